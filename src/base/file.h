@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Files, for code that may run in any process on any C library: no stdio, no stat() wrapper (its
+ * symbol is newer than the oldest glibc that we load into), and locks that belong to the open file
+ * description.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/bits.h"
+
+struct file_identity {
+	dev_t device;
+	ino_t inode;
+	uint64_t size_bytes;
+	uint64_t changed_ns; /* time of the last change of the content */
+	bool is_regular;
+};
+
+int file_identify(int fd, struct file_identity *ret_identity) MUST_CHECK;
+int file_identify_path(const char *path, struct file_identity *ret_identity) MUST_CHECK;
+
+/*
+ * Reads a whole file of less than size bytes into buffer and ends it with a zero byte. -EFBIG where
+ * it is larger; *ret_length without the zero byte.
+ */
+int file_read(const char *path, char *buffer, size_t size, size_t *ret_length) MUST_CHECK;
+
+/*
+ * Takes, gives back, or asks for the exclusive lock on one byte, never waiting. The lock belongs to
+ * the open file description: it is held while any descriptor or mapping of that description lives,
+ * and the kernel gives it back when the last of them goes, however the process ends. -EAGAIN where
+ * another description has it.
+ */
+int file_lock_byte(int fd, int64_t at) MUST_CHECK;
+void file_unlock_byte(int fd, int64_t at);
+int file_byte_is_locked(int fd, int64_t at, bool *ret_is_locked) MUST_CHECK;

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the environment says to the tenant library. */
+#define LOG_TOPIC LOG_OPTIONS
+#include "base/options.h"
+
+#include <string.h>
+
+#include "base/log.h"
+#include "base/parse.h"
+
+enum {
+#define OPTION(field, name, kind, meaning) OPTION_##field,
+#include "base/options.def"
+	OPTION_COUNT
+};
+static const char *const names[] = {
+#define OPTION(field, name, kind, meaning) [OPTION_##field] = name,
+#include "base/options.def"
+};
+
+/* An empty value is what `env NAME= program` leaves behind: the same as unset. */
+static const char *value_of(char *(*lookup)(const char *), const char *name)
+{
+	const char *value = lookup(name);
+
+	return value && *value ? value : NULL;
+}
+
+static uint64_t read_size(struct options *o, char *(*lookup)(const char *), const char *name)
+{
+	const char *value = value_of(lookup, name);
+	uint64_t bytes;
+	int r;
+
+	if (!value)
+		return 0;
+	r = parse_size(value, &bytes);
+	if (r == 0)
+		return bytes;
+	o->is_broken = true;
+	log_error("a memory quota cannot be read, so all device memory is refused",
+		STR("option", name), STR("value", value), STR("right", parse_advice(r)));
+	return 0;
+}
+
+/* The name of the i-th option of a family: "<i>" at its end replaced by the number. */
+static void name_of(int option, unsigned i, char *ret_name, size_t size)
+{
+	size_t length = strlen(names[option]) - strlen("<i>");
+
+	if (length + 3 > size)
+		length = size - 3;
+	memcpy(ret_name, names[option], length);
+	if (i >= 10)
+		ret_name[length++] = (char)('0' + i / 10);
+	ret_name[length++] = (char)('0' + i % 10);
+	ret_name[length] = '\0';
+}
+
+static void read_log(char *(*lookup)(const char *))
+{
+	const char *value = value_of(lookup, names[OPTION_log_number]), *unknown = NULL;
+	uint64_t level;
+
+	if (value) {
+		if (parse_u64(value, 4, &level) == 0)
+			log_set_level((enum log_level)level);
+		else
+			log_warn("the log level is not a number from 0 to 4",
+				STR("option", names[OPTION_log_number]), STR("value", value));
+	}
+	value = value_of(lookup, names[OPTION_log_levels]);
+	if (value)
+		log_set_levels(value, &unknown);
+	if (unknown)
+		log_warn("a log level is not known; off, error, warn, info, debug and trace are",
+			STR("option", names[OPTION_log_levels]), STR("value", unknown));
+}
+
+void options_read(struct options *ret_options, char *(*lookup)(const char *name))
+{
+	struct options o = {0};
+	char name[64];
+
+	read_log(lookup);
+	o.memory_limit_bytes = read_size(&o, lookup, names[OPTION_memory_limit]);
+	for (unsigned i = 0; i < OPTIONS_DEVICES; i++) {
+		name_of(OPTION_memory_limit_of, i, name, sizeof(name));
+		o.memory_limit_of_bytes[i] = read_size(&o, lookup, name);
+		if (o.memory_limit_of_bytes[i])
+			o.has_indexed_limit = true;
+	}
+	o.region_path = value_of(lookup, names[OPTION_region_path]);
+	o.share_path = value_of(lookup, names[OPTION_share_path]);
+	*ret_options = o;
+}

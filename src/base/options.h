@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the environment says to the tenant library: read once, checked whole, never guessed at. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bits.h"
+
+#define OPTIONS_DEVICES 16 /* devices that the region's layout has room for */
+
+struct options {
+	uint64_t memory_limit_bytes;			 /* 0: none */
+	uint64_t memory_limit_of_bytes[OPTIONS_DEVICES]; /* 0: none of its own */
+	bool has_indexed_limit;				 /* one of the above is not 0 */
+	const char *region_path;			 /* NULL: not given */
+	const char *share_path;				 /* NULL: not given */
+	bool is_broken; /* a quota was asked for in words that are none */
+};
+
+/*
+ * Reads the options with lookup (getenv's shape; the strings must live as long as the options) and
+ * sets the log levels. What cannot be understood is logged as an error that names the option, its
+ * value and what would be right; where that was a quota, is_broken is set, and the caller must
+ * refuse memory rather than run without a limit.
+ */
+void options_read(struct options *ret_options, char *(*lookup)(const char *name));

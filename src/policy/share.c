@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The share file's grammar. */
+#include "policy/share.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/parse.h"
+
+#define LINE_BYTES 512
+#define LINE_WORDS 8
+
+struct words {
+	char text[LINE_BYTES];
+	char *word[LINE_WORDS];
+	unsigned count;
+};
+
+/* Splits a line at spaces and tabs; false where it is too long or has too many words. */
+static bool split(const char *line, size_t length, struct words *w)
+{
+	char *at = w->text;
+
+	w->count = 0;
+	if (length >= sizeof(w->text))
+		return false;
+	memcpy(w->text, line, length);
+	w->text[length] = '\0';
+	for (;;) {
+		at += strspn(at, " \t\r");
+		if (*at == '\0' || (w->count == 0 && *at == '#'))
+			return true;
+		if (w->count == LINE_WORDS)
+			return false;
+		w->word[w->count++] = at;
+		at += strcspn(at, " \t\r");
+		if (*at)
+			*at++ = '\0';
+	}
+}
+
+static bool copy_word(char *to, size_t size, const char *word)
+{
+	size_t length = strlen(word);
+
+	if (length >= size)
+		return false;
+	memcpy(to, word, length + 1);
+	return true;
+}
+
+bool share_name_is_valid(const char *text)
+{
+	size_t length = strlen(text);
+
+	return length > 0 && length < SHARE_NAME_BYTES && text[0] != '.' &&
+	       strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") ==
+		       length;
+}
+
+static const char *read_device(struct share *s, const struct words *w)
+{
+	struct share_device d = {.memory_bytes = 0};
+
+	if (w->count != 4 || strcmp(w->word[2], "memory") != 0)
+		return "a device line reads: device UUID memory SIZE";
+	if (!copy_word(d.uuid, sizeof(d.uuid), w->word[1]))
+		return "the device's UUID is too long";
+	if (strcmp(w->word[3], "unlimited") == 0)
+		d.memory_bytes = SHARE_UNLIMITED;
+	else if (parse_size(w->word[3], &d.memory_bytes) != 0)
+		return "the memory is no size; a whole number with k, m, g or t behind it is "
+		       "right, or unlimited";
+	for (unsigned i = 0; i < s->device_count; i++)
+		if (strcmp(s->devices[i].uuid, d.uuid) == 0)
+			return "the device has a line already";
+	if (s->device_count == SHARE_DEVICES)
+		return "there are more than 16 devices";
+	s->devices[s->device_count++] = d;
+	return NULL;
+}
+
+/* Reads one line that is neither the first nor the last; NULL, or why it is wrong. */
+static const char *read_line(struct share *s, const struct words *w)
+{
+	if (strcmp(w->word[0], "device") == 0)
+		return read_device(s, w);
+	if (w->count != 2)
+		return "the line is none of: slice NAME, region PATH, device UUID memory SIZE, end";
+	if (strcmp(w->word[0], "slice") == 0) {
+		if (!share_name_is_valid(w->word[1]))
+			return "a slice's name is letters, digits, dots, dashes and underscores";
+		return copy_word(s->slice, sizeof(s->slice), w->word[1]) ? NULL : "too long";
+	}
+	if (strcmp(w->word[0], "region") == 0) {
+		if (w->word[1][0] != '/')
+			return "the region's path must be absolute";
+		return copy_word(s->region, sizeof(s->region), w->word[1])
+			       ? NULL
+			       : "the region's path is too long";
+	}
+	return "the line is none of: slice NAME, region PATH, device UUID memory SIZE, end";
+}
+
+static bool is_header(const struct words *w)
+{
+	return w->count == 2 && strcmp(w->word[0], "vgpu-share") == 0;
+}
+
+int share_parse(
+	const char *text, size_t length, struct share *ret_share, struct share_fault *ret_fault)
+{
+	struct share s = {.device_count = 0};
+	struct share_fault fault = {.line = 0};
+	bool has_header = false, has_end = false;
+	struct words w;
+
+	if (memchr(text, '\0', length))
+		fault.why = "the file holds zero bytes";
+	while (length > 0 && !fault.why) {
+		const char *newline = memchr(text, '\n', length);
+		size_t line = newline ? (size_t)(newline - text) : length;
+
+		fault.line++;
+		if (!split(text, line, &w))
+			fault.why = "the line is too long";
+		else if (w.count == 0)
+			;
+		else if (has_end)
+			fault.why = "there is something behind the end line";
+		else if (!has_header && !is_header(&w))
+			fault.why = "the first line must be: vgpu-share 1";
+		else if (!has_header && strcmp(w.word[1], "1") != 0)
+			fault.why = "the file is of a version that this library does not know";
+		else if (!has_header)
+			has_header = true;
+		else if (w.count == 1 && strcmp(w.word[0], "end") == 0)
+			has_end = newline != NULL;
+		else
+			fault.why = read_line(&s, &w);
+		text += line + (newline ? 1 : 0);
+		length -= line + (newline ? 1 : 0);
+	}
+	if (!fault.why && !has_end)
+		fault.why = "the last line must be: end";
+	if (fault.why) {
+		*ret_fault = fault;
+		return -EINVAL;
+	}
+	*ret_share = s;
+	return 0;
+}
+
+uint64_t share_memory_bytes(const struct share *share, const char *uuid)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned i = 0; i < share->device_count; i++) {
+		if (strcmp(share->devices[i].uuid, uuid) == 0)
+			return share->devices[i].memory_bytes;
+		if (strcmp(share->devices[i].uuid, SHARE_ANY_DEVICE) == 0)
+			bytes = share->devices[i].memory_bytes;
+	}
+	return bytes;
+}
+
+struct output {
+	char *buffer;
+	size_t size, used;
+	bool is_full;
+};
+
+static void put(struct output *o, const char *text)
+{
+	size_t length = strlen(text);
+
+	if (o->is_full || length >= o->size - o->used) {
+		o->is_full = true;
+		return;
+	}
+	memcpy(o->buffer + o->used, text, length + 1);
+	o->used += length;
+}
+
+static void put_number(struct output *o, uint64_t value)
+{
+	char digits[21];
+	size_t at = sizeof(digits) - 1;
+
+	digits[at] = '\0';
+	do {
+		digits[--at] = (char)('0' + value % 10);
+		value /= 10;
+	} while (value);
+	put(o, digits + at);
+}
+
+static void put_pair(struct output *o, const char *key, const char *value)
+{
+	if (!*value)
+		return;
+	put(o, key);
+	put(o, value);
+	put(o, "\n");
+}
+
+int share_format(const struct share *share, char *buffer, size_t size, size_t *ret_length)
+{
+	struct output o = {.buffer = buffer, .size = size};
+
+	put(&o, "vgpu-share 1\n");
+	put_pair(&o, "slice ", share->slice);
+	put_pair(&o, "region ", share->region);
+	for (unsigned i = 0; i < share->device_count; i++) {
+		put(&o, "device ");
+		put(&o, share->devices[i].uuid);
+		put(&o, " memory ");
+		if (share->devices[i].memory_bytes == SHARE_UNLIMITED)
+			put(&o, "unlimited");
+		else
+			put_number(&o, share->devices[i].memory_bytes);
+		put(&o, "\n");
+	}
+	put(&o, "end\n");
+	if (o.is_full)
+		return -ENOSPC;
+	*ret_length = o.used;
+	return 0;
+}

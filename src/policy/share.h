@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The share file: what a slice may have, written by its owner, read by its processes.
+ *
+ *	vgpu-share 1
+ *	slice training-a                     (optional: a name for people)
+ *	region /run/vgpu/training-a/region   (optional: the slice's region file)
+ *	device GPU-b0f6c78f-1e2d-81bf-660c-1bac5b80b05c memory 8g
+ *	device * memory 2g                   (any device that has no line of its own)
+ *	end
+ *
+ * Lines that are empty or begin with # say nothing. The last line tells a whole file from a
+ * truncated one. A device without a line is not granted: its quota is 0.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/bits.h"
+
+#define SHARE_VERSION	  1
+#define SHARE_DEVICES	  16 /* as many as a region has room for */
+#define SHARE_UUID_BYTES  96
+#define SHARE_PATH_BYTES  256
+#define SHARE_NAME_BYTES  64
+#define SHARE_FILE_BYTES  8192 /* longest file, with its ending zero byte */
+#define SHARE_ANY_DEVICE  "*"
+#define SHARE_UNLIMITED	  UINT64_MAX
+#define SHARE_SYSTEM_PATH "/etc/vgpu/share"
+
+struct share_device {
+	char uuid[SHARE_UUID_BYTES]; /* or SHARE_ANY_DEVICE */
+	uint64_t memory_bytes;
+};
+
+struct share {
+	char slice[SHARE_NAME_BYTES];  /* "" where not given */
+	char region[SHARE_PATH_BYTES]; /* "" where not given */
+	struct share_device devices[SHARE_DEVICES];
+	unsigned device_count;
+};
+
+/* Where and why a text is no share: a constant sentence and the line, counted from 1. */
+struct share_fault {
+	unsigned line;
+	const char *why;
+};
+
+/*
+ * Parses length bytes of text (which end with a zero byte that is not counted; others are
+ * refused). 0, or -EINVAL with *ret_fault set and *ret_share untouched.
+ */
+int share_parse(const char *text, size_t length, struct share *ret_share,
+	struct share_fault *ret_fault) MUST_CHECK;
+
+/* The memory quota of the device in bytes: its own line's, else the "*" line's, else 0. */
+uint64_t share_memory_bytes(const struct share *share, const char *uuid);
+
+/*
+ * Writes the share as text that share_parse() reads, with an ending zero byte. -ENOSPC where it
+ * does not fit; *ret_length without the zero byte.
+ */
+int share_format(
+	const struct share *share, char *buffer, size_t size, size_t *ret_length) MUST_CHECK;
+
+/* Whether text can be a slice's name: 1 to 63 letters, digits, '.', '_', '-', not beginning with '.'. */
+bool share_name_is_valid(const char *text);

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The region file, byte by byte.
+ *
+ * The first part is HAMi's layout v1 (the offsets are a contract with its monitor, which reads
+ * this file while we write it), kept truthful for readers and trusted by nobody. Our own state
+ * stands behind it, on pages of its own. All numbers are little-endian and naturally aligned.
+ *
+ * The unit of the ledger is 64 KiB: every driver that we know takes device memory in multiples of
+ * 2 MiB, older ones of 64 KiB, and 32 bits of units are 256 TiB.
+ */
+#pragma once
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define REGION_DEVICES	  16
+#define REGION_SLOTS	  1024
+#define REGION_UUID_BYTES 96
+#define REGION_UNIT_BYTES 65536u
+
+/* Part one: HAMi's layout v1. Field names are ours, offsets are pinned below. */
+#define HAMI_MAGIC 19920718
+#define HAMI_MAJOR 1
+#define HAMI_MINOR 2
+enum hami_status { HAMI_EXITED, HAMI_RUNNING, HAMI_SUSPENDED };
+
+struct hami_use {
+	_Atomic uint64_t context_bytes, module_bytes, data_bytes, offset_bytes, total_bytes;
+	uint64_t unused[3];
+};
+
+struct hami_utilization {
+	uint64_t decoder, encoder, sm, unused[3];
+};
+
+struct hami_slot {
+	_Atomic int32_t pid, host_pid;
+	struct hami_use used[REGION_DEVICES];
+	_Atomic uint64_t monitor_used_bytes[REGION_DEVICES];
+	struct hami_utilization utilization[REGION_DEVICES];
+	_Atomic int32_t status;
+	uint32_t padding;
+	_Atomic uint64_t sequence;
+	uint64_t unused[2];
+};
+
+struct hami_region {
+	_Atomic int32_t magic;
+	int32_t major, minor, sm_init;
+	uint64_t owner_pid;
+	uint8_t semaphore[32];
+	_Atomic uint64_t device_count;
+	char uuids[REGION_DEVICES][REGION_UUID_BYTES];
+	_Atomic uint64_t limit_bytes[REGION_DEVICES];
+	_Atomic uint64_t sm_limit_percent[REGION_DEVICES];
+	struct hami_slot slots[REGION_SLOTS];
+	_Atomic int32_t slot_count;
+	_Atomic int32_t utilization_switch, recent_kernel, priority;
+	_Atomic uint64_t last_kernel_s;
+	uint8_t post_init_semaphore[32];
+};
+
+#define PIN(type, field, at) _Static_assert(offsetof(type, field) == (at), #type "." #field)
+PIN(struct hami_region, major, 4);
+PIN(struct hami_region, owner_pid, 16);
+PIN(struct hami_region, semaphore, 24);
+PIN(struct hami_region, device_count, 56);
+PIN(struct hami_region, uuids, 64);
+PIN(struct hami_region, limit_bytes, 1600);
+PIN(struct hami_region, sm_limit_percent, 1728);
+PIN(struct hami_region, slots, 1856);
+PIN(struct hami_region, slot_count, 2008896);
+PIN(struct hami_region, utilization_switch, 2008900);
+PIN(struct hami_region, recent_kernel, 2008904);
+PIN(struct hami_region, priority, 2008908);
+PIN(struct hami_region, last_kernel_s, 2008912);
+PIN(struct hami_region, post_init_semaphore, 2008920);
+_Static_assert(sizeof(struct hami_region) == 2008952, "struct hami_region");
+_Static_assert(sizeof(struct hami_slot) == 1960, "struct hami_slot");
+PIN(struct hami_slot, used, 8);
+PIN(struct hami_use, total_bytes, 32);
+PIN(struct hami_slot, monitor_used_bytes, 1032);
+PIN(struct hami_slot, utilization, 1160);
+PIN(struct hami_slot, status, 1928);
+PIN(struct hami_slot, sequence, 1936);
+
+/* Part two: our own. */
+#define REGION_MAGIC   0x31504f4c544e4143ull /* "CANTLOP1" */
+#define REGION_VERSION 1
+
+/* What device memory is held for; the order is the file's. */
+#define CHARGE_KINDS(X)       \
+	X(CONTEXT, "context") \
+	X(PLAIN, "plain")     \
+	X(MANAGED, "managed") \
+	X(MAPPED, "mapped")   \
+	X(POOL, "pool")       \
+	X(MODULE, "module")   \
+	X(ARRAY, "array")     \
+	X(OTHER, "other")
+
+enum charge_kind {
+#define X(id, name) CHARGE_##id,
+	CHARGE_KINDS(X)
+#undef X
+		CHARGE_KIND_COUNT
+};
+
+/* A device of the slice. Entries are taken in order and never given back. */
+struct region_device {
+	/* The ledger's one word: units in use << 32 | number of changes (see ledger.c). */
+	_Atomic uint64_t total;
+	_Atomic uint64_t context_bytes; /* what a context was measured to take; 0: not yet */
+	_Atomic uint64_t refusal_count; /* since the file was made */
+	_Atomic uint64_t doubt; /* dead processes whose last step is unknown; 0: total is exact */
+	uint64_t unused[4];
+};
+
+enum region_slot_state { SLOT_FREE, SLOT_LIVE };
+
+/* A process of the slice. Whoever holds the lock on the slot's byte (slot.h) owns all of it. */
+struct region_slot {
+	_Atomic uint32_t state;		/* enum region_slot_state */
+	_Atomic uint32_t pid;		/* in the namespace below */
+	_Atomic uint64_t start_time;	/* /proc/PID/stat field 22 */
+	_Atomic uint64_t pid_namespace; /* inode number of /proc/self/ns/pid */
+	char command[16];
+	/* The ledger's words: units held << 32 | units on their way in or out (see ledger.c). */
+	_Atomic uint64_t held[REGION_DEVICES];
+	/* The same by kind, in bytes: for people to read, nothing is decided by it. */
+	_Atomic uint64_t kind_bytes[REGION_DEVICES][CHARGE_KIND_COUNT];
+	uint64_t unused[3];
+};
+
+struct region_own {
+	_Atomic uint64_t magic; /* stored last, when the file is complete */
+	uint32_t version;
+	uint32_t size_bytes;	       /* of the whole file */
+	_Atomic uint32_t device_count; /* entries that are complete */
+	_Atomic uint32_t slot_high;    /* no slot at or above this one was ever taken */
+	uint64_t unused[5];
+	struct region_device devices[REGION_DEVICES];
+	struct region_slot slots[REGION_SLOTS];
+};
+
+struct region_file {
+	struct hami_region hami;
+	uint8_t gap[4096 * 491 - sizeof(struct hami_region)];
+	struct region_own own;
+};
+
+PIN(struct region_file, own, 2011136);
+PIN(struct region_own, devices, 64);
+PIN(struct region_own, slots, 1088);
+_Static_assert(sizeof(struct region_device) == 64, "one cache line each");
+_Static_assert(sizeof(struct region_slot) % 64 == 0, "no cache line shared by two processes");
+PIN(struct region_slot, held, 40);
+PIN(struct region_slot, kind_bytes, 168);
+#undef PIN
+
+/*
+ * Locks are OFD byte locks on the file at offsets behind any data: one byte a slot, and one for
+ * adding a device.
+ */
+#define REGION_LOCK_SLOTS  (INT64_C(1) << 40)
+#define REGION_LOCK_DEVICE (REGION_LOCK_SLOTS + REGION_SLOTS)

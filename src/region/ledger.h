@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The ledger: who holds how much of each device of a slice, exact across processes and deaths. */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/bits.h"
+#include "region/layout.h"
+
+enum {
+	_LEDGER_E_SUCCESS = 0,
+	LEDGER_E_FULL, /* the charge does not fit under the limit; nothing was changed */
+};
+
+#define LEDGER_NO_LIMIT UINT32_MAX
+
+/* No card has 16 TiB; a larger charge is refused, so that the words below cannot overflow. */
+#define LEDGER_MAX_UNITS (UINT32_C(1) << 28)
+
+/* Bytes to units, rounded up; more than LEDGER_MAX_UNITS where they are absurd. */
+static inline uint64_t ledger_units(uint64_t bytes)
+{
+	return round_up_u64(bytes, REGION_UNIT_BYTES) / REGION_UNIT_BYTES;
+}
+
+/* A limit in units, rounded down, so that the sum of charges never exceeds the bytes asked for. */
+static inline uint32_t ledger_limit_units(uint64_t bytes)
+{
+	uint64_t units = bytes / REGION_UNIT_BYTES;
+
+	return units >= LEDGER_NO_LIMIT ? LEDGER_NO_LIMIT - 1 : (uint32_t)units;
+}
+
+/*
+ * Charges units of the device to the slot, if the device's total stays within limit_units. Of two
+ * processes that charge at the same instant, each sees the other's charge or is seen by it.
+ *
+ * Context: any thread of the slot's process; never blocks, makes no system call, keeps errno.
+ */
+int ledger_charge(struct region_file *file, unsigned slot, unsigned device, uint64_t units,
+	uint32_t limit_units) MUST_CHECK;
+
+/* Charges although it may not fit: for memory that the driver has taken already. */
+void ledger_charge_anyway(struct region_file *file, unsigned slot, unsigned device, uint64_t units);
+
+/* Gives back what was charged. Context: as ledger_charge(). */
+void ledger_uncharge(struct region_file *file, unsigned slot, unsigned device, uint64_t units);
+
+/* Units of the device in use by the whole slice, as far as the books know. */
+static inline uint32_t ledger_used_units(const struct region_file *file, unsigned device)
+{
+	/* relaxed: a number to show, or to be checked by the exchange in ledger_charge() */
+	return (uint32_t)(atomic_load_explicit(
+				  &file->own.devices[device].total, memory_order_relaxed) >>
+			  32);
+}
+
+/* Units that the slot holds, without those on their way. */
+static inline uint32_t ledger_held_units(
+	const struct region_file *file, unsigned slot, unsigned device)
+{
+	/* relaxed: as above */
+	return (uint32_t)(atomic_load_explicit(
+				  &file->own.slots[slot].held[device], memory_order_relaxed) >>
+			  32);
+}
+
+/*
+ * Gives back all that a dead process's slot holds. The caller owns the slot by its byte lock. What
+ * the process was about to add or take away when it died becomes doubt, for ledger_settle().
+ */
+void ledger_reap(struct region_file *file, unsigned slot);
+
+/*
+ * Where a dead process left doubt about a device, makes the total exact again: at an instant when
+ * no living process is between two steps, and none was in between, it sets it to the sum of what
+ * the slots hold. Returns 0 where there is no doubt (any more), -EAGAIN where the others left no
+ * such instant in a bounded number of attempts; the total is then too high at worst, never too low.
+ */
+int ledger_settle(struct region_file *file, unsigned device) MUST_CHECK;
+
+/* Keeps the figures by kind and HAMi's fields; bytes may be negative. Nothing depends on them. */
+void ledger_note(struct region_file *file, unsigned slot, unsigned device, enum charge_kind kind,
+	int64_t bytes);

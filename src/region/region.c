@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The region file: made, checked, mapped.
+ *
+ * A region appears whole or not at all: it is written under a temporary name and then linked to
+ * its own, so nobody ever sees half of one and nobody waits for a maker that died. Whatever is
+ * found under the name and is not a region of this version is left as it is and refused.
+ */
+#include "region/region.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/file.h"
+
+#define DEVICE_LOCK_NS 50000000u /* longest wait for another process that adds a device */
+
+static void fill(struct region_file *f)
+{
+	f->hami.major = HAMI_MAJOR;
+	f->hami.minor = HAMI_MINOR;
+	/* An unlocked glibc semaphore begins with its value, 1; nobody of ours ever waits on it. */
+	f->hami.semaphore[0] = 1;
+	f->hami.post_init_semaphore[0] = 1;
+	atomic_init(&f->hami.utilization_switch, 1);
+	atomic_init(&f->hami.recent_kernel, 2);
+	atomic_init(&f->hami.priority, 1);
+	for (int i = 0; i < REGION_DEVICES; i++)
+		atomic_init(&f->hami.sm_limit_percent[i], 100);
+	f->own.version = REGION_VERSION;
+	f->own.size_bytes = sizeof(*f);
+	atomic_init(&f->hami.magic, HAMI_MAGIC);
+	atomic_init(&f->own.magic, REGION_MAGIC);
+}
+
+static int map(int fd, struct region_file **ret_file)
+{
+	void *at =
+		mmap(NULL, sizeof(struct region_file), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (at == MAP_FAILED)
+		return -errno;
+	/* A child that kept the mapping would keep its parent's slot alive, too. */
+	if (madvise(at, sizeof(struct region_file), MADV_DONTFORK) < 0) {
+		int r = -errno;
+
+		munmap(at, sizeof(struct region_file));
+		return r;
+	}
+	*ret_file = at;
+	return 0;
+}
+
+/* Makes a region under a name of its own and links it to path; that another was faster is fine. */
+static int create(const char *path)
+{
+	char temporary[4096];
+	struct region_file *file;
+	_cleanup_fd_ int fd = -1;
+	int r;
+
+	r = snprintf(temporary, sizeof(temporary), "%s.%u.%llx", path, (unsigned)getpid(),
+		(unsigned long long)clock_now_ns());
+	if (r < 0 || (size_t)r >= sizeof(temporary))
+		return -ENAMETOOLONG;
+	fd = open(temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return -errno;
+	r = ftruncate(fd, sizeof(*file)) < 0 ? -errno : map(fd, &file);
+	if (r == 0) {
+		fill(file);
+		munmap(file, sizeof(*file));
+		/* fchmod, because the process's umask is the process's. */
+		if (fchmod(fd, 0666) < 0 || (link(temporary, path) < 0 && errno != EEXIST))
+			r = -errno;
+	}
+	unlink(temporary);
+	return r;
+}
+
+static int check(const struct region_file *f)
+{
+	if (f->hami.magic != HAMI_MAGIC || f->hami.major != HAMI_MAJOR)
+		return REGION_E_FOREIGN;
+	/* pairs with the store that ends fill() */
+	if (atomic_load_explicit(&f->own.magic, memory_order_acquire) != REGION_MAGIC)
+		return REGION_E_FOREIGN;
+	if (f->own.version != REGION_VERSION || f->own.size_bytes != sizeof(*f))
+		return REGION_E_VERSION;
+	return 0;
+}
+
+static int attach(const char *path, int fd, struct region *ret_region)
+{
+	struct region_file *file;
+	struct file_identity id;
+	int r = file_identify(fd, &id);
+
+	if (r < 0)
+		return r;
+	if (!id.is_regular)
+		return REGION_E_FOREIGN;
+	if (id.size_bytes < sizeof(struct region_file))
+		return id.size_bytes == sizeof(struct hami_region) ||
+				       id.size_bytes == sizeof(struct hami_region) + 1
+			       ? REGION_E_FOREIGN
+			       : REGION_E_TRUNCATED;
+	r = map(fd, &file);
+	if (r < 0)
+		return r;
+	r = check(file);
+	if (r) {
+		munmap(file, sizeof(*file));
+		return r;
+	}
+	*ret_region = (struct region){
+		.file = file, .fd = fd, .device = id.device, .inode = id.inode, .path = path};
+	return 0;
+}
+
+int region_open(const char *path, struct region *ret_region)
+{
+	_cleanup_fd_ int fd = -1;
+	int r;
+
+	fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd < 0 && errno == ENOENT) {
+		r = create(path);
+		if (r < 0)
+			return r;
+		fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	}
+	if (fd < 0)
+		return -errno;
+	r = attach(path, fd, ret_region);
+	if (r == 0)
+		fd = -1;
+	return r;
+}
+
+void region_drop_fd(struct region *region)
+{
+	if (region->fd >= 0)
+		close(region->fd);
+	region->fd = -1;
+}
+
+int region_reopen(const struct region *region, int *ret_fd)
+{
+	_cleanup_fd_ int fd = open(region->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	struct file_identity id;
+	int r;
+
+	if (fd < 0)
+		return -errno;
+	r = file_identify(fd, &id);
+	if (r < 0)
+		return r;
+	if (id.device != region->device || id.inode != region->inode)
+		return -ESTALE;
+	*ret_fd = take_fd(&fd);
+	return 0;
+}
+
+void region_close(struct region *region)
+{
+	region_drop_fd(region);
+	if (region->file)
+		munmap(region->file, sizeof(*region->file));
+	*region = REGION_NULL;
+}
+
+static int find_device(const struct region_file *f, const char *uuid, unsigned *ret_device)
+{
+	/* pairs with the release in region_device() */
+	unsigned count = atomic_load_explicit(&f->own.device_count, memory_order_acquire);
+
+	for (unsigned i = 0; i < count && i < REGION_DEVICES; i++) {
+		if (strncmp(f->hami.uuids[i], uuid, REGION_UUID_BYTES - 1) == 0) {
+			*ret_device = i;
+			return 0;
+		}
+	}
+	return -ENOENT;
+}
+
+static int add_device(struct region_file *f, const char *uuid, unsigned *ret_device)
+{
+	/* relaxed: whoever changes it holds the lock that we hold */
+	unsigned count = atomic_load_explicit(&f->own.device_count, memory_order_relaxed);
+
+	if (find_device(f, uuid, ret_device) == 0)
+		return 0;
+	if (count >= REGION_DEVICES)
+		return -ENOSPC;
+	memset(f->hami.uuids[count], 0, REGION_UUID_BYTES);
+	strncpy(f->hami.uuids[count], uuid, REGION_UUID_BYTES - 1);
+	/* relaxed: HAMi's monitor reads without order anyway */
+	atomic_store_explicit(&f->hami.device_count, count + 1, memory_order_relaxed);
+	/* pairs with the acquire in find_device() */
+	atomic_store_explicit(&f->own.device_count, count + 1, memory_order_release);
+	*ret_device = count;
+	return 0;
+}
+
+int region_device(struct region *region, const char *uuid, unsigned *ret_device)
+{
+	uint64_t deadline = clock_now_ns() + DEVICE_LOCK_NS;
+	struct timespec pause = {.tv_nsec = 1000000};
+	int r;
+
+	if (find_device(region->file, uuid, ret_device) == 0)
+		return 0;
+	while (file_lock_byte(region->fd, REGION_LOCK_DEVICE) != 0) {
+		if (clock_now_ns() > deadline)
+			return -EBUSY;
+		nanosleep(&pause, NULL);
+	}
+	r = add_device(region->file, uuid, ret_device);
+	file_unlock_byte(region->fd, REGION_LOCK_DEVICE);
+	return r;
+}
+
+const char *region_explain(int outcome)
+{
+	switch (outcome) {
+	case REGION_E_FOREIGN:
+		return "the file is not a region of this library; remove it, or name another";
+	case REGION_E_TRUNCATED:
+		return "the file is too short to be a region; remove it, or name another";
+	case REGION_E_VERSION:
+		return "the file is a region of another version; remove it when its processes have "
+		       "ended";
+	default:
+		return outcome < 0 ? strerror(-outcome) : "";
+	}
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The region: one file a slice, mapped by all its processes. */
+#pragma once
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/bits.h"
+#include "region/layout.h"
+
+enum {
+	_REGION_E_SUCCESS = 0,
+	REGION_E_FOREIGN,   /* the file is something else, or another library's region */
+	REGION_E_TRUNCATED, /* the file is shorter than a region */
+	REGION_E_VERSION,   /* a region of a version that we do not know */
+};
+
+struct region {
+	struct region_file *file;
+	int fd; /* -1 once region_drop_fd() was called */
+	dev_t device;
+	ino_t inode;
+	const char *path; /* the caller's, and kept alive by it */
+};
+
+#define REGION_NULL      \
+	(struct region)  \
+	{                \
+		.fd = -1 \
+	}
+
+/*
+ * Opens the region at path, creating it whole and atomically where there is none (mode 0666 and
+ * sparse, because the processes of a container may be of several users). Nothing of what a broken
+ * file holds is changed. Symbolic links are refused (-ELOOP).
+ *
+ * The mapping is not inherited by fork(). The descriptor stays open until region_drop_fd(): locks
+ * that it takes live as long as the mapping, even after that.
+ */
+int region_open(const char *path, struct region *ret_region) MUST_CHECK;
+
+/* Closes the descriptor, so that a program that closes all its descriptors cannot take ours. */
+void region_drop_fd(struct region *region);
+
+/*
+ * Opens the region's file once more, as a description of its own, and checks that it is still the
+ * same file; -ESTALE where the path now names another one. The caller closes.
+ */
+int region_reopen(const struct region *region, int *ret_fd) MUST_CHECK;
+
+/* Unmaps and closes; fit for a region that was never opened. */
+void region_close(struct region *region);
+
+/*
+ * The entry of the device with this UUID, made where there is none yet. -ENOSPC where all
+ * REGION_DEVICES entries are other devices; -EBUSY where another process held the lock that guards
+ * this for 50 ms. Needs the descriptor.
+ */
+int region_device(struct region *region, const char *uuid, unsigned *ret_device) MUST_CHECK;
+
+/* What an outcome of region_open() means, as a constant sentence. */
+const char *region_explain(int outcome);

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Slots: a process's place in the region, and how its end is noticed.
+ *
+ * A process owns a slot exactly as long as the kernel knows its lock on the slot's byte: not its
+ * PID, which another process may have by now, or in another namespace. See
+ * docs/decisions/0008-liveness-by-lock.md.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/bits.h"
+#include "region/region.h"
+
+enum {
+	_SLOT_E_SUCCESS = 0,
+	SLOT_E_FULL, /* all slots belong to living processes */
+};
+
+/*
+ * Takes a slot for this process, through the region's descriptor; what a dead owner left in it is
+ * given back first. The slot is ours until the region is closed or the process has ended.
+ */
+int slot_claim(struct region *region, unsigned *ret_slot) MUST_CHECK;
+
+/*
+ * Gives back what dead processes hold, except where the kernel is still taking a process down: its
+ * device memory is not free before that is done. Waits at most SLOT_REAP_WAIT_NS in all for such
+ * ones. *ret_reaped says how many slots were given back. One thread of a process at a time.
+ */
+#define SLOT_REAP_WAIT_NS 50000000u
+int slot_reap(struct region *region, unsigned *ret_reaped) MUST_CHECK;

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A region as somebody sees it who is not of the slice. */
+#include "region/snapshot.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/file.h"
+#include "region/region.h"
+
+#define OWN_AT	   offsetof(struct region_file, own)
+#define SLOT_AT(i) (OWN_AT + offsetof(struct region_own, slots) + (i) * sizeof(struct region_slot))
+
+/* The part of struct region_own before the slots. */
+struct head {
+	uint64_t magic;
+	uint32_t version, size_bytes, device_count, slot_high;
+	uint64_t unused[5];
+	struct region_device devices[REGION_DEVICES];
+};
+_Static_assert(sizeof(struct head) == offsetof(struct region_own, slots), "struct head");
+
+struct reader {
+	int fd;
+	struct head head;
+	char uuids[REGION_DEVICES][REGION_UUID_BYTES];
+	uint64_t limit_bytes[REGION_DEVICES];
+};
+
+static int read_at(int fd, size_t at, void *to, size_t size)
+{
+	ssize_t got = pread(fd, to, size, (off_t)at);
+
+	if (got < 0)
+		return -errno;
+	return (size_t)got == size ? 0 : REGION_E_TRUNCATED;
+}
+
+/* Opens and checks; r->fd is the caller's to close, in any case. */
+static int begin(const char *path, struct reader *r)
+{
+	int e;
+
+	r->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (r->fd < 0)
+		return -errno;
+	e = read_at(r->fd, OWN_AT, &r->head, sizeof(r->head));
+	if (e == REGION_E_TRUNCATED)
+		return REGION_E_FOREIGN;
+	if (!e && r->head.magic != REGION_MAGIC)
+		return REGION_E_FOREIGN;
+	if (!e && (r->head.version != REGION_VERSION ||
+			  r->head.size_bytes != sizeof(struct region_file)))
+		return REGION_E_VERSION;
+	if (!e)
+		e = read_at(r->fd, offsetof(struct hami_region, uuids), r->uuids, sizeof(r->uuids));
+	if (!e)
+		e = read_at(r->fd, offsetof(struct hami_region, limit_bytes), r->limit_bytes,
+			sizeof(r->limit_bytes));
+	if (r->head.device_count > REGION_DEVICES)
+		r->head.device_count = REGION_DEVICES;
+	if (r->head.slot_high > REGION_SLOTS)
+		r->head.slot_high = REGION_SLOTS;
+	for (int i = 0; i < REGION_DEVICES; i++)
+		r->uuids[i][REGION_UUID_BYTES - 1] = '\0';
+	return e;
+}
+
+/* Reads slot i; *ret_is_live says whether its owner lives. */
+static int read_slot(
+	const struct reader *r, unsigned i, struct region_slot *ret_slot, bool *ret_is_live)
+{
+	int e = read_at(r->fd, SLOT_AT(i), ret_slot, sizeof(*ret_slot));
+
+	*ret_is_live = false;
+	if (e || ret_slot->state != SLOT_LIVE)
+		return e;
+	return file_byte_is_locked(r->fd, REGION_LOCK_SLOTS + i, ret_is_live);
+}
+
+static uint64_t held_bytes(const struct region_slot *slot, unsigned device)
+{
+	return (slot->held[device] >> 32) * REGION_UNIT_BYTES;
+}
+
+static void add_process(struct snapshot *s, const struct region_slot *slot)
+{
+	struct snapshot_process *p = &s->processes[s->process_count++];
+
+	*p = (struct snapshot_process){.pid = slot->pid,
+		.start_time = slot->start_time,
+		.pid_namespace = slot->pid_namespace};
+	memcpy(p->command, slot->command, sizeof(slot->command));
+	for (unsigned d = 0; d < s->device_count; d++) {
+		p->held_bytes[d] = held_bytes(slot, d);
+		s->devices[d].used_bytes += p->held_bytes[d];
+		for (int k = 0; k < CHARGE_KIND_COUNT; k++)
+			p->kind_bytes[d][k] = slot->kind_bytes[d][k];
+	}
+}
+
+static int read_all(const struct reader *r, struct snapshot *s)
+{
+	struct region_slot slot;
+	bool is_live;
+
+	s->process_count = 0;
+	s->device_count = r->head.device_count;
+	for (unsigned d = 0; d < s->device_count; d++) {
+		s->devices[d] = (struct snapshot_device){.limit_bytes = r->limit_bytes[d],
+			.refusal_count = r->head.devices[d].refusal_count};
+		memcpy(s->devices[d].uuid, r->uuids[d], REGION_UUID_BYTES);
+	}
+	for (unsigned i = 0; i < r->head.slot_high; i++) {
+		int e = read_slot(r, i, &slot, &is_live);
+
+		if (e)
+			return e;
+		if (is_live)
+			add_process(s, &slot);
+	}
+	return 0;
+}
+
+int snapshot_read(const char *path, struct snapshot *ret_snapshot)
+{
+	struct reader r;
+	int e = begin(path, &r);
+
+	if (!e)
+		e = read_all(&r, ret_snapshot);
+	cleanup_fd(&r.fd);
+	return e;
+}
+
+static int sum_device(const struct reader *r, unsigned device, uint64_t *ret_used_bytes)
+{
+	struct region_slot slot;
+	uint64_t used = 0;
+	bool is_live;
+
+	for (unsigned i = 0; i < r->head.slot_high; i++) {
+		int e = read_slot(r, i, &slot, &is_live);
+
+		if (e)
+			return e;
+		if (is_live)
+			used += held_bytes(&slot, device);
+	}
+	*ret_used_bytes = used;
+	return 0;
+}
+
+int snapshot_device_use(
+	const char *path, const char *uuid, uint64_t *ret_used_bytes, uint64_t *ret_limit_bytes)
+{
+	struct reader r;
+	uint64_t used = 0, limit = 0;
+	int e = begin(path, &r);
+
+	for (unsigned d = 0; !e && d < r.head.device_count; d++) {
+		if (strcmp(r.uuids[d], uuid) != 0)
+			continue;
+		limit = r.limit_bytes[d];
+		e = sum_device(&r, d, &used);
+		break;
+	}
+	cleanup_fd(&r.fd);
+	if (e)
+		return e;
+	*ret_used_bytes = used;
+	*ret_limit_bytes = limit;
+	return 0;
+}

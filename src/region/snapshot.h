@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A region as somebody sees it who is not of the slice: read with read(2), never mapped, so that
+ * a file that shrinks or lies can neither crash nor mislead the reader for longer than one look.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bits.h"
+#include "region/layout.h"
+
+struct snapshot_process {
+	uint32_t pid;
+	uint64_t start_time, pid_namespace;
+	char command[17];
+	uint64_t held_bytes[REGION_DEVICES];
+	uint64_t kind_bytes[REGION_DEVICES][CHARGE_KIND_COUNT];
+};
+
+struct snapshot_device {
+	char uuid[REGION_UUID_BYTES];
+	uint64_t used_bytes;  /* held by living processes */
+	uint64_t limit_bytes; /* as the slice's processes see it; 0: none */
+	uint64_t refusal_count;
+};
+
+struct snapshot {
+	struct snapshot_device devices[REGION_DEVICES];
+	unsigned device_count;
+	struct snapshot_process processes[REGION_SLOTS]; /* living ones */
+	unsigned process_count;
+};
+
+/*
+ * Reads the region at path: 0, -errno, or an outcome of region_open(). Only processes that hold
+ * their slot's lock are listed. The structure is large (about 1.5 MB): do not put it on a stack.
+ */
+int snapshot_read(const char *path, struct snapshot *ret_snapshot) MUST_CHECK;
+
+/*
+ * The bytes of one device that living processes of the slice hold, and its limit (0: none): for
+ * a process that looks without being part of the slice, like a monitor inside the container. 0 and 0
+ * where the region has no such device yet. Needs little memory.
+ */
+int snapshot_device_use(const char *path, const char *uuid, uint64_t *ret_used_bytes,
+	uint64_t *ret_limit_bytes) MUST_CHECK;

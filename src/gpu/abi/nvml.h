@@ -1,0 +1,558 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * NVML's binary interface as we know it: values, structures, and function types, never functions.
+ *
+ * Nothing here can be called by name: a module that wants NVML looks the symbol up and keeps a
+ * pointer of type <symbol>_fn. Only what the product or the simulated node uses is described. Sizes
+ * are pinned at the end; they are those of x86-64 and aarch64 Linux, driver 580.
+ */
+#pragma once
+
+#include <stddef.h>
+
+/* Values. */
+
+/* An int-sized value on the wire; the driver may answer with numbers that are not in this list. */
+typedef enum nvmlReturn_enum {
+	NVML_SUCCESS = 0,
+	NVML_ERROR_UNINITIALIZED = 1,
+	NVML_ERROR_INVALID_ARGUMENT = 2,
+	NVML_ERROR_NOT_SUPPORTED = 3,
+	NVML_ERROR_NO_PERMISSION = 4,
+	NVML_ERROR_ALREADY_INITIALIZED = 5,
+	NVML_ERROR_NOT_FOUND = 6,
+	NVML_ERROR_INSUFFICIENT_SIZE = 7,
+	NVML_ERROR_INSUFFICIENT_POWER = 8,
+	NVML_ERROR_DRIVER_NOT_LOADED = 9,
+	NVML_ERROR_TIMEOUT = 10,
+	NVML_ERROR_IRQ_ISSUE = 11,
+	NVML_ERROR_LIBRARY_NOT_FOUND = 12,
+	NVML_ERROR_FUNCTION_NOT_FOUND = 13,
+	NVML_ERROR_CORRUPTED_INFOROM = 14,
+	NVML_ERROR_GPU_IS_LOST = 15,
+	NVML_ERROR_RESET_REQUIRED = 16,
+	NVML_ERROR_OPERATING_SYSTEM = 17,
+	NVML_ERROR_LIB_RM_VERSION_MISMATCH = 18,
+	NVML_ERROR_IN_USE = 19,
+	NVML_ERROR_MEMORY = 20,
+	NVML_ERROR_NO_DATA = 21,
+	NVML_ERROR_VGPU_ECC_NOT_SUPPORTED = 22,
+	NVML_ERROR_INSUFFICIENT_RESOURCES = 23,
+	NVML_ERROR_FREQ_NOT_SUPPORTED = 24,
+	NVML_ERROR_ARGUMENT_VERSION_MISMATCH = 25,
+	NVML_ERROR_DEPRECATED = 26,
+	NVML_ERROR_NOT_READY = 27,
+	NVML_ERROR_GPU_NOT_FOUND = 28,
+	NVML_ERROR_INVALID_STATE = 29,
+	NVML_ERROR_RESET_TYPE_NOT_SUPPORTED = 30,
+	NVML_ERROR_UNKNOWN = 999,
+} nvmlReturn_t;
+
+/* A structure's version word: its size, and the version in the top byte. */
+#define NVML_STRUCT_VERSION(type, version) ((unsigned int)(sizeof(type) | ((version) << 24u)))
+
+/* "This figure cannot be told", in 64-bit and 32-bit fields. */
+#define NVML_VALUE_NOT_AVAILABLE	       (~0ULL)
+#define NVML_INSTANCE_NOT_AVAILABLE	       (~0u)
+
+#define NVML_INIT_FLAG_NO_GPUS		       1u
+#define NVML_INIT_FLAG_NO_ATTACH	       2u
+
+#define NVML_DEVICE_NAME_BUFFER_SIZE	       64u
+#define NVML_DEVICE_NAME_V2_BUFFER_SIZE	       96u
+#define NVML_DEVICE_UUID_BUFFER_SIZE	       80u
+#define NVML_DEVICE_UUID_V2_BUFFER_SIZE	       96u
+#define NVML_DEVICE_SERIAL_BUFFER_SIZE	       30u
+#define NVML_DEVICE_VBIOS_VERSION_BUFFER_SIZE  32u
+#define NVML_DEVICE_PCI_BUS_ID_BUFFER_SIZE     32u
+#define NVML_DEVICE_PCI_BUS_ID_BUFFER_V2_SIZE  16u
+#define NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE 80u
+#define NVML_SYSTEM_NVML_VERSION_BUFFER_SIZE   80u
+
+typedef enum nvmlEnableState_enum {
+	NVML_FEATURE_DISABLED = 0,
+	NVML_FEATURE_ENABLED = 1,
+} nvmlEnableState_t;
+
+typedef enum nvmlBrandType_enum {
+	NVML_BRAND_UNKNOWN = 0,
+	NVML_BRAND_QUADRO = 1,
+	NVML_BRAND_TESLA = 2,
+	NVML_BRAND_NVS = 3,
+	NVML_BRAND_GRID = 4,
+	NVML_BRAND_GEFORCE = 5,
+	NVML_BRAND_TITAN = 6,
+	NVML_BRAND_QUADRO_RTX = 12,
+	NVML_BRAND_NVIDIA_RTX = 13,
+	NVML_BRAND_NVIDIA = 14,
+	NVML_BRAND_GEFORCE_RTX = 15,
+	NVML_BRAND_TITAN_RTX = 16,
+} nvmlBrandType_t;
+
+typedef unsigned int nvmlDeviceArchitecture_t;
+#define NVML_DEVICE_ARCH_KEPLER	   2u
+#define NVML_DEVICE_ARCH_MAXWELL   3u
+#define NVML_DEVICE_ARCH_PASCAL	   4u
+#define NVML_DEVICE_ARCH_VOLTA	   5u
+#define NVML_DEVICE_ARCH_TURING	   6u
+#define NVML_DEVICE_ARCH_AMPERE	   7u
+#define NVML_DEVICE_ARCH_ADA	   8u
+#define NVML_DEVICE_ARCH_HOPPER	   9u
+#define NVML_DEVICE_ARCH_BLACKWELL 10u
+#define NVML_DEVICE_ARCH_UNKNOWN   0xffffffffu
+
+typedef enum nvmlComputeMode_enum {
+	NVML_COMPUTEMODE_DEFAULT = 0,
+	NVML_COMPUTEMODE_EXCLUSIVE_THREAD = 1,
+	NVML_COMPUTEMODE_PROHIBITED = 2,
+	NVML_COMPUTEMODE_EXCLUSIVE_PROCESS = 3,
+} nvmlComputeMode_t;
+
+typedef enum nvmlClockType_enum {
+	NVML_CLOCK_GRAPHICS = 0,
+	NVML_CLOCK_SM = 1,
+	NVML_CLOCK_MEM = 2,
+	NVML_CLOCK_VIDEO = 3,
+	NVML_CLOCK_COUNT
+} nvmlClockType_t;
+
+typedef enum nvmlClockId_enum {
+	NVML_CLOCK_ID_CURRENT = 0,
+	NVML_CLOCK_ID_APP_CLOCK_TARGET = 1,
+	NVML_CLOCK_ID_APP_CLOCK_DEFAULT = 2,
+	NVML_CLOCK_ID_CUSTOMER_BOOST_MAX = 3,
+} nvmlClockId_t;
+
+typedef enum nvmlTemperatureSensors_enum {
+	NVML_TEMPERATURE_GPU = 0,
+} nvmlTemperatureSensors_t;
+
+typedef enum nvmlTemperatureThresholds_enum {
+	NVML_TEMPERATURE_THRESHOLD_SHUTDOWN = 0,
+	NVML_TEMPERATURE_THRESHOLD_SLOWDOWN = 1,
+	NVML_TEMPERATURE_THRESHOLD_MEM_MAX = 2,
+	NVML_TEMPERATURE_THRESHOLD_GPU_MAX = 3,
+} nvmlTemperatureThresholds_t;
+
+typedef enum nvmlPStates_enum {
+	NVML_PSTATE_0 = 0,
+	NVML_PSTATE_8 = 8,
+	NVML_PSTATE_15 = 15,
+	NVML_PSTATE_UNKNOWN = 32,
+} nvmlPstates_t;
+
+typedef enum nvmlGpuLevel_enum {
+	NVML_TOPOLOGY_INTERNAL = 0,
+	NVML_TOPOLOGY_SINGLE = 10,
+	NVML_TOPOLOGY_MULTIPLE = 20,
+	NVML_TOPOLOGY_HOSTBRIDGE = 30,
+	NVML_TOPOLOGY_NODE = 40,
+	NVML_TOPOLOGY_SYSTEM = 50,
+} nvmlGpuTopologyLevel_t;
+
+typedef enum nvmlGpuP2PStatus_enum {
+	NVML_P2P_STATUS_OK = 0,
+	NVML_P2P_STATUS_CHIPSET_NOT_SUPPORTED = 1,
+	NVML_P2P_STATUS_GPU_NOT_SUPPORTED = 2,
+	NVML_P2P_STATUS_IOH_TOPOLOGY_NOT_SUPPORTED = 3,
+	NVML_P2P_STATUS_DISABLED_BY_REGKEY = 4,
+	NVML_P2P_STATUS_NOT_SUPPORTED = 5,
+	NVML_P2P_STATUS_UNKNOWN = 6,
+} nvmlGpuP2PStatus_t;
+
+typedef enum nvmlGpuP2PCapsIndex_enum {
+	NVML_P2P_CAPS_INDEX_READ = 0,
+	NVML_P2P_CAPS_INDEX_WRITE = 1,
+	NVML_P2P_CAPS_INDEX_NVLINK = 2,
+	NVML_P2P_CAPS_INDEX_ATOMICS = 3,
+	NVML_P2P_CAPS_INDEX_PCI = 4,
+	NVML_P2P_CAPS_INDEX_UNKNOWN = 5,
+} nvmlGpuP2PCapsIndex_t;
+
+#define NVML_NVLINK_MAX_LINKS 18u
+
+typedef enum nvmlIntNvLinkDeviceType_enum {
+	NVML_NVLINK_DEVICE_TYPE_GPU = 0,
+	NVML_NVLINK_DEVICE_TYPE_IBMNPU = 1,
+	NVML_NVLINK_DEVICE_TYPE_SWITCH = 2,
+	NVML_NVLINK_DEVICE_TYPE_UNKNOWN = 255,
+} nvmlIntNvLinkDeviceType_t;
+
+typedef enum nvmlNvLinkCapability_enum {
+	NVML_NVLINK_CAP_P2P_SUPPORTED = 0,
+	NVML_NVLINK_CAP_SYSMEM_ACCESS = 1,
+	NVML_NVLINK_CAP_P2P_ATOMICS = 2,
+	NVML_NVLINK_CAP_SYSMEM_ATOMICS = 3,
+	NVML_NVLINK_CAP_SLI_BRIDGE = 4,
+	NVML_NVLINK_CAP_VALID = 5,
+} nvmlNvLinkCapability_t;
+
+typedef enum nvmlMemoryErrorType_enum {
+	NVML_MEMORY_ERROR_TYPE_CORRECTED = 0,
+	NVML_MEMORY_ERROR_TYPE_UNCORRECTED = 1,
+} nvmlMemoryErrorType_t;
+
+typedef enum nvmlEccCounterType_enum {
+	NVML_VOLATILE_ECC = 0,
+	NVML_AGGREGATE_ECC = 1,
+} nvmlEccCounterType_t;
+
+#define NVML_DEVICE_MIG_DISABLE 0u
+#define NVML_DEVICE_MIG_ENABLE	1u
+
+/* Event types: a set of bits. */
+#define nvmlEventTypeSingleBitEccError 0x01ULL
+#define nvmlEventTypeDoubleBitEccError 0x02ULL
+#define nvmlEventTypePState	       0x04ULL
+#define nvmlEventTypeXidCriticalError  0x08ULL
+#define nvmlEventTypeClock	       0x10ULL
+
+#define NVML_AFFINITY_SCOPE_NODE       0u
+#define NVML_AFFINITY_SCOPE_SOCKET     1u
+typedef unsigned int nvmlAffinityScope_t;
+
+/* Structures. */
+
+typedef struct nvmlDevice_st *nvmlDevice_t;
+typedef struct nvmlEventSet_st *nvmlEventSet_t;
+
+typedef struct {
+	unsigned long long total;
+	unsigned long long free;
+	unsigned long long used; /* counts what the driver keeps for itself */
+} nvmlMemory_t;
+
+typedef struct {
+	unsigned int version; /* in: nvmlMemory_v2 */
+	unsigned long long total;
+	unsigned long long reserved;
+	unsigned long long free;
+	unsigned long long used; /* does not count `reserved` */
+} nvmlMemory_v2_t;
+#define nvmlMemory_v2 NVML_STRUCT_VERSION(nvmlMemory_v2_t, 2u)
+
+typedef struct {
+	unsigned long long bar1Total;
+	unsigned long long bar1Free;
+	unsigned long long bar1Used;
+} nvmlBAR1Memory_t;
+
+typedef struct {
+	unsigned int pid;
+	unsigned long long usedGpuMemory;
+} nvmlProcessInfo_v1_t;
+
+typedef struct {
+	unsigned int pid;
+	unsigned long long usedGpuMemory; /* or NVML_VALUE_NOT_AVAILABLE */
+	unsigned int gpuInstanceId;	  /* NVML_INSTANCE_NOT_AVAILABLE without MIG */
+	unsigned int computeInstanceId;
+} nvmlProcessInfo_v2_t;
+typedef nvmlProcessInfo_v2_t nvmlProcessInfo_t;
+
+typedef struct {
+	unsigned int pid;
+	unsigned long long usedGpuMemory;
+	unsigned int gpuInstanceId;
+	unsigned int computeInstanceId;
+	unsigned long long usedGpuCcProtectedMemory;
+} nvmlProcessDetail_v1_t;
+
+/* The lists of nvmlDeviceGetRunningProcessDetailList; `mode` chooses. */
+#define NVML_PROCESS_MODE_COMPUTE  0u
+#define NVML_PROCESS_MODE_GRAPHICS 1u
+#define NVML_PROCESS_MODE_MPS	   2u
+
+typedef struct {
+	unsigned int version; /* in: nvmlProcessDetailList_v1 */
+	unsigned int mode;
+	unsigned int numProcArrayEntries;
+	nvmlProcessDetail_v1_t *procArray;
+} nvmlProcessDetailList_t;
+#define nvmlProcessDetailList_v1 NVML_STRUCT_VERSION(nvmlProcessDetailList_t, 1u)
+
+typedef struct {
+	unsigned int gpu;    /* percent of the last sampling period in which a kernel ran */
+	unsigned int memory; /* percent of it in which memory was read or written */
+} nvmlUtilization_t;
+
+typedef struct {
+	unsigned int pid;
+	unsigned long long timeStamp; /* us since the epoch */
+	unsigned int smUtil;
+	unsigned int memUtil;
+	unsigned int encUtil;
+	unsigned int decUtil;
+} nvmlProcessUtilizationSample_t;
+
+typedef struct {
+	unsigned long long timeStamp;
+	unsigned int pid;
+	unsigned int smUtil;
+	unsigned int memUtil;
+	unsigned int encUtil;
+	unsigned int decUtil;
+	unsigned int jpgUtil;
+	unsigned int ofaUtil;
+} nvmlProcessUtilizationInfo_v1_t;
+
+typedef struct {
+	unsigned int version; /* in: nvmlProcessesUtilizationInfo_v1 */
+	unsigned int processSamplesCount;
+	unsigned long long lastSeenTimeStamp;
+	nvmlProcessUtilizationInfo_v1_t *procUtilArray;
+} nvmlProcessesUtilizationInfo_t;
+#define nvmlProcessesUtilizationInfo_v1 NVML_STRUCT_VERSION(nvmlProcessesUtilizationInfo_t, 1u)
+
+/* nvmlDeviceGetPciInfo without a suffix: what the struct was before the sub-system was added. */
+typedef struct {
+	char busId[NVML_DEVICE_PCI_BUS_ID_BUFFER_V2_SIZE];
+	unsigned int domain;
+	unsigned int bus;
+	unsigned int device;
+	unsigned int pciDeviceId;
+} nvmlPciInfo_v1_t;
+
+typedef struct {
+	char busId[NVML_DEVICE_PCI_BUS_ID_BUFFER_V2_SIZE];
+	unsigned int domain;
+	unsigned int bus;
+	unsigned int device;
+	unsigned int pciDeviceId;
+	unsigned int pciSubSystemId;
+	unsigned int reserved[4];
+} nvmlPciInfo_v2_t;
+
+typedef struct {
+	char busIdLegacy[NVML_DEVICE_PCI_BUS_ID_BUFFER_V2_SIZE]; /* 0000:00:06.0 */
+	unsigned int domain;
+	unsigned int bus;
+	unsigned int device;
+	unsigned int pciDeviceId; /* device in the high half, vendor 10de in the low */
+	unsigned int pciSubSystemId;
+	char busId[NVML_DEVICE_PCI_BUS_ID_BUFFER_SIZE]; /* 00000000:00:06.0 */
+} nvmlPciInfo_t;
+
+typedef struct {
+	unsigned int multiprocessorCount;
+	unsigned int sharedCopyEngineCount;
+	unsigned int sharedDecoderCount;
+	unsigned int sharedEncoderCount;
+	unsigned int sharedJpegCount;
+	unsigned int sharedOfaCount;
+	unsigned int gpuInstanceSliceCount;
+	unsigned int computeInstanceSliceCount;
+	unsigned long long memorySizeMB;
+} nvmlDeviceAttributes_t;
+
+typedef struct {
+	nvmlDevice_t device;
+	unsigned long long eventType;
+	unsigned long long eventData;
+	unsigned int gpuInstanceId;
+	unsigned int computeInstanceId;
+} nvmlEventData_t;
+
+/* Functions: the library itself and the system. */
+
+typedef nvmlReturn_t nvmlInit_fn(void);
+typedef nvmlReturn_t nvmlInit_v2_fn(void);
+typedef nvmlReturn_t nvmlInitWithFlags_fn(unsigned int flags);
+typedef nvmlReturn_t nvmlShutdown_fn(void);
+typedef const char *nvmlErrorString_fn(nvmlReturn_t result);
+typedef nvmlReturn_t nvmlSystemGetDriverVersion_fn(char *version, unsigned int length);
+typedef nvmlReturn_t nvmlSystemGetNVMLVersion_fn(char *version, unsigned int length);
+typedef nvmlReturn_t nvmlSystemGetCudaDriverVersion_fn(int *version);
+typedef nvmlReturn_t nvmlSystemGetCudaDriverVersion_v2_fn(int *version);
+typedef nvmlReturn_t nvmlSystemGetProcessName_fn(unsigned int pid, char *name, unsigned int length);
+
+/* Functions: finding a device, and who it is. */
+
+typedef nvmlReturn_t nvmlDeviceGetCount_fn(unsigned int *count);
+typedef nvmlReturn_t nvmlDeviceGetCount_v2_fn(unsigned int *count);
+typedef nvmlReturn_t nvmlDeviceGetHandleByIndex_fn(unsigned int index, nvmlDevice_t *device);
+typedef nvmlReturn_t nvmlDeviceGetHandleByIndex_v2_fn(unsigned int index, nvmlDevice_t *device);
+typedef nvmlReturn_t nvmlDeviceGetHandleByUUID_fn(const char *uuid, nvmlDevice_t *device);
+typedef nvmlReturn_t nvmlDeviceGetHandleBySerial_fn(const char *serial, nvmlDevice_t *device);
+typedef nvmlReturn_t nvmlDeviceGetHandleByPciBusId_fn(const char *bus_id, nvmlDevice_t *device);
+typedef nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2_fn(const char *bus_id, nvmlDevice_t *device);
+typedef nvmlReturn_t nvmlDeviceGetName_fn(nvmlDevice_t device, char *name, unsigned int length);
+typedef nvmlReturn_t nvmlDeviceGetUUID_fn(nvmlDevice_t device, char *uuid, unsigned int length);
+typedef nvmlReturn_t nvmlDeviceGetIndex_fn(nvmlDevice_t device, unsigned int *index);
+typedef nvmlReturn_t nvmlDeviceGetMinorNumber_fn(nvmlDevice_t device, unsigned int *minor);
+typedef nvmlReturn_t nvmlDeviceGetModuleId_fn(nvmlDevice_t device, unsigned int *module_id);
+typedef nvmlReturn_t nvmlDeviceGetSerial_fn(nvmlDevice_t device, char *serial, unsigned int length);
+typedef nvmlReturn_t nvmlDeviceGetPciInfo_fn(nvmlDevice_t device, nvmlPciInfo_v1_t *pci);
+typedef nvmlReturn_t nvmlDeviceGetPciInfo_v2_fn(nvmlDevice_t device, nvmlPciInfo_v2_t *pci);
+typedef nvmlReturn_t nvmlDeviceGetPciInfo_v3_fn(nvmlDevice_t device, nvmlPciInfo_t *pci);
+typedef nvmlReturn_t nvmlDeviceGetBoardId_fn(nvmlDevice_t device, unsigned int *board_id);
+typedef nvmlReturn_t nvmlDeviceGetVbiosVersion_fn(
+	nvmlDevice_t device, char *version, unsigned int length);
+typedef nvmlReturn_t nvmlDeviceGetBrand_fn(nvmlDevice_t device, nvmlBrandType_t *brand);
+typedef nvmlReturn_t nvmlDeviceGetArchitecture_fn(
+	nvmlDevice_t device, nvmlDeviceArchitecture_t *architecture);
+typedef nvmlReturn_t nvmlDeviceGetCudaComputeCapability_fn(
+	nvmlDevice_t device, int *major, int *minor);
+typedef nvmlReturn_t nvmlDeviceGetNumGpuCores_fn(nvmlDevice_t device, unsigned int *cores);
+typedef nvmlReturn_t nvmlDeviceGetMemoryBusWidth_fn(nvmlDevice_t device, unsigned int *bits);
+typedef nvmlReturn_t nvmlDeviceGetMultiGpuBoard_fn(nvmlDevice_t device, unsigned int *is_multi);
+typedef nvmlReturn_t nvmlDeviceGetAttributes_fn(
+	nvmlDevice_t device, nvmlDeviceAttributes_t *attributes);
+typedef nvmlReturn_t nvmlDeviceGetAttributes_v2_fn(
+	nvmlDevice_t device, nvmlDeviceAttributes_t *attributes);
+
+/* Functions: memory and processes. */
+
+typedef nvmlReturn_t nvmlDeviceGetMemoryInfo_fn(nvmlDevice_t device, nvmlMemory_t *memory);
+typedef nvmlReturn_t nvmlDeviceGetMemoryInfo_v2_fn(nvmlDevice_t device, nvmlMemory_v2_t *memory);
+typedef nvmlReturn_t nvmlDeviceGetBAR1MemoryInfo_fn(nvmlDevice_t device, nvmlBAR1Memory_t *bar1);
+typedef nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_fn(
+	nvmlDevice_t device, unsigned int *count, nvmlProcessInfo_v1_t *infos);
+typedef nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v2_fn(
+	nvmlDevice_t device, unsigned int *count, nvmlProcessInfo_v2_t *infos);
+typedef nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3_fn(
+	nvmlDevice_t device, unsigned int *count, nvmlProcessInfo_t *infos);
+typedef nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_fn(
+	nvmlDevice_t device, unsigned int *count, nvmlProcessInfo_v1_t *infos);
+typedef nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v2_fn(
+	nvmlDevice_t device, unsigned int *count, nvmlProcessInfo_v2_t *infos);
+typedef nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3_fn(
+	nvmlDevice_t device, unsigned int *count, nvmlProcessInfo_t *infos);
+typedef nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_fn(
+	nvmlDevice_t device, unsigned int *count, nvmlProcessInfo_v1_t *infos);
+typedef nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v2_fn(
+	nvmlDevice_t device, unsigned int *count, nvmlProcessInfo_v2_t *infos);
+typedef nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v3_fn(
+	nvmlDevice_t device, unsigned int *count, nvmlProcessInfo_t *infos);
+typedef nvmlReturn_t nvmlDeviceGetRunningProcessDetailList_fn(
+	nvmlDevice_t device, nvmlProcessDetailList_t *list);
+
+/* Functions: how busy it is. */
+
+typedef nvmlReturn_t nvmlDeviceGetUtilizationRates_fn(
+	nvmlDevice_t device, nvmlUtilization_t *utilization);
+typedef nvmlReturn_t nvmlDeviceGetProcessUtilization_fn(nvmlDevice_t device,
+	nvmlProcessUtilizationSample_t *samples, unsigned int *count,
+	unsigned long long last_seen_us);
+typedef nvmlReturn_t nvmlDeviceGetProcessesUtilizationInfo_fn(
+	nvmlDevice_t device, nvmlProcessesUtilizationInfo_t *info);
+typedef nvmlReturn_t nvmlDeviceGetEncoderUtilization_fn(
+	nvmlDevice_t device, unsigned int *percent, unsigned int *period_us);
+typedef nvmlReturn_t nvmlDeviceGetDecoderUtilization_fn(
+	nvmlDevice_t device, unsigned int *percent, unsigned int *period_us);
+
+/* Functions: power, heat, clocks, modes. */
+
+typedef nvmlReturn_t nvmlDeviceGetTemperature_fn(
+	nvmlDevice_t device, nvmlTemperatureSensors_t sensor, unsigned int *celsius);
+typedef nvmlReturn_t nvmlDeviceGetTemperatureThreshold_fn(
+	nvmlDevice_t device, nvmlTemperatureThresholds_t threshold, unsigned int *celsius);
+typedef nvmlReturn_t nvmlDeviceGetFanSpeed_fn(nvmlDevice_t device, unsigned int *percent);
+typedef nvmlReturn_t nvmlDeviceGetNumFans_fn(nvmlDevice_t device, unsigned int *count);
+typedef nvmlReturn_t nvmlDeviceGetPowerUsage_fn(nvmlDevice_t device, unsigned int *milliwatts);
+typedef nvmlReturn_t nvmlDeviceGetEnforcedPowerLimit_fn(
+	nvmlDevice_t device, unsigned int *milliwatts);
+typedef nvmlReturn_t nvmlDeviceGetPowerManagementLimit_fn(
+	nvmlDevice_t device, unsigned int *milliwatts);
+typedef nvmlReturn_t nvmlDeviceGetPowerManagementDefaultLimit_fn(
+	nvmlDevice_t device, unsigned int *milliwatts);
+typedef nvmlReturn_t nvmlDeviceGetPowerManagementMode_fn(
+	nvmlDevice_t device, nvmlEnableState_t *mode);
+typedef nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption_fn(
+	nvmlDevice_t device, unsigned long long *millijoules);
+typedef nvmlReturn_t nvmlDeviceGetClockInfo_fn(
+	nvmlDevice_t device, nvmlClockType_t type, unsigned int *mhz);
+typedef nvmlReturn_t nvmlDeviceGetMaxClockInfo_fn(
+	nvmlDevice_t device, nvmlClockType_t type, unsigned int *mhz);
+typedef nvmlReturn_t nvmlDeviceGetClock_fn(
+	nvmlDevice_t device, nvmlClockType_t type, nvmlClockId_t id, unsigned int *mhz);
+typedef nvmlReturn_t nvmlDeviceGetPerformanceState_fn(nvmlDevice_t device, nvmlPstates_t *state);
+typedef nvmlReturn_t nvmlDeviceGetEccMode_fn(
+	nvmlDevice_t device, nvmlEnableState_t *current, nvmlEnableState_t *pending);
+typedef nvmlReturn_t nvmlDeviceGetTotalEccErrors_fn(nvmlDevice_t device, nvmlMemoryErrorType_t type,
+	nvmlEccCounterType_t counter, unsigned long long *count);
+typedef nvmlReturn_t nvmlDeviceGetComputeMode_fn(nvmlDevice_t device, nvmlComputeMode_t *mode);
+typedef nvmlReturn_t nvmlDeviceGetPersistenceMode_fn(nvmlDevice_t device, nvmlEnableState_t *mode);
+typedef nvmlReturn_t nvmlDeviceGetDisplayMode_fn(nvmlDevice_t device, nvmlEnableState_t *mode);
+typedef nvmlReturn_t nvmlDeviceGetDisplayActive_fn(nvmlDevice_t device, nvmlEnableState_t *active);
+
+/* Functions: MIG. */
+
+typedef nvmlReturn_t nvmlDeviceGetMigMode_fn(
+	nvmlDevice_t device, unsigned int *current, unsigned int *pending);
+typedef nvmlReturn_t nvmlDeviceGetMaxMigDeviceCount_fn(nvmlDevice_t device, unsigned int *count);
+typedef nvmlReturn_t nvmlDeviceIsMigDeviceHandle_fn(nvmlDevice_t device, unsigned int *is_mig);
+typedef nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex_fn(
+	nvmlDevice_t device, unsigned int index, nvmlDevice_t *mig_device);
+typedef nvmlReturn_t nvmlDeviceGetDeviceHandleFromMigDeviceHandle_fn(
+	nvmlDevice_t mig_device, nvmlDevice_t *device);
+typedef nvmlReturn_t nvmlDeviceGetGpuInstanceId_fn(nvmlDevice_t device, unsigned int *id);
+typedef nvmlReturn_t nvmlDeviceGetComputeInstanceId_fn(nvmlDevice_t device, unsigned int *id);
+
+/* Functions: PCIe, NVLink, topology. */
+
+typedef nvmlReturn_t nvmlDeviceGetCurrPcieLinkGeneration_fn(
+	nvmlDevice_t device, unsigned int *generation);
+typedef nvmlReturn_t nvmlDeviceGetCurrPcieLinkWidth_fn(nvmlDevice_t device, unsigned int *lanes);
+typedef nvmlReturn_t nvmlDeviceGetMaxPcieLinkGeneration_fn(
+	nvmlDevice_t device, unsigned int *generation);
+typedef nvmlReturn_t nvmlDeviceGetMaxPcieLinkWidth_fn(nvmlDevice_t device, unsigned int *lanes);
+typedef nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor_fn(
+	nvmlDevice_t a, nvmlDevice_t b, nvmlGpuTopologyLevel_t *level);
+typedef nvmlReturn_t nvmlDeviceGetTopologyNearestGpus_fn(nvmlDevice_t device,
+	nvmlGpuTopologyLevel_t level, unsigned int *count, nvmlDevice_t *devices);
+typedef nvmlReturn_t nvmlDeviceGetP2PStatus_fn(
+	nvmlDevice_t a, nvmlDevice_t b, nvmlGpuP2PCapsIndex_t index, nvmlGpuP2PStatus_t *status);
+typedef nvmlReturn_t nvmlDeviceOnSameBoard_fn(nvmlDevice_t a, nvmlDevice_t b, int *is_same);
+typedef nvmlReturn_t nvmlDeviceGetNumaNodeId_fn(nvmlDevice_t device, unsigned int *node);
+typedef nvmlReturn_t nvmlDeviceGetCpuAffinity_fn(
+	nvmlDevice_t device, unsigned int words, unsigned long *cpus);
+typedef nvmlReturn_t nvmlDeviceGetMemoryAffinity_fn(
+	nvmlDevice_t device, unsigned int words, unsigned long *nodes, nvmlAffinityScope_t scope);
+typedef nvmlReturn_t nvmlDeviceGetNvLinkState_fn(
+	nvmlDevice_t device, unsigned int link, nvmlEnableState_t *is_active);
+typedef nvmlReturn_t nvmlDeviceGetNvLinkVersion_fn(
+	nvmlDevice_t device, unsigned int link, unsigned int *version);
+typedef nvmlReturn_t nvmlDeviceGetNvLinkCapability_fn(nvmlDevice_t device, unsigned int link,
+	nvmlNvLinkCapability_t capability, unsigned int *has);
+typedef nvmlReturn_t nvmlDeviceGetNvLinkRemoteDeviceType_fn(
+	nvmlDevice_t device, unsigned int link, nvmlIntNvLinkDeviceType_t *type);
+typedef nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo_v2_fn(
+	nvmlDevice_t device, unsigned int link, nvmlPciInfo_t *pci);
+
+/* Functions: events. */
+
+typedef nvmlReturn_t nvmlEventSetCreate_fn(nvmlEventSet_t *set);
+typedef nvmlReturn_t nvmlEventSetFree_fn(nvmlEventSet_t set);
+typedef nvmlReturn_t nvmlEventSetWait_fn(
+	nvmlEventSet_t set, nvmlEventData_t *data, unsigned int timeout_ms);
+typedef nvmlReturn_t nvmlEventSetWait_v2_fn(
+	nvmlEventSet_t set, nvmlEventData_t *data, unsigned int timeout_ms);
+typedef nvmlReturn_t nvmlDeviceRegisterEvents_fn(
+	nvmlDevice_t device, unsigned long long types, nvmlEventSet_t set);
+typedef nvmlReturn_t nvmlDeviceGetSupportedEventTypes_fn(
+	nvmlDevice_t device, unsigned long long *types);
+
+/* The sizes, on which callers compiled against NVIDIA's header rely. */
+
+_Static_assert(sizeof(nvmlReturn_t) == 4, "an int");
+_Static_assert(sizeof(nvmlDevice_t) == 8, "a pointer");
+_Static_assert(sizeof(nvmlMemory_t) == 24, "three counts");
+_Static_assert(sizeof(nvmlMemory_v2_t) == 40, "a version and four counts");
+_Static_assert(nvmlMemory_v2 == 0x2000028, "measured: what the driver's own header makes of it");
+_Static_assert(sizeof(nvmlBAR1Memory_t) == 24, "three counts");
+_Static_assert(sizeof(nvmlProcessInfo_v1_t) == 16, "pid and bytes");
+_Static_assert(sizeof(nvmlProcessInfo_v2_t) == 24, "pid, bytes, two instances");
+_Static_assert(offsetof(nvmlProcessInfo_v2_t, gpuInstanceId) == 16, "after the bytes");
+_Static_assert(sizeof(nvmlProcessDetail_v1_t) == 32, "v2 and a count");
+_Static_assert(sizeof(nvmlProcessDetailList_t) == 24, "three words and a pointer");
+_Static_assert(sizeof(nvmlUtilization_t) == 8, "two percentages");
+_Static_assert(sizeof(nvmlProcessUtilizationSample_t) == 32, "pid, time, four percentages");
+_Static_assert(sizeof(nvmlProcessUtilizationInfo_v1_t) == 40, "time, pid, six percentages");
+_Static_assert(sizeof(nvmlProcessesUtilizationInfo_t) == 24, "two words, time, pointer");
+_Static_assert(sizeof(nvmlPciInfo_v1_t) == 32, "a string and four words");
+_Static_assert(sizeof(nvmlPciInfo_v2_t) == 52, "a string and nine words");
+_Static_assert(sizeof(nvmlPciInfo_t) == 68, "a string, five words, a longer string");
+_Static_assert(offsetof(nvmlPciInfo_t, busId) == 36, "at the end");
+_Static_assert(sizeof(nvmlDeviceAttributes_t) == 40, "eight words and a count");
+_Static_assert(sizeof(nvmlEventData_t) == 32, "device, two counts, two instances");

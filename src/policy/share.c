@@ -88,11 +88,15 @@ static const char *read_line(struct share *s, const struct words *w)
 	if (w->count != 2)
 		return "the line is none of: slice NAME, region PATH, device UUID memory SIZE, end";
 	if (strcmp(w->word[0], "slice") == 0) {
+		if (s->slice[0])
+			return "the slice has a name already";
 		if (!share_name_is_valid(w->word[1]))
 			return "a slice's name is letters, digits, dots, dashes and underscores";
 		return copy_word(s->slice, sizeof(s->slice), w->word[1]) ? NULL : "too long";
 	}
 	if (strcmp(w->word[0], "region") == 0) {
+		if (s->region[0])
+			return "the slice has a region already";
 		if (w->word[1][0] != '/')
 			return "the region's path must be absolute";
 		return copy_word(s->region, sizeof(s->region), w->word[1])
@@ -151,12 +155,18 @@ int share_parse(
 	return 0;
 }
 
+/* A MIG instance is GPU-... to the CUDA driver and MIG-... to NVML; the rest is unique. */
+static const char *unprefixed(const char *uuid)
+{
+	return strncmp(uuid, "GPU-", 4) == 0 || strncmp(uuid, "MIG-", 4) == 0 ? uuid + 4 : uuid;
+}
+
 uint64_t share_memory_bytes(const struct share *share, const char *uuid)
 {
 	uint64_t bytes = 0;
 
 	for (unsigned i = 0; i < share->device_count; i++) {
-		if (strcmp(share->devices[i].uuid, uuid) == 0)
+		if (strcmp(unprefixed(share->devices[i].uuid), unprefixed(uuid)) == 0)
 			return share->devices[i].memory_bytes;
 		if (strcmp(share->devices[i].uuid, SHARE_ANY_DEVICE) == 0)
 			bytes = share->devices[i].memory_bytes;

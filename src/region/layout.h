@@ -114,8 +114,9 @@ struct region_device {
 	_Atomic uint64_t total;
 	_Atomic uint64_t context_bytes; /* what a context was measured to take; 0: not yet */
 	_Atomic uint64_t refusal_count; /* since the file was made */
-	_Atomic uint64_t doubt; /* dead processes whose last step is unknown; 0: total is exact */
-	uint64_t unused[4];
+	/* Deaths whose last step is unknown, and how many of them are settled; both only grow. */
+	_Atomic uint64_t doubts, doubts_settled;
+	uint64_t unused[3];
 };
 
 enum region_slot_state { SLOT_FREE, SLOT_LIVE };

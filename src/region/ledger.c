@@ -16,7 +16,7 @@
  *
  * A killed process leaves its slot word behind. What it held is exact and is given back by the same
  * three steps (ledger_reap()). Only what was on its way is unknown: step 2 was done, or not. Then
- * total may be too high by it, never too low, the device's doubt is raised, and ledger_settle()
+ * total may be too high by it, never too low, the device's doubts are raised, and ledger_settle()
  * finds the truth without stopping anybody: it reads total, then every slot word, and writes the
  * sum with a compare-and-exchange that succeeds only if total has not changed meanwhile (it
  * counts its changes, so equal means untouched). If every slot had nothing on its way when it was
@@ -119,7 +119,7 @@ static void reap_device(struct region_file *file, unsigned slot, unsigned device
 	}
 	/* Doubt comes before the word is cleared: ledger_settle() must see one of the two. */
 	if (atomic_load(word)) {
-		atomic_fetch_add(&file->own.devices[device].doubt, 1);
+		atomic_fetch_add(&file->own.devices[device].doubts, 1);
 		FAULT("reap: in doubt");
 		atomic_store(word, 0);
 	}
@@ -165,15 +165,20 @@ static int settle_once(struct region_file *file, unsigned device)
 
 int ledger_settle(struct region_file *file, unsigned device)
 {
-	_Atomic uint64_t *doubt = &file->own.devices[device].doubt;
+	struct region_device *d = &file->own.devices[device];
 
 	for (int i = 0; i < SETTLE_ATTEMPTS; i++) {
-		uint64_t seen = atomic_load(doubt);
+		uint64_t settled = atomic_load(&d->doubts_settled),
+			 raised = atomic_load(&d->doubts);
 
-		if (seen == 0)
+		if (settled == raised)
 			return 0;
-		if (settle_once(file, device) == 0)
-			atomic_compare_exchange_strong(doubt, &seen, 0);
+		if (settle_once(file, device) != 0)
+			continue;
+		/* Only the doubts that were there before we looked; a later one stays. */
+		while (settled < raised &&
+			!atomic_compare_exchange_strong(&d->doubts_settled, &settled, raised))
+			;
 	}
 	return -EAGAIN;
 }

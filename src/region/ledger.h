@@ -2,6 +2,7 @@
 /* The ledger: who holds how much of each device of a slice, exact across processes and deaths. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/bits.h"
@@ -78,6 +79,14 @@ void ledger_reap(struct region_file *file, unsigned slot);
  * such instant in a bounded number of attempts; the total is then too high at worst, never too low.
  */
 int ledger_settle(struct region_file *file, unsigned device) MUST_CHECK;
+
+/* Whether a dead process left doubt about the device that is not settled yet. */
+static inline bool ledger_is_in_doubt(const struct region_file *file, unsigned device)
+{
+	const struct region_device *d = &file->own.devices[device];
+
+	return atomic_load(&d->doubts_settled) != atomic_load(&d->doubts);
+}
 
 /* Keeps the figures by kind and HAMi's fields; bytes may be negative. Nothing depends on them. */
 void ledger_note(struct region_file *file, unsigned slot, unsigned device, enum charge_kind kind,

@@ -73,17 +73,24 @@ static int parse_stat(char *text, struct process_identity *ret_identity)
 	return 0;
 }
 
+static int read_stat(const char *path, struct process_identity *ret_identity)
+{
+	char text[1024];
+	size_t length;
+
+	if (file_read(path, text, sizeof(text), &length) < 0)
+		return -ESRCH;
+	return parse_stat(text, ret_identity);
+}
+
 int process_identify(pid_t pid, struct process_identity *ret_identity)
 {
 	struct process_identity id = {.pid = pid};
-	char path[32], text[1024];
-	size_t length;
+	char path[32];
 	int r;
 
 	stat_path(pid, path);
-	if (file_read(path, text, sizeof(text), &length) < 0)
-		return -ESRCH;
-	r = parse_stat(text, &id);
+	r = read_stat(path, &id);
 	if (r == 0)
 		*ret_identity = id;
 	return r;
@@ -93,7 +100,8 @@ void process_identify_self(struct process_identity *ret_identity)
 {
 	struct process_identity id = {.pid = getpid()};
 
-	if (process_identify(id.pid, &id) != 0)
+	/* Not by the PID: the /proc that we see may be another namespace's. */
+	if (read_stat("/proc/self/stat", &id) != 0)
 		id.start_time = 0;
 	id.pid_namespace = process_own_namespace();
 	*ret_identity = id;

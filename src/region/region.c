@@ -58,6 +58,31 @@ static int map(int fd, struct region_file **ret_file)
 	return 0;
 }
 
+/*
+ * Takes the file's space now: where the file system is full, a later store into the mapping would be
+ * a signal, and now it is an error.
+ */
+static int take_space(int fd)
+{
+	static const char zeroes[4096];
+	int r;
+
+	if (fallocate(fd, 0, 0, sizeof(struct region_file)) == 0)
+		return 0;
+	r = -errno;
+	if (r != -EOPNOTSUPP)
+		return r;
+	for (size_t at = 0; at < sizeof(struct region_file); at += sizeof(zeroes)) {
+		size_t size = sizeof(struct region_file) - at;
+
+		if (size > sizeof(zeroes))
+			size = sizeof(zeroes);
+		if (pwrite(fd, zeroes, size, (off_t)at) != (ssize_t)size)
+			return errno ? -errno : -ENOSPC;
+	}
+	return 0;
+}
+
 /* Makes a region under a name of its own and links it to path; that another was faster is fine. */
 static int create(const char *path)
 {
@@ -73,7 +98,9 @@ static int create(const char *path)
 	fd = open(temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return -errno;
-	r = ftruncate(fd, sizeof(*file)) < 0 ? -errno : map(fd, &file);
+	r = take_space(fd);
+	if (r == 0)
+		r = map(fd, &file);
 	if (r == 0) {
 		fill(file);
 		munmap(file, sizeof(*file));
@@ -214,18 +241,21 @@ int region_device(struct region *region, const char *uuid, unsigned *ret_device)
 {
 	uint64_t deadline = clock_now_ns() + DEVICE_LOCK_NS;
 	struct timespec pause = {.tv_nsec = 1000000};
+	_cleanup_fd_ int fd = -1;
 	int r;
 
 	if (find_device(region->file, uuid, ret_device) == 0)
 		return 0;
-	while (file_lock_byte(region->fd, REGION_LOCK_DEVICE) != 0) {
-		if (clock_now_ns() > deadline)
-			return -EBUSY;
+	r = region_reopen(region, &fd);
+	if (r < 0)
+		return r;
+	while ((r = file_lock_byte(fd, REGION_LOCK_DEVICE)) != 0) {
+		if (r != -EAGAIN || clock_now_ns() > deadline)
+			return r == -EAGAIN ? -EBUSY : r;
 		nanosleep(&pause, NULL);
 	}
-	r = add_device(region->file, uuid, ret_device);
-	file_unlock_byte(region->fd, REGION_LOCK_DEVICE);
-	return r;
+	/* The lock goes with the descriptor. */
+	return add_device(region->file, uuid, ret_device);
 }
 
 const char *region_explain(int outcome)

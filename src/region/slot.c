@@ -124,7 +124,8 @@ static bool may_linger(const struct region_slot *own, uint64_t waited_ns)
 	uint64_t start = atomic_load_explicit(&own->start_time, memory_order_relaxed);
 	pid_t pid = (pid_t)atomic_load_explicit(&own->pid, memory_order_relaxed);
 
-	if (namespace != process_own_namespace() || process_identify(pid, &seen) != 0)
+	if (namespace == 0 || namespace != process_own_namespace() ||
+		process_identify(pid, &seen) != 0)
 		return false;
 	if (seen.start_time != start || seen.is_gone)
 		return false;

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What each pointer was charged for.
+ *
+ * A table entry: key the pointer, a the context it was allocated in (or the pool it came from), b the
+ * charge, packed: units << 32 | kind << 8 | ordinal, and IS_SHARED where the charge is its chunk's.
+ */
+#define LOG_TOPIC LOG_MEMORY
+#include "shim/allocations.h"
+
+#include "base/log.h"
+#include "shim/doors.h"
+#include "shim/table.h"
+
+#define IS_SHARED UINT64_C(0x10000)
+#define IS_POOLED UINT64_C(0x20000)
+
+static struct table pointers;
+static struct table chunks; /* key: address / CHUNK_BYTES; a: tenants */
+
+uint64_t allocations_worst_bytes(uint64_t bytes)
+{
+	return round_up_u64(bytes, CHUNK_BYTES);
+}
+
+static uint64_t pack(const struct charge *charge, uint64_t units, uint64_t flags)
+{
+	return units << 32 | flags | (uint64_t)charge->kind << 8 |
+	       (uint64_t)charge->device->ordinal;
+}
+
+static bool add_tenant(struct table_entry *chunk, uint64_t argument)
+{
+	(void)argument;
+	chunk->a++;
+	return true;
+}
+
+static bool remove_tenant(struct table_entry *chunk, uint64_t argument)
+{
+	(void)argument;
+	chunk->a--;
+	return chunk->a > 0;
+}
+
+static bool is_in_one_chunk(CUdeviceptr pointer, uint64_t bytes)
+{
+	return bytes < CHUNK_BYTES && pointer / CHUNK_BYTES == (pointer + bytes - 1) / CHUNK_BYTES;
+}
+
+/* Enters the pointer, and its chunk where it shares one; *ret_is_charged says whose the charge is. */
+static int enter(
+	CUdeviceptr pointer, uint64_t bytes, const struct charge *charge, bool *ret_is_charged)
+{
+	struct table_entry entry = {.key = pointer}, chunk = {.a = 1};
+	bool is_shared = is_in_one_chunk(pointer, bytes);
+	CUcontext context = NULL;
+
+	if (cuda.cuCtxGetCurrent)
+		cuda.cuCtxGetCurrent(&context);
+	entry.a = (uintptr_t)context;
+	entry.b = pack(charge, is_shared ? 0 : charge->units, is_shared ? IS_SHARED : 0);
+	if (table_put(&pointers, entry) < 0)
+		return -1;
+	if (is_shared && table_upsert(&chunks, pointer / CHUNK_BYTES, add_tenant, 0, &chunk) < 0) {
+		if (table_take(&pointers, pointer, NULL) != 0)
+			log_debug("a pointer was freed while it was being entered");
+		return -1;
+	}
+	*ret_is_charged = !is_shared || chunk.a == 1;
+	return 0;
+}
+
+CUresult allocations_keep(CUdeviceptr pointer, uint64_t bytes, struct charge *charge)
+{
+	bool is_charged;
+
+	if (!charge->device)
+		return CUDA_SUCCESS;
+	if (enter(pointer, bytes, charge, &is_charged) < 0) {
+		log_error("no memory for our own tables, so an allocation is refused");
+		cuda.cuMemFree_v2(pointer);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	if (is_charged)
+		charge_take(charge);
+	return CUDA_SUCCESS;
+}
+
+int allocations_keep_pooled(CUdeviceptr pointer, struct pool *pool)
+{
+	return table_put(&pointers,
+		(struct table_entry){.key = pointer, .a = (uintptr_t)pool, .b = IS_POOLED});
+}
+
+int allocations_take(CUdeviceptr pointer, struct allocation *ret_allocation)
+{
+	struct table_entry entry;
+
+	if (table_take(&pointers, pointer, &entry) != 0)
+		return ALLOCATIONS_E_UNKNOWN;
+	*ret_allocation = (struct allocation){.pointer = entry.key, .a = entry.a, .b = entry.b};
+	return 0;
+}
+
+void allocations_put_back(const struct allocation *allocation)
+{
+	struct table_entry entry = {
+		.key = allocation->pointer, .a = allocation->a, .b = allocation->b};
+
+	/* Its place was freed a moment ago, so this needs no memory unless others took it since. */
+	if (table_put(&pointers, entry) < 0)
+		log_warn("a charge stays in the books until the process ends");
+}
+
+struct pool *allocations_pool(const struct allocation *allocation)
+{
+	return allocation->b & IS_POOLED ? (struct pool *)(uintptr_t)allocation->a : NULL;
+}
+
+void allocations_give_back(const struct allocation *allocation)
+{
+	struct device *device = state_device((CUdevice)(allocation->b & 0xff));
+	enum charge_kind kind = (enum charge_kind)(allocation->b >> 8 & 0xff);
+	uint64_t bytes = (allocation->b >> 32) * REGION_UNIT_BYTES;
+	struct table_entry chunk;
+
+	if (allocation->b & IS_POOLED)
+		return;
+	if (allocation->b & IS_SHARED) {
+		if (table_update(&chunks, allocation->pointer / CHUNK_BYTES, remove_tenant, 0,
+			    &chunk) != 0 ||
+			chunk.a > 0)
+			return;
+		bytes = CHUNK_BYTES;
+	}
+	charge_give_back(device, bytes, kind);
+}
+
+void allocations_sweep(CUcontext context)
+{
+	struct table_cursor cursor = {.shard = 0};
+	struct table_entry entry;
+
+	while (table_take_by_a(&pointers, (uintptr_t)context, &cursor, &entry) == 0)
+		allocations_give_back(
+			&(struct allocation){.pointer = entry.key, .a = entry.a, .b = entry.b});
+}
+
+void allocations_forget_parent(void)
+{
+	table_forget(&pointers);
+	table_forget(&chunks);
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Charges: reserve, call the driver, keep or undo. */
+#define LOG_TOPIC LOG_LEDGER
+#include "shim/charge.h"
+
+#include <errno.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/lock.h"
+#include "base/log.h"
+#include "region/ledger.h"
+#include "region/slot.h"
+#include "shim/doors.h"
+#include "shim/pools.h"
+
+static struct lock reap_lock;
+
+static int try_charge(struct device *d, uint64_t units)
+{
+	/* relaxed: see set_limit() */
+	return ledger_charge(state.region.file, state.slot, d->entry, units,
+		atomic_load_explicit(&d->limit_units, memory_order_relaxed));
+}
+
+/* One thread of the process at a time looks for the dead; the others wait for what it finds. */
+static void reap(struct device *d)
+{
+	uint64_t deadline = clock_now_ns() + SLOT_REAP_WAIT_NS;
+	struct timespec pause = {.tv_nsec = 200000};
+	unsigned reaped = 0;
+	int r;
+
+	while (!lock_try(&reap_lock)) {
+		if (clock_now_ns() > deadline)
+			return;
+		nanosleep(&pause, NULL);
+	}
+	r = slot_reap(&state.region, &reaped);
+	if (r < 0)
+		log_warn("dead processes of the slice cannot be looked for", U64("errno", -r));
+	if (ledger_settle(state.region.file, d->entry) != 0)
+		log_debug("the books of a device could not be settled now");
+	lock_leave(&reap_lock);
+}
+
+/* Whether units were charged after all, by what could be had back, the cheapest first. */
+static bool make_room(struct device *d, uint64_t units)
+{
+	state_refresh_limits(true);
+	pools_settle(d);
+	if (try_charge(d, units) == 0)
+		return true;
+	pools_trim(d);
+	if (try_charge(d, units) == 0)
+		return true;
+	reap(d);
+	return try_charge(d, units) == 0;
+}
+
+static CUresult refuse(struct device *d, uint64_t bytes)
+{
+	/* relaxed: a count for people */
+	atomic_fetch_add_explicit(
+		&state.region.file->own.devices[d->entry].refusal_count, 1, memory_order_relaxed);
+	log_info("device memory is refused: the quota is reached", STR("device", d->uuid),
+		U64("bytes", bytes),
+		U64("used_bytes", (uint64_t)ledger_used_units(state.region.file, d->entry) *
+					  REGION_UNIT_BYTES));
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult charge_reserve(
+	struct device *device, uint64_t bytes, enum charge_kind kind, struct charge *ret_charge)
+{
+	uint64_t units = ledger_units(bytes);
+	int saved_errno;
+	bool has_room;
+
+	state_refresh_limits(false);
+	if (UNLIKELY(try_charge(device, units) != 0)) {
+		saved_errno = errno;
+		has_room = make_room(device, units);
+		errno = saved_errno;
+		if (!has_room)
+			return refuse(device, bytes);
+	}
+	ledger_note(state.region.file, state.slot, device->entry, kind,
+		(int64_t)(units * REGION_UNIT_BYTES));
+	*ret_charge = (struct charge){.device = device, .units = (uint32_t)units, .kind = kind};
+	return CUDA_SUCCESS;
+}
+
+CUresult charge_reserve_current(uint64_t bytes, enum charge_kind kind, struct charge *ret_charge)
+{
+	enum state_mode mode = state_enter();
+	struct device *device;
+	CUdevice ordinal;
+	CUresult r;
+
+	if (mode == STATE_ASIDE)
+		return CUDA_SUCCESS;
+	if (mode == STATE_CLOSED) {
+		/* The driver's own complaint comes first, as it would without us. */
+		r = cuda.cuCtxGetDevice ? cuda.cuCtxGetDevice(&ordinal) : CUDA_ERROR_NOT_FOUND;
+		return r == CUDA_SUCCESS ? CUDA_ERROR_OUT_OF_MEMORY : r;
+	}
+	r = state_current_device(&device);
+	return r == CUDA_SUCCESS ? charge_reserve(device, bytes, kind, ret_charge) : r;
+}
+
+void charge_look_for_dead(struct device *device)
+{
+	static _Atomic uint64_t next_ns;
+	uint64_t now = clock_coarse_ns();
+	int saved_errno = errno;
+
+	/* relaxed: the clock decides how often, nothing else does */
+	if (now < atomic_load_explicit(&next_ns, memory_order_relaxed))
+		return;
+	atomic_store_explicit(&next_ns, now + CHARGE_LOOK_NS, memory_order_relaxed);
+	pools_settle(device);
+	reap(device);
+	errno = saved_errno;
+}
+
+void charge_forget_parent(void)
+{
+	reap_lock = (struct lock)LOCK_INIT;
+}
+
+void charge_anyway(struct device *device, uint64_t bytes, enum charge_kind kind)
+{
+	uint64_t units = ledger_units(bytes);
+
+	ledger_charge_anyway(state.region.file, state.slot, device->entry, units);
+	ledger_note(state.region.file, state.slot, device->entry, kind,
+		(int64_t)(units * REGION_UNIT_BYTES));
+}
+
+void charge_give_back(struct device *device, uint64_t bytes, enum charge_kind kind)
+{
+	uint64_t units = ledger_units(bytes);
+
+	ledger_uncharge(state.region.file, state.slot, device->entry, units);
+	ledger_note(state.region.file, state.slot, device->entry, kind,
+		-(int64_t)(units * REGION_UNIT_BYTES));
+}
+
+void charge_undo(struct charge *charge)
+{
+	if (charge->device)
+		charge_give_back(
+			charge->device, (uint64_t)charge->units * REGION_UNIT_BYTES, charge->kind);
+	charge->device = NULL;
+}

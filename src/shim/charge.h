@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Charges: reserve, call the driver, keep or undo.
+ *
+ *	_cleanup_charge_ struct charge charge = CHARGE_NULL;
+ *	CUresult r = charge_reserve(device, bytes, CHARGE_PLAIN, &charge);
+ *	if (r == CUDA_SUCCESS)
+ *		r = cuda.cuMemAlloc_v2(...);
+ *	if (r == CUDA_SUCCESS)
+ *		charge_take(&charge);
+ *
+ * What is reserved is in the books before the driver is called, so what the driver gives is never
+ * more than what the books say.
+ */
+#pragma once
+
+#include "base/bits.h"
+#include "shim/state.h"
+
+struct charge {
+	struct device *device; /* NULL: nothing is charged */
+	uint32_t units;
+	enum charge_kind kind;
+};
+
+#define CHARGE_NULL            \
+	{                      \
+		.device = NULL \
+	}
+
+/*
+ * Reserves bytes, rounded up to the ledger's unit. Where they do not fit, it first looks for what
+ * can be had back: a quota that was raised, pools' unused memory, processes that have died.
+ * CUDA_ERROR_OUT_OF_MEMORY is the only refusal. Waits at most SLOT_REAP_WAIT_NS, and only then.
+ */
+CUresult charge_reserve(
+	struct device *device, uint64_t bytes, enum charge_kind kind, struct charge *ret_charge);
+
+/*
+ * The same for the current context's device, and what a hook does first: with nothing to enforce it
+ * charges nothing and says CUDA_SUCCESS; where quotas cannot be enforced it refuses.
+ */
+CUresult charge_reserve_current(uint64_t bytes, enum charge_kind kind, struct charge *ret_charge);
+
+/* Charges what the driver has taken already, even over the quota. */
+void charge_anyway(struct device *device, uint64_t bytes, enum charge_kind kind);
+
+/* Gives bytes back. */
+void charge_give_back(struct device *device, uint64_t bytes, enum charge_kind kind);
+
+/* Ends the charge's scope without giving it back; its bytes are what charge_give_back() takes later. */
+static inline uint64_t charge_take(struct charge *charge)
+{
+	uint64_t bytes = (uint64_t)charge->units * REGION_UNIT_BYTES;
+
+	charge->device = NULL;
+	return bytes;
+}
+
+/* Gives the charge back, if it was not taken. */
+void charge_undo(struct charge *charge);
+
+/*
+ * Gives back what processes that have died still hold on the device, looking at most every
+ * CHARGE_LOOK_NS: for a program that asks how much is free and plans by the answer.
+ */
+#define CHARGE_LOOK_NS 100000000u
+void charge_look_for_dead(struct device *device);
+
+/* For a child of fork(). */
+void charge_forget_parent(void);
+
+#define _cleanup_charge_ __attribute__((cleanup(charge_undo)))

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Contexts: what they take of a device, and what goes with them. */
+#pragma once
+
+#include "gpu/abi/cuda.h"
+#include "shim/charge.h"
+
+/* Reserves what a context of the device takes, or will take as far as can be told. */
+CUresult contexts_reserve(struct device *device, struct charge *ret_charge);
+
+/*
+ * A context was made: the charge becomes what it really took, as far as NVML tells, which the
+ * slice remembers for its next ones.
+ */
+void contexts_measure(struct device *device, struct charge *charge);
+
+/* Keeps the charge of a context that the program made, or gives back that of one it destroyed. */
+CUresult contexts_keep(CUcontext context, struct charge *charge);
+void contexts_destroyed(CUcontext context);
+
+/*
+ * The primary context may have come or gone: compares what the driver says with what is charged.
+ * charge is what a retain reserved (taken if the context is new), or NULL.
+ */
+void contexts_compare_primary(struct device *device, CUcontext context, struct charge *charge);
+
+/* Whether the driver holds a primary context of the device in this process. */
+bool contexts_primary_is_active(const struct device *device);
+
+/* For a child of fork(). */
+void contexts_forget_parent(void);

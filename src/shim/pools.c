@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Pools of stream-ordered memory.
+ *
+ * Why the invariant of pools.h holds: a call reserves its worst growth, calls the driver, takes a
+ * ticket, reads what the pool holds, and settles: the reading replaces the last one unless a later
+ * ticket has settled already. A reading with a later ticket was begun after this call's growth, so
+ * it includes it; so the reservation may go in either case. Nothing of ours is locked while the
+ * driver is asked.
+ */
+#define LOG_TOPIC LOG_MEMORY
+#include "shim/pools.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/lock.h"
+#include "base/log.h"
+#include "shim/doors.h"
+
+/* Longest wait at the quota's edge for frees that the stream has not reached yet. */
+#define EDGE_WAIT_NS 50000000u
+
+struct pool {
+	struct pool *next;	      /* never changes once it is in the list */
+	_Atomic(CUmemoryPool) handle; /* NULL: destroyed */
+	struct device *device;	      /* NULL: not on a device */
+	_Atomic uint64_t tickets;
+	_Atomic uint32_t live; /* allocations that were not freed */
+	_Atomic bool is_dirty; /* something was freed and not yet settled */
+	struct lock lock;      /* guards the rest */
+	uint64_t last_ticket;
+	uint64_t held_bytes; /* as last read */
+};
+
+static struct lock add_lock;
+static _Atomic(struct pool *) pools;
+static _Atomic bool some_are_dirty;
+
+static struct pool *first(void)
+{
+	/* pairs with the release in find_or_add() */
+	return atomic_load_explicit(&pools, memory_order_acquire);
+}
+
+static struct pool *find(CUmemoryPool handle)
+{
+	struct pool *p = first();
+
+	/* relaxed: whoever uses a handle knows it to be valid */
+	while (p && atomic_load_explicit(&p->handle, memory_order_relaxed) != handle)
+		p = p->next;
+	return p;
+}
+
+/* A destroyed pool's place, once nothing is left in it. */
+static struct pool *find_unused(const struct device *device)
+{
+	struct pool *p = first();
+
+	while (p && (p->device != device || atomic_load(&p->handle) || atomic_load(&p->live) ||
+			    p->held_bytes))
+		p = p->next;
+	return p;
+}
+
+/* The pool with this handle, entered if it is new; NULL without memory. */
+static struct pool *find_or_add(CUmemoryPool handle, struct device *device)
+{
+	LOCK_SCOPE(&add_lock);
+	struct pool *p = find(handle);
+
+	if (p)
+		return p;
+	p = find_unused(device);
+	if (p) {
+		atomic_store(&p->handle, handle);
+		return p;
+	}
+	p = calloc(1, sizeof(*p));
+	if (!p) {
+		log_error("no memory for our own tables, so a pool's allocations are refused");
+		return NULL;
+	}
+	p->device = device;
+	atomic_init(&p->handle, handle);
+	p->next = first();
+	/* pairs with the acquire in first() */
+	atomic_store_explicit(&pools, p, memory_order_release);
+	return p;
+}
+
+/* Books a change of what is charged for the pool. */
+static void apply(struct device *device, int64_t bytes)
+{
+	if (bytes > 0)
+		charge_anyway(device, (uint64_t)bytes, CHARGE_POOL);
+	else if (bytes < 0)
+		charge_give_back(device, (uint64_t)-bytes, CHARGE_POOL);
+}
+
+/* Replaces the last reading; returns by how much it differs. */
+static int64_t replace_reading(struct pool *p, uint64_t ticket, uint64_t held_bytes)
+{
+	LOCK_SCOPE(&p->lock);
+	int64_t change = 0;
+
+	if (ticket > p->last_ticket) {
+		change = (int64_t)(held_bytes - p->held_bytes);
+		p->last_ticket = ticket;
+		p->held_bytes = held_bytes;
+	}
+	return change;
+}
+
+/* Reads and settles; reserved_bytes are charged already and are part of the growth, or go back. */
+static void settle(struct pool *p, uint64_t reserved_bytes)
+{
+	/* relaxed: see find() */
+	CUmemoryPool handle = atomic_load_explicit(&p->handle, memory_order_relaxed);
+	uint64_t ticket = atomic_fetch_add(&p->tickets, 1) + 1;
+	cuuint64_t held = 0;
+	int64_t change = 0;
+
+	if (!p->device)
+		return;
+	if (handle) {
+		if (!cuda.cuMemPoolGetAttribute ||
+			cuda.cuMemPoolGetAttribute(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT,
+				&held) != CUDA_SUCCESS)
+			return; /* what was reserved stays charged: too much, never too little */
+		change = replace_reading(p, ticket, round_up_u64(held, REGION_UNIT_BYTES));
+	} else if (atomic_load(&p->live) == 0) {
+		change = replace_reading(p, ticket, 0);
+	}
+	apply(p->device, change - (int64_t)reserved_bytes);
+}
+
+struct pool *pools_find(CUmemoryPool handle)
+{
+	struct pool *p = find(handle);
+	struct device *device;
+	CUmemoryPool own;
+	int count = 0;
+
+	if (p || !handle)
+		return p;
+	/* Not made by the program before our eyes: a device's default pool, or an imported one. */
+	if (!cuda.cuDeviceGetDefaultMemPool || !cuda.cuDeviceGetCount ||
+		cuda.cuDeviceGetCount(&count) != CUDA_SUCCESS)
+		return NULL;
+	for (CUdevice i = 0; i < count; i++) {
+		if (cuda.cuDeviceGetDefaultMemPool(&own, i) == CUDA_SUCCESS && own == handle)
+			return state_meet_device(i, &device) == 0 ? find_or_add(handle, device)
+								  : NULL;
+	}
+	return find_or_add(handle, NULL);
+}
+
+struct pool *pools_current(struct device *device)
+{
+	CUmemoryPool handle = NULL;
+
+	if (!cuda.cuDeviceGetMemPool ||
+		cuda.cuDeviceGetMemPool(&handle, device->ordinal) != CUDA_SUCCESS)
+		return NULL;
+	return pools_find(handle);
+}
+
+void pools_add(CUmemoryPool handle, struct device *device)
+{
+	if (!find_or_add(handle, device))
+		state_on_failure("pool", "no memory");
+}
+
+void pools_destroyed(CUmemoryPool handle)
+{
+	struct pool *p = find(handle);
+
+	if (!p)
+		return;
+	/* relaxed: see find() */
+	atomic_store_explicit(&p->handle, NULL, memory_order_relaxed);
+	settle(p, 0);
+}
+
+/* Waits, for a short time, until the stream has reached the frees that are queued on it. */
+static void wait_for_frees(CUstream stream)
+{
+	uint64_t deadline = clock_now_ns() + EDGE_WAIT_NS;
+	struct timespec pause = {.tv_nsec = 100000};
+
+	while (cuda.cuStreamQuery && cuda.cuStreamQuery(stream) == CUDA_ERROR_NOT_READY &&
+		clock_now_ns() < deadline)
+		nanosleep(&pause, NULL);
+}
+
+CUresult pools_reserve(
+	struct pool *pool, uint64_t bytes, CUstream stream, struct charge *ret_charge)
+{
+	uint64_t growth = round_up_u64(bytes, POOL_STEP_BYTES);
+	CUresult r;
+
+	if (!pool->device)
+		return CUDA_SUCCESS;
+	r = charge_reserve(pool->device, growth, CHARGE_POOL, ret_charge);
+	/* relaxed: a hint */
+	if (r == CUDA_SUCCESS || !atomic_load_explicit(&pool->is_dirty, memory_order_relaxed))
+		return r;
+	wait_for_frees(stream);
+	return charge_reserve(pool->device, growth, CHARGE_POOL, ret_charge);
+}
+
+void pools_keep(struct pool *pool, struct charge *charge)
+{
+	if (charge->device)
+		settle(pool, charge_take(charge));
+}
+
+void pools_allocated(struct pool *pool)
+{
+	atomic_fetch_add(&pool->live, 1);
+}
+
+void pools_freed(struct pool *pool, bool is_settled_now)
+{
+	atomic_fetch_sub(&pool->live, 1);
+	if (is_settled_now) {
+		settle(pool, 0);
+		return;
+	}
+	/* pairs with the exchanges in pools_synchronized(): who sees the second sees the first */
+	atomic_store_explicit(&pool->is_dirty, true, memory_order_release);
+	atomic_store_explicit(&some_are_dirty, true, memory_order_release);
+}
+
+void pools_synchronized(void)
+{
+	/* relaxed: a free that is not seen yet was not ordered before this synchronization */
+	if (LIKELY(!atomic_load_explicit(&some_are_dirty, memory_order_relaxed)))
+		return;
+	atomic_exchange(&some_are_dirty, false);
+	for (struct pool *p = first(); p; p = p->next)
+		if (atomic_exchange(&p->is_dirty, false))
+			settle(p, 0);
+}
+
+void pools_settle(struct device *device)
+{
+	for (struct pool *p = first(); p; p = p->next)
+		if (p->device == device)
+			settle(p, 0);
+}
+
+void pools_trim(struct device *device)
+{
+	for (struct pool *p = first(); p; p = p->next) {
+		/* relaxed: see find() */
+		CUmemoryPool handle = atomic_load_explicit(&p->handle, memory_order_relaxed);
+
+		if (p->device != device || !handle)
+			continue;
+		cuda.cuMemPoolTrimTo(handle, 0);
+		settle(p, 0);
+	}
+}
+
+void pools_settle_handle(CUmemoryPool handle)
+{
+	struct pool *p = find(handle);
+
+	if (p)
+		settle(p, 0);
+}
+
+void pools_forget_parent(void)
+{
+	struct pool *p = first(), *next;
+
+	/* relaxed: one thread */
+	atomic_store_explicit(&pools, NULL, memory_order_relaxed);
+	add_lock = (struct lock)LOCK_INIT;
+	for (; p; p = next) {
+		next = p->next;
+		free(p);
+	}
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Pools of stream-ordered memory, charged by what they keep from the device.
+ *
+ * A pool reserves device memory in steps of 32 MiB and gives it back when a synchronization finds it
+ * unused (H200, driver 580), so neither allocations nor frees tell what it holds. The driver does,
+ * for 20 ns. Invariant: what a pool holds <= what was last read of it + what calls that are under
+ * way have reserved for its growth; both are in the books.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gpu/abi/cuda.h"
+#include "shim/charge.h"
+
+#define POOL_STEP_BYTES UINT64_C(0x2000000)
+
+struct pool;
+
+/* The pool that is current for the device; NULL where the driver names none or memory is short. */
+struct pool *pools_current(struct device *device);
+
+/* The pool with this handle, as pools_current(); one that is not on a device is charged nothing. */
+struct pool *pools_find(CUmemoryPool handle);
+
+/* Enters a pool that the program has made, on the device or (NULL) not on a device at all. */
+void pools_add(CUmemoryPool handle, struct device *device);
+
+/* The handle is gone; what is still allocated from the pool stays charged. */
+void pools_destroyed(CUmemoryPool handle);
+
+/* Reserves for an allocation of so many bytes from the pool. *ret_charge goes to pools_keep(). */
+CUresult pools_reserve(
+	struct pool *pool, uint64_t bytes, CUstream stream, struct charge *ret_charge);
+
+/* After the driver's call: reads what the pool holds now and gives back what was reserved in vain. */
+void pools_keep(struct pool *pool, struct charge *charge);
+
+/* An allocation of the pool was made, or freed; is_settled_now where the driver has freed at once. */
+void pools_allocated(struct pool *pool);
+void pools_freed(struct pool *pool, bool is_settled_now);
+
+/* A stream, event or context was synchronized: pools that had frees may hold less. */
+void pools_synchronized(void);
+
+/* Reads what the device's pools hold; gives their unused memory back to the device first. */
+void pools_settle(struct device *device);
+void pools_trim(struct device *device);
+
+/* Reads what one pool holds, by its handle; nothing for an unknown one. */
+void pools_settle_handle(CUmemoryPool handle);
+
+/* For a child of fork(). */
+void pools_forget_parent(void);

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What this process may have.
+ *
+ * Share files are replaced or rewritten by their owner while we run. We look at their identity
+ * (inode, size, time of change) every 50 ms at most, and always before we refuse memory; that costs
+ * one system call a file and no thread. A reader in the same process never waits for a file: the
+ * parsed shares are swapped under a lock that is held for the copy alone.
+ */
+#define LOG_TOPIC LOG_SHARE
+#include "shim/quota.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/lock.h"
+#include "base/log.h"
+#include "base/options.h"
+#include "policy/share.h"
+#include "shim/nvml.h"
+
+#define REGION_DEFAULT_PATH "/tmp/cudevshr.cache"
+
+struct source {
+	const char *path; /* NULL: not used */
+	bool is_in_force;
+	struct file_identity seen;
+	struct share share;
+};
+
+static struct {
+	struct lock start_lock, refresh_lock, share_lock;
+	_Atomic bool is_started;
+	enum quota_mode mode;
+	struct options options;
+	struct source system, own;
+	_Atomic uint64_t next_check_ns;
+} quota;
+
+static bool same_file(const struct file_identity *a, const struct file_identity *b)
+{
+	return a->inode == b->inode && a->device == b->device && a->size_bytes == b->size_bytes &&
+	       a->changed_ns == b->changed_ns;
+}
+
+/* Says what is wrong with a share file, and what comes of it. */
+static int complain(const struct source *source, unsigned line, const char *why)
+{
+	if (source->is_in_force)
+		log_error("a share file is broken, so its last meaning stays",
+			STR("path", source->path), U64("line", line), STR("why", why));
+	else
+		log_error("a share file is broken, so all device memory is refused",
+			STR("path", source->path), U64("line", line), STR("why", why));
+	return -EINVAL;
+}
+
+/* Reads the file into source; on failure source keeps what it had. */
+static int load(struct source *source)
+{
+	char text[SHARE_FILE_BYTES];
+	struct share_fault fault;
+	struct share share;
+	struct file_identity id;
+	size_t length;
+	int r = file_identify_path(source->path, &id);
+
+	if (r == 0)
+		r = file_read(source->path, text, sizeof(text), &length);
+	if (r < 0)
+		return complain(source, 0, strerror(-r));
+	if (share_parse(text, length, &share, &fault) < 0)
+		return complain(source, fault.line, fault.why);
+	LOCK_SCOPE(&quota.share_lock);
+	source->share = share;
+	source->seen = id;
+	source->is_in_force = true;
+	return 0;
+}
+
+static enum quota_mode read_all(void)
+{
+	struct file_identity id;
+	bool is_broken;
+
+	options_read(&quota.options, getenv);
+	is_broken = quota.options.is_broken;
+	if (file_identify_path(SHARE_SYSTEM_PATH, &id) != -ENOENT) {
+		quota.system.path = SHARE_SYSTEM_PATH;
+		is_broken |= load(&quota.system) != 0;
+	}
+	if (quota.options.share_path) {
+		quota.own.path = quota.options.share_path;
+		is_broken |= load(&quota.own) != 0;
+	}
+	if (is_broken)
+		return QUOTA_BROKEN;
+	if (quota.system.path || quota.own.path || quota.options.region_path ||
+		quota.options.memory_limit_bytes || quota.options.has_indexed_limit)
+		return QUOTA_SET;
+	return QUOTA_NONE;
+}
+
+enum quota_mode quota_start(void)
+{
+	/* pairs with the release below */
+	if (LIKELY(atomic_load_explicit(&quota.is_started, memory_order_acquire)))
+		return quota.mode;
+	LOCK_SCOPE(&quota.start_lock);
+	if (!quota.is_started) {
+		quota.mode = read_all();
+		/* pairs with the acquire above */
+		atomic_store_explicit(&quota.is_started, true, memory_order_release);
+	}
+	return quota.mode;
+}
+
+void quota_forget_parent(void)
+{
+	quota.start_lock = quota.refresh_lock = quota.share_lock = (struct lock)LOCK_INIT;
+}
+
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint64_t none_is_unlimited(uint64_t bytes)
+{
+	return bytes ? bytes : QUOTA_UNLIMITED;
+}
+
+/* What the environment says of the device. */
+static int environment_bytes(const char *uuid, uint64_t *ret_bytes)
+{
+	uint64_t bytes = quota.options.memory_limit_bytes;
+	unsigned index;
+
+	if (quota.options.has_indexed_limit) {
+		int r = nvml_index_of(uuid, &index);
+
+		if (r < 0)
+			return r;
+		if (index < OPTIONS_DEVICES && quota.options.memory_limit_of_bytes[index])
+			bytes = quota.options.memory_limit_of_bytes[index];
+	}
+	*ret_bytes = none_is_unlimited(bytes);
+	return 0;
+}
+
+int quota_memory_bytes(const char *uuid, uint64_t *ret_bytes)
+{
+	uint64_t bytes;
+	int r = environment_bytes(uuid, &bytes);
+
+	if (r < 0)
+		return r;
+	LOCK_SCOPE(&quota.share_lock);
+	if (quota.system.is_in_force)
+		bytes = smaller(bytes, share_memory_bytes(&quota.system.share, uuid));
+	if (quota.own.is_in_force)
+		bytes = smaller(bytes, share_memory_bytes(&quota.own.share, uuid));
+	*ret_bytes = bytes;
+	return 0;
+}
+
+const char *quota_region_path(void)
+{
+	if (quota.system.is_in_force && quota.system.share.region[0])
+		return quota.system.share.region;
+	if (quota.own.is_in_force && quota.own.share.region[0])
+		return quota.own.share.region;
+	return quota.options.region_path ? quota.options.region_path : REGION_DEFAULT_PATH;
+}
+
+static bool reload_if_changed(struct source *source)
+{
+	struct file_identity id;
+
+	if (!source->path || file_identify_path(source->path, &id) != 0)
+		return false;
+	if (same_file(&id, &source->seen))
+		return false;
+	if (load(source) == 0)
+		return true;
+	/* Said once for this state of the file, and not looked at again until it changes. */
+	source->seen = id;
+	return false;
+}
+
+bool quota_refresh(bool is_urgent)
+{
+	uint64_t now = clock_coarse_ns();
+	bool has_changed;
+
+	/* relaxed: the clock decides how often, nothing else does */
+	if (!is_urgent && now < atomic_load_explicit(&quota.next_check_ns, memory_order_relaxed))
+		return false;
+	if (!lock_try(&quota.refresh_lock))
+		return false;
+	atomic_store_explicit(&quota.next_check_ns, now + QUOTA_CHECK_NS, memory_order_relaxed);
+	has_changed = reload_if_changed(&quota.system);
+	has_changed |= reload_if_changed(&quota.own);
+	lock_leave(&quota.refresh_lock);
+	return has_changed;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What this process may have: the environment and the share files, and their changes.
+ *
+ * The quota of a device is the smallest that applies: SHARE_SYSTEM_PATH's, VGPU_SHARE's, and the
+ * environment's (its own index's, else the general one). So the environment can lower what a share
+ * file grants and never raise it.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bits.h"
+
+#define QUOTA_UNLIMITED UINT64_MAX
+
+enum quota_mode {
+	QUOTA_NONE,   /* nothing was asked for: step aside */
+	QUOTA_SET,    /* quotas hold, or the slice at least wants books */
+	QUOTA_BROKEN, /* a quota was asked for and cannot be known: refuse all memory */
+};
+
+/* Reads options and share files, once a process; the first call logs what is wrong with them. */
+enum quota_mode quota_start(void);
+
+/* For a child of fork(): no lock is held. What was read stays. */
+void quota_forget_parent(void);
+
+/*
+ * The quota of the device with this UUID in bytes, or QUOTA_UNLIMITED. -ENODEV where an indexed
+ * option is set and NVML does not tell which device the index means.
+ */
+int quota_memory_bytes(const char *uuid, uint64_t *ret_bytes) MUST_CHECK;
+
+/* The slice's region file; valid until the process ends. */
+const char *quota_region_path(void);
+
+/*
+ * Looks whether a share file has changed, at most every QUOTA_CHECK_NS unless is_urgent, and reads
+ * it again. A file that has become unreadable keeps its last meaning. Returns whether quotas may
+ * have changed.
+ */
+#define QUOTA_CHECK_NS 50000000u
+bool quota_refresh(bool is_urgent);

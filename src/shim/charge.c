@@ -85,8 +85,6 @@ CUresult charge_reserve(
 		if (!has_room)
 			return refuse(device, bytes);
 	}
-	ledger_note(state.region.file, state.slot, device->entry, kind,
-		(int64_t)(units * REGION_UNIT_BYTES));
 	*ret_charge = (struct charge){.device = device, .units = (uint32_t)units, .kind = kind};
 	return CUDA_SUCCESS;
 }
@@ -129,28 +127,50 @@ void charge_forget_parent(void)
 	reap_lock = (struct lock)LOCK_INIT;
 }
 
+static void note(const struct device *d, enum charge_kind kind, int64_t bytes)
+{
+	ledger_note(state.region.file, state.slot, d->entry, kind, bytes);
+}
+
+uint64_t charge_take(struct charge *charge)
+{
+	uint64_t bytes = (uint64_t)charge->units * REGION_UNIT_BYTES;
+
+	note(charge->device, charge->kind, (int64_t)bytes);
+	charge->device = NULL;
+	return bytes;
+}
+
+void charge_settle(struct charge *charge, int64_t bytes)
+{
+	int64_t more = bytes - (int64_t)charge->units * REGION_UNIT_BYTES;
+	struct device *d = charge->device;
+
+	if (more > 0)
+		ledger_charge_anyway(
+			state.region.file, state.slot, d->entry, ledger_units((uint64_t)more));
+	else if (more < 0)
+		ledger_uncharge(
+			state.region.file, state.slot, d->entry, ledger_units((uint64_t)-more));
+	if (bytes)
+		note(d, charge->kind, bytes);
+	charge->device = NULL;
+}
+
 void charge_anyway(struct device *device, uint64_t bytes, enum charge_kind kind)
 {
-	uint64_t units = ledger_units(bytes);
-
-	ledger_charge_anyway(state.region.file, state.slot, device->entry, units);
-	ledger_note(state.region.file, state.slot, device->entry, kind,
-		(int64_t)(units * REGION_UNIT_BYTES));
+	charge_settle(&(struct charge){.device = device, .kind = kind}, (int64_t)bytes);
 }
 
 void charge_give_back(struct device *device, uint64_t bytes, enum charge_kind kind)
 {
-	uint64_t units = ledger_units(bytes);
-
-	ledger_uncharge(state.region.file, state.slot, device->entry, units);
-	ledger_note(state.region.file, state.slot, device->entry, kind,
-		-(int64_t)(units * REGION_UNIT_BYTES));
+	charge_settle(&(struct charge){.device = device, .kind = kind}, -(int64_t)bytes);
 }
 
 void charge_undo(struct charge *charge)
 {
 	if (charge->device)
-		charge_give_back(
-			charge->device, (uint64_t)charge->units * REGION_UNIT_BYTES, charge->kind);
+		ledger_uncharge(
+			state.region.file, state.slot, charge->device->entry, charge->units);
 	charge->device = NULL;
 }

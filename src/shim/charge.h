@@ -49,13 +49,14 @@ void charge_anyway(struct device *device, uint64_t bytes, enum charge_kind kind)
 void charge_give_back(struct device *device, uint64_t bytes, enum charge_kind kind);
 
 /* Ends the charge's scope without giving it back; its bytes are what charge_give_back() takes later. */
-static inline uint64_t charge_take(struct charge *charge)
-{
-	uint64_t bytes = (uint64_t)charge->units * REGION_UNIT_BYTES;
+uint64_t charge_take(struct charge *charge);
 
-	charge->device = NULL;
-	return bytes;
-}
+/*
+ * Ends the charge's scope; of what it reserved, and of what was charged before, so many bytes are to
+ * be charged more (or less, if negative) than before the reservation. For a charge that reserved
+ * nothing, device and kind are used alone.
+ */
+void charge_settle(struct charge *charge, int64_t bytes);
 
 /* Gives the charge back, if it was not taken. */
 void charge_undo(struct charge *charge);

@@ -78,10 +78,13 @@ void contexts_measure(struct device *device, struct charge *charge)
 	if (used < held - charged || measured < MEASURED_MIN_BYTES ||
 		measured > MEASURED_MAX_TIMES * charged)
 		return;
+	/* The charge is not taken yet: what it reserved is corrected and not noted. */
 	if (measured > charged)
-		charge_anyway(device, measured - charged, CHARGE_CONTEXT);
+		ledger_charge_anyway(state.region.file, state.slot, device->entry,
+			ledger_units(measured - charged));
 	else if (measured < charged)
-		charge_give_back(device, charged - measured, CHARGE_CONTEXT);
+		ledger_uncharge(state.region.file, state.slot, device->entry,
+			ledger_units(charged - measured));
 	charge->units = (uint32_t)ledger_units(measured);
 	/* relaxed: as above */
 	atomic_store_explicit(learned(device), measured, memory_order_relaxed);

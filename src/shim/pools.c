@@ -91,15 +91,6 @@ static struct pool *find_or_add(CUmemoryPool handle, struct device *device)
 	return p;
 }
 
-/* Books a change of what is charged for the pool. */
-static void apply(struct device *device, int64_t bytes)
-{
-	if (bytes > 0)
-		charge_anyway(device, (uint64_t)bytes, CHARGE_POOL);
-	else if (bytes < 0)
-		charge_give_back(device, (uint64_t)-bytes, CHARGE_POOL);
-}
-
 /* Replaces the last reading; returns by how much it differs. */
 static int64_t replace_reading(struct pool *p, uint64_t ticket, uint64_t held_bytes)
 {
@@ -114,8 +105,8 @@ static int64_t replace_reading(struct pool *p, uint64_t ticket, uint64_t held_by
 	return change;
 }
 
-/* Reads and settles; reserved_bytes are charged already and are part of the growth, or go back. */
-static void settle(struct pool *p, uint64_t reserved_bytes)
+/* Reads and settles; what charge has reserved is part of the growth, or goes back. */
+static void settle_charge(struct pool *p, struct charge *charge)
 {
 	/* relaxed: see find() */
 	CUmemoryPool handle = atomic_load_explicit(&p->handle, memory_order_relaxed);
@@ -129,12 +120,17 @@ static void settle(struct pool *p, uint64_t reserved_bytes)
 		if (!cuda.cuMemPoolGetAttribute ||
 			cuda.cuMemPoolGetAttribute(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT,
 				&held) != CUDA_SUCCESS)
-			return; /* what was reserved stays charged: too much, never too little */
+			held = p->held_bytes + (uint64_t)charge->units * REGION_UNIT_BYTES;
 		change = replace_reading(p, ticket, round_up_u64(held, REGION_UNIT_BYTES));
 	} else if (atomic_load(&p->live) == 0) {
 		change = replace_reading(p, ticket, 0);
 	}
-	apply(p->device, change - (int64_t)reserved_bytes);
+	charge_settle(charge, change);
+}
+
+static void settle(struct pool *p)
+{
+	settle_charge(p, &(struct charge){.device = p->device, .kind = CHARGE_POOL});
 }
 
 struct pool *pools_find(CUmemoryPool handle)
@@ -182,7 +178,7 @@ void pools_destroyed(CUmemoryPool handle)
 		return;
 	/* relaxed: see find() */
 	atomic_store_explicit(&p->handle, NULL, memory_order_relaxed);
-	settle(p, 0);
+	settle(p);
 }
 
 /* Waits, for a short time, until the stream has reached the frees that are queued on it. */
@@ -215,7 +211,7 @@ CUresult pools_reserve(
 void pools_keep(struct pool *pool, struct charge *charge)
 {
 	if (charge->device)
-		settle(pool, charge_take(charge));
+		settle_charge(pool, charge);
 }
 
 void pools_allocated(struct pool *pool)
@@ -227,7 +223,7 @@ void pools_freed(struct pool *pool, bool is_settled_now)
 {
 	atomic_fetch_sub(&pool->live, 1);
 	if (is_settled_now) {
-		settle(pool, 0);
+		settle(pool);
 		return;
 	}
 	/* pairs with the exchanges in pools_synchronized(): who sees the second sees the first */
@@ -243,14 +239,14 @@ void pools_synchronized(void)
 	atomic_exchange(&some_are_dirty, false);
 	for (struct pool *p = first(); p; p = p->next)
 		if (atomic_exchange(&p->is_dirty, false))
-			settle(p, 0);
+			settle(p);
 }
 
 void pools_settle(struct device *device)
 {
 	for (struct pool *p = first(); p; p = p->next)
 		if (p->device == device)
-			settle(p, 0);
+			settle(p);
 }
 
 void pools_trim(struct device *device)
@@ -262,7 +258,7 @@ void pools_trim(struct device *device)
 		if (p->device != device || !handle)
 			continue;
 		cuda.cuMemPoolTrimTo(handle, 0);
-		settle(p, 0);
+		settle(p);
 	}
 }
 
@@ -271,7 +267,7 @@ void pools_settle_handle(CUmemoryPool handle)
 	struct pool *p = find(handle);
 
 	if (p)
-		settle(p, 0);
+		settle(p);
 }
 
 void pools_forget_parent(void)

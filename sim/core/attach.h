@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of sim/core know of an attachment, and the lock of the shared file. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "sim/core/layout.h"
+
+struct machine {
+	struct layout *layout;
+	int slot;	 /* of this process, or -1 */
+	void *live_page; /* the mapping that keeps the slot's file lock, or NULL */
+	dev_t file_dev;
+	ino_t file_ino;
+	char path[4096];
+};
+
+/*
+ * The lock of the shared file. It survives the death of its holder at any instant: all that it
+ * guards is committed by single words, so there is nothing to repair.
+ */
+void attach_lock(struct machine *machine);
+void attach_unlock(struct machine *machine);
+
+/* Frees the slots of dead processes. Under the lock. Returns how many. */
+int attach_reap(struct machine *machine);
+
+/* A fresh descriptor of the attached file, or -errno (-ESTALE: the path now names another file). */
+int attach_reopen(const struct machine *machine);
+
+/* Sums over one slot and device. Under the lock, or for a look that may be a moment old. */
+uint64_t attach_slot_total(const struct layout_slot_device *device);
+uint64_t attach_slot_held(const struct layout_slot_device *device);

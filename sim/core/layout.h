@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The bytes of the machine's shared file. */
+#pragma once
+
+#include <pthread.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sim/core/inject.h"
+#include "sim/core/machine.h"
+
+#define LAYOUT_MAGIC   UINT64_C(0x314d495355504756) /* "VGPUSIM1" */
+#define LAYOUT_VERSION 1
+
+/* Byte SLOT of this range of the file is locked by the process in slot SLOT: far past the end. */
+#define LAYOUT_LIVE_OFFSET (INT64_C(1) << 40)
+
+/* History of utilisation: one sample per 32 ms (33,554,432 ns), 64 of them, so about 2 s. */
+#define LAYOUT_SAMPLE_SHIFT 25
+#define LAYOUT_SAMPLES	    64
+
+/* How the work of a process on a device stood at time_ns. Work after it was one piece. */
+struct layout_sample {
+	uint64_t time_ns;
+	uint64_t busy_ns;
+	uint64_t busy_until_ns;
+};
+
+struct layout_slot_device {
+	uint64_t bytes[MACHINE_KINDS_MAX];
+	uint32_t contexts;
+	uint32_t reserved0;
+	uint64_t busy_ns; /* up to busy_until_ns */
+	uint64_t busy_until_ns;
+	uint64_t reserved[5];
+	struct layout_sample sample[LAYOUT_SAMPLES];
+};
+_Static_assert(sizeof(struct layout_slot_device) == 16 * 8 + 64 + 64 * 24, "slot device");
+
+enum { LAYOUT_SLOT_FREE, LAYOUT_SLOT_USED };
+
+struct layout_slot {
+	uint32_t state; /* the commit word: whatever else is here counts only while USED */
+	int32_t pid;
+	uint32_t tag; /* index */
+	uint32_t reserved0;
+	uint64_t start_time;
+	uint64_t pid_namespace;
+	uint64_t reserved[4];
+	struct layout_slot_device device[MACHINE_DEVICES_MAX];
+};
+_Static_assert(sizeof(struct layout_slot) == 64 + 16 * sizeof(struct layout_slot_device), "slot");
+
+struct layout_tag {
+	char name[MACHINE_TAG_SIZE];
+	uint64_t peak_held_bytes[MACHINE_DEVICES_MAX];
+	uint64_t peak_total_bytes[MACHINE_DEVICES_MAX];
+};
+_Static_assert(sizeof(struct layout_tag) == 64 + 256, "tag");
+
+struct layout_rule {
+	uint32_t state; /* the commit word: 0 free, 1 in force */
+	uint32_t call;
+	int32_t result;
+	uint32_t reserved;
+	uint64_t seen;
+	uint64_t hits;
+	uint64_t skip;
+	uint64_t times;
+	uint64_t delay_ns;
+	char tag[MACHINE_TAG_SIZE];
+};
+_Static_assert(sizeof(struct layout_rule) == 56 + 64, "rule");
+
+struct layout_kernel {
+	uint64_t duration_ns; /* the commit word: 0 free */
+	char name[INJECT_KERNEL_NAME_SIZE];
+};
+_Static_assert(sizeof(struct layout_kernel) == 136, "kernel");
+
+/* What a process lock takes at most on any libc we know (40 bytes on x86-64, 48 on aarch64). */
+#define LAYOUT_LOCK_SIZE 128
+
+struct layout {
+	uint64_t magic;
+	uint32_t version;
+	uint32_t size;
+	uint64_t calls_hash; /* of the names behind the counts: builds that differ do not mix */
+	uint64_t reserved0[5];
+	union {
+		pthread_mutex_t mutex;
+		uint8_t bytes[LAYOUT_LOCK_SIZE];
+	} lock;
+	union {
+		struct board board;
+		uint8_t bytes[1024];
+	} board;
+
+	uint32_t tag_count;  /* the commit word of tag[] */
+	uint32_t slots_used; /* no slot at or above was ever used */
+	uint32_t rule_count; /* rules in force; 0 is the fast path of every call */
+	uint32_t reserved1;
+	uint64_t kernel_epoch;
+	uint64_t reserved2[5];
+	struct layout_rule rule[INJECT_RULES_MAX];
+	struct layout_kernel kernel[INJECT_KERNELS_MAX];
+	uint64_t calls[INJECT_CALLS_MAX];
+	struct layout_tag tag[MACHINE_TAGS_MAX];
+	struct layout_slot slot[MACHINE_SLOTS_MAX];
+};
+_Static_assert(sizeof(struct board) <= 1024, "board");
+_Static_assert(sizeof(pthread_mutex_t) <= LAYOUT_LOCK_SIZE, "lock");
+_Static_assert(offsetof(struct layout, lock) == 64, "lock");
+_Static_assert(offsetof(struct layout, board) == 192, "board");
+_Static_assert(offsetof(struct layout, tag_count) == 1216, "tag_count");
+_Static_assert(offsetof(struct layout, rule) == 1280, "rule");
+_Static_assert(offsetof(struct layout, slot) % 8 == 0, "slot");

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The simulated machine: one shared file in which all processes see the same cards fill up. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sim/core/board.h"
+
+#define MACHINE_DEVICES_MAX 16
+#define MACHINE_SLOTS_MAX   256
+#define MACHINE_TAG_SIZE    64
+#define MACHINE_TAGS_MAX    128
+
+/* What a process holds of a device, by the kind of thing that took it. */
+enum machine_kind {
+	MACHINE_INIT,	       /* cuInit; shown for no process */
+	MACHINE_CONTEXT,       /* contexts, as shown for the process */
+	MACHINE_CONTEXT_EXTRA, /* contexts, on the device only; shown for no process */
+	MACHINE_STREAM,	       /* streams */
+	MACHINE_SMALL,	       /* chunks into which small blocks are packed */
+	MACHINE_PLAIN,	       /* whole chunks */
+	MACHINE_MANAGED,       /* managed memory resident here; shown for no process */
+	MACHINE_VMM,	       /* cuMemCreate */
+	MACHINE_POOL,	       /* reserve of memory pools */
+	MACHINE_MODULE,	       /* data of modules */
+	MACHINE_ARRAY,	       /* arrays and mipmapped arrays */
+	MACHINE_GRAPH,	       /* memory of graphs */
+	MACHINE_KINDS_USED,
+	MACHINE_KINDS_MAX = 16,
+};
+
+/* Short lower-case name of a kind ("context", "small", ...). Never NULL for a kind in use. */
+const char *machine_kind_name(enum machine_kind kind);
+
+/* An attached machine. Opaque; one process may attach several times. */
+struct machine;
+
+enum {
+	_MACHINE_E_SUCCESS = 0,
+	MACHINE_E_FULL,	   /* the device has not that much left */
+	MACHINE_E_CROWDED, /* no process slot is left */
+	MACHINE_E_FOREIGN, /* the file is none of ours, of another version, or broken */
+};
+
+/*
+ * Where the state lives: $VGPU_SIM_STATE, else /dev/shm/vgpu-sim-<uid>/machine, else the same below
+ * $TMPDIR. Returns 0, or -ENAMETOOLONG.
+ */
+int machine_state_path(char *ret_path, size_t size);
+
+/*
+ * Attaches to the machine at `path` (NULL: machine_state_path()) and creates it when there is none,
+ * with the board `board_name` (NULL: $VGPU_SIM_BOARD, else BOARD_DEFAULT). Creation is atomic:
+ * whoever comes second attaches to the first one's. Returns 0 and *ret_machine, MACHINE_E_FOREIGN,
+ * or -errno; then ret_why (may be NULL when why_size is 0) holds a sentence for a person.
+ */
+int machine_open(const char *path, const char *board_name, struct machine **ret_machine,
+	char *ret_why, size_t why_size);
+
+/* Leaves (machine_leave) and detaches. Accepts NULL. */
+void machine_close(struct machine *machine);
+
+/* The board the machine was made with; lives as long as the attachment. */
+const struct board *machine_board(const struct machine *machine);
+
+/*
+ * Makes the calling process one of the machine's processes, under the tag $VGPU_SIM_TAG (cut to 63
+ * bytes, "" when unset). The slot lasts until machine_leave() or the death of the process, however
+ * it dies; a forked child has none. Returns 0, MACHINE_E_CROWDED or -errno. Calling it twice is
+ * harmless.
+ */
+int machine_join(struct machine *machine);
+void machine_leave(struct machine *machine);
+
+/*
+ * Takes `bytes` of device `device` for the calling process; dead processes are reaped before a
+ * refusal. Returns 0 or MACHINE_E_FULL (nothing changed). The process must have joined.
+ */
+int machine_grow(struct machine *machine, int device, enum machine_kind kind, uint64_t bytes);
+
+/* Takes for several kinds at once, all or nothing. `bytes` is indexed by kind. */
+int machine_grow_kinds(
+	struct machine *machine, int device, const uint64_t bytes[MACHINE_KINDS_USED]);
+
+/* Gives back. Never more than was taken. */
+void machine_shrink(struct machine *machine, int device, enum machine_kind kind, uint64_t bytes);
+
+/* How many contexts the process has on the device: with none NVML does not list it. */
+void machine_set_contexts(struct machine *machine, int device, uint32_t count);
+
+/*
+ * Says that the device works for this process from start_ns to end_ns (CLOCK_MONOTONIC, both may
+ * lie in the future). Overlap with earlier work is counted once. Calls for one device are
+ * serialised by the caller. Cheap: no lock, no system call.
+ */
+void machine_add_busy(struct machine *machine, int device, uint64_t start_ns, uint64_t end_ns);
+/* The same for a caller that just looked at the clock. */
+void machine_add_busy_at(
+	struct machine *machine, int device, uint64_t now_ns, uint64_t start_ns, uint64_t end_ns);
+
+/* CLOCK_MONOTONIC in ns: the clock of everything in the machine. */
+uint64_t machine_now_ns(void);
+
+/* What is left of a device: total_bytes less what live or unreaped processes hold. */
+uint64_t machine_free_bytes(struct machine *machine, int device);
+
+/* One process on one device. */
+struct machine_held {
+	bool has_context;
+	uint64_t shown_bytes; /* as NVML shows it; 0 without a context */
+	uint64_t held_bytes;  /* all kinds but MACHINE_INIT and MACHINE_CONTEXT_EXTRA */
+	uint64_t total_bytes; /* all kinds */
+	uint64_t bytes[MACHINE_KINDS_MAX];
+	uint64_t busy_ns;	    /* worked for it until now, since it joined */
+	unsigned int busy_permille; /* of the window */
+};
+
+struct machine_process {
+	int32_t pid;		/* in its own PID namespace */
+	uint64_t pid_namespace; /* inode of /proc/self/ns/pid */
+	uint64_t start_time; /* of the process, in clock ticks since boot, as in /proc/PID/stat */
+	uint32_t slot;
+	char tag[MACHINE_TAG_SIZE];
+	struct machine_held device[MACHINE_DEVICES_MAX];
+};
+
+struct machine_device {
+	uint64_t used_bytes; /* of all live processes; the driver's reserve is not in it */
+	uint64_t free_bytes;
+	unsigned int busy_permille; /* of the window; the sum of the processes, at most 1000 */
+	uint64_t busy_ns;	    /* sum over live processes */
+};
+
+struct machine_snapshot {
+	uint64_t time_ns;
+	uint64_t window_ns;
+	int device_count;
+	struct machine_device device[MACHINE_DEVICES_MAX];
+	int process_count;
+	struct machine_process process[MACHINE_SLOTS_MAX];
+};
+
+/*
+ * All live processes and devices at one moment, dead processes reaped first. Utilisation is that of
+ * the last window_ns (kept for about 2 s). The snapshot is large: allocate it, do not put it on a
+ * stack. Returns 0 or -errno.
+ */
+int machine_read_snapshot(
+	struct machine *machine, uint64_t window_ns, struct machine_snapshot *ret_snapshot);
+
+/* What the processes of one tag hold of one device, and the most they ever held together. */
+struct machine_truth {
+	char tag[MACHINE_TAG_SIZE];
+	int device;
+	int process_count;
+	uint64_t held_bytes;	   /* now; as machine_held.held_bytes */
+	uint64_t total_bytes;	   /* now; with the driver's own overhead */
+	uint64_t peak_held_bytes;  /* highest held_bytes at any moment since the last reset */
+	uint64_t peak_total_bytes; /* highest total_bytes */
+};
+
+/*
+ * The truth about tag `tag` on device `device`, dead processes reaped first. An unknown tag holds
+ * nothing. Peaks are brought up to date at every growth, under the machine's lock, over the live
+ * processes of the tag. Returns 0 or -errno.
+ */
+int machine_read_truth(
+	struct machine *machine, const char *tag, int device, struct machine_truth *ret_truth);
+
+/* Tag number `index` in order of first use. Returns 0, or -ENOENT after the last. */
+int machine_read_tag(struct machine *machine, unsigned int index, char ret_tag[MACHINE_TAG_SIZE]);
+
+/* Sets the peaks of all tags to what is held now. */
+void machine_reset_peaks(struct machine *machine);
+
+/* Back to the beginning as far as live processes allow: the dead reaped, peaks, rules and counts
+ * cleared. */
+void machine_reset(struct machine *machine);
+
+/* "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx" of board_uuid()'s bytes. */
+#define MACHINE_UUID_SIZE 41
+void machine_uuid_text(const uint8_t uuid[16], char ret_text[MACHINE_UUID_SIZE]);

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading the machine from outside: snapshots, truths, peaks. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "sim/core/attach.h"
+#include "sim/core/machine.h"
+
+/*
+ * Work done until `at_ns`, from the last sample not later. A sample is made when work is given:
+ * from then to the next one the device is busy up to busy_until_ns and idle after. Work queued with
+ * gaps in between is taken to be one piece at its end.
+ */
+static uint64_t work_until(const struct layout_slot_device *device, uint64_t at_ns)
+{
+	uint64_t best_time = 0, busy = 0, until = 0;
+
+	for (int i = 0; i < LAYOUT_SAMPLES; i++) {
+		/* Relaxed: see machine_add_busy(). */
+		uint64_t time = __atomic_load_n(&device->sample[i].time_ns, __ATOMIC_RELAXED);
+
+		if (time == 0 || time > at_ns || time < best_time)
+			continue;
+		best_time = time;
+		busy = __atomic_load_n(&device->sample[i].busy_ns, __ATOMIC_RELAXED);
+		until = __atomic_load_n(&device->sample[i].busy_until_ns, __ATOMIC_RELAXED);
+	}
+	if (until > at_ns)
+		busy = busy > until - at_ns ? busy - (until - at_ns) : 0;
+	return busy;
+}
+
+static void read_held(const struct layout_slot_device *device, uint64_t now, uint64_t window_ns,
+	struct machine_held *ret_held)
+{
+	uint64_t before = work_until(device, now > window_ns ? now - window_ns : 0);
+	uint64_t work = work_until(device, now);
+
+	memset(ret_held, 0, sizeof(*ret_held));
+	ret_held->has_context = device->contexts > 0;
+	for (int kind = 0; kind < MACHINE_KINDS_USED; kind++)
+		ret_held->bytes[kind] = __atomic_load_n(&device->bytes[kind], __ATOMIC_RELAXED);
+	ret_held->total_bytes = attach_slot_total(device);
+	ret_held->held_bytes = attach_slot_held(device);
+	if (ret_held->has_context)
+		ret_held->shown_bytes = ret_held->held_bytes - ret_held->bytes[MACHINE_MANAGED];
+	ret_held->busy_ns = work;
+	if (work > before && window_ns > 0) {
+		uint64_t permille = (work - before) * 1000 / window_ns;
+
+		ret_held->busy_permille = permille > 1000 ? 1000 : (unsigned int)permille;
+	}
+}
+
+static void read_process(const struct layout *layout, uint32_t index, uint64_t now,
+	uint64_t window_ns, struct machine_snapshot *snapshot)
+{
+	const struct layout_slot *slot = &layout->slot[index];
+	struct machine_process *process = &snapshot->process[snapshot->process_count++];
+
+	memset(process, 0, sizeof(*process));
+	process->pid = slot->pid;
+	process->pid_namespace = slot->pid_namespace;
+	process->start_time = slot->start_time;
+	process->slot = index;
+	if (slot->tag < MACHINE_TAGS_MAX)
+		memcpy(process->tag, layout->tag[slot->tag].name, MACHINE_TAG_SIZE - 1);
+	for (int i = 0; i < snapshot->device_count; i++) {
+		struct machine_device *device = &snapshot->device[i];
+
+		read_held(&slot->device[i], now, window_ns, &process->device[i]);
+		device->used_bytes += process->device[i].total_bytes;
+		device->busy_ns += process->device[i].busy_ns;
+		device->busy_permille += process->device[i].busy_permille;
+	}
+}
+
+int machine_read_snapshot(
+	struct machine *machine, uint64_t window_ns, struct machine_snapshot *ret_snapshot)
+{
+	struct layout *layout = machine->layout;
+	uint64_t total = layout->board.board.total_bytes;
+
+	ret_snapshot->window_ns = window_ns;
+	ret_snapshot->device_count = layout->board.board.device_count;
+	ret_snapshot->process_count = 0;
+	memset(ret_snapshot->device, 0, sizeof(ret_snapshot->device));
+	attach_lock(machine);
+	attach_reap(machine);
+	ret_snapshot->time_ns = machine_now_ns();
+	for (uint32_t i = 0; i < layout->slots_used; i++) {
+		if (layout->slot[i].state == LAYOUT_SLOT_USED)
+			read_process(layout, i, ret_snapshot->time_ns, window_ns, ret_snapshot);
+	}
+	attach_unlock(machine);
+	for (int i = 0; i < ret_snapshot->device_count; i++) {
+		struct machine_device *device = &ret_snapshot->device[i];
+
+		device->free_bytes = device->used_bytes < total ? total - device->used_bytes : 0;
+		if (device->busy_permille > 1000)
+			device->busy_permille = 1000;
+	}
+	return 0;
+}
+
+int machine_read_truth(
+	struct machine *machine, const char *tag, int device, struct machine_truth *ret_truth)
+{
+	struct layout *layout = machine->layout;
+
+	if (device < 0 || device >= layout->board.board.device_count)
+		return -EINVAL;
+	memset(ret_truth, 0, sizeof(*ret_truth));
+	snprintf(ret_truth->tag, sizeof(ret_truth->tag), "%s", tag);
+	ret_truth->device = device;
+	attach_lock(machine);
+	attach_reap(machine);
+	for (uint32_t i = 0; i < layout->tag_count; i++) {
+		if (strcmp(layout->tag[i].name, ret_truth->tag) != 0)
+			continue;
+		ret_truth->peak_held_bytes = layout->tag[i].peak_held_bytes[device];
+		ret_truth->peak_total_bytes = layout->tag[i].peak_total_bytes[device];
+		for (uint32_t j = 0; j < layout->slots_used; j++) {
+			const struct layout_slot *slot = &layout->slot[j];
+
+			if (slot->state != LAYOUT_SLOT_USED || slot->tag != i)
+				continue;
+			ret_truth->process_count++;
+			ret_truth->held_bytes += attach_slot_held(&slot->device[device]);
+			ret_truth->total_bytes += attach_slot_total(&slot->device[device]);
+		}
+		break;
+	}
+	attach_unlock(machine);
+	return 0;
+}
+
+int machine_read_tag(struct machine *machine, unsigned int index, char ret_tag[MACHINE_TAG_SIZE])
+{
+	int r = -ENOENT;
+
+	attach_lock(machine);
+	if (index < machine->layout->tag_count) {
+		memcpy(ret_tag, machine->layout->tag[index].name, MACHINE_TAG_SIZE);
+		ret_tag[MACHINE_TAG_SIZE - 1] = '\0';
+		r = 0;
+	}
+	attach_unlock(machine);
+	return r;
+}
+
+void machine_reset_peaks(struct machine *machine)
+{
+	struct layout *layout = machine->layout;
+
+	attach_lock(machine);
+	attach_reap(machine);
+	for (uint32_t i = 0; i < layout->tag_count; i++) {
+		struct layout_tag *tag = &layout->tag[i];
+
+		for (int device = 0; device < MACHINE_DEVICES_MAX; device++) {
+			uint64_t held = 0, total = 0;
+
+			for (uint32_t j = 0; j < layout->slots_used; j++) {
+				const struct layout_slot *slot = &layout->slot[j];
+
+				if (slot->state != LAYOUT_SLOT_USED || slot->tag != i)
+					continue;
+				held += attach_slot_held(&slot->device[device]);
+				total += attach_slot_total(&slot->device[device]);
+			}
+			tag->peak_held_bytes[device] = held;
+			tag->peak_total_bytes[device] = total;
+		}
+	}
+	attach_unlock(machine);
+}
+
+void machine_reset(struct machine *machine)
+{
+	machine_reset_peaks(machine);
+	inject_clear_rules(machine);
+	inject_clear_kernels(machine);
+	inject_clear_counts(machine);
+}

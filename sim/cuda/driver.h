@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The simulated driver in one process: its devices, its contexts, and who holds which lock. */
+#pragma once
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gpu/abi/cuda.h"
+#include "sim/core/inject.h"
+#include "sim/core/machine.h"
+
+/*
+ * Two kinds of locks, taken in this order:
+ *   driver.memory_lock  addresses, allocations, pools, contexts, modules: all of the process
+ *   device.time_lock    the streams and events of a device, and its busy time
+ * Neither is held while sleeping or while a callback of the program runs.
+ */
+
+enum driver_stage { DRIVER_FRESH, DRIVER_READY, DRIVER_FORKED };
+
+struct context;
+struct pool;
+
+struct device {
+	int ordinal; /* as the program counts */
+	int index;   /* in the machine */
+	pthread_mutex_t time_lock;
+	struct context *primary; /* made at the first retain, then kept for ever */
+	uint32_t primary_refs;
+	uint32_t primary_flags;
+	uint32_t contexts;	/* alive */
+	bool is_initialised_on; /* cuInit's bytes are taken */
+	struct pool *default_pool;
+	struct pool *current_pool;
+};
+
+struct driver {
+	int stage; /* enum driver_stage */
+	struct machine *machine;
+	const struct board *board;
+	int device_count;
+	struct device device[MACHINE_DEVICES_MAX];
+	pthread_mutex_t memory_lock;
+	pthread_mutex_t init_lock;
+};
+extern struct driver driver;
+
+/* Attaches to the machine if that was not done yet; what cuDriverGetVersion needs. */
+CUresult driver_attach(void);
+
+/* The start of every call after cuInit: counts it, applies faults. CUDA_SUCCESS: go on. */
+static inline CUresult driver_enter(unsigned int call)
+{
+	/* Pairs with the release in cuInit. */
+	if (__builtin_expect(__atomic_load_n(&driver.stage, __ATOMIC_ACQUIRE) != DRIVER_READY, 0))
+		return CUDA_ERROR_NOT_INITIALIZED;
+	return (CUresult)inject_enter(driver.machine, call);
+}
+
+/* The start of a call that is allowed before cuInit. */
+CUresult driver_enter_early(unsigned int call);
+
+/* The device of a number given by the program, or NULL. */
+static inline struct device *driver_device(CUdevice ordinal)
+{
+	return ordinal >= 0 && ordinal < driver.device_count ? &driver.device[ordinal] : NULL;
+}
+
+/*
+ * The devices that $CUDA_VISIBLE_DEVICES names (NULL: all), as machine indices in the program's
+ * order. Returns how many.
+ */
+int visible_parse(
+	const char *list, const struct board *board, int ret_indices[MACHINE_DEVICES_MAX]);

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fills: the bytes change at once, the time passes in the stream. */
+#include <stdint.h>
+#include <string.h>
+
+#include "sim/cuda/context.h"
+#include "sim/cuda/entry.h"
+#include "sim/cuda/lookup.h"
+
+static void fill_row(void *row, uint32_t value, size_t width, size_t element_bytes)
+{
+	switch (element_bytes) {
+	case 1:
+		memset(row, (int)value, width);
+		break;
+	case 2:
+		for (size_t i = 0; i < width; i++)
+			((uint16_t *)row)[i] = (uint16_t)value;
+		break;
+	default:
+		for (size_t i = 0; i < width; i++)
+			((uint32_t *)row)[i] = value;
+	}
+}
+
+static CUresult fill(CUstream handle, bool is_thread, CUdeviceptr dst, size_t pitch, uint32_t value,
+	size_t element_bytes, size_t width, size_t height)
+{
+	struct context *context;
+	struct stream *stream;
+	bool is_host;
+	CUresult result = context_stream(handle, is_thread, &context, &stream);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (width == 0 || height == 0)
+		return CUDA_SUCCESS;
+	if (dst == 0 || dst % element_bytes != 0 || width > SIZE_MAX / element_bytes / height ||
+		(height > 1 && pitch < width * element_bytes))
+		return CUDA_ERROR_INVALID_VALUE;
+	result = lookup_use(
+		dst, (height - 1) * pitch + width * element_bytes, context->device, &is_host);
+	if (result == CUDA_SUCCESS && is_host) {
+		pthread_mutex_lock(&driver.memory_lock);
+		if (lookup_host((uintptr_t)dst) == NULL)
+			result = CUDA_ERROR_INVALID_VALUE;
+		pthread_mutex_unlock(&driver.memory_lock);
+	}
+	if (result != CUDA_SUCCESS)
+		return result;
+	for (size_t y = 0; y < height; y++)
+		fill_row((void *)(uintptr_t)(dst + y * pitch), value, width, element_bytes);
+	/* 2 TB/s, as copies on the device. */
+	timeline_add(stream, width * element_bytes * height / 2000, true);
+	return CUDA_SUCCESS;
+}
+
+#define FILL(bits, type)                                                                      \
+	ENTRY_BODY(cuMemsetD##bits, (CUdeviceptr_v1 dst, type value, unsigned int count),     \
+		(dst, value, count))                                                          \
+	{                                                                                     \
+		return fill(NULL, false, dst, 0, value, bits / 8, count, 1);                  \
+	}                                                                                     \
+	ENTRY_FORMS(cuMemsetD##bits##_v2, _ptds, (CUdeviceptr dst, type value, size_t count), \
+		(dst, value, count))                                                          \
+	{                                                                                     \
+		return fill(NULL, is_thread, dst, 0, value, bits / 8, count, 1);              \
+	}                                                                                     \
+	ENTRY_FORMS(cuMemsetD##bits##Async, _ptsz,                                            \
+		(CUdeviceptr dst, type value, size_t count, CUstream stream),                 \
+		(dst, value, count, stream))                                                  \
+	{                                                                                     \
+		return fill(stream, is_thread, dst, 0, value, bits / 8, count, 1);            \
+	}                                                                                     \
+	ENTRY_FORMS(cuMemsetD2D##bits##_v2, _ptds,                                            \
+		(CUdeviceptr dst, size_t pitch, type value, size_t width, size_t height),     \
+		(dst, pitch, value, width, height))                                           \
+	{                                                                                     \
+		return fill(NULL, is_thread, dst, pitch, value, bits / 8, width, height);     \
+	}                                                                                     \
+	ENTRY_FORMS(cuMemsetD2D##bits##Async, _ptsz,                                          \
+		(CUdeviceptr dst, size_t pitch, type value, size_t width, size_t height,      \
+			CUstream stream),                                                     \
+		(dst, pitch, value, width, height, stream))                                   \
+	{                                                                                     \
+		return fill(stream, is_thread, dst, pitch, value, bits / 8, width, height);   \
+	}
+
+FILL(8, unsigned char)
+FILL(16, unsigned short)
+FILL(32, unsigned int)

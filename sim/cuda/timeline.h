@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Virtual time: when the work of each stream ends. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gpu/abi/cuda.h"
+
+struct context;
+struct device;
+
+#define STREAM_MAGIC 0x53545231u
+#define EVENT_MAGIC  0x45565431u
+
+struct stream {
+	uint32_t magic;	  /* 0 once destroyed */
+	bool is_blocking; /* orders itself with the legacy stream */
+	bool is_legacy;
+	unsigned int flags;
+	int priority;
+	unsigned long long id;
+	struct context *context;
+	uint64_t busy_until_ns;
+	uint32_t callbacks;	    /* not yet run */
+	struct stream *next, *prev; /* of the context, or of the free list */
+};
+
+struct event {
+	uint32_t magic;
+	unsigned int flags;
+	bool is_recorded;
+	struct context *context;
+	uint64_t time_ns;
+	struct event *next, *prev;
+};
+
+/* The streams of a context. Under the device's time_lock, like all of streams and events. */
+struct timeline {
+	struct stream legacy;
+	struct stream *streams;
+	struct event *events;
+	uint64_t blocking_until_ns; /* the latest end of any blocking stream */
+	uint64_t until_ns;	    /* the latest end of any stream */
+};
+
+void timeline_init(struct context *context);
+/* Forgets all work, streams and events of a context that ends. */
+void timeline_clear(struct context *context);
+
+/* A new stream or event; NULL without memory. Taking time_lock. */
+struct stream *timeline_new_stream(struct context *context, unsigned int flags, int priority);
+void timeline_free_stream(struct stream *stream);
+struct event *timeline_new_event(struct context *context, unsigned int flags);
+void timeline_free_event(struct event *event);
+
+/*
+ * The stream a handle means for the calling thread with the context `context`; NULL for a handle
+ * of no stream. is_thread: stream 0 is the thread's own.
+ */
+struct stream *timeline_find(struct context *context, CUstream handle, bool is_thread);
+
+/* The event of a handle, or NULL. */
+struct event *timeline_find_event(CUevent handle);
+
+/* When work given to the stream now would start. Under time_lock. */
+uint64_t timeline_ready_ns(const struct stream *stream, uint64_t now_ns);
+
+/*
+ * Gives a stream work of this length; counts it as work of the device when is_busy. Returns its
+ * end. Takes time_lock.
+ */
+uint64_t timeline_add(struct stream *stream, uint64_t duration_ns, bool is_busy);
+
+/* Lets later work of the stream start at time_ns or after. Takes time_lock. */
+void timeline_hold(struct stream *stream, uint64_t time_ns);
+
+/* When all work of a stream, of a context ends; takes time_lock. */
+uint64_t timeline_end(struct stream *stream);
+uint64_t timeline_end_all(struct context *context);
+
+/* Sleeps until then. Spins at most for the last 50 us, which timers are too coarse for. */
+void timeline_sleep_until(uint64_t time_ns);
+
+/* Waits for the stream's work and callbacks (stream NULL: of the whole context). */
+void timeline_wait(struct context *context, struct stream *stream);
+
+/* Whether a stream has neither work nor callbacks left. */
+bool timeline_is_idle(struct stream *stream);
+
+/* Runs fn on a thread of the driver when the stream gets there. 0 or -errno. */
+int callback_add(struct stream *stream, CUhostFn fn, CUstreamCallback callback, void *user_data,
+	CUstream handle);
+/* Forgets the callbacks of a context that ends; waits for one that runs. */
+void callback_cancel(struct context *context);
+/* Waits until no callback of the stream (NULL: of the context) is left. */
+void callback_wait(struct context *context, struct stream *stream);

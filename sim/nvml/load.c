@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How busy a device is, and what follows from that: power, heat, clocks.
+ *
+ * The one input is the share of the last second in which kernels ran; the rest are straight lines
+ * between the board's idle and busy figures.
+ */
+#include <time.h>
+
+#include "base/cleanup.h"
+#include "sim/nvml/answer.h"
+
+/* A card writing memory without a pause drew 87 % of the way from idle to its limit (measured). */
+#define BUSY_POWER_PERCENT 87
+
+/* Of an H200 (measured); the other cards are near. */
+#define SHUTDOWN_C	95u
+#define SLOWDOWN_C	89u
+#define MEMORY_MAX_C	95u
+#define GPU_MAX_C	87u
+#define CODEC_PERIOD_US 100000u
+
+struct load {
+	unsigned int busy_permille;
+	int has_context; /* of any process: the card has left its idle clocks */
+};
+
+static nvmlReturn_t read_load(nvmlDevice_t device, struct load *ret_load)
+{
+	_cleanup_free_ struct machine_snapshot *snapshot = node_read_snapshot();
+	int index = node_index(device);
+
+	if (!snapshot)
+		return NVML_ERROR_UNKNOWN;
+	ret_load->busy_permille = snapshot->device[index].busy_permille;
+	ret_load->has_context = 0;
+	for (int i = 0; i < snapshot->process_count; i++)
+		ret_load->has_context |= snapshot->process[i].device[index].has_context;
+	return NVML_SUCCESS;
+}
+
+static int between(int idle, int busy, unsigned int permille)
+{
+	return idle + (int)((int64_t)(busy - idle) * permille / 1000);
+}
+
+/* The simulation does not tell reading memory from computing: both are the same share. */
+BODY(nvmlDeviceGetUtilizationRates, nvmlDevice_t device, nvmlUtilization_t *utilization)
+{
+	struct load load;
+	nvmlReturn_t result;
+
+	ENTER(nvmlDeviceGetUtilizationRates);
+	REQUIRE(node_index(device) >= 0 && utilization);
+	result = read_load(device, &load);
+	if (result != NVML_SUCCESS)
+		return result;
+	utilization->gpu = load.busy_permille / 10;
+	utilization->memory = load.busy_permille / 10;
+	return NVML_SUCCESS;
+}
+
+static nvmlReturn_t reply_codec(nvmlDevice_t device, unsigned int *percent, unsigned int *period_us)
+{
+	REQUIRE(node_index(device) >= 0 && percent && period_us);
+	*percent = 0;
+	*period_us = CODEC_PERIOD_US;
+	return NVML_SUCCESS;
+}
+
+BODY(nvmlDeviceGetEncoderUtilization, nvmlDevice_t device, unsigned int *percent,
+	unsigned int *period_us)
+{
+	ENTER(nvmlDeviceGetEncoderUtilization);
+	return reply_codec(device, percent, period_us);
+}
+
+BODY(nvmlDeviceGetDecoderUtilization, nvmlDevice_t device, unsigned int *percent,
+	unsigned int *period_us)
+{
+	ENTER(nvmlDeviceGetDecoderUtilization);
+	return reply_codec(device, percent, period_us);
+}
+
+BODY(nvmlDeviceGetTemperature, nvmlDevice_t device, nvmlTemperatureSensors_t sensor,
+	unsigned int *celsius)
+{
+	struct load load;
+	nvmlReturn_t result;
+
+	ENTER(nvmlDeviceGetTemperature);
+	REQUIRE(node_index(device) >= 0 && celsius && sensor == NVML_TEMPERATURE_GPU);
+	result = read_load(device, &load);
+	if (result == NVML_SUCCESS)
+		*celsius = (unsigned int)between(node_board()->temperature_idle_c,
+			node_board()->temperature_busy_c, load.busy_permille);
+	return result;
+}
+
+BODY(nvmlDeviceGetTemperatureThreshold, nvmlDevice_t device, nvmlTemperatureThresholds_t threshold,
+	unsigned int *celsius)
+{
+	static const unsigned int thresholds[] = {
+		[NVML_TEMPERATURE_THRESHOLD_SHUTDOWN] = SHUTDOWN_C,
+		[NVML_TEMPERATURE_THRESHOLD_SLOWDOWN] = SLOWDOWN_C,
+		[NVML_TEMPERATURE_THRESHOLD_MEM_MAX] = MEMORY_MAX_C,
+		[NVML_TEMPERATURE_THRESHOLD_GPU_MAX] = GPU_MAX_C,
+	};
+
+	ENTER(nvmlDeviceGetTemperatureThreshold);
+	REQUIRE(node_index(device) >= 0 && celsius);
+	if ((unsigned int)threshold >= sizeof(thresholds) / sizeof(thresholds[0]))
+		return NVML_ERROR_NOT_SUPPORTED;
+	*celsius = thresholds[threshold];
+	return NVML_SUCCESS;
+}
+
+/* Cards of servers have no fans of their own. */
+ANSWER_NONE(nvmlDeviceGetFanSpeed, unsigned int, NVML_ERROR_NOT_SUPPORTED)
+ANSWER(nvmlDeviceGetNumFans, unsigned int, 0)
+
+BODY(nvmlDeviceGetPowerUsage, nvmlDevice_t device, unsigned int *milliwatts)
+{
+	struct load load;
+	nvmlReturn_t result;
+
+	ENTER(nvmlDeviceGetPowerUsage);
+	REQUIRE(node_index(device) >= 0 && milliwatts);
+	result = read_load(device, &load);
+	if (result == NVML_SUCCESS)
+		*milliwatts = (unsigned int)between(node_board()->power_idle_mw,
+			node_board()->power_limit_mw,
+			load.busy_permille * BUSY_POWER_PERCENT / 100);
+	return result;
+}
+
+ANSWER(nvmlDeviceGetEnforcedPowerLimit, unsigned int, node_board()->power_limit_mw)
+ANSWER(nvmlDeviceGetPowerManagementLimit, unsigned int, node_board()->power_limit_mw)
+ANSWER(nvmlDeviceGetPowerManagementDefaultLimit, unsigned int, node_board()->power_limit_mw)
+ANSWER(nvmlDeviceGetPowerManagementMode, nvmlEnableState_t, NVML_FEATURE_ENABLED)
+
+/*
+ * The idle draw since the host booted. The work of processes that are gone is not kept, and a
+ * counter that fell when a process ends would be worse than one that leaves work out.
+ */
+static unsigned long long energy_mj(void)
+{
+	return (unsigned long long)node_board()->power_idle_mw * (machine_now_ns() / 1000000) /
+	       1000;
+}
+
+ANSWER(nvmlDeviceGetTotalEnergyConsumption, unsigned long long, energy_mj())
+
+static unsigned int highest_clock(nvmlClockType_t type)
+{
+	switch (type) {
+	case NVML_CLOCK_MEM:
+		return (unsigned int)node_board()->clock_memory_mhz;
+	case NVML_CLOCK_VIDEO:
+		return (unsigned int)node_board()->clock_video_mhz;
+	default:
+		return (unsigned int)node_board()->clock_sm_mhz;
+	}
+}
+
+static nvmlReturn_t reply_clock(nvmlDevice_t device, nvmlClockType_t type, unsigned int *mhz)
+{
+	struct load load;
+	nvmlReturn_t result;
+
+	REQUIRE(node_index(device) >= 0 && mhz && (unsigned int)type < NVML_CLOCK_COUNT);
+	result = read_load(device, &load);
+	if (result != NVML_SUCCESS)
+		return result;
+	*mhz = highest_clock(type);
+	if ((type == NVML_CLOCK_SM || type == NVML_CLOCK_GRAPHICS) && !load.has_context)
+		*mhz = (unsigned int)node_board()->clock_sm_idle_mhz;
+	return NVML_SUCCESS;
+}
+
+BODY(nvmlDeviceGetClockInfo, nvmlDevice_t device, nvmlClockType_t type, unsigned int *mhz)
+{
+	ENTER(nvmlDeviceGetClockInfo);
+	return reply_clock(device, type, mhz);
+}
+
+BODY(nvmlDeviceGetMaxClockInfo, nvmlDevice_t device, nvmlClockType_t type, unsigned int *mhz)
+{
+	ENTER(nvmlDeviceGetMaxClockInfo);
+	REQUIRE(node_index(device) >= 0 && mhz && (unsigned int)type < NVML_CLOCK_COUNT);
+	*mhz = highest_clock(type);
+	return NVML_SUCCESS;
+}
+
+BODY(nvmlDeviceGetClock, nvmlDevice_t device, nvmlClockType_t type, nvmlClockId_t id,
+	unsigned int *mhz)
+{
+	ENTER(nvmlDeviceGetClock);
+	REQUIRE((unsigned int)id <= NVML_CLOCK_ID_CUSTOMER_BOOST_MAX);
+	if (id == NVML_CLOCK_ID_CURRENT)
+		return reply_clock(device, type, mhz);
+	REQUIRE(node_index(device) >= 0 && mhz && (unsigned int)type < NVML_CLOCK_COUNT);
+	*mhz = highest_clock(type);
+	return NVML_SUCCESS;
+}
+
+/* Also at idle (measured on H200). */
+ANSWER(nvmlDeviceGetPerformanceState, nvmlPstates_t, NVML_PSTATE_0)

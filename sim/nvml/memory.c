@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The memory of a device. The driver's own reserve is part of NVML's total; the first interface
+ * counts it as used, the second names it apart. Free is what all processes of the machine leave.
+ */
+#include "base/cleanup.h"
+#include "sim/nvml/node.h"
+
+/* What an idle H200 shows as mapped by BAR1 (measured). */
+#define BAR1_IDLE_BYTES UINT64_C(1703936)
+
+static nvmlReturn_t read_memory(nvmlDevice_t device, struct machine_device *ret_memory)
+{
+	_cleanup_free_ struct machine_snapshot *snapshot = node_read_snapshot();
+
+	if (!snapshot)
+		return NVML_ERROR_UNKNOWN;
+	*ret_memory = snapshot->device[node_index(device)];
+	return NVML_SUCCESS;
+}
+
+BODY(nvmlDeviceGetMemoryInfo, nvmlDevice_t device, nvmlMemory_t *memory)
+{
+	const struct board *board;
+	struct machine_device now;
+	nvmlReturn_t result;
+
+	ENTER(nvmlDeviceGetMemoryInfo);
+	REQUIRE(node_index(device) >= 0 && memory);
+	result = read_memory(device, &now);
+	if (result != NVML_SUCCESS)
+		return result;
+	board = node_board();
+	*memory = (nvmlMemory_t){
+		.total = board->total_bytes + board->reserved_bytes,
+		.free = now.free_bytes,
+		.used = board->reserved_bytes + now.used_bytes,
+	};
+	return NVML_SUCCESS;
+}
+
+/* A version word that it does not know is, to the driver, a function that it lacks (measured). */
+BODY(nvmlDeviceGetMemoryInfo_v2, nvmlDevice_t device, nvmlMemory_v2_t *memory)
+{
+	const struct board *board;
+	struct machine_device now;
+	nvmlReturn_t result;
+
+	ENTER(nvmlDeviceGetMemoryInfo_v2);
+	REQUIRE(node_index(device) >= 0 && memory);
+	if (memory->version != nvmlMemory_v2)
+		return NVML_ERROR_FUNCTION_NOT_FOUND;
+	result = read_memory(device, &now);
+	if (result != NVML_SUCCESS)
+		return result;
+	board = node_board();
+	*memory = (nvmlMemory_v2_t){
+		.version = nvmlMemory_v2,
+		.total = board->total_bytes + board->reserved_bytes,
+		.reserved = board->reserved_bytes,
+		.free = now.free_bytes,
+		.used = now.used_bytes,
+	};
+	return NVML_SUCCESS;
+}
+
+/* A card whose BAR1 is as large as its memory maps all that is in use (measured on H200). */
+BODY(nvmlDeviceGetBAR1MemoryInfo, nvmlDevice_t device, nvmlBAR1Memory_t *bar1)
+{
+	const struct board *board;
+	struct machine_device now;
+	uint64_t used_bytes;
+	nvmlReturn_t result;
+
+	ENTER(nvmlDeviceGetBAR1MemoryInfo);
+	REQUIRE(node_index(device) >= 0 && bar1);
+	result = read_memory(device, &now);
+	if (result != NVML_SUCCESS)
+		return result;
+	board = node_board();
+	used_bytes = now.used_bytes;
+	if (board->bar1_bytes < board->total_bytes + board->reserved_bytes)
+		used_bytes = 0;
+	used_bytes += BAR1_IDLE_BYTES;
+	if (used_bytes > board->bar1_bytes)
+		used_bytes = board->bar1_bytes;
+	*bar1 = (nvmlBAR1Memory_t){
+		.bar1Total = board->bar1_bytes,
+		.bar1Free = board->bar1_bytes - used_bytes,
+		.bar1Used = used_bytes,
+	};
+	return NVML_SUCCESS;
+}

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How cards are joined: to the host by PCIe, to its sockets, and to each other.
+ *
+ * Cards with NVLink all hang on one switch, so every pair is alike; cards are spread evenly over
+ * the sockets, and so are the host's processors.
+ */
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "sim/nvml/answer.h"
+
+/* Where the switches sit, four links to each: buses that no board gives to cards. */
+#define SWITCH_BUS_FIRST 0xf0u
+#define SWITCH_LINKS	 4u
+#define SWITCH_PCI_ID	 0x22a310deu /* an NVSwitch of the third generation */
+
+#define WORD_BITS	 (sizeof(unsigned long) * CHAR_BIT)
+
+ANSWER(nvmlDeviceGetCurrPcieLinkGeneration, unsigned int, node_board()->pcie_generation)
+ANSWER(nvmlDeviceGetCurrPcieLinkWidth, unsigned int, node_board()->pcie_width)
+ANSWER(nvmlDeviceGetMaxPcieLinkGeneration, unsigned int, node_board()->pcie_generation)
+ANSWER(nvmlDeviceGetMaxPcieLinkWidth, unsigned int, node_board()->pcie_width)
+
+static int numa_node(int index)
+{
+	return index * node_board()->numa_nodes / node_board()->device_count;
+}
+
+static nvmlGpuTopologyLevel_t ancestor(int a, int b)
+{
+	if (a == b)
+		return NVML_TOPOLOGY_INTERNAL;
+	if (numa_node(a) != numa_node(b))
+		return NVML_TOPOLOGY_SYSTEM;
+	return node_board()->pci_bus_step ? NVML_TOPOLOGY_NODE : NVML_TOPOLOGY_HOSTBRIDGE;
+}
+
+/* A machine of one card has no topology to tell (measured). */
+BODY(nvmlDeviceGetTopologyCommonAncestor, nvmlDevice_t a, nvmlDevice_t b,
+	nvmlGpuTopologyLevel_t *level)
+{
+	ENTER(nvmlDeviceGetTopologyCommonAncestor);
+	REQUIRE(node_index(a) >= 0 && node_index(b) >= 0 && level);
+	if (node_board()->device_count == 1)
+		return NVML_ERROR_NOT_SUPPORTED;
+	*level = ancestor(node_index(a), node_index(b));
+	return NVML_SUCCESS;
+}
+
+BODY(nvmlDeviceGetTopologyNearestGpus, nvmlDevice_t device, nvmlGpuTopologyLevel_t level,
+	unsigned int *count, nvmlDevice_t *devices)
+{
+	unsigned int there = 0;
+	int index;
+
+	ENTER(nvmlDeviceGetTopologyNearestGpus);
+	index = node_index(device);
+	REQUIRE(index >= 0 && count && (devices || !*count));
+	for (int i = 0; i < node_board()->device_count; i++)
+		if (i != index && ancestor(index, i) == level) {
+			if (there < *count)
+				devices[there] = node_handle(i);
+			there++;
+		}
+	if (!*count || there < *count)
+		*count = there;
+	return NVML_SUCCESS;
+}
+
+BODY(nvmlDeviceGetP2PStatus, nvmlDevice_t a, nvmlDevice_t b, nvmlGpuP2PCapsIndex_t index,
+	nvmlGpuP2PStatus_t *status)
+{
+	ENTER(nvmlDeviceGetP2PStatus);
+	REQUIRE(node_index(a) >= 0 && node_index(b) >= 0 && status);
+	REQUIRE((unsigned int)index <= NVML_P2P_CAPS_INDEX_UNKNOWN);
+	if (a != b && node_board()->nvlink_count && index <= NVML_P2P_CAPS_INDEX_ATOMICS)
+		*status = NVML_P2P_STATUS_OK;
+	else
+		*status = NVML_P2P_STATUS_NOT_SUPPORTED;
+	return NVML_SUCCESS;
+}
+
+BODY(nvmlDeviceOnSameBoard, nvmlDevice_t a, nvmlDevice_t b, int *is_same)
+{
+	ENTER(nvmlDeviceOnSameBoard);
+	REQUIRE(node_index(a) >= 0 && node_index(b) >= 0 && is_same);
+	*is_same = a == b;
+	return NVML_SUCCESS;
+}
+
+/* The node of the card's memory: only cards that are NUMA nodes themselves have one (measured). */
+ANSWER_NONE(nvmlDeviceGetNumaNodeId, unsigned int, NVML_ERROR_NOT_SUPPORTED)
+
+static void set_bit(unsigned long *words, unsigned int count, unsigned long bit)
+{
+	if (bit / WORD_BITS < count)
+		words[bit / WORD_BITS] |= 1ul << bit % WORD_BITS;
+}
+
+BODY(nvmlDeviceGetCpuAffinity, nvmlDevice_t device, unsigned int words, unsigned long *cpus)
+{
+	long all = sysconf(_SC_NPROCESSORS_CONF);
+	long node;
+
+	ENTER(nvmlDeviceGetCpuAffinity);
+	REQUIRE(node_index(device) >= 0 && words && cpus);
+	memset(cpus, 0, words * sizeof(*cpus));
+	node = numa_node(node_index(device));
+	for (long cpu = 0; cpu < all; cpu++)
+		if (cpu * node_board()->numa_nodes / all == node)
+			set_bit(cpus, words, (unsigned long)cpu);
+	return NVML_SUCCESS;
+}
+
+BODY(nvmlDeviceGetMemoryAffinity, nvmlDevice_t device, unsigned int words, unsigned long *nodes,
+	nvmlAffinityScope_t scope)
+{
+	ENTER(nvmlDeviceGetMemoryAffinity);
+	REQUIRE(node_index(device) >= 0 && words && nodes && scope <= NVML_AFFINITY_SCOPE_SOCKET);
+	memset(nodes, 0, words * sizeof(*nodes));
+	set_bit(nodes, words, (unsigned long)numa_node(node_index(device)));
+	return NVML_SUCCESS;
+}
+
+/* Without NVLink every question about links is answered so, also about those that cannot be. */
+static nvmlReturn_t check_link(nvmlDevice_t device, unsigned int link, const void *ret_value)
+{
+	REQUIRE(node_index(device) >= 0 && ret_value);
+	if (!node_board()->nvlink_count)
+		return NVML_ERROR_NOT_SUPPORTED;
+	REQUIRE(link < NVML_NVLINK_MAX_LINKS);
+	return link < (unsigned int)node_board()->nvlink_count ? NVML_SUCCESS
+							       : NVML_ERROR_NOT_SUPPORTED;
+}
+
+#define LINK_ANSWER(symbol, type, value)                                      \
+	BODY(symbol, nvmlDevice_t device, unsigned int link, type *ret_value) \
+	{                                                                     \
+		nvmlReturn_t result;                                          \
+                                                                              \
+		ENTER(symbol);                                                \
+		result = check_link(device, link, ret_value);                 \
+		if (result == NVML_SUCCESS)                                   \
+			*ret_value = (type)(value);                           \
+		return result;                                                \
+	}
+
+LINK_ANSWER(nvmlDeviceGetNvLinkState, nvmlEnableState_t, NVML_FEATURE_ENABLED)
+LINK_ANSWER(nvmlDeviceGetNvLinkVersion, unsigned int, node_board()->nvlink_version)
+LINK_ANSWER(nvmlDeviceGetNvLinkRemoteDeviceType, nvmlIntNvLinkDeviceType_t,
+	NVML_NVLINK_DEVICE_TYPE_SWITCH)
+
+BODY(nvmlDeviceGetNvLinkCapability, nvmlDevice_t device, unsigned int link,
+	nvmlNvLinkCapability_t capability, unsigned int *has)
+{
+	nvmlReturn_t result;
+
+	ENTER(nvmlDeviceGetNvLinkCapability);
+	result = check_link(device, link, has);
+	if (result != NVML_SUCCESS)
+		return result;
+	REQUIRE((unsigned int)capability <= NVML_NVLINK_CAP_VALID);
+	*has = capability != NVML_NVLINK_CAP_SLI_BRIDGE;
+	return NVML_SUCCESS;
+}
+
+BODY(nvmlDeviceGetNvLinkRemotePciInfo_v2, nvmlDevice_t device, unsigned int link,
+	nvmlPciInfo_t *pci)
+{
+	nvmlReturn_t result;
+
+	ENTER(nvmlDeviceGetNvLinkRemotePciInfo_v2);
+	result = check_link(device, link, pci);
+	if (result != NVML_SUCCESS)
+		return result;
+	memset(pci, 0, sizeof(*pci));
+	pci->bus = SWITCH_BUS_FIRST + link / SWITCH_LINKS;
+	pci->pciDeviceId = SWITCH_PCI_ID;
+	snprintf(pci->busIdLegacy, sizeof(pci->busIdLegacy), "0000:%02X:00.0", pci->bus & 0xff);
+	snprintf(pci->busId, sizeof(pci->busId), "00000000:%02X:00.0", pci->bus & 0xff);
+	return NVML_SUCCESS;
+}

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* libnvidia-ml.so.1 of the simulated node, linked as a program links the real one. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "gpu/abi/nvml.h"
+#include "sim/core/inject.h"
+#include "sim/core/machine.h"
+#include "sim/tests/nvml/scratch.h"
+
+#define ENTRY(symbol) extern symbol##_fn symbol;
+#include "sim/nvml/entry.def"
+
+#define MiB	 1048576ull
+
+#define OK(call) assert_int_equal(call, NVML_SUCCESS)
+
+static int begin(void **state)
+{
+	scratch_begin("h200x2");
+	return nvmlInit_v2() == NVML_SUCCESS ? 0 : -1;
+}
+
+static int end(void **state)
+{
+	while (nvmlShutdown() == NVML_SUCCESS)
+		;
+	scratch_end();
+	return 0;
+}
+
+static nvmlDevice_t device_at(unsigned int index)
+{
+	nvmlDevice_t device = NULL;
+
+	OK(nvmlDeviceGetHandleByIndex_v2(index, &device));
+	return device;
+}
+
+static void calls_before_init_are_refused(void **state)
+{
+	unsigned int count = 7;
+	char text[80];
+
+	OK(nvmlShutdown());
+	assert_int_equal(nvmlDeviceGetCount_v2(&count), NVML_ERROR_UNINITIALIZED);
+	assert_int_equal(nvmlSystemGetDriverVersion(text, 80), NVML_ERROR_UNINITIALIZED);
+	assert_int_equal(nvmlShutdown(), NVML_ERROR_UNINITIALIZED);
+	assert_int_equal(count, 7);
+}
+
+static void init_and_shutdown_are_counted(void **state)
+{
+	unsigned int count;
+
+	OK(nvmlInit());
+	OK(nvmlInitWithFlags(8));
+	OK(nvmlShutdown());
+	OK(nvmlShutdown());
+	OK(nvmlDeviceGetCount_v2(&count));
+	assert_int_equal(count, 2);
+	OK(nvmlShutdown());
+	assert_int_equal(nvmlDeviceGetCount(&count), NVML_ERROR_UNINITIALIZED);
+}
+
+static void asking_does_not_make_a_process_of_the_machine(void **state)
+{
+	unsigned int count = 64;
+	nvmlProcessInfo_t infos[64];
+	nvmlMemory_t memory;
+
+	OK(nvmlDeviceGetComputeRunningProcesses_v3(device_at(0), &count, infos));
+	assert_int_equal(count, 0);
+	OK(nvmlDeviceGetMemoryInfo(device_at(0), &memory));
+	assert_true(memory.total == 150754820096 && memory.free == 150109880320);
+	assert_true(memory.used == 644939776);
+}
+
+static void both_memory_interfaces_agree(void **state)
+{
+	struct holder holder = holder_start("a", 1, 1, 100 * MiB);
+	nvmlMemory_v2_t second = {.version = nvmlMemory_v2};
+	nvmlMemory_t first;
+
+	OK(nvmlDeviceGetMemoryInfo(device_at(1), &first));
+	OK(nvmlDeviceGetMemoryInfo_v2(device_at(1), &second));
+	assert_true(second.used >= 618 * MiB);
+	assert_true(first.total == second.total);
+	assert_true(first.free == second.free);
+	assert_true(first.used == second.used + second.reserved);
+	assert_true(first.free + first.used == first.total);
+	second.version = 0x1000028;
+	assert_int_equal(
+		nvmlDeviceGetMemoryInfo_v2(device_at(1), &second), NVML_ERROR_FUNCTION_NOT_FOUND);
+	assert_int_equal(nvmlDeviceGetMemoryInfo(device_at(1), NULL), NVML_ERROR_INVALID_ARGUMENT);
+	holder_end(&holder);
+	OK(nvmlDeviceGetMemoryInfo(device_at(1), &first));
+	assert_true(first.used == 644939776);
+}
+
+static uint64_t bytes_of(const nvmlProcessInfo_t *infos, unsigned int count, pid_t pid)
+{
+	for (unsigned int i = 0; i < count; i++)
+		if (infos[i].pid == (unsigned int)pid)
+			return infos[i].usedGpuMemory;
+	return 0;
+}
+
+static void two_processes_are_listed_with_what_they_hold(void **state)
+{
+	struct holder a = holder_start("a", 0, 1, 100 * MiB);
+	struct holder b = holder_start("b", 0, 2, 2 * MiB);
+	struct holder without_context = holder_start("c", 0, 0, 2 * MiB);
+	nvmlProcessInfo_v1_t old[8];
+	nvmlProcessInfo_t infos[8];
+	unsigned int count = 8;
+
+	OK(nvmlDeviceGetComputeRunningProcesses_v3(device_at(0), &count, infos));
+	assert_int_equal(count, 2);
+	assert_true(bytes_of(infos, count, a.pid) == 618 * MiB);
+	assert_true(bytes_of(infos, count, b.pid) == 2 * 518 * MiB + 2 * MiB);
+	assert_true(infos[0].gpuInstanceId == NVML_INSTANCE_NOT_AVAILABLE);
+	count = 2;
+	OK(nvmlDeviceGetComputeRunningProcesses(device_at(0), &count, old));
+	assert_true(old[0].pid == infos[0].pid && old[0].usedGpuMemory == infos[0].usedGpuMemory);
+	assert_true(old[1].pid == infos[1].pid && old[1].usedGpuMemory == infos[1].usedGpuMemory);
+	count = 8;
+	OK(nvmlDeviceGetComputeRunningProcesses_v2(device_at(1), &count, infos));
+	assert_int_equal(count, 0);
+	OK(nvmlDeviceGetGraphicsRunningProcesses_v3(device_at(0), &count, infos));
+	assert_int_equal(count, 0);
+	holder_end(&without_context);
+	holder_end(&b);
+	count = 8;
+	OK(nvmlDeviceGetComputeRunningProcesses_v3(device_at(0), &count, infos));
+	assert_int_equal(count, 1);
+	holder_end(&a);
+}
+
+static void too_little_room_is_answered_with_the_number(void **state)
+{
+	struct holder a = holder_start("a", 0, 1, 0), b = holder_start("b", 0, 1, 0);
+	nvmlProcessDetail_v1_t details[4];
+	nvmlProcessDetailList_t list = {.version = nvmlProcessDetailList_v1};
+	nvmlProcessInfo_t infos[4];
+	unsigned int count = 0;
+
+	assert_int_equal(nvmlDeviceGetComputeRunningProcesses_v3(device_at(0), &count, NULL),
+		NVML_ERROR_INSUFFICIENT_SIZE);
+	assert_int_equal(count, 2);
+	count = 1;
+	assert_int_equal(nvmlDeviceGetComputeRunningProcesses_v3(device_at(0), &count, infos),
+		NVML_ERROR_INSUFFICIENT_SIZE);
+	assert_int_equal(count, 2);
+	count = 4;
+	assert_int_equal(nvmlDeviceGetComputeRunningProcesses_v3(device_at(0), &count, NULL),
+		NVML_ERROR_INVALID_ARGUMENT);
+	assert_int_equal(nvmlDeviceGetRunningProcessDetailList(device_at(0), &list),
+		NVML_ERROR_INSUFFICIENT_SIZE);
+	assert_int_equal(list.numProcArrayEntries, 2);
+	list.procArray = details;
+	OK(nvmlDeviceGetRunningProcessDetailList(device_at(0), &list));
+	assert_true(details[1].usedGpuMemory == 518 * MiB);
+	list.version = 1;
+	assert_int_equal(nvmlDeviceGetRunningProcessDetailList(device_at(0), &list),
+		NVML_ERROR_ARGUMENT_VERSION_MISMATCH);
+	holder_end(&a);
+	holder_end(&b);
+}
+
+static void a_contained_process_has_its_pid_of_the_asker(void **state)
+{
+	struct holder holder = holder_start_contained("c", 0, 2 * MiB);
+	nvmlProcessInfo_t infos[4];
+	unsigned int count = 4;
+
+	if (!holder.pid)
+		skip();
+	OK(nvmlDeviceGetComputeRunningProcesses_v3(device_at(0), &count, infos));
+	assert_int_equal(count, 1);
+	assert_int_not_equal(infos[0].pid, 1);
+	assert_true(infos[0].usedGpuMemory == 520 * MiB);
+	holder_end(&holder);
+}
+
+static void work_shows_as_utilization_power_and_heat(void **state)
+{
+	struct holder holder = holder_start("a", 0, 1, 2 * MiB);
+	nvmlProcessUtilizationSample_t samples[72];
+	unsigned int idle, busy, count = 8;
+	nvmlUtilization_t utilization;
+
+	OK(nvmlDeviceGetUtilizationRates(device_at(0), &utilization));
+	assert_in_range(utilization.gpu, 30, 60);
+	OK(nvmlDeviceGetPowerUsage(device_at(0), &busy));
+	OK(nvmlDeviceGetPowerUsage(device_at(1), &idle));
+	assert_true(busy > idle && idle == 79150);
+	OK(nvmlDeviceGetTemperature(device_at(0), NVML_TEMPERATURE_GPU, &busy));
+	OK(nvmlDeviceGetTemperature(device_at(1), NVML_TEMPERATURE_GPU, &idle));
+	assert_true(busy > idle);
+	OK(nvmlDeviceGetClockInfo(device_at(0), NVML_CLOCK_SM, &busy));
+	OK(nvmlDeviceGetClockInfo(device_at(1), NVML_CLOCK_SM, &idle));
+	assert_true(busy == 1980 && idle == 345);
+	assert_int_equal(nvmlDeviceGetProcessUtilization(device_at(0), samples, &count, 0),
+		NVML_ERROR_INSUFFICIENT_SIZE);
+	assert_int_equal(count, 72);
+	OK(nvmlDeviceGetProcessUtilization(device_at(0), samples, &count, 0));
+	assert_int_equal(count, 1);
+	assert_int_equal(samples[0].pid, holder.pid);
+	assert_in_range(samples[0].smUtil, 30, 60);
+	count = 72;
+	assert_int_equal(nvmlDeviceGetProcessUtilization(device_at(0), samples, &count, ~0ull),
+		NVML_ERROR_NOT_FOUND);
+	holder_end(&holder);
+}
+
+static void a_device_is_found_by_all_its_names(void **state)
+{
+	char uuid[96], serial[30];
+	nvmlDevice_t device;
+	nvmlPciInfo_t pci;
+
+	OK(nvmlDeviceGetUUID(device_at(1), uuid, sizeof(uuid)));
+	OK(nvmlDeviceGetSerial(device_at(1), serial, sizeof(serial)));
+	OK(nvmlDeviceGetPciInfo_v3(device_at(1), &pci));
+	assert_string_equal(pci.busId, "00000000:00:07.0");
+	assert_string_equal(pci.busIdLegacy, "0000:00:07.0");
+	assert_int_equal(strlen(uuid), 40);
+	OK(nvmlDeviceGetHandleByUUID(uuid, &device));
+	assert_ptr_equal(device, device_at(1));
+	OK(nvmlDeviceGetHandleBySerial(serial, &device));
+	assert_ptr_equal(device, device_at(1));
+	OK(nvmlDeviceGetHandleByPciBusId_v2(pci.busId, &device));
+	assert_ptr_equal(device, device_at(1));
+	OK(nvmlDeviceGetHandleByPciBusId(pci.busIdLegacy, &device));
+	assert_ptr_equal(device, device_at(1));
+	uuid[20] ^= 1;
+	assert_int_equal(nvmlDeviceGetHandleByUUID(uuid, &device), NVML_ERROR_NOT_FOUND);
+	assert_int_equal(
+		nvmlDeviceGetHandleByPciBusId_v2("0000:77:00.0", &device), NVML_ERROR_NOT_FOUND);
+	assert_int_equal(
+		nvmlDeviceGetHandleByPciBusId_v2("zz", &device), NVML_ERROR_INVALID_ARGUMENT);
+	assert_int_equal(nvmlDeviceGetHandleByIndex_v2(2, &device), NVML_ERROR_INVALID_ARGUMENT);
+	assert_int_equal(
+		nvmlDeviceGetName((nvmlDevice_t)uuid, uuid, 80), NVML_ERROR_INVALID_ARGUMENT);
+	assert_int_equal(nvmlDeviceGetName(device_at(0), uuid, 4), NVML_ERROR_INSUFFICIENT_SIZE);
+}
+
+static void visible_devices_of_cuda_change_nothing(void **state)
+{
+	unsigned int count;
+
+	setenv("CUDA_VISIBLE_DEVICES", "1", 1);
+	OK(nvmlShutdown());
+	OK(nvmlInit_v2());
+	OK(nvmlDeviceGetCount_v2(&count));
+	unsetenv("CUDA_VISIBLE_DEVICES");
+	assert_int_equal(count, 2);
+}
+
+static void cards_with_links_reach_each_other(void **state)
+{
+	nvmlGpuTopologyLevel_t level;
+	nvmlGpuP2PStatus_t status;
+	nvmlEnableState_t is_active;
+	unsigned int count = 0;
+	nvmlDevice_t nearest;
+
+	OK(nvmlDeviceGetTopologyCommonAncestor(device_at(0), device_at(1), &level));
+	assert_int_equal(level, NVML_TOPOLOGY_HOSTBRIDGE);
+	OK(nvmlDeviceGetTopologyNearestGpus(device_at(0), level, &count, NULL));
+	assert_int_equal(count, 1);
+	OK(nvmlDeviceGetTopologyNearestGpus(device_at(0), level, &count, &nearest));
+	assert_ptr_equal(nearest, device_at(1));
+	OK(nvmlDeviceGetP2PStatus(device_at(0), device_at(1), NVML_P2P_CAPS_INDEX_NVLINK, &status));
+	assert_int_equal(status, NVML_P2P_STATUS_OK);
+	OK(nvmlDeviceGetNvLinkState(device_at(0), 17, &is_active));
+	assert_int_equal(is_active, NVML_FEATURE_ENABLED);
+	assert_int_equal(nvmlDeviceGetNvLinkState(device_at(0), 18, &is_active),
+		NVML_ERROR_INVALID_ARGUMENT);
+}
+
+static void waiting_for_an_event_times_out(void **state)
+{
+	struct timespec before, after;
+	nvmlEventData_t data;
+	nvmlEventSet_t set;
+
+	OK(nvmlEventSetCreate(&set));
+	OK(nvmlDeviceRegisterEvents(device_at(0), nvmlEventTypeXidCriticalError, set));
+	clock_gettime(CLOCK_MONOTONIC, &before);
+	assert_int_equal(nvmlEventSetWait_v2(set, &data, 20), NVML_ERROR_TIMEOUT);
+	clock_gettime(CLOCK_MONOTONIC, &after);
+	assert_true((after.tv_sec - before.tv_sec) * 1000000000 + after.tv_nsec - before.tv_nsec >=
+		    19000000);
+	OK(nvmlEventSetFree(set));
+	assert_int_equal(nvmlEventSetFree(NULL), NVML_ERROR_INVALID_ARGUMENT);
+}
+
+static void mig_is_off(void **state)
+{
+	unsigned int current, pending, count;
+	nvmlDevice_t part;
+
+	OK(nvmlDeviceGetMigMode(device_at(0), &current, &pending));
+	assert_true(!current && !pending);
+	OK(nvmlDeviceGetMaxMigDeviceCount(device_at(0), &count));
+	assert_int_equal(count, 0);
+	assert_int_equal(
+		nvmlDeviceGetMigDeviceHandleByIndex(device_at(0), 0, &part), NVML_ERROR_NOT_FOUND);
+}
+
+/* Every function, called with nothing at all, may refuse, but it comes back and is counted. */
+static void every_function_is_counted_and_survives_zeroes(void **state)
+{
+	static const struct {
+		const char *name;
+		long (*call)(long, long, long, long, long, long);
+	} functions[] = {
+#define ENTRY(symbol) {#symbol, (long (*)(long, long, long, long, long, long))(void *)symbol},
+#include "sim/nvml/entry.def"
+	};
+	struct machine *machine;
+
+	assert_int_equal(machine_open(NULL, NULL, &machine, NULL, 0), 0);
+	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
+		int call = inject_find_call(functions[i].name);
+
+		OK(nvmlInit_v2());
+		functions[i].call(0, 0, 0, 0, 0, 0);
+		if (call < 0)
+			skip();
+		if (functions[i].call != (void *)nvmlErrorString &&
+			!inject_read_count(machine, (unsigned int)call))
+			fail_msg("%s is not counted", functions[i].name);
+	}
+	machine_close(machine);
+}
+
+static void an_injected_fault_hits_the_named_call(void **state)
+{
+	struct inject_rule rule = {.symbol = "nvmlDeviceGetMemoryInfo",
+		.tag = "*",
+		.skip = 1,
+		.times = 1,
+		.result = NVML_ERROR_GPU_IS_LOST};
+	struct machine *machine;
+	nvmlMemory_t memory;
+
+	if (inject_find_call(rule.symbol) < 0)
+		skip();
+	assert_int_equal(machine_open(NULL, NULL, &machine, NULL, 0), 0);
+	assert_true(inject_add_rule(machine, &rule) >= 0);
+	OK(nvmlDeviceGetMemoryInfo(device_at(0), &memory));
+	assert_int_equal(nvmlDeviceGetMemoryInfo(device_at(0), &memory), NVML_ERROR_GPU_IS_LOST);
+	OK(nvmlDeviceGetMemoryInfo(device_at(0), &memory));
+	machine_close(machine);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(calls_before_init_are_refused),
+		TEST(init_and_shutdown_are_counted),
+		TEST(asking_does_not_make_a_process_of_the_machine),
+		TEST(both_memory_interfaces_agree),
+		TEST(two_processes_are_listed_with_what_they_hold),
+		TEST(too_little_room_is_answered_with_the_number),
+		TEST(a_contained_process_has_its_pid_of_the_asker),
+		TEST(work_shows_as_utilization_power_and_heat),
+		TEST(a_device_is_found_by_all_its_names),
+		TEST(visible_devices_of_cuda_change_nothing),
+		TEST(cards_with_links_reach_each_other),
+		TEST(waiting_for_an_event_times_out),
+		TEST(mig_is_off),
+		TEST(every_function_is_counted_and_survives_zeroes),
+		TEST(an_injected_fault_hits_the_named_call),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* vgpu help and vgpu version: what the table of commands says. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/command.h"
+
+const char help_help[] = "  --names     the commands' names alone, one a line (for completion)\n";
+const char help_version[] = "";
+
+static void print_all(void)
+{
+	puts("vgpu: slices of GPUs, with a memory quota that holds\n");
+	for (const struct command *c = commands; c->name; c++)
+		printf("  vgpu %-9s %s\n", c->name, c->summary);
+	puts("\n`vgpu help COMMAND` says more of one. Sizes are whole numbers with k, m, g or t "
+	     "behind\n"
+	     "them, in steps of 1,024: 512m, 8g. Try: vgpu run --memory 2g -- nvidia-smi");
+}
+
+static void print_one(const struct command *c)
+{
+	printf("vgpu %s%s%s\n  %s\n", c->name, *c->arguments ? " " : "", c->arguments, c->summary);
+	if (*c->details)
+		printf("\n%s", c->details);
+}
+
+int command_help(int argc, char **argv, int *ret_status, struct err *err)
+{
+	const struct command *c;
+
+	*ret_status = 0;
+	if (argc > 2)
+		return command_refuse(err, "help takes one command's name, not %d", argc - 1);
+	if (argc < 2) {
+		print_all();
+		return 0;
+	}
+	if (!strcmp(argv[1], "--names")) {
+		for (c = commands; c->name; c++)
+			puts(c->name);
+		return 0;
+	}
+	c = command_find(argv[1]);
+	if (!c)
+		return command_refuse(
+			err, "there is no command '%s'; `vgpu help` lists them", argv[1]);
+	print_one(c);
+	return 0;
+}
+
+int command_version(int argc, char **argv, int *ret_status, struct err *err)
+{
+	if (argc > 1)
+		return command_refuse(err, "version takes no arguments, not '%s'", argv[1]);
+	puts("vgpu " VGPU_VERSION);
+	*ret_status = 0;
+	return 0;
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* vgpu list: the slices of this machine. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "cli/command.h"
+#include "cli/devices.h"
+#include "cli/place.h"
+#include "cli/show.h"
+#include "cli/slice.h"
+#include "cli/survey.h"
+
+#define REGIONS_MAX 64 /* --region options */
+
+const char help_list[] =
+	"  --json         for programs: sizes in bytes, all processes and kinds\n"
+	"  --processes    one row for each process\n"
+	"  --all          slices of which no process lives, too\n"
+	"  --sim          ask the simulated node for the names of devices\n"
+	"  --region PATH  only the region in this file; may be given several times\n"
+	"\n"
+	"USED is what living processes hold, and HOLDS says what for. A process of another PID\n"
+	"namespace that cannot be seen from here is shown with its own number in brackets.\n";
+
+struct request {
+	const char *regions[REGIONS_MAX];
+	unsigned region_count;
+	bool is_json, with_processes, is_all, is_sim;
+};
+
+struct views {
+	struct view *view;
+	size_t count;
+};
+
+static void cleanup_views(struct views *views)
+{
+	for (size_t i = 0; i < views->count; i++)
+		view_clear(&views->view[i]);
+	free(views->view);
+}
+
+static int read_option(int option, struct request *r, char **argv, struct err *err)
+{
+	switch (option) {
+	case 'j':
+		r->is_json = true;
+		return 0;
+	case 'p':
+		r->with_processes = true;
+		return 0;
+	case 'a':
+		r->is_all = true;
+		return 0;
+	case 's':
+		r->is_sim = true;
+		return 0;
+	case 'r':
+		if (r->region_count == REGIONS_MAX)
+			return command_refuse(
+				err, "--region '%s': at most %d can be given", optarg, REGIONS_MAX);
+		r->regions[r->region_count++] = optarg;
+		return 0;
+	default:
+		return command_refuse_option(err, option, argv);
+	}
+}
+
+static int read_request(int argc, char **argv, struct request *ret_request, struct err *err)
+{
+	static const struct option options[] = {
+		{"json", no_argument, NULL, 'j'},
+		{"processes", no_argument, NULL, 'p'},
+		{"all", no_argument, NULL, 'a'},
+		{"sim", no_argument, NULL, 's'},
+		{"region", required_argument, NULL, 'r'},
+		{0},
+	};
+	struct request request = {.region_count = 0};
+	int option, r;
+
+	while ((option = getopt_long(argc, argv, ":", options, NULL)) != -1) {
+		r = read_option(option, &request, argv, err);
+		if (r)
+			return r;
+	}
+	if (optind < argc)
+		return command_refuse(err,
+			"list takes options only, not '%s'; to look at one file: --region PATH",
+			argv[optind]);
+	*ret_request = request;
+	return 0;
+}
+
+/* Names of devices are a comfort: without them the list shows UUIDs. */
+static int read_devices(const struct request *request, struct devices *ret_devices, struct err *err)
+{
+	struct place_sim sim;
+	struct err ignored = ERR_NULL;
+
+	ret_devices->count = 0;
+	if (request->is_sim && place_find_sim(&sim, err) < 0)
+		return -ENOENT;
+	if (devices_read(request->is_sim ? sim.nvml : NULL, ret_devices, &ignored) != 0)
+		ret_devices->count = 0;
+	return 0;
+}
+
+/* Finds the sites; regions that were named and are not there are told, and counted. */
+static int find_sites(const struct request *request, struct survey *survey, unsigned *ret_failures,
+	struct err *err)
+{
+	unsigned failures = 0;
+
+	if (request->region_count == 0) {
+		slice_sweep();
+		return survey_machine(survey, err);
+	}
+	for (unsigned i = 0; i < request->region_count; i++) {
+		struct err failure = ERR_NULL;
+
+		if (survey_add(survey, request->regions[i], &failure) == 0)
+			continue;
+		command_warn(&failure);
+		failures++;
+	}
+	*ret_failures = failures;
+	return 0;
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct view *first = a, *second = b;
+	int by_name = strcmp(first->name, second->name);
+
+	return by_name ? by_name : strcmp(first->region, second->region);
+}
+
+/* Reads every site; broken ones are told and counted, and those that were guesses left out. */
+static int read_views(const struct request *request, const struct survey *survey,
+	const struct devices *devices, struct views *views, unsigned *failures)
+{
+	views->view = calloc(survey->count + 1, sizeof(*views->view));
+	if (!views->view)
+		return -ENOMEM;
+	for (size_t i = 0; i < survey->count; i++) {
+		struct view *v = &views->view[views->count];
+		struct err failure = ERR_NULL;
+
+		if (view_read(&survey->sites[i], devices, v, &failure) != 0) {
+			if (!survey->sites[i].is_guess) {
+				command_warn(&failure);
+				(*failures)++;
+			}
+			continue;
+		}
+		if (v->is_running || request->is_all || request->region_count)
+			views->count++;
+		else
+			view_clear(v);
+	}
+	qsort(views->view, views->count, sizeof(*views->view), compare);
+	return 0;
+}
+
+static void show(const struct request *request, const struct views *views)
+{
+	if (request->is_json)
+		show_json(views->view, views->count);
+	else if (views->count == 0)
+		puts("There are no slices on this machine. To make one: vgpu run --memory 2g -- "
+		     "PROGRAM");
+	else
+		show_table(views->view, views->count, request->with_processes);
+}
+
+int command_list(int argc, char **argv, int *ret_status, struct err *err)
+{
+	_cleanup_(survey_clear) struct survey survey = SURVEY_NULL;
+	_cleanup_(cleanup_views) struct views views = {.count = 0};
+	_cleanup_free_ struct devices *devices = calloc(1, sizeof(*devices));
+	struct request request = {0};
+	unsigned failures = 0;
+	int r = read_request(argc, argv, &request, err);
+
+	if (r)
+		return r;
+	if (!devices)
+		return err_set(err, ENOMEM, "no memory");
+	r = read_devices(&request, devices, err);
+	if (r == 0)
+		r = find_sites(&request, &survey, &failures, err);
+	if (r < 0)
+		return r;
+	if (read_views(&request, &survey, devices, &views, &failures) < 0)
+		return err_set(err, ENOMEM, "no memory");
+	if (views.count > 0 || !request.region_count)
+		show(&request, &views);
+	/* What was named must be there; what was found may be anything. */
+	*ret_status = request.region_count && failures ? 1 : 0;
+	return 0;
+}

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* vgpu run: makes a slice, starts a program in it, and clears up after it. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/parse.h"
+#include "cli/child.h"
+#include "cli/command.h"
+#include "cli/devices.h"
+#include "cli/place.h"
+#include "cli/slice.h"
+
+#define STATUS_NOT_EXECUTABLE 126
+#define STATUS_NOT_FOUND      127
+#define NAME_ATTEMPTS	      9
+
+const char help_run[] =
+	"  --memory SIZE    device memory that the slice may hold, on each of its devices\n"
+	"  --device DEVICE  a device of the slice, by index, UUID, or the beginning of its UUID;\n"
+	"                   may be given several times; all devices where it is not given\n"
+	"  --name NAME      the slice's name; made from the program's where it is not given\n"
+	"  --sim            on the simulated node instead of this machine's driver\n"
+	"  --board NAME     the simulated node's board, for the first program on it\n"
+	"\n"
+	"The slice is the program, what it starts, and what that starts; it ends with the last of\n"
+	"them. The exit status is the program's; 128 and its number for a signal; 127 where there "
+	"is\n"
+	"no such program, and 126 where it cannot be run.\n";
+
+struct request {
+	uint64_t memory_bytes; /* 0: not given */
+	const char *devices[SHARE_DEVICES];
+	unsigned device_count;
+	const char *name, *board;
+	bool is_sim;
+	char **program;
+};
+
+/* The request with all that it names found. */
+struct plan {
+	struct share grant;
+	char visible[SHARE_DEVICES * SHARE_UUID_BYTES]; /* CUDA_VISIBLE_DEVICES; "": leave it */
+	char library[PLACE_BYTES];
+	struct place_sim sim;
+};
+
+static int set_memory(const char *text, struct request *r, struct err *err)
+{
+	int outcome = parse_size(text, &r->memory_bytes);
+
+	if (outcome)
+		return command_refuse(err, "--memory '%s': %s", text, parse_advice(outcome));
+	if (r->memory_bytes == 0)
+		return command_refuse(err,
+			"--memory '%s': a slice needs some memory; a size like 2g is right", text);
+	return 0;
+}
+
+static int set_name(const char *text, struct request *r, struct err *err)
+{
+	if (!share_name_is_valid(text))
+		return command_refuse(err,
+			"--name '%s': up to %d letters, digits, dots, dashes and underscores are "
+			"right, the first no dot",
+			text, SHARE_NAME_BYTES - 1);
+	r->name = text;
+	return 0;
+}
+
+static int add_device(const char *text, struct request *r, struct err *err)
+{
+	if (r->device_count == SHARE_DEVICES)
+		return command_refuse(
+			err, "--device '%s': a slice has at most %d devices", text, SHARE_DEVICES);
+	r->devices[r->device_count++] = text;
+	return 0;
+}
+
+static int read_option(int option, struct request *r, char **argv, struct err *err)
+{
+	switch (option) {
+	case 'm':
+		return set_memory(optarg, r, err);
+	case 'd':
+		return add_device(optarg, r, err);
+	case 'n':
+		return set_name(optarg, r, err);
+	case 's':
+		r->is_sim = true;
+		return 0;
+	case 'b':
+		r->board = optarg;
+		return 0;
+	default:
+		return command_refuse_option(err, option, argv);
+	}
+}
+
+static int read_request(int argc, char **argv, struct request *ret_request, struct err *err)
+{
+	static const struct option options[] = {
+		{"memory", required_argument, NULL, 'm'},
+		{"device", required_argument, NULL, 'd'},
+		{"name", required_argument, NULL, 'n'},
+		{"sim", no_argument, NULL, 's'},
+		{"board", required_argument, NULL, 'b'},
+		{0},
+	};
+	struct request request = {.memory_bytes = 0};
+	int option, r;
+
+	while ((option = getopt_long(argc, argv, "+:", options, NULL)) != -1) {
+		r = read_option(option, &request, argv, err);
+		if (r)
+			return r;
+	}
+	if (request.memory_bytes == 0)
+		return command_refuse(err, "run needs --memory SIZE, like --memory 2g");
+	if (request.board && !request.is_sim)
+		return command_refuse(
+			err, "--board '%s' is for the simulated node; add --sim", request.board);
+	if (optind == argc)
+		return command_refuse(
+			err, "run needs a program; like: vgpu run --memory 2g -- nvidia-smi");
+	request.program = argv + optind;
+	*ret_request = request;
+	return 0;
+}
+
+static int grant(struct share *share, const char *uuid, uint64_t bytes, struct err *err)
+{
+	for (unsigned i = 0; i < share->device_count; i++)
+		if (strcmp(share->devices[i].uuid, uuid) == 0)
+			return err_set(err, EINVAL,
+				"device %s is named twice; once gives the slice all of its quota",
+				uuid);
+	snprintf(share->devices[share->device_count].uuid, SHARE_UUID_BYTES, "%s", uuid);
+	share->devices[share->device_count++].memory_bytes = bytes;
+	return 0;
+}
+
+/* Grants the devices that were asked for, and makes exactly them visible, in that order. */
+static int grant_chosen(const struct request *request, const struct devices *there,
+	struct plan *plan, struct err *err)
+{
+	size_t used = 0;
+
+	for (unsigned i = 0; i < request->device_count; i++) {
+		const struct device *d;
+		int r = devices_find(there, request->devices[i], &d, err);
+
+		if (r == 0)
+			r = grant(&plan->grant, d->uuid, request->memory_bytes, err);
+		if (r < 0)
+			return r;
+		used += (size_t)snprintf(plan->visible + used, sizeof(plan->visible) - used, "%s%s",
+			i ? "," : "", d->uuid);
+	}
+	return 0;
+}
+
+/* Grants every device: by name as far as a share has room for them, else whichever it is. */
+static int grant_all(const struct request *request, const struct devices *there, struct plan *plan,
+	struct err *err)
+{
+	int r = 0;
+
+	if (there->count == 0 || there->count > SHARE_DEVICES)
+		return grant(&plan->grant, SHARE_ANY_DEVICE, request->memory_bytes, err);
+	for (unsigned i = 0; i < there->count && r == 0; i++)
+		r = grant(&plan->grant, there->device[i].uuid, request->memory_bytes, err);
+	return r;
+}
+
+static int find_devices(const struct request *request, struct plan *plan, struct err *err)
+{
+	_cleanup_free_ struct devices *there = calloc(1, sizeof(*there));
+	int r;
+
+	if (!there)
+		return err_set(err, ENOMEM, "no memory");
+	r = devices_read(request->is_sim ? plan->sim.nvml : NULL, there, err);
+	if (r == DEVICES_E_NO_NVML && (request->device_count || request->is_sim)) {
+		if (request->device_count)
+			err_wrap(err, "device '%s' cannot be looked up", request->devices[0]);
+		return -ENODEV;
+	}
+	if (r == DEVICES_E_NO_NVML)
+		*err = (struct err)ERR_NULL; /* the driver may come later; the quota is there */
+	else if (r < 0)
+		return r;
+	return request->device_count ? grant_chosen(request, there, plan, err)
+				     : grant_all(request, there, plan, err);
+}
+
+/* Sets a variable to value, a separator, and what it held. */
+static int put_before(
+	const char *variable, const char *value, const char *separator, struct err *err)
+{
+	const char *old = getenv(variable);
+	_cleanup_free_ char *whole = NULL;
+
+	if (!old || !*old)
+		separator = old = "";
+	if (asprintf(&whole, "%s%s%s", value, separator, old) < 0) {
+		whole = NULL;
+		return err_set(err, ENOMEM, "no memory");
+	}
+	if (setenv(variable, whole, 1) < 0)
+		return err_set(err, errno, "set %s: %s", variable, strerror(errno));
+	return 0;
+}
+
+static int make_plan(const struct request *request, struct plan *plan, struct err *err)
+{
+	int r = place_find_library(plan->library, err);
+
+	if (r == 0 && request->is_sim)
+		r = place_find_sim(&plan->sim, err);
+	/* before NVML is asked: the first who asks makes the simulated machine */
+	if (r == 0 && request->board && setenv("VGPU_SIM_BOARD", request->board, 1) < 0)
+		r = err_set(err, errno, "set VGPU_SIM_BOARD: %s", strerror(errno));
+	if (r == 0)
+		r = find_devices(request, plan, err);
+	return r;
+}
+
+static int set_environment(
+	const struct request *request, const struct plan *plan, const char *share, struct err *err)
+{
+	int r = put_before("LD_PRELOAD", plan->library, ":", err);
+
+	if (r == 0 && request->is_sim)
+		r = put_before("LD_LIBRARY_PATH", plan->sim.library_path, ":", err);
+	if (r == 0 && setenv("VGPU_SHARE", share, 1) < 0)
+		r = err_set(err, errno, "set VGPU_SHARE: %s", strerror(errno));
+	if (r == 0 && plan->visible[0] && setenv("CUDA_VISIBLE_DEVICES", plan->visible, 1) < 0)
+		r = err_set(err, errno, "set CUDA_VISIBLE_DEVICES: %s", strerror(errno));
+	return r;
+}
+
+/* A name from the program's: what a name cannot have becomes an underscore. */
+static void make_name(const char *program, unsigned attempt, char ret_name[SHARE_NAME_BYTES])
+{
+	const char *slash = strrchr(program, '/'), *base = slash ? slash + 1 : program;
+	char more[16] = "", stem[SHARE_NAME_BYTES - 32];
+
+	snprintf(stem, sizeof(stem), "%s", *base ? base : "program");
+	for (char *c = stem; *c; c++) {
+		char one[2] = {*c, '\0'};
+
+		if (!(c > stem && *c == '.') && !share_name_is_valid(one))
+			*c = '_';
+	}
+	if (attempt)
+		snprintf(more, sizeof(more), "-%u", attempt + 1);
+	snprintf(ret_name, SHARE_NAME_BYTES, "%s-%d%s", stem, (int)getpid(), more);
+}
+
+static int make_slice(const struct request *request, const struct plan *plan,
+	struct slice *ret_slice, struct err *err)
+{
+	char name[SHARE_NAME_BYTES];
+	int r = SLICE_E_TAKEN;
+
+	slice_sweep();
+	if (request->name) {
+		r = slice_create(request->name, &plan->grant, ret_slice, err);
+		return r == SLICE_E_TAKEN ? -EEXIST : r;
+	}
+	/* A slice of an earlier process of our PID may still have living processes. */
+	for (unsigned i = 0; i < NAME_ATTEMPTS && r == SLICE_E_TAKEN; i++) {
+		*err = (struct err)ERR_NULL;
+		make_name(request->program[0], i, name);
+		r = slice_create(name, &plan->grant, ret_slice, err);
+	}
+	return r == SLICE_E_TAKEN ? -EEXIST : r;
+}
+
+int command_run(int argc, char **argv, int *ret_status, struct err *err)
+{
+	_cleanup_free_ struct plan *plan = calloc(1, sizeof(*plan));
+	_cleanup_(slice_finish) struct slice slice = SLICE_NULL;
+	struct request request = {0};
+	struct child child;
+	int r = read_request(argc, argv, &request, err);
+
+	if (r)
+		return r;
+	if (!plan)
+		return err_set(err, ENOMEM, "no memory");
+	r = make_plan(&request, plan, err);
+	if (r == 0)
+		r = make_slice(&request, plan, &slice, err);
+	if (r == 0)
+		r = set_environment(&request, plan, slice.share, err);
+	if (r)
+		return r;
+	r = child_start(request.program, &child, err);
+	if (r) {
+		*ret_status = r == -ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_EXECUTABLE;
+		return 0;
+	}
+	slice_note_child(&slice, child.pid);
+	*ret_status = child_wait(&child);
+	return 0;
+}

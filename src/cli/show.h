@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Views on standard output: as tables for people, as JSON for programs. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "cli/view.h"
+
+/* A row for each slice and device; with processes, one for each process and device instead. */
+void show_table(const struct view *views, size_t count, bool with_processes);
+
+/* One object; its keys only ever become more. Sizes are bytes, and what is not known is null. */
+void show_json(const struct view *views, size_t count);

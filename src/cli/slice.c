@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A slice on disk.
+ *
+ * The folder is filled under a name that begins with a dot and then renamed: a slice is there with
+ * all its parts or not at all, and of two that want one name, one gets it. Whoever runs the slice
+ * holds the lock of its file `lock`; in that file stands the first process, for the time after a
+ * vgpu that was killed. A slice is stale when nobody has the lock, that process is gone, and the
+ * region has no living process; who removes it holds the lock while doing so.
+ *
+ * Only the files that we make are ever removed, and only in folders that have our lock file:
+ * $VGPU_STATE may point anywhere.
+ */
+#include "cli/slice.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/file.h"
+#include "region/process.h"
+#include "region/snapshot.h"
+
+#define HIDDEN_AGE_S 60 /* a folder that is still being made is never as old as this */
+
+static int root_format(char *to, const char *first, const char *second)
+{
+	int length = snprintf(to, SHARE_PATH_BYTES, "%s%s", first, second);
+
+	/* behind it stand the slice's name and the longest file's */
+	return length < 0 || length >= SHARE_PATH_BYTES - SHARE_NAME_BYTES - 16 ? -ENAMETOOLONG : 0;
+}
+
+int slice_root(char ret_root[SHARE_PATH_BYTES], struct err *err)
+{
+	const char *named = getenv("VGPU_STATE"), *runtime = getenv("XDG_RUNTIME_DIR");
+	char root[SHARE_PATH_BYTES], user[16];
+	int r;
+
+	snprintf(user, sizeof(user), "%u", (unsigned)geteuid());
+	if (named && *named)
+		r = root_format(root, named, "");
+	else if (geteuid() == 0)
+		r = root_format(root, "/run/vgpu", "");
+	else if (runtime && runtime[0] == '/')
+		r = root_format(root, runtime, "/vgpu");
+	else
+		r = root_format(root, "/tmp/vgpu-", user);
+	if (r < 0)
+		return err_set(
+			err, -r, "the folder for slices, %.100s..., has too long a name", root);
+	if (root[0] != '/' || strpbrk(root, " \t\r\n"))
+		return err_set(err, EINVAL,
+			"the folder for slices is '%s'; an absolute path without white space is "
+			"right",
+			root);
+	strcpy(ret_root, root);
+	return 0;
+}
+
+/* Opens the root, which must be a folder that nobody else can write to. */
+static int open_root(const char *root, int *ret_fd, struct err *err)
+{
+	_cleanup_fd_ int fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	struct stat s;
+
+	if (fd < 0 || fstat(fd, &s) < 0)
+		return err_set(err, errno, "the folder for slices, %s: %s", root, strerror(errno));
+	if (s.st_uid != geteuid() || (s.st_mode & (S_IWGRP | S_IWOTH)))
+		return err_set(err, EPERM,
+			"the folder for slices, %s, is open to other users; one that only user %u "
+			"can "
+			"write to is right (see VGPU_STATE)",
+			root, (unsigned)geteuid());
+	*ret_fd = take_fd(&fd);
+	return 0;
+}
+
+static bool is_ours_to_remove(const char *file)
+{
+	return !strcmp(file, "lock") || !strcmp(file, "share") || !strncmp(file, "region", 6);
+}
+
+/* Removes the slice's files and then, if nothing else is in it, the folder. */
+static void remove_folder(int root_fd, const char *name)
+{
+	int fd = openat(root_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	DIR *folder = fd < 0 ? NULL : fdopendir(fd);
+
+	if (!folder) {
+		cleanup_fd(&fd);
+		return;
+	}
+	for (struct dirent *e = readdir(folder); e; e = readdir(folder))
+		if (is_ours_to_remove(e->d_name))
+			unlinkat(fd, e->d_name, 0);
+	closedir(folder);
+	unlinkat(root_fd, name, AT_REMOVEDIR);
+}
+
+/* Whether the process that the lock file names still lives. */
+static bool is_child_alive(int lock_fd)
+{
+	char text[96];
+	ssize_t length = pread(lock_fd, text, sizeof(text) - 1, 0);
+	struct process_identity seen;
+	uint64_t start, namespace;
+	int pid;
+
+	if (length <= 0)
+		return false;
+	text[length] = '\0';
+	if (sscanf(text, "%d %" SCNu64 " %" SCNu64, &pid, &start, &namespace) != 3)
+		return false;
+	/* Of another PID namespace we cannot tell; its lock and its region still can. */
+	if (namespace != process_own_namespace() || process_identify(pid, &seen) != 0)
+		return false;
+	return seen.start_time == start && !seen.is_gone;
+}
+
+static bool has_processes(const char *path)
+{
+	_cleanup_free_ struct snapshot *s = malloc(sizeof(*s));
+	char region[SHARE_PATH_BYTES + 16];
+
+	snprintf(region, sizeof(region), "%s/region", path);
+	/* Without memory we cannot know, and then it stays. */
+	return !s || (snapshot_read(region, s) == 0 && s->process_count > 0);
+}
+
+bool slice_is_running(const char *path)
+{
+	char lock[SHARE_PATH_BYTES + 8];
+	_cleanup_fd_ int fd = -1;
+	bool is_locked = false;
+
+	snprintf(lock, sizeof(lock), "%s/lock", path);
+	fd = open(lock, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd < 0 || file_byte_is_locked(fd, 0, &is_locked) < 0)
+		return false;
+	return is_locked || is_child_alive(fd);
+}
+
+/* A name with a dot before it may be a slice that is just being made. */
+static bool is_too_young(int root_fd, const char *name)
+{
+	struct stat s;
+
+	if (name[0] != '.')
+		return false;
+	return fstatat(root_fd, name, &s, AT_SYMLINK_NOFOLLOW) < 0 ||
+	       time(NULL) - s.st_mtime < HIDDEN_AGE_S;
+}
+
+static void remove_if_stale(const char *root, int root_fd, const char *name)
+{
+	char path[SHARE_PATH_BYTES + 16], lock[SHARE_PATH_BYTES];
+	_cleanup_fd_ int fd = -1;
+
+	if (strlen(name) >= SHARE_NAME_BYTES + 12 || is_too_young(root_fd, name))
+		return;
+	snprintf(lock, sizeof(lock), "%.*s/lock", SHARE_NAME_BYTES + 12, name);
+	fd = openat(root_fd, lock, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd < 0 || file_lock_byte(fd, 0) != 0)
+		return;
+	snprintf(path, sizeof(path), "%.*s/%.*s", SHARE_PATH_BYTES - SHARE_NAME_BYTES, root,
+		SHARE_NAME_BYTES + 12, name);
+	if (!is_child_alive(fd) && !has_processes(path))
+		remove_folder(root_fd, name);
+}
+
+void slice_sweep(void)
+{
+	char root[SHARE_PATH_BYTES];
+	_cleanup_fd_ int root_fd = -1;
+	struct err ignored = ERR_NULL;
+	DIR *folder;
+
+	if (slice_root(root, &ignored) < 0 || open_root(root, &root_fd, &ignored) < 0)
+		return;
+	folder = opendir(root);
+	if (!folder)
+		return;
+	for (struct dirent *e = readdir(folder); e; e = readdir(folder))
+		if (strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
+			remove_if_stale(root, root_fd, e->d_name);
+	closedir(folder);
+}
+
+static int write_share(int folder_fd, const struct share *share)
+{
+	_cleanup_fd_ int fd = openat(
+		folder_fd, "share", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0444);
+	char text[SHARE_FILE_BYTES];
+	size_t length;
+	ssize_t written;
+	int r;
+
+	if (fd < 0)
+		return -errno;
+	r = share_format(share, text, sizeof(text), &length);
+	if (r < 0)
+		return r;
+	written = write(fd, text, length);
+	if (written != (ssize_t)length)
+		return written < 0 ? -errno : -ENOSPC;
+	/* because the umask is the user's */
+	return fchmod(fd, 0444) < 0 ? -errno : 0;
+}
+
+/* Fills the hidden folder and takes its lock. */
+static int fill(int root_fd, const char *hidden, const struct share *share, int *ret_lock_fd)
+{
+	_cleanup_fd_ int folder_fd = -1;
+	_cleanup_fd_ int lock_fd = -1;
+	int r;
+
+	if (mkdirat(root_fd, hidden, 0700) < 0)
+		return -errno;
+	folder_fd = openat(root_fd, hidden, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (folder_fd < 0)
+		return -errno;
+	lock_fd = openat(folder_fd, "lock", O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (lock_fd < 0)
+		return -errno;
+	r = file_lock_byte(lock_fd, 0);
+	if (r == 0)
+		r = write_share(folder_fd, share);
+	if (r == 0)
+		*ret_lock_fd = take_fd(&lock_fd);
+	return r;
+}
+
+static int publish(int root_fd, const char *name, const struct share *share, int *ret_lock_fd)
+{
+	char hidden[SHARE_NAME_BYTES + 16];
+	_cleanup_fd_ int lock_fd = -1;
+	int r;
+
+	snprintf(hidden, sizeof(hidden), ".%.*s.%d", SHARE_NAME_BYTES, name, (int)getpid());
+	/* What a dead process of the same PID began. */
+	remove_folder(root_fd, hidden);
+	r = fill(root_fd, hidden, share, &lock_fd);
+	if (r == 0 && renameat(root_fd, hidden, root_fd, name) < 0)
+		r = errno == EEXIST || errno == ENOTEMPTY || errno == ENOTDIR ? SLICE_E_TAKEN
+									      : -errno;
+	if (r != 0) {
+		remove_folder(root_fd, hidden);
+		return r;
+	}
+	*ret_lock_fd = take_fd(&lock_fd);
+	return 0;
+}
+
+int slice_create(
+	const char *name, const struct share *grant, struct slice *ret_slice, struct err *err)
+{
+	char root[SHARE_PATH_BYTES];
+	_cleanup_fd_ int root_fd = -1;
+	struct slice slice = SLICE_NULL;
+	struct share share = *grant;
+	int r = slice_root(root, err);
+
+	if (r < 0)
+		return r;
+	if (mkdir(root, 0700) < 0 && errno != EEXIST)
+		return err_set(
+			err, errno, "make the folder for slices, %s: %s", root, strerror(errno));
+	r = open_root(root, &root_fd, err);
+	if (r < 0)
+		return r;
+	snprintf(slice.name, sizeof(slice.name), "%s", name);
+	/* slice_root() has left room for them */
+	snprintf(slice.path, sizeof(slice.path), "%.*s/%s",
+		SHARE_PATH_BYTES - SHARE_NAME_BYTES - 16, root, slice.name);
+	snprintf(slice.share, sizeof(slice.share), "%.*s/share", SHARE_PATH_BYTES - 16, slice.path);
+	snprintf(share.slice, sizeof(share.slice), "%s", slice.name);
+	snprintf(share.region, sizeof(share.region), "%.*s/region", SHARE_PATH_BYTES - 16,
+		slice.path);
+	r = publish(root_fd, slice.name, &share, &slice.lock_fd);
+	if (r == SLICE_E_TAKEN) {
+		err_set(err, EEXIST, "slice '%s' is there already; choose another --name",
+			slice.name);
+		return r;
+	}
+	if (r < 0)
+		return err_set(
+			err, -r, "make slice '%s' in %s: %s", slice.name, root, strerror(-r));
+	slice.root_fd = take_fd(&root_fd);
+	*ret_slice = slice;
+	return 0;
+}
+
+void slice_note_child(const struct slice *slice, pid_t child)
+{
+	struct process_identity seen;
+
+	if (process_identify(child, &seen) != 0)
+		return;
+	/* Only for the day when we are killed; the lock is what counts until then. */
+	dprintf(slice->lock_fd, "%d %" PRIu64 " %" PRIu64 "\n", (int)child, seen.start_time,
+		process_own_namespace());
+}
+
+void slice_finish(struct slice *slice)
+{
+	if (slice->lock_fd >= 0 && !has_processes(slice->path))
+		remove_folder(slice->root_fd, slice->name);
+	cleanup_fd(&slice->lock_fd);
+	cleanup_fd(&slice->root_fd);
+	*slice = SLICE_NULL;
+}

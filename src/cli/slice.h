@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A slice on disk: a folder with its share file, its region and the lock of its `vgpu run`. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "policy/share.h"
+
+struct slice {
+	char name[SHARE_NAME_BYTES];
+	char path[SHARE_PATH_BYTES];
+	char share[SHARE_PATH_BYTES];
+	int root_fd, lock_fd;
+};
+
+#define SLICE_NULL                           \
+	(struct slice)                       \
+	{                                    \
+		.root_fd = -1, .lock_fd = -1 \
+	}
+
+enum {
+	_SLICE_E_SUCCESS = 0,
+	SLICE_E_TAKEN, /* another slice has the name */
+};
+
+/*
+ * Where this user's slices are: $VGPU_STATE, else /run/vgpu for root, else $XDG_RUNTIME_DIR/vgpu,
+ * else /tmp/vgpu-<uid>. Need not exist yet.
+ */
+int slice_root(char ret_root[SHARE_PATH_BYTES], struct err *err) MUST_CHECK;
+
+/*
+ * Makes the slice's folder, which nobody sees before it is whole: the share file holds the devices
+ * of `grant`, the name and the region's path. The slice belongs to this process until
+ * slice_finish(). 0, SLICE_E_TAKEN, or -errno; err is set in both cases.
+ */
+int slice_create(const char *name, const struct share *grant, struct slice *ret_slice,
+	struct err *err) MUST_CHECK;
+
+/* Notes the slice's first process, so that the slice outlives a vgpu that is killed. */
+void slice_note_child(const struct slice *slice, pid_t child);
+
+/* Lets go of the slice, and removes it unless processes of it still live. */
+void slice_finish(struct slice *slice);
+
+/*
+ * Removes those of this user's slices whose `vgpu run` has gone and of which no process lives.
+ * Slices of others are left alone: their folders are not ours to trust.
+ */
+void slice_sweep(void);
+
+/* Whether the folder is that of a slice with a living `vgpu run`, or a living first process. */
+bool slice_is_running(const char *path);

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where on this machine there are slices. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+
+/* A place where a slice is, or a region that may be one's. */
+struct site {
+	char *name;    /* for people */
+	char *folder;  /* the slice's folder, or NULL where there is only a region */
+	char *region;  /* path of the region; it need not exist where there is a folder */
+	bool is_guess; /* found as somebody's mapping: it may be something else entirely */
+	dev_t device;  /* of the region; 0 where it does not exist yet */
+	ino_t inode;
+};
+
+struct survey {
+	struct site *sites;
+	size_t count, capacity;
+};
+
+#define SURVEY_NULL     \
+	(struct survey) \
+	{               \
+		0       \
+	}
+
+/*
+ * Looks where slices are: the folders of `vgpu run` (of every user, as far as they may be read),
+ * the caches of containers, and whatever region a process has mapped. With VGPU_STATE set only
+ * there. Each region is found once. 0 or -ENOMEM.
+ */
+int survey_machine(struct survey *survey, struct err *err) MUST_CHECK;
+
+/* Adds the region at the path. 0, -ENOMEM, or another -errno where there is nothing at the path. */
+int survey_add(struct survey *survey, const char *path, struct err *err) MUST_CHECK;
+
+/* Frees what it holds; fit for SURVEY_NULL. */
+void survey_clear(struct survey *survey);

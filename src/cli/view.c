@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is to be shown of one slice. */
+#include "cli/view.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/file.h"
+#include "cli/pids.h"
+#include "cli/slice.h"
+#include "policy/share.h"
+#include "region/region.h"
+
+/* A figure by kind is kept without order: it may for a moment be below zero. */
+static uint64_t above_zero(uint64_t bytes)
+{
+	return bytes > INT64_MAX ? 0 : bytes;
+}
+
+static void name_device(const struct devices *devices, struct view_device *d)
+{
+	const struct device *known = devices_lookup(devices, d->uuid);
+
+	d->index = known ? (int)known->index : -1;
+	if (known)
+		snprintf(d->name, sizeof(d->name), "%s", device_short_name(known));
+}
+
+static void take_devices(const struct snapshot *s, const struct devices *devices, struct view *v)
+{
+	v->device_count = s->device_count;
+	for (unsigned i = 0; i < s->device_count; i++) {
+		struct view_device *d = &v->devices[i];
+
+		memcpy(d->uuid, s->devices[i].uuid, sizeof(d->uuid));
+		d->quota_bytes = s->devices[i].limit_bytes;
+		d->refusal_count = s->devices[i].refusal_count;
+		d->use.used_bytes = s->devices[i].used_bytes;
+		name_device(devices, d);
+	}
+}
+
+static int take_processes(const struct snapshot *s, struct view *v)
+{
+	v->processes = calloc(s->process_count + 1, sizeof(*v->processes));
+	if (!v->processes)
+		return -ENOMEM;
+	v->process_count = s->process_count;
+	for (unsigned i = 0; i < s->process_count; i++) {
+		const struct snapshot_process *from = &s->processes[i];
+		struct view_process *p = &v->processes[i];
+
+		p->own_pid = from->pid;
+		p->pid = pids_find(from->pid, from->pid_namespace, from->start_time);
+		memcpy(p->command, from->command, sizeof(p->command));
+		for (unsigned d = 0; d < v->device_count; d++) {
+			p->use[d].used_bytes = from->held_bytes[d];
+			for (int k = 0; k < CHARGE_KIND_COUNT; k++) {
+				uint64_t bytes = above_zero(from->kind_bytes[d][k]);
+
+				p->use[d].kind_bytes[k] = bytes;
+				v->devices[d].use.kind_bytes[k] += bytes;
+			}
+		}
+	}
+	return 0;
+}
+
+static bool has_device(const struct view *v, const char *uuid)
+{
+	for (unsigned i = 0; i < v->device_count; i++)
+		if (strcmp(v->devices[i].uuid, uuid) == 0)
+			return true;
+	return false;
+}
+
+/* Adds what the share grants and nobody has used yet, and quotas that the region does not tell. */
+static void take_share(const char *folder, const struct devices *devices, struct view *v)
+{
+	char path[4096], text[SHARE_FILE_BYTES];
+	struct share_fault fault;
+	struct share share;
+	size_t length;
+
+	if ((size_t)snprintf(path, sizeof(path), "%s/share", folder) >= sizeof(path) ||
+		file_read(path, text, sizeof(text), &length) < 0 ||
+		share_parse(text, length, &share, &fault) < 0)
+		return;
+	for (unsigned i = 0; i < v->device_count; i++)
+		if (v->devices[i].quota_bytes == 0)
+			v->devices[i].quota_bytes = share_memory_bytes(&share, v->devices[i].uuid);
+	for (unsigned i = 0; i < share.device_count && v->device_count < REGION_DEVICES; i++) {
+		struct view_device *d = &v->devices[v->device_count];
+		bool is_any = strcmp(share.devices[i].uuid, SHARE_ANY_DEVICE) == 0;
+
+		if (has_device(v, share.devices[i].uuid) || (is_any && v->device_count > 0))
+			continue;
+		snprintf(d->uuid, sizeof(d->uuid), "%s", share.devices[i].uuid);
+		d->quota_bytes = share.devices[i].memory_bytes;
+		name_device(devices, d);
+		v->device_count++;
+	}
+	for (unsigned i = 0; i < v->device_count; i++)
+		if (v->devices[i].quota_bytes == SHARE_UNLIMITED)
+			v->devices[i].quota_bytes = 0;
+}
+
+int view_read(const struct site *site, const struct devices *devices, struct view *ret_view,
+	struct err *err)
+{
+	_cleanup_free_ struct snapshot *s = malloc(sizeof(*s));
+	struct view v = {.processes = NULL};
+	int r = s ? snapshot_read(site->region, s) : -ENOMEM;
+
+	snprintf(v.name, sizeof(v.name), "%s", site->name);
+	snprintf(v.region, sizeof(v.region), "%s", site->region);
+	if (r == 0) {
+		take_devices(s, devices, &v);
+		r = take_processes(s, &v);
+	} else if (r == -ENOENT && site->folder) {
+		r = 0; /* no process of it has used a device yet */
+	}
+	if (r)
+		return err_set(err, -r, "region '%.200s': %s", site->region, region_explain(r));
+	v.is_running = v.process_count > 0;
+	if (site->folder) {
+		take_share(site->folder, devices, &v);
+		v.is_running |= slice_is_running(site->folder);
+	}
+	*ret_view = v;
+	return 0;
+}
+
+void view_clear(struct view *view)
+{
+	free(view->processes);
+	view->processes = NULL;
+	view->process_count = 0;
+}

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+# A menu over meson. `make help` lists it; CI calls only what stands here.
+
+PREFIX  ?= /usr/local
+DESTDIR ?=
+V       ?=
+
+# how long the stress tests soak, each of REPEAT times
+STRESS_SECONDS ?= 30
+REPEAT         ?= 1
+
+# make's own default (cc) says nothing; without a word from the user meson chooses.
+ifeq ($(origin CC),default)
+CC :=
+endif
+export CC PREFIX DESTDIR V
+ifeq ($(CC),)
+unexport CC
+endif
+
+Q         := $(if $(V),,@)
+COMPILE   := meson compile $(if $(V),-v) -C
+TEST      := meson test --print-errorlogs -C
+CONFIGURE := tools/configure.sh
+PYTHON    ?= python3
+# for users: what to install stays in one folder, whatever the distribution's habit
+INSTALLED := --prefix $(PREFIX) --libdir lib --sysconfdir /etc
+
+.DEFAULT_GOAL := all
+.NOTPARALLEL:
+.SUFFIXES:
+.PHONY: help all demo test unit stress models check check-layers check-files check-docs \
+	check-format check-exports check-glibc check-tools check-install asan tsan clang werror \
+	format docs bench gpu-test gpu-bench install uninstall setup-build setup-test setup-ci ci \
+	dist clean
+
+## Everyday
+all: setup-build ## build everything that is installed, in build/release
+	$(Q)$(CONFIGURE) build/release --buildtype debugoptimized -Db_ndebug=true -Dtests=disabled \
+		$(INSTALLED)
+	$(Q)$(COMPILE) build/release
+
+demo: setup-build ## build in build/demo and show a GPU split between tenants, without a GPU
+	$(Q)$(CONFIGURE) build/demo --buildtype debugoptimized -Dtests=disabled
+	$(Q)$(COMPILE) build/demo
+	$(Q)tools/demo.sh build/demo
+
+test: setup-test build-test ## every test that needs no GPU, and the checkers
+	$(Q)$(TEST) build/test
+	$(Q)$(MAKE) --no-print-directory check
+
+.PHONY: build-test
+build-test:
+	$(Q)$(CONFIGURE) build/test --buildtype debugoptimized -Dtests=enabled -Dwerror=false
+	$(Q)$(COMPILE) build/test
+
+unit: setup-test ## the fast tests alone
+	$(Q)$(CONFIGURE) build/test --buildtype debugoptimized -Dtests=enabled -Dwerror=false
+	$(Q)$(TEST) build/test --suite unit
+
+stress: setup-test build-test ## the stress tests: STRESS_SECONDS=n long, REPEAT=n times
+	$(Q)STRESS_SECONDS=$(STRESS_SECONDS) $(TEST) build/test --suite stress --repeat $(REPEAT) \
+		--timeout-multiplier 0
+
+models: ## search the models of tests/model with spin
+	$(Q)tools/check_models.sh
+
+## Checkers
+check: ## all checkers; goes on after a finding
+	$(Q)$(MAKE) -k --no-print-directory check-files check-layers check-format check-docs \
+		check-exports check-glibc
+
+check-files: ## licence lines, titles, length, comments, white space
+	$(Q)$(PYTHON) tools/check_files.py
+
+check-layers: ## who may include and call whom
+	$(Q)$(PYTHON) tools/check_layers.py
+
+check-format: ## layout, by clang-format 14 where it is installed
+	$(Q)tools/check_format.sh
+
+check-docs: ## generated pages are current, links lead somewhere
+	$(Q)$(PYTHON) tools/check_docs.py
+
+check-exports: build-test ## exported names are the hook tables' and no other
+	$(Q)$(PYTHON) tools/check_exports.py build/test
+
+check-glibc: build-test ## the tenant library needs no symbol newer than glibc 2.17
+	$(Q)$(PYTHON) tools/check_glibc_floor.py build/test
+
+check-tools: ## the checkers find what they are for
+	$(Q)$(PYTHON) tools/test_checkers.py
+
+check-install: ## install into an empty folder, look, uninstall, look again
+	$(Q)tools/check_install.sh
+
+## Other compilers, sanitizers
+asan: setup-test ## unit, sim and stress tests under address and undefined behaviour sanitizers
+	$(Q)tools/sanitize.sh address build/asan
+
+tsan: setup-test ## unit and stress tests under the thread sanitizer
+	$(Q)tools/sanitize.sh thread build/tsan
+
+clang: setup-test ## build everything with clang; warnings are errors
+	$(Q)if ! command -v clang >/dev/null; then echo "skipped: no clang"; else \
+		CC=clang $(CONFIGURE) build/clang --buildtype debugoptimized -Dtests=enabled \
+			-Dwerror=true && $(COMPILE) build/clang --ninja-args=-k0; fi
+
+werror: setup-test ## build everything with gcc; warnings are errors
+	$(Q)if ! command -v gcc >/dev/null; then echo "skipped: no gcc"; else \
+		CC=gcc $(CONFIGURE) build/werror --buildtype debugoptimized -Dtests=enabled \
+			-Dwerror=true && $(COMPILE) build/werror --ninja-args=-k0; fi
+
+## Source
+format: ## lay out every C file with clang-format 14
+	$(Q)tools/check_format.sh --fix
+
+docs: ## make the pages of docs/generated anew from the tables
+	$(Q)$(PYTHON) tools/gen_docs.py
+
+## Measuring, and real GPUs
+bench: all ## measure on the simulated node
+	$(Q)bench/run.sh build/release
+
+gpu-bench: all ## measure on this machine's GPU
+	$(Q)bench/run.sh --gpu build/release
+
+gpu-test: setup-build ## the tests that need a real GPU
+	$(Q)$(CONFIGURE) build/gpu --buildtype debugoptimized -Dtests=auto
+	$(Q)$(COMPILE) build/gpu
+	$(Q)tests/gpu/run.sh build/gpu
+
+## Installing
+install: ## install under PREFIX (/usr/local) and DESTDIR; with sudo after `make all` too
+	$(Q)MAKE="$(MAKE)" tools/install.sh build/release
+
+uninstall: ## remove what install put there
+	$(Q)$(PYTHON) tools/uninstall.py build/release
+
+## House keeping
+setup-build: ## install what building needs and is missing
+	$(Q)tools/setup.sh build
+
+setup-test: ## install what testing needs and is missing
+	$(Q)tools/setup.sh test
+
+setup-ci: ## install what CI needs and is missing
+	$(Q)tools/setup.sh ci
+
+ci: ## everything that CI does, in its order
+	$(Q).ci/run
+
+dist: ## the last commit as build/cantaloupe-VERSION.tar.gz
+	$(Q)version=$$(sed -n "s/^ *version: '\(.*\)',/\1/p" meson.build) && mkdir -p build && \
+		git archive --prefix "cantaloupe-$$version/" -o "build/cantaloupe-$$version.tar.gz" HEAD \
+		&& echo "build/cantaloupe-$$version.tar.gz"
+
+clean: ## remove every build folder
+	$(Q)rm -rf build
+
+help: ## this list
+	@awk -F ':.*## ' '/^## / { print "\n" substr($$0, 4) } \
+		/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo
+	@echo "Variables: CC, PREFIX, DESTDIR, V=1 (show commands), STRESS_SECONDS, REPEAT"

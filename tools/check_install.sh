@@ -1,0 +1,40 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# check_install.sh: installs into an empty folder, looks at what lies there, uninstalls, and looks
+# again.
+set -eu
+cd "$(dirname "$0")/.."
+root=$(mktemp -d)
+log=$(mktemp)
+trap 'rm -rf "$root" "$log"' EXIT
+prefix=/usr/local
+status=0
+
+wrong() {
+    echo "$1"
+    status=1
+}
+
+${MAKE:-make} --no-print-directory install DESTDIR="$root" PREFIX=$prefix >"$log" 2>&1 || {
+    cat "$log"
+    exit 1
+}
+(cd "$root" && find . ! -type d | sort)
+library=$root$prefix/lib/vgpu/libvgpu.so
+tool=$root$prefix/bin/vgpu
+[ -f "$library" ] || wrong "$prefix/lib/vgpu/libvgpu.so: not installed; expected there"
+[ -x "$tool" ] || wrong "$prefix/bin/vgpu: not installed; expected there"
+if [ -f "$library" ]; then
+    LD_PRELOAD=$library /bin/true 2>"$log" || wrong "$library: a program under it fails"
+    [ ! -s "$log" ] || wrong "$library: a program without a GPU is told: $(cat "$log")"
+    if readelf -d "$library" | grep -qE 'RPATH|RUNPATH'; then
+        wrong "$library: has a run path; remove it"
+    fi
+fi
+if [ -x "$tool" ]; then
+    "$tool" help >/dev/null || wrong "vgpu help: fails"
+fi
+${MAKE:-make} --no-print-directory uninstall DESTDIR="$root" PREFIX=$prefix >/dev/null
+left=$(cd "$root" && find . ! -type d)
+[ -z "$left" ] || wrong "uninstall leaves: $left"
+exit $status

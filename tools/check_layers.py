@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Which module may look at which, and what each must never do.
+
+The arrows point down only (docs/decisions, CONTRIBUTING.md). What a module must never do is found
+by word, after comments and strings are gone: crude, but a list that everybody can read.
+"""
+
+import argparse
+import os
+import re
+import sys
+
+import csource
+
+MAY_INCLUDE = {
+    "base": [],
+    "policy": ["base"],
+    "region": ["base", "policy"],
+    "gpu": ["base"],
+    "shim": ["base", "policy", "region", "gpu"],
+    "cli": ["base", "policy", "region", "gpu"],
+}
+ABI = "gpu/abi/"
+
+# The simulated node shares nothing with the product but the driver's ABI: code that tested itself
+# would prove nothing. Files that may be included all the same:
+OPEN_TO_SIM = ("src/" + ABI, "src/base/cleanup.h")
+
+# base headers that are no arithmetic: a decision that needs one of them is no pure decision
+NOT_FOR_POLICY = ["base/clock.h", "base/file.h", "base/lock.h", "base/log.h", "base/options.h"]
+SYSTEM_NOT_FOR_POLICY = re.compile(
+    r"(stdio|stdlib|time|unistd|fcntl|pthread|threads|signal|poll|dlfcn|sys/.*|linux/.*)\.h$")
+
+# What ends up in the tenant library is a guest in a stranger's process.
+GUESTS = ("base", "policy", "region", "gpu", "shim")
+NEVER_BY_GUESTS = {
+    "ends the host process": "exit _exit _Exit quick_exit abort kill raise tgkill",
+    "prints to the host's output": "printf vprintf puts putchar perror fprintf",
+    "changes the host process": "umask signal sigaction sigprocmask chdir setenv putenv "
+                                "unsetenv setlocale",
+    "starts threads or processes": "pthread_create thrd_create fork vfork system popen",
+    "waits without a deadline": "sleep usleep pause",
+}
+NEVER_BY_POLICY = {
+    "takes memory": "malloc calloc realloc free strdup strndup asprintf mmap alloca",
+    "reads a clock": "clock_gettime gettimeofday time clock_now_ns clock_coarse_ns nanosleep",
+    "does input or output": "open openat read write close fopen fclose getenv ioctl socket syscall",
+}
+
+
+def module_of(path):
+    parts = path.split("/")
+    if parts[0] == "src" and len(parts) > 2:
+        return parts[1]
+    return parts[0] if len(parts) > 1 else ""
+
+
+def target_of(root, path, name):
+    """The module and path that an include names, or None where it is not ours to judge."""
+    for base in ("", "src/", os.path.dirname(path) + "/"):
+        full = os.path.normpath(base + name)
+        if os.path.isfile(os.path.join(root, full)):
+            return module_of(full), full
+    first = name.split("/")[0]
+    if first in ("src", "sim", "tests", "bench"):
+        return module_of(name), name
+    if first in MAY_INCLUDE:
+        return first, "src/" + name
+    return None
+
+
+def include_finding(root, path, name):
+    me = module_of(path)
+    target = target_of(root, path, name)
+    if target is None:
+        return "\"%s\" is not found from the root or from src/; write the path from there" % name
+    module, full = target
+    if module == me:
+        return None
+    if me == "sim":
+        if full.startswith(OPEN_TO_SIM) or path.startswith("sim/tests/"):
+            return None
+        return "the simulated node includes %s; only gpu/abi/, base/cleanup.h and sim/ are open to it" % full
+    if me in MAY_INCLUDE:
+        if module in MAY_INCLUDE[me]:
+            return None
+        allowed = ", ".join(MAY_INCLUDE[me]) or "libc alone"
+        return "%s includes %s; it may include %s" % (me, full, allowed)
+    return None
+
+
+def check_includes(root, path, text):
+    me = module_of(path)
+    kept = csource.without_comments(text, keep_strings=True)
+    for match in re.finditer(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', kept, re.M):
+        line, name = csource.line_of(kept, match.start()), match.group(2)
+        if match.group(1) == '"':
+            finding = include_finding(root, path, name)
+            if finding:
+                yield line, finding
+            elif me == "policy" and name in NOT_FOR_POLICY:
+                yield line, "policy includes %s; give it the value as an argument instead" % name
+        elif me == "policy" and SYSTEM_NOT_FOR_POLICY.match(name):
+            yield line, "policy includes <%s>; it decides, its caller does the rest" % name
+        elif re.match(r"(cuda|nvml|cuda_runtime\w*)\.h$", name) and not path.startswith("tests/"):
+            yield line, "<%s> is NVIDIA's own header; use gpu/abi/" % name
+
+
+def check_words(path, bare):
+    me = module_of(path)
+    never = dict(NEVER_BY_GUESTS) if path.startswith("src/") and me in GUESTS else {}
+    if me == "policy":
+        never.update(NEVER_BY_POLICY)
+    for why, words in never.items():
+        for word in words.split():
+            for match in re.finditer(r"(?<![\w.>])%s[ \t]*\(" % re.escape(word), bare):
+                yield (csource.line_of(bare, match.start()),
+                       "%s() %s; %s must never" % (word, why, me))
+
+
+def check_policy_data(path, bare):
+    if module_of(path) != "policy":
+        return
+    for match in re.finditer(r"^[ \t]*(static|_Thread_local|extern)\b([^;{=(]*)([;{=(])", bare,
+                             re.M):
+        if match.group(3) != "(" and "const" not in match.group(2).split():
+            yield (csource.line_of(bare, match.start(1)),
+                   "policy keeps mutable data; let the caller own the struct")
+
+
+def check_types(path, bare):
+    if path.startswith("src/" + ABI) or not path.startswith(("src/", "sim/")):
+        return
+    patterns = [
+        r"\btypedef\b[^;{}]*?[\s*](CU[a-z]\w*|CUDA_\w+|nvml[A-Z]\w*)[ \t]*;",
+        r"\}[ \t]*(CU[a-z]\w*|CUDA_\w+|nvml[A-Z]\w*)[ \t]*;",
+        r"\benum[ \t]+(CU\w+|cuda\w+|nvml\w+)\s*\{",
+        r"^[ \t]*#[ \t]*define[ \t]+((?:CUDA|NVML)_(?:ERROR_\w+|SUCCESS))\b",
+    ]
+    for pattern in patterns:
+        for match in re.finditer(pattern, bare, re.M):
+            yield (csource.line_of(bare, match.start(1)),
+                   "%s is NVIDIA's to define; say it once, in src/gpu/abi/" % match.group(1))
+
+
+def check(root):
+    findings = []
+    for path in csource.files(root, ".c", ".h", ".def"):
+        text = csource.read(root, path)
+        bare = csource.without_comments(text)
+        me = module_of(path)
+        if path.startswith("src/") and me not in MAY_INCLUDE:
+            findings.append((path, 1, "module '%s' has no row in tools/check_layers.py; say what "
+                             "it may include" % me))
+        for line, what in [*check_includes(root, path, text), *check_words(path, bare),
+                           *check_policy_data(path, bare), *check_types(path, bare)]:
+            findings.append((path, line, what))
+    return sorted(set(findings))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--root", default=".")
+    found = check(parser.parse_args().root)
+    for path, line, what in found:
+        print("%s:%d: %s" % (path, line, what))
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,24 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# install.sh FOLDER: installs a build under DESTDIR. Builds first what is not built, and does that
+# as the user behind sudo, so that no file in the build folder ever belongs to root.
+set -eu
+folder=$1
+
+if [ "$(id -u)" -eq 0 ] && [ -n "${SUDO_USER:-}" ] && [ "$SUDO_USER" != root ]; then
+    sudo -u "$SUDO_USER" env PATH="$PATH" ${CC:+CC="$CC"} "${MAKE:-make}" --no-print-directory \
+        all PREFIX="$PREFIX"
+else
+    "${MAKE:-make}" --no-print-directory all PREFIX="$PREFIX"
+fi
+if ! command -v meson >/dev/null 2>&1; then
+    echo "install: root does not see meson; try: sudo env PATH=\"\$PATH\" make install" >&2
+    exit 1
+fi
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+if ! meson install -C "$folder" --no-rebuild >"$log" 2>&1; then
+    cat "$log" >&2
+    exit 1
+fi
+grep '^Installing' "$log" || echo "install: nothing to install"

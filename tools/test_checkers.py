@@ -1,0 +1,203 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The checkers find what they are for: each runs on a small tree with one fault planted in it."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TOP = "/* SPDX-License-Identifier: Apache-2.0 */\n/* A file. */\n"
+
+
+class Tree(unittest.TestCase):
+    def setUp(self):
+        self.root = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.root)
+
+    def put(self, path, text):
+        full = os.path.join(self.root, path)
+        os.makedirs(os.path.dirname(full), exist_ok=True)
+        with open(full, "w", encoding="utf-8") as f:
+            f.write(text)
+        return full
+
+    def run_tool(self, tool, *args):
+        run = subprocess.run([sys.executable, os.path.join(HERE, tool), *args],
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                             check=False)
+        return run.returncode, run.stdout
+
+    def finds(self, tool, words, *args):
+        rc, said = self.run_tool(tool, *args, "--root", self.root)
+        self.assertEqual(rc, 1, said)
+        self.assertIn(words, said)
+
+    def is_content(self, tool, *args):
+        rc, said = self.run_tool(tool, *args, "--root", self.root)
+        self.assertEqual((rc, "Traceback" in said), (0, False), said)
+
+
+class Layers(Tree):
+    def test_an_arrow_that_points_up_is_found(self):
+        self.put("src/region/region.h", TOP)
+        self.put("src/base/err.c", TOP + '#include "region/region.h"\n')
+        self.finds("check_layers.py", "src/base/err.c:3: base includes src/region/region.h")
+
+    def test_an_arrow_that_points_down_is_fine(self):
+        self.put("src/base/err.h", TOP)
+        self.put("src/region/region.c", TOP + '#include "base/err.h"\n#include <unistd.h>\n')
+        self.is_content("check_layers.py")
+
+    def test_the_simulated_node_sees_the_abi_alone(self):
+        self.put("src/gpu/abi/cuda.h", TOP)
+        self.put("src/gpu/driver.h", TOP)
+        self.put("sim/cuda/memory.c", TOP + '#include "gpu/abi/cuda.h"\n')
+        self.is_content("check_layers.py")
+        self.put("sim/cuda/memory.c", TOP + '#include "gpu/driver.h"\n')
+        self.finds("check_layers.py", "base/cleanup.h and sim/ are open")
+
+    def test_a_guest_that_exits_is_found(self):
+        self.put("src/shim/init.c", TOP + "void f(void)\n{\n\texit(1);\n}\n")
+        self.finds("check_layers.py", "src/shim/init.c:5: exit() ends the host process")
+
+    def test_words_in_comments_strings_and_longer_names_are_fine(self):
+        self.put("src/shim/init.c", TOP + "/* never exit() */\nconst char *a = \"exit(1)\";\n"
+                 "void g(void)\n{\n\tthread_exit(1);\n\ts->kill(2);\n}\n")
+        self.is_content("check_layers.py")
+
+    def test_a_decision_that_takes_memory_is_found(self):
+        self.put("src/policy/fit.c", TOP + "void *f(void)\n{\n\treturn malloc(1);\n}\n")
+        self.finds("check_layers.py", "malloc() takes memory")
+
+    def test_a_decision_that_remembers_is_found(self):
+        self.put("src/policy/fit.c", TOP + "static int last;\n")
+        self.finds("check_layers.py", "keeps mutable data")
+        self.put("src/policy/fit.c", TOP + "static const int table[] = {1};\n"
+                 "static int f(int a)\n{\n\treturn a;\n}\n")
+        self.is_content("check_layers.py")
+
+    def test_a_second_definition_of_a_driver_type_is_found(self):
+        self.put("src/region/x.h", TOP + "typedef int CUdevice;\n")
+        self.finds("check_layers.py", "CUdevice is NVIDIA's to define")
+
+
+class Files(Tree):
+    def test_each_fault_is_found(self):
+        for text, words in [
+                ("int a;\n", "no licence line"),
+                ("/* SPDX-License-Identifier: Apache-2.0 */\nint a;\n", "no title"),
+                (TOP + "int a; // why\n", "x.c:3: a // comment"),
+                (TOP + "int a; \n", "white space at the end"),
+                (TOP + "/* TO" + "DO later */\n", "without an issue"),
+                (TOP + "int a;", "no newline"),
+                (TOP + "int a;\n" * 1000, "1002 lines")]:
+            with self.subTest(words):
+                self.put("src/base/x.c", text)
+                self.finds("check_files.py", words)
+
+    def test_a_header_without_a_guard_is_found(self):
+        self.put("src/base/x.h", TOP)
+        self.finds("check_files.py", "no include guard")
+
+    def test_a_clean_file_with_a_url_in_a_string_is_fine(self):
+        self.put("src/base/x.c", TOP + 'const char *a = "http://x";\n/* http://y */\n')
+        self.is_content("check_files.py")
+
+
+class Docs(Tree):
+    TABLE = TOP + 'OPTION(limit, "VGPU_LIMIT", SIZE,\n\t"how much, " "in all")\n'
+
+    def test_a_stale_page_is_found_and_made_anew(self):
+        self.put("src/base/options.def", self.TABLE)
+        self.finds("check_docs.py", "docs/generated/options.md:1: out of date")
+        self.is_content("gen_docs.py")
+        self.is_content("check_docs.py")
+        with open(os.path.join(self.root, "docs/generated/options.md"), encoding="utf-8") as f:
+            self.assertIn("| `VGPU_LIMIT` | size | how much, in all |", f.read())
+
+    def test_a_hook_is_shown_with_its_body(self):
+        self.put("src/gpu/cuda.def", TOP + "\n/* Beginning */\nHOOK(cuInit)\n"
+                 "CALL(cuCtxGetDevice)\n#undef HOOK\n")
+        self.put("src/shim/hook_init.c", TOP + "\n/* Starts all. Once. */\n"
+                 "HOOK_BODY(cuInit, unsigned flags)\n{\n}\n")
+        self.is_content("gen_docs.py")
+        with open(os.path.join(self.root, "docs/generated/hooks.md"), encoding="utf-8") as f:
+            text = f.read()
+        self.assertIn("| `cuInit` | Beginning | [hook_init.c](../../src/shim/hook_init.c) | "
+                      "Starts all |", text)
+        self.assertIn("`cuCtxGetDevice`", text)
+
+    def test_a_link_that_leads_nowhere_is_found(self):
+        self.put("docs/a.md", "# A\n\n[b](b.md) and [site](https://example.com)\n")
+        self.finds("check_docs.py", "docs/a.md:3: the reader is sent to b.md")
+
+    def test_a_comment_that_names_no_page_is_found(self):
+        self.put("src/base/x.c", TOP + "\n/* see docs/" + "none.md */\n")
+        self.finds("check_docs.py", "src/base/x.c:4: the reader is sent to docs/none.md")
+
+
+@unittest.skipUnless(shutil.which("cc") or shutil.which("gcc"), "no C compiler")
+class Libraries(Tree):
+    def build(self, path, source, *options):
+        out = os.path.join(self.root, "build", path)
+        os.makedirs(os.path.dirname(out), exist_ok=True)
+        code = self.put("code.c", source)
+        subprocess.run([shutil.which("cc") or "gcc", "-w", "-shared", "-fPIC", "-o", out, code,
+                        *options], check=True)
+        os.remove(code)
+        return out
+
+    def build_all(self, tenant="int cuInit, dlsym, dlvsym;", cuda="int cuInit, cuCtxGetDevice;"):
+        self.put("src/gpu/cuda.def", TOP + "HOOK(cuInit)\nCALL(cuCtxGetDevice)\n")
+        self.put("src/gpu/nvml.def", TOP + "CALL(nvmlInit_v2)\n")
+        self.build("src/shim/libvgpu.so", tenant)
+        self.build("sim/cuda/libcuda.so.1", cuda)
+        self.build("sim/nvml/libnvidia-ml.so.1", "int nvmlInit_v2;")
+
+    def exports(self, words, **sources):
+        self.build_all(**sources)
+        build = os.path.join(self.root, "build")
+        if words:
+            self.finds("check_exports.py", words, build)
+        else:
+            self.is_content("check_exports.py", build)
+
+    def test_exports_that_equal_the_tables_are_fine(self):
+        self.exports(None)
+
+    def test_an_extra_export_is_found(self):
+        self.exports("exports helper", tenant="int cuInit, dlsym, dlvsym, helper;")
+
+    def test_a_hook_that_is_not_exported_is_found(self):
+        self.exports("cuInit is not exported", tenant="int dlsym, dlvsym;")
+
+    def test_a_missing_door_is_found(self):
+        self.exports("does not export dlvsym", tenant="int cuInit, dlsym;")
+
+    def test_a_row_that_the_simulated_node_lacks_is_found(self):
+        self.exports("cuCtxGetDevice is missing from", cuda="int cuInit;")
+
+    def test_a_symbol_newer_than_the_floor_is_found(self):
+        old = self.build("old.so", "int f(void) { return getpid(); }")
+        rc, said = self.run_tool("check_glibc_floor.py", old)
+        self.assertEqual(rc, 0, said)
+        new = self.build("new.so", "#define _GNU_SOURCE\n#include <sys/random.h>\n"
+                         "int f(char *b) { return getrandom(b, 1, 0); }")
+        rc, said = self.run_tool("check_glibc_floor.py", new)
+        self.assertEqual(rc, 1, said)
+        self.assertIn("getrandom asks for GLIBC_2.25", said)
+
+    def test_a_library_that_not_every_image_has_is_found(self):
+        rc, said = self.run_tool("check_glibc_floor.py",
+                                 self.build("math.so", "double f(double a) { return sin(a); }",
+                                            "-Wl,--no-as-needed", "-lm"))
+        self.assertEqual(rc, 1, said)
+        self.assertIn("needs libm.so.6", said)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -58,6 +58,12 @@ bool share_name_is_valid(const char *text)
 		       length;
 }
 
+/* A MIG instance is GPU-... to the CUDA driver and MIG-... to NVML; the rest is unique. */
+static const char *unprefixed(const char *uuid)
+{
+	return strncmp(uuid, "GPU-", 4) == 0 || strncmp(uuid, "MIG-", 4) == 0 ? uuid + 4 : uuid;
+}
+
 static const char *read_device(struct share *s, const struct words *w)
 {
 	struct share_device d = {.memory_bytes = 0};
@@ -72,7 +78,7 @@ static const char *read_device(struct share *s, const struct words *w)
 		return "the memory is no size; a whole number with k, m, g or t behind it is "
 		       "right, or unlimited";
 	for (unsigned i = 0; i < s->device_count; i++)
-		if (strcmp(s->devices[i].uuid, d.uuid) == 0)
+		if (strcmp(unprefixed(s->devices[i].uuid), unprefixed(d.uuid)) == 0)
 			return "the device has a line already";
 	if (s->device_count == SHARE_DEVICES)
 		return "there are more than 16 devices";
@@ -153,12 +159,6 @@ int share_parse(
 	}
 	*ret_share = s;
 	return 0;
-}
-
-/* A MIG instance is GPU-... to the CUDA driver and MIG-... to NVML; the rest is unique. */
-static const char *unprefixed(const char *uuid)
-{
-	return strncmp(uuid, "GPU-", 4) == 0 || strncmp(uuid, "MIG-", 4) == 0 ? uuid + 4 : uuid;
 }
 
 uint64_t share_memory_bytes(const struct share *share, const char *uuid)

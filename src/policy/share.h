@@ -42,7 +42,7 @@ struct share {
 	unsigned device_count;
 };
 
-/* Where and why a text is no share: a constant sentence and the line, counted from 1. */
+/* Where and why a text is no share: a constant sentence and the line, counted from 1; 0 for all of it. */
 struct share_fault {
 	unsigned line;
 	const char *why;

@@ -15,8 +15,8 @@ enum {
 
 #define LEDGER_NO_LIMIT UINT32_MAX
 
-/* No card has 16 TiB; a larger charge is refused, so that the words below cannot overflow. */
-#define LEDGER_MAX_UNITS (UINT32_C(1) << 28)
+/* No card has 2 TiB; a larger charge is refused, so that 128 threads at once overflow no word. */
+#define LEDGER_MAX_UNITS (UINT32_C(1) << 25)
 
 /* Bytes to units, rounded up; more than LEDGER_MAX_UNITS where they are absurd. */
 static inline uint64_t ledger_units(uint64_t bytes)

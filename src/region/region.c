@@ -65,20 +65,19 @@ static int map(int fd, struct region_file **ret_file)
 static int take_space(int fd)
 {
 	static const char zeroes[4096];
-	int r;
 
 	if (fallocate(fd, 0, 0, sizeof(struct region_file)) == 0)
 		return 0;
-	r = -errno;
-	if (r != -EOPNOTSUPP)
-		return r;
+	if (errno == ENOSPC)
+		return -ENOSPC;
 	for (size_t at = 0; at < sizeof(struct region_file); at += sizeof(zeroes)) {
 		size_t size = sizeof(struct region_file) - at;
 
 		if (size > sizeof(zeroes))
 			size = sizeof(zeroes);
+		errno = ENOSPC; /* what a short write means */
 		if (pwrite(fd, zeroes, size, (off_t)at) != (ssize_t)size)
-			return errno ? -errno : -ENOSPC;
+			return -errno;
 	}
 	return 0;
 }
@@ -196,6 +195,16 @@ int region_reopen(const struct region *region, int *ret_fd)
 	return 0;
 }
 
+void region_forget_parent(struct region *region)
+{
+	struct file_identity id;
+
+	if (region->fd >= 0 && file_identify(region->fd, &id) == 0 && id.device == region->device &&
+		id.inode == region->inode)
+		close(region->fd);
+	*region = REGION_NULL;
+}
+
 void region_close(struct region *region)
 {
 	region_drop_fd(region);
@@ -254,8 +263,10 @@ int region_device(struct region *region, const char *uuid, unsigned *ret_device)
 			return r == -EAGAIN ? -EBUSY : r;
 		nanosleep(&pause, NULL);
 	}
-	/* The lock goes with the descriptor. */
-	return add_device(region->file, uuid, ret_device);
+	r = add_device(region->file, uuid, ret_device);
+	/* By hand: a child that was forked meanwhile has the descriptor, too. */
+	file_unlock_byte(fd, REGION_LOCK_DEVICE);
+	return r;
 }
 
 const char *region_explain(int outcome)

@@ -48,6 +48,12 @@ void region_drop_fd(struct region *region);
  */
 int region_reopen(const struct region *region, int *ret_fd) MUST_CHECK;
 
+/*
+ * For a child of fork(): forgets the parent's region, whose mapping it did not inherit. A descriptor
+ * that the parent had not dropped yet is closed, because it would keep the parent's slot alive.
+ */
+void region_forget_parent(struct region *region);
+
 /* Unmaps and closes; fit for a region that was never opened. */
 void region_close(struct region *region);
 

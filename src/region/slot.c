@@ -170,6 +170,8 @@ int slot_reap(struct region *region, unsigned *ret_reaped)
 	if (r < 0)
 		return r;
 	do {
+		/* Before the look: whoever lost the processor in between looks once more. */
+		waited = clock_now_ns() - start;
 		lingers = false;
 		high = atomic_load(&f->own.slot_high);
 		for (unsigned i = 0; i < high && i < REGION_SLOTS; i++) {
@@ -181,7 +183,6 @@ int slot_reap(struct region *region, unsigned *ret_reaped)
 		}
 		if (lingers)
 			nanosleep(&pause, NULL);
-		waited = clock_now_ns() - start;
 	} while (lingers && waited < SLOT_REAP_WAIT_NS);
 	*ret_reaped = reaped;
 	return 0;

@@ -60,13 +60,15 @@ static int begin(const char *path, struct reader *r)
 	if (!e)
 		e = read_at(r->fd, offsetof(struct hami_region, limit_bytes), r->limit_bytes,
 			sizeof(r->limit_bytes));
+	if (e)
+		return e;
 	if (r->head.device_count > REGION_DEVICES)
 		r->head.device_count = REGION_DEVICES;
 	if (r->head.slot_high > REGION_SLOTS)
 		r->head.slot_high = REGION_SLOTS;
 	for (int i = 0; i < REGION_DEVICES; i++)
 		r->uuids[i][REGION_UUID_BYTES - 1] = '\0';
-	return e;
+	return 0;
 }
 
 /* Reads slot i; *ret_is_live says whether its owner lives. */

@@ -81,7 +81,7 @@ static void forget_parent(void)
 	begin_lock = device_lock = (struct lock)LOCK_INIT;
 	for (int i = 0; i < STATE_ORDINALS; i++)
 		device_is_known[i] = false;
-	state.region = REGION_NULL; /* the mapping was not inherited */
+	region_forget_parent(&state.region);
 	quota_forget_parent();
 	allocations_forget_parent();
 	charge_forget_parent();

@@ -231,6 +231,7 @@ TEST(work_shows_as_utilisation)
 	EQUAL(machine_read_snapshot(child_machine(), 100 * MS, snap), 0);
 	CHECK(snap->device[0].busy_permille >= 400 && snap->device[0].busy_permille <= 510);
 	CHECK(snap->device[0].busy_ns >= 50 * MS && snap->device[0].busy_ns < 51 * MS);
+	free(snap);
 }
 
 TEST(a_long_queue_shows_as_full_utilisation)
@@ -248,6 +249,7 @@ TEST(a_long_queue_shows_as_full_utilisation)
 	EQUAL(machine_read_snapshot(child_machine(), 40 * MS, snap), 0);
 	CHECK(snap->device[0].busy_permille > 950);
 	CHECK(snap->device[0].busy_ns < 1000 * MS);
+	free(snap);
 }
 
 TEST(a_pool_does_not_lend_what_is_freed_later)

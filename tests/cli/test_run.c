@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* vgpu run: what it refuses, what the program gets, and what is left afterwards. */
+#include <limits.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/file.h"
+#include "policy/share.h"
+#include "region/slot.h"
+#include "tests/cli/tool.h"
+
+static void a_call_that_makes_no_sense_says_what_would(void **state)
+{
+	static const struct {
+		const char *arguments, *advice;
+	} calls[] = {
+		{"run", "--memory 2g"},
+		{"run --memory", "--memory needs a value"},
+		{"run --memory 2g", "needs a program"},
+		{"run --memory 10GB true", "512m or 8g"},
+		{"run --memory 1.5g true", "512m or 8g"},
+		{"run --memory -1g true", "512m or 8g"},
+		{"run --memory 99999999999g true", "too large"},
+		{"run --memory 0 true", "a size like 2g"},
+		{"run --memory 1g --name a/b true", "letters, digits"},
+		{"run --memory 1g --name .a true", "letters, digits"},
+		{"run --memory 1g --board t4 true", "add --sim"},
+		{"run --memory 1g --colour true", "no option --colour"},
+		{"run -x", "no option -x"},
+		{"list --json=2", "takes no value"},
+		{"list here", "--region PATH"},
+		{"help nothing", "no command 'nothing'"},
+		{"version 2", "no arguments"},
+		{"walk", "no command 'walk'"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(calls); i++) {
+		const struct said *said = tool_run("\"$VGPU\" %s", calls[i].arguments);
+
+		assert_int_equal(said->status, 2);
+		assert_says(said->err, calls[i].advice);
+		assert_int_equal(strncmp(said->err, "vgpu: ", 6), 0);
+		/* once, in one line */
+		assert_ptr_equal(strchr(said->err, '\n'), said->err + strlen(said->err) - 1);
+		assert_string_equal(said->out, "");
+	}
+}
+
+static void help_tells_of_every_command(void **state)
+{
+	assert_says(tool_run("\"$VGPU\" help")->out, "vgpu list");
+	assert_says(tool_run("\"$VGPU\" --help")->out, "vgpu run");
+	assert_says(tool_run("\"$VGPU\" help run")->out, "--memory SIZE");
+	assert_string_equal(tool_run("\"$VGPU\" help --names")->out, "run\nlist\nhelp\nversion\n");
+	assert_int_equal(tool_run("\"$VGPU\" --version")->status, 0);
+	assert_int_equal(tool_run("\"$VGPU\"")->status, 2);
+}
+
+static void the_share_file_says_what_was_granted(void **state)
+{
+	const struct said *said = tool_run("\"$VGPU\" run --memory 3g --name shared -- "
+					   "sh -c 'cat \"$VGPU_SHARE\"; stat -c %%a "
+					   "\"$VGPU_SHARE\" \"${VGPU_SHARE%%/*}\" >&2'");
+	struct share_fault fault;
+	struct share share;
+
+	assert_int_equal(said->status, 0);
+	assert_int_equal(share_parse(said->out, strlen(said->out), &share, &fault), 0);
+	assert_string_equal(share.slice, "shared");
+	assert_string_equal(share.region, tool_path("state/shared/region"));
+	assert_true(share.device_count >= 1);
+	for (unsigned i = 0; i < share.device_count; i++)
+		assert_int_equal(share.devices[i].memory_bytes, UINT64_C(3) << 30);
+	assert_string_equal(said->err, "444\n700\n");
+}
+
+static void the_library_is_loaded_before_what_was_preloaded_already(void **state)
+{
+	const struct said *said = tool_run("LD_PRELOAD=libc.so.6 \"$VGPU\" run --memory 1g -- "
+					   "sh -c 'echo \"$LD_PRELOAD\"'");
+	char expected[PATH_MAX];
+
+	assert_non_null(realpath(getenv("VGPU_LIBDIR"), expected));
+	assert_int_equal(strncmp(said->out, expected, strlen(expected)), 0);
+	assert_says(said->out, "/libvgpu.so:libc.so.6\n");
+}
+
+static void a_library_that_is_nowhere_is_missed_by_name(void **state)
+{
+	const struct said *said = tool_run("VGPU_LIBDIR=/nowhere \"$VGPU\" run --memory 1g true");
+
+	assert_int_equal(said->status, 1);
+	assert_says(said->err, "libvgpu.so is not in /nowhere");
+}
+
+static void the_exit_status_is_the_programs(void **state)
+{
+	assert_int_equal(tool_run("\"$VGPU\" run --memory 1g true")->status, 0);
+	assert_int_equal(tool_run("\"$VGPU\" run --memory 1g -- sh -c 'exit 7'")->status, 7);
+	assert_int_equal(
+		tool_run("\"$VGPU\" run --memory 1g -- sh -c 'kill -9 $$'")->status, 128 + 9);
+	assert_int_equal(tool_run("\"$VGPU\" run --memory 1g -- no-such-program")->status, 127);
+	assert_int_equal(tool_run("\"$VGPU\" run --memory 1g -- ./nothing")->status, 127);
+	assert_int_equal(tool_run("\"$VGPU\" run --memory 1g -- /")->status, 126);
+}
+
+static void a_signal_reaches_the_program(void **state)
+{
+	static const char *const signals[] = {"TERM", "INT", "HUP", "QUIT", "USR1", "USR2"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
+		assert_int_equal(tool_run("\"$VGPU\" run --memory 1g -- sh -c 'trap \"exit 5\" %s; "
+					  "kill -%s $PPID; while :; do sleep 0.01; done'",
+					 signals[i], signals[i])
+					 ->status,
+			5);
+}
+
+static void nothing_is_left_of_a_slice_that_has_ended(void **state)
+{
+	tool_run("\"$VGPU\" run --memory 1g true; \"$VGPU\" run --memory 1g false; "
+		 "\"$VGPU\" run --memory 1g no-such-program");
+	assert_string_equal(tool_run("ls -A \"$VGPU_STATE\"")->out, "");
+}
+
+static void a_name_in_use_is_refused(void **state)
+{
+	const struct said *said = tool_run("\"$VGPU\" run --memory 1g --name one -- "
+					   "\"$VGPU\" run --memory 1g --name one -- echo ran");
+
+	assert_int_equal(said->status, 1);
+	assert_says(said->err, "slice 'one' is there already");
+	assert_string_equal(said->out, "");
+}
+
+static void a_program_without_a_proper_name_gets_a_slice_too(void **state)
+{
+	const struct said *said = tool_run(
+		"cp \"$(command -v env)\" \"$HERE/.a b\"; "
+		"\"$VGPU\" run --memory 1g -- \"$HERE/.a b\" sh -c 'echo \"$VGPU_SHARE\"'");
+
+	assert_int_equal(said->status, 0);
+	assert_says(said->out, "/_a_b-");
+}
+
+/* Starts a slice "old" whose vgpu is killed while its program sleeps; *ret_pid is the program's. */
+static void orphan(int *ret_pid)
+{
+	const struct said *said = tool_run("\"$VGPU\" run --memory 1g --name old -- sh -c '"
+					   "until [ -s \"${VGPU_SHARE%%share}lock\" ]; do :; done; "
+					   "echo $$ >\"$HERE/orphan\"; kill -9 $PPID; "
+					   "exec sleep 60 >/dev/null 2>&1'; cat \"$HERE/orphan\"");
+
+	*ret_pid = atoi(said->out);
+	assert_true(*ret_pid > 1);
+}
+
+static void a_slice_outlives_a_vgpu_that_was_killed(void **state)
+{
+	int pid;
+
+	orphan(&pid);
+	assert_says(tool_run("\"$VGPU\" list")->out, "old");
+	assert_int_equal(tool_run("\"$VGPU\" run --memory 1g --name old true")->status, 1);
+	/* and is removed when its program has gone, too */
+	tool_run("kill -9 %d; while kill -0 %d; do sleep 0.01; done", pid, pid);
+	assert_int_equal(tool_run("\"$VGPU\" run --memory 1g --name old true")->status, 0);
+	assert_string_equal(tool_run("ls -A \"$VGPU_STATE\"")->out, "");
+}
+
+static void a_slice_stays_while_its_region_has_a_process(void **state)
+{
+	struct region region = REGION_NULL;
+	unsigned slot;
+
+	tool_run("mkdir \"$VGPU_STATE/kept\"; cd \"$VGPU_STATE/kept\"; : >lock; "
+		 "printf 'vgpu-share 1\\ndevice * memory 1g\\nend\\n' >share");
+	assert_int_equal(region_open(tool_path("state/kept/region"), &region), 0);
+	assert_int_equal(slot_claim(&region, &slot), 0);
+	assert_says(tool_run("\"$VGPU\" list")->out, "kept");
+	assert_int_equal(tool_run("ls \"$VGPU_STATE/kept/region\"")->status, 0);
+	region_close(&region);
+	assert_says(tool_run("\"$VGPU\" list")->out, "no slices");
+	assert_string_equal(tool_run("ls -A \"$VGPU_STATE\"")->out, "");
+}
+
+static void what_is_no_slice_is_never_removed(void **state)
+{
+	tool_run("mkdir -p \"$VGPU_STATE/papers\"; : >\"$VGPU_STATE/papers/region\"; "
+		 "mkdir \"$VGPU_STATE/mixed\"; : >\"$VGPU_STATE/mixed/lock\"; "
+		 ": >\"$VGPU_STATE/mixed/thesis\"");
+	tool_run("\"$VGPU\" run --memory 1g true");
+	assert_int_equal(tool_run("test -e \"$VGPU_STATE/papers/region\"")->status, 0);
+	assert_int_equal(tool_run("test -e \"$VGPU_STATE/mixed/thesis\"")->status, 0);
+	tool_run("rm -r \"$VGPU_STATE\"/*");
+}
+
+static void a_state_folder_that_others_can_write_to_is_refused(void **state)
+{
+	const struct said *said =
+		tool_run("mkdir \"$HERE/open\"; chmod 777 \"$HERE/open\"; "
+			 "VGPU_STATE=\"$HERE/open\" \"$VGPU\" run --memory 1g true");
+
+	assert_int_equal(said->status, 1);
+	assert_says(said->err, "open to other users");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_call_that_makes_no_sense_says_what_would),
+		cmocka_unit_test(help_tells_of_every_command),
+		cmocka_unit_test(the_share_file_says_what_was_granted),
+		cmocka_unit_test(the_library_is_loaded_before_what_was_preloaded_already),
+		cmocka_unit_test(a_library_that_is_nowhere_is_missed_by_name),
+		cmocka_unit_test(the_exit_status_is_the_programs),
+		cmocka_unit_test(a_signal_reaches_the_program),
+		cmocka_unit_test(nothing_is_left_of_a_slice_that_has_ended),
+		cmocka_unit_test(a_name_in_use_is_refused),
+		cmocka_unit_test(a_program_without_a_proper_name_gets_a_slice_too),
+		cmocka_unit_test(a_slice_outlives_a_vgpu_that_was_killed),
+		cmocka_unit_test(a_slice_stays_while_its_region_has_a_process),
+		cmocka_unit_test(what_is_no_slice_is_never_removed),
+		cmocka_unit_test(a_state_folder_that_others_can_write_to_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, tool_set_up, tool_tear_down);
+}

@@ -1,0 +1,527 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Slots: taken once, kept as long as their process lives, and given back by every kind of death. */
+#include "region/slot.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "region/ledger.h"
+#include "region/process.h"
+#include "tests/unit/child.h"
+#include "tests/unit/cmocka_ready.h"
+#include "tests/unit/scratch.h"
+
+#define CLAIMERS 8
+#define SKIPPED	 77
+
+/* What a child is to do when it has its slot and holds 10 units of device 0. */
+enum what_then { WAIT, EXIT, EXEC, CLOSE_AND_WAIT };
+
+struct order {
+	const char *path;
+	enum what_then what_then;
+	unsigned slots;
+};
+
+/* Says the number of its last slot, or UINT64_MAX; then obeys. */
+static int claim(int fd, void *argument)
+{
+	struct order *order = argument;
+	struct region region = REGION_NULL;
+	unsigned slot = 0;
+
+	if (region_open(order->path, &region) != 0)
+		return 1;
+	for (unsigned i = 0; i < order->slots; i++)
+		if (slot_claim(&region, &slot) != 0)
+			return 2;
+	region_drop_fd(&region);
+	if (ledger_charge(region.file, slot, 0, 10, 1000000) != 0)
+		return 3;
+	child_say(fd, slot);
+	if (order->what_then == EXEC) {
+		child_hear(fd);
+		execl("/bin/sleep", "sleep", "1000", (char *)NULL);
+		return 4;
+	}
+	if (order->what_then == CLOSE_AND_WAIT) {
+		region_close(&region);
+		child_say(fd, 1);
+	}
+	if (order->what_then != EXIT)
+		child_hear(fd);
+	return 0;
+}
+
+static struct child start_claimer(const struct scratch *s, enum what_then what_then)
+{
+	struct order order = {.path = s->file, .what_then = what_then, .slots = 1};
+
+	return child_start(claim, &order);
+}
+
+static unsigned reap(struct region *region)
+{
+	unsigned reaped = 9999;
+
+	assert_int_equal(slot_reap(region, &reaped), 0);
+	return reaped;
+}
+
+static uint32_t slot_state(const struct region *region, unsigned slot)
+{
+	return atomic_load(&region->file->own.slots[slot].state);
+}
+
+static void a_process_takes_the_first_free_slot_and_signs_it(void **state)
+{
+	struct scratch *s = *state;
+	struct region region = REGION_NULL;
+	struct process_identity me;
+	struct region_slot *own;
+	unsigned slot = 99;
+
+	process_identify_self(&me);
+	assert_int_equal(region_open(s->file, &region), 0);
+	assert_int_equal(slot_claim(&region, &slot), 0);
+	assert_int_equal(slot, 0);
+	own = &region.file->own.slots[0];
+	assert_int_equal(slot_state(&region, 0), SLOT_LIVE);
+	assert_int_equal(atomic_load(&own->pid), getpid());
+	assert_int_equal(atomic_load(&own->start_time), me.start_time);
+	assert_int_equal(atomic_load(&own->pid_namespace), me.pid_namespace);
+	assert_string_equal(own->command, "test_slot");
+	assert_int_equal(atomic_load(&region.file->hami.slots[0].pid), getpid());
+	assert_int_equal(atomic_load(&region.file->hami.slots[0].host_pid),
+		process_is_in_first_namespace(&me) ? getpid() : 0);
+	assert_int_equal(atomic_load(&region.file->hami.slots[0].status), HAMI_RUNNING);
+	assert_int_equal(atomic_load(&region.file->own.slot_high), 1);
+	assert_int_equal(atomic_load(&region.file->hami.slot_count), 1);
+	assert_int_equal(slot_claim(&region, &slot), 0);
+	assert_int_equal(slot, 1);
+	region_close(&region);
+}
+
+static void a_living_owner_is_not_reaped_and_not_robbed(void **state)
+{
+	struct scratch *s = *state;
+	struct region region = REGION_NULL;
+	struct child c = start_claimer(s, WAIT);
+	unsigned slot;
+
+	assert_int_equal(child_hear(c.fd), 0);
+	assert_int_equal(region_open(s->file, &region), 0);
+	assert_int_equal(reap(&region), 0);
+	assert_int_equal(slot_claim(&region, &slot), 0);
+	assert_int_equal(slot, 1);
+	assert_int_equal(ledger_used_units(region.file, 0), 10);
+	child_kill(&c);
+	region_close(&region);
+}
+
+static void assert_free(struct region *region)
+{
+	assert_int_equal(slot_state(region, 0), SLOT_FREE);
+	assert_int_equal(ledger_used_units(region->file, 0), 0);
+	assert_int_equal(ledger_held_units(region->file, 0, 0), 0);
+	assert_int_equal(atomic_load(&region->file->hami.slots[0].pid), 0);
+	assert_int_equal(atomic_load(&region->file->hami.slots[0].status), HAMI_EXITED);
+	assert_int_equal(reap(region), 0);
+}
+
+static void assert_given_back(struct region *region)
+{
+	assert_int_equal(reap(region), 1);
+	assert_free(region);
+}
+
+static void a_killed_owner_gives_all_back(void **state)
+{
+	struct scratch *s = *state;
+	struct region region = REGION_NULL;
+	struct child c = start_claimer(s, WAIT);
+
+	assert_int_equal(child_hear(c.fd), 0);
+	assert_int_equal(region_open(s->file, &region), 0);
+	assert_int_equal(child_kill(&c), CHILD_SIGNALLED + SIGKILL);
+	assert_given_back(&region);
+	region_close(&region);
+}
+
+static void a_killed_owner_that_nobody_waits_for_gives_all_back(void **state)
+{
+	struct scratch *s = *state;
+	struct region region = REGION_NULL;
+	struct child c = start_claimer(s, WAIT);
+	siginfo_t info;
+
+	assert_int_equal(child_hear(c.fd), 0);
+	assert_int_equal(region_open(s->file, &region), 0);
+	kill(c.pid, SIGKILL);
+	assert_int_equal(waitid(P_PID, (id_t)c.pid, &info, WEXITED | WNOWAIT), 0);
+	assert_given_back(&region);
+	child_wait(&c);
+	region_close(&region);
+}
+
+static void an_owner_that_exits_gives_all_back(void **state)
+{
+	struct scratch *s = *state;
+	struct region region = REGION_NULL;
+	struct child c = start_claimer(s, EXIT);
+
+	assert_int_equal(child_hear(c.fd), 0);
+	assert_int_equal(child_wait(&c), 0);
+	assert_int_equal(region_open(s->file, &region), 0);
+	assert_given_back(&region);
+	region_close(&region);
+}
+
+static void an_owner_that_calls_exec_gives_all_back_and_lives_on(void **state)
+{
+	struct scratch *s = *state;
+	struct region region = REGION_NULL;
+	struct child c = start_claimer(s, EXEC);
+
+	assert_int_equal(child_hear(c.fd), 0);
+	assert_int_equal(region_open(s->file, &region), 0);
+	assert_int_equal(reap(&region), 0);
+	child_say(c.fd, 1);
+	/* exec closes the child's end; the old memory goes within the same call, but maybe after it */
+	assert_true(child_hear(c.fd) == UINT64_MAX);
+	while (reap(&region) == 0)
+		sched_yield();
+	assert_free(&region);
+	assert_int_equal(kill(c.pid, 0), 0);
+	assert_int_equal(child_kill(&c), CHILD_SIGNALLED + SIGKILL);
+	region_close(&region);
+}
+
+static void closing_the_region_gives_all_back(void **state)
+{
+	struct scratch *s = *state;
+	struct region region = REGION_NULL;
+	struct child c = start_claimer(s, CLOSE_AND_WAIT);
+
+	assert_int_equal(child_hear(c.fd), 0);
+	assert_int_equal(child_hear(c.fd), 1);
+	assert_int_equal(region_open(s->file, &region), 0);
+	assert_given_back(&region);
+	child_kill(&c);
+	region_close(&region);
+}
+
+static void a_stopped_owner_is_alive(void **state)
+{
+	struct scratch *s = *state;
+	struct region region = REGION_NULL;
+	struct child c = start_claimer(s, WAIT);
+	int status;
+
+	assert_int_equal(child_hear(c.fd), 0);
+	assert_int_equal(region_open(s->file, &region), 0);
+	kill(c.pid, SIGSTOP);
+	assert_int_equal(waitpid(c.pid, &status, WUNTRACED), c.pid);
+	assert_true(WIFSTOPPED(status));
+	assert_int_equal(reap(&region), 0);
+	assert_int_equal(ledger_used_units(region.file, 0), 10);
+	child_kill(&c);
+	assert_given_back(&region);
+	region_close(&region);
+}
+
+static int wait_for_the_end(int fd, void *argument)
+{
+	child_hear(fd);
+	return 0;
+}
+
+/* Claims, forks, says the child's PID, and waits for its own end. */
+static int claim_and_fork(int fd, void *argument)
+{
+	struct region region = REGION_NULL;
+	struct child heir;
+	unsigned slot;
+
+	if (region_open(argument, &region) != 0 || slot_claim(&region, &slot) != 0)
+		return 1;
+	region_drop_fd(&region);
+	if (ledger_charge(region.file, slot, 0, 10, 1000000) != 0)
+		return 2;
+	heir = child_start(wait_for_the_end, NULL);
+	child_say(fd, (uint64_t)heir.pid);
+	child_hear(fd);
+	return 0;
+}
+
+static void a_child_of_fork_does_not_keep_its_parents_slot_alive(void **state)
+{
+	struct scratch *s = *state;
+	struct region region = REGION_NULL;
+	struct child c;
+	pid_t heir;
+
+	/* the heir outlives its parent, and this process inherits it */
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	c = child_start(claim_and_fork, s->file);
+	heir = (pid_t)child_hear(c.fd);
+	assert_true(heir > 0);
+	assert_int_equal(region_open(s->file, &region), 0);
+	assert_int_equal(reap(&region), 0);
+	/* stopped, it cannot act on its parent's death before we have looked */
+	kill(heir, SIGSTOP);
+	assert_int_equal(child_kill(&c), CHILD_SIGNALLED + SIGKILL);
+	assert_given_back(&region);
+	kill(heir, SIGKILL);
+	assert_int_equal(waitpid(heir, NULL, 0), heir);
+	prctl(PR_SET_CHILD_SUBREAPER, 0);
+	region_close(&region);
+}
+
+/* Becomes the first process of a new PID namespace's child, and claims there. */
+static int claim_in_namespace(int fd, void *argument)
+{
+	struct order order = {.path = argument, .what_then = WAIT, .slots = 1};
+	pid_t pid;
+	int status;
+
+	if (unshare(CLONE_NEWPID) < 0)
+		return SKIPPED;
+	pid = fork();
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		_exit(claim(fd, &order));
+	}
+	waitpid(pid, &status, 0);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
+static void processes_of_several_pid_namespaces_share_a_region(void **state)
+{
+	struct scratch *s = *state;
+	struct region region = REGION_NULL;
+	struct child one = child_start(claim_in_namespace, s->file), two;
+	const struct region_slot *slots;
+	unsigned mine;
+
+	if (child_hear(one.fd) == UINT64_MAX) {
+		assert_int_equal(child_wait(&one), SKIPPED);
+		print_message("skipped: no right to make a PID namespace\n");
+		skip();
+	}
+	two = child_start(claim_in_namespace, s->file);
+	assert_int_equal(child_hear(two.fd), 1);
+	assert_int_equal(region_open(s->file, &region), 0);
+	assert_int_equal(slot_claim(&region, &mine), 0);
+	assert_int_equal(mine, 2);
+	slots = region.file->own.slots;
+	assert_int_equal(atomic_load(&slots[0].pid), 1);
+	assert_int_equal(atomic_load(&slots[1].pid), 1);
+	assert_int_not_equal(
+		atomic_load(&slots[0].pid_namespace), atomic_load(&slots[1].pid_namespace));
+	assert_int_equal(atomic_load(&region.file->hami.slots[0].host_pid), 0);
+	assert_int_equal(reap(&region), 0);
+	assert_int_equal(ledger_used_units(region.file, 0), 20);
+	child_kill(&one);
+	/* its namespace is taken down behind the back of child_kill() */
+	while (slot_state(&region, 0) != SLOT_FREE)
+		reap(&region);
+	assert_int_equal(slot_state(&region, 1), SLOT_LIVE);
+	assert_int_equal(ledger_used_units(region.file, 0), 10);
+	child_kill(&two);
+	region_close(&region);
+}
+
+static void all_slots_can_be_taken_and_one_more_is_refused(void **state)
+{
+	struct scratch *s = *state;
+	struct order order = {.path = s->file, .slots = REGION_SLOTS / CLAIMERS};
+	struct region region = REGION_NULL;
+	struct child claimers[CLAIMERS];
+	unsigned slot = 9999;
+
+	for (int i = 0; i < CLAIMERS; i++) {
+		claimers[i] = child_start(claim, &order);
+		assert_true(child_hear(claimers[i].fd) < REGION_SLOTS);
+	}
+	assert_int_equal(region_open(s->file, &region), 0);
+	assert_int_equal(atomic_load(&region.file->own.slot_high), REGION_SLOTS);
+	for (unsigned i = 0; i < REGION_SLOTS; i++)
+		assert_int_equal(slot_state(&region, i), SLOT_LIVE);
+	assert_int_equal(slot_claim(&region, &slot), SLOT_E_FULL);
+	assert_int_equal(slot, 9999);
+	child_kill(&claimers[3]);
+	assert_int_equal(slot_claim(&region, &slot), 0);
+	assert_true(slot < REGION_SLOTS);
+	assert_int_equal(reap(&region), 0);
+	for (int i = 0; i < CLAIMERS; i++)
+		if (i != 3)
+			child_kill(&claimers[i]);
+	assert_int_equal(reap(&region), REGION_SLOTS - REGION_SLOTS / CLAIMERS);
+	assert_int_equal(ledger_used_units(region.file, 0), 0);
+	region_close(&region);
+}
+
+/* A slot whose owner is dead, signed with this process's PID, namespace, and the given time. */
+static void leave_a_slot(const struct scratch *s, struct region *region, uint64_t start_time)
+{
+	struct child c = start_claimer(s, WAIT);
+
+	assert_int_equal(child_hear(c.fd), 0);
+	assert_int_equal(region_open(s->file, region), 0);
+	child_kill(&c);
+	atomic_store(&region->file->own.slots[0].pid, (uint32_t)getpid());
+	atomic_store(&region->file->own.slots[0].start_time, start_time);
+}
+
+static void a_pid_that_another_process_has_now_saves_nobody(void **state)
+{
+	struct region region = REGION_NULL;
+	struct process_identity me;
+	uint64_t start;
+
+	process_identify_self(&me);
+	leave_a_slot(*state, &region, me.start_time + 1);
+	start = clock_now_ns();
+	assert_given_back(&region);
+	assert_true(clock_now_ns() - start < SLOT_REAP_WAIT_NS);
+	region_close(&region);
+}
+
+static void an_owner_without_its_lock_that_runs_on_is_waited_for_only_briefly(void **state)
+{
+	struct region region = REGION_NULL;
+	struct process_identity me;
+	uint64_t start, waited;
+
+	process_identify_self(&me);
+	leave_a_slot(*state, &region, me.start_time);
+	start = clock_now_ns();
+	assert_int_equal(reap(&region), 1);
+	waited = clock_now_ns() - start;
+	assert_true(waited >= 20000000);
+	assert_true(waited < 1000000000);
+	region_close(&region);
+}
+
+static int reap_and_say(int fd, void *argument)
+{
+	struct region region = REGION_NULL;
+	unsigned reaped;
+
+	if (region_open(argument, &region) != 0)
+		return 1;
+	child_say(fd, 1);
+	if (slot_reap(&region, &reaped) != 0)
+		return 2;
+	child_say(fd, reaped);
+	return 0;
+}
+
+/* A reaper that loses the processor while it waits must not give up on what it saw before. */
+static void a_reaper_that_was_stopped_meanwhile_looks_once_more(void **state)
+{
+	struct timespec longer = {.tv_nsec = SLOT_REAP_WAIT_NS + 20000000};
+	struct scratch *s = *state;
+	struct child owner = start_claimer(s, CLOSE_AND_WAIT), reaper;
+
+	assert_int_equal(child_hear(owner.fd), 0);
+	assert_int_equal(child_hear(owner.fd), 1);
+	reaper = child_start(reap_and_say, s->file);
+	assert_int_equal(child_hear(reaper.fd), 1);
+	nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+	kill(reaper.pid, SIGSTOP);
+	nanosleep(&longer, NULL);
+	kill(reaper.pid, SIGCONT);
+	assert_int_equal(child_hear(reaper.fd), 1);
+	assert_int_equal(child_wait(&reaper), 0);
+	child_kill(&owner);
+}
+
+static void a_slot_that_a_dead_claimer_left_half_made_is_taken_clean(void **state)
+{
+	struct scratch *s = *state;
+	struct region region = REGION_NULL;
+	unsigned slot;
+
+	assert_int_equal(region_open(s->file, &region), 0);
+	atomic_store(&region.file->own.slots[0].held[2], UINT64_C(5) << 32);
+	atomic_store(&region.file->own.devices[2].total, UINT64_C(5) << 32);
+	atomic_store(&region.file->own.slots[0].kind_bytes[2][CHARGE_POOL], 99);
+	assert_int_equal(slot_claim(&region, &slot), 0);
+	assert_int_equal(slot, 0);
+	assert_int_equal(ledger_held_units(region.file, 0, 2), 0);
+	assert_int_equal(ledger_used_units(region.file, 2), 0);
+	assert_int_equal(atomic_load(&region.file->own.slots[0].kind_bytes[2][CHARGE_POOL]), 0);
+	region_close(&region);
+}
+
+static void reaping_in_a_file_that_was_replaced_touches_neither(void **state)
+{
+	struct scratch *s = *state;
+	struct region region = REGION_NULL, other = REGION_NULL;
+	struct child c = start_claimer(s, WAIT);
+	unsigned reaped = 99;
+
+	assert_int_equal(child_hear(c.fd), 0);
+	assert_int_equal(region_open(s->file, &region), 0);
+	child_kill(&c);
+	assert_int_equal(unlink(s->file), 0);
+	assert_int_equal(slot_reap(&region, &reaped), -ENOENT);
+	assert_int_equal(region_open(s->file, &other), 0);
+	assert_int_equal(slot_reap(&region, &reaped), -ESTALE);
+	assert_int_equal(reaped, 99);
+	assert_int_equal(slot_state(&region, 0), SLOT_LIVE);
+	region_close(&region);
+	region_close(&other);
+}
+
+static void hostile_slots_neither_crash_nor_hang(void **state)
+{
+	struct scratch *s = *state;
+	struct region region = REGION_NULL;
+	uint64_t start;
+	unsigned slot;
+
+	assert_int_equal(region_open(s->file, &region), 0);
+	memset(region.file->own.slots, 0xff, sizeof(region.file->own.slots));
+	atomic_store(&region.file->own.slot_high, UINT32_MAX);
+	start = clock_now_ns();
+	reap(&region);
+	assert_int_equal(slot_claim(&region, &slot), SLOT_E_FULL);
+	for (unsigned i = 0; i < REGION_SLOTS; i++)
+		atomic_store(&region.file->own.slots[i].state, SLOT_LIVE);
+	assert_int_equal(slot_claim(&region, &slot), 0);
+	assert_int_equal(slot, 0);
+	assert_true(clock_now_ns() - start < 2000000000);
+	region_close(&region);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		SCRATCH_TEST(a_process_takes_the_first_free_slot_and_signs_it),
+		SCRATCH_TEST(a_living_owner_is_not_reaped_and_not_robbed),
+		SCRATCH_TEST(a_killed_owner_gives_all_back),
+		SCRATCH_TEST(a_killed_owner_that_nobody_waits_for_gives_all_back),
+		SCRATCH_TEST(an_owner_that_exits_gives_all_back),
+		SCRATCH_TEST(an_owner_that_calls_exec_gives_all_back_and_lives_on),
+		SCRATCH_TEST(closing_the_region_gives_all_back),
+		SCRATCH_TEST(a_stopped_owner_is_alive),
+		SCRATCH_TEST(a_child_of_fork_does_not_keep_its_parents_slot_alive),
+		SCRATCH_TEST(processes_of_several_pid_namespaces_share_a_region),
+		SCRATCH_TEST(all_slots_can_be_taken_and_one_more_is_refused),
+		SCRATCH_TEST(a_pid_that_another_process_has_now_saves_nobody),
+		SCRATCH_TEST(an_owner_without_its_lock_that_runs_on_is_waited_for_only_briefly),
+		SCRATCH_TEST(a_reaper_that_was_stopped_meanwhile_looks_once_more),
+		SCRATCH_TEST(a_slot_that_a_dead_claimer_left_half_made_is_taken_clean),
+		SCRATCH_TEST(reaping_in_a_file_that_was_replaced_touches_neither),
+		SCRATCH_TEST(hostile_slots_neither_crash_nor_hang),
+	};
+
+	return cmocka_run_group_tests_name("slot", tests, NULL, NULL);
+}

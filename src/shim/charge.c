@@ -12,9 +12,26 @@
 #include "region/ledger.h"
 #include "region/slot.h"
 #include "shim/doors.h"
-#include "shim/pools.h"
 
 static struct lock reap_lock;
+static _Atomic(const struct charge_reclaimer *) reclaimer;
+
+void charge_reclaim_from(const struct charge_reclaimer *the_reclaimer)
+{
+	/* relaxed: it is constant */
+	atomic_store_explicit(&reclaimer, the_reclaimer, memory_order_relaxed);
+}
+
+static void reclaim(struct device *d, bool is_trim)
+{
+	/* relaxed: as above */
+	const struct charge_reclaimer *r = atomic_load_explicit(&reclaimer, memory_order_relaxed);
+
+	if (r && is_trim)
+		r->trim(d);
+	else if (r)
+		r->settle(d);
+}
 
 static int try_charge(struct device *d, uint64_t units)
 {
@@ -48,10 +65,10 @@ static void reap(struct device *d)
 static bool make_room(struct device *d, uint64_t units)
 {
 	state_refresh_limits(true);
-	pools_settle(d);
+	reclaim(d, false);
 	if (try_charge(d, units) == 0)
 		return true;
-	pools_trim(d);
+	reclaim(d, true);
 	if (try_charge(d, units) == 0)
 		return true;
 	reap(d);
@@ -117,7 +134,7 @@ void charge_look_for_dead(struct device *device)
 	if (now < atomic_load_explicit(&next_ns, memory_order_relaxed))
 		return;
 	atomic_store_explicit(&next_ns, now + CHARGE_LOOK_NS, memory_order_relaxed);
-	pools_settle(device);
+	reclaim(device, false);
 	reap(device);
 	errno = saved_errno;
 }

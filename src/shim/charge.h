@@ -29,6 +29,16 @@ struct charge {
 	}
 
 /*
+ * Who may hold device memory that the program does not use: asked before anything is refused, to
+ * correct the books and then to give memory back. There is one, the pools.
+ */
+struct charge_reclaimer {
+	void (*settle)(struct device *device);
+	void (*trim)(struct device *device);
+};
+void charge_reclaim_from(const struct charge_reclaimer *reclaimer);
+
+/*
  * Reserves bytes, rounded up to the ledger's unit. Where they do not fit, it first looks for what
  * can be had back: a quota that was raised, pools' unused memory, processes that have died.
  * CUDA_ERROR_OUT_OF_MEMORY is the only refusal. Waits at most SLOT_REAP_WAIT_NS, and only then.

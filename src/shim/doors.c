@@ -13,7 +13,7 @@
 
 #include "base/lock.h"
 #include "base/log.h"
-#include "shim/entry.h"
+#include "shim/symbols.h"
 
 #define CUDA_SONAME "libcuda.so.1"
 #define NVML_SONAME "libnvidia-ml.so.1"
@@ -86,7 +86,7 @@ void *doors_swap(void *address)
 
 static void *open_library(const char *name, int flags)
 {
-	const struct libc_symbols *libc = entry_libc();
+	const struct libc_symbols *libc = symbols_libc();
 
 	return libc ? libc->dlopen(name, RTLD_LAZY | flags) : NULL;
 }
@@ -102,7 +102,7 @@ bool doors_attach_cuda_slowly(void)
 
 	if (!library)
 		return false;
-	driver_load_cuda(library, entry_libc()->dlsym, &found);
+	driver_load_cuda(library, symbols_libc()->dlsym, &found);
 	LOCK_SCOPE(&attach_lock);
 	if (!doors_has_cuda) {
 		cuda = found;
@@ -124,7 +124,7 @@ static bool attach_nvml(int flags)
 
 	if (!library)
 		return false;
-	driver_load_nvml(library, entry_libc()->dlsym, &found);
+	driver_load_nvml(library, symbols_libc()->dlsym, &found);
 	LOCK_SCOPE(&attach_lock);
 	if (!doors_has_nvml) {
 		nvml = found;

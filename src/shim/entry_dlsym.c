@@ -11,46 +11,14 @@
  * the whole program, the real dlsym() finds our own exported hook first, although the program may
  * have loaded no driver, or one that lacks the function: then what counts is what comes after us.
  */
-#include "shim/entry.h"
-
 #include <dlfcn.h>
-#include <stdatomic.h>
 #include <stddef.h>
-#include <string.h>
 
 #include "shim/doors.h"
-
-static struct libc_symbols libc_symbols;
-static _Atomic bool libc_is_known;
+#include "shim/symbols.h"
 
 __attribute__((visibility("default"))) dlsym_fn dlsym;
 __attribute__((visibility("default"))) dlvsym_fn dlvsym;
-
-static __attribute__((noinline)) bool find_libc(void)
-{
-	struct libc_symbols found;
-
-	if (!symbols_find_libc(&found))
-		return false;
-	/* Two threads may both come here; they write the same words. */
-	libc_symbols = found;
-	/* pairs with the acquire in entry_libc() */
-	atomic_store_explicit(&libc_is_known, true, memory_order_release);
-	return true;
-}
-
-static inline const struct libc_symbols *known_libc(void)
-{
-	/* pairs with the release in find_libc() */
-	if (LIKELY(atomic_load_explicit(&libc_is_known, memory_order_acquire)))
-		return &libc_symbols;
-	return find_libc() ? &libc_symbols : NULL;
-}
-
-const struct libc_symbols *entry_libc(void)
-{
-	return known_libc();
-}
 
 static inline bool is_cuda_name(const char *name)
 {
@@ -74,7 +42,7 @@ static void attach(const char *name)
 
 void *dlsym(void *handle, const char *name)
 {
-	const struct libc_symbols *libc = known_libc();
+	const struct libc_symbols *libc = symbols_libc();
 	void *found;
 
 	if (UNLIKELY(!libc))
@@ -93,7 +61,7 @@ void *dlsym(void *handle, const char *name)
 
 void *dlvsym(void *handle, const char *name, const char *version)
 {
-	const struct libc_symbols *libc = known_libc();
+	const struct libc_symbols *libc = symbols_libc();
 	void *found;
 
 	if (UNLIKELY(!libc))

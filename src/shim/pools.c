@@ -34,6 +34,7 @@ struct pool {
 	uint64_t held_bytes; /* as last read */
 };
 
+static const struct charge_reclaimer unused_memory;
 static struct lock add_lock;
 static _Atomic(struct pool *) pools;
 static _Atomic bool some_are_dirty;
@@ -88,6 +89,7 @@ static struct pool *find_or_add(CUmemoryPool handle, struct device *device)
 	p->next = first();
 	/* pairs with the acquire in first() */
 	atomic_store_explicit(&pools, p, memory_order_release);
+	charge_reclaim_from(&unused_memory);
 	return p;
 }
 
@@ -132,6 +134,29 @@ static void settle(struct pool *p)
 {
 	settle_charge(p, &(struct charge){.device = p->device, .kind = CHARGE_POOL});
 }
+
+static void settle_device(struct device *device)
+{
+	for (struct pool *p = first(); p; p = p->next)
+		if (p->device == device)
+			settle(p);
+}
+
+/* Unused memory goes back to the device, as the driver itself does when the card is full. */
+static void trim_device(struct device *device)
+{
+	for (struct pool *p = first(); p; p = p->next) {
+		/* relaxed: see find() */
+		CUmemoryPool handle = atomic_load_explicit(&p->handle, memory_order_relaxed);
+
+		if (p->device != device || !handle)
+			continue;
+		cuda.cuMemPoolTrimTo(handle, 0);
+		settle(p);
+	}
+}
+
+static const struct charge_reclaimer unused_memory = {.settle = settle_device, .trim = trim_device};
 
 struct pool *pools_find(CUmemoryPool handle)
 {
@@ -240,26 +265,6 @@ void pools_synchronized(void)
 	for (struct pool *p = first(); p; p = p->next)
 		if (atomic_exchange(&p->is_dirty, false))
 			settle(p);
-}
-
-void pools_settle(struct device *device)
-{
-	for (struct pool *p = first(); p; p = p->next)
-		if (p->device == device)
-			settle(p);
-}
-
-void pools_trim(struct device *device)
-{
-	for (struct pool *p = first(); p; p = p->next) {
-		/* relaxed: see find() */
-		CUmemoryPool handle = atomic_load_explicit(&p->handle, memory_order_relaxed);
-
-		if (p->device != device || !handle)
-			continue;
-		cuda.cuMemPoolTrimTo(handle, 0);
-		settle(p);
-	}
 }
 
 void pools_settle_handle(CUmemoryPool handle)

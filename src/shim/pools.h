@@ -45,10 +45,6 @@ void pools_freed(struct pool *pool, bool is_settled_now);
 /* A stream, event or context was synchronized: pools that had frees may hold less. */
 void pools_synchronized(void);
 
-/* Reads what the device's pools hold; gives their unused memory back to the device first. */
-void pools_settle(struct device *device);
-void pools_trim(struct device *device);
-
 /* Reads what one pool holds, by its handle; nothing for an unknown one. */
 void pools_settle_handle(CUmemoryPool handle);
 

@@ -21,12 +21,7 @@
 #include "gpu/uuid.h"
 #include "region/ledger.h"
 #include "region/slot.h"
-#include "shim/allocations.h"
-#include "shim/charge.h"
-#include "shim/contexts.h"
 #include "shim/doors.h"
-#include "shim/mapped.h"
-#include "shim/pools.h"
 #include "shim/quota.h"
 
 #ifndef MADV_WIPEONFORK
@@ -82,12 +77,8 @@ static void forget_parent(void)
 	for (int i = 0; i < STATE_ORDINALS; i++)
 		device_is_known[i] = false;
 	region_forget_parent(&state.region);
-	quota_forget_parent();
-	allocations_forget_parent();
-	charge_forget_parent();
-	pools_forget_parent();
-	mapped_forget_parent();
-	contexts_forget_parent();
+	for (int i = 0; state_forgetters[i]; i++)
+		state_forgetters[i]();
 }
 
 static enum state_mode open_region(void)

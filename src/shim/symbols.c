@@ -15,6 +15,9 @@
 #include <stdint.h>
 #include <string.h>
 
+struct libc_symbols symbols_found;
+_Atomic bool symbols_are_found;
+
 struct object {
 	const ElfW(Sym) * symbols;
 	const char *strings;
@@ -111,13 +114,18 @@ static int visit(struct dl_phdr_info *info, size_t size, void *data)
 	return 0;
 }
 
-bool symbols_find_libc(struct libc_symbols *ret_symbols)
+bool symbols_find_libc(void)
 {
 	struct libc_symbols s = {.dlsym = NULL};
 
 	dl_iterate_phdr(visit, &s);
-	*ret_symbols = s;
-	return s.dlsym && s.dlvsym && s.dlopen;
+	if (!s.dlsym || !s.dlvsym || !s.dlopen)
+		return false;
+	/* Two threads may both come here; they write the same words. */
+	symbols_found = s;
+	/* pairs with the acquire in symbols_libc() */
+	atomic_store_explicit(&symbols_are_found, true, memory_order_release);
+	return true;
 }
 
 struct search {

@@ -6,7 +6,11 @@
  */
 #pragma once
 
+#include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
+
+#include "base/bits.h"
 
 typedef void *dlsym_fn(void *handle, const char *name);
 typedef void *dlvsym_fn(void *handle, const char *name, const char *version);
@@ -18,8 +22,22 @@ struct libc_symbols {
 	dlopen_fn *dlopen;
 };
 
-/* Whether all three were found. Context: any thread; no allocation; may run before main(). */
-bool symbols_find_libc(struct libc_symbols *ret_symbols);
+/* Filled once; use symbols_libc(). */
+extern struct libc_symbols symbols_found;
+extern _Atomic bool symbols_are_found;
+bool symbols_find_libc(void);
+
+/*
+ * The C library's own functions; NULL where they cannot be found. Context: any thread; no
+ * allocation; may run before main().
+ */
+static inline const struct libc_symbols *symbols_libc(void)
+{
+	/* pairs with the release in symbols_find_libc() */
+	if (LIKELY(atomic_load_explicit(&symbols_are_found, memory_order_acquire)))
+		return &symbols_found;
+	return symbols_find_libc() ? &symbols_found : NULL;
+}
 
 /*
  * The function of that name in the first object that was loaded after the one which holds the

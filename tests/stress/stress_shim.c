@@ -6,14 +6,12 @@
  * Threads allocate and free by every covered way; the slice's use never exceeds the quota, and when all
  * is freed only the context is left in the books.
  */
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "region/ledger.h"
-#include "shim/entry.h"
 #include "shim/state.h"
 #include "tests/unit/cmocka_ready.h"
 
@@ -44,15 +42,6 @@ extern cuMemAddressReserve_fn cuMemAddressReserve;
 extern cuMemGetInfo_v2_fn cuMemGetInfo_v2;
 
 static CUcontext context;
-
-/* The doors' part that is left out. */
-const struct libc_symbols *entry_libc(void)
-{
-	static const struct libc_symbols real = {
-		.dlsym = dlsym, .dlvsym = dlvsym, .dlopen = dlopen};
-
-	return &real;
-}
 
 struct worker {
 	pthread_t thread;

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a child of fork() forgets of its parent, part by part. */
+#include <stddef.h>
+
+#include "shim/allocations.h"
+#include "shim/charge.h"
+#include "shim/contexts.h"
+#include "shim/mapped.h"
+#include "shim/pools.h"
+#include "shim/quota.h"
+#include "shim/state.h"
+
+void (*const state_forgetters[])(void) = {allocations_forget_parent, charge_forget_parent,
+	contexts_forget_parent, mapped_forget_parent, pools_forget_parent, quota_forget_parent,
+	NULL};

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The test client: a CUDA program that does what it is told, one line of input at a time, and
+ * answers each with one line: the driver's result as a number, and what else there is to say.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tests/tenant/door.h"
+
+#define CLIENT_NAMES 4096
+#define CLIENT_EXTRA 4096
+
+/* The client's own results, beside the driver's. */
+#define CLIENT_BAD_COMMAND 9001
+#define CLIENT_NO_NAME	   9002
+#define CLIENT_FAILED	   9003
+
+struct client_value {
+	char name[24];
+	uint64_t value;
+};
+
+struct client {
+	struct door cu;
+	enum door_kind door;
+	CUdevice device; /* of the last "primary" or "newctx" */
+	char **argv;
+	struct client_value values[CLIENT_NAMES];
+	unsigned value_count;
+	CUdeviceptr *filled; /* of "fill", to be dropped together */
+	size_t filled_count, filled_room;
+	char extra[CLIENT_EXTRA];
+};
+
+/* One word of the language. word[0] is its name; the others are checked by count. */
+struct client_command {
+	const char *name;
+	unsigned words; /* least number of words after the name */
+	int (*run)(struct client *c, char **word, unsigned count);
+	const char *usage;
+};
+
+extern const struct client_command client_memory_commands[];
+extern const struct client_command client_process_commands[];
+extern const struct client_command client_view_commands[];
+
+/* Bytes as people write them: 5, 4k, 2m, 1g; also sums like 2m+1. Leaves on anything else. */
+uint64_t client_size(const char *text);
+
+/* Values by name: what a name stands for, or exit where there is none; and giving one a value. */
+uint64_t client_get(struct client *c, const char *name);
+void client_put(struct client *c, const char *name, uint64_t value);
+void client_forget(struct client *c, const char *name);
+
+/* The stream word number `at`, or the default stream of the door. */
+CUstream client_stream(struct client *c, char **word, unsigned count, unsigned at);
+
+/* Adds to the answer. */
+void client_say(struct client *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Keeps a block for "drop". */
+void client_keep(struct client *c, CUdeviceptr block);

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The test client's words for processes and threads: fork, exec, ends, races, a random load. */
+#include "tests/tenant/client.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tests/tenant/load.h"
+
+#define THREADS_MOST 64
+
+static int run_pid(struct client *c, char **word, unsigned count)
+{
+	client_say(c, " pid=%d", getpid());
+	return 0;
+}
+
+/*
+ * fork: the child answers this command and takes all that follow; when it ends, the parent answers
+ * its last command ("exit" and the like have no answer of their own) with the child's wait status
+ * and goes on.
+ */
+static int run_fork(struct client *c, char **word, unsigned count)
+{
+	pid_t child = fork();
+	int status = 0;
+
+	if (child < 0)
+		return CLIENT_FAILED;
+	if (child == 0) {
+		client_say(c, " pid=%d", getpid());
+		return 0;
+	}
+	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+		;
+	client_say(c, " ended");
+	return status;
+}
+
+/* exec: the same program anew in this process; the new image answers */
+static int run_exec(struct client *c, char **word, unsigned count)
+{
+	char again[] = "again", door[32];
+	char *argv[] = {c->argv[0], door, again, NULL};
+
+	snprintf(door, sizeof(door), "%s", door_name(c->door));
+	execv("/proc/self/exe", argv);
+	return CLIENT_FAILED;
+}
+
+static int run_exit(struct client *c, char **word, unsigned count)
+{
+	exit((int)client_size(word[1]));
+}
+
+static int run_leave(struct client *c, char **word, unsigned count)
+{
+	_exit((int)client_size(word[1]));
+}
+
+static int run_crash(struct client *c, char **word, unsigned count)
+{
+	signal(SIGSEGV, SIG_DFL);
+	raise(SIGSEGV);
+	return CLIENT_FAILED;
+}
+
+/* self: what a guest might have changed in its process */
+static int run_self(struct client *c, char **word, unsigned count)
+{
+	static const char *const wanted[] = {"Umask", "Threads", "SigBlk", "SigIgn", "SigCgt"};
+	FILE *file = fopen("/proc/self/status", "r");
+	char line[256];
+	int open_fds = 0;
+
+	while (file && fgets(line, sizeof(line), file))
+		for (unsigned i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++)
+			if (strncmp(line, wanted[i], strlen(wanted[i])) == 0)
+				client_say(c, " %.*s", (int)strcspn(line, "\n"), line);
+	if (file)
+		fclose(file);
+	for (int fd = 0; fd < 1024; fd++)
+		open_fds += fcntl(fd, F_GETFD) >= 0;
+	client_say(c, " fds=%d", open_fds);
+	return 0;
+}
+
+static int run_sleep(struct client *c, char **word, unsigned count)
+{
+	uint64_t ms = client_size(word[1]);
+	struct timespec t = {.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000) * 1000000};
+
+	nanosleep(&t, NULL);
+	return 0;
+}
+
+struct crew {
+	struct client *client;
+	CUcontext context;
+	uint64_t rounds, bytes;
+	bool does_keep;
+	atomic_ullong done, refused, other;
+	pthread_mutex_t lock;
+};
+
+static void *crew_work(void *arg)
+{
+	struct crew *crew = arg;
+	struct client *c = crew->client;
+
+	c->cu.cuCtxSetCurrent(crew->context);
+	for (uint64_t i = 0; i < crew->rounds; i++) {
+		CUdeviceptr p = 0;
+		CUresult r = c->cu.cuMemAlloc_v2(&p, crew->bytes);
+
+		if (r == CUDA_ERROR_OUT_OF_MEMORY)
+			crew->refused++;
+		else if (r != CUDA_SUCCESS)
+			crew->other++;
+		else
+			crew->done++;
+		if (r == CUDA_SUCCESS && crew->does_keep) {
+			pthread_mutex_lock(&crew->lock);
+			client_keep(c, p);
+			pthread_mutex_unlock(&crew->lock);
+		} else if (r == CUDA_SUCCESS && c->cu.cuMemFree_v2(p) != CUDA_SUCCESS) {
+			crew->other++;
+		}
+	}
+	return NULL;
+}
+
+/* threads N ROUNDS SIZE [keep]: each of N threads takes SIZE so often, and frees it or keeps it */
+static int run_threads(struct client *c, char **word, unsigned count)
+{
+	struct crew crew = {.client = c,
+		.rounds = client_size(word[2]),
+		.bytes = client_size(word[3]),
+		.does_keep = count > 4,
+		.lock = PTHREAD_MUTEX_INITIALIZER};
+	unsigned threads = (unsigned)client_size(word[1]);
+	pthread_t thread[THREADS_MOST];
+
+	if (threads > THREADS_MOST || c->cu.cuCtxGetCurrent(&crew.context) != CUDA_SUCCESS)
+		return CLIENT_FAILED;
+	for (unsigned i = 0; i < threads; i++)
+		if (pthread_create(&thread[i], NULL, crew_work, &crew))
+			return CLIENT_FAILED;
+	for (unsigned i = 0; i < threads; i++)
+		pthread_join(thread[i], NULL);
+	client_say(c, " done=%llu refused=%llu other=%llu", crew.done, crew.refused, crew.other);
+	return 0;
+}
+
+/* What racing processes share: who has arrived, and who won how often. */
+struct race {
+	atomic_uint arrived, winners;
+	atomic_uint rounds_with[8]; /* [n]: rounds that n of them won */
+};
+
+static void race_meet(struct race *race, unsigned *meeting, unsigned parties)
+{
+	++*meeting;
+	atomic_fetch_add(&race->arrived, 1);
+	while (atomic_load(&race->arrived) < *meeting * parties)
+		sched_yield();
+}
+
+/*
+ * race FILE ME PARTIES ROUNDS SIZE: all parties take SIZE at the same instant, and free it; the
+ * first says how many rounds had 0, 1, 2, ... winners.
+ */
+static int run_race(struct client *c, char **word, unsigned count)
+{
+	unsigned me = (unsigned)client_size(word[2]), parties = (unsigned)client_size(word[3]);
+	uint64_t rounds = client_size(word[4]), bytes = client_size(word[5]);
+	int fd = open(word[1], O_RDWR | O_CLOEXEC), other = 0;
+	struct race *race;
+	unsigned meeting = 0;
+
+	if (fd < 0 || parties > 7)
+		return CLIENT_FAILED;
+	race = mmap(NULL, sizeof(*race), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	close(fd);
+	if (race == MAP_FAILED)
+		return CLIENT_FAILED;
+	for (uint64_t i = 0; i < rounds; i++) {
+		CUdeviceptr p = 0;
+		CUresult r;
+
+		race_meet(race, &meeting, parties);
+		r = c->cu.cuMemAlloc_v2(&p, bytes);
+		if (r == CUDA_SUCCESS)
+			atomic_fetch_add(&race->winners, 1);
+		else if (r != CUDA_ERROR_OUT_OF_MEMORY)
+			other = (int)r;
+		race_meet(race, &meeting, parties);
+		if (me == 0)
+			race->rounds_with[atomic_exchange(&race->winners, 0)]++;
+		if (r == CUDA_SUCCESS && c->cu.cuMemFree_v2(p) != CUDA_SUCCESS)
+			other = CLIENT_FAILED;
+	}
+	race_meet(race, &meeting, parties);
+	for (unsigned i = 0; me == 0 && i <= parties; i++)
+		client_say(c, " %u", race->rounds_with[i]);
+	munmap(race, sizeof(*race));
+	return other;
+}
+
+struct load_thread {
+	struct client *client;
+	CUcontext context;
+	uint64_t seed, operations;
+	struct load_count count;
+	int result;
+};
+
+static void *load_work(void *arg)
+{
+	struct load_thread *t = arg;
+
+	t->client->cu.cuCtxSetCurrent(t->context);
+	t->result = load_run(t->client, t->seed, t->operations, &t->count);
+	return NULL;
+}
+
+/* load SEED OPERATIONS [THREADS]: see load.h; so many operations in each thread */
+static int run_load(struct client *c, char **word, unsigned count)
+{
+	unsigned threads = count > 3 ? (unsigned)client_size(word[3]) : 1;
+	struct load_thread work[THREADS_MOST] = {{0}};
+	struct load_count sum = {0};
+	pthread_t thread[THREADS_MOST];
+	CUcontext context;
+	int result = 0;
+
+	if (threads > THREADS_MOST || c->cu.cuCtxGetCurrent(&context) != CUDA_SUCCESS)
+		return CLIENT_FAILED;
+	for (unsigned i = 0; i < threads; i++) {
+		work[i] = (struct load_thread){.client = c,
+			.context = context,
+			.seed = client_size(word[1]) * THREADS_MOST + i,
+			.operations = client_size(word[2])};
+		if (pthread_create(&thread[i], NULL, load_work, &work[i]))
+			return CLIENT_FAILED;
+	}
+	for (unsigned i = 0; i < threads; i++) {
+		pthread_join(thread[i], NULL);
+		sum.done += work[i].count.done;
+		sum.refused += work[i].count.refused;
+		result = work[i].result ? work[i].result : result;
+	}
+	client_say(c, " done=%llu refused=%llu", (unsigned long long)sum.done,
+		(unsigned long long)sum.refused);
+	return result;
+}
+
+const struct client_command client_process_commands[] = {
+	{"pid", 0, run_pid, ""},
+	{"fork", 0, run_fork, ""},
+	{"exec", 0, run_exec, ""},
+	{"exit", 1, run_exit, "STATUS"},
+	{"_exit", 1, run_leave, "STATUS"},
+	{"crash", 0, run_crash, ""},
+	{"self", 0, run_self, ""},
+	{"sleep", 1, run_sleep, "MILLISECONDS"},
+	{"threads", 3, run_threads, "THREADS ROUNDS SIZE [keep]"},
+	{"race", 5, run_race, "FILE ME PARTIES ROUNDS SIZE"},
+	{"load", 2, run_load, "SEED OPERATIONS [THREADS]"},
+	{0},
+};

@@ -13,6 +13,9 @@
 #include "region/slot.h"
 #include "shim/doors.h"
 
+/* How late a changed quota may be seen. */
+#define CHARGE_TICK_NS 50000000u
+
 static struct lock reap_lock;
 static _Atomic(const struct charge_reclaimer *) reclaimer;
 
@@ -31,6 +34,37 @@ static void reclaim(struct device *d, bool is_trim)
 		r->trim(d);
 	else if (r)
 		r->settle(d);
+}
+
+static _Atomic(charge_check_fn *) checker;
+
+void charge_check_with(charge_check_fn *check)
+{
+	/* relaxed: it is constant */
+	atomic_store_explicit(&checker, check, memory_order_relaxed);
+}
+
+static void check(struct device *d, bool is_urgent)
+{
+	/* relaxed: as above */
+	charge_check_fn *the_check = atomic_load_explicit(&checker, memory_order_relaxed);
+
+	if (the_check)
+		the_check(d, is_urgent);
+}
+
+/* What is to be looked at now and then, on the way of whoever charges: there is no thread for it. */
+static void tick(struct device *d)
+{
+	static _Atomic uint64_t next_ns;
+	uint64_t now = clock_coarse_ns();
+
+	/* relaxed: the clock decides how often, nothing else does */
+	if (LIKELY(now < atomic_load_explicit(&next_ns, memory_order_relaxed)))
+		return;
+	atomic_store_explicit(&next_ns, now + CHARGE_TICK_NS, memory_order_relaxed);
+	state_refresh_limits(true);
+	check(d, false);
 }
 
 static int try_charge(struct device *d, uint64_t units)
@@ -69,6 +103,7 @@ static bool make_room(struct device *d, uint64_t units)
 	if (try_charge(d, units) == 0)
 		return true;
 	reclaim(d, true);
+	check(d, true);
 	if (try_charge(d, units) == 0)
 		return true;
 	reap(d);
@@ -91,17 +126,16 @@ CUresult charge_reserve(
 	struct device *device, uint64_t bytes, enum charge_kind kind, struct charge *ret_charge)
 {
 	uint64_t units = ledger_units(bytes);
-	int saved_errno;
+	int saved_errno = errno;
 	bool has_room;
 
-	state_refresh_limits(false);
+	tick(device);
 	if (UNLIKELY(try_charge(device, units) != 0)) {
-		saved_errno = errno;
 		has_room = make_room(device, units);
-		errno = saved_errno;
 		if (!has_room)
 			return refuse(device, bytes);
 	}
+	errno = saved_errno;
 	*ret_charge = (struct charge){.device = device, .units = (uint32_t)units, .kind = kind};
 	return CUDA_SUCCESS;
 }

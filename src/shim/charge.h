@@ -38,6 +38,10 @@ struct charge_reclaimer {
 };
 void charge_reclaim_from(const struct charge_reclaimer *reclaimer);
 
+/* Who corrects the books by what the driver says: asked now and then, and urgently before a refusal. */
+typedef void charge_check_fn(struct device *device, bool is_urgent);
+void charge_check_with(charge_check_fn *check);
+
 /*
  * Reserves bytes, rounded up to the ledger's unit. Where they do not fit, it first looks for what
  * can be had back: a quota that was raised, pools' unused memory, processes that have died.

@@ -20,6 +20,7 @@
 #include "shim/doors.h"
 #include "shim/nvml.h"
 #include "shim/table.h"
+#include "shim/truth.h"
 
 /* 518 MiB on the 132 multiprocessors of an H200 are 3.93 MiB each. */
 #define ESTIMATE_BYTES_PER_SM UINT64_C(0x400000)
@@ -60,6 +61,7 @@ CUresult contexts_reserve(struct device *device, struct charge *ret_charge)
 	/* relaxed: a figure that is not there yet is measured once more */
 	uint64_t bytes = atomic_load_explicit(learned(device), memory_order_relaxed);
 
+	truth_start();
 	return charge_reserve(device, bytes ? bytes : estimate(device), CHARGE_CONTEXT, ret_charge);
 }
 
@@ -115,6 +117,7 @@ void contexts_destroyed(CUcontext context)
 	if (table_take(&made, (uintptr_t)context, &entry) != 0)
 		return;
 	allocations_sweep(context);
+	truth_forget(state_device((CUdevice)entry.b));
 	charge_give_back(state_device((CUdevice)entry.b), entry.a, CHARGE_CONTEXT);
 }
 
@@ -150,6 +153,7 @@ void contexts_compare_primary(struct device *device, CUcontext context, struct c
 	if (!gone_bytes)
 		return;
 	allocations_sweep(gone);
+	truth_forget(device);
 	charge_give_back(device, gone_bytes, CHARGE_CONTEXT);
 }
 

@@ -6,10 +6,12 @@
 #include "shim/charge.h"
 #include "shim/contexts.h"
 #include "shim/mapped.h"
+#include "shim/nvml.h"
 #include "shim/pools.h"
 #include "shim/quota.h"
 #include "shim/state.h"
+#include "shim/truth.h"
 
 void (*const state_forgetters[])(void) = {allocations_forget_parent, charge_forget_parent,
-	contexts_forget_parent, mapped_forget_parent, pools_forget_parent, quota_forget_parent,
-	NULL};
+	contexts_forget_parent, mapped_forget_parent, nvml_forget_parent, pools_forget_parent,
+	quota_forget_parent, truth_forget_parent, NULL};

@@ -2,32 +2,58 @@
 /*
  * What we ask NVML for ourselves.
  *
- * Asked seldom: when a quota is given by index, and once a slice and device to learn what a
- * context takes. NVML is loaded then if the program has not loaded it; every question is
- * bracketed by NVML's counted init and shutdown, so the program's own use of it is not disturbed.
+ * Asked seldom: when a quota is given by index, once a slice and device to learn what a
+ * context takes, and once a second what this process holds. NVML is loaded then if the program has
+ * not loaded it, and begun once; it counts, so the program's own use of it is not disturbed.
  */
 #include "shim/nvml.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "gpu/uuid.h"
 #include "shim/doors.h"
 
 #define PROCESSES_MAX 256
 
-static int begin(void)
+/* Longest wait for another thread that begins NVML; it takes some 10 ms. */
+#define BEGIN_WAIT_NS 2000000000u
+
+enum { NOT_BEGUN, BEGINNING, BEGUN };
+static _Atomic int phase;
+
+static int wait_for_other(void)
 {
-	if (!doors_load_nvml() || !nvml.nvmlInit_v2 || nvml.nvmlInit_v2() != NVML_SUCCESS)
-		return -ENODEV;
-	return 0;
+	uint64_t deadline = clock_now_ns() + BEGIN_WAIT_NS;
+	struct timespec pause = {.tv_nsec = 500000};
+
+	while (atomic_load(&phase) == BEGINNING && clock_now_ns() < deadline)
+		nanosleep(&pause, NULL);
+	return atomic_load(&phase) == BEGUN ? 0 : -ENODEV;
 }
 
-static void end(void)
+/* Once a process: to end it each time would cost its whole beginning each time. */
+static int begin(void)
 {
-	if (nvml.nvmlShutdown)
-		nvml.nvmlShutdown();
+	int not_begun = NOT_BEGUN;
+	bool is_there;
+
+	if (LIKELY(atomic_load(&phase) == BEGUN))
+		return 0;
+	if (!atomic_compare_exchange_strong(&phase, &not_begun, BEGINNING))
+		return wait_for_other();
+	is_there = doors_load_nvml() && nvml.nvmlInit_v2 && nvml.nvmlInit_v2() == NVML_SUCCESS;
+	atomic_store(&phase, is_there ? BEGUN : NOT_BEGUN);
+	return is_there ? 0 : -ENODEV;
+}
+
+void nvml_forget_parent(void)
+{
+	atomic_store(&phase, NOT_BEGUN);
 }
 
 static int index_of(const char *uuid, unsigned *ret_index)
@@ -57,9 +83,7 @@ int nvml_index_of(const char *uuid, unsigned *ret_index)
 
 	if (r < 0)
 		return r;
-	r = index_of(uuid, ret_index);
-	end();
-	return r;
+	return index_of(uuid, ret_index);
 }
 
 static int own_use(const char *uuid, uint64_t *ret_bytes)
@@ -87,7 +111,5 @@ int nvml_own_use(const char *uuid, uint64_t *ret_bytes)
 
 	if (r < 0)
 		return r;
-	r = own_use(uuid, ret_bytes);
-	end();
-	return r;
+	return own_use(uuid, ret_bytes);
 }

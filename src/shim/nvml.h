@@ -14,3 +14,6 @@ int nvml_index_of(const char *uuid, unsigned *ret_index) MUST_CHECK;
  * this process (an older driver may count by the host's PID), -ENODEV without NVML.
  */
 int nvml_own_use(const char *uuid, uint64_t *ret_bytes) MUST_CHECK;
+
+/* For a child of fork(). */
+void nvml_forget_parent(void);

@@ -402,6 +402,26 @@ static void a_reset_gives_everything_back(void **state)
 	assert_int_equal(tenant_end(t), 0);
 }
 
+static void what_the_driver_takes_unannounced_is_found_before_a_refusal(void **state)
+{
+	struct slice *slice = slice_new(*state, "a", "1g", NULL);
+	struct tenant *t = tenant_new(slice);
+	uint64_t seen;
+
+	slice->slack_bytes = 100 * STREAM_BYTES;
+	for (int i = 0; i < 100; i++)
+		expect(t, OK, "stream s%d", i);
+	expect(t, OUT_OF_MEMORY, "alloc a 600m");
+	seen = slice_agreed(slice, 0);
+	assert_true(seen >= CONTEXT_BYTES + 100 * STREAM_BYTES);
+	expect(t, OUT_OF_MEMORY, "alloc a 480m");
+	expect(t, OK, "alloc a 440m");
+	expect(t, OK, "reset 0");
+	slice->slack_bytes = 0;
+	assert_int_equal(slice_agreed(slice, 0), 0);
+	assert_int_equal(tenant_end(t), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -424,6 +444,7 @@ int main(void)
 		test_with_node(a_context_that_goes_gives_back_what_was_allocated_in_it),
 		test_with_node(the_primary_context_is_one_however_often_it_is_retained),
 		test_with_node(a_reset_gives_everything_back),
+		test_with_node(what_the_driver_takes_unannounced_is_found_before_a_refusal),
 	};
 
 	return cmocka_run_group_tests_name("memory", tests, NULL, NULL);

@@ -3,22 +3,24 @@
  * A lock for the threads of one process, without libpthread.
  *
  * The tenant library must run on C libraries where pthread_mutex_lock lives in a library of its
- * own that the program may not have loaded, so this is a futex and three states: 0 free, 1 held,
- * 2 held and somebody sleeps. What it guards is always a few memory accesses; no system call and no
- * driver call is ever made while it is held, so a waiter's sleep is short. A child of fork() starts
- * with fresh locks (state_forget_parent()).
+ * own that the program may not have loaded. On the way of a call it guards a few memory accesses
+ * and never a driver call; only a process's beginning and a table's growth do more under it. So a
+ * waiter spins a moment and then sleeps in short steps, in case the holder has lost its processor;
+ * and giving it back is a plain store, half the cost of a futex that must look for sleepers. A child of fork()
+ * starts with fresh locks (state_forgetters).
  */
 #pragma once
 
 #include <errno.h>
-#include <linux/futex.h>
 #include <stdatomic.h>
 #include <stdint.h>
-#include <sys/syscall.h>
-#include <unistd.h>
+#include <time.h>
+
+#define LOCK_SPINS    200
+#define LOCK_SLEEP_NS 50000
 
 struct lock {
-	_Atomic uint32_t word;
+	_Atomic uint32_t is_held;
 };
 
 #define LOCK_INIT \
@@ -38,35 +40,37 @@ static inline void lock_pause(void)
 
 static inline int lock_try(struct lock *l)
 {
-	uint32_t is_free = 0;
-
 	/* pairs with the release in lock_leave() */
-	return atomic_compare_exchange_strong_explicit(
-		&l->word, &is_free, 1, memory_order_acquire, memory_order_relaxed);
+	return atomic_exchange_explicit(&l->is_held, 1, memory_order_acquire) == 0;
+}
+
+static __attribute__((noinline, cold, unused)) void lock_wait(struct lock *l)
+{
+	struct timespec pause = {.tv_nsec = LOCK_SLEEP_NS};
+	int saved_errno = errno;
+
+	for (unsigned i = 0;; i++) {
+		/* relaxed: only to know when to try */
+		if (!atomic_load_explicit(&l->is_held, memory_order_relaxed) && lock_try(l))
+			break;
+		if (i < LOCK_SPINS)
+			lock_pause();
+		else
+			nanosleep(&pause, NULL);
+	}
+	errno = saved_errno;
 }
 
 static inline void lock_enter(struct lock *l)
 {
-	int saved_errno = errno;
-
-	if (lock_try(l))
-		return;
-	for (int i = 0; i < 100; i++) {
-		lock_pause();
-		if (lock_try(l))
-			return;
-	}
-	/* pairs with the release in lock_leave() */
-	while (atomic_exchange_explicit(&l->word, 2, memory_order_acquire) != 0)
-		syscall(SYS_futex, &l->word, FUTEX_WAIT_PRIVATE, 2, NULL, NULL, 0);
-	errno = saved_errno;
+	if (!lock_try(l))
+		lock_wait(l);
 }
 
 static inline void lock_leave(struct lock *l)
 {
-	/* pairs with the acquires in lock_try() and lock_enter() */
-	if (atomic_exchange_explicit(&l->word, 0, memory_order_release) == 2)
-		syscall(SYS_futex, &l->word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+	/* pairs with the acquire in lock_try() */
+	atomic_store_explicit(&l->is_held, 0, memory_order_release);
 }
 
 static inline void lock_cleanup(struct lock **l)

@@ -178,7 +178,7 @@ static void a_lock_lets_one_thread_in(void **state)
 	for (unsigned i = 0; i < CHARGERS; i++)
 		pthread_join(threads[i], NULL);
 	assert_int_equal(counter.value, CHARGERS * ROUNDS);
-	assert_int_equal(atomic_load(&counter.lock.word), 0);
+	assert_int_equal(atomic_load(&counter.lock.is_held), 0);
 }
 
 static void a_lock_that_is_held_is_not_had_by_trying(void **state)

@@ -190,16 +190,16 @@ HOOK_BODY(cuMemPoolCreate, CUmemoryPool *pool, const CUmemPoolProps *properties)
 
 HOOK_BODY(cuMemPoolDestroy, CUmemoryPool pool)
 {
+	struct pool *known;
 	CUresult r;
 
 	if (!doors_attach_cuda())
 		return CUDA_ERROR_NOT_INITIALIZED;
 	if (state_enter() != STATE_OPEN)
 		return cuda.cuMemPoolDestroy(pool);
-	pools_settle_handle(pool);
+	known = pools_destroy_begin(pool);
 	r = cuda.cuMemPoolDestroy(pool);
-	if (r == CUDA_SUCCESS)
-		pools_destroyed(pool);
+	pools_destroy_end(known, pool, r == CUDA_SUCCESS);
 	return r;
 }
 

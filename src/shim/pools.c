@@ -19,12 +19,17 @@
 #include "base/log.h"
 #include "shim/doors.h"
 
+/* Longest wait for a question of ours to the driver, of some 20 ns, in another thread. */
+#define USERS_WAIT_NS 100000000u
+
 /* Longest wait at the quota's edge for frees that the stream has not reached yet. */
 #define EDGE_WAIT_NS 50000000u
 
 struct pool {
 	struct pool *next;	      /* never changes once it is in the list */
-	_Atomic(CUmemoryPool) handle; /* NULL: destroyed */
+	_Atomic(CUmemoryPool) handle; /* NULL: destroyed, or being destroyed */
+	_Atomic bool is_destroyed;    /* by the driver, too */
+	_Atomic uint32_t users;	      /* questions of ours that use the handle now */
 	struct device *device;	      /* NULL: not on a device */
 	_Atomic uint64_t tickets;
 	_Atomic uint32_t live; /* allocations that were not freed */
@@ -60,8 +65,8 @@ static struct pool *find_unused(const struct device *device)
 {
 	struct pool *p = first();
 
-	while (p && (p->device != device || atomic_load(&p->handle) || atomic_load(&p->live) ||
-			    p->held_bytes))
+	while (p && (p->device != device || !atomic_load(&p->is_destroyed) ||
+			    atomic_load(&p->live) || p->held_bytes))
 		p = p->next;
 	return p;
 }
@@ -76,6 +81,7 @@ static struct pool *find_or_add(CUmemoryPool handle, struct device *device)
 		return p;
 	p = find_unused(device);
 	if (p) {
+		atomic_store(&p->is_destroyed, false);
 		atomic_store(&p->handle, handle);
 		return p;
 	}
@@ -107,24 +113,54 @@ static int64_t replace_reading(struct pool *p, uint64_t ticket, uint64_t held_by
 	return change;
 }
 
+/*
+ * The handle, for one question; NULL where the pool is destroyed. Whoever destroys it first takes the
+ * handle away and then waits for the users, and both are sequentially consistent: either we see no
+ * handle, or we are seen as a user.
+ */
+static CUmemoryPool hold(struct pool *p)
+{
+	CUmemoryPool handle;
+
+	atomic_fetch_add(&p->users, 1);
+	handle = atomic_load(&p->handle);
+	if (!handle)
+		atomic_fetch_sub(&p->users, 1);
+	return handle;
+}
+
+static void let_go(struct pool *p)
+{
+	atomic_fetch_sub(&p->users, 1);
+}
+
+/* What the driver says that the pool holds; otherwise where it does not answer. */
+static uint64_t read_held(CUmemoryPool handle, uint64_t otherwise)
+{
+	cuuint64_t held = 0;
+
+	if (!cuda.cuMemPoolGetAttribute ||
+		cuda.cuMemPoolGetAttribute(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &held) !=
+			CUDA_SUCCESS)
+		return otherwise;
+	return round_up_u64(held, REGION_UNIT_BYTES);
+}
+
 /* Reads and settles; what charge has reserved is part of the growth, or goes back. */
 static void settle_charge(struct pool *p, struct charge *charge)
 {
-	/* relaxed: see find() */
-	CUmemoryPool handle = atomic_load_explicit(&p->handle, memory_order_relaxed);
 	uint64_t ticket = atomic_fetch_add(&p->tickets, 1) + 1;
-	cuuint64_t held = 0;
+	uint64_t reserved = (uint64_t)charge->units * REGION_UNIT_BYTES;
+	CUmemoryPool handle;
 	int64_t change = 0;
 
 	if (!p->device)
 		return;
+	handle = hold(p);
 	if (handle) {
-		if (!cuda.cuMemPoolGetAttribute ||
-			cuda.cuMemPoolGetAttribute(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT,
-				&held) != CUDA_SUCCESS)
-			held = p->held_bytes + (uint64_t)charge->units * REGION_UNIT_BYTES;
-		change = replace_reading(p, ticket, round_up_u64(held, REGION_UNIT_BYTES));
-	} else if (atomic_load(&p->live) == 0) {
+		change = replace_reading(p, ticket, read_held(handle, p->held_bytes + reserved));
+		let_go(p);
+	} else if (atomic_load(&p->is_destroyed) && atomic_load(&p->live) == 0) {
 		change = replace_reading(p, ticket, 0);
 	}
 	charge_settle(charge, change);
@@ -146,12 +182,12 @@ static void settle_device(struct device *device)
 static void trim_device(struct device *device)
 {
 	for (struct pool *p = first(); p; p = p->next) {
-		/* relaxed: see find() */
-		CUmemoryPool handle = atomic_load_explicit(&p->handle, memory_order_relaxed);
+		CUmemoryPool handle = p->device == device ? hold(p) : NULL;
 
-		if (p->device != device || !handle)
+		if (!handle)
 			continue;
 		cuda.cuMemPoolTrimTo(handle, 0);
+		let_go(p);
 		settle(p);
 	}
 }
@@ -195,15 +231,30 @@ void pools_add(CUmemoryPool handle, struct device *device)
 		state_on_failure("pool", "no memory");
 }
 
-void pools_destroyed(CUmemoryPool handle)
+struct pool *pools_destroy_begin(CUmemoryPool handle)
 {
-	struct pool *p = find(handle);
+	uint64_t deadline = clock_now_ns() + USERS_WAIT_NS;
+	struct timespec pause = {.tv_nsec = 20000};
+	struct pool *p = handle ? find(handle) : NULL;
 
 	if (!p)
-		return;
-	/* relaxed: see find() */
-	atomic_store_explicit(&p->handle, NULL, memory_order_relaxed);
+		return NULL;
 	settle(p);
+	atomic_store(&p->handle, NULL);
+	while (atomic_load(&p->users) > 0 && clock_now_ns() < deadline)
+		nanosleep(&pause, NULL);
+	return p;
+}
+
+void pools_destroy_end(struct pool *pool, CUmemoryPool handle, bool is_destroyed)
+{
+	if (!pool)
+		return;
+	if (is_destroyed)
+		atomic_store(&pool->is_destroyed, true);
+	else
+		atomic_store(&pool->handle, handle);
+	settle(pool);
 }
 
 /* Waits, for a short time, until the stream has reached the frees that are queued on it. */

@@ -28,8 +28,13 @@ struct pool *pools_find(CUmemoryPool handle);
 /* Enters a pool that the program has made, on the device or (NULL) not on a device at all. */
 void pools_add(CUmemoryPool handle, struct device *device);
 
-/* The handle is gone; what is still allocated from the pool stays charged. */
-void pools_destroyed(CUmemoryPool handle);
+/*
+ * The program destroys the pool: from the beginning on none of our own questions uses the handle, and
+ * those under way have ended. NULL for an unknown pool. What is still allocated from a destroyed pool
+ * stays charged.
+ */
+struct pool *pools_destroy_begin(CUmemoryPool handle);
+void pools_destroy_end(struct pool *pool, CUmemoryPool handle, bool is_destroyed);
 
 /* Reserves for an allocation of so many bytes from the pool. *ret_charge goes to pools_keep(). */
 CUresult pools_reserve(

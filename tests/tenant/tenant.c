@@ -322,6 +322,19 @@ static void enter_system_share(const char *text)
 		_exit(77);
 }
 
+bool node_can_have_system_share(void)
+{
+	int status = -1;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		enter_system_share("");
+		_exit(0);
+	}
+	return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) &&
+	       WEXITSTATUS(status) == 0;
+}
+
 static pid_t spawn(struct node *node, char *const *argv, char *const *env, int in_fd, int out_fd)
 {
 	struct rlimit no_core = {0, 0};

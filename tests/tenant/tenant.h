@@ -123,6 +123,9 @@ uint64_t tenant_number(const struct tenant *tenant, const char *key);
 int tenant_end(struct tenant *tenant);
 int tenant_kill(struct tenant *tenant, int signal);
 
+/* Whether this process may have an /etc of its own, as node->system_share needs. */
+bool node_can_have_system_share(void);
+
 /* Runs a program of TENANT_PROGRAMS to its end; returns its wait status and what it printed. */
 int node_run(
 	struct node *node, struct slice *slice, char *const *argv, char *ret_output, size_t size);

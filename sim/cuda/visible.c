@@ -8,8 +8,9 @@
 #include "sim/cuda/driver.h"
 
 /*
- * The driver's rules: a list of indices or UUIDs (a prefix will do if it fits one device only);
- * what follows the first entry that names no device is not read; a device named twice makes the
+ * The driver's rules: a list of indices or of UUIDs (a prefix will do if it fits one device only);
+ * what follows the first entry that names no device, or names it in the other way than the first
+ * one, is not read (measured on two H200: "GPU-86e34f1e,0" is one device); a device named twice makes the
  * whole list empty; the empty list shows nothing. Entries for MIG devices name none, as no
  * simulated card is partitioned yet.
  */
@@ -46,6 +47,7 @@ static int find_entry(const char *entry, const struct board *board)
 int visible_parse(const char *list, const struct board *board, int ret_indices[MACHINE_DEVICES_MAX])
 {
 	bool is_seen[MACHINE_DEVICES_MAX] = {false};
+	bool is_by_index = false;
 	int count = 0;
 
 	if (list == NULL) {
@@ -67,7 +69,9 @@ int visible_parse(const char *list, const struct board *board, int ret_indices[M
 			length--;
 		entry[length] = '\0';
 		index = find_entry(entry, board);
-		if (index < 0)
+		if (count == 0)
+			is_by_index = isdigit((unsigned char)entry[0]);
+		if (index < 0 || is_by_index != (isdigit((unsigned char)entry[0]) != 0))
 			break;
 		if (is_seen[index])
 			return 0;

@@ -117,5 +117,5 @@ def test_frameworks(node, report):
     if rows:
         report.table(("framework", "total MiB", "blocks", "refused by", "NVML MiB", "books MiB",
                       "NVML - books"), rows)
-        print("What NVML shows beyond the books is code of kernels and memory of streams, which are "
-              "not charged.")
+        print("Code of kernels and memory of streams are found and charged within a second of "
+              "allocating, not when they are taken: so much a slice can be above its quota.")

@@ -248,7 +248,8 @@ static void check_visible(void)
 
 TEST(visible_devices_are_chosen_as_by_the_driver)
 {
-	char uuid[MACHINE_UUID_SIZE], pair[2 * MACHINE_UUID_SIZE + 1];
+	char uuid[MACHINE_UUID_SIZE], other[MACHINE_UUID_SIZE];
+	char pair[2 * MACHINE_UUID_SIZE + 1], mixed[2 * MACHINE_UUID_SIZE + 1];
 	uint8_t bytes[16];
 	struct {
 		const char *list;
@@ -266,6 +267,7 @@ TEST(visible_devices_are_chosen_as_by_the_driver)
 		{"no", 0, 0},
 		{uuid, 1, 2},
 		{pair, 2, 2},
+		{mixed, 1, 2},
 		{"GPU-", 0, 0},
 		{"MIG-0", 0, 0},
 	};
@@ -273,7 +275,10 @@ TEST(visible_devices_are_chosen_as_by_the_driver)
 	setenv("VGPU_SIM_BOARD", "h200x8", 1);
 	board_uuid(machine_board(child_machine()), 2, bytes);
 	machine_uuid_text(bytes, uuid);
-	snprintf(pair, sizeof(pair), "%s,0", uuid);
+	board_uuid(machine_board(child_machine()), 0, bytes);
+	machine_uuid_text(bytes, other);
+	snprintf(pair, sizeof(pair), "%s,%s", uuid, other);
+	snprintf(mixed, sizeof(mixed), "%s,0", uuid);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		visible = rows[i].list;
 		visible_count = rows[i].count;

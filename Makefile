@@ -40,7 +40,7 @@ all: setup-build ## build everything that is installed, in build/release
 		$(INSTALLED)
 	$(Q)$(COMPILE) build/release
 
-demo: setup-build ## build in build/demo and show a GPU split between tenants, without a GPU
+demo: setup-build ## build in build/demo and show a slice, on a real GPU or on the simulated node
 	$(Q)$(CONFIGURE) build/demo --buildtype debugoptimized -Dtests=disabled
 	$(Q)$(COMPILE) build/demo
 	$(Q)tools/demo.sh build/demo

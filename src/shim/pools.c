@@ -36,7 +36,7 @@ struct pool {
 	_Atomic bool is_dirty; /* something was freed and not yet settled */
 	struct lock lock;      /* guards the rest */
 	uint64_t last_ticket;
-	uint64_t held_bytes; /* as last read */
+	_Atomic uint64_t held_bytes; /* as last read */
 };
 
 static const struct charge_reclaimer unused_memory;
@@ -134,31 +134,44 @@ static void let_go(struct pool *p)
 	atomic_fetch_sub(&p->users, 1);
 }
 
-/* What the driver says that the pool holds; otherwise where it does not answer. */
-static uint64_t read_held(CUmemoryPool handle, uint64_t otherwise)
+/* What the driver says that the pool holds; false where it does not answer. */
+static bool read_held(CUmemoryPool handle, uint64_t *ret_bytes)
 {
 	cuuint64_t held = 0;
 
 	if (!cuda.cuMemPoolGetAttribute ||
 		cuda.cuMemPoolGetAttribute(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &held) !=
 			CUDA_SUCCESS)
-		return otherwise;
-	return round_up_u64(held, REGION_UNIT_BYTES);
+		return false;
+	*ret_bytes = round_up_u64(held, REGION_UNIT_BYTES);
+	return true;
+}
+
+/* Where the driver does not answer, all that was reserved counts as taken until it does. */
+static int64_t assume_taken(struct pool *p, uint64_t reserved_bytes)
+{
+	LOCK_SCOPE(&p->lock);
+
+	p->held_bytes += reserved_bytes;
+	return (int64_t)reserved_bytes;
 }
 
 /* Reads and settles; what charge has reserved is part of the growth, or goes back. */
 static void settle_charge(struct pool *p, struct charge *charge)
 {
 	uint64_t ticket = atomic_fetch_add(&p->tickets, 1) + 1;
-	uint64_t reserved = (uint64_t)charge->units * REGION_UNIT_BYTES;
 	CUmemoryPool handle;
 	int64_t change = 0;
+	uint64_t held;
 
 	if (!p->device)
 		return;
 	handle = hold(p);
 	if (handle) {
-		change = replace_reading(p, ticket, read_held(handle, p->held_bytes + reserved));
+		if (read_held(handle, &held))
+			change = replace_reading(p, ticket, held);
+		else
+			change = assume_taken(p, (uint64_t)charge->units * REGION_UNIT_BYTES);
 		let_go(p);
 	} else if (atomic_load(&p->is_destroyed) && atomic_load(&p->live) == 0) {
 		change = replace_reading(p, ticket, 0);

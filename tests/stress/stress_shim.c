@@ -31,6 +31,9 @@ extern cuMemAllocManaged_fn cuMemAllocManaged;
 extern cuMemFree_v2_fn cuMemFree_v2;
 extern cuMemAllocAsync_fn cuMemAllocAsync;
 extern cuMemFreeAsync_fn cuMemFreeAsync;
+extern cuMemPoolCreate_fn cuMemPoolCreate;
+extern cuMemPoolDestroy_fn cuMemPoolDestroy;
+extern cuMemAllocFromPoolAsync_fn cuMemAllocFromPoolAsync;
 extern cuStreamCreate_fn cuStreamCreate;
 extern cuStreamSynchronize_fn cuStreamSynchronize;
 extern cuCtxSynchronize_fn cuCtxSynchronize;
@@ -112,6 +115,27 @@ static void async(struct worker *w, unsigned i)
 		check(w, cuStreamSynchronize(w->stream) == CUDA_SUCCESS, "cuStreamSynchronize");
 }
 
+/* A pool that comes and goes while the others trim and read all pools that there are. */
+static void own_pool(struct worker *w, unsigned i)
+{
+	CUmemPoolProps where = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+	CUmemoryPool pool;
+	CUdeviceptr p;
+	CUresult r;
+
+	if (i % 8)
+		return;
+	check(w, cuMemPoolCreate(&pool, &where) == CUDA_SUCCESS, "cuMemPoolCreate");
+	r = cuMemAllocFromPoolAsync(&p, STEP_BYTES << pick(w, 5), pool, w->stream);
+	check(w, is_answer(r), "cuMemAllocFromPoolAsync");
+	if (r == CUDA_SUCCESS)
+		check(w, cuMemFreeAsync(p, w->stream) == CUDA_SUCCESS, "cuMemFreeAsync");
+	if (pick(w, 2))
+		check(w, cuStreamSynchronize(w->stream) == CUDA_SUCCESS, "cuStreamSynchronize");
+	check(w, cuMemPoolDestroy(pool) == CUDA_SUCCESS, "cuMemPoolDestroy");
+}
+
 static void mapped(struct worker *w, unsigned i)
 {
 	CUmemAllocationProp where = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -155,9 +179,10 @@ static void *work(void *argument)
 	check(w, cuStreamCreate(&w->stream, 1) == CUDA_SUCCESS, "cuStreamCreate");
 	check(w, cuMemAddressReserve(&w->room, HELD * STEP_BYTES, 0, 0, 0) == CUDA_SUCCESS, "room");
 	for (unsigned round = 0; round < ROUNDS && !w->fault; round++) {
-		void (*const ways[])(struct worker *, unsigned) = {plain, plain, async, mapped};
+		void (*const ways[])(struct worker *, unsigned) = {
+			plain, plain, async, mapped, own_pool};
 
-		ways[pick(w, 4)](w, pick(w, HELD));
+		ways[pick(w, ARRAY_SIZE(ways))](w, pick(w, HELD));
 		check(w, ledger_used_units(state.region.file, 0) <= QUOTA_UNITS, "the quota");
 		if (round % 64 == 0)
 			check(w, cuMemGetInfo_v2(&free_bytes, &total_bytes) == CUDA_SUCCESS,

@@ -2,6 +2,8 @@
 /* The two clocks that the project reads. */
 #pragma once
 
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -21,4 +23,19 @@ static inline uint64_t clock_coarse_ns(void)
 
 	clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/*
+ * Whether the time in *next_ns has come; then it is set one interval ahead. For what is to be done
+ * now and then by whoever comes along: two that come at once may both be told to.
+ */
+static inline bool clock_is_due(_Atomic uint64_t *next_ns, uint64_t interval_ns)
+{
+	uint64_t now = clock_coarse_ns();
+
+	/* relaxed: the clock decides how often, nothing else does */
+	if (now < atomic_load_explicit(next_ns, memory_order_relaxed))
+		return false;
+	atomic_store_explicit(next_ns, now + interval_ns, memory_order_relaxed);
+	return true;
 }

@@ -26,7 +26,6 @@ enum log_level { LOG_OFF, LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG, LOG_TRACE };
 	X(SHARE, "share")     \
 	X(REGION, "region")   \
 	X(LEDGER, "ledger")   \
-	X(DRIVER, "driver")   \
 	X(DOOR, "door")       \
 	X(MEMORY, "memory")
 

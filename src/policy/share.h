@@ -20,7 +20,6 @@
 
 #include "base/bits.h"
 
-#define SHARE_VERSION	  1
 #define SHARE_DEVICES	  16 /* as many as a region has room for */
 #define SHARE_UUID_BYTES  96
 #define SHARE_PATH_BYTES  256

@@ -199,7 +199,7 @@ void ledger_note(struct region_file *file, unsigned slot, unsigned device, enum 
 	int64_t bytes)
 {
 	struct hami_use *use = &file->hami.slots[slot].used[device];
-	uint64_t total = (uint64_t)ledger_held_units(file, slot, device) * REGION_UNIT_BYTES;
+	uint64_t total = ledger_held_bytes(file, slot, device);
 
 	/* relaxed: figures for people and for HAMi's monitor, which reads without order */
 	atomic_fetch_add_explicit(&file->own.slots[slot].kind_bytes[device][kind], (uint64_t)bytes,

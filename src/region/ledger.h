@@ -66,6 +66,18 @@ static inline uint32_t ledger_held_units(
 			  32);
 }
 
+/* The same in bytes. */
+static inline uint64_t ledger_used_bytes(const struct region_file *file, unsigned device)
+{
+	return (uint64_t)ledger_used_units(file, device) * REGION_UNIT_BYTES;
+}
+
+static inline uint64_t ledger_held_bytes(
+	const struct region_file *file, unsigned slot, unsigned device)
+{
+	return (uint64_t)ledger_held_units(file, slot, device) * REGION_UNIT_BYTES;
+}
+
 /*
  * Gives back all that a dead process's slot holds. The caller owns the slot by its byte lock. What
  * the process was about to add or take away when it died becomes doubt, for ledger_settle().

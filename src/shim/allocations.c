@@ -29,20 +29,6 @@ static uint64_t pack(const struct charge *charge, uint64_t units, uint64_t flags
 	       (uint64_t)charge->device->ordinal;
 }
 
-static bool add_tenant(struct table_entry *chunk, uint64_t argument)
-{
-	(void)argument;
-	chunk->a++;
-	return true;
-}
-
-static bool remove_tenant(struct table_entry *chunk, uint64_t argument)
-{
-	(void)argument;
-	chunk->a--;
-	return chunk->a > 0;
-}
-
 static bool is_in_one_chunk(CUdeviceptr pointer, uint64_t bytes)
 {
 	return bytes < CHUNK_BYTES && pointer / CHUNK_BYTES == (pointer + bytes - 1) / CHUNK_BYTES;
@@ -62,7 +48,7 @@ static int enter(
 	entry.b = pack(charge, is_shared ? 0 : charge->units, is_shared ? IS_SHARED : 0);
 	if (table_put(&pointers, entry) < 0)
 		return -1;
-	if (is_shared && table_upsert(&chunks, pointer / CHUNK_BYTES, add_tenant, 0, &chunk) < 0) {
+	if (is_shared && table_count_up(&chunks, pointer / CHUNK_BYTES, true, &chunk) < 0) {
 		if (table_take(&pointers, pointer, NULL) != 0)
 			log_debug("a pointer was freed while it was being entered");
 		return -1;
@@ -128,8 +114,7 @@ void allocations_give_back(const struct allocation *allocation)
 	if (allocation->b & IS_POOLED)
 		return;
 	if (allocation->b & IS_SHARED) {
-		if (table_update(&chunks, allocation->pointer / CHUNK_BYTES, remove_tenant, 0,
-			    &chunk) != 0 ||
+		if (table_count_down(&chunks, allocation->pointer / CHUNK_BYTES, &chunk) != 0 ||
 			chunk.a > 0)
 			return;
 		bytes = CHUNK_BYTES;

@@ -12,9 +12,7 @@
 #include "region/ledger.h"
 #include "region/slot.h"
 #include "shim/doors.h"
-
-/* How late a changed quota may be seen. */
-#define CHARGE_TICK_NS 50000000u
+#include "shim/quota.h"
 
 static struct lock reap_lock;
 static _Atomic(const struct charge_reclaimer *) reclaimer;
@@ -57,12 +55,9 @@ static void check(struct device *d, bool is_urgent)
 static void tick(struct device *d)
 {
 	static _Atomic uint64_t next_ns;
-	uint64_t now = clock_coarse_ns();
 
-	/* relaxed: the clock decides how often, nothing else does */
-	if (LIKELY(now < atomic_load_explicit(&next_ns, memory_order_relaxed)))
+	if (LIKELY(!clock_is_due(&next_ns, QUOTA_CHECK_NS)))
 		return;
-	atomic_store_explicit(&next_ns, now + CHARGE_TICK_NS, memory_order_relaxed);
 	state_refresh_limits(true);
 	check(d, false);
 }
@@ -117,8 +112,7 @@ static CUresult refuse(struct device *d, uint64_t bytes)
 		&state.region.file->own.devices[d->entry].refusal_count, 1, memory_order_relaxed);
 	log_info("device memory is refused: the quota is reached", STR("device", d->uuid),
 		U64("bytes", bytes),
-		U64("used_bytes", (uint64_t)ledger_used_units(state.region.file, d->entry) *
-					  REGION_UNIT_BYTES));
+		U64("used_bytes", ledger_used_bytes(state.region.file, d->entry)));
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -161,13 +155,10 @@ CUresult charge_reserve_current(uint64_t bytes, enum charge_kind kind, struct ch
 void charge_look_for_dead(struct device *device)
 {
 	static _Atomic uint64_t next_ns;
-	uint64_t now = clock_coarse_ns();
 	int saved_errno = errno;
 
-	/* relaxed: the clock decides how often, nothing else does */
-	if (now < atomic_load_explicit(&next_ns, memory_order_relaxed))
+	if (!clock_is_due(&next_ns, CHARGE_LOOK_NS))
 		return;
-	atomic_store_explicit(&next_ns, now + CHARGE_LOOK_NS, memory_order_relaxed);
 	reclaim(device, false);
 	reap(device);
 	errno = saved_errno;
@@ -176,20 +167,6 @@ void charge_look_for_dead(struct device *device)
 void charge_forget_parent(void)
 {
 	reap_lock = (struct lock)LOCK_INIT;
-}
-
-static void note(const struct device *d, enum charge_kind kind, int64_t bytes)
-{
-	ledger_note(state.region.file, state.slot, d->entry, kind, bytes);
-}
-
-uint64_t charge_take(struct charge *charge)
-{
-	uint64_t bytes = (uint64_t)charge->units * REGION_UNIT_BYTES;
-
-	note(charge->device, charge->kind, (int64_t)bytes);
-	charge->device = NULL;
-	return bytes;
 }
 
 void charge_settle(struct charge *charge, int64_t bytes)
@@ -204,8 +181,16 @@ void charge_settle(struct charge *charge, int64_t bytes)
 		ledger_uncharge(
 			state.region.file, state.slot, d->entry, ledger_units((uint64_t)-more));
 	if (bytes)
-		note(d, charge->kind, bytes);
+		ledger_note(state.region.file, state.slot, d->entry, charge->kind, bytes);
 	charge->device = NULL;
+}
+
+uint64_t charge_take(struct charge *charge)
+{
+	uint64_t bytes = (uint64_t)charge->units * REGION_UNIT_BYTES;
+
+	charge_settle(charge, (int64_t)bytes);
+	return bytes;
 }
 
 void charge_anyway(struct device *device, uint64_t bytes, enum charge_kind kind)
@@ -221,7 +206,5 @@ void charge_give_back(struct device *device, uint64_t bytes, enum charge_kind ki
 void charge_undo(struct charge *charge)
 {
 	if (charge->device)
-		ledger_uncharge(
-			state.region.file, state.slot, charge->device->entry, charge->units);
-	charge->device = NULL;
+		charge_settle(charge, 0);
 }

@@ -74,8 +74,7 @@ void contexts_measure(struct device *device, struct charge *charge)
 		return;
 	if (nvml_own_use(device->uuid, &used) != 0)
 		return;
-	held = (uint64_t)ledger_held_units(state.region.file, state.slot, device->entry) *
-	       REGION_UNIT_BYTES;
+	held = ledger_held_bytes(state.region.file, state.slot, device->entry);
 	measured = round_up_u64(used - (held - charged), REGION_UNIT_BYTES);
 	if (used < held - charged || measured < MEASURED_MIN_BYTES ||
 		measured > MEASURED_MAX_TIMES * charged)

@@ -94,64 +94,76 @@ HOOK_BODY(cuDevicePrimaryCtxReset_v2, CUdevice ordinal)
 	return after(cuda.cuDevicePrimaryCtxReset_v2(ordinal), ordinal);
 }
 
-/* The ways to make a context differ in their arguments only: call is the driver's. */
-#define MAKE_CONTEXT(context, ordinal, call)                          \
-	do {                                                          \
-		_cleanup_charge_ struct charge charge_ = CHARGE_NULL; \
-		struct device *device_;                               \
-		CUresult r_;                                          \
-                                                                      \
-		if (!doors_attach_cuda())                             \
-			return CUDA_ERROR_NOT_INITIALIZED;            \
-		r_ = enter(ordinal, &device_);                        \
-		if (r_ == CUDA_SUCCESS && device_)                    \
-			r_ = contexts_reserve(device_, &charge_);     \
-		if (r_ == CUDA_SUCCESS)                               \
-			r_ = (call);                                  \
-		if (r_ != CUDA_SUCCESS || !device_)                   \
-			return r_;                                    \
-		contexts_measure(device_, &charge_);                  \
-		return contexts_keep(*(context), &charge_);           \
-	} while (0)
+/* What the ways to make a context have in common, before the driver's call and after it. */
+static CUresult before_making(CUdevice ordinal, struct charge *ret_charge)
+{
+	struct device *device;
+	CUresult r;
+
+	if (!doors_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	r = enter(ordinal, &device);
+	return r == CUDA_SUCCESS && device ? contexts_reserve(device, ret_charge) : r;
+}
+
+static CUresult after_making(CUresult r, const CUcontext *context, struct charge *charge)
+{
+	if (r != CUDA_SUCCESS || !charge->device)
+		return r;
+	contexts_measure(charge->device, charge);
+	return contexts_keep(*context, charge);
+}
 
 HOOK_BODY(cuCtxCreate_v2, CUcontext *context, unsigned int flags, CUdevice ordinal)
 {
-	MAKE_CONTEXT(context, ordinal, cuda.cuCtxCreate_v2(context, flags, ordinal));
+	_cleanup_charge_ struct charge charge = CHARGE_NULL;
+	CUresult r = before_making(ordinal, &charge);
+
+	if (r == CUDA_SUCCESS)
+		r = cuda.cuCtxCreate_v2(context, flags, ordinal);
+	return after_making(r, context, &charge);
 }
 
 HOOK_BODY(cuCtxCreate_v3, CUcontext *context, CUexecAffinityParam *affinity, int affinity_count,
 	unsigned int flags, CUdevice ordinal)
 {
-	MAKE_CONTEXT(context, ordinal,
-		cuda.cuCtxCreate_v3(context, affinity, affinity_count, flags, ordinal));
+	_cleanup_charge_ struct charge charge = CHARGE_NULL;
+	CUresult r = before_making(ordinal, &charge);
+
+	if (r == CUDA_SUCCESS)
+		r = cuda.cuCtxCreate_v3(context, affinity, affinity_count, flags, ordinal);
+	return after_making(r, context, &charge);
 }
 
 HOOK_BODY(cuCtxCreate_v4, CUcontext *context, CUctxCreateParams *parameters, unsigned int flags,
 	CUdevice ordinal)
 {
-	MAKE_CONTEXT(context, ordinal, cuda.cuCtxCreate_v4(context, parameters, flags, ordinal));
+	_cleanup_charge_ struct charge charge = CHARGE_NULL;
+	CUresult r = before_making(ordinal, &charge);
+
+	if (r == CUDA_SUCCESS)
+		r = cuda.cuCtxCreate_v4(context, parameters, flags, ordinal);
+	return after_making(r, context, &charge);
+}
+
+/* After a call that may have destroyed a context that the program made. */
+static CUresult after_destroying(CUresult r, CUcontext context)
+{
+	if (r == CUDA_SUCCESS && state_enter() == STATE_OPEN)
+		contexts_destroyed(context);
+	return r;
 }
 
 HOOK_BODY(cuCtxDestroy, CUcontext context)
 {
-	CUresult r;
-
 	if (!doors_attach_cuda())
 		return CUDA_ERROR_NOT_INITIALIZED;
-	r = cuda.cuCtxDestroy(context);
-	if (r == CUDA_SUCCESS && state_enter() == STATE_OPEN)
-		contexts_destroyed(context);
-	return r;
+	return after_destroying(cuda.cuCtxDestroy(context), context);
 }
 
 HOOK_BODY(cuCtxDestroy_v2, CUcontext context)
 {
-	CUresult r;
-
 	if (!doors_attach_cuda())
 		return CUDA_ERROR_NOT_INITIALIZED;
-	r = cuda.cuCtxDestroy_v2(context);
-	if (r == CUDA_SUCCESS && state_enter() == STATE_OPEN)
-		contexts_destroyed(context);
-	return r;
+	return after_destroying(cuda.cuCtxDestroy_v2(context), context);
 }

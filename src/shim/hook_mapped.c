@@ -99,7 +99,8 @@ HOOK_BODY(cuMemUnmap, CUdeviceptr at, size_t bytes)
 		return CUDA_ERROR_NOT_INITIALIZED;
 	if (state_enter() == STATE_ASIDE)
 		return cuda.cuMemUnmap(at, bytes);
-	mapped_unmap_begin(at, bytes, &unmapping);
+	if (!mapped_unmap_begin(at, bytes, &unmapping))
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	r = cuda.cuMemUnmap(at, bytes);
 	mapped_unmap_end(&unmapping, r == CUDA_SUCCESS);
 	return r;

@@ -15,8 +15,7 @@ static bool slice_view(struct device *device, uint64_t *ret_quota_bytes, uint64_
 	if (limit == LEDGER_NO_LIMIT)
 		return false;
 	*ret_quota_bytes = (uint64_t)limit * REGION_UNIT_BYTES;
-	*ret_used_bytes =
-		(uint64_t)ledger_used_units(state.region.file, device->entry) * REGION_UNIT_BYTES;
+	*ret_used_bytes = ledger_used_bytes(state.region.file, device->entry);
 	return true;
 }
 

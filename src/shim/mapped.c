@@ -10,6 +10,8 @@
 #define LOG_TOPIC LOG_MEMORY
 #include "shim/mapped.h"
 
+#include <stdlib.h>
+
 #include "base/log.h"
 #include "shim/doors.h"
 #include "shim/table.h"
@@ -19,20 +21,6 @@
 
 static struct table handles;
 static struct table mappings;
-
-static bool add_reference(struct table_entry *entry, uint64_t argument)
-{
-	(void)argument;
-	entry->a++;
-	return true;
-}
-
-static bool drop_reference(struct table_entry *entry, uint64_t argument)
-{
-	(void)argument;
-	entry->a--;
-	return entry->a > 0;
-}
 
 CUresult mapped_keep(CUmemGenericAllocationHandle handle, struct charge *charge)
 {
@@ -54,7 +42,7 @@ void mapped_retain(CUmemGenericAllocationHandle handle)
 {
 	struct table_entry entry;
 
-	if (table_update(&handles, handle, add_reference, 0, &entry) != 0)
+	if (table_count_up(&handles, handle, false, &entry) != 0)
 		log_debug("a handle is none of ours");
 }
 
@@ -62,7 +50,7 @@ struct mapped_reference mapped_release_begin(CUmemGenericAllocationHandle handle
 {
 	struct table_entry entry;
 
-	if (table_update(&handles, handle, drop_reference, 0, &entry) != 0)
+	if (table_count_down(&handles, handle, &entry) != 0)
 		return (struct mapped_reference){.handle = 0};
 	return (struct mapped_reference){.handle = handle, .charge = entry.a == 0 ? entry.b : 0};
 }
@@ -95,69 +83,65 @@ bool mapped_map(CUdeviceptr at, uint64_t bytes, CUmemGenericAllocationHandle han
 	return false;
 }
 
-/* Visits the mappings that lie wholly in the range; returns how many there are. */
-static unsigned walk(CUdeviceptr at, uint64_t bytes,
-	void (*visit)(const struct table_entry *mapping, struct mapped_unmapping *u),
-	struct mapped_unmapping *u)
+/* The next mapping that lies wholly in the range, from *at on, which moves behind it. */
+static bool next_mapping(CUdeviceptr *at, CUdeviceptr end, struct table_entry *ret_mapping)
 {
-	CUdeviceptr end = at + bytes;
-	struct table_entry entry;
+	for (; *at < end; *at += MAPPING_STEP_BYTES) {
+		if (table_get(&mappings, *at, ret_mapping) != 0 || ret_mapping->b == 0 ||
+			ret_mapping->b > end - *at)
+			continue;
+		*at += ret_mapping->b;
+		return true;
+	}
+	return false;
+}
+
+static bool make_places(CUdeviceptr at, CUdeviceptr end, struct mapped_unmapping *u)
+{
+	struct table_entry mapping;
 	unsigned count = 0;
 
-	while (at < end) {
-		if (table_get(&mappings, at, &entry) != 0 || entry.b == 0 || entry.b > end - at) {
-			at += MAPPING_STEP_BYTES;
-			continue;
-		}
+	while (next_mapping(&at, end, &mapping))
 		count++;
-		at += entry.b;
-		if (visit)
-			visit(&entry, u);
+	u->taken = count <= MAPPED_FEW ? u->few : calloc(count, sizeof(*u->taken));
+	u->places = count;
+	return u->taken != NULL;
+}
+
+bool mapped_unmap_begin(CUdeviceptr at, uint64_t bytes, struct mapped_unmapping *u)
+{
+	CUdeviceptr end = at + bytes;
+	struct table_entry mapping;
+
+	u->count = 0;
+	if (!make_places(at, end, u)) {
+		log_error("no memory for our own tables, so an unmapping is refused");
+		return false;
 	}
-	return count;
+	while (u->count < u->places && next_mapping(&at, end, &mapping)) {
+		struct mapped_taken *t = &u->taken[u->count];
+
+		if (table_take(&mappings, mapping.key, &mapping) != 0)
+			continue;
+		t->at = mapping.key;
+		t->bytes = mapping.b;
+		t->reference = mapped_release_begin(mapping.a);
+		u->count++;
+	}
+	return true;
 }
 
-static void take_out(const struct table_entry *mapping, struct mapped_unmapping *u)
-{
-	if (table_take(&mappings, mapping->key, NULL) != 0 || u->count == MAPPED_BATCH)
-		return;
-	u->taken[u->count].at = mapping->key;
-	u->taken[u->count].bytes = mapping->b;
-	u->taken[u->count++].reference = mapped_release_begin(mapping->a);
-}
-
-static void drop(const struct table_entry *mapping, struct mapped_unmapping *u)
-{
-	struct mapped_reference reference;
-
-	(void)u;
-	if (table_take(&mappings, mapping->key, NULL) != 0)
-		return;
-	reference = mapped_release_begin(mapping->a);
-	mapped_release_end(&reference, true);
-}
-
-void mapped_unmap_begin(CUdeviceptr at, uint64_t bytes, struct mapped_unmapping *ret_unmapping)
-{
-	ret_unmapping->at = at;
-	ret_unmapping->bytes = bytes;
-	ret_unmapping->count = 0;
-	ret_unmapping->is_complete = walk(at, bytes, NULL, NULL) <= MAPPED_BATCH;
-	if (ret_unmapping->is_complete)
-		walk(at, bytes, take_out, ret_unmapping);
-}
-
-void mapped_unmap_end(const struct mapped_unmapping *u, bool is_unmapped)
+void mapped_unmap_end(struct mapped_unmapping *u, bool is_unmapped)
 {
 	for (unsigned i = 0; i < u->count; i++) {
-		mapped_release_end(&u->taken[i].reference, is_unmapped);
-		if (!is_unmapped && !mapped_map(u->taken[i].at, u->taken[i].bytes,
-					    u->taken[i].reference.handle))
+		const struct mapped_taken *t = &u->taken[i];
+
+		mapped_release_end(&t->reference, is_unmapped);
+		if (!is_unmapped && !mapped_map(t->at, t->bytes, t->reference.handle))
 			log_warn("a charge stays in the books until the process ends");
 	}
-	/* So many at once that no other thread can have been given their handles by chance alone. */
-	if (!u->is_complete && is_unmapped)
-		walk(u->at, u->bytes, drop, NULL);
+	if (u->taken != u->few)
+		free(u->taken);
 }
 
 void mapped_forget_parent(void)

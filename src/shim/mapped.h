@@ -34,20 +34,22 @@ void mapped_release_end(const struct mapped_reference *reference, bool is_releas
 /* Remembers a mapping, whose reference was retained before; false without memory. */
 bool mapped_map(CUdeviceptr at, uint64_t bytes, CUmemGenericAllocationHandle handle);
 
-#define MAPPED_BATCH 64
-struct mapped_unmapping {
+/* The mappings of a range, out of the tables while the driver unmaps them. */
+struct mapped_taken {
 	CUdeviceptr at;
 	uint64_t bytes;
-	unsigned count;
-	bool is_complete; /* false: more than MAPPED_BATCH mappings, so nothing was taken out */
-	struct {
-		CUdeviceptr at;
-		uint64_t bytes;
-		struct mapped_reference reference;
-	} taken[MAPPED_BATCH];
+	struct mapped_reference reference;
 };
-void mapped_unmap_begin(CUdeviceptr at, uint64_t bytes, struct mapped_unmapping *ret_unmapping);
-void mapped_unmap_end(const struct mapped_unmapping *unmapping, bool is_unmapped);
+
+#define MAPPED_FEW 64 /* so many need no memory of their own */
+struct mapped_unmapping {
+	unsigned count, places;
+	struct mapped_taken *taken;
+	struct mapped_taken few[MAPPED_FEW];
+};
+/* False without memory: nothing was taken out, and the driver must not be asked. */
+bool mapped_unmap_begin(CUdeviceptr at, uint64_t bytes, struct mapped_unmapping *u) MUST_CHECK;
+void mapped_unmap_end(struct mapped_unmapping *u, bool is_unmapped);
 
 /* For a child of fork(). */
 void mapped_forget_parent(void);

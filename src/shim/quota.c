@@ -193,15 +193,12 @@ static bool reload_if_changed(struct source *source)
 
 bool quota_refresh(bool is_urgent)
 {
-	uint64_t now = clock_coarse_ns();
 	bool has_changed;
 
-	/* relaxed: the clock decides how often, nothing else does */
-	if (!is_urgent && now < atomic_load_explicit(&quota.next_check_ns, memory_order_relaxed))
+	if (!is_urgent && !clock_is_due(&quota.next_check_ns, QUOTA_CHECK_NS))
 		return false;
 	if (!lock_try(&quota.refresh_lock))
 		return false;
-	atomic_store_explicit(&quota.next_check_ns, now + QUOTA_CHECK_NS, memory_order_relaxed);
 	has_changed = reload_if_changed(&quota.system);
 	has_changed |= reload_if_changed(&quota.own);
 	lock_leave(&quota.refresh_lock);

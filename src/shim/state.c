@@ -123,7 +123,7 @@ static enum state_mode decide(void)
  */
 static void forget_parent_once(void)
 {
-	struct state_word *word = atomic_load_explicit(&state_word, memory_order_relaxed);
+	struct state_word *word;
 	uint32_t nothing = 0;
 
 	/* pairs with the release in state_begin(), which also makes the word's address visible */
@@ -221,7 +221,7 @@ static int enter_device(CUdevice ordinal, struct device *d)
 	}
 	d->ordinal = ordinal;
 	set_limit(d);
-	/* pairs with the acquire in state_meet_device() and state_each_device() */
+	/* pairs with the acquire in state_meet_device() and state_refresh_limits() */
 	atomic_store_explicit(&device_is_known[ordinal], true, memory_order_release);
 	return 0;
 }
@@ -268,16 +268,12 @@ CUresult state_current_device(struct device **ret_device)
 							   : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-void state_each_device(void (*visit)(struct device *device))
+void state_refresh_limits(bool is_urgent)
 {
+	if (!quota_refresh(is_urgent))
+		return;
 	for (int i = 0; i < STATE_ORDINALS; i++)
 		/* pairs with the release in enter_device() */
 		if (atomic_load_explicit(&device_is_known[i], memory_order_acquire))
-			visit(&devices[i]);
-}
-
-void state_refresh_limits(bool is_urgent)
-{
-	if (quota_refresh(is_urgent))
-		state_each_device(set_limit);
+			set_limit(&devices[i]);
 }

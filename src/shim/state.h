@@ -82,9 +82,6 @@ CUresult state_current_device(struct device **ret_device);
 /* Makes quotas that a changed share file gives hold; see quota_refresh(). */
 void state_refresh_limits(bool is_urgent);
 
-/* Calls visit for each device that this process has met. */
-void state_each_device(void (*visit)(struct device *device));
-
 /*
  * What each part does in a child of fork() to be as new; ends with NULL. The list is in forget.c, so
  * that this file need not know who builds on it.

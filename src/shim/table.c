@@ -35,7 +35,7 @@ static struct table_entry *find(const struct table_shard *s, uint64_t key, uint6
 {
 	size_t i;
 
-	if (s->count == 0)
+	if (s->count == 0 || key == 0)
 		return NULL;
 	i = probe(s, key, hash);
 	return s->entries[i].key ? &s->entries[i] : NULL;
@@ -117,7 +117,7 @@ static int look(struct table *t, uint64_t key, bool take, struct table_entry *re
 	uint64_t hash = hash_u64(key);
 	struct table_shard *s = shard_of(t, hash);
 	LOCK_SCOPE(&s->lock);
-	struct table_entry *e = key ? find(s, key, hash) : NULL;
+	struct table_entry *e = find(s, key, hash);
 
 	if (!e)
 		return TABLE_E_ABSENT;
@@ -138,41 +138,33 @@ int table_take(struct table *t, uint64_t key, struct table_entry *ret_entry)
 	return look(t, key, true, ret_entry);
 }
 
-static void change_entry(struct table_shard *s, struct table_entry *e, table_change_fn *change,
-	uint64_t argument, struct table_entry *ret_entry)
-{
-	bool stays = change(e, argument);
-
-	*ret_entry = *e;
-	if (!stays)
-		remove_entry(s, e);
-}
-
-int table_update(struct table *t, uint64_t key, table_change_fn *change, uint64_t argument,
-	struct table_entry *ret_entry)
+int table_count_up(struct table *t, uint64_t key, bool may_add, struct table_entry *ret_entry)
 {
 	uint64_t hash = hash_u64(key);
 	struct table_shard *s = shard_of(t, hash);
 	LOCK_SCOPE(&s->lock);
-	struct table_entry *e = key ? find(s, key, hash) : NULL;
+	struct table_entry *e = may_add ? find_or_add(s, key, hash) : find(s, key, hash);
 
 	if (!e)
-		return TABLE_E_ABSENT;
-	change_entry(s, e, change, argument, ret_entry);
+		return may_add ? -ENOMEM : TABLE_E_ABSENT;
+	e->a++;
+	*ret_entry = *e;
 	return 0;
 }
 
-int table_upsert(struct table *t, uint64_t key, table_change_fn *change, uint64_t argument,
-	struct table_entry *ret_entry)
+int table_count_down(struct table *t, uint64_t key, struct table_entry *ret_entry)
 {
 	uint64_t hash = hash_u64(key);
 	struct table_shard *s = shard_of(t, hash);
 	LOCK_SCOPE(&s->lock);
-	struct table_entry *e = find_or_add(s, key, hash);
+	struct table_entry *e = find(s, key, hash);
 
 	if (!e)
-		return -ENOMEM;
-	change_entry(s, e, change, argument, ret_entry);
+		return TABLE_E_ABSENT;
+	e->a--;
+	*ret_entry = *e;
+	if (e->a == 0)
+		remove_entry(s, e);
 	return 0;
 }
 

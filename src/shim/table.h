@@ -44,16 +44,13 @@ int table_get(struct table *t, uint64_t key, struct table_entry *ret_entry) MUST
 int table_take(struct table *t, uint64_t key, struct table_entry *ret_entry) MUST_CHECK;
 
 /*
- * Lets change() alter a and b while nobody else can see the entry; where it returns false the entry
- * is removed. *ret_entry is the entry afterwards. change() must be short and call nothing of ours.
+ * Entries whose a is a count. Up adds one to it, and adds the entry itself, with a and b 0, where it
+ * is absent and may be added (-ENOMEM then); down takes one away, and the entry with the last.
+ * *ret_entry is the entry afterwards.
  */
-typedef bool table_change_fn(struct table_entry *entry, uint64_t argument);
-int table_update(struct table *t, uint64_t key, table_change_fn *change, uint64_t argument,
-	struct table_entry *ret_entry) MUST_CHECK;
-
-/* Like table_update(), but an absent entry is added first with a and b 0. -ENOMEM. */
-int table_upsert(struct table *t, uint64_t key, table_change_fn *change, uint64_t argument,
-	struct table_entry *ret_entry) MUST_CHECK;
+int table_count_up(
+	struct table *t, uint64_t key, bool may_add, struct table_entry *ret_entry) MUST_CHECK;
+int table_count_down(struct table *t, uint64_t key, struct table_entry *ret_entry) MUST_CHECK;
 
 /*
  * Removes one entry whose a is the given one and says which; TABLE_E_ABSENT where none is left. The

@@ -35,8 +35,7 @@ static struct truth truths[STATE_ORDINALS];
 
 static uint64_t held_bytes(const struct device *d)
 {
-	return (uint64_t)ledger_held_units(state.region.file, state.slot, d->entry) *
-	       REGION_UNIT_BYTES;
+	return ledger_held_bytes(state.region.file, state.slot, d->entry);
 }
 
 static uint64_t managed_bytes(const struct device *d)

@@ -79,20 +79,19 @@ static void random_work_agrees_with_an_array(void **state)
 	}
 }
 
-static bool add(struct table_entry *e, uint64_t argument)
-{
-	e->a += argument;
-	return e->a != 0;
-}
-
-static void an_entry_that_is_changed_to_nothing_is_gone(void **state)
+static void an_entry_that_is_counted_down_to_nothing_is_gone(void **state)
 {
 	struct table_entry e;
 
-	assert_int_equal(table_update(&table, 7, add, 1, &e), TABLE_E_ABSENT);
-	assert_int_equal(table_upsert(&table, 7, add, 2, &e), 0);
+	assert_int_equal(table_count_up(&table, 7, false, &e), TABLE_E_ABSENT);
+	assert_int_equal(table_count_down(&table, 7, &e), TABLE_E_ABSENT);
+	assert_int_equal(table_count_up(&table, 7, true, &e), 0);
+	assert_int_equal(e.a, 1);
+	assert_int_equal(table_count_up(&table, 7, false, &e), 0);
 	assert_int_equal(e.a, 2);
-	assert_int_equal(table_update(&table, 7, add, (uint64_t)-2, &e), 0);
+	assert_int_equal(table_count_down(&table, 7, &e), 0);
+	assert_int_equal(e.a, 1);
+	assert_int_equal(table_count_down(&table, 7, &e), 0);
 	assert_int_equal(e.a, 0);
 	assert_int_equal(table_get(&table, 7, &e), TABLE_E_ABSENT);
 }
@@ -150,7 +149,7 @@ int main(void)
 		cmocka_unit_test_teardown(an_absent_key_is_absent, forget),
 		cmocka_unit_test_teardown(what_was_put_is_found_and_taken_once, forget),
 		cmocka_unit_test_teardown(random_work_agrees_with_an_array, forget),
-		cmocka_unit_test_teardown(an_entry_that_is_changed_to_nothing_is_gone, forget),
+		cmocka_unit_test_teardown(an_entry_that_is_counted_down_to_nothing_is_gone, forget),
 		cmocka_unit_test_teardown(a_sweep_takes_all_of_one_owner_and_nothing_else, forget),
 		cmocka_unit_test_teardown(threads_do_not_disturb_each_other, forget),
 	};

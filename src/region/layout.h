@@ -88,7 +88,7 @@ PIN(struct hami_slot, sequence, 1936);
 
 /* Part two: our own. */
 #define REGION_MAGIC   0x31504f4c544e4143ull /* "CANTLOP1" */
-#define REGION_VERSION 1
+#define REGION_VERSION 2
 
 /* What device memory is held for; the order is the file's. */
 #define CHARGE_KINDS(X)       \
@@ -99,6 +99,9 @@ PIN(struct hami_slot, sequence, 1936);
 	X(POOL, "pool")       \
 	X(MODULE, "module")   \
 	X(ARRAY, "array")     \
+	X(GRAPH, "graph")     \
+	X(LOCAL, "local")     \
+	X(SHARED, "shared")   \
 	X(OTHER, "other")
 
 enum charge_kind {
@@ -116,7 +119,8 @@ struct region_device {
 	_Atomic uint64_t refusal_count; /* since the file was made */
 	/* Deaths whose last step is unknown, and how many of them are settled; both only grow. */
 	_Atomic uint64_t doubts, doubts_settled;
-	uint64_t unused[3];
+	_Atomic uint64_t drift_count; /* comparisons in which books and driver differed (truth.h) */
+	uint64_t unused[2];
 };
 
 enum region_slot_state { SLOT_FREE, SLOT_LIVE };

@@ -20,7 +20,7 @@
 #define HAMI_SLOT_SIZE 1960
 #define OWN	       2011136
 #define OWN_SLOTS      (OWN + 1088)
-#define OWN_SLOT_SIZE  1216
+#define OWN_SLOT_SIZE  1600
 
 static int fd = -1;
 
@@ -121,7 +121,7 @@ static void our_own_part_stands_behind_it(void **state)
 	assert_int_equal(info.st_size, OWN_SLOTS + 1024 * OWN_SLOT_SIZE);
 	assert_int_equal(pread(fd, magic, sizeof(magic), OWN), sizeof(magic));
 	assert_memory_equal(magic, "CANTLOP1", 8);
-	assert_int_equal(u32_at(OWN + 8), 1);
+	assert_int_equal(u32_at(OWN + 8), 2);
 	assert_int_equal(u32_at(OWN + 12), info.st_size);
 	assert_zero(OWN + 16, info.st_size);
 	close_region(&region);
@@ -179,7 +179,7 @@ static void what_a_process_holds_is_where_hamis_monitor_looks(void **state)
 	assert_int_equal(u64_at(device_1 + 32), 32 * 65536);
 	assert_int_equal(u64_at(OWN + 64 + 64) >> 32, 32);
 	assert_int_equal(u64_at(OWN_SLOTS + 40 + 8), UINT64_C(32) << 32);
-	assert_int_equal(u64_at(OWN_SLOTS + 168 + 64 + 8 * CHARGE_PLAIN), 2 * 65536);
+	assert_int_equal(u64_at(OWN_SLOTS + 168 + 88 + 8 * CHARGE_PLAIN), 2 * 65536);
 	close_region(&region);
 }
 
@@ -192,8 +192,8 @@ static void the_kinds_of_charges_keep_their_order(void **state)
 	assert_int_equal(CHARGE_POOL, 4);
 	assert_int_equal(CHARGE_MODULE, 5);
 	assert_int_equal(CHARGE_ARRAY, 6);
-	assert_int_equal(CHARGE_OTHER, 7);
-	assert_int_equal(CHARGE_KIND_COUNT, 8);
+	assert_int_equal(CHARGE_OTHER, 10);
+	assert_int_equal(CHARGE_KIND_COUNT, 11);
 }
 
 static void locks_lie_behind_any_data(void **state)

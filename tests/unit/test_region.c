@@ -234,7 +234,7 @@ static void a_region_of_another_version_is_refused_and_left_as_it_is(void **stat
 	size_t size = sizeof(struct region_file);
 
 	/* our version, then our size */
-	bytes[own + 8] = 2;
+	bytes[own + 8] = REGION_VERSION + 1;
 	write_file(s->file, bytes, size);
 	refuse(s->file, REGION_E_VERSION);
 	bytes[own + 8] = 0;

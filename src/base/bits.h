@@ -21,6 +21,12 @@ static inline uint64_t round_up_u64(uint64_t value, uint64_t step)
 	return sum & ~(step - 1);
 }
 
+/* Rounds away from zero to a multiple of step (a power of two). */
+static inline int64_t round_out_i64(int64_t value, int64_t step)
+{
+	return value < 0 ? -((-value + step - 1) & ~(step - 1)) : (value + step - 1) & ~(step - 1);
+}
+
 /* A well-mixed 64-bit hash of one word (the finaliser of splitmix64, Steele et al., 2014). */
 static inline uint64_t hash_u64(uint64_t x)
 {

@@ -122,7 +122,7 @@ void allocations_give_back(const struct allocation *allocation)
 	charge_give_back(device, bytes, kind);
 }
 
-void allocations_sweep(CUcontext context)
+void allocations_context_ended(struct device *device, CUcontext context)
 {
 	struct table_cursor cursor = {.shard = 0};
 	struct table_entry entry;

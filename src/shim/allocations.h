@@ -56,7 +56,7 @@ struct pool *allocations_pool(const struct allocation *allocation);
 void allocations_give_back(const struct allocation *allocation);
 
 /* Gives back everything that was allocated in a context that is gone. */
-void allocations_sweep(CUcontext context);
+void allocations_context_ended(struct device *device, CUcontext context);
 
 /* For a child of fork(). */
 void allocations_forget_parent(void);

@@ -16,7 +16,6 @@
 #include "base/lock.h"
 #include "base/log.h"
 #include "region/ledger.h"
-#include "shim/allocations.h"
 #include "shim/doors.h"
 #include "shim/nvml.h"
 #include "shim/table.h"
@@ -109,15 +108,21 @@ CUresult contexts_keep(CUcontext context, struct charge *charge)
 	return CUDA_SUCCESS;
 }
 
+/* A context is gone, and with it all that lived in it. */
+static void end(struct device *device, CUcontext context, uint64_t bytes)
+{
+	for (int i = 0; contexts_enders[i]; i++)
+		contexts_enders[i](device, context);
+	charge_give_back(device, bytes, CHARGE_CONTEXT);
+	truth_forget(device);
+}
+
 void contexts_destroyed(CUcontext context)
 {
 	struct table_entry entry;
 
-	if (table_take(&made, (uintptr_t)context, &entry) != 0)
-		return;
-	allocations_sweep(context);
-	truth_forget(state_device((CUdevice)entry.b));
-	charge_give_back(state_device((CUdevice)entry.b), entry.a, CHARGE_CONTEXT);
+	if (table_take(&made, (uintptr_t)context, &entry) == 0)
+		end(state_device((CUdevice)entry.b), context, entry.a);
 }
 
 bool contexts_primary_is_active(const struct device *device)
@@ -149,11 +154,8 @@ void contexts_compare_primary(struct device *device, CUcontext context, struct c
 		p->charged_bytes = 0;
 	}
 	lock_leave(&p->lock);
-	if (!gone_bytes)
-		return;
-	allocations_sweep(gone);
-	truth_forget(device);
-	charge_give_back(device, gone_bytes, CHARGE_CONTEXT);
+	if (gone_bytes)
+		end(device, gone, gone_bytes);
 }
 
 void contexts_forget_parent(void)

@@ -27,5 +27,11 @@ void contexts_compare_primary(struct device *device, CUcontext context, struct c
 /* Whether the driver holds a primary context of the device in this process. */
 bool contexts_primary_is_active(const struct device *device);
 
+/*
+ * What each part does when a context is gone: gives back what it charged for things that lived in it.
+ * Ends with NULL. The list is in forget.c, so that this file need not know who builds on it.
+ */
+extern void (*const contexts_enders[])(struct device *device, CUcontext context);
+
 /* For a child of fork(). */
 void contexts_forget_parent(void);

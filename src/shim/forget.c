@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a child of fork() forgets of its parent, part by part. */
+/* What is forgotten with a context, and by a child of fork(), part by part. */
 #include <stddef.h>
 
 #include "shim/allocations.h"
 #include "shim/charge.h"
 #include "shim/contexts.h"
+#include "shim/local.h"
 #include "shim/mapped.h"
 #include "shim/nvml.h"
 #include "shim/pools.h"
@@ -13,5 +14,8 @@
 #include "shim/truth.h"
 
 void (*const state_forgetters[])(void) = {allocations_forget_parent, charge_forget_parent,
-	contexts_forget_parent, mapped_forget_parent, nvml_forget_parent, pools_forget_parent,
-	quota_forget_parent, truth_forget_parent, NULL};
+	contexts_forget_parent, local_forget_parent, mapped_forget_parent, nvml_forget_parent,
+	pools_forget_parent, quota_forget_parent, truth_forget_parent, NULL};
+
+void (*const contexts_enders[])(struct device *device, CUcontext context) = {
+	allocations_context_ended, local_context_ended, NULL};

@@ -11,15 +11,22 @@
 #define LOG_TOPIC LOG_LEDGER
 #include "shim/truth.h"
 
+#include <time.h>
+
 #include "base/clock.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "region/ledger.h"
-#include "shim/charge.h"
 #include "shim/nvml.h"
+
+/* Comparisons that another thread's charges may spoil before the reservation is kept whole. */
+#define SETTLE_TRIES 4
 
 /* A context that is just being made is not in NVML's list yet; this often in a row it never will be. */
 #define MISSES_MAX 5
+
+/* Between two looks that are to tell a free under way from memory that is gone. */
+#define SECOND_LOOK_NS 2000000
 
 /* Between two urgent questions: a program that is refused again and again asks often. */
 #define URGENT_NS 20000000u
@@ -27,9 +34,9 @@
 struct truth {
 	struct lock lock; /* held for one comparison, and only ever tried */
 	_Atomic uint64_t next_ns, next_urgent_ns;
-	uint64_t other_bytes; /* what is charged as "other" */
-	bool was_less;	      /* by the last comparison */
-	unsigned misses;      /* questions in a row that NVML had no figure for */
+	_Atomic uint64_t other_bytes; /* what is charged as "other" */
+	bool was_less;		      /* by the last comparison */
+	unsigned misses;	      /* questions in a row that NVML had no figure for */
 };
 static struct truth truths[STATE_ORDINALS];
 
@@ -38,19 +45,22 @@ static uint64_t held_bytes(const struct device *d)
 	return ledger_held_bytes(state.region.file, state.slot, d->entry);
 }
 
-static uint64_t managed_bytes(const struct device *d)
+/* What NVML shows for no process: managed memory, and what came from another process. */
+static uint64_t hidden_bytes(const struct device *d)
 {
+	const _Atomic uint64_t *kinds =
+		state.region.file->own.slots[state.slot].kind_bytes[d->entry];
+
 	/* relaxed: compared before and after, as part of what is held */
-	return atomic_load_explicit(
-		&state.region.file->own.slots[state.slot].kind_bytes[d->entry][CHARGE_MANAGED],
-		memory_order_relaxed);
+	return atomic_load_explicit(&kinds[CHARGE_MANAGED], memory_order_relaxed) +
+	       atomic_load_explicit(&kinds[CHARGE_SHARED], memory_order_relaxed);
 }
 
 /* What NVML shows beyond the books; false where that cannot be told now. */
 static bool look(struct truth *t, const struct device *d, uint64_t *ret_other_bytes)
 {
 	uint64_t other = t->other_bytes, held = held_bytes(d), used, known;
-	uint64_t managed = managed_bytes(d);
+	uint64_t hidden = hidden_bytes(d);
 	int r = nvml_own_use(d->uuid, &used);
 
 	if (r < 0) {
@@ -60,35 +70,54 @@ static bool look(struct truth *t, const struct device *d, uint64_t *ret_other_by
 		return false;
 	}
 	t->misses = 0;
-	if (held != held_bytes(d) || managed != managed_bytes(d) || managed + other > held)
+	if (held != held_bytes(d) || hidden != hidden_bytes(d) || hidden + other > held)
 		return false;
-	known = held - managed - other;
+	known = held - hidden - other;
 	*ret_other_bytes = used > known ? round_up_u64(used - known, REGION_UNIT_BYTES) : 0;
 	return true;
 }
 
-/* Under the truth's lock. */
+/* Makes "other" what it was found to be; under the truth's lock. */
 static void correct(struct truth *t, struct device *d, uint64_t other)
 {
 	uint64_t charged = t->other_bytes;
 
-	if (other < charged && !t->was_less) {
-		t->was_less = true;
-		return;
-	}
-	t->was_less = false;
 	if (other > charged)
 		charge_anyway(d, other - charged, CHARGE_OTHER);
 	else if (other < charged)
 		charge_give_back(d, charged - other, CHARGE_OTHER);
-	t->other_bytes = other;
+	atomic_fetch_add(&t->other_bytes, other - charged);
+	t->was_less = false;
+	if (other > charged + REGION_UNIT_BYTES || charged > other + REGION_UNIT_BYTES)
+		/* relaxed: a count for people */
+		atomic_fetch_add_explicit(&state.region.file->own.devices[d->entry].drift_count, 1,
+			memory_order_relaxed);
+}
+
+/* Looks; what is less is believed when it is so twice. Under the truth's lock. */
+static void compare(struct truth *t, struct device *d, bool is_urgent)
+{
+	struct timespec pause = {.tv_nsec = SECOND_LOOK_NS};
+	uint64_t other;
+
+	if (!look(t, d, &other))
+		return;
+	if (other < t->other_bytes && !t->was_less) {
+		t->was_less = true;
+		if (!is_urgent)
+			return;
+		nanosleep(&pause, NULL);
+		if (!look(t, d, &other))
+			return;
+	}
+	correct(t, d, other);
 }
 
 static void truth_check(struct device *device, bool is_urgent)
 {
 	struct truth *t = &truths[device->ordinal];
 	_Atomic uint64_t *next = is_urgent ? &t->next_urgent_ns : &t->next_ns;
-	uint64_t now = clock_coarse_ns(), other;
+	uint64_t now = clock_coarse_ns();
 
 	/* relaxed: the clock decides how often, nothing else does */
 	if (now < atomic_load_explicit(next, memory_order_relaxed) || held_bytes(device) == 0 ||
@@ -96,9 +125,57 @@ static void truth_check(struct device *device, bool is_urgent)
 		return;
 	atomic_store_explicit(&t->next_urgent_ns, now + URGENT_NS, memory_order_relaxed);
 	atomic_store_explicit(&t->next_ns, now + TRUTH_CHECK_NS, memory_order_relaxed);
-	if (t->misses < MISSES_MAX && look(t, device, &other))
-		correct(t, device, other);
+	if (t->misses < MISSES_MAX)
+		compare(t, device, is_urgent);
 	lock_leave(&t->lock);
+}
+
+static bool wait_for(struct lock *lock)
+{
+	uint64_t deadline = clock_now_ns() + TRUTH_WAIT_NS;
+	struct timespec pause = {.tv_nsec = 100000};
+
+	while (!lock_try(lock)) {
+		if (clock_now_ns() > deadline)
+			return false;
+		nanosleep(&pause, NULL);
+	}
+	return true;
+}
+
+/* By how much "other" has grown, as far as can be told; under the truth's lock. */
+static int64_t growth(
+	struct truth *t, struct device *d, const struct charge *charge, int64_t free_change_bytes)
+{
+	int64_t reserved = (int64_t)charge->units * REGION_UNIT_BYTES;
+	uint64_t other;
+
+	for (int i = 0; i < SETTLE_TRIES && t->misses < MISSES_MAX; i++)
+		if (look(t, d, &other))
+			return other > t->other_bytes ? (int64_t)(other - t->other_bytes) : 0;
+	if (t->misses < MISSES_MAX)
+		return reserved;
+	return round_out_i64(free_change_bytes, REGION_UNIT_BYTES);
+}
+
+void truth_settle(struct device *device, struct charge *charge, int64_t free_change_bytes)
+{
+	struct truth *t = &truths[device->ordinal];
+	bool is_ours = wait_for(&t->lock);
+	int64_t more;
+
+	/* Without the lock the whole reservation stays, and the next comparison finds what is too much. */
+	more = is_ours ? growth(t, device, charge, free_change_bytes)
+		       : (int64_t)charge->units * REGION_UNIT_BYTES;
+	if (more < -(int64_t)t->other_bytes)
+		more = -(int64_t)t->other_bytes;
+	atomic_fetch_add(&t->other_bytes, (uint64_t)more);
+	charge_settle(charge, more);
+	/* What the call gave back is to be found before anything is refused. */
+	if (free_change_bytes < 0)
+		atomic_store(&t->next_urgent_ns, 0);
+	if (is_ours)
+		lock_leave(&t->lock);
 }
 
 void truth_start(void)
@@ -109,12 +186,14 @@ void truth_start(void)
 void truth_forget(struct device *device)
 {
 	struct truth *t = &truths[device->ordinal];
+	uint64_t other;
 
 	/* A comparison under way will see for itself. */
 	if (!lock_try(&t->lock))
 		return;
-	t->was_less = true;
-	correct(t, device, 0);
+	if (t->misses >= MISSES_MAX || held_bytes(device) == 0 || !look(t, device, &other))
+		other = 0;
+	correct(t, device, other);
 	lock_leave(&t->lock);
 }
 

@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include "shim/charge.h"
 #include "shim/state.h"
 
 /* One question to NVML takes 0.34 ms (H200): once a second is 0.034 % of a processor. */
@@ -19,6 +20,16 @@
  * Where NVML has no figure for this process the books stand alone.
  */
 void truth_start(void);
+
+/*
+ * After a call that may have taken memory which nobody names (guard.h): ends the reservation's scope
+ * and charges what NVML now shows beyond the books. free_change_bytes is by how much the device's free
+ * memory fell during the call: charged as it is where NVML has no figure for this process. Waits at
+ * most TRUTH_WAIT_NS for another thread's comparison; then the whole reservation stays charged until
+ * the next one.
+ */
+#define TRUTH_WAIT_NS 50000000u
+void truth_settle(struct device *device, struct charge *charge, int64_t free_change_bytes);
 
 /* A context is gone, and with it what the driver took for it: the next check finds the rest. */
 void truth_forget(struct device *device);

@@ -616,4 +616,9 @@ typedef void (*CUstreamCallback)(CUstream stream, CUresult status, void *user_da
 typedef void (*CUhostFn)(void *user_data);
 typedef size_t (*CUoccupancyB2DSize)(int block_size);
 
+#include "gpu/abi/cuda_array.h"
 #include "gpu/abi/cuda_fn.h"
+#include "gpu/abi/cuda_graph.h"
+#include "gpu/abi/cuda_green.h"
+#include "gpu/abi/cuda_old.h"
+#include "gpu/abi/cuda_share.h"

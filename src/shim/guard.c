@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls by which the driver may take device memory that nobody names. */
+#include "shim/guard.h"
+
+#include "region/ledger.h"
+#include "shim/doors.h"
+#include "shim/truth.h"
+
+static uint64_t free_bytes(void)
+{
+	size_t free, total;
+
+	return cuda.cuMemGetInfo_v2(&free, &total) == CUDA_SUCCESS ? free : UINT64_MAX;
+}
+
+CUresult guard_begin(struct device *device, uint64_t bound_bytes, struct guard *ret_guard)
+{
+	struct charge charge = {.device = device, .kind = CHARGE_OTHER};
+	CUresult r = CUDA_SUCCESS;
+
+	if (bound_bytes)
+		r = charge_reserve(device, bound_bytes, CHARGE_OTHER, &charge);
+	if (r == CUDA_SUCCESS)
+		*ret_guard = (struct guard){
+			.charge = charge, .free_bytes = free_bytes(), .is_armed = true};
+	return r;
+}
+
+CUresult guard_begin_current(uint64_t bound_bytes, struct guard *ret_guard)
+{
+	struct device *device;
+	CUresult r;
+
+	*ret_guard = (struct guard){.is_armed = false};
+	switch (state_enter()) {
+	case STATE_OPEN:
+		r = state_current_device(&device);
+		/* Without a context the driver says so itself. */
+		if (r != CUDA_SUCCESS)
+			return r == CUDA_ERROR_OUT_OF_MEMORY ? r : CUDA_SUCCESS;
+		return guard_begin(device, bound_bytes, ret_guard);
+	case STATE_CLOSED:
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	default:
+		return CUDA_SUCCESS;
+	}
+}
+
+bool guard_end(struct guard *guard)
+{
+	struct device *d = guard->charge.device;
+	uint64_t before = guard->free_bytes, after;
+
+	if (!guard->is_armed)
+		return true;
+	after = free_bytes();
+	if (after == before && after != UINT64_MAX)
+		charge_undo(&guard->charge);
+	else
+		truth_settle(d, &guard->charge, (int64_t)(before - after));
+	/* relaxed: a limit of a moment ago is a limit */
+	return ledger_used_units(state.region.file, d->entry) <=
+	       atomic_load_explicit(&d->limit_units, memory_order_relaxed);
+}

@@ -24,9 +24,10 @@ enum machine_kind {
 	MACHINE_MANAGED,       /* managed memory resident here; shown for no process */
 	MACHINE_VMM,	       /* cuMemCreate */
 	MACHINE_POOL,	       /* reserve of memory pools */
-	MACHINE_MODULE,	       /* data of modules */
+	MACHINE_MODULE,	       /* data and code of modules, heaps of device code */
 	MACHINE_ARRAY,	       /* arrays and mipmapped arrays */
 	MACHINE_GRAPH,	       /* memory of graphs */
+	MACHINE_LOCAL,	       /* frames of threads, beyond what a context begins with */
 	MACHINE_KINDS_USED,
 	MACHINE_KINDS_MAX = 16,
 };

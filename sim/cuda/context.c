@@ -171,15 +171,6 @@ CUresult context_stream(
 /* Under memory_lock, like the rest of the life of contexts. */
 static struct context *make(struct device *device, bool is_primary)
 {
-	static const size_t limits[CONTEXT_LIMITS] = {
-		[CU_LIMIT_STACK_SIZE] = 1024,
-		[CU_LIMIT_PRINTF_FIFO_SIZE] = 1 << 20,
-		[CU_LIMIT_MALLOC_HEAP_SIZE] = 8 << 20,
-		[CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH] = 2,
-		[CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT] = 2048,
-		[CU_LIMIT_MAX_L2_FETCH_GRANULARITY] = 64,
-		[CU_LIMIT_PERSISTING_L2_CACHE_SIZE] = 0,
-	};
 	struct context *context = calloc(1, sizeof(*context));
 
 	if (context == NULL)
@@ -189,7 +180,6 @@ static struct context *make(struct device *device, bool is_primary)
 	context->device = device;
 	context->api_version = 3020;
 	context->id = next_id++;
-	memcpy(context->limit, limits, sizeof(limits));
 	context->next = contexts;
 	contexts = context;
 	return context;
@@ -197,6 +187,16 @@ static struct context *make(struct device *device, bool is_primary)
 
 static CUresult activate(struct context *context, unsigned int flags)
 {
+	/* Measured on an H200, but the last two. */
+	static const size_t limits[CONTEXT_LIMITS] = {
+		[CU_LIMIT_STACK_SIZE] = CONTEXT_FIRST_FRAME_BYTES,
+		[CU_LIMIT_PRINTF_FIFO_SIZE] = 8650752,
+		[CU_LIMIT_MALLOC_HEAP_SIZE] = 8 << 20,
+		[CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH] = 2,
+		[CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT] = 2048,
+		[CU_LIMIT_MAX_L2_FETCH_GRANULARITY] = 64,
+		[CU_LIMIT_PERSISTING_L2_CACHE_SIZE] = 0,
+	};
 	struct device *device = context->device;
 	uint64_t bytes[MACHINE_KINDS_USED] = {0};
 
@@ -205,6 +205,7 @@ static CUresult activate(struct context *context, unsigned int flags)
 	if (machine_grow_kinds(driver.machine, device->index, bytes) != 0)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	context->flags = flags;
+	memcpy(context->limit, limits, sizeof(limits));
 	timeline_init(context);
 	machine_set_contexts(driver.machine, device->index, ++device->contexts);
 	/* Pairs with the acquire in is_alive(). */
@@ -221,8 +222,8 @@ static void end(struct context *context)
 	timeline_clear(context);
 	module_clear(context);
 	heap_clear(context);
-	machine_shrink(driver.machine, device->index, MACHINE_STREAM, context->stream_bytes);
-	context->stream_bytes = 0;
+	for (int kind = 0; kind < MACHINE_KINDS_USED; kind++)
+		context_let_go(context, (enum machine_kind)kind, context->kept_bytes[kind]);
 	machine_set_contexts(driver.machine, device->index, --device->contexts);
 	machine_shrink(driver.machine, device->index, MACHINE_CONTEXT, driver.board->context_bytes);
 	machine_shrink(driver.machine, device->index, MACHINE_CONTEXT_EXTRA,

@@ -13,6 +13,9 @@
 #define CONTEXT_MAGIC  0x43545831u
 #define CONTEXT_LIMITS 7
 
+/* The frame for which a new context has room; that room is part of what it takes (H200, driver 580). */
+#define CONTEXT_FIRST_FRAME_BYTES 1024
+
 struct module;
 
 /*
@@ -27,15 +30,32 @@ struct context {
 	unsigned int api_version;
 	unsigned long long id;
 	struct device *device;
-	struct heap heap;	  /* under memory_lock */
-	struct timeline timeline; /* under device->time_lock */
-	struct module *modules;	  /* under memory_lock */
-	uint64_t stream_bytes;	  /* taken by streams, until the context ends; under memory_lock */
+	struct heap heap;			 /* under memory_lock */
+	struct timeline timeline;		 /* under device->time_lock */
+	struct module *modules;			 /* under memory_lock */
+	uint64_t kept_bytes[MACHINE_KINDS_USED]; /* until the context ends; under memory_lock */
 	size_t limit[CONTEXT_LIMITS];
 	CUfunc_cache cache_config;
 	CUsharedconfig shared_config;
 	struct context *next; /* of all contexts ever */
 };
+
+/*
+ * Takes device memory that stays with the context until it ends, or until it is let go of.
+ * CUDA_ERROR_OUT_OF_MEMORY changes nothing. Under memory_lock.
+ */
+CUresult context_keep(struct context *context, enum machine_kind kind, uint64_t bytes);
+void context_let_go(struct context *context, enum machine_kind kind, uint64_t bytes);
+
+/*
+ * Makes room for threads with frames of this size, as a launch does and an instantiation of a graph:
+ * a context has room for as many threads as the device can run, each with the largest frame so far.
+ * CUDA_ERROR_OUT_OF_MEMORY changes nothing. Cheap when there is room. Takes memory_lock.
+ */
+CUresult context_make_local_room(struct context *context, uint64_t frame_bytes);
+
+/* Room for exactly such frames: what the stack limit does, which may be lowered too. */
+CUresult context_set_local_room(struct context *context, uint64_t frame_bytes);
 
 /* The calling thread's current context if it is alive. 201 without one, 709 when destroyed. */
 CUresult context_current(struct context **ret_context);

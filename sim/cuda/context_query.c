@@ -117,11 +117,15 @@ ENTRY_BODY(cuCtxGetLimit, (size_t * value, CUlimit limit), (value, limit))
 		return CUDA_ERROR_INVALID_VALUE;
 	if ((unsigned int)limit >= CONTEXT_LIMITS)
 		return CUDA_ERROR_UNSUPPORTED_LIMIT;
-	*value = context->limit[limit];
+	/* Relaxed: the stack limit follows launches, see room.c. */
+	*value = __atomic_load_n(&context->limit[limit], __ATOMIC_RELAXED);
 	return CUDA_SUCCESS;
 }
 
-/* Limits are remembered only: what they make a launch take is not simulated yet. */
+/* The most local memory that a thread may have on any architecture. */
+#define FRAME_BYTES_MAX (512u << 10)
+
+/* All but the stack limit are only remembered: what they ask for is taken when it is used. */
 ENTRY_BODY(cuCtxSetLimit, (CUlimit limit, size_t value), (limit, value))
 {
 	struct context *context;
@@ -131,6 +135,9 @@ ENTRY_BODY(cuCtxSetLimit, (CUlimit limit, size_t value), (limit, value))
 		return result;
 	if ((unsigned int)limit >= CONTEXT_LIMITS)
 		return CUDA_ERROR_UNSUPPORTED_LIMIT;
+	if (limit == CU_LIMIT_STACK_SIZE)
+		return value <= FRAME_BYTES_MAX ? context_set_local_room(context, value)
+						: CUDA_ERROR_INVALID_VALUE;
 	context->limit[limit] = value;
 	return CUDA_SUCCESS;
 }

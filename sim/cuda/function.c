@@ -14,6 +14,11 @@ struct kernel *module_check_kernel(const void *handle)
 		       : NULL;
 }
 
+uint64_t module_frame_bytes(const struct kernel *kernel)
+{
+	return kernel->image != NULL ? kernel->image->frame_bytes : 0;
+}
+
 static CUresult get_attribute(int *value, CUfunction_attribute attribute, const void *handle)
 {
 	struct kernel *kernel = module_check_kernel(handle);
@@ -29,6 +34,9 @@ static CUresult get_attribute(int *value, CUfunction_attribute attribute, const 
 		return CUDA_SUCCESS;
 	case CU_FUNC_ATTRIBUTE_NUM_REGS:
 		*value = 32;
+		return CUDA_SUCCESS;
+	case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES:
+		*value = (int)module_frame_bytes(kernel);
 		return CUDA_SUCCESS;
 	case CU_FUNC_ATTRIBUTE_PTX_VERSION:
 	case CU_FUNC_ATTRIBUTE_BINARY_VERSION:

@@ -46,5 +46,8 @@ void module_clear(struct context *context);
 /* How long a launch with these parameters takes. */
 uint64_t module_kernel_duration(struct kernel *kernel, void **params, void **extra);
 
+/* The frame of a thread, in local memory; 0 where the image is unknown. */
+uint64_t module_frame_bytes(const struct kernel *kernel);
+
 /* The kernel of a CUfunction or CUkernel, or NULL. */
 struct kernel *module_check_kernel(const void *handle);

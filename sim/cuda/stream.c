@@ -16,12 +16,7 @@ static CUresult create(CUstream *ret_stream, unsigned int flags, int priority)
 	if (ret_stream == NULL || flags > CU_STREAM_NON_BLOCKING)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&driver.memory_lock);
-	if (driver.board->stream_bytes > 0 &&
-		machine_grow(driver.machine, context->device->index, MACHINE_STREAM,
-			driver.board->stream_bytes) != 0)
-		result = CUDA_ERROR_OUT_OF_MEMORY;
-	else
-		context->stream_bytes += driver.board->stream_bytes;
+	result = context_keep(context, MACHINE_STREAM, driver.board->stream_bytes);
 	pthread_mutex_unlock(&driver.memory_lock);
 	if (result != CUDA_SUCCESS)
 		return result;

@@ -34,6 +34,7 @@ static pthread_once_t thread_once = PTHREAD_ONCE_INIT;
 
 static struct context *contexts; /* under memory_lock */
 static unsigned long long next_id = 1;
+static unsigned long long last_life;
 
 static void free_thread(void *data)
 {
@@ -205,6 +206,8 @@ static CUresult activate(struct context *context, unsigned int flags)
 	if (machine_grow_kinds(driver.machine, device->index, bytes) != 0)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	context->flags = flags;
+	context->life = ++last_life;
+	context->code = (struct context_code){0};
 	memcpy(context->limit, limits, sizeof(limits));
 	timeline_init(context);
 	machine_set_contexts(driver.machine, device->index, ++device->contexts);

@@ -18,6 +18,16 @@
 
 struct module;
 
+/* What device code needs beside its variables. Under memory_lock. */
+struct context_code {
+	uint64_t bytes;	     /* of modules that are loaded */
+	uint64_t room_bytes; /* taken for code, beyond what the context begins with */
+	bool has_malloc;
+	bool has_heap;
+	bool has_printf;
+	bool has_printed;
+};
+
 /*
  * Never freed: a thread may have a destroyed context current and must be told so. The primary
  * context of a device is one object for ever, alive or not.
@@ -29,10 +39,12 @@ struct context {
 	unsigned int flags;
 	unsigned int api_version;
 	unsigned long long id;
+	unsigned long long life; /* another one each time it comes to life */
 	struct device *device;
-	struct heap heap;			 /* under memory_lock */
-	struct timeline timeline;		 /* under device->time_lock */
-	struct module *modules;			 /* under memory_lock */
+	struct heap heap;	  /* under memory_lock */
+	struct timeline timeline; /* under device->time_lock */
+	struct module *modules;	  /* under memory_lock */
+	struct context_code code;
 	uint64_t kept_bytes[MACHINE_KINDS_USED]; /* until the context ends; under memory_lock */
 	size_t limit[CONTEXT_LIMITS];
 	CUfunc_cache cache_config;

@@ -138,8 +138,15 @@ ENTRY_BODY(cuCtxSetLimit, (CUlimit limit, size_t value), (limit, value))
 	if (limit == CU_LIMIT_STACK_SIZE)
 		return value <= FRAME_BYTES_MAX ? context_set_local_room(context, value)
 						: CUDA_ERROR_INVALID_VALUE;
-	context->limit[limit] = value;
-	return CUDA_SUCCESS;
+	pthread_mutex_lock(&driver.memory_lock);
+	/* Too late when it was used. */
+	if ((limit == CU_LIMIT_MALLOC_HEAP_SIZE && context->code.has_heap) ||
+		(limit == CU_LIMIT_PRINTF_FIFO_SIZE && context->code.has_printed))
+		result = CUDA_ERROR_INVALID_VALUE;
+	else
+		context->limit[limit] = value;
+	pthread_mutex_unlock(&driver.memory_lock);
+	return result;
 }
 
 ENTRY_BODY(cuCtxGetCacheConfig, (CUfunc_cache * config), (config))

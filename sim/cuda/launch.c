@@ -100,7 +100,9 @@ static CUresult launch(bool is_thread, CUfunction function, const struct dimensi
 	if (kernel->image != NULL && kernel->image->param_count > 0 && params == NULL &&
 		extra == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = context_make_local_room(context, module_frame_bytes(kernel));
+	result = module_make_ready(kernel, context);
+	if (result == CUDA_SUCCESS)
+		result = context_make_local_room(context, module_frame_bytes(kernel));
 	if (result != CUDA_SUCCESS)
 		return result;
 	timeline_add(stream, module_kernel_duration(kernel, params, extra), true);

@@ -527,6 +527,15 @@ typedef enum CUmoduleLoadingMode_enum {
 typedef unsigned int CUjit_option;
 typedef unsigned int CUlibraryOption;
 
+typedef enum CUjitInputType_enum {
+	CU_JIT_INPUT_CUBIN = 0,
+	CU_JIT_INPUT_PTX = 1,
+	CU_JIT_INPUT_FATBINARY = 2,
+	CU_JIT_INPUT_OBJECT = 3,
+	CU_JIT_INPUT_LIBRARY = 4,
+	CU_JIT_INPUT_NVVM = 5,
+} CUjitInputType;
+
 /* The last two entries of cuLaunchKernel's "extra" list. */
 #define CU_LAUNCH_PARAM_END	       ((void *)0x00)
 #define CU_LAUNCH_PARAM_BUFFER_POINTER ((void *)0x01)

@@ -208,6 +208,8 @@ static CUresult activate(struct context *context, unsigned int flags)
 	context->flags = flags;
 	context->life = ++last_life;
 	context->code = (struct context_code){0};
+	context->streams = 0;
+	context->streams_peak = 0;
 	memcpy(context->limit, limits, sizeof(limits));
 	timeline_init(context);
 	machine_set_contexts(driver.machine, device->index, ++device->contexts);

@@ -41,7 +41,9 @@ struct context {
 	unsigned long long id;
 	unsigned long long life; /* another one each time it comes to life */
 	struct device *device;
-	struct heap heap;	  /* under memory_lock */
+	struct heap heap;     /* under memory_lock */
+	unsigned int streams; /* made by the program; under memory_lock */
+	unsigned int streams_peak;
 	struct timeline timeline; /* under device->time_lock */
 	struct module *modules;	  /* under memory_lock */
 	struct context_code code;
@@ -58,6 +60,11 @@ struct context {
  */
 CUresult context_keep(struct context *context, enum machine_kind kind, uint64_t bytes);
 void context_let_go(struct context *context, enum machine_kind kind, uint64_t bytes);
+
+/* A stream that the program asked for, and its end. Taking memory_lock. */
+CUresult context_new_stream(
+	struct context *context, unsigned int flags, int priority, struct stream **ret_stream);
+void context_free_stream(struct stream *stream);
 
 /*
  * Makes room for threads with frames of this size, as a launch does and an instantiation of a graph:

@@ -4,6 +4,7 @@
 
 #include "sim/cuda/context.h"
 #include "sim/cuda/entry.h"
+#include "sim/cuda/launch.h"
 #include "sim/cuda/module.h"
 
 /* A kernel that says nothing of its duration. */
@@ -63,13 +64,7 @@ uint64_t module_kernel_duration(struct kernel *kernel, void **params, void **ext
 	return DEFAULT_DURATION_NS;
 }
 
-struct dimensions {
-	unsigned int grid[3];
-	unsigned int block[3];
-	unsigned int shared_bytes;
-};
-
-static bool are_valid(const struct dimensions *size)
+static bool are_valid(const struct launch_size *size)
 {
 	uint64_t threads = (uint64_t)size->block[0] * size->block[1];
 
@@ -83,7 +78,7 @@ static bool are_valid(const struct dimensions *size)
 	       size->shared_bytes <= driver.board->shared_optin_bytes;
 }
 
-static CUresult launch(bool is_thread, CUfunction function, const struct dimensions *size,
+CUresult launch_kernel(bool is_thread, CUfunction function, const struct launch_size *size,
 	CUstream handle, void **params, void **extra)
 {
 	struct kernel *kernel = module_check_kernel(function);
@@ -116,23 +111,23 @@ ENTRY_FORMS(cuLaunchKernel, _ptsz,
 	(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, params,
 		extra))
 {
-	struct dimensions size = {
+	struct launch_size size = {
 		{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes};
 
-	return launch(is_thread, function, &size, stream, params, extra);
+	return launch_kernel(is_thread, function, &size, stream, params, extra);
 }
 
 ENTRY_FORMS(cuLaunchKernelEx, _ptsz,
 	(const CUlaunchConfig *config, CUfunction function, void **params, void **extra),
 	(config, function, params, extra))
 {
-	struct dimensions size;
+	struct launch_size size;
 
 	if (config == NULL || (config->numAttrs > 0 && config->attrs == NULL))
 		return CUDA_ERROR_INVALID_VALUE;
-	size = (struct dimensions){{config->gridDimX, config->gridDimY, config->gridDimZ},
+	size = (struct launch_size){{config->gridDimX, config->gridDimY, config->gridDimZ},
 		{config->blockDimX, config->blockDimY, config->blockDimZ}, config->sharedMemBytes};
-	return launch(is_thread, function, &size, config->hStream, params, extra);
+	return launch_kernel(is_thread, function, &size, config->hStream, params, extra);
 }
 
 ENTRY_FORMS(cuLaunchCooperativeKernel, _ptsz,
@@ -141,8 +136,33 @@ ENTRY_FORMS(cuLaunchCooperativeKernel, _ptsz,
 		unsigned int shared_bytes, CUstream stream, void **params),
 	(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, params))
 {
-	struct dimensions size = {
+	struct launch_size size = {
 		{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes};
 
-	return launch(is_thread, function, &size, stream, params, NULL);
+	return launch_kernel(is_thread, function, &size, stream, params, NULL);
+}
+
+/* One launch a device; the real driver refuses them all where one is wrong. */
+ENTRY_BODY(cuLaunchCooperativeKernelMultiDevice,
+	(CUDA_LAUNCH_PARAMS * list, unsigned int count, unsigned int flags), (list, count, flags))
+{
+	enum { FLAGS = 3 }; /* without synchronization before, after */
+	CUresult result = CUDA_SUCCESS;
+
+	if (list == NULL || count == 0 || (flags & ~(unsigned int)FLAGS) != 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (unsigned int i = 0; i < count; i++) {
+		if (list[i].hStream == NULL || list[i].hStream == CU_STREAM_LEGACY ||
+			list[i].hStream == CU_STREAM_PER_THREAD)
+			return CUDA_ERROR_INVALID_VALUE;
+	}
+	for (unsigned int i = 0; i < count && result == CUDA_SUCCESS; i++) {
+		const CUDA_LAUNCH_PARAMS *one = &list[i];
+		struct launch_size size = {{one->gridDimX, one->gridDimY, one->gridDimZ},
+			{one->blockDimX, one->blockDimY, one->blockDimZ}, one->sharedMemBytes};
+
+		result = launch_kernel(
+			false, one->function, &size, one->hStream, one->kernelParams, NULL);
+	}
+	return result;
 }

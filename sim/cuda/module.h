@@ -24,6 +24,7 @@ struct kernel {
 	uint64_t rule_epoch;	       /* of rule_duration_ns; 0: never looked up */
 	uint64_t rule_duration_ns;     /* 0: no rule */
 	unsigned long long ready_life; /* of the context in which all is there for a launch */
+	struct kernel_told *told;      /* launch_old.c; NULL: nothing yet */
 	struct kernel *next;
 };
 

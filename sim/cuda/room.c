@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a context keeps beside allocations: room for frames, and memory that stays until it ends. */
+/* What a context keeps beside allocations: room for frames, streams, what stays until it ends. */
 #include "sim/cuda/context.h"
 
 CUresult context_keep(struct context *context, enum machine_kind kind, uint64_t bytes)
@@ -70,4 +70,63 @@ CUresult context_set_local_room(struct context *context, uint64_t frame_bytes)
 	result = set_frame(context, frame_bytes);
 	pthread_mutex_unlock(&driver.memory_lock);
 	return result;
+}
+
+/*
+ * What the context takes for its stream number n, counted from 1. Measured on an H200, at stream 2,
+ * 6, 10 and so on, and at 36, 79, 122 and 164: 54 MiB for 100, 108 MiB for 200.
+ */
+static uint64_t stream_cost(unsigned int n)
+{
+	uint64_t steps = (n % 4 == 2 ? 1 : 0) + (n % 43 == 36 ? 1 : 0);
+
+	return steps * driver.board->stream_bytes;
+}
+
+static CUresult count_stream(struct context *context)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	pthread_mutex_lock(&driver.memory_lock);
+	if (context->streams == context->streams_peak) {
+		result = context_keep(
+			context, MACHINE_STREAM, stream_cost(context->streams_peak + 1));
+		if (result == CUDA_SUCCESS)
+			context->streams_peak++;
+	}
+	if (result == CUDA_SUCCESS)
+		context->streams++;
+	pthread_mutex_unlock(&driver.memory_lock);
+	return result;
+}
+
+static void uncount_stream(struct context *context)
+{
+	pthread_mutex_lock(&driver.memory_lock);
+	if (context->streams > 0)
+		context->streams--;
+	pthread_mutex_unlock(&driver.memory_lock);
+}
+
+CUresult context_new_stream(
+	struct context *context, unsigned int flags, int priority, struct stream **ret_stream)
+{
+	struct stream *stream;
+	CUresult result = count_stream(context);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	stream = timeline_new_stream(context, flags, priority);
+	if (stream == NULL) {
+		uncount_stream(context);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	*ret_stream = stream;
+	return CUDA_SUCCESS;
+}
+
+void context_free_stream(struct stream *stream)
+{
+	uncount_stream(stream->context);
+	timeline_free_stream(stream);
 }

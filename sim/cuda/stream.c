@@ -4,7 +4,6 @@
 #include "sim/cuda/entry.h"
 #include "sim/cuda/pool.h"
 
-/* The bytes of a stream are kept by its context until that ends, as measured. */
 static CUresult create(CUstream *ret_stream, unsigned int flags, int priority)
 {
 	struct context *context;
@@ -15,16 +14,10 @@ static CUresult create(CUstream *ret_stream, unsigned int flags, int priority)
 		return result;
 	if (ret_stream == NULL || flags > CU_STREAM_NON_BLOCKING)
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&driver.memory_lock);
-	result = context_keep(context, MACHINE_STREAM, driver.board->stream_bytes);
-	pthread_mutex_unlock(&driver.memory_lock);
-	if (result != CUDA_SUCCESS)
-		return result;
-	stream = timeline_new_stream(context, flags, priority);
-	if (stream == NULL)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	*ret_stream = (CUstream)stream;
-	return CUDA_SUCCESS;
+	result = context_new_stream(context, flags, priority, &stream);
+	if (result == CUDA_SUCCESS)
+		*ret_stream = (CUstream)stream;
+	return result;
 }
 
 ENTRY_BODY(cuStreamCreate, (CUstream * stream, unsigned int flags), (stream, flags))
@@ -52,7 +45,7 @@ static CUresult destroy(CUstream handle)
 		return result;
 	/* Its work goes on without it; its callbacks must find it. */
 	callback_wait(context, stream);
-	timeline_free_stream(stream);
+	context_free_stream(stream);
 	return CUDA_SUCCESS;
 }
 

@@ -97,7 +97,7 @@ static void an_asynchronous_block_may_be_freed_on_another_stream(void **state)
 	struct slice *slice = slice_new(*state, "a", "1g", NULL);
 	struct tenant *t = tenant_new(slice);
 
-	slice->slack_bytes = 2 * STREAM_BYTES;
+	slice->slack_bytes = TWO_STREAMS_BYTES;
 	expect(t, OK, "stream s1");
 	expect(t, OK, "stream s2");
 	for (int i = 0; i < 20; i++) {
@@ -425,12 +425,12 @@ static void what_the_driver_takes_unannounced_is_found_before_a_refusal(void **s
 	struct tenant *t = tenant_new(slice);
 	uint64_t seen;
 
-	slice->slack_bytes = 100 * STREAM_BYTES;
+	slice->slack_bytes = HUNDRED_STREAMS_BYTES;
 	for (int i = 0; i < 100; i++)
 		expect(t, OK, "stream s%d", i);
 	expect(t, OUT_OF_MEMORY, "alloc a 600m");
 	seen = slice_agreed(slice, 0);
-	assert_true(seen >= CONTEXT_BYTES + 100 * STREAM_BYTES);
+	assert_true(seen >= CONTEXT_BYTES + HUNDRED_STREAMS_BYTES);
 	expect(t, OUT_OF_MEMORY, "alloc a 480m");
 	expect(t, OK, "alloc a 440m");
 	expect(t, OK, "reset 0");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What contexts keep for frames of threads; the numbers are those measured on an H200. */
+/* What contexts keep for frames of threads and for streams; the numbers are those measured on an H200. */
 #include "sim/tests/cuda/child.h"
 
 static const char ptx[] =
@@ -28,6 +28,39 @@ static CUfunction load(const char *name)
 static CUresult launch(const char *name)
 {
 	return cuLaunchKernel(load(name), 1, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL);
+}
+
+static CUresult launch_with(const char *name, int way)
+{
+	CUfunction function = load(name);
+	CUlaunchConfig config = {1, 1, 1, 32, 1, 1, 0, NULL, NULL, 0};
+	CUDA_LAUNCH_PARAMS one = {function, 1, 1, 1, 32, 1, 1, 0, NULL, NULL};
+	static CUstream stream;
+
+	OK(cuFuncSetBlockShape(function, 32, 1, 1));
+	switch (way) {
+	case 0:
+		return cuLaunch(function);
+	case 1:
+		return cuLaunchGrid(function, 2, 2);
+	case 2:
+		return cuLaunchGridAsync(function, 1, 1, CU_STREAM_PER_THREAD);
+	case 3:
+		return cuLaunchKernelEx(&config, function, NULL, NULL);
+	case 4:
+		return cuLaunchKernelEx_ptsz(&config, function, NULL, NULL);
+	case 5:
+		return cuLaunchCooperativeKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL);
+	case 6:
+		return cuLaunchCooperativeKernel_ptsz(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL);
+	case 7:
+		return cuLaunchKernel_ptsz(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL);
+	default:
+		if (stream == NULL)
+			OK(cuStreamCreate(&stream, 0));
+		one.hStream = stream;
+		return cuLaunchCooperativeKernelMultiDevice(&one, 1, 0);
+	}
 }
 
 static size_t stack_limit(void)
@@ -83,6 +116,54 @@ TEST(a_launch_makes_room_for_its_frames_and_it_stays)
 	expect(65536, 17150);
 	OK(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 1024));
 	expect(1024, 518);
+}
+
+TEST(every_way_to_launch_makes_room)
+{
+	child_context();
+	for (int way = 0; way < 9; way++) {
+		OK(launch_with("f600", way));
+		expect(1024, 518);
+		OK(launch_with("f16k", way));
+		expect(16384, 4478);
+		OK(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 1024));
+	}
+}
+
+TEST(streams_take_memory_at_some_of_them_and_keep_it)
+{
+	static const unsigned int at[] = {2, 6, 10, 14, 18, 22, 26, 30, 34, 36, 38, 42, 46, 50, 54,
+		58, 62, 66, 70, 74, 78, 79, 82, 86, 90, 94, 98};
+	CUstream streams[100];
+	uint64_t seen = 518;
+	size_t next = 0;
+
+	child_context();
+	for (unsigned int i = 1; i <= 100; i++) {
+		if (i % 2)
+			OK(cuStreamCreate(&streams[i - 1], i % 2));
+		else
+			OK(cuStreamCreateWithPriority(&streams[i - 1], 1, -1));
+		if (next < sizeof(at) / sizeof(at[0]) && at[next] == i) {
+			seen += 2;
+			next++;
+		}
+		EQUAL(child_shown_mib(), seen);
+	}
+	EQUAL(seen, 518 + 54);
+	for (int i = 0; i < 100; i++)
+		OK(cuStreamDestroy_v2(streams[i]));
+	EQUAL(child_kind_mib(MACHINE_STREAM), 54);
+	for (int i = 0; i < 100; i++)
+		OK(cuStreamCreate(&streams[i], 0));
+	EQUAL(child_kind_mib(MACHINE_STREAM), 54);
+	OK(cuDevicePrimaryCtxReset_v2(0));
+	EQUAL(child_kind_mib(MACHINE_STREAM), 0);
+	child_context();
+	OK(cuStreamCreate(&streams[0], 0));
+	EQUAL(child_kind_mib(MACHINE_STREAM), 0);
+	OK(cuStreamCreate(&streams[0], 0));
+	EQUAL(child_kind_mib(MACHINE_STREAM), 2);
 }
 
 TEST(the_stack_limit_makes_room_and_gives_it_back)
@@ -146,6 +227,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(kernels_tell_their_frames),
 		cmocka_unit_test(a_launch_makes_room_for_its_frames_and_it_stays),
+		cmocka_unit_test(every_way_to_launch_makes_room),
+		cmocka_unit_test(streams_take_memory_at_some_of_them_and_keep_it),
 		cmocka_unit_test(the_stack_limit_makes_room_and_gives_it_back),
 		cmocka_unit_test(loading_makes_no_room),
 		cmocka_unit_test(every_context_has_its_own_room_until_it_ends),

@@ -105,22 +105,43 @@ CUresult context_current(struct context **ret_context)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (!is_alive(thread.top->context))
 		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-	*ret_context = thread.top->context;
+	*ret_context = thread.top->context->owner;
 	return CUDA_SUCCESS;
 }
 
-CUresult context_check(CUcontext handle, struct context **ret_context)
+struct green *context_current_green(void)
+{
+	return thread.top != NULL && thread.top->context != NULL && is_alive(thread.top->context)
+		       ? thread.top->context->green
+		       : NULL;
+}
+
+CUresult context_check_itself(CUcontext handle, struct context **ret_context)
 {
 	struct context *context = (struct context *)handle;
 
-	if (handle == NULL)
-		return context_current(ret_context);
+	if (handle == NULL) {
+		CUresult result = context_current(ret_context);
+
+		if (result == CUDA_SUCCESS)
+			*ret_context = thread.top->context;
+		return result;
+	}
 	if (context->magic != CONTEXT_MAGIC)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (!is_alive(context))
 		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
 	*ret_context = context;
 	return CUDA_SUCCESS;
+}
+
+CUresult context_check(CUcontext handle, struct context **ret_context)
+{
+	CUresult result = context_check_itself(handle, ret_context);
+
+	if (result == CUDA_SUCCESS)
+		*ret_context = (*ret_context)->owner;
+	return result;
 }
 
 struct stream *context_thread_stream(struct context *context)
@@ -179,6 +200,7 @@ static struct context *make(struct device *device, bool is_primary)
 	context->magic = CONTEXT_MAGIC;
 	context->is_primary = is_primary;
 	context->device = device;
+	context->owner = context;
 	context->api_version = 3020;
 	context->id = next_id++;
 	context->next = contexts;
@@ -224,6 +246,11 @@ static void end(struct context *context)
 
 	/* Pairs with the acquire in is_alive(). */
 	__atomic_store_n(&context->is_alive, 0, __ATOMIC_RELEASE);
+	for (struct context *green = contexts; green != NULL; green = green->next) {
+		if (green->owner == context && green != context)
+			/* Pairs with the acquire in is_alive(). */
+			__atomic_store_n(&green->is_alive, 0, __ATOMIC_RELEASE);
+	}
 	timeline_clear(context);
 	module_clear(context);
 	heap_clear(context);
@@ -244,28 +271,71 @@ static bool are_flags_valid(unsigned int flags)
 		       schedule == CU_CTX_SCHED_BLOCKING_SYNC);
 }
 
+/* Under memory_lock. */
+static CUresult retain_primary(struct device *device)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	if (device->primary == NULL)
+		device->primary = make(device, true);
+	if (device->primary == NULL)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (!is_alive(device->primary))
+		result = activate(device->primary, device->primary_flags);
+	if (result == CUDA_SUCCESS)
+		device->primary_refs++;
+	return result;
+}
+
+static void unretain_primary(struct device *device)
+{
+	if (--device->primary_refs == 0 && is_alive(device->primary))
+		end(device->primary);
+}
+
 ENTRY_BODY(cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice ordinal), (context, ordinal))
 {
 	struct device *device = driver_device(ordinal);
-	CUresult result = CUDA_SUCCESS;
+	CUresult result;
 
 	if (context == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (device == NULL)
 		return CUDA_ERROR_INVALID_DEVICE;
 	pthread_mutex_lock(&driver.memory_lock);
-	if (device->primary == NULL)
-		device->primary = make(device, true);
-	if (device->primary == NULL)
-		result = CUDA_ERROR_OUT_OF_MEMORY;
-	else if (!is_alive(device->primary))
-		result = activate(device->primary, device->primary_flags);
-	if (result == CUDA_SUCCESS) {
-		device->primary_refs++;
+	result = retain_primary(device);
+	if (result == CUDA_SUCCESS)
 		*context = (CUcontext)device->primary;
-	}
 	pthread_mutex_unlock(&driver.memory_lock);
 	return result;
+}
+
+CUresult context_new_green(struct device *device, struct green *green, struct context **ret_context)
+{
+	struct context *context;
+	CUresult result = retain_primary(device);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	context = make(device, false);
+	if (context == NULL) {
+		unretain_primary(device);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	context->owner = device->primary;
+	context->green = green;
+	/* Pairs with the acquire in is_alive(). */
+	__atomic_store_n(&context->is_alive, 1, __ATOMIC_RELEASE);
+	*ret_context = context;
+	return CUDA_SUCCESS;
+}
+
+void context_end_green(struct context *context)
+{
+	/* Pairs with the acquire in is_alive(). */
+	__atomic_store_n(&context->is_alive, 0, __ATOMIC_RELEASE);
+	if (context->device->primary_refs > 0)
+		unretain_primary(context->device);
 }
 
 static CUresult release_primary(CUdevice ordinal)
@@ -278,8 +348,8 @@ static CUresult release_primary(CUdevice ordinal)
 	pthread_mutex_lock(&driver.memory_lock);
 	if (device->primary_refs == 0)
 		result = CUDA_ERROR_INVALID_CONTEXT;
-	else if (--device->primary_refs == 0 && is_alive(device->primary))
-		end(device->primary);
+	else
+		unretain_primary(device);
 	pthread_mutex_unlock(&driver.memory_lock);
 	return result;
 }
@@ -435,8 +505,8 @@ static CUresult destroy(CUcontext handle)
 	if (handle == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&driver.memory_lock);
-	result = context_check(handle, &context);
-	if (result == CUDA_SUCCESS && context->is_primary)
+	result = context_check_itself(handle, &context);
+	if (result == CUDA_SUCCESS && (context->is_primary || context->green != NULL))
 		result = CUDA_ERROR_INVALID_CONTEXT;
 	if (result == CUDA_SUCCESS) {
 		end(context);
@@ -461,7 +531,7 @@ ENTRY_BODY(cuCtxDestroy_v2, (CUcontext context), (context))
 ENTRY_BODY(cuCtxAttach, (CUcontext * context, unsigned int flags), (context, flags))
 {
 	struct context *current;
-	CUresult result = context_current(&current);
+	CUresult result = context_check_itself(NULL, &current);
 
 	if (context == NULL || flags != 0)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -494,7 +564,7 @@ ENTRY_BODY(cuCtxSetCurrent, (CUcontext handle), (handle))
 		pop();
 		return CUDA_SUCCESS;
 	}
-	result = context_check(handle, &context);
+	result = context_check_itself(handle, &context);
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (thread.top != NULL)
@@ -511,7 +581,7 @@ static CUresult push_handle(CUcontext handle)
 
 	if (handle == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = context_check(handle, &context);
+	result = context_check_itself(handle, &context);
 	if (result == CUDA_SUCCESS && !push(context))
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	return result;

@@ -16,6 +16,7 @@
 /* The frame for which a new context has room; that room is part of what it takes (H200, driver 580). */
 #define CONTEXT_FIRST_FRAME_BYTES 1024
 
+struct green;
 struct module;
 
 /* What device code needs beside its variables. Under memory_lock. */
@@ -41,8 +42,10 @@ struct context {
 	unsigned long long id;
 	unsigned long long life; /* another one each time it comes to life */
 	struct device *device;
-	struct heap heap;     /* under memory_lock */
-	unsigned int streams; /* made by the program; under memory_lock */
+	struct context *owner; /* whose memory and streams it uses: a green one's is the primary */
+	struct green *green;   /* NULL: no green context */
+	struct heap heap;      /* under memory_lock */
+	unsigned int streams;  /* made by the program; under memory_lock */
 	unsigned int streams_peak;
 	struct timeline timeline; /* under device->time_lock */
 	struct module *modules;	  /* under memory_lock */
@@ -60,6 +63,10 @@ struct context {
  */
 CUresult context_keep(struct context *context, enum machine_kind kind, uint64_t bytes);
 void context_let_go(struct context *context, enum machine_kind kind, uint64_t bytes);
+
+/* Counts a stream in or out, and takes what it costs. Under memory_lock. */
+CUresult context_count_stream(struct context *context);
+void context_uncount_stream(struct context *context);
 
 /* A stream that the program asked for, and its end. Taking memory_lock. */
 CUresult context_new_stream(
@@ -79,8 +86,20 @@ CUresult context_set_local_room(struct context *context, uint64_t frame_bytes);
 /* The calling thread's current context if it is alive. 201 without one, 709 when destroyed. */
 CUresult context_current(struct context **ret_context);
 
-/* A context from the program: 201 for what is none, 709 when destroyed. NULL means current. */
+/*
+ * A context from the program: 201 for what is none, 709 when destroyed. NULL means current. For a
+ * green context context_check() answers its primary one, like context_current().
+ */
 CUresult context_check(CUcontext handle, struct context **ret_context);
+CUresult context_check_itself(CUcontext handle, struct context **ret_context);
+
+/* The green context that is current in the calling thread, or NULL. */
+struct green *context_current_green(void);
+
+/* Under memory_lock: the context of a green one, which keeps the primary one alive; its end. */
+CUresult context_new_green(
+	struct device *device, struct green *green, struct context **ret_context);
+void context_end_green(struct context *context);
 
 /* The default stream of the calling thread in `context`; NULL without memory. */
 struct stream *context_thread_stream(struct context *context);

@@ -83,7 +83,7 @@ ENTRY_BODY(cuCtxSetFlags, (unsigned int flags), (flags))
 ENTRY_BODY(cuCtxGetId, (CUcontext handle, unsigned long long *id), (handle, id))
 {
 	struct context *context;
-	CUresult result = context_check(handle, &context);
+	CUresult result = context_check_itself(handle, &context);
 
 	if (result != CUDA_SUCCESS)
 		return result;

@@ -83,11 +83,10 @@ static uint64_t stream_cost(unsigned int n)
 	return steps * driver.board->stream_bytes;
 }
 
-static CUresult count_stream(struct context *context)
+CUresult context_count_stream(struct context *context)
 {
 	CUresult result = CUDA_SUCCESS;
 
-	pthread_mutex_lock(&driver.memory_lock);
 	if (context->streams == context->streams_peak) {
 		result = context_keep(
 			context, MACHINE_STREAM, stream_cost(context->streams_peak + 1));
@@ -96,15 +95,19 @@ static CUresult count_stream(struct context *context)
 	}
 	if (result == CUDA_SUCCESS)
 		context->streams++;
-	pthread_mutex_unlock(&driver.memory_lock);
 	return result;
 }
 
-static void uncount_stream(struct context *context)
+void context_uncount_stream(struct context *context)
 {
-	pthread_mutex_lock(&driver.memory_lock);
 	if (context->streams > 0)
 		context->streams--;
+}
+
+static void uncount(struct context *context)
+{
+	pthread_mutex_lock(&driver.memory_lock);
+	context_uncount_stream(context);
 	pthread_mutex_unlock(&driver.memory_lock);
 }
 
@@ -112,13 +115,16 @@ CUresult context_new_stream(
 	struct context *context, unsigned int flags, int priority, struct stream **ret_stream)
 {
 	struct stream *stream;
-	CUresult result = count_stream(context);
+	CUresult result;
 
+	pthread_mutex_lock(&driver.memory_lock);
+	result = context_count_stream(context);
+	pthread_mutex_unlock(&driver.memory_lock);
 	if (result != CUDA_SUCCESS)
 		return result;
 	stream = timeline_new_stream(context, flags, priority);
 	if (stream == NULL) {
-		uncount_stream(context);
+		uncount(context);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	*ret_stream = stream;
@@ -127,6 +133,6 @@ CUresult context_new_stream(
 
 void context_free_stream(struct stream *stream)
 {
-	uncount_stream(stream->context);
+	uncount(stream->context);
 	timeline_free_stream(stream);
 }

@@ -2,6 +2,7 @@
 /* The calls of streams. */
 #include "sim/cuda/context.h"
 #include "sim/cuda/entry.h"
+#include "sim/cuda/green.h"
 #include "sim/cuda/pool.h"
 
 static CUresult create(CUstream *ret_stream, unsigned int flags, int priority)
@@ -110,13 +111,15 @@ ENTRY_FORMS(cuStreamGetCtx, _ptsz, (CUstream handle, CUcontext *ret_context), (h
 {
 	struct context *context;
 	struct stream *stream;
+	struct green *of;
 	CUresult result = context_stream(handle, is_thread, &context, &stream);
 
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (ret_context == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
-	*ret_context = (CUcontext)context;
+	of = green_of_stream(handle, stream);
+	*ret_context = (CUcontext)(of != NULL ? of->context : context);
 	return CUDA_SUCCESS;
 }
 
@@ -125,14 +128,16 @@ ENTRY_FORMS(cuStreamGetCtx_v2, _ptsz, (CUstream handle, CUcontext *ret_context, 
 {
 	struct context *context;
 	struct stream *stream;
+	struct green *of;
 	CUresult result = context_stream(handle, is_thread, &context, &stream);
 
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (ret_context == NULL || green == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
-	*ret_context = (CUcontext)context;
-	*green = NULL;
+	of = green_of_stream(handle, stream);
+	*ret_context = of != NULL ? NULL : (CUcontext)context;
+	*green = (CUgreenCtx)of;
 	return CUDA_SUCCESS;
 }
 

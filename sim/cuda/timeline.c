@@ -31,6 +31,7 @@ static void reset_stream(struct stream *stream, struct context *context)
 	stream->flags = 0;
 	stream->priority = 0;
 	stream->context = context;
+	stream->green = NULL;
 	stream->busy_until_ns = 0;
 	stream->callbacks = 0;
 	stream->next = NULL;
@@ -234,18 +235,53 @@ uint64_t timeline_add(struct stream *stream, uint64_t duration_ns, bool is_busy)
 	return end;
 }
 
-void timeline_hold(struct stream *stream, uint64_t time_ns)
+/* Under time_lock. */
+static void hold(struct stream *stream, uint64_t time_ns)
 {
 	struct timeline *timeline = &stream->context->timeline;
 
-	pthread_mutex_lock(&stream->context->device->time_lock);
 	if (time_ns > stream->busy_until_ns)
 		stream->busy_until_ns = time_ns;
 	if (stream->is_blocking && time_ns > timeline->blocking_until_ns)
 		timeline->blocking_until_ns = time_ns;
 	if (time_ns > timeline->until_ns)
 		timeline->until_ns = time_ns;
+}
+
+void timeline_hold(struct stream *stream, uint64_t time_ns)
+{
+	pthread_mutex_lock(&stream->context->device->time_lock);
+	hold(stream, time_ns);
 	pthread_mutex_unlock(&stream->context->device->time_lock);
+}
+
+void timeline_hold_green(struct context *context, const struct green *green, uint64_t time_ns)
+{
+	pthread_mutex_lock(&context->device->time_lock);
+	if (green == NULL)
+		hold(&context->timeline.legacy, time_ns);
+	for (struct stream *stream = context->timeline.streams; stream != NULL;
+		stream = stream->next) {
+		if (green == NULL || stream->green == green)
+			hold(stream, time_ns);
+	}
+	pthread_mutex_unlock(&context->device->time_lock);
+}
+
+uint64_t timeline_end_green(struct context *context, const struct green *green)
+{
+	uint64_t end = 0;
+
+	if (green == NULL)
+		return timeline_end_all(context);
+	pthread_mutex_lock(&context->device->time_lock);
+	for (struct stream *stream = context->timeline.streams; stream != NULL;
+		stream = stream->next) {
+		if (stream->green == green && timeline_ready_ns(stream, 0) > end)
+			end = timeline_ready_ns(stream, 0);
+	}
+	pthread_mutex_unlock(&context->device->time_lock);
+	return end;
 }
 
 uint64_t timeline_end(struct stream *stream)

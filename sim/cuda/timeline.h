@@ -8,6 +8,7 @@
 #include "gpu/abi/cuda.h"
 
 struct context;
+struct green;
 struct device;
 
 #define STREAM_MAGIC 0x53545231u
@@ -21,6 +22,7 @@ struct stream {
 	int priority;
 	unsigned long long id;
 	struct context *context;
+	struct green *green; /* whose stream it is, or NULL */
 	uint64_t busy_until_ns;
 	uint32_t callbacks;	    /* not yet run */
 	struct stream *next, *prev; /* of the context, or of the free list */
@@ -65,6 +67,13 @@ struct event *timeline_find_event(CUevent handle);
 
 /* When work given to the stream now would start. Under time_lock. */
 uint64_t timeline_ready_ns(const struct stream *stream, uint64_t now_ns);
+
+/*
+ * When the work of the streams of a green context (NULL: of all) ends, and lets later work in them
+ * start at time_ns or after. Taking time_lock.
+ */
+uint64_t timeline_end_green(struct context *context, const struct green *green);
+void timeline_hold_green(struct context *context, const struct green *green, uint64_t time_ns);
 
 /*
  * Gives a stream work of this length; counts it as work of the device when is_busy. Returns its

@@ -149,6 +149,13 @@ ENTRY_BODY(cuCtxSetLimit, (CUlimit limit, size_t value), (limit, value))
 	return result;
 }
 
+ENTRY_BODY(cuCtxResetPersistingL2Cache, (void), ())
+{
+	struct context *context;
+
+	return context_current(&context);
+}
+
 ENTRY_BODY(cuCtxGetCacheConfig, (CUfunc_cache * config), (config))
 {
 	struct context *context;

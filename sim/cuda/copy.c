@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "sim/cuda/context.h"
+#include "sim/cuda/copy.h"
 #include "sim/cuda/entry.h"
 #include "sim/cuda/lookup.h"
 
@@ -237,8 +238,7 @@ static CUresult set_place(struct place *place, CUmemorytype type, const void *ho
 	return CUDA_SUCCESS;
 }
 
-static CUresult copy_2d(
-	CUstream handle, bool is_thread, bool is_waiting, const CUDA_MEMCPY2D *request)
+CUresult copy_2d(CUstream handle, bool is_thread, bool is_waiting, const CUDA_MEMCPY2D *request)
 {
 	struct place to, from;
 	struct shape shape;
@@ -277,8 +277,7 @@ ENTRY_FORMS(cuMemcpy2DAsync_v2, _ptsz, (const CUDA_MEMCPY2D *request, CUstream s
 	return copy_2d(stream, is_thread, false, request);
 }
 
-static CUresult copy_3d(
-	CUstream handle, bool is_thread, bool is_waiting, const CUDA_MEMCPY3D *request)
+CUresult copy_3d(CUstream handle, bool is_thread, bool is_waiting, const CUDA_MEMCPY3D *request)
 {
 	struct place to, from;
 	struct shape shape;

@@ -72,6 +72,13 @@ static CUresult fill(CUstream handle, bool is_thread, CUdeviceptr dst, size_t pi
 	{                                                                                     \
 		return fill(stream, is_thread, dst, 0, value, bits / 8, count, 1);            \
 	}                                                                                     \
+	ENTRY_BODY(cuMemsetD2D##bits,                                                         \
+		(CUdeviceptr_v1 dst, unsigned int pitch, type value, unsigned int width,      \
+			unsigned int height),                                                 \
+		(dst, pitch, value, width, height))                                           \
+	{                                                                                     \
+		return fill(NULL, false, dst, pitch, value, bits / 8, width, height);         \
+	}                                                                                     \
 	ENTRY_FORMS(cuMemsetD2D##bits##_v2, _ptds,                                            \
 		(CUdeviceptr dst, size_t pitch, type value, size_t width, size_t height),     \
 		(dst, pitch, value, width, height))                                           \

@@ -409,6 +409,50 @@ TEST(pointers_say_what_they_are)
 	EQUAL(child_shown_mib(), 520);
 }
 
+TEST(copies_of_cuda_2_take_sizes_of_32_bits)
+{
+	char from[4][8], to[4][16] = {{0}};
+	CUDA_MEMCPY2D_v1 flat = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+		.srcHost = from,
+		.srcPitch = 8,
+		.dstMemoryType = CU_MEMORYTYPE_HOST,
+		.dstHost = to,
+		.dstPitch = 16,
+		.WidthInBytes = 8,
+		.Height = 4};
+	CUDA_MEMCPY3D_v1 deep = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+		.srcHost = from,
+		.srcPitch = 8,
+		.srcHeight = 2,
+		.dstMemoryType = CU_MEMORYTYPE_HOST,
+		.dstHost = to,
+		.dstPitch = 16,
+		.dstHeight = 2,
+		.dstXInBytes = 8,
+		.WidthInBytes = 8,
+		.Height = 2,
+		.Depth = 2};
+	CUdevprop properties;
+
+	child_context();
+	for (int i = 0; i < 32; i++)
+		from[i / 8][i % 8] = (char)(i + 1);
+	OK(cuMemcpy2D(&flat));
+	EQUAL(to[3][7], 32);
+	EQUAL(to[3][8], 0);
+	OK(cuMemcpy3D(&deep));
+	EQUAL(to[3][15], 32);
+	OK(cuMemcpy2DUnaligned(&flat));
+	OK(cuMemcpy2DAsync(&flat, NULL));
+	OK(cuMemcpy3DAsync(&deep, NULL));
+	EQUAL(cuMemcpy2D(NULL), CUDA_ERROR_INVALID_VALUE);
+	EQUAL(cuMemsetD2D8(4096, 16, 1, 16, 2), CUDA_ERROR_INVALID_VALUE);
+	EQUAL(cuMemsetD2D16(4096, 16, 1, 8, 2), CUDA_ERROR_INVALID_VALUE);
+	EQUAL(cuMemsetD2D32(4096, 16, 1, 4, 2), CUDA_ERROR_INVALID_VALUE);
+	OK(cuDeviceGetProperties(&properties, 0));
+	EQUAL(properties.maxThreadsPerBlock, 1024);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -426,6 +470,7 @@ int main(void)
 		cmocka_unit_test(a_threshold_keeps_the_reserve_until_it_is_trimmed),
 		cmocka_unit_test(own_pools_pack_obey_their_maximum_and_outlive_their_handle),
 		cmocka_unit_test(pointers_say_what_they_are),
+		cmocka_unit_test(copies_of_cuda_2_take_sizes_of_32_bits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

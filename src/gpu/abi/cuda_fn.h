@@ -57,6 +57,7 @@ typedef CUresult cuCtxDestroy_fn(CUcontext context);
 typedef cuCtxDestroy_fn cuCtxDestroy_v2_fn;
 typedef CUresult cuCtxAttach_fn(CUcontext *context, unsigned int flags);
 typedef CUresult cuCtxDetach_fn(CUcontext context);
+typedef CUresult cuCtxResetPersistingL2Cache_fn(void);
 typedef CUresult cuCtxGetCurrent_fn(CUcontext *context);
 typedef CUresult cuCtxSetCurrent_fn(CUcontext context);
 typedef CUresult cuCtxPushCurrent_fn(CUcontext context);

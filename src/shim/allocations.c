@@ -9,6 +9,7 @@
 #include "shim/allocations.h"
 
 #include "base/log.h"
+#include "shim/contexts.h"
 #include "shim/doors.h"
 #include "shim/table.h"
 
@@ -44,7 +45,7 @@ static int enter(
 
 	if (cuda.cuCtxGetCurrent)
 		cuda.cuCtxGetCurrent(&context);
-	entry.a = (uintptr_t)context;
+	entry.a = (uintptr_t)contexts_owner(context);
 	entry.b = pack(charge, is_shared ? 0 : charge->units, is_shared ? IS_SHARED : 0);
 	if (table_put(&pointers, entry) < 0)
 		return -1;

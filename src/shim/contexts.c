@@ -13,9 +13,12 @@
 #define LOG_TOPIC LOG_MEMORY
 #include "shim/contexts.h"
 
+#include <errno.h>
+
 #include "base/lock.h"
 #include "base/log.h"
 #include "region/ledger.h"
+#include "shim/code.h"
 #include "shim/doors.h"
 #include "shim/nvml.h"
 #include "shim/table.h"
@@ -30,12 +33,31 @@
 
 struct primary {
 	struct lock lock;
-	uint64_t charged_bytes; /* 0: there is none */
+	_Atomic uint64_t charged_bytes; /* 0: there is none */
 	CUcontext context;
 };
 
 static struct primary primaries[STATE_ORDINALS];
+static struct table
+	greens; /* key: context; a: the green context that it is a face of; b: ordinal */
+static _Atomic uint32_t green_count;
 static struct table made; /* key: context; a: charged bytes; b: ordinal */
+
+CUresult contexts_enter(CUdevice ordinal, struct device **ret_device)
+{
+	int r;
+
+	*ret_device = NULL;
+	switch (state_enter()) {
+	case STATE_OPEN:
+		r = state_meet_device(ordinal, ret_device);
+		return r == 0 || r == -ENODEV ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+	case STATE_CLOSED:
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	default:
+		return CUDA_SUCCESS;
+	}
+}
 
 static _Atomic uint64_t *learned(const struct device *device)
 {
@@ -105,6 +127,7 @@ CUresult contexts_keep(CUcontext context, struct charge *charge)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	charge_take(charge);
+	code_context_made();
 	return CUDA_SUCCESS;
 }
 
@@ -141,12 +164,14 @@ void contexts_compare_primary(struct device *device, CUcontext context, struct c
 	struct primary *p = &primaries[device->ordinal];
 	CUcontext gone = NULL;
 	uint64_t gone_bytes = 0;
+	bool is_new = false;
 
 	lock_enter(&p->lock);
 	if (contexts_primary_is_active(device)) {
 		if (!p->charged_bytes && charge && charge->device) {
 			p->context = context;
 			p->charged_bytes = charge_take(charge);
+			is_new = true;
 		}
 	} else if (p->charged_bytes) {
 		gone = p->context;
@@ -154,12 +179,59 @@ void contexts_compare_primary(struct device *device, CUcontext context, struct c
 		p->charged_bytes = 0;
 	}
 	lock_leave(&p->lock);
+	if (is_new)
+		code_context_made();
 	if (gone_bytes)
 		end(device, gone, gone_bytes);
 }
 
+void contexts_green_seen(CUgreenCtx green, CUcontext context)
+{
+	struct table_entry entry = {.key = (uintptr_t)context, .a = (uintptr_t)green};
+	CUdevice ordinal = -1;
+	CUcontext popped;
+
+	if (cuda.cuCtxPushCurrent_v2(context) != CUDA_SUCCESS)
+		return;
+	if (cuda.cuCtxGetDevice(&ordinal) != CUDA_SUCCESS)
+		ordinal = -1;
+	cuda.cuCtxPopCurrent_v2(&popped);
+	if (ordinal < 0 || ordinal >= STATE_ORDINALS || table_get(&greens, entry.key, NULL) == 0)
+		return;
+	entry.b = (uint64_t)ordinal;
+	if (table_put(&greens, entry) < 0)
+		log_warn("what a green context allocates stays charged until the process ends");
+	else
+		atomic_fetch_add(&green_count, 1);
+}
+
+void contexts_green_destroyed(CUgreenCtx green)
+{
+	struct table_cursor cursor = {.shard = 0};
+	struct table_entry entry;
+
+	while (table_take_by_a(&greens, (uintptr_t)green, &cursor, &entry) == 0)
+		atomic_fetch_sub(&green_count, 1);
+	for (int i = 0; i < STATE_ORDINALS; i++)
+		if (primaries[i].charged_bytes)
+			contexts_compare_primary(state_device(i), NULL, NULL);
+}
+
+CUcontext contexts_owner(CUcontext context)
+{
+	struct table_entry entry;
+
+	/* relaxed: who uses a green context as one has it from a call that we saw */
+	if (LIKELY(!atomic_load_explicit(&green_count, memory_order_relaxed)) ||
+		table_get(&greens, (uintptr_t)context, &entry) != 0)
+		return context;
+	return primaries[entry.b].context;
+}
+
 void contexts_forget_parent(void)
 {
+	table_forget(&greens);
+	atomic_store(&green_count, 0);
 	for (int i = 0; i < STATE_ORDINALS; i++)
 		primaries[i] = (struct primary){.charged_bytes = 0};
 	table_forget(&made);

@@ -4,6 +4,7 @@
 
 #include "shim/allocations.h"
 #include "shim/charge.h"
+#include "shim/code.h"
 #include "shim/contexts.h"
 #include "shim/local.h"
 #include "shim/mapped.h"
@@ -14,8 +15,8 @@
 #include "shim/truth.h"
 
 void (*const state_forgetters[])(void) = {allocations_forget_parent, charge_forget_parent,
-	contexts_forget_parent, local_forget_parent, mapped_forget_parent, nvml_forget_parent,
-	pools_forget_parent, quota_forget_parent, truth_forget_parent, NULL};
+	code_forget_parent, contexts_forget_parent, local_forget_parent, mapped_forget_parent,
+	nvml_forget_parent, pools_forget_parent, quota_forget_parent, truth_forget_parent, NULL};
 
 void (*const contexts_enders[])(struct device *device, CUcontext context) = {
-	allocations_context_ended, local_context_ended, NULL};
+	allocations_context_ended, code_context_ended, local_context_ended, NULL};

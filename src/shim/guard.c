@@ -6,11 +6,18 @@
 #include "shim/doors.h"
 #include "shim/truth.h"
 
+/* Our own question is no part of what the program captures, and must not end its capture. */
 static uint64_t free_bytes(void)
 {
+	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+	bool is_exchanged = cuda.cuThreadExchangeStreamCaptureMode &&
+			    cuda.cuThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS;
 	size_t free, total;
+	CUresult r = cuda.cuMemGetInfo_v2(&free, &total);
 
-	return cuda.cuMemGetInfo_v2(&free, &total) == CUDA_SUCCESS ? free : UINT64_MAX;
+	if (is_exchanged)
+		cuda.cuThreadExchangeStreamCaptureMode(&mode);
+	return r == CUDA_SUCCESS ? free : UINT64_MAX;
 }
 
 CUresult guard_begin(struct device *device, uint64_t bound_bytes, struct guard *ret_guard)
@@ -54,11 +61,19 @@ bool guard_end(struct guard *guard)
 	if (!guard->is_armed)
 		return true;
 	after = free_bytes();
+	guard->taken_bytes = (int64_t)(before - after);
 	if (after == before && after != UINT64_MAX)
 		charge_undo(&guard->charge);
 	else
-		truth_settle(d, &guard->charge, (int64_t)(before - after));
+		truth_settle(d, &guard->charge, guard->taken_bytes);
 	/* relaxed: a limit of a moment ago is a limit */
 	return ledger_used_units(state.region.file, d->entry) <=
 	       atomic_load_explicit(&d->limit_units, memory_order_relaxed);
+}
+
+void guard_cancel(struct guard *guard)
+{
+	if (guard->is_armed)
+		charge_undo(&guard->charge);
+	guard->is_armed = false;
 }

@@ -21,6 +21,7 @@
 struct guard {
 	struct charge charge;
 	uint64_t free_bytes; /* before the call; UINT64_MAX: unknown */
+	int64_t taken_bytes; /* after guard_end(): by how much the device's free memory fell */
 	bool is_armed;
 };
 
@@ -40,3 +41,6 @@ CUresult guard_begin_current(uint64_t bound_bytes, struct guard *ret_guard) MUST
  * quota now: what can be undone should be, between another guard_begin(device, 0) and guard_end().
  */
 bool guard_end(struct guard *guard);
+
+/* Instead of guard_end(), where the driver was not called after all. */
+void guard_cancel(struct guard *guard);

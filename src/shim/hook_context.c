@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Hooks: the beginning, and contexts. */
-#include <errno.h>
-
 #include "shim/contexts.h"
 #include "shim/doors.h"
 
@@ -18,23 +16,6 @@ HOOK_BODY(cuInit, unsigned int flags)
 	return r;
 }
 
-/* The device whose contexts are to be charged; NULL where the driver is just to be asked. */
-static CUresult enter(CUdevice ordinal, struct device **ret_device)
-{
-	int r;
-
-	*ret_device = NULL;
-	switch (state_enter()) {
-	case STATE_OPEN:
-		r = state_meet_device(ordinal, ret_device);
-		return r == 0 || r == -ENODEV ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-	case STATE_CLOSED:
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	default:
-		return CUDA_SUCCESS;
-	}
-}
-
 HOOK_BODY(cuDevicePrimaryCtxRetain, CUcontext *context, CUdevice ordinal)
 {
 	_cleanup_charge_ struct charge charge = CHARGE_NULL;
@@ -43,7 +24,7 @@ HOOK_BODY(cuDevicePrimaryCtxRetain, CUcontext *context, CUdevice ordinal)
 
 	if (!doors_attach_cuda())
 		return CUDA_ERROR_NOT_INITIALIZED;
-	r = enter(ordinal, &device);
+	r = contexts_enter(ordinal, &device);
 	if (r == CUDA_SUCCESS && device && !contexts_primary_is_active(device))
 		r = contexts_reserve(device, &charge);
 	if (r == CUDA_SUCCESS)
@@ -102,7 +83,7 @@ static CUresult before_making(CUdevice ordinal, struct charge *ret_charge)
 
 	if (!doors_attach_cuda())
 		return CUDA_ERROR_NOT_INITIALIZED;
-	r = enter(ordinal, &device);
+	r = contexts_enter(ordinal, &device);
 	return r == CUDA_SUCCESS && device ? contexts_reserve(device, ret_charge) : r;
 }
 

@@ -26,7 +26,7 @@
 #define MISSES_MAX 5
 
 /* Between two looks that are to tell a free under way from memory that is gone. */
-#define SECOND_LOOK_NS 2000000
+#define SECOND_LOOK_NS 500000
 
 /* Between two urgent questions: a program that is refused again and again asks often. */
 #define URGENT_NS 20000000u
@@ -56,11 +56,15 @@ static uint64_t hidden_bytes(const struct device *d)
 	       atomic_load_explicit(&kinds[CHARGE_SHARED], memory_order_relaxed);
 }
 
-/* What NVML shows beyond the books; false where that cannot be told now. */
-static bool look(struct truth *t, const struct device *d, uint64_t *ret_other_bytes)
+/*
+ * What NVML shows beyond the books; false where that cannot be told now. reserved_bytes are in the
+ * books for what is just being looked for.
+ */
+static bool look(
+	struct truth *t, const struct device *d, uint64_t reserved_bytes, uint64_t *ret_other_bytes)
 {
 	uint64_t other = t->other_bytes, held = held_bytes(d), used, known;
-	uint64_t hidden = hidden_bytes(d);
+	uint64_t hidden = hidden_bytes(d), unseen;
 	int r = nvml_own_use(d->uuid, &used);
 
 	if (r < 0) {
@@ -70,9 +74,10 @@ static bool look(struct truth *t, const struct device *d, uint64_t *ret_other_by
 		return false;
 	}
 	t->misses = 0;
-	if (held != held_bytes(d) || hidden != hidden_bytes(d) || hidden + other > held)
+	unseen = hidden + other + reserved_bytes;
+	if (held != held_bytes(d) || hidden != hidden_bytes(d) || unseen > held)
 		return false;
-	known = held - hidden - other;
+	known = held - unseen;
 	*ret_other_bytes = used > known ? round_up_u64(used - known, REGION_UNIT_BYTES) : 0;
 	return true;
 }
@@ -100,14 +105,14 @@ static void compare(struct truth *t, struct device *d, bool is_urgent)
 	struct timespec pause = {.tv_nsec = SECOND_LOOK_NS};
 	uint64_t other;
 
-	if (!look(t, d, &other))
+	if (!look(t, d, 0, &other))
 		return;
 	if (other < t->other_bytes && !t->was_less) {
 		t->was_less = true;
 		if (!is_urgent)
 			return;
 		nanosleep(&pause, NULL);
-		if (!look(t, d, &other))
+		if (!look(t, d, 0, &other))
 			return;
 	}
 	correct(t, d, other);
@@ -151,7 +156,7 @@ static int64_t growth(
 	uint64_t other;
 
 	for (int i = 0; i < SETTLE_TRIES && t->misses < MISSES_MAX; i++)
-		if (look(t, d, &other))
+		if (look(t, d, (uint64_t)reserved, &other))
 			return other > t->other_bytes ? (int64_t)(other - t->other_bytes) : 0;
 	if (t->misses < MISSES_MAX)
 		return reserved;
@@ -171,11 +176,11 @@ void truth_settle(struct device *device, struct charge *charge, int64_t free_cha
 		more = -(int64_t)t->other_bytes;
 	atomic_fetch_add(&t->other_bytes, (uint64_t)more);
 	charge_settle(charge, more);
-	/* What the call gave back is to be found before anything is refused. */
-	if (free_change_bytes < 0)
-		atomic_store(&t->next_urgent_ns, 0);
-	if (is_ours)
-		lock_leave(&t->lock);
+	if (!is_ours)
+		return;
+	if (free_change_bytes < 0 && t->misses < MISSES_MAX)
+		compare(t, device, true);
+	lock_leave(&t->lock);
 }
 
 void truth_start(void)
@@ -191,7 +196,7 @@ void truth_forget(struct device *device)
 	/* A comparison under way will see for itself. */
 	if (!lock_try(&t->lock))
 		return;
-	if (t->misses >= MISSES_MAX || held_bytes(device) == 0 || !look(t, device, &other))
+	if (t->misses >= MISSES_MAX || held_bytes(device) == 0 || !look(t, device, 0, &other))
 		other = 0;
 	correct(t, device, other);
 	lock_leave(&t->lock);

@@ -23,6 +23,12 @@ struct client_value {
 	uint64_t value;
 };
 
+/* The function or kernel "k" of a module or library. */
+struct client_function {
+	uintptr_t image, function;
+};
+#define CLIENT_FUNCTIONS 64
+
 struct client {
 	struct door cu;
 	enum door_kind door;
@@ -32,6 +38,8 @@ struct client {
 	unsigned value_count;
 	CUdeviceptr *filled; /* of "fill", to be dropped together */
 	size_t filled_count, filled_room;
+	struct client_function functions[CLIENT_FUNCTIONS];
+	unsigned function_count;
 	char extra[CLIENT_EXTRA];
 };
 
@@ -43,6 +51,7 @@ struct client_command {
 	const char *usage;
 };
 
+extern const struct client_command client_code_commands[];
 extern const struct client_command client_memory_commands[];
 extern const struct client_command client_process_commands[];
 extern const struct client_command client_view_commands[];

@@ -18,6 +18,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/file.h"
 
 #define DEVICE_LOCK_NS 50000000u /* longest wait for another process that adds a device */
@@ -103,10 +104,12 @@ static int create(const char *path)
 	if (r == 0) {
 		fill(file);
 		munmap(file, sizeof(*file));
+		FAULT("begin: region filled");
 		/* fchmod, because the process's umask is the process's. */
 		if (fchmod(fd, 0666) < 0 || (link(temporary, path) < 0 && errno != EEXIST))
 			r = -errno;
 	}
+	FAULT("begin: region linked");
 	unlink(temporary);
 	return r;
 }
@@ -238,6 +241,7 @@ static int add_device(struct region_file *f, const char *uuid, unsigned *ret_dev
 		return -ENOSPC;
 	memset(f->hami.uuids[count], 0, REGION_UUID_BYTES);
 	strncpy(f->hami.uuids[count], uuid, REGION_UUID_BYTES - 1);
+	FAULT("begin: device named");
 	/* relaxed: HAMi's monitor reads without order anyway */
 	atomic_store_explicit(&f->hami.device_count, count + 1, memory_order_relaxed);
 	/* pairs with the acquire in find_device() */

@@ -88,10 +88,13 @@ static int take(struct region *region, unsigned *ret_slot)
 			continue;
 		if (r < 0)
 			return r;
+		FAULT("begin: slot locked");
 		/* Its last owner may have died between our look and our lock. */
 		clear(f, i);
 		raise_high(f, i);
+		FAULT("begin: slot counted");
 		publish(f, i);
+		FAULT("begin: slot signed");
 		*ret_slot = i;
 		return 0;
 	}

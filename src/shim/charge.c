@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "region/ledger.h"
@@ -82,6 +83,7 @@ static void reap(struct device *d)
 			return;
 		nanosleep(&pause, NULL);
 	}
+	FAULT("reap: locked");
 	r = slot_reap(&state.region, &reaped);
 	if (r < 0)
 		log_warn("dead processes of the slice cannot be looked for", U64("errno", -r));
@@ -129,6 +131,7 @@ CUresult charge_reserve(
 		if (!has_room)
 			return refuse(device, bytes);
 	}
+	FAULT("charge: reserved");
 	errno = saved_errno;
 	*ret_charge = (struct charge){.device = device, .units = (uint32_t)units, .kind = kind};
 	return CUDA_SUCCESS;
@@ -180,6 +183,7 @@ void charge_settle(struct charge *charge, int64_t bytes)
 	else if (more < 0)
 		ledger_uncharge(
 			state.region.file, state.slot, d->entry, ledger_units((uint64_t)-more));
+	FAULT("charge: settled");
 	if (bytes)
 		ledger_note(state.region.file, state.slot, d->entry, charge->kind, bytes);
 	charge->device = NULL;

@@ -13,6 +13,7 @@
 #define LOG_TOPIC LOG_MEMORY
 #include "shim/contexts.h"
 
+#include "base/fault.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "region/ledger.h"
@@ -78,6 +79,7 @@ void contexts_measure(struct device *device, struct charge *charge)
 	if (used < held - charged || measured < MEASURED_MIN_BYTES ||
 		measured > MEASURED_MAX_TIMES * charged)
 		return;
+	FAULT("context: measured");
 	/* The charge is not taken yet: what it reserved is corrected and not noted. */
 	if (measured > charged)
 		ledger_charge_anyway(state.region.file, state.slot, device->entry,
@@ -85,6 +87,7 @@ void contexts_measure(struct device *device, struct charge *charge)
 	else if (measured < charged)
 		ledger_uncharge(state.region.file, state.slot, device->entry,
 			ledger_units(charged - measured));
+	FAULT("context: corrected");
 	charge->units = (uint32_t)ledger_units(measured);
 	/* relaxed: as above */
 	atomic_store_explicit(learned(device), measured, memory_order_relaxed);
@@ -99,11 +102,13 @@ CUresult contexts_keep(CUcontext context, struct charge *charge)
 		return CUDA_SUCCESS;
 	entry.b = (uint64_t)charge->device->ordinal;
 	entry.a = (uint64_t)charge->units * REGION_UNIT_BYTES;
+	FAULT("context: made");
 	if (table_put(&made, entry) < 0) {
 		log_error("no memory for our own tables, so a context is refused");
 		cuda.cuCtxDestroy_v2(context);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
+	FAULT("context: entered");
 	charge_take(charge);
 	return CUDA_SUCCESS;
 }
@@ -111,8 +116,10 @@ CUresult contexts_keep(CUcontext context, struct charge *charge)
 /* A context is gone, and with it all that lived in it. */
 static void end(struct device *device, CUcontext context, uint64_t bytes)
 {
+	FAULT("context: gone");
 	for (int i = 0; contexts_enders[i]; i++)
 		contexts_enders[i](device, context);
+	FAULT("context: its memory given back");
 	charge_give_back(device, bytes, CHARGE_CONTEXT);
 	truth_forget(device);
 }
@@ -143,6 +150,7 @@ void contexts_compare_primary(struct device *device, CUcontext context, struct c
 	uint64_t gone_bytes = 0;
 
 	lock_enter(&p->lock);
+	FAULT("context: primary locked");
 	if (contexts_primary_is_active(device)) {
 		if (!p->charged_bytes && charge && charge->device) {
 			p->context = context;

@@ -11,6 +11,7 @@
 
 #include <dlfcn.h>
 
+#include "base/fault.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "shim/symbols.h"
@@ -105,6 +106,7 @@ bool doors_attach_cuda_slowly(void)
 	driver_load_cuda(library, symbols_libc()->dlsym, &found);
 	LOCK_SCOPE(&attach_lock);
 	if (!doors_has_cuda) {
+		FAULT("begin: attaching");
 		cuda = found;
 /* clang-format off */
 #define HOOK(s) add_swap((void *)cuda.s, (void *)s);

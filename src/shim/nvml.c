@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fault.h"
 #include "gpu/uuid.h"
 #include "shim/doors.h"
 
@@ -46,6 +47,7 @@ static int begin(void)
 		return 0;
 	if (!atomic_compare_exchange_strong(&phase, &not_begun, BEGINNING))
 		return wait_for_other();
+	FAULT("nvml: beginning");
 	is_there = doors_load_nvml() && nvml.nvmlInit_v2 && nvml.nvmlInit_v2() == NVML_SUCCESS;
 	atomic_store(&phase, is_there ? BEGUN : NOT_BEGUN);
 	return is_there ? 0 : -ENODEV;

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/file.h"
 #include "base/lock.h"
 #include "base/log.h"
@@ -75,6 +76,7 @@ static int load(struct source *source)
 	if (share_parse(text, length, &share, &fault) < 0)
 		return complain(source, fault.line, fault.why);
 	LOCK_SCOPE(&quota.share_lock);
+	FAULT("quota: read");
 	source->share = share;
 	source->seen = id;
 	source->is_in_force = true;
@@ -199,6 +201,7 @@ bool quota_refresh(bool is_urgent)
 		return false;
 	if (!lock_try(&quota.refresh_lock))
 		return false;
+	FAULT("quota: looking");
 	has_changed = reload_if_changed(&quota.system);
 	has_changed |= reload_if_changed(&quota.own);
 	lock_leave(&quota.refresh_lock);

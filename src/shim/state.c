@@ -16,6 +16,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/fault.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "gpu/uuid.h"
@@ -86,6 +87,7 @@ static enum state_mode open_region(void)
 	const char *path = quota_region_path();
 	int r = region_open(path, &state.region);
 
+	FAULT("begin: region open");
 	if (r == 0)
 		r = slot_claim(&state.region, &state.slot);
 	else {
@@ -131,6 +133,7 @@ static void forget_parent_once(void)
 		return;
 	word = atomic_load_explicit(&state_word, memory_order_relaxed);
 	if (atomic_compare_exchange_strong(&word->parent_is_forgotten, &nothing, FORGETTING)) {
+		FAULT("begin: forgetting");
 		forget_parent();
 		/* pairs with the acquire below */
 		atomic_store_explicit(&word->parent_is_forgotten, FORGOTTEN, memory_order_release);
@@ -148,7 +151,9 @@ enum state_mode state_begin(void)
 
 	forget_parent_once();
 	LOCK_SCOPE(&begin_lock);
+	FAULT("begin: locked");
 	make_word();
+	FAULT("begin: word made");
 	/* relaxed: changed under the lock only */
 	word = atomic_load_explicit(&state_word, memory_order_relaxed);
 	mode = (enum state_mode)atomic_load_explicit(&word->mode, memory_order_relaxed);
@@ -220,6 +225,7 @@ static int enter_device(CUdevice ordinal, struct device *d)
 		return r == -ENODEV ? -EIO : r;
 	}
 	d->ordinal = ordinal;
+	FAULT("begin: device entered");
 	set_limit(d);
 	/* pairs with the acquire in state_meet_device() and state_refresh_limits() */
 	atomic_store_explicit(&device_is_known[ordinal], true, memory_order_release);

@@ -49,7 +49,10 @@ static void wipe(void)
 	atomic_store_explicit(&plain_word.parent_is_forgotten, 0, memory_order_relaxed);
 }
 
-/* Once a program; a child of fork() inherits the page, wiped. Under begin_lock. */
+/*
+ * Once a program; a child of fork() inherits the page, wiped, and makes its own where fork() came
+ * before it was in place. Under begin_lock.
+ */
 static void make_word(void)
 {
 	static bool is_made;
@@ -57,18 +60,19 @@ static void make_word(void)
 
 	if (is_made)
 		return;
-	is_made = true;
 	page = mmap(NULL, sizeof(struct state_word), PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (page != MAP_FAILED && madvise(page, sizeof(struct state_word), MADV_WIPEONFORK) == 0) {
 		/* relaxed: who still sees the other word finds nothing begun there, and comes here */
 		atomic_store_explicit(&state_word, page, memory_order_relaxed);
+		is_made = true;
 		return;
 	}
 	if (page != MAP_FAILED)
 		munmap(page, sizeof(struct state_word));
 	if (pthread_atfork(NULL, NULL, wipe) != 0)
 		log_warn("children of fork cannot be told from their parent");
+	is_made = true;
 }
 
 /* What the parent of a forked process left in our memory is not ours. */
@@ -150,7 +154,7 @@ enum state_mode state_begin(void)
 	enum state_mode mode;
 
 	forget_parent_once();
-	LOCK_SCOPE(&begin_lock);
+	LOCK_SCOPE_OWN(&begin_lock);
 	FAULT("begin: locked");
 	make_word();
 	FAULT("begin: word made");

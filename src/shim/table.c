@@ -196,10 +196,11 @@ int table_take_by_a(
 void table_forget(struct table *t)
 {
 	for (int i = 0; i < TABLE_SHARDS; i++) {
-		struct table_shard *s = &t->shards[i];
+		struct table_shard old = t->shards[i];
 
-		if (s->entries)
-			munmap(s->entries, s->capacity * sizeof(struct table_entry));
-		*s = (struct table_shard){.count = 0};
+		/* First empty, then unmapped: a child of this child may be doing the same. */
+		t->shards[i] = (struct table_shard){.count = 0};
+		if (old.entries)
+			munmap(old.entries, old.capacity * sizeof(struct table_entry));
 	}
 }

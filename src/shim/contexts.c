@@ -132,15 +132,21 @@ void contexts_destroyed(CUcontext context)
 		end(state_device((CUdevice)entry.b), context, entry.a);
 }
 
-bool contexts_primary_is_active(const struct device *device)
+/* Whether the driver holds a primary context; as_told where it does not answer. */
+static bool is_active(const struct device *device, bool as_told)
 {
 	unsigned int flags;
-	int is_active = 0;
+	int active = 0;
 
-	return cuda.cuDevicePrimaryCtxGetState &&
-	       cuda.cuDevicePrimaryCtxGetState(device->ordinal, &flags, &is_active) ==
-		       CUDA_SUCCESS &&
-	       is_active;
+	if (!cuda.cuDevicePrimaryCtxGetState ||
+		cuda.cuDevicePrimaryCtxGetState(device->ordinal, &flags, &active) != CUDA_SUCCESS)
+		return as_told;
+	return active;
+}
+
+bool contexts_primary_is_active(const struct device *device)
+{
+	return is_active(device, false);
 }
 
 void contexts_compare_primary(struct device *device, CUcontext context, struct charge *charge)
@@ -151,7 +157,8 @@ void contexts_compare_primary(struct device *device, CUcontext context, struct c
 
 	lock_enter(&p->lock);
 	FAULT("context: primary locked");
-	if (contexts_primary_is_active(device)) {
+	/* Without an answer what is charged stays: too much in the books is safe. */
+	if (is_active(device, true)) {
 		if (!p->charged_bytes && charge && charge->device) {
 			p->context = context;
 			p->charged_bytes = charge_take(charge);

@@ -11,6 +11,7 @@
 #define LOG_TOPIC LOG_MEMORY
 #include "shim/pools.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -244,10 +245,9 @@ struct pool *pools_current(struct device *device)
 	return pools_find(handle);
 }
 
-void pools_add(CUmemoryPool handle, struct device *device)
+int pools_add(CUmemoryPool handle, struct device *device)
 {
-	if (!find_or_add(handle, device))
-		state_on_failure("pool", "no memory");
+	return find_or_add(handle, device) ? 0 : -ENOMEM;
 }
 
 struct pool *pools_destroy_begin(CUmemoryPool handle)

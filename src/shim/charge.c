@@ -84,7 +84,7 @@ static void reap(struct device *d)
 		nanosleep(&pause, NULL);
 	}
 	FAULT("reap: locked");
-	r = slot_reap(&state.region, &reaped);
+	r = slot_reap_until(&state.region, deadline, &reaped);
 	if (r < 0)
 		log_warn("dead processes of the slice cannot be looked for", U64("errno", -r));
 	if (ledger_settle(state.region.file, d->entry) != 0)

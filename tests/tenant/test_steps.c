@@ -6,15 +6,21 @@
  */
 #include "tests/tenant/tenant.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/bits.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "region/ledger.h"
+#include "region/slot.h"
 #include "region/snapshot.h"
 
 #define QUOTA	   (4 * GIB)
@@ -385,6 +391,66 @@ static void a_driver_call_that_fails_anywhere_leaves_the_books_exact(void **stat
 	assert_true(functions > 30);
 }
 
+static void *outlive(void *argument)
+{
+	for (;;)
+		pause();
+	return NULL;
+}
+
+/* Takes a slot and 64 MiB, and is then on its way out for as long as the test lets it. */
+static pid_t start_lingering(struct slice *slice)
+{
+	struct region region = REGION_NULL;
+	pid_t pid = fork();
+	pthread_t thread;
+	unsigned slot;
+
+	if (pid != 0)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (region_open(slice->region, &region) != 0 || slot_claim(&region, &slot) != 0 ||
+		ledger_charge(region.file, slot, 0, 1024, LEDGER_NO_LIMIT) != 0 ||
+		pthread_create(&thread, NULL, outlive, NULL) != 0)
+		_exit(1);
+	region_close(&region);
+	syscall(SYS_exit, 0); /* of this thread alone */
+	return 0;
+}
+
+/* 50 ms for the peer, and what a busy machine makes of the rest of the call. */
+#define ONE_WAIT_US 80000
+
+static void a_call_waits_for_a_lingering_peer_only_once(void **state)
+{
+	static const char *const calls[] = {"alloc a 8g", "async a 8g", "newctx c 0", "create h 8g",
+		"managed a 8g", "pitch a 1m 8k"};
+	struct course c = begin(*state);
+	struct tenant *t = tenant_new(c.slice);
+	pid_t peer = start_lingering(c.slice);
+
+	assert_true(peer > 0);
+	expect(t, OK, "alloc hold 3g");
+	expect(t, OK, "async soon 32m");
+	for (unsigned i = 0; i < ARRAY_SIZE(calls); i++) {
+		usleep(SLOT_REST_NS / 1000);
+		/* A free that is not settled, so that a pool's allocation looks twice. */
+		expect(t, OK, "freeasync soon");
+		expect_within(t, ONE_WAIT_US, OUT_OF_MEMORY, calls[i]);
+		expect(t, OK, "async soon 32m");
+	}
+	usleep(SLOT_REST_NS / 1000);
+	expect(t, OK, "time threads 4 1 8g");
+	assert_true(tenant_number(t, "us") <= ONE_WAIT_US);
+	kill(peer, SIGKILL);
+	waitpid(peer, NULL, 0);
+	expect(t, OK, "freeasync soon");
+	expect(t, OK, "free hold");
+	expect(t, OK, "sync");
+	expect_all_for(&c, t);
+	assert_int_equal(tenant_end(t), 0);
+}
+
 static bool holds_text(const char *path, const char *text)
 {
 	size_t length = strlen(text), used;
@@ -414,6 +480,7 @@ int main(void)
 		test_with_node(a_process_killed_at_any_step_leaves_all_to_the_others),
 		test_with_node(a_process_stopped_at_any_step_stops_nobody_and_goes_on),
 		test_with_node(a_child_forked_at_any_step_lives_and_disturbs_nobody),
+		test_with_node(a_call_waits_for_a_lingering_peer_only_once),
 		test_with_node(our_own_memory_running_out_is_out_of_memory_and_leaves_nothing),
 		test_with_node(without_memory_of_our_own_allocations_are_refused),
 		test_with_node(a_driver_call_that_fails_anywhere_leaves_the_books_exact),

@@ -252,8 +252,12 @@ int region_device(struct region *region, const char *uuid, unsigned *ret_device)
 		uint64_t seen = 0;
 
 		if (!atomic_compare_exchange_strong(&f->own.devices[i].key, &seen, key) &&
-			seen != key)
+			seen != key) {
+			/* Ours by name and not by key was tampered with: no second entry for it. */
+			if (strncmp(f->hami.uuids[i], uuid, REGION_UUID_BYTES - 1) == 0)
+				return -EBADMSG;
 			continue;
+		}
 		FAULT("begin: device taken");
 		name_device(f, i, uuid);
 		*ret_device = i;

@@ -59,7 +59,7 @@ void region_close(struct region *region);
 
 /*
  * The entry of the device with this UUID, made where there is none yet. -ENOSPC where all
- * REGION_DEVICES entries are other devices. Waits for nobody.
+ * REGION_DEVICES entries are other devices; -EBADMSG where the entry was tampered with. Waits for nobody.
  */
 int region_device(struct region *region, const char *uuid, unsigned *ret_device) MUST_CHECK;
 

@@ -15,6 +15,8 @@
 #include "shim/doors.h"
 #include "shim/quota.h"
 
+#define AUDIT_NS 1000000000u
+
 static struct lock reap_lock;
 static _Atomic(const struct charge_reclaimer *) reclaimer;
 
@@ -52,14 +54,24 @@ static void check(struct device *d, bool is_urgent)
 		the_check(d, is_urgent);
 }
 
+/* Books that were tampered with are to lift no limit for longer than a second. */
+static void audit(struct device *d)
+{
+	if (!ledger_audit(state.region.file, d->entry))
+		log_warn("the books of a device were wrong and are put right",
+			STR("device", d->uuid));
+}
+
 /* What is to be looked at now and then, on the way of whoever charges: there is no thread for it. */
 static void tick(struct device *d)
 {
-	static _Atomic uint64_t next_ns;
+	static _Atomic uint64_t next_ns, next_audit_ns;
 
 	if (LIKELY(!clock_is_due(&next_ns, QUOTA_CHECK_NS)))
 		return;
 	state_refresh_limits(true);
+	if (clock_is_due(&next_audit_ns, AUDIT_NS))
+		audit(d);
 	check(d, false);
 }
 
@@ -89,6 +101,7 @@ static void reap(struct device *d)
 		log_warn("dead processes of the slice cannot be looked for", U64("errno", -r));
 	if (ledger_settle(state.region.file, d->entry) != 0)
 		log_debug("the books of a device could not be settled now");
+	audit(d);
 	lock_leave(&reap_lock);
 }
 

@@ -38,11 +38,6 @@ struct primary {
 static struct primary primaries[STATE_ORDINALS];
 static struct table made; /* key: context; a: charged bytes; b: ordinal */
 
-static _Atomic uint64_t *learned(const struct device *device)
-{
-	return &state.region.file->own.devices[device->entry].context_bytes;
-}
-
 static uint64_t estimate(const struct device *device)
 {
 	int multiprocessors = 0;
@@ -56,10 +51,19 @@ static uint64_t estimate(const struct device *device)
 	return bytes > ESTIMATE_MIN_BYTES ? bytes : ESTIMATE_MIN_BYTES;
 }
 
-CUresult contexts_reserve(struct device *device, struct charge *ret_charge)
+/* What a context of the device was measured to take; 0: nothing yet, or too little to be true. */
+static uint64_t learned_bytes(const struct device *device)
 {
 	/* relaxed: a figure that is not there yet is measured once more */
-	uint64_t bytes = atomic_load_explicit(learned(device), memory_order_relaxed);
+	uint64_t bytes = atomic_load_explicit(
+		&state.region.file->own.devices[device->entry].context_bytes, memory_order_relaxed);
+
+	return bytes >= MEASURED_MIN_BYTES ? bytes : 0;
+}
+
+CUresult contexts_reserve(struct device *device, struct charge *ret_charge)
+{
+	uint64_t bytes = learned_bytes(device);
 
 	truth_start();
 	return charge_reserve(device, bytes ? bytes : estimate(device), CHARGE_CONTEXT, ret_charge);
@@ -69,8 +73,7 @@ void contexts_measure(struct device *device, struct charge *charge)
 {
 	uint64_t charged = (uint64_t)charge->units * REGION_UNIT_BYTES, held, used, measured;
 
-	/* relaxed: as above */
-	if (!charge->device || atomic_load_explicit(learned(device), memory_order_relaxed))
+	if (!charge->device || learned_bytes(device))
 		return;
 	if (nvml_own_use(device->uuid, &used) != 0)
 		return;
@@ -89,8 +92,9 @@ void contexts_measure(struct device *device, struct charge *charge)
 			ledger_units(charged - measured));
 	FAULT("context: corrected");
 	charge->units = (uint32_t)ledger_units(measured);
-	/* relaxed: as above */
-	atomic_store_explicit(learned(device), measured, memory_order_relaxed);
+	/* relaxed: as in learned_bytes() */
+	atomic_store_explicit(&state.region.file->own.devices[device->entry].context_bytes,
+		measured, memory_order_relaxed);
 	log_debug("a context was measured", STR("device", device->uuid), U64("bytes", measured));
 }
 

@@ -230,6 +230,9 @@ static int enter_device(CUdevice ordinal, struct device *d)
 	}
 	d->ordinal = ordinal;
 	FAULT("begin: device entered");
+	if (!ledger_audit(state.region.file, d->entry))
+		log_warn("the books of a device were wrong and are put right",
+			STR("device", d->uuid));
 	set_limit(d);
 	/* pairs with the acquire in state_meet_device() and state_refresh_limits() */
 	atomic_store_explicit(&device_is_known[ordinal], true, memory_order_release);

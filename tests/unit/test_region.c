@@ -507,7 +507,8 @@ static void a_hostile_count_of_devices_is_not_believed(void **state)
 	for (unsigned i = 0; i < REGION_DEVICES; i++)
 		atomic_store(&region.file->own.devices[i].key, UINT64_MAX - i);
 	device = 99;
-	assert_int_equal(region_device(&region, "GPU-a", &device), -ENOSPC);
+	assert_int_equal(region_device(&region, "GPU-a", &device), -EBADMSG);
+	assert_int_equal(region_device(&region, "GPU-b", &device), -ENOSPC);
 	assert_int_equal(device, 99);
 	region_close(&region);
 }

@@ -23,6 +23,9 @@
  * read, the sum is what living processes have in total: a slot's part of total changes only by a
  * change of total, and there was none.
  *
+ * The same sum tells a total that was tampered with (ledger_audit()): while total stands still, what
+ * the slots hold is never more than it says, and exactly that where nothing is on its way.
+ *
  * All accesses are sequentially consistent: the argument orders steps on different words, and on
  * the processors that we know a read-modify-write costs the same anyway.
  *
@@ -37,6 +40,7 @@
 #include "base/fault.h"
 
 #define SETTLE_ATTEMPTS 1000
+#define AUDIT_ATTEMPTS	10
 
 static uint64_t held_word(uint64_t units)
 {
@@ -142,25 +146,40 @@ void ledger_reap(struct region_file *file, unsigned slot)
 	}
 }
 
+/* What the first so many slots hold together; false where something is on its way. */
+static bool add_up(
+	const struct region_file *file, unsigned device, unsigned slots, uint64_t *ret_units)
+{
+	uint64_t sum = 0, on_their_way = 0;
+
+	for (unsigned i = 0; i < slots && i < REGION_SLOTS; i++) {
+		uint64_t word = atomic_load(&file->own.slots[i].held[device]);
+
+		sum += word >> 32;
+		on_their_way |= (uint32_t)word;
+	}
+	/* More than a word can say was tampered with: then all is in use. */
+	*ret_units = sum < UINT32_MAX ? sum : UINT32_MAX;
+	return on_their_way == 0;
+}
+
+/* Sets the total, if it was not changed since it was seen. */
+static int replace_total(struct region_file *file, unsigned device, uint64_t seen, uint64_t units)
+{
+	return atomic_compare_exchange_strong(
+		       &file->own.devices[device].total, &seen, units << 32 | (uint32_t)(seen + 1))
+		       ? 0
+		       : -EAGAIN;
+}
+
 /* One attempt of ledger_settle(); whether it found the quiet instant that it needs. */
 static int settle_once(struct region_file *file, unsigned device)
 {
-	_Atomic uint64_t *total = &file->own.devices[device].total;
-	uint64_t seen = atomic_load(total), sum = 0;
-	unsigned high = atomic_load(&file->own.slot_high);
+	uint64_t seen = atomic_load(&file->own.devices[device].total), sum;
 
-	for (unsigned i = 0; i < high && i < REGION_SLOTS; i++) {
-		uint64_t word = atomic_load(&file->own.slots[i].held[device]);
-
-		if ((uint32_t)word)
-			return -EAGAIN;
-		sum += word >> 32;
-	}
-	if (sum > UINT32_MAX)
-		return -EAGAIN; /* tampered with: leave it, too high is safe */
-	if (!atomic_compare_exchange_strong(total, &seen, sum << 32 | (uint32_t)(seen + 1)))
+	if (!add_up(file, device, atomic_load(&file->own.slot_high), &sum))
 		return -EAGAIN;
-	return 0;
+	return replace_total(file, device, seen, sum);
 }
 
 int ledger_settle(struct region_file *file, unsigned device)
@@ -181,6 +200,23 @@ int ledger_settle(struct region_file *file, unsigned device)
 			;
 	}
 	return -EAGAIN;
+}
+
+bool ledger_audit(struct region_file *file, unsigned device)
+{
+	for (int i = 0; i < AUDIT_ATTEMPTS; i++) {
+		uint64_t seen = atomic_load(&file->own.devices[device].total), sum;
+		/* All of them: a hostile slot_high would hide some. */
+		bool is_quiet = add_up(file, device, REGION_SLOTS, &sum);
+
+		if (atomic_load(&file->own.devices[device].total) != seen)
+			continue;
+		if (seen >> 32 == sum || (seen >> 32 > sum && !is_quiet))
+			return true;
+		if (replace_total(file, device, seen, sum) == 0)
+			return false;
+	}
+	return true;
 }
 
 static _Atomic uint64_t *hami_field(struct hami_use *use, enum charge_kind kind)

@@ -8,6 +8,7 @@
 #define LOG_TOPIC LOG_MEMORY
 #include "shim/allocations.h"
 
+#include "base/fault.h"
 #include "base/log.h"
 #include "shim/contexts.h"
 #include "shim/doors.h"
@@ -49,6 +50,7 @@ static int enter(
 	entry.b = pack(charge, is_shared ? 0 : charge->units, is_shared ? IS_SHARED : 0);
 	if (table_put(&pointers, entry) < 0)
 		return -1;
+	FAULT("plain: pointer entered");
 	if (is_shared && table_count_up(&chunks, pointer / CHUNK_BYTES, true, &chunk) < 0) {
 		if (table_take(&pointers, pointer, NULL) != 0)
 			log_debug("a pointer was freed while it was being entered");
@@ -64,11 +66,13 @@ CUresult allocations_keep(CUdeviceptr pointer, uint64_t bytes, struct charge *ch
 
 	if (!charge->device)
 		return CUDA_SUCCESS;
+	FAULT("plain: the driver gave");
 	if (enter(pointer, bytes, charge, &is_charged) < 0) {
 		log_error("no memory for our own tables, so an allocation is refused");
 		cuda.cuMemFree_v2(pointer);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
+	FAULT("plain: entered");
 	if (is_charged)
 		charge_take(charge);
 	return CUDA_SUCCESS;
@@ -86,6 +90,7 @@ int allocations_take(CUdeviceptr pointer, struct allocation *ret_allocation)
 
 	if (table_take(&pointers, pointer, &entry) != 0)
 		return ALLOCATIONS_E_UNKNOWN;
+	FAULT("plain: taken out");
 	*ret_allocation = (struct allocation){.pointer = entry.key, .a = entry.a, .b = entry.b};
 	return 0;
 }
@@ -120,6 +125,7 @@ void allocations_give_back(const struct allocation *allocation)
 			return;
 		bytes = CHUNK_BYTES;
 	}
+	FAULT("plain: the driver freed");
 	charge_give_back(device, bytes, kind);
 }
 

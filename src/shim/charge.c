@@ -7,12 +7,15 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "region/ledger.h"
 #include "region/slot.h"
 #include "shim/doors.h"
 #include "shim/quota.h"
+
+#define AUDIT_NS 1000000000u
 
 static struct lock reap_lock;
 static _Atomic(const struct charge_reclaimer *) reclaimer;
@@ -51,14 +54,24 @@ static void check(struct device *d, bool is_urgent)
 		the_check(d, is_urgent);
 }
 
+/* Books that were tampered with are to lift no limit for longer than a second. */
+static void audit(struct device *d)
+{
+	if (!ledger_audit(state.region.file, d->entry))
+		log_warn("the books of a device were wrong and are put right",
+			STR("device", d->uuid));
+}
+
 /* What is to be looked at now and then, on the way of whoever charges: there is no thread for it. */
 static void tick(struct device *d)
 {
-	static _Atomic uint64_t next_ns;
+	static _Atomic uint64_t next_ns, next_audit_ns;
 
 	if (LIKELY(!clock_is_due(&next_ns, QUOTA_CHECK_NS)))
 		return;
 	state_refresh_limits(true);
+	if (clock_is_due(&next_audit_ns, AUDIT_NS))
+		audit(d);
 	check(d, false);
 }
 
@@ -82,11 +95,13 @@ static void reap(struct device *d)
 			return;
 		nanosleep(&pause, NULL);
 	}
-	r = slot_reap(&state.region, &reaped);
+	FAULT("reap: locked");
+	r = slot_reap_until(&state.region, deadline, &reaped);
 	if (r < 0)
 		log_warn("dead processes of the slice cannot be looked for", U64("errno", -r));
 	if (ledger_settle(state.region.file, d->entry) != 0)
 		log_debug("the books of a device could not be settled now");
+	audit(d);
 	lock_leave(&reap_lock);
 }
 
@@ -129,6 +144,7 @@ CUresult charge_reserve(
 		if (!has_room)
 			return refuse(device, bytes);
 	}
+	FAULT("charge: reserved");
 	errno = saved_errno;
 	*ret_charge = (struct charge){.device = device, .units = (uint32_t)units, .kind = kind};
 	return CUDA_SUCCESS;
@@ -180,6 +196,7 @@ void charge_settle(struct charge *charge, int64_t bytes)
 	else if (more < 0)
 		ledger_uncharge(
 			state.region.file, state.slot, d->entry, ledger_units((uint64_t)-more));
+	FAULT("charge: settled");
 	if (bytes)
 		ledger_note(state.region.file, state.slot, d->entry, charge->kind, bytes);
 	charge->device = NULL;

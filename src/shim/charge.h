@@ -45,7 +45,8 @@ void charge_check_with(charge_check_fn *check);
 /*
  * Reserves bytes, rounded up to the ledger's unit. Where they do not fit, it first looks for what
  * can be had back: a quota that was raised, pools' unused memory, processes that have died.
- * CUDA_ERROR_OUT_OF_MEMORY is the only refusal. Waits at most SLOT_REAP_WAIT_NS, and only then.
+ * CUDA_ERROR_OUT_OF_MEMORY is the only refusal. Waits at most SLOT_REAP_WAIT_NS for other
+ * processes, and only then, however often a call of the program comes here.
  */
 CUresult charge_reserve(
 	struct device *device, uint64_t bytes, enum charge_kind kind, struct charge *ret_charge);

@@ -15,6 +15,7 @@
 
 #include <errno.h>
 
+#include "base/fault.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "region/ledger.h"
@@ -38,8 +39,7 @@ struct primary {
 };
 
 static struct primary primaries[STATE_ORDINALS];
-static struct table
-	greens; /* key: context; a: the green context that it is a face of; b: ordinal */
+static struct table greens; /* key: context; a: the green context it is a face of; b: ordinal */
 static _Atomic uint32_t green_count;
 static struct table made; /* key: context; a: charged bytes; b: ordinal */
 
@@ -59,11 +59,6 @@ CUresult contexts_enter(CUdevice ordinal, struct device **ret_device)
 	}
 }
 
-static _Atomic uint64_t *learned(const struct device *device)
-{
-	return &state.region.file->own.devices[device->entry].context_bytes;
-}
-
 static uint64_t estimate(const struct device *device)
 {
 	int multiprocessors = 0;
@@ -77,10 +72,19 @@ static uint64_t estimate(const struct device *device)
 	return bytes > ESTIMATE_MIN_BYTES ? bytes : ESTIMATE_MIN_BYTES;
 }
 
-CUresult contexts_reserve(struct device *device, struct charge *ret_charge)
+/* What a context of the device was measured to take; 0: nothing yet, or too little to be true. */
+static uint64_t learned_bytes(const struct device *device)
 {
 	/* relaxed: a figure that is not there yet is measured once more */
-	uint64_t bytes = atomic_load_explicit(learned(device), memory_order_relaxed);
+	uint64_t bytes = atomic_load_explicit(
+		&state.region.file->own.devices[device->entry].context_bytes, memory_order_relaxed);
+
+	return bytes >= MEASURED_MIN_BYTES ? bytes : 0;
+}
+
+CUresult contexts_reserve(struct device *device, struct charge *ret_charge)
+{
+	uint64_t bytes = learned_bytes(device);
 
 	truth_start();
 	return charge_reserve(device, bytes ? bytes : estimate(device), CHARGE_CONTEXT, ret_charge);
@@ -90,8 +94,7 @@ void contexts_measure(struct device *device, struct charge *charge)
 {
 	uint64_t charged = (uint64_t)charge->units * REGION_UNIT_BYTES, held, used, measured;
 
-	/* relaxed: as above */
-	if (!charge->device || atomic_load_explicit(learned(device), memory_order_relaxed))
+	if (!charge->device || learned_bytes(device))
 		return;
 	if (nvml_own_use(device->uuid, &used) != 0)
 		return;
@@ -100,6 +103,7 @@ void contexts_measure(struct device *device, struct charge *charge)
 	if (used < held - charged || measured < MEASURED_MIN_BYTES ||
 		measured > MEASURED_MAX_TIMES * charged)
 		return;
+	FAULT("context: measured");
 	/* The charge is not taken yet: what it reserved is corrected and not noted. */
 	if (measured > charged)
 		ledger_charge_anyway(state.region.file, state.slot, device->entry,
@@ -107,9 +111,11 @@ void contexts_measure(struct device *device, struct charge *charge)
 	else if (measured < charged)
 		ledger_uncharge(state.region.file, state.slot, device->entry,
 			ledger_units(charged - measured));
+	FAULT("context: corrected");
 	charge->units = (uint32_t)ledger_units(measured);
-	/* relaxed: as above */
-	atomic_store_explicit(learned(device), measured, memory_order_relaxed);
+	/* relaxed: as in learned_bytes() */
+	atomic_store_explicit(&state.region.file->own.devices[device->entry].context_bytes,
+		measured, memory_order_relaxed);
 	log_debug("a context was measured", STR("device", device->uuid), U64("bytes", measured));
 }
 
@@ -121,11 +127,13 @@ CUresult contexts_keep(CUcontext context, struct charge *charge)
 		return CUDA_SUCCESS;
 	entry.b = (uint64_t)charge->device->ordinal;
 	entry.a = (uint64_t)charge->units * REGION_UNIT_BYTES;
+	FAULT("context: made");
 	if (table_put(&made, entry) < 0) {
 		log_error("no memory for our own tables, so a context is refused");
 		cuda.cuCtxDestroy_v2(context);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
+	FAULT("context: entered");
 	charge_take(charge);
 	code_context_made();
 	return CUDA_SUCCESS;
@@ -134,8 +142,10 @@ CUresult contexts_keep(CUcontext context, struct charge *charge)
 /* A context is gone, and with it all that lived in it. */
 static void end(struct device *device, CUcontext context, uint64_t bytes)
 {
+	FAULT("context: gone");
 	for (int i = 0; contexts_enders[i]; i++)
 		contexts_enders[i](device, context);
+	FAULT("context: its memory given back");
 	charge_give_back(device, bytes, CHARGE_CONTEXT);
 	truth_forget(device);
 }
@@ -148,15 +158,21 @@ void contexts_destroyed(CUcontext context)
 		end(state_device((CUdevice)entry.b), context, entry.a);
 }
 
-bool contexts_primary_is_active(const struct device *device)
+/* Whether the driver holds a primary context; as_told where it does not answer. */
+static bool is_active(const struct device *device, bool as_told)
 {
 	unsigned int flags;
-	int is_active = 0;
+	int active = 0;
 
-	return cuda.cuDevicePrimaryCtxGetState &&
-	       cuda.cuDevicePrimaryCtxGetState(device->ordinal, &flags, &is_active) ==
-		       CUDA_SUCCESS &&
-	       is_active;
+	if (!cuda.cuDevicePrimaryCtxGetState ||
+		cuda.cuDevicePrimaryCtxGetState(device->ordinal, &flags, &active) != CUDA_SUCCESS)
+		return as_told;
+	return active;
+}
+
+bool contexts_primary_is_active(const struct device *device)
+{
+	return is_active(device, false);
 }
 
 void contexts_compare_primary(struct device *device, CUcontext context, struct charge *charge)
@@ -167,7 +183,9 @@ void contexts_compare_primary(struct device *device, CUcontext context, struct c
 	bool is_new = false;
 
 	lock_enter(&p->lock);
-	if (contexts_primary_is_active(device)) {
+	FAULT("context: primary locked");
+	/* Without an answer what is charged stays: too much in the books is safe. */
+	if (is_active(device, true)) {
 		if (!p->charged_bytes && charge && charge->device) {
 			p->context = context;
 			p->charged_bytes = charge_take(charge);

@@ -27,7 +27,7 @@ void contexts_destroyed(CUcontext context);
  */
 void contexts_compare_primary(struct device *device, CUcontext context, struct charge *charge);
 
-/* Whether the driver holds a primary context of the device in this process. */
+/* Whether the driver says that it holds a primary context of the device in this process. */
 bool contexts_primary_is_active(const struct device *device);
 
 /*

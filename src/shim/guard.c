@@ -2,6 +2,7 @@
 /* Calls by which the driver may take device memory that nobody names. */
 #include "shim/guard.h"
 
+#include "base/fault.h"
 #include "region/ledger.h"
 #include "shim/doors.h"
 #include "shim/truth.h"
@@ -60,6 +61,7 @@ bool guard_end(struct guard *guard)
 
 	if (!guard->is_armed)
 		return true;
+	FAULT("guard: the driver was called");
 	after = free_bytes();
 	guard->taken_bytes = (int64_t)(before - after);
 	if (after == before && after != UINT64_MAX)

@@ -180,11 +180,13 @@ HOOK_BODY(cuMemPoolCreate, CUmemoryPool *pool, const CUmemPoolProps *properties)
 	r = cuda.cuMemPoolCreate(pool, properties);
 	if (r != CUDA_SUCCESS || state_enter() != STATE_OPEN)
 		return r;
-	if (properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
-		state_meet_device(properties->location.id, &device) != 0)
-		state_on_failure("pool", "its device is not in the region");
-	else
-		pools_add(*pool, device);
+	if ((properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
+		    state_meet_device(properties->location.id, &device) != 0) ||
+		pools_add(*pool, device) < 0) {
+		/* A pool that is not in our books must not be there. */
+		cuda.cuMemPoolDestroy(*pool);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
 	return r;
 }
 

@@ -9,6 +9,7 @@
 #define LOG_TOPIC LOG_MEMORY
 #include "shim/local.h"
 
+#include "base/fault.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "shim/contexts.h"
@@ -127,7 +128,9 @@ void local_end(struct charge *charge)
 	now = now > first ? now - first : 0;
 	if (!charge->device)
 		*charge = (struct charge){.device = device, .kind = CHARGE_LOCAL};
+	FAULT("local: asked");
 	charge_settle(charge, (int64_t)(now - entry.b));
+	FAULT("local: settled");
 	entry.b = now;
 	if (table_put(&contexts, entry) < 0)
 		log_warn("a charge stays in the books until the process ends");

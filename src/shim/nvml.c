@@ -15,6 +15,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fault.h"
+#include "base/lock.h"
 #include "gpu/uuid.h"
 #include "shim/doors.h"
 
@@ -23,37 +25,35 @@
 /* Longest wait for another thread that begins NVML; it takes some 10 ms. */
 #define BEGIN_WAIT_NS 2000000000u
 
-enum { NOT_BEGUN, BEGINNING, BEGUN };
-static _Atomic int phase;
-
-static int wait_for_other(void)
-{
-	uint64_t deadline = clock_now_ns() + BEGIN_WAIT_NS;
-	struct timespec pause = {.tv_nsec = 500000};
-
-	while (atomic_load(&phase) == BEGINNING && clock_now_ns() < deadline)
-		nanosleep(&pause, NULL);
-	return atomic_load(&phase) == BEGUN ? 0 : -ENODEV;
-}
+static struct lock begin_lock;
+static _Atomic bool is_begun;
 
 /* Once a process: to end it each time would cost its whole beginning each time. */
 static int begin(void)
 {
-	int not_begun = NOT_BEGUN;
-	bool is_there;
+	struct timespec pause = {.tv_nsec = 500000};
+	uint64_t deadline;
 
-	if (LIKELY(atomic_load(&phase) == BEGUN))
+	if (LIKELY(atomic_load(&is_begun)))
 		return 0;
-	if (!atomic_compare_exchange_strong(&phase, &not_begun, BEGINNING))
-		return wait_for_other();
-	is_there = doors_load_nvml() && nvml.nvmlInit_v2 && nvml.nvmlInit_v2() == NVML_SUCCESS;
-	atomic_store(&phase, is_there ? BEGUN : NOT_BEGUN);
-	return is_there ? 0 : -ENODEV;
+	deadline = clock_now_ns() + BEGIN_WAIT_NS;
+	while (!lock_try_own(&begin_lock)) {
+		if (clock_now_ns() > deadline)
+			return -ENODEV;
+		nanosleep(&pause, NULL);
+	}
+	FAULT("nvml: beginning");
+	if (!atomic_load(&is_begun))
+		atomic_store(&is_begun, doors_load_nvml() && nvml.nvmlInit_v2 &&
+						nvml.nvmlInit_v2() == NVML_SUCCESS);
+	lock_leave(&begin_lock);
+	return atomic_load(&is_begun) ? 0 : -ENODEV;
 }
 
 void nvml_forget_parent(void)
 {
-	atomic_store(&phase, NOT_BEGUN);
+	begin_lock = (struct lock)LOCK_INIT;
+	atomic_store(&is_begun, false);
 }
 
 static int index_of(const char *uuid, unsigned *ret_index)

@@ -11,10 +11,12 @@
 #define LOG_TOPIC LOG_MEMORY
 #include "shim/pools.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "shim/doors.h"
@@ -79,13 +81,14 @@ static struct pool *find_or_add(CUmemoryPool handle, struct device *device)
 
 	if (p)
 		return p;
+	FAULT("pool: adding");
 	p = find_unused(device);
 	if (p) {
 		atomic_store(&p->is_destroyed, false);
 		atomic_store(&p->handle, handle);
 		return p;
 	}
-	p = calloc(1, sizeof(*p));
+	p = FAULT_OUT_OF_MEMORY() ? NULL : calloc(1, sizeof(*p));
 	if (!p) {
 		log_error("no memory for our own tables, so a pool's allocations are refused");
 		return NULL;
@@ -105,6 +108,7 @@ static int64_t replace_reading(struct pool *p, uint64_t ticket, uint64_t held_by
 	LOCK_SCOPE(&p->lock);
 	int64_t change = 0;
 
+	FAULT("pool: read");
 	if (ticket > p->last_ticket) {
 		change = (int64_t)(held_bytes - p->held_bytes);
 		p->last_ticket = ticket;
@@ -167,6 +171,7 @@ static void settle_charge(struct pool *p, struct charge *charge)
 	if (!p->device)
 		return;
 	handle = hold(p);
+	FAULT("pool: held");
 	if (handle) {
 		if (read_held(handle, &held))
 			change = replace_reading(p, ticket, held);
@@ -176,6 +181,7 @@ static void settle_charge(struct pool *p, struct charge *charge)
 	} else if (atomic_load(&p->is_destroyed) && atomic_load(&p->live) == 0) {
 		change = replace_reading(p, ticket, 0);
 	}
+	FAULT("pool: reading replaced");
 	charge_settle(charge, change);
 }
 
@@ -200,6 +206,7 @@ static void trim_device(struct device *device)
 		if (!handle)
 			continue;
 		cuda.cuMemPoolTrimTo(handle, 0);
+		FAULT("pool: trimmed");
 		let_go(p);
 		settle(p);
 	}
@@ -238,10 +245,9 @@ struct pool *pools_current(struct device *device)
 	return pools_find(handle);
 }
 
-void pools_add(CUmemoryPool handle, struct device *device)
+int pools_add(CUmemoryPool handle, struct device *device)
 {
-	if (!find_or_add(handle, device))
-		state_on_failure("pool", "no memory");
+	return find_or_add(handle, device) ? 0 : -ENOMEM;
 }
 
 struct pool *pools_destroy_begin(CUmemoryPool handle)
@@ -254,6 +260,7 @@ struct pool *pools_destroy_begin(CUmemoryPool handle)
 		return NULL;
 	settle(p);
 	atomic_store(&p->handle, NULL);
+	FAULT("pool: without handle");
 	while (atomic_load(&p->users) > 0 && clock_now_ns() < deadline)
 		nanosleep(&pause, NULL);
 	return p;
@@ -311,6 +318,7 @@ void pools_allocated(struct pool *pool)
 void pools_freed(struct pool *pool, bool is_settled_now)
 {
 	atomic_fetch_sub(&pool->live, 1);
+	FAULT("pool: the driver freed");
 	if (is_settled_now) {
 		settle(pool);
 		return;
@@ -326,6 +334,7 @@ void pools_synchronized(void)
 	if (LIKELY(!atomic_load_explicit(&some_are_dirty, memory_order_relaxed)))
 		return;
 	atomic_exchange(&some_are_dirty, false);
+	FAULT("pool: synchronized");
 	for (struct pool *p = first(); p; p = p->next)
 		if (atomic_exchange(&p->is_dirty, false))
 			settle(p);

@@ -25,8 +25,8 @@ struct pool *pools_current(struct device *device);
 /* The pool with this handle, as pools_current(); one that is not on a device is charged nothing. */
 struct pool *pools_find(CUmemoryPool handle);
 
-/* Enters a pool that the program has made, on the device or (NULL) not on a device at all. */
-void pools_add(CUmemoryPool handle, struct device *device);
+/* Enters a pool that the program has made, on the device or (NULL) not on a device at all. -ENOMEM. */
+int pools_add(CUmemoryPool handle, struct device *device) MUST_CHECK;
 
 /*
  * The program destroys the pool: from the beginning on none of our own questions uses the handle, and

@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "region/ledger.h"
@@ -87,10 +88,12 @@ static void correct(struct truth *t, struct device *d, uint64_t other)
 {
 	uint64_t charged = t->other_bytes;
 
+	FAULT("truth: looked");
 	if (other > charged)
 		charge_anyway(d, other - charged, CHARGE_OTHER);
 	else if (other < charged)
 		charge_give_back(d, charged - other, CHARGE_OTHER);
+	FAULT("truth: charged");
 	atomic_fetch_add(&t->other_bytes, other - charged);
 	t->was_less = false;
 	if (other > charged + REGION_UNIT_BYTES || charged > other + REGION_UNIT_BYTES)
@@ -130,6 +133,7 @@ static void truth_check(struct device *device, bool is_urgent)
 		return;
 	atomic_store_explicit(&t->next_urgent_ns, now + URGENT_NS, memory_order_relaxed);
 	atomic_store_explicit(&t->next_ns, now + TRUTH_CHECK_NS, memory_order_relaxed);
+	FAULT("truth: locked");
 	if (t->misses < MISSES_MAX)
 		compare(t, device, is_urgent);
 	lock_leave(&t->lock);
@@ -175,6 +179,7 @@ void truth_settle(struct device *device, struct charge *charge, int64_t free_cha
 	if (more < -(int64_t)t->other_bytes)
 		more = -(int64_t)t->other_bytes;
 	atomic_fetch_add(&t->other_bytes, (uint64_t)more);
+	FAULT("truth: settled");
 	charge_settle(charge, more);
 	if (!is_ours)
 		return;

@@ -12,7 +12,7 @@ if ! command -v "${CLANG:-clang}" >/dev/null 2>&1; then
 fi
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-for target in parse share snapshot; do
+for target in parse region share snapshot; do
     "${CLANG:-clang}" -std=gnu17 -O1 -g -D_GNU_SOURCE -fno-strict-aliasing -fsanitize=fuzzer,address,undefined \
         -fno-sanitize-recover=all -I"$root" -I"$root/src" -o "$scratch/$target" \
         "$here/fuzz_$target.c" "$root"/src/base/*.c "$root"/src/policy/*.c "$root"/src/region/*.c

@@ -19,6 +19,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "policy/device_name.h"
 
 #define DEVICE_LOCK_NS 50000000u /* longest wait for another process that adds a device */
 
@@ -219,7 +220,7 @@ static int find_device(const struct region_file *f, const char *uuid, unsigned *
 	unsigned count = atomic_load_explicit(&f->own.device_count, memory_order_acquire);
 
 	for (unsigned i = 0; i < count && i < REGION_DEVICES; i++) {
-		if (strncmp(f->hami.uuids[i], uuid, REGION_UUID_BYTES - 1) == 0) {
+		if (device_name_is_same(f->hami.uuids[i], uuid)) {
 			*ret_device = i;
 			return 0;
 		}

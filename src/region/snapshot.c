@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "policy/device_name.h"
 #include "region/region.h"
 
 #define OWN_AT	   offsetof(struct region_file, own)
@@ -164,7 +165,7 @@ int snapshot_device_use(
 	int e = begin(path, &r);
 
 	for (unsigned d = 0; !e && d < r.head.device_count; d++) {
-		if (strcmp(r.uuids[d], uuid) != 0)
+		if (!device_name_is_same(r.uuids[d], uuid))
 			continue;
 		limit = r.limit_bytes[d];
 		e = sum_device(&r, d, &used);

@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "gpu/uuid.h"
+#include "policy/device_name.h"
 #include "shim/doors.h"
 
 #define PROCESSES_MAX 256
@@ -69,7 +70,7 @@ static int index_of(const char *uuid, unsigned *ret_index)
 		if (nvml.nvmlDeviceGetHandleByIndex_v2(i, &device) != NVML_SUCCESS ||
 			nvml.nvmlDeviceGetUUID(device, text, sizeof(text)) != NVML_SUCCESS)
 			continue;
-		if (strcmp(text, uuid) == 0) {
+		if (device_name_is_same(text, uuid)) {
 			*ret_index = i;
 			return 0;
 		}

@@ -96,6 +96,8 @@ static void the_dead_are_not_listed_although_nobody_has_reaped_them(void **state
 	assert_int_equal(snapshot_device_use(s->file, "GPU-b", &used, &limit), 0);
 	assert_int_equal(used, 40 * REGION_UNIT_BYTES);
 	assert_int_equal(limit, 1000 * REGION_UNIT_BYTES);
+	assert_int_equal(snapshot_device_use(s->file, "MIG-b", &used, &limit), 0);
+	assert_int_equal(used, 40 * REGION_UNIT_BYTES);
 	child_kill(&two);
 	assert_int_equal(snapshot_read(s->file, &snapshot), 0);
 	assert_int_equal(snapshot.process_count, 0);

@@ -18,6 +18,7 @@
 #include "region/ledger.h"
 #include "shim/doors.h"
 #include "shim/nvml.h"
+#include "shim/own_pid.h"
 #include "shim/table.h"
 #include "shim/truth.h"
 
@@ -60,20 +61,28 @@ CUresult contexts_reserve(struct device *device, struct charge *ret_charge)
 	/* relaxed: a figure that is not there yet is measured once more */
 	uint64_t bytes = atomic_load_explicit(learned(device), memory_order_relaxed);
 
+	CUresult r;
+
 	truth_start();
-	return charge_reserve(device, bytes ? bytes : estimate(device), CHARGE_CONTEXT, ret_charge);
+	r = charge_reserve(device, bytes ? bytes : estimate(device), CHARGE_CONTEXT, ret_charge);
+	if (r == CUDA_SUCCESS && ledger_held_bytes(state.region.file, state.slot, device->entry) ==
+					 (uint64_t)ret_charge->units * REGION_UNIT_BYTES)
+		own_pid_before_context(device);
+	return r;
 }
 
 void contexts_measure(struct device *device, struct charge *charge)
 {
 	uint64_t charged = (uint64_t)charge->units * REGION_UNIT_BYTES, held, used, measured;
 
+	if (!charge->device)
+		return;
 	/* relaxed: as above */
-	if (!charge->device || atomic_load_explicit(learned(device), memory_order_relaxed))
-		return;
-	if (nvml_own_use(device->uuid, &used) != 0)
-		return;
+	measured = atomic_load_explicit(learned(device), memory_order_relaxed);
+	own_pid_after_context(device, measured);
 	held = ledger_held_bytes(state.region.file, state.slot, device->entry);
+	if (measured || nvml_own_use(device->uuid, held - charged, &used) != 0)
+		return;
 	measured = round_up_u64(used - (held - charged), REGION_UNIT_BYTES);
 	if (used < held - charged || measured < MEASURED_MIN_BYTES ||
 		measured > MEASURED_MAX_TIMES * charged)

@@ -61,18 +61,20 @@ static bool look(struct truth *t, const struct device *d, uint64_t *ret_other_by
 {
 	uint64_t other = t->other_bytes, held = held_bytes(d), used, known;
 	uint64_t hidden = hidden_bytes(d);
-	int r = nvml_own_use(d->uuid, &used);
 
-	if (r < 0) {
+	/* A charge on its way moves one of them before the other. */
+	if (hidden + other > held)
+		return false;
+	known = held - hidden - other;
+	if (nvml_own_use(d->uuid, known, &used) < 0) {
 		if (++t->misses == MISSES_MAX)
 			log_debug("nvml has no figure for this process, so the books stand alone",
 				STR("device", d->uuid));
 		return false;
 	}
 	t->misses = 0;
-	if (held != held_bytes(d) || hidden != hidden_bytes(d) || hidden + other > held)
+	if (held != held_bytes(d) || hidden != hidden_bytes(d))
 		return false;
-	known = held - hidden - other;
 	*ret_other_bytes = used > known ? round_up_u64(used - known, REGION_UNIT_BYTES) : 0;
 	return true;
 }

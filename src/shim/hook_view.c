@@ -62,29 +62,20 @@ HOOK_BODY(cuMemGetInfo_v2, size_t *free_bytes, size_t *total_bytes)
 	return r;
 }
 
-/* In an interface of 32 bits what does not fit is as much as fits. */
-static unsigned int clamp(uint64_t bytes)
-{
-	return bytes < UINT32_MAX ? (unsigned int)bytes : UINT32_MAX;
-}
-
-/* What the driver puts into 32 bits may be less than there is, so the whole figures are asked for. */
 HOOK_BODY(cuMemGetInfo, unsigned int *free_bytes, unsigned int *total_bytes)
 {
 	uint64_t room, quota;
-	size_t free, total;
 	CUresult r;
 
 	if (!doors_attach_cuda())
 		return CUDA_ERROR_NOT_INITIALIZED;
 	r = cuda.cuMemGetInfo(free_bytes, total_bytes);
-	if (r != CUDA_SUCCESS || !see_current(&room, &quota) ||
-		cuda.cuMemGetInfo_v2(&free, &total) != CUDA_SUCCESS)
+	if (r != CUDA_SUCCESS || !see_current(&room, &quota))
 		return r;
-	if (free_bytes && free > room)
-		*free_bytes = clamp(room);
-	if (total_bytes && total > quota)
-		*total_bytes = clamp(quota);
+	if (free_bytes && *free_bytes > room)
+		*free_bytes = (unsigned int)room;
+	if (total_bytes && *total_bytes > quota)
+		*total_bytes = (unsigned int)quota;
 	return r;
 }
 
@@ -114,14 +105,12 @@ HOOK_BODY(cuDeviceTotalMem_v2, size_t *bytes, CUdevice ordinal)
 HOOK_BODY(cuDeviceTotalMem, unsigned int *bytes, CUdevice ordinal)
 {
 	uint64_t quota;
-	size_t total;
 	CUresult r;
 
 	if (!doors_attach_cuda())
 		return CUDA_ERROR_NOT_INITIALIZED;
 	r = cuda.cuDeviceTotalMem(bytes, ordinal);
-	if (r == CUDA_SUCCESS && see_quota(ordinal, &quota) &&
-		cuda.cuDeviceTotalMem_v2(&total, ordinal) == CUDA_SUCCESS && total > quota)
-		*bytes = clamp(quota);
+	if (r == CUDA_SUCCESS && see_quota(ordinal, &quota) && *bytes > quota)
+		*bytes = (unsigned int)quota;
 	return r;
 }

@@ -434,6 +434,49 @@ static void a_child_of_fork_is_listed_by_itself(void **state)
 	assert_true(shows(t, " count=1 %d:", t->pid));
 }
 
+/* The folder of an NVML that has the oldest lists alone. */
+static const char *old_nvml(void)
+{
+	static char folder[600];
+
+	snprintf(folder, sizeof(folder), "%s", node_program("old_nvml/libnvidia-ml.so.1"));
+	*strrchr(folder, '/') = '\0';
+	return folder;
+}
+
+static void what_the_driver_lacks_stays_absent(void **state)
+{
+	static const char *const absent[] = {"nvmlDeviceGetComputeRunningProcesses_v2",
+		"nvmlDeviceGetComputeRunningProcesses_v3",
+		"nvmlDeviceGetGraphicsRunningProcesses_v3",
+		"nvmlDeviceGetMPSComputeRunningProcesses", "nvmlDeviceGetRunningProcessDetailList",
+		"nvmlDeviceGetProcessUtilization", "nvmlDeviceGetProcessesUtilizationInfo",
+		"nvmlDeviceGetAccountingPids", "nvmlDeviceGetBAR1MemoryInfo",
+		"nvmlDeviceGetMemoryInfo_v2", "nvmlSystemGetProcessName"};
+	struct node *node = *state;
+	struct slice *slice = slice_new(node, "a", "4g", NULL);
+	struct tenant *t, *looker;
+
+	node->driver = old_nvml();
+	t = tenant_new(slice);
+	looker = tenant_start(node, slice, "found-dlopen", "VGPU_SHOW_UTILIZATION=slice", NULL);
+	for (unsigned i = 0; i < sizeof(absent) / sizeof(absent[0]); i++) {
+		expect(looker, OK, "has %s", absent[i]);
+		assert_int_equal(tenant_number(looker, "has"), 0);
+	}
+	expect(looker, OK, "has %s", compute_lists[0]);
+	assert_int_equal(tenant_number(looker, "has"), 1);
+	/* what is there works, and what we ask for ourselves is asked in the oldest form */
+	expect(t, OK, "alloc x 100m");
+	assert_int_equal(slice_agreed(slice, 0), CONTEXT_BYTES + 100 * MIB);
+	expect(looker, OK, "list %s 0 8", compute_lists[0]);
+	assert_int_equal(tenant_number(looker, "count"), 1);
+	assert_true(
+		shows(looker, " %d:%llu", t->pid, (unsigned long long)(CONTEXT_BYTES + 100 * MIB)));
+	/* nobody tells how busy processes are: the device's own figure */
+	expect(looker, OK, "busy 0");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -454,6 +497,7 @@ int main(void)
 		test_with_node(an_older_drivers_pids_are_found_and_shown_as_the_slices_own),
 		test_with_node(two_that_begin_at_once_take_nobody_elses_figure),
 		test_with_node(a_child_of_fork_is_listed_by_itself),
+		test_with_node(what_the_driver_lacks_stays_absent),
 	};
 
 	return cmocka_run_group_tests_name("processes", tests, NULL, NULL);

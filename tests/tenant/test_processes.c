@@ -477,6 +477,51 @@ static void what_the_driver_lacks_stays_absent(void **state)
 	expect(looker, OK, "busy 0");
 }
 
+static const char *smi(struct slice *slice, const char *form)
+{
+	static char output[16384];
+	char program[600], word[] = "smi", text[64];
+	char *argv[] = {program, word, form ? text : NULL, NULL};
+
+	snprintf(program, sizeof(program), "%s", node_program("vgpu-sim"));
+	snprintf(text, sizeof(text), "%s", form ? form : "");
+	assert_int_equal(node_run(slice->node, slice, argv, output, sizeof(output)), 0);
+	return output;
+}
+
+static bool has_pid(const char *output, const char *before, pid_t pid, const char *after)
+{
+	char text[64];
+
+	snprintf(text, sizeof(text), "%s%d%s", before, pid, after);
+	return strstr(output, text) != NULL;
+}
+
+/* What a person sees who looks about in a slice, in each form of the program. */
+static void a_tool_in_a_slice_shows_the_slice(void **state)
+{
+	static const char *const forms[][3] = {
+		{NULL, " ", " "},
+		{"-q", ": ", "\n"},
+		{"pmon", " ", " "},
+		{"--query-compute-apps=pid,used_memory", "\n", ", "},
+	};
+	struct scene s = make_scene(*state, NULL);
+
+	make_busy(&s);
+	for (unsigned i = 0; i < 4; i++) {
+		const char *output = smi(s.a, forms[i][0]);
+
+		assert_true(has_pid(output, forms[i][1], s.one->pid, forms[i][2]));
+		assert_true(has_pid(output, forms[i][1], s.two->pid, forms[i][2]));
+		assert_false(has_pid(output, forms[i][1], s.other->pid, forms[i][2]));
+	}
+	assert_non_null(strstr(smi(s.a, NULL), "1146 /    4096 MiB"));
+	assert_non_null(strstr(smi(s.b, NULL), "1542 /    4096 MiB"));
+	assert_false(has_pid(smi(s.b, "-q"), ": ", s.one->pid, "\n"));
+	assert_non_null(strstr(smi(s.a, "-q"), "Used                              : 1146 MiB"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -498,6 +543,7 @@ int main(void)
 		test_with_node(two_that_begin_at_once_take_nobody_elses_figure),
 		test_with_node(a_child_of_fork_is_listed_by_itself),
 		test_with_node(what_the_driver_lacks_stays_absent),
+		test_with_node(a_tool_in_a_slice_shows_the_slice),
 	};
 
 	return cmocka_run_group_tests_name("processes", tests, NULL, NULL);

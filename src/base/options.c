@@ -77,6 +77,16 @@ static void read_log(char *(*lookup)(const char *))
 			STR("option", names[OPTION_log_levels]), STR("value", unknown));
 }
 
+static bool read_shows_slice(char *(*lookup)(const char *))
+{
+	const char *value = value_of(lookup, names[OPTION_show_utilization]);
+
+	if (value && strcmp(value, "slice") != 0 && strcmp(value, "device") != 0)
+		log_warn("what utilization is to be shown is not known; device and slice are",
+			STR("option", names[OPTION_show_utilization]), STR("value", value));
+	return value && strcmp(value, "slice") == 0;
+}
+
 void options_read(struct options *ret_options, char *(*lookup)(const char *name))
 {
 	struct options o = {0};
@@ -92,5 +102,6 @@ void options_read(struct options *ret_options, char *(*lookup)(const char *name)
 	}
 	o.region_path = value_of(lookup, names[OPTION_region_path]);
 	o.share_path = value_of(lookup, names[OPTION_share_path]);
+	o.shows_slice_utilization = read_shows_slice(lookup);
 	*ret_options = o;
 }

@@ -15,6 +15,7 @@ struct options {
 	bool has_indexed_limit;				 /* one of the above is not 0 */
 	const char *region_path;			 /* NULL: not given */
 	const char *share_path;				 /* NULL: not given */
+	bool shows_slice_utilization;
 	bool is_broken; /* a quota was asked for in words that are none */
 };
 

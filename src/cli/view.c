@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "cli/pids.h"
 #include "cli/slice.h"
+#include "policy/device_name.h"
 #include "policy/share.h"
 #include "region/region.h"
 
@@ -72,7 +73,7 @@ static int take_processes(const struct snapshot *s, struct view *v)
 static bool has_device(const struct view *v, const char *uuid)
 {
 	for (unsigned i = 0; i < v->device_count; i++)
-		if (strcmp(v->devices[i].uuid, uuid) == 0)
+		if (device_name_is_same(v->devices[i].uuid, uuid))
 			return true;
 	return false;
 }

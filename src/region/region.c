@@ -20,6 +20,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/file.h"
+#include "policy/device_name.h"
 
 static void fill(struct region_file *f)
 {
@@ -214,12 +215,12 @@ void region_close(struct region *region)
 	*region = REGION_NULL;
 }
 
-/* FNV-1a (Fowler, Noll, Vo, 1991) of the UUID's text; never 0. */
+/* FNV-1a (Fowler, Noll, Vo, 1991) of what is unique in the name; never 0. */
 static uint64_t key_of(const char *uuid)
 {
 	uint64_t hash = 0xcbf29ce484222325ull;
 
-	for (; *uuid; uuid++)
+	for (uuid = device_name_core(uuid); *uuid; uuid++)
 		hash = (hash ^ (unsigned char)*uuid) * 0x100000001b3ull;
 	return hash ? hash : 1;
 }
@@ -254,7 +255,7 @@ int region_device(struct region *region, const char *uuid, unsigned *ret_device)
 		if (!atomic_compare_exchange_strong(&f->own.devices[i].key, &seen, key) &&
 			seen != key) {
 			/* Ours by name and not by key was tampered with: no second entry for it. */
-			if (strncmp(f->hami.uuids[i], uuid, REGION_UUID_BYTES - 1) == 0)
+			if (device_name_is_same(f->hami.uuids[i], uuid))
 				return -EBADMSG;
 			continue;
 		}

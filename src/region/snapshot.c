@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "policy/device_name.h"
 #include "region/region.h"
 
 #define OWN_AT	   offsetof(struct region_file, own)
@@ -138,37 +139,92 @@ int snapshot_read(const char *path, struct snapshot *ret_snapshot)
 	return e;
 }
 
-static int sum_device(const struct reader *r, unsigned device, uint64_t *ret_used_bytes)
+/* The device's place in the region; device_count where the region does not know it. */
+static unsigned find_device(const struct reader *r, const char *uuid)
 {
+	unsigned d = 0;
+
+	while (d < r->head.device_count && !device_name_is_same(r->uuids[d], uuid))
+		d++;
+	return d;
+}
+
+static int read_host_pid(const struct reader *r, unsigned i, uint32_t *ret_pid)
+{
+	return read_at(r->fd,
+		offsetof(struct hami_region, slots) + i * sizeof(struct hami_slot) +
+			offsetof(struct hami_slot, host_pid),
+		ret_pid, sizeof(*ret_pid));
+}
+
+static int visit_slot(const struct reader *r, unsigned i, unsigned device, snapshot_visit_fn *visit,
+	void *argument)
+{
+	struct snapshot_member member = {.pid = 0};
 	struct region_slot slot;
-	uint64_t used = 0;
 	bool is_live;
+	int e = read_slot(r, i, &slot, &is_live);
 
-	for (unsigned i = 0; i < r->head.slot_high; i++) {
-		int e = read_slot(r, i, &slot, &is_live);
-
-		if (e)
-			return e;
-		if (is_live)
-			used += held_bytes(&slot, device);
-	}
-	*ret_used_bytes = used;
+	if (e || !is_live)
+		return e;
+	e = read_host_pid(r, i, &member.host_pid);
+	if (e)
+		return e;
+	member.pid = slot.pid;
+	member.pid_namespace = slot.pid_namespace;
+	if (device < r->head.device_count)
+		member.held_bytes = held_bytes(&slot, device);
+	memcpy(member.command, slot.command, sizeof(slot.command));
+	visit(&member, argument);
 	return 0;
+}
+
+int snapshot_visit(const char *path, const char *uuid, snapshot_visit_fn *visit, void *argument)
+{
+	struct reader r;
+	int e = begin(path, &r);
+
+	for (unsigned i = 0; !e && i < r.head.slot_high; i++)
+		e = visit_slot(
+			&r, i, uuid ? find_device(&r, uuid) : REGION_DEVICES, visit, argument);
+	cleanup_fd(&r.fd);
+	return e;
+}
+
+int snapshot_core_percent(const char *path, const char *uuid, unsigned *ret_percent)
+{
+	uint64_t percent = 0;
+	struct reader r;
+	unsigned d;
+	int e = begin(path, &r);
+
+	if (!e && (d = find_device(&r, uuid)) < r.head.device_count)
+		e = read_at(r.fd,
+			offsetof(struct hami_region, sm_limit_percent) + d * sizeof(percent),
+			&percent, sizeof(percent));
+	cleanup_fd(&r.fd);
+	if (!e)
+		*ret_percent = percent <= 100 ? (unsigned)percent : 100;
+	return e;
+}
+
+static void add_held(const struct snapshot_member *member, void *sum)
+{
+	*(uint64_t *)sum += member->held_bytes;
 }
 
 int snapshot_device_use(
 	const char *path, const char *uuid, uint64_t *ret_used_bytes, uint64_t *ret_limit_bytes)
 {
-	struct reader r;
 	uint64_t used = 0, limit = 0;
+	struct reader r;
+	unsigned d;
 	int e = begin(path, &r);
 
-	for (unsigned d = 0; !e && d < r.head.device_count; d++) {
-		if (strcmp(r.uuids[d], uuid) != 0)
-			continue;
+	if (!e && (d = find_device(&r, uuid)) < r.head.device_count) {
 		limit = r.limit_bytes[d];
-		e = sum_device(&r, d, &used);
-		break;
+		for (unsigned i = 0; !e && i < r.head.slot_high; i++)
+			e = visit_slot(&r, i, d, add_held, &used);
 	}
 	cleanup_fd(&r.fd);
 	if (e)

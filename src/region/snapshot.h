@@ -39,6 +39,26 @@ struct snapshot {
  */
 int snapshot_read(const char *path, struct snapshot *ret_snapshot) MUST_CHECK;
 
+/* A living process of the slice, as snapshot_visit() shows it. */
+struct snapshot_member {
+	uint32_t pid;		/* in the namespace below */
+	uint32_t host_pid;	/* as HAMi's monitor reads it; 0: not known */
+	uint64_t pid_namespace; /* inode number */
+	uint64_t held_bytes;	/* of the device that was asked for; without one 0 */
+	char command[17];
+};
+typedef void snapshot_visit_fn(const struct snapshot_member *member, void *argument);
+
+/*
+ * Shows every living process of the slice, and what it holds of the device (NULL: of none). A device
+ * that the region does not know is held by nobody. Needs little memory; results as snapshot_read().
+ */
+int snapshot_visit(
+	const char *path, const char *uuid, snapshot_visit_fn *visit, void *argument) MUST_CHECK;
+
+/* The slice's share of the device's cores in percent, as its processes wrote it down; 0: none. */
+int snapshot_core_percent(const char *path, const char *uuid, unsigned *ret_percent) MUST_CHECK;
+
 /*
  * The bytes of one device that living processes of the slice hold, and its limit (0: none): for
  * a process that looks without being part of the slice, like a monitor inside the container. 0 and 0

@@ -22,6 +22,7 @@
 #include "shim/code.h"
 #include "shim/doors.h"
 #include "shim/nvml.h"
+#include "shim/own_pid.h"
 #include "shim/table.h"
 #include "shim/truth.h"
 
@@ -86,19 +87,27 @@ CUresult contexts_reserve(struct device *device, struct charge *ret_charge)
 {
 	uint64_t bytes = learned_bytes(device);
 
+	CUresult r;
+
 	truth_start();
-	return charge_reserve(device, bytes ? bytes : estimate(device), CHARGE_CONTEXT, ret_charge);
+	r = charge_reserve(device, bytes ? bytes : estimate(device), CHARGE_CONTEXT, ret_charge);
+	if (r == CUDA_SUCCESS && ledger_held_bytes(state.region.file, state.slot, device->entry) ==
+					 (uint64_t)ret_charge->units * REGION_UNIT_BYTES)
+		own_pid_before_context(device);
+	return r;
 }
 
 void contexts_measure(struct device *device, struct charge *charge)
 {
 	uint64_t charged = (uint64_t)charge->units * REGION_UNIT_BYTES, held, used, measured;
 
-	if (!charge->device || learned_bytes(device))
+	if (!charge->device)
 		return;
-	if (nvml_own_use(device->uuid, &used) != 0)
-		return;
+	measured = learned_bytes(device);
+	own_pid_after_context(device, measured);
 	held = ledger_held_bytes(state.region.file, state.slot, device->entry);
+	if (measured || nvml_own_use(device->uuid, held - charged, &used) != 0)
+		return;
 	measured = round_up_u64(used - (held - charged), REGION_UNIT_BYTES);
 	if (used < held - charged || measured < MEASURED_MIN_BYTES ||
 		measured > MEASURED_MAX_TIMES * charged)

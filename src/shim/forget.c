@@ -9,6 +9,7 @@
 #include "shim/local.h"
 #include "shim/mapped.h"
 #include "shim/nvml.h"
+#include "shim/own_pid.h"
 #include "shim/pools.h"
 #include "shim/quota.h"
 #include "shim/state.h"
@@ -16,7 +17,8 @@
 
 void (*const state_forgetters[])(void) = {allocations_forget_parent, charge_forget_parent,
 	code_forget_parent, contexts_forget_parent, local_forget_parent, mapped_forget_parent,
-	nvml_forget_parent, pools_forget_parent, quota_forget_parent, truth_forget_parent, NULL};
+	nvml_forget_parent, own_pid_forget_parent, pools_forget_parent, quota_forget_parent,
+	truth_forget_parent, NULL};
 
 void (*const contexts_enders[])(struct device *device, CUcontext context) = {
 	allocations_context_ended, code_context_ended, local_context_ended, NULL};

@@ -69,3 +69,27 @@ HOOK_BODY(nvmlDeviceGetMemoryInfo_v2, nvmlDevice_t device, nvmlMemory_v2_t *memo
 	memory->free = quota - used;
 	return r;
 }
+
+/*
+ * The window's size is the card's. A card whose window is as large as its memory maps all that is in
+ * use (measured on an H200), so there the slice's part is what the slice holds; of a smaller window
+ * nobody knows whose parts are mapped, and none is shown as the slice's.
+ */
+HOOK_BODY(nvmlDeviceGetBAR1MemoryInfo, nvmlDevice_t device, nvmlBAR1Memory_t *bar1)
+{
+	uint64_t quota, used;
+	nvmlMemory_t card;
+	nvmlReturn_t r;
+
+	if (!doors_attach_nvml())
+		return NVML_ERROR_UNINITIALIZED;
+	r = nvml.nvmlDeviceGetBAR1MemoryInfo(device, bar1);
+	if (r != NVML_SUCCESS || !slice_view(device, &quota, &used) ||
+		nvml.nvmlDeviceGetMemoryInfo(device, &card) != NVML_SUCCESS || card.total <= quota)
+		return r;
+	if (bar1->bar1Total < card.total)
+		used = 0;
+	bar1->bar1Used = used;
+	bar1->bar1Free = bar1->bar1Total - used;
+	return r;
+}

@@ -177,6 +177,11 @@ int quota_memory_bytes(const char *uuid, uint64_t *ret_bytes)
 	return 0;
 }
 
+bool quota_shows_slice_utilization(void)
+{
+	return quota.options.shows_slice_utilization;
+}
+
 const char *quota_region_path(void)
 {
 	if (quota.system.is_in_force && share_of(&quota.system)->region[0])

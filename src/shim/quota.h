@@ -33,6 +33,9 @@ void quota_forget_parent(void);
  */
 int quota_memory_bytes(const char *uuid, uint64_t *ret_bytes) MUST_CHECK;
 
+/* Whether NVML is to show how busy the slice is, and not how busy its device. */
+bool quota_shows_slice_utilization(void);
+
 /* The slice's region file; valid until the process ends. */
 const char *quota_region_path(void);
 

@@ -65,20 +65,21 @@ static bool look(
 	struct truth *t, const struct device *d, uint64_t reserved_bytes, uint64_t *ret_other_bytes)
 {
 	uint64_t other = t->other_bytes, held = held_bytes(d), used, known;
-	uint64_t hidden = hidden_bytes(d), unseen;
-	int r = nvml_own_use(d->uuid, &used);
+	uint64_t hidden = hidden_bytes(d), unseen = hidden + other + reserved_bytes;
 
-	if (r < 0) {
+	/* A charge on its way moves one of them before the other. */
+	if (unseen > held)
+		return false;
+	known = held - unseen;
+	if (nvml_own_use(d->uuid, known, &used) < 0) {
 		if (++t->misses == MISSES_MAX)
 			log_debug("nvml has no figure for this process, so the books stand alone",
 				STR("device", d->uuid));
 		return false;
 	}
 	t->misses = 0;
-	unseen = hidden + other + reserved_bytes;
-	if (held != held_bytes(d) || hidden != hidden_bytes(d) || unseen > held)
+	if (held != held_bytes(d) || hidden != hidden_bytes(d))
 		return false;
-	known = held - unseen;
 	*ret_other_bytes = used > known ? round_up_u64(used - known, REGION_UNIT_BYTES) : 0;
 	return true;
 }

@@ -209,6 +209,23 @@ static void an_unknown_level_by_topic_is_said(void **state)
 	assert_int_equal(report->levels[LOG_LEDGER], LOG_WARN);
 }
 
+static void whose_utilization_is_shown_is_the_devices_unless_the_slices_is_asked_for(void **state)
+{
+	const struct options *o = READ("VGPU_SHOW_UTILIZATION", "slice");
+
+	assert_true(o->shows_slice_utilization);
+	assert_string_equal(report->err.text, "");
+	o = READ("VGPU_SHOW_UTILIZATION", "device");
+	assert_false(o->shows_slice_utilization);
+	assert_string_equal(report->err.text, "");
+	o = READ("VGPU_SHOW_UTILIZATION", "");
+	assert_false(o->shows_slice_utilization);
+	o = READ("VGPU_SHOW_UTILIZATION", "Slice");
+	assert_false(o->shows_slice_utilization);
+	assert_false(o->is_broken);
+	assert_non_null(strstr(report->err.text, "option=VGPU_SHOW_UTILIZATION value=Slice"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -225,6 +242,8 @@ int main(void)
 		cmocka_unit_test(a_log_level_that_is_none_is_said_and_changes_nothing),
 		cmocka_unit_test(the_levels_by_topic_are_stronger_than_the_number),
 		cmocka_unit_test(an_unknown_level_by_topic_is_said),
+		cmocka_unit_test(
+			whose_utilization_is_shown_is_the_devices_unless_the_slices_is_asked_for),
 	};
 
 	report = child_shared_memory(sizeof(*report));

@@ -481,6 +481,8 @@ static void there_is_room_for_sixteen_devices(void **state)
 	for (unsigned i = 0; i < REGION_DEVICES; i++) {
 		snprintf(uuid, sizeof(uuid), "GPU-%u", i);
 		assert_int_equal(region_device(&region, uuid, &device), 0);
+		memcpy(uuid, "MIG-", 4); /* as NVML calls an instance that is GPU- to CUDA */
+		assert_int_equal(region_device(&region, uuid, &device), 0);
 		assert_int_equal(device, i);
 	}
 	device = 99;

@@ -3,6 +3,8 @@
 #include "region/ledger.h"
 #include "shim/charge.h"
 #include "shim/doors.h"
+#include "shim/oom.h"
+#include "shim/oversubscribe.h"
 
 /* The device's quota and the slice's use of it; false where there is no quota. */
 static bool slice_view(struct device *device, uint64_t *ret_quota_bytes, uint64_t *ret_used_bytes)
@@ -42,13 +44,15 @@ HOOK_BODY(cuMemGetInfo_v2, size_t *free_bytes, size_t *total_bytes)
 	}
 	if (state_current_device(&device) != CUDA_SUCCESS)
 		return r;
+	oom_look();
 	charge_look_for_dead(device);
 	if (!slice_view(device, &quota, &used))
 		return r;
 	room = used < quota ? quota - used : 0;
-	if (free_bytes && *free_bytes > room)
+	/* What the card does not have is had all the same, in the host's memory. */
+	if (free_bytes && (*free_bytes > room || oversubscribe_is_on(device)))
 		*free_bytes = room;
-	if (total_bytes && *total_bytes > quota)
+	if (total_bytes && (*total_bytes > quota || oversubscribe_is_on(device)))
 		*total_bytes = quota;
 	return r;
 }
@@ -65,7 +69,7 @@ HOOK_BODY(cuDeviceTotalMem_v2, size_t *bytes, CUdevice ordinal)
 	if (r != CUDA_SUCCESS || state_enter() != STATE_OPEN)
 		return r;
 	if (state_meet_device(ordinal, &device) == 0 && slice_view(device, &quota, &used) &&
-		*bytes > quota)
+		(*bytes > quota || oversubscribe_is_on(device)))
 		*bytes = quota;
 	return r;
 }

@@ -18,7 +18,6 @@
 #include "base/file.h"
 #include "base/lock.h"
 #include "base/log.h"
-#include "base/options.h"
 #include "policy/share.h"
 #include "shim/nvml.h"
 
@@ -165,6 +164,11 @@ int quota_memory_bytes(const char *uuid, uint64_t *ret_bytes)
 		bytes = smaller(bytes, share_memory_bytes(&quota.own.share, uuid));
 	*ret_bytes = bytes;
 	return 0;
+}
+
+const struct options *quota_options(void)
+{
+	return &quota.options;
 }
 
 const char *quota_region_path(void)

@@ -4,9 +4,12 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "region/snapshot.h"
 
 #define OVERSUBSCRIBE "CUDA_OVERSUBSCRIBE=true"
 #define OOM_KILLER    "ACTIVE_OOM_KILLER=1"
@@ -399,6 +402,23 @@ static void what_a_pool_keeps_and_the_dead_held_is_had_back_first(void **state)
 	assert_int_equal(tenant_end(t[0]), 0);
 }
 
+/* Not about pressure itself: what vgpu doctor tells of it. */
+static void whether_nvml_has_a_figure_is_noted(void **state)
+{
+	struct slice *slice = slice_new(*state, "a", "1g", NULL);
+	struct tenant *t = tenant_new(slice);
+	struct snapshot *snapshot = malloc(sizeof(*snapshot));
+
+	assert_non_null(snapshot);
+	expect(t, OUT_OF_MEMORY, "alloc a 1g");
+	assert_int_equal(snapshot_read(slice->region, snapshot), 0);
+	assert_int_equal(snapshot->process_count, 1);
+	assert_int_equal(snapshot->processes[0].notes, REGION_NOTE_NVML);
+	assert_int_equal(snapshot->devices[0].refusal_count, 1);
+	free(snapshot);
+	assert_int_equal(tenant_end(t), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -421,6 +441,7 @@ int main(void)
 		test_with_node(as_many_go_as_the_quota_asks_for),
 		test_with_node(whoever_gives_back_in_time_stays),
 		test_with_node(what_a_pool_keeps_and_the_dead_held_is_had_back_first),
+		test_with_node(whether_nvml_has_a_figure_is_noted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -60,6 +60,15 @@ class Layers(Tree):
         self.put("sim/cuda/memory.c", TOP + '#include "gpu/driver.h"\n')
         self.finds("check_layers.py", "base/cleanup.h and sim/ are open")
 
+    def test_only_the_oom_killer_kills(self):
+        for name in ("oom", "init"):
+            self.put("src/shim/%s.c" % name, TOP + "void f(void)\n{\n\tkill(1, 9);\n}\n")
+        self.put("src/shim/quota.c", TOP + "/* nothing */\n")
+        self.finds("check_layers.py", "src/shim/init.c:5: kill() ends the host process")
+        self.put("src/shim/init.c", TOP + "/* nothing */\n")
+        self.put("src/shim/oom.c", TOP + "void f(void)\n{\n\traise(9);\n}\n")
+        self.finds("check_layers.py", "src/shim/oom.c:5: raise() ends the host process")
+
     def test_a_guest_that_exits_is_found(self):
         self.put("src/shim/init.c", TOP + "void f(void)\n{\n\texit(1);\n}\n")
         self.finds("check_layers.py", "src/shim/init.c:5: exit() ends the host process")

@@ -284,18 +284,17 @@ CUresult heap_alloc_managed(
 	return CUDA_SUCCESS;
 }
 
-CUresult heap_move_managed(struct plain *plain, struct device *device)
+void heap_move_managed(struct plain *plain, struct device *device)
 {
 	if (plain->device == device)
-		return CUDA_SUCCESS;
+		return;
 	if (device != NULL && machine_grow(driver.machine, device->index, MACHINE_MANAGED,
 				      plain->charged_bytes) != 0)
-		return CUDA_ERROR_OUT_OF_MEMORY;
+		device = NULL;
 	if (plain->device != NULL)
 		machine_shrink(driver.machine, plain->device->index, MACHINE_MANAGED,
 			plain->charged_bytes);
 	plain->device = device;
-	return CUDA_SUCCESS;
 }
 
 static void free_plain(struct plain *plain)

@@ -42,12 +42,8 @@ static CUresult use(CUdeviceptr address, size_t bytes, struct device *device, bo
 			return CUDA_ERROR_INVALID_VALUE;
 		if (extent.touched != NULL)
 			*extent.touched = true;
-		if (extent.is_managed && device != NULL) {
-			CUresult result = heap_move_managed(extent.plain, device);
-
-			if (result != CUDA_SUCCESS)
-				return result;
-		}
+		if (extent.is_managed && device != NULL && !extent.plain->stays_on_host)
+			heap_move_managed(extent.plain, device);
 		address = extent.base + extent.bytes;
 	}
 	return CUDA_SUCCESS;

@@ -231,7 +231,7 @@ ENTRY_BODY(cuMemGetAddressRange, (CUdeviceptr_v1 * base, unsigned int *size, CUd
 	return result == CUDA_SUCCESS ? CUDA_ERROR_NOT_FOUND : result;
 }
 
-/* Managed memory in a range moves to a device, or to the host with device NULL. */
+/* Managed memory in a range moves to a device as far as it fits, or to the host with device NULL. */
 static CUresult prefetch(CUdeviceptr dptr, size_t count, struct device *device)
 {
 	CUdeviceptr end = dptr + count;
@@ -246,7 +246,7 @@ static CUresult prefetch(CUdeviceptr dptr, size_t count, struct device *device)
 		if (!lookup_extent(dptr, &extent) || !extent.is_managed)
 			result = CUDA_ERROR_INVALID_VALUE;
 		else
-			result = heap_move_managed(extent.plain, device);
+			heap_move_managed(extent.plain, device);
 		dptr = extent.base + extent.bytes;
 	}
 	pthread_mutex_unlock(&driver.memory_lock);
@@ -288,8 +288,11 @@ ENTRY_FORMS(cuMemPrefetchAsync_v2, _ptsz,
 	return prefetch(dptr, count, driver_device(location.id));
 }
 
-/* Advice changes nothing here, but is checked. */
-static CUresult advise(CUdeviceptr dptr, size_t count, CUmem_advise advice)
+/*
+ * Advice on where the memory is best is followed for whole allocations; other advice changes nothing
+ * here, but is checked.
+ */
+static CUresult advise(CUdeviceptr dptr, size_t count, CUmem_advise advice, bool is_host)
 {
 	struct extent extent;
 	bool is_managed;
@@ -299,6 +302,10 @@ static CUresult advise(CUdeviceptr dptr, size_t count, CUmem_advise advice)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&driver.memory_lock);
 	is_managed = lookup_extent(dptr, &extent) && extent.is_managed;
+	if (is_managed && (advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION ||
+				  advice == CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION))
+		extent.plain->stays_on_host =
+			is_host && advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION;
 	pthread_mutex_unlock(&driver.memory_lock);
 	return is_managed ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
@@ -306,12 +313,18 @@ static CUresult advise(CUdeviceptr dptr, size_t count, CUmem_advise advice)
 ENTRY_BODY(cuMemAdvise, (CUdeviceptr dptr, size_t count, CUmem_advise advice, CUdevice device),
 	(dptr, count, advice, device))
 {
-	return advise(dptr, count, advice);
+	if (device != CU_DEVICE_CPU && driver_device(device) == NULL)
+		return CUDA_ERROR_INVALID_DEVICE;
+	return advise(dptr, count, advice, device == CU_DEVICE_CPU);
 }
 
 ENTRY_BODY(cuMemAdvise_v2,
 	(CUdeviceptr dptr, size_t count, CUmem_advise advice, CUmemLocation location),
 	(dptr, count, advice, location))
 {
-	return advise(dptr, count, advice);
+	bool is_host = location.type != CU_MEM_LOCATION_TYPE_DEVICE;
+
+	if (!is_host && driver_device(location.id) == NULL)
+		return CUDA_ERROR_INVALID_DEVICE;
+	return advise(dptr, count, advice, is_host);
 }

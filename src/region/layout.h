@@ -124,6 +124,12 @@ struct region_device {
 	uint64_t unused[1];
 };
 
+/* What a process has found out. */
+enum region_note {
+	REGION_NOTE_NVML = 1,	 /* NVML tells what the driver has given to it */
+	REGION_NOTE_NO_NVML = 2, /* it does not, so the books stand alone */
+};
+
 enum region_slot_state { SLOT_FREE, SLOT_LIVE };
 
 /* A process of the slice. Whoever holds the lock on the slot's byte (slot.h) owns all of it. */
@@ -137,7 +143,8 @@ struct region_slot {
 	_Atomic uint64_t held[REGION_DEVICES];
 	/* The same by kind, in bytes: for people to read, nothing is decided by it. */
 	_Atomic uint64_t kind_bytes[REGION_DEVICES][CHARGE_KIND_COUNT];
-	uint64_t unused[3];
+	_Atomic uint64_t notes; /* of enum region_note: for people, nothing is decided by it */
+	uint64_t unused[2];
 };
 
 struct region_own {

@@ -35,6 +35,7 @@ static void publish(struct region_file *f, unsigned i)
 	process_identify_self(&me);
 	memcpy(own->command, me.command, sizeof(own->command));
 	/* relaxed: the release below publishes them */
+	atomic_store_explicit(&own->notes, 0, memory_order_relaxed);
 	atomic_store_explicit(&own->pid, (uint32_t)me.pid, memory_order_relaxed);
 	atomic_store_explicit(&own->start_time, me.start_time, memory_order_relaxed);
 	atomic_store_explicit(&own->pid_namespace, me.pid_namespace, memory_order_relaxed);

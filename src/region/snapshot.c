@@ -95,7 +95,8 @@ static void add_process(struct snapshot *s, const struct region_slot *slot)
 
 	*p = (struct snapshot_process){.pid = slot->pid,
 		.start_time = slot->start_time,
-		.pid_namespace = slot->pid_namespace};
+		.pid_namespace = slot->pid_namespace,
+		.notes = slot->notes};
 	memcpy(p->command, slot->command, sizeof(slot->command));
 	for (unsigned d = 0; d < s->device_count; d++) {
 		p->held_bytes[d] = held_bytes(slot, d);
@@ -114,7 +115,8 @@ static int read_all(const struct reader *r, struct snapshot *s)
 	s->device_count = r->head.device_count;
 	for (unsigned d = 0; d < s->device_count; d++) {
 		s->devices[d] = (struct snapshot_device){.limit_bytes = r->limit_bytes[d],
-			.refusal_count = r->head.devices[d].refusal_count};
+			.refusal_count = r->head.devices[d].refusal_count,
+			.drift_count = r->head.devices[d].drift_count};
 		memcpy(s->devices[d].uuid, r->uuids[d], REGION_UUID_BYTES);
 	}
 	for (unsigned i = 0; i < r->head.slot_high; i++) {

@@ -14,6 +14,7 @@
 struct snapshot_process {
 	uint32_t pid;
 	uint64_t start_time, pid_namespace;
+	uint64_t notes; /* of enum region_note */
 	char command[17];
 	uint64_t held_bytes[REGION_DEVICES];
 	uint64_t kind_bytes[REGION_DEVICES][CHARGE_KIND_COUNT];
@@ -23,7 +24,7 @@ struct snapshot_device {
 	char uuid[REGION_UUID_BYTES];
 	uint64_t used_bytes;  /* held by living processes */
 	uint64_t limit_bytes; /* as the slice's processes see it; 0: none */
-	uint64_t refusal_count;
+	uint64_t refusal_count, drift_count;
 };
 
 struct snapshot {

@@ -3,7 +3,8 @@
  * What each pointer was charged for.
  *
  * A table entry: key the pointer, a the context it was allocated in (or the pool it came from), b the
- * charge, packed: units << 32 | kind << 8 | ordinal, and IS_SHARED where the charge is its chunk's.
+ * charge, packed: units << 32 | kind << 8 | ordinal, and IS_SHARED where the charge is its chunk's,
+ * IS_STAND_IN where it is managed memory that the program does not know to be managed.
  */
 #define LOG_TOPIC LOG_MEMORY
 #include "shim/allocations.h"
@@ -14,8 +15,9 @@
 #include "shim/doors.h"
 #include "shim/table.h"
 
-#define IS_SHARED UINT64_C(0x10000)
-#define IS_POOLED UINT64_C(0x20000)
+#define IS_SHARED   UINT64_C(0x10000)
+#define IS_POOLED   UINT64_C(0x20000)
+#define IS_STAND_IN UINT64_C(0x40000)
 
 static struct table pointers;
 static struct table chunks; /* key: address / CHUNK_BYTES; a: tenants */
@@ -37,8 +39,8 @@ static bool is_in_one_chunk(CUdeviceptr pointer, uint64_t bytes)
 }
 
 /* Enters the pointer, and its chunk where it shares one; *ret_is_charged says whose the charge is. */
-static int enter(
-	CUdeviceptr pointer, uint64_t bytes, const struct charge *charge, bool *ret_is_charged)
+static int enter(CUdeviceptr pointer, uint64_t bytes, const struct charge *charge, uint64_t flags,
+	bool *ret_is_charged)
 {
 	struct table_entry entry = {.key = pointer}, chunk = {.a = 1};
 	bool is_shared = is_in_one_chunk(pointer, bytes);
@@ -47,7 +49,7 @@ static int enter(
 	if (cuda.cuCtxGetCurrent)
 		cuda.cuCtxGetCurrent(&context);
 	entry.a = (uintptr_t)contexts_owner(context);
-	entry.b = pack(charge, is_shared ? 0 : charge->units, is_shared ? IS_SHARED : 0);
+	entry.b = pack(charge, is_shared ? 0 : charge->units, flags | (is_shared ? IS_SHARED : 0));
 	if (table_put(&pointers, entry) < 0)
 		return -1;
 	FAULT("plain: pointer entered");
@@ -60,14 +62,14 @@ static int enter(
 	return 0;
 }
 
-CUresult allocations_keep(CUdeviceptr pointer, uint64_t bytes, struct charge *charge)
+static CUresult keep(CUdeviceptr pointer, uint64_t bytes, struct charge *charge, uint64_t flags)
 {
 	bool is_charged;
 
 	if (!charge->device)
 		return CUDA_SUCCESS;
 	FAULT("plain: the driver gave");
-	if (enter(pointer, bytes, charge, &is_charged) < 0) {
+	if (enter(pointer, bytes, charge, flags, &is_charged) < 0) {
 		log_error("no memory for our own tables, so an allocation is refused");
 		cuda.cuMemFree_v2(pointer);
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -76,6 +78,16 @@ CUresult allocations_keep(CUdeviceptr pointer, uint64_t bytes, struct charge *ch
 	if (is_charged)
 		charge_take(charge);
 	return CUDA_SUCCESS;
+}
+
+CUresult allocations_keep(CUdeviceptr pointer, uint64_t bytes, struct charge *charge)
+{
+	return keep(pointer, bytes, charge, 0);
+}
+
+CUresult allocations_keep_stand_in(CUdeviceptr pointer, uint64_t bytes, struct charge *charge)
+{
+	return keep(pointer, allocations_worst_bytes(bytes), charge, IS_STAND_IN);
 }
 
 int allocations_keep_pooled(CUdeviceptr pointer, struct pool *pool)
@@ -108,6 +120,23 @@ void allocations_put_back(const struct allocation *allocation)
 struct pool *allocations_pool(const struct allocation *allocation)
 {
 	return allocation->b & IS_POOLED ? (struct pool *)(uintptr_t)allocation->a : NULL;
+}
+
+bool allocations_is_stand_in(const struct allocation *allocation)
+{
+	return allocation->b & IS_STAND_IN;
+}
+
+bool allocations_stands_in(CUdeviceptr pointer)
+{
+	struct table_entry entry;
+
+	return table_get(&pointers, pointer, &entry) == 0 && entry.b & IS_STAND_IN;
+}
+
+CUcontext allocations_context(const struct allocation *allocation)
+{
+	return (CUcontext)(uintptr_t)allocation->a;
 }
 
 void allocations_give_back(const struct allocation *allocation)

@@ -35,6 +35,9 @@ uint64_t allocations_worst_bytes(uint64_t bytes);
  */
 CUresult allocations_keep(CUdeviceptr pointer, uint64_t bytes, struct charge *charge);
 
+/* The same for a stand-in (oversubscribe.h), which is on pages of its own and shares no chunk. */
+CUresult allocations_keep_stand_in(CUdeviceptr pointer, uint64_t bytes, struct charge *charge);
+
 /* Remembers that the pointer comes from a pool, which is charged as a whole. */
 int allocations_keep_pooled(CUdeviceptr pointer, struct pool *pool) MUST_CHECK;
 
@@ -51,6 +54,13 @@ void allocations_put_back(const struct allocation *allocation);
 
 /* The pool it came from, NULL for any other memory. */
 struct pool *allocations_pool(const struct allocation *allocation);
+
+/* Whether it is a stand-in; and the same of a pointer that is not taken out. */
+bool allocations_is_stand_in(const struct allocation *allocation);
+bool allocations_stands_in(CUdeviceptr pointer);
+
+/* The context it was allocated in; for memory that is no pool's. */
+CUcontext allocations_context(const struct allocation *allocation);
 
 /* The driver has freed it: gives back its charge; nothing to do for a pool's. */
 void allocations_give_back(const struct allocation *allocation);

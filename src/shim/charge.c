@@ -13,6 +13,8 @@
 #include "region/ledger.h"
 #include "region/slot.h"
 #include "shim/doors.h"
+#include "shim/leaving.h"
+#include "shim/oom.h"
 #include "shim/quota.h"
 
 #define AUDIT_NS 1000000000u
@@ -31,6 +33,8 @@ static void reclaim(struct device *d, bool is_trim)
 	/* relaxed: as above */
 	const struct charge_reclaimer *r = atomic_load_explicit(&reclaimer, memory_order_relaxed);
 
+	if (is_trim)
+		leaving_collect();
 	if (r && is_trim)
 		r->trim(d);
 	else if (r)
@@ -73,6 +77,7 @@ static void tick(struct device *d)
 	if (clock_is_due(&next_audit_ns, AUDIT_NS))
 		audit(d);
 	check(d, false);
+	oom_look();
 }
 
 static int try_charge(struct device *d, uint64_t units)
@@ -118,6 +123,16 @@ static bool make_room(struct device *d, uint64_t units)
 		return true;
 	reap(d);
 	return try_charge(d, units) == 0;
+}
+
+void charge_have_back(struct device *device)
+{
+	int saved_errno = errno;
+
+	reclaim(device, true);
+	check(device, true);
+	reap(device);
+	errno = saved_errno;
 }
 
 static CUresult refuse(struct device *d, uint64_t bytes)

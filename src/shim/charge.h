@@ -83,6 +83,9 @@ void charge_undo(struct charge *charge);
 #define CHARGE_LOOK_NS 100000000u
 void charge_look_for_dead(struct device *device);
 
+/* Has back whatever the slice holds in vain, as before a refusal: may wait SLOT_REAP_WAIT_NS. */
+void charge_have_back(struct device *device);
+
 /* For a child of fork(). */
 void charge_forget_parent(void);
 

@@ -6,19 +6,40 @@
 #include "shim/charge.h"
 #include "shim/code.h"
 #include "shim/contexts.h"
+#include "shim/leaving.h"
 #include "shim/local.h"
 #include "shim/mapped.h"
 #include "shim/nvml.h"
+#include "shim/oom.h"
+#include "shim/oversubscribe.h"
 #include "shim/own_pid.h"
 #include "shim/pools.h"
 #include "shim/quota.h"
 #include "shim/state.h"
 #include "shim/truth.h"
 
-void (*const state_forgetters[])(void) = {allocations_forget_parent, charge_forget_parent,
-	code_forget_parent, contexts_forget_parent, local_forget_parent, mapped_forget_parent,
-	nvml_forget_parent, own_pid_forget_parent, pools_forget_parent, quota_forget_parent,
-	truth_forget_parent, NULL};
+void (*const state_forgetters[])(void) = {
+	allocations_forget_parent,
+	charge_forget_parent,
+	code_forget_parent,
+	contexts_forget_parent,
+	leaving_forget_parent,
+	local_forget_parent,
+	mapped_forget_parent,
+	nvml_forget_parent,
+	oom_forget_parent,
+	oversubscribe_forget_parent,
+	own_pid_forget_parent,
+	pools_forget_parent,
+	quota_forget_parent,
+	truth_forget_parent,
+	NULL,
+};
 
 void (*const contexts_enders[])(struct device *device, CUcontext context) = {
-	allocations_context_ended, code_context_ended, local_context_ended, NULL};
+	allocations_context_ended,
+	code_context_ended,
+	leaving_context_ended,
+	local_context_ended,
+	NULL,
+};

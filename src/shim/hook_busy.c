@@ -11,6 +11,7 @@
 
 #include "gpu/uuid.h"
 #include "region/snapshot.h"
+#include "base/options.h"
 #include "shim/doors.h"
 #include "shim/members.h"
 #include "shim/quota.h"
@@ -197,7 +198,7 @@ HOOK_BODY(nvmlDeviceGetUtilizationRates, nvmlDevice_t device, nvmlUtilization_t 
 	if (!doors_attach_nvml())
 		return NVML_ERROR_UNINITIALIZED;
 	r = nvml.nvmlDeviceGetUtilizationRates(device, utilization);
-	if (r != NVML_SUCCESS || !members_matter() || !quota_shows_slice_utilization() ||
+	if (r != NVML_SUCCESS || !members_matter() || !quota_options()->shows_slice_utilization ||
 		!sum_slice(device, &sum))
 		return r;
 	gpu = sum.gpu * 100 / core_percent(device);

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Hooks: plain memory. */
+#define LOG_TOPIC LOG_MEMORY
+#include "base/log.h"
 #include "shim/allocations.h"
 #include "shim/doors.h"
+#include "shim/oversubscribe.h"
 #include "shim/pools.h"
 
 HOOK_BODY(cuMemAlloc_v2, CUdeviceptr *pointer, size_t bytes)
@@ -16,7 +19,8 @@ HOOK_BODY(cuMemAlloc_v2, CUdeviceptr *pointer, size_t bytes)
 	r = charge_reserve_current(allocations_worst_bytes(bytes), CHARGE_PLAIN, &charge);
 	if (r == CUDA_SUCCESS)
 		r = cuda.cuMemAlloc_v2(pointer, bytes);
-	return r == CUDA_SUCCESS ? allocations_keep(*pointer, bytes, &charge) : r;
+	return r == CUDA_SUCCESS ? allocations_keep(*pointer, bytes, &charge)
+				 : oversubscribe_place(r, bytes, &charge, pointer);
 }
 
 /*
@@ -31,6 +35,16 @@ static uint64_t pitched_bytes(uint64_t width_bytes, uint64_t height)
 	uint64_t pitch = round_up_u64(width_bytes, PITCH_STEP_BYTES), bytes;
 
 	return __builtin_mul_overflow(pitch, height, &bytes) ? UINT64_MAX : bytes;
+}
+
+/* The rows of a stand-in are as far apart as the driver's own. */
+static CUresult place_pitched(CUresult r, CUdeviceptr *pointer, size_t *pitch, size_t width_bytes,
+	size_t height, struct charge *charge)
+{
+	r = oversubscribe_place(r, pitched_bytes(width_bytes, height), charge, pointer);
+	if (r == CUDA_SUCCESS)
+		*pitch = round_up_u64(width_bytes, PITCH_STEP_BYTES);
+	return r;
 }
 
 HOOK_BODY(cuMemAllocPitch_v2, CUdeviceptr *pointer, size_t *pitch, size_t width_bytes,
@@ -48,7 +62,7 @@ HOOK_BODY(cuMemAllocPitch_v2, CUdeviceptr *pointer, size_t *pitch, size_t width_
 	if (r == CUDA_SUCCESS)
 		r = cuda.cuMemAllocPitch_v2(pointer, pitch, width_bytes, height, element_bytes);
 	if (r != CUDA_SUCCESS)
-		return r;
+		return place_pitched(r, pointer, pitch, width_bytes, height, &charge);
 	taken = (uint64_t)*pitch * height;
 	if (charge.device && allocations_worst_bytes(taken) > allocations_worst_bytes(expected)) {
 		struct device *device = charge.device;
@@ -103,5 +117,21 @@ HOOK_BODY(cuMemFree_v2, CUdeviceptr pointer)
 	allocations_give_back(&allocation);
 	if (allocations_pool(&allocation))
 		pools_freed(allocations_pool(&allocation), true);
+	return r;
+}
+
+/* Managed memory cannot be shared, so a stand-in cannot either: the driver says so, and we why. */
+HOOK_BODY(cuIpcGetMemHandle, CUipcMemHandle *handle, CUdeviceptr pointer)
+{
+	CUresult r;
+
+	if (!doors_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	r = cuda.cuIpcGetMemHandle(handle, pointer);
+	if (r != CUDA_SUCCESS && state_enter() == STATE_OPEN && allocations_stands_in(pointer))
+		log_warn("memory that was placed in the host's (CUDA_OVERSUBSCRIBE) cannot be "
+			 "shared "
+			 "with other processes",
+			U64("pointer", pointer));
 	return r;
 }

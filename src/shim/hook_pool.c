@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Hooks: stream-ordered memory, its pools, and the synchronizations that empty them. */
+#define LOG_TOPIC LOG_MEMORY
+#include "base/log.h"
 #include "shim/allocations.h"
 #include "shim/doors.h"
+#include "shim/leaving.h"
+#include "shim/oom.h"
+#include "shim/oversubscribe.h"
 #include "shim/pools.h"
 
 /* The device whose current pool serves the stream. */
@@ -65,6 +70,20 @@ static CUresult choose_pool(const struct call *c, struct pool **ret_pool)
 	return *ret_pool ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+/* What was reserved is a pool's growth; memory of its own is charged by its own size. */
+static CUresult place_beyond(const struct call *c, CUresult r, struct charge *charge)
+{
+	struct device *device = charge->device;
+
+	if (r != CUDA_ERROR_OUT_OF_MEMORY || !device || !oversubscribe_is_on(device))
+		return r;
+	charge_undo(charge);
+	if (charge_reserve(device, allocations_worst_bytes(c->bytes), CHARGE_MANAGED, charge) !=
+		CUDA_SUCCESS)
+		return r;
+	return oversubscribe_place(r, c->bytes, charge, c->pointer);
+}
+
 static CUresult allocate(const struct call *c)
 {
 	_cleanup_charge_ struct charge charge = CHARGE_NULL;
@@ -83,7 +102,7 @@ static CUresult allocate(const struct call *c)
 	if (r == CUDA_SUCCESS)
 		r = ask_driver(c);
 	if (r != CUDA_SUCCESS)
-		return r;
+		return place_beyond(c, r, &charge);
 	pools_keep(pool, &charge);
 	pools_allocated(pool);
 	if (allocations_keep_pooled(*c->pointer, pool) < 0) {
@@ -94,18 +113,36 @@ static CUresult allocate(const struct call *c)
 	return r;
 }
 
+/* A stand-in, which the driver does not free in stream order, and into no graph at all. */
+static CUresult release_stand_in(
+	const struct allocation *allocation, CUstream stream, cuMemFreeAsync_fn *call)
+{
+	if (call == cuda.cuMemFreeAsync_ptsz && !stream)
+		stream = CU_STREAM_PER_THREAD;
+	if (!is_capturing(stream))
+		return leaving_add(allocation, stream);
+	log_warn("memory that was placed in the host's (CUDA_OVERSUBSCRIBE) cannot be freed by a "
+		 "graph",
+		U64("pointer", allocation->pointer));
+	return call(allocation->pointer, stream);
+}
+
 static CUresult release(CUdeviceptr pointer, CUstream stream, cuMemFreeAsync_fn *call)
 {
 	struct allocation allocation;
+	bool is_stand_in;
 	CUresult r;
 
 	if (state_enter() == STATE_ASIDE || allocations_take(pointer, &allocation) != 0)
 		return call(pointer, stream);
-	r = call(pointer, stream);
+	is_stand_in = allocations_is_stand_in(&allocation);
+	r = is_stand_in ? release_stand_in(&allocation, stream, call) : call(pointer, stream);
 	if (r != CUDA_SUCCESS) {
 		allocations_put_back(&allocation);
 		return r;
 	}
+	if (is_stand_in)
+		return r;
 	allocations_give_back(&allocation);
 	if (allocations_pool(&allocation))
 		pools_freed(allocations_pool(&allocation), false);
@@ -220,7 +257,10 @@ HOOK_BODY(cuMemPoolTrimTo, CUmemoryPool pool, size_t keep_bytes)
 /* After a synchronization, whatever its result: frees before it may have been done. */
 static CUresult synchronized(CUresult r)
 {
+	leaving_collect();
 	pools_synchronized();
+	if (state_enter() == STATE_OPEN)
+		oom_look();
 	return r;
 }
 

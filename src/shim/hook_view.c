@@ -3,6 +3,8 @@
 #include "region/ledger.h"
 #include "shim/charge.h"
 #include "shim/doors.h"
+#include "shim/oom.h"
+#include "shim/oversubscribe.h"
 
 /* The device's quota and the slice's use of it; false where there is no quota. */
 static bool slice_view(struct device *device, uint64_t *ret_quota_bytes, uint64_t *ret_used_bytes)
@@ -19,63 +21,69 @@ static bool slice_view(struct device *device, uint64_t *ret_quota_bytes, uint64_
 	return true;
 }
 
-/* What the slice may show of the current device's memory; false where the driver's figures stand. */
-static bool see_current(uint64_t *ret_room_bytes, uint64_t *ret_quota_bytes)
+/* What a slice may show of the current device's memory. */
+struct view {
+	uint64_t room_bytes, quota_bytes;
+	bool has_host; /* what the card does not have is had all the same, in the host's memory */
+};
+
+/* False where the driver's figures stand. */
+static bool see_current(struct view *ret_view)
 {
-	uint64_t quota, used;
 	struct device *device;
+	uint64_t used;
 
 	switch (state_enter()) {
 	case STATE_ASIDE:
 		return false;
 	case STATE_CLOSED:
-		*ret_room_bytes = 0;
-		*ret_quota_bytes = UINT64_MAX;
+		*ret_view = (struct view){.quota_bytes = UINT64_MAX};
 		return true;
 	default:
 		break;
 	}
 	if (state_current_device(&device) != CUDA_SUCCESS)
 		return false;
+	oom_look();
 	charge_look_for_dead(device);
-	if (!slice_view(device, &quota, &used))
+	if (!slice_view(device, &ret_view->quota_bytes, &used))
 		return false;
-	*ret_room_bytes = used < quota ? quota - used : 0;
-	*ret_quota_bytes = quota;
+	ret_view->room_bytes = used < ret_view->quota_bytes ? ret_view->quota_bytes - used : 0;
+	ret_view->has_host = oversubscribe_is_on(device);
 	return true;
 }
 
 HOOK_BODY(cuMemGetInfo_v2, size_t *free_bytes, size_t *total_bytes)
 {
-	uint64_t room, quota;
+	struct view view;
 	CUresult r;
 
 	if (!doors_attach_cuda())
 		return CUDA_ERROR_NOT_INITIALIZED;
 	r = cuda.cuMemGetInfo_v2(free_bytes, total_bytes);
-	if (r != CUDA_SUCCESS || !see_current(&room, &quota))
+	if (r != CUDA_SUCCESS || !see_current(&view))
 		return r;
-	if (free_bytes && *free_bytes > room)
-		*free_bytes = room;
-	if (total_bytes && *total_bytes > quota)
-		*total_bytes = quota;
+	if (free_bytes && (*free_bytes > view.room_bytes || view.has_host))
+		*free_bytes = view.room_bytes;
+	if (total_bytes && (*total_bytes > view.quota_bytes || view.has_host))
+		*total_bytes = view.quota_bytes;
 	return r;
 }
 
 HOOK_BODY(cuMemGetInfo, unsigned int *free_bytes, unsigned int *total_bytes)
 {
-	uint64_t room, quota;
+	struct view view;
 	CUresult r;
 
 	if (!doors_attach_cuda())
 		return CUDA_ERROR_NOT_INITIALIZED;
 	r = cuda.cuMemGetInfo(free_bytes, total_bytes);
-	if (r != CUDA_SUCCESS || !see_current(&room, &quota))
+	if (r != CUDA_SUCCESS || !see_current(&view))
 		return r;
-	if (free_bytes && *free_bytes > room)
-		*free_bytes = (unsigned int)room;
-	if (total_bytes && *total_bytes > quota)
-		*total_bytes = (unsigned int)quota;
+	if (free_bytes && *free_bytes > view.room_bytes)
+		*free_bytes = (unsigned int)view.room_bytes;
+	if (total_bytes && *total_bytes > view.quota_bytes)
+		*total_bytes = (unsigned int)view.quota_bytes;
 	return r;
 }
 
@@ -97,7 +105,8 @@ HOOK_BODY(cuDeviceTotalMem_v2, size_t *bytes, CUdevice ordinal)
 	if (!doors_attach_cuda())
 		return CUDA_ERROR_NOT_INITIALIZED;
 	r = cuda.cuDeviceTotalMem_v2(bytes, ordinal);
-	if (r == CUDA_SUCCESS && see_quota(ordinal, &quota) && *bytes > quota)
+	if (r == CUDA_SUCCESS && see_quota(ordinal, &quota) &&
+		(*bytes > quota || oversubscribe_is_on(state_device(ordinal))))
 		*bytes = quota;
 	return r;
 }

@@ -20,6 +20,7 @@
 #include "base/lock.h"
 #include "base/log.h"
 #include "shim/doors.h"
+#include "shim/leaving.h"
 
 /* Longest wait for a question of ours to the driver, of some 20 ns, in another thread. */
 #define USERS_WAIT_NS 100000000u
@@ -298,7 +299,8 @@ CUresult pools_reserve(
 		return CUDA_SUCCESS;
 	r = charge_reserve(pool->device, growth, CHARGE_POOL, ret_charge);
 	/* relaxed: a hint */
-	if (r == CUDA_SUCCESS || !atomic_load_explicit(&pool->is_dirty, memory_order_relaxed))
+	if (r == CUDA_SUCCESS ||
+		(!atomic_load_explicit(&pool->is_dirty, memory_order_relaxed) && !leaving_is_any()))
 		return r;
 	wait_for_frees(stream);
 	return charge_reserve(pool->device, growth, CHARGE_POOL, ret_charge);

@@ -20,7 +20,6 @@
 #include "base/file.h"
 #include "base/lock.h"
 #include "base/log.h"
-#include "base/options.h"
 #include "policy/share.h"
 #include "shim/nvml.h"
 
@@ -177,9 +176,9 @@ int quota_memory_bytes(const char *uuid, uint64_t *ret_bytes)
 	return 0;
 }
 
-bool quota_shows_slice_utilization(void)
+const struct options *quota_options(void)
 {
-	return quota.options.shows_slice_utilization;
+	return &quota.options;
 }
 
 const char *quota_region_path(void)

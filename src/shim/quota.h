@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/bits.h"
+#include "base/options.h"
 
 #define QUOTA_UNLIMITED UINT64_MAX
 
@@ -33,8 +34,8 @@ void quota_forget_parent(void);
  */
 int quota_memory_bytes(const char *uuid, uint64_t *ret_bytes) MUST_CHECK;
 
-/* Whether NVML is to show how busy the slice is, and not how busy its device. */
-bool quota_shows_slice_utilization(void);
+/* What the environment said; after quota_start(). */
+const struct options *quota_options(void);
 
 /* The slice's region file; valid until the process ends. */
 const char *quota_region_path(void);

@@ -188,15 +188,17 @@ static void set_limit(struct device *d)
 	uint64_t bytes;
 	int r = quota_memory_bytes(d->uuid, &bytes);
 	bool is_limited = r < 0 || bytes != QUOTA_UNLIMITED;
+	uint32_t units;
 
 	if (r < 0) {
 		log_error("a quota is given by index, and NVML does not tell which device that is",
 			STR("device", d->uuid));
 		bytes = 0;
 	}
+	units = is_limited ? ledger_limit_units(bytes) : LEDGER_NO_LIMIT;
 	/* relaxed: a limit seen late is a limit of a moment ago */
-	atomic_store_explicit(&d->limit_units,
-		is_limited ? ledger_limit_units(bytes) : LEDGER_NO_LIMIT, memory_order_relaxed);
+	if (atomic_exchange_explicit(&d->limit_units, units, memory_order_relaxed) > units)
+		atomic_store(&d->is_shrunk, true);
 	/* relaxed: HAMi's monitor reads without order; its "no limit" is 0 */
 	atomic_store_explicit(&state.region.file->hami.limit_bytes[d->entry],
 		is_limited ? bytes : 0, memory_order_relaxed);
@@ -234,6 +236,7 @@ static int enter_device(CUdevice ordinal, struct device *d)
 		log_warn("the books of a device were wrong and are put right",
 			STR("device", d->uuid));
 	set_limit(d);
+	d->is_shrunk = false;
 	/* pairs with the acquire in state_meet_device() and state_refresh_limits() */
 	atomic_store_explicit(&device_is_known[ordinal], true, memory_order_release);
 	return 0;
@@ -263,6 +266,14 @@ int state_meet_device(CUdevice ordinal, struct device **ret_device)
 	if (r == 0)
 		*ret_device = &devices[ordinal];
 	return r;
+}
+
+struct device *state_known_device(CUdevice ordinal)
+{
+	/* pairs with the release in enter_device() */
+	return atomic_load_explicit(&device_is_known[ordinal], memory_order_acquire)
+		       ? &devices[ordinal]
+		       : NULL;
 }
 
 struct device *state_device(CUdevice ordinal)

@@ -57,6 +57,13 @@ static uint64_t hidden_bytes(const struct device *d)
 	       atomic_load_explicit(&kinds[CHARGE_SHARED], memory_order_relaxed);
 }
 
+static void note(enum region_note bits)
+{
+	/* relaxed: for people to read */
+	atomic_store_explicit(
+		&state.region.file->own.slots[state.slot].notes, bits, memory_order_relaxed);
+}
+
 /*
  * What NVML shows beyond the books; false where that cannot be told now. reserved_bytes are in the
  * books for what is just being looked for.
@@ -72,11 +79,15 @@ static bool look(
 		return false;
 	known = held - unseen;
 	if (nvml_own_use(d->uuid, known, &used) < 0) {
-		if (++t->misses == MISSES_MAX)
+		if (++t->misses < MISSES_MAX)
+			return false;
+		note(REGION_NOTE_NO_NVML);
+		if (t->misses == MISSES_MAX)
 			log_debug("nvml has no figure for this process, so the books stand alone",
 				STR("device", d->uuid));
 		return false;
 	}
+	note(REGION_NOTE_NVML);
 	t->misses = 0;
 	if (held != held_bytes(d) || hidden != hidden_bytes(d))
 		return false;

@@ -21,6 +21,8 @@ extern cuMemFreeAsync_ptsz_fn cuMemFreeAsync_ptsz;
 extern cuMemAllocFromPoolAsync_ptsz_fn cuMemAllocFromPoolAsync_ptsz;
 extern cuLaunchKernel_ptsz_fn cuLaunchKernel_ptsz;
 extern cuStreamSynchronize_ptsz_fn cuStreamSynchronize_ptsz;
+extern cuMemsetD8_v2_ptds_fn cuMemsetD8_v2_ptds;
+extern cuLaunchHostFunc_ptsz_fn cuLaunchHostFunc_ptsz;
 
 static const struct door linked = {
 #define DOOR(symbol, base, version, per_thread) .symbol = symbol,

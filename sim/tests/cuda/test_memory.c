@@ -199,6 +199,35 @@ TEST(managed_memory_counts_where_it_is_resident)
 	EQUAL(child_used_mib(), used);
 }
 
+TEST(managed_memory_that_does_not_fit_stays_on_the_host)
+{
+	CUdeviceptr plain, p;
+	CUdevice host = CU_DEVICE_CPU;
+	size_t free_bytes;
+	uint64_t used;
+
+	child_context();
+	OK(cuMemGetInfo_v2(&free_bytes, NULL));
+	OK(cuMemAlloc_v2(&plain, free_bytes / (2 * MiB) * (2 * MiB)));
+	OK(cuMemAllocManaged(&p, 4 * MiB, CU_MEM_ATTACH_GLOBAL));
+	used = child_used_mib();
+	OK(cuMemsetD8_v2(p, 1, 4 * MiB));
+	OK(cuMemPrefetchAsync(p, 4 * MiB, 0, NULL));
+	EQUAL(child_used_mib(), used);
+	OK(cuMemFree_v2(plain));
+	used = child_used_mib();
+	EQUAL(cuMemAdvise(p, 4 * MiB, 7, host), CUDA_ERROR_INVALID_VALUE);
+	EQUAL(cuMemAdvise(p, 4 * MiB, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, 77),
+		CUDA_ERROR_INVALID_DEVICE);
+	OK(cuMemAdvise(p, 4 * MiB, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, host));
+	OK(cuMemAdvise(p, 4 * MiB, CU_MEM_ADVISE_SET_ACCESSED_BY, 0));
+	OK(cuMemsetD8_v2(p, 2, 4 * MiB));
+	EQUAL(child_used_mib(), used);
+	OK(cuMemAdvise(p, 4 * MiB, CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION, host));
+	OK(cuMemsetD8_v2(p, 2, 4 * MiB));
+	EQUAL(child_used_mib(), used + 4);
+}
+
 TEST(a_handle_keeps_its_memory_until_the_last_hold_goes)
 {
 	CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -465,6 +494,7 @@ int main(void)
 		cmocka_unit_test(copies_copy_and_freed_memory_comes_back_empty),
 		cmocka_unit_test(a_full_card_refuses_the_next_block),
 		cmocka_unit_test(managed_memory_counts_where_it_is_resident),
+		cmocka_unit_test(managed_memory_that_does_not_fit_stays_on_the_host),
 		cmocka_unit_test(a_handle_keeps_its_memory_until_the_last_hold_goes),
 		cmocka_unit_test(the_default_pool_reserves_and_returns_as_measured),
 		cmocka_unit_test(a_threshold_keeps_the_reserve_until_it_is_trimmed),

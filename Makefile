@@ -30,7 +30,7 @@ INSTALLED := --prefix $(PREFIX) --libdir lib --sysconfdir /etc
 .NOTPARALLEL:
 .SUFFIXES:
 .PHONY: help all demo test unit stress models check check-layers check-files check-docs \
-	check-format check-exports check-glibc check-tools check-install asan tsan clang werror \
+	check-coverage check-format check-exports check-glibc check-tools check-install asan tsan clang werror \
 	format docs bench gpu-test gpu-bench install uninstall setup-build setup-test setup-ci ci \
 	dist clean
 
@@ -68,7 +68,7 @@ models: ## search the models of tests/model with spin
 ## Checkers
 check: ## all checkers; goes on after a finding
 	$(Q)$(MAKE) -k --no-print-directory check-files check-layers check-format check-docs \
-		check-exports check-glibc
+		check-coverage check-exports check-glibc
 
 check-files: ## licence lines, titles, length, comments, white space
 	$(Q)$(PYTHON) tools/check_files.py
@@ -81,6 +81,9 @@ check-format: ## layout, by clang-format 14 where it is installed
 
 check-docs: ## generated pages are current, links lead somewhere
 	$(Q)$(PYTHON) tools/check_docs.py
+
+check-coverage: ## every driver function is classified, every hook in its class
+	$(Q)$(PYTHON) tools/check_coverage.py $(LIBRARIES)
 
 check-exports: build-test ## exported names are the hook tables' and no other
 	$(Q)$(PYTHON) tools/check_exports.py build/test
@@ -115,7 +118,7 @@ werror: setup-test ## build everything with gcc; warnings are errors
 format: ## lay out every C file with clang-format 14
 	$(Q)tools/check_format.sh --fix
 
-docs: ## make the pages of docs/generated anew from the tables
+docs: ## make docs/generated and docs/coverage.md anew from the tables
 	$(Q)$(PYTHON) tools/gen_docs.py
 
 ## Measuring, and real GPUs
@@ -162,4 +165,5 @@ help: ## this list
 	@awk -F ':.*## ' '/^## / { print "\n" substr($$0, 4) } \
 		/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
-	@echo "Variables: CC, PREFIX, DESTDIR, V=1 (show commands), STRESS_SECONDS, REPEAT"
+	@echo "Variables: CC, PREFIX, DESTDIR, V=1 (show commands), STRESS_SECONDS, REPEAT,"
+	@echo "LIBRARIES (of a driver, for check-coverage)"

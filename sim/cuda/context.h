@@ -37,6 +37,12 @@ struct context {
 	struct context *next; /* of all contexts ever */
 };
 
+/* Made by cuCtxCreate of CUDA 2, for functions whose device pointers have 32 bits. */
+static inline bool context_is_old(const struct context *context)
+{
+	return context->api_version < 3020;
+}
+
 /* The calling thread's current context if it is alive. 201 without one, 709 when destroyed. */
 CUresult context_current(struct context **ret_context);
 

@@ -73,6 +73,33 @@ CUresult allocations_keep(CUdeviceptr pointer, uint64_t bytes, struct charge *ch
 	return CUDA_SUCCESS;
 }
 
+/* Rows are padded to a multiple of this (H200, driver 580); it is the alignment of textures. */
+#define PITCH_STEP_BYTES 512u
+
+uint64_t allocations_pitched_bytes(uint64_t width_bytes, uint64_t height)
+{
+	uint64_t pitch = round_up_u64(width_bytes, PITCH_STEP_BYTES), bytes;
+
+	return __builtin_mul_overflow(pitch, height, &bytes) ? UINT64_MAX : bytes;
+}
+
+CUresult allocations_keep_pitched(
+	CUdeviceptr pointer, uint64_t expected, uint64_t taken, struct charge *charge)
+{
+	struct device *device = charge->device;
+	CUresult r;
+
+	if (device && allocations_worst_bytes(taken) > allocations_worst_bytes(expected)) {
+		charge_undo(charge);
+		r = charge_reserve(device, allocations_worst_bytes(taken), CHARGE_PLAIN, charge);
+		if (r != CUDA_SUCCESS) {
+			cuda.cuMemFree_v2(pointer);
+			return r;
+		}
+	}
+	return allocations_keep(pointer, taken, charge);
+}
+
 int allocations_keep_pooled(CUdeviceptr pointer, struct pool *pool)
 {
 	return table_put(&pointers,

@@ -102,13 +102,7 @@ static CUresult release(CUdeviceptr pointer, CUstream stream, cuMemFreeAsync_fn 
 	if (state_enter() == STATE_ASIDE || allocations_take(pointer, &allocation) != 0)
 		return call(pointer, stream);
 	r = call(pointer, stream);
-	if (r != CUDA_SUCCESS) {
-		allocations_put_back(&allocation);
-		return r;
-	}
-	allocations_give_back(&allocation);
-	if (allocations_pool(&allocation))
-		pools_freed(allocations_pool(&allocation), false);
+	pools_after_free(r, &allocation, false);
 	return r;
 }
 

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/lock.h"
 #include "base/log.h"
+#include "shim/allocations.h"
 #include "shim/doors.h"
 
 /* Longest wait for a question of ours to the driver, of some 20 ns, in another thread. */
@@ -318,6 +319,17 @@ void pools_freed(struct pool *pool, bool is_settled_now)
 	/* pairs with the exchanges in pools_synchronized(): who sees the second sees the first */
 	atomic_store_explicit(&pool->is_dirty, true, memory_order_release);
 	atomic_store_explicit(&some_are_dirty, true, memory_order_release);
+}
+
+void pools_after_free(CUresult answer, const struct allocation *allocation, bool is_settled_now)
+{
+	if (answer != CUDA_SUCCESS) {
+		allocations_put_back(allocation);
+		return;
+	}
+	allocations_give_back(allocation);
+	if (allocations_pool(allocation))
+		pools_freed(allocations_pool(allocation), is_settled_now);
 }
 
 void pools_synchronized(void)

@@ -17,6 +17,7 @@
 
 #define POOL_STEP_BYTES UINT64_C(0x2000000)
 
+struct allocation;
 struct pool;
 
 /* The pool that is current for the device; NULL where the driver names none or memory is short. */
@@ -46,6 +47,9 @@ void pools_keep(struct pool *pool, struct charge *charge);
 /* An allocation of the pool was made, or freed; is_settled_now where the driver has freed at once. */
 void pools_allocated(struct pool *pool);
 void pools_freed(struct pool *pool, bool is_settled_now);
+
+/* The driver's answer to a free of what allocations_take() found, a pool's or not. */
+void pools_after_free(CUresult answer, const struct allocation *allocation, bool is_settled_now);
 
 /* A stream, event or context was synchronized: pools that had frees may hold less. */
 void pools_synchronized(void);

@@ -209,44 +209,56 @@ HOOK_BODY(cuMemPoolTrimTo, CUmemoryPool pool, size_t keep_bytes)
 	return r;
 }
 
-/* After a synchronization, whatever its result: frees before it may have been done. */
-static CUresult synchronized(CUresult r)
+/*
+ * After a synchronization, whatever its result: frees before it may have been done, and the `seen`
+ * ones of pools_frees() are where it succeeded.
+ */
+static CUresult synchronized(CUresult r, uint64_t seen)
 {
-	pools_synchronized();
+	pools_synchronized(r == CUDA_SUCCESS ? seen : 0);
 	return r;
 }
 
 HOOK_BODY(cuStreamSynchronize, CUstream stream)
 {
+	uint64_t seen = pools_frees();
+
 	if (!doors_attach_cuda())
 		return CUDA_ERROR_NOT_INITIALIZED;
-	return synchronized(cuda.cuStreamSynchronize(stream));
+	return synchronized(cuda.cuStreamSynchronize(stream), seen);
 }
 
 HOOK_BODY(cuStreamSynchronize_ptsz, CUstream stream)
 {
+	uint64_t seen = pools_frees();
+
 	if (!doors_attach_cuda())
 		return CUDA_ERROR_NOT_INITIALIZED;
-	return synchronized(cuda.cuStreamSynchronize_ptsz(stream));
+	return synchronized(cuda.cuStreamSynchronize_ptsz(stream), seen);
 }
 
+/* An event is somewhere in its stream, perhaps before the frees. */
 HOOK_BODY(cuEventSynchronize, CUevent event)
 {
 	if (!doors_attach_cuda())
 		return CUDA_ERROR_NOT_INITIALIZED;
-	return synchronized(cuda.cuEventSynchronize(event));
+	return synchronized(cuda.cuEventSynchronize(event), 0);
 }
 
 HOOK_BODY(cuCtxSynchronize, void)
 {
+	uint64_t seen = pools_frees();
+
 	if (!doors_attach_cuda())
 		return CUDA_ERROR_NOT_INITIALIZED;
-	return synchronized(cuda.cuCtxSynchronize());
+	return synchronized(cuda.cuCtxSynchronize(), seen);
 }
 
 HOOK_BODY(cuCtxSynchronize_v2, CUcontext context)
 {
+	uint64_t seen = pools_frees();
+
 	if (!doors_attach_cuda())
 		return CUDA_ERROR_NOT_INITIALIZED;
-	return synchronized(cuda.cuCtxSynchronize_v2(context));
+	return synchronized(cuda.cuCtxSynchronize_v2(context), seen);
 }

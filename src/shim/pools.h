@@ -51,8 +51,13 @@ void pools_freed(struct pool *pool, bool is_settled_now);
 /* The driver's answer to a free of what allocations_take() found, a pool's or not. */
 void pools_after_free(CUresult answer, const struct allocation *allocation, bool is_settled_now);
 
-/* A stream, event or context was synchronized: pools that had frees may hold less. */
-void pools_synchronized(void);
+/*
+ * A stream, event or context was synchronized: pools that had frees may hold less. seen is what
+ * pools_frees() said before a synchronization that has done all earlier frees, else 0: of a destroyed
+ * pool the driver says nothing any more, so its last frees count as done only then.
+ */
+uint64_t pools_frees(void);
+void pools_synchronized(uint64_t seen);
 
 /* Reads what one pool holds, by its handle; nothing for an unknown one. */
 void pools_settle_handle(CUmemoryPool handle);

@@ -34,6 +34,36 @@ static bool is_in_one_chunk(CUdeviceptr pointer, uint64_t bytes)
 	return bytes < CHUNK_BYTES && pointer / CHUNK_BYTES == (pointer + bytes - 1) / CHUNK_BYTES;
 }
 
+static void give_back(const struct table_entry *entry)
+{
+	struct device *device = state_device((CUdevice)(entry->b & 0xff));
+	enum charge_kind kind = (enum charge_kind)(entry->b >> 8 & 0xff);
+	uint64_t bytes = (entry->b >> 32) * REGION_UNIT_BYTES;
+	struct table_entry chunk;
+
+	if (entry->b & IS_POOLED)
+		return;
+	if (entry->b & IS_SHARED) {
+		if (table_count_down(&chunks, entry->key / CHUNK_BYTES, &chunk) != 0 || chunk.a > 0)
+			return;
+		bytes = CHUNK_BYTES;
+	}
+	charge_give_back(device, bytes, kind);
+}
+
+/*
+ * A pointer that is entered already is of a context that another thread is destroying: the driver has
+ * freed what was there, or it would not give the address out again.
+ */
+static int put(struct table_entry entry)
+{
+	struct table_entry gone;
+
+	if (table_take(&pointers, entry.key, &gone) == 0)
+		give_back(&gone);
+	return table_put(&pointers, entry);
+}
+
 /* Enters the pointer, and its chunk where it shares one; *ret_is_charged says whose the charge is. */
 static int enter(
 	CUdeviceptr pointer, uint64_t bytes, const struct charge *charge, bool *ret_is_charged)
@@ -46,7 +76,7 @@ static int enter(
 		cuda.cuCtxGetCurrent(&context);
 	entry.a = (uintptr_t)context;
 	entry.b = pack(charge, is_shared ? 0 : charge->units, is_shared ? IS_SHARED : 0);
-	if (table_put(&pointers, entry) < 0)
+	if (put(entry) < 0)
 		return -1;
 	if (is_shared && table_count_up(&chunks, pointer / CHUNK_BYTES, true, &chunk) < 0) {
 		if (table_take(&pointers, pointer, NULL) != 0)
@@ -102,8 +132,7 @@ CUresult allocations_keep_pitched(
 
 int allocations_keep_pooled(CUdeviceptr pointer, struct pool *pool)
 {
-	return table_put(&pointers,
-		(struct table_entry){.key = pointer, .a = (uintptr_t)pool, .b = IS_POOLED});
+	return put((struct table_entry){.key = pointer, .a = (uintptr_t)pool, .b = IS_POOLED});
 }
 
 int allocations_take(CUdeviceptr pointer, struct allocation *ret_allocation)
@@ -133,20 +162,8 @@ struct pool *allocations_pool(const struct allocation *allocation)
 
 void allocations_give_back(const struct allocation *allocation)
 {
-	struct device *device = state_device((CUdevice)(allocation->b & 0xff));
-	enum charge_kind kind = (enum charge_kind)(allocation->b >> 8 & 0xff);
-	uint64_t bytes = (allocation->b >> 32) * REGION_UNIT_BYTES;
-	struct table_entry chunk;
-
-	if (allocation->b & IS_POOLED)
-		return;
-	if (allocation->b & IS_SHARED) {
-		if (table_count_down(&chunks, allocation->pointer / CHUNK_BYTES, &chunk) != 0 ||
-			chunk.a > 0)
-			return;
-		bytes = CHUNK_BYTES;
-	}
-	charge_give_back(device, bytes, kind);
+	give_back(&(struct table_entry){
+		.key = allocation->pointer, .a = allocation->a, .b = allocation->b});
 }
 
 void allocations_context_ended(struct device *device, CUcontext context)
@@ -155,8 +172,7 @@ void allocations_context_ended(struct device *device, CUcontext context)
 	struct table_entry entry;
 
 	while (table_take_by_a(&pointers, (uintptr_t)context, &cursor, &entry) == 0)
-		allocations_give_back(
-			&(struct allocation){.pointer = entry.key, .a = entry.a, .b = entry.b});
+		give_back(&entry);
 }
 
 void allocations_forget_parent(void)

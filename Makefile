@@ -9,6 +9,9 @@ V       ?=
 STRESS_SECONDS ?= 30
 REPEAT         ?= 1
 
+# how many random operations on the simulated driver (`make test` does 100,000)
+LOAD_OPERATIONS ?= 1000000
+
 # make's own default (cc) says nothing; without a word from the user meson chooses.
 ifeq ($(origin CC),default)
 CC :=
@@ -29,7 +32,7 @@ INSTALLED := --prefix $(PREFIX) --libdir lib --sysconfdir /etc
 .DEFAULT_GOAL := all
 .NOTPARALLEL:
 .SUFFIXES:
-.PHONY: help all demo test unit stress models check check-layers check-files check-docs \
+.PHONY: help all demo test unit stress soak models check check-layers check-files check-docs \
 	check-coverage check-format check-exports check-glibc check-tools check-install asan tsan clang werror \
 	format docs bench gpu-test gpu-bench install uninstall setup-build setup-test setup-ci ci \
 	dist clean
@@ -60,6 +63,10 @@ unit: setup-test ## the fast tests alone
 
 stress: setup-test build-test ## the stress tests: STRESS_SECONDS=n long, REPEAT=n times
 	$(Q)STRESS_SECONDS=$(STRESS_SECONDS) $(TEST) build/test --suite stress --repeat $(REPEAT) \
+		--timeout-multiplier 0
+
+soak: setup-test build-test ## a random load of LOAD_OPERATIONS=n, from LOAD_SEED=n on
+	$(Q)LOAD_OPERATIONS=$(LOAD_OPERATIONS) $(TEST) build/test --suite soak --verbose \
 		--timeout-multiplier 0
 
 models: ## search the models of tests/model with spin
@@ -166,4 +173,5 @@ help: ## this list
 		/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo "Variables: CC, PREFIX, DESTDIR, V=1 (show commands), STRESS_SECONDS, REPEAT,"
+	@echo "LOAD_OPERATIONS, LOAD_SEED (of soak),"
 	@echo "LIBRARIES (of a driver, for check-coverage)"

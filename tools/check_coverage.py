@@ -3,8 +3,8 @@
 """Whether the table of coverage (src/gpu/coverage.def) says something of every driver function.
 
 Held against the recorded names of a driver's exports, the hook tables and the simulated driver.
-Where libraries are given (libcuda.so.1, libnvidia-ml.so.1), or found with --system, also against what
-they export: with a new driver this says what is new. Needs nm for that.
+Where libraries are given (libcuda.so.1, libnvidia-ml.so.1), or found with --system, also against
+what they export: with a new driver this says what is new. Needs nm for that.
 """
 
 import argparse
@@ -35,10 +35,10 @@ def check_hooks(table, hooks):
     for name, (path, line) in hooks.items():
         row = table.row_of(name)
         if not row:
-            yield path, line, "%s is hooked, and no row of %s classifies it" % (name, coverage.TABLE)
+            yield path, line, "%s is hooked, and no row of %s names it" % (name, coverage.TABLE)
         elif row.macro in ("HARMLESS", "OUTSIDE"):
-            yield (coverage.TABLE, row.line, "%s is hooked, so it is not %s; move it to another class"
-                   % (name, row.macro))
+            yield (coverage.TABLE, row.line, "%s is hooked, so it is not %s; move it to another "
+                   "class" % (name, row.macro))
 
 
 def check_names(table, root):

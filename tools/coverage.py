@@ -135,7 +135,7 @@ def read_tests(root):
         if path.endswith(".py") and ".ask(" not in text:
             continue
         starter = [p for p in texts if '"%s"' % stem[path].replace("_", "-") in texts[p]]
-        is_test = stem[path].startswith("test_") or path.endswith(".py") or "/fuzz/" in path
+        is_test = stem[path].startswith("test_") or path.endswith(".py") or "/load/" in path
         for symbol in _symbols_of_test(text, words, per_thread):
             for shown in [path] if is_test else starter:
                 found[symbol].add(shown)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes docs/generated/ and docs/coverage.md from the tables in the source, so that no page lists by
-hand what a table already says. With --check writes nothing and says which page is out of date."""
+"""Writes docs/generated/ and docs/coverage.md from the tables in the source, so that no page lists
+by hand what a table already says. With --check writes nothing and says which page is out of date."""
 
 import argparse
 import os
@@ -152,7 +152,9 @@ class CoveragePage:
         self.shown.add(path)
         if path.startswith("tests/gpu/"):
             return "gpu"
-        return re.sub(r"^(test|load)_", "", os.path.splitext(os.path.basename(path))[0])
+        if path.startswith("tests/tenant/load/"):
+            return "load/" + os.path.splitext(os.path.basename(path))[0]
+        return re.sub(r"^test_", "", os.path.splitext(os.path.basename(path))[0])
 
     def hooked_cells(self, symbols):
         """Where the bodies are, which forms lack one, and the tests."""
@@ -195,7 +197,8 @@ class CoveragePage:
             if row.macro in coverage.TO_BE_HOOKED and name not in self.hooks:
                 open_ends.append(name)
         lines = [[self.HEADS[k][0], str(by_class[k]), self.HEADS[k][1]] for k in self.HEADS]
-        text = "%d functions are hooked, %d should be and are not.\n\n" % (hooked, len(open_ends))
+        text = "%d functions are hooked, %d should be and are not.\n\n" % (
+            hooked, len(open_ends))
         return text + grid(["class", "symbols", ""], lines) + self.open_section(open_ends)
 
     def open_section(self, names):
@@ -208,10 +211,10 @@ class CoveragePage:
     def text(self):
         sources = [coverage.TABLE] + coverage.HOOKS + list(coverage.NAMES.values())
         text = HEADER % ", ".join(sources)
-        text += "# Coverage\n\nEvery function that driver 580 (CUDA 13.0) exports, and how the tenant "
-        text += "library treats it. A name stands\nfor all its forms: `_v2` and later, and `_ptds` and "
-        text += "`_ptsz` for per-thread default streams. `make\ncheck-coverage` says what a newer "
-        text += "driver has that is not here.\n\n"
+        text += "# Coverage\n\nEvery function that driver 580 (CUDA 13.0) exports, and how the "
+        text += "tenant library treats it. A name stands\nfor all its forms: `_v2` and later, and "
+        text += "`_ptds` and `_ptsz` for per-thread default streams. `make\ncheck-coverage` says what "
+        text += "a newer driver has that is not here.\n\n"
         body = ""
         for kind, (title, meaning) in self.HEADS.items():
             is_hooked = kind in coverage.TO_BE_HOOKED

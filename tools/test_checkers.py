@@ -172,7 +172,8 @@ class Coverage(Tree):
         self.put_all('MEMORY("first", cuInit, cuMemAlloc)\n')
         self.put("sim/cuda/entry.def", TOP + "ENTRY(cuInit, cuInit, 2000, BOTH)\n"
                  "ENTRY(cuInti, cuInti, 2000, BOTH)\n")
-        self.finds("check_coverage.py", "sim/cuda/entry.def:4: no driver that we know exports cuInti")
+        self.finds("check_coverage.py", "sim/cuda/entry.def:4: no driver that we know exports "
+                   "cuInti")
 
     def test_the_page_says_what_is_hooked_and_what_is_not(self):
         self.put_all('MEMORY("by 2 MiB", cuMemAlloc)\nHARMLESS("asks", cuInit)\n',

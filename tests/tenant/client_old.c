@@ -5,23 +5,9 @@
  */
 #include "tests/tenant/client.h"
 
-#include <dlfcn.h>
-#include <stdlib.h>
-
-/* The function with this name, as an address; leaves where there is none. */
-static void *find(const char *symbol)
-{
-	void *library = dlopen("libcuda.so.1", RTLD_NOW);
-	void *function = library ? dlsym(library, symbol) : NULL;
-
-	if (!function)
-		exit(69);
-	return function;
-}
-
 static int run_oldalloc(struct client *c, char **word, unsigned count)
 {
-	cuMemAlloc_fn *alloc = (cuMemAlloc_fn *)find("cuMemAlloc");
+	cuMemAlloc_fn *alloc = (cuMemAlloc_fn *)client_find("cuMemAlloc");
 	CUdeviceptr_v1 p = 0;
 	CUresult r = alloc(&p, (unsigned)client_size(word[2]));
 
@@ -32,7 +18,7 @@ static int run_oldalloc(struct client *c, char **word, unsigned count)
 
 static int run_oldpitch(struct client *c, char **word, unsigned count)
 {
-	cuMemAllocPitch_fn *alloc = (cuMemAllocPitch_fn *)find("cuMemAllocPitch");
+	cuMemAllocPitch_fn *alloc = (cuMemAllocPitch_fn *)client_find("cuMemAllocPitch");
 	CUdeviceptr_v1 p = 0;
 	unsigned pitch = 0;
 	CUresult r = alloc(
@@ -47,7 +33,7 @@ static int run_oldpitch(struct client *c, char **word, unsigned count)
 
 static int run_oldfree(struct client *c, char **word, unsigned count)
 {
-	cuMemFree_fn *release = (cuMemFree_fn *)find("cuMemFree");
+	cuMemFree_fn *release = (cuMemFree_fn *)client_find("cuMemFree");
 
 	return (int)release((CUdeviceptr_v1)client_get(c, word[1]));
 }
@@ -55,8 +41,8 @@ static int run_oldfree(struct client *c, char **word, unsigned count)
 /* What is wrong about arguments is for the driver to say. */
 static int run_oldwrong(struct client *c, char **word, unsigned count)
 {
-	cuMemAlloc_fn *alloc = (cuMemAlloc_fn *)find("cuMemAlloc");
-	cuMemAllocPitch_fn *pitch = (cuMemAllocPitch_fn *)find("cuMemAllocPitch");
+	cuMemAlloc_fn *alloc = (cuMemAlloc_fn *)client_find("cuMemAlloc");
+	cuMemAllocPitch_fn *pitch = (cuMemAllocPitch_fn *)client_find("cuMemAllocPitch");
 	CUdeviceptr_v1 p = 0;
 	unsigned n = 0;
 
@@ -78,16 +64,17 @@ static int run_formctx(struct client *c, char **word, unsigned count)
 	r = CUDA_ERROR_INVALID_VALUE;
 	switch (word[3][0]) {
 	case '1':
-		r = ((cuCtxCreate_fn *)find("cuCtxCreate"))(&context, 0, device);
+		r = ((cuCtxCreate_fn *)client_find("cuCtxCreate"))(&context, 0, device);
 		break;
 	case '2':
-		r = ((cuCtxCreate_v2_fn *)find("cuCtxCreate_v2"))(&context, 0, device);
+		r = ((cuCtxCreate_v2_fn *)client_find("cuCtxCreate_v2"))(&context, 0, device);
 		break;
 	case '3':
-		r = ((cuCtxCreate_v3_fn *)find("cuCtxCreate_v3"))(&context, NULL, 0, 0, device);
+		r = ((cuCtxCreate_v3_fn *)client_find("cuCtxCreate_v3"))(
+			&context, NULL, 0, 0, device);
 		break;
 	case '4':
-		r = ((cuCtxCreate_v4_fn *)find("cuCtxCreate_v4"))(&context, NULL, 0, device);
+		r = ((cuCtxCreate_v4_fn *)client_find("cuCtxCreate_v4"))(&context, NULL, 0, device);
 		break;
 	}
 	if (r == CUDA_SUCCESS)
@@ -97,7 +84,7 @@ static int run_formctx(struct client *c, char **word, unsigned count)
 
 static int run_oldendctx(struct client *c, char **word, unsigned count)
 {
-	cuCtxDestroy_fn *destroy = (cuCtxDestroy_fn *)find("cuCtxDestroy");
+	cuCtxDestroy_fn *destroy = (cuCtxDestroy_fn *)client_find("cuCtxDestroy");
 
 	return (int)destroy((CUcontext)(uintptr_t)client_get(c, word[1]));
 }
@@ -105,7 +92,7 @@ static int run_oldendctx(struct client *c, char **word, unsigned count)
 static int run_oldunprimary(struct client *c, char **word, unsigned count)
 {
 	cuDevicePrimaryCtxRelease_fn *release =
-		(cuDevicePrimaryCtxRelease_fn *)find("cuDevicePrimaryCtxRelease");
+		(cuDevicePrimaryCtxRelease_fn *)client_find("cuDevicePrimaryCtxRelease");
 
 	return (int)release((CUdevice)client_size(word[1]));
 }
@@ -113,7 +100,7 @@ static int run_oldunprimary(struct client *c, char **word, unsigned count)
 static int run_oldreset(struct client *c, char **word, unsigned count)
 {
 	cuDevicePrimaryCtxReset_fn *reset =
-		(cuDevicePrimaryCtxReset_fn *)find("cuDevicePrimaryCtxReset");
+		(cuDevicePrimaryCtxReset_fn *)client_find("cuDevicePrimaryCtxReset");
 
 	return (int)reset((CUdevice)client_size(word[1]));
 }
@@ -124,23 +111,23 @@ static int run_syncctx(struct client *c, char **word, unsigned count)
 	CUcontext context = NULL;
 	CUresult r = c->cu.cuCtxGetCurrent(&context);
 
-	return (int)(r == CUDA_SUCCESS
-			     ? ((cuCtxSynchronize_v2_fn *)find("cuCtxSynchronize_v2"))(context)
-			     : r);
+	return (int)(r == CUDA_SUCCESS ? ((cuCtxSynchronize_v2_fn *)client_find(
+						 "cuCtxSynchronize_v2"))(context)
+				       : r);
 }
 
 /* syncevent: waits for an event in the default stream of the door */
 static int run_syncevent(struct client *c, char **word, unsigned count)
 {
 	CUevent event = NULL;
-	CUresult r = ((cuEventCreate_fn *)find("cuEventCreate"))(&event, 0);
+	CUresult r = ((cuEventCreate_fn *)client_find("cuEventCreate"))(&event, 0);
 
 	if (r == CUDA_SUCCESS)
-		r = ((cuEventRecord_fn *)find("cuEventRecord"))(event, NULL);
+		r = ((cuEventRecord_fn *)client_find("cuEventRecord"))(event, NULL);
 	if (r == CUDA_SUCCESS)
-		r = ((cuEventSynchronize_fn *)find("cuEventSynchronize"))(event);
+		r = ((cuEventSynchronize_fn *)client_find("cuEventSynchronize"))(event);
 	if (r == CUDA_SUCCESS)
-		r = ((cuEventDestroy_v2_fn *)find("cuEventDestroy_v2"))(event);
+		r = ((cuEventDestroy_v2_fn *)client_find("cuEventDestroy_v2"))(event);
 	return (int)r;
 }
 

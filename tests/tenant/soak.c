@@ -22,11 +22,11 @@
 
 #define CLIENTS	    8
 #define OPERATIONS  UINT64_C(100000)	  /* finished ones; what the killed did comes on top */
-#define A_LOAD	    500			  /* operations between two answers */
+#define A_LOAD	    1000		  /* operations between two answers */
 #define KILL_ONE_IN 3			  /* answers */
 #define STALL_NS    UINT64_C(60000000000) /* with no answer from anybody */
-#define QUOTA	    "6g"
-#define QUOTA_BYTES (6 * GIB)
+#define QUOTA	    "5g"
+#define QUOTA_BYTES (5 * GIB)
 
 /* Each client takes the next one. */
 static const char *const doors[] = {"linked", "dlopen", "next", "procaddr", "procaddr-v1",

@@ -204,8 +204,8 @@ class CoveragePage:
     def open_section(self, names):
         if not names:
             return ""
-        text = "\n## Not covered yet\n\nWhat these take is found afterwards, by comparing the books "
-        text += "with NVML's figure for the process.\n\n"
+        text = "\n## Not covered yet\n\nWhat of this takes memory is found afterwards, by comparing "
+        text += "the books with NVML's figure for the process.\n\n"
         return text + ", ".join("`%s`" % n for n in names) + "\n"
 
     def text(self):
@@ -213,8 +213,8 @@ class CoveragePage:
         text = HEADER % ", ".join(sources)
         text += "# Coverage\n\nEvery function that driver 580 (CUDA 13.0) exports, and how the "
         text += "tenant library treats it. A name stands\nfor all its forms: `_v2` and later, and "
-        text += "`_ptds` and `_ptsz` for per-thread default streams. `make\ncheck-coverage` says what "
-        text += "a newer driver has that is not here.\n\n"
+        text += "`_ptds` and `_ptsz` for per-thread default streams. `make\ncheck-coverage` says "
+        text += "what a newer driver has that is not here.\n\n"
         body = ""
         for kind, (title, meaning) in self.HEADS.items():
             is_hooked = kind in coverage.TO_BE_HOOKED

@@ -83,6 +83,12 @@ CUresult context_make_local_room(struct context *context, uint64_t frame_bytes);
 /* Room for exactly such frames: what the stack limit does, which may be lowered too. */
 CUresult context_set_local_room(struct context *context, uint64_t frame_bytes);
 
+/* Made by cuCtxCreate of CUDA 2, for functions whose device pointers have 32 bits. */
+static inline bool context_is_old(const struct context *context)
+{
+	return context->api_version < 3020;
+}
+
 /* The calling thread's current context if it is alive. 201 without one, 709 when destroyed. */
 CUresult context_current(struct context **ret_context);
 

@@ -109,6 +109,14 @@ static CUdeviceptr place(struct block *block, uint32_t start, uint32_t need, siz
 	return block->base + start * HEAP_GRAIN;
 }
 
+/* An old context's memory lies where its pointers reach, as long as there is room. */
+static int take_addresses(const struct context *context, size_t bytes, CUdeviceptr *ret_base)
+{
+	if (context_is_old(context) && address_take_low(bytes, ret_base) == 0)
+		return 0;
+	return address_take(bytes, ret_base);
+}
+
 static CUresult add_block(struct context *context, struct block **ret_block)
 {
 	struct heap *heap = &context->heap;
@@ -126,7 +134,7 @@ static CUresult add_block(struct context *context, struct block **ret_block)
 	block->context = context;
 	block->is_touched = false;
 	block->room = HEAP_GRAINS;
-	if (address_take(ADDRESS_UNIT, &block->base) != 0) {
+	if (take_addresses(context, ADDRESS_UNIT, &block->base) != 0) {
 		machine_shrink(
 			driver.machine, context->device->index, MACHINE_SMALL, block_charge());
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -233,7 +241,7 @@ static CUresult alloc_plain(
 		free(plain);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	if (address_take(bytes, &plain->base) != 0) {
+	if (take_addresses(context, bytes, &plain->base) != 0) {
 		machine_shrink(driver.machine, context->device->index, kind, plain->charged_bytes);
 		free(plain);
 		return CUDA_ERROR_OUT_OF_MEMORY;

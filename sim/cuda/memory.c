@@ -144,12 +144,12 @@ static CUresult check_old(struct context **ret_context)
 {
 	CUresult result = context_current(ret_context);
 
-	if (result == CUDA_SUCCESS && (*ret_context)->api_version >= 3020)
+	if (result == CUDA_SUCCESS && !context_is_old(*ret_context))
 		result = CUDA_ERROR_INVALID_CONTEXT;
 	return result;
 }
 
-/* Simulated addresses never fit, so a success is undone. */
+/* A success that does not fit is undone. */
 static CUresult narrow(CUdeviceptr base, CUdeviceptr_v1 *ret_base)
 {
 	if (base > UINT32_MAX) {

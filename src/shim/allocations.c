@@ -38,6 +38,37 @@ static bool is_in_one_chunk(CUdeviceptr pointer, uint64_t bytes)
 	return bytes < CHUNK_BYTES && pointer / CHUNK_BYTES == (pointer + bytes - 1) / CHUNK_BYTES;
 }
 
+static void give_back(const struct table_entry *entry)
+{
+	struct device *device = state_device((CUdevice)(entry->b & 0xff));
+	enum charge_kind kind = (enum charge_kind)(entry->b >> 8 & 0xff);
+	uint64_t bytes = (entry->b >> 32) * REGION_UNIT_BYTES;
+	struct table_entry chunk;
+
+	if (entry->b & IS_POOLED)
+		return;
+	if (entry->b & IS_SHARED) {
+		if (table_count_down(&chunks, entry->key / CHUNK_BYTES, &chunk) != 0 || chunk.a > 0)
+			return;
+		bytes = CHUNK_BYTES;
+	}
+	FAULT("plain: the driver freed");
+	charge_give_back(device, bytes, kind);
+}
+
+/*
+ * A pointer that is entered already is of a context that another thread is destroying: the driver has
+ * freed what was there, or it would not give the address out again.
+ */
+static int put(struct table_entry entry)
+{
+	struct table_entry gone;
+
+	if (table_take(&pointers, entry.key, &gone) == 0)
+		give_back(&gone);
+	return table_put(&pointers, entry);
+}
+
 /* Enters the pointer, and its chunk where it shares one; *ret_is_charged says whose the charge is. */
 static int enter(CUdeviceptr pointer, uint64_t bytes, const struct charge *charge, uint64_t flags,
 	bool *ret_is_charged)
@@ -50,7 +81,7 @@ static int enter(CUdeviceptr pointer, uint64_t bytes, const struct charge *charg
 		cuda.cuCtxGetCurrent(&context);
 	entry.a = (uintptr_t)contexts_owner(context);
 	entry.b = pack(charge, is_shared ? 0 : charge->units, flags | (is_shared ? IS_SHARED : 0));
-	if (table_put(&pointers, entry) < 0)
+	if (put(entry) < 0)
 		return -1;
 	FAULT("plain: pointer entered");
 	if (is_shared && table_count_up(&chunks, pointer / CHUNK_BYTES, true, &chunk) < 0) {
@@ -90,10 +121,36 @@ CUresult allocations_keep_stand_in(CUdeviceptr pointer, uint64_t bytes, struct c
 	return keep(pointer, allocations_worst_bytes(bytes), charge, IS_STAND_IN);
 }
 
+/* Rows are padded to a multiple of this (H200, driver 580); it is the alignment of textures. */
+#define PITCH_STEP_BYTES 512u
+
+uint64_t allocations_pitched_bytes(uint64_t width_bytes, uint64_t height)
+{
+	uint64_t pitch = round_up_u64(width_bytes, PITCH_STEP_BYTES), bytes;
+
+	return __builtin_mul_overflow(pitch, height, &bytes) ? UINT64_MAX : bytes;
+}
+
+CUresult allocations_keep_pitched(
+	CUdeviceptr pointer, uint64_t expected, uint64_t taken, struct charge *charge)
+{
+	struct device *device = charge->device;
+	CUresult r;
+
+	if (device && allocations_worst_bytes(taken) > allocations_worst_bytes(expected)) {
+		charge_undo(charge);
+		r = charge_reserve(device, allocations_worst_bytes(taken), CHARGE_PLAIN, charge);
+		if (r != CUDA_SUCCESS) {
+			cuda.cuMemFree_v2(pointer);
+			return r;
+		}
+	}
+	return allocations_keep(pointer, taken, charge);
+}
+
 int allocations_keep_pooled(CUdeviceptr pointer, struct pool *pool)
 {
-	return table_put(&pointers,
-		(struct table_entry){.key = pointer, .a = (uintptr_t)pool, .b = IS_POOLED});
+	return put((struct table_entry){.key = pointer, .a = (uintptr_t)pool, .b = IS_POOLED});
 }
 
 int allocations_take(CUdeviceptr pointer, struct allocation *ret_allocation)
@@ -141,21 +198,8 @@ CUcontext allocations_context(const struct allocation *allocation)
 
 void allocations_give_back(const struct allocation *allocation)
 {
-	struct device *device = state_device((CUdevice)(allocation->b & 0xff));
-	enum charge_kind kind = (enum charge_kind)(allocation->b >> 8 & 0xff);
-	uint64_t bytes = (allocation->b >> 32) * REGION_UNIT_BYTES;
-	struct table_entry chunk;
-
-	if (allocation->b & IS_POOLED)
-		return;
-	if (allocation->b & IS_SHARED) {
-		if (table_count_down(&chunks, allocation->pointer / CHUNK_BYTES, &chunk) != 0 ||
-			chunk.a > 0)
-			return;
-		bytes = CHUNK_BYTES;
-	}
-	FAULT("plain: the driver freed");
-	charge_give_back(device, bytes, kind);
+	give_back(&(struct table_entry){
+		.key = allocation->pointer, .a = allocation->a, .b = allocation->b});
 }
 
 void allocations_context_ended(struct device *device, CUcontext context)
@@ -164,8 +208,7 @@ void allocations_context_ended(struct device *device, CUcontext context)
 	struct table_entry entry;
 
 	while (table_take_by_a(&pointers, (uintptr_t)context, &cursor, &entry) == 0)
-		allocations_give_back(
-			&(struct allocation){.pointer = entry.key, .a = entry.a, .b = entry.b});
+		give_back(&entry);
 }
 
 void allocations_forget_parent(void)

@@ -38,6 +38,15 @@ CUresult allocations_keep(CUdeviceptr pointer, uint64_t bytes, struct charge *ch
 /* The same for a stand-in (oversubscribe.h), which is on pages of its own and shares no chunk. */
 CUresult allocations_keep_stand_in(CUdeviceptr pointer, uint64_t bytes, struct charge *charge);
 
+/*
+ * The driver chooses the pitch, so we learn it by reserving for the widest that we know (expected
+ * bytes, by allocations_pitched_bytes()). What it really took is charged afterwards: where it is more,
+ * the whole or nothing, as allocations_keep() does.
+ */
+uint64_t allocations_pitched_bytes(uint64_t width_bytes, uint64_t height);
+CUresult allocations_keep_pitched(
+	CUdeviceptr pointer, uint64_t expected, uint64_t taken, struct charge *charge);
+
 /* Remembers that the pointer comes from a pool, which is charged as a whole. */
 int allocations_keep_pooled(CUdeviceptr pointer, struct pool *pool) MUST_CHECK;
 

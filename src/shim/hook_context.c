@@ -95,6 +95,16 @@ static CUresult after_making(CUresult r, const CUcontext *context, struct charge
 	return contexts_keep(*context, charge);
 }
 
+HOOK_BODY(cuCtxCreate, CUcontext *context, unsigned int flags, CUdevice ordinal)
+{
+	_cleanup_charge_ struct charge charge = CHARGE_NULL;
+	CUresult r = before_making(ordinal, &charge);
+
+	if (r == CUDA_SUCCESS)
+		r = cuda.cuCtxCreate(context, flags, ordinal);
+	return after_making(r, context, &charge);
+}
+
 HOOK_BODY(cuCtxCreate_v2, CUcontext *context, unsigned int flags, CUdevice ordinal)
 {
 	_cleanup_charge_ struct charge charge = CHARGE_NULL;

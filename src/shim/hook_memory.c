@@ -23,27 +23,13 @@ HOOK_BODY(cuMemAlloc_v2, CUdeviceptr *pointer, size_t bytes)
 				 : oversubscribe_place(r, bytes, &charge, pointer);
 }
 
-/*
- * The driver chooses the pitch, so we learn it by reserving for the widest that we know: rows are
- * padded to a multiple of 512 bytes (H200, driver 580; the alignment of textures). What it really
- * took is charged afterwards.
- */
-#define PITCH_STEP_BYTES 512u
-
-static uint64_t pitched_bytes(uint64_t width_bytes, uint64_t height)
-{
-	uint64_t pitch = round_up_u64(width_bytes, PITCH_STEP_BYTES), bytes;
-
-	return __builtin_mul_overflow(pitch, height, &bytes) ? UINT64_MAX : bytes;
-}
-
 /* The rows of a stand-in are as far apart as the driver's own. */
 static CUresult place_pitched(CUresult r, CUdeviceptr *pointer, size_t *pitch, size_t width_bytes,
 	size_t height, struct charge *charge)
 {
-	r = oversubscribe_place(r, pitched_bytes(width_bytes, height), charge, pointer);
+	r = oversubscribe_place(r, allocations_pitched_bytes(width_bytes, height), charge, pointer);
 	if (r == CUDA_SUCCESS)
-		*pitch = round_up_u64(width_bytes, PITCH_STEP_BYTES);
+		*pitch = allocations_pitched_bytes(width_bytes, 1);
 	return r;
 }
 
@@ -51,7 +37,7 @@ HOOK_BODY(cuMemAllocPitch_v2, CUdeviceptr *pointer, size_t *pitch, size_t width_
 	size_t height, unsigned int element_bytes)
 {
 	_cleanup_charge_ struct charge charge = CHARGE_NULL;
-	uint64_t expected = pitched_bytes(width_bytes, height), taken;
+	uint64_t expected = allocations_pitched_bytes(width_bytes, height);
 	CUresult r;
 
 	if (!doors_attach_cuda())
@@ -63,19 +49,7 @@ HOOK_BODY(cuMemAllocPitch_v2, CUdeviceptr *pointer, size_t *pitch, size_t width_
 		r = cuda.cuMemAllocPitch_v2(pointer, pitch, width_bytes, height, element_bytes);
 	if (r != CUDA_SUCCESS)
 		return place_pitched(r, pointer, pitch, width_bytes, height, &charge);
-	taken = (uint64_t)*pitch * height;
-	if (charge.device && allocations_worst_bytes(taken) > allocations_worst_bytes(expected)) {
-		struct device *device = charge.device;
-
-		/* A pitch wider than we know of: charge the whole, or let it go again. */
-		charge_undo(&charge);
-		r = charge_reserve(device, allocations_worst_bytes(taken), CHARGE_PLAIN, &charge);
-		if (r != CUDA_SUCCESS) {
-			cuda.cuMemFree_v2(*pointer);
-			return r;
-		}
-	}
-	return allocations_keep(*pointer, taken, &charge);
+	return allocations_keep_pitched(*pointer, expected, (uint64_t)*pitch * height, &charge);
 }
 
 /*
@@ -110,13 +84,7 @@ HOOK_BODY(cuMemFree_v2, CUdeviceptr pointer)
 	if (state_enter() == STATE_ASIDE || allocations_take(pointer, &allocation) != 0)
 		return cuda.cuMemFree_v2(pointer);
 	r = cuda.cuMemFree_v2(pointer);
-	if (r != CUDA_SUCCESS) {
-		allocations_put_back(&allocation);
-		return r;
-	}
-	allocations_give_back(&allocation);
-	if (allocations_pool(&allocation))
-		pools_freed(allocations_pool(&allocation), true);
+	pools_after_free(r, &allocation, true);
 	return r;
 }
 

@@ -137,15 +137,8 @@ static CUresult release(CUdeviceptr pointer, CUstream stream, cuMemFreeAsync_fn 
 		return call(pointer, stream);
 	is_stand_in = allocations_is_stand_in(&allocation);
 	r = is_stand_in ? release_stand_in(&allocation, stream, call) : call(pointer, stream);
-	if (r != CUDA_SUCCESS) {
-		allocations_put_back(&allocation);
-		return r;
-	}
-	if (is_stand_in)
-		return r;
-	allocations_give_back(&allocation);
-	if (allocations_pool(&allocation))
-		pools_freed(allocations_pool(&allocation), false);
+	if (!is_stand_in || r != CUDA_SUCCESS)
+		pools_after_free(r, &allocation, false);
 	return r;
 }
 
@@ -254,11 +247,14 @@ HOOK_BODY(cuMemPoolTrimTo, CUmemoryPool pool, size_t keep_bytes)
 	return r;
 }
 
-/* After a synchronization, whatever its result: frees before it may have been done. */
-static CUresult synchronized(CUresult r)
+/*
+ * After a synchronization, whatever its result: frees before it may have been done, and the `seen`
+ * ones of pools_frees() are where it succeeded.
+ */
+static CUresult synchronized(CUresult r, uint64_t seen)
 {
 	leaving_collect();
-	pools_synchronized();
+	pools_synchronized(r == CUDA_SUCCESS ? seen : 0);
 	if (state_enter() == STATE_OPEN)
 		oom_look();
 	return r;
@@ -266,35 +262,44 @@ static CUresult synchronized(CUresult r)
 
 HOOK_BODY(cuStreamSynchronize, CUstream stream)
 {
+	uint64_t seen = pools_frees();
+
 	if (!doors_attach_cuda())
 		return CUDA_ERROR_NOT_INITIALIZED;
-	return synchronized(cuda.cuStreamSynchronize(stream));
+	return synchronized(cuda.cuStreamSynchronize(stream), seen);
 }
 
 HOOK_BODY(cuStreamSynchronize_ptsz, CUstream stream)
 {
+	uint64_t seen = pools_frees();
+
 	if (!doors_attach_cuda())
 		return CUDA_ERROR_NOT_INITIALIZED;
-	return synchronized(cuda.cuStreamSynchronize_ptsz(stream));
+	return synchronized(cuda.cuStreamSynchronize_ptsz(stream), seen);
 }
 
+/* An event is somewhere in its stream, perhaps before the frees. */
 HOOK_BODY(cuEventSynchronize, CUevent event)
 {
 	if (!doors_attach_cuda())
 		return CUDA_ERROR_NOT_INITIALIZED;
-	return synchronized(cuda.cuEventSynchronize(event));
+	return synchronized(cuda.cuEventSynchronize(event), 0);
 }
 
 HOOK_BODY(cuCtxSynchronize, void)
 {
+	uint64_t seen = pools_frees();
+
 	if (!doors_attach_cuda())
 		return CUDA_ERROR_NOT_INITIALIZED;
-	return synchronized(cuda.cuCtxSynchronize());
+	return synchronized(cuda.cuCtxSynchronize(), seen);
 }
 
 HOOK_BODY(cuCtxSynchronize_v2, CUcontext context)
 {
+	uint64_t seen = pools_frees();
+
 	if (!doors_attach_cuda())
 		return CUDA_ERROR_NOT_INITIALIZED;
-	return synchronized(cuda.cuCtxSynchronize_v2(context));
+	return synchronized(cuda.cuCtxSynchronize_v2(context), seen);
 }

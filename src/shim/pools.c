@@ -19,6 +19,7 @@
 #include "base/fault.h"
 #include "base/lock.h"
 #include "base/log.h"
+#include "shim/allocations.h"
 #include "shim/doors.h"
 #include "shim/leaving.h"
 
@@ -35,9 +36,10 @@ struct pool {
 	_Atomic uint32_t users;	      /* questions of ours that use the handle now */
 	struct device *device;	      /* NULL: not on a device */
 	_Atomic uint64_t tickets;
-	_Atomic uint32_t live; /* allocations that were not freed */
-	_Atomic bool is_dirty; /* something was freed and not yet settled */
-	struct lock lock;      /* guards the rest */
+	_Atomic uint32_t live;	    /* allocations that were not freed */
+	_Atomic uint64_t last_free; /* number of the last asynchronous free, by frees */
+	_Atomic bool is_dirty;	    /* something was freed and not yet settled */
+	struct lock lock;	    /* guards the rest */
 	uint64_t last_ticket;
 	_Atomic uint64_t held_bytes; /* as last read */
 };
@@ -46,6 +48,8 @@ static const struct charge_reclaimer unused_memory;
 static struct lock add_lock;
 static _Atomic(struct pool *) pools;
 static _Atomic bool some_are_dirty;
+static _Atomic uint64_t frees;	    /* asynchronous ones so far */
+static _Atomic uint64_t frees_done; /* all up to this one are done */
 
 static struct pool *first(void)
 {
@@ -161,6 +165,25 @@ static int64_t assume_taken(struct pool *p, uint64_t reserved_bytes)
 	return (int64_t)reserved_bytes;
 }
 
+/* Of a destroyed pool: everything was freed, and whether the driver has come to it yet. */
+static bool is_empty(struct pool *p)
+{
+	return atomic_load(&p->is_destroyed) && atomic_load(&p->live) == 0;
+}
+
+static bool are_frees_done(struct pool *p)
+{
+	return atomic_load(&p->last_free) <= atomic_load(&frees_done);
+}
+
+/* The next synchronization settles it. */
+static void mark_dirty(struct pool *p)
+{
+	/* pairs with the exchanges in pools_synchronized(): who sees the second sees the first */
+	atomic_store_explicit(&p->is_dirty, true, memory_order_release);
+	atomic_store_explicit(&some_are_dirty, true, memory_order_release);
+}
+
 /* Reads and settles; what charge has reserved is part of the growth, or goes back. */
 static void settle_charge(struct pool *p, struct charge *charge)
 {
@@ -179,7 +202,7 @@ static void settle_charge(struct pool *p, struct charge *charge)
 		else
 			change = assume_taken(p, (uint64_t)charge->units * REGION_UNIT_BYTES);
 		let_go(p);
-	} else if (atomic_load(&p->is_destroyed) && atomic_load(&p->live) == 0) {
+	} else if (is_empty(p) && are_frees_done(p)) {
 		change = replace_reading(p, ticket, 0);
 	}
 	FAULT("pool: reading replaced");
@@ -276,6 +299,7 @@ void pools_destroy_end(struct pool *pool, CUmemoryPool handle, bool is_destroyed
 	else
 		atomic_store(&pool->handle, handle);
 	settle(pool);
+	mark_dirty(pool);
 }
 
 /* Waits, for a short time, until the stream has reached the frees that are queued on it. */
@@ -319,27 +343,51 @@ void pools_allocated(struct pool *pool)
 
 void pools_freed(struct pool *pool, bool is_settled_now)
 {
+	/* Before the last one is gone from live, so that are_frees_done() sees its number. */
+	if (!is_settled_now)
+		atomic_store(&pool->last_free, atomic_fetch_add(&frees, 1) + 1);
 	atomic_fetch_sub(&pool->live, 1);
 	FAULT("pool: the driver freed");
 	if (is_settled_now) {
 		settle(pool);
 		return;
 	}
-	/* pairs with the exchanges in pools_synchronized(): who sees the second sees the first */
-	atomic_store_explicit(&pool->is_dirty, true, memory_order_release);
-	atomic_store_explicit(&some_are_dirty, true, memory_order_release);
+	mark_dirty(pool);
 }
 
-void pools_synchronized(void)
+void pools_after_free(CUresult answer, const struct allocation *allocation, bool is_settled_now)
 {
+	if (answer != CUDA_SUCCESS) {
+		allocations_put_back(allocation);
+		return;
+	}
+	allocations_give_back(allocation);
+	if (allocations_pool(allocation))
+		pools_freed(allocations_pool(allocation), is_settled_now);
+}
+
+uint64_t pools_frees(void)
+{
+	return atomic_load(&frees);
+}
+
+void pools_synchronized(uint64_t seen)
+{
+	uint64_t done = atomic_load(&frees_done);
+
+	while (done < seen && !atomic_compare_exchange_weak(&frees_done, &done, seen))
+		;
 	/* relaxed: a free that is not seen yet was not ordered before this synchronization */
 	if (LIKELY(!atomic_load_explicit(&some_are_dirty, memory_order_relaxed)))
 		return;
 	atomic_exchange(&some_are_dirty, false);
 	FAULT("pool: synchronized");
 	for (struct pool *p = first(); p; p = p->next)
-		if (atomic_exchange(&p->is_dirty, false))
+		if (atomic_exchange(&p->is_dirty, false)) {
 			settle(p);
+			if (is_empty(p) && !are_frees_done(p))
+				mark_dirty(p);
+		}
 }
 
 void pools_settle_handle(CUmemoryPool handle)

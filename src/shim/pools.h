@@ -17,6 +17,7 @@
 
 #define POOL_STEP_BYTES UINT64_C(0x2000000)
 
+struct allocation;
 struct pool;
 
 /* The pool that is current for the device; NULL where the driver names none or memory is short. */
@@ -47,8 +48,16 @@ void pools_keep(struct pool *pool, struct charge *charge);
 void pools_allocated(struct pool *pool);
 void pools_freed(struct pool *pool, bool is_settled_now);
 
-/* A stream, event or context was synchronized: pools that had frees may hold less. */
-void pools_synchronized(void);
+/* The driver's answer to a free of what allocations_take() found, a pool's or not. */
+void pools_after_free(CUresult answer, const struct allocation *allocation, bool is_settled_now);
+
+/*
+ * A stream, event or context was synchronized: pools that had frees may hold less. seen is what
+ * pools_frees() said before a synchronization that has done all earlier frees, else 0: of a destroyed
+ * pool the driver says nothing any more, so its last frees count as done only then.
+ */
+uint64_t pools_frees(void);
+void pools_synchronized(uint64_t seen);
 
 /* Reads what one pool holds, by its handle; nothing for an unknown one. */
 void pools_settle_handle(CUmemoryPool handle);

@@ -10,6 +10,7 @@ import time
 
 import abi
 import frameworks
+import names
 import sections
 from node import Node
 from report import Report
@@ -23,6 +24,7 @@ SECTIONS = {
     "smi": sections.test_smi,
     "frameworks": frameworks.test_frameworks,
     "abi": abi.test_abi,
+    "names": names.test_names,
 }
 
 

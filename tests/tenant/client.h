@@ -58,6 +58,7 @@ extern const struct client_command client_pressure_commands[];
 extern const struct client_command client_process_commands[];
 extern const struct client_command client_tour_commands[];
 extern const struct client_command client_view_commands[];
+extern const struct client_command client_old_commands[];
 
 /* Bytes as people write them: 5, 4k, 2m, 1g; also sums like 2m+1. Leaves on anything else. */
 uint64_t client_size(const char *text);
@@ -69,6 +70,11 @@ void client_forget(struct client *c, const char *name);
 
 /* The stream word number `at`, or the default stream of the door. */
 CUstream client_stream(struct client *c, char **word, unsigned count, unsigned at);
+
+/* A function of the driver by name, as an address; leaves where there is none. */
+void *client_find(const char *symbol);
+/* Whether a driver function that a program finds by this name is the tenant library's. */
+bool client_is_replaced(const char *symbol);
 
 /* Adds to the answer. */
 void client_say(struct client *c, const char *format, ...) __attribute__((format(printf, 2, 3)));

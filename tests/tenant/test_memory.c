@@ -77,6 +77,24 @@ static void a_call_that_the_driver_refuses_leaves_no_charge(void **state)
 	assert_int_equal(tenant_end(t), 0);
 }
 
+/* A destroyed pool's last block is freed when its stream comes to it, not when that is asked for. */
+static void a_destroyed_pool_is_charged_until_its_last_free_is_done(void **state)
+{
+	struct slice *slice = slice_new(*state, "a", "1g", NULL);
+	struct tenant *t = tenant_new(slice);
+
+	expect(t, OK, "newpool p");
+	expect(t, OK, "frompool a p 300m");
+	expect(t, OK, "endpool p");
+	expect(t, OK, "freeasync a");
+	expect(t, OUT_OF_MEMORY, "alloc b 400m");
+	expect_held(slice, 320 * MIB);
+	expect(t, OK, "sync");
+	expect_held(slice, 0);
+	expect(t, OK, "alloc b 400m");
+	assert_int_equal(tenant_end(t), 0);
+}
+
 static void an_asynchronous_block_may_be_freed_by_cumemfree(void **state)
 {
 	struct slice *slice = slice_new(*state, "a", "1g", NULL);
@@ -444,6 +462,7 @@ int main(void)
 		test_with_node(a_free_of_an_unknown_pointer_is_the_drivers_business),
 		test_with_node(a_failed_free_keeps_the_charge),
 		test_with_node(a_call_that_the_driver_refuses_leaves_no_charge),
+		test_with_node(a_destroyed_pool_is_charged_until_its_last_free_is_done),
 		test_with_node(an_asynchronous_block_may_be_freed_by_cumemfree),
 		test_with_node(an_asynchronous_block_may_be_freed_on_another_stream),
 		test_with_node(a_pool_is_charged_for_what_it_keeps),

@@ -62,6 +62,33 @@ TEST(bad_sizes_and_pointers_are_refused)
 	EQUAL(child_shown_mib(), 518);
 }
 
+TEST(memory_of_an_old_context_lies_where_32_bits_reach)
+{
+	CUcontext old, new;
+	CUdeviceptr_v1 a, b, c;
+	unsigned int pitch;
+
+	OK(cuInit(0));
+	OK(cuCtxCreate(&old, 0, 0));
+	OK(cuMemAlloc(&a, 64 * MiB));
+	OK(cuMemAlloc(&b, 1));
+	EQUAL(child_shown_mib(), 518 + 66);
+	memset((void *)(uintptr_t)a, 1, 64 * MiB);
+	OK(cuMemFree(a));
+	OK(cuMemFree(b));
+	EQUAL(cuMemFree(b), CUDA_ERROR_INVALID_VALUE);
+	OK(cuMemAllocPitch(&c, &pitch, 513, 1000, 4));
+	EQUAL(pitch, 1024);
+	EQUAL(child_shown_mib(), 520);
+	OK(cuCtxCreate_v2(&new, 0, 0));
+	EQUAL(cuMemAlloc(&a, 1), CUDA_ERROR_INVALID_CONTEXT);
+	EQUAL(cuMemAllocPitch(&a, &pitch, 513, 1000, 4), CUDA_ERROR_INVALID_CONTEXT);
+	EQUAL(cuMemFree(c), CUDA_ERROR_INVALID_CONTEXT);
+	OK(cuCtxDestroy_v2(new));
+	OK(cuCtxDestroy_v2(old));
+	EQUAL(child_shown_mib(), 0);
+}
+
 TEST(small_blocks_are_packed_as_measured)
 {
 	static const struct {
@@ -488,6 +515,7 @@ int main(void)
 		cmocka_unit_test(calls_before_cuinit_are_refused),
 		cmocka_unit_test(a_context_takes_518_mib_and_is_shown),
 		cmocka_unit_test(bad_sizes_and_pointers_are_refused),
+		cmocka_unit_test(memory_of_an_old_context_lies_where_32_bits_reach),
 		cmocka_unit_test(small_blocks_are_packed_as_measured),
 		cmocka_unit_test(large_blocks_take_the_next_multiple_of_two_mib),
 		cmocka_unit_test(rows_of_pitched_memory_are_multiples_of_512),

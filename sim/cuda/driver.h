@@ -46,6 +46,15 @@ struct driver {
 };
 extern struct driver driver;
 
+/*
+ * Part of what is never freed, so that a stale handle is refused and not followed into foreign
+ * memory. All of it can be reached from the driver, so that it is no leak.
+ */
+struct relic {
+	struct relic *next;
+};
+void driver_keep_relic(struct relic *relic);
+
 /* Attaches to the machine if that was not done yet; what cuDriverGetVersion needs. */
 CUresult driver_attach(void);
 

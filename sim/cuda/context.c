@@ -230,6 +230,7 @@ CUresult context_activate(struct context *context, unsigned int flags)
 	context->flags = flags;
 	context->life = ++last_life;
 	context->code = (struct context_code){0};
+	context->attached = 0;
 	context->streams = 0;
 	context->streams_peak = 0;
 	memcpy(context->limit, limits, sizeof(limits));
@@ -362,7 +363,7 @@ ENTRY_BODY(cuCtxDestroy_v2, (CUcontext context), (context))
 	return destroy(context);
 }
 
-/* Attaching counts nothing here: it was deprecated before contexts had versions. */
+/* Uses beyond that of its creator are counted; the last one that goes destroys the context. */
 ENTRY_BODY(cuCtxAttach, (CUcontext * context, unsigned int flags), (context, flags))
 {
 	struct context *current;
@@ -370,16 +371,36 @@ ENTRY_BODY(cuCtxAttach, (CUcontext * context, unsigned int flags), (context, fla
 
 	if (context == NULL || flags != 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (result == CUDA_SUCCESS)
-		*context = (CUcontext)current;
-	return result;
+	if (result != CUDA_SUCCESS)
+		return result;
+	pthread_mutex_lock(&driver.memory_lock);
+	current->attached++;
+	pthread_mutex_unlock(&driver.memory_lock);
+	*context = (CUcontext)current;
+	return CUDA_SUCCESS;
 }
 
 ENTRY_BODY(cuCtxDetach, (CUcontext handle), (handle))
 {
 	struct context *context;
+	bool is_last = false;
+	CUresult result;
 
-	return context_check(handle, &context);
+	if (handle == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = context_check_itself(handle, &context);
+	if (result != CUDA_SUCCESS)
+		return result;
+	/* Only where it is current. */
+	if (thread.top == NULL || thread.top->context != context)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	pthread_mutex_lock(&driver.memory_lock);
+	if (context->attached > 0)
+		context->attached--;
+	else
+		is_last = true;
+	pthread_mutex_unlock(&driver.memory_lock);
+	return is_last ? destroy(handle) : CUDA_SUCCESS;
 }
 
 ENTRY_BODY(cuCtxGetCurrent, (CUcontext * context), (context))

@@ -39,6 +39,7 @@ struct context {
 	int is_alive; /* read without a lock */
 	unsigned int flags;
 	unsigned int api_version;
+	unsigned int attached; /* by cuCtxAttach; under memory_lock */
 	unsigned long long id;
 	unsigned long long life; /* another one each time it comes to life */
 	struct device *device;

@@ -381,6 +381,25 @@ TEST(threads_allocate_and_free_together)
 	EQUAL(child_kind_mib(MACHINE_POOL), 0);
 }
 
+TEST(the_last_detach_destroys_a_context)
+{
+	CUcontext primary, context, same;
+
+	primary = child_context();
+	EQUAL(cuCtxDetach(primary), CUDA_ERROR_INVALID_CONTEXT);
+	OK(cuCtxCreate_v2(&context, 0, 0));
+	OK(cuCtxAttach(&same, 0));
+	CHECK(same == context);
+	EQUAL(cuCtxAttach(&same, 1), CUDA_ERROR_INVALID_VALUE);
+	OK(cuCtxDetach(context));
+	EQUAL(child_shown_mib(), 2 * 518);
+	OK(cuCtxDetach(context));
+	EQUAL(child_shown_mib(), 518);
+	OK(cuCtxGetCurrent(&same));
+	CHECK(same == primary);
+	EQUAL(cuCtxDetach(context), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+}
+
 static int report_fds[2], go_fds[2];
 
 static void hold_and_read_back(void)
@@ -468,6 +487,7 @@ int main(void)
 		cmocka_unit_test(many_processes_may_make_the_machine_together),
 		cmocka_unit_test(threads_allocate_and_free_together),
 		cmocka_unit_test(a_checkpointed_process_holds_nothing_and_waits),
+		cmocka_unit_test(the_last_detach_destroys_a_context),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

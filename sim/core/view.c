@@ -90,7 +90,7 @@ int machine_read_snapshot(
 	attach_reap(machine);
 	ret_snapshot->time_ns = machine_now_ns();
 	for (uint32_t i = 0; i < layout->slots_used; i++) {
-		if (layout->slot[i].state == LAYOUT_SLOT_USED)
+		if (attach_is_counted(&layout->slot[i]))
 			read_process(layout, i, ret_snapshot->time_ns, window_ns, ret_snapshot);
 	}
 	attach_unlock(machine);
@@ -127,6 +127,8 @@ int machine_read_truth(
 			if (slot->state != LAYOUT_SLOT_USED || slot->tag != i)
 				continue;
 			ret_truth->process_count++;
+			if (!attach_is_counted(slot))
+				continue;
 			ret_truth->held_bytes += attach_slot_held(&slot->device[device]);
 			ret_truth->total_bytes += attach_slot_total(&slot->device[device]);
 		}
@@ -165,7 +167,7 @@ void machine_reset_peaks(struct machine *machine)
 			for (uint32_t j = 0; j < layout->slots_used; j++) {
 				const struct layout_slot *slot = &layout->slot[j];
 
-				if (slot->state != LAYOUT_SLOT_USED || slot->tag != i)
+				if (!attach_is_counted(slot) || slot->tag != i)
 					continue;
 				held += attach_slot_held(&slot->device[device]);
 				total += attach_slot_total(&slot->device[device]);

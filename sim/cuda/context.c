@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Contexts: primary ones, created ones, and the stack of each thread. */
+/* The life of contexts, and the stack of each thread. */
 #include "sim/cuda/context.h"
 
 #include <stdlib.h>
@@ -93,9 +93,9 @@ static struct context *pop(void)
 	return context;
 }
 
-static bool is_alive(const struct context *context)
+bool context_is_alive(const struct context *context)
 {
-	/* Pairs with the releases in activate() and end(). */
+	/* Pairs with the releases in context_activate() and context_end(). */
 	return __atomic_load_n(&context->is_alive, __ATOMIC_ACQUIRE) != 0;
 }
 
@@ -103,7 +103,7 @@ CUresult context_current(struct context **ret_context)
 {
 	if (thread.top == NULL || thread.top->context == NULL)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	if (!is_alive(thread.top->context))
+	if (!context_is_alive(thread.top->context))
 		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
 	*ret_context = thread.top->context->owner;
 	return CUDA_SUCCESS;
@@ -111,7 +111,8 @@ CUresult context_current(struct context **ret_context)
 
 struct green *context_current_green(void)
 {
-	return thread.top != NULL && thread.top->context != NULL && is_alive(thread.top->context)
+	return thread.top != NULL && thread.top->context != NULL &&
+			       context_is_alive(thread.top->context)
 		       ? thread.top->context->green
 		       : NULL;
 }
@@ -129,7 +130,7 @@ CUresult context_check_itself(CUcontext handle, struct context **ret_context)
 	}
 	if (context->magic != CONTEXT_MAGIC)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	if (!is_alive(context))
+	if (!context_is_alive(context))
 		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
 	*ret_context = context;
 	return CUDA_SUCCESS;
@@ -190,8 +191,7 @@ CUresult context_stream(
 	return CUDA_SUCCESS;
 }
 
-/* Under memory_lock, like the rest of the life of contexts. */
-static struct context *make(struct device *device, bool is_primary)
+struct context *context_make(struct device *device, bool is_primary)
 {
 	struct context *context = calloc(1, sizeof(*context));
 
@@ -208,7 +208,7 @@ static struct context *make(struct device *device, bool is_primary)
 	return context;
 }
 
-static CUresult activate(struct context *context, unsigned int flags)
+CUresult context_activate(struct context *context, unsigned int flags)
 {
 	/* Measured on an H200, but the last two. */
 	static const size_t limits[CONTEXT_LIMITS] = {
@@ -230,25 +230,26 @@ static CUresult activate(struct context *context, unsigned int flags)
 	context->flags = flags;
 	context->life = ++last_life;
 	context->code = (struct context_code){0};
+	context->attached = 0;
 	context->streams = 0;
 	context->streams_peak = 0;
 	memcpy(context->limit, limits, sizeof(limits));
 	timeline_init(context);
 	machine_set_contexts(driver.machine, device->index, ++device->contexts);
-	/* Pairs with the acquire in is_alive(). */
+	/* Pairs with the acquire in context_is_alive(). */
 	__atomic_store_n(&context->is_alive, 1, __ATOMIC_RELEASE);
 	return CUDA_SUCCESS;
 }
 
-static void end(struct context *context)
+void context_end(struct context *context)
 {
 	struct device *device = context->device;
 
-	/* Pairs with the acquire in is_alive(). */
+	/* Pairs with the acquire in context_is_alive(). */
 	__atomic_store_n(&context->is_alive, 0, __ATOMIC_RELEASE);
 	for (struct context *green = contexts; green != NULL; green = green->next) {
 		if (green->owner == context && green != context)
-			/* Pairs with the acquire in is_alive(). */
+			/* Pairs with the acquire in context_is_alive(). */
 			__atomic_store_n(&green->is_alive, 0, __ATOMIC_RELEASE);
 	}
 	timeline_clear(context);
@@ -262,178 +263,13 @@ static void end(struct context *context)
 		driver.board->context_extra_bytes);
 }
 
-static bool are_flags_valid(unsigned int flags)
+bool context_are_flags_valid(unsigned int flags)
 {
 	unsigned int schedule = flags & CU_CTX_SCHED_MASK;
 
 	return (flags & ~(unsigned int)CU_CTX_FLAGS_MASK) == 0 &&
 	       (schedule == 0 || schedule == CU_CTX_SCHED_SPIN || schedule == CU_CTX_SCHED_YIELD ||
 		       schedule == CU_CTX_SCHED_BLOCKING_SYNC);
-}
-
-/* Under memory_lock. */
-static CUresult retain_primary(struct device *device)
-{
-	CUresult result = CUDA_SUCCESS;
-
-	if (device->primary == NULL)
-		device->primary = make(device, true);
-	if (device->primary == NULL)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	if (!is_alive(device->primary))
-		result = activate(device->primary, device->primary_flags);
-	if (result == CUDA_SUCCESS)
-		device->primary_refs++;
-	return result;
-}
-
-static void unretain_primary(struct device *device)
-{
-	if (--device->primary_refs == 0 && is_alive(device->primary))
-		end(device->primary);
-}
-
-ENTRY_BODY(cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice ordinal), (context, ordinal))
-{
-	struct device *device = driver_device(ordinal);
-	CUresult result;
-
-	if (context == NULL)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (device == NULL)
-		return CUDA_ERROR_INVALID_DEVICE;
-	pthread_mutex_lock(&driver.memory_lock);
-	result = retain_primary(device);
-	if (result == CUDA_SUCCESS)
-		*context = (CUcontext)device->primary;
-	pthread_mutex_unlock(&driver.memory_lock);
-	return result;
-}
-
-CUresult context_new_green(struct device *device, struct green *green, struct context **ret_context)
-{
-	struct context *context;
-	CUresult result = retain_primary(device);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	context = make(device, false);
-	if (context == NULL) {
-		unretain_primary(device);
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	}
-	context->owner = device->primary;
-	context->green = green;
-	/* Pairs with the acquire in is_alive(). */
-	__atomic_store_n(&context->is_alive, 1, __ATOMIC_RELEASE);
-	*ret_context = context;
-	return CUDA_SUCCESS;
-}
-
-void context_end_green(struct context *context)
-{
-	/* Pairs with the acquire in is_alive(). */
-	__atomic_store_n(&context->is_alive, 0, __ATOMIC_RELEASE);
-	if (context->device->primary_refs > 0)
-		unretain_primary(context->device);
-}
-
-static CUresult release_primary(CUdevice ordinal)
-{
-	struct device *device = driver_device(ordinal);
-	CUresult result = CUDA_SUCCESS;
-
-	if (device == NULL)
-		return CUDA_ERROR_INVALID_DEVICE;
-	pthread_mutex_lock(&driver.memory_lock);
-	if (device->primary_refs == 0)
-		result = CUDA_ERROR_INVALID_CONTEXT;
-	else
-		unretain_primary(device);
-	pthread_mutex_unlock(&driver.memory_lock);
-	return result;
-}
-
-ENTRY_BODY(cuDevicePrimaryCtxRelease, (CUdevice ordinal), (ordinal))
-{
-	return release_primary(ordinal);
-}
-
-ENTRY_BODY(cuDevicePrimaryCtxRelease_v2, (CUdevice ordinal), (ordinal))
-{
-	return release_primary(ordinal);
-}
-
-static CUresult reset_primary(CUdevice ordinal)
-{
-	struct device *device = driver_device(ordinal);
-
-	if (device == NULL)
-		return CUDA_ERROR_INVALID_DEVICE;
-	pthread_mutex_lock(&driver.memory_lock);
-	/* References stay: they are released later, and the next retain brings it to life. */
-	if (device->primary != NULL && is_alive(device->primary))
-		end(device->primary);
-	pthread_mutex_unlock(&driver.memory_lock);
-	return CUDA_SUCCESS;
-}
-
-ENTRY_BODY(cuDevicePrimaryCtxReset, (CUdevice ordinal), (ordinal))
-{
-	return reset_primary(ordinal);
-}
-
-ENTRY_BODY(cuDevicePrimaryCtxReset_v2, (CUdevice ordinal), (ordinal))
-{
-	return reset_primary(ordinal);
-}
-
-ENTRY_BODY(cuDevicePrimaryCtxGetState, (CUdevice ordinal, unsigned int *flags, int *active),
-	(ordinal, flags, active))
-{
-	struct device *device = driver_device(ordinal);
-
-	if (device == NULL)
-		return CUDA_ERROR_INVALID_DEVICE;
-	pthread_mutex_lock(&driver.memory_lock);
-	if (flags != NULL)
-		*flags = device->primary_flags;
-	if (active != NULL)
-		*active = device->primary != NULL && is_alive(device->primary);
-	pthread_mutex_unlock(&driver.memory_lock);
-	return CUDA_SUCCESS;
-}
-
-static CUresult set_primary_flags(CUdevice ordinal, unsigned int flags, bool is_refused_when_active)
-{
-	struct device *device = driver_device(ordinal);
-	CUresult result = CUDA_SUCCESS;
-
-	if (device == NULL)
-		return CUDA_ERROR_INVALID_DEVICE;
-	if (!are_flags_valid(flags))
-		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&driver.memory_lock);
-	if (device->primary != NULL && is_alive(device->primary)) {
-		if (is_refused_when_active)
-			result = CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE;
-		else
-			device->primary->flags = flags;
-	}
-	if (result == CUDA_SUCCESS)
-		device->primary_flags = flags;
-	pthread_mutex_unlock(&driver.memory_lock);
-	return result;
-}
-
-ENTRY_BODY(cuDevicePrimaryCtxSetFlags, (CUdevice ordinal, unsigned int flags), (ordinal, flags))
-{
-	return set_primary_flags(ordinal, flags, true);
-}
-
-ENTRY_BODY(cuDevicePrimaryCtxSetFlags_v2, (CUdevice ordinal, unsigned int flags), (ordinal, flags))
-{
-	return set_primary_flags(ordinal, flags, false);
 }
 
 static CUresult create(
@@ -443,17 +279,17 @@ static CUresult create(
 	struct context *context;
 	CUresult result;
 
-	if (ret_context == NULL || !are_flags_valid(flags))
+	if (ret_context == NULL || !context_are_flags_valid(flags))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (device == NULL)
 		return CUDA_ERROR_INVALID_DEVICE;
 	pthread_mutex_lock(&driver.memory_lock);
-	context = make(device, false);
-	result = context != NULL ? activate(context, flags) : CUDA_ERROR_OUT_OF_MEMORY;
+	context = context_make(device, false);
+	result = context != NULL ? context_activate(context, flags) : CUDA_ERROR_OUT_OF_MEMORY;
 	if (result == CUDA_SUCCESS) {
 		context->api_version = api_version;
 		if (!push(context)) {
-			end(context);
+			context_end(context);
 			result = CUDA_ERROR_OUT_OF_MEMORY;
 		} else {
 			*ret_context = (CUcontext)context;
@@ -509,7 +345,7 @@ static CUresult destroy(CUcontext handle)
 	if (result == CUDA_SUCCESS && (context->is_primary || context->green != NULL))
 		result = CUDA_ERROR_INVALID_CONTEXT;
 	if (result == CUDA_SUCCESS) {
-		end(context);
+		context_end(context);
 		if (thread.top != NULL && thread.top->context == context)
 			pop();
 	}
@@ -527,7 +363,7 @@ ENTRY_BODY(cuCtxDestroy_v2, (CUcontext context), (context))
 	return destroy(context);
 }
 
-/* Attaching counts nothing here: it was deprecated before contexts had versions. */
+/* Uses beyond that of its creator are counted; the last one that goes destroys the context. */
 ENTRY_BODY(cuCtxAttach, (CUcontext * context, unsigned int flags), (context, flags))
 {
 	struct context *current;
@@ -535,16 +371,36 @@ ENTRY_BODY(cuCtxAttach, (CUcontext * context, unsigned int flags), (context, fla
 
 	if (context == NULL || flags != 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (result == CUDA_SUCCESS)
-		*context = (CUcontext)current;
-	return result;
+	if (result != CUDA_SUCCESS)
+		return result;
+	pthread_mutex_lock(&driver.memory_lock);
+	current->attached++;
+	pthread_mutex_unlock(&driver.memory_lock);
+	*context = (CUcontext)current;
+	return CUDA_SUCCESS;
 }
 
 ENTRY_BODY(cuCtxDetach, (CUcontext handle), (handle))
 {
 	struct context *context;
+	bool is_last = false;
+	CUresult result;
 
-	return context_check(handle, &context);
+	if (handle == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = context_check_itself(handle, &context);
+	if (result != CUDA_SUCCESS)
+		return result;
+	/* Only where it is current. */
+	if (thread.top == NULL || thread.top->context != context)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	pthread_mutex_lock(&driver.memory_lock);
+	if (context->attached > 0)
+		context->attached--;
+	else
+		is_last = true;
+	pthread_mutex_unlock(&driver.memory_lock);
+	return is_last ? destroy(handle) : CUDA_SUCCESS;
 }
 
 ENTRY_BODY(cuCtxGetCurrent, (CUcontext * context), (context))

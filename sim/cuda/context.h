@@ -39,6 +39,7 @@ struct context {
 	int is_alive; /* read without a lock */
 	unsigned int flags;
 	unsigned int api_version;
+	unsigned int attached; /* by cuCtxAttach; under memory_lock */
 	unsigned long long id;
 	unsigned long long life; /* another one each time it comes to life */
 	struct device *device;
@@ -116,3 +117,17 @@ struct stream *context_thread_stream(struct context *context);
  */
 CUresult context_stream(
 	CUstream handle, bool is_thread, struct context **ret_context, struct stream **ret_stream);
+
+/*
+ * The life of a context, for context.c and context_primary.c: made once, then brought to life and
+ * ended, a primary one again and again. Under memory_lock.
+ */
+struct context *context_make(struct device *device, bool is_primary);
+CUresult context_activate(struct context *context, unsigned int flags);
+void context_end(struct context *context);
+
+/* Whether it is alive; needs no lock. */
+bool context_is_alive(const struct context *context);
+
+/* Whether a context may have these flags. */
+bool context_are_flags_valid(unsigned int flags);

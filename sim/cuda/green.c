@@ -21,6 +21,7 @@
 struct desc {
 	uint32_t magic;
 	unsigned int sm_count;
+	struct relic relic;
 };
 
 struct green *green_of_stream(CUstream handle, const struct stream *stream)
@@ -144,6 +145,7 @@ ENTRY_BODY(cuDevResourceGenerateDesc,
 	if (desc == NULL)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	desc->magic = DESC_MAGIC;
+	driver_keep_relic(&desc->relic);
 	desc->sm_count = sm_count;
 	*ret_desc = (CUdevResourceDesc)desc;
 	return CUDA_SUCCESS;
@@ -200,6 +202,7 @@ ENTRY_BODY(cuGreenCtxCreate,
 		return result;
 	}
 	green->magic = GREEN_MAGIC;
+	driver_keep_relic(&green->relic);
 	*ret_green = (CUgreenCtx)green;
 	return CUDA_SUCCESS;
 }

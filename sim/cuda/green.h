@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "gpu/abi/cuda.h"
+#include "sim/cuda/driver.h"
 
 struct context;
 struct stream;
@@ -17,6 +18,7 @@ struct green {
 	uint32_t magic; /* 0 once destroyed */
 	struct context *context;
 	unsigned int sm_count;
+	struct relic relic;
 };
 
 /* The green context whose stream the handle means in the calling thread, or NULL. */

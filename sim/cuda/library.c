@@ -25,6 +25,7 @@ static CUresult load_library(CUlibrary *ret_library, const void *data)
 	library->is_library = true;
 	library->image = image;
 	library->magic = MODULE_MAGIC;
+	driver_keep_relic(&library->relic);
 	*ret_library = (CUlibrary)library;
 	return CUDA_SUCCESS;
 }

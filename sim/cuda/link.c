@@ -10,7 +10,8 @@
 #define LINK_MAGIC 0x4c4e4b31u
 
 struct link {
-	uint32_t magic;
+	uint32_t magic; /* 0 once destroyed */
+	struct relic relic;
 	bool is_complete;
 	char *data; /* with a zero behind it */
 	size_t bytes;
@@ -37,6 +38,7 @@ static CUresult create(unsigned int count, CUjit_option *options, void **values,
 	if (link == NULL)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	link->magic = LINK_MAGIC;
+	driver_keep_relic(&link->relic);
 	*state = (CUlinkState)link;
 	return CUDA_SUCCESS;
 }
@@ -177,7 +179,6 @@ ENTRY_BODY(cuLinkDestroy, (CUlinkState state), (state))
 		return CUDA_ERROR_INVALID_HANDLE;
 	free(link->data);
 	link->data = NULL;
-	/* The handle stays behind, so that a stale one is refused. */
 	link->magic = 0;
 	return CUDA_SUCCESS;
 }

@@ -41,6 +41,7 @@ CUresult module_new(struct context *context, struct image *image, struct module 
 		return result;
 	}
 	module->magic = MODULE_MAGIC;
+	driver_keep_relic(&module->relic);
 	module->next = context->modules;
 	if (context->modules != NULL)
 		context->modules->prev = module;

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "gpu/abi/cuda.h"
+#include "sim/cuda/driver.h"
 #include "sim/cuda/image.h"
 
 #define MODULE_MAGIC 0x4d4f4431u
@@ -40,7 +41,8 @@ struct module {
 	struct module *library;	  /* whose module this is in its context, or NULL */
 	struct module *instances; /* of a library */
 	struct module *next_instance;
-	struct module *next, *prev;
+	struct module *next, *prev; /* of the context */
+	struct relic relic;
 };
 
 /* Unloads all modules of a context. Under memory_lock. */

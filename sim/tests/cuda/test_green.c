@@ -28,7 +28,7 @@ static CUgreenCtx make(void)
 
 TEST(multiprocessors_are_split_in_groups)
 {
-	CUdevResource all, parts[20], rest, none = {CU_DEV_RESOURCE_TYPE_INVALID};
+	CUdevResource all, parts[20], rest, none = {.type = CU_DEV_RESOURCE_TYPE_INVALID};
 	unsigned int count;
 
 	child_context();

@@ -628,6 +628,7 @@ typedef void (*CUhostFn)(void *user_data);
 typedef size_t (*CUoccupancyB2DSize)(int block_size);
 
 #include "gpu/abi/cuda_array.h"
+#include "gpu/abi/cuda_checkpoint.h"
 #include "gpu/abi/cuda_fn.h"
 #include "gpu/abi/cuda_graph.h"
 #include "gpu/abi/cuda_green.h"

@@ -229,6 +229,82 @@ static void a_tool_in_a_slice_shows_the_slice(void **state)
 	assert_non_null(strstr(smi(s.a, "-q"), "Used                              : 1146 MiB"));
 }
 
+static void processes_in_namespaces_of_their_own_see_themselves(void **state)
+{
+	struct node *node = *state;
+	struct slice *slice = slice_new(node, "a", "8g", NULL);
+	struct tenant *inner[2], *outside;
+
+	if (geteuid() != 0) {
+		print_message("skipped: needs root to make PID namespaces\n");
+		skip();
+	}
+	node->is_in_namespace = true;
+	for (unsigned i = 0; i < 2; i++)
+		inner[i] = tenant_start(node, slice, "linked", NULL);
+	node->is_in_namespace = false;
+	for (unsigned i = 0; i < 2; i++) {
+		if (tenant_ask(inner[i], "primary 0") < 0) {
+			print_message("skipped: no PID namespaces here\n");
+			skip();
+		}
+		expect(inner[i], OK, "alloc x %u00m", i + 1);
+	}
+	outside = tenant_new(slice);
+	for (unsigned i = 0; i < 2; i++) {
+		expect(inner[i], OK, "list %s 0 8", compute_lists[2]);
+		assert_int_equal(tenant_number(inner[i], "count"), 1);
+		assert_true(shows(inner[i],
+			" 1:%llu:", (unsigned long long)(CONTEXT_BYTES + (i + 1) * 100 * MIB)));
+	}
+	expect(outside, OK, "list %s 0 8", compute_lists[2]);
+	assert_int_equal(tenant_number(outside, "count"), 1);
+	assert_true(shows(outside, " %d:", outside->pid));
+	expect(outside, OK, "nvml 0");
+	assert_int_equal(tenant_number(outside, "used"), 3 * CONTEXT_BYTES + 300 * MIB);
+}
+
+static void an_unlimited_slice_sees_all_memory_and_its_own_processes(void **state)
+{
+	struct node *node = *state;
+	struct scene s = make_scene(node, NULL);
+	struct slice *slice = slice_new(node, "c", "unlimited", NULL);
+	struct tenant *t = tenant_new(slice), *bare;
+
+	expect(t, OK, "list %s 0 8", compute_lists[2]);
+	assert_int_equal(tenant_number(t, "count"), 1);
+	assert_true(shows(t, " %d:", t->pid));
+	expect(t, OK, "bar1 0");
+	node->is_without_library = true;
+	bare = tenant_start(node, NULL, "linked", NULL);
+	node->is_without_library = false;
+	expect(bare, OK, "bar1 0");
+	assert_string_equal(t->answer, bare->answer);
+	assert_int_equal(tenant_end(s.looker), 0);
+}
+
+static void a_slice_whose_share_is_broken_sees_nobody_elses(void **state)
+{
+	struct node *node = *state;
+	struct scene s = make_scene(node, NULL);
+	struct slice *slice = slice_new(node, "c", "1g", NULL);
+	char setting[400];
+	struct tenant *t;
+
+	slice_write(slice, "vgpu-share 1\ndevice broken\nend\n");
+	snprintf(setting, sizeof(setting), "CUDA_DEVICE_MEMORY_SHARED_CACHE=%s", slice->region);
+	node->is_loud = true;
+	t = tenant_start(node, slice, "found-dlopen", setting, NULL);
+	expect(t, OK, "list %s 0 8", compute_lists[2]);
+	assert_int_equal(tenant_number(t, "count"), 0);
+	make_busy(&s);
+	expect(t, NOT_FOUND, "samples 0 100");
+	expect(t, OK, "bar1 0");
+	assert_int_equal(tenant_number(t, "used"), 0);
+	expect(t, OK, "nvml 0");
+	assert_string_equal(t->answer, " total=0 used=0 free=0");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -242,6 +318,9 @@ int main(void)
 		test_with_node(without_a_quota_everything_is_the_drivers),
 		test_with_node(the_interfaces_of_32_bits_show_the_quota),
 		test_with_node(a_tool_in_a_slice_shows_the_slice),
+		test_with_node(processes_in_namespaces_of_their_own_see_themselves),
+		test_with_node(an_unlimited_slice_sees_all_memory_and_its_own_processes),
+		test_with_node(a_slice_whose_share_is_broken_sees_nobody_elses),
 	};
 
 	return cmocka_run_group_tests_name("processes", tests, NULL, NULL);

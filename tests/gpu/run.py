@@ -11,6 +11,7 @@ import time
 import abi
 import frameworks
 import sections
+import view
 from node import Node
 from report import Report
 
@@ -21,6 +22,7 @@ SECTIONS = {
     "quota": sections.test_quota,
     "processes": sections.test_processes,
     "smi": sections.test_smi,
+    "view": view.test_view,
     "frameworks": frameworks.test_frameworks,
     "abi": abi.test_abi,
 }

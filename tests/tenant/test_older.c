@@ -74,8 +74,12 @@ static void two_that_begin_at_once_take_nobody_elses_figure(void **state)
 		assert_true(pids[i] == 0 || (pids[i] & 0x3fffff) == (uint32_t)t[i]->pid);
 		expect(t[i], OK, "alloc x 10m");
 	}
-	for (unsigned i = 0; i < 2; i++)
+	/* whether they were found or not, the books know them */
+	for (unsigned i = 0; i < 2; i++) {
 		assert_true(slice_books(slices[i], 0) >= slice_truth(slices[i], 0));
+		expect(t[i], OK, "list %s 0 8", compute_lists[2]);
+		assert_int_equal(tenant_number(t[i], "count"), 4);
+	}
 }
 
 static void a_child_of_fork_is_listed_by_itself(void **state)

@@ -16,17 +16,18 @@
 #undef HOOK_RESULT
 #define HOOK_RESULT nvmlReturn_t
 
-/* The device's quota and the slice's use of it; false where there is no quota. */
+/* The device's quota and the slice's use of it; false where there is no quota. A broken one is 0. */
 static bool slice_view(nvmlDevice_t device, uint64_t *ret_quota_bytes, uint64_t *ret_used_bytes)
 {
+	enum quota_mode mode = quota_start();
 	char uuid[UUID_TEXT_BYTES];
 	uint64_t quota, used, limit;
 
-	if (quota_start() == QUOTA_NONE || !nvml.nvmlDeviceGetUUID ||
+	if (mode == QUOTA_NONE || !nvml.nvmlDeviceGetUUID ||
 		nvml.nvmlDeviceGetUUID(device, uuid, sizeof(uuid)) != NVML_SUCCESS)
 		return false;
 	quota_refresh(false);
-	if (quota_memory_bytes(uuid, &quota) != 0)
+	if (mode == QUOTA_BROKEN || quota_memory_bytes(uuid, &quota) != 0)
 		quota = 0;
 	if (quota == QUOTA_UNLIMITED)
 		return false;

@@ -3,8 +3,8 @@
  * The processes of the slice, for whoever asks NVML about processes.
  *
  * Read from the slice's region as from outside, so that a process which only looks needs no slot. A
- * member is shown by its PID in the looker's PID namespace; one that lives in another namespace has no
- * PID there and is left out, as the driver leaves it out. What a member holds is what the books say:
+ * member is shown by its PID if it lives in the looker's PID namespace; in another namespace that
+ * number would be another process, so it is left out. What a member holds is what the books say:
  * so the rows of a list add up to the memory that is shown as used.
  */
 #pragma once

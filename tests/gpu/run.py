@@ -12,6 +12,7 @@ import abi
 import frameworks
 import names
 import sections
+import view
 from node import Node
 from report import Report
 
@@ -22,6 +23,7 @@ SECTIONS = {
     "quota": sections.test_quota,
     "processes": sections.test_processes,
     "smi": sections.test_smi,
+    "view": view.test_view,
     "frameworks": frameworks.test_frameworks,
     "abi": abi.test_abi,
     "names": names.test_names,

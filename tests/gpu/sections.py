@@ -15,10 +15,10 @@ FOUND_DOORS = ["dlopen", "procaddr", "procaddr-thread", "procaddr-v1"]
 RUN_S = 60
 
 
-def run(node, slice_, argv, extra=None):
-    """(exit status, stdout) of a program to its end."""
+def run(node, slice_, argv, extra=None, text=None):
+    """(exit status, stdout) of a program to its end, which is told text."""
     done = subprocess.run(argv, env=node.env(slice_, extra), capture_output=True, text=True,
-                          timeout=RUN_S, check=False, preexec_fn=die_with_us)
+                          input=text, timeout=RUN_S, check=False, preexec_fn=die_with_us)
     return done.returncode, done.stdout
 
 

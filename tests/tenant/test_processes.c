@@ -1,75 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The processes, and the work, that NVML shows a tenant are its slice's. */
-#include "tests/tenant/tenant.h"
+/* The processes that NVML shows a tenant are its slice's. */
+#include "tests/tenant/scene.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include "base/cleanup.h"
-#include "region/snapshot.h"
-#include "sim/core/inject.h"
-
-#define NOT_FOUND	  6
-#define INSUFFICIENT_SIZE 7
-#define WRONG_VERSION	  25
-
-static const char *const compute_lists[] = {"nvmlDeviceGetComputeRunningProcesses",
-	"nvmlDeviceGetComputeRunningProcesses_v2", "nvmlDeviceGetComputeRunningProcesses_v3"};
-static const char *const empty_lists[] = {"nvmlDeviceGetGraphicsRunningProcesses",
-	"nvmlDeviceGetGraphicsRunningProcesses_v2", "nvmlDeviceGetGraphicsRunningProcesses_v3",
-	"nvmlDeviceGetMPSComputeRunningProcesses", "nvmlDeviceGetMPSComputeRunningProcesses_v2",
-	"nvmlDeviceGetMPSComputeRunningProcesses_v3"};
-
-/* Two slices on card 0 with two processes and one, and one who looks into the first. */
-struct scene {
-	struct slice *a, *b;
-	struct tenant *one, *two, *other, *looker;
-};
-
-static struct scene make_scene(struct node *node, const char *setting)
-{
-	struct scene s = {
-		.a = slice_new(node, "a", "4g", "1g"), .b = slice_new(node, "b", "4g", NULL)};
-
-	s.one = tenant_start(node, s.a, "linked", setting, NULL);
-	s.two = tenant_start(node, s.a, "linked", setting, NULL);
-	s.other = tenant_start(node, s.b, "linked", setting, NULL);
-	s.looker = tenant_start(node, s.a, "found-dlopen", setting, NULL);
-	expect(s.one, OK, "primary 0");
-	expect(s.one, OK, "alloc x 100m");
-	expect(s.two, OK, "primary 0");
-	expect(s.two, OK, "alloc x 10m");
-	expect(s.other, OK, "primary 0");
-	expect(s.other, OK, "alloc x 1g");
-	return s;
-}
-
-static bool shows(const struct tenant *t, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
-
-static bool shows(const struct tenant *t, const char *format, ...)
-{
-	char text[256];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	return strstr(t->answer, text) != NULL;
-}
-
-static void check_rows(const struct scene *s)
-{
-	const struct tenant *l = s->looker;
-
-	assert_int_equal(tenant_number(l, "count"), 2);
-	assert_true(
-		shows(l, " %d:%llu", s->one->pid, (unsigned long long)(CONTEXT_BYTES + 100 * MIB)));
-	assert_true(
-		shows(l, " %d:%llu", s->two->pid, (unsigned long long)(CONTEXT_BYTES + 10 * MIB)));
-}
 
 static void lists_hold_the_slices_processes_alone(void **state)
 {
@@ -204,102 +139,6 @@ static void names_are_the_drivers_and_else_the_regions(void **state)
 	expect(s.looker, NOT_FOUND, "name %d 0", s.one->pid);
 }
 
-/* Both slices have worked half of the last second or so. */
-static void make_busy(struct scene *s)
-{
-	struct machine *machine = s->a->node->machine;
-
-	assert_int_equal(inject_set_kernel(machine, "work", 300 * UINT64_C(1000000)), 0);
-	tenant_tell(s->one, "work work");
-	tenant_tell(s->other, "work work");
-	assert_int_equal(tenant_answer(s->one), OK);
-	assert_int_equal(tenant_answer(s->other), OK);
-}
-
-static void samples_are_of_the_slice(void **state)
-{
-	struct scene s = make_scene(*state, NULL);
-
-	expect(s.looker, NOT_FOUND, "samples 0 100");
-	assert_int_equal(tenant_number(s.looker, "count"), 0);
-	make_busy(&s);
-	expect(s.looker, OK, "samples 0 100");
-	assert_int_equal(tenant_number(s.looker, "count"), 1);
-	assert_true(shows(s.looker, " count=1 info=0:1 %d:", s.one->pid));
-	assert_true(shows(s.looker, " i%d:", s.one->pid));
-	assert_false(shows(s.looker, "%d:", s.other->pid));
-	tenant_kill(s.one, 9);
-	expect(s.looker, NOT_FOUND, "samples 0 100");
-}
-
-static void how_busy_the_device_is_can_be_the_slices(void **state)
-{
-	struct scene s = make_scene(*state, NULL);
-	struct tenant *own =
-		tenant_start(*state, s.a, "found-dlopen", "VGPU_SHOW_UTILIZATION=slice", NULL);
-	uint64_t device, slice;
-
-	expect(own, OK, "busy 0");
-	assert_int_equal(tenant_number(own, "gpu"), 0);
-	make_busy(&s);
-	expect(s.looker, OK, "busy 0");
-	device = tenant_number(s.looker, "gpu");
-	expect(own, OK, "busy 0");
-	slice = tenant_number(own, "gpu");
-	assert_in_range(slice, 10, 35);
-	assert_true(device > slice);
-	expect(own, OK, "busy 1");
-	assert_int_equal(tenant_number(own, "gpu"), 0);
-}
-
-static void half_of_the_cores_is_all_there_is_to_a_slice_of_half(void **state)
-{
-	struct scene s = make_scene(*state, NULL);
-	struct tenant *own =
-		tenant_start(*state, s.a, "found-dlopen", "VGPU_SHOW_UTILIZATION=slice", NULL);
-	FILE *region = fopen(s.a->region, "r+");
-	uint64_t half = 50, whole;
-
-	assert_non_null(region);
-	make_busy(&s);
-	expect(own, OK, "busy 0");
-	whole = tenant_number(own, "gpu");
-	fseek(region, offsetof(struct hami_region, sm_limit_percent), SEEK_SET);
-	assert_int_equal(fwrite(&half, sizeof(half), 1, region), 1);
-	assert_int_equal(fclose(region), 0);
-	expect(own, OK, "busy 0");
-	assert_true(tenant_number(own, "gpu") > whole + whole / 2);
-	assert_true(tenant_number(own, "gpu") <= 100);
-}
-
-static void records_are_of_the_slice(void **state)
-{
-	struct scene s = make_scene(*state, "VGPU_SIM_NVML=accounting");
-
-	expect(s.looker, INSUFFICIENT_SIZE, "accounts 0 0");
-	assert_int_equal(tenant_number(s.looker, "count"), 2);
-	expect(s.looker, INSUFFICIENT_SIZE, "accounts 0 1");
-	expect(s.looker, OK, "accounts 0 8");
-	assert_int_equal(tenant_number(s.looker, "count"), 2);
-	assert_true(shows(s.looker, " %d:0", s.one->pid) && shows(s.looker, " %d:0", s.two->pid));
-	expect(s.looker, OK, "accounts 1 8");
-	assert_int_equal(tenant_number(s.looker, "count"), 0);
-	expect(s.looker, OK, "account 0 %d", s.two->pid);
-	assert_int_equal(tenant_number(s.looker, "most"), CONTEXT_BYTES + 10 * MIB);
-	expect(s.looker, NOT_FOUND, "account 0 %d", s.other->pid);
-	expect(s.looker, NOT_FOUND, "account 0 1");
-}
-
-static void records_that_are_not_kept_are_none(void **state)
-{
-	struct scene s = make_scene(*state, NULL);
-
-	expect(s.looker, OK, "accounts 0 0");
-	assert_int_equal(tenant_number(s.looker, "count"), 0);
-	expect(s.looker, 3, "account 0 %d", s.two->pid);
-	expect(s.looker, 3, "account 0 %d", s.other->pid);
-}
-
 static void without_a_quota_everything_is_the_drivers(void **state)
 {
 	static const char *const words[] = {"list nvmlDeviceGetComputeRunningProcesses 0 8",
@@ -343,138 +182,6 @@ static void the_interfaces_of_32_bits_show_the_quota(void **state)
 	assert_int_equal(tenant_number(t, "device"), UINT32_MAX);
 	assert_int_equal(tenant_number(t, "total"), UINT32_MAX);
 	assert_int_equal(tenant_number(t, "free"), UINT32_MAX);
-}
-
-struct search {
-	uint32_t pid, host_pid;
-};
-
-static void search_visit(const struct snapshot_member *m, void *argument)
-{
-	struct search *s = argument;
-
-	if (m->pid == s->pid)
-		s->host_pid = m->host_pid;
-}
-
-/* The PID by which an older driver lists the tenant, as the region has it; 0: not known. */
-static uint32_t host_pid_of(const struct tenant *t)
-{
-	struct search s = {.pid = (uint32_t)t->pid};
-
-	assert_int_equal(snapshot_visit(t->slice->region, NULL, search_visit, &s), 0);
-	return s.host_pid;
-}
-
-static void an_older_drivers_pids_are_found_and_shown_as_the_slices_own(void **state)
-{
-	struct scene s = make_scene(*state, "VGPU_SIM_NVML=host-pids,accounting");
-
-	assert_int_not_equal(host_pid_of(s.one), 0);
-	assert_int_not_equal(host_pid_of(s.one), s.one->pid);
-	assert_int_not_equal(host_pid_of(s.two), 0);
-	assert_int_not_equal(host_pid_of(s.two), host_pid_of(s.one));
-	expect(s.looker, OK, "list %s 0 8", compute_lists[2]);
-	check_rows(&s);
-	make_busy(&s);
-	expect(s.looker, OK, "samples 0 100");
-	assert_true(shows(s.looker, " count=1 info=0:1 %d:", s.one->pid));
-	expect(s.looker, OK, "accounts 0 8");
-	assert_int_equal(tenant_number(s.looker, "count"), 2);
-	expect(s.looker, OK, "account 0 %d", s.one->pid);
-	expect(s.looker, NOT_FOUND, "account 0 %d", host_pid_of(s.other));
-	/* what no call announces is found by the figure under that PID: streams */
-	s.a->slack_bytes = 0;
-	for (unsigned i = 0; i < 8; i++)
-		expect(s.one, OK, "stream s%u", i);
-	expect(s.one, OUT_OF_MEMORY, "alloc y 4g");
-	assert_true(slice_books(s.a, 0) >= slice_truth(s.a, 0));
-	assert_true(slice_books(s.a, 0) < slice_truth(s.a, 0) + MIB);
-}
-
-static void two_that_begin_at_once_take_nobody_elses_figure(void **state)
-{
-	struct node *node = *state;
-	struct slice *slices[2] = {
-		slice_new(node, "a", "4g", NULL), slice_new(node, "b", "4g", NULL)};
-	struct tenant *t[8];
-	uint32_t pids[8];
-
-	for (unsigned i = 0; i < 8; i++)
-		t[i] = tenant_start(node, slices[i % 2], "linked", "VGPU_SIM_NVML=host-pids", NULL);
-	for (unsigned i = 0; i < 8; i++)
-		tenant_tell(t[i], "primary 0");
-	for (unsigned i = 0; i < 8; i++)
-		assert_int_equal(tenant_answer(t[i]), OK);
-	for (unsigned i = 0; i < 8; i++) {
-		pids[i] = host_pid_of(t[i]);
-		/* the simulated driver makes up a PID that ends like the real one */
-		assert_true(pids[i] == 0 || (pids[i] & 0x3fffff) == (uint32_t)t[i]->pid);
-		expect(t[i], OK, "alloc x 10m");
-	}
-	for (unsigned i = 0; i < 2; i++)
-		assert_true(slice_books(slices[i], 0) >= slice_truth(slices[i], 0));
-}
-
-static void a_child_of_fork_is_listed_by_itself(void **state)
-{
-	struct slice *slice = slice_new(*state, "a", "4g", NULL);
-	struct tenant *t = tenant_start(*state, slice, "linked", "VGPU_SIM_NVML=host-pids", NULL);
-	uint32_t child;
-
-	expect(t, OK, "fork");
-	child = (uint32_t)tenant_number(t, "pid");
-	expect(t, OK, "primary 0");
-	expect(t, OK, "list %s 0 8", compute_lists[1]);
-	assert_int_equal(tenant_number(t, "count"), 1);
-	assert_true(shows(t, " %u:%llu:", child, (unsigned long long)CONTEXT_BYTES));
-	expect(t, OK, "exit 0");
-	expect(t, OK, "primary 0");
-	expect(t, OK, "list %s 0 8", compute_lists[1]);
-	assert_true(shows(t, " count=1 %d:", t->pid));
-}
-
-/* The folder of an NVML that has the oldest lists alone. */
-static const char *old_nvml(void)
-{
-	static char folder[600];
-
-	snprintf(folder, sizeof(folder), "%s", node_program("old_nvml/libnvidia-ml.so.1"));
-	*strrchr(folder, '/') = '\0';
-	return folder;
-}
-
-static void what_the_driver_lacks_stays_absent(void **state)
-{
-	static const char *const absent[] = {"nvmlDeviceGetComputeRunningProcesses_v2",
-		"nvmlDeviceGetComputeRunningProcesses_v3",
-		"nvmlDeviceGetGraphicsRunningProcesses_v3",
-		"nvmlDeviceGetMPSComputeRunningProcesses", "nvmlDeviceGetRunningProcessDetailList",
-		"nvmlDeviceGetProcessUtilization", "nvmlDeviceGetProcessesUtilizationInfo",
-		"nvmlDeviceGetAccountingPids", "nvmlDeviceGetBAR1MemoryInfo",
-		"nvmlDeviceGetMemoryInfo_v2", "nvmlSystemGetProcessName"};
-	struct node *node = *state;
-	struct slice *slice = slice_new(node, "a", "4g", NULL);
-	struct tenant *t, *looker;
-
-	node->driver = old_nvml();
-	t = tenant_new(slice);
-	looker = tenant_start(node, slice, "found-dlopen", "VGPU_SHOW_UTILIZATION=slice", NULL);
-	for (unsigned i = 0; i < sizeof(absent) / sizeof(absent[0]); i++) {
-		expect(looker, OK, "has %s", absent[i]);
-		assert_int_equal(tenant_number(looker, "has"), 0);
-	}
-	expect(looker, OK, "has %s", compute_lists[0]);
-	assert_int_equal(tenant_number(looker, "has"), 1);
-	/* what is there works, and what we ask for ourselves is asked in the oldest form */
-	expect(t, OK, "alloc x 100m");
-	assert_int_equal(slice_agreed(slice, 0), CONTEXT_BYTES + 100 * MIB);
-	expect(looker, OK, "list %s 0 8", compute_lists[0]);
-	assert_int_equal(tenant_number(looker, "count"), 1);
-	assert_true(
-		shows(looker, " %d:%llu", t->pid, (unsigned long long)(CONTEXT_BYTES + 100 * MIB)));
-	/* nobody tells how busy processes are: the device's own figure */
-	expect(looker, OK, "busy 0");
 }
 
 static const char *smi(struct slice *slice, const char *form)
@@ -522,6 +229,82 @@ static void a_tool_in_a_slice_shows_the_slice(void **state)
 	assert_non_null(strstr(smi(s.a, "-q"), "Used                              : 1146 MiB"));
 }
 
+static void processes_in_namespaces_of_their_own_see_themselves(void **state)
+{
+	struct node *node = *state;
+	struct slice *slice = slice_new(node, "a", "8g", NULL);
+	struct tenant *inner[2], *outside;
+
+	if (geteuid() != 0) {
+		print_message("skipped: needs root to make PID namespaces\n");
+		skip();
+	}
+	node->is_in_namespace = true;
+	for (unsigned i = 0; i < 2; i++)
+		inner[i] = tenant_start(node, slice, "linked", NULL);
+	node->is_in_namespace = false;
+	for (unsigned i = 0; i < 2; i++) {
+		if (tenant_ask(inner[i], "primary 0") < 0) {
+			print_message("skipped: no PID namespaces here\n");
+			skip();
+		}
+		expect(inner[i], OK, "alloc x %u00m", i + 1);
+	}
+	outside = tenant_new(slice);
+	for (unsigned i = 0; i < 2; i++) {
+		expect(inner[i], OK, "list %s 0 8", compute_lists[2]);
+		assert_int_equal(tenant_number(inner[i], "count"), 1);
+		assert_true(shows(inner[i],
+			" 1:%llu:", (unsigned long long)(CONTEXT_BYTES + (i + 1) * 100 * MIB)));
+	}
+	expect(outside, OK, "list %s 0 8", compute_lists[2]);
+	assert_int_equal(tenant_number(outside, "count"), 1);
+	assert_true(shows(outside, " %d:", outside->pid));
+	expect(outside, OK, "nvml 0");
+	assert_int_equal(tenant_number(outside, "used"), 3 * CONTEXT_BYTES + 300 * MIB);
+}
+
+static void an_unlimited_slice_sees_all_memory_and_its_own_processes(void **state)
+{
+	struct node *node = *state;
+	struct scene s = make_scene(node, NULL);
+	struct slice *slice = slice_new(node, "c", "unlimited", NULL);
+	struct tenant *t = tenant_new(slice), *bare;
+
+	expect(t, OK, "list %s 0 8", compute_lists[2]);
+	assert_int_equal(tenant_number(t, "count"), 1);
+	assert_true(shows(t, " %d:", t->pid));
+	expect(t, OK, "bar1 0");
+	node->is_without_library = true;
+	bare = tenant_start(node, NULL, "linked", NULL);
+	node->is_without_library = false;
+	expect(bare, OK, "bar1 0");
+	assert_string_equal(t->answer, bare->answer);
+	assert_int_equal(tenant_end(s.looker), 0);
+}
+
+static void a_slice_whose_share_is_broken_sees_nobody_elses(void **state)
+{
+	struct node *node = *state;
+	struct scene s = make_scene(node, NULL);
+	struct slice *slice = slice_new(node, "c", "1g", NULL);
+	char setting[400];
+	struct tenant *t;
+
+	slice_write(slice, "vgpu-share 1\ndevice broken\nend\n");
+	snprintf(setting, sizeof(setting), "CUDA_DEVICE_MEMORY_SHARED_CACHE=%s", slice->region);
+	node->is_loud = true;
+	t = tenant_start(node, slice, "found-dlopen", setting, NULL);
+	expect(t, OK, "list %s 0 8", compute_lists[2]);
+	assert_int_equal(tenant_number(t, "count"), 0);
+	make_busy(&s);
+	expect(t, NOT_FOUND, "samples 0 100");
+	expect(t, OK, "bar1 0");
+	assert_int_equal(tenant_number(t, "used"), 0);
+	expect(t, OK, "nvml 0");
+	assert_string_equal(t->answer, " total=0 used=0 free=0");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -532,18 +315,12 @@ int main(void)
 		test_with_node(looking_makes_no_region),
 		test_with_node(a_window_shows_the_slices_part),
 		test_with_node(names_are_the_drivers_and_else_the_regions),
-		test_with_node(samples_are_of_the_slice),
-		test_with_node(how_busy_the_device_is_can_be_the_slices),
-		test_with_node(half_of_the_cores_is_all_there_is_to_a_slice_of_half),
-		test_with_node(records_are_of_the_slice),
-		test_with_node(records_that_are_not_kept_are_none),
 		test_with_node(without_a_quota_everything_is_the_drivers),
 		test_with_node(the_interfaces_of_32_bits_show_the_quota),
-		test_with_node(an_older_drivers_pids_are_found_and_shown_as_the_slices_own),
-		test_with_node(two_that_begin_at_once_take_nobody_elses_figure),
-		test_with_node(a_child_of_fork_is_listed_by_itself),
-		test_with_node(what_the_driver_lacks_stays_absent),
 		test_with_node(a_tool_in_a_slice_shows_the_slice),
+		test_with_node(processes_in_namespaces_of_their_own_see_themselves),
+		test_with_node(an_unlimited_slice_sees_all_memory_and_its_own_processes),
+		test_with_node(a_slice_whose_share_is_broken_sees_nobody_elses),
 	};
 
 	return cmocka_run_group_tests_name("processes", tests, NULL, NULL);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/cuda/array.h"
 #include "sim/cuda/entry.h"
 #include "sim/cuda/module.h"
 
@@ -122,6 +123,11 @@ CUresult context_check(CUcontext handle, struct context **ret_context)
 	return CUDA_SUCCESS;
 }
 
+struct context *context_first(void)
+{
+	return contexts;
+}
+
 struct stream *context_thread_stream(struct context *context)
 {
 	struct thread_stream *entry;
@@ -220,6 +226,7 @@ static void end(struct context *context)
 	__atomic_store_n(&context->is_alive, 0, __ATOMIC_RELEASE);
 	timeline_clear(context);
 	module_clear(context);
+	array_clear(context);
 	heap_clear(context);
 	machine_shrink(driver.machine, device->index, MACHINE_STREAM, context->stream_bytes);
 	context->stream_bytes = 0;

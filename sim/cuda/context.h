@@ -13,7 +13,9 @@
 #define CONTEXT_MAGIC  0x43545831u
 #define CONTEXT_LIMITS 7
 
+struct array;
 struct module;
+struct shelf;
 
 /*
  * Never freed: a thread may have a destroyed context current and must be told so. The primary
@@ -30,6 +32,8 @@ struct context {
 	struct heap heap;	  /* under memory_lock */
 	struct timeline timeline; /* under device->time_lock */
 	struct module *modules;	  /* under memory_lock */
+	struct array *arrays;	  /* under memory_lock */
+	struct shelf *shelves;	  /* under memory_lock */
 	uint64_t stream_bytes;	  /* taken by streams, until the context ends; under memory_lock */
 	size_t limit[CONTEXT_LIMITS];
 	CUfunc_cache cache_config;
@@ -42,6 +46,9 @@ CUresult context_current(struct context **ret_context);
 
 /* A context from the program: 201 for what is none, 709 when destroyed. NULL means current. */
 CUresult context_check(CUcontext handle, struct context **ret_context);
+
+/* All contexts there ever were, newest first. Under memory_lock. */
+struct context *context_first(void);
 
 /* The default stream of the calling thread in `context`; NULL without memory. */
 struct stream *context_thread_stream(struct context *context);

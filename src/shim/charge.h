@@ -30,8 +30,10 @@ struct charge {
 
 /*
  * Who may hold device memory that the program does not use: asked before anything is refused, to
- * correct the books and then to give memory back. There is one, the pools.
+ * correct the books and then to give memory back. At most CHARGE_RECLAIMERS of them.
  */
+#define CHARGE_RECLAIMERS 4
+
 struct charge_reclaimer {
 	void (*settle)(struct device *device);
 	void (*trim)(struct device *device);

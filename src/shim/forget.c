@@ -3,6 +3,7 @@
 #include <stddef.h>
 
 #include "shim/allocations.h"
+#include "shim/arrays.h"
 #include "shim/charge.h"
 #include "shim/contexts.h"
 #include "shim/local.h"
@@ -11,11 +12,14 @@
 #include "shim/pools.h"
 #include "shim/quota.h"
 #include "shim/state.h"
+#include "shim/tiles.h"
 #include "shim/truth.h"
 
-void (*const state_forgetters[])(void) = {allocations_forget_parent, charge_forget_parent,
-	contexts_forget_parent, local_forget_parent, mapped_forget_parent, nvml_forget_parent,
-	pools_forget_parent, quota_forget_parent, truth_forget_parent, NULL};
+void (*const state_forgetters[])(void) = {allocations_forget_parent, arrays_forget_parent,
+	charge_forget_parent, contexts_forget_parent, local_forget_parent, mapped_forget_parent,
+	nvml_forget_parent, pools_forget_parent, quota_forget_parent, tiles_forget_parent,
+	truth_forget_parent, NULL};
 
 void (*const contexts_enders[])(struct device *device, CUcontext context) = {
-	allocations_context_ended, local_context_ended, NULL};
+	allocations_context_ended, arrays_context_ended, local_context_ended, tiles_context_ended,
+	NULL};

@@ -6,7 +6,7 @@
 #include "shim/doors.h"
 #include "shim/truth.h"
 
-static uint64_t free_bytes(void)
+uint64_t guard_free_bytes(void)
 {
 	size_t free, total;
 
@@ -22,7 +22,7 @@ CUresult guard_begin(struct device *device, uint64_t bound_bytes, struct guard *
 		r = charge_reserve(device, bound_bytes, CHARGE_OTHER, &charge);
 	if (r == CUDA_SUCCESS)
 		*ret_guard = (struct guard){
-			.charge = charge, .free_bytes = free_bytes(), .is_armed = true};
+			.charge = charge, .free_bytes = guard_free_bytes(), .is_armed = true};
 	return r;
 }
 
@@ -53,7 +53,7 @@ bool guard_end(struct guard *guard)
 
 	if (!guard->is_armed)
 		return true;
-	after = free_bytes();
+	after = guard_free_bytes();
 	if (after == before && after != UINT64_MAX)
 		charge_undo(&guard->charge);
 	else

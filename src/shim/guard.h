@@ -40,3 +40,6 @@ CUresult guard_begin_current(uint64_t bound_bytes, struct guard *ret_guard) MUST
  * quota now: what can be undone should be, between another guard_begin(device, 0) and guard_end().
  */
 bool guard_end(struct guard *guard);
+
+/* What is free of the current context's device, for all processes; UINT64_MAX where it cannot be told. */
+uint64_t guard_free_bytes(void);

@@ -3,6 +3,7 @@
 #include "shim/allocations.h"
 #include "shim/doors.h"
 #include "shim/pools.h"
+#include "shim/tiles.h"
 
 /* The device whose current pool serves the stream. */
 static CUresult device_of(CUstream stream, struct device **ret_device)
@@ -219,6 +220,7 @@ HOOK_BODY(cuMemPoolTrimTo, CUmemoryPool pool, size_t keep_bytes)
 static CUresult synchronized(CUresult r)
 {
 	pools_synchronized();
+	tiles_settle();
 	return r;
 }
 

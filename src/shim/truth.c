@@ -77,6 +77,15 @@ static bool look(struct truth *t, const struct device *d, uint64_t *ret_other_by
 	return true;
 }
 
+uint64_t truth_spare_bytes(const struct device *d)
+{
+	uint64_t held = held_bytes(d), hidden = hidden_bytes(d), used;
+
+	if (nvml_own_use(d->uuid, &used) < 0 || held != held_bytes(d) || hidden != hidden_bytes(d))
+		return 0;
+	return held > used + hidden ? held - hidden - used : 0;
+}
+
 /* Makes "other" what it was found to be; under the truth's lock. */
 static void correct(struct truth *t, struct device *d, uint64_t other)
 {

@@ -19,6 +19,7 @@ enum { STREAMS_LEGACY = 1, STREAMS_PER_THREAD = 2 }; /* flags of cuGetProcAddres
 extern cuMemAllocAsync_ptsz_fn cuMemAllocAsync_ptsz;
 extern cuMemFreeAsync_ptsz_fn cuMemFreeAsync_ptsz;
 extern cuMemAllocFromPoolAsync_ptsz_fn cuMemAllocFromPoolAsync_ptsz;
+extern cuMemMapArrayAsync_ptsz_fn cuMemMapArrayAsync_ptsz;
 extern cuStreamSynchronize_ptsz_fn cuStreamSynchronize_ptsz;
 
 static const struct door linked = {

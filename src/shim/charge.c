@@ -37,10 +37,10 @@ static void reclaim(struct device *d, bool is_trim)
 		const struct charge_reclaimer *r =
 			atomic_load_explicit(&reclaimers[i], memory_order_relaxed);
 
-		if (r && is_trim)
-			r->trim(d);
-		else if (r)
+		if (r && !is_trim)
 			r->settle(d);
+		else if (r && r->trim)
+			r->trim(d);
 	}
 }
 

@@ -36,7 +36,7 @@ struct charge {
 
 struct charge_reclaimer {
 	void (*settle)(struct device *device);
-	void (*trim)(struct device *device);
+	void (*trim)(struct device *device); /* or NULL */
 };
 void charge_reclaim_from(const struct charge_reclaimer *reclaimer);
 

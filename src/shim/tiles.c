@@ -210,14 +210,10 @@ static void settle(struct device *device)
 	tiles_settle();
 }
 
-static void trim(struct device *device)
-{
-}
-
 void tiles_end(struct tiles *tiles, const CUarrayMapInfo *list, bool is_done, CUstream stream,
 	cuEventRecord_fn *record)
 {
-	static const struct charge_reclaimer reclaimer = {.settle = settle, .trim = trim};
+	static const struct charge_reclaimer reclaimer = {.settle = settle};
 
 	if (!is_done) {
 		undo(tiles, list);

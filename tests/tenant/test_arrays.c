@@ -242,7 +242,7 @@ static void without_a_twin_the_charge_is_never_too_low(void **state)
 	assert_int_equal(tenant_end(t), 0);
 }
 
-static void without_nvmls_figure_the_last_small_array_gives_everything_back(void **state)
+static void without_the_devices_free_memory_the_last_small_array_gives_everything_back(void **state)
 {
 	struct node *node = *state;
 	struct slice *slice = slice_new(node, "a", "1g", NULL);
@@ -275,6 +275,28 @@ static void threads_that_make_arrays_together_are_charged_right(void **state)
 	expect(t, OK, "arraythreads 4 100 1024x1024,m11");
 	expect_held(slice, 0);
 	assert_int_equal(tenant_end(t), 0);
+}
+
+/* A neighbour's memory moves the device's free memory while small arrays come and go. */
+static void a_busy_neighbour_makes_the_books_too_high_at_worst(void **state)
+{
+	struct node *node = *state;
+	struct slice *slice = slice_new(node, "a", "2g", NULL);
+	struct tenant *t = tenant_new(slice);
+	struct tenant *neighbour = tenant_new(slice_new(node, "b", "2g", NULL));
+
+	tenant_tell(neighbour, "threads 4 20000 6m");
+	for (int i = 0; i < 20; i++) {
+		expect(t, OK, "fillarray 512x256 100");
+		expect_covered(slice, 150 * MIB);
+		expect(t, OK, "droparrays 3");
+		expect_covered(slice, 150 * MIB);
+		expect(t, OK, "droparrays");
+		expect_held(slice, 0);
+	}
+	assert_int_equal(tenant_answer(neighbour), OK);
+	assert_int_equal(tenant_end(t), 0);
+	assert_int_equal(tenant_end(neighbour), 0);
 }
 
 static void sparse_and_deferred_arrays_take_nothing_themselves(void **state)
@@ -377,8 +399,10 @@ int main(void)
 		test_with_node(the_drivers_own_refusal_reaches_the_program),
 		test_with_node(a_driver_that_fails_anywhere_leaves_the_books_right),
 		test_with_node(without_a_twin_the_charge_is_never_too_low),
-		test_with_node(without_nvmls_figure_the_last_small_array_gives_everything_back),
+		test_with_node(
+			without_the_devices_free_memory_the_last_small_array_gives_everything_back),
 		test_with_node(threads_that_make_arrays_together_are_charged_right),
+		test_with_node(a_busy_neighbour_makes_the_books_too_high_at_worst),
 		test_with_node(sparse_and_deferred_arrays_take_nothing_themselves),
 		test_with_node(mapped_memory_stays_until_it_is_unmapped),
 		test_with_node(unmapped_memory_is_found_before_a_refusal),

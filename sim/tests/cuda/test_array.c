@@ -183,6 +183,25 @@ TEST(arrays_end_with_their_context_and_go_from_any_other)
 	EQUAL(cuArrayDestroy(array), CUDA_ERROR_INVALID_HANDLE);
 }
 
+TEST(the_first_interfaces_need_a_context_of_their_time)
+{
+	CUDA_ARRAY_DESCRIPTOR_v1 flat = {64, 64, CU_AD_FORMAT_FLOAT, 1}, got;
+	CUDA_ARRAY3D_DESCRIPTOR_v1 deep = {200, 200, 200, CU_AD_FORMAT_FLOAT, 1, 0};
+	CUcontext context;
+	CUarray array;
+
+	child_context();
+	EQUAL(cuArrayCreate(&array, &flat), CUDA_ERROR_INVALID_CONTEXT);
+	EQUAL(cuArray3DCreate(&array, &deep), CUDA_ERROR_INVALID_CONTEXT);
+	OK(cuCtxCreate(&context, 0, 0));
+	OK(cuArrayCreate(&array, &flat));
+	OK(cuArrayGetDescriptor(&got, array));
+	CHECK(memcmp(&got, &flat, sizeof(got)) == 0);
+	EQUAL(child_kind_mib(MACHINE_ARRAY), 2);
+	OK(cuArray3DCreate(&array, &deep));
+	EQUAL(child_kind_mib(MACHINE_ARRAY), 36);
+}
+
 TEST(copies_reach_arrays_and_levels)
 {
 	CUDA_ARRAY3D_DESCRIPTOR d = describe(8, 4, 2, CU_AD_FORMAT_UNSIGNED_INT8, 1, 0);
@@ -288,6 +307,7 @@ int main(void)
 		cmocka_unit_test(small_arrays_share_chunks_of_their_own),
 		cmocka_unit_test(what_is_no_array_is_refused),
 		cmocka_unit_test(arrays_end_with_their_context_and_go_from_any_other),
+		cmocka_unit_test(the_first_interfaces_need_a_context_of_their_time),
 		cmocka_unit_test(copies_reach_arrays_and_levels),
 		cmocka_unit_test(
 			a_sparse_array_keeps_mapped_memory_until_its_stream_has_unmapped_it),

@@ -70,7 +70,7 @@ void arrays_undo(struct array_plan *plan)
 }
 
 /*
- * Changes a context's shelf by so many arrays and chunks, but not to more chunks than arrays. Returns
+ * Changes a context's shelf by one array, one chunk or both, but not to more chunks than arrays. Returns
  * how many chunks it lost. Without memory for a new shelf its chunks stay charged.
  */
 static uint64_t change_shelf(uint64_t context, uint64_t ordinal, int arrays_more, int chunks_more)
@@ -81,9 +81,12 @@ static uint64_t change_shelf(uint64_t context, uint64_t ordinal, int arrays_more
 
 	if (table_get(&shelves, context, &shelf) != 0 && arrays_more <= 0)
 		return 0;
-	before = shelf.b >> 32;
+	before = chunks = shelf.b >> 32;
 	shelf.a += (uint64_t)(int64_t)arrays_more;
-	chunks = before + (uint64_t)(int64_t)(before || chunks_more > 0 ? chunks_more : 0);
+	if (chunks_more > 0)
+		chunks++;
+	else if (chunks_more < 0 && chunks > 0)
+		chunks--;
 	if (chunks > shelf.a)
 		chunks = shelf.a;
 	shelf.b = chunks << 32 | ordinal;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/cuda/array.h"
 #include "sim/cuda/entry.h"
 #include "sim/cuda/module.h"
 
@@ -145,6 +146,11 @@ CUresult context_check(CUcontext handle, struct context **ret_context)
 	return result;
 }
 
+struct context *context_first(void)
+{
+	return contexts;
+}
+
 struct stream *context_thread_stream(struct context *context)
 {
 	struct thread_stream *entry;
@@ -254,6 +260,7 @@ void context_end(struct context *context)
 	}
 	timeline_clear(context);
 	module_clear(context);
+	array_clear(context);
 	heap_clear(context);
 	for (int kind = 0; kind < MACHINE_KINDS_USED; kind++)
 		context_let_go(context, (enum machine_kind)kind, context->kept_bytes[kind]);

@@ -17,7 +17,9 @@
 #define CONTEXT_FIRST_FRAME_BYTES 1024
 
 struct green;
+struct array;
 struct module;
+struct shelf;
 
 /* What device code needs beside its variables. Under memory_lock. */
 struct context_code {
@@ -52,6 +54,8 @@ struct context {
 	struct module *modules;	  /* under memory_lock */
 	struct context_code code;
 	uint64_t kept_bytes[MACHINE_KINDS_USED]; /* until the context ends; under memory_lock */
+	struct array *arrays;			 /* under memory_lock */
+	struct shelf *shelves;			 /* under memory_lock */
 	size_t limit[CONTEXT_LIMITS];
 	CUfunc_cache cache_config;
 	CUsharedconfig shared_config;
@@ -107,6 +111,9 @@ struct green *context_current_green(void);
 CUresult context_new_green(
 	struct device *device, struct green *green, struct context **ret_context);
 void context_end_green(struct context *context);
+
+/* All contexts there ever were, newest first. Under memory_lock. */
+struct context *context_first(void);
 
 /* The default stream of the calling thread in `context`; NULL without memory. */
 struct stream *context_thread_stream(struct context *context);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a context says of itself, its limits, and waiting for it. */
+#include "sim/cuda/array.h"
 #include "sim/cuda/context.h"
 
 #include "sim/cuda/entry.h"
@@ -35,6 +36,7 @@ static CUresult synchronize(struct context *context)
 {
 	timeline_wait(context, NULL);
 	pool_settle(context->device);
+	array_settle();
 	return CUDA_SUCCESS;
 }
 

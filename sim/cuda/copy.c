@@ -3,12 +3,13 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "sim/cuda/array.h"
 #include "sim/cuda/context.h"
 #include "sim/cuda/copy.h"
 #include "sim/cuda/entry.h"
 #include "sim/cuda/lookup.h"
 
-enum side { SIDE_HOST, SIDE_DEVICE, SIDE_ANY };
+enum side { SIDE_HOST, SIDE_DEVICE, SIDE_ANY, SIDE_ARRAY };
 
 /* One dimension of a copy's source or destination. */
 struct place {
@@ -35,6 +36,10 @@ static CUresult check(const struct place *place, const struct shape *shape, stru
 		       shape->width;
 	CUresult result;
 
+	if (place->side == SIDE_ARRAY) {
+		*ret_is_host = false;
+		return CUDA_SUCCESS;
+	}
 	if (place->side == SIDE_HOST) {
 		*ret_is_host = true;
 		return place->address != 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -209,7 +214,24 @@ ENTRY_BODY(cuMemcpyDtoDAsync,
 	return copy_flat(stream, false, false, dst, SIDE_DEVICE, src, SIDE_DEVICE, count);
 }
 
-/* One end of a copy of two or three dimensions. Arrays are not simulated. */
+/* An end that is an array, whose rows and layers are where it has them. */
+static CUresult set_array(
+	struct place *place, CUarray array, const struct shape *shape, size_t x, size_t y, size_t z)
+{
+	uint8_t *content = NULL;
+	CUresult result;
+
+	pthread_mutex_lock(&driver.memory_lock);
+	result = array_content(array, (const size_t[]){x, y, z},
+		(const size_t[]){shape->width, shape->height, shape->depth}, &content,
+		&place->pitch, &place->slice);
+	pthread_mutex_unlock(&driver.memory_lock);
+	place->side = SIDE_ARRAY;
+	place->address = (uintptr_t)content;
+	return result;
+}
+
+/* One end of a copy of two or three dimensions that is not an array. */
 static CUresult set_place(struct place *place, CUmemorytype type, const void *host,
 	CUdeviceptr device, size_t pitch, size_t rows, size_t x, size_t y, size_t z)
 {
@@ -226,8 +248,6 @@ static CUresult set_place(struct place *place, CUmemorytype type, const void *ho
 		place->side = SIDE_ANY;
 		place->address = device;
 		break;
-	case CU_MEMORYTYPE_ARRAY:
-		return CUDA_ERROR_NOT_SUPPORTED;
 	default:
 		return CUDA_ERROR_INVALID_VALUE;
 	}
@@ -252,11 +272,20 @@ CUresult copy_2d(CUstream handle, bool is_thread, bool is_waiting, const CUDA_ME
 	from_pitch = request->srcPitch != 0 ? request->srcPitch : shape.width;
 	if (to_pitch < shape.width || from_pitch < shape.width)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = set_place(&to, request->dstMemoryType, request->dstHost, request->dstDevice,
-		to_pitch, 0, request->dstXInBytes, request->dstY, 0);
-	if (result == CUDA_SUCCESS)
-		result = set_place(&from, request->srcMemoryType, request->srcHost,
-			request->srcDevice, from_pitch, 0, request->srcXInBytes, request->srcY, 0);
+	result = request->dstMemoryType == CU_MEMORYTYPE_ARRAY
+			 ? set_array(&to, request->dstArray, &shape, request->dstXInBytes,
+				   request->dstY, 0)
+			 : set_place(&to, request->dstMemoryType, request->dstHost,
+				   request->dstDevice, to_pitch, 0, request->dstXInBytes,
+				   request->dstY, 0);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = request->srcMemoryType == CU_MEMORYTYPE_ARRAY
+			 ? set_array(&from, request->srcArray, &shape, request->srcXInBytes,
+				   request->srcY, 0)
+			 : set_place(&from, request->srcMemoryType, request->srcHost,
+				   request->srcDevice, from_pitch, 0, request->srcXInBytes,
+				   request->srcY, 0);
 	return result == CUDA_SUCCESS ? copy(handle, is_thread, is_waiting, &to, &from, &shape)
 				      : result;
 }
@@ -294,12 +323,20 @@ CUresult copy_3d(CUstream handle, bool is_thread, bool is_waiting, const CUDA_ME
 	if (to_pitch < shape.width || from_pitch < shape.width || to_rows < shape.height ||
 		from_rows < shape.height)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = set_place(&to, request->dstMemoryType, request->dstHost, request->dstDevice,
-		to_pitch, to_rows, request->dstXInBytes, request->dstY, request->dstZ);
-	if (result == CUDA_SUCCESS)
-		result = set_place(&from, request->srcMemoryType, request->srcHost,
-			request->srcDevice, from_pitch, from_rows, request->srcXInBytes,
-			request->srcY, request->srcZ);
+	result = request->dstMemoryType == CU_MEMORYTYPE_ARRAY
+			 ? set_array(&to, request->dstArray, &shape, request->dstXInBytes,
+				   request->dstY, request->dstZ)
+			 : set_place(&to, request->dstMemoryType, request->dstHost,
+				   request->dstDevice, to_pitch, to_rows, request->dstXInBytes,
+				   request->dstY, request->dstZ);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = request->srcMemoryType == CU_MEMORYTYPE_ARRAY
+			 ? set_array(&from, request->srcArray, &shape, request->srcXInBytes,
+				   request->srcY, request->srcZ)
+			 : set_place(&from, request->srcMemoryType, request->srcHost,
+				   request->srcDevice, from_pitch, from_rows, request->srcXInBytes,
+				   request->srcY, request->srcZ);
 	return result == CUDA_SUCCESS ? copy(handle, is_thread, is_waiting, &to, &from, &shape)
 				      : result;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The calls of events: points of a stream's virtual time. */
+#include "sim/cuda/array.h"
 #include "sim/cuda/context.h"
 #include "sim/cuda/entry.h"
 #include "sim/cuda/pool.h"
@@ -92,7 +93,10 @@ ENTRY_BODY(cuEventQuery, (CUevent handle), (handle))
 
 	if (event == NULL)
 		return CUDA_ERROR_INVALID_HANDLE;
-	return time_of(event) <= machine_now_ns() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+	if (time_of(event) > machine_now_ns())
+		return CUDA_ERROR_NOT_READY;
+	array_settle();
+	return CUDA_SUCCESS;
 }
 
 ENTRY_BODY(cuEventSynchronize, (CUevent handle), (handle))
@@ -103,6 +107,7 @@ ENTRY_BODY(cuEventSynchronize, (CUevent handle), (handle))
 		return CUDA_ERROR_INVALID_HANDLE;
 	timeline_sleep_until(time_of(event));
 	pool_settle_event(event->context->device);
+	array_settle();
 	return CUDA_SUCCESS;
 }
 

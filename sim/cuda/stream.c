@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The calls of streams. */
+#include "sim/cuda/array.h"
 #include "sim/cuda/context.h"
 #include "sim/cuda/entry.h"
 #include "sim/cuda/green.h"
@@ -70,6 +71,7 @@ ENTRY_FORMS(cuStreamSynchronize, _ptsz, (CUstream handle), (handle))
 		return result;
 	timeline_wait(context, stream);
 	pool_settle(context->device);
+	array_settle();
 	return CUDA_SUCCESS;
 }
 

@@ -13,32 +13,39 @@
 #include "region/ledger.h"
 #include "region/slot.h"
 #include "shim/doors.h"
-#include "shim/leaving.h"
 #include "shim/oom.h"
 #include "shim/quota.h"
 
 #define AUDIT_NS 1000000000u
 
 static struct lock reap_lock;
-static _Atomic(const struct charge_reclaimer *) reclaimer;
+static _Atomic(const struct charge_reclaimer *) reclaimers[CHARGE_RECLAIMERS];
 
 void charge_reclaim_from(const struct charge_reclaimer *the_reclaimer)
 {
-	/* relaxed: it is constant */
-	atomic_store_explicit(&reclaimer, the_reclaimer, memory_order_relaxed);
+	for (int i = 0; i < CHARGE_RECLAIMERS; i++) {
+		const struct charge_reclaimer *there = NULL;
+
+		/* relaxed: each is constant, and who comes later is asked the next time */
+		if (atomic_compare_exchange_strong_explicit(&reclaimers[i], &there, the_reclaimer,
+			    memory_order_relaxed, memory_order_relaxed) ||
+			there == the_reclaimer)
+			return;
+	}
 }
 
 static void reclaim(struct device *d, bool is_trim)
 {
-	/* relaxed: as above */
-	const struct charge_reclaimer *r = atomic_load_explicit(&reclaimer, memory_order_relaxed);
+	for (int i = 0; i < CHARGE_RECLAIMERS; i++) {
+		/* relaxed: as above */
+		const struct charge_reclaimer *r =
+			atomic_load_explicit(&reclaimers[i], memory_order_relaxed);
 
-	if (is_trim)
-		leaving_collect();
-	if (r && is_trim)
-		r->trim(d);
-	else if (r)
-		r->settle(d);
+		if (r && !is_trim)
+			r->settle(d);
+		else if (r && r->trim)
+			r->trim(d);
+	}
 }
 
 static _Atomic(charge_check_fn *) checker;

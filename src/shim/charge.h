@@ -30,11 +30,13 @@ struct charge {
 
 /*
  * Who may hold device memory that the program does not use: asked before anything is refused, to
- * correct the books and then to give memory back. There is one, the pools.
+ * correct the books and then to give memory back. At most CHARGE_RECLAIMERS of them.
  */
+#define CHARGE_RECLAIMERS 8
+
 struct charge_reclaimer {
 	void (*settle)(struct device *device);
-	void (*trim)(struct device *device);
+	void (*trim)(struct device *device); /* or NULL */
 };
 void charge_reclaim_from(const struct charge_reclaimer *reclaimer);
 

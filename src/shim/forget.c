@@ -3,6 +3,7 @@
 #include <stddef.h>
 
 #include "shim/allocations.h"
+#include "shim/arrays.h"
 #include "shim/charge.h"
 #include "shim/code.h"
 #include "shim/contexts.h"
@@ -16,10 +17,12 @@
 #include "shim/pools.h"
 #include "shim/quota.h"
 #include "shim/state.h"
+#include "shim/tiles.h"
 #include "shim/truth.h"
 
 void (*const state_forgetters[])(void) = {
 	allocations_forget_parent,
+	arrays_forget_parent,
 	charge_forget_parent,
 	code_forget_parent,
 	contexts_forget_parent,
@@ -32,14 +35,17 @@ void (*const state_forgetters[])(void) = {
 	own_pid_forget_parent,
 	pools_forget_parent,
 	quota_forget_parent,
+	tiles_forget_parent,
 	truth_forget_parent,
 	NULL,
 };
 
 void (*const contexts_enders[])(struct device *device, CUcontext context) = {
 	allocations_context_ended,
+	arrays_context_ended,
 	code_context_ended,
 	leaving_context_ended,
 	local_context_ended,
+	tiles_context_ended,
 	NULL,
 };

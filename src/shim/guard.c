@@ -8,7 +8,7 @@
 #include "shim/truth.h"
 
 /* Our own question is no part of what the program captures, and must not end its capture. */
-static uint64_t free_bytes(void)
+uint64_t guard_free_bytes(void)
 {
 	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 	bool is_exchanged = cuda.cuThreadExchangeStreamCaptureMode &&
@@ -30,7 +30,7 @@ CUresult guard_begin(struct device *device, uint64_t bound_bytes, struct guard *
 		r = charge_reserve(device, bound_bytes, CHARGE_OTHER, &charge);
 	if (r == CUDA_SUCCESS)
 		*ret_guard = (struct guard){
-			.charge = charge, .free_bytes = free_bytes(), .is_armed = true};
+			.charge = charge, .free_bytes = guard_free_bytes(), .is_armed = true};
 	return r;
 }
 
@@ -62,7 +62,7 @@ bool guard_end(struct guard *guard)
 	if (!guard->is_armed)
 		return true;
 	FAULT("guard: the driver was called");
-	after = free_bytes();
+	after = guard_free_bytes();
 	guard->taken_bytes = (int64_t)(before - after);
 	if (after == before && after != UINT64_MAX)
 		charge_undo(&guard->charge);

@@ -44,3 +44,6 @@ bool guard_end(struct guard *guard);
 
 /* Instead of guard_end(), where the driver was not called after all. */
 void guard_cancel(struct guard *guard);
+
+/* What is free of the current context's device, for all processes; UINT64_MAX where it cannot be told. */
+uint64_t guard_free_bytes(void);

@@ -8,6 +8,7 @@
 #include "shim/oom.h"
 #include "shim/oversubscribe.h"
 #include "shim/pools.h"
+#include "shim/tiles.h"
 
 /* The device whose current pool serves the stream. */
 static CUresult device_of(CUstream stream, struct device **ret_device)
@@ -255,6 +256,7 @@ static CUresult synchronized(CUresult r, uint64_t seen)
 {
 	leaving_collect();
 	pools_synchronized(r == CUDA_SUCCESS ? seen : 0);
+	tiles_settle();
 	if (state_enter() == STATE_OPEN)
 		oom_look();
 	return r;

@@ -70,6 +70,14 @@ static void put_in(struct leaving *l)
 	list = l;
 }
 
+static void collect_before_refusal(struct device *device)
+{
+	(void)device;
+	leaving_collect();
+}
+
+static const struct charge_reclaimer leaving_memory = {.settle = collect_before_refusal};
+
 CUresult leaving_add(const struct allocation *allocation, CUstream stream)
 {
 	struct leaving *l = calloc(1, sizeof(*l));
@@ -84,6 +92,7 @@ CUresult leaving_add(const struct allocation *allocation, CUstream stream)
 		free(l);
 		return r;
 	}
+	charge_reclaim_from(&leaving_memory);
 	atomic_fetch_add(&count, 1);
 	put_in(l);
 	return CUDA_SUCCESS;

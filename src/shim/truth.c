@@ -95,6 +95,16 @@ static bool look(
 	return true;
 }
 
+uint64_t truth_spare_bytes(const struct device *d)
+{
+	uint64_t held = held_bytes(d), hidden = hidden_bytes(d), used;
+
+	if (hidden > held || nvml_own_use(d->uuid, held - hidden, &used) < 0 ||
+		held != held_bytes(d) || hidden != hidden_bytes(d))
+		return 0;
+	return held > used + hidden ? held - hidden - used : 0;
+}
+
 /* Makes "other" what it was found to be; under the truth's lock. */
 static void correct(struct truth *t, struct device *d, uint64_t other)
 {

@@ -134,9 +134,17 @@ void client_keep(struct client *c, CUdeviceptr block)
 
 static const struct client_command *command_named(const char *name)
 {
-	const struct client_command *const tables[] = {client_code_commands, client_memory_commands,
-		client_nvml_commands, client_old_commands, client_pressure_commands,
-		client_process_commands, client_tour_commands, client_view_commands};
+	const struct client_command *const tables[] = {
+		client_array_commands,
+		client_code_commands,
+		client_memory_commands,
+		client_nvml_commands,
+		client_old_commands,
+		client_pressure_commands,
+		client_process_commands,
+		client_tour_commands,
+		client_view_commands,
+	};
 
 	for (unsigned t = 0; t < sizeof(tables) / sizeof(tables[0]); t++)
 		for (const struct client_command *at = tables[t]; at->name; at++)

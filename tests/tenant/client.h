@@ -52,6 +52,7 @@ struct client_command {
 };
 
 extern const struct client_command client_code_commands[];
+extern const struct client_command client_array_commands[];
 extern const struct client_command client_memory_commands[];
 extern const struct client_command client_nvml_commands[];
 extern const struct client_command client_pressure_commands[];

@@ -20,6 +20,7 @@ extern cuMemAllocAsync_ptsz_fn cuMemAllocAsync_ptsz;
 extern cuMemFreeAsync_ptsz_fn cuMemFreeAsync_ptsz;
 extern cuMemAllocFromPoolAsync_ptsz_fn cuMemAllocFromPoolAsync_ptsz;
 extern cuLaunchKernel_ptsz_fn cuLaunchKernel_ptsz;
+extern cuMemMapArrayAsync_ptsz_fn cuMemMapArrayAsync_ptsz;
 extern cuStreamSynchronize_ptsz_fn cuStreamSynchronize_ptsz;
 extern cuMemsetD8_v2_ptds_fn cuMemsetD8_v2_ptds;
 extern cuLaunchHostFunc_ptsz_fn cuLaunchHostFunc_ptsz;

@@ -8,6 +8,8 @@ V       ?=
 # how long the stress tests soak, each of REPEAT times
 STRESS_SECONDS ?= 30
 REPEAT         ?= 1
+# how long fuzzers search, all together
+FUZZ_SECONDS   ?= 60
 
 # make's own default (cc) says nothing; without a word from the user meson chooses.
 ifeq ($(origin CC),default)
@@ -29,7 +31,7 @@ INSTALLED := --prefix $(PREFIX) --libdir lib --sysconfdir /etc
 .DEFAULT_GOAL := all
 .NOTPARALLEL:
 .SUFFIXES:
-.PHONY: help all demo test unit stress models check check-layers check-files check-docs \
+.PHONY: help all demo test unit stress fuzz models check check-layers check-files check-docs \
 	check-format check-exports check-glibc check-tools check-install asan tsan clang werror \
 	format docs bench gpu-test gpu-bench install uninstall setup-build setup-test setup-ci ci \
 	dist clean
@@ -61,6 +63,9 @@ unit: setup-test ## the fast tests alone
 stress: setup-test build-test ## the stress tests: STRESS_SECONDS=n long, REPEAT=n times
 	$(Q)STRESS_SECONDS=$(STRESS_SECONDS) $(TEST) build/test --suite stress --repeat $(REPEAT) \
 		--timeout-multiplier 0
+
+fuzz: ## search for inputs that break a parser or a region: FUZZ_SECONDS=n long in all
+	$(Q)tests/fuzz/search.sh $(FUZZ_SECONDS)
 
 models: ## search the models of tests/model with spin
 	$(Q)tools/check_models.sh

@@ -177,19 +177,17 @@ reaper_died:
 	atomic { locked[s] = false; n = 0; s = 0 }
 }
 
-/* One turn of the loop in ledger_settle(); me is the settler's number. */
+/*
+ * One turn of the loop in ledger_settle(), and of that in ledger_audit(), which sets the total in the
+ * same way; me is the settler's number. What an audit takes for tampering, a total below what is
+ * held, never happens by itself.
+ */
 inline settle(me)
 {
 	seen_doubts = doubts;
-	d_step { seen_used = used; looks[me] = true; total_changed[me] = false };
-	if
-	:: d_step { way[0] == 0 -> sum = held[0] }
-	:: way[0] > 0 -> goto given_up
-	fi;
-	if
-	:: d_step { way[1] == 0 -> sum = sum + held[1] }
-	:: way[1] > 0 -> goto given_up
-	fi;
+	d_step { looks[me] = true; seen_used = used; total_changed[me] = false };
+	d_step { sum = held[0]; quiet = way[0] == 0 };
+	d_step { sum = sum + held[1]; quiet = quiet && way[1] == 0 };
 	if
 	:: d_step {
 #ifdef MUTANT_TOTAL_UNCOUNTED
@@ -197,26 +195,30 @@ inline settle(me)
 #else
 			!total_changed[me] ->
 #endif
-			change_total(sum);
+			assert(sum <= used);
+			if
+			:: quiet -> change_total(sum)
+			:: else
+			fi;
 			CHECK
 		}
 		d_step {
 			if
 #ifdef MUTANT_DOUBT_RESET
-			:: doubts == seen_doubts -> doubts = 0
+			:: quiet && doubts == seen_doubts -> doubts = 0
 #else
-			:: settled < seen_doubts -> settled = seen_doubts
+			:: quiet && settled < seen_doubts -> settled = seen_doubts
 #endif
 			:: else
 			fi
 		}
 	:: else
 	fi;
-given_up:
 	atomic {
 		seen_used = 0;
 		seen_doubts = 0;
 		sum = 0;
+		quiet = false;
 		looks[me] = false;
 		total_changed[me] = false
 	}
@@ -226,6 +228,7 @@ proctype helper()
 {
 	byte duties = DUTIES, s, n;
 	byte seen_used, seen_doubts, sum;
+	bool quiet;
 
 	do
 	:: atomic {
@@ -245,12 +248,14 @@ proctype helper()
 	atomic { running--; duties = 0 }
 }
 
+/* It audits, so it looks whether there is doubt or not. */
 proctype settler()
 {
 	byte seen_used, seen_doubts, sum;
+	bool quiet;
 
 	if
-	:: IN_DOUBT -> settle(1)
+	:: settle(1)
 	:: true
 	fi;
 	running--

@@ -10,19 +10,26 @@
  * has looked at it is told when it was changed.
  *
  * A line "run" names what must hold, "run-must-fail" mistakes that the search must find, so that we
- * know that it can. MUTANT_DOUBT_RESET is one count of doubts that is set back to 0.
+ * know that it can. MUTANT_DOUBT_RESET is one count of doubts that is set back to 0. With AUDIT the
+ * second settler is one who looks at the books at any time (ledger_audit()).
  */
 /* run: */
+/* run: -DAUDIT */
 /* run-must-fail: -DMUTANT_TOTAL_FIRST */
 /* run-must-fail: -DMUTANT_BACK_TOTAL_FIRST */
 /* run-must-fail: -DMUTANT_TOTAL_UNCOUNTED */
 /* run-must-fail: -DMUTANT_DOUBT_AFTER */
 /* run-must-fail: -DMUTANT_DOUBT_RESET */
+/* run-must-fail: -DAUDIT -DMUTANT_TOTAL_UNCOUNTED */
 
 #define SLOTS	 2
 #define LIMIT	 2
 #define SETTLERS 2
+#ifdef AUDIT
+#define DUTIES	 2
+#else
 #define DUTIES	 3 /* what the helper does before it ends */
+#endif
 
 /* total */
 byte used;
@@ -177,17 +184,19 @@ reaper_died:
 	atomic { locked[s] = false; n = 0; s = 0 }
 }
 
-/*
- * One turn of the loop in ledger_settle(), and of that in ledger_audit(), which sets the total in the
- * same way; me is the settler's number. What an audit takes for tampering, a total below what is
- * held, never happens by itself.
- */
+/* One turn of the loop in ledger_settle(); me is the settler's number. */
 inline settle(me)
 {
 	seen_doubts = doubts;
-	d_step { looks[me] = true; seen_used = used; total_changed[me] = false };
-	d_step { sum = held[0]; quiet = way[0] == 0 };
-	d_step { sum = sum + held[1]; quiet = quiet && way[1] == 0 };
+	d_step { seen_used = used; looks[me] = true; total_changed[me] = false };
+	if
+	:: d_step { way[0] == 0 -> sum = held[0] }
+	:: way[0] > 0 -> goto given_up
+	fi;
+	if
+	:: d_step { way[1] == 0 -> sum = sum + held[1] }
+	:: way[1] > 0 -> goto given_up
+	fi;
 	if
 	:: d_step {
 #ifdef MUTANT_TOTAL_UNCOUNTED
@@ -195,28 +204,56 @@ inline settle(me)
 #else
 			!total_changed[me] ->
 #endif
-			assert(sum <= used);
-			if
-			:: quiet -> change_total(sum)
-			:: else
-			fi;
+			change_total(sum);
 			CHECK
 		}
 		d_step {
 			if
 #ifdef MUTANT_DOUBT_RESET
-			:: quiet && doubts == seen_doubts -> doubts = 0
+			:: doubts == seen_doubts -> doubts = 0
 #else
-			:: quiet && settled < seen_doubts -> settled = seen_doubts
+			:: settled < seen_doubts -> settled = seen_doubts
 #endif
 			:: else
 			fi
 		}
 	:: else
 	fi;
+given_up:
 	atomic {
 		seen_used = 0;
 		seen_doubts = 0;
+		sum = 0;
+		looks[me] = false;
+		total_changed[me] = false
+	}
+}
+
+/*
+ * ledger_audit(): where the total stood still, it is never below what is held, so that this can only be
+ * tampering; and where nothing was on its way, it is what is held.
+ */
+inline audit(me)
+{
+	d_step { seen_used = used; looks[me] = true; total_changed[me] = false };
+	d_step { sum = held[0]; quiet = way[0] == 0 };
+	d_step { sum = sum + held[1]; quiet = quiet && way[1] == 0 };
+	d_step {
+		if
+#ifdef MUTANT_TOTAL_UNCOUNTED
+		:: used == seen_used ->
+#else
+		:: !total_changed[me] ->
+#endif
+			assert(sum <= used);
+			if
+			:: quiet -> change_total(sum)
+			:: else
+			fi;
+			CHECK
+		:: else
+		fi;
+		seen_used = 0;
 		sum = 0;
 		quiet = false;
 		looks[me] = false;
@@ -228,7 +265,6 @@ proctype helper()
 {
 	byte duties = DUTIES, s, n;
 	byte seen_used, seen_doubts, sum;
-	bool quiet;
 
 	do
 	:: atomic {
@@ -248,16 +284,20 @@ proctype helper()
 	atomic { running--; duties = 0 }
 }
 
-/* It audits, so it looks whether there is doubt or not. */
 proctype settler()
 {
 	byte seen_used, seen_doubts, sum;
+#ifdef AUDIT
 	bool quiet;
 
+	audit(1);
+#else
+
 	if
-	:: settle(1)
+	:: IN_DOUBT -> settle(1)
 	:: true
 	fi;
+#endif
 	running--
 }
 

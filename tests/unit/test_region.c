@@ -550,7 +550,7 @@ static int add_devices_at_once(int fd, void *argument)
 		return 1;
 	atomic_fetch_add(crowd->ready, 1);
 	while (atomic_load(crowd->ready) < CREATORS)
-		;
+		sched_yield();
 	for (unsigned i = 0; i < REGION_DEVICES; i++) {
 		unsigned number = (crowd->first + i) % REGION_DEVICES, device;
 		char uuid[32];
@@ -572,7 +572,7 @@ static void processes_that_add_devices_at_once_agree_on_their_places(void **stat
 	struct child children[CREATORS];
 	uint64_t found[CREATORS];
 
-	for (int round = 0; round < 20; round++) {
+	for (int round = 0; round < 10; round++) {
 		atomic_store(crowd.ready, 0);
 		for (unsigned i = 0; i < CREATORS; i++) {
 			crowd.first = i;

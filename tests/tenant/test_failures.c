@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Our own memory runs out, or a call of the driver fails, at each place on the way of the tour
- * (client_tour.c): the program hears that, or that there is no memory, and nothing is lost.
+ * (client_tour.c); or there is no place for one more process. The program hears of it, or that there is
+ * no memory, and nothing is lost.
  */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
+#include "region/slot.h"
 #include "region/snapshot.h"
 #include "tests/tenant/course.h"
 
@@ -157,6 +163,54 @@ static void a_driver_call_that_fails_anywhere_leaves_the_books_exact(void **stat
 	assert_true(functions > 30);
 }
 
+/* Claims every slot of the slice and keeps them until it is killed. */
+static pid_t start_greedy(const struct slice *slice)
+{
+	struct region region = REGION_NULL;
+	pid_t pid = fork();
+	unsigned slot;
+
+	if (pid != 0)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (region_open(slice->region, &region) != 0)
+		_exit(1);
+	while (slot_claim(&region, &slot) == 0)
+		;
+	for (;;)
+		pause();
+}
+
+static void a_slice_of_1024_processes_refuses_one_more_until_one_ends(void **state)
+{
+	struct course c = course_begin(*state);
+	struct tenant *t = tenant_new(c.slice), *late;
+	pid_t greedy = start_greedy(c.slice);
+	struct region region = REGION_NULL;
+
+	assert_true(greedy > 0);
+	assert_int_equal(region_open(c.slice->region, &region), 0);
+	for (int i = 0; i < 10000 && !atomic_load(&region.file->own.slots[REGION_SLOTS - 1].state);
+		i++)
+		usleep(1000);
+	region_close(&region);
+	c.node->is_loud = true;
+	late = tenant_start(c.node, c.slice, "linked", NULL);
+	expect(late, OUT_OF_MEMORY, "primary 0");
+	expect(late, OUT_OF_MEMORY, "newctx c 0");
+	assert_int_equal(tenant_end(late), 0);
+	/* Who has a place notices nothing. */
+	course_expect_within(t, PEER_US, OK, "alloc a 1g");
+	course_expect_within(t, PEER_US, OUT_OF_MEMORY, "alloc b 8g");
+	expect(t, OK, "free a");
+	kill(greedy, SIGKILL);
+	waitpid(greedy, NULL, 0);
+	late = tenant_new(c.slice);
+	assert_int_equal(tenant_end(late), 0);
+	course_expect_all_for(&c, t);
+	assert_int_equal(tenant_end(t), 0);
+}
+
 static bool holds_text(const char *path, const char *text)
 {
 	size_t length = strlen(text), used;
@@ -185,6 +239,7 @@ int main(void)
 		test_with_node(the_library_that_is_installed_has_no_faults_in_it),
 		test_with_node(our_own_memory_running_out_is_out_of_memory_and_leaves_nothing),
 		test_with_node(without_memory_of_our_own_allocations_are_refused),
+		test_with_node(a_slice_of_1024_processes_refuses_one_more_until_one_ends),
 		test_with_node(a_driver_call_that_fails_anywhere_leaves_the_books_exact),
 	};
 

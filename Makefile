@@ -8,6 +8,8 @@ V       ?=
 # how long the stress tests soak, each of REPEAT times
 STRESS_SECONDS ?= 30
 REPEAT         ?= 1
+# how long fuzzers search, all together
+FUZZ_SECONDS   ?= 60
 
 # how many random operations on the simulated driver (`make test` does 100,000)
 LOAD_OPERATIONS ?= 1000000
@@ -32,7 +34,7 @@ INSTALLED := --prefix $(PREFIX) --libdir lib --sysconfdir /etc
 .DEFAULT_GOAL := all
 .NOTPARALLEL:
 .SUFFIXES:
-.PHONY: help all demo test unit stress soak models check check-layers check-files check-docs \
+.PHONY: help all demo test unit stress soak fuzz models check check-layers check-files check-docs \
 	check-coverage check-format check-exports check-glibc check-tools check-install asan tsan clang werror \
 	format docs bench gpu-test gpu-bench install uninstall setup-build setup-test setup-ci ci \
 	dist clean
@@ -68,6 +70,9 @@ stress: setup-test build-test ## the stress tests: STRESS_SECONDS=n long, REPEAT
 soak: setup-test build-test ## a random load of LOAD_OPERATIONS=n, from LOAD_SEED=n on
 	$(Q)LOAD_OPERATIONS=$(LOAD_OPERATIONS) $(TEST) build/test --suite soak --verbose \
 		--timeout-multiplier 0
+
+fuzz: ## search for inputs that break a parser or a region: FUZZ_SECONDS=n long in all
+	$(Q)tests/fuzz/search.sh $(FUZZ_SECONDS)
 
 models: ## search the models of tests/model with spin
 	$(Q)tools/check_models.sh

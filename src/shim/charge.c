@@ -18,6 +18,8 @@
 
 #define AUDIT_NS 1000000000u
 
+_Atomic uint64_t charge_traffic;
+
 static struct lock reap_lock;
 static _Atomic(const struct charge_reclaimer *) reclaimers[CHARGE_RECLAIMERS];
 
@@ -161,14 +163,18 @@ CUresult charge_reserve(
 	bool has_room;
 
 	tick(device);
+	charge_enter();
 	if (UNLIKELY(try_charge(device, units) != 0)) {
+		charge_leave(NULL);
 		has_room = make_room(device, units);
 		if (!has_room)
 			return refuse(device, bytes);
+		charge_enter();
 	}
 	FAULT("charge: reserved");
 	errno = saved_errno;
-	*ret_charge = (struct charge){.device = device, .units = (uint32_t)units, .kind = kind};
+	*ret_charge = (struct charge){
+		.device = device, .units = (uint32_t)units, .kind = kind, .is_under_way = true};
 	return CUDA_SUCCESS;
 }
 
@@ -205,6 +211,7 @@ void charge_look_for_dead(struct device *device)
 void charge_forget_parent(void)
 {
 	reap_lock = (struct lock)LOCK_INIT;
+	atomic_store(&charge_traffic, 0);
 }
 
 void charge_settle(struct charge *charge, int64_t bytes)
@@ -221,7 +228,9 @@ void charge_settle(struct charge *charge, int64_t bytes)
 	FAULT("charge: settled");
 	if (bytes)
 		ledger_note(state.region.file, state.slot, d->entry, charge->kind, bytes);
-	charge->device = NULL;
+	if (charge->is_under_way)
+		charge_leave(NULL);
+	*charge = (struct charge)CHARGE_NULL;
 }
 
 uint64_t charge_take(struct charge *charge)

@@ -21,7 +21,34 @@ struct charge {
 	struct device *device; /* NULL: nothing is charged */
 	uint32_t units;
 	enum charge_kind kind;
+	bool is_under_way; /* reserved, and counted in the traffic until it is settled */
 };
+
+/*
+ * Calls of this process that change what the driver holds: begun << 32 | under way. While one is
+ * under way, books and driver may differ by it, so a comparison of the two (truth.h) is exact only if
+ * this word was the same before and after, with no call under way but the comparing one. A reservation
+ * counts by itself; a call that gives back has a CHARGE_SCOPE().
+ */
+extern _Atomic uint64_t charge_traffic;
+
+static inline int charge_enter(void)
+{
+	/* sequentially consistent, as the comparison's two looks at it */
+	atomic_fetch_add(&charge_traffic, (UINT64_C(1) << 32) + 1);
+	return 0;
+}
+
+static inline void charge_leave(const int *scope)
+{
+	(void)scope;
+	/* as above */
+	atomic_fetch_sub(&charge_traffic, 1);
+}
+
+/* The enclosing scope is such a call. */
+#define CHARGE_SCOPE() \
+	__attribute__((cleanup(charge_leave), unused)) int charge_scope_ = charge_enter()
 
 #define CHARGE_NULL            \
 	{                      \

@@ -64,7 +64,8 @@ bool guard_end(struct guard *guard)
 	FAULT("guard: the driver was called");
 	after = guard_free_bytes();
 	guard->taken_bytes = (int64_t)(before - after);
-	if (after == before && after != UINT64_MAX)
+	/* Free memory that did not move may hide what was taken behind what somebody else gave back. */
+	if (guard->charge.units == 0 && after == before && after != UINT64_MAX)
 		charge_undo(&guard->charge);
 	else
 		truth_settle(d, &guard->charge, guard->taken_bytes);

@@ -115,6 +115,7 @@ HOOK_BODY(cuArrayDestroy, CUarray array)
 {
 	struct array_taken taken;
 	CUresult r;
+	CHARGE_SCOPE();
 
 	if (!doors_attach_cuda())
 		return CUDA_ERROR_NOT_INITIALIZED;
@@ -130,6 +131,7 @@ HOOK_BODY(cuMipmappedArrayDestroy, CUmipmappedArray mipmap)
 {
 	struct array_taken taken;
 	CUresult r;
+	CHARGE_SCOPE();
 
 	if (!doors_attach_cuda())
 		return CUDA_ERROR_NOT_INITIALIZED;

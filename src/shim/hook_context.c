@@ -49,6 +49,8 @@ static CUresult after(CUresult r, CUdevice ordinal)
 
 HOOK_BODY(cuDevicePrimaryCtxRelease, CUdevice ordinal)
 {
+	CHARGE_SCOPE();
+
 	if (!doors_attach_cuda())
 		return CUDA_ERROR_NOT_INITIALIZED;
 	return after(cuda.cuDevicePrimaryCtxRelease(ordinal), ordinal);
@@ -56,6 +58,8 @@ HOOK_BODY(cuDevicePrimaryCtxRelease, CUdevice ordinal)
 
 HOOK_BODY(cuDevicePrimaryCtxRelease_v2, CUdevice ordinal)
 {
+	CHARGE_SCOPE();
+
 	if (!doors_attach_cuda())
 		return CUDA_ERROR_NOT_INITIALIZED;
 	return after(cuda.cuDevicePrimaryCtxRelease_v2(ordinal), ordinal);
@@ -63,6 +67,8 @@ HOOK_BODY(cuDevicePrimaryCtxRelease_v2, CUdevice ordinal)
 
 HOOK_BODY(cuDevicePrimaryCtxReset, CUdevice ordinal)
 {
+	CHARGE_SCOPE();
+
 	if (!doors_attach_cuda())
 		return CUDA_ERROR_NOT_INITIALIZED;
 	return after(cuda.cuDevicePrimaryCtxReset(ordinal), ordinal);
@@ -70,6 +76,8 @@ HOOK_BODY(cuDevicePrimaryCtxReset, CUdevice ordinal)
 
 HOOK_BODY(cuDevicePrimaryCtxReset_v2, CUdevice ordinal)
 {
+	CHARGE_SCOPE();
+
 	if (!doors_attach_cuda())
 		return CUDA_ERROR_NOT_INITIALIZED;
 	return after(cuda.cuDevicePrimaryCtxReset_v2(ordinal), ordinal);
@@ -147,6 +155,8 @@ static CUresult after_destroying(CUresult r, CUcontext context)
 
 HOOK_BODY(cuCtxDestroy, CUcontext context)
 {
+	CHARGE_SCOPE();
+
 	if (!doors_attach_cuda())
 		return CUDA_ERROR_NOT_INITIALIZED;
 	return after_destroying(cuda.cuCtxDestroy(context), context);
@@ -154,6 +164,8 @@ HOOK_BODY(cuCtxDestroy, CUcontext context)
 
 HOOK_BODY(cuCtxDestroy_v2, CUcontext context)
 {
+	CHARGE_SCOPE();
+
 	if (!doors_attach_cuda())
 		return CUDA_ERROR_NOT_INITIALIZED;
 	return after_destroying(cuda.cuCtxDestroy_v2(context), context);

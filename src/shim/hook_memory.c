@@ -78,6 +78,7 @@ HOOK_BODY(cuMemFree_v2, CUdeviceptr pointer)
 {
 	struct allocation allocation;
 	CUresult r;
+	CHARGE_SCOPE();
 
 	if (!doors_attach_cuda())
 		return CUDA_ERROR_NOT_INITIALIZED;

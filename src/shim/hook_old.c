@@ -46,6 +46,7 @@ HOOK_BODY(cuMemFree, CUdeviceptr_v1 pointer)
 {
 	struct allocation allocation;
 	CUresult r;
+	CHARGE_SCOPE();
 
 	if (!doors_attach_cuda())
 		return CUDA_ERROR_NOT_INITIALIZED;

@@ -133,6 +133,7 @@ static CUresult release(CUdeviceptr pointer, CUstream stream, cuMemFreeAsync_fn 
 	struct allocation allocation;
 	bool is_stand_in;
 	CUresult r;
+	CHARGE_SCOPE();
 
 	if (state_enter() == STATE_ASIDE || allocations_take(pointer, &allocation) != 0)
 		return call(pointer, stream);
@@ -225,6 +226,7 @@ HOOK_BODY(cuMemPoolDestroy, CUmemoryPool pool)
 {
 	struct pool *known;
 	CUresult r;
+	CHARGE_SCOPE();
 
 	if (!doors_attach_cuda())
 		return CUDA_ERROR_NOT_INITIALIZED;
@@ -239,6 +241,7 @@ HOOK_BODY(cuMemPoolDestroy, CUmemoryPool pool)
 HOOK_BODY(cuMemPoolTrimTo, CUmemoryPool pool, size_t keep_bytes)
 {
 	CUresult r;
+	CHARGE_SCOPE();
 
 	if (!doors_attach_cuda())
 		return CUDA_ERROR_NOT_INITIALIZED;

@@ -98,6 +98,7 @@ HOOK_BODY(cuGreenCtxCreate, CUgreenCtx *green, CUdevResourceDesc description, CU
 HOOK_BODY(cuGreenCtxDestroy, CUgreenCtx green)
 {
 	CUresult r;
+	CHARGE_SCOPE();
 
 	if (!doors_attach_cuda())
 		return CUDA_ERROR_NOT_INITIALIZED;

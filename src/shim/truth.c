@@ -4,9 +4,10 @@
  *
  * The books run ahead of the driver: a charge is there before the memory is, and leaves after it.
  * So NVML's figure is above the books only by what is in none of them. Managed memory is the one
- * thing that is in the books and not in NVML's figure. A comparison counts only if the process's
- * charges were the same before and after the question; "other" rises at once and falls when two
- * comparisons in a row agree that it is less, because a free under way makes it look smaller.
+ * thing that is in the books and not in NVML's figure, beside what other processes share with it. A
+ * comparison counts only if the process's charges were the same before and after the question; "other"
+ * rises at once, and falls when two comparisons in a row agree that it is less, with no call under way
+ * that could make it look smaller.
  */
 #define LOG_TOPIC LOG_LEDGER
 #include "shim/truth.h"
@@ -20,8 +21,8 @@
 #include "region/ledger.h"
 #include "shim/nvml.h"
 
-/* Comparisons that another thread's charges may spoil before the reservation is kept whole. */
-#define SETTLE_TRIES 4
+/* Comparisons that other threads may spoil before the careful side is taken. */
+#define LOOKS 4
 
 /* A context that is just being made is not in NVML's list yet; this often in a row it never will be. */
 #define MISSES_MAX 5
@@ -66,14 +67,24 @@ static void note(enum region_note bits)
 
 /*
  * What NVML shows beyond the books; false where that cannot be told now. reserved_bytes are in the
- * books for what is just being looked for.
+ * books for what is just being looked for. The books run ahead of the driver, so what is found is
+ * never too much; it is exact where no other call of this process was under way.
  */
-static bool look(
-	struct truth *t, const struct device *d, uint64_t reserved_bytes, uint64_t *ret_other_bytes)
-{
-	uint64_t other = t->other_bytes, held = held_bytes(d), used, known;
-	uint64_t hidden = hidden_bytes(d), unseen = hidden + other + reserved_bytes;
+struct finding {
+	uint64_t other_bytes;
+	bool is_exact;
+};
 
+static bool look(struct truth *t, const struct device *d, const struct charge *reserved,
+	struct finding *ret_found)
+{
+	uint64_t traffic = atomic_load(&charge_traffic);
+	uint64_t other = t->other_bytes, held = held_bytes(d), used, known;
+	uint64_t hidden = hidden_bytes(d), unseen = hidden + other;
+	bool is_mine = reserved && reserved->is_under_way;
+
+	if (reserved)
+		unseen += (uint64_t)reserved->units * REGION_UNIT_BYTES;
 	/* A charge on its way moves one of them before the other. */
 	if (unseen > held)
 		return false;
@@ -91,16 +102,21 @@ static bool look(
 	t->misses = 0;
 	if (held != held_bytes(d) || hidden != hidden_bytes(d))
 		return false;
-	*ret_other_bytes = used > known ? round_up_u64(used - known, REGION_UNIT_BYTES) : 0;
+	ret_found->other_bytes = used > known ? round_up_u64(used - known, REGION_UNIT_BYTES) : 0;
+	ret_found->is_exact =
+		traffic == atomic_load(&charge_traffic) && (uint32_t)traffic == (is_mine ? 1 : 0);
 	return true;
 }
 
 uint64_t truth_spare_bytes(const struct device *d)
 {
-	uint64_t held = held_bytes(d), hidden = hidden_bytes(d), used;
+	uint64_t traffic = atomic_load(&charge_traffic), held = held_bytes(d), used;
+	uint64_t hidden = hidden_bytes(d);
 
-	if (hidden > held || nvml_own_use(d->uuid, held - hidden, &used) < 0 ||
-		held != held_bytes(d) || hidden != hidden_bytes(d))
+	/* The call that asks is the one under way. */
+	if ((uint32_t)traffic != 1 || hidden > held ||
+		nvml_own_use(d->uuid, held - hidden, &used) < 0 ||
+		traffic != atomic_load(&charge_traffic))
 		return 0;
 	return held > used + hidden ? held - hidden - used : 0;
 }
@@ -124,23 +140,25 @@ static void correct(struct truth *t, struct device *d, uint64_t other)
 			memory_order_relaxed);
 }
 
-/* Looks; what is less is believed when it is so twice. Under the truth's lock. */
+/* Looks; what is less is believed when it is exact, and so twice. Under the truth's lock. */
 static void compare(struct truth *t, struct device *d, bool is_urgent)
 {
 	struct timespec pause = {.tv_nsec = SECOND_LOOK_NS};
-	uint64_t other;
+	struct finding found;
 
-	if (!look(t, d, 0, &other))
+	if (!look(t, d, NULL, &found))
 		return;
-	if (other < t->other_bytes && !t->was_less) {
-		t->was_less = true;
-		if (!is_urgent)
+	for (int i = 0; found.other_bytes < t->other_bytes; i++) {
+		if (found.is_exact && t->was_less)
+			break;
+		t->was_less |= found.is_exact;
+		if (!is_urgent || i == LOOKS)
 			return;
 		nanosleep(&pause, NULL);
-		if (!look(t, d, 0, &other))
+		if (!look(t, d, NULL, &found))
 			return;
 	}
-	correct(t, d, other);
+	correct(t, d, found.other_bytes);
 }
 
 static void truth_check(struct device *device, bool is_urgent)
@@ -174,19 +192,26 @@ static bool wait_for(struct lock *lock)
 	return true;
 }
 
-/* By how much "other" has grown, as far as can be told; under the truth's lock. */
+/*
+ * By how much "other" has grown, as far as can be told; under the truth's lock. Where other threads are
+ * in the way, the whole reservation counts as taken until a comparison knows better.
+ */
 static int64_t growth(
 	struct truth *t, struct device *d, const struct charge *charge, int64_t free_change_bytes)
 {
-	int64_t reserved = (int64_t)charge->units * REGION_UNIT_BYTES;
-	uint64_t other;
+	int64_t reserved = (int64_t)charge->units * REGION_UNIT_BYTES, more = 0;
+	struct finding found;
 
-	for (int i = 0; i < SETTLE_TRIES && t->misses < MISSES_MAX; i++)
-		if (look(t, d, (uint64_t)reserved, &other))
-			return other > t->other_bytes ? (int64_t)(other - t->other_bytes) : 0;
-	if (t->misses < MISSES_MAX)
-		return reserved;
-	return round_out_i64(free_change_bytes, REGION_UNIT_BYTES);
+	for (int i = 0; i < LOOKS && t->misses < MISSES_MAX; i++) {
+		if (!look(t, d, charge, &found))
+			continue;
+		more = (int64_t)(found.other_bytes - t->other_bytes);
+		if (found.is_exact)
+			return more > 0 ? more : 0;
+	}
+	if (t->misses >= MISSES_MAX)
+		return round_out_i64(free_change_bytes, REGION_UNIT_BYTES);
+	return more > reserved ? more : reserved;
 }
 
 void truth_settle(struct device *device, struct charge *charge, int64_t free_change_bytes)
@@ -218,14 +243,17 @@ void truth_start(void)
 void truth_forget(struct device *device)
 {
 	struct truth *t = &truths[device->ordinal];
-	uint64_t other;
+	struct finding found;
+	uint64_t used;
 
 	/* A comparison under way will see for itself. */
 	if (!lock_try(&t->lock))
 		return;
-	if (t->misses >= MISSES_MAX || held_bytes(device) == 0 || !look(t, device, 0, &other))
-		other = 0;
-	correct(t, device, other);
+	if (t->misses >= MISSES_MAX || nvml_own_use(device->uuid, 0, &used) < 0)
+		correct(t, device, 0);
+	else if (look(t, device, &(struct charge){.is_under_way = true}, &found) && found.is_exact)
+		correct(t, device, found.other_bytes);
+	/* else the next comparison, which comes before any refusal */
 	lock_leave(&t->lock);
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "sim/cuda/entry.h"
+#include "sim/cuda/graph.h"
 #include "sim/cuda/module.h"
 
 /* One level of a thread's stack of contexts. */
@@ -223,6 +224,10 @@ static void end(struct context *context)
 	heap_clear(context);
 	machine_shrink(driver.machine, device->index, MACHINE_STREAM, context->stream_bytes);
 	context->stream_bytes = 0;
+	graph_memory_clear(context);
+	machine_shrink(driver.machine, device->index, MACHINE_GRAPH, context->graph_bytes);
+	context->graph_bytes = 0;
+	context->graph_code_bytes = 0;
 	machine_set_contexts(driver.machine, device->index, --device->contexts);
 	machine_shrink(driver.machine, device->index, MACHINE_CONTEXT, driver.board->context_bytes);
 	machine_shrink(driver.machine, device->index, MACHINE_CONTEXT_EXTRA,

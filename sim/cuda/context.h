@@ -27,10 +27,12 @@ struct context {
 	unsigned int api_version;
 	unsigned long long id;
 	struct device *device;
-	struct heap heap;	  /* under memory_lock */
-	struct timeline timeline; /* under device->time_lock */
-	struct module *modules;	  /* under memory_lock */
-	uint64_t stream_bytes;	  /* taken by streams, until the context ends; under memory_lock */
+	struct heap heap;	   /* under memory_lock */
+	struct timeline timeline;  /* under device->time_lock */
+	struct module *modules;	   /* under memory_lock */
+	uint64_t stream_bytes;	   /* taken by streams, until the context ends; under memory_lock */
+	uint64_t graph_bytes;	   /* taken for nodes of graphs, likewise */
+	uint64_t graph_code_bytes; /* what those nodes would fill */
 	size_t limit[CONTEXT_LIMITS];
 	CUfunc_cache cache_config;
 	CUsharedconfig shared_config;

@@ -5,6 +5,7 @@
 #include "shim/allocations.h"
 #include "shim/charge.h"
 #include "shim/contexts.h"
+#include "shim/graphs.h"
 #include "shim/local.h"
 #include "shim/mapped.h"
 #include "shim/nvml.h"
@@ -14,8 +15,9 @@
 #include "shim/truth.h"
 
 void (*const state_forgetters[])(void) = {allocations_forget_parent, charge_forget_parent,
-	contexts_forget_parent, local_forget_parent, mapped_forget_parent, nvml_forget_parent,
-	pools_forget_parent, quota_forget_parent, truth_forget_parent, NULL};
+	contexts_forget_parent, graphs_forget_parent, local_forget_parent, mapped_forget_parent,
+	nvml_forget_parent, pools_forget_parent, quota_forget_parent, survey_forget_parent,
+	truth_forget_parent, NULL};
 
 void (*const contexts_enders[])(struct device *device, CUcontext context) = {
 	allocations_context_ended, local_context_ended, NULL};

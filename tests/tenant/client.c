@@ -114,7 +114,7 @@ void client_keep(struct client *c, CUdeviceptr block)
 
 static const struct client_command *command_named(const char *name)
 {
-	const struct client_command *const tables[] = {
+	const struct client_command *const tables[] = {client_graph_commands,
 		client_memory_commands, client_process_commands, client_view_commands};
 
 	for (unsigned t = 0; t < sizeof(tables) / sizeof(tables[0]); t++)

@@ -43,6 +43,7 @@ struct client_command {
 	const char *usage;
 };
 
+extern const struct client_command client_graph_commands[];
 extern const struct client_command client_memory_commands[];
 extern const struct client_command client_process_commands[];
 extern const struct client_command client_view_commands[];

@@ -20,6 +20,11 @@ extern cuMemAllocAsync_ptsz_fn cuMemAllocAsync_ptsz;
 extern cuMemFreeAsync_ptsz_fn cuMemFreeAsync_ptsz;
 extern cuMemAllocFromPoolAsync_ptsz_fn cuMemAllocFromPoolAsync_ptsz;
 extern cuStreamSynchronize_ptsz_fn cuStreamSynchronize_ptsz;
+extern cuStreamBeginCapture_v2_ptsz_fn cuStreamBeginCapture_v2_ptsz;
+extern cuStreamEndCapture_ptsz_fn cuStreamEndCapture_ptsz;
+extern cuGraphInstantiateWithParams_ptsz_fn cuGraphInstantiateWithParams_ptsz;
+extern cuGraphUpload_ptsz_fn cuGraphUpload_ptsz;
+extern cuGraphLaunch_ptsz_fn cuGraphLaunch_ptsz;
 
 static const struct door linked = {
 #define DOOR(symbol, base, version, per_thread) .symbol = symbol,

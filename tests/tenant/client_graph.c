@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The test client's words for graphs. */
+#include "tests/tenant/client.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char kernels[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
+			      ".visible .entry spin(\n\t.param .u64 duration_ns\n)\n{ ret; }\n";
+
+static CUgraph graph_named(struct client *c, const char *name)
+{
+	return (CUgraph)(uintptr_t)client_get(c, name);
+}
+
+static CUgraphExec exec_named(struct client *c, const char *name)
+{
+	return (CUgraphExec)(uintptr_t)client_get(c, name);
+}
+
+/* Nodes of a graph follow each other: the last one stands under the graph's name with a dot. */
+static const char *last_of(const char *graph)
+{
+	static char name[32];
+
+	snprintf(name, sizeof(name), ".%s", graph);
+	return name;
+}
+
+static int run_graph(struct client *c, char **word, unsigned count)
+{
+	CUgraph graph;
+	CUresult r = c->cu.cuGraphCreate(&graph, 0);
+
+	if (r == CUDA_SUCCESS) {
+		client_put(c, word[1], (uintptr_t)graph);
+		client_put(c, last_of(word[1]), 0);
+	}
+	return (int)r;
+}
+
+static int run_endgraph(struct client *c, char **word, unsigned count)
+{
+	return (int)c->cu.cuGraphDestroy(graph_named(c, word[1]));
+}
+
+static int added(struct client *c, const char *graph, CUresult r, CUgraphNode node)
+{
+	if (r == CUDA_SUCCESS)
+		client_put(c, last_of(graph), (uintptr_t)node);
+	return (int)r;
+}
+
+/* gmem GRAPH NAME SIZE [DEVICE [generic]]: a node that allocates */
+static int run_gmem(struct client *c, char **word, unsigned count)
+{
+	CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC};
+	CUgraphNode node = NULL, last = (CUgraphNode)(uintptr_t)client_get(c, last_of(word[1]));
+	CUgraph graph = graph_named(c, word[1]);
+	CUresult r;
+
+	params.alloc.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+	params.alloc.poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+	params.alloc.poolProps.location.id = count > 4 ? (int)client_size(word[4]) : c->device;
+	params.alloc.bytesize = client_size(word[3]);
+	if (count > 5)
+		r = c->cu.cuGraphAddNode_v2(&node, graph, &last, NULL, last != NULL, &params);
+	else
+		r = c->cu.cuGraphAddMemAllocNode(&node, graph, &last, last != NULL, &params.alloc);
+	if (r == CUDA_SUCCESS)
+		client_put(c, word[2], params.alloc.dptr);
+	return added(c, word[1], r, node);
+}
+
+static int run_gfree(struct client *c, char **word, unsigned count)
+{
+	CUgraphNode node = NULL, last = (CUgraphNode)(uintptr_t)client_get(c, last_of(word[1]));
+
+	return added(c, word[1],
+		c->cu.cuGraphAddMemFreeNode(&node, graph_named(c, word[1]), &last, last != NULL,
+			client_get(c, word[2])),
+		node);
+}
+
+static CUresult load_spin(struct client *c, CUfunction *ret_function)
+{
+	static CUfunction function;
+	CUmodule module;
+	CUresult r = CUDA_SUCCESS;
+
+	if (!function)
+		r = c->cu.cuModuleLoadData(&module, kernels);
+	if (r == CUDA_SUCCESS && !function)
+		r = c->cu.cuModuleGetFunction(&function, module, "spin");
+	*ret_function = function;
+	return r;
+}
+
+/* gspin GRAPH COUNT MICROSECONDS: so many nodes with kernels that take so long */
+static int run_gspin(struct client *c, char **word, unsigned count)
+{
+	uint64_t duration_ns = client_size(word[3]) * 1000;
+	CUgraphNode node = (CUgraphNode)(uintptr_t)client_get(c, last_of(word[1])), last;
+	void *values[] = {&duration_ns};
+	CUDA_KERNEL_NODE_PARAMS_v2 params = {.gridDimX = 1,
+		.gridDimY = 1,
+		.gridDimZ = 1,
+		.blockDimX = 1,
+		.blockDimY = 1,
+		.blockDimZ = 1,
+		.kernelParams = values};
+	CUresult r = load_spin(c, &params.func);
+
+	for (uint64_t i = client_size(word[2]); i > 0 && r == CUDA_SUCCESS; i--) {
+		last = node;
+		r = c->cu.cuGraphAddKernelNode_v2(
+			&node, graph_named(c, word[1]), &last, last != NULL, &params);
+	}
+	return added(c, word[1], r, node);
+}
+
+static int run_capture(struct client *c, char **word, unsigned count)
+{
+	return (int)c->cu.cuStreamBeginCapture_v2(
+		client_stream(c, word, count, 1), CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+}
+
+static int run_endcapture(struct client *c, char **word, unsigned count)
+{
+	CUgraph graph = NULL;
+	CUresult r = c->cu.cuStreamEndCapture(client_stream(c, word, count, 1), &graph);
+
+	if (r == CUDA_SUCCESS)
+		client_put(c, word[2], (uintptr_t)graph);
+	return (int)r;
+}
+
+/* instantiate EXEC GRAPH [FLAGS [STREAM]]; old for FLAGS: as CUDA 11 has it; a stream: with parameters */
+static int run_instantiate(struct client *c, char **word, unsigned count)
+{
+	bool is_old = count > 3 && strcmp(word[3], "old") == 0;
+	unsigned long long flags = count > 3 && !is_old ? client_size(word[3]) : 0;
+	CUDA_GRAPH_INSTANTIATE_PARAMS params = {
+		.flags = flags, .hUploadStream = client_stream(c, word, count, 4)};
+	CUgraph graph = graph_named(c, word[2]);
+	CUgraphExec exec = NULL;
+	CUresult r;
+
+	if (is_old)
+		r = c->cu.cuGraphInstantiate_v2(&exec, graph, NULL, NULL, 0);
+	else if (count > 4)
+		r = c->cu.cuGraphInstantiateWithParams(&exec, graph, &params);
+	else
+		r = c->cu.cuGraphInstantiateWithFlags(&exec, graph, flags);
+	if (r == CUDA_SUCCESS)
+		client_put(c, word[1], (uintptr_t)exec);
+	return (int)r;
+}
+
+static int run_endexec(struct client *c, char **word, unsigned count)
+{
+	return (int)c->cu.cuGraphExecDestroy(exec_named(c, word[1]));
+}
+
+static int run_update(struct client *c, char **word, unsigned count)
+{
+	CUgraphExecUpdateResultInfo info;
+
+	return (int)c->cu.cuGraphExecUpdate_v2(
+		exec_named(c, word[1]), graph_named(c, word[2]), &info);
+}
+
+static int run_upload(struct client *c, char **word, unsigned count)
+{
+	return (int)c->cu.cuGraphUpload(exec_named(c, word[1]), client_stream(c, word, count, 2));
+}
+
+/* launch EXEC [STREAM [TIMES]] */
+static int run_launch(struct client *c, char **word, unsigned count)
+{
+	uint64_t times = count > 3 ? client_size(word[3]) : 1;
+	CUresult r = CUDA_SUCCESS;
+
+	for (uint64_t i = 0; i < times && r == CUDA_SUCCESS; i++)
+		r = c->cu.cuGraphLaunch(exec_named(c, word[1]), client_stream(c, word, count, 2));
+	return (int)r;
+}
+
+/* inturn EXEC STREAM EXEC STREAM TIMES: launches one after the other, without a wait between */
+static int run_inturn(struct client *c, char **word, unsigned count)
+{
+	uint64_t times = client_size(word[5]);
+	CUresult r = CUDA_SUCCESS;
+
+	for (uint64_t i = 0; i < times && r == CUDA_SUCCESS; i++) {
+		r = c->cu.cuGraphLaunch(exec_named(c, word[1]), client_stream(c, word, count, 2));
+		if (r == CUDA_SUCCESS)
+			r = c->cu.cuGraphLaunch(
+				exec_named(c, word[3]), client_stream(c, word, count, 4));
+	}
+	return (int)r;
+}
+
+static int run_gtrim(struct client *c, char **word, unsigned count)
+{
+	return (int)c->cu.cuDeviceGraphMemTrim(count > 1 ? (int)client_size(word[1]) : c->device);
+}
+
+static int run_greserved(struct client *c, char **word, unsigned count)
+{
+	cuuint64_t bytes = 0;
+	CUresult r = c->cu.cuDeviceGetGraphMemAttribute(
+		c->device, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &bytes);
+
+	client_say(c, " bytes=%llu", (unsigned long long)bytes);
+	return (int)r;
+}
+
+/* fillgraphs SIZE: graphs that keep what they allocate, launched until one is refused */
+static int run_fillgraphs(struct client *c, char **word, unsigned count)
+{
+	char graph[] = "fg", name[] = "fm", exec[] = "fe";
+	char *make[] = {NULL, graph}, *mem[] = {NULL, graph, name, word[1]},
+	     *instantiate[] = {NULL, exec, graph}, *launch[] = {NULL, exec};
+	uint64_t taken = 0;
+	int r;
+
+	for (;;) {
+		r = run_graph(c, make, 2);
+		r = r ? r : run_gmem(c, mem, 4);
+		r = r ? r : run_instantiate(c, instantiate, 3);
+		r = r ? r : run_launch(c, launch, 2);
+		if (r)
+			break;
+		client_keep(c, client_get(c, name));
+		taken++;
+	}
+	client_say(c, " count=%llu", (unsigned long long)taken);
+	return r;
+}
+
+const struct client_command client_graph_commands[] = {
+	{"graph", 1, run_graph, "GRAPH"},
+	{"endgraph", 1, run_endgraph, "GRAPH"},
+	{"gmem", 3, run_gmem, "GRAPH NAME SIZE [DEVICE [generic]]"},
+	{"gfree", 2, run_gfree, "GRAPH NAME"},
+	{"gspin", 3, run_gspin, "GRAPH COUNT MICROSECONDS"},
+	{"capture", 1, run_capture, "STREAM"},
+	{"endcapture", 2, run_endcapture, "STREAM GRAPH"},
+	{"instantiate", 2, run_instantiate, "EXEC GRAPH [FLAGS|old [STREAM]]"},
+	{"endexec", 1, run_endexec, "EXEC"},
+	{"update", 2, run_update, "EXEC GRAPH"},
+	{"upload", 1, run_upload, "EXEC [STREAM]"},
+	{"launch", 1, run_launch, "EXEC [STREAM [TIMES]]"},
+	{"inturn", 5, run_inturn, "EXEC STREAM EXEC STREAM TIMES"},
+	{"gtrim", 0, run_gtrim, "[DEVICE]"},
+	{"greserved", 0, run_greserved, ""},
+	{"fillgraphs", 1, run_fillgraphs, "SIZE"},
+	{0},
+};

@@ -2,6 +2,7 @@
 /* The test client's words for graphs. */
 #include "tests/tenant/client.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -239,6 +240,92 @@ static int run_fillgraphs(struct client *c, char **word, unsigned count)
 	return r;
 }
 
+#define LAUNCHERS_MOST 16
+
+struct launcher {
+	struct client *client;
+	CUcontext context;
+	uint64_t bytes, rounds, refused;
+	unsigned number;
+	CUresult result;
+};
+
+static CUresult make_own_graph(struct launcher *l, CUgraph *ret_graph)
+{
+	CUDA_MEM_ALLOC_NODE_PARAMS params = {
+		.poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+			.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}},
+		.bytesize = l->bytes};
+	CUgraphNode first, second;
+	CUresult r = l->client->cu.cuGraphCreate(ret_graph, 0);
+
+	if (r == CUDA_SUCCESS)
+		r = l->client->cu.cuGraphAddMemAllocNode(&first, *ret_graph, NULL, 0, &params);
+	if (r == CUDA_SUCCESS)
+		r = l->client->cu.cuGraphAddMemFreeNode(
+			&second, *ret_graph, &first, 1, params.dptr);
+	return r;
+}
+
+/* One graph on a stream of its own, launched again and again; now and then it trims. */
+static void *launch_often(void *arg)
+{
+	struct launcher *l = arg;
+	const struct door *cu = &l->client->cu;
+	CUgraphExec exec = NULL;
+	CUstream stream;
+	CUgraph graph;
+	CUresult r = cu->cuCtxSetCurrent(l->context);
+
+	if (r == CUDA_SUCCESS)
+		r = cu->cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
+	if (r == CUDA_SUCCESS)
+		r = make_own_graph(l, &graph);
+	if (r == CUDA_SUCCESS)
+		r = cu->cuGraphInstantiateWithFlags(&exec, graph, 0);
+	for (uint64_t i = 0; i < l->rounds && r == CUDA_SUCCESS; i++) {
+		r = cu->cuGraphLaunch(exec, stream);
+		if (r == CUDA_ERROR_OUT_OF_MEMORY) {
+			l->refused++;
+			r = CUDA_SUCCESS;
+		}
+		if (r == CUDA_SUCCESS && i % 16 == l->number)
+			r = cu->cuDeviceGraphMemTrim(0);
+	}
+	l->result = r;
+	return NULL;
+}
+
+/* launchers THREADS ROUNDS SIZE: refused=N */
+static int run_launchers(struct client *c, char **word, unsigned count)
+{
+	unsigned threads = (unsigned)client_size(word[1]);
+	struct launcher work[LAUNCHERS_MOST];
+	pthread_t thread[LAUNCHERS_MOST];
+	uint64_t refused = 0;
+	CUcontext context;
+	int result = 0;
+
+	if (threads > LAUNCHERS_MOST || c->cu.cuCtxGetCurrent(&context) != CUDA_SUCCESS)
+		return CLIENT_FAILED;
+	for (unsigned i = 0; i < threads; i++) {
+		work[i] = (struct launcher){.client = c,
+			.context = context,
+			.bytes = client_size(word[3]),
+			.rounds = client_size(word[2]),
+			.number = i};
+		if (pthread_create(&thread[i], NULL, launch_often, &work[i]))
+			return CLIENT_FAILED;
+	}
+	for (unsigned i = 0; i < threads; i++) {
+		pthread_join(thread[i], NULL);
+		refused += work[i].refused;
+		result = work[i].result ? (int)work[i].result : result;
+	}
+	client_say(c, " refused=%llu", (unsigned long long)refused);
+	return result;
+}
+
 const struct client_command client_graph_commands[] = {
 	{"graph", 1, run_graph, "GRAPH"},
 	{"endgraph", 1, run_endgraph, "GRAPH"},
@@ -255,6 +342,7 @@ const struct client_command client_graph_commands[] = {
 	{"inturn", 5, run_inturn, "EXEC STREAM EXEC STREAM TIMES"},
 	{"gtrim", 0, run_gtrim, "[DEVICE]"},
 	{"greserved", 0, run_greserved, ""},
+	{"launchers", 3, run_launchers, "THREADS ROUNDS SIZE"},
 	{"fillgraphs", 1, run_fillgraphs, "SIZE"},
 	{0},
 };

@@ -293,6 +293,24 @@ static void processes_share_the_quota_and_one_may_be_killed(void **state)
 	assert_int_equal(tenant_end(second), 0);
 }
 
+static void threads_that_launch_and_trim_keep_the_quota(void **state)
+{
+	struct slice *slice = slice_new(*state, "a", "2g", NULL);
+	struct tenant *t = tenant_new(slice);
+
+	slice->slack_bytes = 24 * STREAM_BYTES;
+	/* with room for all of them none is refused, and then with room for some */
+	expect(t, OK, "launchers 6 500 64m");
+	assert_int_equal(tenant_number(t, "refused"), 0);
+	expect(t, OK, "launchers 6 500 500m");
+	expect(t, OK, "sync");
+	expect(t, OK, "gtrim");
+	/* of the streams some may have been found */
+	assert_in_range(slice_books(slice, 0), CONTEXT_BYTES, slice_truth(slice, 0) + MIB);
+	assert_in_range(slice_truth(slice, 0), CONTEXT_BYTES, CONTEXT_BYTES + slice->slack_bytes);
+	assert_int_equal(tenant_end(t), 0);
+}
+
 static void a_driver_that_fails_leaves_no_charge(void **state)
 {
 	static const char *const calls[] = {"cuGraphLaunch", "cuGraphUpload",
@@ -433,6 +451,7 @@ int main(void)
 		test_with_node(each_device_has_a_pool_of_its_own),
 		test_with_node(the_pool_outlives_its_context),
 		test_with_node(processes_share_the_quota_and_one_may_be_killed),
+		test_with_node(threads_that_launch_and_trim_keep_the_quota),
 		test_with_node(a_driver_that_fails_leaves_no_charge),
 		test_with_node(a_driver_that_does_not_tell_what_it_holds_is_charged_the_most),
 		test_with_node(the_drivers_memory_for_nodes_is_found_and_charged),

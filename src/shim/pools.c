@@ -231,6 +231,15 @@ static void settle_device(struct device *device)
 			settle(p);
 }
 
+/* While a thread captures, what we ask the driver for ourselves must not end its capture. */
+static CUstreamCaptureMode exchange_mode(CUstreamCaptureMode mode)
+{
+	if (!cuda.cuThreadExchangeStreamCaptureMode ||
+		cuda.cuThreadExchangeStreamCaptureMode(&mode) != CUDA_SUCCESS)
+		return CU_STREAM_CAPTURE_MODE_RELAXED;
+	return mode;
+}
+
 /* A launch that was promised to take no more needs what is there, so it is not waited for. */
 static void trim(struct pool *p, CUmemoryPool handle)
 {
@@ -246,6 +255,8 @@ static void trim(struct pool *p, CUmemoryPool handle)
 /* Unused memory goes back to the device, as the driver itself does when the card is full. */
 static void trim_device(struct device *device)
 {
+	CUstreamCaptureMode mode = exchange_mode(CU_STREAM_CAPTURE_MODE_RELAXED);
+
 	for (struct pool *p = first(); p; p = p->next) {
 		CUmemoryPool handle = p->device == device ? hold(p) : NULL;
 
@@ -255,6 +266,7 @@ static void trim_device(struct device *device)
 		let_go(p);
 		settle(p);
 	}
+	exchange_mode(mode);
 }
 
 static const struct charge_reclaimer unused_memory = {.settle = settle_device, .trim = trim_device};
@@ -325,12 +337,14 @@ void pools_destroy_end(struct pool *pool, CUmemoryPool handle, bool is_destroyed
 /* Waits, for a short time, until the stream has reached the frees that are queued on it. */
 static void wait_for_frees(CUstream stream)
 {
+	CUstreamCaptureMode mode = exchange_mode(CU_STREAM_CAPTURE_MODE_RELAXED);
 	uint64_t deadline = clock_now_ns() + EDGE_WAIT_NS;
 	struct timespec pause = {.tv_nsec = 100000};
 
 	while (cuda.cuStreamQuery && cuda.cuStreamQuery(stream) == CUDA_ERROR_NOT_READY &&
 		clock_now_ns() < deadline)
 		nanosleep(&pause, NULL);
+	exchange_mode(mode);
 }
 
 CUresult pools_reserve(

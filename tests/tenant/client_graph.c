@@ -176,7 +176,7 @@ static int run_upload(struct client *c, char **word, unsigned count)
 	return (int)c->cu.cuGraphUpload(exec_named(c, word[1]), client_stream(c, word, count, 2));
 }
 
-/* launch EXEC [STREAM [TIMES]] */
+/* glaunch EXEC [STREAM [TIMES]] */
 static int run_launch(struct client *c, char **word, unsigned count)
 {
 	uint64_t times = count > 3 ? client_size(word[3]) : 1;
@@ -338,7 +338,7 @@ const struct client_command client_graph_commands[] = {
 	{"endexec", 1, run_endexec, "EXEC"},
 	{"update", 2, run_update, "EXEC GRAPH"},
 	{"upload", 1, run_upload, "EXEC [STREAM]"},
-	{"launch", 1, run_launch, "EXEC [STREAM [TIMES]]"},
+	{"glaunch", 1, run_launch, "EXEC [STREAM [TIMES]]"},
 	{"inturn", 5, run_inturn, "EXEC STREAM EXEC STREAM TIMES"},
 	{"gtrim", 0, run_gtrim, "[DEVICE]"},
 	{"greserved", 0, run_greserved, ""},

@@ -51,10 +51,10 @@ static void a_graphs_memory_is_charged_from_its_launch_to_a_trim(void **state)
 		expect(t, OK, "primary 0");
 		make_graph(t, "1", "100m");
 		expect_held(slice, 0);
-		expect(t, OK, d == 1 ? "upload e1" : "launch e1");
+		expect(t, OK, d == 1 ? "upload e1" : "glaunch e1");
 		expect_held(slice, 128 * MIB);
 		for (int i = 0; i < 20; i++)
-			expect(t, OK, "launch e1");
+			expect(t, OK, "glaunch e1");
 		expect(t, OK, "sync");
 		expect_held(slice, 128 * MIB);
 		expect(t, OK, "endexec e1");
@@ -77,7 +77,7 @@ static void every_way_to_make_a_memory_node_is_charged(void **state)
 	expect(t, OK, "gmem g1 m1 100m 0 generic");
 	expect(t, OK, "gfree g1 m1");
 	expect(t, OK, "instantiate e1 g1 old");
-	expect(t, OK, "launch e1 s");
+	expect(t, OK, "glaunch e1 s");
 	expect_held(slice, 128 * MIB);
 	expect(t, OK, "streamsync s");
 	expect(t, OK, "gtrim");
@@ -88,7 +88,7 @@ static void every_way_to_make_a_memory_node_is_charged(void **state)
 	expect(t, OK, "endcapture s g2");
 	expect(t, OK, "instantiate e2 g2");
 	expect_held(slice, 0);
-	expect(t, OK, "launch e2 s 5");
+	expect(t, OK, "glaunch e2 s 5");
 	expect_held(slice, 96 * MIB);
 	expect(t, OK, "sync");
 	expect(t, OK, "gtrim");
@@ -116,8 +116,8 @@ static void what_a_graph_leaves_allocated_is_charged_until_it_is_trimmed(void **
 	expect(t, OK, "gmem g m 40m");
 	expect(t, OK, "instantiate e g");
 	for (int i = 0; i < 4; i++) {
-		expect(t, OK, "launch e");
-		expect(t, INVALID_VALUE, "launch e");
+		expect(t, OK, "glaunch e");
+		expect(t, INVALID_VALUE, "glaunch e");
 		expect(t, OK, "gtrim");
 		expect_held(slice, 64 * MIB);
 		expect(t, OK, i % 2 ? "free m" : "freeasync m");
@@ -130,8 +130,8 @@ static void what_a_graph_leaves_allocated_is_charged_until_it_is_trimmed(void **
 	}
 	expect(t, OK, "endexec e");
 	expect(t, OK, "instantiate e g 1");
-	expect(t, OK, "launch e");
-	expect(t, OK, "launch e");
+	expect(t, OK, "glaunch e");
+	expect(t, OK, "glaunch e");
 	expect_held(slice, 64 * MIB);
 	expect(t, OK, "endexec e");
 	expect(t, OK, "endgraph g");
@@ -171,7 +171,7 @@ static void a_launch_at_the_quotas_edge_can_be_repeated(void **state)
 	expect(t, OK, "stream s2");
 	make_slow_graph(t, "1", "1g", 200);
 	expect(t, OK, "alloc a 256m");
-	expect(t, OK, "launch e1 s 300");
+	expect(t, OK, "glaunch e1 s 300");
 	expect_held(slice, GIB + 256 * MIB);
 	/* one after the other, on whatever stream */
 	expect(t, OK, "inturn e1 s e1 s2 50");
@@ -187,14 +187,14 @@ static void a_launch_at_the_quotas_edge_can_be_repeated(void **state)
 	expect(t, OK, "gmem g3 m3 1g");
 	expect(t, OK, "gspin g3 1 200");
 	expect(t, OK, "instantiate e3 g3 1");
-	expect(t, OK, "launch e3 s 100");
+	expect(t, OK, "glaunch e3 s 100");
 	expect_held(slice, GIB + 256 * MIB);
 	/* which no other can have meanwhile */
-	expect(t, OUT_OF_MEMORY, "launch e1 s");
-	expect(t, OK, "launch e3 s 100");
+	expect(t, OUT_OF_MEMORY, "glaunch e1 s");
+	expect(t, OK, "glaunch e3 s 100");
 	expect(t, OK, "sync");
 	expect(t, OK, "free m3");
-	expect(t, OK, "launch e1 s 10");
+	expect(t, OK, "glaunch e1 s 10");
 	expect_held(slice, GIB + 256 * MIB);
 	assert_int_equal(tenant_end(t), 0);
 }
@@ -218,13 +218,13 @@ static void graphs_on_two_streams_have_memory_each_or_are_refused(void **state)
 	/* with room for one only, the second waits for the first to be done, or is refused */
 	make_slow_graph(t, "3", "1g", 20000);
 	expect(t, OK, "alloc a 1g");
-	expect(t, OK, "launch e3 s");
-	expect(t, OUT_OF_MEMORY, "launch e2 s2");
+	expect(t, OK, "glaunch e3 s");
+	expect(t, OUT_OF_MEMORY, "glaunch e2 s2");
 	expect(t, OK, "sync");
 	for (int i = 0; i < 10; i++) {
-		expect(t, OK, "launch e2 s2");
+		expect(t, OK, "glaunch e2 s2");
 		expect(t, OK, "sync");
-		expect(t, OK, "launch e1 s");
+		expect(t, OK, "glaunch e1 s");
 		expect(t, OK, "sync");
 	}
 	expect_held(slice, 2 * GIB);
@@ -242,15 +242,15 @@ static void each_device_has_a_pool_of_its_own(void **state)
 	expect(t, OK, "gfree g m1");
 	expect(t, OK, "gfree g m2");
 	expect(t, OK, "instantiate e g");
-	expect(t, OK, "launch e");
-	expect(t, OK, "launch e");
+	expect(t, OK, "glaunch e");
+	expect(t, OK, "glaunch e");
 	expect_held(slice, 128 * MIB);
 	assert_int_equal(slice_agreed(slice, 1), 128 * MIB);
 	expect(t, OK, "sync");
 	expect(t, OK, "graph h");
 	expect(t, OK, "gmem h m3 300m 1");
 	expect(t, OK, "instantiate f h");
-	expect(t, OUT_OF_MEMORY, "launch f");
+	expect(t, OUT_OF_MEMORY, "glaunch f");
 	expect(t, OK, "gtrim 1");
 	assert_int_equal(slice_agreed(slice, 1), 0);
 	expect_held(slice, 128 * MIB);
@@ -263,13 +263,13 @@ static void the_pool_outlives_its_context(void **state)
 	struct tenant *t = tenant_new(slice);
 
 	make_graph(t, "1", "100m");
-	expect(t, OK, "launch e1");
+	expect(t, OK, "glaunch e1");
 	expect(t, OK, "sync");
 	expect(t, OK, "reset 0");
 	assert_int_equal(slice_agreed(slice, 0), 128 * MIB);
 	expect(t, OK, "primary 0");
 	make_graph(t, "2", "120m");
-	expect(t, OK, "launch e2");
+	expect(t, OK, "glaunch e2");
 	expect_held(slice, 128 * MIB);
 	expect(t, OK, "alloc a 490m");
 	assert_int_equal(tenant_end(t), 0);
@@ -283,12 +283,12 @@ static void processes_share_the_quota_and_one_may_be_killed(void **state)
 
 	make_slow_graph(first, "1", "2g", 100000);
 	make_graph(second, "1", "1g");
-	expect(first, OK, "launch e1");
-	expect(second, OUT_OF_MEMORY, "launch e1");
+	expect(first, OK, "glaunch e1");
+	expect(second, OUT_OF_MEMORY, "glaunch e1");
 	assert_int_equal(slice_agreed(slice, 0), 2 * CONTEXT_BYTES + 2 * GIB);
 	tenant_kill(first, SIGKILL);
-	expect(second, OK, "launch e1");
-	expect(second, OK, "launch e1");
+	expect(second, OK, "glaunch e1");
+	expect(second, OK, "glaunch e1");
 	expect_held(slice, GIB);
 	assert_int_equal(tenant_end(second), 0);
 }
@@ -336,10 +336,10 @@ static void a_driver_that_fails_leaves_no_charge(void **state)
 			expect(t, OK, "instantiate e g");
 		}
 		expect(t, i == 1 ? 999 : OK, "upload e");
-		expect(t, i == 0 ? 999 : OK, "launch e");
+		expect(t, i == 0 ? 999 : OK, "glaunch e");
 		expect(t, OK, "sync");
 		expect(t, i == 4 ? 999 : OK, "gtrim");
-		expect(t, i == 0 ? 999 : OK, "launch e");
+		expect(t, i == 0 ? 999 : OK, "glaunch e");
 		expect(t, i == 3 ? 999 : OK, "endexec e");
 		inject_clear_rules(node->machine);
 		if (i == 3)
@@ -363,9 +363,9 @@ static void a_driver_that_does_not_tell_what_it_holds_is_charged_the_most(void *
 
 	make_graph(t, "1", "100m");
 	assert_true(inject_add_rule(node->machine, &broken) >= 0);
-	expect(t, OK, "launch e1");
+	expect(t, OK, "glaunch e1");
 	assert_true(slice_books(slice, 0) >= slice_truth(slice, 0));
-	expect(t, OK, "launch e1");
+	expect(t, OK, "glaunch e1");
 	assert_true(slice_books(slice, 0) >= slice_truth(slice, 0));
 	inject_clear_rules(node->machine);
 	expect(t, OK, "sync");
@@ -389,7 +389,7 @@ static void the_drivers_memory_for_nodes_is_found_and_charged(void **state)
 	expect(t, OUT_OF_MEMORY, "alloc a 69m");
 	expect_held(slice, 26 * MIB);
 	expect(t, OK, "update e2 g");
-	expect(t, OK, "launch e1");
+	expect(t, OK, "glaunch e1");
 	expect(t, OK, "alloc a 50m");
 	expect(t, OUT_OF_MEMORY, "instantiate e3 g");
 	expect_held(slice, 76 * MIB);
@@ -404,12 +404,12 @@ static void a_child_of_fork_knows_nothing_of_its_parents_graphs(void **state)
 	struct tenant *t = tenant_new(slice);
 
 	make_graph(t, "1", "100m");
-	expect(t, OK, "launch e1");
+	expect(t, OK, "glaunch e1");
 	expect(t, OK, "fork");
-	expect(t, 3, "launch e1");
+	expect(t, 3, "glaunch e1");
 	expect(t, OK, "exit 0");
 	expect_held(slice, 128 * MIB);
-	expect(t, OK, "launch e1");
+	expect(t, OK, "glaunch e1");
 	expect(t, OK, "sync");
 	expect(t, OK, "gtrim");
 	expect_held(slice, 0);
@@ -426,7 +426,7 @@ static void a_graph_of_a_handle_that_was_used_before_is_a_new_one(void **state)
 		if (i % 2 == 0)
 			expect(t, OK, "gmem g m 64m");
 		expect(t, OK, "instantiate e g 1");
-		expect(t, OK, "launch e");
+		expect(t, OK, "glaunch e");
 		expect_held(slice, i % 2 == 0 ? 64 * MIB : 0);
 		expect(t, OK, "endexec e");
 		expect(t, OK, "endgraph g");

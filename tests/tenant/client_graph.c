@@ -52,7 +52,7 @@ static int added(struct client *c, const char *graph, CUresult r, CUgraphNode no
 	return (int)r;
 }
 
-/* gmem GRAPH NAME SIZE [DEVICE [generic]]: a node that allocates */
+/* gmem GRAPH NAME SIZE [DEVICE [generic|first]]: a node that allocates */
 static int run_gmem(struct client *c, char **word, unsigned count)
 {
 	CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC};
@@ -64,7 +64,9 @@ static int run_gmem(struct client *c, char **word, unsigned count)
 	params.alloc.poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
 	params.alloc.poolProps.location.id = count > 4 ? (int)client_size(word[4]) : c->device;
 	params.alloc.bytesize = client_size(word[3]);
-	if (count > 5)
+	if (count > 5 && strcmp(word[5], "first") == 0)
+		r = c->cu.cuGraphAddNode(&node, graph, &last, last != NULL, &params);
+	else if (count > 5)
 		r = c->cu.cuGraphAddNode_v2(&node, graph, &last, NULL, last != NULL, &params);
 	else
 		r = c->cu.cuGraphAddMemAllocNode(&node, graph, &last, last != NULL, &params.alloc);
@@ -136,11 +138,15 @@ static int run_endcapture(struct client *c, char **word, unsigned count)
 	return (int)r;
 }
 
-/* instantiate EXEC GRAPH [FLAGS [STREAM]]; old for FLAGS: as CUDA 11 has it; a stream: with parameters */
+/*
+ * instantiate EXEC GRAPH [FLAGS [STREAM]]; old or first for FLAGS: as CUDA 11 or 10 has it; a stream:
+ * with parameters
+ */
 static int run_instantiate(struct client *c, char **word, unsigned count)
 {
 	bool is_old = count > 3 && strcmp(word[3], "old") == 0;
-	unsigned long long flags = count > 3 && !is_old ? client_size(word[3]) : 0;
+	bool is_first = count > 3 && strcmp(word[3], "first") == 0;
+	unsigned long long flags = count > 3 && !is_old && !is_first ? client_size(word[3]) : 0;
 	CUDA_GRAPH_INSTANTIATE_PARAMS params = {
 		.flags = flags, .hUploadStream = client_stream(c, word, count, 4)};
 	CUgraph graph = graph_named(c, word[2]);
@@ -149,6 +155,8 @@ static int run_instantiate(struct client *c, char **word, unsigned count)
 
 	if (is_old)
 		r = c->cu.cuGraphInstantiate_v2(&exec, graph, NULL, NULL, 0);
+	else if (is_first)
+		r = c->cu.cuGraphInstantiate(&exec, graph, NULL, NULL, 0);
 	else if (count > 4)
 		r = c->cu.cuGraphInstantiateWithParams(&exec, graph, &params);
 	else
@@ -169,6 +177,49 @@ static int run_update(struct client *c, char **word, unsigned count)
 
 	return (int)c->cu.cuGraphExecUpdate_v2(
 		exec_named(c, word[1]), graph_named(c, word[2]), &info);
+}
+
+/* The other nodes of a graph of its own, with the graph as a child. */
+static CUresult change_child(struct client *c, CUgraph child)
+{
+	CUgraphNode node;
+	CUgraphExec exec;
+	CUgraph parent;
+	CUresult r = c->cu.cuGraphCreate(&parent, 0);
+
+	if (r == CUDA_SUCCESS)
+		r = c->cu.cuGraphAddChildGraphNode(&node, parent, NULL, 0, child);
+	if (r == CUDA_SUCCESS)
+		r = c->cu.cuGraphInstantiateWithFlags(&exec, parent, 0);
+	return r == CUDA_SUCCESS ? c->cu.cuGraphExecChildGraphNodeSetParams(exec, node, child) : r;
+}
+
+/* change EXEC GRAPH: its last node, a kernel, again in each way that there is */
+static int run_change(struct client *c, char **word, unsigned count)
+{
+	CUgraphNode node = (CUgraphNode)(uintptr_t)client_get(c, last_of(word[2])), error_node;
+	CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_KERNEL};
+	CUgraph graph = graph_named(c, word[2]);
+	CUgraphExec exec = exec_named(c, word[1]);
+	CUDA_KERNEL_NODE_PARAMS_v1 first;
+	CUgraphExecUpdateResult result;
+	uint64_t duration_ns = 0;
+	void *values[] = {&duration_ns};
+	CUresult r = load_spin(c, &params.kernel.func);
+
+	params.kernel.gridDimX = params.kernel.gridDimY = params.kernel.gridDimZ = 1;
+	params.kernel.blockDimX = params.kernel.blockDimY = params.kernel.blockDimZ = 1;
+	params.kernel.kernelParams = values;
+	memcpy(&first, &params.kernel, sizeof(first));
+	if (r == CUDA_SUCCESS)
+		r = c->cu.cuGraphExecKernelNodeSetParams(exec, node, &first);
+	if (r == CUDA_SUCCESS)
+		r = c->cu.cuGraphExecKernelNodeSetParams_v2(exec, node, &params.kernel);
+	if (r == CUDA_SUCCESS)
+		r = c->cu.cuGraphExecNodeSetParams(exec, node, &params);
+	if (r == CUDA_SUCCESS)
+		r = c->cu.cuGraphExecUpdate(exec, graph, &error_node, &result);
+	return (int)(r == CUDA_SUCCESS ? change_child(c, graph) : r);
 }
 
 static int run_upload(struct client *c, char **word, unsigned count)
@@ -329,14 +380,15 @@ static int run_launchers(struct client *c, char **word, unsigned count)
 const struct client_command client_graph_commands[] = {
 	{"graph", 1, run_graph, "GRAPH"},
 	{"endgraph", 1, run_endgraph, "GRAPH"},
-	{"gmem", 3, run_gmem, "GRAPH NAME SIZE [DEVICE [generic]]"},
+	{"gmem", 3, run_gmem, "GRAPH NAME SIZE [DEVICE [generic|first]]"},
 	{"gfree", 2, run_gfree, "GRAPH NAME"},
 	{"gspin", 3, run_gspin, "GRAPH COUNT MICROSECONDS"},
 	{"capture", 1, run_capture, "STREAM"},
 	{"endcapture", 2, run_endcapture, "STREAM GRAPH"},
-	{"instantiate", 2, run_instantiate, "EXEC GRAPH [FLAGS|old [STREAM]]"},
+	{"instantiate", 2, run_instantiate, "EXEC GRAPH [FLAGS|old|first [STREAM]]"},
 	{"endexec", 1, run_endexec, "EXEC"},
 	{"update", 2, run_update, "EXEC GRAPH"},
+	{"change", 2, run_change, "EXEC GRAPH"},
 	{"upload", 1, run_upload, "EXEC [STREAM]"},
 	{"glaunch", 1, run_launch, "EXEC [STREAM [TIMES]]"},
 	{"inturn", 5, run_inturn, "EXEC STREAM EXEC STREAM TIMES"},

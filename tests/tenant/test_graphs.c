@@ -398,6 +398,34 @@ static void the_drivers_memory_for_nodes_is_found_and_charged(void **state)
 	assert_int_equal(tenant_end(t), 0);
 }
 
+static void an_executable_graph_can_be_changed_in_every_way(void **state)
+{
+	static const char *const doors[] = {"linked", "dlopen", "procaddr"};
+	struct node *node = *state;
+	struct slice *slice = slice_new(node, "a", "1g", NULL);
+
+	for (unsigned d = 0; d < sizeof(doors) / sizeof(doors[0]); d++) {
+		struct tenant *t = tenant_start(node, slice, doors[d], NULL);
+
+		expect(t, OK, "primary 0");
+		expect(t, OK, "graph g");
+		expect(t, OK, "gspin g 3 0");
+		expect(t, OK, "instantiate e g first");
+		expect(t, OK, "change e g");
+		expect(t, OK, "glaunch e");
+		expect(t, OK, "graph h");
+		expect(t, OK, "gmem h m 100m 0 first");
+		expect(t, OK, "gfree h m");
+		expect(t, OK, "instantiate f h first");
+		expect(t, OK, "glaunch f");
+		expect_held(slice, 128 * MIB);
+		expect(t, 910, "update f h");
+		expect(t, OK, "glaunch f");
+		expect_held(slice, 128 * MIB);
+		assert_int_equal(tenant_end(t), 0);
+	}
+}
+
 static void a_child_of_fork_knows_nothing_of_its_parents_graphs(void **state)
 {
 	struct slice *slice = slice_new(*state, "a", "1g", NULL);
@@ -455,6 +483,7 @@ int main(void)
 		test_with_node(a_driver_that_fails_leaves_no_charge),
 		test_with_node(a_driver_that_does_not_tell_what_it_holds_is_charged_the_most),
 		test_with_node(the_drivers_memory_for_nodes_is_found_and_charged),
+		test_with_node(an_executable_graph_can_be_changed_in_every_way),
 		test_with_node(a_child_of_fork_knows_nothing_of_its_parents_graphs),
 		test_with_node(a_graph_of_a_handle_that_was_used_before_is_a_new_one),
 	};

@@ -7,6 +7,7 @@
 
 #include "sim/cuda/array.h"
 #include "sim/cuda/entry.h"
+#include "sim/cuda/graph.h"
 #include "sim/cuda/module.h"
 
 /* One level of a thread's stack of contexts. */
@@ -264,6 +265,9 @@ void context_end(struct context *context)
 	heap_clear(context);
 	for (int kind = 0; kind < MACHINE_KINDS_USED; kind++)
 		context_let_go(context, (enum machine_kind)kind, context->kept_bytes[kind]);
+	graph_memory_clear(context);
+	context->graph_bytes = 0;
+	context->graph_code_bytes = 0;
 	machine_set_contexts(driver.machine, device->index, --device->contexts);
 	machine_shrink(driver.machine, device->index, MACHINE_CONTEXT, driver.board->context_bytes);
 	machine_shrink(driver.machine, device->index, MACHINE_CONTEXT_EXTRA,

@@ -53,6 +53,8 @@ struct context {
 	struct timeline timeline; /* under device->time_lock */
 	struct module *modules;	  /* under memory_lock */
 	struct context_code code;
+	uint64_t graph_code_bytes;		 /* what nodes of graphs would fill */
+	uint64_t graph_bytes;			 /* what was taken for them */
 	uint64_t kept_bytes[MACHINE_KINDS_USED]; /* until the context ends; under memory_lock */
 	struct array *arrays;			 /* under memory_lock */
 	struct shelf *shelves;			 /* under memory_lock */

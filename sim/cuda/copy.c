@@ -7,21 +7,8 @@
 #include "sim/cuda/context.h"
 #include "sim/cuda/copy.h"
 #include "sim/cuda/entry.h"
+#include "sim/cuda/graph.h"
 #include "sim/cuda/lookup.h"
-
-enum side { SIDE_HOST, SIDE_DEVICE, SIDE_ANY, SIDE_ARRAY };
-
-/* One dimension of a copy's source or destination. */
-struct place {
-	CUdeviceptr address;
-	enum side side;
-	size_t pitch; /* from row to row */
-	size_t slice; /* from layer to layer */
-};
-
-struct shape {
-	size_t width, height, depth;
-};
 
 /* 20 GB/s to and from the host, 2 TB/s on the device: bytes / 20 ns and bytes / 2000 ns. */
 static uint64_t duration_of(size_t bytes, bool is_host)
@@ -68,6 +55,28 @@ static void move(const struct place *to, const struct place *from, const struct 
 	}
 }
 
+CUresult copy_run(const struct copy *copy, struct device *device, uint64_t *ret_duration_ns,
+	bool *ret_has_host)
+{
+	const struct shape *shape = &copy->shape;
+	bool is_to_host, is_from_host;
+	CUresult result;
+
+	*ret_duration_ns = 0;
+	*ret_has_host = false;
+	if (shape->width == 0 || shape->height == 0 || shape->depth == 0)
+		return CUDA_SUCCESS;
+	result = check(&copy->to, shape, device, &is_to_host);
+	if (result == CUDA_SUCCESS)
+		result = check(&copy->from, shape, device, &is_from_host);
+	if (result != CUDA_SUCCESS)
+		return result;
+	move(&copy->to, &copy->from, shape);
+	*ret_has_host = is_to_host || is_from_host;
+	*ret_duration_ns = duration_of(shape->width * shape->height * shape->depth, *ret_has_host);
+	return CUDA_SUCCESS;
+}
+
 /*
  * Copies in a stream. With is_waiting the call returns when the copy would be done, unless it never
  * leaves the device: such copies are asynchronous in the real driver too.
@@ -75,27 +84,22 @@ static void move(const struct place *to, const struct place *from, const struct 
 static CUresult copy(CUstream handle, bool is_thread, bool is_waiting, const struct place *to,
 	const struct place *from, const struct shape *shape)
 {
+	struct work work = {.type = CU_GRAPH_NODE_TYPE_MEMCPY, .copy = {*to, *from, *shape}};
 	struct context *context;
 	struct stream *stream;
-	bool is_to_host, is_from_host;
-	uint64_t end;
+	uint64_t duration_ns, end;
+	bool has_host;
 	CUresult result = context_stream(handle, is_thread, &context, &stream);
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (shape->width == 0 || shape->height == 0 || shape->depth == 0)
-		return CUDA_SUCCESS;
-	result = check(to, shape, context->device, &is_to_host);
-	if (result == CUDA_SUCCESS)
-		result = check(from, shape, context->device, &is_from_host);
+	if (capture_is_on(stream))
+		return capture_add(stream, &work);
+	result = copy_run(&work.copy, context->device, &duration_ns, &has_host);
 	if (result != CUDA_SUCCESS)
 		return result;
-	move(to, from, shape);
-	end = timeline_add(stream,
-		duration_of(
-			shape->width * shape->height * shape->depth, is_to_host || is_from_host),
-		!is_to_host && !is_from_host);
-	if (is_waiting && (is_to_host || is_from_host))
+	end = timeline_add(stream, duration_ns, !has_host);
+	if (is_waiting && has_host)
 		timeline_sleep_until(end);
 	return CUDA_SUCCESS;
 }
@@ -306,38 +310,45 @@ ENTRY_FORMS(cuMemcpy2DAsync_v2, _ptsz, (const CUDA_MEMCPY2D *request, CUstream s
 	return copy_2d(stream, is_thread, false, request);
 }
 
-CUresult copy_3d(CUstream handle, bool is_thread, bool is_waiting, const CUDA_MEMCPY3D *request)
+CUresult copy_from_request(const CUDA_MEMCPY3D *request, struct copy *ret_copy)
 {
-	struct place to, from;
-	struct shape shape;
+	struct shape *shape = &ret_copy->shape;
 	size_t to_pitch, from_pitch, to_rows, from_rows;
 	CUresult result;
 
 	if (request == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
-	shape = (struct shape){request->WidthInBytes, request->Height, request->Depth};
-	to_pitch = request->dstPitch != 0 ? request->dstPitch : shape.width;
-	from_pitch = request->srcPitch != 0 ? request->srcPitch : shape.width;
-	to_rows = request->dstHeight != 0 ? request->dstHeight : shape.height;
-	from_rows = request->srcHeight != 0 ? request->srcHeight : shape.height;
-	if (to_pitch < shape.width || from_pitch < shape.width || to_rows < shape.height ||
-		from_rows < shape.height)
+	*shape = (struct shape){request->WidthInBytes, request->Height, request->Depth};
+	to_pitch = request->dstPitch != 0 ? request->dstPitch : shape->width;
+	from_pitch = request->srcPitch != 0 ? request->srcPitch : shape->width;
+	to_rows = request->dstHeight != 0 ? request->dstHeight : shape->height;
+	from_rows = request->srcHeight != 0 ? request->srcHeight : shape->height;
+	if (to_pitch < shape->width || from_pitch < shape->width || to_rows < shape->height ||
+		from_rows < shape->height)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = request->dstMemoryType == CU_MEMORYTYPE_ARRAY
-			 ? set_array(&to, request->dstArray, &shape, request->dstXInBytes,
+			 ? set_array(&ret_copy->to, request->dstArray, shape, request->dstXInBytes,
 				   request->dstY, request->dstZ)
-			 : set_place(&to, request->dstMemoryType, request->dstHost,
+			 : set_place(&ret_copy->to, request->dstMemoryType, request->dstHost,
 				   request->dstDevice, to_pitch, to_rows, request->dstXInBytes,
 				   request->dstY, request->dstZ);
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = request->srcMemoryType == CU_MEMORYTYPE_ARRAY
-			 ? set_array(&from, request->srcArray, &shape, request->srcXInBytes,
-				   request->srcY, request->srcZ)
-			 : set_place(&from, request->srcMemoryType, request->srcHost,
-				   request->srcDevice, from_pitch, from_rows, request->srcXInBytes,
-				   request->srcY, request->srcZ);
-	return result == CUDA_SUCCESS ? copy(handle, is_thread, is_waiting, &to, &from, &shape)
+	return request->srcMemoryType == CU_MEMORYTYPE_ARRAY
+		       ? set_array(&ret_copy->from, request->srcArray, shape, request->srcXInBytes,
+				 request->srcY, request->srcZ)
+		       : set_place(&ret_copy->from, request->srcMemoryType, request->srcHost,
+				 request->srcDevice, from_pitch, from_rows, request->srcXInBytes,
+				 request->srcY, request->srcZ);
+}
+
+CUresult copy_3d(CUstream handle, bool is_thread, bool is_waiting, const CUDA_MEMCPY3D *request)
+{
+	struct copy wanted;
+	CUresult result = copy_from_request(request, &wanted);
+
+	return result == CUDA_SUCCESS ? copy(handle, is_thread, is_waiting, &wanted.to,
+						&wanted.from, &wanted.shape)
 				      : result;
 }
 

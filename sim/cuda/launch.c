@@ -5,6 +5,7 @@
 #include "sim/cuda/context.h"
 #include "sim/cuda/entry.h"
 #include "sim/cuda/launch.h"
+#include "sim/cuda/graph.h"
 #include "sim/cuda/module.h"
 
 /* A kernel that says nothing of its duration. */
@@ -78,6 +79,18 @@ static bool are_valid(const struct launch_size *size)
 	       size->shared_bytes <= driver.board->shared_optin_bytes;
 }
 
+static CUresult capture(struct stream *stream, CUfunction function, const struct launch_size *size,
+	void **params, void **extra)
+{
+	CUDA_KERNEL_NODE_PARAMS_v2 wanted = {function, size->grid[0], size->grid[1], size->grid[2],
+		size->block[0], size->block[1], size->block[2], size->shared_bytes, params, extra,
+		NULL, NULL};
+	struct work work;
+	CUresult result = work_kernel(&wanted, &work);
+
+	return result == CUDA_SUCCESS ? capture_add(stream, &work) : result;
+}
+
 CUresult launch_kernel(bool is_thread, CUfunction function, const struct launch_size *size,
 	CUstream handle, void **params, void **extra)
 {
@@ -95,6 +108,8 @@ CUresult launch_kernel(bool is_thread, CUfunction function, const struct launch_
 	if (kernel->image != NULL && kernel->image->param_count > 0 && params == NULL &&
 		extra == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (capture_is_on(stream))
+		return capture(stream, function, size, params, extra);
 	result = module_make_ready(kernel, context);
 	if (result == CUDA_SUCCESS)
 		result = context_make_local_room(context, module_frame_bytes(kernel));

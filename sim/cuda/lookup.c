@@ -4,6 +4,7 @@
 
 #include "sim/cuda/address.h"
 #include "sim/cuda/driver.h"
+#include "sim/cuda/graph.h"
 #include "sim/cuda/pool.h"
 #include "sim/cuda/vmm.h"
 
@@ -20,6 +21,8 @@ bool lookup_extent(CUdeviceptr address, struct extent *ret_extent)
 		return heap_find(owner, address, ret_extent);
 	case OWNER_POOL:
 		return pool_find(owner, address, ret_extent);
+	case OWNER_GRAPH:
+		return graph_find(owner, address, ret_extent);
 	case OWNER_RESERVATION:
 		return vmm_find(owner, address, ret_extent);
 	}

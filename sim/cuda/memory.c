@@ -4,6 +4,7 @@
 
 #include "sim/cuda/context.h"
 #include "sim/cuda/entry.h"
+#include "sim/cuda/graph.h"
 #include "sim/cuda/lookup.h"
 #include "sim/cuda/pool.h"
 
@@ -34,8 +35,12 @@ static CUresult release(CUdeviceptr base)
 		result = CUDA_ERROR_INVALID_VALUE;
 	else if (owner->type == OWNER_POOL)
 		result = pool_free_now(owner, base);
-	else
+	else if (owner->type != OWNER_GRAPH)
 		result = heap_free(owner, base);
+	else if (graph_block_at(base) != NULL)
+		graph_block_free(graph_block_at(base), 0);
+	else
+		result = CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_unlock(&driver.memory_lock);
 	return result;
 }

@@ -4,6 +4,7 @@
 #include "sim/cuda/context.h"
 #include "sim/cuda/entry.h"
 #include "sim/cuda/green.h"
+#include "sim/cuda/graph.h"
 #include "sim/cuda/pool.h"
 
 static CUresult create(CUstream *ret_stream, unsigned int flags, int priority)
@@ -69,6 +70,8 @@ ENTRY_FORMS(cuStreamSynchronize, _ptsz, (CUstream handle), (handle))
 
 	if (result != CUDA_SUCCESS)
 		return result;
+	if (capture_is_on(stream))
+		return capture_forbid(stream);
 	timeline_wait(context, stream);
 	pool_settle(context->device);
 	array_settle();
@@ -83,6 +86,8 @@ ENTRY_FORMS(cuStreamQuery, _ptsz, (CUstream handle), (handle))
 
 	if (result != CUDA_SUCCESS)
 		return result;
+	if (capture_is_on(stream))
+		return capture_forbid(stream);
 	return timeline_is_idle(stream) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
@@ -101,6 +106,9 @@ ENTRY_FORMS(cuStreamWaitEvent, _ptsz, (CUstream handle, CUevent event_handle, un
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (flags > CU_EVENT_WAIT_EXTERNAL)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (flags == CU_EVENT_WAIT_DEFAULT &&
+		(capture_is_on(stream) || event->captured.capture != NULL))
+		return capture_wait(stream, event);
 	pthread_mutex_lock(&event->context->device->time_lock);
 	if (event->is_recorded)
 		time = event->time_ns;
@@ -211,6 +219,8 @@ ENTRY_FORMS(cuStreamAddCallback, _ptsz,
 		return result;
 	if (callback == NULL || flags != 0)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (capture_is_on(stream))
+		return capture_forbid(stream);
 	return callback_add(stream, NULL, callback, user_data, handle) == 0
 		       ? CUDA_SUCCESS
 		       : CUDA_ERROR_OUT_OF_MEMORY;
@@ -219,6 +229,7 @@ ENTRY_FORMS(cuStreamAddCallback, _ptsz,
 ENTRY_FORMS(cuLaunchHostFunc, _ptsz, (CUstream handle, CUhostFn fn, void *user_data),
 	(handle, fn, user_data))
 {
+	struct work work = {.type = CU_GRAPH_NODE_TYPE_HOST, .host = {fn, user_data}};
 	struct context *context;
 	struct stream *stream;
 	CUresult result = context_stream(handle, is_thread, &context, &stream);
@@ -227,6 +238,8 @@ ENTRY_FORMS(cuLaunchHostFunc, _ptsz, (CUstream handle, CUhostFn fn, void *user_d
 		return result;
 	if (fn == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (capture_is_on(stream))
+		return capture_add(stream, &work);
 	return callback_add(stream, fn, NULL, user_data, handle) == 0 ? CUDA_SUCCESS
 								      : CUDA_ERROR_OUT_OF_MEMORY;
 }

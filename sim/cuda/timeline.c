@@ -34,6 +34,7 @@ static void reset_stream(struct stream *stream, struct context *context)
 	stream->green = NULL;
 	stream->busy_until_ns = 0;
 	stream->callbacks = 0;
+	stream->captured = (struct captured){.capture = NULL};
 	stream->next = NULL;
 	stream->prev = NULL;
 }
@@ -82,12 +83,14 @@ void timeline_clear(struct context *context)
 		struct stream *stream = timeline->streams;
 
 		timeline->streams = stream->next;
+		capture_forget(&stream->captured, true);
 		spare_stream(stream);
 	}
 	while (timeline->events != NULL) {
 		struct event *event = timeline->events;
 
 		timeline->events = event->next;
+		capture_forget(&event->captured, true);
 		spare_event(event);
 	}
 	pthread_mutex_unlock(&context->device->time_lock);
@@ -123,10 +126,18 @@ struct stream *timeline_new_stream(struct context *context, unsigned int flags, 
 	return stream;
 }
 
+static void forget_capture(struct captured *captured, bool is_lost)
+{
+	pthread_mutex_lock(&driver.memory_lock);
+	capture_forget(captured, is_lost);
+	pthread_mutex_unlock(&driver.memory_lock);
+}
+
 void timeline_free_stream(struct stream *stream)
 {
 	struct context *context = stream->context;
 
+	forget_capture(&stream->captured, true);
 	pthread_mutex_lock(&context->device->time_lock);
 	if (stream->prev != NULL)
 		stream->prev->next = stream->next;
@@ -166,6 +177,7 @@ void timeline_free_event(struct event *event)
 {
 	struct context *context = event->context;
 
+	forget_capture(&event->captured, false);
 	pthread_mutex_lock(&context->device->time_lock);
 	if (event->prev != NULL)
 		event->prev->next = event->next;

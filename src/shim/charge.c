@@ -196,7 +196,7 @@ CUresult charge_reserve_current(uint64_t bytes, enum charge_kind kind, struct ch
 	return r == CUDA_SUCCESS ? charge_reserve(device, bytes, kind, ret_charge) : r;
 }
 
-void charge_look_for_dead(struct device *device)
+void charge_put_right(struct device *device)
 {
 	static _Atomic uint64_t next_ns;
 	int saved_errno = errno;
@@ -204,6 +204,7 @@ void charge_look_for_dead(struct device *device)
 	if (!clock_is_due(&next_ns, CHARGE_LOOK_NS))
 		return;
 	reclaim(device, false);
+	check(device, true);
 	reap(device);
 	errno = saved_errno;
 }

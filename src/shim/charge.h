@@ -106,11 +106,11 @@ void charge_settle(struct charge *charge, int64_t bytes);
 void charge_undo(struct charge *charge);
 
 /*
- * Gives back what processes that have died still hold on the device, looking at most every
- * CHARGE_LOOK_NS: for a program that asks how much is free and plans by the answer.
+ * Compares the books with the driver and gives back what processes that have died still hold on the
+ * device, at most every CHARGE_LOOK_NS: for a program that asks how much is free and plans by the answer.
  */
 #define CHARGE_LOOK_NS 100000000u
-void charge_look_for_dead(struct device *device);
+void charge_put_right(struct device *device);
 
 /* Has back whatever the slice holds in vain, as before a refusal: may wait SLOT_REAP_WAIT_NS. */
 void charge_have_back(struct device *device);

@@ -7,6 +7,7 @@
 #include "shim/charge.h"
 #include "shim/code.h"
 #include "shim/contexts.h"
+#include "shim/graphs.h"
 #include "shim/leaving.h"
 #include "shim/local.h"
 #include "shim/mapped.h"
@@ -17,6 +18,7 @@
 #include "shim/pools.h"
 #include "shim/quota.h"
 #include "shim/state.h"
+#include "shim/survey.h"
 #include "shim/tiles.h"
 #include "shim/truth.h"
 
@@ -26,6 +28,7 @@ void (*const state_forgetters[])(void) = {
 	charge_forget_parent,
 	code_forget_parent,
 	contexts_forget_parent,
+	graphs_forget_parent,
 	leaving_forget_parent,
 	local_forget_parent,
 	mapped_forget_parent,
@@ -35,6 +38,7 @@ void (*const state_forgetters[])(void) = {
 	own_pid_forget_parent,
 	pools_forget_parent,
 	quota_forget_parent,
+	survey_forget_parent,
 	tiles_forget_parent,
 	truth_forget_parent,
 	NULL,

@@ -45,7 +45,7 @@ static bool see_current(struct view *ret_view)
 	if (state_current_device(&device) != CUDA_SUCCESS)
 		return false;
 	oom_look();
-	charge_look_for_dead(device);
+	charge_put_right(device);
 	if (!slice_view(device, &ret_view->quota_bytes, &used))
 		return false;
 	ret_view->room_bytes = used < ret_view->quota_bytes ? ret_view->quota_bytes - used : 0;

@@ -6,6 +6,9 @@
  * unused (H200, driver 580), so neither allocations nor frees tell what it holds. The driver does,
  * for 20 ns. Invariant: what a pool holds <= what was last read of it + what calls that are under
  * way have reserved for its growth; both are in the books.
+ *
+ * The memory of a device's graphs is such a pool, too, with a reading and a trim of its own
+ * (graphs.h).
  */
 #pragma once
 
@@ -25,6 +28,19 @@ struct pool *pools_current(struct device *device);
 
 /* The pool with this handle, as pools_current(); one that is not on a device is charged nothing. */
 struct pool *pools_find(CUmemoryPool handle);
+
+/* The memory of the device's graphs, charged as CHARGE_GRAPH; NULL where memory is short. */
+struct pool *pools_of_graphs(struct device *device);
+
+/* Reads what a pool holds now, and how often it has been found to hold less than before. */
+uint64_t pools_read(struct pool *pool, uint64_t *ret_losses);
+
+/*
+ * Until pools_let_move() no thread of ours trims the memory of graphs, and none is told that its
+ * launch takes no more. False where another one is at it for too long.
+ */
+bool pools_hold_still(struct pool *pool) MUST_CHECK;
+void pools_let_move(struct pool *pool);
 
 /* Enters a pool that the program has made, on the device or (NULL) not on a device at all. -ENOMEM. */
 int pools_add(CUmemoryPool handle, struct device *device) MUST_CHECK;

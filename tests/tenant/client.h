@@ -53,6 +53,7 @@ struct client_command {
 
 extern const struct client_command client_code_commands[];
 extern const struct client_command client_array_commands[];
+extern const struct client_command client_graph_commands[];
 extern const struct client_command client_memory_commands[];
 extern const struct client_command client_nvml_commands[];
 extern const struct client_command client_pressure_commands[];

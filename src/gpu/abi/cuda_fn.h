@@ -388,8 +388,6 @@ typedef cuStreamBeginCapture_v2_fn cuStreamBeginCapture_v2_ptsz_fn;
 typedef CUresult cuStreamEndCapture_fn(CUstream stream, CUgraph *graph);
 typedef cuStreamEndCapture_fn cuStreamEndCapture_ptsz_fn;
 typedef CUresult cuThreadExchangeStreamCaptureMode_fn(CUstreamCaptureMode *mode);
-typedef CUresult cuGraphLaunch_fn(CUgraphExec exec, CUstream stream);
-typedef cuGraphLaunch_fn cuGraphLaunch_ptsz_fn;
 
 /* Events */
 typedef CUresult cuEventCreate_fn(CUevent *event, unsigned int flags);

@@ -78,7 +78,7 @@ struct finding {
 static bool look(struct truth *t, const struct device *d, const struct charge *reserved,
 	struct finding *ret_found)
 {
-	uint64_t traffic = atomic_load(&charge_traffic);
+	uint64_t traffic = charge_traffic();
 	uint64_t other = t->other_bytes, held = held_bytes(d), used, known;
 	uint64_t hidden = hidden_bytes(d), unseen = hidden + other;
 	bool is_mine = reserved && reserved->is_under_way;
@@ -103,20 +103,18 @@ static bool look(struct truth *t, const struct device *d, const struct charge *r
 	if (held != held_bytes(d) || hidden != hidden_bytes(d))
 		return false;
 	ret_found->other_bytes = used > known ? round_up_u64(used - known, REGION_UNIT_BYTES) : 0;
-	ret_found->is_exact =
-		traffic == atomic_load(&charge_traffic) && (uint32_t)traffic == (is_mine ? 1 : 0);
+	ret_found->is_exact = traffic == charge_traffic() && (uint32_t)traffic == (is_mine ? 1 : 0);
 	return true;
 }
 
 uint64_t truth_spare_bytes(const struct device *d)
 {
-	uint64_t traffic = atomic_load(&charge_traffic), held = held_bytes(d), used;
+	uint64_t traffic = charge_traffic(), held = held_bytes(d), used;
 	uint64_t hidden = hidden_bytes(d);
 
 	/* The call that asks is the one under way. */
 	if ((uint32_t)traffic != 1 || hidden > held ||
-		nvml_own_use(d->uuid, held - hidden, &used) < 0 ||
-		traffic != atomic_load(&charge_traffic))
+		nvml_own_use(d->uuid, held - hidden, &used) < 0 || traffic != charge_traffic())
 		return 0;
 	return held > used + hidden ? held - hidden - used : 0;
 }

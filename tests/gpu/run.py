@@ -10,6 +10,7 @@ import time
 
 import abi
 import frameworks
+import many
 import names
 import sections
 import view
@@ -25,6 +26,7 @@ SECTIONS = {
     "smi": sections.test_smi,
     "view": view.test_view,
     "frameworks": frameworks.test_frameworks,
+    "many": many.test_many,
     "abi": abi.test_abi,
     "names": names.test_names,
 }

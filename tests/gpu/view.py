@@ -56,7 +56,7 @@ IN_A_CONTAINER = """
 (echo "primary 0"; echo "alloc x 200m"; sleep 8) | "$CLIENT" linked >/dev/null &
 sleep 3
 for form in "" "-q" "pmon -c 1" "--query-compute-apps=pid,process_name,used_memory --format=csv"; do
-    echo "form nvidia-smi $form"
+    echo "====form nvidia-smi $form"
     nvidia-smi $form
 done
 wait
@@ -73,7 +73,7 @@ def check_smi(node, report, slice_, other):
         report.skip("nvidia-smi's forms", "no right to make a PID namespace")
         return
     foreign = str((node.books_bytes(other) or 0) // MIB)
-    for text in output.split("form ")[1:]:
+    for text in output.split("====form ")[1:]:
         form, shown = text.split("\n", 1)
         lines = [line for line in shown.splitlines() if "client" in line or "MiB" in line]
         print("%s\n%s" % (form, "\n".join(lines)))

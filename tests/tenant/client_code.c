@@ -144,7 +144,8 @@ static int run_use(struct client *c, char **word, unsigned count)
 
 static int run_launch(struct client *c, char **word, unsigned count)
 {
-	CUfunction function = (CUfunction)function_of(c, client_get(c, word[1]));
+	bool is_none = strcmp(word[1], "none") == 0;
+	CUfunction function = is_none ? NULL : (CUfunction)function_of(c, client_get(c, word[1]));
 	uint64_t out = 0, n = 0;
 	void *params[] = {&out, &n};
 	CUresult r = c->cu.cuLaunchKernel(
@@ -241,7 +242,7 @@ const struct client_command client_code_commands[] = {
 	{"library", 1, run_library, "NAME [data=SIZE] [frame=SIZE] [heap] [printf]"},
 	{"endlibrary", 1, run_endlibrary, "NAME"},
 	{"uselibrary", 1, run_use, "NAME [data]"},
-	{"launch", 1, run_launch, "NAME [STREAM]"},
+	{"launch", 1, run_launch, "NAME|none [STREAM]"},
 	{"limit", 2, run_limit, "stack|heap|printf SIZE"},
 	{"streams", 1, run_streams, "COUNT"},
 	{"fillcode", 1, run_fillcode, "SIZE"},

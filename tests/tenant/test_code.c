@@ -4,6 +4,8 @@
 
 #include <stdio.h>
 
+#include "gpu/abi/cuda.h"
+
 /* Of the board that the tests use: frames of all threads, for each byte of a frame (H200). */
 #define FRAME_BYTES(frame)   ((UINT64_C(frame) * 2048 * 132 + 2 * MIB - 1) / (2 * MIB) * (2 * MIB))
 #define LOCAL_BYTES(frame)   (FRAME_BYTES(frame) - FRAME_BYTES(1024))
@@ -210,6 +212,20 @@ static void green_contexts_are_charged_as_they_come(void **state)
 	assert_int_equal(tenant_end(t), 0);
 }
 
+static void a_launch_of_nothing_gets_the_drivers_own_error(void **state)
+{
+	struct slice *slice = slice_new(*state, "a", "1g", NULL);
+	struct tenant *t = tenant_start(*state, slice, "linked", NULL);
+
+	/* the first call of all: the driver has not been asked for a function yet */
+	expect(t, CUDA_ERROR_NOT_INITIALIZED, "launch none");
+	expect(t, OK, "primary 0");
+	expect(t, CUDA_ERROR_INVALID_HANDLE, "launch none");
+	expect(t, OUT_OF_MEMORY, "fill 2m");
+	expect(t, CUDA_ERROR_INVALID_HANDLE, "launch none");
+	assert_int_equal(tenant_end(t), 0);
+}
+
 static void modules_are_refused_when_the_quota_is_full(void **state)
 {
 	struct slice *slice = slice_new(*state, "a", "1g", NULL);
@@ -253,6 +269,7 @@ int main(void)
 		test_with_node(the_devices_printf_is_charged),
 		test_with_node(streams_are_charged_as_they_come),
 		test_with_node(green_contexts_are_charged_as_they_come),
+		test_with_node(a_launch_of_nothing_gets_the_drivers_own_error),
 		test_with_node(modules_are_refused_when_the_quota_is_full),
 		test_with_node(two_processes_share_what_is_left),
 	};

@@ -217,6 +217,8 @@ CUresult code_launch_begin(CUfunction function, CUstream stream, struct code_lau
 		.generation = atomic_load(&generation),
 		.is_captured = capture_is_on(stream),
 		.local = CHARGE_NULL};
+	if (!function) /* the driver refuses it */
+		return CUDA_SUCCESS;
 	if (state_enter() == STATE_CLOSED)
 		return local_begin(local_frame_bytes(function), &ret_launch->local);
 	r = state_enter() == STATE_OPEN ? current_runtime() : NULL;

@@ -132,6 +132,32 @@ def torch_collective():
     return x.sum().item()
 
 
+def member_of_two(rank):
+    import torch
+    import torch.distributed as dist
+    os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"] = "127.0.0.1", "29534"
+    torch.cuda.set_device(rank)
+    dist.init_process_group("nccl", rank=rank, world_size=2)
+    x = torch.full((16 << 20,), rank + 1.0, device="cuda")
+    for _ in range(10):
+        dist.all_reduce(x)
+        x.div_(2)
+    parts = [torch.empty(1000, device="cuda") for _ in range(2)]
+    dist.all_gather(parts, torch.full((1000,), float(rank), device="cuda"))
+    if rank == 0:
+        print("two GPUs", x[0].item(), [part.sum().item() for part in parts], flush=True)
+    dist.destroy_process_group()
+
+
+def torch_two_gpus():
+    import torch
+    import torch.multiprocessing as mp
+    if torch.cuda.device_count() < 2:
+        return "one GPU"
+    mp.spawn(member_of_two, nprocs=2)
+    return "two GPUs"
+
+
 def torch_memory():
     """What PyTorch frees goes back and can be had again."""
     import torch
@@ -260,7 +286,7 @@ def cuda_bindings():
 
 
 ALL = {name: value for name, value in list(globals().items())
-       if callable(value) and name not in ("sharer",)}
+       if callable(value) and name not in ("sharer", "member_of_two")}
 
 
 def main():

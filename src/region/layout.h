@@ -120,8 +120,8 @@ struct region_device {
 	/* Deaths whose last step is unknown, and how many of them are settled; both only grow. */
 	_Atomic uint64_t doubts, doubts_settled;
 	_Atomic uint64_t drift_count; /* comparisons in which books and driver differed (truth.h) */
-	_Atomic uint64_t key;	      /* hash of the UUID; 0: the entry is free (region.c) */
-	uint64_t unused[1];
+	_Atomic uint64_t lists_namespaces; /* NVML was seen to list PIDs of the asker's namespace */
+	_Atomic uint64_t key;		   /* hash of the UUID; 0: the entry is free (region.c) */
 };
 
 /* What a process has found out. */

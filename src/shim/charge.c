@@ -67,13 +67,13 @@ void charge_check_with(charge_check_fn *check)
 	atomic_store_explicit(&checker, check, memory_order_relaxed);
 }
 
-static void check(struct device *d, bool is_urgent)
+static void check(struct device *d, enum charge_look why)
 {
 	/* relaxed: as above */
 	charge_check_fn *the_check = atomic_load_explicit(&checker, memory_order_relaxed);
 
 	if (the_check)
-		the_check(d, is_urgent);
+		the_check(d, why);
 }
 
 /* Books that were tampered with are to lift no limit for longer than a second. */
@@ -94,7 +94,7 @@ static void tick(struct device *d)
 	state_refresh_limits(true);
 	if (clock_is_due(&next_audit_ns, AUDIT_NS))
 		audit(d);
-	check(d, false);
+	check(d, CHARGE_LOOK_TICK);
 	oom_look();
 }
 
@@ -136,7 +136,7 @@ static bool make_room(struct device *d, uint64_t units)
 	if (try_charge(d, units) == 0)
 		return true;
 	reclaim(d, true);
-	check(d, true);
+	check(d, CHARGE_LOOK_REFUSAL);
 	if (try_charge(d, units) == 0)
 		return true;
 	reap(d);
@@ -148,7 +148,7 @@ void charge_have_back(struct device *device)
 	int saved_errno = errno;
 
 	reclaim(device, true);
-	check(device, true);
+	check(device, CHARGE_LOOK_REFUSAL);
 	reap(device);
 	errno = saved_errno;
 }
@@ -213,7 +213,7 @@ void charge_put_right(struct device *device)
 	if (!clock_is_due(&next_ns, CHARGE_LOOK_NS))
 		return;
 	reclaim(device, false);
-	check(device, true);
+	check(device, CHARGE_LOOK_VIEW);
 	reap(device);
 	errno = saved_errno;
 }

@@ -84,7 +84,12 @@ struct charge_reclaimer {
 void charge_reclaim_from(const struct charge_reclaimer *reclaimer);
 
 /* Who corrects the books by what the driver says: asked now and then, and urgently before a refusal. */
-typedef void charge_check_fn(struct device *device, bool is_urgent);
+enum charge_look {
+	CHARGE_LOOK_TICK,    /* in passing */
+	CHARGE_LOOK_VIEW,    /* somebody plans by what is free */
+	CHARGE_LOOK_REFUSAL, /* something does not fit */
+};
+typedef void charge_check_fn(struct device *device, enum charge_look why);
 void charge_check_with(charge_check_fn *check);
 
 /*

@@ -89,10 +89,11 @@ CUresult contexts_reserve(struct device *device, struct charge *ret_charge)
 
 	CUresult r;
 
-	truth_start();
+	truth_start(device);
 	r = charge_reserve(device, bytes ? bytes : estimate(device), CHARGE_CONTEXT, ret_charge);
-	if (r == CUDA_SUCCESS && ledger_held_bytes(state.region.file, state.slot, device->entry) ==
-					 (uint64_t)ret_charge->units * REGION_UNIT_BYTES)
+	if (r == CUDA_SUCCESS && !own_pid_is_certain(device) &&
+		ledger_held_bytes(state.region.file, state.slot, device->entry) ==
+			(uint64_t)ret_charge->units * REGION_UNIT_BYTES)
 		own_pid_before_context(device);
 	return r;
 }
@@ -104,7 +105,8 @@ void contexts_measure(struct device *device, struct charge *charge)
 	if (!charge->device)
 		return;
 	measured = learned_bytes(device);
-	own_pid_after_context(device, measured);
+	if (!own_pid_is_certain(device))
+		own_pid_after_context(device, measured);
 	held = ledger_held_bytes(state.region.file, state.slot, device->entry);
 	if (measured || nvml_own_use(device->uuid, held - charged, &used) != 0)
 		return;

@@ -162,6 +162,11 @@ int nvml_look(const char *uuid, struct process_rows *ret_rows, uint64_t *ret_use
 	return r;
 }
 
+bool nvml_is_begun(void)
+{
+	return atomic_load(&is_begun);
+}
+
 int nvml_own_use(const char *uuid, uint64_t known_bytes, uint64_t *ret_bytes)
 {
 	struct process_rows rows;

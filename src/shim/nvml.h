@@ -2,6 +2,7 @@
 /* What we ask NVML for ourselves: which device an index means, and what this process really uses. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/bits.h"
@@ -31,6 +32,9 @@ int nvml_look(const char *uuid, struct process_rows *ret_rows, uint64_t *ret_use
  * the books.
  */
 int nvml_own_use(const char *uuid, uint64_t known_bytes, uint64_t *ret_bytes) MUST_CHECK;
+
+/* Whether NVML is begun, so that a question costs no more than itself. */
+bool nvml_is_begun(void);
 
 /* For a child of fork(). */
 void nvml_forget_parent(void);

@@ -40,6 +40,25 @@ unsigned own_pid(void)
 	return (unsigned)getpid();
 }
 
+static _Atomic uint64_t *flag_of(const struct device *device)
+{
+	return &state.region.file->own.devices[device->entry].lists_namespaces;
+}
+
+bool own_pid_is_certain(const struct device *device)
+{
+	/* relaxed: a flag seen late costs a question */
+	return atomic_load_explicit(flag_of(device), memory_order_relaxed);
+}
+
+void own_pid_is_confirmed(const struct device *device)
+{
+	/* relaxed: as above */
+	if (!atomic_load_explicit(flag_of(device), memory_order_relaxed) &&
+		own_pid() == (unsigned)getpid())
+		atomic_store_explicit(flag_of(device), 1, memory_order_relaxed);
+}
+
 static bool was_listed(unsigned pid)
 {
 	for (unsigned i = 0; i < own.before_count; i++)

@@ -15,6 +15,14 @@
 
 #include "shim/state.h"
 
+/*
+ * Whether the driver was seen to list a process of the slice by its own PID. Then nothing needs to be
+ * found, and NVML, whose beginning takes 13 ms (H200), not to be asked.
+ */
+bool own_pid_is_certain(const struct device *device);
+/* A figure was found by own_pid(). */
+void own_pid_is_confirmed(const struct device *device);
+
 /* Around the making of this process's first context on a device. */
 void own_pid_before_context(const struct device *device);
 /* context_bytes is what a context is known to take; 0: not known yet. */

@@ -20,6 +20,7 @@
 #include "base/log.h"
 #include "region/ledger.h"
 #include "shim/nvml.h"
+#include "shim/own_pid.h"
 
 /* Comparisons that other threads may spoil before the careful side is taken. */
 #define LOOKS 4
@@ -37,8 +38,10 @@ struct truth {
 	struct lock lock; /* held for one comparison, and only ever tried */
 	_Atomic uint64_t next_ns, next_urgent_ns;
 	_Atomic uint64_t other_bytes; /* what is charged as "other" */
-	bool was_less;		      /* by the last comparison */
-	unsigned misses;	      /* questions in a row that NVML had no figure for */
+	_Atomic bool
+		is_careful; /* more may be charged than was taken, until a comparison is exact */
+	bool was_less;	    /* by the last comparison */
+	unsigned misses;    /* questions in a row that NVML had no figure for */
 };
 static struct truth truths[STATE_ORDINALS];
 
@@ -99,6 +102,7 @@ static bool look(struct truth *t, const struct device *d, const struct charge *r
 		return false;
 	}
 	note(REGION_NOTE_NVML);
+	own_pid_is_confirmed(d);
 	t->misses = 0;
 	if (held != held_bytes(d) || hidden != hidden_bytes(d))
 		return false;
@@ -157,17 +161,20 @@ static void compare(struct truth *t, struct device *d, bool is_urgent)
 			return;
 	}
 	correct(t, d, found.other_bytes);
+	if (found.is_exact)
+		t->is_careful = false;
 }
 
-static void truth_check(struct device *device, bool is_urgent)
+static void truth_check(struct device *device, enum charge_look why)
 {
+	bool is_urgent = why != CHARGE_LOOK_TICK;
 	struct truth *t = &truths[device->ordinal];
 	_Atomic uint64_t *next = is_urgent ? &t->next_urgent_ns : &t->next_ns;
 	uint64_t now = clock_coarse_ns();
 
 	/* relaxed: the clock decides how often, nothing else does */
 	if (now < atomic_load_explicit(next, memory_order_relaxed) || held_bytes(device) == 0 ||
-		!lock_try(&t->lock))
+		(why == CHARGE_LOOK_VIEW && !t->is_careful) || !lock_try(&t->lock))
 		return;
 	atomic_store_explicit(&t->next_urgent_ns, now + URGENT_NS, memory_order_relaxed);
 	atomic_store_explicit(&t->next_ns, now + TRUTH_CHECK_NS, memory_order_relaxed);
@@ -200,12 +207,19 @@ static int64_t growth(
 	int64_t reserved = (int64_t)charge->units * REGION_UNIT_BYTES, more = 0;
 	struct finding found;
 
+	/* A process that is just beginning need not wait for NVML: the next comparison will. */
+	t->is_careful = true;
+	if (!nvml_is_begun() && t->misses == 0)
+		return free_change_bytes ? reserved : 0;
+
 	for (int i = 0; i < LOOKS && t->misses < MISSES_MAX; i++) {
 		if (!look(t, d, charge, &found))
 			continue;
 		more = (int64_t)(found.other_bytes - t->other_bytes);
-		if (found.is_exact)
-			return more > 0 ? more : 0;
+		if (!found.is_exact)
+			continue;
+		t->is_careful = more < 0;
+		return more > 0 ? more : 0;
 	}
 	if (t->misses >= MISSES_MAX)
 		return round_out_i64(free_change_bytes, REGION_UNIT_BYTES);
@@ -233,8 +247,13 @@ void truth_settle(struct device *device, struct charge *charge, int64_t free_cha
 	lock_leave(&t->lock);
 }
 
-void truth_start(void)
+void truth_start(struct device *device)
 {
+	uint64_t nothing = 0;
+
+	/* The first comparison is due when there may be something to compare. relaxed: as in truth_check() */
+	atomic_compare_exchange_strong_explicit(&truths[device->ordinal].next_ns, &nothing,
+		clock_coarse_ns() + TRUTH_CHECK_NS, memory_order_relaxed, memory_order_relaxed);
 	charge_check_with(truth_check);
 }
 

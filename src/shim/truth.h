@@ -19,7 +19,7 @@
  * Makes charges compare from now on, at most every TRUTH_CHECK_NS, and before anything is refused.
  * Where NVML has no figure for this process the books stand alone.
  */
-void truth_start(void);
+void truth_start(struct device *device);
 
 /*
  * After a call that may have taken memory which nobody names (guard.h): ends the reservation's scope

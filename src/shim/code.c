@@ -2,6 +2,7 @@
 /* Code: images that are loaded, and functions that are launched for the first time. */
 #include "shim/code.h"
 
+#include "base/fault.h"
 #include "shim/doors.h"
 #include "shim/local.h"
 #include "shim/table.h"
@@ -75,6 +76,7 @@ bool code_load_end(const struct image *image, struct guard *guard)
 	struct runtime *r = guard->is_armed ? &runtimes[guard->charge.device->ordinal] : NULL;
 	bool has_room = guard_end(guard);
 
+	FAULT("code: loaded");
 	if (!r)
 		return true;
 	if (image->has_heap || guard->taken_bytes >= (int64_t)HEAP_RUNTIME_BYTES) {
@@ -117,6 +119,7 @@ bool code_library_keep(CUlibrary library, const struct image *image)
 	if (!image->is_known || state_enter() != STATE_OPEN)
 		return true;
 	entry.b = (image->has_heap ? HAS_HEAP : 0) | (image->has_printf ? HAS_PRINTF : 0);
+	FAULT("code: the library is loaded");
 	return table_put(&libraries, entry) == 0;
 }
 
@@ -174,6 +177,7 @@ CUresult code_use_end(struct code_use *use, CUresult r)
 {
 	if (!use->key)
 		return r;
+	FAULT("code: used");
 	code_load_end(&use->image, &use->guard);
 	if (r == CUDA_SUCCESS)
 		mark(use->key, use->generation);
@@ -248,6 +252,7 @@ void code_launch_end(struct code_launch *launch, CUresult r)
 	bool is_armed = launch->guard.is_armed;
 	int64_t heap = is_armed ? (int64_t)heap_bytes() : 0;
 
+	FAULT("code: launched");
 	if (is_armed) {
 		local_end(&launch->local);
 		guard_end(&launch->guard);

@@ -169,6 +169,7 @@ static void modules(struct tour *t)
 static void libraries(struct tour *t)
 {
 	const char *text = HEADER ".visible .global .align 4 .b8 data[3000000];\n"
+				  ".visible .global .attribute(.managed) .align 4 .b8 m[5000];\n"
 				  ".visible .entry k()\n{ ret; }\n";
 	CUfunction function;
 	CUlibrary library;

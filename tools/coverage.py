@@ -90,12 +90,16 @@ def _reached(name, functions, seen):
 
 def _client_words(root, paths):
     """Each word of the test client, and the driver functions that it calls."""
-    functions, rows = {}, []
-    for path in paths:
-        text = csource.without_comments(csource.read(root, path), keep_strings=True)
-        functions.update(_functions(text))
-        rows += re.findall(r'\{"(\w+)", \d+, (\w+), "', text)
-    return {word: _reached(name, functions, set()) for word, name in rows}
+    texts = {p: csource.without_comments(csource.read(root, p), keep_strings=True) for p in paths}
+    everywhere, words = {}, {}
+    for text in texts.values():
+        everywhere.update(_functions(text))
+    for text in texts.values():
+        # Static functions of other files may have the same names.
+        functions = {**everywhere, **_functions(text)}
+        for word, name in re.findall(r'\{"(\w+)", \d+, (\w+), "', text):
+            words[word] = _reached(name, functions, set())
+    return words
 
 
 def _per_thread_forms(root):

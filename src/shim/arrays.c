@@ -9,6 +9,7 @@
 #define LOG_TOPIC LOG_MEMORY
 #include "shim/arrays.h"
 
+#include "base/fault.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "shim/allocations.h"
@@ -81,6 +82,7 @@ static uint64_t change_shelf(uint64_t context, uint64_t ordinal, int arrays_more
 
 	if (table_get(&shelves, context, &shelf) != 0 && arrays_more <= 0)
 		return 0;
+	FAULT("array: shelf locked");
 	before = chunks = shelf.b >> 32;
 	shelf.a += (uint64_t)(int64_t)arrays_more;
 	if (chunks_more > 0)
@@ -106,6 +108,7 @@ bool arrays_keep(const void *handle, bool is_mipmap, struct array_plan *plan)
 
 	if (!charge->device)
 		return true;
+	FAULT("array: the driver gave");
 	entry.b = (uint64_t)charge->device->ordinal;
 	if (plan->is_shared)
 		entry.b |= IS_SHARED;
@@ -117,6 +120,7 @@ bool arrays_keep(const void *handle, bool is_mipmap, struct array_plan *plan)
 		log_error("no memory for our own tables, so an array is refused");
 		return false;
 	}
+	FAULT("array: entered");
 	if (!plan->is_shared) {
 		charge_take(charge);
 		return true;
@@ -138,6 +142,7 @@ struct array_taken arrays_destroy_begin(const void *handle, bool is_mipmap)
 
 	if (table_take(&arrays, key_of(handle, is_mipmap), &entry) != 0)
 		return taken;
+	FAULT("array: taken out");
 	taken = (struct array_taken){.key = entry.key, .context = entry.a, .charge = entry.b};
 	if (entry.b & IS_SHARED)
 		taken.free_bytes = guard_free_bytes();
@@ -175,6 +180,7 @@ void arrays_destroy_end(const struct array_taken *taken, bool is_destroyed)
 
 	if (!taken->key)
 		return;
+	FAULT("array: the driver destroyed");
 	if (taken->tiles)
 		tiles_taken(taken->tiles, is_destroyed);
 	if (!is_destroyed) {

@@ -2,9 +2,11 @@
 /* Code: images that are loaded, and functions that are launched for the first time. */
 #include "shim/code.h"
 
+#include "base/fault.h"
 #include "shim/capture.h"
 #include "shim/doors.h"
 #include "shim/local.h"
+#include "shim/managed_data.h"
 #include "shim/table.h"
 
 /* The driver takes room for code by this much (H200, driver 580). */
@@ -15,7 +17,7 @@
 #define PRINTF_RUNTIME_BYTES UINT64_C(0x4000000)
 #define HEAP_EXTRA_BYTES     UINT64_C(0x200000)
 
-/* What a library's image tells: key library, a its bytes, b what it uses. */
+/* What a library's image tells: key library, a its bytes, b its managed KiB << 2 | what it uses. */
 #define HAS_HEAP   1u
 #define HAS_PRINTF 2u
 static struct table libraries;
@@ -52,30 +54,47 @@ static struct runtime *current_runtime(void)
 	return state_current_device(&device) == CUDA_SUCCESS ? &runtimes[device->ordinal] : NULL;
 }
 
-CUresult code_load_begin(const struct image *image, struct guard *ret_guard)
+static uint64_t load_bound_bytes(const struct image *image)
 {
 	uint64_t bound = CODE_STEP_BYTES;
-	struct runtime *r;
+	struct runtime *r = current_runtime();
 
-	*ret_guard = (struct guard){.is_armed = false};
-	if (state_enter() != STATE_OPEN)
-		return guard_begin_current(bound, ret_guard);
-	r = current_runtime();
 	if (image->is_known)
 		bound += round_up_u64(image->device_bytes, CODE_STEP_BYTES);
 	if (r && image->has_heap && !is(&r->has_heap_runtime))
 		bound += HEAP_RUNTIME_BYTES;
 	if (r && image->has_printf && !is(&r->has_printf_runtime))
 		bound += PRINTF_RUNTIME_BYTES;
-	return guard_begin_current(bound, ret_guard);
+	return bound;
+}
+
+CUresult code_load_begin(const struct image *image, struct code_load *ret_load)
+{
+	bool is_open = state_enter() == STATE_OPEN;
+	uint64_t bound = is_open ? load_bound_bytes(image) : CODE_STEP_BYTES;
+	CUresult r;
+
+	*ret_load = (struct code_load){.guard = {.is_armed = false}, .managed = CHARGE_NULL};
+	/* Without a context the driver says so itself. */
+	r = guard_begin_current(bound, &ret_load->guard);
+	if (r == CUDA_SUCCESS && ret_load->guard.is_armed)
+		r = managed_data_begin(image->managed_bytes, &ret_load->managed);
+	if (r != CUDA_SUCCESS)
+		guard_cancel(&ret_load->guard);
+	return r;
 }
 
 /* Of an image that tells nothing, what it took tells whether it brought the runtime's heap. */
-bool code_load_end(const struct image *image, struct guard *guard)
+bool code_load_end(const struct image *image, struct code_load *load, const void *owner)
 {
+	struct guard *guard = &load->guard;
 	struct runtime *r = guard->is_armed ? &runtimes[guard->charge.device->ordinal] : NULL;
-	bool has_room = guard_end(guard);
+	bool has_room = !owner || managed_data_keep(owner, &load->managed);
 
+	/* Before the guard looks, so that nothing else is under way. */
+	charge_undo(&load->managed);
+	has_room &= guard_end(guard);
+	FAULT("code: loaded");
 	if (!r)
 		return true;
 	if (image->has_heap || guard->taken_bytes >= (int64_t)HEAP_RUNTIME_BYTES) {
@@ -117,7 +136,9 @@ bool code_library_keep(CUlibrary library, const struct image *image)
 
 	if (!image->is_known || state_enter() != STATE_OPEN)
 		return true;
-	entry.b = (image->has_heap ? HAS_HEAP : 0) | (image->has_printf ? HAS_PRINTF : 0);
+	entry.b = (image->has_heap ? HAS_HEAP : 0) | (image->has_printf ? HAS_PRINTF : 0) |
+		  (image->managed_bytes / 1024 + (image->managed_bytes % 1024 != 0)) << 2;
+	FAULT("code: the library is loaded");
 	return table_put(&libraries, entry) == 0;
 }
 
@@ -142,6 +163,7 @@ static struct image library_image(CUlibrary library)
 		return (struct image){.is_known = false};
 	return (struct image){.is_known = true,
 		.device_bytes = entry.a,
+		.managed_bytes = (entry.b >> 2) * 1024,
 		.has_heap = entry.b & HAS_HEAP,
 		.has_printf = entry.b & HAS_PRINTF};
 }
@@ -152,9 +174,10 @@ static CUresult use_begin(CUlibrary library, uintptr_t key, struct code_use *ret
 	if (code_is_launched((CUfunction)key))
 		return CUDA_SUCCESS;
 	ret_use->key = key;
+	ret_use->library = library;
 	ret_use->generation = atomic_load(&generation);
 	ret_use->image = library_image(library);
-	return code_load_begin(&ret_use->image, &ret_use->guard);
+	return code_load_begin(&ret_use->image, &ret_use->load);
 }
 
 CUresult code_use_begin(CUlibrary library, struct code_use *ret_use)
@@ -175,7 +198,8 @@ CUresult code_use_end(struct code_use *use, CUresult r)
 {
 	if (!use->key)
 		return r;
-	code_load_end(&use->image, &use->guard);
+	FAULT("code: used");
+	code_load_end(&use->image, &use->load, r == CUDA_SUCCESS ? use->library : NULL);
 	if (r == CUDA_SUCCESS)
 		mark(use->key, use->generation);
 	return r;
@@ -242,6 +266,7 @@ void code_launch_end(struct code_launch *launch, CUresult r)
 	bool is_armed = launch->guard.is_armed;
 	int64_t heap = is_armed ? (int64_t)heap_bytes() : 0;
 
+	FAULT("code: launched");
 	if (is_armed) {
 		local_end(&launch->local);
 		guard_end(&launch->guard);

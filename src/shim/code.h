@@ -15,11 +15,20 @@
 #include "shim/guard.h"
 #include "shim/image.h"
 
-/* Before an image is loaded into the current context. *ret_guard goes to code_load_end(). */
-CUresult code_load_begin(const struct image *image, struct guard *ret_guard) MUST_CHECK;
+/* An image that is being loaded. */
+struct code_load {
+	struct guard guard;
+	struct charge managed; /* for its managed variables */
+};
 
-/* After it: false where the slice is above its quota now, and the image must be unloaded again. */
-bool code_load_end(const struct image *image, struct guard *guard);
+/* Before an image is loaded into the current context. *ret_load goes to code_load_end(). */
+CUresult code_load_begin(const struct image *image, struct code_load *ret_load) MUST_CHECK;
+
+/*
+ * After it: false where the slice is above its quota now, and the image must be unloaded again. owner
+ * is the module or library, or NULL where it was not loaded.
+ */
+bool code_load_end(const struct image *image, struct code_load *load, const void *owner);
 
 /* Keeps what a library's image tells; false without memory. And forgets it, before it is unloaded. */
 bool code_library_keep(CUlibrary library, const struct image *image) MUST_CHECK;
@@ -31,9 +40,10 @@ void code_library_forget(CUlibrary library);
  */
 struct code_use {
 	uintptr_t key; /* 0: used before in this context, nothing to do */
+	CUlibrary library;
 	uint32_t generation;
 	struct image image;
-	struct guard guard;
+	struct code_load load;
 };
 CUresult code_use_begin(CUlibrary library, struct code_use *ret_use) MUST_CHECK;
 CUresult code_use_kernel_begin(CUkernel kernel, struct code_use *ret_use) MUST_CHECK;

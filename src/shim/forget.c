@@ -10,6 +10,7 @@
 #include "shim/graphs.h"
 #include "shim/leaving.h"
 #include "shim/local.h"
+#include "shim/managed_data.h"
 #include "shim/mapped.h"
 #include "shim/nvml.h"
 #include "shim/oom.h"
@@ -31,6 +32,7 @@ void (*const state_forgetters[])(void) = {
 	graphs_forget_parent,
 	leaving_forget_parent,
 	local_forget_parent,
+	managed_data_forget_parent,
 	mapped_forget_parent,
 	nvml_forget_parent,
 	oom_forget_parent,
@@ -50,6 +52,7 @@ void (*const contexts_enders[])(struct device *device, CUcontext context) = {
 	code_context_ended,
 	leaving_context_ended,
 	local_context_ended,
+	managed_data_context_ended,
 	tiles_context_ended,
 	NULL,
 };

@@ -22,6 +22,7 @@
 #define LOG_TOPIC LOG_MEMORY
 #include "shim/graphs.h"
 
+#include "base/fault.h"
 #include "base/log.h"
 #include "shim/capture.h"
 #include "shim/doors.h"
@@ -55,6 +56,7 @@ CUresult graphs_keep(CUgraphExec exec, struct survey *survey)
 		log_error("no memory for our own tables, so a graph is refused");
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
+	FAULT("graph: entered");
 	survey->needs = NULL;
 	atomic_fetch_add(&graphs_with_needs, 1);
 	return CUDA_SUCCESS;
@@ -67,6 +69,7 @@ struct need *graphs_take(CUgraphExec exec)
 	if (!exec || table_take(&execs, (uintptr_t)exec, &entry) != 0)
 		return NULL;
 	atomic_fetch_sub(&graphs_with_needs, 1);
+	FAULT("graph: taken out");
 	return (struct need *)(uintptr_t)entry.a;
 }
 
@@ -157,6 +160,7 @@ static CUresult begin(struct turn *t, CUstream stream)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	for (;;) {
 		t->is_still = pools_hold_still(t->pool);
+		FAULT("graph: memory is still");
 		growth = growth_bytes(t);
 		if (!t->is_still)
 			atomic_store(&calms[t->need->device->ordinal].is_spoiled, true);
@@ -195,7 +199,9 @@ static void end(struct turn *t, bool is_done)
 {
 	uint64_t held_bytes, losses;
 
+	FAULT("graph: the driver was called");
 	pools_keep(t->pool, &t->charge);
+	FAULT("graph: charged");
 	held_bytes = pools_read(t->pool, &losses);
 	if (!t->is_still) {
 		atomic_store(&calms[t->need->device->ordinal].is_spoiled, true);
@@ -257,6 +263,7 @@ CUresult graphs_trim(CUdevice ordinal)
 		return cuda.cuDeviceGraphMemTrim(ordinal);
 	is_still = pools_hold_still(pool);
 	r = cuda.cuDeviceGraphMemTrim(ordinal);
+	FAULT("graph: trimmed");
 	pools_read(pool, &losses);
 	if (is_still)
 		pools_let_move(pool);

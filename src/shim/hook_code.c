@@ -2,52 +2,56 @@
 /* Hooks: modules and libraries. */
 #include "shim/code.h"
 #include "shim/doors.h"
+#include "shim/managed_data.h"
 
 static const struct image unknown_image = {.is_known = false};
 
 /* After a module was loaded: it goes again where the slice has no room for it. */
-static CUresult loaded(CUresult r, CUmodule *module, const struct image *image, struct guard *guard)
+static CUresult loaded(
+	CUresult r, CUmodule *module, const struct image *image, struct code_load *load)
 {
-	bool has_room = code_load_end(image, guard);
+	bool has_room = code_load_end(image, load, r == CUDA_SUCCESS ? *module : NULL);
+	struct guard guard;
 	CUmodule refused;
 
 	if (has_room || r != CUDA_SUCCESS)
 		return r;
 	refused = *module;
 	*module = NULL;
-	if (guard_begin_current(0, guard) == CUDA_SUCCESS) {
+	if (guard_begin_current(0, &guard) == CUDA_SUCCESS) {
 		cuda.cuModuleUnload(refused);
-		guard_end(guard);
+		guard_end(&guard);
 	}
+	managed_data_unloaded(refused);
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 HOOK_BODY(cuModuleLoad, CUmodule *module, const char *path)
 {
 	struct image image;
-	struct guard guard;
+	struct code_load load;
 	CUresult r;
 
 	if (!doors_attach_cuda())
 		return CUDA_ERROR_NOT_INITIALIZED;
 	image = image_read_file(path);
-	r = code_load_begin(&image, &guard);
-	return r == CUDA_SUCCESS ? loaded(cuda.cuModuleLoad(module, path), module, &image, &guard)
+	r = code_load_begin(&image, &load);
+	return r == CUDA_SUCCESS ? loaded(cuda.cuModuleLoad(module, path), module, &image, &load)
 				 : r;
 }
 
 HOOK_BODY(cuModuleLoadData, CUmodule *module, const void *data)
 {
 	struct image image;
-	struct guard guard;
+	struct code_load load;
 	CUresult r;
 
 	if (!doors_attach_cuda())
 		return CUDA_ERROR_NOT_INITIALIZED;
 	image = image_read(data);
-	r = code_load_begin(&image, &guard);
+	r = code_load_begin(&image, &load);
 	return r == CUDA_SUCCESS
-		       ? loaded(cuda.cuModuleLoadData(module, data), module, &image, &guard)
+		       ? loaded(cuda.cuModuleLoadData(module, data), module, &image, &load)
 		       : r;
 }
 
@@ -55,29 +59,29 @@ HOOK_BODY(cuModuleLoadDataEx, CUmodule *module, const void *data, unsigned int c
 	CUjit_option *options, void **values)
 {
 	struct image image;
-	struct guard guard;
+	struct code_load load;
 	CUresult r;
 
 	if (!doors_attach_cuda())
 		return CUDA_ERROR_NOT_INITIALIZED;
 	image = image_read(data);
-	r = code_load_begin(&image, &guard);
+	r = code_load_begin(&image, &load);
 	if (r != CUDA_SUCCESS)
 		return r;
 	r = cuda.cuModuleLoadDataEx(module, data, count, options, values);
-	return loaded(r, module, &image, &guard);
+	return loaded(r, module, &image, &load);
 }
 
 HOOK_BODY(cuModuleLoadFatBinary, CUmodule *module, const void *data)
 {
-	struct guard guard;
+	struct code_load load;
 	CUresult r;
 
 	if (!doors_attach_cuda())
 		return CUDA_ERROR_NOT_INITIALIZED;
-	r = code_load_begin(&unknown_image, &guard);
+	r = code_load_begin(&unknown_image, &load);
 	return r == CUDA_SUCCESS ? loaded(cuda.cuModuleLoadFatBinary(module, data), module,
-					   &unknown_image, &guard)
+					   &unknown_image, &load)
 				 : r;
 }
 
@@ -92,6 +96,8 @@ HOOK_BODY(cuModuleUnload, CUmodule module)
 	if (r != CUDA_SUCCESS)
 		return cuda.cuModuleUnload(module);
 	r = cuda.cuModuleUnload(module);
+	if (r == CUDA_SUCCESS)
+		managed_data_unloaded(module);
 	guard_end(&guard);
 	code_forget_launches();
 	return r;
@@ -102,9 +108,9 @@ HOOK_BODY(cuModuleUnload, CUmodule module)
  * What its image tells is kept for its first use.
  */
 static CUresult library_loaded(
-	CUresult r, CUlibrary *library, const struct image *image, struct guard *guard)
+	CUresult r, CUlibrary *library, const struct image *image, struct code_load *load)
 {
-	bool has_room = code_load_end(image, guard);
+	bool has_room = code_load_end(&unknown_image, load, NULL);
 
 	if (r == CUDA_SUCCESS && has_room && !code_library_keep(*library, image))
 		has_room = false;
@@ -120,18 +126,18 @@ HOOK_BODY(cuLibraryLoadData, CUlibrary *library, const void *data, CUjit_option 
 	unsigned int library_count)
 {
 	struct image image;
-	struct guard guard;
+	struct code_load load;
 	CUresult r;
 
 	if (!doors_attach_cuda())
 		return CUDA_ERROR_NOT_INITIALIZED;
-	r = code_load_begin(&unknown_image, &guard);
+	r = code_load_begin(&unknown_image, &load);
 	if (r != CUDA_SUCCESS)
 		return r;
 	image = image_read(data);
 	r = cuda.cuLibraryLoadData(library, data, options, values, count, library_options,
 		library_values, library_count);
-	return library_loaded(r, library, &image, &guard);
+	return library_loaded(r, library, &image, &load);
 }
 
 HOOK_BODY(cuLibraryLoadFromFile, CUlibrary *library, const char *path, CUjit_option *options,
@@ -139,18 +145,18 @@ HOOK_BODY(cuLibraryLoadFromFile, CUlibrary *library, const char *path, CUjit_opt
 	unsigned int library_count)
 {
 	struct image image;
-	struct guard guard;
+	struct code_load load;
 	CUresult r;
 
 	if (!doors_attach_cuda())
 		return CUDA_ERROR_NOT_INITIALIZED;
-	r = code_load_begin(&unknown_image, &guard);
+	r = code_load_begin(&unknown_image, &load);
 	if (r != CUDA_SUCCESS)
 		return r;
 	image = image_read_file(path);
 	r = cuda.cuLibraryLoadFromFile(library, path, options, values, count, library_options,
 		library_values, library_count);
-	return library_loaded(r, library, &image, &guard);
+	return library_loaded(r, library, &image, &load);
 }
 
 HOOK_BODY(cuLibraryUnload, CUlibrary library)
@@ -165,6 +171,8 @@ HOOK_BODY(cuLibraryUnload, CUlibrary library)
 	if (r != CUDA_SUCCESS)
 		return cuda.cuLibraryUnload(library);
 	r = cuda.cuLibraryUnload(library);
+	if (r == CUDA_SUCCESS)
+		managed_data_unloaded(library);
 	guard_end(&guard);
 	code_forget_launches();
 	return r;
@@ -223,15 +231,15 @@ HOOK_BODY(cuKernelGetFunction, CUfunction *function, CUkernel kernel)
 
 HOOK_BODY(cuFuncLoad, CUfunction function)
 {
-	struct guard guard;
+	struct code_load load;
 	CUresult r;
 
 	if (!doors_attach_cuda())
 		return CUDA_ERROR_NOT_INITIALIZED;
-	r = code_load_begin(&unknown_image, &guard);
+	r = code_load_begin(&unknown_image, &load);
 	if (r != CUDA_SUCCESS)
 		return r;
 	r = cuda.cuFuncLoad(function);
-	code_load_end(&unknown_image, &guard);
+	code_load_end(&unknown_image, &load, NULL);
 	return r;
 }

@@ -172,3 +172,19 @@ HOOK_BODY(cuCtxDestroy_v2, CUcontext context)
 		return CUDA_ERROR_NOT_INITIALIZED;
 	return after_destroying(cuda.cuCtxDestroy_v2(context), context);
 }
+
+/* A context can be detached only while it is current, and where it has ended it is not any longer. */
+HOOK_BODY(cuCtxDetach, CUcontext context)
+{
+	CUcontext current = NULL;
+	CUresult r;
+	CHARGE_SCOPE();
+
+	if (!doors_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	r = cuda.cuCtxDetach(context);
+	if (r == CUDA_SUCCESS && cuda.cuCtxGetCurrent &&
+		cuda.cuCtxGetCurrent(&current) == CUDA_SUCCESS && current != context)
+		r = after_destroying(r, context);
+	return r;
+}

@@ -58,40 +58,72 @@ HOOK_BODY(cuGreenCtxStreamCreate, CUstream *stream, CUgreenCtx green, unsigned i
 	return r;
 }
 
-/* The primary context may have come with the green one; only retaining it tells its handle. */
-static void book_primary(struct device *device, struct charge *charge)
+/*
+ * A green context lives in its device's primary context, and keeps that alive. So that each is booked
+ * for itself, the primary one is there before the green one comes.
+ */
+static CUresult hold_primary(struct device *device, CUcontext *ret_primary)
 {
-	CUcontext primary;
+	_cleanup_charge_ struct charge charge = CHARGE_NULL;
+	CUresult r = CUDA_SUCCESS;
 
-	if (cuda.cuDevicePrimaryCtxRetain(&primary, device->ordinal) != CUDA_SUCCESS)
-		return;
-	contexts_measure(device, charge);
-	contexts_compare_primary(device, primary, charge);
-	cuda.cuDevicePrimaryCtxRelease_v2(device->ordinal);
+	if (!contexts_primary_is_active(device))
+		r = contexts_reserve(device, &charge);
+	if (r == CUDA_SUCCESS)
+		r = cuda.cuDevicePrimaryCtxRetain(ret_primary, device->ordinal);
+	if (r != CUDA_SUCCESS)
+		return r;
+	contexts_measure(device, &charge);
+	contexts_compare_primary(device, *ret_primary, &charge);
+	return r;
 }
 
-/* A green context lives in its device's primary context, and keeps that alive. */
+static void let_go_of_primary(struct device *device)
+{
+	CHARGE_SCOPE();
+
+	cuda.cuDevicePrimaryCtxRelease_v2(device->ordinal);
+	contexts_compare_primary(device, NULL, NULL);
+}
+
+/* The primary context is current meanwhile, as the guard asks for what is free in it. */
+static CUresult create_green(struct device *device, CUcontext primary, CUgreenCtx *green,
+	CUdevResourceDesc description, unsigned int flags)
+{
+	struct guard guard;
+	CUcontext popped;
+	CUresult r = cuda.cuCtxPushCurrent_v2(primary);
+
+	if (r != CUDA_SUCCESS)
+		return r;
+	r = guard_begin(device, GREEN_BOUND_BYTES, &guard);
+	if (r == CUDA_SUCCESS) {
+		r = cuda.cuGreenCtxCreate(green, description, device->ordinal, flags);
+		guard_end(&guard);
+	}
+	cuda.cuCtxPopCurrent_v2(&popped);
+	return r;
+}
+
 HOOK_BODY(cuGreenCtxCreate, CUgreenCtx *green, CUdevResourceDesc description, CUdevice ordinal,
 	unsigned int flags)
 {
-	_cleanup_charge_ struct charge charge = CHARGE_NULL;
-	struct guard guard = {.is_armed = false};
 	struct device *device;
+	CUcontext primary;
 	CUresult r;
 
 	if (!doors_attach_cuda())
 		return CUDA_ERROR_NOT_INITIALIZED;
 	r = contexts_enter(ordinal, &device);
-	if (r == CUDA_SUCCESS && device && !contexts_primary_is_active(device))
-		r = contexts_reserve(device, &charge);
-	if (r == CUDA_SUCCESS && device)
-		r = guard_begin(device, GREEN_BOUND_BYTES, &guard);
 	if (r != CUDA_SUCCESS)
 		return r;
-	r = cuda.cuGreenCtxCreate(green, description, ordinal, flags);
-	if (device && r == CUDA_SUCCESS)
-		book_primary(device, &charge);
-	guard_end(&guard);
+	if (!device || !green || !description)
+		return cuda.cuGreenCtxCreate(green, description, ordinal, flags);
+	r = hold_primary(device, &primary);
+	if (r != CUDA_SUCCESS)
+		return r;
+	r = create_green(device, primary, green, description, flags);
+	let_go_of_primary(device);
 	return r;
 }
 

@@ -106,16 +106,23 @@ static uint64_t declared_bytes(const char *text)
 	return bytes;
 }
 
+static void add_variable(const char *text, struct image *image)
+{
+	bool is_managed = memmem(text, strcspn(text, ";=[{"), ".managed", 8) != NULL;
+	uint64_t *bytes = is_managed ? &image->managed_bytes : &image->device_bytes;
+
+	if (__builtin_add_overflow(*bytes, declared_bytes(text), bytes))
+		*bytes = UINT64_MAX;
+}
+
 /* Declarations begin with a word of their own; "st.global" is an instruction. */
 static struct image read_ptx(const char *text)
 {
 	struct image image = {.is_known = true};
 
 	for (const char *at = text; (at = strstr(at, ".global")) != NULL; at++)
-		if ((at == text || strchr(" \t\n", at[-1])) &&
-			__builtin_add_overflow(image.device_bytes,
-				declared_bytes(at + sizeof(".global") - 1), &image.device_bytes))
-			image.device_bytes = UINT64_MAX;
+		if (at == text || strchr(" \t\n", at[-1]))
+			add_variable(at + sizeof(".global") - 1, &image);
 	for (const char *at = text; (at = strstr(at, ".extern .func")) != NULL; at++) {
 		size_t length = strcspn(at, ";");
 

@@ -14,8 +14,9 @@
 
 struct image {
 	bool is_known;
-	uint64_t device_bytes; /* code, constants, and data with static storage */
-	bool has_heap;	       /* calls malloc() or launches kernels itself */
+	uint64_t device_bytes;	/* code, constants, and data with static storage */
+	uint64_t managed_bytes; /* variables in managed memory; of PTX alone */
+	bool has_heap;		/* calls malloc() or launches kernels itself */
 	bool has_printf;
 };
 

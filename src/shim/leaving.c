@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include "base/fault.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "shim/doors.h"
@@ -66,6 +67,7 @@ static void put_in(struct leaving *l)
 {
 	LOCK_SCOPE(&list_lock);
 
+	FAULT("leaving: locked");
 	l->next = list;
 	list = l;
 }
@@ -80,7 +82,7 @@ static const struct charge_reclaimer leaving_memory = {.settle = collect_before_
 
 CUresult leaving_add(const struct allocation *allocation, CUstream stream)
 {
-	struct leaving *l = calloc(1, sizeof(*l));
+	struct leaving *l = FAULT_OUT_OF_MEMORY() ? NULL : calloc(1, sizeof(*l));
 	CUresult r;
 
 	if (!l)
@@ -115,6 +117,7 @@ static bool let_go(const struct leaving *l)
 	if (is_freed && l->event)
 		cuda.cuEventDestroy_v2(l->event);
 	cuda.cuCtxPopCurrent_v2(&popped);
+	FAULT("leaving: the driver freed");
 	if (is_freed)
 		allocations_give_back(&l->allocation);
 	return is_freed;

@@ -101,6 +101,7 @@ CUresult local_begin(uint64_t frame_bytes, struct charge *ret_charge)
 	if (state_enter() == STATE_CLOSED)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	lock_enter(&settle_lock);
+	FAULT("local: locked");
 	is_known = find_or_begin(context, &entry);
 	lock_leave(&settle_lock);
 	if (!is_known) {

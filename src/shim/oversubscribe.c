@@ -3,6 +3,7 @@
 #define LOG_TOPIC LOG_MEMORY
 #include "shim/oversubscribe.h"
 
+#include "base/fault.h"
 #include "base/log.h"
 #include "region/ledger.h"
 #include "shim/doors.h"
@@ -74,6 +75,7 @@ CUresult oversubscribe_place(CUresult r, size_t bytes, struct charge *charge, CU
 	if (state_current_device(&current) != CUDA_SUCCESS || current != charge->device ||
 		cuda.cuMemAllocManaged(&placed, bytes, CU_MEM_ATTACH_GLOBAL) != CUDA_SUCCESS)
 		return r;
+	FAULT("oversubscribe: placed");
 	advise(placed, bytes, current);
 	charge->kind = CHARGE_MANAGED;
 	r = allocations_keep_stand_in(placed, bytes, charge);

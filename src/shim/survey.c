@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/fault.h"
 #include "base/log.h"
 #include "shim/doors.h"
 #include "shim/local.h"
@@ -56,7 +57,7 @@ static struct need *need_of(struct survey *survey, struct device *device)
 		at = &(*at)->next;
 	if (*at && (*at)->device == device)
 		return *at;
-	need = calloc(1, sizeof(*need));
+	need = FAULT_OUT_OF_MEMORY() ? NULL : calloc(1, sizeof(*need));
 	if (!need)
 		return NULL;
 	need->device = device;
@@ -159,7 +160,7 @@ static CUresult add_graph(CUgraph graph, struct survey *survey, unsigned depth)
 		r = cuda.cuGraphGetNodes(graph, NULL, &count);
 	if (r != CUDA_SUCCESS || count == 0)
 		return r;
-	nodes = calloc(count, sizeof(CUgraphNode));
+	nodes = FAULT_OUT_OF_MEMORY() ? NULL : calloc(count, sizeof(CUgraphNode));
 	if (!nodes) {
 		log_error("no memory to look into a graph, so it is refused");
 		return CUDA_ERROR_OUT_OF_MEMORY;

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fault.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "shim/doors.h"
@@ -36,7 +37,7 @@ static struct tiles *_Atomic leaving; /* changed under the lock */
 
 static struct tiles *new_tiles(unsigned room)
 {
-	struct tiles *tiles = calloc(1, sizeof(*tiles));
+	struct tiles *tiles = FAULT_OUT_OF_MEMORY() ? NULL : calloc(1, sizeof(*tiles));
 
 	if (tiles)
 		tiles->tile = calloc(room, sizeof(*tiles->tile));
@@ -111,6 +112,7 @@ struct tiles *tiles_begin(const CUarrayMapInfo *list, unsigned count)
 		if (!is_map(&list[i]))
 			continue;
 		mapped_retain(list[i].memHandle.memHandle);
+		FAULT("tile: retained");
 		entry = (struct table_entry){
 			.key = key, .a = resource_of(&list[i]), .b = list[i].memHandle.memHandle};
 		if (table_put(&mapped_tiles, entry) < 0)
@@ -152,6 +154,7 @@ static void undo(struct tiles *tiles, const CUarrayMapInfo *list)
 
 static void give_back(struct tiles *tiles)
 {
+	FAULT("tile: giving back");
 	for (unsigned i = 0; i < tiles->count; i++)
 		mapped_release_end(&tiles->tile[i].reference, true);
 	free_tiles(tiles);
@@ -189,6 +192,7 @@ static void push(struct tiles *tiles)
 {
 	LOCK_SCOPE(&leaving_lock);
 
+	FAULT("tile: list locked");
 	/* relaxed: read without the lock only to see whether there is anything */
 	tiles->next = atomic_load_explicit(&leaving, memory_order_relaxed);
 	atomic_store_explicit(&leaving, tiles, memory_order_relaxed);
@@ -215,6 +219,7 @@ void tiles_end(struct tiles *tiles, const CUarrayMapInfo *list, bool is_done, CU
 {
 	static const struct charge_reclaimer reclaimer = {.settle = settle};
 
+	FAULT("tile: the driver was called");
 	if (!is_done) {
 		undo(tiles, list);
 		return;

@@ -138,6 +138,7 @@ static const struct client_command *command_named(const char *name)
 		client_array_commands,
 		client_code_commands,
 		client_graph_commands,
+		client_launch_commands,
 		client_memory_commands,
 		client_nvml_commands,
 		client_old_commands,

@@ -52,6 +52,7 @@ struct client_command {
 };
 
 extern const struct client_command client_code_commands[];
+extern const struct client_command client_launch_commands[];
 extern const struct client_command client_array_commands[];
 extern const struct client_command client_graph_commands[];
 extern const struct client_command client_memory_commands[];
@@ -77,6 +78,15 @@ CUstream client_stream(struct client *c, char **word, unsigned count, unsigned a
 void *client_find(const char *symbol);
 /* Whether a driver function that a program finds by this name is the tenant library's. */
 bool client_is_replaced(const char *symbol);
+
+/* PTX as the words from number `at` on say (client_code.c); -1 for others. */
+#define CLIENT_IMAGE_BYTES 4096
+int client_image(char **word, unsigned count, unsigned at, char text[CLIENT_IMAGE_BYTES]);
+
+/* Gives a module or library a name, and finds its kernel; and what was found. */
+int client_module(struct client *c, const char *name, CUmodule module);
+int client_library(struct client *c, const char *name, CUlibrary library);
+uintptr_t client_function_of(const struct client *c, uintptr_t image);
 
 /* Adds to the answer. */
 void client_say(struct client *c, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -6,17 +6,15 @@
 
 #include "tests/tenant/client.h"
 
-#define IMAGE_BYTES 4096
-
 /*
  * PTX that real drivers compile and the simulated one reads: a kernel "k" with a frame of so many
  * bytes in local memory, which the compiler cannot take out, data with static storage, and functions
  * of the device's runtime.
  */
-static int write_image(char **word, unsigned count, unsigned at, char text[IMAGE_BYTES])
+int client_image(char **word, unsigned count, unsigned at, char text[CLIENT_IMAGE_BYTES])
 {
 	unsigned long long data = 0, frame = 0;
-	int has_heap = 0, has_printf = 0;
+	int has_heap = 0, has_printf = 0, is_managed = 0;
 	char declaration[96] = "";
 
 	for (; at < count; at++) {
@@ -28,13 +26,16 @@ static int write_image(char **word, unsigned count, unsigned at, char text[IMAGE
 			has_heap = 1;
 		else if (strcmp(word[at], "printf") == 0)
 			has_printf = 1;
+		else if (strcmp(word[at], "managed") == 0)
+			is_managed = 1;
 		else
 			return -1;
 	}
 	if (data)
 		snprintf(declaration, sizeof(declaration),
-			".visible .global .align 4 .b8 data[%llu];\n", data);
-	snprintf(text, IMAGE_BYTES,
+			".visible .global %s.align 4 .b8 data[%llu];\n",
+			is_managed ? ".attribute(.managed) " : "", data);
+	snprintf(text, CLIENT_IMAGE_BYTES,
 		".version 7.0\n.target sm_70\n.address_size 64\n"
 		"%s%s%s"
 		".visible .entry k(.param .u64 out, .param .u64 n)\n{\n"
@@ -62,24 +63,46 @@ static int write_image(char **word, unsigned count, unsigned at, char text[IMAGE
 	return 0;
 }
 
+static void keep_function(struct client *c, uintptr_t image, uintptr_t function)
+{
+	if (c->function_count < CLIENT_FUNCTIONS)
+		c->functions[c->function_count++] = (struct client_function){image, function};
+}
+
+int client_module(struct client *c, const char *name, CUmodule module)
+{
+	CUfunction function;
+	CUresult r = c->cu.cuModuleGetFunction(&function, module, "k");
+
+	client_put(c, name, (uintptr_t)module);
+	if (r == CUDA_SUCCESS)
+		keep_function(c, (uintptr_t)module, (uintptr_t)function);
+	return (int)r;
+}
+
+int client_library(struct client *c, const char *name, CUlibrary library)
+{
+	CUkernel kernel;
+	CUresult r = c->cu.cuLibraryGetKernel(&kernel, library, "k");
+
+	client_put(c, name, (uintptr_t)library);
+	if (r == CUDA_SUCCESS)
+		keep_function(c, (uintptr_t)library, (uintptr_t)kernel);
+	return (int)r;
+}
+
 static int run_module(struct client *c, char **word, unsigned count)
 {
-	char text[IMAGE_BYTES];
-	CUfunction function;
+	char text[CLIENT_IMAGE_BYTES];
 	CUmodule module;
 	CUresult r;
 
-	if (write_image(word, count, 2, text) < 0)
+	if (client_image(word, count, 2, text) < 0)
 		return CLIENT_BAD_COMMAND;
 	r = c->cu.cuModuleLoadData(&module, text);
 	if (r != CUDA_SUCCESS)
 		return (int)r;
-	client_put(c, word[1], (uintptr_t)module);
-	r = c->cu.cuModuleGetFunction(&function, module, "k");
-	if (r == CUDA_SUCCESS && c->function_count < CLIENT_FUNCTIONS)
-		c->functions[c->function_count++] =
-			(struct client_function){(uintptr_t)module, (uintptr_t)function};
-	return (int)r;
+	return client_module(c, word[1], module);
 }
 
 static int run_unload(struct client *c, char **word, unsigned count)
@@ -94,22 +117,16 @@ static int run_unload(struct client *c, char **word, unsigned count)
 
 static int run_library(struct client *c, char **word, unsigned count)
 {
-	char text[IMAGE_BYTES];
+	char text[CLIENT_IMAGE_BYTES];
 	CUlibrary library;
-	CUkernel kernel;
 	CUresult r;
 
-	if (write_image(word, count, 2, text) < 0)
+	if (client_image(word, count, 2, text) < 0)
 		return CLIENT_BAD_COMMAND;
 	r = c->cu.cuLibraryLoadData(&library, text, NULL, NULL, 0, NULL, NULL, 0);
 	if (r != CUDA_SUCCESS)
 		return (int)r;
-	client_put(c, word[1], (uintptr_t)library);
-	r = c->cu.cuLibraryGetKernel(&kernel, library, "k");
-	if (r == CUDA_SUCCESS && c->function_count < CLIENT_FUNCTIONS)
-		c->functions[c->function_count++] =
-			(struct client_function){(uintptr_t)library, (uintptr_t)kernel};
-	return (int)r;
+	return client_library(c, word[1], library);
 }
 
 static int run_endlibrary(struct client *c, char **word, unsigned count)
@@ -122,7 +139,7 @@ static int run_endlibrary(struct client *c, char **word, unsigned count)
 	return (int)r;
 }
 
-static uintptr_t function_of(const struct client *c, uintptr_t image)
+uintptr_t client_function_of(const struct client *c, uintptr_t image)
 {
 	for (unsigned i = c->function_count; i-- > 0;)
 		if (c->functions[i].image == image)
@@ -135,17 +152,25 @@ static int run_use(struct client *c, char **word, unsigned count)
 	uintptr_t library = client_get(c, word[1]);
 	CUfunction function;
 	CUdeviceptr data;
+	CUmodule module;
 	size_t bytes;
 
+	if (count > 2 && strcmp(word[2], "managed") == 0)
+		return (int)((cuLibraryGetManaged_fn *)client_find("cuLibraryGetManaged"))(
+			&data, &bytes, (CUlibrary)library, "data");
+	if (count > 2 && strcmp(word[2], "module") == 0)
+		return (int)((cuLibraryGetModule_fn *)client_find("cuLibraryGetModule"))(
+			&module, (CUlibrary)library);
 	if (count > 2 && strcmp(word[2], "data") == 0)
 		return (int)c->cu.cuLibraryGetGlobal(&data, &bytes, (CUlibrary)library, "data");
-	return (int)c->cu.cuKernelGetFunction(&function, (CUkernel)function_of(c, library));
+	return (int)c->cu.cuKernelGetFunction(&function, (CUkernel)client_function_of(c, library));
 }
 
 static int run_launch(struct client *c, char **word, unsigned count)
 {
 	bool is_none = strcmp(word[1], "none") == 0;
-	CUfunction function = is_none ? NULL : (CUfunction)function_of(c, client_get(c, word[1]));
+	CUfunction function =
+		is_none ? NULL : (CUfunction)client_function_of(c, client_get(c, word[1]));
 	uint64_t out = 0, n = 0;
 	void *params[] = {&out, &n};
 	CUresult r = c->cu.cuLaunchKernel(
@@ -237,11 +262,11 @@ static int run_greens(struct client *c, char **word, unsigned count)
 }
 
 const struct client_command client_code_commands[] = {
-	{"module", 1, run_module, "NAME [data=SIZE] [frame=SIZE] [heap] [printf]"},
+	{"module", 1, run_module, "NAME [data=SIZE] [frame=SIZE] [heap] [printf] [managed]"},
 	{"unload", 1, run_unload, "NAME"},
-	{"library", 1, run_library, "NAME [data=SIZE] [frame=SIZE] [heap] [printf]"},
+	{"library", 1, run_library, "NAME [data=SIZE] [frame=SIZE] [heap] [printf] [managed]"},
 	{"endlibrary", 1, run_endlibrary, "NAME"},
-	{"uselibrary", 1, run_use, "NAME [data]"},
+	{"uselibrary", 1, run_use, "NAME [data|managed|module]"},
 	{"launch", 1, run_launch, "NAME|none [STREAM]"},
 	{"limit", 2, run_limit, "stack|heap|printf SIZE"},
 	{"streams", 1, run_streams, "COUNT"},

@@ -6,44 +6,30 @@
  * goes on, gives back what it took, and tells all results that were not success. What is new among
  * the covered functions belongs into one of the ways here; faults are then tried on it, too.
  */
-#include "tests/tenant/client.h"
+#include "tests/tenant/client_tour.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#define RESULTS	     16
-#define MIB	     (UINT64_C(1) << 20)
+#define MIB	     TOUR_MIB
 #define INSIST_TIMES 3
 
-struct tour {
-	const struct door *cu;
-	struct client *client;
-	CUcontext context;
-	int results[RESULTS]; /* each that was not success, once */
-	unsigned result_count;
-	unsigned left; /* things that could not be given back */
-};
-
-static bool went_well(struct tour *t, CUresult r)
+bool tour_went_well(struct tour *t, CUresult r)
 {
 	if (r == CUDA_SUCCESS)
 		return true;
 	for (unsigned i = 0; i < t->result_count; i++)
 		if (t->results[i] == (int)r)
 			return false;
-	if (t->result_count < RESULTS)
+	if (t->result_count < TOUR_RESULTS)
 		t->results[t->result_count++] = (int)r;
 	return false;
 }
 
-/* One way to give something back; more is its size, or what else there is to say. */
-typedef CUresult give_fn(const struct tour *t, uint64_t value, uint64_t more);
-
-/* A fault comes once: what could not be given back goes at the next attempt. */
-static void give(struct tour *t, give_fn *how, uint64_t value, uint64_t more)
+void tour_give(struct tour *t, tour_give_fn *how, uint64_t value, uint64_t more)
 {
 	for (unsigned i = 0; i < INSIST_TIMES; i++)
-		if (went_well(t, how(t, value, more)))
+		if (tour_went_well(t, how(t, value, more)))
 			return;
 	t->left++;
 }
@@ -109,11 +95,11 @@ static void plain(struct tour *t)
 	CUdeviceptr p[4] = {0};
 
 	for (unsigned i = 0; i < 4; i++)
-		if (!went_well(t, t->cu->cuMemAlloc_v2(&p[i], sizes[i])))
+		if (!tour_went_well(t, t->cu->cuMemAlloc_v2(&p[i], sizes[i])))
 			p[i] = 0;
 	for (unsigned i = 0; i < 4; i++)
 		if (p[i])
-			give(t, free_plain, p[i], 0);
+			tour_give(t, free_plain, p[i], 0);
 }
 
 static void pitched(struct tour *t)
@@ -121,29 +107,29 @@ static void pitched(struct tour *t)
 	CUdeviceptr p;
 	size_t pitch;
 
-	if (went_well(t, t->cu->cuMemAllocPitch_v2(&p, &pitch, 1000, 4000, 4)))
-		give(t, free_plain, p, 0);
+	if (tour_went_well(t, t->cu->cuMemAllocPitch_v2(&p, &pitch, 1000, 4000, 4)))
+		tour_give(t, free_plain, p, 0);
 }
 
 static void managed(struct tour *t)
 {
 	CUdeviceptr p;
 
-	if (went_well(t, t->cu->cuMemAllocManaged(&p, 3 * MIB, CU_MEM_ATTACH_GLOBAL)))
-		give(t, free_plain, p, 0);
+	if (tour_went_well(t, t->cu->cuMemAllocManaged(&p, 3 * MIB, CU_MEM_ATTACH_GLOBAL)))
+		tour_give(t, free_plain, p, 0);
 }
 
 static void asynchronous(struct tour *t)
 {
 	CUdeviceptr a, b;
-	bool has_a = went_well(t, t->cu->cuMemAllocAsync(&a, 40 * MIB, NULL));
-	bool has_b = went_well(t, t->cu->cuMemAllocAsync(&b, 1000, NULL));
+	bool has_a = tour_went_well(t, t->cu->cuMemAllocAsync(&a, 40 * MIB, NULL));
+	bool has_b = tour_went_well(t, t->cu->cuMemAllocAsync(&b, 1000, NULL));
 
 	if (has_a)
-		give(t, free_async, a, 0);
+		tour_give(t, free_async, a, 0);
 	if (has_b)
-		give(t, free_plain, b, 0);
-	give(t, synchronize, 0, 0);
+		tour_give(t, free_plain, b, 0);
+	tour_give(t, synchronize, 0, 0);
 }
 
 static void on_a_stream(struct tour *t)
@@ -151,13 +137,13 @@ static void on_a_stream(struct tour *t)
 	CUstream stream;
 	CUdeviceptr p;
 
-	if (!went_well(t, t->cu->cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING)))
+	if (!tour_went_well(t, t->cu->cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING)))
 		return;
-	if (went_well(t, t->cu->cuMemAllocAsync(&p, 2 * MIB, stream)))
-		give(t, free_async, p, (uintptr_t)stream);
-	went_well(t, t->cu->cuStreamSynchronize(stream));
-	give(t, end_stream, (uintptr_t)stream, 0);
-	give(t, synchronize, 0, 0);
+	if (tour_went_well(t, t->cu->cuMemAllocAsync(&p, 2 * MIB, stream)))
+		tour_give(t, free_async, p, (uintptr_t)stream);
+	tour_went_well(t, t->cu->cuStreamSynchronize(stream));
+	tour_give(t, end_stream, (uintptr_t)stream, 0);
+	tour_give(t, synchronize, 0, 0);
 }
 
 static void from_a_pool(struct tour *t)
@@ -167,13 +153,13 @@ static void from_a_pool(struct tour *t)
 	CUmemoryPool pool;
 	CUdeviceptr p;
 
-	if (!went_well(t, t->cu->cuMemPoolCreate(&pool, &props)))
+	if (!tour_went_well(t, t->cu->cuMemPoolCreate(&pool, &props)))
 		return;
-	if (went_well(t, t->cu->cuMemAllocFromPoolAsync(&p, 8 * MIB, pool, NULL)))
-		give(t, free_async, p, 0);
-	give(t, synchronize, 0, 0);
-	went_well(t, t->cu->cuMemPoolTrimTo(pool, 0));
-	give(t, end_pool, (uintptr_t)pool, 0);
+	if (tour_went_well(t, t->cu->cuMemAllocFromPoolAsync(&p, 8 * MIB, pool, NULL)))
+		tour_give(t, free_async, p, 0);
+	tour_give(t, synchronize, 0, 0);
+	tour_went_well(t, t->cu->cuMemPoolTrimTo(pool, 0));
+	tour_give(t, end_pool, (uintptr_t)pool, 0);
 }
 
 /* The handle goes first, and the mapping keeps the memory, once with another reference to it. */
@@ -186,20 +172,20 @@ static void mapped(struct tour *t)
 	CUdeviceptr at;
 	bool is_mapped;
 
-	if (!went_well(t, t->cu->cuMemCreate(&handle, bytes, &prop, 0)))
+	if (!tour_went_well(t, t->cu->cuMemCreate(&handle, bytes, &prop, 0)))
 		return;
-	if (!went_well(t, t->cu->cuMemAddressReserve(&at, bytes, 0, 0, 0))) {
-		give(t, release, handle, 0);
+	if (!tour_went_well(t, t->cu->cuMemAddressReserve(&at, bytes, 0, 0, 0))) {
+		tour_give(t, release, handle, 0);
 		return;
 	}
-	is_mapped = went_well(t, t->cu->cuMemMap(at, bytes, 0, handle, 0));
-	give(t, release, handle, 0);
-	if (is_mapped &&
-		went_well(t, t->cu->cuMemRetainAllocationHandle(&again, (void *)(uintptr_t)at)))
-		give(t, release, again, 0);
+	is_mapped = tour_went_well(t, t->cu->cuMemMap(at, bytes, 0, handle, 0));
+	tour_give(t, release, handle, 0);
+	if (is_mapped && tour_went_well(t,
+				 t->cu->cuMemRetainAllocationHandle(&again, (void *)(uintptr_t)at)))
+		tour_give(t, release, again, 0);
 	if (is_mapped)
-		give(t, unmap, at, bytes);
-	give(t, unreserve, at, bytes);
+		tour_give(t, unmap, at, bytes);
+	tour_give(t, unreserve, at, bytes);
 }
 
 /* Its blocks go with it. */
@@ -208,28 +194,28 @@ static void second_context(struct tour *t)
 	CUdeviceptr p;
 	CUcontext context;
 
-	if (!went_well(t, t->cu->cuCtxCreate_v2(&context, 0, t->client->device)))
+	if (!tour_went_well(t, t->cu->cuCtxCreate_v2(&context, 0, t->client->device)))
 		return;
-	went_well(t, t->cu->cuMemAlloc_v2(&p, 4 * MIB));
-	went_well(t, t->cu->cuMemAlloc_v2(&p, 500));
-	give(t, end_context, (uintptr_t)context, 0);
-	give(t, use_own_context, 0, 0);
+	tour_went_well(t, t->cu->cuMemAlloc_v2(&p, 4 * MIB));
+	tour_went_well(t, t->cu->cuMemAlloc_v2(&p, 500));
+	tour_give(t, end_context, (uintptr_t)context, 0);
+	tour_give(t, use_own_context, 0, 0);
 }
 
 static void primary_once_more(struct tour *t)
 {
 	CUcontext context;
 
-	if (went_well(t, t->cu->cuDevicePrimaryCtxRetain(&context, t->client->device)))
-		give(t, release_primary, (uint64_t)t->client->device, 0);
+	if (tour_went_well(t, t->cu->cuDevicePrimaryCtxRetain(&context, t->client->device)))
+		tour_give(t, release_primary, (uint64_t)t->client->device, 0);
 }
 
 static void questions(struct tour *t)
 {
 	size_t free_bytes, total_bytes;
 
-	went_well(t, t->cu->cuMemGetInfo_v2(&free_bytes, &total_bytes));
-	went_well(t, t->cu->cuDeviceTotalMem_v2(&total_bytes, t->client->device));
+	tour_went_well(t, t->cu->cuMemGetInfo_v2(&free_bytes, &total_bytes));
+	tour_went_well(t, t->cu->cuDeviceTotalMem_v2(&total_bytes, t->client->device));
 }
 
 /* Far over any quota, so that all that may be had back is looked for. */
@@ -238,11 +224,11 @@ static void too_much(struct tour *t)
 	CUdeviceptr p;
 
 	if (t->cu->cuMemAlloc_v2(&p, 4000000 * MIB) == CUDA_SUCCESS)
-		give(t, free_plain, p, 0);
+		tour_give(t, free_plain, p, 0);
 }
 
-static void (*const ways[])(struct tour *t) = {plain, pitched, managed, asynchronous, on_a_stream,
-	from_a_pool, mapped, second_context, primary_once_more, questions, too_much};
+static tour_way_fn *const ways[] = {plain, pitched, managed, asynchronous, on_a_stream, from_a_pool,
+	mapped, second_context, primary_once_more, questions, too_much};
 
 /* tour: answers each result that was not success, and how much could not be given back */
 static int run_tour(struct client *c, char **word, unsigned count)
@@ -250,10 +236,12 @@ static int run_tour(struct client *c, char **word, unsigned count)
 	struct tour t = {.cu = &c->cu, .client = c};
 
 	for (unsigned i = 0; i < INSIST_TIMES; i++)
-		if (went_well(&t, c->cu.cuCtxGetCurrent(&t.context)))
+		if (tour_went_well(&t, c->cu.cuCtxGetCurrent(&t.context)))
 			break;
 	for (unsigned i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)
 		ways[i](&t);
+	for (unsigned i = 0; tour_work_ways[i]; i++)
+		tour_work_ways[i](&t);
 	for (unsigned i = 0; i < t.result_count; i++)
 		client_say(c, " result=%d", t.results[i]);
 	return t.left ? CLIENT_FAILED : 0;

@@ -8,7 +8,7 @@
 #include "tests/tenant/tenant.h"
 
 #define COURSE_QUOTA  (4 * GIB)
-#define COURSE_PLACES 128
+#define COURSE_PLACES 192
 #define TOUR	      "primary 0\ntour\nunprimary 0"
 #define PEER_US	      50000 /* what a call may cost a process whose peer is stopped */
 

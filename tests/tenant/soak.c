@@ -25,8 +25,8 @@
 #define A_LOAD	    1000		  /* operations between two answers */
 #define KILL_ONE_IN 3			  /* answers */
 #define STALL_NS    UINT64_C(60000000000) /* with no answer from anybody */
-#define QUOTA	    "5g"
-#define QUOTA_BYTES (5 * GIB)
+#define QUOTA	    "6g"
+#define QUOTA_BYTES (6 * GIB)
 
 /* Each client takes the next one. */
 static const char *const doors[] = {"linked", "dlopen", "next", "procaddr", "procaddr-v1",

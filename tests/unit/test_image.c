@@ -62,6 +62,16 @@ static void a_cubin_tells_its_sections_and_what_it_calls(void **state)
 	assert_false(image.has_heap || image.has_printf);
 }
 
+static void managed_variables_are_told_apart(void **state)
+{
+	struct image image = image_read(".version 7.0\n.global .align 4 .b8 a[100];\n"
+					".global .attribute(.managed) .align 4 .b8 b[3000];\n");
+
+	(void)state;
+	assert_int_equal(image.device_bytes, 100);
+	assert_int_equal(image.managed_bytes, 3000);
+}
+
 static void sizes_that_overflow_are_the_largest(void **state)
 {
 	struct cubin c = cubin_calling("free");
@@ -132,6 +142,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_cubin_tells_its_sections_and_what_it_calls),
+		cmocka_unit_test(managed_variables_are_told_apart),
 		cmocka_unit_test(sizes_that_overflow_are_the_largest),
 		cmocka_unit_test(ptx_tells_its_variables_and_what_it_calls),
 		cmocka_unit_test(anything_else_is_unknown),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Load families: streams, and modules with static data. */
+/* Load families: streams, and modules and libraries with static data. */
 #include <stdio.h>
 
 #include "tests/tenant/load/load.h"
@@ -27,18 +27,22 @@ static CUresult give_stream(struct load *l, const struct load_held *held)
 	return l->client->cu.cuStreamDestroy_v2((CUstream)(uintptr_t)held->value);
 }
 
+static void write_image(unsigned long long bytes, char text[256])
+{
+	snprintf(text, 256,
+		".version 7.0\n.target sm_70\n.address_size 64\n"
+		".visible .global .align 4 .b8 data[%llu];\n.visible .entry nothing()\n{ ret; }\n",
+		bytes);
+}
+
 static CUresult take_module(struct load *l, struct load_held *ret_held)
 {
 	cuModuleLoadData_fn *load = (cuModuleLoadData_fn *)client_find("cuModuleLoadData");
-	unsigned long long bytes = 1 + load_below(l, 16 * LOAD_MIB);
 	CUmodule module = NULL;
 	char text[256];
 	CUresult r;
 
-	snprintf(text, sizeof(text),
-		".version 7.0\n.target sm_70\n.address_size 64\n"
-		".global .align 4 .b8 data[%llu];\n.visible .entry nothing()\n{ ret; }\n",
-		bytes);
+	write_image(1 + load_below(l, 16 * LOAD_MIB), text);
 	r = load(&module, text);
 	if (r == CUDA_SUCCESS)
 		ret_held->value = (uintptr_t)module;
@@ -52,6 +56,47 @@ static CUresult give_module(struct load *l, const struct load_held *held)
 	return unload((CUmodule)(uintptr_t)held->value);
 }
 
+static CUresult use_library(struct load *l, CUlibrary library)
+{
+	const struct door *cu = &l->client->cu;
+	CUfunction function;
+	CUdeviceptr data;
+	CUkernel kernel;
+	size_t bytes;
+	CUresult r;
+
+	if (load_below(l, 2))
+		return cu->cuLibraryGetGlobal(&data, &bytes, library, "data");
+	r = cu->cuLibraryGetKernel(&kernel, library, "nothing");
+	return r == CUDA_SUCCESS ? cu->cuKernelGetFunction(&function, kernel) : r;
+}
+
+/* Its use may be refused, after which it is unloaded unused. */
+static CUresult take_library(struct load *l, struct load_held *ret_held)
+{
+	const struct door *cu = &l->client->cu;
+	CUlibrary library = NULL;
+	char text[256];
+	CUresult r, end;
+
+	write_image(1 + load_below(l, 16 * LOAD_MIB), text);
+	r = cu->cuLibraryLoadData(&library, text, NULL, NULL, 0, NULL, NULL, 0);
+	if (r != CUDA_SUCCESS)
+		return r;
+	r = use_library(l, library);
+	if (r == CUDA_SUCCESS) {
+		ret_held->value = (uintptr_t)library;
+		return r;
+	}
+	end = cu->cuLibraryUnload(library);
+	return end == CUDA_SUCCESS ? r : end;
+}
+
+static CUresult give_library(struct load *l, const struct load_held *held)
+{
+	return l->client->cu.cuLibraryUnload((CUlibrary)(uintptr_t)held->value);
+}
+
 const struct load_family load_stream = {.weight = 8,
 	.symbol = "cuStreamCreate",
 	.ends_with_context = true,
@@ -62,3 +107,5 @@ const struct load_family load_module = {.weight = 16,
 	.ends_with_context = true,
 	.take = take_module,
 	.give = give_module};
+const struct load_family load_library = {
+	.weight = 16, .symbol = "cuLibraryLoadData", .take = take_library, .give = give_library};

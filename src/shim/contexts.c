@@ -110,6 +110,7 @@ void contexts_measure(struct device *device, struct charge *charge)
 	held = ledger_held_bytes(state.region.file, state.slot, device->entry);
 	if (measured || nvml_own_use(device->uuid, held - charged, &used) != 0)
 		return;
+	own_pid_is_confirmed(device);
 	measured = round_up_u64(used - (held - charged), REGION_UNIT_BYTES);
 	if (used < held - charged || measured < MEASURED_MIN_BYTES ||
 		measured > MEASURED_MAX_TIMES * charged)

@@ -20,7 +20,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 
-#define DEVICE_LOCK_NS 50000000u /* longest wait for another process that adds a device */
+#define LOCK_NS 50000000u /* longest wait for another process that adds something */
 
 static void fill(struct region_file *f)
 {
@@ -246,26 +246,42 @@ static int add_device(struct region_file *f, const char *uuid, unsigned *ret_dev
 	return 0;
 }
 
-int region_device(struct region *region, const char *uuid, unsigned *ret_device)
+int region_lock(const struct region *region, int64_t at, int *ret_fd)
 {
-	uint64_t deadline = clock_now_ns() + DEVICE_LOCK_NS;
+	uint64_t deadline = clock_now_ns() + LOCK_NS;
 	struct timespec pause = {.tv_nsec = 1000000};
 	_cleanup_fd_ int fd = -1;
-	int r;
+	int r = region_reopen(region, &fd);
 
-	if (find_device(region->file, uuid, ret_device) == 0)
-		return 0;
-	r = region_reopen(region, &fd);
 	if (r < 0)
 		return r;
-	while ((r = file_lock_byte(fd, REGION_LOCK_DEVICE)) != 0) {
+	while ((r = file_lock_byte(fd, at)) != 0) {
 		if (r != -EAGAIN || clock_now_ns() > deadline)
 			return r == -EAGAIN ? -EBUSY : r;
 		nanosleep(&pause, NULL);
 	}
-	r = add_device(region->file, uuid, ret_device);
+	*ret_fd = take_fd(&fd);
+	return 0;
+}
+
+void region_unlock(int fd, int64_t at)
+{
 	/* By hand: a child that was forked meanwhile has the descriptor, too. */
-	file_unlock_byte(fd, REGION_LOCK_DEVICE);
+	file_unlock_byte(fd, at);
+	close(fd);
+}
+
+int region_device(struct region *region, const char *uuid, unsigned *ret_device)
+{
+	int fd, r;
+
+	if (find_device(region->file, uuid, ret_device) == 0)
+		return 0;
+	r = region_lock(region, REGION_LOCK_DEVICE, &fd);
+	if (r < 0)
+		return r;
+	r = add_device(region->file, uuid, ret_device);
+	region_unlock(fd, REGION_LOCK_DEVICE);
 	return r;
 }
 

@@ -11,7 +11,14 @@
 /* Addresses are given out and looked up in this unit, whatever the board's chunk is. */
 #define ADDRESS_UNIT ((size_t)2 << 20)
 
-enum owner_type { OWNER_BLOCK, OWNER_PLAIN, OWNER_MANAGED, OWNER_POOL, OWNER_RESERVATION };
+enum owner_type {
+	OWNER_BLOCK,
+	OWNER_PLAIN,
+	OWNER_MANAGED,
+	OWNER_POOL,
+	OWNER_RESERVATION,
+	OWNER_OPENED
+};
 
 /* The first member of everything that owns addresses. */
 struct owner {

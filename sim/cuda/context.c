@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "sim/cuda/entry.h"
+#include "sim/cuda/share.h"
 #include "sim/cuda/module.h"
 
 /* One level of a thread's stack of contexts. */
@@ -221,6 +222,7 @@ static void end(struct context *context)
 	timeline_clear(context);
 	module_clear(context);
 	heap_clear(context);
+	share_clear(context);
 	machine_shrink(driver.machine, device->index, MACHINE_STREAM, context->stream_bytes);
 	context->stream_bytes = 0;
 	machine_set_contexts(driver.machine, device->index, --device->contexts);

@@ -5,6 +5,7 @@
 #include "sim/cuda/address.h"
 #include "sim/cuda/driver.h"
 #include "sim/cuda/pool.h"
+#include "sim/cuda/share.h"
 #include "sim/cuda/vmm.h"
 
 bool lookup_extent(CUdeviceptr address, struct extent *ret_extent)
@@ -22,6 +23,8 @@ bool lookup_extent(CUdeviceptr address, struct extent *ret_extent)
 		return pool_find(owner, address, ret_extent);
 	case OWNER_RESERVATION:
 		return vmm_find(owner, address, ret_extent);
+	case OWNER_OPENED:
+		return share_find(owner, address, ret_extent);
 	}
 	return false;
 }

@@ -6,6 +6,7 @@
 #include "sim/cuda/entry.h"
 #include "sim/cuda/lookup.h"
 #include "sim/cuda/pool.h"
+#include "sim/cuda/share.h"
 
 static CUresult alloc(size_t bytes, CUdeviceptr *ret_base)
 {
@@ -34,6 +35,8 @@ static CUresult release(CUdeviceptr base)
 		result = CUDA_ERROR_INVALID_VALUE;
 	else if (owner->type == OWNER_POOL)
 		result = pool_free_now(owner, base);
+	else if (owner->type == OWNER_OPENED)
+		result = share_free(owner, base);
 	else
 		result = heap_free(owner, base);
 	pthread_mutex_unlock(&driver.memory_lock);

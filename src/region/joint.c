@@ -135,7 +135,7 @@ static struct region_joint *find_free(const struct region *region, unsigned *ret
 	return NULL;
 }
 
-/* Under the lock: the one with this key, or NULL. */
+/* Under the lock: the one with this key or mark, or NULL. */
 static struct region_joint *find_key(const struct region *region, uint64_t key, unsigned *ret_joint)
 {
 	unsigned high = atomic_load(&region->file->own.joint_high);
@@ -143,7 +143,8 @@ static struct region_joint *find_key(const struct region *region, uint64_t key, 
 	for (unsigned i = 0; i < high && i < REGION_JOINTS; i++) {
 		struct region_joint *j = joint_at(region, i);
 
-		if (atomic_load(&j->word) && atomic_load(&j->key) == key) {
+		if (atomic_load(&j->word) &&
+			(atomic_load(&j->key) == key || atomic_load(&j->mark) == key)) {
 			*ret_joint = i;
 			return j;
 		}

@@ -45,7 +45,7 @@ int joint_grow(
 /* Descriptors keep the joint from now on, too. */
 int joint_set_mark(const struct region *region, unsigned joint, uint64_t mark, int fd) MUST_CHECK;
 
-/* Makes the slot a holder of the joint with this key. JOINT_E_ABSENT, or -errno. */
+/* Makes the slot a holder of the joint with this key or mark. JOINT_E_ABSENT, or -errno. */
 int joint_hold(
 	const struct region *region, unsigned slot, uint64_t key, unsigned *ret_joint) MUST_CHECK;
 

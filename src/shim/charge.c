@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/lock.h"
 #include "base/log.h"
+#include "region/joint.h"
 #include "region/ledger.h"
 #include "region/slot.h"
 #include "shim/doors.h"
@@ -85,6 +86,7 @@ static void reap(struct device *d)
 	r = slot_reap(&state.region, &reaped);
 	if (r < 0)
 		log_warn("dead processes of the slice cannot be looked for", U64("errno", -r));
+	joint_sweep(&state.region, state.slot);
 	if (ledger_settle(state.region.file, d->entry) != 0)
 		log_debug("the books of a device could not be settled now");
 	lock_leave(&reap_lock);

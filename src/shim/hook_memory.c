@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Hooks: plain memory. */
+#define LOG_TOPIC LOG_MEMORY
+#include "base/log.h"
 #include "shim/allocations.h"
 #include "shim/doors.h"
 #include "shim/pools.h"
@@ -86,6 +88,36 @@ HOOK_BODY(cuMemAllocManaged, CUdeviceptr *pointer, size_t bytes, unsigned int fl
 		       : r;
 }
 
+static uint64_t free_bytes(void)
+{
+	size_t free = 0, total;
+
+	return cuda.cuMemGetInfo_v2 && cuda.cuMemGetInfo_v2(&free, &total) == CUDA_SUCCESS ? free
+											   : 0;
+}
+
+/*
+ * Frees memory that something else may keep, like a network card that has it registered. Only what
+ * the device has free afterwards tells; where it is no more, the charge stays for as long as the
+ * process.
+ */
+static CUresult free_watched(const struct allocation *allocation)
+{
+	uint64_t before = free_bytes(), after;
+	CUresult r = cuda.cuMemFree_v2(allocation->pointer);
+
+	if (r != CUDA_SUCCESS) {
+		allocations_put_back(allocation);
+		return r;
+	}
+	after = free_bytes();
+	if (before && after >= before + allocations_bytes(allocation))
+		allocations_give_back(allocation);
+	else
+		log_info("freed memory is kept by a descriptor: charged until the process ends");
+	return r;
+}
+
 HOOK_BODY(cuMemFree_v2, CUdeviceptr pointer)
 {
 	struct allocation allocation;
@@ -95,6 +127,8 @@ HOOK_BODY(cuMemFree_v2, CUdeviceptr pointer)
 		return CUDA_ERROR_NOT_INITIALIZED;
 	if (state_enter() == STATE_ASIDE || allocations_take(pointer, &allocation) != 0)
 		return cuda.cuMemFree_v2(pointer);
+	if (UNLIKELY(allocations_is_to_be_watched(&allocation)))
+		return free_watched(&allocation);
 	r = cuda.cuMemFree_v2(pointer);
 	if (r != CUDA_SUCCESS) {
 		allocations_put_back(&allocation);

@@ -17,7 +17,9 @@
 #include "base/clock.h"
 #include "base/lock.h"
 #include "base/log.h"
+#include "base/mark.h"
 #include "shim/doors.h"
+#include "shim/shared.h"
 
 /* Longest wait for a question of ours to the driver, of some 20 ns, in another thread. */
 #define USERS_WAIT_NS 100000000u
@@ -35,6 +37,7 @@ struct pool {
 	_Atomic uint32_t live; /* allocations that were not freed */
 	_Atomic bool is_dirty; /* something was freed and not yet settled */
 	struct lock lock;      /* guards the rest */
+	uint32_t joint;	       /* + 1; 0: the pool was never exported */
 	uint64_t last_ticket;
 	_Atomic uint64_t held_bytes; /* as last read */
 };
@@ -65,7 +68,7 @@ static struct pool *find_unused(const struct device *device)
 {
 	struct pool *p = first();
 
-	while (p && (p->device != device || !atomic_load(&p->is_destroyed) ||
+	while (p && (p->device != device || p->joint || !atomic_load(&p->is_destroyed) ||
 			    atomic_load(&p->live) || p->held_bytes))
 		p = p->next;
 	return p;
@@ -99,12 +102,19 @@ static struct pool *find_or_add(CUmemoryPool handle, struct device *device)
 	return p;
 }
 
-/* Replaces the last reading; returns by how much it differs. */
-static int64_t replace_reading(struct pool *p, uint64_t ticket, uint64_t held_bytes)
+/*
+ * Replaces the last reading; returns by how much it differs. *ret_joint is p->joint at that instant: what
+ * is more than before is then to be moved there.
+ */
+static int64_t replace_reading(
+	struct pool *p, uint64_t ticket, uint64_t held_bytes, uint32_t *ret_joint)
 {
 	LOCK_SCOPE(&p->lock);
 	int64_t change = 0;
 
+	*ret_joint = p->joint;
+	if (p->joint && held_bytes < p->held_bytes)
+		return 0;
 	if (ticket > p->last_ticket) {
 		change = (int64_t)(held_bytes - p->held_bytes);
 		p->last_ticket = ticket;
@@ -162,6 +172,7 @@ static void settle_charge(struct pool *p, struct charge *charge)
 	uint64_t ticket = atomic_fetch_add(&p->tickets, 1) + 1;
 	CUmemoryPool handle;
 	int64_t change = 0;
+	uint32_t joint = 0;
 	uint64_t held;
 
 	if (!p->device)
@@ -169,14 +180,16 @@ static void settle_charge(struct pool *p, struct charge *charge)
 	handle = hold(p);
 	if (handle) {
 		if (read_held(handle, &held))
-			change = replace_reading(p, ticket, held);
+			change = replace_reading(p, ticket, held, &joint);
 		else
 			change = assume_taken(p, (uint64_t)charge->units * REGION_UNIT_BYTES);
 		let_go(p);
 	} else if (atomic_load(&p->is_destroyed) && atomic_load(&p->live) == 0) {
-		change = replace_reading(p, ticket, 0);
+		change = replace_reading(p, ticket, 0, &joint);
 	}
 	charge_settle(charge, change);
+	if (change > 0 && joint)
+		shared_grow(joint - 1, (uint64_t)change);
 }
 
 static void settle(struct pool *p)
@@ -337,6 +350,32 @@ void pools_settle_handle(CUmemoryPool handle)
 
 	if (p)
 		settle(p);
+}
+
+void pools_share(CUmemoryPool handle, int fd, uint64_t key)
+{
+	struct pool *p = pools_find(handle);
+	struct shared_memory memory = {.kind = CHARGE_POOL, .key = key, .fd = fd, .is_pool = true};
+	struct mark mark = {.steps = 0};
+	unsigned joint;
+
+	if (!p || !p->device)
+		return;
+	LOCK_SCOPE(&p->lock);
+	if (fd >= 0) {
+		joint = p->joint;
+		mark.id = joint ? atomic_load(&state.region.file->own.joints[joint - 1].mark)
+				: mark_new_id();
+		if (mark_set(fd, mark) < 0)
+			log_info("a pool's descriptor cannot be marked");
+		memory.key = memory.mark = mark.id;
+	}
+	if (p->joint)
+		return;
+	memory.device = p->device;
+	memory.bytes = p->held_bytes;
+	if (shared_make(&memory, &joint))
+		p->joint = joint + 1;
 }
 
 void pools_forget_parent(void)

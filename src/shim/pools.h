@@ -50,6 +50,13 @@ void pools_freed(struct pool *pool, bool is_settled_now);
 /* A stream, event or context was synchronized: pools that had frees may hold less. */
 void pools_synchronized(void);
 
+/*
+ * The pool can be imported by other processes now, by the descriptor fd or (fd is -1) by a handle with
+ * this key. What it holds then stays charged until the process ends, because a pool that was imported
+ * does not give memory back (H200, driver 580), and nobody tells whether it was.
+ */
+void pools_share(CUmemoryPool handle, int fd, uint64_t key);
+
 /* Reads what one pool holds, by its handle; nothing for an unknown one. */
 void pools_settle_handle(CUmemoryPool handle);
 

@@ -7,6 +7,7 @@
 
 #include "base/lock.h"
 #include "base/log.h"
+#include "base/mark.h"
 #include "region/joint.h"
 #include "region/ledger.h"
 
@@ -91,6 +92,14 @@ void shared_grow(unsigned joint, uint64_t bytes)
 			sum_of(p), units * REGION_UNIT_BYTES, memory_order_relaxed);
 	}
 	errno = saved_errno;
+}
+
+uint32_t shared_steps(unsigned joint)
+{
+	uint64_t word = atomic_load(&state.region.file->own.joints[joint].word);
+	uint64_t bytes = ledger_joint_units(word) * REGION_UNIT_BYTES;
+
+	return (uint32_t)(round_up_u64(bytes, MARK_STEP_BYTES) / MARK_STEP_BYTES);
 }
 
 bool shared_set_mark(unsigned joint, uint64_t mark, int fd)

@@ -35,6 +35,9 @@ bool shared_make(const struct shared_memory *memory, unsigned *ret_joint) MUST_C
 /* Moves more that was charged to this process to a joint that it made. */
 void shared_grow(unsigned joint, uint64_t bytes);
 
+/* How large it is, in steps of a mark (base/mark.h). */
+uint32_t shared_steps(unsigned joint);
+
 /* Makes a joint known to be kept by descriptors with this mark, too; false where that fails. */
 bool shared_set_mark(unsigned joint, uint64_t mark, int fd) MUST_CHECK;
 

@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "region/ledger.h"
 #include "shim/nvml.h"
+#include "shim/shared.h"
 
 /* Comparisons that another thread's charges may spoil before the reservation is kept whole. */
 #define SETTLE_TRIES 4
@@ -45,7 +46,16 @@ static uint64_t held_bytes(const struct device *d)
 	return ledger_held_bytes(state.region.file, state.slot, d->entry);
 }
 
-/* What NVML shows for no process: managed memory, and what came from another process. */
+/* What came from another slice. */
+static uint64_t foreign_bytes(const struct device *d)
+{
+	/* relaxed: compared before and after, as part of what is held */
+	return atomic_load_explicit(
+		&state.region.file->own.slots[state.slot].kind_bytes[d->entry][CHARGE_SHARED],
+		memory_order_relaxed);
+}
+
+/* What is in the books and not always in NVML's figure: managed memory, and what is another's. */
 static uint64_t hidden_bytes(const struct device *d)
 {
 	const _Atomic uint64_t *kinds =
@@ -56,11 +66,25 @@ static uint64_t hidden_bytes(const struct device *d)
 	       atomic_load_explicit(&kinds[CHARGE_SHARED], memory_order_relaxed);
 }
 
-/* What NVML shows beyond the books; false where that cannot be told now. */
-static bool look(struct truth *t, const struct device *d, uint64_t *ret_other_bytes)
+/* What NVML shows beyond the books: between these two, which differ where memory is shared. */
+struct beyond {
+	uint64_t least, most;
+};
+
+static uint64_t above(uint64_t used, uint64_t known)
+{
+	return used > known ? round_up_u64(used - known, REGION_UNIT_BYTES) : 0;
+}
+
+/*
+ * What NVML shows beyond the books; false where that cannot be told now. What this process made and
+ * shares is shown for it, and charged to no process; what it opened is shown for it or for its maker.
+ */
+static bool look(struct truth *t, const struct device *d, struct beyond *ret_beyond)
 {
 	uint64_t other = t->other_bytes, held = held_bytes(d), used, known;
-	uint64_t hidden = hidden_bytes(d);
+	uint64_t hidden = hidden_bytes(d), shared = foreign_bytes(d) + shared_opened_bytes(d);
+	uint64_t made = shared_made_bytes(d);
 	int r = nvml_own_use(d->uuid, &used);
 
 	if (r < 0) {
@@ -70,10 +94,12 @@ static bool look(struct truth *t, const struct device *d, uint64_t *ret_other_by
 		return false;
 	}
 	t->misses = 0;
-	if (held != held_bytes(d) || hidden != hidden_bytes(d) || hidden + other > held)
+	if (held != held_bytes(d) || hidden != hidden_bytes(d) || hidden + other > held ||
+		made != shared_made_bytes(d) || shared != foreign_bytes(d) + shared_opened_bytes(d))
 		return false;
-	known = held - hidden - other;
-	*ret_other_bytes = used > known ? round_up_u64(used - known, REGION_UNIT_BYTES) : 0;
+	known = held - hidden - other + made;
+	*ret_beyond =
+		(struct beyond){.least = above(used, known + shared), .most = above(used, known)};
 	return true;
 }
 
@@ -94,23 +120,31 @@ static void correct(struct truth *t, struct device *d, uint64_t other)
 			memory_order_relaxed);
 }
 
+/* What "other" is to be: what it is, as far as that can be. */
+static uint64_t within(const struct beyond *beyond, uint64_t other)
+{
+	if (other < beyond->least)
+		return beyond->least;
+	return other > beyond->most ? beyond->most : other;
+}
+
 /* Looks; what is less is believed when it is so twice. Under the truth's lock. */
 static void compare(struct truth *t, struct device *d, bool is_urgent)
 {
 	struct timespec pause = {.tv_nsec = SECOND_LOOK_NS};
-	uint64_t other;
+	struct beyond beyond;
 
-	if (!look(t, d, &other))
+	if (!look(t, d, &beyond))
 		return;
-	if (other < t->other_bytes && !t->was_less) {
+	if (beyond.most < t->other_bytes && !t->was_less) {
 		t->was_less = true;
 		if (!is_urgent)
 			return;
 		nanosleep(&pause, NULL);
-		if (!look(t, d, &other))
+		if (!look(t, d, &beyond))
 			return;
 	}
-	correct(t, d, other);
+	correct(t, d, within(&beyond, t->other_bytes));
 }
 
 static void truth_check(struct device *device, bool is_urgent)
@@ -148,13 +182,16 @@ static int64_t growth(
 	struct truth *t, struct device *d, const struct charge *charge, int64_t free_change_bytes)
 {
 	int64_t reserved = (int64_t)charge->units * REGION_UNIT_BYTES;
-	uint64_t other;
+	struct beyond beyond = {.least = 0, .most = 0};
+	bool is_seen = false;
 
-	for (int i = 0; i < SETTLE_TRIES && t->misses < MISSES_MAX; i++)
-		if (look(t, d, &other))
-			return other > t->other_bytes ? (int64_t)(other - t->other_bytes) : 0;
-	if (t->misses < MISSES_MAX)
+	for (int i = 0; i < SETTLE_TRIES && t->misses < MISSES_MAX && !is_seen; i++)
+		is_seen = look(t, d, &beyond);
+	if (is_seen && beyond.least == beyond.most)
+		return beyond.most > t->other_bytes ? (int64_t)(beyond.most - t->other_bytes) : 0;
+	if (!is_seen && t->misses < MISSES_MAX)
 		return reserved;
+	/* No figure, or one that shared memory blurs: what the device has less of is what was taken. */
 	return round_out_i64(free_change_bytes, REGION_UNIT_BYTES);
 }
 
@@ -186,14 +223,14 @@ void truth_start(void)
 void truth_forget(struct device *device)
 {
 	struct truth *t = &truths[device->ordinal];
-	uint64_t other;
+	struct beyond beyond = {.least = 0, .most = 0};
 
 	/* A comparison under way will see for itself. */
 	if (!lock_try(&t->lock))
 		return;
-	if (t->misses >= MISSES_MAX || held_bytes(device) == 0 || !look(t, device, &other))
-		other = 0;
-	correct(t, device, other);
+	if (t->misses >= MISSES_MAX || held_bytes(device) == 0 || !look(t, device, &beyond))
+		beyond.most = 0;
+	correct(t, device, within(&beyond, t->other_bytes));
 	lock_leave(&t->lock);
 }
 

@@ -36,6 +36,9 @@ static int share(const struct region *region, unsigned slot, unsigned round, uns
 		.fd = -1};
 	unsigned joint, again;
 
+	/* The survivor's, which stays the survivor's, whoever holds it and dies. */
+	if (joint_hold(region, slot, 77, &again) != 0)
+		return 5;
 	if (joint_make(region, &memory, &joint) != 0 ||
 		joint_hold(region, slot, memory.key, &again) != 0 || again != joint)
 		return 5;

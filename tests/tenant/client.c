@@ -114,8 +114,8 @@ void client_keep(struct client *c, CUdeviceptr block)
 
 static const struct client_command *command_named(const char *name)
 {
-	const struct client_command *const tables[] = {
-		client_memory_commands, client_process_commands, client_view_commands};
+	const struct client_command *const tables[] = {client_memory_commands,
+		client_process_commands, client_view_commands, client_share_commands};
 
 	for (unsigned t = 0; t < sizeof(tables) / sizeof(tables[0]); t++)
 		for (const struct client_command *at = tables[t]; at->name; at++)

@@ -139,6 +139,39 @@ static int run_churn(struct client *c, char **word, unsigned count)
 	return r;
 }
 
+/* sharing SIZE TIMES: shares memory in both ways with itself and lets go of it, again and again */
+static int run_sharing(struct client *c, char **word, unsigned count)
+{
+	char handle[] = "sh", own[] = "si", fd[] = "sf";
+	char *create[] = {word[0], handle, word[1]}, *export[] = {word[0], fd, handle},
+	     *import[] = {word[0], own, fd};
+	int r = CUDA_SUCCESS;
+
+	for (uint64_t i = client_size(word[2]); i > 0 && r == CUDA_SUCCESS; i--) {
+		CUipcMemHandle ipc;
+		CUdeviceptr p = 0;
+
+		r = run_createx(c, create, 3);
+		if (r == CUDA_SUCCESS)
+			r = run_export(c, export, 3);
+		if (r == CUDA_SUCCESS)
+			r = run_import(c, import, 3);
+		if (r == CUDA_SUCCESS)
+			r = (int)c->cu.cuMemRelease(client_get(c, handle));
+		if (r == CUDA_SUCCESS)
+			r = (int)c->cu.cuMemRelease(client_get(c, own));
+		if (r == CUDA_SUCCESS)
+			close((int)client_get(c, fd));
+		if (r == CUDA_SUCCESS)
+			r = (int)c->cu.cuMemAlloc_v2(&p, client_size(word[1]));
+		if (r == CUDA_SUCCESS)
+			r = (int)c->cu.cuIpcGetMemHandle(&ipc, p);
+		if (r == CUDA_SUCCESS)
+			r = (int)c->cu.cuMemFree_v2(p);
+	}
+	return r;
+}
+
 static int run_closefd(struct client *c, char **word, unsigned count)
 {
 	return close((int)client_get(c, word[1]));
@@ -327,6 +360,7 @@ const struct client_command client_share_commands[] = {
 	{"exportfabric", 1, run_exportfabric, "HANDLE"},
 	{"importfabric", 2, run_importfabric, "HANDLE BYTES"},
 	{"churn", 2, run_churn, "SIZE TIMES"},
+	{"sharing", 2, run_sharing, "SIZE TIMES"},
 	{"closefd", 1, run_closefd, "FD"},
 	{"sendfd", 2, run_sendfd, "PATH FD"},
 	{"recvfd", 2, run_recvfd, "FD PATH"},

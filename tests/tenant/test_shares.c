@@ -407,6 +407,42 @@ static void freed_memory_that_something_keeps_stays_charged(void **state)
 	assert_int_equal(tenant_end(t), 0);
 }
 
+/* Two that share and let go without an end are killed anywhere in it. */
+static void a_death_at_any_instant_of_sharing_is_settled(void **state)
+{
+	struct slice *slice = slice_new(*state, "a", "4g", NULL);
+	struct tenant *other = tenant_new(slice);
+
+	for (unsigned round = 0; round < 12; round++) {
+		struct tenant *first = tenant_new(slice), *second = tenant_new(slice);
+
+		tenant_tell(first, "sharing 64m 1000000");
+		tenant_tell(second, "sharing 32m 1000000");
+		usleep(2000 + 1700 * round);
+		tenant_kill(first, SIGKILL);
+		usleep(500);
+		tenant_kill(second, SIGKILL);
+		expect(other, OUT_OF_MEMORY, "alloc x 4g");
+		expect_beside(slice, 1, 0);
+	}
+	assert_int_equal(tenant_end(other), 0);
+}
+
+static void sharing_and_letting_go_leaves_nothing(void **state)
+{
+	struct slice *slice = slice_new(*state, "a", "2g", NULL);
+	struct tenant *first = tenant_new(slice), *second = tenant_new(slice);
+
+	tenant_tell(first, "sharing 64m 300");
+	tenant_tell(second, "sharing 64m 300");
+	assert_int_equal(tenant_answer(first), OK);
+	assert_int_equal(tenant_answer(second), OK);
+	expect(first, OUT_OF_MEMORY, "alloc x 2g");
+	expect_beside(slice, 2, 0);
+	assert_int_equal(tenant_end(first), 0);
+	assert_int_equal(tenant_end(second), 0);
+}
+
 /* NVML shows memory for its maker, then for its opener, or for nobody: it is never "other". */
 static void what_is_shared_is_not_charged_again_as_other(void **state)
 {
@@ -471,6 +507,8 @@ int main(void)
 		test_with_node(a_shared_pool_stays_charged_and_its_users_pay_nothing),
 		test_with_node(memory_of_other_interfaces_is_charged_while_it_is_imported),
 		test_with_node(freed_memory_that_something_keeps_stays_charged),
+		test_with_node(a_death_at_any_instant_of_sharing_is_settled),
+		test_with_node(sharing_and_letting_go_leaves_nothing),
 		test_with_node(what_is_shared_is_not_charged_again_as_other),
 		test_with_node(what_the_driver_refuses_leaves_no_charge),
 	};

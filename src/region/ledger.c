@@ -37,7 +37,8 @@
  * ledger_settle() reads total, then the slots, then the joints. If it saw the slot before step 1 and the
  * joint after step 3, then step 2 was in between, and its exchange fails; between 1 and the last it
  * sees what is on its way, and tries again. A death anywhere leaves units on their way, which is
- * doubt, and the sum that settles it counts the joint as it stands.
+ * doubt, and the sum that settles it counts the joint as it stands. tests/model/joint.pml is this as
+ * a model.
  *
  * All accesses are sequentially consistent: the argument orders steps on different words, and on
  * the processors that we know a read-modify-write costs the same anyway.

@@ -407,6 +407,23 @@ static void freed_memory_that_something_keeps_stays_charged(void **state)
 	assert_int_equal(tenant_end(t), 0);
 }
 
+static void the_end_of_a_context_lets_go_of_what_is_shared_in_it(void **state)
+{
+	struct slice *slice = slice_new(*state, "a", "4g", NULL);
+	struct tenant *maker = tenant_new(slice), *user = tenant_new(slice);
+
+	expect(maker, OK, "newctx c 0");
+	expect(user, OK, "newctx c 0");
+	open_block(maker, user);
+	expect_beside(slice, 4, 64 * MIB);
+	expect(maker, OK, "endctx c");
+	expect_beside(slice, 3, 64 * MIB);
+	expect(user, OK, "endctx c");
+	expect_beside(slice, 2, 0);
+	assert_int_equal(tenant_end(maker), 0);
+	assert_int_equal(tenant_end(user), 0);
+}
+
 /* Two that share and let go without an end are killed anywhere in it. */
 static void a_death_at_any_instant_of_sharing_is_settled(void **state)
 {
@@ -507,6 +524,7 @@ int main(void)
 		test_with_node(a_shared_pool_stays_charged_and_its_users_pay_nothing),
 		test_with_node(memory_of_other_interfaces_is_charged_while_it_is_imported),
 		test_with_node(freed_memory_that_something_keeps_stays_charged),
+		test_with_node(the_end_of_a_context_lets_go_of_what_is_shared_in_it),
 		test_with_node(a_death_at_any_instant_of_sharing_is_settled),
 		test_with_node(sharing_and_letting_go_leaves_nothing),
 		test_with_node(what_is_shared_is_not_charged_again_as_other),

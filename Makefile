@@ -8,6 +8,11 @@ V       ?=
 # how long the stress tests soak, each of REPEAT times
 STRESS_SECONDS ?= 30
 REPEAT         ?= 1
+# how long fuzzers search, all together
+FUZZ_SECONDS   ?= 60
+
+# how many random operations on the simulated driver (`make test` does 100,000)
+LOAD_OPERATIONS ?= 1000000
 
 # make's own default (cc) says nothing; without a word from the user meson chooses.
 ifeq ($(origin CC),default)
@@ -29,8 +34,8 @@ INSTALLED := --prefix $(PREFIX) --libdir lib --sysconfdir /etc
 .DEFAULT_GOAL := all
 .NOTPARALLEL:
 .SUFFIXES:
-.PHONY: help all demo test unit stress models check check-layers check-files check-docs \
-	check-format check-exports check-glibc check-tools check-install asan tsan clang werror \
+.PHONY: help all demo test unit stress soak fuzz models check check-layers check-files check-docs \
+	check-coverage check-format check-exports check-glibc check-tools check-install asan tsan clang werror \
 	format docs bench gpu-test gpu-bench install uninstall setup-build setup-test setup-ci ci \
 	dist clean
 
@@ -62,13 +67,20 @@ stress: setup-test build-test ## the stress tests: STRESS_SECONDS=n long, REPEAT
 	$(Q)STRESS_SECONDS=$(STRESS_SECONDS) $(TEST) build/test --suite stress --repeat $(REPEAT) \
 		--timeout-multiplier 0
 
+soak: setup-test build-test ## a random load of LOAD_OPERATIONS=n, from LOAD_SEED=n on
+	$(Q)LOAD_OPERATIONS=$(LOAD_OPERATIONS) $(TEST) build/test --suite soak --verbose \
+		--timeout-multiplier 0
+
+fuzz: ## search for inputs that break a parser or a region: FUZZ_SECONDS=n long in all
+	$(Q)tests/fuzz/search.sh $(FUZZ_SECONDS)
+
 models: ## search the models of tests/model with spin
 	$(Q)tools/check_models.sh
 
 ## Checkers
 check: ## all checkers; goes on after a finding
 	$(Q)$(MAKE) -k --no-print-directory check-files check-layers check-format check-docs \
-		check-exports check-glibc
+		check-coverage check-exports check-glibc
 
 check-files: ## licence lines, titles, length, comments, white space
 	$(Q)$(PYTHON) tools/check_files.py
@@ -81,6 +93,9 @@ check-format: ## layout, by clang-format 14 where it is installed
 
 check-docs: ## generated pages are current, links lead somewhere
 	$(Q)$(PYTHON) tools/check_docs.py
+
+check-coverage: ## every driver function is classified, every hook in its class
+	$(Q)$(PYTHON) tools/check_coverage.py $(LIBRARIES)
 
 check-exports: build-test ## exported names are the hook tables' and no other
 	$(Q)$(PYTHON) tools/check_exports.py build/test
@@ -115,7 +130,7 @@ werror: setup-test ## build everything with gcc; warnings are errors
 format: ## lay out every C file with clang-format 14
 	$(Q)tools/check_format.sh --fix
 
-docs: ## make the pages of docs/generated anew from the tables
+docs: ## make docs/generated and docs/coverage.md anew from the tables
 	$(Q)$(PYTHON) tools/gen_docs.py
 
 ## Measuring, and real GPUs
@@ -162,4 +177,6 @@ help: ## this list
 	@awk -F ':.*## ' '/^## / { print "\n" substr($$0, 4) } \
 		/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
-	@echo "Variables: CC, PREFIX, DESTDIR, V=1 (show commands), STRESS_SECONDS, REPEAT"
+	@echo "Variables: CC, PREFIX, DESTDIR, V=1 (show commands), STRESS_SECONDS, REPEAT,"
+	@echo "LOAD_OPERATIONS, LOAD_SEED (of soak),"
+	@echo "LIBRARIES (of a driver, for check-coverage)"

@@ -8,6 +8,7 @@
  *	overhead init	cuInit alone, and nothing printed: to be started many times
  */
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +25,11 @@ extern cuMemAlloc_v2_fn cuMemAlloc_v2;
 extern cuMemFree_v2_fn cuMemFree_v2;
 extern cuMemAllocAsync_fn cuMemAllocAsync;
 extern cuMemFreeAsync_fn cuMemFreeAsync;
+extern cuMemCreate_fn cuMemCreate;
+extern cuMemRelease_fn cuMemRelease;
+extern cuMemAddressReserve_fn cuMemAddressReserve;
+extern cuMemMap_fn cuMemMap;
+extern cuMemUnmap_fn cuMemUnmap;
 extern cuMemGetInfo_v2_fn cuMemGetInfo_v2;
 extern cuDeviceGetMemPool_fn cuDeviceGetMemPool;
 extern cuMemPoolSetAttribute_fn cuMemPoolSetAttribute;
@@ -32,10 +38,11 @@ extern cuModuleGetFunction_fn cuModuleGetFunction;
 extern cuLaunchKernel_fn cuLaunchKernel;
 extern cuGetProcAddress_v2_fn cuGetProcAddress_v2;
 
-#define BATCHES	  15
-#define KIB	  ((size_t)1 << 10)
-#define MIB	  ((size_t)1 << 20)
-#define LIVE_MOST 100000
+#define BATCHES	     15
+#define KIB	     ((size_t)1 << 10)
+#define MIB	     ((size_t)1 << 20)
+#define LIVE_MOST    100000
+#define THREADS_MOST 64
 
 static const char kernel[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
 			     ".visible .entry nothing()\n{\n\tret;\n}\n";
@@ -76,6 +83,20 @@ static void pair_async(void)
 
 	need(cuMemAllocAsync(&p, MIB, NULL), "cuMemAllocAsync");
 	need(cuMemFreeAsync(p, NULL), "cuMemFreeAsync");
+}
+
+static CUdeviceptr window;
+
+static void pair_vmm(void)
+{
+	const CUmemAllocationProp props = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+	CUmemGenericAllocationHandle handle;
+
+	need(cuMemCreate(&handle, 2 * MIB, &props, 0), "cuMemCreate");
+	need(cuMemMap(window, 2 * MIB, 0, handle, 0), "cuMemMap");
+	need(cuMemUnmap(window, 2 * MIB), "cuMemUnmap");
+	need(cuMemRelease(handle), "cuMemRelease");
 }
 
 static void launch(void)
@@ -150,6 +171,45 @@ static void measure_live(void)
 		need(cuMemFree_v2(live[--have]), "cuMemFree");
 }
 
+/* Several threads at once: what one pair takes of each thread's time. */
+static CUcontext shared;
+static pthread_barrier_t start_line;
+
+static void *work(void *count)
+{
+	need(cuCtxSetCurrent(shared), "cuCtxSetCurrent");
+	pthread_barrier_wait(&start_line);
+	for (unsigned i = 0; i < *(unsigned *)count; i++)
+		pair_4k();
+	pthread_barrier_wait(&start_line);
+	return NULL;
+}
+
+static void measure_threads(unsigned threads, unsigned count)
+{
+	pthread_t thread[THREADS_MOST];
+	double ns[BATCHES];
+
+	for (unsigned b = 0; b < BATCHES; b++) {
+		uint64_t start_ns;
+
+		pthread_barrier_init(&start_line, NULL, threads + 1);
+		for (unsigned i = 0; i < threads; i++)
+			if (pthread_create(&thread[i], NULL, work, &count))
+				exit(1);
+		pthread_barrier_wait(&start_line);
+		start_ns = clock_now_ns();
+		pthread_barrier_wait(&start_line);
+		ns[b] = (double)(clock_now_ns() - start_ns) / count / threads;
+		for (unsigned i = 0; i < threads; i++)
+			pthread_join(thread[i], NULL);
+		pthread_barrier_destroy(&start_line);
+	}
+	qsort(ns, BATCHES, sizeof(ns[0]), compare);
+	printf("threads-%u %.1f\n", threads, ns[BATCHES / 2]);
+	fflush(stdout);
+}
+
 static void keep_pool_warm(void)
 {
 	cuuint64_t keep = 64 * MIB;
@@ -177,6 +237,13 @@ int main(int argc, char **argv)
 	need(cuCtxSetCurrent(context), "cuCtxSetCurrent");
 	libc = dlopen("libc.so.6", RTLD_NOW);
 	measure_live();
+	shared = context;
+	need(cuMemAlloc_v2(&live[0], 4 * KIB), "cuMemAlloc"); /* keeps the chunk */
+	measure_threads(1, 2000);
+	measure_threads(8, 500);
+	measure_threads(64, 100);
+	need(cuMemAddressReserve(&window, 2 * MIB, 0, 0, 0), "cuMemAddressReserve");
+	measure("pair-vmm", pair_vmm, 200);
 	keep_pool_warm();
 	measure("pair-async", pair_async, 2000);
 	if (cuModuleLoadData(&module, kernel) == CUDA_SUCCESS &&

@@ -42,6 +42,10 @@ NEVER_BY_GUESTS = {
     "starts threads or processes": "pthread_create thrd_create fork vfork system popen",
     "waits without a deadline": "sleep usleep pause",
 }
+# A process of a slice may end itself, where the slice's owner asked for that (decision 0014). Here
+# and by this word alone:
+ALLOWED = {("src/shim/oom.c", "kill")}
+
 NEVER_BY_POLICY = {
     "takes memory": "malloc calloc realloc free strdup strndup asprintf mmap alloca",
     "reads a clock": "clock_gettime gettimeofday time clock_now_ns clock_coarse_ns nanosleep",
@@ -114,6 +118,8 @@ def check_words(path, bare):
         never.update(NEVER_BY_POLICY)
     for why, words in never.items():
         for word in words.split():
+            if (path, word) in ALLOWED:
+                continue
             for match in re.finditer(r"(?<![\w.>])%s[ \t]*\(" % re.escape(word), bare):
                 yield (csource.line_of(bare, match.start()),
                        "%s() %s; %s must never" % (word, why, me))

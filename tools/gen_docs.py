@@ -1,18 +1,20 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes docs/generated/ from the tables in the source, so that no page lists by hand what a table
-already says. With --check writes nothing and says which page is out of date."""
+"""Writes docs/generated/ and docs/coverage.md from the tables in the source, so that no page lists
+by hand what a table already says. With --check writes nothing and says which page is out of date."""
 
 import argparse
 import os
 import re
 import sys
 
+import coverage
 import csource
 
 TABLES = [("src/gpu/cuda.def", "libcuda.so.1"), ("src/gpu/nvml.def", "libnvidia-ml.so.1")]
 OPTIONS = "src/base/options.def"
 COMMANDS = [("src/cli/commands.def", "vgpu"), ("sim/tool/command.def", "vgpu-sim")]
+COVERAGE = "docs/coverage.md"
 HEADER = "<!-- Made by tools/gen_docs.py from %s; `make docs` makes it anew. -->\n\n"
 
 
@@ -102,8 +104,132 @@ def commands_page(root):
     return text
 
 
+def forms_of(symbols):
+    """cuMemAlloc and cuMemAlloc_v2 as one cell."""
+    base = coverage.base_of(symbols[0])
+    forms = [coverage.form_of(s) for s in symbols]
+    if forms == [""]:
+        return "`%s`" % base
+    return "`%s` " % base + " ".join("`%s`" % f if f else "(first)" for f in forms)
+
+
+class CoveragePage:
+    """The table of coverage, joined with what is hooked, where, and by which tests it is shown."""
+
+    HEADS = {
+        "MEMORY": ("Device memory", "What takes device memory, or gives it back."),
+        "LAUNCH": ("Launches", "What runs kernels: local memory and code may take device memory. "
+                   "The work itself is not metered yet."),
+        "VIEW": ("Views", "What shows how much memory there is, or who uses it."),
+        "DOOR": ("Doors", "What gives the driver's functions to a program."),
+        "COMPUTE": ("Work", "What makes the GPU work and takes no memory; nothing meters it yet."),
+        "OUTSIDE": ("Outside", "What cannot be covered here, and why."),
+        "HARMLESS": ("Nothing to do", "What does none of this."),
+    }
+
+    def __init__(self, root):
+        self.table, self.hooks = coverage.Coverage(root), coverage.read_hooks(root)
+        self.tests, self.bodies = coverage.read_tests(root), bodies(root)
+        self.names = [n for library in coverage.NAMES for n in coverage.read_names(root, library)]
+        self.shown = set()  # test files that the page mentions
+        self.by_row = {}    # row to base name to its symbols, in the table's order
+        for row in self.table.rows:
+            self.by_row[row] = {name: [] for name in row.args[1:]}
+        for name in sorted(set(self.names) | set(self.hooks), key=lambda n: (n.lower(), n)):
+            row = self.table.row_of(name)
+            if row:
+                self.by_row[row].setdefault(coverage.base_of(name), []).append(name)
+
+    def rows(self, kind):
+        """(row, symbols of one base name) of a class."""
+        for row in self.table.rows:
+            if row.macro == kind:
+                for symbols in self.by_row[row].values():
+                    if symbols:
+                        yield row, symbols
+
+    def label(self, path):
+        self.shown.add(path)
+        if path.startswith("tests/gpu/"):
+            return "gpu"
+        if path.startswith("tests/tenant/load/"):
+            return "load/" + os.path.splitext(os.path.basename(path))[0]
+        return re.sub(r"^test_", "", os.path.splitext(os.path.basename(path))[0])
+
+    def hooked_cells(self, symbols):
+        """Where the bodies are, which forms lack one, and the tests."""
+        files = sorted({self.bodies[s][0] for s in symbols if s in self.bodies})
+        links = ["[%s](../%s)" % (os.path.basename(f), f) for f in files]
+        lacking = [s for s in symbols if s not in self.hooks]
+        if len(lacking) == len(symbols):
+            links = ["**not covered yet**"]
+        elif lacking:
+            links.append("**not yet: %s**" % ", ".join("`%s`" % s for s in lacking))
+        tested = [s for s in symbols if s in self.hooks and s in self.tests]
+        labels = sorted({self.label(p) for s in tested for p in self.tests[s]})
+        untested = [s for s in symbols if s in self.hooks and s not in self.tests]
+        if untested:
+            labels.append("**none for %s**" % ", ".join("`%s`" % s for s in untested))
+        return [", ".join(links), ", ".join(labels)]
+
+    def hooked_section(self, kind):
+        lines = [[forms_of(symbols), row.texts[0]] + self.hooked_cells(symbols)
+                 for row, symbols in self.rows(kind)]
+        return grid(["function", "how", "hook", "tests"], lines) if lines else ""
+
+    def plain_section(self, kind):
+        lines = []
+        for row in self.table.rows:
+            names = [n for n in self.by_row[row] if self.by_row[row][n] or n.endswith("*")]
+            if row.macro == kind and names:
+                lines.append([row.texts[0], ", ".join("`%s`" % n for n in names)])
+        return grid(["why", "functions, in all their forms"], lines) if lines else ""
+
+    def summary(self):
+        by_class = {kind: 0 for kind in coverage.CLASSES}
+        hooked, open_ends = 0, []
+        for name in self.names:
+            row = self.table.row_of(name)
+            if not row:
+                continue
+            by_class[row.macro] += 1
+            hooked += name in self.hooks
+            if row.macro in coverage.TO_BE_HOOKED and name not in self.hooks:
+                open_ends.append(name)
+        lines = [[self.HEADS[k][0], str(by_class[k]), self.HEADS[k][1]] for k in self.HEADS]
+        text = "%d functions are hooked, %d should be and are not.\n\n" % (
+            hooked, len(open_ends))
+        return text + grid(["class", "symbols", ""], lines) + self.open_section(open_ends)
+
+    def open_section(self, names):
+        if not names:
+            return ""
+        text = "\n## Not covered yet\n\nWhat of this takes memory is found afterwards, by comparing "
+        text += "the books with NVML's figure for the process.\n\n"
+        return text + ", ".join("`%s`" % n for n in names) + "\n"
+
+    def text(self):
+        sources = [coverage.TABLE] + coverage.HOOKS + list(coverage.NAMES.values())
+        text = HEADER % ", ".join(sources)
+        text += "# Coverage\n\nEvery function that driver 580 (CUDA 13.0) exports, and how the "
+        text += "tenant library treats it. A name stands\nfor all its forms: `_v2` and later, and "
+        text += "`_ptds` and `_ptsz` for per-thread default streams. `make\ncheck-coverage` says "
+        text += "what a newer driver has that is not here.\n\n"
+        body = ""
+        for kind, (title, meaning) in self.HEADS.items():
+            is_hooked = kind in coverage.TO_BE_HOOKED
+            section = self.hooked_section(kind) if is_hooked else self.plain_section(kind)
+            if section:
+                body += "\n## %s\n\n%s\n\n%s" % (title, meaning, section)
+        legend = ", ".join("[%s](../%s)" % (self.label(p), p)
+                           for p in sorted(self.shown, key=self.label))
+        return text + self.summary() + body + "\nThe tests: %s.\n" % (legend or "none")
+
+
 def pages(root):
     made = {}
+    if os.path.isfile(os.path.join(root, coverage.TABLE)):
+        made[COVERAGE] = CoveragePage(root).text()
     if any(os.path.isfile(os.path.join(root, path)) for path, _ in TABLES):
         made["docs/generated/hooks.md"] = hooks_page(root)
     if os.path.isfile(os.path.join(root, OPTIONS)):

@@ -60,6 +60,15 @@ class Layers(Tree):
         self.put("sim/cuda/memory.c", TOP + '#include "gpu/driver.h"\n')
         self.finds("check_layers.py", "base/cleanup.h and sim/ are open")
 
+    def test_only_the_oom_killer_kills(self):
+        for name in ("oom", "init"):
+            self.put("src/shim/%s.c" % name, TOP + "void f(void)\n{\n\tkill(1, 9);\n}\n")
+        self.put("src/shim/quota.c", TOP + "/* nothing */\n")
+        self.finds("check_layers.py", "src/shim/init.c:5: kill() ends the host process")
+        self.put("src/shim/init.c", TOP + "/* nothing */\n")
+        self.put("src/shim/oom.c", TOP + "void f(void)\n{\n\traise(9);\n}\n")
+        self.finds("check_layers.py", "src/shim/oom.c:5: raise() ends the host process")
+
     def test_a_guest_that_exits_is_found(self):
         self.put("src/shim/init.c", TOP + "void f(void)\n{\n\texit(1);\n}\n")
         self.finds("check_layers.py", "src/shim/init.c:5: exit() ends the host process")
@@ -140,6 +149,59 @@ class Docs(Tree):
         self.finds("check_docs.py", "src/base/x.c:4: the reader is sent to docs/none.md")
 
 
+class Coverage(Tree):
+    def put_all(self, table, hooks="HOOK(cuInit)", names="cuInit cuMemAlloc_v2"):
+        self.put("src/gpu/coverage.def", TOP + table)
+        self.put("src/gpu/cuda.def", TOP + hooks + "\n")
+        self.put("tests/gpu/exports/cuda.txt", "# names\n" + "\n".join(names.split()) + "\n")
+
+    def test_a_table_that_names_everything_is_fine(self):
+        self.put_all('MEMORY("first", cuInit)\nMEMORY("by 2 MiB", cuMemAlloc)\n')
+        self.is_content("check_coverage.py")
+
+    def test_a_function_without_a_row_is_found(self):
+        self.put_all('MEMORY("first", cuInit)\n')
+        self.finds("check_coverage.py", "no row names cuMemAlloc_v2")
+
+    def test_a_hook_without_a_row_is_found(self):
+        self.put_all('MEMORY("by 2 MiB", cuMemAlloc)\n', names="cuMemAlloc_v2")
+        self.finds("check_coverage.py", "src/gpu/cuda.def:3: cuInit is hooked, and no row")
+
+    def test_a_hook_that_is_called_harmless_is_found(self):
+        self.put_all('HARMLESS("asks", cuInit, cuMemAlloc)\n')
+        self.finds("check_coverage.py", "cuInit is hooked, so it is not HARMLESS")
+
+    def test_a_row_for_nothing_or_twice_is_found(self):
+        self.put_all('MEMORY("first", cuInit, cuMemAlloc, cuMemAllok)\n')
+        self.finds("check_coverage.py", "no driver that we know exports cuMemAllok")
+        self.put_all('MEMORY("first", cuInit, cuMemAlloc)\nVIEW("shows", cuInit)\n')
+        self.finds("check_coverage.py", "src/gpu/coverage.def:4: cuInit is classified twice")
+
+    def test_a_simulated_function_that_does_not_exist_is_found(self):
+        self.put_all('MEMORY("first", cuInit, cuMemAlloc)\n')
+        self.put("sim/cuda/entry.def", TOP + "ENTRY(cuInit, cuInit, 2000, BOTH)\n"
+                 "ENTRY(cuInti, cuInti, 2000, BOTH)\n")
+        self.finds("check_coverage.py", "sim/cuda/entry.def:4: no driver that we know exports "
+                   "cuInti")
+
+    def test_the_page_says_what_is_hooked_and_what_is_not(self):
+        self.put_all('MEMORY("by 2 MiB", cuMemAlloc)\nHARMLESS("asks", cuInit)\n',
+                     hooks="HOOK(cuMemAlloc_v2)", names="cuInit cuMemAlloc cuMemAlloc_v2")
+        self.put("src/shim/hook_memory.c", TOP + "\nHOOK_BODY(cuMemAlloc_v2, int a)\n{\n}\n")
+        self.put("tests/tenant/client_memory.c", TOP + "\nstatic int run_alloc(int a)\n{\n"
+                 "\treturn cu->cuMemAlloc_v2(a);\n}\n\nstatic struct word w[] = {\n"
+                 '\t{"alloc", 2, run_alloc, "NAME SIZE"},\n};\n')
+        self.put("tests/tenant/test_memory.c", TOP + "\nvoid f(void)\n{\n"
+                 '\texpect(t, OK, "alloc a 64m");\n}\n')
+        self.is_content("gen_docs.py")
+        with open(os.path.join(self.root, "docs/coverage.md"), encoding="utf-8") as f:
+            text = f.read()
+        self.assertIn("1 functions are hooked, 1 should be and are not", text)
+        self.assertIn("| `cuMemAlloc` (first) `_v2` | by 2 MiB | [hook_memory.c](../src/shim/"
+                      "hook_memory.c), **not yet: `cuMemAlloc`** | memory |", text)
+        self.assertIn("| asks | `cuInit` |", text)
+
+
 @unittest.skipUnless(shutil.which("cc") or shutil.which("gcc"), "no C compiler")
 class Libraries(Tree):
     def build(self, path, source, *options):
@@ -180,6 +242,19 @@ class Libraries(Tree):
 
     def test_a_row_that_the_simulated_node_lacks_is_found(self):
         self.exports("cuCtxGetDevice is missing from", cuda="int cuInit;")
+
+    def test_a_driver_with_new_functions_is_found(self):
+        self.put("src/gpu/coverage.def", TOP + 'MEMORY("first", cuInit, cuCtxCreate)\n'
+                 'HARMLESS("asks", cuDeviceGet)\n')
+        self.put("src/gpu/cuda.def", TOP + "HOOK(cuInit)\nHOOK(cuCtxCreate_v2)\n")
+        self.put("tests/gpu/exports/cuda.txt", "cuInit\ncuCtxCreate_v2\ncuDeviceGet\n")
+        known = self.build("known/libcuda.so.1", "int cuInit, cuDeviceGet_v2, other;")
+        self.is_content("check_coverage.py", known)
+        new = self.build("new/libcuda.so.1", "int cuInit, cuNew;")
+        self.finds("check_coverage.py", "new: no row of src/gpu/coverage.def names cuNew", new)
+        form = self.build("form/libcuda.so.1", "int cuInit, cuCtxCreate_v5;")
+        self.finds("check_coverage.py", "new: cuCtxCreate_v5 is a form of a function to be hooked "
+                   "(src/gpu/coverage.def:3), and is not", form)
 
     def test_a_symbol_newer_than_the_floor_is_found(self):
         old = self.build("old.so", "int f(void) { return getpid(); }")

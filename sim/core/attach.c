@@ -77,6 +77,11 @@ int attach_reap(struct machine *machine)
 	return reaped;
 }
 
+bool attach_is_counted(const struct layout_slot *slot)
+{
+	return slot->state == LAYOUT_SLOT_USED && slot->stage != MACHINE_CHECKPOINTED;
+}
+
 /* Relaxed throughout: each word is right by itself, and sums that decide are made under the lock.
  */
 uint64_t attach_slot_total(const struct layout_slot_device *device)

@@ -2,6 +2,7 @@
 /* What the files of sim/core know of an attachment, and the lock of the shared file. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -29,6 +30,15 @@ int attach_reap(struct machine *machine);
 
 /* A fresh descriptor of the attached file, or -errno (-ESTALE: the path now names another file). */
 int attach_reopen(const struct machine *machine);
+
+/* Whether what the slot holds is taken from the devices. Under the lock. */
+bool attach_is_counted(const struct layout_slot *slot);
+
+/* What all counted slots hold of a device. Under the lock. */
+uint64_t attach_sum_used(const struct layout *layout, int device);
+
+/* Brings the peaks of a slot's tag up to date after a growth. Under the lock. */
+void attach_note_peak(struct machine *machine, int slot, int device);
 
 /* Sums over one slot and device. Under the lock, or for a look that may be a moment old. */
 uint64_t attach_slot_total(const struct layout_slot_device *device);

@@ -27,7 +27,8 @@ struct board {
 	uint64_t context_bytes;	      /* a context, shown for the process */
 	uint64_t context_extra_bytes; /* a context, on the device only: shown for no process */
 	uint64_t init_bytes;	      /* cuInit, on the device only */
-	uint64_t stream_bytes;	      /* one stream, never given back before the context */
+	uint64_t
+		stream_bytes; /* some streams, never given back before the context: sim/cuda/room.c */
 	uint64_t green_context_bytes;
 	uint64_t chunk_bytes;	  /* the unit in which device memory is taken */
 	uint64_t small_max_bytes; /* blocks up to this share a chunk */

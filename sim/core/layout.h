@@ -45,8 +45,8 @@ enum { LAYOUT_SLOT_FREE, LAYOUT_SLOT_USED };
 struct layout_slot {
 	uint32_t state; /* the commit word: whatever else is here counts only while USED */
 	int32_t pid;
-	uint32_t tag; /* index */
-	uint32_t reserved0;
+	uint32_t tag;	/* index */
+	uint32_t stage; /* enum machine_stage; CHECKPOINTED: what it holds does not count */
 	uint64_t start_time;
 	uint64_t pid_namespace;
 	uint64_t reserved[4];

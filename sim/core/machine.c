@@ -43,6 +43,7 @@ const char *machine_kind_name(enum machine_kind kind)
 		[MACHINE_MODULE] = "module",
 		[MACHINE_ARRAY] = "array",
 		[MACHINE_GRAPH] = "graph",
+		[MACHINE_LOCAL] = "local",
 	};
 
 	return kind < MACHINE_KINDS_USED ? names[kind] : "unknown";

@@ -25,9 +25,10 @@ enum machine_kind {
 	MACHINE_MANAGED,       /* managed memory resident here; shown for no process */
 	MACHINE_VMM,	       /* cuMemCreate */
 	MACHINE_POOL,	       /* reserve of memory pools */
-	MACHINE_MODULE,	       /* data of modules */
+	MACHINE_MODULE,	       /* data and code of modules, heaps of device code */
 	MACHINE_ARRAY,	       /* arrays and mipmapped arrays */
 	MACHINE_GRAPH,	       /* memory of graphs */
+	MACHINE_LOCAL,	       /* frames of threads, beyond what a context begins with */
 	MACHINE_KINDS_USED,
 	MACHINE_KINDS_MAX = 16,
 };
@@ -42,6 +43,7 @@ enum {
 	_MACHINE_E_SUCCESS = 0,
 	MACHINE_E_FULL,	   /* the device has not that much left */
 	MACHINE_E_CROWDED, /* no process slot is left */
+	MACHINE_E_STAGE,   /* the process is in another stage */
 	MACHINE_E_FOREIGN, /* the file is none of ours, of another version, or broken */
 };
 
@@ -103,6 +105,25 @@ void machine_add_busy_at(
 
 /* CLOCK_MONOTONIC in ns: the clock of everything in the machine. */
 uint64_t machine_now_ns(void);
+
+/*
+ * Whether a process may use its devices, as others decide: a locked one waits at its next call, a
+ * checkpointed one holds nothing of any device.
+ */
+enum machine_stage { MACHINE_RUNNING, MACHINE_LOCKED, MACHINE_CHECKPOINTED };
+
+/* Of the process `pid` of the caller's PID namespace. Returns 0, or -ESRCH. */
+int machine_read_stage(struct machine *machine, int pid, enum machine_stage *ret_stage);
+
+/*
+ * Brings a process from one stage to another. Returns 0, -ESRCH, MACHINE_E_STAGE when it is in
+ * another than `from`, or MACHINE_E_FULL when what it held has no room any more; then nothing changed.
+ */
+int machine_change_stage(
+	struct machine *machine, int pid, enum machine_stage from, enum machine_stage to);
+
+/* Waits until the calling process may go on. Cheap when it may. */
+void machine_wait_running(struct machine *machine);
 
 /* What is left of a device: total_bytes less what live or unreaped processes hold. */
 uint64_t machine_free_bytes(struct machine *machine, int device);

@@ -160,12 +160,12 @@ void machine_leave(struct machine *machine)
 	machine->slot = -1;
 }
 
-static uint64_t sum_used(const struct layout *layout, int device)
+uint64_t attach_sum_used(const struct layout *layout, int device)
 {
 	uint64_t used = 0;
 
 	for (uint32_t i = 0; i < layout->slots_used; i++) {
-		if (layout->slot[i].state == LAYOUT_SLOT_USED)
+		if (attach_is_counted(&layout->slot[i]))
 			used += attach_slot_total(&layout->slot[i].device[device]);
 	}
 	for (uint32_t i = 0; i < layout->kept_used; i++) {
@@ -184,7 +184,7 @@ uint64_t machine_free_bytes(struct machine *machine, int device)
 	/* Descriptors are closed without a word to us. */
 	if (machine->layout->kept_used > 0)
 		attach_reap(machine);
-	used = sum_used(machine->layout, device);
+	used = attach_sum_used(machine->layout, device);
 	attach_unlock(machine);
 	return used < total ? total - used : 0;
 }
@@ -198,7 +198,7 @@ static void sum_tag(const struct layout *layout, uint32_t tag, int device, uint6
 	for (uint32_t i = 0; i < layout->slots_used; i++) {
 		const struct layout_slot *slot = &layout->slot[i];
 
-		if (slot->state != LAYOUT_SLOT_USED || slot->tag != tag)
+		if (!attach_is_counted(slot) || slot->tag != tag)
 			continue;
 		borne = kept_borne(layout, (int)i, device, NULL, NULL);
 		held += attach_slot_held(&slot->device[device]) + borne;
@@ -214,14 +214,14 @@ static void sum_tag(const struct layout *layout, uint32_t tag, int device, uint6
 }
 
 /*
- * Brings the peaks of the process's tag up to date after a growth. Before a new peak is believed
- * the dead are reaped, for what a dead process held is nobody's any more.
+ * Before a new peak is believed the dead are reaped, for what a dead process held is nobody's any
+ * more.
  */
-static void note_peak(struct machine *machine, int device)
+void attach_note_peak(struct machine *machine, int slot, int device)
 {
 	struct layout *layout = machine->layout;
-	struct layout_tag *tag = &layout->tag[layout->slot[machine->slot].tag];
-	uint32_t index = layout->slot[machine->slot].tag;
+	struct layout_tag *tag = &layout->tag[layout->slot[slot].tag];
+	uint32_t index = layout->slot[slot].tag;
 	uint64_t held, total;
 	int others;
 
@@ -254,10 +254,10 @@ int machine_grow_kinds(
 		more += bytes[kind];
 	}
 	attach_lock(machine);
-	used = sum_used(layout, device);
+	used = attach_sum_used(layout, device);
 	has_room = used <= total && more <= total - used;
 	if (!has_room && attach_reap(machine) >= 0) {
-		used = sum_used(layout, device);
+		used = attach_sum_used(layout, device);
 		has_room = used <= total && more <= total - used;
 	}
 	if (has_room) {
@@ -267,7 +267,7 @@ int machine_grow_kinds(
 				__atomic_fetch_add(
 					&mine->bytes[kind], bytes[kind], __ATOMIC_RELAXED);
 		}
-		note_peak(machine, device);
+		attach_note_peak(machine, machine->slot, device);
 	}
 	attach_unlock(machine);
 	return has_room ? 0 : MACHINE_E_FULL;

@@ -102,7 +102,7 @@ int machine_read_snapshot(
 	attach_reap(machine);
 	ret_snapshot->time_ns = machine_now_ns();
 	for (uint32_t i = 0; i < layout->slots_used; i++) {
-		if (layout->slot[i].state == LAYOUT_SLOT_USED)
+		if (attach_is_counted(&layout->slot[i]))
 			read_process(layout, i, ret_snapshot->time_ns, window_ns, ret_snapshot);
 	}
 	for (int i = 0; i < ret_snapshot->device_count; i++)
@@ -128,7 +128,7 @@ static void sum_tag(const struct layout *layout, uint32_t tag, int device, uint6
 		const struct layout_slot *slot = &layout->slot[i];
 		uint64_t borne;
 
-		if (slot->state != LAYOUT_SLOT_USED || slot->tag != tag)
+		if (!attach_is_counted(slot) || slot->tag != tag)
 			continue;
 		borne = kept_borne(layout, (int)i, device, NULL, NULL);
 		held += attach_slot_held(&slot->device[device]) + borne;

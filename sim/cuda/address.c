@@ -79,12 +79,39 @@ static void remove_run(uint32_t start)
 	run->length = 0;
 }
 
-static void *map_lazily(size_t bytes, int protection)
+#ifndef MAP_32BIT
+#define MAP_32BIT 0
+#endif
+
+static void *map_lazily(size_t bytes, int protection, int flags)
 {
-	void *map =
-		mmap(NULL, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *map = mmap(NULL, bytes, protection,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | flags, -1, 0);
 
 	return map == MAP_FAILED ? NULL : map;
+}
+
+static int map_aligned(
+	size_t bytes, size_t alignment, int protection, int flags, CUdeviceptr *ret_base)
+{
+	uintptr_t start, aligned;
+	char *map;
+
+	if (alignment < ADDRESS_UNIT)
+		alignment = ADDRESS_UNIT;
+	bytes = (bytes + ADDRESS_UNIT - 1) / ADDRESS_UNIT * ADDRESS_UNIT;
+	if (bytes + alignment < bytes)
+		return -ENOMEM;
+	map = map_lazily(bytes + alignment, protection, flags);
+	if (map == NULL)
+		return -ENOMEM;
+	start = (uintptr_t)map;
+	aligned = (start + alignment - 1) / alignment * alignment;
+	if (aligned > start)
+		munmap(map, aligned - start);
+	munmap((void *)(aligned + bytes), start + alignment - aligned);
+	*ret_base = aligned;
+	return 0;
 }
 
 static int start_arena(void)
@@ -102,9 +129,9 @@ static int start_arena(void)
 	if (base == 0)
 		return -ENOMEM;
 	arena.units = (uint32_t)(size / ADDRESS_UNIT);
-	arena.run = map_lazily(arena.units * sizeof(struct run), PROT_READ | PROT_WRITE);
+	arena.run = map_lazily(arena.units * sizeof(struct run), PROT_READ | PROT_WRITE, 0);
 	arena.window = map_lazily(
-		arena.units / WINDOW_UNITS * sizeof(struct window), PROT_READ | PROT_WRITE);
+		arena.units / WINDOW_UNITS * sizeof(struct window), PROT_READ | PROT_WRITE, 0);
 	if (arena.run == NULL || arena.window == NULL)
 		return -ENOMEM;
 	for (int i = 0; i < BIN_COUNT; i++)
@@ -178,11 +205,22 @@ int address_take(size_t bytes, CUdeviceptr *ret_base)
 	return 0;
 }
 
+int address_take_low(size_t bytes, CUdeviceptr *ret_base)
+{
+	if (MAP_32BIT == 0)
+		return -ENOMEM;
+	return map_aligned(bytes, ADDRESS_UNIT, PROT_READ | PROT_WRITE, MAP_32BIT, ret_base);
+}
+
 void address_give(CUdeviceptr base, size_t bytes, bool is_touched)
 {
 	uint32_t start = (uint32_t)((base - arena.base) / ADDRESS_UNIT);
 	uint32_t length = (uint32_t)((bytes + ADDRESS_UNIT - 1) / ADDRESS_UNIT);
 
+	if (base <= UINT32_MAX) {
+		address_unmap(base, bytes);
+		return;
+	}
 	if (is_touched)
 		madvise((void *)(uintptr_t)base, length * ADDRESS_UNIT, MADV_DONTNEED);
 	close_windows(start, length);
@@ -204,24 +242,7 @@ void address_give(CUdeviceptr base, size_t bytes, bool is_touched)
 
 int address_map(size_t bytes, size_t alignment, int protection, CUdeviceptr *ret_base)
 {
-	uintptr_t start, aligned;
-	char *map;
-
-	if (alignment < ADDRESS_UNIT)
-		alignment = ADDRESS_UNIT;
-	bytes = (bytes + ADDRESS_UNIT - 1) / ADDRESS_UNIT * ADDRESS_UNIT;
-	if (bytes + alignment < bytes)
-		return -ENOMEM;
-	map = map_lazily(bytes + alignment, protection);
-	if (map == NULL)
-		return -ENOMEM;
-	start = (uintptr_t)map;
-	aligned = (start + alignment - 1) / alignment * alignment;
-	if (aligned > start)
-		munmap(map, aligned - start);
-	munmap((void *)(aligned + bytes), start + alignment - aligned);
-	*ret_base = aligned;
-	return 0;
+	return map_aligned(bytes, alignment, protection, 0, ret_base);
 }
 
 void address_unmap(CUdeviceptr base, size_t bytes)

@@ -16,6 +16,7 @@ enum owner_type {
 	OWNER_PLAIN,
 	OWNER_MANAGED,
 	OWNER_POOL,
+	OWNER_GRAPH,
 	OWNER_RESERVATION,
 	OWNER_OPENED
 };
@@ -32,7 +33,9 @@ struct owner {
  * nothing until it is touched. Returns 0 and the address, or -ENOMEM.
  */
 int address_take(size_t bytes, CUdeviceptr *ret_base);
-/* Gives back what address_take() gave. is_touched: pages may hold something. */
+/* The same where a pointer of 32 bits reaches; not on every kind of machine. */
+int address_take_low(size_t bytes, CUdeviceptr *ret_base);
+/* Gives back what either gave. is_touched: pages may hold something. */
 void address_give(CUdeviceptr base, size_t bytes, bool is_touched);
 
 /* A mapping of its own, aligned to the unit and at least `alignment`. protection as for mmap. */

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Contexts: primary ones, created ones, and the stack of each thread. */
+/* The life of contexts, and the stack of each thread. */
 #include "sim/cuda/context.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/cuda/array.h"
 #include "sim/cuda/entry.h"
-#include "sim/cuda/share.h"
+#include "sim/cuda/graph.h"
 #include "sim/cuda/module.h"
+#include "sim/cuda/share.h"
 
 /* One level of a thread's stack of contexts. */
 struct level {
@@ -35,6 +37,7 @@ static pthread_once_t thread_once = PTHREAD_ONCE_INIT;
 
 static struct context *contexts; /* under memory_lock */
 static unsigned long long next_id = 1;
+static unsigned long long last_life;
 
 static void free_thread(void *data)
 {
@@ -93,9 +96,9 @@ static struct context *pop(void)
 	return context;
 }
 
-static bool is_alive(const struct context *context)
+bool context_is_alive(const struct context *context)
 {
-	/* Pairs with the releases in activate() and end(). */
+	/* Pairs with the releases in context_activate() and context_end(). */
 	return __atomic_load_n(&context->is_alive, __ATOMIC_ACQUIRE) != 0;
 }
 
@@ -103,24 +106,51 @@ CUresult context_current(struct context **ret_context)
 {
 	if (thread.top == NULL || thread.top->context == NULL)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	if (!is_alive(thread.top->context))
+	if (!context_is_alive(thread.top->context))
 		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-	*ret_context = thread.top->context;
+	*ret_context = thread.top->context->owner;
+	return CUDA_SUCCESS;
+}
+
+struct green *context_current_green(void)
+{
+	return thread.top != NULL && thread.top->context != NULL &&
+			       context_is_alive(thread.top->context)
+		       ? thread.top->context->green
+		       : NULL;
+}
+
+CUresult context_check_itself(CUcontext handle, struct context **ret_context)
+{
+	struct context *context = (struct context *)handle;
+
+	if (handle == NULL) {
+		CUresult result = context_current(ret_context);
+
+		if (result == CUDA_SUCCESS)
+			*ret_context = thread.top->context;
+		return result;
+	}
+	if (context->magic != CONTEXT_MAGIC)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (!context_is_alive(context))
+		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+	*ret_context = context;
 	return CUDA_SUCCESS;
 }
 
 CUresult context_check(CUcontext handle, struct context **ret_context)
 {
-	struct context *context = (struct context *)handle;
+	CUresult result = context_check_itself(handle, ret_context);
 
-	if (handle == NULL)
-		return context_current(ret_context);
-	if (context->magic != CONTEXT_MAGIC)
-		return CUDA_ERROR_INVALID_CONTEXT;
-	if (!is_alive(context))
-		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-	*ret_context = context;
-	return CUDA_SUCCESS;
+	if (result == CUDA_SUCCESS)
+		*ret_context = (*ret_context)->owner;
+	return result;
+}
+
+struct context *context_first(void)
+{
+	return contexts;
 }
 
 struct stream *context_thread_stream(struct context *context)
@@ -169,18 +199,8 @@ CUresult context_stream(
 	return CUDA_SUCCESS;
 }
 
-/* Under memory_lock, like the rest of the life of contexts. */
-static struct context *make(struct device *device, bool is_primary)
+struct context *context_make(struct device *device, bool is_primary)
 {
-	static const size_t limits[CONTEXT_LIMITS] = {
-		[CU_LIMIT_STACK_SIZE] = 1024,
-		[CU_LIMIT_PRINTF_FIFO_SIZE] = 1 << 20,
-		[CU_LIMIT_MALLOC_HEAP_SIZE] = 8 << 20,
-		[CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH] = 2,
-		[CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT] = 2048,
-		[CU_LIMIT_MAX_L2_FETCH_GRANULARITY] = 64,
-		[CU_LIMIT_PERSISTING_L2_CACHE_SIZE] = 0,
-	};
 	struct context *context = calloc(1, sizeof(*context));
 
 	if (context == NULL)
@@ -188,16 +208,26 @@ static struct context *make(struct device *device, bool is_primary)
 	context->magic = CONTEXT_MAGIC;
 	context->is_primary = is_primary;
 	context->device = device;
+	context->owner = context;
 	context->api_version = 3020;
 	context->id = next_id++;
-	memcpy(context->limit, limits, sizeof(limits));
 	context->next = contexts;
 	contexts = context;
 	return context;
 }
 
-static CUresult activate(struct context *context, unsigned int flags)
+CUresult context_activate(struct context *context, unsigned int flags)
 {
+	/* Measured on an H200, but the last two. */
+	static const size_t limits[CONTEXT_LIMITS] = {
+		[CU_LIMIT_STACK_SIZE] = CONTEXT_FIRST_FRAME_BYTES,
+		[CU_LIMIT_PRINTF_FIFO_SIZE] = 8650752,
+		[CU_LIMIT_MALLOC_HEAP_SIZE] = 8 << 20,
+		[CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH] = 2,
+		[CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT] = 2048,
+		[CU_LIMIT_MAX_L2_FETCH_GRANULARITY] = 64,
+		[CU_LIMIT_PERSISTING_L2_CACHE_SIZE] = 0,
+	};
 	struct device *device = context->device;
 	uint64_t bytes[MACHINE_KINDS_USED] = {0};
 
@@ -206,160 +236,53 @@ static CUresult activate(struct context *context, unsigned int flags)
 	if (machine_grow_kinds(driver.machine, device->index, bytes) != 0)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	context->flags = flags;
+	context->life = ++last_life;
+	context->code = (struct context_code){0};
+	context->attached = 0;
+	context->streams = 0;
+	context->streams_peak = 0;
+	memcpy(context->limit, limits, sizeof(limits));
 	timeline_init(context);
 	machine_set_contexts(driver.machine, device->index, ++device->contexts);
-	/* Pairs with the acquire in is_alive(). */
+	/* Pairs with the acquire in context_is_alive(). */
 	__atomic_store_n(&context->is_alive, 1, __ATOMIC_RELEASE);
 	return CUDA_SUCCESS;
 }
 
-static void end(struct context *context)
+void context_end(struct context *context)
 {
 	struct device *device = context->device;
 
-	/* Pairs with the acquire in is_alive(). */
+	/* Pairs with the acquire in context_is_alive(). */
 	__atomic_store_n(&context->is_alive, 0, __ATOMIC_RELEASE);
+	for (struct context *green = contexts; green != NULL; green = green->next) {
+		if (green->owner == context && green != context)
+			/* Pairs with the acquire in context_is_alive(). */
+			__atomic_store_n(&green->is_alive, 0, __ATOMIC_RELEASE);
+	}
 	timeline_clear(context);
 	module_clear(context);
+	array_clear(context);
 	heap_clear(context);
 	share_clear(context);
-	machine_shrink(driver.machine, device->index, MACHINE_STREAM, context->stream_bytes);
-	context->stream_bytes = 0;
+	for (int kind = 0; kind < MACHINE_KINDS_USED; kind++)
+		context_let_go(context, (enum machine_kind)kind, context->kept_bytes[kind]);
+	graph_memory_clear(context);
+	context->graph_bytes = 0;
+	context->graph_code_bytes = 0;
 	machine_set_contexts(driver.machine, device->index, --device->contexts);
 	machine_shrink(driver.machine, device->index, MACHINE_CONTEXT, driver.board->context_bytes);
 	machine_shrink(driver.machine, device->index, MACHINE_CONTEXT_EXTRA,
 		driver.board->context_extra_bytes);
 }
 
-static bool are_flags_valid(unsigned int flags)
+bool context_are_flags_valid(unsigned int flags)
 {
 	unsigned int schedule = flags & CU_CTX_SCHED_MASK;
 
 	return (flags & ~(unsigned int)CU_CTX_FLAGS_MASK) == 0 &&
 	       (schedule == 0 || schedule == CU_CTX_SCHED_SPIN || schedule == CU_CTX_SCHED_YIELD ||
 		       schedule == CU_CTX_SCHED_BLOCKING_SYNC);
-}
-
-ENTRY_BODY(cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice ordinal), (context, ordinal))
-{
-	struct device *device = driver_device(ordinal);
-	CUresult result = CUDA_SUCCESS;
-
-	if (context == NULL)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (device == NULL)
-		return CUDA_ERROR_INVALID_DEVICE;
-	pthread_mutex_lock(&driver.memory_lock);
-	if (device->primary == NULL)
-		device->primary = make(device, true);
-	if (device->primary == NULL)
-		result = CUDA_ERROR_OUT_OF_MEMORY;
-	else if (!is_alive(device->primary))
-		result = activate(device->primary, device->primary_flags);
-	if (result == CUDA_SUCCESS) {
-		device->primary_refs++;
-		*context = (CUcontext)device->primary;
-	}
-	pthread_mutex_unlock(&driver.memory_lock);
-	return result;
-}
-
-static CUresult release_primary(CUdevice ordinal)
-{
-	struct device *device = driver_device(ordinal);
-	CUresult result = CUDA_SUCCESS;
-
-	if (device == NULL)
-		return CUDA_ERROR_INVALID_DEVICE;
-	pthread_mutex_lock(&driver.memory_lock);
-	if (device->primary_refs == 0)
-		result = CUDA_ERROR_INVALID_CONTEXT;
-	else if (--device->primary_refs == 0 && is_alive(device->primary))
-		end(device->primary);
-	pthread_mutex_unlock(&driver.memory_lock);
-	return result;
-}
-
-ENTRY_BODY(cuDevicePrimaryCtxRelease, (CUdevice ordinal), (ordinal))
-{
-	return release_primary(ordinal);
-}
-
-ENTRY_BODY(cuDevicePrimaryCtxRelease_v2, (CUdevice ordinal), (ordinal))
-{
-	return release_primary(ordinal);
-}
-
-static CUresult reset_primary(CUdevice ordinal)
-{
-	struct device *device = driver_device(ordinal);
-
-	if (device == NULL)
-		return CUDA_ERROR_INVALID_DEVICE;
-	pthread_mutex_lock(&driver.memory_lock);
-	/* References stay: they are released later, and the next retain brings it to life. */
-	if (device->primary != NULL && is_alive(device->primary))
-		end(device->primary);
-	pthread_mutex_unlock(&driver.memory_lock);
-	return CUDA_SUCCESS;
-}
-
-ENTRY_BODY(cuDevicePrimaryCtxReset, (CUdevice ordinal), (ordinal))
-{
-	return reset_primary(ordinal);
-}
-
-ENTRY_BODY(cuDevicePrimaryCtxReset_v2, (CUdevice ordinal), (ordinal))
-{
-	return reset_primary(ordinal);
-}
-
-ENTRY_BODY(cuDevicePrimaryCtxGetState, (CUdevice ordinal, unsigned int *flags, int *active),
-	(ordinal, flags, active))
-{
-	struct device *device = driver_device(ordinal);
-
-	if (device == NULL)
-		return CUDA_ERROR_INVALID_DEVICE;
-	pthread_mutex_lock(&driver.memory_lock);
-	if (flags != NULL)
-		*flags = device->primary_flags;
-	if (active != NULL)
-		*active = device->primary != NULL && is_alive(device->primary);
-	pthread_mutex_unlock(&driver.memory_lock);
-	return CUDA_SUCCESS;
-}
-
-static CUresult set_primary_flags(CUdevice ordinal, unsigned int flags, bool is_refused_when_active)
-{
-	struct device *device = driver_device(ordinal);
-	CUresult result = CUDA_SUCCESS;
-
-	if (device == NULL)
-		return CUDA_ERROR_INVALID_DEVICE;
-	if (!are_flags_valid(flags))
-		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&driver.memory_lock);
-	if (device->primary != NULL && is_alive(device->primary)) {
-		if (is_refused_when_active)
-			result = CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE;
-		else
-			device->primary->flags = flags;
-	}
-	if (result == CUDA_SUCCESS)
-		device->primary_flags = flags;
-	pthread_mutex_unlock(&driver.memory_lock);
-	return result;
-}
-
-ENTRY_BODY(cuDevicePrimaryCtxSetFlags, (CUdevice ordinal, unsigned int flags), (ordinal, flags))
-{
-	return set_primary_flags(ordinal, flags, true);
-}
-
-ENTRY_BODY(cuDevicePrimaryCtxSetFlags_v2, (CUdevice ordinal, unsigned int flags), (ordinal, flags))
-{
-	return set_primary_flags(ordinal, flags, false);
 }
 
 static CUresult create(
@@ -369,17 +292,17 @@ static CUresult create(
 	struct context *context;
 	CUresult result;
 
-	if (ret_context == NULL || !are_flags_valid(flags))
+	if (ret_context == NULL || !context_are_flags_valid(flags))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (device == NULL)
 		return CUDA_ERROR_INVALID_DEVICE;
 	pthread_mutex_lock(&driver.memory_lock);
-	context = make(device, false);
-	result = context != NULL ? activate(context, flags) : CUDA_ERROR_OUT_OF_MEMORY;
+	context = context_make(device, false);
+	result = context != NULL ? context_activate(context, flags) : CUDA_ERROR_OUT_OF_MEMORY;
 	if (result == CUDA_SUCCESS) {
 		context->api_version = api_version;
 		if (!push(context)) {
-			end(context);
+			context_end(context);
 			result = CUDA_ERROR_OUT_OF_MEMORY;
 		} else {
 			*ret_context = (CUcontext)context;
@@ -431,11 +354,11 @@ static CUresult destroy(CUcontext handle)
 	if (handle == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&driver.memory_lock);
-	result = context_check(handle, &context);
-	if (result == CUDA_SUCCESS && context->is_primary)
+	result = context_check_itself(handle, &context);
+	if (result == CUDA_SUCCESS && (context->is_primary || context->green != NULL))
 		result = CUDA_ERROR_INVALID_CONTEXT;
 	if (result == CUDA_SUCCESS) {
-		end(context);
+		context_end(context);
 		if (thread.top != NULL && thread.top->context == context)
 			pop();
 	}
@@ -453,24 +376,44 @@ ENTRY_BODY(cuCtxDestroy_v2, (CUcontext context), (context))
 	return destroy(context);
 }
 
-/* Attaching counts nothing here: it was deprecated before contexts had versions. */
+/* Uses beyond that of its creator are counted; the last one that goes destroys the context. */
 ENTRY_BODY(cuCtxAttach, (CUcontext * context, unsigned int flags), (context, flags))
 {
 	struct context *current;
-	CUresult result = context_current(&current);
+	CUresult result = context_check_itself(NULL, &current);
 
 	if (context == NULL || flags != 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (result == CUDA_SUCCESS)
-		*context = (CUcontext)current;
-	return result;
+	if (result != CUDA_SUCCESS)
+		return result;
+	pthread_mutex_lock(&driver.memory_lock);
+	current->attached++;
+	pthread_mutex_unlock(&driver.memory_lock);
+	*context = (CUcontext)current;
+	return CUDA_SUCCESS;
 }
 
 ENTRY_BODY(cuCtxDetach, (CUcontext handle), (handle))
 {
 	struct context *context;
+	bool is_last = false;
+	CUresult result;
 
-	return context_check(handle, &context);
+	if (handle == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = context_check_itself(handle, &context);
+	if (result != CUDA_SUCCESS)
+		return result;
+	/* Only where it is current. */
+	if (thread.top == NULL || thread.top->context != context)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	pthread_mutex_lock(&driver.memory_lock);
+	if (context->attached > 0)
+		context->attached--;
+	else
+		is_last = true;
+	pthread_mutex_unlock(&driver.memory_lock);
+	return is_last ? destroy(handle) : CUDA_SUCCESS;
 }
 
 ENTRY_BODY(cuCtxGetCurrent, (CUcontext * context), (context))
@@ -490,7 +433,7 @@ ENTRY_BODY(cuCtxSetCurrent, (CUcontext handle), (handle))
 		pop();
 		return CUDA_SUCCESS;
 	}
-	result = context_check(handle, &context);
+	result = context_check_itself(handle, &context);
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (thread.top != NULL)
@@ -507,7 +450,7 @@ static CUresult push_handle(CUcontext handle)
 
 	if (handle == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = context_check(handle, &context);
+	result = context_check_itself(handle, &context);
 	if (result == CUDA_SUCCESS && !push(context))
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	return result;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a context says of itself, its limits, and waiting for it. */
+#include "sim/cuda/array.h"
 #include "sim/cuda/context.h"
 
 #include "sim/cuda/entry.h"
@@ -35,6 +36,7 @@ static CUresult synchronize(struct context *context)
 {
 	timeline_wait(context, NULL);
 	pool_settle(context->device);
+	array_settle();
 	return CUDA_SUCCESS;
 }
 
@@ -83,7 +85,7 @@ ENTRY_BODY(cuCtxSetFlags, (unsigned int flags), (flags))
 ENTRY_BODY(cuCtxGetId, (CUcontext handle, unsigned long long *id), (handle, id))
 {
 	struct context *context;
-	CUresult result = context_check(handle, &context);
+	CUresult result = context_check_itself(handle, &context);
 
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -117,11 +119,15 @@ ENTRY_BODY(cuCtxGetLimit, (size_t * value, CUlimit limit), (value, limit))
 		return CUDA_ERROR_INVALID_VALUE;
 	if ((unsigned int)limit >= CONTEXT_LIMITS)
 		return CUDA_ERROR_UNSUPPORTED_LIMIT;
-	*value = context->limit[limit];
+	/* Relaxed: the stack limit follows launches, see room.c. */
+	*value = __atomic_load_n(&context->limit[limit], __ATOMIC_RELAXED);
 	return CUDA_SUCCESS;
 }
 
-/* Limits are remembered only: what they make a launch take is not simulated yet. */
+/* The most local memory that a thread may have on any architecture. */
+#define FRAME_BYTES_MAX (512u << 10)
+
+/* All but the stack limit are only remembered: what they ask for is taken when it is used. */
 ENTRY_BODY(cuCtxSetLimit, (CUlimit limit, size_t value), (limit, value))
 {
 	struct context *context;
@@ -131,8 +137,25 @@ ENTRY_BODY(cuCtxSetLimit, (CUlimit limit, size_t value), (limit, value))
 		return result;
 	if ((unsigned int)limit >= CONTEXT_LIMITS)
 		return CUDA_ERROR_UNSUPPORTED_LIMIT;
-	context->limit[limit] = value;
-	return CUDA_SUCCESS;
+	if (limit == CU_LIMIT_STACK_SIZE)
+		return value <= FRAME_BYTES_MAX ? context_set_local_room(context, value)
+						: CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&driver.memory_lock);
+	/* Too late when it was used. */
+	if ((limit == CU_LIMIT_MALLOC_HEAP_SIZE && context->code.has_heap) ||
+		(limit == CU_LIMIT_PRINTF_FIFO_SIZE && context->code.has_printed))
+		result = CUDA_ERROR_INVALID_VALUE;
+	else
+		context->limit[limit] = value;
+	pthread_mutex_unlock(&driver.memory_lock);
+	return result;
+}
+
+ENTRY_BODY(cuCtxResetPersistingL2Cache, (void), ())
+{
+	struct context *context;
+
+	return context_current(&context);
 }
 
 ENTRY_BODY(cuCtxGetCacheConfig, (CUfunc_cache * config), (config))

@@ -3,23 +3,12 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "sim/cuda/array.h"
 #include "sim/cuda/context.h"
+#include "sim/cuda/copy.h"
 #include "sim/cuda/entry.h"
+#include "sim/cuda/graph.h"
 #include "sim/cuda/lookup.h"
-
-enum side { SIDE_HOST, SIDE_DEVICE, SIDE_ANY };
-
-/* One dimension of a copy's source or destination. */
-struct place {
-	CUdeviceptr address;
-	enum side side;
-	size_t pitch; /* from row to row */
-	size_t slice; /* from layer to layer */
-};
-
-struct shape {
-	size_t width, height, depth;
-};
 
 /* 20 GB/s to and from the host, 2 TB/s on the device: bytes / 20 ns and bytes / 2000 ns. */
 static uint64_t duration_of(size_t bytes, bool is_host)
@@ -34,6 +23,10 @@ static CUresult check(const struct place *place, const struct shape *shape, stru
 		       shape->width;
 	CUresult result;
 
+	if (place->side == SIDE_ARRAY) {
+		*ret_is_host = false;
+		return CUDA_SUCCESS;
+	}
 	if (place->side == SIDE_HOST) {
 		*ret_is_host = true;
 		return place->address != 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -62,6 +55,28 @@ static void move(const struct place *to, const struct place *from, const struct 
 	}
 }
 
+CUresult copy_run(const struct copy *copy, struct device *device, uint64_t *ret_duration_ns,
+	bool *ret_has_host)
+{
+	const struct shape *shape = &copy->shape;
+	bool is_to_host, is_from_host;
+	CUresult result;
+
+	*ret_duration_ns = 0;
+	*ret_has_host = false;
+	if (shape->width == 0 || shape->height == 0 || shape->depth == 0)
+		return CUDA_SUCCESS;
+	result = check(&copy->to, shape, device, &is_to_host);
+	if (result == CUDA_SUCCESS)
+		result = check(&copy->from, shape, device, &is_from_host);
+	if (result != CUDA_SUCCESS)
+		return result;
+	move(&copy->to, &copy->from, shape);
+	*ret_has_host = is_to_host || is_from_host;
+	*ret_duration_ns = duration_of(shape->width * shape->height * shape->depth, *ret_has_host);
+	return CUDA_SUCCESS;
+}
+
 /*
  * Copies in a stream. With is_waiting the call returns when the copy would be done, unless it never
  * leaves the device: such copies are asynchronous in the real driver too.
@@ -69,27 +84,22 @@ static void move(const struct place *to, const struct place *from, const struct 
 static CUresult copy(CUstream handle, bool is_thread, bool is_waiting, const struct place *to,
 	const struct place *from, const struct shape *shape)
 {
+	struct work work = {.type = CU_GRAPH_NODE_TYPE_MEMCPY, .copy = {*to, *from, *shape}};
 	struct context *context;
 	struct stream *stream;
-	bool is_to_host, is_from_host;
-	uint64_t end;
+	uint64_t duration_ns, end;
+	bool has_host;
 	CUresult result = context_stream(handle, is_thread, &context, &stream);
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (shape->width == 0 || shape->height == 0 || shape->depth == 0)
-		return CUDA_SUCCESS;
-	result = check(to, shape, context->device, &is_to_host);
-	if (result == CUDA_SUCCESS)
-		result = check(from, shape, context->device, &is_from_host);
+	if (capture_is_on(stream))
+		return capture_add(stream, &work);
+	result = copy_run(&work.copy, context->device, &duration_ns, &has_host);
 	if (result != CUDA_SUCCESS)
 		return result;
-	move(to, from, shape);
-	end = timeline_add(stream,
-		duration_of(
-			shape->width * shape->height * shape->depth, is_to_host || is_from_host),
-		!is_to_host && !is_from_host);
-	if (is_waiting && (is_to_host || is_from_host))
+	end = timeline_add(stream, duration_ns, !has_host);
+	if (is_waiting && has_host)
 		timeline_sleep_until(end);
 	return CUDA_SUCCESS;
 }
@@ -208,7 +218,24 @@ ENTRY_BODY(cuMemcpyDtoDAsync,
 	return copy_flat(stream, false, false, dst, SIDE_DEVICE, src, SIDE_DEVICE, count);
 }
 
-/* One end of a copy of two or three dimensions. Arrays are not simulated. */
+/* An end that is an array, whose rows and layers are where it has them. */
+static CUresult set_array(
+	struct place *place, CUarray array, const struct shape *shape, size_t x, size_t y, size_t z)
+{
+	uint8_t *content = NULL;
+	CUresult result;
+
+	pthread_mutex_lock(&driver.memory_lock);
+	result = array_content(array, (const size_t[]){x, y, z},
+		(const size_t[]){shape->width, shape->height, shape->depth}, &content,
+		&place->pitch, &place->slice);
+	pthread_mutex_unlock(&driver.memory_lock);
+	place->side = SIDE_ARRAY;
+	place->address = (uintptr_t)content;
+	return result;
+}
+
+/* One end of a copy of two or three dimensions that is not an array. */
 static CUresult set_place(struct place *place, CUmemorytype type, const void *host,
 	CUdeviceptr device, size_t pitch, size_t rows, size_t x, size_t y, size_t z)
 {
@@ -225,8 +252,6 @@ static CUresult set_place(struct place *place, CUmemorytype type, const void *ho
 		place->side = SIDE_ANY;
 		place->address = device;
 		break;
-	case CU_MEMORYTYPE_ARRAY:
-		return CUDA_ERROR_NOT_SUPPORTED;
 	default:
 		return CUDA_ERROR_INVALID_VALUE;
 	}
@@ -237,8 +262,7 @@ static CUresult set_place(struct place *place, CUmemorytype type, const void *ho
 	return CUDA_SUCCESS;
 }
 
-static CUresult copy_2d(
-	CUstream handle, bool is_thread, bool is_waiting, const CUDA_MEMCPY2D *request)
+CUresult copy_2d(CUstream handle, bool is_thread, bool is_waiting, const CUDA_MEMCPY2D *request)
 {
 	struct place to, from;
 	struct shape shape;
@@ -252,11 +276,20 @@ static CUresult copy_2d(
 	from_pitch = request->srcPitch != 0 ? request->srcPitch : shape.width;
 	if (to_pitch < shape.width || from_pitch < shape.width)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = set_place(&to, request->dstMemoryType, request->dstHost, request->dstDevice,
-		to_pitch, 0, request->dstXInBytes, request->dstY, 0);
-	if (result == CUDA_SUCCESS)
-		result = set_place(&from, request->srcMemoryType, request->srcHost,
-			request->srcDevice, from_pitch, 0, request->srcXInBytes, request->srcY, 0);
+	result = request->dstMemoryType == CU_MEMORYTYPE_ARRAY
+			 ? set_array(&to, request->dstArray, &shape, request->dstXInBytes,
+				   request->dstY, 0)
+			 : set_place(&to, request->dstMemoryType, request->dstHost,
+				   request->dstDevice, to_pitch, 0, request->dstXInBytes,
+				   request->dstY, 0);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = request->srcMemoryType == CU_MEMORYTYPE_ARRAY
+			 ? set_array(&from, request->srcArray, &shape, request->srcXInBytes,
+				   request->srcY, 0)
+			 : set_place(&from, request->srcMemoryType, request->srcHost,
+				   request->srcDevice, from_pitch, 0, request->srcXInBytes,
+				   request->srcY, 0);
 	return result == CUDA_SUCCESS ? copy(handle, is_thread, is_waiting, &to, &from, &shape)
 				      : result;
 }
@@ -277,31 +310,45 @@ ENTRY_FORMS(cuMemcpy2DAsync_v2, _ptsz, (const CUDA_MEMCPY2D *request, CUstream s
 	return copy_2d(stream, is_thread, false, request);
 }
 
-static CUresult copy_3d(
-	CUstream handle, bool is_thread, bool is_waiting, const CUDA_MEMCPY3D *request)
+CUresult copy_from_request(const CUDA_MEMCPY3D *request, struct copy *ret_copy)
 {
-	struct place to, from;
-	struct shape shape;
+	struct shape *shape = &ret_copy->shape;
 	size_t to_pitch, from_pitch, to_rows, from_rows;
 	CUresult result;
 
 	if (request == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
-	shape = (struct shape){request->WidthInBytes, request->Height, request->Depth};
-	to_pitch = request->dstPitch != 0 ? request->dstPitch : shape.width;
-	from_pitch = request->srcPitch != 0 ? request->srcPitch : shape.width;
-	to_rows = request->dstHeight != 0 ? request->dstHeight : shape.height;
-	from_rows = request->srcHeight != 0 ? request->srcHeight : shape.height;
-	if (to_pitch < shape.width || from_pitch < shape.width || to_rows < shape.height ||
-		from_rows < shape.height)
+	*shape = (struct shape){request->WidthInBytes, request->Height, request->Depth};
+	to_pitch = request->dstPitch != 0 ? request->dstPitch : shape->width;
+	from_pitch = request->srcPitch != 0 ? request->srcPitch : shape->width;
+	to_rows = request->dstHeight != 0 ? request->dstHeight : shape->height;
+	from_rows = request->srcHeight != 0 ? request->srcHeight : shape->height;
+	if (to_pitch < shape->width || from_pitch < shape->width || to_rows < shape->height ||
+		from_rows < shape->height)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = set_place(&to, request->dstMemoryType, request->dstHost, request->dstDevice,
-		to_pitch, to_rows, request->dstXInBytes, request->dstY, request->dstZ);
-	if (result == CUDA_SUCCESS)
-		result = set_place(&from, request->srcMemoryType, request->srcHost,
-			request->srcDevice, from_pitch, from_rows, request->srcXInBytes,
-			request->srcY, request->srcZ);
-	return result == CUDA_SUCCESS ? copy(handle, is_thread, is_waiting, &to, &from, &shape)
+	result = request->dstMemoryType == CU_MEMORYTYPE_ARRAY
+			 ? set_array(&ret_copy->to, request->dstArray, shape, request->dstXInBytes,
+				   request->dstY, request->dstZ)
+			 : set_place(&ret_copy->to, request->dstMemoryType, request->dstHost,
+				   request->dstDevice, to_pitch, to_rows, request->dstXInBytes,
+				   request->dstY, request->dstZ);
+	if (result != CUDA_SUCCESS)
+		return result;
+	return request->srcMemoryType == CU_MEMORYTYPE_ARRAY
+		       ? set_array(&ret_copy->from, request->srcArray, shape, request->srcXInBytes,
+				 request->srcY, request->srcZ)
+		       : set_place(&ret_copy->from, request->srcMemoryType, request->srcHost,
+				 request->srcDevice, from_pitch, from_rows, request->srcXInBytes,
+				 request->srcY, request->srcZ);
+}
+
+CUresult copy_3d(CUstream handle, bool is_thread, bool is_waiting, const CUDA_MEMCPY3D *request)
+{
+	struct copy wanted;
+	CUresult result = copy_from_request(request, &wanted);
+
+	return result == CUDA_SUCCESS ? copy(handle, is_thread, is_waiting, &wanted.to,
+						&wanted.from, &wanted.shape)
 				      : result;
 }
 

@@ -268,3 +268,23 @@ ENTRY_BODY(cuDeviceGetAttribute, (int *value, CUdevice_attribute attribute, CUde
 	}
 	return CUDA_SUCCESS;
 }
+
+/* The same numbers as cuDeviceGetAttribute answers. */
+ENTRY_BODY(cuDeviceGetProperties, (CUdevprop * properties, CUdevice ordinal), (properties, ordinal))
+{
+	if (properties == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (driver_device(ordinal) == NULL)
+		return CUDA_ERROR_INVALID_DEVICE;
+	*properties = (CUdevprop){.maxThreadsPerBlock = 1024,
+		.maxThreadsDim = {1024, 1024, 64},
+		.maxGridSize = {2147483647, 65535, 65535},
+		.sharedMemPerBlock = 49152,
+		.totalConstantMemory = 65536,
+		.SIMDWidth = 32,
+		.memPitch = 2147483647,
+		.regsPerBlock = 65536,
+		.clockRate = driver.board->clock_sm_mhz * 1000,
+		.textureAlign = 512};
+	return CUDA_SUCCESS;
+}

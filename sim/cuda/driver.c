@@ -31,6 +31,17 @@ __attribute__((constructor)) static void register_fork(void)
 	pthread_atfork(NULL, NULL, after_fork_in_child);
 }
 
+void driver_keep_relic(struct relic *relic)
+{
+	static struct relic *relics;
+
+	relic->next = __atomic_load_n(&relics, __ATOMIC_RELAXED);
+	/* Relaxed: nobody ever walks the list. */
+	while (!__atomic_compare_exchange_n(
+		&relics, &relic->next, relic, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+}
+
 /* Under init_lock. */
 static CUresult attach(void)
 {

@@ -46,6 +46,15 @@ struct driver {
 };
 extern struct driver driver;
 
+/*
+ * Part of what is never freed, so that a stale handle is refused and not followed into foreign
+ * memory. All of it can be reached from the driver, so that it is no leak.
+ */
+struct relic {
+	struct relic *next;
+};
+void driver_keep_relic(struct relic *relic);
+
 /* Attaches to the machine if that was not done yet; what cuDriverGetVersion needs. */
 CUresult driver_attach(void);
 
@@ -54,6 +63,16 @@ static inline CUresult driver_enter(unsigned int call)
 {
 	/* Pairs with the release in cuInit. */
 	if (__builtin_expect(__atomic_load_n(&driver.stage, __ATOMIC_ACQUIRE) != DRIVER_READY, 0))
+		return CUDA_ERROR_NOT_INITIALIZED;
+	machine_wait_running(driver.machine);
+	return (CUresult)inject_enter(driver.machine, call);
+}
+
+/* The same for calls that decide who may go on, and are not stopped by that themselves. */
+static inline CUresult driver_enter_control(unsigned int call)
+{
+	/* Pairs with the release in cuInit. */
+	if (__atomic_load_n(&driver.stage, __ATOMIC_ACQUIRE) != DRIVER_READY)
 		return CUDA_ERROR_NOT_INITIALIZED;
 	return (CUresult)inject_enter(driver.machine, call);
 }

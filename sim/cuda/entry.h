@@ -31,6 +31,17 @@ enum call {
 	}                                                                    \
 	static CUresult symbol##_body params
 
+/* The same for what a lock of the process does not stop. */
+#define ENTRY_CONTROL(symbol, params, args)                                  \
+	static CUresult symbol##_body params;                                \
+	ENTRY_EXPORT symbol##_fn symbol;                                     \
+	CUresult symbol params                                               \
+	{                                                                    \
+		CUresult result = driver_enter_control(CALL_##symbol);       \
+		return result == CUDA_SUCCESS ? symbol##_body args : result; \
+	}                                                                    \
+	static CUresult symbol##_body params
+
 /* The same for what may be called before cuInit. */
 #define ENTRY_EARLY(symbol, params, args)                                    \
 	static CUresult symbol##_body params;                                \

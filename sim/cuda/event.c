@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The calls of events: points of a stream's virtual time. */
+#include "sim/cuda/array.h"
 #include "sim/cuda/context.h"
 #include "sim/cuda/entry.h"
+#include "sim/cuda/graph.h"
 #include "sim/cuda/pool.h"
 
 ENTRY_BODY(cuEventCreate, (CUevent * ret_event, unsigned int flags), (ret_event, flags))
@@ -42,8 +44,9 @@ ENTRY_BODY(cuEventDestroy_v2, (CUevent event), (event))
 	return destroy(event);
 }
 
-static CUresult record(bool is_thread, CUevent handle, CUstream stream_handle)
+static CUresult record(bool is_thread, CUevent handle, CUstream stream_handle, unsigned int flags)
 {
+	struct work work = {.type = CU_GRAPH_NODE_TYPE_EVENT_RECORD, .event = handle};
 	struct event *event = timeline_find_event(handle);
 	struct context *context;
 	struct stream *stream;
@@ -54,6 +57,10 @@ static CUresult record(bool is_thread, CUevent handle, CUstream stream_handle)
 		return result;
 	if (event == NULL || event->context != context)
 		return CUDA_ERROR_INVALID_HANDLE;
+	if (capture_is_on(stream))
+		return flags == CU_EVENT_RECORD_EXTERNAL ? capture_add(stream, &work)
+							 : capture_record(stream, event);
+	capture_leave(&event->captured);
 	now = machine_now_ns();
 	pthread_mutex_lock(&context->device->time_lock);
 	event->time_ns = timeline_ready_ns(stream, now);
@@ -64,7 +71,7 @@ static CUresult record(bool is_thread, CUevent handle, CUstream stream_handle)
 
 ENTRY_FORMS(cuEventRecord, _ptsz, (CUevent event, CUstream stream), (event, stream))
 {
-	return record(is_thread, event, stream);
+	return record(is_thread, event, stream, CU_EVENT_RECORD_DEFAULT);
 }
 
 ENTRY_FORMS(cuEventRecordWithFlags, _ptsz, (CUevent event, CUstream stream, unsigned int flags),
@@ -72,7 +79,7 @@ ENTRY_FORMS(cuEventRecordWithFlags, _ptsz, (CUevent event, CUstream stream, unsi
 {
 	if (flags > CU_EVENT_RECORD_EXTERNAL)
 		return CUDA_ERROR_INVALID_VALUE;
-	return record(is_thread, event, stream);
+	return record(is_thread, event, stream, flags);
 }
 
 /* When the event happens; 0 if it was never recorded. */
@@ -92,7 +99,12 @@ ENTRY_BODY(cuEventQuery, (CUevent handle), (handle))
 
 	if (event == NULL)
 		return CUDA_ERROR_INVALID_HANDLE;
-	return time_of(event) <= machine_now_ns() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+	if (event->captured.capture != NULL)
+		return CUDA_ERROR_CAPTURED_EVENT;
+	if (time_of(event) > machine_now_ns())
+		return CUDA_ERROR_NOT_READY;
+	array_settle();
+	return CUDA_SUCCESS;
 }
 
 ENTRY_BODY(cuEventSynchronize, (CUevent handle), (handle))
@@ -101,8 +113,11 @@ ENTRY_BODY(cuEventSynchronize, (CUevent handle), (handle))
 
 	if (event == NULL)
 		return CUDA_ERROR_INVALID_HANDLE;
+	if (event->captured.capture != NULL)
+		return CUDA_ERROR_CAPTURED_EVENT;
 	timeline_sleep_until(time_of(event));
 	pool_settle_event(event->context->device);
+	array_settle();
 	return CUDA_SUCCESS;
 }
 

@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "sim/cuda/context.h"
+#include "sim/cuda/copy.h"
 #include "sim/cuda/entry.h"
+#include "sim/cuda/graph.h"
 #include "sim/cuda/lookup.h"
 
 static void fill_row(void *row, uint32_t value, size_t width, size_t element_bytes)
@@ -23,23 +25,21 @@ static void fill_row(void *row, uint32_t value, size_t width, size_t element_byt
 	}
 }
 
-static CUresult fill(CUstream handle, bool is_thread, CUdeviceptr dst, size_t pitch, uint32_t value,
-	size_t element_bytes, size_t width, size_t height)
+CUresult fill_run(const struct fill *fill, struct device *device, uint64_t *ret_duration_ns)
 {
-	struct context *context;
-	struct stream *stream;
+	size_t row_bytes = fill->width * fill->element_bytes;
+	CUdeviceptr dst = fill->dst;
 	bool is_host;
-	CUresult result = context_stream(handle, is_thread, &context, &stream);
+	CUresult result;
 
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (width == 0 || height == 0)
+	*ret_duration_ns = 0;
+	if (fill->width == 0 || fill->height == 0)
 		return CUDA_SUCCESS;
-	if (dst == 0 || dst % element_bytes != 0 || width > SIZE_MAX / element_bytes / height ||
-		(height > 1 && pitch < width * element_bytes))
+	if (dst == 0 || dst % fill->element_bytes != 0 ||
+		fill->width > SIZE_MAX / fill->element_bytes / fill->height ||
+		(fill->height > 1 && fill->pitch < row_bytes))
 		return CUDA_ERROR_INVALID_VALUE;
-	result = lookup_use(
-		dst, (height - 1) * pitch + width * element_bytes, context->device, &is_host);
+	result = lookup_use(dst, (fill->height - 1) * fill->pitch + row_bytes, device, &is_host);
 	if (result == CUDA_SUCCESS && is_host) {
 		pthread_mutex_lock(&driver.memory_lock);
 		if (lookup_host((uintptr_t)dst) == NULL)
@@ -48,11 +48,32 @@ static CUresult fill(CUstream handle, bool is_thread, CUdeviceptr dst, size_t pi
 	}
 	if (result != CUDA_SUCCESS)
 		return result;
-	for (size_t y = 0; y < height; y++)
-		fill_row((void *)(uintptr_t)(dst + y * pitch), value, width, element_bytes);
+	for (size_t y = 0; y < fill->height; y++)
+		fill_row((void *)(uintptr_t)(dst + y * fill->pitch), fill->value, fill->width,
+			fill->element_bytes);
 	/* 2 TB/s, as copies on the device. */
-	timeline_add(stream, width * element_bytes * height / 2000, true);
+	*ret_duration_ns = row_bytes * fill->height / 2000;
 	return CUDA_SUCCESS;
+}
+
+static CUresult fill(CUstream handle, bool is_thread, CUdeviceptr dst, size_t pitch, uint32_t value,
+	size_t element_bytes, size_t width, size_t height)
+{
+	struct work work = {.type = CU_GRAPH_NODE_TYPE_MEMSET,
+		.fill = {dst, pitch, value, element_bytes, width, height}};
+	struct context *context;
+	struct stream *stream;
+	uint64_t duration_ns;
+	CUresult result = context_stream(handle, is_thread, &context, &stream);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (capture_is_on(stream))
+		return capture_add(stream, &work);
+	result = fill_run(&work.fill, context->device, &duration_ns);
+	if (result == CUDA_SUCCESS)
+		timeline_add(stream, duration_ns, true);
+	return result;
 }
 
 #define FILL(bits, type)                                                                      \
@@ -71,6 +92,13 @@ static CUresult fill(CUstream handle, bool is_thread, CUdeviceptr dst, size_t pi
 		(dst, value, count, stream))                                                  \
 	{                                                                                     \
 		return fill(stream, is_thread, dst, 0, value, bits / 8, count, 1);            \
+	}                                                                                     \
+	ENTRY_BODY(cuMemsetD2D##bits,                                                         \
+		(CUdeviceptr_v1 dst, unsigned int pitch, type value, unsigned int width,      \
+			unsigned int height),                                                 \
+		(dst, pitch, value, width, height))                                           \
+	{                                                                                     \
+		return fill(NULL, false, dst, pitch, value, bits / 8, width, height);         \
 	}                                                                                     \
 	ENTRY_FORMS(cuMemsetD2D##bits##_v2, _ptds,                                            \
 		(CUdeviceptr dst, size_t pitch, type value, size_t width, size_t height),     \

@@ -14,6 +14,11 @@ struct kernel *module_check_kernel(const void *handle)
 		       : NULL;
 }
 
+uint64_t module_frame_bytes(const struct kernel *kernel)
+{
+	return kernel->image != NULL ? kernel->image->frame_bytes : 0;
+}
+
 static CUresult get_attribute(int *value, CUfunction_attribute attribute, const void *handle)
 {
 	struct kernel *kernel = module_check_kernel(handle);
@@ -29,6 +34,9 @@ static CUresult get_attribute(int *value, CUfunction_attribute attribute, const 
 		return CUDA_SUCCESS;
 	case CU_FUNC_ATTRIBUTE_NUM_REGS:
 		*value = 32;
+		return CUDA_SUCCESS;
+	case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES:
+		*value = (int)module_frame_bytes(kernel);
 		return CUDA_SUCCESS;
 	case CU_FUNC_ATTRIBUTE_PTX_VERSION:
 	case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
@@ -114,13 +122,25 @@ ENTRY_BODY(
 ENTRY_BODY(cuFuncGetModule, (CUmodule * module, CUfunction function), (module, function))
 {
 	struct kernel *kernel = module_check_kernel(function);
+	struct module *mine = kernel != NULL ? kernel->module : NULL;
+	struct context *context;
+	CUresult result = CUDA_SUCCESS;
 
 	if (module == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (kernel == NULL)
 		return CUDA_ERROR_INVALID_HANDLE;
-	*module = (CUmodule)(kernel->module->is_library ? kernel->module->loaded : kernel->module);
-	return CUDA_SUCCESS;
+	if (mine->is_library) {
+		result = context_current(&context);
+		if (result != CUDA_SUCCESS)
+			return result;
+		pthread_mutex_lock(&driver.memory_lock);
+		result = module_instantiate(mine, context, &mine);
+		pthread_mutex_unlock(&driver.memory_lock);
+	}
+	if (result == CUDA_SUCCESS)
+		*module = (CUmodule)mine;
+	return result;
 }
 
 static CUresult get_name(const char **name, const void *handle)
@@ -145,10 +165,9 @@ ENTRY_BODY(cuKernelGetName, (const char **name, CUkernel kernel), (name, kernel)
 	return get_name(name, kernel);
 }
 
-ENTRY_BODY(cuFuncGetParamInfo, (CUfunction function, size_t index, size_t *offset, size_t *size),
-	(function, index, offset, size))
+static CUresult get_param_info(const void *handle, size_t index, size_t *offset, size_t *size)
 {
-	struct kernel *kernel = module_check_kernel(function);
+	struct kernel *kernel = module_check_kernel(handle);
 
 	if (offset == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -160,6 +179,26 @@ ENTRY_BODY(cuFuncGetParamInfo, (CUfunction function, size_t index, size_t *offse
 	if (size != NULL)
 		*size = kernel->image->param[index].size;
 	return CUDA_SUCCESS;
+}
+
+ENTRY_BODY(cuFuncGetParamInfo, (CUfunction function, size_t index, size_t *offset, size_t *size),
+	(function, index, offset, size))
+{
+	return get_param_info(function, index, offset, size);
+}
+
+ENTRY_BODY(cuKernelGetParamInfo, (CUkernel kernel, size_t index, size_t *offset, size_t *size),
+	(kernel, index, offset, size))
+{
+	return get_param_info(kernel, index, offset, size);
+}
+
+ENTRY_BODY(cuKernelSetCacheConfig, (CUkernel kernel, CUfunc_cache config, CUdevice device),
+	(kernel, config, device))
+{
+	if (driver_device(device) == NULL)
+		return CUDA_ERROR_INVALID_DEVICE;
+	return module_check_kernel(kernel) != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 ENTRY_BODY(cuFuncIsLoaded, (CUfunctionLoadingState * state, CUfunction function), (state, function))

@@ -110,6 +110,14 @@ static CUdeviceptr place(struct block *block, uint32_t start, uint32_t need, siz
 	return block->base + start * HEAP_GRAIN;
 }
 
+/* An old context's memory lies where its pointers reach, as long as there is room. */
+static int take_addresses(const struct context *context, size_t bytes, CUdeviceptr *ret_base)
+{
+	if (context_is_old(context) && address_take_low(bytes, ret_base) == 0)
+		return 0;
+	return address_take(bytes, ret_base);
+}
+
 static CUresult add_block(struct context *context, struct block **ret_block)
 {
 	struct heap *heap = &context->heap;
@@ -127,7 +135,7 @@ static CUresult add_block(struct context *context, struct block **ret_block)
 	block->context = context;
 	block->is_touched = false;
 	block->room = HEAP_GRAINS;
-	if (address_take(ADDRESS_UNIT, &block->base) != 0) {
+	if (take_addresses(context, ADDRESS_UNIT, &block->base) != 0) {
 		machine_shrink(
 			driver.machine, context->device->index, MACHINE_SMALL, block_charge());
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -238,7 +246,7 @@ static CUresult alloc_plain(
 		free(plain);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	if (address_take(bytes, &plain->base) != 0) {
+	if (take_addresses(context, bytes, &plain->base) != 0) {
 		machine_shrink(driver.machine, context->device->index, kind, plain->charged_bytes);
 		free(plain);
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -289,18 +297,17 @@ CUresult heap_alloc_managed(
 	return CUDA_SUCCESS;
 }
 
-CUresult heap_move_managed(struct plain *plain, struct device *device)
+void heap_move_managed(struct plain *plain, struct device *device)
 {
 	if (plain->device == device)
-		return CUDA_SUCCESS;
+		return;
 	if (device != NULL && machine_grow(driver.machine, device->index, MACHINE_MANAGED,
 				      plain->charged_bytes) != 0)
-		return CUDA_ERROR_OUT_OF_MEMORY;
+		device = NULL;
 	if (plain->device != NULL)
 		machine_shrink(driver.machine, plain->device->index, MACHINE_MANAGED,
 			plain->charged_bytes);
 	plain->device = device;
-	return CUDA_SUCCESS;
 }
 
 static void free_plain(struct plain *plain)

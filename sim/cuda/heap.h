@@ -44,6 +44,7 @@ struct plain {
 	size_t bytes; /* asked for */
 	size_t charged_bytes;
 	unsigned int attach_flags; /* managed */
+	bool stays_on_host;	   /* managed: advised so; a prefetch moves it all the same */
 	uint32_t kept, turn;	   /* as in struct block */
 	struct plain *next, *prev;
 };
@@ -72,8 +73,8 @@ bool heap_keep(struct owner *owner, uint32_t *ret_index, uint32_t *ret_turn);
 /* Frees everything of a context. */
 void heap_clear(struct context *context);
 
-/* Makes managed memory resident on `device` (NULL: on the host). */
-CUresult heap_move_managed(struct plain *plain, struct device *device);
+/* Makes managed memory resident on `device` (NULL: on the host); where it is full, on the host. */
+void heap_move_managed(struct plain *plain, struct device *device);
 
 /* An allocation as the program sees it. */
 struct extent {

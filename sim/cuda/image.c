@@ -3,15 +3,13 @@
 #include "sim/cuda/image.h"
 
 #include <ctype.h>
-#include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 /*
- * PTX is read for entries with their parameters and for global variables; code is skipped. Of a
- * cubin only the section names are read. Fat binaries hold compressed images: they are taken
- * unread, and any kernel name is found in them.
+ * Of PTX only declarations are read; code is skipped. Fat binaries hold compressed images: they are
+ * taken unread, and any kernel name is found in them.
  */
 
 /* Appends a zeroed element to an array. Returns it, or NULL. */
@@ -26,7 +24,7 @@ static void *append(void **array, unsigned int *count, size_t size)
 	return more + (*count)++ * size;
 }
 
-static struct image_kernel *add_kernel(struct image *image, const char *name, size_t length)
+struct image_kernel *image_add_kernel(struct image *image, const char *name, size_t length)
 {
 	struct image_kernel *kernel =
 		append((void **)&image->kernel, &image->kernel_count, sizeof(*kernel));
@@ -39,39 +37,53 @@ static struct image_kernel *add_kernel(struct image *image, const char *name, si
 	return kernel->name != NULL ? kernel : NULL;
 }
 
-/*
- * The text without comments, but for the durations: "// vgpu-sim duration_ns=N" is left in place as
- * "\1N\1".
- */
+struct image_global *image_add_global(struct image *image, const char *name, size_t length)
+{
+	struct image_global *global =
+		append((void **)&image->global, &image->global_count, sizeof(*global));
+
+	if (global == NULL)
+		return NULL;
+	global->name = strndup(name, length);
+	return global->name != NULL ? global : NULL;
+}
+
+/* Copies the words of a "// vgpu-sim" comment as "\1words\1"; other comments are dropped. */
+static void strip_line(const char *text, const char *end, char **to)
+{
+	static const char mark[] = "vgpu-sim ";
+
+	while (text < end && (*text == '/' || isspace((unsigned char)*text)))
+		text++;
+	if (strncmp(text, mark, sizeof(mark) - 1) != 0)
+		return;
+	text += sizeof(mark) - 1;
+	*(*to)++ = '\1';
+	while (text < end)
+		*(*to)++ = *text++;
+	*(*to)++ = '\1';
+}
+
+/* The text without comments, but for our own. */
 static char *strip(const char *text)
 {
-	static const char mark[] = "vgpu-sim duration_ns=";
 	char *out = malloc(strlen(text) + 1);
 	char *to = out;
 
 	if (out == NULL)
 		return NULL;
 	while (*text != '\0') {
-		if (text[0] == '/' && text[1] == '*') {
-			const char *end = strstr(text + 2, "*/");
+		const char *end;
 
+		if (text[0] == '/' && text[1] == '*') {
+			end = strstr(text + 2, "*/");
 			*to++ = ' ';
 			text = end != NULL ? end + 2 : text + strlen(text);
 		} else if (text[0] == '/' && text[1] == '/') {
-			const char *end = strchr(text, '\n');
-			const char *at;
-
+			end = strchr(text, '\n');
 			if (end == NULL)
 				end = text + strlen(text);
-			for (at = text + 2; at < end && isspace((unsigned char)*at); at++)
-				;
-			if (strncmp(at, mark, sizeof(mark) - 1) == 0) {
-				at += sizeof(mark) - 1;
-				*to++ = '\1';
-				while (isdigit((unsigned char)*at))
-					*to++ = *at++;
-				*to++ = '\1';
-			}
+			strip_line(text, end, &to);
 			text = end;
 		} else {
 			*to++ = *text++;
@@ -113,17 +125,24 @@ static size_t type_size(const char *at, size_t length)
 	return (size_t)strtoul(at + 2, NULL, 10) / 8;
 }
 
+struct variable {
+	const char *name; /* NULL: none was found */
+	size_t length;
+	size_t bytes;
+	size_t align;
+	bool is_managed;
+};
+
 /*
  * Reads one variable up to one of the signs in `stops`: types, alignment, name, [count]. Returns
  * where it stopped.
  */
-static const char *read_variable(const char *at, const char *stops, const char **ret_name,
-	size_t *ret_length, size_t *ret_size, size_t *ret_align)
+static const char *read_variable(const char *at, const char *stops, struct variable *ret_variable)
 {
 	size_t element = 0, count = 1, align = 0, length;
 	bool is_vector = false;
 
-	*ret_name = NULL;
+	memset(ret_variable, 0, sizeof(*ret_variable));
 	while ((length = next_word(&at)) > 0 && strchr(stops, *at) == NULL) {
 		if (is_word(at, length, ".align")) {
 			at += length;
@@ -140,17 +159,24 @@ static const char *read_variable(const char *at, const char *stops, const char *
 			if (at == NULL)
 				return NULL;
 			length = 1;
+		} else if (is_word(at, length, ".managed")) {
+			ret_variable->is_managed = true;
 		} else if (at[0] == '.' && type_size(at, length) > 0) {
 			element = type_size(at, length);
 		} else if (at[0] != '.' && is_name(at[0]) && !isdigit((unsigned char)at[0])) {
-			*ret_name = at;
-			*ret_length = length;
+			ret_variable->name = at;
+			ret_variable->length = length;
 		}
 		at += length;
 	}
-	*ret_size = element * count;
-	*ret_align = align > 0 ? align : is_vector ? element * count : element;
+	ret_variable->bytes = element * count;
+	ret_variable->align = align > 0 ? align : is_vector ? element * count : element;
 	return *at != '\0' ? at : NULL;
+}
+
+static size_t align_up(size_t offset, size_t align)
+{
+	return align > 1 ? (offset + align - 1) / align * align : offset;
 }
 
 static int read_params(struct image_kernel *kernel, const char **place)
@@ -160,64 +186,119 @@ static int read_params(struct image_kernel *kernel, const char **place)
 
 	while (*at != ')') {
 		struct image_param *param;
-		const char *name;
-		size_t length, size, align;
+		struct variable variable;
 
-		at = read_variable(at + 1, ",)", &name, &length, &size, &align);
+		at = read_variable(at + 1, ",)", &variable);
 		if (at == NULL)
 			return -EINVAL;
-		if (name == NULL)
+		if (variable.name == NULL)
 			continue;
 		param = append((void **)&kernel->param, &kernel->param_count, sizeof(*param));
 		if (param == NULL)
 			return -ENOMEM;
-		if (align > 0)
-			offset = (offset + align - 1) / align * align;
-		param->name = strndup(name, length);
+		offset = align_up(offset, variable.align);
+		param->name = strndup(variable.name, variable.length);
 		param->offset = offset;
-		param->size = size;
-		offset += size;
-		if (param->name != NULL && strcmp(param->name, "duration_ns") == 0 && size == 8)
+		param->size = variable.bytes;
+		offset += variable.bytes;
+		if (param->name != NULL && strcmp(param->name, "duration_ns") == 0 &&
+			param->size == 8)
 			kernel->duration_param = (int)kernel->param_count - 1;
 	}
 	*place = at + 1;
 	return 0;
 }
 
-static const char *skip_body(const char *at)
+/* From the opening brace to behind the closing one; *ret_frame_bytes is what .local adds up to. */
+static const char *read_body(const char *at, uint64_t *ret_frame_bytes)
 {
+	size_t frame = 0, length;
 	int depth = 0;
 
-	do {
+	while ((length = next_word(&at)) > 0) {
 		if (*at == '{')
 			depth++;
 		else if (*at == '}')
 			depth--;
-		else if (*at == '\0')
-			return at;
-		at++;
-	} while (depth > 0);
+		if (is_word(at, length, ".local")) {
+			struct variable variable;
+			const char *end = read_variable(at + length, ";", &variable);
+
+			if (end == NULL)
+				break;
+			frame = align_up(frame, variable.align) + variable.bytes;
+			at = end;
+			continue;
+		}
+		at += length;
+		if (depth == 0)
+			break;
+	}
+	*ret_frame_bytes = frame;
 	return at;
 }
 
-/* Behind ".entry": the name, the parameters. */
-static int read_entry(struct image *image, const char **place, uint64_t duration_ns)
+/* What the comments said of the entry that follows. */
+struct notes {
+	uint64_t duration_ns;
+	uint64_t frame_bytes;
+};
+
+/* "\1words\1" */
+static const char *read_notes(struct image *image, const char *at, struct notes *notes)
+{
+	const char *end = strchr(++at, '\1');
+	size_t length;
+
+	while (at < end && (length = strcspn(at, " \t\r\1")) > 0) {
+		const char *value = memchr(at, '=', length);
+
+		if (value != NULL) {
+			size_t key = (size_t)(value++ - at);
+			size_t rest = length - key - 1;
+
+			if (is_word(at, key, "duration_ns"))
+				notes->duration_ns = strtoull(value, NULL, 10);
+			else if (is_word(at, key, "frame_bytes"))
+				notes->frame_bytes = strtoull(value, NULL, 10);
+			else if (is_word(at, key, "code_bytes"))
+				image->code_bytes = strtoull(value, NULL, 10);
+			else if (is_word(at, key, "uses") && is_word(value, rest, "malloc"))
+				image->has_malloc = true;
+			else if (is_word(at, key, "uses") && is_word(value, rest, "printf"))
+				image->has_printf = true;
+		}
+		at += length;
+		at += strspn(at, " \t\r");
+	}
+	return end + 1;
+}
+
+/* Behind ".entry": the name, the parameters, and the code. */
+static int read_entry(struct image *image, const char **place, const struct notes *notes)
 {
 	const char *at = *place;
 	size_t length = next_word(&at);
 	struct image_kernel *kernel;
+	uint64_t frame = 0;
 	int r = 0;
 
 	if (length == 0 || !is_name(*at))
 		return -EINVAL;
-	kernel = add_kernel(image, at, length);
+	kernel = image_add_kernel(image, at, length);
 	if (kernel == NULL)
 		return -ENOMEM;
-	kernel->duration_ns = duration_ns;
 	at += length;
 	next_word(&at);
 	if (*at == '(')
 		r = read_params(kernel, &at);
+	/* Directives stand between parameters and code; a declaration has no code. */
+	while ((length = next_word(&at)) > 0 && *at != '{' && *at != ';')
+		at += length;
+	if (r == 0 && *at == '{')
+		at = read_body(at, &frame);
+	kernel->duration_ns = notes->duration_ns;
+	kernel->frame_bytes = notes->frame_bytes > 0 ? notes->frame_bytes : frame;
 	*place = at;
 	return r;
 }
@@ -226,27 +307,56 @@ static int read_entry(struct image *image, const char **place, uint64_t duration
 static int read_global(struct image *image, const char **place)
 {
 	struct image_global *global;
-	const char *name;
-	size_t length, size, align;
-	const char *at = read_variable(*place, ";=", &name, &length, &size, &align);
+	struct variable variable;
+	const char *at = read_variable(*place, ";=", &variable);
 
 	if (at == NULL)
 		return -EINVAL;
 	at = strchr(at, ';');
 	*place = at != NULL ? at : *place;
-	if (name == NULL || size == 0)
+	if (variable.name == NULL || variable.bytes == 0)
 		return 0;
-	global = append((void **)&image->global, &image->global_count, sizeof(*global));
+	global = image_add_global(image, variable.name, variable.length);
 	if (global == NULL)
 		return -ENOMEM;
-	global->name = strndup(name, length);
-	global->size = size;
-	return global->name != NULL ? 0 : -ENOMEM;
+	global->size = variable.bytes;
+	global->align = variable.align;
+	global->is_managed = variable.is_managed;
+	return 0;
+}
+
+/* One word outside of code, read with what belongs to it. */
+static int read_word(struct image *image, const char **place, size_t length, struct notes *notes,
+	bool *is_extern)
+{
+	const char *at = *place;
+	uint64_t frame;
+	int r = 0;
+
+	*place += length;
+	if (is_word(at, length, ".extern")) {
+		*is_extern = true;
+	} else if (is_word(at, length, ".entry")) {
+		r = read_entry(image, place, notes);
+		*notes = (struct notes){.duration_ns = IMAGE_DURATION_NONE};
+	} else if (!*is_extern &&
+		   (is_word(at, length, ".global") || is_word(at, length, ".const"))) {
+		r = read_global(image, place);
+	} else if (*is_extern && is_word(at, length, "malloc")) {
+		image->has_malloc = true;
+	} else if (*is_extern && is_word(at, length, "vprintf")) {
+		image->has_printf = true;
+	} else if (*at == '{') {
+		*place = read_body(at, &frame);
+	} else if (*at == ';' || *at == '}') {
+		*is_extern = false;
+	}
+	return r;
 }
 
 static int read_ptx(struct image *image, const char *text)
 {
-	uint64_t duration_ns = IMAGE_DURATION_NONE;
+	struct notes notes = {.duration_ns = IMAGE_DURATION_NONE};
 	bool is_extern = false;
 	char *stripped = strip(text);
 	const char *at = stripped;
@@ -254,56 +364,13 @@ static int read_ptx(struct image *image, const char *text)
 	int r = stripped != NULL ? 0 : -ENOMEM;
 
 	while (r == 0 && (length = next_word(&at)) > 0) {
-		if (*at == '\1') {
-			duration_ns = strtoull(at + 1, NULL, 10);
-			at = strchr(at + 1, '\1');
-			at = at != NULL ? at + 1 : "";
-			continue;
-		}
-		if (*at == '{') {
-			at = skip_body(at);
-			continue;
-		}
-		if (is_word(at, length, ".extern")) {
-			is_extern = true;
-		} else if (is_word(at, length, ".entry")) {
-			at += length;
-			r = read_entry(image, &at, duration_ns);
-			duration_ns = IMAGE_DURATION_NONE;
-			continue;
-		} else if (!is_extern &&
-			   (is_word(at, length, ".global") || is_word(at, length, ".const"))) {
-			at += length;
-			r = read_global(image, &at);
-			continue;
-		} else if (*at == ';' || *at == '}') {
-			is_extern = false;
-		}
-		at += length;
+		if (*at == '\1')
+			at = read_notes(image, at, &notes);
+		else
+			r = read_word(image, &at, length, &notes, &is_extern);
 	}
 	free(stripped);
 	return r;
-}
-
-static int read_cubin(struct image *image, const unsigned char *data)
-{
-	const Elf64_Ehdr *header = (const Elf64_Ehdr *)(const void *)data;
-	const Elf64_Shdr *section;
-	const char *names;
-
-	if (header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_shentsize != sizeof(Elf64_Shdr) ||
-		header->e_shnum == 0 || header->e_shstrndx >= header->e_shnum)
-		return -EINVAL;
-	section = (const Elf64_Shdr *)(const void *)(data + header->e_shoff);
-	names = (const char *)data + section[header->e_shstrndx].sh_offset;
-	for (int i = 0; i < header->e_shnum; i++) {
-		const char *name = names + section[i].sh_name;
-
-		if (strncmp(name, ".text.", 6) == 0 &&
-			add_kernel(image, name + 6, strlen(name + 6)) == NULL)
-			return -ENOMEM;
-	}
-	return 0;
 }
 
 int image_read(const void *data, struct image **ret_image)
@@ -318,8 +385,8 @@ int image_read(const void *data, struct image **ret_image)
 	if (image == NULL)
 		return -ENOMEM;
 	memcpy(&magic, bytes, 4);
-	if (memcmp(bytes, ELFMAG, SELFMAG) == 0)
-		r = read_cubin(image, bytes);
+	if (memcmp(bytes, "\177ELF", 4) == 0)
+		r = image_read_cubin(image, bytes);
 	else if (magic == fat_magic || magic == wrapper_magic)
 		image->is_opaque = true;
 	else if (strstr(data, ".version") != NULL)

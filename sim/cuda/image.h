@@ -1,5 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What we read of a kernel image: PTX text, cubin, or a fat binary. */
+/*
+ * What we read of a kernel image: PTX text, cubin, or a fat binary.
+ *
+ * A PTX text is read as the compiler writes it: entries, parameters, .global and .const variables
+ * (.attribute(.managed) too), .local frames, .extern functions malloc and vprintf. What it does not
+ * say may stand in comments of one line, several on one line or one each:
+ *
+ *	// vgpu-sim duration_ns=3000000 frame_bytes=65536	before an .entry, for it
+ *	// vgpu-sim code_bytes=4194304				outside of code, for the module
+ *	// vgpu-sim uses=malloc uses=printf			the same
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -20,11 +30,14 @@ struct image_kernel {
 	unsigned int param_count;
 	int duration_param;   /* index of the u64 parameter duration_ns, or -1 */
 	uint64_t duration_ns; /* of the comment, or IMAGE_DURATION_NONE */
+	uint64_t frame_bytes; /* of a thread, in local memory */
 };
 
 struct image_global {
 	char *name;
 	size_t size;
+	size_t align;
+	bool is_managed;
 };
 
 struct image {
@@ -33,11 +46,21 @@ struct image {
 	unsigned int kernel_count;
 	struct image_global *global;
 	unsigned int global_count;
+	uint64_t code_bytes;
+	bool has_malloc; /* device code that allocates */
+	bool has_printf;
 };
 
 /* Reads an image. Returns 0 and *ret_image, -EINVAL for what is no image, or -ENOMEM. */
 int image_read(const void *data, struct image **ret_image);
 void image_free(struct image *image);
+
+/* What image_read() does for a cubin. */
+int image_read_cubin(struct image *image, const void *data);
+
+/* Appends a kernel or a variable; NULL without memory. */
+struct image_kernel *image_add_kernel(struct image *image, const char *name, size_t length);
+struct image_global *image_add_global(struct image *image, const char *name, size_t length);
 
 /* The kernel of this name, or NULL. */
 const struct image_kernel *image_find(const struct image *image, const char *name);

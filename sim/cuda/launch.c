@@ -4,6 +4,8 @@
 
 #include "sim/cuda/context.h"
 #include "sim/cuda/entry.h"
+#include "sim/cuda/launch.h"
+#include "sim/cuda/graph.h"
 #include "sim/cuda/module.h"
 
 /* A kernel that says nothing of its duration. */
@@ -63,13 +65,7 @@ uint64_t module_kernel_duration(struct kernel *kernel, void **params, void **ext
 	return DEFAULT_DURATION_NS;
 }
 
-struct dimensions {
-	unsigned int grid[3];
-	unsigned int block[3];
-	unsigned int shared_bytes;
-};
-
-static bool are_valid(const struct dimensions *size)
+static bool are_valid(const struct launch_size *size)
 {
 	uint64_t threads = (uint64_t)size->block[0] * size->block[1];
 
@@ -83,7 +79,19 @@ static bool are_valid(const struct dimensions *size)
 	       size->shared_bytes <= driver.board->shared_optin_bytes;
 }
 
-static CUresult launch(bool is_thread, CUfunction function, const struct dimensions *size,
+static CUresult capture(struct stream *stream, CUfunction function, const struct launch_size *size,
+	void **params, void **extra)
+{
+	CUDA_KERNEL_NODE_PARAMS_v2 wanted = {function, size->grid[0], size->grid[1], size->grid[2],
+		size->block[0], size->block[1], size->block[2], size->shared_bytes, params, extra,
+		NULL, NULL};
+	struct work work;
+	CUresult result = work_kernel(&wanted, &work);
+
+	return result == CUDA_SUCCESS ? capture_add(stream, &work) : result;
+}
+
+CUresult launch_kernel(bool is_thread, CUfunction function, const struct launch_size *size,
 	CUstream handle, void **params, void **extra)
 {
 	struct kernel *kernel = module_check_kernel(function);
@@ -100,6 +108,13 @@ static CUresult launch(bool is_thread, CUfunction function, const struct dimensi
 	if (kernel->image != NULL && kernel->image->param_count > 0 && params == NULL &&
 		extra == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (capture_is_on(stream))
+		return capture(stream, function, size, params, extra);
+	result = module_make_ready(kernel, context);
+	if (result == CUDA_SUCCESS)
+		result = context_make_local_room(context, module_frame_bytes(kernel));
+	if (result != CUDA_SUCCESS)
+		return result;
 	timeline_add(stream, module_kernel_duration(kernel, params, extra), true);
 	return CUDA_SUCCESS;
 }
@@ -111,23 +126,23 @@ ENTRY_FORMS(cuLaunchKernel, _ptsz,
 	(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, params,
 		extra))
 {
-	struct dimensions size = {
+	struct launch_size size = {
 		{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes};
 
-	return launch(is_thread, function, &size, stream, params, extra);
+	return launch_kernel(is_thread, function, &size, stream, params, extra);
 }
 
 ENTRY_FORMS(cuLaunchKernelEx, _ptsz,
 	(const CUlaunchConfig *config, CUfunction function, void **params, void **extra),
 	(config, function, params, extra))
 {
-	struct dimensions size;
+	struct launch_size size;
 
 	if (config == NULL || (config->numAttrs > 0 && config->attrs == NULL))
 		return CUDA_ERROR_INVALID_VALUE;
-	size = (struct dimensions){{config->gridDimX, config->gridDimY, config->gridDimZ},
+	size = (struct launch_size){{config->gridDimX, config->gridDimY, config->gridDimZ},
 		{config->blockDimX, config->blockDimY, config->blockDimZ}, config->sharedMemBytes};
-	return launch(is_thread, function, &size, config->hStream, params, extra);
+	return launch_kernel(is_thread, function, &size, config->hStream, params, extra);
 }
 
 ENTRY_FORMS(cuLaunchCooperativeKernel, _ptsz,
@@ -136,8 +151,33 @@ ENTRY_FORMS(cuLaunchCooperativeKernel, _ptsz,
 		unsigned int shared_bytes, CUstream stream, void **params),
 	(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, params))
 {
-	struct dimensions size = {
+	struct launch_size size = {
 		{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes};
 
-	return launch(is_thread, function, &size, stream, params, NULL);
+	return launch_kernel(is_thread, function, &size, stream, params, NULL);
+}
+
+/* One launch a device; the real driver refuses them all where one is wrong. */
+ENTRY_BODY(cuLaunchCooperativeKernelMultiDevice,
+	(CUDA_LAUNCH_PARAMS * list, unsigned int count, unsigned int flags), (list, count, flags))
+{
+	enum { FLAGS = 3 }; /* without synchronization before, after */
+	CUresult result = CUDA_SUCCESS;
+
+	if (list == NULL || count == 0 || (flags & ~(unsigned int)FLAGS) != 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (unsigned int i = 0; i < count; i++) {
+		if (list[i].hStream == NULL || list[i].hStream == CU_STREAM_LEGACY ||
+			list[i].hStream == CU_STREAM_PER_THREAD)
+			return CUDA_ERROR_INVALID_VALUE;
+	}
+	for (unsigned int i = 0; i < count && result == CUDA_SUCCESS; i++) {
+		const CUDA_LAUNCH_PARAMS *one = &list[i];
+		struct launch_size size = {{one->gridDimX, one->gridDimY, one->gridDimZ},
+			{one->blockDimX, one->blockDimY, one->blockDimZ}, one->sharedMemBytes};
+
+		result = launch_kernel(
+			false, one->function, &size, one->hStream, one->kernelParams, NULL);
+	}
+	return result;
 }

@@ -4,6 +4,7 @@
 
 #include "sim/cuda/address.h"
 #include "sim/cuda/driver.h"
+#include "sim/cuda/graph.h"
 #include "sim/cuda/pool.h"
 #include "sim/cuda/share.h"
 #include "sim/cuda/vmm.h"
@@ -21,6 +22,8 @@ bool lookup_extent(CUdeviceptr address, struct extent *ret_extent)
 		return heap_find(owner, address, ret_extent);
 	case OWNER_POOL:
 		return pool_find(owner, address, ret_extent);
+	case OWNER_GRAPH:
+		return graph_find(owner, address, ret_extent);
 	case OWNER_RESERVATION:
 		return vmm_find(owner, address, ret_extent);
 	case OWNER_OPENED:
@@ -45,12 +48,8 @@ static CUresult use(CUdeviceptr address, size_t bytes, struct device *device, bo
 			return CUDA_ERROR_INVALID_VALUE;
 		if (extent.touched != NULL)
 			*extent.touched = true;
-		if (extent.is_managed && device != NULL) {
-			CUresult result = heap_move_managed(extent.plain, device);
-
-			if (result != CUDA_SUCCESS)
-				return result;
-		}
+		if (extent.is_managed && device != NULL && !extent.plain->stays_on_host)
+			heap_move_managed(extent.plain, device);
 		address = extent.base + extent.bytes;
 	}
 	return CUDA_SUCCESS;

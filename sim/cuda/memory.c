@@ -4,6 +4,7 @@
 
 #include "sim/cuda/context.h"
 #include "sim/cuda/entry.h"
+#include "sim/cuda/graph.h"
 #include "sim/cuda/lookup.h"
 #include "sim/cuda/pool.h"
 #include "sim/cuda/share.h"
@@ -37,8 +38,12 @@ static CUresult release(CUdeviceptr base)
 		result = pool_free_now(owner, base);
 	else if (owner->type == OWNER_OPENED)
 		result = share_free(owner, base);
-	else
+	else if (owner->type != OWNER_GRAPH)
 		result = heap_free(owner, base);
+	else if (graph_block_at(base) != NULL)
+		graph_block_free(graph_block_at(base), 0);
+	else
+		result = CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_unlock(&driver.memory_lock);
 	return result;
 }
@@ -147,12 +152,12 @@ static CUresult check_old(struct context **ret_context)
 {
 	CUresult result = context_current(ret_context);
 
-	if (result == CUDA_SUCCESS && (*ret_context)->api_version >= 3020)
+	if (result == CUDA_SUCCESS && !context_is_old(*ret_context))
 		result = CUDA_ERROR_INVALID_CONTEXT;
 	return result;
 }
 
-/* Simulated addresses never fit, so a success is undone. */
+/* A success that does not fit is undone. */
 static CUresult narrow(CUdeviceptr base, CUdeviceptr_v1 *ret_base)
 {
 	if (base > UINT32_MAX) {
@@ -234,7 +239,7 @@ ENTRY_BODY(cuMemGetAddressRange, (CUdeviceptr_v1 * base, unsigned int *size, CUd
 	return result == CUDA_SUCCESS ? CUDA_ERROR_NOT_FOUND : result;
 }
 
-/* Managed memory in a range moves to a device, or to the host with device NULL. */
+/* Managed memory in a range moves to a device as far as it fits, or to the host with device NULL. */
 static CUresult prefetch(CUdeviceptr dptr, size_t count, struct device *device)
 {
 	CUdeviceptr end = dptr + count;
@@ -249,7 +254,7 @@ static CUresult prefetch(CUdeviceptr dptr, size_t count, struct device *device)
 		if (!lookup_extent(dptr, &extent) || !extent.is_managed)
 			result = CUDA_ERROR_INVALID_VALUE;
 		else
-			result = heap_move_managed(extent.plain, device);
+			heap_move_managed(extent.plain, device);
 		dptr = extent.base + extent.bytes;
 	}
 	pthread_mutex_unlock(&driver.memory_lock);
@@ -291,8 +296,11 @@ ENTRY_FORMS(cuMemPrefetchAsync_v2, _ptsz,
 	return prefetch(dptr, count, driver_device(location.id));
 }
 
-/* Advice changes nothing here, but is checked. */
-static CUresult advise(CUdeviceptr dptr, size_t count, CUmem_advise advice)
+/*
+ * Advice on where the memory is best is followed for whole allocations; other advice changes nothing
+ * here, but is checked.
+ */
+static CUresult advise(CUdeviceptr dptr, size_t count, CUmem_advise advice, bool is_host)
 {
 	struct extent extent;
 	bool is_managed;
@@ -302,6 +310,10 @@ static CUresult advise(CUdeviceptr dptr, size_t count, CUmem_advise advice)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&driver.memory_lock);
 	is_managed = lookup_extent(dptr, &extent) && extent.is_managed;
+	if (is_managed && (advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION ||
+				  advice == CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION))
+		extent.plain->stays_on_host =
+			is_host && advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION;
 	pthread_mutex_unlock(&driver.memory_lock);
 	return is_managed ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
@@ -309,12 +321,18 @@ static CUresult advise(CUdeviceptr dptr, size_t count, CUmem_advise advice)
 ENTRY_BODY(cuMemAdvise, (CUdeviceptr dptr, size_t count, CUmem_advise advice, CUdevice device),
 	(dptr, count, advice, device))
 {
-	return advise(dptr, count, advice);
+	if (device != CU_DEVICE_CPU && driver_device(device) == NULL)
+		return CUDA_ERROR_INVALID_DEVICE;
+	return advise(dptr, count, advice, device == CU_DEVICE_CPU);
 }
 
 ENTRY_BODY(cuMemAdvise_v2,
 	(CUdeviceptr dptr, size_t count, CUmem_advise advice, CUmemLocation location),
 	(dptr, count, advice, location))
 {
-	return advise(dptr, count, advice);
+	bool is_host = location.type != CU_MEM_LOCATION_TYPE_DEVICE;
+
+	if (!is_host && driver_device(location.id) == NULL)
+		return CUDA_ERROR_INVALID_DEVICE;
+	return advise(dptr, count, advice, is_host);
 }

@@ -6,6 +6,7 @@
 
 #include "sim/cuda/context.h"
 #include "sim/cuda/entry.h"
+#include "sim/cuda/graph.h"
 #include "sim/cuda/pool_core.h"
 #include "sim/cuda/share.h"
 
@@ -127,7 +128,10 @@ ENTRY_FORMS(cuMemAllocAsync, _ptsz, (CUdeviceptr * dptr, size_t bytesize, CUstre
 	if (result != CUDA_SUCCESS)
 		return result;
 	pthread_mutex_lock(&driver.memory_lock);
-	result = alloc(context->device->current_pool, bytesize, stream, dptr);
+	if (capture_is_on(stream))
+		result = capture_alloc(stream, context->device, bytesize, dptr);
+	else
+		result = alloc(context->device->current_pool, bytesize, stream, dptr);
 	pthread_mutex_unlock(&driver.memory_lock);
 	return result;
 }
@@ -148,7 +152,12 @@ ENTRY_FORMS(cuMemAllocFromPoolAsync, _ptsz,
 		return result;
 	pthread_mutex_lock(&driver.memory_lock);
 	pool = pool_check(pool_handle);
-	result = pool != NULL ? alloc(pool, bytesize, stream, dptr) : CUDA_ERROR_INVALID_VALUE;
+	if (pool == NULL)
+		result = CUDA_ERROR_INVALID_VALUE;
+	else if (capture_is_on(stream))
+		result = capture_alloc(stream, pool->device, bytesize, dptr);
+	else
+		result = alloc(pool, bytesize, stream, dptr);
 	pthread_mutex_unlock(&driver.memory_lock);
 	return result;
 }
@@ -169,6 +178,13 @@ ENTRY_FORMS(cuMemFreeAsync, _ptsz, (CUdeviceptr dptr, CUstream handle), (dptr, h
 	owner = address_find_owner(dptr);
 	if (owner == NULL) {
 		result = CUDA_ERROR_INVALID_VALUE;
+	} else if (capture_is_on(stream)) {
+		result = capture_free(stream, dptr);
+	} else if (owner->type == OWNER_GRAPH) {
+		if (graph_block_at(dptr) != NULL)
+			graph_block_free(graph_block_at(dptr), end);
+		else
+			result = CUDA_ERROR_INVALID_VALUE;
 	} else if (owner->type == OWNER_POOL) {
 		range = pool_find_used((struct pool *)owner, dptr);
 		if (range != NULL)

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The calls of streams. */
+#include "sim/cuda/array.h"
 #include "sim/cuda/context.h"
 #include "sim/cuda/entry.h"
+#include "sim/cuda/green.h"
+#include "sim/cuda/graph.h"
 #include "sim/cuda/pool.h"
 
-/* The bytes of a stream are kept by its context until that ends, as measured. */
 static CUresult create(CUstream *ret_stream, unsigned int flags, int priority)
 {
 	struct context *context;
@@ -15,21 +17,10 @@ static CUresult create(CUstream *ret_stream, unsigned int flags, int priority)
 		return result;
 	if (ret_stream == NULL || flags > CU_STREAM_NON_BLOCKING)
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&driver.memory_lock);
-	if (driver.board->stream_bytes > 0 &&
-		machine_grow(driver.machine, context->device->index, MACHINE_STREAM,
-			driver.board->stream_bytes) != 0)
-		result = CUDA_ERROR_OUT_OF_MEMORY;
-	else
-		context->stream_bytes += driver.board->stream_bytes;
-	pthread_mutex_unlock(&driver.memory_lock);
-	if (result != CUDA_SUCCESS)
-		return result;
-	stream = timeline_new_stream(context, flags, priority);
-	if (stream == NULL)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	*ret_stream = (CUstream)stream;
-	return CUDA_SUCCESS;
+	result = context_new_stream(context, flags, priority, &stream);
+	if (result == CUDA_SUCCESS)
+		*ret_stream = (CUstream)stream;
+	return result;
 }
 
 ENTRY_BODY(cuStreamCreate, (CUstream * stream, unsigned int flags), (stream, flags))
@@ -57,7 +48,7 @@ static CUresult destroy(CUstream handle)
 		return result;
 	/* Its work goes on without it; its callbacks must find it. */
 	callback_wait(context, stream);
-	timeline_free_stream(stream);
+	context_free_stream(stream);
 	return CUDA_SUCCESS;
 }
 
@@ -79,8 +70,11 @@ ENTRY_FORMS(cuStreamSynchronize, _ptsz, (CUstream handle), (handle))
 
 	if (result != CUDA_SUCCESS)
 		return result;
+	if (capture_is_on(stream))
+		return capture_forbid(stream);
 	timeline_wait(context, stream);
 	pool_settle(context->device);
+	array_settle();
 	return CUDA_SUCCESS;
 }
 
@@ -92,6 +86,8 @@ ENTRY_FORMS(cuStreamQuery, _ptsz, (CUstream handle), (handle))
 
 	if (result != CUDA_SUCCESS)
 		return result;
+	if (capture_is_on(stream))
+		return capture_forbid(stream);
 	return timeline_is_idle(stream) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
@@ -110,6 +106,9 @@ ENTRY_FORMS(cuStreamWaitEvent, _ptsz, (CUstream handle, CUevent event_handle, un
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (flags > CU_EVENT_WAIT_EXTERNAL)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (flags == CU_EVENT_WAIT_DEFAULT &&
+		(capture_is_on(stream) || event->captured.capture != NULL))
+		return capture_wait(stream, event);
 	pthread_mutex_lock(&event->context->device->time_lock);
 	if (event->is_recorded)
 		time = event->time_ns;
@@ -122,13 +121,15 @@ ENTRY_FORMS(cuStreamGetCtx, _ptsz, (CUstream handle, CUcontext *ret_context), (h
 {
 	struct context *context;
 	struct stream *stream;
+	struct green *of;
 	CUresult result = context_stream(handle, is_thread, &context, &stream);
 
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (ret_context == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
-	*ret_context = (CUcontext)context;
+	of = green_of_stream(handle, stream);
+	*ret_context = (CUcontext)(of != NULL ? of->context : context);
 	return CUDA_SUCCESS;
 }
 
@@ -137,14 +138,16 @@ ENTRY_FORMS(cuStreamGetCtx_v2, _ptsz, (CUstream handle, CUcontext *ret_context, 
 {
 	struct context *context;
 	struct stream *stream;
+	struct green *of;
 	CUresult result = context_stream(handle, is_thread, &context, &stream);
 
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (ret_context == NULL || green == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
-	*ret_context = (CUcontext)context;
-	*green = NULL;
+	of = green_of_stream(handle, stream);
+	*ret_context = of != NULL ? NULL : (CUcontext)context;
+	*green = (CUgreenCtx)of;
 	return CUDA_SUCCESS;
 }
 
@@ -216,6 +219,8 @@ ENTRY_FORMS(cuStreamAddCallback, _ptsz,
 		return result;
 	if (callback == NULL || flags != 0)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (capture_is_on(stream))
+		return capture_forbid(stream);
 	return callback_add(stream, NULL, callback, user_data, handle) == 0
 		       ? CUDA_SUCCESS
 		       : CUDA_ERROR_OUT_OF_MEMORY;
@@ -224,6 +229,7 @@ ENTRY_FORMS(cuStreamAddCallback, _ptsz,
 ENTRY_FORMS(cuLaunchHostFunc, _ptsz, (CUstream handle, CUhostFn fn, void *user_data),
 	(handle, fn, user_data))
 {
+	struct work work = {.type = CU_GRAPH_NODE_TYPE_HOST, .host = {fn, user_data}};
 	struct context *context;
 	struct stream *stream;
 	CUresult result = context_stream(handle, is_thread, &context, &stream);
@@ -232,6 +238,8 @@ ENTRY_FORMS(cuLaunchHostFunc, _ptsz, (CUstream handle, CUhostFn fn, void *user_d
 		return result;
 	if (fn == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (capture_is_on(stream))
+		return capture_add(stream, &work);
 	return callback_add(stream, fn, NULL, user_data, handle) == 0 ? CUDA_SUCCESS
 								      : CUDA_ERROR_OUT_OF_MEMORY;
 }

@@ -31,8 +31,10 @@ static void reset_stream(struct stream *stream, struct context *context)
 	stream->flags = 0;
 	stream->priority = 0;
 	stream->context = context;
+	stream->green = NULL;
 	stream->busy_until_ns = 0;
 	stream->callbacks = 0;
+	stream->captured = (struct captured){.capture = NULL};
 	stream->next = NULL;
 	stream->prev = NULL;
 }
@@ -81,12 +83,14 @@ void timeline_clear(struct context *context)
 		struct stream *stream = timeline->streams;
 
 		timeline->streams = stream->next;
+		capture_forget(&stream->captured, true);
 		spare_stream(stream);
 	}
 	while (timeline->events != NULL) {
 		struct event *event = timeline->events;
 
 		timeline->events = event->next;
+		capture_forget(&event->captured, true);
 		spare_event(event);
 	}
 	pthread_mutex_unlock(&context->device->time_lock);
@@ -122,10 +126,18 @@ struct stream *timeline_new_stream(struct context *context, unsigned int flags, 
 	return stream;
 }
 
+static void forget_capture(struct captured *captured, bool is_lost)
+{
+	pthread_mutex_lock(&driver.memory_lock);
+	capture_forget(captured, is_lost);
+	pthread_mutex_unlock(&driver.memory_lock);
+}
+
 void timeline_free_stream(struct stream *stream)
 {
 	struct context *context = stream->context;
 
+	forget_capture(&stream->captured, true);
 	pthread_mutex_lock(&context->device->time_lock);
 	if (stream->prev != NULL)
 		stream->prev->next = stream->next;
@@ -165,6 +177,7 @@ void timeline_free_event(struct event *event)
 {
 	struct context *context = event->context;
 
+	forget_capture(&event->captured, false);
 	pthread_mutex_lock(&context->device->time_lock);
 	if (event->prev != NULL)
 		event->prev->next = event->next;
@@ -234,18 +247,53 @@ uint64_t timeline_add(struct stream *stream, uint64_t duration_ns, bool is_busy)
 	return end;
 }
 
-void timeline_hold(struct stream *stream, uint64_t time_ns)
+/* Under time_lock. */
+static void hold(struct stream *stream, uint64_t time_ns)
 {
 	struct timeline *timeline = &stream->context->timeline;
 
-	pthread_mutex_lock(&stream->context->device->time_lock);
 	if (time_ns > stream->busy_until_ns)
 		stream->busy_until_ns = time_ns;
 	if (stream->is_blocking && time_ns > timeline->blocking_until_ns)
 		timeline->blocking_until_ns = time_ns;
 	if (time_ns > timeline->until_ns)
 		timeline->until_ns = time_ns;
+}
+
+void timeline_hold(struct stream *stream, uint64_t time_ns)
+{
+	pthread_mutex_lock(&stream->context->device->time_lock);
+	hold(stream, time_ns);
 	pthread_mutex_unlock(&stream->context->device->time_lock);
+}
+
+void timeline_hold_green(struct context *context, const struct green *green, uint64_t time_ns)
+{
+	pthread_mutex_lock(&context->device->time_lock);
+	if (green == NULL)
+		hold(&context->timeline.legacy, time_ns);
+	for (struct stream *stream = context->timeline.streams; stream != NULL;
+		stream = stream->next) {
+		if (green == NULL || stream->green == green)
+			hold(stream, time_ns);
+	}
+	pthread_mutex_unlock(&context->device->time_lock);
+}
+
+uint64_t timeline_end_green(struct context *context, const struct green *green)
+{
+	uint64_t end = 0;
+
+	if (green == NULL)
+		return timeline_end_all(context);
+	pthread_mutex_lock(&context->device->time_lock);
+	for (struct stream *stream = context->timeline.streams; stream != NULL;
+		stream = stream->next) {
+		if (stream->green == green && timeline_ready_ns(stream, 0) > end)
+			end = timeline_ready_ns(stream, 0);
+	}
+	pthread_mutex_unlock(&context->device->time_lock);
+	return end;
 }
 
 uint64_t timeline_end(struct stream *stream)

@@ -7,11 +7,21 @@
 
 #include "gpu/abi/cuda.h"
 
+struct capture;
 struct context;
+struct green;
 struct device;
+struct graph_node;
 
 #define STREAM_MAGIC 0x53545231u
 #define EVENT_MAGIC  0x45565431u
+
+/* What a stream or an event has to do with a capture (capture.c); under memory_lock. */
+struct captured {
+	struct capture *capture; /* NULL: nothing */
+	struct graph_node **tails;
+	size_t tail_count;
+};
 
 struct stream {
 	uint32_t magic;	  /* 0 once destroyed */
@@ -21,8 +31,10 @@ struct stream {
 	int priority;
 	unsigned long long id;
 	struct context *context;
+	struct green *green; /* whose stream it is, or NULL */
 	uint64_t busy_until_ns;
-	uint32_t callbacks;	    /* not yet run */
+	uint32_t callbacks; /* not yet run */
+	struct captured captured;
 	struct stream *next, *prev; /* of the context, or of the free list */
 };
 
@@ -32,6 +44,7 @@ struct event {
 	bool is_recorded;
 	struct context *context;
 	uint64_t time_ns;
+	struct captured captured;
 	struct event *next, *prev;
 };
 
@@ -67,6 +80,13 @@ struct event *timeline_find_event(CUevent handle);
 uint64_t timeline_ready_ns(const struct stream *stream, uint64_t now_ns);
 
 /*
+ * When the work of the streams of a green context (NULL: of all) ends, and lets later work in them
+ * start at time_ns or after. Taking time_lock.
+ */
+uint64_t timeline_end_green(struct context *context, const struct green *green);
+void timeline_hold_green(struct context *context, const struct green *green, uint64_t time_ns);
+
+/*
  * Gives a stream work of this length; counts it as work of the device when is_busy. Returns its
  * end. Takes time_lock.
  */
@@ -95,3 +115,6 @@ int callback_add(struct stream *stream, CUhostFn fn, CUstreamCallback callback, 
 void callback_cancel(struct context *context);
 /* Waits until no callback of the stream (NULL: of the context) is left. */
 void callback_wait(struct context *context, struct stream *stream);
+
+/* A stream or event goes, and with it the capture that it was part of. Under memory_lock. */
+void capture_forget(struct captured *captured, bool is_lost);

@@ -113,6 +113,22 @@ static void drop_handle(struct handle *handle)
 	free(handle);
 }
 
+struct handle *vmm_hold(CUmemGenericAllocationHandle number, unsigned long long offset)
+{
+	struct handle *handle = find_handle(number);
+
+	if (handle == NULL || offset >= handle->size)
+		return NULL;
+	handle->mappings++;
+	return handle;
+}
+
+void vmm_let_go(struct handle *handle)
+{
+	handle->mappings--;
+	drop_handle(handle);
+}
+
 static struct mapping *find_mapping(const struct reservation *reservation, CUdeviceptr address)
 {
 	struct mapping *mapping = reservation->mappings;

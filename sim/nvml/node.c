@@ -25,6 +25,7 @@ static struct {
 	pthread_mutex_t lock; /* of init and shutdown */
 	unsigned int users;   /* read without the lock: see node_enter() */
 	struct machine *machine;
+	char words[64];
 	int calls[ENTRY_COUNT]; /* the numbers under which inject.h counts; < 0 none */
 } node = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -37,12 +38,14 @@ static nvmlReturn_t enter_attached(enum entry entry)
 
 static nvmlReturn_t attach(void)
 {
+	const char *words = getenv("VGPU_SIM_NVML");
 	char why[256] = "";
 
 	if (machine_open(NULL, NULL, &node.machine, why, sizeof(why))) {
 		fprintf(stderr, "libnvidia-ml (simulated): %s\n", why);
 		return NVML_ERROR_DRIVER_NOT_LOADED;
 	}
+	snprintf(node.words, sizeof(node.words), "%s", words ? words : "");
 	for (unsigned int i = 0; i < ENTRY_COUNT; i++)
 		node.calls[i] = inject_find_call(entry_name(i));
 	return NVML_SUCCESS;
@@ -106,6 +109,11 @@ nvmlReturn_t node_enter(enum entry entry)
 const struct board *node_board(void)
 {
 	return machine_board(node.machine);
+}
+
+bool node_is_told(const char *word)
+{
+	return strstr(node.words, word) != NULL;
 }
 
 nvmlDevice_t node_handle(int index)

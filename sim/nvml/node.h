@@ -2,6 +2,7 @@
 /* What the functions of libnvidia-ml.so.1 share: the attached machine, handles, the way in. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "gpu/abi/nvml.h"
@@ -47,6 +48,13 @@ nvmlReturn_t node_enter(enum entry entry);
 
 /* Between init and shutdown. */
 const struct board *node_board(void);
+
+/*
+ * Whether $VGPU_SIM_NVML holds the word, as it was at the first nvmlInit: "host-pids" (an older driver,
+ * which names processes by the PIDs of the machine's first namespace), "accounting" (accounting mode
+ * is on).
+ */
+bool node_is_told(const char *word);
 
 /* The handle of device `index`, which must be below device_count. */
 nvmlDevice_t node_handle(int index);

@@ -9,6 +9,8 @@
 /*
  * The PID of `process` as the calling process would see it, or 0 when it cannot see it. NVML names
  * processes by the PID namespace of the asker (measured, driver 580): a container sees its own, the
- * host sees all.
+ * host sees all. An older driver (node_is_told("host-pids")) names all by the host's PIDs; nobody in a
+ * namespace can tell those, so here they are made up: other numbers than the namespace's, one for each
+ * process.
  */
 int32_t pid_seen(const struct machine_process *process);

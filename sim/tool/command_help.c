@@ -34,6 +34,9 @@ int command_help(int argc, char **argv)
 	printf("\nEnvironment:\n"
 	       "  VGPU_SIM_STATE  the file that is the machine\n"
 	       "  VGPU_SIM_BOARD  the board of a machine that is made on first use\n"
-	       "  VGPU_SIM_TAG    under which name a process is counted by truth and inject\n");
+	       "  VGPU_SIM_TAG    under which name a process is counted by truth and inject\n"
+	       "  VGPU_SIM_NVML   words: host-pids (lists name processes as an older driver "
+	       "does),\n"
+	       "                  accounting (accounting mode is on)\n");
 	return TOOL_OK;
 }

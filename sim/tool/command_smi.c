@@ -23,7 +23,7 @@ struct cell {
 struct row {
 	const struct smi *smi;
 	const struct smi_device *device;
-	const nvmlProcessInfo_t *process; /* NULL in tables of devices */
+	const struct smi_process *process; /* NULL in tables of devices */
 };
 
 #define CELL(function, unit_text, ...)                                 \
@@ -47,7 +47,7 @@ CELL(cell_celsius, NULL, "%u", row->device->celsius)
 CELL(cell_power, "W", "%.2f", row->device->power_mw / 1000.0)
 CELL(cell_limit, "W", "%.2f", row->device->power_limit_mw / 1000.0)
 CELL(cell_pid, NULL, "%u", row->process->pid)
-CELL(cell_used_memory, "MiB", "%llu", mib(row->process->usedGpuMemory))
+CELL(cell_used_memory, "MiB", "%llu", mib(row->process->used_bytes))
 
 static void cell_process_name(const struct row *row, struct cell *cell)
 {
@@ -197,7 +197,9 @@ static void print_processes(const struct table *table, const struct smi *smi)
 	table_print_header(table);
 	for (unsigned int i = 0; i < smi->device_count; i++)
 		for (unsigned int j = 0; j < smi->device[i].process_count; j++)
-			table_print_row(table, &(struct row){.smi = smi,
+			if (strcmp(smi->device[i].processes[j].type, "G") != 0)
+				table_print_row(
+					table, &(struct row){.smi = smi,
 						       .device = &smi->device[i],
 						       .process = &smi->device[i].processes[j]});
 }
@@ -232,10 +234,10 @@ static void print_listing(const struct smi *smi)
 		"MEMORY", "PROCESS");
 	for (unsigned int i = 0; i < smi->device_count; i++)
 		for (unsigned int j = 0; j < smi->device[i].process_count; j++) {
-			const nvmlProcessInfo_t *process = &smi->device[i].processes[j];
+			const struct smi_process *process = &smi->device[i].processes[j];
 
 			printf("%3u  %8u  %7llu MiB  %s\n", smi->device[i].index, process->pid,
-				mib(process->usedGpuMemory),
+				mib(process->used_bytes),
 				smi_process_name(smi, process->pid, name, sizeof(name)));
 		}
 }
@@ -244,23 +246,28 @@ int command_smi(int argc, char **argv)
 {
 	const char *device_query = NULL, *process_query = NULL, *format = NULL;
 	_cleanup_free_ struct smi *smi = malloc(sizeof(*smi));
-	bool is_short = false;
+	bool is_short = false, is_full = false, is_work;
 	const struct arg args[] = {
 		{.name = "-L", .is_given = &is_short},
+		{.name = "-q", .is_given = &is_full},
 		{.name = "--query-gpu", .text = &device_query},
 		{.name = "--query-compute-apps", .text = &process_query},
 		{.name = "--format", .text = &format},
 	};
 	struct table table = {0};
-	int words = ARGS_READ(argc, argv, args, 0, 0);
+	int words = ARGS_READ(argc, argv, args, 0, 1);
 
 	if (words < 0)
 		return TOOL_USAGE;
 	if (!smi)
 		return tool_complain("smi", TOOL_FAILED, "out of memory");
-	if ((device_query != NULL) + (process_query != NULL) + is_short > 1)
+	is_work = words == 1 && strcmp(argv[1], "pmon") == 0;
+	if (words == 1 && !is_work)
+		return tool_complain(
+			"smi", TOOL_USAGE, "unknown word '%s'; there is pmon", argv[1]);
+	if ((device_query != NULL) + (process_query != NULL) + is_short + is_full + is_work > 1)
 		return tool_complain("smi", TOOL_USAGE,
-			"-L, --query-gpu and --query-compute-apps exclude each other");
+			"-L, -q, pmon, --query-gpu and --query-compute-apps exclude each other");
 	if (format && !device_query && !process_query)
 		return tool_complain("smi", TOOL_USAGE, "--format needs a query");
 	if (device_query && table_read_fields(&table, device_fields, device_query))
@@ -279,6 +286,10 @@ int command_smi(int argc, char **argv)
 		print_processes(&table, smi);
 	else if (is_short)
 		print_short(smi);
+	else if (is_full)
+		smi_print_full(smi);
+	else if (is_work)
+		smi_print_work(smi);
 	else
 		print_listing(smi);
 	smi_free(smi);

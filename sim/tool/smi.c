@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "sim/tool/command.h"
 #include "sim/tool/smi.h"
 
@@ -51,14 +52,50 @@ static void read_memory(const struct smi_library *library, struct smi_device *de
 		(nvmlMemory_v2_t){.total = memory.total, .free = memory.free, .used = memory.used};
 }
 
+typedef nvmlDeviceGetComputeRunningProcesses_v3_fn list_fn;
+
+/* Adds a list's processes; a list that cannot be had has none. */
+static void read_list(struct smi_device *device, list_fn *list, const char *type)
+{
+	_cleanup_free_ nvmlProcessInfo_t *infos = calloc(SMI_PROCESSES_MAX, sizeof(*infos));
+	unsigned int count = SMI_PROCESSES_MAX - device->process_count;
+
+	if (!infos || !list || list(device->handle, &count, infos) != NVML_SUCCESS)
+		return;
+	for (unsigned int i = 0; i < count; i++)
+		device->processes[device->process_count++] = (struct smi_process){
+			.pid = infos[i].pid, .used_bytes = infos[i].usedGpuMemory, .type = type};
+}
+
+static void read_work(const struct smi_library *library, struct smi_device *device)
+{
+	nvmlProcessUtilizationSample_t samples[SMI_SAMPLES_MAX];
+	unsigned int count = SMI_SAMPLES_MAX;
+
+	if (TRY(library, nvmlDeviceGetProcessUtilization, device->handle, samples, &count, 0) !=
+		NVML_SUCCESS)
+		return;
+	for (unsigned int i = 0; i < count; i++)
+		for (unsigned int j = 0; j < device->process_count; j++) {
+			struct smi_process *process = &device->processes[j];
+
+			if (process->pid != samples[i].pid)
+				continue;
+			process->has_worked = true;
+			process->sm_percent = samples[i].smUtil;
+			process->memory_percent = samples[i].memUtil;
+		}
+}
+
 static void read_processes(const struct smi_library *library, struct smi_device *device)
 {
-	unsigned int count = SMI_PROCESSES_MAX;
-
-	device->processes = calloc(count, sizeof(*device->processes));
-	if (device->processes && TRY(library, nvmlDeviceGetComputeRunningProcesses_v3,
-					 device->handle, &count, device->processes) == NVML_SUCCESS)
-		device->process_count = count;
+	device->processes = calloc(SMI_PROCESSES_MAX, sizeof(*device->processes));
+	if (!device->processes)
+		return;
+	read_list(device, library->nvmlDeviceGetComputeRunningProcesses_v3, "C");
+	read_list(device, library->nvmlDeviceGetMPSComputeRunningProcesses_v3, "M+C");
+	read_list(device, library->nvmlDeviceGetGraphicsRunningProcesses_v3, "G");
+	read_work(library, device);
 }
 
 static int read_device(
@@ -80,6 +117,7 @@ static int read_device(
 		&device->celsius);
 	TRY(library, nvmlDeviceGetPowerUsage, device->handle, &device->power_mw);
 	TRY(library, nvmlDeviceGetEnforcedPowerLimit, device->handle, &device->power_limit_mw);
+	TRY(library, nvmlDeviceGetBAR1MemoryInfo, device->handle, &device->bar1);
 	read_memory(library, device);
 	read_processes(library, device);
 	return 0;

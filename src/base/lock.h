@@ -14,14 +14,16 @@
 
 #include <errno.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
+#include <unistd.h>
 
 #define LOCK_SPINS    200
 #define LOCK_SLEEP_NS 50000
 
 struct lock {
-	_Atomic uint32_t is_held;
+	_Atomic uint32_t is_held; /* 0: not */
 };
 
 #define LOCK_INIT \
@@ -45,21 +47,27 @@ static inline int lock_try(struct lock *l)
 	return atomic_exchange_explicit(&l->is_held, 1, memory_order_acquire) == 0;
 }
 
-static __attribute__((noinline, cold, unused)) void lock_wait(struct lock *l)
+/* What a waiter does after its i-th attempt. */
+static __attribute__((noinline, cold, unused)) void lock_rest(unsigned i)
 {
 	struct timespec pause = {.tv_nsec = LOCK_SLEEP_NS};
 	int saved_errno = errno;
 
+	if (i < LOCK_SPINS)
+		lock_pause();
+	else
+		nanosleep(&pause, NULL);
+	errno = saved_errno;
+}
+
+static __attribute__((noinline, cold, unused)) void lock_wait(struct lock *l)
+{
 	for (unsigned i = 0;; i++) {
 		/* relaxed: only to know when to try */
 		if (!atomic_load_explicit(&l->is_held, memory_order_relaxed) && lock_try(l))
 			break;
-		if (i < LOCK_SPINS)
-			lock_pause();
-		else
-			nanosleep(&pause, NULL);
+		lock_rest(i);
 	}
-	errno = saved_errno;
 }
 
 static inline void lock_enter(struct lock *l)
@@ -83,3 +91,30 @@ static inline void lock_cleanup(struct lock **l)
 #define LOCK_SCOPE(l)                                                             \
 	__attribute__((cleanup(lock_cleanup), unused)) struct lock *lock_scope_ = \
 		(lock_enter(l), (l))
+
+/*
+ * For what a child of fork() comes to before it can tell that it is one: the word is its holder's
+ * PID, and who finds another process's has found a copy of it, which nobody will ever give back. What
+ * such a lock guards must be fit to be begun anew at any moment. Costs a system call.
+ */
+static inline bool lock_try_own(struct lock *l)
+{
+	uint32_t me = (uint32_t)getpid(), holder = 0;
+
+	/* pairs with the release in lock_leave() */
+	while (!atomic_compare_exchange_strong_explicit(
+		&l->is_held, &holder, me, memory_order_acquire, memory_order_relaxed))
+		if (holder == me)
+			return false;
+	return true;
+}
+
+static inline struct lock *lock_enter_own(struct lock *l)
+{
+	for (unsigned i = 0; !lock_try_own(l); i++)
+		lock_rest(i);
+	return l;
+}
+
+#define LOCK_SCOPE_OWN(l) \
+	__attribute__((cleanup(lock_cleanup), unused)) struct lock *lock_scope_ = lock_enter_own(l)

@@ -26,7 +26,18 @@ static const char *value_of(char *(*lookup)(const char *), const char *name)
 	return value && *value ? value : NULL;
 }
 
-static uint64_t read_size(struct options *o, char *(*lookup)(const char *), const char *name)
+/* One for each option, however many of a family are unclear. */
+static void note_unclear(struct options *o, int option)
+{
+	for (unsigned i = 0; i < o->unclear_count; i++)
+		if (o->unclear[i] == names[option])
+			return;
+	if (o->unclear_count < OPTIONS_UNCLEAR)
+		o->unclear[o->unclear_count++] = names[option];
+}
+
+static uint64_t read_size(
+	struct options *o, char *(*lookup)(const char *), int option, const char *name)
 {
 	const char *value = value_of(lookup, name);
 	uint64_t bytes;
@@ -38,6 +49,7 @@ static uint64_t read_size(struct options *o, char *(*lookup)(const char *), cons
 	if (r == 0)
 		return bytes;
 	o->is_broken = true;
+	note_unclear(o, option);
 	log_error("a memory quota cannot be read, so all device memory is refused",
 		STR("option", name), STR("value", value), STR("right", parse_advice(r)));
 	return 0;
@@ -57,40 +69,92 @@ static void name_of(int option, unsigned i, char *ret_name, size_t size)
 	ret_name[length] = '\0';
 }
 
-static void read_log(char *(*lookup)(const char *))
+static bool read_switch(struct options *o, char *(*lookup)(const char *), int option)
+{
+	const char *value = value_of(lookup, names[option]);
+
+	if (!value || strcmp(value, "false") == 0 || strcmp(value, "0") == 0)
+		return false;
+	if (strcmp(value, "true") == 0 || strcmp(value, "1") == 0)
+		return true;
+	note_unclear(o, option);
+	log_warn("an option that is a switch is neither on (true, 1) nor off (false, 0): it stays "
+		 "off",
+		STR("option", names[option]), STR("value", value));
+	return false;
+}
+
+/* is_check: the levels stay off. */
+static void read_log(struct options *o, char *(*lookup)(const char *), bool is_check)
 {
 	const char *value = value_of(lookup, names[OPTION_log_number]), *unknown = NULL;
 	uint64_t level;
 
-	if (value) {
-		if (parse_u64(value, 4, &level) == 0)
-			log_set_level((enum log_level)level);
-		else
-			log_warn("the log level is not a number from 0 to 4",
-				STR("option", names[OPTION_log_number]), STR("value", value));
+	if (value && parse_u64(value, 4, &level) != 0) {
+		note_unclear(o, OPTION_log_number);
+		log_warn("the log level is not a number from 0 to 4",
+			STR("option", names[OPTION_log_number]), STR("value", value));
+	} else if (value && !is_check) {
+		log_set_level((enum log_level)level);
 	}
 	value = value_of(lookup, names[OPTION_log_levels]);
 	if (value)
 		log_set_levels(value, &unknown);
-	if (unknown)
-		log_warn("a log level is not known; off, error, warn, info, debug and trace are",
-			STR("option", names[OPTION_log_levels]), STR("value", unknown));
+	if (is_check)
+		log_set_level(LOG_OFF);
+	if (!unknown)
+		return;
+	note_unclear(o, OPTION_log_levels);
+	log_warn("a log level is not known; off, error, warn, info, debug and trace are",
+		STR("option", names[OPTION_log_levels]), STR("value", unknown));
+}
+
+static bool read_shows_slice(struct options *o, char *(*lookup)(const char *))
+{
+	const char *value = value_of(lookup, names[OPTION_show_utilization]);
+
+	if (value && strcmp(value, "slice") != 0 && strcmp(value, "device") != 0) {
+		note_unclear(o, OPTION_show_utilization);
+		log_warn("what utilization is to be shown is not known; device and slice are",
+			STR("option", names[OPTION_show_utilization]), STR("value", value));
+	}
+	return value && strcmp(value, "slice") == 0;
+}
+
+static void read_rest(struct options *o, char *(*lookup)(const char *name))
+{
+	char name[64];
+
+	o->memory_limit_bytes =
+		read_size(o, lookup, OPTION_memory_limit, names[OPTION_memory_limit]);
+	for (unsigned i = 0; i < OPTIONS_DEVICES; i++) {
+		name_of(OPTION_memory_limit_of, i, name, sizeof(name));
+		o->memory_limit_of_bytes[i] = read_size(o, lookup, OPTION_memory_limit_of, name);
+		if (o->memory_limit_of_bytes[i])
+			o->has_indexed_limit = true;
+	}
+	o->region_path = value_of(lookup, names[OPTION_region_path]);
+	o->share_path = value_of(lookup, names[OPTION_share_path]);
+	o->is_oversubscribed = read_switch(o, lookup, OPTION_oversubscribe);
+	o->has_oom_killer = read_switch(o, lookup, OPTION_oom_killer);
+	o->shows_slice_utilization = read_shows_slice(o, lookup);
 }
 
 void options_read(struct options *ret_options, char *(*lookup)(const char *name))
 {
 	struct options o = {0};
-	char name[64];
 
-	read_log(lookup);
-	o.memory_limit_bytes = read_size(&o, lookup, names[OPTION_memory_limit]);
-	for (unsigned i = 0; i < OPTIONS_DEVICES; i++) {
-		name_of(OPTION_memory_limit_of, i, name, sizeof(name));
-		o.memory_limit_of_bytes[i] = read_size(&o, lookup, name);
-		if (o.memory_limit_of_bytes[i])
-			o.has_indexed_limit = true;
-	}
-	o.region_path = value_of(lookup, names[OPTION_region_path]);
-	o.share_path = value_of(lookup, names[OPTION_share_path]);
+	read_log(&o, lookup, false);
+	read_rest(&o, lookup);
+	*ret_options = o;
+}
+
+void options_check(struct options *ret_options, char *(*lookup)(const char *name))
+{
+	struct options o = {0};
+
+	log_set_level(LOG_OFF);
+	read_log(&o, lookup, true);
+	read_rest(&o, lookup);
 	*ret_options = o;
 }

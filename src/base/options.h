@@ -9,13 +9,21 @@
 
 #define OPTIONS_DEVICES 16 /* devices that the region's layout has room for */
 
+#define OPTIONS_UNCLEAR 8 /* options that are remembered as not understood */
+
 struct options {
 	uint64_t memory_limit_bytes;			 /* 0: none */
 	uint64_t memory_limit_of_bytes[OPTIONS_DEVICES]; /* 0: none of its own */
 	bool has_indexed_limit;				 /* one of the above is not 0 */
 	const char *region_path;			 /* NULL: not given */
 	const char *share_path;				 /* NULL: not given */
-	bool is_broken; /* a quota was asked for in words that are none */
+	bool shows_slice_utilization;
+	bool is_oversubscribed; /* memory may be placed beyond the device's */
+	bool has_oom_killer;	/* the largest process goes where a quota was lowered */
+	bool is_broken;		/* a quota was asked for in words that are none */
+	/* Options whose values were not understood, by their names in options.def. */
+	const char *unclear[OPTIONS_UNCLEAR];
+	unsigned unclear_count;
 };
 
 /*
@@ -25,3 +33,9 @@ struct options {
  * refuse memory rather than run without a limit.
  */
 void options_read(struct options *ret_options, char *(*lookup)(const char *name));
+
+/*
+ * The same for somebody who asks what another process was told: nothing is logged, and all levels
+ * are off afterwards.
+ */
+void options_check(struct options *ret_options, char *(*lookup)(const char *name));

@@ -9,6 +9,7 @@
 
 #include "base/parse.h"
 #include "gpu/abi/nvml.h"
+#include "policy/device_name.h"
 
 /* What we need of NVML; a library that lacks one of them is too old for us. */
 #define NEEDED(X)                        \
@@ -108,7 +109,7 @@ int devices_read(const char *library, struct devices *ret_devices, struct err *e
 const struct device *devices_lookup(const struct devices *devices, const char *uuid)
 {
 	for (unsigned i = 0; i < devices->count; i++)
-		if (strcmp(devices->device[i].uuid, uuid) == 0)
+		if (device_name_is_same(devices->device[i].uuid, uuid))
 			return &devices->device[i];
 	return NULL;
 }

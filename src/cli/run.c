@@ -15,6 +15,7 @@
 #include "cli/devices.h"
 #include "cli/place.h"
 #include "cli/slice.h"
+#include "policy/device_name.h"
 
 #define STATUS_NOT_EXECUTABLE 126
 #define STATUS_NOT_FOUND      127
@@ -136,7 +137,7 @@ static int read_request(int argc, char **argv, struct request *ret_request, stru
 static int grant(struct share *share, const char *uuid, uint64_t bytes, struct err *err)
 {
 	for (unsigned i = 0; i < share->device_count; i++)
-		if (strcmp(share->devices[i].uuid, uuid) == 0)
+		if (device_name_is_same(share->devices[i].uuid, uuid))
 			return err_set(err, EINVAL,
 				"device %s is named twice; once gives the slice all of its quota",
 				uuid);

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "cli/pids.h"
 #include "cli/slice.h"
+#include "policy/device_name.h"
 #include "policy/share.h"
 #include "region/region.h"
 
@@ -38,6 +39,7 @@ static void take_devices(const struct snapshot *s, const struct devices *devices
 		memcpy(d->uuid, s->devices[i].uuid, sizeof(d->uuid));
 		d->quota_bytes = s->devices[i].limit_bytes;
 		d->refusal_count = s->devices[i].refusal_count;
+		d->drift_count = s->devices[i].drift_count;
 		d->use.used_bytes = s->devices[i].used_bytes;
 		name_device(devices, d);
 	}
@@ -55,6 +57,7 @@ static int take_processes(const struct snapshot *s, struct view *v)
 
 		p->own_pid = from->pid;
 		p->pid = pids_find(from->pid, from->pid_namespace, from->start_time);
+		p->notes = from->notes;
 		memcpy(p->command, from->command, sizeof(p->command));
 		for (unsigned d = 0; d < v->device_count; d++) {
 			p->use[d].used_bytes = from->held_bytes[d];
@@ -72,7 +75,7 @@ static int take_processes(const struct snapshot *s, struct view *v)
 static bool has_device(const struct view *v, const char *uuid)
 {
 	for (unsigned i = 0; i < v->device_count; i++)
-		if (strcmp(v->devices[i].uuid, uuid) == 0)
+		if (device_name_is_same(v->devices[i].uuid, uuid))
 			return true;
 	return false;
 }

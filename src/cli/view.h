@@ -20,7 +20,7 @@ struct view_device {
 	int index;		     /* NVML's, or -1 where it does not know the device */
 	char name[SHARE_UUID_BYTES]; /* short, or "" */
 	uint64_t quota_bytes;	     /* 0: none */
-	uint64_t refusal_count;
+	uint64_t refusal_count, drift_count;
 	struct view_use use;
 };
 
@@ -28,6 +28,7 @@ struct view_process {
 	int pid;	  /* as seen from here, or 0 where it is not */
 	uint32_t own_pid; /* in its own PID namespace */
 	char command[17];
+	uint64_t notes; /* of enum region_note */
 	struct view_use use[REGION_DEVICES];
 };
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/parse.h"
+#include "policy/device_name.h"
 
 #define LINE_BYTES 512
 #define LINE_WORDS 8
@@ -58,12 +59,6 @@ bool share_name_is_valid(const char *text)
 		       length;
 }
 
-/* A MIG instance is GPU-... to the CUDA driver and MIG-... to NVML; the rest is unique. */
-static const char *unprefixed(const char *uuid)
-{
-	return strncmp(uuid, "GPU-", 4) == 0 || strncmp(uuid, "MIG-", 4) == 0 ? uuid + 4 : uuid;
-}
-
 static const char *read_device(struct share *s, const struct words *w)
 {
 	struct share_device d = {.memory_bytes = 0};
@@ -78,7 +73,7 @@ static const char *read_device(struct share *s, const struct words *w)
 		return "the memory is no size; a whole number with k, m, g or t behind it is "
 		       "right, or unlimited";
 	for (unsigned i = 0; i < s->device_count; i++)
-		if (strcmp(unprefixed(s->devices[i].uuid), unprefixed(d.uuid)) == 0)
+		if (device_name_is_same(s->devices[i].uuid, d.uuid))
 			return "the device has a line already";
 	if (s->device_count == SHARE_DEVICES)
 		return "there are more than 16 devices";
@@ -166,7 +161,7 @@ uint64_t share_memory_bytes(const struct share *share, const char *uuid)
 	uint64_t bytes = 0;
 
 	for (unsigned i = 0; i < share->device_count; i++) {
-		if (strcmp(unprefixed(share->devices[i].uuid), unprefixed(uuid)) == 0)
+		if (device_name_is_same(share->devices[i].uuid, uuid))
 			return share->devices[i].memory_bytes;
 		if (strcmp(share->devices[i].uuid, SHARE_ANY_DEVICE) == 0)
 			bytes = share->devices[i].memory_bytes;

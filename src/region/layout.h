@@ -88,7 +88,7 @@ PIN(struct hami_slot, sequence, 1936);
 
 /* Part two: our own. */
 #define REGION_MAGIC   0x31504f4c544e4143ull /* "CANTLOP1" */
-#define REGION_VERSION 3
+#define REGION_VERSION 4
 
 /* What device memory is held for; the order is the file's. */
 #define CHARGE_KINDS(X)       \
@@ -120,7 +120,14 @@ struct region_device {
 	/* Deaths whose last step is unknown, and how many of them are settled; both only grow. */
 	_Atomic uint64_t doubts, doubts_settled;
 	_Atomic uint64_t drift_count; /* comparisons in which books and driver differed (truth.h) */
-	uint64_t unused[2];
+	_Atomic uint64_t key;	      /* hash of the UUID; 0: the entry is free (region.c) */
+	uint64_t unused[1];
+};
+
+/* What a process has found out. */
+enum region_note {
+	REGION_NOTE_NVML = 1,	 /* NVML tells what the driver has given to it */
+	REGION_NOTE_NO_NVML = 2, /* it does not, so the books stand alone */
 };
 
 enum region_slot_state { SLOT_FREE, SLOT_LIVE };
@@ -136,7 +143,8 @@ struct region_slot {
 	_Atomic uint64_t held[REGION_DEVICES];
 	/* The same by kind, in bytes: for people to read, nothing is decided by it. */
 	_Atomic uint64_t kind_bytes[REGION_DEVICES][CHARGE_KIND_COUNT];
-	uint64_t unused[3];
+	_Atomic uint64_t notes; /* of enum region_note: for people, nothing is decided by it */
+	uint64_t unused[2];
 };
 
 /*
@@ -166,7 +174,7 @@ struct region_own {
 	_Atomic uint64_t magic; /* stored last, when the file is complete */
 	uint32_t version;
 	uint32_t size_bytes;	       /* of the whole file */
-	_Atomic uint32_t device_count; /* entries that are complete */
+	_Atomic uint32_t device_count; /* entries at or above this one have no name yet */
 	_Atomic uint32_t slot_high;    /* no slot at or above this one was ever taken */
 	_Atomic uint32_t joint_high;   /* the same for joints */
 	uint32_t unused_word;
@@ -194,10 +202,6 @@ PIN(struct region_slot, held, 40);
 PIN(struct region_slot, kind_bytes, 168);
 #undef PIN
 
-/*
- * Locks are OFD byte locks on the file at offsets behind any data: one byte a slot, one for
- * adding a device, and one for the joints.
- */
-#define REGION_LOCK_SLOTS  (INT64_C(1) << 40)
-#define REGION_LOCK_DEVICE (REGION_LOCK_SLOTS + REGION_SLOTS)
-#define REGION_LOCK_JOINT  (REGION_LOCK_DEVICE + 1)
+/* Locks are OFD byte locks on the file at offsets behind any data: a byte a slot, one for the joints. */
+#define REGION_LOCK_SLOTS (INT64_C(1) << 40)
+#define REGION_LOCK_JOINT (REGION_LOCK_SLOTS + REGION_SLOTS)

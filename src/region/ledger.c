@@ -40,6 +40,9 @@
  * doubt, and the sum that settles it counts the joint as it stands. tests/model/joint.pml is this as
  * a model.
  *
+ * The same sum tells a total that was tampered with (ledger_audit()): while total stands still, what
+ * slots and joints hold is never more than it says, and exactly that where nothing is on its way.
+ *
  * All accesses are sequentially consistent: the argument orders steps on different words, and on
  * the processors that we know a read-modify-write costs the same anyway.
  *
@@ -54,6 +57,7 @@
 #include "base/fault.h"
 
 #define SETTLE_ATTEMPTS 1000
+#define AUDIT_ATTEMPTS	10
 
 static uint64_t held_word(uint64_t units)
 {
@@ -188,33 +192,56 @@ void ledger_reap(struct region_file *file, unsigned slot)
 	}
 }
 
-/* One attempt of ledger_settle(); whether it found the quiet instant that it needs. */
-static int settle_once(struct region_file *file, unsigned device)
+static uint64_t add_up_joints(const struct region_file *file, unsigned device, unsigned joints)
 {
-	_Atomic uint64_t *total = &file->own.devices[device].total;
-	uint64_t seen = atomic_load(total), sum = 0;
-	unsigned high = atomic_load(&file->own.slot_high);
+	uint64_t sum = 0;
 
-	for (unsigned i = 0; i < high && i < REGION_SLOTS; i++) {
-		uint64_t word = atomic_load(&file->own.slots[i].held[device]);
-
-		if ((uint32_t)word)
-			return -EAGAIN;
-		sum += word >> 32;
-	}
-	/* After the slots: see the beginning of this file. */
-	high = atomic_load(&file->own.joint_high);
-	for (unsigned i = 0; i < high && i < REGION_JOINTS; i++) {
+	for (unsigned i = 0; i < joints && i < REGION_JOINTS; i++) {
 		uint64_t word = atomic_load(&file->own.joints[i].word);
 
 		if (word && ledger_joint_device(word) == device)
 			sum += ledger_joint_units(word);
 	}
-	if (sum > UINT32_MAX)
-		return -EAGAIN; /* tampered with: leave it, too high is safe */
-	if (!atomic_compare_exchange_strong(total, &seen, sum << 32 | (uint32_t)(seen + 1)))
+	return sum;
+}
+
+/* What the first so many slots and joints hold together; false where something is on its way. */
+static bool add_up(const struct region_file *file, unsigned device, unsigned slots, unsigned joints,
+	uint64_t *ret_units)
+{
+	uint64_t sum = 0, on_their_way = 0;
+
+	for (unsigned i = 0; i < slots && i < REGION_SLOTS; i++) {
+		uint64_t word = atomic_load(&file->own.slots[i].held[device]);
+
+		sum += word >> 32;
+		on_their_way |= (uint32_t)word;
+	}
+	/* After the slots: see the beginning of this file. */
+	sum += add_up_joints(file, device, joints);
+	/* More than a word can say was tampered with: then all is in use. */
+	*ret_units = sum < UINT32_MAX ? sum : UINT32_MAX;
+	return on_their_way == 0;
+}
+
+/* Sets the total, if it was not changed since it was seen. */
+static int replace_total(struct region_file *file, unsigned device, uint64_t seen, uint64_t units)
+{
+	return atomic_compare_exchange_strong(
+		       &file->own.devices[device].total, &seen, units << 32 | (uint32_t)(seen + 1))
+		       ? 0
+		       : -EAGAIN;
+}
+
+/* One attempt of ledger_settle(); whether it found the quiet instant that it needs. */
+static int settle_once(struct region_file *file, unsigned device)
+{
+	uint64_t seen = atomic_load(&file->own.devices[device].total), sum;
+
+	if (!add_up(file, device, atomic_load(&file->own.slot_high),
+		    atomic_load(&file->own.joint_high), &sum))
 		return -EAGAIN;
-	return 0;
+	return replace_total(file, device, seen, sum);
 }
 
 int ledger_settle(struct region_file *file, unsigned device)
@@ -235,6 +262,23 @@ int ledger_settle(struct region_file *file, unsigned device)
 			;
 	}
 	return -EAGAIN;
+}
+
+bool ledger_audit(struct region_file *file, unsigned device)
+{
+	for (int i = 0; i < AUDIT_ATTEMPTS; i++) {
+		uint64_t seen = atomic_load(&file->own.devices[device].total), sum;
+		/* All of them: a hostile slot_high or joint_high would hide some. */
+		bool is_quiet = add_up(file, device, REGION_SLOTS, REGION_JOINTS, &sum);
+
+		if (atomic_load(&file->own.devices[device].total) != seen)
+			continue;
+		if (seen >> 32 == sum || (seen >> 32 > sum && !is_quiet))
+			return true;
+		if (replace_total(file, device, seen, sum) == 0)
+			return false;
+	}
+	return true;
 }
 
 static _Atomic uint64_t *hami_field(struct hami_use *use, enum charge_kind kind)

@@ -131,6 +131,13 @@ static inline bool ledger_is_in_doubt(const struct region_file *file, unsigned d
 	return atomic_load(&d->doubts_settled) != atomic_load(&d->doubts);
 }
 
+/*
+ * Holds the total against what the slots hold. A total that is too low, or too high with nothing on its
+ * way, can only have been tampered with: it is put right, and false returned. A hostile slot's absurd
+ * word makes the device full. Context: any thread; some 10 us.
+ */
+bool ledger_audit(struct region_file *file, unsigned device);
+
 /* Keeps the figures by kind and HAMi's fields; bytes may be negative. Nothing depends on them. */
 void ledger_note(struct region_file *file, unsigned slot, unsigned device, enum charge_kind kind,
 	int64_t bytes);

@@ -18,9 +18,11 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/file.h"
+#include "policy/device_name.h"
 
-#define LOCK_NS 50000000u /* longest wait for another process that adds something */
+#define LOCK_NS 50000000u /* longest wait for another process that changes the joints */
 
 static void fill(struct region_file *f)
 {
@@ -103,10 +105,12 @@ static int create(const char *path)
 	if (r == 0) {
 		fill(file);
 		munmap(file, sizeof(*file));
+		FAULT("begin: region filled");
 		/* fchmod, because the process's umask is the process's. */
 		if (fchmod(fd, 0666) < 0 || (link(temporary, path) < 0 && errno != EEXIST))
 			r = -errno;
 	}
+	FAULT("begin: region linked");
 	unlink(temporary);
 	return r;
 }
@@ -213,37 +217,32 @@ void region_close(struct region *region)
 	*region = REGION_NULL;
 }
 
-static int find_device(const struct region_file *f, const char *uuid, unsigned *ret_device)
+/* FNV-1a (Fowler, Noll, Vo, 1991) of what is unique in the name; never 0. */
+static uint64_t key_of(const char *uuid)
 {
-	/* pairs with the release in region_device() */
-	unsigned count = atomic_load_explicit(&f->own.device_count, memory_order_acquire);
+	uint64_t hash = 0xcbf29ce484222325ull;
 
-	for (unsigned i = 0; i < count && i < REGION_DEVICES; i++) {
-		if (strncmp(f->hami.uuids[i], uuid, REGION_UUID_BYTES - 1) == 0) {
-			*ret_device = i;
-			return 0;
-		}
-	}
-	return -ENOENT;
+	for (uuid = device_name_core(uuid); *uuid; uuid++)
+		hash = (hash ^ (unsigned char)*uuid) * 0x100000001b3ull;
+	return hash ? hash : 1;
 }
 
-static int add_device(struct region_file *f, const char *uuid, unsigned *ret_device)
+/* Every process that comes to the entry writes the same, so one that stops here delays nobody. */
+static void name_device(struct region_file *f, unsigned i, const char *uuid)
 {
-	/* relaxed: whoever changes it holds the lock that we hold */
-	unsigned count = atomic_load_explicit(&f->own.device_count, memory_order_relaxed);
+	char name[REGION_UUID_BYTES] = "";
+	uint32_t count = atomic_load(&f->own.device_count);
 
-	if (find_device(f, uuid, ret_device) == 0)
-		return 0;
-	if (count >= REGION_DEVICES)
-		return -ENOSPC;
-	memset(f->hami.uuids[count], 0, REGION_UUID_BYTES);
-	strncpy(f->hami.uuids[count], uuid, REGION_UUID_BYTES - 1);
+	strncpy(name, uuid, REGION_UUID_BYTES - 1);
+	if (memcmp(f->hami.uuids[i], name, sizeof(name)) != 0)
+		memcpy(f->hami.uuids[i], name, sizeof(name));
+	FAULT("begin: device named");
+	while (count < i + 1)
+		if (atomic_compare_exchange_weak(&f->own.device_count, &count, i + 1))
+			count = i + 1;
 	/* relaxed: HAMi's monitor reads without order anyway */
-	atomic_store_explicit(&f->hami.device_count, count + 1, memory_order_relaxed);
-	/* pairs with the acquire in find_device() */
-	atomic_store_explicit(&f->own.device_count, count + 1, memory_order_release);
-	*ret_device = count;
-	return 0;
+	atomic_store_explicit(&f->hami.device_count,
+		count < REGION_DEVICES ? count : REGION_DEVICES, memory_order_relaxed);
 }
 
 int region_lock(const struct region *region, int64_t at, int *ret_fd)
@@ -273,16 +272,26 @@ void region_unlock(int fd, int64_t at)
 
 int region_device(struct region *region, const char *uuid, unsigned *ret_device)
 {
-	int fd, r;
+	struct region_file *f = region->file;
+	uint64_t key = key_of(uuid);
 
-	if (find_device(region->file, uuid, ret_device) == 0)
+	/* All who look for one device look in one order, so they all come to the same entry. */
+	for (unsigned i = 0; i < REGION_DEVICES; i++) {
+		uint64_t seen = 0;
+
+		if (!atomic_compare_exchange_strong(&f->own.devices[i].key, &seen, key) &&
+			seen != key) {
+			/* Ours by name and not by key was tampered with: no second entry for it. */
+			if (device_name_is_same(f->hami.uuids[i], uuid))
+				return -EBADMSG;
+			continue;
+		}
+		FAULT("begin: device taken");
+		name_device(f, i, uuid);
+		*ret_device = i;
 		return 0;
-	r = region_lock(region, REGION_LOCK_DEVICE, &fd);
-	if (r < 0)
-		return r;
-	r = add_device(region->file, uuid, ret_device);
-	region_unlock(fd, REGION_LOCK_DEVICE);
-	return r;
+	}
+	return -ENOSPC;
 }
 
 const char *region_explain(int outcome)

@@ -66,8 +66,7 @@ void region_close(struct region *region);
 
 /*
  * The entry of the device with this UUID, made where there is none yet. -ENOSPC where all
- * REGION_DEVICES entries are other devices; -EBUSY where another process held the lock that guards
- * this for 50 ms; -ESTALE where the path now names another file.
+ * REGION_DEVICES entries are other devices; -EBADMSG where the entry was tampered with. Waits for nobody.
  */
 int region_device(struct region *region, const char *uuid, unsigned *ret_device) MUST_CHECK;
 

@@ -36,6 +36,7 @@ static void publish(struct region_file *f, unsigned i)
 	process_identify_self(&me);
 	memcpy(own->command, me.command, sizeof(own->command));
 	/* relaxed: the release below publishes them */
+	atomic_store_explicit(&own->notes, 0, memory_order_relaxed);
 	atomic_store_explicit(&own->pid, (uint32_t)me.pid, memory_order_relaxed);
 	atomic_store_explicit(&own->start_time, me.start_time, memory_order_relaxed);
 	atomic_store_explicit(&own->pid_namespace, me.pid_namespace, memory_order_relaxed);
@@ -91,10 +92,13 @@ static int take(struct region *region, unsigned *ret_slot)
 			continue;
 		if (r < 0)
 			return r;
+		FAULT("begin: slot locked");
 		/* Its last owner may have died between our look and our lock. */
 		clear(f, i);
 		raise_high(f, i);
+		FAULT("begin: slot counted");
 		publish(f, i);
+		FAULT("begin: slot signed");
 		*ret_slot = i;
 		return 0;
 	}
@@ -160,33 +164,55 @@ static int reap_one(struct region *region, int fd, unsigned i, uint64_t waited_n
 	return r;
 }
 
-int slot_reap(struct region *region, unsigned *ret_reaped)
+/* Looks at every slot once; *ret_lingers says whether an owner of one is still on its way out. */
+static int look(
+	struct region *region, int fd, uint64_t waited_ns, unsigned *reaped, bool *ret_lingers)
 {
-	struct region_file *f = region->file;
-	uint64_t start = clock_now_ns(), waited = 0;
+	unsigned high = atomic_load(&region->file->own.slot_high);
+
+	*ret_lingers = false;
+	for (unsigned i = 0; i < high && i < REGION_SLOTS; i++) {
+		int r = reap_one(region, fd, i, waited_ns);
+
+		if (r < 0 && r != -EAGAIN)
+			return r;
+		*ret_lingers |= r == -EAGAIN;
+		*reaped += r == 1;
+	}
+	return 0;
+}
+
+int slot_reap_until(struct region *region, uint64_t deadline_ns, unsigned *ret_reaped)
+{
+	static _Atomic uint64_t rest_until_ns;
+	uint64_t start = clock_now_ns(), now = start;
 	struct timespec pause = {.tv_nsec = 500000};
 	_cleanup_fd_ int fd = -1;
-	unsigned reaped = 0, high;
+	unsigned reaped = 0;
 	bool lingers;
 	int r = region_reopen(region, &fd);
 
+	/* relaxed: the clock decides, nothing else does */
+	if (start < atomic_load_explicit(&rest_until_ns, memory_order_relaxed))
+		deadline_ns = start;
+	if (r == 0)
+		r = look(region, fd, 0, &reaped, &lingers);
+	while (r == 0 && lingers && now < deadline_ns) {
+		nanosleep(&pause, NULL);
+		/* Before the look: whoever lost the processor in between looks once more. */
+		now = clock_now_ns();
+		r = look(region, fd, now - start, &reaped, &lingers);
+	}
 	if (r < 0)
 		return r;
-	do {
-		/* Before the look: whoever lost the processor in between looks once more. */
-		waited = clock_now_ns() - start;
-		lingers = false;
-		high = atomic_load(&f->own.slot_high);
-		for (unsigned i = 0; i < high && i < REGION_SLOTS; i++) {
-			r = reap_one(region, fd, i, waited);
-			if (r < 0 && r != -EAGAIN)
-				return r;
-			lingers |= r == -EAGAIN;
-			reaped += r == 1;
-		}
-		if (lingers)
-			nanosleep(&pause, NULL);
-	} while (lingers && waited < SLOT_REAP_WAIT_NS);
+	if (lingers && deadline_ns > start)
+		/* relaxed: as above */
+		atomic_store_explicit(&rest_until_ns, now + SLOT_REST_NS, memory_order_relaxed);
 	*ret_reaped = reaped;
 	return 0;
+}
+
+int slot_reap(struct region *region, unsigned *ret_reaped)
+{
+	return slot_reap_until(region, clock_now_ns() + SLOT_REAP_WAIT_NS, ret_reaped);
 }

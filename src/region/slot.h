@@ -27,7 +27,12 @@ int slot_claim(struct region *region, unsigned *ret_slot) MUST_CHECK;
 /*
  * Gives back what dead processes hold, except where the kernel is still taking a process down: its
  * device memory is not free before that is done. Waits at most SLOT_REAP_WAIT_NS in all for such
- * ones. *ret_reaped says how many slots were given back. One thread of a process at a time.
+ * ones, and where that was in vain, not again for SLOT_REST_NS: a call of the program may come here
+ * several times. *ret_reaped says how many slots were given back. One thread of a process at a time.
  */
 #define SLOT_REAP_WAIT_NS 50000000u
+#define SLOT_REST_NS	  200000000u
 int slot_reap(struct region *region, unsigned *ret_reaped) MUST_CHECK;
+
+/* The same for who has waited for something else already; looks at least once. */
+int slot_reap_until(struct region *region, uint64_t deadline_ns, unsigned *ret_reaped) MUST_CHECK;

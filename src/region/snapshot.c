@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "policy/device_name.h"
 #include "region/joint.h"
 #include "region/ledger.h"
 #include "region/region.h"
@@ -138,7 +139,8 @@ static void add_process(struct snapshot *s, const struct region_slot *slot, unsi
 	*p = (struct snapshot_process){.pid = slot->pid,
 		.slot = i,
 		.start_time = slot->start_time,
-		.pid_namespace = slot->pid_namespace};
+		.pid_namespace = slot->pid_namespace,
+		.notes = slot->notes};
 	memcpy(p->command, slot->command, sizeof(slot->command));
 	for (unsigned d = 0; d < s->device_count; d++) {
 		p->held_bytes[d] = held_bytes(slot, d);
@@ -177,7 +179,8 @@ static int read_all(struct reader *r, struct snapshot *s)
 	s->device_count = r->head.device_count;
 	for (unsigned d = 0; d < s->device_count; d++) {
 		s->devices[d] = (struct snapshot_device){.limit_bytes = r->limit_bytes[d],
-			.refusal_count = r->head.devices[d].refusal_count};
+			.refusal_count = r->head.devices[d].refusal_count,
+			.drift_count = r->head.devices[d].drift_count};
 		memcpy(s->devices[d].uuid, r->uuids[d], REGION_UUID_BYTES);
 	}
 	for (unsigned i = 0; i < r->head.slot_high; i++) {
@@ -204,10 +207,49 @@ int snapshot_read(const char *path, struct snapshot *ret_snapshot)
 	return e;
 }
 
-static int sum_device(struct reader *r, unsigned device, uint64_t *ret_used_bytes)
+/* The device's place in the region; device_count where the region does not know it. */
+static unsigned find_device(const struct reader *r, const char *uuid)
+{
+	unsigned d = 0;
+
+	while (d < r->head.device_count && !device_name_is_same(r->uuids[d], uuid))
+		d++;
+	return d;
+}
+
+static int read_host_pid(const struct reader *r, unsigned i, uint32_t *ret_pid)
+{
+	return read_at(r->fd,
+		offsetof(struct hami_region, slots) + i * sizeof(struct hami_slot) +
+			offsetof(struct hami_slot, host_pid),
+		ret_pid, sizeof(*ret_pid));
+}
+
+static int visit_slot(const struct reader *r, unsigned i, unsigned device, uint64_t shared_bytes,
+	snapshot_visit_fn *visit, void *argument)
+{
+	struct snapshot_member member = {.pid = 0};
+	struct region_slot slot;
+	bool is_live;
+	int e = read_slot(r, i, &slot, &is_live);
+
+	if (e || !is_live)
+		return e;
+	e = read_host_pid(r, i, &member.host_pid);
+	if (e)
+		return e;
+	member.pid = slot.pid;
+	member.pid_namespace = slot.pid_namespace;
+	if (device < r->head.device_count)
+		member.held_bytes = held_bytes(&slot, device) + shared_bytes;
+	memcpy(member.command, slot.command, sizeof(slot.command));
+	visit(&member, argument);
+	return 0;
+}
+
+static int find_living(struct reader *r)
 {
 	struct region_slot slot;
-	uint64_t used = 0;
 	bool is_live;
 
 	for (unsigned i = 0; i < r->head.slot_high; i++) {
@@ -215,37 +257,90 @@ static int sum_device(struct reader *r, unsigned device, uint64_t *ret_used_byte
 
 		if (e)
 			return e;
-		if (!is_live)
-			continue;
-		r->live[i / 64] |= UINT64_C(1) << (i % 64);
-		used += held_bytes(&slot, device);
+		if (is_live)
+			r->live[i / 64] |= UINT64_C(1) << (i % 64);
 	}
-	for (unsigned i = 0; i < r->head.joint_high; i++) {
+	return 0;
+}
+
+/*
+ * What is shared on the device, by the slot of the process that made it and holds it still; at
+ * REGION_SLOTS what others hold. Added to what is there.
+ */
+static int add_shared(struct reader *r, unsigned device, uint64_t bytes_by_maker[REGION_SLOTS + 1])
+{
+	int e = r->head.joint_high ? find_living(r) : 0;
+
+	for (unsigned i = 0; !e && i < r->head.joint_high; i++) {
 		unsigned on, maker;
 		uint64_t bytes;
-		int e = read_joint(r, i, &on, &bytes, &maker);
 
-		if (e)
-			return e;
-		used += on == device ? bytes : 0;
+		e = read_joint(r, i, &on, &bytes, &maker);
+		if (!e && on == device)
+			bytes_by_maker[maker] += bytes;
 	}
-	*ret_used_bytes = used;
-	return 0;
+	return e;
+}
+
+/* *nobodys_bytes grows by what is shared and held by none of those who are shown. */
+static int visit_all(struct reader *r, unsigned device, snapshot_visit_fn *visit, void *argument,
+	uint64_t *nobodys_bytes)
+{
+	uint64_t shared_bytes[REGION_SLOTS + 1] = {0};
+	int e = device < r->head.device_count ? add_shared(r, device, shared_bytes) : 0;
+
+	for (unsigned i = 0; !e && i < r->head.slot_high; i++)
+		e = visit_slot(r, i, device, shared_bytes[i], visit, argument);
+	*nobodys_bytes += shared_bytes[REGION_SLOTS];
+	return e;
+}
+
+int snapshot_visit(const char *path, const char *uuid, snapshot_visit_fn *visit, void *argument)
+{
+	uint64_t nobodys_bytes = 0;
+	struct reader r;
+	int e = begin(path, &r);
+
+	if (!e)
+		e = visit_all(&r, uuid ? find_device(&r, uuid) : REGION_DEVICES, visit, argument,
+			&nobodys_bytes);
+	cleanup_fd(&r.fd);
+	return e;
+}
+
+int snapshot_core_percent(const char *path, const char *uuid, unsigned *ret_percent)
+{
+	uint64_t percent = 0;
+	struct reader r;
+	unsigned d;
+	int e = begin(path, &r);
+
+	if (!e && (d = find_device(&r, uuid)) < r.head.device_count)
+		e = read_at(r.fd,
+			offsetof(struct hami_region, sm_limit_percent) + d * sizeof(percent),
+			&percent, sizeof(percent));
+	cleanup_fd(&r.fd);
+	if (!e)
+		*ret_percent = percent <= 100 ? (unsigned)percent : 100;
+	return e;
+}
+
+static void add_held(const struct snapshot_member *member, void *sum)
+{
+	*(uint64_t *)sum += member->held_bytes;
 }
 
 int snapshot_device_use(
 	const char *path, const char *uuid, uint64_t *ret_used_bytes, uint64_t *ret_limit_bytes)
 {
-	struct reader r;
 	uint64_t used = 0, limit = 0;
+	struct reader r;
+	unsigned d;
 	int e = begin(path, &r);
 
-	for (unsigned d = 0; !e && d < r.head.device_count; d++) {
-		if (strcmp(r.uuids[d], uuid) != 0)
-			continue;
+	if (!e && (d = find_device(&r, uuid)) < r.head.device_count) {
 		limit = r.limit_bytes[d];
-		e = sum_device(&r, d, &used);
-		break;
+		e = visit_all(&r, d, add_held, &used, &used);
 	}
 	cleanup_fd(&r.fd);
 	if (e)

@@ -15,6 +15,7 @@ struct snapshot_process {
 	uint32_t pid;
 	unsigned slot;
 	uint64_t start_time, pid_namespace;
+	uint64_t notes; /* of enum region_note */
 	char command[17];
 	uint64_t held_bytes[REGION_DEVICES]; /* with what it made and shared */
 	uint64_t kind_bytes[REGION_DEVICES][CHARGE_KIND_COUNT];
@@ -24,7 +25,7 @@ struct snapshot_device {
 	char uuid[REGION_UUID_BYTES];
 	uint64_t used_bytes;  /* held by living processes, and by descriptors */
 	uint64_t limit_bytes; /* as the slice's processes see it; 0: none */
-	uint64_t refusal_count;
+	uint64_t refusal_count, drift_count;
 };
 
 struct snapshot {
@@ -39,6 +40,26 @@ struct snapshot {
  * their slot's lock are listed. The structure is large (about 1.5 MB): do not put it on a stack.
  */
 int snapshot_read(const char *path, struct snapshot *ret_snapshot) MUST_CHECK;
+
+/* A living process of the slice, as snapshot_visit() shows it. */
+struct snapshot_member {
+	uint32_t pid;		/* in the namespace below */
+	uint32_t host_pid;	/* as HAMi's monitor reads it; 0: not known */
+	uint64_t pid_namespace; /* inode number */
+	uint64_t held_bytes;	/* of the device that was asked for; without one 0 */
+	char command[17];
+};
+typedef void snapshot_visit_fn(const struct snapshot_member *member, void *argument);
+
+/*
+ * Shows every living process of the slice, and what it holds of the device (NULL: of none). A device
+ * that the region does not know is held by nobody. Needs little memory; results as snapshot_read().
+ */
+int snapshot_visit(
+	const char *path, const char *uuid, snapshot_visit_fn *visit, void *argument) MUST_CHECK;
+
+/* The slice's share of the device's cores in percent, as its processes wrote it down; 0: none. */
+int snapshot_core_percent(const char *path, const char *uuid, unsigned *ret_percent) MUST_CHECK;
 
 /*
  * The bytes of one device that living processes of the slice hold, and its limit (0: none): for

@@ -3,21 +3,26 @@
  * What each pointer was charged for.
  *
  * A table entry: key the pointer, a the context it was allocated in (or the pool it came from), b the
- * charge, packed: units << 32 | kind << 8 | ordinal, and IS_SHARED where the charge is its chunk's. Where
- * other processes can open the memory (IS_JOINT) the joint stands in the place of the units.
+ * charge, packed: units << 32 | kind << 8 | ordinal, and IS_SHARED where the charge is its chunk's,
+ * IS_STAND_IN where it is managed memory that the program does not know to be managed, MAY_STAY where
+ * something else may keep it. Where other processes can open the memory (IS_JOINT) the joint stands in
+ * the place of the units.
  */
 #define LOG_TOPIC LOG_MEMORY
 #include "shim/allocations.h"
 
+#include "base/fault.h"
 #include "base/log.h"
+#include "shim/contexts.h"
 #include "shim/doors.h"
 #include "shim/shared.h"
 #include "shim/table.h"
 
-#define IS_SHARED UINT64_C(0x10000)
-#define IS_POOLED UINT64_C(0x20000)
-#define IS_JOINT  UINT64_C(0x40000)
-#define MAY_STAY  UINT64_C(0x80000)
+#define IS_SHARED   UINT64_C(0x10000)
+#define IS_POOLED   UINT64_C(0x20000)
+#define IS_STAND_IN UINT64_C(0x40000)
+#define IS_JOINT    UINT64_C(0x80000)
+#define MAY_STAY    UINT64_C(0x100000)
 
 static struct table pointers;
 static struct table chunks;    /* key: address / CHUNK_BYTES; a: tenants */
@@ -39,9 +44,44 @@ static bool is_in_one_chunk(CUdeviceptr pointer, uint64_t bytes)
 	return bytes < CHUNK_BYTES && pointer / CHUNK_BYTES == (pointer + bytes - 1) / CHUNK_BYTES;
 }
 
+static void give_back(const struct table_entry *entry)
+{
+	struct device *device = state_device((CUdevice)(entry->b & 0xff));
+	enum charge_kind kind = (enum charge_kind)(entry->b >> 8 & 0xff);
+	uint64_t bytes = (entry->b >> 32) * REGION_UNIT_BYTES;
+	struct table_entry chunk;
+
+	if (entry->b & IS_POOLED)
+		return;
+	if (entry->b & IS_JOINT) {
+		shared_let_go((unsigned)(entry->b >> 32), true);
+		bytes = 0;
+	}
+	if (entry->b & IS_SHARED) {
+		if (table_count_down(&chunks, entry->key / CHUNK_BYTES, &chunk) != 0 || chunk.a > 0)
+			return;
+		bytes = CHUNK_BYTES;
+	}
+	FAULT("plain: the driver freed");
+	charge_give_back(device, bytes, kind);
+}
+
+/*
+ * A pointer that is entered already is of a context that another thread is destroying: the driver has
+ * freed what was there, or it would not give the address out again.
+ */
+static int put(struct table_entry entry)
+{
+	struct table_entry gone;
+
+	if (table_take(&pointers, entry.key, &gone) == 0)
+		give_back(&gone);
+	return table_put(&pointers, entry);
+}
+
 /* Enters the pointer, and its chunk where it shares one; *ret_is_charged says whose the charge is. */
-static int enter(
-	CUdeviceptr pointer, uint64_t bytes, const struct charge *charge, bool *ret_is_charged)
+static int enter(CUdeviceptr pointer, uint64_t bytes, const struct charge *charge, uint64_t flags,
+	bool *ret_is_charged)
 {
 	struct table_entry entry = {.key = pointer}, chunk = {.a = 1};
 	bool is_shared = is_in_one_chunk(pointer, bytes);
@@ -49,10 +89,11 @@ static int enter(
 
 	if (cuda.cuCtxGetCurrent)
 		cuda.cuCtxGetCurrent(&context);
-	entry.a = (uintptr_t)context;
-	entry.b = pack(charge, is_shared ? 0 : charge->units, is_shared ? IS_SHARED : 0);
-	if (table_put(&pointers, entry) < 0)
+	entry.a = (uintptr_t)contexts_owner(context);
+	entry.b = pack(charge, is_shared ? 0 : charge->units, flags | (is_shared ? IS_SHARED : 0));
+	if (put(entry) < 0)
 		return -1;
+	FAULT("plain: pointer entered");
 	if (is_shared && table_count_up(&chunks, pointer / CHUNK_BYTES, true, &chunk) < 0) {
 		if (table_take(&pointers, pointer, NULL) != 0)
 			log_debug("a pointer was freed while it was being entered");
@@ -62,26 +103,64 @@ static int enter(
 	return 0;
 }
 
-CUresult allocations_keep(CUdeviceptr pointer, uint64_t bytes, struct charge *charge)
+static CUresult keep(CUdeviceptr pointer, uint64_t bytes, struct charge *charge, uint64_t flags)
 {
 	bool is_charged;
 
 	if (!charge->device)
 		return CUDA_SUCCESS;
-	if (enter(pointer, bytes, charge, &is_charged) < 0) {
+	FAULT("plain: the driver gave");
+	if (enter(pointer, bytes, charge, flags, &is_charged) < 0) {
 		log_error("no memory for our own tables, so an allocation is refused");
 		cuda.cuMemFree_v2(pointer);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
+	FAULT("plain: entered");
 	if (is_charged)
 		charge_take(charge);
 	return CUDA_SUCCESS;
 }
 
+CUresult allocations_keep(CUdeviceptr pointer, uint64_t bytes, struct charge *charge)
+{
+	return keep(pointer, bytes, charge, 0);
+}
+
+CUresult allocations_keep_stand_in(CUdeviceptr pointer, uint64_t bytes, struct charge *charge)
+{
+	return keep(pointer, allocations_worst_bytes(bytes), charge, IS_STAND_IN);
+}
+
+/* Rows are padded to a multiple of this (H200, driver 580); it is the alignment of textures. */
+#define PITCH_STEP_BYTES 512u
+
+uint64_t allocations_pitched_bytes(uint64_t width_bytes, uint64_t height)
+{
+	uint64_t pitch = round_up_u64(width_bytes, PITCH_STEP_BYTES), bytes;
+
+	return __builtin_mul_overflow(pitch, height, &bytes) ? UINT64_MAX : bytes;
+}
+
+CUresult allocations_keep_pitched(
+	CUdeviceptr pointer, uint64_t expected, uint64_t taken, struct charge *charge)
+{
+	struct device *device = charge->device;
+	CUresult r;
+
+	if (device && allocations_worst_bytes(taken) > allocations_worst_bytes(expected)) {
+		charge_undo(charge);
+		r = charge_reserve(device, allocations_worst_bytes(taken), CHARGE_PLAIN, charge);
+		if (r != CUDA_SUCCESS) {
+			cuda.cuMemFree_v2(pointer);
+			return r;
+		}
+	}
+	return allocations_keep(pointer, taken, charge);
+}
+
 int allocations_keep_pooled(CUdeviceptr pointer, struct pool *pool)
 {
-	return table_put(&pointers,
-		(struct table_entry){.key = pointer, .a = (uintptr_t)pool, .b = IS_POOLED});
+	return put((struct table_entry){.key = pointer, .a = (uintptr_t)pool, .b = IS_POOLED});
 }
 
 int allocations_take(CUdeviceptr pointer, struct allocation *ret_allocation)
@@ -90,6 +169,7 @@ int allocations_take(CUdeviceptr pointer, struct allocation *ret_allocation)
 
 	if (table_take(&pointers, pointer, &entry) != 0)
 		return ALLOCATIONS_E_UNKNOWN;
+	FAULT("plain: taken out");
 	*ret_allocation = (struct allocation){.pointer = entry.key, .a = entry.a, .b = entry.b};
 	return 0;
 }
@@ -107,6 +187,18 @@ void allocations_put_back(const struct allocation *allocation)
 struct pool *allocations_pool(const struct allocation *allocation)
 {
 	return allocation->b & IS_POOLED ? (struct pool *)(uintptr_t)allocation->a : NULL;
+}
+
+bool allocations_is_stand_in(const struct allocation *allocation)
+{
+	return allocation->b & IS_STAND_IN;
+}
+
+bool allocations_stands_in(CUdeviceptr pointer)
+{
+	struct table_entry entry;
+
+	return table_get(&pointers, pointer, &entry) == 0 && entry.b & IS_STAND_IN;
 }
 
 /* Of a chunk that others have a part in one more is charged, so that nobody's part is uncharged. */
@@ -171,26 +263,15 @@ uint64_t allocations_bytes(const struct allocation *allocation)
 						      : (allocation->b >> 32) * REGION_UNIT_BYTES;
 }
 
+CUcontext allocations_context(const struct allocation *allocation)
+{
+	return (CUcontext)(uintptr_t)allocation->a;
+}
+
 void allocations_give_back(const struct allocation *allocation)
 {
-	struct device *device = state_device((CUdevice)(allocation->b & 0xff));
-	enum charge_kind kind = (enum charge_kind)(allocation->b >> 8 & 0xff);
-	uint64_t bytes = (allocation->b >> 32) * REGION_UNIT_BYTES;
-	struct table_entry chunk;
-
-	if (allocation->b & IS_POOLED)
-		return;
-	if (allocation->b & IS_JOINT) {
-		shared_let_go((unsigned)(allocation->b >> 32), true);
-		bytes = 0;
-	}
-	if (allocation->b & IS_SHARED) {
-		if (table_count_down(&chunks, allocation->pointer / CHUNK_BYTES, &chunk) != 0 ||
-			chunk.a > 0)
-			return;
-		bytes = CHUNK_BYTES;
-	}
-	charge_give_back(device, bytes, kind);
+	give_back(&(struct table_entry){
+		.key = allocation->pointer, .a = allocation->a, .b = allocation->b});
 }
 
 void allocations_context_ended(struct device *device, CUcontext context)
@@ -199,8 +280,7 @@ void allocations_context_ended(struct device *device, CUcontext context)
 	struct table_entry entry;
 
 	while (table_take_by_a(&pointers, (uintptr_t)context, &cursor, &entry) == 0)
-		allocations_give_back(
-			&(struct allocation){.pointer = entry.key, .a = entry.a, .b = entry.b});
+		give_back(&entry);
 }
 
 void allocations_forget_parent(void)

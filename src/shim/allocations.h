@@ -35,6 +35,18 @@ uint64_t allocations_worst_bytes(uint64_t bytes);
  */
 CUresult allocations_keep(CUdeviceptr pointer, uint64_t bytes, struct charge *charge);
 
+/* The same for a stand-in (oversubscribe.h), which is on pages of its own and shares no chunk. */
+CUresult allocations_keep_stand_in(CUdeviceptr pointer, uint64_t bytes, struct charge *charge);
+
+/*
+ * The driver chooses the pitch, so we learn it by reserving for the widest that we know (expected
+ * bytes, by allocations_pitched_bytes()). What it really took is charged afterwards: where it is more,
+ * the whole or nothing, as allocations_keep() does.
+ */
+uint64_t allocations_pitched_bytes(uint64_t width_bytes, uint64_t height);
+CUresult allocations_keep_pitched(
+	CUdeviceptr pointer, uint64_t expected, uint64_t taken, struct charge *charge);
+
 /* Remembers that the pointer comes from a pool, which is charged as a whole. */
 int allocations_keep_pooled(CUdeviceptr pointer, struct pool *pool) MUST_CHECK;
 
@@ -52,6 +64,12 @@ void allocations_put_back(const struct allocation *allocation);
 /* The pool it came from, NULL for any other memory. */
 struct pool *allocations_pool(const struct allocation *allocation);
 
+/* Whether it is a stand-in; and the same of a pointer that is not taken out. */
+bool allocations_is_stand_in(const struct allocation *allocation);
+bool allocations_stands_in(CUdeviceptr pointer);
+
+/* The context it was allocated in; for memory that is no pool's. */
+CUcontext allocations_context(const struct allocation *allocation);
 /*
  * The pointer can be opened by other processes now, by a handle with this key; its charge becomes that
  * of all who do.

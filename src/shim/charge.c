@@ -7,32 +7,48 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "region/joint.h"
 #include "region/ledger.h"
 #include "region/slot.h"
 #include "shim/doors.h"
+#include "shim/oom.h"
 #include "shim/quota.h"
 
+#define AUDIT_NS 1000000000u
+
+_Atomic uint64_t charge_traffic;
+
 static struct lock reap_lock;
-static _Atomic(const struct charge_reclaimer *) reclaimer;
+static _Atomic(const struct charge_reclaimer *) reclaimers[CHARGE_RECLAIMERS];
 
 void charge_reclaim_from(const struct charge_reclaimer *the_reclaimer)
 {
-	/* relaxed: it is constant */
-	atomic_store_explicit(&reclaimer, the_reclaimer, memory_order_relaxed);
+	for (int i = 0; i < CHARGE_RECLAIMERS; i++) {
+		const struct charge_reclaimer *there = NULL;
+
+		/* relaxed: each is constant, and who comes later is asked the next time */
+		if (atomic_compare_exchange_strong_explicit(&reclaimers[i], &there, the_reclaimer,
+			    memory_order_relaxed, memory_order_relaxed) ||
+			there == the_reclaimer)
+			return;
+	}
 }
 
 static void reclaim(struct device *d, bool is_trim)
 {
-	/* relaxed: as above */
-	const struct charge_reclaimer *r = atomic_load_explicit(&reclaimer, memory_order_relaxed);
+	for (int i = 0; i < CHARGE_RECLAIMERS; i++) {
+		/* relaxed: as above */
+		const struct charge_reclaimer *r =
+			atomic_load_explicit(&reclaimers[i], memory_order_relaxed);
 
-	if (r && is_trim)
-		r->trim(d);
-	else if (r)
-		r->settle(d);
+		if (r && !is_trim)
+			r->settle(d);
+		else if (r && r->trim)
+			r->trim(d);
+	}
 }
 
 static _Atomic(charge_check_fn *) checker;
@@ -52,15 +68,26 @@ static void check(struct device *d, bool is_urgent)
 		the_check(d, is_urgent);
 }
 
+/* Books that were tampered with are to lift no limit for longer than a second. */
+static void audit(struct device *d)
+{
+	if (!ledger_audit(state.region.file, d->entry))
+		log_warn("the books of a device were wrong and are put right",
+			STR("device", d->uuid));
+}
+
 /* What is to be looked at now and then, on the way of whoever charges: there is no thread for it. */
 static void tick(struct device *d)
 {
-	static _Atomic uint64_t next_ns;
+	static _Atomic uint64_t next_ns, next_audit_ns;
 
 	if (LIKELY(!clock_is_due(&next_ns, QUOTA_CHECK_NS)))
 		return;
 	state_refresh_limits(true);
+	if (clock_is_due(&next_audit_ns, AUDIT_NS))
+		audit(d);
 	check(d, false);
+	oom_look();
 }
 
 static int try_charge(struct device *d, uint64_t units)
@@ -83,12 +110,14 @@ static void reap(struct device *d)
 			return;
 		nanosleep(&pause, NULL);
 	}
-	r = slot_reap(&state.region, &reaped);
+	FAULT("reap: locked");
+	r = slot_reap_until(&state.region, deadline, &reaped);
 	if (r < 0)
 		log_warn("dead processes of the slice cannot be looked for", U64("errno", -r));
 	joint_sweep(&state.region, state.slot);
 	if (ledger_settle(state.region.file, d->entry) != 0)
 		log_debug("the books of a device could not be settled now");
+	audit(d);
 	lock_leave(&reap_lock);
 }
 
@@ -105,6 +134,16 @@ static bool make_room(struct device *d, uint64_t units)
 		return true;
 	reap(d);
 	return try_charge(d, units) == 0;
+}
+
+void charge_have_back(struct device *device)
+{
+	int saved_errno = errno;
+
+	reclaim(device, true);
+	check(device, true);
+	reap(device);
+	errno = saved_errno;
 }
 
 static CUresult refuse(struct device *d, uint64_t bytes)
@@ -126,13 +165,18 @@ CUresult charge_reserve(
 	bool has_room;
 
 	tick(device);
+	charge_enter();
 	if (UNLIKELY(try_charge(device, units) != 0)) {
+		charge_leave(NULL);
 		has_room = make_room(device, units);
 		if (!has_room)
 			return refuse(device, bytes);
+		charge_enter();
 	}
+	FAULT("charge: reserved");
 	errno = saved_errno;
-	*ret_charge = (struct charge){.device = device, .units = (uint32_t)units, .kind = kind};
+	*ret_charge = (struct charge){
+		.device = device, .units = (uint32_t)units, .kind = kind, .is_under_way = true};
 	return CUDA_SUCCESS;
 }
 
@@ -154,7 +198,7 @@ CUresult charge_reserve_current(uint64_t bytes, enum charge_kind kind, struct ch
 	return r == CUDA_SUCCESS ? charge_reserve(device, bytes, kind, ret_charge) : r;
 }
 
-void charge_look_for_dead(struct device *device)
+void charge_put_right(struct device *device)
 {
 	static _Atomic uint64_t next_ns;
 	int saved_errno = errno;
@@ -162,6 +206,7 @@ void charge_look_for_dead(struct device *device)
 	if (!clock_is_due(&next_ns, CHARGE_LOOK_NS))
 		return;
 	reclaim(device, false);
+	check(device, true);
 	reap(device);
 	errno = saved_errno;
 }
@@ -169,6 +214,7 @@ void charge_look_for_dead(struct device *device)
 void charge_forget_parent(void)
 {
 	reap_lock = (struct lock)LOCK_INIT;
+	atomic_store(&charge_traffic, 0);
 }
 
 void charge_settle(struct charge *charge, int64_t bytes)
@@ -182,9 +228,12 @@ void charge_settle(struct charge *charge, int64_t bytes)
 	else if (more < 0)
 		ledger_uncharge(
 			state.region.file, state.slot, d->entry, ledger_units((uint64_t)-more));
+	FAULT("charge: settled");
 	if (bytes)
 		ledger_note(state.region.file, state.slot, d->entry, charge->kind, bytes);
-	charge->device = NULL;
+	if (charge->is_under_way)
+		charge_leave(NULL);
+	*charge = (struct charge)CHARGE_NULL;
 }
 
 uint64_t charge_take(struct charge *charge)

@@ -21,7 +21,34 @@ struct charge {
 	struct device *device; /* NULL: nothing is charged */
 	uint32_t units;
 	enum charge_kind kind;
+	bool is_under_way; /* reserved, and counted in the traffic until it is settled */
 };
+
+/*
+ * Calls of this process that change what the driver holds: begun << 32 | under way. While one is
+ * under way, books and driver may differ by it, so a comparison of the two (truth.h) is exact only if
+ * this word was the same before and after, with no call under way but the comparing one. A reservation
+ * counts by itself; a call that gives back has a CHARGE_SCOPE().
+ */
+extern _Atomic uint64_t charge_traffic;
+
+static inline int charge_enter(void)
+{
+	/* sequentially consistent, as the comparison's two looks at it */
+	atomic_fetch_add(&charge_traffic, (UINT64_C(1) << 32) + 1);
+	return 0;
+}
+
+static inline void charge_leave(const int *scope)
+{
+	(void)scope;
+	/* as above */
+	atomic_fetch_sub(&charge_traffic, 1);
+}
+
+/* The enclosing scope is such a call. */
+#define CHARGE_SCOPE() \
+	__attribute__((cleanup(charge_leave), unused)) int charge_scope_ = charge_enter()
 
 #define CHARGE_NULL            \
 	{                      \
@@ -30,11 +57,13 @@ struct charge {
 
 /*
  * Who may hold device memory that the program does not use: asked before anything is refused, to
- * correct the books and then to give memory back. There is one, the pools.
+ * correct the books and then to give memory back. At most CHARGE_RECLAIMERS of them.
  */
+#define CHARGE_RECLAIMERS 8
+
 struct charge_reclaimer {
 	void (*settle)(struct device *device);
-	void (*trim)(struct device *device);
+	void (*trim)(struct device *device); /* or NULL */
 };
 void charge_reclaim_from(const struct charge_reclaimer *reclaimer);
 
@@ -45,7 +74,8 @@ void charge_check_with(charge_check_fn *check);
 /*
  * Reserves bytes, rounded up to the ledger's unit. Where they do not fit, it first looks for what
  * can be had back: a quota that was raised, pools' unused memory, processes that have died.
- * CUDA_ERROR_OUT_OF_MEMORY is the only refusal. Waits at most SLOT_REAP_WAIT_NS, and only then.
+ * CUDA_ERROR_OUT_OF_MEMORY is the only refusal. Waits at most SLOT_REAP_WAIT_NS for other
+ * processes, and only then, however often a call of the program comes here.
  */
 CUresult charge_reserve(
 	struct device *device, uint64_t bytes, enum charge_kind kind, struct charge *ret_charge);
@@ -76,11 +106,14 @@ void charge_settle(struct charge *charge, int64_t bytes);
 void charge_undo(struct charge *charge);
 
 /*
- * Gives back what processes that have died still hold on the device, looking at most every
- * CHARGE_LOOK_NS: for a program that asks how much is free and plans by the answer.
+ * Compares the books with the driver and gives back what processes that have died still hold on the
+ * device, at most every CHARGE_LOOK_NS: for a program that asks how much is free and plans by the answer.
  */
 #define CHARGE_LOOK_NS 100000000u
-void charge_look_for_dead(struct device *device);
+void charge_put_right(struct device *device);
+
+/* Has back whatever the slice holds in vain, as before a refusal: may wait SLOT_REAP_WAIT_NS. */
+void charge_have_back(struct device *device);
 
 /* For a child of fork(). */
 void charge_forget_parent(void);

@@ -13,11 +13,16 @@
 #define LOG_TOPIC LOG_MEMORY
 #include "shim/contexts.h"
 
+#include <errno.h>
+
+#include "base/fault.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "region/ledger.h"
+#include "shim/code.h"
 #include "shim/doors.h"
 #include "shim/nvml.h"
+#include "shim/own_pid.h"
 #include "shim/table.h"
 #include "shim/truth.h"
 
@@ -30,16 +35,29 @@
 
 struct primary {
 	struct lock lock;
-	uint64_t charged_bytes; /* 0: there is none */
+	_Atomic uint64_t charged_bytes; /* 0: there is none */
 	CUcontext context;
 };
 
 static struct primary primaries[STATE_ORDINALS];
+static struct table greens; /* key: context; a: the green context it is a face of; b: ordinal */
+static _Atomic uint32_t green_count;
 static struct table made; /* key: context; a: charged bytes; b: ordinal */
 
-static _Atomic uint64_t *learned(const struct device *device)
+CUresult contexts_enter(CUdevice ordinal, struct device **ret_device)
 {
-	return &state.region.file->own.devices[device->entry].context_bytes;
+	int r;
+
+	*ret_device = NULL;
+	switch (state_enter()) {
+	case STATE_OPEN:
+		r = state_meet_device(ordinal, ret_device);
+		return r == 0 || r == -ENODEV ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+	case STATE_CLOSED:
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	default:
+		return CUDA_SUCCESS;
+	}
 }
 
 static uint64_t estimate(const struct device *device)
@@ -55,29 +73,46 @@ static uint64_t estimate(const struct device *device)
 	return bytes > ESTIMATE_MIN_BYTES ? bytes : ESTIMATE_MIN_BYTES;
 }
 
-CUresult contexts_reserve(struct device *device, struct charge *ret_charge)
+/* What a context of the device was measured to take; 0: nothing yet, or too little to be true. */
+static uint64_t learned_bytes(const struct device *device)
 {
 	/* relaxed: a figure that is not there yet is measured once more */
-	uint64_t bytes = atomic_load_explicit(learned(device), memory_order_relaxed);
+	uint64_t bytes = atomic_load_explicit(
+		&state.region.file->own.devices[device->entry].context_bytes, memory_order_relaxed);
+
+	return bytes >= MEASURED_MIN_BYTES ? bytes : 0;
+}
+
+CUresult contexts_reserve(struct device *device, struct charge *ret_charge)
+{
+	uint64_t bytes = learned_bytes(device);
+
+	CUresult r;
 
 	truth_start();
-	return charge_reserve(device, bytes ? bytes : estimate(device), CHARGE_CONTEXT, ret_charge);
+	r = charge_reserve(device, bytes ? bytes : estimate(device), CHARGE_CONTEXT, ret_charge);
+	if (r == CUDA_SUCCESS && ledger_held_bytes(state.region.file, state.slot, device->entry) ==
+					 (uint64_t)ret_charge->units * REGION_UNIT_BYTES)
+		own_pid_before_context(device);
+	return r;
 }
 
 void contexts_measure(struct device *device, struct charge *charge)
 {
 	uint64_t charged = (uint64_t)charge->units * REGION_UNIT_BYTES, held, used, measured;
 
-	/* relaxed: as above */
-	if (!charge->device || atomic_load_explicit(learned(device), memory_order_relaxed))
+	if (!charge->device)
 		return;
-	if (nvml_own_use(device->uuid, &used) != 0)
-		return;
+	measured = learned_bytes(device);
+	own_pid_after_context(device, measured);
 	held = ledger_held_bytes(state.region.file, state.slot, device->entry);
+	if (measured || nvml_own_use(device->uuid, held - charged, &used) != 0)
+		return;
 	measured = round_up_u64(used - (held - charged), REGION_UNIT_BYTES);
 	if (used < held - charged || measured < MEASURED_MIN_BYTES ||
 		measured > MEASURED_MAX_TIMES * charged)
 		return;
+	FAULT("context: measured");
 	/* The charge is not taken yet: what it reserved is corrected and not noted. */
 	if (measured > charged)
 		ledger_charge_anyway(state.region.file, state.slot, device->entry,
@@ -85,9 +120,11 @@ void contexts_measure(struct device *device, struct charge *charge)
 	else if (measured < charged)
 		ledger_uncharge(state.region.file, state.slot, device->entry,
 			ledger_units(charged - measured));
+	FAULT("context: corrected");
 	charge->units = (uint32_t)ledger_units(measured);
-	/* relaxed: as above */
-	atomic_store_explicit(learned(device), measured, memory_order_relaxed);
+	/* relaxed: as in learned_bytes() */
+	atomic_store_explicit(&state.region.file->own.devices[device->entry].context_bytes,
+		measured, memory_order_relaxed);
 	log_debug("a context was measured", STR("device", device->uuid), U64("bytes", measured));
 }
 
@@ -99,20 +136,25 @@ CUresult contexts_keep(CUcontext context, struct charge *charge)
 		return CUDA_SUCCESS;
 	entry.b = (uint64_t)charge->device->ordinal;
 	entry.a = (uint64_t)charge->units * REGION_UNIT_BYTES;
+	FAULT("context: made");
 	if (table_put(&made, entry) < 0) {
 		log_error("no memory for our own tables, so a context is refused");
 		cuda.cuCtxDestroy_v2(context);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
+	FAULT("context: entered");
 	charge_take(charge);
+	code_context_made();
 	return CUDA_SUCCESS;
 }
 
 /* A context is gone, and with it all that lived in it. */
 static void end(struct device *device, CUcontext context, uint64_t bytes)
 {
+	FAULT("context: gone");
 	for (int i = 0; contexts_enders[i]; i++)
 		contexts_enders[i](device, context);
+	FAULT("context: its memory given back");
 	charge_give_back(device, bytes, CHARGE_CONTEXT);
 	truth_forget(device);
 }
@@ -125,15 +167,21 @@ void contexts_destroyed(CUcontext context)
 		end(state_device((CUdevice)entry.b), context, entry.a);
 }
 
-bool contexts_primary_is_active(const struct device *device)
+/* Whether the driver holds a primary context; as_told where it does not answer. */
+static bool is_active(const struct device *device, bool as_told)
 {
 	unsigned int flags;
-	int is_active = 0;
+	int active = 0;
 
-	return cuda.cuDevicePrimaryCtxGetState &&
-	       cuda.cuDevicePrimaryCtxGetState(device->ordinal, &flags, &is_active) ==
-		       CUDA_SUCCESS &&
-	       is_active;
+	if (!cuda.cuDevicePrimaryCtxGetState ||
+		cuda.cuDevicePrimaryCtxGetState(device->ordinal, &flags, &active) != CUDA_SUCCESS)
+		return as_told;
+	return active;
+}
+
+bool contexts_primary_is_active(const struct device *device)
+{
+	return is_active(device, false);
 }
 
 void contexts_compare_primary(struct device *device, CUcontext context, struct charge *charge)
@@ -141,12 +189,16 @@ void contexts_compare_primary(struct device *device, CUcontext context, struct c
 	struct primary *p = &primaries[device->ordinal];
 	CUcontext gone = NULL;
 	uint64_t gone_bytes = 0;
+	bool is_new = false;
 
 	lock_enter(&p->lock);
-	if (contexts_primary_is_active(device)) {
+	FAULT("context: primary locked");
+	/* Without an answer what is charged stays: too much in the books is safe. */
+	if (is_active(device, true)) {
 		if (!p->charged_bytes && charge && charge->device) {
 			p->context = context;
 			p->charged_bytes = charge_take(charge);
+			is_new = true;
 		}
 	} else if (p->charged_bytes) {
 		gone = p->context;
@@ -154,12 +206,59 @@ void contexts_compare_primary(struct device *device, CUcontext context, struct c
 		p->charged_bytes = 0;
 	}
 	lock_leave(&p->lock);
+	if (is_new)
+		code_context_made();
 	if (gone_bytes)
 		end(device, gone, gone_bytes);
 }
 
+void contexts_green_seen(CUgreenCtx green, CUcontext context)
+{
+	struct table_entry entry = {.key = (uintptr_t)context, .a = (uintptr_t)green};
+	CUdevice ordinal = -1;
+	CUcontext popped;
+
+	if (cuda.cuCtxPushCurrent_v2(context) != CUDA_SUCCESS)
+		return;
+	if (cuda.cuCtxGetDevice(&ordinal) != CUDA_SUCCESS)
+		ordinal = -1;
+	cuda.cuCtxPopCurrent_v2(&popped);
+	if (ordinal < 0 || ordinal >= STATE_ORDINALS || table_get(&greens, entry.key, NULL) == 0)
+		return;
+	entry.b = (uint64_t)ordinal;
+	if (table_put(&greens, entry) < 0)
+		log_warn("what a green context allocates stays charged until the process ends");
+	else
+		atomic_fetch_add(&green_count, 1);
+}
+
+void contexts_green_destroyed(CUgreenCtx green)
+{
+	struct table_cursor cursor = {.shard = 0};
+	struct table_entry entry;
+
+	while (table_take_by_a(&greens, (uintptr_t)green, &cursor, &entry) == 0)
+		atomic_fetch_sub(&green_count, 1);
+	for (int i = 0; i < STATE_ORDINALS; i++)
+		if (primaries[i].charged_bytes)
+			contexts_compare_primary(state_device(i), NULL, NULL);
+}
+
+CUcontext contexts_owner(CUcontext context)
+{
+	struct table_entry entry;
+
+	/* relaxed: who uses a green context as one has it from a call that we saw */
+	if (LIKELY(!atomic_load_explicit(&green_count, memory_order_relaxed)) ||
+		table_get(&greens, (uintptr_t)context, &entry) != 0)
+		return context;
+	return primaries[entry.b].context;
+}
+
 void contexts_forget_parent(void)
 {
+	table_forget(&greens);
+	atomic_store(&green_count, 0);
 	for (int i = 0; i < STATE_ORDINALS; i++)
 		primaries[i] = (struct primary){.charged_bytes = 0};
 	table_forget(&made);

@@ -5,6 +5,9 @@
 #include "gpu/abi/cuda.h"
 #include "shim/charge.h"
 
+/* The device whose contexts are to be charged; NULL where the driver is just to be asked. */
+CUresult contexts_enter(CUdevice ordinal, struct device **ret_device);
+
 /* Reserves what a context of the device takes, or will take as far as can be told. */
 CUresult contexts_reserve(struct device *device, struct charge *ret_charge);
 
@@ -24,8 +27,16 @@ void contexts_destroyed(CUcontext context);
  */
 void contexts_compare_primary(struct device *device, CUcontext context, struct charge *charge);
 
-/* Whether the driver holds a primary context of the device in this process. */
+/* Whether the driver says that it holds a primary context of the device in this process. */
 bool contexts_primary_is_active(const struct device *device);
+
+/*
+ * A green context, used as a context, is a face of its device's primary one: what is allocated while
+ * it is current belongs to that (H200, driver 580). The owner of any other context is the context.
+ */
+void contexts_green_seen(CUgreenCtx green, CUcontext context);
+void contexts_green_destroyed(CUgreenCtx green);
+CUcontext contexts_owner(CUcontext context);
 
 /*
  * What each part does when a context is gone: gives back what it charged for things that lived in it.

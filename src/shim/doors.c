@@ -11,6 +11,7 @@
 
 #include <dlfcn.h>
 
+#include "base/fault.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "shim/symbols.h"
@@ -18,7 +19,7 @@
 #define CUDA_SONAME "libcuda.so.1"
 #define NVML_SONAME "libnvidia-ml.so.1"
 
-#define SWAP_PLACES 256 /* a power of two, at least four times the rows */
+#define SWAP_PLACES 1024 /* a power of two, at least four times the rows */
 _Static_assert(SWAP_PLACES >= 4 * HOOK_COUNT, "swaps must stay a short probe");
 
 /* The hooks, for their addresses. Nobody else of ours can name them, so nobody calls them by mistake. */
@@ -54,7 +55,7 @@ static unsigned place_of(const void *address)
 	return (unsigned)hash_u64((uintptr_t)address) & (SWAP_PLACES - 1);
 }
 
-/* Under attach_lock. */
+/* Under attach_lock; once more for the same function where fork() has cut the first time short. */
 static void add_swap(void *real, void *hook)
 {
 	unsigned i = place_of(real);
@@ -62,7 +63,8 @@ static void add_swap(void *real, void *hook)
 	if (driver_is_absent(real) || doors_is_ours(real))
 		return;
 	/* relaxed: whoever writes holds the lock */
-	while (atomic_load_explicit(&swaps[i].real, memory_order_relaxed))
+	while (atomic_load_explicit(&swaps[i].real, memory_order_relaxed) &&
+		atomic_load_explicit(&swaps[i].real, memory_order_relaxed) != real)
 		i = (i + 1) & (SWAP_PLACES - 1);
 	swaps[i].hook = hook;
 	/* pairs with the acquire in doors_swap() */
@@ -103,8 +105,9 @@ bool doors_attach_cuda_slowly(void)
 	if (!library)
 		return false;
 	driver_load_cuda(library, symbols_libc()->dlsym, &found);
-	LOCK_SCOPE(&attach_lock);
+	LOCK_SCOPE_OWN(&attach_lock);
 	if (!doors_has_cuda) {
+		FAULT("begin: attaching");
 		cuda = found;
 /* clang-format off */
 #define HOOK(s) add_swap((void *)cuda.s, (void *)s);
@@ -125,7 +128,7 @@ static bool attach_nvml(int flags)
 	if (!library)
 		return false;
 	driver_load_nvml(library, symbols_libc()->dlsym, &found);
-	LOCK_SCOPE(&attach_lock);
+	LOCK_SCOPE_OWN(&attach_lock);
 	if (!doors_has_nvml) {
 		nvml = found;
 /* clang-format off */

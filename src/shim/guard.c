@@ -2,15 +2,23 @@
 /* Calls by which the driver may take device memory that nobody names. */
 #include "shim/guard.h"
 
+#include "base/fault.h"
 #include "region/ledger.h"
 #include "shim/doors.h"
 #include "shim/truth.h"
 
-static uint64_t free_bytes(void)
+/* Our own question is no part of what the program captures, and must not end its capture. */
+uint64_t guard_free_bytes(void)
 {
+	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+	bool is_exchanged = cuda.cuThreadExchangeStreamCaptureMode &&
+			    cuda.cuThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS;
 	size_t free, total;
+	CUresult r = cuda.cuMemGetInfo_v2(&free, &total);
 
-	return cuda.cuMemGetInfo_v2(&free, &total) == CUDA_SUCCESS ? free : UINT64_MAX;
+	if (is_exchanged)
+		cuda.cuThreadExchangeStreamCaptureMode(&mode);
+	return r == CUDA_SUCCESS ? free : UINT64_MAX;
 }
 
 CUresult guard_begin(struct device *device, uint64_t bound_bytes, struct guard *ret_guard)
@@ -22,7 +30,7 @@ CUresult guard_begin(struct device *device, uint64_t bound_bytes, struct guard *
 		r = charge_reserve(device, bound_bytes, CHARGE_OTHER, &charge);
 	if (r == CUDA_SUCCESS)
 		*ret_guard = (struct guard){
-			.charge = charge, .free_bytes = free_bytes(), .is_armed = true};
+			.charge = charge, .free_bytes = guard_free_bytes(), .is_armed = true};
 	return r;
 }
 
@@ -53,12 +61,22 @@ bool guard_end(struct guard *guard)
 
 	if (!guard->is_armed)
 		return true;
-	after = free_bytes();
-	if (after == before && after != UINT64_MAX)
+	FAULT("guard: the driver was called");
+	after = guard_free_bytes();
+	guard->taken_bytes = (int64_t)(before - after);
+	/* Free memory that did not move may hide what was taken behind what somebody else gave back. */
+	if (guard->charge.units == 0 && after == before && after != UINT64_MAX)
 		charge_undo(&guard->charge);
 	else
-		truth_settle(d, &guard->charge, (int64_t)(before - after));
+		truth_settle(d, &guard->charge, guard->taken_bytes);
 	/* relaxed: a limit of a moment ago is a limit */
 	return ledger_used_units(state.region.file, d->entry) <=
 	       atomic_load_explicit(&d->limit_units, memory_order_relaxed);
+}
+
+void guard_cancel(struct guard *guard)
+{
+	if (guard->is_armed)
+		charge_undo(&guard->charge);
+	guard->is_armed = false;
 }

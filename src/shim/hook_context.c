@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Hooks: the beginning, and contexts. */
-#include <errno.h>
-
 #include "shim/contexts.h"
 #include "shim/doors.h"
 
@@ -18,23 +16,6 @@ HOOK_BODY(cuInit, unsigned int flags)
 	return r;
 }
 
-/* The device whose contexts are to be charged; NULL where the driver is just to be asked. */
-static CUresult enter(CUdevice ordinal, struct device **ret_device)
-{
-	int r;
-
-	*ret_device = NULL;
-	switch (state_enter()) {
-	case STATE_OPEN:
-		r = state_meet_device(ordinal, ret_device);
-		return r == 0 || r == -ENODEV ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-	case STATE_CLOSED:
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	default:
-		return CUDA_SUCCESS;
-	}
-}
-
 HOOK_BODY(cuDevicePrimaryCtxRetain, CUcontext *context, CUdevice ordinal)
 {
 	_cleanup_charge_ struct charge charge = CHARGE_NULL;
@@ -43,7 +24,7 @@ HOOK_BODY(cuDevicePrimaryCtxRetain, CUcontext *context, CUdevice ordinal)
 
 	if (!doors_attach_cuda())
 		return CUDA_ERROR_NOT_INITIALIZED;
-	r = enter(ordinal, &device);
+	r = contexts_enter(ordinal, &device);
 	if (r == CUDA_SUCCESS && device && !contexts_primary_is_active(device))
 		r = contexts_reserve(device, &charge);
 	if (r == CUDA_SUCCESS)
@@ -68,6 +49,8 @@ static CUresult after(CUresult r, CUdevice ordinal)
 
 HOOK_BODY(cuDevicePrimaryCtxRelease, CUdevice ordinal)
 {
+	CHARGE_SCOPE();
+
 	if (!doors_attach_cuda())
 		return CUDA_ERROR_NOT_INITIALIZED;
 	return after(cuda.cuDevicePrimaryCtxRelease(ordinal), ordinal);
@@ -75,6 +58,8 @@ HOOK_BODY(cuDevicePrimaryCtxRelease, CUdevice ordinal)
 
 HOOK_BODY(cuDevicePrimaryCtxRelease_v2, CUdevice ordinal)
 {
+	CHARGE_SCOPE();
+
 	if (!doors_attach_cuda())
 		return CUDA_ERROR_NOT_INITIALIZED;
 	return after(cuda.cuDevicePrimaryCtxRelease_v2(ordinal), ordinal);
@@ -82,6 +67,8 @@ HOOK_BODY(cuDevicePrimaryCtxRelease_v2, CUdevice ordinal)
 
 HOOK_BODY(cuDevicePrimaryCtxReset, CUdevice ordinal)
 {
+	CHARGE_SCOPE();
+
 	if (!doors_attach_cuda())
 		return CUDA_ERROR_NOT_INITIALIZED;
 	return after(cuda.cuDevicePrimaryCtxReset(ordinal), ordinal);
@@ -89,6 +76,8 @@ HOOK_BODY(cuDevicePrimaryCtxReset, CUdevice ordinal)
 
 HOOK_BODY(cuDevicePrimaryCtxReset_v2, CUdevice ordinal)
 {
+	CHARGE_SCOPE();
+
 	if (!doors_attach_cuda())
 		return CUDA_ERROR_NOT_INITIALIZED;
 	return after(cuda.cuDevicePrimaryCtxReset_v2(ordinal), ordinal);
@@ -102,7 +91,7 @@ static CUresult before_making(CUdevice ordinal, struct charge *ret_charge)
 
 	if (!doors_attach_cuda())
 		return CUDA_ERROR_NOT_INITIALIZED;
-	r = enter(ordinal, &device);
+	r = contexts_enter(ordinal, &device);
 	return r == CUDA_SUCCESS && device ? contexts_reserve(device, ret_charge) : r;
 }
 
@@ -112,6 +101,16 @@ static CUresult after_making(CUresult r, const CUcontext *context, struct charge
 		return r;
 	contexts_measure(charge->device, charge);
 	return contexts_keep(*context, charge);
+}
+
+HOOK_BODY(cuCtxCreate, CUcontext *context, unsigned int flags, CUdevice ordinal)
+{
+	_cleanup_charge_ struct charge charge = CHARGE_NULL;
+	CUresult r = before_making(ordinal, &charge);
+
+	if (r == CUDA_SUCCESS)
+		r = cuda.cuCtxCreate(context, flags, ordinal);
+	return after_making(r, context, &charge);
 }
 
 HOOK_BODY(cuCtxCreate_v2, CUcontext *context, unsigned int flags, CUdevice ordinal)
@@ -156,6 +155,8 @@ static CUresult after_destroying(CUresult r, CUcontext context)
 
 HOOK_BODY(cuCtxDestroy, CUcontext context)
 {
+	CHARGE_SCOPE();
+
 	if (!doors_attach_cuda())
 		return CUDA_ERROR_NOT_INITIALIZED;
 	return after_destroying(cuda.cuCtxDestroy(context), context);
@@ -163,6 +164,8 @@ HOOK_BODY(cuCtxDestroy, CUcontext context)
 
 HOOK_BODY(cuCtxDestroy_v2, CUcontext context)
 {
+	CHARGE_SCOPE();
+
 	if (!doors_attach_cuda())
 		return CUDA_ERROR_NOT_INITIALIZED;
 	return after_destroying(cuda.cuCtxDestroy_v2(context), context);

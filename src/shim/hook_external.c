@@ -8,6 +8,7 @@
 #define LOG_TOPIC LOG_MEMORY
 #include "base/log.h"
 #include "shim/allocations.h"
+#include "shim/contexts.h"
 #include "shim/doors.h"
 #include "shim/mapped.h"
 #include "shim/opened.h"
@@ -25,7 +26,7 @@ static bool keep(CUexternalMemory memory, struct charge *charge)
 		return true;
 	if (cuda.cuCtxGetCurrent)
 		cuda.cuCtxGetCurrent(&context);
-	entry.a = (uintptr_t)context;
+	entry.a = (uintptr_t)contexts_owner(context);
 	entry.b = (uint64_t)charge->units << 32 | (uint64_t)charge->device->ordinal;
 	if (table_put(&externals, entry) < 0) {
 		log_error("no memory for our own tables, so an import is refused");
@@ -66,6 +67,7 @@ HOOK_BODY(cuDestroyExternalMemory, CUexternalMemory memory)
 {
 	struct table_entry entry;
 	CUresult r;
+	CHARGE_SCOPE();
 
 	if (!doors_attach_cuda())
 		return CUDA_ERROR_NOT_INITIALIZED;

@@ -43,6 +43,7 @@ HOOK_BODY(cuMemRelease, CUmemGenericAllocationHandle handle)
 {
 	struct mapped_reference reference;
 	CUresult r;
+	CHARGE_SCOPE();
 
 	if (!doors_attach_cuda())
 		return CUDA_ERROR_NOT_INITIALIZED;
@@ -97,6 +98,7 @@ HOOK_BODY(cuMemUnmap, CUdeviceptr at, size_t bytes)
 {
 	struct mapped_unmapping unmapping;
 	CUresult r;
+	CHARGE_SCOPE();
 
 	if (!doors_attach_cuda())
 		return CUDA_ERROR_NOT_INITIALIZED;

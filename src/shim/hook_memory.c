@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "shim/allocations.h"
 #include "shim/doors.h"
+#include "shim/oversubscribe.h"
 #include "shim/pools.h"
 
 HOOK_BODY(cuMemAlloc_v2, CUdeviceptr *pointer, size_t bytes)
@@ -18,28 +19,25 @@ HOOK_BODY(cuMemAlloc_v2, CUdeviceptr *pointer, size_t bytes)
 	r = charge_reserve_current(allocations_worst_bytes(bytes), CHARGE_PLAIN, &charge);
 	if (r == CUDA_SUCCESS)
 		r = cuda.cuMemAlloc_v2(pointer, bytes);
-	return r == CUDA_SUCCESS ? allocations_keep(*pointer, bytes, &charge) : r;
+	return r == CUDA_SUCCESS ? allocations_keep(*pointer, bytes, &charge)
+				 : oversubscribe_place(r, bytes, &charge, pointer);
 }
 
-/*
- * The driver chooses the pitch, so we learn it by reserving for the widest that we know: rows are
- * padded to a multiple of 512 bytes (H200, driver 580; the alignment of textures). What it really
- * took is charged afterwards.
- */
-#define PITCH_STEP_BYTES 512u
-
-static uint64_t pitched_bytes(uint64_t width_bytes, uint64_t height)
+/* The rows of a stand-in are as far apart as the driver's own. */
+static CUresult place_pitched(CUresult r, CUdeviceptr *pointer, size_t *pitch, size_t width_bytes,
+	size_t height, struct charge *charge)
 {
-	uint64_t pitch = round_up_u64(width_bytes, PITCH_STEP_BYTES), bytes;
-
-	return __builtin_mul_overflow(pitch, height, &bytes) ? UINT64_MAX : bytes;
+	r = oversubscribe_place(r, allocations_pitched_bytes(width_bytes, height), charge, pointer);
+	if (r == CUDA_SUCCESS)
+		*pitch = allocations_pitched_bytes(width_bytes, 1);
+	return r;
 }
 
 HOOK_BODY(cuMemAllocPitch_v2, CUdeviceptr *pointer, size_t *pitch, size_t width_bytes,
 	size_t height, unsigned int element_bytes)
 {
 	_cleanup_charge_ struct charge charge = CHARGE_NULL;
-	uint64_t expected = pitched_bytes(width_bytes, height), taken;
+	uint64_t expected = allocations_pitched_bytes(width_bytes, height);
 	CUresult r;
 
 	if (!doors_attach_cuda())
@@ -50,20 +48,8 @@ HOOK_BODY(cuMemAllocPitch_v2, CUdeviceptr *pointer, size_t *pitch, size_t width_
 	if (r == CUDA_SUCCESS)
 		r = cuda.cuMemAllocPitch_v2(pointer, pitch, width_bytes, height, element_bytes);
 	if (r != CUDA_SUCCESS)
-		return r;
-	taken = (uint64_t)*pitch * height;
-	if (charge.device && allocations_worst_bytes(taken) > allocations_worst_bytes(expected)) {
-		struct device *device = charge.device;
-
-		/* A pitch wider than we know of: charge the whole, or let it go again. */
-		charge_undo(&charge);
-		r = charge_reserve(device, allocations_worst_bytes(taken), CHARGE_PLAIN, &charge);
-		if (r != CUDA_SUCCESS) {
-			cuda.cuMemFree_v2(*pointer);
-			return r;
-		}
-	}
-	return allocations_keep(*pointer, taken, &charge);
+		return place_pitched(r, pointer, pitch, width_bytes, height, &charge);
+	return allocations_keep_pitched(*pointer, expected, (uint64_t)*pitch * height, &charge);
 }
 
 /*
@@ -122,6 +108,7 @@ HOOK_BODY(cuMemFree_v2, CUdeviceptr pointer)
 {
 	struct allocation allocation;
 	CUresult r;
+	CHARGE_SCOPE();
 
 	if (!doors_attach_cuda())
 		return CUDA_ERROR_NOT_INITIALIZED;
@@ -130,12 +117,6 @@ HOOK_BODY(cuMemFree_v2, CUdeviceptr pointer)
 	if (UNLIKELY(allocations_is_to_be_watched(&allocation)))
 		return free_watched(&allocation);
 	r = cuda.cuMemFree_v2(pointer);
-	if (r != CUDA_SUCCESS) {
-		allocations_put_back(&allocation);
-		return r;
-	}
-	allocations_give_back(&allocation);
-	if (allocations_pool(&allocation))
-		pools_freed(allocations_pool(&allocation), true);
+	pools_after_free(r, &allocation, true);
 	return r;
 }

@@ -16,17 +16,18 @@
 #undef HOOK_RESULT
 #define HOOK_RESULT nvmlReturn_t
 
-/* The device's quota and the slice's use of it; false where there is no quota. */
+/* The device's quota and the slice's use of it; false where there is no quota. A broken one is 0. */
 static bool slice_view(nvmlDevice_t device, uint64_t *ret_quota_bytes, uint64_t *ret_used_bytes)
 {
+	enum quota_mode mode = quota_start();
 	char uuid[UUID_TEXT_BYTES];
 	uint64_t quota, used, limit;
 
-	if (quota_start() == QUOTA_NONE || !nvml.nvmlDeviceGetUUID ||
+	if (mode == QUOTA_NONE || !nvml.nvmlDeviceGetUUID ||
 		nvml.nvmlDeviceGetUUID(device, uuid, sizeof(uuid)) != NVML_SUCCESS)
 		return false;
 	quota_refresh(false);
-	if (quota_memory_bytes(uuid, &quota) != 0)
+	if (mode == QUOTA_BROKEN || quota_memory_bytes(uuid, &quota) != 0)
 		quota = 0;
 	if (quota == QUOTA_UNLIMITED)
 		return false;
@@ -67,5 +68,29 @@ HOOK_BODY(nvmlDeviceGetMemoryInfo_v2, nvmlDevice_t device, nvmlMemory_v2_t *memo
 	memory->reserved = 0; /* what the card keeps for itself is not the slice's */
 	memory->used = used;
 	memory->free = quota - used;
+	return r;
+}
+
+/*
+ * The window's size is the card's. A card whose window is as large as its memory maps all that is in
+ * use (measured on an H200), so there the slice's part is what the slice holds; of a smaller window
+ * nobody knows whose parts are mapped, and none is shown as the slice's.
+ */
+HOOK_BODY(nvmlDeviceGetBAR1MemoryInfo, nvmlDevice_t device, nvmlBAR1Memory_t *bar1)
+{
+	uint64_t quota, used;
+	nvmlMemory_t card;
+	nvmlReturn_t r;
+
+	if (!doors_attach_nvml())
+		return NVML_ERROR_UNINITIALIZED;
+	r = nvml.nvmlDeviceGetBAR1MemoryInfo(device, bar1);
+	if (r != NVML_SUCCESS || !slice_view(device, &quota, &used) ||
+		nvml.nvmlDeviceGetMemoryInfo(device, &card) != NVML_SUCCESS || card.total <= quota)
+		return r;
+	if (bar1->bar1Total < card.total)
+		used = 0;
+	bar1->bar1Used = used;
+	bar1->bar1Free = bar1->bar1Total - used;
 	return r;
 }

@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Hooks: stream-ordered memory, its pools, and the synchronizations that empty them. */
+#define LOG_TOPIC LOG_MEMORY
+#include "base/log.h"
 #include "shim/allocations.h"
 #include "shim/doors.h"
+#include "shim/leaving.h"
+#include "shim/oom.h"
+#include "shim/oversubscribe.h"
 #include "shim/pools.h"
+#include "shim/tiles.h"
 
 /* The device whose current pool serves the stream. */
 static CUresult device_of(CUstream stream, struct device **ret_device)
@@ -65,6 +71,20 @@ static CUresult choose_pool(const struct call *c, struct pool **ret_pool)
 	return *ret_pool ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+/* What was reserved is a pool's growth; memory of its own is charged by its own size. */
+static CUresult place_beyond(const struct call *c, CUresult r, struct charge *charge)
+{
+	struct device *device = charge->device;
+
+	if (r != CUDA_ERROR_OUT_OF_MEMORY || !device || !oversubscribe_is_on(device))
+		return r;
+	charge_undo(charge);
+	if (charge_reserve(device, allocations_worst_bytes(c->bytes), CHARGE_MANAGED, charge) !=
+		CUDA_SUCCESS)
+		return r;
+	return oversubscribe_place(r, c->bytes, charge, c->pointer);
+}
+
 static CUresult allocate(const struct call *c)
 {
 	_cleanup_charge_ struct charge charge = CHARGE_NULL;
@@ -83,7 +103,7 @@ static CUresult allocate(const struct call *c)
 	if (r == CUDA_SUCCESS)
 		r = ask_driver(c);
 	if (r != CUDA_SUCCESS)
-		return r;
+		return place_beyond(c, r, &charge);
 	pools_keep(pool, &charge);
 	pools_allocated(pool);
 	if (allocations_keep_pooled(*c->pointer, pool) < 0) {
@@ -94,21 +114,33 @@ static CUresult allocate(const struct call *c)
 	return r;
 }
 
+/* A stand-in, which the driver does not free in stream order, and into no graph at all. */
+static CUresult release_stand_in(
+	const struct allocation *allocation, CUstream stream, cuMemFreeAsync_fn *call)
+{
+	if (call == cuda.cuMemFreeAsync_ptsz && !stream)
+		stream = CU_STREAM_PER_THREAD;
+	if (!is_capturing(stream))
+		return leaving_add(allocation, stream);
+	log_warn("memory that was placed in the host's (CUDA_OVERSUBSCRIBE) cannot be freed by a "
+		 "graph",
+		U64("pointer", allocation->pointer));
+	return call(allocation->pointer, stream);
+}
+
 static CUresult release(CUdeviceptr pointer, CUstream stream, cuMemFreeAsync_fn *call)
 {
 	struct allocation allocation;
+	bool is_stand_in;
 	CUresult r;
+	CHARGE_SCOPE();
 
 	if (state_enter() == STATE_ASIDE || allocations_take(pointer, &allocation) != 0)
 		return call(pointer, stream);
-	r = call(pointer, stream);
-	if (r != CUDA_SUCCESS) {
-		allocations_put_back(&allocation);
-		return r;
-	}
-	allocations_give_back(&allocation);
-	if (allocations_pool(&allocation))
-		pools_freed(allocations_pool(&allocation), false);
+	is_stand_in = allocations_is_stand_in(&allocation);
+	r = is_stand_in ? release_stand_in(&allocation, stream, call) : call(pointer, stream);
+	if (!is_stand_in || r != CUDA_SUCCESS)
+		pools_after_free(r, &allocation, false);
 	return r;
 }
 
@@ -180,11 +212,13 @@ HOOK_BODY(cuMemPoolCreate, CUmemoryPool *pool, const CUmemPoolProps *properties)
 	r = cuda.cuMemPoolCreate(pool, properties);
 	if (r != CUDA_SUCCESS || state_enter() != STATE_OPEN)
 		return r;
-	if (properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
-		state_meet_device(properties->location.id, &device) != 0)
-		state_on_failure("pool", "its device is not in the region");
-	else
-		pools_add(*pool, device);
+	if ((properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
+		    state_meet_device(properties->location.id, &device) != 0) ||
+		pools_add(*pool, device) < 0) {
+		/* A pool that is not in our books must not be there. */
+		cuda.cuMemPoolDestroy(*pool);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
 	return r;
 }
 
@@ -192,6 +226,7 @@ HOOK_BODY(cuMemPoolDestroy, CUmemoryPool pool)
 {
 	struct pool *known;
 	CUresult r;
+	CHARGE_SCOPE();
 
 	if (!doors_attach_cuda())
 		return CUDA_ERROR_NOT_INITIALIZED;
@@ -206,6 +241,7 @@ HOOK_BODY(cuMemPoolDestroy, CUmemoryPool pool)
 HOOK_BODY(cuMemPoolTrimTo, CUmemoryPool pool, size_t keep_bytes)
 {
 	CUresult r;
+	CHARGE_SCOPE();
 
 	if (!doors_attach_cuda())
 		return CUDA_ERROR_NOT_INITIALIZED;
@@ -215,44 +251,60 @@ HOOK_BODY(cuMemPoolTrimTo, CUmemoryPool pool, size_t keep_bytes)
 	return r;
 }
 
-/* After a synchronization, whatever its result: frees before it may have been done. */
-static CUresult synchronized(CUresult r)
+/*
+ * After a synchronization, whatever its result: frees before it may have been done, and the `seen`
+ * ones of pools_frees() are where it succeeded.
+ */
+static CUresult synchronized(CUresult r, uint64_t seen)
 {
-	pools_synchronized();
+	leaving_collect();
+	pools_synchronized(r == CUDA_SUCCESS ? seen : 0);
+	tiles_settle();
+	if (state_enter() == STATE_OPEN)
+		oom_look();
 	return r;
 }
 
 HOOK_BODY(cuStreamSynchronize, CUstream stream)
 {
+	uint64_t seen = pools_frees();
+
 	if (!doors_attach_cuda())
 		return CUDA_ERROR_NOT_INITIALIZED;
-	return synchronized(cuda.cuStreamSynchronize(stream));
+	return synchronized(cuda.cuStreamSynchronize(stream), seen);
 }
 
 HOOK_BODY(cuStreamSynchronize_ptsz, CUstream stream)
 {
+	uint64_t seen = pools_frees();
+
 	if (!doors_attach_cuda())
 		return CUDA_ERROR_NOT_INITIALIZED;
-	return synchronized(cuda.cuStreamSynchronize_ptsz(stream));
+	return synchronized(cuda.cuStreamSynchronize_ptsz(stream), seen);
 }
 
+/* An event is somewhere in its stream, perhaps before the frees. */
 HOOK_BODY(cuEventSynchronize, CUevent event)
 {
 	if (!doors_attach_cuda())
 		return CUDA_ERROR_NOT_INITIALIZED;
-	return synchronized(cuda.cuEventSynchronize(event));
+	return synchronized(cuda.cuEventSynchronize(event), 0);
 }
 
 HOOK_BODY(cuCtxSynchronize, void)
 {
+	uint64_t seen = pools_frees();
+
 	if (!doors_attach_cuda())
 		return CUDA_ERROR_NOT_INITIALIZED;
-	return synchronized(cuda.cuCtxSynchronize());
+	return synchronized(cuda.cuCtxSynchronize(), seen);
 }
 
 HOOK_BODY(cuCtxSynchronize_v2, CUcontext context)
 {
+	uint64_t seen = pools_frees();
+
 	if (!doors_attach_cuda())
 		return CUDA_ERROR_NOT_INITIALIZED;
-	return synchronized(cuda.cuCtxSynchronize_v2(context));
+	return synchronized(cuda.cuCtxSynchronize_v2(context), seen);
 }

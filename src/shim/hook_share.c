@@ -13,6 +13,7 @@
 #include "shim/pools.h"
 #include "shim/shared.h"
 
+/* Managed memory cannot be shared, so a stand-in cannot either: the driver says so, and we why. */
 HOOK_BODY(cuIpcGetMemHandle, CUipcMemHandle *handle, CUdeviceptr pointer)
 {
 	CUdeviceptr base = pointer;
@@ -21,6 +22,11 @@ HOOK_BODY(cuIpcGetMemHandle, CUipcMemHandle *handle, CUdeviceptr pointer)
 	if (!doors_attach_cuda())
 		return CUDA_ERROR_NOT_INITIALIZED;
 	r = cuda.cuIpcGetMemHandle(handle, pointer);
+	if (r != CUDA_SUCCESS && state_enter() == STATE_OPEN && allocations_stands_in(pointer))
+		log_warn("memory that was placed in the host's (CUDA_OVERSUBSCRIBE) cannot be "
+			 "shared "
+			 "with other processes",
+			U64("pointer", pointer));
 	if (r != CUDA_SUCCESS || state_enter() != STATE_OPEN)
 		return r;
 	if (cuda.cuMemGetAddressRange_v2)
@@ -66,6 +72,7 @@ HOOK_BODY(cuIpcCloseMemHandle, CUdeviceptr pointer)
 {
 	struct opened opened;
 	CUresult r;
+	CHARGE_SCOPE();
 
 	if (!doors_attach_cuda())
 		return CUDA_ERROR_NOT_INITIALIZED;
@@ -215,9 +222,9 @@ HOOK_BODY(cuMemPoolImportFromShareableHandle, CUmemoryPool *pool, void *handle,
 		return cuda.cuMemPoolImportFromShareableHandle(pool, handle, type, flags);
 	import_begin(handle, type, &import);
 	r = cuda.cuMemPoolImportFromShareableHandle(pool, handle, type, flags);
-	if (r == CUDA_SUCCESS)
-		pools_add(*pool, NULL);
-	else
+	if (r != CUDA_SUCCESS)
 		import_undo(&import);
+	else if (pools_add(*pool, NULL) < 0)
+		log_debug("an imported pool is entered when it is used");
 	return r;
 }

@@ -9,8 +9,10 @@
 #define LOG_TOPIC LOG_MEMORY
 #include "shim/local.h"
 
+#include "base/fault.h"
 #include "base/lock.h"
 #include "base/log.h"
+#include "shim/contexts.h"
 #include "shim/doors.h"
 #include "shim/table.h"
 
@@ -51,14 +53,27 @@ static uint64_t stack_bytes(void)
 
 uint64_t local_frame_bytes(CUfunction function)
 {
+	const CUfunction_attribute which = CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES;
+	CUresult r = CUDA_ERROR_NOT_FOUND;
+	CUdevice ordinal;
 	int bytes = 0;
 
-	if (!cuda.cuFuncGetAttribute ||
-		cuda.cuFuncGetAttribute(&bytes, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, function) !=
-			CUDA_SUCCESS ||
-		bytes < 0)
-		return 0;
-	return (uint64_t)bytes;
+	if (cuda.cuFuncGetAttribute)
+		r = cuda.cuFuncGetAttribute(&bytes, which, function);
+	if (r != CUDA_SUCCESS && cuda.cuKernelGetAttribute &&
+		cuda.cuCtxGetDevice(&ordinal) == CUDA_SUCCESS)
+		r = cuda.cuKernelGetAttribute(&bytes, which, (CUkernel)function, ordinal);
+	return r == CUDA_SUCCESS && bytes > 0 ? (uint64_t)bytes : 0;
+}
+
+static bool find_current(CUcontext *ret_context, struct device **ret_device)
+{
+	CUcontext context = NULL;
+
+	if (cuda.cuCtxGetCurrent(&context) != CUDA_SUCCESS || !context)
+		return false;
+	*ret_context = contexts_owner(context);
+	return state_enter() != STATE_OPEN || state_current_device(ret_device) == CUDA_SUCCESS;
 }
 
 /* The context's entry, begun if it is new: with the limit that it has before its first change. */
@@ -80,10 +95,11 @@ CUresult local_begin(uint64_t frame_bytes, struct charge *ret_charge)
 	CUcontext context;
 	bool is_known;
 
-	if (frame_bytes <= stack || state_enter() != STATE_OPEN ||
-		cuda.cuCtxGetCurrent(&context) != CUDA_SUCCESS || !context ||
-		state_current_device(&device) != CUDA_SUCCESS)
+	if (frame_bytes <= stack || state_enter() == STATE_ASIDE ||
+		!find_current(&context, &device))
 		return CUDA_SUCCESS;
+	if (state_enter() == STATE_CLOSED)
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	lock_enter(&settle_lock);
 	is_known = find_or_begin(context, &entry);
 	lock_leave(&settle_lock);
@@ -102,8 +118,7 @@ void local_end(struct charge *charge)
 	uint64_t first, now;
 	CUcontext context;
 
-	if (state_enter() != STATE_OPEN || cuda.cuCtxGetCurrent(&context) != CUDA_SUCCESS ||
-		!context || state_current_device(&device) != CUDA_SUCCESS)
+	if (state_enter() != STATE_OPEN || !find_current(&context, &device))
 		return;
 	LOCK_SCOPE(&settle_lock);
 	if (table_get(&contexts, (uintptr_t)context, &entry) != 0)
@@ -113,7 +128,9 @@ void local_end(struct charge *charge)
 	now = now > first ? now - first : 0;
 	if (!charge->device)
 		*charge = (struct charge){.device = device, .kind = CHARGE_LOCAL};
+	FAULT("local: asked");
 	charge_settle(charge, (int64_t)(now - entry.b));
+	FAULT("local: settled");
 	entry.b = now;
 	if (table_put(&contexts, entry) < 0)
 		log_warn("a charge stays in the books until the process ends");

@@ -13,6 +13,7 @@
 
 #include <stdlib.h>
 
+#include "base/fault.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/mark.h"
@@ -37,11 +38,13 @@ CUresult mapped_keep(CUmemGenericAllocationHandle handle, struct charge *charge)
 	if (!charge->device)
 		return CUDA_SUCCESS;
 	entry.b = (uint64_t)charge->units << 32 | (uint64_t)charge->device->ordinal;
+	FAULT("mapped: the driver gave");
 	if (table_put(&handles, entry) < 0) {
 		log_error("no memory for our own tables, so an allocation is refused");
 		cuda.cuMemRelease(handle);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
+	FAULT("mapped: entered");
 	charge_take(charge);
 	return CUDA_SUCCESS;
 }
@@ -60,6 +63,7 @@ struct mapped_reference mapped_release_begin(CUmemGenericAllocationHandle handle
 
 	if (table_count_down(&handles, handle, &entry) != 0)
 		return (struct mapped_reference){.handle = 0};
+	FAULT("mapped: taken out");
 	return (struct mapped_reference){.handle = handle, .charge = entry.a == 0 ? entry.b : 0};
 }
 
@@ -80,6 +84,7 @@ void mapped_release_end(const struct mapped_reference *reference, bool is_releas
 
 	if (!reference->handle)
 		return;
+	FAULT("mapped: the driver released");
 	if (is_released && reference->charge) {
 		give_back(reference->charge);
 	} else if (is_released) {
@@ -95,6 +100,7 @@ bool mapped_map(CUdeviceptr at, uint64_t bytes, CUmemGenericAllocationHandle han
 {
 	struct table_entry entry = {.key = at, .a = handle, .b = bytes};
 
+	FAULT("mapped: the driver mapped");
 	if (table_put(&mappings, entry) == 0)
 		return true;
 	log_error("no memory for our own tables, so a mapping is refused");
@@ -121,7 +127,9 @@ static bool make_places(CUdeviceptr at, CUdeviceptr end, struct mapped_unmapping
 
 	while (next_mapping(&at, end, &mapping))
 		count++;
-	u->taken = count <= MAPPED_FEW ? u->few : calloc(count, sizeof(*u->taken));
+	u->taken = u->few;
+	if (count > MAPPED_FEW)
+		u->taken = FAULT_OUT_OF_MEMORY() ? NULL : calloc(count, sizeof(*u->taken));
 	u->places = count;
 	return u->taken != NULL;
 }

@@ -12,48 +12,47 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fault.h"
+#include "base/lock.h"
 #include "gpu/uuid.h"
+#include "policy/device_name.h"
 #include "shim/doors.h"
-
-#define PROCESSES_MAX 256
+#include "shim/own_pid.h"
 
 /* Longest wait for another thread that begins NVML; it takes some 10 ms. */
 #define BEGIN_WAIT_NS 2000000000u
 
-enum { NOT_BEGUN, BEGINNING, BEGUN };
-static _Atomic int phase;
-
-static int wait_for_other(void)
-{
-	uint64_t deadline = clock_now_ns() + BEGIN_WAIT_NS;
-	struct timespec pause = {.tv_nsec = 500000};
-
-	while (atomic_load(&phase) == BEGINNING && clock_now_ns() < deadline)
-		nanosleep(&pause, NULL);
-	return atomic_load(&phase) == BEGUN ? 0 : -ENODEV;
-}
+static struct lock begin_lock;
+static _Atomic bool is_begun;
 
 /* Once a process: to end it each time would cost its whole beginning each time. */
 static int begin(void)
 {
-	int not_begun = NOT_BEGUN;
-	bool is_there;
+	struct timespec pause = {.tv_nsec = 500000};
+	uint64_t deadline;
 
-	if (LIKELY(atomic_load(&phase) == BEGUN))
+	if (LIKELY(atomic_load(&is_begun)))
 		return 0;
-	if (!atomic_compare_exchange_strong(&phase, &not_begun, BEGINNING))
-		return wait_for_other();
-	is_there = doors_load_nvml() && nvml.nvmlInit_v2 && nvml.nvmlInit_v2() == NVML_SUCCESS;
-	atomic_store(&phase, is_there ? BEGUN : NOT_BEGUN);
-	return is_there ? 0 : -ENODEV;
+	deadline = clock_now_ns() + BEGIN_WAIT_NS;
+	while (!lock_try_own(&begin_lock)) {
+		if (clock_now_ns() > deadline)
+			return -ENODEV;
+		nanosleep(&pause, NULL);
+	}
+	FAULT("nvml: beginning");
+	if (!atomic_load(&is_begun))
+		atomic_store(&is_begun, doors_load_nvml() && nvml.nvmlInit_v2 &&
+						nvml.nvmlInit_v2() == NVML_SUCCESS);
+	lock_leave(&begin_lock);
+	return atomic_load(&is_begun) ? 0 : -ENODEV;
 }
 
 void nvml_forget_parent(void)
 {
-	atomic_store(&phase, NOT_BEGUN);
+	begin_lock = (struct lock)LOCK_INIT;
+	atomic_store(&is_begun, false);
 }
 
 static int index_of(const char *uuid, unsigned *ret_index)
@@ -69,7 +68,7 @@ static int index_of(const char *uuid, unsigned *ret_index)
 		if (nvml.nvmlDeviceGetHandleByIndex_v2(i, &device) != NVML_SUCCESS ||
 			nvml.nvmlDeviceGetUUID(device, text, sizeof(text)) != NVML_SUCCESS)
 			continue;
-		if (strcmp(text, uuid) == 0) {
+		if (device_name_is_same(text, uuid)) {
 			*ret_index = i;
 			return 0;
 		}
@@ -86,30 +85,104 @@ int nvml_index_of(const char *uuid, unsigned *ret_index)
 	return index_of(uuid, ret_index);
 }
 
-static int own_use(const char *uuid, uint64_t *ret_bytes)
+static int find_handle(const char *uuid, nvmlDevice_t *ret_device)
 {
-	nvmlProcessInfo_t list[PROCESSES_MAX];
-	unsigned count = PROCESSES_MAX;
-	nvmlDevice_t device;
+	char mig[UUID_TEXT_BYTES] = "MIG-";
 
-	if (!nvml.nvmlDeviceGetHandleByUUID || !nvml.nvmlDeviceGetComputeRunningProcesses_v3 ||
-		nvml.nvmlDeviceGetHandleByUUID(uuid, &device) != NVML_SUCCESS ||
-		nvml.nvmlDeviceGetComputeRunningProcesses_v3(device, &count, list) != NVML_SUCCESS)
+	if (!nvml.nvmlDeviceGetHandleByUUID)
 		return -ENODEV;
-	for (unsigned i = 0; i < count; i++) {
-		if (list[i].pid != (unsigned)getpid() || list[i].usedGpuMemory == UINT64_MAX)
+	if (nvml.nvmlDeviceGetHandleByUUID(uuid, ret_device) == NVML_SUCCESS)
+		return 0;
+	/* What CUDA calls GPU-... may be an instance, which NVML finds by its own name alone. */
+	strncat(mig, device_name_core(uuid), sizeof(mig) - sizeof("MIG-"));
+	return nvml.nvmlDeviceGetHandleByUUID(mig, ret_device) == NVML_SUCCESS ? 0 : -ENODEV;
+}
+
+/* The list in the oldest form, for drivers that have no other. */
+static nvmlReturn_t list_v1(nvmlDeviceGetComputeRunningProcesses_fn *ask, nvmlDevice_t device,
+	struct process_rows *ret_rows)
+{
+	nvmlProcessInfo_v1_t old[NVML_ROWS];
+	unsigned count = NVML_ROWS;
+	nvmlReturn_t r = ask(device, &count, old);
+
+	for (unsigned i = 0; r == NVML_SUCCESS && i < count; i++)
+		ret_rows->at[i] = (nvmlProcessInfo_t){.pid = old[i].pid,
+			.usedGpuMemory = old[i].usedGpuMemory,
+			.gpuInstanceId = NVML_INSTANCE_NOT_AVAILABLE,
+			.computeInstanceId = NVML_INSTANCE_NOT_AVAILABLE};
+	ret_rows->count = count;
+	return r;
+}
+
+int nvml_list(nvmlDevice_t device, enum process_list kind, struct process_rows *ret_rows)
+{
+	nvmlDeviceGetComputeRunningProcesses_v3_fn *const v3[] = {
+		[LIST_COMPUTE] = nvml.nvmlDeviceGetComputeRunningProcesses_v3,
+		[LIST_GRAPHICS] = nvml.nvmlDeviceGetGraphicsRunningProcesses_v3,
+		[LIST_MPS] = nvml.nvmlDeviceGetMPSComputeRunningProcesses_v3,
+	};
+	nvmlDeviceGetComputeRunningProcesses_v2_fn *const v2[] = {
+		[LIST_COMPUTE] = nvml.nvmlDeviceGetComputeRunningProcesses_v2,
+		[LIST_GRAPHICS] = nvml.nvmlDeviceGetGraphicsRunningProcesses_v2,
+		[LIST_MPS] = nvml.nvmlDeviceGetMPSComputeRunningProcesses_v2,
+	};
+	nvmlDeviceGetComputeRunningProcesses_fn *const v1[] = {
+		[LIST_COMPUTE] = nvml.nvmlDeviceGetComputeRunningProcesses,
+		[LIST_GRAPHICS] = nvml.nvmlDeviceGetGraphicsRunningProcesses,
+		[LIST_MPS] = nvml.nvmlDeviceGetMPSComputeRunningProcesses,
+	};
+	nvmlReturn_t r;
+
+	ret_rows->count = NVML_ROWS;
+	r = v3[kind](device, &ret_rows->count, ret_rows->at);
+	if (r == NVML_ERROR_FUNCTION_NOT_FOUND) {
+		ret_rows->count = NVML_ROWS;
+		r = v2[kind](device, &ret_rows->count, ret_rows->at);
+	}
+	if (r == NVML_ERROR_FUNCTION_NOT_FOUND)
+		r = list_v1(v1[kind], device, ret_rows);
+	return r == NVML_SUCCESS ? 0 : -ENODEV;
+}
+
+int nvml_look(const char *uuid, struct process_rows *ret_rows, uint64_t *ret_used_bytes)
+{
+	nvmlMemory_t memory;
+	nvmlDevice_t device;
+	int r = begin();
+
+	if (r == 0)
+		r = find_handle(uuid, &device);
+	if (r == 0)
+		r = nvml_list(device, LIST_COMPUTE, ret_rows);
+	if (r == 0 && nvml.nvmlDeviceGetMemoryInfo(device, &memory) != NVML_SUCCESS)
+		r = -ENODEV;
+	if (r == 0)
+		*ret_used_bytes = memory.used;
+	return r;
+}
+
+int nvml_own_use(const char *uuid, uint64_t known_bytes, uint64_t *ret_bytes)
+{
+	struct process_rows rows;
+	nvmlDevice_t device;
+	unsigned pid;
+	int r = begin();
+
+	if (r == 0)
+		r = find_handle(uuid, &device);
+	if (r == 0)
+		r = nvml_list(device, LIST_COMPUTE, &rows);
+	if (r < 0)
+		return r;
+	pid = own_pid();
+	for (unsigned i = 0; pid && i < rows.count; i++) {
+		if (rows.at[i].pid != pid || rows.at[i].usedGpuMemory == NVML_VALUE_NOT_AVAILABLE)
 			continue;
-		*ret_bytes = list[i].usedGpuMemory;
+		if (!own_pid_is_credible(rows.at[i].usedGpuMemory, known_bytes))
+			return -ENOENT;
+		*ret_bytes = rows.at[i].usedGpuMemory;
 		return 0;
 	}
 	return -ENOENT;
-}
-
-int nvml_own_use(const char *uuid, uint64_t *ret_bytes)
-{
-	int r = begin();
-
-	if (r < 0)
-		return r;
-	return own_use(uuid, ret_bytes);
 }

@@ -5,15 +5,32 @@
 #include <stdint.h>
 
 #include "base/bits.h"
+#include "gpu/abi/nvml.h"
 
 /* The device's index in NVML's order, the order of the container's devices; -ENODEV without NVML. */
 int nvml_index_of(const char *uuid, unsigned *ret_index) MUST_CHECK;
 
+/* A list of processes as the driver gives it, whatever forms of it the driver has. */
+#define NVML_ROWS 256
+struct process_rows {
+	unsigned count;
+	nvmlProcessInfo_t at[NVML_ROWS];
+};
+enum process_list { LIST_COMPUTE, LIST_GRAPHICS, LIST_MPS };
+
+/* -ENODEV where the driver does not tell, or lists more than NVML_ROWS. NVML is begun. */
+int nvml_list(
+	nvmlDevice_t device, enum process_list kind, struct process_rows *ret_rows) MUST_CHECK;
+
+/* The compute processes of a device, and how much of it is in use in all; -ENODEV without NVML. */
+int nvml_look(const char *uuid, struct process_rows *ret_rows, uint64_t *ret_used_bytes) MUST_CHECK;
+
 /*
- * Device memory that the driver counts for this process, in bytes; -ENOENT where NVML does not know
- * this process (an older driver may count by the host's PID), -ENODEV without NVML.
+ * Device memory that the driver counts for this process, in bytes; -ENOENT where it lists this
+ * process by no PID that we know (own_pid.h), -ENODEV without NVML. known_bytes is what of it is in
+ * the books.
  */
-int nvml_own_use(const char *uuid, uint64_t *ret_bytes) MUST_CHECK;
+int nvml_own_use(const char *uuid, uint64_t known_bytes, uint64_t *ret_bytes) MUST_CHECK;
 
 /* For a child of fork(). */
 void nvml_forget_parent(void);

@@ -10,6 +10,7 @@
 
 #include "base/lock.h"
 #include "base/log.h"
+#include "shim/contexts.h"
 #include "shim/doors.h"
 #include "shim/shared.h"
 #include "shim/table.h"
@@ -86,7 +87,7 @@ static bool enter(CUdeviceptr pointer, uint64_t b)
 
 	if (cuda.cuCtxGetCurrent)
 		cuda.cuCtxGetCurrent(&context);
-	entry.a = (uintptr_t)context;
+	entry.a = (uintptr_t)contexts_owner(context);
 	return table_put(&pointers, entry) == 0;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pools of stream-ordered memory.
+ * Pools of stream-ordered memory, and the one of each device's graphs.
  *
  * Why the invariant of pools.h holds: a call reserves its worst growth, calls the driver, takes a
  * ticket, reads what the pool holds, and settles: the reading replaces the last one unless a later
@@ -11,14 +11,18 @@
 #define LOG_TOPIC LOG_MEMORY
 #include "shim/pools.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/mark.h"
+#include "shim/allocations.h"
 #include "shim/doors.h"
+#include "shim/leaving.h"
 #include "shim/shared.h"
 
 /* Longest wait for a question of ours to the driver, of some 20 ns, in another thread. */
@@ -27,17 +31,25 @@
 /* Longest wait at the quota's edge for frees that the stream has not reached yet. */
 #define EDGE_WAIT_NS 50000000u
 
+/* Longest wait for a launch or a trim in another thread. */
+#define STILL_WAIT_NS 50000000u
+
 struct pool {
-	struct pool *next;	      /* never changes once it is in the list */
-	_Atomic(CUmemoryPool) handle; /* NULL: destroyed, or being destroyed */
+	struct pool *next; /* never changes once it is in the list */
+	enum charge_kind
+		kind; /* CHARGE_POOL, or CHARGE_GRAPH: the device's own, without a handle */
+	_Atomic(CUmemoryPool) handle; /* NULL: destroyed, or being destroyed; of graphs: itself */
 	_Atomic bool is_destroyed;    /* by the driver, too */
 	_Atomic uint32_t users;	      /* questions of ours that use the handle now */
 	struct device *device;	      /* NULL: not on a device */
 	_Atomic uint64_t tickets;
-	_Atomic uint32_t live; /* allocations that were not freed */
-	_Atomic bool is_dirty; /* something was freed and not yet settled */
-	struct lock lock;      /* guards the rest */
-	uint32_t joint;	       /* + 1; 0: the pool was never exported */
+	_Atomic uint32_t live;	    /* allocations that were not freed */
+	_Atomic uint64_t last_free; /* number of the last asynchronous free, by frees */
+	_Atomic bool is_dirty;	    /* something was freed and not yet settled */
+	struct lock still;	    /* of graphs: held while nobody may trim */
+	_Atomic uint64_t losses;
+	struct lock lock; /* guards the rest */
+	uint32_t joint;	  /* + 1; 0: the pool was never exported */
 	uint64_t last_ticket;
 	_Atomic uint64_t held_bytes; /* as last read */
 };
@@ -46,6 +58,8 @@ static const struct charge_reclaimer unused_memory;
 static struct lock add_lock;
 static _Atomic(struct pool *) pools;
 static _Atomic bool some_are_dirty;
+static _Atomic uint64_t frees;	    /* asynchronous ones so far */
+static _Atomic uint64_t frees_done; /* all up to this one are done */
 
 static struct pool *first(void)
 {
@@ -63,6 +77,11 @@ static struct pool *find(CUmemoryPool handle)
 	return p;
 }
 
+static bool is_of_graphs(const struct pool *p)
+{
+	return p->kind == CHARGE_GRAPH;
+}
+
 /* A destroyed pool's place, once nothing is left in it. */
 static struct pool *find_unused(const struct device *device)
 {
@@ -74,6 +93,25 @@ static struct pool *find_unused(const struct device *device)
 	return p;
 }
 
+/* Under add_lock; NULL without memory. A handle of NULL is none, so the pool is its own. */
+static struct pool *add(CUmemoryPool handle, struct device *device, enum charge_kind kind)
+{
+	struct pool *p = FAULT_OUT_OF_MEMORY() ? NULL : calloc(1, sizeof(*p));
+
+	if (!p) {
+		log_error("no memory for our own tables, so a pool's allocations are refused");
+		return NULL;
+	}
+	p->device = device;
+	p->kind = kind;
+	atomic_init(&p->handle, handle ? handle : (CUmemoryPool)p);
+	p->next = first();
+	/* pairs with the acquire in first() */
+	atomic_store_explicit(&pools, p, memory_order_release);
+	charge_reclaim_from(&unused_memory);
+	return p;
+}
+
 /* The pool with this handle, entered if it is new; NULL without memory. */
 static struct pool *find_or_add(CUmemoryPool handle, struct device *device)
 {
@@ -82,24 +120,28 @@ static struct pool *find_or_add(CUmemoryPool handle, struct device *device)
 
 	if (p)
 		return p;
+	FAULT("pool: adding");
 	p = find_unused(device);
 	if (p) {
 		atomic_store(&p->is_destroyed, false);
 		atomic_store(&p->handle, handle);
 		return p;
 	}
-	p = calloc(1, sizeof(*p));
-	if (!p) {
-		log_error("no memory for our own tables, so a pool's allocations are refused");
-		return NULL;
-	}
-	p->device = device;
-	atomic_init(&p->handle, handle);
-	p->next = first();
-	/* pairs with the acquire in first() */
-	atomic_store_explicit(&pools, p, memory_order_release);
-	charge_reclaim_from(&unused_memory);
-	return p;
+	return add(handle, device, CHARGE_POOL);
+}
+
+struct pool *pools_of_graphs(struct device *device)
+{
+	struct pool *p = first();
+
+	while (p && (p->device != device || !is_of_graphs(p)))
+		p = p->next;
+	if (p)
+		return p;
+	LOCK_SCOPE(&add_lock);
+	for (p = first(); p && (p->device != device || !is_of_graphs(p));)
+		p = p->next;
+	return p ? p : add(NULL, device, CHARGE_GRAPH);
 }
 
 /*
@@ -112,11 +154,14 @@ static int64_t replace_reading(
 	LOCK_SCOPE(&p->lock);
 	int64_t change = 0;
 
+	FAULT("pool: read");
 	*ret_joint = p->joint;
 	if (p->joint && held_bytes < p->held_bytes)
 		return 0;
 	if (ticket > p->last_ticket) {
 		change = (int64_t)(held_bytes - p->held_bytes);
+		if (change < 0)
+			atomic_fetch_add(&p->losses, 1);
 		p->last_ticket = ticket;
 		p->held_bytes = held_bytes;
 	}
@@ -145,16 +190,18 @@ static void let_go(struct pool *p)
 }
 
 /* What the driver says that the pool holds; false where it does not answer. */
-static bool read_held(CUmemoryPool handle, uint64_t *ret_bytes)
+static bool read_held(const struct pool *p, CUmemoryPool handle, uint64_t *ret_bytes)
 {
+	CUresult r = CUDA_ERROR_NOT_FOUND;
 	cuuint64_t held = 0;
 
-	if (!cuda.cuMemPoolGetAttribute ||
-		cuda.cuMemPoolGetAttribute(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &held) !=
-			CUDA_SUCCESS)
-		return false;
+	if (is_of_graphs(p) && cuda.cuDeviceGetGraphMemAttribute)
+		r = cuda.cuDeviceGetGraphMemAttribute(
+			p->device->ordinal, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &held);
+	else if (!is_of_graphs(p) && cuda.cuMemPoolGetAttribute)
+		r = cuda.cuMemPoolGetAttribute(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &held);
 	*ret_bytes = round_up_u64(held, REGION_UNIT_BYTES);
-	return true;
+	return r == CUDA_SUCCESS;
 }
 
 /* Where the driver does not answer, all that was reserved counts as taken until it does. */
@@ -164,6 +211,25 @@ static int64_t assume_taken(struct pool *p, uint64_t reserved_bytes)
 
 	p->held_bytes += reserved_bytes;
 	return (int64_t)reserved_bytes;
+}
+
+/* Of a destroyed pool: everything was freed, and whether the driver has come to it yet. */
+static bool is_empty(struct pool *p)
+{
+	return atomic_load(&p->is_destroyed) && atomic_load(&p->live) == 0;
+}
+
+static bool are_frees_done(struct pool *p)
+{
+	return atomic_load(&p->last_free) <= atomic_load(&frees_done);
+}
+
+/* The next synchronization settles it. */
+static void mark_dirty(struct pool *p)
+{
+	/* pairs with the exchanges in pools_synchronized(): who sees the second sees the first */
+	atomic_store_explicit(&p->is_dirty, true, memory_order_release);
+	atomic_store_explicit(&some_are_dirty, true, memory_order_release);
 }
 
 /* Reads and settles; what charge has reserved is part of the growth, or goes back. */
@@ -177,16 +243,20 @@ static void settle_charge(struct pool *p, struct charge *charge)
 
 	if (!p->device)
 		return;
+	if (!charge->device)
+		*charge = (struct charge){.device = p->device, .kind = p->kind};
 	handle = hold(p);
+	FAULT("pool: held");
 	if (handle) {
-		if (read_held(handle, &held))
+		if (read_held(p, handle, &held))
 			change = replace_reading(p, ticket, held, &joint);
 		else
 			change = assume_taken(p, (uint64_t)charge->units * REGION_UNIT_BYTES);
 		let_go(p);
-	} else if (atomic_load(&p->is_destroyed) && atomic_load(&p->live) == 0) {
+	} else if (is_empty(p) && are_frees_done(p)) {
 		change = replace_reading(p, ticket, 0, &joint);
 	}
+	FAULT("pool: reading replaced");
 	charge_settle(charge, change);
 	if (change > 0 && joint)
 		shared_grow(joint - 1, (uint64_t)change);
@@ -194,7 +264,7 @@ static void settle_charge(struct pool *p, struct charge *charge)
 
 static void settle(struct pool *p)
 {
-	settle_charge(p, &(struct charge){.device = p->device, .kind = CHARGE_POOL});
+	settle_charge(p, &(struct charge)CHARGE_NULL);
 }
 
 static void settle_device(struct device *device)
@@ -204,18 +274,43 @@ static void settle_device(struct device *device)
 			settle(p);
 }
 
+/* While a thread captures, what we ask the driver for ourselves must not end its capture. */
+static CUstreamCaptureMode exchange_mode(CUstreamCaptureMode mode)
+{
+	if (!cuda.cuThreadExchangeStreamCaptureMode ||
+		cuda.cuThreadExchangeStreamCaptureMode(&mode) != CUDA_SUCCESS)
+		return CU_STREAM_CAPTURE_MODE_RELAXED;
+	return mode;
+}
+
+/* A launch that was promised to take no more needs what is there, so it is not waited for. */
+static void trim(struct pool *p, CUmemoryPool handle)
+{
+	if (!is_of_graphs(p)) {
+		cuda.cuMemPoolTrimTo(handle, 0);
+	} else if (cuda.cuDeviceGraphMemTrim && lock_try(&p->still)) {
+		cuda.cuDeviceGraphMemTrim(p->device->ordinal);
+		settle(p);
+		lock_leave(&p->still);
+	}
+}
+
 /* Unused memory goes back to the device, as the driver itself does when the card is full. */
 static void trim_device(struct device *device)
 {
+	CUstreamCaptureMode mode = exchange_mode(CU_STREAM_CAPTURE_MODE_RELAXED);
+
 	for (struct pool *p = first(); p; p = p->next) {
 		CUmemoryPool handle = p->device == device ? hold(p) : NULL;
 
 		if (!handle)
 			continue;
-		cuda.cuMemPoolTrimTo(handle, 0);
+		trim(p, handle);
+		FAULT("pool: trimmed");
 		let_go(p);
 		settle(p);
 	}
+	exchange_mode(mode);
 }
 
 static const struct charge_reclaimer unused_memory = {.settle = settle_device, .trim = trim_device};
@@ -251,10 +346,9 @@ struct pool *pools_current(struct device *device)
 	return pools_find(handle);
 }
 
-void pools_add(CUmemoryPool handle, struct device *device)
+int pools_add(CUmemoryPool handle, struct device *device)
 {
-	if (!find_or_add(handle, device))
-		state_on_failure("pool", "no memory");
+	return find_or_add(handle, device) ? 0 : -ENOMEM;
 }
 
 struct pool *pools_destroy_begin(CUmemoryPool handle)
@@ -267,6 +361,7 @@ struct pool *pools_destroy_begin(CUmemoryPool handle)
 		return NULL;
 	settle(p);
 	atomic_store(&p->handle, NULL);
+	FAULT("pool: without handle");
 	while (atomic_load(&p->users) > 0 && clock_now_ns() < deadline)
 		nanosleep(&pause, NULL);
 	return p;
@@ -281,17 +376,20 @@ void pools_destroy_end(struct pool *pool, CUmemoryPool handle, bool is_destroyed
 	else
 		atomic_store(&pool->handle, handle);
 	settle(pool);
+	mark_dirty(pool);
 }
 
 /* Waits, for a short time, until the stream has reached the frees that are queued on it. */
 static void wait_for_frees(CUstream stream)
 {
+	CUstreamCaptureMode mode = exchange_mode(CU_STREAM_CAPTURE_MODE_RELAXED);
 	uint64_t deadline = clock_now_ns() + EDGE_WAIT_NS;
 	struct timespec pause = {.tv_nsec = 100000};
 
 	while (cuda.cuStreamQuery && cuda.cuStreamQuery(stream) == CUDA_ERROR_NOT_READY &&
 		clock_now_ns() < deadline)
 		nanosleep(&pause, NULL);
+	exchange_mode(mode);
 }
 
 CUresult pools_reserve(
@@ -302,18 +400,44 @@ CUresult pools_reserve(
 
 	if (!pool->device)
 		return CUDA_SUCCESS;
-	r = charge_reserve(pool->device, growth, CHARGE_POOL, ret_charge);
-	/* relaxed: a hint */
-	if (r == CUDA_SUCCESS || !atomic_load_explicit(&pool->is_dirty, memory_order_relaxed))
+	r = charge_reserve(pool->device, growth, pool->kind, ret_charge);
+	/* relaxed: a hint; graphs free as they run, and nobody tells */
+	if (r == CUDA_SUCCESS ||
+		(!is_of_graphs(pool) && !leaving_is_any() &&
+			!atomic_load_explicit(&pool->is_dirty, memory_order_relaxed)))
 		return r;
 	wait_for_frees(stream);
-	return charge_reserve(pool->device, growth, CHARGE_POOL, ret_charge);
+	return charge_reserve(pool->device, growth, pool->kind, ret_charge);
 }
 
 void pools_keep(struct pool *pool, struct charge *charge)
 {
-	if (charge->device)
-		settle_charge(pool, charge);
+	settle_charge(pool, charge);
+}
+
+uint64_t pools_read(struct pool *pool, uint64_t *ret_losses)
+{
+	settle(pool);
+	*ret_losses = atomic_load(&pool->losses);
+	return pool->held_bytes;
+}
+
+bool pools_hold_still(struct pool *pool)
+{
+	uint64_t deadline = clock_now_ns() + STILL_WAIT_NS;
+	struct timespec pause = {.tv_nsec = 20000};
+	bool is_held = lock_try(&pool->still);
+
+	while (!is_held && clock_now_ns() < deadline) {
+		nanosleep(&pause, NULL);
+		is_held = lock_try(&pool->still);
+	}
+	return is_held;
+}
+
+void pools_let_move(struct pool *pool)
+{
+	lock_leave(&pool->still);
 }
 
 void pools_allocated(struct pool *pool)
@@ -323,25 +447,51 @@ void pools_allocated(struct pool *pool)
 
 void pools_freed(struct pool *pool, bool is_settled_now)
 {
+	/* Before the last one is gone from live, so that are_frees_done() sees its number. */
+	if (!is_settled_now)
+		atomic_store(&pool->last_free, atomic_fetch_add(&frees, 1) + 1);
 	atomic_fetch_sub(&pool->live, 1);
+	FAULT("pool: the driver freed");
 	if (is_settled_now) {
 		settle(pool);
 		return;
 	}
-	/* pairs with the exchanges in pools_synchronized(): who sees the second sees the first */
-	atomic_store_explicit(&pool->is_dirty, true, memory_order_release);
-	atomic_store_explicit(&some_are_dirty, true, memory_order_release);
+	mark_dirty(pool);
 }
 
-void pools_synchronized(void)
+void pools_after_free(CUresult answer, const struct allocation *allocation, bool is_settled_now)
 {
+	if (answer != CUDA_SUCCESS) {
+		allocations_put_back(allocation);
+		return;
+	}
+	allocations_give_back(allocation);
+	if (allocations_pool(allocation))
+		pools_freed(allocations_pool(allocation), is_settled_now);
+}
+
+uint64_t pools_frees(void)
+{
+	return atomic_load(&frees);
+}
+
+void pools_synchronized(uint64_t seen)
+{
+	uint64_t done = atomic_load(&frees_done);
+
+	while (done < seen && !atomic_compare_exchange_weak(&frees_done, &done, seen))
+		;
 	/* relaxed: a free that is not seen yet was not ordered before this synchronization */
 	if (LIKELY(!atomic_load_explicit(&some_are_dirty, memory_order_relaxed)))
 		return;
 	atomic_exchange(&some_are_dirty, false);
+	FAULT("pool: synchronized");
 	for (struct pool *p = first(); p; p = p->next)
-		if (atomic_exchange(&p->is_dirty, false))
+		if (atomic_exchange(&p->is_dirty, false)) {
 			settle(p);
+			if (is_empty(p) && !are_frees_done(p))
+				mark_dirty(p);
+		}
 }
 
 void pools_settle_handle(CUmemoryPool handle)

@@ -5,7 +5,8 @@
  * Share files are replaced or rewritten by their owner while we run. We look at their identity
  * (inode, size, time of change) every 50 ms at most, and always before we refuse memory; that costs
  * one system call a file and no thread. A reader in the same process never waits for a file: the
- * parsed shares are swapped under a lock that is held for the copy alone.
+ * parsed shares are swapped under a lock that is held for the copy alone. A process that only looks
+ * (NVML) never tells a fork from its parent, so the locks are such that a child may take over.
  */
 #define LOG_TOPIC LOG_SHARE
 #include "shim/quota.h"
@@ -15,10 +16,10 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/file.h"
 #include "base/lock.h"
 #include "base/log.h"
-#include "base/options.h"
 #include "policy/share.h"
 #include "shim/nvml.h"
 
@@ -28,7 +29,8 @@ struct source {
 	const char *path; /* NULL: not used */
 	bool is_in_force;
 	struct file_identity seen;
-	struct share share;
+	struct share shares[2]; /* one is read while the other is made */
+	unsigned current;
 };
 
 static struct {
@@ -39,6 +41,11 @@ static struct {
 	struct source system, own;
 	_Atomic uint64_t next_check_ns;
 } quota;
+
+static const struct share *share_of(const struct source *source)
+{
+	return &source->shares[source->current];
+}
 
 static bool same_file(const struct file_identity *a, const struct file_identity *b)
 {
@@ -74,8 +81,10 @@ static int load(struct source *source)
 		return complain(source, 0, strerror(-r));
 	if (share_parse(text, length, &share, &fault) < 0)
 		return complain(source, fault.line, fault.why);
-	LOCK_SCOPE(&quota.share_lock);
-	source->share = share;
+	LOCK_SCOPE_OWN(&quota.share_lock);
+	FAULT("quota: read");
+	source->shares[!source->current] = share;
+	source->current = !source->current;
 	source->seen = id;
 	source->is_in_force = true;
 	return 0;
@@ -109,7 +118,7 @@ enum quota_mode quota_start(void)
 	/* pairs with the release below */
 	if (LIKELY(atomic_load_explicit(&quota.is_started, memory_order_acquire)))
 		return quota.mode;
-	LOCK_SCOPE(&quota.start_lock);
+	LOCK_SCOPE_OWN(&quota.start_lock);
 	if (!quota.is_started) {
 		quota.mode = read_all();
 		/* pairs with the acquire above */
@@ -158,21 +167,26 @@ int quota_memory_bytes(const char *uuid, uint64_t *ret_bytes)
 
 	if (r < 0)
 		return r;
-	LOCK_SCOPE(&quota.share_lock);
+	LOCK_SCOPE_OWN(&quota.share_lock);
 	if (quota.system.is_in_force)
-		bytes = smaller(bytes, share_memory_bytes(&quota.system.share, uuid));
+		bytes = smaller(bytes, share_memory_bytes(share_of(&quota.system), uuid));
 	if (quota.own.is_in_force)
-		bytes = smaller(bytes, share_memory_bytes(&quota.own.share, uuid));
+		bytes = smaller(bytes, share_memory_bytes(share_of(&quota.own), uuid));
 	*ret_bytes = bytes;
 	return 0;
 }
 
+const struct options *quota_options(void)
+{
+	return &quota.options;
+}
+
 const char *quota_region_path(void)
 {
-	if (quota.system.is_in_force && quota.system.share.region[0])
-		return quota.system.share.region;
-	if (quota.own.is_in_force && quota.own.share.region[0])
-		return quota.own.share.region;
+	if (quota.system.is_in_force && share_of(&quota.system)->region[0])
+		return share_of(&quota.system)->region;
+	if (quota.own.is_in_force && share_of(&quota.own)->region[0])
+		return share_of(&quota.own)->region;
 	return quota.options.region_path ? quota.options.region_path : REGION_DEFAULT_PATH;
 }
 
@@ -197,8 +211,9 @@ bool quota_refresh(bool is_urgent)
 
 	if (!is_urgent && !clock_is_due(&quota.next_check_ns, QUOTA_CHECK_NS))
 		return false;
-	if (!lock_try(&quota.refresh_lock))
+	if (!lock_try_own(&quota.refresh_lock))
 		return false;
+	FAULT("quota: looking");
 	has_changed = reload_if_changed(&quota.system);
 	has_changed |= reload_if_changed(&quota.own);
 	lock_leave(&quota.refresh_lock);

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/bits.h"
+#include "base/options.h"
 
 #define QUOTA_UNLIMITED UINT64_MAX
 
@@ -32,6 +33,9 @@ void quota_forget_parent(void);
  * option is set and NVML does not tell which device the index means.
  */
 int quota_memory_bytes(const char *uuid, uint64_t *ret_bytes) MUST_CHECK;
+
+/* What the environment said; after quota_start(). */
+const struct options *quota_options(void);
 
 /* The slice's region file; valid until the process ends. */
 const char *quota_region_path(void);

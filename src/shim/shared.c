@@ -41,12 +41,11 @@ static _Atomic uint64_t *sum_of(const struct part *p)
 	return p->is_made ? &made_bytes[p->entry] : &opened_bytes[p->entry];
 }
 
-static void begin_part(struct part *p)
+/* What is made is added before it leaves the slot, so truth.h never knows of less than is in the books. */
+static void add_to_sum(const struct part *p, uint64_t units)
 {
-	p->holds = 1;
-	/* relaxed: compared with NVML's figure, which is of another moment anyway */
-	atomic_fetch_add_explicit(
-		sum_of(p), (uint64_t)p->units * REGION_UNIT_BYTES, memory_order_relaxed);
+	/* relaxed: compared before and after the question to NVML */
+	atomic_fetch_add_explicit(sum_of(p), units * REGION_UNIT_BYTES, memory_order_relaxed);
 }
 
 bool shared_make(const struct shared_memory *m, unsigned *ret_joint)
@@ -57,22 +56,24 @@ bool shared_make(const struct shared_memory *m, unsigned *ret_joint)
 		.key = m->key,
 		.mark = m->mark,
 		.fd = m->fd};
-	int saved_errno = errno, r;
-	struct part *p;
-	LOCK_SCOPE(&parts_lock);
-
-	r = joint_make(&state.region, &memory, ret_joint);
-	errno = saved_errno;
-	if (r) {
-		log_debug("shared memory is not entered as such", U64("bytes", m->bytes));
-		return false;
-	}
-	p = &parts[*ret_joint];
-	*p = (struct part){.units = (uint32_t)memory.units,
+	struct part part = {.holds = 1,
+		.units = (uint32_t)memory.units,
 		.entry = (uint8_t)m->device->entry,
 		.kind = (uint8_t)m->kind,
 		.is_made = !m->is_pool};
-	begin_part(p);
+	int saved_errno = errno, r;
+	CHARGE_SCOPE();
+	LOCK_SCOPE(&parts_lock);
+
+	add_to_sum(&part, part.units);
+	r = joint_make(&state.region, &memory, ret_joint);
+	errno = saved_errno;
+	if (r) {
+		add_to_sum(&part, -(uint64_t)part.units);
+		log_debug("shared memory is not entered as such", U64("bytes", m->bytes));
+		return false;
+	}
+	parts[*ret_joint] = part;
 	/* The figures by kind stay with this process for as long as it holds the memory. */
 	return true;
 }
@@ -82,15 +83,15 @@ void shared_grow(unsigned joint, uint64_t bytes)
 	uint64_t units = ledger_units(bytes);
 	struct part *p = &parts[joint];
 	int saved_errno = errno;
+	CHARGE_SCOPE();
 	LOCK_SCOPE(&parts_lock);
 
 	/* What cannot be moved stays charged to this process. */
-	if (joint_grow(&state.region, state.slot, joint, units) == 0) {
+	add_to_sum(p, units);
+	if (joint_grow(&state.region, state.slot, joint, units) == 0)
 		p->units += (uint32_t)units;
-		/* relaxed: as in begin_part() */
-		atomic_fetch_add_explicit(
-			sum_of(p), units * REGION_UNIT_BYTES, memory_order_relaxed);
-	}
+	else
+		add_to_sum(p, -units);
 	errno = saved_errno;
 }
 
@@ -128,10 +129,11 @@ bool shared_hold(uint64_t key, unsigned *ret_joint)
 		return true;
 	}
 	word = atomic_load(&state.region.file->own.joints[*ret_joint].word);
-	*p = (struct part){.units = (uint32_t)ledger_joint_units(word),
+	*p = (struct part){.holds = 1,
+		.units = (uint32_t)ledger_joint_units(word),
 		.entry = (uint8_t)ledger_joint_device(word),
 		.kind = CHARGE_KIND_COUNT};
-	begin_part(p);
+	add_to_sum(p, p->units);
 	return true;
 }
 
@@ -147,8 +149,7 @@ void shared_let_go(unsigned joint, bool is_over)
 	if (--p->holds > 0)
 		return;
 	bytes = (uint64_t)p->units * REGION_UNIT_BYTES;
-	/* relaxed: as in begin_part() */
-	atomic_fetch_sub_explicit(sum_of(p), bytes, memory_order_relaxed);
+	add_to_sum(p, -(uint64_t)p->units);
 	joint_let_go(&state.region, state.slot, joint);
 	if (p->kind < CHARGE_KIND_COUNT)
 		ledger_note(state.region.file, state.slot, p->entry, (enum charge_kind)p->kind,
@@ -158,13 +159,13 @@ void shared_let_go(unsigned joint, bool is_over)
 
 uint64_t shared_made_bytes(const struct device *device)
 {
-	/* relaxed: as in begin_part() */
+	/* relaxed: as in add_to_sum() */
 	return atomic_load_explicit(&made_bytes[device->entry], memory_order_relaxed);
 }
 
 uint64_t shared_opened_bytes(const struct device *device)
 {
-	/* relaxed: as in begin_part() */
+	/* relaxed: as in add_to_sum() */
 	return atomic_load_explicit(&opened_bytes[device->entry], memory_order_relaxed);
 }
 

@@ -16,6 +16,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/fault.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "gpu/uuid.h"
@@ -48,7 +49,10 @@ static void wipe(void)
 	atomic_store_explicit(&plain_word.parent_is_forgotten, 0, memory_order_relaxed);
 }
 
-/* Once a program; a child of fork() inherits the page, wiped. Under begin_lock. */
+/*
+ * Once a program; a child of fork() inherits the page, wiped, and makes its own where fork() came
+ * before it was in place. Under begin_lock.
+ */
 static void make_word(void)
 {
 	static bool is_made;
@@ -56,18 +60,19 @@ static void make_word(void)
 
 	if (is_made)
 		return;
-	is_made = true;
 	page = mmap(NULL, sizeof(struct state_word), PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (page != MAP_FAILED && madvise(page, sizeof(struct state_word), MADV_WIPEONFORK) == 0) {
 		/* relaxed: who still sees the other word finds nothing begun there, and comes here */
 		atomic_store_explicit(&state_word, page, memory_order_relaxed);
+		is_made = true;
 		return;
 	}
 	if (page != MAP_FAILED)
 		munmap(page, sizeof(struct state_word));
 	if (pthread_atfork(NULL, NULL, wipe) != 0)
 		log_warn("children of fork cannot be told from their parent");
+	is_made = true;
 }
 
 /* What the parent of a forked process left in our memory is not ours. */
@@ -86,6 +91,7 @@ static enum state_mode open_region(void)
 	const char *path = quota_region_path();
 	int r = region_open(path, &state.region);
 
+	FAULT("begin: region open");
 	if (r == 0)
 		r = slot_claim(&state.region, &state.slot);
 	else {
@@ -131,6 +137,7 @@ static void forget_parent_once(void)
 		return;
 	word = atomic_load_explicit(&state_word, memory_order_relaxed);
 	if (atomic_compare_exchange_strong(&word->parent_is_forgotten, &nothing, FORGETTING)) {
+		FAULT("begin: forgetting");
 		forget_parent();
 		/* pairs with the acquire below */
 		atomic_store_explicit(&word->parent_is_forgotten, FORGOTTEN, memory_order_release);
@@ -147,8 +154,10 @@ enum state_mode state_begin(void)
 	enum state_mode mode;
 
 	forget_parent_once();
-	LOCK_SCOPE(&begin_lock);
+	LOCK_SCOPE_OWN(&begin_lock);
+	FAULT("begin: locked");
 	make_word();
+	FAULT("begin: word made");
 	/* relaxed: changed under the lock only */
 	word = atomic_load_explicit(&state_word, memory_order_relaxed);
 	mode = (enum state_mode)atomic_load_explicit(&word->mode, memory_order_relaxed);
@@ -179,15 +188,17 @@ static void set_limit(struct device *d)
 	uint64_t bytes;
 	int r = quota_memory_bytes(d->uuid, &bytes);
 	bool is_limited = r < 0 || bytes != QUOTA_UNLIMITED;
+	uint32_t units;
 
 	if (r < 0) {
 		log_error("a quota is given by index, and NVML does not tell which device that is",
 			STR("device", d->uuid));
 		bytes = 0;
 	}
+	units = is_limited ? ledger_limit_units(bytes) : LEDGER_NO_LIMIT;
 	/* relaxed: a limit seen late is a limit of a moment ago */
-	atomic_store_explicit(&d->limit_units,
-		is_limited ? ledger_limit_units(bytes) : LEDGER_NO_LIMIT, memory_order_relaxed);
+	if (atomic_exchange_explicit(&d->limit_units, units, memory_order_relaxed) > units)
+		atomic_store(&d->is_shrunk, true);
 	/* relaxed: HAMi's monitor reads without order; its "no limit" is 0 */
 	atomic_store_explicit(&state.region.file->hami.limit_bytes[d->entry],
 		is_limited ? bytes : 0, memory_order_relaxed);
@@ -220,7 +231,12 @@ static int enter_device(CUdevice ordinal, struct device *d)
 		return r == -ENODEV ? -EIO : r;
 	}
 	d->ordinal = ordinal;
+	FAULT("begin: device entered");
+	if (!ledger_audit(state.region.file, d->entry))
+		log_warn("the books of a device were wrong and are put right",
+			STR("device", d->uuid));
 	set_limit(d);
+	d->is_shrunk = false;
 	/* pairs with the acquire in state_meet_device() and state_refresh_limits() */
 	atomic_store_explicit(&device_is_known[ordinal], true, memory_order_release);
 	return 0;
@@ -250,6 +266,14 @@ int state_meet_device(CUdevice ordinal, struct device **ret_device)
 	if (r == 0)
 		*ret_device = &devices[ordinal];
 	return r;
+}
+
+struct device *state_known_device(CUdevice ordinal)
+{
+	/* pairs with the release in enter_device() */
+	return atomic_load_explicit(&device_is_known[ordinal], memory_order_acquire)
+		       ? &devices[ordinal]
+		       : NULL;
 }
 
 struct device *state_device(CUdevice ordinal)

@@ -29,6 +29,7 @@ struct device {
 	CUdevice ordinal;
 	char uuid[96];
 	_Atomic uint32_t limit_units; /* LEDGER_NO_LIMIT: none */
+	_Atomic bool is_shrunk; /* the limit was lowered, and oom.c has not seen it kept since */
 };
 
 struct state {
@@ -65,6 +66,9 @@ static inline enum state_mode state_enter(void)
  * on. Says why once. The only place that decides this (docs/decisions/0002-fail-closed.md).
  */
 void state_on_failure(const char *what, const char *why);
+
+/* The device of the ordinal where this process has met it, else NULL. */
+struct device *state_known_device(CUdevice ordinal);
 
 /* A device that this process has met; for ordinals that state_meet_device() has given. */
 struct device *state_device(CUdevice ordinal);

@@ -9,6 +9,8 @@
 #include <errno.h>
 #include <sys/mman.h>
 
+#include "base/fault.h"
+
 #define FIRST_CAPACITY 128 /* entries: 3 KiB a shard, touched only when used */
 
 static struct table_shard *shard_of(struct table *t, uint64_t hash)
@@ -66,15 +68,17 @@ static int grow(struct table_shard *s)
 /* The entry with this key, added with a and b 0 where there is none; NULL without memory. */
 static struct table_entry *find_or_add(struct table_shard *s, uint64_t key, uint64_t hash)
 {
+	struct table_entry *e = find(s, key, hash);
 	size_t i;
 
-	if ((s->count + 1) * 4 > s->capacity * 3 && grow(s) < 0)
+	if (e)
+		return e;
+	if (FAULT_OUT_OF_MEMORY() || ((s->count + 1) * 4 > s->capacity * 3 && grow(s) < 0))
 		return NULL;
+	FAULT("table: locked");
 	i = probe(s, key, hash);
-	if (s->entries[i].key == 0) {
-		s->entries[i] = (struct table_entry){.key = key};
-		s->count++;
-	}
+	s->entries[i] = (struct table_entry){.key = key};
+	s->count++;
 	return &s->entries[i];
 }
 
@@ -205,10 +209,11 @@ int table_take_by_a(
 void table_forget(struct table *t)
 {
 	for (int i = 0; i < TABLE_SHARDS; i++) {
-		struct table_shard *s = &t->shards[i];
+		struct table_shard old = t->shards[i];
 
-		if (s->entries)
-			munmap(s->entries, s->capacity * sizeof(struct table_entry));
-		*s = (struct table_shard){.count = 0};
+		/* First empty, then unmapped: a child of this child may be doing the same. */
+		t->shards[i] = (struct table_shard){.count = 0};
+		if (old.entries)
+			munmap(old.entries, old.capacity * sizeof(struct table_entry));
 	}
 }

@@ -4,9 +4,12 @@
  *
  * The books run ahead of the driver: a charge is there before the memory is, and leaves after it.
  * So NVML's figure is above the books only by what is in none of them. Managed memory is the one
- * thing that is in the books and not in NVML's figure. A comparison counts only if the process's
- * charges were the same before and after the question; "other" rises at once and falls when two
- * comparisons in a row agree that it is less, because a free under way makes it look smaller.
+ * thing that is in the books and not in NVML's figure. What this process made and shares is in the
+ * figure, and in a joint's books (shared.h); what it opened is in the figure of its maker, or in its own,
+ * so with such memory "other" is known to lie between two bounds, and stays as it is between them. A
+ * comparison counts only if the process's charges were the same before and after the question; "other"
+ * rises at once, and falls when two comparisons in a row agree that it is less, with no call under way
+ * that could make it look smaller.
  */
 #define LOG_TOPIC LOG_LEDGER
 #include "shim/truth.h"
@@ -14,20 +17,21 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "region/ledger.h"
 #include "shim/nvml.h"
 #include "shim/shared.h"
 
-/* Comparisons that another thread's charges may spoil before the reservation is kept whole. */
-#define SETTLE_TRIES 4
+/* Comparisons that other threads may spoil before the careful side is taken. */
+#define LOOKS 4
 
 /* A context that is just being made is not in NVML's list yet; this often in a row it never will be. */
 #define MISSES_MAX 5
 
 /* Between two looks that are to tell a free under way from memory that is gone. */
-#define SECOND_LOOK_NS 2000000
+#define SECOND_LOOK_NS 500000
 
 /* Between two urgent questions: a program that is refused again and again asks often. */
 #define URGENT_NS 20000000u
@@ -46,13 +50,14 @@ static uint64_t held_bytes(const struct device *d)
 	return ledger_held_bytes(state.region.file, state.slot, d->entry);
 }
 
-/* What came from another slice. */
-static uint64_t foreign_bytes(const struct device *d)
+/* What the process opened: this slice's, charged in joints, and another's, charged to it. */
+static uint64_t opened_bytes(const struct device *d)
 {
 	/* relaxed: compared before and after, as part of what is held */
-	return atomic_load_explicit(
-		&state.region.file->own.slots[state.slot].kind_bytes[d->entry][CHARGE_SHARED],
-		memory_order_relaxed);
+	return shared_opened_bytes(d) +
+	       atomic_load_explicit(&state.region.file->own.slots[state.slot]
+					     .kind_bytes[d->entry][CHARGE_SHARED],
+		       memory_order_relaxed);
 }
 
 /* What is in the books and not always in NVML's figure: managed memory, and what is another's. */
@@ -66,9 +71,21 @@ static uint64_t hidden_bytes(const struct device *d)
 	       atomic_load_explicit(&kinds[CHARGE_SHARED], memory_order_relaxed);
 }
 
-/* What NVML shows beyond the books: between these two, which differ where memory is shared. */
-struct beyond {
-	uint64_t least, most;
+static void note(enum region_note bits)
+{
+	/* relaxed: for people to read */
+	atomic_store_explicit(
+		&state.region.file->own.slots[state.slot].notes, bits, memory_order_relaxed);
+}
+
+/*
+ * What NVML shows beyond the books lies between the two, which differ where memory of others is open.
+ * The books run ahead of the driver, so the least is never too much; both are exact where no other call
+ * of this process was under way.
+ */
+struct finding {
+	uint64_t least_bytes, most_bytes;
+	bool is_exact;
 };
 
 static uint64_t above(uint64_t used, uint64_t known)
@@ -76,31 +93,74 @@ static uint64_t above(uint64_t used, uint64_t known)
 	return used > known ? round_up_u64(used - known, REGION_UNIT_BYTES) : 0;
 }
 
-/*
- * What NVML shows beyond the books; false where that cannot be told now. What this process made and
- * shares is shown for it, and charged to no process; what it opened is shown for it or for its maker.
- */
-static bool look(struct truth *t, const struct device *d, struct beyond *ret_beyond)
+/* NVML's figure; false where it has none, with a note of that for people. */
+static bool ask(struct truth *t, const struct device *d, uint64_t known, uint64_t *ret_used)
 {
-	uint64_t other = t->other_bytes, held = held_bytes(d), used, known;
-	uint64_t hidden = hidden_bytes(d), shared = foreign_bytes(d) + shared_opened_bytes(d);
-	uint64_t made = shared_made_bytes(d);
-	int r = nvml_own_use(d->uuid, &used);
-
-	if (r < 0) {
-		if (++t->misses == MISSES_MAX)
-			log_debug("nvml has no figure for this process, so the books stand alone",
-				STR("device", d->uuid));
-		return false;
+	if (nvml_own_use(d->uuid, known, ret_used) == 0) {
+		note(REGION_NOTE_NVML);
+		t->misses = 0;
+		return true;
 	}
-	t->misses = 0;
-	if (held != held_bytes(d) || hidden != hidden_bytes(d) || hidden + other > held ||
-		made != shared_made_bytes(d) || shared != foreign_bytes(d) + shared_opened_bytes(d))
+	if (++t->misses < MISSES_MAX)
 		return false;
-	known = held - hidden - other + made;
-	*ret_beyond =
-		(struct beyond){.least = above(used, known + shared), .most = above(used, known)};
+	note(REGION_NOTE_NO_NVML);
+	if (t->misses == MISSES_MAX)
+		log_debug("nvml has no figure for this process, so the books stand alone",
+			STR("device", d->uuid));
+	return false;
+}
+
+/*
+ * Looks; false where nothing can be told now. What is reserved is in the books for what is just being
+ * looked for.
+ */
+static bool look(struct truth *t, const struct device *d, const struct charge *reserved,
+	struct finding *ret_found)
+{
+	uint64_t traffic = atomic_load(&charge_traffic);
+	uint64_t other = t->other_bytes, held = held_bytes(d), used, known;
+	uint64_t hidden = hidden_bytes(d), unseen = hidden + other;
+	uint64_t made = shared_made_bytes(d), opened = opened_bytes(d);
+	bool is_mine = reserved && reserved->is_under_way;
+
+	if (reserved)
+		unseen += (uint64_t)reserved->units * REGION_UNIT_BYTES;
+	/* A charge on its way moves one of them before the other. */
+	if (unseen > held)
+		return false;
+	known = held - unseen + made;
+	if (!ask(t, d, known, &used) || held != held_bytes(d) || hidden != hidden_bytes(d) ||
+		made != shared_made_bytes(d) || opened != opened_bytes(d))
+		return false;
+	ret_found->least_bytes = above(used, known + opened);
+	ret_found->most_bytes = above(used, known);
+	ret_found->is_exact =
+		traffic == atomic_load(&charge_traffic) && (uint32_t)traffic == (is_mine ? 1 : 0);
 	return true;
+}
+
+/* What "other" is to be: what it is thought to be, as far as that can be. */
+static uint64_t within(const struct finding *found, uint64_t other)
+{
+	if (other < found->least_bytes)
+		return found->least_bytes;
+	return other > found->most_bytes ? found->most_bytes : other;
+}
+
+uint64_t truth_spare_bytes(const struct device *d)
+{
+	uint64_t traffic = atomic_load(&charge_traffic), held = held_bytes(d), used;
+	uint64_t hidden = hidden_bytes(d);
+
+	/*
+	 * The call that asks is the one under way. What this process shares or opened is in the figure at
+	 * most, and not counted here, so where there is such memory the answer is too small.
+	 */
+	if ((uint32_t)traffic != 1 || hidden > held ||
+		nvml_own_use(d->uuid, held - hidden, &used) < 0 ||
+		traffic != atomic_load(&charge_traffic))
+		return 0;
+	return held > used + hidden ? held - hidden - used : 0;
 }
 
 /* Makes "other" what it was found to be; under the truth's lock. */
@@ -108,10 +168,12 @@ static void correct(struct truth *t, struct device *d, uint64_t other)
 {
 	uint64_t charged = t->other_bytes;
 
+	FAULT("truth: looked");
 	if (other > charged)
 		charge_anyway(d, other - charged, CHARGE_OTHER);
 	else if (other < charged)
 		charge_give_back(d, charged - other, CHARGE_OTHER);
+	FAULT("truth: charged");
 	atomic_fetch_add(&t->other_bytes, other - charged);
 	t->was_less = false;
 	if (other > charged + REGION_UNIT_BYTES || charged > other + REGION_UNIT_BYTES)
@@ -120,31 +182,25 @@ static void correct(struct truth *t, struct device *d, uint64_t other)
 			memory_order_relaxed);
 }
 
-/* What "other" is to be: what it is, as far as that can be. */
-static uint64_t within(const struct beyond *beyond, uint64_t other)
-{
-	if (other < beyond->least)
-		return beyond->least;
-	return other > beyond->most ? beyond->most : other;
-}
-
-/* Looks; what is less is believed when it is so twice. Under the truth's lock. */
+/* Looks; what is less is believed when it is exact, and so twice. Under the truth's lock. */
 static void compare(struct truth *t, struct device *d, bool is_urgent)
 {
 	struct timespec pause = {.tv_nsec = SECOND_LOOK_NS};
-	struct beyond beyond;
+	struct finding found;
 
-	if (!look(t, d, &beyond))
+	if (!look(t, d, NULL, &found))
 		return;
-	if (beyond.most < t->other_bytes && !t->was_less) {
-		t->was_less = true;
-		if (!is_urgent)
+	for (int i = 0; found.most_bytes < t->other_bytes; i++) {
+		if (found.is_exact && t->was_less)
+			break;
+		t->was_less |= found.is_exact;
+		if (!is_urgent || i == LOOKS)
 			return;
 		nanosleep(&pause, NULL);
-		if (!look(t, d, &beyond))
+		if (!look(t, d, NULL, &found))
 			return;
 	}
-	correct(t, d, within(&beyond, t->other_bytes));
+	correct(t, d, within(&found, t->other_bytes));
 }
 
 static void truth_check(struct device *device, bool is_urgent)
@@ -159,6 +215,7 @@ static void truth_check(struct device *device, bool is_urgent)
 		return;
 	atomic_store_explicit(&t->next_urgent_ns, now + URGENT_NS, memory_order_relaxed);
 	atomic_store_explicit(&t->next_ns, now + TRUTH_CHECK_NS, memory_order_relaxed);
+	FAULT("truth: locked");
 	if (t->misses < MISSES_MAX)
 		compare(t, device, is_urgent);
 	lock_leave(&t->lock);
@@ -177,22 +234,30 @@ static bool wait_for(struct lock *lock)
 	return true;
 }
 
-/* By how much "other" has grown, as far as can be told; under the truth's lock. */
+/*
+ * By how much "other" has grown, as far as can be told; under the truth's lock. Where other threads are
+ * in the way, or memory of other processes, the whole reservation counts as taken as far as that can be,
+ * until a comparison knows better.
+ */
 static int64_t growth(
 	struct truth *t, struct device *d, const struct charge *charge, int64_t free_change_bytes)
 {
-	int64_t reserved = (int64_t)charge->units * REGION_UNIT_BYTES;
-	struct beyond beyond = {.least = 0, .most = 0};
-	bool is_seen = false;
+	int64_t reserved = (int64_t)charge->units * REGION_UNIT_BYTES, more = 0;
+	struct finding found;
 
-	for (int i = 0; i < SETTLE_TRIES && t->misses < MISSES_MAX && !is_seen; i++)
-		is_seen = look(t, d, &beyond);
-	if (is_seen && beyond.least == beyond.most)
-		return beyond.most > t->other_bytes ? (int64_t)(beyond.most - t->other_bytes) : 0;
-	if (!is_seen && t->misses < MISSES_MAX)
-		return reserved;
-	/* No figure, or one that shared memory blurs: what the device has less of is what was taken. */
-	return round_out_i64(free_change_bytes, REGION_UNIT_BYTES);
+	for (int i = 0; i < LOOKS && t->misses < MISSES_MAX; i++) {
+		if (!look(t, d, charge, &found))
+			continue;
+		if (found.is_exact) {
+			more = (int64_t)(within(&found, t->other_bytes + (uint64_t)reserved) -
+					 t->other_bytes);
+			return more > 0 ? more : 0;
+		}
+		more = (int64_t)(found.least_bytes - t->other_bytes);
+	}
+	if (t->misses >= MISSES_MAX)
+		return round_out_i64(free_change_bytes, REGION_UNIT_BYTES);
+	return more > reserved ? more : reserved;
 }
 
 void truth_settle(struct device *device, struct charge *charge, int64_t free_change_bytes)
@@ -207,12 +272,13 @@ void truth_settle(struct device *device, struct charge *charge, int64_t free_cha
 	if (more < -(int64_t)t->other_bytes)
 		more = -(int64_t)t->other_bytes;
 	atomic_fetch_add(&t->other_bytes, (uint64_t)more);
+	FAULT("truth: settled");
 	charge_settle(charge, more);
-	/* What the call gave back is to be found before anything is refused. */
-	if (free_change_bytes < 0)
-		atomic_store(&t->next_urgent_ns, 0);
-	if (is_ours)
-		lock_leave(&t->lock);
+	if (!is_ours)
+		return;
+	if (free_change_bytes < 0 && t->misses < MISSES_MAX)
+		compare(t, device, true);
+	lock_leave(&t->lock);
 }
 
 void truth_start(void)
@@ -223,14 +289,17 @@ void truth_start(void)
 void truth_forget(struct device *device)
 {
 	struct truth *t = &truths[device->ordinal];
-	struct beyond beyond = {.least = 0, .most = 0};
+	struct finding found;
+	uint64_t used;
 
 	/* A comparison under way will see for itself. */
 	if (!lock_try(&t->lock))
 		return;
-	if (t->misses >= MISSES_MAX || held_bytes(device) == 0 || !look(t, device, &beyond))
-		beyond.most = 0;
-	correct(t, device, within(&beyond, t->other_bytes));
+	if (t->misses >= MISSES_MAX || nvml_own_use(device->uuid, 0, &used) < 0)
+		correct(t, device, 0);
+	else if (look(t, device, &(struct charge){.is_under_way = true}, &found) && found.is_exact)
+		correct(t, device, within(&found, t->other_bytes));
+	/* else the next comparison, which comes before any refusal */
 	lock_leave(&t->lock);
 }
 

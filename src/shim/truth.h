@@ -31,6 +31,12 @@ void truth_start(void);
 #define TRUTH_WAIT_NS 50000000u
 void truth_settle(struct device *device, struct charge *charge, int64_t free_change_bytes);
 
+/*
+ * By how much the books are above NVML's figure for this process; 0 where that cannot be told now. Not
+ * a proof by itself that something was given back: another thread's reservation looks the same.
+ */
+uint64_t truth_spare_bytes(const struct device *device);
+
 /* A context is gone, and with it what the driver took for it: the next check finds the rest. */
 void truth_forget(struct device *device);
 

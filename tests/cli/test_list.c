@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "base/bits.h"
 #include "region/ledger.h"
 #include "region/slot.h"
 #include "tests/cli/tool.h"
@@ -129,6 +130,43 @@ static void a_hostile_name_moves_no_cursor_and_breaks_no_json(void **state)
 	drop(&s);
 }
 
+/* Every field of a region that is one, set to extremes, part by part. */
+static void a_region_that_lies_is_listed_or_refused(void **state)
+{
+	static const struct {
+		size_t from, to;
+	} parts[] = {
+		{0, offsetof(struct region_file, hami.slots)},
+		{offsetof(struct region_file, hami.uuids),
+			offsetof(struct region_file, hami.limit_bytes)},
+		{offsetof(struct region_file, own.device_count),
+			offsetof(struct region_file, own.slots)},
+		{offsetof(struct region_file, own.slots) + sizeof(uint32_t),
+			offsetof(struct region_file, own.slots[1])},
+		{offsetof(struct region_file, own.slots), sizeof(struct region_file)},
+		{offsetof(struct region_file, own.device_count), sizeof(struct region_file)},
+	};
+	static const unsigned char bytes[] = {0x00, 0x01, 0x1b, 0x7f, 0x80, 0xff};
+
+	for (unsigned i = 0; i < ARRAY_SIZE(parts); i++)
+		for (unsigned b = 0; b < ARRAY_SIZE(bytes); b++) {
+			const struct said *said;
+			struct slice s;
+
+			make(&s, tool_path("one.cache"));
+			memset((char *)s.region.file + parts[i].from, bytes[b],
+				parts[i].to - parts[i].from);
+			said = tool_run("\"$VGPU\" list --processes --region \"$HERE/one.cache\"");
+			assert_in_range(said->status, 0, 1);
+			assert_null(strchr(said->out, 0x1b));
+			said = tool_run("\"$VGPU\" list --json --region \"$HERE/one.cache\" "
+					">\"$HERE/j\"; test $? -lt 2 && python3 -m json.tool "
+					"<\"$HERE/j\" >/dev/null");
+			assert_int_equal(said->status, 0);
+			drop(&s);
+		}
+}
+
 static void a_broken_region_costs_one_line_and_hides_no_other(void **state)
 {
 	struct slice s;
@@ -179,6 +217,7 @@ int main(void)
 		cmocka_unit_test(processes_are_listed_one_by_one),
 		cmocka_unit_test(json_is_json_and_counts_in_bytes),
 		cmocka_unit_test(a_hostile_name_moves_no_cursor_and_breaks_no_json),
+		cmocka_unit_test(a_region_that_lies_is_listed_or_refused),
 		cmocka_unit_test(a_broken_region_costs_one_line_and_hides_no_other),
 		cmocka_unit_test(a_region_without_processes_is_shown_only_on_request),
 		cmocka_unit_test(a_region_that_a_process_has_mapped_is_found_once),

@@ -1,9 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# search.sh [SECONDS]: searches with clang's libFuzzer for so long per target (60 unless told). What
-# it finds lies in the working folder as crash-*; a new corpus file belongs into corpus/TARGET.
+# search.sh [SECONDS]: searches with clang's libFuzzer for so long in all (60 unless told), all targets
+# alike. What it finds lies in the working folder as crash-*; a new corpus file belongs into
+# corpus/TARGET.
 set -eu
-seconds=${1:-60}
+targets="parse region share snapshot"
+seconds=$((${1:-60} / 4)) # a target
 here=$(cd "$(dirname "$0")" && pwd)
 root=$here/../..
 if ! command -v "${CLANG:-clang}" >/dev/null 2>&1; then
@@ -12,7 +14,7 @@ if ! command -v "${CLANG:-clang}" >/dev/null 2>&1; then
 fi
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-for target in parse share snapshot; do
+for target in $targets; do
     "${CLANG:-clang}" -std=gnu17 -O1 -g -D_GNU_SOURCE -fno-strict-aliasing -fsanitize=fuzzer,address,undefined \
         -fno-sanitize-recover=all -I"$root" -I"$root/src" -o "$scratch/$target" \
         "$here/fuzz_$target.c" "$root"/src/base/*.c "$root"/src/policy/*.c "$root"/src/region/*.c

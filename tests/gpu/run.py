@@ -10,7 +10,9 @@ import time
 
 import abi
 import frameworks
+import names
 import sections
+import view
 from node import Node
 from report import Report
 
@@ -21,8 +23,10 @@ SECTIONS = {
     "quota": sections.test_quota,
     "processes": sections.test_processes,
     "smi": sections.test_smi,
+    "view": view.test_view,
     "frameworks": frameworks.test_frameworks,
     "abi": abi.test_abi,
+    "names": names.test_names,
 }
 
 

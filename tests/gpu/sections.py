@@ -15,10 +15,10 @@ FOUND_DOORS = ["dlopen", "procaddr", "procaddr-thread", "procaddr-v1"]
 RUN_S = 60
 
 
-def run(node, slice_, argv, extra=None):
-    """(exit status, stdout) of a program to its end."""
+def run(node, slice_, argv, extra=None, text=None):
+    """(exit status, stdout) of a program to its end, which is told text."""
     done = subprocess.run(argv, env=node.env(slice_, extra), capture_output=True, text=True,
-                          timeout=RUN_S, check=False, preexec_fn=die_with_us)
+                          input=text, timeout=RUN_S, check=False, preexec_fn=die_with_us)
     return done.returncode, done.stdout
 
 
@@ -108,6 +108,11 @@ QUOTA_CASES = [
      ["pool p", "threshold p 100g", "async a 4g", "freeasync a", "sync"], "fill 256m"),
     ("pool uses 4 GiB, then cuMemAlloc", 8 * GIB, ["async a 4g", "sync"], "fill 256m"),
     ("cuMemAlloc, then cuMemAllocAsync", 8 * GIB, ["fill 256m 16"], "fillasync 256m"),
+    ("cuArray3DCreate 1 GiB", 8 * GIB, [], "fillarray 1g,surface 40"),
+    ("cuMipmappedArrayCreate 1 GiB", 8 * GIB, [], "fillarray 1g,m1 40"),
+    ("cuArrayCreate 64 x 64", 2 * GIB, [], "fillarray 64x64 200000"),
+    ("cuArrayCreate 600 x 500", 2 * GIB, [], "fillarray 600x500"),
+    ("cuArray3DCreate 200 x 200 x 200", 8 * GIB, [], "fillarray 200x200x200"),
     ("cuCtxCreate", 8 * GIB, [], "fillctx"),
     ("8 threads", 8 * GIB, [], "threads 8 100 256m keep"),
 ]
@@ -131,7 +136,8 @@ def test_quota_case(node, report, case):
         verdict = "below" if books >= nvml else "below, %s MiB uncharged" % mib(nvml - books)
     report.check(what, is_good, trouble or "result %s, NVML %s, books %s" % (result, nvml, books))
     # what is freed must be back in both
-    trouble = client.all("drop") if "fill" in fill and "vmm" not in fill and "ctx" not in fill else 0
+    drop = "droparrays" if fill.startswith("fillarray") else "drop"
+    trouble = client.all(drop) if "fill" in fill and "vmm" not in fill and "ctx" not in fill else 0
     report.check("%s, freed" % what, trouble == 0, trouble)
     client.end()
     return (what, mib(quota), count, result, mib(nvml), mib(books), verdict)

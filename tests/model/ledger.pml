@@ -10,19 +10,26 @@
  * has looked at it is told when it was changed.
  *
  * A line "run" names what must hold, "run-must-fail" mistakes that the search must find, so that we
- * know that it can. MUTANT_DOUBT_RESET is one count of doubts that is set back to 0.
+ * know that it can. MUTANT_DOUBT_RESET is one count of doubts that is set back to 0. With AUDIT the
+ * second settler is one who looks at the books at any time (ledger_audit()).
  */
 /* run: */
+/* run: -DAUDIT */
 /* run-must-fail: -DMUTANT_TOTAL_FIRST */
 /* run-must-fail: -DMUTANT_BACK_TOTAL_FIRST */
 /* run-must-fail: -DMUTANT_TOTAL_UNCOUNTED */
 /* run-must-fail: -DMUTANT_DOUBT_AFTER */
 /* run-must-fail: -DMUTANT_DOUBT_RESET */
+/* run-must-fail: -DAUDIT -DMUTANT_TOTAL_UNCOUNTED */
 
 #define SLOTS	 2
 #define LIMIT	 2
 #define SETTLERS 2
+#ifdef AUDIT
+#define DUTIES	 2
+#else
 #define DUTIES	 3 /* what the helper does before it ends */
+#endif
 
 /* total */
 byte used;
@@ -222,6 +229,38 @@ given_up:
 	}
 }
 
+/*
+ * ledger_audit(): where the total stood still, it is never below what is held, so that this can only be
+ * tampering; and where nothing was on its way, it is what is held.
+ */
+inline audit(me)
+{
+	d_step { seen_used = used; looks[me] = true; total_changed[me] = false };
+	d_step { sum = held[0]; quiet = way[0] == 0 };
+	d_step { sum = sum + held[1]; quiet = quiet && way[1] == 0 };
+	d_step {
+		if
+#ifdef MUTANT_TOTAL_UNCOUNTED
+		:: used == seen_used ->
+#else
+		:: !total_changed[me] ->
+#endif
+			assert(sum <= used);
+			if
+			:: quiet -> change_total(sum)
+			:: else
+			fi;
+			CHECK
+		:: else
+		fi;
+		seen_used = 0;
+		sum = 0;
+		quiet = false;
+		looks[me] = false;
+		total_changed[me] = false
+	}
+}
+
 proctype helper()
 {
 	byte duties = DUTIES, s, n;
@@ -248,11 +287,17 @@ proctype helper()
 proctype settler()
 {
 	byte seen_used, seen_doubts, sum;
+#ifdef AUDIT
+	bool quiet;
+
+	audit(1);
+#else
 
 	if
 	:: IN_DOUBT -> settle(1)
 	:: true
 	fi;
+#endif
 	running--
 }
 

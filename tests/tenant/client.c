@@ -2,6 +2,7 @@
 /* The test client's loop: reads a line, finds the command, answers. */
 #include "tests/tenant/client.h"
 
+#include <dlfcn.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,6 +49,25 @@ static struct client_value *find(struct client *c, const char *name)
 		if (strcmp(c->values[i].name, name) == 0)
 			return &c->values[i];
 	return NULL;
+}
+
+void *client_find(const char *symbol)
+{
+	void *library = dlopen("libcuda.so.1", RTLD_NOW);
+	void *function = library ? dlsym(library, symbol) : NULL;
+
+	if (!function) {
+		fprintf(stderr, "client: the driver has no %s\n", symbol);
+		exit(69);
+	}
+	return function;
+}
+
+bool client_is_replaced(const char *symbol)
+{
+	Dl_info info;
+
+	return dladdr(client_find(symbol), &info) && strstr(info.dli_fname, "libvgpu");
 }
 
 uint64_t client_get(struct client *c, const char *name)
@@ -114,8 +134,19 @@ void client_keep(struct client *c, CUdeviceptr block)
 
 static const struct client_command *command_named(const char *name)
 {
-	const struct client_command *const tables[] = {client_memory_commands,
-		client_process_commands, client_view_commands, client_share_commands};
+	const struct client_command *const tables[] = {
+		client_array_commands,
+		client_code_commands,
+		client_graph_commands,
+		client_memory_commands,
+		client_nvml_commands,
+		client_old_commands,
+		client_pressure_commands,
+		client_process_commands,
+		client_share_commands,
+		client_tour_commands,
+		client_view_commands,
+	};
 
 	for (unsigned t = 0; t < sizeof(tables) / sizeof(tables[0]); t++)
 		for (const struct client_command *at = tables[t]; at->name; at++)

@@ -23,6 +23,12 @@ struct client_value {
 	uint64_t value;
 };
 
+/* The function or kernel "k" of a module or library. */
+struct client_function {
+	uintptr_t image, function;
+};
+#define CLIENT_FUNCTIONS 64
+
 struct client {
 	struct door cu;
 	enum door_kind door;
@@ -32,6 +38,8 @@ struct client {
 	unsigned value_count;
 	CUdeviceptr *filled; /* of "fill", to be dropped together */
 	size_t filled_count, filled_room;
+	struct client_function functions[CLIENT_FUNCTIONS];
+	unsigned function_count;
 	char extra[CLIENT_EXTRA];
 };
 
@@ -43,9 +51,16 @@ struct client_command {
 	const char *usage;
 };
 
+extern const struct client_command client_code_commands[];
+extern const struct client_command client_array_commands[];
+extern const struct client_command client_graph_commands[];
 extern const struct client_command client_memory_commands[];
+extern const struct client_command client_nvml_commands[];
+extern const struct client_command client_pressure_commands[];
 extern const struct client_command client_process_commands[];
+extern const struct client_command client_tour_commands[];
 extern const struct client_command client_view_commands[];
+extern const struct client_command client_old_commands[];
 extern const struct client_command client_share_commands[];
 
 /* Bytes as people write them: 5, 4k, 2m, 1g; also sums like 2m+1. Leaves on anything else. */
@@ -58,6 +73,11 @@ void client_forget(struct client *c, const char *name);
 
 /* The stream word number `at`, or the default stream of the door. */
 CUstream client_stream(struct client *c, char **word, unsigned count, unsigned at);
+
+/* A function of the driver by name, as an address; leaves where there is none. */
+void *client_find(const char *symbol);
+/* Whether a driver function that a program finds by this name is the tenant library's. */
+bool client_is_replaced(const char *symbol);
 
 /* Adds to the answer. */
 void client_say(struct client *c, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "tests/tenant/load.h"
+#include "tests/tenant/load/load.h"
 
 #define THREADS_MOST 64
 
@@ -222,6 +222,7 @@ struct load_thread {
 	struct client *client;
 	CUcontext context;
 	uint64_t seed, operations;
+	bool is_alone;
 	struct load_count count;
 	int result;
 };
@@ -231,11 +232,14 @@ static void *load_work(void *arg)
 	struct load_thread *t = arg;
 
 	t->client->cu.cuCtxSetCurrent(t->context);
-	t->result = load_run(t->client, t->seed, t->operations, &t->count);
+	t->result = load_run(t->client, t->seed, t->operations, t->is_alone, &t->count);
 	return NULL;
 }
 
-/* load SEED OPERATIONS [THREADS]: see load.h; so many operations in each thread */
+/*
+ * load SEED OPERATIONS [THREADS]: see load.h; so many operations in each thread. Where one fails, the
+ * answer says in which family and at which operation; the same seed alone comes there again.
+ */
 static int run_load(struct client *c, char **word, unsigned count)
 {
 	unsigned threads = count > 3 ? (unsigned)client_size(word[3]) : 1;
@@ -251,7 +255,8 @@ static int run_load(struct client *c, char **word, unsigned count)
 		work[i] = (struct load_thread){.client = c,
 			.context = context,
 			.seed = client_size(word[1]) * THREADS_MOST + i,
-			.operations = client_size(word[2])};
+			.operations = client_size(word[2]),
+			.is_alone = threads == 1};
 		if (pthread_create(&thread[i], NULL, load_work, &work[i]))
 			return CLIENT_FAILED;
 	}
@@ -259,11 +264,24 @@ static int run_load(struct client *c, char **word, unsigned count)
 		pthread_join(thread[i], NULL);
 		sum.done += work[i].count.done;
 		sum.refused += work[i].count.refused;
-		result = work[i].result ? work[i].result : result;
+		if (!work[i].result)
+			continue;
+		result = work[i].result;
+		client_say(c, " seed=%s thread=%u family=%s operation=%llu", word[1], i,
+			work[i].count.family, (unsigned long long)work[i].count.done);
 	}
 	client_say(c, " done=%llu refused=%llu", (unsigned long long)sum.done,
 		(unsigned long long)sum.refused);
 	return result;
+}
+
+/* families: those of the load that are used here, and those that are not */
+static int run_families(struct client *c, char **word, unsigned count)
+{
+	for (unsigned i = 0; i < LOAD_FAMILIES; i++)
+		client_say(c, " %s%s", load_uses((enum load_family_name)i) ? "" : "no-",
+			load_family_text((enum load_family_name)i));
+	return 0;
 }
 
 const struct client_command client_process_commands[] = {
@@ -277,6 +295,7 @@ const struct client_command client_process_commands[] = {
 	{"sleep", 1, run_sleep, "MILLISECONDS"},
 	{"threads", 3, run_threads, "THREADS ROUNDS SIZE [keep]"},
 	{"race", 5, run_race, "FILE ME PARTIES ROUNDS SIZE"},
+	{"families", 0, run_families, ""},
 	{"load", 2, run_load, "SEED OPERATIONS [THREADS]"},
 	{0},
 };

@@ -19,7 +19,16 @@ enum { STREAMS_LEGACY = 1, STREAMS_PER_THREAD = 2 }; /* flags of cuGetProcAddres
 extern cuMemAllocAsync_ptsz_fn cuMemAllocAsync_ptsz;
 extern cuMemFreeAsync_ptsz_fn cuMemFreeAsync_ptsz;
 extern cuMemAllocFromPoolAsync_ptsz_fn cuMemAllocFromPoolAsync_ptsz;
+extern cuLaunchKernel_ptsz_fn cuLaunchKernel_ptsz;
+extern cuMemMapArrayAsync_ptsz_fn cuMemMapArrayAsync_ptsz;
 extern cuStreamSynchronize_ptsz_fn cuStreamSynchronize_ptsz;
+extern cuMemsetD8_v2_ptds_fn cuMemsetD8_v2_ptds;
+extern cuLaunchHostFunc_ptsz_fn cuLaunchHostFunc_ptsz;
+extern cuStreamBeginCapture_v2_ptsz_fn cuStreamBeginCapture_v2_ptsz;
+extern cuStreamEndCapture_ptsz_fn cuStreamEndCapture_ptsz;
+extern cuGraphInstantiateWithParams_ptsz_fn cuGraphInstantiateWithParams_ptsz;
+extern cuGraphUpload_ptsz_fn cuGraphUpload_ptsz;
+extern cuGraphLaunch_ptsz_fn cuGraphLaunch_ptsz;
 
 static const struct door linked = {
 #define DOOR(symbol, base, version, per_thread) .symbol = symbol,

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Eight processes of one slice under a random load, some of them killed at random moments and
- * started anew, for two million operations. Judged from outside: the driver never gave the slice
- * more than its quota, whatever the books said; nobody failed for another reason than the quota;
- * and when all are dead, the whole quota is there again.
+ * Eight processes of one slice under a random load (load/load.h), some of them killed at random moments
+ * and started anew. Judged from outside: the driver never gave the slice more than its quota, whatever
+ * the books said; nobody failed for another reason than the quota; when everything is given back the
+ * books read zero, and when all are dead, the whole quota is there again.
+ *
+ * LOAD_OPERATIONS says how many (100,000 unless told), LOAD_SEED repeats a run as far as the scheduler
+ * lets it. One process's load comes again exactly: "load SEED OPERATIONS", told to one client.
  */
 #include "tests/tenant/tenant.h"
 
@@ -12,100 +15,174 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 
 #define CLIENTS	    8
-#define OPERATIONS  UINT64_C(2000000) /* finished ones; what the killed did comes on top */
-#define A_LOAD	    1000	      /* operations between two answers */
-#define KILL_ONE_IN 3		      /* answers */
-#define DEADLINE_NS UINT64_C(240000000000)
-#define QUOTA	    "6g"
-#define QUOTA_BYTES (6 * GIB)
+#define OPERATIONS  UINT64_C(100000)	  /* finished ones; what the killed did comes on top */
+#define A_LOAD	    1000		  /* operations between two answers */
+#define KILL_ONE_IN 3			  /* answers */
+#define STALL_NS    UINT64_C(60000000000) /* with no answer from anybody */
+#define QUOTA	    "5g"
+#define QUOTA_BYTES (5 * GIB)
 
 /* Each client takes the next one. */
 static const char *const doors[] = {"linked", "dlopen", "next", "procaddr", "procaddr-v1",
 	"default", "procaddr-thread", "linked-thread"};
 
-/* Every other process has three threads. */
-static void put_to_work(struct tenant *t, unsigned at, unsigned *seed)
+static uint64_t from_environment(const char *name, uint64_t otherwise)
 {
-	tenant_tell(t, "load %u %u %u", (*seed)++, A_LOAD, at % 2 ? 3 : 1);
+	const char *text = getenv(name);
+
+	return text && *text ? strtoull(text, NULL, 10) : otherwise;
 }
 
-static struct tenant *begin(struct slice *slice, unsigned at, unsigned *seed)
+struct soak {
+	struct slice *slice;
+	struct tenant *tenant[CLIENTS];
+	bool is_at_work[CLIENTS];
+	uint64_t seed; /* of the next load */
+	uint64_t done, refused, heard_ns;
+	unsigned kills;
+};
+
+/* Every other process has three threads. */
+static void put_to_work(struct soak *s, unsigned at)
 {
-	struct node *node = slice->node;
+	tenant_tell(s->tenant[at], "load %llu %u %u", (unsigned long long)s->seed++, A_LOAD,
+		at % 2 ? 3 : 1);
+	s->is_at_work[at] = true;
+}
+
+static void begin(struct soak *s, unsigned at)
+{
+	struct node *node = s->slice->node;
 	struct tenant *t;
 
 	/* The table of tenants is for tests that start a few; here its places are used again. */
 	node->tenant_count = at;
-	t = tenant_start(node, slice, doors[at % (sizeof(doors) / sizeof(doors[0]))], NULL);
+	t = tenant_start(node, s->slice, doors[at % (sizeof(doors) / sizeof(doors[0]))], NULL);
 	node->tenant_count = CLIENTS;
 	/* The others may have taken all there is; they give it back sooner or later. */
 	while (tenant_ask(t, "primary 0") == OUT_OF_MEMORY)
 		usleep(1000);
 	assert_string_equal(t->answer, "");
-	put_to_work(t, at, seed);
-	return t;
+	s->tenant[at] = t;
+	put_to_work(s, at);
 }
 
-static void wait_for_one(struct tenant *t[CLIENTS], struct pollfd ready[CLIENTS])
+/* A process in the middle of its work, or one that waits for more. */
+static void kill_one(struct soak *s)
+{
+	unsigned victim = (unsigned)random() % CLIENTS;
+
+	usleep((useconds_t)(random() % 2000));
+	tenant_kill(s->tenant[victim], SIGKILL);
+	begin(s, victim);
+	s->kills++;
+}
+
+static void hear(struct soak *s, unsigned at)
+{
+	struct tenant *t = s->tenant[at];
+
+	if (tenant_answer(t) != OK)
+		fail_msg("a load failed:%s", t->answer);
+	s->done += tenant_number(t, "done");
+	s->refused += tenant_number(t, "refused");
+	s->heard_ns = clock_now_ns();
+	s->is_at_work[at] = false;
+}
+
+/* Waits for those at work; returns how many have answered. */
+static unsigned hear_some(struct soak *s)
+{
+	struct pollfd ready[CLIENTS];
+	unsigned heard = 0;
+
+	for (unsigned i = 0; i < CLIENTS; i++)
+		ready[i] = (struct pollfd){
+			.fd = s->is_at_work[i] ? s->tenant[i]->from_fd : -1, .events = POLLIN};
+	poll(ready, CLIENTS, 1000);
+	for (unsigned i = 0; i < CLIENTS; i++)
+		if (ready[i].revents) {
+			hear(s, i);
+			heard++;
+		}
+	assert_true(clock_now_ns() - s->heard_ns < STALL_NS);
+	assert_true(slice_peak(s->slice, 0) <= QUOTA_BYTES);
+	return heard;
+}
+
+static void let_finish(struct soak *s)
+{
+	bool is_anybody_at_work = true;
+
+	while (is_anybody_at_work) {
+		is_anybody_at_work = false;
+		for (unsigned i = 0; i < CLIENTS; i++)
+			is_anybody_at_work |= s->is_at_work[i];
+		if (is_anybody_at_work)
+			hear_some(s);
+	}
+}
+
+static void expect_nothing_held(struct soak *s)
 {
 	for (unsigned i = 0; i < CLIENTS; i++)
-		ready[i] = (struct pollfd){.fd = t[i]->from_fd, .events = POLLIN};
-	poll(ready, CLIENTS, 1000);
+		expect(s->tenant[i], OK, "unprimary 0");
+	assert_int_equal(slice_agreed(s->slice, 0), 0);
+}
+
+static void expect_whole_quota(struct soak *s)
+{
+	struct tenant *last;
+
+	for (unsigned i = 0; i < CLIENTS; i++)
+		tenant_kill(s->tenant[i], SIGKILL);
+	s->slice->node->tenant_count = 0;
+	last = tenant_new(s->slice);
+	expect(last, OUT_OF_MEMORY, "fill 2m");
+	assert_int_equal(tenant_number(last, "count"), (QUOTA_BYTES - CONTEXT_BYTES) / (2 * MIB));
+	expect(last, OK, "drop");
+	assert_int_equal(slice_agreed(s->slice, 0), CONTEXT_BYTES);
+	assert_int_equal(tenant_end(last), 0);
 }
 
 static void the_quota_outlives_everybody(void **state)
 {
-	struct node *node = *state;
-	struct slice *slice = slice_new(node, "a", QUOTA, NULL);
-	uint64_t start_ns = clock_now_ns(), done = 0, refused = 0, want;
-	unsigned seed = 1, kills = 0;
-	struct pollfd ready[CLIENTS];
-	struct tenant *t[CLIENTS], *last;
+	uint64_t operations = from_environment("LOAD_OPERATIONS", OPERATIONS);
+	struct soak s = {.slice = slice_new(*state, "a", QUOTA, NULL),
+		.seed = from_environment("LOAD_SEED", (uint64_t)time(NULL) * 1000000),
+		.heard_ns = clock_now_ns()};
 
-	srandom(1);
+	print_message("LOAD_SEED=%llu LOAD_OPERATIONS=%llu\n", (unsigned long long)s.seed,
+		(unsigned long long)operations);
+	srandom((unsigned)s.seed);
 	for (unsigned i = 0; i < CLIENTS; i++)
-		t[i] = begin(slice, i, &seed);
-	while (done < OPERATIONS && clock_now_ns() - start_ns < DEADLINE_NS) {
-		wait_for_one(t, ready);
+		begin(&s, i);
+	while (s.done < operations) {
+		hear_some(&s);
 		for (unsigned i = 0; i < CLIENTS; i++) {
-			if (!ready[i].revents)
+			if (s.is_at_work[i])
 				continue;
-			assert_int_equal(tenant_answer(t[i]), OK);
-			done += tenant_number(t[i], "done");
-			refused += tenant_number(t[i], "refused");
-			put_to_work(t[i], i, &seed);
-			if (random() % KILL_ONE_IN == 0) {
-				unsigned victim = (unsigned)random() % CLIENTS;
-
-				usleep((useconds_t)(random() % 2000));
-				tenant_kill(t[victim], SIGKILL);
-				t[victim] = begin(slice, victim, &seed);
-				kills++;
-			}
-			assert_true(slice_peak(slice, 0) <= QUOTA_BYTES);
+			put_to_work(&s, i);
+			if (random() % KILL_ONE_IN == 0)
+				kill_one(&s);
 		}
 	}
-	print_message("%llu operations, %llu refused, %u processes killed, peak %llu of %llu MiB\n",
-		(unsigned long long)done, (unsigned long long)refused, kills,
-		(unsigned long long)(slice_peak(slice, 0) / MIB),
-		(unsigned long long)(QUOTA_BYTES / MIB));
-	assert_true(done >= OPERATIONS);
-	assert_true(refused > 0);
-	for (unsigned i = 0; i < CLIENTS; i++)
-		tenant_kill(t[i], SIGKILL);
-	node->tenant_count = 0;
-	last = tenant_new(slice);
-	want = (QUOTA_BYTES - CONTEXT_BYTES) / (2 * MIB);
-	expect(last, OUT_OF_MEMORY, "fill 2m");
-	assert_int_equal(tenant_number(last, "count"), want);
-	expect(last, OK, "drop");
-	assert_int_equal(slice_agreed(slice, 0), CONTEXT_BYTES);
-	assert_int_equal(tenant_end(last), 0);
+	let_finish(&s);
+	expect(s.tenant[0], OK, "families");
+	print_message(
+		"%llu operations, %llu refused, %u processes killed, peak %llu of %llu MiB,%s\n",
+		(unsigned long long)s.done, (unsigned long long)s.refused, s.kills,
+		(unsigned long long)(slice_peak(s.slice, 0) / MIB),
+		(unsigned long long)(QUOTA_BYTES / MIB), s.tenant[0]->answer);
+	assert_true(s.refused > 0);
+	expect_nothing_held(&s);
+	expect_whole_quota(&s);
 }
 
 int main(void)

@@ -38,8 +38,9 @@
 /* A context on the boards that the tests use: what a quota loses to each process. */
 #define CONTEXT_BYTES (518 * MIB)
 #define CONTEXT_EXTRA UINT64_C(5767168)
-/* One stream: taken by the driver and not charged. */
-#define STREAM_BYTES UINT64_C(566231)
+/* Streams, one by one or a hundred: taken by the driver and not charged. */
+#define TWO_STREAMS_BYTES     (2 * MIB)
+#define HUNDRED_STREAMS_BYTES (54 * MIB)
 
 struct slice {
 	struct node *node;

@@ -177,11 +177,99 @@ static void a_region_for_all_users_is_writable_for_all_whatever_the_umask(void *
 	assert_int_equal(tenant_end(t), 0);
 }
 
+/* A lie: so many bytes of the region file become others. */
+struct lie {
+	const char *name;
+	size_t offset, length;
+	int byte;
+	bool is_slow; /* running processes need up to a second to notice */
+};
+
+static void tell_lie(const struct slice *slice, const struct lie *lie)
+{
+	_cleanup_fd_ int fd = open(slice->region, O_RDWR | O_CLOEXEC);
+	char bytes[256];
+
+	assert_true(fd >= 0 && lie->length <= sizeof(bytes));
+	memset(bytes, lie->byte, lie->length);
+	assert_int_equal(pwrite(fd, bytes, lie->length, (off_t)lie->offset), lie->length);
+}
+
+/* Whatever it is refused, it lives, and takes no more than the quota leaves. */
+static void expect_kept(struct tenant *t, const struct lie *lie)
+{
+	int r = tenant_ask(t, "fill 64m");
+
+	if (r != OUT_OF_MEMORY)
+		print_message("%s: the driver's answer is %d%s\n", lie->name, r, t->answer);
+	assert_int_equal(r, OUT_OF_MEMORY);
+	assert_true(slice_truth(t->slice, 0) <= 2 * GIB);
+}
+
+#define DEVICE_0(field) \
+	(offsetof(struct region_file, own.devices) + offsetof(struct region_device, field))
+#define SLOT_0(field) \
+	(offsetof(struct region_file, own.slots) + offsetof(struct region_slot, field))
+
+static void a_region_that_lies_lifts_no_limit(void **state)
+{
+	static const struct lie lies[] = {
+		{"nothing in use", DEVICE_0(total), 8, 0, true},
+		{"all in use", DEVICE_0(total), 8, 0xff, false},
+		{"small contexts", DEVICE_0(context_bytes), 1, 1, false},
+		{"no contexts", DEVICE_0(context_bytes), 8, 0, false},
+		{"huge contexts", DEVICE_0(context_bytes), 8, 0xff, false},
+		{"doubts", DEVICE_0(doubts), 8, 0xff, false},
+		{"another device", DEVICE_0(key), 8, 0x55, false},
+		{"no slots", offsetof(struct region_file, own.slot_high), 4, 0, false},
+		{"too many slots", offsetof(struct region_file, own.slot_high), 4, 0xff, false},
+		{"no devices", offsetof(struct region_file, own.device_count), 4, 0, false},
+		{"too many devices", offsetof(struct region_file, own.device_count), 4, 0xff,
+			false},
+		{"a free slot", SLOT_0(state), 4, 0, false},
+		{"an odd slot", SLOT_0(state), 4, 0xff, false},
+		{"another owner", SLOT_0(pid), 20, 0xff, false},
+		{"holding too much", SLOT_0(held), 8, 0xff, false},
+		{"kinds", SLOT_0(kind_bytes), 88, 0xff, false},
+		{"HAMi's head", 0, 64, 0xff, false},
+		{"endless name", offsetof(struct region_file, hami.uuids), 96, 'x', false},
+		{"HAMi's limits", offsetof(struct region_file, hami.limit_bytes), 128, 0xff, false},
+		{"HAMi's slot", offsetof(struct region_file, hami.slots), 200, 0xff, false},
+	};
+	struct node *node = *state;
+	struct slice *slice = slice_new(node, "a", "2g", NULL);
+
+	node->is_loud = true;
+	for (unsigned i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
+		struct tenant *old = tenant_new(slice), *new;
+		int r;
+
+		expect(old, OK, "alloc a 512m");
+		tell_lie(slice, &lies[i]);
+		new = tenant_start(node, slice, "linked", NULL);
+		r = tenant_ask(new, "primary 0");
+		assert_true(r == OK || r == OUT_OF_MEMORY);
+		if (r == OK)
+			expect_kept(new, &lies[i]);
+		if (lies[i].is_slow) {
+			tell_lie(slice, &lies[i]);
+			usleep(1100000);
+		}
+		expect_kept(old, &lies[i]);
+		assert_int_equal(tenant_end(new), 0);
+		expect(old, OK, "free a");
+		assert_int_equal(tenant_end(old), 0);
+		assert_int_equal(unlink(slice->region), 0);
+		node->tenant_count = 0;
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		test_with_node(a_share_file_that_cannot_be_used_refuses_all_memory),
 		test_with_node(a_region_file_that_cannot_be_used_refuses_all_memory),
+		test_with_node(a_region_that_lies_lifts_no_limit),
 		test_with_node(a_region_path_that_leads_nowhere_refuses_all_memory),
 		test_with_node(a_region_for_all_users_is_writable_for_all_whatever_the_umask),
 	};

@@ -77,6 +77,24 @@ static void a_call_that_the_driver_refuses_leaves_no_charge(void **state)
 	assert_int_equal(tenant_end(t), 0);
 }
 
+/* A destroyed pool's last block is freed when its stream comes to it, not when that is asked for. */
+static void a_destroyed_pool_is_charged_until_its_last_free_is_done(void **state)
+{
+	struct slice *slice = slice_new(*state, "a", "1g", NULL);
+	struct tenant *t = tenant_new(slice);
+
+	expect(t, OK, "newpool p");
+	expect(t, OK, "frompool a p 300m");
+	expect(t, OK, "endpool p");
+	expect(t, OK, "freeasync a");
+	expect(t, OUT_OF_MEMORY, "alloc b 400m");
+	expect_held(slice, 320 * MIB);
+	expect(t, OK, "sync");
+	expect_held(slice, 0);
+	expect(t, OK, "alloc b 400m");
+	assert_int_equal(tenant_end(t), 0);
+}
+
 static void an_asynchronous_block_may_be_freed_by_cumemfree(void **state)
 {
 	struct slice *slice = slice_new(*state, "a", "1g", NULL);
@@ -97,7 +115,6 @@ static void an_asynchronous_block_may_be_freed_on_another_stream(void **state)
 	struct slice *slice = slice_new(*state, "a", "1g", NULL);
 	struct tenant *t = tenant_new(slice);
 
-	slice->slack_bytes = 2 * STREAM_BYTES;
 	expect(t, OK, "stream s1");
 	expect(t, OK, "stream s2");
 	for (int i = 0; i < 20; i++) {
@@ -106,7 +123,7 @@ static void an_asynchronous_block_may_be_freed_on_another_stream(void **state)
 		expect(t, OK, "freeasync a s2");
 		expect(t, OK, "streamsync s2");
 		expect(t, OK, "sync");
-		expect_held(slice, 0);
+		expect_held(slice, TWO_STREAMS_BYTES);
 	}
 	assert_int_equal(tenant_end(t), 0);
 }
@@ -425,12 +442,12 @@ static void what_the_driver_takes_unannounced_is_found_before_a_refusal(void **s
 	struct tenant *t = tenant_new(slice);
 	uint64_t seen;
 
-	slice->slack_bytes = 100 * STREAM_BYTES;
+	slice->slack_bytes = HUNDRED_STREAMS_BYTES;
 	for (int i = 0; i < 100; i++)
 		expect(t, OK, "stream s%d", i);
 	expect(t, OUT_OF_MEMORY, "alloc a 600m");
 	seen = slice_agreed(slice, 0);
-	assert_true(seen >= CONTEXT_BYTES + 100 * STREAM_BYTES);
+	assert_true(seen >= CONTEXT_BYTES + HUNDRED_STREAMS_BYTES);
 	expect(t, OUT_OF_MEMORY, "alloc a 480m");
 	expect(t, OK, "alloc a 440m");
 	expect(t, OK, "reset 0");
@@ -445,6 +462,7 @@ int main(void)
 		test_with_node(a_free_of_an_unknown_pointer_is_the_drivers_business),
 		test_with_node(a_failed_free_keeps_the_charge),
 		test_with_node(a_call_that_the_driver_refuses_leaves_no_charge),
+		test_with_node(a_destroyed_pool_is_charged_until_its_last_free_is_done),
 		test_with_node(an_asynchronous_block_may_be_freed_by_cumemfree),
 		test_with_node(an_asynchronous_block_may_be_freed_on_another_stream),
 		test_with_node(a_pool_is_charged_for_what_it_keeps),

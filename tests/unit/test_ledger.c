@@ -362,14 +362,54 @@ static void hostile_words_neither_crash_nor_hang(void **state)
 	assert_true(clock_now_ns() - start < 2000000000);
 }
 
-static void a_hostile_sum_is_left_too_high(void **state)
+static void a_hostile_sum_makes_the_device_full(void **state)
 {
 	struct region_file *f = *state;
 
 	set_words(f, UINT64_C(100) << 32, UINT64_MAX << 32, UINT64_MAX << 32);
 	atomic_store(&f->own.devices[D].doubts, 1);
-	assert_int_equal(ledger_settle(f, D), -EAGAIN);
-	assert_int_equal(ledger_used_units(f, D), 100);
+	assert_int_equal(ledger_settle(f, D), 0);
+	assert_int_equal(ledger_used_units(f, D), UINT32_MAX);
+}
+
+static void an_audit_of_right_books_changes_nothing(void **state)
+{
+	struct region_file *f = *state;
+
+	assert_true(ledger_audit(f, D));
+	set_words(f, UINT64_C(70) << 32 | 5, UINT64_C(20) << 32, UINT64_C(50) << 32);
+	assert_true(ledger_audit(f, D));
+	/* on its way, and in the total or not */
+	set_words(f, UINT64_C(80) << 32 | 5, UINT64_C(20) << 32 | 10, UINT64_C(50) << 32);
+	assert_true(ledger_audit(f, D));
+	set_words(f, UINT64_C(70) << 32 | 5, UINT64_C(20) << 32 | 10, UINT64_C(50) << 32);
+	assert_true(ledger_audit(f, D));
+	assert_true(atomic_load(&f->own.devices[D].total) == (UINT64_C(70) << 32 | 5));
+}
+
+static void an_audit_puts_right_a_total_that_was_tampered_with(void **state)
+{
+	struct region_file *f = *state;
+
+	set_words(f, 0, UINT64_C(20) << 32, UINT64_C(50) << 32);
+	assert_false(ledger_audit(f, D));
+	assert_true(atomic_load(&f->own.devices[D].total) == (UINT64_C(70) << 32 | 1));
+	/* too low, with something on its way: at least what is held */
+	set_words(f, UINT64_C(69) << 32, UINT64_C(20) << 32 | 10, UINT64_C(50) << 32);
+	assert_false(ledger_audit(f, D));
+	assert_int_equal(ledger_used_units(f, D), 70);
+	/* too high */
+	set_words(f, UINT64_C(71) << 32, UINT64_C(20) << 32, UINT64_C(50) << 32);
+	assert_false(ledger_audit(f, D));
+	assert_int_equal(ledger_used_units(f, D), 70);
+	/* slots that a hostile count hides */
+	atomic_store(&f->own.slot_high, 0);
+	set_words(f, 0, UINT64_C(20) << 32, UINT64_C(50) << 32);
+	assert_false(ledger_audit(f, D));
+	assert_int_equal(ledger_used_units(f, D), 70);
+	set_words(f, 0, UINT64_MAX, UINT64_MAX);
+	assert_false(ledger_audit(f, D));
+	assert_int_equal(ledger_used_units(f, D), UINT32_MAX);
 }
 
 static void notes_are_kept_by_kind_and_for_hamis_monitor(void **state)
@@ -413,7 +453,9 @@ int main(void)
 		TEST(a_slot_above_the_highest_is_not_counted),
 		TEST(a_total_that_was_made_too_small_becomes_zero_not_huge),
 		TEST(hostile_words_neither_crash_nor_hang),
-		TEST(a_hostile_sum_is_left_too_high),
+		TEST(a_hostile_sum_makes_the_device_full),
+		TEST(an_audit_of_right_books_changes_nothing),
+		TEST(an_audit_puts_right_a_total_that_was_tampered_with),
 		TEST(notes_are_kept_by_kind_and_for_hamis_monitor),
 	};
 

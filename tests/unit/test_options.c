@@ -209,6 +209,71 @@ static void an_unknown_level_by_topic_is_said(void **state)
 	assert_int_equal(report->levels[LOG_LEDGER], LOG_WARN);
 }
 
+static void whose_utilization_is_shown_is_the_devices_unless_the_slices_is_asked_for(void **state)
+{
+	const struct options *o = READ("VGPU_SHOW_UTILIZATION", "slice");
+
+	assert_true(o->shows_slice_utilization);
+	assert_string_equal(report->err.text, "");
+	o = READ("VGPU_SHOW_UTILIZATION", "device");
+	assert_false(o->shows_slice_utilization);
+	assert_string_equal(report->err.text, "");
+	o = READ("VGPU_SHOW_UTILIZATION", "");
+	assert_false(o->shows_slice_utilization);
+	o = READ("VGPU_SHOW_UTILIZATION", "Slice");
+	assert_false(o->shows_slice_utilization);
+	assert_false(o->is_broken);
+	assert_non_null(strstr(report->err.text, "option=VGPU_SHOW_UTILIZATION value=Slice"));
+}
+
+static void a_switch_is_on_or_off_and_nothing_else(void **state)
+{
+	static const char *const nonsense[] = {"yes", "TRUE", "2", "on", "true ", "01"};
+
+	assert_true(READ("CUDA_OVERSUBSCRIBE", "true")->is_oversubscribed);
+	assert_true(READ("CUDA_OVERSUBSCRIBE", "1")->is_oversubscribed);
+	assert_false(READ("CUDA_OVERSUBSCRIBE", "false")->is_oversubscribed);
+	assert_false(READ("CUDA_OVERSUBSCRIBE", "0")->is_oversubscribed);
+	assert_false(READ("ACTIVE_OOM_KILLER", "")->has_oom_killer);
+	assert_true(READ("ACTIVE_OOM_KILLER", "1")->has_oom_killer);
+	assert_string_equal(report->err.text, "");
+	for (size_t i = 0; i < ARRAY_SIZE(nonsense); i++) {
+		const struct options *o = READ("ACTIVE_OOM_KILLER", nonsense[i]);
+
+		assert_false(o->has_oom_killer);
+		assert_false(o->is_broken);
+		assert_int_equal(o->unclear_count, 1);
+		assert_non_null(strstr(report->err.text, "level=warn topic=options"));
+		assert_non_null(strstr(report->err.text, "option=ACTIVE_OOM_KILLER"));
+	}
+}
+
+static int check_them(int fd, void *argument)
+{
+	capture_begin(&report->err);
+	options_check(&report->options, lookup);
+	capture_end(&report->err);
+	return 0;
+}
+
+static void what_is_unclear_can_be_asked_for_without_a_word(void **state)
+{
+	static const char *const values[] = {"CUDA_DEVICE_MEMORY_LIMIT_0", "10GB",
+		"CUDA_DEVICE_MEMORY_LIMIT_3", "x", "CUDA_OVERSUBSCRIBE", "maybe",
+		"LIBCUDA_LOG_LEVEL", "4", "VGPU_LOG", "trace,loud", NULL};
+	struct options *o = &report->options;
+	struct child c;
+
+	environment = values;
+	c = child_start(check_them, NULL);
+	assert_int_equal(child_wait(&c), 0);
+	assert_string_equal(report->err.text, "");
+	assert_int_equal(o->unclear_count, 3);
+	assert_string_equal(o->unclear[0], "VGPU_LOG");
+	assert_string_equal(o->unclear[1], "CUDA_DEVICE_MEMORY_LIMIT_<i>");
+	assert_string_equal(o->unclear[2], "CUDA_OVERSUBSCRIBE");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -225,6 +290,10 @@ int main(void)
 		cmocka_unit_test(a_log_level_that_is_none_is_said_and_changes_nothing),
 		cmocka_unit_test(the_levels_by_topic_are_stronger_than_the_number),
 		cmocka_unit_test(an_unknown_level_by_topic_is_said),
+		cmocka_unit_test(
+			whose_utilization_is_shown_is_the_devices_unless_the_slices_is_asked_for),
+		cmocka_unit_test(a_switch_is_on_or_off_and_nothing_else),
+		cmocka_unit_test(what_is_unclear_can_be_asked_for_without_a_word),
 	};
 
 	report = child_shared_memory(sizeof(*report));

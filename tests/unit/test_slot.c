@@ -4,9 +4,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 
 #include "base/clock.h"
 #include "region/ledger.h"
@@ -408,6 +410,62 @@ static void an_owner_without_its_lock_that_runs_on_is_waited_for_only_briefly(vo
 	region_close(&region);
 }
 
+static void *outlive(void *argument)
+{
+	for (;;)
+		pause();
+	return NULL;
+}
+
+/* Without its lock, and for the kernel on its way out as long as its second thread lives. */
+static int linger(int fd, void *argument)
+{
+	struct region region = REGION_NULL;
+	pthread_t thread;
+	unsigned slot;
+
+	if (region_open(argument, &region) != 0 || slot_claim(&region, &slot) != 0 ||
+		ledger_charge(region.file, slot, 0, 10, 1000000) != 0 ||
+		pthread_create(&thread, NULL, outlive, NULL) != 0)
+		return 1;
+	region_close(&region);
+	child_say(fd, 1);
+	syscall(SYS_exit, 0); /* of this thread alone */
+	return 2;
+}
+
+static uint64_t time_of_reap(struct region *region, unsigned reaped)
+{
+	uint64_t start = clock_now_ns();
+
+	assert_int_equal(reap(region), reaped);
+	return clock_now_ns() - start;
+}
+
+static void an_owner_that_lingers_is_waited_for_once_and_then_left_alone(void **state)
+{
+	struct scratch *s = *state;
+	struct region region = REGION_NULL;
+	struct child c = child_start(linger, s->file);
+	uint64_t first;
+
+	assert_int_equal(child_hear(c.fd), 1);
+	assert_int_equal(region_open(s->file, &region), 0);
+	nanosleep(&(struct timespec){.tv_nsec = SLOT_REST_NS}, NULL);
+	first = time_of_reap(&region, 0);
+	assert_true(first >= SLOT_REAP_WAIT_NS && first < 2 * SLOT_REAP_WAIT_NS);
+	for (int i = 0; i < 5; i++)
+		assert_true(time_of_reap(&region, 0) < SLOT_REAP_WAIT_NS / 2);
+	assert_int_equal(ledger_used_units(region.file, 0), 10);
+	nanosleep(&(struct timespec){.tv_nsec = SLOT_REST_NS}, NULL);
+	assert_true(time_of_reap(&region, 0) >= SLOT_REAP_WAIT_NS);
+	assert_int_equal(child_kill(&c), CHILD_SIGNALLED + SIGKILL);
+	assert_given_back(&region);
+	region_close(&region);
+	/* The next test begins without it. */
+	nanosleep(&(struct timespec){.tv_nsec = SLOT_REST_NS}, NULL);
+}
+
 static int reap_and_say(int fd, void *argument)
 {
 	struct region region = REGION_NULL;
@@ -517,6 +575,7 @@ int main(void)
 		SCRATCH_TEST(all_slots_can_be_taken_and_one_more_is_refused),
 		SCRATCH_TEST(a_pid_that_another_process_has_now_saves_nobody),
 		SCRATCH_TEST(an_owner_without_its_lock_that_runs_on_is_waited_for_only_briefly),
+		SCRATCH_TEST(an_owner_that_lingers_is_waited_for_once_and_then_left_alone),
 		SCRATCH_TEST(a_reaper_that_was_stopped_meanwhile_looks_once_more),
 		SCRATCH_TEST(a_slot_that_a_dead_claimer_left_half_made_is_taken_clean),
 		SCRATCH_TEST(reaping_in_a_file_that_was_replaced_touches_neither),

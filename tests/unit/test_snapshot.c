@@ -96,9 +96,74 @@ static void the_dead_are_not_listed_although_nobody_has_reaped_them(void **state
 	assert_int_equal(snapshot_device_use(s->file, "GPU-b", &used, &limit), 0);
 	assert_int_equal(used, 40 * REGION_UNIT_BYTES);
 	assert_int_equal(limit, 1000 * REGION_UNIT_BYTES);
+	assert_int_equal(snapshot_device_use(s->file, "MIG-b", &used, &limit), 0);
+	assert_int_equal(used, 40 * REGION_UNIT_BYTES);
 	child_kill(&two);
 	assert_int_equal(snapshot_read(s->file, &snapshot), 0);
 	assert_int_equal(snapshot.process_count, 0);
+}
+
+struct visits {
+	unsigned count;
+	struct snapshot_member member[4];
+};
+
+static void visit(const struct snapshot_member *member, void *argument)
+{
+	struct visits *visits = argument;
+
+	if (visits->count < 4)
+		visits->member[visits->count] = *member;
+	visits->count++;
+}
+
+static void members_are_shown_with_what_they_hold_of_one_device(void **state)
+{
+	struct scratch *s = *state;
+	struct child one = start_member(s, 3), two = start_member(s, 40);
+	struct visits visits = {0};
+	size_t at = offsetof(struct region_file, hami.slots[1].host_pid);
+	uint32_t host_pid = 4711;
+
+	poke(s, at, &host_pid, sizeof(host_pid));
+	assert_int_equal(snapshot_visit(s->file, "MIG-b", visit, &visits), 0);
+	assert_int_equal(visits.count, 2);
+	assert_int_equal(visits.member[0].pid, one.pid);
+	assert_int_equal(visits.member[0].held_bytes, 3 * REGION_UNIT_BYTES);
+	assert_int_equal(visits.member[1].held_bytes, 40 * REGION_UNIT_BYTES);
+	assert_int_equal(visits.member[1].host_pid, 4711);
+	assert_string_equal(visits.member[1].command, "test_snapshot");
+	assert_true(visits.member[0].pid_namespace > 0);
+	child_kill(&one);
+	visits.count = 0;
+	assert_int_equal(snapshot_visit(s->file, NULL, visit, &visits), 0);
+	assert_int_equal(visits.count, 1);
+	assert_int_equal(visits.member[0].pid, two.pid);
+	assert_int_equal(visits.member[0].held_bytes, 0);
+	assert_int_equal(snapshot_visit(s->folder, NULL, visit, &visits), -EISDIR);
+	assert_int_equal(visits.count, 1);
+	child_kill(&two);
+}
+
+static void the_share_of_the_cores_is_told_and_bounded(void **state)
+{
+	struct scratch *s = *state;
+	struct child c = start_member(s, 3);
+	size_t at = offsetof(struct region_file, hami.sm_limit_percent[1]);
+	unsigned percent = 7;
+
+	assert_int_equal(snapshot_core_percent(s->file, "GPU-c", &percent), 0);
+	assert_int_equal(percent, 0);
+	poke(s, at, &(uint64_t){30}, 8);
+	assert_int_equal(snapshot_core_percent(s->file, "GPU-b", &percent), 0);
+	assert_int_equal(percent, 30);
+	poke(s, at, &(uint64_t){UINT64_MAX}, 8);
+	assert_int_equal(snapshot_core_percent(s->file, "GPU-b", &percent), 0);
+	assert_int_equal(percent, 100);
+	child_kill(&c);
+	assert_int_equal(unlink(s->file), 0);
+	assert_int_equal(snapshot_core_percent(s->file, "GPU-b", &percent), -ENOENT);
+	assert_int_equal(percent, 100);
 }
 
 static void a_device_that_the_region_does_not_know_is_not_in_use(void **state)
@@ -249,6 +314,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		SCRATCH_TEST(living_processes_and_what_they_hold_are_listed),
 		SCRATCH_TEST(the_dead_are_not_listed_although_nobody_has_reaped_them),
+		SCRATCH_TEST(members_are_shown_with_what_they_hold_of_one_device),
+		SCRATCH_TEST(the_share_of_the_cores_is_told_and_bounded),
 		SCRATCH_TEST(a_device_that_the_region_does_not_know_is_not_in_use),
 		SCRATCH_TEST(an_observer_is_not_a_member),
 		SCRATCH_TEST(what_is_no_region_is_refused),

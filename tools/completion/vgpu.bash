@@ -48,6 +48,8 @@ _vgpu() {
 	fi
 	if [[ -z $words && ${COMP_WORDS[1]} == help ]]; then
 		words=$("$tool" help --names 2>/dev/null)
+	elif [[ ${COMP_WORDS[1]} == doctor && $current != -* ]]; then
+		words=$("$tool" list 2>/dev/null | sed 1d | cut -d ' ' -f 1 | sort -u)
 	elif [[ -z $words ]]; then
 		words=$("$tool" help "${COMP_WORDS[1]}" 2>/dev/null | grep -o -- '--[a-z]\+' | sort -u)
 	fi

@@ -147,6 +147,28 @@ TEST(parameters_may_come_in_a_buffer)
 	CHECK(machine_now_ns() - began >= 4 * MS);
 }
 
+TEST(old_launches_take_what_the_function_was_told)
+{
+	uint64_t duration = 4 * MS, began;
+	CUfunction function;
+
+	child_context();
+	function = load("spin");
+	EQUAL(cuLaunch(function), CUDA_ERROR_INVALID_VALUE);
+	OK(cuFuncSetBlockShape(function, 32, 2, 1));
+	OK(cuFuncSetSharedSize(function, 1024));
+	OK(cuParamSetSize(function, 16));
+	OK(cuParamSeti(function, 0, 7));
+	OK(cuParamSetv(function, 8, &duration, sizeof(duration)));
+	EQUAL(cuParamSetv(function, 4090, &duration, 8), CUDA_ERROR_INVALID_VALUE);
+	began = machine_now_ns();
+	OK(cuLaunch(function));
+	OK(cuLaunchGrid(function, 3, 3));
+	OK(cuCtxSynchronize());
+	CHECK(machine_now_ns() - began >= 8 * MS);
+	EQUAL(cuLaunchGridAsync(function, 0, 3, NULL), CUDA_ERROR_INVALID_VALUE);
+}
+
 TEST(bad_launches_are_refused)
 {
 	void *params[] = {&(unsigned int){0}, &(uint64_t){1}};
@@ -328,6 +350,7 @@ int main(void)
 		cmocka_unit_test(a_kernel_takes_the_time_it_is_given),
 		cmocka_unit_test(durations_come_from_rule_comment_or_default),
 		cmocka_unit_test(parameters_may_come_in_a_buffer),
+		cmocka_unit_test(old_launches_take_what_the_function_was_told),
 		cmocka_unit_test(bad_launches_are_refused),
 		cmocka_unit_test(streams_order_themselves_as_cuda_says),
 		cmocka_unit_test(host_functions_run_when_their_time_comes),

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -380,6 +381,95 @@ TEST(threads_allocate_and_free_together)
 	EQUAL(child_kind_mib(MACHINE_POOL), 0);
 }
 
+TEST(the_last_detach_destroys_a_context)
+{
+	CUcontext primary, context, same;
+
+	primary = child_context();
+	EQUAL(cuCtxDetach(primary), CUDA_ERROR_INVALID_CONTEXT);
+	OK(cuCtxCreate_v2(&context, 0, 0));
+	OK(cuCtxAttach(&same, 0));
+	CHECK(same == context);
+	EQUAL(cuCtxAttach(&same, 1), CUDA_ERROR_INVALID_VALUE);
+	OK(cuCtxDetach(context));
+	EQUAL(child_shown_mib(), 2 * 518);
+	OK(cuCtxDetach(context));
+	EQUAL(child_shown_mib(), 518);
+	OK(cuCtxGetCurrent(&same));
+	CHECK(same == primary);
+	EQUAL(cuCtxDetach(context), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+}
+
+static int report_fds[2], go_fds[2];
+
+static void hold_and_read_back(void)
+{
+	unsigned char byte = 0;
+	CUdeviceptr p;
+
+	child_context();
+	OK(cuMemAlloc_v2(&p, 1024 * MiB));
+	OK(cuMemsetD8_v2(p, 7, 1024));
+	CHECK(write(report_fds[1], "h", 1) == 1);
+	CHECK(read(go_fds[0], &byte, 1) == 1);
+	OK(cuMemcpyDtoH_v2(&byte, p + 1000, 1));
+	EQUAL(byte, 7);
+	CHECK(write(report_fds[1], "r", 1) == 1);
+	CHECK(read(go_fds[0], &byte, 1) == 1);
+}
+
+static CUprocessState state_of(int pid)
+{
+	CUprocessState state;
+
+	OK(cuCheckpointProcessGetState(pid, &state));
+	return state;
+}
+
+TEST(a_checkpointed_process_holds_nothing_and_waits)
+{
+	struct machine_truth truth;
+	struct pollfd report = {.events = POLLIN};
+	size_t free_bytes, total_bytes;
+	CUdeviceptr p;
+	uint64_t before;
+	char byte;
+	int pid, tid;
+
+	CHECK(pipe(report_fds) == 0 && pipe(go_fds) == 0);
+	pid = child_start(hold_and_read_back);
+	CHECK(read(report_fds[0], &byte, 1) == 1);
+	child_context();
+	before = child_used_mib();
+	EQUAL(state_of(pid), CU_PROCESS_STATE_RUNNING);
+	EQUAL(cuCheckpointProcessCheckpoint(pid, NULL), CUDA_ERROR_ILLEGAL_STATE);
+	EQUAL(cuCheckpointProcessLock(1, NULL), CUDA_ERROR_INVALID_VALUE);
+	OK(cuCheckpointProcessLock(pid, NULL));
+	EQUAL(state_of(pid), CU_PROCESS_STATE_LOCKED);
+	CHECK(write(go_fds[1], "g", 1) == 1);
+	report.fd = report_fds[0];
+	EQUAL(poll(&report, 1, 50), 0);
+	OK(cuCheckpointProcessCheckpoint(pid, NULL));
+	EQUAL(state_of(pid), CU_PROCESS_STATE_CHECKPOINTED);
+	CHECK(before - child_used_mib() >= 1024 + 518);
+	EQUAL(child_used_mib(), 518 + 8);
+	EQUAL(machine_read_truth(child_machine(), "test", 0, &truth), 0);
+	EQUAL(truth.held_bytes, 518 * MiB);
+	OK(cuMemGetInfo_v2(&free_bytes, &total_bytes));
+	OK(cuMemAlloc_v2(&p, free_bytes - 1000 * MiB));
+	EQUAL(cuCheckpointProcessRestore(pid, NULL), CUDA_ERROR_OUT_OF_MEMORY);
+	OK(cuMemFree_v2(p));
+	OK(cuCheckpointProcessRestore(pid, NULL));
+	EQUAL(child_used_mib(), before);
+	EQUAL(poll(&report, 1, 50), 0);
+	OK(cuCheckpointProcessGetRestoreThreadId(pid, &tid));
+	OK(cuCheckpointProcessUnlock(pid, NULL));
+	CHECK(read(report_fds[0], &byte, 1) == 1);
+	CHECK(write(go_fds[1], "g", 1) == 1);
+	child_wait(pid, 0);
+	EQUAL(cuCheckpointProcessLock(pid, NULL), CUDA_ERROR_INVALID_VALUE);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -396,6 +486,8 @@ int main(void)
 		cmocka_unit_test(foreign_and_broken_files_are_refused),
 		cmocka_unit_test(many_processes_may_make_the_machine_together),
 		cmocka_unit_test(threads_allocate_and_free_together),
+		cmocka_unit_test(a_checkpointed_process_holds_nothing_and_waits),
+		cmocka_unit_test(the_last_detach_destroys_a_context),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

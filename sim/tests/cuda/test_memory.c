@@ -62,6 +62,33 @@ TEST(bad_sizes_and_pointers_are_refused)
 	EQUAL(child_shown_mib(), 518);
 }
 
+TEST(memory_of_an_old_context_lies_where_32_bits_reach)
+{
+	CUcontext old, new;
+	CUdeviceptr_v1 a, b, c;
+	unsigned int pitch;
+
+	OK(cuInit(0));
+	OK(cuCtxCreate(&old, 0, 0));
+	OK(cuMemAlloc(&a, 64 * MiB));
+	OK(cuMemAlloc(&b, 1));
+	EQUAL(child_shown_mib(), 518 + 66);
+	memset((void *)(uintptr_t)a, 1, 64 * MiB);
+	OK(cuMemFree(a));
+	OK(cuMemFree(b));
+	EQUAL(cuMemFree(b), CUDA_ERROR_INVALID_VALUE);
+	OK(cuMemAllocPitch(&c, &pitch, 513, 1000, 4));
+	EQUAL(pitch, 1024);
+	EQUAL(child_shown_mib(), 520);
+	OK(cuCtxCreate_v2(&new, 0, 0));
+	EQUAL(cuMemAlloc(&a, 1), CUDA_ERROR_INVALID_CONTEXT);
+	EQUAL(cuMemAllocPitch(&a, &pitch, 513, 1000, 4), CUDA_ERROR_INVALID_CONTEXT);
+	EQUAL(cuMemFree(c), CUDA_ERROR_INVALID_CONTEXT);
+	OK(cuCtxDestroy_v2(new));
+	OK(cuCtxDestroy_v2(old));
+	EQUAL(child_shown_mib(), 0);
+}
+
 TEST(small_blocks_are_packed_as_measured)
 {
 	static const struct {
@@ -197,6 +224,35 @@ TEST(managed_memory_counts_where_it_is_resident)
 	OK(cuMemPrefetchAsync(p, 64 * MiB, 0, NULL));
 	OK(cuMemFree_v2(p));
 	EQUAL(child_used_mib(), used);
+}
+
+TEST(managed_memory_that_does_not_fit_stays_on_the_host)
+{
+	CUdeviceptr plain, p;
+	CUdevice host = CU_DEVICE_CPU;
+	size_t free_bytes;
+	uint64_t used;
+
+	child_context();
+	OK(cuMemGetInfo_v2(&free_bytes, NULL));
+	OK(cuMemAlloc_v2(&plain, free_bytes / (2 * MiB) * (2 * MiB)));
+	OK(cuMemAllocManaged(&p, 4 * MiB, CU_MEM_ATTACH_GLOBAL));
+	used = child_used_mib();
+	OK(cuMemsetD8_v2(p, 1, 4 * MiB));
+	OK(cuMemPrefetchAsync(p, 4 * MiB, 0, NULL));
+	EQUAL(child_used_mib(), used);
+	OK(cuMemFree_v2(plain));
+	used = child_used_mib();
+	EQUAL(cuMemAdvise(p, 4 * MiB, 7, host), CUDA_ERROR_INVALID_VALUE);
+	EQUAL(cuMemAdvise(p, 4 * MiB, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, 77),
+		CUDA_ERROR_INVALID_DEVICE);
+	OK(cuMemAdvise(p, 4 * MiB, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, host));
+	OK(cuMemAdvise(p, 4 * MiB, CU_MEM_ADVISE_SET_ACCESSED_BY, 0));
+	OK(cuMemsetD8_v2(p, 2, 4 * MiB));
+	EQUAL(child_used_mib(), used);
+	OK(cuMemAdvise(p, 4 * MiB, CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION, host));
+	OK(cuMemsetD8_v2(p, 2, 4 * MiB));
+	EQUAL(child_used_mib(), used + 4);
 }
 
 TEST(a_handle_keeps_its_memory_until_the_last_hold_goes)
@@ -409,23 +465,70 @@ TEST(pointers_say_what_they_are)
 	EQUAL(child_shown_mib(), 520);
 }
 
+TEST(copies_of_cuda_2_take_sizes_of_32_bits)
+{
+	char from[4][8], to[4][16] = {{0}};
+	CUDA_MEMCPY2D_v1 flat = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+		.srcHost = from,
+		.srcPitch = 8,
+		.dstMemoryType = CU_MEMORYTYPE_HOST,
+		.dstHost = to,
+		.dstPitch = 16,
+		.WidthInBytes = 8,
+		.Height = 4};
+	CUDA_MEMCPY3D_v1 deep = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+		.srcHost = from,
+		.srcPitch = 8,
+		.srcHeight = 2,
+		.dstMemoryType = CU_MEMORYTYPE_HOST,
+		.dstHost = to,
+		.dstPitch = 16,
+		.dstHeight = 2,
+		.dstXInBytes = 8,
+		.WidthInBytes = 8,
+		.Height = 2,
+		.Depth = 2};
+	CUdevprop properties;
+
+	child_context();
+	for (int i = 0; i < 32; i++)
+		from[i / 8][i % 8] = (char)(i + 1);
+	OK(cuMemcpy2D(&flat));
+	EQUAL(to[3][7], 32);
+	EQUAL(to[3][8], 0);
+	OK(cuMemcpy3D(&deep));
+	EQUAL(to[3][15], 32);
+	OK(cuMemcpy2DUnaligned(&flat));
+	OK(cuMemcpy2DAsync(&flat, NULL));
+	OK(cuMemcpy3DAsync(&deep, NULL));
+	EQUAL(cuMemcpy2D(NULL), CUDA_ERROR_INVALID_VALUE);
+	EQUAL(cuMemsetD2D8(4096, 16, 1, 16, 2), CUDA_ERROR_INVALID_VALUE);
+	EQUAL(cuMemsetD2D16(4096, 16, 1, 8, 2), CUDA_ERROR_INVALID_VALUE);
+	EQUAL(cuMemsetD2D32(4096, 16, 1, 4, 2), CUDA_ERROR_INVALID_VALUE);
+	OK(cuDeviceGetProperties(&properties, 0));
+	EQUAL(properties.maxThreadsPerBlock, 1024);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(calls_before_cuinit_are_refused),
 		cmocka_unit_test(a_context_takes_518_mib_and_is_shown),
 		cmocka_unit_test(bad_sizes_and_pointers_are_refused),
+		cmocka_unit_test(memory_of_an_old_context_lies_where_32_bits_reach),
 		cmocka_unit_test(small_blocks_are_packed_as_measured),
 		cmocka_unit_test(large_blocks_take_the_next_multiple_of_two_mib),
 		cmocka_unit_test(rows_of_pitched_memory_are_multiples_of_512),
 		cmocka_unit_test(copies_copy_and_freed_memory_comes_back_empty),
 		cmocka_unit_test(a_full_card_refuses_the_next_block),
 		cmocka_unit_test(managed_memory_counts_where_it_is_resident),
+		cmocka_unit_test(managed_memory_that_does_not_fit_stays_on_the_host),
 		cmocka_unit_test(a_handle_keeps_its_memory_until_the_last_hold_goes),
 		cmocka_unit_test(the_default_pool_reserves_and_returns_as_measured),
 		cmocka_unit_test(a_threshold_keeps_the_reserve_until_it_is_trimmed),
 		cmocka_unit_test(own_pools_pack_obey_their_maximum_and_outlive_their_handle),
 		cmocka_unit_test(pointers_say_what_they_are),
+		cmocka_unit_test(copies_of_cuda_2_take_sizes_of_32_bits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -192,6 +192,65 @@ static void a_contained_process_has_its_pid_of_the_asker(void **state)
 	holder_end(&holder);
 }
 
+/* NVML with words in $VGPU_SIM_NVML, until the end of the test. */
+static void begin_again(const char *words)
+{
+	OK(nvmlShutdown());
+	setenv("VGPU_SIM_NVML", words, 1);
+	OK(nvmlInit_v2());
+	unsetenv("VGPU_SIM_NVML");
+}
+
+static void an_older_driver_lists_other_pids(void **state)
+{
+	struct holder a = holder_start("a", 0, 1, 0), b = holder_start("a", 0, 1, 0);
+	nvmlProcessInfo_t infos[4];
+	unsigned int count = 4;
+	char name[64];
+
+	begin_again("host-pids");
+	OK(nvmlDeviceGetComputeRunningProcesses_v3(device_at(0), &count, infos));
+	assert_int_equal(count, 2);
+	assert_int_equal(infos[0].pid & 0x3fffff, a.pid);
+	assert_int_equal(infos[1].pid & 0x3fffff, b.pid);
+	assert_int_not_equal(infos[0].pid, a.pid);
+	assert_int_equal(nvmlSystemGetProcessName(infos[0].pid, name, 64), NVML_ERROR_NOT_FOUND);
+	holder_end(&a);
+	holder_end(&b);
+}
+
+static void records_are_kept_where_accounting_is_on(void **state)
+{
+	struct holder a = holder_start("a", 0, 1, 2 * MiB), b = holder_start("b", 0, 1, 0);
+	nvmlAccountingStats_t stats;
+	nvmlEnableState_t mode;
+	unsigned int pids[4], count = 4;
+
+	OK(nvmlDeviceGetAccountingMode(device_at(0), &mode));
+	assert_int_equal(mode, NVML_FEATURE_DISABLED);
+	OK(nvmlDeviceGetAccountingPids(device_at(0), &count, pids));
+	assert_int_equal(count, 0);
+	assert_int_equal(nvmlDeviceGetAccountingStats(device_at(0), (unsigned)a.pid, &stats),
+		NVML_ERROR_NOT_SUPPORTED);
+	begin_again("accounting");
+	OK(nvmlDeviceGetAccountingMode(device_at(0), &mode));
+	assert_int_equal(mode, NVML_FEATURE_ENABLED);
+	assert_int_equal(nvmlDeviceGetAccountingPids(device_at(0), &count, NULL),
+		NVML_ERROR_INSUFFICIENT_SIZE);
+	assert_int_equal(count, 2);
+	OK(nvmlDeviceGetAccountingPids(device_at(0), &count, pids));
+	assert_int_equal(pids[0], a.pid);
+	assert_int_equal(pids[1], b.pid);
+	OK(nvmlDeviceGetAccountingStats(device_at(0), pids[0], &stats));
+	assert_true(stats.maxMemoryUsage == 520 * MiB && stats.isRunning);
+	assert_int_equal(
+		nvmlDeviceGetAccountingStats(device_at(1), pids[0], &stats), NVML_ERROR_NOT_FOUND);
+	assert_int_equal(nvmlDeviceGetAccountingStats(device_at(0), pids[0], NULL),
+		NVML_ERROR_INVALID_ARGUMENT);
+	holder_end(&a);
+	holder_end(&b);
+}
+
 static void work_shows_as_utilization_power_and_heat(void **state)
 {
 	struct holder holder = holder_start("a", 0, 1, 2 * MiB);
@@ -378,6 +437,8 @@ int main(void)
 		TEST(two_processes_are_listed_with_what_they_hold),
 		TEST(too_little_room_is_answered_with_the_number),
 		TEST(a_contained_process_has_its_pid_of_the_asker),
+		TEST(an_older_driver_lists_other_pids),
+		TEST(records_are_kept_where_accounting_is_on),
 		TEST(work_shows_as_utilization_power_and_heat),
 		TEST(a_device_is_found_by_all_its_names),
 		TEST(visible_devices_of_cuda_change_nothing),

@@ -111,6 +111,8 @@ typedef enum cudaError_enum {
 	CUDA_ERROR_TIMEOUT = 909,
 	CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE = 910,
 	CUDA_ERROR_EXTERNAL_DEVICE = 911,
+	CUDA_ERROR_INVALID_RESOURCE_TYPE = 914,
+	CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION = 915,
 	CUDA_ERROR_UNKNOWN = 999,
 } CUresult;
 _Static_assert(sizeof(CUresult) == 4, "CUresult");
@@ -527,6 +529,15 @@ typedef enum CUmoduleLoadingMode_enum {
 typedef unsigned int CUjit_option;
 typedef unsigned int CUlibraryOption;
 
+typedef enum CUjitInputType_enum {
+	CU_JIT_INPUT_CUBIN = 0,
+	CU_JIT_INPUT_PTX = 1,
+	CU_JIT_INPUT_FATBINARY = 2,
+	CU_JIT_INPUT_OBJECT = 3,
+	CU_JIT_INPUT_LIBRARY = 4,
+	CU_JIT_INPUT_NVVM = 5,
+} CUjitInputType;
+
 /* The last two entries of cuLaunchKernel's "extra" list. */
 #define CU_LAUNCH_PARAM_END	       ((void *)0x00)
 #define CU_LAUNCH_PARAM_BUFFER_POINTER ((void *)0x01)
@@ -617,6 +628,7 @@ typedef void (*CUhostFn)(void *user_data);
 typedef size_t (*CUoccupancyB2DSize)(int block_size);
 
 #include "gpu/abi/cuda_array.h"
+#include "gpu/abi/cuda_checkpoint.h"
 #include "gpu/abi/cuda_fn.h"
 #include "gpu/abi/cuda_graph.h"
 #include "gpu/abi/cuda_green.h"

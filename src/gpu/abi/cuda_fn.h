@@ -57,6 +57,7 @@ typedef CUresult cuCtxDestroy_fn(CUcontext context);
 typedef cuCtxDestroy_fn cuCtxDestroy_v2_fn;
 typedef CUresult cuCtxAttach_fn(CUcontext *context, unsigned int flags);
 typedef CUresult cuCtxDetach_fn(CUcontext context);
+typedef CUresult cuCtxResetPersistingL2Cache_fn(void);
 typedef CUresult cuCtxGetCurrent_fn(CUcontext *context);
 typedef CUresult cuCtxSetCurrent_fn(CUcontext context);
 typedef CUresult cuCtxPushCurrent_fn(CUcontext context);
@@ -271,6 +272,8 @@ typedef CUresult cuModuleLoadFatBinary_fn(CUmodule *module, const void *image);
 typedef CUresult cuModuleUnload_fn(CUmodule module);
 typedef CUresult cuModuleGetFunction_fn(CUfunction *function, CUmodule module, const char *name);
 typedef CUresult cuModuleGetFunctionCount_fn(unsigned int *count, CUmodule module);
+typedef CUresult cuModuleEnumerateFunctions_fn(
+	CUfunction *functions, unsigned int most, CUmodule module);
 typedef CUresult cuModuleGetGlobal_fn(
 	CUdeviceptr_v1 *dptr, unsigned int *size, CUmodule module, const char *name);
 typedef CUresult cuModuleGetGlobal_v2_fn(
@@ -288,6 +291,22 @@ typedef CUresult cuLibraryGetKernelCount_fn(unsigned int *count, CUlibrary libra
 typedef CUresult cuLibraryGetModule_fn(CUmodule *module, CUlibrary library);
 typedef CUresult cuLibraryGetGlobal_fn(
 	CUdeviceptr *dptr, size_t *size, CUlibrary library, const char *name);
+typedef cuLibraryGetGlobal_fn cuLibraryGetManaged_fn;
+typedef CUresult cuLibraryGetUnifiedFunction_fn(
+	void **function, CUlibrary library, const char *name);
+typedef CUresult cuLibraryEnumerateKernels_fn(
+	CUkernel *kernels, unsigned int most, CUlibrary library);
+typedef CUresult cuLinkCreate_fn(
+	unsigned int count, CUjit_option *options, void **values, CUlinkState *state);
+typedef cuLinkCreate_fn cuLinkCreate_v2_fn;
+typedef CUresult cuLinkAddData_fn(CUlinkState state, CUjitInputType type, void *data, size_t bytes,
+	const char *name, unsigned int count, CUjit_option *options, void **values);
+typedef cuLinkAddData_fn cuLinkAddData_v2_fn;
+typedef CUresult cuLinkAddFile_fn(CUlinkState state, CUjitInputType type, const char *path,
+	unsigned int count, CUjit_option *options, void **values);
+typedef cuLinkAddFile_fn cuLinkAddFile_v2_fn;
+typedef CUresult cuLinkComplete_fn(CUlinkState state, void **image, size_t *bytes);
+typedef CUresult cuLinkDestroy_fn(CUlinkState state);
 typedef CUresult cuKernelGetFunction_fn(CUfunction *function, CUkernel kernel);
 typedef CUresult cuKernelGetLibrary_fn(CUlibrary *library, CUkernel kernel);
 typedef CUresult cuKernelGetName_fn(const char **name, CUkernel kernel);
@@ -301,6 +320,9 @@ typedef CUresult cuFuncSetAttribute_fn(
 	CUfunction function, CUfunction_attribute attribute, int value);
 typedef CUresult cuFuncSetCacheConfig_fn(CUfunction function, CUfunc_cache config);
 typedef CUresult cuFuncSetSharedMemConfig_fn(CUfunction function, CUsharedconfig config);
+typedef CUresult cuKernelGetParamInfo_fn(
+	CUkernel kernel, size_t index, size_t *offset, size_t *size);
+typedef CUresult cuKernelSetCacheConfig_fn(CUkernel kernel, CUfunc_cache config, CUdevice device);
 typedef CUresult cuFuncGetModule_fn(CUmodule *module, CUfunction function);
 typedef CUresult cuFuncGetName_fn(const char **name, CUfunction function);
 typedef CUresult cuFuncGetParamInfo_fn(
@@ -366,8 +388,6 @@ typedef cuStreamBeginCapture_v2_fn cuStreamBeginCapture_v2_ptsz_fn;
 typedef CUresult cuStreamEndCapture_fn(CUstream stream, CUgraph *graph);
 typedef cuStreamEndCapture_fn cuStreamEndCapture_ptsz_fn;
 typedef CUresult cuThreadExchangeStreamCaptureMode_fn(CUstreamCaptureMode *mode);
-typedef CUresult cuGraphLaunch_fn(CUgraphExec exec, CUstream stream);
-typedef cuGraphLaunch_fn cuGraphLaunch_ptsz_fn;
 
 /* Events */
 typedef CUresult cuEventCreate_fn(CUevent *event, unsigned int flags);

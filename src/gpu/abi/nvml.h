@@ -304,6 +304,16 @@ typedef struct {
 } nvmlProcessesUtilizationInfo_t;
 #define nvmlProcessesUtilizationInfo_v1 NVML_STRUCT_VERSION(nvmlProcessesUtilizationInfo_t, 1u)
 
+typedef struct {
+	unsigned int gpuUtilization; /* percent of the process's life */
+	unsigned int memoryUtilization;
+	unsigned long long maxMemoryUsage;
+	unsigned long long time;      /* ms; 0 while it runs */
+	unsigned long long startTime; /* us since the epoch */
+	unsigned int isRunning;
+	unsigned int reserved[5];
+} nvmlAccountingStats_t;
+
 /* nvmlDeviceGetPciInfo without a suffix: what the struct was before the sub-system was added. */
 typedef struct {
 	char busId[NVML_DEVICE_PCI_BUS_ID_BUFFER_V2_SIZE];
@@ -426,6 +436,14 @@ typedef nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v3_fn(
 	nvmlDevice_t device, unsigned int *count, nvmlProcessInfo_t *infos);
 typedef nvmlReturn_t nvmlDeviceGetRunningProcessDetailList_fn(
 	nvmlDevice_t device, nvmlProcessDetailList_t *list);
+
+typedef nvmlReturn_t nvmlDeviceGetAccountingMode_fn(nvmlDevice_t device, nvmlEnableState_t *mode);
+typedef nvmlReturn_t nvmlDeviceGetAccountingBufferSize_fn(
+	nvmlDevice_t device, unsigned int *processes);
+typedef nvmlReturn_t nvmlDeviceGetAccountingPids_fn(
+	nvmlDevice_t device, unsigned int *count, unsigned int *pids);
+typedef nvmlReturn_t nvmlDeviceGetAccountingStats_fn(
+	nvmlDevice_t device, unsigned int pid, nvmlAccountingStats_t *stats);
 
 /* Functions: how busy it is. */
 
@@ -550,6 +568,7 @@ _Static_assert(sizeof(nvmlUtilization_t) == 8, "two percentages");
 _Static_assert(sizeof(nvmlProcessUtilizationSample_t) == 32, "pid, time, four percentages");
 _Static_assert(sizeof(nvmlProcessUtilizationInfo_v1_t) == 40, "time, pid, six percentages");
 _Static_assert(sizeof(nvmlProcessesUtilizationInfo_t) == 24, "two words, time, pointer");
+_Static_assert(sizeof(nvmlAccountingStats_t) == 56, "two percentages, three counts, six words");
 _Static_assert(sizeof(nvmlPciInfo_v1_t) == 32, "a string and four words");
 _Static_assert(sizeof(nvmlPciInfo_v2_t) == 52, "a string and nine words");
 _Static_assert(sizeof(nvmlPciInfo_t) == 68, "a string, five words, a longer string");

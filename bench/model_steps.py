@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""One process of bench/models.py: trains or decodes, and prints the rate of each second as it goes.
+
+    model_steps.py train|decode|decode-graph SECONDS
+"""
+
+import sys
+import time
+
+import torch
+
+TOKENS = 1024  # of a text
+
+
+def training():
+    """A step of a 12 x 2048 wide perceptron with AdamW, as measured elsewhere in docs/performance.md."""
+    torch.manual_seed(0)
+    layers = []
+    for _ in range(12):
+        layers += [torch.nn.Linear(2048, 2048), torch.nn.GELU()]
+    model = torch.nn.Sequential(*layers).cuda()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
+    data = torch.randn(512, 2048, device="cuda")
+
+    def step():
+        optimizer.zero_grad(set_to_none=True)
+        loss = (model(data) - data).square().mean()
+        loss.backward()
+        optimizer.step()
+
+    return step
+
+
+def decoding(as_graph):
+    """A token of a small transformer with random weights, whose cache is written in place."""
+    from transformers import LlamaConfig, LlamaForCausalLM, StaticCache
+
+    torch.manual_seed(0)
+    config = LlamaConfig(hidden_size=1024, intermediate_size=2816, num_hidden_layers=12,
+                         num_attention_heads=16, num_key_value_heads=16, vocab_size=8192, max_position_embeddings=TOKENS)
+    model = LlamaForCausalLM(config).to("cuda", torch.bfloat16).eval()
+    cache = StaticCache(config=config, max_cache_len=TOKENS)
+    token = torch.ones(1, 1, dtype=torch.long, device="cuda")
+    position = torch.zeros(1, 1, dtype=torch.long, device="cuda")
+
+    def one():
+        with torch.no_grad():
+            logits = model(token, position_ids=position, past_key_values=cache,
+                           use_cache=True).logits
+        token.copy_(logits[:, -1:].argmax(-1))
+        position.add_(1)
+
+    done = 0
+
+    def again(step):
+        """The same with a text that begins anew before the cache is full."""
+        nonlocal done
+        done += 1
+        if done % (TOKENS // 2) == 0:
+            cache.reset()
+            position.zero_()
+        step()
+
+    if not as_graph:
+        return lambda: again(one)
+    for _ in range(3):
+        one()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        one()
+    return lambda: again(graph.replay)
+
+
+def main():
+    what, seconds = sys.argv[1], float(sys.argv[2])
+    step = training() if what == "train" else decoding(what == "decode-graph")
+    for _ in range(20):
+        step()
+    torch.cuda.synchronize()
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        start, count = time.monotonic(), 0
+        while time.monotonic() < start + 0.5:
+            for _ in range(10):
+                step()
+            torch.cuda.synchronize()
+            count += 10
+        print("%.3f" % (count / (time.monotonic() - start)), flush=True)
+
+
+if __name__ == "__main__":
+    main()

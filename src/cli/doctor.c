@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* vgpu doctor: whether quotas are in force, from where, and what is in their way. */
+#include "cli/doctor.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/parse.h"
+#include "cli/command.h"
+#include "cli/survey.h"
+
+const char help_doctor[] =
+	"  --json         for programs: everything that was found, sizes in bytes\n"
+	"\n"
+	"Looks at one process by its PID, at one slice by its name, or at all slices: whether the\n"
+	"library is loaded, which share files and options give the quotas, whether NVML tells "
+	"what\n"
+	"the driver gave to the process, and how often memory was refused or the books corrected.\n"
+	"Exits with 1 where something is wrong. Processes of others are for root to look at.\n";
+
+struct request {
+	bool is_json;
+	const char *slice; /* NULL: all */
+	int pid;	   /* 0: any */
+};
+
+static int read_request(int argc, char **argv, struct request *ret_request, struct err *err)
+{
+	static const struct option options[] = {{"json", no_argument, NULL, 'j'}, {0}};
+	struct request request = {.is_json = false};
+	uint64_t number;
+	int option;
+
+	while ((option = getopt_long(argc, argv, ":", options, NULL)) != -1) {
+		if (option != 'j')
+			return command_refuse_option(err, option, argv);
+		request.is_json = true;
+	}
+	if (argc - optind > 1)
+		return command_refuse(err, "doctor looks at one process or slice, not at '%s' too",
+			argv[optind + 1]);
+	if (optind < argc && parse_u64(argv[optind], INT32_MAX, &number) == 0 && number)
+		request.pid = (int)number;
+	else if (optind < argc)
+		request.slice = argv[optind];
+	*ret_request = request;
+	return 0;
+}
+
+void diagnosis_add(struct diagnosis *d, const char *format, ...)
+{
+	size_t at = d->problem_count++;
+	va_list args;
+
+	if (at >= d->problem_capacity) {
+		size_t capacity = at ? 2 * at : 8;
+		char(*grown)[PROBLEM_BYTES] = reallocarray(d->problems, capacity, PROBLEM_BYTES);
+
+		if (!grown) {
+			d->problem_count = at;
+			return;
+		}
+		d->problems = grown;
+		d->problem_capacity = capacity;
+	}
+	va_start(args, format);
+	vsnprintf(d->problems[at], PROBLEM_BYTES, format, args);
+	va_end(args);
+}
+
+void diagnosis_clear(struct diagnosis *d)
+{
+	for (size_t i = 0; i < d->view_count; i++)
+		view_clear(&d->views[i]);
+	for (size_t i = 0; i < d->patient_count; i++)
+		inspect_clear(&d->patients[i].seen);
+	free(d->views);
+	free(d->patients);
+	free(d->problems);
+}
+
+static bool is_wanted(const struct request *request, const struct view *v)
+{
+	if (request->slice)
+		return strcmp(request->slice, v->name) == 0;
+	for (unsigned i = 0; request->pid && i < v->process_count; i++)
+		if (v->processes[i].pid == request->pid)
+			return true;
+	return !request->pid && v->is_running;
+}
+
+static int read_views(const struct request *request, const struct survey *survey,
+	const struct devices *devices, struct diagnosis *d)
+{
+	d->views = calloc(survey->count + 1, sizeof(*d->views));
+	if (!d->views)
+		return -ENOMEM;
+	for (size_t i = 0; i < survey->count; i++) {
+		struct view *v = &d->views[d->view_count];
+		struct err failure = ERR_NULL;
+
+		if (view_read(&survey->sites[i], devices, v, &failure) != 0) {
+			if (!survey->sites[i].is_guess && !request->slice && !request->pid)
+				diagnosis_add(d, "%s", failure.text);
+			continue;
+		}
+		if (is_wanted(request, v))
+			d->view_count++;
+		else
+			view_clear(v);
+	}
+	return 0;
+}
+
+static void add_patient(
+	struct diagnosis *d, const struct view *v, const struct view_process *p, int pid)
+{
+	struct patient *patient = &d->patients[d->patient_count++];
+
+	*patient = (struct patient){.view = v, .process = p, .pid = pid};
+	inspect_process(pid, &patient->seen);
+}
+
+static int look_at_processes(const struct request *request, struct diagnosis *d)
+{
+	size_t most = 1;
+
+	for (size_t i = 0; i < d->view_count; i++)
+		most += d->views[i].process_count;
+	d->patients = calloc(most, sizeof(*d->patients));
+	if (!d->patients)
+		return -ENOMEM;
+	for (size_t i = 0; i < d->view_count; i++)
+		for (unsigned k = 0; k < d->views[i].process_count; k++) {
+			const struct view_process *p = &d->views[i].processes[k];
+
+			if (!request->pid || p->pid == request->pid)
+				add_patient(d, &d->views[i], p, p->pid);
+		}
+	if (request->pid && d->patient_count == 0)
+		add_patient(d, NULL, NULL, request->pid);
+	return 0;
+}
+
+static bool has_quota(const struct inspection *seen)
+{
+	const struct options *o = &seen->options;
+
+	return seen->shares[0].path || seen->shares[1].path || o->region_path ||
+	       o->memory_limit_bytes || o->has_indexed_limit || o->is_broken;
+}
+
+static void judge_patient(struct diagnosis *d, const struct patient *p)
+{
+	const struct inspection *seen = &p->seen;
+
+	if (!seen->is_readable)
+		return;
+	if (!*seen->library)
+		diagnosis_add(
+			d, "process %d: libvgpu.so is not loaded, so no quota binds it", p->pid);
+	else if (!has_quota(seen))
+		diagnosis_add(d,
+			"process %d: no share file and no option sets a quota, so none binds it",
+			p->pid);
+	for (unsigned i = 0; i < INSPECT_SHARES; i++)
+		if (seen->shares[i].why)
+			diagnosis_add(d, "process %d: share file %s, line %u: %s", p->pid,
+				seen->shares[i].path, seen->shares[i].line, seen->shares[i].why);
+	for (unsigned i = 0; i < seen->options.unclear_count; i++)
+		diagnosis_add(d, "process %d: the value of %s is not understood", p->pid,
+			seen->options.unclear[i]);
+	if (seen->options.is_broken)
+		diagnosis_add(d, "process %d: a quota is not understood, so all memory is refused",
+			p->pid);
+}
+
+static void judge(struct diagnosis *d)
+{
+	for (size_t i = 0; i < d->view_count; i++)
+		for (unsigned k = 0; k < d->views[i].device_count; k++) {
+			const struct view_device *device = &d->views[i].devices[k];
+
+			if (device->quota_bytes && device->use.used_bytes > device->quota_bytes)
+				diagnosis_add(d, "slice %s: device %s is over its quota",
+					d->views[i].name, device->uuid);
+		}
+	for (size_t i = 0; i < d->patient_count; i++)
+		judge_patient(d, &d->patients[i]);
+}
+
+static int examine(const struct request *request, struct diagnosis *d, struct err *err)
+{
+	_cleanup_(survey_clear) struct survey survey = SURVEY_NULL;
+	_cleanup_free_ struct devices *devices = calloc(1, sizeof(*devices));
+	struct err ignored = ERR_NULL;
+	int r = survey_machine(&survey, err);
+
+	if (r < 0)
+		return r;
+	if (!devices)
+		return err_set(err, ENOMEM, "no memory");
+	/* Names of devices are a comfort. */
+	if (devices_read(NULL, devices, &ignored) != 0)
+		devices->count = 0;
+	r = read_views(request, &survey, devices, d);
+	if (r == 0)
+		r = look_at_processes(request, d);
+	if (r < 0)
+		return err_set(err, ENOMEM, "no memory");
+	if (request->slice && d->view_count == 0)
+		return err_set(err, ENOENT, "there is no slice '%s'; `vgpu list --all` shows them",
+			request->slice);
+	if (request->pid && !d->patients[0].seen.is_there)
+		return err_set(err, ESRCH, "there is no process %d", request->pid);
+	judge(d);
+	return 0;
+}
+
+int command_doctor(int argc, char **argv, int *ret_status, struct err *err)
+{
+	_cleanup_(diagnosis_clear) struct diagnosis diagnosis = {.view_count = 0};
+	struct request request = {0};
+	int r = read_request(argc, argv, &request, err);
+
+	if (r == 0)
+		r = examine(&request, &diagnosis, err);
+	if (r)
+		return r;
+	if (request.is_json)
+		diagnosis_show_json(&diagnosis);
+	else
+		diagnosis_show_text(&diagnosis);
+	*ret_status = diagnosis.problem_count ? 1 : 0;
+	return 0;
+}

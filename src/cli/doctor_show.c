@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What vgpu doctor has found, as text and as JSON. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/doctor.h"
+#include "cli/json.h"
+#include "cli/size.h"
+
+static const char *const option_names[] = {
+#define OPTION(field, name, kind, meaning) name,
+#include "base/options.def"
+};
+
+/* Names come from files and other processes: nothing in them may move the terminal's cursor. */
+static void put(const char *text)
+{
+	for (; *text; text++)
+		putchar((unsigned char)*text < ' ' || *text == 0x7f ? '?' : *text);
+}
+
+static void put_line(const char *title, const char *text)
+{
+	printf("    %-9s", title);
+	put(text);
+	putchar('\n');
+}
+
+typedef void option_fn(const char *name, const char *value, unsigned index);
+
+/* Every option that the process was given, those of a family one by one. */
+static void visit_options(const struct inspection *seen, option_fn *visit)
+{
+	unsigned found = 0;
+	char name[64];
+
+	for (size_t i = 0; i < ARRAY_SIZE(option_names); i++) {
+		size_t length = strcspn(option_names[i], "<");
+		unsigned members = option_names[i][length] ? OPTIONS_DEVICES : 1;
+
+		for (unsigned k = 0; k < members; k++) {
+			const char *value;
+
+			snprintf(name, sizeof(name), "%.*s", (int)length, option_names[i]);
+			if (members > 1)
+				snprintf(name + length, sizeof(name) - length, "%u", k);
+			value = inspect_option(seen, name);
+			if (value)
+				visit(name, value, found++);
+		}
+	}
+}
+
+static void put_option(const char *name, const char *value, unsigned index)
+{
+	printf("    %-9s%s=", index ? "" : "options", name);
+	put(value);
+	putchar('\n');
+}
+
+static void put_process(const struct patient *p)
+{
+	const struct inspection *seen = &p->seen;
+
+	if (p->pid)
+		printf("  process %d", p->pid);
+	else
+		printf("  process (%u)", p->process->own_pid);
+	if (p->process) {
+		putchar(' ');
+		put(p->process->command);
+	}
+	puts(p->view ? "" : " is in no slice's books");
+	if (seen->is_readable)
+		put_line("library", *seen->library ? seen->library : "none");
+	else
+		put_line("library", "unknown: the process cannot be looked at from here");
+	for (unsigned i = 0; i < INSPECT_SHARES; i++)
+		if (seen->shares[i].path)
+			put_line("share", seen->shares[i].path);
+	visit_options(seen, put_option);
+	if (p->process && p->process->notes & REGION_NOTE_NVML)
+		put_line("nvml", "tells what the driver gave to it");
+	else if (p->process && p->process->notes & REGION_NOTE_NO_NVML)
+		put_line("nvml", "has no figure for it: the books stand alone");
+}
+
+static void put_device(const struct view_device *device)
+{
+	char used[SIZE_TEXT_BYTES], quota[SIZE_TEXT_BYTES] = "none";
+
+	size_print(device->use.used_bytes, used);
+	if (device->quota_bytes)
+		size_print(device->quota_bytes, quota);
+	fputs("  device ", stdout);
+	put(device->uuid);
+	printf("\n    quota %s, used %s; %" PRIu64 " refusals, %" PRIu64 " corrections\n", quota,
+		used, device->refusal_count, device->drift_count);
+}
+
+static void put_patients(const struct diagnosis *d, const struct view *v)
+{
+	for (size_t i = 0; i < d->patient_count; i++)
+		if (d->patients[i].view == v)
+			put_process(&d->patients[i]);
+}
+
+void diagnosis_show_text(const struct diagnosis *d)
+{
+	for (size_t i = 0; i < d->view_count; i++) {
+		fputs("slice ", stdout);
+		put(d->views[i].name);
+		fputs("\n  region ", stdout);
+		put(d->views[i].region);
+		putchar('\n');
+		for (unsigned k = 0; k < d->views[i].device_count; k++)
+			put_device(&d->views[i].devices[k]);
+		put_patients(d, &d->views[i]);
+	}
+	put_patients(d, NULL);
+	if (d->view_count + d->patient_count == 0)
+		puts("There are no slices on this machine.");
+	puts(d->problem_count ? "Wrong:" : "Nothing is wrong.");
+	for (size_t i = 0; i < d->problem_count; i++) {
+		fputs("  ", stdout);
+		put(d->problems[i]);
+		putchar('\n');
+	}
+}
+
+static void json_option(const char *name, const char *value, unsigned index)
+{
+	fputs(index ? ", " : "", stdout);
+	json_key(name);
+	json_string(value);
+}
+
+static void json_shares(const struct inspection *seen)
+{
+	const char *comma = "";
+
+	json_key("shares");
+	putchar('[');
+	for (unsigned i = 0; i < INSPECT_SHARES; i++) {
+		if (!seen->shares[i].path)
+			continue;
+		fputs(comma, stdout);
+		json_string(seen->shares[i].path);
+		comma = ", ";
+	}
+	fputs("], ", stdout);
+}
+
+static void json_process(const struct patient *p)
+{
+	uint64_t notes = p->process ? p->process->notes : 0;
+
+	putchar('{');
+	json_number("pid", (uint64_t)p->pid, p->pid != 0);
+	json_text("command", p->process ? p->process->command : "");
+	json_text("slice", p->view ? p->view->name : "");
+	json_text("library", p->seen.library);
+	json_shares(&p->seen);
+	json_text("nvml", notes & REGION_NOTE_NVML	? "figure"
+			  : notes & REGION_NOTE_NO_NVML ? "none"
+							: "");
+	json_key("options");
+	putchar('{');
+	visit_options(&p->seen, json_option);
+	fputs("}}", stdout);
+}
+
+static void json_view(const struct view *v)
+{
+	putchar('{');
+	json_text("name", v->name);
+	json_text("region", v->region);
+	json_key("devices");
+	putchar('[');
+	for (unsigned i = 0; i < v->device_count; i++) {
+		const struct view_device *device = &v->devices[i];
+
+		fputs(i ? ", {" : "{", stdout);
+		json_text("uuid", device->uuid);
+		json_number("quota_bytes", device->quota_bytes, device->quota_bytes != 0);
+		json_number("used_bytes", device->use.used_bytes, true);
+		json_number("refusals", device->refusal_count, true);
+		json_key("corrections");
+		printf("%" PRIu64 "}", device->drift_count);
+	}
+	fputs("]}", stdout);
+}
+
+void diagnosis_show_json(const struct diagnosis *d)
+{
+	fputs("{\"slices\": [", stdout);
+	for (size_t i = 0; i < d->view_count; i++) {
+		fputs(i ? ",\n  " : "\n  ", stdout);
+		json_view(&d->views[i]);
+	}
+	fputs("],\n\"processes\": [", stdout);
+	for (size_t i = 0; i < d->patient_count; i++) {
+		fputs(i ? ",\n  " : "\n  ", stdout);
+		json_process(&d->patients[i]);
+	}
+	fputs("],\n\"problems\": [", stdout);
+	for (size_t i = 0; i < d->problem_count; i++) {
+		fputs(i ? ",\n  " : "\n  ", stdout);
+		json_string(d->problems[i]);
+	}
+	fputs("]}\n", stdout);
+}

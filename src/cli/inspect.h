@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What /proc tells of a process that is to live under a quota: its library, and what it was told. */
+#pragma once
+
+#include <stdbool.h>
+
+#include "base/options.h"
+#include "policy/share.h"
+
+#define INSPECT_SHARES 2 /* the system's, and the one of VGPU_SHARE */
+
+/* A share file, as the process sees it. */
+struct inspected_share {
+	const char *path; /* NULL: there is none */
+	const char *why;  /* what is wrong with it; NULL: nothing */
+	unsigned line;	  /* where; 0: all of it */
+};
+
+struct inspection {
+	bool is_there;	   /* there is such a process */
+	bool is_readable;  /* and we may look at it; else nothing below is known */
+	char library[512]; /* the tenant library that it has loaded; "" for none */
+	struct inspected_share shares[INSPECT_SHARES];
+	struct options options;
+	char *environment; /* zero-ended strings; the options point into it */
+};
+
+/* Looks at the process. The caller clears. */
+void inspect_process(int pid, struct inspection *ret_inspection);
+
+/* Frees what it holds; fit for a zeroed one. */
+void inspect_clear(struct inspection *inspection);
+
+/* The value of an option in the environment that the process began with; NULL where it has none. */
+const char *inspect_option(const struct inspection *inspection, const char *name);

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Hooks: streams, green contexts, and limits of a context. */
+#include "shim/code.h"
+#include "shim/contexts.h"
+#include "shim/doors.h"
+#include "shim/local.h"
+
+/*
+ * A stream's queues take 2 MiB at every fourth one, now and then 4; a green context takes 4 to 6
+ * (H200, driver 580). Destroying them gives nothing back before the context ends.
+ */
+#define STREAM_BOUND_BYTES UINT64_C(0x400000)
+#define GREEN_BOUND_BYTES  UINT64_C(0x800000)
+
+HOOK_BODY(cuStreamCreate, CUstream *stream, unsigned int flags)
+{
+	struct guard guard;
+	CUresult r;
+
+	if (!doors_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	r = guard_begin_current(STREAM_BOUND_BYTES, &guard);
+	if (r != CUDA_SUCCESS)
+		return r;
+	r = cuda.cuStreamCreate(stream, flags);
+	guard_end(&guard);
+	return r;
+}
+
+HOOK_BODY(cuStreamCreateWithPriority, CUstream *stream, unsigned int flags, int priority)
+{
+	struct guard guard;
+	CUresult r;
+
+	if (!doors_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	r = guard_begin_current(STREAM_BOUND_BYTES, &guard);
+	if (r != CUDA_SUCCESS)
+		return r;
+	r = cuda.cuStreamCreateWithPriority(stream, flags, priority);
+	guard_end(&guard);
+	return r;
+}
+
+HOOK_BODY(cuGreenCtxStreamCreate, CUstream *stream, CUgreenCtx green, unsigned int flags,
+	int priority)
+{
+	struct guard guard;
+	CUresult r;
+
+	if (!doors_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	r = guard_begin_current(STREAM_BOUND_BYTES, &guard);
+	if (r != CUDA_SUCCESS)
+		return r;
+	r = cuda.cuGreenCtxStreamCreate(stream, green, flags, priority);
+	guard_end(&guard);
+	return r;
+}
+
+/* The primary context may have come with the green one; only retaining it tells its handle. */
+static void book_primary(struct device *device, struct charge *charge)
+{
+	CUcontext primary;
+
+	if (cuda.cuDevicePrimaryCtxRetain(&primary, device->ordinal) != CUDA_SUCCESS)
+		return;
+	contexts_measure(device, charge);
+	contexts_compare_primary(device, primary, charge);
+	cuda.cuDevicePrimaryCtxRelease_v2(device->ordinal);
+}
+
+/* A green context lives in its device's primary context, and keeps that alive. */
+HOOK_BODY(cuGreenCtxCreate, CUgreenCtx *green, CUdevResourceDesc description, CUdevice ordinal,
+	unsigned int flags)
+{
+	_cleanup_charge_ struct charge charge = CHARGE_NULL;
+	struct guard guard = {.is_armed = false};
+	struct device *device;
+	CUresult r;
+
+	if (!doors_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	r = contexts_enter(ordinal, &device);
+	if (r == CUDA_SUCCESS && device && !contexts_primary_is_active(device))
+		r = contexts_reserve(device, &charge);
+	if (r == CUDA_SUCCESS && device)
+		r = guard_begin(device, GREEN_BOUND_BYTES, &guard);
+	if (r != CUDA_SUCCESS)
+		return r;
+	r = cuda.cuGreenCtxCreate(green, description, ordinal, flags);
+	if (device && r == CUDA_SUCCESS)
+		book_primary(device, &charge);
+	guard_end(&guard);
+	return r;
+}
+
+HOOK_BODY(cuGreenCtxDestroy, CUgreenCtx green)
+{
+	CUresult r;
+	CHARGE_SCOPE();
+
+	if (!doors_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	r = cuda.cuGreenCtxDestroy(green);
+	if (r == CUDA_SUCCESS && state_enter() == STATE_OPEN)
+		contexts_green_destroyed(green);
+	return r;
+}
+
+HOOK_BODY(cuCtxFromGreenCtx, CUcontext *context, CUgreenCtx green)
+{
+	CUresult r;
+
+	if (!doors_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	r = cuda.cuCtxFromGreenCtx(context, green);
+	if (r == CUDA_SUCCESS && state_enter() == STATE_OPEN)
+		contexts_green_seen(green, *context);
+	return r;
+}
+
+/* Stacks get their room at once; heap and printf buffer when something that uses them is loaded. */
+HOOK_BODY(cuCtxSetLimit, CUlimit limit, size_t value)
+{
+	_cleanup_charge_ struct charge charge = CHARGE_NULL;
+	CUresult r;
+
+	if (!doors_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	if (limit != CU_LIMIT_STACK_SIZE)
+		return cuda.cuCtxSetLimit(limit, value);
+	r = local_begin(value, &charge);
+	if (r != CUDA_SUCCESS)
+		return r;
+	r = cuda.cuCtxSetLimit(limit, value);
+	local_end(&charge);
+	code_forget_launches();
+	return r;
+}

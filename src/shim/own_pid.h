@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The PID by which the driver lists this process.
+ *
+ * It is our own, where the driver names processes by the asker's PID namespace (580 does). An older
+ * driver names them by the host's, which nobody in a namespace is told. There the list is read before
+ * this process's first context on a device and after it: a PID that is new, alone in that, and shows as
+ * much memory as the context took is ours. If that is not clear, no PID is ours and the books stand
+ * alone.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "shim/state.h"
+
+/* Around the making of this process's first context on a device. */
+void own_pid_before_context(const struct device *device);
+/* context_bytes is what a context is known to take; 0: not known yet. */
+void own_pid_after_context(const struct device *device, uint64_t context_bytes);
+
+/* 0 where it is not known. */
+unsigned own_pid(void);
+
+/*
+ * Whether the figure that the driver shows for own_pid() can be ours, as known_bytes of it are in the
+ * books. A PID that was found shows itself to be another's by a figure that stays far below.
+ */
+bool own_pid_is_credible(uint64_t shown_bytes, uint64_t known_bytes);
+
+/* For a child of fork(). */
+void own_pid_forget_parent(void);

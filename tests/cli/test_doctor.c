@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* vgpu doctor: what it finds in regions and in processes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "region/ledger.h"
+#include "region/slot.h"
+#include "tests/cli/tool.h"
+
+#define MIB  (UINT64_C(1) << 20)
+#define UUID "GPU-00000000-1111-2222-3333-444444444444"
+
+/* A process with the library, or what stands for it, that looks at itself. */
+#define LOOK "\"$VGPU\" run --memory 1g -- sh -c '\"$VGPU\" doctor %s $$; echo $? '"
+
+struct slice {
+	struct region region;
+	unsigned slot, device;
+};
+
+/* The slice "one", of which this process, which has no library, holds so much. */
+static void make(struct slice *s, uint64_t bytes)
+{
+	tool_run("mkdir -p \"$VGPU_STATE/one\"");
+	assert_int_equal(region_open(tool_path("state/one/region"), &s->region), 0);
+	assert_int_equal(slot_claim(&s->region, &s->slot), 0);
+	assert_int_equal(region_device(&s->region, UUID, &s->device), 0);
+	s->region.file->hami.limit_bytes[s->device] = 2048 * MIB;
+	s->region.file->own.devices[s->device].refusal_count = 3;
+	s->region.file->own.devices[s->device].drift_count = 4;
+	s->region.file->own.slots[s->slot].notes = REGION_NOTE_NO_NVML;
+	ledger_charge_anyway(s->region.file, s->slot, s->device, ledger_units(bytes));
+}
+
+static void drop(struct slice *s)
+{
+	region_close(&s->region);
+	tool_run("rm -r \"$VGPU_STATE/one\"");
+}
+
+static void nothing_is_wrong_where_nothing_is(void **state)
+{
+	const struct said *said = tool_run("\"$VGPU\" doctor");
+
+	assert_int_equal(said->status, 0);
+	assert_says(said->out, "There are no slices");
+	assert_says(said->out, "Nothing is wrong.");
+}
+
+static void a_slice_shows_its_counters_and_its_processes(void **state)
+{
+	const struct said *said;
+	struct slice s;
+
+	make(&s, 1536 * MIB);
+	said = tool_run("\"$VGPU\" doctor one");
+	assert_int_equal(said->status, 1);
+	assert_says(said->out, "slice one\n");
+	assert_says(said->out, "quota 2G, used 1.5G; 3 refusals, 4 corrections\n");
+	assert_says(said->out, "library  none\n");
+	assert_says(said->out, "has no figure for it: the books stand alone");
+	assert_says(said->out, "Wrong:\n  process ");
+	assert_says(said->out, "libvgpu.so is not loaded");
+	assert_null(strstr(said->out, "over its quota"));
+	drop(&s);
+}
+
+static void a_slice_over_its_quota_is_told(void **state)
+{
+	struct slice s;
+
+	make(&s, 3000 * MIB);
+	assert_says(tool_run("\"$VGPU\" doctor")->out,
+		"  slice one: device " UUID " is over its quota\n");
+	drop(&s);
+}
+
+static void a_process_is_found_in_its_slice(void **state)
+{
+	char expected[64];
+	struct slice s;
+
+	make(&s, 64 * MIB);
+	snprintf(expected, sizeof(expected), "  process %d ", (int)getpid());
+	assert_says(tool_run("\"$VGPU\" doctor %d", (int)getpid())->out, expected);
+	drop(&s);
+}
+
+static void json_is_json(void **state)
+{
+	const struct said *said;
+	struct slice s;
+
+	make(&s, 64 * MIB);
+	said = tool_run("\"$VGPU\" doctor --json | python3 -c '"
+			"import json, sys\n"
+			"d = json.load(sys.stdin)\n"
+			"v, p = d[\"slices\"][0], d[\"processes\"][0]\n"
+			"print(v[\"name\"], v[\"devices\"][0][\"refusals\"],\n"
+			"      v[\"devices\"][0][\"corrections\"], p[\"pid\"], p[\"slice\"],\n"
+			"      p[\"nvml\"], p[\"library\"], len(d[\"problems\"]))'");
+	assert_string_equal(said->err, "");
+	assert_says(said->out, "one 3 4 ");
+	assert_says(said->out, " one none None 1\n");
+	drop(&s);
+}
+
+static void a_process_with_the_library_and_a_share_is_well(void **state)
+{
+	const struct said *said = tool_run(LOOK, "");
+
+	assert_says(said->out, "is in no slice's books\n");
+	assert_says(said->out, "/libvgpu.so\n");
+	assert_says(said->out, "share    /");
+	assert_says(said->out, "options  VGPU_SHARE=/");
+	assert_says(said->out, "Nothing is wrong.\n0\n");
+	said = tool_run(LOOK " | sed '$d' | python3 -m json.tool", "--json");
+	assert_int_equal(said->status, 0);
+}
+
+static void options_that_are_not_understood_are_told(void **state)
+{
+	const struct said *said;
+
+	said = tool_run("CUDA_DEVICE_MEMORY_LIMIT_3=10GB CUDA_OVERSUBSCRIBE=yes " LOOK, "");
+	assert_says(said->out, "the value of CUDA_DEVICE_MEMORY_LIMIT_<i> is not understood");
+	assert_says(said->out, "the value of CUDA_OVERSUBSCRIBE is not understood");
+	assert_says(said->out, "so all memory is refused\n1\n");
+	assert_says(said->out, "CUDA_DEVICE_MEMORY_LIMIT_3=10GB\n");
+}
+
+static void a_share_that_is_broken_is_told_with_its_line(void **state)
+{
+	const struct said *said;
+
+	tool_run("printf 'vgpu-share 1\\ndevice * memory 10GB\\nend\\n' >\"$HERE/broken\"");
+	said = tool_run("VGPU_SHARE=\"$HERE/broken\" LD_PRELOAD=\"$VGPU_LIBDIR/libvgpu.so\" "
+			"sh -c '\"$VGPU\" doctor $$'");
+	assert_int_equal(said->status, 1);
+	assert_says(said->out, "/broken, line 2: ");
+}
+
+static void a_process_without_the_library_is_bound_by_nothing(void **state)
+{
+	const struct said *said = tool_run("sh -c '\"$VGPU\" doctor $$; true'");
+
+	assert_says(said->out, "library  none\n");
+	assert_says(said->out, "so no quota binds it");
+	said = tool_run("LD_PRELOAD=\"$VGPU_LIBDIR/libvgpu.so\" sh -c '\"$VGPU\" doctor $$; true'");
+	assert_says(said->out, "no share file and no option sets a quota");
+}
+
+static void what_is_not_there_is_a_failure(void **state)
+{
+	const struct said *said = tool_run("\"$VGPU\" doctor nobody");
+
+	assert_int_equal(said->status, 1);
+	assert_says(said->err, "there is no slice 'nobody'");
+	said = tool_run("\"$VGPU\" doctor 2147483647");
+	assert_int_equal(said->status, 1);
+	assert_says(said->err, "there is no process 2147483647");
+	assert_int_equal(tool_run("\"$VGPU\" doctor a b")->status, 2);
+	assert_int_equal(tool_run("\"$VGPU\" doctor --sim")->status, 2);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nothing_is_wrong_where_nothing_is),
+		cmocka_unit_test(a_slice_shows_its_counters_and_its_processes),
+		cmocka_unit_test(a_slice_over_its_quota_is_told),
+		cmocka_unit_test(a_process_is_found_in_its_slice),
+		cmocka_unit_test(json_is_json),
+		cmocka_unit_test(a_process_with_the_library_and_a_share_is_well),
+		cmocka_unit_test(options_that_are_not_understood_are_told),
+		cmocka_unit_test(a_share_that_is_broken_is_told_with_its_line),
+		cmocka_unit_test(a_process_without_the_library_is_bound_by_nothing),
+		cmocka_unit_test(what_is_not_there_is_a_failure),
+	};
+
+	return cmocka_run_group_tests(tests, tool_set_up, tool_tear_down);
+}

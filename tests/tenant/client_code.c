@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The client's words about code: modules, libraries, launches, limits. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/tenant/client.h"
+
+#define IMAGE_BYTES 4096
+
+/*
+ * PTX that real drivers compile and the simulated one reads: a kernel "k" with a frame of so many
+ * bytes in local memory, which the compiler cannot take out, data with static storage, and functions
+ * of the device's runtime.
+ */
+static int write_image(char **word, unsigned count, unsigned at, char text[IMAGE_BYTES])
+{
+	unsigned long long data = 0, frame = 0;
+	int has_heap = 0, has_printf = 0;
+	char declaration[96] = "";
+
+	for (; at < count; at++) {
+		if (strncmp(word[at], "data=", 5) == 0)
+			data = client_size(word[at] + 5);
+		else if (strncmp(word[at], "frame=", 6) == 0)
+			frame = client_size(word[at] + 6);
+		else if (strcmp(word[at], "heap") == 0)
+			has_heap = 1;
+		else if (strcmp(word[at], "printf") == 0)
+			has_printf = 1;
+		else
+			return -1;
+	}
+	if (data)
+		snprintf(declaration, sizeof(declaration),
+			".visible .global .align 4 .b8 data[%llu];\n", data);
+	snprintf(text, IMAGE_BYTES,
+		".version 7.0\n.target sm_70\n.address_size 64\n"
+		"%s%s%s"
+		".visible .entry k(.param .u64 out, .param .u64 n)\n{\n"
+		"\t.local .align 8 .b8 frame[%llu];\n"
+		"\t.reg .b64 %%rd<9>;\n\t.reg .pred %%p<2>;\n\t.param .b64 a;\n\t.param .b64 b;\n"
+		"\tld.param.u64 %%rd1, [out];\n\tld.param.u64 %%rd2, [n];\n"
+		"\tsetp.eq.u64 %%p1, %%rd1, 0;\n\t@%%p1 bra done;\n"
+		"\tmov.u64 %%rd3, frame;\n\tadd.u64 %%rd4, %%rd3, %%rd2;\n"
+		"\tst.local.u64 [%%rd4], %%rd2;\n\txor.b64 %%rd5, %%rd2, 8;\n"
+		"\tadd.u64 %%rd6, %%rd3, %%rd5;\n\tld.local.u64 %%rd7, [%%rd6];\n"
+		"%s%s"
+		"\tst.global.u64 [%%rd1], %%rd7;\ndone:\n\tret;\n}\n",
+		has_heap ? ".extern .func (.param .b64 r) malloc (.param .b64 s);\n" : "",
+		has_printf
+			? ".extern .func (.param .b32 r) vprintf (.param .b64 f, .param .b64 v);\n"
+			: "",
+		declaration, frame ? frame : 16,
+		has_heap ? "\tst.param.b64 [a], %rd2;\n\tcall.uni (b), malloc, (a);\n"
+			   "\tld.param.b64 %rd7, [b];\n"
+			 : "",
+		has_printf ? "\t{ .param .b32 r;\n\tst.param.b64 [a], %rd2;\n\tst.param.b64 [b], "
+			     "%rd2;\n"
+			     "\tcall.uni (r), vprintf, (a, b);\n\t}\n"
+			   : "");
+	return 0;
+}
+
+static int run_module(struct client *c, char **word, unsigned count)
+{
+	char text[IMAGE_BYTES];
+	CUfunction function;
+	CUmodule module;
+	CUresult r;
+
+	if (write_image(word, count, 2, text) < 0)
+		return CLIENT_BAD_COMMAND;
+	r = c->cu.cuModuleLoadData(&module, text);
+	if (r != CUDA_SUCCESS)
+		return (int)r;
+	client_put(c, word[1], (uintptr_t)module);
+	r = c->cu.cuModuleGetFunction(&function, module, "k");
+	if (r == CUDA_SUCCESS && c->function_count < CLIENT_FUNCTIONS)
+		c->functions[c->function_count++] =
+			(struct client_function){(uintptr_t)module, (uintptr_t)function};
+	return (int)r;
+}
+
+static int run_unload(struct client *c, char **word, unsigned count)
+{
+	CUresult r = c->cu.cuModuleUnload((CUmodule)(uintptr_t)client_get(c, word[1]));
+
+	(void)count;
+	if (r == CUDA_SUCCESS)
+		client_forget(c, word[1]);
+	return (int)r;
+}
+
+static int run_library(struct client *c, char **word, unsigned count)
+{
+	char text[IMAGE_BYTES];
+	CUlibrary library;
+	CUkernel kernel;
+	CUresult r;
+
+	if (write_image(word, count, 2, text) < 0)
+		return CLIENT_BAD_COMMAND;
+	r = c->cu.cuLibraryLoadData(&library, text, NULL, NULL, 0, NULL, NULL, 0);
+	if (r != CUDA_SUCCESS)
+		return (int)r;
+	client_put(c, word[1], (uintptr_t)library);
+	r = c->cu.cuLibraryGetKernel(&kernel, library, "k");
+	if (r == CUDA_SUCCESS && c->function_count < CLIENT_FUNCTIONS)
+		c->functions[c->function_count++] =
+			(struct client_function){(uintptr_t)library, (uintptr_t)kernel};
+	return (int)r;
+}
+
+static int run_endlibrary(struct client *c, char **word, unsigned count)
+{
+	CUresult r = c->cu.cuLibraryUnload((CUlibrary)(uintptr_t)client_get(c, word[1]));
+
+	(void)count;
+	if (r == CUDA_SUCCESS)
+		client_forget(c, word[1]);
+	return (int)r;
+}
+
+static uintptr_t function_of(const struct client *c, uintptr_t image)
+{
+	for (unsigned i = c->function_count; i-- > 0;)
+		if (c->functions[i].image == image)
+			return c->functions[i].function;
+	return 0;
+}
+
+static int run_use(struct client *c, char **word, unsigned count)
+{
+	uintptr_t library = client_get(c, word[1]);
+	CUfunction function;
+	CUdeviceptr data;
+	size_t bytes;
+
+	if (count > 2 && strcmp(word[2], "data") == 0)
+		return (int)c->cu.cuLibraryGetGlobal(&data, &bytes, (CUlibrary)library, "data");
+	return (int)c->cu.cuKernelGetFunction(&function, (CUkernel)function_of(c, library));
+}
+
+static int run_launch(struct client *c, char **word, unsigned count)
+{
+	CUfunction function = (CUfunction)function_of(c, client_get(c, word[1]));
+	uint64_t out = 0, n = 0;
+	void *params[] = {&out, &n};
+	CUresult r = c->cu.cuLaunchKernel(
+		function, 1, 1, 1, 1, 1, 1, 0, client_stream(c, word, count, 2), params, NULL);
+
+	return r == CUDA_SUCCESS ? (int)c->cu.cuCtxSynchronize() : (int)r;
+}
+
+static int run_limit(struct client *c, char **word, unsigned count)
+{
+	CUlimit limit = strcmp(word[1], "stack") == 0  ? CU_LIMIT_STACK_SIZE
+			: strcmp(word[1], "heap") == 0 ? CU_LIMIT_MALLOC_HEAP_SIZE
+						       : CU_LIMIT_PRINTF_FIFO_SIZE;
+
+	(void)count;
+	return (int)c->cu.cuCtxSetLimit(limit, client_size(word[2]));
+}
+
+/* Streams that are made and left; says how many before the first refusal. */
+static int run_streams(struct client *c, char **word, unsigned count)
+{
+	uint64_t wanted = client_size(word[1]), made = 0;
+	CUresult r = CUDA_SUCCESS;
+	CUstream stream;
+
+	(void)count;
+	while (made < wanted && r == CUDA_SUCCESS) {
+		r = made % 2 ? c->cu.cuStreamCreateWithPriority(&stream, 1, -1)
+			     : c->cu.cuStreamCreate(&stream, 1);
+		made += r == CUDA_SUCCESS;
+	}
+	client_say(c, " count=%llu", (unsigned long long)made);
+	return (int)r;
+}
+
+const struct client_command client_code_commands[] = {
+	{"module", 1, run_module, "NAME [data=SIZE] [frame=SIZE] [heap] [printf]"},
+	{"unload", 1, run_unload, "NAME"},
+	{"library", 1, run_library, "NAME [data=SIZE] [frame=SIZE] [heap] [printf]"},
+	{"endlibrary", 1, run_endlibrary, "NAME"},
+	{"uselibrary", 1, run_use, "NAME [data]"},
+	{"launch", 1, run_launch, "NAME [STREAM]"},
+	{"limit", 2, run_limit, "stack|heap|printf SIZE"},
+	{"streams", 1, run_streams, "COUNT"},
+	{0},
+};

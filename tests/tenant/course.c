@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Cases of one fault each. */
+#include "tests/tenant/course.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define TOUR_LINES 3
+
+static void count_place(struct course *c, const char *name)
+{
+	unsigned i = 0;
+
+	while (i < c->place_count && strcmp(c->places[i].name, name) != 0)
+		i++;
+	if (i == c->place_count) {
+		assert_true(c->place_count < COURSE_PLACES);
+		snprintf(c->places[c->place_count++].name, sizeof(c->places[0].name), "%s", name);
+	}
+	c->places[i].hits++;
+}
+
+void course_end_case(struct course *c)
+{
+	unlink(c->slice->region);
+	c->node->tenant_count = 0;
+}
+
+struct course course_begin(struct node *node)
+{
+	return (struct course){.node = node, .slice = slice_new(node, "a", "4g", NULL)};
+}
+
+struct tenant *course_start(struct course *c, const char *fault)
+{
+	char log[256];
+
+	snprintf(log, sizeof(log), "VGPU_FAULT_LOG=%s", c->log);
+	return tenant_start(c->node, c->slice, "linked", fault, c->log[0] ? log : NULL, NULL);
+}
+
+void course_expect_tour(struct tenant *t)
+{
+	for (unsigned i = 0; i < TOUR_LINES; i++) {
+		int r = tenant_answer(t);
+
+		if (r != OK)
+			print_message("line %u of the tour: %d%s\n", i, r, t->answer);
+		assert_int_equal(r, OK);
+	}
+}
+
+void course_leave_a_dead(struct course *c)
+{
+	struct tenant *dead = tenant_start(
+		c->node, c->slice, "linked", "VGPU_FAULT=kill 2 charge: in total", NULL);
+
+	tenant_tell(dead, TOUR);
+	assert_int_equal(tenant_end(dead), SIGKILL);
+}
+
+/* Counts what one tour passes: a reaper's steps, or all others. */
+static void count_places(struct course *c, bool are_reapers)
+{
+	char line[96];
+	FILE *file;
+
+	file = fopen(c->log, "r");
+	assert_non_null(file);
+	while (fgets(line, sizeof(line), file)) {
+		line[strcspn(line, "\n")] = '\0';
+		if (strcmp(line, "memory") == 0)
+			c->memory_requests += !are_reapers;
+		else if ((strncmp(line, "reap:", 5) == 0) == are_reapers)
+			count_place(c, line);
+	}
+	fclose(file);
+	unlink(c->log);
+}
+
+/* Alone in a new region, and where somebody has died. */
+void course_find_places(struct course *c)
+{
+	for (int has_dead = 0; has_dead < 2; has_dead++) {
+		struct tenant *t;
+
+		if (has_dead)
+			course_leave_a_dead(c);
+		snprintf(c->log, sizeof(c->log), "%s/places", c->node->dir);
+		t = course_start(c, "VGPU_FAULT=");
+		tenant_tell(t, TOUR);
+		course_expect_tour(t);
+		assert_int_equal(tenant_end(t), 0);
+		count_places(c, has_dead);
+		c->log[0] = '\0';
+		course_end_case(c);
+	}
+	assert_true(c->place_count > 50);
+}
+
+void course_expect_within(struct tenant *t, uint64_t us, int want, const char *what)
+{
+	expect(t, want, "time %s", what);
+	if (tenant_number(t, "us") > us)
+		print_message(
+			"%s took %llu us\n", what, (unsigned long long)tenant_number(t, "us"));
+	assert_true(tenant_number(t, "us") <= us);
+}
+
+void course_expect_all_for(struct course *c, struct tenant *t)
+{
+	char all[64];
+
+	snprintf(all, sizeof(all), "alloc all %lluk",
+		(unsigned long long)((COURSE_QUOTA - CONTEXT_BYTES) / KIB));
+	/* The dead are waited for, for as long as a process may wait, while the kernel ends them. */
+	course_expect_within(t, 2 * PEER_US, OK, all);
+	expect(t, OUT_OF_MEMORY, "alloc more 1");
+	assert_int_equal(slice_agreed(c->slice, 0), COURSE_QUOTA);
+	expect(t, OK, "free all");
+	assert_int_equal(slice_agreed(c->slice, 0), CONTEXT_BYTES);
+}

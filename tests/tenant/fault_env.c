@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What happens at the places of base/fault.h, in a tenant library built for tests, by environment:
+ *
+ *	VGPU_FAULT="ACTION N PLACE"   kill, stop or fork when PLACE is passed for the N-th time
+ *	VGPU_FAULT="memory N"	      our own memory runs out at the N-th request
+ *	VGPU_FAULT="memory-from N"    and at all after it
+ *	VGPU_FAULT_LOG=FILE	      each place that is passed is a line there
+ */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fault.h"
+#include "gpu/abi/cuda.h"
+#include "gpu/abi/nvml.h"
+
+#define CHILD_SECONDS 5 /* until a child that hangs is ended */
+
+cuInit_fn cuInit;
+cuDeviceTotalMem_v2_fn cuDeviceTotalMem_v2;
+cuMemGetInfo_v2_fn cuMemGetInfo_v2;
+cuMemAlloc_v2_fn cuMemAlloc_v2;
+cuMemAllocAsync_fn cuMemAllocAsync;
+cuDevicePrimaryCtxRetain_fn cuDevicePrimaryCtxRetain;
+nvmlDeviceGetMemoryInfo_fn nvmlDeviceGetMemoryInfo;
+
+static bool is_child;
+static _Atomic unsigned hits, requests;
+
+static void log_place(const char *place)
+{
+	const char *path = getenv("VGPU_FAULT_LOG");
+	char line[96];
+	int fd, length;
+
+	if (!path)
+		return;
+	fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+	length = snprintf(line, sizeof(line), "%s\n", place);
+	if (fd < 0 || write(fd, line, (size_t)length) != length)
+		abort();
+	close(fd);
+}
+
+/*
+ * As a child does that another thread forked at this instant: the memory is as the place left it, locks
+ * included. Whatever the calls answer, they must answer.
+ */
+static void live_as_child(void)
+{
+	size_t free_bytes, total_bytes;
+	nvmlMemory_t memory;
+	CUcontext context;
+	CUdeviceptr p;
+
+	is_child = true;
+	signal(SIGALRM, SIG_DFL);
+	alarm(CHILD_SECONDS);
+	nvmlDeviceGetMemoryInfo(NULL, &memory);
+	cuInit(0);
+	cuMemGetInfo_v2(&free_bytes, &total_bytes);
+	cuDeviceTotalMem_v2(&total_bytes, 0);
+	cuDevicePrimaryCtxRetain(&context, 0);
+	cuMemAlloc_v2(&p, 1000);
+	cuMemAllocAsync(&p, 1000, NULL);
+	_exit(0);
+}
+
+static void fork_here(const char *place)
+{
+	int status = -1;
+	pid_t child = fork();
+
+	if (child == 0)
+		live_as_child();
+	if (child < 0 || waitpid(child, &status, 0) != child || status != 0)
+		fprintf(stderr, "a child forked at '%s' ended with %d\n", place, status);
+}
+
+void fault_hit(const char *place)
+{
+	const char *order = getenv("VGPU_FAULT");
+	char action[16];
+	unsigned n;
+	int at = 0;
+
+	if (is_child)
+		return;
+	log_place(place);
+	if (!order || sscanf(order, "%15s %u %n", action, &n, &at) != 2 ||
+		strcmp(order + at, place) != 0 || atomic_fetch_add(&hits, 1) + 1 != n)
+		return;
+	if (strcmp(action, "kill") == 0)
+		kill(getpid(), SIGKILL);
+	else if (strcmp(action, "stop") == 0)
+		kill(getpid(), SIGSTOP);
+	else
+		fork_here(place);
+}
+
+bool fault_is_out_of_memory(void)
+{
+	const char *order = getenv("VGPU_FAULT");
+	unsigned n, request;
+	char action[16];
+
+	log_place("memory");
+	if (!order || sscanf(order, "%15s %u", action, &n) != 2)
+		return false;
+	request = atomic_fetch_add(&requests, 1) + 1;
+	return (strcmp(action, "memory") == 0 && request == n) ||
+	       (strcmp(action, "memory-from") == 0 && request >= n);
+}

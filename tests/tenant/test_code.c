@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What code takes: data of modules and libraries, frames of kernels, the device's runtime, streams. */
+#include "tests/tenant/tenant.h"
+
+#include <stdio.h>
+
+/* Of the board that the tests use: frames of all threads, for each byte of a frame (H200). */
+#define FRAME_BYTES(frame)   ((UINT64_C(frame) * 2048 * 132 + 2 * MIB - 1) / (2 * MIB) * (2 * MIB))
+#define LOCAL_BYTES(frame)   (FRAME_BYTES(frame) - FRAME_BYTES(1024))
+#define HEAP_RUNTIME_BYTES   (138 * MIB)
+#define PRINTF_RUNTIME_BYTES (64 * MIB)
+
+static void expect_held(struct slice *slice, uint64_t beside_context)
+{
+	uint64_t held = slice_agreed(slice, 0);
+
+	if (held != CONTEXT_BYTES + beside_context)
+		print_message(
+			"held %.1f MiB beside the context\n", ((double)held - CONTEXT_BYTES) / MIB);
+	assert_int_equal(held, CONTEXT_BYTES + beside_context);
+}
+
+static void data_of_a_module_is_charged_until_it_is_unloaded(void **state)
+{
+	struct slice *slice = slice_new(*state, "a", "1g", NULL);
+	struct tenant *t = tenant_new(slice);
+
+	expect(t, OK, "module m data=100m");
+	expect_held(slice, 100 * MIB);
+	expect(t, OK, "launch m");
+	expect_held(slice, 100 * MIB);
+	expect(t, OK, "unload m");
+	expect_held(slice, 0);
+	expect(t, OK, "alloc a 500m");
+	assert_int_equal(tenant_end(t), 0);
+}
+
+static void a_module_that_does_not_fit_is_refused(void **state)
+{
+	struct slice *slice = slice_new(*state, "a", "1g", NULL);
+	struct tenant *t = tenant_new(slice);
+
+	expect(t, OK, "alloc a 400m");
+	expect(t, OUT_OF_MEMORY, "module m data=200m");
+	expect_held(slice, 400 * MIB);
+	expect(t, OK, "module m data=100m");
+	expect_held(slice, 500 * MIB);
+	assert_int_equal(tenant_end(t), 0);
+}
+
+static void a_library_is_charged_when_it_is_used(void **state)
+{
+	struct slice *slice = slice_new(*state, "a", "1g", NULL);
+	struct tenant *t = tenant_new(slice);
+
+	expect(t, OK, "library l data=64m");
+	expect_held(slice, 0);
+	expect(t, OK, "uselibrary l data");
+	expect_held(slice, 64 * MIB);
+	expect(t, OK, "uselibrary l");
+	expect(t, OK, "launch l");
+	expect_held(slice, 64 * MIB);
+	expect(t, OK, "endlibrary l");
+	expect_held(slice, 0);
+	expect(t, OK, "library l data=64m");
+	expect(t, OK, "launch l");
+	expect_held(slice, 64 * MIB);
+	assert_int_equal(tenant_end(t), 0);
+}
+
+static void a_launch_is_refused_before_its_frames_are_taken(void **state)
+{
+	struct slice *slice = slice_new(*state, "a", "4g", NULL);
+	struct tenant *t = tenant_new(slice);
+
+	expect(t, OK, "module small frame=4096");
+	expect(t, OK, "module big frame=65536");
+	expect_held(slice, 0);
+	expect(t, OK, "launch small");
+	expect_held(slice, LOCAL_BYTES(4096));
+	expect(t, OK, "launch small");
+	expect_held(slice, LOCAL_BYTES(4096));
+	expect(t, OUT_OF_MEMORY, "launch big");
+	expect(t, OUT_OF_MEMORY, "launch big");
+	expect_held(slice, LOCAL_BYTES(4096));
+	expect(t, OK, "launch small");
+	assert_int_equal(slice_peak(slice, 0), CONTEXT_BYTES + LOCAL_BYTES(4096));
+	expect(t, OK, "reset 0");
+	assert_int_equal(slice_agreed(slice, 0), 0);
+	assert_int_equal(tenant_end(t), 0);
+}
+
+static void the_frames_of_a_librarys_kernel_count_as_well(void **state)
+{
+	struct slice *slice = slice_new(*state, "a", "4g", NULL);
+	struct tenant *t = tenant_new(slice);
+
+	expect(t, OK, "library l frame=16384");
+	expect(t, OUT_OF_MEMORY, "launch l");
+	expect_held(slice, 0);
+	slice_change(slice, "8g", NULL);
+	expect(t, OK, "launch l");
+	expect_held(slice, LOCAL_BYTES(16384));
+	assert_int_equal(tenant_end(t), 0);
+}
+
+static void a_stack_limit_takes_and_gives_at_once(void **state)
+{
+	struct slice *slice = slice_new(*state, "a", "4g", NULL);
+	struct tenant *t = tenant_new(slice);
+
+	expect(t, OK, "limit stack 8192");
+	expect_held(slice, LOCAL_BYTES(8192));
+	expect(t, OUT_OF_MEMORY, "limit stack 65536");
+	expect_held(slice, LOCAL_BYTES(8192));
+	expect(t, OK, "limit stack 2048");
+	expect_held(slice, LOCAL_BYTES(2048));
+	expect(t, OK, "module m frame=4096");
+	expect(t, OK, "launch m");
+	expect(t, OK, "limit stack 1024");
+	expect_held(slice, 0);
+	/* A function that was launched before takes room again. */
+	expect(t, OK, "launch m");
+	expect_held(slice, LOCAL_BYTES(4096));
+	assert_int_equal(tenant_end(t), 0);
+}
+
+static void every_context_has_frames_of_its_own(void **state)
+{
+	struct slice *slice = slice_new(*state, "a", "8g", NULL);
+	struct tenant *t = tenant_new(slice);
+
+	expect(t, OK, "library l frame=4096");
+	expect(t, OK, "launch l");
+	expect(t, OK, "newctx c 0");
+	expect(t, OK, "launch l");
+	expect_held(slice, CONTEXT_BYTES + 2 * LOCAL_BYTES(4096));
+	expect(t, OK, "endctx c");
+	expect_held(slice, LOCAL_BYTES(4096));
+	assert_int_equal(tenant_end(t), 0);
+}
+
+static void the_devices_heap_is_charged_at_its_first_use(void **state)
+{
+	struct slice *slice = slice_new(*state, "a", "2g", NULL);
+	struct tenant *t = tenant_new(slice);
+
+	expect(t, OK, "limit heap 256m");
+	expect_held(slice, 0);
+	expect(t, OK, "module m heap");
+	expect_held(slice, HEAP_RUNTIME_BYTES);
+	expect(t, OK, "launch m");
+	expect_held(slice, HEAP_RUNTIME_BYTES + 258 * MIB);
+	expect(t, OK, "unload m");
+	expect_held(slice, HEAP_RUNTIME_BYTES + 258 * MIB);
+	expect(t, OK, "reset 0");
+	assert_int_equal(slice_agreed(slice, 0), 0);
+	assert_int_equal(tenant_end(t), 0);
+}
+
+static void a_heap_that_does_not_fit_is_refused_before_it_is_taken(void **state)
+{
+	struct slice *slice = slice_new(*state, "a", "1g", NULL);
+	struct tenant *t = tenant_new(slice);
+
+	expect(t, OK, "limit heap 512m");
+	expect(t, OK, "module m heap");
+	expect(t, OUT_OF_MEMORY, "launch m");
+	expect_held(slice, HEAP_RUNTIME_BYTES);
+	assert_int_equal(tenant_end(t), 0);
+}
+
+static void the_devices_printf_is_charged(void **state)
+{
+	struct slice *slice = slice_new(*state, "a", "1g", NULL);
+	struct tenant *t = tenant_new(slice);
+
+	expect(t, OK, "module m printf");
+	expect_held(slice, PRINTF_RUNTIME_BYTES);
+	expect(t, OK, "launch m");
+	expect_held(slice, PRINTF_RUNTIME_BYTES);
+	assert_int_equal(tenant_end(t), 0);
+}
+
+static void streams_are_charged_as_they_come(void **state)
+{
+	struct slice *slice = slice_new(*state, "a", "600m", NULL);
+	struct tenant *t = tenant_new(slice);
+	uint64_t held;
+
+	slice->slack_bytes = 64 * KIB;
+	expect(t, OUT_OF_MEMORY, "streams 1000");
+	assert_true(tenant_number(t, "count") > 100);
+	held = slice_agreed(slice, 0);
+	assert_true(held <= 600 * MIB && held + 6 * MIB > 600 * MIB);
+	assert_int_equal(tenant_end(t), 0);
+}
+
+static void two_processes_share_what_is_left(void **state)
+{
+	struct slice *slice = slice_new(*state, "a", "3g", NULL);
+	struct tenant *a = tenant_new(slice), *b = tenant_new(slice);
+
+	expect(a, OK, "module m frame=4096");
+	expect(b, OK, "module m frame=4096");
+	expect(a, OK, "launch m");
+	expect(b, OK, "launch m");
+	expect(a, OK, "module n frame=8192");
+	expect(a, OUT_OF_MEMORY, "launch n");
+	assert_int_equal(tenant_kill(b, 9), 9);
+	expect(a, OK, "launch n");
+	expect_held(slice, LOCAL_BYTES(8192));
+	assert_int_equal(tenant_end(a), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		test_with_node(data_of_a_module_is_charged_until_it_is_unloaded),
+		test_with_node(a_module_that_does_not_fit_is_refused),
+		test_with_node(a_library_is_charged_when_it_is_used),
+		test_with_node(a_launch_is_refused_before_its_frames_are_taken),
+		test_with_node(the_frames_of_a_librarys_kernel_count_as_well),
+		test_with_node(a_stack_limit_takes_and_gives_at_once),
+		test_with_node(every_context_has_frames_of_its_own),
+		test_with_node(the_devices_heap_is_charged_at_its_first_use),
+		test_with_node(a_heap_that_does_not_fit_is_refused_before_it_is_taken),
+		test_with_node(the_devices_printf_is_charged),
+		test_with_node(streams_are_charged_as_they_come),
+		test_with_node(two_processes_share_what_is_left),
+	};
+
+	return cmocka_run_group_tests_name("code", tests, NULL, NULL);
+}

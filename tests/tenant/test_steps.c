@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A process is killed, stopped or forked at each step of the tenant library, on the way of the tour
+ * (client_tour.c) through all covered functions. The library under test is a build with base/fault.h's
+ * places in it (fault_env.c).
+ */
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/bits.h"
+#include "base/clock.h"
+#include "region/ledger.h"
+#include "region/slot.h"
+#include "tests/tenant/course.h"
+
+/* Steps that only the first process of a slice does. */
+static bool is_of_the_first(const struct place *p)
+{
+	return strncmp(p->name, "begin:", 6) == 0 || strncmp(p->name, "context:", 8) == 0;
+}
+
+/* A reaper's steps, which need somebody who has died. */
+static bool is_of_a_reaper(const struct place *p)
+{
+	return strncmp(p->name, "reap:", 5) == 0;
+}
+
+/* What is tried where the order says; other is a process that was there before, or NULL. */
+typedef void try_fn(struct course *c, const char *fault, struct tenant *other);
+
+static void kill_there(struct course *c, const char *fault, struct tenant *other)
+{
+	struct tenant *victim = course_start(c, fault);
+
+	tenant_tell(victim, TOUR);
+	assert_int_equal(tenant_end(victim), SIGKILL);
+	if (!other)
+		other = tenant_new(c->slice);
+	course_expect_all_for(c, other);
+	assert_int_equal(tenant_end(other), 0);
+}
+
+static void wait_until_stopped(const struct tenant *t)
+{
+	uint64_t deadline_ns = clock_now_ns() + UINT64_C(10000000000);
+	int status = 0;
+
+	while (waitpid(t->pid, &status, WUNTRACED | WNOHANG) == 0 && clock_now_ns() < deadline_ns)
+		usleep(500);
+	assert_true(WIFSTOPPED(status));
+}
+
+static void stop_there(struct course *c, const char *fault, struct tenant *other)
+{
+	struct tenant *victim = course_start(c, fault), *late;
+
+	tenant_tell(victim, TOUR);
+	wait_until_stopped(victim);
+	if (!other)
+		other = tenant_new(c->slice);
+	course_expect_within(other, PEER_US, OK, "alloc a 64m");
+	course_expect_within(other, PEER_US, OK, "free a");
+	course_expect_within(other, PEER_US, OUT_OF_MEMORY, "alloc a 8g");
+	late = tenant_start(c->node, c->slice, "linked", NULL);
+	expect(late, OK, "init");
+	course_expect_within(late, PEER_US, OK, "primary 0");
+	course_expect_within(late, PEER_US, OUT_OF_MEMORY, "fill 64m");
+	assert_int_equal(tenant_end(late), 0);
+	course_expect_within(other, 2 * PEER_US, OUT_OF_MEMORY, "fill 64m");
+	expect(other, OK, "drop");
+	tenant_kill(victim, SIGCONT);
+	course_expect_tour(victim);
+	assert_int_equal(tenant_end(victim), 0);
+	course_expect_all_for(c, other);
+	assert_int_equal(tenant_end(other), 0);
+}
+
+static void fork_there(struct course *c, const char *fault, struct tenant *other)
+{
+	struct tenant *victim = course_start(c, fault);
+
+	tenant_tell(victim, TOUR);
+	course_expect_tour(victim);
+	assert_int_equal(tenant_end(victim), 0);
+	if (!other)
+		other = tenant_new(c->slice);
+	course_expect_all_for(c, other);
+	assert_int_equal(tenant_end(other), 0);
+}
+
+/* At each place, when it is passed for the first time and once later. */
+static void try_everywhere(struct node *node, const char *action, try_fn *try)
+{
+	struct course c = course_begin(node);
+	struct tenant *other;
+	char fault[160];
+
+	course_find_places(&c);
+	for (unsigned i = 0; i < c.place_count; i++) {
+		const struct place *p = &c.places[i];
+		unsigned later = (p->hits + 1) / 2;
+
+		for (unsigned n = 1; n <= later; n += later > 1 ? later - 1 : 1) {
+			snprintf(fault, sizeof(fault), "VGPU_FAULT=%s %u %s", action, n, p->name);
+			print_message("%s\n", fault);
+			other = is_of_the_first(p) ? NULL : tenant_new(c.slice);
+			if (is_of_a_reaper(p))
+				course_leave_a_dead(&c);
+			try(&c, fault, other);
+			course_end_case(&c);
+		}
+	}
+	print_message("%s at %u places\n", action, c.place_count);
+}
+
+static void a_process_killed_at_any_step_leaves_all_to_the_others(void **state)
+{
+	try_everywhere(*state, "kill", kill_there);
+}
+
+static void a_process_stopped_at_any_step_stops_nobody_and_goes_on(void **state)
+{
+	try_everywhere(*state, "stop", stop_there);
+}
+
+static void a_child_forked_at_any_step_lives_and_disturbs_nobody(void **state)
+{
+	try_everywhere(*state, "fork", fork_there);
+}
+
+static void *outlive(void *argument)
+{
+	for (;;)
+		pause();
+	return NULL;
+}
+
+/* Takes a slot and 64 MiB, and is then on its way out for as long as the test lets it. */
+static pid_t start_lingering(struct slice *slice)
+{
+	struct region region = REGION_NULL;
+	pid_t pid = fork();
+	pthread_t thread;
+	unsigned slot;
+
+	if (pid != 0)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (region_open(slice->region, &region) != 0 || slot_claim(&region, &slot) != 0 ||
+		ledger_charge(region.file, slot, 0, 1024, LEDGER_NO_LIMIT) != 0 ||
+		pthread_create(&thread, NULL, outlive, NULL) != 0)
+		_exit(1);
+	region_close(&region);
+	syscall(SYS_exit, 0); /* of this thread alone */
+	return 0;
+}
+
+/* 50 ms for the peer, and some for the rest of the call; of three attempts one is to be undisturbed. */
+#define ONE_WAIT_US 70000
+#define ATTEMPTS    3
+
+static void expect_one_wait(struct tenant *t, int want, const char *what)
+{
+	uint64_t shortest = UINT64_MAX;
+
+	for (unsigned i = 0; i < ATTEMPTS; i++) {
+		usleep(SLOT_REST_NS / 1000);
+		/* A free that is not settled, so that a pool's allocation looks twice. */
+		expect(t, OK, "async soon 32m");
+		expect(t, OK, "freeasync soon");
+		expect(t, want, "time %s", what);
+		if (tenant_number(t, "us") < shortest)
+			shortest = tenant_number(t, "us");
+	}
+	if (shortest > ONE_WAIT_US)
+		print_message("%s took %llu us\n", what, (unsigned long long)shortest);
+	assert_true(shortest <= ONE_WAIT_US);
+}
+
+static void a_call_waits_for_a_lingering_peer_only_once(void **state)
+{
+	static const char *const calls[] = {"alloc a 8g", "async a 8g", "newctx c 0", "create h 8g",
+		"managed a 8g", "pitch a 1m 8k"};
+	struct course c = course_begin(*state);
+	struct tenant *t = tenant_new(c.slice);
+	pid_t peer = start_lingering(c.slice);
+
+	assert_true(peer > 0);
+	expect(t, OK, "alloc hold 3g");
+	for (unsigned i = 0; i < ARRAY_SIZE(calls); i++)
+		expect_one_wait(t, OUT_OF_MEMORY, calls[i]);
+	expect_one_wait(t, OK, "threads 4 1 8g");
+	kill(peer, SIGKILL);
+	waitpid(peer, NULL, 0);
+	expect(t, OK, "free hold");
+	expect(t, OK, "sync");
+	course_expect_all_for(&c, t);
+	assert_int_equal(tenant_end(t), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		test_with_node(a_process_killed_at_any_step_leaves_all_to_the_others),
+		test_with_node(a_process_stopped_at_any_step_stops_nobody_and_goes_on),
+		test_with_node(a_child_forked_at_any_step_lives_and_disturbs_nobody),
+		test_with_node(a_call_waits_for_a_lingering_peer_only_once),
+	};
+
+	return cmocka_run_group_tests_name("steps", tests, NULL, NULL);
+}

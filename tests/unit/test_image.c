@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What kernel images tell: cubins made here, PTX, and things that are neither. */
+#include "shim/image.h"
+
+#include <elf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/unit/cmocka_ready.h"
+
+/* A cubin with code, data without a place in the file, and a call of one function it lacks. */
+struct cubin {
+	Elf64_Ehdr head;
+	Elf64_Shdr section[5];
+	Elf64_Sym symbol[2];
+	char names[16];
+};
+
+static struct cubin cubin_calling(const char *function)
+{
+	struct cubin c = {
+		.head = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB},
+			.e_shoff = offsetof(struct cubin, section),
+			.e_shentsize = sizeof(Elf64_Shdr),
+			.e_shnum = 5},
+		.section = {{0}, {.sh_type = SHT_PROGBITS, .sh_flags = SHF_ALLOC, .sh_size = 640},
+			{.sh_type = SHT_NOBITS,
+				.sh_flags = SHF_ALLOC | SHF_WRITE,
+				.sh_size = UINT64_C(5) << 30},
+			{.sh_type = SHT_SYMTAB,
+				.sh_link = 4,
+				.sh_offset = offsetof(struct cubin, symbol),
+				.sh_size = sizeof(c.symbol)},
+			{.sh_type = SHT_STRTAB,
+				.sh_offset = offsetof(struct cubin, names),
+				.sh_size = sizeof(c.names)}},
+		.symbol = {{0}, {.st_name = 1, .st_shndx = SHN_UNDEF}},
+	};
+
+	snprintf(c.names + 1, sizeof(c.names) - 1, "%s", function);
+	return c;
+}
+
+static void a_cubin_tells_its_sections_and_what_it_calls(void **state)
+{
+	struct cubin c = cubin_calling("malloc");
+	struct image image = image_read(&c);
+
+	(void)state;
+	assert_true(image.is_known);
+	assert_int_equal(image.device_bytes, (UINT64_C(5) << 30) + 640);
+	assert_true(image.has_heap);
+	assert_false(image.has_printf);
+	c = cubin_calling("vprintf");
+	image = image_read(&c);
+	assert_false(image.has_heap);
+	assert_true(image.has_printf);
+	c = cubin_calling("mallocate");
+	image = image_read(&c);
+	assert_false(image.has_heap || image.has_printf);
+}
+
+static void sizes_that_overflow_are_the_largest(void **state)
+{
+	struct cubin c = cubin_calling("free");
+
+	(void)state;
+	c.section[1].sh_size = UINT64_MAX - 1;
+	assert_int_equal(image_read(&c).device_bytes, UINT64_MAX);
+	assert_int_equal(
+		image_read(".version 7.0\n.global .b64 a[9223372036854775807];\n").device_bytes,
+		UINT64_MAX);
+}
+
+static void ptx_tells_its_variables_and_what_it_calls(void **state)
+{
+	struct image image = image_read("// a comment\n.version 7.0\n"
+					".extern .func (.param .b64 r) malloc (.param .b64 s);\n"
+					".visible .global .align 4 .b8 a[100];\n"
+					".global .align 16 .v4 .f32 b[2][3];\n"
+					".global .u64 c = 5;\n"
+					".entry k() { st.global.u32 [%rd1], 7; }\n");
+
+	(void)state;
+	assert_true(image.is_known);
+	assert_int_equal(image.device_bytes, 100 + 2 * 3 * 16 + 8);
+	assert_true(image.has_heap);
+	assert_false(image.has_printf);
+}
+
+static void anything_else_is_unknown(void **state)
+{
+	uint32_t fat_binary[16] = {0xba55ed50};
+
+	(void)state;
+	assert_false(image_read(NULL).is_known);
+	assert_false(image_read(fat_binary).is_known);
+	assert_false(image_read_file(NULL).is_known);
+	assert_false(image_read_file("/nonexistent").is_known);
+	assert_false(image_read_file("/dev/null").is_known);
+}
+
+static void a_file_is_never_read_behind_its_end(void **state)
+{
+	struct cubin c = cubin_calling("malloc");
+	char path[] = "/tmp/image-XXXXXX";
+	int fd = mkstemp(path);
+
+	(void)state;
+	assert_true(fd >= 0);
+	for (size_t length = sizeof(c); length > 0; length -= length > 100 ? 61 : 7) {
+		struct image image;
+
+		assert_int_equal(ftruncate(fd, 0), 0);
+		assert_int_equal(pwrite(fd, &c, length, 0), length);
+		image = image_read_file(path);
+		assert_true(length == sizeof(c) ? image.is_known : true);
+		if (length < 10)
+			break;
+	}
+	c.head.e_shoff = UINT64_MAX - 8;
+	c.section[3].sh_offset = UINT64_MAX - 8;
+	assert_int_equal(pwrite(fd, &c, sizeof(c), 0), sizeof(c));
+	assert_int_equal(image_read_file(path).device_bytes, 0);
+	unlink(path);
+	close(fd);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_cubin_tells_its_sections_and_what_it_calls),
+		cmocka_unit_test(sizes_that_overflow_are_the_largest),
+		cmocka_unit_test(ptx_tells_its_variables_and_what_it_calls),
+		cmocka_unit_test(anything_else_is_unknown),
+		cmocka_unit_test(a_file_is_never_read_behind_its_end),
+	};
+
+	return cmocka_run_group_tests_name("image", tests, NULL, NULL);
+}

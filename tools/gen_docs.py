@@ -222,7 +222,7 @@ class CoveragePage:
             if section:
                 body += "\n## %s\n\n%s\n\n%s" % (title, meaning, section)
         legend = ", ".join("[%s](../%s)" % (self.label(p), p)
-                           for p in sorted(self.shown, key=self.label))
+                           for p in sorted(self.shown, key=lambda p: (self.label(p), p)))
         return text + self.summary() + body + "\nThe tests: %s.\n" % (legend or "none")
 
 

@@ -73,10 +73,11 @@ static void give_back(const struct table_entry *entry)
 static int put(struct table_entry entry)
 {
 	struct table_entry gone;
+	int r = table_replace(&pointers, entry, &gone);
 
-	if (table_take(&pointers, entry.key, &gone) == 0)
+	if (r == 0 && gone.b)
 		give_back(&gone);
-	return table_put(&pointers, entry);
+	return r;
 }
 
 /* Enters the pointer, and its chunk where it shares one; *ret_is_charged says whose the charge is. */

@@ -19,7 +19,16 @@
 
 #define AUDIT_NS 1000000000u
 
-_Atomic uint64_t charge_traffic;
+struct charge_stripe charge_stripes[CHARGE_STRIPES];
+
+uint64_t charge_traffic(void)
+{
+	uint64_t sum = 0;
+
+	for (int i = 0; i < CHARGE_STRIPES; i++)
+		sum += atomic_load(&charge_stripes[i].word);
+	return sum;
+}
 
 static struct lock reap_lock;
 static _Atomic(const struct charge_reclaimer *) reclaimers[CHARGE_RECLAIMERS];
@@ -214,7 +223,8 @@ void charge_put_right(struct device *device)
 void charge_forget_parent(void)
 {
 	reap_lock = (struct lock)LOCK_INIT;
-	atomic_store(&charge_traffic, 0);
+	for (int i = 0; i < CHARGE_STRIPES; i++)
+		atomic_store(&charge_stripes[i].word, 0);
 }
 
 void charge_settle(struct charge *charge, int64_t bytes)

@@ -25,17 +25,30 @@ struct charge {
 };
 
 /*
- * Calls of this process that change what the driver holds: begun << 32 | under way. While one is
- * under way, books and driver may differ by it, so a comparison of the two (truth.h) is exact only if
- * this word was the same before and after, with no call under way but the comparing one. A reservation
- * counts by itself; a call that gives back has a CHARGE_SCOPE().
+ * Calls of this process that change what the driver holds: begun << 32 | under way, as a sum over stripes
+ * so that threads do not wait for each other's processors. While one is under way, books and driver may
+ * differ by it, so a comparison of the two (truth.h) is exact only if the sum was the same before and
+ * after, with no call under way but the comparing one. A reservation counts by itself; a call that gives
+ * back has a CHARGE_SCOPE().
  */
-extern _Atomic uint64_t charge_traffic;
+#define CHARGE_STRIPES 64
+struct charge_stripe {
+	_Atomic uint64_t word;
+} __attribute__((aligned(CACHE_LINE_BYTES)));
+extern struct charge_stripe charge_stripes[CHARGE_STRIPES];
+
+/* A thread's own, nearly: stacks lie far apart. A call may leave by another stripe than it entered. */
+static inline _Atomic uint64_t *charge_stripe(void)
+{
+	uintptr_t stack = (uintptr_t)__builtin_frame_address(0);
+
+	return &charge_stripes[(stack >> 16 ^ stack >> 22) % CHARGE_STRIPES].word;
+}
 
 static inline int charge_enter(void)
 {
-	/* sequentially consistent, as the comparison's two looks at it */
-	atomic_fetch_add(&charge_traffic, (UINT64_C(1) << 32) + 1);
+	/* sequentially consistent, as the comparison's two looks at the sum */
+	atomic_fetch_add(charge_stripe(), (UINT64_C(1) << 32) + 1);
 	return 0;
 }
 
@@ -43,8 +56,11 @@ static inline void charge_leave(const int *scope)
 {
 	(void)scope;
 	/* as above */
-	atomic_fetch_sub(&charge_traffic, 1);
+	atomic_fetch_sub(charge_stripe(), 1);
 }
+
+/* The sum now, as of no single instant: equal twice in a row, nothing moved in between. */
+uint64_t charge_traffic(void);
 
 /* The enclosing scope is such a call. */
 #define CHARGE_SCOPE() \

@@ -2,6 +2,7 @@
 /* Code: images that are loaded, and functions that are launched for the first time. */
 #include "shim/code.h"
 
+#include "shim/capture.h"
 #include "shim/doors.h"
 #include "shim/local.h"
 #include "shim/table.h"
@@ -206,15 +207,6 @@ static uint64_t load_bytes(CUfunction function)
 	return CODE_STEP_BYTES + round_up_u64(library_image(library).device_bytes, CODE_STEP_BYTES);
 }
 
-static bool is_capturing(CUstream stream)
-{
-	CUstreamCaptureStatus status;
-
-	return cuda.cuStreamIsCapturing &&
-	       cuda.cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS &&
-	       status != CU_STREAM_CAPTURE_STATUS_NONE;
-}
-
 CUresult code_launch_begin(CUfunction function, CUstream stream, struct code_launch *ret_launch)
 {
 	struct runtime *r;
@@ -223,8 +215,10 @@ CUresult code_launch_begin(CUfunction function, CUstream stream, struct code_lau
 
 	*ret_launch = (struct code_launch){.function = function,
 		.generation = atomic_load(&generation),
-		.is_captured = is_capturing(stream),
+		.is_captured = capture_is_on(stream),
 		.local = CHARGE_NULL};
+	if (!function) /* the driver refuses it */
+		return CUDA_SUCCESS;
 	if (state_enter() == STATE_CLOSED)
 		return local_begin(local_frame_bytes(function), &ret_launch->local);
 	r = state_enter() == STATE_OPEN ? current_runtime() : NULL;

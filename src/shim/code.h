@@ -61,7 +61,10 @@ static inline _Atomic uintptr_t *code_place(uintptr_t key)
 	return &code_launched[(key >> 4 ^ key >> 16) & (CODE_PLACES - 1)];
 }
 
-/* Whether the function has been launched before, so that its launch takes nothing. About 2 ns. */
+/*
+ * Whether the function has been launched before, so that its launch takes nothing. About 2 ns. No
+ * function at all has not: a place without a mark holds 0, too.
+ */
 static inline bool code_is_launched(CUfunction function)
 {
 	uintptr_t key = (uintptr_t)function;
@@ -70,7 +73,7 @@ static inline bool code_is_launched(CUfunction function)
 	if (UNLIKELY(atomic_load_explicit(&code_has_many_contexts, memory_order_relaxed)))
 		key = code_key_slowly(function);
 	/* relaxed: nothing is read through it; who launches has the function from who loaded it */
-	return LIKELY(atomic_load_explicit(code_place(key), memory_order_relaxed) == key);
+	return LIKELY(key && atomic_load_explicit(code_place(key), memory_order_relaxed) == key);
 }
 
 struct code_launch {

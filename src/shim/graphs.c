@@ -23,6 +23,7 @@
 #include "shim/graphs.h"
 
 #include "base/log.h"
+#include "shim/capture.h"
 #include "shim/doors.h"
 #include "shim/pools.h"
 #include "shim/table.h"
@@ -224,21 +225,12 @@ CUresult graphs_call_with(struct need *needs, const struct graph_call *call)
 	return call_in_turn(needs, call, needs ? id_of(call->stream) : 0);
 }
 
-static bool is_capturing(CUstream stream)
-{
-	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-
-	return cuda.cuStreamIsCapturing &&
-	       cuda.cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS &&
-	       status != CU_STREAM_CAPTURE_STATUS_NONE;
-}
-
 CUresult graphs_call(const struct graph_call *call)
 {
 	struct table_entry entry;
 
 	if (!call->exec || table_get(&execs, (uintptr_t)call->exec, &entry) != 0 ||
-		is_capturing(call->stream))
+		capture_is_on(call->stream))
 		return call->ask(call);
 	switch (state_enter()) {
 	case STATE_OPEN:

@@ -84,13 +84,15 @@ HOOK_BODY(cuDevicePrimaryCtxReset_v2, CUdevice ordinal)
 }
 
 /* What the ways to make a context have in common, before the driver's call and after it. */
-static CUresult before_making(CUdevice ordinal, struct charge *ret_charge)
+static CUresult before_making(const CUcontext *context, CUdevice ordinal, struct charge *ret_charge)
 {
 	struct device *device;
 	CUresult r;
 
 	if (!doors_attach_cuda())
 		return CUDA_ERROR_NOT_INITIALIZED;
+	if (!context) /* the driver refuses it */
+		return CUDA_SUCCESS;
 	r = contexts_enter(ordinal, &device);
 	return r == CUDA_SUCCESS && device ? contexts_reserve(device, ret_charge) : r;
 }
@@ -106,7 +108,7 @@ static CUresult after_making(CUresult r, const CUcontext *context, struct charge
 HOOK_BODY(cuCtxCreate, CUcontext *context, unsigned int flags, CUdevice ordinal)
 {
 	_cleanup_charge_ struct charge charge = CHARGE_NULL;
-	CUresult r = before_making(ordinal, &charge);
+	CUresult r = before_making(context, ordinal, &charge);
 
 	if (r == CUDA_SUCCESS)
 		r = cuda.cuCtxCreate(context, flags, ordinal);
@@ -116,7 +118,7 @@ HOOK_BODY(cuCtxCreate, CUcontext *context, unsigned int flags, CUdevice ordinal)
 HOOK_BODY(cuCtxCreate_v2, CUcontext *context, unsigned int flags, CUdevice ordinal)
 {
 	_cleanup_charge_ struct charge charge = CHARGE_NULL;
-	CUresult r = before_making(ordinal, &charge);
+	CUresult r = before_making(context, ordinal, &charge);
 
 	if (r == CUDA_SUCCESS)
 		r = cuda.cuCtxCreate_v2(context, flags, ordinal);
@@ -127,7 +129,7 @@ HOOK_BODY(cuCtxCreate_v3, CUcontext *context, CUexecAffinityParam *affinity, int
 	unsigned int flags, CUdevice ordinal)
 {
 	_cleanup_charge_ struct charge charge = CHARGE_NULL;
-	CUresult r = before_making(ordinal, &charge);
+	CUresult r = before_making(context, ordinal, &charge);
 
 	if (r == CUDA_SUCCESS)
 		r = cuda.cuCtxCreate_v3(context, affinity, affinity_count, flags, ordinal);
@@ -138,7 +140,7 @@ HOOK_BODY(cuCtxCreate_v4, CUcontext *context, CUctxCreateParams *parameters, uns
 	CUdevice ordinal)
 {
 	_cleanup_charge_ struct charge charge = CHARGE_NULL;
-	CUresult r = before_making(ordinal, &charge);
+	CUresult r = before_making(context, ordinal, &charge);
 
 	if (r == CUDA_SUCCESS)
 		r = cuda.cuCtxCreate_v4(context, parameters, flags, ordinal);

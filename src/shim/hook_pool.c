@@ -3,6 +3,7 @@
 #define LOG_TOPIC LOG_MEMORY
 #include "base/log.h"
 #include "shim/allocations.h"
+#include "shim/capture.h"
 #include "shim/doors.h"
 #include "shim/leaving.h"
 #include "shim/oom.h"
@@ -27,16 +28,6 @@ static CUresult device_of(CUstream stream, struct device **ret_device)
 	r = state_current_device(ret_device);
 	cuda.cuCtxPopCurrent_v2(&popped);
 	return r;
-}
-
-/* What is allocated while a stream is captured belongs to the graph, not to the pool. */
-static bool is_capturing(CUstream stream)
-{
-	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-
-	return cuda.cuStreamIsCapturing &&
-	       cuda.cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS &&
-	       status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
 /* One body for all forms: the driver's call with or without a pool of the program's choice. */
@@ -93,7 +84,7 @@ static CUresult allocate(const struct call *c)
 	CUresult r;
 
 	if (mode == STATE_ASIDE || !c->pointer || c->bytes == 0 || (!c->alloc && !c->chosen) ||
-		is_capturing(c->stream))
+		capture_is_on(c->stream))
 		return ask_driver(c);
 	if (mode == STATE_CLOSED)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -120,7 +111,7 @@ static CUresult release_stand_in(
 {
 	if (call == cuda.cuMemFreeAsync_ptsz && !stream)
 		stream = CU_STREAM_PER_THREAD;
-	if (!is_capturing(stream))
+	if (!capture_is_on(stream))
 		return leaving_add(allocation, stream);
 	log_warn("memory that was placed in the host's (CUDA_OVERSUBSCRIBE) cannot be freed by a "
 		 "graph",
@@ -128,19 +119,32 @@ static CUresult release_stand_in(
 	return call(allocation->pointer, stream);
 }
 
-static CUresult release(CUdeviceptr pointer, CUstream stream, cuMemFreeAsync_fn *call)
+/* Memory of no pool: freed in stream order, and no pool's reserve stays. */
+static CUresult release_other(
+	const struct allocation *allocation, CUstream stream, cuMemFreeAsync_fn *call)
 {
-	struct allocation allocation;
-	bool is_stand_in;
+	bool is_stand_in = allocations_is_stand_in(allocation);
 	CUresult r;
 	CHARGE_SCOPE();
 
+	r = is_stand_in ? release_stand_in(allocation, stream, call)
+			: call(allocation->pointer, stream);
+	if (!is_stand_in || r != CUDA_SUCCESS)
+		pools_after_free(r, allocation, false);
+	return r;
+}
+
+static CUresult release(CUdeviceptr pointer, CUstream stream, cuMemFreeAsync_fn *call)
+{
+	struct allocation allocation;
+	CUresult r;
+
 	if (state_enter() == STATE_ASIDE || allocations_take(pointer, &allocation) != 0)
 		return call(pointer, stream);
-	is_stand_in = allocations_is_stand_in(&allocation);
-	r = is_stand_in ? release_stand_in(&allocation, stream, call) : call(pointer, stream);
-	if (!is_stand_in || r != CUDA_SUCCESS)
-		pools_after_free(r, &allocation, false);
+	if (!allocations_pool(&allocation))
+		return release_other(&allocation, stream, call);
+	r = call(pointer, stream);
+	pools_after_free(r, &allocation, false);
 	return r;
 }
 

@@ -2,11 +2,10 @@
 /*
  * Pools of stream-ordered memory, and the one of each device's graphs.
  *
- * Why the invariant of pools.h holds: a call reserves its worst growth, calls the driver, takes a
- * ticket, reads what the pool holds, and settles: the reading replaces the last one unless a later
- * ticket has settled already. A reading with a later ticket was begun after this call's growth, so
- * it includes it; so the reservation may go in either case. Nothing of ours is locked while the
- * driver is asked.
+ * Why the invariant of pools.h holds: a call reserves its worst growth, calls the driver, and then,
+ * under the pool's lock, reads what the pool holds and replaces the last reading. A reading was begun
+ * after the growth of its call, so it includes it, or a later one that was settled before did; so the
+ * reservation may go in either case.
  */
 #define LOG_TOPIC LOG_MEMORY
 #include "shim/pools.h"
@@ -25,7 +24,7 @@
 #include "shim/leaving.h"
 #include "shim/shared.h"
 
-/* Longest wait for a question of ours to the driver, of some 20 ns, in another thread. */
+/* Longest wait for a trim of ours in another thread. */
 #define USERS_WAIT_NS 100000000u
 
 /* Longest wait at the quota's edge for frees that the stream has not reached yet. */
@@ -40,17 +39,15 @@ struct pool {
 		kind; /* CHARGE_POOL, or CHARGE_GRAPH: the device's own, without a handle */
 	_Atomic(CUmemoryPool) handle; /* NULL: destroyed, or being destroyed; of graphs: itself */
 	_Atomic bool is_destroyed;    /* by the driver, too */
-	_Atomic uint32_t users;	      /* questions of ours that use the handle now */
+	_Atomic uint32_t users;	      /* trims of ours that use the handle now */
 	struct device *device;	      /* NULL: not on a device */
-	_Atomic uint64_t tickets;
-	_Atomic uint32_t live;	    /* allocations that were not freed */
-	_Atomic uint64_t last_free; /* number of the last asynchronous free, by frees */
-	_Atomic bool is_dirty;	    /* something was freed and not yet settled */
-	struct lock still;	    /* of graphs: held while nobody may trim */
+	_Atomic uint32_t live;	      /* allocations that were not freed */
+	_Atomic uint64_t last_free;   /* number of the last asynchronous free, by frees */
+	_Atomic bool is_dirty;	      /* something was freed and not yet settled */
+	struct lock still;	      /* of graphs: held while nobody may trim */
 	_Atomic uint64_t losses;
-	struct lock lock; /* guards the rest */
-	uint32_t joint;	  /* + 1; 0: the pool was never exported */
-	uint64_t last_ticket;
+	struct lock lock;	     /* guards the rest */
+	uint32_t joint;		     /* + 1; 0: the pool was never exported */
 	_Atomic uint64_t held_bytes; /* as last read */
 };
 
@@ -145,33 +142,26 @@ struct pool *pools_of_graphs(struct device *device)
 }
 
 /*
- * Replaces the last reading; returns by how much it differs. *ret_joint is p->joint at that instant: what
- * is more than before is then to be moved there.
+ * Replaces the last reading; returns by how much it differs: of a pool that was exported only upwards, and
+ * what is more is then to be moved to its joint. Under the pool's lock.
  */
-static int64_t replace_reading(
-	struct pool *p, uint64_t ticket, uint64_t held_bytes, uint32_t *ret_joint)
+static int64_t replace_reading(struct pool *p, uint64_t held_bytes)
 {
-	LOCK_SCOPE(&p->lock);
-	int64_t change = 0;
+	int64_t change = (int64_t)(held_bytes - p->held_bytes);
 
 	FAULT("pool: read");
-	*ret_joint = p->joint;
-	if (p->joint && held_bytes < p->held_bytes)
+	if (p->joint && change < 0)
 		return 0;
-	if (ticket > p->last_ticket) {
-		change = (int64_t)(held_bytes - p->held_bytes);
-		if (change < 0)
-			atomic_fetch_add(&p->losses, 1);
-		p->last_ticket = ticket;
-		p->held_bytes = held_bytes;
-	}
+	if (change < 0)
+		atomic_fetch_add(&p->losses, 1);
+	p->held_bytes = held_bytes;
 	return change;
 }
 
 /*
- * The handle, for one question; NULL where the pool is destroyed. Whoever destroys it first takes the
- * handle away and then waits for the users, and both are sequentially consistent: either we see no
- * handle, or we are seen as a user.
+ * The handle, for one trim; NULL where the pool is destroyed. Whoever destroys it first takes the handle
+ * away and then waits for the users, and both are sequentially consistent: either we see no handle, or
+ * we are seen as a user.
  */
 static CUmemoryPool hold(struct pool *p)
 {
@@ -204,15 +194,6 @@ static bool read_held(const struct pool *p, CUmemoryPool handle, uint64_t *ret_b
 	return r == CUDA_SUCCESS;
 }
 
-/* Where the driver does not answer, all that was reserved counts as taken until it does. */
-static int64_t assume_taken(struct pool *p, uint64_t reserved_bytes)
-{
-	LOCK_SCOPE(&p->lock);
-
-	p->held_bytes += reserved_bytes;
-	return (int64_t)reserved_bytes;
-}
-
 /* Of a destroyed pool: everything was freed, and whether the driver has come to it yet. */
 static bool is_empty(struct pool *p)
 {
@@ -232,30 +213,41 @@ static void mark_dirty(struct pool *p)
 	atomic_store_explicit(&some_are_dirty, true, memory_order_release);
 }
 
-/* Reads and settles; what charge has reserved is part of the growth, or goes back. */
+/* What the pool holds more than by the last reading. Under its lock. */
+static int64_t read_change(struct pool *p, const struct charge *charge)
+{
+	CUmemoryPool handle = atomic_load(&p->handle);
+	uint64_t held;
+
+	FAULT("pool: held");
+	if (!handle)
+		return is_empty(p) && are_frees_done(p) ? replace_reading(p, 0) : 0;
+	if (read_held(p, handle, &held))
+		return replace_reading(p, held);
+	/* Where the driver does not answer, all that was reserved counts as taken until it does. */
+	held = (uint64_t)charge->units * REGION_UNIT_BYTES;
+	p->held_bytes += held;
+	return (int64_t)held;
+}
+
+/*
+ * Reads and settles; what charge has reserved is part of the growth, or goes back. The question to the
+ * driver, of 10 to 20 ns, is under the pool's lock, so that readings come in order, and so that none
+ * uses a handle that is being destroyed.
+ */
 static void settle_charge(struct pool *p, struct charge *charge)
 {
-	uint64_t ticket = atomic_fetch_add(&p->tickets, 1) + 1;
-	CUmemoryPool handle;
-	int64_t change = 0;
-	uint32_t joint = 0;
-	uint64_t held;
+	uint32_t joint;
+	int64_t change;
 
 	if (!p->device)
 		return;
 	if (!charge->device)
 		*charge = (struct charge){.device = p->device, .kind = p->kind};
-	handle = hold(p);
-	FAULT("pool: held");
-	if (handle) {
-		if (read_held(p, handle, &held))
-			change = replace_reading(p, ticket, held, &joint);
-		else
-			change = assume_taken(p, (uint64_t)charge->units * REGION_UNIT_BYTES);
-		let_go(p);
-	} else if (is_empty(p) && are_frees_done(p)) {
-		change = replace_reading(p, ticket, 0, &joint);
-	}
+	lock_enter(&p->lock);
+	change = read_change(p, charge);
+	joint = p->joint;
+	lock_leave(&p->lock);
 	FAULT("pool: reading replaced");
 	charge_settle(charge, change);
 	if (change > 0 && joint)
@@ -360,7 +352,9 @@ struct pool *pools_destroy_begin(CUmemoryPool handle)
 	if (!p)
 		return NULL;
 	settle(p);
+	lock_enter(&p->lock);
 	atomic_store(&p->handle, NULL);
+	lock_leave(&p->lock);
 	FAULT("pool: without handle");
 	while (atomic_load(&p->users) > 0 && clock_now_ns() < deadline)
 		nanosleep(&pause, NULL);
@@ -447,9 +441,10 @@ void pools_allocated(struct pool *pool)
 
 void pools_freed(struct pool *pool, bool is_settled_now)
 {
-	/* Before the last one is gone from live, so that are_frees_done() sees its number. */
+	/* Released by what follows: who sees the last one gone from live sees its number. */
 	if (!is_settled_now)
-		atomic_store(&pool->last_free, atomic_fetch_add(&frees, 1) + 1);
+		atomic_store_explicit(
+			&pool->last_free, atomic_fetch_add(&frees, 1) + 1, memory_order_relaxed);
 	atomic_fetch_sub(&pool->live, 1);
 	FAULT("pool: the driver freed");
 	if (is_settled_now) {

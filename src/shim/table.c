@@ -103,7 +103,7 @@ static void remove_entry(struct table_shard *s, struct table_entry *e)
 	s->count--;
 }
 
-int table_put(struct table *t, struct table_entry entry)
+int table_replace(struct table *t, struct table_entry entry, struct table_entry *ret_old)
 {
 	uint64_t hash = hash_u64(entry.key);
 	struct table_shard *s = shard_of(t, hash);
@@ -112,8 +112,16 @@ int table_put(struct table *t, struct table_entry entry)
 
 	if (!e)
 		return -ENOMEM;
+	*ret_old = *e;
 	*e = entry;
 	return 0;
+}
+
+int table_put(struct table *t, struct table_entry entry)
+{
+	struct table_entry old;
+
+	return table_replace(t, entry, &old);
 }
 
 static int look(struct table *t, uint64_t key, bool take, struct table_entry *ret_entry)

@@ -39,6 +39,10 @@ struct table {
 /* Adds the entry, or replaces the one with its key. -ENOMEM; the table is then as before. */
 int table_put(struct table *t, struct table_entry entry) MUST_CHECK;
 
+/* The same; *ret_old is what was there, with a and b 0 where nothing was. */
+int table_replace(
+	struct table *t, struct table_entry entry, struct table_entry *ret_old) MUST_CHECK;
+
 /* Copies the entry, or removes it as well. ret_entry may be NULL. */
 int table_get(struct table *t, uint64_t key, struct table_entry *ret_entry) MUST_CHECK;
 int table_take(struct table *t, uint64_t key, struct table_entry *ret_entry) MUST_CHECK;

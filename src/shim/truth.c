@@ -117,7 +117,7 @@ static bool ask(struct truth *t, const struct device *d, uint64_t known, uint64_
 static bool look(struct truth *t, const struct device *d, const struct charge *reserved,
 	struct finding *ret_found)
 {
-	uint64_t traffic = atomic_load(&charge_traffic);
+	uint64_t traffic = charge_traffic();
 	uint64_t other = t->other_bytes, held = held_bytes(d), used, known;
 	uint64_t hidden = hidden_bytes(d), unseen = hidden + other;
 	uint64_t made = shared_made_bytes(d), opened = opened_bytes(d);
@@ -134,8 +134,7 @@ static bool look(struct truth *t, const struct device *d, const struct charge *r
 		return false;
 	ret_found->least_bytes = above(used, known + opened);
 	ret_found->most_bytes = above(used, known);
-	ret_found->is_exact =
-		traffic == atomic_load(&charge_traffic) && (uint32_t)traffic == (is_mine ? 1 : 0);
+	ret_found->is_exact = traffic == charge_traffic() && (uint32_t)traffic == (is_mine ? 1 : 0);
 	return true;
 }
 
@@ -149,7 +148,7 @@ static uint64_t within(const struct finding *found, uint64_t other)
 
 uint64_t truth_spare_bytes(const struct device *d)
 {
-	uint64_t traffic = atomic_load(&charge_traffic), held = held_bytes(d), used;
+	uint64_t traffic = charge_traffic(), held = held_bytes(d), used;
 	uint64_t hidden = hidden_bytes(d);
 
 	/*
@@ -157,8 +156,7 @@ uint64_t truth_spare_bytes(const struct device *d)
 	 * most, and not counted here, so where there is such memory the answer is too small.
 	 */
 	if ((uint32_t)traffic != 1 || hidden > held ||
-		nvml_own_use(d->uuid, held - hidden, &used) < 0 ||
-		traffic != atomic_load(&charge_traffic))
+		nvml_own_use(d->uuid, held - hidden, &used) < 0 || traffic != charge_traffic())
 		return 0;
 	return held > used + hidden ? held - hidden - used : 0;
 }

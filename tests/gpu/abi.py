@@ -3,8 +3,9 @@
 
 Ours and NVIDIA's headers have the same names, so no file can include both. A first program, made
 from ours, prints the size of every structure, the offset of every member and every value; a second
-file, which includes NVIDIA's, asserts each. It is only compiled. A name that the installed toolkit
-does not have is counted and no failure: its version may be older.
+file, which includes NVIDIA's, asserts each, and that its functions have the types that we say. It is
+only compiled. A name that the installed toolkit does not have is counted and no failure: its version
+may be older. CUDA_INCLUDE names folders with NVIDIA's headers, or run.sh's --include.
 """
 
 import glob
@@ -14,12 +15,20 @@ import shutil
 import subprocess
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+# what makes each declare the older forms too, and no name stand for another form of it
 HEADERS = [
-    ("cuda.h", "CUDA", r"CU\w+|CUDA_\w+"),
-    ("nvml.h", "NVML", r"NVML_\w+|nvml\w+"),
+    ("cuda.h", "CUDA", r"CU\w+|CUDA_\w+", "-D__CUDA_API_VERSION_INTERNAL"),
+    ("nvml.h", "NVML", r"NVML_\w+|nvml\w+", "-DNVML_NO_UNVERSIONED_FUNC_DEFS"),
 ]
 PLACES = ["/usr/local/cuda/include", "/usr/local/cuda-*/include", "/usr/include",
           "/opt/cuda/include", "/usr/local/cuda/targets/*/include"]
+
+
+def read_header(path):
+    """Our header and those of ours that it includes."""
+    with open(os.path.join(ROOT, "src", path), encoding="utf-8") as file:
+        text = file.read()
+    return re.sub(r'^#include "(gpu/abi/\w+\.h)"', lambda m: read_header(m[1]), text, flags=re.M)
 
 
 def without_comments(text):
@@ -27,7 +36,11 @@ def without_comments(text):
 
 
 def split_members(body):
-    """The declarations of a structure's body, each with what stands in braces taken out."""
+    """
+    The declarations of a structure's body: those of unions and structures without a name are its
+    own, and of others what stands in braces is taken out.
+    """
+    body = re.sub(r"\b(?:union|struct)\s*\{([^{}]*)\}\s*;", r"\1", body)
     depth, plain = 0, []
     for character in body:
         depth += character == "{"
@@ -69,6 +82,19 @@ def items(text, names):
             yield match[1]
 
 
+def function_types(text):
+    """An expression for each function type: whether NVIDIA's function is of it."""
+    same = "__builtin_types_compatible_p(__typeof__(%s), %s)"
+    types = {}
+    for match in re.finditer(r"\btypedef\s+([^;{}]*?)\b(\w+)_fn\s*(\([^;]*\))?\s*;", text):
+        result, name, parameters = match[1].strip(), match[2], match[3]
+        if parameters:
+            types[name] = " ".join(("%s %s" % (result, parameters)).split())
+        elif result.endswith("_fn"):
+            types[name] = types[result[:-len("_fn")]]
+        yield same % (name, types[name])
+
+
 def ours(node, header, expressions):
     """{expression: value}, by a program that includes our header."""
     source = os.path.join(node.folder, "abi_print.c")
@@ -83,7 +109,7 @@ def ours(node, header, expressions):
     return dict(zip(expressions, map(int, output)))
 
 
-def compare(node, header, folder, values):
+def compare(node, header, folder, option, values):
     """(wrong, unknown): lists of expressions."""
     source = os.path.join(node.folder, "abi_check.c")
     lines = ["#include <%s>" % header]
@@ -91,8 +117,8 @@ def compare(node, header, folder, values):
         lines.append('_Static_assert((long long)(%s) == %dLL, "differs");' % (expression, value))
     with open(source, "w", encoding="ascii") as file:
         file.write("\n".join(lines) + "\n")
-    done = subprocess.run(["gcc", "-w", "-fsyntax-only", "-fmax-errors=0", "-I", folder, source],
-                          capture_output=True, text=True, check=False)
+    done = subprocess.run(["gcc", "-w", "-fsyntax-only", "-fmax-errors=0", option, "-I", folder,
+                           source], capture_output=True, text=True, check=False)
     expressions = list(values)
     wrong, unknown = set(), set()
     for match in re.finditer(r"abi_check\.c:(\d+):\d+: error: (.*)", done.stderr):
@@ -112,21 +138,26 @@ def find_header(header):
     return None
 
 
+def said(expressions, most=40):
+    return ", ".join(expressions[:most])
+
+
 def test_abi(node, report):
     report.section("abi: our description of NVIDIA's interfaces beside its headers")
-    for header, what, names in HEADERS:
+    for header, what, names, option in HEADERS:
         folder = find_header(header)
         if not folder or not shutil.which("gcc"):
             report.skip(what, "no %s of the toolkit, or no gcc" % header)
             continue
-        with open(os.path.join(ROOT, "src/gpu/abi", header), encoding="utf-8") as file:
-            expressions = list(dict.fromkeys(items(without_comments(file.read()), names)))
-        values = ours(node, header, expressions)
-        wrong, unknown = compare(node, header, folder, values)
-        print("%s: %d sizes, offsets and values compared with %s/%s, %d not in it"
-              % (what, len(values) - len(unknown), folder, header, len(unknown)))
-        if unknown:
-            print("  not in it: %s" % ", ".join(unknown[:40]))
-        report.check("%s's sizes, offsets and values are ours" % what,
-                     not wrong and len(unknown) < len(values) // 4,
-                     ", ".join("%s is not %d" % (w, values[w]) for w in wrong[:40]))
+        text = without_comments(read_header("gpu/abi/" + header))
+        values = ours(node, header, list(dict.fromkeys(items(text, names))))
+        types = dict.fromkeys(function_types(text), 1)
+        for kind, wanted in (("sizes, offsets and values", values), ("function types", types)):
+            wrong, unknown = compare(node, header, folder, option, wanted)
+            print("%s: %d %s compared with %s/%s, %d not in it"
+                  % (what, len(wanted) - len(unknown), kind, folder, header, len(unknown)))
+            if unknown:
+                print("  not in it: %s" % said(unknown))
+            report.check("%s's %s are ours" % (what, kind),
+                         not wrong and len(unknown) < len(wanted) // 4,
+                         said(["%s is not %d" % (w, wanted[w]) for w in wrong]))

@@ -10,6 +10,7 @@ import time
 
 import abi
 import frameworks
+import many
 import names
 import sections
 import view
@@ -25,6 +26,7 @@ SECTIONS = {
     "smi": sections.test_smi,
     "view": view.test_view,
     "frameworks": frameworks.test_frameworks,
+    "many": many.test_many,
     "abi": abi.test_abi,
     "names": names.test_names,
 }
@@ -37,12 +39,15 @@ def give_up(_signal, _frame):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sim", action="store_true", help="on the simulated node")
+    parser.add_argument("--include", metavar="FOLDER", help="where cuda.h and nvml.h are, for abi")
     parser.add_argument("build")
     parser.add_argument("section", nargs="*", help=", ".join(SECTIONS))
     args = parser.parse_args()
     unknown = set(args.section) - set(SECTIONS)
     if unknown:
         sys.exit("run.sh: there is no section %s" % ", ".join(sorted(unknown)))
+    if args.include:
+        os.environ["CUDA_INCLUDE"] = args.include
     node, report = Node(args.build, args.sim), Report()
     for needed in (node.shim, node.vgpu, node.program("client")):
         if not os.path.exists(needed):

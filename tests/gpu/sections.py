@@ -115,6 +115,12 @@ QUOTA_CASES = [
     ("cuArray3DCreate 200 x 200 x 200", 8 * GIB, [], "fillarray 200x200x200"),
     ("cuCtxCreate", 8 * GIB, [], "fillctx"),
     ("8 threads", 8 * GIB, [], "threads 8 100 256m keep"),
+    ("graphs' memory nodes of 1 GiB", 8 * GIB, [], "fillgraphs 1g"),
+    ("kernel with frames of 64 KiB", 8 * GIB, ["module m frame=65536"], "launch m"),
+    ("stack limit of 64 KiB", 8 * GIB, [], "limit stack 65536"),
+    ("modules with data of 1 GiB", 8 * GIB, [], "fillcode 1g"),
+    ("streams", 1 * GIB, [], "streams 20000"),
+    ("green contexts", 640 * MIB, [], "greens 1000"),
 ]
 
 
@@ -137,7 +143,8 @@ def test_quota_case(node, report, case):
     report.check(what, is_good, trouble or "result %s, NVML %s, books %s" % (result, nvml, books))
     # what is freed must be back in both
     drop = "droparrays" if fill.startswith("fillarray") else "drop"
-    trouble = client.all(drop) if "fill" in fill and "vmm" not in fill and "ctx" not in fill else 0
+    is_droppable = fill.startswith("fill") and not re.match("fill(vmm|ctx|code)", fill)
+    trouble = client.all(drop) if is_droppable else 0
     report.check("%s, freed" % what, trouble == 0, trouble)
     client.end()
     return (what, mib(quota), count, result, mib(nvml), mib(books), verdict)

@@ -144,7 +144,8 @@ static int run_use(struct client *c, char **word, unsigned count)
 
 static int run_launch(struct client *c, char **word, unsigned count)
 {
-	CUfunction function = (CUfunction)function_of(c, client_get(c, word[1]));
+	bool is_none = strcmp(word[1], "none") == 0;
+	CUfunction function = is_none ? NULL : (CUfunction)function_of(c, client_get(c, word[1]));
 	uint64_t out = 0, n = 0;
 	void *params[] = {&out, &n};
 	CUresult r = c->cu.cuLaunchKernel(
@@ -180,14 +181,71 @@ static int run_streams(struct client *c, char **word, unsigned count)
 	return (int)r;
 }
 
+/* Modules with so much data each, which stay, until one is refused. */
+static int run_fillcode(struct client *c, char **word, unsigned count)
+{
+	char name[] = "fc", data[32];
+	char *module[] = {NULL, name, data};
+	uint64_t taken = 0;
+	int r;
+
+	(void)count;
+	snprintf(data, sizeof(data), "data=%s", word[1]);
+	while ((r = run_module(c, module, 3)) == 0)
+		taken++;
+	client_say(c, " count=%llu", (unsigned long long)taken);
+	return r;
+}
+
+static CUresult make_green(CUdevice device)
+{
+	cuDeviceGetDevResource_fn *ask =
+		(cuDeviceGetDevResource_fn *)client_find("cuDeviceGetDevResource");
+	cuDevSmResourceSplitByCount_fn *split =
+		(cuDevSmResourceSplitByCount_fn *)client_find("cuDevSmResourceSplitByCount");
+	cuDevResourceGenerateDesc_fn *describe =
+		(cuDevResourceGenerateDesc_fn *)client_find("cuDevResourceGenerateDesc");
+	cuGreenCtxCreate_fn *create = (cuGreenCtxCreate_fn *)client_find("cuGreenCtxCreate");
+	CUdevResourceDesc description;
+	CUdevResource all, part;
+	unsigned int parts = 1;
+	CUgreenCtx green;
+	CUresult r = ask(device, &all, CU_DEV_RESOURCE_TYPE_SM);
+
+	if (r == CUDA_SUCCESS)
+		r = split(&part, &parts, &all, NULL, 0, all.sm.minSmPartitionSize);
+	if (r == CUDA_SUCCESS)
+		r = describe(&description, &part, 1);
+	if (r == CUDA_SUCCESS)
+		r = create(&green, description, device, CU_GREEN_CTX_DEFAULT_STREAM);
+	return r;
+}
+
+/* Green contexts that are made and left; says how many before the first refusal. */
+static int run_greens(struct client *c, char **word, unsigned count)
+{
+	uint64_t wanted = client_size(word[1]), made = 0;
+	CUresult r = CUDA_SUCCESS;
+
+	(void)count;
+	while (made < wanted && r == CUDA_SUCCESS) {
+		r = make_green(c->device);
+		made += r == CUDA_SUCCESS;
+	}
+	client_say(c, " count=%llu", (unsigned long long)made);
+	return (int)r;
+}
+
 const struct client_command client_code_commands[] = {
 	{"module", 1, run_module, "NAME [data=SIZE] [frame=SIZE] [heap] [printf]"},
 	{"unload", 1, run_unload, "NAME"},
 	{"library", 1, run_library, "NAME [data=SIZE] [frame=SIZE] [heap] [printf]"},
 	{"endlibrary", 1, run_endlibrary, "NAME"},
 	{"uselibrary", 1, run_use, "NAME [data]"},
-	{"launch", 1, run_launch, "NAME [STREAM]"},
+	{"launch", 1, run_launch, "NAME|none [STREAM]"},
 	{"limit", 2, run_limit, "stack|heap|printf SIZE"},
 	{"streams", 1, run_streams, "COUNT"},
+	{"fillcode", 1, run_fillcode, "SIZE"},
+	{"greens", 1, run_greens, "COUNT"},
 	{0},
 };

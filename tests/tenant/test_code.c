@@ -4,6 +4,8 @@
 
 #include <stdio.h>
 
+#include "gpu/abi/cuda.h"
+
 /* Of the board that the tests use: frames of all threads, for each byte of a frame (H200). */
 #define FRAME_BYTES(frame)   ((UINT64_C(frame) * 2048 * 132 + 2 * MIB - 1) / (2 * MIB) * (2 * MIB))
 #define LOCAL_BYTES(frame)   (FRAME_BYTES(frame) - FRAME_BYTES(1024))
@@ -196,6 +198,45 @@ static void streams_are_charged_as_they_come(void **state)
 	assert_int_equal(tenant_end(t), 0);
 }
 
+static void green_contexts_are_charged_as_they_come(void **state)
+{
+	struct slice *slice = slice_new(*state, "a", "600m", NULL);
+	struct tenant *t = tenant_new(slice);
+	uint64_t held;
+
+	slice->slack_bytes = 64 * KIB;
+	expect(t, OUT_OF_MEMORY, "greens 1000");
+	assert_true(tenant_number(t, "count") > 5);
+	held = slice_agreed(slice, 0);
+	assert_true(held > CONTEXT_BYTES && held <= 600 * MIB);
+	assert_int_equal(tenant_end(t), 0);
+}
+
+static void a_launch_of_nothing_gets_the_drivers_own_error(void **state)
+{
+	struct slice *slice = slice_new(*state, "a", "1g", NULL);
+	struct tenant *t = tenant_start(*state, slice, "linked", NULL);
+
+	/* the first call of all: the driver has not been asked for a function yet */
+	expect(t, CUDA_ERROR_NOT_INITIALIZED, "launch none");
+	expect(t, OK, "primary 0");
+	expect(t, CUDA_ERROR_INVALID_HANDLE, "launch none");
+	expect(t, OUT_OF_MEMORY, "fill 2m");
+	expect(t, CUDA_ERROR_INVALID_HANDLE, "launch none");
+	assert_int_equal(tenant_end(t), 0);
+}
+
+static void modules_are_refused_when_the_quota_is_full(void **state)
+{
+	struct slice *slice = slice_new(*state, "a", "1g", NULL);
+	struct tenant *t = tenant_new(slice);
+
+	expect(t, OUT_OF_MEMORY, "fillcode 100m");
+	assert_int_equal(tenant_number(t, "count"), 5);
+	expect_held(slice, 500 * MIB);
+	assert_int_equal(tenant_end(t), 0);
+}
+
 static void two_processes_share_what_is_left(void **state)
 {
 	struct slice *slice = slice_new(*state, "a", "3g", NULL);
@@ -227,6 +268,9 @@ int main(void)
 		test_with_node(a_heap_that_does_not_fit_is_refused_before_it_is_taken),
 		test_with_node(the_devices_printf_is_charged),
 		test_with_node(streams_are_charged_as_they_come),
+		test_with_node(green_contexts_are_charged_as_they_come),
+		test_with_node(a_launch_of_nothing_gets_the_drivers_own_error),
+		test_with_node(modules_are_refused_when_the_quota_is_full),
 		test_with_node(two_processes_share_what_is_left),
 	};
 

@@ -119,6 +119,34 @@ static void every_version_and_flag_leads_to_the_same_symbol_as_without_the_libra
 	assert_string_equal(with, without);
 }
 
+static void run_nothing(struct node *node, struct slice *slice, char *when, char *ret_output)
+{
+	char *argv[] = {strdup(node_program("route-nothing")), when, NULL};
+
+	assert_int_equal(node_run(node, slice, argv, ret_output, TABLE_BYTES), 0);
+	free(argv[0]);
+}
+
+static void a_call_of_nothing_is_answered_as_without_the_library(void **state)
+{
+	struct node *node = *state;
+	struct slice *slice = slice_new(node, "a", "1g", NULL);
+	_cleanup_free_ char *with = malloc(TABLE_BYTES), *without = malloc(TABLE_BYTES);
+	char later[] = "later", *when[] = {NULL, later};
+
+	for (unsigned i = 0; i < 2; i++) {
+		node->is_without_library = true;
+		run_nothing(node, slice, when[i], without);
+		node->is_without_library = false;
+		run_nothing(node, slice, when[i], with);
+		assert_non_null(strstr(without, "\ncuMemAlloc_v2: "));
+		assert_null(strstr(without, "no context"));
+		if (strcmp(with, without) != 0)
+			print_difference(without, with);
+		assert_string_equal(with, without);
+	}
+}
+
 static void every_row_of_the_hook_table_is_found_in_our_library(void **state)
 {
 	struct node *node = *state;
@@ -232,6 +260,7 @@ int main(void)
 		test_with_node(a_function_that_is_not_hooked_is_the_drivers),
 		test_with_node(
 			every_version_and_flag_leads_to_the_same_symbol_as_without_the_library),
+		test_with_node(a_call_of_nothing_is_answered_as_without_the_library),
 		test_with_node(every_row_of_the_hook_table_is_found_in_our_library),
 		test_with_node(another_preloaded_library_finds_us_behind_it),
 		test_with_node(another_preloaded_library_behind_us_does_not_find_itself),

@@ -78,6 +78,12 @@ static CUgraphExec instantiate(CUgraph graph, unsigned long long flags)
 	return exec;
 }
 
+static void destroy(CUgraph graph, CUgraphExec exec)
+{
+	OK(cuGraphExecDestroy(exec));
+	OK(cuGraphDestroy(graph));
+}
+
 static uint64_t attribute(CUgraphMem_attribute which)
 {
 	cuuint64_t value = 0;
@@ -99,7 +105,7 @@ TEST(memory_is_taken_at_upload_in_steps_and_given_back_by_a_trim)
 	CUgraphExec exec, other;
 	CUstream s, s2;
 	CUdeviceptr p1;
-	CUgraph graph;
+	CUgraph graph, small;
 
 	child_context();
 	s = new_stream();
@@ -117,7 +123,8 @@ TEST(memory_is_taken_at_upload_in_steps_and_given_back_by_a_trim)
 	OK(cuGraphUpload(exec, s));
 	EQUAL(child_kind_mib(MACHINE_GRAPH), 128);
 	launch(exec, s);
-	other = instantiate(memory_graph(100 * MiB, 0, &p1), 0);
+	small = memory_graph(100 * MiB, 0, &p1);
+	other = instantiate(small, 0);
 	launch(other, s);
 	for (int i = 0; i < 20; i++) {
 		OK(cuGraphLaunch(exec, s));
@@ -127,9 +134,8 @@ TEST(memory_is_taken_at_upload_in_steps_and_given_back_by_a_trim)
 	EQUAL(child_kind_mib(MACHINE_GRAPH), 128);
 	for (int i = 0; i < 4; i++)
 		EQUAL(attribute((CUgraphMem_attribute)i), 128);
-	OK(cuGraphExecDestroy(exec));
-	OK(cuGraphExecDestroy(other));
-	OK(cuGraphDestroy(graph));
+	destroy(graph, exec);
+	destroy(small, other);
 	EQUAL(child_kind_mib(MACHINE_GRAPH), 128);
 	OK(cuDeviceGraphMemTrim(0));
 	EQUAL(child_kind_mib(MACHINE_GRAPH), 0);
@@ -172,8 +178,7 @@ TEST(what_a_graph_leaves_allocated_stays_until_it_is_freed_and_trimmed)
 		launch(exec, s);
 		EQUAL(child_kind_mib(MACHINE_GRAPH), 64);
 	}
-	OK(cuGraphExecDestroy(exec));
-	OK(cuGraphDestroy(graph));
+	destroy(graph, exec);
 	OK(cuDeviceGraphMemTrim(0));
 	EQUAL(child_kind_mib(MACHINE_GRAPH), 64);
 	OK(cuMemFree_v2(p));
@@ -214,6 +219,8 @@ TEST(captured_allocations_become_nodes)
 	OK(cuDevicePrimaryCtxReset_v2(0));
 	child_context();
 	EQUAL(attribute(CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT), 96);
+	destroy(graph, exec);
+	OK(cuGraphDestroy(parent));
 }
 
 TEST(graphs_that_run_at_the_same_time_have_memory_of_their_own)
@@ -246,6 +253,8 @@ TEST(graphs_that_run_at_the_same_time_have_memory_of_their_own)
 	OK(cuGraphLaunch(e2, s2));
 	EQUAL(child_kind_mib(MACHINE_GRAPH), 64);
 	OK(cuCtxSynchronize());
+	destroy(first, e1);
+	destroy(second, e2);
 }
 
 TEST(a_graph_takes_as_long_as_its_longest_path)
@@ -276,6 +285,8 @@ TEST(a_graph_takes_as_long_as_its_longest_path)
 	CHECK(machine_now_ns() - began < 60 * MS);
 	OK(cuGraphAddDependencies(graph, &c, &a, 1));
 	EQUAL(cuGraphInstantiateWithFlags(&exec, graph, 0), CUDA_ERROR_INVALID_VALUE);
+	destroy(parent, exec);
+	OK(cuGraphDestroy(graph));
 }
 
 static void count_up(void *counter)
@@ -328,6 +339,7 @@ TEST(a_capture_follows_events_to_other_streams)
 	launch(exec, s);
 	EQUAL(host[5], 7);
 	EQUAL(calls, 2);
+	destroy(graph, exec);
 	free(host);
 }
 
@@ -383,6 +395,7 @@ TEST(five_thousand_nodes_take_the_drivers_own_memory)
 	EQUAL(child_kind_mib(MACHINE_GRAPH), 26);
 	OK(cuDevicePrimaryCtxReset_v2(0));
 	EQUAL(child_kind_mib(MACHINE_GRAPH), 0);
+	OK(cuGraphDestroy(graph));
 }
 
 TEST(an_executable_graph_can_be_given_other_work)
@@ -411,6 +424,9 @@ TEST(an_executable_graph_can_be_given_other_work)
 	CHECK(machine_now_ns() - began >= 20 * MS);
 	OK(cuGraphDestroyNode(node));
 	EQUAL(cuGraphDestroyNode(node), CUDA_ERROR_INVALID_VALUE);
+	destroy(graph, exec);
+	OK(cuGraphDestroy(longer));
+	OK(cuGraphDestroy(other));
 }
 
 int main(void)

@@ -54,11 +54,3 @@ typedef CUresult cuCtxFromGreenCtx_fn(CUcontext *context, CUgreenCtx green);
 typedef CUresult cuCtxRecordEvent_fn(CUcontext context, CUevent event);
 typedef CUresult cuCtxWaitEvent_fn(CUcontext context, CUevent event);
 typedef CUresult cuStreamGetGreenCtx_fn(CUstream stream, CUgreenCtx *green);
-typedef struct CUdevResourceDesc_st *CUdevResourceDesc;
-
-typedef CUresult cuGreenCtxCreate_fn(
-	CUgreenCtx *green, CUdevResourceDesc description, CUdevice device, unsigned int flags);
-typedef CUresult cuGreenCtxDestroy_fn(CUgreenCtx green);
-typedef CUresult cuCtxFromGreenCtx_fn(CUcontext *context, CUgreenCtx green);
-typedef CUresult cuGreenCtxStreamCreate_fn(
-	CUstream *stream, CUgreenCtx green, unsigned int flags, int priority);

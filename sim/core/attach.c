@@ -69,8 +69,10 @@ int attach_reap(struct machine *machine)
 			continue;
 		/* Relaxed: all writers of `state` hold the lock. */
 		__atomic_store_n(&slot->state, LAYOUT_SLOT_FREE, __ATOMIC_RELAXED);
+		kept_forget_slot(layout, i);
 		reaped++;
 	}
+	kept_sweep(layout, fd);
 	close(fd);
 	return reaped;
 }

@@ -43,3 +43,15 @@ void attach_note_peak(struct machine *machine, int slot, int device);
 /* Sums over one slot and device. Under the lock, or for a look that may be a moment old. */
 uint64_t attach_slot_total(const struct layout_slot_device *device);
 uint64_t attach_slot_held(const struct layout_slot_device *device);
+
+/* Kept memory of a device, under the lock: the slot that it belongs to, -1 for nobody's. */
+int kept_bearer(const struct layout *layout, const struct layout_kept *kept);
+/* What a slot bears, by kind (added to `kinds`, may be NULL); *ret_shown as NVML shows it. */
+uint64_t kept_borne(const struct layout *layout, int slot, int device, uint64_t *kinds,
+	uint64_t *ret_shown_bytes);
+/* What nobody bears: of one tag, or (UINT32_MAX) of all. */
+uint64_t kept_orphaned(const struct layout *layout, uint32_t tag, int device);
+/* The slot holds nothing any more. */
+void kept_forget_slot(struct layout *layout, unsigned int slot);
+/* Frees what nobody keeps, by a descriptor of the file. */
+void kept_sweep(struct layout *layout, int fd);

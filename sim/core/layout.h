@@ -10,10 +10,13 @@
 #include "sim/core/machine.h"
 
 #define LAYOUT_MAGIC   UINT64_C(0x314d495355504756) /* "VGPUSIM1" */
-#define LAYOUT_VERSION 1
+#define LAYOUT_VERSION 2
 
 /* Byte SLOT of this range of the file is locked by the process in slot SLOT: far past the end. */
 #define LAYOUT_LIVE_OFFSET (INT64_C(1) << 40)
+
+/* Byte INDEX of this range is locked for reading by every descriptor of kept memory INDEX. */
+#define LAYOUT_KEPT_OFFSET (LAYOUT_LIVE_OFFSET + (INT64_C(1) << 30))
 
 /* History of utilisation: one sample per 32 ms (33,554,432 ns), 64 of them, so about 2 s. */
 #define LAYOUT_SAMPLE_SHIFT 25
@@ -78,6 +81,20 @@ struct layout_kernel {
 };
 _Static_assert(sizeof(struct layout_kernel) == 136, "kernel");
 
+/* Memory that processes share: nobody's in particular, and there until nobody keeps it. */
+struct layout_kept {
+	uint64_t bytes;
+	uint32_t is_used; /* the commit word */
+	uint32_t turn;	  /* grows with every use of the place */
+	uint16_t device, kind;
+	uint16_t tag, maker;	 /* of who made it: index of the tag, slot */
+	uint16_t shows;		 /* enum machine_shown */
+	uint16_t has_descriptor; /* one was made, and may live still */
+	uint32_t reserved0;
+	uint64_t holders[MACHINE_SLOTS_MAX / 64]; /* a bit a slot */
+};
+_Static_assert(sizeof(struct layout_kept) == 64, "kept");
+
 /* What a process lock takes at most on any libc we know (40 bytes on x86-64, 48 on aarch64). */
 #define LAYOUT_LOCK_SIZE 128
 
@@ -107,6 +124,9 @@ struct layout {
 	uint64_t calls[INJECT_CALLS_MAX];
 	struct layout_tag tag[MACHINE_TAGS_MAX];
 	struct layout_slot slot[MACHINE_SLOTS_MAX];
+	uint32_t kept_used; /* no place at or above was ever used */
+	uint32_t reserved3;
+	struct layout_kept kept[MACHINE_KEPT_MAX];
 };
 _Static_assert(sizeof(struct board) <= 1024, "board");
 _Static_assert(sizeof(pthread_mutex_t) <= LAYOUT_LOCK_SIZE, "lock");

@@ -12,6 +12,7 @@
 #define MACHINE_SLOTS_MAX   256
 #define MACHINE_TAG_SIZE    64
 #define MACHINE_TAGS_MAX    128
+#define MACHINE_KEPT_MAX    4096
 
 /* What a process holds of a device, by the kind of thing that took it. */
 enum machine_kind {
@@ -199,6 +200,40 @@ void machine_reset_peaks(struct machine *machine);
 /* Back to the beginning as far as live processes allow: the dead reaped, peaks, rules and counts
  * cleared. */
 void machine_reset(struct machine *machine);
+
+/*
+ * Kept memory: what processes share with each other. It belongs to whoever holds it: to its maker
+ * while that holds it, then to the holder in the lowest slot, and where only descriptors keep it, to
+ * the maker's tag and to no process. Holding is counted once a process.
+ */
+enum machine_shown {
+	MACHINE_SHOWN_HOLDER, /* NVML shows it for whom it belongs to */
+	MACHINE_SHOWN_MAKER,  /* only while that is its maker */
+};
+
+struct machine_kept {
+	uint32_t index, turn;
+	int device;
+	uint64_t bytes;
+	bool is_mine; /* the calling process made it and holds it */
+};
+
+/*
+ * Makes kept memory of `bytes` that the process holds of this kind; it is the first holder. Returns 0
+ * or MACHINE_E_CROWDED.
+ */
+int machine_keep(struct machine *machine, int device, enum machine_kind kind, uint64_t bytes,
+	enum machine_shown shown, struct machine_kept *ret_kept);
+/* Takes more for kept memory: 0 or MACHINE_E_FULL. */
+int machine_kept_grow(struct machine *machine, uint32_t index, uint64_t bytes);
+/* Becomes a holder; -ENOENT where it is gone, or (is_from_maker) its maker does not hold it. */
+int machine_kept_hold(struct machine *machine, uint32_t index, uint32_t turn, bool is_from_maker,
+	struct machine_kept *ret_kept);
+void machine_kept_drop(struct machine *machine, uint32_t index);
+/* A new descriptor that keeps it, or -errno; and what a descriptor keeps: 0 or -ENOENT. */
+int machine_kept_descriptor(struct machine *machine, uint32_t index);
+int machine_kept_of_descriptor(
+	struct machine *machine, int fd, uint32_t *ret_index, uint32_t *ret_turn);
 
 /* "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx" of board_uuid()'s bytes. */
 #define MACHINE_UUID_SIZE 41

@@ -123,6 +123,7 @@ int machine_join(struct machine *machine)
 	if (index >= 0) {
 		slot = &layout->slot[index];
 		memset(slot, 0, sizeof(*slot));
+		kept_forget_slot(layout, (unsigned int)index);
 		slot->pid = getpid();
 		slot->tag = find_tag(layout, cut);
 		slot->start_time = read_start_time();
@@ -152,6 +153,7 @@ void machine_leave(struct machine *machine)
 	attach_lock(machine);
 	__atomic_store_n(
 		&machine->layout->slot[machine->slot].state, LAYOUT_SLOT_FREE, __ATOMIC_RELAXED);
+	kept_forget_slot(machine->layout, (unsigned int)machine->slot);
 	attach_unlock(machine);
 	munmap(machine->live_page, (size_t)sysconf(_SC_PAGESIZE));
 	machine->live_page = NULL;
@@ -166,6 +168,10 @@ uint64_t attach_sum_used(const struct layout *layout, int device)
 		if (attach_is_counted(&layout->slot[i]))
 			used += attach_slot_total(&layout->slot[i].device[device]);
 	}
+	for (uint32_t i = 0; i < layout->kept_used; i++) {
+		if (layout->kept[i].is_used && layout->kept[i].device == device)
+			used += layout->kept[i].bytes;
+	}
 	return used;
 }
 
@@ -175,6 +181,9 @@ uint64_t machine_free_bytes(struct machine *machine, int device)
 	uint64_t used;
 
 	attach_lock(machine);
+	/* Descriptors are closed without a word to us. */
+	if (machine->layout->kept_used > 0)
+		attach_reap(machine);
 	used = attach_sum_used(machine->layout, device);
 	attach_unlock(machine);
 	return used < total ? total - used : 0;
@@ -183,7 +192,7 @@ uint64_t machine_free_bytes(struct machine *machine, int device)
 static void sum_tag(const struct layout *layout, uint32_t tag, int device, uint64_t *ret_held,
 	uint64_t *ret_total, int *ret_others)
 {
-	uint64_t held = 0, total = 0;
+	uint64_t held = 0, total = 0, borne;
 	int others = 0;
 
 	for (uint32_t i = 0; i < layout->slots_used; i++) {
@@ -191,10 +200,14 @@ static void sum_tag(const struct layout *layout, uint32_t tag, int device, uint6
 
 		if (!attach_is_counted(slot) || slot->tag != tag)
 			continue;
-		held += attach_slot_held(&slot->device[device]);
-		total += attach_slot_total(&slot->device[device]);
+		borne = kept_borne(layout, (int)i, device, NULL, NULL);
+		held += attach_slot_held(&slot->device[device]) + borne;
+		total += attach_slot_total(&slot->device[device]) + borne;
 		others++;
 	}
+	borne = kept_orphaned(layout, tag, device);
+	held += borne;
+	total += borne;
 	*ret_held = held;
 	*ret_total = total;
 	*ret_others = others - 1;
@@ -215,7 +228,7 @@ void attach_note_peak(struct machine *machine, int slot, int device)
 	sum_tag(layout, index, device, &held, &total, &others);
 	if (held <= tag->peak_held_bytes[device] && total <= tag->peak_total_bytes[device])
 		return;
-	if (others > 0 && attach_reap(machine) > 0)
+	if ((others > 0 || layout->kept_used > 0) && attach_reap(machine) >= 0)
 		sum_tag(layout, index, device, &held, &total, &others);
 	if (held > tag->peak_held_bytes[device])
 		tag->peak_held_bytes[device] = held;
@@ -243,7 +256,7 @@ int machine_grow_kinds(
 	attach_lock(machine);
 	used = attach_sum_used(layout, device);
 	has_room = used <= total && more <= total - used;
-	if (!has_room && attach_reap(machine) > 0) {
+	if (!has_room && attach_reap(machine) >= 0) {
 		used = attach_sum_used(layout, device);
 		has_room = used <= total && more <= total - used;
 	}

@@ -53,6 +53,17 @@ static void read_held(const struct layout_slot_device *device, uint64_t now, uin
 	}
 }
 
+static void add_borne(
+	const struct layout *layout, uint32_t slot, int device, struct machine_held *held)
+{
+	uint64_t shown, borne = kept_borne(layout, (int)slot, device, held->bytes, &shown);
+
+	held->held_bytes += borne;
+	held->total_bytes += borne;
+	if (held->has_context)
+		held->shown_bytes += shown;
+}
+
 static void read_process(const struct layout *layout, uint32_t index, uint64_t now,
 	uint64_t window_ns, struct machine_snapshot *snapshot)
 {
@@ -70,6 +81,7 @@ static void read_process(const struct layout *layout, uint32_t index, uint64_t n
 		struct machine_device *device = &snapshot->device[i];
 
 		read_held(&slot->device[i], now, window_ns, &process->device[i]);
+		add_borne(layout, index, i, &process->device[i]);
 		device->used_bytes += process->device[i].total_bytes;
 		device->busy_ns += process->device[i].busy_ns;
 		device->busy_permille += process->device[i].busy_permille;
@@ -93,6 +105,8 @@ int machine_read_snapshot(
 		if (attach_is_counted(&layout->slot[i]))
 			read_process(layout, i, ret_snapshot->time_ns, window_ns, ret_snapshot);
 	}
+	for (int i = 0; i < ret_snapshot->device_count; i++)
+		ret_snapshot->device[i].used_bytes += kept_orphaned(layout, UINT32_MAX, i);
 	attach_unlock(machine);
 	for (int i = 0; i < ret_snapshot->device_count; i++) {
 		struct machine_device *device = &ret_snapshot->device[i];
@@ -102,6 +116,26 @@ int machine_read_snapshot(
 			device->busy_permille = 1000;
 	}
 	return 0;
+}
+
+/* Under the lock: what the live processes of a tag hold, and what nobody bears of what it made. */
+static void sum_tag(const struct layout *layout, uint32_t tag, int device, uint64_t *ret_held,
+	uint64_t *ret_total)
+{
+	uint64_t orphaned = kept_orphaned(layout, tag, device), held = orphaned, total = orphaned;
+
+	for (uint32_t i = 0; i < layout->slots_used; i++) {
+		const struct layout_slot *slot = &layout->slot[i];
+		uint64_t borne;
+
+		if (!attach_is_counted(slot) || slot->tag != tag)
+			continue;
+		borne = kept_borne(layout, (int)i, device, NULL, NULL);
+		held += attach_slot_held(&slot->device[device]) + borne;
+		total += attach_slot_total(&slot->device[device]) + borne;
+	}
+	*ret_held = held;
+	*ret_total = total;
 }
 
 int machine_read_truth(
@@ -122,16 +156,10 @@ int machine_read_truth(
 		ret_truth->peak_held_bytes = layout->tag[i].peak_held_bytes[device];
 		ret_truth->peak_total_bytes = layout->tag[i].peak_total_bytes[device];
 		for (uint32_t j = 0; j < layout->slots_used; j++) {
-			const struct layout_slot *slot = &layout->slot[j];
-
-			if (slot->state != LAYOUT_SLOT_USED || slot->tag != i)
-				continue;
-			ret_truth->process_count++;
-			if (!attach_is_counted(slot))
-				continue;
-			ret_truth->held_bytes += attach_slot_held(&slot->device[device]);
-			ret_truth->total_bytes += attach_slot_total(&slot->device[device]);
+			if (layout->slot[j].state == LAYOUT_SLOT_USED && layout->slot[j].tag == i)
+				ret_truth->process_count++;
 		}
+		sum_tag(layout, i, device, &ret_truth->held_bytes, &ret_truth->total_bytes);
 		break;
 	}
 	attach_unlock(machine);
@@ -162,18 +190,8 @@ void machine_reset_peaks(struct machine *machine)
 		struct layout_tag *tag = &layout->tag[i];
 
 		for (int device = 0; device < MACHINE_DEVICES_MAX; device++) {
-			uint64_t held = 0, total = 0;
-
-			for (uint32_t j = 0; j < layout->slots_used; j++) {
-				const struct layout_slot *slot = &layout->slot[j];
-
-				if (!attach_is_counted(slot) || slot->tag != i)
-					continue;
-				held += attach_slot_held(&slot->device[device]);
-				total += attach_slot_total(&slot->device[device]);
-			}
-			tag->peak_held_bytes[device] = held;
-			tag->peak_total_bytes[device] = total;
+			sum_tag(layout, i, device, &tag->peak_held_bytes[device],
+				&tag->peak_total_bytes[device]);
 		}
 	}
 	attach_unlock(machine);

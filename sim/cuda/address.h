@@ -17,7 +17,8 @@ enum owner_type {
 	OWNER_MANAGED,
 	OWNER_POOL,
 	OWNER_GRAPH,
-	OWNER_RESERVATION
+	OWNER_RESERVATION,
+	OWNER_OPENED
 };
 
 /* The first member of everything that owns addresses. */

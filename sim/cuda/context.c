@@ -9,6 +9,7 @@
 #include "sim/cuda/entry.h"
 #include "sim/cuda/graph.h"
 #include "sim/cuda/module.h"
+#include "sim/cuda/share.h"
 
 /* One level of a thread's stack of contexts. */
 struct level {
@@ -263,6 +264,7 @@ void context_end(struct context *context)
 	module_clear(context);
 	array_clear(context);
 	heap_clear(context);
+	share_clear(context);
 	for (int kind = 0; kind < MACHINE_KINDS_USED; kind++)
 		context_let_go(context, (enum machine_kind)kind, context->kept_bytes[kind]);
 	graph_memory_clear(context);

@@ -8,6 +8,7 @@
 
 #include "sim/cuda/context.h"
 #include "sim/cuda/driver.h"
+#include "sim/cuda/share.h"
 
 /*
  * As measured on an H200 with driver 580: up to 1 MiB is packed in grains of 512 bytes into chunks
@@ -169,8 +170,12 @@ static void remove_block(struct block *block)
 		block->next->prev = block->prev;
 	address_set_owner(block->base, ADDRESS_UNIT, NULL);
 	address_give(block->base, ADDRESS_UNIT, block->is_touched);
-	machine_shrink(
-		driver.machine, block->context->device->index, MACHINE_SMALL, block_charge());
+	if (block->kept > 0)
+		share_drop(block->kept - 1);
+	else
+		machine_shrink(driver.machine, block->context->device->index, MACHINE_SMALL,
+			block_charge());
+	block->kept = 0;
 	if (heap->spare == NULL)
 		heap->spare = block;
 	else
@@ -318,7 +323,9 @@ static void free_plain(struct plain *plain)
 		address_unmap(plain->base, plain->bytes);
 	else
 		address_give(plain->base, plain->bytes, plain->is_touched);
-	if (plain->device != NULL)
+	if (plain->kept > 0)
+		share_drop(plain->kept - 1);
+	else if (plain->device != NULL)
 		machine_shrink(
 			driver.machine, plain->device->index, plain->kind, plain->charged_bytes);
 	free(plain);
@@ -355,6 +362,34 @@ CUresult heap_free(struct owner *owner, CUdeviceptr base)
 		return CUDA_ERROR_INVALID_VALUE;
 	free_plain(plain);
 	return CUDA_SUCCESS;
+}
+
+bool heap_keep(struct owner *owner, uint32_t *ret_index, uint32_t *ret_turn)
+{
+	struct block *block = (struct block *)owner;
+	struct plain *plain = (struct plain *)owner;
+	uint32_t *kept = owner->type == OWNER_BLOCK ? &block->kept : &plain->kept;
+	uint32_t *turn = owner->type == OWNER_BLOCK ? &block->turn : &plain->turn;
+	struct machine_kept made;
+	bool is_kept;
+
+	if (owner->type != OWNER_BLOCK &&
+		(owner->type != OWNER_PLAIN || plain->kind != MACHINE_PLAIN))
+		return false;
+	if (*kept == 0) {
+		is_kept = owner->type == OWNER_BLOCK
+				  ? share_keep(block->context->device, MACHINE_SMALL,
+					    block_charge(), MACHINE_SHOWN_HOLDER, &made)
+				  : share_keep(plain->device, MACHINE_PLAIN, plain->charged_bytes,
+					    MACHINE_SHOWN_HOLDER, &made);
+		if (!is_kept)
+			return false;
+		*kept = made.index + 1;
+		*turn = made.turn;
+	}
+	*ret_index = *kept - 1;
+	*ret_turn = *turn;
+	return true;
 }
 
 void heap_clear(struct context *context)

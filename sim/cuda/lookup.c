@@ -6,6 +6,7 @@
 #include "sim/cuda/driver.h"
 #include "sim/cuda/graph.h"
 #include "sim/cuda/pool.h"
+#include "sim/cuda/share.h"
 #include "sim/cuda/vmm.h"
 
 bool lookup_extent(CUdeviceptr address, struct extent *ret_extent)
@@ -25,6 +26,8 @@ bool lookup_extent(CUdeviceptr address, struct extent *ret_extent)
 		return graph_find(owner, address, ret_extent);
 	case OWNER_RESERVATION:
 		return vmm_find(owner, address, ret_extent);
+	case OWNER_OPENED:
+		return share_find(owner, address, ret_extent);
 	}
 	return false;
 }

@@ -7,6 +7,7 @@
 #include "sim/cuda/graph.h"
 #include "sim/cuda/lookup.h"
 #include "sim/cuda/pool.h"
+#include "sim/cuda/share.h"
 
 static CUresult alloc(size_t bytes, CUdeviceptr *ret_base)
 {
@@ -35,6 +36,8 @@ static CUresult release(CUdeviceptr base)
 		result = CUDA_ERROR_INVALID_VALUE;
 	else if (owner->type == OWNER_POOL)
 		result = pool_free_now(owner, base);
+	else if (owner->type == OWNER_OPENED)
+		result = share_free(owner, base);
 	else if (owner->type != OWNER_GRAPH)
 		result = heap_free(owner, base);
 	else if (graph_block_at(base) != NULL)

@@ -8,6 +8,7 @@
 #include "sim/cuda/entry.h"
 #include "sim/cuda/graph.h"
 #include "sim/cuda/pool_core.h"
+#include "sim/cuda/share.h"
 
 CUresult pool_init_device(struct device *device)
 {
@@ -19,7 +20,7 @@ CUresult pool_init_device(struct device *device)
 	return device->default_pool != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-static struct pool *check_pool(CUmemoryPool handle)
+struct pool *pool_check(CUmemoryPool handle)
 {
 	struct pool *pool = (struct pool *)handle;
 
@@ -31,6 +32,10 @@ static void settle(struct pool *pool)
 {
 	pool_finish(pool, machine_now_ns());
 	pool_trim(pool, pool->magic == POOL_MAGIC ? pool->threshold : 0);
+	if (pool->kept > 0 && pool->magic != POOL_MAGIC && pool->live == 0 && pool->pending == 0) {
+		share_drop(pool->kept - 1);
+		pool->kept = 0;
+	}
 }
 
 static void settle_device(struct device *device, bool is_complete)
@@ -105,7 +110,9 @@ static CUresult alloc(struct pool *pool, size_t bytes, struct stream *stream, CU
 		*ret_base = 0;
 		return CUDA_SUCCESS;
 	}
-	return pool_take(pool, bytes, stream, ret_base);
+	/* An imported pool gives no memory of its own. */
+	return pool->is_imported ? CUDA_ERROR_INVALID_VALUE
+				 : pool_take(pool, bytes, stream, ret_base);
 }
 
 ENTRY_FORMS(cuMemAllocAsync, _ptsz, (CUdeviceptr * dptr, size_t bytesize, CUstream handle),
@@ -144,7 +151,7 @@ ENTRY_FORMS(cuMemAllocFromPoolAsync, _ptsz,
 	if (result != CUDA_SUCCESS)
 		return result;
 	pthread_mutex_lock(&driver.memory_lock);
-	pool = check_pool(pool_handle);
+	pool = pool_check(pool_handle);
 	if (pool == NULL)
 		result = CUDA_ERROR_INVALID_VALUE;
 	else if (capture_is_on(stream))
@@ -187,6 +194,8 @@ ENTRY_FORMS(cuMemFreeAsync, _ptsz, (CUdeviceptr dptr, CUstream handle), (dptr, h
 	} else if (owner->type == OWNER_BLOCK || owner->type == OWNER_PLAIN) {
 		/* Plain memory may be freed in stream order too; here it goes at once. */
 		result = heap_free(owner, dptr);
+	} else if (owner->type == OWNER_OPENED) {
+		result = share_free(owner, dptr);
 	} else {
 		result = CUDA_ERROR_INVALID_VALUE;
 	}
@@ -221,7 +230,7 @@ ENTRY_BODY(cuMemPoolDestroy, (CUmemoryPool handle), (handle))
 	CUresult result = CUDA_SUCCESS;
 
 	pthread_mutex_lock(&driver.memory_lock);
-	pool = check_pool(handle);
+	pool = pool_check(handle);
 	if (pool == NULL || pool == pool->device->default_pool) {
 		result = CUDA_ERROR_INVALID_VALUE;
 	} else {
@@ -229,7 +238,7 @@ ENTRY_BODY(cuMemPoolDestroy, (CUmemoryPool handle), (handle))
 		pool->magic = 0;
 		if (pool->device->current_pool == pool)
 			pool->device->current_pool = pool->device->default_pool;
-		if (pool->base != 0)
+		if (pool->base != 0 || pool->kept > 0)
 			settle(pool);
 	}
 	pthread_mutex_unlock(&driver.memory_lock);
@@ -241,7 +250,7 @@ ENTRY_BODY(cuMemPoolTrimTo, (CUmemoryPool handle, size_t keep_bytes), (handle, k
 	struct pool *pool;
 
 	pthread_mutex_lock(&driver.memory_lock);
-	pool = check_pool(handle);
+	pool = pool_check(handle);
 	if (pool != NULL && pool->base != 0) {
 		pool_finish(pool, machine_now_ns());
 		pool_trim(pool, keep_bytes);
@@ -313,7 +322,7 @@ ENTRY_BODY(cuMemPoolSetAttribute, (CUmemoryPool handle, CUmemPool_attribute attr
 	if (value == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&driver.memory_lock);
-	pool = check_pool(handle);
+	pool = pool_check(handle);
 	if (pool != NULL)
 		result = set_attribute(pool, attribute, value);
 	pthread_mutex_unlock(&driver.memory_lock);
@@ -329,7 +338,7 @@ ENTRY_BODY(cuMemPoolGetAttribute, (CUmemoryPool handle, CUmemPool_attribute attr
 	if (value == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&driver.memory_lock);
-	pool = check_pool(handle);
+	pool = pool_check(handle);
 	if (pool != NULL) {
 		if (pool->pending > 0)
 			pool_finish(pool, machine_now_ns());
@@ -344,7 +353,7 @@ ENTRY_BODY(cuMemPoolSetAccess,
 	(CUmemoryPool handle, const CUmemAccessDesc *descriptions, size_t count),
 	(handle, descriptions, count))
 {
-	struct pool *pool = check_pool(handle);
+	struct pool *pool = pool_check(handle);
 
 	if (pool == NULL || (count > 0 && descriptions == NULL))
 		return CUDA_ERROR_INVALID_VALUE;
@@ -361,7 +370,7 @@ ENTRY_BODY(cuMemPoolGetAccess,
 	(CUmemAccess_flags * flags, CUmemoryPool handle, CUmemLocation *location),
 	(flags, handle, location))
 {
-	struct pool *pool = check_pool(handle);
+	struct pool *pool = pool_check(handle);
 
 	if (pool == NULL || flags == NULL || location == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -395,7 +404,7 @@ static CUresult set_pool(CUdevice ordinal, CUmemoryPool handle)
 	if (device == NULL)
 		return CUDA_ERROR_INVALID_DEVICE;
 	pthread_mutex_lock(&driver.memory_lock);
-	pool = check_pool(handle);
+	pool = pool_check(handle);
 	if (pool == NULL || pool->device != device)
 		result = CUDA_ERROR_INVALID_VALUE;
 	else

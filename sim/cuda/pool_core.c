@@ -184,6 +184,13 @@ static void commit_step(struct pool *pool, uint64_t step_index, bool is_committe
 		address_set_owner(base, step, &pool->owner);
 }
 
+static bool take_bytes(const struct pool *pool, uint64_t bytes)
+{
+	if (pool->kept > 0)
+		return machine_kept_grow(driver.machine, pool->kept - 1, bytes) == 0;
+	return machine_grow(driver.machine, pool->device->index, MACHINE_POOL, bytes) == 0;
+}
+
 /* Takes the steps under [offset, offset + need) that are not there. Returns whether they are. */
 static bool grow(struct pool *pool, uint64_t offset, uint64_t need)
 {
@@ -192,8 +199,7 @@ static bool grow(struct pool *pool, uint64_t offset, uint64_t need)
 
 	for (uint64_t i = offset / step; i <= (offset + need - 1) / step; i++)
 		missing += pool->is_committed[i] ? 0 : step;
-	if (pool->reserved + missing > pool->max_bytes ||
-		machine_grow(driver.machine, pool->device->index, MACHINE_POOL, missing) != 0)
+	if (pool->reserved + missing > pool->max_bytes || !take_bytes(pool, missing))
 		return false;
 	for (uint64_t i = offset / step; i <= (offset + need - 1) / step; i++) {
 		if (!pool->is_committed[i])
@@ -397,7 +403,8 @@ void pool_trim(struct pool *pool, uint64_t keep_bytes)
 {
 	struct range *range = pool->first;
 
-	if (pool->reserved <= keep_bytes)
+	/* Measured: what others may have imported stays. */
+	if (pool->reserved <= keep_bytes || pool->kept > 0)
 		return;
 	while (range != NULL && pool->reserved > keep_bytes) {
 		if (range->state == RANGE_FREE && trim_range(pool, range, keep_bytes)) {

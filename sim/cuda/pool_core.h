@@ -36,6 +36,9 @@ struct pool {
 	uint64_t stale; /* freed by cuMemFree, but still in `used` */
 	uint64_t live;	/* allocations that are not freed */
 	uint32_t pending;
+	uint32_t kept;	  /* place of the kept memory that its reserve is, + 1; 0: not exported */
+	bool is_imported; /* that memory is another process's pool's */
+	struct machine_kept made;
 	int reuse[3];	       /* the three attributes, remembered only */
 	uint8_t *is_committed; /* a byte a step */
 	uint64_t step_end;     /* no step at or above was ever committed */
@@ -48,6 +51,8 @@ struct pool {
 /* All under memory_lock. */
 struct pool *pool_new(struct device *device, const CUmemPoolProps *props);
 extern struct pool *pool_all;
+/* The pool of a handle from the program, or NULL. */
+struct pool *pool_check(CUmemoryPool handle);
 
 CUresult pool_take(struct pool *pool, size_t bytes, struct stream *stream, CUdeviceptr *ret_base);
 struct range *pool_find_used(struct pool *pool, CUdeviceptr base);

@@ -8,6 +8,7 @@
 
 #include "sim/cuda/address.h"
 #include "sim/cuda/entry.h"
+#include "sim/cuda/share.h"
 
 /*
  * A handle's memory lives as long as a reference of the program or a mapping does. It is shared
@@ -23,6 +24,8 @@ struct handle {
 	uint32_t references;   /* of the program */
 	uint32_t mappings;
 	uint32_t index; /* in handles[] */
+	bool is_kept;
+	struct machine_kept kept;
 };
 
 struct mapping {
@@ -99,7 +102,9 @@ static void drop_handle(struct handle *handle)
 		return;
 	if (handle->backing != NULL)
 		munmap(handle->backing, handle->size);
-	if (handle->device != NULL)
+	if (handle->is_kept)
+		share_drop(handle->kept.index);
+	else if (handle->device != NULL)
 		machine_shrink(driver.machine, handle->device->index, MACHINE_VMM, handle->size);
 	entry->handle = NULL;
 	entry->turn++;
@@ -521,4 +526,43 @@ ENTRY_BODY(cuMemRetainAllocationHandle, (CUmemGenericAllocationHandle * number, 
 	}
 	pthread_mutex_unlock(&driver.memory_lock);
 	return mapping != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult vmm_keep(CUmemGenericAllocationHandle number, CUmemAllocationHandleType type,
+	struct machine_kept *ret_kept)
+{
+	struct handle *handle = find_handle(number);
+
+	if (handle == NULL || !(handle->prop.requestedHandleTypes & type))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (handle->device == NULL)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	if (!handle->is_kept)
+		handle->is_kept = share_keep(handle->device, MACHINE_VMM, handle->size,
+			MACHINE_SHOWN_MAKER, &handle->kept);
+	*ret_kept = handle->kept;
+	return handle->is_kept ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult vmm_adopt(const struct machine_kept *kept, CUmemAllocationHandleType type,
+	CUmemGenericAllocationHandle *ret_number)
+{
+	struct handle *handle = calloc(1, sizeof(*handle));
+
+	if (handle == NULL)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	handle->device = share_device(kept->device);
+	handle->size = kept->bytes;
+	handle->references = 1;
+	handle->is_kept = true;
+	handle->kept = *kept;
+	if (handle->device == NULL || !number_handle(handle)) {
+		free(handle);
+		return CUDA_ERROR_INVALID_DEVICE;
+	}
+	handle->prop = (CUmemAllocationProp){.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.requestedHandleTypes = type,
+		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = handle->device->ordinal}};
+	*ret_number = handle_number(handle);
+	return CUDA_SUCCESS;
 }

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -22,7 +23,8 @@ static int stat_at(int fd, const char *path, int flags, struct file_identity *re
 		.size_bytes = (uint64_t)s.st_size,
 		.changed_ns =
 			(uint64_t)s.st_mtim.tv_sec * 1000000000u + (uint64_t)s.st_mtim.tv_nsec,
-		.is_regular = S_ISREG(s.st_mode)};
+		.is_regular = S_ISREG(s.st_mode),
+		.device_major = S_ISCHR(s.st_mode) ? major(s.st_rdev) : 0};
 	return 0;
 }
 
@@ -94,4 +96,11 @@ int file_byte_is_locked(int fd, int64_t at, bool *ret_is_locked)
 		return r;
 	*ret_is_locked = l.l_type != F_UNLCK;
 	return 0;
+}
+
+int file_share_range(int fd, int64_t at, int64_t length)
+{
+	struct flock l = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = at, .l_len = length};
+
+	return fcntl(fd, F_OFD_SETLK, &l) < 0 ? -errno : 0;
 }

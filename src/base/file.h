@@ -19,6 +19,7 @@ struct file_identity {
 	uint64_t size_bytes;
 	uint64_t changed_ns; /* time of the last change of the content */
 	bool is_regular;
+	unsigned device_major; /* of a character device; 0: it is none */
 };
 
 int file_identify(int fd, struct file_identity *ret_identity) MUST_CHECK;
@@ -39,3 +40,6 @@ int file_read(const char *path, char *buffer, size_t size, size_t *ret_length) M
 int file_lock_byte(int fd, int64_t at) MUST_CHECK;
 void file_unlock_byte(int fd, int64_t at);
 int file_byte_is_locked(int fd, int64_t at, bool *ret_is_locked) MUST_CHECK;
+
+/* Takes the lock on a range for reading, which any number of descriptions may hold at once. */
+int file_share_range(int fd, int64_t at, int64_t length) MUST_CHECK;

@@ -88,7 +88,7 @@ PIN(struct hami_slot, sequence, 1936);
 
 /* Part two: our own. */
 #define REGION_MAGIC   0x31504f4c544e4143ull /* "CANTLOP1" */
-#define REGION_VERSION 3
+#define REGION_VERSION 4
 
 /* What device memory is held for; the order is the file's. */
 #define CHARGE_KINDS(X)       \
@@ -147,15 +147,42 @@ struct region_slot {
 	uint64_t unused[2];
 };
 
+/*
+ * Memory that several processes of the slice may hold, and that is charged to none of them (joint.h).
+ * Whoever holds the lock REGION_LOCK_JOINT changes it; only holders are also cleared without.
+ */
+#define REGION_JOINTS 1024
+
+struct region_joint {
+	/* units << 32 | JOINT_IS_USED | device << 16 | the slot that made it; 0: free */
+	_Atomic uint64_t word;
+	_Atomic uint64_t key;	      /* by which others find it; 0: nobody can any more */
+	_Atomic uint64_t mark;	      /* of the descriptors that keep it, too (base/mark.h); or 0 */
+	_Atomic uint64_t file_device; /* of the inode behind these descriptors */
+	_Atomic uint64_t file_inode;
+	_Atomic uint64_t boot; /* when that was: descriptors do not outlive the kernel */
+	uint64_t unused[2];
+	_Atomic uint64_t holders[REGION_SLOTS / 64]; /* a bit a slot */
+};
+
+#define JOINT_IS_USED UINT64_C(0x80000000)
+
+/* A path by which a process of the slice can open the inode behind shared descriptors. */
+#define REGION_PATH_BYTES 192
+
 struct region_own {
 	_Atomic uint64_t magic; /* stored last, when the file is complete */
 	uint32_t version;
 	uint32_t size_bytes;	       /* of the whole file */
 	_Atomic uint32_t device_count; /* entries at or above this one have no name yet */
 	_Atomic uint32_t slot_high;    /* no slot at or above this one was ever taken */
-	uint64_t unused[5];
+	_Atomic uint32_t joint_high;   /* the same for joints */
+	uint32_t unused_word;
+	uint64_t unused[4];
 	struct region_device devices[REGION_DEVICES];
 	struct region_slot slots[REGION_SLOTS];
+	char joint_path[REGION_PATH_BYTES];
+	struct region_joint joints[REGION_JOINTS];
 };
 
 struct region_file {
@@ -167,11 +194,14 @@ struct region_file {
 PIN(struct region_file, own, 2011136);
 PIN(struct region_own, devices, 64);
 PIN(struct region_own, slots, 1088);
+PIN(struct region_own, joint_path, 1088 + 1600 * REGION_SLOTS);
+_Static_assert(sizeof(struct region_joint) == 192, "struct region_joint");
 _Static_assert(sizeof(struct region_device) == 64, "one cache line each");
 _Static_assert(sizeof(struct region_slot) % 64 == 0, "no cache line shared by two processes");
 PIN(struct region_slot, held, 40);
 PIN(struct region_slot, kind_bytes, 168);
 #undef PIN
 
-/* Locks are OFD byte locks on the file at offsets behind any data: one byte a slot. */
+/* Locks are OFD byte locks on the file at offsets behind any data: a byte a slot, one for the joints. */
 #define REGION_LOCK_SLOTS (INT64_C(1) << 40)
+#define REGION_LOCK_JOINT (REGION_LOCK_SLOTS + REGION_SLOTS)

@@ -23,8 +23,25 @@
  * read, the sum is what living processes have in total: a slot's part of total changes only by a
  * change of total, and there was none.
  *
+ * What several processes hold together is in a joint's word instead of a slot's. To move n there is
+ *	1  held.held -= n, held.on_their_way += n, in one addition
+ *	2  total's number of changes += 1
+ *	3  joint = n
+ *	4  held.on_their_way -= n
+ * and to give it back
+ *	1  held.on_their_way += n
+ *	2  total's number of changes += 1
+ *	3  joint = 0
+ *	4  total.in_use -= n
+ *	5  held.on_their_way -= n
+ * ledger_settle() reads total, then the slots, then the joints. If it saw the slot before step 1 and the
+ * joint after step 3, then step 2 was in between, and its exchange fails; between 1 and the last it
+ * sees what is on its way, and tries again. A death anywhere leaves units on their way, which is
+ * doubt, and the sum that settles it counts the joint as it stands. tests/model/joint.pml is this as
+ * a model.
+ *
  * The same sum tells a total that was tampered with (ledger_audit()): while total stands still, what
- * the slots hold is never more than it says, and exactly that where nothing is on its way.
+ * slots and joints hold is never more than it says, and exactly that where nothing is on its way.
  *
  * All accesses are sequentially consistent: the argument orders steps on different words, and on
  * the processors that we know a read-modify-write costs the same anyway.
@@ -109,6 +126,35 @@ void ledger_uncharge(struct region_file *file, unsigned slot, unsigned device, u
 	atomic_fetch_sub(mine, units);
 }
 
+void ledger_move_to_joint(struct region_file *file, unsigned slot, unsigned device, uint64_t units,
+	struct region_joint *joint, uint64_t word)
+{
+	_Atomic uint64_t *mine = &file->own.slots[slot].held[device];
+
+	atomic_fetch_sub(mine, held_word(units) - units);
+	FAULT("joint: on its way");
+	lower(&file->own.devices[device].total, 0);
+	atomic_store(&joint->word, word);
+	FAULT("joint: moved");
+	atomic_fetch_sub(mine, units);
+}
+
+void ledger_end_joint(struct region_file *file, unsigned slot, struct region_joint *joint)
+{
+	uint64_t word = atomic_load(&joint->word), units = ledger_joint_units(word);
+	unsigned device = ledger_joint_device(word);
+	_Atomic uint64_t *mine = &file->own.slots[slot].held[device];
+
+	atomic_fetch_add(mine, units);
+	FAULT("end: on its way");
+	lower(&file->own.devices[device].total, 0);
+	atomic_store(&joint->word, 0);
+	FAULT("end: joint free");
+	lower(&file->own.devices[device].total, units);
+	FAULT("end: out of total");
+	atomic_fetch_sub(mine, units);
+}
+
 static void reap_device(struct region_file *file, unsigned slot, unsigned device)
 {
 	_Atomic uint64_t *word = &file->own.slots[slot].held[device];
@@ -146,9 +192,22 @@ void ledger_reap(struct region_file *file, unsigned slot)
 	}
 }
 
-/* What the first so many slots hold together; false where something is on its way. */
-static bool add_up(
-	const struct region_file *file, unsigned device, unsigned slots, uint64_t *ret_units)
+static uint64_t add_up_joints(const struct region_file *file, unsigned device, unsigned joints)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < joints && i < REGION_JOINTS; i++) {
+		uint64_t word = atomic_load(&file->own.joints[i].word);
+
+		if (word && ledger_joint_device(word) == device)
+			sum += ledger_joint_units(word);
+	}
+	return sum;
+}
+
+/* What the first so many slots and joints hold together; false where something is on its way. */
+static bool add_up(const struct region_file *file, unsigned device, unsigned slots, unsigned joints,
+	uint64_t *ret_units)
 {
 	uint64_t sum = 0, on_their_way = 0;
 
@@ -158,6 +217,8 @@ static bool add_up(
 		sum += word >> 32;
 		on_their_way |= (uint32_t)word;
 	}
+	/* After the slots: see the beginning of this file. */
+	sum += add_up_joints(file, device, joints);
 	/* More than a word can say was tampered with: then all is in use. */
 	*ret_units = sum < UINT32_MAX ? sum : UINT32_MAX;
 	return on_their_way == 0;
@@ -177,7 +238,8 @@ static int settle_once(struct region_file *file, unsigned device)
 {
 	uint64_t seen = atomic_load(&file->own.devices[device].total), sum;
 
-	if (!add_up(file, device, atomic_load(&file->own.slot_high), &sum))
+	if (!add_up(file, device, atomic_load(&file->own.slot_high),
+		    atomic_load(&file->own.joint_high), &sum))
 		return -EAGAIN;
 	return replace_total(file, device, seen, sum);
 }
@@ -206,8 +268,8 @@ bool ledger_audit(struct region_file *file, unsigned device)
 {
 	for (int i = 0; i < AUDIT_ATTEMPTS; i++) {
 		uint64_t seen = atomic_load(&file->own.devices[device].total), sum;
-		/* All of them: a hostile slot_high would hide some. */
-		bool is_quiet = add_up(file, device, REGION_SLOTS, &sum);
+		/* All of them: a hostile slot_high or joint_high would hide some. */
+		bool is_quiet = add_up(file, device, REGION_SLOTS, REGION_JOINTS, &sum);
 
 		if (atomic_load(&file->own.devices[device].total) != seen)
 			continue;
@@ -235,11 +297,10 @@ void ledger_note(struct region_file *file, unsigned slot, unsigned device, enum 
 	int64_t bytes)
 {
 	struct hami_use *use = &file->hami.slots[slot].used[device];
-	uint64_t total = ledger_held_bytes(file, slot, device);
 
 	/* relaxed: figures for people and for HAMi's monitor, which reads without order */
 	atomic_fetch_add_explicit(&file->own.slots[slot].kind_bytes[device][kind], (uint64_t)bytes,
 		memory_order_relaxed);
 	atomic_fetch_add_explicit(hami_field(use, kind), (uint64_t)bytes, memory_order_relaxed);
-	atomic_store_explicit(&use->total_bytes, total, memory_order_relaxed);
+	atomic_fetch_add_explicit(&use->total_bytes, (uint64_t)bytes, memory_order_relaxed);
 }

@@ -47,6 +47,37 @@ void ledger_charge_anyway(struct region_file *file, unsigned slot, unsigned devi
 /* Gives back what was charged. Context: as ledger_charge(). */
 void ledger_uncharge(struct region_file *file, unsigned slot, unsigned device, uint64_t units);
 
+/*
+ * Moves units that the slot holds into a joint (joint.h), whose word becomes `word`: the slice's total
+ * does not change, at no instant.
+ */
+void ledger_move_to_joint(struct region_file *file, unsigned slot, unsigned device, uint64_t units,
+	struct region_joint *joint, uint64_t word);
+
+/* Gives back what a joint stands for, and frees it; the slot's process does it. */
+void ledger_end_joint(struct region_file *file, unsigned slot, struct region_joint *joint);
+
+/* The parts of a joint's word. */
+static inline uint64_t ledger_joint_word(unsigned slot, unsigned device, uint64_t units)
+{
+	return units << 32 | JOINT_IS_USED | (uint64_t)device << 16 | slot;
+}
+
+static inline uint64_t ledger_joint_units(uint64_t word)
+{
+	return word >> 32;
+}
+
+static inline unsigned ledger_joint_device(uint64_t word)
+{
+	return word >> 16 & (REGION_DEVICES - 1);
+}
+
+static inline unsigned ledger_joint_slot(uint64_t word)
+{
+	return word & (REGION_SLOTS - 1);
+}
+
 /* Units of the device in use by the whole slice, as far as the books know. */
 static inline uint32_t ledger_used_units(const struct region_file *file, unsigned device)
 {

@@ -22,6 +22,8 @@
 #include "base/file.h"
 #include "policy/device_name.h"
 
+#define LOCK_NS 50000000u /* longest wait for another process that changes the joints */
+
 static void fill(struct region_file *f)
 {
 	f->hami.major = HAMI_MAJOR;
@@ -241,6 +243,31 @@ static void name_device(struct region_file *f, unsigned i, const char *uuid)
 	/* relaxed: HAMi's monitor reads without order anyway */
 	atomic_store_explicit(&f->hami.device_count,
 		count < REGION_DEVICES ? count : REGION_DEVICES, memory_order_relaxed);
+}
+
+int region_lock(const struct region *region, int64_t at, int *ret_fd)
+{
+	uint64_t deadline = clock_now_ns() + LOCK_NS;
+	struct timespec pause = {.tv_nsec = 1000000};
+	_cleanup_fd_ int fd = -1;
+	int r = region_reopen(region, &fd);
+
+	if (r < 0)
+		return r;
+	while ((r = file_lock_byte(fd, at)) != 0) {
+		if (r != -EAGAIN || clock_now_ns() > deadline)
+			return r == -EAGAIN ? -EBUSY : r;
+		nanosleep(&pause, NULL);
+	}
+	*ret_fd = take_fd(&fd);
+	return 0;
+}
+
+void region_unlock(int fd, int64_t at)
+{
+	/* By hand: a child that was forked meanwhile has the descriptor, too. */
+	file_unlock_byte(fd, at);
+	close(fd);
 }
 
 int region_device(struct region *region, const char *uuid, unsigned *ret_device)

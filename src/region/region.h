@@ -31,7 +31,7 @@ struct region {
 
 /*
  * Opens the region at path, creating it whole and atomically where there is none (mode 0666,
- * because the processes of a container may be of several users; about 3.2 MB). Nothing of what a broken
+ * because the processes of a container may be of several users; about 3.8 MB). Nothing of what a broken
  * file holds is changed. Symbolic links are refused (-ELOOP).
  *
  * The mapping is not inherited by fork(). The descriptor stays open until region_drop_fd(): locks
@@ -47,6 +47,13 @@ void region_drop_fd(struct region *region);
  * same file; -ESTALE where the path now names another one. The caller closes.
  */
 int region_reopen(const struct region *region, int *ret_fd) MUST_CHECK;
+
+/*
+ * Takes the lock on one byte of the region's file for this thread, through a description of its own
+ * that region_unlock() ends. -EBUSY where another process held it for 50 ms, -ESTALE as above.
+ */
+int region_lock(const struct region *region, int64_t at, int *ret_fd) MUST_CHECK;
+void region_unlock(int fd, int64_t at);
 
 /*
  * For a child of fork(): forgets the parent's region, whose mapping it did not inherit. A descriptor

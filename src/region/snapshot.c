@@ -10,16 +10,21 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "policy/device_name.h"
+#include "region/joint.h"
+#include "region/ledger.h"
 #include "region/region.h"
 
 #define OWN_AT	   offsetof(struct region_file, own)
 #define SLOT_AT(i) (OWN_AT + offsetof(struct region_own, slots) + (i) * sizeof(struct region_slot))
 
+#define JOINT_AT(i) \
+	(OWN_AT + offsetof(struct region_own, joints) + (i) * sizeof(struct region_joint))
+
 /* The part of struct region_own before the slots. */
 struct head {
 	uint64_t magic;
-	uint32_t version, size_bytes, device_count, slot_high;
-	uint64_t unused[5];
+	uint32_t version, size_bytes, device_count, slot_high, joint_high, unused_word;
+	uint64_t unused[4];
 	struct region_device devices[REGION_DEVICES];
 };
 _Static_assert(sizeof(struct head) == offsetof(struct region_own, slots), "struct head");
@@ -29,6 +34,8 @@ struct reader {
 	struct head head;
 	char uuids[REGION_DEVICES][REGION_UUID_BYTES];
 	uint64_t limit_bytes[REGION_DEVICES];
+	char joint_path[REGION_PATH_BYTES];
+	uint64_t live[REGION_SLOTS / 64]; /* a bit a slot whose owner was found alive */
 };
 
 static int read_at(int fd, size_t at, void *to, size_t size)
@@ -45,6 +52,7 @@ static int begin(const char *path, struct reader *r)
 {
 	int e;
 
+	memset(r->live, 0, sizeof(r->live));
 	r->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (r->fd < 0)
 		return -errno;
@@ -61,12 +69,17 @@ static int begin(const char *path, struct reader *r)
 	if (!e)
 		e = read_at(r->fd, offsetof(struct hami_region, limit_bytes), r->limit_bytes,
 			sizeof(r->limit_bytes));
+	if (!e)
+		e = read_at(r->fd, OWN_AT + offsetof(struct region_own, joint_path), r->joint_path,
+			sizeof(r->joint_path));
 	if (e)
 		return e;
 	if (r->head.device_count > REGION_DEVICES)
 		r->head.device_count = REGION_DEVICES;
 	if (r->head.slot_high > REGION_SLOTS)
 		r->head.slot_high = REGION_SLOTS;
+	if (r->head.joint_high > REGION_JOINTS)
+		r->head.joint_high = REGION_JOINTS;
 	for (int i = 0; i < REGION_DEVICES; i++)
 		r->uuids[i][REGION_UUID_BYTES - 1] = '\0';
 	return 0;
@@ -84,16 +97,47 @@ static int read_slot(
 	return file_byte_is_locked(r->fd, REGION_LOCK_SLOTS + i, ret_is_live);
 }
 
+static bool slot_is_live(const struct reader *r, unsigned i)
+{
+	return r->live[i / 64] >> (i % 64) & 1;
+}
+
+/*
+ * Reads joint i; *ret_bytes is what it stands for as long as somebody alive holds it or a descriptor
+ * may, and *ret_maker its maker's slot, or REGION_SLOTS where the maker does not hold it any more.
+ */
+static int read_joint(const struct reader *r, unsigned i, unsigned *ret_device, uint64_t *ret_bytes,
+	unsigned *ret_maker)
+{
+	struct region_joint j;
+	int e = read_at(r->fd, JOINT_AT(i), &j, sizeof(j));
+	bool is_held = false;
+
+	*ret_bytes = 0;
+	*ret_device = ledger_joint_device(j.word);
+	*ret_maker = ledger_joint_slot(j.word);
+	if (e || !j.word)
+		return e;
+	for (unsigned k = 0; k < REGION_SLOTS / 64; k++)
+		is_held |= (j.holders[k] & r->live[k]) != 0;
+	if (is_held || joint_is_kept_by_files(&j, r->joint_path))
+		*ret_bytes = ledger_joint_units(j.word) * REGION_UNIT_BYTES;
+	if (!slot_is_live(r, *ret_maker) || !(j.holders[*ret_maker / 64] >> (*ret_maker % 64) & 1))
+		*ret_maker = REGION_SLOTS;
+	return 0;
+}
+
 static uint64_t held_bytes(const struct region_slot *slot, unsigned device)
 {
 	return (slot->held[device] >> 32) * REGION_UNIT_BYTES;
 }
 
-static void add_process(struct snapshot *s, const struct region_slot *slot)
+static void add_process(struct snapshot *s, const struct region_slot *slot, unsigned i)
 {
 	struct snapshot_process *p = &s->processes[s->process_count++];
 
 	*p = (struct snapshot_process){.pid = slot->pid,
+		.slot = i,
 		.start_time = slot->start_time,
 		.pid_namespace = slot->pid_namespace,
 		.notes = slot->notes};
@@ -106,7 +150,27 @@ static void add_process(struct snapshot *s, const struct region_slot *slot)
 	}
 }
 
-static int read_all(const struct reader *r, struct snapshot *s)
+/* What is shared counts once for the device, and for the process that made it and holds it still. */
+static int add_joints(const struct reader *r, struct snapshot *s)
+{
+	for (unsigned i = 0; i < r->head.joint_high; i++) {
+		unsigned device, maker;
+		uint64_t bytes;
+		int e = read_joint(r, i, &device, &bytes, &maker);
+
+		if (e)
+			return e;
+		if (device >= s->device_count)
+			continue;
+		s->devices[device].used_bytes += bytes;
+		for (unsigned p = 0; p < s->process_count; p++)
+			if (s->processes[p].slot == maker)
+				s->processes[p].held_bytes[device] += bytes;
+	}
+	return 0;
+}
+
+static int read_all(struct reader *r, struct snapshot *s)
 {
 	struct region_slot slot;
 	bool is_live;
@@ -124,10 +188,12 @@ static int read_all(const struct reader *r, struct snapshot *s)
 
 		if (e)
 			return e;
-		if (is_live)
-			add_process(s, &slot);
+		if (is_live) {
+			r->live[i / 64] |= UINT64_C(1) << (i % 64);
+			add_process(s, &slot, i);
+		}
 	}
-	return 0;
+	return add_joints(r, s);
 }
 
 int snapshot_read(const char *path, struct snapshot *ret_snapshot)
@@ -159,8 +225,8 @@ static int read_host_pid(const struct reader *r, unsigned i, uint32_t *ret_pid)
 		ret_pid, sizeof(*ret_pid));
 }
 
-static int visit_slot(const struct reader *r, unsigned i, unsigned device, snapshot_visit_fn *visit,
-	void *argument)
+static int visit_slot(const struct reader *r, unsigned i, unsigned device, uint64_t shared_bytes,
+	snapshot_visit_fn *visit, void *argument)
 {
 	struct snapshot_member member = {.pid = 0};
 	struct region_slot slot;
@@ -175,20 +241,69 @@ static int visit_slot(const struct reader *r, unsigned i, unsigned device, snaps
 	member.pid = slot.pid;
 	member.pid_namespace = slot.pid_namespace;
 	if (device < r->head.device_count)
-		member.held_bytes = held_bytes(&slot, device);
+		member.held_bytes = held_bytes(&slot, device) + shared_bytes;
 	memcpy(member.command, slot.command, sizeof(slot.command));
 	visit(&member, argument);
 	return 0;
 }
 
+static int find_living(struct reader *r)
+{
+	struct region_slot slot;
+	bool is_live;
+
+	for (unsigned i = 0; i < r->head.slot_high; i++) {
+		int e = read_slot(r, i, &slot, &is_live);
+
+		if (e)
+			return e;
+		if (is_live)
+			r->live[i / 64] |= UINT64_C(1) << (i % 64);
+	}
+	return 0;
+}
+
+/*
+ * What is shared on the device, by the slot of the process that made it and holds it still; at
+ * REGION_SLOTS what others hold. Added to what is there.
+ */
+static int add_shared(struct reader *r, unsigned device, uint64_t bytes_by_maker[REGION_SLOTS + 1])
+{
+	int e = r->head.joint_high ? find_living(r) : 0;
+
+	for (unsigned i = 0; !e && i < r->head.joint_high; i++) {
+		unsigned on, maker;
+		uint64_t bytes;
+
+		e = read_joint(r, i, &on, &bytes, &maker);
+		if (!e && on == device)
+			bytes_by_maker[maker] += bytes;
+	}
+	return e;
+}
+
+/* *nobodys_bytes grows by what is shared and held by none of those who are shown. */
+static int visit_all(struct reader *r, unsigned device, snapshot_visit_fn *visit, void *argument,
+	uint64_t *nobodys_bytes)
+{
+	uint64_t shared_bytes[REGION_SLOTS + 1] = {0};
+	int e = device < r->head.device_count ? add_shared(r, device, shared_bytes) : 0;
+
+	for (unsigned i = 0; !e && i < r->head.slot_high; i++)
+		e = visit_slot(r, i, device, shared_bytes[i], visit, argument);
+	*nobodys_bytes += shared_bytes[REGION_SLOTS];
+	return e;
+}
+
 int snapshot_visit(const char *path, const char *uuid, snapshot_visit_fn *visit, void *argument)
 {
+	uint64_t nobodys_bytes = 0;
 	struct reader r;
 	int e = begin(path, &r);
 
-	for (unsigned i = 0; !e && i < r.head.slot_high; i++)
-		e = visit_slot(
-			&r, i, uuid ? find_device(&r, uuid) : REGION_DEVICES, visit, argument);
+	if (!e)
+		e = visit_all(&r, uuid ? find_device(&r, uuid) : REGION_DEVICES, visit, argument,
+			&nobodys_bytes);
 	cleanup_fd(&r.fd);
 	return e;
 }
@@ -225,8 +340,7 @@ int snapshot_device_use(
 
 	if (!e && (d = find_device(&r, uuid)) < r.head.device_count) {
 		limit = r.limit_bytes[d];
-		for (unsigned i = 0; !e && i < r.head.slot_high; i++)
-			e = visit_slot(&r, i, d, add_held, &used);
+		e = visit_all(&r, d, add_held, &used, &used);
 	}
 	cleanup_fd(&r.fd);
 	if (e)

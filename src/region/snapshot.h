@@ -13,16 +13,17 @@
 
 struct snapshot_process {
 	uint32_t pid;
+	unsigned slot;
 	uint64_t start_time, pid_namespace;
 	uint64_t notes; /* of enum region_note */
 	char command[17];
-	uint64_t held_bytes[REGION_DEVICES];
+	uint64_t held_bytes[REGION_DEVICES]; /* with what it made and shared */
 	uint64_t kind_bytes[REGION_DEVICES][CHARGE_KIND_COUNT];
 };
 
 struct snapshot_device {
 	char uuid[REGION_UUID_BYTES];
-	uint64_t used_bytes;  /* held by living processes */
+	uint64_t used_bytes;  /* held by living processes, and by descriptors */
 	uint64_t limit_bytes; /* as the slice's processes see it; 0: none */
 	uint64_t refusal_count, drift_count;
 };

@@ -4,7 +4,9 @@
  *
  * A table entry: key the pointer, a the context it was allocated in (or the pool it came from), b the
  * charge, packed: units << 32 | kind << 8 | ordinal, and IS_SHARED where the charge is its chunk's,
- * IS_STAND_IN where it is managed memory that the program does not know to be managed.
+ * IS_STAND_IN where it is managed memory that the program does not know to be managed, MAY_STAY where
+ * something else may keep it. Where other processes can open the memory (IS_JOINT) the joint stands in
+ * the place of the units.
  */
 #define LOG_TOPIC LOG_MEMORY
 #include "shim/allocations.h"
@@ -13,14 +15,18 @@
 #include "base/log.h"
 #include "shim/contexts.h"
 #include "shim/doors.h"
+#include "shim/shared.h"
 #include "shim/table.h"
 
 #define IS_SHARED   UINT64_C(0x10000)
 #define IS_POOLED   UINT64_C(0x20000)
 #define IS_STAND_IN UINT64_C(0x40000)
+#define IS_JOINT    UINT64_C(0x80000)
+#define MAY_STAY    UINT64_C(0x100000)
 
 static struct table pointers;
-static struct table chunks; /* key: address / CHUNK_BYTES; a: tenants */
+static struct table chunks;    /* key: address / CHUNK_BYTES; a: tenants */
+static struct lock share_lock; /* one thread at a time makes joints of pointers */
 
 uint64_t allocations_worst_bytes(uint64_t bytes)
 {
@@ -47,6 +53,10 @@ static void give_back(const struct table_entry *entry)
 
 	if (entry->b & IS_POOLED)
 		return;
+	if (entry->b & IS_JOINT) {
+		shared_let_go((unsigned)(entry->b >> 32), true);
+		bytes = 0;
+	}
 	if (entry->b & IS_SHARED) {
 		if (table_count_down(&chunks, entry->key / CHUNK_BYTES, &chunk) != 0 || chunk.a > 0)
 			return;
@@ -192,6 +202,68 @@ bool allocations_stands_in(CUdeviceptr pointer)
 	return table_get(&pointers, pointer, &entry) == 0 && entry.b & IS_STAND_IN;
 }
 
+/* Of a chunk that others have a part in one more is charged, so that nobody's part is uncharged. */
+static bool charge_for_share(struct device *device, uint64_t b, uint64_t *ret_bytes)
+{
+	_cleanup_charge_ struct charge charge = CHARGE_NULL;
+
+	*ret_bytes = (b >> 32) * REGION_UNIT_BYTES;
+	if (!(b & IS_SHARED))
+		return true;
+	if (charge_reserve(device, CHUNK_BYTES, (enum charge_kind)(b >> 8 & 0xff), &charge) !=
+		CUDA_SUCCESS)
+		return false;
+	*ret_bytes = charge_take(&charge);
+	return true;
+}
+
+void allocations_share(CUdeviceptr pointer, uint64_t key)
+{
+	struct shared_memory memory = {.key = key, .fd = -1};
+	struct table_entry entry;
+	unsigned joint;
+	LOCK_SCOPE(&share_lock);
+
+	if (table_get(&pointers, pointer, &entry) != 0 || entry.b & (IS_POOLED | IS_JOINT))
+		return;
+	memory.device = state_device((CUdevice)(entry.b & 0xff));
+	memory.kind = (enum charge_kind)(entry.b >> 8 & 0xff);
+	if (!charge_for_share(memory.device, entry.b, &memory.bytes))
+		return;
+	if (!shared_make(&memory, &joint)) {
+		if (entry.b & IS_SHARED)
+			charge_give_back(memory.device, memory.bytes, memory.kind);
+		return;
+	}
+	if (table_change_b(&pointers, pointer, entry.b,
+		    (uint64_t)joint << 32 | (uint32_t)entry.b | IS_JOINT) == 0)
+		return;
+	/* Freed meanwhile, by a program that is wrong: its free gives back what the joint has now. */
+	charge_anyway(memory.device, memory.bytes, memory.kind);
+	shared_let_go(joint, true);
+}
+
+void allocations_may_stay(CUdeviceptr pointer)
+{
+	struct table_entry entry;
+
+	while (table_get(&pointers, pointer, &entry) == 0 &&
+		table_change_b(&pointers, pointer, entry.b, entry.b | MAY_STAY) != 0)
+		;
+}
+
+bool allocations_is_to_be_watched(const struct allocation *allocation)
+{
+	return allocation->b & MAY_STAY && !(allocation->b & IS_POOLED);
+}
+
+uint64_t allocations_bytes(const struct allocation *allocation)
+{
+	/* Of a shared chunk, or of a joint, this one's part cannot be told from what is free. */
+	return allocation->b & (IS_SHARED | IS_JOINT) ? CHUNK_BYTES
+						      : (allocation->b >> 32) * REGION_UNIT_BYTES;
+}
+
 CUcontext allocations_context(const struct allocation *allocation)
 {
 	return (CUcontext)(uintptr_t)allocation->a;
@@ -216,4 +288,5 @@ void allocations_forget_parent(void)
 {
 	table_forget(&pointers);
 	table_forget(&chunks);
+	share_lock = (struct lock)LOCK_INIT;
 }

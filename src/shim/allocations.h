@@ -70,6 +70,17 @@ bool allocations_stands_in(CUdeviceptr pointer);
 
 /* The context it was allocated in; for memory that is no pool's. */
 CUcontext allocations_context(const struct allocation *allocation);
+/*
+ * The pointer can be opened by other processes now, by a handle with this key; its charge becomes that
+ * of all who do.
+ */
+void allocations_share(CUdeviceptr pointer, uint64_t key);
+
+/* Something else may keep the memory when the pointer is freed; and whether that is so. */
+void allocations_may_stay(CUdeviceptr pointer);
+bool allocations_is_to_be_watched(const struct allocation *allocation);
+/* What its end gives back to the device at least. */
+uint64_t allocations_bytes(const struct allocation *allocation);
 
 /* The driver has freed it: gives back its charge; nothing to do for a pool's. */
 void allocations_give_back(const struct allocation *allocation);

@@ -10,6 +10,7 @@
 #include "base/fault.h"
 #include "base/lock.h"
 #include "base/log.h"
+#include "region/joint.h"
 #include "region/ledger.h"
 #include "region/slot.h"
 #include "shim/doors.h"
@@ -122,6 +123,7 @@ static void reap(struct device *d)
 	r = slot_reap_until(&state.region, deadline, &reaped);
 	if (r < 0)
 		log_warn("dead processes of the slice cannot be looked for", U64("errno", -r));
+	joint_sweep(&state.region, state.slot);
 	if (ledger_settle(state.region.file, d->entry) != 0)
 		log_debug("the books of a device could not be settled now");
 	audit(d);

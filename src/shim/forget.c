@@ -14,10 +14,12 @@
 #include "shim/mapped.h"
 #include "shim/nvml.h"
 #include "shim/oom.h"
+#include "shim/opened.h"
 #include "shim/oversubscribe.h"
 #include "shim/own_pid.h"
 #include "shim/pools.h"
 #include "shim/quota.h"
+#include "shim/shared.h"
 #include "shim/state.h"
 #include "shim/survey.h"
 #include "shim/tiles.h"
@@ -29,6 +31,7 @@ void (*const state_forgetters[])(void) = {
 	charge_forget_parent,
 	code_forget_parent,
 	contexts_forget_parent,
+	external_forget_parent,
 	graphs_forget_parent,
 	leaving_forget_parent,
 	local_forget_parent,
@@ -36,10 +39,12 @@ void (*const state_forgetters[])(void) = {
 	mapped_forget_parent,
 	nvml_forget_parent,
 	oom_forget_parent,
+	opened_forget_parent,
 	oversubscribe_forget_parent,
 	own_pid_forget_parent,
 	pools_forget_parent,
 	quota_forget_parent,
+	shared_forget_parent,
 	survey_forget_parent,
 	tiles_forget_parent,
 	truth_forget_parent,
@@ -50,9 +55,11 @@ void (*const contexts_enders[])(struct device *device, CUcontext context) = {
 	allocations_context_ended,
 	arrays_context_ended,
 	code_context_ended,
+	external_context_ended,
 	leaving_context_ended,
 	local_context_ended,
 	managed_data_context_ended,
+	opened_context_ended,
 	tiles_context_ended,
 	NULL,
 };

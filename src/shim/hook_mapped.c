@@ -77,6 +77,9 @@ HOOK_BODY(cuMemMap, CUdeviceptr at, size_t bytes, size_t offset,
 		return CUDA_ERROR_NOT_INITIALIZED;
 	if (state_enter() == STATE_ASIDE)
 		return cuda.cuMemMap(at, bytes, offset, handle, flags);
+	r = mapped_charge_foreign(handle, bytes);
+	if (r != CUDA_SUCCESS)
+		return r;
 	mapped_retain(handle);
 	r = cuda.cuMemMap(at, bytes, offset, handle, flags);
 	if (r == CUDA_SUCCESS && mapped_map(at, bytes, handle))

@@ -74,6 +74,36 @@ HOOK_BODY(cuMemAllocManaged, CUdeviceptr *pointer, size_t bytes, unsigned int fl
 		       : r;
 }
 
+static uint64_t free_bytes(void)
+{
+	size_t free = 0, total;
+
+	return cuda.cuMemGetInfo_v2 && cuda.cuMemGetInfo_v2(&free, &total) == CUDA_SUCCESS ? free
+											   : 0;
+}
+
+/*
+ * Frees memory that something else may keep, like a network card that has it registered. Only what
+ * the device has free afterwards tells; where it is no more, the charge stays for as long as the
+ * process.
+ */
+static CUresult free_watched(const struct allocation *allocation)
+{
+	uint64_t before = free_bytes(), after;
+	CUresult r = cuda.cuMemFree_v2(allocation->pointer);
+
+	if (r != CUDA_SUCCESS) {
+		allocations_put_back(allocation);
+		return r;
+	}
+	after = free_bytes();
+	if (before && after >= before + allocations_bytes(allocation))
+		allocations_give_back(allocation);
+	else
+		log_info("freed memory is kept by a descriptor: charged until the process ends");
+	return r;
+}
+
 HOOK_BODY(cuMemFree_v2, CUdeviceptr pointer)
 {
 	struct allocation allocation;
@@ -84,23 +114,9 @@ HOOK_BODY(cuMemFree_v2, CUdeviceptr pointer)
 		return CUDA_ERROR_NOT_INITIALIZED;
 	if (state_enter() == STATE_ASIDE || allocations_take(pointer, &allocation) != 0)
 		return cuda.cuMemFree_v2(pointer);
+	if (UNLIKELY(allocations_is_to_be_watched(&allocation)))
+		return free_watched(&allocation);
 	r = cuda.cuMemFree_v2(pointer);
 	pools_after_free(r, &allocation, true);
-	return r;
-}
-
-/* Managed memory cannot be shared, so a stand-in cannot either: the driver says so, and we why. */
-HOOK_BODY(cuIpcGetMemHandle, CUipcMemHandle *handle, CUdeviceptr pointer)
-{
-	CUresult r;
-
-	if (!doors_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
-	r = cuda.cuIpcGetMemHandle(handle, pointer);
-	if (r != CUDA_SUCCESS && state_enter() == STATE_OPEN && allocations_stands_in(pointer))
-		log_warn("memory that was placed in the host's (CUDA_OVERSUBSCRIBE) cannot be "
-			 "shared "
-			 "with other processes",
-			U64("pointer", pointer));
 	return r;
 }

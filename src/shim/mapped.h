@@ -34,6 +34,26 @@ void mapped_release_end(const struct mapped_reference *reference, bool is_releas
 /* Remembers a mapping, whose reference was retained before; false without memory. */
 bool mapped_map(CUdeviceptr at, uint64_t bytes, CUmemGenericAllocationHandle handle);
 
+/*
+ * The memory can be imported by other processes now, by the descriptor fd or (fd is -1) by a handle with
+ * this key. Whoever imports it in this slice pays nothing more.
+ */
+void mapped_share(CUmemGenericAllocationHandle handle, int fd, uint64_t key);
+
+/* An imported handle: of a joint that is held, and from now on by the handle. */
+CUresult mapped_keep_joint(CUmemGenericAllocationHandle handle, unsigned joint);
+
+/*
+ * An imported handle of somebody who is not of this slice. What is not known to be so large yet (0) is
+ * charged when it is mapped. CUDA_ERROR_OUT_OF_MEMORY: it must not be used.
+ */
+CUresult mapped_keep_foreign(
+	CUmemGenericAllocationHandle handle, struct device *device, uint64_t bytes);
+CUresult mapped_charge_foreign(CUmemGenericAllocationHandle handle, uint64_t bytes);
+
+/* Something else may keep what is mapped there (whole mappings): it stays charged until the process ends. */
+void mapped_may_stay(CUdeviceptr at, uint64_t bytes);
+
 /* The mappings of a range, out of the tables while the driver unmaps them. */
 struct mapped_taken {
 	CUdeviceptr at;

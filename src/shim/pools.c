@@ -18,9 +18,11 @@
 #include "base/fault.h"
 #include "base/lock.h"
 #include "base/log.h"
+#include "base/mark.h"
 #include "shim/allocations.h"
 #include "shim/doors.h"
 #include "shim/leaving.h"
+#include "shim/shared.h"
 
 /* Longest wait for a trim of ours in another thread. */
 #define USERS_WAIT_NS 100000000u
@@ -45,6 +47,7 @@ struct pool {
 	struct lock still;	      /* of graphs: held while nobody may trim */
 	_Atomic uint64_t losses;
 	struct lock lock;	     /* guards the rest */
+	uint32_t joint;		     /* + 1; 0: the pool was never exported */
 	_Atomic uint64_t held_bytes; /* as last read */
 };
 
@@ -81,7 +84,7 @@ static struct pool *find_unused(const struct device *device)
 {
 	struct pool *p = first();
 
-	while (p && (p->device != device || !atomic_load(&p->is_destroyed) ||
+	while (p && (p->device != device || p->joint || !atomic_load(&p->is_destroyed) ||
 			    atomic_load(&p->live) || p->held_bytes))
 		p = p->next;
 	return p;
@@ -138,12 +141,17 @@ struct pool *pools_of_graphs(struct device *device)
 	return p ? p : add(NULL, device, CHARGE_GRAPH);
 }
 
-/* Replaces the last reading; returns by how much it differs. Under the pool's lock. */
+/*
+ * Replaces the last reading; returns by how much it differs: of a pool that was exported only upwards, and
+ * what is more is then to be moved to its joint. Under the pool's lock.
+ */
 static int64_t replace_reading(struct pool *p, uint64_t held_bytes)
 {
 	int64_t change = (int64_t)(held_bytes - p->held_bytes);
 
 	FAULT("pool: read");
+	if (p->joint && change < 0)
+		return 0;
 	if (change < 0)
 		atomic_fetch_add(&p->losses, 1);
 	p->held_bytes = held_bytes;
@@ -229,6 +237,7 @@ static int64_t read_change(struct pool *p, const struct charge *charge)
  */
 static void settle_charge(struct pool *p, struct charge *charge)
 {
+	uint32_t joint;
 	int64_t change;
 
 	if (!p->device)
@@ -237,9 +246,12 @@ static void settle_charge(struct pool *p, struct charge *charge)
 		*charge = (struct charge){.device = p->device, .kind = p->kind};
 	lock_enter(&p->lock);
 	change = read_change(p, charge);
+	joint = p->joint;
 	lock_leave(&p->lock);
 	FAULT("pool: reading replaced");
 	charge_settle(charge, change);
+	if (change > 0 && joint)
+		shared_grow(joint - 1, (uint64_t)change);
 }
 
 static void settle(struct pool *p)
@@ -483,6 +495,32 @@ void pools_settle_handle(CUmemoryPool handle)
 
 	if (p)
 		settle(p);
+}
+
+void pools_share(CUmemoryPool handle, int fd, uint64_t key)
+{
+	struct pool *p = pools_find(handle);
+	struct shared_memory memory = {.kind = CHARGE_POOL, .key = key, .fd = fd, .is_pool = true};
+	struct mark mark = {.steps = 0};
+	unsigned joint;
+
+	if (!p || !p->device)
+		return;
+	LOCK_SCOPE(&p->lock);
+	if (fd >= 0) {
+		joint = p->joint;
+		mark.id = joint ? atomic_load(&state.region.file->own.joints[joint - 1].mark)
+				: mark_new_id();
+		if (mark_set(fd, mark) < 0)
+			log_info("a pool's descriptor cannot be marked");
+		memory.key = memory.mark = mark.id;
+	}
+	if (p->joint)
+		return;
+	memory.device = p->device;
+	memory.bytes = p->held_bytes;
+	if (shared_make(&memory, &joint))
+		p->joint = joint + 1;
 }
 
 void pools_forget_parent(void)

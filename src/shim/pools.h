@@ -75,6 +75,13 @@ void pools_after_free(CUresult answer, const struct allocation *allocation, bool
 uint64_t pools_frees(void);
 void pools_synchronized(uint64_t seen);
 
+/*
+ * The pool can be imported by other processes now, by the descriptor fd or (fd is -1) by a handle with
+ * this key. What it holds then stays charged until the process ends, because a pool that was imported
+ * does not give memory back (H200, driver 580), and nobody tells whether it was.
+ */
+void pools_share(CUmemoryPool handle, int fd, uint64_t key);
+
 /* Reads what one pool holds, by its handle; nothing for an unknown one. */
 void pools_settle_handle(CUmemoryPool handle);
 

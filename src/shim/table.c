@@ -180,6 +180,19 @@ int table_count_down(struct table *t, uint64_t key, struct table_entry *ret_entr
 	return 0;
 }
 
+int table_change_b(struct table *t, uint64_t key, uint64_t old, uint64_t new)
+{
+	uint64_t hash = hash_u64(key);
+	struct table_shard *s = shard_of(t, hash);
+	LOCK_SCOPE(&s->lock);
+	struct table_entry *e = find(s, key, hash);
+
+	if (!e || e->b != old)
+		return TABLE_E_ABSENT;
+	e->b = new;
+	return 0;
+}
+
 int table_take_by_a(
 	struct table *t, uint64_t a, struct table_cursor *cursor, struct table_entry *ret_entry)
 {

@@ -56,6 +56,9 @@ int table_count_up(
 	struct table *t, uint64_t key, bool may_add, struct table_entry *ret_entry) MUST_CHECK;
 int table_count_down(struct table *t, uint64_t key, struct table_entry *ret_entry) MUST_CHECK;
 
+/* Makes an entry's b the new one, if it is still the old one; TABLE_E_ABSENT where it is not. */
+int table_change_b(struct table *t, uint64_t key, uint64_t old, uint64_t new) MUST_CHECK;
+
 /*
  * Removes one entry whose a is the given one and says which; TABLE_E_ABSENT where none is left. The
  * cursor starts as zero and makes a whole sweep cost one look at the table.

@@ -4,7 +4,9 @@
  *
  * The books run ahead of the driver: a charge is there before the memory is, and leaves after it.
  * So NVML's figure is above the books only by what is in none of them. Managed memory is the one
- * thing that is in the books and not in NVML's figure, beside what other processes share with it. A
+ * thing that is in the books and not in NVML's figure. What this process made and shares is in the
+ * figure, and in a joint's books (shared.h); what it opened is in the figure of its maker, or in its own,
+ * so with such memory "other" is known to lie between two bounds, and stays as it is between them. A
  * comparison counts only if the process's charges were the same before and after the question; "other"
  * rises at once, and falls when two comparisons in a row agree that it is less, with no call under way
  * that could make it look smaller.
@@ -21,6 +23,7 @@
 #include "region/ledger.h"
 #include "shim/nvml.h"
 #include "shim/own_pid.h"
+#include "shim/shared.h"
 
 /* Comparisons that other threads may spoil before the careful side is taken. */
 #define LOOKS 4
@@ -50,7 +53,17 @@ static uint64_t held_bytes(const struct device *d)
 	return ledger_held_bytes(state.region.file, state.slot, d->entry);
 }
 
-/* What NVML shows for no process: managed memory, and what came from another process. */
+/* What the process opened: this slice's, charged in joints, and another's, charged to it. */
+static uint64_t opened_bytes(const struct device *d)
+{
+	/* relaxed: compared before and after, as part of what is held */
+	return shared_opened_bytes(d) +
+	       atomic_load_explicit(&state.region.file->own.slots[state.slot]
+					     .kind_bytes[d->entry][CHARGE_SHARED],
+		       memory_order_relaxed);
+}
+
+/* What is in the books and not always in NVML's figure: managed memory, and what is another's. */
 static uint64_t hidden_bytes(const struct device *d)
 {
 	const _Atomic uint64_t *kinds =
@@ -69,21 +82,49 @@ static void note(enum region_note bits)
 }
 
 /*
- * What NVML shows beyond the books; false where that cannot be told now. reserved_bytes are in the
- * books for what is just being looked for. The books run ahead of the driver, so what is found is
- * never too much; it is exact where no other call of this process was under way.
+ * What NVML shows beyond the books lies between the two, which differ where memory of others is open.
+ * The books run ahead of the driver, so the least is never too much; both are exact where no other call
+ * of this process was under way.
  */
 struct finding {
-	uint64_t other_bytes;
+	uint64_t least_bytes, most_bytes;
 	bool is_exact;
 };
 
+static uint64_t above(uint64_t used, uint64_t known)
+{
+	return used > known ? round_up_u64(used - known, REGION_UNIT_BYTES) : 0;
+}
+
+/* NVML's figure; false where it has none, with a note of that for people. */
+static bool ask(struct truth *t, const struct device *d, uint64_t known, uint64_t *ret_used)
+{
+	if (nvml_own_use(d->uuid, known, ret_used) == 0) {
+		note(REGION_NOTE_NVML);
+		own_pid_is_confirmed(d);
+		t->misses = 0;
+		return true;
+	}
+	if (++t->misses < MISSES_MAX)
+		return false;
+	note(REGION_NOTE_NO_NVML);
+	if (t->misses == MISSES_MAX)
+		log_debug("nvml has no figure for this process, so the books stand alone",
+			STR("device", d->uuid));
+	return false;
+}
+
+/*
+ * Looks; false where nothing can be told now. What is reserved is in the books for what is just being
+ * looked for.
+ */
 static bool look(struct truth *t, const struct device *d, const struct charge *reserved,
 	struct finding *ret_found)
 {
 	uint64_t traffic = charge_traffic();
 	uint64_t other = t->other_bytes, held = held_bytes(d), used, known;
 	uint64_t hidden = hidden_bytes(d), unseen = hidden + other;
+	uint64_t made = shared_made_bytes(d), opened = opened_bytes(d);
 	bool is_mine = reserved && reserved->is_under_way;
 
 	if (reserved)
@@ -91,24 +132,22 @@ static bool look(struct truth *t, const struct device *d, const struct charge *r
 	/* A charge on its way moves one of them before the other. */
 	if (unseen > held)
 		return false;
-	known = held - unseen;
-	if (nvml_own_use(d->uuid, known, &used) < 0) {
-		if (++t->misses < MISSES_MAX)
-			return false;
-		note(REGION_NOTE_NO_NVML);
-		if (t->misses == MISSES_MAX)
-			log_debug("nvml has no figure for this process, so the books stand alone",
-				STR("device", d->uuid));
+	known = held - unseen + made;
+	if (!ask(t, d, known, &used) || held != held_bytes(d) || hidden != hidden_bytes(d) ||
+		made != shared_made_bytes(d) || opened != opened_bytes(d))
 		return false;
-	}
-	note(REGION_NOTE_NVML);
-	own_pid_is_confirmed(d);
-	t->misses = 0;
-	if (held != held_bytes(d) || hidden != hidden_bytes(d))
-		return false;
-	ret_found->other_bytes = used > known ? round_up_u64(used - known, REGION_UNIT_BYTES) : 0;
+	ret_found->least_bytes = above(used, known + opened);
+	ret_found->most_bytes = above(used, known);
 	ret_found->is_exact = traffic == charge_traffic() && (uint32_t)traffic == (is_mine ? 1 : 0);
 	return true;
+}
+
+/* What "other" is to be: what it is thought to be, as far as that can be. */
+static uint64_t within(const struct finding *found, uint64_t other)
+{
+	if (other < found->least_bytes)
+		return found->least_bytes;
+	return other > found->most_bytes ? found->most_bytes : other;
 }
 
 uint64_t truth_spare_bytes(const struct device *d)
@@ -116,7 +155,10 @@ uint64_t truth_spare_bytes(const struct device *d)
 	uint64_t traffic = charge_traffic(), held = held_bytes(d), used;
 	uint64_t hidden = hidden_bytes(d);
 
-	/* The call that asks is the one under way. */
+	/*
+	 * The call that asks is the one under way. What this process shares or opened is in the figure at
+	 * most, and not counted here, so where there is such memory the answer is too small.
+	 */
 	if ((uint32_t)traffic != 1 || hidden > held ||
 		nvml_own_use(d->uuid, held - hidden, &used) < 0 || traffic != charge_traffic())
 		return 0;
@@ -150,7 +192,7 @@ static void compare(struct truth *t, struct device *d, bool is_urgent)
 
 	if (!look(t, d, NULL, &found))
 		return;
-	for (int i = 0; found.other_bytes < t->other_bytes; i++) {
+	for (int i = 0; found.most_bytes < t->other_bytes; i++) {
 		if (found.is_exact && t->was_less)
 			break;
 		t->was_less |= found.is_exact;
@@ -160,8 +202,8 @@ static void compare(struct truth *t, struct device *d, bool is_urgent)
 		if (!look(t, d, NULL, &found))
 			return;
 	}
-	correct(t, d, found.other_bytes);
-	if (found.is_exact)
+	correct(t, d, within(&found, t->other_bytes));
+	if (found.is_exact && found.least_bytes == found.most_bytes)
 		t->is_careful = false;
 }
 
@@ -199,7 +241,8 @@ static bool wait_for(struct lock *lock)
 
 /*
  * By how much "other" has grown, as far as can be told; under the truth's lock. Where other threads are
- * in the way, the whole reservation counts as taken until a comparison knows better.
+ * in the way, or memory of other processes, the whole reservation counts as taken as far as that can be,
+ * until a comparison knows better.
  */
 static int64_t growth(
 	struct truth *t, struct device *d, const struct charge *charge, int64_t free_change_bytes)
@@ -215,11 +258,13 @@ static int64_t growth(
 	for (int i = 0; i < LOOKS && t->misses < MISSES_MAX; i++) {
 		if (!look(t, d, charge, &found))
 			continue;
-		more = (int64_t)(found.other_bytes - t->other_bytes);
-		if (!found.is_exact)
-			continue;
-		t->is_careful = more < 0;
-		return more > 0 ? more : 0;
+		if (found.is_exact) {
+			more = (int64_t)(within(&found, t->other_bytes + (uint64_t)reserved) -
+					 t->other_bytes);
+			t->is_careful = more < 0 || found.least_bytes != found.most_bytes;
+			return more > 0 ? more : 0;
+		}
+		more = (int64_t)(found.least_bytes - t->other_bytes);
 	}
 	if (t->misses >= MISSES_MAX)
 		return round_out_i64(free_change_bytes, REGION_UNIT_BYTES);
@@ -269,7 +314,7 @@ void truth_forget(struct device *device)
 	if (t->misses >= MISSES_MAX || nvml_own_use(device->uuid, 0, &used) < 0)
 		correct(t, device, 0);
 	else if (look(t, device, &(struct charge){.is_under_way = true}, &found) && found.is_exact)
-		correct(t, device, found.other_bytes);
+		correct(t, device, within(&found, t->other_bytes));
 	/* else the next comparison, which comes before any refusal */
 	lock_leave(&t->lock);
 }

@@ -4,7 +4,9 @@
  * there. After slot_reap() and ledger_settle() each device's total is what the living hold, exactly.
  */
 #include <string.h>
+#include <unistd.h>
 
+#include "region/joint.h"
 #include "region/ledger.h"
 #include "region/region.h"
 #include "region/slot.h"
@@ -23,6 +25,27 @@ struct plan {
 	const char *path;
 	unsigned place, n;
 };
+
+/* Makes a joint of units that it holds, and lets every second one go again. */
+static int share(const struct region *region, unsigned slot, unsigned round, unsigned device)
+{
+	struct joint_memory memory = {.slot = slot,
+		.device = device,
+		.units = 2 + device,
+		.key = (uint64_t)getpid() << 16 | round << 4 | device | 1u << 15,
+		.fd = -1};
+	unsigned joint, again;
+
+	/* The survivor's, which stays the survivor's, whoever holds it and dies. */
+	if (joint_hold(region, slot, 77, &again) != 0)
+		return 5;
+	if (joint_make(region, &memory, &joint) != 0 ||
+		joint_hold(region, slot, memory.key, &again) != 0 || again != joint)
+		return 5;
+	if (round % 2)
+		joint_let_go(region, slot, joint);
+	return 0;
+}
 
 /* Claims a slot, and works until it dies: charges and gives back, and reaps whom it finds. */
 static int work(int fd, void *argument)
@@ -44,11 +67,26 @@ static int work(int fd, void *argument)
 				return 3;
 			if (ledger_charge(region.file, slot, d, LIMIT, LIMIT) != LEDGER_E_FULL)
 				return 4;
+			if (share(&region, slot, round, d) != 0)
+				return 5;
 			if (round % 2)
-				ledger_uncharge(region.file, slot, d, units - 2);
+				ledger_uncharge(region.file, slot, d, units - 2 - (2 + d));
 		}
 	}
 	return UNREACHED;
+}
+
+/* A joint that the survivor holds, too, whoever made it and died. */
+static void hold_one(struct region *region, unsigned survivor)
+{
+	unsigned joint;
+
+	assert_int_equal(ledger_charge(region->file, survivor, 0, 40, LIMIT), 0);
+	assert_int_equal(
+		joint_make(region,
+			&(struct joint_memory){.slot = survivor, .units = 40, .key = 77, .fd = -1},
+			&joint),
+		0);
 }
 
 /* The test's own region, with a slot and what it holds. */
@@ -60,11 +98,18 @@ static unsigned survive(const struct scratch *s, struct region *region)
 	assert_int_equal(slot_claim(region, &slot), 0);
 	for (unsigned d = 0; d < DEVICES; d++)
 		assert_int_equal(ledger_charge(region->file, slot, d, SURVIVOR + d, LIMIT), 0);
+	hold_one(region, slot);
 	return slot;
 }
 
 static void assert_exact(struct region *region, unsigned survivor)
 {
+	unsigned joints = 0;
+
+	for (unsigned i = 0; i < REGION_JOINTS; i++)
+		joints += (unsigned)ledger_joint_units(
+			atomic_load(&region->file->own.joints[i].word));
+	assert_int_equal(joints, 40);
 	for (unsigned d = 0; d < REGION_DEVICES; d++) {
 		unsigned expected = d < DEVICES ? SURVIVOR + d : 0, held = 0;
 
@@ -78,7 +123,8 @@ static void assert_exact(struct region *region, unsigned survivor)
 		}
 		assert_int_equal(held, expected);
 		assert_int_equal(ledger_held_units(region->file, survivor, d), expected);
-		assert_int_equal(ledger_used_units(region->file, d), expected);
+		assert_int_equal(
+			ledger_used_units(region->file, d), expected + (d == 0 ? joints : 0));
 	}
 }
 
@@ -97,12 +143,13 @@ static int run(const struct plan *plan)
 	return child_wait(&c);
 }
 
-static void reap_all(struct region *region)
+static void reap_all(struct region *region, unsigned survivor)
 {
 	unsigned reaped;
 
 	assert_int_equal(slot_reap(region, &reaped), 0);
 	assert_true(reaped > 0);
+	joint_sweep(region, survivor);
 }
 
 /*
@@ -130,7 +177,7 @@ static void a_death_between_any_two_steps_leaves_the_books_exact(void **state)
 				assert_int_equal(status, CHILD_SIGNALLED + SIGKILL);
 				deaths++;
 			}
-			reap_all(&region);
+			reap_all(&region, survivor);
 			assert_exact(&region, survivor);
 			assert_all_free_but(&region, survivor);
 		}
@@ -163,7 +210,7 @@ static void reapers_that_die_reaping_reapers_leave_the_books_exact(void **state)
 			status = run(&plan);
 			assert_true(status == UNREACHED || status == CHILD_SIGNALLED + SIGKILL);
 		}
-		reap_all(&region);
+		reap_all(&region, survivor);
 		assert_exact(&region, survivor);
 		assert_all_free_but(&region, survivor);
 	}
@@ -181,13 +228,13 @@ static void a_claimer_finds_a_clean_slot_after_any_death(void **state)
 		struct plan plan = {.path = s->file, .place = place, .n = 2};
 
 		run(&plan);
-		reap_all(&region);
+		reap_all(&region, survivor);
 		assert_int_equal(region_open(s->file, &other), 0);
 		assert_int_equal(slot_claim(&other, &slot), 0);
 		for (unsigned d = 0; d < REGION_DEVICES; d++)
 			assert_int_equal(atomic_load(&region.file->own.slots[slot].held[d]), 0);
 		region_close(&other);
-		reap_all(&region);
+		reap_all(&region, survivor);
 		assert_exact(&region, survivor);
 	}
 	region_close(&region);

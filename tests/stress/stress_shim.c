@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "region/joint.h"
 #include "region/ledger.h"
 #include "shim/state.h"
 #include "tests/unit/cmocka_ready.h"
@@ -43,6 +44,9 @@ extern cuMemUnmap_fn cuMemUnmap;
 extern cuMemRelease_fn cuMemRelease;
 extern cuMemAddressReserve_fn cuMemAddressReserve;
 extern cuMemGetInfo_v2_fn cuMemGetInfo_v2;
+extern cuIpcGetMemHandle_fn cuIpcGetMemHandle;
+extern cuMemExportToShareableHandle_fn cuMemExportToShareableHandle;
+extern cuMemImportFromShareableHandle_fn cuMemImportFromShareableHandle;
 
 static CUcontext context;
 
@@ -158,6 +162,36 @@ static void mapped(struct worker *w, unsigned i)
 	check(w, cuMemRelease(handle) == CUDA_SUCCESS, "cuMemRelease");
 }
 
+/* Memory that is exported, imported here again, and let go of in any order. */
+static void shared(struct worker *w, unsigned i)
+{
+	const CUmemAllocationHandleType by_fd = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+	CUmemAllocationProp where = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.requestedHandleTypes = by_fd,
+		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+	CUmemGenericAllocationHandle handle, own;
+	CUipcMemHandle ipc;
+	int fd = -1;
+	CUresult r;
+
+	/* Managed memory has no such handle, and that is no fault. */
+	if (w->plain[i] && cuIpcGetMemHandle(&ipc, w->plain[i]) == CUDA_SUCCESS)
+		check(w, cuIpcGetMemHandle(&ipc, w->plain[i]) == CUDA_SUCCESS, "ipc");
+	r = cuMemCreate(&handle, STEP_BYTES, &where, 0);
+	check(w, is_answer(r), "cuMemCreate");
+	if (r != CUDA_SUCCESS)
+		return;
+	check(w, cuMemExportToShareableHandle(&fd, handle, by_fd, 0) == CUDA_SUCCESS, "export");
+	r = cuMemImportFromShareableHandle(&own, (void *)(intptr_t)fd, by_fd);
+	check(w, r == CUDA_SUCCESS, "import");
+	if (i % 2)
+		close(fd);
+	check(w, cuMemRelease(handle) == CUDA_SUCCESS, "cuMemRelease");
+	check(w, cuMemRelease(own) == CUDA_SUCCESS, "cuMemRelease");
+	if (i % 2 == 0)
+		close(fd);
+}
+
 static void free_all(struct worker *w)
 {
 	for (unsigned i = 0; i < HELD; i++) {
@@ -180,7 +214,7 @@ static void *work(void *argument)
 	check(w, cuMemAddressReserve(&w->room, HELD * STEP_BYTES, 0, 0, 0) == CUDA_SUCCESS, "room");
 	for (unsigned round = 0; round < ROUNDS && !w->fault; round++) {
 		void (*const ways[])(struct worker *, unsigned) = {
-			plain, plain, async, mapped, own_pool};
+			plain, plain, async, mapped, own_pool, shared};
 
 		ways[pick(w, ARRAY_SIZE(ways))](w, pick(w, HELD));
 		check(w, ledger_used_units(state.region.file, 0) <= QUOTA_UNITS, "the quota");
@@ -211,6 +245,8 @@ static void threads_by_every_way_stay_within_the_quota(void **unused)
 	}
 	assert_int_equal(cuCtxSetCurrent(context), CUDA_SUCCESS);
 	assert_int_equal(cuCtxSynchronize(), CUDA_SUCCESS);
+	/* What descriptors kept, which were closed since. */
+	joint_sweep(&state.region, state.slot);
 	/* What streams take is not charged when they are made, but may have been found by now. */
 	other = atomic_load(&state.region.file->own.slots[state.slot].kind_bytes[0][CHARGE_OTHER]);
 	assert_int_equal(ledger_used_units(state.region.file, 0) * (uint64_t)REGION_UNIT_BYTES,

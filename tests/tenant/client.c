@@ -144,6 +144,7 @@ static const struct client_command *command_named(const char *name)
 		client_old_commands,
 		client_pressure_commands,
 		client_process_commands,
+		client_share_commands,
 		client_tour_commands,
 		client_view_commands,
 	};

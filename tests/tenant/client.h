@@ -62,6 +62,7 @@ extern const struct client_command client_process_commands[];
 extern const struct client_command client_tour_commands[];
 extern const struct client_command client_view_commands[];
 extern const struct client_command client_old_commands[];
+extern const struct client_command client_share_commands[];
 
 /* Bytes as people write them: 5, 4k, 2m, 1g; also sums like 2m+1. Leaves on anything else. */
 uint64_t client_size(const char *text);

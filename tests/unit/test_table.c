@@ -143,9 +143,25 @@ static void threads_do_not_disturb_each_other(void **state)
 	}
 }
 
+static void a_second_word_changes_only_from_what_it_was(void **state)
+{
+	static struct table t;
+	struct table_entry entry;
+
+	assert_int_equal(table_change_b(&t, 7, 0, 1), TABLE_E_ABSENT);
+	assert_int_equal(table_put(&t, (struct table_entry){.key = 7, .a = 3, .b = 4}), 0);
+	assert_int_equal(table_change_b(&t, 7, 5, 6), TABLE_E_ABSENT);
+	assert_int_equal(table_change_b(&t, 7, 4, 6), 0);
+	assert_int_equal(table_get(&t, 7, &entry), 0);
+	assert_int_equal(entry.a, 3);
+	assert_int_equal(entry.b, 6);
+	table_forget(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_second_word_changes_only_from_what_it_was),
 		cmocka_unit_test_teardown(an_absent_key_is_absent, forget),
 		cmocka_unit_test_teardown(what_was_put_is_found_and_taken_once, forget),
 		cmocka_unit_test_teardown(random_work_agrees_with_an_array, forget),

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Joints.
+ *
+ * Deaths: a joint is entered with its holder's bit before units are in it, and found by its key only
+ * when it is complete. Whoever dies in between leaves units on their way, which ledger_settle()
+ * settles, and a bit, which the reaper of its slot clears; a joint with units and without holders is
+ * what joint_sweep() looks for.
+ */
+#include "region/joint.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/fault.h"
+#include "base/file.h"
+#include "base/mark.h"
+#include "region/ledger.h"
+
+#define NVIDIA_MAJOR 195 /* of /dev/nvidiactl (the kernel's list of devices) */
+
+#ifndef O_PATH
+#define O_PATH 010000000
+#endif
+
+static struct region_joint *joint_at(const struct region *region, unsigned i)
+{
+	return &region->file->own.joints[i];
+}
+
+static void set_bit(struct region_joint *j, unsigned slot)
+{
+	atomic_fetch_or(&j->holders[slot / 64], UINT64_C(1) << (slot % 64));
+}
+
+static void clear_bit(struct region_joint *j, unsigned slot)
+{
+	atomic_fetch_and(&j->holders[slot / 64], ~(UINT64_C(1) << (slot % 64)));
+}
+
+static bool has_holders(const struct region_joint *j)
+{
+	for (unsigned i = 0; i < REGION_SLOTS / 64; i++)
+		if (atomic_load(&j->holders[i]))
+			return true;
+	return false;
+}
+
+/* A number for this boot of the kernel, 0 where it does not say. */
+static uint64_t read_boot(void)
+{
+	char text[64];
+	uint64_t hash = 0;
+	size_t length;
+
+	if (file_read("/proc/sys/kernel/random/boot_id", text, sizeof(text), &length) < 0)
+		return 0;
+	for (size_t i = 0; i < length; i++)
+		hash = hash_u64(hash ^ (uint8_t)text[i]);
+	return hash;
+}
+
+/* Remembers how the file behind the descriptors can be opened by others. */
+static int set_file(const struct region *region, struct region_joint *j, uint64_t mark, int fd)
+{
+	char link[48], path[REGION_PATH_BYTES] = {0};
+	struct file_identity id;
+	ssize_t length;
+	int r = file_identify(fd, &id);
+
+	if (r < 0)
+		return r;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	length = readlink(link, path, sizeof(path) - 1);
+	if (length < 0)
+		return -errno;
+	memcpy(region->file->own.joint_path, path, sizeof(path));
+	atomic_store(&j->file_device, id.device);
+	atomic_store(&j->file_inode, id.inode);
+	atomic_store(&j->boot, read_boot());
+	atomic_store(&j->mark, mark);
+	return 0;
+}
+
+/*
+ * Opens the file under a path that another process wrote: only what it is harmless to open, a regular
+ * file or NVIDIA's control device, and only if it is the one that is meant.
+ */
+static int open_file(const struct region_joint *j, const char *joint_path)
+{
+	char path[REGION_PATH_BYTES], again[48];
+	struct file_identity id;
+	_cleanup_fd_ int fd = -1;
+
+	memcpy(path, joint_path, sizeof(path));
+	path[sizeof(path) - 1] = '\0';
+	fd = open(path, O_PATH | O_CLOEXEC);
+	if (fd < 0 || file_identify(fd, &id) < 0 || id.device != atomic_load(&j->file_device) ||
+		id.inode != atomic_load(&j->file_inode) ||
+		(!id.is_regular && id.device_major != NVIDIA_MAJOR))
+		return -1;
+	snprintf(again, sizeof(again), "/proc/self/fd/%d", fd);
+	return open(again, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+}
+
+bool joint_is_kept_by_files(const struct region_joint *j, const char *joint_path)
+{
+	uint64_t mark = atomic_load(&j->mark), boot = atomic_load(&j->boot);
+	_cleanup_fd_ int fd = -1;
+	bool is_alive;
+
+	if (!mark || (boot && boot != read_boot()))
+		return false;
+	fd = open_file(j, joint_path);
+	return fd < 0 || mark_is_alive(fd, mark, &is_alive) < 0 || is_alive;
+}
+
+/* Under the lock. */
+static struct region_joint *find_free(const struct region *region, unsigned *ret_joint)
+{
+	struct region_own *own = &region->file->own;
+
+	for (unsigned i = 0; i < REGION_JOINTS; i++) {
+		if (atomic_load(&own->joints[i].word))
+			continue;
+		if (atomic_load(&own->joint_high) <= i)
+			atomic_store(&own->joint_high, i + 1);
+		*ret_joint = i;
+		return &own->joints[i];
+	}
+	return NULL;
+}
+
+/* Under the lock: the one with this key or mark, or NULL. */
+static struct region_joint *find_key(const struct region *region, uint64_t key, unsigned *ret_joint)
+{
+	unsigned high = atomic_load(&region->file->own.joint_high);
+
+	for (unsigned i = 0; i < high && i < REGION_JOINTS; i++) {
+		struct region_joint *j = joint_at(region, i);
+
+		if (atomic_load(&j->word) &&
+			(atomic_load(&j->key) == key || atomic_load(&j->mark) == key)) {
+			*ret_joint = i;
+			return j;
+		}
+	}
+	return NULL;
+}
+
+/* Under the lock. */
+static int make(const struct region *region, const struct joint_memory *m, unsigned *ret_joint)
+{
+	struct region_joint *j, *old = find_key(region, m->key, ret_joint);
+	int r;
+
+	j = find_free(region, ret_joint);
+	if (!j)
+		return JOINT_E_FULL;
+	/* A handle that the driver gave out again: what it named before cannot be opened now. */
+	if (old)
+		atomic_store(&old->key, 0);
+	atomic_store(&j->key, 0);
+	atomic_store(&j->mark, 0);
+	for (unsigned i = 0; i < REGION_SLOTS / 64; i++)
+		atomic_store(&j->holders[i], 0);
+	if (m->fd >= 0) {
+		r = set_file(region, j, m->mark, m->fd);
+		if (r < 0)
+			return r;
+	}
+	set_bit(j, m->slot);
+	FAULT("joint: entered");
+	ledger_move_to_joint(region->file, m->slot, m->device, m->units, j,
+		ledger_joint_word(m->slot, m->device, m->units));
+	FAULT("joint: without a key");
+	atomic_store(&j->key, m->key);
+	return 0;
+}
+
+int joint_make(const struct region *region, const struct joint_memory *memory, unsigned *ret_joint)
+{
+	int fd, r = region_lock(region, REGION_LOCK_JOINT, &fd);
+
+	if (r < 0)
+		return r;
+	r = make(region, memory, ret_joint);
+	region_unlock(fd, REGION_LOCK_JOINT);
+	return r;
+}
+
+int joint_grow(const struct region *region, unsigned slot, unsigned joint, uint64_t units)
+{
+	struct region_joint *j = joint_at(region, joint);
+	int fd, r = region_lock(region, REGION_LOCK_JOINT, &fd);
+	uint64_t word;
+
+	if (r < 0)
+		return r;
+	word = atomic_load(&j->word);
+	ledger_move_to_joint(
+		region->file, slot, ledger_joint_device(word), units, j, word + (units << 32));
+	region_unlock(fd, REGION_LOCK_JOINT);
+	return 0;
+}
+
+int joint_set_mark(const struct region *region, unsigned joint, uint64_t mark, int file)
+{
+	int fd, r = region_lock(region, REGION_LOCK_JOINT, &fd);
+
+	if (r < 0)
+		return r;
+	r = set_file(region, joint_at(region, joint), mark, file);
+	region_unlock(fd, REGION_LOCK_JOINT);
+	return r;
+}
+
+int joint_hold(const struct region *region, unsigned slot, uint64_t key, unsigned *ret_joint)
+{
+	struct region_joint *j;
+	int fd, r;
+
+	/* relaxed: a joint that is made at this instant has been found by nobody */
+	if (atomic_load_explicit(&region->file->own.joint_high, memory_order_relaxed) == 0)
+		return JOINT_E_ABSENT;
+	r = region_lock(region, REGION_LOCK_JOINT, &fd);
+	if (r < 0)
+		return r;
+	j = find_key(region, key, ret_joint);
+	if (j)
+		set_bit(j, slot);
+	region_unlock(fd, REGION_LOCK_JOINT);
+	return j ? 0 : JOINT_E_ABSENT;
+}
+
+/* Under the lock. */
+static void end_if_unheld(const struct region *region, unsigned slot, unsigned i)
+{
+	struct region_joint *j = joint_at(region, i);
+
+	if (atomic_load(&j->word) && !has_holders(j) &&
+		!joint_is_kept_by_files(j, region->file->own.joint_path))
+		ledger_end_joint(region->file, slot, j);
+}
+
+void joint_let_go(const struct region *region, unsigned slot, unsigned joint)
+{
+	int fd;
+
+	clear_bit(joint_at(region, joint), slot);
+	FAULT("joint: let go");
+	/* Without the lock it stays for a sweep. */
+	if (region_lock(region, REGION_LOCK_JOINT, &fd) < 0)
+		return;
+	end_if_unheld(region, slot, joint);
+	region_unlock(fd, REGION_LOCK_JOINT);
+}
+
+void joint_retire(const struct region *region, unsigned joint)
+{
+	atomic_store(&joint_at(region, joint)->key, 0);
+}
+
+static bool is_worth_a_sweep(const struct region *region)
+{
+	unsigned high = atomic_load(&region->file->own.joint_high);
+
+	for (unsigned i = 0; i < high && i < REGION_JOINTS; i++)
+		if (atomic_load(&joint_at(region, i)->word) && !has_holders(joint_at(region, i)))
+			return true;
+	return false;
+}
+
+void joint_sweep(const struct region *region, unsigned slot)
+{
+	unsigned high = atomic_load(&region->file->own.joint_high);
+	int fd;
+
+	if (!is_worth_a_sweep(region) || region_lock(region, REGION_LOCK_JOINT, &fd) < 0)
+		return;
+	for (unsigned i = 0; i < high && i < REGION_JOINTS; i++)
+		end_if_unheld(region, slot, i);
+	region_unlock(fd, REGION_LOCK_JOINT);
+}
+
+void joint_forget_slot(struct region_file *file, unsigned slot)
+{
+	unsigned high = atomic_load(&file->own.joint_high);
+
+	for (unsigned i = 0; i < high && i < REGION_JOINTS; i++)
+		clear_bit(&file->own.joints[i], slot);
+}

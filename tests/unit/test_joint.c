@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Joints: charged once, from the first sharing until the last holder lets go. */
+#include "region/joint.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/mark.h"
+#include "region/ledger.h"
+#include "region/slot.h"
+#include "tests/unit/cmocka_ready.h"
+#include "tests/unit/scratch.h"
+
+#define KEY 4711u
+
+/* Two slots of one region, as two processes have them. */
+struct pair {
+	struct region region[2];
+	unsigned slot[2];
+};
+
+static void start(const struct scratch *s, struct pair *p)
+{
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(region_open(s->file, &p->region[i]), 0);
+		assert_int_equal(slot_claim(&p->region[i], &p->slot[i]), 0);
+	}
+	assert_int_equal(ledger_charge(p->region[0].file, p->slot[0], 0, 100, 1000), 0);
+}
+
+static void stop(struct pair *p)
+{
+	region_close(&p->region[0]);
+	region_close(&p->region[1]);
+}
+
+static uint32_t used(const struct pair *p)
+{
+	return ledger_used_units(p->region[1].file, 0);
+}
+
+static unsigned make_of(struct pair *p, uint64_t units, uint64_t key, uint64_t mark, int fd)
+{
+	struct joint_memory memory = {
+		.slot = p->slot[0], .units = units, .key = key, .mark = mark, .fd = fd};
+	unsigned joint;
+
+	assert_int_equal(joint_make(&p->region[0], &memory, &joint), 0);
+	return joint;
+}
+
+static void a_joint_is_charged_until_the_last_holder_lets_go(void **state)
+{
+	struct pair p;
+	unsigned joint, found;
+
+	start(*state, &p);
+	joint = make_of(&p, 60, KEY, 0, -1);
+	assert_int_equal(used(&p), 100);
+	assert_int_equal(ledger_held_units(p.region[0].file, p.slot[0], 0), 40);
+	assert_int_equal(joint_hold(&p.region[1], p.slot[1], KEY + 1, &found), JOINT_E_ABSENT);
+	assert_int_equal(joint_hold(&p.region[1], p.slot[1], KEY, &found), 0);
+	assert_int_equal(found, joint);
+	joint_let_go(&p.region[0], p.slot[0], joint);
+	assert_int_equal(used(&p), 100);
+	joint_let_go(&p.region[1], p.slot[1], joint);
+	assert_int_equal(used(&p), 40);
+	assert_int_equal(joint_hold(&p.region[1], p.slot[1], KEY, &found), JOINT_E_ABSENT);
+	stop(&p);
+}
+
+static void it_grows_and_its_key_can_be_taken_away(void **state)
+{
+	struct pair p;
+	unsigned joint, found;
+
+	start(*state, &p);
+	joint = make_of(&p, 10, KEY, 0, -1);
+	assert_int_equal(joint_grow(&p.region[0], p.slot[0], joint, 30), 0);
+	assert_int_equal(used(&p), 100);
+	assert_int_equal(ledger_held_units(p.region[0].file, p.slot[0], 0), 60);
+	joint_retire(&p.region[0], joint);
+	assert_int_equal(joint_hold(&p.region[1], p.slot[1], KEY, &found), JOINT_E_ABSENT);
+	joint_let_go(&p.region[0], p.slot[0], joint);
+	assert_int_equal(used(&p), 60);
+	stop(&p);
+}
+
+static void a_handle_that_is_given_out_again_names_the_new_memory(void **state)
+{
+	struct pair p;
+	unsigned old, new, found;
+
+	start(*state, &p);
+	old = make_of(&p, 10, KEY, 0, -1);
+	new = make_of(&p, 20, KEY, 0, -1);
+	assert_int_not_equal(old, new);
+	assert_int_equal(joint_hold(&p.region[1], p.slot[1], KEY, &found), 0);
+	assert_int_equal(found, new);
+	stop(&p);
+}
+
+static void a_dead_holder_holds_nothing(void **state)
+{
+	struct pair p;
+	unsigned found, reaped;
+
+	start(*state, &p);
+	make_of(&p, 60, KEY, 0, -1);
+	assert_int_equal(joint_hold(&p.region[1], p.slot[1], KEY, &found), 0);
+	region_close(&p.region[0]);
+	assert_int_equal(slot_reap(&p.region[1], &reaped), 0);
+	assert_int_equal(used(&p), 60);
+	joint_sweep(&p.region[1], p.slot[1]);
+	assert_int_equal(used(&p), 60);
+	joint_let_go(&p.region[1], p.slot[1], found);
+	assert_int_equal(used(&p), 0);
+	region_close(&p.region[1]);
+}
+
+static void a_descriptor_holds_it_wherever_it_is(void **state)
+{
+	struct scratch *s = *state;
+	struct mark mark = {.id = mark_new_id(), .steps = 1};
+	struct pair p;
+	char path[400];
+	unsigned joint;
+	int fd, copy;
+
+	start(s, &p);
+	snprintf(path, sizeof(path), "%s.device", s->file);
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(mark_set(fd, mark), 0);
+	joint = make_of(&p, 60, mark.id, mark.id, fd);
+	copy = dup(fd);
+	close(fd);
+	joint_let_go(&p.region[0], p.slot[0], joint);
+	assert_int_equal(used(&p), 100);
+	joint_sweep(&p.region[1], p.slot[1]);
+	assert_int_equal(used(&p), 100);
+	close(copy);
+	joint_sweep(&p.region[1], p.slot[1]);
+	assert_int_equal(used(&p), 40);
+	unlink(path);
+	stop(&p);
+}
+
+static void where_files_cannot_be_asked_the_charge_stays_until_the_next_boot(void **state)
+{
+	struct scratch *s = *state;
+	struct mark mark = {.id = mark_new_id()};
+	struct pair p;
+	char path[400];
+	unsigned joint;
+	int fd;
+
+	start(s, &p);
+	snprintf(path, sizeof(path), "%s.device", s->file);
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	joint = make_of(&p, 60, mark.id, mark.id, fd);
+	close(fd);
+	unlink(path);
+	joint_let_go(&p.region[0], p.slot[0], joint);
+	assert_int_equal(used(&p), 100);
+	atomic_fetch_add(&p.region[0].file->own.joints[joint].boot, 1);
+	joint_sweep(&p.region[1], p.slot[1]);
+	assert_int_equal(used(&p), 40);
+	stop(&p);
+}
+
+static void there_is_place_for_so_many(void **state)
+{
+	struct pair p;
+	struct joint_memory memory = {.key = 1, .units = 0, .fd = -1};
+	unsigned joint;
+
+	start(*state, &p);
+	memory.slot = p.slot[0];
+	for (unsigned i = 0; i < REGION_JOINTS; i++, memory.key++)
+		assert_int_equal(joint_make(&p.region[0], &memory, &joint), 0);
+	assert_int_equal(joint_make(&p.region[0], &memory, &joint), JOINT_E_FULL);
+	joint_let_go(&p.region[0], p.slot[0], 500);
+	assert_int_equal(joint_make(&p.region[0], &memory, &joint), 0);
+	assert_int_equal(joint, 500);
+	stop(&p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		SCRATCH_TEST(a_joint_is_charged_until_the_last_holder_lets_go),
+		SCRATCH_TEST(it_grows_and_its_key_can_be_taken_away),
+		SCRATCH_TEST(a_handle_that_is_given_out_again_names_the_new_memory),
+		SCRATCH_TEST(a_dead_holder_holds_nothing),
+		SCRATCH_TEST(a_descriptor_holds_it_wherever_it_is),
+		SCRATCH_TEST(where_files_cannot_be_asked_the_charge_stays_until_the_next_boot),
+		SCRATCH_TEST(there_is_place_for_so_many),
+	};
+
+	return cmocka_run_group_tests_name("joint", tests, NULL, NULL);
+}

@@ -4,6 +4,7 @@
  * the total stays under the limit, and when the stopped one goes on or dies, the books are exact.
  */
 #include "base/clock.h"
+#include "region/joint.h"
 #include "region/ledger.h"
 #include "region/region.h"
 #include "region/slot.h"
@@ -23,7 +24,20 @@ struct plan {
 	unsigned place;
 };
 
-/* Charges and gives back, reaps, and says when it has come through. */
+/* Makes a joint of units that the slot holds, and gives it back. */
+static int share(const struct region *region, unsigned slot)
+{
+	struct joint_memory memory = {
+		.slot = slot, .units = 20, .key = (uint64_t)getpid(), .fd = -1};
+	unsigned joint;
+
+	if (joint_make(region, &memory, &joint) != 0)
+		return -1;
+	joint_let_go(region, slot, joint);
+	return 0;
+}
+
+/* Charges, shares and gives back, reaps, and says when it has come through. */
 static int work(int fd, void *argument)
 {
 	const struct plan *plan = argument;
@@ -37,7 +51,9 @@ static int work(int fd, void *argument)
 		return 2;
 	if (ledger_charge(region.file, slot, 0, 100, LIMIT) != 0)
 		return 3;
-	ledger_uncharge(region.file, slot, 0, 60);
+	if (share(&region, slot) != 0)
+		return 4;
+	ledger_uncharge(region.file, slot, 0, 40);
 	child_say(fd, fault_count());
 	child_hear(fd);
 	return 0;
@@ -103,6 +119,8 @@ static void assert_exact(struct region *region)
 	assert_int_equal(ledger_settle(region->file, 0), 0);
 	for (unsigned i = 0; i < REGION_SLOTS; i++)
 		held += ledger_held_units(region->file, i, 0);
+	for (unsigned i = 0; i < REGION_JOINTS; i++)
+		held += ledger_joint_units(atomic_load(&region->file->own.joints[i].word));
 	assert_int_equal(ledger_used_units(region->file, 0), held);
 }
 

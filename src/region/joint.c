@@ -64,6 +64,24 @@ static uint64_t read_boot(void)
 	return hash;
 }
 
+/*
+ * The path is the same for all joints of a machine and is written by whoever makes one. Relaxed, byte by
+ * byte: who reads a torn one cannot open it, and takes the memory for kept.
+ */
+static void write_path(char *to, const char *path)
+{
+	for (size_t i = 0; i < REGION_PATH_BYTES; i++)
+		if (__atomic_load_n(&to[i], __ATOMIC_RELAXED) != path[i])
+			__atomic_store_n(&to[i], path[i], __ATOMIC_RELAXED);
+}
+
+static void read_path(const char *from, char ret_path[REGION_PATH_BYTES])
+{
+	for (size_t i = 0; i < REGION_PATH_BYTES; i++)
+		ret_path[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
+	ret_path[REGION_PATH_BYTES - 1] = '\0';
+}
+
 /* Remembers how the file behind the descriptors can be opened by others. */
 static int set_file(const struct region *region, struct region_joint *j, uint64_t mark, int fd)
 {
@@ -78,7 +96,7 @@ static int set_file(const struct region *region, struct region_joint *j, uint64_
 	length = readlink(link, path, sizeof(path) - 1);
 	if (length < 0)
 		return -errno;
-	memcpy(region->file->own.joint_path, path, sizeof(path));
+	write_path(region->file->own.joint_path, path);
 	atomic_store(&j->file_device, id.device);
 	atomic_store(&j->file_inode, id.inode);
 	atomic_store(&j->boot, read_boot());
@@ -96,8 +114,7 @@ static int open_file(const struct region_joint *j, const char *joint_path)
 	struct file_identity id;
 	_cleanup_fd_ int fd = -1;
 
-	memcpy(path, joint_path, sizeof(path));
-	path[sizeof(path) - 1] = '\0';
+	read_path(joint_path, path);
 	fd = open(path, O_PATH | O_CLOEXEC);
 	if (fd < 0 || file_identify(fd, &id) < 0 || id.device != atomic_load(&j->file_device) ||
 		id.inode != atomic_load(&j->file_inode) ||

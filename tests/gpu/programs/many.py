@@ -268,7 +268,7 @@ def nvml_python():
     pynvml.nvmlInit()
     handle = pynvml.nvmlDeviceGetHandleByIndex(0)
     return (pynvml.nvmlDeviceGetName(handle), pynvml.nvmlDeviceGetCount(),
-            pynvml.nvmlDeviceGetComputeRunningProcesses(handle) == [])
+            isinstance(pynvml.nvmlDeviceGetComputeRunningProcesses(handle), list))
 
 
 def cuda_bindings():

@@ -8,6 +8,7 @@ Needs a card, PyTorch and transformers. Each figure is the median of all half se
 """
 
 import argparse
+import importlib.util
 import os
 import statistics
 import subprocess
@@ -40,6 +41,10 @@ def main():
     parser.add_argument("build")
     args = parser.parse_args()
     shim = os.path.join(os.path.abspath(args.build), "src", "shim", "libvgpu.so")
+    for needed in ("torch", "transformers"):
+        if not importlib.util.find_spec(needed):
+            print("models.py: skipped: there is no Python module %s" % needed)
+            return
     if not os.path.exists(shim):
         sys.exit("models.py: there is no %s; build it first" % shim)
     with tempfile.TemporaryDirectory(prefix="vgpu-bench-") as folder:

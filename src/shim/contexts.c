@@ -19,7 +19,6 @@
 #include "base/lock.h"
 #include "base/log.h"
 #include "region/ledger.h"
-#include "shim/code.h"
 #include "shim/doors.h"
 #include "shim/nvml.h"
 #include "shim/own_pid.h"
@@ -131,6 +130,13 @@ void contexts_measure(struct device *device, struct charge *charge)
 	log_debug("a context was measured", STR("device", device->uuid), U64("bytes", measured));
 }
 
+/* A context is new. */
+static void begin(void)
+{
+	for (int i = 0; contexts_beginners[i]; i++)
+		contexts_beginners[i]();
+}
+
 CUresult contexts_keep(CUcontext context, struct charge *charge)
 {
 	struct table_entry entry = {.key = (uintptr_t)context};
@@ -147,7 +153,7 @@ CUresult contexts_keep(CUcontext context, struct charge *charge)
 	}
 	FAULT("context: entered");
 	charge_take(charge);
-	code_context_made();
+	begin();
 	return CUDA_SUCCESS;
 }
 
@@ -210,7 +216,7 @@ void contexts_compare_primary(struct device *device, CUcontext context, struct c
 	}
 	lock_leave(&p->lock);
 	if (is_new)
-		code_context_made();
+		begin();
 	if (gone_bytes)
 		end(device, gone, gone_bytes);
 }

@@ -44,5 +44,8 @@ CUcontext contexts_owner(CUcontext context);
  */
 extern void (*const contexts_enders[])(struct device *device, CUcontext context);
 
+/* What each part does when a context was made; likewise. */
+extern void (*const contexts_beginners[])(void);
+
 /* For a child of fork(). */
 void contexts_forget_parent(void);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is forgotten with a context, and by a child of fork(), part by part. */
+/* What begins and ends with a context, and what a child of fork() forgets, part by part. */
 #include <stddef.h>
 
 #include "shim/allocations.h"
@@ -61,5 +61,10 @@ void (*const contexts_enders[])(struct device *device, CUcontext context) = {
 	managed_data_context_ended,
 	opened_context_ended,
 	tiles_context_ended,
+	NULL,
+};
+
+void (*const contexts_beginners[])(void) = {
+	code_context_made,
 	NULL,
 };

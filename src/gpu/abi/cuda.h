@@ -543,51 +543,6 @@ typedef enum CUjitInputType_enum {
 #define CU_LAUNCH_PARAM_BUFFER_POINTER ((void *)0x01)
 #define CU_LAUNCH_PARAM_BUFFER_SIZE    ((void *)0x02)
 
-typedef enum CUlaunchAttributeID_enum {
-	CU_LAUNCH_ATTRIBUTE_IGNORE = 0,
-	CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW = 1,
-	CU_LAUNCH_ATTRIBUTE_COOPERATIVE = 2,
-	CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY = 3,
-	CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION = 4,
-	CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE = 5,
-	CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION = 6,
-	CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT = 7,
-	CU_LAUNCH_ATTRIBUTE_PRIORITY = 8,
-} CUlaunchAttributeID;
-
-typedef union CUlaunchAttributeValue_union {
-	char pad[64];
-	int cooperative;
-	int priority;
-	int programmaticStreamSerializationAllowed;
-	struct {
-		unsigned int x;
-		unsigned int y;
-		unsigned int z;
-	} clusterDim;
-} CUlaunchAttributeValue;
-
-typedef struct CUlaunchAttribute_st {
-	CUlaunchAttributeID id;
-	char pad[8 - sizeof(CUlaunchAttributeID)];
-	CUlaunchAttributeValue value;
-} CUlaunchAttribute;
-_Static_assert(sizeof(CUlaunchAttribute) == 72, "CUlaunchAttribute");
-
-typedef struct CUlaunchConfig_st {
-	unsigned int gridDimX;
-	unsigned int gridDimY;
-	unsigned int gridDimZ;
-	unsigned int blockDimX;
-	unsigned int blockDimY;
-	unsigned int blockDimZ;
-	unsigned int sharedMemBytes;
-	CUstream hStream;
-	CUlaunchAttribute *attrs;
-	unsigned int numAttrs;
-} CUlaunchConfig;
-_Static_assert(sizeof(CUlaunchConfig) == 56, "CUlaunchConfig");
-
 typedef struct CUexecAffinityParam_st {
 	int type; /* 0: a number of multiprocessors */
 	union {
@@ -627,6 +582,7 @@ typedef void (*CUstreamCallback)(CUstream stream, CUresult status, void *user_da
 typedef void (*CUhostFn)(void *user_data);
 typedef size_t (*CUoccupancyB2DSize)(int block_size);
 
+#include "gpu/abi/cuda_launch.h"
 #include "gpu/abi/cuda_array.h"
 #include "gpu/abi/cuda_checkpoint.h"
 #include "gpu/abi/cuda_fn.h"

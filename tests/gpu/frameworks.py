@@ -95,6 +95,9 @@ def test_case(node, report, case):
                  "%s %s" % (full, complaint))
     report.check("%s is refused in its ordinary way" % name, full.get("is_ordinary") is True,
                  str(full.get("error")))
+    report.check("%s holds no more than the quota" % name,
+                 nvml is not None and nvml <= QUOTA and books is not None and nvml <= books,
+                 "NVML %s, books %s" % (nvml, books))
     report.check("%s works before the limit and after" % name,
                  full.get("works") is True and after.get("works") is True and status == 0,
                  "%s, status %s" % (after, status))
@@ -117,5 +120,3 @@ def test_frameworks(node, report):
     if rows:
         report.table(("framework", "total MiB", "blocks", "refused by", "NVML MiB", "books MiB",
                       "NVML - books"), rows)
-        print("Code of kernels and memory of streams are found and charged within a second of "
-              "allocating, not when they are taken: so much a slice can be above its quota.")

@@ -217,6 +217,19 @@ HOOK_BODY(cuLibraryGetManaged, CUdeviceptr *pointer, size_t *bytes, CUlibrary li
 		       : r;
 }
 
+HOOK_BODY(cuLibraryGetUnifiedFunction, void **function, CUlibrary library, const char *symbol)
+{
+	struct code_use use;
+	CUresult r;
+
+	if (!doors_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	r = code_use_begin(library, &use);
+	return r == CUDA_SUCCESS ? code_use_end(&use, cuda.cuLibraryGetUnifiedFunction(
+							      function, library, symbol))
+				 : r;
+}
+
 HOOK_BODY(cuKernelGetFunction, CUfunction *function, CUkernel kernel)
 {
 	struct code_use use;

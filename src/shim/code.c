@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Code: images that are loaded, and functions that are launched for the first time. */
+#define LOG_TOPIC LOG_MEMORY
 #include "shim/code.h"
 
 #include "base/fault.h"
+#include "base/log.h"
 #include "shim/capture.h"
 #include "shim/doors.h"
 #include "shim/local.h"
@@ -144,8 +146,8 @@ bool code_library_keep(CUlibrary library, const struct image *image)
 
 void code_library_forget(CUlibrary library)
 {
-	if (table_take(&libraries, (uintptr_t)library, NULL) == 0)
-		code_forget_launches();
+	if (table_take(&libraries, (uintptr_t)library, NULL) != 0)
+		log_debug("a library told nothing of itself");
 }
 
 /* Handles are even, so the odd word beside one is free to mean its use. */
@@ -265,12 +267,14 @@ void code_launch_end(struct code_launch *launch, CUresult r)
 	struct device *device = launch->guard.charge.device;
 	bool is_armed = launch->guard.is_armed;
 	int64_t heap = is_armed ? (int64_t)heap_bytes() : 0;
+	int64_t frames = (int64_t)launch->local.units * REGION_UNIT_BYTES;
 
 	FAULT("code: launched");
 	if (is_armed) {
 		local_end(&launch->local);
 		guard_end(&launch->guard);
-		if (launch->guard.taken_bytes >= heap)
+		/* Room for frames, which is as large, is no heap. */
+		if (launch->guard.taken_bytes - frames >= heap)
 			set(&runtimes[device->ordinal].heap_is_taken, true);
 	}
 	if (r == CUDA_SUCCESS && !launch->is_captured)

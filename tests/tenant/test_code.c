@@ -172,6 +172,22 @@ static void a_heap_that_does_not_fit_is_refused_before_it_is_taken(void **state)
 	assert_int_equal(tenant_end(t), 0);
 }
 
+static void room_for_frames_is_not_taken_for_the_heap(void **state)
+{
+	struct slice *slice = slice_new(*state, "a", "2g", NULL);
+	struct tenant *t = tenant_new(slice);
+
+	expect(t, OK, "limit heap 256m");
+	expect(t, OK, "module m heap");
+	expect(t, OK, "module f frame=4096");
+	expect(t, OK, "launch f");
+	slice_change(slice, "1700m", NULL);
+	expect(t, OK, "sleep 100"); /* a change is looked for every 50 ms */
+	expect(t, OUT_OF_MEMORY, "launch m");
+	expect_held(slice, HEAP_RUNTIME_BYTES + LOCAL_BYTES(4096));
+	assert_int_equal(tenant_end(t), 0);
+}
+
 static void the_devices_printf_is_charged(void **state)
 {
 	struct slice *slice = slice_new(*state, "a", "1g", NULL);
@@ -266,6 +282,7 @@ int main(void)
 		test_with_node(every_context_has_frames_of_its_own),
 		test_with_node(the_devices_heap_is_charged_at_its_first_use),
 		test_with_node(a_heap_that_does_not_fit_is_refused_before_it_is_taken),
+		test_with_node(room_for_frames_is_not_taken_for_the_heap),
 		test_with_node(the_devices_printf_is_charged),
 		test_with_node(streams_are_charged_as_they_come),
 		test_with_node(green_contexts_are_charged_as_they_come),

@@ -55,6 +55,59 @@ static uint64_t read_size(
 	return 0;
 }
 
+/* 0: no limit. HAMi gives 100 or more, too, where it means none. */
+static unsigned read_percent(
+	struct options *o, char *(*lookup)(const char *), int option, const char *name)
+{
+	const char *value = value_of(lookup, name);
+	uint64_t percent;
+
+	if (!value)
+		return 0;
+	if (parse_u64(value, UINT32_MAX, &percent) == 0)
+		return percent >= 100 ? 0 : (unsigned)percent;
+	o->is_broken = true;
+	note_unclear(o, option);
+	log_error("a compute limit cannot be read, so all device memory is refused",
+		STR("option", name), STR("value", value),
+		STR("right", "a whole number of percent, 0 to 100"));
+	return 0;
+}
+
+static enum options_policy read_policy(struct options *o, char *(*lookup)(const char *))
+{
+	const char *value = value_of(lookup, names[OPTION_policy]);
+
+	if (!value || strcmp(value, "default") == 0 || strcmp(value, "DEFAULT") == 0)
+		return OPTIONS_POLICY_DEFAULT;
+	if (strcmp(value, "force") == 0 || strcmp(value, "FORCE") == 0)
+		return OPTIONS_POLICY_FORCE;
+	if (strcmp(value, "disable") == 0 || strcmp(value, "DISABLE") == 0)
+		return OPTIONS_POLICY_DISABLE;
+	note_unclear(o, OPTION_policy);
+	log_warn("a policy for compute is not known, so the limit is kept as with force; default, "
+		 "force and disable are",
+		STR("option", names[OPTION_policy]), STR("value", value));
+	return OPTIONS_POLICY_FORCE;
+}
+
+static uint64_t read_number(struct options *o, char *(*lookup)(const char *), int option,
+	uint64_t least, uint64_t most, uint64_t otherwise)
+{
+	const char *value = value_of(lookup, names[option]);
+	uint64_t number;
+
+	if (!value)
+		return otherwise;
+	if (parse_u64(value, most, &number) == 0 && number >= least)
+		return number;
+	note_unclear(o, option);
+	log_warn("an option is no number of its range and stays at its default",
+		STR("option", names[option]), STR("value", value), U64("least", least),
+		U64("most", most));
+	return otherwise;
+}
+
 /* The name of the i-th option of a family: "<i>" at its end replaced by the number. */
 static void name_of(int option, unsigned i, char *ret_name, size_t size)
 {
@@ -133,6 +186,19 @@ static void read_rest(struct options *o, char *(*lookup)(const char *name))
 		if (o->memory_limit_of_bytes[i])
 			o->has_indexed_limit = true;
 	}
+	o->cores_percent = read_percent(o, lookup, OPTION_cores, names[OPTION_cores]);
+	for (unsigned i = 0; i < OPTIONS_DEVICES; i++) {
+		name_of(OPTION_cores_of, i, name, sizeof(name));
+		o->cores_of_percent[i] = read_percent(o, lookup, OPTION_cores_of, name);
+		if (o->cores_of_percent[i])
+			o->has_indexed_cores = true;
+	}
+	o->policy = read_policy(o, lookup);
+	o->priority = (unsigned)read_number(
+		o, lookup, OPTION_priority, 0, OPTIONS_MAX_PRIORITY, OPTIONS_PRIORITY);
+	o->turns_path = value_of(lookup, names[OPTION_turns_path]);
+	o->burst_ns =
+		1000000 * read_number(o, lookup, OPTION_burst, 1, 1000, OPTIONS_BURST_NS / 1000000);
 	o->region_path = value_of(lookup, names[OPTION_region_path]);
 	o->share_path = value_of(lookup, names[OPTION_share_path]);
 	o->is_oversubscribed = read_switch(o, lookup, OPTION_oversubscribe);

@@ -11,16 +11,30 @@
 
 #define OPTIONS_UNCLEAR 8 /* options that are remembered as not understood */
 
+/* GPU_CORE_UTILIZATION_POLICY */
+enum options_policy { OPTIONS_POLICY_DEFAULT, OPTIONS_POLICY_FORCE, OPTIONS_POLICY_DISABLE };
+
+#define OPTIONS_PRIORITY     1
+#define OPTIONS_MAX_PRIORITY 9
+#define OPTIONS_BURST_NS     UINT64_C(10000000)
+
 struct options {
 	uint64_t memory_limit_bytes;			 /* 0: none */
 	uint64_t memory_limit_of_bytes[OPTIONS_DEVICES]; /* 0: none of its own */
 	bool has_indexed_limit;				 /* one of the above is not 0 */
-	const char *region_path;			 /* NULL: not given */
-	const char *share_path;				 /* NULL: not given */
+	unsigned cores_percent;				 /* 0: no limit */
+	unsigned cores_of_percent[OPTIONS_DEVICES];	 /* 0: none of its own */
+	bool has_indexed_cores;				 /* one of the above is not 0 */
+	enum options_policy policy;
+	unsigned priority;
+	const char *turns_path; /* NULL: not given */
+	uint64_t burst_ns;
+	const char *region_path; /* NULL: not given */
+	const char *share_path;	 /* NULL: not given */
 	bool shows_slice_utilization;
 	bool is_oversubscribed; /* memory may be placed beyond the device's */
 	bool has_oom_killer;	/* the largest process goes where a quota was lowered */
-	bool is_broken;		/* a quota was asked for in words that are none */
+	bool is_broken;		/* a quota or limit was asked for in words that are none */
 	/* Options whose values were not understood, by their names in options.def. */
 	const char *unclear[OPTIONS_UNCLEAR];
 	unsigned unclear_count;

@@ -9,7 +9,7 @@
 #include "policy/device_name.h"
 
 #define LINE_BYTES 512
-#define LINE_WORDS 8
+#define LINE_WORDS 10
 
 struct words {
 	char text[LINE_BYTES];
@@ -59,12 +59,74 @@ bool share_name_is_valid(const char *text)
 		       length;
 }
 
+/* "30" or "12.5" as permille; false where it is neither, or more than all. */
+static bool read_percent(const char *word, uint16_t *ret_permille)
+{
+	size_t whole = strspn(word, "0123456789");
+	char digits[8];
+	uint64_t value;
+
+	if (whole == 0 || whole > 3)
+		return false;
+	memcpy(digits, word, whole);
+	digits[whole] = '0';
+	digits[whole + 1] = '\0';
+	if (word[whole] == '.' && word[whole + 1] >= '0' && word[whole + 1] <= '9')
+		digits[whole] = word[whole + 1];
+	else if (word[whole] != '\0')
+		return false;
+	if (word[whole] == '.' && word[whole + 2] != '\0')
+		return false;
+	if (parse_u64(digits, SHARE_WHOLE_PERMILLE, &value) != 0)
+		return false;
+	*ret_permille = (uint16_t)value;
+	return true;
+}
+
+#define DEVICE_LINE "a device line reads: device UUID memory SIZE [cores N] [cap N] [weight N]"
+
+/* What stands behind the memory, in any order; NULL, or why it is wrong. */
+static const char *read_compute(const struct words *w, struct share_compute *ret_compute)
+{
+	struct share_compute c = {.cores_permille = 0};
+	bool has_cores = false, has_cap = false, has_weight = false;
+	uint64_t value;
+
+	for (unsigned i = 4; i + 1 < w->count; i += 2) {
+		const char *key = w->word[i], *text = w->word[i + 1];
+
+		if (strcmp(key, "cores") == 0 && !has_cores) {
+			if (!read_percent(text, &c.cores_permille) || c.cores_permille == 0)
+				return "the cores are no percentage; 0.1 to 100 is right";
+			has_cores = true;
+		} else if (strcmp(key, "cap") == 0 && !has_cap) {
+			if (!read_percent(text, &c.cap_permille) || c.cap_permille == 0)
+				return "the cap is no percentage; 0.1 to 100 is right";
+			has_cap = true;
+		} else if (strcmp(key, "weight") == 0 && !has_weight) {
+			if (parse_u64(text, SHARE_MAX_WEIGHT, &value) != 0 || value == 0)
+				return "the weight is no whole number from 1 to 10000";
+			c.weight = (uint16_t)value;
+			has_weight = true;
+		} else {
+			return DEVICE_LINE;
+		}
+	}
+	if (has_cores && !has_cap)
+		c.cap_permille = c.cores_permille;
+	if (has_cap && c.cap_permille < c.cores_permille)
+		return "the cap is below the cores";
+	*ret_compute = c;
+	return NULL;
+}
+
 static const char *read_device(struct share *s, const struct words *w)
 {
 	struct share_device d = {.memory_bytes = 0};
+	const char *why;
 
-	if (w->count != 4 || strcmp(w->word[2], "memory") != 0)
-		return "a device line reads: device UUID memory SIZE";
+	if (w->count < 4 || w->count % 2 || strcmp(w->word[2], "memory") != 0)
+		return DEVICE_LINE;
 	if (!copy_word(d.uuid, sizeof(d.uuid), w->word[1]))
 		return "the device's UUID is too long";
 	if (strcmp(w->word[3], "unlimited") == 0)
@@ -72,6 +134,9 @@ static const char *read_device(struct share *s, const struct words *w)
 	else if (parse_size(w->word[3], &d.memory_bytes) != 0)
 		return "the memory is no size; a whole number with k, m, g or t behind it is "
 		       "right, or unlimited";
+	why = read_compute(w, &d.compute);
+	if (why)
+		return why;
 	for (unsigned i = 0; i < s->device_count; i++)
 		if (device_name_is_same(s->devices[i].uuid, d.uuid))
 			return "the device has a line already";
@@ -81,13 +146,32 @@ static const char *read_device(struct share *s, const struct words *w)
 	return NULL;
 }
 
+static const char *read_path(char *to, const char *word, const char *again)
+{
+	if (to[0])
+		return again;
+	if (word[0] != '/')
+		return "a path must be absolute";
+	return copy_word(to, SHARE_PATH_BYTES, word) ? NULL : "the path is too long";
+}
+
+#define ANY_LINE                                                                            \
+	"the line is none of: slice NAME, region PATH, turns PATH, priority N, suspended, " \
+	"device UUID memory SIZE, end"
+
 /* Reads one line that is neither the first nor the last; NULL, or why it is wrong. */
 static const char *read_line(struct share *s, const struct words *w)
 {
+	uint64_t value;
+
 	if (strcmp(w->word[0], "device") == 0)
 		return read_device(s, w);
+	if (w->count == 1 && strcmp(w->word[0], "suspended") == 0) {
+		s->is_suspended = true;
+		return NULL;
+	}
 	if (w->count != 2)
-		return "the line is none of: slice NAME, region PATH, device UUID memory SIZE, end";
+		return ANY_LINE;
 	if (strcmp(w->word[0], "slice") == 0) {
 		if (s->slice[0])
 			return "the slice has a name already";
@@ -95,16 +179,17 @@ static const char *read_line(struct share *s, const struct words *w)
 			return "a slice's name is letters, digits, dots, dashes and underscores";
 		return copy_word(s->slice, sizeof(s->slice), w->word[1]) ? NULL : "too long";
 	}
-	if (strcmp(w->word[0], "region") == 0) {
-		if (s->region[0])
-			return "the slice has a region already";
-		if (w->word[1][0] != '/')
-			return "the region's path must be absolute";
-		return copy_word(s->region, sizeof(s->region), w->word[1])
-			       ? NULL
-			       : "the region's path is too long";
+	if (strcmp(w->word[0], "region") == 0)
+		return read_path(s->region, w->word[1], "the slice has a region already");
+	if (strcmp(w->word[0], "turns") == 0)
+		return read_path(s->turns, w->word[1], "the slice has a folder of turns already");
+	if (strcmp(w->word[0], "priority") == 0) {
+		if (parse_u64(w->word[1], SHARE_MAX_PRIORITY, &value) != 0)
+			return "the priority is no whole number from 0 (first) to 9";
+		s->priority = (uint8_t)value;
+		return NULL;
 	}
-	return "the line is none of: slice NAME, region PATH, device UUID memory SIZE, end";
+	return ANY_LINE;
 }
 
 static bool is_header(const struct words *w)
@@ -115,7 +200,7 @@ static bool is_header(const struct words *w)
 int share_parse(
 	const char *text, size_t length, struct share *ret_share, struct share_fault *ret_fault)
 {
-	struct share s = {.device_count = 0};
+	struct share s = {.priority = SHARE_DEFAULT_PRIORITY};
 	struct share_fault fault = {.line = 0};
 	bool has_header = false, has_end = false;
 	struct words w;
@@ -156,17 +241,24 @@ int share_parse(
 	return 0;
 }
 
-uint64_t share_memory_bytes(const struct share *share, const char *uuid)
+const struct share_device *share_device(const struct share *share, const char *uuid)
 {
-	uint64_t bytes = 0;
+	const struct share_device *any = NULL;
 
 	for (unsigned i = 0; i < share->device_count; i++) {
 		if (device_name_is_same(share->devices[i].uuid, uuid))
-			return share->devices[i].memory_bytes;
+			return &share->devices[i];
 		if (strcmp(share->devices[i].uuid, SHARE_ANY_DEVICE) == 0)
-			bytes = share->devices[i].memory_bytes;
+			any = &share->devices[i];
 	}
-	return bytes;
+	return any;
+}
+
+uint64_t share_memory_bytes(const struct share *share, const char *uuid)
+{
+	const struct share_device *device = share_device(share, uuid);
+
+	return device ? device->memory_bytes : 0;
 }
 
 struct output {
@@ -209,6 +301,28 @@ static void put_pair(struct output *o, const char *key, const char *value)
 	put(o, "\n");
 }
 
+static void put_percent(struct output *o, const char *key, unsigned permille)
+{
+	put(o, key);
+	put_number(o, permille / 10);
+	if (permille % 10) {
+		put(o, ".");
+		put_number(o, permille % 10);
+	}
+}
+
+static void put_compute(struct output *o, const struct share_compute *c)
+{
+	if (c->cores_permille)
+		put_percent(o, " cores ", c->cores_permille);
+	if (c->cap_permille != c->cores_permille)
+		put_percent(o, " cap ", c->cap_permille);
+	if (c->weight) {
+		put(o, " weight ");
+		put_number(o, c->weight);
+	}
+}
+
 int share_format(const struct share *share, char *buffer, size_t size, size_t *ret_length)
 {
 	struct output o = {.buffer = buffer, .size = size};
@@ -216,6 +330,14 @@ int share_format(const struct share *share, char *buffer, size_t size, size_t *r
 	put(&o, "vgpu-share 1\n");
 	put_pair(&o, "slice ", share->slice);
 	put_pair(&o, "region ", share->region);
+	put_pair(&o, "turns ", share->turns);
+	if (share->priority != SHARE_DEFAULT_PRIORITY) {
+		put(&o, "priority ");
+		put_number(&o, share->priority);
+		put(&o, "\n");
+	}
+	if (share->is_suspended)
+		put(&o, "suspended\n");
 	for (unsigned i = 0; i < share->device_count; i++) {
 		put(&o, "device ");
 		put(&o, share->devices[i].uuid);
@@ -224,6 +346,7 @@ int share_format(const struct share *share, char *buffer, size_t size, size_t *r
 			put(&o, "unlimited");
 		else
 			put_number(&o, share->devices[i].memory_bytes);
+		put_compute(&o, &share->devices[i].compute);
 		put(&o, "\n");
 	}
 	put(&o, "end\n");

@@ -5,9 +5,16 @@
  *	vgpu-share 1
  *	slice training-a                     (optional: a name for people)
  *	region /run/vgpu/training-a/region   (optional: the slice's region file)
- *	device GPU-b0f6c78f-1e2d-81bf-660c-1bac5b80b05c memory 8g
+ *	turns /run/vgpu-turns                (optional: the folder in which slices take turns)
+ *	priority 0                           (optional: 0 goes first, 9 last; 1 where not given)
+ *	suspended                            (optional: nothing new may reach the device)
+ *	device GPU-b0f6c78f-1e2d-81bf-660c-1bac5b80b05c memory 8g cores 30 cap 50 weight 200
  *	device * memory 2g                   (any device that has no line of its own)
  *	end
+ *
+ * Of a device's compute time, "cores" is what the slice is sure to get and "cap" what it never gets more
+ * than, both in percent with at most one decimal; "weight" divides what nobody is sure of. Without "cap"
+ * the cap is the cores; without both there is no limit.
  *
  * Lines that are empty or begin with # say nothing. The last line tells a whole file from a
  * truncated one. A device without a line is not granted: its quota is 0.
@@ -20,23 +27,40 @@
 
 #include "base/bits.h"
 
-#define SHARE_DEVICES	  16 /* as many as a region has room for */
-#define SHARE_UUID_BYTES  96
-#define SHARE_PATH_BYTES  256
-#define SHARE_NAME_BYTES  64
-#define SHARE_FILE_BYTES  8192 /* longest file, with its ending zero byte */
-#define SHARE_ANY_DEVICE  "*"
-#define SHARE_UNLIMITED	  UINT64_MAX
-#define SHARE_SYSTEM_PATH "/etc/vgpu/share"
+#define SHARE_DEVICES	       16 /* as many as a region has room for */
+#define SHARE_UUID_BYTES       96
+#define SHARE_PATH_BYTES       256
+#define SHARE_NAME_BYTES       64
+#define SHARE_FILE_BYTES       8192 /* longest file, with its ending zero byte */
+#define SHARE_ANY_DEVICE       "*"
+#define SHARE_UNLIMITED	       UINT64_MAX
+#define SHARE_SYSTEM_PATH      "/etc/vgpu/share"
+
+#define SHARE_WHOLE_PERMILLE   1000 /* all of a device's compute time */
+#define SHARE_DEFAULT_WEIGHT   100
+#define SHARE_MAX_WEIGHT       10000
+#define SHARE_DEFAULT_PRIORITY 1
+#define SHARE_MAX_PRIORITY     9
+
+/* What a slice may have of a device's compute time; all zero: no limit, and nothing promised. */
+struct share_compute {
+	uint16_t cores_permille; /* sure to get; 0: nothing is promised */
+	uint16_t cap_permille;	 /* never more; 0 or SHARE_WHOLE_PERMILLE: no limit */
+	uint16_t weight;	 /* 1 to SHARE_MAX_WEIGHT; 0: SHARE_DEFAULT_WEIGHT */
+};
 
 struct share_device {
 	char uuid[SHARE_UUID_BYTES]; /* or SHARE_ANY_DEVICE */
 	uint64_t memory_bytes;
+	struct share_compute compute;
 };
 
 struct share {
 	char slice[SHARE_NAME_BYTES];  /* "" where not given */
 	char region[SHARE_PATH_BYTES]; /* "" where not given */
+	char turns[SHARE_PATH_BYTES];  /* "" where not given */
+	uint8_t priority;
+	bool is_suspended;
 	struct share_device devices[SHARE_DEVICES];
 	unsigned device_count;
 };
@@ -56,6 +80,11 @@ int share_parse(const char *text, size_t length, struct share *ret_share,
 
 /* The memory quota of the device in bytes: its own line's, else the "*" line's, else 0. */
 uint64_t share_memory_bytes(const struct share *share, const char *uuid);
+
+/*
+ * The device's line: its own, else the "*" line; NULL where there is neither, and nothing is granted.
+ */
+const struct share_device *share_device(const struct share *share, const char *uuid);
 
 /*
  * Writes the share as text that share_parse() reads, with an ending zero byte. -ENOSPC where it

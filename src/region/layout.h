@@ -88,7 +88,7 @@ PIN(struct hami_slot, sequence, 1936);
 
 /* Part two: our own. */
 #define REGION_MAGIC   0x31504f4c544e4143ull /* "CANTLOP1" */
-#define REGION_VERSION 4
+#define REGION_VERSION 5
 
 /* What device memory is held for; the order is the file's. */
 #define CHARGE_KINDS(X)       \
@@ -144,6 +144,9 @@ struct region_slot {
 	/* The same by kind, in bytes: for people to read, nothing is decided by it. */
 	_Atomic uint64_t kind_bytes[REGION_DEVICES][CHARGE_KIND_COUNT];
 	_Atomic uint64_t notes; /* of enum region_note: for people, nothing is decided by it */
+	/* What the process has on the device is expected to end then (CLOCK_MONOTONIC); 0: nothing. */
+	_Atomic uint64_t busy_until_ns[REGION_DEVICES];
+	_Atomic uint64_t evicted_bytes[REGION_DEVICES]; /* moved to the host by a checkpoint */
 	uint64_t unused[2];
 };
 
@@ -165,6 +168,35 @@ struct region_joint {
 	_Atomic uint64_t holders[REGION_SLOTS / 64]; /* a bit a slot */
 };
 
+/*
+ * A device's compute time (busy.h, policy/budget.h). A span of time that the slice kept the device busy is
+ * a row of cells in a ring, so that what overlaps is counted once, whoever comes in which order.
+ */
+#define REGION_BUSY_CELL_NS 4096
+#define REGION_BUSY_WORD_CELLS \
+	48 /* of 64 bits; the rest tells which lap of the ring they belong to */
+#define REGION_BUSY_WORDS 4096
+
+struct region_compute {
+	_Atomic uint64_t budget;   /* of what the slice is sure to get; see policy/budget.h */
+	_Atomic uint64_t ceiling;  /* of what it never gets more than; likewise */
+	_Atomic uint64_t busy_ns;  /* charged since the file was made */
+	_Atomic uint64_t launches; /* since then, of whatever is metered */
+	_Atomic uint64_t budget_wait_ns, turn_wait_ns; /* of all threads together, since then */
+	/* For people, as last applied: cores permille << 48 | cap permille << 32 | weight << 16 |
+	 * priority << 8 | enum region_compute_state */
+	_Atomic uint64_t terms;
+	_Atomic uint64_t lent_ns; /* of busy_ns, beyond what the slice is sure to get */
+	_Atomic uint64_t cells[REGION_BUSY_WORDS];
+};
+
+enum region_compute_state {
+	REGION_COMPUTE_LIMITED = 1,   /* time is metered and limited */
+	REGION_COMPUTE_SUSPENDED = 2, /* nothing new reaches the device */
+	REGION_COMPUTE_BLOCKED = 4,   /* by recent_kernel: a monitor lets others go first */
+	REGION_COMPUTE_TURNS = 8,     /* turns are taken with other slices */
+};
+
 #define JOINT_IS_USED UINT64_C(0x80000000)
 
 /* A path by which a process of the slice can open the inode behind shared descriptors. */
@@ -183,6 +215,7 @@ struct region_own {
 	struct region_slot slots[REGION_SLOTS];
 	char joint_path[REGION_PATH_BYTES];
 	struct region_joint joints[REGION_JOINTS];
+	struct region_compute compute[REGION_DEVICES];
 };
 
 struct region_file {
@@ -194,7 +227,9 @@ struct region_file {
 PIN(struct region_file, own, 2011136);
 PIN(struct region_own, devices, 64);
 PIN(struct region_own, slots, 1088);
-PIN(struct region_own, joint_path, 1088 + 1600 * REGION_SLOTS);
+PIN(struct region_own, joint_path, 1088 + 1856 * REGION_SLOTS);
+PIN(struct region_own, compute, 1088 + 1856 * REGION_SLOTS + 192 + 192 * REGION_JOINTS);
+_Static_assert(sizeof(struct region_compute) % 64 == 0, "no cache line shared by two devices");
 _Static_assert(sizeof(struct region_joint) == 192, "struct region_joint");
 _Static_assert(sizeof(struct region_device) == 64, "one cache line each");
 _Static_assert(sizeof(struct region_slot) % 64 == 0, "no cache line shared by two processes");

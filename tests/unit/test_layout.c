@@ -16,13 +16,15 @@
 #include "tests/unit/cmocka_ready.h"
 #include "tests/unit/scratch.h"
 
-#define HAMI_SLOTS     1856
-#define HAMI_SLOT_SIZE 1960
-#define OWN	       2011136
-#define OWN_SLOTS      (OWN + 1088)
-#define OWN_SLOT_SIZE  1600
-#define OWN_JOINTS     (OWN_SLOTS + 1024 * OWN_SLOT_SIZE + 192)
-#define OWN_JOINT_SIZE 192
+#define HAMI_SLOTS	 1856
+#define HAMI_SLOT_SIZE	 1960
+#define OWN		 2011136
+#define OWN_SLOTS	 (OWN + 1088)
+#define OWN_SLOT_SIZE	 1856
+#define OWN_JOINTS	 (OWN_SLOTS + 1024 * OWN_SLOT_SIZE + 192)
+#define OWN_JOINT_SIZE	 192
+#define OWN_COMPUTE	 (OWN_JOINTS + 1024 * OWN_JOINT_SIZE)
+#define OWN_COMPUTE_SIZE (64 + 4096 * 8) /* of each of 16 devices */
 
 static int fd = -1;
 
@@ -120,10 +122,10 @@ static void our_own_part_stands_behind_it(void **state)
 	assert_int_equal(region_open(s->file, &region), 0);
 	fd = open(s->file, O_RDONLY | O_CLOEXEC);
 	assert_int_equal(fstat(fd, &info), 0);
-	assert_int_equal(info.st_size, OWN_JOINTS + 1024 * OWN_JOINT_SIZE);
+	assert_int_equal(info.st_size, OWN_COMPUTE + 16 * OWN_COMPUTE_SIZE);
 	assert_int_equal(pread(fd, magic, sizeof(magic), OWN), sizeof(magic));
 	assert_memory_equal(magic, "CANTLOP1", 8);
-	assert_int_equal(u32_at(OWN + 8), 4);
+	assert_int_equal(u32_at(OWN + 8), 5);
 	assert_int_equal(u32_at(OWN + 12), info.st_size);
 	assert_zero(OWN + 16, info.st_size);
 	close_region(&region);

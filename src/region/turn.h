@@ -30,30 +30,36 @@ enum {
 
 struct turn_page;
 
-/* Another slice, as this process sees it. */
+/* Where another slice's page is. */
 struct turn_other {
-	const struct turn_page *page; /* mapped, and never touched: read through the kernel */
+	const void *at; /* mapped for the kernel to look at: no access of ours may touch it */
 	uint64_t inode;
-	struct turn_claim claim;   /* as last read */
-	struct turn_doubt doubt;   /* what is known of its honesty */
-	uint32_t news;		   /* the word to wait on, as last read */
+	uint32_t news; /* the word to wait on, as last read */
 	char name[TURN_NAME_BYTES];
 };
 
 /* One for each process and device; in static storage, begun with TURN_NULL (all zero). */
 struct turn {
-	struct turn_page *own;		/* NULL: not open */
-	uint64_t (*clock_ns)(void);	/* tests have their own; set by turn_open() where NULL */
-	uint64_t quantum_ns, grace_ns;	/* turn_set_terms() */
-	uint64_t looked_ns, listed_ns, folder_changed_ns;
-	uint64_t first_seen_free_ns;	/* since when the turn is nobody's, for the order of takers */
+	struct turn_page *own; /* NULL: not open */
+	uint64_t own_inode;
+	uint64_t (*clock_ns)(
+		void); /* what a test puts there; turn_open() puts the clock where it is NULL */
+	uint64_t quantum_ns, grace_ns;
+	uint64_t looked_ns; /* the last look at the others; and of those at all of them */
+	uint64_t looked_all_ns;
+	uint64_t listed_ns, folder_changed_ns, folder_asked_ns;
+	uint64_t free_since_ns;	  /* seen free since then; 0: not */
+	uint64_t wanted_since_ns; /* since when somebody is seen waiting for our turn; 0: not */
+	uint64_t woke_ns;	  /* the last time that turn_idle() woke others */
 	uint32_t process;
 	uint32_t other_count;
-	bool is_by_file;		/* pages are read by their path: the better way is forbidden here */
-	bool is_crowded;		/* more than TURN_OTHERS */
-	char folder[256];		/* the device's */
+	uint32_t own_news; /* as awaited -1 */
+	int32_t awaited;   /* whose news turn_wait() is for; -1: our own */
+	bool is_by_file;   /* pages are read by their path: the better way is forbidden here */
+	char folder[256];  /* the device's */
 	char slice[TURN_NAME_BYTES];
 	struct turn_other others[TURN_OTHERS];
+	struct turn_peer peers[TURN_OTHERS];
 };
 
 /* clang-format off */
@@ -73,16 +79,18 @@ void turn_close(struct turn *turn);
 /* For a child of fork(): forgets the parent's, of which nothing was inherited. */
 void turn_forget_parent(struct turn *turn);
 
-/* How long a turn lasts while others of the same rank wait (0: 5 ms), and how long an idle one is
- * kept (0: 300 us). At most 50 ms and 5 ms. */
+/*
+ * How long a turn lasts while others of the same rank wait (0: 5 ms; at most 35 ms), and how long one
+ * is kept for a slice without work (0: 300 us; at most 5 ms).
+ */
 void turn_set_terms(struct turn *turn, uint64_t quantum_ns, uint64_t grace_ns);
 
-/* Other slices that have made themselves heard within the last second. Reads them at most every ms. */
+/* Other slices that have made themselves heard within the last second. Reads them every 5 ms. */
 unsigned turn_others(struct turn *turn, uint64_t now_ns);
 
 /*
- * Takes, keeps or resumes the turn for work that is expected to end at busy_until_ns (at most 50 ms
- * ahead counts). rank: the smaller, the sooner. With TURN_E_WAIT the slice waits in line, *ret_look_ns
+ * Takes, keeps or resumes the turn for work that is expected to end at busy_until_ns (at most 44 ms
+ * ahead count). rank: the smaller, the sooner. With TURN_E_WAIT the slice waits in line, *ret_look_ns
  * says until when to wait and then to call again; who does not call for 5 ms has lost its place.
  * A held turn costs no system call.
  */
@@ -115,11 +123,11 @@ struct turn_view {
 	char slice[TURN_NAME_BYTES];
 	enum turn_state state; /* TURN_FREE where what it says has expired */
 	uint32_t rank;
-	uint64_t since_ns;  /* since when it has that state */
-	uint64_t until_ns;  /* and until when it counts */
-	uint64_t seen_ns;   /* its last sign of life */
-	uint64_t turns;	    /* taken so far */
-	uint64_t held_ns;   /* in all */
+	uint64_t since_ns;   /* since when it has that state */
+	uint64_t until_ns;   /* and until when it counts */
+	uint64_t seen_ns;    /* its last sign of life */
+	uint64_t turns;	     /* taken so far */
+	uint64_t held_ns;    /* in all */
 	uint32_t distrusted; /* by how many slices it is not believed now, as far as they say */
 };
 

@@ -112,8 +112,7 @@ static void need(CUresult r, const char *what)
 
 static void wait_until(uint64_t at_ns)
 {
-	struct timespec at = {
-		(time_t)(at_ns / NS_PER_SECOND), (long)(at_ns % NS_PER_SECOND)};
+	struct timespec at = {(time_t)(at_ns / NS_PER_SECOND), (long)(at_ns % NS_PER_SECOND)};
 
 	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR)
 		;
@@ -186,8 +185,8 @@ static void prepare(void)
 	need(cuModuleLoadData(&module, load_kernel), "cuModuleLoadData");
 	need(cuModuleGetFunction(&spin, module, "spin"), "cuModuleGetFunction");
 	need(cuModuleGetFunction(&nothing, module, "nothing"), "cuModuleGetFunction");
-	need(cuMemAlloc_v2(&records,
-		     sizeof(struct load_head) + RECORDS * sizeof(struct load_record)),
+	need(cuMemAlloc_v2(
+		     &records, sizeof(struct load_head) + RECORDS * sizeof(struct load_record)),
 		"cuMemAlloc");
 	need(cuMemcpyHtoD_v2(records, &head, sizeof(head)), "cuMemcpyHtoD");
 	for (unsigned i = 0; i < STREAMS; i++)
@@ -208,8 +207,7 @@ static struct load_record read_record(uint32_t index)
 {
 	struct load_record record;
 
-	need(cuMemcpyDtoH_v2(&record,
-		     records + sizeof(struct load_head) + index * sizeof(record),
+	need(cuMemcpyDtoH_v2(&record, records + sizeof(struct load_head) + index * sizeof(record),
 		     sizeof(record)),
 		"cuMemcpyDtoH");
 	return record;
@@ -420,8 +418,7 @@ static void cost(void)
 		uint64_t start_ns = clock_now_ns();
 
 		for (unsigned i = 0; i < COST_LAUNCHES; i++)
-			need(cuLaunchKernel(
-				     nothing, 1, 1, 1, 1, 1, 1, 0, streams[0], NULL, NULL),
+			need(cuLaunchKernel(nothing, 1, 1, 1, 1, 1, 1, 0, streams[0], NULL, NULL),
 				"cuLaunchKernel");
 		printf("%s%.1f", comma, (double)(clock_now_ns() - start_ns) / COST_LAUNCHES);
 		comma = ", ";

@@ -162,6 +162,6 @@ void load_spans_print(
 	for (size_t i = 0; i < spans->count; i++)
 		spread(&bins, spans->span[i].start_ns, spans->span[i].end_ns,
 			spans->span[i].kernels);
-	print_array(to, "bin_millikernels", bins.value, bins.count, 1e3);
+	print_array(to, "bin_microkernels", bins.value, bins.count, 1e6);
 	free(bins.value);
 }

@@ -17,6 +17,8 @@ import sys
 import tempfile
 import time
 
+import compute_change
+import compute_cost
 import compute_share
 from compare import machine_name
 from compute_rig import Failure, Rig
@@ -25,6 +27,10 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 SECTIONS = {
     "alone": compute_share.alone,
     "neighbours": compute_share.neighbours,
+    "change": compute_change.change,
+    "priority": compute_change.priority,
+    "cost": compute_cost.cost,
+    "models": compute_cost.models,
 }
 
 
@@ -83,7 +89,7 @@ class Report:
         if self.args.rows not in name:
             return
         if time.monotonic() - self.start > self.args.deadline:
-            self.add(name, about, {}, None, "not run: the deadline", 0)
+            self.skip(name, "the deadline has passed")
             return
         start = time.monotonic()
         try:
@@ -94,6 +100,10 @@ class Report:
             self.rig.clear()
         self.add(name, about, measured, is_good, goal, time.monotonic() - start)
 
+    def skip(self, name, why):
+        if self.args.rows in name:
+            self.add(name, {}, {}, None, "not run: %s" % why, 0)
+
     def add(self, name, about, measured, is_good, goal, took_s):
         if measured and self.keys != list(measured):
             if self.keys is not None:
@@ -101,9 +111,13 @@ class Report:
             self.keys = list(measured)
             self.say("| row | %s | goal | |" % " | ".join(self.keys))
             self.say("|" + " --- |" * (len(self.keys) + 3))
+        if not measured:
+            self.say("%s- %s: %s" % ("" if self.keys is None else "\n", name, goal))
+            self.keys = self.keys and []
         verdict = "" if is_good is None else "ok" if is_good else "MISSED"
-        values = [cell(measured.get(key, "")) for key in self.keys or []]
-        self.say("| %s |" % " | ".join([name] + values + [goal, verdict]))
+        if measured:
+            values = [cell(measured[key]) for key in self.keys]
+            self.say("| %s |" % " | ".join([name] + values + [goal, verdict]))
         self.rows.append(dict(about, section=self.name, row=name, measured=measured, goal=goal,
                               ok=is_good, seconds=round(took_s, 1)))
         if self.args.json:

@@ -44,7 +44,7 @@ class Slice:
         words = " ".join("%s %g" % pair for pair in terms.items() if pair[1] is not None)
         lines = self.head + (["suspended"] if is_suspended else [])
         with open(self.path + ".new", "w", encoding="ascii") as file:
-            file.write("\n".join(lines + ["device * memory 8g %s" % words, "end", ""]))
+            file.write("\n".join(lines + ["device * memory 16g %s" % words, "end", ""]))
         os.rename(self.path + ".new", self.path)
         return time.monotonic_ns()
 

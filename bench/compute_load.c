@@ -29,6 +29,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "bench/direct.h"
 #include "bench/load_kernel.h"
 #include "bench/load_report.h"
 #include "gpu/abi/cuda.h"
@@ -407,22 +408,43 @@ static void calibrate(void)
 		least_ns < UINT64_MAX ? (double)CALIBRATE_LOOPS * NS_PER_US / (double)least_ns : 0);
 }
 
-/* What a launch of a kernel that does nothing takes: the mean of each batch. */
+static double launch_batch(cuLaunchKernel_fn *function)
+{
+	uint64_t start_ns = clock_now_ns(), took_ns;
+
+	for (unsigned i = 0; i < COST_LAUNCHES; i++)
+		need(function(nothing, 1, 1, 1, 1, 1, 1, 0, streams[0], NULL, NULL),
+			"cuLaunchKernel");
+	took_ns = clock_now_ns() - start_ns;
+	need(cuCtxSynchronize(), "cuCtxSynchronize");
+	return (double)took_ns / COST_LAUNCHES;
+}
+
+/*
+ * What a launch of a kernel that does nothing takes, the mean of each batch: by the name, where the
+ * tenant library may be, and by the driver's own function. Side by side, for between two processes lies
+ * more than between the two.
+ */
 static void cost(void)
 {
+	cuLaunchKernel_fn *direct =
+		(cuLaunchKernel_fn *)direct_find("libcuda.so", "cuLaunchKernel");
 	uint64_t end_ns = clock_now_ns() + (uint64_t)(option.seconds * NS_PER_SECOND);
 	const char *comma = "";
 
-	printf("{\"launch_ns\": [");
-	while (clock_now_ns() < end_ns) {
-		uint64_t start_ns = clock_now_ns();
+	if (direct == NULL) {
+		fprintf(stderr, "compute-load: the driver's own cuLaunchKernel is not found\n");
+		exit(1);
+	}
+	printf("{\"launch_direct_ns\": [");
+	for (unsigned i = 0; clock_now_ns() < end_ns; i++) {
+		double named_ns = i % 2 == 0 ? launch_batch(cuLaunchKernel) : 0;
+		double direct_ns = launch_batch(direct);
 
-		for (unsigned i = 0; i < COST_LAUNCHES; i++)
-			need(cuLaunchKernel(nothing, 1, 1, 1, 1, 1, 1, 0, streams[0], NULL, NULL),
-				"cuLaunchKernel");
-		printf("%s%.1f", comma, (double)(clock_now_ns() - start_ns) / COST_LAUNCHES);
+		if (i % 2 == 1)
+			named_ns = launch_batch(cuLaunchKernel);
+		printf("%s[%.1f, %.1f]", comma, named_ns, direct_ns);
 		comma = ", ";
-		need(cuCtxSynchronize(), "cuCtxSynchronize");
 	}
 	printf("]}\n");
 }

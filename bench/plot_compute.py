@@ -16,7 +16,7 @@ import statistics
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-WIDTH, LEFT, RIGHT = 720, 64, 150
+WIDTH, LEFT, RIGHT = 740, 64, 170
 TOP, HEIGHT, GAP, LOW_HEIGHT, BOTTOM = 48, 300, 44, 130, 52
 # told apart by people who do not tell red from green, on white and on black
 COLOURS = ["#0077bb", "#ee7733", "#009988", "#cc3377", "#777777"]

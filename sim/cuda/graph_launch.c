@@ -6,7 +6,7 @@
 
 CUresult exec_map(struct exec *exec, struct stream *stream)
 {
-	uint64_t ready, now = machine_now_ns();
+	uint64_t ready, now = timeline_now(stream->context->device);
 	CUresult result = CUDA_SUCCESS;
 
 	pthread_mutex_lock(&stream->context->device->time_lock);
@@ -93,15 +93,14 @@ static CUresult run_step(const struct step *step, struct stream *stream, uint64_
 	}
 }
 
-static void record(CUevent handle, uint64_t time_ns)
+static void record(CUevent handle, const struct device *from, uint64_t time_ns)
 {
 	struct event *event = timeline_find_event(handle);
 
 	if (event == NULL)
 		return;
 	pthread_mutex_lock(&event->context->device->time_lock);
-	event->time_ns = time_ns;
-	event->is_recorded = true;
+	timeline_mark(event, timeline_carry(from, event->context->device, time_ns));
 	pthread_mutex_unlock(&event->context->device->time_lock);
 }
 
@@ -114,7 +113,7 @@ static CUresult finish(const struct exec *exec, struct stream *stream, uint64_t 
 		const struct work *work = &exec->steps[i].work;
 
 		if (work->type == CU_GRAPH_NODE_TYPE_EVENT_RECORD)
-			record(work->event, end_ns);
+			record(work->event, stream->context->device, end_ns);
 		else if (work->type == CU_GRAPH_NODE_TYPE_HOST &&
 			 callback_add(stream, work->host.fn, NULL, work->host.userData,
 				 (CUstream)stream) != 0)

@@ -27,7 +27,7 @@ struct load {
 
 static nvmlReturn_t read_load(nvmlDevice_t device, struct load *ret_load)
 {
-	_cleanup_free_ struct machine_snapshot *snapshot = node_read_snapshot();
+	_cleanup_free_ struct machine_snapshot *snapshot = node_read_snapshot(NODE_WINDOW_NS);
 	int index = node_index(device);
 
 	if (!snapshot)

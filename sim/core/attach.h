@@ -11,9 +11,9 @@
 
 struct machine {
 	struct layout *layout;
-	int slot;	 /* of this process, or -1 */
-	void *live_page; /* the mapping that keeps the slot's file lock, or NULL */
-	uint64_t without_lock_until_ns;		 /* see turn.c */
+	int slot;			/* of this process, or -1 */
+	void *live_page;		/* the mapping that keeps the slot's file lock, or NULL */
+	uint64_t without_lock_until_ns; /* see turn.c */
 	bool has_turn_lock[MACHINE_DEVICES_MAX]; /* between turn_begin() and turn_end() */
 	dev_t file_dev;
 	ino_t file_ino;

@@ -35,9 +35,10 @@ void busy_credit(struct layout_busy *busy, uint64_t from_ns, uint64_t to_ns, uin
 		uint64_t end = (index + 1) << LAYOUT_PERIOD_SHIFT;
 		uint64_t part = (end < to_ns ? end : to_ns) - from_ns;
 
-		add(busy, index, work_ns == span ? part
-						 : (uint64_t)((double)part * (double)work_ns /
-							      (double)span));
+		add(busy, index,
+			work_ns == span
+				? part
+				: (uint64_t)((double)part * (double)work_ns / (double)span));
 		from_ns += part;
 	}
 }

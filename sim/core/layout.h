@@ -67,8 +67,8 @@ struct layout_slot_device {
 	struct layout_turn turn;
 	struct layout_busy busy;
 };
-_Static_assert(sizeof(struct layout_slot_device) == 16 * 8 + 64 + 24 + 256 + 8 + 128 * 16,
-	"slot device");
+_Static_assert(
+	sizeof(struct layout_slot_device) == 16 * 8 + 64 + 24 + 256 + 8 + 128 * 16, "slot device");
 
 enum { LAYOUT_SLOT_FREE, LAYOUT_SLOT_USED };
 

@@ -96,10 +96,10 @@ static int claim(struct machine *machine, int fd)
 }
 
 /* All of it but what turn_reset_slot() does under other locks. */
-static void reset_slot(struct layout_slot *slot)
+static void reset_slot(struct layout_slot *slot, int device_count)
 {
 	memset(slot, 0, offsetof(struct layout_slot, device));
-	for (int device = 0; device < MACHINE_DEVICES_MAX; device++)
+	for (int device = 0; device < device_count; device++)
 		memset(&slot->device[device], 0, offsetof(struct layout_slot_device, turn));
 }
 
@@ -134,7 +134,7 @@ int machine_join(struct machine *machine)
 	if (index >= 0) {
 		slot = &layout->slot[index];
 		turn_reset_slot(machine, (uint32_t)index);
-		reset_slot(slot);
+		reset_slot(slot, machine_board(machine)->device_count);
 		kept_forget_slot(layout, (unsigned int)index);
 		slot->pid = getpid();
 		slot->tag = find_tag(layout, cut);

@@ -10,14 +10,14 @@
 #include "sim/core/busy.h"
 
 /* How long to wait for a lock whose holder is stopped, and to do without it after that. */
-#define LOCK_WAIT_NS	 UINT64_C(100000000)
-#define LOCK_WITHOUT_NS	 UINT64_C(1000000000)
+#define LOCK_WAIT_NS	UINT64_C(100000000)
+#define LOCK_WITHOUT_NS UINT64_C(1000000000)
 /* How often it is looked for processes that died with work; the one slow thing here. */
 #define LOOK_FOR_DEAD_NS UINT64_C(50000000)
 /* How far ahead others are taken to stay: one may die, and then it goes faster than foreseen. */
-#define FORESEE_NS	 UINT64_C(10000000)
+#define FORESEE_NS UINT64_C(10000000)
 /* More steps than any view's slices between two looks; beyond it the rest of the time is dropped. */
-#define STEPS_MAX	 1000000
+#define STEPS_MAX 1000000
 
 /* Parties of one process have this bit, servers of MPS have it not. */
 #define PARTY_OF_ONE (UINT64_C(1) << 63)
@@ -70,6 +70,17 @@ static void set_member(struct layout_device *of, uint32_t slot, bool is_member)
 		of->members[slot / 64] &= ~bit;
 }
 
+/* Relaxed, both: whoever changes them has the machine's lock; a look comes before that or after. */
+static bool is_there(const struct layout_slot *slot)
+{
+	return __atomic_load_n(&slot->state, __ATOMIC_RELAXED) == LAYOUT_SLOT_USED;
+}
+
+static bool is_halted(const struct layout_slot *slot)
+{
+	return __atomic_load_n(&slot->stage, __ATOMIC_RELAXED) == MACHINE_CHECKPOINTED;
+}
+
 static void view_add(
 	const struct machine *machine, int device, uint32_t slot, struct turn_view *view)
 {
@@ -85,7 +96,7 @@ static void view_add(
 	member->lag_ns = turn->lag_ns;
 	member->span = turn->span;
 	member->span_count = turn->span_count <= LAYOUT_SPANS ? turn->span_count : LAYOUT_SPANS;
-	member->is_halted = !attach_is_counted(from);
+	member->is_halted = is_halted(from);
 }
 
 static void view_load(const struct machine *machine, int device, struct turn_view *view)
@@ -103,7 +114,7 @@ static void view_load(const struct machine *machine, int device, struct turn_vie
 			uint32_t slot = word * 64 + (uint32_t)__builtin_ctzll(bits);
 
 			/* Of a process that is gone nothing goes on. */
-			if (machine->layout->slot[slot].state == LAYOUT_SLOT_USED)
+			if (is_there(&machine->layout->slot[slot]))
 				view_add(machine, device, slot, view);
 			else
 				set_member(of, slot, false);
@@ -385,7 +396,7 @@ uint64_t turn_expect(struct machine *machine, int device, uint64_t clock_ns, boo
 	lag = turn_of(machine, (uint32_t)machine->slot, device)->lag_ns;
 	if (clock_ns <= now - lag)
 		expected = 0;
-	else if (are_others || !attach_is_counted(&machine->layout->slot[machine->slot]))
+	else if (are_others || is_halted(&machine->layout->slot[machine->slot]))
 		expected = foresee(machine, device, clock_ns, ret_is_end);
 	else
 		expected = clock_ns + lag;
@@ -406,7 +417,7 @@ void turn_catch_up(struct machine *machine, int device, uint64_t now_ns)
 
 void turn_reset_slot(struct machine *machine, uint32_t slot)
 {
-	for (int device = 0; device < MACHINE_DEVICES_MAX; device++) {
+	for (int device = 0; device < machine_board(machine)->device_count; device++) {
 		struct layout_slot_device *mine = &machine->layout->slot[slot].device[device];
 		bool has_lock = take(machine, device, machine_now_ns());
 

@@ -31,15 +31,13 @@ void turn_end(struct machine *machine, int device, uint64_t start_ns, uint64_t e
 void turn_cut(struct machine *machine, int device, uint64_t clock_ns);
 
 /* When the clock showed clock_ns; false: it does not yet. Of long ago it is an estimate. */
-bool turn_find_time(
-	struct machine *machine, int device, uint64_t clock_ns, uint64_t *ret_time_ns);
+bool turn_find_time(struct machine *machine, int device, uint64_t clock_ns, uint64_t *ret_time_ns);
 
 /*
  * When to look whether the clock shows clock_ns, as CLOCK_MONOTONIC; 0: it does. With *ret_is_end it
  * is when it will, if nothing new comes; else a time before.
  */
-uint64_t turn_expect(
-	struct machine *machine, int device, uint64_t clock_ns, bool *ret_is_end);
+uint64_t turn_expect(struct machine *machine, int device, uint64_t clock_ns, bool *ret_is_end);
 
 /* Brings the devices' turns up to now, for who changes what they depend on, or reads them. */
 void turn_catch_up(struct machine *machine, int device, uint64_t now_ns);

@@ -130,7 +130,8 @@ static CUresult elapsed(float *ms, CUevent start_handle, CUevent end_handle)
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (ms == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (time_of(start) == 0 || time_of(end) == 0 || (start->flags & CU_EVENT_DISABLE_TIMING) != 0 ||
+	if (time_of(start) == 0 || time_of(end) == 0 ||
+		(start->flags & CU_EVENT_DISABLE_TIMING) != 0 ||
 		(end->flags & CU_EVENT_DISABLE_TIMING) != 0)
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (!timeline_settle(start, &from) || !timeline_settle(end, &to))

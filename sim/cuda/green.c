@@ -306,8 +306,8 @@ static CUresult wait(struct context *context, struct green *green, CUevent handl
 	if (event->is_recorded)
 		time = event->time_ns;
 	pthread_mutex_unlock(&event->context->device->time_lock);
-	timeline_hold_green(context, green,
-		timeline_carry(event->context->device, context->device, time));
+	timeline_hold_green(
+		context, green, timeline_carry(event->context->device, context->device, time));
 	return CUDA_SUCCESS;
 }
 

@@ -193,8 +193,7 @@ static int run_commands(const struct place *place)
 	char line[256];
 
 	if (fd < 0) {
-		fprintf(stderr,
-			"Cannot find MPS control daemon process\n");
+		fprintf(stderr, "Cannot find MPS control daemon process\n");
 		return 1;
 	}
 	while (r == 0 && fgets(line, sizeof(line), stdin) != NULL) {

@@ -120,15 +120,21 @@ static nvmlReturn_t reply_none(nvmlDevice_t device, unsigned int *count)
 		return reply;                                               \
 	}
 
-LIST(nvmlDeviceGetComputeRunningProcesses, nvmlProcessInfo_v1_t, reply_v1(device, ALL, count, infos))
-LIST(nvmlDeviceGetComputeRunningProcesses_v2, nvmlProcessInfo_v2_t, reply_v2(device, ALL, count, infos))
-LIST(nvmlDeviceGetComputeRunningProcesses_v3, nvmlProcessInfo_t, reply_v2(device, ALL, count, infos))
+LIST(nvmlDeviceGetComputeRunningProcesses, nvmlProcessInfo_v1_t,
+	reply_v1(device, ALL, count, infos))
+LIST(nvmlDeviceGetComputeRunningProcesses_v2, nvmlProcessInfo_v2_t,
+	reply_v2(device, ALL, count, infos))
+LIST(nvmlDeviceGetComputeRunningProcesses_v3, nvmlProcessInfo_t,
+	reply_v2(device, ALL, count, infos))
 LIST(nvmlDeviceGetGraphicsRunningProcesses, nvmlProcessInfo_v1_t, reply_none(device, count))
 LIST(nvmlDeviceGetGraphicsRunningProcesses_v2, nvmlProcessInfo_v2_t, reply_none(device, count))
 LIST(nvmlDeviceGetGraphicsRunningProcesses_v3, nvmlProcessInfo_t, reply_none(device, count))
-LIST(nvmlDeviceGetMPSComputeRunningProcesses, nvmlProcessInfo_v1_t, reply_v1(device, MPS_CLIENTS, count, infos))
-LIST(nvmlDeviceGetMPSComputeRunningProcesses_v2, nvmlProcessInfo_v2_t, reply_v2(device, MPS_CLIENTS, count, infos))
-LIST(nvmlDeviceGetMPSComputeRunningProcesses_v3, nvmlProcessInfo_t, reply_v2(device, MPS_CLIENTS, count, infos))
+LIST(nvmlDeviceGetMPSComputeRunningProcesses, nvmlProcessInfo_v1_t,
+	reply_v1(device, MPS_CLIENTS, count, infos))
+LIST(nvmlDeviceGetMPSComputeRunningProcesses_v2, nvmlProcessInfo_v2_t,
+	reply_v2(device, MPS_CLIENTS, count, infos))
+LIST(nvmlDeviceGetMPSComputeRunningProcesses_v3, nvmlProcessInfo_t,
+	reply_v2(device, MPS_CLIENTS, count, infos))
 
 BODY(nvmlDeviceGetRunningProcessDetailList, nvmlDevice_t device, nvmlProcessDetailList_t *details)
 {

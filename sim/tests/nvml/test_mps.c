@@ -20,9 +20,9 @@
 #define ENTRY(symbol) extern symbol##_fn symbol;
 #include "sim/nvml/entry.def"
 
-#define MiB 1048576ull
+#define MiB	 1048576ull
 #define OK(call) assert_int_equal(call, NVML_SUCCESS)
-#define WAIT_NS UINT64_C(10000000000)
+#define WAIT_NS	 UINT64_C(10000000000)
 
 static char output[1024];
 

@@ -323,7 +323,8 @@ static void two_processes_that_take_turns_show_half_each(void **state)
 	seen = samples[0].timeStamp;
 	/* Nothing is newer than that by more than the time between samples. */
 	count = 72;
-	assert_int_equal(nvmlDeviceGetProcessUtilization(device_at(0), samples, &count, seen + 1000000),
+	assert_int_equal(
+		nvmlDeviceGetProcessUtilization(device_at(0), samples, &count, seen + 1000000),
 		NVML_ERROR_NOT_FOUND);
 	assert_int_equal(count, 0);
 	wait_us(100000);

@@ -93,7 +93,10 @@ void machine_shrink(struct machine *machine, int device, enum machine_kind kind,
 /* How many contexts the process has on the device: with none NVML does not list it. */
 void machine_set_contexts(struct machine *machine, int device, uint32_t count);
 
-/* The most that the process may hold of the device, but for MACHINE_INIT and MACHINE_CONTEXT_EXTRA. */
+/*
+ * The most that the process may hold of the device, but for MACHINE_INIT, MACHINE_CONTEXT_EXTRA and
+ * MACHINE_MANAGED; 0: no limit.
+ */
 void machine_set_limit(struct machine *machine, int device, uint64_t bytes);
 
 /* Whether the process is a client of an MPS server. */

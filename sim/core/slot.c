@@ -203,7 +203,7 @@ uint64_t machine_free_bytes(struct machine *machine, int device)
 	return used < total ? total - used : 0;
 }
 
-/* What the process holds by itself, and of kept memory what it bears. */
+/* What the process holds by itself, and of kept memory what it bears; managed memory can go. */
 bool attach_is_within_limit(const struct machine *machine, int device, uint64_t more_bytes)
 {
 	const struct layout_slot_device *mine =
@@ -212,7 +212,7 @@ bool attach_is_within_limit(const struct machine *machine, int device, uint64_t 
 
 	if (mine->limit_bytes == 0)
 		return true;
-	held = attach_slot_held(mine) +
+	held = attach_slot_held(mine) - mine->bytes[MACHINE_MANAGED] +
 	       kept_borne(machine->layout, machine->slot, device, NULL, NULL);
 	return held <= mine->limit_bytes && more_bytes <= mine->limit_bytes - held;
 }
@@ -296,7 +296,7 @@ int machine_grow_kinds(
 		more += bytes[kind];
 	}
 	attach_lock(machine);
-	if (!attach_is_within_limit(machine, device, more)) {
+	if (!attach_is_within_limit(machine, device, more - bytes[MACHINE_MANAGED])) {
 		attach_unlock(machine);
 		return MACHINE_E_FULL;
 	}

@@ -25,6 +25,8 @@ struct machine {
  * guards is committed by single words, so there is nothing to repair.
  */
 void attach_lock(struct machine *machine);
+/* The same where nobody has it now. */
+bool attach_try_lock(struct machine *machine);
 void attach_unlock(struct machine *machine);
 
 /* Frees the slots of dead processes. Under the lock. Returns how many. */

@@ -198,7 +198,9 @@ static void look_for_dead(struct machine *machine, int device, uint64_t now_ns)
 	if (now_ns - __atomic_load_n(&of->looked_ns, __ATOMIC_RELAXED) < LOOK_FOR_DEAD_NS)
 		return;
 	__atomic_store_n(&of->looked_ns, now_ns, __ATOMIC_RELAXED);
-	attach_lock(machine);
+	/* Who is stopped with that lock holds up nobody's waiting. */
+	if (!attach_try_lock(machine))
+		return;
 	attach_reap(machine);
 	attach_unlock(machine);
 }

@@ -94,8 +94,8 @@ typedef CUresult cuMemcpyHtoA_fn(
 	CUarray dst, unsigned int dst_offset, const void *src, unsigned int count);
 typedef CUresult cuMemcpyHtoA_v2_fn(CUarray dst, size_t dst_offset, const void *src, size_t count);
 typedef cuMemcpyHtoA_v2_fn cuMemcpyHtoA_v2_ptds_fn;
-typedef CUresult cuMemcpyHtoAAsync_fn(CUarray dst, unsigned int dst_offset, const void *src,
-	unsigned int count, CUstream stream);
+typedef CUresult cuMemcpyHtoAAsync_fn(
+	CUarray dst, unsigned int dst_offset, const void *src, unsigned int count, CUstream stream);
 typedef CUresult cuMemcpyHtoAAsync_v2_fn(
 	CUarray dst, size_t dst_offset, const void *src, size_t count, CUstream stream);
 typedef cuMemcpyHtoAAsync_v2_fn cuMemcpyHtoAAsync_v2_ptsz_fn;
@@ -126,8 +126,8 @@ typedef cuMemcpyBatchAsync_v2_fn cuMemcpyBatchAsync_v2_ptsz_fn;
 typedef CUresult cuMemcpy3DBatchAsync_fn(size_t count, CUDA_MEMCPY3D_BATCH_OP *list, size_t *failed,
 	unsigned long long flags, CUstream stream);
 typedef cuMemcpy3DBatchAsync_fn cuMemcpy3DBatchAsync_ptsz_fn;
-typedef CUresult cuMemcpy3DBatchAsync_v2_fn(size_t count, CUDA_MEMCPY3D_BATCH_OP *list,
-	unsigned long long flags, CUstream stream);
+typedef CUresult cuMemcpy3DBatchAsync_v2_fn(
+	size_t count, CUDA_MEMCPY3D_BATCH_OP *list, unsigned long long flags, CUstream stream);
 typedef cuMemcpy3DBatchAsync_v2_fn cuMemcpy3DBatchAsync_v2_ptsz_fn;
 typedef CUresult cuMemPrefetchBatchAsync_fn(CUdeviceptr *dptrs, size_t *sizes, size_t count,
 	CUmemLocation *locations, size_t *location_starts, size_t location_count,

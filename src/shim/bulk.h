@@ -48,7 +48,9 @@ static inline uint64_t bulk_sum(const size_t *sizes, size_t count)
 {
 	uint64_t sum = 0;
 
-	for (size_t i = 0; bulk_matters() && sizes && i < count; i++)
+	if (!bulk_matters() || !sizes)
+		return 0;
+	for (size_t i = 0; i < count; i++)
 		sum += sizes[i];
 	return sum;
 }

@@ -28,7 +28,9 @@ static uint64_t sum_3d(const CUDA_MEMCPY3D_BATCH_OP *list, size_t count)
 {
 	uint64_t sum = 0;
 
-	for (size_t i = 0; bulk_matters() && list && i < count; i++)
+	if (!bulk_matters() || !list)
+		return 0;
+	for (size_t i = 0; i < count; i++)
 		sum += list[i].extent.width * list[i].extent.height * list[i].extent.depth;
 	return sum;
 }
@@ -52,7 +54,9 @@ static uint64_t sum_decompressed(const CUmemDecompressParams *list, size_t count
 {
 	uint64_t sum = 0;
 
-	for (size_t i = 0; bulk_matters() && list && i < count; i++)
+	if (!bulk_matters() || !list)
+		return 0;
+	for (size_t i = 0; i < count; i++)
 		sum += list[i].srcNumBytes + list[i].dstNumBytes;
 	return sum;
 }

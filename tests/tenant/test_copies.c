@@ -5,12 +5,22 @@
  */
 #include "tests/tenant/tenant.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "region/layout.h"
 
 #define INVALID_HANDLE 400
 #define NOT_SUPPORTED  801
 #define BROKEN	       719 /* what a test lets the driver answer */
+
+/* A limit that these few microseconds of work do not come near. */
+#define LIMIT "CUDA_DEVICE_SM_LIMIT=90"
+#define TIMES 200
+/* Work is booked when what follows it begins anew: after a pause, or a millisecond of it. */
+#define ADDED_MOST 2000
 
 /* A function, and what it is given (client_copy.c), of what prepare() has made. */
 static const char *const copies[][2] = {
@@ -236,7 +246,8 @@ static const struct family {
 #define FAMILIES (sizeof(families) / sizeof(families[0]))
 
 /* A client in a context of CUDA 2, where memory can be named by 32 bits, too. */
-static struct tenant *prepare(struct slice *slice, const char *door, bool has_library)
+static struct tenant *prepare_limited(
+	struct slice *slice, const char *door, bool has_library, const char *limit)
 {
 	static const char *const steps[] = {"formctx old 0 1", "oldalloc a 256k", "oldalloc b 256k",
 		"managed m 256k", "hostmem h 256k", "hostmem g 256k", "array r 65536,u8",
@@ -251,11 +262,16 @@ static struct tenant *prepare(struct slice *slice, const char *door, bool has_li
 	struct tenant *t;
 
 	node->is_without_library = !has_library;
-	t = tenant_start(node, slice, door, NULL);
+	t = tenant_start(node, slice, door, limit, NULL);
 	node->is_without_library = false;
 	for (unsigned i = 0; i < sizeof(steps) / sizeof(steps[0]); i++)
 		expect(t, OK, "%s", steps[i]);
 	return t;
+}
+
+static struct tenant *prepare(struct slice *slice, const char *door, bool has_library)
+{
+	return prepare_limited(slice, door, has_library, NULL);
 }
 
 /* Asks both for the same. */
@@ -294,9 +310,10 @@ static void try_row(struct tenant *with, struct tenant *without, const char *con
 	ask_both(with, without, OK, "content 64k [r]");
 }
 
-static void try_door(struct node *node, struct slice *slice, const char *door)
+static void try_door(struct slice *slice, const char *door, const char *limit)
 {
-	struct tenant *with = prepare(slice, door, true), *without = prepare(slice, door, false);
+	struct tenant *with = prepare_limited(slice, door, true, limit);
+	struct tenant *without = prepare(slice, door, false);
 	uint64_t held = slice_books(slice, 0);
 
 	for (unsigned f = 0; f < FAMILIES; f++) {
@@ -316,7 +333,79 @@ static void each_form_does_what_it_does_without_the_library_through_every_door(v
 	struct slice *slice = slice_new(*state, "a", "4g", NULL);
 
 	for (unsigned i = 0; i < sizeof(doors) / sizeof(doors[0]); i++)
-		try_door(*state, slice, doors[i]);
+		try_door(slice, doors[i], NULL);
+}
+
+/* What has been booked as metered on device 0: all but what the last batch has begun. */
+static uint64_t metered(const struct slice *slice)
+{
+	static struct region_file file;
+	int fd = open(slice->region, O_RDONLY | O_CLOEXEC);
+	ssize_t got;
+
+	assert_true(fd >= 0);
+	got = read(fd, &file, sizeof(file));
+	close(fd);
+	assert_int_equal(got, sizeof(file));
+	return file.own.compute[0].launches;
+}
+
+/* Adds metered work until so much is booked, and returns how much it added. */
+static unsigned meter_until(struct tenant *t, uint64_t want)
+{
+	unsigned added = 0;
+
+	while (metered(t->slice) < want && added < ADDED_MOST) {
+		expect(t, OK, "call cuMemsetD8Async a 1 1 s");
+		expect(t, OK, "call cuCtxSynchronize");
+		added++;
+	}
+	assert_true(metered(t->slice) >= want);
+	return added;
+}
+
+static void each_form_does_the_same_where_time_is_limited(void **state)
+{
+	struct slice *slice = slice_new(*state, "a", "4g", NULL);
+
+	try_door(slice, "linked", LIMIT);
+}
+
+static void a_limit_meters_what_the_device_does(void **state)
+{
+	static const char *const work[] = {"call cuMemsetD8_v2 a 1 256k",
+		"call cuMemsetD2D32Async b 1k 1 100 30 s", "call cuMemcpyDtoD_v2_ptds b a 256k",
+		"call cuMemcpyAsync m a 256k s", "call cuMemcpyAtoD_v2 b r 0 64k",
+		"call cuMemcpy2DAsync_v2 dd.2 s", "call cuMemcpy3DPeer da.peer",
+		"call cuMemcpyBatchAsync_v2 x.to x.from x.sizes 2 x.how x.at 1 s",
+		"call cuMemPrefetchAsync m 64k 0 s"};
+	struct slice *slice = slice_new(*state, "a", "4g", NULL);
+	struct tenant *t = prepare_limited(slice, "linked", true, LIMIT);
+	uint64_t given = 0;
+
+	for (unsigned i = 0; i < sizeof(work) / sizeof(work[0]); i++) {
+		for (unsigned n = 0; n < TIMES; n++)
+			expect(t, OK, "%s", work[i]);
+		given += TIMES;
+		given += meter_until(t, given);
+	}
+	assert_int_equal(tenant_end(t), 0);
+}
+
+static void and_not_what_copy_engines_do(void **state)
+{
+	static const char *const work[] = {"call cuMemcpyHtoD_v2 a h 256k",
+		"call cuMemcpyDtoHAsync_v2 h a 256k s", "call cuMemcpyHtoA_v2 r 0 h 64k",
+		"call cuMemcpy2DAsync_v2 hd.2 s"};
+	struct slice *slice = slice_new(*state, "a", "4g", NULL);
+	struct tenant *t = prepare_limited(slice, "linked", true, LIMIT);
+
+	for (unsigned i = 0; i < sizeof(work) / sizeof(work[0]); i++)
+		for (unsigned n = 0; n < TIMES; n++)
+			expect(t, OK, "%s", work[i]);
+	/* with the first that is booked all before is, and nothing was */
+	assert_in_range(meter_until(t, 1), metered(slice), ADDED_MOST);
+	assert_int_equal(tenant_end(t), 0);
 }
 
 static void what_the_driver_answers_reaches_the_program(void **state)
@@ -414,6 +503,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		test_with_node(each_form_does_what_it_does_without_the_library_through_every_door),
+		test_with_node(each_form_does_the_same_where_time_is_limited),
+		test_with_node(a_limit_meters_what_the_device_does),
+		test_with_node(and_not_what_copy_engines_do),
 		test_with_node(what_the_driver_answers_reaches_the_program),
 		test_with_node(what_is_wrong_is_for_the_driver_to_say),
 		test_with_node(a_capture_takes_copies_and_fills_as_before),

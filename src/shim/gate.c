@@ -182,9 +182,10 @@ void gate_enter_slowly(CUstream stream, uint64_t key, struct gate_pass *ret_pass
 
 	ret_pass->track = NULL;
 	if (is_on() && state_enter() == STATE_OPEN && !capture_is_on(stream)) {
-		ret_pass->track = find(stream);
-		if (ret_pass->track)
-			meter_admit(ret_pass->track, guess_find(key));
+		struct track *t = find(stream);
+
+		if (t && meter_admit(t, guess_find(key)))
+			ret_pass->track = t;
 	}
 	errno = saved_errno;
 }

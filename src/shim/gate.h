@@ -24,7 +24,7 @@ struct track;
 
 /* Work on its way to the driver. */
 struct gate_pass {
-	struct track *track; /* NULL: it is not metered */
+	struct track *track; /* NULL: nothing is to be done after it */
 };
 
 /* What work has to do with the gate; changed by gate_look(). */

@@ -36,6 +36,15 @@
 /* With others on the device: what must drain before a turn can be handed over. */
 #define AHEAD_AMONG_OTHERS_NS 2000000u
 
+/* What streams may take on top of a purse that is filled for the first of them. */
+#define CREDIT_NS 4000000
+
+/* With others on the device: a turn's worth, as handing over costs some 100 us each time. */
+#define TURN_PURSE_NS 4000000
+
+/* The turn is handed over so long before the work should end: it takes the other as long to begin. */
+#define EARLY_NS 40000u
+
 /* A batch that is so late was guessed wrongly, and until it is done nothing more is given. */
 #define LATE_NS	      500000u
 
@@ -73,15 +82,16 @@ static void add(_Atomic uint64_t *word, uint64_t value)
 	atomic_fetch_add_explicit(word, value, memory_order_relaxed);
 }
 
-/* What the purse owes is the slice's debt, and what it has too much of goes back. */
+/* What the purse owes beyond its credit is the slice's debt, and what it has too much of goes back. */
 static void balance_purse(struct meter *m, uint64_t now_ns)
 {
 	struct budget_rate rate = ceiling_rate(m);
-	int64_t surplus = m->purse_ns < 0 ? m->purse_ns : m->purse_ns - METER_PURSE_NS;
+	int64_t surplus = m->purse_ns < 0 ? m->purse_ns : m->purse_ns - TURN_PURSE_NS;
 
-	if (!m->is_limited)
-		m->purse_ns = 0;
-	else if (m->purse_ns < 0 || surplus > METER_PURSE_NS) {
+	if (!m->is_limited) {
+		spend(&m->books->ceiling, &rate, now_ns, -m->ordered_ns);
+		m->ordered_ns = m->purse_ns = 0;
+	} else if (m->purse_ns < 0 || surplus > TURN_PURSE_NS) {
 		spend(&m->books->ceiling, &rate, now_ns, -surplus);
 		m->purse_ns -= surplus;
 	}
@@ -118,6 +128,9 @@ static void charge(struct meter *m, const struct track_span *span, uint64_t now_
 	}
 	if (span->is_measured)
 		guess_learn(&span->mix, took);
+	log_debug("work was charged", U64("start_ns", span->start_ns), U64("took_ns", took),
+		U64("charged_ns", fresh), U64("reserved_ns", (uint64_t)span->reserved_ns),
+		U64("measured", span->is_measured));
 	m->purse_ns += span->reserved_ns - (int64_t)fresh;
 	balance_purse(m, now_ns);
 	m->charged_ns += fresh;
@@ -132,8 +145,11 @@ void meter_settle(struct meter *m, uint64_t now_ns)
 	struct track_span span;
 
 	for (unsigned i = 0; i < m->track_high; i++)
-		while (m->tracks[i].pending && track_collect(&m->tracks[i], now_ns, &span))
+		while (m->tracks[i].pending && track_collect(&m->tracks[i], now_ns, &span)) {
 			charge(m, &span, now_ns);
+			if (!m->tracks[i].pending)
+				m->tracks[i].is_guessing = false;
+		}
 }
 
 void meter_end_batch(struct track *t, uint64_t now_ns, bool is_exact)
@@ -189,27 +205,64 @@ void meter_drained(struct meter *m, uint64_t now_ns)
 		turn_idle(&m->turn, now_ns);
 }
 
-/* Takes a purse full out of the slice's budget; else false, with when to ask again. */
-static bool has_budget(struct meter *m, uint64_t now_ns, uint64_t *ret_wake_ns)
+/* relaxed: as in spend() */
+static uint64_t budget_wait(const struct meter *m, uint64_t now_ns, int64_t more_ns)
 {
 	struct budget_rate rate = ceiling_rate(m);
-	uint64_t word;
+	uint64_t word = atomic_load_explicit(&m->books->ceiling, memory_order_relaxed);
 
-	if (!m->is_limited || m->purse_ns > 0)
+	return budget_wait_ns(budget_spend(word, &rate, now_ns, -more_ns), &rate, now_ns);
+}
+
+/*
+ * Streams that begin together may overlap, and what overlaps is charged once. So with each filling of the
+ * purse every track may open a batch, on credit.
+ */
+static bool has_credit(const struct meter *m, const struct track *t, uint64_t now_ns)
+{
+	return now_ns < m->filled_ns + BATCH_NS && t->filling != m->filling &&
+	       m->purse_ns > -CREDIT_NS;
+}
+
+static void fill_purse(struct meter *m, uint64_t now_ns)
+{
+	m->purse_ns += m->ordered_ns;
+	m->ordered_ns = 0;
+	m->filled_ns = now_ns;
+	m->filling++;
+}
+
+/*
+ * Whether the purse lets the track open a batch; else with when to ask again. A filling is taken out of the
+ * slice's budget when it is ordered, and may be spent when what was owed before is paid: so
+ * processes that wait for the same budget are served in the order of their coming.
+ */
+static bool has_budget(struct meter *m, struct track *t, uint64_t now_ns, uint64_t *ret_wake_ns)
+{
+	struct budget_rate rate = ceiling_rate(m);
+	uint64_t ready_ns;
+
+	if (!m->is_limited || m->purse_ns > 0 || has_credit(m, t, now_ns)) {
+		t->filling = m->filling;
 		return true;
-	/* relaxed: as in spend() */
-	word = atomic_load_explicit(&m->books->ceiling, memory_order_relaxed);
-	do {
-		uint64_t wait_ns = budget_wait_ns(word, &rate, now_ns);
+	}
+	ready_ns = now_ns + budget_wait(m, now_ns, m->ordered_ns);
+	if (!m->ordered_ns) {
+		m->ordered_ns = m->other_count ? TURN_PURSE_NS : METER_PURSE_NS;
+		m->ready_ns = ready_ns;
+		spend(&m->books->ceiling, &rate, now_ns, m->ordered_ns);
+	} else if (ready_ns < m->ready_ns) {
+		m->ready_ns = ready_ns;
+	}
+	if (now_ns < m->ready_ns) {
+		uint64_t drained = drained_ns(m);
 
-		if (wait_ns) {
-			*ret_wake_ns = now_ns + (wait_ns < LOOK_NS ? wait_ns : LOOK_NS);
-			return false;
-		}
-	} while (!atomic_compare_exchange_weak_explicit(&m->books->ceiling, &word,
-		budget_spend(word, &rate, now_ns, METER_PURSE_NS), memory_order_relaxed,
-		memory_order_relaxed));
-	m->purse_ns += METER_PURSE_NS;
+		/* When what is under way is done, some of what was reserved for it may come back. */
+		*ret_wake_ns = drained > now_ns && drained < m->ready_ns ? drained : m->ready_ns;
+		return false;
+	}
+	fill_purse(m, now_ns);
+	t->filling = m->filling;
 	return true;
 }
 
@@ -236,12 +289,14 @@ enum hindrance {
 	SUSPENDED,
 	NO_BUDGET,
 	TOO_FAR,     /* what was given before has to get further */
+	DRAINING,    /* what was given before has to end, as another slice waits */
 	NO_TURN,     /* the thread that finds this waits for the turn */
 	TURN_AWAITED /* another thread waits for it */
 };
 
 /* Whether the slice has the turn, and keeps it for a batch more. */
-static enum hindrance turn_hindrance(struct meter *m, uint64_t now_ns, uint64_t *ret_wake_ns)
+static enum hindrance turn_hindrance(
+	struct meter *m, uint64_t guess_ns, uint64_t now_ns, uint64_t *ret_wake_ns)
 {
 	uint64_t drained = drained_ns(m);
 	unsigned rank;
@@ -253,13 +308,14 @@ static enum hindrance turn_hindrance(struct meter *m, uint64_t now_ns, uint64_t 
 		return TURN_AWAITED;
 	rank = rank_of(m, now_ns);
 	if (m->other_count && turn_is_wanted(&m->turn, rank, now_ns)) {
-		if (has_pending(m) || drained > now_ns) {
-			*ret_wake_ns = drained;
-			return TOO_FAR;
+		if (drained > now_ns + EARLY_NS || (has_pending(m) && drained <= now_ns)) {
+			*ret_wake_ns = drained - EARLY_NS;
+			return DRAINING;
 		}
 		(void)turn_release(&m->turn, now_ns);
 	}
-	if (turn_hold(&m->turn, rank, now_ns, (drained > now_ns ? drained : now_ns) + BATCH_NS,
+	if (turn_hold(&m->turn, rank, now_ns,
+		    (drained > now_ns ? drained : now_ns) + guess_ns + BATCH_NS,
 		    ret_wake_ns) == TURN_HELD)
 		return FREE;
 	m->is_turn_awaited = true;
@@ -276,7 +332,7 @@ static void let_go(struct meter *m, uint64_t now_ns)
 
 /* With when it may be over, or is to be looked at again. */
 static enum hindrance hindrance(
-	struct meter *m, struct track *t, uint64_t now_ns, uint64_t *ret_wake_ns)
+	struct meter *m, struct track *t, uint64_t guess_ns, uint64_t now_ns, uint64_t *ret_wake_ns)
 {
 	meter_settle(m, now_ns);
 	*ret_wake_ns = now_ns + LOOK_NS;
@@ -284,15 +340,16 @@ static enum hindrance hindrance(
 		let_go(m, now_ns);
 		return SUSPENDED;
 	}
-	if (!has_budget(m, now_ns, ret_wake_ns)) {
+	if (!has_budget(m, t, now_ns, ret_wake_ns)) {
 		let_go(m, now_ns);
 		return NO_BUDGET;
 	}
 	if (!is_near(m, t, now_ns, ret_wake_ns))
 		return TOO_FAR;
-	return turn_hindrance(m, now_ns, ret_wake_ns);
+	return turn_hindrance(m, guess_ns, now_ns, ret_wake_ns);
 }
 
+/* Timers are late by Linux' slack for them, 50 us, and some. */
 static void sleep_until(uint64_t wake_ns, uint64_t now_ns)
 {
 	uint64_t ns = wake_ns > now_ns + POLL_NS ? wake_ns - now_ns : POLL_NS;
@@ -301,12 +358,25 @@ static void sleep_until(uint64_t wake_ns, uint64_t now_ns)
 	nanosleep(&rest, NULL);
 }
 
+/* For what another slice waits for: the last part of it is waited for awake. */
+static void sleep_exactly(uint64_t wake_ns, uint64_t now_ns)
+{
+	if (wake_ns > now_ns + 2 * POLL_NS)
+		sleep_until(wake_ns - POLL_NS, now_ns);
+	else if (wake_ns <= now_ns)
+		wake_ns = now_ns + POLL_NS / 5;
+	for (unsigned i = 0; i < 1000 && clock_now_ns() < wake_ns; i++)
+		lock_pause();
+}
+
 /* Without the lock, as long as it takes; with it before and after. */
 static void wait_for(struct meter *m, enum hindrance why, uint64_t wake_ns, uint64_t now_ns)
 {
 	lock_leave(&m->lock);
 	if (why == NO_TURN)
 		(void)turn_wait(&m->turn, wake_ns < now_ns + LOOK_NS ? wake_ns : now_ns + LOOK_NS);
+	else if (why == DRAINING)
+		sleep_exactly(wake_ns, now_ns);
 	else
 		sleep_until(wake_ns, now_ns);
 	gate_look();
@@ -327,7 +397,7 @@ static bool has_room(struct track *t, uint64_t now_ns)
 }
 
 /* With the lock. */
-static void open_batch(struct meter *m, struct track *t, uint64_t now_ns)
+static void open_batch(struct meter *m, struct track *t, uint64_t guess_ns, uint64_t now_ns)
 {
 	enum hindrance why;
 	uint64_t wake_ns;
@@ -336,7 +406,7 @@ static void open_batch(struct meter *m, struct track *t, uint64_t now_ns)
 		meter_end_batch(t, now_ns, false);
 	while (!has_room(t, now_ns)) {
 		meter_end_batch(t, now_ns, true);
-		why = hindrance(m, t, now_ns, &wake_ns);
+		why = hindrance(m, t, guess_ns, now_ns, &wake_ns);
 		if (why == FREE && !t->is_open) {
 			if (!track_is_continued(t, now_ns))
 				meter_end_batch(t, now_ns, false);
@@ -348,11 +418,9 @@ static void open_batch(struct meter *m, struct track *t, uint64_t now_ns)
 	}
 }
 
-static void expect(struct meter *m, struct track *t, uint32_t guess, uint64_t now_ns)
+static void expect(struct meter *m, struct track *t, uint32_t guess, uint64_t ns, uint64_t now_ns)
 {
 	struct batch *b = track_batch(t);
-	bool is_known;
-	uint64_t ns = guess_ns(guess, &is_known);
 	int64_t reserve = (int64_t)(ns * m->overlap_permille / 1000);
 
 	b->expected_ns += ns;
@@ -360,29 +428,34 @@ static void expect(struct meter *m, struct track *t, uint32_t guess, uint64_t no
 	b->launches++;
 	guess_mix_add(&b->mix, guess);
 	m->purse_ns -= reserve;
-	if (m->purse_ns < -METER_PURSE_NS)
+	if (UNLIKELY(m->purse_ns < -CREDIT_NS))
 		balance_purse(m, now_ns);
 	t->drained_ns = (t->drained_ns > now_ns ? t->drained_ns : now_ns) + ns;
 	t->last_ns = now_ns;
 	m->launches++;
 }
 
-void meter_admit(struct track *t, uint32_t guess)
+bool meter_admit(struct track *t, uint32_t guess)
 {
 	struct meter *m = t->meter;
-	uint64_t now_ns;
+	bool is_known, is_full;
+	uint64_t ns = guess_ns(guess, &is_known), now_ns;
 
 	lock_enter(&m->lock);
 	now_ns = clock_now_ns();
-	if (!has_room(t, now_ns) || now_ns > t->last_ns + TRACK_PAUSE_NS) {
-		open_batch(m, t, now_ns);
+	if (UNLIKELY(!has_room(t, now_ns) || now_ns > t->last_ns + TRACK_PAUSE_NS)) {
+		open_batch(m, t, ns, now_ns);
 		now_ns = clock_now_ns();
 		m->has_launched = true;
 		add(&m->books->launches, m->launches);
 		m->launches = 0;
 	}
-	expect(m, t, guess, now_ns);
+	expect(m, t, guess, ns, now_ns);
+	if (!is_known)
+		t->is_guessing = true;
+	is_full = track_batch(t)->expected_ns >= BATCH_NS;
 	lock_leave(&m->lock);
+	return is_full;
 }
 
 void meter_given(struct track *t)

@@ -37,6 +37,10 @@ struct meter {
 	bool is_turn_awaited; /* a thread sleeps for it, and nobody else may touch it */
 	struct turn turn;
 	int64_t purse_ns;
+	int64_t ordered_ns; /* a filling of the purse that is not ready yet */
+	uint64_t ready_ns;  /* when it will be */
+	uint64_t filled_ns; /* when it was last filled */
+	uint32_t filling;   /* how often */
 	uint32_t
 		overlap_permille; /* of what tracks took, what nobody else of the slice took as well */
 	uint64_t charged_ns;	  /* by this process, since it began */
@@ -59,11 +63,11 @@ bool meter_refresh(struct meter *meter, uint64_t now_ns);
 
 /*
  * Waits until work of this kind may be given to the track's stream, and expects it. Takes and leaves the
- * meter's lock.
+ * meter's lock. True where its batch is full with it, and meter_given() is to be called.
  */
-void meter_admit(struct track *track, uint32_t guess);
+bool meter_admit(struct track *track, uint32_t guess);
 
-/* After it was given: closes the batch if that was enough. */
+/* After the work was given: closes the batch. */
 void meter_given(struct track *track);
 
 /* Waits while nothing may reach the device. */

@@ -46,11 +46,10 @@ extern cuEventSynchronize_fn cuEventSynchronize;
 #define POLL_NS	      200000
 #define WAIT_S	      120 /* until the file to wait for must be there */
 
-/* Some launches of one stream with an event behind them. */
+/* Some launches, by turns to the streams, with an event of each behind them. */
 struct group {
-	CUevent event;
-	unsigned stream;
-	unsigned kernels; /* 0: not in use */
+	CUevent event[LOAD_STREAMS];
+	unsigned kernels[LOAD_STREAMS]; /* 0: nothing to wait for */
 	uint64_t given_ns;
 };
 
@@ -104,56 +103,69 @@ static uint64_t wait_to_begin(void)
 	return start_ns;
 }
 
-/* Waits for the group, and takes it that its kernels ran just before. */
-static void finish(struct group *group)
+/* Waits for the group's work in a stream, and takes it that its kernels ran just before. */
+static void finish(struct group *group, unsigned stream)
 {
 	uint64_t now_ns, start_ns;
 
-	if (group->kernels == 0)
+	if (group->kernels[stream] == 0)
 		return;
-	load_need(cuEventSynchronize(group->event), "cuEventSynchronize");
+	load_need(cuEventSynchronize(group->event[stream]), "cuEventSynchronize");
 	now_ns = clock_now_ns();
-	start_ns = now_ns - group->kernels * load_option.duration_us * NS_PER_US;
-	if (start_ns < seen_ns[group->stream])
-		start_ns = seen_ns[group->stream];
+	start_ns = now_ns - group->kernels[stream] * load_option.duration_us * NS_PER_US;
+	if (start_ns < seen_ns[stream])
+		start_ns = seen_ns[stream];
 	if (start_ns < group->given_ns)
 		start_ns = group->given_ns;
-	load_spans_add(&spans, start_ns, now_ns, group->kernels);
-	seen_ns[group->stream] = now_ns;
-	group->kernels = 0;
+	load_spans_add(&spans, start_ns, now_ns, group->kernels[stream]);
+	seen_ns[stream] = now_ns;
+	group->kernels[stream] = 0;
+}
+
+static void finish_all(struct group *group)
+{
+	for (unsigned i = 0; i < LOAD_STREAMS; i++)
+		finish(group, i);
+}
+
+static void prepare_group(struct group *group)
+{
+	for (unsigned i = 0; i < LOAD_STREAMS; i++)
+		load_need(cuEventCreate(&group->event[i],
+				  CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING),
+			"cuEventCreate");
+}
+
+static void give(struct group *group, uint64_t size, unsigned wide, uint64_t end_ns)
+{
+	group->given_ns = clock_now_ns();
+	for (uint64_t i = 0; i < size && clock_now_ns() < end_ns; i++)
+		group->kernels[i % wide] += launch_timed(load_stream[i % wide]);
+	for (unsigned i = 0; i < wide; i++)
+		load_need(cuEventRecord(group->event[i], load_stream[i]), "cuEventRecord");
 }
 
 /* Keeps the device supplied, some groups of launches ahead, until the time has come. */
 static void run_ahead(uint64_t end_ns)
 {
-	struct group groups[GROUPS_MOST] = {{.kernels = 0}};
+	struct group groups[GROUPS_MOST] = {{.given_ns = 0}};
 	uint64_t each_us =
 		load_option.duration_us * (load_option.shape == LOAD_GRAPH ? load_option.graph : 1);
-	uint64_t size = load_option.ahead_us / (each_us > 0 ? each_us : 1) / GROUPS_MOST;
 	unsigned wide = load_option.shape == LOAD_STREAMS4 ? LOAD_STREAMS : 1;
+	uint64_t size = load_option.ahead_us * wide / (each_us > 0 ? each_us : 1) / GROUPS_MOST;
 	uint64_t depth;
 
-	size = size < 1 ? 1 : size > GROUP_MOST ? GROUP_MOST : size;
-	depth = load_option.ahead_us / (each_us * size + 1);
+	size = size < wide ? wide : size > GROUP_MOST ? GROUP_MOST : size;
+	depth = load_option.ahead_us * wide / (each_us * size + 1);
 	depth = depth < 2 ? 2 : depth > GROUPS_MOST ? GROUPS_MOST : depth;
-	if (depth < 2 * wide)
-		depth = 2 * wide;
 	for (uint64_t i = 0; i < depth; i++)
-		load_need(cuEventCreate(&groups[i].event,
-				  CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING),
-			"cuEventCreate");
+		prepare_group(&groups[i]);
 	for (uint64_t i = 0; clock_now_ns() < end_ns; i++) {
-		struct group *group = &groups[i % depth];
-
-		finish(group);
-		group->stream = (unsigned)(i % wide);
-		group->given_ns = clock_now_ns();
-		for (uint64_t j = 0; j < size && clock_now_ns() < end_ns; j++)
-			group->kernels += launch_timed(load_stream[group->stream]);
-		load_need(cuEventRecord(group->event, load_stream[group->stream]), "cuEventRecord");
+		finish_all(&groups[i % depth]);
+		give(&groups[i % depth], size, wide, end_ns);
 	}
 	for (uint64_t i = 0; i < depth; i++)
-		finish(&groups[i]);
+		finish_all(&groups[i]);
 }
 
 /* Some kernels, then waits for them: at once again, or when the period has passed. */

@@ -16,7 +16,7 @@
 #include "shim/meter.h"
 
 _Atomic uint32_t gate_mode;
-_Atomic uint64_t gate_next_look_ns;
+_Atomic uint64_t gate_next_look;
 
 /* Counts whatever makes remembered tracks wrong. */
 static _Atomic uint32_t generation;
@@ -29,15 +29,36 @@ struct recent {
 };
 static __thread struct recent recent;
 
+#define LOOK_NS 50000000u
+
+/* Sets the next look, by what a look ago tells of the ticks' rate; false where another thread does. */
+static bool is_time_to_look(uint64_t now_ns)
+{
+	static _Atomic uint64_t last_ticks, last_ns;
+	/* relaxed all: a look too early or late does no harm */
+	uint64_t due = atomic_load_explicit(&gate_next_look, memory_order_relaxed);
+	uint64_t ticks = clock_ticks(), passed_ticks, passed_ns, step = LOOK_NS;
+
+	passed_ticks = ticks - atomic_exchange_explicit(&last_ticks, ticks, memory_order_relaxed);
+	passed_ns = now_ns - atomic_exchange_explicit(&last_ns, now_ns, memory_order_relaxed);
+	if (passed_ns > LOOK_NS / 2 && passed_ns < 100 * (uint64_t)LOOK_NS)
+		step = (uint64_t)((double)passed_ticks / (double)passed_ns * LOOK_NS);
+	return atomic_compare_exchange_strong_explicit(
+		&gate_next_look, &due, ticks + step, memory_order_relaxed, memory_order_relaxed);
+}
+
 void gate_look(void)
 {
 	uint64_t now_ns;
 	bool is_metered = false;
 
-	if (!clock_is_due(&gate_next_look_ns, GATE_LOOK_NS))
+	/* relaxed: as above */
+	if (LIKELY(clock_ticks() < atomic_load_explicit(&gate_next_look, memory_order_relaxed)))
+		return;
+	now_ns = clock_now_ns();
+	if (!is_time_to_look(now_ns))
 		return;
 	state_refresh_limits(false);
-	now_ns = clock_now_ns();
 	for (int i = 0; i < STATE_ORDINALS; i++) {
 		struct device *device = state_known_device(i);
 
@@ -54,7 +75,7 @@ void gate_context_made(void)
 
 	/* The first look is now, so that no launch is before it. */
 	if (atomic_compare_exchange_strong(&gate_mode, &off, GATE_LOOK))
-		atomic_store(&gate_next_look_ns, 0);
+		atomic_store(&gate_next_look, 0);
 	gate_look();
 }
 
@@ -225,7 +246,8 @@ void gate_wait_begin_slowly(CUstream stream, bool is_all, struct gate_wait *ret_
 	int saved_errno = errno;
 	struct track *t = NULL;
 
-	*ret_wait = (struct gate_wait){.is_watched = true, .is_all = is_all};
+	*ret_wait = (struct gate_wait){
+		.since_ns = clock_now_ns(), .is_watched = true, .is_all = is_all};
 	if (!is_all && stream != GATE_ANY_STREAM)
 		t = find(stream);
 	if (t) {
@@ -238,10 +260,14 @@ void gate_wait_begin_slowly(CUstream stream, bool is_all, struct gate_wait *ret_
 	errno = saved_errno;
 }
 
-/* With the meter's lock: the track's work is done, as its stream was waited for. */
-static void drain(struct track *t, uint64_t now_ns)
+/* A wait that took longer ended with the work, whatever was expected; less is the call itself. */
+#define BLOCKED_NS 20000u
+
+/* With the meter's lock: the track's work is done, as its stream was waited for since then. */
+static void drain(struct track *t, uint64_t since_ns, uint64_t now_ns)
 {
-	if (t->is_used && t->drained_ns > now_ns)
+	if (t->is_used &&
+		(t->drained_ns > now_ns || (t->is_open && now_ns > since_ns + BLOCKED_NS)))
 		t->drained_ns = now_ns;
 }
 
@@ -262,10 +288,10 @@ void gate_wait_end_slowly(struct gate_wait *wait, CUresult result)
 		LOCK_SCOPE(&m->lock);
 		meter_settle(m, now_ns);
 		if (wait->track)
-			drain(wait->track, now_ns);
+			drain(wait->track, wait->since_ns, now_ns);
 		for (unsigned i = 0; wait->is_all && i < m->track_high; i++)
 			if (m->tracks[i].context == context)
-				drain(&m->tracks[i], now_ns);
+				drain(&m->tracks[i], wait->since_ns, now_ns);
 		meter_drained(m, now_ns);
 	}
 	errno = saved_errno;

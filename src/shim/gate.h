@@ -33,20 +33,18 @@ enum gate_mode {
 	GATE_LOOK, /* nothing but to look at the clock: limits may come */
 	GATE_ON,   /* it is metered */
 };
-extern _Atomic uint32_t gate_mode;	   /* enum gate_mode */
-extern _Atomic uint64_t gate_next_look_ns; /* by the coarse clock */
+extern _Atomic uint32_t gate_mode;	/* enum gate_mode */
+extern _Atomic uint64_t gate_next_look; /* in clock_ticks() */
 
-#define GATE_LOOK_NS 50000000u
-
-/* Whether work goes on at once. With a clock that costs 5 ns. */
+/* Whether work goes on at once. */
 static inline bool gate_is_open(void)
 {
 	/* relaxed: a limit seen late is a limit of a moment ago */
 	uint32_t mode = atomic_load_explicit(&gate_mode, memory_order_relaxed);
 
 	return LIKELY(mode == GATE_OFF) ||
-	       (mode == GATE_LOOK && clock_coarse_ns() < atomic_load_explicit(&gate_next_look_ns,
-								 memory_order_relaxed));
+	       (mode == GATE_LOOK &&
+		       clock_ticks() < atomic_load_explicit(&gate_next_look, memory_order_relaxed));
 }
 
 /* Looks whether anything has changed, if it is time to. Not with a meter's lock. */
@@ -102,6 +100,7 @@ static inline void gate_copy(CUstream stream, uint64_t bytes)
  */
 struct gate_wait {
 	struct track *track; /* NULL: of the context, or unknown */
+	uint64_t since_ns;
 	bool is_watched, is_all;
 };
 #define GATE_ANY_STREAM ((CUstream)(uintptr_t)-1) /* it is not known which */

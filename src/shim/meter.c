@@ -45,6 +45,9 @@
 /* The turn is handed over so long before the work should end: it takes the other as long to begin. */
 #define EARLY_NS 40000u
 
+/* One of so many pauses is followed by work of which each piece is measured. */
+#define DOUBTED 8
+
 /* A batch that is so late was guessed wrongly, and until it is done nothing more is given. */
 #define LATE_NS	      500000u
 
@@ -82,19 +85,18 @@ static void add(_Atomic uint64_t *word, uint64_t value)
 	atomic_fetch_add_explicit(word, value, memory_order_relaxed);
 }
 
-/* What the purse owes beyond its credit is the slice's debt, and what it has too much of goes back. */
-static void balance_purse(struct meter *m, uint64_t now_ns)
+/* What the purse owes is the slice's debt; and without a limit nothing is owed, and nothing ordered. */
+static void settle_purse(struct meter *m, uint64_t now_ns)
 {
 	struct budget_rate rate = ceiling_rate(m);
-	int64_t surplus = m->purse_ns < 0 ? m->purse_ns : m->purse_ns - TURN_PURSE_NS;
 
-	if (!m->is_limited) {
+	if (m->is_limited) {
+		spend(&m->books->ceiling, &rate, now_ns, -m->purse_ns);
+	} else {
 		spend(&m->books->ceiling, &rate, now_ns, -m->ordered_ns);
-		m->ordered_ns = m->purse_ns = 0;
-	} else if (m->purse_ns < 0 || surplus > TURN_PURSE_NS) {
-		spend(&m->books->ceiling, &rate, now_ns, -surplus);
-		m->purse_ns -= surplus;
+		m->ordered_ns = 0;
 	}
+	m->purse_ns = 0;
 }
 
 /* Whether this slice uses what others are sure of. */
@@ -119,7 +121,7 @@ static void charge(struct meter *m, const struct track_span *span, uint64_t now_
 {
 	uint64_t took = span->end_ns - span->start_ns;
 	uint64_t fresh = busy_mark(m->books, span->start_ns, span->end_ns);
-	struct budget_rate rate = sure_rate(m);
+	struct budget_rate rate = sure_rate(m), ceiling = ceiling_rate(m);
 
 	if (took) {
 		int64_t error = (int64_t)(fresh * 1000 / took) - m->overlap_permille;
@@ -131,8 +133,9 @@ static void charge(struct meter *m, const struct track_span *span, uint64_t now_
 	log_debug("work was charged", U64("start_ns", span->start_ns), U64("took_ns", took),
 		U64("charged_ns", fresh), U64("reserved_ns", (uint64_t)span->reserved_ns),
 		U64("measured", span->is_measured));
-	m->purse_ns += span->reserved_ns - (int64_t)fresh;
-	balance_purse(m, now_ns);
+	/* Not into the purse: what comes back pays the slice's debts first. */
+	if (m->is_limited)
+		spend(&m->books->ceiling, &ceiling, now_ns, (int64_t)fresh - span->reserved_ns);
 	m->charged_ns += fresh;
 	add(&m->books->busy_ns, fresh);
 	if (is_borrowing(m, now_ns))
@@ -242,13 +245,18 @@ static bool has_budget(struct meter *m, struct track *t, uint64_t now_ns, uint64
 	struct budget_rate rate = ceiling_rate(m);
 	uint64_t ready_ns;
 
-	if (!m->is_limited || m->purse_ns > 0 || has_credit(m, t, now_ns)) {
+	if (!m->is_limited) {
+		if (m->purse_ns || m->ordered_ns)
+			settle_purse(m, now_ns);
+		return true;
+	}
+	if (m->purse_ns > 0 || has_credit(m, t, now_ns)) {
 		t->filling = m->filling;
 		return true;
 	}
 	ready_ns = now_ns + budget_wait(m, now_ns, m->ordered_ns);
 	if (!m->ordered_ns) {
-		m->ordered_ns = m->other_count ? TURN_PURSE_NS : METER_PURSE_NS;
+		m->ordered_ns = (m->other_count ? TURN_PURSE_NS : METER_PURSE_NS) - m->purse_ns;
 		m->ready_ns = ready_ns;
 		spend(&m->books->ceiling, &rate, now_ns, m->ordered_ns);
 	} else if (ready_ns < m->ready_ns) {
@@ -410,6 +418,10 @@ static void open_batch(struct meter *m, struct track *t, uint64_t guess_ns, uint
 		if (why == FREE && !t->is_open) {
 			if (!track_is_continued(t, now_ns))
 				meter_end_batch(t, now_ns, false);
+			if (!t->is_chained) {
+				t->is_fresh = true;
+				t->is_doubted = hash_u64(now_ns) % DOUBTED == 0;
+			}
 			track_open(t, now_ns);
 			return;
 		}
@@ -429,10 +441,23 @@ static void expect(struct meter *m, struct track *t, uint32_t guess, uint64_t ns
 	guess_mix_add(&b->mix, guess);
 	m->purse_ns -= reserve;
 	if (UNLIKELY(m->purse_ns < -CREDIT_NS))
-		balance_purse(m, now_ns);
+		settle_purse(m, now_ns);
 	t->drained_ns = (t->drained_ns > now_ns ? t->drained_ns : now_ns) + ns;
 	t->last_ns = now_ns;
 	m->launches++;
+}
+
+/*
+ * What was given last before a pause is charged as guessed, as nothing tells when it ended. So that guesses
+ * can be relied upon, the first work after a pause is measured by itself, and after some pauses, which
+ * nobody can foresee, everything is. An event costs 1 us, so not after each.
+ */
+static bool is_verified(struct track *t)
+{
+	bool is_first = t->is_fresh;
+
+	t->is_fresh = false;
+	return is_first || t->is_doubted;
 }
 
 bool meter_admit(struct track *t, uint32_t guess)
@@ -453,7 +478,7 @@ bool meter_admit(struct track *t, uint32_t guess)
 	expect(m, t, guess, ns, now_ns);
 	if (!is_known)
 		t->is_guessing = true;
-	is_full = track_batch(t)->expected_ns >= BATCH_NS;
+	is_full = track_batch(t)->expected_ns >= BATCH_NS || is_verified(t);
 	lock_leave(&m->lock);
 	return is_full;
 }
@@ -466,7 +491,7 @@ void meter_given(struct track *t)
 	lock_enter(&m->lock);
 	now_ns = clock_now_ns();
 	t->last_ns = now_ns;
-	if (t->is_open && track_batch(t)->expected_ns >= BATCH_NS) {
+	if (t->is_open) {
 		meter_end_batch(t, now_ns, true);
 		say_busy_until(m, drained_ns(m));
 	}

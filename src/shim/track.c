@@ -62,9 +62,9 @@ bool track_is_continued(struct track *track, uint64_t now_ns)
 {
 	if (now_ns <= track->last_ns + TRACK_PAUSE_NS)
 		return true;
-	if (now_ns > track->drained_ns + TRACK_PAUSE_NS)
+	if (!track->is_open && !track->pending && now_ns > track->drained_ns + TRACK_PAUSE_NS)
 		return false;
-	/* It should still work, or have ended just now; but that is a guess. */
+	/* What was expected is a guess. */
 	return !stream_is_idle(track);
 }
 

@@ -47,6 +47,8 @@ struct track {
 	unsigned first, pending; /* closed ones that are not collected yet */
 	bool is_open;		 /* the one behind them takes work */
 	bool is_chained;	 /* and may begin where the last one ended */
+	bool is_fresh;		 /* nothing was given since a pause */
+	bool is_doubted;	 /* every piece of work is a batch */
 	bool is_guessing;	 /* there is work whose length nobody knows */
 	uint32_t filling;	 /* of the meter's purse by which it last opened a batch */
 	bool has_no_events;	 /* the driver makes none here: the host's clock alone tells */

@@ -22,7 +22,7 @@ typedef CUresult any_fn(long, long, long, long, long, long, long, long, long);
 struct cuda_driver cuda;
 _Atomic bool doors_has_cuda = true;
 _Atomic uint32_t gate_mode;
-_Atomic uint64_t gate_next_look_ns;
+_Atomic uint64_t gate_next_look;
 
 /* What happened, in the order of a call. */
 static struct {

@@ -144,8 +144,11 @@ static void look(struct turn *t, const struct turn_wish *wish, bool is_all, uint
 			say_distrust(t, i);
 }
 
-static uint64_t lease(const struct turn *t, uint64_t now_ns, uint64_t busy_until_ns)
+static uint64_t lease(struct turn *t, uint64_t now_ns, uint64_t busy_until_ns)
 {
+	/* Of an earlier turn, which another process of the slice may have ended. */
+	if (t->wanted_since_ns < get(&t->own->face.since_ns))
+		t->wanted_since_ns = 0;
 	return turn_order_lease_ns(now_ns, busy_until_ns, t->grace_ns, t->wanted_since_ns);
 }
 
@@ -176,12 +179,8 @@ static bool put_hold(struct turn *t, uint64_t *word, uint64_t until_ns)
 /* Prolongs a hold of the slice as far as the work needs it. */
 static bool keep(struct turn *t, uint64_t *word, uint64_t now_ns, uint64_t busy_until_ns)
 {
-	uint64_t until_ns;
+	uint64_t until_ns = lease(t, now_ns, busy_until_ns);
 
-	/* Of another turn than the present one. */
-	if (t->wanted_since_ns < get(&t->own->face.since_ns))
-		t->wanted_since_ns = 0;
-	until_ns = lease(t, now_ns, busy_until_ns);
 	for (unsigned i = 0; i < FRESH_SPINS && (*word & TURN_WORD_FRESH); i++) {
 		lock_pause();
 		*word = load(&t->own->face.word);

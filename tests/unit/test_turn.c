@@ -178,8 +178,7 @@ static void the_turn_goes_to_and_fro(void **state)
 		assert_int_equal(hold(&a), TURN_E_WAIT);
 		assert_int_equal(hold(&b), TURN_HELD);
 		assert_int_equal(hold(&a), TURN_E_WAIT);
-		now += 6 * MS;
-		assert_int_equal(hold(&a), TURN_E_WAIT + 0 * hold(&b));
+		now += MS;
 		turn_release(&b, now);
 	}
 }
@@ -420,7 +419,7 @@ static void a_page_that_is_cut_short_harms_nobody(void **state)
 static void what_is_no_page_is_passed_over(void **state)
 {
 	struct scratch *s = *state;
-	char junk[200];
+	char junk[400];
 	int fd;
 
 	open_two(s);
@@ -536,6 +535,7 @@ static int wait_in_child(int fd, void *argument)
 		return 1;
 	nanosleep(&(struct timespec){.tv_nsec = 70 * (long)MS}, NULL);
 	child_say(fd, 1);
+	child_hear(fd);
 	start = clock_now_ns();
 	while (turn_hold(&b, 1, clock_now_ns(), clock_now_ns() + MS, &look) != TURN_HELD) {
 		turn_wait(&b, look);
@@ -553,9 +553,10 @@ static void a_waiter_in_another_process_is_woken(void **state)
 	struct child child;
 
 	assert_int_equal(turn_open(&a, folder_of(*state), UUID, "a", 0, clock_now_ns()), 0);
-	assert_int_equal(turn_hold(&a, 1, clock_now_ns(), clock_now_ns() + MS, &look), TURN_HELD);
 	child = child_start(wait_in_child, *state);
 	assert_int_equal(child_hear(child.fd), 1);
+	assert_int_equal(turn_hold(&a, 1, clock_now_ns(), clock_now_ns() + MS, &look), TURN_HELD);
+	child_say(child.fd, 1);
 	while (!turn_is_wanted(&a, 1, clock_now_ns())) {
 		assert_true(clock_now_ns() < deadline);
 		assert_true(turn_hold(&a, 1, clock_now_ns(), clock_now_ns() + MS, &look) >= 0);

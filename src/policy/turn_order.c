@@ -88,8 +88,10 @@ bool turn_order_note_miss(struct turn_peer *peer, uint64_t now_ns)
 
 void turn_order_settle(struct turn_peer *peers, unsigned count)
 {
-	for (unsigned i = 0; i < count; i++)
+	for (unsigned i = 0; i < count; i++) {
 		peers[i].doubt.in_way_ns = 0;
+		peers[i].doubt.was_in_way = false;
+	}
 }
 
 struct turn_line turn_order_line(const struct turn_peer *peers, unsigned count,

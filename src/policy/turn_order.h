@@ -25,7 +25,7 @@
 #define TURN_NEXT_NS	  UINT64_C(50000)   /* and each after it in addition: about a wake-up */
 #define TURN_IGNORE_NS	  UINT64_C(1000000000) /* not believed, the first time; doubled each time */
 #define TURN_IGNORE_TIMES 6u /* to 64 s at most, and after as long all is forgotten */
-#define TURN_MISSES	  4u /* a free turn not taken so often in a row counts as much */
+#define TURN_MISSES	  8u /* a free turn not taken so often in a row counts as much */
 #define TURN_RANK_NS	  UINT64_C(200000000)  /* after such a wait ranks no longer count */
 #define TURN_ALIVE_NS	  UINT64_C(1000000000) /* since the last sign of life */
 

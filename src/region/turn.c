@@ -14,7 +14,6 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -23,23 +22,24 @@
 #include "base/lock.h"
 #include "region/turn_page.h"
 
-#define QUANTUM_NS     UINT64_C(5000000)
-#define QUANTUM_MAX_NS UINT64_C(35000000) /* below TURN_WANTED_NS, with room for a batch */
-#define GRACE_NS       UINT64_C(300000)
-#define GRACE_MAX_NS   UINT64_C(5000000)
-#define BEAT_NS	       UINT64_C(2000000)   /* who waits says so again: well within TURN_WISH_NS */
-#define LOOK_NS	       UINT64_C(500000)	   /* who holds looks who waits */
-#define OTHERS_NS      UINT64_C(5000000)   /* turn_others() looks */
-#define TOUCH_NS       UINT64_C(100000000) /* a sign of life: well within TURN_ALIVE_NS */
-#define SOON_NS	       UINT64_C(50000)	   /* another process of ours is at it: some us */
-#define AGAIN_NS       UINT64_C(20000)	   /* the first in line met another's claim */
-#define FRESH_SPINS    100u		   /* another process of ours confirms: two steps */
-#define WAKE_NS	       UINT64_C(500000)	   /* turn_idle() wakes others at most that often */
+#define BEAT_NS	    UINT64_C(2000000)	/* who waits says so again: well within TURN_WISH_NS */
+#define LOOK_NS	    UINT64_C(500000)	/* who holds looks who waits */
+#define OTHERS_NS   UINT64_C(5000000)	/* turn_others() looks */
+#define TOUCH_NS    UINT64_C(100000000) /* a sign of life: well within TURN_ALIVE_NS */
+#define SOON_NS	    UINT64_C(50000)	/* another process of ours is at it: some us */
+#define AGAIN_NS    UINT64_C(20000)	/* the first in line met another's claim */
+#define FRESH_SPINS 100u		/* another process of ours confirms: two steps */
+#define WAKE_NS	    UINT64_C(500000)	/* turn_idle() wakes others at most that often */
 
 static int keep_errno(int r, int saved)
 {
 	errno = saved;
 	return r;
+}
+
+static uint64_t sooner(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
 }
 
 static uint64_t load(const _Atomic uint64_t *at)
@@ -86,13 +86,22 @@ static void wake(struct turn *t)
 	syscall(SYS_futex, news, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-/* The latest end of work of the slice's other processes. */
+static unsigned process_high(const struct turn *t)
+{
+	return (unsigned)sooner(atomic_load(&t->own->process_high), TURN_PROCESSES);
+}
+
+/*
+ * The latest end of work of the slice's other processes. Read between a look at the word and its change: who
+ * comes with work says so here before it changes the word.
+ */
 static uint64_t others_busy_ns(const struct turn *t, uint64_t now_ns)
 {
+	unsigned high = process_high(t);
 	uint64_t latest = 0;
 
-	for (unsigned i = 0; i < TURN_PROCESSES; i++) {
-		/* relaxed: one that comes later finds the word changed, or changes it */
+	for (unsigned i = 0; i < high; i++) {
+		/* relaxed: ordered by the word, as said */
 		uint64_t until = get(&t->own->busy_until_ns[i]);
 
 		/* A dead one's is past soon; beyond the longest lease it is not believed. */
@@ -135,8 +144,11 @@ static void look(struct turn *t, const struct turn_wish *wish, bool is_all, uint
 			say_distrust(t, i);
 }
 
-static uint64_t lease(const struct turn *t, uint64_t now_ns, uint64_t busy_until_ns)
+static uint64_t lease(struct turn *t, uint64_t now_ns, uint64_t busy_until_ns)
 {
+	/* Of an earlier turn, which another process of the slice may have ended. */
+	if (t->wanted_since_ns < get(&t->own->face.since_ns))
+		t->wanted_since_ns = 0;
 	return turn_order_lease_ns(now_ns, busy_until_ns, t->grace_ns, t->wanted_since_ns);
 }
 
@@ -167,21 +179,20 @@ static bool put_hold(struct turn *t, uint64_t *word, uint64_t until_ns)
 /* Prolongs a hold of the slice as far as the work needs it. */
 static bool keep(struct turn *t, uint64_t *word, uint64_t now_ns, uint64_t busy_until_ns)
 {
-	uint64_t until_ns;
+	uint64_t until_ns = lease(t, now_ns, busy_until_ns);
 
-	/* Of another turn than the present one. */
-	if (t->wanted_since_ns < get(&t->own->face.since_ns))
-		t->wanted_since_ns = 0;
-	until_ns = lease(t, now_ns, busy_until_ns);
 	for (unsigned i = 0; i < FRESH_SPINS && (*word & TURN_WORD_FRESH); i++) {
 		lock_pause();
 		*word = load(&t->own->face.word);
 	}
 	while (counts(*word, TURN_HOLD, now_ns) &&
 		!(*word & (TURN_WORD_DRAINING | TURN_WORD_FRESH))) {
-		if (until_ns <= turn_word_until_ns(*word))
-			return t->clock_ns() < turn_word_until_ns(*word);
-		if (put_hold(t, word, until_ns))
+		uint64_t counted_until_ns = turn_word_until_ns(*word);
+
+		/* By 1 ns: a process of the slice that is about to end the turn finds it changed. */
+		if (until_ns <= counted_until_ns && change(t, word, *word + TURN_WORD(0, 1)))
+			return t->clock_ns() < counted_until_ns;
+		if (until_ns > counted_until_ns && put_hold(t, word, until_ns))
 			return true;
 	}
 	return false;
@@ -204,11 +215,6 @@ static bool say_wish(struct turn *t, uint64_t *word, unsigned rank, uint64_t now
 	/* relaxed: as in set() */
 	atomic_store_explicit(&t->own->face.rank, rank, memory_order_relaxed);
 	return change(t, word, TURN_WORD(TURN_WANT, now_ns + TURN_WISH_NS));
-}
-
-static uint64_t sooner(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
 }
 
 /* Whom the reader waits for, and until when, as far as the others stand in its way. */
@@ -323,7 +329,7 @@ int turn_hold(struct turn *t, unsigned rank, uint64_t now_ns, uint64_t busy_unti
 	if (!t->own)
 		return TURN_HELD;
 	touch(t, now_ns);
-	/* relaxed: the change of the word that may follow shows it; turn_idle() looks twice */
+	/* relaxed: the change of the word that follows shows it */
 	set(&t->own->busy_until_ns[t->process], sooner(busy_until_ns, now_ns + TURN_LEASE_NS));
 	word = load(&t->own->face.word);
 	/* Who waits limits the lease: looked first. */
@@ -331,11 +337,9 @@ int turn_hold(struct turn *t, unsigned rank, uint64_t now_ns, uint64_t busy_unti
 		look_who_waits(t, rank, now_ns);
 	if (LIKELY(keep(t, &word, now_ns, busy_until_ns)))
 		return keep_errno(TURN_HELD, saved);
-	set(&t->own->busy_until_ns[t->process], TURN_WANTS);
 	r = take(t, &word, rank, busy_until_ns, ret_look_ns);
-	if (r == TURN_HELD)
-		set(&t->own->busy_until_ns[t->process],
-			sooner(busy_until_ns, now_ns + TURN_LEASE_NS));
+	if (r != TURN_HELD)
+		set(&t->own->busy_until_ns[t->process], TURN_WANTS);
 	return keep_errno(r, saved);
 }
 
@@ -343,26 +347,34 @@ bool turn_is_wanted(struct turn *t, unsigned rank, uint64_t now_ns)
 {
 	int saved = errno;
 	bool is_waiting;
+	uint64_t word;
 
-	if (!t->own || !counts(load(&t->own->face.word), TURN_HOLD, now_ns))
+	if (!t->own)
 		return false;
+	word = load(&t->own->face.word);
+	if (!counts(word, TURN_HOLD, now_ns))
+		return false;
+	/* Another process of the slice has begun it. */
+	if (word & TURN_WORD_DRAINING)
+		return true;
 	look_who_waits(t, rank, now_ns);
 	errno = saved;
 	return turn_order_is_wanted(t->peers, t->other_count, rank,
 		get(&t->own->face.since_ns) + t->quantum_ns, now_ns, &is_waiting);
 }
 
-/* Frees the turn; the word is the slice's hold, which may have gone on in the meantime. */
-static void hand_over(struct turn *t, uint64_t *word, uint64_t now_ns)
+/* Frees the turn; the word is the slice's hold. False where that has gone on in the meantime. */
+static bool hand_over(struct turn *t, uint64_t *word, uint64_t now_ns)
 {
 	uint64_t since_ns = get(&t->own->face.since_ns);
 
 	if (!change(t, word, TURN_WORD(TURN_FREE, 0)))
-		return;
+		return false;
 	set(&t->own->face.held_ns,
 		get(&t->own->face.held_ns) + (now_ns > since_ns ? now_ns - since_ns : 0));
 	t->wanted_since_ns = 0;
 	wake(t);
+	return true;
 }
 
 void turn_idle(struct turn *t, uint64_t now_ns)
@@ -388,10 +400,7 @@ void turn_idle(struct turn *t, uint64_t now_ns)
 	/* A shorter lease is no claim: it needs no confirmation. A process that came in between goes first. */
 	if (!change(t, &word, TURN_WORD(TURN_HOLD, end_ns) | (word & TURN_WORD_DRAINING)))
 		return;
-	/* One that came before our change, and saw a lease that was long enough, needs it longer again. */
-	if (others_busy_ns(t, now_ns) > end_ns)
-		keep(t, &word, now_ns, others_busy_ns(t, now_ns));
-	else if (t->wanted_since_ns && t->woke_ns + WAKE_NS <= now_ns) {
+	if (t->wanted_since_ns && t->woke_ns + WAKE_NS <= now_ns) {
 		t->woke_ns = now_ns;
 		wake(t);
 	}
@@ -407,11 +416,15 @@ int turn_release(struct turn *t, uint64_t now_ns)
 		return 0;
 	set(&t->own->busy_until_ns[t->process], 0);
 	word = load(&t->own->face.word);
-	while (counts(word, TURN_HOLD, now_ns) && !(word & TURN_WORD_FRESH)) {
+	while (counts(word, TURN_HOLD, now_ns)) {
+		/* Another process is just going on. */
+		if (word & TURN_WORD_FRESH)
+			return keep_errno(TURN_E_SHARED, saved);
 		end_ns = others_busy_ns(t, now_ns);
 		if (end_ns == 0) {
-			hand_over(t, &word, now_ns);
-			break;
+			if (hand_over(t, &word, now_ns))
+				break;
+			continue;
 		}
 		end_ns = sooner(end_ns, turn_word_until_ns(word));
 		if (change(t, &word, TURN_WORD(TURN_HOLD, end_ns) | TURN_WORD_DRAINING))
@@ -423,7 +436,9 @@ int turn_release(struct turn *t, uint64_t now_ns)
 /* Whether another process of the slice waits. One that died waiting is believed: the wish ends by itself. */
 static bool is_shared_wish(const struct turn *t)
 {
-	for (unsigned i = 0; i < TURN_PROCESSES; i++)
+	unsigned high = process_high(t);
+
+	for (unsigned i = 0; i < high; i++)
 		if (get(&t->own->busy_until_ns[i]) == TURN_WANTS)
 			return true;
 	return false;
@@ -491,66 +506,4 @@ int turn_wait(struct turn *t, uint64_t until_ns)
 	if (r == -EFAULT)
 		r = nanosleep(&(struct timespec){.tv_nsec = (long)SOON_NS}, NULL) < 0 ? -errno : 0;
 	return keep_errno(r, saved);
-}
-
-void turn_set_terms(struct turn *t, uint64_t quantum_ns, uint64_t grace_ns)
-{
-	t->quantum_ns = quantum_ns ? sooner(quantum_ns, QUANTUM_MAX_NS) : QUANTUM_NS;
-	t->grace_ns = grace_ns ? sooner(grace_ns, GRACE_MAX_NS) : GRACE_NS;
-}
-
-/* Makes a folder in which everybody may make files and remove only his own; one that is there is right. */
-static int make_folder(const char *path)
-{
-	if (mkdir(path, 0777) < 0)
-		return errno == EEXIST ? 0 : -errno;
-	/* chmod, because the process's umask is the process's. */
-	return chmod(path, 01777) < 0 ? -errno : 0;
-}
-
-int turn_open(struct turn *t, const char *folder, const char *uuid, const char *slice,
-	unsigned process, uint64_t now_ns)
-{
-	size_t folder_length = strlen(folder), uuid_length = strlen(uuid);
-	int saved = errno, r;
-
-	if (!turn_page_is_name(slice) || !turn_page_is_name(uuid) || process >= TURN_PROCESSES)
-		return -EINVAL;
-	if (folder_length + 1 + uuid_length >= sizeof(t->folder))
-		return -ENAMETOOLONG;
-	memcpy(t->slice, slice, strlen(slice) + 1);
-	memcpy(t->folder, folder, folder_length + 1);
-	/* A folder that cannot be made may be there all the same: the page decides. */
-	make_folder(t->folder);
-	t->folder[folder_length] = '/';
-	memcpy(t->folder + folder_length + 1, uuid, uuid_length + 1);
-	make_folder(t->folder);
-	t->process = process;
-	t->awaited = -1;
-	if (!t->clock_ns)
-		t->clock_ns = clock_now_ns;
-	if (t->quantum_ns == 0)
-		turn_set_terms(t, 0, 0);
-	r = turn_page_open_own(t, now_ns);
-	if (r == 0) {
-		set(&t->own->busy_until_ns[process], 0);
-		touch(t, now_ns);
-		turn_page_list(t, now_ns);
-	}
-	return keep_errno(r, saved);
-}
-
-void turn_close(struct turn *t)
-{
-	int saved = errno;
-
-	turn_leave(t);
-	turn_page_close(t);
-	turn_forget_parent(t);
-	errno = saved;
-}
-
-void turn_forget_parent(struct turn *t)
-{
-	*t = (struct turn)TURN_NULL;
 }

@@ -92,7 +92,8 @@ unsigned turn_others(struct turn *turn, uint64_t now_ns);
  * Takes, keeps or resumes the turn for work that is expected to end at busy_until_ns (at most 44 ms
  * ahead count). rank: the smaller, the sooner. With TURN_E_WAIT the slice waits in line, *ret_look_ns
  * says until when to wait and then to call again; who does not call for 5 ms has lost its place.
- * A held turn costs no system call.
+ * A held turn costs no system call, but for a look at the others each half ms. What a process says of the end
+ * of its work replaces what it said before.
  */
 int turn_hold(struct turn *turn, unsigned rank, uint64_t now_ns, uint64_t busy_until_ns,
 	uint64_t *ret_look_ns) MUST_CHECK;

@@ -41,9 +41,10 @@ struct turn_distrust {
 struct turn_page {
 	struct turn_face face;
 	struct turn_distrust distrusts[TURN_DISTRUSTS]; /* for those who watch */
-	_Atomic uint64_t born_ns;			/* when it was made */
+	_Atomic uint64_t process_high; /* processes' numbers are below it; it only grows */
+	_Atomic uint64_t born_ns;      /* when it was made */
 	uint8_t unused[4096 - sizeof(struct turn_face) -
-		       TURN_DISTRUSTS * sizeof(struct turn_distrust) - sizeof(uint64_t)];
+		       TURN_DISTRUSTS * sizeof(struct turn_distrust) - 2 * sizeof(uint64_t)];
 	/* Only for the slice's own processes: the end of each one's work, TURN_WANTS, or 0. */
 	_Atomic uint64_t busy_until_ns[TURN_PROCESSES];
 };

@@ -135,6 +135,17 @@ static struct track *any_track(struct meter *m, CUstream stream)
 	return &m->tracks[hash_u64((uintptr_t)stream) % METER_TRACKS];
 }
 
+/* Contexts beyond the places share the last one, with spans that are placed less exactly. */
+static struct timebase *timebase_of(struct meter *m, CUcontext context)
+{
+	struct timebase *b = m->timebases;
+
+	while (b < &m->timebases[METER_CONTEXTS - 1] && b->context && b->context != context)
+		b++;
+	b->context = context;
+	return b;
+}
+
 static struct track *find_in(
 	struct meter *m, CUstream stream, CUcontext context, const void *thread)
 {
@@ -152,7 +163,8 @@ static struct track *find_in(
 		.stream = stream,
 		.context = context,
 		.thread = thread,
-		.meter = m};
+		.meter = m,
+		.timebase = timebase_of(m, context)};
 	return t;
 }
 
@@ -337,6 +349,9 @@ void gate_context_ended(struct device *device, CUcontext context)
 	for (unsigned i = 0; i < m->track_high; i++)
 		if (m->tracks[i].is_used && m->tracks[i].context == context)
 			track_free(&m->tracks[i], false);
+	for (unsigned i = 0; i < METER_CONTEXTS; i++)
+		if (m->timebases[i].context == context)
+			m->timebases[i] = (struct timebase){.context = NULL};
 	/* pairs with the acquire in find() */
 	atomic_fetch_add(&generation, 1);
 	meter_drained(m, clock_now_ns());

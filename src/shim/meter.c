@@ -42,8 +42,12 @@
 /* With others on the device: a turn's worth, as handing over costs some 100 us each time. */
 #define TURN_PURSE_NS 4000000
 
-/* The turn is handed over so long before the work should end: it takes the other as long to begin. */
-#define EARLY_NS 40000u
+/* A turn's end that is late by no more is waited for awake. */
+#define AWAKE_NS 200000u
+
+/* Beside a slice that goes first: what it may have to wait for. */
+#define BATCH_YIELDING_NS 100000u
+#define AHEAD_YIELDING_NS 100000u
 
 /* One of so many pauses is followed by work of which each piece is measured. */
 #define DOUBTED 8
@@ -114,7 +118,7 @@ static bool is_borrowing(const struct meter *m, uint64_t now_ns)
 
 static unsigned rank_of(const struct meter *m, uint64_t now_ns)
 {
-	return m->terms.priority * 2u + is_borrowing(m, now_ns);
+	return m->terms.priority * METER_RANKS + is_borrowing(m, now_ns);
 }
 
 static void charge(struct meter *m, const struct track_span *span, uint64_t now_ns)
@@ -277,7 +281,9 @@ static bool has_budget(struct meter *m, struct track *t, uint64_t now_ns, uint64
 /* Whether the stream has little enough before it. */
 static bool is_near(struct meter *m, struct track *t, uint64_t now_ns, uint64_t *ret_wake_ns)
 {
-	uint64_t ahead = m->other_count ? AHEAD_AMONG_OTHERS_NS : AHEAD_NS;
+	uint64_t ahead = m->is_yielding	  ? AHEAD_YIELDING_NS
+			 : m->other_count ? AHEAD_AMONG_OTHERS_NS
+					  : AHEAD_NS;
 	const struct batch *oldest = &t->batches[t->first];
 
 	if (t->drained_ns > now_ns + ahead && (t->pending || t->is_open)) {
@@ -316,15 +322,16 @@ static enum hindrance turn_hindrance(
 		return TURN_AWAITED;
 	rank = rank_of(m, now_ns);
 	if (m->other_count && turn_is_wanted(&m->turn, rank, now_ns)) {
-		if (drained > now_ns + EARLY_NS || (has_pending(m) && drained <= now_ns)) {
-			*ret_wake_ns = drained - EARLY_NS;
-			return DRAINING;
+		if (has_pending(m) || drained > now_ns) {
+			*ret_wake_ns = drained;
+			return drained + AWAKE_NS > now_ns ? DRAINING : TOO_FAR;
 		}
 		(void)turn_release(&m->turn, now_ns);
 	}
 	if (turn_hold(&m->turn, rank, now_ns,
 		    (drained > now_ns ? drained : now_ns) + guess_ns + BATCH_NS,
-		    ret_wake_ns) == TURN_HELD)
+		    ret_wake_ns) == TURN_HELD ||
+		m->goes_first)
 		return FREE;
 	m->is_turn_awaited = true;
 	return NO_TURN;
@@ -397,10 +404,15 @@ static void wait_for(struct meter *m, enum hindrance why, uint64_t wake_ns, uint
 		add(&m->books->turn_wait_ns, clock_now_ns() - now_ns);
 }
 
+static uint64_t batch_ns(const struct meter *m)
+{
+	return m->is_yielding ? BATCH_YIELDING_NS : BATCH_NS;
+}
+
 /* Whether the open batch takes more. */
 static bool has_room(struct track *t, uint64_t now_ns)
 {
-	return t->is_open && track_batch(t)->expected_ns < BATCH_NS &&
+	return t->is_open && track_batch(t)->expected_ns < batch_ns(t->meter) &&
 	       now_ns < t->begun_ns + BATCH_AGE_NS;
 }
 
@@ -478,7 +490,7 @@ bool meter_admit(struct track *t, uint32_t guess)
 	expect(m, t, guess, ns, now_ns);
 	if (!is_known)
 		t->is_guessing = true;
-	is_full = track_batch(t)->expected_ns >= BATCH_NS || is_verified(t);
+	is_full = track_batch(t)->expected_ns >= batch_ns(m) || is_verified(t);
 	lock_leave(&m->lock);
 	return is_full;
 }
@@ -492,6 +504,9 @@ void meter_given(struct track *t)
 	now_ns = clock_now_ns();
 	t->last_ns = now_ns;
 	if (t->is_open) {
+		/* The first of a batch that only the first may call this for. */
+		if (track_batch(t)->launches == 1)
+			track_batch(t)->given_ns = now_ns;
 		meter_end_batch(t, now_ns, true);
 		say_busy_until(m, drained_ns(m));
 	}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The folder in which slices take turns on a device. */
+#include "cli/turns.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "cli/command.h"
+
+/* Everybody's to write to, and what stands in it nobody's to remove but its owner's. */
+#define TURNS_MODE 01777
+
+static bool is_usable(const char *path)
+{
+	struct stat s;
+
+	/* lstat(): somebody else may have put a link where the common folder is to be */
+	return lstat(path, &s) == 0 && S_ISDIR(s.st_mode) && access(path, W_OK | X_OK) == 0;
+}
+
+/* mkdir() alone would leave the mode to the umask. */
+static void make(const char *path)
+{
+	if (mkdir(path, TURNS_MODE & 0777) == 0 && chmod(path, TURNS_MODE) < 0)
+		rmdir(path);
+}
+
+void turns_find(char ret_path[SHARE_PATH_BYTES])
+{
+	const char *named = getenv("VGPU_TURNS");
+	const char *path = named && *named ? named : TURNS_FOLDER;
+	bool is_right =
+		path[0] == '/' && strlen(path) < SHARE_PATH_BYTES && !strpbrk(path, " \t\r\n");
+	struct err warning = ERR_NULL;
+
+	ret_path[0] = '\0';
+	if (is_right)
+		make(path);
+	if (is_right && is_usable(path)) {
+		strcpy(ret_path, path);
+		return;
+	}
+	if (path != named)
+		return;
+	err_set(&warning, EINVAL,
+		"VGPU_TURNS '%.200s' is no folder that can be written to, so the slice takes no "
+		"turns with others; an absolute path without white space is right",
+		path);
+	command_warn(&warning);
+}
+
+int turns_count(const char *folder, const char *uuid, unsigned *ret_count)
+{
+	char path[SHARE_PATH_BYTES + SHARE_UUID_BYTES + 1];
+	unsigned count = 0;
+	DIR *pages;
+
+	snprintf(path, sizeof(path), "%s/%s", folder, uuid);
+	pages = opendir(path);
+	if (!pages)
+		return -errno;
+	for (struct dirent *e = readdir(pages); e; e = readdir(pages))
+		count += e->d_name[0] != '.';
+	closedir(pages);
+	*ret_count = count;
+	return 0;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The folder in which slices take turns on a device. */
+#pragma once
+
+#include "policy/share.h"
+
+#define TURNS_FOLDER "/dev/shm/vgpu-turns" /* common to all users of the machine */
+
+/*
+ * The folder for a new slice: $VGPU_TURNS where it is set, else the common one; made with mode 1777 where
+ * it is missing. "" where there is none that could be used.
+ */
+void turns_find(char ret_path[SHARE_PATH_BYTES]);
+
+/* How many slices have a page for the device in the folder; -errno where that cannot be read. */
+int turns_count(const char *folder, const char *uuid, unsigned *ret_count) MUST_CHECK;

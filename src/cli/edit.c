@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "cli/slice.h"
 #include "cli/survey.h"
 
@@ -94,12 +95,8 @@ static int explain_failure(const struct edit *e, const char *what, int error, st
 static int lock(struct edit *e, struct err *err)
 {
 	struct stat s;
-	int r;
+	int r = slice_lock(e->lock_fd, SLICE_LOCK_EDIT);
 
-	e->lock_fd = openat(e->folder_fd, "lock", O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	if (e->lock_fd < 0)
-		return explain_failure(e, "open its lock", errno, err);
-	r = slice_lock(e->lock_fd, SLICE_LOCK_EDIT);
 	if (r == -EAGAIN)
 		return err_set(err, EAGAIN,
 			"slice '%s' is being changed by somebody else who does not come to an end",
@@ -141,15 +138,28 @@ static int read_share(struct edit *e, struct err *err)
 
 int edit_begin(const char *folder, const char *name, struct edit *ret_edit, struct err *err)
 {
-	int r;
-
 	*ret_edit = EDIT_NULL;
 	snprintf(ret_edit->name, sizeof(ret_edit->name), "%s", name);
 	ret_edit->folder_fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (ret_edit->folder_fd < 0)
 		return explain_failure(ret_edit, "open its folder", errno, err);
-	r = lock(ret_edit, err);
-	return r < 0 ? r : read_share(ret_edit, err);
+	ret_edit->lock_fd =
+		openat(ret_edit->folder_fd, "lock", O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (ret_edit->lock_fd < 0)
+		return explain_failure(ret_edit, "open its lock", errno, err);
+	return edit_relock(ret_edit, err);
+}
+
+int edit_relock(struct edit *edit, struct err *err)
+{
+	int r = lock(edit, err);
+
+	return r < 0 ? r : read_share(edit, err);
+}
+
+void edit_unlock(struct edit *edit)
+{
+	file_unlock_byte(edit->lock_fd, SLICE_LOCK_EDIT);
 }
 
 static int write_all(int fd, const char *text, size_t length)

@@ -43,5 +43,12 @@ int edit_begin(
 /* Puts the changed share in the place of the old one, whole. -errno with err set. */
 int edit_commit(struct edit *edit, struct err *err) MUST_CHECK;
 
+/*
+ * Gives the lock back and keeps the slice's folder and lock file open; takes it again, and reads the share
+ * anew. Fit for any number of rounds.
+ */
+void edit_unlock(struct edit *edit);
+int edit_relock(struct edit *edit, struct err *err) MUST_CHECK;
+
 /* Gives the lock back; fit for EDIT_NULL. */
 void edit_end(struct edit *edit);

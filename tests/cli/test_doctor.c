@@ -119,7 +119,7 @@ static void a_process_with_the_library_and_a_share_is_well(void **state)
 	assert_says(said->out, "is in no slice's books\n");
 	assert_says(said->out, "/libvgpu.so\n");
 	assert_says(said->out, "share    /");
-	assert_says(said->out, "options  VGPU_SHARE=/");
+	assert_says(said->out, "  VGPU_SHARE=/");
 	assert_says(said->out, "Nothing is wrong.\n0\n");
 	said = tool_run(LOOK " | sed '$d' | python3 -m json.tool", "--json");
 	assert_int_equal(said->status, 0);

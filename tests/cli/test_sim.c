@@ -215,9 +215,10 @@ static void an_evicted_process_that_dies_takes_it_along(void **state)
 static void what_a_killed_vgpu_left_locked_is_brought_back(void **state)
 {
 	const struct said *said = beside_a_tenant(
+		"\"$VGPU_SIM\" counts --clear\n"
 		"\"$VGPU_SIM\" inject cuCheckpointProcessCheckpoint --every --delay-ms 60000\n"
 		"\"$VGPU\" suspend busy --evict --sim & killed=$!\n"
-		"tries=0; until \"$VGPU_SIM\" counts cuCheckpointProcessCheckpoint | grep -q 1 || "
+		"tries=0; until \"$VGPU_SIM\" counts cuCheckpointProcessCheckpoint | grep -qw 1 || "
 		"[ $tries = 500 ]; do sleep 0.02; tries=$((tries + 1)); done\n"
 		"kill -9 $killed; wait $killed\n"
 		"\"$VGPU_SIM\" inject --clear >/dev/null\n"

@@ -21,6 +21,7 @@
 #include "base/file.h"
 #include "cli/slice.h"
 #include "cli/survey.h"
+#include "policy/device_name.h"
 
 #define TEMPORARY "share.new" /* one is enough: it is made under the lock */
 
@@ -160,6 +161,40 @@ int edit_relock(struct edit *edit, struct err *err)
 void edit_unlock(struct edit *edit)
 {
 	file_unlock_byte(edit->lock_fd, SLICE_LOCK_EDIT);
+}
+
+static int explain_missing(const struct share *share, const char *text, struct err *err)
+{
+	char there[300] = "none";
+	size_t used = 0;
+
+	for (unsigned i = 0; i < share->device_count && used < sizeof(there); i++)
+		used += (size_t)snprintf(there + used, sizeof(there) - used, "%s%s", i ? ", " : "",
+			share->devices[i].uuid);
+	return err_set(err, ENODEV, "device '%.80s' is not the slice's; it has %s", text, there);
+}
+
+int edit_line(
+	struct share *share, const char *uuid, struct share_device **ret_line, struct err *err)
+{
+	const struct share_device *any = share_device(share, uuid);
+	struct share_device line;
+
+	for (unsigned i = 0; i < share->device_count; i++)
+		if (device_name_is_same(share->devices[i].uuid, uuid)) {
+			*ret_line = &share->devices[i];
+			return 0;
+		}
+	if (!any)
+		return explain_missing(share, uuid, err);
+	line = *any;
+	snprintf(line.uuid, sizeof(line.uuid), "%s", uuid);
+	if (share->device_count == SHARE_DEVICES)
+		return err_set(err, ENOSPC,
+			"device '%s': the slice's share has no room for another device", uuid);
+	share->devices[share->device_count] = line;
+	*ret_line = &share->devices[share->device_count++];
+	return 0;
 }
 
 static int write_all(int fd, const char *text, size_t length)

@@ -40,6 +40,13 @@ int edit_find(const char *name, char ret_folder[EDIT_FOLDER_BYTES], struct err *
 int edit_begin(
 	const char *folder, const char *name, struct edit *ret_edit, struct err *err) MUST_CHECK;
 
+/*
+ * The device's own line. One that is granted by the "*" line gets its own first, which says the same.
+ * -ENODEV with err set where it is not granted.
+ */
+int edit_line(struct share *share, const char *uuid, struct share_device **ret_line,
+	struct err *err) MUST_CHECK;
+
 /* Puts the changed share in the place of the old one, whole. -errno with err set. */
 int edit_commit(struct edit *edit, struct err *err) MUST_CHECK;
 

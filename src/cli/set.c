@@ -125,36 +125,6 @@ static struct share_device *find_line(struct share *share, const char *text)
 	return matches == 1 ? found : NULL;
 }
 
-static int explain_missing(const struct share *share, const char *text, struct err *err)
-{
-	char there[300] = "none";
-	size_t used = 0;
-
-	for (unsigned i = 0; i < share->device_count && used < sizeof(there); i++)
-		used += (size_t)snprintf(there + used, sizeof(there) - used, "%s%s", i ? ", " : "",
-			share->devices[i].uuid);
-	return err_set(err, ENODEV, "device '%.80s' is not the slice's; it has %s", text, there);
-}
-
-/* A device under the "*" line gets one of its own, which says the same. */
-static int part_line(
-	struct share *share, const char *uuid, struct share_device **ret_line, struct err *err)
-{
-	const struct share_device *any = share_device(share, uuid);
-	struct share_device line;
-
-	if (!any)
-		return explain_missing(share, uuid, err);
-	line = *any;
-	snprintf(line.uuid, sizeof(line.uuid), "%s", uuid);
-	if (share->device_count == SHARE_DEVICES)
-		return err_set(err, ENOSPC,
-			"device '%s': the slice's share has no room for another device", uuid);
-	share->devices[share->device_count] = line;
-	*ret_line = &share->devices[share->device_count++];
-	return 0;
-}
-
 /* The device that was named, on this machine: for an index, and for one that is under the "*" line. */
 static int look_up(const struct request *request, char ret_uuid[SHARE_UUID_BYTES], struct err *err)
 {
@@ -202,9 +172,7 @@ static int change(const struct request *request, struct share *share, struct err
 		r = look_up(request, uuid, err);
 		if (r < 0)
 			return r;
-		line = find_line(share, uuid);
-		if (!line)
-			r = part_line(share, uuid, &line, err);
+		r = edit_line(share, uuid, &line, err);
 	}
 	return r < 0 ? r : change_line(request, line, err);
 }

@@ -70,7 +70,7 @@ static void help_tells_of_every_command(void **state)
 	assert_says(tool_run("\"$VGPU\" --help")->out, "vgpu run");
 	assert_says(tool_run("\"$VGPU\" help run")->out, "--memory SIZE");
 	assert_string_equal(tool_run("\"$VGPU\" help --names")->out,
-		"run\nset\nsuspend\nresume\nlist\ndoctor\nhelp\nversion\n");
+		"run\nset\nsuspend\nresume\nlist\ntop\ndoctor\nhelp\nversion\n");
 	assert_int_equal(tool_run("\"$VGPU\" --version")->status, 0);
 	assert_int_equal(tool_run("\"$VGPU\"")->status, 2);
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/file.h"
 #include "cli/command.h"
 
 /* Everybody's to write to, and what stands in it nobody's to remove but its owner's. */
@@ -55,19 +56,25 @@ void turns_find(char ret_path[SHARE_PATH_BYTES])
 	command_warn(&warning);
 }
 
-int turns_count(const char *folder, const char *uuid, unsigned *ret_count)
+int turns_count(const char *folder, const char *uuid, const char *except, unsigned *ret_count)
 {
-	char path[SHARE_PATH_BYTES + SHARE_UUID_BYTES + 1];
+	char path[4096];
+	struct file_identity id;
 	unsigned count = 0;
 	DIR *pages;
+	int r = file_identify_path(folder, &id);
 
-	snprintf(path, sizeof(path), "%s/%s", folder, uuid);
+	if (r < 0)
+		return r;
+	if ((size_t)snprintf(path, sizeof(path), "%s/%s", folder, uuid) >= sizeof(path))
+		return -ENAMETOOLONG;
 	pages = opendir(path);
-	if (!pages)
+	if (!pages && errno != ENOENT)
 		return -errno;
-	for (struct dirent *e = readdir(pages); e; e = readdir(pages))
-		count += e->d_name[0] != '.';
-	closedir(pages);
+	for (struct dirent *e = pages ? readdir(pages) : NULL; e; e = readdir(pages))
+		count += e->d_name[0] != '.' && strcmp(e->d_name, except) != 0;
+	if (pages)
+		closedir(pages);
 	*ret_count = count;
 	return 0;
 }

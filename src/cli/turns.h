@@ -2,6 +2,7 @@
 /* The folder in which slices take turns on a device. */
 #pragma once
 
+#include "base/bits.h"
 #include "policy/share.h"
 
 #define TURNS_FOLDER "/dev/shm/vgpu-turns" /* common to all users of the machine */
@@ -12,5 +13,9 @@
  */
 void turns_find(char ret_path[SHARE_PATH_BYTES]);
 
-/* How many slices have a page for the device in the folder; -errno where that cannot be read. */
-int turns_count(const char *folder, const char *uuid, unsigned *ret_count) MUST_CHECK;
+/*
+ * How many slices have a page for the device in the folder, without the one of that name; -errno where the
+ * folder cannot be read. No page at all is no failure.
+ */
+int turns_count(
+	const char *folder, const char *uuid, const char *except, unsigned *ret_count) MUST_CHECK;

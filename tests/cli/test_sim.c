@@ -114,7 +114,7 @@ static void a_running_slice_shows_what_it_holds_on_which_device(void **state)
 
 static const struct said *beside_a_tenant(const char *script)
 {
-	return tool_run("rm -f \"$HERE/tenant\"; \"$VGPU\" run --sim --memory 2g --device 0 "
+	return tool_run(": >\"$HERE/tenant\"; \"$VGPU\" run --sim --memory 2g --device 0 "
 			"--name busy -- \"$TENANT\" --hold 60000 >\"$HERE/tenant\" & first=$!\n"
 			"tries=0; until grep -q holding \"$HERE/tenant\" || [ $tries = 500 ]; do "
 			"sleep 0.02; tries=$((tries + 1)); done\n"
@@ -158,7 +158,7 @@ static void a_process_that_cannot_be_evicted_leaves_all_where_they_were(void **s
 		const struct said *said;
 
 		snprintf(script, sizeof(script),
-			"\"$VGPU\" set busy --memory 4g\n"
+			": >\"$HERE/second\"; \"$VGPU\" set busy --memory 4g\n"
 			"VGPU_SHARE=\"$VGPU_STATE/busy/share\" LD_PRELOAD=\"$SHIM\" "
 			"LD_LIBRARY_PATH=\"$DRIVER\" \"$TENANT\" --blocks 1 --hold 60000 "
 			">\"$HERE/second\" & second=$!\n"
@@ -185,7 +185,7 @@ static void a_process_that_cannot_be_evicted_leaves_all_where_they_were(void **s
 static void a_slice_whose_place_was_taken_stays_suspended_and_comes_back_later(void **state)
 {
 	const struct said *said = beside_a_tenant(
-		"\"$VGPU\" suspend busy --evict --sim; echo $?\n"
+		": >\"$HERE/big\"; \"$VGPU\" suspend busy --evict --sim; echo $?\n"
 		"\"$VGPU\" run --sim --memory 200g --device 0 --name big -- \"$TENANT\" --hold "
 		"60000 "
 		">\"$HERE/big\" & big=$!\n"

@@ -136,9 +136,13 @@ void top_terminal_draw(const char *text)
 		return;
 	/* Line by line over what is there: to clear the screen first would flicker. */
 	fputs("\x1b[H", out);
-	for (const char *line = text; *line; line += strcspn(line, "\n") + 1) {
-		fprintf(out, "%s%.*s\x1b[K", is_first ? "" : "\r\n", (int)strcspn(line, "\n"),
-			line);
+	while (*text) {
+		size_t length = strcspn(text, "\n");
+
+		fputs(is_first ? "" : "\r\n", out);
+		fwrite(text, 1, length, out);
+		fputs("\x1b[K", out);
+		text += length + (text[length] == '\n');
 		is_first = false;
 	}
 	fputs("\x1b[J", out);

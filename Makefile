@@ -140,6 +140,7 @@ bench: all ## measure on the simulated node
 gpu-bench: all ## measure on this machine's GPU
 	$(Q)bench/run.sh --gpu build/release
 	$(Q)bench/models.py build/release
+	$(Q)bench/compute.py --quick build/release
 
 gpu-test: setup-build ## the tests that need a real GPU
 	$(Q)$(CONFIGURE) build/gpu --buildtype debugoptimized -Dtests=auto

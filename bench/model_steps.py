@@ -2,9 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """One process of bench/models.py: trains or decodes, and prints the rate of each second as it goes.
 
-    model_steps.py train|decode|decode-graph SECONDS
+    model_steps.py train|decode|decode-graph SECONDS [FILE]
+
+With FILE it says "ready" and begins when the file is there.
 """
 
+import os
 import sys
 import time
 
@@ -79,6 +82,10 @@ def main():
     for _ in range(20):
         step()
     torch.cuda.synchronize()
+    if len(sys.argv) > 3:
+        print("ready", flush=True)
+        while not os.path.exists(sys.argv[3]):
+            time.sleep(0.001)
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         start, count = time.monotonic(), 0

@@ -41,6 +41,14 @@ def check_hooks(table, hooks):
                    "class" % (name, row.macro))
 
 
+def check_forms(table, hooks, names):
+    """Each form that we know of a function to be hooked is hooked."""
+    for name in names:
+        row = table.row_of(name)
+        if row and row.macro in coverage.TO_BE_HOOKED and name not in hooks:
+            yield coverage.TABLE, row.line, "%s is %s, and is not hooked" % (name, row.macro)
+
+
 def check_names(table, root):
     """Every function of CUDA has a row; of NVML those that are in no row pass through."""
     if not coverage.read_names(root, "cu"):
@@ -90,7 +98,8 @@ def system_libraries():
 def check(root, libraries):
     table, hooks = coverage.Coverage(root), coverage.read_hooks(root)
     names = {n for library in coverage.NAMES for n in coverage.read_names(root, library)}
-    findings = [*check_table(table, names), *check_hooks(table, hooks), *check_names(table, root),
+    findings = [*check_table(table, names), *check_hooks(table, hooks),
+                *check_forms(table, hooks, names), *check_names(table, root),
                 *check_simulated(root)]
     for path in libraries:
         findings += check_library(path, table, hooks, names)

@@ -11,8 +11,8 @@ import csource
 TABLE = "src/gpu/coverage.def"
 HOOKS = ["src/gpu/cuda.def", "src/gpu/nvml.def"]
 NAMES = {"cu": "tests/gpu/exports/cuda.txt", "nvml": "tests/gpu/exports/nvml.txt"}
-TO_BE_HOOKED = ("MEMORY", "LAUNCH", "VIEW", "DOOR")
-CLASSES = TO_BE_HOOKED + ("COMPUTE", "HARMLESS", "OUTSIDE")
+TO_BE_HOOKED = ("MEMORY", "LAUNCH", "VIEW", "DOOR", "COMPUTE")
+CLASSES = TO_BE_HOOKED + ("HARMLESS", "OUTSIDE")
 FORM = re.compile(r"((?:_v\d+)?(?:_ptds|_ptsz)?)$")
 SYMBOL = re.compile(r"\b(?:cu[A-Z]|nvml[A-Z])\w*")
 

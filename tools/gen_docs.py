@@ -118,11 +118,10 @@ class CoveragePage:
 
     HEADS = {
         "MEMORY": ("Device memory", "What takes device memory, or gives it back."),
-        "LAUNCH": ("Launches", "What runs kernels: local memory and code may take device memory. "
-                   "The work itself is not metered yet."),
+        "LAUNCH": ("Launches", "What runs kernels: local memory and code may take device memory."),
         "VIEW": ("Views", "What shows how much memory there is, or who uses it."),
         "DOOR": ("Doors", "What gives the driver's functions to a program."),
-        "COMPUTE": ("Work", "What makes the GPU work and takes no memory; nothing meters it yet."),
+        "COMPUTE": ("Work", "What makes the GPU work and takes no memory."),
         "OUTSIDE": ("Outside", "What cannot be covered here, and why."),
         "HARMLESS": ("Nothing to do", "What does none of this."),
     }

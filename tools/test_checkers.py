@@ -156,8 +156,16 @@ class Coverage(Tree):
         self.put("tests/gpu/exports/cuda.txt", "# names\n" + "\n".join(names.split()) + "\n")
 
     def test_a_table_that_names_everything_is_fine(self):
-        self.put_all('MEMORY("first", cuInit)\nMEMORY("by 2 MiB", cuMemAlloc)\n')
+        self.put_all('MEMORY("first", cuInit)\nMEMORY("by 2 MiB", cuMemAlloc)\n',
+                     hooks="HOOK(cuInit)\nHOOK(cuMemAlloc_v2)")
         self.is_content("check_coverage.py")
+
+    def test_a_form_that_is_to_be_hooked_and_is_not_is_found(self):
+        for kind in ("MEMORY", "COMPUTE"):
+            self.put_all('MEMORY("first", cuInit)\n%s("a copy", cuMemcpy)\n' % kind,
+                         hooks="HOOK(cuInit)\nHOOK(cuMemcpy)", names="cuInit cuMemcpy cuMemcpy_ptds")
+            self.finds("check_coverage.py", "src/gpu/coverage.def:4: cuMemcpy_ptds is %s, and is "
+                       "not hooked" % kind)
 
     def test_a_function_without_a_row_is_found(self):
         self.put_all('MEMORY("first", cuInit)\n')

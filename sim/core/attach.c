@@ -23,6 +23,16 @@ void attach_lock(struct machine *machine)
 		pthread_mutex_consistent(mutex);
 }
 
+bool attach_try_lock(struct machine *machine)
+{
+	pthread_mutex_t *mutex = &machine->layout->lock.mutex;
+	int r = pthread_mutex_trylock(mutex);
+
+	if (r == EOWNERDEAD)
+		r = pthread_mutex_consistent(mutex);
+	return r == 0;
+}
+
 void attach_unlock(struct machine *machine)
 {
 	pthread_mutex_unlock(&machine->layout->lock.mutex);

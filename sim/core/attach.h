@@ -11,8 +11,10 @@
 
 struct machine {
 	struct layout *layout;
-	int slot;	 /* of this process, or -1 */
-	void *live_page; /* the mapping that keeps the slot's file lock, or NULL */
+	int slot;			/* of this process, or -1 */
+	void *live_page;		/* the mapping that keeps the slot's file lock, or NULL */
+	uint64_t without_lock_until_ns; /* see turn.c */
+	bool has_turn_lock[MACHINE_DEVICES_MAX]; /* between turn_begin() and turn_end() */
 	dev_t file_dev;
 	ino_t file_ino;
 	char path[4096];
@@ -23,6 +25,8 @@ struct machine {
  * guards is committed by single words, so there is nothing to repair.
  */
 void attach_lock(struct machine *machine);
+/* The same where nobody has it now. */
+bool attach_try_lock(struct machine *machine);
 void attach_unlock(struct machine *machine);
 
 /* Frees the slots of dead processes. Under the lock. Returns how many. */
@@ -36,6 +40,9 @@ bool attach_is_counted(const struct layout_slot *slot);
 
 /* What all counted slots hold of a device. Under the lock. */
 uint64_t attach_sum_used(const struct layout *layout, int device);
+
+/* Whether the process may take more, by its own limit alone. Under the lock. */
+bool attach_is_within_limit(const struct machine *machine, int device, uint64_t more_bytes);
 
 /* Brings the peaks of a slot's tag up to date after a growth. Under the lock. */
 void attach_note_peak(struct machine *machine, int slot, int device);

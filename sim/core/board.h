@@ -47,6 +47,7 @@ struct board {
 	uint64_t shared_optin_bytes; /* the most one block may ask for */
 	uint64_t l2_bytes;
 	int memory_bus_bits;
+	int time_slice_us; /* a process's turn while others wait; 0: they run side by side */
 
 	/* What only NVML tells. */
 	int brand;	  /* nvmlBrandType_t */

@@ -10,7 +10,7 @@
 #include "sim/core/machine.h"
 
 #define LAYOUT_MAGIC   UINT64_C(0x314d495355504756) /* "VGPUSIM1" */
-#define LAYOUT_VERSION 2
+#define LAYOUT_VERSION 3
 
 /* Byte SLOT of this range of the file is locked by the process in slot SLOT: far past the end. */
 #define LAYOUT_LIVE_OFFSET (INT64_C(1) << 40)
@@ -18,27 +18,57 @@
 /* Byte INDEX of this range is locked for reading by every descriptor of kept memory INDEX. */
 #define LAYOUT_KEPT_OFFSET (LAYOUT_LIVE_OFFSET + (INT64_C(1) << 30))
 
-/* History of utilisation: one sample per 32 ms (33,554,432 ns), 64 of them, so about 2 s. */
-#define LAYOUT_SAMPLE_SHIFT 25
-#define LAYOUT_SAMPLES	    64
+/* History of utilisation: periods of 16.8 ms (16,777,216 ns), 128 of them, so about 2 s. */
+#define LAYOUT_PERIOD_SHIFT 24
+#define LAYOUT_PERIODS	    128
 
-/* How the work of a process on a device stood at time_ns. Work after it was one piece. */
-struct layout_sample {
+struct layout_period {
+	uint64_t index; /* of the time: CLOCK_MONOTONIC >> LAYOUT_PERIOD_SHIFT */
+	uint64_t work_ns;
+};
+
+/* Work that was done: all of it, and in the latest periods. */
+struct layout_busy {
+	uint64_t work_ns;
+	struct layout_period period[LAYOUT_PERIODS];
+};
+
+/* Pieces of work of a process on a device that are told apart; more are taken together. */
+#define LAYOUT_SPANS 16
+
+/* Work from start_ns to end_ns of the process's clock. */
+struct layout_span {
+	uint64_t start_ns;
+	uint64_t end_ns;
+};
+
+/* The clock of a process on a device (turn.h). Under the device's lock. */
+struct layout_turn {
+	uint64_t lag_ns;     /* how far it is behind CLOCK_MONOTONIC */
+	uint64_t knot_count; /* ever made, see layout_knot */
+	uint32_t load;	     /* as turn_member's, 0 standing still; since the last knot */
+	uint32_t span_count;
+	struct layout_span span[LAYOUT_SPANS]; /* by time, apart from each other */
+};
+
+/* Where the speed of a process's clock changed: it showed clock_ns at time_ns. The latest ones. */
+#define LAYOUT_KNOTS 1024
+struct layout_knot {
+	uint64_t clock_ns;
 	uint64_t time_ns;
-	uint64_t busy_ns;
-	uint64_t busy_until_ns;
 };
 
 struct layout_slot_device {
 	uint64_t bytes[MACHINE_KINDS_MAX];
 	uint32_t contexts;
 	uint32_t reserved0;
-	uint64_t busy_ns; /* up to busy_until_ns */
-	uint64_t busy_until_ns;
-	uint64_t reserved[5];
-	struct layout_sample sample[LAYOUT_SAMPLES];
+	uint64_t limit_bytes; /* 0: none */
+	uint64_t reserved[6];
+	struct layout_turn turn;
+	struct layout_busy busy;
 };
-_Static_assert(sizeof(struct layout_slot_device) == 16 * 8 + 64 + 64 * 24, "slot device");
+_Static_assert(
+	sizeof(struct layout_slot_device) == 16 * 8 + 64 + 24 + 256 + 8 + 128 * 16, "slot device");
 
 enum { LAYOUT_SLOT_FREE, LAYOUT_SLOT_USED };
 
@@ -49,7 +79,10 @@ struct layout_slot {
 	uint32_t stage; /* enum machine_stage; CHECKPOINTED: what it holds does not count */
 	uint64_t start_time;
 	uint64_t pid_namespace;
-	uint64_t reserved[4];
+	uint64_t server;  /* the MPS server that it is a client of; 0: none */
+	uint32_t percent; /* of a device's processors that it may use beside other clients */
+	uint32_t reserved0;
+	uint64_t reserved[2];
 	struct layout_slot_device device[MACHINE_DEVICES_MAX];
 };
 _Static_assert(sizeof(struct layout_slot) == 64 + 16 * sizeof(struct layout_slot_device), "slot");
@@ -98,6 +131,22 @@ _Static_assert(sizeof(struct layout_kept) == 64, "kept");
 /* What a process lock takes at most on any libc we know (40 bytes on x86-64, 48 on aarch64). */
 #define LAYOUT_LOCK_SIZE 128
 
+/* Whose turn it is on a device. Under its lock, which is taken after that of the machine. */
+struct layout_device {
+	union {
+		pthread_mutex_t mutex;
+		uint8_t bytes[LAYOUT_LOCK_SIZE];
+	} lock;
+	uint64_t at_ns; /* until when all this is brought forward */
+	uint64_t slice_end_ns;
+	uint64_t owner_party;
+	uint32_t owner_slot;
+	uint32_t reserved;
+	uint64_t looked_ns;			  /* when it was last looked who is dead */
+	uint64_t members[MACHINE_SLOTS_MAX / 64]; /* a bit a slot: those that may have work */
+	struct layout_busy busy;		  /* for whomever */
+};
+
 struct layout {
 	uint64_t magic;
 	uint32_t version;
@@ -127,6 +176,9 @@ struct layout {
 	uint32_t kept_used; /* no place at or above was ever used */
 	uint32_t reserved3;
 	struct layout_kept kept[MACHINE_KEPT_MAX];
+	struct layout_device device[MACHINE_DEVICES_MAX];
+	/* Last, for it is large and nearly all of it is never touched. */
+	struct layout_knot knot[MACHINE_SLOTS_MAX][MACHINE_DEVICES_MAX][LAYOUT_KNOTS];
 };
 _Static_assert(sizeof(struct board) <= 1024, "board");
 _Static_assert(sizeof(pthread_mutex_t) <= LAYOUT_LOCK_SIZE, "lock");

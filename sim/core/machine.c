@@ -124,6 +124,8 @@ static int fill(struct layout *layout, const struct board *board)
 		r = pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
 	if (r == 0)
 		r = pthread_mutex_init(&layout->lock.mutex, &attr);
+	for (int i = 0; r == 0 && i < MACHINE_DEVICES_MAX; i++)
+		r = pthread_mutex_init(&layout->device[i].lock.mutex, &attr);
 	return -r;
 }
 

@@ -94,14 +94,19 @@ void machine_shrink(struct machine *machine, int device, enum machine_kind kind,
 void machine_set_contexts(struct machine *machine, int device, uint32_t count);
 
 /*
- * Says that the device works for this process from start_ns to end_ns (CLOCK_MONOTONIC, both may
- * lie in the future). Overlap with earlier work is counted once. Calls for one device are
- * serialised by the caller. Cheap: no lock, no system call.
+ * The most that the process may hold of the device, but for MACHINE_INIT, MACHINE_CONTEXT_EXTRA and
+ * MACHINE_MANAGED; 0: no limit.
+ */
+void machine_set_limit(struct machine *machine, int device, uint64_t bytes);
+
+/* Whether the process is a client of an MPS server. */
+bool machine_is_mps_client(const struct machine *machine);
+
+/*
+ * Says that the device worked for this process from start_ns to end_ns (CLOCK_MONOTONIC); what lies
+ * in the future is work that the process takes its turns for. The driver uses turn.h.
  */
 void machine_add_busy(struct machine *machine, int device, uint64_t start_ns, uint64_t end_ns);
-/* The same for a caller that just looked at the clock. */
-void machine_add_busy_at(
-	struct machine *machine, int device, uint64_t now_ns, uint64_t start_ns, uint64_t end_ns);
 
 /* CLOCK_MONOTONIC in ns: the clock of everything in the machine. */
 uint64_t machine_now_ns(void);
@@ -135,7 +140,7 @@ struct machine_held {
 	uint64_t held_bytes;  /* all kinds but MACHINE_INIT and MACHINE_CONTEXT_EXTRA */
 	uint64_t total_bytes; /* all kinds */
 	uint64_t bytes[MACHINE_KINDS_MAX];
-	uint64_t busy_ns;	    /* worked for it until now, since it joined */
+	uint64_t busy_ns;	    /* served until now, since it joined; turn.h */
 	unsigned int busy_permille; /* of the window */
 };
 
@@ -144,6 +149,7 @@ struct machine_process {
 	uint64_t pid_namespace; /* inode of /proc/self/ns/pid */
 	uint64_t start_time; /* of the process, in clock ticks since boot, as in /proc/PID/stat */
 	uint32_t slot;
+	bool is_mps_client;
 	char tag[MACHINE_TAG_SIZE];
 	struct machine_held device[MACHINE_DEVICES_MAX];
 };
@@ -151,8 +157,8 @@ struct machine_process {
 struct machine_device {
 	uint64_t used_bytes; /* of all live processes; the driver's reserve is not in it */
 	uint64_t free_bytes;
-	unsigned int busy_permille; /* of the window; the sum of the processes, at most 1000 */
-	uint64_t busy_ns;	    /* sum over live processes */
+	unsigned int busy_permille; /* of the window, for whomever */
+	uint64_t busy_ns;	    /* likewise; what it did for processes that are gone is in it */
 };
 
 struct machine_snapshot {

@@ -11,6 +11,8 @@
 
 #include "sim/core/attach.h"
 #include "sim/core/machine.h"
+#include "sim/core/mps.h"
+#include "sim/core/turn.h"
 
 /*
  * A device's use is the sum over the slots of its live processes, made under the lock each time a
@@ -93,10 +95,19 @@ static int claim(struct machine *machine, int fd)
 	return -1;
 }
 
+/* All of it but what turn_reset_slot() does under other locks. */
+static void reset_slot(struct layout_slot *slot, int device_count)
+{
+	memset(slot, 0, offsetof(struct layout_slot, device));
+	for (int device = 0; device < device_count; device++)
+		memset(&slot->device[device], 0, offsetof(struct layout_slot_device, turn));
+}
+
 int machine_join(struct machine *machine)
 {
 	struct layout *layout = machine->layout;
 	const char *tag = getenv("VGPU_SIM_TAG");
+	uint64_t server = mps_find_server();
 	char cut[MACHINE_TAG_SIZE];
 	struct layout_slot *slot;
 	void *page;
@@ -122,12 +133,15 @@ int machine_join(struct machine *machine)
 	index = claim(machine, fd);
 	if (index >= 0) {
 		slot = &layout->slot[index];
-		memset(slot, 0, sizeof(*slot));
+		turn_reset_slot(machine, (uint32_t)index);
+		reset_slot(slot, machine_board(machine)->device_count);
 		kept_forget_slot(layout, (unsigned int)index);
 		slot->pid = getpid();
 		slot->tag = find_tag(layout, cut);
 		slot->start_time = read_start_time();
 		slot->pid_namespace = read_pid_namespace();
+		slot->server = server;
+		slot->percent = server != 0 ? mps_read_percent() : 100;
 		if (layout->slots_used <= (uint32_t)index)
 			layout->slots_used = (uint32_t)index + 1;
 		/* The compiler must not move the commit up; a killed process needs no more. */
@@ -187,6 +201,34 @@ uint64_t machine_free_bytes(struct machine *machine, int device)
 	used = attach_sum_used(machine->layout, device);
 	attach_unlock(machine);
 	return used < total ? total - used : 0;
+}
+
+/* What the process holds by itself, and of kept memory what it bears; managed memory can go. */
+bool attach_is_within_limit(const struct machine *machine, int device, uint64_t more_bytes)
+{
+	const struct layout_slot_device *mine =
+		&machine->layout->slot[machine->slot].device[device];
+	uint64_t held;
+
+	if (mine->limit_bytes == 0)
+		return true;
+	held = attach_slot_held(mine) - mine->bytes[MACHINE_MANAGED] +
+	       kept_borne(machine->layout, machine->slot, device, NULL, NULL);
+	return held <= mine->limit_bytes && more_bytes <= mine->limit_bytes - held;
+}
+
+void machine_set_limit(struct machine *machine, int device, uint64_t bytes)
+{
+	if (machine->slot < 0)
+		return;
+	attach_lock(machine);
+	machine->layout->slot[machine->slot].device[device].limit_bytes = bytes;
+	attach_unlock(machine);
+}
+
+bool machine_is_mps_client(const struct machine *machine)
+{
+	return machine->slot >= 0 && machine->layout->slot[machine->slot].server != 0;
 }
 
 static void sum_tag(const struct layout *layout, uint32_t tag, int device, uint64_t *ret_held,
@@ -254,6 +296,10 @@ int machine_grow_kinds(
 		more += bytes[kind];
 	}
 	attach_lock(machine);
+	if (!attach_is_within_limit(machine, device, more - bytes[MACHINE_MANAGED])) {
+		attach_unlock(machine);
+		return MACHINE_E_FULL;
+	}
 	used = attach_sum_used(layout, device);
 	has_room = used <= total && more <= total - used;
 	if (!has_room && attach_reap(machine) >= 0) {
@@ -302,37 +348,4 @@ void machine_set_contexts(struct machine *machine, int device, uint32_t count)
 	attach_lock(machine);
 	machine->layout->slot[machine->slot].device[device].contexts = count;
 	attach_unlock(machine);
-}
-
-void machine_add_busy_at(
-	struct machine *machine, int device, uint64_t now_ns, uint64_t start_ns, uint64_t end_ns)
-{
-	struct layout_slot_device *mine;
-	struct layout_sample *sample;
-	uint64_t until, busy;
-
-	if (machine->slot < 0)
-		return;
-	mine = &machine->layout->slot[machine->slot].device[device];
-	/* Relaxed throughout: one writer at a time; a reader that sees half of an update is off by
-	 * one launch in a percentage. */
-	until = __atomic_load_n(&mine->busy_until_ns, __ATOMIC_RELAXED);
-	if (end_ns <= until)
-		return;
-	busy = __atomic_load_n(&mine->busy_ns, __ATOMIC_RELAXED) + end_ns -
-	       (start_ns > until ? start_ns : until);
-	sample = &mine->sample[(now_ns >> LAYOUT_SAMPLE_SHIFT) % LAYOUT_SAMPLES];
-	__atomic_store_n(&mine->busy_ns, busy, __ATOMIC_RELAXED);
-	__atomic_store_n(&mine->busy_until_ns, end_ns, __ATOMIC_RELAXED);
-	__atomic_store_n(&sample->time_ns, now_ns, __ATOMIC_RELAXED);
-	__atomic_store_n(&sample->busy_ns, busy, __ATOMIC_RELAXED);
-	__atomic_store_n(&sample->busy_until_ns, end_ns, __ATOMIC_RELAXED);
-}
-
-void machine_add_busy(struct machine *machine, int device, uint64_t start_ns, uint64_t end_ns)
-{
-	uint64_t now = machine_now_ns();
-
-	/* Work told of afterwards is part of the history from where it began. */
-	machine_add_busy_at(machine, device, start_ns < now ? start_ns : now, start_ns, end_ns);
 }

@@ -6,6 +6,7 @@
 
 #include "sim/core/attach.h"
 #include "sim/core/machine.h"
+#include "sim/core/turn.h"
 
 /*
  * The stage is one word of the slot: what a checkpointed process holds stays written down and just
@@ -76,6 +77,9 @@ int machine_change_stage(
 	else if (from == MACHINE_CHECKPOINTED && !has_room(layout, slot))
 		r = MACHINE_E_FULL;
 	if (r == 0) {
+		/* Until now it was served as before. */
+		for (int device = 0; device < layout->board.board.device_count; device++)
+			turn_catch_up(machine, device, machine_now_ns());
 		/* Pairs with the acquire in machine_wait_running(). */
 		__atomic_store_n(&slot->stage, to, __ATOMIC_RELEASE);
 		for (int device = 0; device < layout->board.board.device_count; device++)

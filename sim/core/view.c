@@ -5,38 +5,19 @@
 #include <string.h>
 
 #include "sim/core/attach.h"
+#include "sim/core/busy.h"
 #include "sim/core/machine.h"
+#include "sim/core/turn.h"
 
-/*
- * Work done until `at_ns`, from the last sample not later. A sample is made when work is given:
- * from then to the next one the device is busy up to busy_until_ns and idle after. Work queued with
- * gaps in between is taken to be one piece at its end.
- */
-static uint64_t work_until(const struct layout_slot_device *device, uint64_t at_ns)
+static unsigned int permille(const struct layout_busy *busy, uint64_t now, uint64_t window_ns)
 {
-	uint64_t best_time = 0, busy = 0, until = 0;
-
-	for (int i = 0; i < LAYOUT_SAMPLES; i++) {
-		/* Relaxed: see machine_add_busy(). */
-		uint64_t time = __atomic_load_n(&device->sample[i].time_ns, __ATOMIC_RELAXED);
-
-		if (time == 0 || time > at_ns || time < best_time)
-			continue;
-		best_time = time;
-		busy = __atomic_load_n(&device->sample[i].busy_ns, __ATOMIC_RELAXED);
-		until = __atomic_load_n(&device->sample[i].busy_until_ns, __ATOMIC_RELAXED);
-	}
-	if (until > at_ns)
-		busy = busy > until - at_ns ? busy - (until - at_ns) : 0;
-	return busy;
+	return window_ns > 0 ? (unsigned int)(busy_within(busy, now, window_ns) * 1000 / window_ns)
+			     : 0;
 }
 
 static void read_held(const struct layout_slot_device *device, uint64_t now, uint64_t window_ns,
 	struct machine_held *ret_held)
 {
-	uint64_t before = work_until(device, now > window_ns ? now - window_ns : 0);
-	uint64_t work = work_until(device, now);
-
 	memset(ret_held, 0, sizeof(*ret_held));
 	ret_held->has_context = device->contexts > 0;
 	for (int kind = 0; kind < MACHINE_KINDS_USED; kind++)
@@ -45,12 +26,8 @@ static void read_held(const struct layout_slot_device *device, uint64_t now, uin
 	ret_held->held_bytes = attach_slot_held(device);
 	if (ret_held->has_context)
 		ret_held->shown_bytes = ret_held->held_bytes - ret_held->bytes[MACHINE_MANAGED];
-	ret_held->busy_ns = work;
-	if (work > before && window_ns > 0) {
-		uint64_t permille = (work - before) * 1000 / window_ns;
-
-		ret_held->busy_permille = permille > 1000 ? 1000 : (unsigned int)permille;
-	}
+	ret_held->busy_ns = device->busy.work_ns;
+	ret_held->busy_permille = permille(&device->busy, now, window_ns);
 }
 
 static void add_borne(
@@ -75,6 +52,7 @@ static void read_process(const struct layout *layout, uint32_t index, uint64_t n
 	process->pid_namespace = slot->pid_namespace;
 	process->start_time = slot->start_time;
 	process->slot = index;
+	process->is_mps_client = slot->server != 0;
 	if (slot->tag < MACHINE_TAGS_MAX)
 		memcpy(process->tag, layout->tag[slot->tag].name, MACHINE_TAG_SIZE - 1);
 	for (int i = 0; i < snapshot->device_count; i++) {
@@ -83,8 +61,6 @@ static void read_process(const struct layout *layout, uint32_t index, uint64_t n
 		read_held(&slot->device[i], now, window_ns, &process->device[i]);
 		add_borne(layout, index, i, &process->device[i]);
 		device->used_bytes += process->device[i].total_bytes;
-		device->busy_ns += process->device[i].busy_ns;
-		device->busy_permille += process->device[i].busy_permille;
 	}
 }
 
@@ -101,6 +77,14 @@ int machine_read_snapshot(
 	attach_lock(machine);
 	attach_reap(machine);
 	ret_snapshot->time_ns = machine_now_ns();
+	for (int i = 0; i < ret_snapshot->device_count; i++) {
+		const struct layout_busy *busy = &layout->device[i].busy;
+
+		turn_catch_up(machine, i, ret_snapshot->time_ns);
+		ret_snapshot->device[i].busy_ns = busy->work_ns;
+		ret_snapshot->device[i].busy_permille =
+			permille(busy, ret_snapshot->time_ns, window_ns);
+	}
 	for (uint32_t i = 0; i < layout->slots_used; i++) {
 		if (attach_is_counted(&layout->slot[i]))
 			read_process(layout, i, ret_snapshot->time_ns, window_ns, ret_snapshot);
@@ -112,8 +96,6 @@ int machine_read_snapshot(
 		struct machine_device *device = &ret_snapshot->device[i];
 
 		device->free_bytes = device->used_bytes < total ? total - device->used_bytes : 0;
-		if (device->busy_permille > 1000)
-			device->busy_permille = 1000;
 	}
 	return 0;
 }

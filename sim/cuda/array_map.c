@@ -108,12 +108,10 @@ void array_unmap_all(struct array *array)
 
 void array_settle(void)
 {
-	uint64_t now_ns = machine_now_ns();
-
 	pthread_mutex_lock(&driver.memory_lock);
 	for (struct context *c = context_first(); c != NULL; c = c->next)
 		for (struct array *a = c->arrays; a != NULL; a = a->next)
 			if (a->tiles != NULL)
-				let_go(a, now_ns);
+				let_go(a, timeline_now(c->device));
 	pthread_mutex_unlock(&driver.memory_lock);
 }

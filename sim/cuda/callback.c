@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "sim/core/turn.h"
 #include "sim/cuda/context.h"
 #include "sim/cuda/timeline.h"
 
@@ -15,7 +16,7 @@
  */
 
 struct callback {
-	uint64_t time_ns;
+	uint64_t time_ns; /* of its device's clock */
 	struct context *context;
 	struct stream *stream;
 	CUstream handle;
@@ -28,7 +29,7 @@ struct callback {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed;
 static pthread_cond_t done;
-static struct callback *queue; /* by time */
+static struct callback *queue; /* those of one device by time */
 static struct callback *running;
 static pthread_t runner;
 static bool is_started;
@@ -41,24 +42,50 @@ static void run(struct callback *entry)
 		entry->callback(entry->handle, CUDA_SUCCESS, entry->user_data);
 }
 
+/* Takes the first whose time has come; NULL: none, and when to look again. Under the lock. */
+static struct callback *take(uint64_t *ret_look_ns)
+{
+	uint64_t looked = 0; /* a bit a device: its others come later than its first */
+
+	*ret_look_ns = UINT64_MAX;
+	for (struct callback **place = &queue; *place != NULL; place = &(*place)->next) {
+		struct callback *entry = *place;
+		int device = entry->context->device->index;
+		uint64_t look;
+		bool is_end;
+
+		if ((looked >> device & 1) != 0)
+			continue;
+		looked |= UINT64_C(1) << device;
+		look = turn_expect(driver.machine, device, entry->time_ns, &is_end);
+		if (look == 0) {
+			*place = entry->next;
+			return entry;
+		}
+		if (look < *ret_look_ns)
+			*ret_look_ns = look;
+	}
+	return NULL;
+}
+
 static void *serve(void *unused)
 {
 	pthread_mutex_lock(&lock);
 	for (;;) {
-		struct callback *entry = queue;
+		uint64_t look;
+		struct callback *entry = take(&look);
 		struct timespec until;
 
-		if (entry == NULL) {
+		if (entry == NULL && look == UINT64_MAX) {
 			pthread_cond_wait(&changed, &lock);
 			continue;
 		}
-		if (entry->time_ns > machine_now_ns()) {
-			until.tv_sec = (time_t)(entry->time_ns / 1000000000);
-			until.tv_nsec = (long)(entry->time_ns % 1000000000);
+		if (entry == NULL) {
+			until.tv_sec = (time_t)(look / 1000000000);
+			until.tv_nsec = (long)(look % 1000000000);
 			pthread_cond_timedwait(&changed, &lock, &until);
 			continue;
 		}
-		queue = entry->next;
 		running = entry;
 		pthread_mutex_unlock(&lock);
 		run(entry);

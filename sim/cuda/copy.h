@@ -47,3 +47,5 @@ CUresult fill_run(const struct fill *fill, struct device *device, uint64_t *ret_
 /* is_thread: stream 0 is the calling thread's; is_waiting: until it is done. */
 CUresult copy_2d(CUstream handle, bool is_thread, bool is_waiting, const CUDA_MEMCPY2D *request);
 CUresult copy_3d(CUstream handle, bool is_thread, bool is_waiting, const CUDA_MEMCPY3D *request);
+/* What writing so much of a device's memory takes. */
+uint64_t copy_fill_duration(size_t bytes);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "sim/core/mps.h"
 #include "sim/cuda/entry.h"
 #include "sim/cuda/pool.h"
 
@@ -106,6 +107,8 @@ static CUresult start(void)
 		device->ordinal = i;
 		device->index = indices[i];
 		pthread_mutex_init(&device->time_lock, NULL);
+		if (machine_is_mps_client(driver.machine))
+			machine_set_limit(driver.machine, device->index, mps_read_limit_bytes(i));
 		result = pool_init_device(device);
 		if (result != CUDA_SUCCESS)
 			return result;

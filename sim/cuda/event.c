@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The calls of events: points of a stream's virtual time. */
+/* The calls of events: points of a stream's virtual time, and of the time on the wall. */
 #include "sim/cuda/array.h"
 #include "sim/cuda/context.h"
 #include "sim/cuda/entry.h"
@@ -61,10 +61,9 @@ static CUresult record(bool is_thread, CUevent handle, CUstream stream_handle, u
 		return flags == CU_EVENT_RECORD_EXTERNAL ? capture_add(stream, &work)
 							 : capture_record(stream, event);
 	capture_leave(&event->captured);
-	now = machine_now_ns();
+	now = timeline_now(context->device);
 	pthread_mutex_lock(&context->device->time_lock);
-	event->time_ns = timeline_ready_ns(stream, now);
-	event->is_recorded = true;
+	timeline_mark(event, timeline_ready_ns(stream, now));
 	pthread_mutex_unlock(&context->device->time_lock);
 	return CUDA_SUCCESS;
 }
@@ -101,7 +100,7 @@ ENTRY_BODY(cuEventQuery, (CUevent handle), (handle))
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (event->captured.capture != NULL)
 		return CUDA_ERROR_CAPTURED_EVENT;
-	if (time_of(event) > machine_now_ns())
+	if (time_of(event) > timeline_now(event->context->device))
 		return CUDA_ERROR_NOT_READY;
 	array_settle();
 	return CUDA_SUCCESS;
@@ -115,7 +114,7 @@ ENTRY_BODY(cuEventSynchronize, (CUevent handle), (handle))
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (event->captured.capture != NULL)
 		return CUDA_ERROR_CAPTURED_EVENT;
-	timeline_sleep_until(time_of(event));
+	timeline_sleep_until(event->context, time_of(event));
 	pool_settle_event(event->context->device);
 	array_settle();
 	return CUDA_SUCCESS;
@@ -125,19 +124,17 @@ static CUresult elapsed(float *ms, CUevent start_handle, CUevent end_handle)
 {
 	struct event *start = timeline_find_event(start_handle),
 		     *end = timeline_find_event(end_handle);
-	uint64_t from, to, now;
+	uint64_t from, to;
 
 	if (start == NULL || end == NULL)
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (ms == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
-	from = time_of(start);
-	to = time_of(end);
-	if (from == 0 || to == 0 || (start->flags & CU_EVENT_DISABLE_TIMING) != 0 ||
+	if (time_of(start) == 0 || time_of(end) == 0 ||
+		(start->flags & CU_EVENT_DISABLE_TIMING) != 0 ||
 		(end->flags & CU_EVENT_DISABLE_TIMING) != 0)
 		return CUDA_ERROR_INVALID_HANDLE;
-	now = machine_now_ns();
-	if (from > now || to > now)
+	if (!timeline_settle(start, &from) || !timeline_settle(end, &to))
 		return CUDA_ERROR_NOT_READY;
 	*ms = (float)((double)(int64_t)(to - from) / 1e6);
 	return CUDA_SUCCESS;

@@ -6,7 +6,7 @@
 
 CUresult exec_map(struct exec *exec, struct stream *stream)
 {
-	uint64_t ready, now = machine_now_ns();
+	uint64_t ready, now = timeline_now(stream->context->device);
 	CUresult result = CUDA_SUCCESS;
 
 	pthread_mutex_lock(&stream->context->device->time_lock);
@@ -73,19 +73,24 @@ static CUresult end_memory(struct exec *exec, uint64_t until_ns)
 	return result;
 }
 
-/* Does one step and says how long it takes. */
-static CUresult run_step(const struct step *step, struct stream *stream, uint64_t *ret_duration_ns)
+/* Does one step and says how long it takes, and whether the device is needed for it. */
+static CUresult run_step(const struct step *step, struct stream *stream, uint64_t *ret_duration_ns,
+	bool *ret_is_busy)
 {
 	const struct work *work = &step->work;
+	CUresult result;
 	bool has_host;
 
 	*ret_duration_ns = 0;
+	*ret_is_busy = true;
 	switch (work->type) {
 	case CU_GRAPH_NODE_TYPE_KERNEL:
 		*ret_duration_ns = work->kernel.duration_ns;
 		return CUDA_SUCCESS;
 	case CU_GRAPH_NODE_TYPE_MEMCPY:
-		return copy_run(&work->copy, stream->context->device, ret_duration_ns, &has_host);
+		result = copy_run(&work->copy, stream->context->device, ret_duration_ns, &has_host);
+		*ret_is_busy = !has_host;
+		return result;
 	case CU_GRAPH_NODE_TYPE_MEMSET:
 		return fill_run(&work->fill, stream->context->device, ret_duration_ns);
 	default:
@@ -93,15 +98,14 @@ static CUresult run_step(const struct step *step, struct stream *stream, uint64_
 	}
 }
 
-static void record(CUevent handle, uint64_t time_ns)
+static void record(CUevent handle, const struct device *from, uint64_t time_ns)
 {
 	struct event *event = timeline_find_event(handle);
 
 	if (event == NULL)
 		return;
 	pthread_mutex_lock(&event->context->device->time_lock);
-	event->time_ns = time_ns;
-	event->is_recorded = true;
+	timeline_mark(event, timeline_carry(from, event->context->device, time_ns));
 	pthread_mutex_unlock(&event->context->device->time_lock);
 }
 
@@ -114,7 +118,7 @@ static CUresult finish(const struct exec *exec, struct stream *stream, uint64_t 
 		const struct work *work = &exec->steps[i].work;
 
 		if (work->type == CU_GRAPH_NODE_TYPE_EVENT_RECORD)
-			record(work->event, end_ns);
+			record(work->event, stream->context->device, end_ns);
 		else if (work->type == CU_GRAPH_NODE_TYPE_HOST &&
 			 callback_add(stream, work->host.fn, NULL, work->host.userData,
 				 (CUstream)stream) != 0)
@@ -127,6 +131,7 @@ static CUresult run(struct exec *exec, struct stream *stream, uint64_t *ret_end_
 {
 	CUresult result = CUDA_SUCCESS, finished;
 	uint64_t longest = 0;
+	bool is_any_busy = false, is_busy;
 
 	for (size_t i = 0; i < exec->count && result == CUDA_SUCCESS; i++) {
 		struct step *step = &exec->steps[i];
@@ -136,12 +141,13 @@ static CUresult run(struct exec *exec, struct stream *stream, uint64_t *ret_end_
 			if (exec->steps[step->deps[k]].end_ns > begin)
 				begin = exec->steps[step->deps[k]].end_ns;
 		}
-		result = run_step(step, stream, &step->end_ns);
+		result = run_step(step, stream, &step->end_ns, &is_busy);
+		is_any_busy = is_any_busy || (is_busy && step->end_ns > 0);
 		step->end_ns += begin;
 		if (step->end_ns > longest)
 			longest = step->end_ns;
 	}
-	*ret_end_ns = timeline_add(stream, longest, true);
+	*ret_end_ns = timeline_add(stream, longest, is_any_busy);
 	finished = finish(exec, stream, *ret_end_ns);
 	return result == CUDA_SUCCESS ? finished : result;
 }

@@ -272,11 +272,12 @@ void graph_unmap(struct mapping *mapping)
 ENTRY_BODY(cuDeviceGraphMemTrim, (CUdevice ordinal), (ordinal))
 {
 	struct device *device = driver_device(ordinal);
-	uint64_t now = machine_now_ns();
 	struct graph_pool *pool;
+	uint64_t now;
 
 	if (device == NULL)
 		return CUDA_ERROR_INVALID_DEVICE;
+	now = timeline_now(device);
 	pool = &pools[device->index];
 	pthread_mutex_lock(&driver.memory_lock);
 	for (struct chunk *chunk = pool->chunks; chunk != NULL; chunk = chunk->next) {

@@ -283,15 +283,14 @@ ENTRY_BODY(cuStreamGetGreenCtx, (CUstream handle, CUgreenCtx *ret_green), (handl
 static CUresult record(struct context *context, struct green *green, CUevent handle)
 {
 	struct event *event = timeline_find_event(handle);
-	uint64_t now = machine_now_ns();
+	uint64_t now = timeline_now(context->device);
 	uint64_t end;
 
 	if (event == NULL || event->context != context)
 		return CUDA_ERROR_INVALID_HANDLE;
 	end = timeline_end_green(context, green);
 	pthread_mutex_lock(&context->device->time_lock);
-	event->time_ns = end > now ? end : now;
-	event->is_recorded = true;
+	timeline_mark(event, end > now ? end : now);
 	pthread_mutex_unlock(&context->device->time_lock);
 	return CUDA_SUCCESS;
 }
@@ -307,7 +306,8 @@ static CUresult wait(struct context *context, struct green *green, CUevent handl
 	if (event->is_recorded)
 		time = event->time_ns;
 	pthread_mutex_unlock(&event->context->device->time_lock);
-	timeline_hold_green(context, green, time);
+	timeline_hold_green(
+		context, green, timeline_carry(event->context->device, context->device, time));
 	return CUDA_SUCCESS;
 }
 

@@ -239,63 +239,6 @@ ENTRY_BODY(cuMemGetAddressRange, (CUdeviceptr_v1 * base, unsigned int *size, CUd
 	return result == CUDA_SUCCESS ? CUDA_ERROR_NOT_FOUND : result;
 }
 
-/* Managed memory in a range moves to a device as far as it fits, or to the host with device NULL. */
-static CUresult prefetch(CUdeviceptr dptr, size_t count, struct device *device)
-{
-	CUdeviceptr end = dptr + count;
-	CUresult result = CUDA_SUCCESS;
-
-	if (count == 0)
-		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&driver.memory_lock);
-	while (dptr < end && result == CUDA_SUCCESS) {
-		struct extent extent;
-
-		if (!lookup_extent(dptr, &extent) || !extent.is_managed)
-			result = CUDA_ERROR_INVALID_VALUE;
-		else
-			heap_move_managed(extent.plain, device);
-		dptr = extent.base + extent.bytes;
-	}
-	pthread_mutex_unlock(&driver.memory_lock);
-	return result;
-}
-
-ENTRY_FORMS(cuMemPrefetchAsync, _ptsz,
-	(CUdeviceptr dptr, size_t count, CUdevice ordinal, CUstream handle),
-	(dptr, count, ordinal, handle))
-{
-	struct context *context;
-	struct stream *stream;
-	CUresult result = context_stream(handle, is_thread, &context, &stream);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (ordinal != CU_DEVICE_CPU && driver_device(ordinal) == NULL)
-		return CUDA_ERROR_INVALID_DEVICE;
-	return prefetch(dptr, count, driver_device(ordinal));
-}
-
-ENTRY_FORMS(cuMemPrefetchAsync_v2, _ptsz,
-	(CUdeviceptr dptr, size_t count, CUmemLocation location, unsigned int flags,
-		CUstream handle),
-	(dptr, count, location, flags, handle))
-{
-	struct context *context;
-	struct stream *stream;
-	CUresult result = context_stream(handle, is_thread, &context, &stream);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (flags != 0)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (location.type != CU_MEM_LOCATION_TYPE_DEVICE)
-		return prefetch(dptr, count, NULL);
-	if (driver_device(location.id) == NULL)
-		return CUDA_ERROR_INVALID_DEVICE;
-	return prefetch(dptr, count, driver_device(location.id));
-}
-
 /*
  * Advice on where the memory is best is followed for whole allocations; other advice changes nothing
  * here, but is checked.

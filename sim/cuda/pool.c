@@ -30,7 +30,7 @@ struct pool *pool_check(CUmemoryPool handle)
 /* A destroyed pool keeps nothing back; the others keep their threshold. */
 static void settle(struct pool *pool)
 {
-	pool_finish(pool, machine_now_ns());
+	pool_finish(pool, timeline_now(pool->device));
 	pool_trim(pool, pool->magic == POOL_MAGIC ? pool->threshold : 0);
 	if (pool->kept > 0 && pool->magic != POOL_MAGIC && pool->live == 0 && pool->pending == 0) {
 		share_drop(pool->kept - 1);
@@ -252,7 +252,7 @@ ENTRY_BODY(cuMemPoolTrimTo, (CUmemoryPool handle, size_t keep_bytes), (handle, k
 	pthread_mutex_lock(&driver.memory_lock);
 	pool = pool_check(handle);
 	if (pool != NULL && pool->base != 0) {
-		pool_finish(pool, machine_now_ns());
+		pool_finish(pool, timeline_now(pool->device));
 		pool_trim(pool, keep_bytes);
 	}
 	pthread_mutex_unlock(&driver.memory_lock);
@@ -341,7 +341,7 @@ ENTRY_BODY(cuMemPoolGetAttribute, (CUmemoryPool handle, CUmemPool_attribute attr
 	pool = pool_check(handle);
 	if (pool != NULL) {
 		if (pool->pending > 0)
-			pool_finish(pool, machine_now_ns());
+			pool_finish(pool, timeline_now(pool->device));
 		result = get_attribute(pool, attribute, value);
 	}
 	pthread_mutex_unlock(&driver.memory_lock);

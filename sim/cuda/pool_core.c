@@ -286,7 +286,7 @@ static CUresult use(
 CUresult pool_take(struct pool *pool, size_t bytes, struct stream *stream, CUdeviceptr *ret_base)
 {
 	uint64_t need = (bytes + HEAP_GRAIN - 1) / HEAP_GRAIN * HEAP_GRAIN;
-	uint64_t now = machine_now_ns();
+	uint64_t now = timeline_now(stream->context->device);
 	uint64_t ready, offset;
 	struct range *range;
 
@@ -351,7 +351,7 @@ void pool_give(struct pool *pool, struct range *range, uint64_t free_at_ns)
 	*link = range->next_hashed;
 	pool->live--;
 	link_idle(pool, range);
-	if (free_at_ns > machine_now_ns()) {
+	if (free_at_ns > timeline_now(pool->device)) {
 		range->state = RANGE_PENDING;
 		range->free_at_ns = free_at_ns;
 		pool->pending++;

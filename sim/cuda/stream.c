@@ -113,7 +113,8 @@ ENTRY_FORMS(cuStreamWaitEvent, _ptsz, (CUstream handle, CUevent event_handle, un
 	if (event->is_recorded)
 		time = event->time_ns;
 	pthread_mutex_unlock(&event->context->device->time_lock);
-	timeline_hold(stream, time);
+	timeline_hold(
+		stream, timeline_carry(event->context->device, stream->context->device, time));
 	return CUDA_SUCCESS;
 }
 

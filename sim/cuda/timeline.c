@@ -7,12 +7,17 @@
 #include <time.h>
 
 #include "sim/cuda/context.h"
+#include "sim/core/turn.h"
 #include "sim/cuda/driver.h"
+
+/* Events are settled so often, long before what tells their time is overwritten (LAYOUT_KNOTS). */
+#define SETTLE_NS UINT64_C(250000000)
 
 /*
  * No work is ever done: each stream only knows until when it is busy. Work given to it starts when
- * the stream is free, at once if it is idle, and waiting is sleeping until then. Streams of one
- * device do not slow each other down, nor do processes.
+ * the stream is free, at once if it is idle, and waiting is sleeping until then. Streams of a process
+ * do not slow each other down; processes take turns, in which the clock of those that wait stands
+ * still. Copies from and to the host need no turn.
  *
  * Streams and events are never given back to the C library but kept for the next, so that a handle
  * used after its end is refused and not followed into foreign memory.
@@ -51,6 +56,7 @@ void timeline_init(struct context *context)
 	timeline->events = NULL;
 	timeline->blocking_until_ns = 0;
 	timeline->until_ns = 0;
+	timeline->settled_ns = 0;
 	pthread_mutex_unlock(&context->device->time_lock);
 }
 
@@ -73,6 +79,20 @@ static void spare_event(struct event *event)
 	pthread_mutex_unlock(&spare_lock);
 }
 
+/* Work of the device goes on until the last of its contexts' streams ends. */
+static void cut(const struct context *ended)
+{
+	const struct device *device = ended->device;
+	uint64_t until = 0;
+
+	for (const struct context *c = context_first(); c != NULL; c = c->next) {
+		if (c != ended && c->device == device && context_is_alive(c) &&
+			c->timeline.until_ns > until)
+			until = c->timeline.until_ns;
+	}
+	turn_cut(driver.machine, device->index, until);
+}
+
 void timeline_clear(struct context *context)
 {
 	struct timeline *timeline = &context->timeline;
@@ -93,6 +113,7 @@ void timeline_clear(struct context *context)
 		capture_forget(&event->captured, true);
 		spare_event(event);
 	}
+	cut(context);
 	pthread_mutex_unlock(&context->device->time_lock);
 }
 
@@ -225,15 +246,72 @@ uint64_t timeline_ready_ns(const struct stream *stream, uint64_t now_ns)
 	return ready;
 }
 
+uint64_t timeline_now(const struct device *device)
+{
+	return turn_now(driver.machine, device->index);
+}
+
+void timeline_mark(struct event *event, uint64_t time_ns)
+{
+	event->time_ns = time_ns;
+	event->is_recorded = true;
+	event->settled_ns = 0;
+}
+
+/* Under time_lock. */
+static bool settle(struct event *event)
+{
+	return event->settled_ns != 0 ||
+	       turn_find_time(driver.machine, event->context->device->index, event->time_ns,
+		       &event->settled_ns);
+}
+
+bool timeline_settle(struct event *event, uint64_t *ret_time_ns)
+{
+	bool is_settled;
+
+	pthread_mutex_lock(&event->context->device->time_lock);
+	is_settled = settle(event);
+	*ret_time_ns = event->settled_ns;
+	pthread_mutex_unlock(&event->context->device->time_lock);
+	return is_settled;
+}
+
+/* Under time_lock. */
+static void settle_all(struct context *context, uint64_t now_ns)
+{
+	struct timeline *timeline = &context->timeline;
+
+	if (now_ns - timeline->settled_ns < SETTLE_NS)
+		return;
+	timeline->settled_ns = now_ns;
+	for (struct event *event = timeline->events; event != NULL; event = event->next) {
+		if (event->is_recorded && event->time_ns <= now_ns)
+			settle(event);
+	}
+}
+
+uint64_t timeline_carry(const struct device *from, const struct device *to, uint64_t time_ns)
+{
+	uint64_t then, here, there;
+
+	if (from == to || time_ns == 0)
+		return time_ns;
+	there = timeline_now(from);
+	here = timeline_now(to);
+	then = here + (time_ns - there);
+	return time_ns > there ? then : here;
+}
+
 uint64_t timeline_add(struct stream *stream, uint64_t duration_ns, bool is_busy)
 {
 	struct context *context = stream->context;
 	struct timeline *timeline = &context->timeline;
 	struct device *device = context->device;
-	uint64_t now = machine_now_ns();
-	uint64_t start, end;
+	uint64_t now, start, end;
 
 	pthread_mutex_lock(&device->time_lock);
+	now = turn_begin(driver.machine, device->index);
 	start = timeline_ready_ns(stream, now);
 	end = start + duration_ns;
 	stream->busy_until_ns = end;
@@ -241,8 +319,8 @@ uint64_t timeline_add(struct stream *stream, uint64_t duration_ns, bool is_busy)
 		timeline->blocking_until_ns = end;
 	if (end > timeline->until_ns)
 		timeline->until_ns = end;
-	if (is_busy)
-		machine_add_busy_at(driver.machine, device->index, now, start, end);
+	turn_end(driver.machine, device->index, start, is_busy ? end : start);
+	settle_all(context, now);
 	pthread_mutex_unlock(&device->time_lock);
 	return end;
 }
@@ -316,32 +394,48 @@ uint64_t timeline_end_all(struct context *context)
 	return end;
 }
 
-void timeline_sleep_until(uint64_t time_ns)
+/* Sleeps until then, and to the moment where is_exact. */
+static void sleep_until(uint64_t time_ns, bool is_exact)
 {
 	enum { SPIN_NS = 50000 };
 	uint64_t now = machine_now_ns();
+	uint64_t wake = is_exact ? time_ns - SPIN_NS : time_ns;
 
-	if (time_ns > now + SPIN_NS) {
-		uint64_t wake = time_ns - SPIN_NS;
+	if (wake > now) {
 		struct timespec until = {.tv_sec = (time_t)(wake / 1000000000),
 			.tv_nsec = (long)(wake % 1000000000)};
 
 		while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
 			;
 	}
-	while (machine_now_ns() < time_ns)
+	while (is_exact && machine_now_ns() < time_ns)
 		;
+}
+
+void timeline_sleep_until(struct context *context, uint64_t time_ns)
+{
+	struct device *device = context->device;
+	uint64_t look;
+	bool is_end;
+
+	while ((look = turn_expect(driver.machine, device->index, time_ns, &is_end)) != 0) {
+		sleep_until(look, is_end);
+		pthread_mutex_lock(&device->time_lock);
+		settle_all(context, timeline_now(device));
+		pthread_mutex_unlock(&device->time_lock);
+	}
 }
 
 void timeline_wait(struct context *context, struct stream *stream)
 {
-	timeline_sleep_until(stream != NULL ? timeline_end(stream) : timeline_end_all(context));
+	timeline_sleep_until(
+		context, stream != NULL ? timeline_end(stream) : timeline_end_all(context));
 	callback_wait(context, stream);
 }
 
 bool timeline_is_idle(struct stream *stream)
 {
-	uint64_t now = machine_now_ns();
+	uint64_t now = timeline_now(stream->context->device);
 	bool is_idle;
 
 	pthread_mutex_lock(&stream->context->device->time_lock);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Virtual time: when the work of each stream ends. */
+/*
+ * Virtual time: when the work of each stream ends. All times are of the process's clock of the device
+ * (sim/core/turn.h), which stands still while the device works for other processes.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -44,6 +47,7 @@ struct event {
 	bool is_recorded;
 	struct context *context;
 	uint64_t time_ns;
+	uint64_t settled_ns; /* when that was, as CLOCK_MONOTONIC; 0: not yet known */
 	struct captured captured;
 	struct event *next, *prev;
 };
@@ -55,6 +59,7 @@ struct timeline {
 	struct event *events;
 	uint64_t blocking_until_ns; /* the latest end of any blocking stream */
 	uint64_t until_ns;	    /* the latest end of any stream */
+	uint64_t settled_ns;	    /* when its events were last settled */
 };
 
 void timeline_init(struct context *context);
@@ -75,6 +80,21 @@ struct stream *timeline_find(struct context *context, CUstream handle, bool is_t
 
 /* The event of a handle, or NULL. */
 struct event *timeline_find_event(CUevent handle);
+
+/* The clock of a device. Takes no lock of the process. */
+uint64_t timeline_now(const struct device *device);
+
+/* The event happens at that time. Under time_lock of its device. */
+void timeline_mark(struct event *event, uint64_t time_ns);
+
+/* When the event happened, as CLOCK_MONOTONIC. False: it has not yet. Takes time_lock. */
+bool timeline_settle(struct event *event, uint64_t *ret_time_ns);
+
+/*
+ * A time of one device's clock as that of another device: as near as can be foreseen, for the turns
+ * that others will have in between are not known.
+ */
+uint64_t timeline_carry(const struct device *from, const struct device *to, uint64_t time_ns);
 
 /* When work given to the stream now would start. Under time_lock. */
 uint64_t timeline_ready_ns(const struct stream *stream, uint64_t now_ns);
@@ -99,8 +119,11 @@ void timeline_hold(struct stream *stream, uint64_t time_ns);
 uint64_t timeline_end(struct stream *stream);
 uint64_t timeline_end_all(struct context *context);
 
-/* Sleeps until then. Spins at most for the last 50 us, which timers are too coarse for. */
-void timeline_sleep_until(uint64_t time_ns);
+/*
+ * Sleeps until the clock of the context's device shows that. Spins at most for the last 50 us, which
+ * timers are too coarse for.
+ */
+void timeline_sleep_until(struct context *context, uint64_t time_ns);
 
 /* Waits for the stream's work and callbacks (stream NULL: of the whole context). */
 void timeline_wait(struct context *context, struct stream *stream);

@@ -37,7 +37,7 @@ BODY(nvmlDeviceGetAccountingPids, nvmlDevice_t device, unsigned int *count, unsi
 	*count = 0;
 	if (!is_on())
 		return NVML_SUCCESS;
-	snapshot = node_read_snapshot();
+	snapshot = node_read_snapshot(NODE_WINDOW_NS);
 	if (!snapshot)
 		return NVML_ERROR_UNKNOWN;
 	for (int i = 0; i < snapshot->process_count; i++) {
@@ -62,7 +62,7 @@ BODY(nvmlDeviceGetAccountingStats, nvmlDevice_t device, unsigned int pid,
 	REQUIRE(index >= 0 && stats);
 	if (!is_on())
 		return NVML_ERROR_NOT_SUPPORTED;
-	snapshot = node_read_snapshot();
+	snapshot = node_read_snapshot(NODE_WINDOW_NS);
 	if (!snapshot)
 		return NVML_ERROR_UNKNOWN;
 	for (int i = 0; pid && i < snapshot->process_count; i++) {

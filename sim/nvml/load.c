@@ -27,7 +27,7 @@ struct load {
 
 static nvmlReturn_t read_load(nvmlDevice_t device, struct load *ret_load)
 {
-	_cleanup_free_ struct machine_snapshot *snapshot = node_read_snapshot();
+	_cleanup_free_ struct machine_snapshot *snapshot = node_read_snapshot(NODE_WINDOW_NS);
 	int index = node_index(device);
 
 	if (!snapshot)
@@ -139,17 +139,29 @@ ANSWER(nvmlDeviceGetPowerManagementLimit, unsigned int, node_board()->power_limi
 ANSWER(nvmlDeviceGetPowerManagementDefaultLimit, unsigned int, node_board()->power_limit_mw)
 ANSWER(nvmlDeviceGetPowerManagementMode, nvmlEnableState_t, NVML_FEATURE_ENABLED)
 
-/*
- * The idle draw since the host booted. The work of processes that are gone is not kept, and a
- * counter that fell when a process ends would be worse than one that leaves work out.
- */
-static unsigned long long energy_mj(void)
+static unsigned long long energy_mj(unsigned long long milliwatts, uint64_t time_ns)
 {
-	return (unsigned long long)node_board()->power_idle_mw * (machine_now_ns() / 1000000) /
-	       1000;
+	return milliwatts * (time_ns / 1000000) / 1000;
 }
 
-ANSWER(nvmlDeviceGetTotalEnergyConsumption, unsigned long long, energy_mj())
+/* The idle draw since the host booted, and what work drew beside it. */
+BODY(nvmlDeviceGetTotalEnergyConsumption, nvmlDevice_t device, unsigned long long *millijoules)
+{
+	_cleanup_free_ struct machine_snapshot *snapshot = NULL;
+	const struct board *board;
+	int more_mw;
+
+	ENTER(nvmlDeviceGetTotalEnergyConsumption);
+	REQUIRE(node_index(device) >= 0 && millijoules);
+	snapshot = node_read_snapshot(NODE_WINDOW_NS);
+	if (!snapshot)
+		return NVML_ERROR_UNKNOWN;
+	board = node_board();
+	more_mw = (board->power_limit_mw - board->power_idle_mw) * (BUSY_POWER_PERCENT / 100.0);
+	*millijoules = energy_mj((unsigned)board->power_idle_mw, snapshot->time_ns) +
+		       energy_mj((unsigned)more_mw, snapshot->device[node_index(device)].busy_ns);
+	return NVML_SUCCESS;
+}
 
 static unsigned int highest_clock(nvmlClockType_t type)
 {

@@ -11,7 +11,7 @@
 
 static nvmlReturn_t read_memory(nvmlDevice_t device, struct machine_device *ret_memory)
 {
-	_cleanup_free_ struct machine_snapshot *snapshot = node_read_snapshot();
+	_cleanup_free_ struct machine_snapshot *snapshot = node_read_snapshot(NODE_WINDOW_NS);
 
 	if (!snapshot)
 		return NVML_ERROR_UNKNOWN;

@@ -129,11 +129,11 @@ int node_index(nvmlDevice_t device)
 	return -1;
 }
 
-struct machine_snapshot *node_read_snapshot(void)
+struct machine_snapshot *node_read_snapshot(uint64_t window_ns)
 {
 	struct machine_snapshot *snapshot = malloc(sizeof(*snapshot));
 
-	if (snapshot && machine_read_snapshot(node.machine, NODE_WINDOW_NS, snapshot)) {
+	if (snapshot && machine_read_snapshot(node.machine, window_ns, snapshot)) {
 		free(snapshot);
 		return NULL;
 	}

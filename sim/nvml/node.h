@@ -61,11 +61,11 @@ nvmlDevice_t node_handle(int index);
 /* The index behind a handle, or -1 for a handle that is none of ours. */
 int node_index(nvmlDevice_t device);
 
+/* What NVML takes as "the last sampling period". */
+#define NODE_WINDOW_NS UINT64_C(1000000000)
+
 /* A snapshot of the machine, to be freed; NULL when there is no memory or the state is broken. */
-struct machine_snapshot *node_read_snapshot(void);
+struct machine_snapshot *node_read_snapshot(uint64_t window_ns);
 
 /* Copies `text` to the caller's buffer: SUCCESS, INVALID_ARGUMENT or INSUFFICIENT_SIZE. */
 nvmlReturn_t node_reply_text(const char *text, char *buffer, unsigned int length);
-
-/* What NVML takes as "the last sampling period". */
-#define NODE_WINDOW_NS UINT64_C(1000000000)

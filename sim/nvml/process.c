@@ -4,7 +4,7 @@
  *
  * Every list is made from one snapshot by list_read(), and every interface copies from that, so
  * that the versions cannot disagree. Only processes with a context are listed. There are never
- * graphics or MPS processes on a simulated card.
+ * graphics processes on a simulated card; clients of MPS are in their own list, too.
  */
 #include <stdlib.h>
 #include <time.h>
@@ -25,9 +25,12 @@ struct list {
 	} row[MACHINE_SLOTS_MAX];
 };
 
-static nvmlReturn_t list_read(nvmlDevice_t device, struct list *ret_list)
+enum who { ALL, MPS_CLIENTS };
+
+static nvmlReturn_t list_read(
+	nvmlDevice_t device, enum who who, uint64_t window_ns, struct list *ret_list)
 {
-	_cleanup_free_ struct machine_snapshot *snapshot = node_read_snapshot();
+	_cleanup_free_ struct machine_snapshot *snapshot = node_read_snapshot(window_ns);
 	int index = node_index(device);
 
 	if (!snapshot)
@@ -38,7 +41,7 @@ static nvmlReturn_t list_read(nvmlDevice_t device, struct list *ret_list)
 		const struct machine_held *held = &process->device[index];
 		int32_t pid;
 
-		if (!held->has_context)
+		if (!held->has_context || (who == MPS_CLIENTS && !process->is_mps_client))
 			continue;
 		pid = pid_seen(process);
 		if (!pid)
@@ -67,13 +70,14 @@ static nvmlReturn_t check_room(unsigned int there, unsigned int *count, const vo
 	return room < there ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
 }
 
-static nvmlReturn_t reply_v1(nvmlDevice_t device, unsigned int *count, nvmlProcessInfo_v1_t *infos)
+static nvmlReturn_t reply_v1(
+	nvmlDevice_t device, enum who who, unsigned int *count, nvmlProcessInfo_v1_t *infos)
 {
 	struct list list;
 	nvmlReturn_t result;
 
 	REQUIRE(node_index(device) >= 0 && count);
-	result = list_read(device, &list);
+	result = list_read(device, who, NODE_WINDOW_NS, &list);
 	if (result == NVML_SUCCESS)
 		result = check_room(list.count, count, infos);
 	for (unsigned int i = 0; result == NVML_SUCCESS && i < list.count; i++) {
@@ -83,13 +87,14 @@ static nvmlReturn_t reply_v1(nvmlDevice_t device, unsigned int *count, nvmlProce
 	return result;
 }
 
-static nvmlReturn_t reply_v2(nvmlDevice_t device, unsigned int *count, nvmlProcessInfo_v2_t *infos)
+static nvmlReturn_t reply_v2(
+	nvmlDevice_t device, enum who who, unsigned int *count, nvmlProcessInfo_v2_t *infos)
 {
 	struct list list;
 	nvmlReturn_t result;
 
 	REQUIRE(node_index(device) >= 0 && count);
-	result = list_read(device, &list);
+	result = list_read(device, who, NODE_WINDOW_NS, &list);
 	if (result == NVML_SUCCESS)
 		result = check_room(list.count, count, infos);
 	for (unsigned int i = 0; result == NVML_SUCCESS && i < list.count; i++) {
@@ -115,15 +120,21 @@ static nvmlReturn_t reply_none(nvmlDevice_t device, unsigned int *count)
 		return reply;                                               \
 	}
 
-LIST(nvmlDeviceGetComputeRunningProcesses, nvmlProcessInfo_v1_t, reply_v1(device, count, infos))
-LIST(nvmlDeviceGetComputeRunningProcesses_v2, nvmlProcessInfo_v2_t, reply_v2(device, count, infos))
-LIST(nvmlDeviceGetComputeRunningProcesses_v3, nvmlProcessInfo_t, reply_v2(device, count, infos))
+LIST(nvmlDeviceGetComputeRunningProcesses, nvmlProcessInfo_v1_t,
+	reply_v1(device, ALL, count, infos))
+LIST(nvmlDeviceGetComputeRunningProcesses_v2, nvmlProcessInfo_v2_t,
+	reply_v2(device, ALL, count, infos))
+LIST(nvmlDeviceGetComputeRunningProcesses_v3, nvmlProcessInfo_t,
+	reply_v2(device, ALL, count, infos))
 LIST(nvmlDeviceGetGraphicsRunningProcesses, nvmlProcessInfo_v1_t, reply_none(device, count))
 LIST(nvmlDeviceGetGraphicsRunningProcesses_v2, nvmlProcessInfo_v2_t, reply_none(device, count))
 LIST(nvmlDeviceGetGraphicsRunningProcesses_v3, nvmlProcessInfo_t, reply_none(device, count))
-LIST(nvmlDeviceGetMPSComputeRunningProcesses, nvmlProcessInfo_v1_t, reply_none(device, count))
-LIST(nvmlDeviceGetMPSComputeRunningProcesses_v2, nvmlProcessInfo_v2_t, reply_none(device, count))
-LIST(nvmlDeviceGetMPSComputeRunningProcesses_v3, nvmlProcessInfo_t, reply_none(device, count))
+LIST(nvmlDeviceGetMPSComputeRunningProcesses, nvmlProcessInfo_v1_t,
+	reply_v1(device, MPS_CLIENTS, count, infos))
+LIST(nvmlDeviceGetMPSComputeRunningProcesses_v2, nvmlProcessInfo_v2_t,
+	reply_v2(device, MPS_CLIENTS, count, infos))
+LIST(nvmlDeviceGetMPSComputeRunningProcesses_v3, nvmlProcessInfo_t,
+	reply_v2(device, MPS_CLIENTS, count, infos))
 
 BODY(nvmlDeviceGetRunningProcessDetailList, nvmlDevice_t device, nvmlProcessDetailList_t *details)
 {
@@ -135,8 +146,10 @@ BODY(nvmlDeviceGetRunningProcessDetailList, nvmlDevice_t device, nvmlProcessDeta
 	if (details->version != nvmlProcessDetailList_v1)
 		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
 	REQUIRE(details->mode <= NVML_PROCESS_MODE_MPS);
-	if (details->mode == NVML_PROCESS_MODE_COMPUTE)
-		result = list_read(device, &list);
+	if (details->mode != NVML_PROCESS_MODE_GRAPHICS)
+		result = list_read(device,
+			details->mode == NVML_PROCESS_MODE_MPS ? MPS_CLIENTS : ALL, NODE_WINDOW_NS,
+			&list);
 	if (result == NVML_SUCCESS)
 		result = check_room(list.count, &details->numProcArrayEntries, details->procArray);
 	for (unsigned int i = 0; result == NVML_SUCCESS && i < list.count; i++)
@@ -164,25 +177,40 @@ static unsigned int utilization_room(const struct list *list)
 	return list->count > UTILIZATION_ROOM ? list->count : UTILIZATION_ROOM;
 }
 
-/* One sample a process, taken now: so nothing is newer than what the caller saw in the future. */
+/* The driver takes a new sample so often at most [e]. */
+#define SAMPLE_US 16000u
+
+/*
+ * One sample a process, taken now, of the time since the caller's last one, at most of
+ * NODE_WINDOW_NS. 0: there is nothing new since then.
+ */
+static uint64_t sample_window(unsigned long long time_us, unsigned long long last_seen_us)
+{
+	if (time_us < last_seen_us || time_us - last_seen_us < SAMPLE_US)
+		return 0;
+	return time_us - last_seen_us < NODE_WINDOW_NS / 1000 ? (time_us - last_seen_us) * 1000
+							      : NODE_WINDOW_NS;
+}
+
 BODY(nvmlDeviceGetProcessUtilization, nvmlDevice_t device, nvmlProcessUtilizationSample_t *samples,
 	unsigned int *count, unsigned long long last_seen_us)
 {
 	unsigned long long time_us = now_us();
+	uint64_t window_ns = sample_window(time_us, last_seen_us);
 	unsigned int used = 0;
 	struct list list;
 	nvmlReturn_t result;
 
 	ENTER(nvmlDeviceGetProcessUtilization);
 	REQUIRE(node_index(device) >= 0 && count);
-	result = list_read(device, &list);
+	result = list_read(device, ALL, window_ns, &list);
 	if (result != NVML_SUCCESS)
 		return result;
 	if (!samples || *count < utilization_room(&list)) {
 		*count = utilization_room(&list);
 		return NVML_ERROR_INSUFFICIENT_SIZE;
 	}
-	for (unsigned int i = 0; i < list.count && time_us > last_seen_us; i++)
+	for (unsigned int i = 0; i < list.count && window_ns > 0; i++)
 		if (list.row[i].busy_percent)
 			samples[used++] = (nvmlProcessUtilizationSample_t){
 				.pid = list.row[i].pid,
@@ -201,19 +229,21 @@ BODY(nvmlDeviceGetProcessesUtilizationInfo, nvmlDevice_t device,
 	unsigned int used = 0;
 	struct list list;
 	nvmlReturn_t result;
+	uint64_t window_ns;
 
 	ENTER(nvmlDeviceGetProcessesUtilizationInfo);
 	REQUIRE(node_index(device) >= 0 && info);
 	if (info->version != nvmlProcessesUtilizationInfo_v1)
 		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-	result = list_read(device, &list);
+	window_ns = sample_window(time_us, info->lastSeenTimeStamp);
+	result = list_read(device, ALL, window_ns, &list);
 	if (result != NVML_SUCCESS)
 		return result;
 	if (!info->procUtilArray || info->processSamplesCount < utilization_room(&list)) {
 		info->processSamplesCount = utilization_room(&list);
 		return NVML_ERROR_INSUFFICIENT_SIZE;
 	}
-	for (unsigned int i = 0; i < list.count && time_us > info->lastSeenTimeStamp; i++)
+	for (unsigned int i = 0; i < list.count && window_ns > 0; i++)
 		if (list.row[i].busy_percent)
 			info->procUtilArray[used++] = (nvmlProcessUtilizationInfo_v1_t){
 				.timeStamp = time_us,

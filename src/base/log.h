@@ -27,7 +27,8 @@ enum log_level { LOG_OFF, LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG, LOG_TRACE };
 	X(REGION, "region")   \
 	X(LEDGER, "ledger")   \
 	X(DOOR, "door")       \
-	X(MEMORY, "memory")
+	X(MEMORY, "memory")   \
+	X(COMPUTE, "compute")
 
 enum log_topic {
 #define X(id, name) LOG_##id,

@@ -196,6 +196,7 @@ static void read_rest(struct options *o, char *(*lookup)(const char *name))
 	o->policy = read_policy(o, lookup);
 	o->priority = (unsigned)read_number(
 		o, lookup, OPTION_priority, 0, OPTIONS_MAX_PRIORITY, OPTIONS_PRIORITY);
+	o->has_priority = value_of(lookup, names[OPTION_priority]) != NULL;
 	o->turns_path = value_of(lookup, names[OPTION_turns_path]);
 	o->burst_ns =
 		1000000 * read_number(o, lookup, OPTION_burst, 1, 1000, OPTIONS_BURST_NS / 1000000);

@@ -27,6 +27,7 @@ struct options {
 	bool has_indexed_cores;				 /* one of the above is not 0 */
 	enum options_policy policy;
 	unsigned priority;
+	bool has_priority;	/* it was given */
 	const char *turns_path; /* NULL: not given */
 	uint64_t burst_ns;
 	const char *region_path; /* NULL: not given */

@@ -19,7 +19,7 @@
 #define CUDA_SONAME "libcuda.so.1"
 #define NVML_SONAME "libnvidia-ml.so.1"
 
-#define SWAP_PLACES 1024 /* a power of two, at least four times the rows */
+#define SWAP_PLACES 2048 /* a power of two, at least four times the rows */
 _Static_assert(SWAP_PLACES >= 4 * HOOK_COUNT, "swaps must stay a short probe");
 
 /* The hooks, for their addresses. Nobody else of ours can name them, so nobody calls them by mistake. */

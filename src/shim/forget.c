@@ -7,6 +7,7 @@
 #include "shim/charge.h"
 #include "shim/code.h"
 #include "shim/contexts.h"
+#include "shim/gate.h"
 #include "shim/graphs.h"
 #include "shim/leaving.h"
 #include "shim/local.h"
@@ -32,6 +33,7 @@ void (*const state_forgetters[])(void) = {
 	code_forget_parent,
 	contexts_forget_parent,
 	external_forget_parent,
+	gate_forget_parent,
 	graphs_forget_parent,
 	leaving_forget_parent,
 	local_forget_parent,
@@ -56,6 +58,7 @@ void (*const contexts_enders[])(struct device *device, CUcontext context) = {
 	arrays_context_ended,
 	code_context_ended,
 	external_context_ended,
+	gate_context_ended,
 	leaving_context_ended,
 	local_context_ended,
 	managed_data_context_ended,
@@ -66,5 +69,6 @@ void (*const contexts_enders[])(struct device *device, CUcontext context) = {
 
 void (*const contexts_beginners[])(void) = {
 	code_context_made,
+	gate_context_made,
 	NULL,
 };

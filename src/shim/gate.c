@@ -1,42 +1,356 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The gate. */
+/*
+ * The gate: finds the track of the stream that work is for, and lets the device's meter decide.
+ *
+ * A stream's handle tells it apart, except those that stand for a stream of the context or of the
+ * thread. Each thread remembers the last one that it used, as long as no stream or context has gone since.
+ */
 #include "shim/gate.h"
 
-_Atomic bool gate_is_on;
+#include <errno.h>
+#include <string.h>
+
+#include "shim/capture.h"
+#include "shim/doors.h"
+#include "shim/guess.h"
+#include "shim/meter.h"
+
+_Atomic uint32_t gate_mode;
+_Atomic uint64_t gate_next_look;
+
+/* Counts whatever makes remembered tracks wrong. */
+static _Atomic uint32_t generation;
+
+struct recent {
+	CUstream stream;
+	CUcontext context;
+	struct track *track;
+	uint32_t generation;
+};
+static __thread struct recent recent;
+
+#define LOOK_NS 50000000u
+
+/* Sets the next look, by what a look ago tells of the ticks' rate; false where another thread does. */
+static bool is_time_to_look(uint64_t now_ns)
+{
+	static _Atomic uint64_t last_ticks, last_ns;
+	/* relaxed all: a look too early or late does no harm */
+	uint64_t due = atomic_load_explicit(&gate_next_look, memory_order_relaxed);
+	uint64_t ticks = clock_ticks(), passed_ticks, passed_ns, step = LOOK_NS;
+
+	passed_ticks = ticks - atomic_exchange_explicit(&last_ticks, ticks, memory_order_relaxed);
+	passed_ns = now_ns - atomic_exchange_explicit(&last_ns, now_ns, memory_order_relaxed);
+	if (passed_ns > LOOK_NS / 2 && passed_ns < 100 * (uint64_t)LOOK_NS)
+		step = (uint64_t)((double)passed_ticks / (double)passed_ns * LOOK_NS);
+	return atomic_compare_exchange_strong_explicit(
+		&gate_next_look, &due, ticks + step, memory_order_relaxed, memory_order_relaxed);
+}
+
+void gate_look(void)
+{
+	uint64_t now_ns;
+	bool is_metered = false;
+
+	/* relaxed: as above */
+	if (LIKELY(clock_ticks() < atomic_load_explicit(&gate_next_look, memory_order_relaxed)))
+		return;
+	now_ns = clock_now_ns();
+	if (!is_time_to_look(now_ns))
+		return;
+	state_refresh_limits(false);
+	for (int i = 0; i < STATE_ORDINALS; i++) {
+		struct device *device = state_known_device(i);
+
+		if (device && meter_refresh(meter_of(device), now_ns))
+			is_metered = true;
+	}
+	/* relaxed: see gate_is_open() */
+	atomic_store_explicit(&gate_mode, is_metered ? GATE_ON : GATE_LOOK, memory_order_relaxed);
+}
+
+void gate_context_made(void)
+{
+	uint32_t off = GATE_OFF;
+
+	/* The first look is now, so that no launch is before it. */
+	if (atomic_compare_exchange_strong(&gate_mode, &off, GATE_LOOK))
+		atomic_store(&gate_next_look, 0);
+	gate_look();
+}
+
+/* Handles that mean another stream in each context, and in each thread. */
+static bool is_of_context(CUstream stream)
+{
+	return !stream || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD;
+}
+
+static const void *thread_of(CUstream stream)
+{
+	return stream == CU_STREAM_PER_THREAD ? &recent : NULL;
+}
+
+static bool is_track_of(
+	const struct track *t, CUstream stream, CUcontext context, const void *thread)
+{
+	return t->is_used && t->has_stream && t->stream == stream && t->thread == thread &&
+	       (!is_of_context(stream) || t->context == context);
+}
+
+/* Nobody comes back to a stream that has been idle for so long, or it is found anew at little cost. */
+#define IDLE_NS 10000000u
+
+static bool is_free(const struct track *t, uint64_t now_ns)
+{
+	if (!t->is_used)
+		return true;
+	return track_is_drained(t, now_ns) && (!t->has_stream || t->last_ns + IDLE_NS < now_ns);
+}
+
+/* With the meter's lock: a track for another stream, or NULL. */
+static struct track *take_track(struct meter *m, uint64_t now_ns)
+{
+	meter_settle(m, now_ns);
+	for (unsigned i = 0; i < METER_TRACKS; i++) {
+		struct track *t = &m->tracks[i];
+
+		if (!is_free(t, now_ns))
+			continue;
+		if (t->is_used) {
+			meter_end_batch(t, now_ns, false);
+			track_free(t, true);
+			/* pairs with the acquire in find() */
+			atomic_fetch_add(&generation, 1);
+		}
+		if (i >= m->track_high)
+			m->track_high = i + 1;
+		return t;
+	}
+	return NULL;
+}
+
+/* More streams work at the same time than can be told apart: some are metered as one. */
+static struct track *any_track(struct meter *m, CUstream stream)
+{
+	return &m->tracks[hash_u64((uintptr_t)stream) % METER_TRACKS];
+}
+
+static struct track *find_in(
+	struct meter *m, CUstream stream, CUcontext context, const void *thread)
+{
+	struct track *t;
+
+	LOCK_SCOPE(&m->lock);
+	for (unsigned i = 0; i < m->track_high; i++)
+		if (is_track_of(&m->tracks[i], stream, context, thread))
+			return &m->tracks[i];
+	t = take_track(m, clock_now_ns());
+	if (!t)
+		return any_track(m, stream);
+	*t = (struct track){.is_used = true,
+		.has_stream = true,
+		.stream = stream,
+		.context = context,
+		.thread = thread,
+		.meter = m};
+	return t;
+}
+
+/* NULL where the driver knows no context: it will say so itself. */
+static struct track *find_slowly(CUstream stream, CUcontext context)
+{
+	/* pairs with the increments: who destroys a stream has ended its use before */
+	uint32_t now = atomic_load_explicit(&generation, memory_order_acquire);
+	struct device *device;
+
+	if (!context && (!cuda.cuCtxGetCurrent || cuda.cuCtxGetCurrent(&context) != CUDA_SUCCESS ||
+				!context))
+		return NULL;
+	if (state_current_device(&device) != CUDA_SUCCESS)
+		return NULL;
+	recent.track = find_in(meter_of(device), stream, context, thread_of(stream));
+	recent.stream = stream;
+	recent.context = context;
+	recent.generation = now;
+	return recent.track;
+}
+
+static struct track *find(CUstream stream)
+{
+	CUcontext context = NULL;
+
+	if (is_of_context(stream) &&
+		(!cuda.cuCtxGetCurrent || cuda.cuCtxGetCurrent(&context) != CUDA_SUCCESS))
+		return NULL;
+	/* pairs with the increments: as above */
+	if (LIKELY(recent.track && recent.stream == stream &&
+		    (!context || recent.context == context) &&
+		    recent.generation == atomic_load_explicit(&generation, memory_order_acquire)))
+		return recent.track;
+	return find_slowly(stream, context);
+}
+
+static bool is_on(void)
+{
+	gate_look();
+	/* relaxed: see gate_is_open() */
+	return atomic_load_explicit(&gate_mode, memory_order_relaxed) == GATE_ON;
+}
 
 void gate_enter_slowly(CUstream stream, uint64_t key, struct gate_pass *ret_pass)
 {
-	(void)stream;
-	(void)key;
+	int saved_errno = errno;
+
 	ret_pass->track = NULL;
+	if (is_on() && state_enter() == STATE_OPEN && !capture_is_on(stream)) {
+		struct track *t = find(stream);
+
+		if (t && meter_admit(t, guess_find(key)))
+			ret_pass->track = t;
+	}
+	errno = saved_errno;
 }
 
 void gate_leave_slowly(struct gate_pass *pass, CUresult result)
 {
-	(void)pass;
-	(void)result;
+	int saved_errno = errno;
+
+	(void)result; /* what was not launched takes no time, and that is what is charged */
+	meter_given(pass->track);
+	errno = saved_errno;
 }
 
 void gate_copy_slowly(CUstream stream, uint64_t bytes)
 {
-	(void)stream;
-	(void)bytes;
+	int saved_errno = errno;
+	struct track *t;
+
+	if (is_on() && state_enter() == STATE_OPEN && !capture_is_on(stream)) {
+		t = find(stream);
+		if (t)
+			meter_pass_suspension(t->meter);
+		if (t && bytes >= GATE_COPY_BYTES) {
+			LOCK_SCOPE(&t->meter->lock);
+			meter_end_batch(t, clock_now_ns(), true);
+			t->is_chained = false;
+		}
+	}
+	errno = saved_errno;
 }
+
+/* What is measured exactly before it is waited for: an event costs 1 us (H200). */
+#define WORTH_AN_EVENT_NS 200000u
 
 void gate_wait_begin_slowly(CUstream stream, bool is_all, struct gate_wait *ret_wait)
 {
-	(void)stream;
-	(void)is_all;
-	ret_wait->track = NULL;
+	int saved_errno = errno;
+	struct track *t = NULL;
+
+	*ret_wait = (struct gate_wait){
+		.since_ns = clock_now_ns(), .is_watched = true, .is_all = is_all};
+	if (!is_all && stream != GATE_ANY_STREAM)
+		t = find(stream);
+	if (t) {
+		LOCK_SCOPE(&t->meter->lock);
+		if (t->is_open && track_batch(t)->expected_ns >= WORTH_AN_EVENT_NS &&
+			!capture_is_on(stream))
+			meter_end_batch(t, clock_now_ns(), true);
+	}
+	ret_wait->track = t;
+	errno = saved_errno;
+}
+
+/* A wait that took longer ended with the work, whatever was expected; less is the call itself. */
+#define BLOCKED_NS 20000u
+
+/* With the meter's lock: the track's work is done, as its stream was waited for since then. */
+static void drain(struct track *t, uint64_t since_ns, uint64_t now_ns)
+{
+	if (t->is_used &&
+		(t->drained_ns > now_ns || (t->is_open && now_ns > since_ns + BLOCKED_NS)))
+		t->drained_ns = now_ns;
 }
 
 void gate_wait_end_slowly(struct gate_wait *wait, CUresult result)
 {
-	(void)wait;
-	(void)result;
+	int saved_errno = errno;
+	uint64_t now_ns = clock_now_ns();
+	struct device *device;
+	struct meter *m = NULL;
+	CUcontext context;
+
+	if (wait->track)
+		m = wait->track->meter;
+	else if (state_current_device(&device) == CUDA_SUCCESS &&
+		 cuda.cuCtxGetCurrent(&context) == CUDA_SUCCESS)
+		m = meter_of(device);
+	if (m && result == CUDA_SUCCESS) {
+		LOCK_SCOPE(&m->lock);
+		meter_settle(m, now_ns);
+		if (wait->track)
+			drain(wait->track, wait->since_ns, now_ns);
+		for (unsigned i = 0; wait->is_all && i < m->track_high; i++)
+			if (m->tracks[i].context == context)
+				drain(&m->tracks[i], wait->since_ns, now_ns);
+		meter_drained(m, now_ns);
+	}
+	errno = saved_errno;
 }
 
 void gate_stream_ends(CUstream stream)
 {
-	(void)stream;
+	int saved_errno = errno;
+
+	/* relaxed: as in gate_is_open(); without tracks there is nothing to find */
+	if (atomic_load_explicit(&gate_mode, memory_order_relaxed) == GATE_OFF ||
+		is_of_context(stream))
+		return;
+	for (unsigned k = 0; k < REGION_DEVICES; k++) {
+		struct meter *m = &meters[k];
+
+		if (!atomic_load(&m->is_ready))
+			continue;
+		LOCK_SCOPE(&m->lock);
+		for (unsigned i = 0; i < m->track_high; i++) {
+			struct track *t = &m->tracks[i];
+
+			if (!t->is_used || !t->has_stream || t->stream != stream)
+				continue;
+			meter_end_batch(t, clock_now_ns(), true);
+			t->has_stream = false;
+			t->is_chained = false;
+			/* pairs with the acquire in find() */
+			atomic_fetch_add(&generation, 1);
+		}
+	}
+	errno = saved_errno;
+}
+
+void gate_context_ended(struct device *device, CUcontext context)
+{
+	struct meter *m = &meters[device->entry];
+
+	if (!atomic_load(&m->is_ready))
+		return;
+	LOCK_SCOPE(&m->lock);
+	/* What was under way stays charged as it was expected. */
+	for (unsigned i = 0; i < m->track_high; i++)
+		if (m->tracks[i].is_used && m->tracks[i].context == context)
+			track_free(&m->tracks[i], false);
+	/* pairs with the acquire in find() */
+	atomic_fetch_add(&generation, 1);
+	meter_drained(m, clock_now_ns());
+}
+
+void gate_forget_parent(void)
+{
+	/* relaxed: the child has one thread */
+	atomic_store_explicit(&gate_mode, GATE_OFF, memory_order_relaxed);
+	for (unsigned i = 0; i < REGION_DEVICES; i++) {
+		if (!meters[i].is_ready)
+			continue;
+		turn_forget_parent(&meters[i].turn);
+		memset(&meters[i], 0, sizeof(meters[i]));
+	}
+	atomic_fetch_add(&generation, 1);
 }

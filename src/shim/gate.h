@@ -17,19 +17,38 @@
 #include <stdint.h>
 
 #include "base/bits.h"
+#include "base/clock.h"
 #include "gpu/abi/cuda.h"
 
 struct track;
 
 /* Work on its way to the driver. */
 struct gate_pass {
-	struct track *track; /* NULL: it is not metered */
-	uint32_t guess;	     /* which guess it was expected by */
-	bool is_measured;    /* by itself */
+	struct track *track; /* NULL: nothing is to be done after it */
 };
 
-/* Whether any work of this process is metered; changed by gate_refresh(). */
-extern _Atomic bool gate_is_on;
+/* What work has to do with the gate; changed by gate_look(). */
+enum gate_mode {
+	GATE_OFF,  /* nothing: the process is in no slice, or has no context yet */
+	GATE_LOOK, /* nothing but to look at the clock: limits may come */
+	GATE_ON,   /* it is metered */
+};
+extern _Atomic uint32_t gate_mode;	/* enum gate_mode */
+extern _Atomic uint64_t gate_next_look; /* in clock_ticks() */
+
+/* Whether work goes on at once. */
+static inline bool gate_is_open(void)
+{
+	/* relaxed: a limit seen late is a limit of a moment ago */
+	uint32_t mode = atomic_load_explicit(&gate_mode, memory_order_relaxed);
+
+	return LIKELY(mode == GATE_OFF) ||
+	       (mode == GATE_LOOK &&
+		       clock_ticks() < atomic_load_explicit(&gate_next_look, memory_order_relaxed));
+}
+
+/* Looks whether anything has changed, if it is time to. Not with a meter's lock. */
+void gate_look(void);
 
 /*
  * What work is like: equal keys are expected to take equal time. object is a function, a graph, or a
@@ -49,8 +68,7 @@ void gate_leave_slowly(struct gate_pass *pass, CUresult result);
  */
 static inline void gate_enter(CUstream stream, uint64_t key, struct gate_pass *ret_pass)
 {
-	/* relaxed: a limit seen late is a limit of a moment ago */
-	if (LIKELY(!atomic_load_explicit(&gate_is_on, memory_order_relaxed)))
+	if (LIKELY(gate_is_open()))
 		ret_pass->track = NULL;
 	else
 		gate_enter_slowly(stream, key, ret_pass);
@@ -72,35 +90,44 @@ void gate_copy_slowly(CUstream stream, uint64_t bytes);
 static inline void gate_copy(CUstream stream, uint64_t bytes)
 {
 	/* relaxed: as above */
-	if (UNLIKELY(atomic_load_explicit(&gate_is_on, memory_order_relaxed)))
+	if (UNLIKELY(atomic_load_explicit(&gate_mode, memory_order_relaxed) == GATE_ON))
 		gate_copy_slowly(stream, bytes);
 }
 
 /*
- * The program is about to wait for work, and has waited. stream is what it waits for; where it waits for
- * all of the context (or it is not known), gate_wait_all().
+ * The program is about to wait for work, and has waited: for a stream (or GATE_ANY_STREAM), or is_all: for
+ * everything in the current context.
  */
 struct gate_wait {
-	struct track *track;
+	struct track *track; /* NULL: of the context, or unknown */
 	uint64_t since_ns;
-	bool is_all;
+	bool is_watched, is_all;
 };
+#define GATE_ANY_STREAM ((CUstream)(uintptr_t)-1) /* it is not known which */
 void gate_wait_begin_slowly(CUstream stream, bool is_all, struct gate_wait *ret_wait);
 void gate_wait_end_slowly(struct gate_wait *wait, CUresult result);
 
 static inline void gate_wait_begin(CUstream stream, bool is_all, struct gate_wait *ret_wait)
 {
-	ret_wait->since_ns = 0;
+	ret_wait->is_watched = false;
 	/* relaxed: as above */
-	if (UNLIKELY(atomic_load_explicit(&gate_is_on, memory_order_relaxed)))
+	if (UNLIKELY(atomic_load_explicit(&gate_mode, memory_order_relaxed) == GATE_ON))
 		gate_wait_begin_slowly(stream, is_all, ret_wait);
 }
 
 static inline void gate_wait_end(struct gate_wait *wait, CUresult result)
 {
-	if (UNLIKELY(wait->since_ns != 0))
+	if (UNLIKELY(wait->is_watched))
 		gate_wait_end_slowly(wait, result);
 }
 
 /* A stream goes: what it was given is settled before. */
 void gate_stream_ends(CUstream stream);
+
+/* The slice has a context now, and may work. And one is gone, with its streams. */
+struct device;
+void gate_context_made(void);
+void gate_context_ended(struct device *device, CUcontext context);
+
+/* For a child of fork(). */
+void gate_forget_parent(void);

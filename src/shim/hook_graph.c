@@ -3,6 +3,7 @@
 #define LOG_TOPIC LOG_MEMORY
 #include "base/log.h"
 #include "shim/doors.h"
+#include "shim/gate.h"
 #include "shim/graphs.h"
 #include "shim/guard.h"
 #include "shim/local.h"
@@ -202,20 +203,31 @@ HOOK_BODY(cuGraphUpload_ptsz, CUgraphExec exec, CUstream stream)
 			    : cuda.cuGraphUpload_ptsz(exec, stream);
 }
 
+/* real_stream is what the driver takes the stream for. */
+static CUresult launch(
+	cuGraphLaunch_fn *function, CUgraphExec exec, CUstream stream, CUstream real_stream)
+{
+	struct gate_pass pass;
+	CUresult r;
+
+	gate_enter(real_stream, gate_key(exec, 0), &pass);
+	r = graphs_any() ? run(function, exec, real_stream) : function(exec, stream);
+	gate_leave(&pass, r);
+	return r;
+}
+
 HOOK_BODY(cuGraphLaunch, CUgraphExec exec, CUstream stream)
 {
 	if (!doors_attach_cuda())
 		return CUDA_ERROR_NOT_INITIALIZED;
-	return graphs_any() ? run(cuda.cuGraphLaunch, exec, stream)
-			    : cuda.cuGraphLaunch(exec, stream);
+	return launch(cuda.cuGraphLaunch, exec, stream, stream);
 }
 
 HOOK_BODY(cuGraphLaunch_ptsz, CUgraphExec exec, CUstream stream)
 {
 	if (!doors_attach_cuda())
 		return CUDA_ERROR_NOT_INITIALIZED;
-	return graphs_any() ? run(cuda.cuGraphLaunch_ptsz, exec, of_thread(stream))
-			    : cuda.cuGraphLaunch_ptsz(exec, stream);
+	return launch(cuda.cuGraphLaunch_ptsz, exec, stream, of_thread(stream));
 }
 
 HOOK_BODY(cuGraphExecDestroy, CUgraphExec exec)

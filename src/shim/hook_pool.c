@@ -5,6 +5,7 @@
 #include "shim/allocations.h"
 #include "shim/capture.h"
 #include "shim/doors.h"
+#include "shim/gate.h"
 #include "shim/leaving.h"
 #include "shim/oom.h"
 #include "shim/oversubscribe.h"
@@ -269,46 +270,64 @@ static CUresult synchronized(CUresult r, uint64_t seen)
 	return r;
 }
 
+/* After a wait that the gate knows about. */
+static CUresult waited(struct gate_wait *wait, CUresult r, uint64_t seen)
+{
+	gate_wait_end(wait, r);
+	return synchronized(r, seen);
+}
+
 HOOK_BODY(cuStreamSynchronize, CUstream stream)
 {
 	uint64_t seen = pools_frees();
+	struct gate_wait wait;
 
 	if (!doors_attach_cuda())
 		return CUDA_ERROR_NOT_INITIALIZED;
-	return synchronized(cuda.cuStreamSynchronize(stream), seen);
+	gate_wait_begin(stream, false, &wait);
+	return waited(&wait, cuda.cuStreamSynchronize(stream), seen);
 }
 
 HOOK_BODY(cuStreamSynchronize_ptsz, CUstream stream)
 {
 	uint64_t seen = pools_frees();
+	struct gate_wait wait;
 
 	if (!doors_attach_cuda())
 		return CUDA_ERROR_NOT_INITIALIZED;
-	return synchronized(cuda.cuStreamSynchronize_ptsz(stream), seen);
+	gate_wait_begin(stream ? stream : CU_STREAM_PER_THREAD, false, &wait);
+	return waited(&wait, cuda.cuStreamSynchronize_ptsz(stream), seen);
 }
 
 /* An event is somewhere in its stream, perhaps before the frees. */
 HOOK_BODY(cuEventSynchronize, CUevent event)
 {
+	struct gate_wait wait;
+
 	if (!doors_attach_cuda())
 		return CUDA_ERROR_NOT_INITIALIZED;
-	return synchronized(cuda.cuEventSynchronize(event), 0);
+	gate_wait_begin(GATE_ANY_STREAM, false, &wait);
+	return waited(&wait, cuda.cuEventSynchronize(event), 0);
 }
 
 HOOK_BODY(cuCtxSynchronize, void)
 {
 	uint64_t seen = pools_frees();
+	struct gate_wait wait;
 
 	if (!doors_attach_cuda())
 		return CUDA_ERROR_NOT_INITIALIZED;
-	return synchronized(cuda.cuCtxSynchronize(), seen);
+	gate_wait_begin(GATE_ANY_STREAM, true, &wait);
+	return waited(&wait, cuda.cuCtxSynchronize(), seen);
 }
 
 HOOK_BODY(cuCtxSynchronize_v2, CUcontext context)
 {
 	uint64_t seen = pools_frees();
+	struct gate_wait wait;
 
 	if (!doors_attach_cuda())
 		return CUDA_ERROR_NOT_INITIALIZED;
-	return synchronized(cuda.cuCtxSynchronize_v2(context), seen);
+	gate_wait_begin(GATE_ANY_STREAM, false, &wait);
+	return waited(&wait, cuda.cuCtxSynchronize_v2(context), seen);
 }

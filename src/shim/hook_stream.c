@@ -3,6 +3,7 @@
 #include "shim/code.h"
 #include "shim/contexts.h"
 #include "shim/doors.h"
+#include "shim/gate.h"
 #include "shim/local.h"
 
 /*
@@ -56,6 +57,22 @@ HOOK_BODY(cuGreenCtxStreamCreate, CUstream *stream, CUgreenCtx green, unsigned i
 	r = cuda.cuGreenCtxStreamCreate(stream, green, flags, priority);
 	guard_end(&guard);
 	return r;
+}
+
+HOOK_BODY(cuStreamDestroy, CUstream stream)
+{
+	if (!doors_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	gate_stream_ends(stream);
+	return cuda.cuStreamDestroy(stream);
+}
+
+HOOK_BODY(cuStreamDestroy_v2, CUstream stream)
+{
+	if (!doors_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	gate_stream_ends(stream);
+	return cuda.cuStreamDestroy_v2(stream);
 }
 
 /*

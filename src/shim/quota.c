@@ -108,7 +108,8 @@ static enum quota_mode read_all(void)
 	if (is_broken)
 		return QUOTA_BROKEN;
 	if (quota.system.path || quota.own.path || quota.options.region_path ||
-		quota.options.memory_limit_bytes || quota.options.has_indexed_limit)
+		quota.options.memory_limit_bytes || quota.options.has_indexed_limit ||
+		quota.options.cores_percent || quota.options.has_indexed_cores)
 		return QUOTA_SET;
 	return QUOTA_NONE;
 }
@@ -174,6 +175,98 @@ int quota_memory_bytes(const char *uuid, uint64_t *ret_bytes)
 		bytes = smaller(bytes, share_memory_bytes(share_of(&quota.own), uuid));
 	*ret_bytes = bytes;
 	return 0;
+}
+
+#define WHOLE_PERMILLE SHARE_WHOLE_PERMILLE
+
+/* What the environment says; a limit of the policy "default" lends what nobody else uses. */
+static int environment_compute(
+	const char *uuid, bool is_contended, struct share_compute *ret_compute)
+{
+	const struct options *o = &quota.options;
+	unsigned percent = o->cores_percent, index;
+
+	*ret_compute = (struct share_compute){.cores_permille = 0};
+	if (o->policy == OPTIONS_POLICY_DISABLE ||
+		(o->policy == OPTIONS_POLICY_DEFAULT && !is_contended))
+		return 0;
+	if (o->has_indexed_cores) {
+		int r = nvml_index_of(uuid, &index);
+
+		if (r < 0)
+			return r;
+		if (index < OPTIONS_DEVICES && o->cores_of_percent[index])
+			percent = o->cores_of_percent[index];
+	}
+	ret_compute->cores_permille = (uint16_t)(percent * 10);
+	/* Without turns nobody can tell what the others use. */
+	ret_compute->cap_permille = o->policy == OPTIONS_POLICY_DEFAULT && quota_turns_path()
+					    ? WHOLE_PERMILLE
+					    : ret_compute->cores_permille;
+	return 0;
+}
+
+/* The lesser of both; what one does not say is the other's. */
+static void restrict_terms(struct quota_terms *t, const struct share_compute *c)
+{
+	if (c->cap_permille && c->cap_permille < t->cap_permille)
+		t->cap_permille = c->cap_permille;
+	if (c->cores_permille && (!t->cores_permille || c->cores_permille < t->cores_permille))
+		t->cores_permille = c->cores_permille;
+	if (c->weight)
+		t->weight = c->weight;
+}
+
+static void restrict_by(struct quota_terms *t, const struct source *source, const char *uuid)
+{
+	const struct share *share = share_of(source);
+	const struct share_device *device = share_device(share, uuid);
+
+	if (!source->is_in_force)
+		return;
+	if (device)
+		restrict_terms(t, &device->compute);
+	if (share->priority > t->priority)
+		t->priority = share->priority;
+	t->is_suspended |= share->is_suspended;
+}
+
+int quota_compute(const char *uuid, bool is_contended, struct quota_terms *ret_terms)
+{
+	struct quota_terms t = {
+		.cap_permille = WHOLE_PERMILLE, .weight = SHARE_DEFAULT_WEIGHT, .priority = 0};
+	struct share_compute c;
+	int r = environment_compute(uuid, is_contended, &c);
+
+	if (r < 0)
+		return r;
+	restrict_terms(&t, &c);
+	LOCK_SCOPE_OWN(&quota.share_lock);
+	if (quota.options.has_priority || (!quota.system.is_in_force && !quota.own.is_in_force))
+		t.priority = (uint8_t)quota.options.priority;
+	/* The system's share has the last word on what cannot be compared: the weight. */
+	restrict_by(&t, &quota.own, uuid);
+	restrict_by(&t, &quota.system, uuid);
+	if (t.cores_permille > t.cap_permille)
+		t.cores_permille = t.cap_permille;
+	*ret_terms = t;
+	return 0;
+}
+
+const char *quota_turns_path(void)
+{
+	if (quota.system.is_in_force && share_of(&quota.system)->turns[0])
+		return share_of(&quota.system)->turns;
+	if (quota.own.is_in_force && share_of(&quota.own)->turns[0])
+		return share_of(&quota.own)->turns;
+	return quota.options.turns_path;
+}
+
+const char *quota_slice_name(void)
+{
+	if (quota.system.is_in_force && share_of(&quota.system)->slice[0])
+		return share_of(&quota.system)->slice;
+	return quota.own.is_in_force ? share_of(&quota.own)->slice : "";
 }
 
 const struct options *quota_options(void)

@@ -47,3 +47,22 @@ const char *quota_region_path(void);
  */
 #define QUOTA_CHECK_NS 50000000u
 bool quota_refresh(bool is_urgent);
+
+/* What a slice may have of a device's compute time, by all that applies to it: the least of each. */
+struct quota_terms {
+	uint16_t cores_permille; /* sure to get; 0: nothing is promised */
+	uint16_t cap_permille;	 /* never more; 1000: no limit */
+	uint16_t weight;
+	uint8_t priority; /* 0 goes first */
+	bool is_suspended;
+};
+
+/*
+ * is_contended: what the region's utilization_switch says; where the policy is "default" and it is off, the
+ * environment's limit does not hold. -ENODEV as above.
+ */
+int quota_compute(const char *uuid, bool is_contended, struct quota_terms *ret_terms) MUST_CHECK;
+
+/* The folder of turns, or NULL; and the slice's name, or "". Valid until the process ends. */
+const char *quota_turns_path(void);
+const char *quota_slice_name(void);

@@ -9,6 +9,7 @@ import sys
 import time
 
 import abi
+import compute
 import frameworks
 import many
 import names
@@ -23,6 +24,7 @@ SECTIONS = {
     "doors": sections.test_doors,
     "quota": sections.test_quota,
     "processes": sections.test_processes,
+    "compute": compute.test_compute,
     "smi": sections.test_smi,
     "view": view.test_view,
     "frameworks": frameworks.test_frameworks,

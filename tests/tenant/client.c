@@ -11,7 +11,7 @@
 #include "base/clock.h"
 
 #define LINE_BYTES 512
-#define WORDS	   10
+#define WORDS	   12
 
 static struct client client;
 
@@ -137,6 +137,7 @@ static const struct client_command *command_named(const char *name)
 	const struct client_command *const tables[] = {
 		client_array_commands,
 		client_code_commands,
+		client_copy_commands,
 		client_graph_commands,
 		client_launch_commands,
 		client_memory_commands,

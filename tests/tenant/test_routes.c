@@ -47,7 +47,9 @@ static void every_door_gives_our_function_for_a_hooked_name(void **state)
 {
 	static const char *const names[] = {"cuInit", "cuMemAlloc_v2", "cuMemFree_v2",
 		"cuMemAllocAsync", "cuMemFreeAsync", "cuMemAllocFromPoolAsync", "cuMemCreate",
-		"cuMemGetInfo_v2", "cuDeviceTotalMem_v2", "cuCtxCreate_v2"};
+		"cuMemGetInfo_v2", "cuDeviceTotalMem_v2", "cuCtxCreate_v2", "cuMemsetD8_v2",
+		"cuMemcpyAsync", "cuMemcpyHtoD_v2", "cuMemcpyDtoHAsync_v2", "cuMemcpy2DAsync_v2",
+		"cuStreamDestroy_v2"};
 	struct node *node = *state;
 	struct slice *slice = slice_new(node, "a", "1g", NULL);
 

@@ -81,6 +81,8 @@ TEST(a_kernel_takes_the_time_it_is_given)
 	OK(cuEventCreate(&end, 0));
 	OK(cuEventQuery(start));
 	EQUAL(cuEventElapsedTime(&ms, start, end), CUDA_ERROR_INVALID_HANDLE);
+	/* Work before it, so that the host's time does not come between. */
+	OK(spin(load("spin"), s, 5 * MS));
 	OK(cuEventRecord(start, s));
 	began = machine_now_ns();
 	for (int i = 0; i < 4; i++)
@@ -127,6 +129,31 @@ TEST(durations_come_from_rule_comment_or_default)
 	CHECK(time_of(load("noted")) == 1.0f);
 	inject_clear_kernels(child_machine());
 	CHECK(time_of(load("plain")) == 0.01f);
+}
+
+TEST(cooperative_launches_take_their_time)
+{
+	uint64_t duration = 4 * MS, began;
+	unsigned int first = 0;
+	void *params[] = {&first, &duration};
+	CUDA_LAUNCH_PARAMS list = {.gridDimX = 1,
+		.gridDimY = 1,
+		.gridDimZ = 1,
+		.blockDimX = 32,
+		.blockDimY = 1,
+		.blockDimZ = 1,
+		.kernelParams = params};
+	CUlaunchConfig config = {1, 1, 1, 32, 1, 1, 0, NULL, NULL, 0};
+
+	child_context();
+	list.function = load("spin");
+	OK(cuStreamCreate(&list.hStream, CU_STREAM_DEFAULT));
+	began = machine_now_ns();
+	OK(cuLaunchCooperativeKernel(list.function, 1, 1, 1, 32, 1, 1, 0, NULL, params));
+	OK(cuLaunchCooperativeKernelMultiDevice(&list, 1, 0));
+	OK(cuLaunchKernelEx(&config, list.function, params, NULL));
+	OK(cuCtxSynchronize());
+	CHECK(machine_now_ns() - began >= 12 * MS);
 }
 
 TEST(parameters_may_come_in_a_buffer)
@@ -349,6 +376,7 @@ int main(void)
 		cmocka_unit_test(modules_have_the_kernels_and_globals_of_their_text),
 		cmocka_unit_test(a_kernel_takes_the_time_it_is_given),
 		cmocka_unit_test(durations_come_from_rule_comment_or_default),
+		cmocka_unit_test(cooperative_launches_take_their_time),
 		cmocka_unit_test(parameters_may_come_in_a_buffer),
 		cmocka_unit_test(old_launches_take_what_the_function_was_told),
 		cmocka_unit_test(bad_launches_are_refused),

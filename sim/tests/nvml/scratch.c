@@ -56,6 +56,13 @@ const char *scratch_path(const char *name)
 	return path;
 }
 
+static uint64_t work_ahead_ns;
+
+void scratch_set_work(uint64_t ahead_ns)
+{
+	work_ahead_ns = ahead_ns;
+}
+
 static void hold(const char *tag, int device, unsigned int context_count, uint64_t plain_bytes)
 {
 	struct machine *machine;
@@ -71,7 +78,8 @@ static void hold(const char *tag, int device, unsigned int context_count, uint64
 	machine_set_contexts(machine, device, context_count);
 	need(!machine_grow(machine, device, MACHINE_PLAIN, plain_bytes), "no room");
 	if (plain_bytes)
-		machine_add_busy(machine, device, machine_now_ns() - 500000000, machine_now_ns());
+		machine_add_busy(machine, device, machine_now_ns() - 500000000,
+			machine_now_ns() + work_ahead_ns);
 }
 
 static struct holder start(const char *tag, int device, unsigned int context_count,

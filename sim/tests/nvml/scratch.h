@@ -26,5 +26,8 @@ struct holder holder_start(
 	const char *tag, int device, unsigned int context_count, uint64_t plain_bytes);
 void holder_end(struct holder *holder);
 
+/* Those started from now on have work for so long, beside half a second of it that is done. */
+void scratch_set_work(uint64_t ahead_ns);
+
 /* The same in a PID namespace of its own. pid is 0 where that is not allowed. */
 struct holder holder_start_contained(const char *tag, int device, uint64_t plain_bytes);

@@ -282,6 +282,68 @@ static void work_shows_as_utilization_power_and_heat(void **state)
 	holder_end(&holder);
 }
 
+static unsigned long long now_us(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (unsigned long long)now.tv_sec * 1000000 + (unsigned long long)now.tv_nsec / 1000;
+}
+
+static void wait_us(unsigned long long us)
+{
+	unsigned long long end = now_us() + us;
+
+	while (now_us() < end)
+		usleep(1000);
+}
+
+static void two_processes_that_take_turns_show_half_each(void **state)
+{
+	nvmlProcessUtilizationSample_t samples[72];
+	nvmlProcessUtilizationInfo_v1_t rows[72];
+	nvmlProcessesUtilizationInfo_t info = {
+		.version = nvmlProcessesUtilizationInfo_v1, .procUtilArray = rows};
+	unsigned long long began, seen;
+	nvmlUtilization_t utilization;
+	struct holder a, b;
+	unsigned int count = 72;
+
+	scratch_set_work(60000000000ull);
+	a = holder_start("a", 0, 1, 2 * MiB);
+	b = holder_start("b", 0, 1, 2 * MiB);
+	began = now_us();
+	wait_us(200000);
+	OK(nvmlDeviceGetProcessUtilization(device_at(0), samples, &count, began));
+	assert_int_equal(count, 2);
+	for (int i = 0; i < 2; i++) {
+		assert_in_range(samples[i].smUtil, 40, 60);
+		assert_in_range(samples[i].timeStamp, began + 200000, now_us());
+	}
+	seen = samples[0].timeStamp;
+	/* Nothing is newer than that by more than the time between samples. */
+	count = 72;
+	assert_int_equal(
+		nvmlDeviceGetProcessUtilization(device_at(0), samples, &count, seen + 1000000),
+		NVML_ERROR_NOT_FOUND);
+	assert_int_equal(count, 0);
+	wait_us(100000);
+	info.processSamplesCount = 72;
+	info.lastSeenTimeStamp = seen;
+	OK(nvmlDeviceGetProcessesUtilizationInfo(device_at(0), &info));
+	assert_int_equal(info.processSamplesCount, 2);
+	for (int i = 0; i < 2; i++) {
+		assert_in_range(rows[i].smUtil, 35, 65);
+		assert_true(rows[i].timeStamp > seen);
+	}
+	wait_us(800000);
+	OK(nvmlDeviceGetUtilizationRates(device_at(0), &utilization));
+	assert_in_range(utilization.gpu, 98, 100);
+	holder_end(&a);
+	holder_end(&b);
+	scratch_set_work(0);
+}
+
 static void a_device_is_found_by_all_its_names(void **state)
 {
 	char uuid[96], serial[30];
@@ -440,6 +502,7 @@ int main(void)
 		TEST(an_older_driver_lists_other_pids),
 		TEST(records_are_kept_where_accounting_is_on),
 		TEST(work_shows_as_utilization_power_and_heat),
+		TEST(two_processes_that_take_turns_show_half_each),
 		TEST(a_device_is_found_by_all_its_names),
 		TEST(visible_devices_of_cuda_change_nothing),
 		TEST(cards_with_links_reach_each_other),

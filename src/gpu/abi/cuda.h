@@ -585,6 +585,7 @@ typedef size_t (*CUoccupancyB2DSize)(int block_size);
 #include "gpu/abi/cuda_launch.h"
 #include "gpu/abi/cuda_array.h"
 #include "gpu/abi/cuda_checkpoint.h"
+#include "gpu/abi/cuda_copy.h"
 #include "gpu/abi/cuda_fn.h"
 #include "gpu/abi/cuda_graph.h"
 #include "gpu/abi/cuda_green.h"

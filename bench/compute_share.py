@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sections of bench/compute.py: a slice alone under a limit, and slices beside each other."""
+
+from compute_rig import MS, S, whole_periods
+
+LIMITS = [5, 10, 25, 30, 50, 75, 90]
+KERNELS_US = [20, 200, 5000, 50000]
+SHAPES = ["stream", "streams4", "graph", "coop", "processes4"]
+BLOCKS = [("1 block", 1), ("full grid", 0)]
+WARM_S = 0.5  # what was saved up is gone by then
+LONGEST_S = 12
+GOAL_POINTS = 1.0
+GOAL_SECOND_POINTS = 2.0
+GOAL_DELIVERED = 0.98
+GOAL_JAIN = 0.99
+
+
+def graph_kernels(kernel_us):
+    """A graph is launched as a whole: of long kernels it has few, or it would be busy for seconds."""
+    return 20 if kernel_us <= 5000 else 2
+
+
+def options(rig, kernel_us, blocks, shape):
+    found = {"duration_us": kernel_us, "blocks": blocks, "shape": shape}
+    if shape == "processes4":
+        # the device leaves one process's kernels for another's: time is no measure of their work
+        found.update(shape="stream", rate=rig.rate())
+    if shape == "graph":
+        found["graph"] = graph_kernels(kernel_us)
+    return found
+
+
+def matrix():
+    """Every row: (limit in percent, kernel in µs, name of blocks, blocks, shape)."""
+    return [(limit, kernel_us, name, blocks, shape) for kernel_us in KERNELS_US
+            for shape in SHAPES for name, blocks in BLOCKS for limit in LIMITS]
+
+
+def quick_matrix():
+    """Each kernel with each shape and blocks once, and with each limit."""
+    rows, shift = [], 0
+    for kernel_us in KERNELS_US:
+        for place, shape in enumerate(SHAPES):
+            for other, (name, blocks) in enumerate(BLOCKS):
+                limit = LIMITS[(2 * place + other + shift) % len(LIMITS)]
+                rows.append((limit, kernel_us, name, blocks, shape))
+        shift += 3
+    return rows
+
+
+def row_seconds(limit, kernel_us, shape, least_s):
+    """Long enough for six whole periods of what runs at once."""
+    unit_us = kernel_us * (graph_kernels(kernel_us) if shape == "graph" else 1)
+    return min(LONGEST_S, max(least_s, 6 * unit_us / 1e6 / (limit / 100)))
+
+
+def furthest(loads, native, limit, span, long_ns):
+    """How many points the share of any stretch so long is from the limit, at most."""
+    shares = [100 * sum(load.rate(at, at + long_ns) for load in loads) / native
+              for at in range(span[0], span[1] - long_ns + 1, long_ns)]
+    return max((abs(share - limit) for share in shares), default=0)
+
+
+def measure_alone(rig, args, case):
+    limit, kernel_us, _, blocks, shape = case
+    load = options(rig, kernel_us, blocks, shape)
+    processes = 4 if shape == "processes4" else 1
+    native, native_busy = rig.native(processes, **load)
+    slice_ = rig.slice(cores=limit, turns=rig.turns if args.turns else None)
+    seconds = WARM_S + row_seconds(limit, kernel_us, shape, args.seconds)
+    loads = rig.run([slice_] * processes, seconds, **load)
+    from_ns = loads[0].start_ns + int(WARM_S * S)
+    start_ns, end_ns = whole_periods(loads, from_ns, loads[0].end_ns)
+    share = 100 * sum(one.rate(start_ns, end_ns) for one in loads) / native
+    span = (from_ns, loads[0].end_ns)
+    worst, worst_tenth = (furthest(loads, native, limit, span, long_ns) for long_ns in (S, S // 10))
+    # a second holds whole kernels, so it is off by one
+    unit_us = kernel_us * (load.get("graph", 1) if shape == "graph" else 1)
+    second_goal = GOAL_SECOND_POINTS + 100 * unit_us / 1e6
+    busy = 100 * sum(one.busy(start_ns, end_ns) for one in loads)
+    is_good = abs(share - limit) <= GOAL_POINTS and worst <= second_goal
+    return {"share": share, "error": share - limit, "delivered": share / limit, "worst second": worst,
+            "worst 100 ms": worst_tenth, "busy": busy, "native busy": 100 * native_busy,
+            "longest launch ms": max(one.launch_max_ms() for one in loads)}, \
+        is_good and share / limit >= GOAL_DELIVERED, \
+        "±%.1f, seconds ±%.1f, ≥ %d %%" % (GOAL_POINTS, second_goal, GOAL_DELIVERED * 100)
+
+
+def alone(rig, args, report):
+    report.section("alone", "a slice alone under a limit")
+    cases = quick_matrix() if args.quick else matrix()
+    part, parts = args.part
+    for case in cases[part - 1::parts]:
+        limit, kernel_us, name, _, shape = case
+        report.row("%d %%, %d µs, %s, %s" % (limit, kernel_us, name, shape),
+                   {"limit": limit, "kernel_us": kernel_us, "blocks": name, "shape": shape},
+                   lambda: measure_alone(rig, args, case))
+
+
+# name, for each slice: what it is sure of (None: no limit) and its kernel in µs
+NEIGHBOURS = [
+    ("50 + 50", [(50, 200), (50, 200)]),
+    ("30 + 60", [(30, 200), (60, 200)]),
+    ("20 + 30 + 40", [(20, 200), (30, 200), (40, 200)]),
+    ("25 × 4", [(25, 200)] * 4),
+    ("8 × 12", [(8, 200)] * 12),
+    ("50 of 20 µs + 50 of 5 ms", [(50, 20), (50, 5000)]),
+    ("30 + no limit", [(30, 200), (None, 200)]),
+]
+
+
+def measure_neighbours(rig, args, slices):
+    loads_of = [{"duration_us": us, "shape": "stream", "rate": rig.rate()} for _, us in slices]
+    natives = [rig.native(**load)[0] for load in loads_of]
+    children = [rig.start(rig.slice(turns=rig.turns, cores=limit), args.seconds + WARM_S, **load)
+                for (limit, _), load in zip(slices, loads_of)]
+    rig.begin(children)
+    loads = [child.load() for child in children]
+    from_ns, to_ns = loads[0].start_ns + int(WARM_S * S), loads[0].end_ns
+    shares = [100 * load.rate(from_ns, to_ns) / native for load, native in zip(loads, natives)]
+    limits = [limit for limit, _ in slices]
+    limited = [(share, limit) for share, limit in zip(shares, limits) if limit]
+    worst = max((share - limit for share, limit in limited), key=abs)
+    jain = sum(shares) ** 2 / (len(shares) * sum(s * s for s in shares)) if any(shares) else 0
+    measured = {"shares": " ".join("%.1f" % share for share in shares), "sum": sum(shares),
+                "busy": " ".join("%.1f" % (100 * load.busy(from_ns, to_ns)) for load in loads),
+                "worst error": worst, "delivered": min(s / l for s, l in limited),
+                "longest launch ms": " ".join("%.1f" % load.launch_max_ms() for load in loads),
+                "longest gap ms": max(l.longest_gap_ns(from_ns, to_ns) for l in loads) / MS}
+    is_good = abs(worst) <= GOAL_POINTS and measured["delivered"] >= GOAL_DELIVERED
+    goal = "±%.1f, ≥ %d %%" % (GOAL_POINTS, GOAL_DELIVERED * 100)
+    if len(set(slices)) == 1:
+        measured["jain"] = jain
+        is_good, goal = is_good and jain >= GOAL_JAIN, goal + ", Jain ≥ %.2f" % GOAL_JAIN
+    if None in limits:
+        rest = 100 - sum(limit for limit in limits if limit)
+        is_good = is_good and sum(shares) >= GOAL_DELIVERED * 100
+        goal += ", no limit: the other %d" % rest
+    return measured, is_good, goal
+
+
+def neighbours(rig, args, report):
+    report.section("neighbours", "slices beside each other, each always busy")
+    for name, slices in NEIGHBOURS:
+        report.row(name, {}, lambda: measure_neighbours(rig, args, slices))

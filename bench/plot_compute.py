@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Draws docs/compute.svg: what a slice gets of a device's time, over what it was granted.
+
+    bench/plot_compute.py [--to FILE] JSON...
+
+JSON is what bench/compute.py --json or --write wrote of its section "alone"; several parts count together.
+Above, the share of each kernel's duration: the mean of all shapes, and from the least to the most.
+Below, how far that is from what was granted.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+WIDTH, LEFT, RIGHT = 740, 64, 170
+TOP, HEIGHT, GAP, LOW_HEIGHT, BOTTOM = 48, 300, 44, 130, 52
+# told apart by people who do not tell red from green, on white and on black
+COLOURS = ["#0077bb", "#ee7733", "#009988", "#cc3377", "#777777"]
+STYLE = """
+  text { font: 13px system-ui, sans-serif; fill: #24292f; }
+  .title { font-size: 15px; font-weight: 600; }
+  .small { font-size: 12px; fill: #57606a; }
+  .grid { stroke: #d0d7de; stroke-width: 1; }
+  .granted { stroke: #57606a; stroke-width: 1.5; stroke-dasharray: 5 4; fill: none; }
+  .goal { fill: #8c959f; fill-opacity: 0.18; }
+  @media (prefers-color-scheme: dark) {
+    text { fill: #e6edf3; }
+    .small { fill: #9198a1; }
+    .grid { stroke: #3d444d; }
+    .granted { stroke: #9198a1; }
+  }
+"""
+
+
+def read(paths):
+    """({kernel in µs: {limit: [share]}}, machine)"""
+    found, machine = {}, ""
+    for path in paths:
+        with open(path, encoding="utf-8") as file:
+            said = json.load(file)
+        machine = said["machine"]
+        for row in said["rows"]:
+            if row["section"] == "alone" and row["measured"]:
+                of_kernel = found.setdefault(row["kernel_us"], {})
+                of_kernel.setdefault(row["limit"], []).append(row["measured"]["share"])
+    return found, machine
+
+
+def duration(us):
+    return "%g ms" % (us / 1000) if us >= 1000 else "%d µs" % us
+
+
+class Panel:
+    """A part of the picture with its scales; x is percent granted."""
+
+    def __init__(self, top, height, low, high):
+        self.top, self.height, self.low, self.high = top, height, low, high
+
+    @staticmethod
+    def x(value):
+        return LEFT + (WIDTH - LEFT - RIGHT) * value / 100
+
+    def y(self, value):
+        value = min(max(value, self.low), self.high)
+        return self.top + self.height * (self.high - value) / (self.high - self.low)
+
+    def grid(self, ticks, form):
+        for tick in ticks:
+            yield '<line class="grid" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/>' % (
+                self.x(0), self.x(100), self.y(tick), self.y(tick))
+            yield '<text class="small" x="%.1f" y="%.1f" text-anchor="end">%s</text>' % (
+                self.x(0) - 8, self.y(tick) + 4, form % tick)
+        for tick in range(0, 101, 10):
+            yield '<line class="grid" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/>' % (
+                self.x(tick), self.x(tick), self.top, self.top + self.height)
+
+    def series(self, points, colour, shift):
+        """points: (limit, least, mean, most); shift: in px, so that series do not hide each other."""
+        line = " ".join("%.1f,%.1f" % (self.x(x) + shift, self.y(mean)) for x, _, mean, _ in points)
+        yield '<polyline points="%s" fill="none" stroke="%s" stroke-width="1.5"/>' % (line, colour)
+        for x, least, mean, most in points:
+            yield '<line x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f" stroke="%s" stroke-width="2"/>' % (
+                self.x(x) + shift, self.x(x) + shift, self.y(least), self.y(most), colour)
+            yield '<circle cx="%.1f" cy="%.1f" r="3.5" fill="%s"/>' % (
+                self.x(x) + shift, self.y(mean), colour)
+
+
+def text(x, y, words, kind="", more=""):
+    return '<text%s x="%.1f" y="%.1f"%s>%s</text>' % (
+        ' class="%s"' % kind if kind else "", x, y, more, words)
+
+
+def furthest(found):
+    return max(abs(share - limit) for of in found.values() for limit, shares in of.items()
+               for share in shares)
+
+
+def picture(found, machine):
+    height = TOP + HEIGHT + GAP + LOW_HEIGHT + BOTTOM
+    edge = 2 if furthest(found) <= 2 else 5 if furthest(found) <= 5 else 10
+    above = Panel(TOP, HEIGHT, 0, 100)
+    below = Panel(TOP + HEIGHT + GAP, LOW_HEIGHT, -edge, edge)
+    yield '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" ' \
+        'role="img" aria-label="Share of compute time over what was granted">' % (
+            WIDTH, height, WIDTH, height)
+    yield "<style>%s</style>" % STYLE
+    yield text(LEFT, 26, "Compute time delivered over compute time granted (%s)" % machine, "title")
+    yield from above.grid(range(0, 101, 20), "%d %%")
+    yield '<rect class="goal" x="%.1f" y="%.1f" width="%.1f" height="%.1f"/>' % (
+        below.x(0), below.y(1), below.x(100) - below.x(0), below.y(-1) - below.y(1))
+    yield from below.grid((-edge, -edge / 2, 0, edge / 2, edge), "%+g")
+    for panel, start, end in ((above, 0, 100), (below, 0, 0)):
+        yield '<path class="granted" d="M%.1f %.1fL%.1f %.1f"/>' % (
+            panel.x(0), panel.y(start), panel.x(100), panel.y(end))
+    for place, (kernel_us, of_kernel) in enumerate(sorted(found.items())):
+        colour = COLOURS[place % len(COLOURS)]
+        shift = 3 * (place - (len(found) - 1) / 2)
+        rows = [(limit, min(of), statistics.mean(of), max(of))
+                for limit, of in sorted(of_kernel.items())]
+        yield from above.series(rows, colour, 0)
+        yield from below.series([(x, a - x, b - x, c - x) for x, a, b, c in rows], colour, shift)
+        y = TOP + 20 + 22 * place
+        yield '<circle cx="%d" cy="%d" r="4" fill="%s"/>' % (WIDTH - RIGHT + 22, y - 4, colour)
+        yield text(WIDTH - RIGHT + 34, y, "kernels of %s" % duration(kernel_us))
+    y = TOP + 20 + 22 * len(found)
+    yield '<path class="granted" d="M%d %dh16"/>' % (WIDTH - RIGHT + 14, y - 4)
+    yield text(WIDTH - RIGHT + 34, y, "granted")
+    yield text(LEFT, below.top - 10, "difference in points; grey: the goal of ±1", "small")
+    for tick in range(0, 101, 20):
+        yield text(below.x(tick), below.top + LOW_HEIGHT + 18, "%d %%" % tick, "small",
+                   ' text-anchor="middle"')
+    yield text((below.x(0) + below.x(100)) / 2, height - 10, "granted", "small",
+               ' text-anchor="middle"')
+    yield "</svg>"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--to", default=os.path.join(os.path.dirname(HERE), "docs", "compute.svg"))
+    parser.add_argument("json", nargs="+")
+    args = parser.parse_args()
+    found, machine = read(args.json)
+    if not found:
+        sys.exit("plot_compute.py: there are no rows of the section alone")
+    with open(args.to, "w", encoding="utf-8") as file:
+        file.write("\n".join(picture(found, machine)) + "\n")
+    print("written: %s" % os.path.relpath(args.to))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How much of the last seconds was work. */
+#pragma once
+
+#include "sim/core/layout.h"
+
+/* The time from from_ns to to_ns was work, or work_ns of it, spread evenly. */
+void busy_credit(struct layout_busy *busy, uint64_t from_ns, uint64_t to_ns, uint64_t work_ns);
+
+/* How much of the window_ns before now_ns was work. */
+uint64_t busy_within(const struct layout_busy *busy, uint64_t now_ns, uint64_t window_ns);

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who is served next, on a clock of the test's own. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include "sim/core/busy.h"
+#include "sim/core/turn.h"
+
+#define MS    UINT64_C(1000000)
+#define BEGIN (1000 * MS)
+
+static struct turn_view view;
+static uint64_t served[8];
+
+/* A member that begins at BEGIN with this work. */
+static void join(uint64_t party, uint32_t percent, const struct layout_span *span, uint32_t count)
+{
+	view.member[view.count] = (struct turn_member){.slot = view.count,
+		.percent = percent,
+		.party = party,
+		.span = span,
+		.span_count = count};
+	view.count++;
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	view = (struct turn_view){.at_ns = BEGIN, .slice_ns = 2 * MS};
+	for (int i = 0; i < 8; i++)
+		served[i] = 0;
+	return 0;
+}
+
+static void run_until(uint64_t end_ns)
+{
+	while (view.at_ns < end_ns) {
+		uint64_t from = view.at_ns, until = turn_plan(&view, end_ns);
+
+		assert_true(until > from);
+		for (uint32_t i = 0; i < view.count; i++) {
+			if (view.member[i].standing == TURN_SERVED)
+				served[i] += (until - from) * 100 / view.member[i].load;
+		}
+		turn_pass(&view, until);
+	}
+}
+
+static uint64_t clock_of(int member)
+{
+	return view.at_ns - view.member[member].lag_ns;
+}
+
+static void two_processes_get_half_each(void **state)
+{
+	static const struct layout_span work = {BEGIN, BEGIN + 100 * MS};
+
+	(void)state;
+	join(1, 100, &work, 1);
+	join(2, 100, &work, 1);
+	run_until(BEGIN + 100 * MS);
+	assert_int_equal(served[0], 50 * MS);
+	assert_int_equal(served[1], 50 * MS);
+	assert_int_equal(clock_of(0), BEGIN + 50 * MS);
+	run_until(BEGIN + 198 * MS);
+	/* The one whose turn was first is done, and was not held up after that. */
+	assert_int_equal(served[1], 100 * MS);
+	assert_int_equal(clock_of(1), BEGIN + 100 * MS);
+	assert_int_equal(served[0], 98 * MS);
+	run_until(BEGIN + 300 * MS);
+	assert_int_equal(served[0], 100 * MS);
+	assert_int_equal(clock_of(0), BEGIN + 200 * MS);
+}
+
+static void turns_go_round_and_pass_over_who_has_nothing(void **state)
+{
+	static const struct layout_span long_work = {BEGIN, BEGIN + 100 * MS},
+					short_work = {BEGIN, BEGIN + MS},
+					late_work = {BEGIN + 4 * MS, BEGIN + 100 * MS};
+
+	(void)state;
+	join(1, 100, &long_work, 1);
+	join(2, 100, &short_work, 1);
+	join(3, 100, &late_work, 1);
+	/* 2 ms for the first, 1 ms for the second, 1 ms for the first that is alone. */
+	run_until(BEGIN + 4 * MS);
+	assert_int_equal(served[0], 3 * MS);
+	assert_int_equal(served[1], 1 * MS);
+	assert_int_equal(served[2], 0);
+	run_until(BEGIN + 44 * MS);
+	assert_int_equal(served[0] + served[2], 43 * MS);
+	assert_in_range(served[2], 19 * MS, 21 * MS);
+}
+
+static void a_lone_process_runs_at_full_speed_through_pauses(void **state)
+{
+	static const struct layout_span work[] = {
+		{BEGIN + MS, BEGIN + 3 * MS}, {BEGIN + 10 * MS, BEGIN + 17 * MS}};
+
+	(void)state;
+	join(1, 100, work, 2);
+	run_until(BEGIN + 20 * MS);
+	assert_int_equal(served[0], 9 * MS);
+	assert_int_equal(clock_of(0), BEGIN + 20 * MS);
+}
+
+static void clients_of_a_server_run_side_by_side(void **state)
+{
+	static const struct layout_span work = {BEGIN, BEGIN + 100 * MS};
+
+	(void)state;
+	join(1, 60, &work, 1);
+	join(1, 40, &work, 1);
+	run_until(BEGIN + 10 * MS);
+	assert_int_equal(served[0], 10 * MS);
+	assert_int_equal(served[1], 10 * MS);
+	join(1, 100, &work, 1);
+	run_until(BEGIN + 30 * MS);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(served[i], 20 * MS);
+	assert_int_equal(served[2], 10 * MS);
+}
+
+static void a_server_takes_turns_with_other_processes(void **state)
+{
+	static const struct layout_span work = {BEGIN, BEGIN + 100 * MS};
+
+	(void)state;
+	join(1, 50, &work, 1);
+	join(2, 100, &work, 1);
+	join(1, 50, &work, 1);
+	join(3, 100, &work, 1);
+	run_until(BEGIN + 60 * MS);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(served[i], 20 * MS);
+}
+
+static void who_is_halted_stands_still_and_holds_up_nobody(void **state)
+{
+	static const struct layout_span work = {BEGIN, BEGIN + 100 * MS};
+
+	(void)state;
+	join(1, 100, &work, 1);
+	join(2, 100, &work, 1);
+	view.member[0].is_halted = true;
+	run_until(BEGIN + 10 * MS);
+	assert_int_equal(served[1], 10 * MS);
+	assert_int_equal(clock_of(0), BEGIN);
+	view.member[0].is_halted = false;
+	run_until(BEGIN + 30 * MS);
+	assert_in_range(served[0], 8 * MS, 12 * MS);
+}
+
+static void work_is_remembered_for_its_time(void **state)
+{
+	static struct layout_busy busy;
+	uint64_t now = BEGIN + 500 * MS;
+
+	(void)state;
+	busy_credit(&busy, now - 300 * MS, now - 200 * MS, 100 * MS);
+	busy_credit(&busy, now - 100 * MS, now, 50 * MS);
+	assert_int_equal(busy.work_ns, 150 * MS);
+	assert_in_range(busy_within(&busy, now, 400 * MS), 149 * MS, 150 * MS);
+	assert_in_range(busy_within(&busy, now, 150 * MS), 49 * MS, 50 * MS);
+	assert_in_range(busy_within(&busy, now, 50 * MS), 24 * MS, 26 * MS);
+	/* What is older than the history is forgotten, and periods used again begin anew. */
+	busy_credit(&busy, now, now + 10000 * MS, 10000 * MS);
+	assert_in_range(busy_within(&busy, now + 10000 * MS, 1000 * MS), 990 * MS, 1000 * MS);
+	assert_int_equal(busy_within(&busy, now + 20000 * MS, 1000 * MS), 0);
+}
+
+#define STEP(name) cmocka_unit_test_setup(name, set_up)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		STEP(two_processes_get_half_each),
+		STEP(turns_go_round_and_pass_over_who_has_nothing),
+		STEP(a_lone_process_runs_at_full_speed_through_pauses),
+		STEP(clients_of_a_server_run_side_by_side),
+		STEP(a_server_takes_turns_with_other_processes),
+		STEP(who_is_halted_stands_still_and_holds_up_nobody),
+		STEP(work_is_remembered_for_its_time),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A budget of time.
+ *
+ * What has grown is rounded down to a step, so booking it at every look would lose up to a step each
+ * time. It is booked only once it is BOOK_STEPS, and until then the word keeps its older moment.
+ */
+#include "policy/budget.h"
+
+#include <stdbool.h>
+
+#define STEP_NS	     64
+#define MOMENT_SHIFT 10
+#define BOOK_STEPS   1024 /* 65 us: rounding loses less than a thousandth */
+#define BACKWARD_STEPS \
+	(1u << 20) /* about a second: moments that two processors read the other way round */
+
+static uint32_t moment_of(uint64_t now_ns)
+{
+	uint32_t moment = (uint32_t)(now_ns >> MOMENT_SHIFT);
+
+	return moment ? moment : 1; /* 0 with a balance of 0 is BUDGET_NONE */
+}
+
+static int32_t balance_of(uint64_t word)
+{
+	return (int32_t)(uint32_t)(word >> 32);
+}
+
+static uint64_t pack(int64_t balance, uint32_t moment)
+{
+	if (balance > INT32_MAX)
+		balance = INT32_MAX;
+	if (balance < INT32_MIN)
+		balance = INT32_MIN;
+	return (uint64_t)(uint32_t)(int32_t)balance << 32 | moment;
+}
+
+static int64_t burst_steps(const struct budget_rate *rate)
+{
+	uint64_t burst_ns =
+		rate->burst_ns > BUDGET_MIN_BURST_NS ? rate->burst_ns : BUDGET_MIN_BURST_NS;
+
+	return burst_ns / STEP_NS > INT32_MAX ? INT32_MAX : (int64_t)(burst_ns / STEP_NS);
+}
+
+/* The balance in steps, with what has grown since the word's moment. */
+static int64_t grown(uint64_t word, const struct budget_rate *rate, uint32_t moment)
+{
+	uint32_t passed = moment - (uint32_t)word;
+	int64_t balance = balance_of(word), burst = burst_steps(rate);
+
+	if (word == BUDGET_NONE || passed > UINT32_MAX - BACKWARD_STEPS)
+		return balance;
+	balance += (int64_t)((uint64_t)passed * (1u << MOMENT_SHIFT) / STEP_NS * rate->permille /
+			     1000);
+	return balance > burst ? burst : balance;
+}
+
+uint64_t budget_spend(
+	uint64_t word, const struct budget_rate *rate, uint64_t now_ns, int64_t cost_ns)
+{
+	uint32_t moment = moment_of(now_ns);
+	int64_t before = balance_of(word), balance = grown(word, rate, moment);
+	int64_t cost = cost_ns < 0 ? -(-cost_ns / STEP_NS) : cost_ns / STEP_NS;
+	bool is_booked = balance - before >= BOOK_STEPS || balance == burst_steps(rate) ||
+			 word == BUDGET_NONE;
+
+	if (is_booked)
+		return pack(balance - cost, moment);
+	return pack(before - cost, (uint32_t)word);
+}
+
+int64_t budget_balance_ns(uint64_t word, const struct budget_rate *rate, uint64_t now_ns)
+{
+	return grown(word, rate, moment_of(now_ns)) * STEP_NS;
+}
+
+uint64_t budget_wait_ns(uint64_t word, const struct budget_rate *rate, uint64_t now_ns)
+{
+	int64_t balance = budget_balance_ns(word, rate, now_ns);
+
+	if (balance >= 0)
+		return 0;
+	if (rate->permille == 0)
+		return UINT64_MAX;
+	return (uint64_t)-balance * 1000 / rate->permille + 1;
+}

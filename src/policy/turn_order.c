@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whose turn it is, and who is believed. */
+#include "policy/turn_order.h"
+
+/*
+ * The most that one look adds to what a peer is blamed for. Who waits looks every 2 ms; if it was
+ * itself stopped for long, that is nobody else's fault.
+ */
+#define BLAME_NS  UINT64_C(5000000)
+#define FUTURE_NS UINT64_C(1000000000) /* a sign of life so far ahead is none */
+
+bool turn_order_is_ignored(const struct turn_peer *peer, uint64_t now_ns)
+{
+	return now_ns < peer->doubt.ignored_until_ns;
+}
+
+/* What counts by the clock alone. A wish beyond its measure is not one of ours. */
+static enum turn_state stated(const struct turn_claim *claim, uint64_t now_ns)
+{
+	if (now_ns >= claim->until_ns)
+		return TURN_FREE;
+	if (claim->state == TURN_WANT && claim->until_ns - now_ns > 2 * TURN_WISH_NS)
+		return TURN_FREE;
+	return claim->state;
+}
+
+enum turn_state turn_order_state(const struct turn_peer *peer, uint64_t now_ns)
+{
+	enum turn_state state = stated(&peer->claim, now_ns);
+
+	return state >= TURN_CLAIM && turn_order_is_ignored(peer, now_ns) ? TURN_FREE : state;
+}
+
+static uint64_t ticket_of(const struct turn_peer *peer)
+{
+	return peer->claim.ticket_ns > peer->doubt.ticket_ns ? peer->claim.ticket_ns
+							     : peer->doubt.ticket_ns;
+}
+
+static uint32_t aged(uint32_t rank, uint64_t ticket_ns, uint64_t now_ns)
+{
+	return now_ns > ticket_ns && now_ns - ticket_ns >= TURN_RANK_NS ? 0 : rank;
+}
+
+static bool ignore(struct turn_doubt *doubt, uint64_t now_ns)
+{
+	uint64_t last_ns = TURN_IGNORE_NS << TURN_IGNORE_TIMES;
+
+	if (now_ns < doubt->ignored_until_ns)
+		return false;
+	if (now_ns - doubt->ignored_until_ns > last_ns)
+		doubt->ignored_times = 0;
+	doubt->ignored_until_ns = now_ns + (TURN_IGNORE_NS << doubt->ignored_times);
+	if (doubt->ignored_times < TURN_IGNORE_TIMES)
+		doubt->ignored_times++;
+	doubt->in_way_ns = 0;
+	doubt->misses = 0;
+	return true;
+}
+
+bool turn_order_note(
+	struct turn_peer *peer, const struct turn_wish *wish, uint64_t elapsed_ns, uint64_t now_ns)
+{
+	struct turn_doubt *doubt = &peer->doubt;
+	enum turn_state state = stated(&peer->claim, now_ns);
+	bool was_in_way = doubt->was_in_way;
+
+	doubt->was_in_way = state >= TURN_CLAIM;
+	if (state != TURN_WANT)
+		doubt->ticket_ns = now_ns;
+	if (state == TURN_HOLD)
+		doubt->misses = 0;
+	if (!wish)
+		return false;
+	/* A better one may come to its turn several times while the reader waits; others may not. */
+	if (!doubt->was_in_way && peer->claim.rank < aged(wish->rank, wish->ticket_ns, now_ns))
+		doubt->in_way_ns = 0;
+	if (!doubt->was_in_way || !was_in_way)
+		return false;
+	doubt->in_way_ns += elapsed_ns < BLAME_NS ? elapsed_ns : BLAME_NS;
+	return doubt->in_way_ns > TURN_OVERSTAY_NS && ignore(doubt, now_ns);
+}
+
+bool turn_order_note_miss(struct turn_peer *peer, uint64_t now_ns)
+{
+	return ++peer->doubt.misses >= TURN_MISSES && ignore(&peer->doubt, now_ns);
+}
+
+void turn_order_settle(struct turn_peer *peers, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++) {
+		peers[i].doubt.in_way_ns = 0;
+		peers[i].doubt.was_in_way = false;
+	}
+}
+
+struct turn_line turn_order_line(const struct turn_peer *peers, unsigned count,
+	const struct turn_wish *wish, uint64_t now_ns)
+{
+	struct turn_line line = {.in_way = -1, .first = -1};
+	uint32_t own = aged(wish->rank, wish->ticket_ns, now_ns), best = own;
+	uint64_t best_ns = wish->ticket_ns;
+
+	for (unsigned i = 0; i < count; i++) {
+		const struct turn_peer *p = &peers[i];
+		enum turn_state state = turn_order_state(p, now_ns);
+		uint64_t ticket_ns = ticket_of(p);
+		uint32_t rank = aged(p->claim.rank, ticket_ns, now_ns);
+
+		if (state >= TURN_CLAIM && (line.in_way < 0 || state == TURN_HOLD))
+			line.in_way = (int)i;
+		if (state != TURN_WANT || turn_order_is_ignored(p, now_ns))
+			continue;
+		if (rank > own ||
+			(rank == own && (ticket_ns > wish->ticket_ns ||
+						(ticket_ns == wish->ticket_ns && !p->wins_ties))))
+			continue;
+		line.before++;
+		if (line.first >= 0 && (rank > best || (rank == best && ticket_ns >= best_ns)))
+			continue;
+		line.first = (int)i;
+		best = rank;
+		best_ns = ticket_ns;
+	}
+	return line;
+}
+
+uint64_t turn_order_take_ns(const struct turn_line *line, uint64_t free_since_ns)
+{
+	if (line->before == 0)
+		return free_since_ns;
+	return free_since_ns + TURN_TAKE_NS + (line->before - 1) * TURN_NEXT_NS;
+}
+
+bool turn_order_is_wanted(const struct turn_peer *peers, unsigned count, uint32_t rank,
+	uint64_t quantum_end_ns, uint64_t now_ns, bool *ret_waiting)
+{
+	bool is_wanted = false, is_waiting = false;
+
+	for (unsigned i = 0; i < count; i++) {
+		const struct turn_peer *p = &peers[i];
+		uint32_t theirs = aged(p->claim.rank, ticket_of(p), now_ns);
+
+		if (turn_order_state(p, now_ns) != TURN_WANT)
+			continue;
+		is_waiting = true;
+		/* Who is not believed is no better than the holder. */
+		if (theirs < rank && turn_order_is_ignored(p, now_ns))
+			theirs = rank;
+		is_wanted |= theirs < rank || (theirs == rank && now_ns >= quantum_end_ns);
+	}
+	*ret_waiting = is_waiting;
+	return is_wanted;
+}
+
+uint64_t turn_order_lease_ns(
+	uint64_t now_ns, uint64_t busy_until_ns, uint64_t grace_ns, uint64_t wanted_since_ns)
+{
+	uint64_t most_ns = now_ns + TURN_LEASE_NS, end_ns = now_ns;
+
+	if (busy_until_ns > end_ns)
+		end_ns = busy_until_ns < most_ns ? busy_until_ns : most_ns;
+	end_ns += grace_ns;
+	if (wanted_since_ns && most_ns > wanted_since_ns + TURN_WANTED_NS)
+		most_ns = wanted_since_ns + TURN_WANTED_NS;
+	return end_ns < most_ns ? end_ns : most_ns;
+}
+
+bool turn_order_is_alive(const struct turn_claim *claim, uint64_t now_ns)
+{
+	if (claim->seen_ns > now_ns)
+		return claim->seen_ns - now_ns < FUTURE_NS;
+	return now_ns - claim->seen_ns < TURN_ALIVE_NS;
+}

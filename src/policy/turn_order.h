@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Whose turn it is, and who is believed.
+ *
+ * A page says a state and until when it counts. Its reader takes that with doubt: whoever stands in
+ * the way of its wish for more than 50 ms is not believed for a while, and then stands in nobody's way.
+ * It may still wish, and be given the turn; but nobody waits for it.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * How long one may stand in a waiter's way before it is not believed, and what follows for the honest: they see
+ * a waiter after 5 ms at most (turn_page.c), announce 44 ms at most, and end a hold 40 ms after seeing one.
+ */
+#define TURN_OVERSTAY_NS  UINT64_C(50000000)
+#define TURN_LEASE_NS	  UINT64_C(44000000)
+#define TURN_WANTED_NS	  UINT64_C(40000000)
+
+#define TURN_WISH_NS	  UINT64_C(5000000) /* a wish counts so long after it was last said */
+#define TURN_CLAIM_NS	  UINT64_C(1000000) /* a claim is a matter of a few us */
+#define TURN_TAKE_NS	  UINT64_C(300000)  /* what the first in line has for taking a free turn */
+#define TURN_NEXT_NS	  UINT64_C(50000)   /* and each after it in addition: about a wake-up */
+#define TURN_IGNORE_NS	  UINT64_C(1000000000) /* not believed, the first time; doubled each time */
+#define TURN_IGNORE_TIMES 6u /* to 64 s at most, and after as long all is forgotten */
+#define TURN_MISSES	  8u /* a free turn not taken so often in a row counts as much */
+#define TURN_RANK_NS	  UINT64_C(200000000)  /* after such a wait ranks no longer count */
+#define TURN_ALIVE_NS	  UINT64_C(1000000000) /* since the last sign of life */
+
+/* The order matters: from TURN_CLAIM on, a slice stands in the way of others. */
+enum turn_state { TURN_FREE, TURN_WANT, TURN_CLAIM, TURN_HOLD };
+
+/* What a page says. */
+struct turn_claim {
+	enum turn_state state;
+	uint32_t rank;
+	uint64_t until_ns;  /* the state counts until then */
+	uint64_t ticket_ns; /* since when it wants */
+	uint64_t seen_ns;   /* its last sign of life */
+};
+
+/* What one reader knows of another slice's honesty; all zero is a stranger, who is believed. */
+struct turn_doubt {
+	uint64_t in_way_ns; /* for how long it was seen in the way of the reader's present wish */
+	uint64_t ticket_ns; /* no earlier one is believed: it was seen not waiting then */
+	uint64_t ignored_until_ns;
+	uint32_t ignored_times;
+	uint32_t misses;
+	bool was_in_way;
+};
+
+struct turn_peer {
+	struct turn_claim claim;
+	struct turn_doubt doubt;
+	bool wins_ties; /* by its name */
+};
+
+/* What the reader itself wants. */
+struct turn_wish {
+	uint32_t rank;
+	uint64_t ticket_ns;
+};
+
+/* What a page says, as far as it counts now and its slice is believed. */
+enum turn_state turn_order_state(const struct turn_peer *peer, uint64_t now_ns);
+
+/* Whether it is one that is not believed now. */
+bool turn_order_is_ignored(const struct turn_peer *peer, uint64_t now_ns);
+
+/*
+ * Notes what was just read of a peer. wish: the reader's, NULL where it waits for nothing; elapsed_ns: since
+ * its last look. Returns whether the peer is not believed from now on.
+ */
+bool turn_order_note(
+	struct turn_peer *peer, const struct turn_wish *wish, uint64_t elapsed_ns, uint64_t now_ns);
+
+/* The first in line did not take a free turn. Returns as above. */
+bool turn_order_note_miss(struct turn_peer *peer, uint64_t now_ns);
+
+/* The reader's wish is fulfilled, or a new one: nobody has been in its way so far. */
+void turn_order_settle(struct turn_peer *peers, unsigned count);
+
+struct turn_line {
+	int in_way;	 /* who claims or holds the turn; -1: it is free */
+	int first;	 /* who is first in line; -1: the reader */
+	unsigned before; /* how many are before the reader */
+};
+
+struct turn_line turn_order_line(const struct turn_peer *peers, unsigned count,
+	const struct turn_wish *wish, uint64_t now_ns);
+
+/* When the reader may take a turn that it has seen free since then. */
+uint64_t turn_order_take_ns(const struct turn_line *line, uint64_t free_since_ns);
+
+/*
+ * Who makes a holder of this rank give back: *ret_waiting says whether anybody waits. At the end of its
+ * quantum it gives way to its own rank or better, before that to better ones.
+ */
+bool turn_order_is_wanted(const struct turn_peer *peers, unsigned count, uint32_t rank,
+	uint64_t quantum_end_ns, uint64_t now_ns, bool *ret_waiting);
+
+/*
+ * Until when a holder may announce the turn for work that ends at busy_until_ns. wanted_since_ns: since
+ * when it has seen somebody wait, 0: nobody does.
+ */
+uint64_t turn_order_lease_ns(
+	uint64_t now_ns, uint64_t busy_until_ns, uint64_t grace_ns, uint64_t wanted_since_ns);
+
+bool turn_order_is_alive(const struct turn_claim *claim, uint64_t now_ns);

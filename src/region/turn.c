@@ -1,0 +1,509 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Turns: one slice at a time lets its batches run on a device.
+ *
+ * Two slices never both believe that they hold the turn, because
+ * - who claims says so and then looks at the others, so of two that claim at least one sees the other;
+ * - whoever stops counting does so by the clock: who judges reads the clock before the page, and who goes
+ *   on stores the new time before it reads the clock. In time means that every judge sees the new time.
+ * tests/model/turn.pml is the protocol as a model.
+ */
+#include "region/turn.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/lock.h"
+#include "region/turn_page.h"
+
+#define BEAT_NS	    UINT64_C(2000000)	/* who waits says so again: well within TURN_WISH_NS */
+#define LOOK_NS	    UINT64_C(500000)	/* who holds looks who waits */
+#define OTHERS_NS   UINT64_C(5000000)	/* turn_others() looks */
+#define TOUCH_NS    UINT64_C(100000000) /* a sign of life: well within TURN_ALIVE_NS */
+#define SOON_NS	    UINT64_C(50000)	/* another process of ours is at it: some us */
+#define AGAIN_NS    UINT64_C(20000)	/* the first in line met another's claim */
+#define FRESH_SPINS 100u		/* another process of ours confirms: two steps */
+#define WAKE_NS	    UINT64_C(500000)	/* turn_idle() wakes others at most that often */
+
+static int keep_errno(int r, int saved)
+{
+	errno = saved;
+	return r;
+}
+
+static uint64_t sooner(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint64_t load(const _Atomic uint64_t *at)
+{
+	/* Sequentially consistent: what the slice's processes and the others say is one order. */
+	return atomic_load(at);
+}
+
+static bool change(struct turn *t, uint64_t *word, uint64_t to)
+{
+	/* Sequentially consistent, with the fence in turn_page_read_others(): said before looked. */
+	if (!atomic_compare_exchange_strong(&t->own->face.word, word, to))
+		return false;
+	*word = to;
+	return true;
+}
+
+static void set(_Atomic uint64_t *at, uint64_t value)
+{
+	/* relaxed: told to others by the change of the word that follows, or only for those who watch */
+	atomic_store_explicit(at, value, memory_order_relaxed);
+}
+
+static uint64_t get(const _Atomic uint64_t *at)
+{
+	/* relaxed: as in set() */
+	return atomic_load_explicit(at, memory_order_relaxed);
+}
+
+static void touch(struct turn *t, uint64_t now_ns)
+{
+	uint64_t seen = get(&t->own->face.seen_ns);
+
+	if (seen + TOUCH_NS <= now_ns || seen > now_ns)
+		set(&t->own->face.seen_ns, now_ns);
+}
+
+static void wake(struct turn *t)
+{
+	_Atomic uint32_t *news = &t->own->face.news;
+
+	/* release: pairs with the kernel's read of it before a sleep in turn_wait() */
+	atomic_fetch_add_explicit(news, 1, memory_order_release);
+	syscall(SYS_futex, news, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+static unsigned process_high(const struct turn *t)
+{
+	return (unsigned)sooner(atomic_load(&t->own->process_high), TURN_PROCESSES);
+}
+
+/*
+ * The latest end of work of the slice's other processes. Read between a look at the word and its change: who
+ * comes with work says so here before it changes the word.
+ */
+static uint64_t others_busy_ns(const struct turn *t, uint64_t now_ns)
+{
+	unsigned high = process_high(t);
+	uint64_t latest = 0;
+
+	for (unsigned i = 0; i < high; i++) {
+		/* relaxed: ordered by the word, as said */
+		uint64_t until = get(&t->own->busy_until_ns[i]);
+
+		/* A dead one's is past soon; beyond the longest lease it is not believed. */
+		if (i != t->process && until > latest && until <= now_ns + TURN_LEASE_NS)
+			latest = until;
+	}
+	return latest > now_ns ? latest : 0;
+}
+
+/* For those who watch: a place for a name, the one that it has, or the oldest. */
+static void say_distrust(struct turn *t, unsigned i)
+{
+	uint64_t hash = turn_page_hash(t->others[i].name);
+	struct turn_distrust *to = &t->own->distrusts[0];
+
+	for (unsigned k = 0; k < TURN_DISTRUSTS; k++) {
+		struct turn_distrust *d = &t->own->distrusts[k];
+
+		if (get(&d->name_hash) == hash) {
+			to = d;
+			break;
+		}
+		if (get(&d->until_ns) < get(&to->until_ns))
+			to = d;
+	}
+	set(&to->name_hash, hash);
+	set(&to->until_ns, t->peers[i].doubt.ignored_until_ns);
+}
+
+/* Looks at the others, for the reader's wish (NULL: it has none). */
+static void look(struct turn *t, const struct turn_wish *wish, bool is_all, uint64_t now_ns)
+{
+	uint64_t elapsed = now_ns > t->looked_ns ? now_ns - t->looked_ns : 0;
+
+	turn_page_list(t, now_ns);
+	turn_page_read_others(t, is_all, now_ns);
+	t->looked_ns = now_ns;
+	for (unsigned i = 0; i < t->other_count; i++)
+		if (turn_order_note(&t->peers[i], wish, elapsed, now_ns))
+			say_distrust(t, i);
+}
+
+static uint64_t lease(struct turn *t, uint64_t now_ns, uint64_t busy_until_ns)
+{
+	/* Of an earlier turn, which another process of the slice may have ended. */
+	if (t->wanted_since_ns < get(&t->own->face.since_ns))
+		t->wanted_since_ns = 0;
+	return turn_order_lease_ns(now_ns, busy_until_ns, t->grace_ns, t->wanted_since_ns);
+}
+
+static bool counts(uint64_t word, enum turn_state state, uint64_t now_ns)
+{
+	return turn_word_state(word) == state && now_ns < turn_word_until_ns(word);
+}
+
+/*
+ * Puts a hold into the word, from a claim or a hold that counts, and makes sure that it counted until
+ * everybody could see the new one. False where it did not, or another process was faster.
+ */
+static bool put_hold(struct turn *t, uint64_t *word, uint64_t until_ns)
+{
+	uint64_t counted_until_ns = turn_word_until_ns(*word);
+	uint64_t hold = TURN_WORD(TURN_HOLD, until_ns);
+
+	FAULT("turn: before the hold");
+	if (!change(t, word, hold | TURN_WORD_FRESH))
+		return false;
+	FAULT("turn: before the hold is confirmed");
+	if (t->clock_ns() < counted_until_ns)
+		return change(t, word, hold);
+	change(t, word, TURN_WORD(TURN_FREE, 0));
+	return false;
+}
+
+/* Prolongs a hold of the slice as far as the work needs it. */
+static bool keep(struct turn *t, uint64_t *word, uint64_t now_ns, uint64_t busy_until_ns)
+{
+	uint64_t until_ns = lease(t, now_ns, busy_until_ns);
+
+	for (unsigned i = 0; i < FRESH_SPINS && (*word & TURN_WORD_FRESH); i++) {
+		lock_pause();
+		*word = load(&t->own->face.word);
+	}
+	while (counts(*word, TURN_HOLD, now_ns) &&
+		!(*word & (TURN_WORD_DRAINING | TURN_WORD_FRESH))) {
+		uint64_t counted_until_ns = turn_word_until_ns(*word);
+
+		/* By 1 ns: a process of the slice that is about to end the turn finds it changed. */
+		if (until_ns <= counted_until_ns && change(t, word, *word + TURN_WORD(0, 1)))
+			return t->clock_ns() < counted_until_ns;
+		if (until_ns > counted_until_ns && put_hold(t, word, until_ns))
+			return true;
+	}
+	return false;
+}
+
+static int wait_for(struct turn *t, int other, uint64_t look_ns, uint64_t *ret_look_ns)
+{
+	t->awaited = other;
+	*ret_look_ns = look_ns;
+	return TURN_E_WAIT;
+}
+
+/* Says, or goes on saying, that the slice wants the turn. False where another process has gone on. */
+static bool say_wish(struct turn *t, uint64_t *word, unsigned rank, uint64_t now_ns)
+{
+	if (!counts(*word, TURN_WANT, now_ns)) {
+		set(&t->own->face.ticket_ns, now_ns);
+		turn_order_settle(t->peers, t->other_count);
+	}
+	/* relaxed: as in set() */
+	atomic_store_explicit(&t->own->face.rank, rank, memory_order_relaxed);
+	return change(t, word, TURN_WORD(TURN_WANT, now_ns + TURN_WISH_NS));
+}
+
+/* Whom the reader waits for, and until when, as far as the others stand in its way. */
+static int wait_in_line(
+	struct turn *t, const struct turn_line *line, uint64_t now_ns, uint64_t *ret_look_ns)
+{
+	uint64_t until_ns = t->peers[line->in_way].claim.until_ns;
+
+	t->free_since_ns = 0;
+	if (until_ns < now_ns + AGAIN_NS)
+		until_ns = now_ns + AGAIN_NS;
+	return wait_for(t, line->in_way, sooner(until_ns, now_ns + BEAT_NS), ret_look_ns);
+}
+
+/* Claims the free turn; a slice that does the same at the same time is met in the second look. */
+static int claim(struct turn *t, uint64_t *word, const struct turn_wish *wish,
+	uint64_t busy_until_ns, uint64_t *ret_look_ns)
+{
+	uint64_t now_ns = t->clock_ns();
+	struct turn_line line;
+
+	if (!change(t, word, TURN_WORD(TURN_CLAIM, now_ns + TURN_CLAIM_NS)))
+		return wait_for(t, -1, now_ns + SOON_NS, ret_look_ns);
+	FAULT("turn: claimed");
+	look(t, wish, true, now_ns);
+	line = turn_order_line(t->peers, t->other_count, wish, now_ns);
+	if (line.in_way >= 0) {
+		bool is_held = t->peers[line.in_way].claim.state == TURN_HOLD;
+
+		change(t, word, TURN_WORD(TURN_WANT, now_ns + TURN_WISH_NS));
+		if (is_held)
+			return wait_in_line(t, &line, now_ns, ret_look_ns);
+		return wait_for(t, line.in_way,
+			now_ns + (line.before == 0 ? AGAIN_NS : TURN_TAKE_NS), ret_look_ns);
+	}
+	t->wanted_since_ns = 0;
+	if (!put_hold(t, word, lease(t, now_ns, busy_until_ns)))
+		return wait_for(t, -1, now_ns + SOON_NS, ret_look_ns);
+	if (line.first >= 0 && turn_order_note_miss(&t->peers[line.first], now_ns))
+		say_distrust(t, (unsigned)line.first);
+	set(&t->own->face.since_ns, now_ns);
+	set(&t->own->face.turns, get(&t->own->face.turns) + 1);
+	turn_order_settle(t->peers, t->other_count);
+	t->free_since_ns = 0;
+	return TURN_HELD;
+}
+
+/* The turn is not the slice's: gets into line, and takes it if it is free and ours. */
+static int take(struct turn *t, uint64_t *word, unsigned rank, uint64_t busy_until_ns,
+	uint64_t *ret_look_ns)
+{
+	uint64_t now_ns = t->clock_ns(), take_ns;
+	uint64_t born_ns = get(&t->own->born_ns);
+	struct turn_wish wish = {.rank = rank};
+	struct turn_line line;
+	bool is_new;
+
+	/* Before the word, so that what changes it wakes us. acquire: pairs with the release in wake() */
+	t->own_news = atomic_load_explicit(&t->own->face.news, memory_order_acquire);
+	*word = load(&t->own->face.word);
+	if ((*word & TURN_WORD_DRAINING) && counts(*word, TURN_HOLD, now_ns))
+		return wait_for(
+			t, -1, sooner(turn_word_until_ns(*word), now_ns + LOOK_NS), ret_look_ns);
+	if (counts(*word, TURN_CLAIM, now_ns) || counts(*word, TURN_HOLD, now_ns) ||
+		!say_wish(t, word, rank, now_ns))
+		return wait_for(t, -1, now_ns + SOON_NS, ret_look_ns);
+	wish.ticket_ns = get(&t->own->face.ticket_ns);
+	FAULT("turn: wanted");
+	if (t->looked_ns + TURN_WISH_NS < now_ns)
+		t->free_since_ns = 0;
+	/* While others may not have found us, they cannot be blamed for being in the way. */
+	is_new = now_ns < born_ns + TURN_BORN_NS && now_ns >= born_ns;
+	look(t, is_new ? NULL : &wish, false, now_ns);
+	line = turn_order_line(t->peers, t->other_count, &wish, now_ns);
+	if (line.in_way >= 0)
+		return wait_in_line(t, &line, now_ns, ret_look_ns);
+	if (t->free_since_ns == 0)
+		t->free_since_ns = now_ns;
+	take_ns = turn_order_take_ns(&line, t->free_since_ns);
+	if (now_ns < take_ns)
+		return wait_for(t, line.first, sooner(take_ns, now_ns + BEAT_NS), ret_look_ns);
+	if (line.first >= 0 && turn_order_note_miss(&t->peers[line.first], now_ns))
+		say_distrust(t, (unsigned)line.first);
+	/* Others may not have found us yet, and would not see our claim. */
+	if (now_ns < born_ns + TURN_BORN_NS && now_ns >= born_ns && turn_others(t, now_ns) > 0)
+		return wait_for(
+			t, -1, sooner(born_ns + TURN_BORN_NS, now_ns + BEAT_NS), ret_look_ns);
+	return claim(t, word, &wish, busy_until_ns, ret_look_ns);
+}
+
+/* The holder's look: who waits. */
+static void look_who_waits(struct turn *t, unsigned rank, uint64_t now_ns)
+{
+	bool is_waiting;
+
+	if (now_ns < t->looked_ns + LOOK_NS && now_ns >= t->looked_ns)
+		return;
+	look(t, NULL, false, now_ns);
+	turn_order_is_wanted(t->peers, t->other_count, rank, 0, now_ns, &is_waiting);
+	if (!is_waiting)
+		t->wanted_since_ns = 0;
+	else if (t->wanted_since_ns == 0)
+		t->wanted_since_ns = now_ns;
+}
+
+int turn_hold(struct turn *t, unsigned rank, uint64_t now_ns, uint64_t busy_until_ns,
+	uint64_t *ret_look_ns)
+{
+	int saved = errno, r;
+	uint64_t word;
+
+	if (!t->own)
+		return TURN_HELD;
+	touch(t, now_ns);
+	/* relaxed: the change of the word that follows shows it */
+	set(&t->own->busy_until_ns[t->process], sooner(busy_until_ns, now_ns + TURN_LEASE_NS));
+	word = load(&t->own->face.word);
+	/* Who waits limits the lease: looked first. */
+	if (counts(word, TURN_HOLD, now_ns))
+		look_who_waits(t, rank, now_ns);
+	if (LIKELY(keep(t, &word, now_ns, busy_until_ns)))
+		return keep_errno(TURN_HELD, saved);
+	r = take(t, &word, rank, busy_until_ns, ret_look_ns);
+	if (r != TURN_HELD)
+		set(&t->own->busy_until_ns[t->process], TURN_WANTS);
+	return keep_errno(r, saved);
+}
+
+bool turn_is_wanted(struct turn *t, unsigned rank, uint64_t now_ns)
+{
+	int saved = errno;
+	bool is_waiting;
+	uint64_t word;
+
+	if (!t->own)
+		return false;
+	word = load(&t->own->face.word);
+	if (!counts(word, TURN_HOLD, now_ns))
+		return false;
+	/* Another process of the slice has begun it. */
+	if (word & TURN_WORD_DRAINING)
+		return true;
+	look_who_waits(t, rank, now_ns);
+	errno = saved;
+	return turn_order_is_wanted(t->peers, t->other_count, rank,
+		get(&t->own->face.since_ns) + t->quantum_ns, now_ns, &is_waiting);
+}
+
+/* Frees the turn; the word is the slice's hold. False where that has gone on in the meantime. */
+static bool hand_over(struct turn *t, uint64_t *word, uint64_t now_ns)
+{
+	uint64_t since_ns = get(&t->own->face.since_ns);
+
+	if (!change(t, word, TURN_WORD(TURN_FREE, 0)))
+		return false;
+	set(&t->own->face.held_ns,
+		get(&t->own->face.held_ns) + (now_ns > since_ns ? now_ns - since_ns : 0));
+	t->wanted_since_ns = 0;
+	wake(t);
+	return true;
+}
+
+void turn_idle(struct turn *t, uint64_t now_ns)
+{
+	int saved = errno;
+	uint64_t word, end_ns;
+
+	if (!t->own)
+		return;
+	set(&t->own->busy_until_ns[t->process], 0);
+	word = load(&t->own->face.word);
+	if (!counts(word, TURN_HOLD, now_ns) || (word & TURN_WORD_FRESH))
+		return;
+	end_ns = others_busy_ns(t, now_ns);
+	if ((word & TURN_WORD_DRAINING) && end_ns == 0) {
+		hand_over(t, &word, now_ns);
+		errno = saved;
+		return;
+	}
+	end_ns = lease(t, now_ns, end_ns);
+	if (end_ns >= turn_word_until_ns(word))
+		return;
+	/* A shorter lease is no claim: it needs no confirmation. A process that came in between goes first. */
+	if (!change(t, &word, TURN_WORD(TURN_HOLD, end_ns) | (word & TURN_WORD_DRAINING)))
+		return;
+	if (t->wanted_since_ns && t->woke_ns + WAKE_NS <= now_ns) {
+		t->woke_ns = now_ns;
+		wake(t);
+	}
+	errno = saved;
+}
+
+int turn_release(struct turn *t, uint64_t now_ns)
+{
+	int saved = errno;
+	uint64_t word, end_ns;
+
+	if (!t->own)
+		return 0;
+	set(&t->own->busy_until_ns[t->process], 0);
+	word = load(&t->own->face.word);
+	while (counts(word, TURN_HOLD, now_ns)) {
+		/* Another process is just going on. */
+		if (word & TURN_WORD_FRESH)
+			return keep_errno(TURN_E_SHARED, saved);
+		end_ns = others_busy_ns(t, now_ns);
+		if (end_ns == 0) {
+			if (hand_over(t, &word, now_ns))
+				break;
+			continue;
+		}
+		end_ns = sooner(end_ns, turn_word_until_ns(word));
+		if (change(t, &word, TURN_WORD(TURN_HOLD, end_ns) | TURN_WORD_DRAINING))
+			return keep_errno(TURN_E_SHARED, saved);
+	}
+	return keep_errno(0, saved);
+}
+
+/* Whether another process of the slice waits. One that died waiting is believed: the wish ends by itself. */
+static bool is_shared_wish(const struct turn *t)
+{
+	unsigned high = process_high(t);
+
+	for (unsigned i = 0; i < high; i++)
+		if (get(&t->own->busy_until_ns[i]) == TURN_WANTS)
+			return true;
+	return false;
+}
+
+void turn_leave(struct turn *t)
+{
+	int saved = errno;
+	uint64_t word;
+
+	if (!t->own)
+		return;
+	turn_release(t, t->clock_ns());
+	word = load(&t->own->face.word);
+	if (turn_word_state(word) == TURN_WANT && !is_shared_wish(t) &&
+		change(t, &word, TURN_WORD(TURN_FREE, 0)))
+		wake(t);
+	t->free_since_ns = 0;
+	errno = saved;
+}
+
+unsigned turn_others(struct turn *t, uint64_t now_ns)
+{
+	int saved = errno;
+	unsigned alive = 0;
+
+	if (!t->own)
+		return 0;
+	touch(t, now_ns);
+	if (now_ns >= t->looked_ns + OTHERS_NS || now_ns < t->looked_ns)
+		look(t, NULL, false, now_ns);
+	for (unsigned i = 0; i < t->other_count; i++)
+		alive += turn_order_is_alive(&t->peers[i].claim, now_ns);
+	errno = saved;
+	return alive;
+}
+
+int turn_wait(struct turn *t, uint64_t until_ns)
+{
+	uint64_t now_ns = t->own ? t->clock_ns() : clock_now_ns();
+	struct timespec rest;
+	const void *on;
+	uint32_t news;
+	int saved = errno, r = 0;
+
+	if (now_ns >= until_ns)
+		return 0;
+	rest.tv_sec = (time_t)((until_ns - now_ns) / 1000000000u);
+	rest.tv_nsec = (long)((until_ns - now_ns) % 1000000000u);
+	if (!t->own)
+		return keep_errno(nanosleep(&rest, NULL) < 0 ? -errno : 0, saved);
+	if (t->awaited >= 0 && (uint32_t)t->awaited < t->other_count) {
+		const struct turn_other *other = &t->others[t->awaited];
+
+		on = (const char *)other->at + offsetof(struct turn_face, news);
+		news = other->news;
+	} else {
+		on = &t->own->face.news;
+		news = t->own_news;
+	}
+	if (syscall(SYS_futex, on, FUTEX_WAIT, news, &rest, NULL, 0) < 0 && errno != EAGAIN &&
+		errno != ETIMEDOUT)
+		r = -errno;
+	/* Whose page was cut short: it is found out by the next look, and not waited for by spinning. */
+	if (r == -EFAULT)
+		r = nanosleep(&(struct timespec){.tv_nsec = (long)SOON_NS}, NULL) < 0 ? -errno : 0;
+	return keep_errno(r, saved);
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Turns: one slice at a time lets its batches run on a device.
+ *
+ * Each slice has a page of its own in a folder that all see: FOLDER/UUID/SLICE. Only its processes
+ * write it; all others read it and believe it within bounds (policy/turn_order.h). What a page says is
+ * a lease: a wish, a claim and a hold each count until a time that stands beside them, so who dies or
+ * is stopped is past by itself. See docs/decisions/0016-turns.md.
+ *
+ * Nothing here waits, except turn_wait(). errno is kept. The caller lets one thread of a process at a
+ * time use a `struct turn`. Times are CLOCK_MONOTONIC's.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bits.h"
+#include "policy/turn_order.h"
+
+#define TURN_OTHERS	64u   /* other slices of a device that are looked at */
+#define TURN_PROCESSES	1024u /* of a slice; a process's number is its slot in the region */
+#define TURN_NAME_BYTES 72u   /* of a slice's name, with its zero byte */
+
+enum {
+	TURN_HELD = 0,
+	TURN_E_WAIT,   /* it is somebody else's, or the slice is handing it over */
+	TURN_E_SHARED, /* the slice's other processes still have work on the device */
+};
+
+struct turn_page;
+
+/* Where another slice's page is. */
+struct turn_other {
+	const void *at; /* mapped for the kernel to look at: no access of ours may touch it */
+	uint64_t inode;
+	uint32_t news; /* the word to wait on, as last read */
+	char name[TURN_NAME_BYTES];
+};
+
+/* One for each process and device; in static storage, begun with TURN_NULL (all zero). */
+struct turn {
+	struct turn_page *own; /* NULL: not open */
+	uint64_t own_inode;
+	uint64_t (*clock_ns)(
+		void); /* what a test puts there; turn_open() puts the clock where it is NULL */
+	uint64_t quantum_ns, grace_ns;
+	uint64_t looked_ns; /* the last look at the others; and of those at all of them */
+	uint64_t looked_all_ns;
+	uint64_t listed_ns, folder_changed_ns, folder_asked_ns;
+	uint64_t free_since_ns;	  /* seen free since then; 0: not */
+	uint64_t wanted_since_ns; /* since when somebody is seen waiting for our turn; 0: not */
+	uint64_t woke_ns;	  /* the last time that turn_idle() woke others */
+	uint32_t process;
+	uint32_t other_count;
+	uint32_t own_news; /* as awaited -1 */
+	int32_t awaited;   /* whose news turn_wait() is for; -1: our own */
+	bool is_by_file;   /* pages are read by their path: the better way is forbidden here */
+	char folder[256];  /* the device's */
+	char slice[TURN_NAME_BYTES];
+	struct turn_other others[TURN_OTHERS];
+	struct turn_peer peers[TURN_OTHERS];
+};
+
+/* clang-format off */
+#define TURN_NULL {0}
+/* clang-format on */
+
+/*
+ * Opens the slice's page, making it and the folders where they are missing. process: this process's
+ * slot in the region. -errno where there can be no turns; the struct is as before then.
+ */
+int turn_open(struct turn *turn, const char *folder, const char *uuid, const char *slice,
+	unsigned process, uint64_t now_ns) MUST_CHECK;
+
+/* Takes back what this process wants, and unmaps; fit for one that is not open. */
+void turn_close(struct turn *turn);
+
+/* For a child of fork(): forgets the parent's, of which nothing was inherited. */
+void turn_forget_parent(struct turn *turn);
+
+/*
+ * How long a turn lasts while others of the same rank wait (0: 5 ms; at most 35 ms), and how long one
+ * is kept for a slice without work (0: 300 us; at most 5 ms).
+ */
+void turn_set_terms(struct turn *turn, uint64_t quantum_ns, uint64_t grace_ns);
+
+/* Other slices that have made themselves heard within the last second. Reads them every 5 ms. */
+unsigned turn_others(struct turn *turn, uint64_t now_ns);
+
+/*
+ * Takes, keeps or resumes the turn for work that is expected to end at busy_until_ns (at most 44 ms
+ * ahead count). rank: the smaller, the sooner. With TURN_E_WAIT the slice waits in line, *ret_look_ns
+ * says until when to wait and then to call again; who does not call for 5 ms has lost its place.
+ * A held turn costs no system call, but for a look at the others each half ms. What a process says of the end
+ * of its work replaces what it said before.
+ */
+int turn_hold(struct turn *turn, unsigned rank, uint64_t now_ns, uint64_t busy_until_ns,
+	uint64_t *ret_look_ns) MUST_CHECK;
+
+/* Whether the turn should be given back: let the work drain, then turn_release(). Until then
+ * turn_hold() goes on saying yes. Reads the others at most every half ms. */
+bool turn_is_wanted(struct turn *turn, unsigned rank, uint64_t now_ns);
+
+/* This process has nothing on the device. Where that is true of the whole slice, the turn is kept for
+ * the grace from now on, and may be resumed in it by turn_hold() without asking anybody. */
+void turn_idle(struct turn *turn, uint64_t now_ns);
+
+/*
+ * Hands the turn over: 0, or TURN_E_SHARED where other processes of the slice have work until later:
+ * none of them gets more in (turn_hold() says TURN_E_WAIT), and the last one's release, or the end
+ * that it announced, completes it.
+ */
+int turn_release(struct turn *turn, uint64_t now_ns);
+
+/* Wants nothing any more (it waits for its budget, or ends); what it holds is released. */
+void turn_leave(struct turn *turn);
+
+/* Sleeps until the turn's holder says something new, or until then; a signal ends it early (-EINTR). */
+int turn_wait(struct turn *turn, uint64_t until_ns);
+
+/* What the pages of a device say, for those who watch. */
+struct turn_view {
+	char slice[TURN_NAME_BYTES];
+	enum turn_state state; /* TURN_FREE where what it says has expired */
+	uint32_t rank;
+	uint64_t since_ns;   /* since when it has that state */
+	uint64_t until_ns;   /* and until when it counts */
+	uint64_t seen_ns;    /* its last sign of life */
+	uint64_t turns;	     /* taken so far */
+	uint64_t held_ns;    /* in all */
+	uint32_t distrusted; /* by how many slices it is not believed now, as far as they say */
+};
+
+/* Reads up to room slices of a device, as an outsider: makes nothing, maps nothing. */
+int turn_read(const char *folder, const char *uuid, uint64_t now_ns, struct turn_view *views,
+	unsigned room, unsigned *ret_count) MUST_CHECK;

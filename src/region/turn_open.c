@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A process's beginning and end with the turns of a device. */
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "region/turn.h"
+#include "region/turn_page.h"
+
+#define QUANTUM_NS     UINT64_C(5000000)
+#define QUANTUM_MAX_NS UINT64_C(35000000) /* below TURN_WANTED_NS, with room for a batch */
+#define GRACE_NS       UINT64_C(300000)
+#define GRACE_MAX_NS   UINT64_C(5000000)
+
+static uint64_t at_most(uint64_t value, uint64_t most)
+{
+	return value < most ? value : most;
+}
+
+void turn_set_terms(struct turn *t, uint64_t quantum_ns, uint64_t grace_ns)
+{
+	t->quantum_ns = quantum_ns ? at_most(quantum_ns, QUANTUM_MAX_NS) : QUANTUM_NS;
+	t->grace_ns = grace_ns ? at_most(grace_ns, GRACE_MAX_NS) : GRACE_NS;
+}
+
+/* Makes a folder in which everybody may make files and remove only his own; one that is there is right. */
+static int make_folder(const char *path)
+{
+	if (mkdir(path, 0777) < 0)
+		return errno == EEXIST ? 0 : -errno;
+	/* chmod, because the process's umask is the process's. */
+	return chmod(path, 01777) < 0 ? -errno : 0;
+}
+
+/* Counts the process among the slice's. What its slot's last owner left is not true any more. */
+static void enter(struct turn *t)
+{
+	_Atomic uint64_t *high = &t->own->process_high;
+	uint64_t seen = atomic_load(high);
+
+	/* relaxed: the process says nothing before the change of a word that shows it */
+	atomic_store_explicit(&t->own->busy_until_ns[t->process], 0, memory_order_relaxed);
+	while (seen <= t->process)
+		if (atomic_compare_exchange_weak(high, &seen, t->process + 1))
+			break;
+}
+
+int turn_open(struct turn *t, const char *folder, const char *uuid, const char *slice,
+	unsigned process, uint64_t now_ns)
+{
+	size_t folder_length = strlen(folder), uuid_length = strlen(uuid);
+	int saved = errno, r;
+
+	if (!turn_page_is_name(slice) || !turn_page_is_name(uuid) || process >= TURN_PROCESSES)
+		return -EINVAL;
+	if (folder_length + 1 + uuid_length >= sizeof(t->folder))
+		return -ENAMETOOLONG;
+	memcpy(t->slice, slice, strlen(slice) + 1);
+	memcpy(t->folder, folder, folder_length + 1);
+	/* A folder that cannot be made may be there all the same: the page decides. */
+	make_folder(t->folder);
+	t->folder[folder_length] = '/';
+	memcpy(t->folder + folder_length + 1, uuid, uuid_length + 1);
+	make_folder(t->folder);
+	t->process = process;
+	t->awaited = -1;
+	if (!t->clock_ns)
+		t->clock_ns = clock_now_ns;
+	if (t->quantum_ns == 0)
+		turn_set_terms(t, 0, 0);
+	r = turn_page_open_own(t, now_ns);
+	if (r == 0) {
+		enter(t);
+		turn_others(t, now_ns);
+	}
+	errno = saved;
+	return r;
+}
+
+void turn_close(struct turn *t)
+{
+	int saved = errno;
+
+	turn_leave(t);
+	turn_page_close(t);
+	turn_forget_parent(t);
+	errno = saved;
+}
+
+void turn_forget_parent(struct turn *t)
+{
+	*t = (struct turn)TURN_NULL;
+}

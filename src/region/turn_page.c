@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The pages of turns: how they lie in their folder, and how they are read. */
+#include "region/turn_page.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/file.h"
+
+#define LIST_NS 50000000u /* between two listings of the folder */
+#define LIST_ANYWAY_NS \
+	1000000000u		/* and of one that did not change: a clock may have been set back */
+#define ASK_NS	       1000000u /* between two questions whether it has changed */
+#define DEAD_NS	       5000000u /* between two looks at pages of those who do not live */
+#define TICK_NS	       20000000u /* a folder's time of change is that coarse */
+#define LIST_ROUNDS    8	 /* of LIST_BYTES each: some hundred names */
+#define LIST_BYTES     4096
+#define NAME_MAX_BYTES (sizeof(((struct turn *)0)->folder) + TURN_NAME_BYTES)
+
+/* The kernel's, which has no name in the C library before 2.30. */
+struct entry {
+	uint64_t inode;
+	int64_t next;
+	uint16_t length;
+	uint8_t type;
+	char name[];
+};
+
+uint64_t turn_page_hash(const char *name)
+{
+	uint64_t hash = hash_u64(TURN_MAGIC);
+
+	for (; *name; name++)
+		hash = hash_u64(hash ^ (uint8_t)*name);
+	return hash;
+}
+
+bool turn_page_is_name(const char *name)
+{
+	return name[0] && name[0] != '.' && !strchr(name, '/') && strlen(name) < TURN_NAME_BYTES;
+}
+
+static void join(char *ret_path, const char *folder, const char *name)
+{
+	size_t length = strlen(folder);
+
+	memcpy(ret_path, folder, length);
+	ret_path[length] = '/';
+	memcpy(ret_path + length + 1, name, strlen(name) + 1);
+}
+
+/*
+ * Maps a page for looking at it or writing it; a child of fork() does not inherit it. Space is taken at
+ * once: with a full file system a later store would be a signal.
+ */
+static int map(int fd, bool is_own, void **ret_at)
+{
+	size_t size = is_own ? sizeof(struct turn_page) : sizeof(struct turn_face);
+	struct file_identity identity;
+	void *at;
+	int r = file_identify(fd, &identity);
+
+	if (r < 0)
+		return r;
+	if (!identity.is_regular)
+		return -EBADMSG;
+	if (is_own && fallocate(fd, 0, 0, (off_t)size) < 0) {
+		if (errno != EOPNOTSUPP && errno != ENOSYS)
+			return -errno;
+		if (identity.size_bytes < size && ftruncate(fd, (off_t)size) < 0)
+			return -errno;
+	} else if (!is_own && identity.size_bytes < size) {
+		return -EBADMSG;
+	}
+	at = mmap(NULL, size, is_own ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, fd, 0);
+	if (at == MAP_FAILED)
+		return -errno;
+	if (madvise(at, size, MADV_DONTFORK) < 0) {
+		r = -errno;
+		munmap(at, size);
+		return r;
+	}
+	*ret_at = at;
+	return 0;
+}
+
+/* Opens the page at path, made by us (mode 0644) if nobody else is faster. */
+static int open_or_make(const char *path, int *ret_fd)
+{
+	int flags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+	_cleanup_fd_ int fd = open(path, O_RDWR | flags);
+
+	if (fd < 0 && errno == ENOENT) {
+		fd = open(path, O_RDWR | O_CREAT | O_EXCL | flags, 0644);
+		/* fchmod, because the process's umask is the process's. */
+		if (fd >= 0 && fchmod(fd, 0644) < 0)
+			return -errno;
+		if (fd < 0 && errno == EEXIST)
+			fd = open(path, O_RDWR | flags);
+	}
+	if (fd < 0)
+		return -errno;
+	*ret_fd = take_fd(&fd);
+	return 0;
+}
+
+int turn_page_open_own(struct turn *turn, uint64_t now_ns)
+{
+	uint64_t unborn = 0;
+	char path[NAME_MAX_BYTES];
+	struct file_identity identity;
+	_cleanup_fd_ int fd = -1;
+	void *at;
+	int r;
+
+	join(path, turn->folder, turn->slice);
+	r = open_or_make(path, &fd);
+	if (r == 0)
+		r = map(fd, true, &at);
+	if (r == 0)
+		r = file_identify(fd, &identity);
+	if (r < 0)
+		return r;
+	turn->own = at;
+	turn->own_inode = identity.inode;
+	/* relaxed: of several first ones any will do */
+	atomic_compare_exchange_strong_explicit(
+		&turn->own->born_ns, &unborn, now_ns, memory_order_relaxed, memory_order_relaxed);
+	/* pairs with the check in turn_page_decode(); all else in a new page is right as zero */
+	atomic_store_explicit(&turn->own->face.magic, TURN_MAGIC, memory_order_release);
+	return 0;
+}
+
+int turn_page_decode(const struct turn_face *face, struct turn_claim *ret_claim)
+{
+	/* relaxed, all: the copy that the kernel made is nobody else's */
+	uint64_t word = atomic_load_explicit(&face->word, memory_order_relaxed);
+
+	if (atomic_load_explicit(&face->magic, memory_order_relaxed) != TURN_MAGIC)
+		return -EBADMSG;
+	*ret_claim = (struct turn_claim){.state = turn_word_state(word),
+		.until_ns = turn_word_until_ns(word),
+		.ticket_ns = atomic_load_explicit(&face->ticket_ns, memory_order_relaxed),
+		.seen_ns = atomic_load_explicit(&face->seen_ns, memory_order_relaxed),
+		.rank = atomic_load_explicit(&face->rank, memory_order_relaxed)};
+	return 0;
+}
+
+/* The last one moves to its place. */
+static void forget(struct turn *turn, unsigned i)
+{
+	unsigned last = --turn->other_count;
+
+	munmap((void *)(uintptr_t)turn->others[i].at, sizeof(struct turn_face));
+	turn->others[i] = turn->others[last];
+	turn->peers[i] = turn->peers[last];
+	turn->awaited = -1;
+}
+
+static int read_file(const struct turn *turn, unsigned i, struct turn_face *ret_face)
+{
+	char path[NAME_MAX_BYTES];
+	_cleanup_fd_ int fd = -1;
+
+	join(path, turn->folder, turn->others[i].name);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd < 0)
+		return -errno;
+	return pread(fd, ret_face, sizeof(*ret_face), 0) == (ssize_t)sizeof(*ret_face) ? 0
+										       : -EBADMSG;
+}
+
+static int take_in(struct turn *turn, unsigned i, const struct turn_face *face)
+{
+	/* relaxed: as in turn_page_decode() */
+	turn->others[i].news = atomic_load_explicit(&face->news, memory_order_relaxed);
+	return turn_page_decode(face, &turn->peers[i].claim);
+}
+
+/*
+ * Reads as many of the wanted pages as the kernel gives in one go. Returns how many of them are done;
+ * *ret_broken says whether the one behind these is not to be read.
+ */
+static unsigned read_some(
+	struct turn *turn, const uint8_t *wanted, unsigned count, bool *ret_broken)
+{
+	struct turn_face faces[TURN_OTHERS];
+	struct iovec to[TURN_OTHERS], from[TURN_OTHERS];
+	unsigned done;
+	ssize_t got;
+
+	for (unsigned k = 0; k < count; k++) {
+		to[k] = (struct iovec){.iov_base = &faces[k], .iov_len = sizeof(faces[k])};
+		from[k] = (struct iovec){.iov_base = (void *)(uintptr_t)turn->others[wanted[k]].at,
+			.iov_len = sizeof(faces[k])};
+	}
+	got = syscall(SYS_process_vm_readv, getpid(), to, count, from, count, 0);
+	turn->is_by_file = got < 0 && errno != EFAULT;
+	if (turn->is_by_file)
+		return 0;
+	done = got < 0 ? 0 : (unsigned)((size_t)got / sizeof(faces[0]));
+	*ret_broken = done < count;
+	for (unsigned k = 0; k < done; k++)
+		if (take_in(turn, wanted[k], &faces[k]) < 0) {
+			*ret_broken = true;
+			return k;
+		}
+	return done;
+}
+
+static void read_by_file(struct turn *turn, unsigned i, bool *ret_broken)
+{
+	struct turn_face face;
+
+	*ret_broken = read_file(turn, i, &face) < 0 || take_in(turn, i, &face) < 0;
+}
+
+void turn_page_read_others(struct turn *turn, bool is_all, uint64_t now_ns)
+{
+	uint8_t wanted[TURN_OTHERS];
+	unsigned count = 0, at = 0;
+
+	if (turn->looked_all_ns + DEAD_NS <= now_ns)
+		is_all = true;
+	if (is_all)
+		turn->looked_all_ns = now_ns;
+	/* From the last to the first, so that forgetting one leaves those to come in their places. */
+	for (unsigned i = turn->other_count; i-- > 0;)
+		if (is_all || turn_order_is_alive(&turn->peers[i].claim, now_ns))
+			wanted[count++] = (uint8_t)i;
+	/* Whatever we said of ourselves before is visible before we look (turn.c: both sides do so). */
+	atomic_thread_fence(memory_order_seq_cst);
+	while (at < count) {
+		bool is_broken = false;
+
+		if (!turn->is_by_file)
+			at += read_some(turn, wanted + at, count - at, &is_broken);
+		if (turn->is_by_file && at < count) {
+			read_by_file(turn, wanted[at], &is_broken);
+			at += !is_broken;
+		}
+		if (is_broken)
+			forget(turn, wanted[at++]);
+	}
+}
+
+/* A place for one more: a free one, or that of a slice that does not live. */
+static int find_room(struct turn *turn, uint64_t now_ns)
+{
+	if (turn->other_count < TURN_OTHERS)
+		return (int)turn->other_count++;
+	for (unsigned i = 0; i < turn->other_count; i++)
+		if (!turn_order_is_alive(&turn->peers[i].claim, now_ns)) {
+			munmap((void *)(uintptr_t)turn->others[i].at, sizeof(struct turn_face));
+			return (int)i;
+		}
+	return -1;
+}
+
+static void add(struct turn *turn, int folder_fd, const struct entry *entry, uint64_t now_ns)
+{
+	_cleanup_fd_ int fd =
+		openat(folder_fd, entry->name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	struct turn_face face;
+	struct turn_claim claim;
+	void *address;
+	int at;
+
+	if (fd < 0 || pread(fd, &face, sizeof(face), 0) != (ssize_t)sizeof(face) ||
+		turn_page_decode(&face, &claim) < 0)
+		return;
+	/* Where room is short, the living come first. */
+	if (turn->other_count == TURN_OTHERS && !turn_order_is_alive(&claim, now_ns))
+		return;
+	if (map(fd, false, &address) < 0)
+		return;
+	at = find_room(turn, now_ns);
+	if (at < 0) {
+		munmap(address, sizeof(struct turn_face));
+		return;
+	}
+	turn->others[at] = (struct turn_other){.at = address, .inode = entry->inode};
+	memcpy(turn->others[at].name, entry->name, strlen(entry->name) + 1);
+	turn->peers[at] = (struct turn_peer){
+		.claim = claim, .wins_ties = strcmp(entry->name, turn->slice) < 0};
+	turn->awaited = -1;
+}
+
+/* One name in the folder: known already, another file under a known name, or new. */
+static void meet(struct turn *turn, int folder_fd, const struct entry *entry, uint64_t now_ns)
+{
+	if (!turn_page_is_name(entry->name) || strcmp(entry->name, turn->slice) == 0)
+		return;
+	for (unsigned i = 0; i < turn->other_count; i++) {
+		if (strcmp(turn->others[i].name, entry->name) != 0)
+			continue;
+		if (turn->others[i].inode == entry->inode)
+			return;
+		forget(turn, i);
+		break;
+	}
+	add(turn, folder_fd, entry, now_ns);
+}
+
+static void list(struct turn *turn, uint64_t now_ns)
+{
+	_cleanup_fd_ int fd =
+		open(turn->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	union {
+		struct entry first; /* aligns it */
+		char bytes[LIST_BYTES];
+	} buffer;
+
+	if (fd < 0)
+		return;
+	for (int round = 0; round < LIST_ROUNDS; round++) {
+		long length = syscall(SYS_getdents64, fd, &buffer, sizeof(buffer));
+
+		if (length <= 0)
+			return;
+		for (long at = 0; at < length;) {
+			const struct entry *entry =
+				(const struct entry *)(const void *)(buffer.bytes + at);
+
+			meet(turn, fd, entry, now_ns);
+			at += entry->length;
+		}
+	}
+}
+
+/* Where our own page was removed, nobody new can find us: begin with another one. */
+static void keep_own(struct turn *turn, uint64_t now_ns)
+{
+	char path[NAME_MAX_BYTES];
+	struct file_identity identity;
+	struct turn_page *old = turn->own;
+	int r;
+
+	join(path, turn->folder, turn->slice);
+	r = file_identify_path(path, &identity);
+	if ((r == 0 && identity.inode == turn->own_inode) || (r < 0 && r != -ENOENT))
+		return;
+	if (turn_page_open_own(turn, now_ns) == 0)
+		munmap(old, sizeof(*old));
+}
+
+static uint64_t real_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+void turn_page_list(struct turn *turn, uint64_t now_ns)
+{
+	bool is_first = turn->listed_ns == 0;
+	struct file_identity identity;
+	uint64_t real;
+
+	if (!is_first &&
+		(now_ns < turn->folder_asked_ns + ASK_NS || now_ns < turn->listed_ns + LIST_NS))
+		return;
+	turn->folder_asked_ns = now_ns;
+	real = real_ns();
+	if (file_identify_path(turn->folder, &identity) < 0)
+		return;
+	if (!is_first && identity.changed_ns == turn->folder_changed_ns &&
+		now_ns < turn->listed_ns + LIST_ANYWAY_NS)
+		return;
+	turn->listed_ns = now_ns;
+	/* What changes within the same tick of the file system's clock leaves the same time. */
+	turn->folder_changed_ns = identity.changed_ns + TICK_NS > real ? 0 : identity.changed_ns;
+	keep_own(turn, now_ns);
+	list(turn, now_ns);
+}
+
+void turn_page_close(struct turn *turn)
+{
+	while (turn->other_count > 0)
+		forget(turn, turn->other_count - 1);
+	if (turn->own)
+		munmap(turn->own, sizeof(*turn->own));
+	turn->own = NULL;
+}

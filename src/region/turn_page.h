@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The pages of turns: how they lie in their folder, and how they are read.
+ *
+ * Another slice's page may be cut short at any moment, and an access to its mapping would then be a
+ * signal. So the mapping is only an address for the kernel: FUTEX_WAIT on it, and process_vm_readv() of
+ * our own process, which fail with EFAULT instead. No descriptor stays open, which a program that closes
+ * all its descriptors could put another file behind.
+ */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "base/bits.h"
+#include "region/turn.h"
+
+#define TURN_MAGIC     UINT64_C(0x31306e7275747667) /* "gvturn01" */
+#define TURN_DISTRUSTS 8u			    /* that a page has room for saying */
+#define TURN_WANTS     1u			    /* in busy_until_ns: waits for the turn */
+#define TURN_BORN_NS   UINT64_C(60000000) /* after so long everybody has found a new page */
+
+/* What others read of a page, in one go. */
+struct turn_face {
+	_Atomic uint64_t word; /* TURN_WORD() */
+	_Atomic uint64_t ticket_ns;
+	_Atomic uint64_t since_ns; /* the present turn's begin */
+	_Atomic uint64_t seen_ns;
+	_Atomic uint32_t rank;
+	_Atomic uint32_t news; /* counts what sleepers are woken for; a futex */
+	_Atomic uint64_t turns;
+	_Atomic uint64_t held_ns;
+	_Atomic uint64_t magic;
+};
+
+struct turn_distrust {
+	_Atomic uint64_t name_hash;
+	_Atomic uint64_t until_ns;
+};
+
+struct turn_page {
+	struct turn_face face;
+	struct turn_distrust distrusts[TURN_DISTRUSTS]; /* for those who watch */
+	_Atomic uint64_t process_high; /* processes' numbers are below it; it only grows */
+	_Atomic uint64_t born_ns;      /* when it was made */
+	uint8_t unused[4096 - sizeof(struct turn_face) -
+		       TURN_DISTRUSTS * sizeof(struct turn_distrust) - 2 * sizeof(uint64_t)];
+	/* Only for the slice's own processes: the end of each one's work, TURN_WANTS, or 0. */
+	_Atomic uint64_t busy_until_ns[TURN_PROCESSES];
+};
+
+_Static_assert(sizeof(struct turn_face) == CACHE_LINE_BYTES, "one line is read of a page");
+_Static_assert(sizeof(struct turn_page) == 4096 + 8 * TURN_PROCESSES, "a page and the processes");
+
+/*
+ * State and time in one word, so that they change together. Draining: the turn is being handed over. Fresh:
+ * written by a process that has yet to see that it was in time; no other process of the slice may build on it.
+ * 60 bits of ns are 36 years since the machine's start.
+ */
+#define TURN_WORD(state, until_ns) ((uint64_t)(until_ns) << 4 | (uint64_t)(state))
+#define TURN_WORD_DRAINING	   UINT64_C(4)
+#define TURN_WORD_FRESH		   UINT64_C(8)
+
+static inline enum turn_state turn_word_state(uint64_t word)
+{
+	return (enum turn_state)(word & 3);
+}
+
+static inline uint64_t turn_word_until_ns(uint64_t word)
+{
+	return word >> 4;
+}
+
+/* A name as the distrusts have it. */
+uint64_t turn_page_hash(const char *name);
+
+/* Whether it can be a slice's page: no dot in front, no slash. */
+bool turn_page_is_name(const char *name);
+
+/* Opens our own page in turn->folder, making it where it is missing. */
+int turn_page_open_own(struct turn *turn, uint64_t now_ns) MUST_CHECK;
+
+/* What a page says, of which a face was read; -EBADMSG where it is none. */
+int turn_page_decode(const struct turn_face *face, struct turn_claim *ret_claim) MUST_CHECK;
+
+/*
+ * Reads the others, or (is_all not set) those of them that live. Those whose page is broken are
+ * forgotten. The claims are in turn->peers.
+ */
+void turn_page_read_others(struct turn *turn, bool is_all, uint64_t now_ns);
+
+/* Looks into the folder for new pages, if it has changed and the last time is long enough ago. */
+void turn_page_list(struct turn *turn, uint64_t now_ns);
+
+void turn_page_close(struct turn *turn);

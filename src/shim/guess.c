@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Guesses.
+ *
+ * Work is measured in batches, not each by itself, so what a batch took beyond its guesses is laid on its
+ * kinds in proportion; kinds that come in different mixes part from each other within some batches. What
+ * is not known ends its batch, so a batch has at most one such, and the rest is its.
+ */
+#include "shim/guess.h"
+
+#include <stdatomic.h>
+#include <stddef.h>
+
+#include "base/bits.h"
+
+#define PLACES	     4096 /* as many functions as code.h remembers */
+#define LEAST_NS     500  /* nothing takes less (H200: an empty kernel 1.6 us) */
+#define LEARN_SHARE  3	  /* of 10 that an error moves the guesses of a mix */
+#define RATIO_BOUNDS 4	  /* one batch changes a guess by no more than such a factor */
+
+static struct {
+	/* relaxed all: see the header */
+	_Atomic uint64_t key;
+	_Atomic uint32_t ns; /* 0: not measured yet */
+} places[PLACES];
+
+uint32_t guess_find(uint64_t key)
+{
+	uint32_t at = (uint32_t)(hash_u64(key) % PLACES);
+
+	if (UNLIKELY(atomic_load_explicit(&places[at].key, memory_order_relaxed) != key)) {
+		atomic_store_explicit(&places[at].key, key, memory_order_relaxed);
+		atomic_store_explicit(&places[at].ns, 0, memory_order_relaxed);
+	}
+	return at;
+}
+
+uint64_t guess_ns(uint32_t guess, bool *ret_is_known)
+{
+	uint32_t ns = atomic_load_explicit(&places[guess].ns, memory_order_relaxed);
+
+	*ret_is_known = ns != 0;
+	return ns ? ns : GUESS_UNKNOWN_NS;
+}
+
+void guess_mix_add(struct guess_mix *mix, uint32_t guess)
+{
+	for (uint32_t i = 0; i < mix->kind_count; i++)
+		if (mix->place[i] == guess) {
+			mix->times[i] += mix->times[i] < UINT16_MAX;
+			return;
+		}
+	/* More kinds than there is room for are learned from other batches. */
+	if (mix->kind_count == GUESS_KINDS)
+		return;
+	mix->place[mix->kind_count] = (uint16_t)guess;
+	mix->times[mix->kind_count++] = 1;
+}
+
+static void set(uint32_t guess, uint64_t ns)
+{
+	if (ns < LEAST_NS)
+		ns = LEAST_NS;
+	atomic_store_explicit(&places[guess].ns, ns < UINT32_MAX ? (uint32_t)ns : UINT32_MAX,
+		memory_order_relaxed);
+}
+
+void guess_learn(const struct guess_mix *mix, uint64_t took_ns)
+{
+	uint64_t known_ns = 0;
+	uint32_t unknown = UINT32_MAX, unknown_times = 0;
+
+	for (uint32_t i = 0; i < mix->kind_count; i++) {
+		bool is_known;
+		uint64_t ns = guess_ns(mix->place[i], &is_known);
+
+		if (is_known) {
+			known_ns += ns * mix->times[i];
+		} else {
+			unknown = mix->place[i];
+			unknown_times = mix->times[i];
+		}
+	}
+	if (unknown != UINT32_MAX) {
+		set(unknown, took_ns > known_ns ? (took_ns - known_ns) / unknown_times : LEAST_NS);
+		return;
+	}
+	if (known_ns == 0)
+		return;
+	if (took_ns > known_ns * RATIO_BOUNDS)
+		took_ns = known_ns * RATIO_BOUNDS;
+	for (uint32_t i = 0; i < mix->kind_count; i++) {
+		bool is_known;
+		uint64_t ns = guess_ns(mix->place[i], &is_known);
+		uint64_t aim = (uint64_t)((double)ns * (double)took_ns / (double)known_ns);
+
+		set(mix->place[i], (ns * (10 - LEARN_SHARE) + aim * LEARN_SHARE) / 10);
+	}
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Guesses: how long work of a kind takes on the device, as measured so far. A kind is what gate_key() says;
+ * a place holds the last one of those that fall there. Under the lock of the device's meter or not: a guess
+ * that is a moment old, or mixed up with another, is a worse guess and nothing else.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What is not known yet is expected to take this long: a batch of its own, so that it is known soon. */
+#define GUESS_UNKNOWN_NS 1000000u
+
+/* The place of a key, taken for it where another one was there. */
+uint32_t guess_find(uint64_t key);
+
+/* What is expected; *ret_is_known says whether it was ever measured. */
+uint64_t guess_ns(uint32_t guess, bool *ret_is_known);
+
+/* Work that was done together: how often each kind, and how long it took in all. */
+#define GUESS_KINDS 12
+struct guess_mix {
+	uint16_t place[GUESS_KINDS];
+	uint16_t times[GUESS_KINDS];
+	uint32_t kind_count;
+};
+void guess_mix_add(struct guess_mix *mix, uint32_t guess);
+void guess_learn(const struct guess_mix *mix, uint64_t took_ns);

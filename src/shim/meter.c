@@ -1,0 +1,516 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A meter.
+ *
+ * Work is expected to take what work of its kind took before, and so much is reserved when it is given; what
+ * it really took is charged when its batch is done, and the difference goes back or is owed. So the
+ * budget is never ahead of the truth by more than the error of the guesses for what is under way,
+ * which is bounded (AHEAD_NS), and on the whole it is exact, whatever the guesses are worth.
+ *
+ * Nobody sleeps with the lock. Who waits looks again at least every LOOK_NS, so limits that are changed or
+ * lifted are seen at once, and a process that is asked to go by a signal goes.
+ */
+#define LOG_TOPIC LOG_COMPUTE
+#include "shim/meter.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "region/busy.h"
+#include "shim/gate.h"
+
+/*
+ * A batch ends when it should take so long on the device, or is so old. An event costs the stream 2.2 us
+ * (H200), so metering takes 0.2 % of what is metered.
+ */
+#define BATCH_NS     1000000u
+#define BATCH_AGE_NS 2000000u
+
+/* So far the host may run ahead: enough to bridge its own pauses, and all that a limit is late by. */
+#define AHEAD_NS 4000000u
+
+/* With others on the device: what must drain before a turn can be handed over. */
+#define AHEAD_AMONG_OTHERS_NS 2000000u
+
+/* What streams may take on top of a purse that is filled for the first of them. */
+#define CREDIT_NS 4000000
+
+/* With others on the device: a turn's worth, as handing over costs some 100 us each time. */
+#define TURN_PURSE_NS 4000000
+
+/* The turn is handed over so long before the work should end: it takes the other as long to begin. */
+#define EARLY_NS 40000u
+
+/* One of so many pauses is followed by work of which each piece is measured. */
+#define DOUBTED 8
+
+/* A batch that is so late was guessed wrongly, and until it is done nothing more is given. */
+#define LATE_NS	      500000u
+
+#define LOOK_NS	      20000000u /* longest sleep of a waiter */
+#define POLL_NS	      50000u /* shortest; a timer is late by as much (Linux' slack for a timer) */
+#define OVERLAP_SHARE 4	     /* an error moves the overlap by a quarter of it */
+
+static struct budget_rate ceiling_rate(const struct meter *m)
+{
+	return (struct budget_rate){
+		.permille = m->terms.cap_permille, .burst_ns = quota_options()->burst_ns};
+}
+
+static struct budget_rate sure_rate(const struct meter *m)
+{
+	return (struct budget_rate){
+		.permille = m->terms.cores_permille, .burst_ns = quota_options()->burst_ns};
+}
+
+/* relaxed: each word is complete in itself */
+static void spend(
+	_Atomic uint64_t *word, const struct budget_rate *rate, uint64_t now_ns, int64_t cost_ns)
+{
+	uint64_t seen = atomic_load_explicit(word, memory_order_relaxed);
+
+	while (!atomic_compare_exchange_weak_explicit(word, &seen,
+		budget_spend(seen, rate, now_ns, cost_ns), memory_order_relaxed,
+		memory_order_relaxed))
+		;
+}
+
+static void add(_Atomic uint64_t *word, uint64_t value)
+{
+	/* relaxed: for people to read */
+	atomic_fetch_add_explicit(word, value, memory_order_relaxed);
+}
+
+/* What the purse owes is the slice's debt; and without a limit nothing is owed, and nothing ordered. */
+static void settle_purse(struct meter *m, uint64_t now_ns)
+{
+	struct budget_rate rate = ceiling_rate(m);
+
+	if (m->is_limited) {
+		spend(&m->books->ceiling, &rate, now_ns, -m->purse_ns);
+	} else {
+		spend(&m->books->ceiling, &rate, now_ns, -m->ordered_ns);
+		m->ordered_ns = 0;
+	}
+	m->purse_ns = 0;
+}
+
+/* Whether this slice uses what others are sure of. */
+static bool is_borrowing(const struct meter *m, uint64_t now_ns)
+{
+	struct budget_rate rate = sure_rate(m);
+
+	if (m->terms.cores_permille == m->terms.cap_permille)
+		return false;
+	/* relaxed: as in spend() */
+	return m->terms.cores_permille == 0 ||
+	       budget_balance_ns(atomic_load_explicit(&m->books->budget, memory_order_relaxed),
+		       &rate, now_ns) < 0;
+}
+
+static unsigned rank_of(const struct meter *m, uint64_t now_ns)
+{
+	return m->terms.priority * 2u + is_borrowing(m, now_ns);
+}
+
+static void charge(struct meter *m, const struct track_span *span, uint64_t now_ns)
+{
+	uint64_t took = span->end_ns - span->start_ns;
+	uint64_t fresh = busy_mark(m->books, span->start_ns, span->end_ns);
+	struct budget_rate rate = sure_rate(m), ceiling = ceiling_rate(m);
+
+	if (took) {
+		int64_t error = (int64_t)(fresh * 1000 / took) - m->overlap_permille;
+
+		m->overlap_permille = (uint32_t)(m->overlap_permille + error / OVERLAP_SHARE);
+	}
+	if (span->is_measured)
+		guess_learn(&span->mix, took);
+	log_debug("work was charged", U64("start_ns", span->start_ns), U64("took_ns", took),
+		U64("charged_ns", fresh), U64("reserved_ns", (uint64_t)span->reserved_ns),
+		U64("measured", span->is_measured));
+	/* Not into the purse: what comes back pays the slice's debts first. */
+	if (m->is_limited)
+		spend(&m->books->ceiling, &ceiling, now_ns, (int64_t)fresh - span->reserved_ns);
+	m->charged_ns += fresh;
+	add(&m->books->busy_ns, fresh);
+	if (is_borrowing(m, now_ns))
+		add(&m->books->lent_ns, fresh);
+	spend(&m->books->budget, &rate, now_ns, (int64_t)fresh);
+}
+
+void meter_settle(struct meter *m, uint64_t now_ns)
+{
+	struct track_span span;
+
+	for (unsigned i = 0; i < m->track_high; i++)
+		while (m->tracks[i].pending && track_collect(&m->tracks[i], now_ns, &span)) {
+			charge(m, &span, now_ns);
+			if (!m->tracks[i].pending)
+				m->tracks[i].is_guessing = false;
+		}
+}
+
+void meter_end_batch(struct track *t, uint64_t now_ns, bool is_exact)
+{
+	struct track_span span;
+
+	if (is_exact && t->is_open && t->pending < TRACK_PENDING)
+		track_close(t, now_ns);
+	else if (!is_exact && track_break(t, now_ns, &span))
+		charge(t->meter, &span, now_ns);
+}
+
+/* When all that this process has given to the device should be done. */
+static uint64_t drained_ns(const struct meter *m)
+{
+	uint64_t latest = 0;
+
+	for (unsigned i = 0; i < m->track_high; i++) {
+		const struct track *t = &m->tracks[i];
+
+		if (t->is_used && (t->pending || t->is_open) && t->drained_ns > latest)
+			latest = t->drained_ns;
+	}
+	return latest;
+}
+
+static bool has_pending(const struct meter *m)
+{
+	for (unsigned i = 0; i < m->track_high; i++)
+		if (m->tracks[i].pending)
+			return true;
+	return false;
+}
+
+static void say_busy_until(struct meter *m, uint64_t until_ns)
+{
+	/* relaxed: for others to wait a little longer or not */
+	atomic_store_explicit(
+		&state.region.file->own.slots[state.slot].busy_until_ns[m->device->entry], until_ns,
+		memory_order_relaxed);
+}
+
+void meter_drained(struct meter *m, uint64_t now_ns)
+{
+	if (has_pending(m) || drained_ns(m) > now_ns)
+		return;
+	say_busy_until(m, 0);
+	if (!m->has_turns || m->is_turn_awaited)
+		return;
+	if (turn_is_wanted(&m->turn, rank_of(m, now_ns), now_ns))
+		(void)turn_release(&m->turn, now_ns);
+	else
+		turn_idle(&m->turn, now_ns);
+}
+
+/* relaxed: as in spend() */
+static uint64_t budget_wait(const struct meter *m, uint64_t now_ns, int64_t more_ns)
+{
+	struct budget_rate rate = ceiling_rate(m);
+	uint64_t word = atomic_load_explicit(&m->books->ceiling, memory_order_relaxed);
+
+	return budget_wait_ns(budget_spend(word, &rate, now_ns, -more_ns), &rate, now_ns);
+}
+
+/*
+ * Streams that begin together may overlap, and what overlaps is charged once. So with each filling of the
+ * purse every track may open a batch, on credit.
+ */
+static bool has_credit(const struct meter *m, const struct track *t, uint64_t now_ns)
+{
+	return now_ns < m->filled_ns + BATCH_NS && t->filling != m->filling &&
+	       m->purse_ns > -CREDIT_NS;
+}
+
+static void fill_purse(struct meter *m, uint64_t now_ns)
+{
+	m->purse_ns += m->ordered_ns;
+	m->ordered_ns = 0;
+	m->filled_ns = now_ns;
+	m->filling++;
+}
+
+/*
+ * Whether the purse lets the track open a batch; else with when to ask again. A filling is taken out of the
+ * slice's budget when it is ordered, and may be spent when what was owed before is paid: so
+ * processes that wait for the same budget are served in the order of their coming.
+ */
+static bool has_budget(struct meter *m, struct track *t, uint64_t now_ns, uint64_t *ret_wake_ns)
+{
+	struct budget_rate rate = ceiling_rate(m);
+	uint64_t ready_ns;
+
+	if (!m->is_limited) {
+		if (m->purse_ns || m->ordered_ns)
+			settle_purse(m, now_ns);
+		return true;
+	}
+	if (m->purse_ns > 0 || has_credit(m, t, now_ns)) {
+		t->filling = m->filling;
+		return true;
+	}
+	ready_ns = now_ns + budget_wait(m, now_ns, m->ordered_ns);
+	if (!m->ordered_ns) {
+		m->ordered_ns = (m->other_count ? TURN_PURSE_NS : METER_PURSE_NS) - m->purse_ns;
+		m->ready_ns = ready_ns;
+		spend(&m->books->ceiling, &rate, now_ns, m->ordered_ns);
+	} else if (ready_ns < m->ready_ns) {
+		m->ready_ns = ready_ns;
+	}
+	if (now_ns < m->ready_ns) {
+		uint64_t drained = drained_ns(m);
+
+		/* When what is under way is done, some of what was reserved for it may come back. */
+		*ret_wake_ns = drained > now_ns && drained < m->ready_ns ? drained : m->ready_ns;
+		return false;
+	}
+	fill_purse(m, now_ns);
+	t->filling = m->filling;
+	return true;
+}
+
+/* Whether the stream has little enough before it. */
+static bool is_near(struct meter *m, struct track *t, uint64_t now_ns, uint64_t *ret_wake_ns)
+{
+	uint64_t ahead = m->other_count ? AHEAD_AMONG_OTHERS_NS : AHEAD_NS;
+	const struct batch *oldest = &t->batches[t->first];
+
+	if (t->drained_ns > now_ns + ahead && (t->pending || t->is_open)) {
+		*ret_wake_ns = t->drained_ns - ahead;
+		return false;
+	}
+	if (t->pending == TRACK_PENDING || (t->pending && now_ns > oldest->due_ns + LATE_NS)) {
+		*ret_wake_ns = now_ns + POLL_NS;
+		return false;
+	}
+	return true;
+}
+
+/* What stands between work and the device. */
+enum hindrance {
+	FREE,
+	SUSPENDED,
+	NO_BUDGET,
+	TOO_FAR,     /* what was given before has to get further */
+	DRAINING,    /* what was given before has to end, as another slice waits */
+	NO_TURN,     /* the thread that finds this waits for the turn */
+	TURN_AWAITED /* another thread waits for it */
+};
+
+/* Whether the slice has the turn, and keeps it for a batch more. */
+static enum hindrance turn_hindrance(
+	struct meter *m, uint64_t guess_ns, uint64_t now_ns, uint64_t *ret_wake_ns)
+{
+	uint64_t drained = drained_ns(m);
+	unsigned rank;
+
+	if (!m->has_turns)
+		return FREE;
+	*ret_wake_ns = now_ns + 4 * POLL_NS;
+	if (m->is_turn_awaited)
+		return TURN_AWAITED;
+	rank = rank_of(m, now_ns);
+	if (m->other_count && turn_is_wanted(&m->turn, rank, now_ns)) {
+		if (drained > now_ns + EARLY_NS || (has_pending(m) && drained <= now_ns)) {
+			*ret_wake_ns = drained - EARLY_NS;
+			return DRAINING;
+		}
+		(void)turn_release(&m->turn, now_ns);
+	}
+	if (turn_hold(&m->turn, rank, now_ns,
+		    (drained > now_ns ? drained : now_ns) + guess_ns + BATCH_NS,
+		    ret_wake_ns) == TURN_HELD)
+		return FREE;
+	m->is_turn_awaited = true;
+	return NO_TURN;
+}
+
+/* While the slice waits for its budget others may have the device. */
+static void let_go(struct meter *m, uint64_t now_ns)
+{
+	if (m->has_turns && m->other_count && !m->is_turn_awaited && !has_pending(m) &&
+		drained_ns(m) <= now_ns)
+		turn_leave(&m->turn);
+}
+
+/* With when it may be over, or is to be looked at again. */
+static enum hindrance hindrance(
+	struct meter *m, struct track *t, uint64_t guess_ns, uint64_t now_ns, uint64_t *ret_wake_ns)
+{
+	meter_settle(m, now_ns);
+	*ret_wake_ns = now_ns + LOOK_NS;
+	if (m->terms.is_suspended || m->is_blocked) {
+		let_go(m, now_ns);
+		return SUSPENDED;
+	}
+	if (!has_budget(m, t, now_ns, ret_wake_ns)) {
+		let_go(m, now_ns);
+		return NO_BUDGET;
+	}
+	if (!is_near(m, t, now_ns, ret_wake_ns))
+		return TOO_FAR;
+	return turn_hindrance(m, guess_ns, now_ns, ret_wake_ns);
+}
+
+/* Timers are late by Linux' slack for them, 50 us, and some. */
+static void sleep_until(uint64_t wake_ns, uint64_t now_ns)
+{
+	uint64_t ns = wake_ns > now_ns + POLL_NS ? wake_ns - now_ns : POLL_NS;
+	struct timespec rest = {.tv_nsec = (long)(ns < LOOK_NS ? ns : LOOK_NS)};
+
+	nanosleep(&rest, NULL);
+}
+
+/* For what another slice waits for: the last part of it is waited for awake. */
+static void sleep_exactly(uint64_t wake_ns, uint64_t now_ns)
+{
+	if (wake_ns > now_ns + 2 * POLL_NS)
+		sleep_until(wake_ns - POLL_NS, now_ns);
+	else if (wake_ns <= now_ns)
+		wake_ns = now_ns + POLL_NS / 5;
+	for (unsigned i = 0; i < 1000 && clock_now_ns() < wake_ns; i++)
+		lock_pause();
+}
+
+/* Without the lock, as long as it takes; with it before and after. */
+static void wait_for(struct meter *m, enum hindrance why, uint64_t wake_ns, uint64_t now_ns)
+{
+	lock_leave(&m->lock);
+	if (why == NO_TURN)
+		(void)turn_wait(&m->turn, wake_ns < now_ns + LOOK_NS ? wake_ns : now_ns + LOOK_NS);
+	else if (why == DRAINING)
+		sleep_exactly(wake_ns, now_ns);
+	else
+		sleep_until(wake_ns, now_ns);
+	gate_look();
+	lock_enter(&m->lock);
+	if (why == NO_TURN)
+		m->is_turn_awaited = false;
+	if (why == NO_BUDGET)
+		add(&m->books->budget_wait_ns, clock_now_ns() - now_ns);
+	else if (why == NO_TURN || why == TURN_AWAITED)
+		add(&m->books->turn_wait_ns, clock_now_ns() - now_ns);
+}
+
+/* Whether the open batch takes more. */
+static bool has_room(struct track *t, uint64_t now_ns)
+{
+	return t->is_open && track_batch(t)->expected_ns < BATCH_NS &&
+	       now_ns < t->begun_ns + BATCH_AGE_NS;
+}
+
+/* With the lock. */
+static void open_batch(struct meter *m, struct track *t, uint64_t guess_ns, uint64_t now_ns)
+{
+	enum hindrance why;
+	uint64_t wake_ns;
+
+	if (!track_is_continued(t, now_ns))
+		meter_end_batch(t, now_ns, false);
+	while (!has_room(t, now_ns)) {
+		meter_end_batch(t, now_ns, true);
+		why = hindrance(m, t, guess_ns, now_ns, &wake_ns);
+		if (why == FREE && !t->is_open) {
+			if (!track_is_continued(t, now_ns))
+				meter_end_batch(t, now_ns, false);
+			if (!t->is_chained) {
+				t->is_fresh = true;
+				t->is_doubted = hash_u64(now_ns) % DOUBTED == 0;
+			}
+			track_open(t, now_ns);
+			return;
+		}
+		wait_for(m, why, wake_ns, now_ns);
+		now_ns = clock_now_ns();
+	}
+}
+
+static void expect(struct meter *m, struct track *t, uint32_t guess, uint64_t ns, uint64_t now_ns)
+{
+	struct batch *b = track_batch(t);
+	int64_t reserve = (int64_t)(ns * m->overlap_permille / 1000);
+
+	b->expected_ns += ns;
+	b->reserved_ns += reserve;
+	b->launches++;
+	guess_mix_add(&b->mix, guess);
+	m->purse_ns -= reserve;
+	if (UNLIKELY(m->purse_ns < -CREDIT_NS))
+		settle_purse(m, now_ns);
+	t->drained_ns = (t->drained_ns > now_ns ? t->drained_ns : now_ns) + ns;
+	t->last_ns = now_ns;
+	m->launches++;
+}
+
+/*
+ * What was given last before a pause is charged as guessed, as nothing tells when it ended. So that guesses
+ * can be relied upon, the first work after a pause is measured by itself, and after some pauses, which
+ * nobody can foresee, everything is. An event costs 1 us, so not after each.
+ */
+static bool is_verified(struct track *t)
+{
+	bool is_first = t->is_fresh;
+
+	t->is_fresh = false;
+	return is_first || t->is_doubted;
+}
+
+bool meter_admit(struct track *t, uint32_t guess)
+{
+	struct meter *m = t->meter;
+	bool is_known, is_full;
+	uint64_t ns = guess_ns(guess, &is_known), now_ns;
+
+	lock_enter(&m->lock);
+	now_ns = clock_now_ns();
+	if (UNLIKELY(!has_room(t, now_ns) || now_ns > t->last_ns + TRACK_PAUSE_NS)) {
+		open_batch(m, t, ns, now_ns);
+		now_ns = clock_now_ns();
+		m->has_launched = true;
+		add(&m->books->launches, m->launches);
+		m->launches = 0;
+	}
+	expect(m, t, guess, ns, now_ns);
+	if (!is_known)
+		t->is_guessing = true;
+	is_full = track_batch(t)->expected_ns >= BATCH_NS || is_verified(t);
+	lock_leave(&m->lock);
+	return is_full;
+}
+
+void meter_given(struct track *t)
+{
+	struct meter *m = t->meter;
+	uint64_t now_ns;
+
+	lock_enter(&m->lock);
+	now_ns = clock_now_ns();
+	t->last_ns = now_ns;
+	if (t->is_open) {
+		meter_end_batch(t, now_ns, true);
+		say_busy_until(m, drained_ns(m));
+	}
+	lock_leave(&m->lock);
+}
+
+void meter_pass_suspension(struct meter *m)
+{
+	for (;;) {
+		uint64_t now_ns;
+		bool is_suspended;
+
+		lock_enter(&m->lock);
+		is_suspended = m->terms.is_suspended;
+		lock_leave(&m->lock);
+		if (!is_suspended)
+			return;
+		now_ns = clock_now_ns();
+		sleep_until(now_ns + LOOK_NS, now_ns);
+		gate_look();
+	}
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A track: a stream whose work is metered, batch by batch.
+ *
+ * A batch is work between two events of its stream. It begins where the batch before ended, or, if the
+ * stream was idle, with an event of its own; so the device is asked about once a millisecond and not for
+ * each launch. All of it under the lock of the device's meter.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gpu/abi/cuda.h"
+#include "shim/guess.h"
+
+#define TRACK_BATCHES 8
+#define TRACK_PENDING \
+	(TRACK_BATCHES - 2) /* closed ones; the one before them tells where they begin */
+
+/*
+ * A pause shorter than this counts as work: the device cannot be handed to another slice and back in
+ * it (H200: about 100 us), so nobody else could have used it.
+ */
+#define TRACK_PAUSE_NS 100000u
+
+struct batch {
+	CUevent start, end; /* made when first needed */
+	bool has_start;
+	uint64_t start_ns; /* CLOCK_MONOTONIC's, of the start where it has one */
+	uint64_t end_ns;   /* likewise of the end, once that is known */
+	uint64_t due_ns;   /* when it should have ended */
+	uint64_t expected_ns;
+	int64_t reserved_ns; /* of the meter's purse */
+	uint32_t launches;
+	struct guess_mix mix;
+};
+
+struct track {
+	bool is_used;
+	CUstream stream; /* NULL and no_stream: its stream is gone */
+	bool has_stream;
+	CUcontext context;
+	const void *thread; /* of a stream that each thread has of its own; else NULL */
+	struct meter *meter;
+	struct batch batches[TRACK_BATCHES];
+	unsigned first, pending; /* closed ones that are not collected yet */
+	bool is_open;		 /* the one behind them takes work */
+	bool is_chained;	 /* and may begin where the last one ended */
+	bool is_fresh;		 /* nothing was given since a pause */
+	bool is_doubted;	 /* every piece of work is a batch */
+	bool is_guessing;	 /* there is work whose length nobody knows */
+	uint32_t filling;	 /* of the meter's purse by which it last opened a batch */
+	bool has_no_events;	 /* the driver makes none here: the host's clock alone tells */
+	uint64_t begun_ns;	 /* of the open batch, or of the first after an idle time */
+	uint64_t last_ns;	 /* of the last work given */
+	uint64_t drained_ns;	 /* when all of it should be done */
+};
+
+/* A span of time in which the device worked for a track. */
+struct track_span {
+	uint64_t start_ns, end_ns;
+	int64_t reserved_ns;
+	bool is_measured;
+	struct guess_mix mix;
+};
+
+/* The open batch. */
+static inline struct batch *track_batch(struct track *track)
+{
+	return &track->batches[(track->first + track->pending) % TRACK_BATCHES];
+}
+
+/* Whether work given now follows what is there, with no pause between: asks the driver where in doubt. */
+bool track_is_continued(struct track *track, uint64_t now_ns);
+
+/* Opens a batch; there is none, and fewer than TRACK_PENDING wait to be collected. */
+void track_open(struct track *track, uint64_t now_ns);
+
+/* Closes the open batch with an event. */
+void track_close(struct track *track, uint64_t now_ns);
+
+/*
+ * The stream was idle since its last work, or is from now on something else's: ends the open batch by the
+ * clock. True with *ret_span where there was work in it.
+ */
+bool track_break(struct track *track, uint64_t now_ns, struct track_span *ret_span);
+
+/* The oldest closed batch, if it is done. */
+bool track_collect(struct track *track, uint64_t now_ns, struct track_span *ret_span);
+
+/* Whether nothing is known to be under way. */
+static inline bool track_is_drained(const struct track *track, uint64_t now_ns)
+{
+	return track->pending == 0 && (!track->is_open || track->drained_ns <= now_ns);
+}
+
+/* Makes a track free for another stream; its events go with it unless its context did. */
+void track_free(struct track *track, bool has_context);

@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Turns among processes that are killed, stopped and started at random. Each notes in shared memory from when
+ * to when it believed in its turn; no two slices' times may overlap, and nobody who lives is forgotten.
+ * Besides, what a turn costs (printed, not judged).
+ */
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "region/turn.h"
+#include "region/turn_page.h"
+#include "tests/stress/random.h"
+#include "tests/unit/child.h"
+#include "tests/unit/cmocka_ready.h"
+#include "tests/unit/scratch.h"
+
+#define UUID	   "GPU-5a1b"
+#define WORKERS	   7u
+#define SLICES	   6u /* the last two workers are of one slice */
+#define ROUNDS	   400u
+#define NOTES	   20000u
+#define LOOKS	   4096u
+#define LONGEST_NS UINT64_C(5000000000) /* that a living one may wait for its turn; usually 50 ms */
+
+struct note {
+	uint64_t from_ns, to_ns;
+};
+
+/* From when to when the worker's slice did not believe another one. */
+struct distrust {
+	unsigned slice;
+	uint64_t from_ns, to_ns;
+};
+
+struct worker {
+	unsigned number, slice;
+	char folder[300];
+	_Atomic uint32_t note_count, distrust_count;
+	_Atomic uint64_t turns, longest_ns;
+	struct note notes[NOTES];
+	struct distrust distrusts[LOOKS];
+};
+
+static struct turn turn; /* of the process */
+static struct random pauses;
+static bool is_paused; /* now and then, where it hurts most */
+
+static void sleep_ns(uint64_t ns)
+{
+	nanosleep(&(struct timespec){.tv_nsec = (long)ns}, NULL);
+}
+
+/* As if the process lost its processor, or was stopped, between two steps. */
+void fault_hit(const char *place)
+{
+	if (is_paused && random_below(&pauses, 100) == 0)
+		sleep_ns(1000 * random_below(&pauses, 8000));
+}
+
+bool fault_is_out_of_memory(void)
+{
+	return false;
+}
+
+static void spin_until(uint64_t end_ns)
+{
+	while (clock_now_ns() < end_ns)
+		;
+}
+
+/* Believed from now on, to the end of what it announced, as far as the page says so, too. */
+static void note_begin(struct worker *w, uint64_t end_ns)
+{
+	uint64_t now = clock_now_ns(), word = atomic_load(&turn.own->face.word);
+	uint32_t n = atomic_load(&w->note_count);
+
+	if (n == NOTES || turn_word_state(word) != TURN_HOLD || (word & TURN_WORD_FRESH) ||
+		turn_word_until_ns(word) < now || end_ns < now)
+		return;
+	if (turn_word_until_ns(word) < end_ns)
+		end_ns = turn_word_until_ns(word);
+	w->notes[n] = (struct note){.from_ns = now, .to_ns = end_ns};
+	atomic_store(&w->note_count, n + 1);
+}
+
+/* No longer believed: what is to end before its time is so noted before it ends. */
+static void note_end(struct worker *w)
+{
+	uint64_t now = clock_now_ns();
+	uint32_t n = atomic_load(&w->note_count);
+
+	for (uint32_t i = n > 64 ? n - 64 : 0; i < n; i++)
+		if (w->notes[i].to_ns > now)
+			w->notes[i].to_ns = now;
+}
+
+static bool distrusts(const struct worker *w, unsigned slice, uint64_t at_ns)
+{
+	for (uint32_t i = 0; i < atomic_load(&w->distrust_count); i++)
+		if (w->distrusts[i].slice == slice && w->distrusts[i].from_ns <= at_ns &&
+			at_ns <= w->distrusts[i].to_ns)
+			return true;
+	return false;
+}
+
+static void note_distrusts(struct worker *w)
+{
+	for (unsigned i = 0; i < turn.other_count; i++) {
+		uint64_t to = turn.peers[i].doubt.ignored_until_ns, now = clock_now_ns();
+		uint32_t n = atomic_load(&w->distrust_count);
+		unsigned slice = (unsigned)(turn.others[i].name[1] - '0');
+
+		if (to < now || n == LOOKS)
+			continue;
+		if (distrusts(w, slice, now))
+			continue;
+		w->distrusts[n] = (struct distrust){slice, now, to};
+		atomic_store(&w->distrust_count, n + 1);
+	}
+}
+
+static int open_turn(const char *folder, unsigned slice, unsigned process)
+{
+	char name[8];
+
+	snprintf(name, sizeof(name), "s%u", slice);
+	return turn_open(&turn, folder, UUID, name, process, clock_now_ns());
+}
+
+/* Waits for the turn; at most as long as a test may take. */
+static bool get_turn(struct worker *w, uint64_t batch_ns, uint64_t *ret_end_ns)
+{
+	uint64_t start = clock_now_ns(), now = start, look, longest;
+
+	while (turn_hold(&turn, 1, now, now + batch_ns, &look) != TURN_HELD) {
+		note_distrusts(w);
+		turn_wait(&turn, look);
+		now = clock_now_ns();
+		if (now - start > 2 * LONGEST_NS)
+			return false;
+	}
+	*ret_end_ns = now + batch_ns;
+	longest = atomic_load(&w->longest_ns);
+	if (clock_now_ns() - start > longest)
+		atomic_store(&w->longest_ns, clock_now_ns() - start);
+	return true;
+}
+
+/* Batches, idle times and departures as they come, until it is killed or the channel says so. */
+static int work(int fd, void *argument)
+{
+	struct worker *w = argument;
+	struct random r = random_stream(clock_now_ns(), (uint64_t)getpid());
+
+	pauses = random_stream((uint64_t)getpid(), clock_now_ns());
+	is_paused = true;
+	if (open_turn(w->folder, w->slice, w->number) != 0)
+		return 1;
+	for (;;) {
+		uint64_t batch = 50000 + 1000 * random_below(&r, 1500), end;
+
+		/* What it announces next replaces what it announced before. */
+		note_end(w);
+		if (!get_turn(w, batch, &end))
+			return 2;
+		note_begin(w, end);
+		note_distrusts(w);
+		spin_until(clock_now_ns() + (random_below(&r, 4) ? batch / 8 : 0));
+		atomic_fetch_add(&w->turns, 1);
+		if (turn_is_wanted(&turn, 1, clock_now_ns()) || random_below(&r, 50) == 0) {
+			note_end(w);
+			if (random_below(&r, 10) == 0)
+				turn_leave(&turn);
+			else
+				turn_release(&turn, clock_now_ns());
+		} else if (random_below(&r, 3) == 0) {
+			note_end(w);
+			turn_idle(&turn, clock_now_ns());
+			if (random_below(&r, 10) == 0)
+				sleep_ns(1000 * random_below(&r, 3000));
+		}
+		if (random_below(&r, 500) == 0) {
+			note_end(w);
+			turn_close(&turn);
+			return 0;
+		}
+	}
+}
+
+/* Whether any process of a slice does so: it may have taken the turn for the others. */
+static bool slice_distrusts(
+	const struct worker *workers, unsigned who, unsigned whom, uint64_t at_ns)
+{
+	for (unsigned i = 0; i < WORKERS; i++)
+		if (workers[i].slice == who && distrusts(&workers[i], whom, at_ns))
+			return true;
+	return false;
+}
+
+static unsigned overlaps(const struct worker *workers, const struct worker *a,
+	const struct worker *b, unsigned *excused)
+{
+	uint32_t i = 0, k = 0, na = atomic_load(&a->note_count), nb = atomic_load(&b->note_count);
+	unsigned found = 0;
+
+	while (i < na && k < nb) {
+		const struct note *x = &a->notes[i], *y = &b->notes[k];
+
+		if (x->from_ns < y->to_ns && y->from_ns < x->to_ns) {
+			uint64_t at = x->from_ns > y->from_ns ? x->from_ns : y->from_ns;
+
+			if (slice_distrusts(workers, a->slice, b->slice, at) ||
+				slice_distrusts(workers, b->slice, a->slice, at))
+				(*excused)++;
+			else {
+				found++;
+				if (found < 5)
+					print_error("s%u %llu-%llu s%u %llu-%llu\n", a->slice,
+						(unsigned long long)x->from_ns,
+						(unsigned long long)x->to_ns, b->slice,
+						(unsigned long long)y->from_ns,
+						(unsigned long long)y->to_ns);
+			}
+		}
+		if (x->to_ns < y->to_ns)
+			i++;
+		else
+			k++;
+	}
+	return found;
+}
+
+static void assert_no_overlap(const struct worker *workers)
+{
+	unsigned found = 0, excused = 0;
+
+	for (unsigned a = 0; a < WORKERS; a++)
+		for (unsigned b = a + 1; b < WORKERS; b++)
+			if (workers[a].slice != workers[b].slice)
+				found += overlaps(workers, &workers[a], &workers[b], &excused);
+	print_message("overlaps: %u, and %u where one was not believed\n", found, excused);
+	assert_int_equal(found, 0);
+}
+
+static void no_two_slices_believe_in_the_turn_whoever_dies_or_is_stopped(void **state)
+{
+	struct scratch *s = *state;
+	struct worker *workers = child_shared_memory(WORKERS * sizeof(struct worker));
+	struct random r = random_stream(random_seed(), 0);
+	struct child children[WORKERS];
+	bool is_stopped[WORKERS] = {false};
+	unsigned kills = 0, stops = 0, exits = 0;
+
+	assert_non_null(workers);
+	for (unsigned i = 0; i < WORKERS; i++) {
+		workers[i].number = i;
+		workers[i].slice = i < SLICES ? i : SLICES - 1;
+		snprintf(workers[i].folder, sizeof(workers[i].folder), "%s/turns", s->folder);
+		children[i] = child_start(work, &workers[i]);
+	}
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		unsigned i = random_below(&r, WORKERS), what = random_below(&r, 4);
+		int status;
+
+		sleep_ns(1000 * random_below(&r, 20000));
+		for (unsigned k = 0; k < WORKERS; k++)
+			if (!is_stopped[k] && waitpid(children[k].pid, &status, WNOHANG) > 0) {
+				assert_true(WIFEXITED(status));
+				assert_int_equal(WEXITSTATUS(status), 0);
+				close(children[k].fd);
+				children[k] = child_start(work, &workers[k]);
+				exits++;
+			}
+		if (what == 0) {
+			child_kill(&children[i]);
+			/* The dead believe nothing; their slot's next owner says so to their slice. */
+			note_end(&workers[i]);
+			is_stopped[i] = false;
+			children[i] = child_start(work, &workers[i]);
+			kills++;
+		} else if (what == 1 && !is_stopped[i]) {
+			kill(children[i].pid, SIGSTOP);
+			is_stopped[i] = true;
+			stops++;
+		} else if (is_stopped[i]) {
+			kill(children[i].pid, SIGCONT);
+			is_stopped[i] = false;
+		}
+	}
+	for (unsigned i = 0; i < WORKERS; i++) {
+		child_kill(&children[i]);
+		print_message(
+			"worker %u of s%u: %llu batches, longest wait %.1f ms, %u distrusts\n", i,
+			workers[i].slice, (unsigned long long)atomic_load(&workers[i].turns),
+			(double)atomic_load(&workers[i].longest_ns) / 1e6,
+			atomic_load(&workers[i].distrust_count));
+		assert_true(atomic_load(&workers[i].turns) > 0);
+	}
+	print_message("%u killed, %u stopped, %u left\n", kills, stops, exits);
+	assert_no_overlap(workers);
+	munmap(workers, WORKERS * sizeof(struct worker));
+}
+
+/* What is measured of the hand-overs. */
+struct relay {
+	char folder[300];
+	_Atomic uint32_t next_slice;
+	_Atomic uint64_t released_ns, handovers, lost_ns, longest_ns, cpu_ns;
+	uint64_t end_ns;
+};
+
+static uint64_t cpu_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* Holds its turn with batches of 1 ms, as the device would work on them: the process sleeps. */
+static int run_relay(int fd, void *argument)
+{
+	struct relay *relay = argument;
+	unsigned me = atomic_fetch_add(&relay->next_slice, 1);
+	uint64_t now, look, released, begin;
+
+	if (open_turn(relay->folder, me, 0) != 0)
+		return 1;
+	/* Until everybody has found everybody. */
+	sleep_ns(150000000);
+	begin = cpu_ns();
+	while ((now = clock_now_ns()) < relay->end_ns) {
+		if (turn_hold(&turn, 1, now, now + 1000000, &look) != TURN_HELD) {
+			turn_wait(&turn, look);
+			continue;
+		}
+		released = atomic_exchange(&relay->released_ns, 0);
+		now = clock_now_ns();
+		if (released) {
+			atomic_fetch_add(&relay->handovers, 1);
+			atomic_fetch_add(&relay->lost_ns, now - released);
+			if (now - released > atomic_load(&relay->longest_ns))
+				atomic_store(&relay->longest_ns, now - released);
+		}
+		sleep_ns(900000);
+		if (turn_is_wanted(&turn, 1, clock_now_ns())) {
+			atomic_store(&relay->released_ns, clock_now_ns());
+			turn_release(&turn, clock_now_ns());
+		}
+	}
+	atomic_fetch_add(&relay->cpu_ns, cpu_ns() - begin);
+	turn_close(&turn);
+	return 0;
+}
+
+static void measure_relay(const struct scratch *s, unsigned count)
+{
+	struct relay *relay = child_shared_memory(sizeof(*relay));
+	struct child children[8];
+	uint64_t handovers;
+
+	if (!relay) {
+		fail();
+		return;
+	}
+	snprintf(relay->folder, sizeof(relay->folder), "%s/relay%u", s->folder, count);
+	relay->end_ns = clock_now_ns() + 1650000000u;
+	for (unsigned i = 0; i < count; i++)
+		children[i] = child_start(run_relay, relay);
+	for (unsigned i = 0; i < count; i++)
+		assert_int_equal(child_wait(&children[i]), 0);
+	handovers = atomic_load(&relay->handovers);
+	assert_true(handovers > 0);
+	print_message("%u slices: %llu hand-overs in 1.5 s, %.0f us each, the longest %.0f us; "
+		      "processor %.1f %% in all\n",
+		count, (unsigned long long)handovers,
+		(double)atomic_load(&relay->lost_ns) / (double)handovers / 1e3,
+		(double)atomic_load(&relay->longest_ns) / 1e3,
+		(double)atomic_load(&relay->cpu_ns) / 1.5e7);
+	munmap(relay, sizeof(*relay));
+}
+
+static void a_turn_goes_from_slice_to_slice(void **state)
+{
+	measure_relay(*state, 2);
+	measure_relay(*state, 8);
+}
+
+/* Is there, and says so now and then. */
+static int be_there(int fd, void *argument)
+{
+	const struct relay *relay = argument;
+
+	if (open_turn(relay->folder, (unsigned)getpid() % 1000, 0) != 0)
+		return 1;
+	child_say(fd, 1);
+	for (;;) {
+		turn_others(&turn, clock_now_ns());
+		sleep_ns(50000000);
+	}
+}
+
+#define CALLS 200000u
+
+static void measure_calls(const char *who)
+{
+	uint64_t start, look, now, hold = 0, loop, claim;
+	unsigned waits = 0;
+
+	start = clock_now_ns();
+	for (unsigned i = 0; i < CALLS; i++) {
+		now = clock_now_ns();
+		waits += turn_hold(&turn, 1, now, now + 20000, &look) != TURN_HELD;
+		waits += turn_is_wanted(&turn, 1, now);
+	}
+	hold = (clock_now_ns() - start) / CALLS;
+	start = clock_now_ns();
+	for (unsigned i = 0; i < CALLS; i++) {
+		now = clock_now_ns();
+		waits += turn_hold(&turn, 1, now, now + 20000, &look) != TURN_HELD;
+		turn_idle(&turn, now);
+	}
+	loop = (clock_now_ns() - start) / CALLS;
+	start = clock_now_ns();
+	for (unsigned i = 0; i < CALLS / 10; i++) {
+		now = clock_now_ns();
+		waits += turn_hold(&turn, 1, now, now + 20000, &look) != TURN_HELD;
+		turn_release(&turn, now);
+	}
+	claim = (clock_now_ns() - start) / (CALLS / 10);
+	print_message("%s: hold and ask %llu ns, hold and idle %llu ns, claim and release %llu ns; "
+		      "%u waits\n",
+		who, (unsigned long long)hold, (unsigned long long)loop, (unsigned long long)claim,
+		waits);
+}
+
+static void a_turn_that_nobody_wants_costs_next_to_nothing(void **state)
+{
+	struct scratch *s = *state;
+	struct relay relay = {0};
+	struct child children[7];
+
+	snprintf(relay.folder, sizeof(relay.folder), "%s/cost", s->folder);
+	assert_int_equal(open_turn(relay.folder, 9, 0), 0);
+	measure_calls("alone");
+	for (unsigned i = 0; i < 7; i++) {
+		children[i] = child_start(be_there, &relay);
+		assert_int_equal(child_hear(children[i].fd), 1);
+	}
+	sleep_ns(150000000);
+	assert_int_equal(turn_others(&turn, clock_now_ns()), 7);
+	measure_calls("with 7 idle others");
+	for (unsigned i = 0; i < 7; i++)
+		child_kill(&children[i]);
+	turn_close(&turn);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		SCRATCH_TEST(no_two_slices_believe_in_the_turn_whoever_dies_or_is_stopped),
+		SCRATCH_TEST(a_turn_goes_from_slice_to_slice),
+		SCRATCH_TEST(a_turn_that_nobody_wants_costs_next_to_nothing),
+	};
+
+	return cmocka_run_group_tests_name("turn", tests, NULL, NULL);
+}

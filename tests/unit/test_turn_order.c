@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whose turn it is, and who is believed, without a clock. */
+#include "policy/turn_order.h"
+
+#include "base/bits.h"
+#include "tests/unit/cmocka_ready.h"
+
+#define MS  UINT64_C(1000000)
+#define NOW (1000 * MS)
+
+static struct turn_peer peer(
+	enum turn_state state, uint32_t rank, uint64_t ticket_ns, uint64_t until_ns)
+{
+	return (struct turn_peer){.claim = {.state = state,
+					  .rank = rank,
+					  .ticket_ns = ticket_ns,
+					  .until_ns = until_ns,
+					  .seen_ns = NOW}};
+}
+
+static void what_a_page_says_counts_until_its_time(void **state)
+{
+	static const struct {
+		enum turn_state says;
+		uint64_t until_ns;
+		enum turn_state is;
+	} rows[] = {
+		{TURN_FREE, NOW + MS, TURN_FREE},
+		{TURN_WANT, NOW + 1, TURN_WANT},
+		{TURN_WANT, NOW, TURN_FREE},
+		{TURN_WANT, NOW + 11 * MS, TURN_FREE}, /* no honest wish lasts that long */
+		{TURN_CLAIM, NOW + 1, TURN_CLAIM},
+		{TURN_CLAIM, NOW, TURN_FREE},
+		{TURN_HOLD, NOW + 44 * MS, TURN_HOLD},
+		{TURN_HOLD, UINT64_MAX, TURN_HOLD}, /* believed, until it has overstayed */
+		{TURN_HOLD, NOW, TURN_FREE},
+		{TURN_HOLD, 0, TURN_FREE},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct turn_peer p = peer(rows[i].says, 0, NOW, rows[i].until_ns);
+
+		assert_int_equal(turn_order_state(&p, NOW), rows[i].is);
+	}
+}
+
+static void the_best_rank_goes_first_and_then_who_came_first(void **state)
+{
+	static const struct {
+		uint32_t own_rank;
+		uint64_t own_ticket_ns;
+		struct {
+			uint32_t rank;
+			uint64_t ticket_ns;
+			bool wins_ties;
+		} others[2];
+		int first;
+		unsigned before;
+	} rows[] = {
+		{1, NOW - 10, {{1, NOW - 9, false}, {1, NOW - 8, false}}, -1, 0},
+		{1, NOW - 10, {{1, NOW - 11, false}, {1, NOW - 8, false}}, 0, 1},
+		{1, NOW - 10, {{1, NOW - 11, false}, {1, NOW - 12, false}}, 1, 2},
+		{1, NOW - 10, {{2, NOW - 11, false}, {0, NOW - 1, false}}, 1, 1},
+		{0, NOW - 10, {{1, NOW - 99, false}, {2, NOW - 99, false}}, -1, 0},
+		{1, NOW - 10, {{1, NOW - 10, false}, {1, NOW - 10, true}}, 1, 1},
+		/* after 200 ms ranks do not count */
+		{2, NOW - 200 * MS, {{1, NOW - 1, false}, {0, NOW - 1, false}}, -1, 0},
+		{0, NOW - 10, {{7, NOW - 200 * MS, false}, {1, NOW, false}}, 0, 1},
+		/* a ticket of the future is one of now */
+		{1, NOW - 10, {{1, UINT64_MAX, false}, {1, NOW - 8, false}}, -1, 0},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct turn_wish wish = {rows[i].own_rank, rows[i].own_ticket_ns};
+		struct turn_peer peers[2];
+		struct turn_line line;
+
+		for (unsigned k = 0; k < 2; k++) {
+			peers[k] = peer(TURN_WANT, rows[i].others[k].rank,
+				rows[i].others[k].ticket_ns, NOW + MS);
+			peers[k].wins_ties = rows[i].others[k].wins_ties;
+		}
+		line = turn_order_line(peers, 2, &wish, NOW);
+		assert_int_equal(line.first, rows[i].first);
+		assert_int_equal(line.before, rows[i].before);
+		assert_int_equal(line.in_way, -1);
+	}
+}
+
+static void who_claims_or_holds_is_in_the_way_as_long_as_it_is_believed(void **state)
+{
+	struct turn_wish wish = {0, NOW - 1};
+	struct turn_peer peers[] = {
+		peer(TURN_CLAIM, 9, NOW, NOW + 1), peer(TURN_HOLD, 9, NOW, NOW + 1)};
+
+	assert_int_equal(turn_order_line(peers, 2, &wish, NOW).in_way, 1);
+	assert_int_equal(turn_order_line(peers, 1, &wish, NOW).in_way, 0);
+	peers[1].doubt.ignored_until_ns = NOW + 1;
+	assert_int_equal(turn_order_line(peers, 2, &wish, NOW).in_way, 0);
+	assert_int_equal(turn_order_line(peers, 2, &wish, NOW + 1).in_way, -1);
+}
+
+static void the_first_has_300_us_and_each_after_it_50_more(void **state)
+{
+	struct turn_line line = {.in_way = -1, .first = -1, .before = 0};
+
+	assert_int_equal(turn_order_take_ns(&line, NOW), NOW);
+	line.before = 1;
+	assert_int_equal(turn_order_take_ns(&line, NOW), NOW + 300000);
+	line.before = 3;
+	assert_int_equal(turn_order_take_ns(&line, NOW), NOW + 400000);
+}
+
+static void a_holder_gives_way_to_its_like_after_its_quantum_and_to_better_ones_before(void **state)
+{
+	static const struct {
+		uint32_t own, theirs;
+		bool is_over, is_wanted;
+	} rows[] = {
+		{1, 1, false, false},
+		{1, 1, true, true},
+		{1, 0, false, true},
+		{1, 0, true, true},
+		{1, 2, false, false},
+		{1, 2, true, false},
+	};
+	bool is_waiting;
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct turn_peer p = peer(TURN_WANT, rows[i].theirs, NOW - 5, NOW + MS);
+
+		assert_int_equal(turn_order_is_wanted(&p, 1, rows[i].own,
+					 rows[i].is_over ? NOW : NOW + 1, NOW, &is_waiting),
+			rows[i].is_wanted);
+		assert_true(is_waiting);
+		/* Who is not believed is heard at the quantum's end, and not before. */
+		p.doubt.ignored_until_ns = NOW + 1;
+		assert_int_equal(turn_order_is_wanted(&p, 1, rows[i].own,
+					 rows[i].is_over ? NOW : NOW + 1, NOW, &is_waiting),
+			rows[i].is_wanted && rows[i].is_over);
+		p.claim.until_ns = NOW;
+		assert_false(turn_order_is_wanted(&p, 1, rows[i].own, 0, NOW, &is_waiting));
+		assert_false(is_waiting);
+	}
+}
+
+/* How long it is believed by a reader that looks every 2 ms; the longest that the test lasts otherwise. */
+static uint64_t believed_ns(
+	struct turn_peer *p, uint32_t rank, uint64_t period_ns, uint64_t pause_ns)
+{
+	struct turn_wish wish = {rank, NOW};
+
+	for (uint64_t at = 2 * MS; at < 600 * MS; at += 2 * MS) {
+		p->claim.until_ns =
+			pause_ns && at % (period_ns + pause_ns) >= period_ns ? 0 : UINT64_MAX;
+		if (turn_order_note(p, &wish, 2 * MS, NOW + at))
+			return at;
+	}
+	return UINT64_MAX;
+}
+
+static void who_is_in_the_way_for_50_ms_is_not_believed(void **state)
+{
+	struct turn_peer p = peer(TURN_HOLD, 1, NOW, UINT64_MAX);
+	uint64_t took = believed_ns(&p, 1, 0, 0);
+
+	assert_in_range(took, 50 * MS, 56 * MS);
+	assert_true(turn_order_is_ignored(&p, NOW + took));
+	assert_int_equal(turn_order_state(&p, NOW + took), TURN_FREE);
+	assert_false(turn_order_is_ignored(&p, NOW + took + 1000 * MS));
+}
+
+static void letting_go_for_a_moment_does_not_help_who_is_no_better(void **state)
+{
+	struct turn_peer p = peer(TURN_HOLD, 1, NOW, UINT64_MAX);
+
+	assert_true(believed_ns(&p, 1, 20 * MS, 2 * MS) < 70 * MS);
+	p = peer(TURN_HOLD, 0, NOW, UINT64_MAX);
+	/* A better one may, for as long as ranks count. */
+	assert_in_range(believed_ns(&p, 1, 20 * MS, 2 * MS), 240 * MS, 280 * MS);
+}
+
+static void a_reader_that_was_away_blames_nobody_for_it(void **state)
+{
+	struct turn_peer p = peer(TURN_HOLD, 1, NOW, UINT64_MAX);
+	struct turn_wish wish = {1, NOW};
+
+	assert_false(turn_order_note(&p, &wish, 0, NOW));
+	assert_false(turn_order_note(&p, &wish, 10000 * MS, NOW + 10000 * MS));
+	assert_int_equal(p.doubt.in_way_ns, 5 * MS);
+	turn_order_settle(&p, 1);
+	assert_int_equal(p.doubt.in_way_ns, 0);
+}
+
+static void each_time_it_is_not_believed_for_twice_as_long(void **state)
+{
+	struct turn_peer p = peer(TURN_HOLD, 1, NOW, UINT64_MAX);
+	uint64_t at = NOW, expected = 1000 * MS;
+
+	for (int i = 0; i < 10; i++) {
+		for (unsigned m = 1; m < TURN_MISSES; m++)
+			assert_false(turn_order_note_miss(&p, at));
+		assert_true(turn_order_note_miss(&p, at));
+		assert_int_equal(p.doubt.ignored_until_ns, at + expected);
+		at += expected;
+		if (expected < 64000 * MS)
+			expected *= 2;
+	}
+	at += 64001 * MS;
+	for (unsigned m = 1; m < TURN_MISSES; m++)
+		turn_order_note_miss(&p, at);
+	assert_true(turn_order_note_miss(&p, at));
+	assert_int_equal(p.doubt.ignored_until_ns, at + 1000 * MS);
+}
+
+static void taking_its_turn_makes_up_for_misses(void **state)
+{
+	struct turn_peer p = peer(TURN_HOLD, 1, NOW, UINT64_MAX);
+
+	for (unsigned m = 1; m < TURN_MISSES; m++)
+		assert_false(turn_order_note_miss(&p, NOW));
+	turn_order_note(&p, NULL, MS, NOW);
+	assert_false(turn_order_note_miss(&p, NOW));
+}
+
+static void no_ticket_is_believed_from_before_it_was_seen_not_waiting(void **state)
+{
+	struct turn_peer p = peer(TURN_HOLD, 1, 0, NOW + 1);
+	struct turn_wish wish = {1, NOW - 5 * MS};
+
+	turn_order_note(&p, NULL, MS, NOW);
+	p = (struct turn_peer){
+		.claim = peer(TURN_WANT, 1, 0, NOW + 2 * MS).claim, .doubt = p.doubt};
+	turn_order_note(&p, &wish, MS, NOW + 1);
+	assert_int_equal(turn_order_line(&p, 1, &wish, NOW + 1).before, 0);
+	p.doubt.ticket_ns = 0;
+	assert_int_equal(turn_order_line(&p, 1, &wish, NOW + 1).before, 1);
+}
+
+static void a_lease_is_bounded_and_shorter_when_somebody_waits(void **state)
+{
+	static const struct {
+		uint64_t busy_ns, wanted_ns, lease_ns;
+	} rows[] = {
+		{0, 0, NOW + 300000},
+		{NOW - MS, 0, NOW + 300000},
+		{NOW + MS, 0, NOW + MS + 300000},
+		{NOW + 90 * MS, 0, NOW + 44 * MS},
+		{UINT64_MAX, 0, NOW + 44 * MS},
+		{NOW + MS, NOW - 5 * MS, NOW + MS + 300000},
+		{NOW + 40 * MS, NOW - 5 * MS, NOW + 35 * MS},
+		{NOW + MS, NOW - 40 * MS, NOW},
+		{NOW + MS, NOW - 50 * MS, NOW - 10 * MS},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		assert_int_equal(
+			turn_order_lease_ns(NOW, rows[i].busy_ns, 300000, rows[i].wanted_ns),
+			rows[i].lease_ns);
+}
+
+static void a_sign_of_life_counts_for_a_second(void **state)
+{
+	struct turn_claim c = {.seen_ns = NOW};
+
+	assert_true(turn_order_is_alive(&c, NOW));
+	assert_true(turn_order_is_alive(&c, NOW + 999 * MS));
+	assert_false(turn_order_is_alive(&c, NOW + 1000 * MS));
+	c.seen_ns = UINT64_MAX;
+	assert_false(turn_order_is_alive(&c, NOW));
+	c.seen_ns = 0;
+	assert_false(turn_order_is_alive(&c, 5000 * MS));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_a_page_says_counts_until_its_time),
+		cmocka_unit_test(the_best_rank_goes_first_and_then_who_came_first),
+		cmocka_unit_test(who_claims_or_holds_is_in_the_way_as_long_as_it_is_believed),
+		cmocka_unit_test(the_first_has_300_us_and_each_after_it_50_more),
+		cmocka_unit_test(
+			a_holder_gives_way_to_its_like_after_its_quantum_and_to_better_ones_before),
+		cmocka_unit_test(who_is_in_the_way_for_50_ms_is_not_believed),
+		cmocka_unit_test(letting_go_for_a_moment_does_not_help_who_is_no_better),
+		cmocka_unit_test(a_reader_that_was_away_blames_nobody_for_it),
+		cmocka_unit_test(each_time_it_is_not_believed_for_twice_as_long),
+		cmocka_unit_test(taking_its_turn_makes_up_for_misses),
+		cmocka_unit_test(no_ticket_is_believed_from_before_it_was_seen_not_waiting),
+		cmocka_unit_test(a_lease_is_bounded_and_shorter_when_somebody_waits),
+		cmocka_unit_test(a_sign_of_life_counts_for_a_second),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What binds a process: of each of its sources the smallest, as the tenant library takes it.
+ * What binds a process: of each of its sources the smallest, as the tenant library takes it (quota.c).
  *
  * Sources are the system's share, the share of VGPU_SHARE, and the environment.
  */
@@ -31,33 +31,28 @@ static bool is_limited(const struct share_compute *c)
 	return c->cores_permille || (c->cap_permille && c->cap_permille < SHARE_WHOLE_PERMILLE);
 }
 
-/* 0 is none, and all of it is none. */
-static unsigned cap_of(const struct share_compute *c)
+static uint16_t lesser(uint16_t a, uint16_t b)
 {
-	return c->cap_permille ? c->cap_permille : SHARE_WHOLE_PERMILLE;
+	return a && (a < b || b == 0) ? a : b;
 }
 
-/* The one with the lower cap binds; of equal caps the one that promises less. */
-static bool is_tighter(const struct share_compute *a, const struct share_compute *b)
-{
-	if (!is_limited(a) || !is_limited(b))
-		return is_limited(a);
-	if (cap_of(a) != cap_of(b))
-		return cap_of(a) < cap_of(b);
-	return a->cores_permille && a->cores_permille < b->cores_permille;
-}
-
+/* The lesser of each holds; who made it less is told. */
 static void lower(struct limit *l, uint64_t memory_bytes, const char *memory_from,
 	const struct share_compute *compute, const char *compute_from)
 {
+	struct share_compute c = {
+		.cores_permille = lesser(l->compute.cores_permille, compute->cores_permille),
+		.cap_permille = lesser(l->compute.cap_permille, compute->cap_permille)};
+
 	if (memory_bytes < l->memory_bytes) {
 		l->memory_bytes = memory_bytes;
 		l->memory_from = memory_from;
 	}
-	if (is_tighter(compute, &l->compute)) {
-		l->compute = *compute;
+	if (c.cap_permille && c.cores_permille > c.cap_permille)
+		c.cores_permille = c.cap_permille;
+	if (is_limited(&c) && memcmp(&c, &l->compute, sizeof(c)) != 0)
 		l->compute_from = compute_from;
-	}
+	l->compute = c;
 }
 
 static void lower_by_share(struct limit *l, const struct inspected_share *from)
@@ -79,7 +74,8 @@ static int index_of(const struct patient *p, const char *uuid)
 	return -1;
 }
 
-static void lower_by_environment(struct limit *l, const struct options *o, int index)
+static void lower_by_environment(
+	struct limit *l, const struct options *o, int index, bool has_turns)
 {
 	uint64_t bytes = o->memory_limit_bytes;
 	unsigned percent = o->cores_percent;
@@ -91,9 +87,11 @@ static void lower_by_environment(struct limit *l, const struct options *o, int i
 		percent = o->cores_of_percent[index];
 	if (o->policy != OPTIONS_POLICY_DISABLE)
 		compute.cores_permille = (uint16_t)(10 * percent);
+	/* Without turns nobody can tell what others use, so nothing is lent. */
 	if (compute.cores_permille)
-		compute.cap_permille = o->policy == OPTIONS_POLICY_FORCE ? compute.cores_permille
-									 : SHARE_WHOLE_PERMILLE;
+		compute.cap_permille = o->policy == OPTIONS_POLICY_DEFAULT && has_turns
+					       ? SHARE_WHOLE_PERMILLE
+					       : compute.cores_permille;
 	lower(l, bytes ? bytes : SHARE_UNLIMITED, ENVIRONMENT_MEMORY, &compute,
 		ENVIRONMENT_COMPUTE);
 }
@@ -121,8 +119,8 @@ unsigned limits_find(const struct patient *patient, struct limit ret_limits[SHAR
 		for (unsigned s = 0; s < INSPECT_SHARES; s++)
 			if (is_in_force(&seen->shares[s]))
 				lower_by_share(&ret_limits[i], &seen->shares[s]);
-		lower_by_environment(
-			&ret_limits[i], &seen->options, index_of(patient, ret_limits[i].uuid));
+		lower_by_environment(&ret_limits[i], &seen->options,
+			index_of(patient, ret_limits[i].uuid), limits_turns(patient) != NULL);
 	}
 	return count;
 }

@@ -97,7 +97,8 @@ static void put_limits(const struct patient *p)
 	if (turns)
 		put_line("turns", turns);
 	if (turns && limits_count_others(p, &others) == 0)
-		printf("    %-9swith %u other slice%s\n", "", others, others == 1 ? "" : "s");
+		printf("    %-9swith %u other slice%s just now\n", "", others,
+			others == 1 ? "" : "s");
 }
 
 static void put_process(const struct patient *p)

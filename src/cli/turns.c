@@ -2,7 +2,6 @@
 /* The folder in which slices take turns on a device. */
 #include "cli/turns.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,12 +9,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/file.h"
 #include "cli/command.h"
+#include "region/turn.h"
 
 /* Everybody's to write to, and what stands in it nobody's to remove but its owner's. */
 #define TURNS_MODE 01777
+
+#define VIEWS_MAX  256 /* slices of a device that are looked at */
 
 static bool is_usable(const char *path)
 {
@@ -58,23 +62,19 @@ void turns_find(char ret_path[SHARE_PATH_BYTES])
 
 int turns_count(const char *folder, const char *uuid, const char *except, unsigned *ret_count)
 {
-	char path[4096];
+	_cleanup_free_ struct turn_view *views = calloc(VIEWS_MAX, sizeof(*views));
+	uint64_t now_ns = clock_now_ns();
 	struct file_identity id;
-	unsigned count = 0;
-	DIR *pages;
-	int r = file_identify_path(folder, &id);
+	unsigned there = 0, count = 0;
+	int r = views ? file_identify_path(folder, &id) : -ENOMEM;
 
-	if (r < 0)
+	if (r == 0)
+		r = turn_read(folder, uuid, now_ns, views, VIEWS_MAX, &there);
+	if (r < 0 && (r != -ENOENT || file_identify_path(folder, &id) < 0))
 		return r;
-	if ((size_t)snprintf(path, sizeof(path), "%s/%s", folder, uuid) >= sizeof(path))
-		return -ENAMETOOLONG;
-	pages = opendir(path);
-	if (!pages && errno != ENOENT)
-		return -errno;
-	for (struct dirent *e = pages ? readdir(pages) : NULL; e; e = readdir(pages))
-		count += e->d_name[0] != '.' && strcmp(e->d_name, except) != 0;
-	if (pages)
-		closedir(pages);
+	for (unsigned i = 0; i < there; i++)
+		count += views[i].seen_ns + TURN_ALIVE_NS > now_ns &&
+			 strcmp(views[i].slice, except) != 0;
 	*ret_count = count;
 	return 0;
 }

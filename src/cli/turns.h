@@ -14,8 +14,8 @@
 void turns_find(char ret_path[SHARE_PATH_BYTES]);
 
 /*
- * How many slices have a page for the device in the folder, without the one of that name; -errno where the
- * folder cannot be read. No page at all is no failure.
+ * How many slices take turns on the device just now, without the one of that name; -errno where the folder
+ * cannot be read. No slice at all is no failure.
  */
 int turns_count(
 	const char *folder, const char *uuid, const char *except, unsigned *ret_count) MUST_CHECK;

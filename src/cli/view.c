@@ -121,6 +121,8 @@ static void take_terms(const struct share *share, struct view_device *d)
 	const struct share_device *line = share_device(share, d->uuid);
 	struct view_compute *c = &d->compute;
 
+	/* What processes have noted of it is as old as their last look. */
+	c->state &= ~(unsigned)REGION_COMPUTE_SUSPENDED;
 	if (share->is_suspended)
 		c->state |= REGION_COMPUTE_SUSPENDED;
 	if (!line)

@@ -6,12 +6,15 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "region/ledger.h"
 #include "region/slot.h"
+#include "region/turn.h"
 #include "tests/cli/tool.h"
 
 #define MIB  (UINT64_C(1) << 20)
@@ -138,7 +141,7 @@ static void limits_are_told_with_where_they_stand(void **state)
 	assert_says(said->out, "preload  LD_PRELOAD\n");
 	assert_says(said->out, "doors    by name, by dlsym, by cuGetProcAddress\n");
 	assert_says(said->out, "driver   not loaded\n");
-	assert_says(said->out, "/turns\n             with 0 other slices\n");
+	assert_says(said->out, "/turns\n             with 0 other slices just now\n");
 	assert_null(strstr(said->out, "To know:"));
 	assert_says(said->out, "Nothing is wrong.\n0\n");
 	/* the environment's are smaller */
@@ -147,8 +150,9 @@ static void limits_are_told_with_where_they_stand(void **state)
 		"");
 	assert_says(said->out, ": memory 512M from CUDA_DEVICE_MEMORY_LIMIT, "
 			       "compute 20% from CUDA_DEVICE_SM_LIMIT\n");
+	/* what is lent by one is not lent by the other */
 	said = tool_run("CUDA_DEVICE_SM_LIMIT=20 " LOOK_WITH("--cores 30"), "");
-	assert_says(said->out, "compute 30% from /");
+	assert_says(said->out, "compute 20-30% from CUDA_DEVICE_SM_LIMIT");
 }
 
 static void what_cannot_be_kept_is_told_and_is_not_wrong(void **state)
@@ -170,20 +174,25 @@ static void what_cannot_be_kept_is_told_and_is_not_wrong(void **state)
 		"VGPU_TURNS= CUDA_DEVICE_SM_LIMIT=20 LD_PRELOAD=\"$VGPU_LIBDIR/libvgpu.so\" "
 		"sh -c '\"$VGPU\" doctor $$; true'");
 	assert_says(said->out, "it has no folder of turns");
-	assert_says(
-		said->out, "any device: memory none, compute 20-100% from CUDA_DEVICE_SM_LIMIT");
+	assert_says(said->out, "any device: memory none, compute 20% from CUDA_DEVICE_SM_LIMIT");
 }
 
 static void others_that_take_turns_are_counted(void **state)
 {
-	const struct said *said = tool_run(
+	static struct turn one, two;
+	const struct said *said;
+
+	assert_int_equal(mkdir(tool_path("pages"), 01777), 0);
+	assert_int_equal(turn_open(&one, tool_path("pages"), UUID, "one", 0, clock_now_ns()), 0);
+	assert_int_equal(turn_open(&two, tool_path("pages"), UUID, "two", 0, clock_now_ns()), 0);
+	said = tool_run(
 		"printf 'vgpu-share 1\\nslice one\\nturns %%s/pages\\n"
 		"device " UUID " memory 1g cores 30\\nend\\n' \"$HERE\" >\"$HERE/turning\"; "
-		"mkdir -p \"$HERE/pages/" UUID "\"; cd \"$HERE/pages/" UUID "\"; : >two; : >three; "
-		": >.four; VGPU_SHARE=\"$HERE/turning\" LD_PRELOAD=\"$VGPU_LIBDIR/libvgpu.so\" "
-		"sh -c '\"$VGPU\" doctor $$; true'");
-
-	assert_says(said->out, "with 2 other slices\n");
+		": >\"$HERE/pages/" UUID "/three\"; VGPU_SHARE=\"$HERE/turning\" "
+		"LD_PRELOAD=\"$VGPU_LIBDIR/libvgpu.so\" sh -c '\"$VGPU\" doctor $$; true'");
+	turn_close(&one);
+	turn_close(&two);
+	assert_says(said->out, "with 2 other slices just now\n");
 }
 
 static void json_tells_limits_and_notes(void **state)

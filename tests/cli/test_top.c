@@ -138,7 +138,10 @@ static void the_table_has_a_row_for_each_slice_and_device(void **state)
 	assert_says(said->out, "\none GPU-00000000 1.5G/2G ");
 	assert_says(said->out, "/30-50% ");
 	assert_says(said->out, " 3 -");
+	/* the share's word counts, not a process's of before */
 	atomic_fetch_or(&s.region.file->own.compute[s.device].terms, REGION_COMPUTE_SUSPENDED);
+	assert_null(strstr(tool_run("\"$VGPU\" top --once --interval 0.2")->out, "suspended"));
+	tool_run("\"$VGPU\" suspend one");
 	assert_says(tool_run("\"$VGPU\" top --once --interval 0.2")->out, " suspended\n");
 	drop(&s);
 }

@@ -132,6 +132,15 @@ static bool is_text(int column)
 	return column == SLICE || column == DEVICE || column == STATE;
 }
 
+/* Nothing is written behind the last one. */
+static bool is_last(const struct table *t, int column)
+{
+	for (int i = column + 1; i < COLUMN_COUNT; i++)
+		if (t->width[i])
+			return false;
+	return is_text(column);
+}
+
 static void put_line(FILE *out, const struct table *t, const char *(*cell)(const void *, int),
 	const void *of, bool is_selected)
 {
@@ -142,8 +151,8 @@ static void put_line(FILE *out, const struct table *t, const char *(*cell)(const
 
 		if (width == 0)
 			continue;
-		fprintf(out, is_text(i) ? "%s%-*.*s" : "%s%*.*s", i ? "  " : "", width, width,
-			cell(of, i));
+		fprintf(out, is_text(i) ? "%s%-*.*s" : "%s%*.*s", i ? "  " : "",
+			is_last(t, i) ? 0 : width, width, cell(of, i));
 	}
 	fputs(is_selected ? "\x1b[m\n" : "\n", out);
 }

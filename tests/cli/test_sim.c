@@ -248,6 +248,32 @@ static void of_a_suspend_and_a_resume_at_once_one_comes_after_the_other(void **s
 				       "busy 0 H200 1 1.8G 2G 88 - context 518M plain 1.2G\n");
 }
 
+/* Says the state, and whether so much of the device is used, in percent; on a busy machine it may be less. */
+#define BUSY(least, most)                                                        \
+	"\"$VGPU\" top --once --json --sim | python3 -c '"                       \
+	"import json, sys\n"                                                     \
+	"d = json.load(sys.stdin)[\"slices\"][0][\"devices\"][0][\"compute\"]\n" \
+	"print(d[\"state\"], " least " <= d[\"used_percent\"] <= " most ")'\n"
+
+static void a_limit_that_is_set_and_a_suspension_are_kept_by_a_program_that_runs(void **state)
+{
+	const struct said *said = tool_run(
+		": >\"$HERE/load\"; : >\"$HERE/go\"; \"$VGPU\" run --sim --memory 2g --cores 30 "
+		"--device 0 --name busy -- \"$LOAD\" seconds=60 >\"$HERE/load\" & first=$!\n"
+		"tries=0; until \"$VGPU\" list --json | grep -q '\"state\": \"metered\"' || "
+		"[ $tries = 200 ]; do tries=$((tries + 1)); done\n" BUSY("5", "36")
+		/* a first reading after a change may be of a time before it */
+		"\"$VGPU\" suspend busy --sim; " BUSY("0", "36") BUSY(
+			"0", "0") "\"$VGPU\" set busy --cores 60; \"$VGPU\" suspend busy --evict "
+				  "--sim\n" BUSY("0", "0") "\"$VGPU\" resume busy --sim\n" BUSY("0",
+					  "70") BUSY("5", "70") "kill $first; wait $first");
+
+	assert_string_equal(said->err, "");
+	assert_string_equal(said->out,
+		"metered True\nsuspended True\nsuspended True\nevicted True\nmetered True\n"
+		"metered True\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -263,6 +289,8 @@ int main(void)
 			a_slice_whose_place_was_taken_stays_suspended_and_comes_back_later),
 		cmocka_unit_test(an_evicted_process_that_dies_takes_it_along),
 		cmocka_unit_test(what_a_killed_vgpu_left_locked_is_brought_back),
+		cmocka_unit_test(
+			a_limit_that_is_set_and_a_suspension_are_kept_by_a_program_that_runs),
 		cmocka_unit_test(of_a_suspend_and_a_resume_at_once_one_comes_after_the_other),
 	};
 

@@ -62,6 +62,12 @@ void gate_look(void);
  */
 static inline uint64_t gate_key(const void *object, uint64_t size)
 {
+	/* Three leading bits: a quarter more or less is the same kind, or each length of a text would be new. */
+	if (size > 4) {
+		int shift = 61 - __builtin_clzll(size);
+
+		size = size >> shift << shift;
+	}
 	return ((uintptr_t)object >> 4 ^ size * UINT64_C(0x9e3779b97f4a7c15)) | 1;
 }
 
@@ -116,6 +122,8 @@ void gate_wait_end_slowly(struct gate_wait *wait, CUresult result);
 static inline void gate_wait_begin(CUstream stream, bool is_all, struct gate_wait *ret_wait)
 {
 	ret_wait->is_watched = false;
+	/* Who waits may come again after a long time. */
+	gate_free_passes = 0;
 	/* relaxed: as above */
 	if (UNLIKELY(atomic_load_explicit(&gate_mode, memory_order_relaxed) == GATE_ON))
 		gate_wait_begin_slowly(stream, is_all, ret_wait);

@@ -66,7 +66,7 @@ static void set(uint32_t guess, uint64_t ns)
 		memory_order_relaxed);
 }
 
-void guess_learn(const struct guess_mix *mix, uint64_t took_ns)
+void guess_learn(const struct guess_mix *mix, uint64_t took_ns, bool is_rough)
 {
 	uint64_t known_ns = 0;
 	uint32_t unknown = UINT32_MAX, unknown_times = 0;
@@ -86,7 +86,7 @@ void guess_learn(const struct guess_mix *mix, uint64_t took_ns)
 		set(unknown, took_ns > known_ns ? (took_ns - known_ns) / unknown_times : LEAST_NS);
 		return;
 	}
-	if (known_ns == 0)
+	if (known_ns == 0 || (is_rough && took_ns < RISE_TIMES * known_ns))
 		return;
 	for (uint32_t i = 0; i < mix->kind_count; i++) {
 		bool is_known;

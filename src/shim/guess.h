@@ -26,4 +26,6 @@ struct guess_mix {
 	uint32_t kind_count;
 };
 void guess_mix_add(struct guess_mix *mix, uint32_t guess);
-void guess_learn(const struct guess_mix *mix, uint64_t took_ns);
+
+/* is_rough: more than the work itself was measured, so only what is not known, or far off, learns by it. */
+void guess_learn(const struct guess_mix *mix, uint64_t took_ns, bool is_rough);

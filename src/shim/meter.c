@@ -39,9 +39,6 @@
 /* What streams may take on top of a purse that is filled for the first of them. */
 #define CREDIT_NS 4000000
 
-/* With others on the device: a turn's worth, as handing over costs some 100 us each time. */
-#define TURN_PURSE_NS 4000000
-
 /* A turn's end that is late by no more is waited for awake. */
 #define AWAKE_NS 200000u
 
@@ -138,9 +135,8 @@ static void charge(struct meter *m, const struct track_span *span, uint64_t now_
 		m->overlap_permille = (uint32_t)(m->overlap_permille + error / OVERLAP_SHARE);
 	}
 	/* With others about, the first work also waits for the device to change over: 0.15 ms (H200). */
-	if (span->is_measured &&
-		!(span->is_first && m->other_count && took < 2 * span->expected_ns))
-		guess_learn(&span->mix, took);
+	if (span->is_measured)
+		guess_learn(&span->mix, took, span->is_first && m->other_count);
 	log_debug("work was charged", U64("start_ns", span->start_ns), U64("took_ns", took),
 		U64("charged_ns", fresh), U64("reserved_ns", (uint64_t)span->reserved_ns),
 		U64("measured", span->is_measured));
@@ -297,7 +293,7 @@ static bool has_budget(struct meter *m, struct track *t, uint64_t now_ns, uint64
 	}
 	ready_ns = now_ns + budget_wait(m, now_ns, m->ordered_ns);
 	if (!m->ordered_ns) {
-		m->ordered_ns = (m->other_count ? TURN_PURSE_NS : METER_PURSE_NS) - m->purse_ns;
+		m->ordered_ns = METER_PURSE_NS - m->purse_ns;
 		m->ready_ns = ready_ns;
 		spend(&m->books->ceiling, &rate, now_ns, m->ordered_ns);
 	} else if (ready_ns < m->ready_ns) {

@@ -14,6 +14,7 @@
 #include "shim/doors.h"
 #include "shim/guess.h"
 #include "shim/meter.h"
+#include "shim/signals.h"
 
 _Atomic uint32_t gate_mode;
 _Atomic uint64_t gate_next_look;
@@ -73,6 +74,8 @@ void gate_context_made(void)
 {
 	uint32_t off = GATE_OFF;
 
+	if (state_enter() == STATE_OPEN)
+		signals_take();
 	/* The first look is now, so that no launch is before it. */
 	if (atomic_compare_exchange_strong(&gate_mode, &off, GATE_LOOK))
 		atomic_store(&gate_next_look, 0);

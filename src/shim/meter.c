@@ -351,7 +351,7 @@ static enum hindrance hindrance(
 {
 	meter_settle(m, now_ns);
 	*ret_wake_ns = now_ns + LOOK_NS;
-	if (m->terms.is_suspended || m->is_blocked) {
+	if (meter_is_suspended(m) || m->is_blocked) {
 		let_go(m, now_ns);
 		return SUSPENDED;
 	}
@@ -520,7 +520,7 @@ void meter_pass_suspension(struct meter *m)
 		bool is_suspended;
 
 		lock_enter(&m->lock);
-		is_suspended = m->terms.is_suspended;
+		is_suspended = meter_is_suspended(m);
 		lock_leave(&m->lock);
 		if (!is_suspended)
 			return;

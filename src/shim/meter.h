@@ -38,6 +38,7 @@ struct meter {
 	bool is_limited;	   /* there is a cap */
 	bool is_blocked;	   /* the monitor lets others go first */
 	uint64_t blocked_since_ns; /* 0: not */
+	bool is_stopped;	   /* this process alone, by a signal */
 	bool has_turns;
 	unsigned other_count; /* slices that take turns with ours */
 	bool is_yielding;     /* one of them goes before ours: little is given at a time */
@@ -60,6 +61,12 @@ struct meter {
 	unsigned track_high;
 	struct track tracks[METER_TRACKS];
 };
+
+/* With the lock: nothing new may reach the device, by the share or by a signal. */
+static inline bool meter_is_suspended(const struct meter *meter)
+{
+	return meter->terms.is_suspended || meter->is_stopped;
+}
 
 /* The device's meter, made ready on first use. */
 struct meter *meter_of(struct device *device);

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "policy/share.h"
 #include "shim/meter.h"
+#include "shim/signals.h"
 
 /* A monitor that has blocked for so long without a break may be gone; then work goes on for a moment. */
 #define BLOCK_NS	UINT64_C(60000000000)
@@ -132,7 +133,7 @@ static void show_terms(const struct meter *m)
 		memory_order_relaxed);
 	atomic_store_explicit(&state.region.file->hami.priority, t->priority, memory_order_relaxed);
 	atomic_store_explicit(&state.region.file->hami.slots[state.slot].status,
-		t->is_suspended ? HAMI_SUSPENDED : HAMI_RUNNING, memory_order_relaxed);
+		meter_is_suspended(m) ? HAMI_SUSPENDED : HAMI_RUNNING, memory_order_relaxed);
 }
 
 /* A limit by index whose device NVML does not tell: as little as there is, and said. */
@@ -161,6 +162,7 @@ bool meter_refresh(struct meter *m, uint64_t now_ns)
 
 	LOCK_SCOPE(&m->lock);
 	find_terms(m);
+	m->is_stopped = signals_is_suspended();
 	heed_monitor(m, now_ns);
 	if (m->has_turns && !m->is_turn_awaited) {
 		turn_set_terms(&m->turn,
@@ -172,5 +174,5 @@ bool meter_refresh(struct meter *m, uint64_t now_ns)
 	}
 	show_utilization(m, now_ns);
 	show_terms(m);
-	return m->is_limited || m->terms.is_suspended || m->is_blocked || m->other_count;
+	return m->is_limited || meter_is_suspended(m) || m->is_blocked || m->other_count;
 }

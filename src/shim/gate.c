@@ -14,6 +14,7 @@
 #include "shim/doors.h"
 #include "shim/guess.h"
 #include "shim/meter.h"
+#include "shim/neighbours.h"
 #include "shim/signals.h"
 
 _Atomic uint32_t gate_mode;
@@ -272,6 +273,7 @@ void gate_wait_begin_slowly(CUstream stream, bool is_all, struct gate_wait *ret_
 			meter_end_batch(t, clock_now_ns(), true);
 	}
 	ret_wait->track = t;
+	neighbours_look_before_wait(ret_wait->since_ns);
 	errno = saved_errno;
 }
 

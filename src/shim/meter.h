@@ -52,7 +52,8 @@ struct meter {
 	uint32_t filling;   /* how often */
 	uint32_t
 		overlap_permille; /* of what tracks took, what nobody else of the slice took as well */
-	uint64_t charged_ns;	  /* by this process, since it began */
+	uint32_t counted_permille; /* of elapsed time: what is not others' (neighbours.h) */
+	uint64_t charged_ns;	   /* by this process, since it began */
 	uint64_t shown_ns,
 		shown_at_ns; /* of that, and when the region's utilization was last set */
 	uint64_t launches;   /* not booked yet */

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "policy/share.h"
 #include "shim/meter.h"
+#include "shim/neighbours.h"
 #include "shim/signals.h"
 
 /* A monitor that has blocked for so long without a break may be gone; then work goes on for a moment. */
@@ -67,6 +68,7 @@ struct meter *meter_of(struct device *device)
 		m->device = device;
 		m->books = &state.region.file->own.compute[device->entry];
 		m->overlap_permille = 1000;
+		m->counted_permille = 1000;
 		open_turns(m, clock_now_ns());
 		/* pairs with the acquire above */
 		atomic_store_explicit(&m->is_ready, true, memory_order_release);
@@ -172,6 +174,7 @@ bool meter_refresh(struct meter *m, uint64_t now_ns)
 		m->is_yielding = m->other_count && best < m->terms.priority;
 		m->goes_first = m->other_count && best > m->terms.priority;
 	}
+	m->counted_permille = neighbours_counted_permille(m, now_ns);
 	show_utilization(m, now_ns);
 	show_terms(m);
 	return m->is_limited || meter_is_suspended(m) || m->is_blocked || m->other_count;

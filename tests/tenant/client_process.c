@@ -108,7 +108,7 @@ static void count_signal(int number)
 static int run_signal(struct client *c, char **word, unsigned count)
 {
 	int number = (int)client_size(word[1]);
-	struct sigaction now, wanted = {.sa_handler = SIG_DFL};
+	struct sigaction now, wanted = {.sa_handler = SIG_DFL, .sa_flags = SA_RESTART};
 
 	if (count > 2) {
 		if (strcmp(word[2], "ignore") == 0)

@@ -29,7 +29,8 @@ static int32_t number_in(const struct slice *slice, unsigned slot, size_t at)
 
 	assert_true(fd >= 0);
 	got = pread(fd, &number, sizeof(number),
-		(off_t)(offsetof(struct hami_region, slots) + slot * sizeof(struct hami_slot) + at));
+		(off_t)(offsetof(struct hami_region, slots) + slot * sizeof(struct hami_slot) +
+			at));
 	close(fd);
 	assert_int_equal(got, sizeof(number));
 	return number;

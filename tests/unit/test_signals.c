@@ -41,9 +41,9 @@ static void run_in_child(void (*work)(void))
 	assert_int_equal(status, 0);
 }
 
-#define must(claim)                  \
-	do {                         \
-		if (!(claim))        \
+#define must(claim)                             \
+	do {                                    \
+		if (!(claim))                   \
 			_exit(__LINE__ & 0x7f); \
 	} while (0)
 

@@ -186,12 +186,38 @@ static uint64_t drained_ns(const struct meter *m)
 	return latest;
 }
 
-static bool has_pending(const struct meter *m)
+/* Streams of other threads, and those that have no handle of their own, cannot be given an event from here. */
+static bool is_reachable(const struct track *t)
 {
-	for (unsigned i = 0; i < m->track_high; i++)
-		if (m->tracks[i].pending)
-			return true;
-	return false;
+	return !t->thread && t->stream && t->stream != CU_STREAM_LEGACY;
+}
+
+/*
+ * Whether it is known that nothing of this process is on the device. An open batch ends with no event, so
+ * only a wait for its stream tells, or time.
+ */
+static bool is_idle(const struct meter *m, uint64_t now_ns)
+{
+	for (unsigned i = 0; i < m->track_high; i++) {
+		const struct track *t = &m->tracks[i];
+
+		if (t->pending)
+			return false;
+		if (t->is_open && !t->is_waited_for &&
+			(is_reachable(t) || now_ns < t->drained_ns + LATE_NS))
+			return false;
+	}
+	return true;
+}
+
+static void end_batches(struct meter *m, uint64_t now_ns)
+{
+	for (unsigned i = 0; i < m->track_high; i++) {
+		struct track *t = &m->tracks[i];
+
+		if (t->is_open && !t->is_waited_for && is_reachable(t))
+			meter_end_batch(t, now_ns, true);
+	}
 }
 
 static void say_busy_until(struct meter *m, uint64_t until_ns)
@@ -204,7 +230,7 @@ static void say_busy_until(struct meter *m, uint64_t until_ns)
 
 void meter_drained(struct meter *m, uint64_t now_ns)
 {
-	if (has_pending(m) || drained_ns(m) > now_ns)
+	if (!is_idle(m, now_ns))
 		return;
 	say_busy_until(m, 0);
 	if (!m->has_turns || m->is_turn_awaited)
@@ -325,7 +351,8 @@ static enum hindrance turn_hindrance(
 		return TURN_AWAITED;
 	rank = rank_of(m, now_ns);
 	if (m->other_count && turn_is_wanted(&m->turn, rank, now_ns)) {
-		if (has_pending(m) || drained > now_ns) {
+		end_batches(m, now_ns);
+		if (!is_idle(m, now_ns)) {
 			*ret_wake_ns = drained;
 			return drained + AWAKE_NS > now_ns ? DRAINING : TOO_FAR;
 		}
@@ -343,8 +370,10 @@ static enum hindrance turn_hindrance(
 /* While the slice waits for its budget others may have the device. */
 static void let_go(struct meter *m, uint64_t now_ns)
 {
-	if (m->has_turns && m->other_count && !m->is_turn_awaited && !has_pending(m) &&
-		drained_ns(m) <= now_ns)
+	if (!m->has_turns || !m->other_count || m->is_turn_awaited)
+		return;
+	end_batches(m, now_ns);
+	if (is_idle(m, now_ns))
 		turn_leave(&m->turn);
 }
 
@@ -463,6 +492,7 @@ static void expect(struct meter *m, struct track *t, uint32_t guess, uint64_t ns
 		settle_purse(m, now_ns);
 	t->drained_ns = (t->drained_ns > now_ns ? t->drained_ns : now_ns) + ns;
 	t->last_ns = now_ns;
+	t->is_waited_for = false;
 	m->launches++;
 }
 
@@ -479,16 +509,15 @@ static bool is_verified(struct track *t)
 	return is_first || t->is_doubted;
 }
 
-bool meter_admit(struct track *t, uint32_t guess)
+bool meter_admit(struct track *t, uint32_t guess, uint64_t now_ns)
 {
 	struct meter *m = t->meter;
 	bool is_known, is_full;
-	uint64_t ns = guess_ns(guess, &is_known), now_ns;
+	uint64_t ns = guess_ns(guess, &is_known);
 
 	lock_enter(&m->lock);
-	now_ns = clock_now_ns();
 	if (UNLIKELY(!has_room(t, now_ns) || now_ns > t->last_ns + TRACK_PAUSE_NS)) {
-		open_batch(m, t, ns, now_ns);
+		open_batch(m, t, ns, clock_now_ns());
 		now_ns = clock_now_ns();
 		m->has_launched = true;
 		add(&m->books->launches, m->launches);

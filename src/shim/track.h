@@ -60,6 +60,7 @@ struct track {
 	unsigned first, pending; /* closed ones that are not collected yet */
 	bool is_open;		 /* the one behind them takes work */
 	bool is_chained;	 /* and may begin where the last one ended */
+	bool is_waited_for;	 /* since its last work */
 	bool is_fresh;		 /* nothing was given since a pause */
 	bool is_doubted;	 /* every piece of work is a batch */
 	bool is_guessing;	 /* there is work whose length nobody knows */

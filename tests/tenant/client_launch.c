@@ -131,8 +131,7 @@ static int run_toil(struct client *c, char **word, unsigned count)
 
 	while (r == CUDA_SUCCESS && clock_now_ns() < until_ns) {
 		for (unsigned i = 0; i < TOIL_AHEAD && r == CUDA_SUCCESS; i++, done++)
-			r = c->cu.cuLaunchKernel(
-				function, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL);
+			r = c->cu.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL);
 		if (r == CUDA_SUCCESS)
 			r = c->cu.cuCtxSynchronize();
 	}

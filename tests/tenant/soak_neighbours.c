@@ -15,11 +15,11 @@
 #include "policy/foreign.h"
 #include "region/layout.h"
 
-#define LEG_MS	     10000 /* an answer is waited for for 20 s */
-#define KERNEL_NS    300000
-#define LEGS_TO_LEARN 7 /* two windows of 20 s each at most until it falls, and one for the second step */
-#define LIMIT	     40
-#define POINTS	     10
+#define LEG_MS	      10000 /* an answer is waited for for 20 s */
+#define KERNEL_NS     300000
+#define LEGS_TO_LEARN 7 /* two windows of 20 s, one for the second step, and what is begun */
+#define LIMIT	      40
+#define POINTS	      10
 
 static uint64_t counted_permille(const struct slice *slice)
 {

@@ -29,8 +29,8 @@ static struct region_compute books_of(const struct slice *slice)
 
 static struct tenant *start(struct slice *slice, const char *limit)
 {
-	struct tenant *t = tenant_start(slice->node, slice, "linked", limit,
-		"GPU_CORE_UTILIZATION_POLICY=force", NULL);
+	struct tenant *t = tenant_start(
+		slice->node, slice, "linked", limit, "GPU_CORE_UTILIZATION_POLICY=force", NULL);
 
 	assert_int_equal(inject_set_kernel(slice->node->machine, "k", KERNEL_NS), 0);
 	expect(t, OK, "primary 0");
@@ -85,9 +85,8 @@ static void a_driver_that_does_not_tell_changes_nothing(void **state)
 {
 	struct node *node = *state;
 	struct slice *slice = slice_new(node, "a", "2g", NULL);
-	struct inject_rule mute = {.tag = "*",
-		.symbol = "nvmlDeviceGetProcessUtilization",
-		.result = NOT_SUPPORTED};
+	struct inject_rule mute = {
+		.tag = "*", .symbol = "nvmlDeviceGetProcessUtilization", .result = NOT_SUPPORTED};
 	struct tenant *t;
 	struct region_compute books;
 
@@ -106,8 +105,9 @@ static void a_word_that_says_nothing_is_charged_is_not_believed(void **state)
 {
 	struct slice *slice = slice_new(*state, "a", "2g", NULL);
 	struct tenant *t = start(slice, "CUDA_DEVICE_SM_LIMIT=40");
-	off_t at = (off_t)(offsetof(struct region_file, own) + offsetof(struct region_own, compute) +
-			   offsetof(struct region_compute, foreign_permille));
+	off_t at =
+		(off_t)(offsetof(struct region_file, own) + offsetof(struct region_own, compute) +
+			offsetof(struct region_compute, foreign_permille));
 	uint64_t little = 1;
 	int fd = open(slice->region, O_RDWR | O_CLOEXEC);
 

@@ -21,9 +21,13 @@ _Static_assert(ATOMIC_INT_LOCK_FREE == 2 && ATOMIC_LONG_LOCK_FREE == 2, "stored 
 /* Fit for any thread at any place: no thread-local word, no lock, and errno stays as it is. */
 static void on_signal(int number)
 {
+	uint32_t look = GATE_LOOK;
+
 	/* Sequentially consistent, the look last: who looks because of it sees the suspension. */
 	atomic_store(&suspended_pid, number == SIGUSR2 ? (int32_t)getpid() : 0);
 	atomic_store(&gate_next_look, 0);
+	/* As if work were metered, until that look: threads that need not ask the clock come by as well. */
+	atomic_compare_exchange_strong(&gate_mode, &look, GATE_ON);
 }
 
 static bool is_default(const struct sigaction *action)

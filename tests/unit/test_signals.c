@@ -55,7 +55,9 @@ static void take_and_raise(void)
 	must(disposition(SIGUSR1) != SIG_DFL && disposition(SIGUSR2) != SIG_DFL);
 	gate_next_look = UINT64_MAX;
 	must(raise(SIGUSR2) == 0 && signals_is_suspended() && gate_next_look == 0);
-	must(raise(SIGUSR2) == 0 && signals_is_suspended());
+	must(gate_mode == GATE_OFF);
+	gate_mode = GATE_LOOK;
+	must(raise(SIGUSR2) == 0 && signals_is_suspended() && gate_mode == GATE_ON);
 	gate_next_look = UINT64_MAX;
 	must(raise(SIGUSR1) == 0 && !signals_is_suspended() && gate_next_look == 0);
 	must(errno == EPIPE);

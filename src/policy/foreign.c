@@ -8,6 +8,12 @@
 #define LESS_PERMILLE 850u
 /* A slice that hardly works is no measure: the driver's percents are whole. */
 #define LEAST_WORK_PERMILLE 30u
+/*
+ * So many looks in a row that show nobody else are no accident of the samples, of which one in eight gives all to
+ * one of two; and between two figures so much is rounding.
+ */
+#define ALONE_LOOKS   5u
+#define SLACK_PERCENT 3u
 
 static void begin_window(struct foreign *f, const struct foreign_look *look)
 {
@@ -49,19 +55,26 @@ static uint32_t at_least(uint32_t value, uint32_t least)
 /* What counts now by the window and the one before it; 0 for either: it told nothing. */
 static uint32_t decide(uint32_t permille, uint32_t before, uint32_t own)
 {
-	uint32_t target;
-
 	if (!own || own >= AGREED_PERMILLE)
 		return FOREIGN_ALL_PERMILLE;
 	if (own >= permille)
 		return own;
 	if (permille == FOREIGN_ALL_PERMILLE && (own >= LESS_PERMILLE || before >= LESS_PERMILLE))
 		return permille;
-	/* Twice in a row, and the larger of them. */
-	target = at_least(own, before);
-	if (!before || target >= permille)
+	/* Twice in a row, and then their mean. */
+	if (!before || before >= permille)
 		return permille;
-	return at_least(at_least(target, permille - FOREIGN_STEP_PERMILLE), FOREIGN_LEAST_PERMILLE);
+	return at_least(at_least((own + before) / 2, permille - FOREIGN_STEP_PERMILLE),
+		FOREIGN_LEAST_PERMILLE);
+}
+
+/* Whether nobody else was seen for some looks; a neighbour that has gone is not to be waited for. */
+static bool is_alone(struct foreign *f, const struct foreign_look *look)
+{
+	bool is_seen = look->samples && look->device_percent > look->slice_percent + SLACK_PERCENT;
+
+	f->alone = is_seen || !look->samples ? 0 : f->alone + 1;
+	return f->permille < FOREIGN_ALL_PERMILLE && f->alone >= ALONE_LOOKS;
 }
 
 uint32_t foreign_note(struct foreign *f, const struct foreign_look *look)
@@ -79,6 +92,12 @@ uint32_t foreign_note(struct foreign *f, const struct foreign_look *look)
 		return f->permille;
 	}
 	f->last_ns = look->now_ns;
+	if (is_alone(f, look)) {
+		f->permille = FOREIGN_ALL_PERMILLE;
+		f->last_permille = FOREIGN_ALL_PERMILLE;
+		begin_window(f, look);
+		return f->permille;
+	}
 	f->slice_percent_ns += look->slice_percent * passed_ns;
 	f->device_percent_ns += look->device_percent * passed_ns;
 	f->samples += at_least(look->samples, 1);

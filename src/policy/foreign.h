@@ -6,7 +6,7 @@
  * events of ours is partly the neighbour's. What part, the driver alone knows: by its samples of who kept
  * the device busy. They are coarse (H200, driver 580: 33, 66 or 50 where 50 is true, in steps of
  * a sixth), so windows of 10 s and 20 samples are compared, and it takes two of them for a charge to be
- * lowered. One is enough to raise it again.
+ * lowered. One is enough to raise it again, and so are some looks that show nobody else.
  *
  * Three bounds keep a slice from talking itself free. What is taken off its time is at most what the
  * driver shows others to have used, so gaps between small kernels, which lower the slice's
@@ -45,6 +45,7 @@ struct foreign {
 	uint64_t elapsed_ns;			      /* when the window began */
 	uint64_t slice_percent_ns, device_percent_ns; /* percents times their time */
 	uint32_t samples, seen; /* looks or samples, and those of them with a figure */
+	uint32_t alone;		/* looks in a row that show nobody else */
 	bool has_turns;		/* some look of the window had */
 };
 

@@ -69,6 +69,13 @@ class Layers(Tree):
         self.put("src/shim/oom.c", TOP + "void f(void)\n{\n\traise(9);\n}\n")
         self.finds("check_layers.py", "src/shim/oom.c:5: raise() ends the host process")
 
+    def test_signals_are_taken_in_one_file(self):
+        for name in ("signals", "init"):
+            self.put("src/shim/%s.c" % name, TOP + "void f(void)\n{\n\tsigaction(1, 0, 0);\n}\n")
+        self.finds("check_layers.py", "src/shim/init.c:5: sigaction() changes the host process")
+        self.put("src/shim/init.c", TOP + "/* nothing */\n")
+        self.is_content("check_layers.py")
+
     def test_a_guest_that_exits_is_found(self):
         self.put("src/shim/init.c", TOP + "void f(void)\n{\n\texit(1);\n}\n")
         self.finds("check_layers.py", "src/shim/init.c:5: exit() ends the host process")

@@ -186,7 +186,13 @@ struct region_compute {
 	/* For people, as last applied: cores permille << 48 | cap permille << 32 | weight << 16 |
 	 * priority << 8 | enum region_compute_state */
 	_Atomic uint64_t terms;
-	_Atomic uint64_t lent_ns; /* of busy_ns, beyond what the slice is sure to get */
+	_Atomic uint64_t lent_ns;    /* of busy_ns, beyond what the slice is sure to get */
+	_Atomic uint64_t elapsed_ns; /* what busy_ns would be if every charge counted in full */
+	/* Neighbours that take no turns (policy/foreign.h): what of a charge counts; 0: all. */
+	_Atomic uint64_t foreign_permille;
+	_Atomic uint64_t
+		foreign_looker; /* who asks the driver: seconds << 32 | slot + 1; 0: nobody */
+	uint64_t unused[5];
 	_Atomic uint64_t cells[REGION_BUSY_WORDS];
 };
 
@@ -229,6 +235,7 @@ PIN(struct region_own, devices, 64);
 PIN(struct region_own, slots, 1088);
 PIN(struct region_own, joint_path, 1088 + 1856 * REGION_SLOTS);
 PIN(struct region_own, compute, 1088 + 1856 * REGION_SLOTS + 192 + 192 * REGION_JOINTS);
+PIN(struct region_compute, cells, 128);
 _Static_assert(sizeof(struct region_compute) % 64 == 0, "no cache line shared by two devices");
 _Static_assert(sizeof(struct region_joint) == 192, "struct region_joint");
 _Static_assert(sizeof(struct region_device) == 64, "one cache line each");

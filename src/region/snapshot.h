@@ -28,6 +28,8 @@ struct snapshot_compute {
 	uint64_t busy_ns, launches, budget_wait_ns, turn_wait_ns,
 		lent_ns;			       /* since the file was made */
 	uint16_t cores_permille, cap_permille, weight; /* as last applied; struct share_compute */
+	uint16_t
+		foreign_permille; /* what of a charge counts beside neighbours without turns; 1000: all */
 	uint8_t priority;
 	unsigned state; /* of enum region_compute_state */
 };

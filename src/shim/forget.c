@@ -13,6 +13,7 @@
 #include "shim/local.h"
 #include "shim/managed_data.h"
 #include "shim/mapped.h"
+#include "shim/neighbours.h"
 #include "shim/nvml.h"
 #include "shim/oom.h"
 #include "shim/opened.h"
@@ -39,6 +40,7 @@ void (*const state_forgetters[])(void) = {
 	local_forget_parent,
 	managed_data_forget_parent,
 	mapped_forget_parent,
+	neighbours_forget_parent,
 	nvml_forget_parent,
 	oom_forget_parent,
 	opened_forget_parent,

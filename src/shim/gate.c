@@ -14,6 +14,8 @@
 #include "shim/doors.h"
 #include "shim/guess.h"
 #include "shim/meter.h"
+#include "shim/neighbours.h"
+#include "shim/signals.h"
 
 _Atomic uint32_t gate_mode;
 _Atomic uint64_t gate_next_look;
@@ -140,6 +142,8 @@ void gate_context_made(void)
 {
 	uint32_t off = GATE_OFF;
 
+	if (state_enter() == STATE_OPEN)
+		signals_take();
 	/* The first look is now, so that no launch is before it. */
 	if (atomic_compare_exchange_strong(&gate_mode, &off, GATE_LOOK))
 		atomic_store(&gate_next_look, 0);
@@ -339,6 +343,7 @@ void gate_wait_begin_slowly(CUstream stream, bool is_all, struct gate_wait *ret_
 			meter_end_batch(t, clock_now_ns(), true);
 	}
 	ret_wait->track = t;
+	neighbours_look_before_wait(ret_wait->since_ns);
 	errno = saved_errno;
 }
 

@@ -22,6 +22,7 @@
 #include "base/log.h"
 #include "region/busy.h"
 #include "shim/gate.h"
+#include "shim/neighbours.h"
 
 /*
  * A batch ends when it should take so long on the device, or is so old. An event costs the stream 2.2 us
@@ -126,11 +127,12 @@ static unsigned rank_of(const struct meter *m, uint64_t now_ns)
 static void charge(struct meter *m, const struct track_span *span, uint64_t now_ns)
 {
 	uint64_t took = span->end_ns - span->start_ns;
-	uint64_t fresh = busy_mark(m->books, span->start_ns, span->end_ns);
+	uint64_t elapsed = busy_mark(m->books, span->start_ns, span->end_ns);
+	uint64_t fresh = elapsed * m->counted_permille / 1000;
 	struct budget_rate rate = sure_rate(m), ceiling = ceiling_rate(m);
 
 	if (took) {
-		int64_t error = (int64_t)(fresh * 1000 / took) - m->overlap_permille;
+		int64_t error = (int64_t)(elapsed * 1000 / took) - m->overlap_permille;
 
 		m->overlap_permille = (uint32_t)(m->overlap_permille + error / OVERLAP_SHARE);
 	}
@@ -148,6 +150,7 @@ static void charge(struct meter *m, const struct track_span *span, uint64_t now_
 	if (m->purse_ns < -CREDIT_NS)
 		settle_purse(m, now_ns);
 	m->charged_ns += fresh;
+	add(&m->books->elapsed_ns, elapsed);
 	add(&m->books->busy_ns, fresh);
 	if (is_borrowing(m, now_ns))
 		add(&m->books->lent_ns, fresh);
@@ -412,7 +415,7 @@ static enum hindrance hindrance(
 {
 	meter_settle(m, now_ns);
 	*ret_wake_ns = now_ns + LOOK_NS;
-	if (m->terms.is_suspended || m->is_blocked) {
+	if (meter_is_suspended(m) || m->is_blocked) {
 		let_go(m, now_ns);
 		return SUSPENDED;
 	}
@@ -448,8 +451,12 @@ static void sleep_exactly(uint64_t wake_ns, uint64_t now_ns)
 /* Without the lock, as long as it takes; with it before and after. */
 static void wait_for(struct meter *m, enum hindrance why, uint64_t wake_ns, uint64_t now_ns)
 {
+	bool may_look = m->is_limited && (why == NO_BUDGET || why == TOO_FAR);
+
 	lock_leave(&m->lock);
-	if (why == NO_TURN)
+	if (may_look && neighbours_look(m, now_ns))
+		; /* which took some of the time */
+	else if (why == NO_TURN)
 		(void)turn_wait(&m->turn, wake_ns < now_ns + LOOK_NS ? wake_ns : now_ns + LOOK_NS);
 	else if (why == DRAINING)
 		sleep_exactly(wake_ns, now_ns);
@@ -526,7 +533,7 @@ static void open_batch(struct meter *m, struct track *t, uint64_t guess_ns, uint
 static void expect(struct meter *m, struct track *t, uint32_t guess, uint64_t ns, uint64_t now_ns)
 {
 	struct batch *b = track_batch(t);
-	int64_t reserve = (int64_t)(ns * m->overlap_permille / 1000);
+	int64_t reserve = (int64_t)(ns * m->overlap_permille / 1000 * m->counted_permille / 1000);
 
 	b->expected_ns += ns;
 	b->reserved_ns += reserve;
@@ -601,7 +608,7 @@ void meter_pass_suspension(struct meter *m)
 		bool is_suspended;
 
 		lock_enter(&m->lock);
-		is_suspended = m->terms.is_suspended;
+		is_suspended = meter_is_suspended(m);
 		lock_leave(&m->lock);
 		if (!is_suspended)
 			return;

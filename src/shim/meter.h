@@ -39,6 +39,7 @@ struct meter {
 	bool is_limited;	   /* there is a cap */
 	bool is_blocked;	   /* the monitor lets others go first */
 	uint64_t blocked_since_ns; /* 0: not */
+	bool is_stopped;	   /* this process alone, by a signal */
 	bool has_turns;
 	unsigned other_count;	      /* slices that take turns with ours */
 	bool is_yielding;	      /* one of them goes before ours: little is given at a time */
@@ -54,7 +55,8 @@ struct meter {
 	uint32_t filling;   /* how often */
 	uint32_t
 		overlap_permille; /* of what tracks took, what nobody else of the slice took as well */
-	uint64_t charged_ns;	  /* by this process, since it began */
+	uint32_t counted_permille; /* of elapsed time: what is not others' (neighbours.h) */
+	uint64_t charged_ns;	   /* by this process, since it began */
 	uint64_t shown_ns,
 		shown_at_ns; /* of that, and when the region's utilization was last set */
 	uint64_t launches;   /* not booked yet */
@@ -63,6 +65,12 @@ struct meter {
 	unsigned track_high;
 	struct track tracks[METER_TRACKS];
 };
+
+/* With the lock: nothing new may reach the device, by the share or by a signal. */
+static inline bool meter_is_suspended(const struct meter *meter)
+{
+	return meter->terms.is_suspended || meter->is_stopped;
+}
 
 /* The device's meter, made ready on first use. */
 struct meter *meter_of(struct device *device);

@@ -162,6 +162,30 @@ int nvml_look(const char *uuid, struct process_rows *ret_rows, uint64_t *ret_use
 	return r;
 }
 
+int nvml_busy(const char *uuid, uint64_t since_us, struct busy_rows *ret_rows)
+{
+	nvmlUtilization_t rates;
+	nvmlDevice_t device;
+	nvmlReturn_t result;
+	int r = begin();
+
+	if (r == 0)
+		r = find_handle(uuid, &device);
+	if (r < 0)
+		return r;
+	ret_rows->count = NVML_ROWS;
+	result = nvml.nvmlDeviceGetProcessUtilization(
+		device, ret_rows->at, &ret_rows->count, since_us);
+	if (result == NVML_ERROR_NOT_FOUND)
+		ret_rows->count = 0;
+	else if (result != NVML_SUCCESS || ret_rows->count > NVML_ROWS)
+		return -ENODEV;
+	if (nvml.nvmlDeviceGetUtilizationRates(device, &rates) != NVML_SUCCESS)
+		return -ENODEV;
+	ret_rows->device_percent = rates.gpu;
+	return 0;
+}
+
 bool nvml_is_begun(void)
 {
 	return atomic_load(&is_begun);

@@ -3,7 +3,8 @@
  * This process's part in its slice: mode, region, slot, devices.
  *
  * It begins at the first hooked call that matters and is begun anew in a child of fork(). There is
- * one such state a process, and no thread, no signal handler, no exit handler.
+ * one such state a process, and no thread, no exit handler, and no
+ * signal handler but that of signals.c.
  */
 #pragma once
 

@@ -13,6 +13,8 @@
 #include "base/log.h"
 #include "policy/share.h"
 #include "shim/meter.h"
+#include "shim/neighbours.h"
+#include "shim/signals.h"
 
 /* A monitor that has blocked for so long without a break may be gone; then work goes on for a moment. */
 #define BLOCK_NS	UINT64_C(60000000000)
@@ -66,6 +68,7 @@ struct meter *meter_of(struct device *device)
 		m->device = device;
 		m->books = &state.region.file->own.compute[device->entry];
 		m->overlap_permille = 1000;
+		m->counted_permille = 1000;
 		open_turns(m, clock_now_ns());
 		/* pairs with the acquire above */
 		atomic_store_explicit(&m->is_ready, true, memory_order_release);
@@ -132,7 +135,7 @@ static void show_terms(const struct meter *m)
 		memory_order_relaxed);
 	atomic_store_explicit(&state.region.file->hami.priority, t->priority, memory_order_relaxed);
 	atomic_store_explicit(&state.region.file->hami.slots[state.slot].status,
-		t->is_suspended ? HAMI_SUSPENDED : HAMI_RUNNING, memory_order_relaxed);
+		meter_is_suspended(m) ? HAMI_SUSPENDED : HAMI_RUNNING, memory_order_relaxed);
 }
 
 /* A limit by index whose device NVML does not tell: as little as there is, and said. */
@@ -161,6 +164,7 @@ bool meter_refresh(struct meter *m, uint64_t now_ns)
 
 	LOCK_SCOPE(&m->lock);
 	find_terms(m);
+	m->is_stopped = signals_is_suspended();
 	heed_monitor(m, now_ns);
 	if (m->has_turns && !m->is_turn_awaited) {
 		turn_set_terms(&m->turn,
@@ -170,7 +174,8 @@ bool meter_refresh(struct meter *m, uint64_t now_ns)
 		m->is_yielding = m->other_count && best < m->terms.priority;
 		m->goes_first = m->other_count && best > m->terms.priority;
 	}
+	m->counted_permille = neighbours_counted_permille(m, now_ns);
 	show_utilization(m, now_ns);
 	show_terms(m);
-	return m->is_limited || m->terms.is_suspended || m->is_blocked || m->other_count;
+	return m->is_limited || meter_is_suspended(m) || m->is_blocked || m->other_count;
 }

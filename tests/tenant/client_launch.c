@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "tests/tenant/client.h"
 
 /* A cubin with a kernel "k", its frame, and data, as far as anybody but a device reads it. */
@@ -115,6 +116,27 @@ static int run_libraryfile(struct client *c, char **word, unsigned count)
 	CUresult r = load(&library, word[2], NULL, NULL, 0, NULL, NULL, 0);
 
 	return r == CUDA_SUCCESS ? client_library(c, word[1], library) : (int)r;
+}
+
+#define TOIL_AHEAD 16 /* launches that are waited for together */
+
+/* toil NAME MILLISECONDS: launches the kernel again and again; how often */
+static int run_toil(struct client *c, char **word, unsigned count)
+{
+	CUfunction function = (CUfunction)client_function_of(c, client_get(c, word[1]));
+	uint64_t until_ns = clock_now_ns() + client_size(word[2]) * 1000000, done = 0;
+	uint64_t out = 0, n = 0;
+	void *params[] = {&out, &n};
+	CUresult r = CUDA_SUCCESS;
+
+	while (r == CUDA_SUCCESS && clock_now_ns() < until_ns) {
+		for (unsigned i = 0; i < TOIL_AHEAD && r == CUDA_SUCCESS; i++, done++)
+			r = c->cu.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL);
+		if (r == CUDA_SUCCESS)
+			r = c->cu.cuCtxSynchronize();
+	}
+	client_say(c, " launches=%llu", (unsigned long long)done);
+	return (int)r;
 }
 
 static int run_moduleex(struct client *c, char **word, unsigned count)
@@ -317,6 +339,7 @@ const struct client_command client_launch_commands[] = {
 	{"moduleex", 1, run_moduleex, "NAME [data=SIZE] [frame=SIZE]"},
 	{"modulefat", 1, run_modulefat, "NAME [data=SIZE] [frame=SIZE]"},
 	{"funcload", 1, run_funcload, "NAME"},
+	{"toil", 2, run_toil, "NAME MILLISECONDS"},
 	{"launchex", 1, run_launchex, "NAME [STREAM]"},
 	{"launchcoop", 1, run_launchcoop, "NAME [STREAM]"},
 	{"launchmulti", 1, run_launchmulti, "NAME [STREAM]"},

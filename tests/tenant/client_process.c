@@ -96,6 +96,39 @@ static int run_self(struct client *c, char **word, unsigned count)
 	return 0;
 }
 
+static volatile sig_atomic_t caught;
+
+static void count_signal(int number)
+{
+	(void)number;
+	caught = caught + 1;
+}
+
+/* signal NUMBER [default|ignore|own]: claims it, or says whose it is; and what "own" has caught */
+static int run_signal(struct client *c, char **word, unsigned count)
+{
+	int number = (int)client_size(word[1]);
+	struct sigaction now, wanted = {.sa_handler = SIG_DFL, .sa_flags = SA_RESTART};
+
+	if (count > 2) {
+		if (strcmp(word[2], "ignore") == 0)
+			wanted.sa_handler = SIG_IGN;
+		else if (strcmp(word[2], "own") == 0)
+			wanted.sa_handler = count_signal;
+		if (sigaction(number, &wanted, NULL) < 0)
+			return CLIENT_FAILED;
+	}
+	if (sigaction(number, NULL, &now) < 0)
+		return CLIENT_FAILED;
+	client_say(c, " is=%s caught=%d",
+		now.sa_handler == SIG_DFL	 ? "default"
+		: now.sa_handler == SIG_IGN	 ? "ignored"
+		: now.sa_handler == count_signal ? "own"
+						 : "other",
+		(int)caught);
+	return 0;
+}
+
 static int run_sleep(struct client *c, char **word, unsigned count)
 {
 	uint64_t ms = client_size(word[1]);
@@ -292,6 +325,7 @@ const struct client_command client_process_commands[] = {
 	{"_exit", 1, run_leave, "STATUS"},
 	{"crash", 0, run_crash, ""},
 	{"self", 0, run_self, ""},
+	{"signal", 1, run_signal, "NUMBER [default|ignore|own]"},
 	{"sleep", 1, run_sleep, "MILLISECONDS"},
 	{"threads", 3, run_threads, "THREADS ROUNDS SIZE [keep]"},
 	{"race", 5, run_race, "FILE ME PARTIES ROUNDS SIZE"},

@@ -2,7 +2,9 @@
 /* What a tenant sees of a card is its slice; what is nobody's slice is not touched. */
 #include "tests/tenant/tenant.h"
 
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -156,6 +158,22 @@ static void without_any_quota_the_library_does_nothing(void **state)
 	assert_int_equal(tenant_end(bare), 0);
 }
 
+/* What the library may add to what a program catches: signals.h. */
+#define TAKEN (UINT64_C(1) << (SIGUSR1 - 1) | UINT64_C(1) << (SIGUSR2 - 1))
+
+/* Takes the two signals out of what "self" says is caught. */
+static void forget_taken(char *answer)
+{
+	char *at = strstr(answer, "SigCgt:"), *digits;
+	char text[17];
+
+	assert_non_null(at);
+	digits = at + strcspn(at, "0123456789abcdef");
+	snprintf(text, sizeof(text), "%016llx",
+		(unsigned long long)(strtoull(digits, NULL, 16) & ~TAKEN));
+	memcpy(digits, text, 16);
+}
+
 static void a_cuda_process_keeps_its_signals_umask_threads_and_descriptors(void **state)
 {
 	static const char *const words[] = {"init", "primary 0", "alloc a 64m", "async b 64m",
@@ -172,6 +190,7 @@ static void a_cuda_process_keeps_its_signals_umask_threads_and_descriptors(void 
 		expect(bare, OK, "%s", words[i]);
 		expect(t, OK, "self");
 		expect(bare, OK, "self");
+		forget_taken(t->answer);
 		if (strcmp(t->answer, bare->answer) != 0)
 			print_message("after %s\n", words[i]);
 		assert_string_equal(t->answer, bare->answer);

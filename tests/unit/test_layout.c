@@ -24,7 +24,7 @@
 #define OWN_JOINTS	 (OWN_SLOTS + 1024 * OWN_SLOT_SIZE + 192)
 #define OWN_JOINT_SIZE	 192
 #define OWN_COMPUTE	 (OWN_JOINTS + 1024 * OWN_JOINT_SIZE)
-#define OWN_COMPUTE_SIZE (64 + 4096 * 8) /* of each of 16 devices */
+#define OWN_COMPUTE_SIZE (128 + 4096 * 8) /* of each of 16 devices */
 
 static int fd = -1;
 

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A limited slice asks the driver who else works, seldom, and is none the worse for any answer. */
+#include "tests/tenant/tenant.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "policy/foreign.h"
+#include "region/layout.h"
+
+#define KERNEL_NS     300000
+#define TOIL_MS	      2500
+#define NOT_SUPPORTED 3
+
+static struct region_compute books_of(const struct slice *slice)
+{
+	static struct region_file file;
+	int fd = open(slice->region, O_RDONLY | O_CLOEXEC);
+	ssize_t got;
+
+	assert_true(fd >= 0);
+	got = read(fd, &file, sizeof(file));
+	close(fd);
+	assert_int_equal(got, sizeof(file));
+	return file.own.compute[0];
+}
+
+static struct tenant *start(struct slice *slice, const char *limit)
+{
+	struct tenant *t = tenant_start(
+		slice->node, slice, "linked", limit, "GPU_CORE_UTILIZATION_POLICY=force", NULL);
+
+	assert_int_equal(inject_set_kernel(slice->node->machine, "k", KERNEL_NS), 0);
+	expect(t, OK, "primary 0");
+	expect(t, OK, "module m");
+	return t;
+}
+
+static void alone_all_that_elapses_is_charged(void **state)
+{
+	struct slice *slice = slice_new(*state, "a", "2g", NULL);
+	struct tenant *t = start(slice, "CUDA_DEVICE_SM_LIMIT=40");
+	struct region_compute books;
+
+	expect(t, OK, "toil m %d", TOIL_MS);
+	books = books_of(slice);
+	assert_int_equal(books.foreign_permille, FOREIGN_ALL_PERMILLE);
+	assert_int_equal((uint32_t)books.foreign_looker, 1); /* the first slot's process asked */
+	assert_true(books.elapsed_ns > 0);
+	assert_int_equal(books.elapsed_ns, books.busy_ns);
+	assert_int_equal(tenant_end(t), 0);
+}
+
+static void without_a_limit_nobody_asks(void **state)
+{
+	struct slice *slice = slice_new(*state, "a", "2g", NULL);
+	struct tenant *t = start(slice, "CUDA_DEVICE_SM_LIMIT=100");
+
+	expect(t, OK, "toil m %d", TOIL_MS / 2);
+	assert_int_equal(books_of(slice).foreign_looker, 0);
+	assert_int_equal(tenant_end(t), 0);
+}
+
+static void one_of_the_slice_asks_for_all(void **state)
+{
+	struct slice *slice = slice_new(*state, "a", "4g", NULL);
+	struct tenant *one = start(slice, "CUDA_DEVICE_SM_LIMIT=40"),
+		      *two = start(slice, "CUDA_DEVICE_SM_LIMIT=40");
+	struct region_compute books;
+
+	tenant_tell(one, "toil m %d", TOIL_MS);
+	tenant_tell(two, "toil m %d", TOIL_MS);
+	assert_int_equal(tenant_answer(one), OK);
+	assert_int_equal(tenant_answer(two), OK);
+	books = books_of(slice);
+	assert_int_equal(books.foreign_permille, FOREIGN_ALL_PERMILLE);
+	assert_in_range((uint32_t)books.foreign_looker, 1, 2);
+	assert_int_equal(tenant_end(one), 0);
+	assert_int_equal(tenant_end(two), 0);
+}
+
+static void a_driver_that_does_not_tell_changes_nothing(void **state)
+{
+	struct node *node = *state;
+	struct slice *slice = slice_new(node, "a", "2g", NULL);
+	struct inject_rule mute = {
+		.tag = "*", .symbol = "nvmlDeviceGetProcessUtilization", .result = NOT_SUPPORTED};
+	struct tenant *t;
+	struct region_compute books;
+
+	assert_true(inject_add_rule(node->machine, &mute) >= 0);
+	t = start(slice, "CUDA_DEVICE_SM_LIMIT=40");
+	expect(t, OK, "toil m %d", TOIL_MS);
+	books = books_of(slice);
+	assert_int_equal(books.foreign_permille, 0);
+	assert_true(books.busy_ns > 0);
+	assert_int_equal(books.elapsed_ns, books.busy_ns);
+	assert_int_equal(tenant_end(t), 0);
+}
+
+/* What a region says is believed within its bounds: nobody is charged nothing. */
+static void a_word_that_says_nothing_is_charged_is_not_believed(void **state)
+{
+	struct slice *slice = slice_new(*state, "a", "2g", NULL);
+	struct tenant *t = start(slice, "CUDA_DEVICE_SM_LIMIT=40");
+	off_t at =
+		(off_t)(offsetof(struct region_file, own) + offsetof(struct region_own, compute) +
+			offsetof(struct region_compute, foreign_permille));
+	uint64_t little = 1;
+	int fd = open(slice->region, O_RDWR | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	expect(t, OK, "toil m 100");
+	assert_int_equal(pwrite(fd, &little, sizeof(little), at), sizeof(little));
+	close(fd);
+	expect(t, OK, "toil m 300");
+	assert_int_equal(books_of(slice).elapsed_ns, books_of(slice).busy_ns);
+	assert_int_equal(tenant_end(t), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		test_with_node(alone_all_that_elapses_is_charged),
+		test_with_node(without_a_limit_nobody_asks),
+		test_with_node(one_of_the_slice_asks_for_all),
+		test_with_node(a_driver_that_does_not_tell_changes_nothing),
+		test_with_node(a_word_that_says_nothing_is_charged_is_not_believed),
+	};
+
+	return cmocka_run_group_tests_name("neighbours", tests, NULL, NULL);
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What of a slice's elapsed time counts, by traces of the driver's samples. */
+#include "policy/foreign.h"
+
+#include "tests/unit/cmocka_ready.h"
+
+#define SECOND_NS UINT64_C(1000000000)
+
+/* A slice and its device, second by second. */
+struct trace {
+	struct foreign foreign;
+	struct foreign_look look;
+	uint32_t permille;
+	uint64_t random;
+};
+
+static struct trace begin(void)
+{
+	return (struct trace){.look = {.now_ns = 1000 * SECOND_NS}, .random = 1};
+}
+
+static uint32_t next_random(struct trace *t)
+{
+	t->random = t->random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+	return (uint32_t)(t->random >> 33);
+}
+
+/* One second in which so much elapsed for the slice, and the driver says so; in percent. */
+static uint32_t pass(struct trace *t, uint32_t elapsed, uint32_t slice, uint32_t device)
+{
+	t->look.now_ns += SECOND_NS;
+	t->look.elapsed_ns += elapsed * SECOND_NS / 100;
+	t->look.samples = slice > 0;
+	t->look.slice_percent = slice;
+	t->look.device_percent = device;
+	t->permille = foreign_note(&t->foreign, &t->look);
+	return t->permille;
+}
+
+static uint32_t pass_many(
+	struct trace *t, unsigned seconds, uint32_t elapsed, uint32_t slice, uint32_t device)
+{
+	for (unsigned i = 0; i < seconds; i++)
+		pass(t, elapsed, slice, device);
+	return t->permille;
+}
+
+/* What an H200 says of a process that has half of the busy device: sixths, as they come. */
+static uint32_t half_in_sixths(struct trace *t)
+{
+	static const uint32_t seen[] = {33, 50, 66, 33, 66, 50, 99, 0};
+
+	return seen[next_random(t) % 8];
+}
+
+static void alone_everything_counts(void **state)
+{
+	struct trace t = begin();
+
+	for (unsigned i = 0; i < 500; i++)
+		assert_int_equal(pass(&t, 30, 29 + next_random(&t) % 2, 30), 1000);
+}
+
+static void half_of_what_elapsed_counts_beside_one_that_takes_half(void **state)
+{
+	struct trace t = begin();
+
+	/* to its limit by the events, which is half of it */
+	assert_int_equal(pass_many(&t, 40, 40, 20, 100), 1000);
+	assert_int_equal(pass(&t, 40, 20, 100), 750);
+	assert_int_equal(pass_many(&t, 20, 53, 27, 100), 504);
+	for (unsigned i = 0; i < 200; i++)
+		assert_in_range(pass(&t, 80, 40, 100), 490, 510);
+}
+
+static void sixths_are_as_good_in_the_mean(void **state)
+{
+	struct trace t = begin();
+	uint64_t sum = 0, strays = 0;
+
+	for (unsigned i = 0; i < 100; i++)
+		pass(&t, 100, half_in_sixths(&t), 100);
+	for (unsigned i = 0; i < 10000; i++) {
+		sum += pass(&t, 100, half_in_sixths(&t), 100);
+		strays += t.permille < 400 || t.permille > 700;
+	}
+	assert_in_range(sum / 10000, 470, 570);
+	assert_in_range(strays, 0, 500);
+}
+
+static void more_samples_make_a_window_shorter_but_not_than_its_time(void **state)
+{
+	struct trace t = begin();
+
+	for (unsigned i = 0; i <= 20; i++) {
+		assert_int_equal(t.foreign.permille ? t.foreign.permille : 1000, 1000);
+		t.look.now_ns += SECOND_NS;
+		t.look.elapsed_ns += SECOND_NS;
+		t.look.samples = 5;
+		t.look.slice_percent = 50;
+		t.look.device_percent = 100;
+		foreign_note(&t.foreign, &t.look);
+	}
+	assert_int_equal(t.foreign.permille, 750);
+}
+
+static void once_is_not_believed(void **state)
+{
+	struct trace t = begin();
+
+	pass(&t, 40, 40, 40);
+	for (unsigned i = 0; i < 10; i++) {
+		assert_int_equal(pass_many(&t, 20, 40, 20, 100), 1000);
+		assert_int_equal(pass_many(&t, 20, 40, 40, 100), 1000);
+	}
+}
+
+static void a_little_less_is_noise(void **state)
+{
+	struct trace t = begin();
+
+	assert_int_equal(pass_many(&t, 500, 40, 35, 100), 1000);
+}
+
+static void a_neighbour_that_goes_is_forgotten_after_some_looks(void **state)
+{
+	struct trace t = begin();
+
+	pass_many(&t, 101, 80, 40, 100);
+	assert_int_equal(t.permille, 500);
+	assert_int_equal(pass_many(&t, 4, 73, 73, 73), 500);
+	assert_int_equal(pass(&t, 73, 73, 73), 1000);
+	/* and one that comes again is to be learned again */
+	assert_int_equal(pass_many(&t, 39, 40, 20, 100), 1000);
+	assert_int_equal(pass_many(&t, 2, 40, 20, 100), 750);
+}
+
+static void and_one_that_takes_less_charges_more_at_once(void **state)
+{
+	struct trace t = begin();
+
+	pass_many(&t, 101, 80, 40, 100);
+	assert_int_equal(pass_many(&t, 20, 50, 40, 100), 800);
+}
+
+static void nobody_is_charged_less_than_a_quarter(void **state)
+{
+	struct trace t = begin();
+
+	assert_int_equal(pass_many(&t, 1000, 100, 1, 100), FOREIGN_LEAST_PERMILLE);
+}
+
+static void gaps_between_kernels_are_nobodys(void **state)
+{
+	struct trace t = begin();
+
+	/* kernels of some us with gaps as long, which the meter takes for work */
+	assert_int_equal(pass_many(&t, 500, 100, 50, 52), 1000);
+	/* and beside a neighbour of 30 % no more than these 30 % are taken off */
+	assert_in_range(pass_many(&t, 500, 100, 40, 70), 690, 710);
+}
+
+static void what_the_driver_does_not_show_is_charged(void **state)
+{
+	struct trace t = begin();
+
+	pass_many(&t, 101, 80, 40, 100);
+	assert_int_equal(t.permille, 500);
+	assert_int_equal(pass_many(&t, 20, 80, 0, 100), 1000);
+	assert_int_equal(pass_many(&t, 500, 80, 0, 100), 1000);
+}
+
+static void hardly_any_work_tells_nothing(void **state)
+{
+	struct trace t = begin();
+
+	assert_int_equal(pass_many(&t, 500, 2, 1, 100), 1000);
+}
+
+static void what_turns_explain_is_charged(void **state)
+{
+	struct trace t = begin();
+
+	t.look.has_turns = true;
+	assert_int_equal(pass_many(&t, 500, 50, 25, 100), 1000);
+	t.look.has_turns = false;
+	assert_int_equal(pass_many(&t, 101, 50, 25, 100), 500);
+	t.look.has_turns = true;
+	assert_int_equal(pass_many(&t, 20, 50, 25, 100), 1000);
+}
+
+static void who_pauses_begins_anew(void **state)
+{
+	struct trace t = begin();
+
+	for (unsigned i = 0; i < 50; i++) {
+		assert_int_equal(pass_many(&t, 15, 40, 20, 100), 1000);
+		t.look.now_ns += 3 * SECOND_NS;
+	}
+}
+
+static void clocks_and_counts_that_go_back_harm_nothing(void **state)
+{
+	struct trace t = begin();
+
+	for (unsigned i = 0; i < 100; i++) {
+		pass_many(&t, 10, 40, 20, 100);
+		t.look.now_ns -= 5 * SECOND_NS;
+		assert_int_equal(pass(&t, 40, 20, 100), 1000);
+		t.look.elapsed_ns = 0;
+		assert_int_equal(pass(&t, 40, 20, 100), 1000);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(alone_everything_counts),
+		cmocka_unit_test(half_of_what_elapsed_counts_beside_one_that_takes_half),
+		cmocka_unit_test(sixths_are_as_good_in_the_mean),
+		cmocka_unit_test(more_samples_make_a_window_shorter_but_not_than_its_time),
+		cmocka_unit_test(once_is_not_believed),
+		cmocka_unit_test(a_little_less_is_noise),
+		cmocka_unit_test(a_neighbour_that_goes_is_forgotten_after_some_looks),
+		cmocka_unit_test(and_one_that_takes_less_charges_more_at_once),
+		cmocka_unit_test(nobody_is_charged_less_than_a_quarter),
+		cmocka_unit_test(gaps_between_kernels_are_nobodys),
+		cmocka_unit_test(what_the_driver_does_not_show_is_charged),
+		cmocka_unit_test(hardly_any_work_tells_nothing),
+		cmocka_unit_test(what_turns_explain_is_charged),
+		cmocka_unit_test(who_pauses_begins_anew),
+		cmocka_unit_test(clocks_and_counts_that_go_back_harm_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -265,8 +265,8 @@ static void a_limit_that_is_set_and_a_suspension_are_kept_by_a_program_that_runs
 		/* a first reading after a change may be of a time before it */
 		"\"$VGPU\" suspend busy --sim; " BUSY("0", "36") BUSY(
 			"0", "0") "\"$VGPU\" set busy --cores 60; \"$VGPU\" suspend busy --evict "
-				  "--sim\n" BUSY("0", "0") "\"$VGPU\" resume busy --sim\n" BUSY("0",
-					  "70") BUSY("5", "70") "kill $first; wait $first");
+				  "--sim\n" BUSY("0", "0") "\"$VGPU\" resume busy --sim\n" BUSY(
+					  "0", "70") BUSY("5", "70") "kill $first; wait $first");
 
 	assert_string_equal(said->err, "");
 	assert_string_equal(said->out,

@@ -13,18 +13,24 @@
 #include "policy/share.h"
 #include "tests/cli/tool.h"
 
-#define RUN    "timeout 60 \"$VGPU\" run --sim --mps --device 0 "
-#define PIPE   "\"$CUDA_MPS_PIPE_DIRECTORY\""
-#define PID_OF "\"$VGPU_STATE\"/.mps-*/pipe/nvidia-cuda-mps-control.pid"
+#define RUN  "timeout 60 \"$VGPU\" run --sim --mps --device 0 "
+#define PIPE "\"$CUDA_MPS_PIPE_DIRECTORY\""
 
-/* Waits at most 10 s until the shell's words succeed. */
-#define UNTIL(words)                                                                     \
-	"tries=0; until " words "; do [ $tries = 500 ] && break; tries=$((tries + 1)); " \
-	"sleep 0.02; done\n"
+/* What the scripts below call: `await WORDS` waits at most 10 s until the words succeed. */
+static const char functions[] =
+	"await() { tries=0; until eval \"$1\"; do [ $tries = 500 ] && return 1; sleep 0.02; "
+	"tries=$((tries + 1)); done; }\n"
+	"busy_ns() { \"$VGPU_SIM\" truth --json | grep -o '\"busy_ns\":[0-9]*' | head -n 1; }\n"
+	"has_ended() { ! kill -0 $1 2>/dev/null; }\n"
+	"daemon() { cat \"$VGPU_STATE\"/.mps-*/pipe/nvidia-cuda-mps-control.pid; }\n"
+	"moves() { a=$(busy_ns); sleep 0.2; [ \"$a\" != \"$(busy_ns)\" ]; }\n"
+	"stands() { ! moves; }\n";
+#define LIB ". \"$HERE/functions\"\n"
 
 static int set_up(void **state)
 {
 	int r = tool_set_up(state);
+	FILE *file;
 
 	unsetenv("VGPU_LIBDIR");
 	unsetenv("LD_LIBRARY_PATH");
@@ -32,6 +38,9 @@ static int set_up(void **state)
 	unsetenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
 	setenv("VGPU_SIM_STATE", tool_path("machine"), 1);
 	setenv("VGPU_SIM_BOARD", "h200x2", 1);
+	file = fopen(tool_path("functions"), "we");
+	if (!file || fputs(functions, file) < 0 || fclose(file) != 0)
+		return -1;
 	return r;
 }
 
@@ -48,10 +57,10 @@ static void assert_nothing_is_left(void)
 
 static void two_slices_of_half_run_side_by_side_at_full_speed(void **state)
 {
-	const struct said *said =
-		tool_run(RUN "--memory 2g --cores 50 -- " LOAD_2_S " >\"$HERE/one\" & one=$!\n" RUN
-			     "--memory 2g --cores 50 -- " LOAD_2_S " >\"$HERE/two\" & two=$!\n"
-			     "wait $one; wait $two\n" COUNT_OF("one") COUNT_OF("two"));
+	const struct said *said = tool_run(
+		LIB RUN "--memory 2g --cores 50 -- " LOAD_2_S " >\"$HERE/one\" &\n"
+			"one=$!\n" RUN "--memory 2g --cores 50 -- " LOAD_2_S " >\"$HERE/two\" &\n"
+			"wait $one; wait $!\n" COUNT_OF("one") COUNT_OF("two"));
 	int one = 0, two = 0;
 
 	assert_int_equal(sscanf(said->out, "%d %d", &one, &two), 2);
@@ -120,24 +129,18 @@ static void the_program_is_told_what_the_driver_needs_to_know(void **state)
 
 static void one_daemon_is_shared_and_ends_with_the_last(void **state)
 {
-	const struct said *said = tool_run(RUN
-		"--memory 1g -- sh -c 'echo " PIPE " >\"$HERE/first\"; : >\"$HERE/go\"; while "
-		"[ -e \"$HERE/go\" ]; do sleep 0.02; done' & first=$!\n" UNTIL(
-			"[ -e \"$HERE/go\" ]") "pid=$(cat " PID_OF ")\n" RUN
-					       "--memory 1g -- sh -c 'echo " PIPE
-					       " >\"$HERE/second\"; kill -0 '$pid' && echo lives'\n"
-					       "kill -0 $pid && echo still; cmp \"$HERE/first\" "
-					       "\"$HERE/second\" && echo same\n"
-					       "timeout 60 \"$VGPU\" run --sim --mps --memory 1g "
-					       "--device 1 -- sh -c 'echo " PIPE
-					       "' | cmp -s - \"$HERE/first\" || echo other\n"
-					       "rm \"$HERE/go\"; wait $first\n" UNTIL(
-						       "! kill -0 $pid 2>/dev/null") "kill -0 $pid "
-										     "2>/dev/null "
-										     "|| echo "
-										     "ended");
+	static const char script[] = LIB
+		"tell='echo \"$CUDA_MPS_PIPE_DIRECTORY\"'\n" RUN
+		"--memory 1g -- sh -c \"$tell\"' >\"$HERE/first\"; : >\"$HERE/go\"\n"
+		"while [ -e \"$HERE/go\" ]; do sleep 0.02; done' &\n"
+		"first=$!; await '[ -e \"$HERE/go\" ]'; pid=$(daemon)\n" RUN
+		"--memory 1g -- sh -c \"$tell\"' >\"$HERE/second\"; kill -0 '$pid' && echo lives'\n"
+		"has_ended $pid || echo still; cmp \"$HERE/first\" \"$HERE/second\" && echo same\n"
+		"timeout 60 \"$VGPU\" run --sim --mps --memory 1g --device 1 -- sh -c \"$tell\" |\n"
+		"cmp -s - \"$HERE/first\" || echo other\n"
+		"rm \"$HERE/go\"; wait $first; await \"has_ended $pid\" && echo ended";
 
-	assert_string_equal(said->out, "lives\nstill\nsame\nother\nended\n");
+	assert_string_equal(tool_run("%s", script)->out, "lives\nstill\nsame\nother\nended\n");
 	assert_nothing_is_left();
 }
 
@@ -154,28 +157,15 @@ static void many_that_begin_and_end_at_once_share_and_leave_nothing(void **state
 
 static void the_daemon_of_a_killed_vgpu_ends_with_its_program_at_the_next_command(void **state)
 {
-	const struct said *said = tool_run(RUN
-		"--memory 1g -- sh -c 'until [ -s \"${VGPU_SHARE%%share}lock\" ]; do :; done; "
-		"echo $$ >\"$HERE/orphan\"; kill -9 $PPID; exec sleep 60 >/dev/null 2>&1'\n" UNTIL(
-			"[ -s \"$HERE/orphan\" ]") "pid=$(cat " PID_OF
-						   "); \"$VGPU\" list >/dev/null; kill -0 $pid && "
-						   "echo lives\n"
-						   "kill -9 $(cat \"$HERE/orphan\")\n" UNTIL(
-							   "! kill -0 $(cat \"$HERE/orphan\") "
-							   "2>/dev/null") "kill -0 $pid && echo "
-									  "still; \"$VGPU\" list "
-									  ">/dev/null\n" UNTIL("! "
-											       "kil"
-											       "l "
-											       "-0 "
-											       "$pi"
-											       "d "
-											       "2>/"
-											       "dev"
-											       "/nu"
-											       "ll") "kill -0 $pid 2>/dev/null || echo ended");
+	static const char script[] = LIB RUN
+		"--memory 1g -- sh -c 'until [ -s \"${VGPU_SHARE%share}lock\" ]; do :; done\n"
+		"echo $$ >\"$HERE/orphan\"; kill -9 $PPID; exec sleep 60 >/dev/null 2>&1'\n"
+		"await '[ -s \"$HERE/orphan\" ]'; orphan=$(cat \"$HERE/orphan\"); pid=$(daemon)\n"
+		"\"$VGPU\" list >/dev/null; has_ended $pid || echo lives\n"
+		"kill -9 $orphan; await \"has_ended $orphan\"; has_ended $pid || echo still\n"
+		"\"$VGPU\" list >/dev/null; await \"has_ended $pid\" && echo ended";
 
-	assert_string_equal(said->out, "lives\nstill\nended\n");
+	assert_string_equal(tool_run("%s", script)->out, "lives\nstill\nended\n");
 	assert_nothing_is_left();
 }
 
@@ -293,32 +283,18 @@ static void a_daemon_that_does_not_start_is_told_with_its_last_words(void **stat
 
 static void list_top_and_doctor_say_that_it_is_mps(void **state)
 {
-	const struct said *said =
-		tool_run(
-			": >\"$HERE/tenant\"; " RUN "--memory 2g --cores 30 --name side -- "
-						    "\"$TENANT\" --hold 60000 >\"$HERE/tenant\" & "
-			"first=$!\n" UNTIL(
-				"grep -q holding \"$HERE/tenant\"") "\"$VGPU\" list --sim; "
-								    "COLUMNS=120 \"$VGPU\" top "
-								    "--once --sim; \"$VGPU\" "
-								    "doctor side\n"
-								    "\"$VGPU\" list --json | grep "
-								    "-o '\"mode\": \"mps\"'\n"
-								    "\"$VGPU\" set side --cores 40 "
-								    "2>&1; \"$VGPU\" set side "
-								    "--memory 3g; echo set $?\n"
-								    "kill -9 $(cat " PID_OF
-								    "); " UNTIL(
-									    "\"$VGPU\" doctor side "
-									    "| grep -q 'does not "
-									    "live'") "\"$VGPU\" "
-										     "doctor side "
-										     "| grep 'no "
-										     "MPS daemon'; "
-										     "kill $first; "
-										     "wait $first");
+	static const char script[] = LIB
+		": >\"$HERE/tenant\"\n" RUN "--memory 2g --cores 30 --name side -- \"$TENANT\" "
+					    "--hold 60000 >\"$HERE/tenant\" &\n"
+		"first=$!; await 'grep -q holding \"$HERE/tenant\"'\n"
+		"\"$VGPU\" list --sim; COLUMNS=120 \"$VGPU\" top --once --sim\n"
+		"\"$VGPU\" doctor side; \"$VGPU\" list --json | grep -o '\"mode\": \"mps\"'\n"
+		"\"$VGPU\" set side --cores 40 2>&1; \"$VGPU\" set side --memory 3g; echo set $?\n"
+		"kill -9 $(daemon); await '\"$VGPU\" doctor side | grep -q \"does not live\"'\n"
+		"\"$VGPU\" doctor side | grep 'no MPS daemon'; kill $first; wait $first";
+	const struct said *said = tool_run("%s", script);
 
-	assert_says(said->out, "2G   88  MPS 30%  ");
+	assert_says(said->out, "2G  88  MPS 30%  ");
 	assert_says(said->out, "1.8G/2G  MPS 30%  ");
 	assert_says(said->out, "compute MPS 30%\n");
 	assert_says(said->out, "30% of the multiprocessors, by the daemon in ");
@@ -329,42 +305,18 @@ static void list_top_and_doctor_say_that_it_is_mps(void **state)
 	assert_nothing_is_left();
 }
 
-#define BUSY_NS "\"$VGPU_SIM\" truth --json | grep -o '\"busy_ns\":[0-9]*' | head -n 1"
-
 static void a_suspended_slice_reaches_nothing_and_then_goes_on(void **state)
 {
-	const struct said *said =
-		tool_run(
-			RUN "--memory 2g --cores 30 --name side -- \"$LOAD\" seconds=60 "
-			    ">\"$HERE/load\" & "
-			    "first=$!\n" UNTIL(
-				    "{ a=$(" BUSY_NS "); sleep 0.1; [ \"$a\" != \"$(" BUSY_NS
-				    ")\" ]; }") "echo busy; \"$VGPU\" suspend side; echo "
-						"$?\n" UNTIL("{ a=$(" BUSY_NS
-							     "); sleep 0.3; [ \"$a\" = \"$(" BUSY_NS
-							     ")\" ]; }") "[ \"$a\" = \"$(" BUSY_NS
-									 ")\" ] && echo still\n"
-									 "\"$VGPU\" list --sim | "
-									 "grep -o 'MPS 30% "
-									 "suspended'\n"
-									 "\"$VGPU\" resume side; "
-									 "echo $?\n" UNTIL(
-										 "[ \"$a\" != "
-										 "\"$(" BUSY_NS
-										 ")\" ]") "[ "
-											  "\"$a\" "
-											  "!= "
-											  "\"$"
-											  "(" BUSY_NS
-											  ")\" ] "
-											  "&& echo "
-											  "again; "
-											  "kill "
-											  "$first; "
-											  "wait "
-											  "$first");
+	static const char script[] = LIB RUN
+		"--memory 2g --cores 30 --name side -- \"$LOAD\" seconds=60 >\"$HERE/load\" &\n"
+		"first=$!; await moves && echo busy\n"
+		"\"$VGPU\" suspend side; echo $?; await stands && stands && echo still\n"
+		"\"$VGPU\" list --sim | grep -o 'MPS 30% suspended'\n"
+		"\"$VGPU\" resume side; echo $?; await moves && echo again\n"
+		"kill $first; wait $first";
 
-	assert_string_equal(said->out, "busy\n0\nstill\nMPS 30% suspended\n0\nagain\n");
+	assert_string_equal(
+		tool_run("%s", script)->out, "busy\n0\nstill\nMPS 30% suspended\n0\nagain\n");
 	assert_nothing_is_left();
 }
 

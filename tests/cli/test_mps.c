@@ -285,7 +285,7 @@ static void list_top_and_doctor_say_that_it_is_mps(void **state)
 {
 	static const char script[] = LIB
 		": >\"$HERE/tenant\"\n" RUN "--memory 2g --cores 30 --name side -- \"$TENANT\" "
-					    "--hold 60000 >\"$HERE/tenant\" &\n"
+		"--hold 60000 >\"$HERE/tenant\" &\n"
 		"first=$!; await 'grep -q holding \"$HERE/tenant\"'\n"
 		"\"$VGPU\" list --sim; COLUMNS=120 \"$VGPU\" top --once --sim\n"
 		"\"$VGPU\" doctor side; \"$VGPU\" list --json | grep -o '\"mode\": \"mps\"'\n"

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/json.h"
+#include "cli/mps.h"
 
 void compute_print_percent(bool is_known, double part, char *to, size_t size)
 {
@@ -48,7 +49,10 @@ void compute_print(const struct view_device *d, char *to, size_t size)
 
 	compute_print_percent(d->compute.rates.is_known, d->compute.rates.busy, used, sizeof(used));
 	compute_print_granted(&d->compute.granted, granted, sizeof(granted));
-	if (*granted)
+	if (d->compute.is_mps)
+		snprintf(to, size, "MPS %u%%%s%s", mps_percent(&d->compute.granted),
+			*state ? " " : "", state);
+	else if (*granted)
 		snprintf(to, size, "%s/%s%s%s", used, granted, *state ? " " : "", state);
 	else if (d->compute.rates.is_known)
 		snprintf(to, size, "%s%%%s%s", used, *state ? " " : "", state);
@@ -73,6 +77,7 @@ void compute_print_json(const struct view_device *d)
 
 	json_key("compute");
 	putchar('{');
+	json_text("mode", c->is_mps ? "mps" : "time");
 	put_decimal("cores_percent", c->granted.cores_permille / 10.0, c->granted.cores_permille);
 	put_decimal("cap_percent", c->granted.cap_permille / 10.0, c->granted.cap_permille);
 	json_number("weight", c->granted.weight ? c->granted.weight : SHARE_DEFAULT_WEIGHT, true);

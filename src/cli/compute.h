@@ -17,7 +17,7 @@ void compute_print_granted(const struct share_compute *c, char *to, size_t size)
 /* "suspended", "evicted", "blocked", or "". */
 const char *compute_state(const struct view_device *d);
 
-/* "12.3/30% suspended"; "-" where nothing is known. */
+/* "12.3/30% suspended", "MPS 30%"; "-" where nothing is known. */
 void compute_print(const struct view_device *d, char *to, size_t size);
 
 /* A member "compute": an object. */

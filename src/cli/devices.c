@@ -27,6 +27,7 @@ struct nvml {
 #define X(symbol) symbol##_fn *symbol;
 	NEEDED(X)
 #undef X
+	nvmlDeviceGetMigMode_fn *nvmlDeviceGetMigMode; /* NULL where it is older than MIG */
 };
 
 static int load(const char *library, struct nvml *n, struct err *err)
@@ -43,6 +44,8 @@ static int load(const char *library, struct nvml *n, struct err *err)
 			err, ENOSYS, "%s has no %s; a newer driver is right", library, #symbol);
 	NEEDED(X)
 #undef X
+	n->nvmlDeviceGetMigMode =
+		(nvmlDeviceGetMigMode_fn *)dlsym(n->handle, "nvmlDeviceGetMigMode");
 	return 0;
 }
 
@@ -50,6 +53,7 @@ static int read_one(const struct nvml *n, unsigned index, struct device *ret_dev
 {
 	struct device d = {.index = index};
 	nvmlMemory_t memory = {0};
+	unsigned mig, pending;
 	nvmlDevice_t handle;
 	int r = n->nvmlDeviceGetHandleByIndex_v2(index, &handle);
 
@@ -60,6 +64,9 @@ static int read_one(const struct nvml *n, unsigned index, struct device *ret_dev
 	/* A card in MIG mode may not tell its memory; it is only shown. */
 	if (r == NVML_SUCCESS && n->nvmlDeviceGetMemoryInfo(handle, &memory) == NVML_SUCCESS)
 		d.total_bytes = memory.total;
+	if (r == NVML_SUCCESS && n->nvmlDeviceGetMigMode &&
+		n->nvmlDeviceGetMigMode(handle, &mig, &pending) == NVML_SUCCESS)
+		d.is_mig = mig == NVML_DEVICE_MIG_ENABLE;
 	*ret_device = d;
 	return r;
 }

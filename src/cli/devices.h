@@ -2,6 +2,7 @@
 /* The devices of this machine, as its NVML tells them. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/bits.h"
@@ -15,6 +16,7 @@ struct device {
 	char uuid[SHARE_UUID_BYTES];
 	char name[SHARE_UUID_BYTES];
 	uint64_t total_bytes;
+	bool is_mig; /* in MIG mode: only its parts can be used */
 };
 
 struct devices {

@@ -182,7 +182,7 @@ static void judge_patient(struct diagnosis *d, const struct patient *p)
 	if (seen->options.is_broken)
 		diagnosis_add(&d->problems,
 			"process %d: a quota is not understood, so all memory is refused", p->pid);
-	limits_judge(p, &d->notes);
+	limits_judge(p, &d->notes, &d->problems);
 }
 
 static void judge(struct diagnosis *d)

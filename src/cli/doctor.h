@@ -50,14 +50,20 @@ struct limit {
 /* The limits of a process on each device that anybody speaks of; at most SHARE_DEVICES. */
 unsigned limits_find(const struct patient *patient, struct limit ret_limits[SHARE_DEVICES]);
 
+/* The pipe directory of the MPS daemon by its shares, as it sees it; NULL where none has any. */
+const char *limits_mps(const struct patient *patient);
+
+/* Whether that daemon lives. */
+bool limits_mps_is_alive(const struct patient *patient);
+
 /* The folder of turns of the process, as it sees it; NULL where it has none. */
 const char *limits_turns(const struct patient *patient);
 
 /* Other slices with which it takes turns on any of its devices; -errno where the folder cannot be read. */
 int limits_count_others(const struct patient *patient, unsigned *ret_count) MUST_CHECK;
 
-/* What of its limits cannot be kept, and why. */
-void limits_judge(const struct patient *patient, struct findings *notes);
+/* What of its limits cannot be kept, and why; and what is wrong. */
+void limits_judge(const struct patient *patient, struct findings *notes, struct findings *problems);
 
 void diagnosis_show_text(const struct diagnosis *d);
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "cli/doctor.h"
+#include "cli/mps_daemon.h"
 #include "cli/turns.h"
 #include "policy/device_name.h"
 
@@ -125,10 +126,43 @@ unsigned limits_find(const struct patient *patient, struct limit ret_limits[SHAR
 	return count;
 }
 
+const char *limits_mps(const struct patient *patient)
+{
+	const struct inspection *seen = &patient->seen;
+
+	for (unsigned s = 0; s < INSPECT_SHARES; s++)
+		if (is_in_force(&seen->shares[s]) && *seen->shares[s].share.mps)
+			return seen->shares[s].share.mps;
+	return NULL;
+}
+
+bool limits_mps_is_alive(const struct patient *patient)
+{
+	const char *pipe = limits_mps(patient);
+	char far[4096];
+
+	/* The path is the process's own. */
+	return pipe &&
+	       (size_t)snprintf(far, sizeof(far), "/proc/%d/root%s", patient->pid, pipe) <
+		       sizeof(far) &&
+	       mps_daemon_is_alive(far);
+}
+
+/* Whether the driver was told of the daemon of its share. */
+static bool is_client(const struct patient *p)
+{
+	const char *pipe = limits_mps(p);
+	const char *told = inspect_option(&p->seen, "CUDA_MPS_PIPE_DIRECTORY");
+
+	return pipe && strcmp(pipe, told ? told : MPS_DEFAULT_PIPE) == 0;
+}
+
 const char *limits_turns(const struct patient *patient)
 {
 	const struct inspection *seen = &patient->seen;
 
+	if (is_client(patient))
+		return NULL;
 	for (unsigned s = 0; s < INSPECT_SHARES; s++)
 		if (is_in_force(&seen->shares[s]) && *seen->shares[s].share.turns)
 			return seen->shares[s].share.turns;
@@ -192,7 +226,23 @@ static void judge_turns(const struct patient *p, struct findings *notes)
 			p->pid, turns, strerror(-r));
 }
 
-void limits_judge(const struct patient *patient, struct findings *notes)
+static void judge_mps(const struct patient *p, struct findings *notes, struct findings *problems)
+{
+	const char *pipe = limits_mps(p);
+
+	if (!limits_mps_is_alive(p))
+		diagnosis_add(problems,
+			"process %d: no MPS daemon lives in %.200s, so what it starts cannot use "
+			"the device with others side by side",
+			p->pid, pipe);
+	if (!is_client(p))
+		diagnosis_add(notes,
+			"process %d: its slice is for MPS, but CUDA_MPS_PIPE_DIRECTORY is not "
+			"%.200s, so it is limited by time",
+			p->pid, pipe);
+}
+
+void limits_judge(const struct patient *patient, struct findings *notes, struct findings *problems)
 {
 	const struct inspection *seen = &patient->seen;
 	const struct options *o = &seen->options;
@@ -211,7 +261,9 @@ void limits_judge(const struct patient *patient, struct findings *notes)
 			"process %d: GPU_CORE_UTILIZATION_POLICY is disable, "
 			"so " ENVIRONMENT_COMPUTE " is not kept",
 			patient->pid);
-	if (!has_compute_limit(patient))
+	if (limits_mps(patient))
+		judge_mps(patient, notes, problems);
+	if (is_client(patient) || !has_compute_limit(patient))
 		return;
 	judge_turns(patient, notes);
 	if (inspect_option(seen, "CUDA_MPS_PIPE_DIRECTORY") ||

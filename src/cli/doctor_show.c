@@ -71,6 +71,17 @@ static void put_libraries(const struct inspection *seen)
 	put_line("driver", *seen->driver ? seen->driver : "not loaded");
 }
 
+static void put_mps(const struct patient *p)
+{
+	const char *percent = inspect_option(&p->seen, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
+
+	printf("    %-9s", "mps");
+	put(percent ? percent : "100");
+	fputs("% of the multiprocessors, by the daemon in ", stdout);
+	put(limits_mps(p));
+	puts(limits_mps_is_alive(p) ? ", which lives" : ", which does not live");
+}
+
 static void put_limits(const struct patient *p)
 {
 	struct limit limits[SHARE_DEVICES];
@@ -94,6 +105,8 @@ static void put_limits(const struct patient *p)
 			printf(" from %s", l->compute_from);
 		putchar('\n');
 	}
+	if (limits_mps(p))
+		put_mps(p);
 	if (turns)
 		put_line("turns", turns);
 	if (turns && limits_count_others(p, &others) == 0)
@@ -209,6 +222,23 @@ static void json_shares(const struct inspection *seen)
 	fputs("], ", stdout);
 }
 
+/* null where its share names no daemon */
+static void json_mps(const struct patient *p)
+{
+	const char *pipe = p->seen.is_readable ? limits_mps(p) : NULL, *percent;
+
+	json_key("mps");
+	if (!pipe) {
+		fputs("null, ", stdout);
+		return;
+	}
+	percent = inspect_option(&p->seen, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
+	putchar('{');
+	json_text("percent", percent ? percent : "100");
+	json_text("pipe_directory", pipe);
+	printf("\"daemon_lives\": %s}, ", limits_mps_is_alive(p) ? "true" : "false");
+}
+
 static void json_limits(const struct patient *p)
 {
 	struct limit limits[SHARE_DEVICES];
@@ -235,6 +265,7 @@ static void json_limits(const struct patient *p)
 		putchar('}');
 	}
 	fputs("], ", stdout);
+	json_mps(p);
 	json_text("turns", turns ? turns : "");
 	json_number("turns_with", others, has_turns);
 }

@@ -228,12 +228,36 @@ static int write_temporary(const struct edit *e, const char *text, size_t length
 	return fchmod(fd, e->mode) < 0 ? -errno : 0;
 }
 
+/* What MPS gives to a program is settled when the program begins. */
+static int refuse_mps(const struct edit *e, struct err *err)
+{
+	bool is_same = e->share.priority == e->before.priority;
+
+	for (unsigned i = 0; i < e->share.device_count && is_same; i++) {
+		const struct share_device *d = &e->share.devices[i];
+		const struct share_device *was = share_device(&e->before, d->uuid);
+
+		is_same = was && d->compute.cores_permille == was->compute.cores_permille &&
+			  d->compute.cap_permille == was->compute.cap_permille &&
+			  d->compute.weight == was->compute.weight;
+	}
+	if (!*e->share.mps || is_same)
+		return 0;
+	return err_set(err, EOPNOTSUPP,
+		"slice '%s' runs under MPS, where a program's part of a device is settled when it "
+		"begins; only its memory can be set",
+		e->name);
+}
+
 int edit_commit(struct edit *edit, struct err *err)
 {
 	char text[SHARE_FILE_BYTES], before[SHARE_FILE_BYTES];
 	size_t length, length_before;
-	int r = share_format(&edit->share, text, sizeof(text), &length);
+	int r = refuse_mps(edit, err);
 
+	if (r < 0)
+		return r;
+	r = share_format(&edit->share, text, sizeof(text), &length);
 	if (r == 0 && share_format(&edit->before, before, sizeof(before), &length_before) == 0 &&
 		length == length_before && memcmp(text, before, length) == 0)
 		return 0;

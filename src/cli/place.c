@@ -155,3 +155,20 @@ int place_find_sim(struct place_sim *ret_sim, struct err *err)
 	}
 	return say_missing(err, "the simulated node (sim/libcuda.so.1, sim/libnvidia-ml.so.1)", &f);
 }
+
+int place_find_sim_mps(char ret_path[PLACE_BYTES], struct err *err)
+{
+	char path[PLACE_BYTES];
+	struct folders f;
+
+	list_folders(&f);
+	for (unsigned i = 0; i < f.count; i++) {
+		const char *program = f.is_build[i] ? "../../sim/mps/nvidia-cuda-mps-control"
+						    : "sim/nvidia-cuda-mps-control";
+
+		if (join(path, sizeof(path), f.path[i], program) == 0 && access(path, X_OK) == 0 &&
+			realpath(path, ret_path))
+			return 0;
+	}
+	return say_missing(err, "the simulated node's sim/nvidia-cuda-mps-control", &f);
+}

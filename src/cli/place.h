@@ -22,3 +22,6 @@ struct place_sim {
 	char cuda[PLACE_BYTES];		    /* its libcuda.so.1 */
 };
 int place_find_sim(struct place_sim *ret_sim, struct err *err) MUST_CHECK;
+
+/* The simulated nvidia-cuda-mps-control, looked for likewise. */
+int place_find_sim_mps(char ret_path[PLACE_BYTES], struct err *err) MUST_CHECK;

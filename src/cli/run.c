@@ -13,6 +13,7 @@
 #include "cli/child.h"
 #include "cli/command.h"
 #include "cli/devices.h"
+#include "cli/mps.h"
 #include "cli/place.h"
 #include "cli/slice.h"
 #include "cli/terms.h"
@@ -35,6 +36,9 @@ const char help_run[] =
 	"                   it; 100 is no limit\n"
 	"  --weight N       its part of what nobody is sure of, 1 to 10000; 100 where not given\n"
 	"  --priority N     who goes first on a device: 0 before 1 (where not given), up to 9\n"
+	"  --mps            side by side with other slices under NVIDIA's MPS, which divides the\n"
+	"                   multiprocessors by --cap or --cores; a daemon is started where none "
+	"is\n"
 	"  --name NAME      the slice's name; made from the program's where it is not given\n"
 	"  --sim            on the simulated node instead of this machine's driver\n"
 	"  --board NAME     the simulated node's board, for the first program on it\n"
@@ -50,7 +54,7 @@ struct request {
 	unsigned device_count;
 	struct terms terms; /* on each device */
 	const char *name, *board;
-	bool is_sim;
+	bool is_sim, is_mps;
 	char **program;
 };
 
@@ -60,6 +64,8 @@ struct plan {
 	char visible[SHARE_DEVICES * SHARE_UUID_BYTES]; /* CUDA_VISIBLE_DEVICES; "": leave it */
 	char library[PLACE_BYTES];
 	struct place_sim sim;
+	char mps_program[PLACE_BYTES];
+	unsigned visible_count; /* devices that the program sees; with MPS */
 };
 
 static int set_memory(const char *text, struct request *r, struct err *err)
@@ -108,6 +114,9 @@ static int read_option(int option, struct request *r, char **argv, struct err *e
 	case 's':
 		r->is_sim = true;
 		return 0;
+	case 'M':
+		r->is_mps = true;
+		return 0;
 	case 'b':
 		r->board = optarg;
 		return 0;
@@ -121,6 +130,7 @@ static int read_request(int argc, char **argv, struct request *ret_request, stru
 	static const struct option options[] = {
 		{"memory", required_argument, NULL, 'm'},
 		{"device", required_argument, NULL, 'd'},
+		{"mps", no_argument, NULL, 'M'},
 		{"name", required_argument, NULL, 'n'},
 		TERMS_OPTIONS,
 		{"sim", no_argument, NULL, 's'},
@@ -143,6 +153,10 @@ static int read_request(int argc, char **argv, struct request *ret_request, stru
 	if (request.board && !request.is_sim)
 		return command_refuse(
 			err, "--board '%s' is for the simulated node; add --sim", request.board);
+	if (request.is_mps && (request.terms.has_weight || request.terms.has_priority))
+		return command_refuse(err,
+			"%s is for taking turns, and slices under --mps run side by side",
+			request.terms.has_weight ? "--weight" : "--priority");
 	if (optind == argc)
 		return command_refuse(
 			err, "run needs a program; like: vgpu run --memory 2g -- nvidia-smi");
@@ -196,6 +210,32 @@ static int grant_all(const struct request *request, const struct devices *there,
 	return r;
 }
 
+/* MPS needs to be told each device that the program sees, and no other. */
+static int check_mps(const struct request *request, const struct devices *there, struct plan *plan,
+	struct err *err)
+{
+	const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+
+	if (there->count == 0)
+		return err_set(err, ENODEV, "--mps: NVML tells no device on this machine");
+	for (unsigned i = 0; i < there->count; i++)
+		if (there->device[i].is_mig &&
+			(!request->device_count ||
+				share_device(&plan->grant, there->device[i].uuid)))
+			return err_set(err, EOPNOTSUPP,
+				"--mps: device %u is in MIG mode, which divides it already; "
+				"run without --mps",
+				there->device[i].index);
+	if (!request->device_count && visible)
+		return err_set(err, EINVAL,
+			"--mps: CUDA_VISIBLE_DEVICES is set to '%.80s'; choose devices with "
+			"--device, "
+			"or unset it",
+			visible);
+	plan->visible_count = request->device_count ? request->device_count : there->count;
+	return 0;
+}
+
 static int find_devices(const struct request *request, struct plan *plan, struct err *err)
 {
 	_cleanup_free_ struct devices *there = calloc(1, sizeof(*there));
@@ -213,8 +253,9 @@ static int find_devices(const struct request *request, struct plan *plan, struct
 		*err = (struct err)ERR_NULL; /* the driver may come later; the quota is there */
 	else if (r < 0)
 		return r;
-	return request->device_count ? grant_chosen(request, there, plan, err)
-				     : grant_all(request, there, plan, err);
+	r = request->device_count ? grant_chosen(request, there, plan, err)
+				  : grant_all(request, there, plan, err);
+	return r == 0 && request->is_mps ? check_mps(request, there, plan, err) : r;
 }
 
 /* Sets a variable to value, a separator, and what it held. */
@@ -242,6 +283,8 @@ static int make_plan(const struct request *request, struct plan *plan, struct er
 	plan->grant.priority = SHARE_DEFAULT_PRIORITY;
 	if (r == 0 && request->is_sim)
 		r = place_find_sim(&plan->sim, err);
+	if (r == 0 && request->is_mps)
+		r = mps_find_program(request->is_sim, plan->mps_program, err);
 	/* before NVML is asked: the first who asks makes the simulated machine */
 	if (r == 0 && request->board && setenv("VGPU_SIM_BOARD", request->board, 1) < 0)
 		r = err_set(err, errno, "set VGPU_SIM_BOARD: %s", strerror(errno));
@@ -249,13 +292,13 @@ static int make_plan(const struct request *request, struct plan *plan, struct er
 		r = find_devices(request, plan, err);
 	if (r == 0)
 		r = terms_apply_all(&request->terms, &plan->grant, err);
-	if (r == 0)
+	if (r == 0 && !request->is_mps)
 		turns_find(plan->grant.turns);
 	return r;
 }
 
-static int set_environment(
-	const struct request *request, const struct plan *plan, const char *share, struct err *err)
+static int set_environment(const struct request *request, const struct plan *plan,
+	const struct mps *mps, const char *share, struct err *err)
 {
 	int r = put_before("LD_PRELOAD", plan->library, ":", err);
 
@@ -265,6 +308,10 @@ static int set_environment(
 		r = err_set(err, errno, "set VGPU_SHARE: %s", strerror(errno));
 	if (r == 0 && plan->visible[0] && setenv("CUDA_VISIBLE_DEVICES", plan->visible, 1) < 0)
 		r = err_set(err, errno, "set CUDA_VISIBLE_DEVICES: %s", strerror(errno));
+	/* All devices of a request have the same terms. */
+	if (r == 0 && request->is_mps)
+		r = mps_set_environment(mps, &plan->grant.devices[0].compute, request->memory_bytes,
+			plan->visible_count, err);
 	return r;
 }
 
@@ -309,6 +356,8 @@ static int make_slice(const struct request *request, const struct plan *plan,
 int command_run(int argc, char **argv, int *ret_status, struct err *err)
 {
 	_cleanup_free_ struct plan *plan = calloc(1, sizeof(*plan));
+	/* before the slice, so that it is left after that */
+	_cleanup_(mps_leave) struct mps mps = MPS_NULL;
 	_cleanup_(slice_finish) struct slice slice = SLICE_NULL;
 	struct request request = {0};
 	struct child child;
@@ -319,10 +368,15 @@ int command_run(int argc, char **argv, int *ret_status, struct err *err)
 	if (!plan)
 		return err_set(err, ENOMEM, "no memory");
 	r = make_plan(&request, plan, err);
+	if (r == 0 && request.is_mps) {
+		r = mps_join(plan->mps_program, plan->visible, request.is_sim, &mps, err);
+		strcpy(plan->grant.mps, mps.pipe);
+	}
 	if (r == 0)
 		r = make_slice(&request, plan, &slice, err);
+	mps_let_go(&mps);
 	if (r == 0)
-		r = set_environment(&request, plan, slice.share, err);
+		r = set_environment(&request, plan, &mps, slice.share, err);
 	if (r)
 		return r;
 	r = child_start(request.program, &child, err);

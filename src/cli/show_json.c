@@ -61,6 +61,7 @@ static void put_view(const struct view *v)
 	fputs("    {\n      ", stdout);
 	json_text("name", v->name);
 	json_text("region", v->region);
+	json_text("mps", v->mps);
 	printf("\"running\": %s, \"suspended\": %s,\n      \"devices\": [",
 		v->is_running ? "true" : "false", v->is_suspended ? "true" : "false");
 	for (unsigned i = 0; i < v->device_count; i++) {

@@ -27,6 +27,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "cli/mps.h"
 #include "region/process.h"
 #include "region/snapshot.h"
 
@@ -83,6 +84,18 @@ static int open_root(const char *root, int *ret_fd, struct err *err)
 			root, (unsigned)geteuid());
 	*ret_fd = take_fd(&fd);
 	return 0;
+}
+
+int slice_open_root(char ret_root[SHARE_PATH_BYTES], int *ret_fd, struct err *err)
+{
+	int r = slice_root(ret_root, err);
+
+	if (r < 0)
+		return r;
+	if (mkdir(ret_root, 0700) < 0 && errno != EEXIST)
+		return err_set(err, errno, "make the folder for slices, %s: %s", ret_root,
+			strerror(errno));
+	return open_root(ret_root, ret_fd, err);
 }
 
 static bool is_ours_to_remove(const char *file)
@@ -207,6 +220,7 @@ void slice_sweep(void)
 		if (strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
 			remove_if_stale(root, root_fd, e->d_name);
 	closedir(folder);
+	mps_sweep(root, root_fd, NULL);
 }
 
 static int write_share(int folder_fd, const struct share *share)
@@ -281,14 +295,8 @@ int slice_create(
 	_cleanup_fd_ int root_fd = -1;
 	struct slice slice = SLICE_NULL;
 	struct share share = *grant;
-	int r = slice_root(root, err);
+	int r = slice_open_root(root, &root_fd, err);
 
-	if (r < 0)
-		return r;
-	if (mkdir(root, 0700) < 0 && errno != EEXIST)
-		return err_set(
-			err, errno, "make the folder for slices, %s: %s", root, strerror(errno));
-	r = open_root(root, &root_fd, err);
 	if (r < 0)
 		return r;
 	snprintf(slice.name, sizeof(slice.name), "%s", name);

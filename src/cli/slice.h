@@ -34,6 +34,9 @@ enum {
  */
 int slice_root(char ret_root[SHARE_PATH_BYTES], struct err *err) MUST_CHECK;
 
+/* Opens that folder, made where it was missing; nobody else may be able to write to it. */
+int slice_open_root(char ret_root[SHARE_PATH_BYTES], int *ret_fd, struct err *err) MUST_CHECK;
+
 /*
  * Makes the slice's folder, which nobody sees before it is whole: the share file holds the devices
  * of `grant`, the name and the region's path. The slice belongs to this process until
@@ -50,7 +53,8 @@ void slice_finish(struct slice *slice);
 
 /*
  * Removes those of this user's slices whose `vgpu run` has gone and of which no process lives.
- * Slices of others are left alone: their folders are not ours to trust.
+ * Slices of others are left alone: their folders are not ours to trust. So go daemons of MPS that no slice
+ * needs any more.
  */
 void slice_sweep(void);
 

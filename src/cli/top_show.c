@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "cli/compute.h"
 #include "cli/json.h"
+#include "cli/mps.h"
 #include "cli/size.h"
 #include "cli/top.h"
 
@@ -56,7 +57,10 @@ static void fill_rates(char (*cell)[CELL_BYTES], const struct view_compute *c)
 
 	compute_print_percent(r->is_known, r->busy, used, sizeof(used));
 	compute_print_granted(&c->granted, granted, sizeof(granted));
-	snprintf(cell[COMPUTE], CELL_BYTES, "%s/%s", used, *granted ? granted : "-");
+	if (c->is_mps)
+		snprintf(cell[COMPUTE], CELL_BYTES, "MPS %u%%", mps_percent(&c->granted));
+	else
+		snprintf(cell[COMPUTE], CELL_BYTES, "%s/%s", used, *granted ? granted : "-");
 	compute_print_percent(r->is_known, r->budget_wait, cell[WAIT], CELL_BYTES);
 	compute_print_percent(r->is_known, r->turn_wait, cell[TURN], CELL_BYTES);
 	if (!r->is_known)

@@ -123,6 +123,7 @@ static void take_terms(const struct share *share, struct view_device *d)
 
 	/* What processes have noted of it is as old as their last look. */
 	c->state &= ~(unsigned)REGION_COMPUTE_SUSPENDED;
+	c->is_mps = *share->mps;
 	if (share->is_suspended)
 		c->state |= REGION_COMPUTE_SUSPENDED;
 	if (!line)
@@ -171,6 +172,7 @@ static void take_share(const char *folder, const struct devices *devices, struct
 	}
 	v->is_suspended = share.is_suspended;
 	snprintf(v->turns, sizeof(v->turns), "%s", share.turns);
+	snprintf(v->mps, sizeof(v->mps), "%s", share.mps);
 }
 
 int view_read(const struct site *site, const struct devices *devices, struct view *ret_view,

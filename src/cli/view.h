@@ -20,6 +20,7 @@ struct view_rates {
 
 /* A device's compute time. */
 struct view_compute {
+	bool is_mps;	 /* parts of the multiprocessors are granted, and no time */
 	bool is_metered; /* processes of the slice keep the figures below */
 	uint64_t busy_ns, launches, budget_wait_ns, turn_wait_ns,
 		lent_ns; /* since the region was made */
@@ -60,6 +61,7 @@ struct view {
 	char region[4096];
 	char folder[4096];	      /* of a slice of vgpu run; "" for a region alone */
 	char turns[SHARE_PATH_BYTES]; /* by its share file; "" where that does not say */
+	char mps[SHARE_PATH_BYTES];   /* likewise */
 	uint64_t read_ns;	      /* when (CLOCK_MONOTONIC) */
 	bool is_running;	      /* its vgpu run, or a process of it, lives */
 	bool is_suspended;	      /* by its share file */

@@ -156,9 +156,9 @@ static const char *read_path(char *to, const char *word, const char *again)
 	return copy_word(to, SHARE_PATH_BYTES, word) ? NULL : "the path is too long";
 }
 
-#define ANY_LINE                                                                            \
-	"the line is none of: slice NAME, region PATH, turns PATH, priority N, suspended, " \
-	"device UUID memory SIZE, end"
+#define ANY_LINE                                                                           \
+	"the line is none of: slice NAME, region PATH, turns PATH, mps PATH, priority N, " \
+	"suspended, device UUID memory SIZE, end"
 
 /* Reads one line that is neither the first nor the last; NULL, or why it is wrong. */
 static const char *read_line(struct share *s, const struct words *w)
@@ -186,6 +186,8 @@ static const char *read_line(struct share *s, const struct words *w)
 		return read_path(s->region, w->word[1], "the slice has a region already");
 	if (strcmp(w->word[0], "turns") == 0)
 		return read_path(s->turns, w->word[1], "the slice has a folder of turns already");
+	if (strcmp(w->word[0], "mps") == 0)
+		return read_path(s->mps, w->word[1], "the slice has a daemon of MPS already");
 	if (strcmp(w->word[0], "priority") == 0) {
 		if (s->priority != PRIORITY_UNSET)
 			return "the slice has a priority already";
@@ -341,6 +343,7 @@ int share_format(const struct share *share, char *buffer, size_t size, size_t *r
 	put_pair(&o, "slice ", share->slice);
 	put_pair(&o, "region ", share->region);
 	put_pair(&o, "turns ", share->turns);
+	put_pair(&o, "mps ", share->mps);
 	if (share->priority != SHARE_DEFAULT_PRIORITY) {
 		put(&o, "priority ");
 		put_number(&o, share->priority);

@@ -8,13 +8,15 @@
  *	turns /run/vgpu-turns                (optional: the folder in which slices take turns)
  *	priority 0                           (optional: 0 goes first, 9 last; 1 where not given)
  *	suspended                            (optional: nothing new may reach the device)
+ *	mps /run/vgpu/mps/pipe               (optional: clients of this daemon's, side by side)
  *	device GPU-b0f6c78f-1e2d-81bf-660c-1bac5b80b05c memory 8g cores 30 cap 50 weight 200
  *	device * memory 2g                   (any device that has no line of its own)
  *	end
  *
  * Of a device's compute time, "cores" is what the slice is sure to get and "cap" what it never gets more
  * than, both in percent with at most one decimal; "weight" divides what nobody is sure of. Without "cap"
- * the cap is the cores; without both there is no limit.
+ * the cap is the cores; without both there is no limit. Under "mps", the pipe directory of a daemon of
+ * NVIDIA's Multi-Process Service, they are parts of the multiprocessors, which the daemon divides.
  *
  * Lines that are empty or begin with # say nothing. The last line tells a whole file from a
  * truncated one. A device without a line is not granted: its quota is 0.
@@ -59,6 +61,7 @@ struct share {
 	char slice[SHARE_NAME_BYTES];  /* "" where not given */
 	char region[SHARE_PATH_BYTES]; /* "" where not given */
 	char turns[SHARE_PATH_BYTES];  /* "" where not given */
+	char mps[SHARE_PATH_BYTES];    /* "" where not given */
 	uint8_t priority;
 	bool is_suspended;
 	struct share_device devices[SHARE_DEVICES];

@@ -40,6 +40,9 @@ static struct {
 	struct options options;
 	struct source system, own;
 	_Atomic uint64_t next_check_ns;
+	/* What the driver was told of MPS, as it was when this process began to look. */
+	char mps_pipe[SHARE_PATH_BYTES];
+	uint16_t mps_permille;
 } quota;
 
 static const struct share *share_of(const struct source *source)
@@ -90,12 +93,29 @@ static int load(struct source *source)
 	return 0;
 }
 
+#define MPS_DEFAULT_PIPE "/tmp/nvidia-mps" /* the driver's own, without the variable */
+
+static void read_mps(void)
+{
+	const char *pipe = getenv("CUDA_MPS_PIPE_DIRECTORY");
+	const char *percent = getenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
+
+	if (!pipe || !*pipe)
+		pipe = MPS_DEFAULT_PIPE;
+	/* One that is too long is no share's. */
+	if (strlen(pipe) < sizeof(quota.mps_pipe))
+		strcpy(quota.mps_pipe, pipe);
+	if (!percent || !share_read_percent(percent, &quota.mps_permille))
+		quota.mps_permille = SHARE_WHOLE_PERMILLE;
+}
+
 static enum quota_mode read_all(void)
 {
 	struct file_identity id;
 	bool is_broken;
 
 	options_read(&quota.options, getenv);
+	read_mps();
 	is_broken = quota.options.is_broken;
 	if (file_identify_path(SHARE_SYSTEM_PATH, &id) != -ENOENT) {
 		quota.system.path = SHARE_SYSTEM_PATH;
@@ -217,6 +237,20 @@ static void restrict_terms(struct quota_terms *t, const struct share_compute *c)
 		t->weight = c->weight;
 }
 
+/* Whether MPS divides the device for this process by that share, so that its time need not be. */
+static bool is_client(const struct share *share)
+{
+	return share->mps[0] && strcmp(share->mps, quota.mps_pipe) == 0;
+}
+
+/* A whole percent, as the driver takes it. One that was told more is limited by time. */
+static bool is_divided(const struct share *share, const struct share_compute *c)
+{
+	unsigned granted = c->cap_permille ? (c->cap_permille + 9u) / 10 * 10 : WHOLE_PERMILLE;
+
+	return is_client(share) && quota.mps_permille <= granted;
+}
+
 static void restrict_by(struct quota_terms *t, const struct source *source, const char *uuid)
 {
 	const struct share *share = share_of(source);
@@ -224,7 +258,7 @@ static void restrict_by(struct quota_terms *t, const struct source *source, cons
 
 	if (!source->is_in_force)
 		return;
-	if (device)
+	if (device && !is_divided(share, &device->compute))
 		restrict_terms(t, &device->compute);
 	if (share->priority > t->priority)
 		t->priority = share->priority;
@@ -255,11 +289,18 @@ int quota_compute(const char *uuid, bool is_contended, struct quota_terms *ret_t
 
 const char *quota_turns_path(void)
 {
-	if (quota.system.is_in_force && share_of(&quota.system)->turns[0])
-		return share_of(&quota.system)->turns;
-	if (quota.own.is_in_force && share_of(&quota.own)->turns[0])
-		return share_of(&quota.own)->turns;
-	return quota.options.turns_path;
+	const struct source *sources[] = {&quota.system, &quota.own};
+	bool is_side_by_side = false;
+
+	for (size_t i = 0; i < ARRAY_SIZE(sources); i++) {
+		if (!sources[i]->is_in_force)
+			continue;
+		if (is_client(share_of(sources[i])))
+			is_side_by_side = true;
+		else if (share_of(sources[i])->turns[0])
+			return share_of(sources[i])->turns;
+	}
+	return is_side_by_side ? NULL : quota.options.turns_path;
 }
 
 const char *quota_slice_name(void)

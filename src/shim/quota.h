@@ -58,11 +58,13 @@ struct quota_terms {
 };
 
 /*
+ * A share with a daemon of MPS grants parts of the multiprocessors: to who is its client, with no more than
+ * that, its compute terms are no limit.
  * is_contended: what the region's utilization_switch says; where the policy is "default" and it is off, the
  * environment's limit does not hold. -ENODEV as above.
  */
 int quota_compute(const char *uuid, bool is_contended, struct quota_terms *ret_terms) MUST_CHECK;
 
-/* The folder of turns, or NULL; and the slice's name, or "". Valid until the process ends. */
+/* The folder of turns, or NULL, as it is for clients of MPS; and the slice's name, or "". Valid until the process ends. */
 const char *quota_turns_path(void);
 const char *quota_slice_name(void);

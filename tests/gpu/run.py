@@ -12,6 +12,7 @@ import abi
 import compute
 import frameworks
 import many
+import mps
 import names
 import sections
 import view
@@ -25,6 +26,7 @@ SECTIONS = {
     "quota": sections.test_quota,
     "processes": sections.test_processes,
     "compute": compute.test_compute,
+    "mps": mps.test_mps,
     "smi": sections.test_smi,
     "view": view.test_view,
     "frameworks": frameworks.test_frameworks,

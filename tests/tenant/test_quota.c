@@ -2,10 +2,13 @@
 /* The quota: among threads and processes, from the environment and the files, while it changes. */
 #include "tests/tenant/tenant.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "region/layout.h"
 
 /* A changed share file is in force within so long. */
 #define CHANGE_US 100000
@@ -175,6 +178,50 @@ static void the_systems_share_bounds_what_a_tenant_brings(void **state)
 	assert_int_not_equal(access(strchr(other, '=') + 1, F_OK), 0);
 }
 
+/* The limit of time, in percent, that a client of MPS at so many percent is under. */
+static unsigned time_limit_of(struct node *node, struct slice *slice, const char *percent)
+{
+	struct tenant *t = tenant_start(
+		node, slice, "linked", "CUDA_MPS_PIPE_DIRECTORY=/nowhere", percent, NULL);
+	FILE *region;
+	uint64_t limit = 0;
+
+	expect(t, OK, "primary 0");
+	region = fopen(slice->region, "re");
+	assert_non_null(region);
+	fseek(region, offsetof(struct hami_region, sm_limit_percent), SEEK_SET);
+	assert_int_equal(fread(&limit, sizeof(limit), 1, region), 1);
+	assert_int_equal(fclose(region), 0);
+	assert_int_equal(tenant_end(t), 0);
+	return (unsigned)limit;
+}
+
+static void mps_takes_the_limit_of_its_own_share_away_and_not_that_of_the_system(void **state)
+{
+	struct node *node = *state;
+	struct slice *slice = slice_new(node, "a", "1g", NULL);
+	char own[600], system[600];
+
+	snprintf(own, sizeof(own),
+		"vgpu-share 1\nregion %s\nmps /nowhere\ndevice %s memory 1g cores 49.5\nend\n",
+		slice->region, node->uuid[0]);
+	slice_write(slice, own);
+	assert_int_equal(time_limit_of(node, slice, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=50"), 100);
+	assert_int_equal(time_limit_of(node, slice, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=51"), 50);
+	assert_int_equal(time_limit_of(node, slice, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=x"), 50);
+	assert_int_equal(time_limit_of(node, slice, "A="), 50);
+	if (!node_can_have_system_share()) {
+		print_message("skipped in part: no right to mount an /etc of its own here\n");
+		return;
+	}
+	snprintf(system, sizeof(system),
+		"vgpu-share 1\nregion %s\ndevice %s memory 1g cores 20\nend\n", slice->region,
+		node->uuid[0]);
+	node->system_share = system;
+	assert_int_equal(time_limit_of(node, slice, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=50"), 20);
+	node->system_share = NULL;
+}
+
 static void a_share_that_shrinks_or_grows_holds_within_100_ms(void **state)
 {
 	struct slice *slice = slice_new(*state, "a", "1g", NULL);
@@ -285,6 +332,8 @@ int main(void)
 		test_with_node(the_environment_can_lower_a_share_and_never_raise_it),
 		test_with_node(the_environment_alone_sets_a_quota_too),
 		test_with_node(the_systems_share_bounds_what_a_tenant_brings),
+		test_with_node(
+			mps_takes_the_limit_of_its_own_share_away_and_not_that_of_the_system),
 		test_with_node(a_share_that_shrinks_or_grows_holds_within_100_ms),
 		test_with_node(
 			a_share_that_shrinks_to_nothing_refuses_all_and_a_unlimited_one_nothing),

@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Control daemons beside the slices.
+ *
+ * A daemon's folder is .mps-<devices> in the root of slices. A slice counts as its user as long as the
+ * slice's folder is there and its share names the pipe directory, so that the locks and the sweeping of
+ * slices count, whoever is killed. Who looks for users, starts or ends the daemon holds the lock of the
+ * file `guard`, and so does who makes a slice, until it is there. Who removes the folder holds it, too:
+ * a guard without a name is of a folder that has gone.
+ *
+ * The folder has no file `lock`, by which slice_sweep() would know a slice.
+ */
+#include "cli/mps.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "cli/mps_daemon.h"
+#include "cli/slice.h"
+
+#define PROGRAM	     "nvidia-cuda-mps-control"
+#define PREFIX	     ".mps-"
+#define NAME_BYTES   32
+#define GUARD	     "guard"
+#define CONTROL	     "program"		   /* a link to what started the daemon, and ends it */
+#define LOCK_WAIT_NS UINT64_C(20000000000) /* more than a start or an end takes */
+
+int mps_find_program(bool is_sim, char ret_path[PLACE_BYTES], struct err *err)
+{
+	const char *at = getenv("PATH");
+	struct stat s;
+
+	if (is_sim)
+		return place_find_sim_mps(ret_path, err);
+	while (at && *at) {
+		int length = (int)strcspn(at, ":");
+
+		if (*at == '/' &&
+			snprintf(ret_path, PLACE_BYTES, "%.*s/" PROGRAM, length, at) <
+				PLACE_BYTES &&
+			access(ret_path, X_OK) == 0 && stat(ret_path, &s) == 0 &&
+			S_ISREG(s.st_mode))
+			return 0;
+		at += length;
+		at += *at == ':';
+	}
+	return err_set(err, ENOENT,
+		"--mps: there is no " PROGRAM " in PATH; it comes with NVIDIA's driver");
+}
+
+static bool is_path(const char *path)
+{
+	return path && path[0] == '/' && strlen(path) < SHARE_PATH_BYTES &&
+	       !strpbrk(path, " \t\r\n");
+}
+
+/* In a folder that everybody may make, only root or this user is an operator. */
+static bool is_trusted(const char *path)
+{
+	struct stat s;
+
+	return lstat(path, &s) == 0 && S_ISDIR(s.st_mode) &&
+	       (s.st_uid == 0 || s.st_uid == geteuid());
+}
+
+static bool find_operators(bool is_sim, struct mps *mps)
+{
+	const char *named = getenv("CUDA_MPS_PIPE_DIRECTORY");
+
+	if (is_path(named) && mps_daemon_is_alive(named))
+		snprintf(mps->pipe, sizeof(mps->pipe), "%s", named);
+	else if (!is_sim && is_trusted(MPS_DEFAULT_PIPE) && mps_daemon_is_alive(MPS_DEFAULT_PIPE))
+		strcpy(mps->pipe, MPS_DEFAULT_PIPE);
+	return mps->pipe[0];
+}
+
+static int compare_texts(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* The same for the same devices, whatever their order. The hash is FNV-1a, of 64 bits. */
+static void name_folder(const char *visible, char ret_name[NAME_BYTES])
+{
+	char text[SHARE_DEVICES * SHARE_UUID_BYTES], *uuid[SHARE_DEVICES], *rest = text;
+	uint64_t hash = UINT64_C(14695981039346656037);
+	unsigned count = 0;
+
+	snprintf(text, sizeof(text), "%s", visible);
+	for (char *one; count < SHARE_DEVICES && (one = strsep(&rest, ","));)
+		uuid[count++] = one;
+	qsort(uuid, count, sizeof(*uuid), compare_texts);
+	for (unsigned i = 0; i < count; i++)
+		/* with its ending zero byte, which tells where one ends */
+		for (const char *c = uuid[i]; c == uuid[i] || c[-1]; c++)
+			hash = (hash ^ (unsigned char)*c) * UINT64_C(1099511628211);
+	snprintf(ret_name, NAME_BYTES, PREFIX "%016" PRIx64, hash);
+}
+
+static int lock(int fd, bool is_patient)
+{
+	uint64_t deadline_ns = clock_now_ns() + (is_patient ? LOCK_WAIT_NS : 0);
+	struct timespec pause = {.tv_nsec = 2000000};
+	int r;
+
+	while ((r = file_lock_byte(fd, 0)) == -EAGAIN && clock_now_ns() < deadline_ns)
+		nanosleep(&pause, NULL);
+	return r;
+}
+
+/* Takes the folder's lock; -ESTALE where the folder went while this was waited for. */
+static int guard(int root_fd, const char *name, bool is_patient, int extra_flags, int *ret_lock_fd)
+{
+	char path[NAME_BYTES + 16];
+	_cleanup_fd_ int fd = -1;
+	struct stat s;
+	int r;
+
+	snprintf(path, sizeof(path), "%s/" GUARD, name);
+	fd = openat(
+		root_fd, path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | extra_flags, 0600);
+	if (fd < 0)
+		return errno == ENOENT ? -ESTALE : -errno;
+	r = lock(fd, is_patient);
+	if (r < 0)
+		return r;
+	if (fstat(fd, &s) < 0 || s.st_nlink == 0)
+		return -ESTALE;
+	*ret_lock_fd = take_fd(&fd);
+	return 0;
+}
+
+static int make_guarded(int root_fd, const char *name, int *ret_lock_fd)
+{
+	uint64_t deadline_ns = clock_now_ns() + LOCK_WAIT_NS;
+	int r;
+
+	do {
+		if (mkdirat(root_fd, name, 0700) < 0 && errno != EEXIST)
+			return -errno;
+		r = guard(root_fd, name, true, O_CREAT, ret_lock_fd);
+	} while (r == -ESTALE && clock_now_ns() < deadline_ns);
+	return r;
+}
+
+/* Removes a folder of the daemon with the files in it. */
+static void remove_files(int root_fd, const char *name, const char *folder)
+{
+	char path[NAME_BYTES + 8];
+	DIR *d;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", name, folder);
+	fd = openat(root_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	d = fd < 0 ? NULL : fdopendir(fd);
+	if (!d) {
+		cleanup_fd(&fd);
+		return;
+	}
+	for (struct dirent *e = readdir(d); e; e = readdir(d))
+		unlinkat(fd, e->d_name, 0);
+	closedir(d);
+	unlinkat(root_fd, path, AT_REMOVEDIR);
+}
+
+static int find_place(const char *root, const char *name, struct mps_place *ret_place)
+{
+	/* The longest that it makes there is a socket, whose path must fit into its address. */
+	size_t most = sizeof(((struct sockaddr_un *)0)->sun_path) - sizeof("/control_privileged");
+
+	if (strlen(root) + strlen(name) + sizeof("//pipe") > most)
+		return -ENAMETOOLONG;
+	snprintf(ret_place->pipe, sizeof(ret_place->pipe), "%.128s/%.24s/pipe", root, name);
+	snprintf(ret_place->log, sizeof(ret_place->log), "%.128s/%.24s/log", root, name);
+	return 0;
+}
+
+/* With the lock: what a dead one left goes, and another begins. */
+static int start(int root_fd, const char *name, const struct mps_place *place, const char *program,
+	const char *visible, struct err *err)
+{
+	char link[NAME_BYTES + 16];
+
+	remove_files(root_fd, name, "pipe");
+	remove_files(root_fd, name, "log");
+	snprintf(link, sizeof(link), "%s/" CONTROL, name);
+	unlinkat(root_fd, link, 0);
+	if (symlinkat(program, root_fd, link) < 0 || mkdir(place->pipe, 0700) < 0 ||
+		mkdir(place->log, 0700) < 0)
+		return err_set(err, errno, "make the folder of an MPS daemon, %s: %s", place->pipe,
+			strerror(errno));
+	return mps_daemon_start(place, program, visible, err);
+}
+
+static int join_own(const char *program, const char *visible, struct mps *mps, struct err *err)
+{
+	char root[SHARE_PATH_BYTES], name[NAME_BYTES];
+	_cleanup_fd_ int root_fd = -1;
+	struct mps_place place;
+	int r = slice_open_root(root, &root_fd, err);
+
+	if (r < 0)
+		return r;
+	name_folder(visible, name);
+	if (find_place(root, name, &place) < 0)
+		return err_set(err, ENAMETOOLONG,
+			"--mps: the folder for slices, %.100s, has too long a name for the MPS "
+			"daemon's sockets in it; VGPU_STATE chooses another",
+			root);
+	r = make_guarded(root_fd, name, &mps->lock_fd);
+	if (r < 0)
+		return err_set(err, -r, "lock the MPS daemon's folder %s/%s: %s", root, name,
+			r == -EAGAIN ? "somebody else has it and does not come to an end"
+				     : strerror(-r));
+	strcpy(mps->pipe, place.pipe);
+	strcpy(mps->log, place.log);
+	return mps_daemon_is_alive(place.pipe)
+		       ? 0
+		       : start(root_fd, name, &place, program, visible, err);
+}
+
+int mps_join(
+	const char *program, const char *visible, bool is_sim, struct mps *ret_mps, struct err *err)
+{
+	ret_mps->is_used = true;
+	if (find_operators(is_sim, ret_mps))
+		return 0;
+	return join_own(program, visible, ret_mps, err);
+}
+
+void mps_let_go(struct mps *mps)
+{
+	cleanup_fd(&mps->lock_fd);
+	mps->lock_fd = -1;
+}
+
+void mps_leave(struct mps *mps)
+{
+	char root[SHARE_PATH_BYTES];
+	_cleanup_fd_ int root_fd = -1;
+	struct err ignored = ERR_NULL;
+
+	mps_let_go(mps);
+	if (!mps->is_used)
+		return;
+	slice_sweep();
+	/* The last two may end at once, and the one that looked first saw the other. */
+	if (slice_open_root(root, &root_fd, &ignored) == 0)
+		mps_sweep(root, root_fd, mps->pipe);
+	*mps = MPS_NULL;
+}
+
+/* Whether this is the pipe directory of the daemon in that folder, however the root was spelt. */
+static bool is_pipe_of(const char *pipe, const char *name)
+{
+	char end[NAME_BYTES + 8];
+	size_t length = strlen(pipe), end_length;
+
+	snprintf(end, sizeof(end), "/%.24s/pipe", name);
+	end_length = strlen(end);
+	return length >= end_length && strcmp(pipe + length - end_length, end) == 0;
+}
+
+/* Without memory or rights nobody can know, and then it stays. */
+static bool is_named(const char *root, const char *name)
+{
+	DIR *folder = opendir(root);
+	bool is_found = folder == NULL;
+
+	for (struct dirent *e = folder ? readdir(folder) : NULL; e && !is_found;
+		e = readdir(folder)) {
+		char path[SHARE_PATH_BYTES + 300], text[SHARE_FILE_BYTES];
+		struct share_fault fault;
+		struct share share;
+		size_t length;
+
+		if (e->d_name[0] == '.')
+			continue;
+		snprintf(path, sizeof(path), "%s/%s/share", root, e->d_name);
+		is_found = file_read(path, text, sizeof(text), &length) == 0 &&
+			   share_parse(text, length, &share, &fault) == 0 &&
+			   is_pipe_of(share.mps, name);
+	}
+	if (folder)
+		closedir(folder);
+	return is_found;
+}
+
+static void end_if_unused(const char *root, int root_fd, const char *name, bool is_patient)
+{
+	char link[NAME_BYTES + 16], program[PLACE_BYTES];
+	_cleanup_fd_ int lock_fd = -1;
+	struct mps_place place;
+	ssize_t length;
+
+	if (strlen(name) >= NAME_BYTES || find_place(root, name, &place) < 0 ||
+		guard(root_fd, name, is_patient, 0, &lock_fd) < 0 || is_named(root, name))
+		return;
+	snprintf(link, sizeof(link), "%s/" CONTROL, name);
+	length = readlinkat(root_fd, link, program, sizeof(program) - 1);
+	program[length < 0 ? 0 : length] = '\0';
+	if (mps_daemon_is_alive(place.pipe) && mps_daemon_stop(&place, program) < 0)
+		return;
+	remove_files(root_fd, name, "pipe");
+	remove_files(root_fd, name, "log");
+	unlinkat(root_fd, link, 0);
+	snprintf(link, sizeof(link), "%s/" GUARD, name);
+	unlinkat(root_fd, link, 0);
+	unlinkat(root_fd, name, AT_REMOVEDIR);
+}
+
+void mps_sweep(const char *root, int root_fd, const char *awaited)
+{
+	DIR *folder = opendir(root);
+
+	if (!folder)
+		return;
+	for (struct dirent *e = readdir(folder); e; e = readdir(folder))
+		if (strncmp(e->d_name, PREFIX, sizeof(PREFIX) - 1) == 0)
+			end_if_unused(root, root_fd, e->d_name,
+				awaited && is_pipe_of(awaited, e->d_name));
+	closedir(folder);
+}
+
+unsigned mps_percent(const struct share_compute *compute)
+{
+	return compute->cap_permille ? (compute->cap_permille + 9u) / 10 : 100;
+}
+
+static int set(const char *variable, const char *value, struct err *err)
+{
+	if (setenv(variable, value, 1) < 0)
+		return err_set(err, errno, "set %s: %s", variable, strerror(errno));
+	return 0;
+}
+
+int mps_set_environment(const struct mps *mps, const struct share_compute *compute,
+	uint64_t memory_bytes, unsigned device_count, struct err *err)
+{
+	const char *outer = getenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
+	char memory[1024], percent[16];
+	uint16_t outer_permille;
+	size_t used = 0;
+	int r;
+
+	snprintf(percent, sizeof(percent), "%u", mps_percent(compute));
+	/* Like any limit from outside, it stays in force where it is the smaller one. */
+	if (outer && share_read_percent(outer, &outer_permille) &&
+		outer_permille < 10 * mps_percent(compute))
+		snprintf(percent, sizeof(percent), "%.15s", outer);
+	/* One device too many, and the driver heeds none of them (measured with driver 580). */
+	for (unsigned i = 0; i < device_count && used < sizeof(memory); i++)
+		used += (size_t)snprintf(memory + used, sizeof(memory) - used, "%s%u=%" PRIu64 "M",
+			i ? "," : "", i, memory_bytes >> 20 ? memory_bytes >> 20 : 1);
+	if (used >= sizeof(memory))
+		return err_set(err, ENOSPC, "--mps: there are too many devices; --device chooses");
+	r = set("CUDA_MPS_PIPE_DIRECTORY", mps->pipe, err);
+	if (r == 0 && *mps->log)
+		r = set("CUDA_MPS_LOG_DIRECTORY", mps->log, err);
+	if (r == 0)
+		r = set("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", percent, err);
+	if (r == 0)
+		r = set("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", memory, err);
+	return r;
+}

@@ -67,7 +67,8 @@ uint64_t budget_spend(
 {
 	uint32_t moment = moment_of(word, now_ns);
 	int64_t before = balance_of(word), balance = grown(word, rate, moment);
-	int64_t cost = cost_ns < 0 ? -(-cost_ns / STEP_NS) : cost_ns / STEP_NS;
+	/* To the nearest step: many small costs come out right in all. */
+	int64_t cost = (cost_ns + (cost_ns < 0 ? -STEP_NS / 2 : STEP_NS / 2)) / STEP_NS;
 	bool is_booked = balance - before >= BOOK_STEPS || balance == burst_steps(rate) ||
 			 word == BUDGET_NONE;
 

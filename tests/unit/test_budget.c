@@ -50,15 +50,12 @@ static void trace_give(struct trace *t, uint64_t cost_ns)
 	t->now_ns += cost_ns;
 }
 
-/*
- * What was given is rate times time to a thousandth, but for the burst, the last piece, and up to a step for
- * each piece that is no whole number of them.
- */
-static void trace_check(const struct trace *t, uint64_t last_ns, uint64_t rounded_ns)
+/* What was given is rate times time to a thousandth, but for the burst and the last piece. */
+static void trace_check(const struct trace *t, uint64_t last_ns)
 {
 	uint64_t passed_ns = t->now_ns - t->begun_ns;
 	double due = (double)passed_ns * t->rate.permille / 1000;
-	double most = due * 1.001 + (double)(BURST + last_ns + rounded_ns * t->spends);
+	double most = due * 1.001 + (double)(BURST + last_ns);
 	double least = due * 0.999 - (double)(last_ns + 2 * MOMENT_NS);
 
 	if ((double)t->given_ns > most || (double)t->given_ns < least)
@@ -78,7 +75,7 @@ static void a_day_of_long_work_gets_its_rate(void **state)
 
 		while (t.now_ns < BEGIN + 24 * HOUR)
 			trace_give(&t, STEP_NS * (1 + random_below(&r, 10000000)));
-		trace_check(&t, STEP_NS * UINT64_C(10000000), 0);
+		trace_check(&t, STEP_NS * UINT64_C(10000000));
 	}
 }
 
@@ -94,23 +91,29 @@ static void seconds_of_short_work_get_their_rate(void **state)
 
 			while (t.now_ns < end_ns && t.spends < 300000)
 				trace_give(&t, STEP_NS * (1 + random_below(&r, most_steps[k])));
-			trace_check(&t, STEP_NS * most_steps[k], 0);
+			trace_check(&t, STEP_NS * most_steps[k]);
 		}
 }
 
-/* A step is what is lost of each piece at most, so of 1 ms on the average 32 ns. */
-static void what_is_no_whole_number_of_steps_is_rounded_down(void **state)
+/* Each piece is off by half a step at most, and all together come out right. */
+static void what_is_no_whole_number_of_steps_comes_out_right_in_all(void **state)
 {
+	static const unsigned mosts[] = {300, 5000, 100000};
 	struct random r = random_stream(3, 0);
-	struct trace t = trace_begin(300, BEGIN);
+	struct trace t;
 
-	while (t.now_ns < BEGIN + 100 * SECOND)
-		trace_give(&t, MS + random_below(&r, 100000));
-	trace_check(&t, 2 * MS, STEP_NS - 1);
+	for (size_t i = 0; i < ARRAY_SIZE(mosts); i++) {
+		t = trace_begin(300, BEGIN);
+		while (t.now_ns < BEGIN + 100 * SECOND && t.spends < 1000000)
+			trace_give(&t, 1 + random_below(&r, mosts[i]));
+		trace_check(&t, mosts[i]);
+	}
 	t = trace_begin(300, BEGIN);
-	t.word = budget_spend(t.word, &t.rate, t.now_ns, STEP_NS - 1);
+	t.word = budget_spend(t.word, &t.rate, t.now_ns, STEP_NS / 2 - 1);
 	assert_int_equal(budget_balance_ns(t.word, &t.rate, t.now_ns), 0);
-	t.word = budget_spend(t.word, &t.rate, t.now_ns, 1 - STEP_NS);
+	t.word = budget_spend(t.word, &t.rate, t.now_ns, STEP_NS / 2);
+	assert_int_equal(budget_balance_ns(t.word, &t.rate, t.now_ns), -STEP_NS);
+	t.word = budget_spend(t.word, &t.rate, t.now_ns, -STEP_NS / 2);
 	assert_int_equal(budget_balance_ns(t.word, &t.rate, t.now_ns), 0);
 }
 
@@ -131,7 +134,7 @@ static void looking_often_loses_nothing(void **state)
 		/* what is left, too, was given */
 		t.given_ns += (uint64_t)budget_balance_ns(t.word, &t.rate, t.now_ns);
 		if (rates[i] < 300) /* else there is more than is asked for */
-			trace_check(&t, 64 * US, 0);
+			trace_check(&t, 64 * US);
 	}
 }
 
@@ -148,7 +151,7 @@ static void what_is_given_back_can_be_had_again(void **state)
 		t.word = budget_spend(t.word, &t.rate, t.now_ns, -(int64_t)back_ns);
 		t.given_ns -= back_ns;
 	}
-	trace_check(&t, MS, 0);
+	trace_check(&t, MS);
 }
 
 static void idle_time_is_saved_up_to_the_burst(void **state)
@@ -200,7 +203,7 @@ static void work_goes_on_when_the_moments_repeat(void **state)
 
 		while (t.now_ns < ROUND_NS + 3 * SECOND)
 			trace_give(&t, 640 * US);
-		trace_check(&t, 640 * US, 0);
+		trace_check(&t, 640 * US);
 	}
 }
 
@@ -253,7 +256,7 @@ static void times_that_run_backwards_give_nothing_twice(void **state)
 						 : 0);
 			}
 		}
-		trace_check(&t, 64 * US, 0);
+		trace_check(&t, 64 * US);
 	}
 }
 
@@ -373,7 +376,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_day_of_long_work_gets_its_rate),
 		cmocka_unit_test(seconds_of_short_work_get_their_rate),
-		cmocka_unit_test(what_is_no_whole_number_of_steps_is_rounded_down),
+		cmocka_unit_test(what_is_no_whole_number_of_steps_comes_out_right_in_all),
 		cmocka_unit_test(looking_often_loses_nothing),
 		cmocka_unit_test(what_is_given_back_can_be_had_again),
 		cmocka_unit_test(idle_time_is_saved_up_to_the_burst),

@@ -10,6 +10,8 @@ BLOCKS = [("1 block", 1), ("full grid", 0)]
 WARM_S = 0.5  # what was saved up is gone by then
 LONGEST_S = 12
 GOAL_POINTS = 1.0
+GOAL_NEIGHBOUR_POINTS = 2.0
+GOAL_SUM = 0.96
 GOAL_SECOND_POINTS = 2.0
 GOAL_DELIVERED = 0.98
 GOAL_JAIN = 0.99
@@ -65,7 +67,8 @@ def measure_alone(rig, args, case):
     limit, kernel_us, _, blocks, shape = case
     load = options(rig, kernel_us, blocks, shape)
     processes = 4 if shape == "processes4" else 1
-    native, native_busy = rig.native(processes, **load)
+    # several processes that the driver divides lose some of the device to that: one by itself is the measure
+    native, native_busy = rig.native(1, **load)
     slice_ = rig.slice(cores=limit, turns=rig.turns if args.turns else None)
     seconds = WARM_S + row_seconds(limit, kernel_us, shape, args.seconds)
     loads = rig.run([slice_] * processes, seconds, **load)
@@ -127,15 +130,16 @@ def measure_neighbours(rig, args, slices):
                 "worst error": worst, "delivered": min(s / l for s, l in limited),
                 "longest launch ms": " ".join("%.1f" % load.launch_max_ms() for load in loads),
                 "longest gap ms": max(l.longest_gap_ns(from_ns, to_ns) for l in loads) / MS}
-    is_good = abs(worst) <= GOAL_POINTS and measured["delivered"] >= GOAL_DELIVERED
-    goal = "±%.1f, ≥ %d %%" % (GOAL_POINTS, GOAL_DELIVERED * 100)
+    granted = sum(limit if limit else 100 - sum(l for l in limits if l) for limit in limits)
+    measured["of granted"] = sum(shares) / granted
+    is_good = abs(worst) <= GOAL_NEIGHBOUR_POINTS and sum(shares) >= GOAL_SUM * granted
+    goal = "±%.1f, sum ≥ %d %%" % (GOAL_NEIGHBOUR_POINTS, GOAL_SUM * 100)
     if len(set(slices)) == 1:
         measured["jain"] = jain
         is_good, goal = is_good and jain >= GOAL_JAIN, goal + ", Jain ≥ %.2f" % GOAL_JAIN
     if None in limits:
-        rest = 100 - sum(limit for limit in limits if limit)
-        is_good = is_good and sum(shares) >= GOAL_DELIVERED * 100
-        goal += ", no limit: the other %d" % rest
+        is_good = is_good and min(s for s, l in limited) >= limited[0][1] - 1
+        goal += ", the limited one within 1"
     return measured, is_good, goal
 
 

@@ -20,8 +20,12 @@ const char help_doctor[] =
 	"Looks at one process by its PID, at one slice by its name, or at all slices: whether the\n"
 	"library is loaded, which share files and options give the quotas, whether NVML tells "
 	"what\n"
-	"the driver gave to the process, and how often memory was refused or the books corrected.\n"
+	"the driver gave to the process, and how often memory was refused or the books corrected;\n"
+	"what it may have of memory and of compute time, with whom it takes turns, and what of\n"
+	"that cannot be kept, and why.\n"
 	"Exits with 1 where something is wrong. Processes of others are for root to look at.\n";
+
+#define MEASURE_NS UINT64_C(100000000) /* how long compute time is measured */
 
 struct request {
 	bool is_json;
@@ -52,24 +56,21 @@ static int read_request(int argc, char **argv, struct request *ret_request, stru
 	return 0;
 }
 
-void diagnosis_add(struct diagnosis *d, const char *format, ...)
+void diagnosis_add(struct findings *findings, const char *format, ...)
 {
-	size_t at = d->problem_count++;
 	va_list args;
 
-	if (at >= d->problem_capacity) {
-		size_t capacity = at ? 2 * at : 8;
-		char(*grown)[PROBLEM_BYTES] = reallocarray(d->problems, capacity, PROBLEM_BYTES);
+	if (findings->count == findings->capacity) {
+		size_t capacity = findings->capacity ? 2 * findings->capacity : 8;
+		char(*grown)[PROBLEM_BYTES] = reallocarray(findings->text, capacity, PROBLEM_BYTES);
 
-		if (!grown) {
-			d->problem_count = at;
+		if (!grown)
 			return;
-		}
-		d->problems = grown;
-		d->problem_capacity = capacity;
+		findings->text = grown;
+		findings->capacity = capacity;
 	}
 	va_start(args, format);
-	vsnprintf(d->problems[at], PROBLEM_BYTES, format, args);
+	vsnprintf(findings->text[findings->count++], PROBLEM_BYTES, format, args);
 	va_end(args);
 }
 
@@ -81,7 +82,8 @@ void diagnosis_clear(struct diagnosis *d)
 		inspect_clear(&d->patients[i].seen);
 	free(d->views);
 	free(d->patients);
-	free(d->problems);
+	free(d->problems.text);
+	free(d->notes.text);
 }
 
 static bool is_wanted(const struct request *request, const struct view *v)
@@ -106,7 +108,7 @@ static int read_views(const struct request *request, const struct survey *survey
 
 		if (view_read(&survey->sites[i], devices, v, &failure) != 0) {
 			if (!survey->sites[i].is_guess && !request->slice && !request->pid)
-				diagnosis_add(d, "%s", failure.text);
+				diagnosis_add(&d->problems, "%s", failure.text);
 			continue;
 		}
 		if (is_wanted(request, v))
@@ -151,8 +153,9 @@ static bool has_quota(const struct inspection *seen)
 {
 	const struct options *o = &seen->options;
 
-	return seen->shares[0].path || seen->shares[1].path || o->region_path ||
-	       o->memory_limit_bytes || o->has_indexed_limit || o->is_broken;
+	return seen->shares[0].path || seen->shares[1].path || o->region_path || o->cores_percent ||
+	       o->has_indexed_cores || o->memory_limit_bytes || o->has_indexed_limit ||
+	       o->is_broken;
 }
 
 static void judge_patient(struct diagnosis *d, const struct patient *p)
@@ -162,22 +165,24 @@ static void judge_patient(struct diagnosis *d, const struct patient *p)
 	if (!seen->is_readable)
 		return;
 	if (!*seen->library)
-		diagnosis_add(
-			d, "process %d: libvgpu.so is not loaded, so no quota binds it", p->pid);
+		diagnosis_add(&d->problems,
+			"process %d: libvgpu.so is not loaded, so no quota binds it", p->pid);
 	else if (!has_quota(seen))
-		diagnosis_add(d,
+		diagnosis_add(&d->problems,
 			"process %d: no share file and no option sets a quota, so none binds it",
 			p->pid);
 	for (unsigned i = 0; i < INSPECT_SHARES; i++)
 		if (seen->shares[i].why)
-			diagnosis_add(d, "process %d: share file %s, line %u: %s", p->pid,
-				seen->shares[i].path, seen->shares[i].line, seen->shares[i].why);
+			diagnosis_add(&d->problems, "process %d: share file %s, line %u: %s",
+				p->pid, seen->shares[i].path, seen->shares[i].line,
+				seen->shares[i].why);
 	for (unsigned i = 0; i < seen->options.unclear_count; i++)
-		diagnosis_add(d, "process %d: the value of %s is not understood", p->pid,
+		diagnosis_add(&d->problems, "process %d: the value of %s is not understood", p->pid,
 			seen->options.unclear[i]);
 	if (seen->options.is_broken)
-		diagnosis_add(d, "process %d: a quota is not understood, so all memory is refused",
-			p->pid);
+		diagnosis_add(&d->problems,
+			"process %d: a quota is not understood, so all memory is refused", p->pid);
+	limits_judge(p, &d->notes);
 }
 
 static void judge(struct diagnosis *d)
@@ -187,7 +192,7 @@ static void judge(struct diagnosis *d)
 			const struct view_device *device = &d->views[i].devices[k];
 
 			if (device->quota_bytes && device->use.used_bytes > device->quota_bytes)
-				diagnosis_add(d, "slice %s: device %s is over its quota",
+				diagnosis_add(&d->problems, "slice %s: device %s is over its quota",
 					d->views[i].name, device->uuid);
 		}
 	for (size_t i = 0; i < d->patient_count; i++)
@@ -209,6 +214,7 @@ static int examine(const struct request *request, struct diagnosis *d, struct er
 	if (devices_read(NULL, devices, &ignored) != 0)
 		devices->count = 0;
 	r = read_views(request, &survey, devices, d);
+	view_measure(d->views, d->views ? d->view_count : 0, MEASURE_NS);
 	if (r == 0)
 		r = look_at_processes(request, d);
 	if (r < 0)
@@ -236,6 +242,6 @@ int command_doctor(int argc, char **argv, int *ret_status, struct err *err)
 		diagnosis_show_json(&diagnosis);
 	else
 		diagnosis_show_text(&diagnosis);
-	*ret_status = diagnosis.problem_count ? 1 : 0;
+	*ret_status = diagnosis.problems.count ? 1 : 0;
 	return 0;
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/compute.h"
 #include "cli/doctor.h"
 #include "cli/json.h"
 #include "cli/size.h"
@@ -59,6 +60,47 @@ static void put_option(const char *name, const char *value, unsigned index)
 	putchar('\n');
 }
 
+static void put_libraries(const struct inspection *seen)
+{
+	put_line("library", *seen->library ? seen->library : "none");
+	if (*seen->library)
+		put_line("doors", seen->preloaded_by ? "by name, by dlsym, by cuGetProcAddress"
+						     : "by dlsym and cuGetProcAddress at most");
+	if (seen->preloaded_by)
+		put_line("preload", seen->preloaded_by);
+	put_line("driver", *seen->driver ? seen->driver : "not loaded");
+}
+
+static void put_limits(const struct patient *p)
+{
+	struct limit limits[SHARE_DEVICES];
+	unsigned count = limits_find(p, limits), others;
+	const char *turns = limits_turns(p);
+
+	for (unsigned i = 0; i < count; i++) {
+		const struct limit *l = &limits[i];
+		char memory[SIZE_TEXT_BYTES] = "none", compute[COMPUTE_TEXT_BYTES];
+
+		if (l->memory_bytes != SHARE_UNLIMITED)
+			size_print(l->memory_bytes, memory);
+		compute_print_granted(&l->compute, compute, sizeof(compute));
+		printf("    %-9s", i ? "" : "limits");
+		put(strcmp(l->uuid, SHARE_ANY_DEVICE) ? l->uuid : "any device");
+		printf(": memory %s", memory);
+		if (l->memory_from)
+			printf(" from %s", l->memory_from);
+		printf(", compute %s", *compute ? compute : "none");
+		if (l->compute_from)
+			printf(" from %s", l->compute_from);
+		putchar('\n');
+	}
+	if (turns)
+		put_line("turns", turns);
+	if (turns && limits_count_others(p, &others) == 0)
+		printf("    %-9swith %u other slice%s just now\n", "", others,
+			others == 1 ? "" : "s");
+}
+
 static void put_process(const struct patient *p)
 {
 	const struct inspection *seen = &p->seen;
@@ -73,13 +115,15 @@ static void put_process(const struct patient *p)
 	}
 	puts(p->view ? "" : " is in no slice's books");
 	if (seen->is_readable)
-		put_line("library", *seen->library ? seen->library : "none");
+		put_libraries(seen);
 	else
 		put_line("library", "unknown: the process cannot be looked at from here");
 	for (unsigned i = 0; i < INSPECT_SHARES; i++)
 		if (seen->shares[i].path)
 			put_line("share", seen->shares[i].path);
 	visit_options(seen, put_option);
+	if (seen->is_readable)
+		put_limits(p);
 	if (p->process && p->process->notes & REGION_NOTE_NVML)
 		put_line("nvml", "tells what the driver gave to it");
 	else if (p->process && p->process->notes & REGION_NOTE_NO_NVML)
@@ -89,6 +133,7 @@ static void put_process(const struct patient *p)
 static void put_device(const struct view_device *device)
 {
 	char used[SIZE_TEXT_BYTES], quota[SIZE_TEXT_BYTES] = "none";
+	char compute[COMPUTE_TEXT_BYTES];
 
 	size_print(device->use.used_bytes, used);
 	if (device->quota_bytes)
@@ -97,6 +142,10 @@ static void put_device(const struct view_device *device)
 	put(device->uuid);
 	printf("\n    quota %s, used %s; %" PRIu64 " refusals, %" PRIu64 " corrections\n", quota,
 		used, device->refusal_count, device->drift_count);
+	compute_print(device, compute, sizeof(compute));
+	if (strcmp(compute, "-") != 0)
+		printf("    compute %s%s\n", compute,
+			device->compute.state & REGION_COMPUTE_TURNS ? ", taking turns" : "");
 }
 
 static void put_patients(const struct diagnosis *d, const struct view *v)
@@ -104,6 +153,15 @@ static void put_patients(const struct diagnosis *d, const struct view *v)
 	for (size_t i = 0; i < d->patient_count; i++)
 		if (d->patients[i].view == v)
 			put_process(&d->patients[i]);
+}
+
+static void put_findings(const struct findings *findings)
+{
+	for (size_t i = 0; i < findings->count; i++) {
+		fputs("  ", stdout);
+		put(findings->text[i]);
+		putchar('\n');
+	}
 }
 
 void diagnosis_show_text(const struct diagnosis *d)
@@ -121,12 +179,11 @@ void diagnosis_show_text(const struct diagnosis *d)
 	put_patients(d, NULL);
 	if (d->view_count + d->patient_count == 0)
 		puts("There are no slices on this machine.");
-	puts(d->problem_count ? "Wrong:" : "Nothing is wrong.");
-	for (size_t i = 0; i < d->problem_count; i++) {
-		fputs("  ", stdout);
-		put(d->problems[i]);
-		putchar('\n');
-	}
+	puts(d->problems.count ? "Wrong:" : "Nothing is wrong.");
+	put_findings(&d->problems);
+	if (d->notes.count)
+		puts("To know:");
+	put_findings(&d->notes);
 }
 
 static void json_option(const char *name, const char *value, unsigned index)
@@ -152,6 +209,36 @@ static void json_shares(const struct inspection *seen)
 	fputs("], ", stdout);
 }
 
+static void json_limits(const struct patient *p)
+{
+	struct limit limits[SHARE_DEVICES];
+	unsigned count = p->seen.is_readable ? limits_find(p, limits) : 0, others = 0;
+	const char *turns = p->seen.is_readable ? limits_turns(p) : NULL;
+	bool has_turns = turns && limits_count_others(p, &others) == 0;
+
+	json_key("limits");
+	putchar('[');
+	for (unsigned i = 0; i < count; i++) {
+		const struct limit *l = &limits[i];
+
+		fputs(i ? ", {" : "{", stdout);
+		json_text("uuid", l->uuid);
+		json_number("memory_bytes", l->memory_bytes, l->memory_bytes != SHARE_UNLIMITED);
+		json_text("memory_from", l->memory_from ? l->memory_from : "");
+		json_number("cores_permille", l->compute.cores_permille, l->compute.cores_permille);
+		json_number("cap_permille", l->compute.cap_permille, l->compute.cap_permille);
+		json_key("compute_from");
+		if (l->compute_from)
+			json_string(l->compute_from);
+		else
+			fputs("null", stdout);
+		putchar('}');
+	}
+	fputs("], ", stdout);
+	json_text("turns", turns ? turns : "");
+	json_number("turns_with", others, has_turns);
+}
+
 static void json_process(const struct patient *p)
 {
 	uint64_t notes = p->process ? p->process->notes : 0;
@@ -162,6 +249,9 @@ static void json_process(const struct patient *p)
 	json_text("slice", p->view ? p->view->name : "");
 	json_text("library", p->seen.library);
 	json_shares(&p->seen);
+	json_text("preloaded_by", p->seen.preloaded_by ? p->seen.preloaded_by : "");
+	json_text("driver", p->seen.driver);
+	json_limits(p);
 	json_text("nvml", notes & REGION_NOTE_NVML	? "figure"
 			  : notes & REGION_NOTE_NO_NVML ? "none"
 							: "");
@@ -186,10 +276,20 @@ static void json_view(const struct view *v)
 		json_number("quota_bytes", device->quota_bytes, device->quota_bytes != 0);
 		json_number("used_bytes", device->use.used_bytes, true);
 		json_number("refusals", device->refusal_count, true);
+		compute_print_json(device);
+		fputs(", ", stdout);
 		json_key("corrections");
 		printf("%" PRIu64 "}", device->drift_count);
 	}
 	fputs("]}", stdout);
+}
+
+static void json_findings(const struct findings *findings)
+{
+	for (size_t i = 0; i < findings->count; i++) {
+		fputs(i ? ",\n  " : "\n  ", stdout);
+		json_string(findings->text[i]);
+	}
 }
 
 void diagnosis_show_json(const struct diagnosis *d)
@@ -205,9 +305,8 @@ void diagnosis_show_json(const struct diagnosis *d)
 		json_process(&d->patients[i]);
 	}
 	fputs("],\n\"problems\": [", stdout);
-	for (size_t i = 0; i < d->problem_count; i++) {
-		fputs(i ? ",\n  " : "\n  ", stdout);
-		json_string(d->problems[i]);
-	}
+	json_findings(&d->problems);
+	fputs("],\n\"notes\": [", stdout);
+	json_findings(&d->notes);
 	fputs("]}\n", stdout);
 }

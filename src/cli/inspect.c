@@ -12,6 +12,7 @@
 #include "base/file.h"
 
 #define LIBRARY		  "libvgpu.so"
+#define DRIVER		  "libcuda.so"
 #define ENVIRONMENT_BYTES (UINT64_C(4) << 20)
 
 /* Ends with an empty string, whatever the process has made of it. */
@@ -56,19 +57,16 @@ const char *inspect_option(const struct inspection *inspection, const char *name
 	return value && *value ? value : NULL;
 }
 
-/* The library's path in a line of /proc/PID/maps; NULL where the line is another file's. */
-static char *library_in(char *line)
+/* Takes over the path in a line of /proc/PID/maps, where it is the library's and none was seen before. */
+static void take_path(char *line, const char *library, char *ret_path, size_t size)
 {
-	char *path = strchr(line, '/'), *name;
+	const char *path = strchr(line, '/'), *name = path ? strrchr(path, '/') + 1 : NULL;
 
-	if (!path)
-		return NULL;
-	path[strcspn(path, "\n")] = '\0';
-	name = strrchr(path, '/') + 1;
-	return strncmp(name, LIBRARY, strlen(LIBRARY)) == 0 ? path : NULL;
+	if (name && !*ret_path && strncmp(name, library, strlen(library)) == 0)
+		snprintf(ret_path, size, "%.*s", (int)strcspn(path, "\n"), path);
 }
 
-static bool find_library(int pid, char *ret_path, size_t size)
+static bool find_libraries(int pid, struct inspection *i)
 {
 	_cleanup_free_ char *line = NULL;
 	_cleanup_file_ FILE *maps = NULL;
@@ -77,17 +75,26 @@ static bool find_library(int pid, char *ret_path, size_t size)
 
 	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
 	maps = fopen(path, "re");
-	if (!maps)
-		return false;
-	while (getline(&line, &capacity, maps) > 0) {
-		const char *library = library_in(line);
-
-		if (!library)
-			continue;
-		snprintf(ret_path, size, "%s", library);
-		break;
+	while (maps && getline(&line, &capacity, maps) > 0) {
+		take_path(line, LIBRARY, i->library, sizeof(i->library));
+		take_path(line, DRIVER, i->driver, sizeof(i->driver));
 	}
-	return true;
+	return maps;
+}
+
+/* What made the dynamic linker put the library before what the program names. */
+static const char *find_preload(int pid)
+{
+	const char *variable = look_up("LD_PRELOAD");
+	char path[64], text[4096];
+	size_t length;
+
+	if (variable && strstr(variable, LIBRARY))
+		return "LD_PRELOAD";
+	snprintf(path, sizeof(path), "/proc/%d/root/etc/ld.so.preload", pid);
+	if (file_read(path, text, sizeof(text), &length) == 0 && strstr(text, LIBRARY))
+		return "/etc/ld.so.preload";
+	return NULL;
 }
 
 /* The path is the process's own: what it names may be something else for us. */
@@ -96,14 +103,13 @@ static struct inspected_share read_share(int pid, const char *path)
 	struct inspected_share seen = {.path = path};
 	char far[4096], text[SHARE_FILE_BYTES];
 	struct share_fault fault;
-	struct share share;
 	size_t length;
 	int r;
 
 	if ((size_t)snprintf(far, sizeof(far), "/proc/%d/root%s", pid, path) >= sizeof(far))
 		return (struct inspected_share){.path = path, .why = strerror(ENAMETOOLONG)};
 	r = file_read(far, text, sizeof(text), &length);
-	if (r == 0 && share_parse(text, length, &share, &fault) == 0)
+	if (r == 0 && share_parse(text, length, &seen.share, &fault) == 0)
 		return seen;
 	seen.why = r < 0 ? strerror(-r) : fault.why;
 	seen.line = r < 0 ? 0 : fault.line;
@@ -129,11 +135,12 @@ void inspect_process(int pid, struct inspection *ret_inspection)
 
 	snprintf(path, sizeof(path), "/proc/%d", pid);
 	i.is_there = pid > 0 && access(path, F_OK) == 0;
-	i.is_readable = i.is_there && read_environment(pid, &i.environment) == 0 &&
-			find_library(pid, i.library, sizeof(i.library));
+	i.is_readable =
+		i.is_there && read_environment(pid, &i.environment) == 0 && find_libraries(pid, &i);
 	if (i.is_readable) {
 		environment = i.environment;
 		options_check(&i.options, look_up);
+		i.preloaded_by = find_preload(pid);
 		read_shares(pid, &i);
 	}
 	*ret_inspection = i;

@@ -11,15 +11,18 @@
 
 /* A share file, as the process sees it. */
 struct inspected_share {
-	const char *path; /* NULL: there is none */
-	const char *why;  /* what is wrong with it; NULL: nothing */
-	unsigned line;	  /* where; 0: all of it */
+	const char *path;   /* NULL: there is none */
+	const char *why;    /* what is wrong with it; NULL: nothing */
+	unsigned line;	    /* where; 0: all of it */
+	struct share share; /* where nothing is wrong */
 };
 
 struct inspection {
-	bool is_there;	   /* there is such a process */
-	bool is_readable;  /* and we may look at it; else nothing below is known */
-	char library[512]; /* the tenant library that it has loaded; "" for none */
+	bool is_there;		  /* there is such a process */
+	bool is_readable;	  /* and we may look at it; else nothing below is known */
+	char library[512];	  /* the tenant library that it has loaded; "" for none */
+	char driver[512];	  /* the CUDA driver, likewise */
+	const char *preloaded_by; /* what put the library before all others; NULL: nothing */
 	struct inspected_share shares[INSPECT_SHARES];
 	struct options options;
 	char *environment; /* zero-ended strings; the options point into it */

@@ -123,6 +123,7 @@ static int try_sim(const char *cuda, const char *nvml, struct place_sim *ret_sim
 	if (join(library, sizeof(library), cuda_whole, "libcuda.so.1") < 0 ||
 		access(library, R_OK) < 0)
 		return -ENOENT;
+	strcpy(ret_sim->cuda, library);
 	if (join(library, sizeof(library), nvml_whole, "libnvidia-ml.so.1") < 0 ||
 		access(library, R_OK) < 0)
 		return -ENOENT;

@@ -19,5 +19,6 @@ int place_find_library(char ret_path[PLACE_BYTES], struct err *err) MUST_CHECK;
 struct place_sim {
 	char library_path[2 * PLACE_BYTES]; /* its folders, as LD_LIBRARY_PATH takes them */
 	char nvml[PLACE_BYTES];		    /* its libnvidia-ml.so.1 */
+	char cuda[PLACE_BYTES];		    /* its libcuda.so.1 */
 };
 int place_find_sim(struct place_sim *ret_sim, struct err *err) MUST_CHECK;

@@ -15,6 +15,8 @@
 #include "cli/devices.h"
 #include "cli/place.h"
 #include "cli/slice.h"
+#include "cli/terms.h"
+#include "cli/turns.h"
 #include "policy/device_name.h"
 
 #define STATUS_NOT_EXECUTABLE 126
@@ -25,6 +27,14 @@ const char help_run[] =
 	"  --memory SIZE    device memory that the slice may hold, on each of its devices\n"
 	"  --device DEVICE  a device of the slice, by index, UUID, or the beginning of its UUID;\n"
 	"                   may be given several times; all devices where it is not given\n"
+	"  --cores PERCENT  compute time that the slice is sure to get of each device, and "
+	"without\n"
+	"                   --cap never gets more than; like 30 or 12.5\n"
+	"  --cap PERCENT    compute time that it never gets more than, even where nobody else "
+	"wants\n"
+	"                   it; 100 is no limit\n"
+	"  --weight N       its part of what nobody is sure of, 1 to 10000; 100 where not given\n"
+	"  --priority N     who goes first on a device: 0 before 1 (where not given), up to 9\n"
 	"  --name NAME      the slice's name; made from the program's where it is not given\n"
 	"  --sim            on the simulated node instead of this machine's driver\n"
 	"  --board NAME     the simulated node's board, for the first program on it\n"
@@ -38,6 +48,7 @@ struct request {
 	uint64_t memory_bytes; /* 0: not given */
 	const char *devices[SHARE_DEVICES];
 	unsigned device_count;
+	struct terms terms; /* on each device */
 	const char *name, *board;
 	bool is_sim;
 	char **program;
@@ -85,6 +96,8 @@ static int add_device(const char *text, struct request *r, struct err *err)
 
 static int read_option(int option, struct request *r, char **argv, struct err *err)
 {
+	if (terms_is_option(option))
+		return terms_read(option, optarg, &r->terms, err);
 	switch (option) {
 	case 'm':
 		return set_memory(optarg, r, err);
@@ -109,11 +122,13 @@ static int read_request(int argc, char **argv, struct request *ret_request, stru
 		{"memory", required_argument, NULL, 'm'},
 		{"device", required_argument, NULL, 'd'},
 		{"name", required_argument, NULL, 'n'},
+		TERMS_OPTIONS,
 		{"sim", no_argument, NULL, 's'},
 		{"board", required_argument, NULL, 'b'},
 		{0},
 	};
 	struct request request = {.memory_bytes = 0};
+	struct share_compute compute = {.cores_permille = 0};
 	int option, r;
 
 	while ((option = getopt_long(argc, argv, "+:", options, NULL)) != -1) {
@@ -123,6 +138,8 @@ static int read_request(int argc, char **argv, struct request *ret_request, stru
 	}
 	if (request.memory_bytes == 0)
 		return command_refuse(err, "run needs --memory SIZE, like --memory 2g");
+	if (terms_apply(&request.terms, &compute, err) < 0)
+		return COMMAND_E_USAGE;
 	if (request.board && !request.is_sim)
 		return command_refuse(
 			err, "--board '%s' is for the simulated node; add --sim", request.board);
@@ -222,6 +239,7 @@ static int make_plan(const struct request *request, struct plan *plan, struct er
 {
 	int r = place_find_library(plan->library, err);
 
+	plan->grant.priority = SHARE_DEFAULT_PRIORITY;
 	if (r == 0 && request->is_sim)
 		r = place_find_sim(&plan->sim, err);
 	/* before NVML is asked: the first who asks makes the simulated machine */
@@ -229,6 +247,10 @@ static int make_plan(const struct request *request, struct plan *plan, struct er
 		r = err_set(err, errno, "set VGPU_SIM_BOARD: %s", strerror(errno));
 	if (r == 0)
 		r = find_devices(request, plan, err);
+	if (r == 0)
+		r = terms_apply_all(&request->terms, &plan->grant, err);
+	if (r == 0)
+		turns_find(plan->grant.turns);
 	return r;
 }
 

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "cli/compute.h"
 #include "cli/json.h"
 #include "cli/show.h"
 
@@ -30,6 +31,9 @@ static void put_device(const struct view_device *d)
 	json_text("name", d->name);
 	json_number("quota_bytes", d->quota_bytes, d->quota_bytes != 0);
 	json_number("refusals", d->refusal_count, true);
+	json_number("evicted_bytes", d->evicted_bytes, true);
+	compute_print_json(d);
+	fputs(", ", stdout);
 	put_use(&d->use);
 	putchar('}');
 }
@@ -45,6 +49,7 @@ static void put_process(const struct view *v, const struct view_process *p)
 	for (unsigned i = 0; i < v->device_count; i++) {
 		fputs(i ? ", {" : "{", stdout);
 		json_text("uuid", v->devices[i].uuid);
+		json_number("evicted_bytes", p->evicted_bytes[i], true);
 		put_use(&p->use[i]);
 		putchar('}');
 	}
@@ -56,7 +61,8 @@ static void put_view(const struct view *v)
 	fputs("    {\n      ", stdout);
 	json_text("name", v->name);
 	json_text("region", v->region);
-	printf("\"running\": %s,\n      \"devices\": [", v->is_running ? "true" : "false");
+	printf("\"running\": %s, \"suspended\": %s,\n      \"devices\": [",
+		v->is_running ? "true" : "false", v->is_suspended ? "true" : "false");
 	for (unsigned i = 0; i < v->device_count; i++) {
 		fputs(i ? ",\n" : "\n", stdout);
 		put_device(&v->devices[i]);

@@ -3,10 +3,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/compute.h"
 #include "cli/show.h"
 #include "cli/size.h"
 
-#define COLUMNS_MAX 7
+#define COLUMNS_MAX 8
 #define CELL_BYTES  256
 
 static const char *const kind_names[] = {
@@ -27,7 +28,7 @@ struct row {
 
 static struct column slice_columns[] = {{"SLICE", false, 0}, {"DEVICE", false, 0},
 	{"PROCESSES", true, 0}, {"USED", true, 0}, {"QUOTA", true, 0}, {"%", true, 0},
-	{"HOLDS", false, 0}};
+	{"COMPUTE", false, 0}, {"HOLDS", false, 0}};
 
 static struct column process_columns[] = {{"SLICE", false, 0}, {"DEVICE", false, 0},
 	{"PID", true, 0}, {"COMMAND", false, 0}, {"USED", true, 0}, {"HOLDS", false, 0}};
@@ -40,8 +41,9 @@ static void make_harmless(char *text)
 			*text = '?';
 }
 
-static void put_kinds(char *cell, const struct view_use *use)
+static void put_kinds(char *cell, const struct view_use *use, uint64_t evicted_bytes)
 {
+	char evicted[SIZE_TEXT_BYTES];
 	size_t used = 0;
 
 	cell[0] = '\0';
@@ -53,6 +55,11 @@ static void put_kinds(char *cell, const struct view_use *use)
 		size_print(use->kind_bytes[k], size);
 		used += (size_t)snprintf(cell + used, CELL_BYTES - used, "%s%s %s", used ? " " : "",
 			kind_names[k], size);
+	}
+	if (evicted_bytes && used < CELL_BYTES) {
+		size_print(evicted_bytes, evicted);
+		used += (size_t)snprintf(
+			cell + used, CELL_BYTES - used, "%sevicted %s", used ? " " : "", evicted);
 	}
 	if (used == 0)
 		strcpy(cell, "-");
@@ -74,7 +81,7 @@ static void fill_slice(struct row *row, const struct view *v, const struct view_
 	snprintf(cell[0], CELL_BYTES, "%s", v->name);
 	make_harmless(cell[0]);
 	snprintf(cell[2], CELL_BYTES, "%u", v->process_count);
-	for (int i = 3; i < 7; i++)
+	for (int i = 3; i < 8; i++)
 		strcpy(cell[i], "-");
 	if (!d) {
 		strcpy(cell[1], "-");
@@ -87,7 +94,8 @@ static void fill_slice(struct row *row, const struct view *v, const struct view_
 		snprintf(cell[5], CELL_BYTES, "%.0f",
 			100.0 * (double)d->use.used_bytes / (double)d->quota_bytes);
 	}
-	put_kinds(cell[6], &d->use);
+	compute_print(d, cell[6], CELL_BYTES);
+	put_kinds(cell[7], &d->use, d->evicted_bytes);
 }
 
 static void fill_process(
@@ -109,7 +117,7 @@ static void fill_process(
 	snprintf(cell[3], CELL_BYTES, "%s", *p->command ? p->command : "?");
 	make_harmless(cell[3]);
 	size_print(p->use[device].used_bytes, cell[4]);
-	put_kinds(cell[5], &p->use[device]);
+	put_kinds(cell[5], &p->use[device], p->evicted_bytes[device]);
 }
 
 /* Called for every row, twice: once to measure, once to print. */

@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "region/process.h"
 #include "region/snapshot.h"
@@ -86,7 +87,19 @@ static int open_root(const char *root, int *ret_fd, struct err *err)
 
 static bool is_ours_to_remove(const char *file)
 {
-	return !strcmp(file, "lock") || !strcmp(file, "share") || !strncmp(file, "region", 6);
+	return !strcmp(file, "lock") || !strncmp(file, "share", 5) || !strncmp(file, "region", 6) ||
+	       !strcmp(file, "evicted");
+}
+
+int slice_lock(int lock_fd, int at)
+{
+	uint64_t deadline_ns = clock_now_ns() + SLICE_LOCK_WAIT_NS;
+	struct timespec pause = {.tv_nsec = 1000000};
+	int r;
+
+	while ((r = file_lock_byte(lock_fd, at)) == -EAGAIN && clock_now_ns() < deadline_ns)
+		nanosleep(&pause, NULL);
+	return r;
 }
 
 /* Removes the slice's files and then, if nothing else is in it, the folder. */
@@ -144,7 +157,7 @@ bool slice_is_running(const char *path)
 
 	snprintf(lock, sizeof(lock), "%s/lock", path);
 	fd = open(lock, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	if (fd < 0 || file_byte_is_locked(fd, 0, &is_locked) < 0)
+	if (fd < 0 || file_byte_is_locked(fd, SLICE_LOCK_RUN, &is_locked) < 0)
 		return false;
 	return is_locked || is_child_alive(fd);
 }
@@ -169,7 +182,8 @@ static void remove_if_stale(const char *root, int root_fd, const char *name)
 		return;
 	snprintf(lock, sizeof(lock), "%.*s/lock", SHARE_NAME_BYTES + 12, name);
 	fd = openat(root_fd, lock, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	if (fd < 0 || file_lock_byte(fd, 0) != 0)
+	if (fd < 0 || file_lock_byte(fd, SLICE_LOCK_RUN) != 0 ||
+		file_lock_byte(fd, SLICE_LOCK_EDIT) != 0)
 		return;
 	snprintf(path, sizeof(path), "%.*s/%.*s", SHARE_PATH_BYTES - SHARE_NAME_BYTES, root,
 		SHARE_NAME_BYTES + 12, name);
@@ -231,7 +245,7 @@ static int fill(int root_fd, const char *hidden, const struct share *share, int 
 	lock_fd = openat(folder_fd, "lock", O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (lock_fd < 0)
 		return -errno;
-	r = file_lock_byte(lock_fd, 0);
+	r = file_lock_byte(lock_fd, SLICE_LOCK_RUN);
 	if (r == 0)
 		r = write_share(folder_fd, share);
 	if (r == 0)
@@ -312,7 +326,10 @@ void slice_note_child(const struct slice *slice, pid_t child)
 
 void slice_finish(struct slice *slice)
 {
-	if (slice->lock_fd >= 0 && !has_processes(slice->path))
+	/* Nobody may be putting a new share file into the folder while it goes; who cannot wait leaves it
+	 * to slice_sweep(). */
+	if (slice->lock_fd >= 0 && !has_processes(slice->path) &&
+		slice_lock(slice->lock_fd, SLICE_LOCK_EDIT) == 0)
 		remove_folder(slice->root_fd, slice->name);
 	cleanup_fd(&slice->lock_fd);
 	cleanup_fd(&slice->root_fd);

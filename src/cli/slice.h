@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/err.h"
@@ -52,6 +53,16 @@ void slice_finish(struct slice *slice);
  * Slices of others are left alone: their folders are not ours to trust.
  */
 void slice_sweep(void);
+
+/*
+ * Bytes of a slice's file `lock`, each a lock of its own: its vgpu run lives; its share file is changed, or
+ * the slice removed; its processes are evicted or brought back.
+ */
+enum { SLICE_LOCK_RUN, SLICE_LOCK_EDIT, SLICE_LOCK_EVICT };
+
+/* Takes the lock on that byte of the open file. -EAGAIN where another had it for SLICE_LOCK_WAIT_NS. */
+#define SLICE_LOCK_WAIT_NS UINT64_C(5000000000)
+int slice_lock(int lock_fd, int at) MUST_CHECK;
 
 /* Whether the folder is that of a slice with a living `vgpu run`, or a living first process. */
 bool slice_is_running(const char *path);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "cli/pids.h"
 #include "cli/slice.h"
@@ -30,6 +31,26 @@ static void name_device(const struct devices *devices, struct view_device *d)
 		snprintf(d->name, sizeof(d->name), "%s", device_short_name(known));
 }
 
+static void take_compute(const struct snapshot_compute *from, struct view_compute *to)
+{
+	to->is_metered = from->state != 0 || from->busy_ns != 0;
+	to->busy_ns = from->busy_ns;
+	to->launches = from->launches;
+	to->budget_wait_ns = from->budget_wait_ns;
+	to->turn_wait_ns = from->turn_wait_ns;
+	to->lent_ns = from->lent_ns;
+	to->state = from->state;
+	to->priority = from->priority;
+	/* The file may say anything. */
+	to->granted.cores_permille = from->cores_permille <= SHARE_WHOLE_PERMILLE
+					     ? from->cores_permille
+					     : SHARE_WHOLE_PERMILLE;
+	to->granted.cap_permille = from->cap_permille <= SHARE_WHOLE_PERMILLE
+					   ? from->cap_permille
+					   : SHARE_WHOLE_PERMILLE;
+	to->granted.weight = from->weight;
+}
+
 static void take_devices(const struct snapshot *s, const struct devices *devices, struct view *v)
 {
 	v->device_count = s->device_count;
@@ -41,6 +62,7 @@ static void take_devices(const struct snapshot *s, const struct devices *devices
 		d->refusal_count = s->devices[i].refusal_count;
 		d->drift_count = s->devices[i].drift_count;
 		d->use.used_bytes = s->devices[i].used_bytes;
+		take_compute(&s->devices[i].compute, &d->compute);
 		name_device(devices, d);
 	}
 }
@@ -61,6 +83,11 @@ static int take_processes(const struct snapshot *s, struct view *v)
 		memcpy(p->command, from->command, sizeof(p->command));
 		for (unsigned d = 0; d < v->device_count; d++) {
 			p->use[d].used_bytes = from->held_bytes[d];
+			p->evicted_bytes[d] = from->evicted_bytes[d];
+			v->devices[d].evicted_bytes += from->evicted_bytes[d];
+			/* The kinds say what it will hold again. */
+			if (from->evicted_bytes[d])
+				continue;
 			for (int k = 0; k < CHARGE_KIND_COUNT; k++) {
 				uint64_t bytes = above_zero(from->kind_bytes[d][k]);
 
@@ -78,6 +105,37 @@ static bool has_device(const struct view *v, const char *uuid)
 		if (device_name_is_same(v->devices[i].uuid, uuid))
 			return true;
 	return false;
+}
+
+static uint16_t smaller_limit(uint16_t a, uint16_t b)
+{
+	return a && (a < b || b == 0) ? a : b;
+}
+
+/*
+ * Beside what processes have applied, which may be less than the share says, and a moment behind it. Where
+ * nobody meters, only the share says anything.
+ */
+static void take_terms(const struct share *share, struct view_device *d)
+{
+	const struct share_device *line = share_device(share, d->uuid);
+	struct view_compute *c = &d->compute;
+
+	/* What processes have noted of it is as old as their last look. */
+	c->state &= ~(unsigned)REGION_COMPUTE_SUSPENDED;
+	if (share->is_suspended)
+		c->state |= REGION_COMPUTE_SUSPENDED;
+	if (!line)
+		return;
+	if (!c->is_metered) {
+		c->granted = line->compute;
+		c->priority = share->priority;
+		return;
+	}
+	c->granted.cores_permille =
+		smaller_limit(c->granted.cores_permille, line->compute.cores_permille);
+	c->granted.cap_permille =
+		smaller_limit(c->granted.cap_permille, line->compute.cap_permille);
 }
 
 /* Adds what the share grants and nobody has used yet, and quotas that the region does not tell. */
@@ -106,9 +164,13 @@ static void take_share(const char *folder, const struct devices *devices, struct
 		name_device(devices, d);
 		v->device_count++;
 	}
-	for (unsigned i = 0; i < v->device_count; i++)
+	for (unsigned i = 0; i < v->device_count; i++) {
 		if (v->devices[i].quota_bytes == SHARE_UNLIMITED)
 			v->devices[i].quota_bytes = 0;
+		take_terms(&share, &v->devices[i]);
+	}
+	v->is_suspended = share.is_suspended;
+	snprintf(v->turns, sizeof(v->turns), "%s", share.turns);
 }
 
 int view_read(const struct site *site, const struct devices *devices, struct view *ret_view,
@@ -118,6 +180,7 @@ int view_read(const struct site *site, const struct devices *devices, struct vie
 	struct view v = {.processes = NULL};
 	int r = s ? snapshot_read(site->region, s) : -ENOMEM;
 
+	v.read_ns = clock_now_ns();
 	snprintf(v.name, sizeof(v.name), "%s", site->name);
 	snprintf(v.region, sizeof(v.region), "%s", site->region);
 	if (r == 0) {
@@ -130,6 +193,7 @@ int view_read(const struct site *site, const struct devices *devices, struct vie
 		return err_set(err, -r, "region '%.200s': %s", site->region, region_explain(r));
 	v.is_running = v.process_count > 0;
 	if (site->folder) {
+		snprintf(v.folder, sizeof(v.folder), "%s", site->folder);
 		take_share(site->folder, devices, &v);
 		v.is_running |= slice_is_running(site->folder);
 	}

@@ -10,6 +10,26 @@
 #include "cli/survey.h"
 #include "region/snapshot.h"
 
+/* What happened between two readings. */
+struct view_rates {
+	bool is_known;
+	double busy, budget_wait,
+		turn_wait; /* parts of the time: 1 is all of it; waits are of all threads */
+	double launches_per_s;
+};
+
+/* A device's compute time. */
+struct view_compute {
+	bool is_metered; /* processes of the slice keep the figures below */
+	uint64_t busy_ns, launches, budget_wait_ns, turn_wait_ns,
+		lent_ns; /* since the region was made */
+	struct share_compute
+		granted; /* the smaller of what processes have applied and the share says */
+	uint8_t priority;
+	unsigned state; /* of enum region_compute_state */
+	struct view_rates rates;
+};
+
 struct view_use {
 	uint64_t used_bytes;
 	uint64_t kind_bytes[CHARGE_KIND_COUNT];
@@ -21,6 +41,8 @@ struct view_device {
 	char name[SHARE_UUID_BYTES]; /* short, or "" */
 	uint64_t quota_bytes;	     /* 0: none */
 	uint64_t refusal_count, drift_count;
+	uint64_t evicted_bytes; /* on the host; not in use */
+	struct view_compute compute;
 	struct view_use use;
 };
 
@@ -30,12 +52,17 @@ struct view_process {
 	char command[17];
 	uint64_t notes; /* of enum region_note */
 	struct view_use use[REGION_DEVICES];
+	uint64_t evicted_bytes[REGION_DEVICES];
 };
 
 struct view {
 	char name[256];
 	char region[4096];
-	bool is_running; /* its vgpu run, or a process of it, lives */
+	char folder[4096];	      /* of a slice of vgpu run; "" for a region alone */
+	char turns[SHARE_PATH_BYTES]; /* by its share file; "" where that does not say */
+	uint64_t read_ns;	      /* when (CLOCK_MONOTONIC) */
+	bool is_running;	      /* its vgpu run, or a process of it, lives */
+	bool is_suspended;	      /* by its share file */
 	struct view_device devices[REGION_DEVICES];
 	unsigned device_count;
 	struct view_process *processes;
@@ -48,6 +75,12 @@ struct view {
  */
 int view_read(const struct site *site, const struct devices *devices, struct view *ret_view,
 	struct err *err) MUST_CHECK;
+
+/* What happened on each device of `after` since `before`, a reading of the same slice. */
+void view_compare(const struct view *before, struct view *after);
+
+/* Waits so long and fills in the rates of those views that are metered; without such it does not wait. */
+void view_measure(struct view *views, size_t count, uint64_t interval_ns);
 
 /* Frees what it holds; fit for a zeroed one. */
 void view_clear(struct view *view);

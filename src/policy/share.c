@@ -8,8 +8,10 @@
 #include "base/parse.h"
 #include "policy/device_name.h"
 
-#define LINE_BYTES 512
-#define LINE_WORDS 10
+#define LINE_BYTES     512
+#define LINE_WORDS     10
+
+#define PRIORITY_UNSET UINT8_MAX /* while a share is being read */
 
 struct words {
 	char text[LINE_BYTES];
@@ -59,8 +61,7 @@ bool share_name_is_valid(const char *text)
 		       length;
 }
 
-/* "30" or "12.5" as permille; false where it is neither, or more than all. */
-static bool read_percent(const char *word, uint16_t *ret_permille)
+bool share_read_percent(const char *word, uint16_t *ret_permille)
 {
 	size_t whole = strspn(word, "0123456789");
 	char digits[8];
@@ -77,7 +78,7 @@ static bool read_percent(const char *word, uint16_t *ret_permille)
 		return false;
 	if (word[whole] == '.' && word[whole + 2] != '\0')
 		return false;
-	if (parse_u64(digits, SHARE_WHOLE_PERMILLE, &value) != 0)
+	if (parse_u64(digits, SHARE_WHOLE_PERMILLE, &value) != 0 || value == 0)
 		return false;
 	*ret_permille = (uint16_t)value;
 	return true;
@@ -96,11 +97,11 @@ static const char *read_compute(const struct words *w, struct share_compute *ret
 		const char *key = w->word[i], *text = w->word[i + 1];
 
 		if (strcmp(key, "cores") == 0 && !has_cores) {
-			if (!read_percent(text, &c.cores_permille) || c.cores_permille == 0)
+			if (!share_read_percent(text, &c.cores_permille))
 				return "the cores are no percentage; 0.1 to 100 is right";
 			has_cores = true;
 		} else if (strcmp(key, "cap") == 0 && !has_cap) {
-			if (!read_percent(text, &c.cap_permille) || c.cap_permille == 0)
+			if (!share_read_percent(text, &c.cap_permille))
 				return "the cap is no percentage; 0.1 to 100 is right";
 			has_cap = true;
 		} else if (strcmp(key, "weight") == 0 && !has_weight) {
@@ -167,6 +168,8 @@ static const char *read_line(struct share *s, const struct words *w)
 	if (strcmp(w->word[0], "device") == 0)
 		return read_device(s, w);
 	if (w->count == 1 && strcmp(w->word[0], "suspended") == 0) {
+		if (s->is_suspended)
+			return "the slice is suspended already";
 		s->is_suspended = true;
 		return NULL;
 	}
@@ -184,6 +187,8 @@ static const char *read_line(struct share *s, const struct words *w)
 	if (strcmp(w->word[0], "turns") == 0)
 		return read_path(s->turns, w->word[1], "the slice has a folder of turns already");
 	if (strcmp(w->word[0], "priority") == 0) {
+		if (s->priority != PRIORITY_UNSET)
+			return "the slice has a priority already";
 		if (parse_u64(w->word[1], SHARE_MAX_PRIORITY, &value) != 0)
 			return "the priority is no whole number from 0 (first) to 9";
 		s->priority = (uint8_t)value;
@@ -200,7 +205,7 @@ static bool is_header(const struct words *w)
 int share_parse(
 	const char *text, size_t length, struct share *ret_share, struct share_fault *ret_fault)
 {
-	struct share s = {.priority = SHARE_DEFAULT_PRIORITY};
+	struct share s = {.priority = PRIORITY_UNSET};
 	struct share_fault fault = {.line = 0};
 	bool has_header = false, has_end = false;
 	struct words w;
@@ -237,6 +242,8 @@ int share_parse(
 		*ret_fault = fault;
 		return -EINVAL;
 	}
+	if (s.priority == PRIORITY_UNSET)
+		s.priority = SHARE_DEFAULT_PRIORITY;
 	*ret_share = s;
 	return 0;
 }
@@ -313,10 +320,13 @@ static void put_percent(struct output *o, const char *key, unsigned permille)
 
 static void put_compute(struct output *o, const struct share_compute *c)
 {
+	/* Cores without a cap would be read as a cap at the cores. */
+	unsigned cap = c->cap_permille ? c->cap_permille : SHARE_WHOLE_PERMILLE;
+
 	if (c->cores_permille)
 		put_percent(o, " cores ", c->cores_permille);
-	if (c->cap_permille != c->cores_permille)
-		put_percent(o, " cap ", c->cap_permille);
+	if (cap != c->cores_permille && (c->cores_permille || c->cap_permille))
+		put_percent(o, " cap ", cap);
 	if (c->weight) {
 		put(o, " weight ");
 		put_number(o, c->weight);

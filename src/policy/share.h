@@ -93,5 +93,8 @@ const struct share_device *share_device(const struct share *share, const char *u
 int share_format(
 	const struct share *share, char *buffer, size_t size, size_t *ret_length) MUST_CHECK;
 
+/* "30" or "12.5" as permille; false where it is neither, nothing at all, or more than all. */
+bool share_read_percent(const char *text, uint16_t *ret_permille);
+
 /* Whether text can be a slice's name: 1 to 63 letters, digits, '.', '_', '-', not beginning with '.'. */
 bool share_name_is_valid(const char *text);

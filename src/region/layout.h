@@ -237,6 +237,10 @@ PIN(struct region_slot, held, 40);
 PIN(struct region_slot, kind_bytes, 168);
 #undef PIN
 
-/* Locks are OFD byte locks on the file at offsets behind any data: a byte a slot, one for the joints. */
+/*
+ * Locks are OFD byte locks on the file at offsets behind any data: a byte a slot, one for the joints, and a
+ * second byte a slot for whoever changes a living process's words from outside (evict.h).
+ */
 #define REGION_LOCK_SLOTS (INT64_C(1) << 40)
 #define REGION_LOCK_JOINT (REGION_LOCK_SLOTS + REGION_SLOTS)
+#define REGION_LOCK_EVICT (REGION_LOCK_JOINT + 1)

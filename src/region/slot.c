@@ -58,9 +58,26 @@ static void clear(struct region_file *f, unsigned i)
 	joint_forget_slot(f, i);
 	FAULT("reap: joints forgotten");
 	ledger_reap(f, i);
+	for (unsigned d = 0; d < REGION_DEVICES; d++) {
+		/* relaxed: the release below publishes them */
+		atomic_store_explicit(&f->own.slots[i].evicted_bytes[d], 0, memory_order_relaxed);
+		atomic_store_explicit(&f->own.slots[i].busy_until_ns[d], 0, memory_order_relaxed);
+	}
 	FAULT("reap: slot empty");
 	/* pairs with the acquire in slot_claim() */
 	atomic_store_explicit(&f->own.slots[i].state, SLOT_FREE, memory_order_release);
+}
+
+/* Unless the words of the slot's dead owner are being changed from outside (evict.c); -EAGAIN then. */
+static int clear_unless_evicting(struct region_file *f, int fd, unsigned i)
+{
+	int r = file_lock_byte(fd, REGION_LOCK_EVICT + i);
+
+	if (r == 0) {
+		clear(f, i);
+		file_unlock_byte(fd, REGION_LOCK_EVICT + i);
+	}
+	return r;
 }
 
 /* slot_high only grows, and before the slot's first charge, so that ledger_settle() sees it. */
@@ -94,7 +111,13 @@ static int take(struct region *region, unsigned *ret_slot)
 			return r;
 		FAULT("begin: slot locked");
 		/* Its last owner may have died between our look and our lock. */
-		clear(f, i);
+		r = clear_unless_evicting(f, region->fd, i);
+		if (r < 0) {
+			file_unlock_byte(region->fd, REGION_LOCK_SLOTS + i);
+			if (r == -EAGAIN)
+				continue;
+			return r;
+		}
 		raise_high(f, i);
 		FAULT("begin: slot counted");
 		publish(f, i);
@@ -156,9 +179,10 @@ static int reap_one(struct region *region, int fd, unsigned i, uint64_t waited_n
 	r = 0;
 	/* Under the lock nobody else changes it; another reaper may have been faster. */
 	if (atomic_load_explicit(&own->state, memory_order_acquire) == SLOT_LIVE) {
-		r = may_linger(own, waited_ns) ? -EAGAIN : 1;
-		if (r == 1)
-			clear(region->file, i);
+		r = may_linger(own, waited_ns) ? -EAGAIN
+					       : clear_unless_evicting(region->file, fd, i);
+		if (r == 0)
+			r = 1;
 	}
 	file_unlock_byte(fd, REGION_LOCK_SLOTS + i);
 	return r;

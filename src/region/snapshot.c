@@ -147,6 +147,8 @@ static void add_process(struct snapshot *s, const struct region_slot *slot, unsi
 		s->devices[d].used_bytes += p->held_bytes[d];
 		for (int k = 0; k < CHARGE_KIND_COUNT; k++)
 			p->kind_bytes[d][k] = slot->kind_bytes[d][k];
+		p->evicted_bytes[d] = slot->evicted_bytes[d];
+		p->busy_until_ns[d] = slot->busy_until_ns[d];
 	}
 }
 
@@ -170,10 +172,40 @@ static int add_joints(const struct reader *r, struct snapshot *s)
 	return 0;
 }
 
+/* The part of struct region_compute that is no cells. */
+struct compute_head {
+	uint64_t budget, ceiling, busy_ns, launches, budget_wait_ns, turn_wait_ns, terms, lent_ns;
+};
+_Static_assert(sizeof(struct compute_head) == offsetof(struct region_compute, cells),
+	"struct compute_head");
+
+static int read_compute(const struct reader *r, unsigned d, struct snapshot_compute *ret_compute)
+{
+	struct compute_head head;
+	int e = read_at(r->fd,
+		OWN_AT + offsetof(struct region_own, compute) + d * sizeof(struct region_compute),
+		&head, sizeof(head));
+
+	if (e)
+		return e;
+	*ret_compute = (struct snapshot_compute){.busy_ns = head.busy_ns,
+		.launches = head.launches,
+		.budget_wait_ns = head.budget_wait_ns,
+		.turn_wait_ns = head.turn_wait_ns,
+		.lent_ns = head.lent_ns,
+		.cores_permille = (uint16_t)(head.terms >> 48),
+		.cap_permille = (uint16_t)(head.terms >> 32),
+		.weight = (uint16_t)(head.terms >> 16),
+		.priority = (uint8_t)(head.terms >> 8),
+		.state = (uint8_t)head.terms};
+	return 0;
+}
+
 static int read_all(struct reader *r, struct snapshot *s)
 {
 	struct region_slot slot;
 	bool is_live;
+	int e;
 
 	s->process_count = 0;
 	s->device_count = r->head.device_count;
@@ -182,10 +214,12 @@ static int read_all(struct reader *r, struct snapshot *s)
 			.refusal_count = r->head.devices[d].refusal_count,
 			.drift_count = r->head.devices[d].drift_count};
 		memcpy(s->devices[d].uuid, r->uuids[d], REGION_UUID_BYTES);
+		e = read_compute(r, d, &s->devices[d].compute);
+		if (e)
+			return e;
 	}
 	for (unsigned i = 0; i < r->head.slot_high; i++) {
-		int e = read_slot(r, i, &slot, &is_live);
-
+		e = read_slot(r, i, &slot, &is_live);
 		if (e)
 			return e;
 		if (is_live) {

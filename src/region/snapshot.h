@@ -19,6 +19,17 @@ struct snapshot_process {
 	char command[17];
 	uint64_t held_bytes[REGION_DEVICES]; /* with what it made and shared */
 	uint64_t kind_bytes[REGION_DEVICES][CHARGE_KIND_COUNT];
+	uint64_t evicted_bytes[REGION_DEVICES]; /* of what the kinds say; not held now */
+	uint64_t busy_until_ns[REGION_DEVICES]; /* CLOCK_MONOTONIC; 0: nothing is on the device */
+};
+
+/* A device's compute time, as the slice's processes keep it; all zero where nothing is metered. */
+struct snapshot_compute {
+	uint64_t busy_ns, launches, budget_wait_ns, turn_wait_ns,
+		lent_ns;			       /* since the file was made */
+	uint16_t cores_permille, cap_permille, weight; /* as last applied; struct share_compute */
+	uint8_t priority;
+	unsigned state; /* of enum region_compute_state */
 };
 
 struct snapshot_device {
@@ -26,6 +37,7 @@ struct snapshot_device {
 	uint64_t used_bytes;  /* held by living processes, and by descriptors */
 	uint64_t limit_bytes; /* as the slice's processes see it; 0: none */
 	uint64_t refusal_count, drift_count;
+	struct snapshot_compute compute;
 };
 
 struct snapshot {

@@ -24,6 +24,7 @@
 
 #define BEAT_NS	    UINT64_C(2000000)	/* who waits says so again: well within TURN_WISH_NS */
 #define LOOK_NS	    UINT64_C(500000)	/* who holds looks who waits */
+#define BETTER_NS   UINT64_C(50000)	/* and where one is about who would go first */
 #define OTHERS_NS   UINT64_C(5000000)	/* turn_others() looks */
 #define TOUCH_NS    UINT64_C(100000000) /* a sign of life: well within TURN_ALIVE_NS */
 #define SOON_NS	    UINT64_C(50000)	/* another process of ours is at it: some us */
@@ -310,7 +311,9 @@ static void look_who_waits(struct turn *t, unsigned rank, uint64_t now_ns)
 {
 	bool is_waiting;
 
-	if (now_ns < t->looked_ns + LOOK_NS && now_ns >= t->looked_ns)
+	uint64_t rest_ns = turn_best_rank(t, now_ns) < rank ? BETTER_NS : LOOK_NS;
+
+	if (now_ns < t->looked_ns + rest_ns && now_ns >= t->looked_ns)
 		return;
 	look(t, NULL, false, now_ns);
 	turn_order_is_wanted(t->peers, t->other_count, rank, 0, now_ns, &is_waiting);
@@ -474,6 +477,17 @@ unsigned turn_others(struct turn *t, uint64_t now_ns)
 		alive += turn_order_is_alive(&t->peers[i].claim, now_ns);
 	errno = saved;
 	return alive;
+}
+
+unsigned turn_best_rank(const struct turn *t, uint64_t now_ns)
+{
+	unsigned best = UINT_MAX;
+
+	for (unsigned i = 0; t->own && i < t->other_count; i++)
+		if (turn_order_is_alive(&t->peers[i].claim, now_ns) &&
+			t->peers[i].claim.rank < best)
+			best = t->peers[i].claim.rank;
+	return best;
 }
 
 int turn_wait(struct turn *t, uint64_t until_ns)

@@ -88,6 +88,9 @@ void turn_set_terms(struct turn *turn, uint64_t quantum_ns, uint64_t grace_ns);
 /* Other slices that have made themselves heard within the last second. Reads them every 5 ms. */
 unsigned turn_others(struct turn *turn, uint64_t now_ns);
 
+/* The best rank that one of them last had, as last read; UINT_MAX without others. */
+unsigned turn_best_rank(const struct turn *turn, uint64_t now_ns);
+
 /*
  * Takes, keeps or resumes the turn for work that is expected to end at busy_until_ns (at most 44 ms
  * ahead count). rank: the smaller, the sooner. With TURN_E_WAIT the slice waits in line, *ret_look_ns

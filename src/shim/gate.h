@@ -36,15 +36,21 @@ enum gate_mode {
 extern _Atomic uint32_t gate_mode;	/* enum gate_mode */
 extern _Atomic uint64_t gate_next_look; /* in clock_ticks() */
 
+/* How often this thread goes on without asking the clock, which costs 16 ns on some machines. */
+extern __thread uint32_t gate_free_passes;
+bool gate_has_rest(void);
+
 /* Whether work goes on at once. */
 static inline bool gate_is_open(void)
 {
 	/* relaxed: a limit seen late is a limit of a moment ago */
 	uint32_t mode = atomic_load_explicit(&gate_mode, memory_order_relaxed);
 
-	return LIKELY(mode == GATE_OFF) ||
-	       (mode == GATE_LOOK &&
-		       clock_ticks() < atomic_load_explicit(&gate_next_look, memory_order_relaxed));
+	if (LIKELY(mode == GATE_LOOK && gate_free_passes > 0)) {
+		gate_free_passes--;
+		return true;
+	}
+	return mode == GATE_OFF || (mode == GATE_LOOK && gate_has_rest());
 }
 
 /* Looks whether anything has changed, if it is time to. Not with a meter's lock. */

@@ -13,7 +13,7 @@
 
 #include "base/bits.h"
 
-#define PLACES	     4096 /* as many functions as code.h remembers */
+#define PLACES	     4096 /* 12 bits; as many functions as code.h remembers */
 #define LEAST_NS     500  /* nothing takes less (H200: an empty kernel 1.6 us) */
 #define LEARN_SHARE  3	  /* of 10 that an error moves the guesses of a mix */
 #define RATIO_BOUNDS 4	  /* one batch changes a guess by no more than such a factor */
@@ -26,7 +26,7 @@ static struct {
 
 uint32_t guess_find(uint64_t key)
 {
-	uint32_t at = (uint32_t)(hash_u64(key) % PLACES);
+	uint32_t at = (uint32_t)(key * UINT64_C(0x9e3779b97f4a7c15) >> 52);
 
 	if (UNLIKELY(atomic_load_explicit(&places[at].key, memory_order_relaxed) != key)) {
 		atomic_store_explicit(&places[at].key, key, memory_order_relaxed);

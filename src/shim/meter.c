@@ -42,8 +42,12 @@
 /* With others on the device: a turn's worth, as handing over costs some 100 us each time. */
 #define TURN_PURSE_NS 4000000
 
-/* The turn is handed over so long before the work should end: it takes the other as long to begin. */
-#define EARLY_NS 40000u
+/* A turn's end that is late by no more is waited for awake. */
+#define AWAKE_NS 200000u
+
+/* Beside a slice that goes first: what it may have to wait for. */
+#define BATCH_YIELDING_NS 100000u
+#define AHEAD_YIELDING_NS 100000u
 
 /* One of so many pauses is followed by work of which each piece is measured. */
 #define DOUBTED 8
@@ -114,7 +118,7 @@ static bool is_borrowing(const struct meter *m, uint64_t now_ns)
 
 static unsigned rank_of(const struct meter *m, uint64_t now_ns)
 {
-	return m->terms.priority * 2u + is_borrowing(m, now_ns);
+	return m->terms.priority * METER_RANKS + is_borrowing(m, now_ns);
 }
 
 static void charge(struct meter *m, const struct track_span *span, uint64_t now_ns)
@@ -179,12 +183,38 @@ static uint64_t drained_ns(const struct meter *m)
 	return latest;
 }
 
-static bool has_pending(const struct meter *m)
+/* Streams of other threads, and those that have no handle of their own, cannot be given an event from here. */
+static bool is_reachable(const struct track *t)
 {
-	for (unsigned i = 0; i < m->track_high; i++)
-		if (m->tracks[i].pending)
-			return true;
-	return false;
+	return !t->thread && t->stream && t->stream != CU_STREAM_LEGACY;
+}
+
+/*
+ * Whether it is known that nothing of this process is on the device. An open batch ends with no event, so
+ * only a wait for its stream tells, or time.
+ */
+static bool is_idle(const struct meter *m, uint64_t now_ns)
+{
+	for (unsigned i = 0; i < m->track_high; i++) {
+		const struct track *t = &m->tracks[i];
+
+		if (t->pending)
+			return false;
+		if (t->is_open && !t->is_waited_for &&
+			(is_reachable(t) || now_ns < t->drained_ns + LATE_NS))
+			return false;
+	}
+	return true;
+}
+
+static void end_batches(struct meter *m, uint64_t now_ns)
+{
+	for (unsigned i = 0; i < m->track_high; i++) {
+		struct track *t = &m->tracks[i];
+
+		if (t->is_open && !t->is_waited_for && is_reachable(t))
+			meter_end_batch(t, now_ns, true);
+	}
 }
 
 static void say_busy_until(struct meter *m, uint64_t until_ns)
@@ -197,7 +227,7 @@ static void say_busy_until(struct meter *m, uint64_t until_ns)
 
 void meter_drained(struct meter *m, uint64_t now_ns)
 {
-	if (has_pending(m) || drained_ns(m) > now_ns)
+	if (!is_idle(m, now_ns))
 		return;
 	say_busy_until(m, 0);
 	if (!m->has_turns || m->is_turn_awaited)
@@ -277,7 +307,9 @@ static bool has_budget(struct meter *m, struct track *t, uint64_t now_ns, uint64
 /* Whether the stream has little enough before it. */
 static bool is_near(struct meter *m, struct track *t, uint64_t now_ns, uint64_t *ret_wake_ns)
 {
-	uint64_t ahead = m->other_count ? AHEAD_AMONG_OTHERS_NS : AHEAD_NS;
+	uint64_t ahead = m->is_yielding	  ? AHEAD_YIELDING_NS
+			 : m->other_count ? AHEAD_AMONG_OTHERS_NS
+					  : AHEAD_NS;
 	const struct batch *oldest = &t->batches[t->first];
 
 	if (t->drained_ns > now_ns + ahead && (t->pending || t->is_open)) {
@@ -316,15 +348,17 @@ static enum hindrance turn_hindrance(
 		return TURN_AWAITED;
 	rank = rank_of(m, now_ns);
 	if (m->other_count && turn_is_wanted(&m->turn, rank, now_ns)) {
-		if (drained > now_ns + EARLY_NS || (has_pending(m) && drained <= now_ns)) {
-			*ret_wake_ns = drained - EARLY_NS;
-			return DRAINING;
+		end_batches(m, now_ns);
+		if (!is_idle(m, now_ns)) {
+			*ret_wake_ns = drained;
+			return drained + AWAKE_NS > now_ns ? DRAINING : TOO_FAR;
 		}
 		(void)turn_release(&m->turn, now_ns);
 	}
 	if (turn_hold(&m->turn, rank, now_ns,
 		    (drained > now_ns ? drained : now_ns) + guess_ns + BATCH_NS,
-		    ret_wake_ns) == TURN_HELD)
+		    ret_wake_ns) == TURN_HELD ||
+		m->goes_first)
 		return FREE;
 	m->is_turn_awaited = true;
 	return NO_TURN;
@@ -333,8 +367,10 @@ static enum hindrance turn_hindrance(
 /* While the slice waits for its budget others may have the device. */
 static void let_go(struct meter *m, uint64_t now_ns)
 {
-	if (m->has_turns && m->other_count && !m->is_turn_awaited && !has_pending(m) &&
-		drained_ns(m) <= now_ns)
+	if (!m->has_turns || !m->other_count || m->is_turn_awaited)
+		return;
+	end_batches(m, now_ns);
+	if (is_idle(m, now_ns))
 		turn_leave(&m->turn);
 }
 
@@ -397,10 +433,15 @@ static void wait_for(struct meter *m, enum hindrance why, uint64_t wake_ns, uint
 		add(&m->books->turn_wait_ns, clock_now_ns() - now_ns);
 }
 
+static uint64_t batch_ns(const struct meter *m)
+{
+	return m->is_yielding ? BATCH_YIELDING_NS : BATCH_NS;
+}
+
 /* Whether the open batch takes more. */
 static bool has_room(struct track *t, uint64_t now_ns)
 {
-	return t->is_open && track_batch(t)->expected_ns < BATCH_NS &&
+	return t->is_open && track_batch(t)->expected_ns < batch_ns(t->meter) &&
 	       now_ns < t->begun_ns + BATCH_AGE_NS;
 }
 
@@ -444,6 +485,7 @@ static void expect(struct meter *m, struct track *t, uint32_t guess, uint64_t ns
 		settle_purse(m, now_ns);
 	t->drained_ns = (t->drained_ns > now_ns ? t->drained_ns : now_ns) + ns;
 	t->last_ns = now_ns;
+	t->is_waited_for = false;
 	m->launches++;
 }
 
@@ -460,16 +502,15 @@ static bool is_verified(struct track *t)
 	return is_first || t->is_doubted;
 }
 
-bool meter_admit(struct track *t, uint32_t guess)
+bool meter_admit(struct track *t, uint32_t guess, uint64_t now_ns)
 {
 	struct meter *m = t->meter;
 	bool is_known, is_full;
-	uint64_t ns = guess_ns(guess, &is_known), now_ns;
+	uint64_t ns = guess_ns(guess, &is_known);
 
 	lock_enter(&m->lock);
-	now_ns = clock_now_ns();
 	if (UNLIKELY(!has_room(t, now_ns) || now_ns > t->last_ns + TRACK_PAUSE_NS)) {
-		open_batch(m, t, ns, now_ns);
+		open_batch(m, t, ns, clock_now_ns());
 		now_ns = clock_now_ns();
 		m->has_launched = true;
 		add(&m->books->launches, m->launches);
@@ -478,7 +519,7 @@ bool meter_admit(struct track *t, uint32_t guess)
 	expect(m, t, guess, ns, now_ns);
 	if (!is_known)
 		t->is_guessing = true;
-	is_full = track_batch(t)->expected_ns >= BATCH_NS || is_verified(t);
+	is_full = track_batch(t)->expected_ns >= batch_ns(m) || is_verified(t);
 	lock_leave(&m->lock);
 	return is_full;
 }
@@ -492,6 +533,9 @@ void meter_given(struct track *t)
 	now_ns = clock_now_ns();
 	t->last_ns = now_ns;
 	if (t->is_open) {
+		/* The first of a batch that only the first may call this for. */
+		if (track_batch(t)->launches == 1)
+			track_batch(t)->given_ns = now_ns;
 		meter_end_batch(t, now_ns, true);
 		say_busy_until(m, drained_ns(m));
 	}

@@ -17,6 +17,12 @@
 
 #define METER_TRACKS 128 /* streams that are told apart; PyTorch's pools have 96 */
 
+#define METER_CONTEXTS \
+	8 /* of a device, whose events are placed on the host's clock each by itself */
+
+/* Ranks of turns to a priority: within what the slice is sure of, and beyond it. */
+#define METER_RANKS 2u
+
 /*
  * Budget that a process has taken out of the slice's, so that the shared word is touched once a batch and
  * not at each launch. Who dies takes at most this much with it.
@@ -34,6 +40,8 @@ struct meter {
 	uint64_t blocked_since_ns; /* 0: not */
 	bool has_turns;
 	unsigned other_count; /* slices that take turns with ours */
+	bool is_yielding;     /* one of them goes before ours: little is given at a time */
+	bool goes_first;      /* ours goes before all of them, and does not wait */
 	bool is_turn_awaited; /* a thread sleeps for it, and nobody else may touch it */
 	struct turn turn;
 	int64_t purse_ns;
@@ -48,6 +56,7 @@ struct meter {
 		shown_at_ns; /* of that, and when the region's utilization was last set */
 	uint64_t launches;   /* not booked yet */
 	bool has_launched;   /* since the last look */
+	struct timebase timebases[METER_CONTEXTS];
 	unsigned track_high;
 	struct track tracks[METER_TRACKS];
 };
@@ -62,10 +71,11 @@ extern struct meter meters[REGION_DEVICES];
 bool meter_refresh(struct meter *meter, uint64_t now_ns);
 
 /*
- * Waits until work of this kind may be given to the track's stream, and expects it. Takes and leaves the
+ * Waits until work of this kind may be given to the track's stream, and expects it. now_ns may be off by
+ * some us. Takes and leaves the
  * meter's lock. True where its batch is full with it, and meter_given() is to be called.
  */
-bool meter_admit(struct track *track, uint32_t guess);
+bool meter_admit(struct track *track, uint32_t guess, uint64_t now_ns);
 
 /* After the work was given: closes the batch. */
 void meter_given(struct track *track);

@@ -157,6 +157,8 @@ static void find_terms(struct meter *m)
 
 bool meter_refresh(struct meter *m, uint64_t now_ns)
 {
+	unsigned best;
+
 	LOCK_SCOPE(&m->lock);
 	find_terms(m);
 	heed_monitor(m, now_ns);
@@ -164,6 +166,9 @@ bool meter_refresh(struct meter *m, uint64_t now_ns)
 		turn_set_terms(&m->turn,
 			(uint64_t)TURN_QUANTUM_NS * m->terms.weight / SHARE_DEFAULT_WEIGHT, 0);
 		m->other_count = turn_others(&m->turn, now_ns);
+		best = turn_best_rank(&m->turn, now_ns) / METER_RANKS;
+		m->is_yielding = m->other_count && best < m->terms.priority;
+		m->goes_first = m->other_count && best > m->terms.priority;
 	}
 	show_utilization(m, now_ns);
 	show_terms(m);

@@ -8,15 +8,19 @@
  */
 #include "shim/track.h"
 
+#include "base/clock.h"
 #include "shim/capture.h"
 #include "shim/doors.h"
 
 /*
- * An event that is recorded in an idle stream happens about 4 us later, and a kernel behind it begins 3.7 us
- * after it beyond what lies between two kernels anyway (H200, driver 580).
+ * An event that is recorded in an idle stream happens about 4 us later, and a kernel that is given to an
+ * idle device begins about 2 us after the call (H200, driver 580).
  */
-#define START_LATENCY_NS 4000
-#define START_EXTRA_NS	 3700
+#define EVENT_LATENCY_NS 4000
+#define WORK_LATENCY_NS	 2000
+
+/* The clocks drift apart by 2 ppm, and the driver tells distances in a float. */
+#define BASE_NS UINT64_C(10000000000)
 
 /* A thread that captures in the global mode forbids questions to the driver, ours as well. */
 static bool enter_relaxed(CUstreamCaptureMode *ret_mode)
@@ -68,6 +72,17 @@ bool track_is_continued(struct track *track, uint64_t now_ns)
 	return !stream_is_idle(track);
 }
 
+/* The distance in ns; false where the driver does not tell. */
+static bool distance(CUevent from, CUevent to, int64_t *ret_ns)
+{
+	float ms;
+
+	if (cuda.cuEventElapsedTime(&ms, from, to) != CUDA_SUCCESS)
+		return false;
+	*ret_ns = (int64_t)((double)ms * 1e6);
+	return true;
+}
+
 /* Records an event, made if need be; false where the driver does not. */
 static bool record(struct track *track, CUevent *event)
 {
@@ -94,9 +109,16 @@ static struct batch *before(struct track *track, const struct batch *batch)
 void track_open(struct track *track, uint64_t now_ns)
 {
 	struct batch *b = track_batch(track);
+	struct timebase *base = track->timebase;
 
+	if (!track->is_chained && (!base->base || now_ns > base->made_ns + BASE_NS) &&
+		record(track, &base->base)) {
+		base->made_ns = now_ns;
+		base->base_ns = now_ns + EVENT_LATENCY_NS;
+	}
 	b->has_start = !track->is_chained && record(track, &b->start);
-	b->start_ns = now_ns + START_LATENCY_NS;
+	b->start_ns = clock_now_ns();
+	b->given_ns = 0;
 	b->expected_ns = 0;
 	b->reserved_ns = 0;
 	b->launches = 0;
@@ -145,26 +167,41 @@ bool track_break(struct track *track, uint64_t now_ns, struct track_span *ret_sp
 	return has_work;
 }
 
+/* When the batch's start was, on the host's clock. */
+static uint64_t place(struct track *track, const struct batch *b)
+{
+	struct timebase *base = track->timebase;
+	uint64_t soonest_ns = b->start_ns + EVENT_LATENCY_NS;
+	int64_t since_base;
+
+	/* Recorded before the base was made anew: less exact. */
+	if (!base->base || !distance(base->base, b->start, &since_base) || since_base < 0)
+		return soonest_ns;
+	if (soonest_ns > base->base_ns + (uint64_t)since_base)
+		base->base_ns = soonest_ns - (uint64_t)since_base;
+	return base->base_ns + (uint64_t)since_base;
+}
+
 /* Where the batch began and how long it took, by its events; false where they do not tell. */
 static bool measure(
 	struct track *track, struct batch *b, uint64_t now_ns, struct track_span *ret_span)
 {
 	struct batch *last = before(track, b);
-	CUevent start = b->has_start ? b->start : last->end;
-	uint64_t start_ns = b->has_start ? b->start_ns : last->end_ns, took_ns;
-	float ms;
+	uint64_t start_ns;
+	int64_t took_ns;
 
-	if (cuda.cuEventElapsedTime(&ms, start, b->end) != CUDA_SUCCESS || !(ms >= 0))
+	if (!distance(b->has_start ? b->start : last->end, b->end, &took_ns) || took_ns < 0)
 		return false;
-	took_ns = (uint64_t)((double)ms * 1e6);
-	b->end_ns = start_ns + took_ns;
+	start_ns = b->has_start ? place(track, b) : last->end_ns;
+	b->end_ns = start_ns + (uint64_t)took_ns;
 	if (b->end_ns > now_ns) {
 		start_ns -= b->end_ns - now_ns;
 		b->end_ns = now_ns;
 	}
-	if (b->has_start && took_ns > 2 * START_EXTRA_NS)
-		start_ns += START_EXTRA_NS;
-	ret_span->start_ns = start_ns;
+	/* The start was there before the work. */
+	if (b->has_start && b->given_ns + WORK_LATENCY_NS > start_ns)
+		start_ns = b->given_ns + WORK_LATENCY_NS;
+	ret_span->start_ns = start_ns < b->end_ns ? start_ns : b->end_ns;
 	ret_span->end_ns = b->end_ns;
 	ret_span->is_measured = true;
 	return true;

@@ -24,10 +24,22 @@
  */
 #define TRACK_PAUSE_NS 100000u
 
+/*
+ * How the events of a context are placed on the host's clock. An event happens at its recording or later, so
+ * of all recordings the one that came soonest tells where the base is.
+ */
+struct timebase {
+	CUcontext context;
+	CUevent base;	  /* NULL: there is none yet */
+	uint64_t base_ns; /* when it was, on the host's clock: at that time or later */
+	uint64_t made_ns;
+};
+
 struct batch {
 	CUevent start, end; /* made when first needed */
 	bool has_start;
-	uint64_t start_ns; /* CLOCK_MONOTONIC's, of the start where it has one */
+	uint64_t start_ns; /* CLOCK_MONOTONIC's, when the start was recorded, where it has one */
+	uint64_t given_ns; /* when its first work was given, where that is known */
 	uint64_t end_ns;   /* likewise of the end, once that is known */
 	uint64_t due_ns;   /* when it should have ended */
 	uint64_t expected_ns;
@@ -43,10 +55,12 @@ struct track {
 	CUcontext context;
 	const void *thread; /* of a stream that each thread has of its own; else NULL */
 	struct meter *meter;
+	struct timebase *timebase;
 	struct batch batches[TRACK_BATCHES];
 	unsigned first, pending; /* closed ones that are not collected yet */
 	bool is_open;		 /* the one behind them takes work */
 	bool is_chained;	 /* and may begin where the last one ended */
+	bool is_waited_for;	 /* since its last work */
 	bool is_fresh;		 /* nothing was given since a pause */
 	bool is_doubted;	 /* every piece of work is a batch */
 	bool is_guessing;	 /* there is work whose length nobody knows */

@@ -6,12 +6,15 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "region/ledger.h"
 #include "region/slot.h"
+#include "region/turn.h"
 #include "tests/cli/tool.h"
 
 #define MIB  (UINT64_C(1) << 20)
@@ -119,10 +122,108 @@ static void a_process_with_the_library_and_a_share_is_well(void **state)
 	assert_says(said->out, "is in no slice's books\n");
 	assert_says(said->out, "/libvgpu.so\n");
 	assert_says(said->out, "share    /");
-	assert_says(said->out, "options  VGPU_SHARE=/");
+	assert_says(said->out, "  VGPU_SHARE=/");
 	assert_says(said->out, "Nothing is wrong.\n0\n");
 	said = tool_run(LOOK " | sed '$d' | python3 -m json.tool", "--json");
 	assert_int_equal(said->status, 0);
+}
+
+/* The same with more options of vgpu run. */
+#define LOOK_WITH(options) \
+	"\"$VGPU\" run --memory 1g " options " -- sh -c '\"$VGPU\" doctor %s $$; echo $? '"
+
+static void limits_are_told_with_where_they_stand(void **state)
+{
+	const struct said *said = tool_run(LOOK_WITH("--cores 30 --cap 50"), "");
+
+	assert_says(said->out, ": memory 1G from /");
+	assert_says(said->out, "/share, compute 30-50% from /");
+	assert_says(said->out, "preload  LD_PRELOAD\n");
+	assert_says(said->out, "doors    by name, by dlsym, by cuGetProcAddress\n");
+	assert_says(said->out, "driver   not loaded\n");
+	assert_says(said->out, "/turns\n             with 0 other slices just now\n");
+	assert_null(strstr(said->out, "To know:"));
+	assert_says(said->out, "Nothing is wrong.\n0\n");
+	/* the environment's are smaller */
+	said = tool_run("CUDA_DEVICE_SM_LIMIT=20 GPU_CORE_UTILIZATION_POLICY=force "
+			"CUDA_DEVICE_MEMORY_LIMIT=512m " LOOK_WITH("--cores 30"),
+		"");
+	assert_says(said->out, ": memory 512M from CUDA_DEVICE_MEMORY_LIMIT, "
+			       "compute 20% from CUDA_DEVICE_SM_LIMIT\n");
+	/* what is lent by one is not lent by the other */
+	said = tool_run("CUDA_DEVICE_SM_LIMIT=20 " LOOK_WITH("--cores 30"), "");
+	assert_says(said->out, "compute 20-30% from CUDA_DEVICE_SM_LIMIT");
+}
+
+static void what_cannot_be_kept_is_told_and_is_not_wrong(void **state)
+{
+	const struct said *said =
+		tool_run("VGPU_TURNS=/nowhere/turns " LOOK_WITH("--cores 30"), "");
+
+	assert_says(said->out, "/nowhere/turns cannot be read (No such file or directory)");
+	assert_says(said->out, "To know:\n");
+	assert_says(said->out, "Nothing is wrong.\n");
+	said = tool_run("CUDA_DEVICE_SM_LIMIT=20 GPU_CORE_UTILIZATION_POLICY=disable " LOOK, "");
+	assert_says(said->out, "disable, so CUDA_DEVICE_SM_LIMIT is not kept");
+	said = tool_run("CUDA_MPS_PIPE_DIRECTORY=/tmp/mps " LOOK_WITH("--cores 30"), "");
+	assert_says(said->out, "it is told to use MPS");
+	said = tool_run("\"$VGPU\" run --memory 1g --cores 10 --name still -- sh -c "
+			"'\"$VGPU\" suspend still; unset VGPU_TURNS; \"$VGPU\" doctor $$; true'");
+	assert_says(said->out, "its slice is suspended by /");
+	said = tool_run(
+		"VGPU_TURNS= CUDA_DEVICE_SM_LIMIT=20 LD_PRELOAD=\"$VGPU_LIBDIR/libvgpu.so\" "
+		"sh -c '\"$VGPU\" doctor $$; true'");
+	assert_says(said->out, "it has no folder of turns");
+	assert_says(said->out, "any device: memory none, compute 20% from CUDA_DEVICE_SM_LIMIT");
+}
+
+static void others_that_take_turns_are_counted(void **state)
+{
+	static struct turn one, two;
+	const struct said *said;
+
+	assert_int_equal(mkdir(tool_path("pages"), 01777), 0);
+	assert_int_equal(turn_open(&one, tool_path("pages"), UUID, "one", 0, clock_now_ns()), 0);
+	assert_int_equal(turn_open(&two, tool_path("pages"), UUID, "two", 0, clock_now_ns()), 0);
+	said = tool_run(
+		"printf 'vgpu-share 1\\nslice one\\nturns %%s/pages\\n"
+		"device " UUID " memory 1g cores 30\\nend\\n' \"$HERE\" >\"$HERE/turning\"; "
+		": >\"$HERE/pages/" UUID "/three\"; VGPU_SHARE=\"$HERE/turning\" "
+		"LD_PRELOAD=\"$VGPU_LIBDIR/libvgpu.so\" sh -c '\"$VGPU\" doctor $$; true'");
+	turn_close(&one);
+	turn_close(&two);
+	assert_says(said->out, "with 2 other slices just now\n");
+}
+
+static void json_tells_limits_and_notes(void **state)
+{
+	const struct said *said = tool_run(
+		"CUDA_MPS_PIPE_DIRECTORY=/tmp/mps " LOOK_WITH(
+			"--cores 30 --cap 50") " | sed '$d' | "
+					       "python3 -c '\nimport json, sys\nd = "
+					       "json.load(sys.stdin)\n"
+					       "p = d[\"processes\"][0]; l = p[\"limits\"][0]\n"
+					       "print(l[\"memory_bytes\"] >> 20, "
+					       "l[\"cores_permille\"], l[\"cap_permille\"],\n"
+					       "    l[\"compute_from\"][-6:], p[\"preloaded_by\"], "
+					       "p[\"turns_with\"],\n"
+					       "    len(d[\"notes\"]), len(d[\"problems\"]))'",
+		"--json");
+
+	assert_string_equal(said->err, "");
+	assert_string_equal(said->out, "1024 300 500 /share LD_PRELOAD 0 1 0\n");
+}
+
+static void a_slice_shows_its_compute_time(void **state)
+{
+	struct slice s;
+
+	make(&s, 64 * MIB);
+	s.region.file->own.compute[s.device].terms = UINT64_C(300) << 48 | UINT64_C(500) << 32 |
+						     REGION_COMPUTE_LIMITED | REGION_COMPUTE_TURNS;
+	assert_says(
+		tool_run("\"$VGPU\" doctor one")->out, "    compute 0.0/30-50%, taking turns\n");
+	drop(&s);
 }
 
 static void options_that_are_not_understood_are_told(void **state)
@@ -179,6 +280,11 @@ int main(void)
 		cmocka_unit_test(a_process_is_found_in_its_slice),
 		cmocka_unit_test(json_is_json),
 		cmocka_unit_test(a_process_with_the_library_and_a_share_is_well),
+		cmocka_unit_test(limits_are_told_with_where_they_stand),
+		cmocka_unit_test(what_cannot_be_kept_is_told_and_is_not_wrong),
+		cmocka_unit_test(others_that_take_turns_are_counted),
+		cmocka_unit_test(json_tells_limits_and_notes),
+		cmocka_unit_test(a_slice_shows_its_compute_time),
 		cmocka_unit_test(options_that_are_not_understood_are_told),
 		cmocka_unit_test(a_share_that_is_broken_is_told_with_its_line),
 		cmocka_unit_test(a_process_without_the_library_is_bound_by_nothing),

@@ -71,10 +71,89 @@ static void a_region_shows_what_its_processes_hold(void **state)
 	make(&s, tool_path("one.cache"));
 	said = tool_run("\"$VGPU\" list --region \"$HERE/one.cache\" | tr -s ' '");
 	assert_string_equal(said->out,
-		"SLICE DEVICE PROCESSES USED QUOTA % HOLDS\n"
-		"one " UUID " 1 1.5G 2G 75 context 512M plain 1000M pool 24M\n");
+		"SLICE DEVICE PROCESSES USED QUOTA % COMPUTE HOLDS\n"
+		"one " UUID " 1 1.5G 2G 75 - context 512M plain 1000M pool 24M\n");
 	assert_string_equal(said->err, "");
 	drop(&s);
+}
+
+static void meter(struct slice *s, uint64_t state)
+{
+	struct region_compute *c = &s->region.file->own.compute[s->device];
+
+	atomic_store(&c->terms,
+		UINT64_C(300) << 48 | UINT64_C(500) << 32 | UINT64_C(200) << 16 | 2 << 8 | state);
+	atomic_store(&c->busy_ns, 7000000000);
+	atomic_store(&c->launches, 12);
+	atomic_store(&c->budget_wait_ns, 13);
+	atomic_store(&c->turn_wait_ns, 14);
+	atomic_store(&c->lent_ns, 15);
+}
+
+static void compute_time_is_shown_beside_what_is_granted(void **state)
+{
+	struct slice s;
+
+	make(&s, tool_path("one.cache"));
+	meter(&s, REGION_COMPUTE_LIMITED);
+	assert_says(tool_run("\"$VGPU\" list --region \"$HERE/one.cache\" | tr -s ' '")->out,
+		" 75 0.0/30-50% context ");
+	meter(&s, REGION_COMPUTE_LIMITED | REGION_COMPUTE_SUSPENDED);
+	assert_says(tool_run("\"$VGPU\" list --region \"$HERE/one.cache\" | tr -s ' '")->out,
+		" 75 0.0/30-50% suspended context ");
+	meter(&s, REGION_COMPUTE_BLOCKED);
+	assert_says(tool_run("\"$VGPU\" list --region \"$HERE/one.cache\" | tr -s ' '")->out,
+		" blocked context ");
+	drop(&s);
+}
+
+static void json_tells_compute_time_in_figures(void **state)
+{
+	struct slice s;
+	const struct said *said;
+
+	make(&s, tool_path("one.cache"));
+	meter(&s, REGION_COMPUTE_LIMITED | REGION_COMPUTE_TURNS);
+	said = tool_run(
+		"\"$VGPU\" list --json --region \"$HERE/one.cache\" | python3 -c '"
+		"import json, sys\n"
+		"c = json.load(sys.stdin)[\"slices\"][0][\"devices\"][0][\"compute\"]\n"
+		"print(*[c[k] for k in (\"cores_percent\", \"cap_percent\", \"weight\",\n"
+		"    \"priority\", \"state\", \"takes_turns\", \"busy_ns\", \"lent_ns\",\n"
+		"    \"budget_wait_ns\", \"turn_wait_ns\", \"launches\", \"used_percent\",\n"
+		"    \"launches_per_s\")])'");
+	assert_string_equal(said->err, "");
+	assert_string_equal(
+		said->out, "30.0 50.0 200 2 metered True 7000000000 15 13 14 12 0.0 0.0\n");
+	drop(&s);
+}
+
+static void what_was_evicted_is_shown_and_not_in_use(void **state)
+{
+	struct slice s;
+
+	make(&s, tool_path("one.cache"));
+	ledger_uncharge(s.region.file, s.slot, s.device, ledger_units(1536 * MIB));
+	s.region.file->own.slots[s.slot].evicted_bytes[s.device] = 1536 * MIB;
+	assert_says(tool_run("\"$VGPU\" list --region \"$HERE/one.cache\" | tr -s ' '")->out,
+		" 1 0 2G 0 evicted evicted 1.5G\n");
+	assert_says(tool_run("\"$VGPU\" list --json --region \"$HERE/one.cache\"")->out,
+		"\"evicted_bytes\": 1610612736");
+	drop(&s);
+}
+
+static void terms_of_a_slice_that_meters_nothing_are_its_shares(void **state)
+{
+	struct slice s;
+
+	tool_run("mkdir \"$VGPU_STATE/termed\"; cd \"$VGPU_STATE/termed\"; "
+		 "printf 'vgpu-share 1\\nsuspended\\ndevice * memory 1g cores 12.5\\nend\\n' "
+		 ">share");
+	make(&s, tool_path("state/termed/region"));
+	assert_says(tool_run("\"$VGPU\" list | tr -s ' '")->out, " -/12.5% suspended ");
+	assert_says(tool_run("\"$VGPU\" list --json")->out, "\"suspended\": true");
+	drop(&s);
+	tool_run("rm -r \"$VGPU_STATE/termed\"");
 }
 
 static void processes_are_listed_one_by_one(void **state)
@@ -214,6 +293,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_machine_without_slices_is_said_to_be_one),
 		cmocka_unit_test(a_region_shows_what_its_processes_hold),
+		cmocka_unit_test(compute_time_is_shown_beside_what_is_granted),
+		cmocka_unit_test(json_tells_compute_time_in_figures),
+		cmocka_unit_test(what_was_evicted_is_shown_and_not_in_use),
+		cmocka_unit_test(terms_of_a_slice_that_meters_nothing_are_its_shares),
 		cmocka_unit_test(processes_are_listed_one_by_one),
 		cmocka_unit_test(json_is_json_and_counts_in_bytes),
 		cmocka_unit_test(a_hostile_name_moves_no_cursor_and_breaks_no_json),

@@ -33,6 +33,16 @@ static void a_call_that_makes_no_sense_says_what_would(void **state)
 		{"run --memory 1g --name a/b true", "letters, digits"},
 		{"run --memory 1g --name .a true", "letters, digits"},
 		{"run --memory 1g --board t4 true", "add --sim"},
+		{"run --memory 1g --cores 0 true", "0.1 to 100"},
+		{"run --memory 1g --cores 100.1 true", "0.1 to 100"},
+		{"run --memory 1g --cores 30% true", "0.1 to 100"},
+		{"run --memory 1g --cap -5 true", "0.1 to 100"},
+		{"run --memory 1g --cap", "--cap needs a value"},
+		{"run --memory 1g --cores 50 --cap 49.9 true", "above the cap of 49.9%"},
+		{"run --memory 1g --weight 0 true", "1 to 10000"},
+		{"run --memory 1g --weight 1.5 true", "1 to 10000"},
+		{"run --memory 1g --priority 10 true", "0 to 9"},
+		{"run --memory 1g --priority x true", "0 to 9"},
 		{"run --memory 1g --colour true", "no option --colour"},
 		{"run -x", "no option -x"},
 		{"list --json=2", "takes no value"},
@@ -59,8 +69,8 @@ static void help_tells_of_every_command(void **state)
 	assert_says(tool_run("\"$VGPU\" help")->out, "vgpu list");
 	assert_says(tool_run("\"$VGPU\" --help")->out, "vgpu run");
 	assert_says(tool_run("\"$VGPU\" help run")->out, "--memory SIZE");
-	assert_string_equal(
-		tool_run("\"$VGPU\" help --names")->out, "run\nlist\ndoctor\nhelp\nversion\n");
+	assert_string_equal(tool_run("\"$VGPU\" help --names")->out,
+		"run\nset\nsuspend\nresume\nlist\ntop\ndoctor\nhelp\nversion\n");
 	assert_int_equal(tool_run("\"$VGPU\" --version")->status, 0);
 	assert_int_equal(tool_run("\"$VGPU\"")->status, 2);
 }
@@ -81,6 +91,67 @@ static void the_share_file_says_what_was_granted(void **state)
 	for (unsigned i = 0; i < share.device_count; i++)
 		assert_int_equal(share.devices[i].memory_bytes, UINT64_C(3) << 30);
 	assert_string_equal(said->err, "444\n700\n");
+}
+
+static void share_of(const char *options, struct share *ret_share)
+{
+	const struct said *said =
+		tool_run("\"$VGPU\" run --memory 1g %s -- sh -c 'cat \"$VGPU_SHARE\"'", options);
+	struct share_fault fault;
+
+	assert_int_equal(said->status, 0);
+	assert_int_equal(share_parse(said->out, strlen(said->out), ret_share, &fault), 0);
+}
+
+static void the_share_file_says_what_compute_was_granted(void **state)
+{
+	struct share share;
+
+	share_of("", &share);
+	assert_int_equal(share.devices[0].compute.cores_permille, 0);
+	assert_int_equal(share.devices[0].compute.cap_permille, 0);
+	assert_int_equal(share.priority, SHARE_DEFAULT_PRIORITY);
+	assert_false(share.is_suspended);
+	share_of("--cores 12.5", &share);
+	assert_int_equal(share.devices[0].compute.cores_permille, 125);
+	assert_int_equal(share.devices[0].compute.cap_permille, 125);
+	share_of("--cap 60 --cores 30 --weight 7 --priority 0", &share);
+	assert_int_equal(share.devices[0].compute.cores_permille, 300);
+	assert_int_equal(share.devices[0].compute.cap_permille, 600);
+	assert_int_equal(share.devices[0].compute.weight, 7);
+	assert_int_equal(share.priority, 0);
+	share_of("--cores 30 --cap 100", &share);
+	assert_int_equal(share.devices[0].compute.cap_permille, SHARE_WHOLE_PERMILLE);
+}
+
+static void slices_take_turns_in_a_folder_that_all_can_write_to(void **state)
+{
+	struct share share;
+
+	tool_run("rm -rf \"$HERE/turns\"; umask 077");
+	share_of("", &share);
+	assert_string_equal(share.turns, tool_path("turns"));
+	assert_string_equal(tool_run("stat -c %%a \"$HERE/turns\"")->out, "1777\n");
+}
+
+static void without_a_folder_of_turns_there_is_no_line_of_it(void **state)
+{
+	static const char *const folders[] = {"/dev/null", "/nowhere/turns", "relative", "/a b"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
+		const struct said *said = tool_run("VGPU_TURNS='%s' \"$VGPU\" run --memory 1g -- "
+						   "sh -c 'cat \"$VGPU_SHARE\"'",
+			folders[i]);
+
+		assert_int_equal(said->status, 0);
+		assert_null(strstr(said->out, "turns"));
+		assert_says(said->err, "takes no turns with others");
+	}
+	/* A link may lead anywhere. */
+	assert_null(strstr(tool_run("ln -s /tmp \"$HERE/link\"; VGPU_TURNS=\"$HERE/link\" "
+				    "\"$VGPU\" run --memory 1g -- sh -c 'cat \"$VGPU_SHARE\"'")
+				   ->out,
+		"turns"));
 }
 
 static void the_library_is_loaded_before_what_was_preloaded_already(void **state)
@@ -220,6 +291,9 @@ int main(void)
 		cmocka_unit_test(a_call_that_makes_no_sense_says_what_would),
 		cmocka_unit_test(help_tells_of_every_command),
 		cmocka_unit_test(the_share_file_says_what_was_granted),
+		cmocka_unit_test(the_share_file_says_what_compute_was_granted),
+		cmocka_unit_test(slices_take_turns_in_a_folder_that_all_can_write_to),
+		cmocka_unit_test(without_a_folder_of_turns_there_is_no_line_of_it),
 		cmocka_unit_test(the_library_is_loaded_before_what_was_preloaded_already),
 		cmocka_unit_test(a_library_that_is_nowhere_is_missed_by_name),
 		cmocka_unit_test(the_exit_status_is_the_programs),

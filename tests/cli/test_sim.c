@@ -13,6 +13,10 @@
 #include "policy/share.h"
 #include "tests/cli/tool.h"
 
+/* How much of the device's time is used is not the same each time, nor whether it is metered. */
+#define PART "(-|[0-9.]+[^ 0-9a-zA-Z.]) "
+#define USED "sed -E 's/ " PART "?(evicted|suspended) / \\2 /; s/ " PART "/ - /'"
+
 static int set_up(void **state)
 {
 	int r = tool_set_up(state);
@@ -98,11 +102,176 @@ static void a_running_slice_shows_what_it_holds_on_which_device(void **state)
 			 ">\"$HERE/tenant\" & tries=0\n"
 			 "until grep -q holding \"$HERE/tenant\" || [ $tries = 200 ]; do "
 			 "sleep 0.02; tries=$((tries + 1)); done\n"
-			 "\"$VGPU\" list --sim | tr -s ' '; kill $!; wait");
+			 "\"$VGPU\" list --sim | tr -s ' ' | " USED "; kill $!; wait");
 
-	assert_string_equal(said->out, "SLICE DEVICE PROCESSES USED QUOTA % HOLDS\n"
-				       "busy 0 H200 1 1.8G 2G 88 context 518M plain 1.2G\n");
+	assert_string_equal(said->out, "SLICE DEVICE PROCESSES USED QUOTA % COMPUTE HOLDS\n"
+				       "busy 0 H200 1 1.8G 2G 88 - context 518M plain 1.2G\n");
 	assert_string_equal(tool_run("ls -A \"$VGPU_STATE\"")->out, "");
+}
+
+/*
+ * The slice "busy" with a tenant that holds 1.8 GiB of device 0 until its vgpu is ended; in between a shell
+ * does what is said. What it sees of the machine: TRUTH is what the driver holds for all.
+ */
+#define TRUTH "\"$VGPU_SIM\" truth | awk '/^.none.  *0/ { print $4 $5 }'"
+#define LIST  "\"$VGPU\" list --sim | tr -s ' ' | tail -n 1 | " USED
+
+static const struct said *beside_a_tenant(const char *script)
+{
+	return tool_run(": >\"$HERE/tenant\"; \"$VGPU\" run --sim --memory 2g --device 0 "
+			"--name busy -- \"$TENANT\" --hold 60000 >\"$HERE/tenant\" & first=$!\n"
+			"tries=0; until grep -q holding \"$HERE/tenant\" || [ $tries = 500 ]; do "
+			"sleep 0.02; tries=$((tries + 1)); done\n"
+			"%s\nkill $first; wait $first",
+		script);
+}
+
+static void an_evicted_slice_holds_nothing_and_gets_it_all_back(void **state)
+{
+	const struct said *said = beside_a_tenant(
+		TRUTH "\n\"$VGPU\" suspend busy --evict --sim; echo $?\n" TRUTH "\n" LIST
+		      "\n\"$VGPU\" suspend busy --evict --sim; echo $?\n"
+		      "\"$VGPU\" resume busy --sim; echo $?\n" TRUTH "\n" LIST
+		      "\ngrep -c suspended \"$VGPU_STATE/busy/share\"; ls \"$VGPU_STATE/busy\"");
+
+	assert_string_equal(said->err, "");
+	assert_string_equal(said->out,
+		"1.8GiB\n0\n0B\nbusy 0 H200 1 0 2G 0 evicted evicted 1.8G\n0\n0\n1.8GiB\n"
+		"busy 0 H200 1 1.8G 2G 88 - context 518M plain 1.2G\n0\nlock\nregion\nshare\n");
+	assert_string_equal(tool_run("ls -A \"$VGPU_STATE\"")->out, "");
+}
+
+static void suspended_alone_it_keeps_its_memory(void **state)
+{
+	const struct said *said = beside_a_tenant("\"$VGPU\" suspend busy; echo $?\n" TRUTH
+						  "\n" LIST "\n\"$VGPU\" resume busy; echo $?");
+
+	assert_string_equal(said->err, "");
+	assert_string_equal(said->out, "0\n1.8GiB\nbusy 0 H200 1 1.8G 2G 88 suspended context 518M "
+				       "plain 1.2G\n0\n");
+}
+
+static void a_process_that_cannot_be_evicted_leaves_all_where_they_were(void **state)
+{
+	static const char *const functions[] = {"cuCheckpointProcessGetState",
+		"cuCheckpointProcessLock", "cuCheckpointProcessCheckpoint"};
+	char script[2048];
+
+	/* Of two processes it is the second that fails. */
+	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
+		const struct said *said;
+
+		snprintf(script, sizeof(script),
+			": >\"$HERE/second\"; \"$VGPU\" set busy --memory 4g\n"
+			"VGPU_SHARE=\"$VGPU_STATE/busy/share\" LD_PRELOAD=\"$SHIM\" "
+			"LD_LIBRARY_PATH=\"$DRIVER\" \"$TENANT\" --blocks 1 --hold 60000 "
+			">\"$HERE/second\" & second=$!\n"
+			"tries=0; until grep -q holding \"$HERE/second\" || [ $tries = 500 ]; do "
+			"sleep 0.02; tries=$((tries + 1)); done\n"
+			"before=$(" LIST ")\n"
+			"\"$VGPU_SIM\" inject %s --nth 2 --code CUDA_ERROR_NOT_SUPPORTED\n"
+			"\"$VGPU\" suspend busy --evict --sim; echo $?\n"
+			"\"$VGPU_SIM\" inject --clear >/dev/null\n"
+			"ls \"$VGPU_STATE/busy\" | grep -c evicted\n" LIST
+			" | grep -c ' suspended '\n"
+			"\"$VGPU\" resume busy --sim; echo $?\n"
+			"[ \"$before\" = \"$(" LIST ")\" ] && echo same\n"
+			"kill $second; wait $second",
+			functions[i]);
+		said = beside_a_tenant(script);
+		assert_says(said->err, "slice 'busy' is suspended, but its memory stays where it "
+				       "is: process ");
+		assert_says(said->err, "CUDA_ERROR_NOT_SUPPORTED");
+		assert_says(said->out, "1\n0\n1\n0\nsame\n");
+	}
+}
+
+static void a_slice_whose_place_was_taken_stays_suspended_and_comes_back_later(void **state)
+{
+	const struct said *said = beside_a_tenant(
+		": >\"$HERE/big\"; \"$VGPU\" suspend busy --evict --sim; echo $?\n"
+		"\"$VGPU\" run --sim --memory 200g --device 0 --name big -- \"$TENANT\" --hold "
+		"60000 "
+		">\"$HERE/big\" & big=$!\n"
+		"tries=0; until grep -q holding \"$HERE/big\" || [ $tries = 500 ]; do "
+		"sleep 0.02; tries=$((tries + 1)); done\n"
+		"\"$VGPU\" resume busy --sim; echo $?\n"
+		"\"$VGPU\" list --sim | tr -s ' ' | grep ^busy | " USED "\n"
+		"kill $big; wait $big\n"
+		"\"$VGPU\" resume busy --sim; echo $?\n" LIST);
+
+	assert_says(said->err, "slice 'busy' is not resumed: process ");
+	assert_says(said->err, "bring its memory back: CUDA_ERROR_OUT_OF_MEMORY");
+	assert_string_equal(said->out, "0\n1\nbusy 0 H200 1 0 2G 0 evicted evicted 1.8G\n0\n"
+				       "busy 0 H200 1 1.8G 2G 88 - context 518M plain 1.2G\n");
+}
+
+static void an_evicted_process_that_dies_takes_it_along(void **state)
+{
+	const struct said *said = beside_a_tenant(
+		"\"$VGPU\" suspend busy --evict --sim; echo $?\n"
+		"kill -9 $(\"$VGPU\" list --processes | awk '/busy/ { print $3 }')\n"
+		"wait $first; ls -A \"$VGPU_STATE\"\n" TRUTH);
+
+	assert_string_equal(said->out, "0\n0B\n");
+}
+
+static void what_a_killed_vgpu_left_locked_is_brought_back(void **state)
+{
+	const struct said *said = beside_a_tenant(
+		"\"$VGPU_SIM\" counts --clear\n"
+		"\"$VGPU_SIM\" inject cuCheckpointProcessCheckpoint --every --delay-ms 60000\n"
+		"\"$VGPU\" suspend busy --evict --sim & killed=$!\n"
+		"tries=0; until \"$VGPU_SIM\" counts cuCheckpointProcessCheckpoint | grep -qw 1 || "
+		"[ $tries = 500 ]; do sleep 0.02; tries=$((tries + 1)); done\n"
+		"kill -9 $killed; wait $killed\n"
+		"\"$VGPU_SIM\" inject --clear >/dev/null\n"
+		"ls \"$VGPU_STATE/busy\" | grep evicted\n"
+		"\"$VGPU\" resume busy --sim; echo $?\n"
+		"ls \"$VGPU_STATE/busy\" | grep -c evicted\n"
+		"\"$VGPU\" suspend busy --evict --sim; echo $?\n"
+		"\"$VGPU\" resume busy --sim; echo $?\n" LIST);
+
+	assert_says(said->out, "evicted\n0\n0\n0\n0\n"
+			       "busy 0 H200 1 1.8G 2G 88 - context 518M plain 1.2G\n");
+}
+
+static void of_a_suspend_and_a_resume_at_once_one_comes_after_the_other(void **state)
+{
+	const struct said *said = beside_a_tenant(
+		"for i in 1 2 3 4 5; do \"$VGPU\" suspend busy --evict --sim & a=$!\n"
+		"\"$VGPU\" resume busy --sim & b=$!; wait $a; wait $b; done\n"
+		"\"$VGPU\" resume busy --sim; echo $?\n" TRUTH "\n" LIST);
+
+	assert_string_equal(said->err, "");
+	assert_string_equal(said->out, "0\n1.8GiB\n"
+				       "busy 0 H200 1 1.8G 2G 88 - context 518M plain 1.2G\n");
+}
+
+/* Says the state, and whether so much of the device is used, in percent; on a busy machine it may be less. */
+#define BUSY(least, most)                                                        \
+	"\"$VGPU\" top --once --json --sim | python3 -c '"                       \
+	"import json, sys\n"                                                     \
+	"d = json.load(sys.stdin)[\"slices\"][0][\"devices\"][0][\"compute\"]\n" \
+	"print(d[\"state\"], " least " <= d[\"used_percent\"] <= " most ")'\n"
+
+static void a_limit_that_is_set_and_a_suspension_are_kept_by_a_program_that_runs(void **state)
+{
+	const struct said *said = tool_run(
+		": >\"$HERE/load\"; : >\"$HERE/go\"; \"$VGPU\" run --sim --memory 2g --cores 30 "
+		"--device 0 --name busy -- \"$LOAD\" seconds=60 >\"$HERE/load\" & first=$!\n"
+		"tries=0; until \"$VGPU\" list --json | grep -q '\"state\": \"metered\"' || "
+		"[ $tries = 200 ]; do tries=$((tries + 1)); done\n" BUSY("5", "36")
+		/* a first reading after a change may be of a time before it */
+		"\"$VGPU\" suspend busy --sim; " BUSY("0", "36") BUSY(
+			"0", "0") "\"$VGPU\" set busy --cores 60; \"$VGPU\" suspend busy --evict "
+				  "--sim\n" BUSY("0", "0") "\"$VGPU\" resume busy --sim\n" BUSY(
+					  "0", "70") BUSY("5", "70") "kill $first; wait $first");
+
+	assert_string_equal(said->err, "");
+	assert_string_equal(said->out,
+		"metered True\nsuspended True\nsuspended True\nevicted True\nmetered True\n"
+		"metered True\n");
 }
 
 int main(void)
@@ -113,6 +282,16 @@ int main(void)
 		cmocka_unit_test(a_device_that_is_not_here_is_refused_with_those_that_are),
 		cmocka_unit_test(a_tenant_is_refused_where_its_slice_ends),
 		cmocka_unit_test(a_running_slice_shows_what_it_holds_on_which_device),
+		cmocka_unit_test(an_evicted_slice_holds_nothing_and_gets_it_all_back),
+		cmocka_unit_test(suspended_alone_it_keeps_its_memory),
+		cmocka_unit_test(a_process_that_cannot_be_evicted_leaves_all_where_they_were),
+		cmocka_unit_test(
+			a_slice_whose_place_was_taken_stays_suspended_and_comes_back_later),
+		cmocka_unit_test(an_evicted_process_that_dies_takes_it_along),
+		cmocka_unit_test(what_a_killed_vgpu_left_locked_is_brought_back),
+		cmocka_unit_test(
+			a_limit_that_is_set_and_a_suspension_are_kept_by_a_program_that_runs),
+		cmocka_unit_test(of_a_suspend_and_a_resume_at_once_one_comes_after_the_other),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tool_tear_down);

@@ -39,6 +39,7 @@ int tool_set_up(void **state)
 		return -1;
 	setenv("HERE", folder, 1);
 	setenv("VGPU_STATE", tool_path("state"), 1);
+	setenv("VGPU_TURNS", tool_path("turns"), 1);
 	unsetenv("LD_PRELOAD");
 	unsetenv("CUDA_VISIBLE_DEVICES");
 	return 0;

@@ -28,11 +28,14 @@ static int parse(const uint8_t *bytes, size_t size, struct share *ret_share)
 static bool is_same(const struct share *a, const struct share *b)
 {
 	if (strcmp(a->slice, b->slice) != 0 || strcmp(a->region, b->region) != 0 ||
-		a->device_count != b->device_count)
+		strcmp(a->turns, b->turns) != 0 || a->priority != b->priority ||
+		a->is_suspended != b->is_suspended || a->device_count != b->device_count)
 		return false;
 	for (unsigned i = 0; i < a->device_count; i++)
 		if (strcmp(a->devices[i].uuid, b->devices[i].uuid) != 0 ||
-			a->devices[i].memory_bytes != b->devices[i].memory_bytes)
+			a->devices[i].memory_bytes != b->devices[i].memory_bytes ||
+			memcmp(&a->devices[i].compute, &b->devices[i].compute,
+				sizeof(a->devices[i].compute)) != 0)
 			return false;
 	return true;
 }
@@ -48,6 +51,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	FUZZ_CHECK(share.device_count <= SHARE_DEVICES);
 	FUZZ_CHECK(!*share.slice || share_name_is_valid(share.slice));
 	FUZZ_CHECK(!*share.region || share.region[0] == '/');
+	FUZZ_CHECK(!*share.turns || share.turns[0] == '/');
+	FUZZ_CHECK(share.priority <= SHARE_MAX_PRIORITY);
+	for (unsigned i = 0; i < share.device_count; i++) {
+		FUZZ_CHECK(share.devices[i].compute.cap_permille <= SHARE_WHOLE_PERMILLE);
+		FUZZ_CHECK(share.devices[i].compute.cap_permille >=
+			   share.devices[i].compute.cores_permille);
+		FUZZ_CHECK(share.devices[i].compute.weight <= SHARE_MAX_WEIGHT);
+	}
 	for (unsigned i = 0; i < share.device_count; i++)
 		FUZZ_CHECK(share_memory_bytes(&share, share.devices[i].uuid) ==
 			   share.devices[i].memory_bytes);

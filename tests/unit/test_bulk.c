@@ -23,6 +23,12 @@ struct cuda_driver cuda;
 _Atomic bool doors_has_cuda = true;
 _Atomic uint32_t gate_mode;
 _Atomic uint64_t gate_next_look;
+__thread uint32_t gate_free_passes;
+
+bool gate_has_rest(void)
+{
+	return true;
+}
 
 /* What happened, in the order of a call. */
 static struct {

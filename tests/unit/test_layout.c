@@ -204,6 +204,8 @@ static void locks_lie_behind_any_data(void **state)
 {
 	assert_int_equal(REGION_LOCK_SLOTS, INT64_C(1099511627776));
 	assert_true(sizeof(struct region_file) < REGION_LOCK_SLOTS);
+	assert_int_equal(REGION_LOCK_JOINT - REGION_LOCK_SLOTS, REGION_SLOTS);
+	assert_int_equal(REGION_LOCK_EVICT - REGION_LOCK_JOINT, 1);
 }
 
 int main(void)

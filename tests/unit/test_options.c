@@ -274,6 +274,117 @@ static void what_is_unclear_can_be_asked_for_without_a_word(void **state)
 	assert_string_equal(o->unclear[2], "CUDA_OVERSUBSCRIBE");
 }
 
+static void without_a_word_compute_has_no_limit(void **state)
+{
+	const struct options *o = READ("CUDA_DEVICE_SM_LIMIT", "", "CUDA_TASK_PRIORITY", "",
+		"VGPU_TURNS", "", "GPU_CORE_UTILIZATION_POLICY", "", "VGPU_COMPUTE_BURST_MS", "");
+
+	assert_int_equal(o->cores_percent, 0);
+	assert_false(o->has_indexed_cores);
+	assert_int_equal(o->policy, OPTIONS_POLICY_DEFAULT);
+	assert_int_equal(o->priority, OPTIONS_PRIORITY);
+	assert_int_equal(o->burst_ns, OPTIONS_BURST_NS);
+	assert_null(o->turns_path);
+	assert_false(o->is_broken);
+	assert_string_equal(report->err.text, "");
+}
+
+static void a_compute_limit_is_percent_for_all_or_by_index(void **state)
+{
+	const struct options *o = READ("CUDA_DEVICE_SM_LIMIT", "30", "CUDA_DEVICE_SM_LIMIT_0", "1",
+		"CUDA_DEVICE_SM_LIMIT_15", "99", "CUDA_DEVICE_SM_LIMIT_16", "50");
+
+	assert_int_equal(o->cores_percent, 30);
+	assert_true(o->has_indexed_cores);
+	assert_int_equal(o->cores_of_percent[0], 1);
+	assert_int_equal(o->cores_of_percent[1], 0);
+	assert_int_equal(o->cores_of_percent[15], 99);
+	assert_false(o->is_broken);
+	assert_string_equal(report->err.text, "");
+}
+
+static void zero_and_a_hundred_or_more_are_no_compute_limit(void **state)
+{
+	static const char *const none[] = {"0", "100", "101", "4294967295"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(none); i++) {
+		const struct options *o =
+			READ("CUDA_DEVICE_SM_LIMIT", none[i], "CUDA_DEVICE_SM_LIMIT_2", none[i]);
+
+		assert_int_equal(o->cores_percent, 0);
+		assert_false(o->has_indexed_cores);
+		assert_false(o->is_broken);
+		assert_string_equal(report->err.text, "");
+	}
+}
+
+static void a_compute_limit_in_words_that_are_none_is_broken_and_said(void **state)
+{
+	static const char *const nonsense[] = {
+		"30%", "-1", "+1", "12.5", "half", "0x10", " 1", "1 ", "4294967296"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(nonsense); i++) {
+		const struct options *o = READ("CUDA_DEVICE_SM_LIMIT_3", nonsense[i]);
+
+		assert_true(o->is_broken);
+		assert_int_equal(o->cores_of_percent[3], 0);
+		assert_int_equal(o->unclear_count, 1);
+		assert_string_equal(o->unclear[0], "CUDA_DEVICE_SM_LIMIT_<i>");
+		assert_non_null(strstr(report->err.text, "level=error topic=options"));
+		assert_non_null(strstr(report->err.text, "option=CUDA_DEVICE_SM_LIMIT_3 "));
+	}
+}
+
+static void a_policy_that_is_none_is_kept_as_the_strict_one(void **state)
+{
+	static const char *const nonsense[] = {"Force", "off", "none", "0", "default "};
+
+	assert_int_equal(
+		READ("GPU_CORE_UTILIZATION_POLICY", "force")->policy, OPTIONS_POLICY_FORCE);
+	assert_int_equal(
+		READ("GPU_CORE_UTILIZATION_POLICY", "FORCE")->policy, OPTIONS_POLICY_FORCE);
+	assert_int_equal(
+		READ("GPU_CORE_UTILIZATION_POLICY", "DISABLE")->policy, OPTIONS_POLICY_DISABLE);
+	assert_int_equal(
+		READ("GPU_CORE_UTILIZATION_POLICY", "DEFAULT")->policy, OPTIONS_POLICY_DEFAULT);
+	assert_string_equal(report->err.text, "");
+	for (size_t i = 0; i < ARRAY_SIZE(nonsense); i++) {
+		const struct options *o = READ("GPU_CORE_UTILIZATION_POLICY", nonsense[i]);
+
+		assert_int_equal(o->policy, OPTIONS_POLICY_FORCE);
+		assert_false(o->is_broken);
+		assert_int_equal(o->unclear_count, 1);
+		assert_non_null(strstr(report->err.text, "option=GPU_CORE_UTILIZATION_POLICY"));
+	}
+}
+
+static void numbers_out_of_their_range_stay_at_their_defaults(void **state)
+{
+	static const char *const numbers[] = {"10", "-1", "x", "1.0", "99999999999999999999"};
+	static const char *const bursts[] = {"0", "1001", "-1", "1.5", "10ms"};
+	const struct options *o = READ("CUDA_TASK_PRIORITY", "9", "VGPU_COMPUTE_BURST_MS", "1000");
+
+	assert_int_equal(o->priority, 9);
+	assert_int_equal(o->burst_ns, UINT64_C(1000000000));
+	o = READ("CUDA_TASK_PRIORITY", "0", "VGPU_COMPUTE_BURST_MS", "1");
+	assert_int_equal(o->priority, 0);
+	assert_int_equal(o->burst_ns, 1000000);
+	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
+		o = READ("CUDA_TASK_PRIORITY", numbers[i], "VGPU_COMPUTE_BURST_MS", bursts[i]);
+		assert_int_equal(o->priority, OPTIONS_PRIORITY);
+		assert_int_equal(o->burst_ns, OPTIONS_BURST_NS);
+		assert_false(o->is_broken);
+		assert_int_equal(o->unclear_count, 2);
+	}
+}
+
+static void the_folder_of_turns_is_the_environments_own_string(void **state)
+{
+	static const char *const set[] = {"VGPU_TURNS", "/dev/shm/turns", NULL};
+
+	assert_ptr_equal(read_from(set)->turns_path, set[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -294,6 +405,13 @@ int main(void)
 			whose_utilization_is_shown_is_the_devices_unless_the_slices_is_asked_for),
 		cmocka_unit_test(a_switch_is_on_or_off_and_nothing_else),
 		cmocka_unit_test(what_is_unclear_can_be_asked_for_without_a_word),
+		cmocka_unit_test(without_a_word_compute_has_no_limit),
+		cmocka_unit_test(a_compute_limit_is_percent_for_all_or_by_index),
+		cmocka_unit_test(zero_and_a_hundred_or_more_are_no_compute_limit),
+		cmocka_unit_test(a_compute_limit_in_words_that_are_none_is_broken_and_said),
+		cmocka_unit_test(a_policy_that_is_none_is_kept_as_the_strict_one),
+		cmocka_unit_test(numbers_out_of_their_range_stay_at_their_defaults),
+		cmocka_unit_test(the_folder_of_turns_is_the_environments_own_string),
 	};
 
 	report = child_shared_memory(sizeof(*report));

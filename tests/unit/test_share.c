@@ -362,6 +362,125 @@ static void a_slices_name_is_safe_as_a_file_name(void **state)
 		assert_true(share_name_is_valid(right[i]));
 }
 
+/* The terms of device X behind its memory, in a whole file. */
+static struct share_compute compute_of(const char *terms)
+{
+	char text[400];
+	struct share s;
+
+	snprintf(text, sizeof(text), "vgpu-share 1\ndevice X memory 8g %s\nend\n", terms);
+	accept(text, &s);
+	return s.devices[0].compute;
+}
+
+static void compute_terms_are_read_in_any_order(void **state)
+{
+	struct share_compute c = compute_of("cores 30 cap 50 weight 200");
+
+	assert_int_equal(c.cores_permille, 300);
+	assert_int_equal(c.cap_permille, 500);
+	assert_int_equal(c.weight, 200);
+	c = compute_of("weight 10000 cap 12.5 cores 0.1");
+	assert_int_equal(c.cores_permille, 1);
+	assert_int_equal(c.cap_permille, 125);
+	assert_int_equal(c.weight, 10000);
+}
+
+static void cores_alone_are_a_hard_limit_and_nothing_is_none(void **state)
+{
+	struct share_compute c = compute_of("cores 30");
+
+	assert_int_equal(c.cores_permille, 300);
+	assert_int_equal(c.cap_permille, 300);
+	assert_int_equal(c.weight, 0);
+	c = compute_of("cap 40");
+	assert_int_equal(c.cores_permille, 0);
+	assert_int_equal(c.cap_permille, 400);
+	c = compute_of("cores 100 cap 100");
+	assert_int_equal(c.cap_permille, SHARE_WHOLE_PERMILLE);
+	c = compute_of("");
+	assert_int_equal(c.cores_permille, 0);
+	assert_int_equal(c.cap_permille, 0);
+}
+
+static void compute_terms_that_are_none_are_refused(void **state)
+{
+	static const char *const wrong[] = {"cores", "cores x", "cores 0", "cores 0.0", "cores -1",
+		"cores +1", "cores 100.1", "cores 101", "cores 1000", "cores 30%", "cores 3.14",
+		"cores .5", "cores 5.", "cores 5.x", "cores 1e1", "cores 0x10", "cores 1,5",
+		"cores 99999999999999999999", "cap 0", "cap 101", "cap", "cores 50 cap 49.9",
+		"cap 10 cores 20", "weight 0", "weight 10001", "weight 1.5", "weight -1", "weight",
+		"weight 99999999999999999999", "cores 1 cores 1", "cap 1 cap 1",
+		"weight 1 weight 1", "cores 30 cap", "Cores 30", "core 30", "memory 1g",
+		"cores 10 cap 20 weight 30 cores 40", "suspended", "cores 30 # a note"};
+	char line[200];
+
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+		snprintf(line, sizeof(line), "device X memory 8g %s", wrong[i]);
+		assert_true(refuses_line(line));
+	}
+	assert_true(refuses_line("device X cores 30 memory 8g"));
+}
+
+static void the_slices_own_compute_lines_are_read_once(void **state)
+{
+	struct share s;
+
+	accept("vgpu-share 1\nturns /run/vgpu-turns\npriority 0\nsuspended\nend\n", &s);
+	assert_string_equal(s.turns, "/run/vgpu-turns");
+	assert_int_equal(s.priority, 0);
+	assert_true(s.is_suspended);
+	accept("vgpu-share 1\nend\n", &s);
+	assert_string_equal(s.turns, "");
+	assert_int_equal(s.priority, SHARE_DEFAULT_PRIORITY);
+	assert_false(s.is_suspended);
+	assert_int_equal(refuse("vgpu-share 1\npriority 1\npriority 1\nend\n"), 3);
+	assert_int_equal(refuse("vgpu-share 1\nsuspended\nsuspended\nend\n"), 3);
+	assert_int_equal(refuse("vgpu-share 1\nturns /a\nturns /b\nend\n"), 3);
+}
+
+static void lines_of_compute_that_are_none_are_refused(void **state)
+{
+	static const char *const wrong[] = {"priority", "priority 10", "priority -1",
+		"priority 1.0", "priority x", "priority 1 2", "priority 99999999999999999999",
+		"suspended 1", "suspended yes", "Suspended", "turns", "turns a", "turns ./a",
+		"turns /a /b", "cores 30", "weight 100"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++)
+		assert_true(refuses_line(wrong[i]));
+}
+
+static void compute_terms_survive_being_written_and_read(void **state)
+{
+	static const struct share_compute terms[] = {{0, 0, 0}, {300, 300, 0}, {300, 500, 7},
+		{1, 1000, 10000}, {0, 125, 0}, {0, 0, 5}, {1000, 1000, 1}};
+	struct share before = {.priority = 0, .is_suspended = true, .turns = "/t"}, after;
+	char text[SHARE_FILE_BYTES];
+	size_t length;
+
+	for (size_t i = 0; i < ARRAY_SIZE(terms); i++) {
+		snprintf(before.devices[i].uuid, SHARE_UUID_BYTES, "GPU-%zu", i);
+		before.devices[before.device_count++].compute = terms[i];
+	}
+	assert_int_equal(share_format(&before, text, sizeof(text), &length), 0);
+	accept(text, &after);
+	assert_memory_equal(&before, &after, sizeof(before));
+}
+
+static void cores_without_a_cap_are_written_as_a_cap_of_all(void **state)
+{
+	struct share before = {.device_count = 1}, after;
+	char text[SHARE_FILE_BYTES];
+	size_t length;
+
+	strcpy(before.devices[0].uuid, "X");
+	before.devices[0].compute.cores_permille = 305;
+	assert_int_equal(share_format(&before, text, sizeof(text), &length), 0);
+	assert_non_null(strstr(text, " cores 30.5 cap 100\n"));
+	accept(text, &after);
+	assert_int_equal(after.devices[0].compute.cap_permille, SHARE_WHOLE_PERMILLE);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -385,6 +504,13 @@ int main(void)
 		cmocka_unit_test(what_is_formatted_is_parsed_to_the_same),
 		cmocka_unit_test(a_share_that_does_not_fit_is_not_half_written),
 		cmocka_unit_test(a_slices_name_is_safe_as_a_file_name),
+		cmocka_unit_test(compute_terms_are_read_in_any_order),
+		cmocka_unit_test(cores_alone_are_a_hard_limit_and_nothing_is_none),
+		cmocka_unit_test(compute_terms_that_are_none_are_refused),
+		cmocka_unit_test(the_slices_own_compute_lines_are_read_once),
+		cmocka_unit_test(lines_of_compute_that_are_none_are_refused),
+		cmocka_unit_test(compute_terms_survive_being_written_and_read),
+		cmocka_unit_test(cores_without_a_cap_are_written_as_a_cap_of_all),
 	};
 
 	return cmocka_run_group_tests_name("share", tests, NULL, NULL);

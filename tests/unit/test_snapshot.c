@@ -56,6 +56,43 @@ static void poke(const struct scratch *s, size_t at, const void *bytes, size_t c
 	close(fd);
 }
 
+static void a_devices_compute_time_is_told_as_it_was_written(void **state)
+{
+	struct scratch *s = *state;
+	struct child one = start_member(s, 3);
+	struct region region = REGION_NULL;
+	struct region_compute *c;
+
+	assert_int_equal(region_open(s->file, &region), 0);
+	c = &region.file->own.compute[1];
+	atomic_store(&c->busy_ns, 11);
+	atomic_store(&c->launches, 12);
+	atomic_store(&c->budget_wait_ns, 13);
+	atomic_store(&c->turn_wait_ns, 14);
+	atomic_store(&c->lent_ns, 15);
+	atomic_store(&c->terms, UINT64_C(300) << 48 | UINT64_C(500) << 32 | UINT64_C(200) << 16 |
+					2 << 8 | REGION_COMPUTE_LIMITED | REGION_COMPUTE_TURNS);
+	atomic_store(&region.file->own.slots[0].evicted_bytes[1], 4096);
+	atomic_store(&region.file->own.slots[0].busy_until_ns[1], 99);
+	assert_int_equal(snapshot_read(s->file, &snapshot), 0);
+	assert_int_equal(snapshot.devices[0].compute.state, 0);
+	assert_int_equal(snapshot.devices[1].compute.busy_ns, 11);
+	assert_int_equal(snapshot.devices[1].compute.launches, 12);
+	assert_int_equal(snapshot.devices[1].compute.budget_wait_ns, 13);
+	assert_int_equal(snapshot.devices[1].compute.turn_wait_ns, 14);
+	assert_int_equal(snapshot.devices[1].compute.lent_ns, 15);
+	assert_int_equal(snapshot.devices[1].compute.cores_permille, 300);
+	assert_int_equal(snapshot.devices[1].compute.cap_permille, 500);
+	assert_int_equal(snapshot.devices[1].compute.weight, 200);
+	assert_int_equal(snapshot.devices[1].compute.priority, 2);
+	assert_int_equal(
+		snapshot.devices[1].compute.state, REGION_COMPUTE_LIMITED | REGION_COMPUTE_TURNS);
+	assert_int_equal(snapshot.processes[0].evicted_bytes[1], 4096);
+	assert_int_equal(snapshot.processes[0].busy_until_ns[1], 99);
+	region_close(&region);
+	child_kill(&one);
+}
+
 static void living_processes_and_what_they_hold_are_listed(void **state)
 {
 	struct scratch *s = *state;
@@ -312,6 +349,7 @@ static void a_slice_with_all_slots_taken_fits(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		SCRATCH_TEST(a_devices_compute_time_is_told_as_it_was_written),
 		SCRATCH_TEST(living_processes_and_what_they_hold_are_listed),
 		SCRATCH_TEST(the_dead_are_not_listed_although_nobody_has_reaped_them),
 		SCRATCH_TEST(members_are_shown_with_what_they_hold_of_one_device),

@@ -7,7 +7,7 @@ _vgpu_program_at() {
 	local at
 	for ((at = 2; at < COMP_CWORD; at++)); do
 		case ${COMP_WORDS[at]} in
-		--memory | --device | --name | --board) ((at++)) ;;
+		--memory | --cores | --cap | --weight | --priority | --device | --name | --board) ((at++)) ;;
 		--) ((at++)) && break ;;
 		-* | =) ;;
 		*) break ;;
@@ -30,7 +30,9 @@ _vgpu() {
 	--memory) words='512m 1g 2g 4g 8g 16g 32g 64g' ;;
 	--device) words=$(nvidia-smi --query-gpu=index,uuid --format=csv,noheader 2>/dev/null | tr , ' ') ;;
 	--board) words=$(vgpu-sim boards 2>/dev/null | cut -d ' ' -f 1) ;;
-	--name) return ;;
+	--cores | --cap) words='10 20 25 30 40 50 60 75 80 90 100' ;;
+	--priority) words='0 1 2 3 4 5 6 7 8 9' ;;
+	--name | --weight | --interval) return ;;
 	--region)
 		mapfile -t COMPREPLY < <(compgen -f -- "$current")
 		return
@@ -48,7 +50,7 @@ _vgpu() {
 	fi
 	if [[ -z $words && ${COMP_WORDS[1]} == help ]]; then
 		words=$("$tool" help --names 2>/dev/null)
-	elif [[ ${COMP_WORDS[1]} == doctor && $current != -* ]]; then
+	elif [[ -z $words && ${COMP_WORDS[1]} == @(doctor|set|suspend|resume) && $current != -* ]]; then
 		words=$("$tool" list 2>/dev/null | sed 1d | cut -d ' ' -f 1 | sort -u)
 	elif [[ -z $words ]]; then
 		words=$("$tool" help "${COMP_WORDS[1]}" 2>/dev/null | grep -o -- '--[a-z]\+' | sort -u)

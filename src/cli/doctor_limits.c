@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What binds a process: of each of its sources the smallest, as the tenant library takes it (quota.c).
+ *
+ * Sources are the system's share, the share of VGPU_SHARE, and the environment.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/doctor.h"
+#include "cli/turns.h"
+#include "policy/device_name.h"
+
+#define ENVIRONMENT_MEMORY  "CUDA_DEVICE_MEMORY_LIMIT"
+#define ENVIRONMENT_COMPUTE "CUDA_DEVICE_SM_LIMIT"
+
+static void add_device(struct limit *limits, unsigned *count, const char *uuid)
+{
+	for (unsigned i = 0; i < *count; i++)
+		if (device_name_is_same(limits[i].uuid, uuid))
+			return;
+	if (*count == SHARE_DEVICES)
+		return;
+	limits[*count] = (struct limit){.memory_bytes = SHARE_UNLIMITED};
+	snprintf(limits[(*count)++].uuid, SHARE_UUID_BYTES, "%s", uuid);
+}
+
+static bool is_limited(const struct share_compute *c)
+{
+	return c->cores_permille || (c->cap_permille && c->cap_permille < SHARE_WHOLE_PERMILLE);
+}
+
+static uint16_t lesser(uint16_t a, uint16_t b)
+{
+	return a && (a < b || b == 0) ? a : b;
+}
+
+/* The lesser of each holds; who made it less is told. */
+static void lower(struct limit *l, uint64_t memory_bytes, const char *memory_from,
+	const struct share_compute *compute, const char *compute_from)
+{
+	struct share_compute c = {
+		.cores_permille = lesser(l->compute.cores_permille, compute->cores_permille),
+		.cap_permille = lesser(l->compute.cap_permille, compute->cap_permille)};
+
+	if (memory_bytes < l->memory_bytes) {
+		l->memory_bytes = memory_bytes;
+		l->memory_from = memory_from;
+	}
+	if (c.cap_permille && c.cores_permille > c.cap_permille)
+		c.cores_permille = c.cap_permille;
+	if (is_limited(&c) && memcmp(&c, &l->compute, sizeof(c)) != 0)
+		l->compute_from = compute_from;
+	l->compute = c;
+}
+
+static void lower_by_share(struct limit *l, const struct inspected_share *from)
+{
+	const struct share_device *line = share_device(&from->share, l->uuid);
+	static const struct share_compute none;
+
+	/* A device without a line is not granted. */
+	lower(l, line ? line->memory_bytes : 0, from->path, line ? &line->compute : &none,
+		from->path);
+}
+
+/* The device's index; options of one device mean NVML's order. */
+static int index_of(const struct patient *p, const char *uuid)
+{
+	for (unsigned i = 0; p->view && i < p->view->device_count; i++)
+		if (device_name_is_same(p->view->devices[i].uuid, uuid))
+			return p->view->devices[i].index;
+	return -1;
+}
+
+static void lower_by_environment(
+	struct limit *l, const struct options *o, int index, bool has_turns)
+{
+	uint64_t bytes = o->memory_limit_bytes;
+	unsigned percent = o->cores_percent;
+	struct share_compute compute = {.cores_permille = 0};
+
+	if (index >= 0 && index < OPTIONS_DEVICES && o->memory_limit_of_bytes[index])
+		bytes = o->memory_limit_of_bytes[index];
+	if (index >= 0 && index < OPTIONS_DEVICES && o->cores_of_percent[index])
+		percent = o->cores_of_percent[index];
+	if (o->policy != OPTIONS_POLICY_DISABLE)
+		compute.cores_permille = (uint16_t)(10 * percent);
+	/* Without turns nobody can tell what others use, so nothing is lent. */
+	if (compute.cores_permille)
+		compute.cap_permille = o->policy == OPTIONS_POLICY_DEFAULT && has_turns
+					       ? SHARE_WHOLE_PERMILLE
+					       : compute.cores_permille;
+	lower(l, bytes ? bytes : SHARE_UNLIMITED, ENVIRONMENT_MEMORY, &compute,
+		ENVIRONMENT_COMPUTE);
+}
+
+static bool is_in_force(const struct inspected_share *s)
+{
+	return s->path && !s->why;
+}
+
+unsigned limits_find(const struct patient *patient, struct limit ret_limits[SHARE_DEVICES])
+{
+	const struct inspection *seen = &patient->seen;
+	unsigned count = 0;
+
+	for (unsigned i = 0; patient->view && i < patient->view->device_count; i++)
+		add_device(ret_limits, &count, patient->view->devices[i].uuid);
+	for (unsigned s = 0; s < INSPECT_SHARES; s++)
+		for (unsigned i = 0;
+			is_in_force(&seen->shares[s]) && i < seen->shares[s].share.device_count;
+			i++)
+			add_device(ret_limits, &count, seen->shares[s].share.devices[i].uuid);
+	if (count == 0)
+		add_device(ret_limits, &count, SHARE_ANY_DEVICE);
+	for (unsigned i = 0; i < count; i++) {
+		for (unsigned s = 0; s < INSPECT_SHARES; s++)
+			if (is_in_force(&seen->shares[s]))
+				lower_by_share(&ret_limits[i], &seen->shares[s]);
+		lower_by_environment(&ret_limits[i], &seen->options,
+			index_of(patient, ret_limits[i].uuid), limits_turns(patient) != NULL);
+	}
+	return count;
+}
+
+const char *limits_turns(const struct patient *patient)
+{
+	const struct inspection *seen = &patient->seen;
+
+	for (unsigned s = 0; s < INSPECT_SHARES; s++)
+		if (is_in_force(&seen->shares[s]) && *seen->shares[s].share.turns)
+			return seen->shares[s].share.turns;
+	return seen->options.turns_path;
+}
+
+int limits_count_others(const struct patient *patient, unsigned *ret_count)
+{
+	const char *turns = limits_turns(patient), *own = patient->view ? patient->view->name : "";
+	struct limit limits[SHARE_DEVICES];
+	unsigned count = limits_find(patient, limits), total = 0;
+	char folder[4096];
+
+	if (!turns)
+		return -ENOENT;
+	/* The path is the process's own. */
+	if ((size_t)snprintf(folder, sizeof(folder), "/proc/%d/root%s", patient->pid, turns) >=
+		sizeof(folder))
+		return -ENAMETOOLONG;
+	for (unsigned i = 0; i < count; i++) {
+		unsigned others;
+		int r = turns_count(folder, limits[i].uuid, own, &others);
+
+		if (r < 0)
+			return r;
+		total += others;
+	}
+	*ret_count = total;
+	return 0;
+}
+
+static bool has_compute_limit(const struct patient *p)
+{
+	struct limit limits[SHARE_DEVICES];
+	unsigned count = limits_find(p, limits);
+
+	for (unsigned i = 0; i < count; i++)
+		if (is_limited(&limits[i].compute))
+			return true;
+	return false;
+}
+
+static void judge_turns(const struct patient *p, struct findings *notes)
+{
+	const char *turns = limits_turns(p);
+	unsigned others;
+	int r;
+
+	if (!turns) {
+		diagnosis_add(notes,
+			"process %d: it has no folder of turns, so time in which other slices work "
+			"on its devices is charged to it, too",
+			p->pid);
+		return;
+	}
+	r = limits_count_others(p, &others);
+	if (r < 0)
+		diagnosis_add(notes,
+			"process %d: the folder of turns %.200s cannot be read (%s), so time in "
+			"which other slices work on its devices may be charged to it, too",
+			p->pid, turns, strerror(-r));
+}
+
+void limits_judge(const struct patient *patient, struct findings *notes)
+{
+	const struct inspection *seen = &patient->seen;
+	const struct options *o = &seen->options;
+
+	for (unsigned s = 0; s < INSPECT_SHARES; s++)
+		if (is_in_force(&seen->shares[s]) && seen->shares[s].share.is_suspended)
+			diagnosis_add(notes, "process %d: its slice is suspended by %.200s",
+				patient->pid, seen->shares[s].path);
+	if (*seen->library && !seen->preloaded_by)
+		diagnosis_add(notes,
+			"process %d: libvgpu.so is not preloaded, so driver functions that the "
+			"program is linked with may go past it",
+			patient->pid);
+	if (o->policy == OPTIONS_POLICY_DISABLE && (o->cores_percent || o->has_indexed_cores))
+		diagnosis_add(notes,
+			"process %d: GPU_CORE_UTILIZATION_POLICY is disable, "
+			"so " ENVIRONMENT_COMPUTE " is not kept",
+			patient->pid);
+	if (!has_compute_limit(patient))
+		return;
+	judge_turns(patient, notes);
+	if (inspect_option(seen, "CUDA_MPS_PIPE_DIRECTORY") ||
+		inspect_option(seen, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"))
+		diagnosis_add(notes,
+			"process %d: it is told to use MPS, under which work of several processes "
+			"runs at once: time that it keeps a device busy is charged whole, however "
+			"little of the device it uses",
+			patient->pid);
+}

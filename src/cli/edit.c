@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Changing the share file of a slice that may be running.
+ *
+ * Its processes look at the file whenever they like, so it is replaced and never rewritten. Two who change
+ * it take turns by SLICE_LOCK_EDIT: the second begins with what the first has made of it. Who removes the
+ * slice takes the same lock, so nothing is written into a folder that is going.
+ *
+ * Root may change slices of others, in whose folders anything may stand: no link is followed.
+ */
+#include "cli/edit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/file.h"
+#include "cli/slice.h"
+#include "cli/survey.h"
+#include "policy/device_name.h"
+
+#define TEMPORARY "share.new" /* one is enough: it is made under the lock */
+
+static int explain_none(const char *name, const char *region, struct err *err)
+{
+	if (region)
+		return err_set(err, ENOENT,
+			"'%.60s' was not made by vgpu run: there is only a region, %.150s. Its "
+			"owner "
+			"changes its share file, or its environment",
+			name, region);
+	return err_set(
+		err, ENOENT, "there is no slice '%.60s'; `vgpu list --all` shows them", name);
+}
+
+static int choose(const struct survey *survey, const char *name, const struct site **ret_site,
+	struct err *err)
+{
+	const struct site *found = NULL;
+	const char *region = NULL;
+
+	for (size_t i = 0; i < survey->count; i++) {
+		const struct site *site = &survey->sites[i];
+
+		if (strcmp(site->name, name) != 0)
+			continue;
+		if (!site->folder) {
+			region = site->region;
+			continue;
+		}
+		if (found)
+			return err_set(err, EEXIST,
+				"there are several slices '%.60s', in %.120s and %.120s; "
+				"VGPU_STATE "
+				"chooses the folder of slices",
+				name, found->folder, site->folder);
+		found = site;
+	}
+	if (!found)
+		return explain_none(name, region, err);
+	*ret_site = found;
+	return 0;
+}
+
+int edit_find(const char *name, char ret_folder[EDIT_FOLDER_BYTES], struct err *err)
+{
+	_cleanup_(survey_clear) struct survey survey = SURVEY_NULL;
+	const struct site *site = NULL;
+	int r;
+
+	slice_sweep();
+	r = survey_machine(&survey, err);
+	if (r == 0)
+		r = choose(&survey, name, &site, err);
+	if (r < 0)
+		return r;
+	if ((size_t)snprintf(ret_folder, EDIT_FOLDER_BYTES, "%s", site->folder) >=
+		EDIT_FOLDER_BYTES)
+		return err_set(err, ENAMETOOLONG, "slice '%.60s' has too long a path", name);
+	return 0;
+}
+
+static int explain_failure(const struct edit *e, const char *what, int error, struct err *err)
+{
+	if (error == EACCES || error == EPERM)
+		return err_set(err, error,
+			"slice '%s' belongs to another user; only that user and root may change it",
+			e->name);
+	return err_set(err, error, "slice '%s': %s: %s", e->name, what, strerror(error));
+}
+
+static int lock(struct edit *e, struct err *err)
+{
+	struct stat s;
+	int r = slice_lock(e->lock_fd, SLICE_LOCK_EDIT);
+
+	if (r == -EAGAIN)
+		return err_set(err, EAGAIN,
+			"slice '%s' is being changed by somebody else who does not come to an end",
+			e->name);
+	if (r < 0)
+		return explain_failure(e, "take its lock", -r, err);
+	/* Who removed the slice had the lock, too. */
+	if (fstat(e->lock_fd, &s) < 0 || s.st_nlink == 0)
+		return explain_none(e->name, NULL, err);
+	return 0;
+}
+
+static int read_share(struct edit *e, struct err *err)
+{
+	_cleanup_fd_ int fd =
+		openat(e->folder_fd, "share", O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	char text[SHARE_FILE_BYTES];
+	struct share_fault fault;
+	struct stat s;
+	ssize_t length;
+
+	if (fd < 0 || fstat(fd, &s) < 0)
+		return explain_failure(e, "open its share file", errno, err);
+	if (!S_ISREG(s.st_mode))
+		return err_set(err, EINVAL, "slice '%s': its share is no regular file", e->name);
+	length = read(fd, text, sizeof(text) - 1);
+	if (length < 0)
+		return explain_failure(e, "read its share file", errno, err);
+	text[length] = '\0';
+	if (share_parse(text, (size_t)length, &e->share, &fault) < 0)
+		return err_set(err, EINVAL, "slice '%s': its share file is broken, line %u: %s",
+			e->name, fault.line, fault.why);
+	e->before = e->share;
+	e->mode = s.st_mode & 0777;
+	e->owner = s.st_uid;
+	e->group = s.st_gid;
+	return 0;
+}
+
+int edit_begin(const char *folder, const char *name, struct edit *ret_edit, struct err *err)
+{
+	*ret_edit = EDIT_NULL;
+	snprintf(ret_edit->name, sizeof(ret_edit->name), "%s", name);
+	ret_edit->folder_fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (ret_edit->folder_fd < 0)
+		return explain_failure(ret_edit, "open its folder", errno, err);
+	ret_edit->lock_fd =
+		openat(ret_edit->folder_fd, "lock", O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (ret_edit->lock_fd < 0)
+		return explain_failure(ret_edit, "open its lock", errno, err);
+	return edit_relock(ret_edit, err);
+}
+
+int edit_relock(struct edit *edit, struct err *err)
+{
+	int r = lock(edit, err);
+
+	return r < 0 ? r : read_share(edit, err);
+}
+
+void edit_unlock(struct edit *edit)
+{
+	file_unlock_byte(edit->lock_fd, SLICE_LOCK_EDIT);
+}
+
+static int explain_missing(const struct share *share, const char *text, struct err *err)
+{
+	char there[300] = "none";
+	size_t used = 0;
+
+	for (unsigned i = 0; i < share->device_count && used < sizeof(there); i++)
+		used += (size_t)snprintf(there + used, sizeof(there) - used, "%s%s", i ? ", " : "",
+			share->devices[i].uuid);
+	return err_set(err, ENODEV, "device '%.80s' is not the slice's; it has %s", text, there);
+}
+
+int edit_line(
+	struct share *share, const char *uuid, struct share_device **ret_line, struct err *err)
+{
+	const struct share_device *any = share_device(share, uuid);
+	struct share_device line;
+
+	for (unsigned i = 0; i < share->device_count; i++)
+		if (device_name_is_same(share->devices[i].uuid, uuid)) {
+			*ret_line = &share->devices[i];
+			return 0;
+		}
+	if (!any)
+		return explain_missing(share, uuid, err);
+	line = *any;
+	snprintf(line.uuid, sizeof(line.uuid), "%s", uuid);
+	if (share->device_count == SHARE_DEVICES)
+		return err_set(err, ENOSPC,
+			"device '%s': the slice's share has no room for another device", uuid);
+	share->devices[share->device_count] = line;
+	*ret_line = &share->devices[share->device_count++];
+	return 0;
+}
+
+static int write_all(int fd, const char *text, size_t length)
+{
+	ssize_t written = write(fd, text, length);
+
+	if (written == (ssize_t)length)
+		return 0;
+	return written < 0 ? -errno : -ENOSPC;
+}
+
+/* The temporary becomes the owner's last, when it is whole. */
+static int write_temporary(const struct edit *e, const char *text, size_t length)
+{
+	_cleanup_fd_ int fd = -1;
+	struct stat s;
+	int r;
+
+	unlinkat(e->folder_fd, TEMPORARY, 0); /* of one that was killed */
+	fd = openat(e->folder_fd, TEMPORARY, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
+		0600);
+	if (fd < 0)
+		return -errno;
+	r = write_all(fd, text, length);
+	if (r < 0)
+		return r;
+	if (fstat(fd, &s) < 0)
+		return -errno;
+	if ((s.st_uid != e->owner || s.st_gid != e->group) && fchown(fd, e->owner, e->group) < 0)
+		return -errno;
+	return fchmod(fd, e->mode) < 0 ? -errno : 0;
+}
+
+int edit_commit(struct edit *edit, struct err *err)
+{
+	char text[SHARE_FILE_BYTES], before[SHARE_FILE_BYTES];
+	size_t length, length_before;
+	int r = share_format(&edit->share, text, sizeof(text), &length);
+
+	if (r == 0 && share_format(&edit->before, before, sizeof(before), &length_before) == 0 &&
+		length == length_before && memcmp(text, before, length) == 0)
+		return 0;
+	if (r == 0)
+		r = write_temporary(edit, text, length);
+	if (r == 0 && renameat(edit->folder_fd, TEMPORARY, edit->folder_fd, "share") < 0)
+		r = -errno;
+	if (r == 0)
+		return 0;
+	unlinkat(edit->folder_fd, TEMPORARY, 0);
+	return explain_failure(edit, "write its share file", -r, err);
+}
+
+void edit_end(struct edit *edit)
+{
+	cleanup_fd(&edit->lock_fd);
+	cleanup_fd(&edit->folder_fd);
+	*edit = EDIT_NULL;
+}

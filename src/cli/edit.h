@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Changing the share file of a slice that may be running. */
+#pragma once
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "base/bits.h"
+#include "base/err.h"
+#include "policy/share.h"
+
+struct edit {
+	char name[SHARE_NAME_BYTES];
+	int folder_fd, lock_fd;
+	struct share share; /* to be changed between edit_begin() and edit_commit() */
+	struct share before;
+	mode_t mode;
+	uid_t owner;
+	gid_t group;
+};
+
+#define EDIT_NULL                              \
+	(struct edit)                          \
+	{                                      \
+		.folder_fd = -1, .lock_fd = -1 \
+	}
+
+#define EDIT_FOLDER_BYTES 4096
+
+/*
+ * The folder of the slice with this name. -ENOENT with err set where there is none, or it is a region
+ * without a share file of ours; -EEXIST where several users have one.
+ */
+int edit_find(const char *name, char ret_folder[EDIT_FOLDER_BYTES], struct err *err) MUST_CHECK;
+
+/*
+ * Takes the slice's lock, waiting for others who change it, and reads its share. -errno with err set. The
+ * caller ends it, whatever comes.
+ */
+int edit_begin(
+	const char *folder, const char *name, struct edit *ret_edit, struct err *err) MUST_CHECK;
+
+/*
+ * The device's own line. One that is granted by the "*" line gets its own first, which says the same.
+ * -ENODEV with err set where it is not granted.
+ */
+int edit_line(struct share *share, const char *uuid, struct share_device **ret_line,
+	struct err *err) MUST_CHECK;
+
+/* Puts the changed share in the place of the old one, whole. -errno with err set. */
+int edit_commit(struct edit *edit, struct err *err) MUST_CHECK;
+
+/*
+ * Gives the lock back and keeps the slice's folder and lock file open; takes it again, and reads the share
+ * anew. Fit for any number of rounds.
+ */
+void edit_unlock(struct edit *edit);
+int edit_relock(struct edit *edit, struct err *err) MUST_CHECK;
+
+/* Gives the lock back; fit for EDIT_NULL. */
+void edit_end(struct edit *edit);

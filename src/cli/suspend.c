@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* vgpu suspend and vgpu resume: keep a slice off its devices, and let it go on. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "cli/command.h"
+#include "cli/edit.h"
+#include "cli/place.h"
+#include "cli/suspension.h"
+
+const char help_suspend[] =
+	"  --evict  move what its processes hold of the devices to the host's memory, too\n"
+	"  --sim    by the simulated node's driver\n"
+	"\n"
+	"Nothing new reaches the devices any more, within a tenth of a second: programs wait in\n"
+	"the call that would bring it there. What has begun is done to its end. To evict takes a\n"
+	"driver of version 570 or later, and room in the host's memory; programs then wait in\n"
+	"every call. Either the memory of all processes is moved, or that of none.\n";
+
+const char help_resume[] =
+	"  --sim    by the simulated node's driver\n"
+	"\n"
+	"Brings back what was evicted, and takes the suspension away. Where a device has no room\n"
+	"for what is to come back, the slice stays suspended.\n";
+
+struct request {
+	const char *slice;
+	bool is_evicting, is_sim;
+};
+
+static int read_request(int argc, char **argv, const struct option *options,
+	struct request *ret_request, struct err *err)
+{
+	struct request request = {.slice = NULL};
+	int option;
+
+	while ((option = getopt_long(argc, argv, ":", options, NULL)) != -1) {
+		if (option == 'e')
+			request.is_evicting = true;
+		else if (option == 's')
+			request.is_sim = true;
+		else
+			return command_refuse_option(err, option, argv);
+	}
+	if (optind == argc)
+		return command_refuse(err, "%s needs a slice; `vgpu list` shows them", argv[0]);
+	if (argc - optind > 1)
+		return command_refuse(
+			err, "%s takes one slice, not '%s' too", argv[0], argv[optind + 1]);
+	request.slice = argv[optind];
+	*ret_request = request;
+	return 0;
+}
+
+/* The folder of the slice and the driver that moves its memory. */
+static int find(const struct request *request, char ret_folder[EDIT_FOLDER_BYTES],
+	struct place_sim *sim, const char **ret_library, struct err *err)
+{
+	int r = edit_find(request->slice, ret_folder, err);
+
+	*ret_library = NULL;
+	if (r == 0 && request->is_sim) {
+		r = place_find_sim(sim, err);
+		*ret_library = sim->cuda;
+	}
+	return r;
+}
+
+int command_suspend(int argc, char **argv, int *ret_status, struct err *err)
+{
+	static const struct option options[] = {
+		{"evict", no_argument, NULL, 'e'}, {"sim", no_argument, NULL, 's'}, {0}};
+	char folder[EDIT_FOLDER_BYTES];
+	struct request request = {0};
+	const char *library;
+	struct place_sim sim;
+	int r = read_request(argc, argv, options, &request, err);
+
+	if (r)
+		return r;
+	r = find(&request, folder, &sim, &library, err);
+	if (r == 0)
+		r = suspension_begin(folder, request.slice, request.is_evicting, library, err);
+	*ret_status = 0;
+	return r;
+}
+
+int command_resume(int argc, char **argv, int *ret_status, struct err *err)
+{
+	static const struct option options[] = {{"sim", no_argument, NULL, 's'}, {0}};
+	char folder[EDIT_FOLDER_BYTES];
+	struct request request = {0};
+	const char *library;
+	struct place_sim sim;
+	int r = read_request(argc, argv, options, &request, err);
+
+	if (r)
+		return r;
+	r = find(&request, folder, &sim, &library, err);
+	if (r == 0)
+		r = suspension_end(folder, request.slice, library, err);
+	*ret_status = 0;
+	return r;
+}

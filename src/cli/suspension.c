@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Keeping a slice off its devices, and letting it go on: one at a time, by SLICE_LOCK_EVICT. */
+#include "cli/suspension.h"
+
+#include "base/cleanup.h"
+#include "cli/edit.h"
+#include "cli/evict.h"
+#include "cli/slice.h"
+
+/* Reads the share under both locks and gives back the one that is held for moments only. */
+static int begin(const char *folder, const char *name, struct edit *ret_edit, struct err *err)
+{
+	int r = edit_begin(folder, name, ret_edit, err);
+
+	if (r < 0)
+		return r;
+	edit_unlock(ret_edit);
+	r = slice_lock(ret_edit->lock_fd, SLICE_LOCK_EVICT);
+	if (r == 0)
+		return 0;
+	return err_set(err, -r, "slice '%s' is being suspended or resumed by somebody else", name);
+}
+
+/* The share file is free for others again when this returns. */
+static int change_line(struct edit *e, bool is_suspended, struct err *err)
+{
+	int r = edit_relock(e, err);
+
+	if (r < 0)
+		return r;
+	e->share.is_suspended = is_suspended;
+	r = edit_commit(e, err);
+	edit_unlock(e);
+	return r;
+}
+
+int suspension_begin(const char *folder, const char *name, bool is_evicting, const char *library,
+	struct err *err)
+{
+	_cleanup_(edit_end) struct edit e = EDIT_NULL;
+	int r = begin(folder, name, &e, err);
+
+	if (r == 0)
+		r = change_line(&e, true, err);
+	if (r < 0 || !is_evicting || !*e.share.region)
+		return r;
+	r = evict_slice(e.folder_fd, e.share.region, library, err);
+	if (r < 0)
+		err_wrap(err, "slice '%s' is suspended, but its memory stays where it is", name);
+	return r;
+}
+
+int suspension_end(const char *folder, const char *name, const char *library, struct err *err)
+{
+	_cleanup_(edit_end) struct edit e = EDIT_NULL;
+	int r = begin(folder, name, &e, err);
+
+	if (r == 0 && *e.share.region)
+		r = evict_restore(e.folder_fd, e.share.region, library, err);
+	if (r < 0) {
+		if (e.lock_fd >= 0)
+			err_wrap(err, "slice '%s' is not resumed", name);
+		return r;
+	}
+	return change_line(&e, false, err);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* vgpu top: what keys do to the selected slice. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "cli/edit.h"
+#include "cli/suspension.h"
+#include "cli/terms.h"
+#include "cli/top.h"
+
+#define LEAST_PERMILLE 50 /* a slice that is to have nothing is suspended */
+
+static bool is_changeable(const struct view *v, char *ret_message)
+{
+	if (*v->folder)
+		return true;
+	snprintf(ret_message, TOP_MESSAGE_BYTES,
+		"%.60s was not made by vgpu run: its owner changes its share file or environment",
+		v->name);
+	return false;
+}
+
+/* Without cores a slice may have all of the device. */
+static int step(struct share_compute *c, int step_permille, struct err *err)
+{
+	int cores = c->cores_permille ? c->cores_permille : SHARE_WHOLE_PERMILLE;
+	struct terms terms = {.has_cores = true};
+
+	if (step_permille > 0 && cores >= SHARE_WHOLE_PERMILLE)
+		return err_set(err, ERANGE, "it may have all of the device already");
+	if (step_permille < 0 && cores <= LEAST_PERMILLE)
+		return err_set(err, ERANGE, "less is not right here; s suspends it");
+	cores += step_permille;
+	if (cores > SHARE_WHOLE_PERMILLE)
+		cores = SHARE_WHOLE_PERMILLE;
+	if (cores < LEAST_PERMILLE)
+		cores = LEAST_PERMILLE;
+	terms.compute.cores_permille = (uint16_t)cores;
+	/* A softer cap is taken along where it would be in the way. */
+	if (c->cap_permille && c->cap_permille < cores) {
+		terms.has_cap = true;
+		terms.compute.cap_permille = (uint16_t)cores;
+	}
+	return terms_apply(&terms, c, err);
+}
+
+void top_change_cores(const struct top_row *row, int step_permille, char *ret_message)
+{
+	_cleanup_(edit_end) struct edit edit = EDIT_NULL;
+	struct share_device *line;
+	struct err err = ERR_NULL;
+	int r;
+
+	if (!is_changeable(row->view, ret_message))
+		return;
+	r = edit_begin(row->view->folder, row->view->name, &edit, &err);
+	if (r == 0)
+		r = edit_line(&edit.share, row->device ? row->device->uuid : SHARE_ANY_DEVICE,
+			&line, &err);
+	if (r == 0)
+		r = step(&line->compute, step_permille, &err);
+	if (r == 0)
+		r = edit_commit(&edit, &err);
+	if (r < 0)
+		snprintf(ret_message, TOP_MESSAGE_BYTES, "%s", err.text);
+	else
+		snprintf(ret_message, TOP_MESSAGE_BYTES, "%s: cores %g%%", row->view->name,
+			line->compute.cores_permille / 10.0);
+}
+
+void top_suspend_or_resume(const struct top *top, const struct top_row *row, char *ret_message)
+{
+	const struct view *v = row->view;
+	struct err err = ERR_NULL;
+	int r;
+
+	if (!is_changeable(v, ret_message))
+		return;
+	r = v->is_suspended ? suspension_end(v->folder, v->name, top->library, &err)
+			    : suspension_begin(v->folder, v->name, false, top->library, &err);
+	if (r < 0)
+		snprintf(ret_message, TOP_MESSAGE_BYTES, "%s", err.text);
+	else
+		snprintf(ret_message, TOP_MESSAGE_BYTES, "%s: %s", v->name,
+			v->is_suspended ? "resumed" : "suspended");
+}

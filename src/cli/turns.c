@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The folder in which slices take turns on a device. */
+#include "cli/turns.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/file.h"
+#include "cli/command.h"
+#include "region/turn.h"
+
+/* Everybody's to write to, and what stands in it nobody's to remove but its owner's. */
+#define TURNS_MODE 01777
+
+#define VIEWS_MAX  256 /* slices of a device that are looked at */
+
+static bool is_usable(const char *path)
+{
+	struct stat s;
+
+	/* lstat(): somebody else may have put a link where the common folder is to be */
+	return lstat(path, &s) == 0 && S_ISDIR(s.st_mode) && access(path, W_OK | X_OK) == 0;
+}
+
+/* mkdir() alone would leave the mode to the umask. */
+static void make(const char *path)
+{
+	if (mkdir(path, TURNS_MODE & 0777) == 0 && chmod(path, TURNS_MODE) < 0)
+		rmdir(path);
+}
+
+void turns_find(char ret_path[SHARE_PATH_BYTES])
+{
+	const char *named = getenv("VGPU_TURNS");
+	const char *path = named && *named ? named : TURNS_FOLDER;
+	bool is_right =
+		path[0] == '/' && strlen(path) < SHARE_PATH_BYTES && !strpbrk(path, " \t\r\n");
+	struct err warning = ERR_NULL;
+
+	ret_path[0] = '\0';
+	if (is_right)
+		make(path);
+	if (is_right && is_usable(path)) {
+		strcpy(ret_path, path);
+		return;
+	}
+	if (path != named)
+		return;
+	err_set(&warning, EINVAL,
+		"VGPU_TURNS '%.200s' is no folder that can be written to, so the slice takes no "
+		"turns with others; an absolute path without white space is right",
+		path);
+	command_warn(&warning);
+}
+
+int turns_count(const char *folder, const char *uuid, const char *except, unsigned *ret_count)
+{
+	_cleanup_free_ struct turn_view *views = calloc(VIEWS_MAX, sizeof(*views));
+	uint64_t now_ns = clock_now_ns();
+	struct file_identity id;
+	unsigned there = 0, count = 0;
+	int r = views ? file_identify_path(folder, &id) : -ENOMEM;
+
+	if (r == 0)
+		r = turn_read(folder, uuid, now_ns, views, VIEWS_MAX, &there);
+	if (r < 0 && (r != -ENOENT || file_identify_path(folder, &id) < 0))
+		return r;
+	for (unsigned i = 0; i < there; i++)
+		count += views[i].seen_ns + TURN_ALIVE_NS > now_ns &&
+			 strcmp(views[i].slice, except) != 0;
+	*ret_count = count;
+	return 0;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The folder in which slices take turns on a device. */
+#pragma once
+
+#include "base/bits.h"
+#include "policy/share.h"
+
+#define TURNS_FOLDER "/dev/shm/vgpu-turns" /* common to all users of the machine */
+
+/*
+ * The folder for a new slice: $VGPU_TURNS where it is set, else the common one; made with mode 1777 where
+ * it is missing. "" where there is none that could be used.
+ */
+void turns_find(char ret_path[SHARE_PATH_BYTES]);
+
+/*
+ * How many slices take turns on the device just now, without the one of that name; -errno where the folder
+ * cannot be read. No slice at all is no failure.
+ */
+int turns_count(
+	const char *folder, const char *uuid, const char *except, unsigned *ret_count) MUST_CHECK;

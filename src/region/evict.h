@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The books of a process whose device memory was moved to the host by a checkpoint, or comes back.
+ *
+ * Somebody outside the slice's processes does it, on behalf of the process, whose driver calls all wait
+ * meanwhile. What it holds leaves the ledger and stands in evicted_bytes; its figures by kind stay, for
+ * they say what it will hold again.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/bits.h"
+#include "region/region.h"
+
+enum {
+	_EVICT_E_SUCCESS = 0,
+	EVICT_E_GONE, /* the process has ended; nothing was changed */
+	EVICT_E_BUSY, /* its books did not come to rest; nothing was changed */
+};
+
+/* A process's slot, by what nobody else has. */
+struct evict_process {
+	unsigned slot;
+	uint32_t pid; /* in its own namespace, as its slot says */
+	uint64_t start_time;
+};
+
+/*
+ * Takes what the process holds out of the ledger; after the checkpoint, so that the books are never below
+ * what the driver holds. Waits up to a second for books at rest.
+ */
+int evict_take(struct region *region, const struct evict_process *process) MUST_CHECK;
+
+/* Charges all of it again, whether it fits or not; before the memory comes back. */
+int evict_return(struct region *region, const struct evict_process *process) MUST_CHECK;

@@ -13,7 +13,7 @@
 #define STREAMS_MOST 8
 #define THREADS_MOST 8
 #define GRAPH_NODES  10
-#define FORK_EACH    256 /* pieces of work */
+#define FORK_EACH    32 /* pieces of work */
 
 struct job {
 	struct client *c;
@@ -218,20 +218,31 @@ static CUresult poll_event(CUstream stream)
 	return r;
 }
 
-/* A child that asks for work, whatever the answer, must end. */
-static CUresult fork_once(struct job *j)
+/* As a child may begin: whatever is answered, it must be answered. */
+static void live_as_child(struct job *j, uint64_t number)
+{
+	alarm(5);
+	if (number % 3 == 0)
+		launch(j, NULL);
+	else if (number % 3 == 1)
+		j->c->cu.cuStreamSynchronize(j->streams[0]);
+	else
+		j->c->cu.cuStreamDestroy_v2(j->streams[0]);
+	launch(j, NULL);
+	_exit(0);
+}
+
+static CUresult fork_once(struct job *j, uint64_t number)
 {
 	int status = -1;
 	pid_t child = fork();
 
-	if (child == 0) {
-		alarm(5);
-		launch(j, NULL);
-		_exit(0);
-	}
-	return child > 0 && waitpid(child, &status, 0) == child && status == 0
-		       ? CUDA_SUCCESS
-		       : (CUresult)CLIENT_FAILED;
+	if (child == 0)
+		live_as_child(j, number);
+	if (child < 0 || waitpid(child, &status, 0) != child || status == 0)
+		return child < 0 ? (CUresult)CLIENT_FAILED : CUDA_SUCCESS;
+	client_say(j->c, " child=%d", status);
+	return (CUresult)CLIENT_FAILED;
 }
 
 static CUresult rest_after(struct job *j, CUstream stream, uint64_t i)
@@ -245,7 +256,7 @@ static CUresult rest_after(struct job *j, CUstream stream, uint64_t i)
 	if (j->does_poll_event)
 		r = poll_event(stream);
 	if (j->does_fork && i % FORK_EACH == FORK_EACH - 1)
-		r = fork_once(j);
+		r = fork_once(j, i / FORK_EACH);
 	if (j->is_idle_between)
 		usleep((useconds_t)(j->duration_ns * 2 / 1000));
 	return r;

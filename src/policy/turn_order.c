@@ -141,7 +141,9 @@ bool turn_order_is_wanted(const struct turn_peer *peers, unsigned count, uint32_
 		const struct turn_peer *p = &peers[i];
 		uint32_t theirs = aged(p->claim.rank, ticket_of(p), now_ns);
 
-		if (turn_order_state(p, now_ns) != TURN_WANT)
+		enum turn_state state = turn_order_state(p, now_ns);
+
+		if (state == TURN_FREE || (state != TURN_WANT && theirs >= rank))
 			continue;
 		is_waiting = true;
 		/* Who is not believed is no better than the holder. */
@@ -171,4 +173,22 @@ bool turn_order_is_alive(const struct turn_claim *claim, uint64_t now_ns)
 	if (claim->seen_ns > now_ns)
 		return claim->seen_ns - now_ns < FUTURE_NS;
 	return now_ns - claim->seen_ns < TURN_ALIVE_NS;
+}
+
+uint64_t turn_order_next_ns(const struct turn_peer *peers, unsigned count, uint32_t rank,
+	uint64_t lead_ns, uint64_t late_ns, uint64_t now_ns)
+{
+	uint64_t soonest_ns = 0;
+
+	for (unsigned i = 0; i < count; i++) {
+		const struct turn_claim *c = &peers[i].claim;
+
+		if (c->rank >= rank || !turn_order_is_alive(c, now_ns) ||
+			turn_order_is_ignored(&peers[i], now_ns) || c->next_ns > now_ns + lead_ns ||
+			c->next_ns + late_ns < now_ns)
+			continue;
+		if (!soonest_ns || c->next_ns < soonest_ns)
+			soonest_ns = c->next_ns;
+	}
+	return soonest_ns;
 }

@@ -39,6 +39,7 @@ struct turn_claim {
 	uint64_t until_ns;  /* the state counts until then */
 	uint64_t ticket_ns; /* since when it wants */
 	uint64_t seen_ns;   /* its last sign of life */
+	uint64_t next_ns;   /* when it expects to come again; 0: it does not know */
 };
 
 /* What one reader knows of another slice's honesty; all zero is a stranger, who is believed. */
@@ -96,10 +97,17 @@ uint64_t turn_order_take_ns(const struct turn_line *line, uint64_t free_since_ns
 
 /*
  * Who makes a holder of this rank give back: *ret_waiting says whether anybody waits. At the end of its
- * quantum it gives way to its own rank or better, before that to better ones.
+ * quantum it gives way to its own rank or better, before that to better ones, who may also have taken it.
  */
 bool turn_order_is_wanted(const struct turn_peer *peers, unsigned count, uint32_t rank,
 	uint64_t quantum_end_ns, uint64_t now_ns, bool *ret_waiting);
+
+/*
+ * When the next slice of a better rank expects to come, as far as that is not more than lead_ns ahead, or
+ * late_ns ago; 0: none does.
+ */
+uint64_t turn_order_next_ns(const struct turn_peer *peers, unsigned count, uint32_t rank,
+	uint64_t lead_ns, uint64_t late_ns, uint64_t now_ns);
 
 /*
  * Until when a holder may announce the turn for work that ends at busy_until_ns. wanted_since_ns: since

@@ -279,6 +279,14 @@ static int take(struct turn *t, uint64_t *word, unsigned rank, uint64_t busy_unt
 	if ((*word & TURN_WORD_DRAINING) && counts(*word, TURN_HOLD, now_ns))
 		return wait_for(
 			t, -1, sooner(turn_word_until_ns(*word), now_ns + LOOK_NS), ret_look_ns);
+	/*
+	 * Others may not have found us yet, and would not see our claim: no wish, as who is first in line and
+	 * does not take the turn is not believed for long.
+	 */
+	is_new = now_ns < born_ns + TURN_BORN_NS && now_ns >= born_ns;
+	if (is_new && turn_others(t, now_ns) > 0)
+		return wait_for(
+			t, -1, sooner(born_ns + TURN_BORN_NS, now_ns + BEAT_NS), ret_look_ns);
 	if (counts(*word, TURN_CLAIM, now_ns) || counts(*word, TURN_HOLD, now_ns) ||
 		!say_wish(t, word, rank, now_ns))
 		return wait_for(t, -1, now_ns + SOON_NS, ret_look_ns);
@@ -287,7 +295,6 @@ static int take(struct turn *t, uint64_t *word, unsigned rank, uint64_t busy_unt
 	if (t->looked_ns + TURN_WISH_NS < now_ns)
 		t->free_since_ns = 0;
 	/* While others may not have found us, they cannot be blamed for being in the way. */
-	is_new = now_ns < born_ns + TURN_BORN_NS && now_ns >= born_ns;
 	look(t, is_new ? NULL : &wish, false, now_ns);
 	line = turn_order_line(t->peers, t->other_count, &wish, now_ns);
 	if (line.in_way >= 0)
@@ -299,10 +306,6 @@ static int take(struct turn *t, uint64_t *word, unsigned rank, uint64_t busy_unt
 		return wait_for(t, line.first, sooner(take_ns, now_ns + BEAT_NS), ret_look_ns);
 	if (line.first >= 0 && turn_order_note_miss(&t->peers[line.first], now_ns))
 		say_distrust(t, (unsigned)line.first);
-	/* Others may not have found us yet, and would not see our claim. */
-	if (now_ns < born_ns + TURN_BORN_NS && now_ns >= born_ns && turn_others(t, now_ns) > 0)
-		return wait_for(
-			t, -1, sooner(born_ns + TURN_BORN_NS, now_ns + BEAT_NS), ret_look_ns);
 	return claim(t, word, &wish, busy_until_ns, ret_look_ns);
 }
 
@@ -346,11 +349,11 @@ int turn_hold(struct turn *t, unsigned rank, uint64_t now_ns, uint64_t busy_unti
 	return keep_errno(r, saved);
 }
 
-bool turn_is_wanted(struct turn *t, unsigned rank, uint64_t now_ns)
+bool turn_is_wanted(struct turn *t, unsigned rank, uint64_t now_ns, uint64_t begin_ns)
 {
 	int saved = errno;
 	bool is_waiting;
-	uint64_t word;
+	uint64_t word, end_ns;
 
 	if (!t->own)
 		return false;
@@ -362,8 +365,43 @@ bool turn_is_wanted(struct turn *t, unsigned rank, uint64_t now_ns)
 		return true;
 	look_who_waits(t, rank, now_ns);
 	errno = saved;
-	return turn_order_is_wanted(t->peers, t->other_count, rank,
-		get(&t->own->face.since_ns) + t->quantum_ns, now_ns, &is_waiting);
+	end_ns = get(&t->own->face.since_ns) + t->quantum_ns;
+	return turn_order_is_wanted(t->peers, t->other_count, rank, begin_ns >= end_ns ? 0 : end_ns,
+		now_ns, &is_waiting);
+}
+
+void turn_seize(struct turn *t, unsigned rank, uint64_t now_ns, uint64_t busy_until_ns)
+{
+	int saved = errno;
+	uint64_t word;
+
+	if (!t->own)
+		return;
+	touch(t, now_ns);
+	set(&t->own->busy_until_ns[t->process], sooner(busy_until_ns, now_ns + TURN_LEASE_NS));
+	/* relaxed: the change of the word that follows shows it */
+	atomic_store_explicit(&t->own->face.rank, rank, memory_order_relaxed);
+	word = load(&t->own->face.word);
+	if (!keep(t, &word, now_ns, busy_until_ns) &&
+		change(t, &word, TURN_WORD(TURN_HOLD, lease(t, now_ns, busy_until_ns)))) {
+		set(&t->own->face.ticket_ns, now_ns);
+		set(&t->own->face.since_ns, now_ns);
+		set(&t->own->face.turns, get(&t->own->face.turns) + 1);
+	}
+	errno = saved;
+}
+
+void turn_say_next(struct turn *t, uint64_t next_ns)
+{
+	if (t->own)
+		set(&t->own->face.next_ns, next_ns);
+}
+
+uint64_t turn_next_ns(
+	const struct turn *t, unsigned rank, uint64_t lead_ns, uint64_t late_ns, uint64_t now_ns)
+{
+	return t->own ? turn_order_next_ns(t->peers, t->other_count, rank, lead_ns, late_ns, now_ns)
+		      : 0;
 }
 
 /* Frees the turn; the word is the slice's hold. False where that has gone on in the meantime. */

@@ -101,9 +101,23 @@ unsigned turn_best_rank(const struct turn *turn, uint64_t now_ns);
 int turn_hold(struct turn *turn, unsigned rank, uint64_t now_ns, uint64_t busy_until_ns,
 	uint64_t *ret_look_ns) MUST_CHECK;
 
+/*
+ * For a slice that goes before all others: holds the turn at once, and whoever holds it as well gives it back
+ * at its next look.
+ */
+void turn_seize(struct turn *turn, unsigned rank, uint64_t now_ns, uint64_t busy_until_ns);
+
+/* Says when this slice expects to come again (0: it does not know), so that it finds the device free. */
+void turn_say_next(struct turn *turn, uint64_t next_ns);
+
+/* When one of a better rank expects to come, as last read: see turn_order_next_ns(). */
+uint64_t turn_next_ns(const struct turn *turn, unsigned rank, uint64_t lead_ns, uint64_t late_ns,
+	uint64_t now_ns);
+
 /* Whether the turn should be given back: let the work drain, then turn_release(). Until then
- * turn_hold() goes on saying yes. Reads the others at most every half ms. */
-bool turn_is_wanted(struct turn *turn, unsigned rank, uint64_t now_ns);
+ * turn_hold() goes on saying yes. begin_ns: when further work would begin, as the turn must not be over
+ * then. Reads the others at most every half ms. */
+bool turn_is_wanted(struct turn *turn, unsigned rank, uint64_t now_ns, uint64_t begin_ns);
 
 /* This process has nothing on the device. Where that is true of the whole slice, the turn is kept for
  * the grace from now on, and may be resumed in it by turn_hold() without asking anybody. */

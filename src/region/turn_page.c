@@ -150,6 +150,7 @@ int turn_page_decode(const struct turn_face *face, struct turn_claim *ret_claim)
 		.until_ns = turn_word_until_ns(word),
 		.ticket_ns = atomic_load_explicit(&face->ticket_ns, memory_order_relaxed),
 		.seen_ns = atomic_load_explicit(&face->seen_ns, memory_order_relaxed),
+		.next_ns = atomic_load_explicit(&face->next_ns, memory_order_relaxed),
 		.rank = atomic_load_explicit(&face->rank, memory_order_relaxed)};
 	return 0;
 }

@@ -31,6 +31,8 @@ struct turn_face {
 	_Atomic uint64_t turns;
 	_Atomic uint64_t held_ns;
 	_Atomic uint64_t magic;
+	_Atomic uint64_t next_ns; /* when it expects to come again; 0: it does not know */
+	uint64_t unused[7];
 };
 
 struct turn_distrust {
@@ -49,7 +51,7 @@ struct turn_page {
 	_Atomic uint64_t busy_until_ns[TURN_PROCESSES];
 };
 
-_Static_assert(sizeof(struct turn_face) == CACHE_LINE_BYTES, "one line is read of a page");
+_Static_assert(sizeof(struct turn_face) == 2 * CACHE_LINE_BYTES, "two lines are read of a page");
 _Static_assert(sizeof(struct turn_page) == 4096 + 8 * TURN_PROCESSES, "a page and the processes");
 
 /*

@@ -3,7 +3,8 @@
  * Guesses.
  *
  * Work is measured in batches, not each by itself, so what a batch took beyond its guesses is laid on its
- * kinds in proportion; kinds that come in different mixes part from each other within some batches. What
+ * kinds in proportion; kinds that come in different mixes part from each other within some batches. A guess
+ * that was far too low lets too much through, so it is raised at once. What
  * is not known ends its batch, so a batch has at most one such, and the rest is its.
  */
 #include "shim/guess.h"
@@ -13,10 +14,10 @@
 
 #include "base/bits.h"
 
-#define PLACES	     4096 /* 12 bits; as many functions as code.h remembers */
-#define LEAST_NS     500  /* nothing takes less (H200: an empty kernel 1.6 us) */
-#define LEARN_SHARE  3	  /* of 10 that an error moves the guesses of a mix */
-#define RATIO_BOUNDS 4	  /* one batch changes a guess by no more than such a factor */
+#define PLACES	    4096 /* 12 bits; as many functions as code.h remembers */
+#define LEAST_NS    500	 /* nothing takes less (H200: an empty kernel 1.6 us) */
+#define LEARN_SHARE 3	 /* of 10 by which a guess moves towards what was measured */
+#define RISE_TIMES  2	 /* if that is so many times as long, it moves there at once */
 
 static struct {
 	/* relaxed all: see the header */
@@ -106,13 +107,13 @@ void guess_learn(const struct guess_mix *mix, uint64_t took_ns)
 	}
 	if (known_ns == 0)
 		return;
-	if (took_ns > known_ns * RATIO_BOUNDS)
-		took_ns = known_ns * RATIO_BOUNDS;
 	for (uint32_t i = 0; i < mix->kind_count; i++) {
 		bool is_known;
 		uint64_t ns = guess_ns(mix->place[i], &is_known);
 		uint64_t aim = (uint64_t)((double)ns * (double)took_ns / (double)known_ns);
 
-		set(mix->place[i], (ns * (10 - LEARN_SHARE) + aim * LEARN_SHARE) / 10);
+		set(mix->place[i], aim > ns * RISE_TIMES
+					   ? aim
+					   : (ns * (10 - LEARN_SHARE) + aim * LEARN_SHARE) / 10);
 	}
 }

@@ -49,6 +49,11 @@
 #define BATCH_YIELDING_NS 100000u
 #define AHEAD_YIELDING_NS 100000u
 
+/* For a slice that comes at regular times room is made so long before, and kept so long after. */
+#define LEAD_NS	 400000u
+#define TARDY_NS 200000u
+#define REGULAR	 3 /* pauses of the same length, within an eighth, are no accident */
+
 /* One of so many pauses is followed by work of which each piece is measured. */
 #define DOUBTED 8
 
@@ -132,14 +137,20 @@ static void charge(struct meter *m, const struct track_span *span, uint64_t now_
 
 		m->overlap_permille = (uint32_t)(m->overlap_permille + error / OVERLAP_SHARE);
 	}
-	if (span->is_measured)
+	/* With others about, the first work also waits for the device to change over: 0.15 ms (H200). */
+	if (span->is_measured &&
+		!(span->is_first && m->other_count && took < 2 * span->expected_ns))
 		guess_learn(&span->mix, took);
 	log_debug("work was charged", U64("start_ns", span->start_ns), U64("took_ns", took),
 		U64("charged_ns", fresh), U64("reserved_ns", (uint64_t)span->reserved_ns),
 		U64("measured", span->is_measured));
-	/* Not into the purse: what comes back pays the slice's debts first. */
-	if (m->is_limited)
+	/* What was expected too low is the purse's; what comes back pays the slice's debts first. */
+	if (m->is_limited && (int64_t)fresh > span->reserved_ns)
+		m->purse_ns -= (int64_t)fresh - span->reserved_ns;
+	else if (m->is_limited)
 		spend(&m->books->ceiling, &ceiling, now_ns, (int64_t)fresh - span->reserved_ns);
+	if (m->purse_ns < -CREDIT_NS)
+		settle_purse(m, now_ns);
 	m->charged_ns += fresh;
 	add(&m->books->busy_ns, fresh);
 	if (is_borrowing(m, now_ns))
@@ -232,7 +243,7 @@ void meter_drained(struct meter *m, uint64_t now_ns)
 	say_busy_until(m, 0);
 	if (!m->has_turns || m->is_turn_awaited)
 		return;
-	if (turn_is_wanted(&m->turn, rank_of(m, now_ns), now_ns))
+	if (turn_is_wanted(&m->turn, rank_of(m, now_ns), now_ns, now_ns))
 		(void)turn_release(&m->turn, now_ns);
 	else
 		turn_idle(&m->turn, now_ns);
@@ -328,17 +339,32 @@ enum hindrance {
 	FREE,
 	SUSPENDED,
 	NO_BUDGET,
-	TOO_FAR,     /* what was given before has to get further */
-	DRAINING,    /* what was given before has to end, as another slice waits */
-	NO_TURN,     /* the thread that finds this waits for the turn */
-	TURN_AWAITED /* another thread waits for it */
+	TOO_FAR,      /* what was given before has to get further */
+	DRAINING,     /* what was given before has to end, as another slice waits */
+	NO_TURN,      /* the thread that finds this waits for the turn */
+	TURN_AWAITED, /* another thread waits for it */
+	YIELDING,     /* a slice that goes first is about to come */
 };
+
+/*
+ * Whether a slice that goes first is about to come: one that comes at regular times says so. The device
+ * is to be free then, as work that is under way, and changing over, would delay it by half a ms.
+ */
+static bool expects_better(struct meter *m, unsigned rank, uint64_t now_ns, uint64_t *ret_wake_ns)
+{
+	uint64_t next_ns = turn_next_ns(&m->turn, rank, LEAD_NS, TARDY_NS, now_ns);
+
+	if (next_ns)
+		*ret_wake_ns = next_ns + TARDY_NS;
+	return next_ns != 0;
+}
 
 /* Whether the slice has the turn, and keeps it for a batch more. */
 static enum hindrance turn_hindrance(
-	struct meter *m, uint64_t guess_ns, uint64_t now_ns, uint64_t *ret_wake_ns)
+	struct meter *m, struct track *t, uint64_t guess_ns, uint64_t now_ns, uint64_t *ret_wake_ns)
 {
 	uint64_t drained = drained_ns(m);
+	uint64_t until_ns;
 	unsigned rank;
 
 	if (!m->has_turns)
@@ -347,18 +373,28 @@ static enum hindrance turn_hindrance(
 	if (m->is_turn_awaited)
 		return TURN_AWAITED;
 	rank = rank_of(m, now_ns);
-	if (m->other_count && turn_is_wanted(&m->turn, rank, now_ns)) {
+	if (m->other_count &&
+		(turn_is_wanted(&m->turn, rank, now_ns, drained) ||
+			(m->is_yielding && expects_better(m, rank, now_ns, ret_wake_ns)))) {
 		end_batches(m, now_ns);
 		if (!is_idle(m, now_ns)) {
 			*ret_wake_ns = drained;
 			return drained + AWAKE_NS > now_ns ? DRAINING : TOO_FAR;
 		}
 		(void)turn_release(&m->turn, now_ns);
+		log_debug("a turn was released", U64("at_ns", clock_now_ns()),
+			U64("ended_ns", t->drained_ns));
 	}
-	if (turn_hold(&m->turn, rank, now_ns,
-		    (drained > now_ns ? drained : now_ns) + guess_ns + BATCH_NS,
-		    ret_wake_ns) == TURN_HELD ||
-		m->goes_first)
+	until_ns = (drained > now_ns ? drained : now_ns) + guess_ns + BATCH_NS;
+	if (m->goes_first) {
+		turn_seize(&m->turn, rank, now_ns, until_ns);
+		return FREE;
+	}
+	if (m->is_yielding && expects_better(m, rank, now_ns, ret_wake_ns)) {
+		turn_leave(&m->turn);
+		return YIELDING;
+	}
+	if (turn_hold(&m->turn, rank, now_ns, until_ns, ret_wake_ns) == TURN_HELD)
 		return FREE;
 	m->is_turn_awaited = true;
 	return NO_TURN;
@@ -390,7 +426,7 @@ static enum hindrance hindrance(
 	}
 	if (!is_near(m, t, now_ns, ret_wake_ns))
 		return TOO_FAR;
-	return turn_hindrance(m, guess_ns, now_ns, ret_wake_ns);
+	return turn_hindrance(m, t, guess_ns, now_ns, ret_wake_ns);
 }
 
 /* Timers are late by Linux' slack for them, 50 us, and some. */
@@ -405,8 +441,8 @@ static void sleep_until(uint64_t wake_ns, uint64_t now_ns)
 /* For what another slice waits for: the last part of it is waited for awake. */
 static void sleep_exactly(uint64_t wake_ns, uint64_t now_ns)
 {
-	if (wake_ns > now_ns + 2 * POLL_NS)
-		sleep_until(wake_ns - POLL_NS, now_ns);
+	if (wake_ns > now_ns + 3 * POLL_NS)
+		sleep_until(wake_ns - 2 * POLL_NS, now_ns);
 	else if (wake_ns <= now_ns)
 		wake_ns = now_ns + POLL_NS / 5;
 	for (unsigned i = 0; i < 1000 && clock_now_ns() < wake_ns; i++)
@@ -427,6 +463,9 @@ static void wait_for(struct meter *m, enum hindrance why, uint64_t wake_ns, uint
 	lock_enter(&m->lock);
 	if (why == NO_TURN)
 		m->is_turn_awaited = false;
+	if (why == NO_TURN)
+		log_debug("a wait for the turn ended", U64("began_ns", now_ns),
+			U64("until_ns", wake_ns), U64("at_ns", clock_now_ns()));
 	if (why == NO_BUDGET)
 		add(&m->books->budget_wait_ns, clock_now_ns() - now_ns);
 	else if (why == NO_TURN || why == TURN_AWAITED)
@@ -445,6 +484,20 @@ static bool has_room(struct track *t, uint64_t now_ns)
 	       now_ns < t->begun_ns + BATCH_AGE_NS;
 }
 
+/* Work comes after a pause; tells the others when it may come again. */
+static void note_burst(struct meter *m, uint64_t now_ns)
+{
+	uint64_t passed_ns = now_ns - m->burst_ns;
+	uint64_t error_ns =
+		passed_ns > m->period_ns ? passed_ns - m->period_ns : m->period_ns - passed_ns;
+
+	m->regular = error_ns < m->period_ns / 8 ? m->regular + 1 : 0;
+	m->period_ns = m->regular ? (3 * m->period_ns + passed_ns) / 4 : passed_ns;
+	m->burst_ns = now_ns;
+	if (m->goes_first)
+		turn_say_next(&m->turn, m->regular >= REGULAR ? now_ns + m->period_ns : 0);
+}
+
 /* With the lock. */
 static void open_batch(struct meter *m, struct track *t, uint64_t guess_ns, uint64_t now_ns)
 {
@@ -460,10 +513,13 @@ static void open_batch(struct meter *m, struct track *t, uint64_t guess_ns, uint
 			if (!track_is_continued(t, now_ns))
 				meter_end_batch(t, now_ns, false);
 			if (!t->is_chained) {
+				note_burst(m, now_ns);
 				t->is_fresh = true;
 				t->is_doubted = hash_u64(now_ns) % DOUBTED == 0;
 			}
 			track_open(t, now_ns);
+			if (t->is_fresh && m->other_count)
+				log_debug("a turn's first work", U64("at_ns", clock_now_ns()));
 			return;
 		}
 		wait_for(m, why, wake_ns, now_ns);

@@ -39,10 +39,12 @@ struct meter {
 	bool is_blocked;	   /* the monitor lets others go first */
 	uint64_t blocked_since_ns; /* 0: not */
 	bool has_turns;
-	unsigned other_count; /* slices that take turns with ours */
-	bool is_yielding;     /* one of them goes before ours: little is given at a time */
-	bool goes_first;      /* ours goes before all of them, and does not wait */
-	bool is_turn_awaited; /* a thread sleeps for it, and nobody else may touch it */
+	unsigned other_count;	      /* slices that take turns with ours */
+	bool is_yielding;	      /* one of them goes before ours: little is given at a time */
+	bool goes_first;	      /* ours goes before all of them, and does not wait */
+	uint64_t burst_ns, period_ns; /* when work last came after a pause, and how often it does */
+	unsigned regular;	      /* so often in a row */
+	bool is_turn_awaited;	      /* a thread sleeps for it, and nobody else may touch it */
 	struct turn turn;
 	int64_t purse_ns;
 	int64_t ordered_ns; /* a filling of the purse that is not ready yet */

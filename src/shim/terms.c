@@ -16,7 +16,7 @@
 
 /* A monitor that has blocked for so long without a break may be gone; then work goes on for a moment. */
 #define BLOCK_NS	UINT64_C(60000000000)
-#define TURN_QUANTUM_NS 4000000u /* with what still has to drain, a turn is about 5 ms */
+#define TURN_QUANTUM_NS 5500000u
 #define SHOW_NS		1000000000u
 
 /* What HAMi's monitor reads as "launched lately", and counts down. */

@@ -229,6 +229,8 @@ bool track_collect(struct track *track, uint64_t now_ns, struct track_span *ret_
 		return false;
 	*ret_span = (struct track_span){.start_ns = b->due_ns - b->expected_ns,
 		.end_ns = b->due_ns,
+		.expected_ns = b->expected_ns,
+		.is_first = b->has_start,
 		.reserved_ns = b->reserved_ns,
 		.mix = b->mix};
 	if (r != CUDA_SUCCESS || track->has_no_events || !measure(track, b, now_ns, ret_span)) {

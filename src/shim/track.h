@@ -75,7 +75,9 @@ struct track {
 struct track_span {
 	uint64_t start_ns, end_ns;
 	int64_t reserved_ns;
+	uint64_t expected_ns;
 	bool is_measured;
+	bool is_first; /* after a pause: getting the device to work is part of it */
 	struct guess_mix mix;
 };
 

@@ -126,7 +126,7 @@ static void alone_one_has_the_turn_at_once(void **state)
 	umask(0022);
 	assert_int_equal(turn_others(&a, now), 0);
 	assert_int_equal(hold(&a), TURN_HELD);
-	assert_false(turn_is_wanted(&a, 1, now));
+	assert_false(turn_is_wanted(&a, 1, now, now));
 	now += 900 * MS;
 	assert_int_equal(hold(&a), TURN_HELD);
 	turn_idle(&a, now);
@@ -145,7 +145,7 @@ static void one_that_is_not_open_is_in_nobodys_way(void **state)
 	uint64_t look;
 
 	assert_int_equal(turn_hold(&a, 1, now, now, &look), TURN_HELD);
-	assert_false(turn_is_wanted(&a, 1, now));
+	assert_false(turn_is_wanted(&a, 1, now, now));
 	assert_int_equal(turn_others(&a, now), 0);
 	turn_idle(&a, now);
 	assert_int_equal(turn_release(&a, now), 0);
@@ -167,13 +167,13 @@ static void the_turn_goes_to_and_fro(void **state)
 		assert_int_equal(hold(&b), TURN_E_WAIT);
 		now += MS;
 		assert_int_equal(hold(&a), TURN_HELD);
-		assert_false(turn_is_wanted(&a, 1, now));
+		assert_false(turn_is_wanted(&a, 1, now, now));
 		for (int k = 0; k < 4; k++) {
 			now += MS;
 			assert_int_equal(hold(&b), TURN_E_WAIT);
 			assert_int_equal(hold(&a), TURN_HELD);
 		}
-		assert_true(turn_is_wanted(&a, 1, now));
+		assert_true(turn_is_wanted(&a, 1, now, now));
 		assert_int_equal(turn_release(&a, now), 0);
 		assert_int_equal(hold(&a), TURN_E_WAIT);
 		assert_int_equal(hold(&b), TURN_HELD);
@@ -189,11 +189,11 @@ static void a_better_rank_is_let_in_at_once(void **state)
 	assert_int_equal(hold_for(&a, 1, MS), TURN_HELD);
 	assert_int_equal(hold_for(&b, 0, MS), TURN_E_WAIT);
 	now += 600 * US;
-	assert_true(turn_is_wanted(&a, 1, now));
-	assert_false(turn_is_wanted(&a, 0, now));
+	assert_true(turn_is_wanted(&a, 1, now, now));
+	assert_false(turn_is_wanted(&a, 0, now, now));
 	turn_leave(&b);
 	now += 600 * US;
-	assert_false(turn_is_wanted(&a, 1, now));
+	assert_false(turn_is_wanted(&a, 1, now, now));
 }
 
 static void an_idle_turn_is_kept_for_the_grace_and_no_longer(void **state)
@@ -218,7 +218,7 @@ static void who_dies_holding_is_past_when_its_lease_is(void **state)
 	assert_in_range(wait_turn(&b, 100 * MS), 10 * MS, 11 * MS);
 	/* And if it was only stopped, it does not believe in its turn any more. */
 	assert_int_equal(hold(&a), TURN_E_WAIT);
-	assert_false(turn_is_wanted(&a, 1, now));
+	assert_false(turn_is_wanted(&a, 1, now, now));
 }
 
 static void no_honest_lease_is_longer_than_44_ms(void **state)
@@ -239,7 +239,7 @@ static void who_dies_claiming_or_waiting_is_past_soon(void **state)
 	assert_int_equal(hold(&a), TURN_E_WAIT);
 	now += 6 * MS;
 	assert_int_equal(hold(&b), TURN_HELD);
-	assert_false(turn_is_wanted(&b, 1, now));
+	assert_false(turn_is_wanted(&b, 1, now, now));
 }
 
 static void who_comes_too_late_to_prolong_has_lost_the_turn(void **state)
@@ -364,7 +364,7 @@ static void the_processes_of_a_slice_share_its_turn(void **state)
 	assert_int_equal(hold(&a), TURN_E_WAIT);
 	assert_int_equal(hold(&c), TURN_E_WAIT);
 	assert_int_equal(hold(&b), TURN_E_WAIT);
-	assert_true(turn_is_wanted(&c, 1, now));
+	assert_true(turn_is_wanted(&c, 1, now, now));
 	assert_int_equal(turn_release(&c, now), 0);
 	assert_int_equal(hold(&b), TURN_HELD);
 }
@@ -557,7 +557,7 @@ static void a_waiter_in_another_process_is_woken(void **state)
 	assert_int_equal(child_hear(child.fd), 1);
 	assert_int_equal(turn_hold(&a, 1, clock_now_ns(), clock_now_ns() + MS, &look), TURN_HELD);
 	child_say(child.fd, 1);
-	while (!turn_is_wanted(&a, 1, clock_now_ns())) {
+	while (!turn_is_wanted(&a, 1, clock_now_ns(), clock_now_ns())) {
 		assert_true(clock_now_ns() < deadline);
 		assert_true(turn_hold(&a, 1, clock_now_ns(), clock_now_ns() + MS, &look) >= 0);
 		turn_wait(&a, clock_now_ns() + 200 * US);

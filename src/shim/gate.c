@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/fault.h"
 #include "shim/capture.h"
 #include "shim/doors.h"
 #include "shim/guess.h"
@@ -223,6 +224,7 @@ static struct track *find_in(
 		if (is_track_of(&m->tracks[i], stream, context, thread))
 			return &m->tracks[i];
 	t = take_track(m, clock_now_ns());
+	FAULT("gate: track taken");
 	if (!t)
 		return any_track(m, stream);
 	*t = (struct track){.is_used = true,
@@ -406,6 +408,7 @@ void gate_stream_ends(CUstream stream)
 
 			if (!t->is_used || !t->has_stream || t->stream != stream)
 				continue;
+			FAULT("gate: stream ends");
 			meter_end_batch(t, clock_now_ns(), true);
 			t->has_stream = false;
 			t->is_chained = false;

@@ -19,6 +19,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/log.h"
 #include "region/busy.h"
 #include "shim/gate.h"
@@ -132,6 +133,7 @@ static void charge(struct meter *m, const struct track_span *span, uint64_t now_
 	uint64_t fresh = busy_mark(m->books, span->start_ns, span->end_ns);
 	struct budget_rate rate = sure_rate(m), ceiling = ceiling_rate(m);
 
+	FAULT("meter: marked");
 	if (took) {
 		int64_t error = (int64_t)(fresh * 1000 / took) - m->overlap_permille;
 
@@ -155,6 +157,7 @@ static void charge(struct meter *m, const struct track_span *span, uint64_t now_
 	add(&m->books->busy_ns, fresh);
 	if (is_borrowing(m, now_ns))
 		add(&m->books->lent_ns, fresh);
+	FAULT("meter: partly charged");
 	spend(&m->books->budget, &rate, now_ns, (int64_t)fresh);
 }
 
@@ -300,6 +303,7 @@ static bool has_budget(struct meter *m, struct track *t, uint64_t now_ns, uint64
 		m->ordered_ns = (m->other_count ? TURN_PURSE_NS : METER_PURSE_NS) - m->purse_ns;
 		m->ready_ns = ready_ns;
 		spend(&m->books->ceiling, &rate, now_ns, m->ordered_ns);
+		FAULT("meter: ordered");
 	} else if (ready_ns < m->ready_ns) {
 		m->ready_ns = ready_ns;
 	}
@@ -453,6 +457,7 @@ static void sleep_exactly(uint64_t wake_ns, uint64_t now_ns)
 static void wait_for(struct meter *m, enum hindrance why, uint64_t wake_ns, uint64_t now_ns)
 {
 	lock_leave(&m->lock);
+	FAULT("meter: waiting");
 	if (why == NO_TURN)
 		(void)turn_wait(&m->turn, wake_ns < now_ns + LOOK_NS ? wake_ns : now_ns + LOOK_NS);
 	else if (why == DRAINING)
@@ -518,6 +523,7 @@ static void open_batch(struct meter *m, struct track *t, uint64_t guess_ns, uint
 				t->is_doubted = hash_u64(now_ns) % DOUBTED == 0;
 			}
 			track_open(t, now_ns);
+			FAULT("meter: batch open");
 			if (t->is_fresh && m->other_count)
 				log_debug("a turn's first work", U64("at_ns", clock_now_ns()));
 			return;
@@ -593,6 +599,7 @@ void meter_given(struct track *t)
 		if (track_batch(t)->launches == 1)
 			track_batch(t)->given_ns = now_ns;
 		meter_end_batch(t, now_ns, true);
+		FAULT("meter: batch closed");
 		say_busy_until(m, drained_ns(m));
 	}
 	lock_leave(&m->lock);

@@ -15,11 +15,16 @@
 #define BACKWARD_STEPS \
 	(1u << 20) /* about a second: moments that two processors read the other way round */
 
-static uint32_t moment_of(uint64_t now_ns)
+/* Now; the word's own moment where that is later, so that what has grown until then does not grow again. */
+static uint32_t moment_of(uint64_t word, uint64_t now_ns)
 {
 	uint32_t moment = (uint32_t)(now_ns >> MOMENT_SHIFT);
 
-	return moment ? moment : 1; /* 0 with a balance of 0 is BUDGET_NONE */
+	if (moment == 0)
+		moment = 1; /* 0 with a balance of 0 is BUDGET_NONE */
+	if (word != BUDGET_NONE && moment - (uint32_t)word > UINT32_MAX - BACKWARD_STEPS)
+		return (uint32_t)word;
+	return moment;
 }
 
 static int32_t balance_of(uint64_t word)
@@ -50,8 +55,8 @@ static int64_t grown(uint64_t word, const struct budget_rate *rate, uint32_t mom
 	uint32_t passed = moment - (uint32_t)word;
 	int64_t balance = balance_of(word), burst = burst_steps(rate);
 
-	if (word == BUDGET_NONE || passed > UINT32_MAX - BACKWARD_STEPS)
-		return balance;
+	if (word == BUDGET_NONE)
+		return 0;
 	balance += (int64_t)((uint64_t)passed * (1u << MOMENT_SHIFT) / STEP_NS * rate->permille /
 			     1000);
 	return balance > burst ? burst : balance;
@@ -60,9 +65,10 @@ static int64_t grown(uint64_t word, const struct budget_rate *rate, uint32_t mom
 uint64_t budget_spend(
 	uint64_t word, const struct budget_rate *rate, uint64_t now_ns, int64_t cost_ns)
 {
-	uint32_t moment = moment_of(now_ns);
+	uint32_t moment = moment_of(word, now_ns);
 	int64_t before = balance_of(word), balance = grown(word, rate, moment);
-	int64_t cost = cost_ns < 0 ? -(-cost_ns / STEP_NS) : cost_ns / STEP_NS;
+	/* To the nearest step: many small costs come out right in all. */
+	int64_t cost = (cost_ns + (cost_ns < 0 ? -STEP_NS / 2 : STEP_NS / 2)) / STEP_NS;
 	bool is_booked = balance - before >= BOOK_STEPS || balance == burst_steps(rate) ||
 			 word == BUDGET_NONE;
 
@@ -73,16 +79,20 @@ uint64_t budget_spend(
 
 int64_t budget_balance_ns(uint64_t word, const struct budget_rate *rate, uint64_t now_ns)
 {
-	return grown(word, rate, moment_of(now_ns)) * STEP_NS;
+	return grown(word, rate, moment_of(word, now_ns)) * STEP_NS;
 }
 
 uint64_t budget_wait_ns(uint64_t word, const struct budget_rate *rate, uint64_t now_ns)
 {
-	int64_t balance = budget_balance_ns(word, rate, now_ns);
+	uint32_t moment = moment_of(word, now_ns);
+	/* Of a thousandth of a step, which grow for each moment, and are owed. */
+	uint64_t growth = (1u << MOMENT_SHIFT) / STEP_NS * (uint64_t)rate->permille, debt, moments;
 
-	if (balance >= 0)
+	if (grown(word, rate, moment) >= 0)
 		return 0;
 	if (rate->permille == 0)
 		return UINT64_MAX;
-	return (uint64_t)-balance * 1000 / rate->permille + 1;
+	debt = (uint64_t)(-(int64_t)balance_of(word)) * 1000;
+	moments = (debt + growth - 1) / growth - (moment - (uint32_t)word);
+	return (moments << MOMENT_SHIFT) - (now_ns & ((1u << MOMENT_SHIFT) - 1));
 }

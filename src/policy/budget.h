@@ -27,5 +27,5 @@ uint64_t budget_spend(
 /* What is saved up at now_ns; less than 0: owed. */
 int64_t budget_balance_ns(uint64_t word, const struct budget_rate *rate, uint64_t now_ns);
 
-/* How long until nothing is owed; 0 where nothing is; UINT64_MAX with a rate of 0. */
+/* How long until nothing is owed, to the ns; 0 where nothing is; UINT64_MAX with a rate of 0. */
 uint64_t budget_wait_ns(uint64_t word, const struct budget_rate *rate, uint64_t now_ns);

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/fault.h"
 #include "shim/capture.h"
 #include "shim/doors.h"
 #include "shim/guess.h"
@@ -227,6 +228,7 @@ static struct track *find_in(
 		if (is_track_of(&m->tracks[i], stream, context, thread))
 			return &m->tracks[i];
 	t = take_track(m, clock_now_ns());
+	FAULT("gate: track taken");
 	if (!t)
 		return any_track(m, stream);
 	*t = (struct track){.is_used = true,
@@ -275,11 +277,13 @@ static struct track *find(CUstream stream)
 
 static bool is_on(uint64_t ticks)
 {
+	/* First, as a child of fork() has nothing yet to look at. */
+	if (UNLIKELY(state_enter() != STATE_OPEN))
+		return false;
 	/* relaxed: see gate_is_open() */
 	if (UNLIKELY(ticks >= atomic_load_explicit(&gate_next_look, memory_order_relaxed)))
 		gate_look();
-	return atomic_load_explicit(&gate_mode, memory_order_relaxed) == GATE_ON &&
-	       state_enter() == STATE_OPEN;
+	return atomic_load_explicit(&gate_mode, memory_order_relaxed) == GATE_ON;
 }
 
 void gate_enter_slowly(CUstream stream, uint64_t key, struct gate_pass *ret_pass)
@@ -334,6 +338,12 @@ void gate_wait_begin_slowly(CUstream stream, bool is_all, struct gate_wait *ret_
 
 	*ret_wait = (struct gate_wait){
 		.since_ns = clock_now_ns(), .is_watched = true, .is_all = is_all};
+	/* A child of fork() forgets its parent's tracks, whose locks may be held for ever. */
+	if (state_enter() != STATE_OPEN) {
+		ret_wait->is_watched = false;
+		errno = saved_errno;
+		return;
+	}
 	if (!is_all && stream != GATE_ANY_STREAM)
 		t = find(stream);
 	if (t) {
@@ -390,7 +400,7 @@ void gate_stream_ends(CUstream stream)
 
 	/* relaxed: as in gate_is_open(); without tracks there is nothing to find */
 	if (atomic_load_explicit(&gate_mode, memory_order_relaxed) == GATE_OFF ||
-		is_of_context(stream))
+		is_of_context(stream) || state_enter() != STATE_OPEN)
 		return;
 	for (unsigned k = 0; k < REGION_DEVICES; k++) {
 		struct meter *m = &meters[k];
@@ -403,6 +413,7 @@ void gate_stream_ends(CUstream stream)
 
 			if (!t->is_used || !t->has_stream || t->stream != stream)
 				continue;
+			FAULT("gate: stream ends");
 			meter_end_batch(t, clock_now_ns(), true);
 			t->has_stream = false;
 			t->is_chained = false;

@@ -44,16 +44,35 @@ uint64_t guess_ns(uint32_t guess, bool *ret_is_known)
 	return ns ? ns : GUESS_UNKNOWN_NS;
 }
 
+/* More kinds than there is room for are learned from other batches, but one that nobody knows is from this. */
+static void add_beyond(struct guess_mix *mix, uint32_t guess)
+{
+	uint32_t last = GUESS_KINDS - 1;
+	bool is_known;
+	uint64_t ns = guess_ns(guess, &is_known);
+
+	if (is_known) {
+		mix->rest_ns += ns;
+		return;
+	}
+	mix->rest_ns += guess_ns(mix->place[last], &is_known) * mix->times[last];
+	mix->place[last] = (uint16_t)guess;
+	mix->times[last] = 1;
+}
+
 void guess_mix_add(struct guess_mix *mix, uint32_t guess)
 {
+	if (mix->kind_count == 0)
+		mix->rest_ns = 0;
 	for (uint32_t i = 0; i < mix->kind_count; i++)
 		if (mix->place[i] == guess) {
 			mix->times[i] += mix->times[i] < UINT16_MAX;
 			return;
 		}
-	/* More kinds than there is room for are learned from other batches. */
-	if (mix->kind_count == GUESS_KINDS)
+	if (mix->kind_count == GUESS_KINDS) {
+		add_beyond(mix, guess);
 		return;
+	}
 	mix->place[mix->kind_count] = (uint16_t)guess;
 	mix->times[mix->kind_count++] = 1;
 }
@@ -68,7 +87,7 @@ static void set(uint32_t guess, uint64_t ns)
 
 void guess_learn(const struct guess_mix *mix, uint64_t took_ns, bool is_rough)
 {
-	uint64_t known_ns = 0;
+	uint64_t known_ns = mix->kind_count ? mix->rest_ns : 0;
 	uint32_t unknown = UINT32_MAX, unknown_times = 0;
 
 	for (uint32_t i = 0; i < mix->kind_count; i++) {

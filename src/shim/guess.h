@@ -24,6 +24,7 @@ struct guess_mix {
 	uint16_t place[GUESS_KINDS];
 	uint16_t times[GUESS_KINDS];
 	uint32_t kind_count;
+	uint64_t rest_ns; /* guessed for those of kinds that found no room */
 };
 void guess_mix_add(struct guess_mix *mix, uint32_t guess);
 

@@ -19,6 +19,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/log.h"
 #include "region/busy.h"
 #include "shim/gate.h"
@@ -131,6 +132,7 @@ static void charge(struct meter *m, const struct track_span *span, uint64_t now_
 	uint64_t fresh = elapsed * m->counted_permille / 1000;
 	struct budget_rate rate = sure_rate(m), ceiling = ceiling_rate(m);
 
+	FAULT("meter: marked");
 	if (took) {
 		int64_t error = (int64_t)(elapsed * 1000 / took) - m->overlap_permille;
 
@@ -154,6 +156,7 @@ static void charge(struct meter *m, const struct track_span *span, uint64_t now_
 	add(&m->books->busy_ns, fresh);
 	if (is_borrowing(m, now_ns))
 		add(&m->books->lent_ns, fresh);
+	FAULT("meter: partly charged");
 	spend(&m->books->budget, &rate, now_ns, (int64_t)fresh);
 }
 
@@ -299,6 +302,7 @@ static bool has_budget(struct meter *m, struct track *t, uint64_t now_ns, uint64
 		m->ordered_ns = METER_PURSE_NS - m->purse_ns;
 		m->ready_ns = ready_ns;
 		spend(&m->books->ceiling, &rate, now_ns, m->ordered_ns);
+		FAULT("meter: ordered");
 	} else if (ready_ns < m->ready_ns) {
 		m->ready_ns = ready_ns;
 	}
@@ -454,6 +458,7 @@ static void wait_for(struct meter *m, enum hindrance why, uint64_t wake_ns, uint
 	bool may_look = m->is_limited && (why == NO_BUDGET || why == TOO_FAR);
 
 	lock_leave(&m->lock);
+	FAULT("meter: waiting");
 	if (may_look && neighbours_look(m, now_ns))
 		; /* which took some of the time */
 	else if (why == NO_TURN)
@@ -521,6 +526,7 @@ static void open_batch(struct meter *m, struct track *t, uint64_t guess_ns, uint
 				t->is_doubted = hash_u64(now_ns) % DOUBTED == 0;
 			}
 			track_open(t, now_ns);
+			FAULT("meter: batch open");
 			if (t->is_fresh && m->other_count)
 				log_debug("a turn's first work", U64("at_ns", clock_now_ns()));
 			return;
@@ -596,6 +602,7 @@ void meter_given(struct track *t)
 		if (track_batch(t)->launches == 1)
 			track_batch(t)->given_ns = now_ns;
 		meter_end_batch(t, now_ns, true);
+		FAULT("meter: batch closed");
 		say_busy_until(m, drained_ns(m));
 	}
 	lock_leave(&m->lock);

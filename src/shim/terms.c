@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/log.h"
 #include "policy/share.h"
 #include "shim/meter.h"
@@ -70,6 +71,7 @@ struct meter *meter_of(struct device *device)
 		m->overlap_permille = 1000;
 		m->counted_permille = 1000;
 		open_turns(m, clock_now_ns());
+		FAULT("meter: being made");
 		/* pairs with the acquire above */
 		atomic_store_explicit(&m->is_ready, true, memory_order_release);
 	}
@@ -165,6 +167,7 @@ bool meter_refresh(struct meter *m, uint64_t now_ns)
 	LOCK_SCOPE(&m->lock);
 	find_terms(m);
 	m->is_stopped = signals_is_suspended();
+	FAULT("meter: terms read");
 	heed_monitor(m, now_ns);
 	if (m->has_turns && !m->is_turn_awaited) {
 		turn_set_terms(&m->turn,

@@ -137,6 +137,7 @@ static const struct client_command *command_named(const char *name)
 	const struct client_command *const tables[] = {
 		client_array_commands,
 		client_code_commands,
+		client_compute_commands,
 		client_copy_commands,
 		client_graph_commands,
 		client_launch_commands,

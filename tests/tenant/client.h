@@ -52,6 +52,7 @@ struct client_command {
 };
 
 extern const struct client_command client_code_commands[];
+extern const struct client_command client_compute_commands[];
 extern const struct client_command client_copy_commands[];
 extern const struct client_command client_launch_commands[];
 extern const struct client_command client_array_commands[];

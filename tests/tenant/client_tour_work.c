@@ -302,5 +302,38 @@ static void green_context(struct tour *t)
 	tour_give(t, end_green, (uintptr_t)green, 0);
 }
 
-tour_way_fn *const tour_work_ways[] = {
-	arrays, sparse_arrays, modules, libraries, stack_limit, graphs, green_context, NULL};
+static void spin(struct tour *t, CUfunction function, CUstream stream)
+{
+	uint64_t duration_ns = 300000;
+	void *params[] = {&duration_ns};
+
+	for (unsigned i = 0; i < 10; i++)
+		tour_went_well(t,
+			t->cu->cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, params, NULL));
+}
+
+/* More than the slice may have at once, on a stream that is destroyed at work, and on the context's own. */
+static void limited_work(struct tour *t)
+{
+	CUfunction function;
+	CUmodule module;
+	CUstream stream;
+
+	if (!tour_went_well(
+		    t, t->cu->cuModuleLoadData(&module,
+			       HEADER ".visible .entry spin(.param .u64 duration_ns)\n{ ret; }\n")))
+		return;
+	if (tour_went_well(t, t->cu->cuModuleGetFunction(&function, module, "spin")) &&
+		tour_went_well(t, t->cu->cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING))) {
+		spin(t, function, stream);
+		spin(t, function, NULL);
+		tour_went_well(t, t->cu->cuStreamSynchronize(stream));
+		spin(t, function, stream);
+		tour_give(t, end_stream, (uintptr_t)stream, 0);
+	}
+	tour_went_well(t, t->cu->cuCtxSynchronize());
+	tour_give(t, unload, (uintptr_t)module, 0);
+}
+
+tour_way_fn *const tour_work_ways[] = {arrays, sparse_arrays, modules, libraries, stack_limit,
+	graphs, green_context, limited_work, NULL};

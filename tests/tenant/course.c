@@ -28,9 +28,18 @@ void course_end_case(struct course *c)
 	c->node->tenant_count = 0;
 }
 
+/* Its compute time is metered, and it takes turns, though with nobody. */
 struct course course_begin(struct node *node)
 {
-	return (struct course){.node = node, .slice = slice_new(node, "a", "4g", NULL)};
+	struct course c = {.node = node, .slice = slice_new(node, "a", "4g", NULL)};
+	char text[1024];
+
+	snprintf(text, sizeof(text),
+		"vgpu-share 1\nslice a\nregion %s\nturns %s/turns\n"
+		"device %s memory 4g cores 50\nend\n",
+		c.slice->region, node->dir, node->uuid[0]);
+	slice_write(c.slice, text);
+	return c;
 }
 
 struct tenant *course_start(struct course *c, const char *fault)

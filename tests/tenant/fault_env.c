@@ -29,6 +29,8 @@ cuMemGetInfo_v2_fn cuMemGetInfo_v2;
 cuMemAlloc_v2_fn cuMemAlloc_v2;
 cuMemAllocAsync_fn cuMemAllocAsync;
 cuDevicePrimaryCtxRetain_fn cuDevicePrimaryCtxRetain;
+cuLaunchKernel_fn cuLaunchKernel;
+cuStreamSynchronize_fn cuStreamSynchronize;
 nvmlDeviceGetMemoryInfo_fn nvmlDeviceGetMemoryInfo;
 
 static bool is_child;
@@ -63,6 +65,8 @@ static void live_as_child(void)
 	is_child = true;
 	signal(SIGALRM, SIG_DFL);
 	alarm(CHILD_SECONDS);
+	cuStreamSynchronize(NULL);
+	cuLaunchKernel(NULL, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL);
 	nvmlDeviceGetMemoryInfo(NULL, &memory);
 	cuInit(0);
 	cuMemGetInfo_v2(&free_bytes, &total_bytes);

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A slice with a compute limit gets it, whatever its programs do: by the simulated device's own count of how
+ * long it served them. Cases run some at a time, each on a machine of its own.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/bits.h"
+#include "tests/tenant/meter.h"
+
+#define AT_ONCE	  6
+#define LIMIT	  "CUDA_DEVICE_SM_LIMIT=30"
+#define FORCE	  "GPU_CORE_UTILIZATION_POLICY=force"
+#define TOLERANCE 30 /* tenths of a percent: two busy processors */
+
+/* A card whose memory is so slow that a megabyte takes a millisecond. */
+static const char slow_board[] = "base = h200x2\nmemory_bus_bits = 8\nclock_memory_mhz = 500\n";
+
+struct work {
+	const char *what;
+	const char *door;  /* NULL: linked */
+	const char *work;  /* of each tenant */
+	const char *terms; /* of the share, or NULL: the environment's limit of 30 % */
+	const char *board; /* or NULL */
+	unsigned tenants;  /* 0: one */
+	unsigned permille; /* 0: 300 */
+	unsigned less;	   /* so much may be missing beyond the tolerance */
+	int device;
+};
+
+struct place {
+	struct node *node;
+	struct slice *slice;
+	uint64_t from_ns, busy_ns;
+};
+
+static void start(struct place *p, const struct work *w)
+{
+	void *node;
+
+	assert_int_equal(node_setup(&node), 0);
+	p->node = node;
+	if (w->board)
+		meter_use_board(node, w->board);
+	p->slice = meter_slice(node, "a", "", w->terms);
+	for (unsigned i = 0; i < (w->tenants ? w->tenants : 1); i++) {
+		struct tenant *t = tenant_start(node, p->slice, w->door ? w->door : "linked",
+			w->terms ? FORCE : LIMIT, FORCE, NULL);
+
+		tenant_tell(t, "primary %d", w->device);
+		tenant_tell(t, "%s", w->work);
+	}
+}
+
+static bool is_right(const struct place *p, const struct work *w)
+{
+	uint64_t busy_ns = meter_busy_ns(p->slice, w->device) - p->busy_ns;
+	unsigned got = (unsigned)(busy_ns * 1000 / (machine_now_ns() - p->from_ns));
+	unsigned want = w->permille ? w->permille : 300;
+
+	print_message("%s: %u of %u permille\n", w->what, got, want);
+	return got + TOLERANCE + w->less >= want && got <= want + TOLERANCE;
+}
+
+static void try_some(const struct work *works, size_t count)
+{
+	struct place places[AT_ONCE];
+	bool are_right = true;
+
+	for (size_t i = 0; i < count; i++)
+		start(&places[i], &works[i]);
+	usleep(METER_SETTLE_US);
+	for (size_t i = 0; i < count; i++) {
+		places[i].from_ns = machine_now_ns();
+		places[i].busy_ns = meter_busy_ns(places[i].slice, works[i].device);
+	}
+	usleep(METER_WINDOW_US);
+	for (size_t i = 0; i < count; i++)
+		are_right &= is_right(&places[i], &works[i]);
+	for (size_t i = 0; i < count; i++) {
+		void *node = places[i].node;
+
+		assert_int_equal(node_teardown(&node), 0);
+	}
+	assert_true(are_right);
+}
+
+static void try_all(const struct work *works, size_t count)
+{
+	for (size_t i = 0; i < count; i += AT_ONCE)
+		try_some(works + i, count - i < AT_ONCE ? count - i : AT_ONCE);
+}
+#define TRY_ALL(works) try_all(works, ARRAY_SIZE(works))
+
+static void every_form_of_work_gets_its_limit(void **state)
+{
+	static const struct work works[] = {
+		{.what = "kernels of 0.2 ms", .work = "compute launch 200"},
+		{.what = "kernels of 5 ms", .work = "compute launch 5000"},
+		{.what = "graphs", .work = "compute graph 100"},
+		{.what = "cuLaunchKernelEx", .work = "compute ex 500"},
+		{.what = "cooperative", .work = "compute coop 500"},
+		{.what = "as in CUDA 2", .work = "compute old 500"},
+		{.what = "the thread's own stream",
+			.door = "linked-thread",
+			.work = "compute launch 500"},
+		{.what = "fills", .work = "compute fill 0 bytes=1m", .board = slow_board},
+		{.what = "copies", .work = "compute copy 0 bytes=1m", .board = slow_board},
+	};
+
+	TRY_ALL(works);
+}
+
+static void every_habit_of_a_program_gets_its_limit(void **state)
+{
+	static const struct work works[] = {
+		{.what = "launch and synchronize", .work = "compute launch 1000 sync"},
+		/* pauses below 0.1 ms count, and busy processors make them longer */
+		{.what = "short ones, each waited for",
+			.work = "compute launch 50 sync",
+			.less = 120},
+		{.what = "cuStreamQuery loops", .work = "compute launch 2000 poll"},
+		{.what = "cuEventQuery loops", .work = "compute launch 2000 event"},
+		{.what = "forks meanwhile", .work = "compute launch 200 streams=4 fork"},
+		{.what = "a thread forks", .work = "compute launch 200 streams=4 threads=4 fork"},
+		{.what = "asks for little more", .work = "compute launch 4000 idle"},
+		{.what = "streams destroyed at work", .work = "compute destroy 1000"},
+		{.what = "contexts made anew", .work = "compute context 1000"},
+	};
+
+	TRY_ALL(works);
+}
+
+static void all_of_a_slice_has_one_limit(void **state)
+{
+	static const struct work works[] = {
+		{.what = "four streams", .work = "compute launch 1000 streams=4"},
+		{.what = "four threads", .work = "compute launch 1000 threads=4 streams=4"},
+		{.what = "four threads on their own streams",
+			.door = "linked-thread",
+			.work = "compute launch 1000 threads=4"},
+		{.what = "four processes", .work = "compute launch 1000", .tenants = 4},
+		{.what = "four processes of long kernels",
+			.work = "compute launch 5000",
+			.tenants = 4},
+		{.what = "four threads that wait",
+			.work = "compute launch 1000 threads=4 streams=4 sync"},
+	};
+
+	TRY_ALL(works);
+}
+
+static void a_limit_of_the_share_file_holds(void **state)
+{
+	static const struct work works[] = {
+		{.what = "cores 30", .terms = "cores 30", .work = "compute launch 500"},
+		{.what = "cores 30 cap 50",
+			.terms = "cores 30 cap 50",
+			.permille = 500,
+			.work = "compute launch 500"},
+		{.what = "cores 12.5",
+			.terms = "cores 12.5",
+			.permille = 125,
+			.work = "compute launch 500"},
+		{.what = "cores 90",
+			.terms = "cores 90",
+			.permille = 900,
+			.work = "compute launch 500"},
+		{.what = "cores 30 on the second card",
+			.terms = "cores 30",
+			.device = 1,
+			.work = "compute launch 500"},
+	};
+
+	TRY_ALL(works);
+}
+
+static void each_card_has_its_own_limit_by_index(void **state)
+{
+	struct node *node = *state;
+	struct slice *a = meter_slice(node, "a", "", NULL), *b = meter_slice(node, "b", "", NULL);
+	struct tenant *first = tenant_start(node, a, "linked", "CUDA_DEVICE_SM_LIMIT_0=30",
+		"CUDA_DEVICE_SM_LIMIT_1=60", FORCE, NULL);
+	struct tenant *second = tenant_start(node, b, "linked", "CUDA_DEVICE_SM_LIMIT_0=30",
+		"CUDA_DEVICE_SM_LIMIT_1=60", FORCE, NULL);
+	uint64_t from_ns, busy_ns[2];
+	unsigned got[2];
+
+	tenant_tell(first, "primary 0\ncompute launch 500");
+	tenant_tell(second, "primary 1\ncompute launch 500");
+	usleep(METER_SETTLE_US);
+	from_ns = machine_now_ns();
+	busy_ns[0] = meter_busy_ns(a, 0);
+	busy_ns[1] = meter_busy_ns(b, 1);
+	usleep(METER_WINDOW_US);
+	got[0] = (unsigned)((meter_busy_ns(a, 0) - busy_ns[0]) * 1000 /
+			    (machine_now_ns() - from_ns));
+	got[1] = (unsigned)((meter_busy_ns(b, 1) - busy_ns[1]) * 1000 /
+			    (machine_now_ns() - from_ns));
+	assert_in_range(got[0], 300 - TOLERANCE, 300 + TOLERANCE);
+	assert_in_range(got[1], 600 - TOLERANCE, 600 + TOLERANCE);
+}
+
+/* What took nothing a thousand times takes 5 ms from now on; what was given by the wrong guess is paid. */
+static void work_that_turns_long_is_not_taken_for_short(void **state)
+{
+	struct slice *a = meter_slice(*state, "a", "", "cores 30");
+	struct tenant *t = tenant_start(*state, a, "linked", FORCE, NULL);
+	uint64_t begun_ns, busy_ns;
+
+	expect(t, OK, "primary 0");
+	expect(t, OK, "compute launch 0 count=20000");
+	begun_ns = machine_now_ns();
+	busy_ns = meter_busy_ns(a, 0);
+	tenant_tell(t, "compute launch 5000");
+	usleep(3000000);
+	busy_ns = meter_busy_ns(a, 0) - busy_ns;
+	print_message("%llu ms of %llu\n", (unsigned long long)(busy_ns / 1000000),
+		(unsigned long long)((machine_now_ns() - begun_ns) / 1000000));
+	assert_in_range(busy_ns, 800000000, 1100000000);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_form_of_work_gets_its_limit),
+		cmocka_unit_test(every_habit_of_a_program_gets_its_limit),
+		cmocka_unit_test(all_of_a_slice_has_one_limit),
+		cmocka_unit_test(a_limit_of_the_share_file_holds),
+		test_with_node(each_card_has_its_own_limit_by_index),
+		test_with_node(work_that_turns_long_is_not_taken_for_short),
+	};
+
+	return cmocka_run_group_tests_name("compute_limits", tests, NULL, NULL);
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Slices that share a card take turns on it, and each gets what its share says, also of what others leave. */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/bits.h"
+#include "tests/tenant/meter.h"
+
+#define SLICES 3
+/* Without a limit the simulated driver queues whatever it is given: 32 ms of it here. */
+#define QUEUED	  "compute launch 500 each=64"
+#define TOLERANCE 60 /* tenths of a percent: handing over takes longer where processors are busy */
+
+/* Slices of a node that know each other by a folder. */
+struct couple {
+	struct node *node;
+	char lines[200];
+	unsigned count;
+	struct slice *slices[SLICES];
+	struct tenant *tenants[SLICES];
+	unsigned permille[SLICES]; /* as measured last */
+};
+
+static struct couple couple_of(void **state)
+{
+	struct couple c = {.node = *state};
+
+	snprintf(c.lines, sizeof(c.lines), "turns %s/turns\n", c.node->dir);
+	return c;
+}
+
+static void join(struct couple *c, const char *terms, const char *work)
+{
+	static const char *const names[SLICES] = {"a", "b", "c"};
+	unsigned i = c->count++;
+
+	c->slices[i] = meter_slice(c->node, names[i], c->lines, terms);
+	c->tenants[i] = meter_start(c->slices[i], "linked", 0, NULL, work);
+	assert_int_equal(tenant_answer(c->tenants[i]), OK);
+}
+
+static void measure(struct couple *c, unsigned window_us)
+{
+	uint64_t from_ns = machine_now_ns(), busy_ns[SLICES];
+
+	for (unsigned i = 0; i < c->count; i++)
+		busy_ns[i] = meter_busy_ns(c->slices[i], 0);
+	usleep(window_us);
+	for (unsigned i = 0; i < c->count; i++) {
+		busy_ns[i] = meter_busy_ns(c->slices[i], 0) - busy_ns[i];
+		c->permille[i] = (unsigned)(busy_ns[i] * 1000 / (machine_now_ns() - from_ns));
+		print_message("%s: %u permille\n", c->slices[i]->name, c->permille[i]);
+	}
+}
+
+static void settle(void)
+{
+	usleep(2 * METER_SETTLE_US);
+}
+
+static void two_halves_are_halves(void **state)
+{
+	struct couple c = couple_of(state);
+
+	join(&c, "cores 50", "compute launch 500");
+	join(&c, "cores 50", "compute launch 500");
+	settle();
+	measure(&c, METER_WINDOW_US);
+	assert_in_range(c.permille[0], 500 - TOLERANCE, 500 + TOLERANCE / 2);
+	assert_in_range(c.permille[1], 500 - TOLERANCE, 500 + TOLERANCE / 2);
+}
+
+static void each_gets_its_own_share_beside_the_other(void **state)
+{
+	struct couple c = couple_of(state);
+
+	join(&c, "cores 30", "compute launch 200");
+	join(&c, "cores 60", "compute launch 1000");
+	settle();
+	measure(&c, METER_WINDOW_US);
+	assert_in_range(c.permille[0], 300 - TOLERANCE, 300 + TOLERANCE / 2);
+	assert_in_range(c.permille[1], 600 - TOLERANCE, 600 + TOLERANCE / 2);
+}
+
+static void three_get_their_shares_however_they_work(void **state)
+{
+	struct couple c = couple_of(state);
+
+	join(&c, "cores 20", "compute launch 100 sync");
+	join(&c, "cores 30", "compute launch 500 streams=4");
+	join(&c, "cores 40", "compute graph 100");
+	settle();
+	measure(&c, METER_WINDOW_US);
+	assert_in_range(c.permille[0], 200 - TOLERANCE, 200 + TOLERANCE / 2);
+	assert_in_range(c.permille[1], 300 - TOLERANCE, 300 + TOLERANCE / 2);
+	assert_in_range(c.permille[2], 400 - TOLERANCE, 400 + TOLERANCE / 2);
+}
+
+/* What is lent is taken back at once, and lent again when nobody wants it. */
+static void what_nobody_uses_is_lent(void **state)
+{
+	struct couple c = couple_of(state);
+
+	join(&c, "cores 30 cap 100", QUEUED);
+	settle();
+	measure(&c, METER_WINDOW_US / 2);
+	assert_true(c.permille[0] > 930);
+	join(&c, "cores 60", "compute launch 500");
+	/* and what it was charged while the other's queue was still there is paid */
+	usleep(METER_WINDOW_US);
+	measure(&c, METER_WINDOW_US);
+	assert_in_range(c.permille[0], 300 - TOLERANCE, 400 + TOLERANCE / 2);
+	assert_in_range(c.permille[1], 600 - TOLERANCE, 600 + TOLERANCE / 2);
+	tenant_kill(c.tenants[1], SIGKILL);
+	c.count = 1;
+	settle();
+	measure(&c, METER_WINDOW_US / 2);
+	assert_true(c.permille[0] > 930);
+}
+
+static void who_is_killed_with_the_turn_holds_nobody_up(void **state)
+{
+	struct couple c = couple_of(state);
+
+	join(&c, "cores 50 cap 100", QUEUED);
+	for (unsigned i = 0; i < 3; i++) {
+		c.count = 1;
+		join(&c, "cores 50", "compute launch 2000");
+		usleep(METER_SETTLE_US);
+		tenant_kill(c.tenants[1], SIGKILL);
+		c.count = 1;
+		/* the page of the dead counts for tens of ms, and is alive for a second */
+		measure(&c, METER_WINDOW_US / 3);
+		assert_true(c.permille[0] > 750);
+	}
+}
+
+static void who_is_stopped_with_the_turn_holds_nobody_up(void **state)
+{
+	struct couple c = couple_of(state);
+
+	join(&c, "cores 50 cap 100", QUEUED);
+	join(&c, "cores 50", "compute launch 2000");
+	usleep(METER_SETTLE_US);
+	for (unsigned i = 0; i < 3; i++) {
+		tenant_kill(c.tenants[1], SIGSTOP);
+		usleep(100000);
+		measure(&c, METER_WINDOW_US / 3);
+		assert_true(c.permille[0] > 750);
+		tenant_kill(c.tenants[1], SIGCONT);
+		usleep(METER_SETTLE_US);
+	}
+	measure(&c, METER_WINDOW_US);
+	assert_in_range(c.permille[1], 500 - TOLERANCE, 500 + TOLERANCE);
+}
+
+static void two_processes_of_a_slice_share_its_turns(void **state)
+{
+	struct couple c = couple_of(state);
+	struct tenant *second;
+
+	join(&c, "cores 40", "compute launch 500");
+	second = meter_start(c.slices[0], "linked", 0, NULL, "compute launch 500");
+	assert_int_equal(tenant_answer(second), OK);
+	join(&c, "cores 50", "compute launch 500");
+	settle();
+	measure(&c, METER_WINDOW_US);
+	assert_in_range(c.permille[0], 400 - TOLERANCE, 400 + TOLERANCE / 2);
+	assert_in_range(c.permille[1], 500 - TOLERANCE, 500 + TOLERANCE / 2);
+}
+
+/* Priority 0 takes what it needs, and the others have the rest. */
+static void who_goes_first_is_not_held_up_by_who_goes_later(void **state)
+{
+	struct couple c = couple_of(state);
+	char later[256];
+
+	snprintf(later, sizeof(later), "%spriority 5\n", c.lines);
+	c.slices[0] = meter_slice(c.node, "a", later, NULL);
+	c.tenants[0] = meter_start(c.slices[0], "linked", 0, NULL, QUEUED);
+	assert_int_equal(tenant_answer(c.tenants[0]), OK);
+	c.count = 1;
+	snprintf(c.lines + strlen(c.lines), sizeof(c.lines) - strlen(c.lines), "priority 0\n");
+	/* a ms of work in three */
+	join(&c, NULL, "compute launch 1000 sync idle");
+	settle();
+	measure(&c, METER_WINDOW_US);
+	assert_true(c.permille[1] > 200);
+	assert_true(c.permille[0] > 150);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		test_with_node(two_halves_are_halves),
+		test_with_node(each_gets_its_own_share_beside_the_other),
+		test_with_node(three_get_their_shares_however_they_work),
+		test_with_node(what_nobody_uses_is_lent),
+		test_with_node(who_is_killed_with_the_turn_holds_nobody_up),
+		test_with_node(who_is_stopped_with_the_turn_holds_nobody_up),
+		test_with_node(two_processes_of_a_slice_share_its_turns),
+		test_with_node(who_goes_first_is_not_held_up_by_who_goes_later),
+	};
+
+	return cmocka_run_group_tests_name("compute_turns", tests, NULL, NULL);
+}

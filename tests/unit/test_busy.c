@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The union of the time that streams and processes kept a device busy, against a map of single cells. */
+#include "region/busy.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bits.h"
+#include "tests/stress/random.h"
+#include "tests/unit/cmocka_ready.h"
+
+#define CELL_NS	 UINT64_C(4096) /* REGION_BUSY_CELL_NS */
+#define WORD_NS	 (CELL_NS * REGION_BUSY_WORD_CELLS)
+#define LAP_NS	 (WORD_NS * REGION_BUSY_WORDS)
+#define MS	 UINT64_C(1000000)
+#define BEGIN_NS (1000 * LAP_NS + 77 * WORD_NS)
+
+_Static_assert(REGION_BUSY_CELL_NS == CELL_NS, "spans here are told in cells");
+
+static struct region_compute ring;
+
+static int begin(void **state)
+{
+	memset(&ring, 0, sizeof(ring));
+	return 0;
+}
+
+static uint64_t mark_cells(uint64_t first, uint64_t count)
+{
+	return busy_mark(&ring, BEGIN_NS + first * CELL_NS, BEGIN_NS + (first + count) * CELL_NS);
+}
+
+/* The same, a cell at a time. */
+#define MAP_CELLS 140000 /* less than a span may be long */
+static bool map[MAP_CELLS];
+
+static uint64_t map_cells(uint64_t first, uint64_t count)
+{
+	uint64_t fresh = 0;
+
+	for (uint64_t i = first; i < first + count; i++) {
+		fresh += !map[i];
+		map[i] = true;
+	}
+	return fresh * CELL_NS;
+}
+
+static void spans_of_whole_cells_are_exact_in_any_order(void **state)
+{
+	static const unsigned lengths[] = {1, 3, 47, 48, 49, 300, 5000, 100000};
+
+	for (unsigned round = 0; round < 200; round++) {
+		struct random r = random_stream(1, round);
+		unsigned longest = lengths[round % ARRAY_SIZE(lengths)];
+		uint64_t lap = round * 2u * LAP_NS / CELL_NS;
+
+		memset(map, 0, sizeof(map));
+		for (unsigned i = 0; i < 500; i++) {
+			uint64_t count = 1 + random_below(&r, longest);
+			uint64_t first = random_below(&r, (unsigned)(MAP_CELLS - count));
+
+			assert_int_equal(mark_cells(lap + first, count), map_cells(first, count));
+		}
+	}
+}
+
+/* Streams report their batches in order, each its own, with pauses and without. */
+#define STREAMS 8
+static void what_streams_overlap_counts_once(void **state)
+{
+	for (unsigned round = 0; round < 20; round++) {
+		struct random r = random_stream(2, round);
+		uint64_t ends[STREAMS] = {0}, sum = 0, want = 0, taken = 0;
+		unsigned streams = 1 + round % STREAMS;
+		bool *busy = calloc(400000, sizeof(*busy)); /* of microseconds */
+
+		assert_non_null(busy);
+		begin(state);
+		for (;;) {
+			unsigned s = random_below(&r, streams);
+			uint64_t start = ends[s] + random_below(&r, 2) * random_below(&r, 4000);
+			uint64_t end = start + 200 + random_below(&r, 3000);
+
+			if (end >= 400000)
+				break;
+			ends[s] = end;
+			taken += end - start;
+			sum += busy_mark(&ring, BEGIN_NS + start * 1000, BEGIN_NS + end * 1000);
+			for (uint64_t us = start; us < end; us++) {
+				want += !busy[us];
+				busy[us] = true;
+			}
+		}
+		free(busy);
+		want *= 1000;
+		/* Ends are rounded to cells, without a bias: to a cell for each of some spans. */
+		if (sum > want + want / 500 + 40 * CELL_NS ||
+			sum + want / 500 + 40 * CELL_NS < want)
+			print_message("%u streams: %llu ns, %llu are right, of %llu us\n", streams,
+				(unsigned long long)sum, (unsigned long long)want,
+				(unsigned long long)taken);
+		assert_true(sum <= want + want / 500 + 40 * CELL_NS);
+		assert_true(sum + want / 500 + 40 * CELL_NS >= want);
+	}
+}
+
+static void work_of_one_stream_counts_whole_however_short(void **state)
+{
+	struct random r = random_stream(3, 0);
+	uint64_t at = BEGIN_NS, sum = 0, want = 0;
+
+	/* Each is its own, no cell's middle in some of them, and two never share one. */
+	for (unsigned i = 0; i < 100000; i++) {
+		uint64_t end = at + 1 + random_below(&r, 20000);
+
+		want += end - at;
+		sum += busy_mark(&ring, at, end);
+		at = end;
+	}
+	assert_int_equal(sum, want);
+}
+
+static void the_same_span_again_is_not_new(void **state)
+{
+	static const uint64_t lengths[] = {CELL_NS, 3 * CELL_NS + 5, WORD_NS, 5 * MS, 300 * MS};
+
+	for (size_t i = 0; i < ARRAY_SIZE(lengths); i++) {
+		uint64_t start = BEGIN_NS + i * 2 * LAP_NS + 1234567;
+
+		assert_int_equal(busy_mark(&ring, start, start + lengths[i]), lengths[i]);
+		assert_int_equal(busy_mark(&ring, start, start + lengths[i]), 0);
+	}
+}
+
+static void a_span_without_length_is_nothing(void **state)
+{
+	assert_int_equal(busy_mark(&ring, BEGIN_NS, BEGIN_NS), 0);
+	assert_int_equal(busy_mark(&ring, BEGIN_NS, BEGIN_NS - MS), 0);
+	assert_int_equal(busy_mark(&ring, BEGIN_NS, 0), 0);
+	for (unsigned i = 0; i < REGION_BUSY_WORDS; i++)
+		assert_int_equal(ring.cells[i], 0);
+}
+
+static void words_and_laps_join_without_a_gap(void **state)
+{
+	const uint64_t edges[] = {WORD_NS, LAP_NS, 65536 * LAP_NS, BEGIN_NS / LAP_NS * LAP_NS};
+
+	for (size_t i = 0; i < ARRAY_SIZE(edges); i++) {
+		uint64_t edge = edges[i];
+
+		begin(state);
+		assert_int_equal(busy_mark(&ring, edge - CELL_NS, edge), CELL_NS);
+		assert_int_equal(busy_mark(&ring, edge, edge + CELL_NS), CELL_NS);
+		assert_int_equal(busy_mark(&ring, edge - CELL_NS, edge + CELL_NS), 0);
+		assert_int_equal(busy_mark(&ring, edge - WORD_NS, edge + WORD_NS),
+			2 * WORD_NS - 2 * CELL_NS);
+	}
+}
+
+static void the_clocks_first_lap_counts_as_well(void **state)
+{
+	assert_int_equal(busy_mark(&ring, 0, 3 * CELL_NS), 3 * CELL_NS);
+	assert_int_equal(busy_mark(&ring, CELL_NS, 4 * CELL_NS), CELL_NS);
+	assert_int_equal(busy_mark(&ring, 0, LAP_NS / 2), LAP_NS / 2 - 4 * CELL_NS);
+}
+
+/* Of a span longer than the ring looks back, only the end can have been there before. */
+static void a_long_span_counts_whole_and_its_end_once(void **state)
+{
+	static const uint64_t lengths[] = {BUSY_SPAN_NS, BUSY_SPAN_NS + CELL_NS, LAP_NS,
+		LAP_NS + WORD_NS, 5 * LAP_NS, 3600 * 1000 * MS};
+
+	for (size_t i = 0; i < ARRAY_SIZE(lengths); i++) {
+		uint64_t start = BEGIN_NS + 17 * CELL_NS, end = start + lengths[i];
+
+		begin(state);
+		assert_int_equal(busy_mark(&ring, start, end), lengths[i]);
+		assert_int_equal(busy_mark(&ring, start, end), lengths[i] - BUSY_SPAN_NS);
+		assert_int_equal(busy_mark(&ring, end - BUSY_SPAN_NS, end), 0);
+		assert_int_equal(busy_mark(&ring, end, end + MS), MS);
+	}
+}
+
+static void what_is_told_a_lap_late_is_new_and_wipes_nothing(void **state)
+{
+	for (uint64_t late = 1; late <= 4; late++) {
+		uint64_t now = BEGIN_NS + late * LAP_NS;
+
+		begin(state);
+		assert_int_equal(busy_mark(&ring, now, now + 10 * MS), 10 * MS);
+		/* of that lap the ring knows nothing any more */
+		assert_int_equal(busy_mark(&ring, BEGIN_NS, BEGIN_NS + 10 * MS), 10 * MS);
+		assert_int_equal(busy_mark(&ring, now, now + 10 * MS), 0);
+	}
+}
+
+/* A process pauses, and settles what it gave before the pause when it comes back: no lap is told from a later. */
+static void what_is_told_long_after_is_overtaken_again(void **state)
+{
+	static const uint64_t late_laps[] = {5, 20, 75, 700, 4000};
+
+	for (size_t i = 0; i < ARRAY_SIZE(late_laps); i++) {
+		uint64_t now = BEGIN_NS + late_laps[i] * LAP_NS;
+
+		begin(state);
+		assert_int_equal(busy_mark(&ring, now, now + 10 * MS), 10 * MS);
+		assert_int_equal(busy_mark(&ring, BEGIN_NS, BEGIN_NS + MS), MS);
+		assert_true(busy_mark(&ring, now, now + 10 * MS) <= MS + WORD_NS);
+		assert_int_equal(busy_mark(&ring, now, now + 10 * MS), 0);
+	}
+}
+
+static void an_older_lap_is_overtaken(void **state)
+{
+	static const uint64_t laps[] = {1, 2, 5, 100, 32768, 60000, 65531, 65537, 100000};
+
+	for (size_t i = 0; i < ARRAY_SIZE(laps); i++) {
+		uint64_t now = BEGIN_NS + laps[i] * LAP_NS;
+
+		begin(state);
+		assert_int_equal(busy_mark(&ring, BEGIN_NS, BEGIN_NS + 10 * MS), 10 * MS);
+		assert_int_equal(busy_mark(&ring, now, now + 10 * MS), 10 * MS);
+		assert_int_equal(busy_mark(&ring, now, now + 10 * MS), 0);
+	}
+}
+
+static void never_more_is_new_than_was_told(void **state)
+{
+	struct random r = random_stream(4, 0);
+	uint64_t now = BEGIN_NS;
+
+	for (unsigned i = 0; i < 100000; i++) {
+		uint64_t length = 1 + random_below(&r, i % 100 ? 3000000 : 2000000000);
+		uint64_t back = random_below(&r, 2000000000), fresh;
+
+		now += random_below(&r, 1000000);
+		fresh = busy_mark(&ring, now - back, now - back + length);
+		assert_true(fresh <= length);
+	}
+}
+
+/* Threads mark the same 500 ms: each of its cells is new to one of them. */
+#define THREADS	     4
+#define THREAD_SPANS 4000
+static uint64_t new_ns[THREADS];
+
+static struct random spans_of(unsigned thread)
+{
+	return random_stream(5, thread);
+}
+
+static uint64_t next_span(struct random *r, uint64_t *ret_first)
+{
+	uint64_t count = 1 + random_below(r, 250);
+
+	*ret_first = random_below(r, (unsigned)(MAP_CELLS - count));
+	return count;
+}
+
+static void *mark_spans(void *argument)
+{
+	unsigned thread = (unsigned)(uintptr_t)argument;
+	struct random r = spans_of(thread);
+	uint64_t first, count;
+
+	for (unsigned i = 0; i < THREAD_SPANS; i++) {
+		count = next_span(&r, &first);
+		new_ns[thread] += mark_cells(first, count);
+	}
+	return NULL;
+}
+
+static void what_threads_mark_at_the_same_time_counts_once(void **state)
+{
+	pthread_t threads[THREADS];
+	uint64_t sum = 0, want = 0, first, count;
+
+	memset(new_ns, 0, sizeof(new_ns));
+	memset(map, 0, sizeof(map));
+	for (unsigned i = 0; i < THREADS; i++)
+		assert_int_equal(
+			pthread_create(&threads[i], NULL, mark_spans, (void *)(uintptr_t)i), 0);
+	for (unsigned i = 0; i < THREADS; i++) {
+		struct random r = spans_of(i);
+
+		assert_int_equal(pthread_join(threads[i], NULL), 0);
+		sum += new_ns[i];
+		for (unsigned k = 0; k < THREAD_SPANS; k++) {
+			count = next_span(&r, &first);
+			want += map_cells(first, count);
+		}
+	}
+	assert_int_equal(sum, want);
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup(f, begin)
+	const struct CMUnitTest tests[] = {
+		TEST(spans_of_whole_cells_are_exact_in_any_order),
+		TEST(what_streams_overlap_counts_once),
+		TEST(work_of_one_stream_counts_whole_however_short),
+		TEST(the_same_span_again_is_not_new),
+		TEST(a_span_without_length_is_nothing),
+		TEST(words_and_laps_join_without_a_gap),
+		TEST(the_clocks_first_lap_counts_as_well),
+		TEST(a_long_span_counts_whole_and_its_end_once),
+		TEST(what_is_told_a_lap_late_is_new_and_wipes_nothing),
+		TEST(what_is_told_long_after_is_overtaken_again),
+		TEST(an_older_lap_is_overtaken),
+		TEST(never_more_is_new_than_was_told),
+		TEST(what_threads_mark_at_the_same_time_counts_once),
+	};
+
+	return cmocka_run_group_tests_name("busy", tests, NULL, NULL);
+}

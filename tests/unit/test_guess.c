@@ -48,7 +48,7 @@ static void learn_batch(const struct kind *kinds, size_t kind_count, const unsig
 			guess_mix_add(&mix, kinds[i].guess);
 			took_ns += kinds[i].ns;
 		}
-	guess_learn(&mix, took_ns);
+	guess_learn(&mix, took_ns, false);
 }
 
 static void learn_one(const struct kind *kind, unsigned times)
@@ -108,7 +108,7 @@ static void nothing_takes_no_time(void **state)
 	learn_one(&less, 1);
 	learn_batch(kinds, 2, times);
 	assert_in_range(known_ns(kinds[1].guess), 1, 1000);
-	guess_learn(&empty, 1000 * US);
+	guess_learn(&empty, 1000 * US, false);
 }
 
 static void a_guess_goes_after_what_it_is_told(void **state)
@@ -138,6 +138,23 @@ static void longer_is_believed_at_once_and_shorter_is_not(void **state)
 	k.ns = 0;
 	learn_one(&k, 1);
 	assert_in_range(known_ns(k.guess), 5000 * US, 9000 * US);
+}
+
+/* More than the work was measured: known before, it stays, unless it is far off. */
+static void a_rough_measurement_teaches_what_is_not_known_or_far_off(void **state)
+{
+	struct guess_mix mix = {.kind_count = 0};
+	uint32_t guess = fresh_guess();
+
+	guess_mix_add(&mix, guess);
+	guess_learn(&mix, 100 * US, true);
+	assert_int_equal(known_ns(guess), 100 * US);
+	guess_learn(&mix, 190 * US, true);
+	assert_int_equal(known_ns(guess), 100 * US);
+	guess_learn(&mix, 10 * US, true);
+	assert_int_equal(known_ns(guess), 100 * US);
+	guess_learn(&mix, 500 * US, true);
+	assert_int_equal(known_ns(guess), 500 * US);
 }
 
 /* Nothing for a thousand times, and then 5 ms: seen after a few batches, each of which is charged. */
@@ -241,7 +258,7 @@ static void a_mix_counts_more_than_it_has_room_for(void **state)
 		guess_mix_add(&mix, guess);
 	assert_int_equal(mix.kind_count, 1);
 	assert_int_equal(mix.times[0], UINT16_MAX);
-	guess_learn(&mix, 65535 * US);
+	guess_learn(&mix, 65535 * US, false);
 	assert_int_equal(known_ns(guess), US);
 }
 
@@ -273,6 +290,7 @@ int main(void)
 		cmocka_unit_test(nothing_takes_no_time),
 		cmocka_unit_test(a_guess_goes_after_what_it_is_told),
 		cmocka_unit_test(longer_is_believed_at_once_and_shorter_is_not),
+		cmocka_unit_test(a_rough_measurement_teaches_what_is_not_known_or_far_off),
 		cmocka_unit_test(a_kind_that_turns_long_is_known_after_some_batches),
 		cmocka_unit_test(kinds_in_different_mixes_part_from_each_other),
 		cmocka_unit_test(a_batch_of_many_kinds_is_guessed_as_it_was),

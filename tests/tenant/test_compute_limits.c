@@ -26,7 +26,7 @@ struct work {
 	const char *board; /* or NULL */
 	unsigned tenants;  /* 0: one */
 	unsigned permille; /* 0: 300 */
-	unsigned less;	   /* so much may be missing beyond the tolerance */
+	unsigned slack;	   /* beyond the tolerance */
 	int device;
 };
 
@@ -58,10 +58,10 @@ static bool is_right(const struct place *p, const struct work *w)
 {
 	uint64_t busy_ns = meter_busy_ns(p->slice, w->device) - p->busy_ns;
 	unsigned got = (unsigned)(busy_ns * 1000 / (machine_now_ns() - p->from_ns));
-	unsigned want = w->permille ? w->permille : 300;
+	unsigned want = w->permille ? w->permille : 300, tolerance = TOLERANCE + w->slack;
 
 	print_message("%s: %u of %u permille\n", w->what, got, want);
-	return got + TOLERANCE + w->less >= want && got <= want + TOLERANCE;
+	return got + tolerance >= want && got <= want + tolerance;
 }
 
 static void try_some(const struct work *works, size_t count)
@@ -120,11 +120,14 @@ static void every_habit_of_a_program_gets_its_limit(void **state)
 		/* pauses below 0.1 ms count, and busy processors make them longer */
 		{.what = "short ones, each waited for",
 			.work = "compute launch 50 sync",
-			.less = 120},
+			.slack = 120},
 		{.what = "cuStreamQuery loops", .work = "compute launch 2000 poll"},
 		{.what = "cuEventQuery loops", .work = "compute launch 2000 event"},
 		{.what = "forks meanwhile", .work = "compute launch 200 streams=4 fork"},
-		{.what = "a thread forks", .work = "compute launch 200 streams=4 threads=4 fork"},
+		/* what threads give last before they stand still is charged as guessed */
+		{.what = "a thread forks",
+			.work = "compute launch 200 streams=4 threads=4 fork",
+			.slack = 40},
 		{.what = "asks for little more", .work = "compute launch 4000 idle"},
 		{.what = "streams destroyed at work", .work = "compute destroy 1000"},
 		{.what = "contexts made anew", .work = "compute context 1000"},

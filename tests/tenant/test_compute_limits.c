@@ -147,7 +147,8 @@ static void all_of_a_slice_has_one_limit(void **state)
 		{.what = "four processes", .work = "compute launch 1000", .tenants = 4},
 		{.what = "four processes of long kernels",
 			.work = "compute launch 5000",
-			.tenants = 4},
+			.tenants = 4,
+			.slack = 30},
 		{.what = "four threads that wait",
 			.work = "compute launch 1000 threads=4 streams=4 sync"},
 	};

@@ -363,6 +363,24 @@ static bool expects_better(struct meter *m, unsigned rank, uint64_t now_ns, uint
 }
 
 /* Whether the slice has the turn, and keeps it for a batch more. */
+/*
+ * By which moment work is within a turn: its middle. So long kernels are rounded to whole turns, and a slice
+ * that has saved up budget by that may have one more.
+ */
+static uint64_t turn_moment(
+	const struct meter *m, uint64_t guess_ns, uint64_t drained_ns, uint64_t now_ns)
+{
+	struct budget_rate rate = sure_rate(m);
+	/* relaxed: as in spend() */
+	int64_t saved_ns = budget_balance_ns(
+		atomic_load_explicit(&m->books->budget, memory_order_relaxed), &rate, now_ns);
+	uint64_t half_ns = guess_ns / 2;
+
+	if (m->terms.cores_permille && saved_ns > 0)
+		half_ns -= half_ns < (uint64_t)saved_ns ? half_ns : (uint64_t)saved_ns;
+	return (drained_ns > now_ns ? drained_ns : now_ns) + half_ns;
+}
+
 static enum hindrance turn_hindrance(
 	struct meter *m, struct track *t, uint64_t guess_ns, uint64_t now_ns, uint64_t *ret_wake_ns)
 {
@@ -377,7 +395,8 @@ static enum hindrance turn_hindrance(
 		return TURN_AWAITED;
 	rank = rank_of(m, now_ns);
 	if (m->other_count &&
-		(turn_is_wanted(&m->turn, rank, now_ns, drained) ||
+		(turn_is_wanted(
+			 &m->turn, rank, now_ns, turn_moment(m, guess_ns, drained, now_ns)) ||
 			(m->is_yielding && expects_better(m, rank, now_ns, ret_wake_ns)))) {
 		end_batches(m, now_ns);
 		if (!is_idle(m, now_ns)) {

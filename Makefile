@@ -51,7 +51,7 @@ demo: setup-build ## build in build/demo and show a slice, on a real GPU or on t
 	$(Q)tools/demo.sh build/demo
 
 test: setup-test build-test ## every test that needs no GPU, and the checkers
-	$(Q)$(TEST) build/test
+	$(Q)$(TEST) build/test --no-suite long
 	$(Q)$(MAKE) --no-print-directory check
 
 .PHONY: build-test
@@ -68,7 +68,7 @@ stress: setup-test build-test ## the stress tests: STRESS_SECONDS=n long, REPEAT
 		--timeout-multiplier 0
 
 soak: setup-test build-test ## a random load of LOAD_OPERATIONS=n, from LOAD_SEED=n on
-	$(Q)LOAD_OPERATIONS=$(LOAD_OPERATIONS) $(TEST) build/test --suite soak --verbose \
+	$(Q)LOAD_OPERATIONS=$(LOAD_OPERATIONS) $(TEST) build/test --suite soak --suite long --verbose \
 		--timeout-multiplier 0
 
 fuzz: ## search for inputs that break a parser or a region: FUZZ_SECONDS=n long in all

@@ -27,8 +27,10 @@ enum bulk {
 
 static inline uint64_t bulk_key(enum bulk kind, uint64_t bytes)
 {
+	uintptr_t power = 64 - (uintptr_t)__builtin_clzll(bytes | 1);
+
 	/* gate_key() is made for aligned addresses, and keeps nothing of the lowest five bits */
-	return gate_key((const void *)((uintptr_t)kind << 5), 64 - __builtin_clzll(bytes | 1));
+	return gate_key((const void *)((uintptr_t)kind << 12 | power << 5), 0);
 }
 
 /* The stream of a call whose name ends in _ptsz. */

@@ -101,8 +101,7 @@ void gate_copy_slowly(CUstream stream, uint64_t bytes);
 #define GATE_COPY_BYTES 0x40000 /* less takes no longer than a launch */
 static inline void gate_copy(CUstream stream, uint64_t bytes)
 {
-	/* relaxed: as above */
-	if (UNLIKELY(atomic_load_explicit(&gate_mode, memory_order_relaxed) == GATE_ON))
+	if (UNLIKELY(!gate_is_open()))
 		gate_copy_slowly(stream, bytes);
 }
 
@@ -124,7 +123,7 @@ static inline void gate_wait_begin(CUstream stream, bool is_all, struct gate_wai
 	ret_wait->is_watched = false;
 	/* Who waits may come again after a long time. */
 	gate_free_passes = 0;
-	/* relaxed: as above */
+	/* relaxed: as in gate_is_open() */
 	if (UNLIKELY(atomic_load_explicit(&gate_mode, memory_order_relaxed) == GATE_ON))
 		gate_wait_begin_slowly(stream, is_all, ret_wait);
 }

@@ -105,7 +105,7 @@ void guess_learn(const struct guess_mix *mix, uint64_t took_ns, bool is_rough)
 		set(unknown, took_ns > known_ns ? (took_ns - known_ns) / unknown_times : LEAST_NS);
 		return;
 	}
-	if (known_ns == 0 || (is_rough && took_ns < RISE_TIMES * known_ns))
+	if (known_ns == 0 || (is_rough && took_ns > known_ns && took_ns < RISE_TIMES * known_ns))
 		return;
 	for (uint32_t i = 0; i < mix->kind_count; i++) {
 		bool is_known;

@@ -28,5 +28,8 @@ struct guess_mix {
 };
 void guess_mix_add(struct guess_mix *mix, uint32_t guess);
 
-/* is_rough: more than the work itself was measured, so only what is not known, or far off, learns by it. */
+/*
+ * is_rough: more than the work itself was measured, so what took a little longer than it was expected to is
+ * no news.
+ */
 void guess_learn(const struct guess_mix *mix, uint64_t took_ns, bool is_rough);

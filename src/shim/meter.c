@@ -59,7 +59,8 @@
 /* A batch that is so late was guessed wrongly, and until it is done nothing more is given. */
 #define LATE_NS	      500000u
 
-#define LOOK_NS	      20000000u /* longest sleep of a waiter */
+#define STUCK_NS      250000000u /* how long work that should have ended is waited for */
+#define LOOK_NS	      20000000u	 /* longest sleep of a waiter */
 #define POLL_NS	      50000u /* shortest; a timer is late by as much (Linux' slack for a timer) */
 #define OVERLAP_SHARE 4	     /* an error moves the overlap by a quarter of it */
 
@@ -363,6 +364,24 @@ static bool expects_better(struct meter *m, unsigned rank, uint64_t now_ns, uint
 }
 
 /* Whether the slice has the turn, and keeps it for a batch more. */
+/*
+ * By which moment work is within a turn: its middle. So long kernels are rounded to whole turns, and a slice
+ * that has saved up budget by that may have one more.
+ */
+static uint64_t turn_moment(
+	const struct meter *m, uint64_t guess_ns, uint64_t drained_ns, uint64_t now_ns)
+{
+	struct budget_rate rate = sure_rate(m);
+	/* relaxed: as in spend() */
+	int64_t saved_ns = budget_balance_ns(
+		atomic_load_explicit(&m->books->budget, memory_order_relaxed), &rate, now_ns);
+	uint64_t half_ns = guess_ns / 2;
+
+	if (m->terms.cores_permille && saved_ns > 0)
+		half_ns -= half_ns < (uint64_t)saved_ns ? half_ns : (uint64_t)saved_ns;
+	return (drained_ns > now_ns ? drained_ns : now_ns) + half_ns;
+}
+
 static enum hindrance turn_hindrance(
 	struct meter *m, struct track *t, uint64_t guess_ns, uint64_t now_ns, uint64_t *ret_wake_ns)
 {
@@ -377,7 +396,8 @@ static enum hindrance turn_hindrance(
 		return TURN_AWAITED;
 	rank = rank_of(m, now_ns);
 	if (m->other_count &&
-		(turn_is_wanted(&m->turn, rank, now_ns, drained) ||
+		(turn_is_wanted(
+			 &m->turn, rank, now_ns, turn_moment(m, guess_ns, drained, now_ns)) ||
 			(m->is_yielding && expects_better(m, rank, now_ns, ret_wake_ns)))) {
 		end_batches(m, now_ns);
 		if (!is_idle(m, now_ns)) {
@@ -506,34 +526,61 @@ static void note_burst(struct meter *m, uint64_t now_ns)
 		turn_say_next(&m->turn, m->regular >= REGULAR ? now_ns + m->period_ns : 0);
 }
 
-/* With the lock. */
-static void open_batch(struct meter *m, struct track *t, uint64_t guess_ns, uint64_t now_ns)
+/*
+ * Work that does not end may wait for what the program is about to give, on this stream or another: a flag
+ * that the host sets, a kernel's counterpart. So waiting for it has an end, and then work is let through now
+ * and then; what it took is charged when its end is seen.
+ */
+static bool is_stuck(const struct track *t, enum hindrance why, uint64_t *since_ns, uint64_t now_ns)
 {
+	if ((why != TOO_FAR && why != DRAINING) || now_ns < t->drained_ns) {
+		*since_ns = 0;
+		return false;
+	}
+	if (!*since_ns)
+		*since_ns = now_ns;
+	return now_ns > *since_ns + STUCK_NS;
+}
+
+static void begin_batch(struct meter *m, struct track *t, uint64_t now_ns)
+{
+	if (!track_is_continued(t, now_ns))
+		meter_end_batch(t, now_ns, false);
+	if (!t->is_chained) {
+		note_burst(m, now_ns);
+		t->is_fresh = true;
+		t->is_doubted = hash_u64(now_ns) % DOUBTED == 0;
+	}
+	track_open(t, now_ns);
+	FAULT("meter: batch open");
+	if (t->is_fresh && m->other_count)
+		log_debug("a turn's first work", U64("at_ns", clock_now_ns()));
+}
+
+/* With the lock. False where work goes without a batch: it is part of the next one, which follows. */
+static bool open_batch(struct meter *m, struct track *t, uint64_t guess_ns, uint64_t now_ns)
+{
+	uint64_t wake_ns, stuck_since_ns = 0;
 	enum hindrance why;
-	uint64_t wake_ns;
 
 	if (!track_is_continued(t, now_ns))
 		meter_end_batch(t, now_ns, false);
 	while (!has_room(t, now_ns)) {
 		meter_end_batch(t, now_ns, true);
 		why = hindrance(m, t, guess_ns, now_ns, &wake_ns);
+		if (is_stuck(t, why, &stuck_since_ns, now_ns)) {
+			if (t->pending == TRACK_PENDING)
+				return false;
+			why = FREE;
+		}
 		if (why == FREE && !t->is_open) {
-			if (!track_is_continued(t, now_ns))
-				meter_end_batch(t, now_ns, false);
-			if (!t->is_chained) {
-				note_burst(m, now_ns);
-				t->is_fresh = true;
-				t->is_doubted = hash_u64(now_ns) % DOUBTED == 0;
-			}
-			track_open(t, now_ns);
-			FAULT("meter: batch open");
-			if (t->is_fresh && m->other_count)
-				log_debug("a turn's first work", U64("at_ns", clock_now_ns()));
-			return;
+			begin_batch(m, t, now_ns);
+			return true;
 		}
 		wait_for(m, why, wake_ns, now_ns);
 		now_ns = clock_now_ns();
 	}
+	return true;
 }
 
 static void expect(struct meter *m, struct track *t, uint32_t guess, uint64_t ns, uint64_t now_ns)
@@ -570,21 +617,22 @@ static bool is_verified(struct track *t)
 bool meter_admit(struct track *t, uint32_t guess, uint64_t now_ns)
 {
 	struct meter *m = t->meter;
-	bool is_known, is_full;
+	bool is_known, is_full, has_batch = true;
 	uint64_t ns = guess_ns(guess, &is_known);
 
 	lock_enter(&m->lock);
 	if (UNLIKELY(!has_room(t, now_ns) || now_ns > t->last_ns + TRACK_PAUSE_NS)) {
-		open_batch(m, t, ns, clock_now_ns());
+		has_batch = open_batch(m, t, ns, clock_now_ns());
 		now_ns = clock_now_ns();
 		m->has_launched = true;
 		add(&m->books->launches, m->launches);
 		m->launches = 0;
 	}
-	expect(m, t, guess, ns, now_ns);
+	if (has_batch)
+		expect(m, t, guess, ns, now_ns);
 	if (!is_known)
 		t->is_guessing = true;
-	is_full = track_batch(t)->expected_ns >= batch_ns(m) || is_verified(t);
+	is_full = has_batch && (track_batch(t)->expected_ns >= batch_ns(m) || is_verified(t));
 	lock_leave(&m->lock);
 	return is_full;
 }

@@ -18,9 +18,12 @@
 #include "shim/signals.h"
 
 /* A monitor that has blocked for so long without a break may be gone; then work goes on for a moment. */
-#define BLOCK_NS	UINT64_C(60000000000)
-#define TURN_QUANTUM_NS 5500000u
-#define SHOW_NS		1000000000u
+#define BLOCK_NS UINT64_C(60000000000)
+
+/* Who waits for the turns of all others waits no longer than this for each slice, itself counted in. */
+#define WAIT_NS	    UINT64_C(6000000)
+#define HANDOVER_NS UINT64_C(600000) /* with what a batch may be longer than expected */
+#define SHOW_NS	    1000000000u
 
 /* What HAMi's monitor reads as "launched lately", and counts down. */
 #define RECENT_KERNEL 2
@@ -160,6 +163,12 @@ static void find_terms(struct meter *m)
 	m->is_limited = terms.cap_permille < SHARE_WHOLE_PERMILLE;
 }
 
+/* The fewer there are, the longer their turns: each change takes some of the device's time. */
+static uint64_t turn_ns(unsigned other_count)
+{
+	return other_count ? WAIT_NS * (other_count + 1) / other_count - HANDOVER_NS : WAIT_NS;
+}
+
 bool meter_refresh(struct meter *m, uint64_t now_ns)
 {
 	unsigned best;
@@ -170,9 +179,9 @@ bool meter_refresh(struct meter *m, uint64_t now_ns)
 	FAULT("meter: terms read");
 	heed_monitor(m, now_ns);
 	if (m->has_turns && !m->is_turn_awaited) {
-		turn_set_terms(&m->turn,
-			(uint64_t)TURN_QUANTUM_NS * m->terms.weight / SHARE_DEFAULT_WEIGHT, 0);
 		m->other_count = turn_others(&m->turn, now_ns);
+		turn_set_terms(&m->turn,
+			turn_ns(m->other_count) * m->terms.weight / SHARE_DEFAULT_WEIGHT, 0);
 		best = turn_best_rank(&m->turn, now_ns) / METER_RANKS;
 		m->is_yielding = m->other_count && best < m->terms.priority;
 		m->goes_first = m->other_count && best > m->terms.priority;

@@ -166,11 +166,8 @@ void meter_settle(struct meter *m, uint64_t now_ns)
 	struct track_span span;
 
 	for (unsigned i = 0; i < m->track_high; i++)
-		while (m->tracks[i].pending && track_collect(&m->tracks[i], now_ns, &span)) {
+		while (m->tracks[i].pending && track_collect(&m->tracks[i], now_ns, &span))
 			charge(m, &span, now_ns);
-			if (!m->tracks[i].pending)
-				m->tracks[i].is_guessing = false;
-		}
 }
 
 void meter_end_batch(struct track *t, uint64_t now_ns, bool is_exact)
@@ -363,7 +360,6 @@ static bool expects_better(struct meter *m, unsigned rank, uint64_t now_ns, uint
 	return next_ns != 0;
 }
 
-/* Whether the slice has the turn, and keeps it for a batch more. */
 /*
  * By which moment work is within a turn: its middle. So long kernels are rounded to whole turns, and a slice
  * that has saved up budget by that may have one more.
@@ -382,6 +378,7 @@ static uint64_t turn_moment(
 	return (drained_ns > now_ns ? drained_ns : now_ns) + half_ns;
 }
 
+/* Whether the slice has the turn, and keeps it for a batch more. */
 static enum hindrance turn_hindrance(
 	struct meter *m, struct track *t, uint64_t guess_ns, uint64_t now_ns, uint64_t *ret_wake_ns)
 {
@@ -395,6 +392,11 @@ static enum hindrance turn_hindrance(
 	if (m->is_turn_awaited)
 		return TURN_AWAITED;
 	rank = rank_of(m, now_ns);
+	until_ns = (drained > now_ns ? drained : now_ns) + guess_ns + BATCH_NS;
+	if (m->goes_first) {
+		turn_seize(&m->turn, rank, now_ns, until_ns);
+		return FREE;
+	}
 	if (m->other_count &&
 		(turn_is_wanted(
 			 &m->turn, rank, now_ns, turn_moment(m, guess_ns, drained, now_ns)) ||
@@ -407,11 +409,6 @@ static enum hindrance turn_hindrance(
 		(void)turn_release(&m->turn, now_ns);
 		log_debug("a turn was released", U64("at_ns", clock_now_ns()),
 			U64("ended_ns", t->drained_ns));
-	}
-	until_ns = (drained > now_ns ? drained : now_ns) + guess_ns + BATCH_NS;
-	if (m->goes_first) {
-		turn_seize(&m->turn, rank, now_ns, until_ns);
-		return FREE;
 	}
 	if (m->is_yielding && expects_better(m, rank, now_ns, ret_wake_ns)) {
 		turn_leave(&m->turn);
@@ -630,8 +627,6 @@ bool meter_admit(struct track *t, uint32_t guess, uint64_t now_ns)
 	}
 	if (has_batch)
 		expect(m, t, guess, ns, now_ns);
-	if (!is_known)
-		t->is_guessing = true;
 	is_full = has_batch && (track_batch(t)->expected_ns >= batch_ns(m) || is_verified(t));
 	lock_leave(&m->lock);
 	return is_full;

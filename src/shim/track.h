@@ -63,7 +63,6 @@ struct track {
 	bool is_waited_for;	 /* since its last work */
 	bool is_fresh;		 /* nothing was given since a pause */
 	bool is_doubted;	 /* every piece of work is a batch */
-	bool is_guessing;	 /* there is work whose length nobody knows */
 	uint32_t filling;	 /* of the meter's purse by which it last opened a batch */
 	bool has_no_events;	 /* the driver makes none here: the host's clock alone tells */
 	uint64_t begun_ns;	 /* of the open batch, or of the first after an idle time */

@@ -72,10 +72,17 @@ static void make(struct slice *s, const char *name)
 	assert_int_equal(pthread_create(&s->worker, NULL, work, s), 0);
 }
 
-static void drop(struct slice *s)
+static void stop(struct slice *s)
 {
+	if (s->is_over)
+		return;
 	s->is_over = true;
 	pthread_join(s->worker, NULL);
+}
+
+static void drop(struct slice *s)
+{
+	stop(s);
 	region_close(&s->region);
 	tool_run("rm -r \"$VGPU_STATE/%s\"", s->name);
 }
@@ -186,6 +193,7 @@ static void a_region_that_lies_moves_no_cursor_and_breaks_no_json(void **state)
 		struct slice s;
 
 		make(&s, "one");
+		stop(&s);
 		memset(s.region.file->own.compute, bytes[b], sizeof(s.region.file->own.compute));
 		memset(s.region.file->hami.uuids, bytes[b], sizeof(s.region.file->hami.uuids));
 		assert_null(strchr(tool_run("\"$VGPU\" top --once --interval 0.1")->out, 0x1b));

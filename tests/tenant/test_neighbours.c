@@ -14,7 +14,7 @@
 #define TOIL_MS	      2500
 #define NOT_SUPPORTED 3
 
-static struct region_compute books_of(const struct slice *slice)
+static const struct region_compute *read_books(const struct slice *slice)
 {
 	static struct region_file file;
 	int fd = open(slice->region, O_RDONLY | O_CLOEXEC);
@@ -24,7 +24,7 @@ static struct region_compute books_of(const struct slice *slice)
 	got = read(fd, &file, sizeof(file));
 	close(fd);
 	assert_int_equal(got, sizeof(file));
-	return file.own.compute[0];
+	return &file.own.compute[0];
 }
 
 static struct tenant *start(struct slice *slice, const char *limit)
@@ -42,14 +42,14 @@ static void alone_all_that_elapses_is_charged(void **state)
 {
 	struct slice *slice = slice_new(*state, "a", "2g", NULL);
 	struct tenant *t = start(slice, "CUDA_DEVICE_SM_LIMIT=40");
-	struct region_compute books;
+	const struct region_compute *books;
 
 	expect(t, OK, "toil m %d", TOIL_MS);
-	books = books_of(slice);
-	assert_int_equal(books.foreign_permille, FOREIGN_ALL_PERMILLE);
-	assert_int_equal((uint32_t)books.foreign_looker, 1); /* the first slot's process asked */
-	assert_true(books.elapsed_ns > 0);
-	assert_int_equal(books.elapsed_ns, books.busy_ns);
+	books = read_books(slice);
+	assert_int_equal(books->foreign_permille, FOREIGN_ALL_PERMILLE);
+	assert_int_equal((uint32_t)books->foreign_looker, 1); /* the first slot's process asked */
+	assert_true(books->elapsed_ns > 0);
+	assert_int_equal(books->elapsed_ns, books->busy_ns);
 	assert_int_equal(tenant_end(t), 0);
 }
 
@@ -59,7 +59,7 @@ static void without_a_limit_nobody_asks(void **state)
 	struct tenant *t = start(slice, "CUDA_DEVICE_SM_LIMIT=100");
 
 	expect(t, OK, "toil m %d", TOIL_MS / 2);
-	assert_int_equal(books_of(slice).foreign_looker, 0);
+	assert_int_equal(read_books(slice)->foreign_looker, 0);
 	assert_int_equal(tenant_end(t), 0);
 }
 
@@ -68,15 +68,15 @@ static void one_of_the_slice_asks_for_all(void **state)
 	struct slice *slice = slice_new(*state, "a", "4g", NULL);
 	struct tenant *one = start(slice, "CUDA_DEVICE_SM_LIMIT=40"),
 		      *two = start(slice, "CUDA_DEVICE_SM_LIMIT=40");
-	struct region_compute books;
+	const struct region_compute *books;
 
 	tenant_tell(one, "toil m %d", TOIL_MS);
 	tenant_tell(two, "toil m %d", TOIL_MS);
 	assert_int_equal(tenant_answer(one), OK);
 	assert_int_equal(tenant_answer(two), OK);
-	books = books_of(slice);
-	assert_int_equal(books.foreign_permille, FOREIGN_ALL_PERMILLE);
-	assert_in_range((uint32_t)books.foreign_looker, 1, 2);
+	books = read_books(slice);
+	assert_int_equal(books->foreign_permille, FOREIGN_ALL_PERMILLE);
+	assert_in_range((uint32_t)books->foreign_looker, 1, 2);
 	assert_int_equal(tenant_end(one), 0);
 	assert_int_equal(tenant_end(two), 0);
 }
@@ -88,15 +88,15 @@ static void a_driver_that_does_not_tell_changes_nothing(void **state)
 	struct inject_rule mute = {
 		.tag = "*", .symbol = "nvmlDeviceGetProcessUtilization", .result = NOT_SUPPORTED};
 	struct tenant *t;
-	struct region_compute books;
+	const struct region_compute *books;
 
 	assert_true(inject_add_rule(node->machine, &mute) >= 0);
 	t = start(slice, "CUDA_DEVICE_SM_LIMIT=40");
 	expect(t, OK, "toil m %d", TOIL_MS);
-	books = books_of(slice);
-	assert_int_equal(books.foreign_permille, 0);
-	assert_true(books.busy_ns > 0);
-	assert_int_equal(books.elapsed_ns, books.busy_ns);
+	books = read_books(slice);
+	assert_int_equal(books->foreign_permille, 0);
+	assert_true(books->busy_ns > 0);
+	assert_int_equal(books->elapsed_ns, books->busy_ns);
 	assert_int_equal(tenant_end(t), 0);
 }
 
@@ -116,7 +116,7 @@ static void a_word_that_says_nothing_is_charged_is_not_believed(void **state)
 	assert_int_equal(pwrite(fd, &little, sizeof(little), at), sizeof(little));
 	close(fd);
 	expect(t, OK, "toil m 300");
-	assert_int_equal(books_of(slice).elapsed_ns, books_of(slice).busy_ns);
+	assert_int_equal(read_books(slice)->elapsed_ns, read_books(slice)->busy_ns);
 	assert_int_equal(tenant_end(t), 0);
 }
 

@@ -14,6 +14,7 @@
 #include "shim/capture.h"
 #include "shim/doors.h"
 #include "shim/guess.h"
+#include "shim/hindrance.h"
 #include "shim/meter.h"
 #include "shim/neighbours.h"
 #include "shim/signals.h"
@@ -318,7 +319,7 @@ void gate_copy_slowly(CUstream stream, uint64_t bytes)
 	if (is_on(clock_ticks()) && !capture_is_on(stream)) {
 		t = find(stream);
 		if (t)
-			meter_pass_suspension(t->meter);
+			hindrance_pass_suspension(t->meter);
 		if (t && bytes >= GATE_COPY_BYTES) {
 			LOCK_SCOPE(&t->meter->lock);
 			meter_end_batch(t, clock_now_ns(), true);

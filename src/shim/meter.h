@@ -20,6 +20,15 @@
 #define METER_CONTEXTS \
 	8 /* of a device, whose events are placed on the host's clock each by itself */
 
+/*
+ * A batch ends when it should take so long on the device. An event costs the stream 2.2 us (H200), so
+ * metering takes 0.2 % of what is metered.
+ */
+#define METER_BATCH_NS 1000000u
+
+/* A batch that is so late was guessed wrongly, and until it is done nothing more is given. */
+#define METER_LATE_NS 500000u
+
 /* Ranks of turns to a priority: within what the slice is sure of, and beyond it. */
 #define METER_RANKS 2u
 
@@ -91,12 +100,29 @@ bool meter_admit(struct track *track, uint32_t guess, uint64_t now_ns);
 /* After the work was given: closes the batch. */
 void meter_given(struct track *track);
 
-/* Waits while nothing may reach the device. */
-void meter_pass_suspension(struct meter *meter);
-
 /* With the lock: ends the open batch, by an event where is_exact. */
 void meter_end_batch(struct track *track, uint64_t now_ns, bool is_exact);
 
 /* With the lock: what is done is charged; then, if all is, the turn is let go of as it should be. */
 void meter_settle(struct meter *meter, uint64_t now_ns);
 void meter_drained(struct meter *meter, uint64_t now_ns);
+
+static inline void meter_count(_Atomic uint64_t *word, uint64_t value)
+{
+	/* relaxed: for people to read */
+	atomic_fetch_add_explicit(word, value, memory_order_relaxed);
+}
+
+/* With the lock, for those who decide (hindrance.h). */
+
+/* When all that this process has given to the device should be done; 0: nothing is known of. */
+uint64_t meter_drained_ns(const struct meter *meter);
+
+/* Whether it is known that nothing of this process is on the device. */
+bool meter_is_idle(const struct meter *meter, uint64_t now_ns);
+
+/* Lets events tell when what is in open batches ends. */
+void meter_end_batches(struct meter *meter, uint64_t now_ns);
+
+/* The slice's rank for turns: its priority, and whether it borrows. */
+unsigned meter_rank(const struct meter *meter, uint64_t now_ns);

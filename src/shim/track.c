@@ -83,13 +83,29 @@ static bool distance(CUevent from, CUevent to, int64_t *ret_ns)
 	return true;
 }
 
-/* Records an event, made if need be; false where the driver does not. */
+/*
+ * A stream that is being captured, perhaps because it waits for an event of another one, would make our
+ * event a part of the program's graph.
+ */
+static bool may_be_captured(const struct track *track)
+{
+	CUstreamCaptureStatus status;
+
+	/* relaxed: see capture_is_on() */
+	if (LIKELY(!atomic_load_explicit(&capture_was_begun, memory_order_relaxed)))
+		return false;
+	return !cuda.cuStreamIsCapturing ||
+	       cuda.cuStreamIsCapturing(track->stream, &status) != CUDA_SUCCESS ||
+	       status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+/* Records an event, made if need be; false where the driver does not, or it would be captured. */
 static bool record(struct track *track, CUevent *event)
 {
 	CUstreamCaptureMode mode;
 	bool is_exchanged, is_recorded;
 
-	if (track->has_no_events || !track->has_stream)
+	if (track->has_no_events || !track->has_stream || may_be_captured(track))
 		return false;
 	is_exchanged = enter_relaxed(&mode);
 	is_recorded = (*event || cuda.cuEventCreate(event, CU_EVENT_DEFAULT) == CUDA_SUCCESS) &&
@@ -117,6 +133,7 @@ void track_open(struct track *track, uint64_t now_ns)
 		base->base_ns = now_ns + EVENT_LATENCY_NS;
 	}
 	b->has_start = !track->is_chained && record(track, &b->start);
+	b->is_timed = b->has_start || track->is_chained;
 	b->start_ns = clock_now_ns();
 	b->given_ns = 0;
 	b->expected_ns = 0;
@@ -149,6 +166,7 @@ void track_close(struct track *track, uint64_t now_ns)
 	(void)now_ns;
 	b->due_ns = track->drained_ns;
 	track->is_chained = record(track, &b->end);
+	b->is_timed = b->is_timed && track->is_chained;
 	track->is_open = false;
 	track->pending++;
 }
@@ -223,8 +241,10 @@ bool track_collect(struct track *track, uint64_t now_ns, struct track_span *ret_
 	if (!track->pending)
 		return false;
 	/* Without events: done when it should be. */
-	r = track->has_no_events ? (now_ns < b->due_ns ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS)
-				 : query_event(b->end);
+	if (b->is_timed)
+		r = query_event(b->end);
+	else
+		r = now_ns < b->due_ns ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
 	if (r == CUDA_ERROR_NOT_READY)
 		return false;
 	*ret_span = (struct track_span){.start_ns = b->due_ns - b->expected_ns,
@@ -232,7 +252,7 @@ bool track_collect(struct track *track, uint64_t now_ns, struct track_span *ret_
 		.is_first = b->has_start,
 		.reserved_ns = b->reserved_ns,
 		.mix = b->mix};
-	if (r != CUDA_SUCCESS || track->has_no_events || !measure(track, b, now_ns, ret_span)) {
+	if (r != CUDA_SUCCESS || !b->is_timed || !measure(track, b, now_ns, ret_span)) {
 		b->end_ns = b->due_ns;
 		track->is_chained = track->is_chained && track->pending > 1;
 	}

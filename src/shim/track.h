@@ -38,6 +38,7 @@ struct timebase {
 struct batch {
 	CUevent start, end; /* made when first needed */
 	bool has_start;
+	bool is_timed;	   /* events tell when it began and ended */
 	uint64_t start_ns; /* CLOCK_MONOTONIC's, when the start was recorded, where it has one */
 	uint64_t given_ns; /* when its first work was given, where that is known */
 	uint64_t end_ns;   /* likewise of the end, once that is known */

@@ -90,6 +90,7 @@ static enum hindrance turn_hindrance(
 	struct meter *m, struct track *t, uint64_t guess_ns, uint64_t now_ns, uint64_t *ret_wake_ns)
 {
 	uint64_t drained = meter_drained_ns(m);
+	bool is_wanted, is_expecting;
 	uint64_t until_ns;
 	unsigned rank;
 
@@ -104,10 +105,10 @@ static enum hindrance turn_hindrance(
 		turn_seize(&m->turn, rank, now_ns, until_ns);
 		return HINDRANCE_NONE;
 	}
-	if (m->other_count &&
-		(turn_is_wanted(
-			 &m->turn, rank, now_ns, turn_moment(m, guess_ns, drained, now_ns)) ||
-			(m->is_yielding && expects_better(m, rank, now_ns, ret_wake_ns)))) {
+	is_wanted = m->other_count && turn_is_wanted(&m->turn, rank, now_ns,
+					      turn_moment(m, guess_ns, drained, now_ns));
+	is_expecting = m->is_yielding && expects_better(m, rank, now_ns, ret_wake_ns);
+	if (is_wanted || is_expecting) {
 		meter_end_batches(m, now_ns);
 		if (!meter_is_idle(m, now_ns)) {
 			*ret_wake_ns = drained;
@@ -117,7 +118,7 @@ static enum hindrance turn_hindrance(
 		log_debug("a turn was released", U64("at_ns", clock_now_ns()),
 			U64("ended_ns", t->drained_ns));
 	}
-	if (m->is_yielding && expects_better(m, rank, now_ns, ret_wake_ns)) {
+	if (is_expecting) {
 		turn_leave(&m->turn);
 		return HINDRANCE_YIELDING;
 	}
@@ -193,11 +194,11 @@ void hindrance_wait(struct meter *m, enum hindrance why, uint64_t wake_ns, uint6
 		sleep_until(wake_ns, now_ns);
 	gate_look();
 	lock_enter(&m->lock);
-	if (why == HINDRANCE_NO_TURN)
+	if (why == HINDRANCE_NO_TURN) {
 		m->is_turn_awaited = false;
-	if (why == HINDRANCE_NO_TURN)
 		log_debug("a wait for the turn ended", U64("began_ns", now_ns),
 			U64("until_ns", wake_ns), U64("at_ns", clock_now_ns()));
+	}
 	if (why == HINDRANCE_NO_BUDGET)
 		meter_count(&m->books->budget_wait_ns, clock_now_ns() - now_ns);
 	else if (why == HINDRANCE_NO_TURN || why == HINDRANCE_TURN_AWAITED)

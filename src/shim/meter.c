@@ -73,7 +73,7 @@ void meter_end_batch(struct track *t, uint64_t now_ns, bool is_exact)
 	struct track_span span;
 
 	if (is_exact && t->is_open && t->pending < TRACK_PENDING)
-		track_close(t, now_ns);
+		track_close(t);
 	else if (!is_exact && track_break(t, now_ns, &span))
 		charge(t->meter, &span, now_ns);
 }
@@ -175,7 +175,8 @@ static void note_burst(struct meter *m, uint64_t now_ns)
 
 static void begin_batch(struct meter *m, struct track *t, uint64_t now_ns)
 {
-	if (!track_is_continued(t, now_ns))
+	/* What is not chained was found to be so before, and the driver is not asked again. */
+	if (t->is_chained && !track_is_continued(t, now_ns))
 		meter_end_batch(t, now_ns, false);
 	if (!t->is_chained) {
 		note_burst(m, now_ns);

@@ -159,11 +159,10 @@ static void span_by_clock(struct track *track, struct batch *b, struct track_spa
 		.mix = b->mix};
 }
 
-void track_close(struct track *track, uint64_t now_ns)
+void track_close(struct track *track)
 {
 	struct batch *b = track_batch(track);
 
-	(void)now_ns;
 	b->due_ns = track->drained_ns;
 	track->is_chained = record(track, &b->end);
 	b->is_timed = b->is_timed && track->is_chained;

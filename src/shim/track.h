@@ -93,7 +93,7 @@ bool track_is_continued(struct track *track, uint64_t now_ns);
 void track_open(struct track *track, uint64_t now_ns);
 
 /* Closes the open batch with an event. */
-void track_close(struct track *track, uint64_t now_ns);
+void track_close(struct track *track);
 
 /*
  * The stream was idle since its last work, or is from now on something else's: ends the open batch by the

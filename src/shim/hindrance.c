@@ -11,7 +11,6 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "base/fault.h"
 #include "base/log.h"
 #include "shim/gate.h"
 #include "shim/neighbours.h"
@@ -183,7 +182,6 @@ void hindrance_wait(struct meter *m, enum hindrance why, uint64_t wake_ns, uint6
 	bool may_look = m->is_limited && (why == HINDRANCE_NO_BUDGET || why == HINDRANCE_TOO_FAR);
 
 	lock_leave(&m->lock);
-	FAULT("meter: waiting");
 	if (may_look && neighbours_look(m, now_ns))
 		; /* which took some of the time */
 	else if (why == HINDRANCE_NO_TURN)

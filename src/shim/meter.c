@@ -197,7 +197,7 @@ static bool open_batch(struct meter *m, struct track *t, uint64_t guess_ns, uint
 
 	if (!track_is_continued(t, now_ns))
 		meter_end_batch(t, now_ns, false);
-	while (!has_room(t, now_ns)) {
+	for (unsigned waits = 0; !has_room(t, now_ns); waits++) {
 		meter_end_batch(t, now_ns, true);
 		why = hindrance_of(m, t, guess_ns, now_ns, &wake_ns);
 		if (hindrance_is_stuck(t, why, &stuck_since_ns, now_ns)) {
@@ -209,6 +209,9 @@ static bool open_batch(struct meter *m, struct track *t, uint64_t guess_ns, uint
 			begin_batch(m, t, now_ns);
 			return true;
 		}
+		/* Once a batch: how often it looks again is the clock's business. */
+		if (waits == 0)
+			FAULT("meter: waiting");
 		hindrance_wait(m, why, wake_ns, now_ns);
 		now_ns = clock_now_ns();
 	}

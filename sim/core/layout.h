@@ -81,7 +81,7 @@ struct layout_slot {
 	uint64_t pid_namespace;
 	uint64_t server;  /* the MPS server that it is a client of; 0: none */
 	uint32_t percent; /* of a device's processors that it may use beside other clients */
-	uint32_t reserved0;
+	uint32_t is_lost; /* checkpointed, and never again to be restored */
 	uint64_t reserved[2];
 	struct layout_slot_device device[MACHINE_DEVICES_MAX];
 };

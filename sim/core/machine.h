@@ -44,6 +44,7 @@ enum {
 	MACHINE_E_FULL,	   /* the device has not that much left */
 	MACHINE_E_CROWDED, /* no process slot is left */
 	MACHINE_E_STAGE,   /* the process is in another stage */
+	MACHINE_E_LOST,	   /* the process is checkpointed for good */
 	MACHINE_E_FOREIGN, /* the file is none of ours, of another version, or broken */
 };
 
@@ -122,7 +123,8 @@ int machine_read_stage(struct machine *machine, int pid, enum machine_stage *ret
 
 /*
  * Brings a process from one stage to another. Returns 0, -ESRCH, MACHINE_E_STAGE when it is in
- * another than `from`, or MACHINE_E_FULL when what it held has no room any more; then nothing changed.
+ * another than `from`, or MACHINE_E_FULL when what it held has no room any more. Then it stays where it
+ * is, for good: from then on MACHINE_E_LOST is the answer.
  */
 int machine_change_stage(
 	struct machine *machine, int pid, enum machine_stage from, enum machine_stage to);

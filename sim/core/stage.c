@@ -74,8 +74,13 @@ int machine_change_stage(
 		r = -ESRCH;
 	else if (slot->stage != from)
 		r = MACHINE_E_STAGE;
+	else if (slot->is_lost)
+		r = MACHINE_E_LOST;
 	else if (from == MACHINE_CHECKPOINTED && !has_room(layout, slot))
 		r = MACHINE_E_FULL;
+	/* Measured (H200, 580.159): a second try fails, too, whatever room there is by then. */
+	if (r == MACHINE_E_FULL)
+		slot->is_lost = 1;
 	if (r == 0) {
 		/* Until now it was served as before. */
 		for (int device = 0; device < layout->board.board.device_count; device++)

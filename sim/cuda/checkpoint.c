@@ -14,6 +14,8 @@ static CUresult change(int pid, enum machine_stage from, enum machine_stage to)
 		return CUDA_ERROR_ILLEGAL_STATE;
 	case MACHINE_E_FULL:
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	case MACHINE_E_LOST: /* and its state stays CU_PROCESS_STATE_CHECKPOINTED (both measured) */
+		return CUDA_ERROR_OPERATING_SYSTEM;
 	default:
 		return CUDA_ERROR_INVALID_VALUE;
 	}

@@ -430,8 +430,6 @@ TEST(a_checkpointed_process_holds_nothing_and_waits)
 {
 	struct machine_truth truth;
 	struct pollfd report = {.events = POLLIN};
-	size_t free_bytes, total_bytes;
-	CUdeviceptr p;
 	uint64_t before;
 	char byte;
 	int pid, tid;
@@ -455,10 +453,6 @@ TEST(a_checkpointed_process_holds_nothing_and_waits)
 	EQUAL(child_used_mib(), 518 + 8);
 	EQUAL(machine_read_truth(child_machine(), "test", 0, &truth), 0);
 	EQUAL(truth.held_bytes, 518 * MiB);
-	OK(cuMemGetInfo_v2(&free_bytes, &total_bytes));
-	OK(cuMemAlloc_v2(&p, free_bytes - 1000 * MiB));
-	EQUAL(cuCheckpointProcessRestore(pid, NULL), CUDA_ERROR_OUT_OF_MEMORY);
-	OK(cuMemFree_v2(p));
 	OK(cuCheckpointProcessRestore(pid, NULL));
 	EQUAL(child_used_mib(), before);
 	EQUAL(poll(&report, 1, 50), 0);
@@ -468,6 +462,33 @@ TEST(a_checkpointed_process_holds_nothing_and_waits)
 	CHECK(write(go_fds[1], "g", 1) == 1);
 	child_wait(pid, 0);
 	EQUAL(cuCheckpointProcessLock(pid, NULL), CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST(a_process_that_was_restored_without_room_never_comes_back)
+{
+	size_t free_bytes, total_bytes;
+	CUdeviceptr p;
+	char byte;
+	int pid;
+
+	CHECK(pipe(report_fds) == 0 && pipe(go_fds) == 0);
+	pid = child_start(hold_and_read_back);
+	CHECK(read(report_fds[0], &byte, 1) == 1);
+	child_context();
+	OK(cuCheckpointProcessLock(pid, NULL));
+	OK(cuCheckpointProcessCheckpoint(pid, NULL));
+	OK(cuMemGetInfo_v2(&free_bytes, &total_bytes));
+	OK(cuMemAlloc_v2(&p, free_bytes - 1000 * MiB));
+	EQUAL(cuCheckpointProcessRestore(pid, NULL), CUDA_ERROR_OUT_OF_MEMORY);
+	EQUAL(state_of(pid), CU_PROCESS_STATE_CHECKPOINTED);
+	OK(cuMemFree_v2(p));
+	EQUAL(cuCheckpointProcessRestore(pid, NULL), CUDA_ERROR_OPERATING_SYSTEM);
+	EQUAL(cuCheckpointProcessRestore(pid, NULL), CUDA_ERROR_OPERATING_SYSTEM);
+	EQUAL(state_of(pid), CU_PROCESS_STATE_CHECKPOINTED);
+	EQUAL(child_used_mib(), 518 + 8);
+	CHECK(kill(pid, SIGKILL) == 0);
+	child_wait(pid, SIGKILL);
+	EQUAL(child_used_mib(), 518 + 8);
 }
 
 int main(void)
@@ -487,6 +508,7 @@ int main(void)
 		cmocka_unit_test(many_processes_may_make_the_machine_together),
 		cmocka_unit_test(threads_allocate_and_free_together),
 		cmocka_unit_test(a_checkpointed_process_holds_nothing_and_waits),
+		cmocka_unit_test(a_process_that_was_restored_without_room_never_comes_back),
 		cmocka_unit_test(the_last_detach_destroys_a_context),
 	};
 

@@ -26,7 +26,7 @@ from compute_rig import Failure, Rig
 HERE = os.path.dirname(os.path.abspath(__file__))
 SECTIONS = {
     "alone": compute_share.alone,
-    "neighbours": compute_share.neighbours,
+    "beside": compute_share.beside,
     "change": compute_change.change,
     "priority": compute_change.priority,
     "cost": compute_cost.cost,
@@ -47,7 +47,8 @@ def parse():
     parser.add_argument("--sim", action="store_true", help="on the simulated node")
     parser.add_argument("--quick", action="store_true", help="a choice of rows")
     parser.add_argument("--sections", default=",".join(SECTIONS), help=",".join(SECTIONS))
-    parser.add_argument("--rows", default="", help="only rows whose name contains this")
+    parser.add_argument("--rows", default="", help="only rows whose name has this in it")
+    parser.add_argument("--but", default="-", metavar="ROWS", help="no rows whose name has this in it")
     parser.add_argument("--part", type=part, default=(1, 1), help="of the rows of alone: 2/4")
     parser.add_argument("--seconds", type=float, default=3, help="of a row (3)")
     parser.add_argument("--turns", action="store_true", help="slices that are alone take turns, too")
@@ -84,9 +85,12 @@ class Report:
         self.name, self.keys = name, None
         self.say("\n## %s: %s\n" % (name, title))
 
+    def is_asked(self, name):
+        return self.args.rows in name and self.args.but not in name
+
     def row(self, name, about, measure):
         """measure() gives ({what: figure}, whether the goal is met, the goal); None: has no goal."""
-        if self.args.rows not in name:
+        if not self.is_asked(name):
             return
         if time.monotonic() - self.start > self.args.deadline:
             self.skip(name, "the deadline has passed")
@@ -101,7 +105,7 @@ class Report:
         self.add(name, about, measured, is_good, goal, time.monotonic() - start)
 
     def skip(self, name, why):
-        if self.args.rows in name:
+        if self.is_asked(name):
             self.add(name, {}, {}, None, "not run: %s" % why, 0)
 
     def add(self, name, about, measured, is_good, goal, took_s):

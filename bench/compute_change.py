@@ -8,7 +8,7 @@ import signal
 import sys
 import time
 
-from compute_rig import MS, S
+from compute_rig import MS, S, sleep_until
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 WINDOW_NS = 100 * MS  # in which a share is looked at
@@ -18,10 +18,6 @@ GOAL_RETURN_MS = 20
 GOAL_GAP_MS = 50
 GOAL_P99 = 1.3
 TIMES = 5  # each of what happens in time
-
-
-def sleep_until(at_ns):
-    time.sleep(max(0, at_ns - time.monotonic_ns()) / S)
 
 
 def busy_load(rig):

@@ -17,6 +17,10 @@ PR_SET_PDEATHSIG = 1
 libc = ctypes.CDLL(None)
 
 
+def sleep_until(at_ns):
+    time.sleep(max(0, at_ns - time.monotonic_ns()) / S)
+
+
 def die_with_us():
     """In a child: nothing that is started here outlives this."""
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -57,6 +61,8 @@ class Load:
         self.start_ns, self.end_ns, self.bin_ns = said["start_ns"], said["end_ns"], said["bin_ns"]
         self.kernels = [n / 1e6 for n in said["bin_microkernels"]]
         self.busy_ns = [n * 1000 for n in said["bin_busy_us"]]
+        times = [self.start_ns + us * 1000 for us in said["busy_spans_us"]]
+        self.spans = list(zip(times[::2], times[1::2]))
 
     def cut(self, values, from_ns, to_ns):
         first = max(0, round((from_ns - self.start_ns) / self.bin_ns))
@@ -202,14 +208,17 @@ class Rig:
             self.known_rate = json.loads(child.text())["rate"]
         return self.known_rate
 
-    def native(self, processes=1, **options):
-        """Kernels a second of so many processes together without the library; measured once."""
-        key = (processes, tuple(sorted(options.items())))
+    def native(self, **options):
+        """
+        Kernels a second of a process without the library, and the part of the time in which any ran;
+        measured once.
+        """
+        key = tuple(sorted(options.items()))
         if key not in self.natives:
-            loads = self.run([None] * processes, 1.5, **options)
-            from_ns, to_ns = loads[0].start_ns + 300 * MS, loads[0].end_ns
-            self.natives[key] = (sum(load.rate(from_ns, to_ns) for load in loads),
-                                 sum(load.busy(from_ns, to_ns) for load in loads))
+            load = self.run([None], 1.5, **options)[0]
+            from_ns, to_ns = load.start_ns + 300 * MS, load.end_ns
+            self.natives[key] = (load.rate(from_ns, to_ns),
+                                 busy_part(load.spans, from_ns, to_ns))
         return self.natives[key]
 
     def clear(self):
@@ -217,6 +226,23 @@ class Rig:
         for child in self.children:
             child.kill()
         self.children = []
+
+
+def together(loads):
+    """The spans in which a kernel of any of them ran."""
+    found = []
+    for start_ns, end_ns in sorted(span for load in loads for span in load.spans):
+        if found and start_ns <= found[-1][1]:
+            found[-1][1] = max(found[-1][1], end_ns)
+        else:
+            found.append([start_ns, end_ns])
+    return found
+
+
+def busy_part(spans, from_ns, to_ns):
+    """The part of the time that the spans cover, which do not overlap."""
+    return sum(max(0, min(end_ns, to_ns) - max(start_ns, from_ns))
+               for start_ns, end_ns in spans) / (to_ns - from_ns)
 
 
 def whole_periods(loads, from_ns, to_ns):

@@ -7,6 +7,7 @@
 
 #define FIRST_ROOM    4096
 #define NS_PER_SECOND 1000000000u
+#define SPAN_GAP_NS   10000 /* between kernels of a stream: 1 to 3 us */
 
 /* A bench without memory has nothing to say. */
 static void *grow(void *array, size_t count, size_t *room, size_t size)
@@ -102,25 +103,41 @@ static void print_array(FILE *to, const char *name, const double *value, size_t 
 	fprintf(to, "]");
 }
 
+/* Makes one of the i-th span and those behind it that begin before it ends, or so soon after. Returns the next. */
+static size_t merge(
+	const struct load_spans *spans, size_t i, uint64_t gap_ns, struct load_span *ret_span)
+{
+	*ret_span = spans->span[i++];
+	for (; i < spans->count && spans->span[i].start_ns <= ret_span->end_ns + gap_ns; i++)
+		if (spans->span[i].end_ns > ret_span->end_ns)
+			ret_span->end_ns = spans->span[i].end_ns;
+	return i;
+}
+
 /* For as long as any kernel ran: spans that touch or overlap count once. */
 static void add_busy(struct bins *bins, const struct load_spans *spans)
 {
-	uint64_t start_ns = 0, end_ns = 0;
+	struct load_span span;
 
-	for (size_t i = 0; i <= spans->count; i++) {
-		bool is_last = i == spans->count;
-
-		if (!is_last && spans->span[i].start_ns <= end_ns) {
-			if (spans->span[i].end_ns > end_ns)
-				end_ns = spans->span[i].end_ns;
-			continue;
-		}
-		spread(bins, start_ns, end_ns, (double)(end_ns - start_ns));
-		if (!is_last) {
-			start_ns = spans->span[i].start_ns;
-			end_ns = spans->span[i].end_ns;
-		}
+	for (size_t i = 0; i < spans->count;) {
+		i = merge(spans, i, 0, &span);
+		spread(bins, span.start_ns, span.end_ns, (double)(span.end_ns - span.start_ns));
 	}
+}
+
+/* Begins and ends, by turns, since the start. */
+static void print_spans(FILE *to, const struct load_spans *spans, uint64_t start_ns)
+{
+	struct load_span span;
+
+	fprintf(to, ", \"busy_spans_us\": [");
+	for (size_t i = 0; i < spans->count;) {
+		fprintf(to, "%s", i > 0 ? "," : "");
+		i = merge(spans, i, SPAN_GAP_NS, &span);
+		fprintf(to, "%.1f,%.1f", ((double)span.start_ns - (double)start_ns) / 1e3,
+			((double)span.end_ns - (double)start_ns) / 1e3);
+	}
+	fprintf(to, "]");
 }
 
 /* How much of each whole second was busy, and of all the time. */
@@ -158,6 +175,7 @@ void load_spans_print(
 	print_busy(to, &bins);
 	fprintf(to, ", \"bin_ns\": %llu", (unsigned long long)bin_ns);
 	print_array(to, "bin_busy_us", bins.value, bins.count, 1e-3);
+	print_spans(to, spans, start_ns);
 	clear(&bins);
 	for (size_t i = 0; i < spans->count; i++)
 		spread(&bins, spans->span[i].start_ns, spans->span[i].end_ns,

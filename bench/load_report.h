@@ -30,7 +30,7 @@ void load_times_print(FILE *to, const char *name, struct load_times *times);
 
 /*
  * Of [start_ns, end_ns), cut into bins of bin_ns: how many kernels ran (in millionths) and for
- * how long any ran. Sorts the spans.
+ * how long any ran; and when any ran, begins and ends by turns. Sorts the spans.
  */
 void load_spans_print(
 	FILE *to, struct load_spans *spans, uint64_t start_ns, uint64_t end_ns, uint64_t bin_ns);

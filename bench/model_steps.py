@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""One process of bench/models.py: trains or decodes, and prints the rate of each second as it goes.
+"""One process of bench/models.py: trains or decodes, and prints how fast as it goes.
 
-    model_steps.py train|decode|decode-graph SECONDS [FILE]
+    model_steps.py train|decode|decode-graph SECONDS [FILE [EACH]]
 
+Prints a line each EACH seconds (0.5): the time at its end, by the monotonic clock, and steps a second.
 With FILE it says "ready" and begins when the file is there.
 """
 
@@ -14,6 +15,7 @@ import time
 import torch
 
 TOKENS = 1024  # of a text
+STEPS = 5  # that are given before they are waited for
 
 
 def training():
@@ -86,15 +88,17 @@ def main():
         print("ready", flush=True)
         while not os.path.exists(sys.argv[3]):
             time.sleep(0.001)
+    each = float(sys.argv[4]) if len(sys.argv) > 4 else 0.5
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         start, count = time.monotonic(), 0
-        while time.monotonic() < start + 0.5:
-            for _ in range(10):
+        while time.monotonic() < start + each:
+            for _ in range(STEPS):
                 step()
             torch.cuda.synchronize()
-            count += 10
-        print("%.3f" % (count / (time.monotonic() - start)), flush=True)
+            count += STEPS
+        now = time.monotonic()
+        print("%.6f %.3f" % (now, count / (now - start)), flush=True)
 
 
 if __name__ == "__main__":

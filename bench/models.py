@@ -31,7 +31,7 @@ def rates(what, seconds, env):
                           env=env, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit("models.py: %s failed:\n%s" % (what, done.stderr[-2000:]))
-    return [float(line) for line in done.stdout.split()]
+    return [float(line.split()[1]) for line in done.stdout.splitlines()]
 
 
 def main():

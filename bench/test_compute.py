@@ -11,7 +11,7 @@ import unittest
 
 import compute_change
 import compute_share
-from compute_rig import MS, S, Failure, Load, Rig, whole_periods
+from compute_rig import MS, S, Failure, Load, Rig, busy_part, together, whole_periods
 
 KERNELS_A_SECOND = 5000  # of 200 µs each
 
@@ -21,7 +21,9 @@ def made_up(is_busy, seconds=3):
     parts = [float(is_busy(ms)) for ms in range(seconds * 1000)]
     return Load({"start_ns": S, "end_ns": (1 + seconds) * S, "bin_ns": MS,
                  "bin_microkernels": [part * KERNELS_A_SECOND * 1000 for part in parts],
-                 "bin_busy_us": [part * 1000 for part in parts]})
+                 "bin_busy_us": [part * 1000 for part in parts],
+                 "busy_spans_us": [us for ms, part in enumerate(parts) if part
+                                   for us in (ms * 1000, (ms + part) * 1000)]})
 
 
 class Counting(unittest.TestCase):
@@ -47,6 +49,10 @@ class Counting(unittest.TestCase):
     def test_the_longest_gap_is_found(self):
         load = made_up(lambda ms: not 1200 <= ms < 1240)
         self.assertEqual(load.longest_gap_ns(2 * S, 3 * S), 40 * MS)
+
+    def test_what_processes_do_at_once_is_busy_once(self):
+        loads = [made_up(lambda ms: ms % 10 < 4), made_up(lambda ms: 2 <= ms % 10 < 6)]
+        self.assertAlmostEqual(busy_part(together(loads), 2 * S, 3 * S), 0.6)
 
     def test_the_choice_has_every_kernel_with_every_limit_and_shape(self):
         rows = compute_share.quick_matrix()

@@ -11,6 +11,9 @@
 #define MUST_CHECK	 __attribute__((warn_unused_result))
 #define CACHE_LINE_BYTES 64
 
+/* Of words that every launch reads, and that hardly ever change: they stand together, in a line or two. */
+#define HOT_WORD __attribute__((section("hot_words")))
+
 /* Rounds up to a multiple of step (a power of two); UINT64_MAX where the result would not fit. */
 static inline uint64_t round_up_u64(uint64_t value, uint64_t step)
 {

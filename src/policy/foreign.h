@@ -5,8 +5,8 @@
  * Beside a process without the library the driver divides the device's time, and what elapses between two
  * events of ours is partly the neighbour's. What part, the driver alone knows: by its samples of who kept
  * the device busy. They are coarse (H200, driver 580: 33, 66 or 50 where 50 is true, in steps of
- * a sixth), so windows of 10 s and 20 samples are compared, and it takes two of them for a charge to be
- * lowered. One is enough to raise it again, and so are some looks that show nobody else.
+ * a sixth), and each look shows one, so windows of 10 s and 15 samples are compared, and it takes two of them
+ * for a charge to be lowered. One is enough to raise it again, and so are some looks that show nobody else.
  *
  * Three bounds keep a slice from talking itself free. What is taken off its time is at most what the
  * driver shows others to have used, so gaps between small kernels, which lower the slice's
@@ -24,7 +24,7 @@
 #define FOREIGN_STEP_PERMILLE  250u
 
 #define FOREIGN_WINDOW_NS      UINT64_C(10000000000)
-#define FOREIGN_SAMPLES	       20u
+#define FOREIGN_SAMPLES	       15u
 #define FOREIGN_GAP_NS	       UINT64_C(2500000000) /* between two looks: who comes later begins anew */
 
 /* What was seen since the last look. */

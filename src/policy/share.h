@@ -19,7 +19,8 @@
  * NVIDIA's Multi-Process Service, they are parts of the multiprocessors, which the daemon divides.
  *
  * Lines that are empty or begin with # say nothing. The last line tells a whole file from a
- * truncated one. A device without a line is not granted: its quota is 0.
+ * truncated one. A device without a line is not granted: its quota is 0. "memory unlimited" is no quota:
+ * what is taken is counted and not refused.
  */
 #pragma once
 

@@ -167,3 +167,16 @@ int evict_return(struct region *region, const struct evict_process *process)
 	region_unlock(fd, REGION_LOCK_EVICT + process->slot);
 	return 0;
 }
+
+void evict_weigh(const struct region *region, const struct evict_process *process,
+	uint64_t ret_bytes[REGION_DEVICES])
+{
+	const struct region_file *f = region->file;
+	unsigned slot = process->slot;
+
+	for (unsigned d = 0; d < REGION_DEVICES; d++)
+		ret_bytes[d] = slot < REGION_SLOTS
+				       ? ledger_held_bytes(f, slot, d) +
+						 atomic_load(&f->own.slots[slot].evicted_bytes[d])
+				       : 0;
+}

@@ -32,5 +32,12 @@ struct evict_process {
  */
 int evict_take(struct region *region, const struct evict_process *process) MUST_CHECK;
 
+/*
+ * What the process has of each device by its books, on the device and on the host: after a checkpoint, what it
+ * takes to bring it back.
+ */
+void evict_weigh(const struct region *region, const struct evict_process *process,
+	uint64_t ret_bytes[REGION_DEVICES]);
+
 /* Charges all of it again, whether it fits or not; before the memory comes back. */
 int evict_return(struct region *region, const struct evict_process *process) MUST_CHECK;

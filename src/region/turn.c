@@ -256,6 +256,8 @@ static int claim(struct turn *t, uint64_t *word, const struct turn_wish *wish,
 		return wait_for(t, -1, now_ns + SOON_NS, ret_look_ns);
 	if (line.first >= 0 && turn_order_note_miss(&t->peers[line.first], now_ns))
 		say_distrust(t, (unsigned)line.first);
+	/* Who woke up too late for its turn does not wait for another whole one. */
+	t->is_stand_in = line.first >= 0;
 	set(&t->own->face.since_ns, now_ns);
 	set(&t->own->face.turns, get(&t->own->face.turns) + 1);
 	turn_order_settle(t->peers, t->other_count);
@@ -365,7 +367,7 @@ bool turn_is_wanted(struct turn *t, unsigned rank, uint64_t now_ns, uint64_t beg
 		return true;
 	look_who_waits(t, rank, now_ns);
 	errno = saved;
-	end_ns = get(&t->own->face.since_ns) + t->quantum_ns;
+	end_ns = get(&t->own->face.since_ns) + (t->is_stand_in ? 0 : t->quantum_ns);
 	return turn_order_is_wanted(t->peers, t->other_count, rank, begin_ns >= end_ns ? 0 : end_ns,
 		now_ns, &is_waiting);
 }

@@ -51,6 +51,7 @@ struct turn {
 	uint64_t free_since_ns;	  /* seen free since then; 0: not */
 	uint64_t wanted_since_ns; /* since when somebody is seen waiting for our turn; 0: not */
 	uint64_t woke_ns;	  /* the last time that turn_idle() woke others */
+	bool is_stand_in;	  /* took the turn as the first in line did not: for a moment */
 	uint32_t process;
 	uint32_t other_count;
 	uint32_t own_news; /* as awaited -1 */

@@ -99,11 +99,46 @@ static void tick(struct device *d)
 	oom_look();
 }
 
+static uint64_t held_units(const struct device *d)
+{
+	return atomic_load(&state.region.file->own.slots[state.slot].held[d->entry]) >> 32;
+}
+
+/*
+ * A charge and then this look at the watch, the watch and then a look at what is held, all of them
+ * sequentially consistent: who watches has seen the charge, or is seen here.
+ */
+static void show_to_watcher(struct device *d)
+{
+	uint64_t most = atomic_load(&d->watched), held;
+
+	if (LIKELY(most == 0))
+		return;
+	held = held_units(d) + 1;
+	while (most != 0 && most < held && !atomic_compare_exchange_weak(&d->watched, &most, held))
+		;
+}
+
+uint64_t charge_watch(struct device *device)
+{
+	atomic_store(&device->watched, 1);
+	return held_units(device) * REGION_UNIT_BYTES;
+}
+
+uint64_t charge_watched(struct device *device)
+{
+	return (atomic_exchange(&device->watched, 0) - 1) * REGION_UNIT_BYTES;
+}
+
 static int try_charge(struct device *d, uint64_t units)
 {
 	/* relaxed: see set_limit() */
-	return ledger_charge(state.region.file, state.slot, d->entry, units,
+	int r = ledger_charge(state.region.file, state.slot, d->entry, units,
 		atomic_load_explicit(&d->limit_units, memory_order_relaxed));
+
+	if (LIKELY(r == 0))
+		show_to_watcher(d);
+	return r;
 }
 
 /* One thread of the process at a time looks for the dead; the others wait for what it finds. */
@@ -232,12 +267,14 @@ void charge_settle(struct charge *charge, int64_t bytes)
 	int64_t more = bytes - (int64_t)charge->units * REGION_UNIT_BYTES;
 	struct device *d = charge->device;
 
-	if (more > 0)
+	if (more > 0) {
 		ledger_charge_anyway(
 			state.region.file, state.slot, d->entry, ledger_units((uint64_t)more));
-	else if (more < 0)
+		show_to_watcher(d);
+	} else if (more < 0) {
 		ledger_uncharge(
 			state.region.file, state.slot, d->entry, ledger_units((uint64_t)-more));
+	}
 	FAULT("charge: settled");
 	if (bytes)
 		ledger_note(state.region.file, state.slot, d->entry, charge->kind, bytes);

@@ -133,6 +133,14 @@ void charge_undo(struct charge *charge);
 #define CHARGE_LOOK_NS 100000000u
 void charge_put_right(struct device *device);
 
+/*
+ * What this process holds of the device now; and then the most that it held after any charge since, 0
+ * where there was none. What the driver gives is charged before and given back after, so what it has for
+ * us at any instant between the two is at most the larger one. One watcher at a time.
+ */
+uint64_t charge_watch(struct device *device);
+uint64_t charge_watched(struct device *device);
+
 /* Has back whatever the slice holds in vain, as before a refusal: may wait SLOT_REAP_WAIT_NS. */
 void charge_have_back(struct device *device);
 

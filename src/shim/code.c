@@ -25,7 +25,7 @@
 static struct table libraries;
 
 _Atomic uintptr_t code_launched[CODE_PLACES];
-_Atomic bool code_has_many_contexts;
+HOT_WORD _Atomic bool code_has_many_contexts;
 static _Atomic uint32_t generation;
 static _Atomic uint32_t context_count;
 

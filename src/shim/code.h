@@ -86,6 +86,16 @@ static inline bool code_is_launched(CUfunction function)
 	return LIKELY(key && atomic_load_explicit(code_place(key), memory_order_relaxed) == key);
 }
 
+/* The same at once, where one context is all there is; false may mean that it is not known. */
+static inline bool code_is_marked(CUfunction function)
+{
+	uintptr_t key = (uintptr_t)function;
+
+	/* relaxed both: as above */
+	return LIKELY(!atomic_load_explicit(&code_has_many_contexts, memory_order_relaxed) && key &&
+		      atomic_load_explicit(code_place(key), memory_order_relaxed) == key);
+}
+
 struct code_launch {
 	CUfunction function;
 	bool is_captured;

@@ -18,12 +18,11 @@
 #include "shim/meter.h"
 #include "shim/neighbours.h"
 #include "shim/signals.h"
-
-_Atomic uint32_t gate_mode;
-_Atomic uint64_t gate_next_look;
+#include "shim/terms.h"
+#include "shim/work.h"
 
 /* Counts whatever makes remembered tracks wrong. */
-static _Atomic uint32_t generation;
+static HOT_WORD _Atomic uint32_t generation;
 
 struct recent {
 	CUstream stream;
@@ -32,71 +31,6 @@ struct recent {
 	uint32_t generation;
 };
 static __thread struct recent recent;
-
-#define LOOK_NS 50000000u
-
-/*
- * The host's clock by the processor's ticks, between two looks. Written by whoever looks, one at a time
- * (is_time_to_look()), read by all: sequence is odd while it changes.
- */
-static struct {
-	_Atomic uint32_t sequence;
-	_Atomic uint64_t ticks, ns;
-	_Atomic uint64_t ns_per_tick; /* << 32; 0: not known yet */
-} rate;
-
-#define RATE_TICKS UINT64_C(0x80000000) /* further from the last look it is not believed */
-
-static void set_rate(uint64_t ticks, uint64_t ns, uint64_t ns_per_tick)
-{
-	/* acquire and release: pair with those in quick_now_ns() */
-	atomic_fetch_add_explicit(&rate.sequence, 1, memory_order_acq_rel);
-	/* relaxed: between the two of the sequence */
-	atomic_store_explicit(&rate.ticks, ticks, memory_order_relaxed);
-	atomic_store_explicit(&rate.ns, ns, memory_order_relaxed);
-	atomic_store_explicit(&rate.ns_per_tick, ns_per_tick, memory_order_relaxed);
-	atomic_fetch_add_explicit(&rate.sequence, 1, memory_order_release);
-}
-
-/* The clock at these ticks, to some us; costs 2 ns where clock_now_ns() costs 27. */
-static uint64_t quick_now_ns(uint64_t ticks)
-{
-	/* pairs with the release in set_rate() */
-	uint32_t sequence = atomic_load_explicit(&rate.sequence, memory_order_acquire);
-	uint64_t from = atomic_load_explicit(&rate.ticks, memory_order_relaxed);
-	uint64_t ns = atomic_load_explicit(&rate.ns, memory_order_relaxed);
-	uint64_t each = atomic_load_explicit(&rate.ns_per_tick, memory_order_relaxed);
-
-	/* the loads above are not later than the one below */
-	atomic_thread_fence(memory_order_acquire);
-	if (UNLIKELY(sequence % 2 || !each || ticks - from > RATE_TICKS ||
-		     atomic_load_explicit(&rate.sequence, memory_order_relaxed) != sequence))
-		return clock_now_ns();
-	return ns + ((ticks - from) * (each >> 8) >> 24);
-}
-
-/* Sets the next look, by what a look ago tells of the ticks' rate; false where another thread does. */
-static bool is_time_to_look(uint64_t now_ns)
-{
-	static _Atomic uint64_t last_ticks, last_ns;
-	/* relaxed all: a look too early or late does no harm */
-	uint64_t due = atomic_load_explicit(&gate_next_look, memory_order_relaxed);
-	uint64_t ticks = clock_ticks(), passed_ticks, passed_ns, step = LOOK_NS;
-
-	passed_ticks = ticks - atomic_exchange_explicit(&last_ticks, ticks, memory_order_relaxed);
-	passed_ns = now_ns - atomic_exchange_explicit(&last_ns, now_ns, memory_order_relaxed);
-	if (passed_ns > LOOK_NS / 2 && passed_ns < 100 * (uint64_t)LOOK_NS)
-		step = (uint64_t)((double)passed_ticks / (double)passed_ns * LOOK_NS);
-	else
-		passed_ns = 0;
-	if (!atomic_compare_exchange_strong_explicit(&gate_next_look, &due, ticks + step,
-		    memory_order_relaxed, memory_order_relaxed))
-		return false;
-	set_rate(ticks, now_ns,
-		passed_ns ? (uint64_t)((double)passed_ns / (double)passed_ticks * 4294967296.0)
-			  : 0);
-	return true;
-}
 
 /*
  * Work that comes in quick succession asks the clock for each 32nd time, so that a look is late by some
@@ -114,30 +48,8 @@ bool gate_has_rest(void)
 
 	gate_free_passes = ticks - asked_ticks < QUICK_TICKS ? FREE_PASSES : 0;
 	asked_ticks = ticks;
-	/* relaxed: as above */
+	/* relaxed: a look too early or late does no harm */
 	return ticks < atomic_load_explicit(&gate_next_look, memory_order_relaxed);
-}
-
-void gate_look(void)
-{
-	uint64_t now_ns;
-	bool is_metered = false;
-
-	/* relaxed: as above */
-	if (LIKELY(clock_ticks() < atomic_load_explicit(&gate_next_look, memory_order_relaxed)))
-		return;
-	now_ns = clock_now_ns();
-	if (!is_time_to_look(now_ns))
-		return;
-	state_refresh_limits(false);
-	for (int i = 0; i < STATE_ORDINALS; i++) {
-		struct device *device = state_known_device(i);
-
-		if (device && meter_refresh(meter_of(device), now_ns))
-			is_metered = true;
-	}
-	/* relaxed: see gate_is_open() */
-	atomic_store_explicit(&gate_mode, is_metered ? GATE_ON : GATE_LOOK, memory_order_relaxed);
 }
 
 void gate_context_made(void)
@@ -149,7 +61,7 @@ void gate_context_made(void)
 	/* The first look is now, so that no launch is before it. */
 	if (atomic_compare_exchange_strong(&gate_mode, &off, GATE_LOOK))
 		atomic_store(&gate_next_look, 0);
-	gate_look();
+	terms_look();
 }
 
 /* Handles that mean another stream in each context, and in each thread. */
@@ -183,14 +95,14 @@ static bool is_free(const struct track *t, uint64_t now_ns)
 /* With the meter's lock: a track for another stream, or NULL. */
 static struct track *take_track(struct meter *m, uint64_t now_ns)
 {
-	meter_settle(m, now_ns);
+	work_settle(m, now_ns);
 	for (unsigned i = 0; i < METER_TRACKS; i++) {
 		struct track *t = &m->tracks[i];
 
 		if (!is_free(t, now_ns))
 			continue;
 		if (t->is_used) {
-			meter_end_batch(t, now_ns, false);
+			work_end_batch(t, now_ns, false);
 			track_free(t, true);
 			/* pairs with the acquire in find() */
 			atomic_fetch_add(&generation, 1);
@@ -283,7 +195,7 @@ static bool is_on(uint64_t ticks)
 		return false;
 	/* relaxed: see gate_is_open() */
 	if (UNLIKELY(ticks >= atomic_load_explicit(&gate_next_look, memory_order_relaxed)))
-		gate_look();
+		terms_look();
 	return atomic_load_explicit(&gate_mode, memory_order_relaxed) == GATE_ON;
 }
 
@@ -296,7 +208,7 @@ void gate_enter_slowly(CUstream stream, uint64_t key, struct gate_pass *ret_pass
 	if (is_on(ticks) && !capture_is_on(stream)) {
 		struct track *t = find(stream);
 
-		if (t && meter_admit(t, guess_find(key), quick_now_ns(ticks)))
+		if (t && meter_admit(t, guess_find(key), look_now_ns(ticks)))
 			ret_pass->track = t;
 	}
 	errno = saved_errno;
@@ -322,7 +234,7 @@ void gate_copy_slowly(CUstream stream, uint64_t bytes)
 			hindrance_pass_suspension(t->meter);
 		if (t && bytes >= GATE_COPY_BYTES) {
 			LOCK_SCOPE(&t->meter->lock);
-			meter_end_batch(t, clock_now_ns(), true);
+			work_end_batch(t, clock_now_ns(), true);
 			t->is_chained = false;
 		}
 	}
@@ -351,7 +263,7 @@ void gate_wait_begin_slowly(CUstream stream, bool is_all, struct gate_wait *ret_
 		LOCK_SCOPE(&t->meter->lock);
 		if (t->is_open && track_batch(t)->expected_ns >= WORTH_AN_EVENT_NS &&
 			!capture_is_on(stream))
-			meter_end_batch(t, clock_now_ns(), true);
+			work_end_batch(t, clock_now_ns(), true);
 	}
 	ret_wait->track = t;
 	neighbours_look_before_wait(ret_wait->since_ns);
@@ -364,33 +276,49 @@ void gate_wait_begin_slowly(CUstream stream, bool is_all, struct gate_wait *ret_
 /* With the meter's lock: the track's work is done, as its stream was waited for since then. */
 static void drain(struct track *t, uint64_t since_ns, uint64_t now_ns)
 {
-	if (t->is_used &&
-		(t->drained_ns > now_ns || (t->is_open && now_ns > since_ns + BLOCKED_NS)))
+	if (!t->is_used)
+		return;
+	t->is_waited_for = t->last_ns <= since_ns;
+	if (t->drained_ns > now_ns || (t->is_open && now_ns > since_ns + BLOCKED_NS))
 		t->drained_ns = now_ns;
+}
+
+/* With the meter's lock: the stream of it that this thread used last, if nothing there is under way; else NULL. */
+static struct track *recent_if_done(const struct meter *m)
+{
+	struct track *t = recent.track;
+
+	/* pairs with the increments: as in find() */
+	if (!t || recent.generation != atomic_load_explicit(&generation, memory_order_acquire))
+		return NULL;
+	return t->meter == m && t->is_open && track_is_done(t) ? t : NULL;
 }
 
 void gate_wait_end_slowly(struct gate_wait *wait, CUresult result)
 {
 	int saved_errno = errno;
 	uint64_t now_ns = clock_now_ns();
+	struct track *t = wait->track;
 	struct device *device;
 	struct meter *m = NULL;
 	CUcontext context;
 
-	if (wait->track)
-		m = wait->track->meter;
+	if (t)
+		m = t->meter;
 	else if (state_current_device(&device) == CUDA_SUCCESS &&
 		 cuda.cuCtxGetCurrent(&context) == CUDA_SUCCESS)
 		m = meter_of(device);
 	if (m && result == CUDA_SUCCESS) {
 		LOCK_SCOPE(&m->lock);
-		meter_settle(m, now_ns);
-		if (wait->track)
-			drain(wait->track, wait->since_ns, now_ns);
+		work_settle(m, now_ns);
+		if (!t && !wait->is_all)
+			t = recent_if_done(m);
+		if (t)
+			drain(t, wait->since_ns, now_ns);
 		for (unsigned i = 0; wait->is_all && i < m->track_high; i++)
 			if (m->tracks[i].context == context)
 				drain(&m->tracks[i], wait->since_ns, now_ns);
-		meter_drained(m, now_ns);
+		work_let_go(m, now_ns);
 	}
 	errno = saved_errno;
 }
@@ -415,7 +343,7 @@ void gate_stream_ends(CUstream stream)
 			if (!t->is_used || !t->has_stream || t->stream != stream)
 				continue;
 			FAULT("gate: stream ends");
-			meter_end_batch(t, clock_now_ns(), true);
+			work_end_batch(t, clock_now_ns(), true);
 			t->has_stream = false;
 			t->is_chained = false;
 			/* pairs with the acquire in find() */
@@ -441,7 +369,7 @@ void gate_context_ended(struct device *device, CUcontext context)
 			m->timebases[i] = (struct timebase){.context = NULL};
 	/* pairs with the acquire in find() */
 	atomic_fetch_add(&generation, 1);
-	meter_drained(m, clock_now_ns());
+	work_let_go(m, clock_now_ns());
 }
 
 void gate_forget_parent(void)

@@ -19,6 +19,7 @@
 #include "base/bits.h"
 #include "base/clock.h"
 #include "gpu/abi/cuda.h"
+#include "shim/look.h"
 
 struct track;
 
@@ -27,21 +28,12 @@ struct gate_pass {
 	struct track *track; /* NULL: nothing is to be done after it */
 };
 
-/* What work has to do with the gate; changed by gate_look(). */
-enum gate_mode {
-	GATE_OFF,  /* nothing: the process is in no slice, or has no context yet */
-	GATE_LOOK, /* nothing but to look at the clock: limits may come */
-	GATE_ON,   /* it is metered */
-};
-extern _Atomic uint32_t gate_mode;	/* enum gate_mode */
-extern _Atomic uint64_t gate_next_look; /* in clock_ticks() */
-
 /* How often this thread goes on without asking the clock, which costs 16 ns on some machines. */
 extern __thread uint32_t gate_free_passes;
 bool gate_has_rest(void);
 
-/* Whether work goes on at once. */
-static inline bool gate_is_open(void)
+/* Whether work goes on at once, without a question. */
+static inline bool gate_is_free(void)
 {
 	/* relaxed: a limit seen late is a limit of a moment ago */
 	uint32_t mode = atomic_load_explicit(&gate_mode, memory_order_relaxed);
@@ -50,11 +42,17 @@ static inline bool gate_is_open(void)
 		gate_free_passes--;
 		return true;
 	}
-	return mode == GATE_OFF || (mode == GATE_LOOK && gate_has_rest());
+	return mode == GATE_OFF;
 }
 
-/* Looks whether anything has changed, if it is time to. Not with a meter's lock. */
-void gate_look(void);
+/* Whether work goes on at once. */
+static inline bool gate_is_open(void)
+{
+	/* relaxed: as above */
+	return LIKELY(gate_is_free()) ||
+	       (atomic_load_explicit(&gate_mode, memory_order_relaxed) == GATE_LOOK &&
+		       gate_has_rest());
+}
 
 /*
  * What work is like: equal keys are expected to take equal time. object is a function, a graph, or a

@@ -14,10 +14,11 @@
 
 #include "base/bits.h"
 
-#define PLACES	    4096 /* 12 bits; as many functions as code.h remembers */
-#define LEAST_NS    500	 /* nothing takes less (H200: an empty kernel 1.6 us) */
-#define LEARN_SHARE 3	 /* of 10 by which a guess moves towards what was measured */
-#define RISE_TIMES  2	 /* if that is so many times as long, it moves there at once */
+#define PLACES	    4096   /* 12 bits; as many functions as code.h remembers */
+#define LEAST_NS    500	   /* nothing takes less (H200: an empty kernel 1.6 us) */
+#define LEARN_SHARE 3	   /* of 10 by which a guess moves towards what was measured */
+#define HIDDEN_NS   100000 /* a tenth of what may be charged as guessed at once */
+#define RISE_TIMES  2	   /* if that is so many times as long, it moves there at once */
 
 static struct {
 	/* relaxed all: see the header */
@@ -36,11 +37,16 @@ uint32_t guess_find(uint64_t key)
 	return at;
 }
 
-uint64_t guess_ns(uint32_t guess, bool *ret_is_known)
+/* 0: not measured yet */
+static uint64_t measured_ns(uint32_t guess)
 {
-	uint32_t ns = atomic_load_explicit(&places[guess].ns, memory_order_relaxed);
+	return atomic_load_explicit(&places[guess].ns, memory_order_relaxed);
+}
 
-	*ret_is_known = ns != 0;
+uint64_t guess_ns(uint32_t guess)
+{
+	uint64_t ns = measured_ns(guess);
+
 	return ns ? ns : GUESS_UNKNOWN_NS;
 }
 
@@ -48,16 +54,15 @@ uint64_t guess_ns(uint32_t guess, bool *ret_is_known)
 static void add_beyond(struct guess_mix *mix, uint32_t guess)
 {
 	uint32_t last = GUESS_KINDS - 1;
-	bool is_known;
-	uint64_t ns = guess_ns(guess, &is_known);
+	uint64_t ns = measured_ns(guess);
 
-	if (is_known) {
+	if (ns) {
 		mix->rest_ns += ns;
 		return;
 	}
-	mix->rest_ns += guess_ns(mix->place[last], &is_known) * mix->times[last];
-	mix->place[last] = (uint16_t)guess;
-	mix->times[last] = 1;
+	mix->rest_ns += guess_ns(mix->kind[last].place) * mix->kind[last].times;
+	mix->kind[last].place = (uint16_t)guess;
+	mix->kind[last].times = 1;
 }
 
 void guess_mix_add(struct guess_mix *mix, uint32_t guess)
@@ -65,16 +70,16 @@ void guess_mix_add(struct guess_mix *mix, uint32_t guess)
 	if (mix->kind_count == 0)
 		mix->rest_ns = 0;
 	for (uint32_t i = 0; i < mix->kind_count; i++)
-		if (mix->place[i] == guess) {
-			mix->times[i] += mix->times[i] < UINT16_MAX;
+		if (mix->kind[i].place == guess) {
+			mix->kind[i].times += mix->kind[i].times < UINT16_MAX;
 			return;
 		}
 	if (mix->kind_count == GUESS_KINDS) {
 		add_beyond(mix, guess);
 		return;
 	}
-	mix->place[mix->kind_count] = (uint16_t)guess;
-	mix->times[mix->kind_count++] = 1;
+	mix->kind[mix->kind_count].place = (uint16_t)guess;
+	mix->kind[mix->kind_count++].times = 1;
 }
 
 static void set(uint32_t guess, uint64_t ns)
@@ -85,35 +90,35 @@ static void set(uint32_t guess, uint64_t ns)
 		memory_order_relaxed);
 }
 
-void guess_learn(const struct guess_mix *mix, uint64_t took_ns, bool is_rough)
+bool guess_learn(const struct guess_mix *mix, uint64_t took_ns, bool is_rough)
 {
 	uint64_t known_ns = mix->kind_count ? mix->rest_ns : 0;
 	uint32_t unknown = UINT32_MAX, unknown_times = 0;
 
 	for (uint32_t i = 0; i < mix->kind_count; i++) {
-		bool is_known;
-		uint64_t ns = guess_ns(mix->place[i], &is_known);
+		uint64_t ns = measured_ns(mix->kind[i].place);
 
-		if (is_known) {
-			known_ns += ns * mix->times[i];
+		if (ns) {
+			known_ns += ns * mix->kind[i].times;
 		} else {
-			unknown = mix->place[i];
-			unknown_times = mix->times[i];
+			unknown = mix->kind[i].place;
+			unknown_times = mix->kind[i].times;
 		}
 	}
 	if (unknown != UINT32_MAX) {
 		set(unknown, took_ns > known_ns ? (took_ns - known_ns) / unknown_times : LEAST_NS);
-		return;
+		return false;
 	}
 	if (known_ns == 0 || (is_rough && took_ns > known_ns && took_ns < RISE_TIMES * known_ns))
-		return;
+		return false;
 	for (uint32_t i = 0; i < mix->kind_count; i++) {
-		bool is_known;
-		uint64_t ns = guess_ns(mix->place[i], &is_known);
+		uint64_t ns = guess_ns(mix->kind[i].place);
 		uint64_t aim = (uint64_t)((double)ns * (double)took_ns / (double)known_ns);
 
-		set(mix->place[i], aim > ns * RISE_TIMES
-					   ? aim
-					   : (ns * (10 - LEARN_SHARE) + aim * LEARN_SHARE) / 10);
+		set(mix->kind[i].place,
+			aim > ns * RISE_TIMES ? aim
+					      : (ns * (10 - LEARN_SHARE) + aim * LEARN_SHARE) / 10);
 	}
+	return !is_rough && mix->kind_count == 1 && mix->kind[0].times == 1 &&
+	       took_ns > RISE_TIMES * known_ns && took_ns > known_ns + HIDDEN_NS;
 }

@@ -12,9 +12,10 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "shim/gate.h"
 #include "shim/neighbours.h"
 #include "shim/purse.h"
+#include "shim/terms.h"
+#include "shim/work.h"
 
 /* So far the host may run ahead: enough to bridge its own pauses, and all that a limit is late by. */
 #define AHEAD_NS 4000000u
@@ -36,24 +37,44 @@
 #define LOOK_NS	 20000000u  /* longest sleep of a waiter */
 #define POLL_NS	 50000u	    /* shortest; a timer is late by as much (Linux' slack for a timer) */
 
+/* When the oldest work was given of which nobody knows how long it takes, and which is under way; 0: none. */
+static uint64_t unknown_since_ns(const struct track *t)
+{
+	for (unsigned i = 0; i < t->pending; i++) {
+		const struct batch *b = &t->batches[(t->first + i) % TRACK_BATCHES];
+
+		if (b->is_unknown)
+			return b->start_ns;
+	}
+	return 0;
+}
+
 /* Whether the stream has little enough before it. */
-static bool is_near(struct meter *m, struct track *t, uint64_t now_ns, uint64_t *ret_wake_ns)
+static enum hindrance ahead_hindrance(
+	struct meter *m, struct track *t, uint64_t guess_ns, uint64_t now_ns, uint64_t *ret_wake_ns)
 {
 	uint64_t ahead = m->is_yielding	  ? AHEAD_YIELDING_NS
 			 : m->other_count ? AHEAD_AMONG_OTHERS_NS
 					  : AHEAD_NS;
 	const struct batch *oldest = &t->batches[t->first];
+	uint64_t unknown_ns;
 
 	if (t->drained_ns > now_ns + ahead && (t->pending || t->is_open)) {
 		*ret_wake_ns = t->drained_ns - ahead;
-		return false;
+		return HINDRANCE_TOO_FAR;
 	}
 	if (t->pending == TRACK_PENDING ||
 		(t->pending && now_ns > oldest->due_ns + METER_LATE_NS)) {
 		*ret_wake_ns = now_ns + POLL_NS;
-		return false;
+		return HINDRANCE_TOO_FAR;
 	}
-	return true;
+	/* One by one, or as much of a long kernel's as fits its guess would be let through before the first ends. */
+	unknown_ns = guess_ns == GUESS_UNKNOWN_NS ? unknown_since_ns(t) : 0;
+	if (unknown_ns) {
+		*ret_wake_ns = now_ns + POLL_NS;
+		return now_ns < unknown_ns + AWAKE_NS ? HINDRANCE_DRAINING : HINDRANCE_TOO_FAR;
+	}
+	return HINDRANCE_NONE;
 }
 
 /*
@@ -71,24 +92,25 @@ static bool expects_better(struct meter *m, unsigned rank, uint64_t now_ns, uint
 
 /*
  * By which moment work is within a turn: its middle. So long kernels are rounded to whole turns, and a slice
- * that has saved up budget by that may have one more.
+ * that has saved up budget by that may have one more; and one whose short kernels get less by what each change of
+ * turns takes has its turns a little longer.
  */
 static uint64_t turn_moment(
 	const struct meter *m, uint64_t guess_ns, uint64_t drained_ns, uint64_t now_ns)
 {
 	int64_t saved_ns = purse_saved_ns(m, now_ns);
-	uint64_t half_ns = guess_ns / 2;
+	uint64_t most_ns = guess_ns / 2 + METER_MORE_NS, early_ns = 0;
 
 	if (m->terms.cores_permille && saved_ns > 0)
-		half_ns -= half_ns < (uint64_t)saved_ns ? half_ns : (uint64_t)saved_ns;
-	return (drained_ns > now_ns ? drained_ns : now_ns) + half_ns;
+		early_ns = most_ns < (uint64_t)saved_ns ? most_ns : (uint64_t)saved_ns;
+	return (drained_ns > now_ns ? drained_ns : now_ns) + guess_ns / 2 - early_ns;
 }
 
 /* Whether the slice has the turn, and keeps it for a batch more. */
 static enum hindrance turn_hindrance(
 	struct meter *m, struct track *t, uint64_t guess_ns, uint64_t now_ns, uint64_t *ret_wake_ns)
 {
-	uint64_t drained = meter_drained_ns(m);
+	uint64_t drained = work_end_ns(m);
 	bool is_wanted, is_expecting;
 	uint64_t until_ns;
 	unsigned rank;
@@ -98,7 +120,7 @@ static enum hindrance turn_hindrance(
 	*ret_wake_ns = now_ns + 4 * POLL_NS;
 	if (m->is_turn_awaited)
 		return HINDRANCE_TURN_AWAITED;
-	rank = meter_rank(m, now_ns);
+	rank = work_rank(m, now_ns);
 	until_ns = (drained > now_ns ? drained : now_ns) + guess_ns + METER_BATCH_NS;
 	if (m->goes_first) {
 		turn_seize(&m->turn, rank, now_ns, until_ns);
@@ -108,8 +130,8 @@ static enum hindrance turn_hindrance(
 					      turn_moment(m, guess_ns, drained, now_ns));
 	is_expecting = m->is_yielding && expects_better(m, rank, now_ns, ret_wake_ns);
 	if (is_wanted || is_expecting) {
-		meter_end_batches(m, now_ns);
-		if (!meter_is_idle(m, now_ns)) {
+		work_end_batches(m, now_ns);
+		if (!work_is_idle(m, now_ns)) {
 			*ret_wake_ns = drained;
 			return drained + AWAKE_NS > now_ns ? HINDRANCE_DRAINING : HINDRANCE_TOO_FAR;
 		}
@@ -132,8 +154,8 @@ static void let_go(struct meter *m, uint64_t now_ns)
 {
 	if (!m->has_turns || !m->other_count || m->is_turn_awaited)
 		return;
-	meter_end_batches(m, now_ns);
-	if (meter_is_idle(m, now_ns))
+	work_end_batches(m, now_ns);
+	if (work_is_idle(m, now_ns))
 		turn_leave(&m->turn);
 }
 
@@ -141,18 +163,26 @@ static void let_go(struct meter *m, uint64_t now_ns)
 enum hindrance hindrance_of(
 	struct meter *m, struct track *t, uint64_t guess_ns, uint64_t now_ns, uint64_t *ret_wake_ns)
 {
-	meter_settle(m, now_ns);
+	enum hindrance why;
+
+	work_settle(m, now_ns);
 	*ret_wake_ns = now_ns + LOOK_NS;
 	if (meter_is_suspended(m) || m->is_blocked) {
 		let_go(m, now_ns);
 		return HINDRANCE_SUSPENDED;
 	}
 	if (!purse_allows(m, t, now_ns, ret_wake_ns)) {
+		uint64_t end_ns = work_end_ns(m);
+
+		/* When what is under way is done, some of what was reserved for it may come back. */
+		if (end_ns > now_ns && end_ns < *ret_wake_ns)
+			*ret_wake_ns = end_ns;
 		let_go(m, now_ns);
 		return HINDRANCE_NO_BUDGET;
 	}
-	if (!is_near(m, t, now_ns, ret_wake_ns))
-		return HINDRANCE_TOO_FAR;
+	why = ahead_hindrance(m, t, guess_ns, now_ns, ret_wake_ns);
+	if (why != HINDRANCE_NONE)
+		return why;
 	return turn_hindrance(m, t, guess_ns, now_ns, ret_wake_ns);
 }
 
@@ -190,7 +220,7 @@ void hindrance_wait(struct meter *m, enum hindrance why, uint64_t wake_ns, uint6
 		sleep_exactly(wake_ns, now_ns);
 	else
 		sleep_until(wake_ns, now_ns);
-	gate_look();
+	terms_look();
 	lock_enter(&m->lock);
 	if (why == HINDRANCE_NO_TURN) {
 		m->is_turn_awaited = false;
@@ -233,6 +263,6 @@ void hindrance_pass_suspension(struct meter *m)
 			return;
 		now_ns = clock_now_ns();
 		sleep_until(now_ns + LOOK_NS, now_ns);
-		gate_look();
+		terms_look();
 	}
 }

@@ -2,7 +2,7 @@
 /* What stands between work and the device; all of it under the meter's lock. */
 #pragma once
 
-#include "shim/meter.h"
+#include "shim/meters.h"
 
 /* What stands between work and the device. */
 enum hindrance {

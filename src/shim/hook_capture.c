@@ -3,7 +3,7 @@
 #include "shim/capture.h"
 #include "shim/doors.h"
 
-_Atomic bool capture_was_begun;
+HOT_WORD _Atomic bool capture_was_begun;
 
 bool capture_is_on_slowly(CUstream stream)
 {

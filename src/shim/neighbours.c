@@ -17,7 +17,7 @@
 #include "base/log.h"
 #include "policy/foreign.h"
 #include "region/process.h"
-#include "shim/meter.h"
+#include "shim/meters.h"
 #include "shim/nvml.h"
 #include "shim/own_pid.h"
 

@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "shim/meter.h"
+#include "shim/meters.h"
 
 /*
  * Whether the purse lets the track open a batch; else with when to ask again. A filling is taken out of the
@@ -25,4 +25,4 @@ void purse_charge(struct meter *meter, int64_t reserved_ns, int64_t took_ns, uin
 int64_t purse_saved_ns(const struct meter *meter, uint64_t now_ns);
 
 /* Whether this slice uses what others are sure of. */
-bool purse_is_borrowing(const struct meter *meter, uint64_t now_ns);
+bool purse_is_borrowing(struct meter *meter, uint64_t now_ns);

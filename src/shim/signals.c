@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <unistd.h>
 
-#include "shim/gate.h"
+#include "shim/look.h"
 
 /*
  * The process that is suspended; 0: it is not. By its PID, so that a child of fork(), which gets a copy

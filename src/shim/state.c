@@ -33,7 +33,7 @@ struct state state;
 
 /* Before the page is there, and where there is none: then it is never wiped by the kernel. */
 static struct state_word plain_word;
-_Atomic(struct state_word *) state_word = &plain_word;
+HOT_WORD _Atomic(struct state_word *) state_word = &plain_word;
 static _Atomic bool was_begun; /* by this process, or by one whose child it is */
 enum { FORGETTING = 1, FORGOTTEN };
 

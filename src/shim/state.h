@@ -31,6 +31,8 @@ struct device {
 	char uuid[96];
 	_Atomic uint32_t limit_units; /* LEDGER_NO_LIMIT: none */
 	_Atomic bool is_shrunk; /* the limit was lowered, and oom.c has not seen it kept since */
+	/* 0: nobody watches; else one more than the units held after any charge since (charge_watch()) */
+	_Atomic uint64_t watched;
 };
 
 struct state {

@@ -4,16 +4,16 @@
  * 50 ms by whoever comes along, and told to those who watch.
  */
 #define LOG_TOPIC LOG_COMPUTE
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
+#include "shim/terms.h"
+
 #include <time.h>
 
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/log.h"
 #include "policy/share.h"
-#include "shim/meter.h"
+#include "shim/look.h"
+#include "shim/meters.h"
 #include "shim/neighbours.h"
 #include "shim/signals.h"
 
@@ -22,64 +22,11 @@
 
 /* Who waits for the turns of all others waits no longer than this for each slice, itself counted in. */
 #define WAIT_NS	    UINT64_C(6000000)
-#define HANDOVER_NS UINT64_C(600000) /* with what a batch may be longer than expected */
+#define HANDOVER_NS UINT64_C(1000000) /* with what a batch may be longer than expected */
 #define SHOW_NS	    1000000000u
 
 /* What HAMi's monitor reads as "launched lately", and counts down. */
 #define RECENT_KERNEL 2
-
-struct meter meters[REGION_DEVICES];
-
-/* A slice without a name is known by its region. */
-static void slice_name(char ret_name[TURN_NAME_BYTES])
-{
-	const char *name = quota_slice_name();
-
-	if (*name)
-		snprintf(ret_name, TURN_NAME_BYTES, "%s", name);
-	else
-		snprintf(ret_name, TURN_NAME_BYTES, "region-%llx-%llx",
-			(unsigned long long)state.region.device,
-			(unsigned long long)state.region.inode);
-}
-
-static void open_turns(struct meter *m, uint64_t now_ns)
-{
-	const char *path = quota_turns_path();
-	char name[TURN_NAME_BYTES];
-	int r;
-
-	if (!path)
-		return;
-	slice_name(name);
-	r = turn_open(&m->turn, path, m->device->uuid, name, state.slot, now_ns);
-	m->has_turns = r == 0;
-	if (r < 0)
-		log_warn("no turns can be taken on a device, so time slices of others are charged",
-			STR("device", m->device->uuid), STR("folder", path),
-			STR("why", strerror(-r)));
-}
-
-struct meter *meter_of(struct device *device)
-{
-	struct meter *m = &meters[device->entry];
-
-	/* pairs with the release below */
-	if (LIKELY(atomic_load_explicit(&m->is_ready, memory_order_acquire)))
-		return m;
-	LOCK_SCOPE(&m->lock);
-	if (!m->is_ready) {
-		m->device = device;
-		m->books = &state.region.file->own.compute[device->entry];
-		m->overlap_permille = 1000;
-		m->counted_permille = 1000;
-		open_turns(m, clock_now_ns());
-		FAULT("meter: being made");
-		/* pairs with the acquire above */
-		atomic_store_explicit(&m->is_ready, true, memory_order_release);
-	}
-	return m;
-}
 
 /* relaxed all: HAMi's monitor and we write these without order, and read them again soon */
 static void heed_monitor(struct meter *m, uint64_t now_ns)
@@ -166,10 +113,12 @@ static void find_terms(struct meter *m)
 /* The fewer there are, the longer their turns: each change takes some of the device's time. */
 static uint64_t turn_ns(unsigned other_count)
 {
-	return other_count ? WAIT_NS * (other_count + 1) / other_count - HANDOVER_NS : WAIT_NS;
+	return other_count ? WAIT_NS * (other_count + 1) / other_count - HANDOVER_NS - METER_MORE_NS
+			   : WAIT_NS;
 }
 
-bool meter_refresh(struct meter *m, uint64_t now_ns)
+/* Reads the terms again; whether work for the device has to be metered. */
+static bool refresh(struct meter *m, uint64_t now_ns)
 {
 	unsigned best;
 
@@ -190,4 +139,26 @@ bool meter_refresh(struct meter *m, uint64_t now_ns)
 	show_utilization(m, now_ns);
 	show_terms(m);
 	return m->is_limited || meter_is_suspended(m) || m->is_blocked || m->other_count;
+}
+
+void terms_look(void)
+{
+	uint64_t now_ns;
+	bool is_metered = false;
+
+	/* relaxed: a look too early or late does no harm */
+	if (LIKELY(clock_ticks() < atomic_load_explicit(&gate_next_look, memory_order_relaxed)))
+		return;
+	now_ns = clock_now_ns();
+	if (!look_is_time(now_ns))
+		return;
+	state_refresh_limits(false);
+	for (int i = 0; i < STATE_ORDINALS; i++) {
+		struct device *device = state_known_device(i);
+
+		if (device && refresh(meter_of(device), now_ns))
+			is_metered = true;
+	}
+	/* relaxed: see gate_is_open() */
+	atomic_store_explicit(&gate_mode, is_metered ? GATE_ON : GATE_LOOK, memory_order_relaxed);
 }

@@ -49,7 +49,7 @@ static CUresult query_event(CUevent event)
 	return r;
 }
 
-static bool stream_is_idle(const struct track *track)
+bool track_is_done(const struct track *track)
 {
 	CUstreamCaptureMode mode;
 	bool is_exchanged, is_idle;
@@ -69,7 +69,7 @@ bool track_is_continued(struct track *track, uint64_t now_ns)
 	if (!track->is_open && !track->pending && now_ns > track->drained_ns + TRACK_PAUSE_NS)
 		return false;
 	/* What was expected is a guess. */
-	return !stream_is_idle(track);
+	return !track_is_done(track);
 }
 
 /* The distance in ns; false where the driver does not tell. */
@@ -139,6 +139,7 @@ void track_open(struct track *track, uint64_t now_ns)
 	b->expected_ns = 0;
 	b->reserved_ns = 0;
 	b->launches = 0;
+	b->is_unknown = false;
 	b->mix.kind_count = 0;
 	if (!track->is_chained)
 		track->drained_ns = now_ns;

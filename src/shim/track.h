@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/bits.h"
 #include "gpu/abi/cuda.h"
 #include "shim/guess.h"
 
@@ -36,40 +37,44 @@ struct timebase {
 };
 
 struct batch {
-	CUevent start, end; /* made when first needed */
-	bool has_start;
-	bool is_timed;	   /* events tell when it began and ended */
-	uint64_t start_ns; /* CLOCK_MONOTONIC's, when the start was recorded, where it has one */
-	uint64_t given_ns; /* when its first work was given, where that is known */
-	uint64_t end_ns;   /* likewise of the end, once that is known */
-	uint64_t due_ns;   /* when it should have ended */
 	uint64_t expected_ns;
 	int64_t reserved_ns; /* of the meter's purse */
 	uint32_t launches;
+	bool has_start;
+	bool is_timed;	 /* events tell when it began and ended */
+	bool is_unknown; /* there is work in it of which nobody knows how long it takes */
 	struct guess_mix mix;
+	CUevent start, end; /* made when first needed */
+	uint64_t start_ns;  /* CLOCK_MONOTONIC's, when the start was recorded, where it has one */
+	uint64_t given_ns;  /* when its first work was given, where that is known */
+	uint64_t end_ns;    /* likewise of the end, once that is known */
+	uint64_t due_ns;    /* when it should have ended */
 };
 
+/* What every launch looks at stands first. */
 struct track {
-	bool is_used;
-	CUstream stream; /* NULL and no_stream: its stream is gone */
-	bool has_stream;
-	CUcontext context;
-	const void *thread; /* of a stream that each thread has of its own; else NULL */
 	struct meter *meter;
-	struct timebase *timebase;
-	struct batch batches[TRACK_BATCHES];
 	unsigned first, pending; /* closed ones that are not collected yet */
-	bool is_open;		 /* the one behind them takes work */
-	bool is_chained;	 /* and may begin where the last one ended */
-	bool is_waited_for;	 /* since its last work */
-	bool is_fresh;		 /* nothing was given since a pause */
-	bool is_doubted;	 /* every piece of work is a batch */
-	uint32_t filling;	 /* of the meter's purse by which it last opened a batch */
-	bool has_no_events;	 /* the driver makes none here: the host's clock alone tells */
 	uint64_t begun_ns;	 /* of the open batch, or of the first after an idle time */
 	uint64_t last_ns;	 /* of the last work given */
 	uint64_t drained_ns;	 /* when all of it should be done */
-};
+	uint32_t single_count;	 /* so many pieces of work from here are a batch each */
+	bool is_open;		 /* the batch behind the closed ones takes work */
+	bool is_chained;	 /* the open batch may begin where the last one ended */
+	bool is_waited_for;	 /* the program waited for the last work given */
+	bool has_no_events;	 /* the driver makes none here: the host's clock alone tells */
+	bool is_used;
+	bool is_guessed;	   /* what was given last before the pause was charged by guess */
+	bool has_stream;	   /* else its stream is gone */
+	uint32_t doubted_pauses;   /* so many are followed by single pieces of work */
+	uint64_t doubted_until_ns; /* until when these are */
+	uint32_t filling;	   /* of the meter's purse by which it last opened a batch */
+	CUstream stream;
+	CUcontext context;
+	const void *thread; /* of a stream that each thread has of its own; else NULL */
+	struct timebase *timebase;
+	struct batch batches[TRACK_BATCHES];
+} __attribute__((aligned(CACHE_LINE_BYTES)));
 
 /* A span of time in which the device worked for a track. */
 struct track_span {
@@ -88,6 +93,9 @@ static inline struct batch *track_batch(struct track *track)
 
 /* Whether work given now follows what is there, with no pause between: asks the driver where in doubt. */
 bool track_is_continued(struct track *track, uint64_t now_ns);
+
+/* Whether its stream is empty: asks the driver. */
+bool track_is_done(const struct track *track);
 
 /* Opens a batch; there is none, and fewer than TRACK_PENDING wait to be collected. */
 void track_open(struct track *track, uint64_t now_ns);

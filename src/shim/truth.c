@@ -8,8 +8,8 @@
  * figure, and in a joint's books (shared.h); what it opened is in the figure of its maker, or in its own,
  * so with such memory "other" is known to lie between two bounds, and stays as it is between them. A
  * comparison counts only if the process's charges were the same before and after the question; "other"
- * rises at once, and falls when two comparisons in a row agree that it is less, with no call under way
- * that could make it look smaller.
+ * rises at once, by what the books did not say in between either, and falls when two comparisons in a row
+ * agree that it is less, with no call under way that could make it look smaller.
  */
 #define LOG_TOPIC LOG_LEDGER
 #include "shim/truth.h"
@@ -82,9 +82,10 @@ static void note(enum region_note bits)
 }
 
 /*
- * What NVML shows beyond the books lies between the two, which differ where memory of others is open.
- * The books run ahead of the driver, so the least is never too much; both are exact where no other call
- * of this process was under way.
+ * What NVML shows beyond the books lies between the two, which differ where memory of others is open,
+ * and where another thread charged meanwhile: what it took and freed again between two equal readings of
+ * the books may be in NVML's figure. The books run ahead of the driver, so what the figure has beyond the
+ * most that they said is never too much; both are exact where no other call of this process was under way.
  */
 struct finding {
 	uint64_t least_bytes, most_bytes;
@@ -99,7 +100,12 @@ static uint64_t above(uint64_t used, uint64_t known)
 /* NVML's figure; false where it has none, with a note of that for people. */
 static bool ask(struct truth *t, const struct device *d, uint64_t known, uint64_t *ret_used)
 {
-	if (nvml_own_use(d->uuid, known, ret_used) == 0) {
+	int r;
+
+	FAULT("truth: asking");
+	r = nvml_own_use(d->uuid, known, ret_used);
+	FAULT("truth: answered");
+	if (r == 0) {
 		note(REGION_NOTE_NVML);
 		own_pid_is_confirmed(d);
 		t->misses = 0;
@@ -118,25 +124,28 @@ static bool ask(struct truth *t, const struct device *d, uint64_t known, uint64_
  * Looks; false where nothing can be told now. What is reserved is in the books for what is just being
  * looked for.
  */
-static bool look(struct truth *t, const struct device *d, const struct charge *reserved,
-	struct finding *ret_found)
+static bool look(
+	struct truth *t, struct device *d, const struct charge *reserved, struct finding *ret_found)
 {
 	uint64_t traffic = charge_traffic();
-	uint64_t other = t->other_bytes, held = held_bytes(d), used, known;
+	uint64_t other = t->other_bytes, held = charge_watch(d), most, used, known = 0;
 	uint64_t hidden = hidden_bytes(d), unseen = hidden + other;
 	uint64_t made = shared_made_bytes(d), opened = opened_bytes(d);
-	bool is_mine = reserved && reserved->is_under_way;
+	bool is_mine = reserved && reserved->is_under_way, is_told;
 
 	if (reserved)
 		unseen += (uint64_t)reserved->units * REGION_UNIT_BYTES;
 	/* A charge on its way moves one of them before the other. */
-	if (unseen > held)
-		return false;
-	known = held - unseen + made;
-	if (!ask(t, d, known, &used) || held != held_bytes(d) || hidden != hidden_bytes(d) ||
+	is_told = unseen <= held;
+	if (is_told) {
+		known = held - unseen + made;
+		is_told = ask(t, d, known, &used);
+	}
+	most = charge_watched(d);
+	if (!is_told || held != held_bytes(d) || hidden != hidden_bytes(d) ||
 		made != shared_made_bytes(d) || opened != opened_bytes(d))
 		return false;
-	ret_found->least_bytes = above(used, known + opened);
+	ret_found->least_bytes = above(used, known + opened + (most > held ? most - held : 0));
 	ret_found->most_bytes = above(used, known);
 	ret_found->is_exact = traffic == charge_traffic() && (uint32_t)traffic == (is_mine ? 1 : 0);
 	return true;

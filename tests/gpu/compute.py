@@ -9,14 +9,14 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "bench"))
 
-from compute_rig import MS, S, Failure, Rig, whole_periods  # noqa: E402
+from compute_rig import MS, S, Failure, Rig, sleep_until, whole_periods  # noqa: E402
 
 RUN_S = 1.7
 WARM_NS = 400 * MS
 # in points; the simulated node shares its processors with whatever else runs there
 NEAR_CARD, NEAR_SIM = 3, 10
 FOLLOW_NS = 300 * MS  # after which a new limit must be the one that is kept
-GAP_MS = 150  # longest wait of a slice whose neighbour ended or was stopped
+GAP_MS = 150  # longest wait of a slice beside one that ended or was stopped
 SHAPES = [
     ("kernels of a full grid", 1, {"shape": "stream"}),
     ("kernels of one block", 1, {"shape": "stream", "blocks": 1}),
@@ -25,10 +25,6 @@ SHAPES = [
     ("cooperative kernels", 1, {"shape": "coop"}),
     ("two processes", 2, {"shape": "stream"}),
 ]
-
-
-def sleep_until(at_ns):
-    time.sleep(max(0, at_ns - time.monotonic_ns()) / S)
 
 
 def test_waits(rig, report, near):
@@ -62,7 +58,7 @@ def test_shapes(rig, report, near):
     report.table(("load", "granted", "share"), rows)
 
 
-def test_neighbours(rig, report, near):
+def test_beside(rig, report, near):
     for limits in ((50, 50), (20, 60)):
         shares = run_shares(rig, [rig.slice(turns=rig.turns, cores=limit) for limit in limits])
         report.check("two slices have %d and %d %%" % limits,
@@ -122,7 +118,7 @@ def test_compute(node, report):
     try:
         test_shapes(rig, report, near)
         test_waits(rig, report, near)
-        test_neighbours(rig, report, near)
+        test_beside(rig, report, near)
         test_changes(rig, report, near)
         test_ends(rig, report)
     except Failure as error:

@@ -10,6 +10,8 @@ import time
 
 import abi
 import compute
+import evict
+import foreign
 import frameworks
 import many
 import mps
@@ -27,6 +29,8 @@ SECTIONS = {
     "processes": sections.test_processes,
     "compute": compute.test_compute,
     "mps": mps.test_mps,
+    "foreign": foreign.test_foreign,
+    "evict": evict.test_evict,
     "smi": sections.test_smi,
     "view": view.test_view,
     "frameworks": frameworks.test_frameworks,

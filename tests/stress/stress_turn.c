@@ -167,8 +167,9 @@ static int work(int fd, void *argument)
 		note_end(w);
 		if (!get_turn(w, batch, &end))
 			return 2;
-		note_begin(w, end);
+		/* First: whom it ceased to believe in just now is why it has the turn. */
 		note_distrusts(w);
+		note_begin(w, end);
 		spin_until(clock_now_ns() + (random_below(&r, 4) ? batch / 8 : 0));
 		atomic_fetch_add(&w->turns, 1);
 		if (turn_is_wanted(&turn, 1, clock_now_ns(), clock_now_ns()) ||
@@ -202,6 +203,14 @@ static bool slice_distrusts(
 	return false;
 }
 
+/* Whether one of two slices did not believe the other when it took the turn. */
+static bool are_strangers(const struct worker *workers, const struct worker *a,
+	const struct worker *b, uint64_t at_ns)
+{
+	return slice_distrusts(workers, a->slice, b->slice, at_ns) ||
+	       slice_distrusts(workers, b->slice, a->slice, at_ns);
+}
+
 static unsigned overlaps(const struct worker *workers, const struct worker *a,
 	const struct worker *b, unsigned *excused)
 {
@@ -212,10 +221,9 @@ static unsigned overlaps(const struct worker *workers, const struct worker *a,
 		const struct note *x = &a->notes[i], *y = &b->notes[k];
 
 		if (x->from_ns < y->to_ns && y->from_ns < x->to_ns) {
-			uint64_t at = x->from_ns > y->from_ns ? x->from_ns : y->from_ns;
-
-			if (slice_distrusts(workers, a->slice, b->slice, at) ||
-				slice_distrusts(workers, b->slice, a->slice, at))
+			/* Who took it first may have passed over a claim that became a hold afterwards. */
+			if (are_strangers(workers, a, b, x->from_ns) ||
+				are_strangers(workers, a, b, y->from_ns))
 				(*excused)++;
 			else {
 				found++;

@@ -14,6 +14,8 @@
 #define THREADS_MOST 8
 #define GRAPH_NODES  10
 #define FORK_EACH    32 /* pieces of work */
+#define HIDE_EACH    70
+#define HIDDEN_TIMES 1000 /* as long as the others */
 
 struct job {
 	struct client *c;
@@ -21,7 +23,7 @@ struct job {
 	uint64_t duration_ns, size_bytes; /* of a piece: a kernel's, a copy's */
 	uint64_t until_ns, count, each;
 	unsigned stream_count, thread_count;
-	bool does_synchronize, does_poll, does_poll_event, does_fork, is_idle_between;
+	bool does_synchronize, does_poll, does_poll_event, does_fork, is_idle_between, does_hide;
 	CUcontext context;
 	CUfunction function;
 	CUstream streams[STREAMS_MOST];
@@ -245,6 +247,18 @@ static CUresult fork_once(struct job *j, uint64_t number)
 	return (CUresult)CLIENT_FAILED;
 }
 
+/* The last piece before a pause is much longer, and nobody is asked when it ends. */
+static CUresult hide(struct job *j, const struct form *form, CUstream stream)
+{
+	struct job hidden = *j;
+	CUresult r;
+
+	hidden.duration_ns *= HIDDEN_TIMES;
+	r = form->give(&hidden, stream);
+	usleep((useconds_t)(hidden.duration_ns / 1000 + 1000));
+	return r;
+}
+
 static CUresult rest_after(struct job *j, CUstream stream, uint64_t i)
 {
 	CUresult r = CUDA_SUCCESS;
@@ -276,6 +290,8 @@ static CUresult work(struct job *j)
 		r = form->give(j, stream);
 		if (r == CUDA_SUCCESS)
 			r = rest_after(j, stream, i);
+		if (r == CUDA_SUCCESS && j->does_hide && i % HIDE_EACH == HIDE_EACH - 1)
+			r = hide(j, form, stream);
 	}
 	return r;
 }
@@ -324,6 +340,8 @@ static bool read_word(struct job *j, const char *word)
 		j->does_fork = true;
 	else if (strcmp(word, "idle") == 0)
 		j->is_idle_between = true;
+	else if (strcmp(word, "hide") == 0)
+		j->does_hide = true;
 	else if (strncmp(word, "streams=", 8) == 0)
 		j->stream_count = (unsigned)client_size(word + 8);
 	else if (strncmp(word, "threads=", 8) == 0)

@@ -3,6 +3,8 @@
  * What happens at the places of base/fault.h, in a tenant library built for tests, by environment:
  *
  *	VGPU_FAULT="ACTION N PLACE"   kill, stop or fork when PLACE is passed for the N-th time
+ *	VGPU_FAULT="borrow N PLACE"   memory comes there, as by another thread: a block through our hook,
+ *				      which goes at the next place, and one that nobody names, which stays
  *	VGPU_FAULT="memory N"	      our own memory runs out at the N-th request
  *	VGPU_FAULT="memory-from N"    and at all after it
  *	VGPU_FAULT_LOG=FILE	      each place that is passed is a line there
@@ -20,20 +22,25 @@
 #include "base/fault.h"
 #include "gpu/abi/cuda.h"
 #include "gpu/abi/nvml.h"
+#include "shim/doors.h"
 
-#define CHILD_SECONDS 5 /* until a child that hangs is ended */
+#define CHILD_SECONDS	  5 /* until a child that hangs is ended */
+#define BORROWED_BYTES	  (UINT64_C(64) << 20)
+#define UNANNOUNCED_BYTES (UINT64_C(16) << 20)
 
 cuInit_fn cuInit;
 cuDeviceTotalMem_v2_fn cuDeviceTotalMem_v2;
 cuMemGetInfo_v2_fn cuMemGetInfo_v2;
 cuMemAlloc_v2_fn cuMemAlloc_v2;
+cuMemFree_v2_fn cuMemFree_v2;
 cuMemAllocAsync_fn cuMemAllocAsync;
 cuDevicePrimaryCtxRetain_fn cuDevicePrimaryCtxRetain;
 cuLaunchKernel_fn cuLaunchKernel;
 cuStreamSynchronize_fn cuStreamSynchronize;
 nvmlDeviceGetMemoryInfo_fn nvmlDeviceGetMemoryInfo;
 
-static bool is_child;
+static bool is_child, is_inside;
+static CUdeviceptr borrowed;
 static _Atomic unsigned hits, requests;
 
 static void log_place(const char *place)
@@ -88,6 +95,27 @@ static void fork_here(const char *place)
 		fprintf(stderr, "a child forked at '%s' ended with %d\n", place, status);
 }
 
+/* Places on the way of these calls are none of the order's. */
+static void borrow(void)
+{
+	CUdeviceptr unannounced;
+
+	is_inside = true;
+	if (cuMemAlloc_v2(&borrowed, BORROWED_BYTES) != CUDA_SUCCESS ||
+		cuda.cuMemAlloc_v2(&unannounced, UNANNOUNCED_BYTES) != CUDA_SUCCESS)
+		fprintf(stderr, "no memory to be borrowed\n");
+	is_inside = false;
+}
+
+static void bring_back(void)
+{
+	is_inside = true;
+	if (cuMemFree_v2(borrowed) != CUDA_SUCCESS)
+		fprintf(stderr, "what was borrowed stays\n");
+	borrowed = 0;
+	is_inside = false;
+}
+
 void fault_hit(const char *place)
 {
 	const char *order = getenv("VGPU_FAULT");
@@ -95,9 +123,11 @@ void fault_hit(const char *place)
 	unsigned n;
 	int at = 0;
 
-	if (is_child)
+	if (is_child || is_inside)
 		return;
 	log_place(place);
+	if (borrowed)
+		bring_back();
 	if (!order || sscanf(order, "%15s %u %n", action, &n, &at) != 2 ||
 		strcmp(order + at, place) != 0 || atomic_fetch_add(&hits, 1) + 1 != n)
 		return;
@@ -105,6 +135,8 @@ void fault_hit(const char *place)
 		kill(getpid(), SIGKILL);
 	else if (strcmp(action, "stop") == 0)
 		kill(getpid(), SIGSTOP);
+	else if (strcmp(action, "borrow") == 0)
+		borrow();
 	else
 		fork_here(place);
 }

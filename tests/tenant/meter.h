@@ -32,6 +32,10 @@ unsigned meter_permille(const struct slice *slice, int device, unsigned window_u
 /* How often the simulated driver's function was called. */
 uint64_t meter_calls(const struct node *node, const char *symbol);
 
+/* What the slice's region says of compute time on its first device: a copy, until the next call. */
+struct region_compute;
+const struct region_compute *meter_books(const struct slice *slice);
+
 /* The slice's region file, mapped; the node's end unmaps nothing. */
 struct region_file;
 struct region_file *meter_region(const struct slice *slice);

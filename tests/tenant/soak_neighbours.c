@@ -3,9 +3,8 @@
  * A limited slice beside a process without the library: what it gets of the device comes near its limit
  * when the driver's figures have been looked at for long enough. Takes 120 s of real time.
  */
-#include "tests/tenant/tenant.h"
+#include "tests/tenant/meter.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -20,19 +19,6 @@
 #define LEGS_TO_LEARN 8 /* four windows of 20 s: two until it falls, and two more steps */
 #define LIMIT	      40
 #define POINTS	      10
-
-static uint64_t counted_permille(const struct slice *slice)
-{
-	static struct region_file file;
-	int fd = open(slice->region, O_RDONLY | O_CLOEXEC);
-	ssize_t got;
-
-	assert_true(fd >= 0);
-	got = read(fd, &file, sizeof(file));
-	close(fd);
-	assert_int_equal(got, sizeof(file));
-	return file.own.compute[0].foreign_permille;
-}
 
 static uint64_t served_ns(const struct tenant *t)
 {
@@ -66,7 +52,8 @@ static uint64_t leg(struct tenant *t, struct tenant *neighbour)
 	if (neighbour)
 		assert_int_equal(tenant_answer(neighbour), OK);
 	print_message("got %llu %%, %llu permille of what elapsed is charged\n",
-		(unsigned long long)got, (unsigned long long)counted_permille(t->slice));
+		(unsigned long long)got,
+		(unsigned long long)meter_books(t->slice)->foreign_permille);
 	return got;
 }
 
@@ -97,7 +84,7 @@ static void a_neighbour_without_the_library_is_not_charged(void **state)
 	/* and when it has gone the limit is what it was */
 	leg(t, NULL);
 	assert_in_range(leg(t, NULL), LIMIT - 4, LIMIT + 4);
-	assert_int_equal(counted_permille(t->slice), FOREIGN_ALL_PERMILLE);
+	assert_int_equal(meter_books(t->slice)->foreign_permille, FOREIGN_ALL_PERMILLE);
 	assert_int_equal(tenant_end(t), 0);
 	assert_int_equal(tenant_end(neighbour), 0);
 }

@@ -3,9 +3,8 @@
  * Copies, fills and prefetches do under the library what they do without it, in each of their forms.
  * What they tell the gate is for tests/unit/test_bulk.c.
  */
-#include "tests/tenant/tenant.h"
+#include "tests/tenant/meter.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -339,15 +338,7 @@ static void each_form_does_what_it_does_without_the_library_through_every_door(v
 /* What has been booked as metered on device 0: all but what the last batch has begun. */
 static uint64_t metered(const struct slice *slice)
 {
-	static struct region_file file;
-	int fd = open(slice->region, O_RDONLY | O_CLOEXEC);
-	ssize_t got;
-
-	assert_true(fd >= 0);
-	got = read(fd, &file, sizeof(file));
-	close(fd);
-	assert_int_equal(got, sizeof(file));
-	return file.own.compute[0].launches;
+	return meter_books(slice)->launches;
 }
 
 /* Adds metered work until so much is booked, and returns how much it added. */

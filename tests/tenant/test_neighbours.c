@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A limited slice asks the driver who else works, seldom, and is none the worse for any answer. */
-#include "tests/tenant/tenant.h"
+#include "tests/tenant/meter.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,19 +13,6 @@
 #define KERNEL_NS     300000
 #define TOIL_MS	      2500
 #define NOT_SUPPORTED 3
-
-static const struct region_compute *read_books(const struct slice *slice)
-{
-	static struct region_file file;
-	int fd = open(slice->region, O_RDONLY | O_CLOEXEC);
-	ssize_t got;
-
-	assert_true(fd >= 0);
-	got = read(fd, &file, sizeof(file));
-	close(fd);
-	assert_int_equal(got, sizeof(file));
-	return &file.own.compute[0];
-}
 
 static struct tenant *start(struct slice *slice, const char *limit)
 {
@@ -45,7 +32,7 @@ static void alone_all_that_elapses_is_charged(void **state)
 	const struct region_compute *books;
 
 	expect(t, OK, "toil m %d", TOIL_MS);
-	books = read_books(slice);
+	books = meter_books(slice);
 	assert_int_equal(books->foreign_permille, FOREIGN_ALL_PERMILLE);
 	assert_int_equal((uint32_t)books->foreign_looker, 1); /* the first slot's process asked */
 	assert_true(books->elapsed_ns > 0);
@@ -59,7 +46,7 @@ static void without_a_limit_nobody_asks(void **state)
 	struct tenant *t = start(slice, "CUDA_DEVICE_SM_LIMIT=100");
 
 	expect(t, OK, "toil m %d", TOIL_MS / 2);
-	assert_int_equal(read_books(slice)->foreign_looker, 0);
+	assert_int_equal(meter_books(slice)->foreign_looker, 0);
 	assert_int_equal(tenant_end(t), 0);
 }
 
@@ -74,7 +61,7 @@ static void one_of_the_slice_asks_for_all(void **state)
 	tenant_tell(two, "toil m %d", TOIL_MS);
 	assert_int_equal(tenant_answer(one), OK);
 	assert_int_equal(tenant_answer(two), OK);
-	books = read_books(slice);
+	books = meter_books(slice);
 	assert_int_equal(books->foreign_permille, FOREIGN_ALL_PERMILLE);
 	assert_in_range((uint32_t)books->foreign_looker, 1, 2);
 	assert_int_equal(tenant_end(one), 0);
@@ -93,7 +80,7 @@ static void a_driver_that_does_not_tell_changes_nothing(void **state)
 	assert_true(inject_add_rule(node->machine, &mute) >= 0);
 	t = start(slice, "CUDA_DEVICE_SM_LIMIT=40");
 	expect(t, OK, "toil m %d", TOIL_MS);
-	books = read_books(slice);
+	books = meter_books(slice);
 	assert_int_equal(books->foreign_permille, 0);
 	assert_true(books->busy_ns > 0);
 	assert_int_equal(books->elapsed_ns, books->busy_ns);
@@ -116,7 +103,7 @@ static void a_word_that_says_nothing_is_charged_is_not_believed(void **state)
 	assert_int_equal(pwrite(fd, &little, sizeof(little), at), sizeof(little));
 	close(fd);
 	expect(t, OK, "toil m 300");
-	assert_int_equal(read_books(slice)->elapsed_ns, read_books(slice)->busy_ns);
+	assert_int_equal(meter_books(slice)->elapsed_ns, meter_books(slice)->busy_ns);
 	assert_int_equal(tenant_end(t), 0);
 }
 

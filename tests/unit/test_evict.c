@@ -101,6 +101,25 @@ static void what_is_evicted_leaves_the_books_and_comes_back_whole(void **state)
 	end_scene(&s);
 }
 
+static void what_it_takes_to_come_back_is_the_same_wherever_it_is(void **state)
+{
+	uint64_t bytes[REGION_DEVICES];
+	struct scene s;
+
+	set_scene(*state, &s);
+	for (int round = 0; round < 3; round++) {
+		evict_weigh(&s.region, &s.process, bytes);
+		assert_int_equal(bytes[0], HELD_UNITS * REGION_UNIT_BYTES);
+		assert_int_equal(bytes[1], REGION_UNIT_BYTES);
+		assert_int_equal(bytes[2], 0);
+		if (round == 0)
+			assert_int_equal(evict_take(&s.region, &s.process), 0);
+		else
+			assert_int_equal(evict_return(&s.region, &s.process), 0);
+	}
+	end_scene(&s);
+}
+
 static void doing_it_twice_changes_nothing_more(void **state)
 {
 	struct scene s;
@@ -241,6 +260,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		SCRATCH_TEST(what_is_evicted_leaves_the_books_and_comes_back_whole),
+		SCRATCH_TEST(what_it_takes_to_come_back_is_the_same_wherever_it_is),
 		SCRATCH_TEST(doing_it_twice_changes_nothing_more),
 		SCRATCH_TEST(what_comes_back_is_charged_though_it_does_not_fit),
 		SCRATCH_TEST(another_process_in_the_slot_is_left_alone),

@@ -5,6 +5,7 @@
 #include "tests/unit/cmocka_ready.h"
 
 #define SECOND_NS UINT64_C(1000000000)
+#define WINDOW	  FOREIGN_SAMPLES /* in seconds, with one sample in each */
 
 /* A slice and its device, second by second. */
 struct trace {
@@ -66,9 +67,9 @@ static void half_of_what_elapsed_counts_beside_one_that_takes_half(void **state)
 	struct trace t = begin();
 
 	/* to its limit by the events, which is half of it */
-	assert_int_equal(pass_many(&t, 40, 40, 20, 100), 1000);
+	assert_int_equal(pass_many(&t, 2 * WINDOW, 40, 20, 100), 1000);
 	assert_int_equal(pass(&t, 40, 20, 100), 750);
-	assert_int_equal(pass_many(&t, 20, 53, 27, 100), 504);
+	assert_int_equal(pass_many(&t, WINDOW, 53, 27, 100), 504);
 	for (unsigned i = 0; i < 200; i++)
 		assert_in_range(pass(&t, 80, 40, 100), 490, 510);
 }
@@ -110,8 +111,8 @@ static void once_is_not_believed(void **state)
 
 	pass(&t, 40, 40, 40);
 	for (unsigned i = 0; i < 10; i++) {
-		assert_int_equal(pass_many(&t, 20, 40, 20, 100), 1000);
-		assert_int_equal(pass_many(&t, 20, 40, 40, 100), 1000);
+		assert_int_equal(pass_many(&t, WINDOW, 40, 20, 100), 1000);
+		assert_int_equal(pass_many(&t, WINDOW, 40, 40, 100), 1000);
 	}
 }
 
@@ -126,12 +127,12 @@ static void a_neighbour_that_goes_is_forgotten_after_some_looks(void **state)
 {
 	struct trace t = begin();
 
-	pass_many(&t, 101, 80, 40, 100);
+	pass_many(&t, 5 * WINDOW + 1, 80, 40, 100);
 	assert_int_equal(t.permille, 500);
 	assert_int_equal(pass_many(&t, 4, 73, 73, 73), 500);
 	assert_int_equal(pass(&t, 73, 73, 73), 1000);
 	/* and one that comes again is to be learned again */
-	assert_int_equal(pass_many(&t, 39, 40, 20, 100), 1000);
+	assert_int_equal(pass_many(&t, 2 * WINDOW - 1, 40, 20, 100), 1000);
 	assert_int_equal(pass_many(&t, 2, 40, 20, 100), 750);
 }
 
@@ -139,8 +140,8 @@ static void and_one_that_takes_less_charges_more_at_once(void **state)
 {
 	struct trace t = begin();
 
-	pass_many(&t, 101, 80, 40, 100);
-	assert_int_equal(pass_many(&t, 20, 50, 40, 100), 800);
+	pass_many(&t, 5 * WINDOW + 1, 80, 40, 100);
+	assert_int_equal(pass_many(&t, WINDOW, 50, 40, 100), 800);
 }
 
 static void nobody_is_charged_less_than_a_quarter(void **state)
@@ -164,9 +165,9 @@ static void what_the_driver_does_not_show_is_charged(void **state)
 {
 	struct trace t = begin();
 
-	pass_many(&t, 101, 80, 40, 100);
+	pass_many(&t, 5 * WINDOW + 1, 80, 40, 100);
 	assert_int_equal(t.permille, 500);
-	assert_int_equal(pass_many(&t, 20, 80, 0, 100), 1000);
+	assert_int_equal(pass_many(&t, WINDOW, 80, 0, 100), 1000);
 	assert_int_equal(pass_many(&t, 500, 80, 0, 100), 1000);
 }
 
@@ -184,9 +185,9 @@ static void what_turns_explain_is_charged(void **state)
 	t.look.has_turns = true;
 	assert_int_equal(pass_many(&t, 500, 50, 25, 100), 1000);
 	t.look.has_turns = false;
-	assert_int_equal(pass_many(&t, 101, 50, 25, 100), 500);
+	assert_int_equal(pass_many(&t, 5 * WINDOW + 1, 50, 25, 100), 500);
 	t.look.has_turns = true;
-	assert_int_equal(pass_many(&t, 20, 50, 25, 100), 1000);
+	assert_int_equal(pass_many(&t, WINDOW, 50, 25, 100), 1000);
 }
 
 static void who_pauses_begins_anew(void **state)
@@ -194,7 +195,7 @@ static void who_pauses_begins_anew(void **state)
 	struct trace t = begin();
 
 	for (unsigned i = 0; i < 50; i++) {
-		assert_int_equal(pass_many(&t, 15, 40, 20, 100), 1000);
+		assert_int_equal(pass_many(&t, WINDOW - 3, 40, 20, 100), 1000);
 		t.look.now_ns += 3 * SECOND_NS;
 	}
 }

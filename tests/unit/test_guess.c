@@ -8,27 +8,20 @@
 
 #define US 1000u
 
-/* Keys that no other test uses, in places of their own. */
+/* The place of a key that no other test uses, and so of nothing measured. */
 static uint32_t fresh_guess(void)
 {
 	static uint64_t key = 1;
 
-	for (;;) {
-		bool is_known;
-		uint32_t guess = guess_find(key += 2);
-
-		guess_ns(guess, &is_known);
-		if (!is_known)
-			return guess;
-	}
+	return guess_find(key += 2);
 }
 
+/* Nothing here takes as long as what is not known is expected to. */
 static uint64_t known_ns(uint32_t guess)
 {
-	bool is_known;
-	uint64_t ns = guess_ns(guess, &is_known);
+	uint64_t ns = guess_ns(guess);
 
-	assert_true(is_known);
+	assert_int_not_equal(ns, GUESS_UNKNOWN_NS);
 	return ns;
 }
 
@@ -58,11 +51,7 @@ static void learn_one(const struct kind *kind, unsigned times)
 
 static void what_was_never_measured_is_not_known(void **state)
 {
-	uint32_t guess = fresh_guess();
-	bool is_known = true;
-
-	assert_int_equal(guess_ns(guess, &is_known), GUESS_UNKNOWN_NS);
-	assert_false(is_known);
+	assert_int_equal(guess_ns(fresh_guess()), GUESS_UNKNOWN_NS);
 }
 
 static void the_first_batch_tells_it(void **state)
@@ -257,27 +246,47 @@ static void a_mix_counts_more_than_it_has_room_for(void **state)
 	for (unsigned i = 0; i < 100000; i++)
 		guess_mix_add(&mix, guess);
 	assert_int_equal(mix.kind_count, 1);
-	assert_int_equal(mix.times[0], UINT16_MAX);
+	assert_int_equal(mix.kind[0].times, UINT16_MAX);
 	guess_learn(&mix, 65535 * US, false);
 	assert_int_equal(known_ns(guess), US);
+}
+
+static bool is_told(const struct kind *kind, uint64_t took_ns, bool is_rough)
+{
+	struct guess_mix mix = {.kind_count = 0};
+
+	guess_mix_add(&mix, kind->guess);
+	return guess_learn(&mix, took_ns, is_rough);
+}
+
+static void what_took_far_longer_than_guessed_is_told(void **state)
+{
+	struct kind unknown = {fresh_guess(), 0}, shorter = {fresh_guess(), 20 * US},
+		    longer = {fresh_guess(), 1000 * US};
+
+	assert_false(is_told(&unknown, 50000 * US, false));
+	learn_one(&shorter, 1);
+	learn_one(&longer, 1);
+	assert_false(is_told(&shorter, 100 * US, false));
+	assert_false(is_told(&longer, 1900 * US, false));
+	assert_true(is_told(&longer, 50000 * US, false));
+	assert_true(is_told(&shorter, 20000 * US, false));
+	assert_false(is_told(&shorter, 50000 * US, true));
 }
 
 static void a_key_has_its_place_until_another_comes_there(void **state)
 {
 	struct kind first = {guess_find(1000001), 50 * US};
 	uint64_t other;
-	bool is_known;
 
 	learn_one(&first, 1);
 	assert_int_equal(guess_find(1000001), first.guess);
 	assert_int_equal(known_ns(first.guess), 50 * US);
 	for (other = 1000003; guess_find(other) != first.guess; other += 2)
 		;
-	guess_ns(first.guess, &is_known);
-	assert_false(is_known);
+	assert_int_equal(guess_ns(first.guess), GUESS_UNKNOWN_NS);
 	assert_int_equal(guess_find(1000001), first.guess);
-	guess_ns(first.guess, &is_known);
-	assert_false(is_known);
+	assert_int_equal(guess_ns(first.guess), GUESS_UNKNOWN_NS);
 }
 
 int main(void)
@@ -297,6 +306,7 @@ int main(void)
 		cmocka_unit_test(more_kinds_than_a_batch_remembers_are_not_guessed_too_long),
 		cmocka_unit_test(what_nobody_knows_is_learned_in_however_full_a_batch),
 		cmocka_unit_test(a_mix_counts_more_than_it_has_room_for),
+		cmocka_unit_test(what_took_far_longer_than_guessed_is_told),
 		cmocka_unit_test(a_key_has_its_place_until_another_comes_there),
 	};
 

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a limited slice gets beside a process without the library, which takes no turns."""
+
+import os
+import re
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "bench"))
+
+from compute import read_errors  # noqa: E402
+from compute_rig import S, Failure, Rig, die_with_us  # noqa: E402
+
+LIMIT = 30
+# The driver's figures are looked at in windows of 10 s (policy/foreign.h), of which the second and the third
+# take off a quarter of all each; the last below is what comes of it. On the simulated node a window takes
+# 20 s, as a look is one sample there, and what is left of time is for the second to end.
+RUN_CARD_S, RUN_SIM_S = 43, 46
+WINDOW_S = 10
+WINDOWS = 4
+# Without the correction the slice gets half of its limit beside one that is always busy.
+LEAST_CARD = 24
+NEAR = 10  # in points, more than its limit may never be had by
+LOOK_S = 0.2
+ASK_S = 30
+COUNTED = re.compile(r'^vgpu: level=info topic=compute .* msg="others than slices .* permille=(\d+)',
+                     re.M)
+
+
+class ForeignRig(Rig):
+    """Slices in it say what of the time that passes they are charged."""
+
+    def env(self, slice_=None):
+        env = super().env(slice_)
+        if slice_:
+            env["VGPU_LOG"] = "compute=info"
+        return env
+
+
+def follow(child, heard, from_ns, to_ns):
+    """Adds (when, permille) of what the child says until then, as it is heard."""
+    while time.monotonic_ns() < to_ns:
+        time.sleep(LOOK_S)
+        said = COUNTED.findall(child.read(".err"))
+        heard.extend((time.monotonic_ns() - from_ns, int(permille)) for permille in said[len(heard):])
+
+
+def ask_samples(rig):
+    """What the driver says of who kept the device busy, as the library asks; for the reader."""
+    argv = [os.path.join(rig.build, "tests", "gpu", "client-found"), "dlopen"]
+    done = subprocess.run(argv, env=rig.env(), input="samples 0 100\n", capture_output=True,
+                          text=True, timeout=ASK_S, check=False, preexec_fn=die_with_us)
+    return done.stdout.strip()
+
+
+def measure(rig):
+    """(rows of the table, [share of native in each window], what was heard)"""
+    run_s = RUN_SIM_S if rig.is_sim else RUN_CARD_S
+    load = {"duration_us": 200, "shape": "stream", "rate": rig.rate()}
+    native = rig.native(**load)[0]
+    tenant = rig.start(rig.slice(turns=rig.turns, cores=LIMIT), run_s, bin_us=10000, **load)
+    other = rig.start(None, run_s, bin_us=10000, **load)
+    start_ns = rig.begin([tenant, other])
+    heard = []
+    follow(tenant, heard, start_ns, start_ns + (run_s - 1) * S)
+    print("samples, as PID:percent: %s" % ask_samples(rig))
+    follow(tenant, heard, start_ns, start_ns + run_s * S)
+    found = [child.load() for child in (tenant, other)]
+    rows, shares = [], []
+    for number in range(WINDOWS):
+        from_s = run_s - (WINDOWS - number) * WINDOW_S
+        span = [start_ns + at_s * S for at_s in (from_s, from_s + WINDOW_S)]
+        parts = [100 * each.rate(*span) / native for each in found]
+        counted = [permille for at_ns, permille in heard if at_ns <= (from_s + WINDOW_S) * S]
+        rows.append(("%d to %d s" % (from_s, from_s + WINDOW_S), "%.1f" % parts[0],
+                     "%.1f" % parts[1], counted[-1] if counted else 1000))
+        shares.append(parts[0])
+    return rows, shares, heard
+
+
+def test_shares(rig, report):
+    rows, shares, heard = measure(rig)
+    report.table(("window", "slice of %d %%" % LIMIT, "neighbour %", "charged permille"), rows)
+    print("said by the library: %s" %
+          (", ".join("%d permille after %.1f s" % (permille, at_ns / S)
+                     for at_ns, permille in heard) or "nothing"))
+    text = " ".join("%.1f" % share for share in shares)
+    report.check("a slice beside a neighbour keeps to its limit", max(shares) <= LIMIT + NEAR, text)
+    report.check("a neighbour leaves a slice half of its limit at least",
+                 min(shares) >= LIMIT / 2 - NEAR, text)
+    report.check("the library says what it charges", heard and heard[0][1] < 1000, heard)
+    if not rig.is_sim:
+        report.check("what a neighbour used is not charged", shares[-1] >= LEAST_CARD, text)
+
+
+def test_foreign(node, report):
+    report.section("foreign: a slice of %d %% beside a busy process without the library" % LIMIT)
+    folder = os.path.join(node.folder, "foreign")
+    os.mkdir(folder)
+    rig = ForeignRig(node.build, folder, node.is_sim)
+    try:
+        test_shares(rig, report)
+    except Failure as error:
+        report.check("every load runs to its end", False, str(error))
+    finally:
+        rig.clear()
+    errors = read_errors(rig)
+    report.check("the library warns of nothing beside a neighbour", not errors, errors[:2000])

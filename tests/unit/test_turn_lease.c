@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How long a turn, a claim and a wish count of who dies, is late, lies or overstays. */
+#include "region/turn.h"
+#include "region/turn_page.h"
+#include "tests/unit/turn_scene.h"
+
+static void who_dies_holding_is_past_when_its_lease_is(void **state)
+{
+	open_two(*state);
+	assert_int_equal(hold_for(&a, 1, 10 * MS), TURN_HELD);
+	assert_in_range(wait_turn(&b, 100 * MS), 10 * MS, 11 * MS);
+	/* And if it was only stopped, it does not believe in its turn any more. */
+	assert_int_equal(hold(&a), TURN_E_WAIT);
+	assert_false(turn_is_wanted(&a, 1, now, now));
+}
+
+static void no_honest_lease_is_longer_than_44_ms(void **state)
+{
+	open_two(*state);
+	assert_int_equal(hold_for(&a, 1, 1000 * MS), TURN_HELD);
+	assert_in_range(wait_turn(&b, 100 * MS), 43 * MS, 45 * MS);
+	assert_false(turn_order_is_ignored(&b.peers[0], now));
+}
+
+static void who_dies_claiming_or_waiting_is_past_soon(void **state)
+{
+	open_two(*state);
+	atomic_store(&a.own->face.word, TURN_WORD(TURN_CLAIM, now + TURN_CLAIM_NS));
+	assert_in_range(wait_turn(&b, 100 * MS), MS, 2 * MS);
+	turn_release(&b, now);
+	assert_int_equal(hold(&b), TURN_HELD);
+	assert_int_equal(hold(&a), TURN_E_WAIT);
+	now += 6 * MS;
+	assert_int_equal(hold(&b), TURN_HELD);
+	assert_false(turn_is_wanted(&b, 1, now, now));
+}
+
+static void who_comes_too_late_to_prolong_has_lost_the_turn(void **state)
+{
+	open_two(*state);
+	assert_int_equal(hold(&a), TURN_HELD);
+	late_ns = 5 * MS;
+	looks_until_late = 0; /* after the store of the longer lease */
+	assert_int_equal(hold_for(&a, 1, 3 * MS), TURN_HELD);
+	/* It began anew, with a claim. */
+	assert_int_equal(atomic_load(&a.own->face.turns), 2);
+	late_ns = 5 * MS;
+	looks_until_late = 0;
+	atomic_store(&b.own->face.word, TURN_WORD(TURN_HOLD, now + 50 * MS));
+	assert_int_equal(hold_for(&a, 1, 9 * MS), TURN_E_WAIT);
+	assert_int_equal(turn_word_state(atomic_load(&a.own->face.word)), TURN_WANT);
+}
+
+static void who_comes_too_late_with_its_claim_does_not_hold(void **state)
+{
+	uint64_t look;
+
+	open_two(*state);
+	late_ns = 2 * MS;
+	looks_until_late = 2; /* between the look at the others and the hold */
+	assert_int_equal(turn_hold(&a, 1, now, now + MS, &look), TURN_E_WAIT);
+	assert_int_equal(late_ns, 0);
+	assert_int_equal(turn_word_state(atomic_load(&a.own->face.word)), TURN_FREE);
+	assert_int_equal(hold(&b), TURN_HELD);
+}
+
+static void who_overstays_is_not_believed_for_a_while_and_by_that_device_only(void **state)
+{
+	struct turn_view views[4];
+	unsigned count;
+
+	open_two(*state);
+	assert_int_equal(hold(&a), TURN_HELD);
+	atomic_store(&a.own->face.word, TURN_WORD(TURN_HOLD, UINT64_MAX >> 4));
+	assert_in_range(wait_turn(&b, 100 * MS), 50 * MS, 55 * MS);
+	turn_release(&b, now);
+	now += 900 * MS;
+	assert_true(wait_turn(&b, 100 * MS) <= MS);
+	assert_int_equal(turn_read(folder_of(*state), UUID, now, views, 4, &count), 0);
+	assert_int_equal(count, 2);
+	for (unsigned i = 0; i < count; i++)
+		assert_int_equal(views[i].distrusted, views[i].slice[0] == 'a');
+	turn_release(&b, now);
+	now += 200 * MS;
+	/* Then it has another chance, and does not use it. */
+	atomic_store(&a.own->face.seen_ns, now);
+	assert_in_range(wait_turn(&b, 100 * MS), 50 * MS, 55 * MS);
+	turn_release(&b, now);
+	now += 1900 * MS;
+	assert_true(wait_turn(&b, 100 * MS) <= MS);
+}
+
+static void who_is_always_first_and_never_takes_its_turn_is_not_waited_for(void **state)
+{
+	uint64_t waited = 0;
+
+	open_two(*state);
+	for (int i = 0; i < 50; i++) {
+		turn_release(&b, now);
+		atomic_store(&a.own->face.ticket_ns, 0);
+		atomic_store(&a.own->face.word, TURN_WORD(TURN_WANT, now + TURN_WISH_NS));
+		waited += wait_turn(&b, 100 * MS);
+	}
+	assert_in_range(waited, 300 * US, TURN_MISSES * 310 * US);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TURN_TEST(who_dies_holding_is_past_when_its_lease_is),
+		TURN_TEST(no_honest_lease_is_longer_than_44_ms),
+		TURN_TEST(who_dies_claiming_or_waiting_is_past_soon),
+		TURN_TEST(who_comes_too_late_to_prolong_has_lost_the_turn),
+		TURN_TEST(who_comes_too_late_with_its_claim_does_not_hold),
+		TURN_TEST(who_overstays_is_not_believed_for_a_while_and_by_that_device_only),
+		TURN_TEST(who_is_always_first_and_never_takes_its_turn_is_not_waited_for),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The folder of pages: found, cut short, removed, too many, no pages at all, and read from outside. */
+#include "region/turn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "region/turn_page.h"
+#include "tests/unit/turn_scene.h"
+
+static void a_new_page_waits_until_the_others_have_found_it(void **state)
+{
+	open_one(&a, *state, "a", 0);
+	assert_int_equal(hold(&a), TURN_HELD);
+	turn_release(&a, now);
+	now += 60 * MS;
+	turn_others(&a, now);
+	open_one(&b, *state, "b", 0);
+	assert_in_range(wait_turn(&b, 100 * MS), 59 * MS, 61 * MS);
+	turn_others(&a, now);
+	assert_int_equal(a.other_count, 1);
+	assert_int_equal(hold(&a), TURN_E_WAIT);
+}
+
+static void a_page_that_is_cut_short_harms_nobody(void **state)
+{
+	struct scratch *s = *state;
+
+	open_two(s);
+	assert_int_equal(hold(&a), TURN_HELD);
+	assert_int_equal(hold(&b), TURN_E_WAIT);
+	/* The test has both in one process, where b's own look is what must not fail. */
+	turn_page_close(&a);
+	assert_int_equal(truncate(path_of(s, "a"), 0), 0);
+	assert_int_equal(turn_wait(&b, now + MS), 0);
+	assert_int_equal(hold(&b), TURN_HELD);
+	assert_int_equal(b.other_count, 0);
+	/* Its slice makes it whole again. */
+	open_one(&a, s, "a", 0);
+	now += 1000 * MS;
+	assert_int_equal(turn_others(&b, now) + turn_others(&a, now), 1);
+	assert_int_equal(b.other_count, 1);
+}
+
+static void what_is_no_page_is_passed_over(void **state)
+{
+	struct scratch *s = *state;
+	char junk[400];
+	int fd;
+
+	open_two(s);
+	memset(junk, 'x', sizeof(junk));
+	fd = open(path_of(s, "junk"), O_WRONLY | O_CREAT, 0644);
+	assert_int_equal(write(fd, junk, sizeof(junk)), sizeof(junk));
+	close(fd);
+	close(open(path_of(s, "empty"), O_WRONLY | O_CREAT, 0644));
+	assert_int_equal(mkfifo(path_of(s, "fifo"), 0644), 0);
+	assert_int_equal(mkdir(path_of(s, "folder"), 0755), 0);
+	snprintf(junk, sizeof(junk), "%s", path_of(s, "a"));
+	assert_int_equal(symlink(junk, path_of(s, "link")), 0);
+	assert_int_equal(symlink(junk, path_of(s, "c")), 0);
+	now += 1000 * MS;
+	turn_others(&b, now);
+	assert_int_equal(b.other_count, 1);
+	assert_string_equal(b.others[0].name, "a");
+	c.clock_ns = test_clock;
+	assert_int_equal(turn_open(&c, folder_of(s), UUID, "c", 0, now), -ELOOP);
+	assert_int_equal(turn_open(&c, folder_of(s), UUID, "folder", 0, now), -EISDIR);
+}
+
+static void reading_by_path_does_as_well(void **state)
+{
+	open_two(*state);
+	a.is_by_file = b.is_by_file = true;
+	assert_int_equal(hold(&a), TURN_HELD);
+	assert_int_equal(hold(&b), TURN_E_WAIT);
+	turn_release(&a, now);
+	assert_int_equal(hold(&b), TURN_HELD);
+	assert_int_equal(unlink(path_of(*state, "a")), 0);
+	now += 6 * MS;
+	turn_others(&b, now);
+	assert_int_equal(b.other_count, 0);
+	assert_true(b.is_by_file);
+}
+
+static void a_page_that_was_removed_is_made_again(void **state)
+{
+	struct scratch *s = *state;
+
+	open_two(s);
+	assert_int_equal(unlink(path_of(s, "a")), 0);
+	now += 1000 * MS;
+	turn_others(&a, now);
+	assert_int_equal(access(path_of(s, "a"), F_OK), 0);
+	now += 60 * MS;
+	turn_others(&b, now);
+	now += MS;
+	assert_int_equal(hold(&a), TURN_HELD);
+	assert_int_equal(hold(&b), TURN_E_WAIT);
+}
+
+static void of_more_than_64_the_living_are_looked_at(void **state)
+{
+	struct scratch *s = *state;
+	char name[16];
+
+	for (unsigned i = 0; i < TURN_OTHERS + 6; i++) {
+		snprintf(name, sizeof(name), "x%u", i);
+		open_one(&c, s, name, 0);
+		turn_page_close(&c);
+	}
+	now += 2000 * MS;
+	open_one(&a, s, "a", 0);
+	assert_int_equal(a.other_count, TURN_OTHERS);
+	assert_int_equal(turn_others(&a, now), 0);
+	open_one(&b, s, "b", 0);
+	now += 61 * MS;
+	assert_int_equal(turn_others(&a, now), 1);
+	assert_int_equal(a.other_count, TURN_OTHERS);
+	now += 6 * MS;
+	turn_others(&b, now);
+	assert_int_equal(hold(&b), TURN_HELD);
+	assert_int_equal(hold(&a), TURN_E_WAIT);
+}
+
+static void a_watcher_sees_who_holds_and_who_waits(void **state)
+{
+	struct turn_view views[3];
+	unsigned count;
+
+	open_two(*state);
+	assert_int_equal(hold_for(&a, 1, 5 * MS), TURN_HELD);
+	now += MS;
+	assert_int_equal(hold_for(&b, 2, 5 * MS), TURN_E_WAIT);
+	assert_int_equal(turn_read(folder_of(*state), UUID, now, views, 3, &count), 0);
+	assert_int_equal(count, 2);
+	for (unsigned i = 0; i < count; i++) {
+		bool is_a = views[i].slice[0] == 'a';
+
+		assert_int_equal(views[i].state, is_a ? TURN_HOLD : TURN_WANT);
+		assert_int_equal(views[i].since_ns, is_a ? now - MS : now);
+		assert_int_equal(views[i].rank, is_a ? 1 : 2);
+		assert_int_equal(views[i].turns, is_a ? 1 : 0);
+	}
+	now += 100 * MS;
+	assert_int_equal(turn_read(folder_of(*state), UUID, now, views, 1, &count), 0);
+	assert_int_equal(count, 1);
+	assert_int_equal(views[0].state, TURN_FREE);
+	assert_int_equal(turn_read(folder_of(*state), "GPU-none", now, views, 1, &count), -ENOENT);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TURN_TEST(a_new_page_waits_until_the_others_have_found_it),
+		TURN_TEST(a_page_that_is_cut_short_harms_nobody),
+		TURN_TEST(what_is_no_page_is_passed_over),
+		TURN_TEST(reading_by_path_does_as_well),
+		TURN_TEST(a_page_that_was_removed_is_made_again),
+		TURN_TEST(of_more_than_64_the_living_are_looked_at),
+		TURN_TEST(a_watcher_sees_who_holds_and_who_waits),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

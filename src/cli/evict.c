@@ -17,48 +17,41 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "cli/checkpoint.h"
 #include "cli/command.h"
-#include "cli/pids.h"
+#include "cli/evictee.h"
+#include "cli/room.h"
 #include "region/evict.h"
-#include "region/process.h"
 #include "region/snapshot.h"
 
 #define JOURNAL "evicted"
 
-/* Every process looks at its share within 50 ms of the next call; twice that is sure. */
-#define NOTICE_NS UINT64_C(100000000)
-/* Longest wait for work that is on the devices; after it the driver waits. */
-#define QUIET_NS UINT64_C(3000000000)
 /* How long the driver waits for a process's work, and its calls under way. */
 #define LOCK_MS 10000
 
-enum stage { STAGE_RUNNING, STAGE_LOCKED, STAGE_AWAY, STAGE_BOOKED };
-
-struct evictee {
-	struct evict_process process;
-	int pid; /* as seen from here */
-	char command[17];
-	bool is_away; /* by its books, before we came */
-	enum stage stage;
-};
-
 struct eviction {
 	struct checkpoint driver;
+	struct room room;
 	struct region region;
-	struct evictee *evictees;
-	unsigned count;
+	struct snapshot *seen; /* before anything was done */
+	struct evictees evictees;
 };
+
+#define EVICTION_NULL                 \
+	(struct eviction)             \
+	{                             \
+		.region = REGION_NULL \
+	}
 
 static void cleanup_eviction(struct eviction *e)
 {
+	room_close(&e->room);
 	region_close(&e->region);
-	free(e->evictees);
+	free(e->evictees.list);
+	free(e->seen);
 }
 
 /* Nobody who presses Ctrl-C leaves processes locked. */
@@ -79,84 +72,35 @@ static void cleanup_signals(sigset_t *before)
 	_cleanup_(cleanup_signals) sigset_t signals_before_; \
 	block_signals(&signals_before_)
 
-static bool is_busy(const struct snapshot *s, uint64_t now_ns)
-{
-	for (unsigned i = 0; i < s->process_count; i++)
-		for (unsigned d = 0; d < s->device_count; d++)
-			if (s->processes[i].busy_until_ns[d] > now_ns)
-				return true;
-	return false;
-}
-
-/* Reads the region when the slice is quiet, or the wait for that was long enough. */
-static int read_quiet(const char *region, struct snapshot *s)
-{
-	uint64_t start_ns = clock_now_ns(), now_ns = start_ns;
-	struct timespec pause = {.tv_nsec = 20000000};
-	int r = snapshot_read(region, s);
-
-	while (r == 0 && s->process_count > 0 && now_ns - start_ns < QUIET_NS &&
-		(now_ns - start_ns < NOTICE_NS || is_busy(s, now_ns))) {
-		nanosleep(&pause, NULL);
-		r = snapshot_read(region, s);
-		now_ns = clock_now_ns();
-	}
-	return r;
-}
-
-static bool sum_is_some(const uint64_t *bytes, unsigned count)
-{
-	for (unsigned i = 0; i < count; i++)
-		if (bytes[i])
-			return true;
-	return false;
-}
-
-/* Those who hold something or whose memory is away; with is_all, every process of the slice. */
-static int list_evictees(struct eviction *e, const struct snapshot *s, bool is_all, struct err *err)
-{
-	e->evictees = calloc(s->process_count + 1, sizeof(*e->evictees));
-	if (!e->evictees)
-		return err_set(err, ENOMEM, "no memory");
-	for (unsigned i = 0; i < s->process_count; i++) {
-		const struct snapshot_process *from = &s->processes[i];
-		struct evictee *to = &e->evictees[e->count];
-
-		to->is_away = sum_is_some(from->evicted_bytes, s->device_count);
-		if (!is_all && !to->is_away && !sum_is_some(from->held_bytes, s->device_count))
-			continue;
-		to->process = (struct evict_process){
-			.slot = from->slot, .pid = from->pid, .start_time = from->start_time};
-		to->pid = pids_find(from->pid, from->pid_namespace, from->start_time);
-		memcpy(to->command, from->command, sizeof(to->command));
-		e->count++;
-		if (to->pid == 0)
-			return err_set(err, ESRCH,
-				"process (%u) of another PID namespace cannot be reached from here",
-				from->pid);
-	}
-	return 0;
-}
-
-static bool has_ended(const struct evictee *p)
-{
-	struct process_identity seen;
-
-	return process_identify(p->pid, &seen) != 0 || seen.start_time != p->process.start_time ||
-	       seen.is_gone || seen.is_leaving;
-}
-
 /* What the driver refused of the process; 0 where it refused because the process has ended. */
 static int refuse(const struct eviction *e, const struct evictee *p, const char *what,
 	CUresult result, struct err *err)
 {
 	int r;
 
-	if (has_ended(p))
+	if (evictee_has_ended(p))
 		return 0;
 	r = checkpoint_explain(&e->driver, what, result, err);
 	err_wrap(err, "process %d (%.16s)", p->pid, p->command);
 	return r;
+}
+
+/*
+ * Whether the driver will not restore the process later either. Measured of these two (room.h): the one that
+ * comes at first, and the one from then on.
+ */
+static bool is_for_good(CUresult result)
+{
+	return result == CUDA_ERROR_OUT_OF_MEMORY || result == CUDA_ERROR_OPERATING_SYSTEM;
+}
+
+static int refuse_for_good(
+	const struct eviction *e, const struct evictee *p, CUresult result, struct err *err)
+{
+	return refuse(e, p,
+		"the driver cannot bring its memory back, now or later; end the process, and "
+		"resume again",
+		result, err);
 }
 
 /* Takes the memory off the books; 0 where the process has ended, too. */
@@ -221,31 +165,42 @@ static int move_away(struct eviction *e, struct evictee *p, struct err *err)
 	return booked;
 }
 
-/* The way back from wherever the process is; where it fails, the books say again where the memory is. */
-static int bring_back(struct eviction *e, struct evictee *p, struct err *err)
+/* Where it fails, the books say again where the memory is. */
+static int restore_memory(struct eviction *e, struct evictee *p, struct err *err)
 {
 	struct err ignored = ERR_NULL;
-	CUresult r;
-	int failure;
+	CUresult result;
+	int r;
 
-	if (p->stage >= STAGE_AWAY) {
-		failure = book_in(e, p, err);
-		if (failure < 0)
-			return failure;
-		r = e->driver.cuCheckpointProcessRestore(p->pid, NULL);
-		if (r != CUDA_SUCCESS) {
-			if (book_out(e, p, &ignored) < 0)
-				command_warn(&ignored);
-			return refuse(e, p, "bring its memory back", r, err);
-		}
+	evict_weigh(&e->region, &p->process, p->bytes);
+	r = room_check(&e->room, &e->evictees, p, e->seen, err);
+	if (r == 0)
+		r = book_in(e, p, err);
+	if (r < 0)
+		return r;
+	result = e->driver.cuCheckpointProcessRestore(p->pid, NULL);
+	if (result == CUDA_SUCCESS) {
 		p->stage = STAGE_LOCKED;
+		return 0;
 	}
-	if (p->stage == STAGE_LOCKED) {
-		r = e->driver.cuCheckpointProcessUnlock(p->pid, NULL);
-		if (r != CUDA_SUCCESS)
-			return refuse(e, p, "unlock", r, err);
-		p->stage = STAGE_RUNNING;
-	}
+	if (book_out(e, p, &ignored) < 0)
+		command_warn(&ignored);
+	return is_for_good(result) ? refuse_for_good(e, p, result, err)
+				   : refuse(e, p, "bring its memory back", result, err);
+}
+
+/* The way back from wherever the process is. */
+static int bring_back(struct eviction *e, struct evictee *p, struct err *err)
+{
+	int failure = p->stage >= STAGE_AWAY ? restore_memory(e, p, err) : 0;
+	CUresult r;
+
+	if (failure < 0 || p->stage != STAGE_LOCKED)
+		return failure;
+	r = e->driver.cuCheckpointProcessUnlock(p->pid, NULL);
+	if (r != CUDA_SUCCESS)
+		return refuse(e, p, "unlock", r, err);
+	p->stage = STAGE_RUNNING;
 	return 0;
 }
 
@@ -254,10 +209,10 @@ static bool undo(struct eviction *e)
 {
 	bool is_whole = true;
 
-	for (unsigned i = e->count; i-- > 0;) {
+	for (unsigned i = e->evictees.count; i-- > 0;) {
 		struct err failure = ERR_NULL;
 
-		if (bring_back(e, &e->evictees[i], &failure) == 0)
+		if (bring_back(e, &e->evictees.list[i], &failure) == 0)
 			continue;
 		is_whole = false;
 		command_warn(&failure);
@@ -265,12 +220,15 @@ static bool undo(struct eviction *e)
 	return is_whole;
 }
 
-static int open_all(struct eviction *e, const char *region, const char *library, struct err *err)
+static int open_all(struct eviction *e, const char *region, const struct evict_libraries *libraries,
+	struct err *err)
 {
-	int r = checkpoint_open(library, &e->driver, err);
+	int r = checkpoint_open(libraries->cuda, &e->driver, err);
 
 	if (r < 0)
 		return r;
+	/* After the driver's start, which takes some memory of each device. */
+	room_open(libraries->nvml, &e->room);
 	r = region_open(region, &e->region);
 	return r ? err_set(err, r < 0 ? -r : EINVAL, "region '%.200s': %s", region,
 			   region_explain(r))
@@ -291,40 +249,27 @@ static int evict_all(struct eviction *e, struct err *err)
 {
 	int r = 0;
 
-	for (unsigned i = 0; i < e->count && r == 0; i++)
-		r = lock(e, &e->evictees[i], err);
-	for (unsigned i = 0; i < e->count && r == 0; i++)
-		r = move_away(e, &e->evictees[i], err);
+	for (unsigned i = 0; i < e->evictees.count && r == 0; i++)
+		r = lock(e, &e->evictees.list[i], err);
+	for (unsigned i = 0; i < e->evictees.count && r == 0; i++)
+		r = move_away(e, &e->evictees.list[i], err);
 	return r;
 }
 
-/* Reads the region; a slice without one has no process that ever used a device. */
-static int read_region(
-	const char *region, bool is_quiet, struct snapshot *s, bool *ret_is_there, struct err *err)
+int evict_slice(
+	int folder_fd, const char *region, const struct evict_libraries *libraries, struct err *err)
 {
-	int r = is_quiet ? read_quiet(region, s) : snapshot_read(region, s);
+	_cleanup_(cleanup_eviction) struct eviction e = EVICTION_NULL;
+	bool had_journal;
+	int r = evictee_read(region, true, &e.seen, err);
 
-	*ret_is_there = r == 0;
-	if (r == 0 || r == -ENOENT)
-		return 0;
-	return err_set(err, r < 0 ? -r : EINVAL, "region '%.200s': %s", region, region_explain(r));
-}
-
-int evict_slice(int folder_fd, const char *region, const char *library, struct err *err)
-{
-	_cleanup_(cleanup_eviction) struct eviction e = {.region = REGION_NULL};
-	_cleanup_free_ struct snapshot *s = malloc(sizeof(*s));
-	bool is_there, had_journal;
-	int r = s ? read_region(region, true, s, &is_there, err)
-		  : err_set(err, ENOMEM, "no memory");
-
-	if (r < 0 || !is_there)
+	if (r < 0 || !e.seen)
 		return r;
-	r = list_evictees(&e, s, false, err);
-	if (r < 0 || e.count == 0)
+	r = evictee_list(e.seen, false, &e.evictees, err);
+	if (r < 0 || e.evictees.count == 0)
 		return r;
 	SIGNALS_BLOCKED;
-	r = open_all(&e, region, library, err);
+	r = open_all(&e, region, libraries, err);
 	had_journal = faccessat(folder_fd, JOURNAL, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 	if (r == 0)
 		r = make_journal(folder_fd, err);
@@ -342,6 +287,7 @@ static int find_stage(const struct eviction *e, struct evictee *p, struct err *e
 	CUprocessState state;
 	CUresult r = e->driver.cuCheckpointProcessGetState(p->pid, &state);
 
+	p->stage = STAGE_RUNNING;
 	/* Of a process without a context the driver may know nothing. */
 	if (r != CUDA_SUCCESS)
 		return p->is_away ? refuse(e, p, "ask for its state", r, err) : 0;
@@ -350,7 +296,7 @@ static int find_stage(const struct eviction *e, struct evictee *p, struct err *e
 	else if (state == CU_PROCESS_STATE_LOCKED)
 		p->stage = STAGE_LOCKED;
 	else if (state == CU_PROCESS_STATE_FAILED)
-		return refuse(e, p, "bring its memory back", CUDA_ERROR_ILLEGAL_STATE, err);
+		return refuse_for_good(e, p, CUDA_ERROR_ILLEGAL_STATE, err);
 	return 0;
 }
 
@@ -364,27 +310,69 @@ static int restore_one(struct eviction *e, struct evictee *p, struct err *err)
 	return r == 0 ? bring_back(e, p, err) : r;
 }
 
-int evict_restore(int folder_fd, const char *region, const char *library, struct err *err)
+/* Nothing is brought back by halves: there has to be room for all before the first. */
+static int check_room(struct eviction *e, struct err *err)
 {
-	_cleanup_(cleanup_eviction) struct eviction e = {.region = REGION_NULL};
-	_cleanup_free_ struct snapshot *s = malloc(sizeof(*s));
-	bool is_there, has_journal = faccessat(folder_fd, JOURNAL, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
-	bool is_needed = false;
-	int r = s ? read_region(region, false, s, &is_there, err)
-		  : err_set(err, ENOMEM, "no memory");
+	for (unsigned i = 0; i < e->evictees.count; i++) {
+		struct evictee *p = &e->evictees.list[i];
+		struct err ignored = ERR_NULL;
 
-	if (r < 0 || !is_there)
+		/* Of whom the driver says nothing, it is told when it is that one's turn. */
+		if (find_stage(e, p, &ignored) == 0)
+			evict_weigh(&e->region, &p->process, p->bytes);
+	}
+	return room_check(&e->room, &e->evictees, NULL, e->seen, err);
+}
+
+/*
+ * One that cannot be brought back keeps no other away: it may be that it never can. The slice stays suspended
+ * all the same, for its processes may be parts of one piece of work, and whoever owns them says what becomes of
+ * the rest.
+ */
+static int restore_all(struct eviction *e, struct err *err)
+{
+	unsigned failures = 0;
+	char pids[100] = "";
+	int r = check_room(e, err);
+
+	for (unsigned i = 0; i < e->evictees.count && (r == 0 || failures); i++) {
+		struct evictee *p = &e->evictees.list[i];
+		struct err failure = ERR_NULL;
+		int one = restore_one(e, p, &failure);
+		size_t used = strlen(pids);
+
+		if (one == 0)
+			continue;
+		snprintf(pids + used, sizeof(pids) - used, "%s%d", failures ? ", " : "", p->pid);
+		if (failures++ == 0) {
+			*err = failure;
+			r = one;
+		}
+	}
+	if (failures > 1)
+		err_wrap(err, "%u processes are not back (%s), first", failures, pids);
+	return r;
+}
+
+int evict_restore(
+	int folder_fd, const char *region, const struct evict_libraries *libraries, struct err *err)
+{
+	_cleanup_(cleanup_eviction) struct eviction e = EVICTION_NULL;
+	bool has_journal = faccessat(folder_fd, JOURNAL, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+	bool is_needed = false;
+	int r = evictee_read(region, false, &e.seen, err);
+
+	if (r < 0 || !e.seen)
 		return r;
-	for (unsigned i = 0; i < s->process_count; i++)
-		is_needed |=
-			has_journal || sum_is_some(s->processes[i].evicted_bytes, s->device_count);
+	for (unsigned i = 0; i < e.seen->process_count; i++)
+		is_needed |= has_journal || evictee_is_away(e.seen, i);
 	if (is_needed) {
 		SIGNALS_BLOCKED;
-		r = list_evictees(&e, s, has_journal, err);
+		r = evictee_list(e.seen, has_journal, &e.evictees, err);
 		if (r == 0)
-			r = open_all(&e, region, library, err);
-		for (unsigned i = 0; i < e.count && r == 0; i++)
-			r = restore_one(&e, &e.evictees[i], err);
+			r = open_all(&e, region, libraries, err);
+		if (r == 0)
+			r = restore_all(&e, err);
 	}
 	if (r == 0)
 		unlinkat(folder_fd, JOURNAL, 0);

@@ -7,15 +7,22 @@
 #include "base/bits.h"
 #include "base/err.h"
 
-/*
- * Moves it away: all of it or, with err saying of which process and why, nothing. library is the driver's
- * path, or NULL for the machine's own. The caller holds SLICE_LOCK_EVICT, and has suspended the slice.
- */
-int evict_slice(int folder_fd, const char *region, const char *library, struct err *err) MUST_CHECK;
+/* The libraries to ask; NULL: the machine's own. */
+struct evict_libraries {
+	const char *cuda, *nvml;
+};
 
 /*
- * Moves it back. Where that fails, processes that were brought back before stay so, and the others stay
- * away: to be tried again.
+ * Moves it away: all of it or, with err saying of which process and why, nothing. The caller holds
+ * SLICE_LOCK_EVICT, and has suspended the slice.
  */
-int evict_restore(
-	int folder_fd, const char *region, const char *library, struct err *err) MUST_CHECK;
+int evict_slice(int folder_fd, const char *region, const struct evict_libraries *libraries,
+	struct err *err) MUST_CHECK;
+
+/*
+ * Moves it back: nothing where a device has no room for all, by NVML. Where it fails later, of one process, the
+ * others come back all the same, and err says of the first that did not. Those stay away, to be tried again;
+ * one that the driver has given up fails each time, until it ends.
+ */
+int evict_restore(int folder_fd, const char *region, const struct evict_libraries *libraries,
+	struct err *err) MUST_CHECK;

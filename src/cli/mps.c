@@ -346,13 +346,29 @@ static int set(const char *variable, const char *value, struct err *err)
 	return 0;
 }
 
+static int set_memory(uint64_t memory_bytes, unsigned device_count, struct err *err)
+{
+	char text[1024];
+	size_t used = 0;
+
+	/* Without a quota one from outside stays in force. */
+	if (memory_bytes == SHARE_UNLIMITED)
+		return 0;
+	/* One device too many, and the driver heeds none of them (measured with driver 580). */
+	for (unsigned i = 0; i < device_count && used < sizeof(text); i++)
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%u=%" PRIu64 "M",
+			i ? "," : "", i, memory_bytes >> 20 ? memory_bytes >> 20 : 1);
+	if (used >= sizeof(text))
+		return err_set(err, ENOSPC, "--mps: there are too many devices; --device chooses");
+	return set("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", text, err);
+}
+
 int mps_set_environment(const struct mps *mps, const struct share_compute *compute,
 	uint64_t memory_bytes, unsigned device_count, struct err *err)
 {
 	const char *outer = getenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
-	char memory[1024], percent[16];
+	char percent[16];
 	uint16_t outer_permille;
-	size_t used = 0;
 	int r;
 
 	snprintf(percent, sizeof(percent), "%u", mps_percent(compute));
@@ -360,18 +376,12 @@ int mps_set_environment(const struct mps *mps, const struct share_compute *compu
 	if (outer && share_read_percent(outer, &outer_permille) &&
 		outer_permille < 10 * mps_percent(compute))
 		snprintf(percent, sizeof(percent), "%.15s", outer);
-	/* One device too many, and the driver heeds none of them (measured with driver 580). */
-	for (unsigned i = 0; i < device_count && used < sizeof(memory); i++)
-		used += (size_t)snprintf(memory + used, sizeof(memory) - used, "%s%u=%" PRIu64 "M",
-			i ? "," : "", i, memory_bytes >> 20 ? memory_bytes >> 20 : 1);
-	if (used >= sizeof(memory))
-		return err_set(err, ENOSPC, "--mps: there are too many devices; --device chooses");
 	r = set("CUDA_MPS_PIPE_DIRECTORY", mps->pipe, err);
 	if (r == 0 && *mps->log)
 		r = set("CUDA_MPS_LOG_DIRECTORY", mps->log, err);
 	if (r == 0)
 		r = set("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", percent, err);
 	if (r == 0)
-		r = set("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", memory, err);
+		r = set_memory(memory_bytes, device_count, err);
 	return r;
 }

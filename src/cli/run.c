@@ -9,12 +9,12 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/parse.h"
 #include "cli/child.h"
 #include "cli/command.h"
 #include "cli/devices.h"
 #include "cli/mps.h"
 #include "cli/place.h"
+#include "cli/size.h"
 #include "cli/slice.h"
 #include "cli/terms.h"
 #include "cli/turns.h"
@@ -25,7 +25,9 @@
 #define NAME_ATTEMPTS	      9
 
 const char help_run[] =
-	"  --memory SIZE    device memory that the slice may hold, on each of its devices\n"
+	"  --memory SIZE    device memory that the slice may hold, on each of its devices; "
+	"unlimited\n"
+	"                   is no such quota, and may be left out where compute is granted\n"
 	"  --device DEVICE  a device of the slice, by index, UUID, or the beginning of its UUID;\n"
 	"                   may be given several times; all devices where it is not given\n"
 	"  --cores PERCENT  compute time that the slice is sure to get of each device, and "
@@ -49,7 +51,7 @@ const char help_run[] =
 	"no such program, and 126 where it cannot be run.\n";
 
 struct request {
-	uint64_t memory_bytes; /* 0: not given */
+	uint64_t memory_bytes; /* 0: not given; SHARE_UNLIMITED: no quota */
 	const char *devices[SHARE_DEVICES];
 	unsigned device_count;
 	struct terms terms; /* on each device */
@@ -67,18 +69,6 @@ struct plan {
 	char mps_program[PLACE_BYTES];
 	unsigned visible_count; /* devices that the program sees; with MPS */
 };
-
-static int set_memory(const char *text, struct request *r, struct err *err)
-{
-	int outcome = parse_size(text, &r->memory_bytes);
-
-	if (outcome)
-		return command_refuse(err, "--memory '%s': %s", text, parse_advice(outcome));
-	if (r->memory_bytes == 0)
-		return command_refuse(err,
-			"--memory '%s': a slice needs some memory; a size like 2g is right", text);
-	return 0;
-}
 
 static int set_name(const char *text, struct request *r, struct err *err)
 {
@@ -106,7 +96,7 @@ static int read_option(int option, struct request *r, char **argv, struct err *e
 		return terms_read(option, optarg, &r->terms, err);
 	switch (option) {
 	case 'm':
-		return set_memory(optarg, r, err);
+		return size_read_quota(optarg, &r->memory_bytes, err);
 	case 'd':
 		return add_device(optarg, r, err);
 	case 'n':
@@ -146,8 +136,12 @@ static int read_request(int argc, char **argv, struct request *ret_request, stru
 		if (r)
 			return r;
 	}
+	if (request.memory_bytes == 0 && terms_is_empty(&request.terms) && !request.is_mps)
+		return command_refuse(err,
+			"run needs --memory SIZE, like --memory 2g, a part of the compute time, "
+			"like --cores 30, or --memory unlimited for neither");
 	if (request.memory_bytes == 0)
-		return command_refuse(err, "run needs --memory SIZE, like --memory 2g");
+		request.memory_bytes = SHARE_UNLIMITED;
 	if (terms_apply(&request.terms, &compute, err) < 0)
 		return COMMAND_E_USAGE;
 	if (request.board && !request.is_sim)

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/parse.h"
 #include "cli/command.h"
 #include "cli/devices.h"
 #include "cli/edit.h"
@@ -21,7 +20,9 @@ const char help_set[] =
 	"  --device DEVICE  one device of the slice, by index, UUID, or the beginning of its "
 	"UUID;\n"
 	"                   all of its devices where it is not given\n"
-	"  --memory SIZE    device memory that the slice may hold on it\n"
+	"  --memory SIZE    device memory that the slice may hold on it; unlimited takes the "
+	"quota\n"
+	"                   away\n"
 	"  --cores PERCENT  compute time that the slice is sure to get; none takes the limit away\n"
 	"  --cap PERCENT    compute time that it never gets more than; it moves with the cores\n"
 	"                   where the two are equal\n"
@@ -37,22 +38,10 @@ const char help_set[] =
 struct request {
 	const char *slice;
 	const char *device;    /* NULL: all */
-	uint64_t memory_bytes; /* 0: as it is */
+	uint64_t memory_bytes; /* 0: as it is; SHARE_UNLIMITED: no quota */
 	struct terms terms;
 	bool is_sim;
 };
-
-static int set_memory(const char *text, struct request *r, struct err *err)
-{
-	int outcome = parse_size(text, &r->memory_bytes);
-
-	if (outcome)
-		return command_refuse(err, "--memory '%s': %s", text, parse_advice(outcome));
-	if (r->memory_bytes == 0)
-		return command_refuse(err,
-			"--memory '%s': a slice needs some memory; a size like 2g is right", text);
-	return 0;
-}
 
 static int read_option(int option, struct request *r, char **argv, struct err *err)
 {
@@ -60,7 +49,7 @@ static int read_option(int option, struct request *r, char **argv, struct err *e
 		return terms_read(option, optarg, &r->terms, err);
 	switch (option) {
 	case 'm':
-		return set_memory(optarg, r, err);
+		return size_read_quota(optarg, &r->memory_bytes, err);
 	case 'd':
 		if (r->device)
 			return command_refuse(err,

@@ -23,7 +23,9 @@ const char help_resume[] =
 	"  --sim    by the simulated node's driver\n"
 	"\n"
 	"Brings back what was evicted, and takes the suspension away. Where a device has no room\n"
-	"for what is to come back, the slice stays suspended.\n";
+	"for all that is to come back, nothing is, and the slice stays suspended. A process that\n"
+	"the driver cannot bring back has to be ended; the others come back, and go on when the\n"
+	"slice is resumed again.\n";
 
 struct request {
 	const char *slice;
@@ -54,16 +56,16 @@ static int read_request(int argc, char **argv, const struct option *options,
 	return 0;
 }
 
-/* The folder of the slice and the driver that moves its memory. */
+/* The folder of the slice and the driver that moves its memory; *sim holds the paths. */
 static int find(const struct request *request, char ret_folder[EDIT_FOLDER_BYTES],
-	struct place_sim *sim, const char **ret_library, struct err *err)
+	struct place_sim *sim, struct evict_libraries *ret_libraries, struct err *err)
 {
 	int r = edit_find(request->slice, ret_folder, err);
 
-	*ret_library = NULL;
+	*ret_libraries = (struct evict_libraries){.cuda = NULL};
 	if (r == 0 && request->is_sim) {
 		r = place_find_sim(sim, err);
-		*ret_library = sim->cuda;
+		*ret_libraries = (struct evict_libraries){.cuda = sim->cuda, .nvml = sim->nvml};
 	}
 	return r;
 }
@@ -74,15 +76,15 @@ int command_suspend(int argc, char **argv, int *ret_status, struct err *err)
 		{"evict", no_argument, NULL, 'e'}, {"sim", no_argument, NULL, 's'}, {0}};
 	char folder[EDIT_FOLDER_BYTES];
 	struct request request = {0};
-	const char *library;
+	struct evict_libraries libraries;
 	struct place_sim sim;
 	int r = read_request(argc, argv, options, &request, err);
 
 	if (r)
 		return r;
-	r = find(&request, folder, &sim, &library, err);
+	r = find(&request, folder, &sim, &libraries, err);
 	if (r == 0)
-		r = suspension_begin(folder, request.slice, request.is_evicting, library, err);
+		r = suspension_begin(folder, request.slice, request.is_evicting, &libraries, err);
 	*ret_status = 0;
 	return r;
 }
@@ -92,15 +94,15 @@ int command_resume(int argc, char **argv, int *ret_status, struct err *err)
 	static const struct option options[] = {{"sim", no_argument, NULL, 's'}, {0}};
 	char folder[EDIT_FOLDER_BYTES];
 	struct request request = {0};
-	const char *library;
+	struct evict_libraries libraries;
 	struct place_sim sim;
 	int r = read_request(argc, argv, options, &request, err);
 
 	if (r)
 		return r;
-	r = find(&request, folder, &sim, &library, err);
+	r = find(&request, folder, &sim, &libraries, err);
 	if (r == 0)
-		r = suspension_end(folder, request.slice, library, err);
+		r = suspension_end(folder, request.slice, &libraries, err);
 	*ret_status = 0;
 	return r;
 }

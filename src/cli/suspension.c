@@ -34,8 +34,8 @@ static int change_line(struct edit *e, bool is_suspended, struct err *err)
 	return r;
 }
 
-int suspension_begin(const char *folder, const char *name, bool is_evicting, const char *library,
-	struct err *err)
+int suspension_begin(const char *folder, const char *name, bool is_evicting,
+	const struct evict_libraries *libraries, struct err *err)
 {
 	_cleanup_(edit_end) struct edit e = EDIT_NULL;
 	int r = begin(folder, name, &e, err);
@@ -44,19 +44,20 @@ int suspension_begin(const char *folder, const char *name, bool is_evicting, con
 		r = change_line(&e, true, err);
 	if (r < 0 || !is_evicting || !*e.share.region)
 		return r;
-	r = evict_slice(e.folder_fd, e.share.region, library, err);
+	r = evict_slice(e.folder_fd, e.share.region, libraries, err);
 	if (r < 0)
 		err_wrap(err, "slice '%s' is suspended, but its memory stays where it is", name);
 	return r;
 }
 
-int suspension_end(const char *folder, const char *name, const char *library, struct err *err)
+int suspension_end(const char *folder, const char *name, const struct evict_libraries *libraries,
+	struct err *err)
 {
 	_cleanup_(edit_end) struct edit e = EDIT_NULL;
 	int r = begin(folder, name, &e, err);
 
 	if (r == 0 && *e.share.region)
-		r = evict_restore(e.folder_fd, e.share.region, library, err);
+		r = evict_restore(e.folder_fd, e.share.region, libraries, err);
 	if (r < 0) {
 		if (e.lock_fd >= 0)
 			err_wrap(err, "slice '%s' is not resumed", name);

@@ -327,7 +327,7 @@ int command_top(int argc, char **argv, int *ret_status, struct err *err)
 	if (request.is_sim) {
 		r = place_find_sim(&sim, err);
 		top.nvml = sim.nvml;
-		top.library = sim.cuda;
+		top.cuda = sim.cuda;
 	}
 	*ret_status = 0;
 	if (r == 0)

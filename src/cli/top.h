@@ -31,7 +31,7 @@ struct top_row {
 
 struct top {
 	const char *nvml; /* the library to ask for the devices' names; NULL: the machine's own */
-	const char *library; /* the driver that evicts; likewise */
+	const char *cuda; /* the driver that brings back what was evicted; likewise */
 	struct devices *devices;
 	struct survey survey;
 	uint64_t surveyed_ns;

@@ -72,14 +72,15 @@ void top_change_cores(const struct top_row *row, int step_permille, char *ret_me
 
 void top_suspend_or_resume(const struct top *top, const struct top_row *row, char *ret_message)
 {
+	const struct evict_libraries libraries = {.cuda = top->cuda, .nvml = top->nvml};
 	const struct view *v = row->view;
 	struct err err = ERR_NULL;
 	int r;
 
 	if (!is_changeable(v, ret_message))
 		return;
-	r = v->is_suspended ? suspension_end(v->folder, v->name, top->library, &err)
-			    : suspension_begin(v->folder, v->name, false, top->library, &err);
+	r = v->is_suspended ? suspension_end(v->folder, v->name, &libraries, &err)
+			    : suspension_begin(v->folder, v->name, false, &libraries, &err);
 	if (r < 0)
 		snprintf(ret_message, TOP_MESSAGE_BYTES, "%s", err.text);
 	else

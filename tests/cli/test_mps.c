@@ -125,6 +125,15 @@ static void the_program_is_told_what_the_driver_needs_to_know(void **state)
 					 "$CUDA_MPS_ACTIVE_THREAD_PERCENTAGE'")
 				    ->out,
 		"100\n");
+	/* Without a quota of memory the driver is told none. */
+	assert_string_equal(tool_run(RUN "-- sh -c 'echo $CUDA_MPS_ACTIVE_THREAD_PERCENTAGE "
+					 "${CUDA_MPS_PINNED_DEVICE_MEM_LIMIT-none}'; "
+					 "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=5M " RUN
+					 "--cores 40 -- sh -c 'echo "
+					 "$CUDA_MPS_ACTIVE_THREAD_PERCENTAGE "
+					 "$CUDA_MPS_PINNED_DEVICE_MEM_LIMIT'")
+				    ->out,
+		"100 none\n40 0=5M\n");
 }
 
 static void one_daemon_is_shared_and_ends_with_the_last(void **state)

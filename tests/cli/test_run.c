@@ -23,6 +23,9 @@ static void a_call_that_makes_no_sense_says_what_would(void **state)
 		const char *arguments, *advice;
 	} calls[] = {
 		{"run", "--memory 2g"},
+		{"run true", "--memory 2g"},
+		{"run --name a --device 0 true", "--memory 2g"},
+		{"run --cores 30", "needs a program"},
 		{"run --memory", "--memory needs a value"},
 		{"run --memory 2g", "needs a program"},
 		{"run --memory 10GB true", "512m or 8g"},
@@ -30,6 +33,10 @@ static void a_call_that_makes_no_sense_says_what_would(void **state)
 		{"run --memory -1g true", "512m or 8g"},
 		{"run --memory 99999999999g true", "too large"},
 		{"run --memory 0 true", "a size like 2g"},
+		{"run --memory 10GB true", "or unlimited"},
+		{"run --memory none true", "or unlimited"},
+		{"run --memory Unlimited true", "or unlimited"},
+		{"run true", "--memory unlimited"},
 		{"run --memory 1g --name a/b true", "letters, digits"},
 		{"run --memory 1g --name .a true", "letters, digits"},
 		{"run --memory 1g --board t4 true", "add --sim"},
@@ -96,7 +103,7 @@ static void the_share_file_says_what_was_granted(void **state)
 static void share_of(const char *options, struct share *ret_share)
 {
 	const struct said *said =
-		tool_run("\"$VGPU\" run --memory 1g %s -- sh -c 'cat \"$VGPU_SHARE\"'", options);
+		tool_run("\"$VGPU\" run %s -- sh -c 'cat \"$VGPU_SHARE\"'", options);
 	struct share_fault fault;
 
 	assert_int_equal(said->status, 0);
@@ -107,21 +114,68 @@ static void the_share_file_says_what_compute_was_granted(void **state)
 {
 	struct share share;
 
-	share_of("", &share);
+	share_of("--memory 1g", &share);
 	assert_int_equal(share.devices[0].compute.cores_permille, 0);
 	assert_int_equal(share.devices[0].compute.cap_permille, 0);
 	assert_int_equal(share.priority, SHARE_DEFAULT_PRIORITY);
 	assert_false(share.is_suspended);
-	share_of("--cores 12.5", &share);
+	share_of("--memory 1g --cores 12.5", &share);
 	assert_int_equal(share.devices[0].compute.cores_permille, 125);
 	assert_int_equal(share.devices[0].compute.cap_permille, 125);
-	share_of("--cap 60 --cores 30 --weight 7 --priority 0", &share);
+	share_of("--memory 1g --cap 60 --cores 30 --weight 7 --priority 0", &share);
 	assert_int_equal(share.devices[0].compute.cores_permille, 300);
 	assert_int_equal(share.devices[0].compute.cap_permille, 600);
 	assert_int_equal(share.devices[0].compute.weight, 7);
 	assert_int_equal(share.priority, 0);
-	share_of("--cores 30 --cap 100", &share);
+	share_of("--memory 1g --cores 30 --cap 100", &share);
 	assert_int_equal(share.devices[0].compute.cap_permille, SHARE_WHOLE_PERMILLE);
+}
+
+static void must_have_no_quota(const char *options)
+{
+	struct share share;
+
+	share_of(options, &share);
+	assert_true(share.device_count >= 1);
+	for (unsigned k = 0; k < share.device_count; k++)
+		assert_int_equal(share.devices[k].memory_bytes, SHARE_UNLIMITED);
+}
+
+static void where_compute_alone_is_granted_memory_has_no_quota(void **state)
+{
+	static const char *const options[] = {"--cores 30", "--cap 40", "--cores 30 --cap 100",
+		"--weight 50", "--priority 0", "--cores none"};
+	struct share share;
+
+	for (size_t i = 0; i < ARRAY_SIZE(options); i++)
+		must_have_no_quota(options[i]);
+	share_of("--cores 30", &share);
+	assert_int_equal(share.devices[0].compute.cap_permille, 300);
+}
+
+static void memory_has_no_quota_where_that_is_said(void **state)
+{
+	static const char *const options[] = {"--memory unlimited", "--memory unlimited --cores 30",
+		"--cap 40 --memory unlimited"};
+	struct share share;
+
+	for (size_t i = 0; i < ARRAY_SIZE(options); i++)
+		must_have_no_quota(options[i]);
+	/* Neither a quota nor a limit of compute: on purpose. */
+	share_of("--memory unlimited", &share);
+	assert_int_equal(share.devices[0].compute.cores_permille, 0);
+	assert_int_equal(share.devices[0].compute.cap_permille, 0);
+	/* The last word counts. */
+	share_of("--memory unlimited --memory 1g", &share);
+	assert_int_equal(share.devices[0].memory_bytes, UINT64_C(1) << 30);
+}
+
+static void a_quota_of_memory_can_be_set_where_there_was_none(void **state)
+{
+	assert_says(tool_run("\"$VGPU\" run --cores 30 --name free -- sh -c '\"$VGPU\" set free "
+			     "--memory 3g; cat \"$VGPU_SHARE\"'")
+			    ->out,
+		" memory 3221225472 cores 30\n");
 }
 
 static void slices_take_turns_in_a_folder_that_all_can_write_to(void **state)
@@ -129,7 +183,7 @@ static void slices_take_turns_in_a_folder_that_all_can_write_to(void **state)
 	struct share share;
 
 	tool_run("rm -rf \"$HERE/turns\"; umask 077");
-	share_of("", &share);
+	share_of("--memory 1g", &share);
 	assert_string_equal(share.turns, tool_path("turns"));
 	assert_string_equal(tool_run("stat -c %%a \"$HERE/turns\"")->out, "1777\n");
 }
@@ -292,6 +346,9 @@ int main(void)
 		cmocka_unit_test(help_tells_of_every_command),
 		cmocka_unit_test(the_share_file_says_what_was_granted),
 		cmocka_unit_test(the_share_file_says_what_compute_was_granted),
+		cmocka_unit_test(where_compute_alone_is_granted_memory_has_no_quota),
+		cmocka_unit_test(memory_has_no_quota_where_that_is_said),
+		cmocka_unit_test(a_quota_of_memory_can_be_set_where_there_was_none),
 		cmocka_unit_test(slices_take_turns_in_a_folder_that_all_can_write_to),
 		cmocka_unit_test(without_a_folder_of_turns_there_is_no_line_of_it),
 		cmocka_unit_test(the_library_is_loaded_before_what_was_preloaded_already),

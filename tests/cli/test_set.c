@@ -79,6 +79,8 @@ static void a_call_that_makes_no_sense_says_what_would(void **state)
 		{"set one two --memory 1g", "not 'two' too"},
 		{"set one --memory 10GB", "512m or 8g"},
 		{"set one --memory 0", "a size like 2g"},
+		{"set one --memory 10GB", "or unlimited"},
+		{"set one --memory none", "or unlimited"},
 		{"set one --cores 0", "0.1 to 100"},
 		{"set one --cores 101", "0.1 to 100"},
 		{"set one --cores 1e1", "0.1 to 100"},
@@ -209,6 +211,28 @@ static void a_quota_below_what_is_held_is_set_and_noted(void **state)
 	drop(&k);
 }
 
+static void a_quota_can_be_taken_away_and_given_again(void **state)
+{
+	struct keeper k;
+	struct share s;
+
+	make("device " A " memory 2g cores 30\\ndevice " B " memory 1g\\n");
+	keep(&k);
+	ledger_charge_anyway(k.region.file, k.slot, k.device, ledger_units(3 * GIB));
+	set("--device GPU-a --memory unlimited", &s);
+	assert_int_equal(s.devices[0].memory_bytes, SHARE_UNLIMITED);
+	assert_int_equal(s.devices[0].compute.cores_permille, 300);
+	assert_int_equal(s.devices[1].memory_bytes, GIB);
+	set("--cores none", &s);
+	assert_int_equal(s.devices[0].memory_bytes, SHARE_UNLIMITED);
+	set("--memory unlimited --weight 5", &s);
+	assert_int_equal(s.devices[1].memory_bytes, SHARE_UNLIMITED);
+	assert_int_equal(s.devices[1].compute.weight, 5);
+	set("--memory 4g", &s);
+	assert_int_equal(s.devices[0].memory_bytes, 4 * GIB);
+	drop(&k);
+}
+
 static void a_share_that_cannot_be_read_is_not_replaced(void **state)
 {
 	static const char *const breaks[] = {"echo nonsense >share", ": >share",
@@ -305,6 +329,7 @@ int main(void)
 		cmocka_unit_test(a_device_under_the_wildcard_gets_a_line_of_its_own),
 		cmocka_unit_test(what_is_not_the_slices_is_refused_with_what_is),
 		cmocka_unit_test(a_quota_below_what_is_held_is_set_and_noted),
+		cmocka_unit_test(a_quota_can_be_taken_away_and_given_again),
 		cmocka_unit_test(a_share_that_cannot_be_read_is_not_replaced),
 		cmocka_unit_test(a_temporary_that_somebody_left_is_in_nobodys_way),
 		cmocka_unit_test(of_many_who_change_a_slice_at_once_none_is_lost),

@@ -109,21 +109,82 @@ static void a_running_slice_shows_what_it_holds_on_which_device(void **state)
 	assert_string_equal(tool_run("ls -A \"$VGPU_STATE\"")->out, "");
 }
 
+/* It is booked and shown, and nothing stands where the quota would. */
+static void a_slice_without_a_quota_of_memory_may_fill_the_card(void **state)
+{
+	const struct said *said = tool_run(
+		"\"$VGPU\" run --sim --cores 30 --device 0 --name busy -- \"$TENANT\" "
+		"--hold 60000 >\"$HERE/tenant\" & tries=0\n"
+		"until grep -q holding \"$HERE/tenant\" || [ $tries = 500 ]; do "
+		"sleep 0.02; tries=$((tries + 1)); done\n"
+		"head -n 1 \"$HERE/tenant\"\n"
+		"\"$VGPU\" list --sim | tr -s ' ' | sed -E 's, [0-9.-]+/30%%, 30%%,'\n"
+		"\"$VGPU\" list --sim --json | grep -o '\"quota_bytes\": [^,]*'\n"
+		"COLUMNS=120 \"$VGPU\" top --once --sim | tail -n 1 | tr -s ' ' | "
+		"cut -d ' ' -f 1-4\n"
+		"\"$VGPU\" doctor busy | grep -o 'memory none, compute 30%%\\|quota none'\n"
+		"kill $!; wait");
+
+	assert_string_equal(said->err, "");
+	assert_string_equal(said->out, "NVIDIA H200, 139.80 GiB, of them free: 139.29 GiB\n"
+				       "SLICE DEVICE PROCESSES USED QUOTA % COMPUTE HOLDS\n"
+				       "busy 0 H200 1 139.8G - - 30% context 518M plain 139.2G\n"
+				       "\"quota_bytes\": null\nbusy 0 H200 139.8G/-\n"
+				       "quota none\nmemory none, compute 30%\n");
+	assert_string_equal(tool_run("ls -A \"$VGPU_STATE\"")->out, "");
+}
+
 /*
  * The slice "busy" with a tenant that holds 1.8 GiB of device 0 until its vgpu is ended; in between a shell
  * does what is said. What it sees of the machine: TRUTH is what the driver holds for all.
  */
-#define TRUTH "\"$VGPU_SIM\" truth | awk '/^.none.  *0/ { print $4 $5 }'"
-#define LIST  "\"$VGPU\" list --sim | tr -s ' ' | tail -n 1 | " USED
+#define TRUTH	 "\"$VGPU_SIM\" truth | awk '/^.none.  *0/ { print $4 $5 }'"
+#define LIST	 "\"$VGPU\" list --sim | tr -s ' ' | tail -n 1 | " USED
+#define BUSY_ROW "\"$VGPU\" list --sim | tr -s ' ' | grep ^busy | " USED
+
+/* Until a program has said to its file that it holds what it has. */
+#define HOLDS(file)                                                                  \
+	"tries=0; until grep -q holding \"$HERE/" file "\" || [ $tries = 500 ]; do " \
+	"sleep 0.02; tries=$((tries + 1)); done\n"
+
+/* A second process of the slice, which holds 0.8 GiB of the device. */
+#define SECOND                                                             \
+	": >\"$HERE/second\"; \"$VGPU\" set busy --memory 4g\n"            \
+	"VGPU_SHARE=\"$VGPU_STATE/busy/share\" LD_PRELOAD=\"$SHIM\" "      \
+	"LD_LIBRARY_PATH=\"$DRIVER\" \"$TENANT\" --blocks 1 --hold 60000 " \
+	">\"$HERE/second\" & second=$!\n" HOLDS("second")
+
+/* Another slice, with so many blocks of 256 MiB; 552 leave 1.3 GiB of the device. */
+#define BIG(blocks)                                                                     \
+	": >\"$HERE/big\"; \"$VGPU\" run --sim --memory 200g --device 0 --name big -- " \
+	"\"$TENANT\" --blocks " blocks " --hold 60000 >\"$HERE/big\" & big=$!\n" HOLDS("big")
+
+#define EVICT  "\"$VGPU\" suspend busy --evict --sim; echo $?\n"
+#define RESUME "\"$VGPU\" resume busy --sim; echo $?\n"
 
 static const struct said *beside_a_tenant(const char *script)
 {
-	return tool_run(": >\"$HERE/tenant\"; \"$VGPU\" run --sim --memory 2g --device 0 "
-			"--name busy -- \"$TENANT\" --hold 60000 >\"$HERE/tenant\" & first=$!\n"
-			"tries=0; until grep -q holding \"$HERE/tenant\" || [ $tries = 500 ]; do "
-			"sleep 0.02; tries=$((tries + 1)); done\n"
-			"%s\nkill $first; wait $first",
+	return tool_run(
+		": >\"$HERE/tenant\"; \"$VGPU\" run --sim --memory 2g --device 0 "
+		"--name busy -- \"$TENANT\" --hold 60000 >\"$HERE/tenant\" & first=$!\n" HOLDS(
+			"tenant") "%s\nkill $first; wait $first",
 		script);
+}
+
+/* What a second process of the slice takes then, though the first has begun with a quota. */
+static void a_quota_that_is_taken_away_binds_nobody_any_more(void **state)
+{
+	const struct said *said = beside_a_tenant(
+		"\"$VGPU\" set busy --memory unlimited; echo $?\n"
+		": >\"$HERE/second\"; VGPU_SHARE=\"$VGPU_STATE/busy/share\" LD_PRELOAD=\"$SHIM\" "
+		"LD_LIBRARY_PATH=\"$DRIVER\" \"$TENANT\" --blocks 20 --hold 60000 "
+		">\"$HERE/second\" & second=$!\n" HOLDS("second") BUSY_ROW
+		"\n\"$VGPU\" doctor busy >\"$HERE/doctor\"; echo $?; "
+		"grep -c 'memory none, compute none' \"$HERE/doctor\"\n"
+		"kill $second; wait $second 2>/dev/null");
+
+	assert_string_equal(said->err, "");
+	assert_string_equal(said->out, "0\nbusy 0 H200 2 7.3G - - - context 1G plain 6.2G\n0\n2\n");
 }
 
 static void an_evicted_slice_holds_nothing_and_gets_it_all_back(void **state)
@@ -162,21 +223,15 @@ static void a_process_that_cannot_be_evicted_leaves_all_where_they_were(void **s
 		const struct said *said;
 
 		snprintf(script, sizeof(script),
-			": >\"$HERE/second\"; \"$VGPU\" set busy --memory 4g\n"
-			"VGPU_SHARE=\"$VGPU_STATE/busy/share\" LD_PRELOAD=\"$SHIM\" "
-			"LD_LIBRARY_PATH=\"$DRIVER\" \"$TENANT\" --blocks 1 --hold 60000 "
-			">\"$HERE/second\" & second=$!\n"
-			"tries=0; until grep -q holding \"$HERE/second\" || [ $tries = 500 ]; do "
-			"sleep 0.02; tries=$((tries + 1)); done\n"
-			"before=$(" LIST ")\n"
-			"\"$VGPU_SIM\" inject %s --nth 2 --code CUDA_ERROR_NOT_SUPPORTED\n"
-			"\"$VGPU\" suspend busy --evict --sim; echo $?\n"
-			"\"$VGPU_SIM\" inject --clear >/dev/null\n"
-			"ls \"$VGPU_STATE/busy\" | grep -c evicted\n" LIST
-			" | grep -c ' suspended '\n"
-			"\"$VGPU\" resume busy --sim; echo $?\n"
-			"[ \"$before\" = \"$(" LIST ")\" ] && echo same\n"
-			"kill $second; wait $second",
+			SECOND "before=$(" LIST ")\n"
+			       "\"$VGPU_SIM\" inject %s --nth 2 --code CUDA_ERROR_NOT_SUPPORTED\n"
+			       "\"$VGPU\" suspend busy --evict --sim; echo $?\n"
+			       "\"$VGPU_SIM\" inject --clear >/dev/null\n"
+			       "ls \"$VGPU_STATE/busy\" | grep -c evicted\n" LIST
+			       " | grep -c ' suspended '\n"
+			       "\"$VGPU\" resume busy --sim; echo $?\n"
+			       "[ \"$before\" = \"$(" LIST ")\" ] && echo same\n"
+			       "kill $second; wait $second",
 			functions[i]);
 		said = beside_a_tenant(script);
 		assert_says(said->err, "slice 'busy' is suspended, but its memory stays where it "
@@ -186,24 +241,76 @@ static void a_process_that_cannot_be_evicted_leaves_all_where_they_were(void **s
 	}
 }
 
+/* The driver loses a process that it is to restore without room, so it is not asked. */
 static void a_slice_whose_place_was_taken_stays_suspended_and_comes_back_later(void **state)
 {
-	const struct said *said = beside_a_tenant(
-		": >\"$HERE/big\"; \"$VGPU\" suspend busy --evict --sim; echo $?\n"
-		"\"$VGPU\" run --sim --memory 200g --device 0 --name big -- \"$TENANT\" --hold "
-		"60000 "
-		">\"$HERE/big\" & big=$!\n"
-		"tries=0; until grep -q holding \"$HERE/big\" || [ $tries = 500 ]; do "
-		"sleep 0.02; tries=$((tries + 1)); done\n"
-		"\"$VGPU\" resume busy --sim; echo $?\n"
-		"\"$VGPU\" list --sim | tr -s ' ' | grep ^busy | " USED "\n"
-		"kill $big; wait $big\n"
-		"\"$VGPU\" resume busy --sim; echo $?\n" LIST);
+	const struct said *said = beside_a_tenant(SECOND EVICT BIG(
+		"1000") "\"$VGPU_SIM\" counts --clear; cp \"$VGPU_STATE/busy/share\" "
+			"\"$HERE/before\"\n" RESUME
+			"\"$VGPU_SIM\" counts cuCheckpointProcessRestore\n" BUSY_ROW
+			"\ndiff \"$HERE/before\" \"$VGPU_STATE/busy/share\" && ls "
+			"\"$VGPU_STATE/busy\"\n"
+			"kill $big; wait $big\n" RESUME LIST "\nkill $second; wait $second");
+
+	assert_says(said->err, "slice 'busy' is not resumed: no room for process ");
+	assert_says(said->err, " and 1 more: device GPU-");
+	assert_says(said->err, " MiB free, and ");
+	assert_string_equal(said->out,
+		"0\n1\n           0 cuCheckpointProcessRestore\n"
+		"busy 0 H200 2 0 4G 0 evicted evicted 2.5G\nevicted\nlock\nregion\nshare\n0\n"
+		"busy 0 H200 2 2.5G 4G 63 - context 1G plain 1.5G\n");
+}
+
+/* Of two processes one has room; NVML's first answer, about both together, is not to be had. */
+static void who_has_no_room_any_more_keeps_no_other_away_and_comes_back_later(void **state)
+{
+	const struct said *said = beside_a_tenant(SECOND EVICT BIG(
+		"552") "\"$VGPU_SIM\" inject nvmlDeviceGetMemoryInfo --nth 1 --code "
+		       "UNKNOWN\n" RESUME "\"$VGPU_SIM\" inject --clear >/dev/null\n" BUSY_ROW
+		       "\nkill $big; wait $big\n" RESUME LIST "\nkill $second; wait $second");
+
+	assert_says(said->err, "slice 'busy' is not resumed: no room for process ");
+	assert_says(said->err, "(tenant): device GPU-");
+	assert_string_equal(said->out, "0\nrule 0\n1\nbusy 0 H200 2 774M 4G 19 evicted context "
+				       "518M plain 256M evicted 1.8G\n0\n"
+				       "busy 0 H200 2 2.5G 4G 63 - context 1G plain 1.5G\n");
+}
+
+static void a_process_that_the_driver_lost_keeps_no_other_away(void **state)
+{
+	/* Nobody says that there is no room. */
+	const struct said *said = beside_a_tenant(SECOND EVICT BIG(
+		"552") "\"$VGPU_SIM\" inject nvmlInit_v2 --every --code UNKNOWN\n" RESUME
+		       "\"$VGPU_SIM\" inject --clear >/dev/null\n" BUSY_ROW
+		       "\nkill $big; wait $big\n"
+		/* with room, too, it stays away, until it ends */
+		RESUME LIST
+		       "\nkill -9 $(\"$VGPU\" list --processes | awk '/busy/ { print $3; exit }')\n"
+		       "wait $first; " RESUME LIST
+		       "\ngrep -c suspended \"$VGPU_STATE/busy/share\"\n" TRUTH
+		       "\nkill $second; wait $second");
 
 	assert_says(said->err, "slice 'busy' is not resumed: process ");
-	assert_says(said->err, "bring its memory back: CUDA_ERROR_OUT_OF_MEMORY");
-	assert_string_equal(said->out, "0\n1\nbusy 0 H200 1 0 2G 0 evicted evicted 1.8G\n0\n"
-				       "busy 0 H200 1 1.8G 2G 88 - context 518M plain 1.2G\n");
+	assert_says(said->err,
+		"(tenant): the driver cannot bring its memory back, now or later; end "
+		"the process, and resume again: CUDA_ERROR_OUT_OF_MEMORY");
+	assert_says(said->err, "resume again: CUDA_ERROR_OPERATING_SYSTEM");
+	assert_string_equal(said->out,
+		"0\nrule 0\n1\nbusy 0 H200 2 774M 4G 19 evicted context 518M plain 256M evicted "
+		"1.8G\n"
+		"1\nbusy 0 H200 2 774M 4G 19 evicted context 518M plain 256M evicted 1.8G\n"
+		"0\nbusy 0 H200 1 774M 4G 19 - context 518M plain 256M\n0\n774.0MiB\n");
+}
+
+/* Nobody else is there who could make room, so none is asked for beyond what it takes. */
+static void a_slice_that_filled_its_device_comes_back(void **state)
+{
+	const struct said *said = tool_run(BIG(
+		"1000") "\"$VGPU\" suspend big --evict --sim; echo $?\n" TRUTH
+			"\n\"$VGPU\" resume big --sim; echo $?\n" TRUTH "\nkill $big; wait $big");
+
+	assert_string_equal(said->err, "");
+	assert_string_equal(said->out, "0\n0B\n0\n139.8GiB\n");
 }
 
 static void an_evicted_process_that_dies_takes_it_along(void **state)
@@ -282,11 +389,16 @@ int main(void)
 		cmocka_unit_test(a_device_that_is_not_here_is_refused_with_those_that_are),
 		cmocka_unit_test(a_tenant_is_refused_where_its_slice_ends),
 		cmocka_unit_test(a_running_slice_shows_what_it_holds_on_which_device),
+		cmocka_unit_test(a_slice_without_a_quota_of_memory_may_fill_the_card),
+		cmocka_unit_test(a_quota_that_is_taken_away_binds_nobody_any_more),
 		cmocka_unit_test(an_evicted_slice_holds_nothing_and_gets_it_all_back),
 		cmocka_unit_test(suspended_alone_it_keeps_its_memory),
 		cmocka_unit_test(a_process_that_cannot_be_evicted_leaves_all_where_they_were),
 		cmocka_unit_test(
 			a_slice_whose_place_was_taken_stays_suspended_and_comes_back_later),
+		cmocka_unit_test(who_has_no_room_any_more_keeps_no_other_away_and_comes_back_later),
+		cmocka_unit_test(a_process_that_the_driver_lost_keeps_no_other_away),
+		cmocka_unit_test(a_slice_that_filled_its_device_comes_back),
 		cmocka_unit_test(an_evicted_process_that_dies_takes_it_along),
 		cmocka_unit_test(what_a_killed_vgpu_left_locked_is_brought_back),
 		cmocka_unit_test(

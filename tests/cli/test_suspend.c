@@ -189,7 +189,7 @@ static void whoever_changes_the_slice_just_now_is_waited_for(void **state)
 
 	make(&s);
 	/* somebody who holds the lock of changes for a moment is waited for */
-	said = tool_run("python3 -c '\n"
+	said = tool_run(": >\"$HERE/held\"; python3 -c '\n"
 			"import fcntl, os, struct, sys, time\n"
 			"fd = os.open(os.environ[\"VGPU_STATE\"] + \"/one/lock\", os.O_RDWR)\n"
 			"fcntl.fcntl(fd, 37, struct.pack(\"hhqqi4x\", fcntl.F_WRLCK, 0, 1, 1, 0))\n"

@@ -3,6 +3,7 @@
 #include "tests/cli/tool.h"
 
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -34,6 +35,10 @@ int tool_set_up(void **state)
 {
 	const char *base = getenv("TMPDIR");
 
+	/* Under nohup, or behind a shell's &, they are ignored, and no shell can trap what it inherits so. */
+	signal(SIGHUP, SIG_DFL);
+	signal(SIGINT, SIG_DFL);
+	signal(SIGQUIT, SIG_DFL);
 	snprintf(folder, sizeof(folder), "%s/vgpu-cli-XXXXXX", base && *base ? base : "/tmp");
 	if (!mkdtemp(folder) || mkdir(tool_path("state"), 0700) < 0)
 		return -1;

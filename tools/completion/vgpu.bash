@@ -27,7 +27,7 @@ _vgpu() {
 		return
 	fi
 	case $previous in
-	--memory) words='512m 1g 2g 4g 8g 16g 32g 64g' ;;
+	--memory) words='512m 1g 2g 4g 8g 16g 32g 64g unlimited' ;;
 	--device) words=$(nvidia-smi --query-gpu=index,uuid --format=csv,noheader 2>/dev/null | tr , ' ') ;;
 	--board) words=$(vgpu-sim boards 2>/dev/null | cut -d ' ' -f 1) ;;
 	--cores | --cap) words='10 20 25 30 40 50 60 75 80 90 100' ;;

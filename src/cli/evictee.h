@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The processes of a slice whose device memory is moved to the host, or comes back. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bits.h"
+#include "base/err.h"
+#include "region/evict.h"
+#include "region/snapshot.h"
+
+enum evictee_stage { STAGE_RUNNING, STAGE_LOCKED, STAGE_AWAY, STAGE_BOOKED };
+
+struct evictee {
+	struct evict_process process;
+	int pid; /* as seen from here */
+	char command[17];
+	bool is_away; /* by its books, before we came */
+	enum evictee_stage stage;
+	uint64_t bytes
+		[REGION_DEVICES]; /* what has to have room for it to come back; once it is away */
+};
+
+struct evictees {
+	struct evictee *list;
+	unsigned count;
+};
+
+/*
+ * Reads the region: at once, or when the slice is quiet or the wait for that was long enough. The snapshot is to be
+ * freed; it is NULL for a slice without a region, which has no process that ever used a device. -errno with err
+ * set.
+ */
+int evictee_read(const char *region, bool is_quiet, struct snapshot **ret_snapshot,
+	struct err *err) MUST_CHECK;
+
+/*
+ * Those who hold something or whose memory is away; with is_all, every process of the slice. The list is to be
+ * freed, whatever comes: -ESRCH where a process cannot be reached from here, or -ENOMEM, with err set.
+ */
+int evictee_list(const struct snapshot *s, bool is_all, struct evictees *ret_evictees,
+	struct err *err) MUST_CHECK;
+
+/* Whether the memory of the snapshot's process of that index is away, by its books. */
+bool evictee_is_away(const struct snapshot *s, unsigned process);
+
+bool evictee_has_ended(const struct evictee *evictee);

@@ -54,7 +54,6 @@ static bool ignore(struct turn_doubt *doubt, uint64_t now_ns)
 	if (doubt->ignored_times < TURN_IGNORE_TIMES)
 		doubt->ignored_times++;
 	doubt->in_way_ns = 0;
-	doubt->misses = 0;
 	return true;
 }
 
@@ -68,8 +67,6 @@ bool turn_order_note(
 	doubt->was_in_way = state >= TURN_CLAIM;
 	if (state != TURN_WANT)
 		doubt->ticket_ns = now_ns;
-	if (state == TURN_HOLD)
-		doubt->misses = 0;
 	if (!wish)
 		return false;
 	/* A better one may come to its turn several times while the reader waits; others may not. */
@@ -81,9 +78,17 @@ bool turn_order_note(
 	return doubt->in_way_ns > TURN_OVERSTAY_NS && ignore(doubt, now_ns);
 }
 
-bool turn_order_note_miss(struct turn_peer *peer, uint64_t now_ns)
+void turn_order_note_miss(struct turn_peer *peer, uint64_t now_ns)
 {
-	return ++peer->doubt.misses >= TURN_MISSES && ignore(&peer->doubt, now_ns);
+	uint64_t *until_ns = &peer->doubt.missed_until_ns;
+
+	*until_ns = (*until_ns > now_ns ? *until_ns : now_ns) + TURN_MISS_NS;
+}
+
+bool turn_order_is_passed_over(const struct turn_peer *peer, uint64_t now_ns)
+{
+	return turn_order_is_ignored(peer, now_ns) ||
+	       peer->doubt.missed_until_ns > now_ns + (TURN_MISSES - 1) * TURN_MISS_NS;
 }
 
 void turn_order_settle(struct turn_peer *peers, unsigned count)
@@ -109,7 +114,7 @@ struct turn_line turn_order_line(const struct turn_peer *peers, unsigned count,
 
 		if (state >= TURN_CLAIM && (line.in_way < 0 || state == TURN_HOLD))
 			line.in_way = (int)i;
-		if (state != TURN_WANT || turn_order_is_ignored(p, now_ns))
+		if (state != TURN_WANT || turn_order_is_passed_over(p, now_ns))
 			continue;
 		if (rank > own ||
 			(rank == own && (ticket_ns > wish->ticket_ns ||
@@ -146,8 +151,8 @@ bool turn_order_is_wanted(const struct turn_peer *peers, unsigned count, uint32_
 		if (state == TURN_FREE || (state != TURN_WANT && theirs >= rank))
 			continue;
 		is_waiting = true;
-		/* Who is not believed is no better than the holder. */
-		if (theirs < rank && turn_order_is_ignored(p, now_ns))
+		/* Who is not waited for is no better than the holder. */
+		if (theirs < rank && turn_order_is_passed_over(p, now_ns))
 			theirs = rank;
 		is_wanted |= theirs < rank || (theirs == rank && now_ns >= quantum_end_ns);
 	}

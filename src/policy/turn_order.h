@@ -5,6 +5,10 @@
  * A page says a state and until when it counts. Its reader takes that with doubt: whoever stands in
  * the way of its wish for more than 50 ms is not believed for a while, and then stands in nobody's way.
  * It may still wish, and be given the turn; but nobody waits for it.
+ *
+ * Who is first in line and does not take a free turn in time has only missed it: its process woke up late, as it
+ * may again and again where processors are busy. For such, 0.3 ms are waited each, but not more than a
+ * thirty-second of all time; beyond that it is passed over at once, and believed as before.
  */
 #pragma once
 
@@ -25,7 +29,8 @@
 #define TURN_NEXT_NS	  UINT64_C(50000)   /* and each after it in addition: about a wake-up */
 #define TURN_IGNORE_NS	  UINT64_C(1000000000) /* not believed, the first time; doubled each time */
 #define TURN_IGNORE_TIMES 6u /* to 64 s at most, and after as long all is forgotten */
-#define TURN_MISSES	  8u /* a free turn not taken so often in a row counts as much */
+#define TURN_MISS_NS	  (32 * TURN_TAKE_NS) /* a missed turn counts for so long in a row */
+#define TURN_MISSES	  8u /* that count at once, and the next one is not waited for */
 #define TURN_RANK_NS	  UINT64_C(200000000)  /* after such a wait ranks no longer count */
 #define TURN_ALIVE_NS	  UINT64_C(1000000000) /* since the last sign of life */
 
@@ -47,8 +52,9 @@ struct turn_doubt {
 	uint64_t in_way_ns; /* for how long it was seen in the way of the reader's present wish */
 	uint64_t ticket_ns; /* no earlier one is believed: it was seen not waiting then */
 	uint64_t ignored_until_ns;
+	uint64_t
+		missed_until_ns; /* the turns that it missed count until then, each TURN_MISS_NS long */
 	uint32_t ignored_times;
-	uint32_t misses;
 	bool was_in_way;
 };
 
@@ -77,8 +83,11 @@ bool turn_order_is_ignored(const struct turn_peer *peer, uint64_t now_ns);
 bool turn_order_note(
 	struct turn_peer *peer, const struct turn_wish *wish, uint64_t elapsed_ns, uint64_t now_ns);
 
-/* The first in line did not take a free turn. Returns as above. */
-bool turn_order_note_miss(struct turn_peer *peer, uint64_t now_ns);
+/* The first in line did not take a free turn. */
+void turn_order_note_miss(struct turn_peer *peer, uint64_t now_ns);
+
+/* Whether nobody waits for it to take a free turn now. */
+bool turn_order_is_passed_over(const struct turn_peer *peer, uint64_t now_ns);
 
 /* The reader's wish is fulfilled, or a new one: nobody has been in its way so far. */
 void turn_order_settle(struct turn_peer *peers, unsigned count);

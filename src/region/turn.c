@@ -254,10 +254,10 @@ static int claim(struct turn *t, uint64_t *word, const struct turn_wish *wish,
 	t->wanted_since_ns = 0;
 	if (!put_hold(t, word, lease(t, now_ns, busy_until_ns)))
 		return wait_for(t, -1, now_ns + SOON_NS, ret_look_ns);
-	if (line.first >= 0 && turn_order_note_miss(&t->peers[line.first], now_ns))
-		say_distrust(t, (unsigned)line.first);
 	/* Who woke up too late for its turn does not wait for another whole one. */
 	t->is_stand_in = line.first >= 0;
+	if (t->is_stand_in)
+		turn_order_note_miss(&t->peers[line.first], now_ns);
 	set(&t->own->face.since_ns, now_ns);
 	set(&t->own->face.turns, get(&t->own->face.turns) + 1);
 	turn_order_settle(t->peers, t->other_count);
@@ -306,8 +306,6 @@ static int take(struct turn *t, uint64_t *word, unsigned rank, uint64_t busy_unt
 	take_ns = turn_order_take_ns(&line, t->free_since_ns);
 	if (now_ns < take_ns)
 		return wait_for(t, line.first, sooner(take_ns, now_ns + BEAT_NS), ret_look_ns);
-	if (line.first >= 0 && turn_order_note_miss(&t->peers[line.first], now_ns))
-		say_distrust(t, (unsigned)line.first);
 	return claim(t, word, &wish, busy_until_ns, ret_look_ns);
 }
 

@@ -3,7 +3,9 @@
  * The gate: finds the track of the stream that work is for, and lets the device's meter decide.
  *
  * A stream's handle tells it apart, except those that stand for a stream of the context or of the
- * thread. Each thread remembers the last one that it used, as long as no stream or context has gone since.
+ * thread. Each thread remembers the last one that it used, with the count of that track's uses: whoever gives a
+ * track to another stream counts on, under the meter's lock. A call that leaves the lock and comes back to its
+ * track keeps it meanwhile (`users`).
  */
 #include "shim/gate.h"
 
@@ -21,14 +23,12 @@
 #include "shim/terms.h"
 #include "shim/work.h"
 
-/* Counts whatever makes remembered tracks wrong. */
-static HOT_WORD _Atomic uint32_t generation;
-
 struct recent {
 	CUstream stream;
 	CUcontext context;
+	struct meter *meter;
 	struct track *track;
-	uint32_t generation;
+	uint32_t use;
 };
 static __thread struct recent recent;
 
@@ -89,7 +89,8 @@ static bool is_free(const struct track *t, uint64_t now_ns)
 {
 	if (!t->is_used)
 		return true;
-	return track_is_drained(t, now_ns) && (!t->has_stream || t->last_ns + IDLE_NS < now_ns);
+	return !t->users && track_is_drained(t, now_ns) &&
+	       (!t->has_stream || t->last_ns + IDLE_NS < now_ns);
 }
 
 /* With the meter's lock: a track for another stream, or NULL. */
@@ -103,9 +104,7 @@ static struct track *take_track(struct meter *m, uint64_t now_ns)
 			continue;
 		if (t->is_used) {
 			work_end_batch(t, now_ns, false);
-			track_free(t, true);
-			/* pairs with the acquire in find() */
-			atomic_fetch_add(&generation, 1);
+			track_free(t);
 		}
 		if (i >= m->track_high)
 			m->track_high = i + 1;
@@ -131,12 +130,12 @@ static struct timebase *timebase_of(struct meter *m, CUcontext context)
 	return b;
 }
 
+/* With the meter's lock. */
 static struct track *find_in(
 	struct meter *m, CUstream stream, CUcontext context, const void *thread)
 {
 	struct track *t;
 
-	LOCK_SCOPE(&m->lock);
 	for (unsigned i = 0; i < m->track_high; i++)
 		if (is_track_of(&m->tracks[i], stream, context, thread))
 			return &m->tracks[i];
@@ -149,43 +148,53 @@ static struct track *find_in(
 		.stream = stream,
 		.context = context,
 		.thread = thread,
+		.use = t->use,
 		.meter = m,
 		.timebase = timebase_of(m, context)};
 	return t;
 }
 
-/* NULL where the driver knows no context: it will say so itself. */
-static struct track *find_slowly(CUstream stream, CUcontext context)
+static struct track *enter_slowly(CUstream stream, CUcontext context)
 {
-	/* pairs with the increments: who destroys a stream has ended its use before */
-	uint32_t now = atomic_load_explicit(&generation, memory_order_acquire);
 	struct device *device;
+	struct meter *m;
 
 	if (!context && (!cuda.cuCtxGetCurrent || cuda.cuCtxGetCurrent(&context) != CUDA_SUCCESS ||
 				!context))
 		return NULL;
 	if (state_current_device(&device) != CUDA_SUCCESS)
 		return NULL;
-	recent.track = find_in(meter_of(device), stream, context, thread_of(stream));
+	m = meter_of(device);
+	lock_enter(&m->lock);
+	recent.track = find_in(m, stream, context, thread_of(stream));
+	recent.use = recent.track->use;
+	recent.meter = m;
 	recent.stream = stream;
 	recent.context = context;
-	recent.generation = now;
 	return recent.track;
 }
 
-static struct track *find(CUstream stream)
+/* The stream's track, with its meter's lock; NULL where the driver knows no context: it will say so itself. */
+static struct track *enter(CUstream stream)
 {
 	CUcontext context = NULL;
 
 	if (is_of_context(stream) &&
 		(!cuda.cuCtxGetCurrent || cuda.cuCtxGetCurrent(&context) != CUDA_SUCCESS))
 		return NULL;
-	/* pairs with the increments: as above */
 	if (LIKELY(recent.track && recent.stream == stream &&
-		    (!context || recent.context == context) &&
-		    recent.generation == atomic_load_explicit(&generation, memory_order_acquire)))
-		return recent.track;
-	return find_slowly(stream, context);
+		    (!context || recent.context == context))) {
+		lock_enter(&recent.meter->lock);
+		if (LIKELY(recent.track->use == recent.use))
+			return recent.track;
+		lock_leave(&recent.meter->lock);
+	}
+	return enter_slowly(stream, context);
+}
+
+static void leave(struct track *t)
+{
+	lock_leave(&t->meter->lock);
 }
 
 static bool is_on(uint64_t ticks)
@@ -206,10 +215,14 @@ void gate_enter_slowly(CUstream stream, uint64_t key, struct gate_pass *ret_pass
 
 	ret_pass->track = NULL;
 	if (is_on(ticks) && !capture_is_on(stream)) {
-		struct track *t = find(stream);
+		struct track *t = enter(stream);
 
-		if (t && meter_admit(t, guess_find(key), look_now_ns(ticks)))
+		if (t && meter_admit(t, guess_find(key), look_now_ns(ticks))) {
+			t->users++;
 			ret_pass->track = t;
+		}
+		if (t)
+			leave(t);
 	}
 	errno = saved_errno;
 }
@@ -217,9 +230,13 @@ void gate_enter_slowly(CUstream stream, uint64_t key, struct gate_pass *ret_pass
 void gate_leave_slowly(struct gate_pass *pass, CUresult result)
 {
 	int saved_errno = errno;
+	struct track *t = pass->track;
 
 	(void)result; /* what was not launched takes no time, and that is what is charged */
-	meter_given(pass->track);
+	lock_enter(&t->meter->lock);
+	meter_given(t);
+	t->users--;
+	leave(t);
 	errno = saved_errno;
 }
 
@@ -229,13 +246,14 @@ void gate_copy_slowly(CUstream stream, uint64_t bytes)
 	struct track *t;
 
 	if (is_on(clock_ticks()) && !capture_is_on(stream)) {
-		t = find(stream);
-		if (t)
-			hindrance_pass_suspension(t->meter);
-		if (t && bytes >= GATE_COPY_BYTES) {
-			LOCK_SCOPE(&t->meter->lock);
-			work_end_batch(t, clock_now_ns(), true);
-			t->is_chained = false;
+		t = enter(stream);
+		if (t) {
+			hindrance_pass_suspension(t);
+			if (bytes >= GATE_COPY_BYTES) {
+				work_end_batch(t, clock_now_ns(), true);
+				t->is_chained = false;
+			}
+			leave(t);
 		}
 	}
 	errno = saved_errno;
@@ -258,12 +276,13 @@ void gate_wait_begin_slowly(CUstream stream, bool is_all, struct gate_wait *ret_
 		return;
 	}
 	if (!is_all && stream != GATE_ANY_STREAM)
-		t = find(stream);
+		t = enter(stream);
 	if (t) {
-		LOCK_SCOPE(&t->meter->lock);
 		if (t->is_open && track_batch(t)->expected_ns >= WORTH_AN_EVENT_NS &&
 			!capture_is_on(stream))
 			work_end_batch(t, clock_now_ns(), true);
+		t->users++;
+		leave(t);
 	}
 	ret_wait->track = t;
 	neighbours_look_before_wait(ret_wait->since_ns);
@@ -288,10 +307,25 @@ static struct track *recent_if_done(const struct meter *m)
 {
 	struct track *t = recent.track;
 
-	/* pairs with the increments: as in find() */
-	if (!t || recent.generation != atomic_load_explicit(&generation, memory_order_acquire))
+	if (!t || recent.meter != m || recent.use != t->use)
 		return NULL;
-	return t->meter == m && t->is_open && track_is_done(t) ? t : NULL;
+	return t->is_open && track_is_done(t) ? t : NULL;
+}
+
+static void settle_wait(
+	struct meter *m, const struct gate_wait *wait, CUcontext context, uint64_t now_ns)
+{
+	struct track *t = wait->track;
+
+	work_settle(m, now_ns);
+	if (!t && !wait->is_all)
+		t = recent_if_done(m);
+	if (t)
+		drain(t, wait->since_ns, now_ns);
+	for (unsigned i = 0; wait->is_all && i < m->track_high; i++)
+		if (m->tracks[i].context == context)
+			drain(&m->tracks[i], wait->since_ns, now_ns);
+	work_let_go(m, now_ns);
 }
 
 void gate_wait_end_slowly(struct gate_wait *wait, CUresult result)
@@ -301,24 +335,19 @@ void gate_wait_end_slowly(struct gate_wait *wait, CUresult result)
 	struct track *t = wait->track;
 	struct device *device;
 	struct meter *m = NULL;
-	CUcontext context;
+	CUcontext context = NULL;
 
 	if (t)
 		m = t->meter;
 	else if (state_current_device(&device) == CUDA_SUCCESS &&
 		 cuda.cuCtxGetCurrent(&context) == CUDA_SUCCESS)
 		m = meter_of(device);
-	if (m && result == CUDA_SUCCESS) {
+	if (m) {
 		LOCK_SCOPE(&m->lock);
-		work_settle(m, now_ns);
-		if (!t && !wait->is_all)
-			t = recent_if_done(m);
 		if (t)
-			drain(t, wait->since_ns, now_ns);
-		for (unsigned i = 0; wait->is_all && i < m->track_high; i++)
-			if (m->tracks[i].context == context)
-				drain(&m->tracks[i], wait->since_ns, now_ns);
-		work_let_go(m, now_ns);
+			t->users--;
+		if (result == CUDA_SUCCESS)
+			settle_wait(m, wait, context, now_ns);
 	}
 	errno = saved_errno;
 }
@@ -346,8 +375,7 @@ void gate_stream_ends(CUstream stream)
 			work_end_batch(t, clock_now_ns(), true);
 			t->has_stream = false;
 			t->is_chained = false;
-			/* pairs with the acquire in find() */
-			atomic_fetch_add(&generation, 1);
+			t->use++;
 		}
 	}
 	errno = saved_errno;
@@ -363,12 +391,10 @@ void gate_context_ended(struct device *device, CUcontext context)
 	/* What was under way stays charged as it was expected. */
 	for (unsigned i = 0; i < m->track_high; i++)
 		if (m->tracks[i].is_used && m->tracks[i].context == context)
-			track_free(&m->tracks[i], false);
+			track_lose_context(&m->tracks[i]);
 	for (unsigned i = 0; i < METER_CONTEXTS; i++)
 		if (m->timebases[i].context == context)
 			m->timebases[i] = (struct timebase){.context = NULL};
-	/* pairs with the acquire in find() */
-	atomic_fetch_add(&generation, 1);
 	work_let_go(m, clock_now_ns());
 }
 
@@ -377,10 +403,16 @@ void gate_forget_parent(void)
 	/* relaxed: the child has one thread */
 	atomic_store_explicit(&gate_mode, GATE_OFF, memory_order_relaxed);
 	for (unsigned i = 0; i < REGION_DEVICES; i++) {
+		uint32_t uses[METER_TRACKS];
+
 		if (!meters[i].is_ready)
 			continue;
 		turn_forget_parent(&meters[i].turn);
+		/* This thread, too, remembers one of the parent's. */
+		for (unsigned k = 0; k < METER_TRACKS; k++)
+			uses[k] = meters[i].tracks[k].use + 1;
 		memset(&meters[i], 0, sizeof(meters[i]));
+		for (unsigned k = 0; k < METER_TRACKS; k++)
+			meters[i].tracks[k].use = uses[k];
 	}
-	atomic_fetch_add(&generation, 1);
 }

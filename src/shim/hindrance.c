@@ -207,10 +207,12 @@ static void sleep_exactly(uint64_t wake_ns, uint64_t now_ns)
 }
 
 /* Without the lock, as long as it takes; with it before and after. */
-void hindrance_wait(struct meter *m, enum hindrance why, uint64_t wake_ns, uint64_t now_ns)
+void hindrance_wait(struct track *t, enum hindrance why, uint64_t wake_ns, uint64_t now_ns)
 {
+	struct meter *m = t->meter;
 	bool may_look = m->is_limited && (why == HINDRANCE_NO_BUDGET || why == HINDRANCE_TOO_FAR);
 
+	t->users++;
 	lock_leave(&m->lock);
 	if (may_look && neighbours_look(m, now_ns))
 		; /* which took some of the time */
@@ -222,6 +224,7 @@ void hindrance_wait(struct meter *m, enum hindrance why, uint64_t wake_ns, uint6
 		sleep_until(wake_ns, now_ns);
 	terms_look();
 	lock_enter(&m->lock);
+	t->users--;
 	if (why == HINDRANCE_NO_TURN) {
 		m->is_turn_awaited = false;
 		log_debug("a wait for the turn ended", U64("began_ns", now_ns),
@@ -250,19 +253,11 @@ bool hindrance_is_stuck(
 	return now_ns > *since_ns + STUCK_NS;
 }
 
-void hindrance_pass_suspension(struct meter *m)
+void hindrance_pass_suspension(struct track *t)
 {
-	for (;;) {
-		uint64_t now_ns;
-		bool is_suspended;
+	while (meter_is_suspended(t->meter)) {
+		uint64_t now_ns = clock_now_ns();
 
-		lock_enter(&m->lock);
-		is_suspended = meter_is_suspended(m);
-		lock_leave(&m->lock);
-		if (!is_suspended)
-			return;
-		now_ns = clock_now_ns();
-		sleep_until(now_ns + LOOK_NS, now_ns);
-		terms_look();
+		hindrance_wait(t, HINDRANCE_SUSPENDED, now_ns + LOOK_NS, now_ns);
 	}
 }

@@ -20,12 +20,12 @@ enum hindrance {
 enum hindrance hindrance_of(struct meter *meter, struct track *track, uint64_t guess_ns,
 	uint64_t now_ns, uint64_t *ret_wake_ns);
 
-/* Waits, without the lock, until then or until something has changed. */
-void hindrance_wait(struct meter *meter, enum hindrance why, uint64_t wake_ns, uint64_t now_ns);
+/* Waits, without the lock, until then or until something has changed. The track stays what it is. */
+void hindrance_wait(struct track *track, enum hindrance why, uint64_t wake_ns, uint64_t now_ns);
 
 /* Whether it was waited for long enough. *since_ns is the caller's, 0 at first. */
 bool hindrance_is_stuck(
 	const struct track *track, enum hindrance why, uint64_t *since_ns, uint64_t now_ns);
 
-/* Waits while nothing may reach the device. Not with the lock. */
-void hindrance_pass_suspension(struct meter *meter);
+/* Waits while nothing may reach the device, as above. */
+void hindrance_pass_suspension(struct track *track);

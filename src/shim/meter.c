@@ -111,7 +111,7 @@ static bool open_batch(struct meter *m, struct track *t, uint64_t guess_ns, uint
 		/* Once a batch: how often it looks again is the clock's business. */
 		if (waits == 0)
 			FAULT("meter: waiting");
-		hindrance_wait(m, why, wake_ns, now_ns);
+		hindrance_wait(t, why, wake_ns, now_ns);
 		now_ns = clock_now_ns();
 	}
 	return true;
@@ -140,7 +140,6 @@ bool meter_admit(struct track *t, uint32_t guess, uint64_t now_ns)
 	bool is_full, has_batch = true;
 	uint64_t ns = guess_ns(guess);
 
-	lock_enter(&m->lock);
 	if (UNLIKELY(!has_room(t, now_ns) || now_ns > t->last_ns + TRACK_PAUSE_NS)) {
 		has_batch = open_batch(m, t, ns, clock_now_ns());
 		now_ns = clock_now_ns();
@@ -152,17 +151,14 @@ bool meter_admit(struct track *t, uint32_t guess, uint64_t now_ns)
 		expect(m, t, guess, ns, now_ns);
 	is_full = has_batch && (t->single_count || track_batch(t)->expected_ns >= batch_ns(m));
 	t->single_count -= t->single_count != 0;
-	lock_leave(&m->lock);
 	return is_full;
 }
 
 void meter_given(struct track *t)
 {
 	struct meter *m = t->meter;
-	uint64_t now_ns;
+	uint64_t now_ns = clock_now_ns();
 
-	lock_enter(&m->lock);
-	now_ns = clock_now_ns();
 	t->last_ns = now_ns;
 	if (t->is_open) {
 		/* The first of a batch that only the first may call this for. */
@@ -172,5 +168,4 @@ void meter_given(struct track *t)
 		FAULT("meter: batch closed");
 		work_say_busy_until(m, work_end_ns(m));
 	}
-	lock_leave(&m->lock);
 }

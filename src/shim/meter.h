@@ -12,9 +12,10 @@
 
 /*
  * Waits until work of this kind may be given to the track's stream, and expects it. now_ns may be off by
- * some us. Takes and leaves the meter's lock. True where its batch is full with it, and meter_given() is to be called.
+ * some us. With the meter's lock, which it leaves while it waits. True where its batch is full with it, and
+ * meter_given() is to be called.
  */
 bool meter_admit(struct track *track, uint32_t guess, uint64_t now_ns);
 
-/* After the work was given: closes the batch. */
+/* After the work was given, with the lock: closes the batch. */
 void meter_given(struct track *track);

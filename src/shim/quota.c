@@ -40,9 +40,12 @@ static struct {
 	struct options options;
 	struct source system, own;
 	_Atomic uint64_t next_check_ns;
-	/* What the driver was told of MPS, as it was when this process began to look. */
+	/* As it was when this process began to look: what the driver was told of MPS, and where things are. */
 	char mps_pipe[SHARE_PATH_BYTES];
 	uint16_t mps_permille;
+	char slice_name[SHARE_NAME_BYTES];
+	char share_turns[SHARE_PATH_BYTES], share_region[SHARE_PATH_BYTES];
+	const char *turns_path, *region_path;
 } quota;
 
 static const struct share *share_of(const struct source *source)
@@ -109,6 +112,41 @@ static void read_mps(void)
 		quota.mps_permille = SHARE_WHOLE_PERMILLE;
 }
 
+/* Whether MPS divides the device for this process by that share, so that its time need not be. */
+static bool is_client(const struct share *share)
+{
+	return share->mps[0] && strcmp(share->mps, quota.mps_pipe) == 0;
+}
+
+static const char *find_turns(void)
+{
+	const struct source *sources[] = {&quota.system, &quota.own};
+	bool is_side_by_side = false;
+
+	for (size_t i = 0; i < ARRAY_SIZE(sources); i++) {
+		const struct share *share = share_of(sources[i]);
+
+		if (is_client(share))
+			is_side_by_side = true;
+		else if (share->turns[0])
+			return strcpy(quota.share_turns, share->turns);
+	}
+	return is_side_by_side ? NULL : quota.options.turns_path;
+}
+
+/* Where things are does not change under a process, whatever becomes of its share; and who asks needs no lock. */
+static void find_names(void)
+{
+	const struct share *system = share_of(&quota.system), *own = share_of(&quota.own);
+	const char *region = system->region[0] ? system->region : own->region;
+
+	strcpy(quota.slice_name, system->slice[0] ? system->slice : own->slice);
+	quota.turns_path = find_turns();
+	quota.region_path = region[0]			? strcpy(quota.share_region, region)
+			    : quota.options.region_path ? quota.options.region_path
+							: REGION_DEFAULT_PATH;
+}
+
 static enum quota_mode read_all(void)
 {
 	struct file_identity id;
@@ -125,6 +163,7 @@ static enum quota_mode read_all(void)
 		quota.own.path = quota.options.share_path;
 		is_broken |= load(&quota.own) != 0;
 	}
+	find_names();
 	if (is_broken)
 		return QUOTA_BROKEN;
 	if (quota.system.path || quota.own.path || quota.options.region_path ||
@@ -237,12 +276,6 @@ static void restrict_terms(struct quota_terms *t, const struct share_compute *c)
 		t->weight = c->weight;
 }
 
-/* Whether MPS divides the device for this process by that share, so that its time need not be. */
-static bool is_client(const struct share *share)
-{
-	return share->mps[0] && strcmp(share->mps, quota.mps_pipe) == 0;
-}
-
 /* A whole percent, as the driver takes it. One that was told more is limited by time. */
 static bool is_divided(const struct share *share, const struct share_compute *c)
 {
@@ -289,25 +322,12 @@ int quota_compute(const char *uuid, bool is_contended, struct quota_terms *ret_t
 
 const char *quota_turns_path(void)
 {
-	const struct source *sources[] = {&quota.system, &quota.own};
-	bool is_side_by_side = false;
-
-	for (size_t i = 0; i < ARRAY_SIZE(sources); i++) {
-		if (!sources[i]->is_in_force)
-			continue;
-		if (is_client(share_of(sources[i])))
-			is_side_by_side = true;
-		else if (share_of(sources[i])->turns[0])
-			return share_of(sources[i])->turns;
-	}
-	return is_side_by_side ? NULL : quota.options.turns_path;
+	return quota.turns_path;
 }
 
 const char *quota_slice_name(void)
 {
-	if (quota.system.is_in_force && share_of(&quota.system)->slice[0])
-		return share_of(&quota.system)->slice;
-	return quota.own.is_in_force ? share_of(&quota.own)->slice : "";
+	return quota.slice_name;
 }
 
 const struct options *quota_options(void)
@@ -317,11 +337,7 @@ const struct options *quota_options(void)
 
 const char *quota_region_path(void)
 {
-	if (quota.system.is_in_force && share_of(&quota.system)->region[0])
-		return share_of(&quota.system)->region;
-	if (quota.own.is_in_force && share_of(&quota.own)->region[0])
-		return share_of(&quota.own)->region;
-	return quota.options.region_path ? quota.options.region_path : REGION_DEFAULT_PATH;
+	return quota.region_path;
 }
 
 static bool reload_if_changed(struct source *source)

@@ -37,7 +37,7 @@ int quota_memory_bytes(const char *uuid, uint64_t *ret_bytes) MUST_CHECK;
 /* What the environment said; after quota_start(). */
 const struct options *quota_options(void);
 
-/* The slice's region file; valid until the process ends. */
+/* The slice's region file. Like the other names below it is what it was at quota_start(). */
 const char *quota_region_path(void);
 
 /*
@@ -65,6 +65,6 @@ struct quota_terms {
  */
 int quota_compute(const char *uuid, bool is_contended, struct quota_terms *ret_terms) MUST_CHECK;
 
-/* The folder of turns, or NULL, as it is for clients of MPS; and the slice's name, or "". Valid until the process ends. */
+/* The folder of turns, or NULL, as it is for clients of MPS; and the slice's name, or "". */
 const char *quota_turns_path(void);
 const char *quota_slice_name(void);

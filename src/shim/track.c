@@ -262,13 +262,24 @@ bool track_collect(struct track *track, uint64_t now_ns, struct track_span *ret_
 	return true;
 }
 
-void track_free(struct track *track, bool has_context)
+void track_free(struct track *track)
 {
-	for (unsigned i = 0; i < TRACK_BATCHES && has_context; i++) {
+	for (unsigned i = 0; i < TRACK_BATCHES; i++) {
 		if (track->batches[i].start)
 			cuda.cuEventDestroy_v2(track->batches[i].start);
 		if (track->batches[i].end)
 			cuda.cuEventDestroy_v2(track->batches[i].end);
 	}
-	*track = (struct track){.is_used = false};
+	*track = (struct track){.is_used = false, .use = track->use + 1};
+}
+
+void track_lose_context(struct track *track)
+{
+	for (unsigned i = 0; i < TRACK_BATCHES; i++)
+		track->batches[i].start = track->batches[i].end = NULL;
+	track->is_open = false;
+	track->is_chained = false;
+	track->pending = 0;
+	track->has_stream = false;
+	track->use++;
 }

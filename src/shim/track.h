@@ -64,8 +64,10 @@ struct track {
 	bool is_waited_for;	 /* the program waited for the last work given */
 	bool has_no_events;	 /* the driver makes none here: the host's clock alone tells */
 	bool is_used;
-	bool is_guessed;	   /* what was given last before the pause was charged by guess */
-	bool has_stream;	   /* else its stream is gone */
+	bool is_guessed; /* what was given last before the pause was charged by guess */
+	bool has_stream; /* else its stream is gone */
+	uint32_t use;	 /* counts the streams that it was for */
+	uint32_t users;	 /* calls that come back to it: until then it is for no other stream */
 	uint32_t doubted_pauses;   /* so many are followed by single pieces of work */
 	uint64_t doubted_until_ns; /* until when these are */
 	uint32_t filling;	   /* of the meter's purse by which it last opened a batch */
@@ -118,5 +120,8 @@ static inline bool track_is_drained(const struct track *track, uint64_t now_ns)
 	return track->pending == 0 && (!track->is_open || track->drained_ns <= now_ns);
 }
 
-/* Makes a track free for another stream; its events go with it unless its context did. */
-void track_free(struct track *track, bool has_context);
+/* Makes a track free for another stream; its events go with it. */
+void track_free(struct track *track);
+
+/* Its context is gone, and its stream and events with that: nothing is under way any more. */
+void track_lose_context(struct track *track);

@@ -4,7 +4,8 @@
  *
  *	VGPU_FAULT="ACTION N PLACE"   kill, stop or fork when PLACE is passed for the N-th time
  *	VGPU_FAULT="borrow N PLACE"   memory comes there, as by another thread: a block through our hook,
- *				      which goes at the next place, and one that nobody names, which stays
+ *				      which goes at the next place, and one that nobody names, which stays;
+ *				      in a context of its own where there is none yet
  *	VGPU_FAULT="memory N"	      our own memory runs out at the N-th request
  *	VGPU_FAULT="memory-from N"    and at all after it
  *	VGPU_FAULT_LOG=FILE	      each place that is passed is a line there
@@ -30,6 +31,7 @@
 
 cuInit_fn cuInit;
 cuDeviceTotalMem_v2_fn cuDeviceTotalMem_v2;
+cuCtxCreate_v2_fn cuCtxCreate_v2;
 cuMemGetInfo_v2_fn cuMemGetInfo_v2;
 cuMemAlloc_v2_fn cuMemAlloc_v2;
 cuMemFree_v2_fn cuMemFree_v2;
@@ -99,8 +101,12 @@ static void fork_here(const char *place)
 static void borrow(void)
 {
 	CUdeviceptr unannounced;
+	CUcontext context;
 
 	is_inside = true;
+	if (cuda.cuCtxGetCurrent(&context) == CUDA_SUCCESS && !context &&
+		cuCtxCreate_v2(&context, 0, 0) != CUDA_SUCCESS)
+		fprintf(stderr, "no context to borrow in\n");
 	if (cuMemAlloc_v2(&borrowed, BORROWED_BYTES) != CUDA_SUCCESS ||
 		cuda.cuMemAlloc_v2(&unannounced, UNANNOUNCED_BYTES) != CUDA_SUCCESS)
 		fprintf(stderr, "no memory to be borrowed\n");

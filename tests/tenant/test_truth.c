@@ -6,6 +6,8 @@
 #include <stdio.h>
 
 #include "tests/tenant/course.h"
+#include "tests/tenant/meter.h"
+#include "region/layout.h"
 
 #define UNANNOUNCED_BYTES (16 * MIB) /* by fault_env.c */
 #define QUESTIONS_MOST	  64
@@ -41,9 +43,24 @@ static void what_a_thread_takes_and_frees_during_a_comparison_is_not_found(void 
 	assert_int_equal(find_beside_a_thread(&c, n), without);
 }
 
+static void a_context_is_not_measured_beside_another_call(void **state)
+{
+	struct course c = course_begin(*state);
+	struct tenant *t = course_start(&c, "VGPU_FAULT=borrow 1 context: asking");
+	uint64_t learned_bytes;
+
+	expect(t, OK, "primary 0");
+	expect(t, OK, "newctx c 0");
+	learned_bytes = meter_region(c.slice)->own.devices[0].context_bytes;
+	print_message("%llu MiB\n", (unsigned long long)(learned_bytes / MIB));
+	assert_in_range(learned_bytes, 500 * MIB, 540 * MIB);
+	assert_int_equal(tenant_end(t), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		test_with_node(a_context_is_not_measured_beside_another_call),
 		test_with_node(what_a_thread_takes_and_frees_during_a_comparison_is_not_found),
 	};
 

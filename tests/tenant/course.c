@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #define TOUR_LINES 3
+#define TOURS	   3 /* so many tell what each tour passes */
 
 static void count_place(struct course *c, const char *name)
 {
@@ -19,7 +20,12 @@ static void count_place(struct course *c, const char *name)
 		assert_true(c->place_count < COURSE_PLACES);
 		snprintf(c->places[c->place_count++].name, sizeof(c->places[0].name), "%s", name);
 	}
-	c->places[i].hits++;
+	c->places[i].tour_hits++;
+}
+
+static bool is_reapers(const char *name)
+{
+	return strncmp(name, "reap:", 5) == 0;
 }
 
 void course_end_case(struct course *c)
@@ -70,9 +76,10 @@ void course_leave_a_dead(struct course *c)
 	assert_int_equal(tenant_end(dead), SIGKILL);
 }
 
-/* Counts what one tour passes: a reaper's steps, or all others. */
-static void count_places(struct course *c, bool are_reapers)
+/* Counts what one tour passes: a reaper's steps, or all others. Some depend on the clock; the least counts. */
+static void count_places(struct course *c, bool are_reapers, bool is_first)
 {
+	unsigned requests = 0;
 	char line[96];
 	FILE *file;
 
@@ -81,18 +88,38 @@ static void count_places(struct course *c, bool are_reapers)
 	while (fgets(line, sizeof(line), file)) {
 		line[strcspn(line, "\n")] = '\0';
 		if (strcmp(line, "memory") == 0)
-			c->memory_requests += !are_reapers;
-		else if ((strncmp(line, "reap:", 5) == 0) == are_reapers)
+			requests++;
+		else if (is_reapers(line) == are_reapers)
 			count_place(c, line);
 	}
 	fclose(file);
 	unlink(c->log);
+	for (unsigned i = 0; i < c->place_count; i++) {
+		struct place *p = &c->places[i];
+
+		if (is_reapers(p->name) == are_reapers && (is_first || p->tour_hits < p->hits))
+			p->hits = p->tour_hits;
+		p->tour_hits = 0;
+	}
+	if (!are_reapers && (is_first || requests < c->memory_requests))
+		c->memory_requests = requests;
+}
+
+static void forget_places_that_were_missed(struct course *c)
+{
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < c->place_count; i++)
+		if (c->places[i].hits)
+			c->places[kept++] = c->places[i];
+	c->place_count = kept;
 }
 
 /* Alone in a new region, and where somebody has died. */
 void course_find_places(struct course *c)
 {
-	for (int has_dead = 0; has_dead < 2; has_dead++) {
+	for (unsigned i = 0; i < 2 * TOURS; i++) {
+		bool has_dead = i >= TOURS;
 		struct tenant *t;
 
 		if (has_dead)
@@ -102,10 +129,11 @@ void course_find_places(struct course *c)
 		tenant_tell(t, TOUR);
 		course_expect_tour(t);
 		assert_int_equal(tenant_end(t), 0);
-		count_places(c, has_dead);
+		count_places(c, has_dead, i % TOURS == 0);
 		c->log[0] = '\0';
 		course_end_case(c);
 	}
+	forget_places_that_were_missed(c);
 	assert_true(c->place_count > 50);
 }
 

@@ -14,7 +14,8 @@
 
 struct place {
 	char name[96];
-	unsigned hits;
+	unsigned hits; /* by each tour, at least */
+	unsigned tour_hits;
 };
 
 struct course {

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* vgpu doctor: whether quotas are in force, from where, and what is in their way. */
-#include "cli/doctor.h"
-
 #include <errno.h>
 #include <getopt.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +9,9 @@
 #include "base/cleanup.h"
 #include "base/parse.h"
 #include "cli/command.h"
+#include "cli/diagnosis.h"
+#include "cli/doctor_limits.h"
+#include "cli/doctor_show.h"
 #include "cli/survey.h"
 
 const char help_doctor[] =
@@ -54,36 +54,6 @@ static int read_request(int argc, char **argv, struct request *ret_request, stru
 		request.slice = argv[optind];
 	*ret_request = request;
 	return 0;
-}
-
-void diagnosis_add(struct findings *findings, const char *format, ...)
-{
-	va_list args;
-
-	if (findings->count == findings->capacity) {
-		size_t capacity = findings->capacity ? 2 * findings->capacity : 8;
-		char(*grown)[PROBLEM_BYTES] = reallocarray(findings->text, capacity, PROBLEM_BYTES);
-
-		if (!grown)
-			return;
-		findings->text = grown;
-		findings->capacity = capacity;
-	}
-	va_start(args, format);
-	vsnprintf(findings->text[findings->count++], PROBLEM_BYTES, format, args);
-	va_end(args);
-}
-
-void diagnosis_clear(struct diagnosis *d)
-{
-	for (size_t i = 0; i < d->view_count; i++)
-		view_clear(&d->views[i]);
-	for (size_t i = 0; i < d->patient_count; i++)
-		inspect_clear(&d->patients[i].seen);
-	free(d->views);
-	free(d->patients);
-	free(d->problems.text);
-	free(d->notes.text);
 }
 
 static bool is_wanted(const struct request *request, const struct view *v)

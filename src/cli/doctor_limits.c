@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/doctor.h"
+#include "cli/doctor_limits.h"
 #include "cli/mps_daemon.h"
 #include "cli/turns.h"
 #include "policy/device_name.h"

@@ -5,7 +5,8 @@
 #include <string.h>
 
 #include "cli/compute.h"
-#include "cli/doctor.h"
+#include "cli/doctor_limits.h"
+#include "cli/doctor_show.h"
 #include "cli/json.h"
 #include "cli/size.h"
 

@@ -111,7 +111,7 @@ void contexts_measure(struct device *device, struct charge *charge)
 	FAULT("context: asking");
 	/* Beside another call the difference would not be this context's alone; the next one is measured. */
 	if (measured || (uint32_t)traffic != 1 ||
-		nvml_own_use(device->uuid, held - charged, &used) != 0 ||
+		own_pid_memory_bytes(device->uuid, held - charged, &used) != 0 ||
 		traffic != charge_traffic())
 		return;
 	own_pid_is_confirmed(device);

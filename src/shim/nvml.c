@@ -19,7 +19,6 @@
 #include "gpu/uuid.h"
 #include "policy/device_name.h"
 #include "shim/doors.h"
-#include "shim/own_pid.h"
 
 /* Longest wait for another thread that begins NVML; it takes some 10 ms. */
 #define BEGIN_WAIT_NS 2000000000u
@@ -145,16 +144,30 @@ int nvml_list(nvmlDevice_t device, enum process_list kind, struct process_rows *
 	return r == NVML_SUCCESS ? 0 : -ENODEV;
 }
 
+static int find_processes(const char *uuid, nvmlDevice_t *ret_device, struct process_rows *ret_rows)
+{
+	int r = begin();
+
+	if (r == 0)
+		r = find_handle(uuid, ret_device);
+	if (r == 0)
+		r = nvml_list(*ret_device, LIST_COMPUTE, ret_rows);
+	return r;
+}
+
+int nvml_processes(const char *uuid, struct process_rows *ret_rows)
+{
+	nvmlDevice_t device;
+
+	return find_processes(uuid, &device, ret_rows);
+}
+
 int nvml_look(const char *uuid, struct process_rows *ret_rows, uint64_t *ret_used_bytes)
 {
 	nvmlMemory_t memory;
 	nvmlDevice_t device;
-	int r = begin();
+	int r = find_processes(uuid, &device, ret_rows);
 
-	if (r == 0)
-		r = find_handle(uuid, &device);
-	if (r == 0)
-		r = nvml_list(device, LIST_COMPUTE, ret_rows);
 	if (r == 0 && nvml.nvmlDeviceGetMemoryInfo(device, &memory) != NVML_SUCCESS)
 		r = -ENODEV;
 	if (r == 0)
@@ -189,29 +202,4 @@ int nvml_busy(const char *uuid, uint64_t since_us, struct busy_rows *ret_rows)
 bool nvml_is_begun(void)
 {
 	return atomic_load(&is_begun);
-}
-
-int nvml_own_use(const char *uuid, uint64_t known_bytes, uint64_t *ret_bytes)
-{
-	struct process_rows rows;
-	nvmlDevice_t device;
-	unsigned pid;
-	int r = begin();
-
-	if (r == 0)
-		r = find_handle(uuid, &device);
-	if (r == 0)
-		r = nvml_list(device, LIST_COMPUTE, &rows);
-	if (r < 0)
-		return r;
-	pid = own_pid();
-	for (unsigned i = 0; pid && i < rows.count; i++) {
-		if (rows.at[i].pid != pid || rows.at[i].usedGpuMemory == NVML_VALUE_NOT_AVAILABLE)
-			continue;
-		if (!own_pid_is_credible(rows.at[i].usedGpuMemory, known_bytes))
-			return -ENOENT;
-		*ret_bytes = rows.at[i].usedGpuMemory;
-		return 0;
-	}
-	return -ENOENT;
 }

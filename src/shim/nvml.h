@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What we ask NVML for ourselves: which device an index means, and what this process really uses. */
+/* What we ask NVML for ourselves: which device an index means, and who uses a device. */
 #pragma once
 
 #include <stdbool.h>
@@ -23,15 +23,11 @@ enum process_list { LIST_COMPUTE, LIST_GRAPHICS, LIST_MPS };
 int nvml_list(
 	nvmlDevice_t device, enum process_list kind, struct process_rows *ret_rows) MUST_CHECK;
 
-/* The compute processes of a device, and how much of it is in use in all; -ENODEV without NVML. */
-int nvml_look(const char *uuid, struct process_rows *ret_rows, uint64_t *ret_used_bytes) MUST_CHECK;
+/* The compute processes of a device; -ENODEV without NVML. */
+int nvml_processes(const char *uuid, struct process_rows *ret_rows) MUST_CHECK;
 
-/*
- * Device memory that the driver counts for this process, in bytes; -ENOENT where it lists this
- * process by no PID that we know (own_pid.h), -ENODEV without NVML. known_bytes is what of it is in
- * the books.
- */
-int nvml_own_use(const char *uuid, uint64_t known_bytes, uint64_t *ret_bytes) MUST_CHECK;
+/* The same, and how much of the device is in use in all. */
+int nvml_look(const char *uuid, struct process_rows *ret_rows, uint64_t *ret_used_bytes) MUST_CHECK;
 
 /*
  * Who kept a device busy since then (a time stamp of the driver's; 0: as far as it remembers), and how busy it

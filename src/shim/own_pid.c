@@ -146,7 +146,7 @@ void own_pid_after_context(const struct device *device, uint64_t context_bytes)
 	errno = saved_errno;
 }
 
-bool own_pid_is_credible(uint64_t shown_bytes, uint64_t known_bytes)
+static bool is_credible(uint64_t shown_bytes, uint64_t known_bytes)
 {
 	/* relaxed: counts of seldom things; two threads at once may count one for both */
 	unsigned pid = atomic_load_explicit(&own.found_pid, memory_order_relaxed);
@@ -164,6 +164,25 @@ bool own_pid_is_credible(uint64_t shown_bytes, uint64_t known_bytes)
 			memory_order_relaxed);
 	}
 	return false;
+}
+
+int own_pid_memory_bytes(const char *uuid, uint64_t known_bytes, uint64_t *ret_bytes)
+{
+	unsigned pid = own_pid();
+	struct process_rows rows;
+	int r = nvml_processes(uuid, &rows);
+
+	if (r < 0)
+		return r;
+	for (unsigned i = 0; pid && i < rows.count; i++) {
+		if (rows.at[i].pid != pid || rows.at[i].usedGpuMemory == NVML_VALUE_NOT_AVAILABLE)
+			continue;
+		if (!is_credible(rows.at[i].usedGpuMemory, known_bytes))
+			return -ENOENT;
+		*ret_bytes = rows.at[i].usedGpuMemory;
+		return 0;
+	}
+	return -ENOENT;
 }
 
 void own_pid_forget_parent(void)

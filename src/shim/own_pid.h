@@ -32,10 +32,11 @@ void own_pid_after_context(const struct device *device, uint64_t context_bytes);
 unsigned own_pid(void);
 
 /*
- * Whether the figure that the driver shows for own_pid() can be ours, as known_bytes of it are in the
- * books. A PID that was found shows itself to be another's by a figure that stays far below.
+ * Device memory that the driver counts for this process, in bytes; -ENOENT where it lists this process by no
+ * PID that we know, -ENODEV without NVML. known_bytes is what of it is in the books: a PID that was found
+ * shows itself to be another's by a figure that stays far below.
  */
-bool own_pid_is_credible(uint64_t shown_bytes, uint64_t known_bytes);
+int own_pid_memory_bytes(const char *uuid, uint64_t known_bytes, uint64_t *ret_bytes) MUST_CHECK;
 
 /* For a child of fork(). */
 void own_pid_forget_parent(void);

@@ -103,7 +103,7 @@ static bool ask(struct truth *t, const struct device *d, uint64_t known, uint64_
 	int r;
 
 	FAULT("truth: asking");
-	r = nvml_own_use(d->uuid, known, ret_used);
+	r = own_pid_memory_bytes(d->uuid, known, ret_used);
 	FAULT("truth: answered");
 	if (r == 0) {
 		note(REGION_NOTE_NVML);
@@ -169,7 +169,8 @@ uint64_t truth_spare_bytes(const struct device *d)
 	 * most, and not counted here, so where there is such memory the answer is too small.
 	 */
 	if ((uint32_t)traffic != 1 || hidden > held ||
-		nvml_own_use(d->uuid, held - hidden, &used) < 0 || traffic != charge_traffic())
+		own_pid_memory_bytes(d->uuid, held - hidden, &used) < 0 ||
+		traffic != charge_traffic())
 		return 0;
 	return held > used + hidden ? held - hidden - used : 0;
 }
@@ -320,7 +321,7 @@ void truth_forget(struct device *device)
 	/* A comparison under way will see for itself. */
 	if (!lock_try(&t->lock))
 		return;
-	if (t->misses >= MISSES_MAX || nvml_own_use(device->uuid, 0, &used) < 0)
+	if (t->misses >= MISSES_MAX || own_pid_memory_bytes(device->uuid, 0, &used) < 0)
 		correct(t, device, 0);
 	else if (look(t, device, &(struct charge){.is_under_way = true}, &found) && found.is_exact)
 		correct(t, device, within(&found, t->other_bytes));

@@ -1,42 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What vgpu doctor has found, and how it says it. */
+/* vgpu doctor: which limits a process has, from where, and what of them cannot be kept. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "cli/inspect.h"
-#include "cli/view.h"
-
-#define PROBLEM_BYTES 512
-
-/* A process that was looked at. */
-struct patient {
-	const struct view *view;	    /* its slice; NULL: it is in no slice's books */
-	const struct view_process *process; /* in the slice */
-	int pid;			    /* as seen from here; 0: not to be seen */
-	struct inspection seen;
-};
-
-/* Findings in words. */
-struct findings {
-	char (*text)[PROBLEM_BYTES];
-	size_t count, capacity;
-};
-
-struct diagnosis {
-	struct view *views;
-	size_t view_count;
-	struct patient *patients;
-	size_t patient_count;
-	struct findings problems; /* what is wrong */
-	struct findings notes;	  /* what cannot be kept, and why; nothing is wrong for that */
-};
-
-/* Adds one; where memory is short, none. */
-void diagnosis_add(struct findings *findings, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
+#include "base/bits.h"
+#include "cli/diagnosis.h"
+#include "policy/share.h"
 
 /* What binds a process on a device: the smallest of each, and where it stands. */
 struct limit {
@@ -64,11 +32,3 @@ int limits_count_others(const struct patient *patient, unsigned *ret_count) MUST
 
 /* What of its limits cannot be kept, and why; and what is wrong. */
 void limits_judge(const struct patient *patient, struct findings *notes, struct findings *problems);
-
-void diagnosis_show_text(const struct diagnosis *d);
-
-/* One object; its keys only ever become more. What is not known is null. */
-void diagnosis_show_json(const struct diagnosis *d);
-
-/* Frees what it holds; fit for a zeroed one. */
-void diagnosis_clear(struct diagnosis *d);

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What vgpu doctor has found. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cli/inspect.h"
+#include "cli/view.h"
+
+#define PROBLEM_BYTES 512
+
+/* A process that was looked at. */
+struct patient {
+	const struct view *view;	    /* its slice; NULL: it is in no slice's books */
+	const struct view_process *process; /* in the slice */
+	int pid;			    /* as seen from here; 0: not to be seen */
+	struct inspection seen;
+};
+
+/* Findings in words. */
+struct findings {
+	char (*text)[PROBLEM_BYTES];
+	size_t count, capacity;
+};
+
+struct diagnosis {
+	struct view *views;
+	size_t view_count;
+	struct patient *patients;
+	size_t patient_count;
+	struct findings problems; /* what is wrong */
+	struct findings notes;	  /* what cannot be kept, and why; nothing is wrong for that */
+};
+
+/* Adds one; where memory is short, none. */
+void diagnosis_add(struct findings *findings, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* Frees what it holds; fit for a zeroed one. */
+void diagnosis_clear(struct diagnosis *d);

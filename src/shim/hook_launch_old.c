@@ -107,14 +107,14 @@ static CUresult begin_one(const CUDA_LAUNCH_PARAMS *params, struct one *ret_one)
 static void end_one(const CUDA_LAUNCH_PARAMS *params, struct one *one, CUresult r)
 {
 	CUcontext context;
+	bool is_there = cuda.cuStreamGetCtx(params->hStream, &context) == CUDA_SUCCESS &&
+			cuda.cuCtxPushCurrent_v2(context) == CUDA_SUCCESS;
 
-	if (cuda.cuStreamGetCtx(params->hStream, &context) != CUDA_SUCCESS ||
-		cuda.cuCtxPushCurrent_v2(context) != CUDA_SUCCESS)
-		return;
-	if (one->launch.function)
+	if (is_there && one->launch.function)
 		code_launch_end(&one->launch, r);
 	gate_leave(&one->pass, r);
-	cuda.cuCtxPopCurrent_v2(&context);
+	if (is_there)
+		cuda.cuCtxPopCurrent_v2(&context);
 }
 
 HOOK_BODY(cuLaunchCooperativeKernelMultiDevice, CUDA_LAUNCH_PARAMS *launches, unsigned int count,

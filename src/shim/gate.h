@@ -23,8 +23,10 @@
 
 struct track;
 
-/* Work on its way to the driver. Each pass and each wait that has a track is brought to its end, or the track is
- * never free for another stream. */
+/*
+ * Work on its way to the driver. Each pass and each wait that has a track is brought to its end, or the track is
+ * never free for another stream.
+ */
 struct gate_pass {
 	struct track *track; /* NULL: nothing is to be done after it */
 };

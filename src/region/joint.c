@@ -254,14 +254,16 @@ int joint_hold(const struct region *region, unsigned slot, uint64_t key, unsigne
 	return j ? 0 : JOINT_E_ABSENT;
 }
 
-/* Under the lock. */
-static void end_if_unheld(const struct region *region, unsigned slot, unsigned i)
+/* Under the lock. Whether it ended. */
+static bool end_if_unheld(const struct region *region, unsigned slot, unsigned i)
 {
 	struct region_joint *j = joint_at(region, i);
 
-	if (atomic_load(&j->word) && !has_holders(j) &&
-		!joint_is_kept_by_files(j, region->file->own.joint_path))
-		ledger_end_joint(region->file, slot, j);
+	if (!atomic_load(&j->word) || has_holders(j) ||
+		joint_is_kept_by_files(j, region->file->own.joint_path))
+		return false;
+	ledger_end_joint(region->file, slot, j);
+	return true;
 }
 
 void joint_let_go(const struct region *region, unsigned slot, unsigned joint)
@@ -292,16 +294,17 @@ static bool is_worth_a_sweep(const struct region *region)
 	return false;
 }
 
-void joint_sweep(const struct region *region, unsigned slot)
+unsigned joint_sweep(const struct region *region, unsigned slot)
 {
-	unsigned high = atomic_load(&region->file->own.joint_high);
+	unsigned high = atomic_load(&region->file->own.joint_high), ended = 0;
 	int fd;
 
 	if (!is_worth_a_sweep(region) || region_lock(region, REGION_LOCK_JOINT, &fd) < 0)
-		return;
+		return 0;
 	for (unsigned i = 0; i < high && i < REGION_JOINTS; i++)
-		end_if_unheld(region, slot, i);
+		ended += end_if_unheld(region, slot, i);
 	region_unlock(fd, REGION_LOCK_JOINT);
+	return ended;
 }
 
 void joint_forget_slot(struct region_file *file, unsigned slot)

@@ -55,8 +55,8 @@ void joint_let_go(const struct region *region, unsigned slot, unsigned joint);
 /* Whoever made the memory has let it go, so its key opens nothing any more. */
 void joint_retire(const struct region *region, unsigned joint);
 
-/* Gives back what nobody holds any more, in the name of the slot. */
-void joint_sweep(const struct region *region, unsigned slot);
+/* Gives back what nobody holds any more, in the name of the slot. Returns how many joints that ended. */
+unsigned joint_sweep(const struct region *region, unsigned slot);
 
 /*
  * Whether a descriptor may keep the joint's memory still, asked by the path under which the region's

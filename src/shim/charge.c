@@ -17,7 +17,8 @@
 #include "shim/oom.h"
 #include "shim/quota.h"
 
-#define AUDIT_NS 1000000000u
+#define AUDIT_NS    1000000000u
+#define SWEEPS_MOST 16 /* on the way to one refusal */
 
 struct charge_stripe charge_stripes[CHARGE_STRIPES];
 
@@ -177,7 +178,14 @@ static bool make_room(struct device *d, uint64_t units)
 	if (try_charge(d, units) == 0)
 		return true;
 	reap(d);
-	return try_charge(d, units) == 0;
+	/* Another process may have had that room before us, and have let go of what it put there. */
+	for (unsigned i = 0; i < SWEEPS_MOST; i++) {
+		if (try_charge(d, units) == 0)
+			return true;
+		if (joint_sweep(&state.region, state.slot) == 0)
+			break;
+	}
+	return false;
 }
 
 void charge_have_back(struct device *device)

@@ -174,14 +174,17 @@ static uint64_t delayed_ns(void)
 static int run(struct client *c, char **word, unsigned count)
 {
 	const struct client_command *command = command_named(word[0]);
-	uint64_t start_ns;
+	uint64_t start_ns, delay_ns;
 	int r;
 
 	if (strcmp(word[0], "time") == 0 && count > 1) {
-		start_ns = clock_now_ns() - delayed_ns();
+		/* The clock first and last, so that no delay counts that is not in its time. */
+		start_ns = clock_now_ns();
+		delay_ns = delayed_ns();
 		r = run(c, word + 1, count - 1);
+		delay_ns = delayed_ns() - delay_ns;
 		client_say(c, " us=%llu",
-			(unsigned long long)((clock_now_ns() - delayed_ns() - start_ns) / 1000));
+			(unsigned long long)((clock_now_ns() - start_ns - delay_ns) / 1000));
 		return r;
 	}
 	if (!command) {

@@ -18,6 +18,7 @@
 #include "region/ledger.h"
 #include "region/slot.h"
 #include "tests/tenant/course.h"
+#include "tests/tenant/meter.h"
 
 /* Steps that only the first process of a slice does. */
 static bool is_of_the_first(const struct place *p)
@@ -204,6 +205,32 @@ static void a_call_waits_for_a_lingering_peer_only_once(void **state)
 	assert_int_equal(tenant_end(t), 0);
 }
 
+/* Where its work is on the host's clock is not to be seen later than it was, or spans would overlap. */
+static void who_is_stopped_beside_an_event_keeps_its_limit(void **state)
+{
+	struct course c = course_begin(*state);
+
+	for (unsigned n = 1; n < 4; n++) {
+		char fault[64];
+		struct tenant *t;
+		unsigned permille;
+
+		snprintf(fault, sizeof(fault), "VGPU_FAULT=stop %u track: start recorded", n);
+		t = course_start(&c, fault);
+		expect(t, OK, "primary 0");
+		tenant_tell(t, "compute launch 500");
+		wait_until_stopped(t);
+		usleep(PEER_US);
+		tenant_kill(t, SIGCONT);
+		usleep(METER_SETTLE_US);
+		permille = meter_permille(c.slice, 0, METER_WINDOW_US);
+		print_message("%u: %u permille\n", n, permille);
+		assert_in_range(permille, 440, 530);
+		tenant_kill(t, SIGKILL);
+		course_end_case(&c);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -211,6 +238,7 @@ int main(void)
 		test_with_node(a_process_stopped_at_any_step_stops_nobody_and_goes_on),
 		test_with_node(a_child_forked_at_any_step_lives_and_disturbs_nobody),
 		test_with_node(a_call_waits_for_a_lingering_peer_only_once),
+		test_with_node(who_is_stopped_beside_an_event_keeps_its_limit),
 	};
 
 	return cmocka_run_group_tests_name("steps", tests, NULL, NULL);

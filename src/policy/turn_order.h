@@ -29,7 +29,7 @@
 #define TURN_NEXT_NS	  UINT64_C(50000)   /* and each after it in addition: about a wake-up */
 #define TURN_IGNORE_NS	  UINT64_C(1000000000) /* not believed, the first time; doubled each time */
 #define TURN_IGNORE_TIMES 6u /* to 64 s at most, and after as long all is forgotten */
-#define TURN_MISS_NS	  (32 * TURN_TAKE_NS) /* a missed turn counts for so long in a row */
+#define TURN_MISS_NS	  (32 * TURN_TAKE_NS) /* a missed turn counts for so long, one after the other */
 #define TURN_MISSES	  8u /* that count at once, and the next one is not waited for */
 #define TURN_RANK_NS	  UINT64_C(200000000)  /* after such a wait ranks no longer count */
 #define TURN_ALIVE_NS	  UINT64_C(1000000000) /* since the last sign of life */
@@ -52,8 +52,7 @@ struct turn_doubt {
 	uint64_t in_way_ns; /* for how long it was seen in the way of the reader's present wish */
 	uint64_t ticket_ns; /* no earlier one is believed: it was seen not waiting then */
 	uint64_t ignored_until_ns;
-	uint64_t
-		missed_until_ns; /* the turns that it missed count until then, each TURN_MISS_NS long */
+	uint64_t missed_until_ns; /* each turn that it missed counts TURN_MISS_NS, in a row */
 	uint32_t ignored_times;
 	bool was_in_way;
 };

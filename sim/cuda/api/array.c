@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The calls of arrays and mipmapped arrays. */
+#include "sim/cuda/model/memory/array.h"
+
+#include <string.h>
+
+#include "sim/cuda/model/context/context.h"
+#include "sim/cuda/api/entry.h"
+
+static CUresult make(
+	void **ret_handle, const CUDA_ARRAY3D_DESCRIPTOR *descriptor, unsigned int level_count)
+{
+	struct context *context;
+	struct array *array = NULL;
+	CUresult result = context_current(&context);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (ret_handle == NULL || !array_is_valid(descriptor, level_count))
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&driver.memory_lock);
+	result = array_make(context, descriptor, level_count, &array);
+	pthread_mutex_unlock(&driver.memory_lock);
+	if (result == CUDA_SUCCESS)
+		*ret_handle = array;
+	return result;
+}
+
+ENTRY_BODY(cuArrayCreate_v2, (CUarray * array, const CUDA_ARRAY_DESCRIPTOR *descriptor),
+	(array, descriptor))
+{
+	if (descriptor == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	return make((void **)array,
+		&(CUDA_ARRAY3D_DESCRIPTOR){.Width = descriptor->Width,
+			.Height = descriptor->Height,
+			.Format = descriptor->Format,
+			.NumChannels = descriptor->NumChannels},
+		0);
+}
+
+ENTRY_BODY(cuArray3DCreate_v2, (CUarray * array, const CUDA_ARRAY3D_DESCRIPTOR *descriptor),
+	(array, descriptor))
+{
+	return descriptor != NULL ? make((void **)array, descriptor, 0) : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* The number of levels is cut to what the sizes allow. */
+ENTRY_BODY(cuMipmappedArrayCreate,
+	(CUmipmappedArray * mipmap, const CUDA_ARRAY3D_DESCRIPTOR *descriptor,
+		unsigned int level_count),
+	(mipmap, descriptor, level_count))
+{
+	unsigned int most = 1;
+	size_t longest;
+
+	if (descriptor == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	longest = descriptor->Width > descriptor->Height ? descriptor->Width : descriptor->Height;
+	if ((descriptor->Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP)) == 0 &&
+		descriptor->Depth > longest)
+		longest = descriptor->Depth;
+	while (longest >> most > 0 && most < ARRAY_LEVELS)
+		most++;
+	if (level_count > most)
+		level_count = most;
+	return make((void **)mipmap, descriptor, level_count > 0 ? level_count : 1);
+}
+
+static CUresult destroy(const void *handle, bool is_mipmap)
+{
+	struct context *context;
+	struct array *array;
+	CUresult result = context_current(&context);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	pthread_mutex_lock(&driver.memory_lock);
+	array = array_find(handle, is_mipmap);
+	/* A level belongs to its mipmapped array. */
+	if (array == NULL || array->parent != NULL)
+		result = CUDA_ERROR_INVALID_HANDLE;
+	else
+		array_drop(array);
+	pthread_mutex_unlock(&driver.memory_lock);
+	return result;
+}
+
+ENTRY_BODY(cuArrayDestroy, (CUarray array), (array))
+{
+	return destroy(array, false);
+}
+
+ENTRY_BODY(cuMipmappedArrayDestroy, (CUmipmappedArray mipmap), (mipmap))
+{
+	return destroy(mipmap, true);
+}
+
+ENTRY_BODY(cuMipmappedArrayGetLevel,
+	(CUarray * ret_array, CUmipmappedArray handle, unsigned int level),
+	(ret_array, handle, level))
+{
+	struct array *mipmap, *array = NULL;
+	CUresult result = CUDA_SUCCESS;
+
+	if (ret_array == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&driver.memory_lock);
+	mipmap = array_find(handle, true);
+	if (mipmap == NULL)
+		result = CUDA_ERROR_INVALID_HANDLE;
+	else if (level >= mipmap->level_count)
+		result = CUDA_ERROR_INVALID_VALUE;
+	else
+		array = array_level(mipmap, level);
+	if (result == CUDA_SUCCESS && array == NULL)
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	pthread_mutex_unlock(&driver.memory_lock);
+	if (result == CUDA_SUCCESS)
+		*ret_array = (CUarray)array;
+	return result;
+}
+
+static CUresult describe(CUarray handle, CUDA_ARRAY3D_DESCRIPTOR *ret_descriptor)
+{
+	struct array *array;
+
+	pthread_mutex_lock(&driver.memory_lock);
+	array = array_find(handle, false);
+	if (array != NULL)
+		*ret_descriptor = array->descriptor;
+	pthread_mutex_unlock(&driver.memory_lock);
+	return array != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+ENTRY_BODY(cuArrayGetDescriptor_v2, (CUDA_ARRAY_DESCRIPTOR * ret_descriptor, CUarray array),
+	(ret_descriptor, array))
+{
+	CUDA_ARRAY3D_DESCRIPTOR d;
+	CUresult result = ret_descriptor != NULL ? describe(array, &d) : CUDA_ERROR_INVALID_VALUE;
+
+	if (result == CUDA_SUCCESS)
+		*ret_descriptor =
+			(CUDA_ARRAY_DESCRIPTOR){d.Width, d.Height, d.Format, d.NumChannels};
+	return result;
+}
+
+ENTRY_BODY(cuArray3DGetDescriptor_v2, (CUDA_ARRAY3D_DESCRIPTOR * ret_descriptor, CUarray array),
+	(ret_descriptor, array))
+{
+	return ret_descriptor != NULL ? describe(array, ret_descriptor) : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* Only an array whose memory comes later is told how much that is (measured). */
+static CUresult require(CUDA_ARRAY_MEMORY_REQUIREMENTS *ret_requirements, const void *handle,
+	bool is_mipmap, CUdevice ordinal)
+{
+	struct array *array;
+	CUresult result = CUDA_SUCCESS;
+
+	if (ret_requirements == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (driver_device(ordinal) == NULL)
+		return CUDA_ERROR_INVALID_DEVICE;
+	pthread_mutex_lock(&driver.memory_lock);
+	array = array_find(handle, is_mipmap);
+	if (array == NULL)
+		result = CUDA_ERROR_INVALID_HANDLE;
+	else if ((array->descriptor.Flags & CUDA_ARRAY3D_DEFERRED_MAPPING) == 0)
+		result = CUDA_ERROR_INVALID_VALUE;
+	else
+		*ret_requirements = (CUDA_ARRAY_MEMORY_REQUIREMENTS){
+			.size = (array->bytes + ARRAY_STEP - 1) / ARRAY_STEP * ARRAY_STEP,
+			.alignment = ARRAY_STEP};
+	pthread_mutex_unlock(&driver.memory_lock);
+	return result;
+}
+
+ENTRY_BODY(cuArrayGetMemoryRequirements,
+	(CUDA_ARRAY_MEMORY_REQUIREMENTS * requirements, CUarray array, CUdevice device),
+	(requirements, array, device))
+{
+	return require(requirements, array, false, device);
+}
+
+ENTRY_BODY(cuMipmappedArrayGetMemoryRequirements,
+	(CUDA_ARRAY_MEMORY_REQUIREMENTS * requirements, CUmipmappedArray mipmap, CUdevice device),
+	(requirements, mipmap, device))
+{
+	return require(requirements, mipmap, true, device);
+}
+
+/* Tiles of 64 KiB, as square as powers of two allow. */
+static void set_tile(CUDA_ARRAY_SPARSE_PROPERTIES *p, const CUDA_ARRAY3D_DESCRIPTOR *d)
+{
+	unsigned int elements = (unsigned int)(ARRAY_STEP / array_element(d));
+	bool is_cube =
+		d->Depth > 0 && (d->Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP)) == 0;
+	unsigned int *const in_turn[] = {
+		&p->tileExtent.width, &p->tileExtent.height, &p->tileExtent.depth};
+
+	p->tileExtent.width = p->tileExtent.height = p->tileExtent.depth = 1;
+	for (unsigned int i = 0; elements > 1; elements /= 2, i++)
+		*in_turn[i % (is_cube ? 3 : 2)] *= 2;
+}
+
+static CUresult describe_sparse(
+	CUDA_ARRAY_SPARSE_PROPERTIES *ret_properties, const void *handle, bool is_mipmap)
+{
+	CUDA_ARRAY_SPARSE_PROPERTIES p = {.miptailSize = ARRAY_STEP};
+	struct array *array;
+	CUresult result = CUDA_SUCCESS;
+
+	if (ret_properties == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&driver.memory_lock);
+	array = array_find(handle, is_mipmap);
+	if (array == NULL) {
+		result = CUDA_ERROR_INVALID_HANDLE;
+	} else if ((array->descriptor.Flags & CUDA_ARRAY3D_SPARSE) == 0) {
+		result = CUDA_ERROR_INVALID_VALUE;
+	} else {
+		set_tile(&p, &array->descriptor);
+		while (p.miptailFirstLevel < array->level_count &&
+			array->descriptor.Width >> p.miptailFirstLevel >= p.tileExtent.width &&
+			array->descriptor.Height >> p.miptailFirstLevel >= p.tileExtent.height)
+			p.miptailFirstLevel++;
+		*ret_properties = p;
+	}
+	pthread_mutex_unlock(&driver.memory_lock);
+	return result;
+}
+
+ENTRY_BODY(cuArrayGetSparseProperties, (CUDA_ARRAY_SPARSE_PROPERTIES * properties, CUarray array),
+	(properties, array))
+{
+	return describe_sparse(properties, array, false);
+}
+
+ENTRY_BODY(cuMipmappedArrayGetSparseProperties,
+	(CUDA_ARRAY_SPARSE_PROPERTIES * properties, CUmipmappedArray mipmap), (properties, mipmap))
+{
+	return describe_sparse(properties, mipmap, true);
+}
+
+ENTRY_FORMS(cuMemMapArrayAsync, _ptsz, (CUarrayMapInfo * list, unsigned int count, CUstream handle),
+	(list, count, handle))
+{
+	struct context *context;
+	struct stream *stream;
+	uint64_t time_ns;
+	CUresult result = context_stream(handle, is_thread, &context, &stream);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (list == NULL || count == 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	array_settle();
+	time_ns = timeline_end(stream);
+	pthread_mutex_lock(&driver.memory_lock);
+	for (unsigned int i = 0; i < count && result == CUDA_SUCCESS; i++)
+		result = array_map(&list[i], time_ns);
+	pthread_mutex_unlock(&driver.memory_lock);
+	return result;
+}
+
+/* The interfaces of CUDA 2.0, whose sizes have 32 bits and which need a context of their version. */
+static CUresult check_old(void)
+{
+	struct context *context;
+	CUresult result = context_current(&context);
+
+	return result == CUDA_SUCCESS && context->api_version >= 3020 ? CUDA_ERROR_INVALID_CONTEXT
+								      : result;
+}
+
+ENTRY_BODY(cuArrayCreate, (CUarray * array, const CUDA_ARRAY_DESCRIPTOR_v1 *descriptor),
+	(array, descriptor))
+{
+	CUresult result = check_old();
+
+	if (result != CUDA_SUCCESS || descriptor == NULL)
+		return result != CUDA_SUCCESS ? result : CUDA_ERROR_INVALID_VALUE;
+	return make((void **)array,
+		&(CUDA_ARRAY3D_DESCRIPTOR){.Width = descriptor->Width,
+			.Height = descriptor->Height,
+			.Format = descriptor->Format,
+			.NumChannels = descriptor->NumChannels},
+		0);
+}
+
+ENTRY_BODY(cuArray3DCreate, (CUarray * array, const CUDA_ARRAY3D_DESCRIPTOR_v1 *descriptor),
+	(array, descriptor))
+{
+	CUresult result = check_old();
+
+	if (result != CUDA_SUCCESS || descriptor == NULL)
+		return result != CUDA_SUCCESS ? result : CUDA_ERROR_INVALID_VALUE;
+	return make((void **)array,
+		&(CUDA_ARRAY3D_DESCRIPTOR){.Width = descriptor->Width,
+			.Height = descriptor->Height,
+			.Depth = descriptor->Depth,
+			.Format = descriptor->Format,
+			.NumChannels = descriptor->NumChannels,
+			.Flags = descriptor->Flags},
+		0);
+}
+
+ENTRY_BODY(cuArrayGetDescriptor, (CUDA_ARRAY_DESCRIPTOR_v1 * ret_descriptor, CUarray array),
+	(ret_descriptor, array))
+{
+	CUDA_ARRAY3D_DESCRIPTOR d;
+	CUresult result = ret_descriptor != NULL ? describe(array, &d) : CUDA_ERROR_INVALID_VALUE;
+
+	if (result == CUDA_SUCCESS)
+		*ret_descriptor = (CUDA_ARRAY_DESCRIPTOR_v1){
+			(unsigned int)d.Width, (unsigned int)d.Height, d.Format, d.NumChannels};
+	return result;
+}
+
+ENTRY_BODY(cuArray3DGetDescriptor, (CUDA_ARRAY3D_DESCRIPTOR_v1 * ret_descriptor, CUarray array),
+	(ret_descriptor, array))
+{
+	CUDA_ARRAY3D_DESCRIPTOR d;
+	CUresult result = ret_descriptor != NULL ? describe(array, &d) : CUDA_ERROR_INVALID_VALUE;
+
+	if (result == CUDA_SUCCESS)
+		*ret_descriptor =
+			(CUDA_ARRAY3D_DESCRIPTOR_v1){(unsigned int)d.Width, (unsigned int)d.Height,
+				(unsigned int)d.Depth, d.Format, d.NumChannels, d.Flags};
+	return result;
+}

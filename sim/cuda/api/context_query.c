@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a context says of itself, its limits, and waiting for it. */
+#include "sim/cuda/model/memory/array.h"
+#include "sim/cuda/model/context/context.h"
+
+#include "sim/cuda/api/entry.h"
+#include "sim/cuda/model/memory/pool.h"
+
+ENTRY_BODY(cuCtxGetDevice, (CUdevice * device), (device))
+{
+	struct context *context;
+	CUresult result = context_current(&context);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (device == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	*device = context->device->ordinal;
+	return CUDA_SUCCESS;
+}
+
+ENTRY_BODY(cuCtxGetDevice_v2, (CUdevice * device, CUcontext handle), (device, handle))
+{
+	struct context *context;
+	CUresult result = context_check(handle, &context);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (device == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	*device = context->device->ordinal;
+	return CUDA_SUCCESS;
+}
+
+static CUresult synchronize(struct context *context)
+{
+	timeline_wait(context, NULL);
+	pool_settle(context->device);
+	array_settle();
+	return CUDA_SUCCESS;
+}
+
+ENTRY_BODY(cuCtxSynchronize, (void), ())
+{
+	struct context *context;
+	CUresult result = context_current(&context);
+
+	return result == CUDA_SUCCESS ? synchronize(context) : result;
+}
+
+ENTRY_BODY(cuCtxSynchronize_v2, (CUcontext handle), (handle))
+{
+	struct context *context;
+	CUresult result = context_check(handle, &context);
+
+	return result == CUDA_SUCCESS ? synchronize(context) : result;
+}
+
+ENTRY_BODY(cuCtxGetFlags, (unsigned int *flags), (flags))
+{
+	struct context *context;
+	CUresult result = context_current(&context);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (flags == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	*flags = context->flags;
+	return CUDA_SUCCESS;
+}
+
+ENTRY_BODY(cuCtxSetFlags, (unsigned int flags), (flags))
+{
+	struct context *context;
+	CUresult result = context_current(&context);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if ((flags & ~(unsigned int)CU_CTX_FLAGS_MASK) != 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	context->flags = flags;
+	return CUDA_SUCCESS;
+}
+
+ENTRY_BODY(cuCtxGetId, (CUcontext handle, unsigned long long *id), (handle, id))
+{
+	struct context *context;
+	CUresult result = context_check_itself(handle, &context);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (id == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	*id = context->id;
+	return CUDA_SUCCESS;
+}
+
+ENTRY_BODY(cuCtxGetApiVersion, (CUcontext handle, unsigned int *version), (handle, version))
+{
+	struct context *context;
+	CUresult result = context_check(handle, &context);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (version == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	*version = context->api_version;
+	return CUDA_SUCCESS;
+}
+
+ENTRY_BODY(cuCtxGetLimit, (size_t * value, CUlimit limit), (value, limit))
+{
+	struct context *context;
+	CUresult result = context_current(&context);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (value == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	if ((unsigned int)limit >= CONTEXT_LIMITS)
+		return CUDA_ERROR_UNSUPPORTED_LIMIT;
+	/* Relaxed: the stack limit follows launches, see room.c. */
+	*value = __atomic_load_n(&context->limit[limit], __ATOMIC_RELAXED);
+	return CUDA_SUCCESS;
+}
+
+/* The most local memory that a thread may have on any architecture. */
+#define FRAME_BYTES_MAX (512u << 10)
+
+/* All but the stack limit are only remembered: what they ask for is taken when it is used. */
+ENTRY_BODY(cuCtxSetLimit, (CUlimit limit, size_t value), (limit, value))
+{
+	struct context *context;
+	CUresult result = context_current(&context);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if ((unsigned int)limit >= CONTEXT_LIMITS)
+		return CUDA_ERROR_UNSUPPORTED_LIMIT;
+	if (limit == CU_LIMIT_STACK_SIZE)
+		return value <= FRAME_BYTES_MAX ? context_set_local_room(context, value)
+						: CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&driver.memory_lock);
+	/* Too late when it was used. */
+	if ((limit == CU_LIMIT_MALLOC_HEAP_SIZE && context->code.has_heap) ||
+		(limit == CU_LIMIT_PRINTF_FIFO_SIZE && context->code.has_printed))
+		result = CUDA_ERROR_INVALID_VALUE;
+	else
+		context->limit[limit] = value;
+	pthread_mutex_unlock(&driver.memory_lock);
+	return result;
+}
+
+ENTRY_BODY(cuCtxResetPersistingL2Cache, (void), ())
+{
+	struct context *context;
+
+	return context_current(&context);
+}
+
+ENTRY_BODY(cuCtxGetCacheConfig, (CUfunc_cache * config), (config))
+{
+	struct context *context;
+	CUresult result = context_current(&context);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (config == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	*config = context->cache_config;
+	return CUDA_SUCCESS;
+}
+
+ENTRY_BODY(cuCtxSetCacheConfig, (CUfunc_cache config), (config))
+{
+	struct context *context;
+	CUresult result = context_current(&context);
+
+	if (result == CUDA_SUCCESS)
+		context->cache_config = config;
+	return result;
+}
+
+ENTRY_BODY(cuCtxGetSharedMemConfig, (CUsharedconfig * config), (config))
+{
+	struct context *context;
+	CUresult result = context_current(&context);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (config == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	*config = CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE;
+	return CUDA_SUCCESS;
+}
+
+ENTRY_BODY(cuCtxSetSharedMemConfig, (CUsharedconfig config), (config))
+{
+	struct context *context;
+	CUresult result = context_current(&context);
+
+	if (result == CUDA_SUCCESS)
+		context->shared_config = config;
+	return result;
+}
+
+ENTRY_BODY(cuCtxGetStreamPriorityRange, (int *least, int *greatest), (least, greatest))
+{
+	struct context *context;
+	CUresult result = context_current(&context);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (least != NULL)
+		*least = 0;
+	/* Six levels since compute capability 7. */
+	if (greatest != NULL)
+		*greatest = -5;
+	return CUDA_SUCCESS;
+}
+
+/* Copies between devices work without it, so peer access only has to be granted. */
+ENTRY_BODY(cuCtxEnablePeerAccess, (CUcontext peer, unsigned int flags), (peer, flags))
+{
+	struct context *context, *other;
+	CUresult result = context_current(&context);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (flags != 0 || peer == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = context_check(peer, &other);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (other == context)
+		return CUDA_ERROR_INVALID_DEVICE;
+	return driver.board->nvlink_count > 0 ? CUDA_SUCCESS : CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
+}
+
+ENTRY_BODY(cuCtxDisablePeerAccess, (CUcontext peer), (peer))
+{
+	struct context *context, *other;
+	CUresult result = context_current(&context);
+
+	return result == CUDA_SUCCESS ? context_check(peer, &other) : result;
+}

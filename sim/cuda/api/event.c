@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The calls of events: points of a stream's virtual time, and of the time on the wall. */
+#include "sim/cuda/model/memory/array.h"
+#include "sim/cuda/model/context/context.h"
+#include "sim/cuda/api/entry.h"
+#include "sim/cuda/model/graph/graph.h"
+#include "sim/cuda/model/memory/pool.h"
+
+ENTRY_BODY(cuEventCreate, (CUevent * ret_event, unsigned int flags), (ret_event, flags))
+{
+	struct context *context;
+	struct event *event;
+	CUresult result = context_current(&context);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (ret_event == NULL || flags > 7 ||
+		((flags & CU_EVENT_INTERPROCESS) != 0 && (flags & CU_EVENT_DISABLE_TIMING) == 0))
+		return CUDA_ERROR_INVALID_VALUE;
+	event = timeline_new_event(context, flags);
+	if (event == NULL)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*ret_event = (CUevent)event;
+	return CUDA_SUCCESS;
+}
+
+static CUresult destroy(CUevent handle)
+{
+	struct event *event = timeline_find_event(handle);
+
+	if (event == NULL)
+		return CUDA_ERROR_INVALID_HANDLE;
+	timeline_free_event(event);
+	return CUDA_SUCCESS;
+}
+
+ENTRY_BODY(cuEventDestroy, (CUevent event), (event))
+{
+	return destroy(event);
+}
+
+ENTRY_BODY(cuEventDestroy_v2, (CUevent event), (event))
+{
+	return destroy(event);
+}
+
+static CUresult record(bool is_thread, CUevent handle, CUstream stream_handle, unsigned int flags)
+{
+	struct work work = {.type = CU_GRAPH_NODE_TYPE_EVENT_RECORD, .event = handle};
+	struct event *event = timeline_find_event(handle);
+	struct context *context;
+	struct stream *stream;
+	uint64_t now;
+	CUresult result = context_stream(stream_handle, is_thread, &context, &stream);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (event == NULL || event->context != context)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (capture_is_on(stream))
+		return flags == CU_EVENT_RECORD_EXTERNAL ? capture_add(stream, &work)
+							 : capture_record(stream, event);
+	capture_leave(&event->captured);
+	now = timeline_now(context->device);
+	pthread_mutex_lock(&context->device->time_lock);
+	timeline_mark(event, timeline_ready_ns(stream, now));
+	pthread_mutex_unlock(&context->device->time_lock);
+	return CUDA_SUCCESS;
+}
+
+ENTRY_FORMS(cuEventRecord, _ptsz, (CUevent event, CUstream stream), (event, stream))
+{
+	return record(is_thread, event, stream, CU_EVENT_RECORD_DEFAULT);
+}
+
+ENTRY_FORMS(cuEventRecordWithFlags, _ptsz, (CUevent event, CUstream stream, unsigned int flags),
+	(event, stream, flags))
+{
+	if (flags > CU_EVENT_RECORD_EXTERNAL)
+		return CUDA_ERROR_INVALID_VALUE;
+	return record(is_thread, event, stream, flags);
+}
+
+/* When the event happens; 0 if it was never recorded. */
+static uint64_t time_of(struct event *event)
+{
+	uint64_t time;
+
+	pthread_mutex_lock(&event->context->device->time_lock);
+	time = event->is_recorded ? event->time_ns : 0;
+	pthread_mutex_unlock(&event->context->device->time_lock);
+	return time;
+}
+
+ENTRY_BODY(cuEventQuery, (CUevent handle), (handle))
+{
+	struct event *event = timeline_find_event(handle);
+
+	if (event == NULL)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (event->captured.capture != NULL)
+		return CUDA_ERROR_CAPTURED_EVENT;
+	if (time_of(event) > timeline_now(event->context->device))
+		return CUDA_ERROR_NOT_READY;
+	array_settle();
+	return CUDA_SUCCESS;
+}
+
+ENTRY_BODY(cuEventSynchronize, (CUevent handle), (handle))
+{
+	struct event *event = timeline_find_event(handle);
+
+	if (event == NULL)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (event->captured.capture != NULL)
+		return CUDA_ERROR_CAPTURED_EVENT;
+	timeline_sleep_until(event->context, time_of(event));
+	pool_settle_event(event->context->device);
+	array_settle();
+	return CUDA_SUCCESS;
+}
+
+static CUresult elapsed(float *ms, CUevent start_handle, CUevent end_handle)
+{
+	struct event *start = timeline_find_event(start_handle),
+		     *end = timeline_find_event(end_handle);
+	uint64_t from, to;
+
+	if (start == NULL || end == NULL)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (ms == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (time_of(start) == 0 || time_of(end) == 0 ||
+		(start->flags & CU_EVENT_DISABLE_TIMING) != 0 ||
+		(end->flags & CU_EVENT_DISABLE_TIMING) != 0)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (!timeline_settle(start, &from) || !timeline_settle(end, &to))
+		return CUDA_ERROR_NOT_READY;
+	*ms = (float)((double)(int64_t)(to - from) / 1e6);
+	return CUDA_SUCCESS;
+}
+
+ENTRY_BODY(cuEventElapsedTime, (float *ms, CUevent start, CUevent end), (ms, start, end))
+{
+	return elapsed(ms, start, end);
+}
+
+ENTRY_BODY(cuEventElapsedTime_v2, (float *ms, CUevent start, CUevent end), (ms, start, end))
+{
+	return elapsed(ms, start, end);
+}

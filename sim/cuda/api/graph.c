@@ -1,0 +1,504 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The calls that build graphs and look at them. */
+#include "sim/cuda/model/graph/graph.h"
+
+#include "sim/cuda/api/entry.h"
+
+ENTRY_BODY(cuGraphCreate, (CUgraph * graph, unsigned int flags), (graph, flags))
+{
+	struct graph *made;
+
+	if (graph == NULL || flags != 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&driver.memory_lock);
+	made = graph_new();
+	pthread_mutex_unlock(&driver.memory_lock);
+	*graph = (CUgraph)made;
+	return made != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+ENTRY_BODY(cuGraphDestroy, (CUgraph handle), (handle))
+{
+	struct graph *graph;
+
+	pthread_mutex_lock(&driver.memory_lock);
+	graph = graph_check(handle);
+	if (graph != NULL && !graph->is_child)
+		graph_free(graph);
+	else
+		graph = NULL;
+	pthread_mutex_unlock(&driver.memory_lock);
+	return graph != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+static CUresult clone_graph(const struct graph *graph, CUgraph *ret_clone)
+{
+	struct graph *clone;
+
+	if (graph == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (graph_has_memory(graph))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	clone = graph_clone(graph);
+	*ret_clone = (CUgraph)clone;
+	return clone != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+ENTRY_BODY(cuGraphClone, (CUgraph * clone, CUgraph handle), (clone, handle))
+{
+	CUresult result;
+
+	if (clone == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&driver.memory_lock);
+	result = clone_graph(graph_check(handle), clone);
+	pthread_mutex_unlock(&driver.memory_lock);
+	return result;
+}
+
+/* One body for all ways to add a node. */
+static CUresult add_node(CUgraphNode *ret_node, CUgraph handle, const CUgraphNode *deps,
+	size_t count, CUgraphNodeParams *params)
+{
+	struct graph_node *node = NULL;
+	struct graph *graph;
+	struct work work;
+	CUresult result = CUDA_ERROR_INVALID_VALUE;
+
+	if (ret_node == NULL || params == NULL || (count > 0 && deps == NULL))
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&driver.memory_lock);
+	graph = graph_check(handle);
+	if (graph != NULL)
+		result = work_from_params(params, &work);
+	if (result == CUDA_SUCCESS) {
+		result = graph_add(graph, (struct graph_node *const *)deps, count, &work, &node);
+		if (result != CUDA_SUCCESS)
+			work_drop(&work);
+	}
+	pthread_mutex_unlock(&driver.memory_lock);
+	if (result == CUDA_SUCCESS)
+		*ret_node = (CUgraphNode)node;
+	return result;
+}
+
+ENTRY_BODY(cuGraphAddNode,
+	(CUgraphNode * node, CUgraph graph, const CUgraphNode *deps, size_t count,
+		CUgraphNodeParams *params),
+	(node, graph, deps, count, params))
+{
+	return add_node(node, graph, deps, count, params);
+}
+
+ENTRY_BODY(cuGraphAddNode_v2,
+	(CUgraphNode * node, CUgraph graph, const CUgraphNode *deps, const CUgraphEdgeData *edges,
+		size_t count, CUgraphNodeParams *params),
+	(node, graph, deps, edges, count, params))
+{
+	return add_node(node, graph, deps, count, params);
+}
+
+ENTRY_BODY(cuGraphAddKernelNode,
+	(CUgraphNode * node, CUgraph graph, const CUgraphNode *deps, size_t count,
+		const CUDA_KERNEL_NODE_PARAMS_v1 *params),
+	(node, graph, deps, count, params))
+{
+	CUgraphNodeParams wanted = {.type = CU_GRAPH_NODE_TYPE_KERNEL};
+
+	if (params == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	wanted.kernel =
+		(CUDA_KERNEL_NODE_PARAMS_v2){params->func, params->gridDimX, params->gridDimY,
+			params->gridDimZ, params->blockDimX, params->blockDimY, params->blockDimZ,
+			params->sharedMemBytes, params->kernelParams, params->extra, NULL, NULL};
+	return add_node(node, graph, deps, count, &wanted);
+}
+
+ENTRY_BODY(cuGraphAddKernelNode_v2,
+	(CUgraphNode * node, CUgraph graph, const CUgraphNode *deps, size_t count,
+		const CUDA_KERNEL_NODE_PARAMS_v2 *params),
+	(node, graph, deps, count, params))
+{
+	CUgraphNodeParams wanted = {.type = CU_GRAPH_NODE_TYPE_KERNEL};
+
+	if (params == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	wanted.kernel = *params;
+	return add_node(node, graph, deps, count, &wanted);
+}
+
+ENTRY_BODY(cuGraphAddMemcpyNode,
+	(CUgraphNode * node, CUgraph graph, const CUgraphNode *deps, size_t count,
+		const CUDA_MEMCPY3D *params, CUcontext context),
+	(node, graph, deps, count, params, context))
+{
+	CUgraphNodeParams wanted = {.type = CU_GRAPH_NODE_TYPE_MEMCPY};
+
+	if (params == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	wanted.memcpy.copyParams = *params;
+	return add_node(node, graph, deps, count, &wanted);
+}
+
+ENTRY_BODY(cuGraphAddMemsetNode,
+	(CUgraphNode * node, CUgraph graph, const CUgraphNode *deps, size_t count,
+		const CUDA_MEMSET_NODE_PARAMS_v1 *params, CUcontext context),
+	(node, graph, deps, count, params, context))
+{
+	CUgraphNodeParams wanted = {.type = CU_GRAPH_NODE_TYPE_MEMSET};
+
+	if (params == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	wanted.memset = (CUDA_MEMSET_NODE_PARAMS_v2){params->dst, params->pitch, params->value,
+		params->elementSize, params->width, params->height, context};
+	return add_node(node, graph, deps, count, &wanted);
+}
+
+ENTRY_BODY(cuGraphAddHostNode,
+	(CUgraphNode * node, CUgraph graph, const CUgraphNode *deps, size_t count,
+		const CUDA_HOST_NODE_PARAMS *params),
+	(node, graph, deps, count, params))
+{
+	CUgraphNodeParams wanted = {.type = CU_GRAPH_NODE_TYPE_HOST};
+
+	if (params == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	wanted.host = *params;
+	return add_node(node, graph, deps, count, &wanted);
+}
+
+ENTRY_BODY(cuGraphAddEmptyNode,
+	(CUgraphNode * node, CUgraph graph, const CUgraphNode *deps, size_t count),
+	(node, graph, deps, count))
+{
+	CUgraphNodeParams wanted = {.type = CU_GRAPH_NODE_TYPE_EMPTY};
+
+	return add_node(node, graph, deps, count, &wanted);
+}
+
+ENTRY_BODY(cuGraphAddChildGraphNode,
+	(CUgraphNode * node, CUgraph graph, const CUgraphNode *deps, size_t count, CUgraph child),
+	(node, graph, deps, count, child))
+{
+	CUgraphNodeParams wanted = {.type = CU_GRAPH_NODE_TYPE_GRAPH, .graph = {.graph = child}};
+
+	return add_node(node, graph, deps, count, &wanted);
+}
+
+ENTRY_BODY(cuGraphAddMemAllocNode,
+	(CUgraphNode * node, CUgraph graph, const CUgraphNode *deps, size_t count,
+		CUDA_MEM_ALLOC_NODE_PARAMS *params),
+	(node, graph, deps, count, params))
+{
+	CUgraphNodeParams wanted = {.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC};
+	CUresult result;
+
+	if (params == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	wanted.alloc = *params;
+	result = add_node(node, graph, deps, count, &wanted);
+	if (result == CUDA_SUCCESS)
+		params->dptr = wanted.alloc.dptr;
+	return result;
+}
+
+ENTRY_BODY(cuGraphAddMemFreeNode,
+	(CUgraphNode * node, CUgraph graph, const CUgraphNode *deps, size_t count,
+		CUdeviceptr dptr),
+	(node, graph, deps, count, dptr))
+{
+	CUgraphNodeParams wanted = {.type = CU_GRAPH_NODE_TYPE_MEM_FREE, .free = {.dptr = dptr}};
+
+	return add_node(node, graph, deps, count, &wanted);
+}
+
+static CUresult add_edges(
+	CUgraph handle, const CUgraphNode *from, const CUgraphNode *to, size_t count)
+{
+	struct graph *graph;
+	CUresult result = CUDA_SUCCESS;
+
+	if (count > 0 && (from == NULL || to == NULL))
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&driver.memory_lock);
+	graph = graph_check(handle);
+	if (graph == NULL)
+		result = CUDA_ERROR_INVALID_VALUE;
+	for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++) {
+		struct graph_node *first = graph_check_node(from[i]);
+		struct graph_node *second = graph_check_node(to[i]);
+
+		if (first == NULL || second == NULL || first == second || first->graph != graph ||
+			second->graph != graph)
+			result = CUDA_ERROR_INVALID_VALUE;
+		else if (!graph_depend(second, first))
+			result = CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	pthread_mutex_unlock(&driver.memory_lock);
+	return result;
+}
+
+ENTRY_BODY(cuGraphAddDependencies,
+	(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, size_t count),
+	(graph, from, to, count))
+{
+	return add_edges(graph, from, to, count);
+}
+
+ENTRY_BODY(cuGraphAddDependencies_v2,
+	(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,
+		const CUgraphEdgeData *edges, size_t count),
+	(graph, from, to, edges, count))
+{
+	return add_edges(graph, from, to, count);
+}
+
+/* A graph with memory keeps all its nodes. */
+ENTRY_BODY(cuGraphDestroyNode, (CUgraphNode handle), (handle))
+{
+	struct graph_node *node;
+	CUresult result = CUDA_SUCCESS;
+
+	pthread_mutex_lock(&driver.memory_lock);
+	node = graph_check_node(handle);
+	if (node == NULL)
+		result = CUDA_ERROR_INVALID_VALUE;
+	else if (graph_has_memory(node->graph))
+		result = CUDA_ERROR_NOT_SUPPORTED;
+	else
+		graph_remove(node);
+	pthread_mutex_unlock(&driver.memory_lock);
+	return result;
+}
+
+/* Gives one more of a list; what does not fit into the program's array is only counted. */
+struct list {
+	CUgraphNode *nodes;
+	size_t room, count;
+};
+
+static void give(struct list *list, const struct graph_node *node)
+{
+	if (list->nodes != NULL && list->count < list->room)
+		list->nodes[list->count] = (CUgraphNode)node;
+	list->count++;
+}
+
+/* An array that is too large is filled up with NULL and its count corrected. */
+static void end_list(const struct list *list, size_t *ret_count)
+{
+	size_t filled = list->count < list->room ? list->count : list->room;
+
+	for (size_t i = filled; list->nodes != NULL && i < list->room; i++)
+		list->nodes[i] = NULL;
+	*ret_count = list->nodes != NULL ? filled : list->count;
+}
+
+static CUresult get_nodes(CUgraph handle, CUgraphNode *nodes, size_t *count, bool is_roots_only)
+{
+	struct list list = {.nodes = nodes};
+	struct graph *graph;
+
+	if (count == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	list.room = *count;
+	pthread_mutex_lock(&driver.memory_lock);
+	graph = graph_check(handle);
+	for (struct graph_node *node = graph != NULL ? graph->first : NULL; node != NULL;
+		node = node->next) {
+		if (!is_roots_only || node->dep_count == 0)
+			give(&list, node);
+	}
+	pthread_mutex_unlock(&driver.memory_lock);
+	if (graph == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	end_list(&list, count);
+	return CUDA_SUCCESS;
+}
+
+ENTRY_BODY(
+	cuGraphGetNodes, (CUgraph graph, CUgraphNode *nodes, size_t *count), (graph, nodes, count))
+{
+	return get_nodes(graph, nodes, count, false);
+}
+
+ENTRY_BODY(cuGraphGetRootNodes, (CUgraph graph, CUgraphNode *nodes, size_t *count),
+	(graph, nodes, count))
+{
+	return get_nodes(graph, nodes, count, true);
+}
+
+static CUresult get_edges(CUgraph handle, CUgraphNode *from, CUgraphNode *to, size_t *count)
+{
+	struct list first = {.nodes = from}, second = {.nodes = to};
+	struct graph *graph;
+
+	if (count == NULL || (from == NULL) != (to == NULL))
+		return CUDA_ERROR_INVALID_VALUE;
+	first.room = second.room = *count;
+	pthread_mutex_lock(&driver.memory_lock);
+	graph = graph_check(handle);
+	for (struct graph_node *node = graph != NULL ? graph->first : NULL; node != NULL;
+		node = node->next) {
+		for (size_t i = 0; i < node->dep_count; i++) {
+			give(&first, node->deps[i]);
+			give(&second, node);
+		}
+	}
+	pthread_mutex_unlock(&driver.memory_lock);
+	if (graph == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	end_list(&first, count);
+	end_list(&second, count);
+	return CUDA_SUCCESS;
+}
+
+ENTRY_BODY(cuGraphGetEdges, (CUgraph graph, CUgraphNode *from, CUgraphNode *to, size_t *count),
+	(graph, from, to, count))
+{
+	return get_edges(graph, from, to, count);
+}
+
+static void clear_edges(CUgraphEdgeData *edges, const size_t *count)
+{
+	for (size_t i = 0; edges != NULL && i < *count; i++)
+		edges[i] = (CUgraphEdgeData){.type = 0};
+}
+
+ENTRY_BODY(cuGraphGetEdges_v2,
+	(CUgraph graph, CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *edges, size_t *count),
+	(graph, from, to, edges, count))
+{
+	CUresult result = get_edges(graph, from, to, count);
+
+	if (result == CUDA_SUCCESS)
+		clear_edges(edges, count);
+	return result;
+}
+
+static CUresult get_dependencies(CUgraphNode handle, CUgraphNode *nodes, size_t *count)
+{
+	struct list list = {.nodes = nodes};
+	struct graph_node *node;
+
+	if (count == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	list.room = *count;
+	pthread_mutex_lock(&driver.memory_lock);
+	node = graph_check_node(handle);
+	for (size_t i = 0; node != NULL && i < node->dep_count; i++)
+		give(&list, node->deps[i]);
+	pthread_mutex_unlock(&driver.memory_lock);
+	if (node == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	end_list(&list, count);
+	return CUDA_SUCCESS;
+}
+
+ENTRY_BODY(cuGraphNodeGetDependencies, (CUgraphNode node, CUgraphNode *nodes, size_t *count),
+	(node, nodes, count))
+{
+	return get_dependencies(node, nodes, count);
+}
+
+ENTRY_BODY(cuGraphNodeGetDependencies_v2,
+	(CUgraphNode node, CUgraphNode *nodes, CUgraphEdgeData *edges, size_t *count),
+	(node, nodes, edges, count))
+{
+	CUresult result = get_dependencies(node, nodes, count);
+
+	if (result == CUDA_SUCCESS)
+		clear_edges(edges, count);
+	return result;
+}
+
+/* What a node does, if it is one of this type. */
+static CUresult look(CUgraphNode handle, CUgraphNodeType type, struct work *ret_work)
+{
+	struct graph_node *node;
+	CUresult result = CUDA_ERROR_INVALID_VALUE;
+
+	pthread_mutex_lock(&driver.memory_lock);
+	node = graph_check_node(handle);
+	if (node != NULL && node->work.type == type) {
+		*ret_work = node->work;
+		result = CUDA_SUCCESS;
+	}
+	pthread_mutex_unlock(&driver.memory_lock);
+	return result;
+}
+
+ENTRY_BODY(cuGraphNodeGetType, (CUgraphNode handle, CUgraphNodeType *type), (handle, type))
+{
+	struct graph_node *node;
+
+	if (type == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&driver.memory_lock);
+	node = graph_check_node(handle);
+	if (node != NULL)
+		*type = node->work.type;
+	pthread_mutex_unlock(&driver.memory_lock);
+	return node != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+ENTRY_BODY(cuGraphKernelNodeGetParams, (CUgraphNode node, CUDA_KERNEL_NODE_PARAMS_v1 *params),
+	(node, params))
+{
+	struct work work;
+	CUresult result = look(node, CU_GRAPH_NODE_TYPE_KERNEL, &work);
+	const CUDA_KERNEL_NODE_PARAMS_v2 *all = &work.kernel.params;
+
+	if (result != CUDA_SUCCESS || params == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	*params = (CUDA_KERNEL_NODE_PARAMS_v1){all->func, all->gridDimX, all->gridDimY,
+		all->gridDimZ, all->blockDimX, all->blockDimY, all->blockDimZ, all->sharedMemBytes,
+		all->kernelParams, all->extra};
+	return CUDA_SUCCESS;
+}
+
+ENTRY_BODY(cuGraphKernelNodeGetParams_v2, (CUgraphNode node, CUDA_KERNEL_NODE_PARAMS_v2 *params),
+	(node, params))
+{
+	struct work work;
+	CUresult result = look(node, CU_GRAPH_NODE_TYPE_KERNEL, &work);
+
+	if (result != CUDA_SUCCESS || params == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	*params = work.kernel.params;
+	return CUDA_SUCCESS;
+}
+
+ENTRY_BODY(cuGraphMemAllocNodeGetParams, (CUgraphNode node, CUDA_MEM_ALLOC_NODE_PARAMS *params),
+	(node, params))
+{
+	struct work work;
+	CUresult result = look(node, CU_GRAPH_NODE_TYPE_MEM_ALLOC, &work);
+
+	if (result != CUDA_SUCCESS || params == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	*params = work.alloc.params;
+	return CUDA_SUCCESS;
+}
+
+ENTRY_BODY(cuGraphMemFreeNodeGetParams, (CUgraphNode node, CUdeviceptr *dptr), (node, dptr))
+{
+	struct work work;
+	CUresult result = look(node, CU_GRAPH_NODE_TYPE_MEM_FREE, &work);
+
+	if (result != CUDA_SUCCESS || dptr == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	*dptr = work.freed;
+	return CUDA_SUCCESS;
+}
+
+ENTRY_BODY(cuGraphChildGraphNodeGetGraph, (CUgraphNode node, CUgraph *graph), (node, graph))
+{
+	struct work work;
+	CUresult result = look(node, CU_GRAPH_NODE_TYPE_GRAPH, &work);
+
+	if (result != CUDA_SUCCESS || graph == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	*graph = (CUgraph)work.child;
+	return CUDA_SUCCESS;
+}

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The calls that share memory by descriptors and handles: created memory, pools, other interfaces. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "sim/cuda/model/context/context.h"
+#include "sim/cuda/api/entry.h"
+#include "sim/cuda/model/memory/lookup.h"
+#include "sim/cuda/model/memory/pool_core.h"
+#include "sim/cuda/model/memory/share.h"
+#include "sim/cuda/model/memory/vmm.h"
+
+/* The handle that the program gets for kept memory: a descriptor, or bytes. */
+static CUresult give(
+	const struct machine_kept *kept, CUmemAllocationHandleType type, void *ret_handle)
+{
+	struct ticket ticket = {
+		.magic = TICKET_MAGIC, .index = kept->index, .turn = kept->turn, .pid = getpid()};
+	int fd;
+
+	if (type == CU_MEM_HANDLE_TYPE_FABRIC) {
+		memset(ret_handle, 0, sizeof(CUmemFabricHandle));
+		memcpy(ret_handle, &ticket, sizeof(ticket));
+		return CUDA_SUCCESS;
+	}
+	fd = machine_kept_descriptor(driver.machine, kept->index);
+	if (fd < 0)
+		return CUDA_ERROR_OPERATING_SYSTEM;
+	memcpy(ret_handle, &fd, sizeof(fd));
+	return CUDA_SUCCESS;
+}
+
+/* The other way: becomes a holder of what a handle names. */
+static CUresult accept_handle(
+	void *handle, CUmemAllocationHandleType type, struct machine_kept *ret_kept)
+{
+	struct ticket ticket = {.magic = 0};
+	bool is_fabric = type == CU_MEM_HANDLE_TYPE_FABRIC;
+
+	if (is_fabric && handle != NULL)
+		memcpy(&ticket, handle, sizeof(ticket));
+	if (is_fabric && ticket.magic != TICKET_MAGIC)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!is_fabric && machine_kept_of_descriptor(driver.machine, (int)(intptr_t)handle,
+				  &ticket.index, &ticket.turn) != 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	return share_hold(ticket.index, ticket.turn, is_fabric, ret_kept)
+		       ? CUDA_SUCCESS
+		       : CUDA_ERROR_INVALID_VALUE;
+}
+
+static bool is_simulated(CUmemAllocationHandleType type)
+{
+	return type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ||
+	       type == CU_MEM_HANDLE_TYPE_FABRIC;
+}
+
+ENTRY_BODY(cuMemExportToShareableHandle,
+	(void *shareable, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type,
+		unsigned long long flags),
+	(shareable, handle, type, flags))
+{
+	struct machine_kept kept;
+	CUresult result;
+
+	if (shareable == NULL || flags != 0 || !is_simulated(type))
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&driver.memory_lock);
+	result = vmm_keep(handle, type, &kept);
+	if (result == CUDA_SUCCESS)
+		result = give(&kept, type, shareable);
+	pthread_mutex_unlock(&driver.memory_lock);
+	return result;
+}
+
+ENTRY_BODY(cuMemImportFromShareableHandle,
+	(CUmemGenericAllocationHandle * handle, void *os_handle, CUmemAllocationHandleType type),
+	(handle, os_handle, type))
+{
+	struct machine_kept kept;
+	CUresult result;
+
+	if (handle == NULL || !is_simulated(type))
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&driver.memory_lock);
+	result = accept_handle(os_handle, type, &kept);
+	if (result == CUDA_SUCCESS) {
+		result = vmm_adopt(&kept, type, handle);
+		if (result != CUDA_SUCCESS)
+			share_drop(kept.index);
+	}
+	pthread_mutex_unlock(&driver.memory_lock);
+	return result;
+}
+
+static CUresult keep_pool(
+	struct pool *pool, CUmemAllocationHandleType type, struct machine_kept *ret_kept)
+{
+	if (pool == NULL || pool->is_imported || !(pool->props.handleTypes & type))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (pool->kept == 0 && !share_keep(pool->device, MACHINE_POOL, pool->reserved,
+				       MACHINE_SHOWN_MAKER, &pool->made))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	pool->kept = pool->made.index + 1;
+	*ret_kept = pool->made;
+	return CUDA_SUCCESS;
+}
+
+ENTRY_BODY(cuMemPoolExportToShareableHandle,
+	(void *handle, CUmemoryPool pool, CUmemAllocationHandleType type, unsigned long long flags),
+	(handle, pool, type, flags))
+{
+	struct machine_kept kept;
+	CUresult result;
+
+	if (handle == NULL || flags != 0 || !is_simulated(type))
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&driver.memory_lock);
+	result = keep_pool(pool_check(pool), type, &kept);
+	if (result == CUDA_SUCCESS)
+		result = give(&kept, type, handle);
+	pthread_mutex_unlock(&driver.memory_lock);
+	return result;
+}
+
+static CUresult adopt_pool(const struct machine_kept *kept, CUmemoryPool *ret_pool)
+{
+	struct device *device = share_device(kept->device);
+	CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+	struct pool *pool;
+
+	if (device == NULL)
+		return CUDA_ERROR_INVALID_DEVICE;
+	props.location.id = device->ordinal;
+	pool = pool_new(device, &props);
+	if (pool == NULL)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	pool->is_imported = true;
+	pool->kept = kept->index + 1;
+	pool->made = *kept;
+	*ret_pool = (CUmemoryPool)pool;
+	return CUDA_SUCCESS;
+}
+
+ENTRY_BODY(cuMemPoolImportFromShareableHandle,
+	(CUmemoryPool * pool, void *handle, CUmemAllocationHandleType type,
+		unsigned long long flags),
+	(pool, handle, type, flags))
+{
+	struct machine_kept kept;
+	CUresult result;
+
+	if (pool == NULL || flags != 0 || !is_simulated(type))
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&driver.memory_lock);
+	result = accept_handle(handle, type, &kept);
+	if (result == CUDA_SUCCESS) {
+		result = adopt_pool(&kept, pool);
+		if (result != CUDA_SUCCESS)
+			share_drop(kept.index);
+	}
+	pthread_mutex_unlock(&driver.memory_lock);
+	return result;
+}
+
+ENTRY_BODY(cuMemPoolExportPointer, (CUmemPoolPtrExportData * data, CUdeviceptr dptr), (data, dptr))
+{
+	CUresult result = CUDA_ERROR_INVALID_VALUE;
+	struct extent extent;
+	struct ticket ticket;
+
+	if (data == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&driver.memory_lock);
+	if (lookup_extent(dptr, &extent) && extent.pool != NULL && extent.pool->kept > 0) {
+		ticket = (struct ticket){.magic = TICKET_MAGIC,
+			.index = extent.pool->made.index,
+			.turn = extent.pool->made.turn,
+			.bytes = extent.bytes,
+			.pid = getpid()};
+		memset(data, 0, sizeof(*data));
+		memcpy(data, &ticket, sizeof(ticket));
+		result = CUDA_SUCCESS;
+	}
+	pthread_mutex_unlock(&driver.memory_lock);
+	return result;
+}
+
+ENTRY_BODY(cuMemPoolImportPointer,
+	(CUdeviceptr * dptr, CUmemoryPool handle, CUmemPoolPtrExportData *data),
+	(dptr, handle, data))
+{
+	CUresult result = CUDA_ERROR_INVALID_VALUE;
+	struct context *context;
+	struct ticket ticket;
+	struct pool *pool;
+
+	if (dptr == NULL || data == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = context_current(&context);
+	if (result != CUDA_SUCCESS)
+		return result;
+	memcpy(&ticket, data, sizeof(ticket));
+	pthread_mutex_lock(&driver.memory_lock);
+	pool = pool_check(handle);
+	if (pool == NULL || !pool->is_imported || ticket.magic != TICKET_MAGIC ||
+		ticket.index != pool->made.index || ticket.turn != pool->made.turn)
+		result = CUDA_ERROR_INVALID_VALUE;
+	else if (!share_open(context, pool->device, &ticket, false, dptr))
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	pthread_mutex_unlock(&driver.memory_lock);
+	return result;
+}
+
+ENTRY_BODY(cuMemGetHandleForAddressRange,
+	(void *handle, CUdeviceptr dptr, size_t size, CUmemRangeHandleType type,
+		unsigned long long flags),
+	(handle, dptr, size, type, flags))
+{
+	CUresult result = CUDA_ERROR_INVALID_VALUE;
+	struct machine_kept kept = {.index = 0};
+	struct owner *owner;
+	int fd;
+
+	if (handle == NULL || size == 0 || type != CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&driver.memory_lock);
+	owner = address_find_owner(dptr);
+	if (owner != NULL && heap_keep(owner, &kept.index, &kept.turn)) {
+		fd = machine_kept_descriptor(driver.machine, kept.index);
+		result = fd >= 0 ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
+		if (fd >= 0)
+			memcpy(handle, &fd, sizeof(fd));
+	}
+	pthread_mutex_unlock(&driver.memory_lock);
+	return result;
+}
+
+/*
+ * Memory of another interface, by a descriptor of anything: the simulated card has no other interface
+ * that could have taken it, so it is taken here.
+ */
+struct CUextMemory_st {
+	struct device *device;
+	struct context *context;
+	uint64_t bytes, taken_bytes;
+};
+
+ENTRY_BODY(cuImportExternalMemory,
+	(CUexternalMemory * memory, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *description),
+	(memory, description))
+{
+	uint64_t chunk = driver.board->chunk_bytes;
+	struct context *context;
+	CUexternalMemory made;
+	CUresult result = context_current(&context);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (memory == NULL || description == NULL || description->size == 0 ||
+		description->size > driver.board->total_bytes)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (description->type != CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	if (fcntl(description->handle.fd, F_GETFD) < 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	made = calloc(1, sizeof(*made));
+	if (made == NULL)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	made->device = context->device;
+	made->context = context;
+	made->bytes = description->size;
+	made->taken_bytes = (description->size + chunk - 1) / chunk * chunk;
+	if (machine_grow(driver.machine, made->device->index, MACHINE_VMM, made->taken_bytes) !=
+		0) {
+		free(made);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	/* The driver owns it from now on. */
+	close(description->handle.fd);
+	*memory = made;
+	return CUDA_SUCCESS;
+}
+
+ENTRY_BODY(cuExternalMemoryGetMappedBuffer,
+	(CUdeviceptr * dptr, CUexternalMemory memory,
+		const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *description),
+	(dptr, memory, description))
+{
+	struct ticket ticket = {.magic = TICKET_MAGIC};
+	bool is_open;
+
+	if (dptr == NULL || memory == NULL || description == NULL || description->size == 0 ||
+		description->offset > memory->bytes ||
+		description->size > memory->bytes - description->offset)
+		return CUDA_ERROR_INVALID_VALUE;
+	ticket.bytes = description->size;
+	pthread_mutex_lock(&driver.memory_lock);
+	is_open = share_open(memory->context, memory->device, &ticket, false, dptr);
+	pthread_mutex_unlock(&driver.memory_lock);
+	return is_open ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+ENTRY_BODY(cuDestroyExternalMemory, (CUexternalMemory memory), (memory))
+{
+	if (memory == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	machine_shrink(driver.machine, memory->device->index, MACHINE_VMM, memory->taken_bytes);
+	free(memory);
+	return CUDA_SUCCESS;
+}

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The calls of streams. */
+#include "sim/cuda/model/memory/array.h"
+#include "sim/cuda/model/context/context.h"
+#include "sim/cuda/api/entry.h"
+#include "sim/cuda/model/context/green.h"
+#include "sim/cuda/model/graph/graph.h"
+#include "sim/cuda/model/memory/pool.h"
+
+static CUresult create(CUstream *ret_stream, unsigned int flags, int priority)
+{
+	struct context *context;
+	struct stream *stream;
+	CUresult result = context_current(&context);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (ret_stream == NULL || flags > CU_STREAM_NON_BLOCKING)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = context_new_stream(context, flags, priority, &stream);
+	if (result == CUDA_SUCCESS)
+		*ret_stream = (CUstream)stream;
+	return result;
+}
+
+ENTRY_BODY(cuStreamCreate, (CUstream * stream, unsigned int flags), (stream, flags))
+{
+	return create(stream, flags, 0);
+}
+
+ENTRY_BODY(cuStreamCreateWithPriority, (CUstream * stream, unsigned int flags, int priority),
+	(stream, flags, priority))
+{
+	/* Beyond the range it is taken to the nearest, which is no error. */
+	return create(stream, flags, priority > 0 ? 0 : priority < -5 ? -5 : priority);
+}
+
+static CUresult destroy(CUstream handle)
+{
+	struct context *context;
+	struct stream *stream;
+	CUresult result;
+
+	if (handle == NULL || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD)
+		return CUDA_ERROR_INVALID_HANDLE;
+	result = context_stream(handle, false, &context, &stream);
+	if (result != CUDA_SUCCESS)
+		return result;
+	/* Its work goes on without it; its callbacks must find it. */
+	callback_wait(context, stream);
+	context_free_stream(stream);
+	return CUDA_SUCCESS;
+}
+
+ENTRY_BODY(cuStreamDestroy, (CUstream stream), (stream))
+{
+	return destroy(stream);
+}
+
+ENTRY_BODY(cuStreamDestroy_v2, (CUstream stream), (stream))
+{
+	return destroy(stream);
+}
+
+ENTRY_FORMS(cuStreamSynchronize, _ptsz, (CUstream handle), (handle))
+{
+	struct context *context;
+	struct stream *stream;
+	CUresult result = context_stream(handle, is_thread, &context, &stream);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (capture_is_on(stream))
+		return capture_forbid(stream);
+	timeline_wait(context, stream);
+	pool_settle(context->device);
+	array_settle();
+	return CUDA_SUCCESS;
+}
+
+ENTRY_FORMS(cuStreamQuery, _ptsz, (CUstream handle), (handle))
+{
+	struct context *context;
+	struct stream *stream;
+	CUresult result = context_stream(handle, is_thread, &context, &stream);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (capture_is_on(stream))
+		return capture_forbid(stream);
+	return timeline_is_idle(stream) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+}
+
+ENTRY_FORMS(cuStreamWaitEvent, _ptsz, (CUstream handle, CUevent event_handle, unsigned int flags),
+	(handle, event_handle, flags))
+{
+	struct event *event = timeline_find_event(event_handle);
+	struct context *context;
+	struct stream *stream;
+	uint64_t time = 0;
+	CUresult result = context_stream(handle, is_thread, &context, &stream);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (event == NULL)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (flags > CU_EVENT_WAIT_EXTERNAL)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (flags == CU_EVENT_WAIT_DEFAULT &&
+		(capture_is_on(stream) || event->captured.capture != NULL))
+		return capture_wait(stream, event);
+	pthread_mutex_lock(&event->context->device->time_lock);
+	if (event->is_recorded)
+		time = event->time_ns;
+	pthread_mutex_unlock(&event->context->device->time_lock);
+	timeline_hold(
+		stream, timeline_carry(event->context->device, stream->context->device, time));
+	return CUDA_SUCCESS;
+}
+
+ENTRY_FORMS(cuStreamGetCtx, _ptsz, (CUstream handle, CUcontext *ret_context), (handle, ret_context))
+{
+	struct context *context;
+	struct stream *stream;
+	struct green *of;
+	CUresult result = context_stream(handle, is_thread, &context, &stream);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (ret_context == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	of = green_of_stream(handle, stream);
+	*ret_context = (CUcontext)(of != NULL ? of->context : context);
+	return CUDA_SUCCESS;
+}
+
+ENTRY_FORMS(cuStreamGetCtx_v2, _ptsz, (CUstream handle, CUcontext *ret_context, CUgreenCtx *green),
+	(handle, ret_context, green))
+{
+	struct context *context;
+	struct stream *stream;
+	struct green *of;
+	CUresult result = context_stream(handle, is_thread, &context, &stream);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (ret_context == NULL || green == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	of = green_of_stream(handle, stream);
+	*ret_context = of != NULL ? NULL : (CUcontext)context;
+	*green = (CUgreenCtx)of;
+	return CUDA_SUCCESS;
+}
+
+ENTRY_FORMS(cuStreamGetFlags, _ptsz, (CUstream handle, unsigned int *flags), (handle, flags))
+{
+	struct context *context;
+	struct stream *stream;
+	CUresult result = context_stream(handle, is_thread, &context, &stream);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (flags == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	*flags = stream->flags;
+	return CUDA_SUCCESS;
+}
+
+ENTRY_FORMS(cuStreamGetPriority, _ptsz, (CUstream handle, int *priority), (handle, priority))
+{
+	struct context *context;
+	struct stream *stream;
+	CUresult result = context_stream(handle, is_thread, &context, &stream);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (priority == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	*priority = stream->priority;
+	return CUDA_SUCCESS;
+}
+
+ENTRY_FORMS(cuStreamGetId, _ptsz, (CUstream handle, unsigned long long *id), (handle, id))
+{
+	struct context *context;
+	struct stream *stream;
+	CUresult result = context_stream(handle, is_thread, &context, &stream);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (id == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	*id = stream->is_legacy ? 1 : stream->id;
+	return CUDA_SUCCESS;
+}
+
+ENTRY_FORMS(cuStreamGetDevice, _ptsz, (CUstream handle, CUdevice *device), (handle, device))
+{
+	struct context *context;
+	struct stream *stream;
+	CUresult result = context_stream(handle, is_thread, &context, &stream);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (device == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	*device = context->device->ordinal;
+	return CUDA_SUCCESS;
+}
+
+ENTRY_FORMS(cuStreamAddCallback, _ptsz,
+	(CUstream handle, CUstreamCallback callback, void *user_data, unsigned int flags),
+	(handle, callback, user_data, flags))
+{
+	struct context *context;
+	struct stream *stream;
+	CUresult result = context_stream(handle, is_thread, &context, &stream);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (callback == NULL || flags != 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (capture_is_on(stream))
+		return capture_forbid(stream);
+	return callback_add(stream, NULL, callback, user_data, handle) == 0
+		       ? CUDA_SUCCESS
+		       : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+ENTRY_FORMS(cuLaunchHostFunc, _ptsz, (CUstream handle, CUhostFn fn, void *user_data),
+	(handle, fn, user_data))
+{
+	struct work work = {.type = CU_GRAPH_NODE_TYPE_HOST, .host = {fn, user_data}};
+	struct context *context;
+	struct stream *stream;
+	CUresult result = context_stream(handle, is_thread, &context, &stream);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (fn == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (capture_is_on(stream))
+		return capture_add(stream, &work);
+	return callback_add(stream, fn, NULL, user_data, handle) == 0 ? CUDA_SUCCESS
+								      : CUDA_ERROR_OUT_OF_MEMORY;
+}

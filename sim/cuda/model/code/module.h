@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Modules, the kernels in them, and how long a kernel takes. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gpu/abi/cuda.h"
+#include "sim/cuda/model/driver.h"
+#include "sim/cuda/model/code/image.h"
+
+#define MODULE_MAGIC 0x4d4f4431u
+#define KERNEL_MAGIC 0x4b524e31u
+
+struct context;
+
+struct kernel {
+	uint32_t magic; /* 0 once its module is gone */
+	struct module *module;
+	const char *name; /* owned by the image, or own_name */
+	char *own_name;
+	const struct image_kernel *image; /* NULL: accepted by name from an image we cannot read */
+	int max_dynamic_shared;
+	uint64_t rule_epoch;	       /* of rule_duration_ns; 0: never looked up */
+	uint64_t rule_duration_ns;     /* 0: no rule */
+	unsigned long long ready_life; /* of the context in which all is there for a launch */
+	struct kernel_told *told;      /* launch_old.c; NULL: nothing yet */
+	struct kernel *next;
+};
+
+/* Never freed, so that a stale handle is refused. */
+struct module {
+	uint32_t magic; /* 0 once unloaded */
+	bool is_library;
+	struct context *context; /* NULL for a library */
+	struct image *image;
+	struct kernel *kernels;
+	CUdeviceptr data;	  /* of all variables but the managed ones; 0: none */
+	CUdeviceptr *globals;	  /* the address of each variable */
+	struct module *library;	  /* whose module this is in its context, or NULL */
+	struct module *instances; /* of a library */
+	struct module *next_instance;
+	struct module *next, *prev; /* of the context */
+	struct relic relic;
+};
+
+/* Unloads all modules of a context. Under memory_lock. */
+void module_clear(struct context *context);
+
+/* Under memory_lock: a module of an image (which stays the caller's on failure), and its end. */
+CUresult module_new(struct context *context, struct image *image, struct module **ret_module);
+void module_end(struct module *module);
+
+/* The module of a library in a context, made at the first need. Under memory_lock. */
+CUresult module_instantiate(
+	struct module *library, struct context *context, struct module **ret_module);
+
+/*
+ * What a launch of the kernel in this context needs beside frames: a library's module there, the
+ * heap of device code. Cheap when all is there. Takes memory_lock.
+ */
+CUresult module_make_ready(struct kernel *kernel, struct context *context);
+
+/* Device memory of a module as it is loaded and unloaded; its heap. Under memory_lock. */
+CUresult module_take_memory(struct module *module);
+void module_give_memory(struct module *module);
+CUresult module_take_heap(struct module *module);
+
+/* A handle's module or library while it is loaded, or NULL. */
+struct module *module_check(const void *handle, bool is_library);
+
+/* The kernel of this name, the same one at each call; NULL for none. Under memory_lock. */
+struct kernel *module_find_kernel(struct module *module, const char *name);
+
+/* Where a variable is, and its size; both may be NULL. Under memory_lock. */
+CUresult module_find_global(const struct module *module, const char *name, bool is_managed_only,
+	CUdeviceptr *dptr, size_t *size);
+
+/* What the calls of modules and of libraries do alike. Taking memory_lock. */
+CUresult module_get_kernel(
+	const void *handle, bool is_library, const char *name, void **ret_kernel);
+CUresult module_count_kernels(const void *handle, bool is_library, unsigned int *count);
+CUresult module_list_kernels(
+	const void *handle, bool is_library, void **ret_kernels, unsigned int most);
+
+/* The whole file with a zero behind it, to be freed. */
+CUresult module_read_file(const char *path, char **ret_data, size_t *ret_bytes);
+/* What image_read() means to the program. */
+CUresult module_read_error(int r);
+
+/* How long a launch with these parameters takes. */
+uint64_t module_kernel_duration(struct kernel *kernel, void **params, void **extra);
+
+/* The frame of a thread, in local memory; 0 where the image is unknown. */
+uint64_t module_frame_bytes(const struct kernel *kernel);
+
+/* The kernel of a CUfunction or CUkernel, or NULL. */
+struct kernel *module_check_kernel(const void *handle);

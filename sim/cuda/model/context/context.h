@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Contexts, and which one is current in a thread. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gpu/abi/cuda.h"
+#include "sim/cuda/model/driver.h"
+#include "sim/cuda/model/memory/heap.h"
+#include "sim/cuda/model/time/timeline.h"
+
+#define CONTEXT_MAGIC  0x43545831u
+#define CONTEXT_LIMITS 7
+
+/* The frame for which a new context has room; that room is part of what it takes (H200, driver 580). */
+#define CONTEXT_FIRST_FRAME_BYTES 1024
+
+struct green;
+struct array;
+struct module;
+struct shelf;
+
+/* What device code needs beside its variables. Under memory_lock. */
+struct context_code {
+	uint64_t bytes;	     /* of modules that are loaded */
+	uint64_t room_bytes; /* taken for code, beyond what the context begins with */
+	bool has_malloc;
+	bool has_heap;
+	bool has_printf;
+	bool has_printed;
+};
+
+/*
+ * Never freed: a thread may have a destroyed context current and must be told so. The primary
+ * context of a device is one object for ever, alive or not.
+ */
+struct context {
+	uint32_t magic;
+	bool is_primary;
+	int is_alive; /* read without a lock */
+	unsigned int flags;
+	unsigned int api_version;
+	unsigned int attached; /* by cuCtxAttach; under memory_lock */
+	unsigned long long id;
+	unsigned long long life; /* another one each time it comes to life */
+	struct device *device;
+	struct context *owner; /* whose memory and streams it uses: a green one's is the primary */
+	struct green *green;   /* NULL: no green context */
+	struct heap heap;      /* under memory_lock */
+	unsigned int streams;  /* made by the program; under memory_lock */
+	unsigned int streams_peak;
+	struct timeline timeline; /* under device->time_lock */
+	struct module *modules;	  /* under memory_lock */
+	struct context_code code;
+	uint64_t graph_code_bytes;		 /* what nodes of graphs would fill */
+	uint64_t graph_bytes;			 /* what was taken for them */
+	uint64_t kept_bytes[MACHINE_KINDS_USED]; /* until the context ends; under memory_lock */
+	struct array *arrays;			 /* under memory_lock */
+	struct shelf *shelves;			 /* under memory_lock */
+	size_t limit[CONTEXT_LIMITS];
+	CUfunc_cache cache_config;
+	CUsharedconfig shared_config;
+	struct context *next; /* of all contexts ever */
+};
+
+/*
+ * Takes device memory that stays with the context until it ends, or until it is let go of.
+ * CUDA_ERROR_OUT_OF_MEMORY changes nothing. Under memory_lock.
+ */
+CUresult context_keep(struct context *context, enum machine_kind kind, uint64_t bytes);
+void context_let_go(struct context *context, enum machine_kind kind, uint64_t bytes);
+
+/* Counts a stream in or out, and takes what it costs. Under memory_lock. */
+CUresult context_count_stream(struct context *context);
+void context_uncount_stream(struct context *context);
+
+/* A stream that the program asked for, and its end. Taking memory_lock. */
+CUresult context_new_stream(
+	struct context *context, unsigned int flags, int priority, struct stream **ret_stream);
+void context_free_stream(struct stream *stream);
+
+/*
+ * Makes room for threads with frames of this size, as a launch does and an instantiation of a graph:
+ * a context has room for as many threads as the device can run, each with the largest frame so far.
+ * CUDA_ERROR_OUT_OF_MEMORY changes nothing. Cheap when there is room. Takes memory_lock.
+ */
+CUresult context_make_local_room(struct context *context, uint64_t frame_bytes);
+
+/* Room for exactly such frames: what the stack limit does, which may be lowered too. */
+CUresult context_set_local_room(struct context *context, uint64_t frame_bytes);
+
+/* Made by cuCtxCreate of CUDA 2, for functions whose device pointers have 32 bits. */
+static inline bool context_is_old(const struct context *context)
+{
+	return context->api_version < 3020;
+}
+
+/* The calling thread's current context if it is alive. 201 without one, 709 when destroyed. */
+CUresult context_current(struct context **ret_context);
+
+/*
+ * A context from the program: 201 for what is none, 709 when destroyed. NULL means current. For a
+ * green context context_check() answers its primary one, like context_current().
+ */
+CUresult context_check(CUcontext handle, struct context **ret_context);
+CUresult context_check_itself(CUcontext handle, struct context **ret_context);
+
+/* The green context that is current in the calling thread, or NULL. */
+struct green *context_current_green(void);
+
+/* Under memory_lock: the context of a green one, which keeps the primary one alive; its end. */
+CUresult context_new_green(
+	struct device *device, struct green *green, struct context **ret_context);
+void context_end_green(struct context *context);
+
+/* All contexts there ever were, newest first. Under memory_lock. */
+struct context *context_first(void);
+
+/* The default stream of the calling thread in `context`; NULL without memory. */
+struct stream *context_thread_stream(struct context *context);
+
+/*
+ * The current context and the stream that a handle means in it; CUDA_ERROR_INVALID_HANDLE when it
+ * means none. A stream of another context is right too: it brings its own.
+ */
+CUresult context_stream(
+	CUstream handle, bool is_thread, struct context **ret_context, struct stream **ret_stream);
+
+/*
+ * The life of a context, for context.c and context_primary.c: made once, then brought to life and
+ * ended, a primary one again and again. Under memory_lock.
+ */
+struct context *context_make(struct device *device, bool is_primary);
+CUresult context_activate(struct context *context, unsigned int flags);
+void context_end(struct context *context);
+
+/* Whether it is alive; needs no lock. */
+bool context_is_alive(const struct context *context);
+
+/* Whether a context may have these flags. */
+bool context_are_flags_valid(unsigned int flags);

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Primary contexts, and the green ones that live on them. */
+#include "sim/cuda/model/context/context.h"
+#include "sim/cuda/api/entry.h"
+
+/* Under memory_lock. */
+static CUresult retain_primary(struct device *device)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	if (device->primary == NULL)
+		device->primary = context_make(device, true);
+	if (device->primary == NULL)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (!context_is_alive(device->primary))
+		result = context_activate(device->primary, device->primary_flags);
+	if (result == CUDA_SUCCESS)
+		device->primary_refs++;
+	return result;
+}
+
+static void unretain_primary(struct device *device)
+{
+	if (--device->primary_refs == 0 && context_is_alive(device->primary))
+		context_end(device->primary);
+}
+
+ENTRY_BODY(cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice ordinal), (context, ordinal))
+{
+	struct device *device = driver_device(ordinal);
+	CUresult result;
+
+	if (context == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (device == NULL)
+		return CUDA_ERROR_INVALID_DEVICE;
+	pthread_mutex_lock(&driver.memory_lock);
+	result = retain_primary(device);
+	if (result == CUDA_SUCCESS)
+		*context = (CUcontext)device->primary;
+	pthread_mutex_unlock(&driver.memory_lock);
+	return result;
+}
+
+CUresult context_new_green(struct device *device, struct green *green, struct context **ret_context)
+{
+	struct context *context;
+	CUresult result = retain_primary(device);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	context = context_make(device, false);
+	if (context == NULL) {
+		unretain_primary(device);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	context->owner = device->primary;
+	context->green = green;
+	/* Pairs with the acquire in context_is_alive(). */
+	__atomic_store_n(&context->is_alive, 1, __ATOMIC_RELEASE);
+	*ret_context = context;
+	return CUDA_SUCCESS;
+}
+
+void context_end_green(struct context *context)
+{
+	/* Pairs with the acquire in context_is_alive(). */
+	__atomic_store_n(&context->is_alive, 0, __ATOMIC_RELEASE);
+	if (context->device->primary_refs > 0)
+		unretain_primary(context->device);
+}
+
+static CUresult release_primary(CUdevice ordinal)
+{
+	struct device *device = driver_device(ordinal);
+	CUresult result = CUDA_SUCCESS;
+
+	if (device == NULL)
+		return CUDA_ERROR_INVALID_DEVICE;
+	pthread_mutex_lock(&driver.memory_lock);
+	if (device->primary_refs == 0)
+		result = CUDA_ERROR_INVALID_CONTEXT;
+	else
+		unretain_primary(device);
+	pthread_mutex_unlock(&driver.memory_lock);
+	return result;
+}
+
+ENTRY_BODY(cuDevicePrimaryCtxRelease, (CUdevice ordinal), (ordinal))
+{
+	return release_primary(ordinal);
+}
+
+ENTRY_BODY(cuDevicePrimaryCtxRelease_v2, (CUdevice ordinal), (ordinal))
+{
+	return release_primary(ordinal);
+}
+
+static CUresult reset_primary(CUdevice ordinal)
+{
+	struct device *device = driver_device(ordinal);
+
+	if (device == NULL)
+		return CUDA_ERROR_INVALID_DEVICE;
+	pthread_mutex_lock(&driver.memory_lock);
+	/* References stay: they are released later, and the next retain brings it to life. */
+	if (device->primary != NULL && context_is_alive(device->primary))
+		context_end(device->primary);
+	pthread_mutex_unlock(&driver.memory_lock);
+	return CUDA_SUCCESS;
+}
+
+ENTRY_BODY(cuDevicePrimaryCtxReset, (CUdevice ordinal), (ordinal))
+{
+	return reset_primary(ordinal);
+}
+
+ENTRY_BODY(cuDevicePrimaryCtxReset_v2, (CUdevice ordinal), (ordinal))
+{
+	return reset_primary(ordinal);
+}
+
+ENTRY_BODY(cuDevicePrimaryCtxGetState, (CUdevice ordinal, unsigned int *flags, int *active),
+	(ordinal, flags, active))
+{
+	struct device *device = driver_device(ordinal);
+
+	if (device == NULL)
+		return CUDA_ERROR_INVALID_DEVICE;
+	pthread_mutex_lock(&driver.memory_lock);
+	if (flags != NULL)
+		*flags = device->primary_flags;
+	if (active != NULL)
+		*active = device->primary != NULL && context_is_alive(device->primary);
+	pthread_mutex_unlock(&driver.memory_lock);
+	return CUDA_SUCCESS;
+}
+
+static CUresult set_primary_flags(CUdevice ordinal, unsigned int flags, bool is_refused_when_active)
+{
+	struct device *device = driver_device(ordinal);
+	CUresult result = CUDA_SUCCESS;
+
+	if (device == NULL)
+		return CUDA_ERROR_INVALID_DEVICE;
+	if (!context_are_flags_valid(flags))
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&driver.memory_lock);
+	if (device->primary != NULL && context_is_alive(device->primary)) {
+		if (is_refused_when_active)
+			result = CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE;
+		else
+			device->primary->flags = flags;
+	}
+	if (result == CUDA_SUCCESS)
+		device->primary_flags = flags;
+	pthread_mutex_unlock(&driver.memory_lock);
+	return result;
+}
+
+ENTRY_BODY(cuDevicePrimaryCtxSetFlags, (CUdevice ordinal, unsigned int flags), (ordinal, flags))
+{
+	return set_primary_flags(ordinal, flags, true);
+}
+
+ENTRY_BODY(cuDevicePrimaryCtxSetFlags_v2, (CUdevice ordinal, unsigned int flags), (ordinal, flags))
+{
+	return set_primary_flags(ordinal, flags, false);
+}

@@ -1,0 +1,480 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Stream capture: what is given to a stream becomes nodes of a graph. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/cuda/model/context/context.h"
+#include "sim/cuda/api/entry.h"
+#include "sim/cuda/model/graph/graph.h"
+
+/*
+ * A capture begins on one stream; others join it by waiting for an event that was recorded in it,
+ * and must be joined back before it ends. Each of its streams knows the nodes that its next one
+ * comes after. All of it is under memory_lock, but for the look whether a stream is captured.
+ */
+
+struct capture {
+	unsigned long long id;
+	struct graph *graph;
+	bool is_graph_the_programs; /* cuStreamBeginCaptureToGraph */
+	bool is_lost;		    /* something was done that cannot be captured */
+	struct stream *origin;
+	CUstreamCaptureMode mode;
+	pthread_t thread;
+	uint32_t users; /* streams and events */
+};
+
+static unsigned long long next_id = 1;
+
+bool capture_is_on(const struct stream *stream)
+{
+	/* Relaxed: only the program's own order of calls makes a difference. */
+	return __atomic_load_n(&stream->captured.capture, __ATOMIC_RELAXED) != NULL;
+}
+
+static void leave(struct captured *captured)
+{
+	struct capture *capture = captured->capture;
+
+	if (capture == NULL)
+		return;
+	free(captured->tails);
+	captured->tails = NULL;
+	captured->tail_count = 0;
+	__atomic_store_n(&captured->capture, NULL, __ATOMIC_RELAXED);
+	if (--capture->users > 0)
+		return;
+	if (capture->graph != NULL && !capture->is_graph_the_programs)
+		graph_free(capture->graph);
+	free(capture);
+}
+
+static void enter(struct captured *captured, struct capture *capture)
+{
+	if (captured->capture == capture)
+		return;
+	leave(captured);
+	capture->users++;
+	__atomic_store_n(&captured->capture, capture, __ATOMIC_RELAXED);
+}
+
+/* These nodes, and those that are there already if is_more, are what the next one comes after. */
+static bool set_tails(
+	struct captured *captured, struct graph_node *const *tails, size_t count, bool is_more)
+{
+	size_t before = is_more ? captured->tail_count : 0;
+	struct graph_node **grown = realloc(captured->tails, (before + count + 1) * sizeof(*grown));
+
+	if (grown == NULL)
+		return false;
+	if (count > 0)
+		memcpy(grown + before, tails, count * sizeof(*tails));
+	captured->tails = grown;
+	captured->tail_count = before + count;
+	return true;
+}
+
+/* Whether the stream's capture can go on; the answer for a call where it cannot. */
+static CUresult go_on(const struct stream *stream)
+{
+	const struct capture *capture = stream->captured.capture;
+
+	if (capture == NULL)
+		return CUDA_ERROR_ILLEGAL_STATE;
+	return capture->is_lost ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_SUCCESS;
+}
+
+static CUresult add(struct stream *stream, const struct work *work)
+{
+	struct captured *captured = &stream->captured;
+	struct graph_node *node;
+	CUresult result = go_on(stream);
+
+	if (result == CUDA_SUCCESS)
+		result = graph_add(captured->capture->graph, captured->tails, captured->tail_count,
+			work, &node);
+	if (result == CUDA_SUCCESS && !set_tails(captured, &node, 1, false))
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	return result;
+}
+
+CUresult capture_add(struct stream *stream, const struct work *work)
+{
+	CUresult result;
+
+	pthread_mutex_lock(&driver.memory_lock);
+	result = add(stream, work);
+	pthread_mutex_unlock(&driver.memory_lock);
+	return result;
+}
+
+CUresult capture_alloc(
+	struct stream *stream, struct device *device, size_t bytes, CUdeviceptr *ret_base)
+{
+	CUDA_MEM_ALLOC_NODE_PARAMS params = {
+		.poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+			.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device->ordinal}},
+		.bytesize = bytes};
+	struct work work;
+	CUresult result = go_on(stream);
+
+	if (result == CUDA_SUCCESS)
+		result = work_alloc(&params, &work);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = add(stream, &work);
+	if (result == CUDA_SUCCESS)
+		*ret_base = params.dptr;
+	else
+		work_drop(&work);
+	return result;
+}
+
+CUresult capture_free(struct stream *stream, CUdeviceptr dptr)
+{
+	struct work work;
+	CUresult result = go_on(stream);
+
+	if (result == CUDA_SUCCESS)
+		result = work_free(dptr, &work);
+	return result == CUDA_SUCCESS ? add(stream, &work) : result;
+}
+
+CUresult capture_forbid(struct stream *stream)
+{
+	pthread_mutex_lock(&driver.memory_lock);
+	if (stream->captured.capture != NULL)
+		stream->captured.capture->is_lost = true;
+	pthread_mutex_unlock(&driver.memory_lock);
+	return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+}
+
+CUresult capture_record(struct stream *stream, struct event *event)
+{
+	struct captured *captured = &stream->captured;
+	CUresult result;
+
+	pthread_mutex_lock(&driver.memory_lock);
+	result = go_on(stream);
+	if (result == CUDA_SUCCESS) {
+		enter(&event->captured, captured->capture);
+		if (!set_tails(&event->captured, captured->tails, captured->tail_count, false))
+			result = CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	pthread_mutex_unlock(&driver.memory_lock);
+	return result;
+}
+
+/* Under memory_lock. */
+static CUresult join(struct stream *stream, const struct event *event)
+{
+	struct captured *captured = &stream->captured;
+	struct capture *capture = event->captured.capture;
+
+	if (capture == NULL) {
+		captured->capture->is_lost = true;
+		return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
+	}
+	if (stream->is_legacy)
+		return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+	if (captured->capture != NULL && captured->capture != capture) {
+		captured->capture->is_lost = capture->is_lost = true;
+		return CUDA_ERROR_STREAM_CAPTURE_MERGE;
+	}
+	if (capture->is_lost)
+		return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+	enter(captured, capture);
+	return set_tails(captured, event->captured.tails, event->captured.tail_count, true)
+		       ? CUDA_SUCCESS
+		       : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult capture_wait(struct stream *stream, struct event *event)
+{
+	CUresult result;
+
+	pthread_mutex_lock(&driver.memory_lock);
+	result = join(stream, event);
+	pthread_mutex_unlock(&driver.memory_lock);
+	return result;
+}
+
+void capture_forget(struct captured *captured, bool is_lost)
+{
+	if (captured->capture != NULL)
+		captured->capture->is_lost |= is_lost;
+	leave(captured);
+}
+
+void capture_leave(struct captured *captured)
+{
+	if (captured->capture == NULL)
+		return;
+	pthread_mutex_lock(&driver.memory_lock);
+	leave(captured);
+	pthread_mutex_unlock(&driver.memory_lock);
+}
+
+/* Under memory_lock. */
+static CUresult begin(struct stream *stream, struct graph *graph, const CUgraphNode *deps,
+	size_t count, CUstreamCaptureMode mode)
+{
+	struct capture *capture;
+
+	if (stream->captured.capture != NULL)
+		return CUDA_ERROR_ILLEGAL_STATE;
+	capture = calloc(1, sizeof(*capture));
+	if (capture == NULL)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*capture = (struct capture){.id = next_id++,
+		.graph = graph != NULL ? graph : graph_new(),
+		.is_graph_the_programs = graph != NULL,
+		.origin = stream,
+		.mode = mode,
+		.thread = pthread_self()};
+	enter(&stream->captured, capture);
+	return set_tails(&stream->captured, (struct graph_node *const *)deps, count, false)
+		       ? CUDA_SUCCESS
+		       : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static CUresult begin_capture(bool is_thread, CUstream handle, CUgraph graph_handle, bool has_graph,
+	const CUgraphNode *deps, size_t count, CUstreamCaptureMode mode)
+{
+	struct context *context;
+	struct stream *stream;
+	struct graph *graph;
+	CUresult result = context_stream(handle, is_thread, &context, &stream);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if ((unsigned int)mode > CU_STREAM_CAPTURE_MODE_RELAXED || (count > 0 && deps == NULL))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (stream->is_legacy)
+		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+	pthread_mutex_lock(&driver.memory_lock);
+	graph = graph_check(graph_handle);
+	if (has_graph && graph == NULL)
+		result = CUDA_ERROR_INVALID_VALUE;
+	else
+		result = begin(stream, graph, deps, count, mode);
+	pthread_mutex_unlock(&driver.memory_lock);
+	return result;
+}
+
+ENTRY_FORMS(cuStreamBeginCapture, _ptsz, (CUstream stream), (stream))
+{
+	return begin_capture(
+		is_thread, stream, NULL, false, NULL, 0, CU_STREAM_CAPTURE_MODE_GLOBAL);
+}
+
+ENTRY_FORMS(
+	cuStreamBeginCapture_v2, _ptsz, (CUstream stream, CUstreamCaptureMode mode), (stream, mode))
+{
+	return begin_capture(is_thread, stream, NULL, false, NULL, 0, mode);
+}
+
+ENTRY_FORMS(cuStreamBeginCaptureToGraph, _ptsz,
+	(CUstream stream, CUgraph graph, const CUgraphNode *deps, const CUgraphEdgeData *edges,
+		size_t count, CUstreamCaptureMode mode),
+	(stream, graph, deps, edges, count, mode))
+{
+	return begin_capture(is_thread, stream, graph, true, deps, count, mode);
+}
+
+/* Whether everything that was captured comes before what the stream's next work comes after. */
+static bool are_all_joined(const struct stream *origin)
+{
+	const struct captured *captured = &origin->captured;
+	struct graph *graph = captured->capture->graph;
+
+	/* Nodes of before the capture are none of its business. */
+	if (captured->capture->is_graph_the_programs)
+		return true;
+	for (struct graph_node *node = graph->first; node != NULL; node = node->next)
+		node->is_marked = false;
+	/* A captured node never depends on one that was captured after it. */
+	for (size_t i = 0; i < captured->tail_count; i++)
+		captured->tails[i]->is_marked = true;
+	for (struct graph_node *node = graph->last; node != NULL; node = node->prev) {
+		if (!node->is_marked)
+			return false;
+		for (size_t i = 0; i < node->dep_count; i++)
+			node->deps[i]->is_marked = true;
+	}
+	return true;
+}
+
+/* Under memory_lock. */
+static CUresult end(struct stream *stream, struct graph **ret_graph)
+{
+	struct capture *capture = stream->captured.capture;
+	CUresult result = go_on(stream);
+
+	if (capture == NULL)
+		return result;
+	if (capture->origin != stream)
+		return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
+	if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED &&
+		!pthread_equal(capture->thread, pthread_self()))
+		return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+	if (result == CUDA_SUCCESS && !are_all_joined(stream))
+		result = CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
+	if (result == CUDA_SUCCESS) {
+		*ret_graph = capture->graph;
+		capture->graph = NULL;
+	}
+	return result;
+}
+
+/* The other streams of a capture that ends are free again, and so are its events. */
+static void let_go(struct context *context, const struct capture *capture)
+{
+	struct stream *stream;
+	struct event *event;
+
+	pthread_mutex_lock(&context->device->time_lock);
+	for (stream = context->timeline.streams; stream != NULL; stream = stream->next) {
+		if (stream->captured.capture == capture && stream != capture->origin)
+			leave(&stream->captured);
+	}
+	for (event = context->timeline.events; event != NULL; event = event->next) {
+		if (event->captured.capture == capture)
+			leave(&event->captured);
+	}
+	pthread_mutex_unlock(&context->device->time_lock);
+}
+
+ENTRY_FORMS(cuStreamEndCapture, _ptsz, (CUstream handle, CUgraph *ret_graph), (handle, ret_graph))
+{
+	struct context *context;
+	struct stream *stream;
+	struct graph *graph = NULL;
+	CUresult result = context_stream(handle, is_thread, &context, &stream);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (ret_graph == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&driver.memory_lock);
+	result = end(stream, &graph);
+	if (result != CUDA_ERROR_STREAM_CAPTURE_UNMATCHED &&
+		result != CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD &&
+		stream->captured.capture != NULL) {
+		let_go(context, stream->captured.capture);
+		leave(&stream->captured);
+	}
+	pthread_mutex_unlock(&driver.memory_lock);
+	*ret_graph = (CUgraph)graph;
+	return result;
+}
+
+static CUstreamCaptureStatus status_of(const struct stream *stream)
+{
+	const struct capture *capture = stream->captured.capture;
+
+	if (capture == NULL)
+		return CU_STREAM_CAPTURE_STATUS_NONE;
+	return capture->is_lost ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
+				: CU_STREAM_CAPTURE_STATUS_ACTIVE;
+}
+
+ENTRY_FORMS(cuStreamIsCapturing, _ptsz, (CUstream handle, CUstreamCaptureStatus *status),
+	(handle, status))
+{
+	struct context *context;
+	struct stream *stream;
+	CUresult result = context_stream(handle, is_thread, &context, &stream);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (status == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	*status = CU_STREAM_CAPTURE_STATUS_NONE;
+	if (!capture_is_on(stream))
+		return CUDA_SUCCESS;
+	pthread_mutex_lock(&driver.memory_lock);
+	*status = status_of(stream);
+	pthread_mutex_unlock(&driver.memory_lock);
+	return CUDA_SUCCESS;
+}
+
+struct info {
+	CUstreamCaptureStatus *status;
+	cuuint64_t *id;
+	CUgraph *graph;
+	const CUgraphNode **deps;
+	const CUgraphEdgeData **edges;
+	size_t *count;
+};
+
+/* Under memory_lock. */
+static void fill_info(const struct stream *stream, const struct info *info)
+{
+	const struct captured *captured = &stream->captured;
+	bool is_active;
+
+	*info->status = status_of(stream);
+	is_active = *info->status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
+	if (info->id != NULL)
+		*info->id = is_active ? captured->capture->id : 0;
+	if (info->graph != NULL)
+		*info->graph = is_active ? (CUgraph)captured->capture->graph : NULL;
+	if (info->deps != NULL)
+		*info->deps = is_active ? (const CUgraphNode *)captured->tails : NULL;
+	if (info->edges != NULL)
+		*info->edges = NULL;
+	if (info->count != NULL)
+		*info->count = is_active ? captured->tail_count : 0;
+}
+
+static CUresult get_info(bool is_thread, CUstream handle, const struct info *info)
+{
+	struct context *context;
+	struct stream *stream;
+	CUresult result = context_stream(handle, is_thread, &context, &stream);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (info->status == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&driver.memory_lock);
+	fill_info(stream, info);
+	pthread_mutex_unlock(&driver.memory_lock);
+	return CUDA_SUCCESS;
+}
+
+ENTRY_FORMS(cuStreamGetCaptureInfo, _ptsz,
+	(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id), (stream, status, id))
+{
+	return get_info(is_thread, stream, &(struct info){.status = status, .id = id});
+}
+
+ENTRY_FORMS(cuStreamGetCaptureInfo_v2, _ptsz,
+	(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
+		const CUgraphNode **deps, size_t *count),
+	(stream, status, id, graph, deps, count))
+{
+	return get_info(is_thread, stream, &(struct info){status, id, graph, deps, NULL, count});
+}
+
+ENTRY_FORMS(cuStreamGetCaptureInfo_v3, _ptsz,
+	(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
+		const CUgraphNode **deps, const CUgraphEdgeData **edges, size_t *count),
+	(stream, status, id, graph, deps, edges, count))
+{
+	return get_info(is_thread, stream, &(struct info){status, id, graph, deps, edges, count});
+}
+
+ENTRY_BODY(cuThreadExchangeStreamCaptureMode, (CUstreamCaptureMode * mode), (mode))
+{
+	static _Thread_local CUstreamCaptureMode current = CU_STREAM_CAPTURE_MODE_GLOBAL;
+	CUstreamCaptureMode wanted;
+
+	if (mode == NULL || (unsigned int)*mode > CU_STREAM_CAPTURE_MODE_RELAXED)
+		return CUDA_ERROR_INVALID_VALUE;
+	wanted = *mode;
+	*mode = current;
+	current = wanted;
+	return CUDA_SUCCESS;
+}

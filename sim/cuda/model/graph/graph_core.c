@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Graphs: their nodes and edges. */
+#include "sim/cuda/model/graph/graph.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * Graphs and nodes are never given back to the C library but kept for the next, so that a handle
+ * used after its end is refused and not followed into foreign memory.
+ */
+
+static struct graph *spare_graphs;
+static struct graph_node *spare_nodes;
+
+struct graph *graph_new(void)
+{
+	struct graph *graph = spare_graphs;
+
+	if (graph != NULL)
+		spare_graphs = graph->next;
+	else
+		graph = malloc(sizeof(*graph));
+	if (graph != NULL)
+		*graph = (struct graph){.magic = GRAPH_MAGIC};
+	return graph;
+}
+
+struct graph *graph_check(CUgraph handle)
+{
+	struct graph *graph = (struct graph *)handle;
+
+	return graph != NULL && graph->magic == GRAPH_MAGIC ? graph : NULL;
+}
+
+struct graph_node *graph_check_node(CUgraphNode handle)
+{
+	struct graph_node *node = (struct graph_node *)handle;
+
+	return node != NULL && node->magic == NODE_MAGIC ? node : NULL;
+}
+
+bool graph_has_memory(const struct graph *graph)
+{
+	if (graph->memory_nodes > 0)
+		return true;
+	for (const struct graph_node *node = graph->first; node != NULL; node = node->next) {
+		if (node->work.type == CU_GRAPH_NODE_TYPE_GRAPH &&
+			graph_has_memory(node->work.child))
+			return true;
+	}
+	return false;
+}
+
+static bool is_memory(const struct work *work)
+{
+	return work->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC ||
+	       work->type == CU_GRAPH_NODE_TYPE_MEM_FREE;
+}
+
+bool graph_depend(struct graph_node *node, struct graph_node *on)
+{
+	struct graph_node **grown =
+		realloc(node->deps, (node->dep_count + 1) * sizeof(*node->deps));
+
+	if (grown == NULL)
+		return false;
+	node->deps = grown;
+	node->deps[node->dep_count++] = on;
+	return true;
+}
+
+static struct graph_node *take_node(void)
+{
+	struct graph_node *node = spare_nodes;
+
+	if (node != NULL)
+		spare_nodes = node->next;
+	else
+		node = malloc(sizeof(*node));
+	if (node != NULL)
+		*node = (struct graph_node){.magic = NODE_MAGIC, .place = SIZE_MAX};
+	return node;
+}
+
+static void spare_node(struct graph_node *node)
+{
+	free(node->deps);
+	node->magic = 0;
+	node->next = spare_nodes;
+	spare_nodes = node;
+}
+
+static void link_node(struct graph *graph, struct graph_node *node)
+{
+	node->graph = graph;
+	node->prev = graph->last;
+	if (graph->last != NULL)
+		graph->last->next = node;
+	else
+		graph->first = node;
+	graph->last = node;
+	graph->node_count++;
+	graph->memory_nodes += is_memory(&node->work);
+}
+
+CUresult graph_add(struct graph *graph, struct graph_node *const *deps, size_t dep_count,
+	const struct work *work, struct graph_node **ret_node)
+{
+	struct graph_node *node;
+
+	for (size_t i = 0; i < dep_count; i++) {
+		node = graph_check_node((CUgraphNode)deps[i]);
+		if (node == NULL || node->graph != graph)
+			return CUDA_ERROR_INVALID_VALUE;
+	}
+	node = take_node();
+	if (node == NULL)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	node->work = *work;
+	if (dep_count > 0) {
+		node->deps = malloc(dep_count * sizeof(*deps));
+		if (node->deps == NULL) {
+			spare_node(node);
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		}
+		memcpy(node->deps, deps, dep_count * sizeof(*deps));
+		node->dep_count = dep_count;
+	}
+	link_node(graph, node);
+	*ret_node = node;
+	return CUDA_SUCCESS;
+}
+
+static void forget_edges_to(struct graph *graph, const struct graph_node *gone)
+{
+	for (struct graph_node *node = graph->first; node != NULL; node = node->next) {
+		size_t kept = 0;
+
+		for (size_t i = 0; i < node->dep_count; i++) {
+			if (node->deps[i] != gone)
+				node->deps[kept++] = node->deps[i];
+		}
+		node->dep_count = kept;
+	}
+}
+
+static void unlink_node(struct graph_node *node)
+{
+	struct graph *graph = node->graph;
+
+	if (node->prev != NULL)
+		node->prev->next = node->next;
+	else
+		graph->first = node->next;
+	if (node->next != NULL)
+		node->next->prev = node->prev;
+	else
+		graph->last = node->prev;
+	graph->node_count--;
+	graph->memory_nodes -= is_memory(&node->work);
+	work_drop(&node->work);
+	spare_node(node);
+}
+
+void graph_remove(struct graph_node *node)
+{
+	forget_edges_to(node->graph, node);
+	unlink_node(node);
+}
+
+void graph_free(struct graph *graph)
+{
+	while (graph->first != NULL)
+		unlink_node(graph->first);
+	graph->magic = 0;
+	graph->next = spare_graphs;
+	spare_graphs = graph;
+}
+
+static bool clone_edges(const struct graph *graph, struct graph *clone)
+{
+	struct graph_node **made = malloc((graph->node_count + 1) * sizeof(*made));
+	struct graph_node *node, *copy;
+	bool is_good = made != NULL;
+	size_t place = 0;
+
+	if (made == NULL)
+		return false;
+	for (node = graph->first, copy = clone->first; node != NULL;
+		node = node->next, copy = copy->next) {
+		node->place = place;
+		made[place++] = copy;
+	}
+	for (node = graph->first; node != NULL && is_good; node = node->next) {
+		for (size_t i = 0; i < node->dep_count && is_good; i++)
+			is_good = graph_depend(made[node->place], made[node->deps[i]->place]);
+	}
+	free(made);
+	return is_good;
+}
+
+struct graph *graph_clone(const struct graph *graph)
+{
+	struct graph *clone = graph_new();
+	struct graph_node *unused;
+	bool is_good = clone != NULL;
+
+	for (const struct graph_node *node = graph->first; node != NULL && is_good;
+		node = node->next) {
+		struct work work = node->work;
+
+		if (work.type == CU_GRAPH_NODE_TYPE_GRAPH) {
+			work.child = graph_clone(node->work.child);
+			is_good = work.child != NULL;
+			if (is_good)
+				work.child->is_child = true;
+		}
+		is_good = is_good && graph_add(clone, NULL, 0, &work, &unused) == CUDA_SUCCESS;
+	}
+	if (is_good && clone_edges(graph, clone))
+		return clone;
+	if (clone != NULL)
+		graph_free(clone);
+	return NULL;
+}

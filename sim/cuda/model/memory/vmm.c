@@ -1,0 +1,568 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Virtual memory management: reservations, handles, mappings. */
+#include "sim/cuda/model/memory/vmm.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "sim/cuda/model/memory/address.h"
+#include "sim/cuda/api/entry.h"
+#include "sim/cuda/model/memory/share.h"
+
+/*
+ * A handle's memory lives as long as a reference of the program or a mapping does. It is shared
+ * anonymous memory, of which each mapping is one more view; a descriptor for each handle was
+ * rejected, as programs make more handles than they may open files.
+ */
+
+struct handle {
+	CUmemAllocationProp prop;
+	size_t size;
+	struct device *device; /* NULL: host memory */
+	void *backing;	       /* NULL until first mapped */
+	uint32_t references;   /* of the program */
+	uint32_t mappings;
+	uint32_t index; /* in handles[] */
+	bool is_kept;
+	struct machine_kept kept;
+};
+
+struct mapping {
+	CUdeviceptr base;
+	size_t size;
+	CUmemAccess_flags access;
+	struct handle *handle;
+	struct mapping *next; /* by address */
+};
+
+struct reservation {
+	struct owner owner;
+	CUdeviceptr base;
+	size_t size;
+	struct mapping *mappings;
+};
+
+/* Handles are numbers that are not used again soon: index below, turn above. */
+#define HANDLE_INDEX_BITS 24
+static struct entry {
+	struct handle *handle;
+	uint32_t turn;
+	uint32_t next_free;
+} * handles;
+static uint32_t handle_count, handle_room, first_free = UINT32_MAX;
+
+static CUmemGenericAllocationHandle handle_number(const struct handle *handle)
+{
+	return (CUmemGenericAllocationHandle)(handles[handle->index].turn + 1)
+		       << HANDLE_INDEX_BITS |
+	       handle->index;
+}
+
+/* The handle of a number while the program holds a reference; NULL otherwise. */
+static struct handle *find_handle(CUmemGenericAllocationHandle number)
+{
+	uint64_t index = number & ((1u << HANDLE_INDEX_BITS) - 1);
+	struct handle *handle = index < handle_count ? handles[index].handle : NULL;
+
+	return handle != NULL && handle_number(handle) == number && handle->references > 0 ? handle
+											   : NULL;
+}
+
+static bool number_handle(struct handle *handle)
+{
+	uint32_t index = first_free;
+
+	if (index != UINT32_MAX) {
+		first_free = handles[index].next_free;
+	} else {
+		if (handle_count == handle_room) {
+			uint32_t room = handle_room > 0 ? handle_room * 2 : 64;
+			struct entry *more = realloc(handles, room * sizeof(*more));
+
+			if (more == NULL || room > 1u << HANDLE_INDEX_BITS)
+				return false;
+			handles = more;
+			handle_room = room;
+		}
+		index = handle_count++;
+		handles[index].turn = 0;
+	}
+	handles[index].handle = handle;
+	handle->index = index;
+	return true;
+}
+
+/* Gives the memory back when nothing holds it any more. */
+static void drop_handle(struct handle *handle)
+{
+	struct entry *entry = &handles[handle->index];
+
+	if (handle->references > 0 || handle->mappings > 0)
+		return;
+	if (handle->backing != NULL)
+		munmap(handle->backing, handle->size);
+	if (handle->is_kept)
+		share_drop(handle->kept.index);
+	else if (handle->device != NULL)
+		machine_shrink(driver.machine, handle->device->index, MACHINE_VMM, handle->size);
+	entry->handle = NULL;
+	entry->turn++;
+	entry->next_free = first_free;
+	first_free = handle->index;
+	free(handle);
+}
+
+struct handle *vmm_hold(CUmemGenericAllocationHandle number, unsigned long long offset)
+{
+	struct handle *handle = find_handle(number);
+
+	if (handle == NULL || offset >= handle->size)
+		return NULL;
+	handle->mappings++;
+	return handle;
+}
+
+void vmm_let_go(struct handle *handle)
+{
+	handle->mappings--;
+	drop_handle(handle);
+}
+
+static struct mapping *find_mapping(const struct reservation *reservation, CUdeviceptr address)
+{
+	struct mapping *mapping = reservation->mappings;
+
+	while (mapping != NULL && address >= mapping->base + mapping->size)
+		mapping = mapping->next;
+	return mapping != NULL && address >= mapping->base ? mapping : NULL;
+}
+
+/* The reservation that holds all of the range, or NULL. */
+static struct reservation *find_reservation(CUdeviceptr base, size_t size)
+{
+	struct owner *owner = address_find_owner(base);
+	struct reservation *reservation = (struct reservation *)owner;
+
+	if (owner == NULL || owner->type != OWNER_RESERVATION ||
+		size > reservation->base + reservation->size - base)
+		return NULL;
+	return reservation;
+}
+
+bool vmm_find(struct owner *owner, CUdeviceptr address, struct extent *ret_extent)
+{
+	struct mapping *mapping = find_mapping((struct reservation *)owner, address);
+
+	if (mapping == NULL)
+		return false;
+	*ret_extent = (struct extent){.base = mapping->base,
+		.bytes = mapping->size,
+		.device = mapping->handle->device,
+		.is_accessible = mapping->access != CU_MEM_ACCESS_FLAGS_PROT_NONE};
+	return true;
+}
+
+static CUresult check_prop(const CUmemAllocationProp *prop)
+{
+	if (prop == NULL || prop->type != CU_MEM_ALLOCATION_TYPE_PINNED)
+		return CUDA_ERROR_INVALID_VALUE;
+	switch (prop->location.type) {
+	case CU_MEM_LOCATION_TYPE_DEVICE:
+		return driver_device(prop->location.id) != NULL ? CUDA_SUCCESS
+								: CUDA_ERROR_INVALID_DEVICE;
+	case CU_MEM_LOCATION_TYPE_HOST:
+	case CU_MEM_LOCATION_TYPE_HOST_NUMA:
+	case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT:
+		return CUDA_SUCCESS;
+	default:
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+}
+
+static bool is_aligned(uint64_t value)
+{
+	return value % driver.board->chunk_bytes == 0 && value % ADDRESS_UNIT == 0;
+}
+
+ENTRY_BODY(cuMemAddressReserve,
+	(CUdeviceptr * dptr, size_t size, size_t alignment, CUdeviceptr address,
+		unsigned long long flags),
+	(dptr, size, alignment, address, flags))
+{
+	struct reservation *reservation;
+	CUresult result = CUDA_SUCCESS;
+
+	if (dptr == NULL || size == 0 || !is_aligned(size) || flags != 0 ||
+		(alignment & (alignment - 1)) != 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	reservation = calloc(1, sizeof(*reservation));
+	if (reservation == NULL)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	reservation->owner.type = OWNER_RESERVATION;
+	reservation->size = size;
+	pthread_mutex_lock(&driver.memory_lock);
+	/* The wished address is a hint, and not followed. */
+	if (address_map(size, alignment, PROT_NONE, &reservation->base) != 0)
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	else if (address_set_owner(reservation->base, size, &reservation->owner) != 0) {
+		address_unmap(reservation->base, size);
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	if (result == CUDA_SUCCESS)
+		*dptr = reservation->base;
+	pthread_mutex_unlock(&driver.memory_lock);
+	if (result != CUDA_SUCCESS)
+		free(reservation);
+	return result;
+}
+
+ENTRY_BODY(cuMemAddressFree, (CUdeviceptr dptr, size_t size), (dptr, size))
+{
+	struct reservation *reservation;
+	CUresult result = CUDA_ERROR_INVALID_VALUE;
+
+	pthread_mutex_lock(&driver.memory_lock);
+	reservation = find_reservation(dptr, size);
+	if (reservation != NULL && reservation->base == dptr && reservation->size == size &&
+		reservation->mappings == NULL) {
+		address_set_owner(dptr, size, NULL);
+		address_unmap(dptr, size);
+		free(reservation);
+		result = CUDA_SUCCESS;
+	}
+	pthread_mutex_unlock(&driver.memory_lock);
+	return result;
+}
+
+ENTRY_BODY(cuMemCreate,
+	(CUmemGenericAllocationHandle * ret_handle, size_t size, const CUmemAllocationProp *prop,
+		unsigned long long flags),
+	(ret_handle, size, prop, flags))
+{
+	struct handle *handle;
+	CUresult result = check_prop(prop);
+
+	if (ret_handle == NULL || size == 0 || flags != 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!is_aligned(size))
+		return CUDA_ERROR_INVALID_VALUE;
+	handle = calloc(1, sizeof(*handle));
+	if (handle == NULL)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	handle->prop = *prop;
+	handle->size = size;
+	handle->references = 1;
+	pthread_mutex_lock(&driver.memory_lock);
+	if (prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE) {
+		struct device *device = driver_device(prop->location.id);
+
+		if (machine_grow(driver.machine, device->index, MACHINE_VMM, size) != 0)
+			result = CUDA_ERROR_OUT_OF_MEMORY;
+		else
+			handle->device = device;
+	}
+	if (result == CUDA_SUCCESS && !number_handle(handle)) {
+		if (handle->device != NULL)
+			machine_shrink(driver.machine, handle->device->index, MACHINE_VMM, size);
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	if (result == CUDA_SUCCESS)
+		*ret_handle = handle_number(handle);
+	pthread_mutex_unlock(&driver.memory_lock);
+	if (result != CUDA_SUCCESS)
+		free(handle);
+	return result;
+}
+
+ENTRY_BODY(cuMemRelease, (CUmemGenericAllocationHandle number), (number))
+{
+	struct handle *handle;
+
+	pthread_mutex_lock(&driver.memory_lock);
+	handle = find_handle(number);
+	if (handle != NULL) {
+		handle->references--;
+		drop_handle(handle);
+	}
+	pthread_mutex_unlock(&driver.memory_lock);
+	return handle != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* One more view of the handle's memory, at `base`. */
+static bool view(struct handle *handle, CUdeviceptr base)
+{
+	void *place = (void *)(uintptr_t)base;
+
+	if (handle->backing == NULL) {
+		void *backing = mmap(NULL, handle->size, PROT_READ | PROT_WRITE,
+			MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+		if (backing == MAP_FAILED)
+			return false;
+		handle->backing = backing;
+	}
+	/* An old size of 0 duplicates a shared mapping. */
+	return mremap(handle->backing, 0, handle->size, MREMAP_MAYMOVE | MREMAP_FIXED, place) ==
+		       place &&
+	       mprotect(place, handle->size, PROT_NONE) == 0;
+}
+
+/* Plain inaccessible addresses again. */
+static void unview(CUdeviceptr base, size_t size)
+{
+	void *place = (void *)(uintptr_t)base;
+
+	if (mmap(place, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
+		    -1, 0) == MAP_FAILED)
+		mprotect(place, size, PROT_NONE);
+}
+
+static CUresult map(CUdeviceptr base, size_t size, size_t offset,
+	CUmemGenericAllocationHandle number, unsigned long long flags)
+{
+	struct reservation *reservation = find_reservation(base, size);
+	struct handle *handle = find_handle(number);
+	struct mapping *mapping;
+	struct mapping **place;
+
+	if (reservation == NULL || handle == NULL || size == 0 || flags != 0 || !is_aligned(base) ||
+		!is_aligned(size) || !is_aligned(offset))
+		return CUDA_ERROR_INVALID_VALUE;
+	/* Measured: a handle is mapped whole or not at all. */
+	if (offset != 0 || size != handle->size)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	for (place = &reservation->mappings;
+		*place != NULL && (*place)->base + (*place)->size <= base; place = &(*place)->next)
+		;
+	if (*place != NULL && (*place)->base < base + size)
+		return CUDA_ERROR_INVALID_VALUE;
+	mapping = calloc(1, sizeof(*mapping));
+	if (mapping == NULL || !view(handle, base)) {
+		unview(base, size);
+		free(mapping);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	mapping->base = base;
+	mapping->size = size;
+	mapping->access = CU_MEM_ACCESS_FLAGS_PROT_NONE;
+	mapping->handle = handle;
+	mapping->next = *place;
+	*place = mapping;
+	handle->mappings++;
+	return CUDA_SUCCESS;
+}
+
+ENTRY_BODY(cuMemMap,
+	(CUdeviceptr dptr, size_t size, size_t offset, CUmemGenericAllocationHandle number,
+		unsigned long long flags),
+	(dptr, size, offset, number, flags))
+{
+	CUresult result;
+
+	pthread_mutex_lock(&driver.memory_lock);
+	result = map(dptr, size, offset, number, flags);
+	pthread_mutex_unlock(&driver.memory_lock);
+	return result;
+}
+
+static CUresult unmap(CUdeviceptr base, size_t size)
+{
+	struct reservation *reservation = find_reservation(base, size);
+	struct mapping **place;
+
+	if (reservation == NULL || size == 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	/* Measured: part of a mapping is refused, a range without mappings is not. */
+	for (struct mapping *mapping = reservation->mappings; mapping != NULL;
+		mapping = mapping->next) {
+		bool is_touched =
+			mapping->base < base + size && base < mapping->base + mapping->size;
+
+		if (is_touched &&
+			(mapping->base < base || mapping->base + mapping->size > base + size))
+			return CUDA_ERROR_INVALID_VALUE;
+	}
+	place = &reservation->mappings;
+	while (*place != NULL) {
+		struct mapping *mapping = *place;
+
+		if (mapping->base < base || mapping->base >= base + size) {
+			place = &mapping->next;
+			continue;
+		}
+		*place = mapping->next;
+		unview(mapping->base, mapping->size);
+		mapping->handle->mappings--;
+		drop_handle(mapping->handle);
+		free(mapping);
+	}
+	return CUDA_SUCCESS;
+}
+
+ENTRY_BODY(cuMemUnmap, (CUdeviceptr dptr, size_t size), (dptr, size))
+{
+	CUresult result;
+
+	pthread_mutex_lock(&driver.memory_lock);
+	result = unmap(dptr, size);
+	pthread_mutex_unlock(&driver.memory_lock);
+	return result;
+}
+
+static CUresult set_access(CUdeviceptr base, size_t size, CUmemAccess_flags access)
+{
+	struct reservation *reservation = find_reservation(base, size);
+	CUdeviceptr end = base + size;
+
+	if (reservation == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (CUdeviceptr at = base; at < end;) {
+		struct mapping *mapping = find_mapping(reservation, at);
+
+		if (mapping == NULL || mapping->base < base || mapping->base + mapping->size > end)
+			return CUDA_ERROR_INVALID_VALUE;
+		at = mapping->base + mapping->size;
+	}
+	for (CUdeviceptr at = base; at < end;) {
+		struct mapping *mapping = find_mapping(reservation, at);
+
+		mapping->access = access;
+		/* Read-only for the device is still written by nobody but us: copies check it. */
+		mprotect((void *)(uintptr_t)mapping->base, mapping->size,
+			access == CU_MEM_ACCESS_FLAGS_PROT_NONE ? PROT_NONE
+								: PROT_READ | PROT_WRITE);
+		at = mapping->base + mapping->size;
+	}
+	return CUDA_SUCCESS;
+}
+
+ENTRY_BODY(cuMemSetAccess,
+	(CUdeviceptr dptr, size_t size, const CUmemAccessDesc *descriptions, size_t count),
+	(dptr, size, descriptions, count))
+{
+	CUresult result = CUDA_SUCCESS;
+
+	if (descriptions == NULL || count == 0 || size == 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&driver.memory_lock);
+	for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++) {
+		if (descriptions[i].location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
+			driver_device(descriptions[i].location.id) == NULL)
+			result = CUDA_ERROR_INVALID_DEVICE;
+		else
+			result = set_access(dptr, size, descriptions[i].flags);
+	}
+	pthread_mutex_unlock(&driver.memory_lock);
+	return result;
+}
+
+ENTRY_BODY(cuMemGetAccess,
+	(unsigned long long *flags, const CUmemLocation *location, CUdeviceptr dptr),
+	(flags, location, dptr))
+{
+	struct reservation *reservation;
+	struct mapping *mapping = NULL;
+
+	if (flags == NULL || location == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&driver.memory_lock);
+	reservation = find_reservation(dptr, 1);
+	if (reservation != NULL)
+		mapping = find_mapping(reservation, dptr);
+	if (mapping != NULL)
+		*flags = mapping->access;
+	pthread_mutex_unlock(&driver.memory_lock);
+	return mapping != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+ENTRY_BODY(cuMemGetAllocationGranularity,
+	(size_t * granularity, const CUmemAllocationProp *prop,
+		CUmemAllocationGranularity_flags option),
+	(granularity, prop, option))
+{
+	CUresult result = check_prop(prop);
+
+	if (granularity == NULL || (unsigned int)option > CU_MEM_ALLOC_GRANULARITY_RECOMMENDED)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (result == CUDA_SUCCESS)
+		*granularity = driver.board->chunk_bytes > ADDRESS_UNIT ? driver.board->chunk_bytes
+									: ADDRESS_UNIT;
+	return result;
+}
+
+ENTRY_BODY(cuMemGetAllocationPropertiesFromHandle,
+	(CUmemAllocationProp * prop, CUmemGenericAllocationHandle number), (prop, number))
+{
+	struct handle *handle;
+
+	if (prop == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&driver.memory_lock);
+	handle = find_handle(number);
+	if (handle != NULL)
+		*prop = handle->prop;
+	pthread_mutex_unlock(&driver.memory_lock);
+	return handle != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+ENTRY_BODY(cuMemRetainAllocationHandle, (CUmemGenericAllocationHandle * number, void *address),
+	(number, address))
+{
+	struct reservation *reservation;
+	struct mapping *mapping = NULL;
+
+	if (number == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&driver.memory_lock);
+	reservation = find_reservation((CUdeviceptr)(uintptr_t)address, 1);
+	if (reservation != NULL)
+		mapping = find_mapping(reservation, (CUdeviceptr)(uintptr_t)address);
+	if (mapping != NULL) {
+		mapping->handle->references++;
+		*number = handle_number(mapping->handle);
+	}
+	pthread_mutex_unlock(&driver.memory_lock);
+	return mapping != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult vmm_keep(CUmemGenericAllocationHandle number, CUmemAllocationHandleType type,
+	struct machine_kept *ret_kept)
+{
+	struct handle *handle = find_handle(number);
+
+	if (handle == NULL || !(handle->prop.requestedHandleTypes & type))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (handle->device == NULL)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	if (!handle->is_kept)
+		handle->is_kept = share_keep(handle->device, MACHINE_VMM, handle->size,
+			MACHINE_SHOWN_MAKER, &handle->kept);
+	*ret_kept = handle->kept;
+	return handle->is_kept ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult vmm_adopt(const struct machine_kept *kept, CUmemAllocationHandleType type,
+	CUmemGenericAllocationHandle *ret_number)
+{
+	struct handle *handle = calloc(1, sizeof(*handle));
+
+	if (handle == NULL)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	handle->device = share_device(kept->device);
+	handle->size = kept->bytes;
+	handle->references = 1;
+	handle->is_kept = true;
+	handle->kept = *kept;
+	if (handle->device == NULL || !number_handle(handle)) {
+		free(handle);
+		return CUDA_ERROR_INVALID_DEVICE;
+	}
+	handle->prop = (CUmemAllocationProp){.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.requestedHandleTypes = type,
+		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = handle->device->ordinal}};
+	*ret_number = handle_number(handle);
+	return CUDA_SUCCESS;
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Host functions in streams: run by a thread of the driver when their time comes. */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "sim/core/turn.h"
+#include "sim/cuda/model/context/context.h"
+#include "sim/cuda/model/time/timeline.h"
+
+/*
+ * One thread for the whole process, started at the first callback, takes them in order of their
+ * time. A slow callback holds up others; later work of its own stream does not wait for it, but
+ * whoever synchronises with the stream does.
+ */
+
+struct callback {
+	uint64_t time_ns; /* of its device's clock */
+	struct context *context;
+	struct stream *stream;
+	CUstream handle;
+	CUhostFn fn;
+	CUstreamCallback callback;
+	void *user_data;
+	struct callback *next;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed;
+static pthread_cond_t done;
+static struct callback *queue; /* those of one device by time */
+static struct callback *running;
+static pthread_t runner;
+static bool is_started;
+
+static void run(struct callback *entry)
+{
+	if (entry->fn != NULL)
+		entry->fn(entry->user_data);
+	else
+		entry->callback(entry->handle, CUDA_SUCCESS, entry->user_data);
+}
+
+/* Takes the first whose time has come; NULL: none, and when to look again. Under the lock. */
+static struct callback *take(uint64_t *ret_look_ns)
+{
+	uint64_t looked = 0; /* a bit a device: its others come later than its first */
+
+	*ret_look_ns = UINT64_MAX;
+	for (struct callback **place = &queue; *place != NULL; place = &(*place)->next) {
+		struct callback *entry = *place;
+		int device = entry->context->device->index;
+		uint64_t look;
+		bool is_end;
+
+		if ((looked >> device & 1) != 0)
+			continue;
+		looked |= UINT64_C(1) << device;
+		look = turn_expect(driver.machine, device, entry->time_ns, &is_end);
+		if (look == 0) {
+			*place = entry->next;
+			return entry;
+		}
+		if (look < *ret_look_ns)
+			*ret_look_ns = look;
+	}
+	return NULL;
+}
+
+static void *serve(void *unused)
+{
+	pthread_mutex_lock(&lock);
+	for (;;) {
+		uint64_t look;
+		struct callback *entry = take(&look);
+		struct timespec until;
+
+		if (entry == NULL && look == UINT64_MAX) {
+			pthread_cond_wait(&changed, &lock);
+			continue;
+		}
+		if (entry == NULL) {
+			until.tv_sec = (time_t)(look / 1000000000);
+			until.tv_nsec = (long)(look % 1000000000);
+			pthread_cond_timedwait(&changed, &lock, &until);
+			continue;
+		}
+		running = entry;
+		pthread_mutex_unlock(&lock);
+		run(entry);
+		pthread_mutex_lock(&lock);
+		running = NULL;
+		/* Relaxed: see timeline_is_idle(). */
+		__atomic_fetch_sub(&entry->stream->callbacks, 1, __ATOMIC_RELAXED);
+		free(entry);
+		pthread_cond_broadcast(&done);
+	}
+	return unused;
+}
+
+/* Under the lock. */
+static int start(void)
+{
+	pthread_condattr_t attr;
+	sigset_t all, old;
+	int r;
+
+	if (is_started)
+		return 0;
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&changed, &attr);
+	pthread_cond_init(&done, &attr);
+	pthread_condattr_destroy(&attr);
+	/* The program's signals are for its own threads. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	r = pthread_create(&runner, NULL, serve, NULL);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (r != 0)
+		return -r;
+	pthread_detach(runner);
+	is_started = true;
+	return 0;
+}
+
+int callback_add(struct stream *stream, CUhostFn fn, CUstreamCallback callback, void *user_data,
+	CUstream handle)
+{
+	struct callback *entry = calloc(1, sizeof(*entry));
+	struct callback **place;
+	int r;
+
+	if (entry == NULL)
+		return -ENOMEM;
+	entry->context = stream->context;
+	entry->stream = stream;
+	entry->handle = handle;
+	entry->fn = fn;
+	entry->callback = callback;
+	entry->user_data = user_data;
+	entry->time_ns = timeline_add(stream, 0, false);
+	pthread_mutex_lock(&lock);
+	r = start();
+	if (r != 0) {
+		pthread_mutex_unlock(&lock);
+		free(entry);
+		return r;
+	}
+	__atomic_fetch_add(&stream->callbacks, 1, __ATOMIC_RELAXED);
+	for (place = &queue; *place != NULL && (*place)->time_ns <= entry->time_ns;
+		place = &(*place)->next)
+		;
+	entry->next = *place;
+	*place = entry;
+	pthread_cond_signal(&changed);
+	pthread_mutex_unlock(&lock);
+	return 0;
+}
+
+static bool is_waited_for(
+	const struct callback *entry, const struct context *context, const struct stream *stream)
+{
+	return entry != NULL &&
+	       (stream != NULL ? entry->stream == stream : entry->context == context);
+}
+
+static bool has_any(const struct context *context, const struct stream *stream)
+{
+	if (is_waited_for(running, context, stream))
+		return true;
+	for (const struct callback *entry = queue; entry != NULL; entry = entry->next) {
+		if (is_waited_for(entry, context, stream))
+			return true;
+	}
+	return false;
+}
+
+void callback_wait(struct context *context, struct stream *stream)
+{
+	pthread_mutex_lock(&lock);
+	/* A callback that waits for itself is a mistake of the program, but not to hang on. */
+	while (is_started && !pthread_equal(pthread_self(), runner) && has_any(context, stream))
+		pthread_cond_wait(&done, &lock);
+	pthread_mutex_unlock(&lock);
+}
+
+void callback_cancel(struct context *context)
+{
+	struct callback **place = &queue;
+
+	pthread_mutex_lock(&lock);
+	while (*place != NULL) {
+		struct callback *entry = *place;
+
+		if (entry->context != context) {
+			place = &entry->next;
+			continue;
+		}
+		*place = entry->next;
+		free(entry);
+	}
+	while (is_started && !pthread_equal(pthread_self(), runner) &&
+		is_waited_for(running, context, NULL))
+		pthread_cond_wait(&done, &lock);
+	pthread_mutex_unlock(&lock);
+}

@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Virtual time: when the work of each stream ends. */
+#include "sim/cuda/model/time/timeline.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "sim/cuda/model/context/context.h"
+#include "sim/core/turn.h"
+#include "sim/cuda/model/driver.h"
+
+/* Events are settled so often, long before what tells their time is overwritten (LAYOUT_KNOTS). */
+#define SETTLE_NS UINT64_C(250000000)
+
+/*
+ * No work is ever done: each stream only knows until when it is busy. Work given to it starts when
+ * the stream is free, at once if it is idle, and waiting is sleeping until then. Streams of a process
+ * do not slow each other down; processes take turns, in which the clock of those that wait stands
+ * still. Copies from and to the host need no turn.
+ *
+ * Streams and events are never given back to the C library but kept for the next, so that a handle
+ * used after its end is refused and not followed into foreign memory.
+ */
+
+static pthread_mutex_t spare_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct stream *spare_streams;
+static struct event *spare_events;
+static unsigned long long next_stream_id = 1;
+
+static void reset_stream(struct stream *stream, struct context *context)
+{
+	stream->magic = STREAM_MAGIC;
+	stream->is_blocking = true;
+	stream->is_legacy = false;
+	stream->flags = 0;
+	stream->priority = 0;
+	stream->context = context;
+	stream->green = NULL;
+	stream->busy_until_ns = 0;
+	stream->callbacks = 0;
+	stream->captured = (struct captured){.capture = NULL};
+	stream->next = NULL;
+	stream->prev = NULL;
+}
+
+void timeline_init(struct context *context)
+{
+	struct timeline *timeline = &context->timeline;
+
+	pthread_mutex_lock(&context->device->time_lock);
+	reset_stream(&timeline->legacy, context);
+	timeline->legacy.is_legacy = true;
+	timeline->legacy.is_blocking = false;
+	timeline->streams = NULL;
+	timeline->events = NULL;
+	timeline->blocking_until_ns = 0;
+	timeline->until_ns = 0;
+	timeline->settled_ns = 0;
+	pthread_mutex_unlock(&context->device->time_lock);
+}
+
+static void spare_stream(struct stream *stream)
+{
+	/* Relaxed: a handle used while it is destroyed may still be taken for good. */
+	__atomic_store_n(&stream->magic, 0, __ATOMIC_RELAXED);
+	pthread_mutex_lock(&spare_lock);
+	stream->next = spare_streams;
+	spare_streams = stream;
+	pthread_mutex_unlock(&spare_lock);
+}
+
+static void spare_event(struct event *event)
+{
+	__atomic_store_n(&event->magic, 0, __ATOMIC_RELAXED);
+	pthread_mutex_lock(&spare_lock);
+	event->next = spare_events;
+	spare_events = event;
+	pthread_mutex_unlock(&spare_lock);
+}
+
+/* Work of the device goes on until the last of its contexts' streams ends. */
+static void cut(const struct context *ended)
+{
+	const struct device *device = ended->device;
+	uint64_t until = 0;
+
+	for (const struct context *c = context_first(); c != NULL; c = c->next) {
+		if (c != ended && c->device == device && context_is_alive(c) &&
+			c->timeline.until_ns > until)
+			until = c->timeline.until_ns;
+	}
+	turn_cut(driver.machine, device->index, until);
+}
+
+void timeline_clear(struct context *context)
+{
+	struct timeline *timeline = &context->timeline;
+
+	callback_cancel(context);
+	pthread_mutex_lock(&context->device->time_lock);
+	while (timeline->streams != NULL) {
+		struct stream *stream = timeline->streams;
+
+		timeline->streams = stream->next;
+		capture_forget(&stream->captured, true);
+		spare_stream(stream);
+	}
+	while (timeline->events != NULL) {
+		struct event *event = timeline->events;
+
+		timeline->events = event->next;
+		capture_forget(&event->captured, true);
+		spare_event(event);
+	}
+	cut(context);
+	pthread_mutex_unlock(&context->device->time_lock);
+}
+
+struct stream *timeline_new_stream(struct context *context, unsigned int flags, int priority)
+{
+	struct timeline *timeline = &context->timeline;
+	struct stream *stream;
+
+	pthread_mutex_lock(&spare_lock);
+	stream = spare_streams;
+	if (stream != NULL)
+		spare_streams = stream->next;
+	else
+		stream = calloc(1, sizeof(*stream));
+	if (stream != NULL) {
+		reset_stream(stream, context);
+		stream->id = ++next_stream_id;
+	}
+	pthread_mutex_unlock(&spare_lock);
+	if (stream == NULL)
+		return NULL;
+	stream->flags = flags;
+	stream->priority = priority;
+	stream->is_blocking = (flags & CU_STREAM_NON_BLOCKING) == 0;
+	pthread_mutex_lock(&context->device->time_lock);
+	stream->next = timeline->streams;
+	if (timeline->streams != NULL)
+		timeline->streams->prev = stream;
+	timeline->streams = stream;
+	pthread_mutex_unlock(&context->device->time_lock);
+	return stream;
+}
+
+static void forget_capture(struct captured *captured, bool is_lost)
+{
+	pthread_mutex_lock(&driver.memory_lock);
+	capture_forget(captured, is_lost);
+	pthread_mutex_unlock(&driver.memory_lock);
+}
+
+void timeline_free_stream(struct stream *stream)
+{
+	struct context *context = stream->context;
+
+	forget_capture(&stream->captured, true);
+	pthread_mutex_lock(&context->device->time_lock);
+	if (stream->prev != NULL)
+		stream->prev->next = stream->next;
+	else
+		context->timeline.streams = stream->next;
+	if (stream->next != NULL)
+		stream->next->prev = stream->prev;
+	pthread_mutex_unlock(&context->device->time_lock);
+	spare_stream(stream);
+}
+
+struct event *timeline_new_event(struct context *context, unsigned int flags)
+{
+	struct timeline *timeline = &context->timeline;
+	struct event *event;
+
+	pthread_mutex_lock(&spare_lock);
+	event = spare_events;
+	if (event != NULL)
+		spare_events = event->next;
+	else
+		event = calloc(1, sizeof(*event));
+	pthread_mutex_unlock(&spare_lock);
+	if (event == NULL)
+		return NULL;
+	pthread_mutex_lock(&context->device->time_lock);
+	*event = (struct event){.magic = EVENT_MAGIC, .flags = flags, .context = context};
+	event->next = timeline->events;
+	if (timeline->events != NULL)
+		timeline->events->prev = event;
+	timeline->events = event;
+	pthread_mutex_unlock(&context->device->time_lock);
+	return event;
+}
+
+void timeline_free_event(struct event *event)
+{
+	struct context *context = event->context;
+
+	forget_capture(&event->captured, false);
+	pthread_mutex_lock(&context->device->time_lock);
+	if (event->prev != NULL)
+		event->prev->next = event->next;
+	else
+		context->timeline.events = event->next;
+	if (event->next != NULL)
+		event->next->prev = event->prev;
+	pthread_mutex_unlock(&context->device->time_lock);
+	spare_event(event);
+}
+
+struct stream *timeline_find(struct context *context, CUstream handle, bool is_thread)
+{
+	struct stream *stream = (struct stream *)handle;
+
+	if (handle == NULL)
+		return is_thread ? context_thread_stream(context) : &context->timeline.legacy;
+	if (handle == CU_STREAM_LEGACY)
+		return &context->timeline.legacy;
+	if (handle == CU_STREAM_PER_THREAD)
+		return context_thread_stream(context);
+	/* Relaxed: see spare_stream(). */
+	return __atomic_load_n(&stream->magic, __ATOMIC_RELAXED) == STREAM_MAGIC ? stream : NULL;
+}
+
+struct event *timeline_find_event(CUevent handle)
+{
+	struct event *event = (struct event *)handle;
+
+	/* Relaxed: see spare_stream(). */
+	return event != NULL && __atomic_load_n(&event->magic, __ATOMIC_RELAXED) == EVENT_MAGIC
+		       ? event
+		       : NULL;
+}
+
+uint64_t timeline_ready_ns(const struct stream *stream, uint64_t now_ns)
+{
+	const struct timeline *timeline = &stream->context->timeline;
+	uint64_t ready = stream->busy_until_ns > now_ns ? stream->busy_until_ns : now_ns;
+
+	if (stream->is_legacy && timeline->blocking_until_ns > ready)
+		ready = timeline->blocking_until_ns;
+	if (stream->is_blocking && timeline->legacy.busy_until_ns > ready)
+		ready = timeline->legacy.busy_until_ns;
+	return ready;
+}
+
+uint64_t timeline_now(const struct device *device)
+{
+	return turn_now(driver.machine, device->index);
+}
+
+void timeline_mark(struct event *event, uint64_t time_ns)
+{
+	event->time_ns = time_ns;
+	event->is_recorded = true;
+	event->settled_ns = 0;
+}
+
+/* Under time_lock. */
+static bool settle(struct event *event)
+{
+	return event->settled_ns != 0 ||
+	       turn_find_time(driver.machine, event->context->device->index, event->time_ns,
+		       &event->settled_ns);
+}
+
+bool timeline_settle(struct event *event, uint64_t *ret_time_ns)
+{
+	bool is_settled;
+
+	pthread_mutex_lock(&event->context->device->time_lock);
+	is_settled = settle(event);
+	*ret_time_ns = event->settled_ns;
+	pthread_mutex_unlock(&event->context->device->time_lock);
+	return is_settled;
+}
+
+/* Under time_lock. */
+static void settle_all(struct context *context, uint64_t now_ns)
+{
+	struct timeline *timeline = &context->timeline;
+
+	if (now_ns - timeline->settled_ns < SETTLE_NS)
+		return;
+	timeline->settled_ns = now_ns;
+	for (struct event *event = timeline->events; event != NULL; event = event->next) {
+		if (event->is_recorded && event->time_ns <= now_ns)
+			settle(event);
+	}
+}
+
+uint64_t timeline_carry(const struct device *from, const struct device *to, uint64_t time_ns)
+{
+	uint64_t then, here, there;
+
+	if (from == to || time_ns == 0)
+		return time_ns;
+	there = timeline_now(from);
+	here = timeline_now(to);
+	then = here + (time_ns - there);
+	return time_ns > there ? then : here;
+}
+
+uint64_t timeline_add(struct stream *stream, uint64_t duration_ns, bool is_busy)
+{
+	struct context *context = stream->context;
+	struct timeline *timeline = &context->timeline;
+	struct device *device = context->device;
+	uint64_t now, start, end;
+
+	pthread_mutex_lock(&device->time_lock);
+	now = turn_begin(driver.machine, device->index);
+	start = timeline_ready_ns(stream, now);
+	end = start + duration_ns;
+	stream->busy_until_ns = end;
+	if (stream->is_blocking && end > timeline->blocking_until_ns)
+		timeline->blocking_until_ns = end;
+	if (end > timeline->until_ns)
+		timeline->until_ns = end;
+	turn_end(driver.machine, device->index, start, is_busy ? end : start);
+	settle_all(context, now);
+	pthread_mutex_unlock(&device->time_lock);
+	return end;
+}
+
+/* Under time_lock. */
+static void hold(struct stream *stream, uint64_t time_ns)
+{
+	struct timeline *timeline = &stream->context->timeline;
+
+	if (time_ns > stream->busy_until_ns)
+		stream->busy_until_ns = time_ns;
+	if (stream->is_blocking && time_ns > timeline->blocking_until_ns)
+		timeline->blocking_until_ns = time_ns;
+	if (time_ns > timeline->until_ns)
+		timeline->until_ns = time_ns;
+}
+
+void timeline_hold(struct stream *stream, uint64_t time_ns)
+{
+	pthread_mutex_lock(&stream->context->device->time_lock);
+	hold(stream, time_ns);
+	pthread_mutex_unlock(&stream->context->device->time_lock);
+}
+
+void timeline_hold_green(struct context *context, const struct green *green, uint64_t time_ns)
+{
+	pthread_mutex_lock(&context->device->time_lock);
+	if (green == NULL)
+		hold(&context->timeline.legacy, time_ns);
+	for (struct stream *stream = context->timeline.streams; stream != NULL;
+		stream = stream->next) {
+		if (green == NULL || stream->green == green)
+			hold(stream, time_ns);
+	}
+	pthread_mutex_unlock(&context->device->time_lock);
+}
+
+uint64_t timeline_end_green(struct context *context, const struct green *green)
+{
+	uint64_t end = 0;
+
+	if (green == NULL)
+		return timeline_end_all(context);
+	pthread_mutex_lock(&context->device->time_lock);
+	for (struct stream *stream = context->timeline.streams; stream != NULL;
+		stream = stream->next) {
+		if (stream->green == green && timeline_ready_ns(stream, 0) > end)
+			end = timeline_ready_ns(stream, 0);
+	}
+	pthread_mutex_unlock(&context->device->time_lock);
+	return end;
+}
+
+uint64_t timeline_end(struct stream *stream)
+{
+	uint64_t end;
+
+	pthread_mutex_lock(&stream->context->device->time_lock);
+	end = timeline_ready_ns(stream, 0);
+	pthread_mutex_unlock(&stream->context->device->time_lock);
+	return end;
+}
+
+uint64_t timeline_end_all(struct context *context)
+{
+	uint64_t end;
+
+	pthread_mutex_lock(&context->device->time_lock);
+	end = context->timeline.until_ns;
+	pthread_mutex_unlock(&context->device->time_lock);
+	return end;
+}
+
+/* Sleeps until then, and to the moment where is_exact. */
+static void sleep_until(uint64_t time_ns, bool is_exact)
+{
+	enum { SPIN_NS = 50000 };
+	uint64_t now = machine_now_ns();
+	uint64_t wake = is_exact ? time_ns - SPIN_NS : time_ns;
+
+	if (wake > now) {
+		struct timespec until = {.tv_sec = (time_t)(wake / 1000000000),
+			.tv_nsec = (long)(wake % 1000000000)};
+
+		while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
+			;
+	}
+	while (is_exact && machine_now_ns() < time_ns)
+		;
+}
+
+void timeline_sleep_until(struct context *context, uint64_t time_ns)
+{
+	struct device *device = context->device;
+	uint64_t look;
+	bool is_end;
+
+	while ((look = turn_expect(driver.machine, device->index, time_ns, &is_end)) != 0) {
+		sleep_until(look, is_end);
+		pthread_mutex_lock(&device->time_lock);
+		settle_all(context, timeline_now(device));
+		pthread_mutex_unlock(&device->time_lock);
+	}
+}
+
+void timeline_wait(struct context *context, struct stream *stream)
+{
+	timeline_sleep_until(
+		context, stream != NULL ? timeline_end(stream) : timeline_end_all(context));
+	callback_wait(context, stream);
+}
+
+bool timeline_is_idle(struct stream *stream)
+{
+	uint64_t now = timeline_now(stream->context->device);
+	bool is_idle;
+
+	pthread_mutex_lock(&stream->context->device->time_lock);
+	/* Relaxed: a callback that ends meanwhile may be seen or not. */
+	is_idle = timeline_ready_ns(stream, 0) <= now &&
+		  __atomic_load_n(&stream->callbacks, __ATOMIC_RELAXED) == 0;
+	pthread_mutex_unlock(&stream->context->device->time_lock);
+	return is_idle;
+}

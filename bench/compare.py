@@ -88,12 +88,12 @@ def start_many(argv, env):
 def measure(args, folder):
     """{case: ([ns without], [ns with])}"""
     program = os.path.join(args.build, "bench", "overhead")
-    shim = os.path.join(os.path.abspath(args.build), "src", "shim", "libvgpu.so")
-    for needed in (program, shim):
+    library = os.path.join(os.path.abspath(args.build), "src", "tenant", "libvgpu.so")
+    for needed in (program, library):
         if not os.path.exists(needed):
             sys.exit("bench: there is no %s; build it first" % needed)
     without = environment(args, folder)
-    kinds = (without, dict(without, LD_PRELOAD=shim))
+    kinds = (without, dict(without, LD_PRELOAD=library))
     figures = {name: ([], []) for name, _, _ in CASES}
     run_once([program], without)
     for number in range(args.rounds):

@@ -160,7 +160,7 @@ def main():
     args = parse()
     with tempfile.TemporaryDirectory(prefix="vgpu-bench-") as folder:
         rig = Rig(args.build, folder, args.sim)
-        for needed in (rig.program, rig.shim):
+        for needed in (rig.program, rig.library):
             if not os.path.exists(needed):
                 sys.exit("compute.py: there is no %s; build it first" % needed)
         report = Report(args, rig)

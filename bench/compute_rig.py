@@ -149,7 +149,7 @@ class Rig:
     def __init__(self, build, folder, is_sim):
         self.build, self.folder, self.is_sim = os.path.abspath(build), folder, is_sim
         self.program = os.path.join(self.build, "bench", "compute-load")
-        self.shim = os.path.join(self.build, "src", "shim", "libvgpu.so")
+        self.library = os.path.join(self.build, "src", "tenant", "libvgpu.so")
         self.turns = os.path.join(folder, "turns")
         os.mkdir(self.turns)
         self.count, self.children, self.natives, self.known_rate = 0, [], {}, None
@@ -170,7 +170,7 @@ class Rig:
             env["VGPU_SIM_STATE"] = os.path.join(self.folder, "machine")
             env["VGPU_SIM_BOARD"] = "h200"
         if slice_:
-            env["LD_PRELOAD"], env["VGPU_SHARE"] = self.shim, slice_.path
+            env["LD_PRELOAD"], env["VGPU_SHARE"] = self.library, slice_.path
         return env
 
     def start_program(self, slice_, argv, run_s):

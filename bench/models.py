@@ -40,19 +40,19 @@ def main():
     parser.add_argument("--seconds", type=float, default=3)
     parser.add_argument("build")
     args = parser.parse_args()
-    shim = os.path.join(os.path.abspath(args.build), "src", "shim", "libvgpu.so")
+    library = os.path.join(os.path.abspath(args.build), "src", "tenant", "libvgpu.so")
     for needed in ("torch", "transformers"):
         if not importlib.util.find_spec(needed):
             print("models.py: skipped: there is no Python module %s" % needed)
             return
-    if not os.path.exists(shim):
-        sys.exit("models.py: there is no %s; build it first" % shim)
+    if not os.path.exists(library):
+        sys.exit("models.py: there is no %s; build it first" % library)
     with tempfile.TemporaryDirectory(prefix="vgpu-bench-") as folder:
         share = os.path.join(folder, "share")
         with open(share, "w", encoding="ascii") as file:
             file.write("vgpu-share 1\nregion %s/region\ndevice * memory 64g\nend\n" % folder)
         without = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
-        kinds = (without, dict(without, VGPU_SHARE=share, LD_PRELOAD=shim))
+        kinds = (without, dict(without, VGPU_SHARE=share, LD_PRELOAD=library))
         print("| case | steps/s without | with | time × | goal | |\n|" + " --- |" * 6)
         for what, name in CASES:
             seen = ([], [])

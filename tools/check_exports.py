@@ -21,7 +21,7 @@ SIDES = [
     ("src/gpu/cuda.def", "sim/cuda/libcuda.so.1", r"cu[A-Z]\w*$"),
     ("src/gpu/nvml.def", "sim/nvml/libnvidia-ml.so.1", r"nvml[A-Z]\w*$"),
 ]
-TENANT = "src/shim/libvgpu.so"
+TENANT = "src/tenant/libvgpu.so"
 
 
 def exports(library):

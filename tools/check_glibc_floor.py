@@ -66,7 +66,7 @@ def main():
     parser.add_argument("library", help="libvgpu.so, or the build folder that has it")
     library = parser.parse_args().library
     if os.path.isdir(library):
-        library = os.path.join(library, "src/shim/libvgpu.so")
+        library = os.path.join(library, "src/tenant/libvgpu.so")
     if not os.path.isfile(library):
         print("%s:1: not built; build it before this check" % library)
         return 1

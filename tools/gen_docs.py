@@ -34,10 +34,10 @@ def first_sentence(comment):
 
 
 def bodies(root):
-    """Symbol to the file of src/shim/ that has its body, and what the comment above it says."""
+    """Symbol to the file of src/tenant/ that has its body, and what the comment above it says."""
     found = {}
     for path in csource.files(root, ".c"):
-        if not path.startswith("src/shim/"):
+        if not path.startswith("src/tenant/"):
             continue
         text = csource.read(root, path)
         bare = csource.without_comments(text)

@@ -60,28 +60,36 @@ class Layers(Tree):
         self.put("sim/cuda/memory.c", TOP + '#include "gpu/driver.h"\n')
         self.finds("check_layers.py", "base/cleanup.h and sim/ are open")
 
+    def test_memory_and_compute_know_nothing_of_each_other(self):
+        self.put("src/tenant/compute/gate.h", TOP)
+        self.put("src/tenant/slice/state.h", TOP)
+        self.put("src/tenant/memory/pools.c", TOP + '#include "tenant/slice/state.h"\n')
+        self.is_content("check_layers.py")
+        self.put("src/tenant/memory/pools.c", TOP + '#include "tenant/compute/gate.h"\n')
+        self.finds("check_layers.py", "tenant/memory includes src/tenant/compute/gate.h; it may include base")
+
     def test_only_the_oom_killer_kills(self):
-        for name in ("oom", "init"):
-            self.put("src/shim/%s.c" % name, TOP + "void f(void)\n{\n\tkill(1, 9);\n}\n")
-        self.put("src/shim/quota.c", TOP + "/* nothing */\n")
-        self.finds("check_layers.py", "src/shim/init.c:5: kill() ends the host process")
-        self.put("src/shim/init.c", TOP + "/* nothing */\n")
-        self.put("src/shim/oom.c", TOP + "void f(void)\n{\n\traise(9);\n}\n")
-        self.finds("check_layers.py", "src/shim/oom.c:5: raise() ends the host process")
+        for name in ("memory/oom", "init"):
+            self.put("src/tenant/%s.c" % name, TOP + "void f(void)\n{\n\tkill(1, 9);\n}\n")
+        self.put("src/tenant/slice/quota.c", TOP + "/* nothing */\n")
+        self.finds("check_layers.py", "src/tenant/init.c:5: kill() ends the host process")
+        self.put("src/tenant/init.c", TOP + "/* nothing */\n")
+        self.put("src/tenant/memory/oom.c", TOP + "void f(void)\n{\n\traise(9);\n}\n")
+        self.finds("check_layers.py", "src/tenant/memory/oom.c:5: raise() ends the host process")
 
     def test_signals_are_taken_in_one_file(self):
-        for name in ("signals", "init"):
-            self.put("src/shim/%s.c" % name, TOP + "void f(void)\n{\n\tsigaction(1, 0, 0);\n}\n")
-        self.finds("check_layers.py", "src/shim/init.c:5: sigaction() changes the host process")
-        self.put("src/shim/init.c", TOP + "/* nothing */\n")
+        for name in ("compute/signals", "init"):
+            self.put("src/tenant/%s.c" % name, TOP + "void f(void)\n{\n\tsigaction(1, 0, 0);\n}\n")
+        self.finds("check_layers.py", "src/tenant/init.c:5: sigaction() changes the host process")
+        self.put("src/tenant/init.c", TOP + "/* nothing */\n")
         self.is_content("check_layers.py")
 
     def test_a_guest_that_exits_is_found(self):
-        self.put("src/shim/init.c", TOP + "void f(void)\n{\n\texit(1);\n}\n")
-        self.finds("check_layers.py", "src/shim/init.c:5: exit() ends the host process")
+        self.put("src/tenant/init.c", TOP + "void f(void)\n{\n\texit(1);\n}\n")
+        self.finds("check_layers.py", "src/tenant/init.c:5: exit() ends the host process")
 
     def test_words_in_comments_strings_and_longer_names_are_fine(self):
-        self.put("src/shim/init.c", TOP + "/* never exit() */\nconst char *a = \"exit(1)\";\n"
+        self.put("src/tenant/init.c", TOP + "/* never exit() */\nconst char *a = \"exit(1)\";\n"
                  "void g(void)\n{\n\tthread_exit(1);\n\ts->kill(2);\n}\n")
         self.is_content("check_layers.py")
 
@@ -138,12 +146,12 @@ class Docs(Tree):
     def test_a_hook_is_shown_with_its_body(self):
         self.put("src/gpu/cuda.def", TOP + "\n/* Beginning */\nHOOK(cuInit)\n"
                  "CALL(cuCtxGetDevice)\n#undef HOOK\n")
-        self.put("src/shim/hook_init.c", TOP + "\n/* Starts all. Once. */\n"
+        self.put("src/tenant/hook_init.c", TOP + "\n/* Starts all. Once. */\n"
                  "HOOK_BODY(cuInit, unsigned flags)\n{\n}\n")
         self.is_content("gen_docs.py")
         with open(os.path.join(self.root, "docs/generated/hooks.md"), encoding="utf-8") as f:
             text = f.read()
-        self.assertIn("| `cuInit` | Beginning | [hook_init.c](../../src/shim/hook_init.c) | "
+        self.assertIn("| `cuInit` | Beginning | [hook_init.c](../../src/tenant/hook_init.c) | "
                       "Starts all |", text)
         self.assertIn("`cuCtxGetDevice`", text)
 
@@ -202,7 +210,7 @@ class Coverage(Tree):
     def test_the_page_says_what_is_hooked_and_what_is_not(self):
         self.put_all('MEMORY("by 2 MiB", cuMemAlloc)\nHARMLESS("asks", cuInit)\n',
                      hooks="HOOK(cuMemAlloc_v2)", names="cuInit cuMemAlloc cuMemAlloc_v2")
-        self.put("src/shim/hook_memory.c", TOP + "\nHOOK_BODY(cuMemAlloc_v2, int a)\n{\n}\n")
+        self.put("src/tenant/hooks/hook_memory.c", TOP + "\nHOOK_BODY(cuMemAlloc_v2, int a)\n{\n}\n")
         self.put("tests/tenant/client_memory.c", TOP + "\nstatic int run_alloc(int a)\n{\n"
                  "\treturn cu->cuMemAlloc_v2(a);\n}\n\nstatic struct word w[] = {\n"
                  '\t{"alloc", 2, run_alloc, "NAME SIZE"},\n};\n')
@@ -212,7 +220,7 @@ class Coverage(Tree):
         with open(os.path.join(self.root, "docs/coverage.md"), encoding="utf-8") as f:
             text = f.read()
         self.assertIn("1 functions are hooked, 1 should be and are not", text)
-        self.assertIn("| `cuMemAlloc` (first) `_v2` | by 2 MiB | [hook_memory.c](../src/shim/"
+        self.assertIn("| `cuMemAlloc` (first) `_v2` | by 2 MiB | [hook_memory.c](../src/tenant/hooks/"
                       "hook_memory.c), **not yet: `cuMemAlloc`** | memory |", text)
         self.assertIn("| asks | `cuInit` |", text)
 
@@ -231,7 +239,7 @@ class Libraries(Tree):
     def build_all(self, tenant="int cuInit, dlsym, dlvsym;", cuda="int cuInit, cuCtxGetDevice;"):
         self.put("src/gpu/cuda.def", TOP + "HOOK(cuInit)\nCALL(cuCtxGetDevice)\n")
         self.put("src/gpu/nvml.def", TOP + "CALL(nvmlInit_v2)\n")
-        self.build("src/shim/libvgpu.so", tenant)
+        self.build("src/tenant/libvgpu.so", tenant)
         self.build("sim/cuda/libcuda.so.1", cuda)
         self.build("sim/nvml/libnvidia-ml.so.1", "int nvmlInit_v2;")
 

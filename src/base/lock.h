@@ -8,7 +8,7 @@
  * a table's growth do more under it. So a
  * waiter spins a moment and then sleeps in short steps, in case the holder has lost its processor;
  * and giving it back is a plain store, half the cost of a futex that must look for sleepers. A child of fork()
- * starts with fresh locks (state_forgetters).
+ * starts with fresh locks (slice/parts.h).
  */
 #pragma once
 

@@ -67,7 +67,7 @@ static void list_folders(struct folders *ret_folders)
 	else
 		add(&f, false, self, "/" VGPU_PKGLIBDIR);
 	add(&f, false, self, "/lib/vgpu");
-	add(&f, true, self, "/shim");
+	add(&f, true, self, "/tenant");
 	*ret_folders = f;
 }
 
@@ -143,7 +143,7 @@ int place_find_sim(struct place_sim *ret_sim, struct err *err)
 
 	list_folders(&f);
 	for (unsigned i = 0; i < f.count; i++) {
-		/* a build folder is <build>/src/shim, and the node's parts are in <build>/sim */
+		/* a build folder is <build>/src/tenant, and the node's parts are in <build>/sim */
 		const char *c = f.is_build[i] ? "../../sim/cuda" : "sim";
 		const char *n = f.is_build[i] ? "../../sim/nvml" : "sim";
 

@@ -199,7 +199,7 @@ int region_reopen(const struct region *region, int *ret_fd)
 	return 0;
 }
 
-void region_forget_parent(struct region *region)
+void region_reset_after_fork(struct region *region)
 {
 	struct file_identity id;
 

@@ -59,7 +59,7 @@ void region_unlock(int fd, int64_t at);
  * For a child of fork(): forgets the parent's region, whose mapping it did not inherit. A descriptor
  * that the parent had not dropped yet is closed, because it would keep the parent's slot alive.
  */
-void region_forget_parent(struct region *region);
+void region_reset_after_fork(struct region *region);
 
 /* Unmaps and closes; fit for a region that was never opened. */
 void region_close(struct region *region);

@@ -78,7 +78,7 @@ int turn_open(struct turn *turn, const char *folder, const char *uuid, const cha
 void turn_close(struct turn *turn);
 
 /* For a child of fork(): forgets the parent's, of which nothing was inherited. */
-void turn_forget_parent(struct turn *turn);
+void turn_reset_after_fork(struct turn *turn);
 
 /*
  * How long a turn lasts while others of the same rank wait (0: 5 ms; at most 35 ms), and how long one

@@ -84,11 +84,11 @@ void turn_close(struct turn *t)
 
 	turn_leave(t);
 	turn_page_close(t);
-	turn_forget_parent(t);
+	turn_reset_after_fork(t);
 	errno = saved;
 }
 
-void turn_forget_parent(struct turn *t)
+void turn_reset_after_fork(struct turn *t)
 {
 	*t = (struct turn)TURN_NULL;
 }

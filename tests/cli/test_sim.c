@@ -150,7 +150,7 @@ static void a_slice_without_a_quota_of_memory_may_fill_the_card(void **state)
 /* A second process of the slice, which holds 0.8 GiB of the device. */
 #define SECOND                                                             \
 	": >\"$HERE/second\"; \"$VGPU\" set busy --memory 4g\n"            \
-	"VGPU_SHARE=\"$VGPU_STATE/busy/share\" LD_PRELOAD=\"$SHIM\" "      \
+	"VGPU_SHARE=\"$VGPU_STATE/busy/share\" LD_PRELOAD=\"$LIBRARY\" "   \
 	"LD_LIBRARY_PATH=\"$DRIVER\" \"$TENANT\" --blocks 1 --hold 60000 " \
 	">\"$HERE/second\" & second=$!\n" HOLDS("second")
 
@@ -174,14 +174,15 @@ static const struct said *beside_a_tenant(const char *script)
 /* What a second process of the slice takes then, though the first has begun with a quota. */
 static void a_quota_that_is_taken_away_binds_nobody_any_more(void **state)
 {
-	const struct said *said = beside_a_tenant(
-		"\"$VGPU\" set busy --memory unlimited; echo $?\n"
-		": >\"$HERE/second\"; VGPU_SHARE=\"$VGPU_STATE/busy/share\" LD_PRELOAD=\"$SHIM\" "
-		"LD_LIBRARY_PATH=\"$DRIVER\" \"$TENANT\" --blocks 20 --hold 60000 "
-		">\"$HERE/second\" & second=$!\n" HOLDS("second") BUSY_ROW
-		"\n\"$VGPU\" doctor busy >\"$HERE/doctor\"; echo $?; "
-		"grep -c 'memory none, compute none' \"$HERE/doctor\"\n"
-		"kill $second; wait $second 2>/dev/null");
+	const struct said *said =
+		beside_a_tenant("\"$VGPU\" set busy --memory unlimited; echo $?\n"
+				": >\"$HERE/second\"; VGPU_SHARE=\"$VGPU_STATE/busy/share\" "
+				"LD_PRELOAD=\"$LIBRARY\" "
+				"LD_LIBRARY_PATH=\"$DRIVER\" \"$TENANT\" --blocks 20 --hold 60000 "
+				">\"$HERE/second\" & second=$!\n" HOLDS("second") BUSY_ROW
+			"\n\"$VGPU\" doctor busy >\"$HERE/doctor\"; echo $?; "
+			"grep -c 'memory none, compute none' \"$HERE/doctor\"\n"
+			"kill $second; wait $second 2>/dev/null");
 
 	assert_string_equal(said->err, "");
 	assert_string_equal(said->out, "0\nbusy 0 H200 2 7.3G - - - context 1G plain 6.2G\n0\n2\n");

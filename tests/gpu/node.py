@@ -105,7 +105,7 @@ class Node:
         self.errors_path = os.path.join(self.folder, "stderr")
         self.errors = open(self.errors_path, "ab")
         self.children = []
-        self.shim = os.path.join(self.build, "src/shim/libvgpu.so")
+        self.library = os.path.join(self.build, "src/tenant/libvgpu.so")
         self.vgpu = os.path.join(self.build, "src/cli/vgpu")
         self.watcher = None
         self.slices = 0
@@ -122,7 +122,7 @@ class Node:
             env["VGPU_SIM_STATE"] = os.path.join(self.folder, "machine")
             env["VGPU_SIM_BOARD"] = "h200"
         if slice_:
-            env["LD_PRELOAD"] = self.shim
+            env["LD_PRELOAD"] = self.library
             env["VGPU_SHARE"] = slice_.share
         env.update(extra or {})
         return env

@@ -57,7 +57,7 @@ def main():
     if args.include:
         os.environ["CUDA_INCLUDE"] = args.include
     node, report = Node(args.build, args.sim), Report()
-    for needed in (node.shim, node.vgpu, node.program("client")):
+    for needed in (node.library, node.vgpu, node.program("client")):
         if not os.path.exists(needed):
             sys.exit("run.sh: there is no %s; build it first" % needed)
     signal.signal(signal.SIGALRM, give_up)

@@ -67,12 +67,12 @@ def test_other_libraries(node, report):
     slice_ = node.slice(2 * GIB)
     outer = node.program("libouter.so")
     _, output = run(node, slice_, [node.program("route-next")],
-                    {"LD_PRELOAD": "%s:%s" % (outer, node.shim)})
+                    {"LD_PRELOAD": "%s:%s" % (outer, node.library)})
     blocks = re.search(r"blocks=(\d+) result=2 outer-allocs=(\d+) outer-prints=1", output)
     report.check("a library before ours finds us behind it",
                  blocks and int(blocks[2]) == int(blocks[1]) + 1, output)
     _, output = run(node, slice_, [node.program("route-next")],
-                    {"LD_PRELOAD": "%s:%s" % (node.shim, outer)})
+                    {"LD_PRELOAD": "%s:%s" % (node.library, outer)})
     report.check("a library behind ours does not find itself",
                  re.search(r"blocks=[1-9]\d* result=2 outer-allocs=0 outer-prints=1", output),
                  output)

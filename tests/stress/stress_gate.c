@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The gate under threads, linked in instead of preloaded (as stress_shim.c), so that sanitizers can look at it.
+ * The gate under threads, linked in instead of preloaded (as stress_tenant.c), so that sanitizers can look at it.
  *
  * Two slices of a device, a process each, take turns. Threads of both give work of every form and wait for it
  * by every way, while the parent changes their limits, suspends them and stops them. No call fails, none
@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "shim/state.h"
+#include "tenant/slice/state.h"
 #include "tests/stress/random.h"
 #include "tests/unit/cmocka_ready.h"
 

@@ -23,7 +23,7 @@
 #include "base/fault.h"
 #include "gpu/abi/cuda.h"
 #include "gpu/abi/nvml.h"
-#include "shim/doors.h"
+#include "tenant/driver/attach.h"
 
 #define CHILD_SECONDS	  5 /* until a child that hangs is ended */
 #define BORROWED_BYTES	  (UINT64_C(64) << 20)

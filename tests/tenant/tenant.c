@@ -266,13 +266,13 @@ static void env_free(struct environment *env)
 static void env_complete(
 	struct environment *env, const struct node *node, const struct slice *slice)
 {
-	const char *shim = needed("TENANT_SHIM"), *driver = needed("TENANT_DRIVER");
+	const char *library = needed("TENANT_LIBRARY"), *driver = needed("TENANT_DRIVER");
 	const char *tmp = getenv("TMPDIR");
 
-	if (!node->is_without_library && *shim)
+	if (!node->is_without_library && *library)
 		env_add(env, "LD_PRELOAD=%s%s%s%s%s",
 			node->preload_first ? node->preload_first : "",
-			node->preload_first ? ":" : "", shim, node->preload_last ? ":" : "",
+			node->preload_first ? ":" : "", library, node->preload_last ? ":" : "",
 			node->preload_last ? node->preload_last : "");
 	env_add(env, "LD_LIBRARY_PATH=%s%s%s", node->driver ? node->driver : "",
 		node->driver ? ":" : "", driver);

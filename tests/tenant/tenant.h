@@ -4,7 +4,7 @@
  * starts clients (client.h) that are, tells each what to do, and compares what the slice's books say
  * with what the simulated driver knows that it gave.
  *
- * Paths come from the environment: TENANT_SHIM (the library under test), TENANT_DRIVER (the folders
+ * Paths come from the environment: TENANT_LIBRARY (the library under test), TENANT_DRIVER (the folders
  * of the simulated libraries), TENANT_PROGRAMS (the folders of client and the other programs).
  */
 #pragma once

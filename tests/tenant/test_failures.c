@@ -229,7 +229,7 @@ static bool holds_text(const char *path, const char *text)
 
 static void the_library_that_is_installed_has_no_faults_in_it(void **state)
 {
-	assert_true(holds_text(getenv("TENANT_SHIM"), "VGPU_FAULT"));
+	assert_true(holds_text(getenv("TENANT_LIBRARY"), "VGPU_FAULT"));
 	assert_false(holds_text(getenv("TENANT_PRODUCT"), "VGPU_FAULT"));
 }
 

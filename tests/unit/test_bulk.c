@@ -2,7 +2,7 @@
 /* What copies, fills and prefetches tell the gate; driver and gate are the test's own. */
 #include <string.h>
 
-#include "shim/bulk.h"
+#include "tenant/hooks/bulk.h"
 #include "tests/unit/cmocka_ready.h"
 
 #define BIG  UINT64_C(0x300000)
@@ -20,7 +20,7 @@ typedef CUresult any_fn(long, long, long, long, long, long, long, long, long);
 #include "gpu/cuda.def"
 
 struct cuda_driver cuda;
-_Atomic bool doors_has_cuda = true;
+_Atomic bool hook_has_cuda = true;
 _Atomic uint32_t gate_mode;
 _Atomic uint64_t gate_next_look;
 __thread uint32_t gate_free_passes;
@@ -40,7 +40,7 @@ static struct {
 } seen;
 static CUresult answer;
 
-bool doors_attach_cuda_slowly(void)
+bool hook_attach_cuda_slowly(void)
 {
 	return false;
 }

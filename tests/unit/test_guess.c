@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How guesses are learned from batches of work. */
-#include "shim/guess.h"
+#include "tenant/compute/guess.h"
 
 #include "base/bits.h"
 #include "tests/stress/random.h"

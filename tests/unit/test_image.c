@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What kernel images tell: cubins made here, PTX, and things that are neither. */
-#include "shim/image.h"
+#include "tenant/memory/image.h"
 
 #include <elf.h>
 #include <stdio.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The PID by which the driver lists this process: found when it is clear, and else not. */
-#include "shim/own_pid.h"
+#include "tenant/slice/own_pid.h"
 
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "shim/nvml.h"
+#include "tenant/slice/nvml.h"
 #include "tests/unit/cmocka_ready.h"
 
 #define MIB	      UINT64_C(0x100000)
@@ -51,7 +51,7 @@ static int begin(void **unused)
 	rows.count = 0;
 	used_bytes = OTHERS_BYTES;
 	list(OTHERS_PID, OTHERS_BYTES);
-	own_pid_forget_parent();
+	own_pid_reset_after_fork();
 	return 0;
 }
 
@@ -182,7 +182,7 @@ static void what_is_found_stays_found(void **unused)
 	list(OUR_HOSTS_PID + 1, CONTEXT);
 	own_pid_after_context(&another, CONTEXT);
 	assert_int_equal(own_pid(), OUR_HOSTS_PID);
-	own_pid_forget_parent();
+	own_pid_reset_after_fork();
 	assert_int_equal(own_pid(), getpid());
 }
 

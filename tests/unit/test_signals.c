@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The signals by themselves, with a gate of the test's own. */
-#include "shim/signals.h"
+#include "tenant/compute/signals.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "shim/gate.h"
+#include "tenant/compute/gate.h"
 #include "tests/unit/cmocka_ready.h"
 
 _Atomic uint64_t gate_next_look;

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "shim/table.h"
+#include "tenant/slice/table.h"
 #include "tests/unit/cmocka_ready.h"
 
 #define KEYS	4096

@@ -193,7 +193,7 @@ static int wait_in_child(int fd, void *argument)
 	struct scratch *s = argument;
 
 	/* The parent's mappings are not there; nothing of them is touched. */
-	turn_forget_parent(&a);
+	turn_reset_after_fork(&a);
 	if (turn_open(&b, folder_of(s), UUID, "b", 0, clock_now_ns()) != 0)
 		return 1;
 	nanosleep(&(struct timespec){.tv_nsec = 70 * (long)MS}, NULL);

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The gate: work for the device passes here, is metered, and waits where the slice may not have more.
+ *
+ *	struct gate_pass pass;
+ *
+ *	gate_enter(stream, gate_key(function, blocks), &pass);
+ *	r = cuda.cuLaunchKernel(...);
+ *	gate_leave(&pass, r);
+ *
+ * Where nothing is metered, gate_enter() is one load and gate_leave() one test.
+ */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bits.h"
+#include "base/clock.h"
+#include "gpu/abi/cuda.h"
+#include "tenant/compute/look.h"
+
+struct track;
+
+/*
+ * Work on its way to the driver. Each pass and each wait that has a track is brought to its end, or the track is
+ * never free for another stream.
+ */
+struct gate_pass {
+	struct track *track; /* NULL: nothing is to be done after it */
+};
+
+/* How often this thread goes on without asking the clock, which costs 16 ns on some machines. */
+extern __thread uint32_t gate_free_passes;
+bool gate_has_rest(void);
+
+/* Whether work goes on at once, without a question. */
+static inline bool gate_is_free(void)
+{
+	/* relaxed: a limit seen late is a limit of a moment ago */
+	uint32_t mode = atomic_load_explicit(&gate_mode, memory_order_relaxed);
+
+	if (LIKELY(mode == GATE_LOOK && gate_free_passes > 0)) {
+		gate_free_passes--;
+		return true;
+	}
+	return mode == GATE_OFF;
+}
+
+/* Whether work goes on at once. */
+static inline bool gate_is_open(void)
+{
+	/* relaxed: as above */
+	return LIKELY(gate_is_free()) ||
+	       (atomic_load_explicit(&gate_mode, memory_order_relaxed) == GATE_LOOK &&
+		       gate_has_rest());
+}
+
+/*
+ * What work is like: equal keys are expected to take equal time. object is a function, a graph, or a
+ * number of one's own for copies and the like; size what makes a difference (blocks, a power of bytes).
+ */
+static inline uint64_t gate_key(const void *object, uint64_t size)
+{
+	/* Three leading bits: a quarter more or less is the same kind, or each length of a text would be new. */
+	if (size > 4) {
+		int shift = 61 - __builtin_clzll(size);
+
+		size = size >> shift << shift;
+	}
+	return ((uintptr_t)object >> 4 ^ size * UINT64_C(0x9e3779b97f4a7c15)) | 1;
+}
+
+void gate_enter_slowly(CUstream stream, uint64_t key, struct gate_pass *ret_pass);
+void gate_leave_slowly(struct gate_pass *pass, CUresult result);
+
+/*
+ * Before work is given to the stream: waits until the slice may have it. stream is as the driver means
+ * it: CU_STREAM_PER_THREAD where a name ending in _ptsz was given none.
+ */
+static inline void gate_enter(CUstream stream, uint64_t key, struct gate_pass *ret_pass)
+{
+	if (LIKELY(gate_is_open()))
+		ret_pass->track = NULL;
+	else
+		gate_enter_slowly(stream, key, ret_pass);
+}
+
+/* After the driver has answered. */
+static inline void gate_leave(struct gate_pass *pass, CUresult result)
+{
+	if (UNLIKELY(pass->track != NULL))
+		gate_leave_slowly(pass, result);
+}
+
+/*
+ * Around work that holds a copy engine and not the device's processors: it is not metered, and the time
+ * that it takes is not taken for that of the work around it. A suspended slice waits here, too.
+ */
+void gate_copy_slowly(CUstream stream, uint64_t bytes);
+#define GATE_COPY_BYTES 0x40000 /* less takes no longer than a launch */
+static inline void gate_copy(CUstream stream, uint64_t bytes)
+{
+	if (UNLIKELY(!gate_is_open()))
+		gate_copy_slowly(stream, bytes);
+}
+
+/*
+ * The program is about to wait for work, and has waited: for a stream (or GATE_ANY_STREAM), or is_all: for
+ * everything in the current context.
+ */
+struct gate_wait {
+	struct track *track; /* NULL: of the context, or unknown */
+	uint64_t since_ns;
+	bool is_watched, is_all;
+};
+#define GATE_ANY_STREAM ((CUstream)(uintptr_t)-1) /* it is not known which */
+void gate_wait_begin_slowly(CUstream stream, bool is_all, struct gate_wait *ret_wait);
+void gate_wait_end_slowly(struct gate_wait *wait, CUresult result);
+
+static inline void gate_wait_begin(CUstream stream, bool is_all, struct gate_wait *ret_wait)
+{
+	ret_wait->is_watched = false;
+	/* Who waits may come again after a long time. */
+	gate_free_passes = 0;
+	/* relaxed: as in gate_is_open() */
+	if (UNLIKELY(atomic_load_explicit(&gate_mode, memory_order_relaxed) == GATE_ON))
+		gate_wait_begin_slowly(stream, is_all, ret_wait);
+}
+
+static inline void gate_wait_end(struct gate_wait *wait, CUresult result)
+{
+	if (UNLIKELY(wait->is_watched))
+		gate_wait_end_slowly(wait, result);
+}
+
+/* A stream goes: what it was given is settled before. */
+void gate_stream_ends(CUstream stream);
+
+/* The slice has a context now, and may work. And one is gone, with its streams. */
+struct device;
+void gate_context_made(void);
+void gate_context_ended(struct device *device, CUcontext context);
+
+/* For a child of fork(). */
+void gate_reset_after_fork(void);

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Guesses.
+ *
+ * Work is measured in batches, not each by itself, so what a batch took beyond its guesses is laid on its
+ * kinds in proportion; kinds that come in different mixes part from each other within some batches. A guess
+ * that was far too low lets too much through, so it is raised at once. What
+ * is not known ends its batch, so a batch has at most one such, and the rest is its.
+ */
+#include "tenant/compute/guess.h"
+
+#include <stdatomic.h>
+#include <stddef.h>
+
+#include "base/bits.h"
+
+#define PLACES	    4096   /* 12 bits; as many functions as code.h remembers */
+#define LEAST_NS    500	   /* nothing takes less (H200: an empty kernel 1.6 us) */
+#define LEARN_SHARE 3	   /* of 10 by which a guess moves towards what was measured */
+#define HIDDEN_NS   100000 /* a tenth of what may be charged as guessed at once */
+#define RISE_TIMES  2	   /* if that is so many times as long, it moves there at once */
+
+static struct {
+	/* relaxed all: see the header */
+	_Atomic uint64_t key;
+	_Atomic uint32_t ns; /* 0: not measured yet */
+} places[PLACES];
+
+uint32_t guess_find(uint64_t key)
+{
+	uint32_t at = (uint32_t)(key * UINT64_C(0x9e3779b97f4a7c15) >> 52);
+
+	if (UNLIKELY(atomic_load_explicit(&places[at].key, memory_order_relaxed) != key)) {
+		atomic_store_explicit(&places[at].key, key, memory_order_relaxed);
+		atomic_store_explicit(&places[at].ns, 0, memory_order_relaxed);
+	}
+	return at;
+}
+
+/* 0: not measured yet */
+static uint64_t measured_ns(uint32_t guess)
+{
+	return atomic_load_explicit(&places[guess].ns, memory_order_relaxed);
+}
+
+uint64_t guess_ns(uint32_t guess)
+{
+	uint64_t ns = measured_ns(guess);
+
+	return ns ? ns : GUESS_UNKNOWN_NS;
+}
+
+/* More kinds than there is room for are learned from other batches, but one that nobody knows is from this. */
+static void add_beyond(struct guess_mix *mix, uint32_t guess)
+{
+	uint32_t last = GUESS_KINDS - 1;
+	uint64_t ns = measured_ns(guess);
+
+	if (ns) {
+		mix->rest_ns += ns;
+		return;
+	}
+	mix->rest_ns += guess_ns(mix->kind[last].place) * mix->kind[last].times;
+	mix->kind[last].place = (uint16_t)guess;
+	mix->kind[last].times = 1;
+}
+
+void guess_mix_add(struct guess_mix *mix, uint32_t guess)
+{
+	if (mix->kind_count == 0)
+		mix->rest_ns = 0;
+	for (uint32_t i = 0; i < mix->kind_count; i++)
+		if (mix->kind[i].place == guess) {
+			mix->kind[i].times += mix->kind[i].times < UINT16_MAX;
+			return;
+		}
+	if (mix->kind_count == GUESS_KINDS) {
+		add_beyond(mix, guess);
+		return;
+	}
+	mix->kind[mix->kind_count].place = (uint16_t)guess;
+	mix->kind[mix->kind_count++].times = 1;
+}
+
+static void set(uint32_t guess, uint64_t ns)
+{
+	if (ns < LEAST_NS)
+		ns = LEAST_NS;
+	atomic_store_explicit(&places[guess].ns, ns < UINT32_MAX ? (uint32_t)ns : UINT32_MAX,
+		memory_order_relaxed);
+}
+
+bool guess_learn(const struct guess_mix *mix, uint64_t took_ns, bool is_rough)
+{
+	uint64_t known_ns = mix->kind_count ? mix->rest_ns : 0;
+	uint32_t unknown = UINT32_MAX, unknown_times = 0;
+
+	for (uint32_t i = 0; i < mix->kind_count; i++) {
+		uint64_t ns = measured_ns(mix->kind[i].place);
+
+		if (ns) {
+			known_ns += ns * mix->kind[i].times;
+		} else {
+			unknown = mix->kind[i].place;
+			unknown_times = mix->kind[i].times;
+		}
+	}
+	if (unknown != UINT32_MAX) {
+		set(unknown, took_ns > known_ns ? (took_ns - known_ns) / unknown_times : LEAST_NS);
+		return false;
+	}
+	if (known_ns == 0 || (is_rough && took_ns > known_ns && took_ns < RISE_TIMES * known_ns))
+		return false;
+	for (uint32_t i = 0; i < mix->kind_count; i++) {
+		uint64_t ns = guess_ns(mix->kind[i].place);
+		uint64_t aim = (uint64_t)((double)ns * (double)took_ns / (double)known_ns);
+
+		set(mix->kind[i].place,
+			aim > ns * RISE_TIMES ? aim
+					      : (ns * (10 - LEARN_SHARE) + aim * LEARN_SHARE) / 10);
+	}
+	return !is_rough && mix->kind_count == 1 && mix->kind[0].times == 1 &&
+	       took_ns > RISE_TIMES * known_ns && took_ns > known_ns + HIDDEN_NS;
+}

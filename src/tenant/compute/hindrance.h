@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What stands between work and the device; all of it under the meter's lock. */
+#pragma once
+
+#include "tenant/compute/meters.h"
+
+/* What stands between work and the device. */
+enum hindrance {
+	HINDRANCE_NONE,
+	HINDRANCE_SUSPENDED,
+	HINDRANCE_NO_BUDGET,
+	HINDRANCE_TOO_FAR,	/* what was given before has to get further */
+	HINDRANCE_DRAINING,	/* what was given before has to end, as another slice waits */
+	HINDRANCE_NO_TURN,	/* the thread that finds this waits for the turn */
+	HINDRANCE_TURN_AWAITED, /* another thread waits for it */
+	HINDRANCE_YIELDING,	/* a slice that goes first is about to come */
+};
+
+/* What hinders a batch of the track whose first work should take guess_ns; with when to look again. */
+enum hindrance hindrance_of(struct meter *meter, struct track *track, uint64_t guess_ns,
+	uint64_t now_ns, uint64_t *ret_wake_ns);
+
+/* Waits, without the lock, until then or until something has changed. The track stays what it is. */
+void hindrance_wait(struct track *track, enum hindrance why, uint64_t wake_ns, uint64_t now_ns);
+
+/* Whether it was waited for long enough. *since_ns is the caller's, 0 at first. */
+bool hindrance_is_stuck(
+	const struct track *track, enum hindrance why, uint64_t *since_ns, uint64_t now_ns);
+
+/* Waits while nothing may reach the device, as above. */
+void hindrance_pass_suspension(struct track *track);

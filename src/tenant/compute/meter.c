@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A meter.
+ *
+ * Work is expected to take what work of its kind took before, and so much is reserved when it is given; what
+ * it really took is charged when its batch is done, and the difference goes back or is owed. So the
+ * budget is never ahead of the truth by more than the error of the guesses for what is under way,
+ * which is bounded (AHEAD_NS in hindrance.c), and on the whole it is exact, whatever the guesses are worth.
+ */
+#include "tenant/compute/meter.h"
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "tenant/compute/hindrance.h"
+#include "tenant/compute/purse.h"
+#include "tenant/compute/work.h"
+
+/* A batch that is so old ends. */
+#define BATCH_AGE_NS 2000000u
+
+/*
+ * Of pauses before which work was charged as guessed, one in so many is followed by work of which each piece is
+ * measured, for so many times as long as the pause, which is as much as it may have hidden; a launch costs
+ * 1.7 us more then (H200). Once that has shown work to be hidden, more are (DOUBTED_WHEN_SHOWN in work.c).
+ */
+#define DOUBTED		  8
+#define DOUBTED_TIMES	  16
+
+#define BATCH_YIELDING_NS 100000u /* beside a slice that goes first */
+#define REGULAR		  3	  /* pauses of the same length, within an eighth, are no accident */
+
+static uint64_t batch_ns(const struct meter *m)
+{
+	return m->is_yielding ? BATCH_YIELDING_NS : METER_BATCH_NS;
+}
+
+/* Whether the open batch takes more. */
+static bool has_room(struct track *t, uint64_t now_ns)
+{
+	return t->is_open && track_batch(t)->expected_ns < batch_ns(t->meter) &&
+	       now_ns < t->begun_ns + BATCH_AGE_NS;
+}
+
+/* Work comes after a pause; tells the others when it may come again. */
+static void note_burst(struct meter *m, uint64_t now_ns)
+{
+	uint64_t passed_ns = now_ns - m->burst_ns;
+	uint64_t error_ns =
+		passed_ns > m->period_ns ? passed_ns - m->period_ns : m->period_ns - passed_ns;
+
+	m->regular = error_ns < m->period_ns / 8 ? m->regular + 1 : 0;
+	m->period_ns = m->regular ? (3 * m->period_ns + passed_ns) / 4 : passed_ns;
+	m->burst_ns = now_ns;
+	if (m->goes_first)
+		turn_say_next(&m->turn, m->regular >= REGULAR ? now_ns + m->period_ns : 0);
+}
+
+/*
+ * The program's work comes after a pause. What it gave last before is charged as guessed, as nothing tells
+ * when it ended, unless the program waited for it. So that guesses can be relied upon, the first
+ * work after a pause is measured by itself, and after some pauses, which nobody can foresee, each piece is.
+ */
+static void doubt(struct track *t, uint64_t now_ns)
+{
+	bool is_doubted = t->doubted_pauses || (t->is_guessed && hash_u64(now_ns) % DOUBTED == 0);
+
+	t->doubted_pauses -= t->doubted_pauses != 0;
+	t->is_guessed = false;
+	t->single_count = is_doubted ? UINT32_MAX : 1;
+	t->doubted_until_ns = now_ns + DOUBTED_TIMES * (now_ns - t->last_ns);
+}
+
+static void begin_batch(struct meter *m, struct track *t, uint64_t now_ns)
+{
+	/* What is not chained was found to be so before, and the driver is not asked again. */
+	if (t->is_chained && !track_is_continued(t, now_ns))
+		work_end_batch(t, now_ns, false);
+	if (!t->is_chained) {
+		note_burst(m, now_ns);
+		if (!t->single_count)
+			t->single_count = 1;
+	}
+	track_open(t, now_ns);
+	FAULT("meter: batch open");
+}
+
+/* With the lock. False where work goes without a batch: it is part of the next one, which follows. */
+static bool open_batch(struct meter *m, struct track *t, uint64_t guess_ns, uint64_t now_ns)
+{
+	uint64_t wake_ns, stuck_since_ns = 0;
+	enum hindrance why;
+
+	if (!track_is_continued(t, now_ns)) {
+		work_end_batch(t, now_ns, false);
+		doubt(t, now_ns);
+	} else if (t->single_count && now_ns > t->doubted_until_ns) {
+		t->single_count = 0;
+	}
+	for (unsigned waits = 0; !has_room(t, now_ns); waits++) {
+		work_end_batch(t, now_ns, true);
+		why = hindrance_of(m, t, guess_ns, now_ns, &wake_ns);
+		if (hindrance_is_stuck(t, why, &stuck_since_ns, now_ns)) {
+			if (t->pending == TRACK_PENDING)
+				return false;
+			why = HINDRANCE_NONE;
+		}
+		if (why == HINDRANCE_NONE && !t->is_open) {
+			begin_batch(m, t, now_ns);
+			return true;
+		}
+		/* Once a batch: how often it looks again is the clock's business. */
+		if (waits == 0)
+			FAULT("meter: waiting");
+		hindrance_wait(t, why, wake_ns, now_ns);
+		now_ns = clock_now_ns();
+	}
+	return true;
+}
+
+static void expect(struct meter *m, struct track *t, uint32_t guess, uint64_t ns, uint64_t now_ns)
+{
+	struct batch *b = track_batch(t);
+	int64_t reserve = (int64_t)(ns * m->overlap_permille / 1000 * m->counted_permille / 1000);
+
+	b->expected_ns += ns;
+	b->reserved_ns += reserve;
+	b->launches++;
+	b->is_unknown |= ns == GUESS_UNKNOWN_NS;
+	guess_mix_add(&b->mix, guess);
+	purse_reserve(m, reserve, now_ns);
+	t->is_waited_for = false;
+	t->drained_ns = (t->drained_ns > now_ns ? t->drained_ns : now_ns) + ns;
+	t->last_ns = now_ns;
+	m->launches++;
+}
+
+bool meter_admit(struct track *t, uint32_t guess, uint64_t now_ns)
+{
+	struct meter *m = t->meter;
+	bool is_full, has_batch = true;
+	uint64_t ns = guess_ns(guess);
+
+	if (UNLIKELY(!has_room(t, now_ns) || now_ns > t->last_ns + TRACK_PAUSE_NS)) {
+		has_batch = open_batch(m, t, ns, clock_now_ns());
+		now_ns = clock_now_ns();
+		m->has_launched = true;
+		meter_count(&m->books->launches, m->launches);
+		m->launches = 0;
+	}
+	if (has_batch)
+		expect(m, t, guess, ns, now_ns);
+	is_full = has_batch && (t->single_count || track_batch(t)->expected_ns >= batch_ns(m));
+	t->single_count -= t->single_count != 0;
+	return is_full;
+}
+
+void meter_given(struct track *t)
+{
+	struct meter *m = t->meter;
+	uint64_t now_ns = clock_now_ns();
+
+	t->last_ns = now_ns;
+	if (t->is_open) {
+		/* The first of a batch that only the first may call this for. */
+		if (track_batch(t)->launches == 1)
+			track_batch(t)->given_ns = now_ns;
+		work_end_batch(t, now_ns, true);
+		FAULT("meter: batch closed");
+		work_say_busy_until(m, work_end_ns(m));
+	}
+}

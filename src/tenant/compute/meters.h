@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The meters: one for each device of this process, and all that its parts keep: who is let through (meter.h),
+ * what stands in the way (hindrance.h), what is under way (work.h), the purse (purse.h) and the terms (terms.h).
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/lock.h"
+#include "policy/budget.h"
+#include "region/turn.h"
+#include "tenant/slice/quota.h"
+#include "tenant/slice/state.h"
+#include "tenant/compute/track.h"
+
+#define METER_TRACKS 128 /* streams that are told apart; PyTorch's pools have 96 */
+
+#define METER_CONTEXTS \
+	8 /* of a device, whose events are placed on the host's clock each by itself */
+
+/*
+ * A batch ends when it should take so long on the device. An event costs the stream 2.2 us (H200), so
+ * metering takes 0.2 % of what is metered.
+ */
+#define METER_BATCH_NS 1000000u
+
+/* A batch that is so late was guessed wrongly, and until it is done nothing more is given. */
+#define METER_LATE_NS 500000u
+
+/* By so much a turn is longer where the slice has not had what it is sure of. */
+#define METER_MORE_NS 300000u
+
+/* Ranks of turns to a priority: within what the slice is sure of, and beyond it. */
+#define METER_RANKS 2u
+
+/*
+ * Budget that a process takes out of the slice's at once. With each filling the device begins with an empty
+ * queue, and the program after a sleep; that costs about 0.1 ms (H200, PyTorch), and so 2 % of this. Who dies
+ * takes at most this much with it.
+ */
+#define METER_PURSE_NS 4000000
+
+/* What every launch looks at stands first. */
+struct meter {
+	struct lock lock;
+	_Atomic bool is_ready;
+	bool is_limited;  /* there is a cap */
+	bool is_yielding; /* another slice goes before ours: little is given at a time */
+	uint32_t
+		overlap_permille; /* of what tracks took, what nobody else of the slice took as well */
+	uint32_t counted_permille; /* of elapsed time: what is not others' (neighbours.h) */
+	int64_t purse_ns;
+	uint64_t launches; /* not booked yet */
+	struct device *device;
+	struct region_compute *books;
+	struct quota_terms terms;
+	bool is_blocked;	   /* the monitor lets others go first */
+	uint64_t blocked_since_ns; /* 0: not */
+	bool is_stopped;	   /* this process alone, by a signal */
+	bool has_turns;
+	unsigned other_count;	      /* slices that take turns with ours */
+	bool goes_first;	      /* ours goes before all of them, and does not wait */
+	uint64_t burst_ns, period_ns; /* when work last came after a pause, and how often it does */
+	unsigned regular;	      /* so often in a row */
+	bool is_turn_awaited;	      /* a thread sleeps for it, and nobody else may touch it */
+	struct turn turn;
+	int64_t ordered_ns;  /* a filling of the purse that is not ready yet */
+	uint64_t ready_ns;   /* when it will be */
+	uint64_t filled_ns;  /* when it was last filled */
+	bool is_borrowing;   /* see purse_is_borrowing() */
+	uint32_t filling;    /* how often */
+	uint64_t charged_ns; /* by this process, since it began */
+	uint64_t shown_ns,
+		shown_at_ns; /* of that, and when the region's utilization was last set */
+	bool has_launched;   /* since the last look */
+	struct timebase timebases[METER_CONTEXTS];
+	unsigned track_high;
+	struct track tracks[METER_TRACKS];
+};
+
+/* With the lock: nothing new may reach the device, by the share or by a signal. */
+static inline bool meter_is_suspended(const struct meter *meter)
+{
+	return meter->terms.is_suspended || meter->is_stopped;
+}
+
+/* The device's meter, made ready on first use. */
+struct meter *meter_of(struct device *device);
+
+/* The meters, in the order of the region's devices; those that are not ready have is_ready false. */
+extern struct meter meters[REGION_DEVICES];
+
+static inline void meter_count(_Atomic uint64_t *word, uint64_t value)
+{
+	/* relaxed: for people to read */
+	atomic_fetch_add_explicit(word, value, memory_order_relaxed);
+}

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Neighbours that take no turns.
+ *
+ * The figures of all of the slice's processes are added up, as their elapsed time is charged once where it
+ * overlaps. A slice with a process that the driver does not list by a PID that we know
+ * (another PID namespace, MPS) has no such sum, and is charged in full.
+ */
+#define LOG_TOPIC LOG_COMPUTE
+#include "tenant/compute/neighbours.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/lock.h"
+#include "base/log.h"
+#include "policy/foreign.h"
+#include "region/process.h"
+#include "tenant/compute/meters.h"
+#include "tenant/slice/nvml.h"
+#include "tenant/slice/own_pid.h"
+
+#define SECOND_NS UINT64_C(1000000000)
+/* Who has not asked for so long leaves it to the next that would; and nothing of what it found is left. */
+#define LEAVES_S 3u
+#define STALE_S	 10u
+/* A driver that does not tell so often in a row will not. */
+#define MISSES_MAX 5
+
+_Static_assert(REGION_DEVICES <= 32, "neighbours_corrected has a bit for each");
+
+struct watch {
+	struct lock lock; /* held for one look, and only ever tried */
+	_Atomic uint64_t next_ns;
+	uint64_t seen_us; /* the driver's last time stamp */
+	unsigned misses;
+	bool is_looker; /* this process asked the last time */
+	struct foreign foreign;
+};
+static struct watch watches[REGION_DEVICES];
+_Atomic uint32_t neighbours_corrected;
+
+static uint32_t seconds(uint64_t now_ns)
+{
+	return (uint32_t)(now_ns / SECOND_NS);
+}
+
+static uint64_t looker_word(uint64_t now_ns)
+{
+	return (uint64_t)seconds(now_ns) << 32 | (state.slot + 1);
+}
+
+/* How long ago anybody has asked. */
+static uint32_t age_s(uint64_t word, uint64_t now_ns)
+{
+	return word ? seconds(now_ns) - (uint32_t)(word >> 32) : UINT32_MAX;
+}
+
+/* relaxed all: each word is complete in itself, and a moment late does no harm */
+static uint64_t get(const _Atomic uint64_t *at)
+{
+	return atomic_load_explicit(at, memory_order_relaxed);
+}
+
+/* What is in force; a word of the region's is believed within its bounds. */
+static uint32_t in_force(const struct region_compute *books, uint64_t now_ns)
+{
+	uint64_t permille = get(&books->foreign_permille);
+
+	if (age_s(get(&books->foreign_looker), now_ns) > STALE_S ||
+		permille < FOREIGN_LEAST_PERMILLE || permille > FOREIGN_ALL_PERMILLE)
+		return FOREIGN_ALL_PERMILLE;
+	return (uint32_t)permille;
+}
+
+uint32_t neighbours_counted_permille(const struct meter *m, uint64_t now_ns)
+{
+	uint32_t bit = UINT32_C(1) << m->device->entry;
+	uint32_t permille = m->is_limited ? in_force(m->books, now_ns) : FOREIGN_ALL_PERMILLE;
+
+	/* relaxed: see neighbours_look_before_wait() */
+	if (permille == FOREIGN_ALL_PERMILLE)
+		atomic_fetch_and_explicit(&neighbours_corrected, ~bit, memory_order_relaxed);
+	else
+		atomic_fetch_or_explicit(&neighbours_corrected, bit, memory_order_relaxed);
+	return permille;
+}
+
+/* Whether this process asks for its slice, from now on or still. */
+static bool is_ours(struct watch *w, struct region_compute *books, uint64_t now_ns)
+{
+	uint64_t word = get(&books->foreign_looker);
+	bool is_other = (uint32_t)word != state.slot + 1;
+	uint32_t permille = in_force(books, now_ns);
+
+	if (is_other && age_s(word, now_ns) <= LEAVES_S)
+		return w->is_looker = false;
+	/* relaxed: as in get(); of two that come at once one is left to try again in a second */
+	if (!atomic_compare_exchange_strong_explicit(&books->foreign_looker, &word,
+		    looker_word(now_ns), memory_order_relaxed, memory_order_relaxed))
+		return w->is_looker = false;
+	if (is_other || !w->is_looker || permille != w->foreign.permille)
+		w->foreign = (struct foreign){.permille = permille};
+	return w->is_looker = true;
+}
+
+/* The mean of a process's rows, and how many there are. */
+static uint32_t mean_of(const struct busy_rows *rows, unsigned pid, uint32_t *ret_count)
+{
+	uint32_t sum = 0, count = 0;
+
+	for (unsigned i = 0; i < rows->count; i++) {
+		/* Some drivers have figures that are none. */
+		if (rows->at[i].pid != pid || rows->at[i].smUtil > 100)
+			continue;
+		sum += rows->at[i].smUtil;
+		count++;
+	}
+	*ret_count = count;
+	return count ? sum / count : 0;
+}
+
+/* The PID by which the driver lists a process of the slice; 0: not known. */
+static unsigned listed_pid(const struct region_file *file, unsigned slot)
+{
+	/* relaxed: as in get() */
+	if (own_pid() == (unsigned)getpid())
+		return atomic_load_explicit(&file->own.slots[slot].pid, memory_order_relaxed);
+	return (unsigned)atomic_load_explicit(
+		&file->hami.slots[slot].host_pid, memory_order_relaxed);
+}
+
+/* Adds up what the slice's processes show; without samples where one of them is not known. */
+static void add_up(const struct busy_rows *rows, struct foreign_look *look)
+{
+	const struct region_file *file = state.region.file;
+	/* relaxed all: as in get() */
+	unsigned high = atomic_load_explicit(&file->own.slot_high, memory_order_relaxed);
+	uint64_t here = process_own_namespace();
+
+	for (unsigned i = 0; i < high && i < REGION_SLOTS; i++) {
+		const struct region_slot *slot = &file->own.slots[i];
+		uint32_t count;
+
+		if (atomic_load_explicit(&slot->state, memory_order_relaxed) != SLOT_LIVE)
+			continue;
+		if (get(&slot->pid_namespace) != here || !listed_pid(file, i)) {
+			look->samples = 0;
+			return;
+		}
+		look->slice_percent += mean_of(rows, listed_pid(file, i), &count);
+		if (count > look->samples)
+			look->samples = count;
+	}
+}
+
+/* Under the watch's lock. */
+static void look(struct watch *w, const struct meter *m, uint64_t now_ns)
+{
+	struct foreign_look seen = {.now_ns = now_ns,
+		.elapsed_ns = get(&m->books->elapsed_ns),
+		.has_turns = get(&m->books->terms) & REGION_COMPUTE_TURNS};
+	uint32_t before = w->foreign.permille, permille;
+	struct busy_rows rows;
+
+	if (nvml_busy(m->device->uuid, w->seen_us, &rows) < 0) {
+		w->misses++;
+		return;
+	}
+	w->misses = 0;
+	for (unsigned i = 0; i < rows.count; i++)
+		if (rows.at[i].timeStamp > w->seen_us)
+			w->seen_us = rows.at[i].timeStamp;
+	seen.device_percent = rows.device_percent;
+	add_up(&rows, &seen);
+	permille = foreign_note(&w->foreign, &seen);
+	log_debug("who keeps the device busy", U64("slice_percent", seen.slice_percent),
+		U64("device_percent", seen.device_percent), U64("samples", seen.samples),
+		U64("elapsed_ns", seen.elapsed_ns), U64("counted_permille", permille));
+	/* relaxed: as in get() */
+	atomic_store_explicit(&m->books->foreign_permille, permille, memory_order_relaxed);
+	if (permille != before)
+		log_info("others than slices with turns share the device: of the time that passes "
+			 "so much is charged",
+			STR("device", m->device->uuid), U64("permille", permille));
+}
+
+bool neighbours_look(struct meter *m, uint64_t now_ns)
+{
+	struct watch *w = &watches[m->device->entry];
+	uint64_t next_ns = get(&w->next_ns);
+	int saved_errno = errno;
+	bool has_looked = false;
+
+	/* relaxed: as in get() */
+	if (LIKELY(now_ns < next_ns) || !lock_try(&w->lock))
+		return false;
+	atomic_store_explicit(&w->next_ns, now_ns + SECOND_NS, memory_order_relaxed);
+	if (w->misses < MISSES_MAX && own_pid() && is_ours(w, m->books, now_ns)) {
+		look(w, m, now_ns);
+		has_looked = true;
+	}
+	lock_leave(&w->lock);
+	errno = saved_errno;
+	return has_looked;
+}
+
+void neighbours_look_slowly(uint64_t now_ns)
+{
+	/* relaxed: as in neighbours_look_before_wait() */
+	uint32_t corrected = atomic_load_explicit(&neighbours_corrected, memory_order_relaxed);
+
+	for (unsigned i = 0; i < REGION_DEVICES; i++)
+		if (corrected >> i & 1)
+			(void)neighbours_look(&meters[i], now_ns);
+}
+
+void neighbours_reset_after_fork(void)
+{
+	for (unsigned i = 0; i < REGION_DEVICES; i++)
+		watches[i] = (struct watch){.misses = 0};
+	/* relaxed: the child has one thread */
+	atomic_store_explicit(&neighbours_corrected, 0, memory_order_relaxed);
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A meter's purse, and the slice's budgets behind it. */
+#include "tenant/compute/purse.h"
+
+#include "base/fault.h"
+
+/* What streams may take on top of a purse that is filled for the first of them. */
+#define CREDIT_NS 4000000
+
+/* About a turn's time: beyond it a slice borrows, until it has paid all of it back. */
+#define BORROWED_NS 10000000
+
+/* Streams that begin within a ms begin together. */
+#define TOGETHER_NS 1000000u
+
+static struct budget_rate ceiling_rate(const struct meter *m)
+{
+	return (struct budget_rate){
+		.permille = m->terms.cap_permille, .burst_ns = quota_options()->burst_ns};
+}
+
+/*
+ * Where slices take turns, what changing over takes is everybody's loss in proportion: who has had so much of its
+ * cores has had its part, and gives way to who has not.
+ */
+#define TURNS_PERCENT 98 /* H200: 97.6 between two, 95 among eight */
+
+static struct budget_rate sure_rate(const struct meter *m)
+{
+	uint32_t permille = m->terms.cores_permille;
+
+	if (m->other_count)
+		permille = permille * TURNS_PERCENT / 100;
+	return (struct budget_rate){.permille = permille, .burst_ns = quota_options()->burst_ns};
+}
+
+/* relaxed: each word is complete in itself */
+static void spend(
+	_Atomic uint64_t *word, const struct budget_rate *rate, uint64_t now_ns, int64_t cost_ns)
+{
+	uint64_t seen = atomic_load_explicit(word, memory_order_relaxed);
+
+	while (!atomic_compare_exchange_weak_explicit(word, &seen,
+		budget_spend(seen, rate, now_ns, cost_ns), memory_order_relaxed,
+		memory_order_relaxed))
+		;
+}
+
+/* What the purse owes is the slice's debt; and without a limit nothing is owed, and nothing ordered. */
+static void settle(struct meter *m, uint64_t now_ns)
+{
+	struct budget_rate rate = ceiling_rate(m);
+
+	if (m->is_limited) {
+		spend(&m->books->ceiling, &rate, now_ns, -m->purse_ns);
+	} else {
+		spend(&m->books->ceiling, &rate, now_ns, -m->ordered_ns);
+		m->ordered_ns = 0;
+	}
+	m->purse_ns = 0;
+}
+
+/*
+ * Whether this slice uses what others are sure of. Not at once, or two that both have just what they are sure
+ * of would give way to each other all the time.
+ */
+bool purse_is_borrowing(struct meter *m, uint64_t now_ns)
+{
+	int64_t saved_ns;
+
+	if (m->terms.cores_permille == m->terms.cap_permille)
+		return false;
+	if (m->terms.cores_permille == 0)
+		return true;
+	saved_ns = purse_saved_ns(m, now_ns);
+	m->is_borrowing = saved_ns < (m->is_borrowing ? 0 : -BORROWED_NS);
+	return m->is_borrowing;
+}
+
+/* relaxed: as in spend() */
+static uint64_t budget_wait(const struct meter *m, uint64_t now_ns, int64_t more_ns)
+{
+	struct budget_rate rate = ceiling_rate(m);
+	uint64_t word = atomic_load_explicit(&m->books->ceiling, memory_order_relaxed);
+
+	return budget_wait_ns(budget_spend(word, &rate, now_ns, -more_ns), &rate, now_ns);
+}
+
+/*
+ * Streams that begin together may overlap, and what overlaps is charged once. So with each filling of the
+ * purse every track may open a batch, on credit.
+ */
+static bool has_credit(const struct meter *m, const struct track *t, uint64_t now_ns)
+{
+	return now_ns < m->filled_ns + TOGETHER_NS && t->filling != m->filling &&
+	       m->purse_ns > -CREDIT_NS;
+}
+
+static void fill_purse(struct meter *m, uint64_t now_ns)
+{
+	m->purse_ns += m->ordered_ns;
+	m->ordered_ns = 0;
+	m->filled_ns = now_ns;
+	m->filling++;
+}
+
+/*
+ * Whether the purse lets the track open a batch; else with when to ask again. A filling is taken out of the
+ * slice's budget when it is ordered, and may be spent when what was owed before is paid: so
+ * processes that wait for the same budget are served in the order of their coming.
+ */
+bool purse_allows(struct meter *m, struct track *t, uint64_t now_ns, uint64_t *ret_wake_ns)
+{
+	struct budget_rate rate = ceiling_rate(m);
+	uint64_t ready_ns;
+
+	if (!m->is_limited) {
+		if (m->purse_ns || m->ordered_ns)
+			settle(m, now_ns);
+		return true;
+	}
+	if (m->purse_ns > 0 || has_credit(m, t, now_ns)) {
+		t->filling = m->filling;
+		return true;
+	}
+	ready_ns = now_ns + budget_wait(m, now_ns, m->ordered_ns);
+	if (!m->ordered_ns) {
+		m->ordered_ns = METER_PURSE_NS - m->purse_ns;
+		m->ready_ns = ready_ns;
+		spend(&m->books->ceiling, &rate, now_ns, m->ordered_ns);
+		FAULT("meter: ordered");
+	} else if (ready_ns < m->ready_ns) {
+		m->ready_ns = ready_ns;
+	}
+	if (now_ns < m->ready_ns) {
+		*ret_wake_ns = m->ready_ns;
+		return false;
+	}
+	fill_purse(m, now_ns);
+	t->filling = m->filling;
+	return true;
+}
+
+void purse_reserve(struct meter *m, int64_t ns, uint64_t now_ns)
+{
+	m->purse_ns -= ns;
+	if (UNLIKELY(m->purse_ns < -CREDIT_NS))
+		settle(m, now_ns);
+}
+
+void purse_charge(struct meter *m, int64_t reserved_ns, int64_t took_ns, uint64_t now_ns)
+{
+	struct budget_rate sure = sure_rate(m), ceiling = ceiling_rate(m);
+
+	/* What was expected too low is the purse's; what comes back pays the slice's debts first. */
+	if (m->is_limited && took_ns > reserved_ns)
+		m->purse_ns -= took_ns - reserved_ns;
+	else if (m->is_limited)
+		spend(&m->books->ceiling, &ceiling, now_ns, took_ns - reserved_ns);
+	if (m->purse_ns < -CREDIT_NS)
+		settle(m, now_ns);
+	spend(&m->books->budget, &sure, now_ns, took_ns);
+}
+
+int64_t purse_saved_ns(const struct meter *m, uint64_t now_ns)
+{
+	struct budget_rate rate = sure_rate(m);
+
+	/* relaxed: as in spend() */
+	return budget_balance_ns(
+		atomic_load_explicit(&m->books->budget, memory_order_relaxed), &rate, now_ns);
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A meter's terms: what the share, the environment and HAMi's monitor say of a device, looked at every
+ * 50 ms by whoever comes along, and told to those who watch.
+ */
+#define LOG_TOPIC LOG_COMPUTE
+#include "tenant/compute/terms.h"
+
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/log.h"
+#include "policy/share.h"
+#include "tenant/compute/look.h"
+#include "tenant/compute/meters.h"
+#include "tenant/compute/neighbours.h"
+#include "tenant/compute/signals.h"
+
+/* A monitor that has blocked for so long without a break may be gone; then work goes on for a moment. */
+#define BLOCK_NS UINT64_C(60000000000)
+
+/* Who waits for the turns of all others waits no longer than this for each slice, itself counted in. */
+#define WAIT_NS	    UINT64_C(6000000)
+#define HANDOVER_NS UINT64_C(1000000) /* with what a batch may be longer than expected */
+#define SHOW_NS	    1000000000u
+
+/* What HAMi's monitor reads as "launched lately", and counts down. */
+#define RECENT_KERNEL 2
+
+/* relaxed all: HAMi's monitor and we write these without order, and read them again soon */
+static void heed_monitor(struct meter *m, uint64_t now_ns)
+{
+	struct hami_region *hami = &state.region.file->hami;
+	int32_t recent = atomic_load_explicit(&hami->recent_kernel, memory_order_relaxed);
+
+	m->is_blocked = recent < 0;
+	if (!m->is_blocked) {
+		m->blocked_since_ns = 0;
+	} else if (!m->blocked_since_ns) {
+		m->blocked_since_ns = now_ns;
+	} else if (now_ns > m->blocked_since_ns + BLOCK_NS) {
+		/* One that lives blocks again at its next look. */
+		atomic_store_explicit(&hami->recent_kernel, 0, memory_order_relaxed);
+		log_warn("a monitor has let others go first for a minute: going on");
+		m->blocked_since_ns = 0;
+	}
+	if (m->has_launched && recent >= 0) {
+		if (recent != RECENT_KERNEL)
+			atomic_compare_exchange_strong(
+				&hami->recent_kernel, &recent, RECENT_KERNEL);
+		atomic_store_explicit(
+			&hami->last_kernel_s, (uint64_t)time(NULL), memory_order_relaxed);
+		m->has_launched = false;
+	}
+}
+
+/* How busy this process kept the device, for HAMi's monitor, in whole percent. */
+static void show_utilization(struct meter *m, uint64_t now_ns)
+{
+	uint64_t *sm = &state.region.file->hami.slots[state.slot].utilization[m->device->entry].sm;
+	uint64_t passed = now_ns - m->shown_at_ns;
+
+	if (passed < SHOW_NS)
+		return;
+	__atomic_store_n(sm, m->shown_at_ns ? (m->charged_ns - m->shown_ns) * 100 / passed : 0,
+		__ATOMIC_RELAXED);
+	m->shown_ns = m->charged_ns;
+	m->shown_at_ns = now_ns;
+}
+
+static void show_terms(const struct meter *m)
+{
+	const struct quota_terms *t = &m->terms;
+	unsigned state_bits = (m->is_limited ? REGION_COMPUTE_LIMITED : 0) |
+			      (t->is_suspended ? REGION_COMPUTE_SUSPENDED : 0) |
+			      (m->is_blocked ? REGION_COMPUTE_BLOCKED : 0) |
+			      (m->other_count ? REGION_COMPUTE_TURNS : 0);
+	uint64_t percent = m->is_limited ? (t->cap_permille + 9u) / 10 : 100;
+
+	/* relaxed: for people to read */
+	atomic_store_explicit(&m->books->terms,
+		(uint64_t)t->cores_permille << 48 | (uint64_t)t->cap_permille << 32 |
+			(uint64_t)t->weight << 16 | (uint64_t)t->priority << 8 | state_bits,
+		memory_order_relaxed);
+	atomic_store_explicit(&state.region.file->hami.sm_limit_percent[m->device->entry], percent,
+		memory_order_relaxed);
+	atomic_store_explicit(&state.region.file->hami.priority, t->priority, memory_order_relaxed);
+	atomic_store_explicit(&state.region.file->hami.slots[state.slot].status,
+		meter_is_suspended(m) ? HAMI_SUSPENDED : HAMI_RUNNING, memory_order_relaxed);
+}
+
+/* A limit by index whose device NVML does not tell: as little as there is, and said. */
+static void find_terms(struct meter *m)
+{
+	/* relaxed: see heed_monitor() */
+	bool is_contended = atomic_load_explicit(&state.region.file->hami.utilization_switch,
+				    memory_order_relaxed) != 0;
+	struct quota_terms terms;
+
+	if (quota_compute(m->device->uuid, is_contended, &terms) < 0) {
+		if (m->terms.cap_permille != 1)
+			log_error("a compute limit is given by index, and NVML does not tell which "
+				  "device that is: 0.1 % is given",
+				STR("device", m->device->uuid));
+		terms = (struct quota_terms){
+			.cores_permille = 1, .cap_permille = 1, .weight = 1, .priority = 9};
+	}
+	m->terms = terms;
+	m->is_limited = terms.cap_permille < SHARE_WHOLE_PERMILLE;
+}
+
+/* The fewer there are, the longer their turns: each change takes some of the device's time. */
+static uint64_t turn_ns(unsigned other_count)
+{
+	return other_count ? WAIT_NS * (other_count + 1) / other_count - HANDOVER_NS - METER_MORE_NS
+			   : WAIT_NS;
+}
+
+/* Reads the terms again; whether work for the device has to be metered. */
+static bool refresh(struct meter *m, uint64_t now_ns)
+{
+	unsigned best;
+
+	LOCK_SCOPE(&m->lock);
+	find_terms(m);
+	m->is_stopped = signals_is_suspended();
+	FAULT("meter: terms read");
+	heed_monitor(m, now_ns);
+	if (m->has_turns && !m->is_turn_awaited) {
+		m->other_count = turn_others(&m->turn, now_ns);
+		turn_set_terms(&m->turn,
+			turn_ns(m->other_count) * m->terms.weight / SHARE_DEFAULT_WEIGHT, 0);
+		best = turn_best_rank(&m->turn, now_ns) / METER_RANKS;
+		m->is_yielding = m->other_count && best < m->terms.priority;
+		m->goes_first = m->other_count && best > m->terms.priority;
+	}
+	m->counted_permille = neighbours_counted_permille(m, now_ns);
+	show_utilization(m, now_ns);
+	show_terms(m);
+	return m->is_limited || meter_is_suspended(m) || m->is_blocked || m->other_count;
+}
+
+void terms_look(void)
+{
+	uint64_t now_ns;
+	bool is_metered = false;
+
+	/* relaxed: a look too early or late does no harm */
+	if (LIKELY(clock_ticks() < atomic_load_explicit(&gate_next_look, memory_order_relaxed)))
+		return;
+	now_ns = clock_now_ns();
+	if (!look_is_time(now_ns))
+		return;
+	state_refresh_limits(false);
+	for (int i = 0; i < STATE_ORDINALS; i++) {
+		struct device *device = state_known_device(i);
+
+		if (device && refresh(meter_of(device), now_ns))
+			is_metered = true;
+	}
+	/* relaxed: see gate_is_open() */
+	atomic_store_explicit(&gate_mode, is_metered ? GATE_ON : GATE_LOOK, memory_order_relaxed);
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A track: a stream whose work is metered, batch by batch.
+ *
+ * A batch is work between two events of its stream. It begins where the batch before ended, or, if the
+ * stream was idle, with an event of its own; so the device is asked about once a millisecond and not for
+ * each launch. All of it under the lock of the device's meter.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bits.h"
+#include "gpu/abi/cuda.h"
+#include "tenant/compute/guess.h"
+
+#define TRACK_BATCHES 8
+#define TRACK_PENDING \
+	(TRACK_BATCHES - 2) /* closed ones; the one before them tells where they begin */
+
+/*
+ * A pause shorter than this counts as work: the device cannot be handed to another slice and back in
+ * it (H200: about 100 us), so nobody else could have used it.
+ */
+#define TRACK_PAUSE_NS 100000u
+
+/*
+ * How the events of a context are placed on the host's clock. An event happens at its recording or later, so
+ * of all recordings the one that came soonest tells where the base is.
+ */
+struct timebase {
+	CUcontext context;
+	CUevent base;	  /* NULL: there is none yet */
+	uint64_t base_ns; /* when it was, on the host's clock: at that time or later */
+	uint64_t made_ns;
+};
+
+struct batch {
+	uint64_t expected_ns;
+	int64_t reserved_ns; /* of the meter's purse */
+	uint32_t launches;
+	bool has_start;
+	bool is_timed;	 /* events tell when it began and ended */
+	bool is_unknown; /* there is work in it of which nobody knows how long it takes */
+	struct guess_mix mix;
+	CUevent start, end; /* made when first needed */
+	uint64_t start_ns;  /* CLOCK_MONOTONIC's, when the start was recorded, where it has one */
+	uint64_t given_ns;  /* when its first work was given, where that is known */
+	uint64_t end_ns;    /* likewise of the end, once that is known */
+	uint64_t due_ns;    /* when it should have ended */
+};
+
+/* What every launch looks at stands first. */
+struct track {
+	struct meter *meter;
+	unsigned first, pending; /* closed ones that are not collected yet */
+	uint64_t begun_ns;	 /* of the open batch, or of the first after an idle time */
+	uint64_t last_ns;	 /* of the last work given */
+	uint64_t drained_ns;	 /* when all of it should be done */
+	uint32_t single_count;	 /* so many pieces of work from here are a batch each */
+	bool is_open;		 /* the batch behind the closed ones takes work */
+	bool is_chained;	 /* the open batch may begin where the last one ended */
+	bool is_waited_for;	 /* the program waited for the last work given */
+	bool has_no_events;	 /* the driver makes none here: the host's clock alone tells */
+	bool is_used;
+	bool is_guessed; /* what was given last before the pause was charged by guess */
+	bool has_stream; /* else its stream is gone */
+	uint32_t use;	 /* counts the streams that it was for */
+	uint32_t users;	 /* calls that come back to it: until then it is for no other stream */
+	uint32_t doubted_pauses;   /* so many are followed by single pieces of work */
+	uint64_t doubted_until_ns; /* until when these are */
+	uint32_t filling;	   /* of the meter's purse by which it last opened a batch */
+	CUstream stream;
+	CUcontext context;
+	const void *thread; /* of a stream that each thread has of its own; else NULL */
+	struct timebase *timebase;
+	struct batch batches[TRACK_BATCHES];
+} __attribute__((aligned(CACHE_LINE_BYTES)));
+
+/* A span of time in which the device worked for a track. */
+struct track_span {
+	uint64_t start_ns, end_ns;
+	int64_t reserved_ns;
+	bool is_measured;
+	bool is_first; /* after a pause: getting the device to work is part of it */
+	struct guess_mix mix;
+};
+
+/* The open batch. */
+static inline struct batch *track_batch(struct track *track)
+{
+	return &track->batches[(track->first + track->pending) % TRACK_BATCHES];
+}
+
+/* Whether work given now follows what is there, with no pause between: asks the driver where in doubt. */
+bool track_is_continued(struct track *track, uint64_t now_ns);
+
+/* Whether its stream is empty: asks the driver. */
+bool track_is_done(const struct track *track);
+
+/* Opens a batch; there is none, and fewer than TRACK_PENDING wait to be collected. */
+void track_open(struct track *track, uint64_t now_ns);
+
+/* Closes the open batch with an event. */
+void track_close(struct track *track);
+
+/*
+ * The stream was idle since its last work, or is from now on something else's: ends the open batch by the
+ * clock. True with *ret_span where there was work in it.
+ */
+bool track_break(struct track *track, uint64_t now_ns, struct track_span *ret_span);
+
+/* The oldest closed batch, if it is done. */
+bool track_collect(struct track *track, uint64_t now_ns, struct track_span *ret_span);
+
+/* Whether nothing is known to be under way. */
+static inline bool track_is_drained(const struct track *track, uint64_t now_ns)
+{
+	return track->pending == 0 && (!track->is_open || track->drained_ns <= now_ns);
+}
+
+/* Makes a track free for another stream; its events go with it. */
+void track_free(struct track *track);
+
+/* Its context is gone, and its stream and events with that: nothing is under way any more. */
+void track_lose_context(struct track *track);

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a meter's tracks have under way. */
+#define LOG_TOPIC LOG_COMPUTE
+#include "tenant/compute/work.h"
+
+#include "base/fault.h"
+#include "base/log.h"
+#include "region/busy.h"
+#include "tenant/compute/purse.h"
+
+/* So many pauses are doubted (meter.c) once that has shown work to be hidden. */
+#define DOUBTED_WHEN_SHOWN 64
+
+#define OVERLAP_SHARE	   4 /* an error moves the overlap by a quarter of it */
+
+unsigned work_rank(struct meter *m, uint64_t now_ns)
+{
+	return m->terms.priority * METER_RANKS + purse_is_borrowing(m, now_ns);
+}
+
+static void charge(struct track *t, const struct track_span *span, uint64_t now_ns)
+{
+	struct meter *m = t->meter;
+	uint64_t took = span->end_ns - span->start_ns;
+	uint64_t elapsed = busy_mark(m->books, span->start_ns, span->end_ns);
+	uint64_t fresh = elapsed * m->counted_permille / 1000;
+
+	FAULT("meter: marked");
+	if (took) {
+		int64_t error = (int64_t)(elapsed * 1000 / took) - m->overlap_permille;
+
+		m->overlap_permille = (uint32_t)(m->overlap_permille + error / OVERLAP_SHARE);
+	}
+	/* With others about, the first work also waits for the device to change over: 0.15 ms (H200). */
+	if (span->is_measured && guess_learn(&span->mix, took, span->is_first && m->other_count))
+		t->doubted_pauses = DOUBTED_WHEN_SHOWN;
+	log_debug("work was charged", U64("start_ns", span->start_ns), U64("took_ns", took),
+		U64("charged_ns", fresh), U64("reserved_ns", (uint64_t)span->reserved_ns),
+		U64("measured", span->is_measured));
+	purse_charge(m, span->reserved_ns, (int64_t)fresh, now_ns);
+	m->charged_ns += fresh;
+	meter_count(&m->books->elapsed_ns, elapsed);
+	meter_count(&m->books->busy_ns, fresh);
+	if (purse_is_borrowing(m, now_ns))
+		meter_count(&m->books->lent_ns, fresh);
+	FAULT("meter: partly charged");
+}
+
+void work_settle(struct meter *m, uint64_t now_ns)
+{
+	struct track_span span;
+
+	for (unsigned i = 0; i < m->track_high; i++) {
+		struct track *t = &m->tracks[i];
+
+		while (t->pending && track_collect(t, now_ns, &span))
+			charge(t, &span, now_ns);
+	}
+}
+
+void work_end_batch(struct track *t, uint64_t now_ns, bool is_exact)
+{
+	struct track_span span;
+
+	if (is_exact && t->is_open && t->pending < TRACK_PENDING) {
+		track_close(t);
+	} else if (!is_exact && track_break(t, now_ns, &span)) {
+		charge(t, &span, now_ns);
+		t->is_guessed = !t->is_waited_for;
+	}
+}
+
+uint64_t work_end_ns(const struct meter *m)
+{
+	uint64_t latest = 0;
+
+	for (unsigned i = 0; i < m->track_high; i++) {
+		const struct track *t = &m->tracks[i];
+
+		if (t->is_used && (t->pending || t->is_open) && t->drained_ns > latest)
+			latest = t->drained_ns;
+	}
+	return latest;
+}
+
+/* Streams of other threads, and those that have no handle of their own, cannot be given an event from here. */
+static bool is_reachable(const struct track *t)
+{
+	return !t->thread && t->stream && t->stream != CU_STREAM_LEGACY;
+}
+
+/* An open batch has no event that would tell of its end, so only time does, where none can be recorded. */
+bool work_is_idle(const struct meter *m, uint64_t now_ns)
+{
+	for (unsigned i = 0; i < m->track_high; i++) {
+		const struct track *t = &m->tracks[i];
+
+		if (t->pending)
+			return false;
+		if (t->is_open && (is_reachable(t) || now_ns < t->drained_ns + METER_LATE_NS))
+			return false;
+	}
+	return true;
+}
+
+void work_end_batches(struct meter *m, uint64_t now_ns)
+{
+	for (unsigned i = 0; i < m->track_high; i++) {
+		struct track *t = &m->tracks[i];
+
+		if (t->is_open && is_reachable(t))
+			work_end_batch(t, now_ns, true);
+	}
+}
+
+void work_say_busy_until(struct meter *m, uint64_t until_ns)
+{
+	/* relaxed: for others to wait a little longer or not */
+	atomic_store_explicit(
+		&state.region.file->own.slots[state.slot].busy_until_ns[m->device->entry], until_ns,
+		memory_order_relaxed);
+}
+
+void work_let_go(struct meter *m, uint64_t now_ns)
+{
+	if (!work_is_idle(m, now_ns))
+		return;
+	work_say_busy_until(m, 0);
+	if (!m->has_turns || m->is_turn_awaited)
+		return;
+	if (turn_is_wanted(&m->turn, work_rank(m, now_ns), now_ns, now_ns))
+		(void)turn_release(&m->turn, now_ns);
+	else
+		turn_idle(&m->turn, now_ns);
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The swap of a driver function's address for its hook's.
+ *
+ * The table is filled when an address is first asked for after a library was attached. It names every hook,
+ * and the hooks of cuGetProcAddress() ask it: that circle lies in the thing itself, and there is no other.
+ */
+#include "tenant/door/swap.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/lock.h"
+#include "tenant/driver/attach.h"
+#include "tenant/hooks/hook.h"
+
+#define SWAP_PLACES 2048 /* a power of two, at least four times the rows */
+_Static_assert(SWAP_PLACES >= 4 * HOOK_COUNT, "swaps must stay a short probe");
+
+/* The hooks, for their addresses. Nobody else of ours can name them, so nobody calls them by mistake. */
+#define HOOK(s) s##_fn s;
+#define CALL(s)
+#include "gpu/cuda.def"
+#define HOOK(s) s##_fn s;
+#define CALL(s)
+#include "gpu/nvml.def"
+
+struct swap {
+	_Atomic(void *) real; /* NULL ends a probe; stored after hook */
+	void *hook;
+};
+static struct swap swaps[SWAP_PLACES];
+static _Atomic bool has_cuda, has_nvml; /* whose addresses are in the table */
+static struct lock fill_lock;
+
+/* The linker's names for where this library begins and ends in memory. */
+extern const char __ehdr_start[] __attribute__((visibility("hidden")));
+extern const char _end[] __attribute__((visibility("hidden")));
+
+bool swap_is_ours(const void *address)
+{
+	return (const char *)address >= __ehdr_start && (const char *)address < _end;
+}
+
+static unsigned place_of(const void *address)
+{
+	return (unsigned)hash_u64((uintptr_t)address) & (SWAP_PLACES - 1);
+}
+
+/* Under fill_lock; once more for the same function where fork() has cut the first time short. */
+static void add(void *real, void *hook)
+{
+	unsigned i = place_of(real);
+
+	if (driver_is_absent(real) || swap_is_ours(real))
+		return;
+	/* relaxed: the lock is held by the one who writes */
+	while (atomic_load_explicit(&swaps[i].real, memory_order_relaxed) &&
+		atomic_load_explicit(&swaps[i].real, memory_order_relaxed) != real)
+		i = (i + 1) & (SWAP_PLACES - 1);
+	swaps[i].hook = hook;
+	/* pairs with the acquire in swap_address() */
+	atomic_store_explicit(&swaps[i].real, real, memory_order_release);
+}
+
+static void fill_cuda(void)
+{
+	LOCK_SCOPE_OWN(&fill_lock);
+	if (has_cuda)
+		return;
+/* clang-format off */
+#define HOOK(s) add((void *)cuda.s, (void *)s);
+#define CALL(s)
+#include "gpu/cuda.def"
+	/* clang-format on */
+	/* pairs with the acquire in swap_address() */
+	atomic_store_explicit(&has_cuda, true, memory_order_release);
+}
+
+static void fill_nvml(void)
+{
+	LOCK_SCOPE_OWN(&fill_lock);
+	if (has_nvml)
+		return;
+/* clang-format off */
+#define HOOK(s) add((void *)nvml.s, (void *)s);
+#define CALL(s)
+#include "gpu/nvml.def"
+	/* clang-format on */
+	/* pairs with the acquire in swap_address() */
+	atomic_store_explicit(&has_nvml, true, memory_order_release);
+}
+
+void *swap_address(void *address)
+{
+	if (!address)
+		return NULL;
+	/* pairs with the release in fill_cuda() and fill_nvml() */
+	if (!atomic_load_explicit(&has_cuda, memory_order_acquire) && attach_cuda())
+		fill_cuda();
+	if (!atomic_load_explicit(&has_nvml, memory_order_acquire) && attach_nvml())
+		fill_nvml();
+	for (unsigned i = place_of(address);; i = (i + 1) & (SWAP_PLACES - 1)) {
+		/* pairs with the release in add() */
+		void *real = atomic_load_explicit(&swaps[i].real, memory_order_acquire);
+
+		if (!real)
+			return address;
+		if (real == address)
+			return swaps[i].hook;
+	}
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Symbols of loaded objects.
+ *
+ * We export dlsym and dlvsym, so every ordinary way to ask for them gives us ourselves, a versioned
+ * reference included. And a reference to dlopen would bind us to glibc 2.34, or to libdl.so.2, which
+ * the program may not have loaded. So we look where the dynamic linker looks: in the symbol table of
+ * the loaded libc.so.6 (glibc 2.34 and later) or libdl.so.2 (before), through its GNU hash table.
+ */
+#include "tenant/driver/symbols.h"
+
+#include <elf.h>
+#include <link.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+struct libc_symbols symbols_found;
+_Atomic bool symbols_are_found;
+
+struct object {
+	const ElfW(Sym) * symbols;
+	const char *strings;
+	const uint32_t *hash; /* DT_GNU_HASH */
+	ElfW(Addr) base;
+};
+
+/* glibc relocates the dynamic section's pointers in place; where one has not been, it is an offset. */
+static const void *pointer(ElfW(Addr) base, ElfW(Addr) value)
+{
+	return (const void *)(value < base ? base + value : value);
+}
+
+static bool read_object(const struct dl_phdr_info *info, struct object *ret_object)
+{
+	struct object o = {.base = info->dlpi_addr};
+	const ElfW(Dyn) *d = NULL;
+
+	for (int i = 0; i < info->dlpi_phnum; i++)
+		if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
+			d = (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+	for (; d && d->d_tag != DT_NULL; d++) {
+		if (d->d_tag == DT_SYMTAB)
+			o.symbols = pointer(o.base, d->d_un.d_ptr);
+		if (d->d_tag == DT_STRTAB)
+			o.strings = pointer(o.base, d->d_un.d_ptr);
+		if (d->d_tag == DT_GNU_HASH)
+			o.hash = pointer(o.base, d->d_un.d_ptr);
+	}
+	*ret_object = o;
+	return o.symbols && o.strings && o.hash;
+}
+
+/* The hash function of DT_GNU_HASH: Bernstein's, h * 33 + c from 5381. */
+static uint32_t gnu_hash(const char *name)
+{
+	uint32_t h = 5381;
+
+	for (; *name; name++)
+		h = h * 33 + (unsigned char)*name;
+	return h;
+}
+
+/* The function's address, of any version; all that we ask for behave the same in all versions. */
+static void *find(const struct object *o, const char *name)
+{
+	uint32_t bucket_count = o->hash[0], first = o->hash[1], bloom_words = o->hash[2];
+	const uint32_t *buckets = o->hash + 4 + bloom_words * (sizeof(ElfW(Addr)) / 4);
+	const uint32_t *chain = buckets + bucket_count;
+	uint32_t wanted = gnu_hash(name), i;
+
+	if (bucket_count == 0)
+		return NULL;
+	i = buckets[wanted % bucket_count];
+	if (i < first)
+		return NULL;
+	for (;; i++) {
+		uint32_t h = chain[i - first];
+
+		if ((h | 1) == (wanted | 1) && o->symbols[i].st_shndx != SHN_UNDEF &&
+			strcmp(o->strings + o->symbols[i].st_name, name) == 0)
+			return (void *)(o->base + o->symbols[i].st_value);
+		if (h & 1)
+			return NULL;
+	}
+}
+
+static bool is_named(const char *path, const char *name)
+{
+	const char *slash = strrchr(path, '/');
+
+	return strncmp(slash ? slash + 1 : path, name, strlen(name)) == 0;
+}
+
+static int visit(struct dl_phdr_info *info, size_t size, void *data)
+{
+	struct libc_symbols *s = data;
+	struct object o;
+
+	(void)size;
+	if (!info->dlpi_name ||
+		(!is_named(info->dlpi_name, "libc.so") && !is_named(info->dlpi_name, "libdl.so") &&
+			!is_named(info->dlpi_name, "libc-2.") &&
+			!is_named(info->dlpi_name, "libdl-2.")))
+		return 0;
+	if (!read_object(info, &o))
+		return 0;
+	if (!s->dlsym)
+		s->dlsym = (dlsym_fn *)find(&o, "dlsym");
+	if (!s->dlvsym)
+		s->dlvsym = (dlvsym_fn *)find(&o, "dlvsym");
+	if (!s->dlopen)
+		s->dlopen = (dlopen_fn *)find(&o, "dlopen");
+	return 0;
+}
+
+bool symbols_find_libc(void)
+{
+	struct libc_symbols s = {.dlsym = NULL};
+
+	dl_iterate_phdr(visit, &s);
+	if (!s.dlsym || !s.dlvsym || !s.dlopen)
+		return false;
+	/* Two threads may both come here; they write the same words. */
+	symbols_found = s;
+	/* pairs with the acquire in symbols_libc() */
+	atomic_store_explicit(&symbols_are_found, true, memory_order_release);
+	return true;
+}
+
+struct search {
+	const void *caller;
+	const char *name;
+	bool is_behind_caller;
+	void *found;
+};
+
+static bool holds(const struct dl_phdr_info *info, const void *address)
+{
+	ElfW(Addr) at = (ElfW(Addr))address - info->dlpi_addr;
+
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+
+		if (p->p_type == PT_LOAD && at >= p->p_vaddr && at < p->p_vaddr + p->p_memsz)
+			return true;
+	}
+	return false;
+}
+
+static int visit_next(struct dl_phdr_info *info, size_t size, void *data)
+{
+	struct search *s = data;
+	struct object o;
+
+	(void)size;
+	if (!s->is_behind_caller) {
+		s->is_behind_caller = holds(info, s->caller);
+		return 0;
+	}
+	if (read_object(info, &o))
+		s->found = find(&o, s->name);
+	return s->found != NULL;
+}
+
+void *symbols_find_next(const void *caller, const char *name)
+{
+	struct search s = {.caller = caller, .name = name};
+
+	dl_iterate_phdr(visit_next, &s);
+	return s.found;
+}

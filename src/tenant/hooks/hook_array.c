@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Hooks: arrays and mipmapped arrays. */
+#include "tenant/memory/arrays.h"
+#include "tenant/hooks/hook.h"
+#include "tenant/memory/tiles.h"
+
+/* Keeps an array that the driver has made, or lets it go again. */
+static CUresult keep(CUresult r, const CUarray *array, struct array_plan *plan)
+{
+	if (r != CUDA_SUCCESS || arrays_keep(*array, false, plan))
+		return r;
+	cuda.cuArrayDestroy(*array);
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+HOOK_BODY(cuArrayCreate_v2, CUarray *array, const CUDA_ARRAY_DESCRIPTOR *descriptor)
+{
+	_cleanup_array_plan_ struct array_plan plan = {.context = NULL};
+	CUDA_ARRAY3D_DESCRIPTOR d;
+	CUresult r;
+
+	if (!hook_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	if (!array || !descriptor)
+		return cuda.cuArrayCreate_v2(array, descriptor);
+	d = (CUDA_ARRAY3D_DESCRIPTOR){.Width = descriptor->Width,
+		.Height = descriptor->Height,
+		.Format = descriptor->Format,
+		.NumChannels = descriptor->NumChannels};
+	r = arrays_begin(&d, 0, &plan);
+	if (r == CUDA_SUCCESS)
+		r = cuda.cuArrayCreate_v2(array, descriptor);
+	return keep(r, array, &plan);
+}
+
+HOOK_BODY(cuArray3DCreate_v2, CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *descriptor)
+{
+	_cleanup_array_plan_ struct array_plan plan = {.context = NULL};
+	CUresult r;
+
+	if (!hook_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	if (!array || !descriptor)
+		return cuda.cuArray3DCreate_v2(array, descriptor);
+	r = arrays_begin(descriptor, 0, &plan);
+	if (r == CUDA_SUCCESS)
+		r = cuda.cuArray3DCreate_v2(array, descriptor);
+	return keep(r, array, &plan);
+}
+
+HOOK_BODY(cuArrayCreate, CUarray *array, const CUDA_ARRAY_DESCRIPTOR_v1 *descriptor)
+{
+	_cleanup_array_plan_ struct array_plan plan = {.context = NULL};
+	CUDA_ARRAY3D_DESCRIPTOR d;
+	CUresult r;
+
+	if (!hook_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	if (!array || !descriptor)
+		return cuda.cuArrayCreate(array, descriptor);
+	d = (CUDA_ARRAY3D_DESCRIPTOR){.Width = descriptor->Width,
+		.Height = descriptor->Height,
+		.Format = descriptor->Format,
+		.NumChannels = descriptor->NumChannels};
+	r = arrays_begin(&d, 0, &plan);
+	if (r == CUDA_SUCCESS)
+		r = cuda.cuArrayCreate(array, descriptor);
+	return keep(r, array, &plan);
+}
+
+HOOK_BODY(cuArray3DCreate, CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR_v1 *descriptor)
+{
+	_cleanup_array_plan_ struct array_plan plan = {.context = NULL};
+	CUDA_ARRAY3D_DESCRIPTOR d;
+	CUresult r;
+
+	if (!hook_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	if (!array || !descriptor)
+		return cuda.cuArray3DCreate(array, descriptor);
+	d = (CUDA_ARRAY3D_DESCRIPTOR){.Width = descriptor->Width,
+		.Height = descriptor->Height,
+		.Depth = descriptor->Depth,
+		.Format = descriptor->Format,
+		.NumChannels = descriptor->NumChannels,
+		.Flags = descriptor->Flags};
+	r = arrays_begin(&d, 0, &plan);
+	if (r == CUDA_SUCCESS)
+		r = cuda.cuArray3DCreate(array, descriptor);
+	return keep(r, array, &plan);
+}
+
+HOOK_BODY(cuMipmappedArrayCreate, CUmipmappedArray *mipmap,
+	const CUDA_ARRAY3D_DESCRIPTOR *descriptor, unsigned int level_count)
+{
+	_cleanup_array_plan_ struct array_plan plan = {.context = NULL};
+	CUresult r;
+
+	if (!hook_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	if (!mipmap || !descriptor)
+		return cuda.cuMipmappedArrayCreate(mipmap, descriptor, level_count);
+	/* No levels are one to the driver. */
+	r = arrays_begin(descriptor, level_count ? level_count : 1, &plan);
+	if (r == CUDA_SUCCESS)
+		r = cuda.cuMipmappedArrayCreate(mipmap, descriptor, level_count);
+	if (r == CUDA_SUCCESS && !arrays_keep(*mipmap, true, &plan)) {
+		cuda.cuMipmappedArrayDestroy(*mipmap);
+		r = CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	return r;
+}
+
+HOOK_BODY(cuArrayDestroy, CUarray array)
+{
+	struct array_taken taken;
+	CUresult r;
+	CHARGE_SCOPE();
+
+	if (!hook_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	if (state_enter() != STATE_OPEN)
+		return cuda.cuArrayDestroy(array);
+	taken = arrays_destroy_begin(array, false);
+	r = cuda.cuArrayDestroy(array);
+	arrays_destroy_end(&taken, r == CUDA_SUCCESS);
+	return r;
+}
+
+HOOK_BODY(cuMipmappedArrayDestroy, CUmipmappedArray mipmap)
+{
+	struct array_taken taken;
+	CUresult r;
+	CHARGE_SCOPE();
+
+	if (!hook_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	if (state_enter() != STATE_OPEN)
+		return cuda.cuMipmappedArrayDestroy(mipmap);
+	taken = arrays_destroy_begin(mipmap, true);
+	r = cuda.cuMipmappedArrayDestroy(mipmap);
+	arrays_destroy_end(&taken, r == CUDA_SUCCESS);
+	return r;
+}
+
+static CUresult map(CUarrayMapInfo *list, unsigned int count, CUstream stream,
+	cuMemMapArrayAsync_fn *driver, cuEventRecord_fn *record)
+{
+	struct tiles *tiles;
+	CUresult r;
+
+	if (!list || count == 0 || state_enter() != STATE_OPEN)
+		return driver(list, count, stream);
+	tiles = tiles_begin(list, count);
+	if (!tiles)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	r = driver(list, count, stream);
+	tiles_end(tiles, list, r == CUDA_SUCCESS, stream, record);
+	return r;
+}
+
+HOOK_BODY(cuMemMapArrayAsync, CUarrayMapInfo *list, unsigned int count, CUstream stream)
+{
+	if (!hook_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	return map(list, count, stream, cuda.cuMemMapArrayAsync, cuda.cuEventRecord);
+}
+
+HOOK_BODY(cuMemMapArrayAsync_ptsz, CUarrayMapInfo *list, unsigned int count, CUstream stream)
+{
+	if (!hook_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	return map(list, count, stream, cuda.cuMemMapArrayAsync_ptsz, cuda.cuEventRecord_ptsz);
+}

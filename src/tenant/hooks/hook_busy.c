@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Hooks: how busy a device and its processes are, as NVML tells it.
+ *
+ * Samples and records of processes that are not the slice's are taken out of what the driver gives.
+ * How busy the device is stays the device's own figure, which a program may need to choose an idle
+ * one, unless VGPU_SHOW_UTILIZATION asks for the slice's.
+ */
+#include <string.h>
+#include <time.h>
+
+#include "gpu/uuid.h"
+#include "region/snapshot.h"
+#include "base/options.h"
+#include "tenant/hooks/hook.h"
+#include "tenant/slice/members.h"
+#include "tenant/slice/quota.h"
+
+#undef HOOK_RESULT
+#define HOOK_RESULT nvmlReturn_t
+
+#define SAMPLES_MAX 256
+/* The driver's own sampling period is between 1/6 s and 1 s. */
+#define PERIOD_US 1000000u
+
+HOOK_BODY(nvmlDeviceGetProcessUtilization, nvmlDevice_t device,
+	nvmlProcessUtilizationSample_t *samples, unsigned int *count,
+	unsigned long long last_seen_us)
+{
+	struct members members;
+	const struct member *m;
+	unsigned there, kept = 0;
+	nvmlReturn_t r;
+
+	if (!hook_attach_nvml())
+		return NVML_ERROR_UNINITIALIZED;
+	r = nvml.nvmlDeviceGetProcessUtilization(device, samples, count, last_seen_us);
+	if (r != NVML_SUCCESS || !samples || !members_matter())
+		return r;
+	members_read(device, &members);
+	there = *count;
+	for (unsigned i = 0; i < there; i++) {
+		m = members_find_listed(&members, samples[i].pid);
+		if (!m)
+			continue;
+		samples[kept] = samples[i];
+		samples[kept++].pid = m->pid;
+	}
+	memset(samples + kept, 0, (there - kept) * sizeof(*samples));
+	*count = kept;
+	return kept ? NVML_SUCCESS : NVML_ERROR_NOT_FOUND;
+}
+
+HOOK_BODY(nvmlDeviceGetProcessesUtilizationInfo, nvmlDevice_t device,
+	nvmlProcessesUtilizationInfo_t *info)
+{
+	nvmlProcessUtilizationInfo_v1_t *rows;
+	struct members members;
+	const struct member *m;
+	unsigned there, kept = 0;
+	nvmlReturn_t r;
+
+	if (!hook_attach_nvml())
+		return NVML_ERROR_UNINITIALIZED;
+	r = nvml.nvmlDeviceGetProcessesUtilizationInfo(device, info);
+	if (r != NVML_SUCCESS || info->version != nvmlProcessesUtilizationInfo_v1 ||
+		!info->procUtilArray || !members_matter())
+		return r;
+	members_read(device, &members);
+	rows = info->procUtilArray;
+	there = info->processSamplesCount;
+	for (unsigned i = 0; i < there; i++) {
+		m = members_find_listed(&members, rows[i].pid);
+		if (!m)
+			continue;
+		rows[kept] = rows[i];
+		rows[kept++].pid = m->pid;
+	}
+	memset(rows + kept, 0, (there - kept) * sizeof(*rows));
+	info->processSamplesCount = kept;
+	return kept ? NVML_SUCCESS : NVML_ERROR_NOT_FOUND;
+}
+
+/* The driver also keeps records of processes that have ended; whose they were nobody knows any more. */
+HOOK_BODY(nvmlDeviceGetAccountingPids, nvmlDevice_t device, unsigned int *count, unsigned int *pids)
+{
+	unsigned room, none = 0, there = 0;
+	nvmlAccountingStats_t stats;
+	struct members members;
+	nvmlReturn_t r;
+
+	if (!hook_attach_nvml())
+		return NVML_ERROR_UNINITIALIZED;
+	if (!count || !members_matter())
+		return nvml.nvmlDeviceGetAccountingPids(device, count, pids);
+	r = nvml.nvmlDeviceGetAccountingPids(device, &none, NULL);
+	if (r != NVML_SUCCESS && r != NVML_ERROR_INSUFFICIENT_SIZE)
+		return r;
+	room = pids ? *count : 0;
+	members_read(device, &members);
+	for (unsigned i = 0; none && i < members.count; i++) {
+		if (!members.at[i].listed_pid ||
+			nvml.nvmlDeviceGetAccountingStats(
+				device, members.at[i].listed_pid, &stats) != NVML_SUCCESS)
+			continue;
+		if (there < room)
+			pids[there] = members.at[i].pid;
+		there++;
+	}
+	*count = there;
+	return there > room ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
+}
+
+HOOK_BODY(nvmlDeviceGetAccountingStats, nvmlDevice_t device, unsigned int pid,
+	nvmlAccountingStats_t *stats)
+{
+	nvmlAccountingStats_t unseen;
+	struct members members;
+	const struct member *m;
+	nvmlReturn_t r;
+
+	if (!hook_attach_nvml())
+		return NVML_ERROR_UNINITIALIZED;
+	if (!stats || !members_matter())
+		return nvml.nvmlDeviceGetAccountingStats(device, pid, stats);
+	members_read(device, &members);
+	m = members_find(&members, pid);
+	if (m && m->listed_pid)
+		return nvml.nvmlDeviceGetAccountingStats(device, m->listed_pid, stats);
+	r = nvml.nvmlDeviceGetAccountingStats(device, pid, &unseen);
+	return r == NVML_SUCCESS ? NVML_ERROR_NOT_FOUND : r;
+}
+
+static unsigned long long a_period_ago_us(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (unsigned long long)now.tv_sec * 1000000u + (unsigned long long)now.tv_nsec / 1000u -
+	       PERIOD_US;
+}
+
+/* Whether a later row of the same process follows. */
+static bool is_old(const nvmlProcessUtilizationSample_t *samples, unsigned i, unsigned count)
+{
+	for (unsigned j = 0; j < count; j++)
+		if (samples[j].pid == samples[i].pid && j != i &&
+			(samples[j].timeStamp > samples[i].timeStamp ||
+				(samples[j].timeStamp == samples[i].timeStamp && j > i)))
+			return true;
+	return false;
+}
+
+/* What the slice's processes have of the device; false where the driver does not tell. */
+static bool sum_slice(nvmlDevice_t device, nvmlUtilization_t *ret_sum)
+{
+	nvmlProcessUtilizationSample_t samples[SAMPLES_MAX];
+	nvmlUtilization_t sum = {0};
+	unsigned count = SAMPLES_MAX;
+	struct members members;
+	nvmlReturn_t r;
+
+	r = nvml.nvmlDeviceGetProcessUtilization(device, samples, &count, a_period_ago_us());
+	if (r == NVML_ERROR_NOT_FOUND)
+		count = 0; /* nobody has worked */
+	else if (r != NVML_SUCCESS)
+		return false;
+	members_read(device, &members);
+	for (unsigned i = 0; i < count; i++) {
+		if (!members_find_listed(&members, samples[i].pid) || is_old(samples, i, count))
+			continue;
+		sum.gpu += samples[i].smUtil;
+		sum.memory += samples[i].memUtil;
+	}
+	*ret_sum = sum;
+	return true;
+}
+
+/* The share of the cores that is all there is to the slice; 100 where it has no such limit. */
+static unsigned core_percent(nvmlDevice_t device)
+{
+	char uuid[UUID_TEXT_BYTES];
+	unsigned percent = 0;
+
+	if (!nvml.nvmlDeviceGetUUID ||
+		nvml.nvmlDeviceGetUUID(device, uuid, sizeof(uuid)) != NVML_SUCCESS ||
+		snapshot_core_percent(quota_region_path(), uuid, &percent) != 0)
+		return 100;
+	return percent ? percent : 100;
+}
+
+HOOK_BODY(nvmlDeviceGetUtilizationRates, nvmlDevice_t device, nvmlUtilization_t *utilization)
+{
+	nvmlUtilization_t sum;
+	unsigned gpu;
+	nvmlReturn_t r;
+
+	if (!hook_attach_nvml())
+		return NVML_ERROR_UNINITIALIZED;
+	r = nvml.nvmlDeviceGetUtilizationRates(device, utilization);
+	if (r != NVML_SUCCESS || !members_matter() || !quota_options()->shows_slice_utilization ||
+		!sum_slice(device, &sum))
+		return r;
+	gpu = sum.gpu * 100 / core_percent(device);
+	utilization->gpu = gpu < 100 ? gpu : 100;
+	utilization->memory = sum.memory < 100 ? sum.memory : 100;
+	return r;
+}

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Hooks: modules and libraries. */
+#include "tenant/memory/code.h"
+#include "tenant/hooks/hook.h"
+#include "tenant/memory/managed_data.h"
+
+static const struct image unknown_image = {.is_known = false};
+
+/* After a module was loaded: it goes again where the slice has no room for it. */
+static CUresult loaded(
+	CUresult r, CUmodule *module, const struct image *image, struct code_load *load)
+{
+	bool has_room = code_load_end(image, load, r == CUDA_SUCCESS ? *module : NULL);
+	struct guard guard;
+	CUmodule refused;
+
+	if (has_room || r != CUDA_SUCCESS)
+		return r;
+	refused = *module;
+	*module = NULL;
+	if (guard_begin_current(0, &guard) == CUDA_SUCCESS) {
+		cuda.cuModuleUnload(refused);
+		guard_end(&guard);
+	}
+	managed_data_unloaded(refused);
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+HOOK_BODY(cuModuleLoad, CUmodule *module, const char *path)
+{
+	struct image image;
+	struct code_load load;
+	CUresult r;
+
+	if (!hook_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	image = image_read_file(path);
+	r = code_load_begin(&image, &load);
+	return r == CUDA_SUCCESS ? loaded(cuda.cuModuleLoad(module, path), module, &image, &load)
+				 : r;
+}
+
+HOOK_BODY(cuModuleLoadData, CUmodule *module, const void *data)
+{
+	struct image image;
+	struct code_load load;
+	CUresult r;
+
+	if (!hook_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	image = image_read(data);
+	r = code_load_begin(&image, &load);
+	return r == CUDA_SUCCESS
+		       ? loaded(cuda.cuModuleLoadData(module, data), module, &image, &load)
+		       : r;
+}
+
+HOOK_BODY(cuModuleLoadDataEx, CUmodule *module, const void *data, unsigned int count,
+	CUjit_option *options, void **values)
+{
+	struct image image;
+	struct code_load load;
+	CUresult r;
+
+	if (!hook_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	image = image_read(data);
+	r = code_load_begin(&image, &load);
+	if (r != CUDA_SUCCESS)
+		return r;
+	r = cuda.cuModuleLoadDataEx(module, data, count, options, values);
+	return loaded(r, module, &image, &load);
+}
+
+HOOK_BODY(cuModuleLoadFatBinary, CUmodule *module, const void *data)
+{
+	struct code_load load;
+	CUresult r;
+
+	if (!hook_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	r = code_load_begin(&unknown_image, &load);
+	return r == CUDA_SUCCESS ? loaded(cuda.cuModuleLoadFatBinary(module, data), module,
+					   &unknown_image, &load)
+				 : r;
+}
+
+HOOK_BODY(cuModuleUnload, CUmodule module)
+{
+	struct guard guard;
+	CUresult r;
+
+	if (!hook_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	r = guard_begin_current(0, &guard);
+	if (r != CUDA_SUCCESS)
+		return cuda.cuModuleUnload(module);
+	r = cuda.cuModuleUnload(module);
+	if (r == CUDA_SUCCESS)
+		managed_data_unloaded(module);
+	guard_end(&guard);
+	code_forget_launches();
+	return r;
+}
+
+/*
+ * A library takes nothing until it is used, unless the program asked for all to be loaded at once.
+ * What its image tells is kept for its first use.
+ */
+static CUresult library_loaded(
+	CUresult r, CUlibrary *library, const struct image *image, struct code_load *load)
+{
+	bool has_room = code_load_end(&unknown_image, load, NULL);
+
+	if (r == CUDA_SUCCESS && has_room && !code_library_keep(*library, image))
+		has_room = false;
+	if (r != CUDA_SUCCESS || has_room)
+		return r;
+	cuda.cuLibraryUnload(*library);
+	*library = NULL;
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+HOOK_BODY(cuLibraryLoadData, CUlibrary *library, const void *data, CUjit_option *options,
+	void **values, unsigned int count, CUlibraryOption *library_options, void **library_values,
+	unsigned int library_count)
+{
+	struct image image;
+	struct code_load load;
+	CUresult r;
+
+	if (!hook_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	r = code_load_begin(&unknown_image, &load);
+	if (r != CUDA_SUCCESS)
+		return r;
+	image = image_read(data);
+	r = cuda.cuLibraryLoadData(library, data, options, values, count, library_options,
+		library_values, library_count);
+	return library_loaded(r, library, &image, &load);
+}
+
+HOOK_BODY(cuLibraryLoadFromFile, CUlibrary *library, const char *path, CUjit_option *options,
+	void **values, unsigned int count, CUlibraryOption *library_options, void **library_values,
+	unsigned int library_count)
+{
+	struct image image;
+	struct code_load load;
+	CUresult r;
+
+	if (!hook_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	r = code_load_begin(&unknown_image, &load);
+	if (r != CUDA_SUCCESS)
+		return r;
+	image = image_read_file(path);
+	r = cuda.cuLibraryLoadFromFile(library, path, options, values, count, library_options,
+		library_values, library_count);
+	return library_loaded(r, library, &image, &load);
+}
+
+HOOK_BODY(cuLibraryUnload, CUlibrary library)
+{
+	struct guard guard;
+	CUresult r;
+
+	if (!hook_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	code_library_forget(library);
+	r = guard_begin_current(0, &guard);
+	if (r != CUDA_SUCCESS)
+		return cuda.cuLibraryUnload(library);
+	r = cuda.cuLibraryUnload(library);
+	if (r == CUDA_SUCCESS)
+		managed_data_unloaded(library);
+	guard_end(&guard);
+	code_forget_launches();
+	return r;
+}
+
+HOOK_BODY(cuLibraryGetModule, CUmodule *module, CUlibrary library)
+{
+	struct code_use use;
+	CUresult r;
+
+	if (!hook_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	r = code_use_begin(library, &use);
+	return r == CUDA_SUCCESS ? code_use_end(&use, cuda.cuLibraryGetModule(module, library)) : r;
+}
+
+HOOK_BODY(cuLibraryGetGlobal, CUdeviceptr *pointer, size_t *bytes, CUlibrary library,
+	const char *name)
+{
+	struct code_use use;
+	CUresult r;
+
+	if (!hook_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	r = code_use_begin(library, &use);
+	return r == CUDA_SUCCESS
+		       ? code_use_end(&use, cuda.cuLibraryGetGlobal(pointer, bytes, library, name))
+		       : r;
+}
+
+HOOK_BODY(cuLibraryGetManaged, CUdeviceptr *pointer, size_t *bytes, CUlibrary library,
+	const char *name)
+{
+	struct code_use use;
+	CUresult r;
+
+	if (!hook_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	r = code_use_begin(library, &use);
+	return r == CUDA_SUCCESS
+		       ? code_use_end(&use, cuda.cuLibraryGetManaged(pointer, bytes, library, name))
+		       : r;
+}
+
+HOOK_BODY(cuLibraryGetUnifiedFunction, void **function, CUlibrary library, const char *symbol)
+{
+	struct code_use use;
+	CUresult r;
+
+	if (!hook_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	r = code_use_begin(library, &use);
+	return r == CUDA_SUCCESS ? code_use_end(&use, cuda.cuLibraryGetUnifiedFunction(
+							      function, library, symbol))
+				 : r;
+}
+
+HOOK_BODY(cuKernelGetFunction, CUfunction *function, CUkernel kernel)
+{
+	struct code_use use;
+	CUresult r;
+
+	if (!hook_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	r = code_use_kernel_begin(kernel, &use);
+	return r == CUDA_SUCCESS ? code_use_end(&use, cuda.cuKernelGetFunction(function, kernel))
+				 : r;
+}
+
+HOOK_BODY(cuFuncLoad, CUfunction function)
+{
+	struct code_load load;
+	CUresult r;
+
+	if (!hook_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	r = code_load_begin(&unknown_image, &load);
+	if (r != CUDA_SUCCESS)
+		return r;
+	r = cuda.cuFuncLoad(function);
+	code_load_end(&unknown_image, &load, NULL);
+	return r;
+}

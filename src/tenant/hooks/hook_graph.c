@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Hooks: graphs, which take memory when they are instantiated, uploaded, launched, or changed. */
+#define LOG_TOPIC LOG_MEMORY
+#include "base/log.h"
+#include "tenant/hooks/hook.h"
+#include "tenant/compute/gate.h"
+#include "tenant/memory/graphs.h"
+#include "tenant/memory/guard.h"
+#include "tenant/memory/local.h"
+
+/* What the driver keeps for each node of an executable graph: 2.6 KiB (H200, driver 580). */
+#define NODE_BYTES	UINT64_C(4096)
+#define NODE_STEP_BYTES UINT64_C(0x200000)
+
+/* A call that makes an executable graph or puts something else into one. */
+struct making {
+	struct survey survey;
+	struct guard guard;
+	struct charge local;
+};
+
+#define MAKING_NULL                                                                       \
+	{                                                                                 \
+		.survey = SURVEY_NULL, .guard = {.is_armed = false}, .local = CHARGE_NULL \
+	}
+
+/* Before a call by which all of a graph comes in. After any answer making_end() is called. */
+static CUresult making_begin(CUgraph graph, struct making *m)
+{
+	uint64_t bytes;
+	CUresult r;
+
+	if (state_enter() == STATE_ASIDE)
+		return CUDA_SUCCESS;
+	r = survey_graph(graph, &m->survey);
+	bytes = round_up_u64(m->survey.node_count * NODE_BYTES, NODE_STEP_BYTES);
+	if (r == CUDA_SUCCESS)
+		r = guard_begin_current(bytes, &m->guard);
+	return r == CUDA_SUCCESS ? local_begin(m->survey.frame_bytes, &m->local) : r;
+}
+
+/*
+ * The same for one kernel, which some programs exchange at every step: no question to the driver that
+ * takes microseconds.
+ */
+static CUresult making_begin_kernel(CUfunction function, CUkernel kernel, struct making *m)
+{
+	if (state_enter() == STATE_ASIDE)
+		return CUDA_SUCCESS;
+	return local_begin(survey_frame_bytes(function, kernel), &m->local);
+}
+
+static CUresult making_end(struct making *m, CUresult r)
+{
+	if (m->local.device)
+		local_end(&m->local);
+	/* Undoing the call would not give the memory back: nodes stay with the context. */
+	guard_end(&m->guard);
+	survey_end(&m->survey);
+	return r;
+}
+
+/* An executable graph was made. */
+static CUresult made(struct making *m, CUresult r, const CUgraphExec *exec)
+{
+	if (r == CUDA_SUCCESS && state_enter() == STATE_OPEN) {
+		r = graphs_keep(*exec, &m->survey);
+		if (r != CUDA_SUCCESS)
+			cuda.cuGraphExecDestroy(*exec);
+	}
+	return making_end(m, r);
+}
+
+HOOK_BODY(cuGraphInstantiate, CUgraphExec *exec, CUgraph graph, CUgraphNode *error_node, char *log,
+	size_t log_bytes)
+{
+	struct making m = MAKING_NULL;
+	CUresult r;
+
+	if (!hook_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	if (!exec || !graph)
+		return cuda.cuGraphInstantiate(exec, graph, error_node, log, log_bytes);
+	r = making_begin(graph, &m);
+	if (r == CUDA_SUCCESS)
+		r = cuda.cuGraphInstantiate(exec, graph, error_node, log, log_bytes);
+	return made(&m, r, exec);
+}
+
+HOOK_BODY(cuGraphInstantiate_v2, CUgraphExec *exec, CUgraph graph, CUgraphNode *error_node,
+	char *log, size_t log_bytes)
+{
+	struct making m = MAKING_NULL;
+	CUresult r;
+
+	if (!hook_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	if (!exec || !graph)
+		return cuda.cuGraphInstantiate_v2(exec, graph, error_node, log, log_bytes);
+	r = making_begin(graph, &m);
+	if (r == CUDA_SUCCESS)
+		r = cuda.cuGraphInstantiate_v2(exec, graph, error_node, log, log_bytes);
+	return made(&m, r, exec);
+}
+
+HOOK_BODY(cuGraphInstantiateWithFlags, CUgraphExec *exec, CUgraph graph, unsigned long long flags)
+{
+	struct making m = MAKING_NULL;
+	CUresult r;
+
+	if (!hook_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	if (!exec || !graph)
+		return cuda.cuGraphInstantiateWithFlags(exec, graph, flags);
+	r = making_begin(graph, &m);
+	if (r == CUDA_SUCCESS)
+		r = cuda.cuGraphInstantiateWithFlags(exec, graph, flags);
+	return made(&m, r, exec);
+}
+
+/* An instantiation that may upload the graph as well. */
+struct with_params {
+	CUgraphExec *exec;
+	CUgraph graph;
+	CUDA_GRAPH_INSTANTIATE_PARAMS *params;
+	cuGraphInstantiateWithParams_fn *run;
+};
+
+static CUresult ask_with_params(const struct graph_call *call)
+{
+	const struct with_params *w = call->more;
+
+	return w->run(w->exec, w->graph, w->params);
+}
+
+static CUresult instantiate_with_params(const struct with_params *w, CUstream null_stream)
+{
+	struct graph_call call = {.ask = ask_with_params, .more = w};
+	struct making m = MAKING_NULL;
+	bool is_upload;
+	CUresult r;
+
+	if (!w->exec || !w->graph || !w->params)
+		return w->run(w->exec, w->graph, w->params);
+	is_upload = w->params->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD;
+	call.stream = w->params->hUploadStream ? w->params->hUploadStream : null_stream;
+	r = making_begin(w->graph, &m);
+	if (r == CUDA_SUCCESS)
+		r = is_upload ? graphs_call_with(m.survey.needs, &call) : call.ask(&call);
+	return made(&m, r, w->exec);
+}
+
+HOOK_BODY(cuGraphInstantiateWithParams, CUgraphExec *exec, CUgraph graph,
+	CUDA_GRAPH_INSTANTIATE_PARAMS *params)
+{
+	if (!hook_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	return instantiate_with_params(
+		&(struct with_params){exec, graph, params, cuda.cuGraphInstantiateWithParams},
+		NULL);
+}
+
+HOOK_BODY(cuGraphInstantiateWithParams_ptsz, CUgraphExec *exec, CUgraph graph,
+	CUDA_GRAPH_INSTANTIATE_PARAMS *params)
+{
+	if (!hook_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	return instantiate_with_params(
+		&(struct with_params){exec, graph, params, cuda.cuGraphInstantiateWithParams_ptsz},
+		CU_STREAM_PER_THREAD);
+}
+
+static CUresult ask_to_run(const struct graph_call *call)
+{
+	return call->run(call->exec, call->stream);
+}
+
+static CUresult run(cuGraphLaunch_fn *function, CUgraphExec exec, CUstream stream)
+{
+	return graphs_call(&(struct graph_call){
+		.ask = ask_to_run, .exec = exec, .stream = stream, .run = function});
+}
+
+/* In the form for per-thread default streams, the default one. */
+static CUstream of_thread(CUstream stream)
+{
+	return stream ? stream : CU_STREAM_PER_THREAD;
+}
+
+HOOK_BODY(cuGraphUpload, CUgraphExec exec, CUstream stream)
+{
+	if (!hook_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	return graphs_any() ? run(cuda.cuGraphUpload, exec, stream)
+			    : cuda.cuGraphUpload(exec, stream);
+}
+
+HOOK_BODY(cuGraphUpload_ptsz, CUgraphExec exec, CUstream stream)
+{
+	if (!hook_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	return graphs_any() ? run(cuda.cuGraphUpload_ptsz, exec, of_thread(stream))
+			    : cuda.cuGraphUpload_ptsz(exec, stream);
+}
+
+/* real_stream is what the driver takes the stream for. */
+static CUresult launch(
+	cuGraphLaunch_fn *function, CUgraphExec exec, CUstream stream, CUstream real_stream)
+{
+	struct gate_pass pass;
+	CUresult r;
+
+	gate_enter(real_stream, gate_key(exec, 0), &pass);
+	r = graphs_any() ? run(function, exec, real_stream) : function(exec, stream);
+	gate_leave(&pass, r);
+	return r;
+}
+
+HOOK_BODY(cuGraphLaunch, CUgraphExec exec, CUstream stream)
+{
+	if (!hook_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	return launch(cuda.cuGraphLaunch, exec, stream, stream);
+}
+
+HOOK_BODY(cuGraphLaunch_ptsz, CUgraphExec exec, CUstream stream)
+{
+	if (!hook_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	return launch(cuda.cuGraphLaunch_ptsz, exec, stream, of_thread(stream));
+}
+
+HOOK_BODY(cuGraphExecDestroy, CUgraphExec exec)
+{
+	struct need *needs;
+	CUresult r;
+
+	if (!hook_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	/* Taken out before the driver may give the handle out again. */
+	needs = graphs_any() ? graphs_take(exec) : NULL;
+	r = cuda.cuGraphExecDestroy(exec);
+	if (needs && r != CUDA_SUCCESS)
+		graphs_put_back(exec, needs);
+	else
+		survey_free_needs(needs);
+	return r;
+}
+
+/* A graph with memory cannot be updated into another, so what is known of its needs stays. */
+HOOK_BODY(cuGraphExecUpdate, CUgraphExec exec, CUgraph graph, CUgraphNode *error_node,
+	CUgraphExecUpdateResult *result)
+{
+	struct making m = MAKING_NULL;
+	CUresult r;
+
+	if (!hook_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	if (!exec || !graph)
+		return cuda.cuGraphExecUpdate(exec, graph, error_node, result);
+	r = making_begin(graph, &m);
+	if (r == CUDA_SUCCESS)
+		r = cuda.cuGraphExecUpdate(exec, graph, error_node, result);
+	return making_end(&m, r);
+}
+
+HOOK_BODY(cuGraphExecUpdate_v2, CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo *info)
+{
+	struct making m = MAKING_NULL;
+	CUresult r;
+
+	if (!hook_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	if (!exec || !graph)
+		return cuda.cuGraphExecUpdate_v2(exec, graph, info);
+	r = making_begin(graph, &m);
+	if (r == CUDA_SUCCESS)
+		r = cuda.cuGraphExecUpdate_v2(exec, graph, info);
+	return making_end(&m, r);
+}
+
+HOOK_BODY(cuGraphExecChildGraphNodeSetParams, CUgraphExec exec, CUgraphNode node, CUgraph child)
+{
+	struct making m = MAKING_NULL;
+	CUresult r;
+
+	if (!hook_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	if (!exec || !node || !child)
+		return cuda.cuGraphExecChildGraphNodeSetParams(exec, node, child);
+	r = making_begin(child, &m);
+	if (r == CUDA_SUCCESS)
+		r = cuda.cuGraphExecChildGraphNodeSetParams(exec, node, child);
+	return making_end(&m, r);
+}
+
+HOOK_BODY(cuGraphExecKernelNodeSetParams, CUgraphExec exec, CUgraphNode node,
+	const CUDA_KERNEL_NODE_PARAMS_v1 *params)
+{
+	struct making m = MAKING_NULL;
+	CUresult r;
+
+	if (!hook_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	if (!exec || !node || !params)
+		return cuda.cuGraphExecKernelNodeSetParams(exec, node, params);
+	r = making_begin_kernel(params->func, NULL, &m);
+	if (r == CUDA_SUCCESS)
+		r = cuda.cuGraphExecKernelNodeSetParams(exec, node, params);
+	return making_end(&m, r);
+}
+
+HOOK_BODY(cuGraphExecKernelNodeSetParams_v2, CUgraphExec exec, CUgraphNode node,
+	const CUDA_KERNEL_NODE_PARAMS_v2 *params)
+{
+	struct making m = MAKING_NULL;
+	CUresult r;
+
+	if (!hook_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	if (!exec || !node || !params)
+		return cuda.cuGraphExecKernelNodeSetParams_v2(exec, node, params);
+	r = making_begin_kernel(params->func, params->kern, &m);
+	if (r == CUDA_SUCCESS)
+		r = cuda.cuGraphExecKernelNodeSetParams_v2(exec, node, params);
+	return making_end(&m, r);
+}
+
+HOOK_BODY(cuGraphExecNodeSetParams, CUgraphExec exec, CUgraphNode node, CUgraphNodeParams *params)
+{
+	struct making m = MAKING_NULL;
+	CUresult r = CUDA_SUCCESS;
+
+	if (!hook_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	if (!exec || !node || !params)
+		return cuda.cuGraphExecNodeSetParams(exec, node, params);
+	if (params->type == CU_GRAPH_NODE_TYPE_KERNEL)
+		r = making_begin_kernel(params->kernel.func, params->kernel.kern, &m);
+	else if (params->type == CU_GRAPH_NODE_TYPE_GRAPH)
+		r = making_begin(params->graph.graph, &m);
+	if (r == CUDA_SUCCESS)
+		r = cuda.cuGraphExecNodeSetParams(exec, node, params);
+	return making_end(&m, r);
+}
+
+/* Nothing tells a conditional node's bodies later, and their kernels count, too. */
+static CUresult added(CUresult r, const CUgraphNode *node, const CUgraphNodeParams *params)
+{
+	if (r == CUDA_SUCCESS && params->type == CU_GRAPH_NODE_TYPE_CONDITIONAL &&
+		state_enter() == STATE_OPEN)
+		survey_keep_bodies(*node, &params->conditional);
+	return r;
+}
+
+HOOK_BODY(cuGraphAddNode, CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
+	size_t count, CUgraphNodeParams *params)
+{
+	if (!hook_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	return added(cuda.cuGraphAddNode(node, graph, dependencies, count, params), node, params);
+}
+
+HOOK_BODY(cuGraphAddNode_v2, CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
+	const CUgraphEdgeData *edges, size_t count, CUgraphNodeParams *params)
+{
+	if (!hook_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	return added(cuda.cuGraphAddNode_v2(node, graph, dependencies, edges, count, params), node,
+		params);
+}
+
+HOOK_BODY(cuDeviceGraphMemTrim, CUdevice device)
+{
+	if (!hook_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	return graphs_trim(device);
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Hooks: memory that is created, mapped and shared by handle. */
+#include <errno.h>
+
+#include "tenant/hooks/hook.h"
+#include "tenant/memory/mapped.h"
+
+/* The charge for memory with these properties: none where it is not on a device. */
+static CUresult reserve(
+	uint64_t bytes, const CUmemAllocationProp *properties, struct charge *ret_charge)
+{
+	enum state_mode mode = state_enter();
+	struct device *device;
+	int r;
+
+	if (mode == STATE_ASIDE || properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+		return CUDA_SUCCESS;
+	if (mode == STATE_CLOSED)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	r = state_meet_device(properties->location.id, &device);
+	if (r < 0)
+		return r == -ENODEV ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+	return charge_reserve(device, bytes, CHARGE_MAPPED, ret_charge);
+}
+
+HOOK_BODY(cuMemCreate, CUmemGenericAllocationHandle *handle, size_t bytes,
+	const CUmemAllocationProp *properties, unsigned long long flags)
+{
+	_cleanup_charge_ struct charge charge = CHARGE_NULL;
+	CUresult r;
+
+	if (!hook_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	if (!handle || !properties || bytes == 0)
+		return cuda.cuMemCreate(handle, bytes, properties, flags);
+	r = reserve(bytes, properties, &charge);
+	if (r == CUDA_SUCCESS)
+		r = cuda.cuMemCreate(handle, bytes, properties, flags);
+	return r == CUDA_SUCCESS ? mapped_keep(*handle, &charge) : r;
+}
+
+HOOK_BODY(cuMemRelease, CUmemGenericAllocationHandle handle)
+{
+	struct mapped_reference reference;
+	CUresult r;
+	CHARGE_SCOPE();
+
+	if (!hook_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	if (state_enter() == STATE_ASIDE)
+		return cuda.cuMemRelease(handle);
+	reference = mapped_release_begin(handle);
+	r = cuda.cuMemRelease(handle);
+	mapped_release_end(&reference, r == CUDA_SUCCESS);
+	return r;
+}
+
+HOOK_BODY(cuMemRetainAllocationHandle, CUmemGenericAllocationHandle *handle, void *address)
+{
+	CUresult r;
+
+	if (!hook_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	r = cuda.cuMemRetainAllocationHandle(handle, address);
+	if (r == CUDA_SUCCESS && state_enter() != STATE_ASIDE)
+		mapped_retain(*handle);
+	return r;
+}
+
+HOOK_BODY(cuMemMap, CUdeviceptr at, size_t bytes, size_t offset,
+	CUmemGenericAllocationHandle handle, unsigned long long flags)
+{
+	struct mapped_reference reference;
+	CUresult r;
+
+	if (!hook_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	if (state_enter() == STATE_ASIDE)
+		return cuda.cuMemMap(at, bytes, offset, handle, flags);
+	r = mapped_charge_foreign(handle, bytes);
+	if (r != CUDA_SUCCESS)
+		return r;
+	mapped_retain(handle);
+	r = cuda.cuMemMap(at, bytes, offset, handle, flags);
+	if (r == CUDA_SUCCESS && mapped_map(at, bytes, handle))
+		return r;
+	if (r == CUDA_SUCCESS) {
+		cuda.cuMemUnmap(at, bytes);
+		r = CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	/* The mapping that is not there held no memory: its reference goes as one that was released. */
+	reference = mapped_release_begin(handle);
+	mapped_release_end(&reference, true);
+	return r;
+}
+
+HOOK_BODY(cuMemUnmap, CUdeviceptr at, size_t bytes)
+{
+	struct mapped_unmapping unmapping;
+	CUresult r;
+	CHARGE_SCOPE();
+
+	if (!hook_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	if (state_enter() == STATE_ASIDE)
+		return cuda.cuMemUnmap(at, bytes);
+	if (!mapped_unmap_begin(at, bytes, &unmapping))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	r = cuda.cuMemUnmap(at, bytes);
+	mapped_unmap_end(&unmapping, r == CUDA_SUCCESS);
+	return r;
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Hooks: what the tenant sees of its device through NVML.
+ *
+ * A process that only looks (nvidia-smi) takes no slot and makes no file: it reads the slice's
+ * region, if there is one, and the same quota as everybody.
+ */
+#include <string.h>
+
+#include "gpu/uuid.h"
+#include "region/ledger.h"
+#include "region/snapshot.h"
+#include "tenant/hooks/hook.h"
+#include "tenant/slice/quota.h"
+
+#undef HOOK_RESULT
+#define HOOK_RESULT nvmlReturn_t
+
+/* The device's quota and the slice's use of it; false where there is no quota. A broken one is 0. */
+static bool slice_view(nvmlDevice_t device, uint64_t *ret_quota_bytes, uint64_t *ret_used_bytes)
+{
+	enum quota_mode mode = quota_start();
+	char uuid[UUID_TEXT_BYTES];
+	uint64_t quota, used, limit;
+
+	if (mode == QUOTA_NONE || !nvml.nvmlDeviceGetUUID ||
+		nvml.nvmlDeviceGetUUID(device, uuid, sizeof(uuid)) != NVML_SUCCESS)
+		return false;
+	quota_refresh(false);
+	if (mode == QUOTA_BROKEN || quota_memory_bytes(uuid, &quota) != 0)
+		quota = 0;
+	if (quota == QUOTA_UNLIMITED)
+		return false;
+	if (snapshot_device_use(quota_region_path(), uuid, &used, &limit) != 0)
+		used = 0;
+	*ret_quota_bytes = quota;
+	*ret_used_bytes = used < quota ? used : quota;
+	return true;
+}
+
+HOOK_BODY(nvmlDeviceGetMemoryInfo, nvmlDevice_t device, nvmlMemory_t *memory)
+{
+	uint64_t quota, used;
+	nvmlReturn_t r;
+
+	if (!hook_attach_nvml())
+		return NVML_ERROR_UNINITIALIZED;
+	r = nvml.nvmlDeviceGetMemoryInfo(device, memory);
+	if (r != NVML_SUCCESS || !slice_view(device, &quota, &used) || memory->total <= quota)
+		return r;
+	memory->total = quota;
+	memory->used = used;
+	memory->free = quota - used;
+	return r;
+}
+
+HOOK_BODY(nvmlDeviceGetMemoryInfo_v2, nvmlDevice_t device, nvmlMemory_v2_t *memory)
+{
+	uint64_t quota, used;
+	nvmlReturn_t r;
+
+	if (!hook_attach_nvml())
+		return NVML_ERROR_UNINITIALIZED;
+	r = nvml.nvmlDeviceGetMemoryInfo_v2(device, memory);
+	if (r != NVML_SUCCESS || !slice_view(device, &quota, &used) || memory->total <= quota)
+		return r;
+	memory->total = quota;
+	memory->reserved = 0; /* what the card keeps for itself is not the slice's */
+	memory->used = used;
+	memory->free = quota - used;
+	return r;
+}
+
+/*
+ * The window's size is the card's. A card whose window is as large as its memory maps all that is in
+ * use (measured on an H200), so there the slice's part is what the slice holds; of a smaller window
+ * nobody knows whose parts are mapped, and none is shown as the slice's.
+ */
+HOOK_BODY(nvmlDeviceGetBAR1MemoryInfo, nvmlDevice_t device, nvmlBAR1Memory_t *bar1)
+{
+	uint64_t quota, used;
+	nvmlMemory_t card;
+	nvmlReturn_t r;
+
+	if (!hook_attach_nvml())
+		return NVML_ERROR_UNINITIALIZED;
+	r = nvml.nvmlDeviceGetBAR1MemoryInfo(device, bar1);
+	if (r != NVML_SUCCESS || !slice_view(device, &quota, &used) ||
+		nvml.nvmlDeviceGetMemoryInfo(device, &card) != NVML_SUCCESS || card.total <= quota)
+		return r;
+	if (bar1->bar1Total < card.total)
+		used = 0;
+	bar1->bar1Used = used;
+	bar1->bar1Free = bar1->bar1Total - used;
+	return r;
+}

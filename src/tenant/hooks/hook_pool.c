@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Hooks: stream-ordered memory, its pools, and the synchronizations that empty them. */
+#define LOG_TOPIC LOG_MEMORY
+#include "base/log.h"
+#include "tenant/memory/allocations.h"
+#include "tenant/driver/capture.h"
+#include "tenant/hooks/hook.h"
+#include "tenant/compute/gate.h"
+#include "tenant/memory/leaving.h"
+#include "tenant/memory/oom.h"
+#include "tenant/memory/oversubscribe.h"
+#include "tenant/memory/pools.h"
+#include "tenant/memory/tiles.h"
+
+/* The device whose current pool serves the stream. */
+static CUresult device_of(CUstream stream, struct device **ret_device)
+{
+	CUcontext current = NULL, owner = NULL, popped;
+	CUresult r;
+
+	/* NULL, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD are streams of the current context. */
+	if ((uintptr_t)stream <= 2 || !cuda.cuStreamGetCtx || !cuda.cuCtxGetCurrent ||
+		cuda.cuStreamGetCtx(stream, &owner) != CUDA_SUCCESS ||
+		cuda.cuCtxGetCurrent(&current) != CUDA_SUCCESS || owner == current)
+		return state_current_device(ret_device);
+	r = cuda.cuCtxPushCurrent_v2(owner);
+	if (r != CUDA_SUCCESS)
+		return r;
+	r = state_current_device(ret_device);
+	cuda.cuCtxPopCurrent_v2(&popped);
+	return r;
+}
+
+/* One body for all forms: the driver's call with or without a pool of the program's choice. */
+struct call {
+	CUdeviceptr *pointer;
+	size_t bytes;
+	CUmemoryPool chosen; /* NULL: the device's current one */
+	CUstream stream;
+	cuMemAllocAsync_fn *alloc;
+	cuMemAllocFromPoolAsync_fn *alloc_from;
+};
+
+static CUresult ask_driver(const struct call *c)
+{
+	return c->alloc ? c->alloc(c->pointer, c->bytes, c->stream)
+			: c->alloc_from(c->pointer, c->bytes, c->chosen, c->stream);
+}
+
+static CUresult choose_pool(const struct call *c, struct pool **ret_pool)
+{
+	struct device *device;
+	CUresult r;
+
+	if (!c->alloc) {
+		*ret_pool = pools_find(c->chosen);
+		return *ret_pool ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	r = device_of(c->stream, &device);
+	if (r != CUDA_SUCCESS)
+		return r;
+	*ret_pool = pools_current(device);
+	return *ret_pool ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* What was reserved is a pool's growth; memory of its own is charged by its own size. */
+static CUresult place_beyond(const struct call *c, CUresult r, struct charge *charge)
+{
+	struct device *device = charge->device;
+
+	if (r != CUDA_ERROR_OUT_OF_MEMORY || !device || !oversubscribe_is_on(device))
+		return r;
+	charge_undo(charge);
+	if (charge_reserve(device, allocations_worst_bytes(c->bytes), CHARGE_MANAGED, charge) !=
+		CUDA_SUCCESS)
+		return r;
+	return oversubscribe_place(r, c->bytes, charge, c->pointer);
+}
+
+static CUresult allocate(const struct call *c)
+{
+	_cleanup_charge_ struct charge charge = CHARGE_NULL;
+	enum state_mode mode = state_enter();
+	struct pool *pool;
+	CUresult r;
+
+	if (mode == STATE_ASIDE || !c->pointer || c->bytes == 0 || (!c->alloc && !c->chosen) ||
+		capture_is_on(c->stream))
+		return ask_driver(c);
+	if (mode == STATE_CLOSED)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	r = choose_pool(c, &pool);
+	if (r == CUDA_SUCCESS)
+		r = pools_reserve(pool, c->bytes, c->stream, &charge);
+	if (r == CUDA_SUCCESS)
+		r = ask_driver(c);
+	if (r != CUDA_SUCCESS)
+		return place_beyond(c, r, &charge);
+	pools_keep(pool, &charge);
+	pools_allocated(pool);
+	if (allocations_keep_pooled(*c->pointer, pool) < 0) {
+		cuda.cuMemFreeAsync(*c->pointer, c->stream);
+		pools_freed(pool, false);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	return r;
+}
+
+/* A stand-in, which the driver does not free in stream order, and into no graph at all. */
+static CUresult release_stand_in(
+	const struct allocation *allocation, CUstream stream, cuMemFreeAsync_fn *call)
+{
+	if (call == cuda.cuMemFreeAsync_ptsz && !stream)
+		stream = CU_STREAM_PER_THREAD;
+	if (!capture_is_on(stream))
+		return leaving_add(allocation, stream);
+	log_warn("memory that was placed in the host's (CUDA_OVERSUBSCRIBE) cannot be freed by a "
+		 "graph",
+		U64("pointer", allocation->pointer));
+	return call(allocation->pointer, stream);
+}
+
+/* Memory of no pool: freed in stream order, and no pool's reserve stays. */
+static CUresult release_other(
+	const struct allocation *allocation, CUstream stream, cuMemFreeAsync_fn *call)
+{
+	bool is_stand_in = allocations_is_stand_in(allocation);
+	CUresult r;
+	CHARGE_SCOPE();
+
+	r = is_stand_in ? release_stand_in(allocation, stream, call)
+			: call(allocation->pointer, stream);
+	if (!is_stand_in || r != CUDA_SUCCESS)
+		pools_after_free(r, allocation, false);
+	return r;
+}
+
+static CUresult release(CUdeviceptr pointer, CUstream stream, cuMemFreeAsync_fn *call)
+{
+	struct allocation allocation;
+	CUresult r;
+
+	if (state_enter() == STATE_ASIDE || allocations_take(pointer, &allocation) != 0)
+		return call(pointer, stream);
+	if (!allocations_pool(&allocation))
+		return release_other(&allocation, stream, call);
+	r = call(pointer, stream);
+	pools_after_free(r, &allocation, false);
+	return r;
+}
+
+HOOK_BODY(cuMemAllocAsync, CUdeviceptr *pointer, size_t bytes, CUstream stream)
+{
+	if (!hook_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	return allocate(&(struct call){.pointer = pointer,
+		.bytes = bytes,
+		.stream = stream,
+		.alloc = cuda.cuMemAllocAsync});
+}
+
+HOOK_BODY(cuMemAllocAsync_ptsz, CUdeviceptr *pointer, size_t bytes, CUstream stream)
+{
+	if (!hook_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	return allocate(&(struct call){.pointer = pointer,
+		.bytes = bytes,
+		.stream = stream,
+		.alloc = cuda.cuMemAllocAsync_ptsz});
+}
+
+HOOK_BODY(cuMemAllocFromPoolAsync, CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool,
+	CUstream stream)
+{
+	if (!hook_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	return allocate(&(struct call){.pointer = pointer,
+		.bytes = bytes,
+		.chosen = pool,
+		.stream = stream,
+		.alloc_from = cuda.cuMemAllocFromPoolAsync});
+}
+
+HOOK_BODY(cuMemAllocFromPoolAsync_ptsz, CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool,
+	CUstream stream)
+{
+	if (!hook_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	return allocate(&(struct call){.pointer = pointer,
+		.bytes = bytes,
+		.chosen = pool,
+		.stream = stream,
+		.alloc_from = cuda.cuMemAllocFromPoolAsync_ptsz});
+}
+
+HOOK_BODY(cuMemFreeAsync, CUdeviceptr pointer, CUstream stream)
+{
+	if (!hook_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	return release(pointer, stream, cuda.cuMemFreeAsync);
+}
+
+HOOK_BODY(cuMemFreeAsync_ptsz, CUdeviceptr pointer, CUstream stream)
+{
+	if (!hook_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	return release(pointer, stream, cuda.cuMemFreeAsync_ptsz);
+}
+
+HOOK_BODY(cuMemPoolCreate, CUmemoryPool *pool, const CUmemPoolProps *properties)
+{
+	struct device *device = NULL;
+	CUresult r;
+
+	if (!hook_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	r = cuda.cuMemPoolCreate(pool, properties);
+	if (r != CUDA_SUCCESS || state_enter() != STATE_OPEN)
+		return r;
+	if ((properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
+		    state_meet_device(properties->location.id, &device) != 0) ||
+		pools_add(*pool, device) < 0) {
+		/* A pool that is not in our books must not be there. */
+		cuda.cuMemPoolDestroy(*pool);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	return r;
+}
+
+HOOK_BODY(cuMemPoolDestroy, CUmemoryPool pool)
+{
+	struct pool *known;
+	CUresult r;
+	CHARGE_SCOPE();
+
+	if (!hook_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	if (state_enter() != STATE_OPEN)
+		return cuda.cuMemPoolDestroy(pool);
+	known = pools_destroy_begin(pool);
+	r = cuda.cuMemPoolDestroy(pool);
+	pools_destroy_end(known, pool, r == CUDA_SUCCESS);
+	return r;
+}
+
+HOOK_BODY(cuMemPoolTrimTo, CUmemoryPool pool, size_t keep_bytes)
+{
+	CUresult r;
+	CHARGE_SCOPE();
+
+	if (!hook_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	r = cuda.cuMemPoolTrimTo(pool, keep_bytes);
+	if (r == CUDA_SUCCESS && state_enter() == STATE_OPEN)
+		pools_settle_handle(pool);
+	return r;
+}
+
+/*
+ * After a synchronization, whatever its result: frees before it may have been done, and the `seen`
+ * ones of pools_frees() are where it succeeded.
+ */
+static CUresult synchronized(CUresult r, uint64_t seen)
+{
+	leaving_collect();
+	pools_synchronized(r == CUDA_SUCCESS ? seen : 0);
+	tiles_settle();
+	if (state_enter() == STATE_OPEN)
+		oom_look();
+	return r;
+}
+
+/* After a wait that the gate knows about. */
+static CUresult waited(struct gate_wait *wait, CUresult r, uint64_t seen)
+{
+	gate_wait_end(wait, r);
+	return synchronized(r, seen);
+}
+
+HOOK_BODY(cuStreamSynchronize, CUstream stream)
+{
+	uint64_t seen = pools_frees();
+	struct gate_wait wait;
+
+	if (!hook_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	gate_wait_begin(stream, false, &wait);
+	return waited(&wait, cuda.cuStreamSynchronize(stream), seen);
+}
+
+HOOK_BODY(cuStreamSynchronize_ptsz, CUstream stream)
+{
+	uint64_t seen = pools_frees();
+	struct gate_wait wait;
+
+	if (!hook_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	gate_wait_begin(stream ? stream : CU_STREAM_PER_THREAD, false, &wait);
+	return waited(&wait, cuda.cuStreamSynchronize_ptsz(stream), seen);
+}
+
+/* An event is somewhere in its stream, perhaps before the frees. */
+HOOK_BODY(cuEventSynchronize, CUevent event)
+{
+	struct gate_wait wait;
+
+	if (!hook_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	gate_wait_begin(GATE_ANY_STREAM, false, &wait);
+	return waited(&wait, cuda.cuEventSynchronize(event), 0);
+}
+
+HOOK_BODY(cuCtxSynchronize, void)
+{
+	uint64_t seen = pools_frees();
+	struct gate_wait wait;
+
+	if (!hook_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	gate_wait_begin(GATE_ANY_STREAM, true, &wait);
+	return waited(&wait, cuda.cuCtxSynchronize(), seen);
+}
+
+HOOK_BODY(cuCtxSynchronize_v2, CUcontext context)
+{
+	uint64_t seen = pools_frees();
+	struct gate_wait wait;
+
+	if (!hook_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	gate_wait_begin(GATE_ANY_STREAM, false, &wait);
+	return waited(&wait, cuda.cuCtxSynchronize_v2(context), seen);
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Hooks: streams, green contexts, and limits of a context. */
+#include "tenant/memory/code.h"
+#include "tenant/memory/contexts.h"
+#include "tenant/hooks/hook.h"
+#include "tenant/compute/gate.h"
+#include "tenant/memory/local.h"
+
+/*
+ * A stream's queues take 2 MiB at every fourth one, now and then 4; a green context takes 4 to 6
+ * (H200, driver 580). Destroying them gives nothing back before the context ends.
+ */
+#define STREAM_BOUND_BYTES UINT64_C(0x400000)
+#define GREEN_BOUND_BYTES  UINT64_C(0x800000)
+
+HOOK_BODY(cuStreamCreate, CUstream *stream, unsigned int flags)
+{
+	struct guard guard;
+	CUresult r;
+
+	if (!hook_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	r = guard_begin_current(STREAM_BOUND_BYTES, &guard);
+	if (r != CUDA_SUCCESS)
+		return r;
+	r = cuda.cuStreamCreate(stream, flags);
+	guard_end(&guard);
+	return r;
+}
+
+HOOK_BODY(cuStreamCreateWithPriority, CUstream *stream, unsigned int flags, int priority)
+{
+	struct guard guard;
+	CUresult r;
+
+	if (!hook_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	r = guard_begin_current(STREAM_BOUND_BYTES, &guard);
+	if (r != CUDA_SUCCESS)
+		return r;
+	r = cuda.cuStreamCreateWithPriority(stream, flags, priority);
+	guard_end(&guard);
+	return r;
+}
+
+HOOK_BODY(cuGreenCtxStreamCreate, CUstream *stream, CUgreenCtx green, unsigned int flags,
+	int priority)
+{
+	struct guard guard;
+	CUresult r;
+
+	if (!hook_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	r = guard_begin_current(STREAM_BOUND_BYTES, &guard);
+	if (r != CUDA_SUCCESS)
+		return r;
+	r = cuda.cuGreenCtxStreamCreate(stream, green, flags, priority);
+	guard_end(&guard);
+	return r;
+}
+
+HOOK_BODY(cuStreamDestroy, CUstream stream)
+{
+	if (!hook_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	gate_stream_ends(stream);
+	return cuda.cuStreamDestroy(stream);
+}
+
+HOOK_BODY(cuStreamDestroy_v2, CUstream stream)
+{
+	if (!hook_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	gate_stream_ends(stream);
+	return cuda.cuStreamDestroy_v2(stream);
+}
+
+/*
+ * A green context lives in its device's primary context, and keeps that alive. So that each is booked
+ * for itself, the primary one is there before the green one comes.
+ */
+static CUresult hold_primary(struct device *device, CUcontext *ret_primary)
+{
+	_cleanup_charge_ struct charge charge = CHARGE_NULL;
+	CUresult r = CUDA_SUCCESS;
+
+	if (!contexts_primary_is_active(device))
+		r = contexts_reserve(device, &charge);
+	if (r == CUDA_SUCCESS)
+		r = cuda.cuDevicePrimaryCtxRetain(ret_primary, device->ordinal);
+	if (r != CUDA_SUCCESS)
+		return r;
+	contexts_measure(device, &charge);
+	contexts_compare_primary(device, *ret_primary, &charge);
+	return r;
+}
+
+static void let_go_of_primary(struct device *device)
+{
+	CHARGE_SCOPE();
+
+	cuda.cuDevicePrimaryCtxRelease_v2(device->ordinal);
+	contexts_compare_primary(device, NULL, NULL);
+}
+
+/* The primary context is current meanwhile, as the guard asks for what is free in it. */
+static CUresult create_green(struct device *device, CUcontext primary, CUgreenCtx *green,
+	CUdevResourceDesc description, unsigned int flags)
+{
+	struct guard guard;
+	CUcontext popped;
+	CUresult r = cuda.cuCtxPushCurrent_v2(primary);
+
+	if (r != CUDA_SUCCESS)
+		return r;
+	r = guard_begin(device, GREEN_BOUND_BYTES, &guard);
+	if (r == CUDA_SUCCESS) {
+		r = cuda.cuGreenCtxCreate(green, description, device->ordinal, flags);
+		guard_end(&guard);
+	}
+	cuda.cuCtxPopCurrent_v2(&popped);
+	return r;
+}
+
+HOOK_BODY(cuGreenCtxCreate, CUgreenCtx *green, CUdevResourceDesc description, CUdevice ordinal,
+	unsigned int flags)
+{
+	struct device *device;
+	CUcontext primary;
+	CUresult r;
+
+	if (!hook_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	r = contexts_enter(ordinal, &device);
+	if (r != CUDA_SUCCESS)
+		return r;
+	if (!device || !green || !description)
+		return cuda.cuGreenCtxCreate(green, description, ordinal, flags);
+	r = hold_primary(device, &primary);
+	if (r != CUDA_SUCCESS)
+		return r;
+	r = create_green(device, primary, green, description, flags);
+	let_go_of_primary(device);
+	return r;
+}
+
+HOOK_BODY(cuGreenCtxDestroy, CUgreenCtx green)
+{
+	CUresult r;
+	CHARGE_SCOPE();
+
+	if (!hook_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	r = cuda.cuGreenCtxDestroy(green);
+	if (r == CUDA_SUCCESS && state_enter() == STATE_OPEN)
+		contexts_green_destroyed(green);
+	return r;
+}
+
+HOOK_BODY(cuCtxFromGreenCtx, CUcontext *context, CUgreenCtx green)
+{
+	CUresult r;
+
+	if (!hook_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	r = cuda.cuCtxFromGreenCtx(context, green);
+	if (r == CUDA_SUCCESS && state_enter() == STATE_OPEN)
+		contexts_green_seen(green, *context);
+	return r;
+}
+
+/* Stacks get their room at once; heap and printf buffer when something that uses them is loaded. */
+HOOK_BODY(cuCtxSetLimit, CUlimit limit, size_t value)
+{
+	_cleanup_charge_ struct charge charge = CHARGE_NULL;
+	CUresult r;
+
+	if (!hook_attach_cuda())
+		return CUDA_ERROR_NOT_INITIALIZED;
+	if (limit != CU_LIMIT_STACK_SIZE)
+		return cuda.cuCtxSetLimit(limit, value);
+	r = local_begin(value, &charge);
+	if (r != CUDA_SUCCESS)
+		return r;
+	r = cuda.cuCtxSetLimit(limit, value);
+	local_end(&charge);
+	code_forget_launches();
+	return r;
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of parts: what each does at the turning points of a process (slice/parts.h). */
+#include <stdatomic.h>
+#include <stddef.h>
+
+#include "tenant/hooks/hook.h"
+#include "tenant/memory/allocations.h"
+#include "tenant/memory/arrays.h"
+#include "tenant/memory/charge.h"
+#include "tenant/memory/code.h"
+#include "tenant/memory/contexts.h"
+#include "tenant/compute/gate.h"
+#include "tenant/memory/graphs.h"
+#include "tenant/memory/leaving.h"
+#include "tenant/memory/local.h"
+#include "tenant/memory/managed_data.h"
+#include "tenant/memory/mapped.h"
+#include "tenant/compute/neighbours.h"
+#include "tenant/slice/nvml.h"
+#include "tenant/memory/oom.h"
+#include "tenant/memory/opened.h"
+#include "tenant/memory/oversubscribe.h"
+#include "tenant/slice/own_pid.h"
+#include "tenant/slice/parts.h"
+#include "tenant/memory/pools.h"
+#include "tenant/slice/quota.h"
+#include "tenant/memory/shared.h"
+#include "tenant/slice/state.h"
+#include "tenant/memory/survey.h"
+#include "tenant/memory/tiles.h"
+#include "tenant/memory/truth.h"
+
+/* Every part has reset_after_fork(); the rest is named. In the order in which they are called. */
+#define PART(part, ...)                                                                   \
+	{                                                                                 \
+		.name = #part, .reset_after_fork = part##_reset_after_fork, ##__VA_ARGS__ \
+	}
+
+/* clang-format off */
+static const struct part parts[] = {
+	PART(allocations, .context_ended = allocations_context_ended),
+	PART(arrays, .context_ended = arrays_context_ended),
+	PART(charge),
+	PART(code, .context_made = code_context_made, .context_ended = code_context_ended),
+	PART(contexts),
+	PART(external, .context_ended = external_context_ended),
+	PART(gate, .context_made = gate_context_made, .context_ended = gate_context_ended),
+	PART(graphs),
+	PART(leaving, .context_ended = leaving_context_ended, .settle = leaving_settle),
+	PART(local, .context_ended = local_context_ended),
+	PART(managed_data, .context_ended = managed_data_context_ended),
+	PART(mapped),
+	PART(neighbours),
+	PART(nvml),
+	PART(opened, .context_ended = opened_context_ended),
+	PART(oversubscribe),
+	PART(own_pid),
+	PART(pools, .settle = pools_settle_device, .trim = pools_trim_device),
+	PART(quota),
+	PART(shared),
+	PART(survey),
+	PART(tiles, .context_ended = tiles_context_ended, .settle = tiles_settle_device),
+	PART(truth, .compare = truth_check),
+	PART(oom, .compare = oom_compare), /* after the books are right */
+};
+/* clang-format on */
+
+_Atomic bool hook_has_cuda, hook_has_nvml;
+
+bool hook_attach_cuda_slowly(void)
+{
+	if (!attach_cuda())
+		return false;
+	parts_hand_down(parts, ARRAY_SIZE(parts));
+	/* pairs with the acquire in hook_attach_cuda() */
+	atomic_store_explicit(&hook_has_cuda, true, memory_order_release);
+	return true;
+}
+
+bool hook_attach_nvml_slowly(void)
+{
+	if (!attach_nvml())
+		return false;
+	parts_hand_down(parts, ARRAY_SIZE(parts));
+	/* pairs with the acquire in hook_attach_nvml() */
+	atomic_store_explicit(&hook_has_nvml, true, memory_order_release);
+	return true;
+}

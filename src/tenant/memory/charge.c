@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Charges: reserve, call the driver, keep or undo. */
+#define LOG_TOPIC LOG_LEDGER
+#include "tenant/memory/charge.h"
+
+#include <errno.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/lock.h"
+#include "base/log.h"
+#include "region/joint.h"
+#include "region/ledger.h"
+#include "region/slot.h"
+#include "tenant/driver/attach.h"
+#include "tenant/slice/parts.h"
+#include "tenant/slice/quota.h"
+
+#define AUDIT_NS    1000000000u
+#define SWEEPS_MOST 16 /* on the way to one refusal */
+
+struct charge_stripe charge_stripes[CHARGE_STRIPES];
+
+uint64_t charge_traffic(void)
+{
+	uint64_t sum = 0;
+
+	for (int i = 0; i < CHARGE_STRIPES; i++)
+		sum += atomic_load(&charge_stripes[i].word);
+	return sum;
+}
+
+static struct lock reap_lock;
+/* Books that were tampered with are to lift no limit for longer than a second. */
+static void audit(struct device *d)
+{
+	if (!ledger_audit(state.region.file, d->entry))
+		log_warn("the books of a device were wrong and are put right",
+			STR("device", d->uuid));
+}
+
+/* What is to be looked at now and then, on the way of whoever charges: there is no thread for it. */
+static void tick(struct device *d)
+{
+	static _Atomic uint64_t next_ns, next_audit_ns;
+
+	if (LIKELY(!clock_is_due(&next_ns, QUOTA_CHECK_NS)))
+		return;
+	state_refresh_limits(true);
+	if (clock_is_due(&next_audit_ns, AUDIT_NS))
+		audit(d);
+	parts_compare(d, PARTS_TICK);
+}
+
+static uint64_t held_units(const struct device *d)
+{
+	return atomic_load(&state.region.file->own.slots[state.slot].held[d->entry]) >> 32;
+}
+
+/*
+ * A charge and then this look at the watch, the watch and then a look at what is held, all of them
+ * sequentially consistent: who watches has seen the charge, or is seen here.
+ */
+static void show_to_watcher(struct device *d)
+{
+	uint64_t most = atomic_load(&d->watched), held;
+
+	if (LIKELY(most == 0))
+		return;
+	held = held_units(d) + 1;
+	while (most != 0 && most < held && !atomic_compare_exchange_weak(&d->watched, &most, held))
+		;
+}
+
+uint64_t charge_watch(struct device *device)
+{
+	atomic_store(&device->watched, 1);
+	return held_units(device) * REGION_UNIT_BYTES;
+}
+
+uint64_t charge_watched(struct device *device)
+{
+	return (atomic_exchange(&device->watched, 0) - 1) * REGION_UNIT_BYTES;
+}
+
+static int try_charge(struct device *d, uint64_t units)
+{
+	/* relaxed: see set_limit() */
+	int r = ledger_charge(state.region.file, state.slot, d->entry, units,
+		atomic_load_explicit(&d->limit_units, memory_order_relaxed));
+
+	if (LIKELY(r == 0))
+		show_to_watcher(d);
+	return r;
+}
+
+/* One thread of the process at a time looks for the dead; the others wait for what it finds. */
+static void reap(struct device *d)
+{
+	uint64_t deadline = clock_now_ns() + SLOT_REAP_WAIT_NS;
+	struct timespec pause = {.tv_nsec = 200000};
+	unsigned reaped = 0;
+	int r;
+
+	while (!lock_try(&reap_lock)) {
+		if (clock_now_ns() > deadline)
+			return;
+		nanosleep(&pause, NULL);
+	}
+	FAULT("reap: locked");
+	r = slot_reap_until(&state.region, deadline, &reaped);
+	if (r < 0)
+		log_warn("dead processes of the slice cannot be looked for", U64("errno", -r));
+	joint_sweep(&state.region, state.slot);
+	if (ledger_settle(state.region.file, d->entry) != 0)
+		log_debug("the books of a device could not be settled now");
+	audit(d);
+	lock_leave(&reap_lock);
+}
+
+/* Whether units were charged after all, by what could be had back, the cheapest first. */
+static bool make_room(struct device *d, uint64_t units)
+{
+	state_refresh_limits(true);
+	parts_settle(d);
+	if (try_charge(d, units) == 0)
+		return true;
+	parts_trim(d);
+	parts_compare(d, PARTS_REFUSAL);
+	if (try_charge(d, units) == 0)
+		return true;
+	reap(d);
+	/* Another process may have had that room before us, and have let go of what it put there. */
+	for (unsigned i = 0; i < SWEEPS_MOST; i++) {
+		if (try_charge(d, units) == 0)
+			return true;
+		if (joint_sweep(&state.region, state.slot) == 0)
+			break;
+	}
+	return false;
+}
+
+void charge_have_back(struct device *device)
+{
+	int saved_errno = errno;
+
+	parts_trim(device);
+	parts_compare(device, PARTS_REFUSAL);
+	reap(device);
+	errno = saved_errno;
+}
+
+static CUresult refuse(struct device *d, uint64_t bytes)
+{
+	/* relaxed: a count for people */
+	atomic_fetch_add_explicit(
+		&state.region.file->own.devices[d->entry].refusal_count, 1, memory_order_relaxed);
+	log_info("device memory is refused: the quota is reached", STR("device", d->uuid),
+		U64("bytes", bytes),
+		U64("used_bytes", ledger_used_bytes(state.region.file, d->entry)));
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult charge_reserve(
+	struct device *device, uint64_t bytes, enum charge_kind kind, struct charge *ret_charge)
+{
+	uint64_t units = ledger_units(bytes);
+	int saved_errno = errno;
+	bool has_room;
+
+	tick(device);
+	charge_enter();
+	if (UNLIKELY(try_charge(device, units) != 0)) {
+		charge_leave(NULL);
+		has_room = make_room(device, units);
+		if (!has_room)
+			return refuse(device, bytes);
+		charge_enter();
+	}
+	FAULT("charge: reserved");
+	errno = saved_errno;
+	*ret_charge = (struct charge){
+		.device = device, .units = (uint32_t)units, .kind = kind, .is_under_way = true};
+	return CUDA_SUCCESS;
+}
+
+CUresult charge_reserve_current(uint64_t bytes, enum charge_kind kind, struct charge *ret_charge)
+{
+	enum state_mode mode = state_enter();
+	struct device *device;
+	CUdevice ordinal;
+	CUresult r;
+
+	if (mode == STATE_ASIDE)
+		return CUDA_SUCCESS;
+	if (mode == STATE_CLOSED) {
+		/* The driver's own complaint comes first, as it would without us. */
+		r = cuda.cuCtxGetDevice ? cuda.cuCtxGetDevice(&ordinal) : CUDA_ERROR_NOT_FOUND;
+		return r == CUDA_SUCCESS ? CUDA_ERROR_OUT_OF_MEMORY : r;
+	}
+	r = state_current_device(&device);
+	return r == CUDA_SUCCESS ? charge_reserve(device, bytes, kind, ret_charge) : r;
+}
+
+void charge_put_right(struct device *device)
+{
+	static _Atomic uint64_t next_ns;
+	int saved_errno = errno;
+
+	if (!clock_is_due(&next_ns, CHARGE_LOOK_NS))
+		return;
+	parts_settle(device);
+	parts_compare(device, PARTS_VIEW);
+	reap(device);
+	errno = saved_errno;
+}
+
+void charge_reset_after_fork(void)
+{
+	reap_lock = (struct lock)LOCK_INIT;
+	for (int i = 0; i < CHARGE_STRIPES; i++)
+		atomic_store(&charge_stripes[i].word, 0);
+}
+
+void charge_settle(struct charge *charge, int64_t bytes)
+{
+	int64_t more = bytes - (int64_t)charge->units * REGION_UNIT_BYTES;
+	struct device *d = charge->device;
+
+	if (more > 0) {
+		ledger_charge_anyway(
+			state.region.file, state.slot, d->entry, ledger_units((uint64_t)more));
+		show_to_watcher(d);
+	} else if (more < 0) {
+		ledger_uncharge(
+			state.region.file, state.slot, d->entry, ledger_units((uint64_t)-more));
+	}
+	FAULT("charge: settled");
+	if (bytes)
+		ledger_note(state.region.file, state.slot, d->entry, charge->kind, bytes);
+	if (charge->is_under_way)
+		charge_leave(NULL);
+	*charge = (struct charge)CHARGE_NULL;
+}
+
+uint64_t charge_take(struct charge *charge)
+{
+	uint64_t bytes = (uint64_t)charge->units * REGION_UNIT_BYTES;
+
+	charge_settle(charge, (int64_t)bytes);
+	return bytes;
+}
+
+void charge_anyway(struct device *device, uint64_t bytes, enum charge_kind kind)
+{
+	charge_settle(&(struct charge){.device = device, .kind = kind}, (int64_t)bytes);
+}
+
+void charge_give_back(struct device *device, uint64_t bytes, enum charge_kind kind)
+{
+	charge_settle(&(struct charge){.device = device, .kind = kind}, -(int64_t)bytes);
+}
+
+void charge_undo(struct charge *charge)
+{
+	if (charge->device)
+		charge_settle(charge, 0);
+}

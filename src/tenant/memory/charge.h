@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Charges: reserve, call the driver, keep or undo.
+ *
+ *	_cleanup_charge_ struct charge charge = CHARGE_NULL;
+ *	CUresult r = charge_reserve(device, bytes, CHARGE_PLAIN, &charge);
+ *	if (r == CUDA_SUCCESS)
+ *		r = cuda.cuMemAlloc_v2(...);
+ *	if (r == CUDA_SUCCESS)
+ *		charge_take(&charge);
+ *
+ * What is reserved is in the books before the driver is called, so what the driver gives is never
+ * more than what the books say.
+ */
+#pragma once
+
+#include "base/bits.h"
+#include "tenant/slice/state.h"
+
+struct charge {
+	struct device *device; /* NULL: nothing is charged */
+	uint32_t units;
+	enum charge_kind kind;
+	bool is_under_way; /* reserved, and counted in the traffic until it is settled */
+};
+
+/*
+ * Calls of this process that change what the driver holds: begun << 32 | under way, as a sum over stripes
+ * so that threads do not wait for each other's processors. While one is under way, books and driver may
+ * differ by it, so a comparison of the two (truth.h) is exact only if the sum was the same before and
+ * after, with no call under way but the comparing one. A reservation counts by itself; a call that gives
+ * back has a CHARGE_SCOPE().
+ */
+#define CHARGE_STRIPES 64
+struct charge_stripe {
+	_Atomic uint64_t word;
+} __attribute__((aligned(CACHE_LINE_BYTES)));
+extern struct charge_stripe charge_stripes[CHARGE_STRIPES];
+
+/* A thread's own, nearly: stacks lie far apart. A call may leave by another stripe than it entered. */
+static inline _Atomic uint64_t *charge_stripe(void)
+{
+	uintptr_t stack = (uintptr_t)__builtin_frame_address(0);
+
+	return &charge_stripes[(stack >> 16 ^ stack >> 22) % CHARGE_STRIPES].word;
+}
+
+static inline int charge_enter(void)
+{
+	/* sequentially consistent, as the comparison's two looks at the sum */
+	atomic_fetch_add(charge_stripe(), (UINT64_C(1) << 32) + 1);
+	return 0;
+}
+
+static inline void charge_leave(const int *scope)
+{
+	(void)scope;
+	/* as above */
+	atomic_fetch_sub(charge_stripe(), 1);
+}
+
+/* The sum now, as of no single instant: equal twice in a row, nothing moved in between. */
+uint64_t charge_traffic(void);
+
+/* The enclosing scope is such a call. */
+#define CHARGE_SCOPE() \
+	__attribute__((cleanup(charge_leave), unused)) int charge_scope_ = charge_enter()
+
+#define CHARGE_NULL            \
+	{                      \
+		.device = NULL \
+	}
+
+/*
+ * Reserves bytes, rounded up to the ledger's unit. Where they do not fit, it first looks for what
+ * can be had back: a quota that was raised, pools' unused memory, processes that have died.
+ * CUDA_ERROR_OUT_OF_MEMORY is the only refusal. Waits at most SLOT_REAP_WAIT_NS for other
+ * processes, and only then, however often a call of the program comes here.
+ */
+CUresult charge_reserve(
+	struct device *device, uint64_t bytes, enum charge_kind kind, struct charge *ret_charge);
+
+/*
+ * The same for the current context's device, and what a hook does first: with nothing to enforce it
+ * charges nothing and says CUDA_SUCCESS; where quotas cannot be enforced it refuses.
+ */
+CUresult charge_reserve_current(uint64_t bytes, enum charge_kind kind, struct charge *ret_charge);
+
+/* Charges what the driver has taken already, even over the quota. */
+void charge_anyway(struct device *device, uint64_t bytes, enum charge_kind kind);
+
+/* Gives bytes back. */
+void charge_give_back(struct device *device, uint64_t bytes, enum charge_kind kind);
+
+/* Ends the charge's scope without giving it back; its bytes are what charge_give_back() takes later. */
+uint64_t charge_take(struct charge *charge);
+
+/*
+ * Ends the charge's scope; of what it reserved, and of what was charged before, so many bytes are to
+ * be charged more (or less, if negative) than before the reservation. For a charge that reserved
+ * nothing, device and kind are used alone.
+ */
+void charge_settle(struct charge *charge, int64_t bytes);
+
+/* Gives the charge back, if it was not taken. */
+void charge_undo(struct charge *charge);
+
+/*
+ * Compares the books with the driver and gives back what processes that have died still hold on the
+ * device, at most every CHARGE_LOOK_NS: for a program that asks how much is free and plans by the answer.
+ */
+#define CHARGE_LOOK_NS 100000000u
+void charge_put_right(struct device *device);
+
+/*
+ * What this process holds of the device now; and then the most that it held after any charge since, 0
+ * where there was none. What the driver gives is charged before and given back after, so what it has for
+ * us at any instant between the two is at most the larger one. One watcher at a time.
+ */
+uint64_t charge_watch(struct device *device);
+uint64_t charge_watched(struct device *device);
+
+/* Has back whatever the slice holds in vain, as before a refusal: may wait SLOT_REAP_WAIT_NS. */
+void charge_have_back(struct device *device);
+
+/* For a child of fork(). */
+void charge_reset_after_fork(void);
+
+#define _cleanup_charge_ __attribute__((cleanup(charge_undo)))

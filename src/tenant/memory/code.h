@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Code: images that are loaded, and functions that are launched for the first time.
+ *
+ * The driver takes memory for an image's data when it is loaded (a library's: when it is first used),
+ * for code as it is needed, once a context for the device's own runtime when an image uses its heap
+ * or printf() (138 and 64 MiB on an H200, driver 580), and the heap itself (its limit and 2 MiB) at
+ * the first launch of a function that uses it. A launch costs nothing here once its function has been
+ * launched before.
+ */
+#pragma once
+
+#include <stdatomic.h>
+
+#include "tenant/memory/guard.h"
+#include "tenant/memory/image.h"
+
+/* An image that is being loaded. */
+struct code_load {
+	struct guard guard;
+	struct charge managed; /* for its managed variables */
+};
+
+/* Before an image is loaded into the current context. *ret_load goes to code_load_end(). */
+CUresult code_load_begin(const struct image *image, struct code_load *ret_load) MUST_CHECK;
+
+/*
+ * After it: false where the slice is above its quota now, and the image must be unloaded again. owner
+ * is the module or library, or NULL where it was not loaded.
+ */
+bool code_load_end(const struct image *image, struct code_load *load, const void *owner);
+
+/* Keeps what a library's image tells; false without memory. And forgets it, before it is unloaded. */
+bool code_library_keep(CUlibrary library, const struct image *image) MUST_CHECK;
+void code_library_forget(CUlibrary library);
+
+/*
+ * Around a use of a library, or of a kernel of one, which may make the driver load it into the current
+ * context. code_use_end() in every case after a success; it returns the result that it is given.
+ */
+struct code_use {
+	uintptr_t key; /* 0: used before in this context, nothing to do */
+	CUlibrary library;
+	uint32_t generation;
+	struct image image;
+	struct code_load load;
+};
+CUresult code_use_begin(CUlibrary library, struct code_use *ret_use) MUST_CHECK;
+CUresult code_use_kernel_begin(CUkernel kernel, struct code_use *ret_use) MUST_CHECK;
+CUresult code_use_end(struct code_use *use, CUresult r);
+
+/*
+ * Functions that have been launched, and libraries and kernels that have been used: a place holds the
+ * last one of those that fall there.
+ */
+#define CODE_PLACES 4096 /* a power of two; PyTorch launches some hundreds */
+extern _Atomic uintptr_t code_launched[CODE_PLACES];
+extern _Atomic bool code_has_many_contexts;
+
+/* What a function is known by; a CUkernel is another function in every context. */
+static inline uintptr_t code_key(CUfunction function, CUcontext context)
+{
+	return (uintptr_t)function ^ ((uintptr_t)context << 1);
+}
+
+uintptr_t code_key_slowly(CUfunction function);
+
+static inline _Atomic uintptr_t *code_place(uintptr_t key)
+{
+	/* Handles are addresses, which differ in their middle bits. */
+	return &code_launched[(key >> 4 ^ key >> 16) & (CODE_PLACES - 1)];
+}
+
+/*
+ * Whether the function has been launched before, so that its launch takes nothing. About 2 ns. No
+ * function at all has not: a place without a mark holds 0, too.
+ */
+static inline bool code_is_launched(CUfunction function)
+{
+	uintptr_t key = (uintptr_t)function;
+
+	/* relaxed: a context that is not seen yet has no function that could be launched */
+	if (UNLIKELY(atomic_load_explicit(&code_has_many_contexts, memory_order_relaxed)))
+		key = code_key_slowly(function);
+	/* relaxed: nothing is read through it; who launches has the function from who loaded it */
+	return LIKELY(key && atomic_load_explicit(code_place(key), memory_order_relaxed) == key);
+}
+
+/* The same at once, where one context is all there is; false may mean that it is not known. */
+static inline bool code_is_marked(CUfunction function)
+{
+	uintptr_t key = (uintptr_t)function;
+
+	/* relaxed both: as above */
+	return LIKELY(!atomic_load_explicit(&code_has_many_contexts, memory_order_relaxed) && key &&
+		      atomic_load_explicit(code_place(key), memory_order_relaxed) == key);
+}
+
+struct code_launch {
+	CUfunction function;
+	bool is_captured;
+	uint32_t generation;
+	struct guard guard;
+	struct charge local;
+};
+
+/* Around the first launch of a function; code_launch_end() in every case after a success. */
+CUresult code_launch_begin(
+	CUfunction function, CUstream stream, struct code_launch *ret_launch) MUST_CHECK;
+void code_launch_end(struct code_launch *launch, CUresult r);
+
+/* A function may be gone, or the room for its frames: each is to be looked at once more. */
+void code_forget_launches(void);
+
+/* A further context was made: from now on functions are told apart by context. */
+void code_context_made(void);
+void code_context_ended(struct device *device, CUcontext context);
+
+/* For a child of fork(). */
+void code_reset_after_fork(void);

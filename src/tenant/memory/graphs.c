@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Graphs that allocate memory when they are launched.
+ *
+ * How much the pool grows by a launch is only known afterwards, and the sum of all allocations of the
+ * graph is the most. To reserve so much for every launch would refuse a program at its quota's edge
+ * the second launch of what it has launched before. What the driver documents and does (H200, driver
+ * 580) makes more certain:
+ *
+ *   1. A graph keeps the memory of its last launch unless some of that is given back by a trim, is
+ *      taken for another graph, or is in use by another graph that may run at the same time.
+ *   2. Graphs that leave nothing allocated and are launched on one stream share their memory.
+ *
+ * An epoch is a time in which no graph lost memory to another: a launch that finds less new memory
+ * than it needs at most ends it, unless (2) explains that, and so does a pool that was found to hold
+ * less. A graph that was launched in this epoch takes no more (1). While (2) has been true of all
+ * launches since the pool was empty, the pool is calm, and a launch takes no more than what its needs
+ * are above what the pool holds.
+ *
+ * Whatever happens in truth, the pool is read after each launch, and the books are corrected.
+ */
+#define LOG_TOPIC LOG_MEMORY
+#include "tenant/memory/graphs.h"
+
+#include "base/fault.h"
+#include "base/log.h"
+#include "tenant/driver/capture.h"
+#include "tenant/driver/attach.h"
+#include "tenant/memory/pools.h"
+#include "tenant/slice/table.h"
+
+/* What the launches so far allow to be said of a device's pool; changed while the pool is still. */
+struct calm {
+	uint64_t epoch;	    /* the first is 1 */
+	uint64_t losses;    /* of the pool, when last looked at */
+	uint64_t stream_id; /* of all launches while it is calm; 0: of none */
+	bool is_calm;
+	bool is_shared;		 /* graphs of this epoch share memory */
+	_Atomic bool is_spoiled; /* by a launch that could not have the pool still */
+};
+
+_Atomic uint32_t graphs_with_needs;
+static struct table execs; /* key: executable graph; a: its needs */
+static struct calm calms[STATE_ORDINALS];
+
+CUresult graphs_keep(CUgraphExec exec, struct survey *survey)
+{
+	struct table_entry entry = {.key = (uintptr_t)exec, .a = (uintptr_t)survey->needs};
+	struct need *old = graphs_any() ? graphs_take(exec) : NULL;
+
+	/* One that nobody destroyed may have gone with its context, and its handle is another's now. */
+	survey_free_needs(old);
+	if (!survey->needs)
+		return CUDA_SUCCESS;
+	if (table_put(&execs, entry) < 0) {
+		log_error("no memory for our own tables, so a graph is refused");
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	FAULT("graph: entered");
+	survey->needs = NULL;
+	atomic_fetch_add(&graphs_with_needs, 1);
+	return CUDA_SUCCESS;
+}
+
+struct need *graphs_take(CUgraphExec exec)
+{
+	struct table_entry entry;
+
+	if (!exec || table_take(&execs, (uintptr_t)exec, &entry) != 0)
+		return NULL;
+	atomic_fetch_sub(&graphs_with_needs, 1);
+	FAULT("graph: taken out");
+	return (struct need *)(uintptr_t)entry.a;
+}
+
+void graphs_put_back(CUgraphExec exec, struct need *needs)
+{
+	struct survey survey = {.needs = needs};
+
+	if (graphs_keep(exec, &survey) != CUDA_SUCCESS)
+		state_on_failure("graph", "no memory");
+}
+
+/* A number that no other stream has; 0 where that cannot be told. */
+static uint64_t id_of(CUstream stream)
+{
+	unsigned long long id = 0;
+
+	if (cuda.cuStreamGetId && cuda.cuStreamGetId(stream, &id) != CUDA_SUCCESS)
+		return 0;
+	/* The legacy stream's may be 0; older drivers have handles alone. */
+	return cuda.cuStreamGetId ? id + 1 : (uint64_t)(uintptr_t)stream;
+}
+
+/* One device's part of a call. */
+struct turn {
+	struct need *need;
+	struct pool *pool;
+	uint64_t stream_id;
+	uint64_t held_bytes; /* before the call */
+	bool is_in_place, is_calm;
+	bool is_still;
+	struct charge charge;
+};
+
+static void begin_epoch(struct calm *calm)
+{
+	calm->epoch++;
+	calm->is_shared = false;
+}
+
+/* What has become of the pool since the last launch. */
+static void look(struct turn *t, struct calm *calm)
+{
+	uint64_t losses;
+
+	t->held_bytes = pools_read(t->pool, &losses);
+	if (losses != calm->losses || calm->epoch == 0)
+		begin_epoch(calm);
+	calm->losses = losses;
+	if (t->held_bytes == 0) {
+		calm->is_calm = true;
+		calm->stream_id = 0;
+	}
+	if (atomic_exchange(&calm->is_spoiled, false)) {
+		begin_epoch(calm);
+		calm->is_calm = false;
+	}
+}
+
+/* What the call takes at most. */
+static uint64_t growth_bytes(struct turn *t)
+{
+	struct calm *calm = &calms[t->need->device->ordinal];
+	const struct need *need = t->need;
+
+	t->is_in_place = t->is_calm = false;
+	if (!t->is_still)
+		return need->bytes;
+	look(t, calm);
+	t->is_in_place =
+		need->epoch == calm->epoch && (!calm->is_shared || need->stream_id == t->stream_id);
+	t->is_calm = calm->is_calm && need->is_balanced && t->stream_id != 0 &&
+		     (calm->stream_id == 0 || calm->stream_id == t->stream_id);
+	if (t->is_in_place)
+		return 0;
+	if (t->is_calm)
+		return need->bytes - (need->bytes < t->held_bytes ? need->bytes : t->held_bytes);
+	return need->bytes;
+}
+
+/* Reserves; the pool is still from here to end(), as far as that could be had. */
+static CUresult begin(struct turn *t, CUstream stream)
+{
+	uint64_t reserved_bytes = 0, growth;
+	CUresult r;
+
+	t->pool = pools_of_graphs(t->need->device);
+	if (!t->pool)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	for (;;) {
+		t->is_still = pools_hold_still(t->pool);
+		FAULT("graph: memory is still");
+		growth = growth_bytes(t);
+		if (!t->is_still)
+			atomic_store(&calms[t->need->device->ordinal].is_spoiled, true);
+		if (growth <= reserved_bytes)
+			return CUDA_SUCCESS;
+		/* To make room the pool may be trimmed, after which the answer may be another. */
+		if (t->is_still)
+			pools_let_move(t->pool);
+		charge_undo(&t->charge);
+		r = pools_reserve(t->pool, growth, stream, &t->charge);
+		if (r != CUDA_SUCCESS)
+			return r;
+		reserved_bytes = growth;
+	}
+}
+
+/* What the launch, of which the pool was read before, tells of the next ones. */
+static void learn(const struct turn *t, uint64_t held_bytes, uint64_t losses, bool is_done)
+{
+	struct calm *calm = &calms[t->need->device->ordinal];
+	bool is_apart = t->is_in_place || t->held_bytes == 0 ||
+			held_bytes >= t->held_bytes + t->need->bytes;
+
+	if (losses != calm->losses || !is_done || (!is_apart && !t->is_calm))
+		begin_epoch(calm);
+	else if (!is_apart)
+		calm->is_shared = true;
+	calm->losses = losses;
+	calm->is_calm = t->is_calm;
+	calm->stream_id = t->stream_id;
+	t->need->epoch = is_done ? calm->epoch : 0;
+	t->need->stream_id = t->stream_id;
+}
+
+static void end(struct turn *t, bool is_done)
+{
+	uint64_t held_bytes, losses;
+
+	FAULT("graph: the driver was called");
+	pools_keep(t->pool, &t->charge);
+	FAULT("graph: charged");
+	held_bytes = pools_read(t->pool, &losses);
+	if (!t->is_still) {
+		atomic_store(&calms[t->need->device->ordinal].is_spoiled, true);
+		return;
+	}
+	learn(t, held_bytes, losses, is_done);
+	pools_let_move(t->pool);
+}
+
+static CUresult call_in_turn(struct need *need, const struct graph_call *call, uint64_t stream_id)
+{
+	struct turn turn = {.need = need, .stream_id = stream_id, .charge = CHARGE_NULL};
+	CUresult r;
+
+	if (!need)
+		return call->ask(call);
+	r = begin(&turn, call->stream);
+	if (r != CUDA_SUCCESS)
+		return r;
+	r = call_in_turn(need->next, call, stream_id);
+	end(&turn, r == CUDA_SUCCESS);
+	return r;
+}
+
+CUresult graphs_call_with(struct need *needs, const struct graph_call *call)
+{
+	return call_in_turn(needs, call, needs ? id_of(call->stream) : 0);
+}
+
+CUresult graphs_call(const struct graph_call *call)
+{
+	struct table_entry entry;
+
+	if (!call->exec || table_get(&execs, (uintptr_t)call->exec, &entry) != 0 ||
+		capture_is_on(call->stream))
+		return call->ask(call);
+	switch (state_enter()) {
+	case STATE_OPEN:
+		return graphs_call_with((struct need *)(uintptr_t)entry.a, call);
+	case STATE_CLOSED:
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	default:
+		return call->ask(call);
+	}
+}
+
+CUresult graphs_trim(CUdevice ordinal)
+{
+	struct device *device;
+	struct pool *pool;
+	uint64_t losses;
+	bool is_still;
+	CUresult r;
+
+	if (state_enter() != STATE_OPEN || state_meet_device(ordinal, &device) != 0)
+		return cuda.cuDeviceGraphMemTrim(ordinal);
+	pool = pools_of_graphs(device);
+	if (!pool)
+		return cuda.cuDeviceGraphMemTrim(ordinal);
+	is_still = pools_hold_still(pool);
+	r = cuda.cuDeviceGraphMemTrim(ordinal);
+	FAULT("graph: trimmed");
+	pools_read(pool, &losses);
+	if (is_still)
+		pools_let_move(pool);
+	return r;
+}
+
+void graphs_reset_after_fork(void)
+{
+	table_forget(&execs);
+	atomic_store(&graphs_with_needs, 0);
+	for (int i = 0; i < STATE_ORDINALS; i++)
+		calms[i] = (struct calm){.epoch = 0};
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Graphs that allocate memory when they are launched.
+ *
+ * The driver takes memory for them when they are uploaded or launched, out of one pool for each
+ * device, and only a trim gives it back (H200, driver 580). So a launch reserves what the graph
+ * needs at most, and afterwards what the pool is seen to hold is charged (pools.h). A launch that
+ * takes no more than is there already reserves nothing: see graphs.c for how that is known.
+ */
+#pragma once
+
+#include <stdatomic.h>
+
+#include "base/bits.h"
+#include "tenant/memory/survey.h"
+
+/* A call that may take memory for a graph: an upload, a launch, an instantiation that uploads. */
+struct graph_call {
+	CUresult (*ask)(const struct graph_call *call);
+	CUgraphExec exec;
+	CUstream stream;
+	union {
+		cuGraphLaunch_fn *run;
+		const void *more; /* of whoever asks */
+	};
+};
+
+/* How many executable graphs of the process allocate memory. */
+extern _Atomic uint32_t graphs_with_needs;
+
+static inline bool graphs_any(void)
+{
+	/* relaxed: whoever launches a graph knows it to be instantiated */
+	return UNLIKELY(atomic_load_explicit(&graphs_with_needs, memory_order_relaxed) != 0);
+}
+
+/* Remembers what an executable graph needs, and leaves the survey without it. */
+CUresult graphs_keep(CUgraphExec exec, struct survey *survey) MUST_CHECK;
+
+/* What is known of an executable graph that is being destroyed; back, if the driver refused to. */
+struct need *graphs_take(CUgraphExec exec);
+void graphs_put_back(CUgraphExec exec, struct need *needs);
+
+/* Calls the driver with the memory that the needs (of call->exec) make necessary charged. */
+CUresult graphs_call(const struct graph_call *call);
+CUresult graphs_call_with(struct need *needs, const struct graph_call *call);
+
+/* The program's own trim of the device. */
+CUresult graphs_trim(CUdevice ordinal);
+
+/* For a child of fork(). */
+void graphs_reset_after_fork(void);

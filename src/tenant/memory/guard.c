@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls by which the driver may take device memory that nobody names. */
+#include "tenant/memory/guard.h"
+
+#include "base/fault.h"
+#include "region/ledger.h"
+#include "tenant/driver/attach.h"
+#include "tenant/memory/truth.h"
+
+/* Our own question is no part of what the program captures, and must not end its capture. */
+uint64_t guard_free_bytes(void)
+{
+	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+	bool is_exchanged = cuda.cuThreadExchangeStreamCaptureMode &&
+			    cuda.cuThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS;
+	size_t free, total;
+	CUresult r = cuda.cuMemGetInfo_v2(&free, &total);
+
+	if (is_exchanged)
+		cuda.cuThreadExchangeStreamCaptureMode(&mode);
+	return r == CUDA_SUCCESS ? free : UINT64_MAX;
+}
+
+CUresult guard_begin(struct device *device, uint64_t bound_bytes, struct guard *ret_guard)
+{
+	struct charge charge = {.device = device, .kind = CHARGE_OTHER};
+	CUresult r = CUDA_SUCCESS;
+
+	if (bound_bytes)
+		r = charge_reserve(device, bound_bytes, CHARGE_OTHER, &charge);
+	if (r == CUDA_SUCCESS)
+		*ret_guard = (struct guard){
+			.charge = charge, .free_bytes = guard_free_bytes(), .is_armed = true};
+	return r;
+}
+
+CUresult guard_begin_current(uint64_t bound_bytes, struct guard *ret_guard)
+{
+	struct device *device;
+	CUresult r;
+
+	*ret_guard = (struct guard){.is_armed = false};
+	switch (state_enter()) {
+	case STATE_OPEN:
+		r = state_current_device(&device);
+		/* Without a context the driver says so itself. */
+		if (r != CUDA_SUCCESS)
+			return r == CUDA_ERROR_OUT_OF_MEMORY ? r : CUDA_SUCCESS;
+		return guard_begin(device, bound_bytes, ret_guard);
+	case STATE_CLOSED:
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	default:
+		return CUDA_SUCCESS;
+	}
+}
+
+bool guard_end(struct guard *guard)
+{
+	struct device *d = guard->charge.device;
+	uint64_t before = guard->free_bytes, after;
+
+	if (!guard->is_armed)
+		return true;
+	FAULT("guard: the driver was called");
+	after = guard_free_bytes();
+	guard->taken_bytes = (int64_t)(before - after);
+	/* Free memory that did not move may hide what was taken behind what somebody else gave back. */
+	if (guard->charge.units == 0 && after == before && after != UINT64_MAX)
+		charge_undo(&guard->charge);
+	else
+		truth_settle(d, &guard->charge, guard->taken_bytes);
+	/* relaxed: a limit of a moment ago is a limit */
+	return ledger_used_units(state.region.file, d->entry) <=
+	       atomic_load_explicit(&d->limit_units, memory_order_relaxed);
+}
+
+void guard_cancel(struct guard *guard)
+{
+	if (guard->is_armed)
+		charge_undo(&guard->charge);
+	guard->is_armed = false;
+}

@@ -1,0 +1,533 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Pools of stream-ordered memory, and the one of each device's graphs.
+ *
+ * Why the invariant of pools.h holds: a call reserves its worst growth, calls the driver, and then,
+ * under the pool's lock, reads what the pool holds and replaces the last reading. A reading was begun
+ * after the growth of its call, so it includes it, or a later one that was settled before did; so the
+ * reservation may go in either case.
+ */
+#define LOG_TOPIC LOG_MEMORY
+#include "tenant/memory/pools.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/lock.h"
+#include "base/log.h"
+#include "base/mark.h"
+#include "tenant/memory/allocations.h"
+#include "tenant/driver/attach.h"
+#include "tenant/memory/leaving.h"
+#include "tenant/memory/shared.h"
+
+/* Longest wait for a trim of ours in another thread. */
+#define USERS_WAIT_NS 100000000u
+
+/* Longest wait at the quota's edge for frees that the stream has not reached yet. */
+#define EDGE_WAIT_NS 50000000u
+
+/* Longest wait for a launch or a trim in another thread. */
+#define STILL_WAIT_NS 50000000u
+
+struct pool {
+	struct pool *next; /* never changes once it is in the list */
+	enum charge_kind
+		kind; /* CHARGE_POOL, or CHARGE_GRAPH: the device's own, without a handle */
+	_Atomic(CUmemoryPool) handle; /* NULL: destroyed, or being destroyed; of graphs: itself */
+	_Atomic bool is_destroyed;    /* by the driver, too */
+	_Atomic uint32_t users;	      /* trims of ours that use the handle now */
+	struct device *device;	      /* NULL: not on a device */
+	_Atomic uint32_t live;	      /* allocations that were not freed */
+	_Atomic uint64_t last_free;   /* number of the last asynchronous free, by frees */
+	_Atomic bool is_dirty;	      /* something was freed and not yet settled */
+	struct lock still;	      /* of graphs: held while nobody may trim */
+	_Atomic uint64_t losses;
+	struct lock lock;	     /* guards the rest */
+	uint32_t joint;		     /* + 1; 0: the pool was never exported */
+	_Atomic uint64_t held_bytes; /* as last read */
+};
+
+static struct lock add_lock;
+static _Atomic(struct pool *) pools;
+static _Atomic bool some_are_dirty;
+static _Atomic uint64_t frees;	    /* asynchronous ones so far */
+static _Atomic uint64_t frees_done; /* all up to this one are done */
+
+static struct pool *first(void)
+{
+	/* pairs with the release in find_or_add() */
+	return atomic_load_explicit(&pools, memory_order_acquire);
+}
+
+static struct pool *find(CUmemoryPool handle)
+{
+	struct pool *p = first();
+
+	/* relaxed: whoever uses a handle knows it to be valid */
+	while (p && atomic_load_explicit(&p->handle, memory_order_relaxed) != handle)
+		p = p->next;
+	return p;
+}
+
+static bool is_of_graphs(const struct pool *p)
+{
+	return p->kind == CHARGE_GRAPH;
+}
+
+/* A destroyed pool's place, once nothing is left in it. */
+static struct pool *find_unused(const struct device *device)
+{
+	struct pool *p = first();
+
+	while (p && (p->device != device || p->joint || !atomic_load(&p->is_destroyed) ||
+			    atomic_load(&p->live) || p->held_bytes))
+		p = p->next;
+	return p;
+}
+
+/* Under add_lock; NULL without memory. A handle of NULL is none, so the pool is its own. */
+static struct pool *add(CUmemoryPool handle, struct device *device, enum charge_kind kind)
+{
+	struct pool *p = FAULT_OUT_OF_MEMORY() ? NULL : calloc(1, sizeof(*p));
+
+	if (!p) {
+		log_error("no memory for our own tables, so a pool's allocations are refused");
+		return NULL;
+	}
+	p->device = device;
+	p->kind = kind;
+	atomic_init(&p->handle, handle ? handle : (CUmemoryPool)p);
+	p->next = first();
+	/* pairs with the acquire in first() */
+	atomic_store_explicit(&pools, p, memory_order_release);
+	return p;
+}
+
+/* The pool with this handle, entered if it is new; NULL without memory. */
+static struct pool *find_or_add(CUmemoryPool handle, struct device *device)
+{
+	LOCK_SCOPE(&add_lock);
+	struct pool *p = find(handle);
+
+	if (p)
+		return p;
+	FAULT("pool: adding");
+	p = find_unused(device);
+	if (p) {
+		atomic_store(&p->is_destroyed, false);
+		atomic_store(&p->handle, handle);
+		return p;
+	}
+	return add(handle, device, CHARGE_POOL);
+}
+
+struct pool *pools_of_graphs(struct device *device)
+{
+	struct pool *p = first();
+
+	while (p && (p->device != device || !is_of_graphs(p)))
+		p = p->next;
+	if (p)
+		return p;
+	LOCK_SCOPE(&add_lock);
+	for (p = first(); p && (p->device != device || !is_of_graphs(p));)
+		p = p->next;
+	return p ? p : add(NULL, device, CHARGE_GRAPH);
+}
+
+/*
+ * Replaces the last reading; returns by how much it differs: of a pool that was exported only upwards, and
+ * what is more is then to be moved to its joint. Under the pool's lock.
+ */
+static int64_t replace_reading(struct pool *p, uint64_t held_bytes)
+{
+	int64_t change = (int64_t)(held_bytes - p->held_bytes);
+
+	FAULT("pool: read");
+	if (p->joint && change < 0)
+		return 0;
+	if (change < 0)
+		atomic_fetch_add(&p->losses, 1);
+	p->held_bytes = held_bytes;
+	return change;
+}
+
+/*
+ * The handle, for one trim; NULL where the pool is destroyed. Whoever destroys it first takes the handle
+ * away and then waits for the users, and both are sequentially consistent: either we see no handle, or
+ * we are seen as a user.
+ */
+static CUmemoryPool hold(struct pool *p)
+{
+	CUmemoryPool handle;
+
+	atomic_fetch_add(&p->users, 1);
+	handle = atomic_load(&p->handle);
+	if (!handle)
+		atomic_fetch_sub(&p->users, 1);
+	return handle;
+}
+
+static void let_go(struct pool *p)
+{
+	atomic_fetch_sub(&p->users, 1);
+}
+
+/* What the driver says that the pool holds; false where it does not answer. */
+static bool read_held(const struct pool *p, CUmemoryPool handle, uint64_t *ret_bytes)
+{
+	CUresult r = CUDA_ERROR_NOT_FOUND;
+	cuuint64_t held = 0;
+
+	if (is_of_graphs(p) && cuda.cuDeviceGetGraphMemAttribute)
+		r = cuda.cuDeviceGetGraphMemAttribute(
+			p->device->ordinal, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &held);
+	else if (!is_of_graphs(p) && cuda.cuMemPoolGetAttribute)
+		r = cuda.cuMemPoolGetAttribute(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &held);
+	*ret_bytes = round_up_u64(held, REGION_UNIT_BYTES);
+	return r == CUDA_SUCCESS;
+}
+
+/* Of a destroyed pool: everything was freed, and whether the driver has come to it yet. */
+static bool is_empty(struct pool *p)
+{
+	return atomic_load(&p->is_destroyed) && atomic_load(&p->live) == 0;
+}
+
+static bool are_frees_done(struct pool *p)
+{
+	return atomic_load(&p->last_free) <= atomic_load(&frees_done);
+}
+
+/* The next synchronization settles it. */
+static void mark_dirty(struct pool *p)
+{
+	/* pairs with the exchanges in pools_synchronized(): who sees the second sees the first */
+	atomic_store_explicit(&p->is_dirty, true, memory_order_release);
+	atomic_store_explicit(&some_are_dirty, true, memory_order_release);
+}
+
+/* What the pool holds more than by the last reading. Under its lock. */
+static int64_t read_change(struct pool *p, const struct charge *charge)
+{
+	CUmemoryPool handle = atomic_load(&p->handle);
+	uint64_t held;
+
+	FAULT("pool: held");
+	if (!handle)
+		return is_empty(p) && are_frees_done(p) ? replace_reading(p, 0) : 0;
+	if (read_held(p, handle, &held))
+		return replace_reading(p, held);
+	/* Where the driver does not answer, all that was reserved counts as taken until it does. */
+	held = (uint64_t)charge->units * REGION_UNIT_BYTES;
+	p->held_bytes += held;
+	return (int64_t)held;
+}
+
+/*
+ * Reads and settles; what charge has reserved is part of the growth, or goes back. The question to the
+ * driver, of 10 to 20 ns, is under the pool's lock, so that readings come in order, and so that none
+ * uses a handle that is being destroyed.
+ */
+static void settle_charge(struct pool *p, struct charge *charge)
+{
+	uint32_t joint;
+	int64_t change;
+
+	if (!p->device)
+		return;
+	if (!charge->device)
+		*charge = (struct charge){.device = p->device, .kind = p->kind};
+	lock_enter(&p->lock);
+	change = read_change(p, charge);
+	joint = p->joint;
+	lock_leave(&p->lock);
+	FAULT("pool: reading replaced");
+	charge_settle(charge, change);
+	if (change > 0 && joint)
+		shared_grow(joint - 1, (uint64_t)change);
+}
+
+static void settle(struct pool *p)
+{
+	settle_charge(p, &(struct charge)CHARGE_NULL);
+}
+
+void pools_settle_device(struct device *device)
+{
+	for (struct pool *p = first(); p; p = p->next)
+		if (p->device == device)
+			settle(p);
+}
+
+/* While a thread captures, what we ask the driver for ourselves must not end its capture. */
+static CUstreamCaptureMode exchange_mode(CUstreamCaptureMode mode)
+{
+	if (!cuda.cuThreadExchangeStreamCaptureMode ||
+		cuda.cuThreadExchangeStreamCaptureMode(&mode) != CUDA_SUCCESS)
+		return CU_STREAM_CAPTURE_MODE_RELAXED;
+	return mode;
+}
+
+/* A launch that was promised to take no more needs what is there, so it is not waited for. */
+static void trim(struct pool *p, CUmemoryPool handle)
+{
+	if (!is_of_graphs(p)) {
+		cuda.cuMemPoolTrimTo(handle, 0);
+	} else if (cuda.cuDeviceGraphMemTrim && lock_try(&p->still)) {
+		cuda.cuDeviceGraphMemTrim(p->device->ordinal);
+		settle(p);
+		lock_leave(&p->still);
+	}
+}
+
+/* Unused memory goes back to the device, as the driver itself does when the card is full. */
+void pools_trim_device(struct device *device)
+{
+	CUstreamCaptureMode mode = exchange_mode(CU_STREAM_CAPTURE_MODE_RELAXED);
+
+	for (struct pool *p = first(); p; p = p->next) {
+		CUmemoryPool handle = p->device == device ? hold(p) : NULL;
+
+		if (!handle)
+			continue;
+		trim(p, handle);
+		FAULT("pool: trimmed");
+		let_go(p);
+		settle(p);
+	}
+	exchange_mode(mode);
+}
+
+struct pool *pools_find(CUmemoryPool handle)
+{
+	struct pool *p = find(handle);
+	struct device *device;
+	CUmemoryPool own;
+	int count = 0;
+
+	if (p || !handle)
+		return p;
+	/* Not made by the program before our eyes: a device's default pool, or an imported one. */
+	if (!cuda.cuDeviceGetDefaultMemPool || !cuda.cuDeviceGetCount ||
+		cuda.cuDeviceGetCount(&count) != CUDA_SUCCESS)
+		return NULL;
+	for (CUdevice i = 0; i < count; i++) {
+		if (cuda.cuDeviceGetDefaultMemPool(&own, i) == CUDA_SUCCESS && own == handle)
+			return state_meet_device(i, &device) == 0 ? find_or_add(handle, device)
+								  : NULL;
+	}
+	return find_or_add(handle, NULL);
+}
+
+struct pool *pools_current(struct device *device)
+{
+	CUmemoryPool handle = NULL;
+
+	if (!cuda.cuDeviceGetMemPool ||
+		cuda.cuDeviceGetMemPool(&handle, device->ordinal) != CUDA_SUCCESS)
+		return NULL;
+	return pools_find(handle);
+}
+
+int pools_add(CUmemoryPool handle, struct device *device)
+{
+	return find_or_add(handle, device) ? 0 : -ENOMEM;
+}
+
+struct pool *pools_destroy_begin(CUmemoryPool handle)
+{
+	uint64_t deadline = clock_now_ns() + USERS_WAIT_NS;
+	struct timespec pause = {.tv_nsec = 20000};
+	struct pool *p = handle ? find(handle) : NULL;
+
+	if (!p)
+		return NULL;
+	settle(p);
+	lock_enter(&p->lock);
+	atomic_store(&p->handle, NULL);
+	lock_leave(&p->lock);
+	FAULT("pool: without handle");
+	while (atomic_load(&p->users) > 0 && clock_now_ns() < deadline)
+		nanosleep(&pause, NULL);
+	return p;
+}
+
+void pools_destroy_end(struct pool *pool, CUmemoryPool handle, bool is_destroyed)
+{
+	if (!pool)
+		return;
+	if (is_destroyed)
+		atomic_store(&pool->is_destroyed, true);
+	else
+		atomic_store(&pool->handle, handle);
+	settle(pool);
+	mark_dirty(pool);
+}
+
+/* Waits, for a short time, until the stream has reached the frees that are queued on it. */
+static void wait_for_frees(CUstream stream)
+{
+	CUstreamCaptureMode mode = exchange_mode(CU_STREAM_CAPTURE_MODE_RELAXED);
+	uint64_t deadline = clock_now_ns() + EDGE_WAIT_NS;
+	struct timespec pause = {.tv_nsec = 100000};
+
+	while (cuda.cuStreamQuery && cuda.cuStreamQuery(stream) == CUDA_ERROR_NOT_READY &&
+		clock_now_ns() < deadline)
+		nanosleep(&pause, NULL);
+	exchange_mode(mode);
+}
+
+CUresult pools_reserve(
+	struct pool *pool, uint64_t bytes, CUstream stream, struct charge *ret_charge)
+{
+	uint64_t growth = round_up_u64(bytes, POOL_STEP_BYTES);
+	CUresult r;
+
+	if (!pool->device)
+		return CUDA_SUCCESS;
+	r = charge_reserve(pool->device, growth, pool->kind, ret_charge);
+	/* relaxed: a hint; graphs free as they run, and nobody tells */
+	if (r == CUDA_SUCCESS ||
+		(!is_of_graphs(pool) && !leaving_is_any() &&
+			!atomic_load_explicit(&pool->is_dirty, memory_order_relaxed)))
+		return r;
+	wait_for_frees(stream);
+	return charge_reserve(pool->device, growth, pool->kind, ret_charge);
+}
+
+void pools_keep(struct pool *pool, struct charge *charge)
+{
+	settle_charge(pool, charge);
+}
+
+uint64_t pools_read(struct pool *pool, uint64_t *ret_losses)
+{
+	settle(pool);
+	*ret_losses = atomic_load(&pool->losses);
+	return pool->held_bytes;
+}
+
+bool pools_hold_still(struct pool *pool)
+{
+	uint64_t deadline = clock_now_ns() + STILL_WAIT_NS;
+	struct timespec pause = {.tv_nsec = 20000};
+	bool is_held = lock_try(&pool->still);
+
+	while (!is_held && clock_now_ns() < deadline) {
+		nanosleep(&pause, NULL);
+		is_held = lock_try(&pool->still);
+	}
+	return is_held;
+}
+
+void pools_let_move(struct pool *pool)
+{
+	lock_leave(&pool->still);
+}
+
+void pools_allocated(struct pool *pool)
+{
+	atomic_fetch_add(&pool->live, 1);
+}
+
+void pools_freed(struct pool *pool, bool is_settled_now)
+{
+	/* Released by what follows: who sees the last one gone from live sees its number. */
+	if (!is_settled_now)
+		atomic_store_explicit(
+			&pool->last_free, atomic_fetch_add(&frees, 1) + 1, memory_order_relaxed);
+	atomic_fetch_sub(&pool->live, 1);
+	FAULT("pool: the driver freed");
+	if (is_settled_now) {
+		settle(pool);
+		return;
+	}
+	mark_dirty(pool);
+}
+
+void pools_after_free(CUresult answer, const struct allocation *allocation, bool is_settled_now)
+{
+	if (answer != CUDA_SUCCESS) {
+		allocations_put_back(allocation);
+		return;
+	}
+	allocations_give_back(allocation);
+	if (allocations_pool(allocation))
+		pools_freed(allocations_pool(allocation), is_settled_now);
+}
+
+uint64_t pools_frees(void)
+{
+	return atomic_load(&frees);
+}
+
+void pools_synchronized(uint64_t seen)
+{
+	uint64_t done = atomic_load(&frees_done);
+
+	while (done < seen && !atomic_compare_exchange_weak(&frees_done, &done, seen))
+		;
+	/* relaxed: a free that is not seen yet was not ordered before this synchronization */
+	if (LIKELY(!atomic_load_explicit(&some_are_dirty, memory_order_relaxed)))
+		return;
+	atomic_exchange(&some_are_dirty, false);
+	FAULT("pool: synchronized");
+	for (struct pool *p = first(); p; p = p->next)
+		if (atomic_exchange(&p->is_dirty, false)) {
+			settle(p);
+			if (is_empty(p) && !are_frees_done(p))
+				mark_dirty(p);
+		}
+}
+
+void pools_settle_handle(CUmemoryPool handle)
+{
+	struct pool *p = find(handle);
+
+	if (p)
+		settle(p);
+}
+
+void pools_share(CUmemoryPool handle, int fd, uint64_t key)
+{
+	struct pool *p = pools_find(handle);
+	struct shared_memory memory = {.kind = CHARGE_POOL, .key = key, .fd = fd, .is_pool = true};
+	struct mark mark = {.steps = 0};
+	unsigned joint;
+
+	if (!p || !p->device)
+		return;
+	LOCK_SCOPE(&p->lock);
+	if (fd >= 0) {
+		joint = p->joint;
+		mark.id = joint ? atomic_load(&state.region.file->own.joints[joint - 1].mark)
+				: mark_new_id();
+		if (mark_set(fd, mark) < 0)
+			log_info("a pool's descriptor cannot be marked");
+		memory.key = memory.mark = mark.id;
+	}
+	if (p->joint)
+		return;
+	memory.device = p->device;
+	memory.bytes = p->held_bytes;
+	if (shared_make(&memory, &joint))
+		p->joint = joint + 1;
+}
+
+void pools_reset_after_fork(void)
+{
+	struct pool *p = first(), *next;
+
+	/* relaxed: one thread */
+	atomic_store_explicit(&pools, NULL, memory_order_relaxed);
+	add_lock = (struct lock)LOCK_INIT;
+	for (; p; p = next) {
+		next = p->next;
+		free(p);
+	}
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a graph will take.
+ *
+ * An allocation is counted as whole steps of the pool, and none as lying where another was freed, so
+ * the sum is what the graph takes at most.
+ */
+#define LOG_TOPIC LOG_MEMORY
+#include "tenant/memory/survey.h"
+
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "base/fault.h"
+#include "base/log.h"
+#include "tenant/driver/attach.h"
+#include "tenant/memory/local.h"
+#include "tenant/memory/pools.h"
+#include "tenant/slice/table.h"
+
+/* Graphs in graphs; the driver allows fewer. */
+#define DEPTH_MOST 64
+
+static struct table
+	bodies; /* key: conditional node; a: the driver's array of graphs; b: how many */
+
+static CUresult add_graph(CUgraph graph, struct survey *survey, unsigned depth);
+
+uint64_t survey_frame_bytes(CUfunction function, CUkernel kernel)
+{
+	/* The driver takes a kernel where it takes a function. */
+	return local_frame_bytes(function ? function : (CUfunction)kernel);
+}
+
+static void add_kernel(CUgraphNode node, struct survey *survey)
+{
+	CUDA_KERNEL_NODE_PARAMS_v2 params = {.func = NULL};
+	CUDA_KERNEL_NODE_PARAMS_v1 old;
+	uint64_t frame_bytes = 0;
+
+	if (cuda.cuGraphKernelNodeGetParams_v2 &&
+		cuda.cuGraphKernelNodeGetParams_v2(node, &params) == CUDA_SUCCESS)
+		frame_bytes = survey_frame_bytes(params.func, params.kern);
+	else if (cuda.cuGraphKernelNodeGetParams &&
+		 cuda.cuGraphKernelNodeGetParams(node, &old) == CUDA_SUCCESS)
+		frame_bytes = survey_frame_bytes(old.func, NULL);
+	if (frame_bytes > survey->frame_bytes)
+		survey->frame_bytes = frame_bytes;
+}
+
+/* The need of the device, begun where there is none; NULL without memory. */
+static struct need *need_of(struct survey *survey, struct device *device)
+{
+	struct need **at = &survey->needs, *need;
+
+	while (*at && (*at)->device->ordinal < device->ordinal)
+		at = &(*at)->next;
+	if (*at && (*at)->device == device)
+		return *at;
+	need = FAULT_OUT_OF_MEMORY() ? NULL : calloc(1, sizeof(*need));
+	if (!need)
+		return NULL;
+	need->device = device;
+	need->next = *at;
+	*at = need;
+	return need;
+}
+
+static CUresult add_alloc(CUgraphNode node, struct survey *survey)
+{
+	CUDA_MEM_ALLOC_NODE_PARAMS params;
+	const CUmemLocation *location = &params.poolProps.location;
+	struct device *device;
+	struct need *need;
+	CUresult r = CUDA_ERROR_NOT_FOUND;
+
+	if (cuda.cuGraphMemAllocNodeGetParams)
+		r = cuda.cuGraphMemAllocNodeGetParams(node, &params);
+	if (r != CUDA_SUCCESS)
+		return r;
+	survey->balance += hash_u64(params.dptr);
+	if (location->type != CU_MEM_LOCATION_TYPE_DEVICE)
+		return CUDA_SUCCESS;
+	need = state_meet_device(location->id, &device) == 0 ? need_of(survey, device) : NULL;
+	if (!need)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	need->bytes += round_up_u64(params.bytesize, POOL_STEP_BYTES);
+	return CUDA_SUCCESS;
+}
+
+static void add_free(CUgraphNode node, struct survey *survey)
+{
+	CUdeviceptr pointer;
+
+	if (cuda.cuGraphMemFreeNodeGetParams &&
+		cuda.cuGraphMemFreeNodeGetParams(node, &pointer) == CUDA_SUCCESS)
+		survey->balance -= hash_u64(pointer);
+}
+
+static CUresult add_child(CUgraphNode node, struct survey *survey, unsigned depth)
+{
+	CUresult r = CUDA_ERROR_NOT_FOUND;
+	CUgraph child;
+
+	if (cuda.cuGraphChildGraphNodeGetGraph)
+		r = cuda.cuGraphChildGraphNodeGetGraph(node, &child);
+	return r == CUDA_SUCCESS ? add_graph(child, survey, depth + 1) : r;
+}
+
+static CUresult add_bodies(CUgraphNode node, struct survey *survey, unsigned depth)
+{
+	struct table_entry entry = {.b = 0};
+	const CUgraph *graphs;
+	CUresult r = CUDA_SUCCESS;
+
+	if (table_get(&bodies, (uintptr_t)node, &entry) != 0)
+		return CUDA_SUCCESS;
+	graphs = (const CUgraph *)(uintptr_t)entry.a;
+	for (uint64_t i = 0; i < entry.b && r == CUDA_SUCCESS; i++)
+		r = add_graph(graphs[i], survey, depth + 1);
+	return r;
+}
+
+static CUresult add_node(CUgraphNode node, struct survey *survey, unsigned depth)
+{
+	CUgraphNodeType type;
+	CUresult r = cuda.cuGraphNodeGetType ? cuda.cuGraphNodeGetType(node, &type)
+					     : CUDA_ERROR_NOT_FOUND;
+
+	if (r != CUDA_SUCCESS)
+		return r;
+	survey->node_count++;
+	switch (type) {
+	case CU_GRAPH_NODE_TYPE_KERNEL:
+		add_kernel(node, survey);
+		return CUDA_SUCCESS;
+	case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+		return add_alloc(node, survey);
+	case CU_GRAPH_NODE_TYPE_MEM_FREE:
+		add_free(node, survey);
+		return CUDA_SUCCESS;
+	case CU_GRAPH_NODE_TYPE_GRAPH:
+		return add_child(node, survey, depth);
+	case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+		return add_bodies(node, survey, depth);
+	default:
+		return CUDA_SUCCESS;
+	}
+}
+
+static CUresult add_graph(CUgraph graph, struct survey *survey, unsigned depth)
+{
+	_cleanup_free_ CUgraphNode *nodes = NULL;
+	CUresult r = CUDA_ERROR_NOT_FOUND;
+	size_t count = 0;
+
+	if (depth > DEPTH_MOST)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	if (cuda.cuGraphGetNodes)
+		r = cuda.cuGraphGetNodes(graph, NULL, &count);
+	if (r != CUDA_SUCCESS || count == 0)
+		return r;
+	nodes = FAULT_OUT_OF_MEMORY() ? NULL : calloc(count, sizeof(CUgraphNode));
+	if (!nodes) {
+		log_error("no memory to look into a graph, so it is refused");
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	r = cuda.cuGraphGetNodes(graph, nodes, &count);
+	for (size_t i = 0; i < count && r == CUDA_SUCCESS; i++)
+		if (nodes[i])
+			r = add_node(nodes[i], survey, depth);
+	return r;
+}
+
+CUresult survey_graph(CUgraph graph, struct survey *survey)
+{
+	CUresult r = add_graph(graph, survey, 0);
+
+	for (struct need *need = survey->needs; need; need = need->next)
+		need->is_balanced = survey->balance == 0;
+	return r;
+}
+
+void survey_keep_bodies(CUgraphNode node, const CUDA_CONDITIONAL_NODE_PARAMS *params)
+{
+	struct table_entry entry = {
+		.key = (uintptr_t)node, .a = (uintptr_t)params->phGraph_out, .b = params->size};
+
+	if (params->phGraph_out && table_put(&bodies, entry) < 0)
+		state_on_failure("graph", "no memory");
+}
+
+void survey_free_needs(struct need *needs)
+{
+	while (needs) {
+		struct need *next = needs->next;
+
+		free(needs);
+		needs = next;
+	}
+}
+
+void survey_end(struct survey *survey)
+{
+	survey_free_needs(survey->needs);
+	survey->needs = NULL;
+}
+
+void survey_reset_after_fork(void)
+{
+	table_forget(&bodies);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Created memory (mapped.h) that is mapped into parts of sparse and deferred arrays.
+ *
+ * Such a mapping is a reference to the memory, like one at an address. It goes when the same part is
+ * unmapped or mapped anew, once the stream has got there, or with the array. A part that is unmapped
+ * in other pieces than it was mapped in stays charged until the array goes: the books are then too
+ * high, never too low.
+ */
+#pragma once
+
+#include "gpu/abi/cuda.h"
+#include "tenant/memory/charge.h"
+
+/* Mappings on their way out. */
+struct tiles;
+
+/* The array's name for us: its handle, the lowest bit set for a mipmapped one. */
+static inline uint64_t tiles_resource(const void *handle, bool is_mipmap)
+{
+	return (uintptr_t)handle | is_mipmap;
+}
+
+/*
+ * Around cuMemMapArrayAsync: enters what is mapped, and takes out what is replaced or unmapped, to be
+ * given back when the stream has got there. record is the form of cuEventRecord for this stream. NULL
+ * without memory: the driver must not be asked then.
+ */
+struct tiles *tiles_begin(const CUarrayMapInfo *list, unsigned count) MUST_CHECK;
+void tiles_end(struct tiles *tiles, const CUarrayMapInfo *list, bool is_done, CUstream stream,
+	cuEventRecord_fn *record);
+
+/* What is mapped into an array that is being destroyed: NULL for nothing. Then, or if it was not. */
+struct tiles *tiles_take(uint64_t resource) MUST_CHECK;
+void tiles_taken(struct tiles *tiles, bool is_gone);
+
+/* Gives back what streams have got to; cheap where nothing is under way. */
+void tiles_settle(void);
+void tiles_settle_device(struct device *device);
+
+/* Streams of this context get nowhere any more. */
+void tiles_context_ended(struct device *device, CUcontext context);
+
+/* For a child of fork(). */
+void tiles_reset_after_fork(void);

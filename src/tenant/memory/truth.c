@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The driver's own figure beside the books.
+ *
+ * The books run ahead of the driver: a charge is there before the memory is, and leaves after it.
+ * So NVML's figure is above the books only by what is in none of them. Managed memory is the one
+ * thing that is in the books and not in NVML's figure. What this process made and shares is in the
+ * figure, and in a joint's books (shared.h); what it opened is in the figure of its maker, or in its own,
+ * so with such memory "other" is known to lie between two bounds, and stays as it is between them. A
+ * comparison counts only if the process's charges were the same before and after the question; "other"
+ * rises at once, by what the books did not say in between either, and falls when two comparisons in a row
+ * agree that it is less, with no call under way that could make it look smaller.
+ */
+#define LOG_TOPIC LOG_LEDGER
+#include "tenant/memory/truth.h"
+
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/lock.h"
+#include "base/log.h"
+#include "region/ledger.h"
+#include "tenant/slice/nvml.h"
+#include "tenant/slice/own_pid.h"
+#include "tenant/memory/shared.h"
+
+/* Comparisons that other threads may spoil before the careful side is taken. */
+#define LOOKS 4
+
+/* A context that is just being made is not in NVML's list yet; this often in a row it never will be. */
+#define MISSES_MAX 5
+
+/* Between two looks that are to tell a free under way from memory that is gone. */
+#define SECOND_LOOK_NS 500000
+
+/* Between two urgent questions: a program that is refused again and again asks often. */
+#define URGENT_NS 20000000u
+
+struct truth {
+	struct lock lock; /* held for one comparison, and only ever tried */
+	_Atomic uint64_t next_ns, next_urgent_ns;
+	_Atomic uint64_t other_bytes; /* what is charged as "other" */
+	_Atomic bool
+		is_careful; /* more may be charged than was taken, until a comparison is exact */
+	bool was_less;	    /* by the last comparison */
+	unsigned misses;    /* questions in a row that NVML had no figure for */
+};
+static struct truth truths[STATE_ORDINALS];
+
+static uint64_t held_bytes(const struct device *d)
+{
+	return ledger_held_bytes(state.region.file, state.slot, d->entry);
+}
+
+/* What the process opened: this slice's, charged in joints, and another's, charged to it. */
+static uint64_t opened_bytes(const struct device *d)
+{
+	/* relaxed: compared before and after, as part of what is held */
+	return shared_opened_bytes(d) +
+	       atomic_load_explicit(&state.region.file->own.slots[state.slot]
+					     .kind_bytes[d->entry][CHARGE_SHARED],
+		       memory_order_relaxed);
+}
+
+/* What is in the books and not always in NVML's figure: managed memory, and what is another's. */
+static uint64_t hidden_bytes(const struct device *d)
+{
+	const _Atomic uint64_t *kinds =
+		state.region.file->own.slots[state.slot].kind_bytes[d->entry];
+
+	/* relaxed: compared before and after, as part of what is held */
+	return atomic_load_explicit(&kinds[CHARGE_MANAGED], memory_order_relaxed) +
+	       atomic_load_explicit(&kinds[CHARGE_SHARED], memory_order_relaxed);
+}
+
+static void note(enum region_note bits)
+{
+	/* relaxed: for people to read */
+	atomic_store_explicit(
+		&state.region.file->own.slots[state.slot].notes, bits, memory_order_relaxed);
+}
+
+/*
+ * What NVML shows beyond the books lies between the two, which differ where memory of others is open,
+ * and where another thread charged meanwhile: what it took and freed again between two equal readings of
+ * the books may be in NVML's figure. The books run ahead of the driver, so what the figure has beyond the
+ * most that they said is never too much; both are exact where no other call of this process was under way.
+ */
+struct finding {
+	uint64_t least_bytes, most_bytes;
+	bool is_exact;
+};
+
+static uint64_t above(uint64_t used, uint64_t known)
+{
+	return used > known ? round_up_u64(used - known, REGION_UNIT_BYTES) : 0;
+}
+
+/* NVML's figure; false where it has none, with a note of that for people. */
+static bool ask(struct truth *t, const struct device *d, uint64_t known, uint64_t *ret_used)
+{
+	int r;
+
+	FAULT("truth: asking");
+	r = own_pid_memory_bytes(d->uuid, known, ret_used);
+	FAULT("truth: answered");
+	if (r == 0) {
+		note(REGION_NOTE_NVML);
+		own_pid_is_confirmed(d);
+		t->misses = 0;
+		return true;
+	}
+	if (++t->misses < MISSES_MAX)
+		return false;
+	note(REGION_NOTE_NO_NVML);
+	if (t->misses == MISSES_MAX)
+		log_debug("nvml has no figure for this process, so the books stand alone",
+			STR("device", d->uuid));
+	return false;
+}
+
+/*
+ * Looks; false where nothing can be told now. What is reserved is in the books for what is just being
+ * looked for.
+ */
+static bool look(
+	struct truth *t, struct device *d, const struct charge *reserved, struct finding *ret_found)
+{
+	uint64_t traffic = charge_traffic();
+	uint64_t other = t->other_bytes, held = charge_watch(d), most, used, known = 0;
+	uint64_t hidden = hidden_bytes(d), unseen = hidden + other;
+	uint64_t made = shared_made_bytes(d), opened = opened_bytes(d);
+	bool is_mine = reserved && reserved->is_under_way, is_told;
+
+	if (reserved)
+		unseen += (uint64_t)reserved->units * REGION_UNIT_BYTES;
+	/* A charge on its way moves one of them before the other. */
+	is_told = unseen <= held;
+	if (is_told) {
+		known = held - unseen + made;
+		is_told = ask(t, d, known, &used);
+	}
+	most = charge_watched(d);
+	if (!is_told || held != held_bytes(d) || hidden != hidden_bytes(d) ||
+		made != shared_made_bytes(d) || opened != opened_bytes(d))
+		return false;
+	ret_found->least_bytes = above(used, known + opened + (most > held ? most - held : 0));
+	ret_found->most_bytes = above(used, known);
+	ret_found->is_exact = traffic == charge_traffic() && (uint32_t)traffic == (is_mine ? 1 : 0);
+	return true;
+}
+
+/* What "other" is to be: what it is thought to be, as far as that can be. */
+static uint64_t within(const struct finding *found, uint64_t other)
+{
+	if (other < found->least_bytes)
+		return found->least_bytes;
+	return other > found->most_bytes ? found->most_bytes : other;
+}
+
+uint64_t truth_spare_bytes(const struct device *d)
+{
+	uint64_t traffic = charge_traffic(), held = held_bytes(d), used;
+	uint64_t hidden = hidden_bytes(d);
+
+	/*
+	 * The call that asks is the one under way. What this process shares or opened is in the figure at
+	 * most, and not counted here, so where there is such memory the answer is too small.
+	 */
+	if ((uint32_t)traffic != 1 || hidden > held ||
+		own_pid_memory_bytes(d->uuid, held - hidden, &used) < 0 ||
+		traffic != charge_traffic())
+		return 0;
+	return held > used + hidden ? held - hidden - used : 0;
+}
+
+/* Makes "other" what it was found to be; under the truth's lock. */
+static void correct(struct truth *t, struct device *d, uint64_t other)
+{
+	uint64_t charged = t->other_bytes;
+
+	FAULT("truth: looked");
+	if (other > charged)
+		charge_anyway(d, other - charged, CHARGE_OTHER);
+	else if (other < charged)
+		charge_give_back(d, charged - other, CHARGE_OTHER);
+	FAULT("truth: charged");
+	atomic_fetch_add(&t->other_bytes, other - charged);
+	t->was_less = false;
+	if (other > charged + REGION_UNIT_BYTES || charged > other + REGION_UNIT_BYTES)
+		/* relaxed: a count for people */
+		atomic_fetch_add_explicit(&state.region.file->own.devices[d->entry].drift_count, 1,
+			memory_order_relaxed);
+}
+
+/* Looks; what is less is believed when it is exact, and so twice. Under the truth's lock. */
+static void compare(struct truth *t, struct device *d, bool is_urgent)
+{
+	struct timespec pause = {.tv_nsec = SECOND_LOOK_NS};
+	struct finding found;
+
+	if (!look(t, d, NULL, &found))
+		return;
+	for (int i = 0; found.most_bytes < t->other_bytes; i++) {
+		if (found.is_exact && t->was_less)
+			break;
+		t->was_less |= found.is_exact;
+		if (!is_urgent || i == LOOKS)
+			return;
+		nanosleep(&pause, NULL);
+		if (!look(t, d, NULL, &found))
+			return;
+	}
+	correct(t, d, within(&found, t->other_bytes));
+	if (found.is_exact && found.least_bytes == found.most_bytes)
+		t->is_careful = false;
+}
+
+/* relaxed all: a constant once it is set */
+static _Atomic bool is_started;
+
+void truth_check(struct device *device, enum parts_when why)
+{
+	bool is_urgent = why != PARTS_TICK;
+	struct truth *t = &truths[device->ordinal];
+	_Atomic uint64_t *next = is_urgent ? &t->next_urgent_ns : &t->next_ns;
+	uint64_t now = clock_coarse_ns();
+
+	/* relaxed: the clock decides how often, nothing else does */
+	if (!atomic_load_explicit(&is_started, memory_order_relaxed) ||
+		now < atomic_load_explicit(next, memory_order_relaxed) || held_bytes(device) == 0 ||
+		(why == PARTS_VIEW && !t->is_careful) || !lock_try(&t->lock))
+		return;
+	atomic_store_explicit(&t->next_urgent_ns, now + URGENT_NS, memory_order_relaxed);
+	atomic_store_explicit(&t->next_ns, now + TRUTH_CHECK_NS, memory_order_relaxed);
+	FAULT("truth: locked");
+	if (t->misses < MISSES_MAX)
+		compare(t, device, is_urgent);
+	lock_leave(&t->lock);
+}
+
+static bool wait_for(struct lock *lock)
+{
+	uint64_t deadline = clock_now_ns() + TRUTH_WAIT_NS;
+	struct timespec pause = {.tv_nsec = 100000};
+
+	while (!lock_try(lock)) {
+		if (clock_now_ns() > deadline)
+			return false;
+		nanosleep(&pause, NULL);
+	}
+	return true;
+}
+
+/*
+ * By how much "other" has grown, as far as can be told; under the truth's lock. Where other threads are
+ * in the way, or memory of other processes, the whole reservation counts as taken as far as that can be,
+ * until a comparison knows better.
+ */
+static int64_t growth(
+	struct truth *t, struct device *d, const struct charge *charge, int64_t free_change_bytes)
+{
+	int64_t reserved = (int64_t)charge->units * REGION_UNIT_BYTES, more = 0;
+	struct finding found;
+
+	/* A process that is just beginning need not wait for NVML: the next comparison will. */
+	t->is_careful = true;
+	if (!nvml_is_begun() && t->misses == 0)
+		return free_change_bytes ? reserved : 0;
+
+	for (int i = 0; i < LOOKS && t->misses < MISSES_MAX; i++) {
+		if (!look(t, d, charge, &found))
+			continue;
+		if (found.is_exact) {
+			more = (int64_t)(within(&found, t->other_bytes + (uint64_t)reserved) -
+					 t->other_bytes);
+			t->is_careful = more < 0 || found.least_bytes != found.most_bytes;
+			return more > 0 ? more : 0;
+		}
+		more = (int64_t)(found.least_bytes - t->other_bytes);
+	}
+	if (t->misses >= MISSES_MAX)
+		return round_out_i64(free_change_bytes, REGION_UNIT_BYTES);
+	return more > reserved ? more : reserved;
+}
+
+void truth_settle(struct device *device, struct charge *charge, int64_t free_change_bytes)
+{
+	struct truth *t = &truths[device->ordinal];
+	bool is_ours = wait_for(&t->lock);
+	int64_t more;
+
+	/* Without the lock the whole reservation stays, and the next comparison finds what is too much. */
+	more = is_ours ? growth(t, device, charge, free_change_bytes)
+		       : (int64_t)charge->units * REGION_UNIT_BYTES;
+	if (more < -(int64_t)t->other_bytes)
+		more = -(int64_t)t->other_bytes;
+	atomic_fetch_add(&t->other_bytes, (uint64_t)more);
+	FAULT("truth: settled");
+	charge_settle(charge, more);
+	if (!is_ours)
+		return;
+	if (free_change_bytes < 0 && t->misses < MISSES_MAX)
+		compare(t, device, true);
+	lock_leave(&t->lock);
+}
+
+void truth_start(struct device *device)
+{
+	uint64_t nothing = 0;
+
+	/* The first comparison is due when there may be something to compare. relaxed: as in truth_check() */
+	atomic_compare_exchange_strong_explicit(&truths[device->ordinal].next_ns, &nothing,
+		clock_coarse_ns() + TRUTH_CHECK_NS, memory_order_relaxed, memory_order_relaxed);
+	/* relaxed: the first comparison may come a moment later */
+	atomic_store_explicit(&is_started, true, memory_order_relaxed);
+}
+
+void truth_forget(struct device *device)
+{
+	struct truth *t = &truths[device->ordinal];
+	struct finding found;
+	uint64_t used;
+
+	/* A comparison under way will see for itself. */
+	if (!lock_try(&t->lock))
+		return;
+	if (t->misses >= MISSES_MAX || own_pid_memory_bytes(device->uuid, 0, &used) < 0)
+		correct(t, device, 0);
+	else if (look(t, device, &(struct charge){.is_under_way = true}, &found) && found.is_exact)
+		correct(t, device, within(&found, t->other_bytes));
+	/* else the next comparison, which comes before any refusal */
+	lock_leave(&t->lock);
+}
+
+void truth_reset_after_fork(void)
+{
+	for (int i = 0; i < STATE_ORDINALS; i++)
+		truths[i] = (struct truth){.was_less = false};
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The driver's own figure beside the books.
+ *
+ * A driver also takes device memory that no call announces or that is not charged yet: code of
+ * kernels, streams, its own workspaces. NVML's figure for this process shows it. What is more there
+ * than in the books is charged as "other", so that what the process allocates and what the driver
+ * takes for it stay within the quota together.
+ */
+#pragma once
+
+#include "tenant/memory/charge.h"
+#include "tenant/slice/parts.h"
+
+/* One question to NVML takes 0.34 ms (H200): once a second is 0.034 % of a processor. */
+#define TRUTH_CHECK_NS 1000000000u
+
+/*
+ * Makes charges compare from now on, at most every TRUTH_CHECK_NS, and before anything is refused.
+ * Where NVML has no figure for this process the books stand alone.
+ */
+void truth_start(struct device *device);
+
+void truth_check(struct device *device, enum parts_when when);
+
+/*
+ * After a call that may have taken memory which nobody names (guard.h): ends the reservation's scope
+ * and charges what NVML now shows beyond the books. free_change_bytes is by how much the device's free
+ * memory fell during the call: charged as it is where NVML has no figure for this process. Waits at
+ * most TRUTH_WAIT_NS for another thread's comparison; then the whole reservation stays charged until
+ * the next one.
+ */
+#define TRUTH_WAIT_NS 50000000u
+void truth_settle(struct device *device, struct charge *charge, int64_t free_change_bytes);
+
+/*
+ * By how much the books are above NVML's figure for this process; 0 where that cannot be told now. Not
+ * a proof by itself that something was given back: another thread's reservation looks the same.
+ */
+uint64_t truth_spare_bytes(const struct device *device);
+
+/* A context is gone, and with it what the driver took for it: the next check finds the rest. */
+void truth_forget(struct device *device);
+
+/* For a child of fork(). */
+void truth_reset_after_fork(void);

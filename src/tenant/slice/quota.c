@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What this process may have.
+ *
+ * Share files are replaced or rewritten by their owner while we run. We look at their identity
+ * (inode, size, time of change) every 50 ms at most, and always before we refuse memory; that costs
+ * one system call a file and no thread. A reader in the same process never waits for a file: the
+ * parsed shares are swapped under a lock that is held for the copy alone. A process that only looks
+ * (NVML) never tells a fork from its parent, so the locks are such that a child may take over.
+ */
+#define LOG_TOPIC LOG_SHARE
+#include "tenant/slice/quota.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/file.h"
+#include "base/lock.h"
+#include "base/log.h"
+#include "policy/share.h"
+#include "tenant/slice/nvml.h"
+
+#define REGION_DEFAULT_PATH "/tmp/cudevshr.cache"
+
+struct source {
+	const char *path; /* NULL: not used */
+	bool is_in_force;
+	struct file_identity seen;
+	struct share shares[2]; /* one is read while the other is made */
+	unsigned current;
+};
+
+static struct {
+	struct lock start_lock, refresh_lock, share_lock;
+	_Atomic bool is_started;
+	enum quota_mode mode;
+	struct options options;
+	struct source system, own;
+	_Atomic uint64_t next_check_ns;
+	/* As it was when this process began to look: what the driver was told of MPS, and where things are. */
+	char mps_pipe[SHARE_PATH_BYTES];
+	uint16_t mps_permille;
+	char slice_name[SHARE_NAME_BYTES];
+	char share_turns[SHARE_PATH_BYTES], share_region[SHARE_PATH_BYTES];
+	const char *turns_path, *region_path;
+} quota;
+
+static const struct share *share_of(const struct source *source)
+{
+	return &source->shares[source->current];
+}
+
+static bool same_file(const struct file_identity *a, const struct file_identity *b)
+{
+	return a->inode == b->inode && a->device == b->device && a->size_bytes == b->size_bytes &&
+	       a->changed_ns == b->changed_ns;
+}
+
+/* Says what is wrong with a share file, and what comes of it. */
+static int complain(const struct source *source, unsigned line, const char *why)
+{
+	if (source->is_in_force)
+		log_error("a share file is broken, so its last meaning stays",
+			STR("path", source->path), U64("line", line), STR("why", why));
+	else
+		log_error("a share file is broken, so all device memory is refused",
+			STR("path", source->path), U64("line", line), STR("why", why));
+	return -EINVAL;
+}
+
+/* Reads the file into source; on failure source keeps what it had. */
+static int load(struct source *source)
+{
+	char text[SHARE_FILE_BYTES];
+	struct share_fault fault;
+	struct share share;
+	struct file_identity id;
+	size_t length;
+	int r = file_identify_path(source->path, &id);
+
+	if (r == 0)
+		r = file_read(source->path, text, sizeof(text), &length);
+	if (r < 0)
+		return complain(source, 0, strerror(-r));
+	if (share_parse(text, length, &share, &fault) < 0)
+		return complain(source, fault.line, fault.why);
+	LOCK_SCOPE_OWN(&quota.share_lock);
+	FAULT("quota: read");
+	source->shares[!source->current] = share;
+	source->current = !source->current;
+	source->seen = id;
+	source->is_in_force = true;
+	return 0;
+}
+
+#define MPS_DEFAULT_PIPE "/tmp/nvidia-mps" /* the driver's own, without the variable */
+
+static void read_mps(void)
+{
+	const char *pipe = getenv("CUDA_MPS_PIPE_DIRECTORY");
+	const char *percent = getenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
+
+	if (!pipe || !*pipe)
+		pipe = MPS_DEFAULT_PIPE;
+	/* One that is too long is no share's. */
+	if (strlen(pipe) < sizeof(quota.mps_pipe))
+		strcpy(quota.mps_pipe, pipe);
+	if (!percent || !share_read_percent(percent, &quota.mps_permille))
+		quota.mps_permille = SHARE_WHOLE_PERMILLE;
+}
+
+/* Whether MPS divides the device for this process by that share, so that its time need not be. */
+static bool is_client(const struct share *share)
+{
+	return share->mps[0] && strcmp(share->mps, quota.mps_pipe) == 0;
+}
+
+static const char *find_turns(void)
+{
+	const struct source *sources[] = {&quota.system, &quota.own};
+	bool is_side_by_side = false;
+
+	for (size_t i = 0; i < ARRAY_SIZE(sources); i++) {
+		const struct share *share = share_of(sources[i]);
+
+		if (is_client(share))
+			is_side_by_side = true;
+		else if (share->turns[0])
+			return strcpy(quota.share_turns, share->turns);
+	}
+	return is_side_by_side ? NULL : quota.options.turns_path;
+}
+
+/* Where things are does not change under a process, whatever becomes of its share; and who asks needs no lock. */
+static void find_names(void)
+{
+	const struct share *system = share_of(&quota.system), *own = share_of(&quota.own);
+	const char *region = system->region[0] ? system->region : own->region;
+
+	strcpy(quota.slice_name, system->slice[0] ? system->slice : own->slice);
+	quota.turns_path = find_turns();
+	quota.region_path = region[0]			? strcpy(quota.share_region, region)
+			    : quota.options.region_path ? quota.options.region_path
+							: REGION_DEFAULT_PATH;
+}
+
+static enum quota_mode read_all(void)
+{
+	struct file_identity id;
+	bool is_broken;
+
+	options_read(&quota.options, getenv);
+	read_mps();
+	is_broken = quota.options.is_broken;
+	if (file_identify_path(SHARE_SYSTEM_PATH, &id) != -ENOENT) {
+		quota.system.path = SHARE_SYSTEM_PATH;
+		is_broken |= load(&quota.system) != 0;
+	}
+	if (quota.options.share_path) {
+		quota.own.path = quota.options.share_path;
+		is_broken |= load(&quota.own) != 0;
+	}
+	find_names();
+	if (is_broken)
+		return QUOTA_BROKEN;
+	if (quota.system.path || quota.own.path || quota.options.region_path ||
+		quota.options.memory_limit_bytes || quota.options.has_indexed_limit ||
+		quota.options.cores_percent || quota.options.has_indexed_cores)
+		return QUOTA_SET;
+	return QUOTA_NONE;
+}
+
+enum quota_mode quota_start(void)
+{
+	/* pairs with the release below */
+	if (LIKELY(atomic_load_explicit(&quota.is_started, memory_order_acquire)))
+		return quota.mode;
+	LOCK_SCOPE_OWN(&quota.start_lock);
+	if (!quota.is_started) {
+		quota.mode = read_all();
+		/* pairs with the acquire above */
+		atomic_store_explicit(&quota.is_started, true, memory_order_release);
+	}
+	return quota.mode;
+}
+
+void quota_reset_after_fork(void)
+{
+	quota.start_lock = quota.refresh_lock = quota.share_lock = (struct lock)LOCK_INIT;
+}
+
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint64_t none_is_unlimited(uint64_t bytes)
+{
+	return bytes ? bytes : QUOTA_UNLIMITED;
+}
+
+/* What the environment says of the device. */
+static int environment_bytes(const char *uuid, uint64_t *ret_bytes)
+{
+	uint64_t bytes = quota.options.memory_limit_bytes;
+	unsigned index;
+
+	if (quota.options.has_indexed_limit) {
+		int r = nvml_index_of(uuid, &index);
+
+		if (r < 0)
+			return r;
+		if (index < OPTIONS_DEVICES && quota.options.memory_limit_of_bytes[index])
+			bytes = quota.options.memory_limit_of_bytes[index];
+	}
+	*ret_bytes = none_is_unlimited(bytes);
+	return 0;
+}
+
+int quota_memory_bytes(const char *uuid, uint64_t *ret_bytes)
+{
+	uint64_t bytes;
+	int r = environment_bytes(uuid, &bytes);
+
+	if (r < 0)
+		return r;
+	LOCK_SCOPE_OWN(&quota.share_lock);
+	if (quota.system.is_in_force)
+		bytes = smaller(bytes, share_memory_bytes(share_of(&quota.system), uuid));
+	if (quota.own.is_in_force)
+		bytes = smaller(bytes, share_memory_bytes(share_of(&quota.own), uuid));
+	*ret_bytes = bytes;
+	return 0;
+}
+
+#define WHOLE_PERMILLE SHARE_WHOLE_PERMILLE
+
+/* What the environment says; a limit of the policy "default" lends what nobody else uses. */
+static int environment_compute(
+	const char *uuid, bool is_contended, struct share_compute *ret_compute)
+{
+	const struct options *o = &quota.options;
+	unsigned percent = o->cores_percent, index;
+
+	*ret_compute = (struct share_compute){.cores_permille = 0};
+	if (o->policy == OPTIONS_POLICY_DISABLE ||
+		(o->policy == OPTIONS_POLICY_DEFAULT && !is_contended))
+		return 0;
+	if (o->has_indexed_cores) {
+		int r = nvml_index_of(uuid, &index);
+
+		if (r < 0)
+			return r;
+		if (index < OPTIONS_DEVICES && o->cores_of_percent[index])
+			percent = o->cores_of_percent[index];
+	}
+	ret_compute->cores_permille = (uint16_t)(percent * 10);
+	/* Without turns nobody can tell what the others use. */
+	ret_compute->cap_permille = o->policy == OPTIONS_POLICY_DEFAULT && quota_turns_path()
+					    ? WHOLE_PERMILLE
+					    : ret_compute->cores_permille;
+	return 0;
+}
+
+/* The lesser of both; what one does not say is the other's. */
+static void restrict_terms(struct quota_terms *t, const struct share_compute *c)
+{
+	if (c->cap_permille && c->cap_permille < t->cap_permille)
+		t->cap_permille = c->cap_permille;
+	if (c->cores_permille && (!t->cores_permille || c->cores_permille < t->cores_permille))
+		t->cores_permille = c->cores_permille;
+	if (c->weight)
+		t->weight = c->weight;
+}
+
+/* A whole percent, as the driver takes it. One that was told more is limited by time. */
+static bool is_divided(const struct share *share, const struct share_compute *c)
+{
+	unsigned granted = c->cap_permille ? (c->cap_permille + 9u) / 10 * 10 : WHOLE_PERMILLE;
+
+	return is_client(share) && quota.mps_permille <= granted;
+}
+
+static void restrict_by(struct quota_terms *t, const struct source *source, const char *uuid)
+{
+	const struct share *share = share_of(source);
+	const struct share_device *device = share_device(share, uuid);
+
+	if (!source->is_in_force)
+		return;
+	if (device && !is_divided(share, &device->compute))
+		restrict_terms(t, &device->compute);
+	if (share->priority > t->priority)
+		t->priority = share->priority;
+	t->is_suspended |= share->is_suspended;
+}
+
+int quota_compute(const char *uuid, bool is_contended, struct quota_terms *ret_terms)
+{
+	struct quota_terms t = {
+		.cap_permille = WHOLE_PERMILLE, .weight = SHARE_DEFAULT_WEIGHT, .priority = 0};
+	struct share_compute c;
+	int r = environment_compute(uuid, is_contended, &c);
+
+	if (r < 0)
+		return r;
+	restrict_terms(&t, &c);
+	LOCK_SCOPE_OWN(&quota.share_lock);
+	if (quota.options.has_priority || (!quota.system.is_in_force && !quota.own.is_in_force))
+		t.priority = (uint8_t)quota.options.priority;
+	/* The system's share has the last word on what cannot be compared: the weight. */
+	restrict_by(&t, &quota.own, uuid);
+	restrict_by(&t, &quota.system, uuid);
+	if (t.cores_permille > t.cap_permille)
+		t.cores_permille = t.cap_permille;
+	*ret_terms = t;
+	return 0;
+}
+
+const char *quota_turns_path(void)
+{
+	return quota.turns_path;
+}
+
+const char *quota_slice_name(void)
+{
+	return quota.slice_name;
+}
+
+const struct options *quota_options(void)
+{
+	return &quota.options;
+}
+
+const char *quota_region_path(void)
+{
+	return quota.region_path;
+}
+
+static bool reload_if_changed(struct source *source)
+{
+	struct file_identity id;
+
+	if (!source->path || file_identify_path(source->path, &id) != 0)
+		return false;
+	if (same_file(&id, &source->seen))
+		return false;
+	if (load(source) == 0)
+		return true;
+	/* Said once for this state of the file, and not looked at again until it changes. */
+	source->seen = id;
+	return false;
+}
+
+bool quota_refresh(bool is_urgent)
+{
+	bool has_changed;
+
+	if (!is_urgent && !clock_is_due(&quota.next_check_ns, QUOTA_CHECK_NS))
+		return false;
+	if (!lock_try_own(&quota.refresh_lock))
+		return false;
+	FAULT("quota: looking");
+	has_changed = reload_if_changed(&quota.system);
+	has_changed |= reload_if_changed(&quota.own);
+	lock_leave(&quota.refresh_lock);
+	return has_changed;
+}

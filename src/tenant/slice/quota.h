@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What this process may have: the environment and the share files, and their changes.
+ *
+ * The quota of a device is the smallest that applies: SHARE_SYSTEM_PATH's, VGPU_SHARE's, and the
+ * environment's (its own index's, else the general one). So the environment can lower what a share
+ * file grants and never raise it.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bits.h"
+#include "base/options.h"
+
+#define QUOTA_UNLIMITED UINT64_MAX
+
+enum quota_mode {
+	QUOTA_NONE,   /* nothing was asked for: step aside */
+	QUOTA_SET,    /* quotas hold, or the slice at least wants books */
+	QUOTA_BROKEN, /* a quota was asked for and cannot be known: refuse all memory */
+};
+
+/* Reads options and share files, once a process; the first call logs what is wrong with them. */
+enum quota_mode quota_start(void);
+
+/* For a child of fork(): no lock is held. What was read stays. */
+void quota_reset_after_fork(void);
+
+/*
+ * The quota of the device with this UUID in bytes, or QUOTA_UNLIMITED. -ENODEV where an indexed
+ * option is set and NVML does not tell which device the index means.
+ */
+int quota_memory_bytes(const char *uuid, uint64_t *ret_bytes) MUST_CHECK;
+
+/* What the environment said; after quota_start(). */
+const struct options *quota_options(void);
+
+/* The slice's region file. Like the other names below it is what it was at quota_start(). */
+const char *quota_region_path(void);
+
+/*
+ * Looks whether a share file has changed, at most every QUOTA_CHECK_NS unless is_urgent, and reads
+ * it again. A file that has become unreadable keeps its last meaning. Returns whether quotas may
+ * have changed.
+ */
+#define QUOTA_CHECK_NS 50000000u
+bool quota_refresh(bool is_urgent);
+
+/* What a slice may have of a device's compute time, by all that applies to it: the least of each. */
+struct quota_terms {
+	uint16_t cores_permille; /* sure to get; 0: nothing is promised */
+	uint16_t cap_permille;	 /* never more; 1000: no limit */
+	uint16_t weight;
+	uint8_t priority; /* 0 goes first */
+	bool is_suspended;
+};
+
+/*
+ * A share with a daemon of MPS grants parts of the multiprocessors: to who is its client, with no more than
+ * that, its compute terms are no limit.
+ * is_contended: what the region's utilization_switch says; where the policy is "default" and it is off, the
+ * environment's limit does not hold. -ENODEV as above.
+ */
+int quota_compute(const char *uuid, bool is_contended, struct quota_terms *ret_terms) MUST_CHECK;
+
+/* The folder of turns, or NULL, as it is for clients of MPS; and the slice's name, or "". */
+const char *quota_turns_path(void);
+const char *quota_slice_name(void);

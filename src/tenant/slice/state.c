@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * This process's part in its slice.
+ *
+ * A child of fork() must not use its parent's slot. The mode therefore stands on a page that the
+ * kernel gives the child as zeroes (MADV_WIPEONFORK), whatever kind of fork it was, so the child's
+ * first hooked call begins anew; the region's mapping itself is not inherited. On a kernel older
+ * than 4.14, which lacks this, a handler of fork() does the same.
+ */
+#define LOG_TOPIC LOG_REGION
+#include "tenant/slice/state.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/fault.h"
+#include "base/lock.h"
+#include "base/log.h"
+#include "gpu/uuid.h"
+#include "region/ledger.h"
+#include "region/slot.h"
+#include "tenant/driver/attach.h"
+#include "tenant/slice/parts.h"
+#include "tenant/slice/quota.h"
+
+#ifndef MADV_WIPEONFORK
+#define MADV_WIPEONFORK 18
+#endif
+
+struct state state;
+
+/* Before the page is there, and where there is none: then it is never wiped by the kernel. */
+static struct state_word plain_word;
+HOT_WORD _Atomic(struct state_word *) state_word = &plain_word;
+static _Atomic bool was_begun; /* by this process, or by one whose child it is */
+enum { RESETTING = 1, RESET };
+
+static struct lock begin_lock;
+static struct lock device_lock;
+static struct device devices[STATE_ORDINALS];
+static _Atomic bool device_is_known[STATE_ORDINALS];
+
+static void wipe(void)
+{
+	/* relaxed: the child has one thread */
+	atomic_store_explicit(&plain_word.mode, STATE_NEW, memory_order_relaxed);
+	atomic_store_explicit(&plain_word.fork_reset, 0, memory_order_relaxed);
+}
+
+/*
+ * Once a program; a child of fork() inherits the page, wiped, and makes its own where fork() came
+ * before it was in place. Under begin_lock.
+ */
+static void make_word(void)
+{
+	static bool is_made;
+	void *page;
+
+	if (is_made)
+		return;
+	page = mmap(NULL, sizeof(struct state_word), PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (page != MAP_FAILED && madvise(page, sizeof(struct state_word), MADV_WIPEONFORK) == 0) {
+		/* relaxed: who still sees the other word finds nothing begun there, and comes here */
+		atomic_store_explicit(&state_word, page, memory_order_relaxed);
+		is_made = true;
+		return;
+	}
+	if (page != MAP_FAILED)
+		munmap(page, sizeof(struct state_word));
+	if (pthread_atfork(NULL, NULL, wipe) != 0)
+		log_warn("children of fork cannot be told from their parent");
+	is_made = true;
+}
+
+/* What the parent of a forked process left in our memory is not ours. */
+static void reset(void)
+{
+	begin_lock = device_lock = (struct lock)LOCK_INIT;
+	for (int i = 0; i < STATE_ORDINALS; i++)
+		device_is_known[i] = false;
+	region_reset_after_fork(&state.region);
+	parts_reset_after_fork();
+}
+
+static enum state_mode open_region(void)
+{
+	const char *path = quota_region_path();
+	int r = region_open(path, &state.region);
+
+	FAULT("begin: region open");
+	if (r == 0)
+		r = slot_claim(&state.region, &state.slot);
+	else {
+		log_error("the slice's region cannot be used, so all device memory is refused",
+			STR("path", path), STR("why", region_explain(r)));
+		return STATE_CLOSED;
+	}
+	if (r) {
+		log_error(
+			"the slice has no place for this process, so all device memory is refused",
+			STR("path", path),
+			STR("why", r == SLOT_E_FULL ? "1024 processes are alive" : strerror(-r)));
+		region_close(&state.region);
+		return STATE_CLOSED;
+	}
+	region_drop_fd(&state.region);
+	return STATE_OPEN;
+}
+
+static enum state_mode decide(void)
+{
+	switch (quota_start()) {
+	case QUOTA_NONE:
+		return STATE_ASIDE;
+	case QUOTA_BROKEN:
+		return STATE_CLOSED;
+	default:
+		return open_region();
+	}
+}
+
+/*
+ * In a child of fork(): this process began before (the variable says so), and yet its word says that
+ * nothing was begun (the page was wiped). Of the child's threads the first one clears up.
+ */
+static void reset_once(void)
+{
+	struct state_word *word;
+	uint32_t nothing = 0;
+
+	/* pairs with the release in state_begin(), which also makes the word's address visible */
+	if (!atomic_load_explicit(&was_begun, memory_order_acquire))
+		return;
+	word = atomic_load_explicit(&state_word, memory_order_relaxed);
+	if (atomic_compare_exchange_strong(&word->fork_reset, &nothing, RESETTING)) {
+		FAULT("begin: forgetting");
+		reset();
+		/* pairs with the acquire below */
+		atomic_store_explicit(&word->fork_reset, RESET, memory_order_release);
+	}
+	/* pairs with the release above; the other thread needs microseconds */
+	while (atomic_load_explicit(&word->fork_reset, memory_order_acquire) != RESET)
+		lock_pause();
+}
+
+enum state_mode state_begin(void)
+{
+	int saved_errno = errno;
+	struct state_word *word;
+	enum state_mode mode;
+
+	reset_once();
+	LOCK_SCOPE_OWN(&begin_lock);
+	FAULT("begin: locked");
+	make_word();
+	FAULT("begin: word made");
+	/* relaxed: changed under the lock only */
+	word = atomic_load_explicit(&state_word, memory_order_relaxed);
+	mode = (enum state_mode)atomic_load_explicit(&word->mode, memory_order_relaxed);
+	if (mode == STATE_NEW) {
+		atomic_store(&word->fork_reset, RESET);
+		/* pairs with the acquire in reset_once() */
+		atomic_store_explicit(&was_begun, true, memory_order_release);
+		mode = decide();
+		/* pairs with the acquire in state_enter() */
+		atomic_store_explicit(&word->mode, mode, memory_order_release);
+	}
+	errno = saved_errno;
+	return mode;
+}
+
+void state_on_failure(const char *what, const char *why)
+{
+	/* relaxed: the word does not move any more once something was begun */
+	struct state_word *word = atomic_load_explicit(&state_word, memory_order_relaxed);
+
+	log_error("device memory is refused from now on", STR("what", what), STR("why", why));
+	/* pairs with the acquire in state_enter() */
+	atomic_store_explicit(&word->mode, STATE_CLOSED, memory_order_release);
+}
+
+static void set_limit(struct device *d)
+{
+	uint64_t bytes;
+	int r = quota_memory_bytes(d->uuid, &bytes);
+	bool is_limited = r < 0 || bytes != QUOTA_UNLIMITED;
+	uint32_t units;
+
+	if (r < 0) {
+		log_error("a quota is given by index, and NVML does not tell which device that is",
+			STR("device", d->uuid));
+		bytes = 0;
+	}
+	units = is_limited ? ledger_limit_units(bytes) : LEDGER_NO_LIMIT;
+	/* relaxed: a limit seen late is a limit of a moment ago */
+	if (atomic_exchange_explicit(&d->limit_units, units, memory_order_relaxed) > units)
+		atomic_store(&d->is_shrunk, true);
+	/* relaxed: HAMi's monitor reads without order; its "no limit" is 0 */
+	atomic_store_explicit(&state.region.file->hami.limit_bytes[d->entry],
+		is_limited ? bytes : 0, memory_order_relaxed);
+}
+
+static int read_uuid(CUdevice ordinal, char ret_text[UUID_TEXT_BYTES])
+{
+	CUuuid uuid;
+	CUresult r = CUDA_ERROR_NOT_FOUND;
+
+	/* The newer one names a MIG instance where the device is one. */
+	if (cuda.cuDeviceGetUuid_v2)
+		r = cuda.cuDeviceGetUuid_v2(&uuid, ordinal);
+	else if (cuda.cuDeviceGetUuid)
+		r = cuda.cuDeviceGetUuid(&uuid, ordinal);
+	if (r != CUDA_SUCCESS)
+		return -ENODEV;
+	uuid_format(&uuid, ret_text);
+	return 0;
+}
+
+/* Under device_lock. */
+static int enter_device(CUdevice ordinal, struct device *d)
+{
+	int r = region_device(&state.region, d->uuid, &d->entry);
+
+	if (r < 0) {
+		log_error("a device cannot be entered into the region, so its memory is refused",
+			STR("device", d->uuid), STR("why", strerror(-r)));
+		return r == -ENODEV ? -EIO : r;
+	}
+	d->ordinal = ordinal;
+	FAULT("begin: device entered");
+	if (!ledger_audit(state.region.file, d->entry))
+		log_warn("the books of a device were wrong and are put right",
+			STR("device", d->uuid));
+	set_limit(d);
+	d->is_shrunk = false;
+	/* pairs with the acquire in state_meet_device() and state_refresh_limits() */
+	atomic_store_explicit(&device_is_known[ordinal], true, memory_order_release);
+	return 0;
+}
+
+int state_meet_device(CUdevice ordinal, struct device **ret_device)
+{
+	char uuid[UUID_TEXT_BYTES];
+	int r;
+
+	/* pairs with the release in enter_device() */
+	if (LIKELY(ordinal >= 0 && ordinal < STATE_ORDINALS &&
+		    atomic_load_explicit(&device_is_known[ordinal], memory_order_acquire))) {
+		*ret_device = &devices[ordinal];
+		return 0;
+	}
+	r = read_uuid(ordinal, uuid);
+	if (r < 0)
+		return r;
+	if (ordinal >= STATE_ORDINALS)
+		return -ENOSPC;
+	LOCK_SCOPE(&device_lock);
+	if (!device_is_known[ordinal]) {
+		memcpy(devices[ordinal].uuid, uuid, sizeof(uuid));
+		r = enter_device(ordinal, &devices[ordinal]);
+	}
+	if (r == 0)
+		*ret_device = &devices[ordinal];
+	return r;
+}
+
+struct device *state_known_device(CUdevice ordinal)
+{
+	/* pairs with the release in enter_device() */
+	return atomic_load_explicit(&device_is_known[ordinal], memory_order_acquire)
+		       ? &devices[ordinal]
+		       : NULL;
+}
+
+struct device *state_device(CUdevice ordinal)
+{
+	return &devices[ordinal];
+}
+
+CUresult state_current_device(struct device **ret_device)
+{
+	CUdevice ordinal;
+	CUresult r = cuda.cuCtxGetDevice ? cuda.cuCtxGetDevice(&ordinal) : CUDA_ERROR_NOT_FOUND;
+
+	if (r != CUDA_SUCCESS)
+		return r;
+	return state_meet_device(ordinal, ret_device) == 0 ? CUDA_SUCCESS
+							   : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+void state_refresh_limits(bool is_urgent)
+{
+	if (!quota_refresh(is_urgent))
+		return;
+	for (int i = 0; i < STATE_ORDINALS; i++)
+		/* pairs with the release in enter_device() */
+		if (atomic_load_explicit(&device_is_known[i], memory_order_acquire))
+			set_limit(&devices[i]);
+}

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A map from a word to two words: shards with a lock each, open addressing with linear probing,
+ * removal by shifting back, so that there are no tombstones and a table that was large once stays
+ * fast. Memory comes from mmap, not malloc: the program's allocator may be what called us.
+ */
+#include "tenant/slice/table.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+
+#include "base/fault.h"
+
+#define FIRST_CAPACITY 128 /* entries: 3 KiB a shard, touched only when used */
+
+static struct table_shard *shard_of(struct table *t, uint64_t hash)
+{
+	return &t->shards[hash % TABLE_SHARDS];
+}
+
+static size_t home(const struct table_shard *s, uint64_t hash)
+{
+	return (hash / TABLE_SHARDS) & (s->capacity - 1);
+}
+
+/* Where the key is, or the free place where it would be. The shard has a free place. */
+static size_t probe(const struct table_shard *s, uint64_t key, uint64_t hash)
+{
+	size_t i = home(s, hash);
+
+	while (s->entries[i].key != 0 && s->entries[i].key != key)
+		i = (i + 1) & (s->capacity - 1);
+	return i;
+}
+
+static struct table_entry *find(const struct table_shard *s, uint64_t key, uint64_t hash)
+{
+	size_t i;
+
+	if (s->count == 0 || key == 0)
+		return NULL;
+	i = probe(s, key, hash);
+	return s->entries[i].key ? &s->entries[i] : NULL;
+}
+
+static int grow(struct table_shard *s)
+{
+	struct table_shard bigger = {.capacity = s->capacity ? s->capacity * 2 : FIRST_CAPACITY};
+	void *at = mmap(NULL, bigger.capacity * sizeof(struct table_entry), PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (at == MAP_FAILED)
+		return -ENOMEM;
+	bigger.entries = at;
+	for (size_t i = 0; i < s->capacity; i++) {
+		const struct table_entry *e = &s->entries[i];
+
+		if (e->key)
+			bigger.entries[probe(&bigger, e->key, hash_u64(e->key))] = *e;
+	}
+	if (s->entries)
+		munmap(s->entries, s->capacity * sizeof(struct table_entry));
+	s->entries = bigger.entries;
+	s->capacity = bigger.capacity;
+	return 0;
+}
+
+/* The entry with this key, added with a and b 0 where there is none; NULL without memory. */
+static struct table_entry *find_or_add(struct table_shard *s, uint64_t key, uint64_t hash)
+{
+	struct table_entry *e = find(s, key, hash);
+	size_t i;
+
+	if (e)
+		return e;
+	if (FAULT_OUT_OF_MEMORY() || ((s->count + 1) * 4 > s->capacity * 3 && grow(s) < 0))
+		return NULL;
+	FAULT("table: locked");
+	i = probe(s, key, hash);
+	s->entries[i] = (struct table_entry){.key = key};
+	s->count++;
+	return &s->entries[i];
+}
+
+/* Moves later entries of the run back over the hole, where their home allows it. */
+static void remove_entry(struct table_shard *s, struct table_entry *e)
+{
+	size_t mask = s->capacity - 1, hole = (size_t)(e - s->entries), i = hole;
+
+	for (;;) {
+		size_t wanted;
+
+		i = (i + 1) & mask;
+		if (s->entries[i].key == 0)
+			break;
+		wanted = home(s, hash_u64(s->entries[i].key));
+		if (((i - wanted) & mask) < ((i - hole) & mask))
+			continue;
+		s->entries[hole] = s->entries[i];
+		hole = i;
+	}
+	s->entries[hole].key = 0;
+	s->count--;
+}
+
+int table_replace(struct table *t, struct table_entry entry, struct table_entry *ret_old)
+{
+	uint64_t hash = hash_u64(entry.key);
+	struct table_shard *s = shard_of(t, hash);
+	LOCK_SCOPE(&s->lock);
+	struct table_entry *e = find_or_add(s, entry.key, hash);
+
+	if (!e)
+		return -ENOMEM;
+	*ret_old = *e;
+	*e = entry;
+	return 0;
+}
+
+int table_put(struct table *t, struct table_entry entry)
+{
+	struct table_entry old;
+
+	return table_replace(t, entry, &old);
+}
+
+static int look(struct table *t, uint64_t key, bool take, struct table_entry *ret_entry)
+{
+	uint64_t hash = hash_u64(key);
+	struct table_shard *s = shard_of(t, hash);
+	LOCK_SCOPE(&s->lock);
+	struct table_entry *e = find(s, key, hash);
+
+	if (!e)
+		return TABLE_E_ABSENT;
+	if (ret_entry)
+		*ret_entry = *e;
+	if (take)
+		remove_entry(s, e);
+	return 0;
+}
+
+int table_get(struct table *t, uint64_t key, struct table_entry *ret_entry)
+{
+	return look(t, key, false, ret_entry);
+}
+
+int table_take(struct table *t, uint64_t key, struct table_entry *ret_entry)
+{
+	return look(t, key, true, ret_entry);
+}
+
+int table_count_up(struct table *t, uint64_t key, bool may_add, struct table_entry *ret_entry)
+{
+	uint64_t hash = hash_u64(key);
+	struct table_shard *s = shard_of(t, hash);
+	LOCK_SCOPE(&s->lock);
+	struct table_entry *e = may_add ? find_or_add(s, key, hash) : find(s, key, hash);
+
+	if (!e)
+		return may_add ? -ENOMEM : TABLE_E_ABSENT;
+	e->a++;
+	*ret_entry = *e;
+	return 0;
+}
+
+int table_count_down(struct table *t, uint64_t key, struct table_entry *ret_entry)
+{
+	uint64_t hash = hash_u64(key);
+	struct table_shard *s = shard_of(t, hash);
+	LOCK_SCOPE(&s->lock);
+	struct table_entry *e = find(s, key, hash);
+
+	if (!e)
+		return TABLE_E_ABSENT;
+	e->a--;
+	*ret_entry = *e;
+	if (e->a == 0)
+		remove_entry(s, e);
+	return 0;
+}
+
+int table_change_b(struct table *t, uint64_t key, uint64_t old, uint64_t new)
+{
+	uint64_t hash = hash_u64(key);
+	struct table_shard *s = shard_of(t, hash);
+	LOCK_SCOPE(&s->lock);
+	struct table_entry *e = find(s, key, hash);
+
+	if (!e || e->b != old)
+		return TABLE_E_ABSENT;
+	e->b = new;
+	return 0;
+}
+
+int table_take_by_a(
+	struct table *t, uint64_t a, struct table_cursor *cursor, struct table_entry *ret_entry)
+{
+	for (; cursor->shard < TABLE_SHARDS; cursor->shard++, cursor->index = 0) {
+		struct table_shard *s = &t->shards[cursor->shard];
+		LOCK_SCOPE(&s->lock);
+
+		for (; s->count && cursor->index < s->capacity; cursor->index++) {
+			struct table_entry *e = &s->entries[cursor->index];
+
+			if (e->key == 0 || e->a != a)
+				continue;
+			/* The cursor stays: removal may move an unseen entry to this place. */
+			*ret_entry = *e;
+			remove_entry(s, e);
+			return 0;
+		}
+	}
+	return TABLE_E_ABSENT;
+}
+
+void table_forget(struct table *t)
+{
+	for (int i = 0; i < TABLE_SHARDS; i++) {
+		struct table_shard old = t->shards[i];
+
+		/* First empty, then unmapped: a child of this child may be doing the same. */
+		t->shards[i] = (struct table_shard){.count = 0};
+		if (old.entries)
+			munmap(old.entries, old.capacity * sizeof(struct table_entry));
+	}
+}

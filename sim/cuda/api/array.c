@@ -16,7 +16,7 @@ static CUresult make(
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (ret_handle == NULL || !array_is_valid(descriptor, level_count))
+	if (!ret_handle || !array_is_valid(descriptor, level_count))
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&driver.memory_lock);
 	result = array_make(context, descriptor, level_count, &array);
@@ -29,7 +29,7 @@ static CUresult make(
 ENTRY_BODY(cuArrayCreate_v2, (CUarray * array, const CUDA_ARRAY_DESCRIPTOR *descriptor),
 	(array, descriptor))
 {
-	if (descriptor == NULL)
+	if (!descriptor)
 		return CUDA_ERROR_INVALID_VALUE;
 	return make((void **)array,
 		&(CUDA_ARRAY3D_DESCRIPTOR){.Width = descriptor->Width,
@@ -42,7 +42,7 @@ ENTRY_BODY(cuArrayCreate_v2, (CUarray * array, const CUDA_ARRAY_DESCRIPTOR *desc
 ENTRY_BODY(cuArray3DCreate_v2, (CUarray * array, const CUDA_ARRAY3D_DESCRIPTOR *descriptor),
 	(array, descriptor))
 {
-	return descriptor != NULL ? make((void **)array, descriptor, 0) : CUDA_ERROR_INVALID_VALUE;
+	return descriptor ? make((void **)array, descriptor, 0) : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* The number of levels is cut to what the sizes allow. */
@@ -54,7 +54,7 @@ ENTRY_BODY(cuMipmappedArrayCreate,
 	unsigned int most = 1;
 	size_t longest;
 
-	if (descriptor == NULL)
+	if (!descriptor)
 		return CUDA_ERROR_INVALID_VALUE;
 	longest = descriptor->Width > descriptor->Height ? descriptor->Width : descriptor->Height;
 	if ((descriptor->Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP)) == 0 &&
@@ -78,7 +78,7 @@ static CUresult destroy(const void *handle, bool is_mipmap)
 	pthread_mutex_lock(&driver.memory_lock);
 	array = array_find(handle, is_mipmap);
 	/* A level belongs to its mipmapped array. */
-	if (array == NULL || array->parent != NULL)
+	if (!array || array->parent)
 		result = CUDA_ERROR_INVALID_HANDLE;
 	else
 		array_drop(array);
@@ -103,17 +103,17 @@ ENTRY_BODY(cuMipmappedArrayGetLevel,
 	struct array *mipmap, *array = NULL;
 	CUresult result = CUDA_SUCCESS;
 
-	if (ret_array == NULL)
+	if (!ret_array)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&driver.memory_lock);
 	mipmap = array_find(handle, true);
-	if (mipmap == NULL)
+	if (!mipmap)
 		result = CUDA_ERROR_INVALID_HANDLE;
 	else if (level >= mipmap->level_count)
 		result = CUDA_ERROR_INVALID_VALUE;
 	else
 		array = array_level(mipmap, level);
-	if (result == CUDA_SUCCESS && array == NULL)
+	if (result == CUDA_SUCCESS && !array)
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	pthread_mutex_unlock(&driver.memory_lock);
 	if (result == CUDA_SUCCESS)
@@ -127,17 +127,17 @@ static CUresult describe(CUarray handle, CUDA_ARRAY3D_DESCRIPTOR *ret_descriptor
 
 	pthread_mutex_lock(&driver.memory_lock);
 	array = array_find(handle, false);
-	if (array != NULL)
+	if (array)
 		*ret_descriptor = array->descriptor;
 	pthread_mutex_unlock(&driver.memory_lock);
-	return array != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+	return array ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 ENTRY_BODY(cuArrayGetDescriptor_v2, (CUDA_ARRAY_DESCRIPTOR * ret_descriptor, CUarray array),
 	(ret_descriptor, array))
 {
 	CUDA_ARRAY3D_DESCRIPTOR d;
-	CUresult result = ret_descriptor != NULL ? describe(array, &d) : CUDA_ERROR_INVALID_VALUE;
+	CUresult result = ret_descriptor ? describe(array, &d) : CUDA_ERROR_INVALID_VALUE;
 
 	if (result == CUDA_SUCCESS)
 		*ret_descriptor =
@@ -148,7 +148,7 @@ ENTRY_BODY(cuArrayGetDescriptor_v2, (CUDA_ARRAY_DESCRIPTOR * ret_descriptor, CUa
 ENTRY_BODY(cuArray3DGetDescriptor_v2, (CUDA_ARRAY3D_DESCRIPTOR * ret_descriptor, CUarray array),
 	(ret_descriptor, array))
 {
-	return ret_descriptor != NULL ? describe(array, ret_descriptor) : CUDA_ERROR_INVALID_VALUE;
+	return ret_descriptor ? describe(array, ret_descriptor) : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* Only an array whose memory comes later is told how much that is (measured). */
@@ -158,13 +158,13 @@ static CUresult require(CUDA_ARRAY_MEMORY_REQUIREMENTS *ret_requirements, const 
 	struct array *array;
 	CUresult result = CUDA_SUCCESS;
 
-	if (ret_requirements == NULL)
+	if (!ret_requirements)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (driver_device(ordinal) == NULL)
+	if (!driver_device(ordinal))
 		return CUDA_ERROR_INVALID_DEVICE;
 	pthread_mutex_lock(&driver.memory_lock);
 	array = array_find(handle, is_mipmap);
-	if (array == NULL)
+	if (!array)
 		result = CUDA_ERROR_INVALID_HANDLE;
 	else if ((array->descriptor.Flags & CUDA_ARRAY3D_DEFERRED_MAPPING) == 0)
 		result = CUDA_ERROR_INVALID_VALUE;
@@ -211,11 +211,11 @@ static CUresult describe_sparse(
 	struct array *array;
 	CUresult result = CUDA_SUCCESS;
 
-	if (ret_properties == NULL)
+	if (!ret_properties)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&driver.memory_lock);
 	array = array_find(handle, is_mipmap);
-	if (array == NULL) {
+	if (!array) {
 		result = CUDA_ERROR_INVALID_HANDLE;
 	} else if ((array->descriptor.Flags & CUDA_ARRAY3D_SPARSE) == 0) {
 		result = CUDA_ERROR_INVALID_VALUE;
@@ -253,7 +253,7 @@ ENTRY_FORMS(cuMemMapArrayAsync, _ptsz, (CUarrayMapInfo * list, unsigned int coun
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (list == NULL || count == 0)
+	if (!list || count == 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	array_settle();
 	time_ns = timeline_end(stream);
@@ -279,7 +279,7 @@ ENTRY_BODY(cuArrayCreate, (CUarray * array, const CUDA_ARRAY_DESCRIPTOR_v1 *desc
 {
 	CUresult result = check_old();
 
-	if (result != CUDA_SUCCESS || descriptor == NULL)
+	if (result != CUDA_SUCCESS || !descriptor)
 		return result != CUDA_SUCCESS ? result : CUDA_ERROR_INVALID_VALUE;
 	return make((void **)array,
 		&(CUDA_ARRAY3D_DESCRIPTOR){.Width = descriptor->Width,
@@ -294,7 +294,7 @@ ENTRY_BODY(cuArray3DCreate, (CUarray * array, const CUDA_ARRAY3D_DESCRIPTOR_v1 *
 {
 	CUresult result = check_old();
 
-	if (result != CUDA_SUCCESS || descriptor == NULL)
+	if (result != CUDA_SUCCESS || !descriptor)
 		return result != CUDA_SUCCESS ? result : CUDA_ERROR_INVALID_VALUE;
 	return make((void **)array,
 		&(CUDA_ARRAY3D_DESCRIPTOR){.Width = descriptor->Width,
@@ -310,7 +310,7 @@ ENTRY_BODY(cuArrayGetDescriptor, (CUDA_ARRAY_DESCRIPTOR_v1 * ret_descriptor, CUa
 	(ret_descriptor, array))
 {
 	CUDA_ARRAY3D_DESCRIPTOR d;
-	CUresult result = ret_descriptor != NULL ? describe(array, &d) : CUDA_ERROR_INVALID_VALUE;
+	CUresult result = ret_descriptor ? describe(array, &d) : CUDA_ERROR_INVALID_VALUE;
 
 	if (result == CUDA_SUCCESS)
 		*ret_descriptor = (CUDA_ARRAY_DESCRIPTOR_v1){
@@ -322,7 +322,7 @@ ENTRY_BODY(cuArray3DGetDescriptor, (CUDA_ARRAY3D_DESCRIPTOR_v1 * ret_descriptor,
 	(ret_descriptor, array))
 {
 	CUDA_ARRAY3D_DESCRIPTOR d;
-	CUresult result = ret_descriptor != NULL ? describe(array, &d) : CUDA_ERROR_INVALID_VALUE;
+	CUresult result = ret_descriptor ? describe(array, &d) : CUDA_ERROR_INVALID_VALUE;
 
 	if (result == CUDA_SUCCESS)
 		*ret_descriptor =

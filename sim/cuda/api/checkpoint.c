@@ -38,7 +38,7 @@ ENTRY_CONTROL(cuCheckpointProcessGetState, (int pid, CUprocessState *state), (pi
 	};
 	enum machine_stage stage;
 
-	if (state == NULL || machine_read_stage(driver.machine, pid, &stage) != 0)
+	if (!state || machine_read_stage(driver.machine, pid, &stage) != 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	*state = states[stage];
 	return CUDA_SUCCESS;
@@ -49,7 +49,7 @@ ENTRY_CONTROL(cuCheckpointProcessGetRestoreThreadId, (int pid, int *tid), (pid, 
 {
 	enum machine_stage stage;
 
-	if (tid == NULL || machine_read_stage(driver.machine, pid, &stage) != 0)
+	if (!tid || machine_read_stage(driver.machine, pid, &stage) != 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	*tid = pid;
 	return CUDA_SUCCESS;
@@ -58,7 +58,7 @@ ENTRY_CONTROL(cuCheckpointProcessGetRestoreThreadId, (int pid, int *tid), (pid, 
 /* Calls under way end by themselves, so the time limit is never needed. */
 ENTRY_CONTROL(cuCheckpointProcessLock, (int pid, CUcheckpointLockArgs *args), (pid, args))
 {
-	if (args != NULL && (args->reserved0 != 0 || !are_zero(args->reserved1, 56)))
+	if (args && (args->reserved0 != 0 || !are_zero(args->reserved1, 56)))
 		return CUDA_ERROR_INVALID_VALUE;
 	return change(pid, MACHINE_RUNNING, MACHINE_LOCKED);
 }
@@ -66,7 +66,7 @@ ENTRY_CONTROL(cuCheckpointProcessLock, (int pid, CUcheckpointLockArgs *args), (p
 ENTRY_CONTROL(
 	cuCheckpointProcessCheckpoint, (int pid, CUcheckpointCheckpointArgs *args), (pid, args))
 {
-	if (args != NULL && !are_zero(args, sizeof(*args)))
+	if (args && !are_zero(args, sizeof(*args)))
 		return CUDA_ERROR_INVALID_VALUE;
 	return change(pid, MACHINE_LOCKED, MACHINE_CHECKPOINTED);
 }
@@ -74,14 +74,14 @@ ENTRY_CONTROL(
 ENTRY_CONTROL(cuCheckpointProcessRestore, (int pid, CUcheckpointRestoreArgs *args), (pid, args))
 {
 	/* On other devices than before it is not simulated. */
-	if (args != NULL && args->gpuPairsCount > 0)
+	if (args && args->gpuPairsCount > 0)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	return change(pid, MACHINE_CHECKPOINTED, MACHINE_LOCKED);
 }
 
 ENTRY_CONTROL(cuCheckpointProcessUnlock, (int pid, CUcheckpointUnlockArgs *args), (pid, args))
 {
-	if (args != NULL && !are_zero(args, sizeof(*args)))
+	if (args && !are_zero(args, sizeof(*args)))
 		return CUDA_ERROR_INVALID_VALUE;
 	return change(pid, MACHINE_LOCKED, MACHINE_RUNNING);
 }

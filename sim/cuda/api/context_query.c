@@ -13,7 +13,7 @@ ENTRY_BODY(cuCtxGetDevice, (CUdevice * device), (device))
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (device == NULL)
+	if (!device)
 		return CUDA_ERROR_INVALID_VALUE;
 	*device = context->device->ordinal;
 	return CUDA_SUCCESS;
@@ -26,7 +26,7 @@ ENTRY_BODY(cuCtxGetDevice_v2, (CUdevice * device, CUcontext handle), (device, ha
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (device == NULL)
+	if (!device)
 		return CUDA_ERROR_INVALID_VALUE;
 	*device = context->device->ordinal;
 	return CUDA_SUCCESS;
@@ -63,7 +63,7 @@ ENTRY_BODY(cuCtxGetFlags, (unsigned int *flags), (flags))
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (flags == NULL)
+	if (!flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	*flags = context->flags;
 	return CUDA_SUCCESS;
@@ -89,7 +89,7 @@ ENTRY_BODY(cuCtxGetId, (CUcontext handle, unsigned long long *id), (handle, id))
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (id == NULL)
+	if (!id)
 		return CUDA_ERROR_INVALID_VALUE;
 	*id = context->id;
 	return CUDA_SUCCESS;
@@ -102,7 +102,7 @@ ENTRY_BODY(cuCtxGetApiVersion, (CUcontext handle, unsigned int *version), (handl
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (version == NULL)
+	if (!version)
 		return CUDA_ERROR_INVALID_VALUE;
 	*version = context->api_version;
 	return CUDA_SUCCESS;
@@ -115,12 +115,11 @@ ENTRY_BODY(cuCtxGetLimit, (size_t * value, CUlimit limit), (value, limit))
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (value == NULL)
+	if (!value)
 		return CUDA_ERROR_INVALID_VALUE;
 	if ((unsigned int)limit >= CONTEXT_LIMITS)
 		return CUDA_ERROR_UNSUPPORTED_LIMIT;
-	/* Relaxed: the stack limit follows launches, see room.c. */
-	*value = __atomic_load_n(&context->limit[limit], __ATOMIC_RELAXED);
+	*value = context_limit(context, limit);
 	return CUDA_SUCCESS;
 }
 
@@ -146,7 +145,7 @@ ENTRY_BODY(cuCtxSetLimit, (CUlimit limit, size_t value), (limit, value))
 		(limit == CU_LIMIT_PRINTF_FIFO_SIZE && context->code.has_printed))
 		result = CUDA_ERROR_INVALID_VALUE;
 	else
-		context->limit[limit] = value;
+		context_set_limit(context, limit, value);
 	pthread_mutex_unlock(&driver.memory_lock);
 	return result;
 }
@@ -165,7 +164,7 @@ ENTRY_BODY(cuCtxGetCacheConfig, (CUfunc_cache * config), (config))
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (config == NULL)
+	if (!config)
 		return CUDA_ERROR_INVALID_VALUE;
 	*config = context->cache_config;
 	return CUDA_SUCCESS;
@@ -188,7 +187,7 @@ ENTRY_BODY(cuCtxGetSharedMemConfig, (CUsharedconfig * config), (config))
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (config == NULL)
+	if (!config)
 		return CUDA_ERROR_INVALID_VALUE;
 	*config = CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE;
 	return CUDA_SUCCESS;
@@ -211,10 +210,10 @@ ENTRY_BODY(cuCtxGetStreamPriorityRange, (int *least, int *greatest), (least, gre
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (least != NULL)
+	if (least)
 		*least = 0;
 	/* Six levels since compute capability 7. */
-	if (greatest != NULL)
+	if (greatest)
 		*greatest = -5;
 	return CUDA_SUCCESS;
 }
@@ -227,7 +226,7 @@ ENTRY_BODY(cuCtxEnablePeerAccess, (CUcontext peer, unsigned int flags), (peer, f
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (flags != 0 || peer == NULL)
+	if (flags != 0 || !peer)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = context_check(peer, &other);
 	if (result != CUDA_SUCCESS)

@@ -8,7 +8,7 @@
 /* A batch is given to any stream but the legacy one. */
 static bool is_legacy(CUstream stream, bool is_thread)
 {
-	return stream == CU_STREAM_LEGACY || (stream == NULL && !is_thread);
+	return stream == CU_STREAM_LEGACY || (!stream && !is_thread);
 }
 
 static bool is_order(CUmemcpySrcAccessOrder order)
@@ -21,8 +21,8 @@ static bool is_order(CUmemcpySrcAccessOrder order)
 static bool are_attributes(const CUmemcpyAttributes *attributes, const size_t *starts,
 	size_t attribute_count, size_t count)
 {
-	if (attributes == NULL || starts == NULL || attribute_count == 0 ||
-		attribute_count > count || starts[0] != 0)
+	if (!attributes || !starts || attribute_count == 0 || attribute_count > count ||
+		starts[0] != 0)
 		return false;
 	for (size_t i = 0; i < attribute_count; i++)
 		if (starts[i] >= count || (i > 0 && starts[i] <= starts[i - 1]) ||
@@ -52,14 +52,14 @@ static CUresult copy_batch(CUstream stream, bool is_thread, const CUdeviceptr *d
 {
 	CUresult result = CUDA_SUCCESS;
 
-	if (ret_failed != NULL)
+	if (ret_failed)
 		*ret_failed = SIZE_MAX;
-	if (dsts == NULL || srcs == NULL || sizes == NULL || is_legacy(stream, is_thread) ||
+	if (!dsts || !srcs || !sizes || is_legacy(stream, is_thread) ||
 		!are_attributes(attributes, starts, attribute_count, count))
 		return CUDA_ERROR_INVALID_VALUE;
 	for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++) {
 		result = copy_one(stream, is_thread, dsts[i], srcs[i], sizes[i]);
-		if (result != CUDA_SUCCESS && ret_failed != NULL)
+		if (result != CUDA_SUCCESS && ret_failed)
 			*ret_failed = i;
 	}
 	return result;
@@ -97,7 +97,7 @@ static size_t element_of(const CUmemcpy3DOperand *operand)
 		return 0;
 	pthread_mutex_lock(&driver.memory_lock);
 	array = array_find(operand->op.array.array, false);
-	if (array != NULL)
+	if (array)
 		bytes = array_element(&array->descriptor);
 	pthread_mutex_unlock(&driver.memory_lock);
 	return bytes;
@@ -156,13 +156,13 @@ static CUresult copy_3d_batch(CUstream stream, bool is_thread, const CUDA_MEMCPY
 {
 	CUresult result = CUDA_SUCCESS;
 
-	if (ret_failed != NULL)
+	if (ret_failed)
 		*ret_failed = SIZE_MAX;
-	if (list == NULL || count == 0 || flags != 0 || is_legacy(stream, is_thread))
+	if (!list || count == 0 || flags != 0 || is_legacy(stream, is_thread))
 		return CUDA_ERROR_INVALID_VALUE;
 	for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++) {
 		result = copy_operands(stream, is_thread, &list[i]);
-		if (result != CUDA_SUCCESS && ret_failed != NULL)
+		if (result != CUDA_SUCCESS && ret_failed)
 			*ret_failed = i;
 	}
 	return result;
@@ -195,8 +195,8 @@ ENTRY_FORMS(cuMemBatchDecompressAsync, _ptsz,
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (failed != NULL)
+	if (failed)
 		*failed = SIZE_MAX;
-	return list == NULL || count == 0 || flags != 0 ? CUDA_ERROR_INVALID_VALUE
-							: CUDA_ERROR_NOT_SUPPORTED;
+	return !list || count == 0 || flags != 0 ? CUDA_ERROR_INVALID_VALUE
+						 : CUDA_ERROR_NOT_SUPPORTED;
 }

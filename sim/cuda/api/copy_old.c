@@ -28,7 +28,7 @@ static CUresult copy_old_2d(CUstream handle, bool is_waiting, const CUDA_MEMCPY2
 {
 	CUDA_MEMCPY2D request;
 
-	if (old == NULL)
+	if (!old)
 		return CUDA_ERROR_INVALID_VALUE;
 	widen_2d(old, &request);
 	return copy_2d(handle, false, is_waiting, &request);
@@ -80,7 +80,7 @@ static CUresult copy_old_3d(CUstream handle, bool is_waiting, const CUDA_MEMCPY3
 {
 	CUDA_MEMCPY3D request;
 
-	if (old == NULL)
+	if (!old)
 		return CUDA_ERROR_INVALID_VALUE;
 	widen_3d(old, &request);
 	return copy_3d(handle, false, is_waiting, &request);

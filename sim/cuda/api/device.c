@@ -8,9 +8,9 @@
 
 ENTRY_BODY(cuDeviceGet, (CUdevice * device, int ordinal), (device, ordinal))
 {
-	if (device == NULL)
+	if (!device)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (driver_device(ordinal) == NULL)
+	if (!driver_device(ordinal))
 		return CUDA_ERROR_INVALID_DEVICE;
 	*device = ordinal;
 	return CUDA_SUCCESS;
@@ -18,7 +18,7 @@ ENTRY_BODY(cuDeviceGet, (CUdevice * device, int ordinal), (device, ordinal))
 
 ENTRY_BODY(cuDeviceGetCount, (int *count), (count))
 {
-	if (count == NULL)
+	if (!count)
 		return CUDA_ERROR_INVALID_VALUE;
 	*count = driver.device_count;
 	return CUDA_SUCCESS;
@@ -26,9 +26,9 @@ ENTRY_BODY(cuDeviceGetCount, (int *count), (count))
 
 ENTRY_BODY(cuDeviceGetName, (char *name, int size, CUdevice ordinal), (name, size, ordinal))
 {
-	if (name == NULL || size <= 0)
+	if (!name || size <= 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (driver_device(ordinal) == NULL)
+	if (!driver_device(ordinal))
 		return CUDA_ERROR_INVALID_DEVICE;
 	snprintf(name, (size_t)size, "%s", driver.board->device_name);
 	return CUDA_SUCCESS;
@@ -36,9 +36,9 @@ ENTRY_BODY(cuDeviceGetName, (char *name, int size, CUdevice ordinal), (name, siz
 
 ENTRY_BODY(cuDeviceTotalMem_v2, (size_t * bytes, CUdevice ordinal), (bytes, ordinal))
 {
-	if (bytes == NULL)
+	if (!bytes)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (driver_device(ordinal) == NULL)
+	if (!driver_device(ordinal))
 		return CUDA_ERROR_INVALID_DEVICE;
 	*bytes = driver.board->total_bytes;
 	return CUDA_SUCCESS;
@@ -46,9 +46,9 @@ ENTRY_BODY(cuDeviceTotalMem_v2, (size_t * bytes, CUdevice ordinal), (bytes, ordi
 
 ENTRY_BODY(cuDeviceTotalMem, (unsigned int *bytes, CUdevice ordinal), (bytes, ordinal))
 {
-	if (bytes == NULL)
+	if (!bytes)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (driver_device(ordinal) == NULL)
+	if (!driver_device(ordinal))
 		return CUDA_ERROR_INVALID_DEVICE;
 	*bytes = driver.board->total_bytes > UINT32_MAX ? UINT32_MAX
 							: (unsigned int)driver.board->total_bytes;
@@ -59,9 +59,9 @@ static CUresult get_uuid(CUuuid *uuid, CUdevice ordinal)
 {
 	struct device *device = driver_device(ordinal);
 
-	if (uuid == NULL)
+	if (!uuid)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (device == NULL)
+	if (!device)
 		return CUDA_ERROR_INVALID_DEVICE;
 	board_uuid(driver.board, device->index, (uint8_t *)uuid->bytes);
 	return CUDA_SUCCESS;
@@ -82,9 +82,9 @@ ENTRY_BODY(cuDeviceGetPCIBusId, (char *bus_id, int size, CUdevice ordinal), (bus
 	struct device *device = driver_device(ordinal);
 	unsigned int bus, slot;
 
-	if (bus_id == NULL || size < 13)
+	if (!bus_id || size < 13)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (device == NULL)
+	if (!device)
 		return CUDA_ERROR_INVALID_DEVICE;
 	board_pci(driver.board, device->index, &bus, &slot);
 	snprintf(bus_id, (size_t)size, "0000:%02X:%02X.0", bus, slot);
@@ -95,7 +95,7 @@ ENTRY_BODY(cuDeviceGetByPCIBusId, (CUdevice * device, const char *bus_id), (devi
 {
 	unsigned int domain = 0, bus, slot, function = 0;
 
-	if (device == NULL || bus_id == NULL)
+	if (!device || !bus_id)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (sscanf(bus_id, "%x:%x:%x.%x", &domain, &bus, &slot, &function) < 3) {
 		domain = 0;
@@ -117,9 +117,9 @@ ENTRY_BODY(cuDeviceGetByPCIBusId, (CUdevice * device, const char *bus_id), (devi
 ENTRY_BODY(cuDeviceComputeCapability, (int *major, int *minor, CUdevice ordinal),
 	(major, minor, ordinal))
 {
-	if (major == NULL || minor == NULL)
+	if (!major || !minor)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (driver_device(ordinal) == NULL)
+	if (!driver_device(ordinal))
 		return CUDA_ERROR_INVALID_DEVICE;
 	*major = driver.board->compute_major;
 	*minor = driver.board->compute_minor;
@@ -129,9 +129,9 @@ ENTRY_BODY(cuDeviceComputeCapability, (int *major, int *minor, CUdevice ordinal)
 ENTRY_BODY(cuDeviceCanAccessPeer, (int *can_access, CUdevice ordinal, CUdevice peer),
 	(can_access, ordinal, peer))
 {
-	if (can_access == NULL)
+	if (!can_access)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (driver_device(ordinal) == NULL || driver_device(peer) == NULL)
+	if (!driver_device(ordinal) || !driver_device(peer))
 		return CUDA_ERROR_INVALID_DEVICE;
 	*can_access = ordinal != peer && driver.board->nvlink_count > 0;
 	return CUDA_SUCCESS;
@@ -143,10 +143,9 @@ ENTRY_BODY(cuDeviceGetP2PAttribute,
 {
 	bool is_linked = driver.board->nvlink_count > 0;
 
-	if (value == NULL)
+	if (!value)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (driver_device(source) == NULL || driver_device(destination) == NULL ||
-		source == destination)
+	if (!driver_device(source) || !driver_device(destination) || source == destination)
 		return CUDA_ERROR_INVALID_DEVICE;
 	if (attribute < CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK ||
 		attribute > CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED)
@@ -201,9 +200,9 @@ ENTRY_BODY(cuDeviceGetAttribute, (int *value, CUdevice_attribute attribute, CUde
 	const struct board *board = driver.board;
 	unsigned int bus, slot;
 
-	if (value == NULL || attribute < 1 || attribute > 200)
+	if (!value || attribute < 1 || attribute > 200)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (device == NULL)
+	if (!device)
 		return CUDA_ERROR_INVALID_DEVICE;
 	board_pci(board, device->index, &bus, &slot);
 	switch (attribute) {
@@ -272,9 +271,9 @@ ENTRY_BODY(cuDeviceGetAttribute, (int *value, CUdevice_attribute attribute, CUde
 /* The same numbers as cuDeviceGetAttribute answers. */
 ENTRY_BODY(cuDeviceGetProperties, (CUdevprop * properties, CUdevice ordinal), (properties, ordinal))
 {
-	if (properties == NULL)
+	if (!properties)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (driver_device(ordinal) == NULL)
+	if (!driver_device(ordinal))
 		return CUDA_ERROR_INVALID_DEVICE;
 	*properties = (CUdevprop){.maxThreadsPerBlock = 1024,
 		.maxThreadsDim = {1024, 1024, 64},

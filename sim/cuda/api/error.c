@@ -6,7 +6,7 @@
 
 ENTRY_EARLY(cuGetErrorName, (CUresult error, const char **name), (error, name))
 {
-	if (name == NULL)
+	if (!name)
 		return CUDA_ERROR_INVALID_VALUE;
 	switch (error) {
 #define ERROR(error, text)              \
@@ -21,7 +21,7 @@ ENTRY_EARLY(cuGetErrorName, (CUresult error, const char **name), (error, name))
 
 ENTRY_EARLY(cuGetErrorString, (CUresult error, const char **text), (error, text))
 {
-	if (text == NULL)
+	if (!text)
 		return CUDA_ERROR_INVALID_VALUE;
 	switch (error) {
 #define ERROR(error, words)    \

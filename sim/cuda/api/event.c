@@ -14,11 +14,11 @@ ENTRY_BODY(cuEventCreate, (CUevent * ret_event, unsigned int flags), (ret_event,
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (ret_event == NULL || flags > 7 ||
+	if (!ret_event || flags > 7 ||
 		((flags & CU_EVENT_INTERPROCESS) != 0 && (flags & CU_EVENT_DISABLE_TIMING) == 0))
 		return CUDA_ERROR_INVALID_VALUE;
 	event = timeline_new_event(context, flags);
-	if (event == NULL)
+	if (!event)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	*ret_event = (CUevent)event;
 	return CUDA_SUCCESS;
@@ -28,7 +28,7 @@ static CUresult destroy(CUevent handle)
 {
 	struct event *event = timeline_find_event(handle);
 
-	if (event == NULL)
+	if (!event)
 		return CUDA_ERROR_INVALID_HANDLE;
 	timeline_free_event(event);
 	return CUDA_SUCCESS;
@@ -55,7 +55,7 @@ static CUresult record(bool is_thread, CUevent handle, CUstream stream_handle, u
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (event == NULL || event->context != context)
+	if (!event || event->context != context)
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (capture_is_on(stream))
 		return flags == CU_EVENT_RECORD_EXTERNAL ? capture_add(stream, &work)
@@ -96,9 +96,9 @@ ENTRY_BODY(cuEventQuery, (CUevent handle), (handle))
 {
 	struct event *event = timeline_find_event(handle);
 
-	if (event == NULL)
+	if (!event)
 		return CUDA_ERROR_INVALID_HANDLE;
-	if (event->captured.capture != NULL)
+	if (captured_by(&event->captured))
 		return CUDA_ERROR_CAPTURED_EVENT;
 	if (time_of(event) > timeline_now(event->context->device))
 		return CUDA_ERROR_NOT_READY;
@@ -110,9 +110,9 @@ ENTRY_BODY(cuEventSynchronize, (CUevent handle), (handle))
 {
 	struct event *event = timeline_find_event(handle);
 
-	if (event == NULL)
+	if (!event)
 		return CUDA_ERROR_INVALID_HANDLE;
-	if (event->captured.capture != NULL)
+	if (captured_by(&event->captured))
 		return CUDA_ERROR_CAPTURED_EVENT;
 	timeline_sleep_until(event->context, time_of(event));
 	pool_settle_event(event->context->device);
@@ -126,9 +126,9 @@ static CUresult elapsed(float *ms, CUevent start_handle, CUevent end_handle)
 		     *end = timeline_find_event(end_handle);
 	uint64_t from, to;
 
-	if (start == NULL || end == NULL)
+	if (!start || !end)
 		return CUDA_ERROR_INVALID_HANDLE;
-	if (ms == NULL)
+	if (!ms)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (time_of(start) == 0 || time_of(end) == 0 ||
 		(start->flags & CU_EVENT_DISABLE_TIMING) != 0 ||

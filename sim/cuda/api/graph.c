@@ -8,13 +8,13 @@ ENTRY_BODY(cuGraphCreate, (CUgraph * graph, unsigned int flags), (graph, flags))
 {
 	struct graph *made;
 
-	if (graph == NULL || flags != 0)
+	if (!graph || flags != 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&driver.memory_lock);
 	made = graph_new();
 	pthread_mutex_unlock(&driver.memory_lock);
 	*graph = (CUgraph)made;
-	return made != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+	return made ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 ENTRY_BODY(cuGraphDestroy, (CUgraph handle), (handle))
@@ -23,32 +23,32 @@ ENTRY_BODY(cuGraphDestroy, (CUgraph handle), (handle))
 
 	pthread_mutex_lock(&driver.memory_lock);
 	graph = graph_check(handle);
-	if (graph != NULL && !graph->is_child)
+	if (graph && !graph->is_child)
 		graph_free(graph);
 	else
 		graph = NULL;
 	pthread_mutex_unlock(&driver.memory_lock);
-	return graph != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	return graph ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 static CUresult clone_graph(const struct graph *graph, CUgraph *ret_clone)
 {
 	struct graph *clone;
 
-	if (graph == NULL)
+	if (!graph)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (graph_has_memory(graph))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	clone = graph_clone(graph);
 	*ret_clone = (CUgraph)clone;
-	return clone != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+	return clone ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 ENTRY_BODY(cuGraphClone, (CUgraph * clone, CUgraph handle), (clone, handle))
 {
 	CUresult result;
 
-	if (clone == NULL)
+	if (!clone)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&driver.memory_lock);
 	result = clone_graph(graph_check(handle), clone);
@@ -65,11 +65,11 @@ static CUresult add_node(CUgraphNode *ret_node, CUgraph handle, const CUgraphNod
 	struct work work;
 	CUresult result = CUDA_ERROR_INVALID_VALUE;
 
-	if (ret_node == NULL || params == NULL || (count > 0 && deps == NULL))
+	if (!ret_node || !params || (count > 0 && !deps))
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&driver.memory_lock);
 	graph = graph_check(handle);
-	if (graph != NULL)
+	if (graph)
 		result = work_from_params(params, &work);
 	if (result == CUDA_SUCCESS) {
 		result = graph_add(graph, (struct graph_node *const *)deps, count, &work, &node);
@@ -105,7 +105,7 @@ ENTRY_BODY(cuGraphAddKernelNode,
 {
 	CUgraphNodeParams wanted = {.type = CU_GRAPH_NODE_TYPE_KERNEL};
 
-	if (params == NULL)
+	if (!params)
 		return CUDA_ERROR_INVALID_VALUE;
 	wanted.kernel =
 		(CUDA_KERNEL_NODE_PARAMS_v2){params->func, params->gridDimX, params->gridDimY,
@@ -121,7 +121,7 @@ ENTRY_BODY(cuGraphAddKernelNode_v2,
 {
 	CUgraphNodeParams wanted = {.type = CU_GRAPH_NODE_TYPE_KERNEL};
 
-	if (params == NULL)
+	if (!params)
 		return CUDA_ERROR_INVALID_VALUE;
 	wanted.kernel = *params;
 	return add_node(node, graph, deps, count, &wanted);
@@ -134,7 +134,7 @@ ENTRY_BODY(cuGraphAddMemcpyNode,
 {
 	CUgraphNodeParams wanted = {.type = CU_GRAPH_NODE_TYPE_MEMCPY};
 
-	if (params == NULL)
+	if (!params)
 		return CUDA_ERROR_INVALID_VALUE;
 	wanted.memcpy.copyParams = *params;
 	return add_node(node, graph, deps, count, &wanted);
@@ -147,7 +147,7 @@ ENTRY_BODY(cuGraphAddMemsetNode,
 {
 	CUgraphNodeParams wanted = {.type = CU_GRAPH_NODE_TYPE_MEMSET};
 
-	if (params == NULL)
+	if (!params)
 		return CUDA_ERROR_INVALID_VALUE;
 	wanted.memset = (CUDA_MEMSET_NODE_PARAMS_v2){params->dst, params->pitch, params->value,
 		params->elementSize, params->width, params->height, context};
@@ -161,7 +161,7 @@ ENTRY_BODY(cuGraphAddHostNode,
 {
 	CUgraphNodeParams wanted = {.type = CU_GRAPH_NODE_TYPE_HOST};
 
-	if (params == NULL)
+	if (!params)
 		return CUDA_ERROR_INVALID_VALUE;
 	wanted.host = *params;
 	return add_node(node, graph, deps, count, &wanted);
@@ -193,7 +193,7 @@ ENTRY_BODY(cuGraphAddMemAllocNode,
 	CUgraphNodeParams wanted = {.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC};
 	CUresult result;
 
-	if (params == NULL)
+	if (!params)
 		return CUDA_ERROR_INVALID_VALUE;
 	wanted.alloc = *params;
 	result = add_node(node, graph, deps, count, &wanted);
@@ -218,17 +218,17 @@ static CUresult add_edges(
 	struct graph *graph;
 	CUresult result = CUDA_SUCCESS;
 
-	if (count > 0 && (from == NULL || to == NULL))
+	if (count > 0 && (!from || !to))
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&driver.memory_lock);
 	graph = graph_check(handle);
-	if (graph == NULL)
+	if (!graph)
 		result = CUDA_ERROR_INVALID_VALUE;
 	for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++) {
 		struct graph_node *first = graph_check_node(from[i]);
 		struct graph_node *second = graph_check_node(to[i]);
 
-		if (first == NULL || second == NULL || first == second || first->graph != graph ||
+		if (!first || !second || first == second || first->graph != graph ||
 			second->graph != graph)
 			result = CUDA_ERROR_INVALID_VALUE;
 		else if (!graph_depend(second, first))
@@ -261,7 +261,7 @@ ENTRY_BODY(cuGraphDestroyNode, (CUgraphNode handle), (handle))
 
 	pthread_mutex_lock(&driver.memory_lock);
 	node = graph_check_node(handle);
-	if (node == NULL)
+	if (!node)
 		result = CUDA_ERROR_INVALID_VALUE;
 	else if (graph_has_memory(node->graph))
 		result = CUDA_ERROR_NOT_SUPPORTED;
@@ -279,7 +279,7 @@ struct list {
 
 static void give(struct list *list, const struct graph_node *node)
 {
-	if (list->nodes != NULL && list->count < list->room)
+	if (list->nodes && list->count < list->room)
 		list->nodes[list->count] = (CUgraphNode)node;
 	list->count++;
 }
@@ -289,9 +289,9 @@ static void end_list(const struct list *list, size_t *ret_count)
 {
 	size_t filled = list->count < list->room ? list->count : list->room;
 
-	for (size_t i = filled; list->nodes != NULL && i < list->room; i++)
+	for (size_t i = filled; list->nodes && i < list->room; i++)
 		list->nodes[i] = NULL;
-	*ret_count = list->nodes != NULL ? filled : list->count;
+	*ret_count = list->nodes ? filled : list->count;
 }
 
 static CUresult get_nodes(CUgraph handle, CUgraphNode *nodes, size_t *count, bool is_roots_only)
@@ -299,18 +299,17 @@ static CUresult get_nodes(CUgraph handle, CUgraphNode *nodes, size_t *count, boo
 	struct list list = {.nodes = nodes};
 	struct graph *graph;
 
-	if (count == NULL)
+	if (!count)
 		return CUDA_ERROR_INVALID_VALUE;
 	list.room = *count;
 	pthread_mutex_lock(&driver.memory_lock);
 	graph = graph_check(handle);
-	for (struct graph_node *node = graph != NULL ? graph->first : NULL; node != NULL;
-		node = node->next) {
+	for (struct graph_node *node = graph ? graph->first : NULL; node; node = node->next) {
 		if (!is_roots_only || node->dep_count == 0)
 			give(&list, node);
 	}
 	pthread_mutex_unlock(&driver.memory_lock);
-	if (graph == NULL)
+	if (!graph)
 		return CUDA_ERROR_INVALID_VALUE;
 	end_list(&list, count);
 	return CUDA_SUCCESS;
@@ -333,20 +332,19 @@ static CUresult get_edges(CUgraph handle, CUgraphNode *from, CUgraphNode *to, si
 	struct list first = {.nodes = from}, second = {.nodes = to};
 	struct graph *graph;
 
-	if (count == NULL || (from == NULL) != (to == NULL))
+	if (!count || (!from) != (!to))
 		return CUDA_ERROR_INVALID_VALUE;
 	first.room = second.room = *count;
 	pthread_mutex_lock(&driver.memory_lock);
 	graph = graph_check(handle);
-	for (struct graph_node *node = graph != NULL ? graph->first : NULL; node != NULL;
-		node = node->next) {
+	for (struct graph_node *node = graph ? graph->first : NULL; node; node = node->next) {
 		for (size_t i = 0; i < node->dep_count; i++) {
 			give(&first, node->deps[i]);
 			give(&second, node);
 		}
 	}
 	pthread_mutex_unlock(&driver.memory_lock);
-	if (graph == NULL)
+	if (!graph)
 		return CUDA_ERROR_INVALID_VALUE;
 	end_list(&first, count);
 	end_list(&second, count);
@@ -361,7 +359,7 @@ ENTRY_BODY(cuGraphGetEdges, (CUgraph graph, CUgraphNode *from, CUgraphNode *to, 
 
 static void clear_edges(CUgraphEdgeData *edges, const size_t *count)
 {
-	for (size_t i = 0; edges != NULL && i < *count; i++)
+	for (size_t i = 0; edges && i < *count; i++)
 		edges[i] = (CUgraphEdgeData){.type = 0};
 }
 
@@ -381,15 +379,15 @@ static CUresult get_dependencies(CUgraphNode handle, CUgraphNode *nodes, size_t 
 	struct list list = {.nodes = nodes};
 	struct graph_node *node;
 
-	if (count == NULL)
+	if (!count)
 		return CUDA_ERROR_INVALID_VALUE;
 	list.room = *count;
 	pthread_mutex_lock(&driver.memory_lock);
 	node = graph_check_node(handle);
-	for (size_t i = 0; node != NULL && i < node->dep_count; i++)
+	for (size_t i = 0; node && i < node->dep_count; i++)
 		give(&list, node->deps[i]);
 	pthread_mutex_unlock(&driver.memory_lock);
-	if (node == NULL)
+	if (!node)
 		return CUDA_ERROR_INVALID_VALUE;
 	end_list(&list, count);
 	return CUDA_SUCCESS;
@@ -420,7 +418,7 @@ static CUresult look(CUgraphNode handle, CUgraphNodeType type, struct work *ret_
 
 	pthread_mutex_lock(&driver.memory_lock);
 	node = graph_check_node(handle);
-	if (node != NULL && node->work.type == type) {
+	if (node && node->work.type == type) {
 		*ret_work = node->work;
 		result = CUDA_SUCCESS;
 	}
@@ -432,14 +430,14 @@ ENTRY_BODY(cuGraphNodeGetType, (CUgraphNode handle, CUgraphNodeType *type), (han
 {
 	struct graph_node *node;
 
-	if (type == NULL)
+	if (!type)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&driver.memory_lock);
 	node = graph_check_node(handle);
-	if (node != NULL)
+	if (node)
 		*type = node->work.type;
 	pthread_mutex_unlock(&driver.memory_lock);
-	return node != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	return node ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 ENTRY_BODY(cuGraphKernelNodeGetParams, (CUgraphNode node, CUDA_KERNEL_NODE_PARAMS_v1 *params),
@@ -449,7 +447,7 @@ ENTRY_BODY(cuGraphKernelNodeGetParams, (CUgraphNode node, CUDA_KERNEL_NODE_PARAM
 	CUresult result = look(node, CU_GRAPH_NODE_TYPE_KERNEL, &work);
 	const CUDA_KERNEL_NODE_PARAMS_v2 *all = &work.kernel.params;
 
-	if (result != CUDA_SUCCESS || params == NULL)
+	if (result != CUDA_SUCCESS || !params)
 		return CUDA_ERROR_INVALID_VALUE;
 	*params = (CUDA_KERNEL_NODE_PARAMS_v1){all->func, all->gridDimX, all->gridDimY,
 		all->gridDimZ, all->blockDimX, all->blockDimY, all->blockDimZ, all->sharedMemBytes,
@@ -463,7 +461,7 @@ ENTRY_BODY(cuGraphKernelNodeGetParams_v2, (CUgraphNode node, CUDA_KERNEL_NODE_PA
 	struct work work;
 	CUresult result = look(node, CU_GRAPH_NODE_TYPE_KERNEL, &work);
 
-	if (result != CUDA_SUCCESS || params == NULL)
+	if (result != CUDA_SUCCESS || !params)
 		return CUDA_ERROR_INVALID_VALUE;
 	*params = work.kernel.params;
 	return CUDA_SUCCESS;
@@ -475,7 +473,7 @@ ENTRY_BODY(cuGraphMemAllocNodeGetParams, (CUgraphNode node, CUDA_MEM_ALLOC_NODE_
 	struct work work;
 	CUresult result = look(node, CU_GRAPH_NODE_TYPE_MEM_ALLOC, &work);
 
-	if (result != CUDA_SUCCESS || params == NULL)
+	if (result != CUDA_SUCCESS || !params)
 		return CUDA_ERROR_INVALID_VALUE;
 	*params = work.alloc.params;
 	return CUDA_SUCCESS;
@@ -486,7 +484,7 @@ ENTRY_BODY(cuGraphMemFreeNodeGetParams, (CUgraphNode node, CUdeviceptr *dptr), (
 	struct work work;
 	CUresult result = look(node, CU_GRAPH_NODE_TYPE_MEM_FREE, &work);
 
-	if (result != CUDA_SUCCESS || dptr == NULL)
+	if (result != CUDA_SUCCESS || !dptr)
 		return CUDA_ERROR_INVALID_VALUE;
 	*dptr = work.freed;
 	return CUDA_SUCCESS;
@@ -497,7 +495,7 @@ ENTRY_BODY(cuGraphChildGraphNodeGetGraph, (CUgraphNode node, CUgraph *graph), (n
 	struct work work;
 	CUresult result = look(node, CU_GRAPH_NODE_TYPE_GRAPH, &work);
 
-	if (result != CUDA_SUCCESS || graph == NULL)
+	if (result != CUDA_SUCCESS || !graph)
 		return CUDA_ERROR_INVALID_VALUE;
 	*graph = (CUgraph)work.child;
 	return CUDA_SUCCESS;

@@ -14,7 +14,7 @@ struct host_range *lookup_host(uintptr_t address)
 {
 	struct host_range *range = ranges;
 
-	while (range != NULL && (address < range->base || address >= range->base + range->bytes))
+	while (range && (address < range->base || address >= range->base + range->bytes))
 		range = range->next;
 	return range;
 }
@@ -24,14 +24,14 @@ static CUresult add_range(void *base, size_t bytes, unsigned int flags, bool is_
 	struct host_range *range = calloc(1, sizeof(*range));
 	CUresult result = CUDA_SUCCESS;
 
-	if (range == NULL)
+	if (!range)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	range->base = (uintptr_t)base;
 	range->bytes = bytes;
 	range->flags = flags;
 	range->is_registered = is_registered;
 	pthread_mutex_lock(&driver.memory_lock);
-	if (is_registered && lookup_host(range->base) != NULL) {
+	if (is_registered && lookup_host(range->base)) {
 		result = CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
 	} else {
 		range->next = ranges;
@@ -50,14 +50,14 @@ static bool remove_range(void *base, bool is_registered, size_t *ret_bytes)
 	struct host_range *range;
 
 	pthread_mutex_lock(&driver.memory_lock);
-	while (*place != NULL &&
+	while (*place &&
 		((*place)->base != (uintptr_t)base || (*place)->is_registered != is_registered))
 		place = &(*place)->next;
 	range = *place;
-	if (range != NULL)
+	if (range)
 		*place = range->next;
 	pthread_mutex_unlock(&driver.memory_lock);
-	if (range == NULL)
+	if (!range)
 		return false;
 	*ret_bytes = range->bytes;
 	free(range);
@@ -72,7 +72,7 @@ static CUresult alloc(void **pointer, size_t bytes, unsigned int flags)
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (pointer == NULL || bytes == 0 ||
+	if (!pointer || bytes == 0 ||
 		(flags & ~(unsigned int)(CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP |
 					 CU_MEMHOSTALLOC_WRITECOMBINED)) != 0)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -124,7 +124,7 @@ static CUresult host_register(void *pointer, size_t bytes, unsigned int flags)
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (pointer == NULL || bytes == 0 || flags > 15)
+	if (!pointer || bytes == 0 || flags > 15)
 		return CUDA_ERROR_INVALID_VALUE;
 	return add_range(pointer, bytes, flags, true);
 }
@@ -149,7 +149,7 @@ ENTRY_BODY(cuMemHostUnregister, (void *pointer), (pointer))
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (pointer == NULL)
+	if (!pointer)
 		return CUDA_ERROR_INVALID_VALUE;
 	return remove_range(pointer, true, &bytes) ? CUDA_SUCCESS
 						   : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
@@ -163,10 +163,10 @@ static CUresult device_pointer(CUdeviceptr *dptr, void *pointer, unsigned int fl
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (dptr == NULL || flags != 0)
+	if (!dptr || flags != 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&driver.memory_lock);
-	is_known = lookup_host((uintptr_t)pointer) != NULL;
+	is_known = lookup_host((uintptr_t)pointer);
 	pthread_mutex_unlock(&driver.memory_lock);
 	if (!is_known)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -192,11 +192,11 @@ ENTRY_BODY(cuMemHostGetFlags, (unsigned int *flags, void *pointer), (flags, poin
 	struct host_range *range;
 	CUresult result = CUDA_ERROR_INVALID_VALUE;
 
-	if (flags == NULL)
+	if (!flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&driver.memory_lock);
 	range = lookup_host((uintptr_t)pointer);
-	if (range != NULL) {
+	if (range) {
 		*flags = range->flags;
 		result = CUDA_SUCCESS;
 	}
@@ -210,16 +210,16 @@ static CUresult get_attribute(void *data, CUpointer_attribute attribute, CUdevic
 {
 	switch (attribute) {
 	case CU_POINTER_ATTRIBUTE_CONTEXT:
-		*(CUcontext *)data = extent != NULL ? (CUcontext)extent->context : NULL;
+		*(CUcontext *)data = extent ? (CUcontext)extent->context : NULL;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-		*(unsigned int *)data = extent != NULL ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+		*(unsigned int *)data = extent ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
 		*(CUdeviceptr *)data = address;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-		if (extent != NULL && !extent->is_managed)
+		if (extent && !extent->is_managed)
 			return CUDA_ERROR_INVALID_VALUE;
 		*(void **)data = (void *)(uintptr_t)address;
 		return CUDA_SUCCESS;
@@ -227,22 +227,21 @@ static CUresult get_attribute(void *data, CUpointer_attribute attribute, CUdevic
 		*(unsigned int *)data = 0;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_BUFFER_ID:
-		*(unsigned long long *)data = extent != NULL ? extent->base : host->base;
+		*(unsigned long long *)data = extent ? extent->base : host->base;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_IS_MANAGED:
-		*(unsigned int *)data = extent != NULL && extent->is_managed;
+		*(unsigned int *)data = extent && extent->is_managed;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-		*(int *)data = extent != NULL && extent->device != NULL ? extent->device->ordinal
-			       : extent != NULL && extent->context != NULL
-				       ? extent->context->device->ordinal
-				       : CU_DEVICE_INVALID;
+		*(int *)data = extent && extent->device	   ? extent->device->ordinal
+			       : extent && extent->context ? extent->context->device->ordinal
+							   : CU_DEVICE_INVALID;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
-		*(CUdeviceptr *)data = extent != NULL ? extent->base : host->base;
+		*(CUdeviceptr *)data = extent ? extent->base : host->base;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-		*(size_t *)data = extent != NULL ? extent->bytes : host->bytes;
+		*(size_t *)data = extent ? extent->bytes : host->bytes;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_MAPPED:
 		*(unsigned int *)data = 1;
@@ -258,7 +257,7 @@ static CUresult get_attribute(void *data, CUpointer_attribute attribute, CUdevic
 		*(unsigned long long *)data = 0;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
-		*(CUmemoryPool *)data = extent != NULL ? (CUmemoryPool)extent->pool : NULL;
+		*(CUmemoryPool *)data = extent ? (CUmemoryPool)extent->pool : NULL;
 		return CUDA_SUCCESS;
 	default:
 		return CUDA_ERROR_INVALID_VALUE;
@@ -273,12 +272,12 @@ ENTRY_BODY(cuPointerGetAttribute, (void *data, CUpointer_attribute attribute, CU
 	bool is_device;
 	CUresult result = CUDA_ERROR_INVALID_VALUE;
 
-	if (data == NULL)
+	if (!data)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&driver.memory_lock);
 	is_device = lookup_extent(dptr, &extent);
 	host = is_device ? NULL : lookup_host((uintptr_t)dptr);
-	if (is_device || host != NULL)
+	if (is_device || host)
 		result = get_attribute(data, attribute, dptr, is_device ? &extent : NULL, host);
 	pthread_mutex_unlock(&driver.memory_lock);
 	return result;
@@ -294,21 +293,20 @@ ENTRY_BODY(cuPointerGetAttributes,
 	struct host_range *host;
 	bool is_device;
 
-	if (attributes == NULL || data == NULL || count == 0)
+	if (!attributes || !data || count == 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&driver.memory_lock);
 	is_device = lookup_extent(dptr, &extent);
 	host = is_device ? NULL : lookup_host((uintptr_t)dptr);
 	for (unsigned int i = 0; i < count; i++) {
-		if (data[i] == NULL)
+		if (!data[i])
 			continue;
-		if (!is_device && host == NULL &&
-			attributes[i] == CU_POINTER_ATTRIBUTE_MEMORY_TYPE) {
+		if (!is_device && !host && attributes[i] == CU_POINTER_ATTRIBUTE_MEMORY_TYPE) {
 			*(unsigned int *)data[i] = 0;
 			continue;
 		}
-		(void)get_attribute(data[i], attributes[i], is_device || host != NULL ? dptr : 0,
-			is_device ? &extent : NULL, host != NULL ? host : &unknown);
+		(void)get_attribute(data[i], attributes[i], is_device || host ? dptr : 0,
+			is_device ? &extent : NULL, host ? host : &unknown);
 	}
 	pthread_mutex_unlock(&driver.memory_lock);
 	return CUDA_SUCCESS;
@@ -321,7 +319,7 @@ ENTRY_BODY(cuPointerSetAttribute,
 	struct extent extent;
 	bool is_device;
 
-	if (value == NULL || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS)
+	if (!value || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&driver.memory_lock);
 	is_device = lookup_extent(dptr, &extent);

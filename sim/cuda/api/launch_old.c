@@ -22,11 +22,11 @@ static CUresult find(CUfunction function, struct kernel_told **ret_told)
 {
 	struct kernel *kernel = module_check_kernel(function);
 
-	if (kernel == NULL)
+	if (!kernel)
 		return CUDA_ERROR_INVALID_HANDLE;
-	if (kernel->told == NULL)
+	if (!kernel->told)
 		kernel->told = calloc(1, sizeof(*kernel->told));
-	if (kernel->told == NULL)
+	if (!kernel->told)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	*ret_told = kernel->told;
 	return CUDA_SUCCESS;
@@ -77,8 +77,7 @@ static CUresult set_param(CUfunction function, int offset, const void *value, un
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (value == NULL || offset < 0 || bytes > PARAMS_MAX ||
-		(unsigned int)offset > PARAMS_MAX - bytes)
+	if (!value || offset < 0 || bytes > PARAMS_MAX || (unsigned int)offset > PARAMS_MAX - bytes)
 		return CUDA_ERROR_INVALID_VALUE;
 	memcpy(told->params + offset, value, bytes);
 	return CUDA_SUCCESS;

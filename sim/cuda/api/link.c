@@ -21,7 +21,7 @@ static struct link *check(CUlinkState state)
 {
 	struct link *link = (struct link *)state;
 
-	return link != NULL && link->magic == LINK_MAGIC ? link : NULL;
+	return link && link->magic == LINK_MAGIC ? link : NULL;
 }
 
 static CUresult create(unsigned int count, CUjit_option *options, void **values, CUlinkState *state)
@@ -32,10 +32,10 @@ static CUresult create(unsigned int count, CUjit_option *options, void **values,
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (state == NULL || (count > 0 && (options == NULL || values == NULL)))
+	if (!state || (count > 0 && (!options || !values)))
 		return CUDA_ERROR_INVALID_VALUE;
 	link = calloc(1, sizeof(*link));
-	if (link == NULL)
+	if (!link)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	link->magic = LINK_MAGIC;
 	driver_keep_relic(&link->relic);
@@ -59,7 +59,7 @@ static CUresult append(struct link *link, const char *data, size_t bytes)
 {
 	char *more = realloc(link->data, link->bytes + bytes + 8);
 
-	if (more == NULL)
+	if (!more)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	memcpy(more + link->bytes, data, bytes);
 	memset(more + link->bytes + bytes, 0, 8);
@@ -74,17 +74,17 @@ static CUresult add(CUlinkState state, CUjitInputType type, const void *data, si
 	char *copy;
 	CUresult result;
 
-	if (link == NULL || link->is_complete)
+	if (!link || link->is_complete)
 		return CUDA_ERROR_INVALID_HANDLE;
-	if (data == NULL || bytes == 0 || type > CU_JIT_INPUT_NVVM)
+	if (!data || bytes == 0 || type > CU_JIT_INPUT_NVVM)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (link->data != NULL && type != CU_JIT_INPUT_PTX)
+	if (link->data && type != CU_JIT_INPUT_PTX)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	/* A text may come with or without a zero behind it. */
 	if (type == CU_JIT_INPUT_PTX)
 		bytes = strnlen(data, bytes);
 	copy = calloc(1, bytes + 8);
-	if (copy == NULL)
+	if (!copy)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	memcpy(copy, data, bytes);
 	result = check_image(copy);
@@ -158,15 +158,15 @@ ENTRY_BODY(cuLinkComplete, (CUlinkState state, void **image, size_t *bytes), (st
 {
 	struct link *link = check(state);
 
-	if (link == NULL)
+	if (!link)
 		return CUDA_ERROR_INVALID_HANDLE;
-	if (image == NULL)
+	if (!image)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (link->data == NULL)
+	if (!link->data)
 		return CUDA_ERROR_INVALID_IMAGE;
 	link->is_complete = true;
 	*image = link->data;
-	if (bytes != NULL)
+	if (bytes)
 		*bytes = link->bytes;
 	return CUDA_SUCCESS;
 }
@@ -175,7 +175,7 @@ ENTRY_BODY(cuLinkDestroy, (CUlinkState state), (state))
 {
 	struct link *link = check(state);
 
-	if (link == NULL)
+	if (!link)
 		return CUDA_ERROR_INVALID_HANDLE;
 	free(link->data);
 	link->data = NULL;

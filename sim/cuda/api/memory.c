@@ -32,7 +32,7 @@ static CUresult release(CUdeviceptr base)
 		return result;
 	pthread_mutex_lock(&driver.memory_lock);
 	owner = address_find_owner(base);
-	if (owner == NULL || owner->type == OWNER_RESERVATION)
+	if (!owner || owner->type == OWNER_RESERVATION)
 		result = CUDA_ERROR_INVALID_VALUE;
 	else if (owner->type == OWNER_POOL)
 		result = pool_free_now(owner, base);
@@ -40,7 +40,7 @@ static CUresult release(CUdeviceptr base)
 		result = share_free(owner, base);
 	else if (owner->type != OWNER_GRAPH)
 		result = heap_free(owner, base);
-	else if (graph_block_at(base) != NULL)
+	else if (graph_block_at(base))
 		graph_block_free(graph_block_at(base), 0);
 	else
 		result = CUDA_ERROR_INVALID_VALUE;
@@ -52,7 +52,7 @@ ENTRY_BODY(cuMemAlloc_v2, (CUdeviceptr * dptr, size_t bytesize), (dptr, bytesize
 {
 	struct context *context;
 
-	if (dptr == NULL) {
+	if (!dptr) {
 		CUresult result = context_current(&context);
 
 		return result == CUDA_SUCCESS ? CUDA_ERROR_INVALID_VALUE : result;
@@ -72,7 +72,7 @@ static CUresult alloc_pitch(
 	size_t row = (width + PITCH_UNIT - 1) / PITCH_UNIT * PITCH_UNIT;
 	CUresult result;
 
-	if (dptr == NULL || pitch == NULL || width == 0 || height == 0 ||
+	if (!dptr || !pitch || width == 0 || height == 0 ||
 		(element_bytes != 4 && element_bytes != 8 && element_bytes != 16))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (row < width || row > SIZE_MAX / height)
@@ -99,7 +99,7 @@ ENTRY_BODY(cuMemAllocManaged, (CUdeviceptr * dptr, size_t bytesize, unsigned int
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (dptr == NULL || bytesize == 0 ||
+	if (!dptr || bytesize == 0 ||
 		(flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&driver.memory_lock);
@@ -115,9 +115,9 @@ ENTRY_BODY(cuMemGetInfo_v2, (size_t * free_bytes, size_t *total_bytes), (free_by
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (free_bytes != NULL)
+	if (free_bytes)
 		*free_bytes = machine_free_bytes(driver.machine, context->device->index);
-	if (total_bytes != NULL)
+	if (total_bytes)
 		*total_bytes = driver.board->total_bytes;
 	return CUDA_SUCCESS;
 }
@@ -137,9 +137,9 @@ ENTRY_BODY(cuMemGetAddressRange_v2, (CUdeviceptr * base, size_t *size, CUdevicep
 	pthread_mutex_unlock(&driver.memory_lock);
 	if (!is_found)
 		return CUDA_ERROR_NOT_FOUND;
-	if (base != NULL)
+	if (base)
 		*base = extent.base;
-	if (size != NULL)
+	if (size)
 		*size = extent.bytes;
 	return CUDA_SUCCESS;
 }
@@ -174,7 +174,7 @@ ENTRY_BODY(cuMemAlloc, (CUdeviceptr_v1 * dptr, unsigned int bytesize), (dptr, by
 	CUdeviceptr base = 0;
 	CUresult result = check_old(&context);
 
-	if (result == CUDA_SUCCESS && dptr == NULL)
+	if (result == CUDA_SUCCESS && !dptr)
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (result == CUDA_SUCCESS)
 		result = alloc(bytesize, &base);
@@ -191,7 +191,7 @@ ENTRY_BODY(cuMemAllocPitch,
 	size_t row = 0;
 	CUresult result = check_old(&context);
 
-	if (result == CUDA_SUCCESS && (dptr == NULL || pitch == NULL))
+	if (result == CUDA_SUCCESS && (!dptr || !pitch))
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (result == CUDA_SUCCESS)
 		result = alloc_pitch(&base, &row, width, height, element_bytes);
@@ -223,9 +223,9 @@ ENTRY_BODY(cuMemGetInfo, (unsigned int *free_bytes, unsigned int *total_bytes),
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (free_bytes != NULL)
+	if (free_bytes)
 		*free_bytes = clamp(machine_free_bytes(driver.machine, context->device->index));
-	if (total_bytes != NULL)
+	if (total_bytes)
 		*total_bytes = clamp(driver.board->total_bytes);
 	return CUDA_SUCCESS;
 }
@@ -264,7 +264,7 @@ static CUresult advise(CUdeviceptr dptr, size_t count, CUmem_advise advice, bool
 ENTRY_BODY(cuMemAdvise, (CUdeviceptr dptr, size_t count, CUmem_advise advice, CUdevice device),
 	(dptr, count, advice, device))
 {
-	if (device != CU_DEVICE_CPU && driver_device(device) == NULL)
+	if (device != CU_DEVICE_CPU && !driver_device(device))
 		return CUDA_ERROR_INVALID_DEVICE;
 	return advise(dptr, count, advice, device == CU_DEVICE_CPU);
 }
@@ -275,7 +275,7 @@ ENTRY_BODY(cuMemAdvise_v2,
 {
 	bool is_host = location.type != CU_MEM_LOCATION_TYPE_DEVICE;
 
-	if (!is_host && driver_device(location.id) == NULL)
+	if (!is_host && !driver_device(location.id))
 		return CUDA_ERROR_INVALID_DEVICE;
 	return advise(dptr, count, advice, is_host);
 }

@@ -31,7 +31,7 @@ static CUresult prefetch_to(CUdeviceptr dptr, size_t count, const CUmemLocation 
 {
 	if (location->type != CU_MEM_LOCATION_TYPE_DEVICE)
 		return prefetch(dptr, count, NULL);
-	if (driver_device(location->id) == NULL)
+	if (!driver_device(location->id))
 		return CUDA_ERROR_INVALID_DEVICE;
 	return prefetch(dptr, count, driver_device(location->id));
 }
@@ -46,7 +46,7 @@ ENTRY_FORMS(cuMemPrefetchAsync, _ptsz,
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (ordinal != CU_DEVICE_CPU && driver_device(ordinal) == NULL)
+	if (ordinal != CU_DEVICE_CPU && !driver_device(ordinal))
 		return CUDA_ERROR_INVALID_DEVICE;
 	return prefetch(dptr, count, driver_device(ordinal));
 }
@@ -71,7 +71,7 @@ ENTRY_FORMS(cuMemPrefetchAsync_v2, _ptsz,
 static bool are_locations(
 	const CUmemLocation *locations, const size_t *starts, size_t location_count, size_t count)
 {
-	if (locations == NULL || starts == NULL || location_count == 0 || location_count > count ||
+	if (!locations || !starts || location_count == 0 || location_count > count ||
 		starts[0] != 0)
 		return false;
 	for (size_t i = 0; i < location_count; i++)
@@ -91,7 +91,7 @@ static CUresult prefetch_batch(CUstream handle, bool is_thread, const CUdevicept
 	if (result != CUDA_SUCCESS)
 		return result;
 	/* A batch is given to any stream but the legacy one. */
-	if (dptrs == NULL || sizes == NULL || flags != 0 || stream->is_legacy ||
+	if (!dptrs || !sizes || flags != 0 || stream->is_legacy ||
 		!are_locations(locations, starts, location_count, count))
 		return CUDA_ERROR_INVALID_VALUE;
 	for (size_t i = 0, at = 0; i < count && result == CUDA_SUCCESS; i++) {

@@ -69,11 +69,11 @@ static CUdriverProcAddressQueryResult find(
 		is_known = true;
 		if (row->form == (is_thread ? LEGACY : THREAD) || row->version > version)
 			continue;
-		if (best == NULL || row->version > best->version)
+		if (!best || row->version > best->version)
 			best = row;
 	}
-	*ret_address = best != NULL ? best->address : NULL;
-	if (best != NULL)
+	*ret_address = best ? best->address : NULL;
+	if (best)
 		return CU_GET_PROC_ADDRESS_SUCCESS;
 	return is_known ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
 			: CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
@@ -81,7 +81,7 @@ static CUdriverProcAddressQueryResult find(
 
 static bool is_valid(const char *symbol, void **pfn, int version, cuuint64_t flags)
 {
-	return symbol != NULL && pfn != NULL && version > 0 &&
+	return symbol && pfn && version > 0 &&
 	       (flags & ~(cuuint64_t)(CU_GET_PROC_ADDRESS_LEGACY_STREAM |
 				      CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM)) == 0;
 }
@@ -99,7 +99,7 @@ ENTRY_EARLY(cuGetProcAddress_v2,
 	outcome = find(symbol, version,
 		(flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0, &address);
 	*pfn = address;
-	if (status != NULL)
+	if (status)
 		*status = outcome;
 	return CUDA_SUCCESS;
 }
@@ -114,7 +114,7 @@ ENTRY_EARLY(cuGetProcAddress, (const char *symbol, void **pfn, int version, cuui
 	find(symbol, version, (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0,
 		&address);
 	*pfn = address;
-	return address != NULL ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+	return address ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
 /*
@@ -123,7 +123,7 @@ ENTRY_EARLY(cuGetProcAddress, (const char *symbol, void **pfn, int version, cuui
  */
 ENTRY_EARLY(cuGetExportTable, (const void **table_out, const CUuuid *id), (table_out, id))
 {
-	if (table_out != NULL)
+	if (table_out)
 		*table_out = NULL;
 	return CUDA_ERROR_NOT_SUPPORTED;
 }

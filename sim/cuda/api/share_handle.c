@@ -40,7 +40,7 @@ static CUresult accept_handle(
 	struct ticket ticket = {.magic = 0};
 	bool is_fabric = type == CU_MEM_HANDLE_TYPE_FABRIC;
 
-	if (is_fabric && handle != NULL)
+	if (is_fabric && handle)
 		memcpy(&ticket, handle, sizeof(ticket));
 	if (is_fabric && ticket.magic != TICKET_MAGIC)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -66,7 +66,7 @@ ENTRY_BODY(cuMemExportToShareableHandle,
 	struct machine_kept kept;
 	CUresult result;
 
-	if (shareable == NULL || flags != 0 || !is_simulated(type))
+	if (!shareable || flags != 0 || !is_simulated(type))
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&driver.memory_lock);
 	result = vmm_keep(handle, type, &kept);
@@ -83,7 +83,7 @@ ENTRY_BODY(cuMemImportFromShareableHandle,
 	struct machine_kept kept;
 	CUresult result;
 
-	if (handle == NULL || !is_simulated(type))
+	if (!handle || !is_simulated(type))
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&driver.memory_lock);
 	result = accept_handle(os_handle, type, &kept);
@@ -99,7 +99,7 @@ ENTRY_BODY(cuMemImportFromShareableHandle,
 static CUresult keep_pool(
 	struct pool *pool, CUmemAllocationHandleType type, struct machine_kept *ret_kept)
 {
-	if (pool == NULL || pool->is_imported || !(pool->props.handleTypes & type))
+	if (!pool || pool->is_imported || !(pool->props.handleTypes & type))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (pool->kept == 0 && !share_keep(pool->device, MACHINE_POOL, pool->reserved,
 				       MACHINE_SHOWN_MAKER, &pool->made))
@@ -116,7 +116,7 @@ ENTRY_BODY(cuMemPoolExportToShareableHandle,
 	struct machine_kept kept;
 	CUresult result;
 
-	if (handle == NULL || flags != 0 || !is_simulated(type))
+	if (!handle || flags != 0 || !is_simulated(type))
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&driver.memory_lock);
 	result = keep_pool(pool_check(pool), type, &kept);
@@ -133,11 +133,11 @@ static CUresult adopt_pool(const struct machine_kept *kept, CUmemoryPool *ret_po
 		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
 	struct pool *pool;
 
-	if (device == NULL)
+	if (!device)
 		return CUDA_ERROR_INVALID_DEVICE;
 	props.location.id = device->ordinal;
 	pool = pool_new(device, &props);
-	if (pool == NULL)
+	if (!pool)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	pool->is_imported = true;
 	pool->kept = kept->index + 1;
@@ -154,7 +154,7 @@ ENTRY_BODY(cuMemPoolImportFromShareableHandle,
 	struct machine_kept kept;
 	CUresult result;
 
-	if (pool == NULL || flags != 0 || !is_simulated(type))
+	if (!pool || flags != 0 || !is_simulated(type))
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&driver.memory_lock);
 	result = accept_handle(handle, type, &kept);
@@ -173,10 +173,10 @@ ENTRY_BODY(cuMemPoolExportPointer, (CUmemPoolPtrExportData * data, CUdeviceptr d
 	struct extent extent;
 	struct ticket ticket;
 
-	if (data == NULL)
+	if (!data)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&driver.memory_lock);
-	if (lookup_extent(dptr, &extent) && extent.pool != NULL && extent.pool->kept > 0) {
+	if (lookup_extent(dptr, &extent) && extent.pool && extent.pool->kept > 0) {
 		ticket = (struct ticket){.magic = TICKET_MAGIC,
 			.index = extent.pool->made.index,
 			.turn = extent.pool->made.turn,
@@ -199,7 +199,7 @@ ENTRY_BODY(cuMemPoolImportPointer,
 	struct ticket ticket;
 	struct pool *pool;
 
-	if (dptr == NULL || data == NULL)
+	if (!dptr || !data)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = context_current(&context);
 	if (result != CUDA_SUCCESS)
@@ -207,7 +207,7 @@ ENTRY_BODY(cuMemPoolImportPointer,
 	memcpy(&ticket, data, sizeof(ticket));
 	pthread_mutex_lock(&driver.memory_lock);
 	pool = pool_check(handle);
-	if (pool == NULL || !pool->is_imported || ticket.magic != TICKET_MAGIC ||
+	if (!pool || !pool->is_imported || ticket.magic != TICKET_MAGIC ||
 		ticket.index != pool->made.index || ticket.turn != pool->made.turn)
 		result = CUDA_ERROR_INVALID_VALUE;
 	else if (!share_open(context, pool->device, &ticket, false, dptr))
@@ -226,11 +226,11 @@ ENTRY_BODY(cuMemGetHandleForAddressRange,
 	struct owner *owner;
 	int fd;
 
-	if (handle == NULL || size == 0 || type != CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD)
+	if (!handle || size == 0 || type != CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&driver.memory_lock);
 	owner = address_find_owner(dptr);
-	if (owner != NULL && heap_keep(owner, &kept.index, &kept.turn)) {
+	if (owner && heap_keep(owner, &kept.index, &kept.turn)) {
 		fd = machine_kept_descriptor(driver.machine, kept.index);
 		result = fd >= 0 ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
 		if (fd >= 0)
@@ -261,7 +261,7 @@ ENTRY_BODY(cuImportExternalMemory,
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (memory == NULL || description == NULL || description->size == 0 ||
+	if (!memory || !description || description->size == 0 ||
 		description->size > driver.board->total_bytes)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (description->type != CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD)
@@ -269,7 +269,7 @@ ENTRY_BODY(cuImportExternalMemory,
 	if (fcntl(description->handle.fd, F_GETFD) < 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	made = calloc(1, sizeof(*made));
-	if (made == NULL)
+	if (!made)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	made->device = context->device;
 	made->context = context;
@@ -294,7 +294,7 @@ ENTRY_BODY(cuExternalMemoryGetMappedBuffer,
 	struct ticket ticket = {.magic = TICKET_MAGIC};
 	bool is_open;
 
-	if (dptr == NULL || memory == NULL || description == NULL || description->size == 0 ||
+	if (!dptr || !memory || !description || description->size == 0 ||
 		description->offset > memory->bytes ||
 		description->size > memory->bytes - description->offset)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -307,7 +307,7 @@ ENTRY_BODY(cuExternalMemoryGetMappedBuffer,
 
 ENTRY_BODY(cuDestroyExternalMemory, (CUexternalMemory memory), (memory))
 {
-	if (memory == NULL)
+	if (!memory)
 		return CUDA_ERROR_INVALID_VALUE;
 	machine_shrink(driver.machine, memory->device->index, MACHINE_VMM, memory->taken_bytes);
 	free(memory);

@@ -15,7 +15,7 @@ static CUresult create(CUstream *ret_stream, unsigned int flags, int priority)
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (ret_stream == NULL || flags > CU_STREAM_NON_BLOCKING)
+	if (!ret_stream || flags > CU_STREAM_NON_BLOCKING)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = context_new_stream(context, flags, priority, &stream);
 	if (result == CUDA_SUCCESS)
@@ -41,7 +41,7 @@ static CUresult destroy(CUstream handle)
 	struct stream *stream;
 	CUresult result;
 
-	if (handle == NULL || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD)
+	if (!handle || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD)
 		return CUDA_ERROR_INVALID_HANDLE;
 	result = context_stream(handle, false, &context, &stream);
 	if (result != CUDA_SUCCESS)
@@ -102,12 +102,12 @@ ENTRY_FORMS(cuStreamWaitEvent, _ptsz, (CUstream handle, CUevent event_handle, un
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (event == NULL)
+	if (!event)
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (flags > CU_EVENT_WAIT_EXTERNAL)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (flags == CU_EVENT_WAIT_DEFAULT &&
-		(capture_is_on(stream) || event->captured.capture != NULL))
+		(capture_is_on(stream) || captured_by(&event->captured)))
 		return capture_wait(stream, event);
 	pthread_mutex_lock(&event->context->device->time_lock);
 	if (event->is_recorded)
@@ -127,10 +127,10 @@ ENTRY_FORMS(cuStreamGetCtx, _ptsz, (CUstream handle, CUcontext *ret_context), (h
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (ret_context == NULL)
+	if (!ret_context)
 		return CUDA_ERROR_INVALID_VALUE;
 	of = green_of_stream(handle, stream);
-	*ret_context = (CUcontext)(of != NULL ? of->context : context);
+	*ret_context = (CUcontext)(of ? of->context : context);
 	return CUDA_SUCCESS;
 }
 
@@ -144,10 +144,10 @@ ENTRY_FORMS(cuStreamGetCtx_v2, _ptsz, (CUstream handle, CUcontext *ret_context, 
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (ret_context == NULL || green == NULL)
+	if (!ret_context || !green)
 		return CUDA_ERROR_INVALID_VALUE;
 	of = green_of_stream(handle, stream);
-	*ret_context = of != NULL ? NULL : (CUcontext)context;
+	*ret_context = of ? NULL : (CUcontext)context;
 	*green = (CUgreenCtx)of;
 	return CUDA_SUCCESS;
 }
@@ -160,7 +160,7 @@ ENTRY_FORMS(cuStreamGetFlags, _ptsz, (CUstream handle, unsigned int *flags), (ha
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (flags == NULL)
+	if (!flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	*flags = stream->flags;
 	return CUDA_SUCCESS;
@@ -174,7 +174,7 @@ ENTRY_FORMS(cuStreamGetPriority, _ptsz, (CUstream handle, int *priority), (handl
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (priority == NULL)
+	if (!priority)
 		return CUDA_ERROR_INVALID_VALUE;
 	*priority = stream->priority;
 	return CUDA_SUCCESS;
@@ -188,7 +188,7 @@ ENTRY_FORMS(cuStreamGetId, _ptsz, (CUstream handle, unsigned long long *id), (ha
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (id == NULL)
+	if (!id)
 		return CUDA_ERROR_INVALID_VALUE;
 	*id = stream->is_legacy ? 1 : stream->id;
 	return CUDA_SUCCESS;
@@ -202,7 +202,7 @@ ENTRY_FORMS(cuStreamGetDevice, _ptsz, (CUstream handle, CUdevice *device), (hand
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (device == NULL)
+	if (!device)
 		return CUDA_ERROR_INVALID_VALUE;
 	*device = context->device->ordinal;
 	return CUDA_SUCCESS;
@@ -218,7 +218,7 @@ ENTRY_FORMS(cuStreamAddCallback, _ptsz,
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (callback == NULL || flags != 0)
+	if (!callback || flags != 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (capture_is_on(stream))
 		return capture_forbid(stream);
@@ -237,7 +237,7 @@ ENTRY_FORMS(cuLaunchHostFunc, _ptsz, (CUstream handle, CUhostFn fn, void *user_d
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (fn == NULL)
+	if (!fn)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (capture_is_on(stream))
 		return capture_add(stream, &work);

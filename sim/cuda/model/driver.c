@@ -21,8 +21,8 @@ struct driver driver = {
 static void after_fork_in_child(void)
 {
 	/* Relaxed: the child has one thread. */
-	if (__atomic_load_n(&driver.stage, __ATOMIC_RELAXED) == DRIVER_READY)
-		__atomic_store_n(&driver.stage, DRIVER_FORKED, __ATOMIC_RELAXED);
+	if (atomic_load_explicit(&driver.stage, memory_order_relaxed) == DRIVER_READY)
+		atomic_store_explicit(&driver.stage, DRIVER_FORKED, memory_order_relaxed);
 	pthread_mutex_init(&driver.init_lock, NULL);
 	pthread_mutex_init(&driver.memory_lock, NULL);
 }
@@ -34,12 +34,12 @@ __attribute__((constructor)) static void register_fork(void)
 
 void driver_keep_relic(struct relic *relic)
 {
-	static struct relic *relics;
+	static struct relic *_Atomic relics;
 
-	relic->next = __atomic_load_n(&relics, __ATOMIC_RELAXED);
+	relic->next = atomic_load_explicit(&relics, memory_order_relaxed);
 	/* Relaxed: nobody ever walks the list. */
-	while (!__atomic_compare_exchange_n(
-		&relics, &relic->next, relic, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+	while (!atomic_compare_exchange_weak_explicit(
+		&relics, &relic->next, relic, memory_order_relaxed, memory_order_relaxed))
 		;
 }
 
@@ -49,7 +49,7 @@ static CUresult attach(void)
 	struct machine *machine;
 	char why[512];
 
-	if (driver.machine != NULL)
+	if (driver.machine)
 		return CUDA_SUCCESS;
 	if (machine_open(NULL, NULL, &machine, why, sizeof(why)) != 0) {
 		char line[600];
@@ -78,7 +78,7 @@ CUresult driver_attach(void)
 CUresult driver_enter_early(unsigned int call)
 {
 	/* Pairs with the release in cuInit. */
-	int stage = __atomic_load_n(&driver.stage, __ATOMIC_ACQUIRE);
+	int stage = atomic_load_explicit(&driver.stage, memory_order_acquire);
 
 	if (stage == DRIVER_FORKED)
 		return CUDA_ERROR_NOT_INITIALIZED;
@@ -123,7 +123,7 @@ static CUresult start(void)
 		return result;
 	}
 	/* Pairs with the acquires in driver_enter() and driver_enter_early(). */
-	__atomic_store_n(&driver.stage, DRIVER_READY, __ATOMIC_RELEASE);
+	atomic_store_explicit(&driver.stage, DRIVER_READY, memory_order_release);
 	return CUDA_SUCCESS;
 }
 
@@ -134,7 +134,8 @@ ENTRY_EARLY(cuInit, (unsigned int flags), (flags))
 	if (flags != 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&driver.init_lock);
-	if (driver.stage == DRIVER_FRESH)
+	/* Relaxed: written under init_lock. */
+	if (atomic_load_explicit(&driver.stage, memory_order_relaxed) == DRIVER_FRESH)
 		result = start();
 	pthread_mutex_unlock(&driver.init_lock);
 	return result;
@@ -144,7 +145,7 @@ ENTRY_EARLY(cuDriverGetVersion, (int *version), (version))
 {
 	CUresult result;
 
-	if (version == NULL)
+	if (!version)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = driver_attach();
 	if (result == CUDA_SUCCESS)

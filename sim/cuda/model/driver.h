@@ -3,6 +3,7 @@
 #pragma once
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -36,7 +37,7 @@ struct device {
 };
 
 struct driver {
-	int stage; /* enum driver_stage */
+	_Atomic int stage; /* enum driver_stage */
 	struct machine *machine;
 	const struct board *board;
 	int device_count;
@@ -62,7 +63,8 @@ CUresult driver_attach(void);
 static inline CUresult driver_enter(unsigned int call)
 {
 	/* Pairs with the release in cuInit. */
-	if (__builtin_expect(__atomic_load_n(&driver.stage, __ATOMIC_ACQUIRE) != DRIVER_READY, 0))
+	if (__builtin_expect(
+		    atomic_load_explicit(&driver.stage, memory_order_acquire) != DRIVER_READY, 0))
 		return CUDA_ERROR_NOT_INITIALIZED;
 	machine_wait_running(driver.machine);
 	return (CUresult)inject_enter(driver.machine, call);
@@ -72,7 +74,7 @@ static inline CUresult driver_enter(unsigned int call)
 static inline CUresult driver_enter_control(unsigned int call)
 {
 	/* Pairs with the release in cuInit. */
-	if (__atomic_load_n(&driver.stage, __ATOMIC_ACQUIRE) != DRIVER_READY)
+	if (atomic_load_explicit(&driver.stage, memory_order_acquire) != DRIVER_READY)
 		return CUDA_ERROR_NOT_INITIALIZED;
 	return (CUresult)inject_enter(driver.machine, call);
 }

@@ -50,7 +50,7 @@ int visible_parse(const char *list, const struct board *board, int ret_indices[M
 	bool is_by_index = false;
 	int count = 0;
 
-	if (list == NULL) {
+	if (!list) {
 		for (int i = 0; i < board->device_count; i++)
 			ret_indices[i] = i;
 		return board->device_count;

@@ -59,7 +59,7 @@ void child_run(void (*body)(void))
 	int status = -1;
 	pid_t pid;
 
-	snprintf(folder, sizeof(folder), "%s/vgpu-sim-test-XXXXXX", tmp != NULL ? tmp : "/tmp");
+	snprintf(folder, sizeof(folder), "%s/vgpu-sim-test-XXXXXX", tmp ? tmp : "/tmp");
 	assert_non_null(mkdtemp(folder));
 	snprintf(path, sizeof(path), "%s/machine", folder);
 	setenv("VGPU_SIM_STATE", path, 1);
@@ -77,7 +77,7 @@ struct machine *child_machine(void)
 {
 	char why[256];
 
-	if (machine == NULL && machine_open(NULL, NULL, &machine, why, sizeof(why)) != 0)
+	if (!machine && machine_open(NULL, NULL, &machine, why, sizeof(why)) != 0)
 		child_check(0, why, __FILE__, __LINE__);
 	return machine;
 }
@@ -96,7 +96,7 @@ static struct machine_snapshot *snapshot(const struct machine_process **ret_mine
 {
 	struct machine_snapshot *snap = malloc(sizeof(*snap));
 
-	CHECK(snap != NULL);
+	CHECK(snap);
 	EQUAL(machine_read_snapshot(child_machine(), 1000000000, snap), 0);
 	*ret_mine = NULL;
 	for (int i = 0; i < snap->process_count; i++) {
@@ -110,7 +110,7 @@ uint64_t child_shown_mib(void)
 {
 	const struct machine_process *mine;
 	struct machine_snapshot *snap = snapshot(&mine);
-	uint64_t mib = mine != NULL ? mine->device[0].shown_bytes / MiB : 0;
+	uint64_t mib = mine ? mine->device[0].shown_bytes / MiB : 0;
 
 	free(snap);
 	return mib;
@@ -130,7 +130,7 @@ uint64_t child_kind_mib(enum machine_kind kind)
 {
 	const struct machine_process *mine;
 	struct machine_snapshot *snap = snapshot(&mine);
-	uint64_t mib = mine != NULL ? mine->device[0].bytes[kind] / MiB : 0;
+	uint64_t mib = mine ? mine->device[0].bytes[kind] / MiB : 0;
 
 	free(snap);
 	return mib;

@@ -28,7 +28,7 @@ static CUfunction load(const char *name)
 {
 	CUfunction function;
 
-	if (module == NULL)
+	if (!module)
 		OK(cuModuleLoadData(&module, ptx));
 	OK(cuModuleGetFunction(&function, module, name));
 	return function;
@@ -276,7 +276,7 @@ TEST(work_shows_as_utilisation)
 	for (int i = 0; i < 5; i++)
 		OK(spin(load("spin"), NULL, 10 * MS));
 	OK(cuCtxSynchronize());
-	CHECK(snap != NULL);
+	CHECK(snap);
 	EQUAL(machine_read_snapshot(child_machine(), 100 * MS, snap), 0);
 	CHECK(snap->device[0].busy_permille >= 400 && snap->device[0].busy_permille <= 510);
 	CHECK(snap->device[0].busy_ns >= 50 * MS && snap->device[0].busy_ns < 51 * MS);
@@ -289,7 +289,7 @@ TEST(a_long_queue_shows_as_full_utilisation)
 	uint64_t began;
 
 	child_context();
-	CHECK(snap != NULL);
+	CHECK(snap);
 	began = machine_now_ns();
 	for (int i = 0; i < 3000; i++)
 		OK(spin(load("spin"), NULL, 10 * MS));

@@ -16,7 +16,7 @@ static CUfunction load(const char *name)
 	static CUmodule module;
 	CUfunction function;
 
-	if (module == NULL)
+	if (!module)
 		OK(cuModuleLoadData(&module, ptx));
 	OK(cuModuleGetFunction(&function, module, name));
 	return function;
@@ -43,7 +43,7 @@ static CUgraphNode add_spin(CUgraph graph, CUgraphNode after, uint64_t duration_
 		.kernelParams = values};
 	CUgraphNode node;
 
-	OK(cuGraphAddKernelNode_v2(&node, graph, &after, after != NULL, &params));
+	OK(cuGraphAddKernelNode_v2(&node, graph, &after, after ? 1 : 0, &params));
 	return node;
 }
 
@@ -209,7 +209,7 @@ TEST(captured_allocations_become_nodes)
 	EQUAL(child_kind_mib(MACHINE_POOL), 0);
 	OK(cuGraphGetNodes(graph, nodes, &count));
 	EQUAL(count, 2);
-	CHECK(nodes[2] == NULL);
+	CHECK(!nodes[2]);
 	OK(cuGraphNodeGetType(nodes[0], &type));
 	EQUAL(type, CU_GRAPH_NODE_TYPE_MEM_ALLOC);
 	EQUAL(cuGraphClone(&clone, graph), CUDA_ERROR_NOT_SUPPORTED);
@@ -362,7 +362,7 @@ TEST(what_cannot_be_captured_ends_the_capture)
 	OK(cuStreamIsCapturing(s, &status));
 	EQUAL(status, CU_STREAM_CAPTURE_STATUS_INVALIDATED);
 	EQUAL(cuStreamEndCapture(s, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
-	CHECK(graph == NULL);
+	CHECK(!graph);
 	OK(cuStreamSynchronize(s));
 	/* a stream that was not joined back */
 	OK(cuStreamBeginCapture_v2(s, 0));

@@ -96,9 +96,9 @@ TEST(what_is_allocated_in_it_belongs_to_the_primary_context)
 	OK(cuStreamGetCtx(stream, &of));
 	CHECK(of == context);
 	OK(cuStreamGetCtx_v2(stream, &of, &of_green));
-	CHECK(of == NULL && of_green == green);
+	CHECK(!of && of_green == green);
 	OK(cuStreamGetGreenCtx(NULL, &of_green));
-	CHECK(of_green == NULL);
+	CHECK(!of_green);
 	OK(cuCtxPushCurrent_v2(context));
 	OK(cuCtxGetCurrent(&current));
 	CHECK(current == context);

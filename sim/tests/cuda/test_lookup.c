@@ -227,13 +227,13 @@ static void check(const char *base, bool is_thread, int version, const char *sym
 	cuuint64_t flags = is_thread ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
 				     : CU_GET_PROC_ADDRESS_LEGACY_STREAM;
 	void *found = (void *)1;
-	void *expected = symbol != NULL ? dlsym(RTLD_DEFAULT, symbol) : NULL;
+	void *expected = symbol ? dlsym(RTLD_DEFAULT, symbol) : NULL;
 
 	OK(cuGetProcAddress_v2(base, &found, version, flags, &status));
 	if (found != expected)
-		child_check(0, base, symbol != NULL ? symbol : "none", version);
-	EQUAL(status, symbol != NULL ? CU_GET_PROC_ADDRESS_SUCCESS
-				     : CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);
+		child_check(0, base, symbol ? symbol : "none", version);
+	EQUAL(status,
+		symbol ? CU_GET_PROC_ADDRESS_SUCCESS : CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);
 	if (!is_thread) {
 		OK(cuGetProcAddress_v2(base, &found, version, 0, NULL));
 		CHECK(found == expected);
@@ -261,13 +261,13 @@ TEST(unknown_names_are_told_apart_by_the_two_forms)
 	void *found = (void *)1;
 
 	OK(cuGetProcAddress_v2("cuNoSuch", &found, 12000, 0, &status));
-	CHECK(found == NULL);
+	CHECK(!found);
 	EQUAL(status, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
 	OK(cuGetProcAddress_v2("cuMemAlloc_v2", &found, 12000, 0, &status));
-	CHECK(found == NULL);
+	CHECK(!found);
 	EQUAL(status, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
 	EQUAL(cuGetProcAddress("cuNoSuch", &found, 12000, 0), CUDA_ERROR_NOT_FOUND);
-	CHECK(found == NULL);
+	CHECK(!found);
 }
 
 TEST(every_row_is_exported_and_errors_have_names)
@@ -275,16 +275,16 @@ TEST(every_row_is_exported_and_errors_have_names)
 	const char *text;
 	int version;
 
-	for (unsigned int i = 0; inject_call_name(i) != NULL; i++) {
+	for (unsigned int i = 0; inject_call_name(i); i++) {
 		if (strncmp(inject_call_name(i), "cu", 2) == 0)
-			CHECK(dlsym(RTLD_DEFAULT, inject_call_name(i)) != NULL);
+			CHECK(dlsym(RTLD_DEFAULT, inject_call_name(i)));
 		EQUAL(inject_find_call(inject_call_name(i)), i);
 	}
 	OK(cuGetErrorName(CUDA_ERROR_OUT_OF_MEMORY, &text));
 	EQUAL(strcmp(text, "CUDA_ERROR_OUT_OF_MEMORY"), 0);
 	OK(cuGetErrorString(CUDA_ERROR_CONTEXT_IS_DESTROYED, &text));
 	EQUAL(cuGetErrorName((CUresult)12345, &text), CUDA_ERROR_INVALID_VALUE);
-	CHECK(text == NULL);
+	CHECK(!text);
 	OK(cuDriverGetVersion(&version));
 	EQUAL(version, 13000);
 }

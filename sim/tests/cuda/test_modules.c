@@ -257,7 +257,7 @@ TEST(kernels_are_counted_and_listed)
 	OK(cuLibraryGetKernelCount(&count, library));
 	EQUAL(count, 2);
 	OK(cuLibraryEnumerateKernels(kernels, 1, library));
-	CHECK(kernels[1] == NULL);
+	CHECK(!kernels[1]);
 	OK(cuLibraryEnumerateKernels(kernels, 3, library));
 	OK(cuLibraryGetKernel(&one, library, "other"));
 	CHECK(kernels[1] == one);

@@ -56,7 +56,7 @@ static CUresult launch_with(const char *name, int way)
 	case 7:
 		return cuLaunchKernel_ptsz(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL);
 	default:
-		if (stream == NULL)
+		if (!stream)
 			OK(cuStreamCreate(&stream, 0));
 		one.hStream = stream;
 		return cuLaunchCooperativeKernelMultiDevice(&one, 1, 0);

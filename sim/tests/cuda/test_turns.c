@@ -460,7 +460,7 @@ TEST(without_slices_processes_run_side_by_side)
 	share_notes();
 	snprintf(path, sizeof(path), "%.*s/plain.board", (int)(strrchr(state, '/') - state), state);
 	file = fopen(path, "w");
-	CHECK(file != NULL);
+	CHECK(file);
 	fputs("base = h200\ntime_slice_us = 0\n", file);
 	fclose(file);
 	setenv("VGPU_SIM_BOARD", path, 1);

@@ -9,14 +9,14 @@ struct kernel *module_check_kernel(const void *handle)
 	struct kernel *kernel = (struct kernel *)handle;
 
 	/* Relaxed: see end_module(). */
-	return kernel != NULL && __atomic_load_n(&kernel->magic, __ATOMIC_RELAXED) == KERNEL_MAGIC
+	return kernel && atomic_load_explicit(&kernel->magic, memory_order_relaxed) == KERNEL_MAGIC
 		       ? kernel
 		       : NULL;
 }
 
 uint64_t module_frame_bytes(const struct kernel *kernel)
 {
-	return kernel->image != NULL ? kernel->image->frame_bytes : 0;
+	return kernel->image ? kernel->image->frame_bytes : 0;
 }
 
 static CUresult get_attribute(int *value, CUfunction_attribute attribute, const void *handle)
@@ -24,9 +24,9 @@ static CUresult get_attribute(int *value, CUfunction_attribute attribute, const 
 	struct kernel *kernel = module_check_kernel(handle);
 	int version = driver.board->compute_major * 10 + driver.board->compute_minor;
 
-	if (value == NULL)
+	if (!value)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (kernel == NULL)
+	if (!kernel)
 		return CUDA_ERROR_INVALID_HANDLE;
 	switch (attribute) {
 	case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
@@ -60,7 +60,7 @@ static CUresult set_attribute(const void *handle, CUfunction_attribute attribute
 {
 	struct kernel *kernel = module_check_kernel(handle);
 
-	if (kernel == NULL)
+	if (!kernel)
 		return CUDA_ERROR_INVALID_HANDLE;
 	switch (attribute) {
 	case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
@@ -94,7 +94,7 @@ ENTRY_BODY(cuKernelGetAttribute,
 	(int *value, CUfunction_attribute attribute, CUkernel kernel, CUdevice device),
 	(value, attribute, kernel, device))
 {
-	if (driver_device(device) == NULL)
+	if (!driver_device(device))
 		return CUDA_ERROR_INVALID_DEVICE;
 	return get_attribute(value, attribute, kernel);
 }
@@ -103,32 +103,32 @@ ENTRY_BODY(cuKernelSetAttribute,
 	(CUfunction_attribute attribute, int value, CUkernel kernel, CUdevice device),
 	(attribute, value, kernel, device))
 {
-	if (driver_device(device) == NULL)
+	if (!driver_device(device))
 		return CUDA_ERROR_INVALID_DEVICE;
 	return set_attribute(kernel, attribute, value);
 }
 
 ENTRY_BODY(cuFuncSetCacheConfig, (CUfunction function, CUfunc_cache config), (function, config))
 {
-	return module_check_kernel(function) != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+	return module_check_kernel(function) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 ENTRY_BODY(
 	cuFuncSetSharedMemConfig, (CUfunction function, CUsharedconfig config), (function, config))
 {
-	return module_check_kernel(function) != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+	return module_check_kernel(function) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 ENTRY_BODY(cuFuncGetModule, (CUmodule * module, CUfunction function), (module, function))
 {
 	struct kernel *kernel = module_check_kernel(function);
-	struct module *mine = kernel != NULL ? kernel->module : NULL;
+	struct module *mine = kernel ? kernel->module : NULL;
 	struct context *context;
 	CUresult result = CUDA_SUCCESS;
 
-	if (module == NULL)
+	if (!module)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (kernel == NULL)
+	if (!kernel)
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (mine->is_library) {
 		result = context_current(&context);
@@ -147,9 +147,9 @@ static CUresult get_name(const char **name, const void *handle)
 {
 	struct kernel *kernel = module_check_kernel(handle);
 
-	if (name == NULL)
+	if (!name)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (kernel == NULL)
+	if (!kernel)
 		return CUDA_ERROR_INVALID_HANDLE;
 	*name = kernel->name;
 	return CUDA_SUCCESS;
@@ -169,14 +169,14 @@ static CUresult get_param_info(const void *handle, size_t index, size_t *offset,
 {
 	struct kernel *kernel = module_check_kernel(handle);
 
-	if (offset == NULL)
+	if (!offset)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (kernel == NULL)
+	if (!kernel)
 		return CUDA_ERROR_INVALID_HANDLE;
-	if (kernel->image == NULL || index >= kernel->image->param_count)
+	if (!kernel->image || index >= kernel->image->param_count)
 		return CUDA_ERROR_INVALID_VALUE;
 	*offset = kernel->image->param[index].offset;
-	if (size != NULL)
+	if (size)
 		*size = kernel->image->param[index].size;
 	return CUDA_SUCCESS;
 }
@@ -196,16 +196,16 @@ ENTRY_BODY(cuKernelGetParamInfo, (CUkernel kernel, size_t index, size_t *offset,
 ENTRY_BODY(cuKernelSetCacheConfig, (CUkernel kernel, CUfunc_cache config, CUdevice device),
 	(kernel, config, device))
 {
-	if (driver_device(device) == NULL)
+	if (!driver_device(device))
 		return CUDA_ERROR_INVALID_DEVICE;
-	return module_check_kernel(kernel) != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+	return module_check_kernel(kernel) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 ENTRY_BODY(cuFuncIsLoaded, (CUfunctionLoadingState * state, CUfunction function), (state, function))
 {
-	if (state == NULL)
+	if (!state)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (module_check_kernel(function) == NULL)
+	if (!module_check_kernel(function))
 		return CUDA_ERROR_INVALID_HANDLE;
 	*state = CU_FUNCTION_LOADING_STATE_LOADED;
 	return CUDA_SUCCESS;
@@ -213,7 +213,7 @@ ENTRY_BODY(cuFuncIsLoaded, (CUfunctionLoadingState * state, CUfunction function)
 
 ENTRY_BODY(cuFuncLoad, (CUfunction function), (function))
 {
-	return module_check_kernel(function) != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+	return module_check_kernel(function) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 /* Blocks of this size on one multiprocessor, by threads, blocks and shared memory alone. */
@@ -234,9 +234,9 @@ static int blocks_per_sm(int block_size, size_t shared_bytes)
 
 static CUresult occupancy(int *blocks, const void *handle, int block_size, size_t shared_bytes)
 {
-	if (blocks == NULL || block_size <= 0)
+	if (!blocks || block_size <= 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (module_check_kernel(handle) == NULL)
+	if (!module_check_kernel(handle))
 		return CUDA_ERROR_INVALID_HANDLE;
 	*blocks = block_size > 1024 ? 0 : blocks_per_sm(block_size, shared_bytes);
 	return CUDA_SUCCESS;
@@ -262,15 +262,15 @@ static CUresult best_block(int *min_grid_size, int *block_size, const void *hand
 {
 	int best = 0, best_threads = 0, best_blocks = 0;
 
-	if (min_grid_size == NULL || block_size == NULL)
+	if (!min_grid_size || !block_size)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (module_check_kernel(handle) == NULL)
+	if (!module_check_kernel(handle))
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (limit <= 0 || limit > 1024)
 		limit = 1024;
 	for (int size = limit; size > 0; size = (size - 1) / 32 * 32) {
-		int blocks = blocks_per_sm(
-			size, block_to_shared != NULL ? block_to_shared(size) : shared_bytes);
+		int blocks =
+			blocks_per_sm(size, block_to_shared ? block_to_shared(size) : shared_bytes);
 
 		if (blocks * size > best_threads) {
 			best = size;

@@ -17,7 +17,7 @@ static void *append(void **array, unsigned int *count, size_t size)
 {
 	char *more = realloc(*array, (*count + 1) * size);
 
-	if (more == NULL)
+	if (!more)
 		return NULL;
 	*array = more;
 	memset(more + *count * size, 0, size);
@@ -29,12 +29,12 @@ struct image_kernel *image_add_kernel(struct image *image, const char *name, siz
 	struct image_kernel *kernel =
 		append((void **)&image->kernel, &image->kernel_count, sizeof(*kernel));
 
-	if (kernel == NULL)
+	if (!kernel)
 		return NULL;
 	kernel->duration_param = -1;
 	kernel->duration_ns = IMAGE_DURATION_NONE;
 	kernel->name = strndup(name, length);
-	return kernel->name != NULL ? kernel : NULL;
+	return kernel->name ? kernel : NULL;
 }
 
 struct image_global *image_add_global(struct image *image, const char *name, size_t length)
@@ -42,10 +42,10 @@ struct image_global *image_add_global(struct image *image, const char *name, siz
 	struct image_global *global =
 		append((void **)&image->global, &image->global_count, sizeof(*global));
 
-	if (global == NULL)
+	if (!global)
 		return NULL;
 	global->name = strndup(name, length);
-	return global->name != NULL ? global : NULL;
+	return global->name ? global : NULL;
 }
 
 /* Copies the words of a "// vgpu-sim" comment as "\1words\1"; other comments are dropped. */
@@ -70,7 +70,7 @@ static char *strip(const char *text)
 	char *out = malloc(strlen(text) + 1);
 	char *to = out;
 
-	if (out == NULL)
+	if (!out)
 		return NULL;
 	while (*text != '\0') {
 		const char *end;
@@ -78,10 +78,10 @@ static char *strip(const char *text)
 		if (text[0] == '/' && text[1] == '*') {
 			end = strstr(text + 2, "*/");
 			*to++ = ' ';
-			text = end != NULL ? end + 2 : text + strlen(text);
+			text = end ? end + 2 : text + strlen(text);
 		} else if (text[0] == '/' && text[1] == '/') {
 			end = strchr(text, '\n');
-			if (end == NULL)
+			if (!end)
 				end = text + strlen(text);
 			strip_line(text, end, &to);
 			text = end;
@@ -120,7 +120,7 @@ static bool is_word(const char *at, size_t length, const char *word)
 /* The size of a PTX type word (".u64", ".b8"), or 0. */
 static size_t type_size(const char *at, size_t length)
 {
-	if (length < 3 || at[0] != '.' || strchr("usbf", at[1]) == NULL)
+	if (length < 3 || at[0] != '.' || !strchr("usbf", at[1]))
 		return is_word(at, length, ".pred") ? 1 : 0;
 	return (size_t)strtoul(at + 2, NULL, 10) / 8;
 }
@@ -143,7 +143,7 @@ static const char *read_variable(const char *at, const char *stops, struct varia
 	bool is_vector = false;
 
 	memset(ret_variable, 0, sizeof(*ret_variable));
-	while ((length = next_word(&at)) > 0 && strchr(stops, *at) == NULL) {
+	while ((length = next_word(&at)) > 0 && !strchr(stops, *at)) {
 		if (is_word(at, length, ".align")) {
 			at += length;
 			length = next_word(&at);
@@ -156,7 +156,7 @@ static const char *read_variable(const char *at, const char *stops, struct varia
 
 			count *= (size_t)strtoull(number, NULL, 0);
 			at = strchr(at, ']');
-			if (at == NULL)
+			if (!at)
 				return NULL;
 			length = 1;
 		} else if (is_word(at, length, ".managed")) {
@@ -189,20 +189,19 @@ static int read_params(struct image_kernel *kernel, const char **place)
 		struct variable variable;
 
 		at = read_variable(at + 1, ",)", &variable);
-		if (at == NULL)
+		if (!at)
 			return -EINVAL;
-		if (variable.name == NULL)
+		if (!variable.name)
 			continue;
 		param = append((void **)&kernel->param, &kernel->param_count, sizeof(*param));
-		if (param == NULL)
+		if (!param)
 			return -ENOMEM;
 		offset = align_up(offset, variable.align);
 		param->name = strndup(variable.name, variable.length);
 		param->offset = offset;
 		param->size = variable.bytes;
 		offset += variable.bytes;
-		if (param->name != NULL && strcmp(param->name, "duration_ns") == 0 &&
-			param->size == 8)
+		if (param->name && strcmp(param->name, "duration_ns") == 0 && param->size == 8)
 			kernel->duration_param = (int)kernel->param_count - 1;
 	}
 	*place = at + 1;
@@ -224,7 +223,7 @@ static const char *read_body(const char *at, uint64_t *ret_frame_bytes)
 			struct variable variable;
 			const char *end = read_variable(at + length, ";", &variable);
 
-			if (end == NULL)
+			if (!end)
 				break;
 			frame = align_up(frame, variable.align) + variable.bytes;
 			at = end;
@@ -253,7 +252,7 @@ static const char *read_notes(struct image *image, const char *at, struct notes 
 	while (at < end && (length = strcspn(at, " \t\r\1")) > 0) {
 		const char *value = memchr(at, '=', length);
 
-		if (value != NULL) {
+		if (value) {
 			size_t key = (size_t)(value++ - at);
 			size_t rest = length - key - 1;
 
@@ -286,7 +285,7 @@ static int read_entry(struct image *image, const char **place, const struct note
 	if (length == 0 || !is_name(*at))
 		return -EINVAL;
 	kernel = image_add_kernel(image, at, length);
-	if (kernel == NULL)
+	if (!kernel)
 		return -ENOMEM;
 	at += length;
 	next_word(&at);
@@ -310,14 +309,14 @@ static int read_global(struct image *image, const char **place)
 	struct variable variable;
 	const char *at = read_variable(*place, ";=", &variable);
 
-	if (at == NULL)
+	if (!at)
 		return -EINVAL;
 	at = strchr(at, ';');
-	*place = at != NULL ? at : *place;
-	if (variable.name == NULL || variable.bytes == 0)
+	*place = at ? at : *place;
+	if (!variable.name || variable.bytes == 0)
 		return 0;
 	global = image_add_global(image, variable.name, variable.length);
-	if (global == NULL)
+	if (!global)
 		return -ENOMEM;
 	global->size = variable.bytes;
 	global->align = variable.align;
@@ -361,7 +360,7 @@ static int read_ptx(struct image *image, const char *text)
 	char *stripped = strip(text);
 	const char *at = stripped;
 	size_t length;
-	int r = stripped != NULL ? 0 : -ENOMEM;
+	int r = stripped ? 0 : -ENOMEM;
 
 	while (r == 0 && (length = next_word(&at)) > 0) {
 		if (*at == '\1')
@@ -382,14 +381,14 @@ int image_read(const void *data, struct image **ret_image)
 	uint32_t magic;
 	int r = 0;
 
-	if (image == NULL)
+	if (!image)
 		return -ENOMEM;
 	memcpy(&magic, bytes, 4);
 	if (memcmp(bytes, "\177ELF", 4) == 0)
 		r = image_read_cubin(image, bytes);
 	else if (magic == fat_magic || magic == wrapper_magic)
 		image->is_opaque = true;
-	else if (strstr(data, ".version") != NULL)
+	else if (strstr(data, ".version"))
 		r = read_ptx(image, data);
 	else
 		r = -EINVAL;
@@ -403,7 +402,7 @@ int image_read(const void *data, struct image **ret_image)
 
 void image_free(struct image *image)
 {
-	if (image == NULL)
+	if (!image)
 		return;
 	for (unsigned int i = 0; i < image->kernel_count; i++) {
 		for (unsigned int j = 0; j < image->kernel[i].param_count; j++)

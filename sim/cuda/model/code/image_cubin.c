@@ -65,7 +65,7 @@ static int read_sections(struct image *image, const struct cubin *cubin)
 		if (strncmp(name, ".text.", 6) != 0)
 			continue;
 		image->code_bytes += cubin->section[i].sh_size;
-		if (image_add_kernel(image, name + 6, strlen(name + 6)) == NULL)
+		if (!image_add_kernel(image, name + 6, strlen(name + 6)))
 			return -ENOMEM;
 	}
 	return 0;
@@ -87,7 +87,7 @@ static int read_symbols(struct image *image, const struct cubin *cubin)
 			strncmp(section_name(cubin, symbol->st_shndx), ".nv.global", 10) != 0)
 			continue;
 		global = image_add_global(image, name, strlen(name));
-		if (global == NULL)
+		if (!global)
 			return -ENOMEM;
 		global->size = symbol->st_size;
 	}

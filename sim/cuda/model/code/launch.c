@@ -19,11 +19,11 @@ static bool read_param(
 
 	if (index < 0)
 		return false;
-	if (params != NULL) {
+	if (params) {
 		memcpy(ret_value, params[index], sizeof(*ret_value));
 		return true;
 	}
-	for (; extra != NULL && extra[0] != CU_LAUNCH_PARAM_END; extra += 2) {
+	for (; extra && extra[0] != CU_LAUNCH_PARAM_END; extra += 2) {
 		if (extra[0] != CU_LAUNCH_PARAM_BUFFER_POINTER)
 			continue;
 		memcpy(ret_value, (const char *)extra[1] + image->param[index].offset,
@@ -40,14 +40,14 @@ static uint64_t find_rule(struct kernel *kernel)
 	uint64_t duration = 0;
 
 	/* Pairs with the release below: who sees the epoch sees its duration. */
-	if (__atomic_load_n(&kernel->rule_epoch, __ATOMIC_ACQUIRE) == epoch)
-		return __atomic_load_n(&kernel->rule_duration_ns, __ATOMIC_RELAXED);
+	if (atomic_load_explicit(&kernel->rule_epoch, memory_order_acquire) == epoch)
+		return atomic_load_explicit(&kernel->rule_duration_ns, memory_order_relaxed);
 	if (inject_find_kernel(driver.machine, kernel->name, &duration) != 0)
 		duration = 0;
 	/* Relaxed: ordered by the release that follows. */
-	__atomic_store_n(&kernel->rule_duration_ns, duration, __ATOMIC_RELAXED);
+	atomic_store_explicit(&kernel->rule_duration_ns, duration, memory_order_relaxed);
 	/* Pairs with the acquire above. */
-	__atomic_store_n(&kernel->rule_epoch, epoch, __ATOMIC_RELEASE);
+	atomic_store_explicit(&kernel->rule_epoch, epoch, memory_order_release);
 	return duration;
 }
 
@@ -55,12 +55,12 @@ uint64_t module_kernel_duration(struct kernel *kernel, void **params, void **ext
 {
 	uint64_t duration;
 
-	if (kernel->image != NULL && read_param(kernel->image, params, extra, &duration))
+	if (kernel->image && read_param(kernel->image, params, extra, &duration))
 		return duration;
 	duration = find_rule(kernel);
 	if (duration != 0)
 		return duration;
-	if (kernel->image != NULL && kernel->image->duration_ns != IMAGE_DURATION_NONE)
+	if (kernel->image && kernel->image->duration_ns != IMAGE_DURATION_NONE)
 		return kernel->image->duration_ns;
 	return DEFAULT_DURATION_NS;
 }
@@ -101,12 +101,11 @@ CUresult launch_kernel(bool is_thread, CUfunction function, const struct launch_
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (kernel == NULL)
+	if (!kernel)
 		return CUDA_ERROR_INVALID_HANDLE;
-	if (!are_valid(size) || (params != NULL && extra != NULL))
+	if (!are_valid(size) || (params && extra))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (kernel->image != NULL && kernel->image->param_count > 0 && params == NULL &&
-		extra == NULL)
+	if (kernel->image && kernel->image->param_count > 0 && !params && !extra)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (capture_is_on(stream))
 		return capture(stream, function, size, params, extra);
@@ -138,7 +137,7 @@ ENTRY_FORMS(cuLaunchKernelEx, _ptsz,
 {
 	struct launch_size size;
 
-	if (config == NULL || (config->numAttrs > 0 && config->attrs == NULL))
+	if (!config || (config->numAttrs > 0 && !config->attrs))
 		return CUDA_ERROR_INVALID_VALUE;
 	size = (struct launch_size){{config->gridDimX, config->gridDimY, config->gridDimZ},
 		{config->blockDimX, config->blockDimY, config->blockDimZ}, config->sharedMemBytes};
@@ -164,10 +163,10 @@ ENTRY_BODY(cuLaunchCooperativeKernelMultiDevice,
 	enum { FLAGS = 3 }; /* without synchronization before, after */
 	CUresult result = CUDA_SUCCESS;
 
-	if (list == NULL || count == 0 || (flags & ~(unsigned int)FLAGS) != 0)
+	if (!list || count == 0 || (flags & ~(unsigned int)FLAGS) != 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	for (unsigned int i = 0; i < count; i++) {
-		if (list[i].hStream == NULL || list[i].hStream == CU_STREAM_LEGACY ||
+		if (!list[i].hStream || list[i].hStream == CU_STREAM_LEGACY ||
 			list[i].hStream == CU_STREAM_PER_THREAD)
 			return CUDA_ERROR_INVALID_VALUE;
 	}

@@ -12,13 +12,13 @@ static CUresult load_library(CUlibrary *ret_library, const void *data)
 	struct image *image;
 	int r;
 
-	if (ret_library == NULL || data == NULL)
+	if (!ret_library || !data)
 		return CUDA_ERROR_INVALID_VALUE;
 	r = image_read(data, &image);
 	if (r != 0)
 		return module_read_error(r);
 	library = calloc(1, sizeof(*library));
-	if (library == NULL) {
+	if (!library) {
 		image_free(image);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
@@ -62,7 +62,7 @@ CUresult module_instantiate(
 	struct module *module;
 	CUresult result;
 
-	for (module = library->instances; module != NULL; module = module->next_instance) {
+	for (module = library->instances; module; module = module->next_instance) {
 		if (module->context == context) {
 			*ret_module = module;
 			return CUDA_SUCCESS;
@@ -93,7 +93,7 @@ CUresult module_make_ready(struct kernel *kernel, struct context *context)
 	CUresult result = CUDA_SUCCESS;
 
 	/* Relaxed: what was taken stays as long as the context lives and the kernel is loaded. */
-	if (__atomic_load_n(&kernel->ready_life, __ATOMIC_RELAXED) == context->life)
+	if (atomic_load_explicit(&kernel->ready_life, memory_order_relaxed) == context->life)
 		return CUDA_SUCCESS;
 	pthread_mutex_lock(&driver.memory_lock);
 	if (module->is_library)
@@ -101,7 +101,7 @@ CUresult module_make_ready(struct kernel *kernel, struct context *context)
 	if (result == CUDA_SUCCESS)
 		result = module_take_heap(module);
 	if (result == CUDA_SUCCESS)
-		__atomic_store_n(&kernel->ready_life, context->life, __ATOMIC_RELAXED);
+		atomic_store_explicit(&kernel->ready_life, context->life, memory_order_relaxed);
 	pthread_mutex_unlock(&driver.memory_lock);
 	return result;
 }
@@ -112,13 +112,13 @@ ENTRY_BODY(cuLibraryUnload, (CUlibrary handle), (handle))
 
 	pthread_mutex_lock(&driver.memory_lock);
 	library = module_check(handle, true);
-	if (library != NULL) {
-		while (library->instances != NULL)
+	if (library) {
+		while (library->instances)
 			module_end(library->instances);
 		module_end(library);
 	}
 	pthread_mutex_unlock(&driver.memory_lock);
-	return library != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+	return library ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 ENTRY_BODY(cuLibraryGetKernel, (CUkernel * kernel, CUlibrary library, const char *name),
@@ -137,11 +137,11 @@ ENTRY_BODY(cuLibraryGetModule, (CUmodule * ret_module, CUlibrary handle), (ret_m
 	struct module *library, *module;
 	CUresult result = CUDA_ERROR_INVALID_HANDLE;
 
-	if (ret_module == NULL)
+	if (!ret_module)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&driver.memory_lock);
 	library = module_check(handle, true);
-	if (library != NULL)
+	if (library)
 		result = instantiate(library, &module);
 	if (result == CUDA_SUCCESS)
 		*ret_module = (CUmodule)module;
@@ -155,11 +155,11 @@ static CUresult get_global(
 	struct module *library, *module;
 	CUresult result = CUDA_ERROR_INVALID_HANDLE;
 
-	if (name == NULL || (dptr == NULL && size == NULL))
+	if (!name || (!dptr && !size))
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&driver.memory_lock);
 	library = module_check(handle, true);
-	if (library != NULL)
+	if (library)
 		result = instantiate(library, &module);
 	if (result == CUDA_SUCCESS)
 		result = module_find_global(module, name, is_managed_only, dptr, size);
@@ -185,10 +185,9 @@ ENTRY_BODY(cuLibraryGetManaged,
 ENTRY_BODY(cuLibraryGetUnifiedFunction, (void **function, CUlibrary library, const char *name),
 	(function, library, name))
 {
-	if (function == NULL || name == NULL)
+	if (!function || !name)
 		return CUDA_ERROR_INVALID_VALUE;
-	return module_check(library, true) != NULL ? CUDA_ERROR_NOT_FOUND
-						   : CUDA_ERROR_INVALID_HANDLE;
+	return module_check(library, true) ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_INVALID_HANDLE;
 }
 
 ENTRY_BODY(cuLibraryEnumerateKernels, (CUkernel * kernels, unsigned int most, CUlibrary library),
@@ -204,9 +203,9 @@ ENTRY_BODY(cuKernelGetFunction, (CUfunction * function, CUkernel handle), (funct
 	struct module *module;
 	CUresult result;
 
-	if (function == NULL)
+	if (!function)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (kernel == NULL)
+	if (!kernel)
 		return CUDA_ERROR_INVALID_HANDLE;
 	pthread_mutex_lock(&driver.memory_lock);
 	result = instantiate(kernel->module, &module);
@@ -220,9 +219,9 @@ ENTRY_BODY(cuKernelGetLibrary, (CUlibrary * library, CUkernel handle), (library,
 {
 	struct kernel *kernel = module_check_kernel(handle);
 
-	if (library == NULL)
+	if (!library)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (kernel == NULL || !kernel->module->is_library)
+	if (!kernel || !kernel->module->is_library)
 		return CUDA_ERROR_INVALID_HANDLE;
 	*library = (CUlibrary)kernel->module;
 	return CUDA_SUCCESS;

@@ -21,7 +21,7 @@ struct module *module_check(const void *handle, bool is_library)
 {
 	const struct module *module = handle;
 
-	return module != NULL && module->magic == MODULE_MAGIC && module->is_library == is_library
+	return module && module->magic == MODULE_MAGIC && module->is_library == is_library
 		       ? (struct module *)module
 		       : NULL;
 }
@@ -31,7 +31,7 @@ CUresult module_new(struct context *context, struct image *image, struct module 
 	struct module *module = calloc(1, sizeof(*module));
 	CUresult result;
 
-	if (module == NULL)
+	if (!module)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	module->image = image;
 	module->context = context;
@@ -43,7 +43,7 @@ CUresult module_new(struct context *context, struct image *image, struct module 
 	module->magic = MODULE_MAGIC;
 	driver_keep_relic(&module->relic);
 	module->next = context->modules;
-	if (context->modules != NULL)
+	if (context->modules)
 		context->modules->prev = module;
 	context->modules = module;
 	*ret_module = module;
@@ -62,26 +62,26 @@ static void leave_library(struct module *module)
 /* The structures stay behind, so that stale handles can be told. */
 void module_end(struct module *module)
 {
-	if (module->library != NULL)
+	if (module->library)
 		leave_library(module);
-	if (module->context != NULL) {
+	if (module->context) {
 		module_give_memory(module);
-		if (module->prev != NULL)
+		if (module->prev)
 			module->prev->next = module->next;
 		else
 			module->context->modules = module->next;
-		if (module->next != NULL)
+		if (module->next)
 			module->next->prev = module->prev;
 	}
-	for (struct kernel *kernel = module->kernels; kernel != NULL; kernel = kernel->next)
+	for (struct kernel *kernel = module->kernels; kernel; kernel = kernel->next)
 		/* Relaxed: a launch under way may still find it; its image is never freed. */
-		__atomic_store_n(&kernel->magic, 0, __ATOMIC_RELAXED);
+		atomic_store_explicit(&kernel->magic, 0, memory_order_relaxed);
 	module->magic = 0;
 }
 
 void module_clear(struct context *context)
 {
-	while (context->modules != NULL)
+	while (context->modules)
 		module_end(context->modules);
 }
 
@@ -95,7 +95,7 @@ static CUresult load(CUmodule *ret_module, const void *data)
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (ret_module == NULL || data == NULL)
+	if (!ret_module || !data)
 		return CUDA_ERROR_INVALID_VALUE;
 	r = image_read(data, &image);
 	if (r != 0)
@@ -117,17 +117,17 @@ CUresult module_read_file(const char *path, char **ret_data, size_t *ret_bytes)
 	ssize_t n = 0, done = 0;
 	int fd;
 
-	if (path == NULL)
+	if (!path)
 		return CUDA_ERROR_INVALID_VALUE;
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return CUDA_ERROR_FILE_NOT_FOUND;
 	data = fstat(fd, &st) == 0 ? calloc(1, (size_t)st.st_size + 8) : NULL;
-	while (data != NULL && done < st.st_size &&
+	while (data && done < st.st_size &&
 		(n = read(fd, data + done, (size_t)(st.st_size - done))) > 0)
 		done += n;
 	close(fd);
-	if (data == NULL)
+	if (!data)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	*ret_data = data;
 	*ret_bytes = (size_t)done;
@@ -175,10 +175,10 @@ ENTRY_BODY(cuModuleUnload, (CUmodule handle), (handle))
 		return result;
 	pthread_mutex_lock(&driver.memory_lock);
 	module = module_check(handle, false);
-	if (module != NULL)
+	if (module)
 		module_end(module);
 	pthread_mutex_unlock(&driver.memory_lock);
-	return module != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+	return module ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 struct kernel *module_find_kernel(struct module *module, const char *name)
@@ -186,22 +186,22 @@ struct kernel *module_find_kernel(struct module *module, const char *name)
 	const struct image_kernel *image = image_find(module->image, name);
 	struct kernel *kernel;
 
-	for (kernel = module->kernels; kernel != NULL; kernel = kernel->next) {
+	for (kernel = module->kernels; kernel; kernel = kernel->next) {
 		if (strcmp(kernel->name, name) == 0)
 			return kernel;
 	}
-	if (image == NULL && !module->image->is_opaque)
+	if (!image && !module->image->is_opaque)
 		return NULL;
 	kernel = calloc(1, sizeof(*kernel));
-	if (kernel == NULL)
+	if (!kernel)
 		return NULL;
 	kernel->own_name = strdup(name);
-	if (kernel->own_name == NULL) {
+	if (!kernel->own_name) {
 		free(kernel);
 		return NULL;
 	}
 	kernel->name = kernel->own_name;
-	kernel->magic = KERNEL_MAGIC;
+	atomic_init(&kernel->magic, KERNEL_MAGIC);
 	kernel->module = module;
 	kernel->image = image;
 	kernel->next = module->kernels;
@@ -214,16 +214,16 @@ CUresult module_get_kernel(const void *handle, bool is_library, const char *name
 	struct module *module;
 	struct kernel *kernel = NULL;
 
-	if (ret_kernel == NULL || name == NULL)
+	if (!ret_kernel || !name)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&driver.memory_lock);
 	module = module_check(handle, is_library);
-	if (module != NULL)
+	if (module)
 		kernel = module_find_kernel(module, name);
 	pthread_mutex_unlock(&driver.memory_lock);
-	if (module == NULL)
+	if (!module)
 		return CUDA_ERROR_INVALID_HANDLE;
-	if (kernel == NULL)
+	if (!kernel)
 		return CUDA_ERROR_NOT_FOUND;
 	*ret_kernel = kernel;
 	return CUDA_SUCCESS;
@@ -243,14 +243,14 @@ CUresult module_count_kernels(const void *handle, bool is_library, unsigned int 
 {
 	struct module *module;
 
-	if (count == NULL)
+	if (!count)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&driver.memory_lock);
 	module = module_check(handle, is_library);
-	if (module != NULL)
+	if (module)
 		*count = module->image->kernel_count;
 	pthread_mutex_unlock(&driver.memory_lock);
-	return module != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+	return module ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult module_list_kernels(
@@ -259,16 +259,15 @@ CUresult module_list_kernels(
 	struct module *module;
 	CUresult result = CUDA_SUCCESS;
 
-	if (ret_kernels == NULL)
+	if (!ret_kernels)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&driver.memory_lock);
 	module = module_check(handle, is_library);
-	if (module == NULL)
+	if (!module)
 		result = CUDA_ERROR_INVALID_HANDLE;
-	for (unsigned int i = 0; module != NULL && i < module->image->kernel_count && i < most;
-		i++) {
+	for (unsigned int i = 0; module && i < module->image->kernel_count && i < most; i++) {
 		ret_kernels[i] = module_find_kernel(module, module->image->kernel[i].name);
-		if (ret_kernels[i] == NULL)
+		if (!ret_kernels[i])
 			result = CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	pthread_mutex_unlock(&driver.memory_lock);
@@ -293,9 +292,9 @@ CUresult module_find_global(const struct module *module, const char *name, bool 
 		if (strcmp(module->image->global[i].name, name) != 0 ||
 			(is_managed_only && !module->image->global[i].is_managed))
 			continue;
-		if (dptr != NULL)
+		if (dptr)
 			*dptr = module->globals[i];
-		if (size != NULL)
+		if (size)
 			*size = module->image->global[i].size;
 		return CUDA_SUCCESS;
 	}
@@ -309,11 +308,11 @@ ENTRY_BODY(cuModuleGetGlobal_v2,
 	struct module *module;
 	CUresult result = CUDA_ERROR_INVALID_HANDLE;
 
-	if (name == NULL || (dptr == NULL && size == NULL))
+	if (!name || (!dptr && !size))
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&driver.memory_lock);
 	module = module_check(handle, false);
-	if (module != NULL)
+	if (module)
 		result = module_find_global(module, name, false, dptr, size);
 	pthread_mutex_unlock(&driver.memory_lock);
 	return result;
@@ -331,9 +330,9 @@ ENTRY_BODY(cuModuleGetLoadingMode, (CUmoduleLoadingMode * mode), (mode))
 {
 	const char *wanted = getenv("CUDA_MODULE_LOADING");
 
-	if (mode == NULL)
+	if (!mode)
 		return CUDA_ERROR_INVALID_VALUE;
-	*mode = wanted != NULL && strcmp(wanted, "EAGER") == 0 ? CU_MODULE_EAGER_LOADING
-							       : CU_MODULE_LAZY_LOADING;
+	*mode = wanted && strcmp(wanted, "EAGER") == 0 ? CU_MODULE_EAGER_LOADING
+						       : CU_MODULE_LAZY_LOADING;
 	return CUDA_SUCCESS;
 }

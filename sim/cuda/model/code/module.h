@@ -2,6 +2,7 @@
 /* Modules, the kernels in them, and how long a kernel takes. */
 #pragma once
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -16,16 +17,17 @@
 struct context;
 
 struct kernel {
-	uint32_t magic; /* 0 once its module is gone */
+	_Atomic uint32_t magic; /* 0 once its module is gone */
 	struct module *module;
 	const char *name; /* owned by the image, or own_name */
 	char *own_name;
 	const struct image_kernel *image; /* NULL: accepted by name from an image we cannot read */
 	int max_dynamic_shared;
-	uint64_t rule_epoch;	       /* of rule_duration_ns; 0: never looked up */
-	uint64_t rule_duration_ns;     /* 0: no rule */
-	unsigned long long ready_life; /* of the context in which all is there for a launch */
-	struct kernel_told *told;      /* launch_old.c; NULL: nothing yet */
+	_Atomic uint64_t rule_epoch;	   /* of rule_duration_ns; 0: never looked up */
+	_Atomic uint64_t rule_duration_ns; /* 0: no rule */
+	_Atomic unsigned long long
+		ready_life;	  /* of the context in which all is there for a launch */
+	struct kernel_told *told; /* launch_old.c; NULL: nothing yet */
 	struct kernel *next;
 };
 

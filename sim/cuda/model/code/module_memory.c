@@ -32,13 +32,13 @@ static void free_at(CUdeviceptr base)
 {
 	struct owner *owner = base != 0 ? address_find_owner(base) : NULL;
 
-	if (owner != NULL)
+	if (owner)
 		heap_free(owner, base);
 }
 
 static void drop_variables(struct module *module)
 {
-	for (unsigned int i = 0; module->globals != NULL && i < module->image->global_count; i++) {
+	for (unsigned int i = 0; module->globals && i < module->image->global_count; i++) {
 		if (module->image->global[i].is_managed)
 			free_at(module->globals[i]);
 	}
@@ -89,7 +89,7 @@ static CUresult take_variables(struct module *module)
 	if (count == 0)
 		return CUDA_SUCCESS;
 	module->globals = calloc(count, sizeof(*module->globals));
-	if (module->globals == NULL)
+	if (!module->globals)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	bytes = place_variables(module);
 	/* Small ones share the packed chunks; only large ones show up as module data. */
@@ -154,7 +154,7 @@ CUresult module_take_heap(struct module *module)
 
 	if (module->image->has_malloc && !context->code.has_heap) {
 		result = context_keep(context, MACHINE_MODULE,
-			round_up(context->limit[CU_LIMIT_MALLOC_HEAP_SIZE]) + HEAP_BYTES);
+			round_up(context_limit(context, CU_LIMIT_MALLOC_HEAP_SIZE)) + HEAP_BYTES);
 		context->code.has_heap = result == CUDA_SUCCESS;
 	}
 	if (module->image->has_printf)

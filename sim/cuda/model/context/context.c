@@ -43,13 +43,13 @@ static void free_thread(void *data)
 {
 	struct thread *mine = data;
 
-	while (mine->top != NULL) {
+	while (mine->top) {
 		struct level *below = mine->top->below;
 
 		free(mine->top);
 		mine->top = below;
 	}
-	while (mine->streams != NULL) {
+	while (mine->streams) {
 		struct thread_stream *next = mine->streams->next;
 
 		free(mine->streams);
@@ -73,9 +73,9 @@ static bool push(struct context *context)
 {
 	struct level *level = malloc(sizeof(*level));
 
-	if (level == NULL)
+	if (!level)
 		return false;
-	if (thread.top == NULL)
+	if (!thread.top)
 		keep_thread();
 	level->context = context;
 	level->below = thread.top;
@@ -88,7 +88,7 @@ static struct context *pop(void)
 	struct level *level = thread.top;
 	struct context *context;
 
-	if (level == NULL)
+	if (!level)
 		return NULL;
 	context = level->context;
 	thread.top = level->below;
@@ -99,12 +99,12 @@ static struct context *pop(void)
 bool context_is_alive(const struct context *context)
 {
 	/* Pairs with the releases in context_activate() and context_end(). */
-	return __atomic_load_n(&context->is_alive, __ATOMIC_ACQUIRE) != 0;
+	return atomic_load_explicit(&context->is_alive, memory_order_acquire) != 0;
 }
 
 CUresult context_current(struct context **ret_context)
 {
-	if (thread.top == NULL || thread.top->context == NULL)
+	if (!thread.top || !thread.top->context)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (!context_is_alive(thread.top->context))
 		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
@@ -114,8 +114,7 @@ CUresult context_current(struct context **ret_context)
 
 struct green *context_current_green(void)
 {
-	return thread.top != NULL && thread.top->context != NULL &&
-			       context_is_alive(thread.top->context)
+	return thread.top && thread.top->context && context_is_alive(thread.top->context)
 		       ? thread.top->context->green
 		       : NULL;
 }
@@ -124,7 +123,7 @@ CUresult context_check_itself(CUcontext handle, struct context **ret_context)
 {
 	struct context *context = (struct context *)handle;
 
-	if (handle == NULL) {
+	if (!handle) {
 		CUresult result = context_current(ret_context);
 
 		if (result == CUDA_SUCCESS)
@@ -158,19 +157,19 @@ struct stream *context_thread_stream(struct context *context)
 	struct thread_stream *entry;
 	struct stream *stream;
 
-	for (entry = thread.streams; entry != NULL; entry = entry->next) {
+	for (entry = thread.streams; entry; entry = entry->next) {
 		if (entry->context == context)
 			break;
 	}
-	if (entry != NULL && timeline_find(context, (CUstream)entry->stream, false) != NULL &&
+	if (entry && timeline_find(context, (CUstream)entry->stream, false) &&
 		entry->stream->id == entry->id)
 		return entry->stream;
 	stream = timeline_new_stream(context, 0, 0);
-	if (stream == NULL)
+	if (!stream)
 		return NULL;
-	if (entry == NULL) {
+	if (!entry) {
 		entry = calloc(1, sizeof(*entry));
-		if (entry == NULL)
+		if (!entry)
 			return NULL;
 		keep_thread();
 		entry->context = context;
@@ -192,7 +191,7 @@ CUresult context_stream(
 	if (result != CUDA_SUCCESS)
 		return result;
 	stream = timeline_find(context, handle, is_thread);
-	if (stream == NULL)
+	if (!stream)
 		return CUDA_ERROR_INVALID_HANDLE;
 	*ret_context = stream->context;
 	*ret_stream = stream;
@@ -203,7 +202,7 @@ struct context *context_make(struct device *device, bool is_primary)
 {
 	struct context *context = calloc(1, sizeof(*context));
 
-	if (context == NULL)
+	if (!context)
 		return NULL;
 	context->magic = CONTEXT_MAGIC;
 	context->is_primary = is_primary;
@@ -241,11 +240,12 @@ CUresult context_activate(struct context *context, unsigned int flags)
 	context->attached = 0;
 	context->streams = 0;
 	context->streams_peak = 0;
-	memcpy(context->limit, limits, sizeof(limits));
+	for (int i = 0; i < CONTEXT_LIMITS; i++)
+		context_set_limit(context, (CUlimit)i, limits[i]);
 	timeline_init(context);
 	machine_set_contexts(driver.machine, device->index, ++device->contexts);
 	/* Pairs with the acquire in context_is_alive(). */
-	__atomic_store_n(&context->is_alive, 1, __ATOMIC_RELEASE);
+	atomic_store_explicit(&context->is_alive, 1, memory_order_release);
 	return CUDA_SUCCESS;
 }
 
@@ -254,11 +254,11 @@ void context_end(struct context *context)
 	struct device *device = context->device;
 
 	/* Pairs with the acquire in context_is_alive(). */
-	__atomic_store_n(&context->is_alive, 0, __ATOMIC_RELEASE);
-	for (struct context *green = contexts; green != NULL; green = green->next) {
+	atomic_store_explicit(&context->is_alive, 0, memory_order_release);
+	for (struct context *green = contexts; green; green = green->next) {
 		if (green->owner == context && green != context)
 			/* Pairs with the acquire in context_is_alive(). */
-			__atomic_store_n(&green->is_alive, 0, __ATOMIC_RELEASE);
+			atomic_store_explicit(&green->is_alive, 0, memory_order_release);
 	}
 	timeline_clear(context);
 	module_clear(context);
@@ -292,13 +292,13 @@ static CUresult create(
 	struct context *context;
 	CUresult result;
 
-	if (ret_context == NULL || !context_are_flags_valid(flags))
+	if (!ret_context || !context_are_flags_valid(flags))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (device == NULL)
+	if (!device)
 		return CUDA_ERROR_INVALID_DEVICE;
 	pthread_mutex_lock(&driver.memory_lock);
 	context = context_make(device, false);
-	result = context != NULL ? context_activate(context, flags) : CUDA_ERROR_OUT_OF_MEMORY;
+	result = context ? context_activate(context, flags) : CUDA_ERROR_OUT_OF_MEMORY;
 	if (result == CUDA_SUCCESS) {
 		context->api_version = api_version;
 		if (!push(context)) {
@@ -329,7 +329,7 @@ ENTRY_BODY(cuCtxCreate_v3,
 		CUdevice ordinal),
 	(context, params, count, flags, ordinal))
 {
-	if (count < 0 || (count > 0 && params == NULL))
+	if (count < 0 || (count > 0 && !params))
 		return CUDA_ERROR_INVALID_VALUE;
 	/* Shares of multiprocessors exist under MPS only, which is not simulated. */
 	if (count > 0)
@@ -341,7 +341,7 @@ ENTRY_BODY(cuCtxCreate_v4,
 	(CUcontext * context, CUctxCreateParams *params, unsigned int flags, CUdevice ordinal),
 	(context, params, flags, ordinal))
 {
-	if (params != NULL && (params->numExecAffinityParams > 0 || params->cigParams != NULL))
+	if (params && (params->numExecAffinityParams > 0 || params->cigParams))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	return create(context, flags, ordinal, 3020);
 }
@@ -351,15 +351,15 @@ static CUresult destroy(CUcontext handle)
 	struct context *context;
 	CUresult result;
 
-	if (handle == NULL)
+	if (!handle)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&driver.memory_lock);
 	result = context_check_itself(handle, &context);
-	if (result == CUDA_SUCCESS && (context->is_primary || context->green != NULL))
+	if (result == CUDA_SUCCESS && (context->is_primary || context->green))
 		result = CUDA_ERROR_INVALID_CONTEXT;
 	if (result == CUDA_SUCCESS) {
 		context_end(context);
-		if (thread.top != NULL && thread.top->context == context)
+		if (thread.top && thread.top->context == context)
 			pop();
 	}
 	pthread_mutex_unlock(&driver.memory_lock);
@@ -382,7 +382,7 @@ ENTRY_BODY(cuCtxAttach, (CUcontext * context, unsigned int flags), (context, fla
 	struct context *current;
 	CUresult result = context_check_itself(NULL, &current);
 
-	if (context == NULL || flags != 0)
+	if (!context || flags != 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -399,13 +399,13 @@ ENTRY_BODY(cuCtxDetach, (CUcontext handle), (handle))
 	bool is_last = false;
 	CUresult result;
 
-	if (handle == NULL)
+	if (!handle)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = context_check_itself(handle, &context);
 	if (result != CUDA_SUCCESS)
 		return result;
 	/* Only where it is current. */
-	if (thread.top == NULL || thread.top->context != context)
+	if (!thread.top || thread.top->context != context)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	pthread_mutex_lock(&driver.memory_lock);
 	if (context->attached > 0)
@@ -418,9 +418,9 @@ ENTRY_BODY(cuCtxDetach, (CUcontext handle), (handle))
 
 ENTRY_BODY(cuCtxGetCurrent, (CUcontext * context), (context))
 {
-	if (context == NULL)
+	if (!context)
 		return CUDA_ERROR_INVALID_VALUE;
-	*context = thread.top != NULL ? (CUcontext)thread.top->context : NULL;
+	*context = thread.top ? (CUcontext)thread.top->context : NULL;
 	return CUDA_SUCCESS;
 }
 
@@ -429,14 +429,14 @@ ENTRY_BODY(cuCtxSetCurrent, (CUcontext handle), (handle))
 	struct context *context;
 	CUresult result;
 
-	if (handle == NULL) {
+	if (!handle) {
 		pop();
 		return CUDA_SUCCESS;
 	}
 	result = context_check_itself(handle, &context);
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (thread.top != NULL)
+	if (thread.top)
 		thread.top->context = context;
 	else if (!push(context))
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -448,7 +448,7 @@ static CUresult push_handle(CUcontext handle)
 	struct context *context;
 	CUresult result;
 
-	if (handle == NULL)
+	if (!handle)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = context_check_itself(handle, &context);
 	if (result == CUDA_SUCCESS && !push(context))
@@ -460,10 +460,10 @@ static CUresult pop_handle(CUcontext *ret_context)
 {
 	struct context *context;
 
-	if (thread.top == NULL)
+	if (!thread.top)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	context = pop();
-	if (ret_context != NULL)
+	if (ret_context)
 		*ret_context = (CUcontext)context;
 	return CUDA_SUCCESS;
 }

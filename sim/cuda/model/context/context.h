@@ -2,6 +2,7 @@
 /* Contexts, and which one is current in a thread. */
 #pragma once
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -38,7 +39,7 @@ struct context_code {
 struct context {
 	uint32_t magic;
 	bool is_primary;
-	int is_alive; /* read without a lock */
+	_Atomic int is_alive; /* read without a lock */
 	unsigned int flags;
 	unsigned int api_version;
 	unsigned int attached; /* by cuCtxAttach; under memory_lock */
@@ -58,7 +59,7 @@ struct context {
 	uint64_t kept_bytes[MACHINE_KINDS_USED]; /* until the context ends; under memory_lock */
 	struct array *arrays;			 /* under memory_lock */
 	struct shelf *shelves;			 /* under memory_lock */
-	size_t limit[CONTEXT_LIMITS];
+	_Atomic size_t limit[CONTEXT_LIMITS];
 	CUfunc_cache cache_config;
 	CUsharedconfig shared_config;
 	struct context *next; /* of all contexts ever */
@@ -108,6 +109,19 @@ CUresult context_check_itself(CUcontext handle, struct context **ret_context);
 
 /* The green context that is current in the calling thread, or NULL. */
 struct green *context_current_green(void);
+
+/* What cuCtxGetLimit answers. */
+static inline size_t context_limit(const struct context *context, CUlimit limit)
+{
+	/* Relaxed: written under memory_lock; a launch at the same time comes before or after. */
+	return atomic_load_explicit(&context->limit[limit], memory_order_relaxed);
+}
+
+static inline void context_set_limit(struct context *context, CUlimit limit, size_t value)
+{
+	/* Relaxed: see context_limit(). */
+	atomic_store_explicit(&context->limit[limit], value, memory_order_relaxed);
+}
 
 /* Under memory_lock: the context of a green one, which keeps the primary one alive; its end. */
 CUresult context_new_green(

@@ -8,9 +8,9 @@ static CUresult retain_primary(struct device *device)
 {
 	CUresult result = CUDA_SUCCESS;
 
-	if (device->primary == NULL)
+	if (!device->primary)
 		device->primary = context_make(device, true);
-	if (device->primary == NULL)
+	if (!device->primary)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (!context_is_alive(device->primary))
 		result = context_activate(device->primary, device->primary_flags);
@@ -30,9 +30,9 @@ ENTRY_BODY(cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice ordinal), (c
 	struct device *device = driver_device(ordinal);
 	CUresult result;
 
-	if (context == NULL)
+	if (!context)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (device == NULL)
+	if (!device)
 		return CUDA_ERROR_INVALID_DEVICE;
 	pthread_mutex_lock(&driver.memory_lock);
 	result = retain_primary(device);
@@ -50,14 +50,14 @@ CUresult context_new_green(struct device *device, struct green *green, struct co
 	if (result != CUDA_SUCCESS)
 		return result;
 	context = context_make(device, false);
-	if (context == NULL) {
+	if (!context) {
 		unretain_primary(device);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	context->owner = device->primary;
 	context->green = green;
 	/* Pairs with the acquire in context_is_alive(). */
-	__atomic_store_n(&context->is_alive, 1, __ATOMIC_RELEASE);
+	atomic_store_explicit(&context->is_alive, 1, memory_order_release);
 	*ret_context = context;
 	return CUDA_SUCCESS;
 }
@@ -65,7 +65,7 @@ CUresult context_new_green(struct device *device, struct green *green, struct co
 void context_end_green(struct context *context)
 {
 	/* Pairs with the acquire in context_is_alive(). */
-	__atomic_store_n(&context->is_alive, 0, __ATOMIC_RELEASE);
+	atomic_store_explicit(&context->is_alive, 0, memory_order_release);
 	if (context->device->primary_refs > 0)
 		unretain_primary(context->device);
 }
@@ -75,7 +75,7 @@ static CUresult release_primary(CUdevice ordinal)
 	struct device *device = driver_device(ordinal);
 	CUresult result = CUDA_SUCCESS;
 
-	if (device == NULL)
+	if (!device)
 		return CUDA_ERROR_INVALID_DEVICE;
 	pthread_mutex_lock(&driver.memory_lock);
 	if (device->primary_refs == 0)
@@ -100,11 +100,11 @@ static CUresult reset_primary(CUdevice ordinal)
 {
 	struct device *device = driver_device(ordinal);
 
-	if (device == NULL)
+	if (!device)
 		return CUDA_ERROR_INVALID_DEVICE;
 	pthread_mutex_lock(&driver.memory_lock);
 	/* References stay: they are released later, and the next retain brings it to life. */
-	if (device->primary != NULL && context_is_alive(device->primary))
+	if (device->primary && context_is_alive(device->primary))
 		context_end(device->primary);
 	pthread_mutex_unlock(&driver.memory_lock);
 	return CUDA_SUCCESS;
@@ -125,13 +125,13 @@ ENTRY_BODY(cuDevicePrimaryCtxGetState, (CUdevice ordinal, unsigned int *flags, i
 {
 	struct device *device = driver_device(ordinal);
 
-	if (device == NULL)
+	if (!device)
 		return CUDA_ERROR_INVALID_DEVICE;
 	pthread_mutex_lock(&driver.memory_lock);
-	if (flags != NULL)
+	if (flags)
 		*flags = device->primary_flags;
-	if (active != NULL)
-		*active = device->primary != NULL && context_is_alive(device->primary);
+	if (active)
+		*active = device->primary && context_is_alive(device->primary);
 	pthread_mutex_unlock(&driver.memory_lock);
 	return CUDA_SUCCESS;
 }
@@ -141,12 +141,12 @@ static CUresult set_primary_flags(CUdevice ordinal, unsigned int flags, bool is_
 	struct device *device = driver_device(ordinal);
 	CUresult result = CUDA_SUCCESS;
 
-	if (device == NULL)
+	if (!device)
 		return CUDA_ERROR_INVALID_DEVICE;
 	if (!context_are_flags_valid(flags))
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&driver.memory_lock);
-	if (device->primary != NULL && context_is_alive(device->primary)) {
+	if (device->primary && context_is_alive(device->primary)) {
 		if (is_refused_when_active)
 			result = CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE;
 		else

@@ -26,14 +26,14 @@ struct desc {
 
 struct green *green_of_stream(CUstream handle, const struct stream *stream)
 {
-	return handle == NULL ? context_current_green() : stream->green;
+	return !handle ? context_current_green() : stream->green;
 }
 
 static struct green *check(CUgreenCtx handle)
 {
 	struct green *green = (struct green *)handle;
 
-	return green != NULL && green->magic == GREEN_MAGIC ? green : NULL;
+	return green && green->magic == GREEN_MAGIC ? green : NULL;
 }
 
 /* How many multiprocessors go together, by the documented table. */
@@ -59,7 +59,7 @@ static void set_resource(CUdevResource *resource, unsigned int sm_count)
 
 static CUresult get_resource(CUdevResource *resource, CUdevResourceType type, unsigned int sm_count)
 {
-	if (resource == NULL)
+	if (!resource)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (type != CU_DEV_RESOURCE_TYPE_SM)
 		return CUDA_ERROR_INVALID_RESOURCE_TYPE;
@@ -71,7 +71,7 @@ ENTRY_BODY(cuDeviceGetDevResource,
 	(CUdevice device, CUdevResource *resource, CUdevResourceType type),
 	(device, resource, type))
 {
-	if (driver_device(device) == NULL)
+	if (!driver_device(device))
 		return CUDA_ERROR_INVALID_DEVICE;
 	return get_resource(resource, type, (unsigned int)driver.board->sm_count);
 }
@@ -85,8 +85,7 @@ ENTRY_BODY(cuCtxGetDevResource, (CUcontext handle, CUdevResource *resource, CUde
 	if (result != CUDA_SUCCESS)
 		return result;
 	return get_resource(resource, type,
-		context->green != NULL ? context->green->sm_count
-				       : (unsigned int)driver.board->sm_count);
+		context->green ? context->green->sm_count : (unsigned int)driver.board->sm_count);
 }
 
 ENTRY_BODY(cuGreenCtxGetDevResource,
@@ -95,8 +94,7 @@ ENTRY_BODY(cuGreenCtxGetDevResource,
 {
 	struct green *green = check(handle);
 
-	return green != NULL ? get_resource(resource, type, green->sm_count)
-			     : CUDA_ERROR_INVALID_HANDLE;
+	return green ? get_resource(resource, type, green->sm_count) : CUDA_ERROR_INVALID_HANDLE;
 }
 
 ENTRY_BODY(cuDevSmResourceSplitByCount,
@@ -106,7 +104,7 @@ ENTRY_BODY(cuDevSmResourceSplitByCount,
 {
 	unsigned int size, most;
 
-	if (count == NULL || input == NULL || flags > 3)
+	if (!count || !input || flags > 3)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (input->type != CU_DEV_RESOURCE_TYPE_SM)
 		return CUDA_ERROR_INVALID_RESOURCE_TYPE;
@@ -116,11 +114,11 @@ ENTRY_BODY(cuDevSmResourceSplitByCount,
 	if (least > input->sm.smCount || size > input->sm.smCount)
 		return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
 	most = input->sm.smCount / size;
-	if (groups == NULL || *count > most)
+	if (!groups || *count > most)
 		*count = most;
-	for (unsigned int i = 0; groups != NULL && i < *count; i++)
+	for (unsigned int i = 0; groups && i < *count; i++)
 		set_resource(&groups[i], size);
-	if (remaining != NULL)
+	if (remaining)
 		set_resource(remaining, input->sm.smCount - *count * size);
 	return CUDA_SUCCESS;
 }
@@ -132,7 +130,7 @@ ENTRY_BODY(cuDevResourceGenerateDesc,
 	unsigned int sm_count = 0;
 	struct desc *desc;
 
-	if (ret_desc == NULL || resources == NULL || count == 0)
+	if (!ret_desc || !resources || count == 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	for (unsigned int i = 0; i < count; i++) {
 		if (resources[i].type != CU_DEV_RESOURCE_TYPE_SM)
@@ -142,7 +140,7 @@ ENTRY_BODY(cuDevResourceGenerateDesc,
 	if (sm_count > (unsigned int)driver.board->sm_count)
 		return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
 	desc = calloc(1, sizeof(*desc));
-	if (desc == NULL)
+	if (!desc)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	desc->magic = DESC_MAGIC;
 	driver_keep_relic(&desc->relic);
@@ -180,13 +178,13 @@ ENTRY_BODY(cuGreenCtxCreate,
 	struct green *green;
 	CUresult result;
 
-	if (ret_green == NULL || desc == NULL || desc->magic != DESC_MAGIC ||
+	if (!ret_green || !desc || desc->magic != DESC_MAGIC ||
 		flags != CU_GREEN_CTX_DEFAULT_STREAM)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (device == NULL)
+	if (!device)
 		return CUDA_ERROR_INVALID_DEVICE;
 	green = calloc(1, sizeof(*green));
-	if (green == NULL)
+	if (!green)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	green->sm_count = desc->sm_count;
 	pthread_mutex_lock(&driver.memory_lock);
@@ -213,21 +211,21 @@ ENTRY_BODY(cuGreenCtxDestroy, (CUgreenCtx handle), (handle))
 
 	pthread_mutex_lock(&driver.memory_lock);
 	green = check(handle);
-	if (green != NULL) {
+	if (green) {
 		green->magic = 0;
 		context_end_green(green->context);
 	}
 	pthread_mutex_unlock(&driver.memory_lock);
-	return green != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+	return green ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 ENTRY_BODY(cuCtxFromGreenCtx, (CUcontext * context, CUgreenCtx handle), (context, handle))
 {
 	struct green *green = check(handle);
 
-	if (context == NULL)
+	if (!context)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (green == NULL)
+	if (!green)
 		return CUDA_ERROR_INVALID_HANDLE;
 	*context = (CUcontext)green->context;
 	return CUDA_SUCCESS;
@@ -237,9 +235,9 @@ ENTRY_BODY(cuGreenCtxGetId, (CUgreenCtx handle, unsigned long long *id), (handle
 {
 	struct green *green = check(handle);
 
-	if (id == NULL)
+	if (!id)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (green == NULL)
+	if (!green)
 		return CUDA_ERROR_INVALID_HANDLE;
 	*id = green->context->id;
 	return CUDA_SUCCESS;
@@ -254,9 +252,9 @@ ENTRY_BODY(cuGreenCtxStreamCreate,
 	CUresult result;
 
 	/* Its streams never order themselves with the legacy stream. */
-	if (ret_stream == NULL || flags != CU_STREAM_NON_BLOCKING)
+	if (!ret_stream || flags != CU_STREAM_NON_BLOCKING)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (green == NULL)
+	if (!green)
 		return CUDA_ERROR_INVALID_HANDLE;
 	result = context_new_stream(green->context->owner, flags, priority, &stream);
 	if (result != CUDA_SUCCESS)
@@ -274,7 +272,7 @@ ENTRY_BODY(cuStreamGetGreenCtx, (CUstream handle, CUgreenCtx *ret_green), (handl
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (ret_green == NULL)
+	if (!ret_green)
 		return CUDA_ERROR_INVALID_VALUE;
 	*ret_green = (CUgreenCtx)green_of_stream(handle, stream);
 	return CUDA_SUCCESS;
@@ -286,7 +284,7 @@ static CUresult record(struct context *context, struct green *green, CUevent han
 	uint64_t now = timeline_now(context->device);
 	uint64_t end;
 
-	if (event == NULL || event->context != context)
+	if (!event || event->context != context)
 		return CUDA_ERROR_INVALID_HANDLE;
 	end = timeline_end_green(context, green);
 	pthread_mutex_lock(&context->device->time_lock);
@@ -300,7 +298,7 @@ static CUresult wait(struct context *context, struct green *green, CUevent handl
 	struct event *event = timeline_find_event(handle);
 	uint64_t time = 0;
 
-	if (event == NULL)
+	if (!event)
 		return CUDA_ERROR_INVALID_HANDLE;
 	pthread_mutex_lock(&event->context->device->time_lock);
 	if (event->is_recorded)
@@ -315,16 +313,14 @@ ENTRY_BODY(cuGreenCtxRecordEvent, (CUgreenCtx handle, CUevent event), (handle, e
 {
 	struct green *green = check(handle);
 
-	return green != NULL ? record(green->context->owner, green, event)
-			     : CUDA_ERROR_INVALID_HANDLE;
+	return green ? record(green->context->owner, green, event) : CUDA_ERROR_INVALID_HANDLE;
 }
 
 ENTRY_BODY(cuGreenCtxWaitEvent, (CUgreenCtx handle, CUevent event), (handle, event))
 {
 	struct green *green = check(handle);
 
-	return green != NULL ? wait(green->context->owner, green, event)
-			     : CUDA_ERROR_INVALID_HANDLE;
+	return green ? wait(green->context->owner, green, event) : CUDA_ERROR_INVALID_HANDLE;
 }
 
 ENTRY_BODY(cuCtxRecordEvent, (CUcontext handle, CUevent event), (handle, event))

@@ -28,34 +28,33 @@ static unsigned long long next_id = 1;
 
 bool capture_is_on(const struct stream *stream)
 {
-	/* Relaxed: only the program's own order of calls makes a difference. */
-	return __atomic_load_n(&stream->captured.capture, __ATOMIC_RELAXED) != NULL;
+	return captured_by(&stream->captured);
 }
 
 static void leave(struct captured *captured)
 {
-	struct capture *capture = captured->capture;
+	struct capture *capture = captured_by(captured);
 
-	if (capture == NULL)
+	if (!capture)
 		return;
 	free(captured->tails);
 	captured->tails = NULL;
 	captured->tail_count = 0;
-	__atomic_store_n(&captured->capture, NULL, __ATOMIC_RELAXED);
+	atomic_store_explicit(&captured->capture, NULL, memory_order_relaxed);
 	if (--capture->users > 0)
 		return;
-	if (capture->graph != NULL && !capture->is_graph_the_programs)
+	if (capture->graph && !capture->is_graph_the_programs)
 		graph_free(capture->graph);
 	free(capture);
 }
 
 static void enter(struct captured *captured, struct capture *capture)
 {
-	if (captured->capture == capture)
+	if (captured_by(captured) == capture)
 		return;
 	leave(captured);
 	capture->users++;
-	__atomic_store_n(&captured->capture, capture, __ATOMIC_RELAXED);
+	atomic_store_explicit(&captured->capture, capture, memory_order_relaxed);
 }
 
 /* These nodes, and those that are there already if is_more, are what the next one comes after. */
@@ -65,7 +64,7 @@ static bool set_tails(
 	size_t before = is_more ? captured->tail_count : 0;
 	struct graph_node **grown = realloc(captured->tails, (before + count + 1) * sizeof(*grown));
 
-	if (grown == NULL)
+	if (!grown)
 		return false;
 	if (count > 0)
 		memcpy(grown + before, tails, count * sizeof(*tails));
@@ -77,9 +76,9 @@ static bool set_tails(
 /* Whether the stream's capture can go on; the answer for a call where it cannot. */
 static CUresult go_on(const struct stream *stream)
 {
-	const struct capture *capture = stream->captured.capture;
+	const struct capture *capture = captured_by(&stream->captured);
 
-	if (capture == NULL)
+	if (!capture)
 		return CUDA_ERROR_ILLEGAL_STATE;
 	return capture->is_lost ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_SUCCESS;
 }
@@ -91,8 +90,8 @@ static CUresult add(struct stream *stream, const struct work *work)
 	CUresult result = go_on(stream);
 
 	if (result == CUDA_SUCCESS)
-		result = graph_add(captured->capture->graph, captured->tails, captured->tail_count,
-			work, &node);
+		result = graph_add(captured_by(captured)->graph, captured->tails,
+			captured->tail_count, work, &node);
 	if (result == CUDA_SUCCESS && !set_tails(captured, &node, 1, false))
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	return result;
@@ -143,8 +142,8 @@ CUresult capture_free(struct stream *stream, CUdeviceptr dptr)
 CUresult capture_forbid(struct stream *stream)
 {
 	pthread_mutex_lock(&driver.memory_lock);
-	if (stream->captured.capture != NULL)
-		stream->captured.capture->is_lost = true;
+	if (captured_by(&stream->captured))
+		captured_by(&stream->captured)->is_lost = true;
 	pthread_mutex_unlock(&driver.memory_lock);
 	return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 }
@@ -157,7 +156,7 @@ CUresult capture_record(struct stream *stream, struct event *event)
 	pthread_mutex_lock(&driver.memory_lock);
 	result = go_on(stream);
 	if (result == CUDA_SUCCESS) {
-		enter(&event->captured, captured->capture);
+		enter(&event->captured, captured_by(captured));
 		if (!set_tails(&event->captured, captured->tails, captured->tail_count, false))
 			result = CUDA_ERROR_OUT_OF_MEMORY;
 	}
@@ -169,16 +168,16 @@ CUresult capture_record(struct stream *stream, struct event *event)
 static CUresult join(struct stream *stream, const struct event *event)
 {
 	struct captured *captured = &stream->captured;
-	struct capture *capture = event->captured.capture;
+	struct capture *capture = captured_by(&event->captured);
 
-	if (capture == NULL) {
-		captured->capture->is_lost = true;
+	if (!capture) {
+		captured_by(captured)->is_lost = true;
 		return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
 	}
 	if (stream->is_legacy)
 		return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
-	if (captured->capture != NULL && captured->capture != capture) {
-		captured->capture->is_lost = capture->is_lost = true;
+	if (captured_by(captured) && captured_by(captured) != capture) {
+		captured_by(captured)->is_lost = capture->is_lost = true;
 		return CUDA_ERROR_STREAM_CAPTURE_MERGE;
 	}
 	if (capture->is_lost)
@@ -201,14 +200,14 @@ CUresult capture_wait(struct stream *stream, struct event *event)
 
 void capture_forget(struct captured *captured, bool is_lost)
 {
-	if (captured->capture != NULL)
-		captured->capture->is_lost |= is_lost;
+	if (captured_by(captured))
+		captured_by(captured)->is_lost |= is_lost;
 	leave(captured);
 }
 
 void capture_leave(struct captured *captured)
 {
-	if (captured->capture == NULL)
+	if (!captured_by(captured))
 		return;
 	pthread_mutex_lock(&driver.memory_lock);
 	leave(captured);
@@ -221,14 +220,14 @@ static CUresult begin(struct stream *stream, struct graph *graph, const CUgraphN
 {
 	struct capture *capture;
 
-	if (stream->captured.capture != NULL)
+	if (captured_by(&stream->captured))
 		return CUDA_ERROR_ILLEGAL_STATE;
 	capture = calloc(1, sizeof(*capture));
-	if (capture == NULL)
+	if (!capture)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	*capture = (struct capture){.id = next_id++,
-		.graph = graph != NULL ? graph : graph_new(),
-		.is_graph_the_programs = graph != NULL,
+		.graph = graph ? graph : graph_new(),
+		.is_graph_the_programs = graph,
 		.origin = stream,
 		.mode = mode,
 		.thread = pthread_self()};
@@ -248,13 +247,13 @@ static CUresult begin_capture(bool is_thread, CUstream handle, CUgraph graph_han
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if ((unsigned int)mode > CU_STREAM_CAPTURE_MODE_RELAXED || (count > 0 && deps == NULL))
+	if ((unsigned int)mode > CU_STREAM_CAPTURE_MODE_RELAXED || (count > 0 && !deps))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (stream->is_legacy)
 		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 	pthread_mutex_lock(&driver.memory_lock);
 	graph = graph_check(graph_handle);
-	if (has_graph && graph == NULL)
+	if (has_graph && !graph)
 		result = CUDA_ERROR_INVALID_VALUE;
 	else
 		result = begin(stream, graph, deps, count, mode);
@@ -286,17 +285,17 @@ ENTRY_FORMS(cuStreamBeginCaptureToGraph, _ptsz,
 static bool are_all_joined(const struct stream *origin)
 {
 	const struct captured *captured = &origin->captured;
-	struct graph *graph = captured->capture->graph;
+	struct graph *graph = captured_by(captured)->graph;
 
 	/* Nodes of before the capture are none of its business. */
-	if (captured->capture->is_graph_the_programs)
+	if (captured_by(captured)->is_graph_the_programs)
 		return true;
-	for (struct graph_node *node = graph->first; node != NULL; node = node->next)
+	for (struct graph_node *node = graph->first; node; node = node->next)
 		node->is_marked = false;
 	/* A captured node never depends on one that was captured after it. */
 	for (size_t i = 0; i < captured->tail_count; i++)
 		captured->tails[i]->is_marked = true;
-	for (struct graph_node *node = graph->last; node != NULL; node = node->prev) {
+	for (struct graph_node *node = graph->last; node; node = node->prev) {
 		if (!node->is_marked)
 			return false;
 		for (size_t i = 0; i < node->dep_count; i++)
@@ -308,10 +307,10 @@ static bool are_all_joined(const struct stream *origin)
 /* Under memory_lock. */
 static CUresult end(struct stream *stream, struct graph **ret_graph)
 {
-	struct capture *capture = stream->captured.capture;
+	struct capture *capture = captured_by(&stream->captured);
 	CUresult result = go_on(stream);
 
-	if (capture == NULL)
+	if (!capture)
 		return result;
 	if (capture->origin != stream)
 		return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
@@ -334,12 +333,12 @@ static void let_go(struct context *context, const struct capture *capture)
 	struct event *event;
 
 	pthread_mutex_lock(&context->device->time_lock);
-	for (stream = context->timeline.streams; stream != NULL; stream = stream->next) {
-		if (stream->captured.capture == capture && stream != capture->origin)
+	for (stream = context->timeline.streams; stream; stream = stream->next) {
+		if (captured_by(&stream->captured) == capture && stream != capture->origin)
 			leave(&stream->captured);
 	}
-	for (event = context->timeline.events; event != NULL; event = event->next) {
-		if (event->captured.capture == capture)
+	for (event = context->timeline.events; event; event = event->next) {
+		if (captured_by(&event->captured) == capture)
 			leave(&event->captured);
 	}
 	pthread_mutex_unlock(&context->device->time_lock);
@@ -354,14 +353,14 @@ ENTRY_FORMS(cuStreamEndCapture, _ptsz, (CUstream handle, CUgraph *ret_graph), (h
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (ret_graph == NULL)
+	if (!ret_graph)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&driver.memory_lock);
 	result = end(stream, &graph);
 	if (result != CUDA_ERROR_STREAM_CAPTURE_UNMATCHED &&
 		result != CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD &&
-		stream->captured.capture != NULL) {
-		let_go(context, stream->captured.capture);
+		captured_by(&stream->captured)) {
+		let_go(context, captured_by(&stream->captured));
 		leave(&stream->captured);
 	}
 	pthread_mutex_unlock(&driver.memory_lock);
@@ -371,9 +370,9 @@ ENTRY_FORMS(cuStreamEndCapture, _ptsz, (CUstream handle, CUgraph *ret_graph), (h
 
 static CUstreamCaptureStatus status_of(const struct stream *stream)
 {
-	const struct capture *capture = stream->captured.capture;
+	const struct capture *capture = captured_by(&stream->captured);
 
-	if (capture == NULL)
+	if (!capture)
 		return CU_STREAM_CAPTURE_STATUS_NONE;
 	return capture->is_lost ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
 				: CU_STREAM_CAPTURE_STATUS_ACTIVE;
@@ -388,7 +387,7 @@ ENTRY_FORMS(cuStreamIsCapturing, _ptsz, (CUstream handle, CUstreamCaptureStatus 
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (status == NULL)
+	if (!status)
 		return CUDA_ERROR_INVALID_VALUE;
 	*status = CU_STREAM_CAPTURE_STATUS_NONE;
 	if (!capture_is_on(stream))
@@ -416,15 +415,15 @@ static void fill_info(const struct stream *stream, const struct info *info)
 
 	*info->status = status_of(stream);
 	is_active = *info->status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
-	if (info->id != NULL)
-		*info->id = is_active ? captured->capture->id : 0;
-	if (info->graph != NULL)
-		*info->graph = is_active ? (CUgraph)captured->capture->graph : NULL;
-	if (info->deps != NULL)
+	if (info->id)
+		*info->id = is_active ? captured_by(captured)->id : 0;
+	if (info->graph)
+		*info->graph = is_active ? (CUgraph)captured_by(captured)->graph : NULL;
+	if (info->deps)
 		*info->deps = is_active ? (const CUgraphNode *)captured->tails : NULL;
-	if (info->edges != NULL)
+	if (info->edges)
 		*info->edges = NULL;
-	if (info->count != NULL)
+	if (info->count)
 		*info->count = is_active ? captured->tail_count : 0;
 }
 
@@ -436,7 +435,7 @@ static CUresult get_info(bool is_thread, CUstream handle, const struct info *inf
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (info->status == NULL)
+	if (!info->status)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&driver.memory_lock);
 	fill_info(stream, info);
@@ -471,7 +470,7 @@ ENTRY_BODY(cuThreadExchangeStreamCaptureMode, (CUstreamCaptureMode * mode), (mod
 	static _Thread_local CUstreamCaptureMode current = CU_STREAM_CAPTURE_MODE_GLOBAL;
 	CUstreamCaptureMode wanted;
 
-	if (mode == NULL || (unsigned int)*mode > CU_STREAM_CAPTURE_MODE_RELAXED)
+	if (!mode || (unsigned int)*mode > CU_STREAM_CAPTURE_MODE_RELAXED)
 		return CUDA_ERROR_INVALID_VALUE;
 	wanted = *mode;
 	*mode = current;

@@ -17,11 +17,11 @@ struct graph *graph_new(void)
 {
 	struct graph *graph = spare_graphs;
 
-	if (graph != NULL)
+	if (graph)
 		spare_graphs = graph->next;
 	else
 		graph = malloc(sizeof(*graph));
-	if (graph != NULL)
+	if (graph)
 		*graph = (struct graph){.magic = GRAPH_MAGIC};
 	return graph;
 }
@@ -30,21 +30,21 @@ struct graph *graph_check(CUgraph handle)
 {
 	struct graph *graph = (struct graph *)handle;
 
-	return graph != NULL && graph->magic == GRAPH_MAGIC ? graph : NULL;
+	return graph && graph->magic == GRAPH_MAGIC ? graph : NULL;
 }
 
 struct graph_node *graph_check_node(CUgraphNode handle)
 {
 	struct graph_node *node = (struct graph_node *)handle;
 
-	return node != NULL && node->magic == NODE_MAGIC ? node : NULL;
+	return node && node->magic == NODE_MAGIC ? node : NULL;
 }
 
 bool graph_has_memory(const struct graph *graph)
 {
 	if (graph->memory_nodes > 0)
 		return true;
-	for (const struct graph_node *node = graph->first; node != NULL; node = node->next) {
+	for (const struct graph_node *node = graph->first; node; node = node->next) {
 		if (node->work.type == CU_GRAPH_NODE_TYPE_GRAPH &&
 			graph_has_memory(node->work.child))
 			return true;
@@ -63,7 +63,7 @@ bool graph_depend(struct graph_node *node, struct graph_node *on)
 	struct graph_node **grown =
 		realloc(node->deps, (node->dep_count + 1) * sizeof(*node->deps));
 
-	if (grown == NULL)
+	if (!grown)
 		return false;
 	node->deps = grown;
 	node->deps[node->dep_count++] = on;
@@ -74,11 +74,11 @@ static struct graph_node *take_node(void)
 {
 	struct graph_node *node = spare_nodes;
 
-	if (node != NULL)
+	if (node)
 		spare_nodes = node->next;
 	else
 		node = malloc(sizeof(*node));
-	if (node != NULL)
+	if (node)
 		*node = (struct graph_node){.magic = NODE_MAGIC, .place = SIZE_MAX};
 	return node;
 }
@@ -95,7 +95,7 @@ static void link_node(struct graph *graph, struct graph_node *node)
 {
 	node->graph = graph;
 	node->prev = graph->last;
-	if (graph->last != NULL)
+	if (graph->last)
 		graph->last->next = node;
 	else
 		graph->first = node;
@@ -111,16 +111,16 @@ CUresult graph_add(struct graph *graph, struct graph_node *const *deps, size_t d
 
 	for (size_t i = 0; i < dep_count; i++) {
 		node = graph_check_node((CUgraphNode)deps[i]);
-		if (node == NULL || node->graph != graph)
+		if (!node || node->graph != graph)
 			return CUDA_ERROR_INVALID_VALUE;
 	}
 	node = take_node();
-	if (node == NULL)
+	if (!node)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	node->work = *work;
 	if (dep_count > 0) {
 		node->deps = malloc(dep_count * sizeof(*deps));
-		if (node->deps == NULL) {
+		if (!node->deps) {
 			spare_node(node);
 			return CUDA_ERROR_OUT_OF_MEMORY;
 		}
@@ -134,7 +134,7 @@ CUresult graph_add(struct graph *graph, struct graph_node *const *deps, size_t d
 
 static void forget_edges_to(struct graph *graph, const struct graph_node *gone)
 {
-	for (struct graph_node *node = graph->first; node != NULL; node = node->next) {
+	for (struct graph_node *node = graph->first; node; node = node->next) {
 		size_t kept = 0;
 
 		for (size_t i = 0; i < node->dep_count; i++) {
@@ -149,11 +149,11 @@ static void unlink_node(struct graph_node *node)
 {
 	struct graph *graph = node->graph;
 
-	if (node->prev != NULL)
+	if (node->prev)
 		node->prev->next = node->next;
 	else
 		graph->first = node->next;
-	if (node->next != NULL)
+	if (node->next)
 		node->next->prev = node->prev;
 	else
 		graph->last = node->prev;
@@ -171,7 +171,7 @@ void graph_remove(struct graph_node *node)
 
 void graph_free(struct graph *graph)
 {
-	while (graph->first != NULL)
+	while (graph->first)
 		unlink_node(graph->first);
 	graph->magic = 0;
 	graph->next = spare_graphs;
@@ -182,17 +182,16 @@ static bool clone_edges(const struct graph *graph, struct graph *clone)
 {
 	struct graph_node **made = malloc((graph->node_count + 1) * sizeof(*made));
 	struct graph_node *node, *copy;
-	bool is_good = made != NULL;
+	bool is_good = made;
 	size_t place = 0;
 
-	if (made == NULL)
+	if (!made)
 		return false;
-	for (node = graph->first, copy = clone->first; node != NULL;
-		node = node->next, copy = copy->next) {
+	for (node = graph->first, copy = clone->first; node; node = node->next, copy = copy->next) {
 		node->place = place;
 		made[place++] = copy;
 	}
-	for (node = graph->first; node != NULL && is_good; node = node->next) {
+	for (node = graph->first; node && is_good; node = node->next) {
 		for (size_t i = 0; i < node->dep_count && is_good; i++)
 			is_good = graph_depend(made[node->place], made[node->deps[i]->place]);
 	}
@@ -204,15 +203,14 @@ struct graph *graph_clone(const struct graph *graph)
 {
 	struct graph *clone = graph_new();
 	struct graph_node *unused;
-	bool is_good = clone != NULL;
+	bool is_good = clone;
 
-	for (const struct graph_node *node = graph->first; node != NULL && is_good;
-		node = node->next) {
+	for (const struct graph_node *node = graph->first; node && is_good; node = node->next) {
 		struct work work = node->work;
 
 		if (work.type == CU_GRAPH_NODE_TYPE_GRAPH) {
 			work.child = graph_clone(node->work.child);
-			is_good = work.child != NULL;
+			is_good = work.child;
 			if (is_good)
 				work.child->is_child = true;
 		}
@@ -220,7 +218,7 @@ struct graph *graph_clone(const struct graph *graph)
 	}
 	if (is_good && clone_edges(graph, clone))
 		return clone;
-	if (clone != NULL)
+	if (clone)
 		graph_free(clone);
 	return NULL;
 }

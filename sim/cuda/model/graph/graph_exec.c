@@ -28,14 +28,14 @@ struct exec *exec_check(CUgraphExec handle)
 {
 	struct exec *exec = (struct exec *)handle;
 
-	return exec != NULL && exec->magic == EXEC_MAGIC ? exec : NULL;
+	return exec && exec->magic == EXEC_MAGIC ? exec : NULL;
 }
 
 static size_t count_nodes(const struct graph *graph)
 {
 	size_t count = graph->node_count;
 
-	for (const struct graph_node *node = graph->first; node != NULL; node = node->next) {
+	for (const struct graph_node *node = graph->first; node; node = node->next) {
 		if (node->work.type == CU_GRAPH_NODE_TYPE_GRAPH)
 			count += count_nodes(node->work.child);
 	}
@@ -46,7 +46,7 @@ static bool depend(struct step *step, size_t on)
 {
 	size_t *grown = realloc(step->deps, (step->dep_count + 1) * sizeof(*grown));
 
-	if (grown == NULL)
+	if (!grown)
 		return false;
 	step->deps = grown;
 	step->deps[step->dep_count++] = on;
@@ -62,7 +62,7 @@ static bool add_dependencies(
 
 	for (size_t i = 0; i < node->dep_count && is_good; i++)
 		is_good = depend(step, node->deps[i]->place);
-	for (size_t i = 0; parent != NULL && i < parent->dep_count && is_good; i++)
+	for (size_t i = 0; parent && i < parent->dep_count && is_good; i++)
 		is_good = depend(step, parent->deps[i]);
 	return is_good;
 }
@@ -107,11 +107,11 @@ static CUresult add_steps(struct exec *exec, struct graph *graph, const struct s
 {
 	size_t left = graph->node_count, before;
 
-	for (struct graph_node *node = graph->first; node != NULL; node = node->next)
+	for (struct graph_node *node = graph->first; node; node = node->next)
 		node->place = SIZE_MAX;
 	do {
 		before = left;
-		for (struct graph_node *node = graph->first; node != NULL; node = node->next) {
+		for (struct graph_node *node = graph->first; node; node = node->next) {
 			CUresult result;
 
 			if (node->place != SIZE_MAX || !is_ready(node))
@@ -145,12 +145,12 @@ struct mapping *exec_mapping(struct exec *exec, struct device *device)
 {
 	struct mapping *mapping = exec->mappings;
 
-	while (mapping != NULL && mapping->device != device)
+	while (mapping && mapping->device != device)
 		mapping = mapping->next;
-	if (mapping != NULL)
+	if (mapping)
 		return mapping;
 	mapping = calloc(1, sizeof(*mapping));
-	if (mapping == NULL)
+	if (!mapping)
 		return NULL;
 	mapping->device = device;
 	mapping->next = exec->mappings;
@@ -170,7 +170,7 @@ static uint64_t find_offset(const struct exec *exec, size_t step)
 		for (size_t i = 0; i < step; i++) {
 			const struct graph_block *other = exec_block(&exec->steps[i]);
 
-			if (other == NULL || other->device != block->device ||
+			if (!other || other->device != block->device ||
 				offset >= other->offset + other->bytes ||
 				offset + block->bytes <= other->offset ||
 				is_freed_within(exec, other, step))
@@ -189,10 +189,10 @@ static CUresult lay_out_memory(struct exec *exec)
 		struct graph_block *block = exec_block(&exec->steps[i]);
 		struct mapping *mapping;
 
-		if (block == NULL)
+		if (!block)
 			continue;
 		mapping = exec_mapping(exec, block->device);
-		if (mapping == NULL)
+		if (!mapping)
 			return CUDA_ERROR_OUT_OF_MEMORY;
 		block->offset = find_offset(exec, i);
 		if (block->offset + block->bytes > mapping->bytes)
@@ -207,12 +207,12 @@ static void end(struct exec *exec)
 		struct graph_block *block = exec_block(&exec->steps[i]);
 
 		free(exec->steps[i].deps);
-		if (block == NULL)
+		if (!block)
 			continue;
 		block->is_instantiated = false;
 		graph_block_drop(block);
 	}
-	while (exec->mappings != NULL) {
+	while (exec->mappings) {
 		struct mapping *next = exec->mappings->next;
 
 		graph_unmap(exec->mappings);
@@ -229,15 +229,15 @@ static struct exec *take_exec(size_t step_count)
 {
 	struct exec *exec = spare;
 
-	if (exec != NULL)
+	if (exec)
 		spare = exec->next;
 	else
 		exec = malloc(sizeof(*exec));
-	if (exec == NULL)
+	if (!exec)
 		return NULL;
 	*exec = (struct exec){.magic = EXEC_MAGIC};
 	exec->steps = calloc(step_count + 1, sizeof(*exec->steps));
-	if (exec->steps != NULL)
+	if (exec->steps)
 		return exec;
 	end(exec);
 	return NULL;
@@ -271,9 +271,9 @@ static CUresult make_ready(const struct exec *exec, struct context *context)
 		if (work->type != CU_GRAPH_NODE_TYPE_KERNEL)
 			continue;
 		kernel = module_check_kernel(work->kernel.params.func);
-		if (kernel == NULL)
+		if (!kernel)
 			kernel = module_check_kernel(work->kernel.params.kern);
-		if (kernel == NULL)
+		if (!kernel)
 			return CUDA_ERROR_INVALID_VALUE;
 		result = module_make_ready(kernel, context);
 		if (result == CUDA_SUCCESS)
@@ -284,7 +284,7 @@ static CUresult make_ready(const struct exec *exec, struct context *context)
 
 static bool is_instantiated(const struct graph *graph)
 {
-	for (const struct graph_node *node = graph->first; node != NULL; node = node->next) {
+	for (const struct graph_node *node = graph->first; node; node = node->next) {
 		if ((node->work.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC &&
 			    node->work.alloc.block->is_instantiated) ||
 			(node->work.type == CU_GRAPH_NODE_TYPE_GRAPH &&
@@ -306,7 +306,7 @@ static CUresult make(struct context *context, struct graph *graph, unsigned long
 	if (is_instantiated(graph))
 		return CUDA_ERROR_INVALID_VALUE;
 	exec = take_exec(count);
-	if (exec == NULL)
+	if (!exec)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	exec->flags = flags;
 	result = add_steps(exec, graph, NULL);
@@ -330,11 +330,11 @@ static CUresult instantiate(CUgraphExec *ret_exec, CUgraph handle, unsigned long
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (ret_exec == NULL || flags > 15)
+	if (!ret_exec || flags > 15)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&driver.memory_lock);
 	graph = graph_check(handle);
-	if (graph == NULL || graph->is_child)
+	if (!graph || graph->is_child)
 		result = CUDA_ERROR_INVALID_VALUE;
 	else
 		result = make(context, graph, flags, &exec);
@@ -386,7 +386,7 @@ static CUresult upload(bool is_thread, CUgraphExec handle, CUstream stream_handl
 		return result;
 	pthread_mutex_lock(&driver.memory_lock);
 	exec = exec_check(handle);
-	result = exec != NULL ? exec_map(exec, stream) : CUDA_ERROR_INVALID_VALUE;
+	result = exec ? exec_map(exec, stream) : CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_unlock(&driver.memory_lock);
 	return result;
 }
@@ -402,7 +402,7 @@ ENTRY_FORMS(cuGraphInstantiateWithParams, _ptsz,
 {
 	CUresult result;
 
-	if (params == NULL)
+	if (!params)
 		return CUDA_ERROR_INVALID_VALUE;
 	params->hErrNode_out = NULL;
 	params->result_out = CUDA_GRAPH_INSTANTIATE_ERROR;
@@ -420,10 +420,10 @@ ENTRY_BODY(cuGraphExecDestroy, (CUgraphExec handle), (handle))
 
 	pthread_mutex_lock(&driver.memory_lock);
 	exec = exec_check(handle);
-	if (exec != NULL)
+	if (exec)
 		end(exec);
 	pthread_mutex_unlock(&driver.memory_lock);
-	return exec != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	return exec ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* Takes over the works of a graph of the same shape. Under memory_lock. */
@@ -432,10 +432,10 @@ static CUgraphExecUpdateResult update(struct exec *exec, struct graph *graph)
 	struct exec *fresh;
 	CUresult result;
 
-	if (exec->mappings != NULL || graph_has_memory(graph))
+	if (exec->mappings || graph_has_memory(graph))
 		return CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED;
 	fresh = take_exec(count_nodes(graph));
-	if (fresh == NULL)
+	if (!fresh)
 		return CU_GRAPH_EXEC_UPDATE_ERROR;
 	result = add_steps(fresh, graph, NULL);
 	if (result != CUDA_SUCCESS || fresh->count != exec->count) {
@@ -464,10 +464,10 @@ static CUresult update_exec(
 	pthread_mutex_lock(&driver.memory_lock);
 	graph = graph_check(graph_handle);
 	exec = exec_check(exec_handle);
-	if (graph != NULL && exec != NULL)
+	if (graph && exec)
 		*ret_result = update(exec, graph);
 	pthread_mutex_unlock(&driver.memory_lock);
-	if (graph == NULL || exec == NULL)
+	if (!graph || !exec)
 		return CUDA_ERROR_INVALID_VALUE;
 	return *ret_result == CU_GRAPH_EXEC_UPDATE_SUCCESS ? CUDA_SUCCESS
 							   : CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
@@ -477,9 +477,9 @@ ENTRY_BODY(cuGraphExecUpdate,
 	(CUgraphExec exec, CUgraph graph, CUgraphNode *error_node, CUgraphExecUpdateResult *how),
 	(exec, graph, error_node, how))
 {
-	if (how == NULL)
+	if (!how)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (error_node != NULL)
+	if (error_node)
 		*error_node = NULL;
 	return update_exec(exec, graph, how);
 }
@@ -487,7 +487,7 @@ ENTRY_BODY(cuGraphExecUpdate,
 ENTRY_BODY(cuGraphExecUpdate_v2,
 	(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo *info), (exec, graph, info))
 {
-	if (info == NULL)
+	if (!info)
 		return CUDA_ERROR_INVALID_VALUE;
 	*info = (CUgraphExecUpdateResultInfo){.errorNode = NULL};
 	return update_exec(exec, graph, &info->result);
@@ -500,13 +500,13 @@ static CUresult set_work(CUgraphExec handle, CUgraphNode node_handle, CUgraphNod
 	struct exec *exec;
 	CUresult result = CUDA_ERROR_INVALID_VALUE;
 
-	if (params == NULL || params->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC ||
+	if (!params || params->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC ||
 		params->type == CU_GRAPH_NODE_TYPE_MEM_FREE ||
 		params->type == CU_GRAPH_NODE_TYPE_GRAPH)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&driver.memory_lock);
 	exec = exec_check(handle);
-	for (size_t i = 0; exec != NULL && i < exec->count; i++) {
+	for (size_t i = 0; exec && i < exec->count; i++) {
 		struct step *step = &exec->steps[i];
 
 		if ((CUgraphNode)step->node != node_handle || step->work.type != params->type)
@@ -531,7 +531,7 @@ ENTRY_BODY(cuGraphExecKernelNodeSetParams,
 {
 	CUgraphNodeParams wanted = {.type = CU_GRAPH_NODE_TYPE_KERNEL};
 
-	if (params == NULL)
+	if (!params)
 		return CUDA_ERROR_INVALID_VALUE;
 	memcpy(&wanted.kernel, params, sizeof(*params));
 	return set_work(exec, node, &wanted);
@@ -543,7 +543,7 @@ ENTRY_BODY(cuGraphExecKernelNodeSetParams_v2,
 {
 	CUgraphNodeParams wanted = {.type = CU_GRAPH_NODE_TYPE_KERNEL};
 
-	if (params == NULL)
+	if (!params)
 		return CUDA_ERROR_INVALID_VALUE;
 	wanted.kernel = *params;
 	return set_work(exec, node, &wanted);
@@ -562,11 +562,11 @@ ENTRY_BODY(cuGraphExecChildGraphNodeSetParams,
 	pthread_mutex_lock(&driver.memory_lock);
 	exec = exec_check(handle);
 	child = graph_check(child_handle);
-	node = child != NULL ? child->first : NULL;
-	for (size_t i = 0; exec != NULL && child != NULL && i < exec->count; i++) {
+	node = child ? child->first : NULL;
+	for (size_t i = 0; exec && child && i < exec->count; i++) {
 		if ((CUgraphNode)exec->steps[i].node != node_handle || i < child->node_count)
 			continue;
-		for (size_t k = i - child->node_count; k < i && node != NULL; k++) {
+		for (size_t k = i - child->node_count; k < i && node; k++) {
 			if (node->work.type == exec->steps[k].work.type)
 				exec->steps[k].work = node->work;
 			node = node->next;

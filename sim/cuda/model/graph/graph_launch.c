@@ -12,7 +12,7 @@ CUresult exec_map(struct exec *exec, struct stream *stream)
 	pthread_mutex_lock(&stream->context->device->time_lock);
 	ready = timeline_ready_ns(stream, now);
 	pthread_mutex_unlock(&stream->context->device->time_lock);
-	for (struct mapping *mapping = exec->mappings; mapping != NULL && result == CUDA_SUCCESS;
+	for (struct mapping *mapping = exec->mappings; mapping && result == CUDA_SUCCESS;
 		mapping = mapping->next)
 		result = graph_map(mapping, ready);
 	return result;
@@ -24,7 +24,7 @@ static CUresult free_leftovers(struct exec *exec, uint64_t now)
 	for (size_t i = 0; i < exec->count; i++) {
 		struct graph_block *block = exec_block(&exec->steps[i]);
 
-		if (block == NULL || block->context == NULL)
+		if (!block || !block->context)
 			continue;
 		if ((exec->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) == 0)
 			return CUDA_ERROR_INVALID_VALUE;
@@ -44,7 +44,7 @@ static CUresult begin_memory(struct exec *exec, struct stream *stream)
 	for (size_t i = 0; i < exec->count && result == CUDA_SUCCESS; i++) {
 		struct graph_block *block = exec_block(&exec->steps[i]);
 
-		if (block != NULL)
+		if (block)
 			result =
 				graph_block_keep(block, exec_mapping(exec, block->device), context);
 	}
@@ -57,7 +57,7 @@ static CUresult end_memory(struct exec *exec, uint64_t until_ns)
 	CUresult result = CUDA_SUCCESS;
 
 	exec->until_ns = until_ns;
-	for (struct mapping *mapping = exec->mappings; mapping != NULL; mapping = mapping->next)
+	for (struct mapping *mapping = exec->mappings; mapping; mapping = mapping->next)
 		graph_map_busy(mapping, until_ns);
 	for (size_t i = 0; i < exec->count; i++) {
 		struct graph_block *block;
@@ -65,7 +65,7 @@ static CUresult end_memory(struct exec *exec, uint64_t until_ns)
 		if (exec->steps[i].work.type != CU_GRAPH_NODE_TYPE_MEM_FREE)
 			continue;
 		block = graph_block_at(exec->steps[i].work.freed);
-		if (block != NULL)
+		if (block)
 			graph_block_free(block, until_ns);
 		else
 			result = CUDA_ERROR_INVALID_VALUE;
@@ -102,7 +102,7 @@ static void record(CUevent handle, const struct device *from, uint64_t time_ns)
 {
 	struct event *event = timeline_find_event(handle);
 
-	if (event == NULL)
+	if (!event)
 		return;
 	pthread_mutex_lock(&event->context->device->time_lock);
 	timeline_mark(event, timeline_carry(from, event->context->device, time_ns));
@@ -169,7 +169,7 @@ ENTRY_FORMS(
 		return capture_forbid(stream);
 	pthread_mutex_lock(&driver.memory_lock);
 	exec = exec_check(handle);
-	if (exec == NULL)
+	if (!exec)
 		result = CUDA_ERROR_INVALID_VALUE;
 	else {
 		timeline_hold(stream, exec->until_ns);

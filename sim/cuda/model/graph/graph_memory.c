@@ -39,7 +39,7 @@ static uint64_t used_bytes(const struct graph_pool *pool)
 {
 	uint64_t bytes = 0;
 
-	for (const struct chunk *c = pool->chunks; c != NULL; c = c->next)
+	for (const struct chunk *c = pool->chunks; c; c = c->next)
 		bytes += c->is_taken && (c->mappings > 0 || c->keepers > 0) ? chunk_bytes() : 0;
 	return bytes;
 }
@@ -51,7 +51,7 @@ CUresult graph_block_new(struct device *device, size_t bytes, struct graph_block
 	if (bytes > driver.board->total_bytes)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	block = calloc(1, sizeof(*block));
-	if (block == NULL)
+	if (!block)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	block->owner.type = OWNER_GRAPH;
 	block->device = device;
@@ -86,7 +86,7 @@ CUresult graph_block_keep(
 	size_t count = (block->offset + block->bytes - 1) / chunk_bytes() - first + 1;
 
 	block->kept = malloc(count * sizeof(*block->kept));
-	if (block->kept == NULL)
+	if (!block->kept)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	block->kept_count = count;
 	for (size_t i = 0; i < count; i++) {
@@ -123,17 +123,15 @@ struct graph_block *graph_block_at(CUdeviceptr base)
 	struct owner *owner = address_find_owner(base);
 	struct graph_block *block = (struct graph_block *)owner;
 
-	return owner != NULL && owner->type == OWNER_GRAPH && block->base == base &&
-			       block->context != NULL
-		       ? block
-		       : NULL;
+	return owner && owner->type == OWNER_GRAPH && block->base == base && block->context ? block
+											    : NULL;
 }
 
 bool graph_find(struct owner *owner, CUdeviceptr address, struct extent *ret_extent)
 {
 	struct graph_block *block = (struct graph_block *)owner;
 
-	if (block->context == NULL || address >= block->base + block->bytes)
+	if (!block->context || address >= block->base + block->bytes)
 		return false;
 	*ret_extent = (struct extent){.base = block->base,
 		.bytes = block->bytes,
@@ -147,7 +145,7 @@ void graph_memory_clear(struct context *context)
 {
 	struct graph_block *block = allocated, *next;
 
-	for (; block != NULL; block = next) {
+	for (; block; block = next) {
 		next = block->next;
 		if (block->context == context)
 			graph_block_free(block, 0);
@@ -164,17 +162,17 @@ static struct chunk *pick(struct graph_pool *pool, bool is_taken, uint64_t ready
 {
 	struct chunk *chunk = pool->chunks;
 
-	while (chunk != NULL && (chunk->is_picked || chunk->is_taken != is_taken ||
-					(is_taken && !is_free(chunk, ready_ns))))
+	while (chunk && (chunk->is_picked || chunk->is_taken != is_taken ||
+				(is_taken && !is_free(chunk, ready_ns))))
 		chunk = chunk->next;
-	if (chunk == NULL && !is_taken) {
+	if (!chunk && !is_taken) {
 		chunk = calloc(1, sizeof(*chunk));
-		if (chunk == NULL)
+		if (!chunk)
 			return NULL;
 		chunk->next = pool->chunks;
 		pool->chunks = chunk;
 	}
-	if (chunk != NULL)
+	if (chunk)
 		chunk->is_picked = true;
 	return chunk;
 }
@@ -197,12 +195,12 @@ static size_t choose(
 		}
 	}
 	for (size_t i = 0; i < count; i++) {
-		if (chunks[i] == NULL)
+		if (!chunks[i])
 			chunks[i] = pick(pool, true, ready_ns);
-		if (chunks[i] != NULL)
+		if (chunks[i])
 			continue;
 		chunks[i] = pick(pool, false, ready_ns);
-		if (chunks[i] == NULL)
+		if (!chunks[i])
 			return SIZE_MAX;
 		new_count++;
 	}
@@ -228,14 +226,14 @@ CUresult graph_map(struct mapping *mapping, uint64_t ready_ns)
 	uint64_t growth;
 	bool is_grown;
 
-	if (chunks == NULL)
+	if (!chunks)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	new_count = choose(mapping, ready_ns, chunks, count);
 	growth = new_count * chunk_bytes();
 	is_grown = new_count == 0 ||
 		   (new_count != SIZE_MAX && machine_grow(driver.machine, mapping->device->index,
 						     MACHINE_GRAPH, growth) == 0);
-	for (size_t i = 0; i < count && chunks[i] != NULL; i++) {
+	for (size_t i = 0; i < count && chunks[i]; i++) {
 		chunks[i]->is_picked = false;
 		chunks[i]->is_taken |= is_grown;
 		chunks[i]->mappings += is_grown;
@@ -275,12 +273,12 @@ ENTRY_BODY(cuDeviceGraphMemTrim, (CUdevice ordinal), (ordinal))
 	struct graph_pool *pool;
 	uint64_t now;
 
-	if (device == NULL)
+	if (!device)
 		return CUDA_ERROR_INVALID_DEVICE;
 	now = timeline_now(device);
 	pool = &pools[device->index];
 	pthread_mutex_lock(&driver.memory_lock);
-	for (struct chunk *chunk = pool->chunks; chunk != NULL; chunk = chunk->next) {
+	for (struct chunk *chunk = pool->chunks; chunk; chunk = chunk->next) {
 		if (!is_free(chunk, now))
 			continue;
 		chunk->is_taken = false;
@@ -299,9 +297,9 @@ ENTRY_BODY(cuDeviceGetGraphMemAttribute,
 	const struct graph_pool *pool;
 	cuuint64_t answer = 0;
 
-	if (device == NULL)
+	if (!device)
 		return CUDA_ERROR_INVALID_DEVICE;
-	if (value == NULL || (unsigned int)attribute > CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH)
+	if (!value || (unsigned int)attribute > CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH)
 		return CUDA_ERROR_INVALID_VALUE;
 	pool = &pools[device->index];
 	pthread_mutex_lock(&driver.memory_lock);
@@ -326,9 +324,9 @@ ENTRY_BODY(cuDeviceSetGraphMemAttribute,
 	struct device *device = driver_device(ordinal);
 	struct graph_pool *pool;
 
-	if (device == NULL)
+	if (!device)
 		return CUDA_ERROR_INVALID_DEVICE;
-	if (value == NULL || *(const cuuint64_t *)value != 0 ||
+	if (!value || *(const cuuint64_t *)value != 0 ||
 		(attribute != CU_GRAPH_MEM_ATTR_USED_MEM_HIGH &&
 			attribute != CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH))
 		return CUDA_ERROR_INVALID_VALUE;

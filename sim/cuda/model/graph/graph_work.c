@@ -8,13 +8,13 @@ CUresult work_kernel(const CUDA_KERNEL_NODE_PARAMS_v2 *params, struct work *ret_
 {
 	struct kernel *kernel = module_check_kernel(params->func);
 
-	if (kernel == NULL)
+	if (!kernel)
 		kernel = module_check_kernel(params->kern);
-	if (kernel == NULL)
+	if (!kernel)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (params->gridDimX == 0 || params->blockDimX == 0 ||
-		(kernel->image != NULL && kernel->image->param_count > 0 &&
-			params->kernelParams == NULL && params->extra == NULL))
+		(kernel->image && kernel->image->param_count > 0 && !params->kernelParams &&
+			!params->extra))
 		return CUDA_ERROR_INVALID_VALUE;
 	*ret_work = (struct work){.type = CU_GRAPH_NODE_TYPE_KERNEL};
 	ret_work->kernel.params = *params;
@@ -32,7 +32,7 @@ CUresult work_alloc(CUDA_MEM_ALLOC_NODE_PARAMS *params, struct work *ret_work)
 	if (params->bytesize == 0 || props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
 		props->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (device == NULL)
+	if (!device)
 		return CUDA_ERROR_INVALID_DEVICE;
 	*ret_work = (struct work){.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC};
 	result = graph_block_new(device, params->bytesize, &ret_work->alloc.block);
@@ -47,8 +47,7 @@ CUresult work_free(CUdeviceptr dptr, struct work *ret_work)
 {
 	struct owner *owner = address_find_owner(dptr);
 
-	if (owner == NULL || owner->type != OWNER_GRAPH ||
-		((struct graph_block *)owner)->base != dptr)
+	if (!owner || owner->type != OWNER_GRAPH || ((struct graph_block *)owner)->base != dptr)
 		return CUDA_ERROR_INVALID_VALUE;
 	*ret_work = (struct work){.type = CU_GRAPH_NODE_TYPE_MEM_FREE, .freed = dptr};
 	return CUDA_SUCCESS;
@@ -58,14 +57,14 @@ static CUresult work_child(const CUDA_CHILD_GRAPH_NODE_PARAMS *params, struct wo
 {
 	struct graph *child = graph_check(params->graph);
 
-	if (child == NULL || child->is_child)
+	if (!child || child->is_child)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (params->ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE) {
 		if (graph_has_memory(child))
 			return CUDA_ERROR_NOT_SUPPORTED;
 		child = graph_clone(child);
 	}
-	if (child == NULL)
+	if (!child)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	child->is_child = true;
 	*ret_work = (struct work){.type = CU_GRAPH_NODE_TYPE_GRAPH, .child = child};
@@ -90,7 +89,7 @@ CUresult work_from_params(CUgraphNodeParams *params, struct work *ret_work)
 			       : CUDA_ERROR_INVALID_VALUE;
 	case CU_GRAPH_NODE_TYPE_HOST:
 		ret_work->host = params->host;
-		return params->host.fn != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+		return params->host.fn ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 	case CU_GRAPH_NODE_TYPE_GRAPH:
 		return work_child(&params->graph, ret_work);
 	case CU_GRAPH_NODE_TYPE_EMPTY:
@@ -98,8 +97,8 @@ CUresult work_from_params(CUgraphNodeParams *params, struct work *ret_work)
 	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
 	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
 		ret_work->event = params->eventRecord.event;
-		return timeline_find_event(ret_work->event) != NULL ? CUDA_SUCCESS
-								    : CUDA_ERROR_INVALID_VALUE;
+		return timeline_find_event(ret_work->event) ? CUDA_SUCCESS
+							    : CUDA_ERROR_INVALID_VALUE;
 	case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
 		return work_alloc(&params->alloc, ret_work);
 	case CU_GRAPH_NODE_TYPE_MEM_FREE:

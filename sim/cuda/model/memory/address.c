@@ -103,7 +103,7 @@ static int map_aligned(
 	if (bytes + alignment < bytes)
 		return -ENOMEM;
 	map = map_lazily(bytes + alignment, protection, flags);
-	if (map == NULL)
+	if (!map)
 		return -ENOMEM;
 	start = (uintptr_t)map;
 	aligned = (start + alignment - 1) / alignment * alignment;
@@ -132,7 +132,7 @@ static int start_arena(void)
 	arena.run = map_lazily(arena.units * sizeof(struct run), PROT_READ | PROT_WRITE, 0);
 	arena.window = map_lazily(
 		arena.units / WINDOW_UNITS * sizeof(struct window), PROT_READ | PROT_WRITE, 0);
-	if (arena.run == NULL || arena.window == NULL)
+	if (!arena.run || !arena.window)
 		return -ENOMEM;
 	for (int i = 0; i < BIN_COUNT; i++)
 		arena.bin[i] = NOBODY;
@@ -262,9 +262,9 @@ int address_set_owner(CUdeviceptr base, size_t bytes, struct owner *owner)
 	for (uint64_t unit = first; unit < end; unit++) {
 		struct owner ***leaf = &leaves[unit >> LEAF_BITS & ((1u << LEAF_BITS) - 1)];
 
-		if (*leaf == NULL) {
+		if (!*leaf) {
 			*leaf = calloc(1u << LEAF_BITS, sizeof(**leaf));
-			if (*leaf == NULL)
+			if (!*leaf)
 				return -ENOMEM;
 		}
 		(*leaf)[unit & ((1u << LEAF_BITS) - 1)] = owner;
@@ -280,5 +280,5 @@ struct owner *address_find_owner(CUdeviceptr address)
 	if (unit >> (2 * LEAF_BITS) != 0)
 		return NULL;
 	leaf = leaves[unit >> LEAF_BITS];
-	return leaf != NULL ? leaf[unit & ((1u << LEAF_BITS) - 1)] : NULL;
+	return leaf ? leaf[unit & ((1u << LEAF_BITS) - 1)] : NULL;
 }

@@ -141,7 +141,7 @@ static struct shelf *add_shelf(struct context *context)
 {
 	struct shelf *shelf = calloc(1, sizeof(*shelf));
 
-	if (shelf == NULL)
+	if (!shelf)
 		return NULL;
 	if (machine_grow(driver.machine, context->device->index, MACHINE_ARRAY,
 		    round_up(ADDRESS_UNIT, driver.board->chunk_bytes)) != 0) {
@@ -150,7 +150,7 @@ static struct shelf *add_shelf(struct context *context)
 	}
 	shelf->context = context;
 	shelf->next = context->shelves;
-	if (shelf->next != NULL)
+	if (shelf->next)
 		shelf->next->prev = shelf;
 	context->shelves = shelf;
 	return shelf;
@@ -158,11 +158,11 @@ static struct shelf *add_shelf(struct context *context)
 
 static void remove_shelf(struct shelf *shelf)
 {
-	if (shelf->prev != NULL)
+	if (shelf->prev)
 		shelf->prev->next = shelf->next;
 	else
 		shelf->context->shelves = shelf->next;
-	if (shelf->next != NULL)
+	if (shelf->next)
 		shelf->next->prev = shelf->prev;
 	machine_shrink(driver.machine, shelf->context->device->index, MACHINE_ARRAY,
 		round_up(ADDRESS_UNIT, driver.board->chunk_bytes));
@@ -182,22 +182,22 @@ static bool take_memory(struct array *array)
 		array->taken_bytes = 0;
 		return false;
 	}
-	while (shelf != NULL && !place(shelf, array))
+	while (shelf && !place(shelf, array))
 		shelf = shelf->next;
-	if (shelf == NULL)
+	if (!shelf)
 		shelf = add_shelf(array->context);
-	return array->shelf != NULL || (shelf != NULL && place(shelf, array));
+	return array->shelf || (shelf && place(shelf, array));
 }
 
 static struct array *new_array(struct context *context, const CUDA_ARRAY3D_DESCRIPTOR *descriptor)
 {
 	struct array *array = unused;
 
-	if (array != NULL)
+	if (array)
 		unused = array->next;
 	else
 		array = malloc(sizeof(*array));
-	if (array != NULL)
+	if (array)
 		*array = (struct array){
 			.magic = ARRAY_MAGIC, .descriptor = *descriptor, .context = context};
 	return array;
@@ -205,7 +205,7 @@ static struct array *new_array(struct context *context, const CUDA_ARRAY3D_DESCR
 
 static void keep_for_later(struct array *array)
 {
-	if (array->content != NULL)
+	if (array->content)
 		munmap(array->content, array->content_bytes);
 	*array = (struct array){.next = unused};
 	unused = array;
@@ -219,7 +219,7 @@ CUresult array_make(struct context *context, const CUDA_ARRAY3D_DESCRIPTOR *desc
 	if (array_size(descriptor, level_count) > driver.board->total_bytes)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	array = new_array(context, descriptor);
-	if (array == NULL)
+	if (!array)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	array->level_count = level_count;
 	array->bytes = array_size(descriptor, level_count);
@@ -229,7 +229,7 @@ CUresult array_make(struct context *context, const CUDA_ARRAY3D_DESCRIPTOR *desc
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	array->next = context->arrays;
-	if (array->next != NULL)
+	if (array->next)
 		array->next->prev = array;
 	context->arrays = array;
 	*ret_array = array;
@@ -240,7 +240,7 @@ static void give_memory(struct array *array)
 {
 	machine_shrink(
 		driver.machine, array->context->device->index, MACHINE_ARRAY, array->taken_bytes);
-	if (array->shelf == NULL)
+	if (!array->shelf)
 		return;
 	memset(&array->shelf->is_taken[array->shelf_at], false, array->shelf_grains);
 	if (--array->shelf->count == 0)
@@ -250,22 +250,22 @@ static void give_memory(struct array *array)
 void array_drop(struct array *array)
 {
 	for (unsigned int i = 0; i < ARRAY_LEVELS; i++)
-		if (array->levels[i] != NULL)
+		if (array->levels[i])
 			keep_for_later(array->levels[i]);
 	array_unmap_all(array);
 	give_memory(array);
-	if (array->prev != NULL)
+	if (array->prev)
 		array->prev->next = array->next;
 	else
 		array->context->arrays = array->next;
-	if (array->next != NULL)
+	if (array->next)
 		array->next->prev = array->prev;
 	keep_for_later(array);
 }
 
 void array_clear(struct context *context)
 {
-	while (context->arrays != NULL)
+	while (context->arrays)
 		array_drop(context->arrays);
 }
 
@@ -273,9 +273,8 @@ struct array *array_find(const void *handle, bool is_mipmap)
 {
 	struct array *array = (struct array *)(uintptr_t)handle;
 
-	return array != NULL && array->magic == ARRAY_MAGIC && (array->level_count > 0) == is_mipmap
-		       ? array
-		       : NULL;
+	return array && array->magic == ARRAY_MAGIC && (array->level_count > 0) == is_mipmap ? array
+											     : NULL;
 }
 
 struct array *array_level(struct array *mipmap, unsigned int level)
@@ -284,14 +283,14 @@ struct array *array_level(struct array *mipmap, unsigned int level)
 	struct array *array = mipmap->levels[level];
 	size_t extent[3];
 
-	if (array != NULL)
+	if (array)
 		return array;
 	extent_of(&mipmap->descriptor, level, extent);
 	descriptor.Width = extent[0];
 	descriptor.Height = descriptor.Height > 0 ? extent[1] : 0;
 	descriptor.Depth = descriptor.Depth > 0 ? extent[2] : 0;
 	array = new_array(mipmap->context, &descriptor);
-	if (array != NULL)
+	if (array)
 		array->parent = mipmap;
 	mipmap->levels[level] = array;
 	return array;
@@ -303,7 +302,7 @@ CUresult array_content(CUarray handle, const size_t at[3], const size_t size[3],
 	struct array *array = array_find(handle, false);
 	size_t extent[3];
 
-	if (array == NULL)
+	if (!array)
 		return CUDA_ERROR_INVALID_HANDLE;
 	/* What is mapped into an array is not readable through it here. */
 	if (array->descriptor.Flags & (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING))
@@ -313,7 +312,7 @@ CUresult array_content(CUarray handle, const size_t at[3], const size_t size[3],
 	for (int i = 0; i < 3; i++)
 		if (at[i] > extent[i] || size[i] > extent[i] - at[i])
 			return CUDA_ERROR_INVALID_VALUE;
-	if (array->content == NULL) {
+	if (!array->content) {
 		void *content;
 
 		array->content_bytes = extent[0] * extent[1] * extent[2];

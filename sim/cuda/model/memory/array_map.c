@@ -59,25 +59,25 @@ CUresult array_map(const CUarrayMapInfo *info, uint64_t time_ns)
 		return CUDA_ERROR_INVALID_VALUE;
 	array = array_find(
 		info->resource.array, info->resourceType == CU_RESOURCE_TYPE_MIPMAPPED_ARRAY);
-	if (array == NULL || (array->descriptor.Flags &
-				     (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING)) == 0)
+	if (!array || (array->descriptor.Flags &
+			      (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING)) == 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (info->memOperationType == CU_MEM_OPERATION_TYPE_MAP) {
 		tile = calloc(1, sizeof(*tile));
-		if (tile == NULL)
+		if (!tile)
 			return CUDA_ERROR_OUT_OF_MEMORY;
 		tile->handle = vmm_hold(info->memHandle.memHandle, info->offset);
-		if (tile->handle == NULL) {
+		if (!tile->handle) {
 			free(tile);
 			return CUDA_ERROR_INVALID_VALUE;
 		}
 		tile->info = *info;
 		tile->until_ns = UINT64_MAX;
 	}
-	for (struct tile *old = array->tiles; old != NULL; old = old->next)
+	for (struct tile *old = array->tiles; old; old = old->next)
 		if (old->until_ns == UINT64_MAX && is_part_of(&old->info, info))
 			old->until_ns = time_ns;
-	if (tile != NULL) {
+	if (tile) {
 		tile->next = array->tiles;
 		array->tiles = tile;
 	}
@@ -88,7 +88,7 @@ static void let_go(struct array *array, uint64_t before_ns)
 {
 	struct tile **place = &array->tiles;
 
-	while (*place != NULL) {
+	while (*place) {
 		struct tile *tile = *place;
 
 		if (tile->until_ns > before_ns) {
@@ -109,9 +109,9 @@ void array_unmap_all(struct array *array)
 void array_settle(void)
 {
 	pthread_mutex_lock(&driver.memory_lock);
-	for (struct context *c = context_first(); c != NULL; c = c->next)
-		for (struct array *a = c->arrays; a != NULL; a = a->next)
-			if (a->tiles != NULL)
+	for (struct context *c = context_first(); c; c = c->next)
+		for (struct array *a = c->arrays; a; a = a->next)
+			if (a->tiles)
 				let_go(a, timeline_now(c->device));
 	pthread_mutex_unlock(&driver.memory_lock);
 }

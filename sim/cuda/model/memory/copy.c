@@ -61,7 +61,7 @@ static CUresult check(const struct place *place, const struct shape *shape, stru
 		return result;
 	/* Host memory given as device memory: right only if the driver knows it. */
 	pthread_mutex_lock(&driver.memory_lock);
-	if (lookup_host((uintptr_t)place->address) == NULL)
+	if (!lookup_host((uintptr_t)place->address))
 		result = CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_unlock(&driver.memory_lock);
 	return result;
@@ -292,7 +292,7 @@ CUresult copy_2d(CUstream handle, bool is_thread, bool is_waiting, const CUDA_ME
 	size_t to_pitch, from_pitch;
 	CUresult result;
 
-	if (request == NULL)
+	if (!request)
 		return CUDA_ERROR_INVALID_VALUE;
 	shape = (struct shape){request->WidthInBytes, request->Height, 1};
 	to_pitch = request->dstPitch != 0 ? request->dstPitch : shape.width;
@@ -339,7 +339,7 @@ CUresult copy_from_request(const CUDA_MEMCPY3D *request, struct copy *ret_copy)
 	size_t to_pitch, from_pitch, to_rows, from_rows;
 	CUresult result;
 
-	if (request == NULL)
+	if (!request)
 		return CUDA_ERROR_INVALID_VALUE;
 	*shape = (struct shape){request->WidthInBytes, request->Height, request->Depth};
 	to_pitch = request->dstPitch != 0 ? request->dstPitch : shape->width;

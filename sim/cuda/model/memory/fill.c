@@ -42,7 +42,7 @@ CUresult fill_run(const struct fill *fill, struct device *device, uint64_t *ret_
 	result = lookup_use(dst, (fill->height - 1) * fill->pitch + row_bytes, device, &is_host);
 	if (result == CUDA_SUCCESS && is_host) {
 		pthread_mutex_lock(&driver.memory_lock);
-		if (lookup_host((uintptr_t)dst) == NULL)
+		if (!lookup_host((uintptr_t)dst))
 			result = CUDA_ERROR_INVALID_VALUE;
 		pthread_mutex_unlock(&driver.memory_lock);
 	}

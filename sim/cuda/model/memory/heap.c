@@ -33,7 +33,7 @@ static void list_roomy(struct heap *heap, struct block *block)
 	block->is_listed = true;
 	block->prev_roomy = NULL;
 	block->next_roomy = heap->roomy;
-	if (heap->roomy != NULL)
+	if (heap->roomy)
 		heap->roomy->prev_roomy = block;
 	heap->roomy = block;
 }
@@ -43,11 +43,11 @@ static void unlist_roomy(struct heap *heap, struct block *block)
 	if (!block->is_listed)
 		return;
 	block->is_listed = false;
-	if (block->prev_roomy != NULL)
+	if (block->prev_roomy)
 		block->prev_roomy->next_roomy = block->next_roomy;
 	else
 		heap->roomy = block->next_roomy;
-	if (block->next_roomy != NULL)
+	if (block->next_roomy)
 		block->next_roomy->prev_roomy = block->prev_roomy;
 }
 
@@ -123,9 +123,9 @@ static CUresult add_block(struct context *context, struct block **ret_block)
 	struct heap *heap = &context->heap;
 	struct block *block = heap->spare;
 
-	if (block == NULL)
+	if (!block)
 		block = calloc(1, sizeof(*block));
-	if (block == NULL)
+	if (!block)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	heap->spare = block;
 	if (machine_grow(driver.machine, context->device->index, MACHINE_SMALL, block_charge()) !=
@@ -149,7 +149,7 @@ static CUresult add_block(struct context *context, struct block **ret_block)
 	heap->spare = NULL;
 	block->prev = NULL;
 	block->next = heap->blocks;
-	if (heap->blocks != NULL)
+	if (heap->blocks)
 		heap->blocks->prev = block;
 	heap->blocks = block;
 	list_roomy(heap, block);
@@ -162,11 +162,11 @@ static void remove_block(struct block *block)
 	struct heap *heap = &block->context->heap;
 
 	unlist_roomy(heap, block);
-	if (block->prev != NULL)
+	if (block->prev)
 		block->prev->next = block->next;
 	else
 		heap->blocks = block->next;
-	if (block->next != NULL)
+	if (block->next)
 		block->next->prev = block->prev;
 	address_set_owner(block->base, ADDRESS_UNIT, NULL);
 	address_give(block->base, ADDRESS_UNIT, block->is_touched);
@@ -176,7 +176,7 @@ static void remove_block(struct block *block)
 		machine_shrink(driver.machine, block->context->device->index, MACHINE_SMALL,
 			block_charge());
 	block->kept = 0;
-	if (heap->spare == NULL)
+	if (!heap->spare)
 		heap->spare = block;
 	else
 		free(block);
@@ -189,8 +189,8 @@ static CUresult alloc_packed(struct context *context, size_t bytes, CUdeviceptr 
 	CUresult result;
 
 	/* Above the packing limit only an empty chunk will do. */
-	for (block = bytes <= driver.board->small_max_bytes ? context->heap.roomy : NULL;
-		block != NULL; block = next) {
+	for (block = bytes <= driver.board->small_max_bytes ? context->heap.roomy : NULL; block;
+		block = next) {
 		uint32_t start, longest = 0;
 
 		next = block->next_roomy;
@@ -221,7 +221,7 @@ static void link_plain(struct plain *plain)
 
 	plain->prev = NULL;
 	plain->next = heap->plains;
-	if (heap->plains != NULL)
+	if (heap->plains)
 		heap->plains->prev = plain;
 	heap->plains = plain;
 }
@@ -234,7 +234,7 @@ static CUresult alloc_plain(
 	if (bytes > driver.board->total_bytes)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	plain = calloc(1, sizeof(*plain));
-	if (plain == NULL)
+	if (!plain)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	plain->owner.type = OWNER_PLAIN;
 	plain->kind = kind;
@@ -275,7 +275,7 @@ CUresult heap_alloc_managed(
 {
 	struct plain *plain = calloc(1, sizeof(*plain));
 
-	if (plain == NULL)
+	if (!plain)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	plain->owner.type = OWNER_MANAGED;
 	plain->kind = MACHINE_MANAGED;
@@ -301,10 +301,10 @@ void heap_move_managed(struct plain *plain, struct device *device)
 {
 	if (plain->device == device)
 		return;
-	if (device != NULL && machine_grow(driver.machine, device->index, MACHINE_MANAGED,
-				      plain->charged_bytes) != 0)
+	if (device && machine_grow(driver.machine, device->index, MACHINE_MANAGED,
+			      plain->charged_bytes) != 0)
 		device = NULL;
-	if (plain->device != NULL)
+	if (plain->device)
 		machine_shrink(driver.machine, plain->device->index, MACHINE_MANAGED,
 			plain->charged_bytes);
 	plain->device = device;
@@ -312,11 +312,11 @@ void heap_move_managed(struct plain *plain, struct device *device)
 
 static void free_plain(struct plain *plain)
 {
-	if (plain->prev != NULL)
+	if (plain->prev)
 		plain->prev->next = plain->next;
 	else
 		plain->context->heap.plains = plain->next;
-	if (plain->next != NULL)
+	if (plain->next)
 		plain->next->prev = plain->prev;
 	address_set_owner(plain->base, plain->bytes, NULL);
 	if (plain->owner.type == OWNER_MANAGED)
@@ -325,7 +325,7 @@ static void free_plain(struct plain *plain)
 		address_give(plain->base, plain->bytes, plain->is_touched);
 	if (plain->kept > 0)
 		share_drop(plain->kept - 1);
-	else if (plain->device != NULL)
+	else if (plain->device)
 		machine_shrink(
 			driver.machine, plain->device->index, plain->kind, plain->charged_bytes);
 	free(plain);
@@ -396,7 +396,7 @@ void heap_clear(struct context *context)
 {
 	struct heap *heap = &context->heap;
 
-	while (heap->blocks != NULL) {
+	while (heap->blocks) {
 		struct block *block = heap->blocks;
 
 		memset(block->taken, 0, sizeof(block->taken));
@@ -405,7 +405,7 @@ void heap_clear(struct context *context)
 		block->used = 0;
 		remove_block(block);
 	}
-	while (heap->plains != NULL)
+	while (heap->plains)
 		free_plain(heap->plains);
 	free(heap->spare);
 	heap->spare = NULL;

@@ -13,7 +13,7 @@ bool lookup_extent(CUdeviceptr address, struct extent *ret_extent)
 {
 	struct owner *owner = address_find_owner(address);
 
-	if (owner == NULL)
+	if (!owner)
 		return false;
 	switch (owner->type) {
 	case OWNER_BLOCK:
@@ -37,7 +37,7 @@ static CUresult use(CUdeviceptr address, size_t bytes, struct device *device, bo
 {
 	CUdeviceptr end = address + bytes;
 
-	*ret_is_host = address_find_owner(address) == NULL;
+	*ret_is_host = !address_find_owner(address);
 	if (*ret_is_host)
 		return CUDA_SUCCESS;
 	/* Mapped memory may go on in the next mapping; other memory ends where it ends. */
@@ -46,9 +46,9 @@ static CUresult use(CUdeviceptr address, size_t bytes, struct device *device, bo
 
 		if (!lookup_extent(address, &extent) || !extent.is_accessible)
 			return CUDA_ERROR_INVALID_VALUE;
-		if (extent.touched != NULL)
+		if (extent.touched)
 			*extent.touched = true;
-		if (extent.is_managed && device != NULL && !extent.plain->stays_on_host)
+		if (extent.is_managed && device && !extent.plain->stays_on_host)
 			heap_move_managed(extent.plain, device);
 		address = extent.base + extent.bytes;
 	}

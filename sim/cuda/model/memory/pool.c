@@ -17,14 +17,14 @@ CUresult pool_init_device(struct device *device)
 
 	device->default_pool = pool_new(device, &props);
 	device->current_pool = device->default_pool;
-	return device->default_pool != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+	return device->default_pool ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 struct pool *pool_check(CUmemoryPool handle)
 {
 	struct pool *pool = (struct pool *)handle;
 
-	return pool != NULL && pool->magic == POOL_MAGIC ? pool : NULL;
+	return pool && pool->magic == POOL_MAGIC ? pool : NULL;
 }
 
 /* A destroyed pool keeps nothing back; the others keep their threshold. */
@@ -41,7 +41,7 @@ static void settle(struct pool *pool)
 static void settle_device(struct device *device, bool is_complete)
 {
 	pthread_mutex_lock(&driver.memory_lock);
-	for (struct pool *pool = pool_all; pool != NULL; pool = pool->next) {
+	for (struct pool *pool = pool_all; pool; pool = pool->next) {
 		if (pool->device != device || pool->base == 0)
 			continue;
 		settle(pool);
@@ -69,7 +69,7 @@ CUresult pool_free_now(struct owner *owner, CUdeviceptr base)
 	struct range *range = pool_find_used(pool, base);
 	size_t bytes;
 
-	if (range == NULL)
+	if (!range)
 		return CUDA_ERROR_INVALID_VALUE;
 	bytes = range->bytes;
 	pool_give(pool, range, 0);
@@ -86,13 +86,13 @@ bool pool_find(struct owner *owner, CUdeviceptr address, struct extent *ret_exte
 	uint64_t offset = address - pool->base;
 	struct range *range = pool_find_used(pool, address);
 
-	if (range == NULL) {
-		for (range = pool->first; range != NULL; range = range->next) {
+	if (!range) {
+		for (range = pool->first; range; range = range->next) {
 			if (offset < range->offset + range->length)
 				break;
 		}
 	}
-	if (range == NULL || range->state != RANGE_USED || offset >= range->offset + range->bytes)
+	if (!range || range->state != RANGE_USED || offset >= range->offset + range->bytes)
 		return false;
 	*ret_extent = (struct extent){.base = pool->base + range->offset,
 		.bytes = range->bytes,
@@ -122,7 +122,7 @@ ENTRY_FORMS(cuMemAllocAsync, _ptsz, (CUdeviceptr * dptr, size_t bytesize, CUstre
 	struct stream *stream;
 	CUresult result;
 
-	if (dptr == NULL)
+	if (!dptr)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = context_stream(handle, is_thread, &context, &stream);
 	if (result != CUDA_SUCCESS)
@@ -145,14 +145,14 @@ ENTRY_FORMS(cuMemAllocFromPoolAsync, _ptsz,
 	struct pool *pool;
 	CUresult result;
 
-	if (dptr == NULL)
+	if (!dptr)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = context_stream(handle, is_thread, &context, &stream);
 	if (result != CUDA_SUCCESS)
 		return result;
 	pthread_mutex_lock(&driver.memory_lock);
 	pool = pool_check(pool_handle);
-	if (pool == NULL)
+	if (!pool)
 		result = CUDA_ERROR_INVALID_VALUE;
 	else if (capture_is_on(stream))
 		result = capture_alloc(stream, pool->device, bytesize, dptr);
@@ -176,18 +176,18 @@ ENTRY_FORMS(cuMemFreeAsync, _ptsz, (CUdeviceptr dptr, CUstream handle), (dptr, h
 	end = timeline_end(stream);
 	pthread_mutex_lock(&driver.memory_lock);
 	owner = address_find_owner(dptr);
-	if (owner == NULL) {
+	if (!owner) {
 		result = CUDA_ERROR_INVALID_VALUE;
 	} else if (capture_is_on(stream)) {
 		result = capture_free(stream, dptr);
 	} else if (owner->type == OWNER_GRAPH) {
-		if (graph_block_at(dptr) != NULL)
+		if (graph_block_at(dptr))
 			graph_block_free(graph_block_at(dptr), end);
 		else
 			result = CUDA_ERROR_INVALID_VALUE;
 	} else if (owner->type == OWNER_POOL) {
 		range = pool_find_used((struct pool *)owner, dptr);
-		if (range != NULL)
+		if (range)
 			pool_give((struct pool *)owner, range, end);
 		else
 			result = CUDA_ERROR_INVALID_VALUE;
@@ -208,17 +208,17 @@ ENTRY_BODY(cuMemPoolCreate, (CUmemoryPool * pool, const CUmemPoolProps *props), 
 	struct device *device;
 	struct pool *made;
 
-	if (pool == NULL || props == NULL || props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED)
+	if (!pool || !props || props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (props->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	device = driver_device(props->location.id);
-	if (device == NULL)
+	if (!device)
 		return CUDA_ERROR_INVALID_DEVICE;
 	pthread_mutex_lock(&driver.memory_lock);
 	made = pool_new(device, props);
 	pthread_mutex_unlock(&driver.memory_lock);
-	if (made == NULL)
+	if (!made)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	*pool = (CUmemoryPool)made;
 	return CUDA_SUCCESS;
@@ -231,7 +231,7 @@ ENTRY_BODY(cuMemPoolDestroy, (CUmemoryPool handle), (handle))
 
 	pthread_mutex_lock(&driver.memory_lock);
 	pool = pool_check(handle);
-	if (pool == NULL || pool == pool->device->default_pool) {
+	if (!pool || pool == pool->device->default_pool) {
 		result = CUDA_ERROR_INVALID_VALUE;
 	} else {
 		/* What is still allocated stays until it is freed. */
@@ -251,12 +251,12 @@ ENTRY_BODY(cuMemPoolTrimTo, (CUmemoryPool handle, size_t keep_bytes), (handle, k
 
 	pthread_mutex_lock(&driver.memory_lock);
 	pool = pool_check(handle);
-	if (pool != NULL && pool->base != 0) {
+	if (pool && pool->base != 0) {
 		pool_finish(pool, timeline_now(pool->device));
 		pool_trim(pool, keep_bytes);
 	}
 	pthread_mutex_unlock(&driver.memory_lock);
-	return pool != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	return pool ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 static CUresult set_attribute(struct pool *pool, CUmemPool_attribute attribute, const void *value)
@@ -319,11 +319,11 @@ ENTRY_BODY(cuMemPoolSetAttribute, (CUmemoryPool handle, CUmemPool_attribute attr
 	struct pool *pool;
 	CUresult result = CUDA_ERROR_INVALID_VALUE;
 
-	if (value == NULL)
+	if (!value)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&driver.memory_lock);
 	pool = pool_check(handle);
-	if (pool != NULL)
+	if (pool)
 		result = set_attribute(pool, attribute, value);
 	pthread_mutex_unlock(&driver.memory_lock);
 	return result;
@@ -335,11 +335,11 @@ ENTRY_BODY(cuMemPoolGetAttribute, (CUmemoryPool handle, CUmemPool_attribute attr
 	struct pool *pool;
 	CUresult result = CUDA_ERROR_INVALID_VALUE;
 
-	if (value == NULL)
+	if (!value)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&driver.memory_lock);
 	pool = pool_check(handle);
-	if (pool != NULL) {
+	if (pool) {
 		if (pool->pending > 0)
 			pool_finish(pool, timeline_now(pool->device));
 		result = get_attribute(pool, attribute, value);
@@ -355,12 +355,12 @@ ENTRY_BODY(cuMemPoolSetAccess,
 {
 	struct pool *pool = pool_check(handle);
 
-	if (pool == NULL || (count > 0 && descriptions == NULL))
+	if (!pool || (count > 0 && !descriptions))
 		return CUDA_ERROR_INVALID_VALUE;
 	for (size_t i = 0; i < count; i++) {
 		if (descriptions[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE)
 			return CUDA_ERROR_INVALID_VALUE;
-		if (driver_device(descriptions[i].location.id) == NULL)
+		if (!driver_device(descriptions[i].location.id))
 			return CUDA_ERROR_INVALID_DEVICE;
 	}
 	return CUDA_SUCCESS;
@@ -372,7 +372,7 @@ ENTRY_BODY(cuMemPoolGetAccess,
 {
 	struct pool *pool = pool_check(handle);
 
-	if (pool == NULL || flags == NULL || location == NULL)
+	if (!pool || !flags || !location)
 		return CUDA_ERROR_INVALID_VALUE;
 	*flags = location->type == CU_MEM_LOCATION_TYPE_DEVICE &&
 				 location->id == pool->device->ordinal
@@ -385,9 +385,9 @@ static CUresult get_pool(CUmemoryPool *ret_pool, CUdevice ordinal, bool is_defau
 {
 	struct device *device = driver_device(ordinal);
 
-	if (ret_pool == NULL)
+	if (!ret_pool)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (device == NULL)
+	if (!device)
 		return CUDA_ERROR_INVALID_DEVICE;
 	pthread_mutex_lock(&driver.memory_lock);
 	*ret_pool = (CUmemoryPool)(is_default ? device->default_pool : device->current_pool);
@@ -401,11 +401,11 @@ static CUresult set_pool(CUdevice ordinal, CUmemoryPool handle)
 	struct pool *pool;
 	CUresult result = CUDA_SUCCESS;
 
-	if (device == NULL)
+	if (!device)
 		return CUDA_ERROR_INVALID_DEVICE;
 	pthread_mutex_lock(&driver.memory_lock);
 	pool = pool_check(handle);
-	if (pool == NULL || pool->device != device)
+	if (!pool || pool->device != device)
 		result = CUDA_ERROR_INVALID_VALUE;
 	else
 		device->current_pool = pool;
@@ -431,7 +431,7 @@ ENTRY_BODY(cuDeviceSetMemPool, (CUdevice device, CUmemoryPool pool), (device, po
 /* Pools of the host and of managed memory are not simulated. */
 static CUresult check_location(const CUmemLocation *location, CUmemAllocationType type)
 {
-	if (location == NULL)
+	if (!location)
 		return CUDA_ERROR_INVALID_VALUE;
 	return location->type == CU_MEM_LOCATION_TYPE_DEVICE &&
 			       type == CU_MEM_ALLOCATION_TYPE_PINNED

@@ -21,7 +21,7 @@ struct pool *pool_new(struct device *device, const CUmemPoolProps *props)
 {
 	struct pool *pool = calloc(1, sizeof(*pool));
 
-	if (pool == NULL)
+	if (!pool)
 		return NULL;
 	pool->owner.type = OWNER_POOL;
 	pool->magic = POOL_MAGIC;
@@ -46,18 +46,18 @@ static void link_idle(struct pool *pool, struct range *range)
 {
 	range->prev_idle = NULL;
 	range->next_idle = pool->idle;
-	if (pool->idle != NULL)
+	if (pool->idle)
 		pool->idle->prev_idle = range;
 	pool->idle = range;
 }
 
 static void unlink_idle(struct pool *pool, struct range *range)
 {
-	if (range->prev_idle != NULL)
+	if (range->prev_idle)
 		range->prev_idle->next_idle = range->next_idle;
 	else
 		pool->idle = range->next_idle;
-	if (range->next_idle != NULL)
+	if (range->next_idle)
 		range->next_idle->prev_idle = range->prev_idle;
 }
 
@@ -76,11 +76,11 @@ static void drop(struct pool *pool, struct range *range)
 {
 	if (is_idle(range))
 		unlink_idle(pool, range);
-	if (range->prev != NULL)
+	if (range->prev)
 		range->prev->next = range->next;
 	else
 		pool->first = range->next;
-	if (range->next != NULL)
+	if (range->next)
 		range->next->prev = range->prev;
 	free(range);
 }
@@ -91,16 +91,16 @@ static struct range *insert(struct pool *pool, struct range *before, enum range_
 {
 	struct range *range = calloc(1, sizeof(*range));
 
-	if (range == NULL)
+	if (!range)
 		return NULL;
 	range->state = state;
 	range->offset = offset;
 	range->length = length;
 	range->prev = before;
-	range->next = before != NULL ? before->next : pool->first;
-	if (range->next != NULL)
+	range->next = before ? before->next : pool->first;
+	if (range->next)
 		range->next->prev = range;
-	if (before != NULL)
+	if (before)
 		before->next = range;
 	else
 		pool->first = range;
@@ -117,10 +117,10 @@ static int start(struct pool *pool)
 	pool->size = steps * step;
 	pool->is_committed = calloc(steps, 1);
 	pool->bucket = calloc(POOL_BUCKETS, sizeof(*pool->bucket));
-	if (pool->is_committed == NULL || pool->bucket == NULL ||
+	if (!pool->is_committed || !pool->bucket ||
 		address_map(pool->size, ADDRESS_UNIT, PROT_NONE, &pool->base) != 0)
 		return -1;
-	return insert(pool, NULL, RANGE_HOLE, 0, pool->size) != NULL ? 0 : -1;
+	return insert(pool, NULL, RANGE_HOLE, 0, pool->size) ? 0 : -1;
 }
 
 /*
@@ -134,12 +134,12 @@ static void rebuild(struct pool *pool, struct range *range)
 	uint64_t offset, end;
 	bool is_touched = false;
 
-	while (range->prev != NULL && is_vacant(range->prev))
+	while (range->prev && is_vacant(range->prev))
 		range = range->prev;
 	before = range->prev;
 	offset = range->offset;
 	end = offset;
-	while (range != NULL && is_vacant(range)) {
+	while (range && is_vacant(range)) {
 		struct range *next = range->next;
 
 		end = range->offset + range->length;
@@ -160,7 +160,7 @@ static void rebuild(struct pool *pool, struct range *range)
 			stop = end;
 		range = insert(pool, before, is_committed ? RANGE_FREE : RANGE_HOLE, offset,
 			stop - offset);
-		if (range != NULL) {
+		if (range) {
 			range->is_touched = is_touched && is_committed;
 			before = range;
 		}
@@ -217,13 +217,13 @@ static struct range *find_run(struct pool *pool, uint64_t need)
 	struct range *run = NULL;
 	uint64_t length = 0;
 
-	for (struct range *range = pool->first; range != NULL; range = range->next) {
+	for (struct range *range = pool->first; range; range = range->next) {
 		if (!is_vacant(range)) {
 			run = NULL;
 			length = 0;
 			continue;
 		}
-		if (run == NULL)
+		if (!run)
 			run = range;
 		length += range->length;
 		if (length >= need)
@@ -237,10 +237,10 @@ static struct range *find_idle(struct pool *pool, uint64_t need, uint64_t ready_
 {
 	struct range *first = NULL;
 
-	for (struct range *range = pool->idle; range != NULL; range = range->next_idle) {
+	for (struct range *range = pool->idle; range; range = range->next_idle) {
 		if (range->length >= need &&
 			(range->state == RANGE_FREE || range->free_at_ns <= ready_ns) &&
-			(first == NULL || range->offset < first->offset))
+			(!first || range->offset < first->offset))
 			first = range;
 	}
 	return first;
@@ -255,7 +255,7 @@ static CUresult use(
 		struct range *rest = insert(
 			pool, range, range->state, range->offset + need, range->length - need);
 
-		if (rest == NULL)
+		if (!rest)
 			return CUDA_ERROR_OUT_OF_MEMORY;
 		rest->free_at_ns = range->free_at_ns;
 		rest->is_touched = range->is_touched;
@@ -300,16 +300,15 @@ CUresult pool_take(struct pool *pool, size_t bytes, struct stream *stream, CUdev
 	if (pool->pending > 0)
 		pool_finish(pool, now);
 	range = find_idle(pool, need, ready);
-	if (range == NULL) {
+	if (!range) {
 		range = find_run(pool, need);
-		if (range == NULL || !grow(pool, range->offset, need))
+		if (!range || !grow(pool, range->offset, need))
 			return CUDA_ERROR_OUT_OF_MEMORY;
 		offset = range->offset;
 		rebuild(pool, range);
-		for (range = pool->first; range != NULL && range->offset != offset;
-			range = range->next)
+		for (range = pool->first; range && range->offset != offset; range = range->next)
 			;
-		if (range == NULL || range->state != RANGE_FREE || range->length < need)
+		if (!range || range->state != RANGE_FREE || range->length < need)
 			return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	return use(pool, range, need, bytes, ret_base);
@@ -320,7 +319,7 @@ struct range *pool_find_used(struct pool *pool, CUdeviceptr base)
 	uint64_t offset = base - pool->base;
 	struct range *range = *bucket_of(pool, offset);
 
-	while (range != NULL && range->offset != offset)
+	while (range && range->offset != offset)
 		range = range->next_hashed;
 	return range;
 }
@@ -330,12 +329,12 @@ static void join(struct pool *pool, struct range *range)
 {
 	struct range *before = range->prev, *after = range->next;
 
-	if (after != NULL && after->state == RANGE_FREE) {
+	if (after && after->state == RANGE_FREE) {
 		range->length += after->length;
 		range->is_touched |= after->is_touched;
 		drop(pool, after);
 	}
-	if (before != NULL && before->state == RANGE_FREE) {
+	if (before && before->state == RANGE_FREE) {
 		before->length += range->length;
 		before->is_touched |= range->is_touched;
 		drop(pool, range);
@@ -366,7 +365,7 @@ void pool_finish(struct pool *pool, uint64_t now_ns)
 {
 	struct range *range = pool->first;
 
-	while (range != NULL && pool->pending > 0) {
+	while (range && pool->pending > 0) {
 		struct range *next = range->next;
 
 		if (range->state == RANGE_PENDING && range->free_at_ns <= now_ns) {
@@ -374,7 +373,7 @@ void pool_finish(struct pool *pool, uint64_t now_ns)
 			pool->used -= range->bytes;
 			range->state = RANGE_FREE;
 			/* The next one may be joined away; a pending one never is. */
-			while (next != NULL && next->state == RANGE_FREE)
+			while (next && next->state == RANGE_FREE)
 				next = next->next;
 			join(pool, range);
 		}
@@ -406,7 +405,7 @@ void pool_trim(struct pool *pool, uint64_t keep_bytes)
 	/* Measured: what others may have imported stays. */
 	if (pool->reserved <= keep_bytes || pool->kept > 0)
 		return;
-	while (range != NULL && pool->reserved > keep_bytes) {
+	while (range && pool->reserved > keep_bytes) {
 		if (range->state == RANGE_FREE && trim_range(pool, range, keep_bytes)) {
 			rebuild(pool, range);
 			range = pool->first;

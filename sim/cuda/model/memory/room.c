@@ -42,9 +42,7 @@ static CUresult set_frame(struct context *context, uint64_t frame_bytes)
 	else
 		context_let_go(context, MACHINE_LOCAL, kept - wanted);
 	if (result == CUDA_SUCCESS)
-		/* Relaxed: written under the lock; a launch at the same time comes before or after. */
-		__atomic_store_n(
-			&context->limit[CU_LIMIT_STACK_SIZE], frame_bytes, __ATOMIC_RELAXED);
+		context_set_limit(context, CU_LIMIT_STACK_SIZE, frame_bytes);
 	return result;
 }
 
@@ -52,11 +50,10 @@ CUresult context_make_local_room(struct context *context, uint64_t frame_bytes)
 {
 	CUresult result = CUDA_SUCCESS;
 
-	/* Relaxed: see set_frame(). */
-	if (frame_bytes <= __atomic_load_n(&context->limit[CU_LIMIT_STACK_SIZE], __ATOMIC_RELAXED))
+	if (frame_bytes <= context_limit(context, CU_LIMIT_STACK_SIZE))
 		return CUDA_SUCCESS;
 	pthread_mutex_lock(&driver.memory_lock);
-	if (frame_bytes > context->limit[CU_LIMIT_STACK_SIZE])
+	if (frame_bytes > context_limit(context, CU_LIMIT_STACK_SIZE))
 		result = set_frame(context, frame_bytes);
 	pthread_mutex_unlock(&driver.memory_lock);
 	return result;
@@ -123,7 +120,7 @@ CUresult context_new_stream(
 	if (result != CUDA_SUCCESS)
 		return result;
 	stream = timeline_new_stream(context, flags, priority);
-	if (stream == NULL) {
+	if (!stream) {
 		uncount(context);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}

@@ -71,7 +71,7 @@ bool share_open(struct context *context, struct device *device, const struct tic
 {
 	struct opened *opened = calloc(1, sizeof(*opened));
 
-	if (opened == NULL)
+	if (!opened)
 		return false;
 	opened->owner.type = OWNER_OPENED;
 	opened->offset = ticket->offset;
@@ -136,7 +136,7 @@ void share_clear(struct context *context)
 {
 	struct opened *opened = all_opened;
 
-	while (opened != NULL) {
+	while (opened) {
 		struct opened *next = opened->next;
 
 		if (opened->context == context)
@@ -152,7 +152,7 @@ static CUresult get_ipc_handle(CUipcMemHandle *handle, CUdeviceptr dptr)
 	struct extent extent;
 	uint32_t index, turn;
 
-	if (owner == NULL || !lookup_extent(dptr, &extent) || !heap_keep(owner, &index, &turn))
+	if (!owner || !lookup_extent(dptr, &extent) || !heap_keep(owner, &index, &turn))
 		return CUDA_ERROR_INVALID_VALUE;
 	memset(handle, 0, sizeof(*handle));
 	ticket = (struct ticket){.magic = TICKET_MAGIC,
@@ -172,7 +172,7 @@ ENTRY_BODY(cuIpcGetMemHandle, (CUipcMemHandle * handle, CUdeviceptr dptr), (hand
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (handle == NULL)
+	if (!handle)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&driver.memory_lock);
 	result = get_ipc_handle(handle, dptr);
@@ -184,7 +184,7 @@ static struct opened *find_opened(const struct context *context, const struct ti
 {
 	struct opened *opened = all_opened;
 
-	while (opened != NULL &&
+	while (opened &&
 		(!opened->is_held || opened->context != context || opened->index != ticket->index ||
 			opened->turn != ticket->turn || opened->offset != ticket->offset))
 		opened = opened->next;
@@ -198,7 +198,7 @@ static CUresult open_ipc(
 	struct machine_kept kept;
 	struct device *device;
 
-	if (opened != NULL) {
+	if (opened) {
 		opened->opens++;
 		*ret_base = opened->base + opened->offset;
 		return CUDA_SUCCESS;
@@ -206,10 +206,10 @@ static CUresult open_ipc(
 	if (!share_hold(ticket->index, ticket->turn, true, &kept))
 		return CUDA_ERROR_INVALID_VALUE;
 	device = share_device(kept.device);
-	if (device != NULL && share_open(context, device, ticket, true, ret_base))
+	if (device && share_open(context, device, ticket, true, ret_base))
 		return CUDA_SUCCESS;
 	share_drop(ticket->index);
-	return device != NULL ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_DEVICE;
+	return device ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_DEVICE;
 }
 
 static CUresult open_handle(CUdeviceptr *dptr, const CUipcMemHandle *handle, unsigned int flags)
@@ -221,8 +221,7 @@ static CUresult open_handle(CUdeviceptr *dptr, const CUipcMemHandle *handle, uns
 	if (result != CUDA_SUCCESS)
 		return result;
 	memcpy(&ticket, handle, sizeof(ticket));
-	if (dptr == NULL || flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS ||
-		ticket.magic != TICKET_MAGIC)
+	if (!dptr || flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS || ticket.magic != TICKET_MAGIC)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (ticket.pid == getpid())
 		return CUDA_ERROR_INVALID_CONTEXT;
@@ -253,7 +252,7 @@ ENTRY_BODY(cuIpcCloseMemHandle, (CUdeviceptr dptr), (dptr))
 	pthread_mutex_lock(&driver.memory_lock);
 	owner = address_find_owner(dptr);
 	opened = (struct opened *)owner;
-	if (owner != NULL && owner->type == OWNER_OPENED && opened->is_held &&
+	if (owner && owner->type == OWNER_OPENED && opened->is_held &&
 		dptr == opened->base + opened->offset) {
 		if (--opened->opens == 0)
 			close_at(opened);

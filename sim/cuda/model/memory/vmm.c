@@ -65,8 +65,7 @@ static struct handle *find_handle(CUmemGenericAllocationHandle number)
 	uint64_t index = number & ((1u << HANDLE_INDEX_BITS) - 1);
 	struct handle *handle = index < handle_count ? handles[index].handle : NULL;
 
-	return handle != NULL && handle_number(handle) == number && handle->references > 0 ? handle
-											   : NULL;
+	return handle && handle_number(handle) == number && handle->references > 0 ? handle : NULL;
 }
 
 static bool number_handle(struct handle *handle)
@@ -80,7 +79,7 @@ static bool number_handle(struct handle *handle)
 			uint32_t room = handle_room > 0 ? handle_room * 2 : 64;
 			struct entry *more = realloc(handles, room * sizeof(*more));
 
-			if (more == NULL || room > 1u << HANDLE_INDEX_BITS)
+			if (!more || room > 1u << HANDLE_INDEX_BITS)
 				return false;
 			handles = more;
 			handle_room = room;
@@ -100,11 +99,11 @@ static void drop_handle(struct handle *handle)
 
 	if (handle->references > 0 || handle->mappings > 0)
 		return;
-	if (handle->backing != NULL)
+	if (handle->backing)
 		munmap(handle->backing, handle->size);
 	if (handle->is_kept)
 		share_drop(handle->kept.index);
-	else if (handle->device != NULL)
+	else if (handle->device)
 		machine_shrink(driver.machine, handle->device->index, MACHINE_VMM, handle->size);
 	entry->handle = NULL;
 	entry->turn++;
@@ -117,7 +116,7 @@ struct handle *vmm_hold(CUmemGenericAllocationHandle number, unsigned long long 
 {
 	struct handle *handle = find_handle(number);
 
-	if (handle == NULL || offset >= handle->size)
+	if (!handle || offset >= handle->size)
 		return NULL;
 	handle->mappings++;
 	return handle;
@@ -133,9 +132,9 @@ static struct mapping *find_mapping(const struct reservation *reservation, CUdev
 {
 	struct mapping *mapping = reservation->mappings;
 
-	while (mapping != NULL && address >= mapping->base + mapping->size)
+	while (mapping && address >= mapping->base + mapping->size)
 		mapping = mapping->next;
-	return mapping != NULL && address >= mapping->base ? mapping : NULL;
+	return mapping && address >= mapping->base ? mapping : NULL;
 }
 
 /* The reservation that holds all of the range, or NULL. */
@@ -144,7 +143,7 @@ static struct reservation *find_reservation(CUdeviceptr base, size_t size)
 	struct owner *owner = address_find_owner(base);
 	struct reservation *reservation = (struct reservation *)owner;
 
-	if (owner == NULL || owner->type != OWNER_RESERVATION ||
+	if (!owner || owner->type != OWNER_RESERVATION ||
 		size > reservation->base + reservation->size - base)
 		return NULL;
 	return reservation;
@@ -154,7 +153,7 @@ bool vmm_find(struct owner *owner, CUdeviceptr address, struct extent *ret_exten
 {
 	struct mapping *mapping = find_mapping((struct reservation *)owner, address);
 
-	if (mapping == NULL)
+	if (!mapping)
 		return false;
 	*ret_extent = (struct extent){.base = mapping->base,
 		.bytes = mapping->size,
@@ -165,12 +164,11 @@ bool vmm_find(struct owner *owner, CUdeviceptr address, struct extent *ret_exten
 
 static CUresult check_prop(const CUmemAllocationProp *prop)
 {
-	if (prop == NULL || prop->type != CU_MEM_ALLOCATION_TYPE_PINNED)
+	if (!prop || prop->type != CU_MEM_ALLOCATION_TYPE_PINNED)
 		return CUDA_ERROR_INVALID_VALUE;
 	switch (prop->location.type) {
 	case CU_MEM_LOCATION_TYPE_DEVICE:
-		return driver_device(prop->location.id) != NULL ? CUDA_SUCCESS
-								: CUDA_ERROR_INVALID_DEVICE;
+		return driver_device(prop->location.id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 	case CU_MEM_LOCATION_TYPE_HOST:
 	case CU_MEM_LOCATION_TYPE_HOST_NUMA:
 	case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT:
@@ -193,11 +191,11 @@ ENTRY_BODY(cuMemAddressReserve,
 	struct reservation *reservation;
 	CUresult result = CUDA_SUCCESS;
 
-	if (dptr == NULL || size == 0 || !is_aligned(size) || flags != 0 ||
+	if (!dptr || size == 0 || !is_aligned(size) || flags != 0 ||
 		(alignment & (alignment - 1)) != 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	reservation = calloc(1, sizeof(*reservation));
-	if (reservation == NULL)
+	if (!reservation)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	reservation->owner.type = OWNER_RESERVATION;
 	reservation->size = size;
@@ -224,8 +222,8 @@ ENTRY_BODY(cuMemAddressFree, (CUdeviceptr dptr, size_t size), (dptr, size))
 
 	pthread_mutex_lock(&driver.memory_lock);
 	reservation = find_reservation(dptr, size);
-	if (reservation != NULL && reservation->base == dptr && reservation->size == size &&
-		reservation->mappings == NULL) {
+	if (reservation && reservation->base == dptr && reservation->size == size &&
+		!reservation->mappings) {
 		address_set_owner(dptr, size, NULL);
 		address_unmap(dptr, size);
 		free(reservation);
@@ -243,14 +241,14 @@ ENTRY_BODY(cuMemCreate,
 	struct handle *handle;
 	CUresult result = check_prop(prop);
 
-	if (ret_handle == NULL || size == 0 || flags != 0)
+	if (!ret_handle || size == 0 || flags != 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (!is_aligned(size))
 		return CUDA_ERROR_INVALID_VALUE;
 	handle = calloc(1, sizeof(*handle));
-	if (handle == NULL)
+	if (!handle)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	handle->prop = *prop;
 	handle->size = size;
@@ -265,7 +263,7 @@ ENTRY_BODY(cuMemCreate,
 			handle->device = device;
 	}
 	if (result == CUDA_SUCCESS && !number_handle(handle)) {
-		if (handle->device != NULL)
+		if (handle->device)
 			machine_shrink(driver.machine, handle->device->index, MACHINE_VMM, size);
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	}
@@ -283,12 +281,12 @@ ENTRY_BODY(cuMemRelease, (CUmemGenericAllocationHandle number), (number))
 
 	pthread_mutex_lock(&driver.memory_lock);
 	handle = find_handle(number);
-	if (handle != NULL) {
+	if (handle) {
 		handle->references--;
 		drop_handle(handle);
 	}
 	pthread_mutex_unlock(&driver.memory_lock);
-	return handle != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	return handle ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* One more view of the handle's memory, at `base`. */
@@ -296,7 +294,7 @@ static bool view(struct handle *handle, CUdeviceptr base)
 {
 	void *place = (void *)(uintptr_t)base;
 
-	if (handle->backing == NULL) {
+	if (!handle->backing) {
 		void *backing = mmap(NULL, handle->size, PROT_READ | PROT_WRITE,
 			MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
@@ -328,19 +326,19 @@ static CUresult map(CUdeviceptr base, size_t size, size_t offset,
 	struct mapping *mapping;
 	struct mapping **place;
 
-	if (reservation == NULL || handle == NULL || size == 0 || flags != 0 || !is_aligned(base) ||
+	if (!reservation || !handle || size == 0 || flags != 0 || !is_aligned(base) ||
 		!is_aligned(size) || !is_aligned(offset))
 		return CUDA_ERROR_INVALID_VALUE;
 	/* Measured: a handle is mapped whole or not at all. */
 	if (offset != 0 || size != handle->size)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	for (place = &reservation->mappings;
-		*place != NULL && (*place)->base + (*place)->size <= base; place = &(*place)->next)
+	for (place = &reservation->mappings; *place && (*place)->base + (*place)->size <= base;
+		place = &(*place)->next)
 		;
-	if (*place != NULL && (*place)->base < base + size)
+	if (*place && (*place)->base < base + size)
 		return CUDA_ERROR_INVALID_VALUE;
 	mapping = calloc(1, sizeof(*mapping));
-	if (mapping == NULL || !view(handle, base)) {
+	if (!mapping || !view(handle, base)) {
 		unview(base, size);
 		free(mapping);
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -373,11 +371,10 @@ static CUresult unmap(CUdeviceptr base, size_t size)
 	struct reservation *reservation = find_reservation(base, size);
 	struct mapping **place;
 
-	if (reservation == NULL || size == 0)
+	if (!reservation || size == 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	/* Measured: part of a mapping is refused, a range without mappings is not. */
-	for (struct mapping *mapping = reservation->mappings; mapping != NULL;
-		mapping = mapping->next) {
+	for (struct mapping *mapping = reservation->mappings; mapping; mapping = mapping->next) {
 		bool is_touched =
 			mapping->base < base + size && base < mapping->base + mapping->size;
 
@@ -386,7 +383,7 @@ static CUresult unmap(CUdeviceptr base, size_t size)
 			return CUDA_ERROR_INVALID_VALUE;
 	}
 	place = &reservation->mappings;
-	while (*place != NULL) {
+	while (*place) {
 		struct mapping *mapping = *place;
 
 		if (mapping->base < base || mapping->base >= base + size) {
@@ -417,12 +414,12 @@ static CUresult set_access(CUdeviceptr base, size_t size, CUmemAccess_flags acce
 	struct reservation *reservation = find_reservation(base, size);
 	CUdeviceptr end = base + size;
 
-	if (reservation == NULL)
+	if (!reservation)
 		return CUDA_ERROR_INVALID_VALUE;
 	for (CUdeviceptr at = base; at < end;) {
 		struct mapping *mapping = find_mapping(reservation, at);
 
-		if (mapping == NULL || mapping->base < base || mapping->base + mapping->size > end)
+		if (!mapping || mapping->base < base || mapping->base + mapping->size > end)
 			return CUDA_ERROR_INVALID_VALUE;
 		at = mapping->base + mapping->size;
 	}
@@ -445,12 +442,12 @@ ENTRY_BODY(cuMemSetAccess,
 {
 	CUresult result = CUDA_SUCCESS;
 
-	if (descriptions == NULL || count == 0 || size == 0)
+	if (!descriptions || count == 0 || size == 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&driver.memory_lock);
 	for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++) {
 		if (descriptions[i].location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
-			driver_device(descriptions[i].location.id) == NULL)
+			!driver_device(descriptions[i].location.id))
 			result = CUDA_ERROR_INVALID_DEVICE;
 		else
 			result = set_access(dptr, size, descriptions[i].flags);
@@ -466,16 +463,16 @@ ENTRY_BODY(cuMemGetAccess,
 	struct reservation *reservation;
 	struct mapping *mapping = NULL;
 
-	if (flags == NULL || location == NULL)
+	if (!flags || !location)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&driver.memory_lock);
 	reservation = find_reservation(dptr, 1);
-	if (reservation != NULL)
+	if (reservation)
 		mapping = find_mapping(reservation, dptr);
-	if (mapping != NULL)
+	if (mapping)
 		*flags = mapping->access;
 	pthread_mutex_unlock(&driver.memory_lock);
-	return mapping != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	return mapping ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 ENTRY_BODY(cuMemGetAllocationGranularity,
@@ -485,7 +482,7 @@ ENTRY_BODY(cuMemGetAllocationGranularity,
 {
 	CUresult result = check_prop(prop);
 
-	if (granularity == NULL || (unsigned int)option > CU_MEM_ALLOC_GRANULARITY_RECOMMENDED)
+	if (!granularity || (unsigned int)option > CU_MEM_ALLOC_GRANULARITY_RECOMMENDED)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (result == CUDA_SUCCESS)
 		*granularity = driver.board->chunk_bytes > ADDRESS_UNIT ? driver.board->chunk_bytes
@@ -498,14 +495,14 @@ ENTRY_BODY(cuMemGetAllocationPropertiesFromHandle,
 {
 	struct handle *handle;
 
-	if (prop == NULL)
+	if (!prop)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&driver.memory_lock);
 	handle = find_handle(number);
-	if (handle != NULL)
+	if (handle)
 		*prop = handle->prop;
 	pthread_mutex_unlock(&driver.memory_lock);
-	return handle != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	return handle ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 ENTRY_BODY(cuMemRetainAllocationHandle, (CUmemGenericAllocationHandle * number, void *address),
@@ -514,18 +511,18 @@ ENTRY_BODY(cuMemRetainAllocationHandle, (CUmemGenericAllocationHandle * number, 
 	struct reservation *reservation;
 	struct mapping *mapping = NULL;
 
-	if (number == NULL)
+	if (!number)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&driver.memory_lock);
 	reservation = find_reservation((CUdeviceptr)(uintptr_t)address, 1);
-	if (reservation != NULL)
+	if (reservation)
 		mapping = find_mapping(reservation, (CUdeviceptr)(uintptr_t)address);
-	if (mapping != NULL) {
+	if (mapping) {
 		mapping->handle->references++;
 		*number = handle_number(mapping->handle);
 	}
 	pthread_mutex_unlock(&driver.memory_lock);
-	return mapping != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	return mapping ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult vmm_keep(CUmemGenericAllocationHandle number, CUmemAllocationHandleType type,
@@ -533,9 +530,9 @@ CUresult vmm_keep(CUmemGenericAllocationHandle number, CUmemAllocationHandleType
 {
 	struct handle *handle = find_handle(number);
 
-	if (handle == NULL || !(handle->prop.requestedHandleTypes & type))
+	if (!handle || !(handle->prop.requestedHandleTypes & type))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (handle->device == NULL)
+	if (!handle->device)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	if (!handle->is_kept)
 		handle->is_kept = share_keep(handle->device, MACHINE_VMM, handle->size,
@@ -549,14 +546,14 @@ CUresult vmm_adopt(const struct machine_kept *kept, CUmemAllocationHandleType ty
 {
 	struct handle *handle = calloc(1, sizeof(*handle));
 
-	if (handle == NULL)
+	if (!handle)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	handle->device = share_device(kept->device);
 	handle->size = kept->bytes;
 	handle->references = 1;
 	handle->is_kept = true;
 	handle->kept = *kept;
-	if (handle->device == NULL || !number_handle(handle)) {
+	if (!handle->device || !number_handle(handle)) {
 		free(handle);
 		return CUDA_ERROR_INVALID_DEVICE;
 	}

@@ -36,7 +36,7 @@ static bool is_started;
 
 static void run(struct callback *entry)
 {
-	if (entry->fn != NULL)
+	if (entry->fn)
 		entry->fn(entry->user_data);
 	else
 		entry->callback(entry->handle, CUDA_SUCCESS, entry->user_data);
@@ -48,7 +48,7 @@ static struct callback *take(uint64_t *ret_look_ns)
 	uint64_t looked = 0; /* a bit a device: its others come later than its first */
 
 	*ret_look_ns = UINT64_MAX;
-	for (struct callback **place = &queue; *place != NULL; place = &(*place)->next) {
+	for (struct callback **place = &queue; *place; place = &(*place)->next) {
 		struct callback *entry = *place;
 		int device = entry->context->device->index;
 		uint64_t look;
@@ -76,11 +76,11 @@ static void *serve(void *unused)
 		struct callback *entry = take(&look);
 		struct timespec until;
 
-		if (entry == NULL && look == UINT64_MAX) {
+		if (!entry && look == UINT64_MAX) {
 			pthread_cond_wait(&changed, &lock);
 			continue;
 		}
-		if (entry == NULL) {
+		if (!entry) {
 			until.tv_sec = (time_t)(look / 1000000000);
 			until.tv_nsec = (long)(look % 1000000000);
 			pthread_cond_timedwait(&changed, &lock, &until);
@@ -92,7 +92,7 @@ static void *serve(void *unused)
 		pthread_mutex_lock(&lock);
 		running = NULL;
 		/* Relaxed: see timeline_is_idle(). */
-		__atomic_fetch_sub(&entry->stream->callbacks, 1, __ATOMIC_RELAXED);
+		atomic_fetch_sub_explicit(&entry->stream->callbacks, 1, memory_order_relaxed);
 		free(entry);
 		pthread_cond_broadcast(&done);
 	}
@@ -132,7 +132,7 @@ int callback_add(struct stream *stream, CUhostFn fn, CUstreamCallback callback, 
 	struct callback **place;
 	int r;
 
-	if (entry == NULL)
+	if (!entry)
 		return -ENOMEM;
 	entry->context = stream->context;
 	entry->stream = stream;
@@ -148,9 +148,8 @@ int callback_add(struct stream *stream, CUhostFn fn, CUstreamCallback callback, 
 		free(entry);
 		return r;
 	}
-	__atomic_fetch_add(&stream->callbacks, 1, __ATOMIC_RELAXED);
-	for (place = &queue; *place != NULL && (*place)->time_ns <= entry->time_ns;
-		place = &(*place)->next)
+	atomic_fetch_add_explicit(&stream->callbacks, 1, memory_order_relaxed);
+	for (place = &queue; *place && (*place)->time_ns <= entry->time_ns; place = &(*place)->next)
 		;
 	entry->next = *place;
 	*place = entry;
@@ -162,15 +161,14 @@ int callback_add(struct stream *stream, CUhostFn fn, CUstreamCallback callback, 
 static bool is_waited_for(
 	const struct callback *entry, const struct context *context, const struct stream *stream)
 {
-	return entry != NULL &&
-	       (stream != NULL ? entry->stream == stream : entry->context == context);
+	return entry && (stream ? entry->stream == stream : entry->context == context);
 }
 
 static bool has_any(const struct context *context, const struct stream *stream)
 {
 	if (is_waited_for(running, context, stream))
 		return true;
-	for (const struct callback *entry = queue; entry != NULL; entry = entry->next) {
+	for (const struct callback *entry = queue; entry; entry = entry->next) {
 		if (is_waited_for(entry, context, stream))
 			return true;
 	}
@@ -191,7 +189,7 @@ void callback_cancel(struct context *context)
 	struct callback **place = &queue;
 
 	pthread_mutex_lock(&lock);
-	while (*place != NULL) {
+	while (*place) {
 		struct callback *entry = *place;
 
 		if (entry->context != context) {

@@ -30,7 +30,7 @@ static unsigned long long next_stream_id = 1;
 
 static void reset_stream(struct stream *stream, struct context *context)
 {
-	stream->magic = STREAM_MAGIC;
+	atomic_store_explicit(&stream->magic, STREAM_MAGIC, memory_order_relaxed);
 	stream->is_blocking = true;
 	stream->is_legacy = false;
 	stream->flags = 0;
@@ -38,7 +38,7 @@ static void reset_stream(struct stream *stream, struct context *context)
 	stream->context = context;
 	stream->green = NULL;
 	stream->busy_until_ns = 0;
-	stream->callbacks = 0;
+	atomic_store_explicit(&stream->callbacks, 0, memory_order_relaxed);
 	stream->captured = (struct captured){.capture = NULL};
 	stream->next = NULL;
 	stream->prev = NULL;
@@ -63,7 +63,7 @@ void timeline_init(struct context *context)
 static void spare_stream(struct stream *stream)
 {
 	/* Relaxed: a handle used while it is destroyed may still be taken for good. */
-	__atomic_store_n(&stream->magic, 0, __ATOMIC_RELAXED);
+	atomic_store_explicit(&stream->magic, 0, memory_order_relaxed);
 	pthread_mutex_lock(&spare_lock);
 	stream->next = spare_streams;
 	spare_streams = stream;
@@ -72,7 +72,7 @@ static void spare_stream(struct stream *stream)
 
 static void spare_event(struct event *event)
 {
-	__atomic_store_n(&event->magic, 0, __ATOMIC_RELAXED);
+	atomic_store_explicit(&event->magic, 0, memory_order_relaxed);
 	pthread_mutex_lock(&spare_lock);
 	event->next = spare_events;
 	spare_events = event;
@@ -85,7 +85,7 @@ static void cut(const struct context *ended)
 	const struct device *device = ended->device;
 	uint64_t until = 0;
 
-	for (const struct context *c = context_first(); c != NULL; c = c->next) {
+	for (const struct context *c = context_first(); c; c = c->next) {
 		if (c != ended && c->device == device && context_is_alive(c) &&
 			c->timeline.until_ns > until)
 			until = c->timeline.until_ns;
@@ -99,14 +99,14 @@ void timeline_clear(struct context *context)
 
 	callback_cancel(context);
 	pthread_mutex_lock(&context->device->time_lock);
-	while (timeline->streams != NULL) {
+	while (timeline->streams) {
 		struct stream *stream = timeline->streams;
 
 		timeline->streams = stream->next;
 		capture_forget(&stream->captured, true);
 		spare_stream(stream);
 	}
-	while (timeline->events != NULL) {
+	while (timeline->events) {
 		struct event *event = timeline->events;
 
 		timeline->events = event->next;
@@ -124,23 +124,23 @@ struct stream *timeline_new_stream(struct context *context, unsigned int flags, 
 
 	pthread_mutex_lock(&spare_lock);
 	stream = spare_streams;
-	if (stream != NULL)
+	if (stream)
 		spare_streams = stream->next;
 	else
 		stream = calloc(1, sizeof(*stream));
-	if (stream != NULL) {
+	if (stream) {
 		reset_stream(stream, context);
 		stream->id = ++next_stream_id;
 	}
 	pthread_mutex_unlock(&spare_lock);
-	if (stream == NULL)
+	if (!stream)
 		return NULL;
 	stream->flags = flags;
 	stream->priority = priority;
 	stream->is_blocking = (flags & CU_STREAM_NON_BLOCKING) == 0;
 	pthread_mutex_lock(&context->device->time_lock);
 	stream->next = timeline->streams;
-	if (timeline->streams != NULL)
+	if (timeline->streams)
 		timeline->streams->prev = stream;
 	timeline->streams = stream;
 	pthread_mutex_unlock(&context->device->time_lock);
@@ -160,11 +160,11 @@ void timeline_free_stream(struct stream *stream)
 
 	forget_capture(&stream->captured, true);
 	pthread_mutex_lock(&context->device->time_lock);
-	if (stream->prev != NULL)
+	if (stream->prev)
 		stream->prev->next = stream->next;
 	else
 		context->timeline.streams = stream->next;
-	if (stream->next != NULL)
+	if (stream->next)
 		stream->next->prev = stream->prev;
 	pthread_mutex_unlock(&context->device->time_lock);
 	spare_stream(stream);
@@ -177,17 +177,17 @@ struct event *timeline_new_event(struct context *context, unsigned int flags)
 
 	pthread_mutex_lock(&spare_lock);
 	event = spare_events;
-	if (event != NULL)
+	if (event)
 		spare_events = event->next;
 	else
 		event = calloc(1, sizeof(*event));
 	pthread_mutex_unlock(&spare_lock);
-	if (event == NULL)
+	if (!event)
 		return NULL;
 	pthread_mutex_lock(&context->device->time_lock);
 	*event = (struct event){.magic = EVENT_MAGIC, .flags = flags, .context = context};
 	event->next = timeline->events;
-	if (timeline->events != NULL)
+	if (timeline->events)
 		timeline->events->prev = event;
 	timeline->events = event;
 	pthread_mutex_unlock(&context->device->time_lock);
@@ -200,11 +200,11 @@ void timeline_free_event(struct event *event)
 
 	forget_capture(&event->captured, false);
 	pthread_mutex_lock(&context->device->time_lock);
-	if (event->prev != NULL)
+	if (event->prev)
 		event->prev->next = event->next;
 	else
 		context->timeline.events = event->next;
-	if (event->next != NULL)
+	if (event->next)
 		event->next->prev = event->prev;
 	pthread_mutex_unlock(&context->device->time_lock);
 	spare_event(event);
@@ -214,14 +214,15 @@ struct stream *timeline_find(struct context *context, CUstream handle, bool is_t
 {
 	struct stream *stream = (struct stream *)handle;
 
-	if (handle == NULL)
+	if (!handle)
 		return is_thread ? context_thread_stream(context) : &context->timeline.legacy;
 	if (handle == CU_STREAM_LEGACY)
 		return &context->timeline.legacy;
 	if (handle == CU_STREAM_PER_THREAD)
 		return context_thread_stream(context);
 	/* Relaxed: see spare_stream(). */
-	return __atomic_load_n(&stream->magic, __ATOMIC_RELAXED) == STREAM_MAGIC ? stream : NULL;
+	return atomic_load_explicit(&stream->magic, memory_order_relaxed) == STREAM_MAGIC ? stream
+											  : NULL;
 }
 
 struct event *timeline_find_event(CUevent handle)
@@ -229,7 +230,7 @@ struct event *timeline_find_event(CUevent handle)
 	struct event *event = (struct event *)handle;
 
 	/* Relaxed: see spare_stream(). */
-	return event != NULL && __atomic_load_n(&event->magic, __ATOMIC_RELAXED) == EVENT_MAGIC
+	return event && atomic_load_explicit(&event->magic, memory_order_relaxed) == EVENT_MAGIC
 		       ? event
 		       : NULL;
 }
@@ -285,7 +286,7 @@ static void settle_all(struct context *context, uint64_t now_ns)
 	if (now_ns - timeline->settled_ns < SETTLE_NS)
 		return;
 	timeline->settled_ns = now_ns;
-	for (struct event *event = timeline->events; event != NULL; event = event->next) {
+	for (struct event *event = timeline->events; event; event = event->next) {
 		if (event->is_recorded && event->time_ns <= now_ns)
 			settle(event);
 	}
@@ -348,11 +349,10 @@ void timeline_hold(struct stream *stream, uint64_t time_ns)
 void timeline_hold_green(struct context *context, const struct green *green, uint64_t time_ns)
 {
 	pthread_mutex_lock(&context->device->time_lock);
-	if (green == NULL)
+	if (!green)
 		hold(&context->timeline.legacy, time_ns);
-	for (struct stream *stream = context->timeline.streams; stream != NULL;
-		stream = stream->next) {
-		if (green == NULL || stream->green == green)
+	for (struct stream *stream = context->timeline.streams; stream; stream = stream->next) {
+		if (!green || stream->green == green)
 			hold(stream, time_ns);
 	}
 	pthread_mutex_unlock(&context->device->time_lock);
@@ -362,11 +362,10 @@ uint64_t timeline_end_green(struct context *context, const struct green *green)
 {
 	uint64_t end = 0;
 
-	if (green == NULL)
+	if (!green)
 		return timeline_end_all(context);
 	pthread_mutex_lock(&context->device->time_lock);
-	for (struct stream *stream = context->timeline.streams; stream != NULL;
-		stream = stream->next) {
+	for (struct stream *stream = context->timeline.streams; stream; stream = stream->next) {
 		if (stream->green == green && timeline_ready_ns(stream, 0) > end)
 			end = timeline_ready_ns(stream, 0);
 	}
@@ -428,8 +427,7 @@ void timeline_sleep_until(struct context *context, uint64_t time_ns)
 
 void timeline_wait(struct context *context, struct stream *stream)
 {
-	timeline_sleep_until(
-		context, stream != NULL ? timeline_end(stream) : timeline_end_all(context));
+	timeline_sleep_until(context, stream ? timeline_end(stream) : timeline_end_all(context));
 	callback_wait(context, stream);
 }
 
@@ -441,7 +439,7 @@ bool timeline_is_idle(struct stream *stream)
 	pthread_mutex_lock(&stream->context->device->time_lock);
 	/* Relaxed: a callback that ends meanwhile may be seen or not. */
 	is_idle = timeline_ready_ns(stream, 0) <= now &&
-		  __atomic_load_n(&stream->callbacks, __ATOMIC_RELAXED) == 0;
+		  atomic_load_explicit(&stream->callbacks, memory_order_relaxed) == 0;
 	pthread_mutex_unlock(&stream->context->device->time_lock);
 	return is_idle;
 }

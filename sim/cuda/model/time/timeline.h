@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -21,14 +22,21 @@ struct graph_node;
 
 /* What a stream or an event has to do with a capture (capture.c); under memory_lock. */
 struct captured {
-	struct capture *capture; /* NULL: nothing */
+	struct capture *_Atomic capture; /* NULL: nothing */
 	struct graph_node **tails;
 	size_t tail_count;
 };
 
+/* The capture of a stream or event, or NULL. */
+static inline struct capture *captured_by(const struct captured *captured)
+{
+	/* Relaxed: written under memory_lock; without it only the program's own order of calls counts. */
+	return atomic_load_explicit(&captured->capture, memory_order_relaxed);
+}
+
 struct stream {
-	uint32_t magic;	  /* 0 once destroyed */
-	bool is_blocking; /* orders itself with the legacy stream */
+	_Atomic uint32_t magic; /* 0 once destroyed */
+	bool is_blocking;	/* orders itself with the legacy stream */
 	bool is_legacy;
 	unsigned int flags;
 	int priority;
@@ -36,13 +44,13 @@ struct stream {
 	struct context *context;
 	struct green *green; /* whose stream it is, or NULL */
 	uint64_t busy_until_ns;
-	uint32_t callbacks; /* not yet run */
+	_Atomic uint32_t callbacks; /* not yet run */
 	struct captured captured;
 	struct stream *next, *prev; /* of the context, or of the free list */
 };
 
 struct event {
-	uint32_t magic;
+	_Atomic uint32_t magic;
 	unsigned int flags;
 	bool is_recorded;
 	struct context *context;

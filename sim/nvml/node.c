@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/core/inject.h"
+#include "sim/machine/inject.h"
 #include "sim/nvml/node.h"
 
 struct nvmlDevice_st {

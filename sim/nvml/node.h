@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "gpu/abi/nvml.h"
-#include "sim/core/machine.h"
+#include "sim/machine/machine.h"
 
 enum entry {
 #define ENTRY(symbol) ENTRY_##symbol,

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "sim/core/machine.h"
+#include "sim/machine/machine.h"
 
 /*
  * The PID of `process` as the calling process would see it, or 0 when it cannot see it. NVML names

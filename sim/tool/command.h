@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "sim/core/machine.h"
+#include "sim/machine/machine.h"
 
 enum {
 	TOOL_OK = 0,

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "base/cleanup.h"
-#include "sim/core/inject.h"
+#include "sim/machine/inject.h"
 #include "sim/tool/args.h"
 #include "sim/tool/command.h"
 

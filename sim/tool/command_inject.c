@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "sim/core/inject.h"
+#include "sim/machine/inject.h"
 #include "sim/tool/args.h"
 #include "sim/tool/code.h"
 #include "sim/tool/command.h"

@@ -18,8 +18,8 @@
 
 #include <cmocka.h>
 
-#include "sim/core/inject.h"
-#include "sim/core/machine.h"
+#include "sim/machine/inject.h"
+#include "sim/machine/machine.h"
 
 #define KIB	     (UINT64_C(1) << 10)
 #define MIB	     (UINT64_C(1) << 20)

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "sim/core/mps.h"
 #include "sim/cuda/api/entry.h"
 #include "sim/cuda/model/memory/pool.h"
+#include "sim/machine/mps_client.h"
 
 struct driver driver = {
 	.memory_lock = PTHREAD_MUTEX_INITIALIZER, .init_lock = PTHREAD_MUTEX_INITIALIZER};
@@ -108,7 +108,8 @@ static CUresult start(void)
 		device->index = indices[i];
 		pthread_mutex_init(&device->time_lock, NULL);
 		if (machine_is_mps_client(driver.machine))
-			machine_set_limit(driver.machine, device->index, mps_read_limit_bytes(i));
+			machine_set_limit(
+				driver.machine, device->index, mps_client_read_limit_bytes(i));
 		result = pool_init_device(device);
 		if (result != CUDA_SUCCESS)
 			return result;

@@ -8,8 +8,8 @@
 #include <stdint.h>
 
 #include "gpu/abi/cuda.h"
-#include "sim/core/inject.h"
-#include "sim/core/machine.h"
+#include "sim/machine/inject.h"
+#include "sim/machine/machine.h"
 
 /*
  * Two kinds of locks, taken in this order:

@@ -9,8 +9,8 @@
 #include <cmocka.h>
 
 #include "gpu/abi/cuda.h"
-#include "sim/core/inject.h"
-#include "sim/core/machine.h"
+#include "sim/machine/inject.h"
+#include "sim/machine/machine.h"
 
 #define ENTRY(symbol, base, version, form) extern symbol##_fn symbol;
 #include "sim/cuda/entry.def"

@@ -6,19 +6,19 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-#include "sim/core/busy.h"
-#include "sim/core/turn.h"
+#include "sim/machine/schedule.h"
+#include "sim/machine/utilization.h"
 
 #define MS    UINT64_C(1000000)
 #define BEGIN (1000 * MS)
 
-static struct turn_view view;
+static struct schedule_view view;
 static uint64_t served[8];
 
 /* A member that begins at BEGIN with this work. */
 static void join(uint64_t party, uint32_t percent, const struct layout_span *span, uint32_t count)
 {
-	view.member[view.count] = (struct turn_member){.slot = view.count,
+	view.member[view.count] = (struct schedule_member){.slot = view.count,
 		.percent = percent,
 		.party = party,
 		.span = span,
@@ -29,7 +29,7 @@ static void join(uint64_t party, uint32_t percent, const struct layout_span *spa
 static int set_up(void **state)
 {
 	(void)state;
-	view = (struct turn_view){.at_ns = BEGIN, .slice_ns = 2 * MS};
+	view = (struct schedule_view){.at_ns = BEGIN, .slice_ns = 2 * MS};
 	for (int i = 0; i < 8; i++)
 		served[i] = 0;
 	return 0;
@@ -38,14 +38,14 @@ static int set_up(void **state)
 static void run_until(uint64_t end_ns)
 {
 	while (view.at_ns < end_ns) {
-		uint64_t from = view.at_ns, until = turn_plan(&view, end_ns);
+		uint64_t from = view.at_ns, until = schedule_plan(&view, end_ns);
 
 		assert_true(until > from);
 		for (uint32_t i = 0; i < view.count; i++) {
-			if (view.member[i].standing == TURN_SERVED)
+			if (view.member[i].standing == SCHEDULE_SERVED)
 				served[i] += (until - from) * 100 / view.member[i].load;
 		}
-		turn_pass(&view, until);
+		schedule_pass(&view, until);
 	}
 }
 
@@ -156,20 +156,21 @@ static void who_is_halted_stands_still_and_holds_up_nobody(void **state)
 
 static void work_is_remembered_for_its_time(void **state)
 {
-	static struct layout_busy busy;
+	static struct layout_utilization busy;
 	uint64_t now = BEGIN + 500 * MS;
 
 	(void)state;
-	busy_credit(&busy, now - 300 * MS, now - 200 * MS, 100 * MS);
-	busy_credit(&busy, now - 100 * MS, now, 50 * MS);
+	utilization_credit(&busy, now - 300 * MS, now - 200 * MS, 100 * MS);
+	utilization_credit(&busy, now - 100 * MS, now, 50 * MS);
 	assert_int_equal(busy.work_ns, 150 * MS);
-	assert_in_range(busy_within(&busy, now, 400 * MS), 149 * MS, 150 * MS);
-	assert_in_range(busy_within(&busy, now, 150 * MS), 49 * MS, 50 * MS);
-	assert_in_range(busy_within(&busy, now, 50 * MS), 24 * MS, 26 * MS);
+	assert_in_range(utilization_within(&busy, now, 400 * MS), 149 * MS, 150 * MS);
+	assert_in_range(utilization_within(&busy, now, 150 * MS), 49 * MS, 50 * MS);
+	assert_in_range(utilization_within(&busy, now, 50 * MS), 24 * MS, 26 * MS);
 	/* What is older than the history is forgotten, and periods used again begin anew. */
-	busy_credit(&busy, now, now + 10000 * MS, 10000 * MS);
-	assert_in_range(busy_within(&busy, now + 10000 * MS, 1000 * MS), 990 * MS, 1000 * MS);
-	assert_int_equal(busy_within(&busy, now + 20000 * MS, 1000 * MS), 0);
+	utilization_credit(&busy, now, now + 10000 * MS, 10000 * MS);
+	assert_in_range(
+		utilization_within(&busy, now + 10000 * MS, 1000 * MS), 990 * MS, 1000 * MS);
+	assert_int_equal(utilization_within(&busy, now + 20000 * MS, 1000 * MS), 0);
 }
 
 #define STEP(name) cmocka_unit_test_setup(name, set_up)

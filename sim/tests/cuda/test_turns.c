@@ -3,7 +3,7 @@
  * Processes that take turns on a device. Times are those of events, which follow from the turns and
  * not from how busy the machine of the test is.
  */
-#include "sim/core/turn.h"
+#include "sim/machine/schedule.h"
 #include "sim/tests/cuda/child.h"
 
 #include <fcntl.h>
@@ -475,7 +475,7 @@ TEST(without_slices_processes_run_side_by_side)
 static void hold_the_lock(void)
 {
 	EQUAL(machine_join(child_machine()), 0);
-	turn_begin(child_machine(), 0);
+	schedule_begin(child_machine(), 0);
 	tell(&notes->ready);
 	await(&notes->stop, 1);
 	_exit(0);

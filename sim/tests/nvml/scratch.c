@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "sim/core/machine.h"
+#include "sim/machine/machine.h"
 #include "sim/tests/nvml/scratch.h"
 
 static char folder[2048];

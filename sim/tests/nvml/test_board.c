@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "base/cleanup.h"
-#include "sim/core/board.h"
+#include "sim/machine/board.h"
 #include "sim/tests/nvml/scratch.h"
 
 static void every_built_in_board_loads(void **state)

@@ -13,8 +13,8 @@
 #include <cmocka.h>
 
 #include "gpu/abi/nvml.h"
-#include "sim/core/inject.h"
-#include "sim/core/machine.h"
+#include "sim/machine/inject.h"
+#include "sim/machine/machine.h"
 #include "sim/tests/nvml/scratch.h"
 
 #define ENTRY(symbol) extern symbol##_fn symbol;

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "sim/core/machine.h"
+#include "sim/machine/machine.h"
 #include "sim/tests/nvml/scratch.h"
 
 #define MiB 1048576ull

@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "sim/core/machine.h"
 #include "sim/cuda/model/memory/address.h"
+#include "sim/machine/machine.h"
 
 struct context;
 

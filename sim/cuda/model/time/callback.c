@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "sim/core/turn.h"
 #include "sim/cuda/model/context/context.h"
 #include "sim/cuda/model/time/timeline.h"
+#include "sim/machine/schedule.h"
 
 /*
  * One thread for the whole process, started at the first callback, takes them in order of their
@@ -57,7 +57,7 @@ static struct callback *take(uint64_t *ret_look_ns)
 		if ((looked >> device & 1) != 0)
 			continue;
 		looked |= UINT64_C(1) << device;
-		look = turn_expect(driver.machine, device, entry->time_ns, &is_end);
+		look = schedule_expect(driver.machine, device, entry->time_ns, &is_end);
 		if (look == 0) {
 			*place = entry->next;
 			return entry;

@@ -7,8 +7,8 @@
 #include <time.h>
 
 #include "sim/cuda/model/context/context.h"
-#include "sim/core/turn.h"
 #include "sim/cuda/model/driver.h"
+#include "sim/machine/schedule.h"
 
 /* Events are settled so often, long before what tells their time is overwritten (LAYOUT_KNOTS). */
 #define SETTLE_NS UINT64_C(250000000)
@@ -90,7 +90,7 @@ static void cut(const struct context *ended)
 			c->timeline.until_ns > until)
 			until = c->timeline.until_ns;
 	}
-	turn_cut(driver.machine, device->index, until);
+	schedule_cut(driver.machine, device->index, until);
 }
 
 void timeline_clear(struct context *context)
@@ -249,7 +249,7 @@ uint64_t timeline_ready_ns(const struct stream *stream, uint64_t now_ns)
 
 uint64_t timeline_now(const struct device *device)
 {
-	return turn_now(driver.machine, device->index);
+	return schedule_now(driver.machine, device->index);
 }
 
 void timeline_mark(struct event *event, uint64_t time_ns)
@@ -263,7 +263,7 @@ void timeline_mark(struct event *event, uint64_t time_ns)
 static bool settle(struct event *event)
 {
 	return event->settled_ns != 0 ||
-	       turn_find_time(driver.machine, event->context->device->index, event->time_ns,
+	       schedule_find_time(driver.machine, event->context->device->index, event->time_ns,
 		       &event->settled_ns);
 }
 
@@ -312,7 +312,7 @@ uint64_t timeline_add(struct stream *stream, uint64_t duration_ns, bool is_busy)
 	uint64_t now, start, end;
 
 	pthread_mutex_lock(&device->time_lock);
-	now = turn_begin(driver.machine, device->index);
+	now = schedule_begin(driver.machine, device->index);
 	start = timeline_ready_ns(stream, now);
 	end = start + duration_ns;
 	stream->busy_until_ns = end;
@@ -320,7 +320,7 @@ uint64_t timeline_add(struct stream *stream, uint64_t duration_ns, bool is_busy)
 		timeline->blocking_until_ns = end;
 	if (end > timeline->until_ns)
 		timeline->until_ns = end;
-	turn_end(driver.machine, device->index, start, is_busy ? end : start);
+	schedule_end(driver.machine, device->index, start, is_busy ? end : start);
 	settle_all(context, now);
 	pthread_mutex_unlock(&device->time_lock);
 	return end;
@@ -417,7 +417,7 @@ void timeline_sleep_until(struct context *context, uint64_t time_ns)
 	uint64_t look;
 	bool is_end;
 
-	while ((look = turn_expect(driver.machine, device->index, time_ns, &is_end)) != 0) {
+	while ((look = schedule_expect(driver.machine, device->index, time_ns, &is_end)) != 0) {
 		sleep_until(look, is_end);
 		pthread_mutex_lock(&device->time_lock);
 		settle_all(context, timeline_now(device));

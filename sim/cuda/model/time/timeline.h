@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Virtual time: when the work of each stream ends. All times are of the process's clock of the device
- * (sim/core/turn.h), which stands still while the device works for other processes.
+ * (sim/machine/schedule.h), which stands still while the device works for other processes.
  */
 #pragma once
 

@@ -4,15 +4,17 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "sim/core/attach.h"
-#include "sim/core/busy.h"
-#include "sim/core/machine.h"
-#include "sim/core/turn.h"
+#include "sim/machine/attach.h"
+#include "sim/machine/machine.h"
+#include "sim/machine/schedule.h"
+#include "sim/machine/utilization.h"
 
-static unsigned int permille(const struct layout_busy *busy, uint64_t now, uint64_t window_ns)
+static unsigned int permille(
+	const struct layout_utilization *busy, uint64_t now, uint64_t window_ns)
 {
-	return window_ns > 0 ? (unsigned int)(busy_within(busy, now, window_ns) * 1000 / window_ns)
-			     : 0;
+	return window_ns > 0
+		       ? (unsigned int)(utilization_within(busy, now, window_ns) * 1000 / window_ns)
+		       : 0;
 }
 
 static void read_held(const struct layout_slot_device *device, uint64_t now, uint64_t window_ns,
@@ -78,9 +80,9 @@ int machine_read_snapshot(
 	attach_reap(machine);
 	ret_snapshot->time_ns = machine_now_ns();
 	for (int i = 0; i < ret_snapshot->device_count; i++) {
-		const struct layout_busy *busy = &layout->device[i].busy;
+		const struct layout_utilization *busy = &layout->device[i].busy;
 
-		turn_catch_up(machine, i, ret_snapshot->time_ns);
+		schedule_catch_up(machine, i, ret_snapshot->time_ns);
 		ret_snapshot->device[i].busy_ns = busy->work_ns;
 		ret_snapshot->device[i].busy_permille =
 			permille(busy, ret_snapshot->time_ns, window_ns);

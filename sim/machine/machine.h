@@ -6,7 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "sim/core/board.h"
+#include "sim/machine/board.h"
+#include "sim/machine/clock.h"
 
 #define MACHINE_DEVICES_MAX 16
 #define MACHINE_SLOTS_MAX   256
@@ -105,12 +106,9 @@ bool machine_is_mps_client(const struct machine *machine);
 
 /*
  * Says that the device worked for this process from start_ns to end_ns (CLOCK_MONOTONIC); what lies
- * in the future is work that the process takes its turns for. The driver uses turn.h.
+ * in the future is work that the process takes its turns for. The driver uses schedule.h.
  */
 void machine_add_busy(struct machine *machine, int device, uint64_t start_ns, uint64_t end_ns);
-
-/* CLOCK_MONOTONIC in ns: the clock of everything in the machine. */
-uint64_t machine_now_ns(void);
 
 /*
  * Whether a process may use its devices, as others decide: a locked one waits at its next call, a
@@ -142,7 +140,7 @@ struct machine_held {
 	uint64_t held_bytes;  /* all kinds but MACHINE_INIT and MACHINE_CONTEXT_EXTRA */
 	uint64_t total_bytes; /* all kinds */
 	uint64_t bytes[MACHINE_KINDS_MAX];
-	uint64_t busy_ns;	    /* served until now, since it joined; turn.h */
+	uint64_t busy_ns;	    /* served until now, since it joined; schedule.h */
 	unsigned int busy_permille; /* of the window */
 };
 

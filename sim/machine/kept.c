@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "sim/core/attach.h"
-#include "sim/core/machine.h"
+#include "sim/machine/attach.h"
+#include "sim/machine/machine.h"
 
 /*
  * A descriptor of kept memory is one more open file of the machine's state, with a lock for reading on

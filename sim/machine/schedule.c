@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Turns in the shared file: brought forward by whoever looks, up to the moment of the look. */
-#include "sim/core/turn.h"
+#include "sim/machine/schedule.h"
 
 #include <errno.h>
 #include <string.h>
 #include <time.h>
 
-#include "sim/core/attach.h"
-#include "sim/core/busy.h"
+#include "sim/machine/attach.h"
+#include "sim/machine/utilization.h"
 
 /* How long to wait for a lock whose holder is stopped, and to do without it after that. */
 #define LOCK_WAIT_NS	UINT64_C(100000000)
@@ -22,7 +22,7 @@
 /* Parties of one process have this bit, servers of MPS have it not. */
 #define PARTY_OF_ONE (UINT64_C(1) << 63)
 
-static struct layout_turn *turn_of(const struct machine *machine, uint32_t slot, int device)
+static struct layout_schedule *turn_of(const struct machine *machine, uint32_t slot, int device)
 {
 	return &machine->layout->slot[slot].device[device].turn;
 }
@@ -82,11 +82,11 @@ static bool is_halted(const struct layout_slot *slot)
 }
 
 static void view_add(
-	const struct machine *machine, int device, uint32_t slot, struct turn_view *view)
+	const struct machine *machine, int device, uint32_t slot, struct schedule_view *view)
 {
 	const struct layout_slot *from = &machine->layout->slot[slot];
-	const struct layout_turn *turn = &from->device[device].turn;
-	struct turn_member *member = &view->member[view->count++];
+	const struct layout_schedule *turn = &from->device[device].turn;
+	struct schedule_member *member = &view->member[view->count++];
 
 	member->slot = slot;
 	member->percent = from->percent;
@@ -99,7 +99,7 @@ static void view_add(
 	member->is_halted = is_halted(from);
 }
 
-static void view_load(const struct machine *machine, int device, struct turn_view *view)
+static void view_load(const struct machine *machine, int device, struct schedule_view *view)
 {
 	struct layout_device *of = &machine->layout->device[device];
 
@@ -123,11 +123,11 @@ static void view_load(const struct machine *machine, int device, struct turn_vie
 }
 
 /* What a step was for one member: its speed, and its work. */
-static void note_step(struct machine *machine, int device, const struct turn_member *member,
+static void note_step(struct machine *machine, int device, const struct schedule_member *member,
 	uint64_t from_ns, uint64_t until_ns)
 {
-	struct layout_turn *turn = turn_of(machine, member->slot, device);
-	uint32_t load = member->standing == TURN_WAITING ? 0 : member->load;
+	struct layout_schedule *turn = turn_of(machine, member->slot, device);
+	uint32_t load = member->standing == SCHEDULE_WAITING ? 0 : member->load;
 
 	if (load != turn->load) {
 		machine->layout->knot[member->slot][device][turn->knot_count % LAYOUT_KNOTS] =
@@ -135,18 +135,18 @@ static void note_step(struct machine *machine, int device, const struct turn_mem
 		turn->knot_count++;
 		turn->load = load;
 	}
-	if (member->standing == TURN_SERVED)
-		busy_credit(&machine->layout->slot[member->slot].device[device].busy, from_ns,
-			until_ns, (until_ns - from_ns) * 100 / member->load);
+	if (member->standing == SCHEDULE_SERVED)
+		utilization_credit(&machine->layout->slot[member->slot].device[device].busy,
+			from_ns, until_ns, (until_ns - from_ns) * 100 / member->load);
 }
 
-static void view_store(struct machine *machine, int device, const struct turn_view *view)
+static void view_store(struct machine *machine, int device, const struct schedule_view *view)
 {
 	struct layout_device *of = &machine->layout->device[device];
 
 	for (uint32_t i = 0; i < view->count; i++) {
-		const struct turn_member *member = &view->member[i];
-		struct layout_turn *turn = turn_of(machine, member->slot, device);
+		const struct schedule_member *member = &view->member[i];
+		struct layout_schedule *turn = turn_of(machine, member->slot, device);
 
 		turn->lag_ns = member->lag_ns;
 		if (member->span != turn->span)
@@ -166,22 +166,22 @@ static void view_store(struct machine *machine, int device, const struct turn_vi
 static bool advance(struct machine *machine, int device, uint64_t now_ns)
 {
 	struct layout_device *of = &machine->layout->device[device];
-	struct turn_view view;
+	struct schedule_view view;
 
 	if (now_ns <= of->at_ns)
 		now_ns = of->at_ns;
 	view_load(machine, device, &view);
 	for (int step = 0; view.count > 0 && view.at_ns < now_ns && step < STEPS_MAX; step++) {
-		uint64_t from = view.at_ns, until = turn_plan(&view, now_ns);
+		uint64_t from = view.at_ns, until = schedule_plan(&view, now_ns);
 		bool is_served = false;
 
 		for (uint32_t i = 0; i < view.count; i++) {
-			is_served = is_served || view.member[i].standing == TURN_SERVED;
+			is_served = is_served || view.member[i].standing == SCHEDULE_SERVED;
 			note_step(machine, device, &view.member[i], from, until);
 		}
 		if (is_served)
-			busy_credit(&of->busy, from, until, until - from);
-		turn_pass(&view, until);
+			utilization_credit(&of->busy, from, until, until - from);
+		schedule_pass(&view, until);
 	}
 	view.at_ns = now_ns;
 	view_store(machine, device, &view);
@@ -205,7 +205,7 @@ static void look_for_dead(struct machine *machine, int device, uint64_t now_ns)
 	attach_unlock(machine);
 }
 
-uint64_t turn_now(struct machine *machine, int device)
+uint64_t schedule_now(struct machine *machine, int device)
 {
 	uint64_t clock, now = machine_now_ns();
 	bool are_others;
@@ -223,7 +223,7 @@ uint64_t turn_now(struct machine *machine, int device)
 	return clock;
 }
 
-uint64_t turn_begin(struct machine *machine, int device)
+uint64_t schedule_begin(struct machine *machine, int device)
 {
 	uint64_t now = machine_now_ns();
 
@@ -238,7 +238,7 @@ uint64_t turn_begin(struct machine *machine, int device)
 }
 
 /* A piece of work more, joined with those that it touches. */
-static void add_span(struct layout_turn *turn, uint64_t start_ns, uint64_t end_ns)
+static void add_span(struct layout_schedule *turn, uint64_t start_ns, uint64_t end_ns)
 {
 	struct layout_span *span = turn->span;
 	uint32_t i = 0, last;
@@ -270,7 +270,7 @@ static void add_span(struct layout_turn *turn, uint64_t start_ns, uint64_t end_n
 	turn->span_count -= last - i;
 }
 
-void turn_end(struct machine *machine, int device, uint64_t start_ns, uint64_t end_ns)
+void schedule_end(struct machine *machine, int device, uint64_t start_ns, uint64_t end_ns)
 {
 	if (machine->slot < 0 || !machine->has_turn_lock[device])
 		return;
@@ -281,10 +281,10 @@ void turn_end(struct machine *machine, int device, uint64_t start_ns, uint64_t e
 	let_go(machine, device);
 }
 
-void turn_cut(struct machine *machine, int device, uint64_t clock_ns)
+void schedule_cut(struct machine *machine, int device, uint64_t clock_ns)
 {
 	uint64_t now = machine_now_ns();
-	struct layout_turn *turn;
+	struct layout_schedule *turn;
 	uint32_t kept = 0;
 
 	if (machine->slot < 0 || !take(machine, device, now))
@@ -304,7 +304,7 @@ void turn_cut(struct machine *machine, int device, uint64_t clock_ns)
 static uint64_t find_time(
 	const struct machine *machine, int device, uint64_t clock_ns, uint64_t at_ns)
 {
-	const struct layout_turn *turn = turn_of(machine, (uint32_t)machine->slot, device);
+	const struct layout_schedule *turn = turn_of(machine, (uint32_t)machine->slot, device);
 	const struct layout_knot *knots = machine->layout->knot[machine->slot][device];
 	struct layout_knot after = {at_ns - turn->lag_ns, at_ns};
 	uint64_t count = turn->knot_count;
@@ -326,7 +326,8 @@ static uint64_t find_time(
 	return after.time_ns - (after.clock_ns - clock_ns);
 }
 
-bool turn_find_time(struct machine *machine, int device, uint64_t clock_ns, uint64_t *ret_time_ns)
+bool schedule_find_time(
+	struct machine *machine, int device, uint64_t clock_ns, uint64_t *ret_time_ns)
 {
 	uint64_t clock, now = machine_now_ns();
 
@@ -354,8 +355,8 @@ bool turn_find_time(struct machine *machine, int device, uint64_t clock_ns, uint
 static uint64_t foresee(
 	const struct machine *machine, int device, uint64_t clock_ns, bool *ret_is_end)
 {
-	const struct turn_member *mine = NULL;
-	struct turn_view view;
+	const struct schedule_member *mine = NULL;
+	struct schedule_view view;
 	uint64_t limit;
 
 	view_load(machine, device, &view);
@@ -369,20 +370,20 @@ static uint64_t foresee(
 		return clock_ns + turn_of(machine, (uint32_t)machine->slot, device)->lag_ns;
 	}
 	while (view.at_ns < limit) {
-		uint64_t until = turn_plan(&view, limit);
-		uint64_t more = turn_time_to(mine, view.at_ns, clock_ns);
+		uint64_t until = schedule_plan(&view, limit);
+		uint64_t more = schedule_time_to(mine, view.at_ns, clock_ns);
 
 		if (more <= until - view.at_ns) {
 			*ret_is_end = true;
 			return view.at_ns + more;
 		}
-		turn_pass(&view, until);
+		schedule_pass(&view, until);
 	}
 	*ret_is_end = false;
 	return limit;
 }
 
-uint64_t turn_expect(struct machine *machine, int device, uint64_t clock_ns, bool *ret_is_end)
+uint64_t schedule_expect(struct machine *machine, int device, uint64_t clock_ns, bool *ret_is_end)
 {
 	uint64_t lag, expected, now = machine_now_ns();
 	bool are_others = false, has_lock;
@@ -409,7 +410,7 @@ uint64_t turn_expect(struct machine *machine, int device, uint64_t clock_ns, boo
 	return expected;
 }
 
-void turn_catch_up(struct machine *machine, int device, uint64_t now_ns)
+void schedule_catch_up(struct machine *machine, int device, uint64_t now_ns)
 {
 	if (!take(machine, device, now_ns))
 		return;
@@ -417,7 +418,7 @@ void turn_catch_up(struct machine *machine, int device, uint64_t now_ns)
 	let_go(machine, device);
 }
 
-void turn_reset_slot(struct machine *machine, uint32_t slot)
+void schedule_reset_slot(struct machine *machine, uint32_t slot)
 {
 	for (int device = 0; device < machine_board(machine)->device_count; device++) {
 		struct layout_slot_device *mine = &machine->layout->slot[slot].device[device];
@@ -438,15 +439,15 @@ void machine_add_busy(struct machine *machine, int device, uint64_t start_ns, ui
 
 	if (machine->slot < 0)
 		return;
-	clock = turn_begin(machine, device);
+	clock = schedule_begin(machine, device);
 	/* Work told of afterwards is part of the history from where it began. */
 	if (start_ns < done) {
 		struct layout *layout = machine->layout;
 
-		busy_credit(&layout->slot[machine->slot].device[device].busy, start_ns, done,
+		utilization_credit(&layout->slot[machine->slot].device[device].busy, start_ns, done,
 			done - start_ns);
-		busy_credit(&layout->device[device].busy, start_ns, done, done - start_ns);
+		utilization_credit(&layout->device[device].busy, start_ns, done, done - start_ns);
 		start_ns = done;
 	}
-	turn_end(machine, device, clock + (start_ns - now), clock + (end_ns - now));
+	schedule_end(machine, device, clock + (start_ns - now), clock + (end_ns - now));
 }

@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "sim/core/inject.h"
-#include "sim/core/machine.h"
+#include "sim/machine/inject.h"
+#include "sim/machine/machine.h"
 
 #define LAYOUT_MAGIC   UINT64_C(0x314d495355504756) /* "VGPUSIM1" */
 #define LAYOUT_VERSION 3
@@ -28,7 +28,7 @@ struct layout_period {
 };
 
 /* Work that was done: all of it, and in the latest periods. */
-struct layout_busy {
+struct layout_utilization {
 	uint64_t work_ns;
 	struct layout_period period[LAYOUT_PERIODS];
 };
@@ -42,11 +42,11 @@ struct layout_span {
 	uint64_t end_ns;
 };
 
-/* The clock of a process on a device (turn.h). Under the device's lock. */
-struct layout_turn {
+/* The clock of a process on a device (schedule.h). Under the device's lock. */
+struct layout_schedule {
 	uint64_t lag_ns;     /* how far it is behind CLOCK_MONOTONIC */
 	uint64_t knot_count; /* ever made, see layout_knot */
-	uint32_t load;	     /* as turn_member's, 0 standing still; since the last knot */
+	uint32_t load;	     /* as schedule_member's, 0 standing still; since the last knot */
 	uint32_t span_count;
 	struct layout_span span[LAYOUT_SPANS]; /* by time, apart from each other */
 };
@@ -64,8 +64,8 @@ struct layout_slot_device {
 	uint32_t reserved0;
 	uint64_t limit_bytes; /* 0: none */
 	uint64_t reserved[6];
-	struct layout_turn turn;
-	struct layout_busy busy;
+	struct layout_schedule turn;
+	struct layout_utilization busy;
 };
 _Static_assert(
 	sizeof(struct layout_slot_device) == 16 * 8 + 64 + 24 + 256 + 8 + 128 * 16, "slot device");
@@ -144,7 +144,7 @@ struct layout_device {
 	uint32_t reserved;
 	uint64_t looked_ns;			  /* when it was last looked who is dead */
 	uint64_t members[MACHINE_SLOTS_MAX / 64]; /* a bit a slot: those that may have work */
-	struct layout_busy busy;		  /* for whomever */
+	struct layout_utilization busy;		  /* for whomever */
 };
 
 struct layout {

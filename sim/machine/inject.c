@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Counting the driver's calls, and making some of them fail or wait. */
-#include "sim/core/inject.h"
+#include "sim/machine/inject.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
-#include "sim/core/attach.h"
+#include "sim/machine/attach.h"
 
 static const char *const call_names[] = {
 #define ENTRY(symbol, base, version, form) #symbol,
@@ -197,7 +196,7 @@ static bool is_for(const struct machine *machine, const struct layout_rule *rule
 /* The slow path: some rule is in force. The first that acts decides. */
 static int apply(struct machine *machine, unsigned int call)
 {
-	struct timespec delay = {0};
+	uint64_t delay_ns = 0;
 	int result = 0;
 
 	attach_lock(machine);
@@ -212,15 +211,12 @@ static int apply(struct machine *machine, unsigned int call)
 			continue;
 		rule->hits++;
 		result = rule->result;
-		delay.tv_sec = (time_t)(rule->delay_ns / 1000000000);
-		delay.tv_nsec = (long)(rule->delay_ns % 1000000000);
+		delay_ns = rule->delay_ns;
 		break;
 	}
 	attach_unlock(machine);
-	if (delay.tv_sec != 0 || delay.tv_nsec != 0) {
-		while (nanosleep(&delay, &delay) != 0 && errno == EINTR)
-			;
-	}
+	if (delay_ns)
+		machine_sleep_ns(delay_ns);
 	return result;
 }
 

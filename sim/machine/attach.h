@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of sim/core know of an attachment, and the lock of the shared file. */
+/* What the files of sim/machine know of an attachment, and the lock of the shared file. */
 #pragma once
 
 #include <stdbool.h>
@@ -7,14 +7,14 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "sim/core/layout.h"
+#include "sim/machine/layout.h"
 
 struct machine {
 	struct layout *layout;
 	int slot;			/* of this process, or -1 */
 	void *live_page;		/* the mapping that keeps the slot's file lock, or NULL */
-	uint64_t without_lock_until_ns; /* see turn.c */
-	bool has_turn_lock[MACHINE_DEVICES_MAX]; /* between turn_begin() and turn_end() */
+	uint64_t without_lock_until_ns; /* see schedule.c */
+	bool has_turn_lock[MACHINE_DEVICES_MAX]; /* between schedule_begin() and schedule_end() */
 	dev_t file_dev;
 	ino_t file_ino;
 	char path[4096];

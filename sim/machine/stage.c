@@ -2,16 +2,18 @@
 /* Locking and checkpointing processes of the machine. */
 #include <errno.h>
 #include <sys/stat.h>
-#include <time.h>
 
-#include "sim/core/attach.h"
-#include "sim/core/machine.h"
-#include "sim/core/turn.h"
+#include "sim/machine/attach.h"
+#include "sim/machine/machine.h"
+#include "sim/machine/schedule.h"
 
 /*
  * The stage is one word of the slot: what a checkpointed process holds stays written down and just
  * does not count, so neither it nor the one who changes the stage can leave half of it behind.
  */
+
+/* How often a locked process looks whether it may go on. */
+#define LOOK_NS 200000
 
 /* Under the lock. Returns the slot of a live process, or NULL. */
 static struct layout_slot *find(struct machine *machine, int pid)
@@ -84,7 +86,7 @@ int machine_change_stage(
 	if (r == 0) {
 		/* Until now it was served as before. */
 		for (int device = 0; device < layout->board.board.device_count; device++)
-			turn_catch_up(machine, device, machine_now_ns());
+			schedule_catch_up(machine, device, machine_now_ns());
 		/* Pairs with the acquire in machine_wait_running(). */
 		__atomic_store_n(&slot->stage, to, __ATOMIC_RELEASE);
 		for (int device = 0; device < layout->board.board.device_count; device++)
@@ -96,7 +98,6 @@ int machine_change_stage(
 
 void machine_wait_running(struct machine *machine)
 {
-	static const struct timespec pause = {.tv_nsec = 200000};
 	const struct layout_slot *slot;
 
 	if (machine->slot < 0)
@@ -105,5 +106,5 @@ void machine_wait_running(struct machine *machine)
 	/* Pairs with the release in machine_change_stage(). */
 	while (__builtin_expect(
 		__atomic_load_n(&slot->stage, __ATOMIC_ACQUIRE) != MACHINE_RUNNING, 0))
-		nanosleep(&pause, NULL);
+		machine_sleep_ns(LOOK_NS);
 }

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "sim/core/machine.h"
+#include "sim/machine/machine.h"
 
 struct layout_span;
 
@@ -18,43 +18,44 @@ struct layout_span;
  */
 
 /* The calling process's clock now. */
-uint64_t turn_now(struct machine *machine, int device);
+uint64_t schedule_now(struct machine *machine, int device);
 
 /*
- * turn_begin() tells the clock and stops it until turn_end(), which gives the device work from
+ * schedule_begin() tells the clock and stops it until schedule_end(), which gives the device work from
  * start_ns to end_ns; none where end_ns <= start_ns. Nothing must be waited for in between.
  */
-uint64_t turn_begin(struct machine *machine, int device);
-void turn_end(struct machine *machine, int device, uint64_t start_ns, uint64_t end_ns);
+uint64_t schedule_begin(struct machine *machine, int device);
+void schedule_end(struct machine *machine, int device, uint64_t start_ns, uint64_t end_ns);
 
 /* No work goes on after clock_ns: it was thrown away. */
-void turn_cut(struct machine *machine, int device, uint64_t clock_ns);
+void schedule_cut(struct machine *machine, int device, uint64_t clock_ns);
 
 /* When the clock showed clock_ns; false: it does not yet. Of long ago it is an estimate. */
-bool turn_find_time(struct machine *machine, int device, uint64_t clock_ns, uint64_t *ret_time_ns);
+bool schedule_find_time(
+	struct machine *machine, int device, uint64_t clock_ns, uint64_t *ret_time_ns);
 
 /*
  * When to look whether the clock shows clock_ns, as CLOCK_MONOTONIC; 0: it does. With *ret_is_end it
  * is when it will, if nothing new comes; else a time before.
  */
-uint64_t turn_expect(struct machine *machine, int device, uint64_t clock_ns, bool *ret_is_end);
+uint64_t schedule_expect(struct machine *machine, int device, uint64_t clock_ns, bool *ret_is_end);
 
 /* Brings the devices' turns up to now, for who changes what they depend on, or reads them. */
-void turn_catch_up(struct machine *machine, int device, uint64_t now_ns);
+void schedule_catch_up(struct machine *machine, int device, uint64_t now_ns);
 
 /* The slot begins anew: no work, and its clocks are CLOCK_MONOTONIC. Under the machine's lock. */
-void turn_reset_slot(struct machine *machine, uint32_t slot);
+void schedule_reset_slot(struct machine *machine, uint32_t slot);
 
 /*
- * turn_step.c: who is served next, without a clock, a lock, or memory of its own.
+ * schedule_step.c: who is served next, without a clock, a lock, or memory of its own.
  */
-enum turn_standing {
-	TURN_IDLE,    /* no work now: the clock goes */
-	TURN_SERVED,  /* the clock goes, slower under load */
-	TURN_WAITING, /* the clock stands still */
+enum schedule_standing {
+	SCHEDULE_IDLE,	  /* no work now: the clock goes */
+	SCHEDULE_SERVED,  /* the clock goes, slower under load */
+	SCHEDULE_WAITING, /* the clock stands still */
 };
 
-struct turn_member {
+struct schedule_member {
 	uint32_t slot;
 	uint32_t percent;
 	uint64_t party; /* those of one party are served together */
@@ -63,22 +64,22 @@ struct turn_member {
 	uint32_t span_count;
 	uint32_t load; /* 100 and less: full speed; 200: half of it */
 	bool is_halted;
-	enum turn_standing standing;
+	enum schedule_standing standing;
 };
 
-struct turn_view {
+struct schedule_view {
 	uint64_t at_ns;
 	uint64_t slice_ns; /* 0: none, everybody is of one party */
 	uint64_t slice_end_ns;
 	uint64_t owner_party;
 	uint32_t owner_slot;
 	uint32_t count;
-	struct turn_member member[MACHINE_SLOTS_MAX]; /* by slot */
+	struct schedule_member member[MACHINE_SLOTS_MAX]; /* by slot */
 };
 
 /* Says who is served from at_ns on, and returns until when, at most limit_ns. */
-uint64_t turn_plan(struct turn_view *view, uint64_t limit_ns);
+uint64_t schedule_plan(struct schedule_view *view, uint64_t limit_ns);
 /* Lets time pass until then, as was planned. */
-void turn_pass(struct turn_view *view, uint64_t until_ns);
+void schedule_pass(struct schedule_view *view, uint64_t until_ns);
 /* The time that a member's clock needs to show clock_ns, at its speed of now; UINT64_MAX: never. */
-uint64_t turn_time_to(const struct turn_member *member, uint64_t at_ns, uint64_t clock_ns);
+uint64_t schedule_time_to(const struct schedule_member *member, uint64_t at_ns, uint64_t clock_ns);

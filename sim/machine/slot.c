@@ -9,10 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "sim/core/attach.h"
-#include "sim/core/machine.h"
-#include "sim/core/mps.h"
-#include "sim/core/turn.h"
+#include "sim/machine/attach.h"
+#include "sim/machine/machine.h"
+#include "sim/machine/mps_client.h"
+#include "sim/machine/schedule.h"
 
 /*
  * A device's use is the sum over the slots of its live processes, made under the lock each time a
@@ -95,7 +95,7 @@ static int claim(struct machine *machine, int fd)
 	return -1;
 }
 
-/* All of it but what turn_reset_slot() does under other locks. */
+/* All of it but what schedule_reset_slot() does under other locks. */
 static void reset_slot(struct layout_slot *slot, int device_count)
 {
 	memset(slot, 0, offsetof(struct layout_slot, device));
@@ -107,7 +107,7 @@ int machine_join(struct machine *machine)
 {
 	struct layout *layout = machine->layout;
 	const char *tag = getenv("VGPU_SIM_TAG");
-	uint64_t server = mps_find_server();
+	uint64_t server = mps_client_find_server();
 	char cut[MACHINE_TAG_SIZE];
 	struct layout_slot *slot;
 	void *page;
@@ -133,7 +133,7 @@ int machine_join(struct machine *machine)
 	index = claim(machine, fd);
 	if (index >= 0) {
 		slot = &layout->slot[index];
-		turn_reset_slot(machine, (uint32_t)index);
+		schedule_reset_slot(machine, (uint32_t)index);
 		reset_slot(slot, machine_board(machine)->device_count);
 		kept_forget_slot(layout, (unsigned int)index);
 		slot->pid = getpid();
@@ -141,7 +141,7 @@ int machine_join(struct machine *machine)
 		slot->start_time = read_start_time();
 		slot->pid_namespace = read_pid_namespace();
 		slot->server = server;
-		slot->percent = server != 0 ? mps_read_percent() : 100;
+		slot->percent = server != 0 ? mps_client_read_percent() : 100;
 		if (layout->slots_used <= (uint32_t)index)
 			layout->slots_used = (uint32_t)index + 1;
 		/* The compiler must not move the commit up; a killed process needs no more. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How much of the last seconds was work. */
-#include "sim/core/busy.h"
+#include "sim/machine/utilization.h"
 
 /*
  * Time is cut into periods, and of the latest ones it is kept how much was work. What is older than
@@ -12,7 +12,7 @@ static uint64_t period_ns(void)
 	return UINT64_C(1) << LAYOUT_PERIOD_SHIFT;
 }
 
-static void add(struct layout_busy *busy, uint64_t index, uint64_t work_ns)
+static void add(struct layout_utilization *busy, uint64_t index, uint64_t work_ns)
 {
 	struct layout_period *period = &busy->period[index % LAYOUT_PERIODS];
 
@@ -21,7 +21,8 @@ static void add(struct layout_busy *busy, uint64_t index, uint64_t work_ns)
 	period->work_ns += work_ns;
 }
 
-void busy_credit(struct layout_busy *busy, uint64_t from_ns, uint64_t to_ns, uint64_t work_ns)
+void utilization_credit(
+	struct layout_utilization *busy, uint64_t from_ns, uint64_t to_ns, uint64_t work_ns)
 {
 	uint64_t span = to_ns - from_ns, kept = period_ns() * (LAYOUT_PERIODS - 1);
 
@@ -43,7 +44,8 @@ void busy_credit(struct layout_busy *busy, uint64_t from_ns, uint64_t to_ns, uin
 	}
 }
 
-uint64_t busy_within(const struct layout_busy *busy, uint64_t now_ns, uint64_t window_ns)
+uint64_t utilization_within(
+	const struct layout_utilization *busy, uint64_t now_ns, uint64_t window_ns)
 {
 	uint64_t from = now_ns > window_ns ? now_ns - window_ns : 0;
 	uint64_t first = from >> LAYOUT_PERIOD_SHIFT, last = now_ns >> LAYOUT_PERIOD_SHIFT;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Turns, step by step: who is served, and until when nothing changes. */
-#include "sim/core/layout.h"
-#include "sim/core/turn.h"
+#include "sim/machine/layout.h"
+#include "sim/machine/schedule.h"
 
 /* The whole of a device. */
 #define ALL_PERCENT 100
 
-static uint64_t clock_of(const struct turn_member *member, uint64_t at_ns)
+static uint64_t clock_of(const struct schedule_member *member, uint64_t at_ns)
 {
 	return at_ns - member->lag_ns;
 }
 
 /* What a member wants of the device at that time. */
-static void look_at(struct turn_member *member, uint64_t at_ns)
+static void look_at(struct schedule_member *member, uint64_t at_ns)
 {
 	uint64_t clock = clock_of(member, at_ns);
 
@@ -22,20 +22,21 @@ static void look_at(struct turn_member *member, uint64_t at_ns)
 	}
 	member->load = ALL_PERCENT;
 	if (member->span_count == 0)
-		member->standing = TURN_IDLE;
+		member->standing = SCHEDULE_IDLE;
 	else if (member->is_halted)
-		member->standing = TURN_WAITING;
+		member->standing = SCHEDULE_WAITING;
 	else
-		member->standing = member->span->start_ns > clock ? TURN_IDLE : TURN_WAITING;
+		member->standing =
+			member->span->start_ns > clock ? SCHEDULE_IDLE : SCHEDULE_WAITING;
 }
 
-static bool wants(const struct turn_member *member)
+static bool wants(const struct schedule_member *member)
 {
-	return member->standing == TURN_WAITING && !member->is_halted;
+	return member->standing == SCHEDULE_WAITING && !member->is_halted;
 }
 
 /* A party stands in line where the first of its members does. */
-static bool is_first(const struct turn_view *view, uint32_t index)
+static bool is_first(const struct schedule_view *view, uint32_t index)
 {
 	for (uint32_t i = 0; i < index; i++) {
 		if (wants(&view->member[i]) && view->member[i].party == view->member[index].party)
@@ -45,12 +46,12 @@ static bool is_first(const struct turn_view *view, uint32_t index)
 }
 
 /* The party that comes after the owner; NULL: none but the owner wants anything. */
-static const struct turn_member *find_next(const struct turn_view *view)
+static const struct schedule_member *find_next(const struct schedule_view *view)
 {
-	const struct turn_member *lowest = NULL;
+	const struct schedule_member *lowest = NULL;
 
 	for (uint32_t i = 0; i < view->count; i++) {
-		const struct turn_member *member = &view->member[i];
+		const struct schedule_member *member = &view->member[i];
 
 		if (!wants(member) || member->party == view->owner_party || !is_first(view, i))
 			continue;
@@ -62,7 +63,7 @@ static const struct turn_member *find_next(const struct turn_view *view)
 	return lowest;
 }
 
-static bool is_owner_there(const struct turn_view *view)
+static bool is_owner_there(const struct schedule_view *view)
 {
 	for (uint32_t i = 0; i < view->count; i++) {
 		if (wants(&view->member[i]) && view->member[i].party == view->owner_party)
@@ -72,9 +73,9 @@ static bool is_owner_there(const struct turn_view *view)
 }
 
 /* Chooses the owner; returns whether others wait for the end of its slice. */
-static bool choose(struct turn_view *view)
+static bool choose(struct schedule_view *view)
 {
-	const struct turn_member *next = find_next(view);
+	const struct schedule_member *next = find_next(view);
 
 	if (next == NULL)
 		return false;
@@ -86,7 +87,7 @@ static bool choose(struct turn_view *view)
 	return find_next(view) != NULL;
 }
 
-static void serve(struct turn_view *view)
+static void serve(struct schedule_view *view)
 {
 	uint32_t percent = 0;
 
@@ -95,22 +96,22 @@ static void serve(struct turn_view *view)
 			percent += view->member[i].percent;
 	}
 	for (uint32_t i = 0; i < view->count; i++) {
-		struct turn_member *member = &view->member[i];
+		struct schedule_member *member = &view->member[i];
 
 		if (!wants(member) || member->party != view->owner_party)
 			continue;
-		member->standing = TURN_SERVED;
+		member->standing = SCHEDULE_SERVED;
 		member->load = percent > ALL_PERCENT ? percent : ALL_PERCENT;
 	}
 }
 
-uint64_t turn_time_to(const struct turn_member *member, uint64_t at_ns, uint64_t clock_ns)
+uint64_t schedule_time_to(const struct schedule_member *member, uint64_t at_ns, uint64_t clock_ns)
 {
 	uint64_t clock = clock_of(member, at_ns);
 
 	if (clock_ns <= clock)
 		return 0;
-	if (member->standing == TURN_WAITING)
+	if (member->standing == SCHEDULE_WAITING)
 		return UINT64_MAX;
 	if (member->load == ALL_PERCENT)
 		return clock_ns - clock;
@@ -120,7 +121,7 @@ uint64_t turn_time_to(const struct turn_member *member, uint64_t at_ns, uint64_t
 	return ((clock_ns - clock) * member->load + ALL_PERCENT - 1) / ALL_PERCENT;
 }
 
-uint64_t turn_plan(struct turn_view *view, uint64_t limit_ns)
+uint64_t schedule_plan(struct schedule_view *view, uint64_t limit_ns)
 {
 	uint64_t until = limit_ns;
 	bool are_others;
@@ -132,28 +133,28 @@ uint64_t turn_plan(struct turn_view *view, uint64_t limit_ns)
 	if (are_others && view->slice_end_ns < until)
 		until = view->slice_end_ns;
 	for (uint32_t i = 0; i < view->count; i++) {
-		const struct turn_member *member = &view->member[i];
+		const struct schedule_member *member = &view->member[i];
 		uint64_t more;
 
 		if (member->span_count == 0)
 			continue;
-		more = turn_time_to(member, view->at_ns,
-			member->standing == TURN_IDLE ? member->span->start_ns
-						      : member->span->end_ns);
+		more = schedule_time_to(member, view->at_ns,
+			member->standing == SCHEDULE_IDLE ? member->span->start_ns
+							  : member->span->end_ns);
 		if (more < until - view->at_ns)
 			until = view->at_ns + more;
 	}
 	return until;
 }
 
-void turn_pass(struct turn_view *view, uint64_t until_ns)
+void schedule_pass(struct schedule_view *view, uint64_t until_ns)
 {
 	uint64_t passed = until_ns - view->at_ns;
 
 	for (uint32_t i = 0; i < view->count; i++) {
-		struct turn_member *member = &view->member[i];
+		struct schedule_member *member = &view->member[i];
 
-		if (member->standing == TURN_WAITING)
+		if (member->standing == SCHEDULE_WAITING)
 			member->lag_ns += passed;
 		else if (member->load > ALL_PERCENT)
 			member->lag_ns += passed - passed * ALL_PERCENT / member->load;

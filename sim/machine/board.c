@@ -18,7 +18,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "sim/core/board.h"
+#include "sim/machine/board.h"
 
 /* ASCII alone, whatever the locale. */
 static bool is_blank(char c)
@@ -86,7 +86,7 @@ static const struct key {
 #define NUMBER(field, least, most) {#field, KEY_NUMBER, FIELD(field), least, most},
 #define BYTES(field, least, most)  {#field, KEY_BYTES, FIELD(field), least, most},
 #define WORD(field)		   {#field, KEY_WORD, FIELD(field), 0, UINT64_MAX},
-#include "sim/core/board_key.def"
+#include "sim/machine/board_key.def"
 #undef FIELD
 };
 #define KEY_COUNT (sizeof(keys) / sizeof(keys[0]))

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "sim/core/machine.h"
+#include "sim/machine/machine.h"
 
 #define INJECT_RULES_MAX	64
 #define INJECT_KERNELS_MAX	64

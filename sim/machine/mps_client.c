@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the environment says of NVIDIA's Multi-Process Service. */
-#include "sim/core/mps.h"
+#include "sim/machine/mps_client.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-uint64_t mps_find_server(void)
+uint64_t mps_client_find_server(void)
 {
 	const char *folder = getenv("CUDA_MPS_PIPE_DIRECTORY");
 	char path[4096];
@@ -31,7 +31,7 @@ uint64_t mps_find_server(void)
 	return (((uint64_t)st.st_dev << 40 ^ (uint64_t)st.st_ino) & INT64_MAX) | 1;
 }
 
-uint32_t mps_read_percent(void)
+uint32_t mps_client_read_percent(void)
 {
 	const char *text = getenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
 	double percent = text != NULL ? strtod(text, NULL) : 0;
@@ -58,7 +58,7 @@ static uint64_t unit_bytes(const char *unit)
 	}
 }
 
-uint64_t mps_read_limit_bytes(int ordinal)
+uint64_t mps_client_read_limit_bytes(int ordinal)
 {
 	const char *p = getenv("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT");
 	uint64_t limit = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Making and attaching the shared file of the machine. */
-#include "sim/core/machine.h"
+#include "sim/machine/machine.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,24 +9,15 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "sim/core/attach.h"
+#include "sim/machine/attach.h"
 
 /*
  * A machine is made in a file of another name and linked to its own when complete: nobody ever sees
  * half of one, and of two makers the second one's link fails and it attaches to the first one's.
  * The descriptor is closed after mapping, because tenants close descriptors they do not know.
  */
-
-uint64_t machine_now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
 
 const char *machine_kind_name(enum machine_kind kind)
 {

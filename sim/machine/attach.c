@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The lock of the shared file, and who of its processes is still alive. */
-#include "sim/core/attach.h"
+#include "sim/machine/attach.h"
 
 #include <errno.h>
 #include <fcntl.h>

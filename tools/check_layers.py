@@ -25,7 +25,8 @@ MAY_INCLUDE = {
     "tenant/hooks": ["base", "policy", "region", "gpu", "tenant/driver", "tenant/slice",
                      "tenant/memory", "tenant/compute"],
     "tenant/door": ["base", "gpu", "tenant/driver", "tenant/hooks"],
-    "cli": ["base", "policy", "region", "gpu"],
+    "node": ["base", "policy", "region", "gpu"],
+    "cli": ["base", "policy", "region", "gpu", "node"],
 }
 ABI = "gpu/abi/"
 

@@ -28,12 +28,6 @@ struct command {
 	const char *details; /* whole lines, or "" */
 };
 
-/* The commands in the table's order; an entry without a name ends them. */
-extern const struct command commands[];
-
-/* NULL where there is no such command. */
-const struct command *command_find(const char *name);
-
 /* Sets err and returns COMMAND_E_USAGE. */
 int command_refuse(struct err *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "cli/view.h"
+#include "node/view.h"
 
 #define COMPUTE_TEXT_BYTES 64
 

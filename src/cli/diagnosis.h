@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "cli/inspect.h"
-#include "cli/view.h"
+#include "node/inspect.h"
+#include "node/view.h"
 
 #define PROBLEM_BYTES 512
 

@@ -12,7 +12,7 @@
 #include "cli/diagnosis.h"
 #include "cli/doctor_limits.h"
 #include "cli/doctor_show.h"
-#include "cli/survey.h"
+#include "node/sites.h"
 
 const char help_doctor[] =
 	"  --json         for programs: everything that was found, sizes in bytes\n"
@@ -66,18 +66,18 @@ static bool is_wanted(const struct request *request, const struct view *v)
 	return !request->pid && v->is_running;
 }
 
-static int read_views(const struct request *request, const struct survey *survey,
+static int read_views(const struct request *request, const struct sites *sites,
 	const struct devices *devices, struct diagnosis *d)
 {
-	d->views = calloc(survey->count + 1, sizeof(*d->views));
+	d->views = calloc(sites->count + 1, sizeof(*d->views));
 	if (!d->views)
 		return -ENOMEM;
-	for (size_t i = 0; i < survey->count; i++) {
+	for (size_t i = 0; i < sites->count; i++) {
 		struct view *v = &d->views[d->view_count];
 		struct err failure = ERR_NULL;
 
-		if (view_read(&survey->sites[i], devices, v, &failure) != 0) {
-			if (!survey->sites[i].is_guess && !request->slice && !request->pid)
+		if (view_read(&sites->list[i], devices, v, &failure) != 0) {
+			if (!sites->list[i].is_guess && !request->slice && !request->pid)
 				diagnosis_add(&d->problems, "%s", failure.text);
 			continue;
 		}
@@ -171,10 +171,10 @@ static void judge(struct diagnosis *d)
 
 static int examine(const struct request *request, struct diagnosis *d, struct err *err)
 {
-	_cleanup_(survey_clear) struct survey survey = SURVEY_NULL;
+	_cleanup_(sites_clear) struct sites sites = SITES_NULL;
 	_cleanup_free_ struct devices *devices = calloc(1, sizeof(*devices));
 	struct err ignored = ERR_NULL;
-	int r = survey_machine(&survey, err);
+	int r = sites_find(&sites, err);
 
 	if (r < 0)
 		return r;
@@ -183,7 +183,7 @@ static int examine(const struct request *request, struct diagnosis *d, struct er
 	/* Names of devices are a comfort. */
 	if (devices_read(NULL, devices, &ignored) != 0)
 		devices->count = 0;
-	r = read_views(request, &survey, devices, d);
+	r = read_views(request, &sites, devices, d);
 	view_measure(d->views, d->views ? d->view_count : 0, MEASURE_NS);
 	if (r == 0)
 		r = look_at_processes(request, d);

@@ -10,7 +10,7 @@
 
 #include "cli/doctor_limits.h"
 #include "cli/mps_daemon.h"
-#include "cli/turns.h"
+#include "node/turn_folder.h"
 #include "policy/device_name.h"
 
 #define ENVIRONMENT_MEMORY  "CUDA_DEVICE_MEMORY_LIMIT"
@@ -184,7 +184,7 @@ int limits_count_others(const struct patient *patient, unsigned *ret_count)
 		return -ENAMETOOLONG;
 	for (unsigned i = 0; i < count; i++) {
 		unsigned others;
-		int r = turns_count(folder, limits[i].uuid, own, &others);
+		int r = turn_folder_count_slices(folder, limits[i].uuid, own, &others);
 
 		if (r < 0)
 			return r;

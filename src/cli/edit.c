@@ -19,8 +19,9 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
-#include "cli/slice.h"
-#include "cli/survey.h"
+#include "cli/mps.h"
+#include "node/sites.h"
+#include "node/slice.h"
 #include "policy/device_name.h"
 
 #define TEMPORARY "share.new" /* one is enough: it is made under the lock */
@@ -37,14 +38,14 @@ static int explain_none(const char *name, const char *region, struct err *err)
 		err, ENOENT, "there is no slice '%.60s'; `vgpu list --all` shows them", name);
 }
 
-static int choose(const struct survey *survey, const char *name, const struct site **ret_site,
-	struct err *err)
+static int choose(
+	const struct sites *sites, const char *name, const struct site **ret_site, struct err *err)
 {
 	const struct site *found = NULL;
 	const char *region = NULL;
 
-	for (size_t i = 0; i < survey->count; i++) {
-		const struct site *site = &survey->sites[i];
+	for (size_t i = 0; i < sites->count; i++) {
+		const struct site *site = &sites->list[i];
 
 		if (strcmp(site->name, name) != 0)
 			continue;
@@ -68,14 +69,15 @@ static int choose(const struct survey *survey, const char *name, const struct si
 
 int edit_find(const char *name, char ret_folder[EDIT_FOLDER_BYTES], struct err *err)
 {
-	_cleanup_(survey_clear) struct survey survey = SURVEY_NULL;
+	_cleanup_(sites_clear) struct sites sites = SITES_NULL;
 	const struct site *site = NULL;
 	int r;
 
 	slice_sweep();
-	r = survey_machine(&survey, err);
+	mps_sweep(NULL);
+	r = sites_find(&sites, err);
 	if (r == 0)
-		r = choose(&survey, name, &site, err);
+		r = choose(&sites, name, &site, err);
 	if (r < 0)
 		return r;
 	if ((size_t)snprintf(ret_folder, EDIT_FOLDER_BYTES, "%s", site->folder) >=

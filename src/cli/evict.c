@@ -22,8 +22,8 @@
 #include "base/cleanup.h"
 #include "cli/checkpoint.h"
 #include "cli/command.h"
-#include "cli/evictee.h"
-#include "cli/room.h"
+#include "node/evictee.h"
+#include "node/free_memory.h"
 #include "region/evict.h"
 #include "region/snapshot.h"
 
@@ -34,7 +34,7 @@
 
 struct eviction {
 	struct checkpoint driver;
-	struct room room;
+	struct free_memory free_memory;
 	struct region region;
 	struct snapshot *seen; /* before anything was done */
 	struct evictees evictees;
@@ -48,7 +48,7 @@ struct eviction {
 
 static void cleanup_eviction(struct eviction *e)
 {
-	room_close(&e->room);
+	free_memory_close(&e->free_memory);
 	region_close(&e->region);
 	free(e->evictees.list);
 	free(e->seen);
@@ -86,7 +86,7 @@ static int refuse(const struct eviction *e, const struct evictee *p, const char 
 }
 
 /*
- * Whether the driver will not restore the process later either. Measured of these two (room.h): the one that
+ * Whether the driver will not restore the process later either. Measured of these two (node/free_memory.h): the one that
  * comes at first, and the one from then on.
  */
 static bool is_for_good(CUresult result)
@@ -173,7 +173,7 @@ static int restore_memory(struct eviction *e, struct evictee *p, struct err *err
 	int r;
 
 	evict_weigh(&e->region, &p->process, p->bytes);
-	r = room_check(&e->room, &e->evictees, p, e->seen, err);
+	r = free_memory_check(&e->free_memory, &e->evictees, p, e->seen, err);
 	if (r == 0)
 		r = book_in(e, p, err);
 	if (r < 0)
@@ -228,7 +228,7 @@ static int open_all(struct eviction *e, const char *region, const struct evict_l
 	if (r < 0)
 		return r;
 	/* After the driver's start, which takes some memory of each device. */
-	room_open(libraries->nvml, &e->room);
+	free_memory_open(libraries->nvml, &e->free_memory);
 	r = region_open(region, &e->region);
 	return r ? err_set(err, r < 0 ? -r : EINVAL, "region '%.200s': %s", region,
 			   region_explain(r))
@@ -321,7 +321,7 @@ static int check_room(struct eviction *e, struct err *err)
 		if (find_stage(e, p, &ignored) == 0)
 			evict_weigh(&e->region, &p->process, p->bytes);
 	}
-	return room_check(&e->room, &e->evictees, NULL, e->seen, err);
+	return free_memory_check(&e->free_memory, &e->evictees, NULL, e->seen, err);
 }
 
 /*

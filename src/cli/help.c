@@ -1,14 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* vgpu help and vgpu version: what the table of commands says. */
+#include "cli/help.h"
+
 #include <stdio.h>
 #include <string.h>
-
-#include "cli/command.h"
 
 const char help_help[] = "  --names     the commands' names alone, one a line (for completion)\n";
 const char help_version[] = "";
 
-static void print_all(void)
+const struct command *help_find(const struct command *commands, const char *name)
+{
+	for (const struct command *c = commands; c->name; c++)
+		if (strcmp(c->name, name) == 0)
+			return c;
+	return NULL;
+}
+
+static void print_all(const struct command *commands)
 {
 	puts("vgpu: slices of GPUs, with a memory quota that holds\n");
 	for (const struct command *c = commands; c->name; c++)
@@ -25,15 +33,14 @@ static void print_one(const struct command *c)
 		printf("\n%s", c->details);
 }
 
-int command_help(int argc, char **argv, int *ret_status, struct err *err)
+int help_show(const struct command *commands, int argc, char **argv, struct err *err)
 {
 	const struct command *c;
 
-	*ret_status = 0;
 	if (argc > 2)
 		return command_refuse(err, "help takes one command's name, not %d", argc - 1);
 	if (argc < 2) {
-		print_all();
+		print_all(commands);
 		return 0;
 	}
 	if (!strcmp(argv[1], "--names")) {
@@ -41,7 +48,7 @@ int command_help(int argc, char **argv, int *ret_status, struct err *err)
 			puts(c->name);
 		return 0;
 	}
-	c = command_find(argv[1]);
+	c = help_find(commands, argv[1]);
 	if (!c)
 		return command_refuse(
 			err, "there is no command '%s'; `vgpu help` lists them", argv[1]);

@@ -8,11 +8,12 @@
 
 #include "base/cleanup.h"
 #include "cli/command.h"
-#include "cli/devices.h"
-#include "cli/place.h"
+#include "cli/mps.h"
 #include "cli/show.h"
-#include "cli/slice.h"
-#include "cli/survey.h"
+#include "node/devices.h"
+#include "node/place.h"
+#include "node/sites.h"
+#include "node/slice.h"
 
 #define REGIONS_MAX 64 /* --region options */
 
@@ -115,19 +116,20 @@ static int read_devices(const struct request *request, struct devices *ret_devic
 }
 
 /* Finds the sites; regions that were named and are not there are told, and counted. */
-static int find_sites(const struct request *request, struct survey *survey, unsigned *ret_failures,
-	struct err *err)
+static int find_sites(
+	const struct request *request, struct sites *sites, unsigned *ret_failures, struct err *err)
 {
 	unsigned failures = 0;
 
 	if (request->region_count == 0) {
 		slice_sweep();
-		return survey_machine(survey, err);
+		mps_sweep(NULL);
+		return sites_find(sites, err);
 	}
 	for (unsigned i = 0; i < request->region_count; i++) {
 		struct err failure = ERR_NULL;
 
-		if (survey_add(survey, request->regions[i], &failure) == 0)
+		if (sites_add(sites, request->regions[i], &failure) == 0)
 			continue;
 		command_warn(&failure);
 		failures++;
@@ -145,18 +147,18 @@ static int compare(const void *a, const void *b)
 }
 
 /* Reads every site; broken ones are told and counted, and those that were guesses left out. */
-static int read_views(const struct request *request, const struct survey *survey,
+static int read_views(const struct request *request, const struct sites *sites,
 	const struct devices *devices, struct views *views, unsigned *failures)
 {
-	views->view = calloc(survey->count + 1, sizeof(*views->view));
+	views->view = calloc(sites->count + 1, sizeof(*views->view));
 	if (!views->view)
 		return -ENOMEM;
-	for (size_t i = 0; i < survey->count; i++) {
+	for (size_t i = 0; i < sites->count; i++) {
 		struct view *v = &views->view[views->count];
 		struct err failure = ERR_NULL;
 
-		if (view_read(&survey->sites[i], devices, v, &failure) != 0) {
-			if (!survey->sites[i].is_guess) {
+		if (view_read(&sites->list[i], devices, v, &failure) != 0) {
+			if (!sites->list[i].is_guess) {
 				command_warn(&failure);
 				(*failures)++;
 			}
@@ -187,7 +189,7 @@ static void show(const struct request *request, const struct views *views)
 
 int command_list(int argc, char **argv, int *ret_status, struct err *err)
 {
-	_cleanup_(survey_clear) struct survey survey = SURVEY_NULL;
+	_cleanup_(sites_clear) struct sites sites = SITES_NULL;
 	_cleanup_(cleanup_views) struct views views = {.count = 0};
 	_cleanup_free_ struct devices *devices = calloc(1, sizeof(*devices));
 	struct request request = {0};
@@ -200,10 +202,10 @@ int command_list(int argc, char **argv, int *ret_status, struct err *err)
 		return err_set(err, ENOMEM, "no memory");
 	r = read_devices(&request, devices, err);
 	if (r == 0)
-		r = find_sites(&request, &survey, &failures, err);
+		r = find_sites(&request, &sites, &failures, err);
 	if (r < 0)
 		return r;
-	if (read_views(&request, &survey, devices, &views, &failures) < 0)
+	if (read_views(&request, &sites, devices, &views, &failures) < 0)
 		return err_set(err, ENOMEM, "no memory");
 	view_measure(views.view, views.count, MEASURE_NS);
 	if (views.count > 0 || !request.region_count)

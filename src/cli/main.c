@@ -2,69 +2,37 @@
 /* vgpu: finds the command, runs it, and says what went wrong. */
 #include <errno.h>
 #include <getopt.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/command.h"
+#include "cli/help.h"
 
 #define EXIT_FAILED 1
 #define EXIT_USAGE  2
 
-const struct command commands[] = {
+static const struct command commands[] = {
 #define COMMAND(name, function, arguments, summary) \
 	{#name, function, arguments, summary, help_##name},
 #include "cli/commands.def"
 	{0},
 };
 
-const struct command *command_find(const char *name)
+/* What is said of commands has to know them all, and so is called from here. */
+int command_help(int argc, char **argv, int *ret_status, struct err *err)
 {
-	for (const struct command *c = commands; c->name; c++)
-		if (strcmp(c->name, name) == 0)
-			return c;
-	return NULL;
-}
-
-int command_refuse(struct err *err, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(err->text, sizeof(err->text), format, args);
-	va_end(args);
-	return COMMAND_E_USAGE;
-}
-
-int command_refuse_option(struct err *err, int answer, char **argv)
-{
-	if (answer == ':')
-		return command_refuse(err, "option %s needs a value; see `vgpu help %s`",
-			argv[optind - 1], argv[0]);
-	if (optopt && !strncmp(argv[optind - 1], "--", 2))
-		return command_refuse(err, "option %s takes no value; see `vgpu help %s`",
-			argv[optind - 1], argv[0]);
-	if (optopt)
-		return command_refuse(
-			err, "there is no option -%c; `vgpu help %s` lists them", optopt, argv[0]);
-	return command_refuse(
-		err, "there is no option %s; `vgpu help %s` lists them", argv[optind - 1], argv[0]);
-}
-
-void command_warn(const struct err *err)
-{
-	fflush(stdout);
-	fprintf(stderr, "vgpu: %s\n", err->text);
+	*ret_status = 0;
+	return help_show(commands, argc, argv, err);
 }
 
 /* The command that argv[1] asks for. */
 static const struct command *choose(int argc, char **argv)
 {
 	if (argc < 2 || !strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))
-		return command_find("help");
+		return help_find(commands, "help");
 	if (!strcmp(argv[1], "--version"))
-		return command_find("version");
-	return command_find(argv[1]);
+		return help_find(commands, "version");
+	return help_find(commands, argv[1]);
 }
 
 int main(int argc, char **argv)

@@ -28,7 +28,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "cli/mps_daemon.h"
-#include "cli/slice.h"
+#include "node/slice.h"
 
 #define PROGRAM	     "nvidia-cuda-mps-control"
 #define PREFIX	     ".mps-"
@@ -248,17 +248,12 @@ void mps_let_go(struct mps *mps)
 
 void mps_leave(struct mps *mps)
 {
-	char root[SHARE_PATH_BYTES];
-	_cleanup_fd_ int root_fd = -1;
-	struct err ignored = ERR_NULL;
-
 	mps_let_go(mps);
 	if (!mps->is_used)
 		return;
 	slice_sweep();
 	/* The last two may end at once, and the one that looked first saw the other. */
-	if (slice_open_root(root, &root_fd, &ignored) == 0)
-		mps_sweep(root, root_fd, mps->pipe);
+	mps_sweep(mps->pipe);
 	*mps = MPS_NULL;
 }
 
@@ -321,10 +316,16 @@ static void end_if_unused(const char *root, int root_fd, const char *name, bool 
 	unlinkat(root_fd, name, AT_REMOVEDIR);
 }
 
-void mps_sweep(const char *root, int root_fd, const char *awaited)
+void mps_sweep(const char *awaited)
 {
-	DIR *folder = opendir(root);
+	char root[SHARE_PATH_BYTES];
+	_cleanup_fd_ int root_fd = -1;
+	struct err ignored = ERR_NULL;
+	DIR *folder;
 
+	if (slice_find_root(root, &root_fd, &ignored) < 0)
+		return;
+	folder = opendir(root);
 	if (!folder)
 		return;
 	for (struct dirent *e = readdir(folder); e; e = readdir(folder))

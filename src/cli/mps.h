@@ -11,7 +11,7 @@
 #include <stddef.h>
 
 #include "base/err.h"
-#include "cli/place.h"
+#include "node/place.h"
 #include "policy/share.h"
 
 struct mps {
@@ -42,10 +42,10 @@ void mps_let_go(struct mps *mps);
 void mps_leave(struct mps *mps);
 
 /*
- * Ends those of the root's daemons that no slice names. One that somebody else is busy with is left to
+ * Ends those of this user's daemons that no slice names. One that somebody else is busy with is left to
  * them; only for that of the pipe directory `awaited`, which may be NULL, this waits a bounded time.
  */
-void mps_sweep(const char *root, int root_fd, const char *awaited);
+void mps_sweep(const char *awaited);
 
 /* What a program needs to be its client. memory_bytes may be SHARE_UNLIMITED. */
 int mps_set_environment(const struct mps *mps, const struct share_compute *compute,

@@ -11,13 +11,13 @@
 #include "base/cleanup.h"
 #include "cli/child.h"
 #include "cli/command.h"
-#include "cli/devices.h"
+#include "cli/compute_limits.h"
 #include "cli/mps.h"
-#include "cli/place.h"
 #include "cli/size.h"
-#include "cli/slice.h"
-#include "cli/terms.h"
-#include "cli/turns.h"
+#include "node/devices.h"
+#include "node/place.h"
+#include "node/slice.h"
+#include "node/turn_folder.h"
 #include "policy/device_name.h"
 
 #define STATUS_NOT_EXECUTABLE 126
@@ -54,7 +54,7 @@ struct request {
 	uint64_t memory_bytes; /* 0: not given; SHARE_UNLIMITED: no quota */
 	const char *devices[SHARE_DEVICES];
 	unsigned device_count;
-	struct terms terms; /* on each device */
+	struct compute_limits limits; /* on each device */
 	const char *name, *board;
 	bool is_sim, is_mps;
 	char **program;
@@ -92,8 +92,8 @@ static int add_device(const char *text, struct request *r, struct err *err)
 
 static int read_option(int option, struct request *r, char **argv, struct err *err)
 {
-	if (terms_is_option(option))
-		return terms_read(option, optarg, &r->terms, err);
+	if (compute_limits_is_option(option))
+		return compute_limits_read(option, optarg, &r->limits, err);
 	switch (option) {
 	case 'm':
 		return size_read_quota(optarg, &r->memory_bytes, err);
@@ -122,7 +122,7 @@ static int read_request(int argc, char **argv, struct request *ret_request, stru
 		{"device", required_argument, NULL, 'd'},
 		{"mps", no_argument, NULL, 'M'},
 		{"name", required_argument, NULL, 'n'},
-		TERMS_OPTIONS,
+		COMPUTE_LIMITS_OPTIONS,
 		{"sim", no_argument, NULL, 's'},
 		{"board", required_argument, NULL, 'b'},
 		{0},
@@ -136,21 +136,22 @@ static int read_request(int argc, char **argv, struct request *ret_request, stru
 		if (r)
 			return r;
 	}
-	if (request.memory_bytes == 0 && terms_is_empty(&request.terms) && !request.is_mps)
+	if (request.memory_bytes == 0 && compute_limits_is_empty(&request.limits) &&
+		!request.is_mps)
 		return command_refuse(err,
 			"run needs --memory SIZE, like --memory 2g, a part of the compute time, "
 			"like --cores 30, or --memory unlimited for neither");
 	if (request.memory_bytes == 0)
 		request.memory_bytes = SHARE_UNLIMITED;
-	if (terms_apply(&request.terms, &compute, err) < 0)
+	if (compute_limits_apply(&request.limits, &compute, err) < 0)
 		return COMMAND_E_USAGE;
 	if (request.board && !request.is_sim)
 		return command_refuse(
 			err, "--board '%s' is for the simulated node; add --sim", request.board);
-	if (request.is_mps && (request.terms.has_weight || request.terms.has_priority))
+	if (request.is_mps && (request.limits.has_weight || request.limits.has_priority))
 		return command_refuse(err,
 			"%s is for taking turns, and slices under --mps run side by side",
-			request.terms.has_weight ? "--weight" : "--priority");
+			request.limits.has_weight ? "--weight" : "--priority");
 	if (optind == argc)
 		return command_refuse(
 			err, "run needs a program; like: vgpu run --memory 2g -- nvidia-smi");
@@ -272,6 +273,7 @@ static int put_before(
 
 static int make_plan(const struct request *request, struct plan *plan, struct err *err)
 {
+	struct err warning = ERR_NULL;
 	int r = place_find_library(plan->library, err);
 
 	plan->grant.priority = SHARE_DEFAULT_PRIORITY;
@@ -285,9 +287,11 @@ static int make_plan(const struct request *request, struct plan *plan, struct er
 	if (r == 0)
 		r = find_devices(request, plan, err);
 	if (r == 0)
-		r = terms_apply_all(&request->terms, &plan->grant, err);
+		r = compute_limits_apply_all(&request->limits, &plan->grant, err);
 	if (r == 0 && !request->is_mps)
-		turns_find(plan->grant.turns);
+		turn_folder_find(plan->grant.turns, &warning);
+	if (warning.text[0])
+		command_warn(&warning);
 	return r;
 }
 
@@ -302,7 +306,7 @@ static int set_environment(const struct request *request, const struct plan *pla
 		r = err_set(err, errno, "set VGPU_SHARE: %s", strerror(errno));
 	if (r == 0 && plan->visible[0] && setenv("CUDA_VISIBLE_DEVICES", plan->visible, 1) < 0)
 		r = err_set(err, errno, "set CUDA_VISIBLE_DEVICES: %s", strerror(errno));
-	/* All devices of a request have the same terms. */
+	/* All devices of a request have the same limits. */
 	if (r == 0 && request->is_mps)
 		r = mps_set_environment(mps, &plan->grant.devices[0].compute, request->memory_bytes,
 			plan->visible_count, err);
@@ -334,6 +338,7 @@ static int make_slice(const struct request *request, const struct plan *plan,
 	int r = SLICE_E_TAKEN;
 
 	slice_sweep();
+	mps_sweep(NULL);
 	if (request->name) {
 		r = slice_create(request->name, &plan->grant, ret_slice, err);
 		return r == SLICE_E_TAKEN ? -EEXIST : r;

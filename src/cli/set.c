@@ -8,11 +8,11 @@
 
 #include "base/cleanup.h"
 #include "cli/command.h"
-#include "cli/devices.h"
+#include "cli/compute_limits.h"
 #include "cli/edit.h"
-#include "cli/place.h"
 #include "cli/size.h"
-#include "cli/terms.h"
+#include "node/devices.h"
+#include "node/place.h"
 #include "policy/device_name.h"
 #include "region/snapshot.h"
 
@@ -39,14 +39,14 @@ struct request {
 	const char *slice;
 	const char *device;    /* NULL: all */
 	uint64_t memory_bytes; /* 0: as it is; SHARE_UNLIMITED: no quota */
-	struct terms terms;
+	struct compute_limits limits;
 	bool is_sim;
 };
 
 static int read_option(int option, struct request *r, char **argv, struct err *err)
 {
-	if (terms_is_option(option))
-		return terms_read(option, optarg, &r->terms, err);
+	if (compute_limits_is_option(option))
+		return compute_limits_read(option, optarg, &r->limits, err);
 	switch (option) {
 	case 'm':
 		return size_read_quota(optarg, &r->memory_bytes, err);
@@ -70,7 +70,7 @@ static int read_request(int argc, char **argv, struct request *ret_request, stru
 	static const struct option options[] = {
 		{"memory", required_argument, NULL, 'm'},
 		{"device", required_argument, NULL, 'd'},
-		TERMS_OPTIONS,
+		COMPUTE_LIMITS_OPTIONS,
 		{"sim", no_argument, NULL, 's'},
 		{0},
 	};
@@ -86,7 +86,7 @@ static int read_request(int argc, char **argv, struct request *ret_request, stru
 		return command_refuse(err, "set needs a slice; like: vgpu set web --memory 4g");
 	if (argc - optind > 1)
 		return command_refuse(err, "set changes one slice, not '%s' too", argv[optind + 1]);
-	if (request.memory_bytes == 0 && terms_is_empty(&request.terms))
+	if (request.memory_bytes == 0 && compute_limits_is_empty(&request.limits))
 		return command_refuse(err,
 			"set needs something to change: --memory, --cores, --cap, --weight or "
 			"--priority");
@@ -140,7 +140,7 @@ static int change_line(const struct request *request, struct share_device *line,
 {
 	if (request->memory_bytes)
 		line->memory_bytes = request->memory_bytes;
-	return terms_apply(&request->terms, &line->compute, err);
+	return compute_limits_apply(&request->limits, &line->compute, err);
 }
 
 static int change(const struct request *request, struct share *share, struct err *err)
@@ -149,8 +149,8 @@ static int change(const struct request *request, struct share *share, struct err
 	char uuid[SHARE_UUID_BYTES];
 	int r = 0;
 
-	if (request->terms.has_priority)
-		share->priority = request->terms.priority;
+	if (request->limits.has_priority)
+		share->priority = request->limits.priority;
 	if (!request->device) {
 		for (unsigned i = 0; i < share->device_count && r == 0; i++)
 			r = change_line(request, &share->devices[i], err);

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "cli/view.h"
+#include "node/view.h"
 
 /* A row for each slice and device; with processes, one for each process and device instead. */
 void show_table(const struct view *views, size_t count, bool with_processes);

@@ -7,8 +7,8 @@
 
 #include "cli/command.h"
 #include "cli/edit.h"
-#include "cli/place.h"
 #include "cli/suspension.h"
+#include "node/place.h"
 
 const char help_suspend[] =
 	"  --evict  move what its processes hold of the devices to the host's memory, too\n"

@@ -5,7 +5,7 @@
 #include "base/cleanup.h"
 #include "cli/edit.h"
 #include "cli/evict.h"
-#include "cli/slice.h"
+#include "node/slice.h"
 
 /* Reads the share under both locks and gives back the one that is held for moments only. */
 static int begin(const char *folder, const char *name, struct edit *ret_edit, struct err *err)

@@ -17,7 +17,7 @@
 #include "base/clock.h"
 #include "base/parse.h"
 #include "cli/command.h"
-#include "cli/place.h"
+#include "node/place.h"
 
 #define ONCE_INTERVAL_NS UINT64_C(500000000)
 #define LIVE_INTERVAL_NS UINT64_C(1000000000)
@@ -308,7 +308,7 @@ static int show_live(struct top *top, int *ret_status, struct err *err)
 
 int command_top(int argc, char **argv, int *ret_status, struct err *err)
 {
-	_cleanup_(top_clear) struct top top = {.survey = SURVEY_NULL};
+	_cleanup_(top_clear) struct top top = {.sites = SITES_NULL};
 	struct request request = {0};
 	struct place_sim sim;
 	bool is_live;

@@ -9,9 +9,9 @@
 
 #include "base/bits.h"
 #include "base/err.h"
-#include "cli/devices.h"
-#include "cli/survey.h"
-#include "cli/view.h"
+#include "node/devices.h"
+#include "node/sites.h"
+#include "node/view.h"
 
 enum top_sort {
 	TOP_BY_NAME,
@@ -33,8 +33,8 @@ struct top {
 	const char *nvml; /* the library to ask for the devices' names; NULL: the machine's own */
 	const char *cuda; /* the driver that brings back what was evicted; likewise */
 	struct devices *devices;
-	struct survey survey;
-	uint64_t surveyed_ns;
+	struct sites sites;
+	uint64_t searched_ns;
 	struct view *views; /* of the last reading, with rates since the one before */
 	size_t view_count;
 	struct top_row *rows; /* sorted */

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "cli/compute_limits.h"
 #include "cli/edit.h"
 #include "cli/suspension.h"
-#include "cli/terms.h"
 #include "cli/top.h"
 
 #define LEAST_PERMILLE 50 /* a slice that is to have nothing is suspended */
@@ -26,7 +26,7 @@ static bool is_changeable(const struct view *v, char *ret_message)
 static int step(struct share_compute *c, int step_permille, struct err *err)
 {
 	int cores = c->cores_permille ? c->cores_permille : SHARE_WHOLE_PERMILLE;
-	struct terms terms = {.has_cores = true};
+	struct compute_limits limits = {.has_cores = true};
 
 	if (step_permille > 0 && cores >= SHARE_WHOLE_PERMILLE)
 		return err_set(err, ERANGE, "it may have all of the device already");
@@ -37,13 +37,13 @@ static int step(struct share_compute *c, int step_permille, struct err *err)
 		cores = SHARE_WHOLE_PERMILLE;
 	if (cores < LEAST_PERMILLE)
 		cores = LEAST_PERMILLE;
-	terms.compute.cores_permille = (uint16_t)cores;
+	limits.compute.cores_permille = (uint16_t)cores;
 	/* A softer cap is taken along where it would be in the way. */
 	if (c->cap_permille && c->cap_permille < cores) {
-		terms.has_cap = true;
-		terms.compute.cap_permille = (uint16_t)cores;
+		limits.has_cap = true;
+		limits.compute.cap_permille = (uint16_t)cores;
 	}
-	return terms_apply(&terms, c, err);
+	return compute_limits_apply(&limits, c, err);
 }
 
 void top_change_cores(const struct top_row *row, int step_permille, char *ret_message)

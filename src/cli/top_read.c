@@ -8,7 +8,7 @@
 #include "cli/top.h"
 
 /* To look for slices means to look at every process; to read one that is known is cheap. */
-#define SURVEY_NS UINT64_C(3000000000)
+#define SEARCH_NS UINT64_C(3000000000)
 
 static void clear_views(struct view *views, size_t count)
 {
@@ -22,13 +22,13 @@ static int look(struct top *top, struct err *err)
 	struct err ignored = ERR_NULL;
 	uint64_t now_ns = clock_now_ns();
 
-	if (top->surveyed_ns && now_ns - top->surveyed_ns < SURVEY_NS)
+	if (top->searched_ns && now_ns - top->searched_ns < SEARCH_NS)
 		return 0;
-	top->surveyed_ns = now_ns;
-	survey_clear(&top->survey);
+	top->searched_ns = now_ns;
+	sites_clear(&top->sites);
 	if (top->devices->count == 0 && devices_read(top->nvml, top->devices, &ignored) != 0)
 		top->devices->count = 0;
-	return survey_machine(&top->survey, err);
+	return sites_find(&top->sites, err);
 }
 
 /* By the region's path: a name may be that of several. */
@@ -114,13 +114,13 @@ int top_read(struct top *top, struct err *err)
 
 	if (r < 0)
 		return r;
-	views = calloc(top->survey.count + 1, sizeof(*views));
+	views = calloc(top->sites.count + 1, sizeof(*views));
 	if (!views)
 		return err_set(err, ENOMEM, "no memory");
-	for (size_t i = 0; i < top->survey.count; i++) {
+	for (size_t i = 0; i < top->sites.count; i++) {
 		struct err ignored = ERR_NULL;
 
-		if (view_read(&top->survey.sites[i], top->devices, &views[count], &ignored) != 0)
+		if (view_read(&top->sites.list[i], top->devices, &views[count], &ignored) != 0)
 			continue;
 		if (views[count].is_running)
 			compare(top, &views[count++]);
@@ -136,7 +136,7 @@ int top_read(struct top *top, struct err *err)
 void top_clear(struct top *top)
 {
 	clear_views(top->views, top->view_count);
-	survey_clear(&top->survey);
+	sites_clear(&top->sites);
 	free(top->rows);
 	free(top->devices);
 }

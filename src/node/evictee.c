@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The processes of a slice whose device memory is moved to the host, or comes back. */
-#include "cli/evictee.h"
+#include "node/evictee.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "cli/pids.h"
+#include "node/pids.h"
 #include "region/process.h"
 #include "region/region.h"
 

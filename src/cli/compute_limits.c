@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The terms of compute time, as options of commands. */
-#include "cli/terms.h"
+/* The limits of compute time, as options of commands. */
+#include "cli/compute_limits.h"
 
 #include <errno.h>
 #include <string.h>
@@ -28,22 +28,23 @@ static int read_number(const char *option, const char *text, uint64_t least, uin
 		(unsigned)least, (unsigned)most);
 }
 
-int terms_read(int option, const char *text, struct terms *terms, struct err *err)
+int compute_limits_read(
+	int option, const char *text, struct compute_limits *limits, struct err *err)
 {
-	struct terms t = *terms;
+	struct compute_limits t = *limits;
 	uint64_t value = 0;
 	int r = 0;
 
 	switch (option) {
-	case TERMS_CORES:
+	case COMPUTE_LIMITS_CORES:
 		t.has_cores = true;
 		r = read_percent("--cores", text, &t.compute.cores_permille, err);
 		break;
-	case TERMS_CAP:
+	case COMPUTE_LIMITS_CAP:
 		t.has_cap = true;
 		r = read_percent("--cap", text, &t.compute.cap_permille, err);
 		break;
-	case TERMS_WEIGHT:
+	case COMPUTE_LIMITS_WEIGHT:
 		t.has_weight = true;
 		r = read_number("--weight", text, 1, SHARE_MAX_WEIGHT, &value, err);
 		t.compute.weight = (uint16_t)value;
@@ -55,25 +56,26 @@ int terms_read(int option, const char *text, struct terms *terms, struct err *er
 		break;
 	}
 	if (r == 0)
-		*terms = t;
+		*limits = t;
 	return r;
 }
 
-int terms_apply(const struct terms *terms, struct share_compute *compute, struct err *err)
+int compute_limits_apply(
+	const struct compute_limits *limits, struct share_compute *compute, struct err *err)
 {
 	struct share_compute c = *compute;
 	bool is_hard = c.cap_permille == c.cores_permille;
 
-	if (terms->has_cores) {
-		c.cores_permille = terms->compute.cores_permille;
+	if (limits->has_cores) {
+		c.cores_permille = limits->compute.cores_permille;
 		if (is_hard)
 			c.cap_permille = c.cores_permille;
 	}
-	if (terms->has_cap)
-		c.cap_permille = terms->compute.cap_permille ? terms->compute.cap_permille
-							     : SHARE_WHOLE_PERMILLE;
-	if (terms->has_weight)
-		c.weight = terms->compute.weight;
+	if (limits->has_cap)
+		c.cap_permille = limits->compute.cap_permille ? limits->compute.cap_permille
+							      : SHARE_WHOLE_PERMILLE;
+	if (limits->has_weight)
+		c.weight = limits->compute.weight;
 	/* No limit is written in one way. */
 	if (c.cores_permille == 0 && c.cap_permille == SHARE_WHOLE_PERMILLE)
 		c.cap_permille = 0;
@@ -86,12 +88,13 @@ int terms_apply(const struct terms *terms, struct share_compute *compute, struct
 	return 0;
 }
 
-int terms_apply_all(const struct terms *terms, struct share *share, struct err *err)
+int compute_limits_apply_all(
+	const struct compute_limits *limits, struct share *share, struct err *err)
 {
-	if (terms->has_priority)
-		share->priority = terms->priority;
+	if (limits->has_priority)
+		share->priority = limits->priority;
 	for (unsigned i = 0; i < share->device_count; i++) {
-		int r = terms_apply(terms, &share->devices[i].compute, err);
+		int r = compute_limits_apply(limits, &share->devices[i].compute, err);
 
 		if (r < 0)
 			return r;

@@ -18,15 +18,15 @@ struct site {
 	ino_t inode;
 };
 
-struct survey {
-	struct site *sites;
+struct sites {
+	struct site *list;
 	size_t count, capacity;
 };
 
-#define SURVEY_NULL     \
-	(struct survey) \
-	{               \
-		0       \
+#define SITES_NULL     \
+	(struct sites) \
+	{              \
+		0      \
 	}
 
 /*
@@ -34,10 +34,10 @@ struct survey {
  * the caches of containers, and whatever region a process has mapped. With VGPU_STATE set only
  * there. Each region is found once. 0 or -ENOMEM.
  */
-int survey_machine(struct survey *survey, struct err *err) MUST_CHECK;
+int sites_find(struct sites *sites, struct err *err) MUST_CHECK;
 
 /* Adds the region at the path. 0, -ENOMEM, or another -errno where there is nothing at the path. */
-int survey_add(struct survey *survey, const char *path, struct err *err) MUST_CHECK;
+int sites_add(struct sites *sites, const char *path, struct err *err) MUST_CHECK;
 
-/* Frees what it holds; fit for SURVEY_NULL. */
-void survey_clear(struct survey *survey);
+/* Frees what it holds; fit for SITES_NULL. */
+void sites_clear(struct sites *sites);

@@ -6,7 +6,7 @@
  * number says which one it is meant in. That link can only be read of our own processes, or as root;
  * the start time is for everybody.
  */
-#include "cli/pids.h"
+#include "node/pids.h"
 
 #include <ctype.h>
 #include <dirent.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where the tenant library and the simulated node lie. */
-#include "cli/place.h"
+#include "node/place.h"
 
 #include <errno.h>
 #include <stdbool.h>

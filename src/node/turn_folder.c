@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The folder in which slices take turns on a device. */
-#include "cli/turns.h"
+#include "node/turn_folder.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -13,7 +13,6 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/file.h"
-#include "cli/command.h"
 #include "region/turn.h"
 
 /* Everybody's to write to, and what stands in it nobody's to remove but its owner's. */
@@ -36,13 +35,12 @@ static void make(const char *path)
 		rmdir(path);
 }
 
-void turns_find(char ret_path[SHARE_PATH_BYTES])
+void turn_folder_find(char ret_path[SHARE_PATH_BYTES], struct err *ret_warning)
 {
 	const char *named = getenv("VGPU_TURNS");
-	const char *path = named && *named ? named : TURNS_FOLDER;
+	const char *path = named && *named ? named : TURN_FOLDER_COMMON;
 	bool is_right =
 		path[0] == '/' && strlen(path) < SHARE_PATH_BYTES && !strpbrk(path, " \t\r\n");
-	struct err warning = ERR_NULL;
 
 	ret_path[0] = '\0';
 	if (is_right)
@@ -53,14 +51,14 @@ void turns_find(char ret_path[SHARE_PATH_BYTES])
 	}
 	if (path != named)
 		return;
-	err_set(&warning, EINVAL,
+	err_set(ret_warning, EINVAL,
 		"VGPU_TURNS '%.200s' is no folder that can be written to, so the slice takes no "
 		"turns with others; an absolute path without white space is right",
 		path);
-	command_warn(&warning);
 }
 
-int turns_count(const char *folder, const char *uuid, const char *except, unsigned *ret_count)
+int turn_folder_count_slices(
+	const char *folder, const char *uuid, const char *except, unsigned *ret_count)
 {
 	_cleanup_free_ struct turn_view *views = calloc(VIEWS_MAX, sizeof(*views));
 	uint64_t now_ns = clock_now_ns();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The devices of this machine, as its NVML tells them. */
-#include "cli/devices.h"
+#include "node/devices.h"
 
 #include <dlfcn.h>
 #include <errno.h>

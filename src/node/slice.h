@@ -34,6 +34,9 @@ enum {
  */
 int slice_root(char ret_root[SHARE_PATH_BYTES], struct err *err) MUST_CHECK;
 
+/* Opens that folder where it is; nobody else may be able to write to it. */
+int slice_find_root(char ret_root[SHARE_PATH_BYTES], int *ret_fd, struct err *err) MUST_CHECK;
+
 /* Opens that folder, made where it was missing; nobody else may be able to write to it. */
 int slice_open_root(char ret_root[SHARE_PATH_BYTES], int *ret_fd, struct err *err) MUST_CHECK;
 
@@ -53,8 +56,7 @@ void slice_finish(struct slice *slice);
 
 /*
  * Removes those of this user's slices whose `vgpu run` has gone and of which no process lives.
- * Slices of others are left alone: their folders are not ours to trust. So go daemons of MPS that no slice
- * needs any more.
+ * Slices of others are left alone: their folders are not ours to trust.
  */
 void slice_sweep(void);
 

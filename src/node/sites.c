@@ -7,7 +7,7 @@
  * map, for mappings of exactly a region's size. A file that is reached in two ways is one region:
  * its device and inode say so.
  */
-#include "cli/survey.h"
+#include "node/sites.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -22,7 +22,7 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
-#include "cli/slice.h"
+#include "node/slice.h"
 #include "region/layout.h"
 
 #define PATH_BYTES   4096
@@ -34,16 +34,16 @@ static void cleanup_glob(glob_t *paths)
 	globfree(paths);
 }
 
-static bool is_known(const struct survey *s, const struct file_identity *id)
+static bool is_known(const struct sites *s, const struct file_identity *id)
 {
 	for (size_t i = 0; i < s->count; i++)
-		if (s->sites[i].inode == id->inode && s->sites[i].device == id->device)
+		if (s->list[i].inode == id->inode && s->list[i].device == id->device)
 			return true;
 	return false;
 }
 
 static struct site *append(
-	struct survey *s, const char *name, const char *folder, const char *region)
+	struct sites *s, const char *name, const char *folder, const char *region)
 {
 	struct site site = {.name = strdup(name),
 		.folder = folder ? strdup(folder) : NULL,
@@ -51,10 +51,10 @@ static struct site *append(
 
 	if (s->count == s->capacity) {
 		size_t capacity = s->capacity ? 2 * s->capacity : 16;
-		struct site *sites = reallocarray(s->sites, capacity, sizeof(*sites));
+		struct site *sites = reallocarray(s->list, capacity, sizeof(*sites));
 
 		if (sites) {
-			s->sites = sites;
+			s->list = sites;
 			s->capacity = capacity;
 		}
 	}
@@ -64,8 +64,8 @@ static struct site *append(
 		free(site.region);
 		return NULL;
 	}
-	s->sites[s->count] = site;
-	return &s->sites[s->count++];
+	s->list[s->count] = site;
+	return &s->list[s->count++];
 }
 
 /* A name for a region by its path: of the folder where the file's own says nothing. */
@@ -91,7 +91,7 @@ static void name_region(const char *path, pid_t owner, char *ret_name, size_t si
 	snprintf(ret_name, size, "%.*s%s", (int)length, file, of);
 }
 
-static int add_region(struct survey *s, const char *path, pid_t owner, bool is_guess)
+static int add_region(struct sites *s, const char *path, pid_t owner, bool is_guess)
 {
 	struct file_identity id;
 	struct site *site;
@@ -112,7 +112,7 @@ static int add_region(struct survey *s, const char *path, pid_t owner, bool is_g
 	return 0;
 }
 
-static int add_folder(struct survey *s, const char *root, const char *name)
+static int add_folder(struct sites *s, const char *root, const char *name)
 {
 	char folder[PATH_BYTES], region[PATH_BYTES + 8], share[PATH_BYTES + 8];
 	struct file_identity id;
@@ -138,7 +138,7 @@ static int add_folder(struct survey *s, const char *root, const char *name)
 }
 
 /* Every slice below one root; a root that is not there or not ours to read has none. */
-static int add_root(struct survey *s, const char *root)
+static int add_root(struct sites *s, const char *root)
 {
 	DIR *folder = opendir(root);
 	int r = 0;
@@ -152,7 +152,7 @@ static int add_root(struct survey *s, const char *root)
 	return r;
 }
 
-static int add_roots(struct survey *s, const char *pattern)
+static int add_roots(struct sites *s, const char *pattern)
 {
 	_cleanup_(cleanup_glob) glob_t paths = {0};
 	int r = 0;
@@ -164,7 +164,7 @@ static int add_roots(struct survey *s, const char *pattern)
 	return r;
 }
 
-static int add_regions(struct survey *s, const char *pattern)
+static int add_regions(struct sites *s, const char *pattern)
 {
 	_cleanup_(cleanup_glob) glob_t paths = {0};
 
@@ -219,7 +219,7 @@ static const char *shorten(const char *path, pid_t pid, bool *ret_is_ours)
 	return *ret_is_ours ? path + length : path;
 }
 
-static int add_mappings_of(struct survey *s, pid_t pid)
+static int add_mappings_of(struct sites *s, pid_t pid)
 {
 	char path[PATH_BYTES];
 	_cleanup_file_ FILE *maps = NULL;
@@ -241,7 +241,7 @@ static int add_mappings_of(struct survey *s, pid_t pid)
 	return r == -ENOMEM ? r : 0;
 }
 
-static int add_mappings(struct survey *s)
+static int add_mappings(struct sites *s)
 {
 	DIR *folder = opendir("/proc");
 	int r = 0;
@@ -255,7 +255,7 @@ static int add_mappings(struct survey *s)
 	return r;
 }
 
-static int look(struct survey *s)
+static int look(struct sites *s)
 {
 	const char *hook_path = getenv("HOOK_PATH"), *runtime = getenv("XDG_RUNTIME_DIR");
 	char pattern[PATH_BYTES];
@@ -279,28 +279,28 @@ static int look(struct survey *s)
 	return r ? r : add_mappings(s);
 }
 
-int survey_machine(struct survey *survey, struct err *err)
+int sites_find(struct sites *sites, struct err *err)
 {
 	const char *named = getenv("VGPU_STATE");
-	int r = named && *named ? add_root(survey, named) : look(survey);
+	int r = named && *named ? add_root(sites, named) : look(sites);
 
 	return r < 0 ? err_set(err, -r, "look for slices: %s", strerror(-r)) : 0;
 }
 
-int survey_add(struct survey *survey, const char *path, struct err *err)
+int sites_add(struct sites *sites, const char *path, struct err *err)
 {
-	int r = add_region(survey, path, 0, false);
+	int r = add_region(sites, path, 0, false);
 
 	return r < 0 ? err_set(err, -r, "region '%.200s': %s", path, strerror(-r)) : 0;
 }
 
-void survey_clear(struct survey *survey)
+void sites_clear(struct sites *sites)
 {
-	for (size_t i = 0; i < survey->count; i++) {
-		free(survey->sites[i].name);
-		free(survey->sites[i].folder);
-		free(survey->sites[i].region);
+	for (size_t i = 0; i < sites->count; i++) {
+		free(sites->list[i].name);
+		free(sites->list[i].folder);
+		free(sites->list[i].region);
 	}
-	free(survey->sites);
-	*survey = SURVEY_NULL;
+	free(sites->list);
+	*sites = SITES_NULL;
 }

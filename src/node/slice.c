@@ -11,7 +11,7 @@
  * Only the files that we make are ever removed, and only in folders that have our lock file:
  * $VGPU_STATE may point anywhere.
  */
-#include "cli/slice.h"
+#include "node/slice.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -27,7 +27,6 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/file.h"
-#include "cli/mps.h"
 #include "region/process.h"
 #include "region/snapshot.h"
 
@@ -84,6 +83,13 @@ static int open_root(const char *root, int *ret_fd, struct err *err)
 			root, (unsigned)geteuid());
 	*ret_fd = take_fd(&fd);
 	return 0;
+}
+
+int slice_find_root(char ret_root[SHARE_PATH_BYTES], int *ret_fd, struct err *err)
+{
+	int r = slice_root(ret_root, err);
+
+	return r < 0 ? r : open_root(ret_root, ret_fd, err);
 }
 
 int slice_open_root(char ret_root[SHARE_PATH_BYTES], int *ret_fd, struct err *err)
@@ -211,7 +217,7 @@ void slice_sweep(void)
 	struct err ignored = ERR_NULL;
 	DIR *folder;
 
-	if (slice_root(root, &ignored) < 0 || open_root(root, &root_fd, &ignored) < 0)
+	if (slice_find_root(root, &root_fd, &ignored) < 0)
 		return;
 	folder = opendir(root);
 	if (!folder)
@@ -220,7 +226,6 @@ void slice_sweep(void)
 		if (strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
 			remove_if_stale(root, root_fd, e->d_name);
 	closedir(folder);
-	mps_sweep(root, root_fd, NULL);
 }
 
 static int write_share(int folder_fd, const struct share *share)

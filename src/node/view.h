@@ -6,8 +6,8 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "cli/devices.h"
-#include "cli/survey.h"
+#include "node/devices.h"
+#include "node/sites.h"
 #include "region/snapshot.h"
 
 /* What happened between two readings. */

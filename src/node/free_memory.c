@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whether devices have room for what is to come back to them, as NVML tells. */
-#include "cli/room.h"
+#include "node/free_memory.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -28,9 +28,9 @@
 
 #define LISTED_MAX  128 /* processes of a device; more are others in any case */
 
-void room_open(const char *library, struct room *ret_room)
+void free_memory_open(const char *library, struct free_memory *ret_memory)
 {
-	struct room r = {
+	struct free_memory r = {
 		.handle = dlopen(library ? library : "libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL)};
 	bool is_whole = r.handle != NULL;
 
@@ -39,35 +39,35 @@ void room_open(const char *library, struct room *ret_room)
 		r.symbol = (symbol##_fn *)dlsym(r.handle, #symbol); \
 		is_whole = r.symbol != NULL;                        \
 	}
-	ROOM_FUNCTIONS(X)
+	FREE_MEMORY_FUNCTIONS(X)
 #undef X
 	if (is_whole && r.nvmlInit_v2() == NVML_SUCCESS) {
-		*ret_room = r;
+		*ret_memory = r;
 		return;
 	}
 	if (r.handle)
 		dlclose(r.handle);
-	*ret_room = (struct room){.handle = NULL};
+	*ret_memory = (struct free_memory){.handle = NULL};
 }
 
-void room_close(struct room *room)
+void free_memory_close(struct free_memory *memory)
 {
-	if (!room->handle)
+	if (!memory->handle)
 		return;
-	room->nvmlShutdown();
-	dlclose(room->handle);
-	room->handle = NULL;
+	memory->nvmlShutdown();
+	dlclose(memory->handle);
+	memory->handle = NULL;
 }
 
-static bool find(const struct room *room, const char *uuid, nvmlDevice_t *ret_device)
+static bool find(const struct free_memory *memory, const char *uuid, nvmlDevice_t *ret_device)
 {
 	char mig[sizeof("MIG-") + REGION_UUID_BYTES];
 
-	if (room->nvmlDeviceGetHandleByUUID(uuid, ret_device) == NVML_SUCCESS)
+	if (memory->nvmlDeviceGetHandleByUUID(uuid, ret_device) == NVML_SUCCESS)
 		return true;
 	/* What CUDA calls GPU-... may be an instance, which NVML finds by its own name alone. */
 	snprintf(mig, sizeof(mig), "MIG-%s", device_name_core(uuid));
-	return room->nvmlDeviceGetHandleByUUID(mig, ret_device) == NVML_SUCCESS;
+	return memory->nvmlDeviceGetHandleByUUID(mig, ret_device) == NVML_SUCCESS;
 }
 
 static bool is_one(const struct evictees *all, unsigned pid)
@@ -79,11 +79,12 @@ static bool is_one(const struct evictees *all, unsigned pid)
 }
 
 /* Whether somebody else is on the device; true where NVML does not tell. */
-static bool has_others(const struct room *room, nvmlDevice_t device, const struct evictees *all)
+static bool has_others(
+	const struct free_memory *memory, nvmlDevice_t device, const struct evictees *all)
 {
 	nvmlDeviceGetComputeRunningProcesses_v3_fn *const lists[] = {
-		room->nvmlDeviceGetComputeRunningProcesses_v3,
-		room->nvmlDeviceGetGraphicsRunningProcesses_v3};
+		memory->nvmlDeviceGetComputeRunningProcesses_v3,
+		memory->nvmlDeviceGetGraphicsRunningProcesses_v3};
 
 	for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
 		nvmlProcessInfo_t rows[LISTED_MAX];
@@ -129,35 +130,35 @@ static int refuse(const struct load *load, uint64_t free_bytes, uint64_t need, c
 		(need + MIB - 1) / MIB);
 }
 
-static int check_device(const struct room *room, const struct evictees *all,
+static int check_device(const struct free_memory *memory, const struct evictees *all,
 	const struct load *load, const char *uuid, struct err *err)
 {
-	nvmlMemory_t memory;
+	nvmlMemory_t figures;
 	nvmlDevice_t device;
 	uint64_t need;
 
-	if (!find(room, uuid, &device) ||
-		room->nvmlDeviceGetMemoryInfo(device, &memory) != NVML_SUCCESS)
+	if (!find(memory, uuid, &device) ||
+		memory->nvmlDeviceGetMemoryInfo(device, &figures) != NVML_SUCCESS)
 		return 0;
 	need = load->bytes + load->count * UNBOOKED_BYTES;
-	if (has_others(room, device, all))
+	if (has_others(memory, device, all))
 		need += SPARE_BYTES;
-	return memory.free < need ? refuse(load, memory.free, need, uuid, err) : 0;
+	return figures.free < need ? refuse(load, figures.free, need, uuid, err) : 0;
 }
 
-int room_check(const struct room *room, const struct evictees *all, const struct evictee *one,
-	const struct snapshot *seen, struct err *err)
+int free_memory_check(const struct free_memory *memory, const struct evictees *all,
+	const struct evictee *one, const struct snapshot *seen, struct err *err)
 {
 	int r = 0;
 
-	for (unsigned d = 0; room->handle && r == 0 && d < seen->device_count; d++) {
+	for (unsigned d = 0; memory->handle && r == 0 && d < seen->device_count; d++) {
 		struct load load = {.count = 0};
 
 		for (unsigned i = 0; i < all->count; i++)
 			if (!one || one == &all->list[i])
 				add(&load, &all->list[i], d);
 		if (load.count)
-			r = check_device(room, all, &load, seen->devices[d].uuid, err);
+			r = check_device(memory, all, &load, seen->devices[d].uuid, err);
 	}
 	return r;
 }

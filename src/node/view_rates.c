@@ -6,7 +6,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "cli/view.h"
+#include "node/view.h"
 #include "policy/device_name.h"
 
 /* A figure that went down is another region's: then nothing is known. */

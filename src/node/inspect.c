@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What /proc tells of a process that is to live under a quota. */
-#include "cli/inspect.h"
+#include "node/inspect.h"
 
 #include <errno.h>
 #include <stdio.h>

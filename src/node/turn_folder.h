@@ -3,19 +3,20 @@
 #pragma once
 
 #include "base/bits.h"
+#include "base/err.h"
 #include "policy/share.h"
 
-#define TURNS_FOLDER "/dev/shm/vgpu-turns" /* common to all users of the machine */
+#define TURN_FOLDER_COMMON "/dev/shm/vgpu-turns" /* common to all users of the machine */
 
 /*
  * The folder for a new slice: $VGPU_TURNS where it is set, else the common one; made with mode 1777 where
- * it is missing. "" where there is none that could be used.
+ * it is missing. "" where there is none that could be used; *ret_warning says why where $VGPU_TURNS named it.
  */
-void turns_find(char ret_path[SHARE_PATH_BYTES]);
+void turn_folder_find(char ret_path[SHARE_PATH_BYTES], struct err *ret_warning);
 
 /*
  * How many slices take turns on the device just now, without the one of that name; -errno where the folder
  * cannot be read. No slice at all is no failure.
  */
-int turns_count(
+int turn_folder_count_slices(
 	const char *folder, const char *uuid, const char *except, unsigned *ret_count) MUST_CHECK;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is to be shown of one slice. */
-#include "cli/view.h"
+#include "node/view.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -10,8 +10,8 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/file.h"
-#include "cli/pids.h"
-#include "cli/slice.h"
+#include "node/pids.h"
+#include "node/slice.h"
 #include "policy/device_name.h"
 #include "policy/share.h"
 #include "region/region.h"

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How commands refuse what they are called with, and warn. */
+#include "cli/command.h"
+
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+int command_refuse(struct err *err, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(err->text, sizeof(err->text), format, args);
+	va_end(args);
+	return COMMAND_E_USAGE;
+}
+
+int command_refuse_option(struct err *err, int answer, char **argv)
+{
+	if (answer == ':')
+		return command_refuse(err, "option %s needs a value; see `vgpu help %s`",
+			argv[optind - 1], argv[0]);
+	if (optopt && !strncmp(argv[optind - 1], "--", 2))
+		return command_refuse(err, "option %s takes no value; see `vgpu help %s`",
+			argv[optind - 1], argv[0]);
+	if (optopt)
+		return command_refuse(
+			err, "there is no option -%c; `vgpu help %s` lists them", optopt, argv[0]);
+	return command_refuse(
+		err, "there is no option %s; `vgpu help %s` lists them", argv[optind - 1], argv[0]);
+}
+
+void command_warn(const struct err *err)
+{
+	fflush(stdout);
+	fprintf(stderr, "vgpu: %s\n", err->text);
+}

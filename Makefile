@@ -5,6 +5,10 @@ PREFIX  ?= /usr/local
 DESTDIR ?=
 V       ?=
 
+# whether a warning fails the build of the tests: true or false; without a word, as that build was
+# configured last, so that a checker does not build everything anew
+WERROR ?= $(or $(shell sed -n 's/.*-Dwerror=\([a-z]*\).*/\1/p' build/test/configured-with 2>/dev/null),false)
+
 # how long the stress tests soak, each of REPEAT times
 STRESS_SECONDS ?= 30
 REPEAT         ?= 1
@@ -34,8 +38,8 @@ INSTALLED := --prefix $(PREFIX) --libdir lib --sysconfdir /etc
 .DEFAULT_GOAL := all
 .NOTPARALLEL:
 .SUFFIXES:
-.PHONY: help all demo test unit stress soak fuzz models check check-layers check-files check-docs \
-	check-coverage check-format check-exports check-glibc check-tools check-install asan tsan clang werror \
+.PHONY: help all demo test unit stress soak fuzz models check check-layers check-links check-files \
+	check-docs check-coverage check-format check-exports check-glibc check-tools check-install asan tsan clang werror \
 	format docs bench gpu-test gpu-bench install uninstall setup-build setup-test setup-ci ci \
 	dist clean
 
@@ -56,11 +60,12 @@ test: setup-test build-test ## every test that needs no GPU, and the checkers
 
 .PHONY: build-test
 build-test:
-	$(Q)$(CONFIGURE) build/test --buildtype debugoptimized -Dtests=enabled -Dwerror=false
+	$(Q)$(CONFIGURE) build/test --buildtype debugoptimized -Dtests=enabled \
+		-Dwerror=$(WERROR)
 	$(Q)$(COMPILE) build/test
 
 unit: setup-test ## the fast tests alone
-	$(Q)$(CONFIGURE) build/test --buildtype debugoptimized -Dtests=enabled -Dwerror=false
+	$(Q)$(CONFIGURE) build/test --buildtype debugoptimized -Dtests=enabled -Dwerror=$(WERROR)
 	$(Q)$(TEST) build/test --suite unit
 
 stress: setup-test build-test ## the stress tests: STRESS_SECONDS=n long, REPEAT=n times
@@ -80,13 +85,16 @@ models: ## search the models of tests/model with spin
 ## Checkers
 check: ## all checkers; goes on after a finding
 	$(Q)$(MAKE) -k --no-print-directory check-files check-layers check-format check-docs \
-		check-coverage check-exports check-glibc
+		check-coverage check-links check-exports check-glibc
 
 check-files: ## licence lines, titles, length, comments, white space
 	$(Q)$(PYTHON) tools/check_files.py
 
-check-layers: ## who may include and call whom
+check-layers: ## which module may include which, and what each must never do
 	$(Q)$(PYTHON) tools/check_layers.py
+
+check-links: build-test ## no call upwards between layers, no circle of calls
+	$(Q)$(PYTHON) tools/check_links.py build/test
 
 check-format: ## layout, by clang-format 14 where it is installed
 	$(Q)tools/check_format.sh
@@ -179,6 +187,6 @@ help: ## this list
 	@awk -F ':.*## ' '/^## / { print "\n" substr($$0, 4) } \
 		/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
-	@echo "Variables: CC, PREFIX, DESTDIR, V=1 (show commands), STRESS_SECONDS, REPEAT,"
-	@echo "LOAD_OPERATIONS, LOAD_SEED (of soak),"
+	@echo "Variables: CC, PREFIX, DESTDIR, V=1 (show commands), WERROR=true (of tests),"
+	@echo "STRESS_SECONDS, REPEAT, LOAD_OPERATIONS, LOAD_SEED (of soak),"
 	@echo "LIBRARIES (of a driver, for check-coverage)"

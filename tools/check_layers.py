@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Which module may look at which, and what each must never do.
+"""Which module may include which (the table is tools/layers.py), and what each must never do.
 
-The arrows point down only (docs/decisions, CONTRIBUTING.md). What a module must never do is found
-by word, after comments and strings are gone: crude, but a list that everybody can read.
+What a module must never do is found by word, after comments and strings are gone: crude, but a list
+that everybody can read.
 """
 
 import argparse
@@ -12,22 +12,9 @@ import re
 import sys
 
 import csource
+import layers
+from layers import MAY_USE
 
-MAY_INCLUDE = {
-    "base": [],
-    "policy": ["base"],
-    "region": ["base", "policy"],
-    "gpu": ["base"],
-    "tenant/driver": ["base", "gpu"],
-    "tenant/slice": ["base", "policy", "region", "gpu", "tenant/driver"],
-    "tenant/memory": ["base", "policy", "region", "gpu", "tenant/driver", "tenant/slice"],
-    "tenant/compute": ["base", "policy", "region", "gpu", "tenant/driver", "tenant/slice"],
-    "tenant/hooks": ["base", "policy", "region", "gpu", "tenant/driver", "tenant/slice",
-                     "tenant/memory", "tenant/compute"],
-    "tenant/door": ["base", "gpu", "tenant/driver", "tenant/hooks"],
-    "node": ["base", "policy", "region", "gpu"],
-    "cli": ["base", "policy", "region", "gpu", "node"],
-}
 ABI = "gpu/abi/"
 
 # The simulated node shares nothing with the product but the driver's ABI: code that tested itself
@@ -61,12 +48,7 @@ NEVER_BY_POLICY = {
 
 
 def module_of(path):
-    parts = path.split("/")
-    if parts[:2] == ["src", "tenant"] and len(parts) > 3:
-        return "tenant/" + parts[2]
-    if parts[0] == "src" and len(parts) > 2:
-        return parts[1]
-    return parts[0] if len(parts) > 1 else ""
+    return "sim" if path.startswith("sim/") else layers.module_of(path)
 
 
 def target_of(root, path, name):
@@ -78,7 +60,7 @@ def target_of(root, path, name):
     first = name.split("/")[0]
     if first in ("src", "sim", "tests", "bench"):
         return module_of(name), name
-    if first in MAY_INCLUDE:
+    if first in MAY_USE:
         return first, "src/" + name
     return None
 
@@ -95,11 +77,10 @@ def include_finding(root, path, name):
         if full.startswith(OPEN_TO_SIM) or path.startswith("sim/tests/"):
             return None
         return "the simulated node includes %s; only gpu/abi/, base/cleanup.h and sim/ are open to it" % full
-    if me in MAY_INCLUDE:
-        if module in MAY_INCLUDE[me]:
+    if me in MAY_USE:
+        if layers.may_use(me, module):
             return None
-        allowed = ", ".join(MAY_INCLUDE[me]) or "libc alone"
-        return "%s includes %s; it may include %s" % (me, full, allowed)
+        return "%s includes %s; it may include %s" % (me, full, layers.allowed(me))
     return None
 
 
@@ -165,9 +146,9 @@ def check(root):
         text = csource.read(root, path)
         bare = csource.without_comments(text)
         me = module_of(path)
-        if path.startswith("src/") and me not in MAY_INCLUDE and me != "tenant":
-            findings.append((path, 1, "module '%s' has no row in tools/check_layers.py; say what "
-                             "it may include" % me))
+        if path.startswith("src/") and me not in MAY_USE and me != "tenant":
+            findings.append((path, 1, "module '%s' has no row in tools/layers.py; say what it "
+                             "may use" % me))
         for line, what in [*check_includes(root, path, text), *check_words(path, bare),
                            *check_policy_data(path, bare), *check_types(path, bare)]:
             findings.append((path, line, what))

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The checkers find what they are for: each runs on a small tree with one fault planted in it."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -107,6 +108,109 @@ class Layers(Tree):
     def test_a_second_definition_of_a_driver_type_is_found(self):
         self.put("src/region/x.h", TOP + "typedef int CUdevice;\n")
         self.finds("check_layers.py", "CUdevice is NVIDIA's to define")
+
+
+@unittest.skipUnless(shutil.which("cc") or shutil.which("gcc"), "no C compiler")
+class Links(Tree):
+    SWAP, PROCADDR = "src/tenant/door/swap.c", "src/tenant/door/entry_procaddr.c"
+
+    def links(self, output, libraries=(), **sources):
+        """Compiles sources ({path with _ for /: text}) and says in a build folder that output has them."""
+        build = os.path.join(self.root, "build")
+        os.makedirs(os.path.join(build, "meson-info"), exist_ok=True)
+        rule = "STATIC_LINKER" if output.endswith(".a") else "c_LINKER"
+        objects = []
+        for path, text in sources.items():
+            source = self.put(path.replace("__", "/") + ".c", text)
+            objects.append("%s.p/%s.o" % (output, os.path.basename(source)))
+            out = os.path.join(build, objects[-1])
+            os.makedirs(os.path.dirname(out), exist_ok=True)
+            subprocess.run([shutil.which("cc") or "gcc", "-w", "-c", "-fPIC", "-o", out, source], check=True)
+            self.commands.append({"directory": build, "file": source, "output": objects[-1]})
+        self.ninja += "build %s: %s %s | dep.so\n LINK_ARGS = -Wl,--start-group %s\n\n" % (
+            output, rule, " ".join(objects), " ".join(libraries))
+        with open(os.path.join(build, "build.ninja"), "w", encoding="utf-8") as f:
+            f.write(self.ninja)
+        with open(os.path.join(build, "compile_commands.json"), "w", encoding="utf-8") as f:
+            json.dump(self.commands, f)
+        with open(os.path.join(build, "meson-info/meson-info.json"), "w", encoding="utf-8") as f:
+            json.dump({"directories": {"source": self.root}}, f)
+
+    def setUp(self):
+        super().setUp()
+        self.ninja, self.commands = "", []
+
+    def judged(self, *args, known=""):
+        listed = self.put("known.txt", "# list\n" + known)
+        return self.run_tool("check_links.py", os.path.join(self.root, "build"), "--known", listed, *args)
+
+    def accepts(self, **options):
+        rc, said = self.judged(**options)
+        self.assertEqual((rc, said), (0, ""))
+
+    def refuses(self, words, **options):
+        rc, said = self.judged(**options)
+        self.assertEqual(rc, 1, said)
+        self.assertIn(words, said)
+
+    def test_calls_downwards_are_fine(self):
+        self.links("src/base/libbase.a", src__base__err="int err(void) { return 1; }")
+        self.links("src/cli/vgpu", ["src/base/libbase.a"],
+                   src__cli__main="int err(void); int main(void) { return err() + getpid(); }")
+        self.accepts()
+
+    def test_a_call_upwards_is_found_without_an_include(self):
+        self.links("src/base/libbase.a", src__base__err="int place(void); int err(void) { return place(); }")
+        self.links("src/cli/vgpu", ["src/base/libbase.a"], src__cli__place="int place(void) { return 1; }")
+        self.refuses("src/base/err.c:1: uses place of src/cli/place.c; base may use libc alone")
+
+    def test_data_counts_as_a_call(self):
+        self.links("src/tenant/libvgpu.so", src__tenant__memory__pools="extern int gates; int *p = &gates;",
+                   src__tenant__compute__gate="int gates = 1;")
+        self.refuses("src/tenant/memory/pools.c:1: uses gates of src/tenant/compute/gate.c")
+
+    def test_a_circle_is_found_with_a_way_round(self):
+        self.links("sim/tool/vgpu-sim", sim__tool__a="void b(void); void a(void) { b(); }",
+                   sim__tool__b="void c(void); void b(void) { c(); }",
+                   sim__tool__c="void a(void); void c(void) { a(); }")
+        self.refuses("sim/tool/b.c calls c of sim/tool/c.c, sim/tool/c.c calls a of sim/tool/a.c")
+
+    def test_a_circle_between_the_files_of_a_library_that_nothing_links_is_found(self):
+        self.links("src/cli/vgpu", src__cli__main="int main(void) { return 0; }")
+        self.links("src/gpu/libgpu.a", src__gpu__a="void b(void); void a(void) { b(); }",
+                   src__gpu__b="void a(void); void b(void) { a(); }")
+        self.refuses("src/gpu/a.c:1: is on a circle of 2 files")
+
+    def test_equal_names_in_two_programs_are_two_things(self):
+        self.links("sim/cuda/libcuda.so.1", sim__cuda__api__device="int cuInit(void) { return 0; }")
+        self.links("src/tenant/libvgpu.so", src__tenant__memory__pools="int cuInit(void); int f(void) "
+                   "{ return cuInit(); }")
+        self.accepts()
+
+    def test_one_circle_lies_in_the_thing_itself(self):
+        self.links("src/tenant/libvgpu.so",
+                   src__tenant__door__swap="int hook(void); int (*t)(void) = hook;",
+                   src__tenant__door__entry_procaddr="extern int (*t)(void); int hook(void) { return t(); }")
+        self.accepts()
+        self.links("src/cli/vgpu", src__tenant__door__swap="int hook(void); int (*t)(void) = hook;",
+                   src__tenant__door__entry_procaddr="extern int (*t)(void); int hook(void) { return t(); }")
+        self.refuses("src/tenant/door/entry_procaddr.c:1: is on a circle")
+
+    def test_what_is_left_from_before_may_only_shrink(self):
+        self.links("src/cli/vgpu", src__cli__a="void b(void); void a(void) { b(); }",
+                   src__cli__b="void a(void); void b(void) { a(); }")
+        self.accepts(known="circle src/cli/a.c\ncircle src/cli/b.c\n")
+        self.refuses("so are of those not known: none", known="circle src/cli/b.c\n")
+        self.refuses("`circle src/cli/c.c` is gone",
+                     known="circle src/cli/a.c\ncircle src/cli/b.c\ncircle src/cli/c.c\nup x y\n")
+        rc, said = self.judged("--prune", known="circle src/cli/a.c\ncircle src/cli/b.c\nup x y\n")
+        self.assertEqual((rc, "1 lines removed" in said), (0, True), said)
+        with open(os.path.join(self.root, "known.txt"), encoding="utf-8") as f:
+            self.assertEqual(f.read(), "# list\ncircle src/cli/a.c\ncircle src/cli/b.c\n")
+
+    def test_a_folder_without_programs_is_no_success(self):
+        self.links("tests/unit/test_err", tests__unit__err="int main(void) { return 0; }")
+        self.refuses("no program of src/ or sim/ is built here")
 
 
 class Files(Tree):

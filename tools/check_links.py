@@ -1,0 +1,251 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Who calls whom in every program and library, by the symbols of the object files.
+
+An include says what a file could use; the linker says what it does use. For each program and
+library under src/ and sim/ this reads the symbols of its object files (nm) and finds
+
+  - a call, or a reference to data, upwards between layers (the table is tools/layers.py)
+  - a circle: files that all reach each other by calls
+
+Allowed circles stand in this file, with the reason. What is left from before this law stands in
+tools/known_links.txt. That list may only shrink: a line whose fault is gone is a finding, and
+--prune removes it.
+"""
+
+import argparse
+import collections
+import json
+import os
+import re
+import subprocess
+import sys
+
+import layers
+
+KNOWN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "known_links.txt")
+PRODUCT = ("src/", "sim/")
+NOT_PRODUCT = ("sim/tests/",)
+
+# (program, its files, the reason)
+ALLOWED_CIRCLES = [
+    ("src/tenant/libvgpu.so", {"src/tenant/door/swap.c", "src/tenant/door/entry_procaddr.c"},
+     "the swap table names the hook of cuGetProcAddress, and that hook looks names up in the table"),
+]
+
+
+def statements(build):
+    """The statements of build.ninja: outputs, rule, inputs, variables."""
+    with open(os.path.join(build, "build.ninja"), encoding="utf-8") as f:
+        text = f.read().replace("$\n", "")
+    for block in re.finditer(r"^build ([^\n]*)\n((?:[ \t]+[^\n]*\n)*)", text, re.M):
+        outputs, _, rest = block.group(1).partition(": ")
+        rule, *inputs = rest.split()
+        yield outputs.split("|")[0].split(), rule, inputs, block.group(2)
+
+
+def programs(build):
+    """{output: its object files}, for programs and libraries of the product. A static library counts
+    where it is linked, and by itself where nothing links it."""
+    archives, linked = {}, {}
+    for outputs, rule, inputs, variables in statements(build):
+        objects = [i for i in inputs if i.endswith(".o")]
+        if rule == "STATIC_LINKER":
+            archives[outputs[0]] = objects
+        elif rule == "c_LINKER":
+            words = inputs + " ".join(re.findall(r"LINK_ARGS = (.*)", variables)).split()
+            linked[outputs[0]] = (objects, [w for w in dict.fromkeys(words) if w.endswith(".a")])
+    found, used = {}, set()
+    for output, (objects, libraries) in linked.items():
+        if output.startswith(PRODUCT) and not output.startswith(NOT_PRODUCT):
+            used.update(libraries)
+            found[output] = objects + [o for a in libraries for o in archives.get(a, [])]
+    for archive, objects in archives.items():
+        if archive.startswith(PRODUCT) and archive not in used:
+            extracted = any(set(objects) <= set(others) for others in found.values())
+            if not extracted:
+                found[archive] = objects
+    return found
+
+
+def sources(build):
+    """{object file: source file, from the root}."""
+    with open(os.path.join(build, "compile_commands.json"), encoding="utf-8") as f:
+        commands = json.load(f)
+    with open(os.path.join(build, "meson-info/meson-info.json"), encoding="utf-8") as f:
+        root = json.load(f)["directories"]["source"]
+    return {c["output"]: os.path.relpath(os.path.join(c["directory"], c["file"]), root)
+            for c in commands}
+
+
+def symbols(build, objects):
+    """{object file: (names that it defines, names that it needs)}."""
+    run = subprocess.run(["nm", "-A", "-g", "-P", *objects], cwd=build, stdout=subprocess.PIPE, text=True,
+                         check=True)
+    found = {o: (set(), set()) for o in objects}
+    for line in run.stdout.splitlines():
+        path, name, kind = re.match(r"(.*): (\S+) (\S)", line).groups()
+        found[path][1 if kind in "Uwv" else 0].add(name)
+    return found
+
+
+def graph_of(build, objects, source_of):
+    """{(user, used): one of the names}, between source files."""
+    known = symbols(build, objects)
+    owner = {}
+    for path, (defined, _) in known.items():
+        for name in defined:
+            owner.setdefault(name, source_of[path])
+    edges = {}
+    for path, (_, needed) in known.items():
+        for name in sorted(needed):
+            used = owner.get(name)
+            if used and used != source_of[path]:
+                edges.setdefault((source_of[path], used), name)
+    return edges
+
+
+def circles(edges):
+    """The strongly connected components of more than one file (Tarjan)."""
+    below = collections.defaultdict(list)
+    for user, used in sorted(edges):
+        below[user].append(used)
+    index, low, on_stack, stack, found = {}, {}, set(), [], []
+
+    def visit(node):
+        index[node] = low[node] = len(index)
+        stack.append(node)
+        on_stack.add(node)
+        for other in below[node]:
+            if other not in index:
+                visit(other)
+                low[node] = min(low[node], low[other])
+            elif other in on_stack:
+                low[node] = min(low[node], index[other])
+        if low[node] == index[node]:
+            component = set(stack[stack.index(node):])
+            del stack[stack.index(node):]
+            on_stack.difference_update(component)
+            if len(component) > 1:
+                found.append(component)
+
+    for node in list(below):
+        if node not in index:
+            visit(node)
+    return found
+
+
+def shortest_circle(edges, component):
+    """One of the shortest ways round, as the files on it."""
+    below = collections.defaultdict(list)
+    for user, used in sorted(edges):
+        if user in component and used in component:
+            below[user].append(used)
+    best = None
+    for start in sorted(component):
+        came, queue = {}, collections.deque([start])
+        while queue and start not in came:
+            node = queue.popleft()
+            for other in below[node]:
+                if other not in came:
+                    came[other] = node
+                    queue.append(other)
+        way = [start]
+        while came[way[-1]] != start:
+            way.append(came[way[-1]])
+        way.append(start)
+        if best is None or len(way) < len(best):
+            best = way[::-1]
+    return best
+
+
+def way_in_words(edges, way):
+    return ", ".join("%s calls %s of %s" % (a, edges[a, b], b) for a, b in zip(way, way[1:]))
+
+
+def judge(program, edges, known, met):
+    """Findings of one program as (file, words). Lines of the known list that are met go into met."""
+    for (user, used), name in sorted(edges.items()):
+        line, me = "up %s %s" % (user, used), layers.module_of(user)
+        if layers.may_use(me, layers.module_of(used)):
+            continue
+        if line in known:
+            met.add(line)
+        else:
+            yield user, "uses %s of %s; %s may use %s" % (name, used, me, layers.allowed(me))
+    for component in circles(edges):
+        if any(component <= files for where, files, _ in ALLOWED_CIRCLES if where == program):
+            continue
+        new = sorted(path for path in component if "circle " + path not in known)
+        met.update("circle " + path for path in component.difference(new))
+        if new:
+            yield new[0], "is on a circle of %d files, and so are of those not known: %s; one way round: %s" % (
+                len(component), " ".join(new[1:]) or "none",
+                way_in_words(edges, shortest_circle(edges, component)))
+
+
+def read_known(path):
+    if not os.path.isfile(path):
+        return set()
+    with open(path, encoding="utf-8") as f:
+        return {line.strip() for line in f if line.strip() and not line.startswith("#")}
+
+
+def prune(path, gone):
+    with open(path, encoding="utf-8") as f:
+        kept = [line for line in f if line.strip() not in gone]
+    with open(path, "w", encoding="utf-8") as f:
+        f.writelines(kept)
+
+
+def show(program, edges):
+    """The circles of a program, with every call inside them."""
+    for component in sorted(circles(edges), key=len):
+        print("%s: a circle of %d files" % (program, len(component)))
+        for (user, used), name in sorted(edges.items()):
+            if user in component and used in component:
+                print("    %s -> %s (%s)" % (user, used, name))
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="To cut a circle: --show PROGRAM lists each call inside it; move the shared part below "
+               "both files, or hand the upper one's function down as an argument or a table's row. "
+               "Then --prune, and commit the shorter list with the cut. A listed file that is renamed "
+               "or split keeps its line, under the new names.")
+    parser.add_argument("build", nargs="?", default="build/test", help="a build folder (build/test)")
+    parser.add_argument("--known", default=KNOWN, help="another list of what is left from before")
+    parser.add_argument("--prune", action="store_true", help="remove lines whose fault is gone")
+    parser.add_argument("--show", metavar="PROGRAM", help="list the calls in a program's circles, as in "
+                        "`--show libvgpu.so`, and stop")
+    args = parser.parse_args()
+    source_of = sources(args.build)
+    known, met, found, counted = read_known(args.known), set(), set(), 0
+    for program, objects in sorted(programs(args.build).items()):
+        edges = graph_of(args.build, objects, source_of)
+        if args.show:
+            if os.path.basename(program) == args.show:
+                show(program, edges)
+            continue
+        counted += 1
+        found.update(judge(program, edges, known, met))
+    if args.show:
+        return 0
+    for path, what in sorted(found):
+        print("%s:1: %s" % (path, what))
+    gone = sorted(known - met)
+    if gone and args.prune:
+        prune(args.known, gone)
+        print("%s: %d lines removed" % (os.path.basename(args.known), len(gone)))
+    elif gone:
+        for line in gone:
+            print("%s: `%s` is gone; remove the line (tools/check_links.py --prune)" %
+                  (os.path.relpath(args.known), line))
+    if not counted:
+        print("%s:1: no program of src/ or sim/ is built here" % args.build)
+    return 1 if found or (gone and not args.prune) or not counted else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

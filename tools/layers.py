@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The layers: which module may use which. check_layers.py holds includes against this table,
+check_links.py calls and data. The arrows point down only (docs/architecture.md)."""
+
+_SLICE = ["base", "policy", "region", "gpu", "tenant/driver"]
+_TENANT = [*_SLICE, "tenant/slice"]
+
+MAY_USE = {
+    "base": [],
+    "policy": ["base"],
+    "region": ["base", "policy"],
+    "gpu": ["base"],
+    "tenant/driver": ["base", "gpu"],
+    "tenant/slice": _SLICE,
+    "tenant/memory": _TENANT,
+    "tenant/compute": _TENANT,
+    "tenant/hooks": [*_TENANT, "tenant/memory", "tenant/compute"],
+    "tenant/door": ["base", "gpu", "tenant/driver", "tenant/hooks"],
+    "node": ["base", "policy", "region", "gpu"],
+    "cli": ["base", "policy", "region", "gpu", "node"],
+}
+
+# The simulated node, which shares only headers with the product.
+SIM_MAY_USE = {
+    "sim/machine": [],
+    "sim/cuda/model": ["sim/machine"],
+    "sim/cuda/api": ["sim/machine", "sim/cuda/model"],
+    "sim/nvml": ["sim/machine"],
+    "sim/mps": [],
+    "sim/tool": ["sim/machine"],
+}
+
+
+def module_of(path):
+    """The module that a file belongs to, as the tables name it; without a row, its folder."""
+    name = path[4:] if path.startswith("src/") else path
+    parts = name.split("/")[:-1]
+    for length in range(len(parts), 0, -1):
+        module = "/".join(parts[:length])
+        if module in MAY_USE or module in SIM_MAY_USE:
+            return module
+    return "/".join(parts)
+
+
+def used_by(user):
+    return MAY_USE.get(user, SIM_MAY_USE.get(user, []))
+
+
+def may_use(user, used):
+    """Whether a file of the one module may use what is in the other."""
+    return user == used or used in used_by(user)
+
+
+def allowed(user):
+    """What a module may use, in words."""
+    return ", ".join(used_by(user)) or "libc alone"

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The calls of arrays and mipmapped arrays. */
-#include "sim/cuda/model/memory/array.h"
-
-#include <string.h>
-
-#include "sim/cuda/model/context/context.h"
 #include "sim/cuda/api/entry.h"
+#include "sim/cuda/model/context/context.h"
+#include "sim/cuda/model/memory/array.h"
+#include "sim/cuda/model/time/timeline.h"
 
 static CUresult make(
 	void **ret_handle, const CUDA_ARRAY3D_DESCRIPTOR *descriptor, unsigned int level_count)
@@ -255,7 +253,7 @@ ENTRY_FORMS(cuMemMapArrayAsync, _ptsz, (CUarrayMapInfo * list, unsigned int coun
 		return result;
 	if (!list || count == 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	array_settle();
+	array_collect();
 	time_ns = timeline_end(stream);
 	pthread_mutex_lock(&driver.memory_lock);
 	for (unsigned int i = 0; i < count && result == CUDA_SUCCESS; i++)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checkpoints of other processes: they are locked, give their memory back, and take it again. */
-#include <errno.h>
 #include <string.h>
 
 #include "sim/cuda/api/entry.h"

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a context says of itself, its limits, and waiting for it. */
-#include "sim/cuda/model/memory/array.h"
-#include "sim/cuda/model/context/context.h"
-
 #include "sim/cuda/api/entry.h"
+#include "sim/cuda/model/context/context.h"
+#include "sim/cuda/model/memory/array.h"
 #include "sim/cuda/model/memory/pool.h"
+#include "sim/cuda/model/memory/room.h"
+#include "sim/cuda/model/time/callback.h"
 
 ENTRY_BODY(cuCtxGetDevice, (CUdevice * device), (device))
 {
@@ -34,9 +35,9 @@ ENTRY_BODY(cuCtxGetDevice_v2, (CUdevice * device, CUcontext handle), (device, ha
 
 static CUresult synchronize(struct context *context)
 {
-	timeline_wait(context, NULL);
-	pool_settle(context->device);
-	array_settle();
+	callback_wait_all(context, NULL);
+	pool_collect(context->device);
+	array_collect();
 	return CUDA_SUCCESS;
 }
 
@@ -137,7 +138,7 @@ ENTRY_BODY(cuCtxSetLimit, (CUlimit limit, size_t value), (limit, value))
 	if ((unsigned int)limit >= CONTEXT_LIMITS)
 		return CUDA_ERROR_UNSUPPORTED_LIMIT;
 	if (limit == CU_LIMIT_STACK_SIZE)
-		return value <= FRAME_BYTES_MAX ? context_set_local_room(context, value)
+		return value <= FRAME_BYTES_MAX ? room_set_local(context, value)
 						: CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&driver.memory_lock);
 	/* Too late when it was used. */

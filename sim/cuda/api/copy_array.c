@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copies from or to a place in an array: one row of bytes. */
-#include "sim/cuda/model/memory/copy.h"
-
 #include "sim/cuda/api/entry.h"
+#include "sim/cuda/model/context/submit.h"
 
 static CUDA_MEMCPY3D row_of(size_t bytes)
 {
@@ -30,7 +29,7 @@ static CUresult copy_dtoa(bool is_thread, CUarray dst, size_t offset, CUdevicept
 	to_array(&row, dst, offset);
 	row.srcMemoryType = CU_MEMORYTYPE_DEVICE;
 	row.srcDevice = src;
-	return copy_3d(NULL, is_thread, true, &row);
+	return submit_copy_3d(NULL, is_thread, true, &row);
 }
 
 static CUresult copy_atod(bool is_thread, CUdeviceptr dst, CUarray src, size_t offset, size_t count)
@@ -40,7 +39,7 @@ static CUresult copy_atod(bool is_thread, CUdeviceptr dst, CUarray src, size_t o
 	from_array(&row, src, offset);
 	row.dstMemoryType = CU_MEMORYTYPE_DEVICE;
 	row.dstDevice = dst;
-	return copy_3d(NULL, is_thread, true, &row);
+	return submit_copy_3d(NULL, is_thread, true, &row);
 }
 
 static CUresult copy_atoa(bool is_thread, CUarray dst, size_t dst_offset, CUarray src,
@@ -50,7 +49,7 @@ static CUresult copy_atoa(bool is_thread, CUarray dst, size_t dst_offset, CUarra
 
 	to_array(&row, dst, dst_offset);
 	from_array(&row, src, src_offset);
-	return copy_3d(NULL, is_thread, true, &row);
+	return submit_copy_3d(NULL, is_thread, true, &row);
 }
 
 static CUresult copy_htoa(CUstream stream, bool is_thread, bool is_waiting, CUarray dst,
@@ -61,7 +60,7 @@ static CUresult copy_htoa(CUstream stream, bool is_thread, bool is_waiting, CUar
 	to_array(&row, dst, offset);
 	row.srcMemoryType = CU_MEMORYTYPE_HOST;
 	row.srcHost = src;
-	return copy_3d(stream, is_thread, is_waiting, &row);
+	return submit_copy_3d(stream, is_thread, is_waiting, &row);
 }
 
 static CUresult copy_atoh(CUstream stream, bool is_thread, bool is_waiting, void *dst, CUarray src,
@@ -72,7 +71,7 @@ static CUresult copy_atoh(CUstream stream, bool is_thread, bool is_waiting, void
 	from_array(&row, src, offset);
 	row.dstMemoryType = CU_MEMORYTYPE_HOST;
 	row.dstHost = dst;
-	return copy_3d(stream, is_thread, is_waiting, &row);
+	return submit_copy_3d(stream, is_thread, is_waiting, &row);
 }
 
 ENTRY_FORMS(cuMemcpyDtoA_v2, _ptds, (CUarray dst, size_t dst_offset, CUdeviceptr src, size_t count),

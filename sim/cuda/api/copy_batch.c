@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Batches of copies, done one after the other; and of decompressions, for which there is no engine. */
-#include "sim/cuda/model/memory/array.h"
-#include "sim/cuda/model/context/context.h"
-#include "sim/cuda/model/memory/copy.h"
 #include "sim/cuda/api/entry.h"
+#include "sim/cuda/model/context/context.h"
+#include "sim/cuda/model/context/submit.h"
+#include "sim/cuda/model/memory/array.h"
+#include "sim/cuda/model/time/timeline.h"
 
 /* A batch is given to any stream but the legacy one. */
 static bool is_legacy(CUstream stream, bool is_thread)
@@ -42,7 +43,8 @@ static CUresult copy_one(
 		.Height = 1,
 		.Depth = 1};
 
-	return bytes != 0 ? copy_3d(stream, is_thread, false, &row) : CUDA_ERROR_INVALID_VALUE;
+	return bytes != 0 ? submit_copy_3d(stream, is_thread, false, &row)
+			  : CUDA_ERROR_INVALID_VALUE;
 }
 
 static CUresult copy_batch(CUstream stream, bool is_thread, const CUdeviceptr *dsts,
@@ -148,7 +150,7 @@ static CUresult copy_operands(CUstream stream, bool is_thread, const CUDA_MEMCPY
 		return CUDA_ERROR_INVALID_VALUE;
 	set_source(&copy, &op->src, element);
 	set_destination(&copy, &op->dst, element);
-	return copy_3d(stream, is_thread, false, &copy);
+	return submit_copy_3d(stream, is_thread, false, &copy);
 }
 
 static CUresult copy_3d_batch(CUstream stream, bool is_thread, const CUDA_MEMCPY3D_BATCH_OP *list,

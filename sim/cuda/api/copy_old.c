@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copies of CUDA 2: sizes and device pointers have 32 bits. */
-#include "sim/cuda/model/memory/copy.h"
-
 #include "sim/cuda/api/entry.h"
+#include "sim/cuda/model/context/submit.h"
 
 static void widen_2d(const CUDA_MEMCPY2D_v1 *old, CUDA_MEMCPY2D *ret_request)
 {
@@ -31,7 +30,7 @@ static CUresult copy_old_2d(CUstream handle, bool is_waiting, const CUDA_MEMCPY2
 	if (!old)
 		return CUDA_ERROR_INVALID_VALUE;
 	widen_2d(old, &request);
-	return copy_2d(handle, false, is_waiting, &request);
+	return submit_copy_2d(handle, false, is_waiting, &request);
 }
 
 ENTRY_BODY(cuMemcpy2D, (const CUDA_MEMCPY2D_v1 *request), (request))
@@ -83,7 +82,7 @@ static CUresult copy_old_3d(CUstream handle, bool is_waiting, const CUDA_MEMCPY3
 	if (!old)
 		return CUDA_ERROR_INVALID_VALUE;
 	widen_3d(old, &request);
-	return copy_3d(handle, false, is_waiting, &request);
+	return submit_copy_3d(handle, false, is_waiting, &request);
 }
 
 ENTRY_BODY(cuMemcpy3D, (const CUDA_MEMCPY3D_v1 *request), (request))

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What devices say of themselves. */
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "sim/cuda/api/entry.h"
 

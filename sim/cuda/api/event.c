@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The calls of events: points of a stream's virtual time, and of the time on the wall. */
-#include "sim/cuda/model/memory/array.h"
-#include "sim/cuda/model/context/context.h"
 #include "sim/cuda/api/entry.h"
-#include "sim/cuda/model/graph/graph.h"
+#include "sim/cuda/model/context/context.h"
+#include "sim/cuda/model/graph/capture.h"
+#include "sim/cuda/model/graph/work.h"
+#include "sim/cuda/model/memory/array.h"
 #include "sim/cuda/model/memory/pool.h"
+#include "sim/cuda/model/time/timeline.h"
 
 ENTRY_BODY(cuEventCreate, (CUevent * ret_event, unsigned int flags), (ret_event, flags))
 {
@@ -30,6 +32,7 @@ static CUresult destroy(CUevent handle)
 
 	if (!event)
 		return CUDA_ERROR_INVALID_HANDLE;
+	capture_leave(&event->captured, false);
 	timeline_free_event(event);
 	return CUDA_SUCCESS;
 }
@@ -46,13 +49,14 @@ ENTRY_BODY(cuEventDestroy_v2, (CUevent event), (event))
 
 static CUresult record(bool is_thread, CUevent handle, CUstream stream_handle, unsigned int flags)
 {
-	struct work work = {.type = CU_GRAPH_NODE_TYPE_EVENT_RECORD, .event = handle};
+	struct work work = work_of(CU_GRAPH_NODE_TYPE_EVENT_RECORD);
 	struct event *event = timeline_find_event(handle);
 	struct context *context;
 	struct stream *stream;
 	uint64_t now;
 	CUresult result = context_stream(stream_handle, is_thread, &context, &stream);
 
+	work.event = handle;
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (!event || event->context != context)
@@ -60,7 +64,7 @@ static CUresult record(bool is_thread, CUevent handle, CUstream stream_handle, u
 	if (capture_is_on(stream))
 		return flags == CU_EVENT_RECORD_EXTERNAL ? capture_add(stream, &work)
 							 : capture_record(stream, event);
-	capture_leave(&event->captured);
+	capture_leave(&event->captured, false);
 	now = timeline_now(context->device);
 	pthread_mutex_lock(&context->device->time_lock);
 	timeline_mark(event, timeline_ready_ns(stream, now));
@@ -102,7 +106,7 @@ ENTRY_BODY(cuEventQuery, (CUevent handle), (handle))
 		return CUDA_ERROR_CAPTURED_EVENT;
 	if (time_of(event) > timeline_now(event->context->device))
 		return CUDA_ERROR_NOT_READY;
-	array_settle();
+	array_collect();
 	return CUDA_SUCCESS;
 }
 
@@ -115,8 +119,8 @@ ENTRY_BODY(cuEventSynchronize, (CUevent handle), (handle))
 	if (captured_by(&event->captured))
 		return CUDA_ERROR_CAPTURED_EVENT;
 	timeline_sleep_until(event->context, time_of(event));
-	pool_settle_event(event->context->device);
-	array_settle();
+	pool_collect_event(event->context->device);
+	array_collect();
 	return CUDA_SUCCESS;
 }
 

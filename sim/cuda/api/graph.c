@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The calls that build graphs and look at them. */
-#include "sim/cuda/model/graph/graph.h"
+#include <stdlib.h>
 
 #include "sim/cuda/api/entry.h"
+#include "sim/cuda/model/graph/graph.h"
+#include "sim/cuda/model/graph/work.h"
 
 ENTRY_BODY(cuGraphCreate, (CUgraph * graph, unsigned int flags), (graph, flags))
 {

@@ -3,10 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/cuda/model/context/context.h"
 #include "sim/cuda/api/entry.h"
-#include "sim/cuda/model/code/launch.h"
-#include "sim/cuda/model/code/module.h"
+#include "sim/cuda/model/code/kernel.h"
+#include "sim/cuda/model/context/submit.h"
 
 #define PARAMS_MAX 4096
 
@@ -20,7 +19,7 @@ struct kernel_told {
 
 static CUresult find(CUfunction function, struct kernel_told **ret_told)
 {
-	struct kernel *kernel = module_check_kernel(function);
+	struct kernel *kernel = kernel_check(function);
 
 	if (!kernel)
 		return CUDA_ERROR_INVALID_HANDLE;
@@ -122,7 +121,7 @@ static CUresult launch(CUfunction function, int width, int height, CUstream stre
 	struct launch_size size = {{(unsigned int)width, (unsigned int)height, 1},
 		{told->block[0], told->block[1], told->block[2]}, told->shared_bytes};
 
-	return launch_kernel(false, function, &size, stream, NULL, extra);
+	return submit_kernel(false, function, &size, stream, NULL, extra);
 }
 
 ENTRY_BODY(cuLaunch, (CUfunction function), (function))

@@ -2,12 +2,10 @@
 /* The calls of linear and managed memory. */
 #include <stdint.h>
 
-#include "sim/cuda/model/context/context.h"
 #include "sim/cuda/api/entry.h"
-#include "sim/cuda/model/graph/graph.h"
+#include "sim/cuda/model/context/context.h"
+#include "sim/cuda/model/memory/heap.h"
 #include "sim/cuda/model/memory/lookup.h"
-#include "sim/cuda/model/memory/pool.h"
-#include "sim/cuda/model/memory/share.h"
 
 static CUresult alloc(size_t bytes, CUdeviceptr *ret_base)
 {
@@ -25,27 +23,12 @@ static CUresult alloc(size_t bytes, CUdeviceptr *ret_base)
 static CUresult release(CUdeviceptr base)
 {
 	struct context *context;
-	struct owner *owner;
 	CUresult result = context_current(&context);
 
 	if (result != CUDA_SUCCESS || base == 0)
 		return result;
-	pthread_mutex_lock(&driver.memory_lock);
-	owner = address_find_owner(base);
-	if (!owner || owner->type == OWNER_RESERVATION)
-		result = CUDA_ERROR_INVALID_VALUE;
-	else if (owner->type == OWNER_POOL)
-		result = pool_free_now(owner, base);
-	else if (owner->type == OWNER_OPENED)
-		result = share_free(owner, base);
-	else if (owner->type != OWNER_GRAPH)
-		result = heap_free(owner, base);
-	else if (graph_block_at(base))
-		graph_block_free(graph_block_at(base), 0);
-	else
-		result = CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_unlock(&driver.memory_lock);
-	return result;
+	LOCK_SCOPE(&driver.memory_lock);
+	return lookup_free(base);
 }
 
 ENTRY_BODY(cuMemAlloc_v2, (CUdeviceptr * dptr, size_t bytesize), (dptr, bytesize))

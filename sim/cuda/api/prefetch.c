@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where managed memory is to be. */
-#include "sim/cuda/model/context/context.h"
 #include "sim/cuda/api/entry.h"
+#include "sim/cuda/model/context/context.h"
 #include "sim/cuda/model/memory/heap.h"
 #include "sim/cuda/model/memory/lookup.h"
+#include "sim/cuda/model/time/timeline.h"
 
 /* Managed memory in a range moves to a device as far as it fits, or to the host with device NULL. */
 static CUresult prefetch(CUdeviceptr dptr, size_t count, struct device *device)

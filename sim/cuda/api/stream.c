@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The calls of streams. */
-#include "sim/cuda/model/memory/array.h"
-#include "sim/cuda/model/context/context.h"
 #include "sim/cuda/api/entry.h"
+#include "sim/cuda/model/context/context.h"
 #include "sim/cuda/model/context/green.h"
-#include "sim/cuda/model/graph/graph.h"
+#include "sim/cuda/model/graph/capture.h"
+#include "sim/cuda/model/graph/work.h"
+#include "sim/cuda/model/memory/array.h"
 #include "sim/cuda/model/memory/pool.h"
+#include "sim/cuda/model/time/callback.h"
+#include "sim/cuda/model/time/timeline.h"
 
 static CUresult create(CUstream *ret_stream, unsigned int flags, int priority)
 {
@@ -72,9 +75,9 @@ ENTRY_FORMS(cuStreamSynchronize, _ptsz, (CUstream handle), (handle))
 		return result;
 	if (capture_is_on(stream))
 		return capture_forbid(stream);
-	timeline_wait(context, stream);
-	pool_settle(context->device);
-	array_settle();
+	callback_wait_all(context, stream);
+	pool_collect(context->device);
+	array_collect();
 	return CUDA_SUCCESS;
 }
 
@@ -230,7 +233,7 @@ ENTRY_FORMS(cuStreamAddCallback, _ptsz,
 ENTRY_FORMS(cuLaunchHostFunc, _ptsz, (CUstream handle, CUhostFn fn, void *user_data),
 	(handle, fn, user_data))
 {
-	struct work work = {.type = CU_GRAPH_NODE_TYPE_HOST, .host = {fn, user_data}};
+	struct work work = work_of(CU_GRAPH_NODE_TYPE_HOST);
 	struct context *context;
 	struct stream *stream;
 	CUresult result = context_stream(handle, is_thread, &context, &stream);
@@ -239,6 +242,7 @@ ENTRY_FORMS(cuLaunchHostFunc, _ptsz, (CUstream handle, CUhostFn fn, void *user_d
 		return result;
 	if (!fn)
 		return CUDA_ERROR_INVALID_VALUE;
+	work.host = (CUDA_HOST_NODE_PARAMS){fn, user_data};
 	if (capture_is_on(stream))
 		return capture_add(stream, &work);
 	return callback_add(stream, fn, NULL, user_data, handle) == 0 ? CUDA_SUCCESS

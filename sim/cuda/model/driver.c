@@ -3,13 +3,9 @@
 #include "sim/cuda/model/driver.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "sim/cuda/api/entry.h"
-#include "sim/cuda/model/memory/pool.h"
-#include "sim/machine/mps_client.h"
+#include "sim/machine/attach.h"
 
 struct driver driver = {
 	.memory_lock = PTHREAD_MUTEX_INITIALIZER, .init_lock = PTHREAD_MUTEX_INITIALIZER};
@@ -43,8 +39,7 @@ void driver_keep_relic(struct relic *relic)
 		;
 }
 
-/* Under init_lock. */
-static CUresult attach(void)
+CUresult driver_attach_locked(void)
 {
 	struct machine *machine;
 	char why[512];
@@ -67,12 +62,8 @@ static CUresult attach(void)
 
 CUresult driver_attach(void)
 {
-	CUresult result;
-
-	pthread_mutex_lock(&driver.init_lock);
-	result = attach();
-	pthread_mutex_unlock(&driver.init_lock);
-	return result;
+	LOCK_SCOPE(&driver.init_lock);
+	return driver_attach_locked();
 }
 
 CUresult driver_enter_early(unsigned int call)
@@ -86,70 +77,11 @@ CUresult driver_enter_early(unsigned int call)
 	return stage == DRIVER_READY ? (CUresult)inject_enter(driver.machine, call) : CUDA_SUCCESS;
 }
 
-/* Under init_lock. */
-static CUresult start(void)
+struct device *driver_find_index(int index)
 {
-	int indices[MACHINE_DEVICES_MAX];
-	CUresult result = attach();
-	int count;
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	count = visible_parse(getenv("CUDA_VISIBLE_DEVICES"), driver.board, indices);
-	if (count == 0)
-		return CUDA_ERROR_NO_DEVICE;
-	if (machine_join(driver.machine) != 0)
-		return CUDA_ERROR_SYSTEM_NOT_READY;
-	for (int i = 0; i < count; i++) {
-		struct device *device = &driver.device[i];
-
-		memset(device, 0, sizeof(*device));
-		device->ordinal = i;
-		device->index = indices[i];
-		pthread_mutex_init(&device->time_lock, NULL);
-		if (machine_is_mps_client(driver.machine))
-			machine_set_limit(
-				driver.machine, device->index, mps_client_read_limit_bytes(i));
-		result = pool_init_device(device);
-		if (result != CUDA_SUCCESS)
-			return result;
-		/* The driver's own part is taken even on a full card: it is too small to refuse. */
-		device->is_initialised_on = machine_grow(driver.machine, device->index,
-						    MACHINE_INIT, driver.board->init_bytes) == 0;
+	for (int i = 0; i < driver.device_count; i++) {
+		if (driver.device[i].index == index)
+			return &driver.device[i];
 	}
-	driver.device_count = count;
-	result = (CUresult)inject_enter(driver.machine, CALL_cuInit);
-	if (result != CUDA_SUCCESS) {
-		machine_leave(driver.machine);
-		return result;
-	}
-	/* Pairs with the acquires in driver_enter() and driver_enter_early(). */
-	atomic_store_explicit(&driver.stage, DRIVER_READY, memory_order_release);
-	return CUDA_SUCCESS;
-}
-
-ENTRY_EARLY(cuInit, (unsigned int flags), (flags))
-{
-	CUresult result = CUDA_SUCCESS;
-
-	if (flags != 0)
-		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&driver.init_lock);
-	/* Relaxed: written under init_lock. */
-	if (atomic_load_explicit(&driver.stage, memory_order_relaxed) == DRIVER_FRESH)
-		result = start();
-	pthread_mutex_unlock(&driver.init_lock);
-	return result;
-}
-
-ENTRY_EARLY(cuDriverGetVersion, (int *version), (version))
-{
-	CUresult result;
-
-	if (!version)
-		return CUDA_ERROR_INVALID_VALUE;
-	result = driver_attach();
-	if (result == CUDA_SUCCESS)
-		*version = driver.board->cuda_version;
-	return result;
+	return NULL;
 }

@@ -9,6 +9,7 @@
 
 #include "gpu/abi/cuda.h"
 #include "sim/machine/inject.h"
+#include "sim/machine/lock.h"
 #include "sim/machine/machine.h"
 
 /*
@@ -44,6 +45,7 @@ struct driver {
 	struct device device[MACHINE_DEVICES_MAX];
 	pthread_mutex_t memory_lock;
 	pthread_mutex_t init_lock;
+	struct context *contexts; /* all there ever were, newest first; under memory_lock */
 };
 extern struct driver driver;
 
@@ -58,6 +60,8 @@ void driver_keep_relic(struct relic *relic);
 
 /* Attaches to the machine if that was not done yet; what cuDriverGetVersion needs. */
 CUresult driver_attach(void);
+/* The same under init_lock. */
+CUresult driver_attach_locked(void);
 
 /* The start of every call after cuInit: counts it, applies faults. CUDA_SUCCESS: go on. */
 static inline CUresult driver_enter(unsigned int call)
@@ -87,6 +91,9 @@ static inline struct device *driver_device(CUdevice ordinal)
 {
 	return ordinal >= 0 && ordinal < driver.device_count ? &driver.device[ordinal] : NULL;
 }
+
+/* The device that is number `index` of the machine, or NULL. */
+struct device *driver_find_index(int index);
 
 /*
  * The devices that $CUDA_VISIBLE_DEVICES names (NULL: all), as machine indices in the program's

@@ -55,8 +55,12 @@ struct image {
 int image_read(const void *data, struct image **ret_image);
 void image_free(struct image *image);
 
-/* What image_read() does for a cubin. */
+/* What image_read() does for a cubin and for PTX. */
 int image_read_cubin(struct image *image, const void *data);
+int image_read_ptx(struct image *image, const char *text);
+
+/* Appends a zeroed element to an array. Returns it, or NULL. */
+void *image_append(void **array, unsigned int *count, size_t size);
 
 /* Appends a kernel or a variable; NULL without memory. */
 struct image_kernel *image_add_kernel(struct image *image, const char *name, size_t length);

@@ -9,8 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "sim/cuda/model/code/image.h"
+#include "sim/cuda/model/code/kernel.h"
 #include "sim/cuda/model/context/context.h"
-#include "sim/cuda/api/entry.h"
+#include "sim/cuda/model/driver.h"
 
 CUresult module_read_error(int r)
 {
@@ -85,31 +87,6 @@ void module_clear(struct context *context)
 		module_end(context->modules);
 }
 
-static CUresult load(CUmodule *ret_module, const void *data)
-{
-	struct context *context;
-	struct image *image;
-	struct module *module;
-	CUresult result = context_current(&context);
-	int r;
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!ret_module || !data)
-		return CUDA_ERROR_INVALID_VALUE;
-	r = image_read(data, &image);
-	if (r != 0)
-		return module_read_error(r);
-	pthread_mutex_lock(&driver.memory_lock);
-	result = module_new(context, image, &module);
-	pthread_mutex_unlock(&driver.memory_lock);
-	if (result != CUDA_SUCCESS)
-		image_free(image);
-	else
-		*ret_module = (CUmodule)module;
-	return result;
-}
-
 CUresult module_read_file(const char *path, char **ret_data, size_t *ret_bytes)
 {
 	struct stat st;
@@ -132,53 +109,6 @@ CUresult module_read_file(const char *path, char **ret_data, size_t *ret_bytes)
 	*ret_data = data;
 	*ret_bytes = (size_t)done;
 	return CUDA_SUCCESS;
-}
-
-ENTRY_BODY(cuModuleLoad, (CUmodule * module, const char *path), (module, path))
-{
-	char *data;
-	size_t bytes;
-	CUresult result = module_read_file(path, &data, &bytes);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	result = load(module, data);
-	free(data);
-	return result;
-}
-
-ENTRY_BODY(cuModuleLoadData, (CUmodule * module, const void *image), (module, image))
-{
-	return load(module, image);
-}
-
-ENTRY_BODY(cuModuleLoadDataEx,
-	(CUmodule * module, const void *image, unsigned int count, CUjit_option *options,
-		void **values),
-	(module, image, count, options, values))
-{
-	return load(module, image);
-}
-
-ENTRY_BODY(cuModuleLoadFatBinary, (CUmodule * module, const void *image), (module, image))
-{
-	return load(module, image);
-}
-
-ENTRY_BODY(cuModuleUnload, (CUmodule handle), (handle))
-{
-	struct module *module;
-	struct context *context;
-	CUresult result = context_current(&context);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	pthread_mutex_lock(&driver.memory_lock);
-	module = module_check(handle, false);
-	if (module)
-		module_end(module);
-	pthread_mutex_unlock(&driver.memory_lock);
-	return module ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 struct kernel *module_find_kernel(struct module *module, const char *name)
@@ -229,16 +159,6 @@ CUresult module_get_kernel(const void *handle, bool is_library, const char *name
 	return CUDA_SUCCESS;
 }
 
-ENTRY_BODY(cuModuleGetFunction, (CUfunction * function, CUmodule module, const char *name),
-	(function, module, name))
-{
-	struct context *context;
-	CUresult result = context_current(&context);
-
-	return result == CUDA_SUCCESS ? module_get_kernel(module, false, name, (void **)function)
-				      : result;
-}
-
 CUresult module_count_kernels(const void *handle, bool is_library, unsigned int *count)
 {
 	struct module *module;
@@ -274,17 +194,6 @@ CUresult module_list_kernels(
 	return result;
 }
 
-ENTRY_BODY(cuModuleEnumerateFunctions, (CUfunction * functions, unsigned int most, CUmodule module),
-	(functions, most, module))
-{
-	return module_list_kernels(module, false, (void **)functions, most);
-}
-
-ENTRY_BODY(cuModuleGetFunctionCount, (unsigned int *count, CUmodule module), (count, module))
-{
-	return module_count_kernels(module, false, count);
-}
-
 CUresult module_find_global(const struct module *module, const char *name, bool is_managed_only,
 	CUdeviceptr *dptr, size_t *size)
 {
@@ -299,40 +208,4 @@ CUresult module_find_global(const struct module *module, const char *name, bool 
 		return CUDA_SUCCESS;
 	}
 	return CUDA_ERROR_NOT_FOUND;
-}
-
-ENTRY_BODY(cuModuleGetGlobal_v2,
-	(CUdeviceptr * dptr, size_t *size, CUmodule handle, const char *name),
-	(dptr, size, handle, name))
-{
-	struct module *module;
-	CUresult result = CUDA_ERROR_INVALID_HANDLE;
-
-	if (!name || (!dptr && !size))
-		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&driver.memory_lock);
-	module = module_check(handle, false);
-	if (module)
-		result = module_find_global(module, name, false, dptr, size);
-	pthread_mutex_unlock(&driver.memory_lock);
-	return result;
-}
-
-ENTRY_BODY(cuModuleGetGlobal,
-	(CUdeviceptr_v1 * dptr, unsigned int *size, CUmodule module, const char *name),
-	(dptr, size, module, name))
-{
-	/* Addresses of 32 bits: see memory.c. */
-	return CUDA_ERROR_INVALID_CONTEXT;
-}
-
-ENTRY_BODY(cuModuleGetLoadingMode, (CUmoduleLoadingMode * mode), (mode))
-{
-	const char *wanted = getenv("CUDA_MODULE_LOADING");
-
-	if (!mode)
-		return CUDA_ERROR_INVALID_VALUE;
-	*mode = wanted && strcmp(wanted, "EAGER") == 0 ? CU_MODULE_EAGER_LOADING
-						       : CU_MODULE_LAZY_LOADING;
-	return CUDA_SUCCESS;
 }

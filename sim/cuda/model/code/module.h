@@ -12,24 +12,9 @@
 #include "sim/cuda/model/code/image.h"
 
 #define MODULE_MAGIC 0x4d4f4431u
-#define KERNEL_MAGIC 0x4b524e31u
 
 struct context;
-
-struct kernel {
-	_Atomic uint32_t magic; /* 0 once its module is gone */
-	struct module *module;
-	const char *name; /* owned by the image, or own_name */
-	char *own_name;
-	const struct image_kernel *image; /* NULL: accepted by name from an image we cannot read */
-	int max_dynamic_shared;
-	_Atomic uint64_t rule_epoch;	   /* of rule_duration_ns; 0: never looked up */
-	_Atomic uint64_t rule_duration_ns; /* 0: no rule */
-	_Atomic unsigned long long
-		ready_life;	  /* of the context in which all is there for a launch */
-	struct kernel_told *told; /* launch_old.c; NULL: nothing yet */
-	struct kernel *next;
-};
+struct kernel;
 
 /* Never freed, so that a stale handle is refused. */
 struct module {
@@ -53,16 +38,6 @@ void module_clear(struct context *context);
 /* Under memory_lock: a module of an image (which stays the caller's on failure), and its end. */
 CUresult module_new(struct context *context, struct image *image, struct module **ret_module);
 void module_end(struct module *module);
-
-/* The module of a library in a context, made at the first need. Under memory_lock. */
-CUresult module_instantiate(
-	struct module *library, struct context *context, struct module **ret_module);
-
-/*
- * What a launch of the kernel in this context needs beside frames: a library's module there, the
- * heap of device code. Cheap when all is there. Takes memory_lock.
- */
-CUresult module_make_ready(struct kernel *kernel, struct context *context);
 
 /* Device memory of a module as it is loaded and unloaded; its heap. Under memory_lock. */
 CUresult module_take_memory(struct module *module);
@@ -90,12 +65,3 @@ CUresult module_list_kernels(
 CUresult module_read_file(const char *path, char **ret_data, size_t *ret_bytes);
 /* What image_read() means to the program. */
 CUresult module_read_error(int r);
-
-/* How long a launch with these parameters takes. */
-uint64_t module_kernel_duration(struct kernel *kernel, void **params, void **extra);
-
-/* The frame of a thread, in local memory; 0 where the image is unknown. */
-uint64_t module_frame_bytes(const struct kernel *kernel);
-
-/* The kernel of a CUfunction or CUkernel, or NULL. */
-struct kernel *module_check_kernel(const void *handle);

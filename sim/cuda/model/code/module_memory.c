@@ -2,8 +2,13 @@
 /* What modules take of the device: variables, code, and what their device code needs. */
 #include <stdlib.h>
 
-#include "sim/cuda/model/context/context.h"
+#include "sim/cuda/model/code/image.h"
 #include "sim/cuda/model/code/module.h"
+#include "sim/cuda/model/context/context.h"
+#include "sim/cuda/model/driver.h"
+#include "sim/cuda/model/memory/address.h"
+#include "sim/cuda/model/memory/heap.h"
+#include "sim/cuda/model/memory/room.h"
 
 /*
  * Measured on an H200 with driver 580:
@@ -125,13 +130,13 @@ CUresult module_take_memory(struct module *module)
 	bool needs_printf = image->has_printf && !code->has_printf;
 	uint64_t kept =
 		room + (needs_malloc ? MALLOC_BYTES : 0) + (needs_printf ? PRINTF_BYTES : 0);
-	CUresult result = context_keep(module->context, MACHINE_MODULE, kept);
+	CUresult result = room_keep(module->context, MACHINE_MODULE, kept);
 
 	if (result != CUDA_SUCCESS)
 		return result;
 	result = take_variables(module);
 	if (result != CUDA_SUCCESS) {
-		context_let_go(module->context, MACHINE_MODULE, kept);
+		room_let_go(module->context, MACHINE_MODULE, kept);
 		return result;
 	}
 	code->bytes += image->code_bytes;
@@ -153,7 +158,7 @@ CUresult module_take_heap(struct module *module)
 	CUresult result = CUDA_SUCCESS;
 
 	if (module->image->has_malloc && !context->code.has_heap) {
-		result = context_keep(context, MACHINE_MODULE,
+		result = room_keep(context, MACHINE_MODULE,
 			round_up(context_limit(context, CU_LIMIT_MALLOC_HEAP_SIZE)) + HEAP_BYTES);
 		context->code.has_heap = result == CUDA_SUCCESS;
 	}

@@ -65,13 +65,6 @@ struct context {
 	struct context *next; /* of all contexts ever */
 };
 
-/*
- * Takes device memory that stays with the context until it ends, or until it is let go of.
- * CUDA_ERROR_OUT_OF_MEMORY changes nothing. Under memory_lock.
- */
-CUresult context_keep(struct context *context, enum machine_kind kind, uint64_t bytes);
-void context_let_go(struct context *context, enum machine_kind kind, uint64_t bytes);
-
 /* Counts a stream in or out, and takes what it costs. Under memory_lock. */
 CUresult context_count_stream(struct context *context);
 void context_uncount_stream(struct context *context);
@@ -81,15 +74,12 @@ CUresult context_new_stream(
 	struct context *context, unsigned int flags, int priority, struct stream **ret_stream);
 void context_free_stream(struct stream *stream);
 
-/*
- * Makes room for threads with frames of this size, as a launch does and an instantiation of a graph:
- * a context has room for as many threads as the device can run, each with the largest frame so far.
- * CUDA_ERROR_OUT_OF_MEMORY changes nothing. Cheap when there is room. Takes memory_lock.
- */
-CUresult context_make_local_room(struct context *context, uint64_t frame_bytes);
-
-/* Room for exactly such frames: what the stack limit does, which may be lowered too. */
-CUresult context_set_local_room(struct context *context, uint64_t frame_bytes);
+/* Whether it is alive; needs no lock. */
+static inline bool context_is_alive(const struct context *context)
+{
+	/* Pairs with the releases in context_activate(), context_end() and for green ones. */
+	return atomic_load_explicit(&context->is_alive, memory_order_acquire) != 0;
+}
 
 /* Made by cuCtxCreate of CUDA 2, for functions whose device pointers have 32 bits. */
 static inline bool context_is_old(const struct context *context)
@@ -107,6 +97,15 @@ CUresult context_current(struct context **ret_context);
 CUresult context_check(CUcontext handle, struct context **ret_context);
 CUresult context_check_itself(CUcontext handle, struct context **ret_context);
 
+/* The calling thread's stack of contexts, alive or not. Its top, or NULL. */
+struct context *context_top(void);
+/* False without memory. */
+bool context_push(struct context *context);
+/* Puts the context in the place of the top one. False without memory. */
+bool context_set_top(struct context *context);
+/* Returns the context that was at the top, or NULL. */
+struct context *context_pop(void);
+
 /* The green context that is current in the calling thread, or NULL. */
 struct green *context_current_green(void);
 
@@ -123,16 +122,14 @@ static inline void context_set_limit(struct context *context, CUlimit limit, siz
 	atomic_store_explicit(&context->limit[limit], value, memory_order_relaxed);
 }
 
+/* Under memory_lock: brings the primary context of a device to life, or lets it go again. */
+CUresult context_retain_primary(struct device *device);
+void context_release_primary(struct device *device);
+
 /* Under memory_lock: the context of a green one, which keeps the primary one alive; its end. */
 CUresult context_new_green(
 	struct device *device, struct green *green, struct context **ret_context);
 void context_end_green(struct context *context);
-
-/* All contexts there ever were, newest first. Under memory_lock. */
-struct context *context_first(void);
-
-/* The default stream of the calling thread in `context`; NULL without memory. */
-struct stream *context_thread_stream(struct context *context);
 
 /*
  * The current context and the stream that a handle means in it; CUDA_ERROR_INVALID_HANDLE when it
@@ -148,9 +145,6 @@ CUresult context_stream(
 struct context *context_make(struct device *device, bool is_primary);
 CUresult context_activate(struct context *context, unsigned int flags);
 void context_end(struct context *context);
-
-/* Whether it is alive; needs no lock. */
-bool context_is_alive(const struct context *context);
 
 /* Whether a context may have these flags. */
 bool context_are_flags_valid(unsigned int flags);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Primary contexts, and the green ones that live on them. */
+/* The primary context of a device, and the green ones that use it. */
 #include "sim/cuda/model/context/context.h"
-#include "sim/cuda/api/entry.h"
+#include "sim/cuda/model/context/green.h"
+#include "sim/cuda/model/driver.h"
 
 /* Under memory_lock. */
-static CUresult retain_primary(struct device *device)
+CUresult context_retain_primary(struct device *device)
 {
 	CUresult result = CUDA_SUCCESS;
 
@@ -19,39 +20,22 @@ static CUresult retain_primary(struct device *device)
 	return result;
 }
 
-static void unretain_primary(struct device *device)
+void context_release_primary(struct device *device)
 {
 	if (--device->primary_refs == 0 && context_is_alive(device->primary))
 		context_end(device->primary);
 }
 
-ENTRY_BODY(cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice ordinal), (context, ordinal))
-{
-	struct device *device = driver_device(ordinal);
-	CUresult result;
-
-	if (!context)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (!device)
-		return CUDA_ERROR_INVALID_DEVICE;
-	pthread_mutex_lock(&driver.memory_lock);
-	result = retain_primary(device);
-	if (result == CUDA_SUCCESS)
-		*context = (CUcontext)device->primary;
-	pthread_mutex_unlock(&driver.memory_lock);
-	return result;
-}
-
 CUresult context_new_green(struct device *device, struct green *green, struct context **ret_context)
 {
 	struct context *context;
-	CUresult result = retain_primary(device);
+	CUresult result = context_retain_primary(device);
 
 	if (result != CUDA_SUCCESS)
 		return result;
 	context = context_make(device, false);
 	if (!context) {
-		unretain_primary(device);
+		context_release_primary(device);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	context->owner = device->primary;
@@ -67,103 +51,5 @@ void context_end_green(struct context *context)
 	/* Pairs with the acquire in context_is_alive(). */
 	atomic_store_explicit(&context->is_alive, 0, memory_order_release);
 	if (context->device->primary_refs > 0)
-		unretain_primary(context->device);
-}
-
-static CUresult release_primary(CUdevice ordinal)
-{
-	struct device *device = driver_device(ordinal);
-	CUresult result = CUDA_SUCCESS;
-
-	if (!device)
-		return CUDA_ERROR_INVALID_DEVICE;
-	pthread_mutex_lock(&driver.memory_lock);
-	if (device->primary_refs == 0)
-		result = CUDA_ERROR_INVALID_CONTEXT;
-	else
-		unretain_primary(device);
-	pthread_mutex_unlock(&driver.memory_lock);
-	return result;
-}
-
-ENTRY_BODY(cuDevicePrimaryCtxRelease, (CUdevice ordinal), (ordinal))
-{
-	return release_primary(ordinal);
-}
-
-ENTRY_BODY(cuDevicePrimaryCtxRelease_v2, (CUdevice ordinal), (ordinal))
-{
-	return release_primary(ordinal);
-}
-
-static CUresult reset_primary(CUdevice ordinal)
-{
-	struct device *device = driver_device(ordinal);
-
-	if (!device)
-		return CUDA_ERROR_INVALID_DEVICE;
-	pthread_mutex_lock(&driver.memory_lock);
-	/* References stay: they are released later, and the next retain brings it to life. */
-	if (device->primary && context_is_alive(device->primary))
-		context_end(device->primary);
-	pthread_mutex_unlock(&driver.memory_lock);
-	return CUDA_SUCCESS;
-}
-
-ENTRY_BODY(cuDevicePrimaryCtxReset, (CUdevice ordinal), (ordinal))
-{
-	return reset_primary(ordinal);
-}
-
-ENTRY_BODY(cuDevicePrimaryCtxReset_v2, (CUdevice ordinal), (ordinal))
-{
-	return reset_primary(ordinal);
-}
-
-ENTRY_BODY(cuDevicePrimaryCtxGetState, (CUdevice ordinal, unsigned int *flags, int *active),
-	(ordinal, flags, active))
-{
-	struct device *device = driver_device(ordinal);
-
-	if (!device)
-		return CUDA_ERROR_INVALID_DEVICE;
-	pthread_mutex_lock(&driver.memory_lock);
-	if (flags)
-		*flags = device->primary_flags;
-	if (active)
-		*active = device->primary && context_is_alive(device->primary);
-	pthread_mutex_unlock(&driver.memory_lock);
-	return CUDA_SUCCESS;
-}
-
-static CUresult set_primary_flags(CUdevice ordinal, unsigned int flags, bool is_refused_when_active)
-{
-	struct device *device = driver_device(ordinal);
-	CUresult result = CUDA_SUCCESS;
-
-	if (!device)
-		return CUDA_ERROR_INVALID_DEVICE;
-	if (!context_are_flags_valid(flags))
-		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&driver.memory_lock);
-	if (device->primary && context_is_alive(device->primary)) {
-		if (is_refused_when_active)
-			result = CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE;
-		else
-			device->primary->flags = flags;
-	}
-	if (result == CUDA_SUCCESS)
-		device->primary_flags = flags;
-	pthread_mutex_unlock(&driver.memory_lock);
-	return result;
-}
-
-ENTRY_BODY(cuDevicePrimaryCtxSetFlags, (CUdevice ordinal, unsigned int flags), (ordinal, flags))
-{
-	return set_primary_flags(ordinal, flags, true);
-}
-
-ENTRY_BODY(cuDevicePrimaryCtxSetFlags_v2, (CUdevice ordinal, unsigned int flags), (ordinal, flags))
-{
-	return set_primary_flags(ordinal, flags, false);
+		context_release_primary(context->device);
 }

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Stream capture: what is given to a stream becomes nodes of a graph. */
+#include "sim/cuda/model/graph/capture.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "sim/cuda/model/context/context.h"
-#include "sim/cuda/api/entry.h"
+#include "sim/cuda/model/driver.h"
 #include "sim/cuda/model/graph/graph.h"
+#include "sim/cuda/model/graph/work.h"
+#include "sim/cuda/model/time/timeline.h"
 
 /*
  * A capture begins on one stream; others join it by waiting for an event that was recorded in it,
@@ -31,13 +35,14 @@ bool capture_is_on(const struct stream *stream)
 	return captured_by(&stream->captured);
 }
 
-static void leave(struct captured *captured)
+static void leave(struct captured *captured, bool is_lost)
 {
 	struct capture *capture = captured_by(captured);
 
 	if (!capture)
 		return;
 	free(captured->tails);
+	capture->is_lost |= is_lost;
 	captured->tails = NULL;
 	captured->tail_count = 0;
 	atomic_store_explicit(&captured->capture, NULL, memory_order_relaxed);
@@ -52,7 +57,7 @@ static void enter(struct captured *captured, struct capture *capture)
 {
 	if (captured_by(captured) == capture)
 		return;
-	leave(captured);
+	leave(captured, false);
 	capture->users++;
 	atomic_store_explicit(&captured->capture, capture, memory_order_relaxed);
 }
@@ -198,24 +203,24 @@ CUresult capture_wait(struct stream *stream, struct event *event)
 	return result;
 }
 
-void capture_forget(struct captured *captured, bool is_lost)
-{
-	if (captured_by(captured))
-		captured_by(captured)->is_lost |= is_lost;
-	leave(captured);
-}
-
-void capture_leave(struct captured *captured)
+void capture_leave(struct captured *captured, bool is_lost)
 {
 	if (!captured_by(captured))
 		return;
-	pthread_mutex_lock(&driver.memory_lock);
-	leave(captured);
-	pthread_mutex_unlock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
+	leave(captured, is_lost);
 }
 
-/* Under memory_lock. */
-static CUresult begin(struct stream *stream, struct graph *graph, const CUgraphNode *deps,
+void capture_clear(struct context *context)
+{
+	LOCK_SCOPE(&context->device->time_lock);
+	for (struct stream *stream = context->timeline.streams; stream; stream = stream->next)
+		leave(&stream->captured, true);
+	for (struct event *event = context->timeline.events; event; event = event->next)
+		leave(&event->captured, true);
+}
+
+CUresult capture_begin(struct stream *stream, struct graph *graph, const CUgraphNode *deps,
 	size_t count, CUstreamCaptureMode mode)
 {
 	struct capture *capture;
@@ -235,50 +240,6 @@ static CUresult begin(struct stream *stream, struct graph *graph, const CUgraphN
 	return set_tails(&stream->captured, (struct graph_node *const *)deps, count, false)
 		       ? CUDA_SUCCESS
 		       : CUDA_ERROR_OUT_OF_MEMORY;
-}
-
-static CUresult begin_capture(bool is_thread, CUstream handle, CUgraph graph_handle, bool has_graph,
-	const CUgraphNode *deps, size_t count, CUstreamCaptureMode mode)
-{
-	struct context *context;
-	struct stream *stream;
-	struct graph *graph;
-	CUresult result = context_stream(handle, is_thread, &context, &stream);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	if ((unsigned int)mode > CU_STREAM_CAPTURE_MODE_RELAXED || (count > 0 && !deps))
-		return CUDA_ERROR_INVALID_VALUE;
-	if (stream->is_legacy)
-		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-	pthread_mutex_lock(&driver.memory_lock);
-	graph = graph_check(graph_handle);
-	if (has_graph && !graph)
-		result = CUDA_ERROR_INVALID_VALUE;
-	else
-		result = begin(stream, graph, deps, count, mode);
-	pthread_mutex_unlock(&driver.memory_lock);
-	return result;
-}
-
-ENTRY_FORMS(cuStreamBeginCapture, _ptsz, (CUstream stream), (stream))
-{
-	return begin_capture(
-		is_thread, stream, NULL, false, NULL, 0, CU_STREAM_CAPTURE_MODE_GLOBAL);
-}
-
-ENTRY_FORMS(
-	cuStreamBeginCapture_v2, _ptsz, (CUstream stream, CUstreamCaptureMode mode), (stream, mode))
-{
-	return begin_capture(is_thread, stream, NULL, false, NULL, 0, mode);
-}
-
-ENTRY_FORMS(cuStreamBeginCaptureToGraph, _ptsz,
-	(CUstream stream, CUgraph graph, const CUgraphNode *deps, const CUgraphEdgeData *edges,
-		size_t count, CUstreamCaptureMode mode),
-	(stream, graph, deps, edges, count, mode))
-{
-	return begin_capture(is_thread, stream, graph, true, deps, count, mode);
 }
 
 /* Whether everything that was captured comes before what the stream's next work comes after. */
@@ -304,8 +265,7 @@ static bool are_all_joined(const struct stream *origin)
 	return true;
 }
 
-/* Under memory_lock. */
-static CUresult end(struct stream *stream, struct graph **ret_graph)
+static CUresult take_graph(struct stream *stream, struct graph **ret_graph)
 {
 	struct capture *capture = captured_by(&stream->captured);
 	CUresult result = go_on(stream);
@@ -335,40 +295,28 @@ static void let_go(struct context *context, const struct capture *capture)
 	pthread_mutex_lock(&context->device->time_lock);
 	for (stream = context->timeline.streams; stream; stream = stream->next) {
 		if (captured_by(&stream->captured) == capture && stream != capture->origin)
-			leave(&stream->captured);
+			leave(&stream->captured, false);
 	}
 	for (event = context->timeline.events; event; event = event->next) {
 		if (captured_by(&event->captured) == capture)
-			leave(&event->captured);
+			leave(&event->captured, false);
 	}
 	pthread_mutex_unlock(&context->device->time_lock);
 }
 
-ENTRY_FORMS(cuStreamEndCapture, _ptsz, (CUstream handle, CUgraph *ret_graph), (handle, ret_graph))
+CUresult capture_end(struct stream *stream, struct graph **ret_graph)
 {
-	struct context *context;
-	struct stream *stream;
-	struct graph *graph = NULL;
-	CUresult result = context_stream(handle, is_thread, &context, &stream);
+	CUresult result = take_graph(stream, ret_graph);
 
-	if (result != CUDA_SUCCESS)
+	if (result == CUDA_ERROR_STREAM_CAPTURE_UNMATCHED ||
+		result == CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD || !captured_by(&stream->captured))
 		return result;
-	if (!ret_graph)
-		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&driver.memory_lock);
-	result = end(stream, &graph);
-	if (result != CUDA_ERROR_STREAM_CAPTURE_UNMATCHED &&
-		result != CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD &&
-		captured_by(&stream->captured)) {
-		let_go(context, captured_by(&stream->captured));
-		leave(&stream->captured);
-	}
-	pthread_mutex_unlock(&driver.memory_lock);
-	*ret_graph = (CUgraph)graph;
+	let_go(stream->context, captured_by(&stream->captured));
+	leave(&stream->captured, false);
 	return result;
 }
 
-static CUstreamCaptureStatus status_of(const struct stream *stream)
+CUstreamCaptureStatus capture_status(const struct stream *stream)
 {
 	const struct capture *capture = captured_by(&stream->captured);
 
@@ -378,42 +326,12 @@ static CUstreamCaptureStatus status_of(const struct stream *stream)
 				: CU_STREAM_CAPTURE_STATUS_ACTIVE;
 }
 
-ENTRY_FORMS(cuStreamIsCapturing, _ptsz, (CUstream handle, CUstreamCaptureStatus *status),
-	(handle, status))
-{
-	struct context *context;
-	struct stream *stream;
-	CUresult result = context_stream(handle, is_thread, &context, &stream);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!status)
-		return CUDA_ERROR_INVALID_VALUE;
-	*status = CU_STREAM_CAPTURE_STATUS_NONE;
-	if (!capture_is_on(stream))
-		return CUDA_SUCCESS;
-	pthread_mutex_lock(&driver.memory_lock);
-	*status = status_of(stream);
-	pthread_mutex_unlock(&driver.memory_lock);
-	return CUDA_SUCCESS;
-}
-
-struct info {
-	CUstreamCaptureStatus *status;
-	cuuint64_t *id;
-	CUgraph *graph;
-	const CUgraphNode **deps;
-	const CUgraphEdgeData **edges;
-	size_t *count;
-};
-
-/* Under memory_lock. */
-static void fill_info(const struct stream *stream, const struct info *info)
+void capture_describe(const struct stream *stream, const struct capture_info *info)
 {
 	const struct captured *captured = &stream->captured;
 	bool is_active;
 
-	*info->status = status_of(stream);
+	*info->status = capture_status(stream);
 	is_active = *info->status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
 	if (info->id)
 		*info->id = is_active ? captured_by(captured)->id : 0;
@@ -425,55 +343,4 @@ static void fill_info(const struct stream *stream, const struct info *info)
 		*info->edges = NULL;
 	if (info->count)
 		*info->count = is_active ? captured->tail_count : 0;
-}
-
-static CUresult get_info(bool is_thread, CUstream handle, const struct info *info)
-{
-	struct context *context;
-	struct stream *stream;
-	CUresult result = context_stream(handle, is_thread, &context, &stream);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!info->status)
-		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&driver.memory_lock);
-	fill_info(stream, info);
-	pthread_mutex_unlock(&driver.memory_lock);
-	return CUDA_SUCCESS;
-}
-
-ENTRY_FORMS(cuStreamGetCaptureInfo, _ptsz,
-	(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id), (stream, status, id))
-{
-	return get_info(is_thread, stream, &(struct info){.status = status, .id = id});
-}
-
-ENTRY_FORMS(cuStreamGetCaptureInfo_v2, _ptsz,
-	(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
-		const CUgraphNode **deps, size_t *count),
-	(stream, status, id, graph, deps, count))
-{
-	return get_info(is_thread, stream, &(struct info){status, id, graph, deps, NULL, count});
-}
-
-ENTRY_FORMS(cuStreamGetCaptureInfo_v3, _ptsz,
-	(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
-		const CUgraphNode **deps, const CUgraphEdgeData **edges, size_t *count),
-	(stream, status, id, graph, deps, edges, count))
-{
-	return get_info(is_thread, stream, &(struct info){status, id, graph, deps, edges, count});
-}
-
-ENTRY_BODY(cuThreadExchangeStreamCaptureMode, (CUstreamCaptureMode * mode), (mode))
-{
-	static _Thread_local CUstreamCaptureMode current = CU_STREAM_CAPTURE_MODE_GLOBAL;
-	CUstreamCaptureMode wanted;
-
-	if (!mode || (unsigned int)*mode > CU_STREAM_CAPTURE_MODE_RELAXED)
-		return CUDA_ERROR_INVALID_VALUE;
-	wanted = *mode;
-	*mode = current;
-	current = wanted;
-	return CUDA_SUCCESS;
 }

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The memory of a device's graphs. */
+#include "sim/cuda/model/graph/graph_memory.h"
+
 #include <stdlib.h>
-#include <sys/mman.h>
 
 #include "sim/cuda/model/context/context.h"
-#include "sim/cuda/api/entry.h"
-#include "sim/cuda/model/graph/graph.h"
+#include "sim/cuda/model/driver.h"
+#include "sim/cuda/model/memory/address.h"
+#include "sim/cuda/model/memory/heap.h"
+#include "sim/cuda/model/time/timeline.h"
 
 /*
  * As measured on an H200 with driver 580: nodes of allocations have addresses from the beginning and
@@ -44,32 +47,6 @@ static uint64_t used_bytes(const struct graph_pool *pool)
 	return bytes;
 }
 
-CUresult graph_block_new(struct device *device, size_t bytes, struct graph_block **ret_block)
-{
-	struct graph_block *block;
-
-	if (bytes > driver.board->total_bytes)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	block = calloc(1, sizeof(*block));
-	if (!block)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	block->owner.type = OWNER_GRAPH;
-	block->device = device;
-	block->bytes = bytes;
-	block->refs = 1;
-	if (address_take(bytes, &block->base) != 0) {
-		free(block);
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	}
-	if (address_set_owner(block->base, bytes, &block->owner) != 0) {
-		address_give(block->base, bytes, false);
-		free(block);
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	}
-	*ret_block = block;
-	return CUDA_SUCCESS;
-}
-
 void graph_block_drop(struct graph_block *block)
 {
 	if (--block->refs > 0)
@@ -80,7 +57,7 @@ void graph_block_drop(struct graph_block *block)
 }
 
 CUresult graph_block_keep(
-	struct graph_block *block, const struct mapping *mapping, struct context *context)
+	struct graph_block *block, const struct graph_mapping *mapping, struct context *context)
 {
 	size_t first = block->offset / chunk_bytes();
 	size_t count = (block->offset + block->bytes - 1) / chunk_bytes() - first + 1;
@@ -127,7 +104,7 @@ struct graph_block *graph_block_at(CUdeviceptr base)
 											    : NULL;
 }
 
-bool graph_find(struct owner *owner, CUdeviceptr address, struct extent *ret_extent)
+static bool find(struct owner *owner, CUdeviceptr address, struct extent *ret_extent)
 {
 	struct graph_block *block = (struct graph_block *)owner;
 
@@ -139,6 +116,48 @@ bool graph_find(struct owner *owner, CUdeviceptr address, struct extent *ret_ext
 		.touched = &block->is_touched,
 		.is_accessible = true};
 	return true;
+}
+
+static CUresult free_at(struct owner *owner, CUdeviceptr base, uint64_t at_ns)
+{
+	struct graph_block *block = (struct graph_block *)owner;
+
+	if (block->base != base || !block->context)
+		return CUDA_ERROR_INVALID_VALUE;
+	graph_block_free(block, at_ns);
+	return CUDA_SUCCESS;
+}
+
+static CUresult free_now(struct owner *owner, CUdeviceptr base)
+{
+	return free_at(owner, base, 0);
+}
+
+CUresult graph_block_new(struct device *device, size_t bytes, struct graph_block **ret_block)
+{
+	static const struct owner_ops ops = {find, free_now, free_at};
+	struct graph_block *block;
+
+	if (bytes > driver.board->total_bytes)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	block = calloc(1, sizeof(*block));
+	if (!block)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	block->owner = (struct owner){OWNER_GRAPH, &ops};
+	block->device = device;
+	block->bytes = bytes;
+	block->refs = 1;
+	if (address_take(bytes, &block->base) != 0) {
+		free(block);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	if (address_set_owner(block->base, bytes, &block->owner) != 0) {
+		address_give(block->base, bytes, false);
+		free(block);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	*ret_block = block;
+	return CUDA_SUCCESS;
 }
 
 void graph_memory_clear(struct context *context)
@@ -182,7 +201,7 @@ static struct chunk *pick(struct graph_pool *pool, bool is_taken, uint64_t ready
  * SIZE_MAX without memory.
  */
 static size_t choose(
-	const struct mapping *mapping, uint64_t ready_ns, struct chunk **chunks, size_t count)
+	const struct graph_mapping *mapping, uint64_t ready_ns, struct chunk **chunks, size_t count)
 {
 	struct graph_pool *pool = &pools[mapping->device->index];
 	size_t new_count = 0;
@@ -217,7 +236,7 @@ static void note_high(struct graph_pool *pool)
 		pool->reserved_high = pool->reserved;
 }
 
-CUresult graph_map(struct mapping *mapping, uint64_t ready_ns)
+CUresult graph_map(struct graph_mapping *mapping, uint64_t ready_ns)
 {
 	size_t count = (mapping->bytes + chunk_bytes() - 1) / chunk_bytes();
 	struct graph_pool *pool = &pools[mapping->device->index];
@@ -250,7 +269,7 @@ CUresult graph_map(struct mapping *mapping, uint64_t ready_ns)
 	return CUDA_SUCCESS;
 }
 
-void graph_map_busy(struct mapping *mapping, uint64_t until_ns)
+void graph_map_busy(struct graph_mapping *mapping, uint64_t until_ns)
 {
 	for (size_t i = 0; i < mapping->count; i++) {
 		if (mapping->chunks[i]->until_ns < until_ns)
@@ -258,7 +277,7 @@ void graph_map_busy(struct mapping *mapping, uint64_t until_ns)
 	}
 }
 
-void graph_unmap(struct mapping *mapping)
+void graph_unmap(struct graph_mapping *mapping)
 {
 	for (size_t i = 0; i < mapping->count; i++)
 		mapping->chunks[i]->mappings--;
@@ -267,17 +286,11 @@ void graph_unmap(struct mapping *mapping)
 	mapping->count = 0;
 }
 
-ENTRY_BODY(cuDeviceGraphMemTrim, (CUdevice ordinal), (ordinal))
+void graph_memory_trim(struct device *device)
 {
-	struct device *device = driver_device(ordinal);
-	struct graph_pool *pool;
-	uint64_t now;
+	struct graph_pool *pool = &pools[device->index];
+	uint64_t now = timeline_now(device);
 
-	if (!device)
-		return CUDA_ERROR_INVALID_DEVICE;
-	now = timeline_now(device);
-	pool = &pools[device->index];
-	pthread_mutex_lock(&driver.memory_lock);
 	for (struct chunk *chunk = pool->chunks; chunk; chunk = chunk->next) {
 		if (!is_free(chunk, now))
 			continue;
@@ -285,57 +298,40 @@ ENTRY_BODY(cuDeviceGraphMemTrim, (CUdevice ordinal), (ordinal))
 		pool->reserved -= chunk_bytes();
 		machine_shrink(driver.machine, device->index, MACHINE_GRAPH, chunk_bytes());
 	}
-	pthread_mutex_unlock(&driver.memory_lock);
-	return CUDA_SUCCESS;
 }
 
-ENTRY_BODY(cuDeviceGetGraphMemAttribute,
-	(CUdevice ordinal, CUgraphMem_attribute attribute, void *value),
-	(ordinal, attribute, value))
+CUresult graph_memory_get(
+	const struct device *device, CUgraphMem_attribute attribute, cuuint64_t *ret_value)
 {
-	struct device *device = driver_device(ordinal);
-	const struct graph_pool *pool;
-	cuuint64_t answer = 0;
+	const struct graph_pool *pool = &pools[device->index];
 
-	if (!device)
-		return CUDA_ERROR_INVALID_DEVICE;
-	if (!value || (unsigned int)attribute > CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH)
+	switch (attribute) {
+	case CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT:
+		*ret_value = used_bytes(pool);
+		return CUDA_SUCCESS;
+	case CU_GRAPH_MEM_ATTR_USED_MEM_HIGH:
+		*ret_value = pool->used_high;
+		return CUDA_SUCCESS;
+	case CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT:
+		*ret_value = pool->reserved;
+		return CUDA_SUCCESS;
+	case CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH:
+		*ret_value = pool->reserved_high;
+		return CUDA_SUCCESS;
+	default:
 		return CUDA_ERROR_INVALID_VALUE;
-	pool = &pools[device->index];
-	pthread_mutex_lock(&driver.memory_lock);
-	if (attribute == CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT)
-		answer = used_bytes(pool);
-	else if (attribute == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH)
-		answer = pool->used_high;
-	else if (attribute == CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT)
-		answer = pool->reserved;
-	else
-		answer = pool->reserved_high;
-	pthread_mutex_unlock(&driver.memory_lock);
-	*(cuuint64_t *)value = answer;
-	return CUDA_SUCCESS;
+	}
 }
 
-/* Only the high marks can be set, and only to what is there now. */
-ENTRY_BODY(cuDeviceSetGraphMemAttribute,
-	(CUdevice ordinal, CUgraphMem_attribute attribute, void *value),
-	(ordinal, attribute, value))
+CUresult graph_memory_reset(struct device *device, CUgraphMem_attribute attribute)
 {
-	struct device *device = driver_device(ordinal);
-	struct graph_pool *pool;
+	struct graph_pool *pool = &pools[device->index];
 
-	if (!device)
-		return CUDA_ERROR_INVALID_DEVICE;
-	if (!value || *(const cuuint64_t *)value != 0 ||
-		(attribute != CU_GRAPH_MEM_ATTR_USED_MEM_HIGH &&
-			attribute != CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH))
-		return CUDA_ERROR_INVALID_VALUE;
-	pool = &pools[device->index];
-	pthread_mutex_lock(&driver.memory_lock);
 	if (attribute == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH)
 		pool->used_high = used_bytes(pool);
-	else
+	else if (attribute == CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH)
 		pool->reserved_high = pool->reserved;
-	pthread_mutex_unlock(&driver.memory_lock);
+	else
+		return CUDA_ERROR_INVALID_VALUE;
 	return CUDA_SUCCESS;
 }

@@ -21,9 +21,23 @@ enum owner_type {
 	OWNER_OPENED
 };
 
+struct extent;
+struct owner;
+
+/* What a type of owner does with an address of its own. Under driver.memory_lock. */
+struct owner_ops {
+	/* The allocation that holds `address`. Returns whether there is one. */
+	bool (*find)(struct owner *owner, CUdeviceptr address, struct extent *ret_extent);
+	/* cuMemFree of the allocation that starts at `base`; NULL: not for these. */
+	CUresult (*free)(struct owner *owner, CUdeviceptr base);
+	/* cuMemFreeAsync in a stream that gets there at that time of its device's clock. */
+	CUresult (*free_at)(struct owner *owner, CUdeviceptr base, uint64_t at_ns);
+};
+
 /* The first member of everything that owns addresses. */
 struct owner {
 	enum owner_type type;
+	const struct owner_ops *ops;
 };
 
 /* All functions here are called under driver.memory_lock. */

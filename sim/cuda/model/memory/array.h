@@ -90,8 +90,8 @@ CUresult array_content(CUarray handle, const size_t at[3], const size_t extent[3
 /* Maps or unmaps one part, for the stream that gets there at time_ns. */
 CUresult array_map(const CUarrayMapInfo *info, uint64_t time_ns);
 
-/* Lets go what was unmapped before now; takes memory_lock itself. */
-void array_settle(void);
+/* Lets go of what is unmapped from an array before that time. */
+void array_let_go(struct array *array, uint64_t before_ns);
 
-/* Lets go all that is mapped into an array. */
-void array_unmap_all(struct array *array);
+/* Lets go of what was unmapped before now, in all arrays; takes memory_lock itself. */
+void array_collect(void);

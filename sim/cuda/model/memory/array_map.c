@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory of handles mapped into sparse and deferred arrays. */
 #include <stdlib.h>
-#include <string.h>
 
-#include "sim/cuda/model/memory/array.h"
 #include "sim/cuda/model/context/context.h"
+#include "sim/cuda/model/driver.h"
+#include "sim/cuda/model/memory/array.h"
 #include "sim/cuda/model/memory/vmm.h"
+#include "sim/cuda/model/time/timeline.h"
 
 /*
  * A part that is mapped again has the new memory; what is unmapped goes when its stream gets there.
@@ -84,34 +85,12 @@ CUresult array_map(const CUarrayMapInfo *info, uint64_t time_ns)
 	return CUDA_SUCCESS;
 }
 
-static void let_go(struct array *array, uint64_t before_ns)
-{
-	struct tile **place = &array->tiles;
-
-	while (*place) {
-		struct tile *tile = *place;
-
-		if (tile->until_ns > before_ns) {
-			place = &tile->next;
-			continue;
-		}
-		*place = tile->next;
-		vmm_let_go(tile->handle);
-		free(tile);
-	}
-}
-
-void array_unmap_all(struct array *array)
-{
-	let_go(array, UINT64_MAX);
-}
-
-void array_settle(void)
+void array_collect(void)
 {
 	pthread_mutex_lock(&driver.memory_lock);
-	for (struct context *c = context_first(); c; c = c->next)
+	for (struct context *c = driver.contexts; c; c = c->next)
 		for (struct array *a = c->arrays; a; a = a->next)
 			if (a->tiles)
-				let_go(a, timeline_now(c->device));
+				array_let_go(a, timeline_now(c->device));
 	pthread_mutex_unlock(&driver.memory_lock);
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fills: the bytes change at once, the time passes in the stream. */
+/* ??? */
+#include "sim/cuda/model/memory/fill.h"
+
 #include <stdint.h>
 #include <string.h>
 
-#include "sim/cuda/model/context/context.h"
-#include "sim/cuda/model/memory/copy.h"
-#include "sim/cuda/api/entry.h"
-#include "sim/cuda/model/graph/graph.h"
+#include "sim/cuda/model/driver.h"
+#include "sim/cuda/model/memory/host.h"
 #include "sim/cuda/model/memory/lookup.h"
 
 static void fill_row(void *row, uint32_t value, size_t width, size_t element_bytes)
@@ -23,6 +23,15 @@ static void fill_row(void *row, uint32_t value, size_t width, size_t element_byt
 		for (size_t i = 0; i < width; i++)
 			((uint32_t *)row)[i] = value;
 	}
+}
+
+uint64_t fill_duration(size_t bytes)
+{
+	/* Both edges of the clock; H200: 6016 bits at 3201 MHz are 4.8 TB/s. */
+	uint64_t mbps = (uint64_t)driver.board->memory_bus_bits / 8 *
+			(uint64_t)driver.board->clock_memory_mhz * 2;
+
+	return (uint64_t)((double)bytes * 1000 / (double)mbps);
 }
 
 CUresult fill_run(const struct fill *fill, struct device *device, uint64_t *ret_duration_ns)
@@ -42,7 +51,7 @@ CUresult fill_run(const struct fill *fill, struct device *device, uint64_t *ret_
 	result = lookup_use(dst, (fill->height - 1) * fill->pitch + row_bytes, device, &is_host);
 	if (result == CUDA_SUCCESS && is_host) {
 		pthread_mutex_lock(&driver.memory_lock);
-		if (!lookup_host((uintptr_t)dst))
+		if (!host_find((uintptr_t)dst))
 			result = CUDA_ERROR_INVALID_VALUE;
 		pthread_mutex_unlock(&driver.memory_lock);
 	}
@@ -51,68 +60,6 @@ CUresult fill_run(const struct fill *fill, struct device *device, uint64_t *ret_
 	for (size_t y = 0; y < fill->height; y++)
 		fill_row((void *)(uintptr_t)(dst + y * fill->pitch), fill->value, fill->width,
 			fill->element_bytes);
-	*ret_duration_ns = copy_fill_duration(row_bytes * fill->height);
+	*ret_duration_ns = fill_duration(row_bytes * fill->height);
 	return CUDA_SUCCESS;
 }
-
-static CUresult fill(CUstream handle, bool is_thread, CUdeviceptr dst, size_t pitch, uint32_t value,
-	size_t element_bytes, size_t width, size_t height)
-{
-	struct work work = {.type = CU_GRAPH_NODE_TYPE_MEMSET,
-		.fill = {dst, pitch, value, element_bytes, width, height}};
-	struct context *context;
-	struct stream *stream;
-	uint64_t duration_ns;
-	CUresult result = context_stream(handle, is_thread, &context, &stream);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (capture_is_on(stream))
-		return capture_add(stream, &work);
-	result = fill_run(&work.fill, context->device, &duration_ns);
-	if (result == CUDA_SUCCESS)
-		timeline_add(stream, duration_ns, true);
-	return result;
-}
-
-#define FILL(bits, type)                                                                      \
-	ENTRY_BODY(cuMemsetD##bits, (CUdeviceptr_v1 dst, type value, unsigned int count),     \
-		(dst, value, count))                                                          \
-	{                                                                                     \
-		return fill(NULL, false, dst, 0, value, bits / 8, count, 1);                  \
-	}                                                                                     \
-	ENTRY_FORMS(cuMemsetD##bits##_v2, _ptds, (CUdeviceptr dst, type value, size_t count), \
-		(dst, value, count))                                                          \
-	{                                                                                     \
-		return fill(NULL, is_thread, dst, 0, value, bits / 8, count, 1);              \
-	}                                                                                     \
-	ENTRY_FORMS(cuMemsetD##bits##Async, _ptsz,                                            \
-		(CUdeviceptr dst, type value, size_t count, CUstream stream),                 \
-		(dst, value, count, stream))                                                  \
-	{                                                                                     \
-		return fill(stream, is_thread, dst, 0, value, bits / 8, count, 1);            \
-	}                                                                                     \
-	ENTRY_BODY(cuMemsetD2D##bits,                                                         \
-		(CUdeviceptr_v1 dst, unsigned int pitch, type value, unsigned int width,      \
-			unsigned int height),                                                 \
-		(dst, pitch, value, width, height))                                           \
-	{                                                                                     \
-		return fill(NULL, false, dst, pitch, value, bits / 8, width, height);         \
-	}                                                                                     \
-	ENTRY_FORMS(cuMemsetD2D##bits##_v2, _ptds,                                            \
-		(CUdeviceptr dst, size_t pitch, type value, size_t width, size_t height),     \
-		(dst, pitch, value, width, height))                                           \
-	{                                                                                     \
-		return fill(NULL, is_thread, dst, pitch, value, bits / 8, width, height);     \
-	}                                                                                     \
-	ENTRY_FORMS(cuMemsetD2D##bits##Async, _ptsz,                                          \
-		(CUdeviceptr dst, size_t pitch, type value, size_t width, size_t height,      \
-			CUstream stream),                                                     \
-		(dst, pitch, value, width, height, stream))                                   \
-	{                                                                                     \
-		return fill(stream, is_thread, dst, pitch, value, bits / 8, width, height);   \
-	}
-
-FILL(8, unsigned char)
-FILL(16, unsigned short)
-FILL(32, unsigned int)

@@ -8,7 +8,8 @@
 
 #include "sim/cuda/model/context/context.h"
 #include "sim/cuda/model/driver.h"
-#include "sim/cuda/model/memory/share.h"
+#include "sim/cuda/model/memory/address.h"
+#include "sim/cuda/model/memory/ipc.h"
 
 /*
  * As measured on an H200 with driver 580: up to 1 MiB is packed in grains of 512 bytes into chunks
@@ -118,6 +119,8 @@ static int take_addresses(const struct context *context, size_t bytes, CUdevicep
 	return address_take(bytes, ret_base);
 }
 
+static const struct owner_ops heap_ops, managed_ops;
+
 static CUresult add_block(struct context *context, struct block **ret_block)
 {
 	struct heap *heap = &context->heap;
@@ -131,7 +134,7 @@ static CUresult add_block(struct context *context, struct block **ret_block)
 	if (machine_grow(driver.machine, context->device->index, MACHINE_SMALL, block_charge()) !=
 		0)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	block->owner.type = OWNER_BLOCK;
+	block->owner = (struct owner){OWNER_BLOCK, &heap_ops};
 	block->context = context;
 	block->is_touched = false;
 	block->room = HEAP_GRAINS;
@@ -171,7 +174,7 @@ static void remove_block(struct block *block)
 	address_set_owner(block->base, ADDRESS_UNIT, NULL);
 	address_give(block->base, ADDRESS_UNIT, block->is_touched);
 	if (block->kept > 0)
-		share_drop(block->kept - 1);
+		ipc_drop(block->kept - 1);
 	else
 		machine_shrink(driver.machine, block->context->device->index, MACHINE_SMALL,
 			block_charge());
@@ -236,7 +239,7 @@ static CUresult alloc_plain(
 	plain = calloc(1, sizeof(*plain));
 	if (!plain)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	plain->owner.type = OWNER_PLAIN;
+	plain->owner = (struct owner){OWNER_PLAIN, &heap_ops};
 	plain->kind = kind;
 	plain->device = context->device;
 	plain->context = context;
@@ -277,7 +280,7 @@ CUresult heap_alloc_managed(
 
 	if (!plain)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	plain->owner.type = OWNER_MANAGED;
+	plain->owner = (struct owner){OWNER_MANAGED, &managed_ops};
 	plain->kind = MACHINE_MANAGED;
 	plain->context = context;
 	plain->bytes = bytes;
@@ -324,7 +327,7 @@ static void free_plain(struct plain *plain)
 	else
 		address_give(plain->base, plain->bytes, plain->is_touched);
 	if (plain->kept > 0)
-		share_drop(plain->kept - 1);
+		ipc_drop(plain->kept - 1);
 	else if (plain->device)
 		machine_shrink(
 			driver.machine, plain->device->index, plain->kind, plain->charged_bytes);
@@ -364,6 +367,57 @@ CUresult heap_free(struct owner *owner, CUdeviceptr base)
 	return CUDA_SUCCESS;
 }
 
+static bool find_packed(struct block *block, CUdeviceptr address, struct extent *ret_extent)
+{
+	uint32_t grain = (uint32_t)((address - block->base) / HEAP_GRAIN);
+	uint32_t word = grain / 64;
+	uint64_t bits = block->starts[word] & (~UINT64_C(0) >> (63 - grain % 64));
+	uint32_t start;
+
+	while (bits == 0 && word > 0)
+		bits = block->starts[--word];
+	if (bits == 0)
+		return false;
+	start = word * 64 + 63 - (uint32_t)__builtin_clzll(bits);
+	if (address >= block->base + start * HEAP_GRAIN + block->bytes[start])
+		return false;
+	*ret_extent = (struct extent){.base = block->base + start * HEAP_GRAIN,
+		.bytes = block->bytes[start],
+		.context = block->context,
+		.device = block->context->device,
+		.touched = &block->is_touched,
+		.is_accessible = true};
+	return true;
+}
+
+static bool find(struct owner *owner, CUdeviceptr address, struct extent *ret_extent)
+{
+	struct plain *plain = (struct plain *)owner;
+
+	if (owner->type == OWNER_BLOCK)
+		return find_packed((struct block *)owner, address, ret_extent);
+	if (address < plain->base || address >= plain->base + plain->bytes)
+		return false;
+	*ret_extent = (struct extent){.base = plain->base,
+		.bytes = plain->bytes,
+		.context = plain->context,
+		.device = plain->device,
+		.is_managed = owner->type == OWNER_MANAGED,
+		.touched = &plain->is_touched,
+		.plain = plain,
+		.is_accessible = true};
+	return true;
+}
+
+/* Plain memory may be freed in the order of a stream too; here it goes at once. */
+static CUresult free_at(struct owner *owner, CUdeviceptr base, uint64_t at_ns)
+{
+	return heap_free(owner, base);
+}
+
+static const struct owner_ops heap_ops = {find, heap_free, free_at};
+static const struct owner_ops managed_ops = {find, heap_free, NULL};
+
 bool heap_keep(struct owner *owner, uint32_t *ret_index, uint32_t *ret_turn)
 {
 	struct block *block = (struct block *)owner;
@@ -378,9 +432,9 @@ bool heap_keep(struct owner *owner, uint32_t *ret_index, uint32_t *ret_turn)
 		return false;
 	if (*kept == 0) {
 		is_kept = owner->type == OWNER_BLOCK
-				  ? share_keep(block->context->device, MACHINE_SMALL,
-					    block_charge(), MACHINE_SHOWN_HOLDER, &made)
-				  : share_keep(plain->device, MACHINE_PLAIN, plain->charged_bytes,
+				  ? ipc_keep(block->context->device, MACHINE_SMALL, block_charge(),
+					    MACHINE_SHOWN_HOLDER, &made)
+				  : ipc_keep(plain->device, MACHINE_PLAIN, plain->charged_bytes,
 					    MACHINE_SHOWN_HOLDER, &made);
 		if (!is_kept)
 			return false;
@@ -409,46 +463,4 @@ void heap_clear(struct context *context)
 		free_plain(heap->plains);
 	free(heap->spare);
 	heap->spare = NULL;
-}
-
-static bool find_packed(struct block *block, CUdeviceptr address, struct extent *ret_extent)
-{
-	uint32_t grain = (uint32_t)((address - block->base) / HEAP_GRAIN);
-	uint32_t word = grain / 64;
-	uint64_t bits = block->starts[word] & (~UINT64_C(0) >> (63 - grain % 64));
-	uint32_t start;
-
-	while (bits == 0 && word > 0)
-		bits = block->starts[--word];
-	if (bits == 0)
-		return false;
-	start = word * 64 + 63 - (uint32_t)__builtin_clzll(bits);
-	if (address >= block->base + start * HEAP_GRAIN + block->bytes[start])
-		return false;
-	*ret_extent = (struct extent){.base = block->base + start * HEAP_GRAIN,
-		.bytes = block->bytes[start],
-		.context = block->context,
-		.device = block->context->device,
-		.touched = &block->is_touched,
-		.is_accessible = true};
-	return true;
-}
-
-bool heap_find(struct owner *owner, CUdeviceptr address, struct extent *ret_extent)
-{
-	struct plain *plain = (struct plain *)owner;
-
-	if (owner->type == OWNER_BLOCK)
-		return find_packed((struct block *)owner, address, ret_extent);
-	if (address < plain->base || address >= plain->base + plain->bytes)
-		return false;
-	*ret_extent = (struct extent){.base = plain->base,
-		.bytes = plain->bytes,
-		.context = plain->context,
-		.device = plain->device,
-		.is_managed = owner->type == OWNER_MANAGED,
-		.touched = &plain->is_touched,
-		.plain = plain,
-		.is_accessible = true};
-	return true;
 }

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "sim/machine/machine.h"
 #include "sim/cuda/model/memory/address.h"
 #include "sim/machine/machine.h"
 
@@ -88,6 +89,3 @@ struct extent {
 	struct plain *plain;
 	bool is_accessible;
 };
-
-/* The allocation that holds `address`. Returns whether there is one. */
-bool heap_find(struct owner *owner, CUdeviceptr address, struct extent *ret_extent);

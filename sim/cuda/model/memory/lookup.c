@@ -2,34 +2,32 @@
 /* From an address to the allocation it lies in, whatever kind it is. */
 #include "sim/cuda/model/memory/lookup.h"
 
-#include "sim/cuda/model/memory/address.h"
+#include <stdlib.h>
+
 #include "sim/cuda/model/driver.h"
-#include "sim/cuda/model/graph/graph.h"
-#include "sim/cuda/model/memory/pool.h"
-#include "sim/cuda/model/memory/share.h"
-#include "sim/cuda/model/memory/vmm.h"
+#include "sim/cuda/model/memory/address.h"
+#include "sim/cuda/model/memory/heap.h"
 
 bool lookup_extent(CUdeviceptr address, struct extent *ret_extent)
 {
 	struct owner *owner = address_find_owner(address);
 
-	if (!owner)
-		return false;
-	switch (owner->type) {
-	case OWNER_BLOCK:
-	case OWNER_PLAIN:
-	case OWNER_MANAGED:
-		return heap_find(owner, address, ret_extent);
-	case OWNER_POOL:
-		return pool_find(owner, address, ret_extent);
-	case OWNER_GRAPH:
-		return graph_find(owner, address, ret_extent);
-	case OWNER_RESERVATION:
-		return vmm_find(owner, address, ret_extent);
-	case OWNER_OPENED:
-		return share_find(owner, address, ret_extent);
-	}
-	return false;
+	return owner && owner->ops->find(owner, address, ret_extent);
+}
+
+CUresult lookup_free(CUdeviceptr base)
+{
+	struct owner *owner = address_find_owner(base);
+
+	return owner && owner->ops->free ? owner->ops->free(owner, base) : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult lookup_free_at(CUdeviceptr base, uint64_t at_ns)
+{
+	struct owner *owner = address_find_owner(base);
+
+	return owner && owner->ops->free_at ? owner->ops->free_at(owner, base, at_ns)
+					    : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* Under memory_lock. */

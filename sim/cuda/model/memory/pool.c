@@ -1,24 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The calls of memory pools and stream-ordered memory. */
+/* ??? */
 #include "sim/cuda/model/memory/pool.h"
 
 #include <stddef.h>
+#include <stdlib.h>
 
-#include "sim/cuda/model/context/context.h"
-#include "sim/cuda/api/entry.h"
-#include "sim/cuda/model/graph/graph.h"
-#include "sim/cuda/model/memory/pool_core.h"
-#include "sim/cuda/model/memory/share.h"
+#include "sim/cuda/model/driver.h"
+#include "sim/cuda/model/memory/address.h"
+#include "sim/cuda/model/memory/heap.h"
+#include "sim/cuda/model/memory/ipc.h"
+#include "sim/cuda/model/time/timeline.h"
 
-CUresult pool_init_device(struct device *device)
-{
-	CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
-		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device->ordinal}};
-
-	device->default_pool = pool_new(device, &props);
-	device->current_pool = device->default_pool;
-	return device->default_pool ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-}
+static struct pool *all; /* under memory_lock */
 
 struct pool *pool_check(CUmemoryPool handle)
 {
@@ -28,23 +21,23 @@ struct pool *pool_check(CUmemoryPool handle)
 }
 
 /* A destroyed pool keeps nothing back; the others keep their threshold. */
-static void settle(struct pool *pool)
+static void collect(struct pool *pool)
 {
 	pool_finish(pool, timeline_now(pool->device));
 	pool_trim(pool, pool->magic == POOL_MAGIC ? pool->threshold : 0);
 	if (pool->kept > 0 && pool->magic != POOL_MAGIC && pool->live == 0 && pool->pending == 0) {
-		share_drop(pool->kept - 1);
+		ipc_drop(pool->kept - 1);
 		pool->kept = 0;
 	}
 }
 
-static void settle_device(struct device *device, bool is_complete)
+static void collect_device(struct device *device, bool is_complete)
 {
 	pthread_mutex_lock(&driver.memory_lock);
-	for (struct pool *pool = pool_all; pool; pool = pool->next) {
+	for (struct pool *pool = all; pool; pool = pool->next) {
 		if (pool->device != device || pool->base == 0)
 			continue;
-		settle(pool);
+		collect(pool);
 		if (is_complete) {
 			pool->used -= pool->stale;
 			pool->stale = 0;
@@ -53,17 +46,17 @@ static void settle_device(struct device *device, bool is_complete)
 	pthread_mutex_unlock(&driver.memory_lock);
 }
 
-void pool_settle(struct device *device)
+void pool_collect(struct device *device)
 {
-	settle_device(device, true);
+	collect_device(device, true);
 }
 
-void pool_settle_event(struct device *device)
+void pool_collect_event(struct device *device)
 {
-	settle_device(device, false);
+	collect_device(device, false);
 }
 
-CUresult pool_free_now(struct owner *owner, CUdeviceptr base)
+static CUresult free_now(struct owner *owner, CUdeviceptr base)
 {
 	struct pool *pool = (struct pool *)owner;
 	struct range *range = pool_find_used(pool, base);
@@ -76,11 +69,11 @@ CUresult pool_free_now(struct owner *owner, CUdeviceptr base)
 	/* Measured: the reserve goes back at once, the count of used bytes does not. */
 	pool->used += bytes;
 	pool->stale += bytes;
-	settle(pool);
+	collect(pool);
 	return CUDA_SUCCESS;
 }
 
-bool pool_find(struct owner *owner, CUdeviceptr address, struct extent *ret_extent)
+static bool find(struct owner *owner, CUdeviceptr address, struct extent *ret_extent)
 {
 	struct pool *pool = (struct pool *)owner;
 	uint64_t offset = address - pool->base;
@@ -103,364 +96,54 @@ bool pool_find(struct owner *owner, CUdeviceptr address, struct extent *ret_exte
 	return true;
 }
 
-static CUresult alloc(struct pool *pool, size_t bytes, struct stream *stream, CUdeviceptr *ret_base)
+static CUresult free_at(struct owner *owner, CUdeviceptr base, uint64_t at_ns)
 {
-	/* Measured: nothing is allocated, and that is no error. */
-	if (bytes == 0) {
-		*ret_base = 0;
-		return CUDA_SUCCESS;
-	}
-	/* An imported pool gives no memory of its own. */
-	return pool->is_imported ? CUDA_ERROR_INVALID_VALUE
-				 : pool_take(pool, bytes, stream, ret_base);
+	struct pool *pool = (struct pool *)owner;
+	struct range *range = pool_find_used(pool, base);
+
+	if (!range)
+		return CUDA_ERROR_INVALID_VALUE;
+	pool_give(pool, range, at_ns);
+	return CUDA_SUCCESS;
 }
 
-ENTRY_FORMS(cuMemAllocAsync, _ptsz, (CUdeviceptr * dptr, size_t bytesize, CUstream handle),
-	(dptr, bytesize, handle))
+struct pool *pool_new(struct device *device, const CUmemPoolProps *props)
 {
-	struct context *context;
-	struct stream *stream;
-	CUresult result;
+	static const struct owner_ops ops = {find, free_now, free_at};
+	struct pool *pool = calloc(1, sizeof(*pool));
 
-	if (!dptr)
-		return CUDA_ERROR_INVALID_VALUE;
-	result = context_stream(handle, is_thread, &context, &stream);
-	if (result != CUDA_SUCCESS)
-		return result;
-	pthread_mutex_lock(&driver.memory_lock);
-	if (capture_is_on(stream))
-		result = capture_alloc(stream, context->device, bytesize, dptr);
-	else
-		result = alloc(context->device->current_pool, bytesize, stream, dptr);
-	pthread_mutex_unlock(&driver.memory_lock);
-	return result;
-}
-
-ENTRY_FORMS(cuMemAllocFromPoolAsync, _ptsz,
-	(CUdeviceptr * dptr, size_t bytesize, CUmemoryPool pool_handle, CUstream handle),
-	(dptr, bytesize, pool_handle, handle))
-{
-	struct context *context;
-	struct stream *stream;
-	struct pool *pool;
-	CUresult result;
-
-	if (!dptr)
-		return CUDA_ERROR_INVALID_VALUE;
-	result = context_stream(handle, is_thread, &context, &stream);
-	if (result != CUDA_SUCCESS)
-		return result;
-	pthread_mutex_lock(&driver.memory_lock);
-	pool = pool_check(pool_handle);
 	if (!pool)
-		result = CUDA_ERROR_INVALID_VALUE;
-	else if (capture_is_on(stream))
-		result = capture_alloc(stream, pool->device, bytesize, dptr);
-	else
-		result = alloc(pool, bytesize, stream, dptr);
-	pthread_mutex_unlock(&driver.memory_lock);
-	return result;
+		return NULL;
+	pool->owner = (struct owner){OWNER_POOL, &ops};
+	pool->magic = POOL_MAGIC;
+	pool->device = device;
+	pool->props = *props;
+	pool->max_bytes = props->maxSize != 0 ? props->maxSize : UINT64_MAX;
+	for (int i = 0; i < 3; i++)
+		pool->reuse[i] = 1;
+	pool->next = all;
+	all = pool;
+	return pool;
 }
 
-ENTRY_FORMS(cuMemFreeAsync, _ptsz, (CUdeviceptr dptr, CUstream handle), (dptr, handle))
+CUresult pool_init_device(struct device *device)
 {
-	struct context *context;
-	struct stream *stream;
-	struct owner *owner;
-	struct range *range;
-	uint64_t end;
-	CUresult result = context_stream(handle, is_thread, &context, &stream);
+	CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device->ordinal}};
 
-	if (result != CUDA_SUCCESS || dptr == 0)
-		return result;
-	end = timeline_end(stream);
-	pthread_mutex_lock(&driver.memory_lock);
-	owner = address_find_owner(dptr);
-	if (!owner) {
-		result = CUDA_ERROR_INVALID_VALUE;
-	} else if (capture_is_on(stream)) {
-		result = capture_free(stream, dptr);
-	} else if (owner->type == OWNER_GRAPH) {
-		if (graph_block_at(dptr))
-			graph_block_free(graph_block_at(dptr), end);
-		else
-			result = CUDA_ERROR_INVALID_VALUE;
-	} else if (owner->type == OWNER_POOL) {
-		range = pool_find_used((struct pool *)owner, dptr);
-		if (range)
-			pool_give((struct pool *)owner, range, end);
-		else
-			result = CUDA_ERROR_INVALID_VALUE;
-	} else if (owner->type == OWNER_BLOCK || owner->type == OWNER_PLAIN) {
-		/* Plain memory may be freed in stream order too; here it goes at once. */
-		result = heap_free(owner, dptr);
-	} else if (owner->type == OWNER_OPENED) {
-		result = share_free(owner, dptr);
-	} else {
-		result = CUDA_ERROR_INVALID_VALUE;
-	}
-	pthread_mutex_unlock(&driver.memory_lock);
-	return result;
+	device->default_pool = pool_new(device, &props);
+	device->current_pool = device->default_pool;
+	return device->default_pool ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-ENTRY_BODY(cuMemPoolCreate, (CUmemoryPool * pool, const CUmemPoolProps *props), (pool, props))
+CUresult pool_destroy(struct pool *pool)
 {
-	struct device *device;
-	struct pool *made;
-
-	if (!pool || !props || props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED)
+	if (!pool || pool == pool->device->default_pool)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (props->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
-		return CUDA_ERROR_NOT_SUPPORTED;
-	device = driver_device(props->location.id);
-	if (!device)
-		return CUDA_ERROR_INVALID_DEVICE;
-	pthread_mutex_lock(&driver.memory_lock);
-	made = pool_new(device, props);
-	pthread_mutex_unlock(&driver.memory_lock);
-	if (!made)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	*pool = (CUmemoryPool)made;
+	pool->magic = 0;
+	if (pool->device->current_pool == pool)
+		pool->device->current_pool = pool->device->default_pool;
+	if (pool->base != 0 || pool->kept > 0)
+		collect(pool);
 	return CUDA_SUCCESS;
-}
-
-ENTRY_BODY(cuMemPoolDestroy, (CUmemoryPool handle), (handle))
-{
-	struct pool *pool;
-	CUresult result = CUDA_SUCCESS;
-
-	pthread_mutex_lock(&driver.memory_lock);
-	pool = pool_check(handle);
-	if (!pool || pool == pool->device->default_pool) {
-		result = CUDA_ERROR_INVALID_VALUE;
-	} else {
-		/* What is still allocated stays until it is freed. */
-		pool->magic = 0;
-		if (pool->device->current_pool == pool)
-			pool->device->current_pool = pool->device->default_pool;
-		if (pool->base != 0 || pool->kept > 0)
-			settle(pool);
-	}
-	pthread_mutex_unlock(&driver.memory_lock);
-	return result;
-}
-
-ENTRY_BODY(cuMemPoolTrimTo, (CUmemoryPool handle, size_t keep_bytes), (handle, keep_bytes))
-{
-	struct pool *pool;
-
-	pthread_mutex_lock(&driver.memory_lock);
-	pool = pool_check(handle);
-	if (pool && pool->base != 0) {
-		pool_finish(pool, timeline_now(pool->device));
-		pool_trim(pool, keep_bytes);
-	}
-	pthread_mutex_unlock(&driver.memory_lock);
-	return pool ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
-static CUresult set_attribute(struct pool *pool, CUmemPool_attribute attribute, const void *value)
-{
-	switch (attribute) {
-	case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
-	case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
-	case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
-		pool->reuse[attribute - 1] = *(const int *)value;
-		return CUDA_SUCCESS;
-	case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
-		pool->threshold = *(const cuuint64_t *)value;
-		return CUDA_SUCCESS;
-	case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
-		if (*(const cuuint64_t *)value != 0)
-			return CUDA_ERROR_INVALID_VALUE;
-		pool->reserved_high = pool->reserved;
-		return CUDA_SUCCESS;
-	case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
-		if (*(const cuuint64_t *)value != 0)
-			return CUDA_ERROR_INVALID_VALUE;
-		pool->used_high = pool->used;
-		return CUDA_SUCCESS;
-	default:
-		return CUDA_ERROR_INVALID_VALUE;
-	}
-}
-
-static CUresult get_attribute(const struct pool *pool, CUmemPool_attribute attribute, void *value)
-{
-	switch (attribute) {
-	case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
-	case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
-	case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
-		*(int *)value = pool->reuse[attribute - 1];
-		return CUDA_SUCCESS;
-	case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
-		*(cuuint64_t *)value = pool->threshold;
-		return CUDA_SUCCESS;
-	case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
-		*(cuuint64_t *)value = pool->reserved;
-		return CUDA_SUCCESS;
-	case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
-		*(cuuint64_t *)value = pool->reserved_high;
-		return CUDA_SUCCESS;
-	case CU_MEMPOOL_ATTR_USED_MEM_CURRENT:
-		*(cuuint64_t *)value = pool->used;
-		return CUDA_SUCCESS;
-	case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
-		*(cuuint64_t *)value = pool->used_high;
-		return CUDA_SUCCESS;
-	default:
-		return CUDA_ERROR_INVALID_VALUE;
-	}
-}
-
-ENTRY_BODY(cuMemPoolSetAttribute, (CUmemoryPool handle, CUmemPool_attribute attribute, void *value),
-	(handle, attribute, value))
-{
-	struct pool *pool;
-	CUresult result = CUDA_ERROR_INVALID_VALUE;
-
-	if (!value)
-		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&driver.memory_lock);
-	pool = pool_check(handle);
-	if (pool)
-		result = set_attribute(pool, attribute, value);
-	pthread_mutex_unlock(&driver.memory_lock);
-	return result;
-}
-
-ENTRY_BODY(cuMemPoolGetAttribute, (CUmemoryPool handle, CUmemPool_attribute attribute, void *value),
-	(handle, attribute, value))
-{
-	struct pool *pool;
-	CUresult result = CUDA_ERROR_INVALID_VALUE;
-
-	if (!value)
-		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&driver.memory_lock);
-	pool = pool_check(handle);
-	if (pool) {
-		if (pool->pending > 0)
-			pool_finish(pool, timeline_now(pool->device));
-		result = get_attribute(pool, attribute, value);
-	}
-	pthread_mutex_unlock(&driver.memory_lock);
-	return result;
-}
-
-/* Access by other devices is always there; granting it is checked only. */
-ENTRY_BODY(cuMemPoolSetAccess,
-	(CUmemoryPool handle, const CUmemAccessDesc *descriptions, size_t count),
-	(handle, descriptions, count))
-{
-	struct pool *pool = pool_check(handle);
-
-	if (!pool || (count > 0 && !descriptions))
-		return CUDA_ERROR_INVALID_VALUE;
-	for (size_t i = 0; i < count; i++) {
-		if (descriptions[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE)
-			return CUDA_ERROR_INVALID_VALUE;
-		if (!driver_device(descriptions[i].location.id))
-			return CUDA_ERROR_INVALID_DEVICE;
-	}
-	return CUDA_SUCCESS;
-}
-
-ENTRY_BODY(cuMemPoolGetAccess,
-	(CUmemAccess_flags * flags, CUmemoryPool handle, CUmemLocation *location),
-	(flags, handle, location))
-{
-	struct pool *pool = pool_check(handle);
-
-	if (!pool || !flags || !location)
-		return CUDA_ERROR_INVALID_VALUE;
-	*flags = location->type == CU_MEM_LOCATION_TYPE_DEVICE &&
-				 location->id == pool->device->ordinal
-			 ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
-			 : CU_MEM_ACCESS_FLAGS_PROT_NONE;
-	return CUDA_SUCCESS;
-}
-
-static CUresult get_pool(CUmemoryPool *ret_pool, CUdevice ordinal, bool is_default)
-{
-	struct device *device = driver_device(ordinal);
-
-	if (!ret_pool)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (!device)
-		return CUDA_ERROR_INVALID_DEVICE;
-	pthread_mutex_lock(&driver.memory_lock);
-	*ret_pool = (CUmemoryPool)(is_default ? device->default_pool : device->current_pool);
-	pthread_mutex_unlock(&driver.memory_lock);
-	return CUDA_SUCCESS;
-}
-
-static CUresult set_pool(CUdevice ordinal, CUmemoryPool handle)
-{
-	struct device *device = driver_device(ordinal);
-	struct pool *pool;
-	CUresult result = CUDA_SUCCESS;
-
-	if (!device)
-		return CUDA_ERROR_INVALID_DEVICE;
-	pthread_mutex_lock(&driver.memory_lock);
-	pool = pool_check(handle);
-	if (!pool || pool->device != device)
-		result = CUDA_ERROR_INVALID_VALUE;
-	else
-		device->current_pool = pool;
-	pthread_mutex_unlock(&driver.memory_lock);
-	return result;
-}
-
-ENTRY_BODY(cuDeviceGetDefaultMemPool, (CUmemoryPool * pool, CUdevice device), (pool, device))
-{
-	return get_pool(pool, device, true);
-}
-
-ENTRY_BODY(cuDeviceGetMemPool, (CUmemoryPool * pool, CUdevice device), (pool, device))
-{
-	return get_pool(pool, device, false);
-}
-
-ENTRY_BODY(cuDeviceSetMemPool, (CUdevice device, CUmemoryPool pool), (device, pool))
-{
-	return set_pool(device, pool);
-}
-
-/* Pools of the host and of managed memory are not simulated. */
-static CUresult check_location(const CUmemLocation *location, CUmemAllocationType type)
-{
-	if (!location)
-		return CUDA_ERROR_INVALID_VALUE;
-	return location->type == CU_MEM_LOCATION_TYPE_DEVICE &&
-			       type == CU_MEM_ALLOCATION_TYPE_PINNED
-		       ? CUDA_SUCCESS
-		       : CUDA_ERROR_NOT_SUPPORTED;
-}
-
-ENTRY_BODY(cuMemGetDefaultMemPool,
-	(CUmemoryPool * pool, CUmemLocation *location, CUmemAllocationType type),
-	(pool, location, type))
-{
-	CUresult result = check_location(location, type);
-
-	return result == CUDA_SUCCESS ? get_pool(pool, location->id, true) : result;
-}
-
-ENTRY_BODY(cuMemGetMemPool,
-	(CUmemoryPool * pool, CUmemLocation *location, CUmemAllocationType type),
-	(pool, location, type))
-{
-	CUresult result = check_location(location, type);
-
-	return result == CUDA_SUCCESS ? get_pool(pool, location->id, false) : result;
-}
-
-ENTRY_BODY(cuMemSetMemPool, (CUmemLocation * location, CUmemAllocationType type, CUmemoryPool pool),
-	(location, type, pool))
-{
-	CUresult result = check_location(location, type);
-
-	return result == CUDA_SUCCESS ? set_pool(location->id, pool) : result;
 }

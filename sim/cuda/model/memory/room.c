@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a context keeps beside allocations: room for frames, streams, what stays until it ends. */
-#include "sim/cuda/model/context/context.h"
+#include "sim/cuda/model/memory/room.h"
 
-CUresult context_keep(struct context *context, enum machine_kind kind, uint64_t bytes)
+#include "sim/cuda/model/context/context.h"
+#include "sim/cuda/model/driver.h"
+
+CUresult room_keep(struct context *context, enum machine_kind kind, uint64_t bytes)
 {
 	if (bytes == 0)
 		return CUDA_SUCCESS;
@@ -12,7 +15,7 @@ CUresult context_keep(struct context *context, enum machine_kind kind, uint64_t 
 	return CUDA_SUCCESS;
 }
 
-void context_let_go(struct context *context, enum machine_kind kind, uint64_t bytes)
+void room_let_go(struct context *context, enum machine_kind kind, uint64_t bytes)
 {
 	machine_shrink(driver.machine, context->device->index, kind, bytes);
 	context->kept_bytes[kind] -= bytes;
@@ -38,15 +41,15 @@ static CUresult set_frame(struct context *context, uint64_t frame_bytes)
 
 	wanted = wanted > first ? wanted - first : 0;
 	if (wanted > kept)
-		result = context_keep(context, MACHINE_LOCAL, wanted - kept);
+		result = room_keep(context, MACHINE_LOCAL, wanted - kept);
 	else
-		context_let_go(context, MACHINE_LOCAL, kept - wanted);
+		room_let_go(context, MACHINE_LOCAL, kept - wanted);
 	if (result == CUDA_SUCCESS)
 		context_set_limit(context, CU_LIMIT_STACK_SIZE, frame_bytes);
 	return result;
 }
 
-CUresult context_make_local_room(struct context *context, uint64_t frame_bytes)
+CUresult room_make_local(struct context *context, uint64_t frame_bytes)
 {
 	CUresult result = CUDA_SUCCESS;
 
@@ -59,7 +62,7 @@ CUresult context_make_local_room(struct context *context, uint64_t frame_bytes)
 	return result;
 }
 
-CUresult context_set_local_room(struct context *context, uint64_t frame_bytes)
+CUresult room_set_local(struct context *context, uint64_t frame_bytes)
 {
 	CUresult result;
 
@@ -67,69 +70,4 @@ CUresult context_set_local_room(struct context *context, uint64_t frame_bytes)
 	result = set_frame(context, frame_bytes);
 	pthread_mutex_unlock(&driver.memory_lock);
 	return result;
-}
-
-/*
- * What the context takes for its stream number n, counted from 1. Measured on an H200, at stream 2,
- * 6, 10 and so on, and at 36, 79, 122 and 164: 54 MiB for 100, 108 MiB for 200.
- */
-static uint64_t stream_cost(unsigned int n)
-{
-	uint64_t steps = (n % 4 == 2 ? 1 : 0) + (n % 43 == 36 ? 1 : 0);
-
-	return steps * driver.board->stream_bytes;
-}
-
-CUresult context_count_stream(struct context *context)
-{
-	CUresult result = CUDA_SUCCESS;
-
-	if (context->streams == context->streams_peak) {
-		result = context_keep(
-			context, MACHINE_STREAM, stream_cost(context->streams_peak + 1));
-		if (result == CUDA_SUCCESS)
-			context->streams_peak++;
-	}
-	if (result == CUDA_SUCCESS)
-		context->streams++;
-	return result;
-}
-
-void context_uncount_stream(struct context *context)
-{
-	if (context->streams > 0)
-		context->streams--;
-}
-
-static void uncount(struct context *context)
-{
-	pthread_mutex_lock(&driver.memory_lock);
-	context_uncount_stream(context);
-	pthread_mutex_unlock(&driver.memory_lock);
-}
-
-CUresult context_new_stream(
-	struct context *context, unsigned int flags, int priority, struct stream **ret_stream)
-{
-	struct stream *stream;
-	CUresult result;
-
-	pthread_mutex_lock(&driver.memory_lock);
-	result = context_count_stream(context);
-	pthread_mutex_unlock(&driver.memory_lock);
-	if (result != CUDA_SUCCESS)
-		return result;
-	stream = timeline_new_stream(context, flags, priority);
-	if (!stream) {
-		uncount(context);
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	}
-	*ret_stream = stream;
-	return CUDA_SUCCESS;
-}
-
-void context_free_stream(struct stream *stream)
-{
-	uncount(stream->context);
-	timeline_free_stream(stream);
 }

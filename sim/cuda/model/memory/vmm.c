@@ -6,9 +6,10 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "sim/cuda/model/driver.h"
 #include "sim/cuda/model/memory/address.h"
-#include "sim/cuda/api/entry.h"
-#include "sim/cuda/model/memory/share.h"
+#include "sim/cuda/model/memory/heap.h"
+#include "sim/cuda/model/memory/ipc.h"
 
 /*
  * A handle's memory lives as long as a reference of the program or a mapping does. It is shared
@@ -102,7 +103,7 @@ static void drop_handle(struct handle *handle)
 	if (handle->backing)
 		munmap(handle->backing, handle->size);
 	if (handle->is_kept)
-		share_drop(handle->kept.index);
+		ipc_drop(handle->kept.index);
 	else if (handle->device)
 		machine_shrink(driver.machine, handle->device->index, MACHINE_VMM, handle->size);
 	entry->handle = NULL;
@@ -149,7 +150,7 @@ static struct reservation *find_reservation(CUdeviceptr base, size_t size)
 	return reservation;
 }
 
-bool vmm_find(struct owner *owner, CUdeviceptr address, struct extent *ret_extent)
+static bool find(struct owner *owner, CUdeviceptr address, struct extent *ret_extent)
 {
 	struct mapping *mapping = find_mapping((struct reservation *)owner, address);
 
@@ -162,7 +163,7 @@ bool vmm_find(struct owner *owner, CUdeviceptr address, struct extent *ret_exten
 	return true;
 }
 
-static CUresult check_prop(const CUmemAllocationProp *prop)
+CUresult vmm_check(const CUmemAllocationProp *prop)
 {
 	if (!prop || prop->type != CU_MEM_ALLOCATION_TYPE_PINNED)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -178,115 +179,92 @@ static CUresult check_prop(const CUmemAllocationProp *prop)
 	}
 }
 
-static bool is_aligned(uint64_t value)
+bool vmm_is_aligned(uint64_t value)
 {
 	return value % driver.board->chunk_bytes == 0 && value % ADDRESS_UNIT == 0;
 }
 
-ENTRY_BODY(cuMemAddressReserve,
-	(CUdeviceptr * dptr, size_t size, size_t alignment, CUdeviceptr address,
-		unsigned long long flags),
-	(dptr, size, alignment, address, flags))
+CUresult vmm_reserve(size_t size, size_t alignment, CUdeviceptr *ret_base)
 {
-	struct reservation *reservation;
-	CUresult result = CUDA_SUCCESS;
+	static const struct owner_ops ops = {.find = find};
+	struct reservation *reservation = calloc(1, sizeof(*reservation));
 
-	if (!dptr || size == 0 || !is_aligned(size) || flags != 0 ||
-		(alignment & (alignment - 1)) != 0)
-		return CUDA_ERROR_INVALID_VALUE;
-	reservation = calloc(1, sizeof(*reservation));
 	if (!reservation)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	reservation->owner.type = OWNER_RESERVATION;
+	reservation->owner = (struct owner){OWNER_RESERVATION, &ops};
 	reservation->size = size;
-	pthread_mutex_lock(&driver.memory_lock);
-	/* The wished address is a hint, and not followed. */
-	if (address_map(size, alignment, PROT_NONE, &reservation->base) != 0)
-		result = CUDA_ERROR_OUT_OF_MEMORY;
-	else if (address_set_owner(reservation->base, size, &reservation->owner) != 0) {
+	if (address_map(size, alignment, PROT_NONE, &reservation->base) != 0) {
+		free(reservation);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	if (address_set_owner(reservation->base, size, &reservation->owner) != 0) {
 		address_unmap(reservation->base, size);
-		result = CUDA_ERROR_OUT_OF_MEMORY;
-	}
-	if (result == CUDA_SUCCESS)
-		*dptr = reservation->base;
-	pthread_mutex_unlock(&driver.memory_lock);
-	if (result != CUDA_SUCCESS)
 		free(reservation);
-	return result;
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	*ret_base = reservation->base;
+	return CUDA_SUCCESS;
 }
 
-ENTRY_BODY(cuMemAddressFree, (CUdeviceptr dptr, size_t size), (dptr, size))
+CUresult vmm_unreserve(CUdeviceptr base, size_t size)
 {
-	struct reservation *reservation;
-	CUresult result = CUDA_ERROR_INVALID_VALUE;
+	struct reservation *reservation = find_reservation(base, size);
 
-	pthread_mutex_lock(&driver.memory_lock);
-	reservation = find_reservation(dptr, size);
-	if (reservation && reservation->base == dptr && reservation->size == size &&
-		!reservation->mappings) {
-		address_set_owner(dptr, size, NULL);
-		address_unmap(dptr, size);
-		free(reservation);
-		result = CUDA_SUCCESS;
-	}
-	pthread_mutex_unlock(&driver.memory_lock);
-	return result;
+	if (!reservation || reservation->base != base || reservation->size != size ||
+		reservation->mappings)
+		return CUDA_ERROR_INVALID_VALUE;
+	address_set_owner(base, size, NULL);
+	address_unmap(base, size);
+	free(reservation);
+	return CUDA_SUCCESS;
 }
 
-ENTRY_BODY(cuMemCreate,
-	(CUmemGenericAllocationHandle * ret_handle, size_t size, const CUmemAllocationProp *prop,
-		unsigned long long flags),
-	(ret_handle, size, prop, flags))
+CUresult vmm_create(
+	size_t size, const CUmemAllocationProp *prop, CUmemGenericAllocationHandle *ret_number)
 {
-	struct handle *handle;
-	CUresult result = check_prop(prop);
+	bool is_on_device = prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE;
+	struct device *device = is_on_device ? driver_device(prop->location.id) : NULL;
+	struct handle *handle = calloc(1, sizeof(*handle));
 
-	if (!ret_handle || size == 0 || flags != 0)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!is_aligned(size))
-		return CUDA_ERROR_INVALID_VALUE;
-	handle = calloc(1, sizeof(*handle));
 	if (!handle)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	handle->prop = *prop;
 	handle->size = size;
 	handle->references = 1;
-	pthread_mutex_lock(&driver.memory_lock);
-	if (prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE) {
-		struct device *device = driver_device(prop->location.id);
-
-		if (machine_grow(driver.machine, device->index, MACHINE_VMM, size) != 0)
-			result = CUDA_ERROR_OUT_OF_MEMORY;
-		else
-			handle->device = device;
-	}
-	if (result == CUDA_SUCCESS && !number_handle(handle)) {
-		if (handle->device)
-			machine_shrink(driver.machine, handle->device->index, MACHINE_VMM, size);
-		result = CUDA_ERROR_OUT_OF_MEMORY;
-	}
-	if (result == CUDA_SUCCESS)
-		*ret_handle = handle_number(handle);
-	pthread_mutex_unlock(&driver.memory_lock);
-	if (result != CUDA_SUCCESS)
+	handle->device = device;
+	if (device && machine_grow(driver.machine, device->index, MACHINE_VMM, size) != 0) {
 		free(handle);
-	return result;
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	if (!number_handle(handle)) {
+		if (device)
+			machine_shrink(driver.machine, device->index, MACHINE_VMM, size);
+		free(handle);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	*ret_number = handle_number(handle);
+	return CUDA_SUCCESS;
 }
 
-ENTRY_BODY(cuMemRelease, (CUmemGenericAllocationHandle number), (number))
+CUresult vmm_release(CUmemGenericAllocationHandle number)
 {
-	struct handle *handle;
+	struct handle *handle = find_handle(number);
 
-	pthread_mutex_lock(&driver.memory_lock);
-	handle = find_handle(number);
-	if (handle) {
-		handle->references--;
-		drop_handle(handle);
-	}
-	pthread_mutex_unlock(&driver.memory_lock);
-	return handle ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	if (!handle)
+		return CUDA_ERROR_INVALID_VALUE;
+	handle->references--;
+	drop_handle(handle);
+	return CUDA_SUCCESS;
+}
+
+CUresult vmm_get_prop(CUmemGenericAllocationHandle number, CUmemAllocationProp *ret_prop)
+{
+	const struct handle *handle = find_handle(number);
+
+	if (!handle)
+		return CUDA_ERROR_INVALID_VALUE;
+	*ret_prop = handle->prop;
+	return CUDA_SUCCESS;
 }
 
 /* One more view of the handle's memory, at `base`. */
@@ -318,16 +296,16 @@ static void unview(CUdeviceptr base, size_t size)
 		mprotect(place, size, PROT_NONE);
 }
 
-static CUresult map(CUdeviceptr base, size_t size, size_t offset,
-	CUmemGenericAllocationHandle number, unsigned long long flags)
+CUresult vmm_map(CUdeviceptr base, size_t size, size_t offset, CUmemGenericAllocationHandle number,
+	unsigned long long flags)
 {
 	struct reservation *reservation = find_reservation(base, size);
 	struct handle *handle = find_handle(number);
 	struct mapping *mapping;
 	struct mapping **place;
 
-	if (!reservation || !handle || size == 0 || flags != 0 || !is_aligned(base) ||
-		!is_aligned(size) || !is_aligned(offset))
+	if (!reservation || !handle || size == 0 || flags != 0 || !vmm_is_aligned(base) ||
+		!vmm_is_aligned(size) || !vmm_is_aligned(offset))
 		return CUDA_ERROR_INVALID_VALUE;
 	/* Measured: a handle is mapped whole or not at all. */
 	if (offset != 0 || size != handle->size)
@@ -353,20 +331,7 @@ static CUresult map(CUdeviceptr base, size_t size, size_t offset,
 	return CUDA_SUCCESS;
 }
 
-ENTRY_BODY(cuMemMap,
-	(CUdeviceptr dptr, size_t size, size_t offset, CUmemGenericAllocationHandle number,
-		unsigned long long flags),
-	(dptr, size, offset, number, flags))
-{
-	CUresult result;
-
-	pthread_mutex_lock(&driver.memory_lock);
-	result = map(dptr, size, offset, number, flags);
-	pthread_mutex_unlock(&driver.memory_lock);
-	return result;
-}
-
-static CUresult unmap(CUdeviceptr base, size_t size)
+CUresult vmm_unmap(CUdeviceptr base, size_t size)
 {
 	struct reservation *reservation = find_reservation(base, size);
 	struct mapping **place;
@@ -399,17 +364,7 @@ static CUresult unmap(CUdeviceptr base, size_t size)
 	return CUDA_SUCCESS;
 }
 
-ENTRY_BODY(cuMemUnmap, (CUdeviceptr dptr, size_t size), (dptr, size))
-{
-	CUresult result;
-
-	pthread_mutex_lock(&driver.memory_lock);
-	result = unmap(dptr, size);
-	pthread_mutex_unlock(&driver.memory_lock);
-	return result;
-}
-
-static CUresult set_access(CUdeviceptr base, size_t size, CUmemAccess_flags access)
+CUresult vmm_set_access(CUdeviceptr base, size_t size, CUmemAccess_flags access)
 {
 	struct reservation *reservation = find_reservation(base, size);
 	CUdeviceptr end = base + size;
@@ -436,93 +391,32 @@ static CUresult set_access(CUdeviceptr base, size_t size, CUmemAccess_flags acce
 	return CUDA_SUCCESS;
 }
 
-ENTRY_BODY(cuMemSetAccess,
-	(CUdeviceptr dptr, size_t size, const CUmemAccessDesc *descriptions, size_t count),
-	(dptr, size, descriptions, count))
+static struct mapping *mapping_at(CUdeviceptr address)
 {
-	CUresult result = CUDA_SUCCESS;
+	const struct reservation *reservation = find_reservation(address, 1);
 
-	if (!descriptions || count == 0 || size == 0)
-		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&driver.memory_lock);
-	for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++) {
-		if (descriptions[i].location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
-			!driver_device(descriptions[i].location.id))
-			result = CUDA_ERROR_INVALID_DEVICE;
-		else
-			result = set_access(dptr, size, descriptions[i].flags);
-	}
-	pthread_mutex_unlock(&driver.memory_lock);
-	return result;
+	return reservation ? find_mapping(reservation, address) : NULL;
 }
 
-ENTRY_BODY(cuMemGetAccess,
-	(unsigned long long *flags, const CUmemLocation *location, CUdeviceptr dptr),
-	(flags, location, dptr))
+CUresult vmm_get_access(CUdeviceptr address, unsigned long long *ret_flags)
 {
-	struct reservation *reservation;
-	struct mapping *mapping = NULL;
+	const struct mapping *mapping = mapping_at(address);
 
-	if (!flags || !location)
+	if (!mapping)
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&driver.memory_lock);
-	reservation = find_reservation(dptr, 1);
-	if (reservation)
-		mapping = find_mapping(reservation, dptr);
-	if (mapping)
-		*flags = mapping->access;
-	pthread_mutex_unlock(&driver.memory_lock);
-	return mapping ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	*ret_flags = mapping->access;
+	return CUDA_SUCCESS;
 }
 
-ENTRY_BODY(cuMemGetAllocationGranularity,
-	(size_t * granularity, const CUmemAllocationProp *prop,
-		CUmemAllocationGranularity_flags option),
-	(granularity, prop, option))
+CUresult vmm_retain(CUdeviceptr address, CUmemGenericAllocationHandle *ret_number)
 {
-	CUresult result = check_prop(prop);
+	struct mapping *mapping = mapping_at(address);
 
-	if (!granularity || (unsigned int)option > CU_MEM_ALLOC_GRANULARITY_RECOMMENDED)
+	if (!mapping)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (result == CUDA_SUCCESS)
-		*granularity = driver.board->chunk_bytes > ADDRESS_UNIT ? driver.board->chunk_bytes
-									: ADDRESS_UNIT;
-	return result;
-}
-
-ENTRY_BODY(cuMemGetAllocationPropertiesFromHandle,
-	(CUmemAllocationProp * prop, CUmemGenericAllocationHandle number), (prop, number))
-{
-	struct handle *handle;
-
-	if (!prop)
-		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&driver.memory_lock);
-	handle = find_handle(number);
-	if (handle)
-		*prop = handle->prop;
-	pthread_mutex_unlock(&driver.memory_lock);
-	return handle ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
-ENTRY_BODY(cuMemRetainAllocationHandle, (CUmemGenericAllocationHandle * number, void *address),
-	(number, address))
-{
-	struct reservation *reservation;
-	struct mapping *mapping = NULL;
-
-	if (!number)
-		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&driver.memory_lock);
-	reservation = find_reservation((CUdeviceptr)(uintptr_t)address, 1);
-	if (reservation)
-		mapping = find_mapping(reservation, (CUdeviceptr)(uintptr_t)address);
-	if (mapping) {
-		mapping->handle->references++;
-		*number = handle_number(mapping->handle);
-	}
-	pthread_mutex_unlock(&driver.memory_lock);
-	return mapping ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	mapping->handle->references++;
+	*ret_number = handle_number(mapping->handle);
+	return CUDA_SUCCESS;
 }
 
 CUresult vmm_keep(CUmemGenericAllocationHandle number, CUmemAllocationHandleType type,
@@ -535,7 +429,7 @@ CUresult vmm_keep(CUmemGenericAllocationHandle number, CUmemAllocationHandleType
 	if (!handle->device)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	if (!handle->is_kept)
-		handle->is_kept = share_keep(handle->device, MACHINE_VMM, handle->size,
+		handle->is_kept = ipc_keep(handle->device, MACHINE_VMM, handle->size,
 			MACHINE_SHOWN_MAKER, &handle->kept);
 	*ret_kept = handle->kept;
 	return handle->is_kept ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
@@ -548,7 +442,7 @@ CUresult vmm_adopt(const struct machine_kept *kept, CUmemAllocationHandleType ty
 
 	if (!handle)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	handle->device = share_device(kept->device);
+	handle->device = driver_find_index(kept->device);
 	handle->size = kept->bytes;
 	handle->references = 1;
 	handle->is_kept = true;

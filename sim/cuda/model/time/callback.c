@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Host functions in streams: run by a thread of the driver when their time comes. */
+#include "sim/cuda/model/time/callback.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "sim/cuda/model/context/context.h"
+#include "sim/cuda/model/driver.h"
 #include "sim/cuda/model/time/timeline.h"
 #include "sim/machine/schedule.h"
 
@@ -203,4 +206,10 @@ void callback_cancel(struct context *context)
 		is_waited_for(running, context, NULL))
 		pthread_cond_wait(&done, &lock);
 	pthread_mutex_unlock(&lock);
+}
+
+void callback_wait_all(struct context *context, struct stream *stream)
+{
+	timeline_sleep_until(context, stream ? timeline_end(stream) : timeline_end_all(context));
+	callback_wait(context, stream);
 }

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "sim/cuda/model/context/context.h"
+#include "sim/cuda/model/context/green.h"
 #include "sim/cuda/model/driver.h"
 #include "sim/machine/schedule.h"
 
@@ -85,7 +86,7 @@ static void cut(const struct context *ended)
 	const struct device *device = ended->device;
 	uint64_t until = 0;
 
-	for (const struct context *c = context_first(); c; c = c->next) {
+	for (const struct context *c = driver.contexts; c; c = c->next) {
 		if (c != ended && c->device == device && context_is_alive(c) &&
 			c->timeline.until_ns > until)
 			until = c->timeline.until_ns;
@@ -97,20 +98,17 @@ void timeline_clear(struct context *context)
 {
 	struct timeline *timeline = &context->timeline;
 
-	callback_cancel(context);
 	pthread_mutex_lock(&context->device->time_lock);
 	while (timeline->streams) {
 		struct stream *stream = timeline->streams;
 
 		timeline->streams = stream->next;
-		capture_forget(&stream->captured, true);
 		spare_stream(stream);
 	}
 	while (timeline->events) {
 		struct event *event = timeline->events;
 
 		timeline->events = event->next;
-		capture_forget(&event->captured, true);
 		spare_event(event);
 	}
 	cut(context);
@@ -147,18 +145,10 @@ struct stream *timeline_new_stream(struct context *context, unsigned int flags, 
 	return stream;
 }
 
-static void forget_capture(struct captured *captured, bool is_lost)
-{
-	pthread_mutex_lock(&driver.memory_lock);
-	capture_forget(captured, is_lost);
-	pthread_mutex_unlock(&driver.memory_lock);
-}
-
 void timeline_free_stream(struct stream *stream)
 {
 	struct context *context = stream->context;
 
-	forget_capture(&stream->captured, true);
 	pthread_mutex_lock(&context->device->time_lock);
 	if (stream->prev)
 		stream->prev->next = stream->next;
@@ -198,7 +188,6 @@ void timeline_free_event(struct event *event)
 {
 	struct context *context = event->context;
 
-	forget_capture(&event->captured, false);
 	pthread_mutex_lock(&context->device->time_lock);
 	if (event->prev)
 		event->prev->next = event->next;
@@ -210,16 +199,10 @@ void timeline_free_event(struct event *event)
 	spare_event(event);
 }
 
-struct stream *timeline_find(struct context *context, CUstream handle, bool is_thread)
+struct stream *timeline_check_stream(CUstream handle)
 {
 	struct stream *stream = (struct stream *)handle;
 
-	if (!handle)
-		return is_thread ? context_thread_stream(context) : &context->timeline.legacy;
-	if (handle == CU_STREAM_LEGACY)
-		return &context->timeline.legacy;
-	if (handle == CU_STREAM_PER_THREAD)
-		return context_thread_stream(context);
 	/* Relaxed: see spare_stream(). */
 	return atomic_load_explicit(&stream->magic, memory_order_relaxed) == STREAM_MAGIC ? stream
 											  : NULL;
@@ -423,12 +406,6 @@ void timeline_sleep_until(struct context *context, uint64_t time_ns)
 		settle_all(context, timeline_now(device));
 		pthread_mutex_unlock(&device->time_lock);
 	}
-}
-
-void timeline_wait(struct context *context, struct stream *stream)
-{
-	timeline_sleep_until(context, stream ? timeline_end(stream) : timeline_end_all(context));
-	callback_wait(context, stream);
 }
 
 bool timeline_is_idle(struct stream *stream)

@@ -80,11 +80,8 @@ void timeline_free_stream(struct stream *stream);
 struct event *timeline_new_event(struct context *context, unsigned int flags);
 void timeline_free_event(struct event *event);
 
-/*
- * The stream a handle means for the calling thread with the context `context`; NULL for a handle
- * of no stream. is_thread: stream 0 is the thread's own.
- */
-struct stream *timeline_find(struct context *context, CUstream handle, bool is_thread);
+/* The stream of a handle that is none of the special ones, or NULL. */
+struct stream *timeline_check_stream(CUstream handle);
 
 /* The event of a handle, or NULL. */
 struct event *timeline_find_event(CUevent handle);
@@ -133,19 +130,5 @@ uint64_t timeline_end_all(struct context *context);
  */
 void timeline_sleep_until(struct context *context, uint64_t time_ns);
 
-/* Waits for the stream's work and callbacks (stream NULL: of the whole context). */
-void timeline_wait(struct context *context, struct stream *stream);
-
 /* Whether a stream has neither work nor callbacks left. */
 bool timeline_is_idle(struct stream *stream);
-
-/* Runs fn on a thread of the driver when the stream gets there. 0 or -errno. */
-int callback_add(struct stream *stream, CUhostFn fn, CUstreamCallback callback, void *user_data,
-	CUstream handle);
-/* Forgets the callbacks of a context that ends; waits for one that runs. */
-void callback_cancel(struct context *context);
-/* Waits until no callback of the stream (NULL: of the context) is left. */
-void callback_wait(struct context *context, struct stream *stream);
-
-/* A stream or event goes, and with it the capture that it was part of. Under memory_lock. */
-void capture_forget(struct captured *captured, bool is_lost);

@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Executable graphs: instantiated, uploaded, launched, updated. */
-#include <stdlib.h>
-#include <string.h>
+#include "sim/cuda/model/graph/exec.h"
 
+#include <stdlib.h>
+
+#include "sim/cuda/model/code/kernel.h"
 #include "sim/cuda/model/context/context.h"
-#include "sim/cuda/api/entry.h"
-#include "sim/cuda/model/graph/graph_exec.h"
-#include "sim/cuda/model/code/module.h"
+#include "sim/cuda/model/driver.h"
+#include "sim/cuda/model/graph/graph.h"
+#include "sim/cuda/model/graph/graph_memory.h"
+#include "sim/cuda/model/graph/work.h"
+#include "sim/cuda/model/memory/heap.h"
+#include "sim/cuda/model/memory/room.h"
+#include "sim/cuda/model/time/timeline.h"
 
 /*
  * An executable graph is a list of steps, one for each node and in an order in which they may run;
@@ -141,9 +147,9 @@ static bool is_freed_within(const struct exec *exec, const struct graph_block *b
 	return false;
 }
 
-struct mapping *exec_mapping(struct exec *exec, struct device *device)
+struct graph_mapping *exec_mapping(struct exec *exec, struct device *device)
 {
-	struct mapping *mapping = exec->mappings;
+	struct graph_mapping *mapping = exec->mappings;
 
 	while (mapping && mapping->device != device)
 		mapping = mapping->next;
@@ -187,7 +193,7 @@ static CUresult lay_out_memory(struct exec *exec)
 {
 	for (size_t i = 0; i < exec->count; i++) {
 		struct graph_block *block = exec_block(&exec->steps[i]);
-		struct mapping *mapping;
+		struct graph_mapping *mapping;
 
 		if (!block)
 			continue;
@@ -201,7 +207,7 @@ static CUresult lay_out_memory(struct exec *exec)
 	return CUDA_SUCCESS;
 }
 
-static void end(struct exec *exec)
+void exec_end(struct exec *exec)
 {
 	for (size_t i = 0; i < exec->count; i++) {
 		struct graph_block *block = exec_block(&exec->steps[i]);
@@ -213,7 +219,7 @@ static void end(struct exec *exec)
 		graph_block_drop(block);
 	}
 	while (exec->mappings) {
-		struct mapping *next = exec->mappings->next;
+		struct graph_mapping *next = exec->mappings->next;
 
 		graph_unmap(exec->mappings);
 		free(exec->mappings);
@@ -239,7 +245,7 @@ static struct exec *take_exec(size_t step_count)
 	exec->steps = calloc(step_count + 1, sizeof(*exec->steps));
 	if (exec->steps)
 		return exec;
-	end(exec);
+	exec_end(exec);
 	return NULL;
 }
 
@@ -252,15 +258,14 @@ static CUresult take_code(struct context *context, size_t node_count)
 
 	wanted = (wanted + CODE_STEP_BYTES - 1) / CODE_STEP_BYTES * CODE_STEP_BYTES;
 	growth = wanted > context->graph_bytes ? wanted - context->graph_bytes : 0;
-	if (growth > 0 && context_keep(context, MACHINE_GRAPH, growth) != CUDA_SUCCESS)
+	if (growth > 0 && room_keep(context, MACHINE_GRAPH, growth) != CUDA_SUCCESS)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	context->graph_code_bytes = used;
 	context->graph_bytes += growth;
 	return CUDA_SUCCESS;
 }
 
-/* What launches of its kernels will need is there from now on. */
-static CUresult make_ready(const struct exec *exec, struct context *context)
+CUresult exec_make_ready(const struct exec *exec, struct context *context)
 {
 	CUresult result = CUDA_SUCCESS;
 
@@ -270,14 +275,14 @@ static CUresult make_ready(const struct exec *exec, struct context *context)
 
 		if (work->type != CU_GRAPH_NODE_TYPE_KERNEL)
 			continue;
-		kernel = module_check_kernel(work->kernel.params.func);
+		kernel = kernel_check(work->kernel.params.func);
 		if (!kernel)
-			kernel = module_check_kernel(work->kernel.params.kern);
+			kernel = kernel_check(work->kernel.params.kern);
 		if (!kernel)
 			return CUDA_ERROR_INVALID_VALUE;
-		result = module_make_ready(kernel, context);
+		result = kernel_make_ready(kernel, context);
 		if (result == CUDA_SUCCESS)
-			result = context_make_local_room(context, module_frame_bytes(kernel));
+			result = room_make_local(context, kernel_frame_bytes(kernel));
 	}
 	return result;
 }
@@ -294,8 +299,7 @@ static bool is_instantiated(const struct graph *graph)
 	return false;
 }
 
-/* Under memory_lock. */
-static CUresult make(struct context *context, struct graph *graph, unsigned long long flags,
+CUresult exec_make(struct context *context, struct graph *graph, unsigned long long flags,
 	struct exec **ret_exec)
 {
 	size_t count = count_nodes(graph);
@@ -317,117 +321,11 @@ static CUresult make(struct context *context, struct graph *graph, unsigned long
 	if (result == CUDA_SUCCESS)
 		*ret_exec = exec;
 	else
-		end(exec);
+		exec_end(exec);
 	return result;
 }
 
-static CUresult instantiate(CUgraphExec *ret_exec, CUgraph handle, unsigned long long flags)
-{
-	struct context *context;
-	struct exec *exec = NULL;
-	struct graph *graph;
-	CUresult result = context_current(&context);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!ret_exec || flags > 15)
-		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&driver.memory_lock);
-	graph = graph_check(handle);
-	if (!graph || graph->is_child)
-		result = CUDA_ERROR_INVALID_VALUE;
-	else
-		result = make(context, graph, flags, &exec);
-	pthread_mutex_unlock(&driver.memory_lock);
-	if (result != CUDA_SUCCESS)
-		return result;
-	result = make_ready(exec, context);
-	if (result == CUDA_SUCCESS) {
-		*ret_exec = (CUgraphExec)exec;
-		return result;
-	}
-	pthread_mutex_lock(&driver.memory_lock);
-	end(exec);
-	pthread_mutex_unlock(&driver.memory_lock);
-	return result;
-}
-
-ENTRY_BODY(cuGraphInstantiate,
-	(CUgraphExec * exec, CUgraph graph, CUgraphNode *error_node, char *log, size_t log_bytes),
-	(exec, graph, error_node, log, log_bytes))
-{
-	return instantiate(exec, graph, 0);
-}
-
-ENTRY_BODY(cuGraphInstantiate_v2,
-	(CUgraphExec * exec, CUgraph graph, CUgraphNode *error_node, char *log, size_t log_bytes),
-	(exec, graph, error_node, log, log_bytes))
-{
-	return instantiate(exec, graph, 0);
-}
-
-ENTRY_BODY(cuGraphInstantiateWithFlags,
-	(CUgraphExec * exec, CUgraph graph, unsigned long long flags), (exec, graph, flags))
-{
-	/* Only the call with parameters knows the stream of an upload. */
-	if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) != 0)
-		return CUDA_ERROR_INVALID_VALUE;
-	return instantiate(exec, graph, flags);
-}
-
-static CUresult upload(bool is_thread, CUgraphExec handle, CUstream stream_handle)
-{
-	struct context *context;
-	struct stream *stream;
-	struct exec *exec;
-	CUresult result = context_stream(stream_handle, is_thread, &context, &stream);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	pthread_mutex_lock(&driver.memory_lock);
-	exec = exec_check(handle);
-	result = exec ? exec_map(exec, stream) : CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_unlock(&driver.memory_lock);
-	return result;
-}
-
-ENTRY_FORMS(cuGraphUpload, _ptsz, (CUgraphExec exec, CUstream stream), (exec, stream))
-{
-	return upload(is_thread, exec, stream);
-}
-
-ENTRY_FORMS(cuGraphInstantiateWithParams, _ptsz,
-	(CUgraphExec * exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params),
-	(exec, graph, params))
-{
-	CUresult result;
-
-	if (!params)
-		return CUDA_ERROR_INVALID_VALUE;
-	params->hErrNode_out = NULL;
-	params->result_out = CUDA_GRAPH_INSTANTIATE_ERROR;
-	result = instantiate(exec, graph, params->flags);
-	if (result == CUDA_SUCCESS && (params->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) != 0)
-		result = upload(is_thread, *exec, params->hUploadStream);
-	if (result == CUDA_SUCCESS)
-		params->result_out = CUDA_GRAPH_INSTANTIATE_SUCCESS;
-	return result;
-}
-
-ENTRY_BODY(cuGraphExecDestroy, (CUgraphExec handle), (handle))
-{
-	struct exec *exec;
-
-	pthread_mutex_lock(&driver.memory_lock);
-	exec = exec_check(handle);
-	if (exec)
-		end(exec);
-	pthread_mutex_unlock(&driver.memory_lock);
-	return exec ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
-/* Takes over the works of a graph of the same shape. Under memory_lock. */
-static CUgraphExecUpdateResult update(struct exec *exec, struct graph *graph)
+CUgraphExecUpdateResult exec_update(struct exec *exec, struct graph *graph)
 {
 	struct exec *fresh;
 	CUresult result;
@@ -439,140 +337,32 @@ static CUgraphExecUpdateResult update(struct exec *exec, struct graph *graph)
 		return CU_GRAPH_EXEC_UPDATE_ERROR;
 	result = add_steps(fresh, graph, NULL);
 	if (result != CUDA_SUCCESS || fresh->count != exec->count) {
-		end(fresh);
+		exec_end(fresh);
 		return CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
 	}
 	for (size_t i = 0; i < exec->count; i++) {
 		if (exec->steps[i].work.type != fresh->steps[i].work.type ||
 			exec->steps[i].dep_count != fresh->steps[i].dep_count) {
-			end(fresh);
+			exec_end(fresh);
 			return CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED;
 		}
 	}
 	for (size_t i = 0; i < exec->count; i++)
 		exec->steps[i].work = fresh->steps[i].work;
-	end(fresh);
+	exec_end(fresh);
 	return CU_GRAPH_EXEC_UPDATE_SUCCESS;
 }
 
-static CUresult update_exec(
-	CUgraphExec exec_handle, CUgraph graph_handle, CUgraphExecUpdateResult *ret_result)
+CUresult exec_map(struct exec *exec, struct stream *stream)
 {
-	struct graph *graph;
-	struct exec *exec;
+	uint64_t ready, now = timeline_now(stream->context->device);
+	CUresult result = CUDA_SUCCESS;
 
-	pthread_mutex_lock(&driver.memory_lock);
-	graph = graph_check(graph_handle);
-	exec = exec_check(exec_handle);
-	if (graph && exec)
-		*ret_result = update(exec, graph);
-	pthread_mutex_unlock(&driver.memory_lock);
-	if (!graph || !exec)
-		return CUDA_ERROR_INVALID_VALUE;
-	return *ret_result == CU_GRAPH_EXEC_UPDATE_SUCCESS ? CUDA_SUCCESS
-							   : CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
-}
-
-ENTRY_BODY(cuGraphExecUpdate,
-	(CUgraphExec exec, CUgraph graph, CUgraphNode *error_node, CUgraphExecUpdateResult *how),
-	(exec, graph, error_node, how))
-{
-	if (!how)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (error_node)
-		*error_node = NULL;
-	return update_exec(exec, graph, how);
-}
-
-ENTRY_BODY(cuGraphExecUpdate_v2,
-	(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo *info), (exec, graph, info))
-{
-	if (!info)
-		return CUDA_ERROR_INVALID_VALUE;
-	*info = (CUgraphExecUpdateResultInfo){.errorNode = NULL};
-	return update_exec(exec, graph, &info->result);
-}
-
-/* Another work of the same type in the place of a node's. */
-static CUresult set_work(CUgraphExec handle, CUgraphNode node_handle, CUgraphNodeParams *params)
-{
-	struct work work;
-	struct exec *exec;
-	CUresult result = CUDA_ERROR_INVALID_VALUE;
-
-	if (!params || params->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC ||
-		params->type == CU_GRAPH_NODE_TYPE_MEM_FREE ||
-		params->type == CU_GRAPH_NODE_TYPE_GRAPH)
-		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&driver.memory_lock);
-	exec = exec_check(handle);
-	for (size_t i = 0; exec && i < exec->count; i++) {
-		struct step *step = &exec->steps[i];
-
-		if ((CUgraphNode)step->node != node_handle || step->work.type != params->type)
-			continue;
-		result = work_from_params(params, &work);
-		if (result == CUDA_SUCCESS)
-			step->work = work;
-	}
-	pthread_mutex_unlock(&driver.memory_lock);
-	return result;
-}
-
-ENTRY_BODY(cuGraphExecNodeSetParams,
-	(CUgraphExec exec, CUgraphNode node, CUgraphNodeParams *params), (exec, node, params))
-{
-	return set_work(exec, node, params);
-}
-
-ENTRY_BODY(cuGraphExecKernelNodeSetParams,
-	(CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1 *params),
-	(exec, node, params))
-{
-	CUgraphNodeParams wanted = {.type = CU_GRAPH_NODE_TYPE_KERNEL};
-
-	if (!params)
-		return CUDA_ERROR_INVALID_VALUE;
-	memcpy(&wanted.kernel, params, sizeof(*params));
-	return set_work(exec, node, &wanted);
-}
-
-ENTRY_BODY(cuGraphExecKernelNodeSetParams_v2,
-	(CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v2 *params),
-	(exec, node, params))
-{
-	CUgraphNodeParams wanted = {.type = CU_GRAPH_NODE_TYPE_KERNEL};
-
-	if (!params)
-		return CUDA_ERROR_INVALID_VALUE;
-	wanted.kernel = *params;
-	return set_work(exec, node, &wanted);
-}
-
-/* The child's nodes, which come just before its own step. */
-ENTRY_BODY(cuGraphExecChildGraphNodeSetParams,
-	(CUgraphExec handle, CUgraphNode node_handle, CUgraph child_handle),
-	(handle, node_handle, child_handle))
-{
-	struct graph_node *node;
-	struct graph *child;
-	struct exec *exec;
-	CUresult result = CUDA_ERROR_INVALID_VALUE;
-
-	pthread_mutex_lock(&driver.memory_lock);
-	exec = exec_check(handle);
-	child = graph_check(child_handle);
-	node = child ? child->first : NULL;
-	for (size_t i = 0; exec && child && i < exec->count; i++) {
-		if ((CUgraphNode)exec->steps[i].node != node_handle || i < child->node_count)
-			continue;
-		for (size_t k = i - child->node_count; k < i && node; k++) {
-			if (node->work.type == exec->steps[k].work.type)
-				exec->steps[k].work = node->work;
-			node = node->next;
-		}
-		result = CUDA_SUCCESS;
-	}
-	pthread_mutex_unlock(&driver.memory_lock);
+	pthread_mutex_lock(&stream->context->device->time_lock);
+	ready = timeline_ready_ns(stream, now);
+	pthread_mutex_unlock(&stream->context->device->time_lock);
+	for (struct graph_mapping *mapping = exec->mappings; mapping && result == CUDA_SUCCESS;
+		mapping = mapping->next)
+		result = graph_map(mapping, ready);
 	return result;
 }

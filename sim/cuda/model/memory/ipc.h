@@ -12,11 +12,11 @@
  * What the process holds of the machine's kept memory (machine.h), however often: making it and
  * holding it count, dropping counts back.
  */
-bool share_keep(struct device *device, enum machine_kind kind, uint64_t bytes,
+bool ipc_keep(struct device *device, enum machine_kind kind, uint64_t bytes,
 	enum machine_shown shown, struct machine_kept *ret_kept);
-void share_drop(uint32_t index);
+void ipc_drop(uint32_t index);
 
-bool share_hold(uint32_t index, uint32_t turn, bool is_from_maker, struct machine_kept *ret_kept);
+bool ipc_hold(uint32_t index, uint32_t turn, bool is_from_maker, struct machine_kept *ret_kept);
 
 /* What stands in handles that are bytes, and where memory of another process is opened. */
 #define TICKET_MAGIC UINT64_C(0x54454b4349545649)
@@ -31,17 +31,12 @@ struct ticket {
  * Opens it at a new address, *ret_base; is_held: with a hold that closing it drops. False without
  * memory, and then the hold is the caller's.
  */
-bool share_open(struct context *context, struct device *device, const struct ticket *ticket,
+bool ipc_open(struct context *context, struct device *device, const struct ticket *ticket,
 	bool is_held, CUdeviceptr *ret_base);
 
-/* The device of this process that is number `index` of the machine, or NULL. */
-struct device *share_device(int index);
-
-/* The opened memory that holds `address`. */
-bool share_find(struct owner *owner, CUdeviceptr address, struct extent *ret_extent);
-
-/* cuMemFree of opened memory: only for what was imported from a pool. */
-CUresult share_free(struct owner *owner, CUdeviceptr base);
+/* Opens memory of another process by its own handle, or counts one more opening of it; and the end. */
+CUresult ipc_open_held(struct context *context, const struct ticket *ticket, CUdeviceptr *ret_base);
+CUresult ipc_close(CUdeviceptr base);
 
 /* Closes everything that was opened in a context. */
-void share_clear(struct context *context);
+void ipc_clear(struct context *context);

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/cuda/model/graph/work.h"
+
 /*
  * Graphs and nodes are never given back to the C library but kept for the next, so that a handle
  * used after its end is refused and not followed into foreign memory.

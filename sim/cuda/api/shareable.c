@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The calls that share memory by descriptors and handles: created memory, pools, other interfaces. */
-#include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "sim/cuda/model/context/context.h"
 #include "sim/cuda/api/entry.h"
+#include "sim/cuda/model/context/context.h"
+#include "sim/cuda/model/memory/address.h"
+#include "sim/cuda/model/memory/heap.h"
+#include "sim/cuda/model/memory/ipc.h"
 #include "sim/cuda/model/memory/lookup.h"
-#include "sim/cuda/model/memory/pool_core.h"
-#include "sim/cuda/model/memory/share.h"
+#include "sim/cuda/model/memory/pool.h"
 #include "sim/cuda/model/memory/vmm.h"
 
 /* The handle that the program gets for kept memory: a descriptor, or bytes. */
@@ -47,9 +46,8 @@ static CUresult accept_handle(
 	if (!is_fabric && machine_kept_of_descriptor(driver.machine, (int)(intptr_t)handle,
 				  &ticket.index, &ticket.turn) != 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	return share_hold(ticket.index, ticket.turn, is_fabric, ret_kept)
-		       ? CUDA_SUCCESS
-		       : CUDA_ERROR_INVALID_VALUE;
+	return ipc_hold(ticket.index, ticket.turn, is_fabric, ret_kept) ? CUDA_SUCCESS
+									: CUDA_ERROR_INVALID_VALUE;
 }
 
 static bool is_simulated(CUmemAllocationHandleType type)
@@ -90,7 +88,7 @@ ENTRY_BODY(cuMemImportFromShareableHandle,
 	if (result == CUDA_SUCCESS) {
 		result = vmm_adopt(&kept, type, handle);
 		if (result != CUDA_SUCCESS)
-			share_drop(kept.index);
+			ipc_drop(kept.index);
 	}
 	pthread_mutex_unlock(&driver.memory_lock);
 	return result;
@@ -101,7 +99,7 @@ static CUresult keep_pool(
 {
 	if (!pool || pool->is_imported || !(pool->props.handleTypes & type))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (pool->kept == 0 && !share_keep(pool->device, MACHINE_POOL, pool->reserved,
+	if (pool->kept == 0 && !ipc_keep(pool->device, MACHINE_POOL, pool->reserved,
 				       MACHINE_SHOWN_MAKER, &pool->made))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	pool->kept = pool->made.index + 1;
@@ -128,7 +126,7 @@ ENTRY_BODY(cuMemPoolExportToShareableHandle,
 
 static CUresult adopt_pool(const struct machine_kept *kept, CUmemoryPool *ret_pool)
 {
-	struct device *device = share_device(kept->device);
+	struct device *device = driver_find_index(kept->device);
 	CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
 		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
 	struct pool *pool;
@@ -161,7 +159,7 @@ ENTRY_BODY(cuMemPoolImportFromShareableHandle,
 	if (result == CUDA_SUCCESS) {
 		result = adopt_pool(&kept, pool);
 		if (result != CUDA_SUCCESS)
-			share_drop(kept.index);
+			ipc_drop(kept.index);
 	}
 	pthread_mutex_unlock(&driver.memory_lock);
 	return result;
@@ -210,7 +208,7 @@ ENTRY_BODY(cuMemPoolImportPointer,
 	if (!pool || !pool->is_imported || ticket.magic != TICKET_MAGIC ||
 		ticket.index != pool->made.index || ticket.turn != pool->made.turn)
 		result = CUDA_ERROR_INVALID_VALUE;
-	else if (!share_open(context, pool->device, &ticket, false, dptr))
+	else if (!ipc_open(context, pool->device, &ticket, false, dptr))
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	pthread_mutex_unlock(&driver.memory_lock);
 	return result;
@@ -238,78 +236,4 @@ ENTRY_BODY(cuMemGetHandleForAddressRange,
 	}
 	pthread_mutex_unlock(&driver.memory_lock);
 	return result;
-}
-
-/*
- * Memory of another interface, by a descriptor of anything: the simulated card has no other interface
- * that could have taken it, so it is taken here.
- */
-struct CUextMemory_st {
-	struct device *device;
-	struct context *context;
-	uint64_t bytes, taken_bytes;
-};
-
-ENTRY_BODY(cuImportExternalMemory,
-	(CUexternalMemory * memory, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *description),
-	(memory, description))
-{
-	uint64_t chunk = driver.board->chunk_bytes;
-	struct context *context;
-	CUexternalMemory made;
-	CUresult result = context_current(&context);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!memory || !description || description->size == 0 ||
-		description->size > driver.board->total_bytes)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (description->type != CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD)
-		return CUDA_ERROR_NOT_SUPPORTED;
-	if (fcntl(description->handle.fd, F_GETFD) < 0)
-		return CUDA_ERROR_INVALID_VALUE;
-	made = calloc(1, sizeof(*made));
-	if (!made)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	made->device = context->device;
-	made->context = context;
-	made->bytes = description->size;
-	made->taken_bytes = (description->size + chunk - 1) / chunk * chunk;
-	if (machine_grow(driver.machine, made->device->index, MACHINE_VMM, made->taken_bytes) !=
-		0) {
-		free(made);
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	}
-	/* The driver owns it from now on. */
-	close(description->handle.fd);
-	*memory = made;
-	return CUDA_SUCCESS;
-}
-
-ENTRY_BODY(cuExternalMemoryGetMappedBuffer,
-	(CUdeviceptr * dptr, CUexternalMemory memory,
-		const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *description),
-	(dptr, memory, description))
-{
-	struct ticket ticket = {.magic = TICKET_MAGIC};
-	bool is_open;
-
-	if (!dptr || !memory || !description || description->size == 0 ||
-		description->offset > memory->bytes ||
-		description->size > memory->bytes - description->offset)
-		return CUDA_ERROR_INVALID_VALUE;
-	ticket.bytes = description->size;
-	pthread_mutex_lock(&driver.memory_lock);
-	is_open = share_open(memory->context, memory->device, &ticket, false, dptr);
-	pthread_mutex_unlock(&driver.memory_lock);
-	return is_open ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-}
-
-ENTRY_BODY(cuDestroyExternalMemory, (CUexternalMemory memory), (memory))
-{
-	if (!memory)
-		return CUDA_ERROR_INVALID_VALUE;
-	machine_shrink(driver.machine, memory->device->index, MACHINE_VMM, memory->taken_bytes);
-	free(memory);
-	return CUDA_SUCCESS;
 }

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Arrays: sizes, chunks, contents. */
+#include "sim/cuda/model/memory/array.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-#include "sim/cuda/model/memory/address.h"
-#include "sim/cuda/model/memory/array.h"
 #include "sim/cuda/model/context/context.h"
 #include "sim/cuda/model/driver.h"
+#include "sim/cuda/model/memory/address.h"
+#include "sim/cuda/model/memory/vmm.h"
 
 #define ARRAY_MAGIC 0x41525231u
 
@@ -247,12 +249,29 @@ static void give_memory(struct array *array)
 		remove_shelf(array->shelf);
 }
 
+void array_let_go(struct array *array, uint64_t before_ns)
+{
+	struct tile **place = &array->tiles;
+
+	while (*place) {
+		struct tile *tile = *place;
+
+		if (tile->until_ns > before_ns) {
+			place = &tile->next;
+			continue;
+		}
+		*place = tile->next;
+		vmm_let_go(tile->handle);
+		free(tile);
+	}
+}
+
 void array_drop(struct array *array)
 {
 	for (unsigned int i = 0; i < ARRAY_LEVELS; i++)
 		if (array->levels[i])
 			keep_for_later(array->levels[i]);
-	array_unmap_all(array);
+	array_let_go(array, UINT64_MAX);
 	give_memory(array);
 	if (array->prev)
 		array->prev->next = array->next;

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The reserve of a memory pool. */
-#include "sim/cuda/model/memory/pool_core.h"
-
 #include <stdlib.h>
 #include <sys/mman.h>
 
 #include "sim/cuda/model/context/context.h"
 #include "sim/cuda/model/driver.h"
+#include "sim/cuda/model/memory/address.h"
+#include "sim/cuda/model/memory/heap.h"
+#include "sim/cuda/model/memory/pool.h"
+#include "sim/cuda/model/time/timeline.h"
 
 /*
  * A pool owns addresses for as much as its device holds, and takes memory for them in steps of
@@ -14,26 +16,6 @@
  * may span steps taken at different times. That is what was measured: 20 MiB three times fill
  * 64 MiB. A freed range may be used again by work that starts after the free, whichever stream.
  */
-
-struct pool *pool_all;
-
-struct pool *pool_new(struct device *device, const CUmemPoolProps *props)
-{
-	struct pool *pool = calloc(1, sizeof(*pool));
-
-	if (!pool)
-		return NULL;
-	pool->owner.type = OWNER_POOL;
-	pool->magic = POOL_MAGIC;
-	pool->device = device;
-	pool->props = *props;
-	pool->max_bytes = props->maxSize != 0 ? props->maxSize : UINT64_MAX;
-	for (int i = 0; i < 3; i++)
-		pool->reuse[i] = 1;
-	pool->next = pool_all;
-	pool_all = pool;
-	return pool;
-}
 
 static struct range **bucket_of(const struct pool *pool, uint64_t offset)
 {

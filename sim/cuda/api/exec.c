@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Executable graphs. */
+#include <string.h>
+
+#include "sim/cuda/api/entry.h"
+#include "sim/cuda/model/context/context.h"
+#include "sim/cuda/model/graph/capture.h"
+#include "sim/cuda/model/graph/exec.h"
+#include "sim/cuda/model/graph/graph.h"
+#include "sim/cuda/model/graph/work.h"
+#include "sim/cuda/model/time/timeline.h"
+
+static CUresult instantiate(CUgraphExec *ret_exec, CUgraph handle, unsigned long long flags)
+{
+	struct context *context;
+	struct exec *exec = NULL;
+	struct graph *graph;
+	CUresult result = context_current(&context);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!ret_exec || flags > 15)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&driver.memory_lock);
+	graph = graph_check(handle);
+	if (!graph || graph->is_child)
+		result = CUDA_ERROR_INVALID_VALUE;
+	else
+		result = exec_make(context, graph, flags, &exec);
+	pthread_mutex_unlock(&driver.memory_lock);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = exec_make_ready(exec, context);
+	if (result == CUDA_SUCCESS) {
+		*ret_exec = (CUgraphExec)exec;
+		return result;
+	}
+	pthread_mutex_lock(&driver.memory_lock);
+	exec_end(exec);
+	pthread_mutex_unlock(&driver.memory_lock);
+	return result;
+}
+
+ENTRY_BODY(cuGraphInstantiate,
+	(CUgraphExec * exec, CUgraph graph, CUgraphNode *error_node, char *log, size_t log_bytes),
+	(exec, graph, error_node, log, log_bytes))
+{
+	return instantiate(exec, graph, 0);
+}
+
+ENTRY_BODY(cuGraphInstantiate_v2,
+	(CUgraphExec * exec, CUgraph graph, CUgraphNode *error_node, char *log, size_t log_bytes),
+	(exec, graph, error_node, log, log_bytes))
+{
+	return instantiate(exec, graph, 0);
+}
+
+ENTRY_BODY(cuGraphInstantiateWithFlags,
+	(CUgraphExec * exec, CUgraph graph, unsigned long long flags), (exec, graph, flags))
+{
+	/* Only the call with parameters knows the stream of an upload. */
+	if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) != 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	return instantiate(exec, graph, flags);
+}
+
+static CUresult upload(bool is_thread, CUgraphExec handle, CUstream stream_handle)
+{
+	struct context *context;
+	struct stream *stream;
+	struct exec *exec;
+	CUresult result = context_stream(stream_handle, is_thread, &context, &stream);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	pthread_mutex_lock(&driver.memory_lock);
+	exec = exec_check(handle);
+	result = exec ? exec_map(exec, stream) : CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_unlock(&driver.memory_lock);
+	return result;
+}
+
+ENTRY_FORMS(cuGraphUpload, _ptsz, (CUgraphExec exec, CUstream stream), (exec, stream))
+{
+	return upload(is_thread, exec, stream);
+}
+
+ENTRY_FORMS(cuGraphInstantiateWithParams, _ptsz,
+	(CUgraphExec * exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params),
+	(exec, graph, params))
+{
+	CUresult result;
+
+	if (!params)
+		return CUDA_ERROR_INVALID_VALUE;
+	params->hErrNode_out = NULL;
+	params->result_out = CUDA_GRAPH_INSTANTIATE_ERROR;
+	result = instantiate(exec, graph, params->flags);
+	if (result == CUDA_SUCCESS && (params->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) != 0)
+		result = upload(is_thread, *exec, params->hUploadStream);
+	if (result == CUDA_SUCCESS)
+		params->result_out = CUDA_GRAPH_INSTANTIATE_SUCCESS;
+	return result;
+}
+
+ENTRY_BODY(cuGraphExecDestroy, (CUgraphExec handle), (handle))
+{
+	struct exec *exec;
+
+	pthread_mutex_lock(&driver.memory_lock);
+	exec = exec_check(handle);
+	if (exec)
+		exec_end(exec);
+	pthread_mutex_unlock(&driver.memory_lock);
+	return exec ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+static CUresult update_exec(
+	CUgraphExec exec_handle, CUgraph graph_handle, CUgraphExecUpdateResult *ret_result)
+{
+	struct graph *graph;
+	struct exec *exec;
+
+	pthread_mutex_lock(&driver.memory_lock);
+	graph = graph_check(graph_handle);
+	exec = exec_check(exec_handle);
+	if (graph && exec)
+		*ret_result = exec_update(exec, graph);
+	pthread_mutex_unlock(&driver.memory_lock);
+	if (!graph || !exec)
+		return CUDA_ERROR_INVALID_VALUE;
+	return *ret_result == CU_GRAPH_EXEC_UPDATE_SUCCESS ? CUDA_SUCCESS
+							   : CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
+}
+
+ENTRY_BODY(cuGraphExecUpdate,
+	(CUgraphExec exec, CUgraph graph, CUgraphNode *error_node, CUgraphExecUpdateResult *how),
+	(exec, graph, error_node, how))
+{
+	if (!how)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (error_node)
+		*error_node = NULL;
+	return update_exec(exec, graph, how);
+}
+
+ENTRY_BODY(cuGraphExecUpdate_v2,
+	(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo *info), (exec, graph, info))
+{
+	if (!info)
+		return CUDA_ERROR_INVALID_VALUE;
+	*info = (CUgraphExecUpdateResultInfo){.errorNode = NULL};
+	return update_exec(exec, graph, &info->result);
+}
+
+/* Another work of the same type in the place of a node's. */
+static CUresult set_work(CUgraphExec handle, CUgraphNode node_handle, CUgraphNodeParams *params)
+{
+	struct work work;
+	struct exec *exec;
+	CUresult result = CUDA_ERROR_INVALID_VALUE;
+
+	if (!params || params->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC ||
+		params->type == CU_GRAPH_NODE_TYPE_MEM_FREE ||
+		params->type == CU_GRAPH_NODE_TYPE_GRAPH)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&driver.memory_lock);
+	exec = exec_check(handle);
+	for (size_t i = 0; exec && i < exec->count; i++) {
+		struct step *step = &exec->steps[i];
+
+		if ((CUgraphNode)step->node != node_handle || step->work.type != params->type)
+			continue;
+		result = work_from_params(params, &work);
+		if (result == CUDA_SUCCESS)
+			step->work = work;
+	}
+	pthread_mutex_unlock(&driver.memory_lock);
+	return result;
+}
+
+ENTRY_BODY(cuGraphExecNodeSetParams,
+	(CUgraphExec exec, CUgraphNode node, CUgraphNodeParams *params), (exec, node, params))
+{
+	return set_work(exec, node, params);
+}
+
+ENTRY_BODY(cuGraphExecKernelNodeSetParams,
+	(CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1 *params),
+	(exec, node, params))
+{
+	CUgraphNodeParams wanted = {.type = CU_GRAPH_NODE_TYPE_KERNEL};
+
+	if (!params)
+		return CUDA_ERROR_INVALID_VALUE;
+	memcpy(&wanted.kernel, params, sizeof(*params));
+	return set_work(exec, node, &wanted);
+}
+
+ENTRY_BODY(cuGraphExecKernelNodeSetParams_v2,
+	(CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v2 *params),
+	(exec, node, params))
+{
+	CUgraphNodeParams wanted = {.type = CU_GRAPH_NODE_TYPE_KERNEL};
+
+	if (!params)
+		return CUDA_ERROR_INVALID_VALUE;
+	wanted.kernel = *params;
+	return set_work(exec, node, &wanted);
+}
+
+/* The child's nodes, which come just before its own step. */
+ENTRY_BODY(cuGraphExecChildGraphNodeSetParams,
+	(CUgraphExec handle, CUgraphNode node_handle, CUgraph child_handle),
+	(handle, node_handle, child_handle))
+{
+	struct graph_node *node;
+	struct graph *child;
+	struct exec *exec;
+	CUresult result = CUDA_ERROR_INVALID_VALUE;
+
+	pthread_mutex_lock(&driver.memory_lock);
+	exec = exec_check(handle);
+	child = graph_check(child_handle);
+	node = child ? child->first : NULL;
+	for (size_t i = 0; exec && child && i < exec->count; i++) {
+		if ((CUgraphNode)exec->steps[i].node != node_handle || i < child->node_count)
+			continue;
+		for (size_t k = i - child->node_count; k < i && node; k++) {
+			if (node->work.type == exec->steps[k].work.type)
+				exec->steps[k].work = node->work;
+			node = node->next;
+		}
+		result = CUDA_SUCCESS;
+	}
+	pthread_mutex_unlock(&driver.memory_lock);
+	return result;
+}
+
+/* Launches of one executable graph follow each other, on whatever stream. */
+ENTRY_FORMS(
+	cuGraphLaunch, _ptsz, (CUgraphExec handle, CUstream stream_handle), (handle, stream_handle))
+{
+	struct context *context;
+	struct stream *stream;
+	struct exec *exec;
+	uint64_t end_ns;
+	CUresult result = context_stream(stream_handle, is_thread, &context, &stream), freed;
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	/* Becoming part of another graph is not simulated. */
+	if (capture_is_on(stream))
+		return capture_forbid(stream);
+	pthread_mutex_lock(&driver.memory_lock);
+	exec = exec_check(handle);
+	if (!exec)
+		result = CUDA_ERROR_INVALID_VALUE;
+	else {
+		timeline_hold(stream, exec->until_ns);
+		result = exec_begin(exec, stream);
+	}
+	pthread_mutex_unlock(&driver.memory_lock);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = exec_run(exec, stream, &end_ns);
+	pthread_mutex_lock(&driver.memory_lock);
+	freed = exec_finish(exec, end_ns);
+	pthread_mutex_unlock(&driver.memory_lock);
+	return result == CUDA_SUCCESS ? freed : result;
+}

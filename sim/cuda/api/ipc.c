@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory that another process opens by a handle. */
+#include <string.h>
+#include <unistd.h>
+
+#include "sim/cuda/api/entry.h"
+#include "sim/cuda/model/context/context.h"
+#include "sim/cuda/model/memory/address.h"
+#include "sim/cuda/model/memory/heap.h"
+#include "sim/cuda/model/memory/ipc.h"
+#include "sim/cuda/model/memory/lookup.h"
+
+_Static_assert(sizeof(struct ticket) <= sizeof(CUipcMemHandle), "ticket");
+
+static CUresult get_ipc_handle(CUipcMemHandle *handle, CUdeviceptr dptr)
+{
+	struct owner *owner = address_find_owner(dptr);
+	struct ticket ticket;
+	struct extent extent;
+	uint32_t index, turn;
+
+	if (!owner || !lookup_extent(dptr, &extent) || !heap_keep(owner, &index, &turn))
+		return CUDA_ERROR_INVALID_VALUE;
+	memset(handle, 0, sizeof(*handle));
+	ticket = (struct ticket){.magic = TICKET_MAGIC,
+		.index = index,
+		.turn = turn,
+		.offset = owner->type == OWNER_BLOCK ? extent.base % ADDRESS_UNIT : 0,
+		.bytes = extent.bytes,
+		.pid = getpid()};
+	memcpy(handle, &ticket, sizeof(ticket));
+	return CUDA_SUCCESS;
+}
+
+ENTRY_BODY(cuIpcGetMemHandle, (CUipcMemHandle * handle, CUdeviceptr dptr), (handle, dptr))
+{
+	struct context *context;
+	CUresult result = context_current(&context);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!handle)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&driver.memory_lock);
+	result = get_ipc_handle(handle, dptr);
+	pthread_mutex_unlock(&driver.memory_lock);
+	return result;
+}
+
+static CUresult open_handle(CUdeviceptr *dptr, const CUipcMemHandle *handle, unsigned int flags)
+{
+	struct context *context;
+	struct ticket ticket;
+	CUresult result = context_current(&context);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	memcpy(&ticket, handle, sizeof(ticket));
+	if (!dptr || flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS || ticket.magic != TICKET_MAGIC)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (ticket.pid == getpid())
+		return CUDA_ERROR_INVALID_CONTEXT;
+	pthread_mutex_lock(&driver.memory_lock);
+	result = ipc_open_held(context, &ticket, dptr);
+	pthread_mutex_unlock(&driver.memory_lock);
+	return result;
+}
+
+ENTRY_BODY(cuIpcOpenMemHandle, (CUdeviceptr * dptr, CUipcMemHandle handle, unsigned int flags),
+	(dptr, handle, flags))
+{
+	return open_handle(dptr, &handle, flags);
+}
+
+ENTRY_BODY(cuIpcOpenMemHandle_v2, (CUdeviceptr * dptr, CUipcMemHandle handle, unsigned int flags),
+	(dptr, handle, flags))
+{
+	return open_handle(dptr, &handle, flags);
+}
+
+ENTRY_BODY(cuIpcCloseMemHandle, (CUdeviceptr dptr), (dptr))
+{
+	LOCK_SCOPE(&driver.memory_lock);
+	return ipc_close(dptr);
+}

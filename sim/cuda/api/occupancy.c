@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How many blocks run at once. */
+#include "sim/cuda/api/entry.h"
+#include "sim/cuda/model/code/kernel.h"
+
+/* Blocks of this size on one multiprocessor, by threads, blocks and shared memory alone. */
+static int blocks_per_sm(int block_size, size_t shared_bytes)
+{
+	const struct board *board = driver.board;
+	int warps = (block_size + 31) / 32;
+	int blocks = board->max_threads_per_sm / 32 / warps;
+
+	if (blocks > board->max_blocks_per_sm)
+		blocks = board->max_blocks_per_sm;
+	/* Each block costs 1 KiB of shared memory more since compute capability 8. */
+	if (shared_bytes > 0 &&
+		board->shared_per_sm_bytes / (shared_bytes + 1024) < (uint64_t)blocks)
+		blocks = (int)(board->shared_per_sm_bytes / (shared_bytes + 1024));
+	return blocks;
+}
+
+static CUresult occupancy(int *blocks, const void *handle, int block_size, size_t shared_bytes)
+{
+	if (!blocks || block_size <= 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!kernel_check(handle))
+		return CUDA_ERROR_INVALID_HANDLE;
+	*blocks = block_size > 1024 ? 0 : blocks_per_sm(block_size, shared_bytes);
+	return CUDA_SUCCESS;
+}
+
+ENTRY_BODY(cuOccupancyMaxActiveBlocksPerMultiprocessor,
+	(int *blocks, CUfunction function, int block_size, size_t shared_bytes),
+	(blocks, function, block_size, shared_bytes))
+{
+	return occupancy(blocks, function, block_size, shared_bytes);
+}
+
+ENTRY_BODY(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,
+	(int *blocks, CUfunction function, int block_size, size_t shared_bytes, unsigned int flags),
+	(blocks, function, block_size, shared_bytes, flags))
+{
+	return flags > 1 ? CUDA_ERROR_INVALID_VALUE
+			 : occupancy(blocks, function, block_size, shared_bytes);
+}
+
+static CUresult best_block(int *min_grid_size, int *block_size, const void *handle,
+	CUoccupancyB2DSize block_to_shared, size_t shared_bytes, int limit)
+{
+	int best = 0, best_threads = 0, best_blocks = 0;
+
+	if (!min_grid_size || !block_size)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!kernel_check(handle))
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (limit <= 0 || limit > 1024)
+		limit = 1024;
+	for (int size = limit; size > 0; size = (size - 1) / 32 * 32) {
+		int blocks =
+			blocks_per_sm(size, block_to_shared ? block_to_shared(size) : shared_bytes);
+
+		if (blocks * size > best_threads) {
+			best = size;
+			best_blocks = blocks;
+			best_threads = blocks * size;
+		}
+	}
+	*block_size = best;
+	*min_grid_size = best_blocks * driver.board->sm_count;
+	return CUDA_SUCCESS;
+}
+
+ENTRY_BODY(cuOccupancyMaxPotentialBlockSize,
+	(int *min_grid_size, int *block_size, CUfunction function,
+		CUoccupancyB2DSize block_to_shared, size_t shared_bytes, int block_size_limit),
+	(min_grid_size, block_size, function, block_to_shared, shared_bytes, block_size_limit))
+{
+	return best_block(min_grid_size, block_size, function, block_to_shared, shared_bytes,
+		block_size_limit);
+}
+
+ENTRY_BODY(cuOccupancyMaxPotentialBlockSizeWithFlags,
+	(int *min_grid_size, int *block_size, CUfunction function,
+		CUoccupancyB2DSize block_to_shared, size_t shared_bytes, int block_size_limit,
+		unsigned int flags),
+	(min_grid_size, block_size, function, block_to_shared, shared_bytes, block_size_limit,
+		flags))
+{
+	return best_block(min_grid_size, block_size, function, block_to_shared, shared_bytes,
+		block_size_limit);
+}

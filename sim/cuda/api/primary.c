@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Primary contexts. */
+#include "sim/cuda/api/entry.h"
+#include "sim/cuda/model/context/context.h"
+
+ENTRY_BODY(cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice ordinal), (context, ordinal))
+{
+	struct device *device = driver_device(ordinal);
+	CUresult result;
+
+	if (!context)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!device)
+		return CUDA_ERROR_INVALID_DEVICE;
+	pthread_mutex_lock(&driver.memory_lock);
+	result = context_retain_primary(device);
+	if (result == CUDA_SUCCESS)
+		*context = (CUcontext)device->primary;
+	pthread_mutex_unlock(&driver.memory_lock);
+	return result;
+}
+
+static CUresult release_primary(CUdevice ordinal)
+{
+	struct device *device = driver_device(ordinal);
+	CUresult result = CUDA_SUCCESS;
+
+	if (!device)
+		return CUDA_ERROR_INVALID_DEVICE;
+	pthread_mutex_lock(&driver.memory_lock);
+	if (device->primary_refs == 0)
+		result = CUDA_ERROR_INVALID_CONTEXT;
+	else
+		context_release_primary(device);
+	pthread_mutex_unlock(&driver.memory_lock);
+	return result;
+}
+
+ENTRY_BODY(cuDevicePrimaryCtxRelease, (CUdevice ordinal), (ordinal))
+{
+	return release_primary(ordinal);
+}
+
+ENTRY_BODY(cuDevicePrimaryCtxRelease_v2, (CUdevice ordinal), (ordinal))
+{
+	return release_primary(ordinal);
+}
+
+static CUresult reset_primary(CUdevice ordinal)
+{
+	struct device *device = driver_device(ordinal);
+
+	if (!device)
+		return CUDA_ERROR_INVALID_DEVICE;
+	pthread_mutex_lock(&driver.memory_lock);
+	/* References stay: they are released later, and the next retain brings it to life. */
+	if (device->primary && context_is_alive(device->primary))
+		context_end(device->primary);
+	pthread_mutex_unlock(&driver.memory_lock);
+	return CUDA_SUCCESS;
+}
+
+ENTRY_BODY(cuDevicePrimaryCtxReset, (CUdevice ordinal), (ordinal))
+{
+	return reset_primary(ordinal);
+}
+
+ENTRY_BODY(cuDevicePrimaryCtxReset_v2, (CUdevice ordinal), (ordinal))
+{
+	return reset_primary(ordinal);
+}
+
+ENTRY_BODY(cuDevicePrimaryCtxGetState, (CUdevice ordinal, unsigned int *flags, int *active),
+	(ordinal, flags, active))
+{
+	struct device *device = driver_device(ordinal);
+
+	if (!device)
+		return CUDA_ERROR_INVALID_DEVICE;
+	pthread_mutex_lock(&driver.memory_lock);
+	if (flags)
+		*flags = device->primary_flags;
+	if (active)
+		*active = device->primary && context_is_alive(device->primary);
+	pthread_mutex_unlock(&driver.memory_lock);
+	return CUDA_SUCCESS;
+}
+
+static CUresult set_primary_flags(CUdevice ordinal, unsigned int flags, bool is_refused_when_active)
+{
+	struct device *device = driver_device(ordinal);
+	CUresult result = CUDA_SUCCESS;
+
+	if (!device)
+		return CUDA_ERROR_INVALID_DEVICE;
+	if (!context_are_flags_valid(flags))
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&driver.memory_lock);
+	if (device->primary && context_is_alive(device->primary)) {
+		if (is_refused_when_active)
+			result = CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE;
+		else
+			device->primary->flags = flags;
+	}
+	if (result == CUDA_SUCCESS)
+		device->primary_flags = flags;
+	pthread_mutex_unlock(&driver.memory_lock);
+	return result;
+}
+
+ENTRY_BODY(cuDevicePrimaryCtxSetFlags, (CUdevice ordinal, unsigned int flags), (ordinal, flags))
+{
+	return set_primary_flags(ordinal, flags, true);
+}
+
+ENTRY_BODY(cuDevicePrimaryCtxSetFlags_v2, (CUdevice ordinal, unsigned int flags), (ordinal, flags))
+{
+	return set_primary_flags(ordinal, flags, false);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Executable graphs, for graph_exec.c (which makes and changes them) and graph_launch.c. */
+#pragma once
+
+#include "sim/cuda/model/graph/graph.h"
+#include "sim/cuda/model/graph/graph_memory.h"
+
+#define EXEC_MAGIC 0x45584543u
+
+struct step {
+	struct graph_node *node; /* whose work it is; only compared */
+	struct work work;
+	size_t *deps; /* steps before this one */
+	size_t dep_count;
+	uint64_t end_ns; /* in a launch */
+};
+
+struct exec {
+	uint32_t magic; /* 0 once destroyed */
+	unsigned long long flags;
+	struct step *steps;
+	size_t count;
+	struct graph_mapping *mappings;
+	uint64_t until_ns; /* the end of its last launch */
+	struct exec *next; /* of the spare ones */
+};
+
+/* All under driver.memory_lock, but for exec_make_ready() and exec_run(). */
+struct exec *exec_check(CUgraphExec handle);
+CUresult exec_make(struct context *context, struct graph *graph, unsigned long long flags,
+	struct exec **ret_exec);
+/* What launches of its kernels will need is there from now on. Takes memory_lock. */
+CUresult exec_make_ready(const struct exec *exec, struct context *context);
+void exec_end(struct exec *exec);
+/* Takes over the works of a graph of the same shape. */
+CUgraphExecUpdateResult exec_update(struct exec *exec, struct graph *graph);
+
+/* What a step allocates, or NULL. */
+struct graph_block *exec_block(const struct step *step);
+struct graph_mapping *exec_mapping(struct exec *exec, struct device *device);
+/* Makes all memory of the graph ready for work that the stream begins now. */
+CUresult exec_map(struct exec *exec, struct stream *stream);
+
+/* A launch: what it allocates, its work, what it frees. */
+CUresult exec_begin(struct exec *exec, struct stream *stream);
+CUresult exec_run(struct exec *exec, struct stream *stream, uint64_t *ret_end_ns);
+CUresult exec_finish(struct exec *exec, uint64_t until_ns);

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Launches of executable graphs. */
+#include "sim/cuda/model/context/context.h"
+#include "sim/cuda/model/graph/exec.h"
+#include "sim/cuda/model/graph/graph_memory.h"
+#include "sim/cuda/model/graph/work.h"
+#include "sim/cuda/model/time/timeline.h"
+
+/* What the last launch left allocated must be gone, or goes if the program said so. */
+static CUresult free_leftovers(struct exec *exec, uint64_t now)
+{
+	for (size_t i = 0; i < exec->count; i++) {
+		struct graph_block *block = exec_block(&exec->steps[i]);
+
+		if (!block || !block->context)
+			continue;
+		if ((exec->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) == 0)
+			return CUDA_ERROR_INVALID_VALUE;
+		graph_block_free(block, now);
+	}
+	return CUDA_SUCCESS;
+}
+
+/* Allocates what the graph allocates, for the time being all at once. */
+CUresult exec_begin(struct exec *exec, struct stream *stream)
+{
+	struct context *context = stream->context;
+	CUresult result = free_leftovers(exec, exec->until_ns);
+
+	if (result == CUDA_SUCCESS)
+		result = exec_map(exec, stream);
+	for (size_t i = 0; i < exec->count && result == CUDA_SUCCESS; i++) {
+		struct graph_block *block = exec_block(&exec->steps[i]);
+
+		if (block)
+			result =
+				graph_block_keep(block, exec_mapping(exec, block->device), context);
+	}
+	return result;
+}
+
+CUresult exec_finish(struct exec *exec, uint64_t until_ns)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	exec->until_ns = until_ns;
+	for (struct graph_mapping *mapping = exec->mappings; mapping; mapping = mapping->next)
+		graph_map_busy(mapping, until_ns);
+	for (size_t i = 0; i < exec->count; i++) {
+		struct graph_block *block;
+
+		if (exec->steps[i].work.type != CU_GRAPH_NODE_TYPE_MEM_FREE)
+			continue;
+		block = graph_block_at(exec->steps[i].work.freed);
+		if (block)
+			graph_block_free(block, until_ns);
+		else
+			result = CUDA_ERROR_INVALID_VALUE;
+	}
+	return result;
+}
+
+/* Events are recorded and host functions run when all of the graph is done. */
+static CUresult finish(const struct exec *exec, struct stream *stream, uint64_t end_ns)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	for (size_t i = 0; i < exec->count; i++) {
+		const struct work *work = &exec->steps[i].work;
+
+		if (work->ops->finish && work->ops->finish(work, stream, end_ns) != CUDA_SUCCESS)
+			result = CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	return result;
+}
+
+CUresult exec_run(struct exec *exec, struct stream *stream, uint64_t *ret_end_ns)
+{
+	CUresult result = CUDA_SUCCESS, finished;
+	uint64_t longest = 0;
+	bool is_any_busy = false, is_busy;
+
+	for (size_t i = 0; i < exec->count && result == CUDA_SUCCESS; i++) {
+		struct step *step = &exec->steps[i];
+		uint64_t begin = 0;
+
+		for (size_t k = 0; k < step->dep_count; k++) {
+			if (exec->steps[step->deps[k]].end_ns > begin)
+				begin = exec->steps[step->deps[k]].end_ns;
+		}
+		result = work_run(&step->work, stream->context->device, &step->end_ns, &is_busy);
+		is_any_busy = is_any_busy || (is_busy && step->end_ns > 0);
+		step->end_ns += begin;
+		if (step->end_ns > longest)
+			longest = step->end_ns;
+	}
+	*ret_end_ns = timeline_add(stream, longest, is_any_busy);
+	finished = finish(exec, stream, *ret_end_ns);
+	return result == CUDA_SUCCESS ? finished : result;
+}

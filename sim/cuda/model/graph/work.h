@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a stream or the node of a graph does. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gpu/abi/cuda.h"
+#include "sim/cuda/model/memory/copy.h"
+#include "sim/cuda/model/memory/fill.h"
+
+struct device;
+struct graph;
+struct graph_block;
+struct stream;
+struct work;
+
+/* What differs from type to type; each may be NULL. */
+struct work_ops {
+	/* Does it. *ret_duration_ns is 0 and *ret_is_busy true until set. */
+	CUresult (*run)(const struct work *work, struct device *device, uint64_t *ret_duration_ns,
+		bool *ret_is_busy);
+	/* What is to be done when all of its graph ends at that time of the stream. */
+	CUresult (*finish)(const struct work *work, struct stream *stream, uint64_t end_ns);
+	/* Gives back what it has taken. */
+	void (*drop)(struct work *work);
+};
+
+/* What a node does. */
+struct work {
+	CUgraphNodeType type;
+	const struct work_ops *ops;
+	union {
+		struct {
+			CUDA_KERNEL_NODE_PARAMS_v2 params;
+			uint64_t duration_ns;
+		} kernel;
+		struct copy copy;
+		struct fill fill;
+		CUDA_HOST_NODE_PARAMS host;
+		struct graph *child;
+		CUevent event;
+		struct {
+			CUDA_MEM_ALLOC_NODE_PARAMS params;
+			struct graph_block *block;
+		} alloc;
+		CUdeviceptr freed;
+	};
+};
+
+/* A work of that type which has taken nothing yet. */
+struct work work_of(CUgraphNodeType type);
+
+/* What a program's parameters mean. Under driver.memory_lock. */
+CUresult work_kernel(const CUDA_KERNEL_NODE_PARAMS_v2 *params, struct work *ret_work);
+CUresult work_alloc(CUDA_MEM_ALLOC_NODE_PARAMS *params, struct work *ret_work);
+CUresult work_free(CUdeviceptr dptr, struct work *ret_work);
+CUresult work_from_params(CUgraphNodeParams *params, struct work *ret_work);
+
+/* Does the work, and says how long that takes and whether the device is needed for it. */
+static inline CUresult work_run(const struct work *work, struct device *device,
+	uint64_t *ret_duration_ns, bool *ret_is_busy)
+{
+	*ret_duration_ns = 0;
+	*ret_is_busy = true;
+	return work->ops->run ? work->ops->run(work, device, ret_duration_ns, ret_is_busy)
+			      : CUDA_SUCCESS;
+}
+
+/* What a work that comes to no node, or whose node goes, has taken. */
+static inline void work_drop(struct work *work)
+{
+	if (work->ops->drop)
+		work->ops->drop(work);
+}

@@ -41,11 +41,13 @@ def bodies(root):
             continue
         text = csource.read(root, path)
         bare = csource.without_comments(text)
-        # HOOK_BODY(symbol, ...), or a macro of the file's own that makes one
-        for match in re.finditer(r"^[A-Z][A-Z0-9_]*\(\s*(cu[A-Z]\w*|nvml[A-Z]\w*)", bare, re.M):
+        for match in csource.HOOK.finditer(bare):
             above = re.search(r"(/\*(?:(?!\*/).)*\*/)\n$", text[:match.start()], re.S)
             note = first_sentence(csource.plain(above.group(1))) if above else ""
-            found.setdefault(match.group(1), (path, note))
+            symbol, suffix = match.groups()
+            found.setdefault(symbol, (path, note))
+            if suffix:
+                found.setdefault(symbol + suffix, (path, ""))
     return found
 
 

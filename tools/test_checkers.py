@@ -251,13 +251,23 @@ class Docs(Tree):
         self.put("src/gpu/cuda.def", TOP + "\n/* Beginning */\nHOOK(cuInit)\n"
                  "CALL(cuCtxGetDevice)\n#undef HOOK\n")
         self.put("src/tenant/hook_init.c", TOP + "\n/* Starts all. Once. */\n"
-                 "HOOK_BODY(cuInit, unsigned flags)\n{\n}\n")
+                 "HOOK_BODY(cuInit, unsigned, flags)\n{\n}\n")
         self.is_content("gen_docs.py")
         with open(os.path.join(self.root, "docs/generated/hooks.md"), encoding="utf-8") as f:
             text = f.read()
         self.assertIn("| `cuInit` | Beginning | [hook_init.c](../../src/tenant/hook_init.c) | "
                       "Starts all |", text)
         self.assertIn("`cuCtxGetDevice`", text)
+
+    def test_both_forms_of_a_hook_are_shown_with_their_body(self):
+        self.put("src/gpu/cuda.def", TOP + "HOOK(cuMemFreeAsync)\nHOOK(cuMemFreeAsync_ptsz)\n")
+        self.put("src/tenant/hook_pool.c", TOP +
+                 "\nHOOK_FORMS(cuMemFreeAsync, _ptsz, CUstream, stream)\n{\n}\n")
+        self.is_content("gen_docs.py")
+        with open(os.path.join(self.root, "docs/generated/hooks.md"), encoding="utf-8") as f:
+            text = f.read()
+        for symbol in ("cuMemFreeAsync", "cuMemFreeAsync_ptsz"):
+            self.assertRegex(text, r"\| `%s` \|.*\[hook_pool.c\]" % symbol)
 
     def test_a_link_that_leads_nowhere_is_found(self):
         self.put("docs/a.md", "# A\n\n[b](b.md) and [site](https://example.com)\n")
@@ -314,7 +324,7 @@ class Coverage(Tree):
     def test_the_page_says_what_is_hooked_and_what_is_not(self):
         self.put_all('MEMORY("by 2 MiB", cuMemAlloc)\nHARMLESS("asks", cuInit)\n',
                      hooks="HOOK(cuMemAlloc_v2)", names="cuInit cuMemAlloc cuMemAlloc_v2")
-        self.put("src/tenant/hooks/hook_memory.c", TOP + "\nHOOK_BODY(cuMemAlloc_v2, int a)\n{\n}\n")
+        self.put("src/tenant/hooks/hook_memory.c", TOP + "\nHOOK_BODY(cuMemAlloc_v2, int, a)\n{\n}\n")
         self.put("tests/tenant/client_memory.c", TOP + "\nstatic int run_alloc(int a)\n{\n"
                  "\treturn cu->cuMemAlloc_v2(a);\n}\n\nstatic struct word w[] = {\n"
                  '\t{"alloc", 2, run_alloc, "NAME SIZE"},\n};\n')

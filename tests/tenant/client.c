@@ -105,7 +105,9 @@ void client_forget(struct client *c, const char *name)
 
 CUstream client_stream(struct client *c, char **word, unsigned count, unsigned at)
 {
-	return count > at ? (CUstream)(uintptr_t)client_get(c, word[at]) : NULL;
+	bool is_named = count > at && strcmp(word[at], "0") != 0;
+
+	return is_named ? (CUstream)(uintptr_t)client_get(c, word[at]) : NULL;
 }
 
 void client_say(struct client *c, const char *format, ...)

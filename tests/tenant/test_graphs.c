@@ -107,6 +107,31 @@ static void every_way_to_make_a_memory_node_is_charged(void **state)
 	assert_int_equal(tenant_end(t), 0);
 }
 
+/* In the forms for per-thread streams stream 0 is the one that is captured, and not the legacy one. */
+static void a_capture_of_the_threads_own_stream_allocates_nothing(void **state)
+{
+	static const char *const doors[] = {"linked-thread", "procaddr-thread"};
+	struct slice *slice = slice_new(*state, "a", "1000m", NULL);
+
+	for (unsigned d = 0; d < 2; d++) {
+		struct tenant *t = tenant_start(*state, slice, doors[d], NULL);
+
+		expect(t, OK, "primary 0");
+		expect(t, OK, "alloc full 400m");
+		expect_held(slice, 400 * MIB);
+		expect(t, OK, "capture 0");
+		expect(t, OK, "async m 200m 0");
+		expect(t, OK, "freeasync m 0");
+		expect(t, OK, "endcapture 0 g");
+		expect_held(slice, 400 * MIB);
+		expect(t, OK, "free full");
+		expect(t, OK, "instantiate e g");
+		expect(t, OK, "glaunch e");
+		expect_held(slice, 224 * MIB);
+		assert_int_equal(tenant_end(t), 0);
+	}
+}
+
 static void what_a_graph_leaves_allocated_is_charged_until_it_is_trimmed(void **state)
 {
 	struct slice *slice = slice_new(*state, "a", "1g", NULL);
@@ -473,6 +498,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		test_with_node(a_graphs_memory_is_charged_from_its_launch_to_a_trim),
 		test_with_node(every_way_to_make_a_memory_node_is_charged),
+		test_with_node(a_capture_of_the_threads_own_stream_allocates_nothing),
 		test_with_node(what_a_graph_leaves_allocated_is_charged_until_it_is_trimmed),
 		test_with_node(graphs_fill_a_quota_and_no_more),
 		test_with_node(a_launch_at_the_quotas_edge_can_be_repeated),

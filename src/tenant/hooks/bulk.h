@@ -3,11 +3,12 @@
  * Copies, fills and prefetches on their way through the gate. Their functions differ in little but
  * their parameters, so a hook is one of
  *
- *	METERED(symbol, kind, stream, bytes, (parameters), (arguments))
- *	SEPARATED(symbol, stream, bytes, (parameters), (arguments))
+ *	BULK_FORMS(symbol, suffix, kind, bytes, type, name, ...)
+ *	BULK_BODY(symbol, stream, kind, bytes, type, name, ...)
  *
- * METERED is for work that may hold the device's processors, SEPARATED for what an engine of its own
- * does. stream and bytes are said in terms of the parameters; stream is as the gate wants it.
+ * BULK_FORMS writes symbol and symbol##suffix: _ptds where the call is given no stream, _ptsz where it has a
+ * parameter of that name. BULK_BODY writes one function, on the stream that is said, or NULL. kind and bytes are
+ * said in terms of the parameters, and are asked for only where something is metered.
  */
 #pragma once
 
@@ -16,7 +17,9 @@
 
 /* Work of one kind and of as many bytes, within a factor of two, is expected to take equal time. */
 enum bulk {
-	BULK_COPY = 1,
+	BULK_NOTHING,
+	BULK_ENGINE, /* what an engine of its own does: told, and not metered */
+	BULK_COPY,
 	BULK_COPY_SHAPED, /* of rows and layers, or of arrays */
 	BULK_COPY_PEER,	  /* between devices */
 	BULK_COPY_BATCH,
@@ -33,57 +36,51 @@ static inline uint64_t bulk_key(enum bulk kind, uint64_t bytes)
 	return gate_key((const void *)((uintptr_t)kind << 12 | power << 5), 0);
 }
 
-/* The stream of a call whose name ends in _ptsz. */
-static inline CUstream bulk_stream(CUstream stream)
-{
-	return stream ? stream : CU_STREAM_PER_THREAD;
-}
-
-/* Whether bytes are worth being added up: nobody asks for them otherwise. */
-static inline bool bulk_matters(void)
-{
-	return UNLIKELY(!gate_is_open());
-}
-
 /* The bytes of a batch; the list is the driver's to judge. */
 static inline uint64_t bulk_sum(const size_t *sizes, size_t count)
 {
 	uint64_t sum = 0;
 
-	if (!bulk_matters() || !sizes)
+	if (!sizes)
 		return 0;
 	for (size_t i = 0; i < count; i++)
 		sum += sizes[i];
 	return sum;
 }
 
-static inline void bulk_separate(CUstream stream, uint64_t bytes)
+/* Before the driver is asked, where the gate is not open. */
+static inline struct gate_pass bulk_begin(enum bulk kind, CUstream stream, uint64_t bytes)
 {
-	if (bytes >= GATE_COPY_BYTES)
-		gate_copy(stream, bytes);
+	struct gate_pass pass = {.track = NULL};
+
+	if (kind == BULK_ENGINE && bytes >= GATE_COPY_BYTES)
+		gate_copy_slowly(stream, bytes);
+	else if (kind > BULK_ENGINE)
+		gate_enter_slowly(stream, bulk_key(kind, bytes), &pass);
+	return pass;
 }
 
-#define BULK_UNPACK(...) __VA_ARGS__
-
-#define METERED(symbol, kind, stream, bytes, params, args)         \
-	HOOK_BODY(symbol, BULK_UNPACK params)                      \
-	{                                                          \
-		struct gate_pass pass_;                            \
-		CUresult r_;                                       \
-                                                                   \
-		if (!hook_attach_cuda())                           \
-			return CUDA_ERROR_NOT_INITIALIZED;         \
-		gate_enter(stream, bulk_key(kind, bytes), &pass_); \
-		r_ = cuda.symbol args;                             \
-		gate_leave(&pass_, r_);                            \
-		return r_;                                         \
+/* The rest of a hook: real is the driver's function, args what it is given. */
+#define BULK_CALL(real, stream, kind, bytes, args)       \
+	{                                                \
+		struct gate_pass pass_;                  \
+		CUresult r_;                             \
+                                                         \
+		if (gate_is_open())                      \
+			return real args;                \
+		pass_ = bulk_begin(kind, stream, bytes); \
+		r_ = real args;                          \
+		gate_leave(&pass_, r_);                  \
+		return r_;                               \
 	}
 
-#define SEPARATED(symbol, stream, bytes, params, args)     \
-	HOOK_BODY(symbol, BULK_UNPACK params)              \
-	{                                                  \
-		if (!hook_attach_cuda())                   \
-			return CUDA_ERROR_NOT_INITIALIZED; \
-		bulk_separate(stream, bytes);              \
-		return cuda.symbol args;                   \
-	}
+#define BULK_STREAM_ptds null_stream
+#define BULK_STREAM_ptsz stream
+
+#define BULK_FORMS(symbol, suffix, kind, bytes, ...) \
+	HOOK_FORMS(symbol, suffix, __VA_ARGS__)      \
+	BULK_CALL(real, BULK_STREAM##suffix, kind, bytes, (HOOK_NAMES(__VA_ARGS__)))
+
+#define BULK_BODY(symbol, stream, kind, bytes, ...) \
+	HOOK_BODY(symbol, __VA_ARGS__)              \
+	BULK_CALL(cuda.symbol, stream, kind, bytes, (HOOK_NAMES(__VA_ARGS__)))

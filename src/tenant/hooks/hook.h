@@ -1,9 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What every hook begins with.
+ * How a hook is written.
  *
- * A hook asks first whether the real library is attached. The first one that asks also hands the table of
- * parts down (slice/parts.h), so that the modules below need not know who builds on them.
+ *	HOOK_BODY(cuMemFree_v2, CUdeviceptr, pointer)
+ *	{
+ *		...
+ *		return cuda.cuMemFree_v2(pointer);
+ *	}
+ *
+ * names the function, and the type and name of each parameter. The body runs when the real library is attached.
+ * The first hook that asks for a library also hands the table of parts down (slice/parts.h), so that the modules
+ * below need not know who builds on them.
+ *
+ *	HOOK_FORMS(cuMemFreeAsync, _ptsz, CUdeviceptr, pointer, CUstream, stream)
+ *	{
+ *		...
+ *		return real(pointer, stream);
+ *	}
+ *
+ * writes cuMemFreeAsync and cuMemFreeAsync_ptsz with one body. It gets two more parameters: `real` is the driver's
+ * function of that form, and `null_stream` what it takes stream 0 for. A parameter of type CUstream arrives as the
+ * driver means it: CU_STREAM_PER_THREAD where the form for per-thread streams was given 0.
  */
 #pragma once
 
@@ -30,13 +47,6 @@ static inline bool hook_attach_nvml(void)
 	       hook_attach_nvml_slowly();
 }
 
-/* A HOOK row's body: exported, checked against the row and the type. NVML's bodies set the result. */
-#define HOOK_RESULT CUresult
-#define HOOK_BODY(symbol, ...)                                                        \
-	__attribute__((visibility("default"))) symbol##_fn symbol;                    \
-	_Static_assert(HOOK_##symbol < HOOK_COUNT, "no row in cuda.def or nvml.def"); \
-	HOOK_RESULT symbol(__VA_ARGS__)
-
 enum {
 #define HOOK(s) HOOK_##s,
 #define CALL(s)
@@ -46,3 +56,111 @@ enum {
 #include "gpu/nvml.def"
 	HOOK_COUNT
 };
+
+/* clang-format off */
+/* HOOK_EACH(of, type, name, ...): of(type, name), ... for each parameter; of_NONE where there is none but `void`. */
+#define HOOK_EACH_0(of, none) of##_NONE
+#define HOOK_EACH_1(of, type, name) of(type, name)
+#define HOOK_EACH_2(of, type, name, ...) of(type, name), HOOK_EACH_1(of, __VA_ARGS__)
+#define HOOK_EACH_3(of, type, name, ...) of(type, name), HOOK_EACH_2(of, __VA_ARGS__)
+#define HOOK_EACH_4(of, type, name, ...) of(type, name), HOOK_EACH_3(of, __VA_ARGS__)
+#define HOOK_EACH_5(of, type, name, ...) of(type, name), HOOK_EACH_4(of, __VA_ARGS__)
+#define HOOK_EACH_6(of, type, name, ...) of(type, name), HOOK_EACH_5(of, __VA_ARGS__)
+#define HOOK_EACH_7(of, type, name, ...) of(type, name), HOOK_EACH_6(of, __VA_ARGS__)
+#define HOOK_EACH_8(of, type, name, ...) of(type, name), HOOK_EACH_7(of, __VA_ARGS__)
+#define HOOK_EACH_9(of, type, name, ...) of(type, name), HOOK_EACH_8(of, __VA_ARGS__)
+#define HOOK_EACH_10(of, type, name, ...) of(type, name), HOOK_EACH_9(of, __VA_ARGS__)
+#define HOOK_EACH_11(of, type, name, ...) of(type, name), HOOK_EACH_10(of, __VA_ARGS__)
+#define HOOK_PICK(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, each, ...) each
+#define HOOK_EACH(of, ...) \
+	HOOK_PICK(__VA_ARGS__, HOOK_EACH_11,, HOOK_EACH_10,, HOOK_EACH_9,, HOOK_EACH_8,, \
+		HOOK_EACH_7,, HOOK_EACH_6,, HOOK_EACH_5,, HOOK_EACH_4,, HOOK_EACH_3,, HOOK_EACH_2,, \
+		HOOK_EACH_1, HOOK_EACH_0)(of, __VA_ARGS__)
+/* clang-format on */
+
+/* The parameters as a function has them, as it passes them on, and with streams as the driver means them. */
+#define HOOK_PARAM(type, name) type name
+#define HOOK_PARAM_NONE	       void
+#define HOOK_NAME(type, name)  name
+#define HOOK_NAME_NONE
+#define HOOK_MEANT(type, name) \
+	_Generic((name), CUstream : hook_meant_at(&(name), null_stream), default : (name))
+#define HOOK_PARAMS(...) HOOK_EACH(HOOK_PARAM, __VA_ARGS__)
+#define HOOK_NAMES(...)	 HOOK_EACH(HOOK_NAME, __VA_ARGS__)
+#define HOOK_MEANTS(...) HOOK_EACH(HOOK_MEANT, __VA_ARGS__)
+
+/* The stream that the driver means: null_stream for 0. */
+static inline CUstream hook_meant(CUstream stream, CUstream null_stream)
+{
+	return stream ? stream : null_stream;
+}
+
+static inline CUstream hook_meant_at(const void *stream, CUstream null_stream)
+{
+	return hook_meant(*(const CUstream *)stream, null_stream);
+}
+
+/* What stream 0 is to the form of that ending. */
+#define HOOK_NULL_STREAM      NULL
+#define HOOK_NULL_STREAM_v2   NULL
+#define HOOK_NULL_STREAM_ptds CU_STREAM_PER_THREAD
+#define HOOK_NULL_STREAM_ptsz CU_STREAM_PER_THREAD
+
+/* Bodies are part of their functions: a form costs what it would if it were written by hand. */
+#define HOOK_INLINE static inline __attribute__((always_inline))
+
+/* The exported function: checked against its row and its type. */
+#define HOOK_EXPORT(symbol)                                                           \
+	_Static_assert(HOOK_##symbol < HOOK_COUNT, "no row in cuda.def or nvml.def"); \
+	__attribute__((visibility("default"))) symbol##_fn symbol;
+
+#define HOOK_ATTACHED(result, library, error, symbol, ...)          \
+	HOOK_EXPORT(symbol)                                         \
+	HOOK_INLINE result symbol##_body(HOOK_PARAMS(__VA_ARGS__)); \
+	result symbol(HOOK_PARAMS(__VA_ARGS__))                     \
+	{                                                           \
+		if (!hook_attach_##library())                       \
+			return error;                               \
+		return symbol##_body(HOOK_NAMES(__VA_ARGS__));      \
+	}                                                           \
+	HOOK_INLINE result symbol##_body(HOOK_PARAMS(__VA_ARGS__))
+
+/* HOOK_BODY(symbol, type, name, ...) { ... }: a function of CUDA. Without parameters: HOOK_BODY(symbol, void). */
+#define HOOK_BODY(symbol, ...) \
+	HOOK_ATTACHED(CUresult, cuda, CUDA_ERROR_NOT_INITIALIZED, symbol, __VA_ARGS__)
+
+/* The same for a function of NVML. */
+#define HOOK_NVML(symbol, ...) \
+	HOOK_ATTACHED(nvmlReturn_t, nvml, NVML_ERROR_UNINITIALIZED, symbol, __VA_ARGS__)
+
+/* One form of a function. Where is_free holds, the call is the driver's alone. */
+#define HOOK_FORM(symbol, body, zero, is_free, ...)                              \
+	HOOK_EXPORT(symbol)                                                      \
+	CUresult symbol(HOOK_PARAMS(__VA_ARGS__))                                \
+	{                                                                        \
+		const CUstream null_stream = zero;                               \
+                                                                                 \
+		if (is_free)                                                     \
+			return cuda.symbol(HOOK_NAMES(__VA_ARGS__));             \
+		if (!hook_attach_cuda())                                         \
+			return CUDA_ERROR_NOT_INITIALIZED;                       \
+		return body(cuda.symbol, null_stream, HOOK_MEANTS(__VA_ARGS__)); \
+	}
+
+#define HOOK_BOTH(kind, symbol, suffix, is_free, ...)                                            \
+	kind CUresult symbol##_body(                                                             \
+		symbol##_fn *real, CUstream null_stream, HOOK_PARAMS(__VA_ARGS__));              \
+	HOOK_FORM(symbol, symbol##_body, HOOK_NULL_STREAM, is_free, __VA_ARGS__)                 \
+	HOOK_FORM(symbol##suffix, symbol##_body, HOOK_NULL_STREAM##suffix, is_free, __VA_ARGS__) \
+	kind CUresult symbol##_body(                                                             \
+		symbol##_fn *real, CUstream null_stream, HOOK_PARAMS(__VA_ARGS__))
+
+/* HOOK_FORMS(symbol, suffix, type, name, ...) { ... }: symbol and symbol##suffix. */
+#define HOOK_FORMS(symbol, suffix, ...) HOOK_BOTH(HOOK_INLINE, symbol, suffix, false, __VA_ARGS__)
+
+/*
+ * The same for what is called most. A call for which is_free holds, which may be asked of the parameters, goes to
+ * the driver as a jump, with the arguments where they are. It holds of no call before the library is attached.
+ */
+#define HOOK_FORMS_UNLESS(symbol, suffix, is_free, ...) \
+	HOOK_BOTH(static __attribute__((noinline)), symbol, suffix, is_free, __VA_ARGS__)

@@ -13,14 +13,12 @@ static CUresult keep(CUresult r, const CUarray *array, struct array_plan *plan)
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-HOOK_BODY(cuArrayCreate_v2, CUarray *array, const CUDA_ARRAY_DESCRIPTOR *descriptor)
+HOOK_BODY(cuArrayCreate_v2, CUarray *, array, const CUDA_ARRAY_DESCRIPTOR *, descriptor)
 {
 	_cleanup_array_plan_ struct array_plan plan = {.context = NULL};
 	CUDA_ARRAY3D_DESCRIPTOR d;
 	CUresult r;
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
 	if (!array || !descriptor)
 		return cuda.cuArrayCreate_v2(array, descriptor);
 	d = (CUDA_ARRAY3D_DESCRIPTOR){.Width = descriptor->Width,
@@ -33,13 +31,11 @@ HOOK_BODY(cuArrayCreate_v2, CUarray *array, const CUDA_ARRAY_DESCRIPTOR *descrip
 	return keep(r, array, &plan);
 }
 
-HOOK_BODY(cuArray3DCreate_v2, CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *descriptor)
+HOOK_BODY(cuArray3DCreate_v2, CUarray *, array, const CUDA_ARRAY3D_DESCRIPTOR *, descriptor)
 {
 	_cleanup_array_plan_ struct array_plan plan = {.context = NULL};
 	CUresult r;
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
 	if (!array || !descriptor)
 		return cuda.cuArray3DCreate_v2(array, descriptor);
 	r = arrays_begin(descriptor, 0, &plan);
@@ -48,14 +44,12 @@ HOOK_BODY(cuArray3DCreate_v2, CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *des
 	return keep(r, array, &plan);
 }
 
-HOOK_BODY(cuArrayCreate, CUarray *array, const CUDA_ARRAY_DESCRIPTOR_v1 *descriptor)
+HOOK_BODY(cuArrayCreate, CUarray *, array, const CUDA_ARRAY_DESCRIPTOR_v1 *, descriptor)
 {
 	_cleanup_array_plan_ struct array_plan plan = {.context = NULL};
 	CUDA_ARRAY3D_DESCRIPTOR d;
 	CUresult r;
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
 	if (!array || !descriptor)
 		return cuda.cuArrayCreate(array, descriptor);
 	d = (CUDA_ARRAY3D_DESCRIPTOR){.Width = descriptor->Width,
@@ -68,14 +62,12 @@ HOOK_BODY(cuArrayCreate, CUarray *array, const CUDA_ARRAY_DESCRIPTOR_v1 *descrip
 	return keep(r, array, &plan);
 }
 
-HOOK_BODY(cuArray3DCreate, CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR_v1 *descriptor)
+HOOK_BODY(cuArray3DCreate, CUarray *, array, const CUDA_ARRAY3D_DESCRIPTOR_v1 *, descriptor)
 {
 	_cleanup_array_plan_ struct array_plan plan = {.context = NULL};
 	CUDA_ARRAY3D_DESCRIPTOR d;
 	CUresult r;
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
 	if (!array || !descriptor)
 		return cuda.cuArray3DCreate(array, descriptor);
 	d = (CUDA_ARRAY3D_DESCRIPTOR){.Width = descriptor->Width,
@@ -90,14 +82,12 @@ HOOK_BODY(cuArray3DCreate, CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR_v1 *des
 	return keep(r, array, &plan);
 }
 
-HOOK_BODY(cuMipmappedArrayCreate, CUmipmappedArray *mipmap,
-	const CUDA_ARRAY3D_DESCRIPTOR *descriptor, unsigned int level_count)
+HOOK_BODY(cuMipmappedArrayCreate, CUmipmappedArray *, mipmap, const CUDA_ARRAY3D_DESCRIPTOR *,
+	descriptor, unsigned int, level_count)
 {
 	_cleanup_array_plan_ struct array_plan plan = {.context = NULL};
 	CUresult r;
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
 	if (!mipmap || !descriptor)
 		return cuda.cuMipmappedArrayCreate(mipmap, descriptor, level_count);
 	/* No levels are one to the driver. */
@@ -111,14 +101,12 @@ HOOK_BODY(cuMipmappedArrayCreate, CUmipmappedArray *mipmap,
 	return r;
 }
 
-HOOK_BODY(cuArrayDestroy, CUarray array)
+HOOK_BODY(cuArrayDestroy, CUarray, array)
 {
 	struct array_taken taken;
 	CUresult r;
 	CHARGE_SCOPE();
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
 	if (state_enter() != STATE_OPEN)
 		return cuda.cuArrayDestroy(array);
 	taken = arrays_destroy_begin(array, false);
@@ -127,14 +115,12 @@ HOOK_BODY(cuArrayDestroy, CUarray array)
 	return r;
 }
 
-HOOK_BODY(cuMipmappedArrayDestroy, CUmipmappedArray mipmap)
+HOOK_BODY(cuMipmappedArrayDestroy, CUmipmappedArray, mipmap)
 {
 	struct array_taken taken;
 	CUresult r;
 	CHARGE_SCOPE();
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
 	if (state_enter() != STATE_OPEN)
 		return cuda.cuMipmappedArrayDestroy(mipmap);
 	taken = arrays_destroy_begin(mipmap, true);
@@ -143,32 +129,17 @@ HOOK_BODY(cuMipmappedArrayDestroy, CUmipmappedArray mipmap)
 	return r;
 }
 
-static CUresult map(CUarrayMapInfo *list, unsigned int count, CUstream stream,
-	cuMemMapArrayAsync_fn *driver, cuEventRecord_fn *record)
+HOOK_FORMS(cuMemMapArrayAsync, _ptsz, CUarrayMapInfo *, list, unsigned int, count, CUstream, stream)
 {
 	struct tiles *tiles;
 	CUresult r;
 
 	if (!list || count == 0 || state_enter() != STATE_OPEN)
-		return driver(list, count, stream);
+		return real(list, count, stream);
 	tiles = tiles_begin(list, count);
 	if (!tiles)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	r = driver(list, count, stream);
-	tiles_end(tiles, list, r == CUDA_SUCCESS, stream, record);
+	r = real(list, count, stream);
+	tiles_end(tiles, list, r == CUDA_SUCCESS, stream, cuda.cuEventRecord);
 	return r;
-}
-
-HOOK_BODY(cuMemMapArrayAsync, CUarrayMapInfo *list, unsigned int count, CUstream stream)
-{
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
-	return map(list, count, stream, cuda.cuMemMapArrayAsync, cuda.cuEventRecord);
-}
-
-HOOK_BODY(cuMemMapArrayAsync_ptsz, CUarrayMapInfo *list, unsigned int count, CUstream stream)
-{
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
-	return map(list, count, stream, cuda.cuMemMapArrayAsync_ptsz, cuda.cuEventRecord_ptsz);
 }

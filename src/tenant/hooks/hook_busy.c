@@ -16,25 +16,18 @@
 #include "tenant/slice/members.h"
 #include "tenant/slice/quota.h"
 
-#undef HOOK_RESULT
-#define HOOK_RESULT nvmlReturn_t
-
 #define SAMPLES_MAX 256
 /* The driver's own sampling period is between 1/6 s and 1 s. */
 #define PERIOD_US 1000000u
 
-HOOK_BODY(nvmlDeviceGetProcessUtilization, nvmlDevice_t device,
-	nvmlProcessUtilizationSample_t *samples, unsigned int *count,
-	unsigned long long last_seen_us)
+HOOK_NVML(nvmlDeviceGetProcessUtilization, nvmlDevice_t, device, nvmlProcessUtilizationSample_t *,
+	samples, unsigned int *, count, unsigned long long, last_seen_us)
 {
 	struct members members;
 	const struct member *m;
 	unsigned there, kept = 0;
-	nvmlReturn_t r;
+	nvmlReturn_t r = nvml.nvmlDeviceGetProcessUtilization(device, samples, count, last_seen_us);
 
-	if (!hook_attach_nvml())
-		return NVML_ERROR_UNINITIALIZED;
-	r = nvml.nvmlDeviceGetProcessUtilization(device, samples, count, last_seen_us);
 	if (r != NVML_SUCCESS || !samples || !members_matter())
 		return r;
 	members_read(device, &members);
@@ -51,18 +44,15 @@ HOOK_BODY(nvmlDeviceGetProcessUtilization, nvmlDevice_t device,
 	return kept ? NVML_SUCCESS : NVML_ERROR_NOT_FOUND;
 }
 
-HOOK_BODY(nvmlDeviceGetProcessesUtilizationInfo, nvmlDevice_t device,
-	nvmlProcessesUtilizationInfo_t *info)
+HOOK_NVML(nvmlDeviceGetProcessesUtilizationInfo, nvmlDevice_t, device,
+	nvmlProcessesUtilizationInfo_t *, info)
 {
 	nvmlProcessUtilizationInfo_v1_t *rows;
 	struct members members;
 	const struct member *m;
 	unsigned there, kept = 0;
-	nvmlReturn_t r;
+	nvmlReturn_t r = nvml.nvmlDeviceGetProcessesUtilizationInfo(device, info);
 
-	if (!hook_attach_nvml())
-		return NVML_ERROR_UNINITIALIZED;
-	r = nvml.nvmlDeviceGetProcessesUtilizationInfo(device, info);
 	if (r != NVML_SUCCESS || info->version != nvmlProcessesUtilizationInfo_v1 ||
 		!info->procUtilArray || !members_matter())
 		return r;
@@ -82,15 +72,14 @@ HOOK_BODY(nvmlDeviceGetProcessesUtilizationInfo, nvmlDevice_t device,
 }
 
 /* The driver also keeps records of processes that have ended; whose they were nobody knows any more. */
-HOOK_BODY(nvmlDeviceGetAccountingPids, nvmlDevice_t device, unsigned int *count, unsigned int *pids)
+HOOK_NVML(nvmlDeviceGetAccountingPids, nvmlDevice_t, device, unsigned int *, count, unsigned int *,
+	pids)
 {
 	unsigned room, none = 0, there = 0;
 	nvmlAccountingStats_t stats;
 	struct members members;
 	nvmlReturn_t r;
 
-	if (!hook_attach_nvml())
-		return NVML_ERROR_UNINITIALIZED;
 	if (!count || !members_matter())
 		return nvml.nvmlDeviceGetAccountingPids(device, count, pids);
 	r = nvml.nvmlDeviceGetAccountingPids(device, &none, NULL);
@@ -111,16 +100,14 @@ HOOK_BODY(nvmlDeviceGetAccountingPids, nvmlDevice_t device, unsigned int *count,
 	return there > room ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
 }
 
-HOOK_BODY(nvmlDeviceGetAccountingStats, nvmlDevice_t device, unsigned int pid,
-	nvmlAccountingStats_t *stats)
+HOOK_NVML(nvmlDeviceGetAccountingStats, nvmlDevice_t, device, unsigned int, pid,
+	nvmlAccountingStats_t *, stats)
 {
 	nvmlAccountingStats_t unseen;
 	struct members members;
 	const struct member *m;
 	nvmlReturn_t r;
 
-	if (!hook_attach_nvml())
-		return NVML_ERROR_UNINITIALIZED;
 	if (!stats || !members_matter())
 		return nvml.nvmlDeviceGetAccountingStats(device, pid, stats);
 	members_read(device, &members);
@@ -189,15 +176,12 @@ static unsigned core_percent(nvmlDevice_t device)
 	return percent ? percent : 100;
 }
 
-HOOK_BODY(nvmlDeviceGetUtilizationRates, nvmlDevice_t device, nvmlUtilization_t *utilization)
+HOOK_NVML(nvmlDeviceGetUtilizationRates, nvmlDevice_t, device, nvmlUtilization_t *, utilization)
 {
 	nvmlUtilization_t sum;
 	unsigned gpu;
-	nvmlReturn_t r;
+	nvmlReturn_t r = nvml.nvmlDeviceGetUtilizationRates(device, utilization);
 
-	if (!hook_attach_nvml())
-		return NVML_ERROR_UNINITIALIZED;
-	r = nvml.nvmlDeviceGetUtilizationRates(device, utilization);
 	if (r != NVML_SUCCESS || !members_matter() || !quota_options()->shows_slice_utilization ||
 		!sum_slice(device, &sum))
 		return r;

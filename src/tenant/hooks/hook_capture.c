@@ -20,55 +20,22 @@ static void note_begin(void)
 	atomic_store_explicit(&capture_was_begun, true, memory_order_relaxed);
 }
 
-HOOK_BODY(cuStreamBeginCapture, CUstream stream)
+HOOK_FORMS(cuStreamBeginCapture, _ptsz, CUstream, stream)
 {
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
 	note_begin();
-	return cuda.cuStreamBeginCapture(stream);
+	return real(stream);
 }
 
-HOOK_BODY(cuStreamBeginCapture_v2, CUstream stream, CUstreamCaptureMode mode)
+HOOK_FORMS(cuStreamBeginCapture_v2, _ptsz, CUstream, stream, CUstreamCaptureMode, mode)
 {
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
 	note_begin();
-	return cuda.cuStreamBeginCapture_v2(stream, mode);
+	return real(stream, mode);
 }
 
-HOOK_BODY(cuStreamBeginCaptureToGraph, CUstream stream, CUgraph graph,
-	const CUgraphNode *dependencies, const CUgraphEdgeData *edges, size_t count,
-	CUstreamCaptureMode mode)
+HOOK_FORMS(cuStreamBeginCaptureToGraph, _ptsz, CUstream, stream, CUgraph, graph,
+	const CUgraphNode *, dependencies, const CUgraphEdgeData *, edges, size_t, count,
+	CUstreamCaptureMode, mode)
 {
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
 	note_begin();
-	return cuda.cuStreamBeginCaptureToGraph(stream, graph, dependencies, edges, count, mode);
-}
-
-HOOK_BODY(cuStreamBeginCapture_ptsz, CUstream stream)
-{
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
-	note_begin();
-	return cuda.cuStreamBeginCapture_ptsz(stream);
-}
-
-HOOK_BODY(cuStreamBeginCapture_v2_ptsz, CUstream stream, CUstreamCaptureMode mode)
-{
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
-	note_begin();
-	return cuda.cuStreamBeginCapture_v2_ptsz(stream, mode);
-}
-
-HOOK_BODY(cuStreamBeginCaptureToGraph_ptsz, CUstream stream, CUgraph graph,
-	const CUgraphNode *dependencies, const CUgraphEdgeData *edges, size_t count,
-	CUstreamCaptureMode mode)
-{
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
-	note_begin();
-	return cuda.cuStreamBeginCaptureToGraph_ptsz(
-		stream, graph, dependencies, edges, count, mode);
+	return real(stream, graph, dependencies, edges, count, mode);
 }

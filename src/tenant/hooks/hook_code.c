@@ -26,28 +26,24 @@ static CUresult loaded(
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-HOOK_BODY(cuModuleLoad, CUmodule *module, const char *path)
+HOOK_BODY(cuModuleLoad, CUmodule *, module, const char *, path)
 {
 	struct image image;
 	struct code_load load;
 	CUresult r;
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
 	image = image_read_file(path);
 	r = code_load_begin(&image, &load);
 	return r == CUDA_SUCCESS ? loaded(cuda.cuModuleLoad(module, path), module, &image, &load)
 				 : r;
 }
 
-HOOK_BODY(cuModuleLoadData, CUmodule *module, const void *data)
+HOOK_BODY(cuModuleLoadData, CUmodule *, module, const void *, data)
 {
 	struct image image;
 	struct code_load load;
 	CUresult r;
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
 	image = image_read(data);
 	r = code_load_begin(&image, &load);
 	return r == CUDA_SUCCESS
@@ -55,15 +51,13 @@ HOOK_BODY(cuModuleLoadData, CUmodule *module, const void *data)
 		       : r;
 }
 
-HOOK_BODY(cuModuleLoadDataEx, CUmodule *module, const void *data, unsigned int count,
-	CUjit_option *options, void **values)
+HOOK_BODY(cuModuleLoadDataEx, CUmodule *, module, const void *, data, unsigned int, count,
+	CUjit_option *, options, void **, values)
 {
 	struct image image;
 	struct code_load load;
 	CUresult r;
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
 	image = image_read(data);
 	r = code_load_begin(&image, &load);
 	if (r != CUDA_SUCCESS)
@@ -72,27 +66,21 @@ HOOK_BODY(cuModuleLoadDataEx, CUmodule *module, const void *data, unsigned int c
 	return loaded(r, module, &image, &load);
 }
 
-HOOK_BODY(cuModuleLoadFatBinary, CUmodule *module, const void *data)
+HOOK_BODY(cuModuleLoadFatBinary, CUmodule *, module, const void *, data)
 {
 	struct code_load load;
-	CUresult r;
+	CUresult r = code_load_begin(&unknown_image, &load);
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
-	r = code_load_begin(&unknown_image, &load);
 	return r == CUDA_SUCCESS ? loaded(cuda.cuModuleLoadFatBinary(module, data), module,
 					   &unknown_image, &load)
 				 : r;
 }
 
-HOOK_BODY(cuModuleUnload, CUmodule module)
+HOOK_BODY(cuModuleUnload, CUmodule, module)
 {
 	struct guard guard;
-	CUresult r;
+	CUresult r = guard_begin_current(0, &guard);
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
-	r = guard_begin_current(0, &guard);
 	if (r != CUDA_SUCCESS)
 		return cuda.cuModuleUnload(module);
 	r = cuda.cuModuleUnload(module);
@@ -121,17 +109,14 @@ static CUresult library_loaded(
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-HOOK_BODY(cuLibraryLoadData, CUlibrary *library, const void *data, CUjit_option *options,
-	void **values, unsigned int count, CUlibraryOption *library_options, void **library_values,
-	unsigned int library_count)
+HOOK_BODY(cuLibraryLoadData, CUlibrary *, library, const void *, data, CUjit_option *, options,
+	void **, values, unsigned int, count, CUlibraryOption *, library_options, void **,
+	library_values, unsigned int, library_count)
 {
 	struct image image;
 	struct code_load load;
-	CUresult r;
+	CUresult r = code_load_begin(&unknown_image, &load);
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
-	r = code_load_begin(&unknown_image, &load);
 	if (r != CUDA_SUCCESS)
 		return r;
 	image = image_read(data);
@@ -140,17 +125,14 @@ HOOK_BODY(cuLibraryLoadData, CUlibrary *library, const void *data, CUjit_option 
 	return library_loaded(r, library, &image, &load);
 }
 
-HOOK_BODY(cuLibraryLoadFromFile, CUlibrary *library, const char *path, CUjit_option *options,
-	void **values, unsigned int count, CUlibraryOption *library_options, void **library_values,
-	unsigned int library_count)
+HOOK_BODY(cuLibraryLoadFromFile, CUlibrary *, library, const char *, path, CUjit_option *, options,
+	void **, values, unsigned int, count, CUlibraryOption *, library_options, void **,
+	library_values, unsigned int, library_count)
 {
 	struct image image;
 	struct code_load load;
-	CUresult r;
+	CUresult r = code_load_begin(&unknown_image, &load);
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
-	r = code_load_begin(&unknown_image, &load);
 	if (r != CUDA_SUCCESS)
 		return r;
 	image = image_read_file(path);
@@ -159,13 +141,11 @@ HOOK_BODY(cuLibraryLoadFromFile, CUlibrary *library, const char *path, CUjit_opt
 	return library_loaded(r, library, &image, &load);
 }
 
-HOOK_BODY(cuLibraryUnload, CUlibrary library)
+HOOK_BODY(cuLibraryUnload, CUlibrary, library)
 {
 	struct guard guard;
 	CUresult r;
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
 	code_library_forget(library);
 	r = guard_begin_current(0, &guard);
 	if (r != CUDA_SUCCESS)
@@ -178,78 +158,60 @@ HOOK_BODY(cuLibraryUnload, CUlibrary library)
 	return r;
 }
 
-HOOK_BODY(cuLibraryGetModule, CUmodule *module, CUlibrary library)
+HOOK_BODY(cuLibraryGetModule, CUmodule *, module, CUlibrary, library)
 {
 	struct code_use use;
-	CUresult r;
+	CUresult r = code_use_begin(library, &use);
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
-	r = code_use_begin(library, &use);
 	return r == CUDA_SUCCESS ? code_use_end(&use, cuda.cuLibraryGetModule(module, library)) : r;
 }
 
-HOOK_BODY(cuLibraryGetGlobal, CUdeviceptr *pointer, size_t *bytes, CUlibrary library,
-	const char *name)
+HOOK_BODY(cuLibraryGetGlobal, CUdeviceptr *, pointer, size_t *, bytes, CUlibrary, library,
+	const char *, name)
 {
 	struct code_use use;
-	CUresult r;
+	CUresult r = code_use_begin(library, &use);
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
-	r = code_use_begin(library, &use);
 	return r == CUDA_SUCCESS
 		       ? code_use_end(&use, cuda.cuLibraryGetGlobal(pointer, bytes, library, name))
 		       : r;
 }
 
-HOOK_BODY(cuLibraryGetManaged, CUdeviceptr *pointer, size_t *bytes, CUlibrary library,
-	const char *name)
+HOOK_BODY(cuLibraryGetManaged, CUdeviceptr *, pointer, size_t *, bytes, CUlibrary, library,
+	const char *, name)
 {
 	struct code_use use;
-	CUresult r;
+	CUresult r = code_use_begin(library, &use);
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
-	r = code_use_begin(library, &use);
 	return r == CUDA_SUCCESS
 		       ? code_use_end(&use, cuda.cuLibraryGetManaged(pointer, bytes, library, name))
 		       : r;
 }
 
-HOOK_BODY(cuLibraryGetUnifiedFunction, void **function, CUlibrary library, const char *symbol)
+HOOK_BODY(cuLibraryGetUnifiedFunction, void **, function, CUlibrary, library, const char *, symbol)
 {
 	struct code_use use;
-	CUresult r;
+	CUresult r = code_use_begin(library, &use);
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
-	r = code_use_begin(library, &use);
 	return r == CUDA_SUCCESS ? code_use_end(&use, cuda.cuLibraryGetUnifiedFunction(
 							      function, library, symbol))
 				 : r;
 }
 
-HOOK_BODY(cuKernelGetFunction, CUfunction *function, CUkernel kernel)
+HOOK_BODY(cuKernelGetFunction, CUfunction *, function, CUkernel, kernel)
 {
 	struct code_use use;
-	CUresult r;
+	CUresult r = code_use_kernel_begin(kernel, &use);
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
-	r = code_use_kernel_begin(kernel, &use);
 	return r == CUDA_SUCCESS ? code_use_end(&use, cuda.cuKernelGetFunction(function, kernel))
 				 : r;
 }
 
-HOOK_BODY(cuFuncLoad, CUfunction function)
+HOOK_BODY(cuFuncLoad, CUfunction, function)
 {
 	struct code_load load;
-	CUresult r;
+	CUresult r = code_load_begin(&unknown_image, &load);
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
-	r = code_load_begin(&unknown_image, &load);
 	if (r != CUDA_SUCCESS)
 		return r;
 	r = cuda.cuFuncLoad(function);

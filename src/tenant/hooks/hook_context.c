@@ -3,28 +3,22 @@
 #include "tenant/memory/contexts.h"
 #include "tenant/hooks/hook.h"
 
-HOOK_BODY(cuInit, unsigned int flags)
+HOOK_BODY(cuInit, unsigned int, flags)
 {
-	CUresult r;
+	CUresult r = cuda.cuInit(flags);
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
-	r = cuda.cuInit(flags);
 	/* A process of the slice is to be seen in it from its first use of CUDA on. */
 	if (r == CUDA_SUCCESS)
 		state_enter();
 	return r;
 }
 
-HOOK_BODY(cuDevicePrimaryCtxRetain, CUcontext *context, CUdevice ordinal)
+HOOK_BODY(cuDevicePrimaryCtxRetain, CUcontext *, context, CUdevice, ordinal)
 {
 	_cleanup_charge_ struct charge charge = CHARGE_NULL;
 	struct device *device;
-	CUresult r;
+	CUresult r = contexts_enter(ordinal, &device);
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
-	r = contexts_enter(ordinal, &device);
 	if (r == CUDA_SUCCESS && device && !contexts_primary_is_active(device))
 		r = contexts_reserve(device, &charge);
 	if (r == CUDA_SUCCESS)
@@ -47,40 +41,18 @@ static CUresult after(CUresult r, CUdevice ordinal)
 	return r;
 }
 
-HOOK_BODY(cuDevicePrimaryCtxRelease, CUdevice ordinal)
+HOOK_FORMS(cuDevicePrimaryCtxRelease, _v2, CUdevice, ordinal)
 {
 	CHARGE_SCOPE();
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
-	return after(cuda.cuDevicePrimaryCtxRelease(ordinal), ordinal);
+	return after(real(ordinal), ordinal);
 }
 
-HOOK_BODY(cuDevicePrimaryCtxRelease_v2, CUdevice ordinal)
+HOOK_FORMS(cuDevicePrimaryCtxReset, _v2, CUdevice, ordinal)
 {
 	CHARGE_SCOPE();
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
-	return after(cuda.cuDevicePrimaryCtxRelease_v2(ordinal), ordinal);
-}
-
-HOOK_BODY(cuDevicePrimaryCtxReset, CUdevice ordinal)
-{
-	CHARGE_SCOPE();
-
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
-	return after(cuda.cuDevicePrimaryCtxReset(ordinal), ordinal);
-}
-
-HOOK_BODY(cuDevicePrimaryCtxReset_v2, CUdevice ordinal)
-{
-	CHARGE_SCOPE();
-
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
-	return after(cuda.cuDevicePrimaryCtxReset_v2(ordinal), ordinal);
+	return after(real(ordinal), ordinal);
 }
 
 /* What the ways to make a context have in common, before the driver's call and after it. */
@@ -89,8 +61,6 @@ static CUresult before_making(const CUcontext *context, CUdevice ordinal, struct
 	struct device *device;
 	CUresult r;
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
 	if (!context) /* the driver refuses it */
 		return CUDA_SUCCESS;
 	r = contexts_enter(ordinal, &device);
@@ -105,28 +75,18 @@ static CUresult after_making(CUresult r, const CUcontext *context, struct charge
 	return contexts_keep(*context, charge);
 }
 
-HOOK_BODY(cuCtxCreate, CUcontext *context, unsigned int flags, CUdevice ordinal)
+HOOK_FORMS(cuCtxCreate, _v2, CUcontext *, context, unsigned int, flags, CUdevice, ordinal)
 {
 	_cleanup_charge_ struct charge charge = CHARGE_NULL;
 	CUresult r = before_making(context, ordinal, &charge);
 
 	if (r == CUDA_SUCCESS)
-		r = cuda.cuCtxCreate(context, flags, ordinal);
+		r = real(context, flags, ordinal);
 	return after_making(r, context, &charge);
 }
 
-HOOK_BODY(cuCtxCreate_v2, CUcontext *context, unsigned int flags, CUdevice ordinal)
-{
-	_cleanup_charge_ struct charge charge = CHARGE_NULL;
-	CUresult r = before_making(context, ordinal, &charge);
-
-	if (r == CUDA_SUCCESS)
-		r = cuda.cuCtxCreate_v2(context, flags, ordinal);
-	return after_making(r, context, &charge);
-}
-
-HOOK_BODY(cuCtxCreate_v3, CUcontext *context, CUexecAffinityParam *affinity, int affinity_count,
-	unsigned int flags, CUdevice ordinal)
+HOOK_BODY(cuCtxCreate_v3, CUcontext *, context, CUexecAffinityParam *, affinity, int,
+	affinity_count, unsigned int, flags, CUdevice, ordinal)
 {
 	_cleanup_charge_ struct charge charge = CHARGE_NULL;
 	CUresult r = before_making(context, ordinal, &charge);
@@ -136,8 +96,8 @@ HOOK_BODY(cuCtxCreate_v3, CUcontext *context, CUexecAffinityParam *affinity, int
 	return after_making(r, context, &charge);
 }
 
-HOOK_BODY(cuCtxCreate_v4, CUcontext *context, CUctxCreateParams *parameters, unsigned int flags,
-	CUdevice ordinal)
+HOOK_BODY(cuCtxCreate_v4, CUcontext *, context, CUctxCreateParams *, parameters, unsigned int,
+	flags, CUdevice, ordinal)
 {
 	_cleanup_charge_ struct charge charge = CHARGE_NULL;
 	CUresult r = before_making(context, ordinal, &charge);
@@ -155,33 +115,20 @@ static CUresult after_destroying(CUresult r, CUcontext context)
 	return r;
 }
 
-HOOK_BODY(cuCtxDestroy, CUcontext context)
+HOOK_FORMS(cuCtxDestroy, _v2, CUcontext, context)
 {
 	CHARGE_SCOPE();
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
-	return after_destroying(cuda.cuCtxDestroy(context), context);
-}
-
-HOOK_BODY(cuCtxDestroy_v2, CUcontext context)
-{
-	CHARGE_SCOPE();
-
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
-	return after_destroying(cuda.cuCtxDestroy_v2(context), context);
+	return after_destroying(real(context), context);
 }
 
 /* A context can be detached only while it is current, and where it has ended it is not any longer. */
-HOOK_BODY(cuCtxDetach, CUcontext context)
+HOOK_BODY(cuCtxDetach, CUcontext, context)
 {
 	CUcontext current = NULL;
 	CUresult r;
 	CHARGE_SCOPE();
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
 	r = cuda.cuCtxDetach(context);
 	if (r == CUDA_SUCCESS && cuda.cuCtxGetCurrent &&
 		cuda.cuCtxGetCurrent(&current) == CUDA_SUCCESS && current != context)

@@ -42,14 +42,12 @@ static void give_back(uint64_t b)
 		state_device((CUdevice)(b & 0xff)), (b >> 32) * REGION_UNIT_BYTES, CHARGE_SHARED);
 }
 
-HOOK_BODY(cuImportExternalMemory, CUexternalMemory *memory,
-	const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *description)
+HOOK_BODY(cuImportExternalMemory, CUexternalMemory *, memory,
+	const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *, description)
 {
 	_cleanup_charge_ struct charge charge = CHARGE_NULL;
 	CUresult r;
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
 	if (!memory || !description || description->size == 0)
 		return cuda.cuImportExternalMemory(memory, description);
 	r = charge_reserve_current(
@@ -63,14 +61,12 @@ HOOK_BODY(cuImportExternalMemory, CUexternalMemory *memory,
 	return r;
 }
 
-HOOK_BODY(cuDestroyExternalMemory, CUexternalMemory memory)
+HOOK_BODY(cuDestroyExternalMemory, CUexternalMemory, memory)
 {
 	struct table_entry entry;
 	CUresult r;
 	CHARGE_SCOPE();
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
 	if (state_enter() == STATE_ASIDE || !memory ||
 		table_take(&externals, (uintptr_t)memory, &entry) != 0)
 		return cuda.cuDestroyExternalMemory(memory);
@@ -112,14 +108,11 @@ static void range_may_stay(CUdeviceptr at, size_t bytes)
 	mapped_may_stay(base, end - base);
 }
 
-HOOK_BODY(cuMemGetHandleForAddressRange, void *handle, CUdeviceptr at, size_t bytes,
-	CUmemRangeHandleType type, unsigned long long flags)
+HOOK_BODY(cuMemGetHandleForAddressRange, void *, handle, CUdeviceptr, at, size_t, bytes,
+	CUmemRangeHandleType, type, unsigned long long, flags)
 {
-	CUresult r;
+	CUresult r = cuda.cuMemGetHandleForAddressRange(handle, at, bytes, type, flags);
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
-	r = cuda.cuMemGetHandleForAddressRange(handle, at, bytes, type, flags);
 	if (r == CUDA_SUCCESS && state_enter() == STATE_OPEN)
 		range_may_stay(at, bytes);
 	return r;

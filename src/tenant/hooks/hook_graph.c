@@ -71,45 +71,26 @@ static CUresult made(struct making *m, CUresult r, const CUgraphExec *exec)
 	return making_end(m, r);
 }
 
-HOOK_BODY(cuGraphInstantiate, CUgraphExec *exec, CUgraph graph, CUgraphNode *error_node, char *log,
-	size_t log_bytes)
+HOOK_FORMS(cuGraphInstantiate, _v2, CUgraphExec *, exec, CUgraph, graph, CUgraphNode *, error_node,
+	char *, log, size_t, log_bytes)
 {
 	struct making m = MAKING_NULL;
 	CUresult r;
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
 	if (!exec || !graph)
-		return cuda.cuGraphInstantiate(exec, graph, error_node, log, log_bytes);
+		return real(exec, graph, error_node, log, log_bytes);
 	r = making_begin(graph, &m);
 	if (r == CUDA_SUCCESS)
-		r = cuda.cuGraphInstantiate(exec, graph, error_node, log, log_bytes);
+		r = real(exec, graph, error_node, log, log_bytes);
 	return made(&m, r, exec);
 }
 
-HOOK_BODY(cuGraphInstantiate_v2, CUgraphExec *exec, CUgraph graph, CUgraphNode *error_node,
-	char *log, size_t log_bytes)
+HOOK_BODY(
+	cuGraphInstantiateWithFlags, CUgraphExec *, exec, CUgraph, graph, unsigned long long, flags)
 {
 	struct making m = MAKING_NULL;
 	CUresult r;
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
-	if (!exec || !graph)
-		return cuda.cuGraphInstantiate_v2(exec, graph, error_node, log, log_bytes);
-	r = making_begin(graph, &m);
-	if (r == CUDA_SUCCESS)
-		r = cuda.cuGraphInstantiate_v2(exec, graph, error_node, log, log_bytes);
-	return made(&m, r, exec);
-}
-
-HOOK_BODY(cuGraphInstantiateWithFlags, CUgraphExec *exec, CUgraph graph, unsigned long long flags)
-{
-	struct making m = MAKING_NULL;
-	CUresult r;
-
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
 	if (!exec || !graph)
 		return cuda.cuGraphInstantiateWithFlags(exec, graph, flags);
 	r = making_begin(graph, &m);
@@ -133,41 +114,23 @@ static CUresult ask_with_params(const struct graph_call *call)
 	return w->run(w->exec, w->graph, w->params);
 }
 
-static CUresult instantiate_with_params(const struct with_params *w, CUstream null_stream)
+HOOK_FORMS(cuGraphInstantiateWithParams, _ptsz, CUgraphExec *, exec, CUgraph, graph,
+	CUDA_GRAPH_INSTANTIATE_PARAMS *, params)
 {
-	struct graph_call call = {.ask = ask_with_params, .more = w};
+	const struct with_params with = {exec, graph, params, real};
+	struct graph_call call = {.ask = ask_with_params, .more = &with};
 	struct making m = MAKING_NULL;
 	bool is_upload;
 	CUresult r;
 
-	if (!w->exec || !w->graph || !w->params)
-		return w->run(w->exec, w->graph, w->params);
-	is_upload = w->params->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD;
-	call.stream = w->params->hUploadStream ? w->params->hUploadStream : null_stream;
-	r = making_begin(w->graph, &m);
+	if (!exec || !graph || !params)
+		return real(exec, graph, params);
+	is_upload = params->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD;
+	call.stream = hook_meant(params->hUploadStream, null_stream);
+	r = making_begin(graph, &m);
 	if (r == CUDA_SUCCESS)
 		r = is_upload ? graphs_call_with(m.survey.needs, &call) : call.ask(&call);
-	return made(&m, r, w->exec);
-}
-
-HOOK_BODY(cuGraphInstantiateWithParams, CUgraphExec *exec, CUgraph graph,
-	CUDA_GRAPH_INSTANTIATE_PARAMS *params)
-{
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
-	return instantiate_with_params(
-		&(struct with_params){exec, graph, params, cuda.cuGraphInstantiateWithParams},
-		NULL);
-}
-
-HOOK_BODY(cuGraphInstantiateWithParams_ptsz, CUgraphExec *exec, CUgraph graph,
-	CUDA_GRAPH_INSTANTIATE_PARAMS *params)
-{
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
-	return instantiate_with_params(
-		&(struct with_params){exec, graph, params, cuda.cuGraphInstantiateWithParams_ptsz},
-		CU_STREAM_PER_THREAD);
+	return made(&m, r, exec);
 }
 
 static CUresult ask_to_run(const struct graph_call *call)
@@ -181,62 +144,27 @@ static CUresult run(cuGraphLaunch_fn *function, CUgraphExec exec, CUstream strea
 		.ask = ask_to_run, .exec = exec, .stream = stream, .run = function});
 }
 
-/* In the form for per-thread default streams, the default one. */
-static CUstream of_thread(CUstream stream)
+HOOK_FORMS(cuGraphUpload, _ptsz, CUgraphExec, exec, CUstream, stream)
 {
-	return stream ? stream : CU_STREAM_PER_THREAD;
+	return graphs_any() ? run(real, exec, stream) : real(exec, stream);
 }
 
-HOOK_BODY(cuGraphUpload, CUgraphExec exec, CUstream stream)
-{
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
-	return graphs_any() ? run(cuda.cuGraphUpload, exec, stream)
-			    : cuda.cuGraphUpload(exec, stream);
-}
-
-HOOK_BODY(cuGraphUpload_ptsz, CUgraphExec exec, CUstream stream)
-{
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
-	return graphs_any() ? run(cuda.cuGraphUpload_ptsz, exec, of_thread(stream))
-			    : cuda.cuGraphUpload_ptsz(exec, stream);
-}
-
-/* real_stream is what the driver takes the stream for. */
-static CUresult launch(
-	cuGraphLaunch_fn *function, CUgraphExec exec, CUstream stream, CUstream real_stream)
+HOOK_FORMS(cuGraphLaunch, _ptsz, CUgraphExec, exec, CUstream, stream)
 {
 	struct gate_pass pass;
 	CUresult r;
 
-	gate_enter(real_stream, gate_key(exec, 0), &pass);
-	r = graphs_any() ? run(function, exec, real_stream) : function(exec, stream);
+	gate_enter(stream, gate_key(exec, 0), &pass);
+	r = graphs_any() ? run(real, exec, stream) : real(exec, stream);
 	gate_leave(&pass, r);
 	return r;
 }
 
-HOOK_BODY(cuGraphLaunch, CUgraphExec exec, CUstream stream)
-{
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
-	return launch(cuda.cuGraphLaunch, exec, stream, stream);
-}
-
-HOOK_BODY(cuGraphLaunch_ptsz, CUgraphExec exec, CUstream stream)
-{
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
-	return launch(cuda.cuGraphLaunch_ptsz, exec, stream, of_thread(stream));
-}
-
-HOOK_BODY(cuGraphExecDestroy, CUgraphExec exec)
+HOOK_BODY(cuGraphExecDestroy, CUgraphExec, exec)
 {
 	struct need *needs;
 	CUresult r;
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
 	/* Taken out before the driver may give the handle out again. */
 	needs = graphs_any() ? graphs_take(exec) : NULL;
 	r = cuda.cuGraphExecDestroy(exec);
@@ -248,14 +176,12 @@ HOOK_BODY(cuGraphExecDestroy, CUgraphExec exec)
 }
 
 /* A graph with memory cannot be updated into another, so what is known of its needs stays. */
-HOOK_BODY(cuGraphExecUpdate, CUgraphExec exec, CUgraph graph, CUgraphNode *error_node,
-	CUgraphExecUpdateResult *result)
+HOOK_BODY(cuGraphExecUpdate, CUgraphExec, exec, CUgraph, graph, CUgraphNode *, error_node,
+	CUgraphExecUpdateResult *, result)
 {
 	struct making m = MAKING_NULL;
 	CUresult r;
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
 	if (!exec || !graph)
 		return cuda.cuGraphExecUpdate(exec, graph, error_node, result);
 	r = making_begin(graph, &m);
@@ -264,13 +190,12 @@ HOOK_BODY(cuGraphExecUpdate, CUgraphExec exec, CUgraph graph, CUgraphNode *error
 	return making_end(&m, r);
 }
 
-HOOK_BODY(cuGraphExecUpdate_v2, CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo *info)
+HOOK_BODY(cuGraphExecUpdate_v2, CUgraphExec, exec, CUgraph, graph, CUgraphExecUpdateResultInfo *,
+	info)
 {
 	struct making m = MAKING_NULL;
 	CUresult r;
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
 	if (!exec || !graph)
 		return cuda.cuGraphExecUpdate_v2(exec, graph, info);
 	r = making_begin(graph, &m);
@@ -279,13 +204,11 @@ HOOK_BODY(cuGraphExecUpdate_v2, CUgraphExec exec, CUgraph graph, CUgraphExecUpda
 	return making_end(&m, r);
 }
 
-HOOK_BODY(cuGraphExecChildGraphNodeSetParams, CUgraphExec exec, CUgraphNode node, CUgraph child)
+HOOK_BODY(cuGraphExecChildGraphNodeSetParams, CUgraphExec, exec, CUgraphNode, node, CUgraph, child)
 {
 	struct making m = MAKING_NULL;
 	CUresult r;
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
 	if (!exec || !node || !child)
 		return cuda.cuGraphExecChildGraphNodeSetParams(exec, node, child);
 	r = making_begin(child, &m);
@@ -294,14 +217,12 @@ HOOK_BODY(cuGraphExecChildGraphNodeSetParams, CUgraphExec exec, CUgraphNode node
 	return making_end(&m, r);
 }
 
-HOOK_BODY(cuGraphExecKernelNodeSetParams, CUgraphExec exec, CUgraphNode node,
-	const CUDA_KERNEL_NODE_PARAMS_v1 *params)
+HOOK_BODY(cuGraphExecKernelNodeSetParams, CUgraphExec, exec, CUgraphNode, node,
+	const CUDA_KERNEL_NODE_PARAMS_v1 *, params)
 {
 	struct making m = MAKING_NULL;
 	CUresult r;
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
 	if (!exec || !node || !params)
 		return cuda.cuGraphExecKernelNodeSetParams(exec, node, params);
 	r = making_begin_kernel(params->func, NULL, &m);
@@ -310,14 +231,12 @@ HOOK_BODY(cuGraphExecKernelNodeSetParams, CUgraphExec exec, CUgraphNode node,
 	return making_end(&m, r);
 }
 
-HOOK_BODY(cuGraphExecKernelNodeSetParams_v2, CUgraphExec exec, CUgraphNode node,
-	const CUDA_KERNEL_NODE_PARAMS_v2 *params)
+HOOK_BODY(cuGraphExecKernelNodeSetParams_v2, CUgraphExec, exec, CUgraphNode, node,
+	const CUDA_KERNEL_NODE_PARAMS_v2 *, params)
 {
 	struct making m = MAKING_NULL;
 	CUresult r;
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
 	if (!exec || !node || !params)
 		return cuda.cuGraphExecKernelNodeSetParams_v2(exec, node, params);
 	r = making_begin_kernel(params->func, params->kern, &m);
@@ -326,13 +245,12 @@ HOOK_BODY(cuGraphExecKernelNodeSetParams_v2, CUgraphExec exec, CUgraphNode node,
 	return making_end(&m, r);
 }
 
-HOOK_BODY(cuGraphExecNodeSetParams, CUgraphExec exec, CUgraphNode node, CUgraphNodeParams *params)
+HOOK_BODY(
+	cuGraphExecNodeSetParams, CUgraphExec, exec, CUgraphNode, node, CUgraphNodeParams *, params)
 {
 	struct making m = MAKING_NULL;
 	CUresult r = CUDA_SUCCESS;
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
 	if (!exec || !node || !params)
 		return cuda.cuGraphExecNodeSetParams(exec, node, params);
 	if (params->type == CU_GRAPH_NODE_TYPE_KERNEL)
@@ -353,26 +271,20 @@ static CUresult added(CUresult r, const CUgraphNode *node, const CUgraphNodePara
 	return r;
 }
 
-HOOK_BODY(cuGraphAddNode, CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
-	size_t count, CUgraphNodeParams *params)
+HOOK_BODY(cuGraphAddNode, CUgraphNode *, node, CUgraph, graph, const CUgraphNode *, dependencies,
+	size_t, count, CUgraphNodeParams *, params)
 {
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
 	return added(cuda.cuGraphAddNode(node, graph, dependencies, count, params), node, params);
 }
 
-HOOK_BODY(cuGraphAddNode_v2, CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
-	const CUgraphEdgeData *edges, size_t count, CUgraphNodeParams *params)
+HOOK_BODY(cuGraphAddNode_v2, CUgraphNode *, node, CUgraph, graph, const CUgraphNode *, dependencies,
+	const CUgraphEdgeData *, edges, size_t, count, CUgraphNodeParams *, params)
 {
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
 	return added(cuda.cuGraphAddNode_v2(node, graph, dependencies, edges, count, params), node,
 		params);
 }
 
-HOOK_BODY(cuDeviceGraphMemTrim, CUdevice device)
+HOOK_BODY(cuDeviceGraphMemTrim, CUdevice, device)
 {
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
 	return graphs_trim(device);
 }

@@ -49,19 +49,13 @@ static void launch_end(struct launch *launch, CUresult r)
 	gate_leave(&launch->pass, r);
 }
 
-/* What a launch on no stream means where the function's name ends in _ptsz. */
-static inline CUstream per_thread(CUstream stream)
-{
-	return stream ? stream : CU_STREAM_PER_THREAD;
-}
-
-static __attribute__((noinline)) CUresult launch_kernel(cuLaunchKernel_fn *real, CUstream meant,
-	CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
-	unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared_bytes,
-	CUstream stream, void **params, void **extra)
+HOOK_FORMS_UNLESS(cuLaunchKernel, _ptsz, is_free(function), CUfunction, function, unsigned int,
+	grid_x, unsigned int, grid_y, unsigned int, grid_z, unsigned int, block_x, unsigned int,
+	block_y, unsigned int, block_z, unsigned int, shared_bytes, CUstream, stream, void **,
+	params, void **, extra)
 {
 	struct launch launch;
-	CUresult r = launch_begin(function, meant, blocks(grid_x, grid_y, grid_z), &launch);
+	CUresult r = launch_begin(function, stream, blocks(grid_x, grid_y, grid_z), &launch);
 
 	if (r == CUDA_SUCCESS) {
 		r = real(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes,
@@ -71,40 +65,16 @@ static __attribute__((noinline)) CUresult launch_kernel(cuLaunchKernel_fn *real,
 	return r;
 }
 
-HOOK_BODY(cuLaunchKernel, CUfunction function, unsigned int grid_x, unsigned int grid_y,
-	unsigned int grid_z, unsigned int block_x, unsigned int block_y, unsigned int block_z,
-	unsigned int shared_bytes, CUstream stream, void **params, void **extra)
-{
-	/* With nothing left to do after it, this is a jump, and the arguments stay where they are. */
-	if (is_free(function))
-		return cuda.cuLaunchKernel(function, grid_x, grid_y, grid_z, block_x, block_y,
-			block_z, shared_bytes, stream, params, extra);
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
-	return launch_kernel(cuda.cuLaunchKernel, stream, function, grid_x, grid_y, grid_z, block_x,
-		block_y, block_z, shared_bytes, stream, params, extra);
-}
-
-HOOK_BODY(cuLaunchKernel_ptsz, CUfunction function, unsigned int grid_x, unsigned int grid_y,
-	unsigned int grid_z, unsigned int block_x, unsigned int block_y, unsigned int block_z,
-	unsigned int shared_bytes, CUstream stream, void **params, void **extra)
-{
-	if (is_free(function))
-		return cuda.cuLaunchKernel_ptsz(function, grid_x, grid_y, grid_z, block_x, block_y,
-			block_z, shared_bytes, stream, params, extra);
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
-	return launch_kernel(cuda.cuLaunchKernel_ptsz, per_thread(stream), function, grid_x, grid_y,
-		grid_z, block_x, block_y, block_z, shared_bytes, stream, params, extra);
-}
-
-static __attribute__((noinline)) CUresult launch_ex(cuLaunchKernelEx_fn *real, CUstream meant,
-	const CUlaunchConfig *config, CUfunction function, void **params, void **extra)
+HOOK_FORMS_UNLESS(cuLaunchKernelEx, _ptsz, is_free(function), const CUlaunchConfig *, config,
+	CUfunction, function, void **, params, void **, extra)
 {
 	struct launch launch;
-	CUresult r = launch_begin(function, meant,
-		blocks(config->gridDimX, config->gridDimY, config->gridDimZ), &launch);
+	CUresult r;
 
+	if (!config)
+		return real(config, function, params, extra);
+	r = launch_begin(function, hook_meant(config->hStream, null_stream),
+		blocks(config->gridDimX, config->gridDimY, config->gridDimZ), &launch);
 	if (r == CUDA_SUCCESS) {
 		r = real(config, function, params, extra);
 		launch_end(&launch, r);
@@ -112,38 +82,13 @@ static __attribute__((noinline)) CUresult launch_ex(cuLaunchKernelEx_fn *real, C
 	return r;
 }
 
-HOOK_BODY(cuLaunchKernelEx, const CUlaunchConfig *config, CUfunction function, void **params,
-	void **extra)
-{
-	if (is_free(function))
-		return cuda.cuLaunchKernelEx(config, function, params, extra);
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
-	if (!config)
-		return cuda.cuLaunchKernelEx(config, function, params, extra);
-	return launch_ex(cuda.cuLaunchKernelEx, config->hStream, config, function, params, extra);
-}
-
-HOOK_BODY(cuLaunchKernelEx_ptsz, const CUlaunchConfig *config, CUfunction function, void **params,
-	void **extra)
-{
-	if (is_free(function))
-		return cuda.cuLaunchKernelEx_ptsz(config, function, params, extra);
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
-	if (!config)
-		return cuda.cuLaunchKernelEx_ptsz(config, function, params, extra);
-	return launch_ex(cuda.cuLaunchKernelEx_ptsz, per_thread(config->hStream), config, function,
-		params, extra);
-}
-
-static __attribute__((noinline)) CUresult launch_cooperative(cuLaunchCooperativeKernel_fn *real,
-	CUstream meant, CUfunction function, unsigned int grid_x, unsigned int grid_y,
-	unsigned int grid_z, unsigned int block_x, unsigned int block_y, unsigned int block_z,
-	unsigned int shared_bytes, CUstream stream, void **params)
+HOOK_FORMS_UNLESS(cuLaunchCooperativeKernel, _ptsz, is_free(function), CUfunction, function,
+	unsigned int, grid_x, unsigned int, grid_y, unsigned int, grid_z, unsigned int, block_x,
+	unsigned int, block_y, unsigned int, block_z, unsigned int, shared_bytes, CUstream, stream,
+	void **, params)
 {
 	struct launch launch;
-	CUresult r = launch_begin(function, meant, blocks(grid_x, grid_y, grid_z), &launch);
+	CUresult r = launch_begin(function, stream, blocks(grid_x, grid_y, grid_z), &launch);
 
 	if (r == CUDA_SUCCESS) {
 		r = real(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes,
@@ -151,30 +96,4 @@ static __attribute__((noinline)) CUresult launch_cooperative(cuLaunchCooperative
 		launch_end(&launch, r);
 	}
 	return r;
-}
-
-HOOK_BODY(cuLaunchCooperativeKernel, CUfunction function, unsigned int grid_x, unsigned int grid_y,
-	unsigned int grid_z, unsigned int block_x, unsigned int block_y, unsigned int block_z,
-	unsigned int shared_bytes, CUstream stream, void **params)
-{
-	if (is_free(function))
-		return cuda.cuLaunchCooperativeKernel(function, grid_x, grid_y, grid_z, block_x,
-			block_y, block_z, shared_bytes, stream, params);
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
-	return launch_cooperative(cuda.cuLaunchCooperativeKernel, stream, function, grid_x, grid_y,
-		grid_z, block_x, block_y, block_z, shared_bytes, stream, params);
-}
-
-HOOK_BODY(cuLaunchCooperativeKernel_ptsz, CUfunction function, unsigned int grid_x,
-	unsigned int grid_y, unsigned int grid_z, unsigned int block_x, unsigned int block_y,
-	unsigned int block_z, unsigned int shared_bytes, CUstream stream, void **params)
-{
-	if (is_free(function))
-		return cuda.cuLaunchCooperativeKernel_ptsz(function, grid_x, grid_y, grid_z,
-			block_x, block_y, block_z, shared_bytes, stream, params);
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
-	return launch_cooperative(cuda.cuLaunchCooperativeKernel_ptsz, per_thread(stream), function,
-		grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, params);
 }

@@ -7,14 +7,12 @@
 #include "tenant/hooks/hook.h"
 #include "tenant/compute/gate.h"
 
-HOOK_BODY(cuLaunch, CUfunction function)
+HOOK_BODY(cuLaunch, CUfunction, function)
 {
 	struct code_launch launch;
 	struct gate_pass pass;
 	CUresult r;
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
 	gate_enter(NULL, gate_key(function, 0), &pass);
 	if (code_is_launched(function)) {
 		r = cuda.cuLaunch(function);
@@ -30,14 +28,12 @@ HOOK_BODY(cuLaunch, CUfunction function)
 	return r;
 }
 
-HOOK_BODY(cuLaunchGrid, CUfunction function, int grid_width, int grid_height)
+HOOK_BODY(cuLaunchGrid, CUfunction, function, int, grid_width, int, grid_height)
 {
 	struct code_launch launch;
 	struct gate_pass pass;
 	CUresult r;
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
 	gate_enter(NULL, gate_key(function, (uint64_t)grid_width * (uint64_t)grid_height), &pass);
 	if (code_is_launched(function)) {
 		r = cuda.cuLaunchGrid(function, grid_width, grid_height);
@@ -53,14 +49,13 @@ HOOK_BODY(cuLaunchGrid, CUfunction function, int grid_width, int grid_height)
 	return r;
 }
 
-HOOK_BODY(cuLaunchGridAsync, CUfunction function, int grid_width, int grid_height, CUstream stream)
+HOOK_BODY(cuLaunchGridAsync, CUfunction, function, int, grid_width, int, grid_height, CUstream,
+	stream)
 {
 	struct code_launch launch;
 	struct gate_pass pass;
 	CUresult r;
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
 	gate_enter(stream, gate_key(function, (uint64_t)grid_width * (uint64_t)grid_height), &pass);
 	if (code_is_launched(function)) {
 		r = cuda.cuLaunchGridAsync(function, grid_width, grid_height, stream);
@@ -117,15 +112,13 @@ static void end_one(const CUDA_LAUNCH_PARAMS *params, struct one *one, CUresult 
 		cuda.cuCtxPopCurrent_v2(&context);
 }
 
-HOOK_BODY(cuLaunchCooperativeKernelMultiDevice, CUDA_LAUNCH_PARAMS *launches, unsigned int count,
-	unsigned int flags)
+HOOK_BODY(cuLaunchCooperativeKernelMultiDevice, CUDA_LAUNCH_PARAMS *, launches, unsigned int, count,
+	unsigned int, flags)
 {
 	_cleanup_free_ struct one *begun = NULL;
 	unsigned int done = 0;
 	CUresult r = CUDA_SUCCESS;
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
 	if (!launches || count == 0 || count > STATE_ORDINALS)
 		return cuda.cuLaunchCooperativeKernelMultiDevice(launches, count, flags);
 	begun = calloc(count, sizeof(*begun));

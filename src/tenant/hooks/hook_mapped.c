@@ -23,14 +23,12 @@ static CUresult reserve(
 	return charge_reserve(device, bytes, CHARGE_MAPPED, ret_charge);
 }
 
-HOOK_BODY(cuMemCreate, CUmemGenericAllocationHandle *handle, size_t bytes,
-	const CUmemAllocationProp *properties, unsigned long long flags)
+HOOK_BODY(cuMemCreate, CUmemGenericAllocationHandle *, handle, size_t, bytes,
+	const CUmemAllocationProp *, properties, unsigned long long, flags)
 {
 	_cleanup_charge_ struct charge charge = CHARGE_NULL;
 	CUresult r;
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
 	if (!handle || !properties || bytes == 0)
 		return cuda.cuMemCreate(handle, bytes, properties, flags);
 	r = reserve(bytes, properties, &charge);
@@ -39,14 +37,12 @@ HOOK_BODY(cuMemCreate, CUmemGenericAllocationHandle *handle, size_t bytes,
 	return r == CUDA_SUCCESS ? mapped_keep(*handle, &charge) : r;
 }
 
-HOOK_BODY(cuMemRelease, CUmemGenericAllocationHandle handle)
+HOOK_BODY(cuMemRelease, CUmemGenericAllocationHandle, handle)
 {
 	struct mapped_reference reference;
 	CUresult r;
 	CHARGE_SCOPE();
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
 	if (state_enter() == STATE_ASIDE)
 		return cuda.cuMemRelease(handle);
 	reference = mapped_release_begin(handle);
@@ -55,26 +51,21 @@ HOOK_BODY(cuMemRelease, CUmemGenericAllocationHandle handle)
 	return r;
 }
 
-HOOK_BODY(cuMemRetainAllocationHandle, CUmemGenericAllocationHandle *handle, void *address)
+HOOK_BODY(cuMemRetainAllocationHandle, CUmemGenericAllocationHandle *, handle, void *, address)
 {
-	CUresult r;
+	CUresult r = cuda.cuMemRetainAllocationHandle(handle, address);
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
-	r = cuda.cuMemRetainAllocationHandle(handle, address);
 	if (r == CUDA_SUCCESS && state_enter() != STATE_ASIDE)
 		mapped_retain(*handle);
 	return r;
 }
 
-HOOK_BODY(cuMemMap, CUdeviceptr at, size_t bytes, size_t offset,
-	CUmemGenericAllocationHandle handle, unsigned long long flags)
+HOOK_BODY(cuMemMap, CUdeviceptr, at, size_t, bytes, size_t, offset, CUmemGenericAllocationHandle,
+	handle, unsigned long long, flags)
 {
 	struct mapped_reference reference;
 	CUresult r;
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
 	if (state_enter() == STATE_ASIDE)
 		return cuda.cuMemMap(at, bytes, offset, handle, flags);
 	r = mapped_charge_foreign(handle, bytes);
@@ -94,14 +85,12 @@ HOOK_BODY(cuMemMap, CUdeviceptr at, size_t bytes, size_t offset,
 	return r;
 }
 
-HOOK_BODY(cuMemUnmap, CUdeviceptr at, size_t bytes)
+HOOK_BODY(cuMemUnmap, CUdeviceptr, at, size_t, bytes)
 {
 	struct mapped_unmapping unmapping;
 	CUresult r;
 	CHARGE_SCOPE();
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
 	if (state_enter() == STATE_ASIDE)
 		return cuda.cuMemUnmap(at, bytes);
 	if (!mapped_unmap_begin(at, bytes, &unmapping))

@@ -7,13 +7,11 @@
 #include "tenant/memory/oversubscribe.h"
 #include "tenant/memory/pools.h"
 
-HOOK_BODY(cuMemAlloc_v2, CUdeviceptr *pointer, size_t bytes)
+HOOK_BODY(cuMemAlloc_v2, CUdeviceptr *, pointer, size_t, bytes)
 {
 	_cleanup_charge_ struct charge charge = CHARGE_NULL;
 	CUresult r;
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
 	if (!pointer || bytes == 0)
 		return cuda.cuMemAlloc_v2(pointer, bytes);
 	r = charge_reserve_current(allocations_worst_bytes(bytes), CHARGE_PLAIN, &charge);
@@ -33,15 +31,13 @@ static CUresult place_pitched(CUresult r, CUdeviceptr *pointer, size_t *pitch, s
 	return r;
 }
 
-HOOK_BODY(cuMemAllocPitch_v2, CUdeviceptr *pointer, size_t *pitch, size_t width_bytes,
-	size_t height, unsigned int element_bytes)
+HOOK_BODY(cuMemAllocPitch_v2, CUdeviceptr *, pointer, size_t *, pitch, size_t, width_bytes, size_t,
+	height, unsigned int, element_bytes)
 {
 	_cleanup_charge_ struct charge charge = CHARGE_NULL;
 	uint64_t expected = allocations_pitched_bytes(width_bytes, height);
 	CUresult r;
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
 	if (!pointer || !pitch || expected == 0)
 		return cuda.cuMemAllocPitch_v2(pointer, pitch, width_bytes, height, element_bytes);
 	r = charge_reserve_current(allocations_worst_bytes(expected), CHARGE_PLAIN, &charge);
@@ -56,13 +52,11 @@ HOOK_BODY(cuMemAllocPitch_v2, CUdeviceptr *pointer, size_t *pitch, size_t width_
  * Managed memory takes device memory when it is touched there, up to its size: so much is charged
  * from the beginning (docs/decisions/0009-managed-memory.md).
  */
-HOOK_BODY(cuMemAllocManaged, CUdeviceptr *pointer, size_t bytes, unsigned int flags)
+HOOK_BODY(cuMemAllocManaged, CUdeviceptr *, pointer, size_t, bytes, unsigned int, flags)
 {
 	_cleanup_charge_ struct charge charge = CHARGE_NULL;
 	CUresult r;
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
 	if (!pointer || bytes == 0)
 		return cuda.cuMemAllocManaged(pointer, bytes, flags);
 	r = charge_reserve_current(allocations_worst_bytes(bytes), CHARGE_MANAGED, &charge);
@@ -104,14 +98,12 @@ static CUresult free_watched(const struct allocation *allocation)
 	return r;
 }
 
-HOOK_BODY(cuMemFree_v2, CUdeviceptr pointer)
+HOOK_BODY(cuMemFree_v2, CUdeviceptr, pointer)
 {
 	struct allocation allocation;
 	CUresult r;
 	CHARGE_SCOPE();
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
 	if (state_enter() == STATE_ASIDE || allocations_take(pointer, &allocation) != 0)
 		return cuda.cuMemFree_v2(pointer);
 	if (UNLIKELY(allocations_is_to_be_watched(&allocation)))

@@ -13,9 +13,6 @@
 #include "tenant/hooks/hook.h"
 #include "tenant/slice/quota.h"
 
-#undef HOOK_RESULT
-#define HOOK_RESULT nvmlReturn_t
-
 /* The device's quota and the slice's use of it; false where there is no quota. A broken one is 0. */
 static bool slice_view(nvmlDevice_t device, uint64_t *ret_quota_bytes, uint64_t *ret_used_bytes)
 {
@@ -38,14 +35,11 @@ static bool slice_view(nvmlDevice_t device, uint64_t *ret_quota_bytes, uint64_t 
 	return true;
 }
 
-HOOK_BODY(nvmlDeviceGetMemoryInfo, nvmlDevice_t device, nvmlMemory_t *memory)
+HOOK_NVML(nvmlDeviceGetMemoryInfo, nvmlDevice_t, device, nvmlMemory_t *, memory)
 {
 	uint64_t quota, used;
-	nvmlReturn_t r;
+	nvmlReturn_t r = nvml.nvmlDeviceGetMemoryInfo(device, memory);
 
-	if (!hook_attach_nvml())
-		return NVML_ERROR_UNINITIALIZED;
-	r = nvml.nvmlDeviceGetMemoryInfo(device, memory);
 	if (r != NVML_SUCCESS || !slice_view(device, &quota, &used) || memory->total <= quota)
 		return r;
 	memory->total = quota;
@@ -54,14 +48,11 @@ HOOK_BODY(nvmlDeviceGetMemoryInfo, nvmlDevice_t device, nvmlMemory_t *memory)
 	return r;
 }
 
-HOOK_BODY(nvmlDeviceGetMemoryInfo_v2, nvmlDevice_t device, nvmlMemory_v2_t *memory)
+HOOK_NVML(nvmlDeviceGetMemoryInfo_v2, nvmlDevice_t, device, nvmlMemory_v2_t *, memory)
 {
 	uint64_t quota, used;
-	nvmlReturn_t r;
+	nvmlReturn_t r = nvml.nvmlDeviceGetMemoryInfo_v2(device, memory);
 
-	if (!hook_attach_nvml())
-		return NVML_ERROR_UNINITIALIZED;
-	r = nvml.nvmlDeviceGetMemoryInfo_v2(device, memory);
 	if (r != NVML_SUCCESS || !slice_view(device, &quota, &used) || memory->total <= quota)
 		return r;
 	memory->total = quota;
@@ -76,15 +67,12 @@ HOOK_BODY(nvmlDeviceGetMemoryInfo_v2, nvmlDevice_t device, nvmlMemory_v2_t *memo
  * use (measured on an H200), so there the slice's part is what the slice holds; of a smaller window
  * nobody knows whose parts are mapped, and none is shown as the slice's.
  */
-HOOK_BODY(nvmlDeviceGetBAR1MemoryInfo, nvmlDevice_t device, nvmlBAR1Memory_t *bar1)
+HOOK_NVML(nvmlDeviceGetBAR1MemoryInfo, nvmlDevice_t, device, nvmlBAR1Memory_t *, bar1)
 {
 	uint64_t quota, used;
 	nvmlMemory_t card;
-	nvmlReturn_t r;
+	nvmlReturn_t r = nvml.nvmlDeviceGetBAR1MemoryInfo(device, bar1);
 
-	if (!hook_attach_nvml())
-		return NVML_ERROR_UNINITIALIZED;
-	r = nvml.nvmlDeviceGetBAR1MemoryInfo(device, bar1);
 	if (r != NVML_SUCCESS || !slice_view(device, &quota, &used) ||
 		nvml.nvmlDeviceGetMemoryInfo(device, &card) != NVML_SUCCESS || card.total <= quota)
 		return r;

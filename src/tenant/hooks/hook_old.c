@@ -8,13 +8,11 @@
 #include "tenant/hooks/hook.h"
 #include "tenant/memory/pools.h"
 
-HOOK_BODY(cuMemAlloc, CUdeviceptr_v1 *pointer, unsigned int bytes)
+HOOK_BODY(cuMemAlloc, CUdeviceptr_v1 *, pointer, unsigned int, bytes)
 {
 	_cleanup_charge_ struct charge charge = CHARGE_NULL;
 	CUresult r;
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
 	if (!pointer || bytes == 0)
 		return cuda.cuMemAlloc(pointer, bytes);
 	r = charge_reserve_current(allocations_worst_bytes(bytes), CHARGE_PLAIN, &charge);
@@ -23,15 +21,13 @@ HOOK_BODY(cuMemAlloc, CUdeviceptr_v1 *pointer, unsigned int bytes)
 	return r == CUDA_SUCCESS ? allocations_keep(*pointer, bytes, &charge) : r;
 }
 
-HOOK_BODY(cuMemAllocPitch, CUdeviceptr_v1 *pointer, unsigned int *pitch, unsigned int width_bytes,
-	unsigned int height, unsigned int element_bytes)
+HOOK_BODY(cuMemAllocPitch, CUdeviceptr_v1 *, pointer, unsigned int *, pitch, unsigned int,
+	width_bytes, unsigned int, height, unsigned int, element_bytes)
 {
 	_cleanup_charge_ struct charge charge = CHARGE_NULL;
 	uint64_t expected = allocations_pitched_bytes(width_bytes, height);
 	CUresult r;
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
 	if (!pointer || !pitch || expected == 0)
 		return cuda.cuMemAllocPitch(pointer, pitch, width_bytes, height, element_bytes);
 	r = charge_reserve_current(allocations_worst_bytes(expected), CHARGE_PLAIN, &charge);
@@ -42,14 +38,12 @@ HOOK_BODY(cuMemAllocPitch, CUdeviceptr_v1 *pointer, unsigned int *pitch, unsigne
 	return allocations_keep_pitched(*pointer, expected, (uint64_t)*pitch * height, &charge);
 }
 
-HOOK_BODY(cuMemFree, CUdeviceptr_v1 pointer)
+HOOK_BODY(cuMemFree, CUdeviceptr_v1, pointer)
 {
 	struct allocation allocation;
 	CUresult r;
 	CHARGE_SCOPE();
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
 	if (state_enter() == STATE_ASIDE || allocations_take(pointer, &allocation) != 0)
 		return cuda.cuMemFree(pointer);
 	r = cuda.cuMemFree(pointer);

@@ -110,8 +110,6 @@ static CUresult allocate(const struct call *c)
 static CUresult release_stand_in(
 	const struct allocation *allocation, CUstream stream, cuMemFreeAsync_fn *call)
 {
-	if (call == cuda.cuMemFreeAsync_ptsz && !stream)
-		stream = CU_STREAM_PER_THREAD;
 	if (!capture_is_on(stream))
 		return leaving_add(allocation, stream);
 	log_warn("memory that was placed in the host's (CUDA_OVERSUBSCRIBE) cannot be freed by a "
@@ -149,72 +147,32 @@ static CUresult release(CUdeviceptr pointer, CUstream stream, cuMemFreeAsync_fn 
 	return r;
 }
 
-HOOK_BODY(cuMemAllocAsync, CUdeviceptr *pointer, size_t bytes, CUstream stream)
+HOOK_FORMS(cuMemAllocAsync, _ptsz, CUdeviceptr *, pointer, size_t, bytes, CUstream, stream)
 {
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
-	return allocate(&(struct call){.pointer = pointer,
-		.bytes = bytes,
-		.stream = stream,
-		.alloc = cuda.cuMemAllocAsync});
+	return allocate(&(struct call){
+		.pointer = pointer, .bytes = bytes, .stream = stream, .alloc = real});
 }
 
-HOOK_BODY(cuMemAllocAsync_ptsz, CUdeviceptr *pointer, size_t bytes, CUstream stream)
+HOOK_FORMS(cuMemAllocFromPoolAsync, _ptsz, CUdeviceptr *, pointer, size_t, bytes, CUmemoryPool,
+	pool, CUstream, stream)
 {
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
-	return allocate(&(struct call){.pointer = pointer,
-		.bytes = bytes,
-		.stream = stream,
-		.alloc = cuda.cuMemAllocAsync_ptsz});
-}
-
-HOOK_BODY(cuMemAllocFromPoolAsync, CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool,
-	CUstream stream)
-{
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
 	return allocate(&(struct call){.pointer = pointer,
 		.bytes = bytes,
 		.chosen = pool,
 		.stream = stream,
-		.alloc_from = cuda.cuMemAllocFromPoolAsync});
+		.alloc_from = real});
 }
 
-HOOK_BODY(cuMemAllocFromPoolAsync_ptsz, CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool,
-	CUstream stream)
+HOOK_FORMS(cuMemFreeAsync, _ptsz, CUdeviceptr, pointer, CUstream, stream)
 {
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
-	return allocate(&(struct call){.pointer = pointer,
-		.bytes = bytes,
-		.chosen = pool,
-		.stream = stream,
-		.alloc_from = cuda.cuMemAllocFromPoolAsync_ptsz});
+	return release(pointer, stream, real);
 }
 
-HOOK_BODY(cuMemFreeAsync, CUdeviceptr pointer, CUstream stream)
-{
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
-	return release(pointer, stream, cuda.cuMemFreeAsync);
-}
-
-HOOK_BODY(cuMemFreeAsync_ptsz, CUdeviceptr pointer, CUstream stream)
-{
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
-	return release(pointer, stream, cuda.cuMemFreeAsync_ptsz);
-}
-
-HOOK_BODY(cuMemPoolCreate, CUmemoryPool *pool, const CUmemPoolProps *properties)
+HOOK_BODY(cuMemPoolCreate, CUmemoryPool *, pool, const CUmemPoolProps *, properties)
 {
 	struct device *device = NULL;
-	CUresult r;
+	CUresult r = cuda.cuMemPoolCreate(pool, properties);
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
-	r = cuda.cuMemPoolCreate(pool, properties);
 	if (r != CUDA_SUCCESS || state_enter() != STATE_OPEN)
 		return r;
 	if ((properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
@@ -227,14 +185,12 @@ HOOK_BODY(cuMemPoolCreate, CUmemoryPool *pool, const CUmemPoolProps *properties)
 	return r;
 }
 
-HOOK_BODY(cuMemPoolDestroy, CUmemoryPool pool)
+HOOK_BODY(cuMemPoolDestroy, CUmemoryPool, pool)
 {
 	struct pool *known;
 	CUresult r;
 	CHARGE_SCOPE();
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
 	if (state_enter() != STATE_OPEN)
 		return cuda.cuMemPoolDestroy(pool);
 	known = pools_destroy_begin(pool);
@@ -243,13 +199,11 @@ HOOK_BODY(cuMemPoolDestroy, CUmemoryPool pool)
 	return r;
 }
 
-HOOK_BODY(cuMemPoolTrimTo, CUmemoryPool pool, size_t keep_bytes)
+HOOK_BODY(cuMemPoolTrimTo, CUmemoryPool, pool, size_t, keep_bytes)
 {
 	CUresult r;
 	CHARGE_SCOPE();
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
 	r = cuda.cuMemPoolTrimTo(pool, keep_bytes);
 	if (r == CUDA_SUCCESS && state_enter() == STATE_OPEN)
 		pools_settle_handle(pool);
@@ -277,35 +231,20 @@ static CUresult waited(struct gate_wait *wait, CUresult r, uint64_t seen)
 	return synchronized(r, seen);
 }
 
-HOOK_BODY(cuStreamSynchronize, CUstream stream)
+HOOK_FORMS(cuStreamSynchronize, _ptsz, CUstream, stream)
 {
 	uint64_t seen = pools_frees();
 	struct gate_wait wait;
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
 	gate_wait_begin(stream, false, &wait);
-	return waited(&wait, cuda.cuStreamSynchronize(stream), seen);
-}
-
-HOOK_BODY(cuStreamSynchronize_ptsz, CUstream stream)
-{
-	uint64_t seen = pools_frees();
-	struct gate_wait wait;
-
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
-	gate_wait_begin(stream ? stream : CU_STREAM_PER_THREAD, false, &wait);
-	return waited(&wait, cuda.cuStreamSynchronize_ptsz(stream), seen);
+	return waited(&wait, real(stream), seen);
 }
 
 /* An event is somewhere in its stream, perhaps before the frees. */
-HOOK_BODY(cuEventSynchronize, CUevent event)
+HOOK_BODY(cuEventSynchronize, CUevent, event)
 {
 	struct gate_wait wait;
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
 	gate_wait_begin(GATE_ANY_STREAM, false, &wait);
 	return waited(&wait, cuda.cuEventSynchronize(event), 0);
 }
@@ -315,19 +254,15 @@ HOOK_BODY(cuCtxSynchronize, void)
 	uint64_t seen = pools_frees();
 	struct gate_wait wait;
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
 	gate_wait_begin(GATE_ANY_STREAM, true, &wait);
 	return waited(&wait, cuda.cuCtxSynchronize(), seen);
 }
 
-HOOK_BODY(cuCtxSynchronize_v2, CUcontext context)
+HOOK_BODY(cuCtxSynchronize_v2, CUcontext, context)
 {
 	uint64_t seen = pools_frees();
 	struct gate_wait wait;
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
 	gate_wait_begin(GATE_ANY_STREAM, false, &wait);
 	return waited(&wait, cuda.cuCtxSynchronize_v2(context), seen);
 }

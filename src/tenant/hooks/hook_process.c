@@ -12,9 +12,6 @@
 #include "tenant/slice/members.h"
 #include "tenant/slice/nvml.h"
 
-#undef HOOK_RESULT
-#define HOOK_RESULT nvmlReturn_t
-
 /* Writes a row of a program's array, in the form of the interface that it called. */
 typedef void put_fn(void *array, unsigned i, const struct member *m);
 
@@ -107,12 +104,10 @@ static nvmlReturn_t list(nvmlReturn_t said, nvmlDevice_t device, enum process_li
 }
 
 #define LIST_HOOK(symbol, type, kind, put)                                                      \
-	HOOK_BODY(symbol, nvmlDevice_t device, unsigned int *count, type *infos)                \
+	HOOK_NVML(symbol, nvmlDevice_t, device, unsigned int *, count, type *, infos)           \
 	{                                                                                       \
 		unsigned none = 0;                                                              \
                                                                                                 \
-		if (!hook_attach_nvml())                                                        \
-			return NVML_ERROR_UNINITIALIZED;                                        \
 		if (!count || !members_matter())                                                \
 			return nvml.symbol(device, count, infos);                               \
 		return list(nvml.symbol(device, &none, NULL), device, kind, count, infos, put); \
@@ -128,8 +123,8 @@ LIST_HOOK(nvmlDeviceGetMPSComputeRunningProcesses, nvmlProcessInfo_v1_t, LIST_MP
 LIST_HOOK(nvmlDeviceGetMPSComputeRunningProcesses_v2, nvmlProcessInfo_v2_t, LIST_MPS, put_v2)
 LIST_HOOK(nvmlDeviceGetMPSComputeRunningProcesses_v3, nvmlProcessInfo_t, LIST_MPS, put_v2)
 
-HOOK_BODY(nvmlDeviceGetRunningProcessDetailList, nvmlDevice_t device,
-	nvmlProcessDetailList_t *details)
+HOOK_NVML(nvmlDeviceGetRunningProcessDetailList, nvmlDevice_t, device, nvmlProcessDetailList_t *,
+	details)
 {
 	static const enum process_list kinds[] = {
 		[NVML_PROCESS_MODE_COMPUTE] = LIST_COMPUTE,
@@ -138,8 +133,6 @@ HOOK_BODY(nvmlDeviceGetRunningProcessDetailList, nvmlDevice_t device,
 	};
 	nvmlProcessDetailList_t probe;
 
-	if (!hook_attach_nvml())
-		return NVML_ERROR_UNINITIALIZED;
 	/* Another version's structure is not ours to read; nor is what the driver will refuse. */
 	if (!details || !members_matter() || details->version != nvmlProcessDetailList_v1 ||
 		details->mode > NVML_PROCESS_MODE_MPS)
@@ -162,14 +155,11 @@ static void reply_name(const char *name, char *buffer, unsigned length)
 }
 
 /* An older driver knows names by the host's PIDs alone. */
-HOOK_BODY(nvmlSystemGetProcessName, unsigned int pid, char *name, unsigned int length)
+HOOK_NVML(nvmlSystemGetProcessName, unsigned int, pid, char *, name, unsigned int, length)
 {
 	char known[17];
-	nvmlReturn_t r;
+	nvmlReturn_t r = nvml.nvmlSystemGetProcessName(pid, name, length);
 
-	if (!hook_attach_nvml())
-		return NVML_ERROR_UNINITIALIZED;
-	r = nvml.nvmlSystemGetProcessName(pid, name, length);
 	if ((r != NVML_ERROR_NOT_FOUND && r != NVML_ERROR_NO_PERMISSION) || !name || !length ||
 		!members_matter() || !members_name(pid, known))
 		return r;

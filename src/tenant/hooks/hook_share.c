@@ -14,14 +14,11 @@
 #include "tenant/memory/shared.h"
 
 /* Managed memory cannot be shared, so a stand-in cannot either: the driver says so, and we why. */
-HOOK_BODY(cuIpcGetMemHandle, CUipcMemHandle *handle, CUdeviceptr pointer)
+HOOK_BODY(cuIpcGetMemHandle, CUipcMemHandle *, handle, CUdeviceptr, pointer)
 {
 	CUdeviceptr base = pointer;
-	CUresult r;
+	CUresult r = cuda.cuIpcGetMemHandle(handle, pointer);
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
-	r = cuda.cuIpcGetMemHandle(handle, pointer);
 	if (r != CUDA_SUCCESS && state_enter() == STATE_OPEN && allocations_stands_in(pointer))
 		log_warn("memory that was placed in the host's (CUDA_OVERSUBSCRIBE) cannot be "
 			 "shared "
@@ -54,28 +51,18 @@ static CUresult open_handle(CUdeviceptr *pointer, const CUipcMemHandle *handle, 
 	return r;
 }
 
-HOOK_BODY(cuIpcOpenMemHandle, CUdeviceptr *pointer, CUipcMemHandle handle, unsigned int flags)
+HOOK_FORMS(cuIpcOpenMemHandle, _v2, CUdeviceptr *, pointer, CUipcMemHandle, handle, unsigned int,
+	flags)
 {
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
-	return open_handle(pointer, &handle, flags, cuda.cuIpcOpenMemHandle);
+	return open_handle(pointer, &handle, flags, real);
 }
 
-HOOK_BODY(cuIpcOpenMemHandle_v2, CUdeviceptr *pointer, CUipcMemHandle handle, unsigned int flags)
-{
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
-	return open_handle(pointer, &handle, flags, cuda.cuIpcOpenMemHandle_v2);
-}
-
-HOOK_BODY(cuIpcCloseMemHandle, CUdeviceptr pointer)
+HOOK_BODY(cuIpcCloseMemHandle, CUdeviceptr, pointer)
 {
 	struct opened opened;
 	CUresult r;
 	CHARGE_SCOPE();
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
 	if (state_enter() == STATE_ASIDE)
 		return cuda.cuIpcCloseMemHandle(pointer);
 	opened_close_begin(pointer, &opened);
@@ -104,15 +91,12 @@ static bool read_shareable(
 	return true;
 }
 
-HOOK_BODY(cuMemExportToShareableHandle, void *shareable, CUmemGenericAllocationHandle handle,
-	CUmemAllocationHandleType type, unsigned long long flags)
+HOOK_BODY(cuMemExportToShareableHandle, void *, shareable, CUmemGenericAllocationHandle, handle,
+	CUmemAllocationHandleType, type, unsigned long long, flags)
 {
 	struct shareable s;
-	CUresult r;
+	CUresult r = cuda.cuMemExportToShareableHandle(shareable, handle, type, flags);
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
-	r = cuda.cuMemExportToShareableHandle(shareable, handle, type, flags);
 	if (r == CUDA_SUCCESS && state_enter() == STATE_OPEN && read_shareable(shareable, type, &s))
 		mapped_share(handle, s.fd, s.key);
 	return r;
@@ -163,15 +147,13 @@ static CUresult keep_foreign(CUmemGenericAllocationHandle handle, uint64_t bytes
 	return mapped_keep_foreign(handle, device, bytes);
 }
 
-HOOK_BODY(cuMemImportFromShareableHandle, CUmemGenericAllocationHandle *handle, void *os_handle,
-	CUmemAllocationHandleType type)
+HOOK_BODY(cuMemImportFromShareableHandle, CUmemGenericAllocationHandle *, handle, void *, os_handle,
+	CUmemAllocationHandleType, type)
 {
 	enum state_mode mode;
 	struct import import;
 	CUresult r;
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
 	mode = state_enter();
 	if (mode == STATE_CLOSED)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -192,15 +174,12 @@ HOOK_BODY(cuMemImportFromShareableHandle, CUmemGenericAllocationHandle *handle, 
 	return r;
 }
 
-HOOK_BODY(cuMemPoolExportToShareableHandle, void *handle, CUmemoryPool pool,
-	CUmemAllocationHandleType type, unsigned long long flags)
+HOOK_BODY(cuMemPoolExportToShareableHandle, void *, handle, CUmemoryPool, pool,
+	CUmemAllocationHandleType, type, unsigned long long, flags)
 {
 	struct shareable s;
-	CUresult r;
+	CUresult r = cuda.cuMemPoolExportToShareableHandle(handle, pool, type, flags);
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
-	r = cuda.cuMemPoolExportToShareableHandle(handle, pool, type, flags);
 	if (r == CUDA_SUCCESS && state_enter() == STATE_OPEN && read_shareable(handle, type, &s))
 		pools_share(pool, s.fd, s.key);
 	return r;
@@ -210,14 +189,12 @@ HOOK_BODY(cuMemPoolExportToShareableHandle, void *handle, CUmemoryPool pool,
  * An imported pool allocates nothing, and what is in it is its maker's. This process holds the maker's
  * joint until it ends, because pointers of the pool may outlive the pool's handle here.
  */
-HOOK_BODY(cuMemPoolImportFromShareableHandle, CUmemoryPool *pool, void *handle,
-	CUmemAllocationHandleType type, unsigned long long flags)
+HOOK_BODY(cuMemPoolImportFromShareableHandle, CUmemoryPool *, pool, void *, handle,
+	CUmemAllocationHandleType, type, unsigned long long, flags)
 {
 	struct import import;
 	CUresult r;
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
 	if (state_enter() != STATE_OPEN || !pool)
 		return cuda.cuMemPoolImportFromShareableHandle(pool, handle, type, flags);
 	import_begin(handle, type, &import);

@@ -13,14 +13,11 @@
 #define STREAM_BOUND_BYTES UINT64_C(0x400000)
 #define GREEN_BOUND_BYTES  UINT64_C(0x800000)
 
-HOOK_BODY(cuStreamCreate, CUstream *stream, unsigned int flags)
+HOOK_BODY(cuStreamCreate, CUstream *, stream, unsigned int, flags)
 {
 	struct guard guard;
-	CUresult r;
+	CUresult r = guard_begin_current(STREAM_BOUND_BYTES, &guard);
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
-	r = guard_begin_current(STREAM_BOUND_BYTES, &guard);
 	if (r != CUDA_SUCCESS)
 		return r;
 	r = cuda.cuStreamCreate(stream, flags);
@@ -28,14 +25,11 @@ HOOK_BODY(cuStreamCreate, CUstream *stream, unsigned int flags)
 	return r;
 }
 
-HOOK_BODY(cuStreamCreateWithPriority, CUstream *stream, unsigned int flags, int priority)
+HOOK_BODY(cuStreamCreateWithPriority, CUstream *, stream, unsigned int, flags, int, priority)
 {
 	struct guard guard;
-	CUresult r;
+	CUresult r = guard_begin_current(STREAM_BOUND_BYTES, &guard);
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
-	r = guard_begin_current(STREAM_BOUND_BYTES, &guard);
 	if (r != CUDA_SUCCESS)
 		return r;
 	r = cuda.cuStreamCreateWithPriority(stream, flags, priority);
@@ -43,15 +37,12 @@ HOOK_BODY(cuStreamCreateWithPriority, CUstream *stream, unsigned int flags, int 
 	return r;
 }
 
-HOOK_BODY(cuGreenCtxStreamCreate, CUstream *stream, CUgreenCtx green, unsigned int flags,
-	int priority)
+HOOK_BODY(cuGreenCtxStreamCreate, CUstream *, stream, CUgreenCtx, green, unsigned int, flags, int,
+	priority)
 {
 	struct guard guard;
-	CUresult r;
+	CUresult r = guard_begin_current(STREAM_BOUND_BYTES, &guard);
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
-	r = guard_begin_current(STREAM_BOUND_BYTES, &guard);
 	if (r != CUDA_SUCCESS)
 		return r;
 	r = cuda.cuGreenCtxStreamCreate(stream, green, flags, priority);
@@ -59,20 +50,10 @@ HOOK_BODY(cuGreenCtxStreamCreate, CUstream *stream, CUgreenCtx green, unsigned i
 	return r;
 }
 
-HOOK_BODY(cuStreamDestroy, CUstream stream)
+HOOK_FORMS(cuStreamDestroy, _v2, CUstream, stream)
 {
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
 	gate_stream_ends(stream);
-	return cuda.cuStreamDestroy(stream);
-}
-
-HOOK_BODY(cuStreamDestroy_v2, CUstream stream)
-{
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
-	gate_stream_ends(stream);
-	return cuda.cuStreamDestroy_v2(stream);
+	return real(stream);
 }
 
 /*
@@ -122,16 +103,13 @@ static CUresult create_green(struct device *device, CUcontext primary, CUgreenCt
 	return r;
 }
 
-HOOK_BODY(cuGreenCtxCreate, CUgreenCtx *green, CUdevResourceDesc description, CUdevice ordinal,
-	unsigned int flags)
+HOOK_BODY(cuGreenCtxCreate, CUgreenCtx *, green, CUdevResourceDesc, description, CUdevice, ordinal,
+	unsigned int, flags)
 {
 	struct device *device;
 	CUcontext primary;
-	CUresult r;
+	CUresult r = contexts_enter(ordinal, &device);
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
-	r = contexts_enter(ordinal, &device);
 	if (r != CUDA_SUCCESS)
 		return r;
 	if (!device || !green || !description)
@@ -144,39 +122,32 @@ HOOK_BODY(cuGreenCtxCreate, CUgreenCtx *green, CUdevResourceDesc description, CU
 	return r;
 }
 
-HOOK_BODY(cuGreenCtxDestroy, CUgreenCtx green)
+HOOK_BODY(cuGreenCtxDestroy, CUgreenCtx, green)
 {
 	CUresult r;
 	CHARGE_SCOPE();
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
 	r = cuda.cuGreenCtxDestroy(green);
 	if (r == CUDA_SUCCESS && state_enter() == STATE_OPEN)
 		contexts_green_destroyed(green);
 	return r;
 }
 
-HOOK_BODY(cuCtxFromGreenCtx, CUcontext *context, CUgreenCtx green)
+HOOK_BODY(cuCtxFromGreenCtx, CUcontext *, context, CUgreenCtx, green)
 {
-	CUresult r;
+	CUresult r = cuda.cuCtxFromGreenCtx(context, green);
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
-	r = cuda.cuCtxFromGreenCtx(context, green);
 	if (r == CUDA_SUCCESS && state_enter() == STATE_OPEN)
 		contexts_green_seen(green, *context);
 	return r;
 }
 
 /* Stacks get their room at once; heap and printf buffer when something that uses them is loaded. */
-HOOK_BODY(cuCtxSetLimit, CUlimit limit, size_t value)
+HOOK_BODY(cuCtxSetLimit, CUlimit, limit, size_t, value)
 {
 	_cleanup_charge_ struct charge charge = CHARGE_NULL;
 	CUresult r;
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
 	if (limit != CU_LIMIT_STACK_SIZE)
 		return cuda.cuCtxSetLimit(limit, value);
 	r = local_begin(value, &charge);

@@ -53,14 +53,11 @@ static bool see_current(struct view *ret_view)
 	return true;
 }
 
-HOOK_BODY(cuMemGetInfo_v2, size_t *free_bytes, size_t *total_bytes)
+HOOK_BODY(cuMemGetInfo_v2, size_t *, free_bytes, size_t *, total_bytes)
 {
 	struct view view;
-	CUresult r;
+	CUresult r = cuda.cuMemGetInfo_v2(free_bytes, total_bytes);
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
-	r = cuda.cuMemGetInfo_v2(free_bytes, total_bytes);
 	if (r != CUDA_SUCCESS || !see_current(&view))
 		return r;
 	if (free_bytes && (*free_bytes > view.room_bytes || view.has_host))
@@ -70,14 +67,11 @@ HOOK_BODY(cuMemGetInfo_v2, size_t *free_bytes, size_t *total_bytes)
 	return r;
 }
 
-HOOK_BODY(cuMemGetInfo, unsigned int *free_bytes, unsigned int *total_bytes)
+HOOK_BODY(cuMemGetInfo, unsigned int *, free_bytes, unsigned int *, total_bytes)
 {
 	struct view view;
-	CUresult r;
+	CUresult r = cuda.cuMemGetInfo(free_bytes, total_bytes);
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
-	r = cuda.cuMemGetInfo(free_bytes, total_bytes);
 	if (r != CUDA_SUCCESS || !see_current(&view))
 		return r;
 	if (free_bytes && *free_bytes > view.room_bytes)
@@ -97,28 +91,22 @@ static bool see_quota(CUdevice ordinal, uint64_t *ret_quota_bytes)
 	       slice_view(device, ret_quota_bytes, &used);
 }
 
-HOOK_BODY(cuDeviceTotalMem_v2, size_t *bytes, CUdevice ordinal)
+HOOK_BODY(cuDeviceTotalMem_v2, size_t *, bytes, CUdevice, ordinal)
 {
 	uint64_t quota;
-	CUresult r;
+	CUresult r = cuda.cuDeviceTotalMem_v2(bytes, ordinal);
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
-	r = cuda.cuDeviceTotalMem_v2(bytes, ordinal);
 	if (r == CUDA_SUCCESS && see_quota(ordinal, &quota) &&
 		(*bytes > quota || oversubscribe_is_on(state_device(ordinal))))
 		*bytes = quota;
 	return r;
 }
 
-HOOK_BODY(cuDeviceTotalMem, unsigned int *bytes, CUdevice ordinal)
+HOOK_BODY(cuDeviceTotalMem, unsigned int *, bytes, CUdevice, ordinal)
 {
 	uint64_t quota;
-	CUresult r;
+	CUresult r = cuda.cuDeviceTotalMem(bytes, ordinal);
 
-	if (!hook_attach_cuda())
-		return CUDA_ERROR_NOT_INITIALIZED;
-	r = cuda.cuDeviceTotalMem(bytes, ordinal);
 	if (r == CUDA_SUCCESS && see_quota(ordinal, &quota) && *bytes > quota)
 		*bytes = (unsigned int)quota;
 	return r;

@@ -4,17 +4,12 @@
 
 #include <stdint.h>
 
+#include "sim/machine/call.h"
 #include "sim/machine/machine.h"
 
 #define INJECT_RULES_MAX	64
 #define INJECT_KERNELS_MAX	64
 #define INJECT_KERNEL_NAME_SIZE 128
-#define INJECT_CALLS_MAX	1024
-
-/* The number of a driver function in the counts, by its exported name; -ENOENT if unknown. */
-int inject_find_call(const char *symbol);
-/* The exported name of function `call`, or NULL after the last. */
-const char *inject_call_name(unsigned int call);
 
 /* What to do to calls of one function. */
 struct inject_rule {

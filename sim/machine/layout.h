@@ -3,6 +3,8 @@
 #pragma once
 
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -64,8 +66,8 @@ struct layout_slot_device {
 	uint32_t reserved0;
 	uint64_t limit_bytes; /* 0: none */
 	uint64_t reserved[6];
-	struct layout_schedule turn;
-	struct layout_utilization busy;
+	struct layout_schedule schedule;
+	struct layout_utilization utilization;
 };
 _Static_assert(
 	sizeof(struct layout_slot_device) == 16 * 8 + 64 + 24 + 256 + 8 + 128 * 16, "slot device");
@@ -73,10 +75,10 @@ _Static_assert(
 enum { LAYOUT_SLOT_FREE, LAYOUT_SLOT_USED };
 
 struct layout_slot {
-	uint32_t state; /* the commit word: whatever else is here counts only while USED */
+	_Atomic uint32_t state; /* the commit word: all else here counts only while USED */
 	int32_t pid;
-	uint32_t tag;	/* index */
-	uint32_t stage; /* enum machine_stage; CHECKPOINTED: what it holds does not count */
+	uint32_t tag;		/* index */
+	_Atomic uint32_t stage; /* enum machine_stage; CHECKPOINTED: what it holds does not count */
 	uint64_t start_time;
 	uint64_t pid_namespace;
 	uint64_t server;  /* the MPS server that it is a client of; 0: none */
@@ -114,24 +116,24 @@ struct layout_kernel {
 };
 _Static_assert(sizeof(struct layout_kernel) == 136, "kernel");
 
-/* Memory that processes share: nobody's in particular, and there until nobody keeps it. */
+/* Memory that processes share: it is there until nobody keeps it. */
 struct layout_kept {
 	uint64_t bytes;
-	uint32_t is_used; /* the commit word */
-	uint32_t turn;	  /* grows with every use of the place */
+	uint32_t is_used;    /* the commit word */
+	uint32_t generation; /* grows with every use of the place */
 	uint16_t device, kind;
 	uint16_t tag, maker;	 /* of who made it: index of the tag, slot */
-	uint16_t shows;		 /* enum machine_shown */
+	uint16_t shown;		 /* enum machine_shown */
 	uint16_t has_descriptor; /* one was made, and may live still */
 	uint32_t reserved0;
-	uint64_t holders[MACHINE_SLOTS_MAX / 64]; /* a bit a slot */
+	uint64_t holders[MACHINE_PROCESSES_MAX / 64]; /* a bit a slot */
 };
 _Static_assert(sizeof(struct layout_kept) == 64, "kept");
 
 /* What a process lock takes at most on any libc we know (40 bytes on x86-64, 48 on aarch64). */
 #define LAYOUT_LOCK_SIZE 128
 
-/* Whose turn it is on a device. Under its lock, which is taken after that of the machine. */
+/* Whom a device works for. Under its lock, which is taken after that of the machine. */
 struct layout_device {
 	union {
 		pthread_mutex_t mutex;
@@ -142,9 +144,9 @@ struct layout_device {
 	uint64_t owner_party;
 	uint32_t owner_slot;
 	uint32_t reserved;
-	uint64_t looked_ns;			  /* when it was last looked who is dead */
-	uint64_t members[MACHINE_SLOTS_MAX / 64]; /* a bit a slot: those that may have work */
-	struct layout_utilization busy;		  /* for whomever */
+	_Atomic uint64_t reaped_ns;		      /* when somebody last looked who is dead */
+	uint64_t members[MACHINE_PROCESSES_MAX / 64]; /* a bit a slot: those that may have work */
+	struct layout_utilization utilization;	      /* of all processes */
 };
 
 struct layout {
@@ -162,23 +164,23 @@ struct layout {
 		uint8_t bytes[1024];
 	} board;
 
-	uint32_t tag_count;  /* the commit word of tag[] */
-	uint32_t slots_used; /* no slot at or above was ever used */
-	uint32_t rule_count; /* rules in force; 0 is the fast path of every call */
+	uint32_t tag_count;	     /* the commit word of tag[] */
+	uint32_t slots_used;	     /* no slot at or above was ever used */
+	_Atomic uint32_t rule_count; /* rules in force; 0 is the fast path of every call */
 	uint32_t reserved1;
-	uint64_t kernel_epoch;
+	_Atomic uint64_t kernel_epoch;
 	uint64_t reserved2[5];
 	struct layout_rule rule[INJECT_RULES_MAX];
 	struct layout_kernel kernel[INJECT_KERNELS_MAX];
-	uint64_t calls[INJECT_CALLS_MAX];
+	_Atomic uint64_t calls[CALLS_MAX];
 	struct layout_tag tag[MACHINE_TAGS_MAX];
-	struct layout_slot slot[MACHINE_SLOTS_MAX];
+	struct layout_slot slot[MACHINE_PROCESSES_MAX];
 	uint32_t kept_used; /* no place at or above was ever used */
 	uint32_t reserved3;
 	struct layout_kept kept[MACHINE_KEPT_MAX];
 	struct layout_device device[MACHINE_DEVICES_MAX];
 	/* Last, for it is large and nearly all of it is never touched. */
-	struct layout_knot knot[MACHINE_SLOTS_MAX][MACHINE_DEVICES_MAX][LAYOUT_KNOTS];
+	struct layout_knot knot[MACHINE_PROCESSES_MAX][MACHINE_DEVICES_MAX][LAYOUT_KNOTS];
 };
 _Static_assert(sizeof(struct board) <= 1024, "board");
 _Static_assert(sizeof(pthread_mutex_t) <= LAYOUT_LOCK_SIZE, "lock");
@@ -187,3 +189,29 @@ _Static_assert(offsetof(struct layout, board) == 192, "board");
 _Static_assert(offsetof(struct layout, tag_count) == 1216, "tag_count");
 _Static_assert(offsetof(struct layout, rule) == 1280, "rule");
 _Static_assert(offsetof(struct layout, slot) % 8 == 0, "slot");
+
+/*
+ * Between what a commit word stands for and the commit: the compiler must not swap them. A process that
+ * is killed needs no more, for the next one takes the lock.
+ */
+static inline void layout_fence(void)
+{
+	atomic_signal_fence(memory_order_seq_cst);
+}
+
+/* Relaxed, all three: these words change under the file's lock; who reads without comes before or after. */
+static inline bool layout_is_used(const struct layout_slot *slot)
+{
+	return atomic_load_explicit(&slot->state, memory_order_relaxed) == LAYOUT_SLOT_USED;
+}
+
+static inline void layout_set_state(struct layout_slot *slot, uint32_t state)
+{
+	layout_fence();
+	atomic_store_explicit(&slot->state, state, memory_order_relaxed);
+}
+
+static inline enum machine_stage layout_stage(const struct layout_slot *slot)
+{
+	return (enum machine_stage)atomic_load_explicit(&slot->stage, memory_order_relaxed);
+}

@@ -17,28 +17,36 @@ static inline bool lock_is_taken(pthread_mutex_t *mutex, int result)
 	return result == 0;
 }
 
-/* Takes the mutex only where nobody holds it. */
-static inline bool lock_try(pthread_mutex_t *mutex)
-{
-	return lock_is_taken(mutex, pthread_mutex_trylock(mutex));
-}
-
 static inline pthread_mutex_t *lock_enter(pthread_mutex_t *mutex)
 {
 	lock_is_taken(mutex, pthread_mutex_lock(mutex));
 	return mutex;
 }
 
-/* NULL: the scope holds nothing. */
-static inline void lock_cleanup(pthread_mutex_t **mutex)
+/* Returns the mutex, or NULL where somebody holds it. */
+static inline pthread_mutex_t *lock_try(pthread_mutex_t *mutex)
 {
-	if (*mutex)
-		pthread_mutex_unlock(*mutex);
+	return lock_is_taken(mutex, pthread_mutex_trylock(mutex)) ? mutex : NULL;
 }
 
-#define LOCK_NAME_(line) lock_scope_##line
-#define LOCK_NAME(line)	 LOCK_NAME_(line)
-#define LOCK_VARIABLE	 __attribute__((cleanup(lock_cleanup), unused)) pthread_mutex_t *
+/* NULL: there is nothing to give back. */
+static inline void lock_leave(pthread_mutex_t *mutex)
+{
+	if (mutex)
+		pthread_mutex_unlock(mutex);
+}
+
+static inline void lock_cleanup(pthread_mutex_t **mutex)
+{
+	lock_leave(*mutex);
+}
+
+/* Holds until the end of the enclosing scope what lock_enter() or lock_try() gave. */
+#define LOCK_SCOPE_AS(name, taken) \
+	__attribute__((cleanup(lock_cleanup), unused)) pthread_mutex_t *name = (taken)
+
+#define LOCK_PASTE(line) lock_scope_##line
+#define LOCK_NAME(line)	 LOCK_PASTE(line)
 
 /* Holds the mutex until the end of the enclosing scope. */
-#define LOCK_SCOPE(mutex) LOCK_VARIABLE LOCK_NAME(__LINE__) = lock_enter(mutex)
+#define LOCK_SCOPE(mutex) LOCK_SCOPE_AS(LOCK_NAME(__LINE__), lock_enter(mutex))

@@ -9,11 +9,11 @@
 #include "sim/machine/board.h"
 #include "sim/machine/clock.h"
 
-#define MACHINE_DEVICES_MAX 16
-#define MACHINE_SLOTS_MAX   256
-#define MACHINE_TAG_SIZE    64
-#define MACHINE_TAGS_MAX    128
-#define MACHINE_KEPT_MAX    4096
+#define MACHINE_DEVICES_MAX   16
+#define MACHINE_PROCESSES_MAX 256
+#define MACHINE_TAG_SIZE      64
+#define MACHINE_TAGS_MAX      128
+#define MACHINE_KEPT_MAX      4096
 
 /* What a process holds of a device, by the kind of thing that took it. */
 enum machine_kind {
@@ -167,7 +167,7 @@ struct machine_snapshot {
 	int device_count;
 	struct machine_device device[MACHINE_DEVICES_MAX];
 	int process_count;
-	struct machine_process process[MACHINE_SLOTS_MAX];
+	struct machine_process process[MACHINE_PROCESSES_MAX];
 };
 
 /*
@@ -218,7 +218,7 @@ enum machine_shown {
 };
 
 struct machine_kept {
-	uint32_t index, turn;
+	uint32_t index, generation;
 	int device;
 	uint64_t bytes;
 	bool is_mine; /* the calling process made it and holds it */
@@ -233,13 +233,13 @@ int machine_keep(struct machine *machine, int device, enum machine_kind kind, ui
 /* Takes more for kept memory: 0 or MACHINE_E_FULL. */
 int machine_kept_grow(struct machine *machine, uint32_t index, uint64_t bytes);
 /* Becomes a holder; -ENOENT where it is gone, or (is_from_maker) its maker does not hold it. */
-int machine_kept_hold(struct machine *machine, uint32_t index, uint32_t turn, bool is_from_maker,
-	struct machine_kept *ret_kept);
+int machine_kept_hold(struct machine *machine, uint32_t index, uint32_t generation,
+	bool is_from_maker, struct machine_kept *ret_kept);
 void machine_kept_drop(struct machine *machine, uint32_t index);
 /* A new descriptor that keeps it, or -errno; and what a descriptor keeps: 0 or -ENOENT. */
 int machine_kept_descriptor(struct machine *machine, uint32_t index);
 int machine_kept_of_descriptor(
-	struct machine *machine, int fd, uint32_t *ret_index, uint32_t *ret_turn);
+	struct machine *machine, int fd, uint32_t *ret_index, uint32_t *ret_generation);
 
 /* "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx" of board_uuid()'s bytes. */
 #define MACHINE_UUID_SIZE 41

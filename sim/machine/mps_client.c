@@ -15,7 +15,7 @@ uint64_t mps_client_find_server(void)
 	char path[4096];
 	struct stat st;
 
-	if (folder == NULL || *folder == '\0' ||
+	if (!folder || !*folder ||
 		(size_t)snprintf(path, sizeof(path), "%s/control", folder) >= sizeof(path) ||
 		stat(path, &st) != 0)
 		return 0;
@@ -34,7 +34,7 @@ uint64_t mps_client_find_server(void)
 uint32_t mps_client_read_percent(void)
 {
 	const char *text = getenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
-	double percent = text != NULL ? strtod(text, NULL) : 0;
+	double percent = text ? strtod(text, NULL) : 0;
 
 	if (!(percent > 0 && percent < 100))
 		return 100;
@@ -63,7 +63,7 @@ uint64_t mps_client_read_limit_bytes(int ordinal)
 	const char *p = getenv("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT");
 	uint64_t limit = 0;
 
-	while (p != NULL && *p != '\0') {
+	while (p && *p) {
 		char *end;
 		long device = strtol(p, &end, 10);
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Turns, step by step: who is served, and until when nothing changes. */
-#include "sim/machine/layout.h"
-#include "sim/machine/schedule.h"
+#include "sim/machine/schedule_step.h"
 
 /* The whole of a device. */
 #define ALL_PERCENT 100
@@ -57,7 +56,7 @@ static const struct schedule_member *find_next(const struct schedule_view *view)
 			continue;
 		if (member->slot > view->owner_slot)
 			return member;
-		if (lowest == NULL)
+		if (!lowest)
 			lowest = member;
 	}
 	return lowest;
@@ -77,14 +76,14 @@ static bool choose(struct schedule_view *view)
 {
 	const struct schedule_member *next = find_next(view);
 
-	if (next == NULL)
+	if (!next)
 		return false;
 	if (is_owner_there(view) && view->at_ns < view->slice_end_ns)
 		return true;
 	view->owner_party = next->party;
 	view->owner_slot = next->slot;
 	view->slice_end_ns = view->at_ns + view->slice_ns;
-	return find_next(view) != NULL;
+	return find_next(view);
 }
 
 static void serve(struct schedule_view *view)

@@ -47,7 +47,7 @@ static nvmlReturn_t attach(void)
 	}
 	snprintf(node.words, sizeof(node.words), "%s", words ? words : "");
 	for (unsigned int i = 0; i < ENTRY_COUNT; i++)
-		node.calls[i] = inject_find_call(entry_name(i));
+		node.calls[i] = call_find(entry_name(i));
 	return NVML_SUCCESS;
 }
 

@@ -22,7 +22,7 @@ struct list {
 		unsigned int pid;
 		uint64_t bytes;
 		unsigned int busy_percent;
-	} row[MACHINE_SLOTS_MAX];
+	} row[MACHINE_PROCESSES_MAX];
 };
 
 enum who { ALL, MPS_CLIENTS };

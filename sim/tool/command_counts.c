@@ -13,9 +13,9 @@ static void print_count(struct machine *machine, unsigned int call, bool is_json
 	uint64_t count = inject_read_count(machine, call);
 
 	if (is_json)
-		printf("%s\"%s\":%" PRIu64, *is_first ? "" : ",", inject_call_name(call), count);
+		printf("%s\"%s\":%" PRIu64, *is_first ? "" : ",", call_name(call), count);
 	else
-		printf("%12" PRIu64 " %s\n", count, inject_call_name(call));
+		printf("%12" PRIu64 " %s\n", count, call_name(call));
 	*is_first = false;
 }
 
@@ -27,13 +27,13 @@ int command_counts(int argc, char **argv)
 		{.name = "--json", .is_given = &is_json},
 		{.name = "--clear", .is_given = &is_clear},
 	};
-	int words = ARGS_READ(argc, argv, args, 0, INJECT_CALLS_MAX);
+	int words = ARGS_READ(argc, argv, args, 0, CALLS_MAX);
 	int result;
 
 	if (words < 0)
 		return TOOL_USAGE;
 	for (int i = 1; i <= words; i++)
-		if (inject_find_call(argv[i]) < 0)
+		if (call_find(argv[i]) < 0)
 			return tool_complain("counts", TOOL_FAILED,
 				"the simulated driver exports no '%s'", argv[i]);
 	result = tool_open(&machine);
@@ -46,8 +46,8 @@ int command_counts(int argc, char **argv)
 	if (is_json)
 		putchar('{');
 	for (int i = 1; i <= words; i++)
-		print_count(machine, (unsigned int)inject_find_call(argv[i]), is_json, &is_first);
-	for (unsigned int call = 0; !words && inject_call_name(call); call++)
+		print_count(machine, (unsigned int)call_find(argv[i]), is_json, &is_first);
+	for (unsigned int call = 0; !words && call_name(call); call++)
 		if (inject_read_count(machine, call))
 			print_count(machine, call, is_json, &is_first);
 	if (is_json)

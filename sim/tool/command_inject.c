@@ -29,7 +29,7 @@ static int complain_of_function(const char *name)
 	int shown = 0;
 
 	tool_complain("inject", 0, "the simulated driver exports no '%s'", name);
-	for (unsigned int i = 0; (known = inject_call_name(i)) && shown < 8; i++)
+	for (unsigned int i = 0; (known = call_name(i)) && shown < 8; i++)
 		if (!strncmp(known, name, strlen(name)))
 			fprintf(stderr, "%s%s", shown++ ? ", " : "  did you mean ", known);
 	if (shown)

@@ -85,7 +85,7 @@ unsigned meter_permille(const struct slice *slice, int device, unsigned window_u
 
 uint64_t meter_calls(const struct node *node, const char *symbol)
 {
-	int call = inject_find_call(symbol);
+	int call = call_find(symbol);
 
 	assert_true(call >= 0);
 	return inject_read_count(node->machine, (unsigned)call);

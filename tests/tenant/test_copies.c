@@ -288,7 +288,7 @@ static void ask_both(struct tenant *with, struct tenant *without, int want, cons
 
 static uint64_t calls_of(struct node *node, const char *symbol)
 {
-	int number = inject_find_call(symbol);
+	int number = call_find(symbol);
 
 	assert_true(number >= 0);
 	return inject_read_count(node->machine, (unsigned)number);

@@ -122,14 +122,14 @@ static struct inject_rule failure_of(const char *symbol, unsigned skip)
 }
 
 /* How often the tour calls each function of the driver; by number. */
-static void count_calls(struct course *c, uint64_t counts[INJECT_CALLS_MAX])
+static void count_calls(struct course *c, uint64_t counts[CALLS_MAX])
 {
 	struct tenant *t = course_start(c, "VGPU_FAULT=");
 
 	expect(t, OK, "primary 0");
 	inject_clear_counts(c->node->machine);
 	expect(t, OK, "tour");
-	for (unsigned i = 0; inject_call_name(i); i++)
+	for (unsigned i = 0; call_name(i); i++)
 		counts[i] = inject_read_count(c->node->machine, i);
 	assert_int_equal(tenant_end(t), 0);
 	course_end_case(c);
@@ -137,17 +137,17 @@ static void count_calls(struct course *c, uint64_t counts[INJECT_CALLS_MAX])
 
 static void a_driver_call_that_fails_anywhere_leaves_the_books_exact(void **state)
 {
-	static uint64_t counts[INJECT_CALLS_MAX];
+	static uint64_t counts[CALLS_MAX];
 	struct course c = course_begin(*state);
 	unsigned functions = 0;
 	char what[128];
 
 	c.node->is_loud = true;
 	count_calls(&c, counts);
-	for (unsigned i = 0; inject_call_name(i); i++) {
+	for (unsigned i = 0; call_name(i); i++) {
 		functions += counts[i] > 0;
 		for (unsigned n = 0; n < TIMES && n < counts[i]; n++) {
-			struct inject_rule rule = failure_of(inject_call_name(i), n);
+			struct inject_rule rule = failure_of(call_name(i), n);
 			struct tenant *t = course_start(&c, "VGPU_FAULT=");
 
 			snprintf(what, sizeof(what), "%s fails the %u. time", rule.symbol, n + 1);

@@ -16,8 +16,10 @@
 static CUresult give(
 	const struct machine_kept *kept, CUmemAllocationHandleType type, void *ret_handle)
 {
-	struct ticket ticket = {
-		.magic = TICKET_MAGIC, .index = kept->index, .turn = kept->turn, .pid = getpid()};
+	struct ticket ticket = {.magic = TICKET_MAGIC,
+		.index = kept->index,
+		.turn = kept->generation,
+		.pid = getpid()};
 	int fd;
 
 	if (type == CU_MEM_HANDLE_TYPE_FABRIC) {
@@ -177,7 +179,7 @@ ENTRY_BODY(cuMemPoolExportPointer, (CUmemPoolPtrExportData * data, CUdeviceptr d
 	if (lookup_extent(dptr, &extent) && extent.pool && extent.pool->kept > 0) {
 		ticket = (struct ticket){.magic = TICKET_MAGIC,
 			.index = extent.pool->made.index,
-			.turn = extent.pool->made.turn,
+			.turn = extent.pool->made.generation,
 			.bytes = extent.bytes,
 			.pid = getpid()};
 		memset(data, 0, sizeof(*data));
@@ -206,7 +208,7 @@ ENTRY_BODY(cuMemPoolImportPointer,
 	pthread_mutex_lock(&driver.memory_lock);
 	pool = pool_check(handle);
 	if (!pool || !pool->is_imported || ticket.magic != TICKET_MAGIC ||
-		ticket.index != pool->made.index || ticket.turn != pool->made.turn)
+		ticket.index != pool->made.index || ticket.turn != pool->made.generation)
 		result = CUDA_ERROR_INVALID_VALUE;
 	else if (!ipc_open(context, pool->device, &ticket, false, dptr))
 		result = CUDA_ERROR_OUT_OF_MEMORY;
@@ -228,7 +230,7 @@ ENTRY_BODY(cuMemGetHandleForAddressRange,
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&driver.memory_lock);
 	owner = address_find_owner(dptr);
-	if (owner && heap_keep(owner, &kept.index, &kept.turn)) {
+	if (owner && heap_keep(owner, &kept.index, &kept.generation)) {
 		fd = machine_kept_descriptor(driver.machine, kept.index);
 		result = fd >= 0 ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
 		if (fd >= 0)

@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "sim/machine/attach.h"
-
 struct driver driver = {
 	.memory_lock = PTHREAD_MUTEX_INITIALIZER, .init_lock = PTHREAD_MUTEX_INITIALIZER};
 

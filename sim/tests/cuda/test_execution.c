@@ -358,7 +358,7 @@ TEST(injected_faults_come_at_the_call_they_are_set_for)
 TEST(calls_are_counted_by_symbol)
 {
 	CUdeviceptr p;
-	int call = inject_find_call("cuMemAlloc_v2");
+	int call = call_find("cuMemAlloc_v2");
 
 	child_context();
 	CHECK(call >= 0);

@@ -275,10 +275,10 @@ TEST(every_row_is_exported_and_errors_have_names)
 	const char *text;
 	int version;
 
-	for (unsigned int i = 0; inject_call_name(i); i++) {
-		if (strncmp(inject_call_name(i), "cu", 2) == 0)
-			CHECK(dlsym(RTLD_DEFAULT, inject_call_name(i)));
-		EQUAL(inject_find_call(inject_call_name(i)), i);
+	for (unsigned int i = 0; call_name(i); i++) {
+		if (strncmp(call_name(i), "cu", 2) == 0)
+			CHECK(dlsym(RTLD_DEFAULT, call_name(i)));
+		EQUAL(call_find(call_name(i)), i);
 	}
 	OK(cuGetErrorName(CUDA_ERROR_OUT_OF_MEMORY, &text));
 	EQUAL(strcmp(text, "CUDA_ERROR_OUT_OF_MEMORY"), 0);

@@ -6,7 +6,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-#include "sim/machine/schedule.h"
+#include "sim/machine/schedule_step.h"
 #include "sim/machine/utilization.h"
 
 #define MS    UINT64_C(1000000)

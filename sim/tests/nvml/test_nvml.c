@@ -454,7 +454,7 @@ static void every_function_is_counted_and_survives_zeroes(void **state)
 
 	assert_int_equal(machine_open(NULL, NULL, &machine, NULL, 0), 0);
 	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
-		int call = inject_find_call(functions[i].name);
+		int call = call_find(functions[i].name);
 
 		OK(nvmlInit_v2());
 		functions[i].call(0, 0, 0, 0, 0, 0);
@@ -477,7 +477,7 @@ static void an_injected_fault_hits_the_named_call(void **state)
 	struct machine *machine;
 	nvmlMemory_t memory;
 
-	if (inject_find_call(rule.symbol) < 0)
+	if (call_find(rule.symbol) < 0)
 		skip();
 	assert_int_equal(machine_open(NULL, NULL, &machine, NULL, 0), 0);
 	assert_true(inject_add_rule(machine, &rule) >= 0);

@@ -439,7 +439,7 @@ bool heap_keep(struct owner *owner, uint32_t *ret_index, uint32_t *ret_turn)
 		if (!is_kept)
 			return false;
 		*kept = made.index + 1;
-		*turn = made.turn;
+		*turn = made.generation;
 	}
 	*ret_index = *kept - 1;
 	*ret_turn = *turn;

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Freeing what dead processes held. */
+#include "sim/machine/reap.h"
+
+#include "base/cleanup.h"
+#include "sim/machine/kept.h"
+
+/*
+ * A process is alive exactly as long as it holds a file lock on its slot's byte. The lock belongs
+ * to an open file description that only a mapping of the process keeps (slot.c). So it falls when
+ * the address space goes: at exit, exec, or any signal, and never by closing descriptors. PIDs were
+ * rejected: they are reused, and mean nothing across PID namespaces.
+ */
+
+int reap_dead(struct machine *machine)
+{
+	struct layout *layout = machine->layout;
+	_cleanup_fd_ int fd = state_file_reopen(machine);
+	int reaped = 0;
+
+	if (fd < 0)
+		return 0;
+	for (unsigned int i = 0; i < layout->slots_used; i++) {
+		if (!layout_is_used(&layout->slot[i]) ||
+			state_file_is_byte_locked(fd, LAYOUT_LIVE_OFFSET + i))
+			continue;
+		layout_set_state(&layout->slot[i], LAYOUT_SLOT_FREE);
+		kept_forget_slot(layout, i);
+		reaped++;
+	}
+	kept_sweep(layout, fd);
+	return reaped;
+}

@@ -20,8 +20,8 @@
 static const char functions[] =
 	"await() { tries=0; until eval \"$1\"; do [ $tries = 500 ] && return 1; sleep 0.02; "
 	"tries=$((tries + 1)); done; }\n"
-	"busy_ns() { \"$VGPU_SIM\" truth --json | grep -o '\"busy_ns\":[0-9]*' | head -n 1; }\n"
-	"has_ended() { ! kill -0 $1 2>/dev/null; }\n"
+	"busy_ns() { \"$VGPU_SIM\" truth --json | grep -o '\"busy_ns\":[0-9]*' | head -n 1; "
+	"}\n" TOOL_HAS_ENDED
 	"daemon() { cat \"$VGPU_STATE\"/.mps-*/pipe/nvidia-cuda-mps-control.pid; }\n"
 	"moves() { a=$(busy_ns); sleep 0.2; [ \"$a\" != \"$(busy_ns)\" ]; }\n"
 	"stands() { ! moves; }\n";
@@ -73,19 +73,22 @@ static void two_slices_of_half_run_side_by_side_at_full_speed(void **state)
 
 static void who_is_no_client_is_limited_by_time(void **state)
 {
-	static const char *const escapes[] = {"-u CUDA_MPS_PIPE_DIRECTORY",
-		"CUDA_MPS_PIPE_DIRECTORY=/nowhere", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=100",
-		"-u CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"};
+	/* Each on a device of its own, so that nothing but its own limit holds it back. */
+	const struct said *said = tool_run(
+		"export VGPU_SIM_BOARD=h200x8 VGPU_SIM_STATE=\"$HERE/eight\"; device=0\n"
+		"while read -r escape; do\n"
+		"{ timeout 60 \"$VGPU\" run --sim --mps --device $device --memory 2g --cores 20 -- "
+		"env $escape " LOAD_2_S " >\"$HERE/$device\" || echo failed; } &\n"
+		"device=$((device + 1)); done <<END\n"
+		"-u CUDA_MPS_PIPE_DIRECTORY\nCUDA_MPS_PIPE_DIRECTORY=/nowhere\n"
+		"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=100\n-u CUDA_MPS_ACTIVE_THREAD_PERCENTAGE\n"
+		"END\nwait; for device in 0 1 2 3; do " COUNT_OF("$device") "done");
+	int count[4];
 
-	for (size_t i = 0; i < sizeof(escapes) / sizeof(escapes[0]); i++) {
-		const struct said *said = tool_run(RUN "--memory 2g --cores 20 -- env %s " LOAD_2_S
-						       " >\"$HERE/one\"\n" COUNT_OF("one"),
-			escapes[i]);
-		int count = atoi(said->out);
-
-		assert_int_equal(said->status, 0);
-		assert_in_range(count, 1, ALL_OF_2_S * 2 / 5);
-	}
+	assert_int_equal(
+		sscanf(said->out, "%d %d %d %d", &count[0], &count[1], &count[2], &count[3]), 4);
+	for (int i = 0; i < 4; i++)
+		assert_in_range(count[i], 1, ALL_OF_2_S * 2 / 5);
 }
 
 static void memory_above_the_quota_is_refused_by_the_books_and_by_the_driver(void **state)
@@ -180,10 +183,9 @@ static void the_daemon_of_a_killed_vgpu_ends_with_its_program_at_the_next_comman
 
 static void a_daemon_that_was_killed_is_replaced(void **state)
 {
-	const struct said *said = tool_run(
-		RUN "--memory 1g -- sh -c 'kill -9 $(cat " PIPE "/*.pid); while kill -0 $(cat " PIPE
-		    "/*.pid) 2>/dev/null; do sleep 0.02; "
-		    "done; exec " RUN "--memory 1g -- \"$TENANT\"'");
+	const struct said *said = tool_run(RUN "--memory 1g -- sh -c '" LIB
+					       "kill -9 $(daemon); await \"has_ended $(daemon)\"\n"
+					       "exec " RUN "--memory 1g -- \"$TENANT\"'");
 
 	assert_int_equal(said->status, 0);
 	assert_says(said->out, "CUDA_ERROR_OUT_OF_MEMORY");

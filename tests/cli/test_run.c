@@ -297,7 +297,7 @@ static void a_slice_outlives_a_vgpu_that_was_killed(void **state)
 	assert_says(tool_run("\"$VGPU\" list")->out, "old");
 	assert_int_equal(tool_run("\"$VGPU\" run --memory 1g --name old true")->status, 1);
 	/* and is removed when its program has gone, too */
-	tool_run("kill -9 %d; while kill -0 %d; do sleep 0.01; done", pid, pid);
+	tool_run(TOOL_HAS_ENDED "kill -9 %d; until has_ended %d; do sleep 0.01; done", pid, pid);
 	assert_int_equal(tool_run("\"$VGPU\" run --memory 1g --name old true")->status, 0);
 	assert_string_equal(tool_run("ls -A \"$VGPU_STATE\"")->out, "");
 }

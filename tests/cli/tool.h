@@ -22,5 +22,8 @@ const char *tool_path(const char *format, ...) __attribute__((format(printf, 1, 
  */
 const struct said *tool_run(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* A function of the shell: whether the process has ended, even if its parent has not waited for it yet. */
+#define TOOL_HAS_ENDED "has_ended() { ! grep -q '^State:.[^ZX]' /proc/$1/status 2>/dev/null; }\n"
+
 /* Fails the test unless the text has the part in it. */
 void assert_says(const char *text, const char *part);

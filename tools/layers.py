@@ -9,7 +9,7 @@ MAY_USE = {
     "base": [],
     "policy": ["base"],
     "region": ["base", "policy"],
-    "gpu": ["base"],
+    "gpu": ["base", "policy"],
     "tenant/driver": ["base", "gpu"],
     "tenant/slice": _SLICE,
     "tenant/memory": _TENANT,

@@ -12,6 +12,7 @@
 #include "cli/diagnosis.h"
 #include "cli/doctor_limits.h"
 #include "cli/doctor_show.h"
+#include "node/nvml_library.h"
 #include "node/sites.h"
 
 const char help_doctor[] =
@@ -67,7 +68,7 @@ static bool is_wanted(const struct request *request, const struct view *v)
 }
 
 static int read_views(const struct request *request, const struct sites *sites,
-	const struct devices *devices, struct diagnosis *d)
+	const struct inventory *devices, struct diagnosis *d)
 {
 	d->views = calloc(sites->count + 1, sizeof(*d->views));
 	if (!d->views)
@@ -172,7 +173,7 @@ static void judge(struct diagnosis *d)
 static int examine(const struct request *request, struct diagnosis *d, struct err *err)
 {
 	_cleanup_(sites_clear) struct sites sites = SITES_NULL;
-	_cleanup_free_ struct devices *devices = calloc(1, sizeof(*devices));
+	_cleanup_free_ struct inventory *devices = calloc(1, sizeof(*devices));
 	struct err ignored = ERR_NULL;
 	int r = sites_find(&sites, err);
 
@@ -181,7 +182,7 @@ static int examine(const struct request *request, struct diagnosis *d, struct er
 	if (!devices)
 		return err_set(err, ENOMEM, "no memory");
 	/* Names of devices are a comfort. */
-	if (devices_read(NULL, devices, &ignored) != 0)
+	if (nvml_library_read_inventory(NULL, devices, &ignored) != 0)
 		devices->count = 0;
 	r = read_views(request, &sites, devices, d);
 	view_measure(d->views, d->views ? d->view_count : 0, MEASURE_NS);

@@ -24,6 +24,7 @@
 #include "cli/command.h"
 #include "node/evictee.h"
 #include "node/free_memory.h"
+#include "node/nvml_library.h"
 #include "region/evict.h"
 #include "region/snapshot.h"
 
@@ -34,7 +35,8 @@
 
 struct eviction {
 	struct checkpoint driver;
-	struct free_memory free_memory;
+	struct nvml_library library;
+	const struct nvml_driver *nvml; /* NULL: free memory is taken for granted */
 	struct region region;
 	struct snapshot *seen; /* before anything was done */
 	struct evictees evictees;
@@ -48,7 +50,7 @@ struct eviction {
 
 static void cleanup_eviction(struct eviction *e)
 {
-	free_memory_close(&e->free_memory);
+	nvml_library_close(&e->library);
 	region_close(&e->region);
 	free(e->evictees.list);
 	free(e->seen);
@@ -173,7 +175,7 @@ static int restore_memory(struct eviction *e, struct evictee *p, struct err *err
 	int r;
 
 	evict_weigh(&e->region, &p->process, p->bytes);
-	r = free_memory_check(&e->free_memory, &e->evictees, p, e->seen, err);
+	r = free_memory_check(e->nvml, &e->evictees, p, e->seen, err);
 	if (r == 0)
 		r = book_in(e, p, err);
 	if (r < 0)
@@ -223,12 +225,14 @@ static bool undo(struct eviction *e)
 static int open_all(struct eviction *e, const char *region, const struct evict_libraries *libraries,
 	struct err *err)
 {
+	struct err ignored = ERR_NULL;
 	int r = checkpoint_open(libraries->cuda, &e->driver, err);
 
 	if (r < 0)
 		return r;
 	/* After the driver's start, which takes some memory of each device. */
-	free_memory_open(libraries->nvml, &e->free_memory);
+	if (nvml_library_open(libraries->nvml, &e->library, &ignored) == 0)
+		e->nvml = &e->library.driver;
 	r = region_open(region, &e->region);
 	return r ? err_set(err, r < 0 ? -r : EINVAL, "region '%.200s': %s", region,
 			   region_explain(r))
@@ -321,7 +325,7 @@ static int check_room(struct eviction *e, struct err *err)
 		if (find_stage(e, p, &ignored) == 0)
 			evict_weigh(&e->region, &p->process, p->bytes);
 	}
-	return free_memory_check(&e->free_memory, &e->evictees, NULL, e->seen, err);
+	return free_memory_check(e->nvml, &e->evictees, NULL, e->seen, err);
 }
 
 /*

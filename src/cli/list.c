@@ -10,7 +10,7 @@
 #include "cli/command.h"
 #include "cli/mps.h"
 #include "cli/show.h"
-#include "node/devices.h"
+#include "node/nvml_library.h"
 #include "node/place.h"
 #include "node/sites.h"
 #include "node/slice.h"
@@ -102,7 +102,8 @@ static int read_request(int argc, char **argv, struct request *ret_request, stru
 }
 
 /* Names of devices are a comfort: without them the list shows UUIDs. */
-static int read_devices(const struct request *request, struct devices *ret_devices, struct err *err)
+static int read_devices(
+	const struct request *request, struct inventory *ret_devices, struct err *err)
 {
 	struct place_sim sim;
 	struct err ignored = ERR_NULL;
@@ -110,7 +111,8 @@ static int read_devices(const struct request *request, struct devices *ret_devic
 	ret_devices->count = 0;
 	if (request->is_sim && place_find_sim(&sim, err) < 0)
 		return -ENOENT;
-	if (devices_read(request->is_sim ? sim.nvml : NULL, ret_devices, &ignored) != 0)
+	if (nvml_library_read_inventory(request->is_sim ? sim.nvml : NULL, ret_devices, &ignored) !=
+		0)
 		ret_devices->count = 0;
 	return 0;
 }
@@ -148,7 +150,7 @@ static int compare(const void *a, const void *b)
 
 /* Reads every site; broken ones are told and counted, and those that were guesses left out. */
 static int read_views(const struct request *request, const struct sites *sites,
-	const struct devices *devices, struct views *views, unsigned *failures)
+	const struct inventory *devices, struct views *views, unsigned *failures)
 {
 	views->view = calloc(sites->count + 1, sizeof(*views->view));
 	if (!views->view)
@@ -191,7 +193,7 @@ int command_list(int argc, char **argv, int *ret_status, struct err *err)
 {
 	_cleanup_(sites_clear) struct sites sites = SITES_NULL;
 	_cleanup_(cleanup_views) struct views views = {.count = 0};
-	_cleanup_free_ struct devices *devices = calloc(1, sizeof(*devices));
+	_cleanup_free_ struct inventory *devices = calloc(1, sizeof(*devices));
 	struct request request = {0};
 	unsigned failures = 0;
 	int r = read_request(argc, argv, &request, err);

@@ -14,7 +14,7 @@
 #include "cli/compute_limits.h"
 #include "cli/mps.h"
 #include "cli/size.h"
-#include "node/devices.h"
+#include "node/nvml_library.h"
 #include "node/place.h"
 #include "node/slice.h"
 #include "node/turn_folder.h"
@@ -173,14 +173,14 @@ static int grant(struct share *share, const char *uuid, uint64_t bytes, struct e
 }
 
 /* Grants the devices that were asked for, and makes exactly them visible, in that order. */
-static int grant_chosen(const struct request *request, const struct devices *there,
+static int grant_chosen(const struct request *request, const struct inventory *there,
 	struct plan *plan, struct err *err)
 {
 	size_t used = 0;
 
 	for (unsigned i = 0; i < request->device_count; i++) {
-		const struct device *d;
-		int r = devices_find(there, request->devices[i], &d, err);
+		const struct inventory_device *d;
+		int r = inventory_find(there, request->devices[i], &d, err);
 
 		if (r == 0)
 			r = grant(&plan->grant, d->uuid, request->memory_bytes, err);
@@ -193,8 +193,8 @@ static int grant_chosen(const struct request *request, const struct devices *the
 }
 
 /* Grants every device: by name as far as a share has room for them, else whichever it is. */
-static int grant_all(const struct request *request, const struct devices *there, struct plan *plan,
-	struct err *err)
+static int grant_all(const struct request *request, const struct inventory *there,
+	struct plan *plan, struct err *err)
 {
 	int r = 0;
 
@@ -206,8 +206,8 @@ static int grant_all(const struct request *request, const struct devices *there,
 }
 
 /* MPS needs to be told each device that the program sees, and no other. */
-static int check_mps(const struct request *request, const struct devices *there, struct plan *plan,
-	struct err *err)
+static int check_mps(const struct request *request, const struct inventory *there,
+	struct plan *plan, struct err *err)
 {
 	const char *visible = getenv("CUDA_VISIBLE_DEVICES");
 
@@ -233,18 +233,18 @@ static int check_mps(const struct request *request, const struct devices *there,
 
 static int find_devices(const struct request *request, struct plan *plan, struct err *err)
 {
-	_cleanup_free_ struct devices *there = calloc(1, sizeof(*there));
+	_cleanup_free_ struct inventory *there = calloc(1, sizeof(*there));
 	int r;
 
 	if (!there)
 		return err_set(err, ENOMEM, "no memory");
-	r = devices_read(request->is_sim ? plan->sim.nvml : NULL, there, err);
-	if (r == DEVICES_E_NO_NVML && (request->device_count || request->is_sim)) {
+	r = nvml_library_read_inventory(request->is_sim ? plan->sim.nvml : NULL, there, err);
+	if (r == NVML_LIBRARY_E_NONE && (request->device_count || request->is_sim)) {
 		if (request->device_count)
 			err_wrap(err, "device '%s' cannot be looked up", request->devices[0]);
 		return -ENODEV;
 	}
-	if (r == DEVICES_E_NO_NVML)
+	if (r == NVML_LIBRARY_E_NONE)
 		*err = (struct err)ERR_NULL; /* the driver may come later; the quota is there */
 	else if (r < 0)
 		return r;

@@ -11,7 +11,7 @@
 #include "cli/compute_limits.h"
 #include "cli/edit.h"
 #include "cli/size.h"
-#include "node/devices.h"
+#include "node/nvml_library.h"
 #include "node/place.h"
 #include "policy/device_name.h"
 #include "region/snapshot.h"
@@ -117,20 +117,20 @@ static struct share_device *find_line(struct share *share, const char *text)
 /* The device that was named, on this machine: for an index, and for one that is under the "*" line. */
 static int look_up(const struct request *request, char ret_uuid[SHARE_UUID_BYTES], struct err *err)
 {
-	_cleanup_free_ struct devices *there = calloc(1, sizeof(*there));
-	const struct device *device;
+	_cleanup_free_ struct inventory *there = calloc(1, sizeof(*there));
+	const struct inventory_device *device;
 	struct place_sim sim;
 	int r = there ? 0 : err_set(err, ENOMEM, "no memory");
 
 	if (r == 0 && request->is_sim)
 		r = place_find_sim(&sim, err);
 	if (r == 0)
-		r = devices_read(request->is_sim ? sim.nvml : NULL, there, err);
+		r = nvml_library_read_inventory(request->is_sim ? sim.nvml : NULL, there, err);
 	if (r) {
 		err_wrap(err, "device '%.80s' cannot be looked up", request->device);
 		return r < 0 ? r : -ENODEV;
 	}
-	r = devices_find(there, request->device, &device, err);
+	r = inventory_find(there, request->device, &device, err);
 	if (r == 0)
 		snprintf(ret_uuid, SHARE_UUID_BYTES, "%s", device->uuid);
 	return r;

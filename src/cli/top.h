@@ -9,7 +9,7 @@
 
 #include "base/bits.h"
 #include "base/err.h"
-#include "node/devices.h"
+#include "gpu/inventory.h"
 #include "node/sites.h"
 #include "node/view.h"
 
@@ -32,7 +32,7 @@ struct top_row {
 struct top {
 	const char *nvml; /* the library to ask for the devices' names; NULL: the machine's own */
 	const char *cuda; /* the driver that brings back what was evicted; likewise */
-	struct devices *devices;
+	struct inventory *devices;
 	struct sites sites;
 	uint64_t searched_ns;
 	struct view *views; /* of the last reading, with rates since the one before */

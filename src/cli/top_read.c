@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "cli/top.h"
+#include "node/nvml_library.h"
 
 /* To look for slices means to look at every process; to read one that is known is cheap. */
 #define SEARCH_NS UINT64_C(3000000000)
@@ -26,7 +27,8 @@ static int look(struct top *top, struct err *err)
 		return 0;
 	top->searched_ns = now_ns;
 	sites_clear(&top->sites);
-	if (top->devices->count == 0 && devices_read(top->nvml, top->devices, &ignored) != 0)
+	if (top->devices->count == 0 &&
+		nvml_library_read_inventory(top->nvml, top->devices, &ignored) != 0)
 		top->devices->count = 0;
 	return sites_find(&top->sites, err);
 }

@@ -2,13 +2,10 @@
 /* Whether devices have room for what is to come back to them, as NVML tells. */
 #include "node/free_memory.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "policy/device_name.h"
 
 #define MIB (UINT64_C(1) << 20)
 
@@ -26,50 +23,6 @@
  */
 #define SPARE_BYTES (54 * MIB)
 
-#define LISTED_MAX  128 /* processes of a device; more are others in any case */
-
-void free_memory_open(const char *library, struct free_memory *ret_memory)
-{
-	struct free_memory r = {
-		.handle = dlopen(library ? library : "libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL)};
-	bool is_whole = r.handle != NULL;
-
-#define X(symbol)                                                   \
-	if (is_whole) {                                             \
-		r.symbol = (symbol##_fn *)dlsym(r.handle, #symbol); \
-		is_whole = r.symbol != NULL;                        \
-	}
-	FREE_MEMORY_FUNCTIONS(X)
-#undef X
-	if (is_whole && r.nvmlInit_v2() == NVML_SUCCESS) {
-		*ret_memory = r;
-		return;
-	}
-	if (r.handle)
-		dlclose(r.handle);
-	*ret_memory = (struct free_memory){.handle = NULL};
-}
-
-void free_memory_close(struct free_memory *memory)
-{
-	if (!memory->handle)
-		return;
-	memory->nvmlShutdown();
-	dlclose(memory->handle);
-	memory->handle = NULL;
-}
-
-static bool find(const struct free_memory *memory, const char *uuid, nvmlDevice_t *ret_device)
-{
-	char mig[sizeof("MIG-") + REGION_UUID_BYTES];
-
-	if (memory->nvmlDeviceGetHandleByUUID(uuid, ret_device) == NVML_SUCCESS)
-		return true;
-	/* What CUDA calls GPU-... may be an instance, which NVML finds by its own name alone. */
-	snprintf(mig, sizeof(mig), "MIG-%s", device_name_core(uuid));
-	return memory->nvmlDeviceGetHandleByUUID(mig, ret_device) == NVML_SUCCESS;
-}
-
 static bool is_one(const struct evictees *all, unsigned pid)
 {
 	for (unsigned i = 0; i < all->count; i++)
@@ -78,22 +31,18 @@ static bool is_one(const struct evictees *all, unsigned pid)
 	return false;
 }
 
-/* Whether somebody else is on the device; true where NVML does not tell. */
+/* Whether another process is on the device; true where NVML does not tell. */
 static bool has_others(
-	const struct free_memory *memory, nvmlDevice_t device, const struct evictees *all)
+	const struct nvml_driver *nvml, nvmlDevice_t device, const struct evictees *all)
 {
-	nvmlDeviceGetComputeRunningProcesses_v3_fn *const lists[] = {
-		memory->nvmlDeviceGetComputeRunningProcesses_v3,
-		memory->nvmlDeviceGetGraphicsRunningProcesses_v3};
+	static const enum process_list lists[] = {LIST_COMPUTE, LIST_GRAPHICS};
+	struct process_rows rows;
 
 	for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
-		nvmlProcessInfo_t rows[LISTED_MAX];
-		unsigned count = LISTED_MAX;
-
-		if (lists[i](device, &count, rows) != NVML_SUCCESS)
+		if (nvml_list_processes(nvml, device, lists[i], &rows) < 0)
 			return true;
-		for (unsigned k = 0; k < count && k < LISTED_MAX; k++)
-			if (!is_one(all, rows[k].pid))
+		for (unsigned k = 0; k < rows.count; k++)
+			if (!is_one(all, rows.at[k].pid))
 				return true;
 	}
 	return false;
@@ -130,35 +79,35 @@ static int refuse(const struct load *load, uint64_t free_bytes, uint64_t need, c
 		(need + MIB - 1) / MIB);
 }
 
-static int check_device(const struct free_memory *memory, const struct evictees *all,
+static int check_device(const struct nvml_driver *nvml, const struct evictees *all,
 	const struct load *load, const char *uuid, struct err *err)
 {
-	nvmlMemory_t figures;
+	nvmlMemory_t memory;
 	nvmlDevice_t device;
 	uint64_t need;
 
-	if (!find(memory, uuid, &device) ||
-		memory->nvmlDeviceGetMemoryInfo(device, &figures) != NVML_SUCCESS)
+	if (nvml_find_device(nvml, uuid, &device) < 0 ||
+		nvml_read_memory(nvml, device, &memory) < 0)
 		return 0;
 	need = load->bytes + load->count * UNBOOKED_BYTES;
-	if (has_others(memory, device, all))
+	if (has_others(nvml, device, all))
 		need += SPARE_BYTES;
-	return figures.free < need ? refuse(load, figures.free, need, uuid, err) : 0;
+	return memory.free < need ? refuse(load, memory.free, need, uuid, err) : 0;
 }
 
-int free_memory_check(const struct free_memory *memory, const struct evictees *all,
+int free_memory_check(const struct nvml_driver *nvml, const struct evictees *all,
 	const struct evictee *one, const struct snapshot *seen, struct err *err)
 {
 	int r = 0;
 
-	for (unsigned d = 0; memory->handle && r == 0 && d < seen->device_count; d++) {
+	for (unsigned d = 0; nvml && r == 0 && d < seen->device_count; d++) {
 		struct load load = {.count = 0};
 
 		for (unsigned i = 0; i < all->count; i++)
 			if (!one || one == &all->list[i])
 				add(&load, &all->list[i], d);
 		if (load.count)
-			r = check_device(memory, all, &load, seen->devices[d].uuid, err);
+			r = check_device(nvml, all, &load, seen->devices[d].uuid, err);
 	}
 	return r;
 }

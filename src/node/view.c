@@ -22,13 +22,13 @@ static uint64_t above_zero(uint64_t bytes)
 	return bytes > INT64_MAX ? 0 : bytes;
 }
 
-static void name_device(const struct devices *devices, struct view_device *d)
+static void name_device(const struct inventory *devices, struct view_device *d)
 {
-	const struct device *known = devices_lookup(devices, d->uuid);
+	const struct inventory_device *known = inventory_lookup(devices, d->uuid);
 
 	d->index = known ? (int)known->index : -1;
 	if (known)
-		snprintf(d->name, sizeof(d->name), "%s", device_short_name(known));
+		snprintf(d->name, sizeof(d->name), "%s", inventory_short_name(known));
 }
 
 static void take_compute(const struct snapshot_compute *from, struct view_compute *to)
@@ -51,7 +51,7 @@ static void take_compute(const struct snapshot_compute *from, struct view_comput
 	to->granted.weight = from->weight;
 }
 
-static void take_devices(const struct snapshot *s, const struct devices *devices, struct view *v)
+static void take_devices(const struct snapshot *s, const struct inventory *devices, struct view *v)
 {
 	v->device_count = s->device_count;
 	for (unsigned i = 0; i < s->device_count; i++) {
@@ -140,7 +140,7 @@ static void take_terms(const struct share *share, struct view_device *d)
 }
 
 /* Adds what the share grants and nobody has used yet, and quotas that the region does not tell. */
-static void take_share(const char *folder, const struct devices *devices, struct view *v)
+static void take_share(const char *folder, const struct inventory *devices, struct view *v)
 {
 	char path[4096], text[SHARE_FILE_BYTES];
 	struct share_fault fault;
@@ -175,7 +175,7 @@ static void take_share(const char *folder, const struct devices *devices, struct
 	snprintf(v->mps, sizeof(v->mps), "%s", share.mps);
 }
 
-int view_read(const struct site *site, const struct devices *devices, struct view *ret_view,
+int view_read(const struct site *site, const struct inventory *devices, struct view *ret_view,
 	struct err *err)
 {
 	_cleanup_free_ struct snapshot *s = malloc(sizeof(*s));

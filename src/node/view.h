@@ -6,8 +6,9 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "node/devices.h"
+#include "gpu/inventory.h"
 #include "node/sites.h"
+#include "policy/share.h"
 #include "region/snapshot.h"
 
 /* What happened between two readings. */
@@ -75,7 +76,7 @@ struct view {
  * Reads the site. 0 with a view that the caller clears; or -errno, or an outcome of region_open(),
  * with err set.
  */
-int view_read(const struct site *site, const struct devices *devices, struct view *ret_view,
+int view_read(const struct site *site, const struct inventory *devices, struct view *ret_view,
 	struct err *err) MUST_CHECK;
 
 /* What happened on each device of `after` since `before`, a reading of the same slice. */

@@ -23,7 +23,7 @@ static struct process_rows rows;
 static uint64_t used_bytes;
 static int outcome;
 
-int nvml_look(const char *uuid, struct process_rows *ret_rows, uint64_t *ret_used_bytes)
+int nvml_usage(const char *uuid, struct process_rows *ret_rows, uint64_t *ret_used_bytes)
 {
 	*ret_rows = rows;
 	*ret_used_bytes = used_bytes;

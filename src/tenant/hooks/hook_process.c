@@ -8,9 +8,9 @@
  */
 #include <string.h>
 
+#include "gpu/nvml.h"
 #include "tenant/hooks/hook.h"
 #include "tenant/slice/members.h"
-#include "tenant/slice/nvml.h"
 
 /* Writes a row of a program's array, in the form of the interface that it called. */
 typedef void put_fn(void *array, unsigned i, const struct member *m);
@@ -43,7 +43,7 @@ static void mark(
 {
 	struct process_rows rows;
 
-	if (nvml_list(device, kind, &rows) != 0)
+	if (nvml_list_processes(&nvml, device, kind, &rows) != 0)
 		return;
 	for (unsigned i = 0; i < rows.count; i++) {
 		struct member *m = members_find_listed(members, rows.at[i].pid);

@@ -77,7 +77,7 @@ void own_pid_before_context(const struct device *device)
 	if (atomic_load_explicit(&own.found_pid, memory_order_relaxed) || !lock_try(&own.lock))
 		return;
 	own.device = NULL;
-	if (nvml_look(device->uuid, &rows, &used) == 0) {
+	if (nvml_usage(device->uuid, &rows, &used) == 0) {
 		own.device = device;
 		own.before_count = rows.count;
 		own.before_bytes = used;
@@ -139,7 +139,7 @@ void own_pid_after_context(const struct device *device, uint64_t context_bytes)
 
 	if (!lock_try(&own.lock))
 		return;
-	if (own.device == device && nvml_look(device->uuid, &rows, &used) == 0)
+	if (own.device == device && nvml_usage(device->uuid, &rows, &used) == 0)
 		find(&rows, used > own.before_bytes ? used - own.before_bytes : 0, context_bytes);
 	own.device = NULL;
 	lock_leave(&own.lock);

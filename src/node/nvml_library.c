@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* NVML, loaded by a program of ours for itself. */
+#include "node/nvml_library.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+
+#include "base/cleanup.h"
+
+/* Functions without which the library is too old for us. */
+#define NEEDED(X)                        \
+	X(nvmlInit_v2)                   \
+	X(nvmlShutdown)                  \
+	X(nvmlErrorString)               \
+	X(nvmlDeviceGetCount_v2)         \
+	X(nvmlDeviceGetHandleByIndex_v2) \
+	X(nvmlDeviceGetHandleByUUID)     \
+	X(nvmlDeviceGetUUID)             \
+	X(nvmlDeviceGetName)
+
+static int load(const char *path, struct nvml_library *l, struct err *err)
+{
+	l->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (!l->handle) {
+		err_set(err, ENOENT, "there is no NVML: %s", dlerror());
+		return NVML_LIBRARY_E_NONE;
+	}
+	driver_load_nvml(l->handle, dlsym, &l->driver);
+#define X(symbol)              \
+	if (!l->driver.symbol) \
+		return err_set(err, ENOSYS, "%s has no %s; a newer driver is right", path, #symbol);
+	NEEDED(X)
+#undef X
+	return 0;
+}
+
+int nvml_library_open(const char *path, struct nvml_library *ret_library, struct err *err)
+{
+	int r;
+
+	*ret_library = (struct nvml_library){.session.driver = &ret_library->driver};
+	r = load(path ? path : "libnvidia-ml.so.1", ret_library, err);
+	if (r == 0 && nvml_session_begin(&ret_library->session) < 0) {
+		err_set(err, ENODEV, "NVML does not start: %s",
+			ret_library->driver.nvmlErrorString(ret_library->session.result));
+		r = NVML_LIBRARY_E_NONE;
+	}
+	if (r)
+		nvml_library_close(ret_library);
+	return r;
+}
+
+void nvml_library_close(struct nvml_library *library)
+{
+	if (!library->handle)
+		return;
+	nvml_session_end(&library->session);
+	dlclose(library->handle);
+	library->handle = NULL;
+}
+
+int nvml_library_read_inventory(const char *path, struct inventory *ret_inventory, struct err *err)
+{
+	_cleanup_(nvml_library_close) struct nvml_library library = {.handle = NULL};
+	int r = nvml_library_open(path, &library, err);
+
+	return r ? r : inventory_read(&library.driver, ret_inventory, err);
+}

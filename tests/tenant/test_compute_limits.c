@@ -125,7 +125,7 @@ static void every_habit_of_a_program_gets_its_limit(void **state)
 		{.what = "cuStreamQuery loops", .work = "compute launch 2000 poll"},
 		{.what = "cuEventQuery loops", .work = "compute launch 2000 event"},
 		{.what = "forks meanwhile", .work = "compute launch 200 streams=4 fork"},
-		/* what threads give last before they stand still is charged as guessed */
+		/* what threads give last before they stand still is charged as estimated */
 		{.what = "a thread forks",
 			.work = "compute launch 200 streams=4 threads=4 fork",
 			.slack = 40},
@@ -242,7 +242,7 @@ static uint64_t busy_in(struct slice *slice, struct tenant *t, const char *work,
 	return busy_ns;
 }
 
-/* What took nothing a thousand times takes 5 ms from now on; what was given by the wrong guess is paid. */
+/* What took nothing a thousand times takes 5 ms from now on; what was given by the wrong estimate is paid. */
 static void work_that_turns_long_is_not_taken_for_short(void **state)
 {
 	struct slice *a = meter_slice(*state, "a", "", "cores 30");
@@ -255,7 +255,7 @@ static void work_that_turns_long_is_not_taken_for_short(void **state)
 	assert_in_range(busy_ns, 800000000, 1100000000);
 }
 
-/* Five of a guess of 1 ms would be given before the first is seen to take 50 ms. */
+/* Five of an estimate of 1 ms would be given before the first is seen to take 50 ms. */
 static void what_nobody_knows_goes_one_by_one(void **state)
 {
 	struct slice *a = meter_slice(*state, "a", "", "cores 30");

@@ -301,7 +301,7 @@ static void a_limit_holds_over_short_lives(void **state)
 	passed_ns = clock_now_ns() - begun_ns;
 	region = meter_region(slice);
 	busy_ns = atomic_load(&region->own.compute[0].busy_ns);
-	/* 480 ms of work; the last batches of each may have ended with it, and are charged as guessed */
+	/* 480 ms of work; the last batches of each may have ended with it, and are charged as estimated */
 	assert_in_range(busy_ns, 400000000, 520000000);
 	assert_true(passed_ns > UINT64_C(1200000000));
 }

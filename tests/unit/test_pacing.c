@@ -4,7 +4,7 @@
  * by the budget and the union of busy time, without a driver.
  *
  * A track gives its next piece when the slice owes nothing: what it is expected to take is spent, and when it
- * is done the difference to what it newly kept the device busy. Guesses are as wrong as a test says.
+ * is done the difference to what it newly kept the device busy. Estimates are as wrong as a test says.
  */
 #include <stdbool.h>
 #include <stdlib.h>
@@ -39,7 +39,7 @@ struct slice {
 	struct track tracks[TRACKS_MAX];
 	uint64_t least_ns, most_ns; /* of a piece of work */
 	unsigned pause_us;	    /* after each piece, at most */
-	unsigned guess_percent;	    /* of what a piece takes is expected; 0: at random, 0 to 200 */
+	unsigned estimate_percent;  /* of what a piece takes is expected; 0: at random, 0 to 200 */
 	struct random random;
 	int64_t deepest_ns; /* the most that was owed */
 };
@@ -75,7 +75,8 @@ static void finish(struct slice *s, struct track *t)
 static void start(struct slice *s, struct track *t, uint64_t now_ns)
 {
 	uint64_t ns = piece_ns(s);
-	unsigned percent = s->guess_percent ? s->guess_percent : random_below(&s->random, 201);
+	unsigned percent =
+		s->estimate_percent ? s->estimate_percent : random_below(&s->random, 201);
 
 	t->is_busy = true;
 	t->start_ns = now_ns;
@@ -163,15 +164,16 @@ static const struct work {
 };
 
 static const unsigned permilles[] = {10, 125, 300, 500, 900};
-static const unsigned guesses[] = {100, 10, 1, 300, 0};
+static const unsigned estimates[] = {100, 10, 1, 300, 0};
 
-static struct slice make(const struct work *w, unsigned permille, unsigned tracks, unsigned guess)
+static struct slice make(
+	const struct work *w, unsigned permille, unsigned tracks, unsigned estimate)
 {
 	return (struct slice){.rate = {.permille = permille, .burst_ns = BURST},
 		.track_count = tracks,
 		.least_ns = w->least_ns,
 		.most_ns = w->most_ns,
-		.guess_percent = guess,
+		.estimate_percent = estimate,
 		.random = random_stream(permille, tracks)};
 }
 
@@ -198,17 +200,17 @@ static void every_kind_of_work_gets_its_share(void **state)
 			}
 }
 
-static void the_share_does_not_depend_on_what_guesses_are_worth(void **state)
+static void the_share_does_not_depend_on_what_estimatees_are_worth(void **state)
 {
 	for (size_t w = 0; w < ARRAY_SIZE(works); w++)
-		for (size_t g = 0; g < ARRAY_SIZE(guesses); g++) {
-			struct slice s = make(&works[w], 300, 1, guesses[g]);
+		for (size_t g = 0; g < ARRAY_SIZE(estimates); g++) {
+			struct slice s = make(&works[w], 300, 1, estimates[g]);
 			uint64_t until_ns = BEGIN_NS + long_enough(&works[w]);
 
 			slice_begin(&s, BEGIN_NS);
 			slice_run(&s, BEGIN_NS, until_ns);
 			/* What grows beyond the burst before a piece is charged is lost. */
-			if (guesses[g] == 1 && works[w].most_ns * 300 / 1000 > BURST)
+			if (estimates[g] == 1 && works[w].most_ns * 300 / 1000 > BURST)
 				assert_in_range(share_of(&s, BEGIN_NS, until_ns), 2000, 3020);
 			else
 				check_share(&s, until_ns, works[w].what);
@@ -303,7 +305,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_kind_of_work_gets_its_share),
-		cmocka_unit_test(the_share_does_not_depend_on_what_guesses_are_worth),
+		cmocka_unit_test(the_share_does_not_depend_on_what_estimatees_are_worth),
 		cmocka_unit_test(a_debt_is_at_most_what_was_under_way),
 		cmocka_unit_test(bursts_are_bounded_in_every_window),
 		cmocka_unit_test(after_a_pause_the_burst_is_all_that_is_had_at_once),

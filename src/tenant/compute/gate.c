@@ -15,7 +15,7 @@
 #include "base/fault.h"
 #include "tenant/driver/capture.h"
 #include "tenant/driver/attach.h"
-#include "tenant/compute/guess.h"
+#include "tenant/compute/estimate.h"
 #include "tenant/compute/hindrance.h"
 #include "tenant/compute/meter.h"
 #include "tenant/compute/neighbours.h"
@@ -217,7 +217,7 @@ void gate_enter_slowly(CUstream stream, uint64_t key, struct gate_pass *ret_pass
 	if (is_on(ticks) && !capture_is_on(stream)) {
 		struct track *t = enter(stream);
 
-		if (t && meter_admit(t, guess_find(key), look_now_ns(ticks))) {
+		if (t && meter_admit(t, estimate_find(key), look_now_ns(ticks))) {
 			t->users++;
 			ret_pass->track = t;
 		}

@@ -50,8 +50,8 @@ static uint64_t unknown_since_ns(const struct track *t)
 }
 
 /* Whether the stream has little enough before it. */
-static enum hindrance ahead_hindrance(
-	struct meter *m, struct track *t, uint64_t guess_ns, uint64_t now_ns, uint64_t *ret_wake_ns)
+static enum hindrance ahead_hindrance(struct meter *m, struct track *t, uint64_t estimate_ns,
+	uint64_t now_ns, uint64_t *ret_wake_ns)
 {
 	uint64_t ahead = m->is_yielding	  ? AHEAD_YIELDING_NS
 			 : m->other_count ? AHEAD_AMONG_OTHERS_NS
@@ -68,8 +68,8 @@ static enum hindrance ahead_hindrance(
 		*ret_wake_ns = now_ns + POLL_NS;
 		return HINDRANCE_TOO_FAR;
 	}
-	/* One by one, or as much of a long kernel's as fits its guess would be let through before the first ends. */
-	unknown_ns = guess_ns == GUESS_UNKNOWN_NS ? unknown_since_ns(t) : 0;
+	/* One by one, or as much of a long kernel's as fits its estimate would be let through before the first ends. */
+	unknown_ns = estimate_ns == ESTIMATE_UNKNOWN_NS ? unknown_since_ns(t) : 0;
 	if (unknown_ns) {
 		*ret_wake_ns = now_ns + POLL_NS;
 		return now_ns < unknown_ns + AWAKE_NS ? HINDRANCE_DRAINING : HINDRANCE_TOO_FAR;
@@ -96,19 +96,19 @@ static bool expects_better(struct meter *m, unsigned rank, uint64_t now_ns, uint
  * turns takes has its turns a little longer.
  */
 static uint64_t turn_moment(
-	const struct meter *m, uint64_t guess_ns, uint64_t drained_ns, uint64_t now_ns)
+	const struct meter *m, uint64_t estimate_ns, uint64_t drained_ns, uint64_t now_ns)
 {
 	int64_t saved_ns = purse_saved_ns(m, now_ns);
-	uint64_t most_ns = guess_ns / 2 + METER_MORE_NS, early_ns = 0;
+	uint64_t most_ns = estimate_ns / 2 + METER_MORE_NS, early_ns = 0;
 
 	if (m->terms.cores_permille && saved_ns > 0)
 		early_ns = most_ns < (uint64_t)saved_ns ? most_ns : (uint64_t)saved_ns;
-	return (drained_ns > now_ns ? drained_ns : now_ns) + guess_ns / 2 - early_ns;
+	return (drained_ns > now_ns ? drained_ns : now_ns) + estimate_ns / 2 - early_ns;
 }
 
 /* Whether the slice has the turn, and keeps it for a batch more. */
-static enum hindrance turn_hindrance(
-	struct meter *m, struct track *t, uint64_t guess_ns, uint64_t now_ns, uint64_t *ret_wake_ns)
+static enum hindrance turn_hindrance(struct meter *m, struct track *t, uint64_t estimate_ns,
+	uint64_t now_ns, uint64_t *ret_wake_ns)
 {
 	uint64_t drained = work_end_ns(m);
 	bool is_wanted, is_expecting;
@@ -121,13 +121,13 @@ static enum hindrance turn_hindrance(
 	if (m->is_turn_awaited)
 		return HINDRANCE_TURN_AWAITED;
 	rank = work_rank(m, now_ns);
-	until_ns = (drained > now_ns ? drained : now_ns) + guess_ns + METER_BATCH_NS;
+	until_ns = (drained > now_ns ? drained : now_ns) + estimate_ns + METER_BATCH_NS;
 	if (m->goes_first) {
 		turn_seize(&m->turn, rank, now_ns, until_ns);
 		return HINDRANCE_NONE;
 	}
 	is_wanted = m->other_count && turn_is_wanted(&m->turn, rank, now_ns,
-					      turn_moment(m, guess_ns, drained, now_ns));
+					      turn_moment(m, estimate_ns, drained, now_ns));
 	is_expecting = m->is_yielding && expects_better(m, rank, now_ns, ret_wake_ns);
 	if (is_wanted || is_expecting) {
 		work_end_batches(m, now_ns);
@@ -160,8 +160,8 @@ static void let_go(struct meter *m, uint64_t now_ns)
 }
 
 /* With when it may be over, or is to be looked at again. */
-enum hindrance hindrance_of(
-	struct meter *m, struct track *t, uint64_t guess_ns, uint64_t now_ns, uint64_t *ret_wake_ns)
+enum hindrance hindrance_of(struct meter *m, struct track *t, uint64_t estimate_ns, uint64_t now_ns,
+	uint64_t *ret_wake_ns)
 {
 	enum hindrance why;
 
@@ -180,10 +180,10 @@ enum hindrance hindrance_of(
 		let_go(m, now_ns);
 		return HINDRANCE_NO_BUDGET;
 	}
-	why = ahead_hindrance(m, t, guess_ns, now_ns, ret_wake_ns);
+	why = ahead_hindrance(m, t, estimate_ns, now_ns, ret_wake_ns);
 	if (why != HINDRANCE_NONE)
 		return why;
-	return turn_hindrance(m, t, guess_ns, now_ns, ret_wake_ns);
+	return turn_hindrance(m, t, estimate_ns, now_ns, ret_wake_ns);
 }
 
 /* Timers are late by Linux' slack for them, 50 us, and some. */

@@ -16,8 +16,8 @@ enum hindrance {
 	HINDRANCE_YIELDING,	/* a slice that goes first is about to come */
 };
 
-/* What hinders a batch of the track whose first work should take guess_ns; with when to look again. */
-enum hindrance hindrance_of(struct meter *meter, struct track *track, uint64_t guess_ns,
+/* What hinders a batch of the track whose first work should take estimate_ns; with when to look again. */
+enum hindrance hindrance_of(struct meter *meter, struct track *track, uint64_t estimate_ns,
 	uint64_t now_ns, uint64_t *ret_wake_ns);
 
 /* Waits, without the lock, until then or until something has changed. The track stays what it is. */

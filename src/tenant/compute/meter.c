@@ -4,8 +4,8 @@
  *
  * Work is expected to take what work of its kind took before, and so much is reserved when it is given; what
  * it really took is charged when its batch is done, and the difference goes back or is owed. So the
- * budget is never ahead of the truth by more than the error of the guesses for what is under way,
- * which is bounded (AHEAD_NS in hindrance.c), and on the whole it is exact, whatever the guesses are worth.
+ * budget is never ahead of the truth by more than the error of the estimates for what is under way,
+ * which is bounded (AHEAD_NS in hindrance.c), and on the whole it is exact, whatever the estimates are worth.
  */
 #include "tenant/compute/meter.h"
 
@@ -19,7 +19,7 @@
 #define BATCH_AGE_NS 2000000u
 
 /*
- * Of pauses before which work was charged as guessed, one in so many is followed by work of which each piece is
+ * Of pauses before which work was charged as estimated, one in so many is followed by work of which each piece is
  * measured, for so many times as long as the pause, which is as much as it may have hidden; a launch costs
  * 1.7 us more then (H200). Once that has shown work to be hidden, more are (DOUBTED_WHEN_SHOWN in work.c).
  */
@@ -56,16 +56,16 @@ static void note_burst(struct meter *m, uint64_t now_ns)
 }
 
 /*
- * The program's work comes after a pause. What it gave last before is charged as guessed, as nothing tells
- * when it ended, unless the program waited for it. So that guesses can be relied upon, the first
+ * The program's work comes after a pause. What it gave last before is charged as estimated, as nothing tells
+ * when it ended, unless the program waited for it. So that estimates can be relied upon, the first
  * work after a pause is measured by itself, and after some pauses, which nobody can foresee, each piece is.
  */
 static void doubt(struct track *t, uint64_t now_ns)
 {
-	bool is_doubted = t->doubted_pauses || (t->is_guessed && hash_u64(now_ns) % DOUBTED == 0);
+	bool is_doubted = t->doubted_pauses || (t->is_estimated && hash_u64(now_ns) % DOUBTED == 0);
 
 	t->doubted_pauses -= t->doubted_pauses != 0;
-	t->is_guessed = false;
+	t->is_estimated = false;
 	t->single_count = is_doubted ? UINT32_MAX : 1;
 	t->doubted_until_ns = now_ns + DOUBTED_TIMES * (now_ns - t->last_ns);
 }
@@ -85,7 +85,7 @@ static void begin_batch(struct meter *m, struct track *t, uint64_t now_ns)
 }
 
 /* With the lock. False where work goes without a batch: it is part of the next one, which follows. */
-static bool open_batch(struct meter *m, struct track *t, uint64_t guess_ns, uint64_t now_ns)
+static bool open_batch(struct meter *m, struct track *t, uint64_t estimate_ns, uint64_t now_ns)
 {
 	uint64_t wake_ns, stuck_since_ns = 0;
 	enum hindrance why;
@@ -98,7 +98,7 @@ static bool open_batch(struct meter *m, struct track *t, uint64_t guess_ns, uint
 	}
 	for (unsigned waits = 0; !has_room(t, now_ns); waits++) {
 		work_end_batch(t, now_ns, true);
-		why = hindrance_of(m, t, guess_ns, now_ns, &wake_ns);
+		why = hindrance_of(m, t, estimate_ns, now_ns, &wake_ns);
 		if (hindrance_is_stuck(t, why, &stuck_since_ns, now_ns)) {
 			if (t->pending == TRACK_PENDING)
 				return false;
@@ -117,7 +117,8 @@ static bool open_batch(struct meter *m, struct track *t, uint64_t guess_ns, uint
 	return true;
 }
 
-static void expect(struct meter *m, struct track *t, uint32_t guess, uint64_t ns, uint64_t now_ns)
+static void expect(
+	struct meter *m, struct track *t, uint32_t estimate, uint64_t ns, uint64_t now_ns)
 {
 	struct batch *b = track_batch(t);
 	int64_t reserve = (int64_t)(ns * m->overlap_permille / 1000 * m->counted_permille / 1000);
@@ -125,8 +126,8 @@ static void expect(struct meter *m, struct track *t, uint32_t guess, uint64_t ns
 	b->expected_ns += ns;
 	b->reserved_ns += reserve;
 	b->launches++;
-	b->is_unknown |= ns == GUESS_UNKNOWN_NS;
-	guess_mix_add(&b->mix, guess);
+	b->is_unknown |= ns == ESTIMATE_UNKNOWN_NS;
+	estimate_mix_add(&b->mix, estimate);
 	purse_reserve(m, reserve, now_ns);
 	t->is_waited_for = false;
 	t->drained_ns = (t->drained_ns > now_ns ? t->drained_ns : now_ns) + ns;
@@ -134,11 +135,11 @@ static void expect(struct meter *m, struct track *t, uint32_t guess, uint64_t ns
 	m->launches++;
 }
 
-bool meter_admit(struct track *t, uint32_t guess, uint64_t now_ns)
+bool meter_admit(struct track *t, uint32_t estimate, uint64_t now_ns)
 {
 	struct meter *m = t->meter;
 	bool is_full, has_batch = true;
-	uint64_t ns = guess_ns(guess);
+	uint64_t ns = estimate_ns(estimate);
 
 	if (UNLIKELY(!has_room(t, now_ns) || now_ns > t->last_ns + TRACK_PAUSE_NS)) {
 		has_batch = open_batch(m, t, ns, clock_now_ns());
@@ -148,7 +149,7 @@ bool meter_admit(struct track *t, uint32_t guess, uint64_t now_ns)
 		m->launches = 0;
 	}
 	if (has_batch)
-		expect(m, t, guess, ns, now_ns);
+		expect(m, t, estimate, ns, now_ns);
 	is_full = has_batch && (t->single_count || track_batch(t)->expected_ns >= batch_ns(m));
 	t->single_count -= t->single_count != 0;
 	return is_full;

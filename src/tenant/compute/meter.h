@@ -15,7 +15,7 @@
  * some us. With the meter's lock, which it leaves while it waits. True where its batch is full with it, and
  * meter_given() is to be called.
  */
-bool meter_admit(struct track *track, uint32_t guess, uint64_t now_ns);
+bool meter_admit(struct track *track, uint32_t estimate, uint64_t now_ns);
 
 /* After the work was given, with the lock: closes the batch. */
 void meter_given(struct track *track);

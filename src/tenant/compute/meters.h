@@ -26,7 +26,7 @@
  */
 #define METER_BATCH_NS 1000000u
 
-/* A batch that is so late was guessed wrongly, and until it is done nothing more is given. */
+/* A batch that is so late was estimated wrongly, and until it is done nothing more is given. */
 #define METER_LATE_NS 500000u
 
 /* By so much a turn is longer where the slice has not had what it is sure of. */

@@ -72,7 +72,7 @@ bool track_is_continued(struct track *track, uint64_t now_ns)
 		return true;
 	if (!track->is_open && !track->pending && now_ns > track->drained_ns + TRACK_PAUSE_NS)
 		return false;
-	/* What was expected is a guess. */
+	/* What was expected is an estimate. */
 	return !track_is_done(track);
 }
 

@@ -13,7 +13,7 @@
 
 #include "base/bits.h"
 #include "gpu/abi/cuda.h"
-#include "tenant/compute/guess.h"
+#include "tenant/compute/estimate.h"
 
 #define TRACK_BATCHES 8
 #define TRACK_PENDING \
@@ -43,7 +43,7 @@ struct batch {
 	bool has_start;
 	bool is_timed;	 /* events tell when it began and ended */
 	bool is_unknown; /* there is work in it of which nobody knows how long it takes */
-	struct guess_mix mix;
+	struct estimate_mix mix;
 	CUevent start, end; /* made when first needed */
 	uint64_t start_ns;  /* CLOCK_MONOTONIC's, when the start was recorded, where it has one */
 	uint64_t given_ns;  /* when its first work was given, where that is known */
@@ -64,10 +64,10 @@ struct track {
 	bool is_waited_for;	 /* the program waited for the last work given */
 	bool has_no_events;	 /* the driver makes none here: the host's clock alone tells */
 	bool is_used;
-	bool is_guessed; /* what was given last before the pause was charged by guess */
-	bool has_stream; /* else its stream is gone */
-	uint32_t use;	 /* counts the streams that it was for */
-	uint32_t users;	 /* calls that come back to it: until then it is for no other stream */
+	bool is_estimated; /* what was given last before the pause was charged by estimate */
+	bool has_stream;   /* else its stream is gone */
+	uint32_t use;	   /* counts the streams that it was for */
+	uint32_t users;	   /* calls that come back to it: until then it is for no other stream */
 	uint32_t doubted_pauses;   /* so many are followed by single pieces of work */
 	uint64_t doubted_until_ns; /* until when these are */
 	uint32_t filling;	   /* of the meter's purse by which it last opened a batch */
@@ -84,7 +84,7 @@ struct track_span {
 	int64_t reserved_ns;
 	bool is_measured;
 	bool is_first; /* after a pause: getting the device to work is part of it */
-	struct guess_mix mix;
+	struct estimate_mix mix;
 };
 
 /* The open batch. */

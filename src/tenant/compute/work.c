@@ -32,7 +32,7 @@ static void charge(struct track *t, const struct track_span *span, uint64_t now_
 		m->overlap_permille = (uint32_t)(m->overlap_permille + error / OVERLAP_SHARE);
 	}
 	/* With others about, the first work also waits for the device to change over: 0.15 ms (H200). */
-	if (span->is_measured && guess_learn(&span->mix, took, span->is_first && m->other_count))
+	if (span->is_measured && estimate_learn(&span->mix, took, span->is_first && m->other_count))
 		t->doubted_pauses = DOUBTED_WHEN_SHOWN;
 	log_debug("work was charged", U64("start_ns", span->start_ns), U64("took_ns", took),
 		U64("charged_ns", fresh), U64("reserved_ns", (uint64_t)span->reserved_ns),
@@ -66,7 +66,7 @@ void work_end_batch(struct track *t, uint64_t now_ns, bool is_exact)
 		track_close(t);
 	} else if (!is_exact && track_break(t, now_ns, &span)) {
 		charge(t, &span, now_ns);
-		t->is_guessed = !t->is_waited_for;
+		t->is_estimated = !t->is_waited_for;
 	}
 }
 

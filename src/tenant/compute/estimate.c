@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Guesses.
+ * Estimates.
  *
- * Work is measured in batches, not each by itself, so what a batch took beyond its guesses is laid on its
- * kinds in proportion; kinds that come in different mixes part from each other within some batches. A guess
+ * Work is measured in batches, not each by itself, so what a batch took beyond its estimates is laid on its
+ * kinds in proportion; kinds that come in different mixes part from each other within some batches. An estimate
  * that was far too low lets too much through, so it is raised at once. What
  * is not known ends its batch, so a batch has at most one such, and the rest is its.
  */
-#include "tenant/compute/guess.h"
+#include "tenant/compute/estimate.h"
 
 #include <stdatomic.h>
 #include <stddef.h>
@@ -16,8 +16,8 @@
 
 #define PLACES	    4096   /* 12 bits; as many functions as code.h remembers */
 #define LEAST_NS    500	   /* nothing takes less (H200: an empty kernel 1.6 us) */
-#define LEARN_SHARE 3	   /* of 10 by which a guess moves towards what was measured */
-#define HIDDEN_NS   100000 /* a tenth of what may be charged as guessed at once */
+#define LEARN_SHARE 3	   /* of 10 by which an estimate moves towards what was measured */
+#define HIDDEN_NS   100000 /* a tenth of what may be charged as estimated at once */
 #define RISE_TIMES  2	   /* if that is so many times as long, it moves there at once */
 
 static struct {
@@ -26,7 +26,7 @@ static struct {
 	_Atomic uint32_t ns; /* 0: not measured yet */
 } places[PLACES];
 
-uint32_t guess_find(uint64_t key)
+uint32_t estimate_find(uint64_t key)
 {
 	uint32_t at = (uint32_t)(key * UINT64_C(0x9e3779b97f4a7c15) >> 52);
 
@@ -38,59 +38,59 @@ uint32_t guess_find(uint64_t key)
 }
 
 /* 0: not measured yet */
-static uint64_t measured_ns(uint32_t guess)
+static uint64_t measured_ns(uint32_t estimate)
 {
-	return atomic_load_explicit(&places[guess].ns, memory_order_relaxed);
+	return atomic_load_explicit(&places[estimate].ns, memory_order_relaxed);
 }
 
-uint64_t guess_ns(uint32_t guess)
+uint64_t estimate_ns(uint32_t estimate)
 {
-	uint64_t ns = measured_ns(guess);
+	uint64_t ns = measured_ns(estimate);
 
-	return ns ? ns : GUESS_UNKNOWN_NS;
+	return ns ? ns : ESTIMATE_UNKNOWN_NS;
 }
 
 /* More kinds than there is room for are learned from other batches, but one that nobody knows is from this. */
-static void add_beyond(struct guess_mix *mix, uint32_t guess)
+static void add_beyond(struct estimate_mix *mix, uint32_t estimate)
 {
-	uint32_t last = GUESS_KINDS - 1;
-	uint64_t ns = measured_ns(guess);
+	uint32_t last = ESTIMATE_KINDS - 1;
+	uint64_t ns = measured_ns(estimate);
 
 	if (ns) {
 		mix->rest_ns += ns;
 		return;
 	}
-	mix->rest_ns += guess_ns(mix->kind[last].place) * mix->kind[last].times;
-	mix->kind[last].place = (uint16_t)guess;
+	mix->rest_ns += estimate_ns(mix->kind[last].place) * mix->kind[last].times;
+	mix->kind[last].place = (uint16_t)estimate;
 	mix->kind[last].times = 1;
 }
 
-void guess_mix_add(struct guess_mix *mix, uint32_t guess)
+void estimate_mix_add(struct estimate_mix *mix, uint32_t estimate)
 {
 	if (mix->kind_count == 0)
 		mix->rest_ns = 0;
 	for (uint32_t i = 0; i < mix->kind_count; i++)
-		if (mix->kind[i].place == guess) {
+		if (mix->kind[i].place == estimate) {
 			mix->kind[i].times += mix->kind[i].times < UINT16_MAX;
 			return;
 		}
-	if (mix->kind_count == GUESS_KINDS) {
-		add_beyond(mix, guess);
+	if (mix->kind_count == ESTIMATE_KINDS) {
+		add_beyond(mix, estimate);
 		return;
 	}
-	mix->kind[mix->kind_count].place = (uint16_t)guess;
+	mix->kind[mix->kind_count].place = (uint16_t)estimate;
 	mix->kind[mix->kind_count++].times = 1;
 }
 
-static void set(uint32_t guess, uint64_t ns)
+static void set(uint32_t estimate, uint64_t ns)
 {
 	if (ns < LEAST_NS)
 		ns = LEAST_NS;
-	atomic_store_explicit(&places[guess].ns, ns < UINT32_MAX ? (uint32_t)ns : UINT32_MAX,
+	atomic_store_explicit(&places[estimate].ns, ns < UINT32_MAX ? (uint32_t)ns : UINT32_MAX,
 		memory_order_relaxed);
 }
 
-bool guess_learn(const struct guess_mix *mix, uint64_t took_ns, bool is_rough)
+bool estimate_learn(const struct estimate_mix *mix, uint64_t took_ns, bool is_rough)
 {
 	uint64_t known_ns = mix->kind_count ? mix->rest_ns : 0;
 	uint32_t unknown = UINT32_MAX, unknown_times = 0;
@@ -112,7 +112,7 @@ bool guess_learn(const struct guess_mix *mix, uint64_t took_ns, bool is_rough)
 	if (known_ns == 0 || (is_rough && took_ns > known_ns && took_ns < RISE_TIMES * known_ns))
 		return false;
 	for (uint32_t i = 0; i < mix->kind_count; i++) {
-		uint64_t ns = guess_ns(mix->kind[i].place);
+		uint64_t ns = estimate_ns(mix->kind[i].place);
 		uint64_t aim = (uint64_t)((double)ns * (double)took_ns / (double)known_ns);
 
 		set(mix->kind[i].place,

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Estimates: how long work of a kind takes on the device, as measured so far. A kind is what gate_key() says;
+ * a place holds the last one of those that fall there. Under the lock of the device's meter or not: an estimate
+ * that is a moment old, or mixed up with another, is a worse estimate and nothing else.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What is not known yet is expected to take just this long: a batch of its own, so that it is known soon. */
+#define ESTIMATE_UNKNOWN_NS 1000000u
+
+/* The place of a key, taken for it where another one was there. */
+uint32_t estimate_find(uint64_t key);
+
+/* What is expected: as measured, or ESTIMATE_UNKNOWN_NS. */
+uint64_t estimate_ns(uint32_t estimate);
+
+/* Work that was done together: how often each kind, and how long it took in all. */
+#define ESTIMATE_KINDS 12
+struct estimate_mix {
+	uint32_t kind_count;
+	struct {
+		uint16_t place, times;
+	} kind[ESTIMATE_KINDS];
+	uint64_t rest_ns; /* estimated for those of kinds that found no room */
+};
+void estimate_mix_add(struct estimate_mix *mix, uint32_t estimate);
+
+/*
+ * is_rough: more than the work itself was measured, so what took a little longer than it was expected to is
+ * no news. True where one piece of work took so much longer than estimated that a program which hides that
+ * would gain by it.
+ */
+bool estimate_learn(const struct estimate_mix *mix, uint64_t took_ns, bool is_rough);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Processes of two threads each spend, give back, and mark busy time in one device's books, and are killed at
- * any moment. From outside: what was given never exceeds rate times time, the burst, and a purse for each
+ * any moment. From outside: what was given never exceeds rate times time, the burst, and one credit for each
  * thread; busy time only grows, and no faster than the clock; and nobody who lives waits for ever.
  */
 #include <pthread.h>
@@ -23,7 +23,7 @@
 #define PROCESSES  3u
 #define THREADS	   2u
 #define WORKERS	   (PROCESSES * THREADS)
-#define PURSE_NS   MS
+#define CREDIT_NS  MS
 #define PERMILLE   300u
 #define BURST_NS   (10 * MS)
 #define EXTRA_NS   (2 * MS) /* by which a piece may take longer than was reserved */
@@ -36,7 +36,7 @@ static const struct budget_rate rate = {.permille = PERMILLE, .burst_ns = BURST_
 struct shared {
 	struct region_compute books;
 	_Atomic int64_t given_ns;
-	_Atomic uint64_t purses[WORKERS]; /* how many each has had */
+	_Atomic uint64_t credits[WORKERS]; /* how many each has had */
 	_Atomic bool is_over;
 };
 static struct shared *shared;
@@ -64,29 +64,29 @@ static void rest(uint64_t ns)
 	nanosleep(&t, NULL);
 }
 
-/* Orders a purse, and waits until what was owed before is paid. */
-static void take_purse(struct worker *w)
+/* Orders a credit, and waits until what was owed before is paid. */
+static void take_credit(struct worker *w)
 {
-	uint64_t now_ns = clock_now_ns(), before = spend(now_ns, PURSE_NS);
+	uint64_t now_ns = clock_now_ns(), before = spend(now_ns, CREDIT_NS);
 	uint64_t ready_ns = now_ns + budget_wait_ns(before, &rate, now_ns);
 
 	while (clock_now_ns() < ready_ns && !atomic_load(&shared->is_over))
 		rest(GRAIN_NS);
-	atomic_fetch_add(&shared->given_ns, PURSE_NS);
-	atomic_fetch_add(&shared->purses[w->number], 1);
+	atomic_fetch_add(&shared->given_ns, CREDIT_NS);
+	atomic_fetch_add(&shared->credits[w->number], 1);
 }
 
 /*
- * The purse is worked off, in a piece or several, some of it at the same time as others'; what is not charged
+ * The credit is worked off, in a piece or several, some of it at the same time as others'; what is not charged
  * is given back, and what is charged beyond is owed. What is given back is told before, and what is owed
  * after: who dies between has told too little.
  */
 static void work_off(struct worker *w)
 {
-	int64_t left_ns = PURSE_NS;
+	int64_t left_ns = CREDIT_NS;
 
 	while (left_ns > 0) {
-		uint64_t length_ns = 20000 + random_below(&w->random, (unsigned)PURSE_NS);
+		uint64_t length_ns = 20000 + random_below(&w->random, (unsigned)CREDIT_NS);
 		uint64_t end_ns = clock_now_ns() + random_below(&w->random, 300000), fresh;
 
 		fresh = busy_mark(&shared->books, end_ns - length_ns, end_ns);
@@ -107,7 +107,7 @@ static void *work(void *argument)
 	struct worker *w = argument;
 
 	while (!atomic_load(&shared->is_over)) {
-		take_purse(w);
+		take_credit(w);
 		work_off(w);
 	}
 	return NULL;
@@ -147,7 +147,8 @@ static void look(struct outside *o)
 	int64_t given_ns = atomic_load(&shared->given_ns);
 	uint64_t busy_ns = atomic_load(&shared->books.busy_ns);
 	uint64_t passed_ns = clock_now_ns() - o->begun_ns;
-	uint64_t most_ns = passed_ns * PERMILLE / 1000 + BURST_NS + WORKERS * (PURSE_NS + EXTRA_NS);
+	uint64_t most_ns =
+		passed_ns * PERMILLE / 1000 + BURST_NS + WORKERS * (CREDIT_NS + EXTRA_NS);
 
 	if (given_ns > (int64_t)most_ns)
 		print_message("after %llu ns %lld ns were given\n", (unsigned long long)passed_ns,
@@ -155,25 +156,25 @@ static void look(struct outside *o)
 	assert_true(given_ns <= (int64_t)most_ns);
 	assert_true(busy_ns >= o->seen_busy_ns);
 	/* Begun up to a piece before, told up to 0.3 ms before; ends are rounded. */
-	assert_true(busy_ns <= passed_ns + passed_ns / 20 + 2 * PURSE_NS);
+	assert_true(busy_ns <= passed_ns + passed_ns / 20 + 2 * CREDIT_NS);
 	o->seen_busy_ns = busy_ns;
 }
 
-/* Everybody who lives gets another purse. */
+/* Everybody who lives gets another credit. */
 static void expect_all_served(struct outside *o)
 {
 	uint64_t deadline_ns = clock_now_ns() + PATIENCE_S * UINT64_C(1000000000);
 	uint64_t had[WORKERS];
 
 	for (unsigned i = 0; i < WORKERS; i++)
-		had[i] = atomic_load(&shared->purses[i]);
+		had[i] = atomic_load(&shared->credits[i]);
 	for (unsigned i = 0; i < WORKERS; i++) {
-		while (atomic_load(&shared->purses[i]) < had[i] + 2 &&
+		while (atomic_load(&shared->credits[i]) < had[i] + 2 &&
 			clock_now_ns() < deadline_ns) {
 			rest(MS);
 			look(o);
 		}
-		assert_true(atomic_load(&shared->purses[i]) >= had[i] + 2);
+		assert_true(atomic_load(&shared->credits[i]) >= had[i] + 2);
 	}
 }
 
@@ -198,7 +199,7 @@ static void no_death_gives_time_away_or_stops_the_others(void **state)
 	for (unsigned i = 0; i < PROCESSES; i++)
 		start(&o, i);
 	while (clock_now_ns() < end_ns) {
-		/* Each death may take some purses with it: seldom enough that there is something left. */
+		/* Each death may take some credits with it: seldom enough that there is something left. */
 		uint64_t kill_ns = clock_now_ns() + (20 + random_below(&random, 30)) * MS;
 		unsigned victim = random_below(&random, PROCESSES);
 

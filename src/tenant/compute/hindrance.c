@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "tenant/compute/neighbours.h"
-#include "tenant/compute/purse.h"
+#include "tenant/compute/credit.h"
 #include "tenant/compute/terms.h"
 #include "tenant/compute/work.h"
 
@@ -98,7 +98,7 @@ static bool expects_better(struct meter *m, unsigned rank, uint64_t now_ns, uint
 static uint64_t turn_moment(
 	const struct meter *m, uint64_t estimate_ns, uint64_t drained_ns, uint64_t now_ns)
 {
-	int64_t saved_ns = purse_saved_ns(m, now_ns);
+	int64_t saved_ns = credit_saved_ns(m, now_ns);
 	uint64_t most_ns = estimate_ns / 2 + METER_MORE_NS, early_ns = 0;
 
 	if (m->terms.cores_permille && saved_ns > 0)
@@ -171,7 +171,7 @@ enum hindrance hindrance_of(struct meter *m, struct track *t, uint64_t estimate_
 		let_go(m, now_ns);
 		return HINDRANCE_SUSPENDED;
 	}
-	if (!purse_allows(m, t, now_ns, ret_wake_ns)) {
+	if (!credit_allows(m, t, now_ns, ret_wake_ns)) {
 		uint64_t end_ns = work_end_ns(m);
 
 		/* When what is under way is done, some of what was reserved for it may come back. */

@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "tenant/compute/hindrance.h"
-#include "tenant/compute/purse.h"
+#include "tenant/compute/credit.h"
 #include "tenant/compute/work.h"
 
 /* A batch that is so old ends. */
@@ -128,7 +128,7 @@ static void expect(
 	b->launches++;
 	b->is_unknown |= ns == ESTIMATE_UNKNOWN_NS;
 	estimate_mix_add(&b->mix, estimate);
-	purse_reserve(m, reserve, now_ns);
+	credit_reserve(m, reserve, now_ns);
 	t->is_waited_for = false;
 	t->drained_ns = (t->drained_ns > now_ns ? t->drained_ns : now_ns) + ns;
 	t->last_ns = now_ns;

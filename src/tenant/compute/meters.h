@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The meters: one for each device of this process, and all that its parts keep: who is let through (meter.h),
- * what stands in the way (hindrance.h), what is under way (work.h), the purse (purse.h) and the terms (terms.h).
+ * what stands in the way (hindrance.h), what is under way (work.h), the credit (credit.h) and the terms (terms.h).
  */
 #pragma once
 
@@ -40,7 +40,7 @@
  * queue, and the program after a sleep; that costs about 0.1 ms (H200, PyTorch), and so 2 % of this. Who dies
  * takes at most this much with it.
  */
-#define METER_PURSE_NS 4000000
+#define METER_CREDIT_NS 4000000
 
 /* What every launch looks at stands first. */
 struct meter {
@@ -51,7 +51,7 @@ struct meter {
 	uint32_t
 		overlap_permille; /* of what tracks took, what nobody else of the slice took as well */
 	uint32_t counted_permille; /* of elapsed time: what is not others' (neighbours.h) */
-	int64_t purse_ns;
+	int64_t credit_ns;
 	uint64_t launches; /* not booked yet */
 	struct device *device;
 	struct region_compute *books;
@@ -66,10 +66,10 @@ struct meter {
 	unsigned regular;	      /* so often in a row */
 	bool is_turn_awaited;	      /* a thread sleeps for it, and nobody else may touch it */
 	struct turn turn;
-	int64_t ordered_ns;  /* a filling of the purse that is not ready yet */
+	int64_t ordered_ns;  /* a filling of the credit that is not ready yet */
 	uint64_t ready_ns;   /* when it will be */
 	uint64_t filled_ns;  /* when it was last filled */
-	bool is_borrowing;   /* see purse_is_borrowing() */
+	bool is_borrowing;   /* see credit_is_borrowing() */
 	uint32_t filling;    /* how often */
 	uint64_t charged_ns; /* by this process, since it began */
 	uint64_t shown_ns,

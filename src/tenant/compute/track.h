@@ -38,7 +38,7 @@ struct timebase {
 
 struct batch {
 	uint64_t expected_ns;
-	int64_t reserved_ns; /* of the meter's purse */
+	int64_t reserved_ns; /* of the meter's credit */
 	uint32_t launches;
 	bool has_start;
 	bool is_timed;	 /* events tell when it began and ended */
@@ -70,7 +70,7 @@ struct track {
 	uint32_t users;	   /* calls that come back to it: until then it is for no other stream */
 	uint32_t doubted_pauses;   /* so many are followed by single pieces of work */
 	uint64_t doubted_until_ns; /* until when these are */
-	uint32_t filling;	   /* of the meter's purse by which it last opened a batch */
+	uint32_t filling;	   /* of the meter's credit by which it last opened a batch */
 	CUstream stream;
 	CUcontext context;
 	const void *thread; /* of a stream that each thread has of its own; else NULL */

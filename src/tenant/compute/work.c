@@ -6,7 +6,7 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "region/busy.h"
-#include "tenant/compute/purse.h"
+#include "tenant/compute/credit.h"
 
 /* So many pauses are doubted (meter.c) once that has shown work to be hidden. */
 #define DOUBTED_WHEN_SHOWN 64
@@ -15,7 +15,7 @@
 
 unsigned work_rank(struct meter *m, uint64_t now_ns)
 {
-	return m->terms.priority * METER_RANKS + purse_is_borrowing(m, now_ns);
+	return m->terms.priority * METER_RANKS + credit_is_borrowing(m, now_ns);
 }
 
 static void charge(struct track *t, const struct track_span *span, uint64_t now_ns)
@@ -37,11 +37,11 @@ static void charge(struct track *t, const struct track_span *span, uint64_t now_
 	log_debug("work was charged", U64("start_ns", span->start_ns), U64("took_ns", took),
 		U64("charged_ns", fresh), U64("reserved_ns", (uint64_t)span->reserved_ns),
 		U64("measured", span->is_measured));
-	purse_charge(m, span->reserved_ns, (int64_t)fresh, now_ns);
+	credit_charge(m, span->reserved_ns, (int64_t)fresh, now_ns);
 	m->charged_ns += fresh;
 	meter_count(&m->books->elapsed_ns, elapsed);
 	meter_count(&m->books->busy_ns, fresh);
-	if (purse_is_borrowing(m, now_ns))
+	if (credit_is_borrowing(m, now_ns))
 		meter_count(&m->books->lent_ns, fresh);
 	FAULT("meter: partly charged");
 }

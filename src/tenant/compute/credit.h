@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A meter's purse: budget that this process has taken out of the slice's in advance. The slice's two
+ * A meter's credit: budget that this process has taken out of the slice's in advance. The slice's two
  * budgets, of what it is sure to get and of what it never gets more than, are words in the region
  * (policy/budget.h). All of it under the meter's lock.
  */
@@ -9,20 +9,21 @@
 #include "tenant/compute/meters.h"
 
 /*
- * Whether the purse lets the track open a batch; else with when to ask again. A filling is taken out of the
+ * Whether the credit lets the track open a batch; else with when to ask again. A filling is taken out of the
  * slice's budget when it is ordered, and may be spent when what was owed before is paid: so
  * processes that wait for the same budget are served in the order of their coming.
  */
-bool purse_allows(struct meter *meter, struct track *track, uint64_t now_ns, uint64_t *ret_wake_ns);
+bool credit_allows(
+	struct meter *meter, struct track *track, uint64_t now_ns, uint64_t *ret_wake_ns);
 
 /* Work is given that is expected to take so long. */
-void purse_reserve(struct meter *meter, int64_t ns, uint64_t now_ns);
+void credit_reserve(struct meter *meter, int64_t ns, uint64_t now_ns);
 
 /* Work for which so much was reserved took so long. */
-void purse_charge(struct meter *meter, int64_t reserved_ns, int64_t took_ns, uint64_t now_ns);
+void credit_charge(struct meter *meter, int64_t reserved_ns, int64_t took_ns, uint64_t now_ns);
 
 /* What the slice has saved up of what it is sure to get; less than 0: it owes, or borrows. */
-int64_t purse_saved_ns(const struct meter *meter, uint64_t now_ns);
+int64_t credit_saved_ns(const struct meter *meter, uint64_t now_ns);
 
 /* Whether this slice uses what others are sure of. */
-bool purse_is_borrowing(struct meter *meter, uint64_t now_ns);
+bool credit_is_borrowing(struct meter *meter, uint64_t now_ns);

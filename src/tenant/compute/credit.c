@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A meter's purse, and the slice's budgets behind it. */
-#include "tenant/compute/purse.h"
+/* A meter's credit, and the slice's budgets behind it. */
+#include "tenant/compute/credit.h"
 
 #include "base/fault.h"
 
-/* What streams may take on top of a purse that is filled for the first of them. */
-#define CREDIT_NS 4000000
+/* What streams may take on top of a credit that is filled for the first of them. */
+#define OVERDRAFT_NS 4000000
 
 /* About a turn's time: beyond it a slice borrows, until it has paid all of it back. */
 #define BORROWED_NS 10000000
@@ -46,25 +46,25 @@ static void spend(
 		;
 }
 
-/* What the purse owes is the slice's debt; and without a limit nothing is owed, and nothing ordered. */
-static void settle(struct meter *m, uint64_t now_ns)
+/* What the credit owes is the slice's debt; and without a limit nothing is owed, and nothing ordered. */
+static void flush(struct meter *m, uint64_t now_ns)
 {
 	struct budget_rate rate = ceiling_rate(m);
 
 	if (m->is_limited) {
-		spend(&m->books->ceiling, &rate, now_ns, -m->purse_ns);
+		spend(&m->books->ceiling, &rate, now_ns, -m->credit_ns);
 	} else {
 		spend(&m->books->ceiling, &rate, now_ns, -m->ordered_ns);
 		m->ordered_ns = 0;
 	}
-	m->purse_ns = 0;
+	m->credit_ns = 0;
 }
 
 /*
  * Whether this slice uses what others are sure of. Not at once, or two that both have just what they are sure
  * of would give way to each other all the time.
  */
-bool purse_is_borrowing(struct meter *m, uint64_t now_ns)
+bool credit_is_borrowing(struct meter *m, uint64_t now_ns)
 {
 	int64_t saved_ns;
 
@@ -72,7 +72,7 @@ bool purse_is_borrowing(struct meter *m, uint64_t now_ns)
 		return false;
 	if (m->terms.cores_permille == 0)
 		return true;
-	saved_ns = purse_saved_ns(m, now_ns);
+	saved_ns = credit_saved_ns(m, now_ns);
 	m->is_borrowing = saved_ns < (m->is_borrowing ? 0 : -BORROWED_NS);
 	return m->is_borrowing;
 }
@@ -88,44 +88,44 @@ static uint64_t budget_wait(const struct meter *m, uint64_t now_ns, int64_t more
 
 /*
  * Streams that begin together may overlap, and what overlaps is charged once. So with each filling of the
- * purse every track may open a batch, on credit.
+ * credit every track may open a batch, by overdraft.
  */
-static bool has_credit(const struct meter *m, const struct track *t, uint64_t now_ns)
+static bool may_overdraw(const struct meter *m, const struct track *t, uint64_t now_ns)
 {
 	return now_ns < m->filled_ns + TOGETHER_NS && t->filling != m->filling &&
-	       m->purse_ns > -CREDIT_NS;
+	       m->credit_ns > -OVERDRAFT_NS;
 }
 
-static void fill_purse(struct meter *m, uint64_t now_ns)
+static void fill(struct meter *m, uint64_t now_ns)
 {
-	m->purse_ns += m->ordered_ns;
+	m->credit_ns += m->ordered_ns;
 	m->ordered_ns = 0;
 	m->filled_ns = now_ns;
 	m->filling++;
 }
 
 /*
- * Whether the purse lets the track open a batch; else with when to ask again. A filling is taken out of the
+ * Whether the credit lets the track open a batch; else with when to ask again. A filling is taken out of the
  * slice's budget when it is ordered, and may be spent when what was owed before is paid: so
  * processes that wait for the same budget are served in the order of their coming.
  */
-bool purse_allows(struct meter *m, struct track *t, uint64_t now_ns, uint64_t *ret_wake_ns)
+bool credit_allows(struct meter *m, struct track *t, uint64_t now_ns, uint64_t *ret_wake_ns)
 {
 	struct budget_rate rate = ceiling_rate(m);
 	uint64_t ready_ns;
 
 	if (!m->is_limited) {
-		if (m->purse_ns || m->ordered_ns)
-			settle(m, now_ns);
+		if (m->credit_ns || m->ordered_ns)
+			flush(m, now_ns);
 		return true;
 	}
-	if (m->purse_ns > 0 || has_credit(m, t, now_ns)) {
+	if (m->credit_ns > 0 || may_overdraw(m, t, now_ns)) {
 		t->filling = m->filling;
 		return true;
 	}
 	ready_ns = now_ns + budget_wait(m, now_ns, m->ordered_ns);
 	if (!m->ordered_ns) {
-		m->ordered_ns = METER_PURSE_NS - m->purse_ns;
+		m->ordered_ns = METER_CREDIT_NS - m->credit_ns;
 		m->ready_ns = ready_ns;
 		spend(&m->books->ceiling, &rate, now_ns, m->ordered_ns);
 		FAULT("meter: ordered");
@@ -136,33 +136,33 @@ bool purse_allows(struct meter *m, struct track *t, uint64_t now_ns, uint64_t *r
 		*ret_wake_ns = m->ready_ns;
 		return false;
 	}
-	fill_purse(m, now_ns);
+	fill(m, now_ns);
 	t->filling = m->filling;
 	return true;
 }
 
-void purse_reserve(struct meter *m, int64_t ns, uint64_t now_ns)
+void credit_reserve(struct meter *m, int64_t ns, uint64_t now_ns)
 {
-	m->purse_ns -= ns;
-	if (UNLIKELY(m->purse_ns < -CREDIT_NS))
-		settle(m, now_ns);
+	m->credit_ns -= ns;
+	if (UNLIKELY(m->credit_ns < -OVERDRAFT_NS))
+		flush(m, now_ns);
 }
 
-void purse_charge(struct meter *m, int64_t reserved_ns, int64_t took_ns, uint64_t now_ns)
+void credit_charge(struct meter *m, int64_t reserved_ns, int64_t took_ns, uint64_t now_ns)
 {
 	struct budget_rate sure = sure_rate(m), ceiling = ceiling_rate(m);
 
-	/* What was expected too low is the purse's; what comes back pays the slice's debts first. */
+	/* What was expected too low is the credit's; what comes back pays the slice's debts first. */
 	if (m->is_limited && took_ns > reserved_ns)
-		m->purse_ns -= took_ns - reserved_ns;
+		m->credit_ns -= took_ns - reserved_ns;
 	else if (m->is_limited)
 		spend(&m->books->ceiling, &ceiling, now_ns, took_ns - reserved_ns);
-	if (m->purse_ns < -CREDIT_NS)
-		settle(m, now_ns);
+	if (m->credit_ns < -OVERDRAFT_NS)
+		flush(m, now_ns);
 	spend(&m->books->budget, &sure, now_ns, took_ns);
 }
 
-int64_t purse_saved_ns(const struct meter *m, uint64_t now_ns)
+int64_t credit_saved_ns(const struct meter *m, uint64_t now_ns)
 {
 	struct budget_rate rate = sure_rate(m);
 

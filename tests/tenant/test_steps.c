@@ -215,7 +215,7 @@ static void who_is_stopped_beside_an_event_keeps_its_limit(void **state)
 		struct tenant *t;
 		unsigned permille;
 
-		snprintf(fault, sizeof(fault), "VGPU_FAULT=stop %u track: start recorded", n);
+		snprintf(fault, sizeof(fault), "VGPU_FAULT=stop %u stream: start recorded", n);
 		t = course_start(&c, fault);
 		expect(t, OK, "primary 0");
 		tenant_tell(t, "compute launch 500");

@@ -51,12 +51,12 @@ void gate_enter_slowly(CUstream stream, uint64_t key, struct gate_pass *ret_pass
 	seen.stream = stream;
 	seen.key = key;
 	seen.is_wrong_order |= seen.calls != 0;
-	ret_pass->track = (struct track *)&seen;
+	ret_pass->state = (struct stream_state *)&seen;
 }
 
 void gate_leave_slowly(struct gate_pass *pass, CUresult result)
 {
-	assert_ptr_equal(pass->track, &seen);
+	assert_ptr_equal(pass->state, &seen);
 	seen.leaves++;
 	seen.left_with = result;
 	seen.is_wrong_order |= seen.calls != 1;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the arithmetic of compute time alone delivers: slices of several tracks work on a clock of the test's own,
+ * What the arithmetic of compute time alone delivers: slices of several streams work on a clock of the test's own,
  * by the budget and the union of busy time, without a driver.
  *
- * A track gives its next piece when the slice owes nothing: what it is expected to take is spent, and when it
+ * A stream gives its next piece when the slice owes nothing: what it is expected to take is spent, and when it
  * is done the difference to what it newly kept the device busy. Estimates are as wrong as a test says.
  */
 #include <stdbool.h>
@@ -16,14 +16,14 @@
 #include "tests/stress/random.h"
 #include "tests/unit/cmocka_ready.h"
 
-#define US	   UINT64_C(1000)
-#define MS	   UINT64_C(1000000)
-#define SECOND	   UINT64_C(1000000000)
-#define BEGIN_NS   (1234 * SECOND)
-#define BURST	   (10 * MS)
-#define TRACKS_MAX 8
+#define US	    UINT64_C(1000)
+#define MS	    UINT64_C(1000000)
+#define SECOND	    UINT64_C(1000000000)
+#define BEGIN_NS    (1234 * SECOND)
+#define BURST	    (10 * MS)
+#define STREAMS_MAX 8
 
-struct track {
+struct stream {
 	uint64_t
 		free_ns; /* when it may give the next piece: its last one is done, and its pause over */
 	uint64_t start_ns, end_ns; /* of the piece under way */
@@ -35,8 +35,8 @@ struct slice {
 	struct budget_rate rate;
 	uint64_t word, charged_ns, begun_ns;
 	struct region_compute *ring;
-	unsigned track_count;
-	struct track tracks[TRACKS_MAX];
+	unsigned stream_count;
+	struct stream streams[STREAMS_MAX];
 	uint64_t least_ns, most_ns; /* of a piece of work */
 	unsigned pause_us;	    /* after each piece, at most */
 	unsigned estimate_percent;  /* of what a piece takes is expected; 0: at random, 0 to 200 */
@@ -60,7 +60,7 @@ static void spend(struct slice *s, uint64_t now_ns, int64_t ns)
 		s->deepest_ns = balance;
 }
 
-static void finish(struct slice *s, struct track *t)
+static void finish(struct slice *s, struct stream *t)
 {
 	uint64_t fresh = busy_mark(s->ring, t->start_ns, t->end_ns);
 
@@ -72,7 +72,7 @@ static void finish(struct slice *s, struct track *t)
 		t->free_ns += random_below(&s->random, s->pause_us * 1000);
 }
 
-static void start(struct slice *s, struct track *t, uint64_t now_ns)
+static void start(struct slice *s, struct stream *t, uint64_t now_ns)
 {
 	uint64_t ns = piece_ns(s);
 	unsigned percent =
@@ -82,12 +82,12 @@ static void start(struct slice *s, struct track *t, uint64_t now_ns)
 	t->start_ns = now_ns;
 	t->end_ns = now_ns + ns;
 	/* What overlaps costs nothing twice, so only the first of them reserves. */
-	t->reserved_ns = (int64_t)(ns * percent / 100 / s->track_count);
+	t->reserved_ns = (int64_t)(ns * percent / 100 / s->stream_count);
 	spend(s, now_ns, t->reserved_ns);
 }
 
-/* When something happens next to the track. */
-static uint64_t next_of(const struct slice *s, const struct track *t, uint64_t now_ns)
+/* When something happens next to the stream. */
+static uint64_t next_of(const struct slice *s, const struct stream *t, uint64_t now_ns)
 {
 	uint64_t ready_ns;
 
@@ -103,19 +103,19 @@ static void slice_begin(struct slice *s, uint64_t now_ns)
 	assert_non_null(s->ring);
 	s->word = budget_spend(BUDGET_NONE, &s->rate, now_ns, 0);
 	s->begun_ns = now_ns;
-	for (unsigned i = 0; i < s->track_count; i++)
-		s->tracks[i].free_ns = now_ns;
+	for (unsigned i = 0; i < s->stream_count; i++)
+		s->streams[i].free_ns = now_ns;
 }
 
-/* Lets the time pass until then; the tracks that come at the same time do so in turn. */
+/* Lets the time pass until then; the streams that come at the same time do so in turn. */
 static uint64_t slice_run(struct slice *s, uint64_t now_ns, uint64_t until_ns)
 {
 	for (unsigned turn = 0;; turn++) {
-		struct track *next = NULL;
+		struct stream *next = NULL;
 		uint64_t at_ns = UINT64_MAX;
 
-		for (unsigned i = 0; i < s->track_count; i++) {
-			struct track *t = &s->tracks[(i + turn) % s->track_count];
+		for (unsigned i = 0; i < s->stream_count; i++) {
+			struct stream *t = &s->streams[(i + turn) % s->stream_count];
 			uint64_t ns = next_of(s, t, now_ns);
 
 			if (ns < at_ns) {
@@ -146,8 +146,8 @@ static void check_share(const struct slice *s, uint64_t until_ns, const char *wh
 	uint64_t share = share_of(s, s->begun_ns, until_ns), want = s->rate.permille * 10u;
 
 	if (share + 20 < want || share > want + 20)
-		print_message("%s, %u tracks at %u permille: %llu of 10000\n", what, s->track_count,
-			s->rate.permille, (unsigned long long)share);
+		print_message("%s, %u streams at %u permille: %llu of 10000\n", what,
+			s->stream_count, s->rate.permille, (unsigned long long)share);
 	assert_in_range(share, want - 20, want + 20);
 }
 
@@ -167,14 +167,14 @@ static const unsigned permilles[] = {10, 125, 300, 500, 900};
 static const unsigned estimates[] = {100, 10, 1, 300, 0};
 
 static struct slice make(
-	const struct work *w, unsigned permille, unsigned tracks, unsigned estimate)
+	const struct work *w, unsigned permille, unsigned streams, unsigned estimate)
 {
 	return (struct slice){.rate = {.permille = permille, .burst_ns = BURST},
-		.track_count = tracks,
+		.stream_count = streams,
 		.least_ns = w->least_ns,
 		.most_ns = w->most_ns,
 		.estimate_percent = estimate,
-		.random = random_stream(permille, tracks)};
+		.random = random_stream(permille, streams)};
 }
 
 /* So long that the last piece is less than a tenth of a percent. */
@@ -189,8 +189,8 @@ static void every_kind_of_work_gets_its_share(void **state)
 {
 	for (size_t w = 0; w < ARRAY_SIZE(works); w++)
 		for (size_t p = 0; p < ARRAY_SIZE(permilles); p++)
-			for (unsigned tracks = 1; tracks <= TRACKS_MAX; tracks *= 2) {
-				struct slice s = make(&works[w], permilles[p], tracks, 100);
+			for (unsigned streams = 1; streams <= STREAMS_MAX; streams *= 2) {
+				struct slice s = make(&works[w], permilles[p], streams, 100);
 				uint64_t until_ns = BEGIN_NS + long_enough(&works[w]);
 
 				slice_begin(&s, BEGIN_NS);
@@ -218,17 +218,17 @@ static void the_share_does_not_depend_on_what_estimatees_are_worth(void **state)
 		}
 }
 
-/* What is owed is no more than what was given at once: a piece of each track. */
+/* What is owed is no more than what was given at once: a piece of each stream. */
 static void a_debt_is_at_most_what_was_under_way(void **state)
 {
 	for (size_t w = 0; w < ARRAY_SIZE(works); w++)
-		for (unsigned tracks = 1; tracks <= TRACKS_MAX; tracks *= 2) {
-			struct slice s = make(&works[w], 250, tracks, 0);
+		for (unsigned streams = 1; streams <= STREAMS_MAX; streams *= 2) {
+			struct slice s = make(&works[w], 250, streams, 0);
 
 			slice_begin(&s, BEGIN_NS);
 			slice_run(&s, BEGIN_NS, BEGIN_NS + 10 * SECOND);
 			assert_true(-s.deepest_ns <=
-				    (int64_t)(tracks + 1) * 2 * (int64_t)works[w].most_ns);
+				    (int64_t)(streams + 1) * 2 * (int64_t)works[w].most_ns);
 			free(s.ring);
 		}
 }
@@ -261,7 +261,7 @@ static void after_a_pause_the_burst_is_all_that_is_had_at_once(void **state)
 	uint64_t now_ns = BEGIN_NS + SECOND;
 
 	slice_begin(&s, BEGIN_NS);
-	s.tracks[0].free_ns = now_ns;
+	s.streams[0].free_ns = now_ns;
 	now_ns = slice_run(&s, now_ns, now_ns + 50 * MS);
 	assert_in_range(s.charged_ns, BURST, BURST + 5 * MS + works[1].most_ns);
 	free(s.ring);

@@ -88,11 +88,11 @@ static uint64_t budget_wait(const struct meter *m, uint64_t now_ns, int64_t more
 
 /*
  * Streams that begin together may overlap, and what overlaps is charged once. So with each filling of the
- * credit every track may open a batch, by overdraft.
+ * credit every stream may open a batch, by overdraft.
  */
-static bool may_overdraw(const struct meter *m, const struct track *t, uint64_t now_ns)
+static bool may_overdraw(const struct meter *m, const struct stream_state *s, uint64_t now_ns)
 {
-	return now_ns < m->filled_ns + TOGETHER_NS && t->filling != m->filling &&
+	return now_ns < m->filled_ns + TOGETHER_NS && s->filling != m->filling &&
 	       m->credit_ns > -OVERDRAFT_NS;
 }
 
@@ -105,11 +105,11 @@ static void fill(struct meter *m, uint64_t now_ns)
 }
 
 /*
- * Whether the credit lets the track open a batch; else with when to ask again. A filling is taken out of the
+ * Whether the credit lets the stream open a batch; else with when to ask again. A filling is taken out of the
  * slice's budget when it is ordered, and may be spent when what was owed before is paid: so
  * processes that wait for the same budget are served in the order of their coming.
  */
-bool credit_allows(struct meter *m, struct track *t, uint64_t now_ns, uint64_t *ret_wake_ns)
+bool credit_allows(struct meter *m, struct stream_state *s, uint64_t now_ns, uint64_t *ret_wake_ns)
 {
 	struct budget_rate rate = ceiling_rate(m);
 	uint64_t ready_ns;
@@ -119,8 +119,8 @@ bool credit_allows(struct meter *m, struct track *t, uint64_t now_ns, uint64_t *
 			flush(m, now_ns);
 		return true;
 	}
-	if (m->credit_ns > 0 || may_overdraw(m, t, now_ns)) {
-		t->filling = m->filling;
+	if (m->credit_ns > 0 || may_overdraw(m, s, now_ns)) {
+		s->filling = m->filling;
 		return true;
 	}
 	ready_ns = now_ns + budget_wait(m, now_ns, m->ordered_ns);
@@ -137,7 +137,7 @@ bool credit_allows(struct meter *m, struct track *t, uint64_t now_ns, uint64_t *
 		return false;
 	}
 	fill(m, now_ns);
-	t->filling = m->filling;
+	s->filling = m->filling;
 	return true;
 }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The gate: finds the track of the stream that work is for, and lets the device's meter decide.
+ * The gate: finds the state of the stream that work is for, and lets the device's meter decide.
  *
  * A stream's handle tells it apart, except those that stand for a stream of the context or of the
- * thread. Each thread remembers the last one that it used, with the count of that track's uses: whoever gives a
- * track to another stream counts on, under the meter's lock. A call that leaves the lock and comes back to its
- * track keeps it meanwhile (`users`).
+ * thread. Each thread remembers the last one that it used, with the count of that state's uses: whoever gives a
+ * state to another stream counts on, under the meter's lock. A call that leaves the lock and comes back to its
+ * state keeps it meanwhile (`users`).
  */
 #include "tenant/compute/gate.h"
 
@@ -27,7 +27,7 @@ struct recent {
 	CUstream stream;
 	CUcontext context;
 	struct meter *meter;
-	struct track *track;
+	struct stream_state *state;
 	uint32_t use;
 };
 static __thread struct recent recent;
@@ -75,48 +75,48 @@ static const void *thread_of(CUstream stream)
 	return stream == CU_STREAM_PER_THREAD ? &recent : NULL;
 }
 
-static bool is_track_of(
-	const struct track *t, CUstream stream, CUcontext context, const void *thread)
+static bool is_state_of(
+	const struct stream_state *s, CUstream stream, CUcontext context, const void *thread)
 {
-	return t->is_used && t->has_stream && t->stream == stream && t->thread == thread &&
-	       (!is_of_context(stream) || t->context == context);
+	return s->is_used && s->has_stream && s->stream == stream && s->thread == thread &&
+	       (!is_of_context(stream) || s->context == context);
 }
 
 /* Nobody comes back to a stream that has been idle for so long, or it is found anew at little cost. */
 #define IDLE_NS 10000000u
 
-static bool is_free(const struct track *t, uint64_t now_ns)
+static bool is_free(const struct stream_state *s, uint64_t now_ns)
 {
-	if (!t->is_used)
+	if (!s->is_used)
 		return true;
-	return !t->users && track_is_drained(t, now_ns) &&
-	       (!t->has_stream || t->last_ns + IDLE_NS < now_ns);
+	return !s->users && stream_state_is_drained(s, now_ns) &&
+	       (!s->has_stream || s->last_ns + IDLE_NS < now_ns);
 }
 
-/* With the meter's lock: a track for another stream, or NULL. */
-static struct track *take_track(struct meter *m, uint64_t now_ns)
+/* With the meter's lock: a stream state for another stream, or NULL. */
+static struct stream_state *take_state(struct meter *m, uint64_t now_ns)
 {
 	work_settle(m, now_ns);
-	for (unsigned i = 0; i < METER_TRACKS; i++) {
-		struct track *t = &m->tracks[i];
+	for (unsigned i = 0; i < METER_STREAMS; i++) {
+		struct stream_state *s = &m->streams[i];
 
-		if (!is_free(t, now_ns))
+		if (!is_free(s, now_ns))
 			continue;
-		if (t->is_used) {
-			work_end_batch(t, now_ns, false);
-			track_free(t);
+		if (s->is_used) {
+			work_end_batch(s, now_ns, false);
+			stream_state_free(s);
 		}
-		if (i >= m->track_high)
-			m->track_high = i + 1;
-		return t;
+		if (i >= m->stream_high)
+			m->stream_high = i + 1;
+		return s;
 	}
 	return NULL;
 }
 
 /* More streams work at the same time than can be told apart: some are metered as one. */
-static struct track *any_track(struct meter *m, CUstream stream)
+static struct stream_state *any_state(struct meter *m, CUstream stream)
 {
-	return &m->tracks[hash_u64((uintptr_t)stream) % METER_TRACKS];
+	return &m->streams[hash_u64((uintptr_t)stream) % METER_STREAMS];
 }
 
 /* Contexts beyond the places share the last one, with spans that are placed less exactly. */
@@ -131,30 +131,30 @@ static struct timebase *timebase_of(struct meter *m, CUcontext context)
 }
 
 /* With the meter's lock. */
-static struct track *find_in(
+static struct stream_state *find_in(
 	struct meter *m, CUstream stream, CUcontext context, const void *thread)
 {
-	struct track *t;
+	struct stream_state *s;
 
-	for (unsigned i = 0; i < m->track_high; i++)
-		if (is_track_of(&m->tracks[i], stream, context, thread))
-			return &m->tracks[i];
-	t = take_track(m, clock_now_ns());
-	FAULT("gate: track taken");
-	if (!t)
-		return any_track(m, stream);
-	*t = (struct track){.is_used = true,
+	for (unsigned i = 0; i < m->stream_high; i++)
+		if (is_state_of(&m->streams[i], stream, context, thread))
+			return &m->streams[i];
+	s = take_state(m, clock_now_ns());
+	FAULT("gate: stream state taken");
+	if (!s)
+		return any_state(m, stream);
+	*s = (struct stream_state){.is_used = true,
 		.has_stream = true,
 		.stream = stream,
 		.context = context,
 		.thread = thread,
-		.use = t->use,
+		.use = s->use,
 		.meter = m,
 		.timebase = timebase_of(m, context)};
-	return t;
+	return s;
 }
 
-static struct track *enter_slowly(CUstream stream, CUcontext context)
+static struct stream_state *enter_slowly(CUstream stream, CUcontext context)
 {
 	struct device *device;
 	struct meter *m;
@@ -166,35 +166,35 @@ static struct track *enter_slowly(CUstream stream, CUcontext context)
 		return NULL;
 	m = meter_of(device);
 	lock_enter(&m->lock);
-	recent.track = find_in(m, stream, context, thread_of(stream));
-	recent.use = recent.track->use;
+	recent.state = find_in(m, stream, context, thread_of(stream));
+	recent.use = recent.state->use;
 	recent.meter = m;
 	recent.stream = stream;
 	recent.context = context;
-	return recent.track;
+	return recent.state;
 }
 
-/* The stream's track, with its meter's lock; NULL where the driver knows no context: it will say so itself. */
-static struct track *enter(CUstream stream)
+/* The stream's state, with its meter's lock; NULL where the driver knows no context: it will say so itself. */
+static struct stream_state *enter(CUstream stream)
 {
 	CUcontext context = NULL;
 
 	if (is_of_context(stream) &&
 		(!cuda.cuCtxGetCurrent || cuda.cuCtxGetCurrent(&context) != CUDA_SUCCESS))
 		return NULL;
-	if (LIKELY(recent.track && recent.stream == stream &&
+	if (LIKELY(recent.state && recent.stream == stream &&
 		    (!context || recent.context == context))) {
 		lock_enter(&recent.meter->lock);
-		if (LIKELY(recent.track->use == recent.use))
-			return recent.track;
+		if (LIKELY(recent.state->use == recent.use))
+			return recent.state;
 		lock_leave(&recent.meter->lock);
 	}
 	return enter_slowly(stream, context);
 }
 
-static void leave(struct track *t)
+static void leave(struct stream_state *s)
 {
-	lock_leave(&t->meter->lock);
+	lock_leave(&s->meter->lock);
 }
 
 static bool is_on(uint64_t ticks)
@@ -213,16 +213,16 @@ void gate_enter_slowly(CUstream stream, uint64_t key, struct gate_pass *ret_pass
 	int saved_errno = errno;
 	uint64_t ticks = clock_ticks();
 
-	ret_pass->track = NULL;
+	ret_pass->state = NULL;
 	if (is_on(ticks) && !capture_is_on(stream)) {
-		struct track *t = enter(stream);
+		struct stream_state *s = enter(stream);
 
-		if (t && meter_admit(t, estimate_find(key), look_now_ns(ticks))) {
-			t->users++;
-			ret_pass->track = t;
+		if (s && meter_admit(s, estimate_find(key), look_now_ns(ticks))) {
+			s->users++;
+			ret_pass->state = s;
 		}
-		if (t)
-			leave(t);
+		if (s)
+			leave(s);
 	}
 	errno = saved_errno;
 }
@@ -230,30 +230,30 @@ void gate_enter_slowly(CUstream stream, uint64_t key, struct gate_pass *ret_pass
 void gate_leave_slowly(struct gate_pass *pass, CUresult result)
 {
 	int saved_errno = errno;
-	struct track *t = pass->track;
+	struct stream_state *s = pass->state;
 
 	(void)result; /* what was not launched takes no time, and that is what is charged */
-	lock_enter(&t->meter->lock);
-	meter_given(t);
-	t->users--;
-	leave(t);
+	lock_enter(&s->meter->lock);
+	meter_given(s);
+	s->users--;
+	leave(s);
 	errno = saved_errno;
 }
 
 void gate_copy_slowly(CUstream stream, uint64_t bytes)
 {
 	int saved_errno = errno;
-	struct track *t;
+	struct stream_state *s;
 
 	if (is_on(clock_ticks()) && !capture_is_on(stream)) {
-		t = enter(stream);
-		if (t) {
-			hindrance_pass_suspension(t);
+		s = enter(stream);
+		if (s) {
+			hindrance_pass_suspension(s);
 			if (bytes >= GATE_COPY_BYTES) {
-				work_end_batch(t, clock_now_ns(), true);
-				t->is_chained = false;
+				work_end_batch(s, clock_now_ns(), true);
+				s->is_chained = false;
 			}
-			leave(t);
+			leave(s);
 		}
 	}
 	errno = saved_errno;
@@ -265,26 +265,26 @@ void gate_copy_slowly(CUstream stream, uint64_t bytes)
 void gate_wait_begin_slowly(CUstream stream, bool is_all, struct gate_wait *ret_wait)
 {
 	int saved_errno = errno;
-	struct track *t = NULL;
+	struct stream_state *s = NULL;
 
 	*ret_wait = (struct gate_wait){
 		.since_ns = clock_now_ns(), .is_watched = true, .is_all = is_all};
-	/* A child of fork() forgets its parent's tracks, whose locks may be held for ever. */
+	/* A child of fork() forgets its parent's streams, whose locks may be held for ever. */
 	if (state_enter() != STATE_OPEN) {
 		ret_wait->is_watched = false;
 		errno = saved_errno;
 		return;
 	}
 	if (!is_all && stream != GATE_ANY_STREAM)
-		t = enter(stream);
-	if (t) {
-		if (t->is_open && track_batch(t)->expected_ns >= WORTH_AN_EVENT_NS &&
+		s = enter(stream);
+	if (s) {
+		if (s->is_open && stream_state_batch(s)->expected_ns >= WORTH_AN_EVENT_NS &&
 			!capture_is_on(stream))
-			work_end_batch(t, clock_now_ns(), true);
-		t->users++;
-		leave(t);
+			work_end_batch(s, clock_now_ns(), true);
+		s->users++;
+		leave(s);
 	}
-	ret_wait->track = t;
+	ret_wait->state = s;
 	neighbours_look_before_wait(ret_wait->since_ns);
 	errno = saved_errno;
 }
@@ -292,39 +292,39 @@ void gate_wait_begin_slowly(CUstream stream, bool is_all, struct gate_wait *ret_
 /* A wait that took longer ended with the work, whatever was expected; less is the call itself. */
 #define BLOCKED_NS 20000u
 
-/* With the meter's lock: the track's work is done, as its stream was waited for since then. */
-static void drain(struct track *t, uint64_t since_ns, uint64_t now_ns)
+/* With the meter's lock: the stream's work is done, as it was waited for since then. */
+static void drain(struct stream_state *s, uint64_t since_ns, uint64_t now_ns)
 {
-	if (!t->is_used)
+	if (!s->is_used)
 		return;
-	t->is_waited_for = t->last_ns <= since_ns;
-	if (t->drained_ns > now_ns || (t->is_open && now_ns > since_ns + BLOCKED_NS))
-		t->drained_ns = now_ns;
+	s->is_waited_for = s->last_ns <= since_ns;
+	if (s->drained_ns > now_ns || (s->is_open && now_ns > since_ns + BLOCKED_NS))
+		s->drained_ns = now_ns;
 }
 
 /* With the meter's lock: the stream of it that this thread used last, if nothing there is under way; else NULL. */
-static struct track *recent_if_done(const struct meter *m)
+static struct stream_state *recent_if_done(const struct meter *m)
 {
-	struct track *t = recent.track;
+	struct stream_state *s = recent.state;
 
-	if (!t || recent.meter != m || recent.use != t->use)
+	if (!s || recent.meter != m || recent.use != s->use)
 		return NULL;
-	return t->is_open && track_is_done(t) ? t : NULL;
+	return s->is_open && stream_state_is_done(s) ? s : NULL;
 }
 
 static void settle_wait(
 	struct meter *m, const struct gate_wait *wait, CUcontext context, uint64_t now_ns)
 {
-	struct track *t = wait->track;
+	struct stream_state *s = wait->state;
 
 	work_settle(m, now_ns);
-	if (!t && !wait->is_all)
-		t = recent_if_done(m);
-	if (t)
-		drain(t, wait->since_ns, now_ns);
-	for (unsigned i = 0; wait->is_all && i < m->track_high; i++)
-		if (m->tracks[i].context == context)
-			drain(&m->tracks[i], wait->since_ns, now_ns);
+	if (!s && !wait->is_all)
+		s = recent_if_done(m);
+	if (s)
+		drain(s, wait->since_ns, now_ns);
+	for (unsigned i = 0; wait->is_all && i < m->stream_high; i++)
+		if (m->streams[i].context == context)
+			drain(&m->streams[i], wait->since_ns, now_ns);
 	work_let_go(m, now_ns);
 }
 
@@ -332,20 +332,20 @@ void gate_wait_end_slowly(struct gate_wait *wait, CUresult result)
 {
 	int saved_errno = errno;
 	uint64_t now_ns = clock_now_ns();
-	struct track *t = wait->track;
+	struct stream_state *s = wait->state;
 	struct device *device;
 	struct meter *m = NULL;
 	CUcontext context = NULL;
 
-	if (t)
-		m = t->meter;
+	if (s)
+		m = s->meter;
 	else if (state_current_device(&device) == CUDA_SUCCESS &&
 		 cuda.cuCtxGetCurrent(&context) == CUDA_SUCCESS)
 		m = meter_of(device);
 	if (m) {
 		LOCK_SCOPE(&m->lock);
-		if (t)
-			t->users--;
+		if (s)
+			s->users--;
 		if (result == CUDA_SUCCESS)
 			settle_wait(m, wait, context, now_ns);
 	}
@@ -356,7 +356,7 @@ void gate_stream_ends(CUstream stream)
 {
 	int saved_errno = errno;
 
-	/* relaxed: as in gate_is_open(); without tracks there is nothing to find */
+	/* relaxed: as in gate_is_open(); without streams there is nothing to find */
 	if (atomic_load_explicit(&gate_mode, memory_order_relaxed) == GATE_OFF ||
 		is_of_context(stream) || state_enter() != STATE_OPEN)
 		return;
@@ -366,16 +366,16 @@ void gate_stream_ends(CUstream stream)
 		if (!atomic_load(&m->is_ready))
 			continue;
 		LOCK_SCOPE(&m->lock);
-		for (unsigned i = 0; i < m->track_high; i++) {
-			struct track *t = &m->tracks[i];
+		for (unsigned i = 0; i < m->stream_high; i++) {
+			struct stream_state *s = &m->streams[i];
 
-			if (!t->is_used || !t->has_stream || t->stream != stream)
+			if (!s->is_used || !s->has_stream || s->stream != stream)
 				continue;
 			FAULT("gate: stream ends");
-			work_end_batch(t, clock_now_ns(), true);
-			t->has_stream = false;
-			t->is_chained = false;
-			t->use++;
+			work_end_batch(s, clock_now_ns(), true);
+			s->has_stream = false;
+			s->is_chained = false;
+			s->use++;
 		}
 	}
 	errno = saved_errno;
@@ -389,9 +389,9 @@ void gate_context_ended(struct device *device, CUcontext context)
 		return;
 	LOCK_SCOPE(&m->lock);
 	/* What was under way stays charged as it was expected. */
-	for (unsigned i = 0; i < m->track_high; i++)
-		if (m->tracks[i].is_used && m->tracks[i].context == context)
-			track_lose_context(&m->tracks[i]);
+	for (unsigned i = 0; i < m->stream_high; i++)
+		if (m->streams[i].is_used && m->streams[i].context == context)
+			stream_state_lose_context(&m->streams[i]);
 	for (unsigned i = 0; i < METER_CONTEXTS; i++)
 		if (m->timebases[i].context == context)
 			m->timebases[i] = (struct timebase){.context = NULL};
@@ -403,16 +403,16 @@ void gate_reset_after_fork(void)
 	/* relaxed: the child has one thread */
 	atomic_store_explicit(&gate_mode, GATE_OFF, memory_order_relaxed);
 	for (unsigned i = 0; i < REGION_DEVICES; i++) {
-		uint32_t uses[METER_TRACKS];
+		uint32_t uses[METER_STREAMS];
 
 		if (!meters[i].is_ready)
 			continue;
 		turn_reset_after_fork(&meters[i].turn);
 		/* This thread, too, remembers one of the parent's. */
-		for (unsigned k = 0; k < METER_TRACKS; k++)
-			uses[k] = meters[i].tracks[k].use + 1;
+		for (unsigned k = 0; k < METER_STREAMS; k++)
+			uses[k] = meters[i].streams[k].use + 1;
 		memset(&meters[i], 0, sizeof(meters[i]));
-		for (unsigned k = 0; k < METER_TRACKS; k++)
-			meters[i].tracks[k].use = uses[k];
+		for (unsigned k = 0; k < METER_STREAMS; k++)
+			meters[i].streams[k].use = uses[k];
 	}
 }

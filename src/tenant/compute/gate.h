@@ -21,14 +21,14 @@
 #include "gpu/abi/cuda.h"
 #include "tenant/compute/look.h"
 
-struct track;
+struct stream_state;
 
 /*
- * Work on its way to the driver. Each pass and each wait that has a track is brought to its end, or the track is
+ * Work on its way to the driver. Each pass and each wait that has a stream state is brought to its end, or that is
  * never free for another stream.
  */
 struct gate_pass {
-	struct track *track; /* NULL: nothing is to be done after it */
+	struct stream_state *state; /* NULL: nothing is to be done after it */
 };
 
 /* How often this thread goes on without asking the clock, which costs 16 ns on some machines. */
@@ -82,7 +82,7 @@ void gate_leave_slowly(struct gate_pass *pass, CUresult result);
 static inline void gate_enter(CUstream stream, uint64_t key, struct gate_pass *ret_pass)
 {
 	if (LIKELY(gate_is_open()))
-		ret_pass->track = NULL;
+		ret_pass->state = NULL;
 	else
 		gate_enter_slowly(stream, key, ret_pass);
 }
@@ -90,7 +90,7 @@ static inline void gate_enter(CUstream stream, uint64_t key, struct gate_pass *r
 /* After the driver has answered. */
 static inline void gate_leave(struct gate_pass *pass, CUresult result)
 {
-	if (UNLIKELY(pass->track != NULL))
+	if (UNLIKELY(pass->state != NULL))
 		gate_leave_slowly(pass, result);
 }
 
@@ -111,7 +111,7 @@ static inline void gate_copy(CUstream stream, uint64_t bytes)
  * everything in the current context.
  */
 struct gate_wait {
-	struct track *track; /* NULL: of the context, or unknown */
+	struct stream_state *state; /* NULL: of the context, or unknown */
 	uint64_t since_ns;
 	bool is_watched, is_all;
 };

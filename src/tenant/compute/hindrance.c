@@ -38,10 +38,10 @@
 #define POLL_NS	 50000u	    /* shortest; a timer is late by as much (Linux' slack for a timer) */
 
 /* When the oldest work was given of which nobody knows how long it takes, and which is under way; 0: none. */
-static uint64_t unknown_since_ns(const struct track *t)
+static uint64_t unknown_since_ns(const struct stream_state *s)
 {
-	for (unsigned i = 0; i < t->pending; i++) {
-		const struct batch *b = &t->batches[(t->first + i) % TRACK_BATCHES];
+	for (unsigned i = 0; i < s->pending; i++) {
+		const struct batch *b = &s->batches[(s->first + i) % STREAM_BATCHES];
 
 		if (b->is_unknown)
 			return b->start_ns;
@@ -50,26 +50,26 @@ static uint64_t unknown_since_ns(const struct track *t)
 }
 
 /* Whether the stream has little enough before it. */
-static enum hindrance ahead_hindrance(struct meter *m, struct track *t, uint64_t estimate_ns,
+static enum hindrance ahead_hindrance(struct meter *m, struct stream_state *s, uint64_t estimate_ns,
 	uint64_t now_ns, uint64_t *ret_wake_ns)
 {
 	uint64_t ahead = m->is_yielding	  ? AHEAD_YIELDING_NS
 			 : m->other_count ? AHEAD_AMONG_OTHERS_NS
 					  : AHEAD_NS;
-	const struct batch *oldest = &t->batches[t->first];
+	const struct batch *oldest = &s->batches[s->first];
 	uint64_t unknown_ns;
 
-	if (t->drained_ns > now_ns + ahead && (t->pending || t->is_open)) {
-		*ret_wake_ns = t->drained_ns - ahead;
+	if (s->drained_ns > now_ns + ahead && (s->pending || s->is_open)) {
+		*ret_wake_ns = s->drained_ns - ahead;
 		return HINDRANCE_TOO_FAR;
 	}
-	if (t->pending == TRACK_PENDING ||
-		(t->pending && now_ns > oldest->due_ns + METER_LATE_NS)) {
+	if (s->pending == STREAM_PENDING ||
+		(s->pending && now_ns > oldest->due_ns + METER_LATE_NS)) {
 		*ret_wake_ns = now_ns + POLL_NS;
 		return HINDRANCE_TOO_FAR;
 	}
 	/* One by one, or as much of a long kernel's as fits its estimate would be let through before the first ends. */
-	unknown_ns = estimate_ns == ESTIMATE_UNKNOWN_NS ? unknown_since_ns(t) : 0;
+	unknown_ns = estimate_ns == ESTIMATE_UNKNOWN_NS ? unknown_since_ns(s) : 0;
 	if (unknown_ns) {
 		*ret_wake_ns = now_ns + POLL_NS;
 		return now_ns < unknown_ns + AWAKE_NS ? HINDRANCE_DRAINING : HINDRANCE_TOO_FAR;
@@ -107,7 +107,7 @@ static uint64_t turn_moment(
 }
 
 /* Whether the slice has the turn, and keeps it for a batch more. */
-static enum hindrance turn_hindrance(struct meter *m, struct track *t, uint64_t estimate_ns,
+static enum hindrance turn_hindrance(struct meter *m, struct stream_state *s, uint64_t estimate_ns,
 	uint64_t now_ns, uint64_t *ret_wake_ns)
 {
 	uint64_t drained = work_end_ns(m);
@@ -137,7 +137,7 @@ static enum hindrance turn_hindrance(struct meter *m, struct track *t, uint64_t 
 		}
 		(void)turn_release(&m->turn, now_ns);
 		log_debug("a turn was released", U64("at_ns", clock_now_ns()),
-			U64("ended_ns", t->drained_ns));
+			U64("ended_ns", s->drained_ns));
 	}
 	if (is_expecting) {
 		turn_leave(&m->turn);
@@ -160,8 +160,8 @@ static void let_go(struct meter *m, uint64_t now_ns)
 }
 
 /* With when it may be over, or is to be looked at again. */
-enum hindrance hindrance_of(struct meter *m, struct track *t, uint64_t estimate_ns, uint64_t now_ns,
-	uint64_t *ret_wake_ns)
+enum hindrance hindrance_of(struct meter *m, struct stream_state *s, uint64_t estimate_ns,
+	uint64_t now_ns, uint64_t *ret_wake_ns)
 {
 	enum hindrance why;
 
@@ -171,7 +171,7 @@ enum hindrance hindrance_of(struct meter *m, struct track *t, uint64_t estimate_
 		let_go(m, now_ns);
 		return HINDRANCE_SUSPENDED;
 	}
-	if (!credit_allows(m, t, now_ns, ret_wake_ns)) {
+	if (!credit_allows(m, s, now_ns, ret_wake_ns)) {
 		uint64_t end_ns = work_end_ns(m);
 
 		/* When what is under way is done, some of what was reserved for it may come back. */
@@ -180,10 +180,10 @@ enum hindrance hindrance_of(struct meter *m, struct track *t, uint64_t estimate_
 		let_go(m, now_ns);
 		return HINDRANCE_NO_BUDGET;
 	}
-	why = ahead_hindrance(m, t, estimate_ns, now_ns, ret_wake_ns);
+	why = ahead_hindrance(m, s, estimate_ns, now_ns, ret_wake_ns);
 	if (why != HINDRANCE_NONE)
 		return why;
-	return turn_hindrance(m, t, estimate_ns, now_ns, ret_wake_ns);
+	return turn_hindrance(m, s, estimate_ns, now_ns, ret_wake_ns);
 }
 
 /* Timers are late by Linux' slack for them, 50 us, and some. */
@@ -207,12 +207,12 @@ static void sleep_exactly(uint64_t wake_ns, uint64_t now_ns)
 }
 
 /* Without the lock, as long as it takes; with it before and after. */
-void hindrance_wait(struct track *t, enum hindrance why, uint64_t wake_ns, uint64_t now_ns)
+void hindrance_wait(struct stream_state *s, enum hindrance why, uint64_t wake_ns, uint64_t now_ns)
 {
-	struct meter *m = t->meter;
+	struct meter *m = s->meter;
 	bool may_look = m->is_limited && (why == HINDRANCE_NO_BUDGET || why == HINDRANCE_TOO_FAR);
 
-	t->users++;
+	s->users++;
 	lock_leave(&m->lock);
 	if (may_look && neighbours_look(m, now_ns))
 		; /* which took some of the time */
@@ -224,7 +224,7 @@ void hindrance_wait(struct track *t, enum hindrance why, uint64_t wake_ns, uint6
 		sleep_until(wake_ns, now_ns);
 	terms_look();
 	lock_enter(&m->lock);
-	t->users--;
+	s->users--;
 	if (why == HINDRANCE_NO_TURN) {
 		m->is_turn_awaited = false;
 		log_debug("a wait for the turn ended", U64("began_ns", now_ns),
@@ -242,9 +242,9 @@ void hindrance_wait(struct track *t, enum hindrance why, uint64_t wake_ns, uint6
  * and then; what it took is charged when its end is seen.
  */
 bool hindrance_is_stuck(
-	const struct track *t, enum hindrance why, uint64_t *since_ns, uint64_t now_ns)
+	const struct stream_state *s, enum hindrance why, uint64_t *since_ns, uint64_t now_ns)
 {
-	if ((why != HINDRANCE_TOO_FAR && why != HINDRANCE_DRAINING) || now_ns < t->drained_ns) {
+	if ((why != HINDRANCE_TOO_FAR && why != HINDRANCE_DRAINING) || now_ns < s->drained_ns) {
 		*since_ns = 0;
 		return false;
 	}
@@ -253,11 +253,11 @@ bool hindrance_is_stuck(
 	return now_ns > *since_ns + STUCK_NS;
 }
 
-void hindrance_pass_suspension(struct track *t)
+void hindrance_pass_suspension(struct stream_state *s)
 {
-	while (meter_is_suspended(t->meter)) {
+	while (meter_is_suspended(s->meter)) {
 		uint64_t now_ns = clock_now_ns();
 
-		hindrance_wait(t, HINDRANCE_SUSPENDED, now_ns + LOOK_NS, now_ns);
+		hindrance_wait(s, HINDRANCE_SUSPENDED, now_ns + LOOK_NS, now_ns);
 	}
 }

@@ -16,16 +16,16 @@ enum hindrance {
 	HINDRANCE_YIELDING,	/* a slice that goes first is about to come */
 };
 
-/* What hinders a batch of the track whose first work should take estimate_ns; with when to look again. */
-enum hindrance hindrance_of(struct meter *meter, struct track *track, uint64_t estimate_ns,
+/* What hinders a batch of the stream whose first work should take estimate_ns; with when to look again. */
+enum hindrance hindrance_of(struct meter *meter, struct stream_state *s, uint64_t estimate_ns,
 	uint64_t now_ns, uint64_t *ret_wake_ns);
 
-/* Waits, without the lock, until then or until something has changed. The track stays what it is. */
-void hindrance_wait(struct track *track, enum hindrance why, uint64_t wake_ns, uint64_t now_ns);
+/* Waits, without the lock, until then or until something has changed. The stream state stays what it is. */
+void hindrance_wait(struct stream_state *s, enum hindrance why, uint64_t wake_ns, uint64_t now_ns);
 
 /* Whether it was waited for long enough. *since_ns is the caller's, 0 at first. */
 bool hindrance_is_stuck(
-	const struct track *track, enum hindrance why, uint64_t *since_ns, uint64_t now_ns);
+	const struct stream_state *s, enum hindrance why, uint64_t *since_ns, uint64_t now_ns);
 
 /* Waits while nothing may reach the device, as above. */
-void hindrance_pass_suspension(struct track *track);
+void hindrance_pass_suspension(struct stream_state *s);

@@ -35,10 +35,10 @@ static uint64_t batch_ns(const struct meter *m)
 }
 
 /* Whether the open batch takes more. */
-static bool has_room(struct track *t, uint64_t now_ns)
+static bool has_room(struct stream_state *s, uint64_t now_ns)
 {
-	return t->is_open && track_batch(t)->expected_ns < batch_ns(t->meter) &&
-	       now_ns < t->begun_ns + BATCH_AGE_NS;
+	return s->is_open && stream_state_batch(s)->expected_ns < batch_ns(s->meter) &&
+	       now_ns < s->begun_ns + BATCH_AGE_NS;
 }
 
 /* Work comes after a pause; tells the others when it may come again. */
@@ -60,67 +60,68 @@ static void note_burst(struct meter *m, uint64_t now_ns)
  * when it ended, unless the program waited for it. So that estimates can be relied upon, the first
  * work after a pause is measured by itself, and after some pauses, which nobody can foresee, each piece is.
  */
-static void doubt(struct track *t, uint64_t now_ns)
+static void doubt(struct stream_state *s, uint64_t now_ns)
 {
-	bool is_doubted = t->doubted_pauses || (t->is_estimated && hash_u64(now_ns) % DOUBTED == 0);
+	bool is_doubted = s->doubted_pauses || (s->is_estimated && hash_u64(now_ns) % DOUBTED == 0);
 
-	t->doubted_pauses -= t->doubted_pauses != 0;
-	t->is_estimated = false;
-	t->single_count = is_doubted ? UINT32_MAX : 1;
-	t->doubted_until_ns = now_ns + DOUBTED_TIMES * (now_ns - t->last_ns);
+	s->doubted_pauses -= s->doubted_pauses != 0;
+	s->is_estimated = false;
+	s->single_count = is_doubted ? UINT32_MAX : 1;
+	s->doubted_until_ns = now_ns + DOUBTED_TIMES * (now_ns - s->last_ns);
 }
 
-static void begin_batch(struct meter *m, struct track *t, uint64_t now_ns)
+static void begin_batch(struct meter *m, struct stream_state *s, uint64_t now_ns)
 {
 	/* What is not chained was found to be so before, and the driver is not asked again. */
-	if (t->is_chained && !track_is_continued(t, now_ns))
-		work_end_batch(t, now_ns, false);
-	if (!t->is_chained) {
+	if (s->is_chained && !stream_state_is_continued(s, now_ns))
+		work_end_batch(s, now_ns, false);
+	if (!s->is_chained) {
 		note_burst(m, now_ns);
-		if (!t->single_count)
-			t->single_count = 1;
+		if (!s->single_count)
+			s->single_count = 1;
 	}
-	track_open(t, now_ns);
+	stream_state_open(s, now_ns);
 	FAULT("meter: batch open");
 }
 
 /* With the lock. False where work goes without a batch: it is part of the next one, which follows. */
-static bool open_batch(struct meter *m, struct track *t, uint64_t estimate_ns, uint64_t now_ns)
+static bool open_batch(
+	struct meter *m, struct stream_state *s, uint64_t estimate_ns, uint64_t now_ns)
 {
 	uint64_t wake_ns, stuck_since_ns = 0;
 	enum hindrance why;
 
-	if (!track_is_continued(t, now_ns)) {
-		work_end_batch(t, now_ns, false);
-		doubt(t, now_ns);
-	} else if (t->single_count && now_ns > t->doubted_until_ns) {
-		t->single_count = 0;
+	if (!stream_state_is_continued(s, now_ns)) {
+		work_end_batch(s, now_ns, false);
+		doubt(s, now_ns);
+	} else if (s->single_count && now_ns > s->doubted_until_ns) {
+		s->single_count = 0;
 	}
-	for (unsigned waits = 0; !has_room(t, now_ns); waits++) {
-		work_end_batch(t, now_ns, true);
-		why = hindrance_of(m, t, estimate_ns, now_ns, &wake_ns);
-		if (hindrance_is_stuck(t, why, &stuck_since_ns, now_ns)) {
-			if (t->pending == TRACK_PENDING)
+	for (unsigned waits = 0; !has_room(s, now_ns); waits++) {
+		work_end_batch(s, now_ns, true);
+		why = hindrance_of(m, s, estimate_ns, now_ns, &wake_ns);
+		if (hindrance_is_stuck(s, why, &stuck_since_ns, now_ns)) {
+			if (s->pending == STREAM_PENDING)
 				return false;
 			why = HINDRANCE_NONE;
 		}
-		if (why == HINDRANCE_NONE && !t->is_open) {
-			begin_batch(m, t, now_ns);
+		if (why == HINDRANCE_NONE && !s->is_open) {
+			begin_batch(m, s, now_ns);
 			return true;
 		}
 		/* Once a batch: how often it looks again is the clock's business. */
 		if (waits == 0)
 			FAULT("meter: waiting");
-		hindrance_wait(t, why, wake_ns, now_ns);
+		hindrance_wait(s, why, wake_ns, now_ns);
 		now_ns = clock_now_ns();
 	}
 	return true;
 }
 
 static void expect(
-	struct meter *m, struct track *t, uint32_t estimate, uint64_t ns, uint64_t now_ns)
+	struct meter *m, struct stream_state *s, uint32_t estimate, uint64_t ns, uint64_t now_ns)
 {
-	struct batch *b = track_batch(t);
+	struct batch *b = stream_state_batch(s);
 	int64_t reserve = (int64_t)(ns * m->overlap_permille / 1000 * m->counted_permille / 1000);
 
 	b->expected_ns += ns;
@@ -129,43 +130,44 @@ static void expect(
 	b->is_unknown |= ns == ESTIMATE_UNKNOWN_NS;
 	estimate_mix_add(&b->mix, estimate);
 	credit_reserve(m, reserve, now_ns);
-	t->is_waited_for = false;
-	t->drained_ns = (t->drained_ns > now_ns ? t->drained_ns : now_ns) + ns;
-	t->last_ns = now_ns;
+	s->is_waited_for = false;
+	s->drained_ns = (s->drained_ns > now_ns ? s->drained_ns : now_ns) + ns;
+	s->last_ns = now_ns;
 	m->launches++;
 }
 
-bool meter_admit(struct track *t, uint32_t estimate, uint64_t now_ns)
+bool meter_admit(struct stream_state *s, uint32_t estimate, uint64_t now_ns)
 {
-	struct meter *m = t->meter;
+	struct meter *m = s->meter;
 	bool is_full, has_batch = true;
 	uint64_t ns = estimate_ns(estimate);
 
-	if (UNLIKELY(!has_room(t, now_ns) || now_ns > t->last_ns + TRACK_PAUSE_NS)) {
-		has_batch = open_batch(m, t, ns, clock_now_ns());
+	if (UNLIKELY(!has_room(s, now_ns) || now_ns > s->last_ns + STREAM_PAUSE_NS)) {
+		has_batch = open_batch(m, s, ns, clock_now_ns());
 		now_ns = clock_now_ns();
 		m->has_launched = true;
 		meter_count(&m->books->launches, m->launches);
 		m->launches = 0;
 	}
 	if (has_batch)
-		expect(m, t, estimate, ns, now_ns);
-	is_full = has_batch && (t->single_count || track_batch(t)->expected_ns >= batch_ns(m));
-	t->single_count -= t->single_count != 0;
+		expect(m, s, estimate, ns, now_ns);
+	is_full =
+		has_batch && (s->single_count || stream_state_batch(s)->expected_ns >= batch_ns(m));
+	s->single_count -= s->single_count != 0;
 	return is_full;
 }
 
-void meter_given(struct track *t)
+void meter_given(struct stream_state *s)
 {
-	struct meter *m = t->meter;
+	struct meter *m = s->meter;
 	uint64_t now_ns = clock_now_ns();
 
-	t->last_ns = now_ns;
-	if (t->is_open) {
+	s->last_ns = now_ns;
+	if (s->is_open) {
 		/* The first of a batch that only the first may call this for. */
-		if (track_batch(t)->launches == 1)
-			track_batch(t)->given_ns = now_ns;
-		work_end_batch(t, now_ns, true);
+		if (stream_state_batch(s)->launches == 1)
+			stream_state_batch(s)->given_ns = now_ns;
+		work_end_batch(s, now_ns, true);
 		FAULT("meter: batch closed");
 		work_say_busy_until(m, work_end_ns(m));
 	}

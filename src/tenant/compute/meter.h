@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A meter: one for each device of this process. It measures what its tracks' work takes, charges that to the
+ * A meter: one for each device of this process. It measures what its streams' work takes, charges that to the
  * slice's budget in the region, and says when more may be given to the device.
  */
 #pragma once
@@ -11,11 +11,11 @@
 #include "tenant/compute/meters.h"
 
 /*
- * Waits until work of this kind may be given to the track's stream, and expects it. now_ns may be off by
+ * Waits until work of this kind may be given to the stream, and expects it. now_ns may be off by
  * some us. With the meter's lock, which it leaves while it waits. True where its batch is full with it, and
  * meter_given() is to be called.
  */
-bool meter_admit(struct track *track, uint32_t estimate, uint64_t now_ns);
+bool meter_admit(struct stream_state *s, uint32_t estimate, uint64_t now_ns);
 
 /* After the work was given, with the lock: closes the batch. */
-void meter_given(struct track *track);
+void meter_given(struct stream_state *s);

@@ -13,9 +13,9 @@
 #include "region/turn.h"
 #include "tenant/slice/quota.h"
 #include "tenant/slice/state.h"
-#include "tenant/compute/track.h"
+#include "tenant/compute/stream_state.h"
 
-#define METER_TRACKS 128 /* streams that are told apart; PyTorch's pools have 96 */
+#define METER_STREAMS 128 /* streams that are told apart; PyTorch's pools have 96 */
 
 #define METER_CONTEXTS \
 	8 /* of a device, whose events are placed on the host's clock each by itself */
@@ -49,7 +49,7 @@ struct meter {
 	bool is_limited;  /* there is a cap */
 	bool is_yielding; /* another slice goes before ours: little is given at a time */
 	uint32_t
-		overlap_permille; /* of what tracks took, what nobody else of the slice took as well */
+		overlap_permille; /* of what streams took, what nobody else of the slice took as well */
 	uint32_t counted_permille; /* of elapsed time: what is not others' (neighbours.h) */
 	int64_t credit_ns;
 	uint64_t launches; /* not booked yet */
@@ -76,8 +76,8 @@ struct meter {
 		shown_at_ns; /* of that, and when the region's utilization was last set */
 	bool has_launched;   /* since the last look */
 	struct timebase timebases[METER_CONTEXTS];
-	unsigned track_high;
-	struct track tracks[METER_TRACKS];
+	unsigned stream_high;
+	struct stream_state streams[METER_STREAMS];
 };
 
 /* With the lock: nothing new may reach the device, by the share or by a signal. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a meter's tracks have under way. */
+/* What a meter's streams have under way. */
 #define LOG_TOPIC LOG_COMPUTE
 #include "tenant/compute/work.h"
 
@@ -18,9 +18,9 @@ unsigned work_rank(struct meter *m, uint64_t now_ns)
 	return m->terms.priority * METER_RANKS + credit_is_borrowing(m, now_ns);
 }
 
-static void charge(struct track *t, const struct track_span *span, uint64_t now_ns)
+static void charge(struct stream_state *s, const struct stream_span *span, uint64_t now_ns)
 {
-	struct meter *m = t->meter;
+	struct meter *m = s->meter;
 	uint64_t took = span->end_ns - span->start_ns;
 	uint64_t elapsed = busy_mark(m->books, span->start_ns, span->end_ns);
 	uint64_t fresh = elapsed * m->counted_permille / 1000;
@@ -33,7 +33,7 @@ static void charge(struct track *t, const struct track_span *span, uint64_t now_
 	}
 	/* With others about, the first work also waits for the device to change over: 0.15 ms (H200). */
 	if (span->is_measured && estimate_learn(&span->mix, took, span->is_first && m->other_count))
-		t->doubted_pauses = DOUBTED_WHEN_SHOWN;
+		s->doubted_pauses = DOUBTED_WHEN_SHOWN;
 	log_debug("work was charged", U64("start_ns", span->start_ns), U64("took_ns", took),
 		U64("charged_ns", fresh), U64("reserved_ns", (uint64_t)span->reserved_ns),
 		U64("measured", span->is_measured));
@@ -48,25 +48,25 @@ static void charge(struct track *t, const struct track_span *span, uint64_t now_
 
 void work_settle(struct meter *m, uint64_t now_ns)
 {
-	struct track_span span;
+	struct stream_span span;
 
-	for (unsigned i = 0; i < m->track_high; i++) {
-		struct track *t = &m->tracks[i];
+	for (unsigned i = 0; i < m->stream_high; i++) {
+		struct stream_state *s = &m->streams[i];
 
-		while (t->pending && track_collect(t, now_ns, &span))
-			charge(t, &span, now_ns);
+		while (s->pending && stream_state_collect(s, now_ns, &span))
+			charge(s, &span, now_ns);
 	}
 }
 
-void work_end_batch(struct track *t, uint64_t now_ns, bool is_exact)
+void work_end_batch(struct stream_state *s, uint64_t now_ns, bool is_exact)
 {
-	struct track_span span;
+	struct stream_span span;
 
-	if (is_exact && t->is_open && t->pending < TRACK_PENDING) {
-		track_close(t);
-	} else if (!is_exact && track_break(t, now_ns, &span)) {
-		charge(t, &span, now_ns);
-		t->is_estimated = !t->is_waited_for;
+	if (is_exact && s->is_open && s->pending < STREAM_PENDING) {
+		stream_state_close(s);
+	} else if (!is_exact && stream_state_break(s, now_ns, &span)) {
+		charge(s, &span, now_ns);
+		s->is_estimated = !s->is_waited_for;
 	}
 }
 
@@ -74,30 +74,30 @@ uint64_t work_end_ns(const struct meter *m)
 {
 	uint64_t latest = 0;
 
-	for (unsigned i = 0; i < m->track_high; i++) {
-		const struct track *t = &m->tracks[i];
+	for (unsigned i = 0; i < m->stream_high; i++) {
+		const struct stream_state *s = &m->streams[i];
 
-		if (t->is_used && (t->pending || t->is_open) && t->drained_ns > latest)
-			latest = t->drained_ns;
+		if (s->is_used && (s->pending || s->is_open) && s->drained_ns > latest)
+			latest = s->drained_ns;
 	}
 	return latest;
 }
 
 /* Streams of other threads, and those that have no handle of their own, cannot be given an event from here. */
-static bool is_reachable(const struct track *t)
+static bool is_reachable(const struct stream_state *s)
 {
-	return !t->thread && t->stream && t->stream != CU_STREAM_LEGACY;
+	return !s->thread && s->stream && s->stream != CU_STREAM_LEGACY;
 }
 
 /* An open batch has no event that would tell of its end, so only time does, where none can be recorded. */
 bool work_is_idle(const struct meter *m, uint64_t now_ns)
 {
-	for (unsigned i = 0; i < m->track_high; i++) {
-		const struct track *t = &m->tracks[i];
+	for (unsigned i = 0; i < m->stream_high; i++) {
+		const struct stream_state *s = &m->streams[i];
 
-		if (t->pending)
+		if (s->pending)
 			return false;
-		if (t->is_open && (is_reachable(t) || now_ns < t->drained_ns + METER_LATE_NS))
+		if (s->is_open && (is_reachable(s) || now_ns < s->drained_ns + METER_LATE_NS))
 			return false;
 	}
 	return true;
@@ -105,11 +105,11 @@ bool work_is_idle(const struct meter *m, uint64_t now_ns)
 
 void work_end_batches(struct meter *m, uint64_t now_ns)
 {
-	for (unsigned i = 0; i < m->track_high; i++) {
-		struct track *t = &m->tracks[i];
+	for (unsigned i = 0; i < m->stream_high; i++) {
+		struct stream_state *s = &m->streams[i];
 
-		if (t->is_open && is_reachable(t))
-			work_end_batch(t, now_ns, true);
+		if (s->is_open && is_reachable(s))
+			work_end_batch(s, now_ns, true);
 	}
 }
 

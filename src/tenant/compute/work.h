@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a meter's tracks have under way: it is settled, ended, and charged. All of it under the meter's lock. */
+/* What a meter's streams have under way: it is settled, ended, and charged. All of it under the meter's lock. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,7 +8,7 @@
 #include "tenant/compute/meters.h"
 
 /* Ends the open batch, by an event where is_exact. */
-void work_end_batch(struct track *track, uint64_t now_ns, bool is_exact);
+void work_end_batch(struct stream_state *s, uint64_t now_ns, bool is_exact);
 
 /* Lets events tell when what is in open batches ends. */
 void work_end_batches(struct meter *meter, uint64_t now_ns);

@@ -51,7 +51,7 @@ static inline uint64_t bulk_sum(const size_t *sizes, size_t count)
 /* Before the driver is asked, where the gate is not open. */
 static inline struct gate_pass bulk_begin(enum bulk kind, CUstream stream, uint64_t bytes)
 {
-	struct gate_pass pass = {.track = NULL};
+	struct gate_pass pass = {.state = NULL};
 
 	if (kind == BULK_ENGINE && bytes >= GATE_COPY_BYTES)
 		gate_copy_slowly(stream, bytes);

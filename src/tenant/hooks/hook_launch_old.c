@@ -84,7 +84,7 @@ static CUresult begin_one(const CUDA_LAUNCH_PARAMS *params, struct one *ret_one)
 	CUresult r;
 
 	ret_one->launch = (struct code_launch){.is_captured = true, .local = CHARGE_NULL};
-	ret_one->pass = (struct gate_pass){.track = NULL};
+	ret_one->pass = (struct gate_pass){.state = NULL};
 	if (!cuda.cuStreamGetCtx ||
 		cuda.cuStreamGetCtx(params->hStream, &context) != CUDA_SUCCESS ||
 		cuda.cuCtxPushCurrent_v2(context) != CUDA_SUCCESS)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A track.
+ * The state of a stream.
  *
  * Times of events are carried to the host's clock, so that spans of several streams and processes can be
  * compared: the start of a batch in an idle stream is known to some microseconds, and each event from there
  * on by its distance to the one before (the two clocks differ by 2 ppm, H200).
  */
-#include "tenant/compute/track.h"
+#include "tenant/compute/stream_state.h"
 
 #include "base/clock.h"
 #include "base/fault.h"
@@ -53,27 +53,27 @@ static CUresult query_event(CUevent event)
 	return r;
 }
 
-bool track_is_done(const struct track *track)
+bool stream_state_is_done(const struct stream_state *s)
 {
 	CUstreamCaptureMode mode;
 	bool is_exchanged, is_idle;
 
-	if (!track->has_stream)
+	if (!s->has_stream)
 		return true;
 	is_exchanged = enter_relaxed(&mode);
-	is_idle = cuda.cuStreamQuery(track->stream) == CUDA_SUCCESS;
+	is_idle = cuda.cuStreamQuery(s->stream) == CUDA_SUCCESS;
 	leave_relaxed(is_exchanged, mode);
 	return is_idle;
 }
 
-bool track_is_continued(struct track *track, uint64_t now_ns)
+bool stream_state_is_continued(struct stream_state *s, uint64_t now_ns)
 {
-	if (now_ns <= track->last_ns + TRACK_PAUSE_NS)
+	if (now_ns <= s->last_ns + STREAM_PAUSE_NS)
 		return true;
-	if (!track->is_open && !track->pending && now_ns > track->drained_ns + TRACK_PAUSE_NS)
+	if (!s->is_open && !s->pending && now_ns > s->drained_ns + STREAM_PAUSE_NS)
 		return false;
 	/* What was expected is an estimate. */
-	return !track_is_done(track);
+	return !stream_state_is_done(s);
 }
 
 /* The distance in ns; false where the driver does not tell. */
@@ -91,7 +91,7 @@ static bool distance(CUevent from, CUevent to, int64_t *ret_ns)
  * A stream that is being captured, perhaps because it waits for an event of another one, would make our
  * event a part of the program's graph.
  */
-static bool may_be_captured(const struct track *track)
+static bool may_be_captured(const struct stream_state *s)
 {
 	CUstreamCaptureStatus status;
 
@@ -99,46 +99,46 @@ static bool may_be_captured(const struct track *track)
 	if (LIKELY(!atomic_load_explicit(&capture_was_begun, memory_order_relaxed)))
 		return false;
 	return !cuda.cuStreamIsCapturing ||
-	       cuda.cuStreamIsCapturing(track->stream, &status) != CUDA_SUCCESS ||
+	       cuda.cuStreamIsCapturing(s->stream, &status) != CUDA_SUCCESS ||
 	       status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
 /* Records an event, made if need be; false where the driver does not, or it would be captured. */
-static bool record(struct track *track, CUevent *event)
+static bool record(struct stream_state *s, CUevent *event)
 {
 	CUstreamCaptureMode mode;
 	bool is_exchanged, is_recorded;
 
-	if (track->has_no_events || !track->has_stream || may_be_captured(track))
+	if (s->has_no_events || !s->has_stream || may_be_captured(s))
 		return false;
 	is_exchanged = enter_relaxed(&mode);
 	is_recorded = (*event || cuda.cuEventCreate(event, CU_EVENT_DEFAULT) == CUDA_SUCCESS) &&
-		      cuda.cuEventRecord(*event, track->stream) == CUDA_SUCCESS;
+		      cuda.cuEventRecord(*event, s->stream) == CUDA_SUCCESS;
 	leave_relaxed(is_exchanged, mode);
-	track->has_no_events = !is_recorded;
+	s->has_no_events = !is_recorded;
 	return is_recorded;
 }
 
-static struct batch *before(struct track *track, const struct batch *batch)
+static struct batch *before(struct stream_state *s, const struct batch *batch)
 {
-	size_t i = (size_t)(batch - track->batches);
+	size_t i = (size_t)(batch - s->batches);
 
-	return &track->batches[(i + TRACK_BATCHES - 1) % TRACK_BATCHES];
+	return &s->batches[(i + STREAM_BATCHES - 1) % STREAM_BATCHES];
 }
 
-void track_open(struct track *track, uint64_t now_ns)
+void stream_state_open(struct stream_state *s, uint64_t now_ns)
 {
-	struct batch *b = track_batch(track);
-	struct timebase *base = track->timebase;
+	struct batch *b = stream_state_batch(s);
+	struct timebase *base = s->timebase;
 
-	if (!track->is_chained && (!base->base || now_ns > base->made_ns + BASE_NS) &&
-		record(track, &base->base)) {
+	if (!s->is_chained && (!base->base || now_ns > base->made_ns + BASE_NS) &&
+		record(s, &base->base)) {
 		base->made_ns = now_ns;
 		base->base_ns = now_ns + EVENT_LATENCY_NS;
 	}
-	b->has_start = !track->is_chained && record(track, &b->start);
-	b->is_timed = b->has_start || track->is_chained;
-	FAULT("track: start recorded");
+	b->has_start = !s->is_chained && record(s, &b->start);
+	b->is_timed = b->has_start || s->is_chained;
+	FAULT("stream: start recorded");
 	b->start_ns = clock_now_ns();
 	/* Who lost its processor in between does not know better than before. */
 	if (b->start_ns > now_ns + RECORD_MAX_NS)
@@ -149,54 +149,53 @@ void track_open(struct track *track, uint64_t now_ns)
 	b->launches = 0;
 	b->is_unknown = false;
 	b->mix.kind_count = 0;
-	if (!track->is_chained)
-		track->drained_ns = now_ns;
-	track->begun_ns = now_ns;
-	track->is_open = true;
+	if (!s->is_chained)
+		s->drained_ns = now_ns;
+	s->begun_ns = now_ns;
+	s->is_open = true;
 }
 
 /* A span that the host's clock tells, from the batch's beginning to when its work was done, or should be. */
-static void span_by_clock(struct track *track, struct batch *b, struct track_span *ret_span)
+static void span_by_clock(struct stream_state *s, struct batch *b, struct stream_span *ret_span)
 {
-	uint64_t start = track->is_chained && !b->has_start && !track->pending
-				 ? before(track, b)->end_ns
-				 : track->begun_ns;
+	uint64_t start =
+		s->is_chained && !b->has_start && !s->pending ? before(s, b)->end_ns : s->begun_ns;
 
-	*ret_span = (struct track_span){.start_ns = start,
-		.end_ns = track->drained_ns > start ? track->drained_ns : start,
+	*ret_span = (struct stream_span){.start_ns = start,
+		.end_ns = s->drained_ns > start ? s->drained_ns : start,
 		.reserved_ns = b->reserved_ns,
 		.mix = b->mix};
 }
 
-void track_close(struct track *track)
+void stream_state_close(struct stream_state *s)
 {
-	struct batch *b = track_batch(track);
+	struct batch *b = stream_state_batch(s);
 
-	b->due_ns = track->drained_ns;
-	track->is_chained = record(track, &b->end);
-	b->is_timed = b->is_timed && track->is_chained;
-	track->is_open = false;
-	track->pending++;
+	b->due_ns = s->drained_ns;
+	s->is_chained = record(s, &b->end);
+	b->is_timed = b->is_timed && s->is_chained;
+	s->is_open = false;
+	s->pending++;
 }
 
-bool track_break(struct track *track, uint64_t now_ns, struct track_span *ret_span)
+bool stream_state_break(struct stream_state *s, uint64_t now_ns, struct stream_span *ret_span)
 {
-	struct batch *b = track_batch(track);
-	bool has_work = track->is_open && b->launches;
+	struct batch *b = stream_state_batch(s);
+	bool has_work = s->is_open && b->launches;
 
-	if (track->drained_ns > now_ns)
-		track->drained_ns = now_ns;
+	if (s->drained_ns > now_ns)
+		s->drained_ns = now_ns;
 	if (has_work)
-		span_by_clock(track, b, ret_span);
-	track->is_open = false;
-	track->is_chained = false;
+		span_by_clock(s, b, ret_span);
+	s->is_open = false;
+	s->is_chained = false;
 	return has_work;
 }
 
 /* When the batch's start was, on the host's clock. */
-static uint64_t place(struct track *track, const struct batch *b)
+static uint64_t place(struct stream_state *s, const struct batch *b)
 {
-	struct timebase *base = track->timebase;
+	struct timebase *base = s->timebase;
 	uint64_t soonest_ns = b->start_ns + EVENT_LATENCY_NS;
 	int64_t since_base;
 
@@ -210,15 +209,15 @@ static uint64_t place(struct track *track, const struct batch *b)
 
 /* Where the batch began and how long it took, by its events; false where they do not tell. */
 static bool measure(
-	struct track *track, struct batch *b, uint64_t now_ns, struct track_span *ret_span)
+	struct stream_state *s, struct batch *b, uint64_t now_ns, struct stream_span *ret_span)
 {
-	struct batch *last = before(track, b);
+	struct batch *last = before(s, b);
 	uint64_t start_ns;
 	int64_t took_ns;
 
 	if (!distance(b->has_start ? b->start : last->end, b->end, &took_ns) || took_ns < 0)
 		return false;
-	start_ns = b->has_start ? place(track, b) : last->end_ns;
+	start_ns = b->has_start ? place(s, b) : last->end_ns;
 	b->end_ns = start_ns + (uint64_t)took_ns;
 	if (b->end_ns > now_ns) {
 		start_ns -= b->end_ns - now_ns;
@@ -234,19 +233,19 @@ static bool measure(
 }
 
 /* What is still to be done is expected after what was just seen to end. */
-static void anchor(struct track *track, uint64_t end_ns)
+static void anchor(struct stream_state *s, uint64_t end_ns)
 {
-	track->drained_ns = end_ns;
-	for (unsigned i = 0; i < track->pending + track->is_open; i++)
-		track->drained_ns += track->batches[(track->first + i) % TRACK_BATCHES].expected_ns;
+	s->drained_ns = end_ns;
+	for (unsigned i = 0; i < s->pending + s->is_open; i++)
+		s->drained_ns += s->batches[(s->first + i) % STREAM_BATCHES].expected_ns;
 }
 
-bool track_collect(struct track *track, uint64_t now_ns, struct track_span *ret_span)
+bool stream_state_collect(struct stream_state *s, uint64_t now_ns, struct stream_span *ret_span)
 {
-	struct batch *b = &track->batches[track->first];
+	struct batch *b = &s->batches[s->first];
 	CUresult r;
 
-	if (!track->pending)
+	if (!s->pending)
 		return false;
 	/* Without events: done when it should be. */
 	if (b->is_timed)
@@ -255,39 +254,39 @@ bool track_collect(struct track *track, uint64_t now_ns, struct track_span *ret_
 		r = now_ns < b->due_ns ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
 	if (r == CUDA_ERROR_NOT_READY)
 		return false;
-	*ret_span = (struct track_span){.start_ns = b->due_ns - b->expected_ns,
+	*ret_span = (struct stream_span){.start_ns = b->due_ns - b->expected_ns,
 		.end_ns = b->due_ns,
 		.is_first = b->has_start,
 		.reserved_ns = b->reserved_ns,
 		.mix = b->mix};
-	if (r != CUDA_SUCCESS || !b->is_timed || !measure(track, b, now_ns, ret_span)) {
+	if (r != CUDA_SUCCESS || !b->is_timed || !measure(s, b, now_ns, ret_span)) {
 		b->end_ns = b->due_ns;
-		track->is_chained = track->is_chained && track->pending > 1;
+		s->is_chained = s->is_chained && s->pending > 1;
 	}
-	track->first = (track->first + 1) % TRACK_BATCHES;
-	track->pending--;
-	anchor(track, b->end_ns);
+	s->first = (s->first + 1) % STREAM_BATCHES;
+	s->pending--;
+	anchor(s, b->end_ns);
 	return true;
 }
 
-void track_free(struct track *track)
+void stream_state_free(struct stream_state *s)
 {
-	for (unsigned i = 0; i < TRACK_BATCHES; i++) {
-		if (track->batches[i].start)
-			cuda.cuEventDestroy_v2(track->batches[i].start);
-		if (track->batches[i].end)
-			cuda.cuEventDestroy_v2(track->batches[i].end);
+	for (unsigned i = 0; i < STREAM_BATCHES; i++) {
+		if (s->batches[i].start)
+			cuda.cuEventDestroy_v2(s->batches[i].start);
+		if (s->batches[i].end)
+			cuda.cuEventDestroy_v2(s->batches[i].end);
 	}
-	*track = (struct track){.is_used = false, .use = track->use + 1};
+	*s = (struct stream_state){.is_used = false, .use = s->use + 1};
 }
 
-void track_lose_context(struct track *track)
+void stream_state_lose_context(struct stream_state *s)
 {
-	for (unsigned i = 0; i < TRACK_BATCHES; i++)
-		track->batches[i].start = track->batches[i].end = NULL;
-	track->is_open = false;
-	track->is_chained = false;
-	track->pending = 0;
-	track->has_stream = false;
-	track->use++;
+	for (unsigned i = 0; i < STREAM_BATCHES; i++)
+		s->batches[i].start = s->batches[i].end = NULL;
+	s->is_open = false;
+	s->is_chained = false;
+	s->pending = 0;
+	s->has_stream = false;
+	s->use++;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A track: a stream whose work is metered, batch by batch.
+ * The state of a stream whose work is metered, batch by batch.
  *
  * A batch is work between two events of its stream. It begins where the batch before ended, or, if the
  * stream was idle, with an event of its own; so the device is asked about once a millisecond and not for
@@ -15,15 +15,15 @@
 #include "gpu/abi/cuda.h"
 #include "tenant/compute/estimate.h"
 
-#define TRACK_BATCHES 8
-#define TRACK_PENDING \
-	(TRACK_BATCHES - 2) /* closed ones; the one before them tells where they begin */
+#define STREAM_BATCHES 8
+#define STREAM_PENDING \
+	(STREAM_BATCHES - 2) /* closed ones; the one before them tells where they begin */
 
 /*
  * A pause shorter than this counts as work: the device cannot be handed to another slice and back in
  * it (H200: about 100 us), so nobody else could have used it.
  */
-#define TRACK_PAUSE_NS 100000u
+#define STREAM_PAUSE_NS 100000u
 
 /*
  * How the events of a context are placed on the host's clock. An event happens at its recording or later, so
@@ -52,7 +52,7 @@ struct batch {
 };
 
 /* What every launch looks at stands first. */
-struct track {
+struct stream_state {
 	struct meter *meter;
 	unsigned first, pending; /* closed ones that are not collected yet */
 	uint64_t begun_ns;	 /* of the open batch, or of the first after an idle time */
@@ -75,11 +75,11 @@ struct track {
 	CUcontext context;
 	const void *thread; /* of a stream that each thread has of its own; else NULL */
 	struct timebase *timebase;
-	struct batch batches[TRACK_BATCHES];
+	struct batch batches[STREAM_BATCHES];
 } __attribute__((aligned(CACHE_LINE_BYTES)));
 
-/* A span of time in which the device worked for a track. */
-struct track_span {
+/* A span of time in which the device worked for a stream. */
+struct stream_span {
 	uint64_t start_ns, end_ns;
 	int64_t reserved_ns;
 	bool is_measured;
@@ -88,40 +88,40 @@ struct track_span {
 };
 
 /* The open batch. */
-static inline struct batch *track_batch(struct track *track)
+static inline struct batch *stream_state_batch(struct stream_state *s)
 {
-	return &track->batches[(track->first + track->pending) % TRACK_BATCHES];
+	return &s->batches[(s->first + s->pending) % STREAM_BATCHES];
 }
 
 /* Whether work given now follows what is there, with no pause between: asks the driver where in doubt. */
-bool track_is_continued(struct track *track, uint64_t now_ns);
+bool stream_state_is_continued(struct stream_state *s, uint64_t now_ns);
 
 /* Whether its stream is empty: asks the driver. */
-bool track_is_done(const struct track *track);
+bool stream_state_is_done(const struct stream_state *s);
 
-/* Opens a batch; there is none, and fewer than TRACK_PENDING wait to be collected. */
-void track_open(struct track *track, uint64_t now_ns);
+/* Opens a batch; there is none, and fewer than STREAM_PENDING wait to be collected. */
+void stream_state_open(struct stream_state *s, uint64_t now_ns);
 
 /* Closes the open batch with an event. */
-void track_close(struct track *track);
+void stream_state_close(struct stream_state *s);
 
 /*
  * The stream was idle since its last work, or is from now on something else's: ends the open batch by the
  * clock. True with *ret_span where there was work in it.
  */
-bool track_break(struct track *track, uint64_t now_ns, struct track_span *ret_span);
+bool stream_state_break(struct stream_state *s, uint64_t now_ns, struct stream_span *ret_span);
 
 /* The oldest closed batch, if it is done. */
-bool track_collect(struct track *track, uint64_t now_ns, struct track_span *ret_span);
+bool stream_state_collect(struct stream_state *s, uint64_t now_ns, struct stream_span *ret_span);
 
 /* Whether nothing is known to be under way. */
-static inline bool track_is_drained(const struct track *track, uint64_t now_ns)
+static inline bool stream_state_is_drained(const struct stream_state *s, uint64_t now_ns)
 {
-	return track->pending == 0 && (!track->is_open || track->drained_ns <= now_ns);
+	return s->pending == 0 && (!s->is_open || s->drained_ns <= now_ns);
 }
 
-/* Makes a track free for another stream; its events go with it. */
-void track_free(struct track *track);
+/* Makes a state free for another stream; its events go with it. */
+void stream_state_free(struct stream_state *s);
 
 /* Its context is gone, and its stream and events with that: nothing is under way any more. */
-void track_lose_context(struct track *track);
+void stream_state_lose_context(struct stream_state *s);

@@ -16,7 +16,7 @@
 #include "tenant/driver/capture.h"
 #include "tenant/driver/attach.h"
 #include "tenant/compute/estimate.h"
-#include "tenant/compute/hindrance.h"
+#include "tenant/compute/throttle.h"
 #include "tenant/compute/meter.h"
 #include "tenant/compute/neighbours.h"
 #include "tenant/compute/signals.h"
@@ -248,7 +248,7 @@ void gate_copy_slowly(CUstream stream, uint64_t bytes)
 	if (is_on(clock_ticks()) && !capture_is_on(stream)) {
 		s = enter(stream);
 		if (s) {
-			hindrance_pass_suspension(s);
+			throttle_pass_suspension(s);
 			if (bytes >= GATE_COPY_BYTES) {
 				work_end_batch(s, clock_now_ns(), true);
 				s->is_chained = false;

@@ -5,13 +5,13 @@
  * Work is expected to take what work of its kind took before, and so much is reserved when it is given; what
  * it really took is charged when its batch is done, and the difference goes back or is owed. So the
  * budget is never ahead of the truth by more than the error of the estimates for what is under way,
- * which is bounded (AHEAD_NS in hindrance.c), and on the whole it is exact, whatever the estimates are worth.
+ * which is bounded (AHEAD_NS in throttle.c), and on the whole it is exact, whatever the estimates are worth.
  */
 #include "tenant/compute/meter.h"
 
 #include "base/clock.h"
 #include "base/fault.h"
-#include "tenant/compute/hindrance.h"
+#include "tenant/compute/throttle.h"
 #include "tenant/compute/credit.h"
 #include "tenant/compute/work.h"
 
@@ -89,7 +89,7 @@ static bool open_batch(
 	struct meter *m, struct stream_state *s, uint64_t estimate_ns, uint64_t now_ns)
 {
 	uint64_t wake_ns, stuck_since_ns = 0;
-	enum hindrance why;
+	enum throttle why;
 
 	if (!stream_state_is_continued(s, now_ns)) {
 		work_end_batch(s, now_ns, false);
@@ -99,20 +99,20 @@ static bool open_batch(
 	}
 	for (unsigned waits = 0; !has_room(s, now_ns); waits++) {
 		work_end_batch(s, now_ns, true);
-		why = hindrance_of(m, s, estimate_ns, now_ns, &wake_ns);
-		if (hindrance_is_stuck(s, why, &stuck_since_ns, now_ns)) {
+		why = throttle_of(m, s, estimate_ns, now_ns, &wake_ns);
+		if (throttle_is_stuck(s, why, &stuck_since_ns, now_ns)) {
 			if (s->pending == STREAM_PENDING)
 				return false;
-			why = HINDRANCE_NONE;
+			why = THROTTLE_NONE;
 		}
-		if (why == HINDRANCE_NONE && !s->is_open) {
+		if (why == THROTTLE_NONE && !s->is_open) {
 			begin_batch(m, s, now_ns);
 			return true;
 		}
 		/* Once a batch: how often it looks again is the clock's business. */
 		if (waits == 0)
 			FAULT("meter: waiting");
-		hindrance_wait(s, why, wake_ns, now_ns);
+		throttle_wait(s, why, wake_ns, now_ns);
 		now_ns = clock_now_ns();
 	}
 	return true;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The meters: one for each device of this process, and all that its parts keep: who is let through (meter.h),
- * what stands in the way (hindrance.h), what is under way (work.h), the credit (credit.h) and the terms (terms.h).
+ * what stands in the way (throttle.h), what is under way (work.h), the credit (credit.h) and the terms (terms.h).
  */
 #pragma once
 

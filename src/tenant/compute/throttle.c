@@ -6,7 +6,7 @@
  * changed or lifted are seen at once, and a process that is asked to go by a signal goes.
  */
 #define LOG_TOPIC LOG_COMPUTE
-#include "tenant/compute/hindrance.h"
+#include "tenant/compute/throttle.h"
 
 #include <time.h>
 
@@ -50,7 +50,7 @@ static uint64_t unknown_since_ns(const struct stream_state *s)
 }
 
 /* Whether the stream has little enough before it. */
-static enum hindrance ahead_hindrance(struct meter *m, struct stream_state *s, uint64_t estimate_ns,
+static enum throttle throttle_ahead(struct meter *m, struct stream_state *s, uint64_t estimate_ns,
 	uint64_t now_ns, uint64_t *ret_wake_ns)
 {
 	uint64_t ahead = m->is_yielding	  ? AHEAD_YIELDING_NS
@@ -61,20 +61,20 @@ static enum hindrance ahead_hindrance(struct meter *m, struct stream_state *s, u
 
 	if (s->drained_ns > now_ns + ahead && (s->pending || s->is_open)) {
 		*ret_wake_ns = s->drained_ns - ahead;
-		return HINDRANCE_TOO_FAR;
+		return THROTTLE_TOO_FAR;
 	}
 	if (s->pending == STREAM_PENDING ||
 		(s->pending && now_ns > oldest->due_ns + METER_LATE_NS)) {
 		*ret_wake_ns = now_ns + POLL_NS;
-		return HINDRANCE_TOO_FAR;
+		return THROTTLE_TOO_FAR;
 	}
 	/* One by one, or as much of a long kernel's as fits its estimate would be let through before the first ends. */
 	unknown_ns = estimate_ns == ESTIMATE_UNKNOWN_NS ? unknown_since_ns(s) : 0;
 	if (unknown_ns) {
 		*ret_wake_ns = now_ns + POLL_NS;
-		return now_ns < unknown_ns + AWAKE_NS ? HINDRANCE_DRAINING : HINDRANCE_TOO_FAR;
+		return now_ns < unknown_ns + AWAKE_NS ? THROTTLE_DRAINING : THROTTLE_TOO_FAR;
 	}
-	return HINDRANCE_NONE;
+	return THROTTLE_NONE;
 }
 
 /*
@@ -107,8 +107,8 @@ static uint64_t turn_moment(
 }
 
 /* Whether the slice has the turn, and keeps it for a batch more. */
-static enum hindrance turn_hindrance(struct meter *m, struct stream_state *s, uint64_t estimate_ns,
-	uint64_t now_ns, uint64_t *ret_wake_ns)
+static enum throttle throttle_for_turn(struct meter *m, struct stream_state *s,
+	uint64_t estimate_ns, uint64_t now_ns, uint64_t *ret_wake_ns)
 {
 	uint64_t drained = work_end_ns(m);
 	bool is_wanted, is_expecting;
@@ -116,15 +116,15 @@ static enum hindrance turn_hindrance(struct meter *m, struct stream_state *s, ui
 	unsigned rank;
 
 	if (!m->has_turns)
-		return HINDRANCE_NONE;
+		return THROTTLE_NONE;
 	*ret_wake_ns = now_ns + 4 * POLL_NS;
 	if (m->is_turn_awaited)
-		return HINDRANCE_TURN_AWAITED;
+		return THROTTLE_TURN_AWAITED;
 	rank = work_rank(m, now_ns);
 	until_ns = (drained > now_ns ? drained : now_ns) + estimate_ns + METER_BATCH_NS;
 	if (m->goes_first) {
 		turn_seize(&m->turn, rank, now_ns, until_ns);
-		return HINDRANCE_NONE;
+		return THROTTLE_NONE;
 	}
 	is_wanted = m->other_count && turn_is_wanted(&m->turn, rank, now_ns,
 					      turn_moment(m, estimate_ns, drained, now_ns));
@@ -133,7 +133,7 @@ static enum hindrance turn_hindrance(struct meter *m, struct stream_state *s, ui
 		work_end_batches(m, now_ns);
 		if (!work_is_idle(m, now_ns)) {
 			*ret_wake_ns = drained;
-			return drained + AWAKE_NS > now_ns ? HINDRANCE_DRAINING : HINDRANCE_TOO_FAR;
+			return drained + AWAKE_NS > now_ns ? THROTTLE_DRAINING : THROTTLE_TOO_FAR;
 		}
 		(void)turn_release(&m->turn, now_ns);
 		log_debug("a turn was released", U64("at_ns", clock_now_ns()),
@@ -141,12 +141,12 @@ static enum hindrance turn_hindrance(struct meter *m, struct stream_state *s, ui
 	}
 	if (is_expecting) {
 		turn_leave(&m->turn);
-		return HINDRANCE_YIELDING;
+		return THROTTLE_YIELDING;
 	}
 	if (turn_hold(&m->turn, rank, now_ns, until_ns, ret_wake_ns) == TURN_HELD)
-		return HINDRANCE_NONE;
+		return THROTTLE_NONE;
 	m->is_turn_awaited = true;
-	return HINDRANCE_NO_TURN;
+	return THROTTLE_NO_TURN;
 }
 
 /* While the slice waits for its budget others may have the device. */
@@ -160,16 +160,16 @@ static void let_go(struct meter *m, uint64_t now_ns)
 }
 
 /* With when it may be over, or is to be looked at again. */
-enum hindrance hindrance_of(struct meter *m, struct stream_state *s, uint64_t estimate_ns,
+enum throttle throttle_of(struct meter *m, struct stream_state *s, uint64_t estimate_ns,
 	uint64_t now_ns, uint64_t *ret_wake_ns)
 {
-	enum hindrance why;
+	enum throttle why;
 
 	work_settle(m, now_ns);
 	*ret_wake_ns = now_ns + LOOK_NS;
 	if (meter_is_suspended(m) || m->is_blocked) {
 		let_go(m, now_ns);
-		return HINDRANCE_SUSPENDED;
+		return THROTTLE_SUSPENDED;
 	}
 	if (!credit_allows(m, s, now_ns, ret_wake_ns)) {
 		uint64_t end_ns = work_end_ns(m);
@@ -178,12 +178,12 @@ enum hindrance hindrance_of(struct meter *m, struct stream_state *s, uint64_t es
 		if (end_ns > now_ns && end_ns < *ret_wake_ns)
 			*ret_wake_ns = end_ns;
 		let_go(m, now_ns);
-		return HINDRANCE_NO_BUDGET;
+		return THROTTLE_NO_BUDGET;
 	}
-	why = ahead_hindrance(m, s, estimate_ns, now_ns, ret_wake_ns);
-	if (why != HINDRANCE_NONE)
+	why = throttle_ahead(m, s, estimate_ns, now_ns, ret_wake_ns);
+	if (why != THROTTLE_NONE)
 		return why;
-	return turn_hindrance(m, s, estimate_ns, now_ns, ret_wake_ns);
+	return throttle_for_turn(m, s, estimate_ns, now_ns, ret_wake_ns);
 }
 
 /* Timers are late by Linux' slack for them, 50 us, and some. */
@@ -207,32 +207,32 @@ static void sleep_exactly(uint64_t wake_ns, uint64_t now_ns)
 }
 
 /* Without the lock, as long as it takes; with it before and after. */
-void hindrance_wait(struct stream_state *s, enum hindrance why, uint64_t wake_ns, uint64_t now_ns)
+void throttle_wait(struct stream_state *s, enum throttle why, uint64_t wake_ns, uint64_t now_ns)
 {
 	struct meter *m = s->meter;
-	bool may_look = m->is_limited && (why == HINDRANCE_NO_BUDGET || why == HINDRANCE_TOO_FAR);
+	bool may_look = m->is_limited && (why == THROTTLE_NO_BUDGET || why == THROTTLE_TOO_FAR);
 
 	s->users++;
 	lock_leave(&m->lock);
 	if (may_look && neighbours_look(m, now_ns))
 		; /* which took some of the time */
-	else if (why == HINDRANCE_NO_TURN)
+	else if (why == THROTTLE_NO_TURN)
 		(void)turn_wait(&m->turn, wake_ns < now_ns + LOOK_NS ? wake_ns : now_ns + LOOK_NS);
-	else if (why == HINDRANCE_DRAINING)
+	else if (why == THROTTLE_DRAINING)
 		sleep_exactly(wake_ns, now_ns);
 	else
 		sleep_until(wake_ns, now_ns);
 	terms_look();
 	lock_enter(&m->lock);
 	s->users--;
-	if (why == HINDRANCE_NO_TURN) {
+	if (why == THROTTLE_NO_TURN) {
 		m->is_turn_awaited = false;
 		log_debug("a wait for the turn ended", U64("began_ns", now_ns),
 			U64("until_ns", wake_ns), U64("at_ns", clock_now_ns()));
 	}
-	if (why == HINDRANCE_NO_BUDGET)
+	if (why == THROTTLE_NO_BUDGET)
 		meter_count(&m->books->budget_wait_ns, clock_now_ns() - now_ns);
-	else if (why == HINDRANCE_NO_TURN || why == HINDRANCE_TURN_AWAITED)
+	else if (why == THROTTLE_NO_TURN || why == THROTTLE_TURN_AWAITED)
 		meter_count(&m->books->turn_wait_ns, clock_now_ns() - now_ns);
 }
 
@@ -241,10 +241,10 @@ void hindrance_wait(struct stream_state *s, enum hindrance why, uint64_t wake_ns
  * that the host sets, a kernel's counterpart. So waiting for it has an end, and then work is let through now
  * and then; what it took is charged when its end is seen.
  */
-bool hindrance_is_stuck(
-	const struct stream_state *s, enum hindrance why, uint64_t *since_ns, uint64_t now_ns)
+bool throttle_is_stuck(
+	const struct stream_state *s, enum throttle why, uint64_t *since_ns, uint64_t now_ns)
 {
-	if ((why != HINDRANCE_TOO_FAR && why != HINDRANCE_DRAINING) || now_ns < s->drained_ns) {
+	if ((why != THROTTLE_TOO_FAR && why != THROTTLE_DRAINING) || now_ns < s->drained_ns) {
 		*since_ns = 0;
 		return false;
 	}
@@ -253,11 +253,11 @@ bool hindrance_is_stuck(
 	return now_ns > *since_ns + STUCK_NS;
 }
 
-void hindrance_pass_suspension(struct stream_state *s)
+void throttle_pass_suspension(struct stream_state *s)
 {
 	while (meter_is_suspended(s->meter)) {
 		uint64_t now_ns = clock_now_ns();
 
-		hindrance_wait(s, HINDRANCE_SUSPENDED, now_ns + LOOK_NS, now_ns);
+		throttle_wait(s, THROTTLE_SUSPENDED, now_ns + LOOK_NS, now_ns);
 	}
 }

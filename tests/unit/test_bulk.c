@@ -22,7 +22,7 @@ typedef CUresult any_fn(long, long, long, long, long, long, long, long, long);
 struct cuda_driver cuda;
 _Atomic bool hook_has_cuda = true;
 _Atomic uint32_t gate_mode;
-_Atomic uint64_t gate_next_look;
+_Atomic uint64_t gate_next_poll;
 __thread uint32_t gate_free_passes;
 
 bool gate_has_rest(void)

@@ -10,7 +10,7 @@
 #include "tenant/compute/gate.h"
 #include "tests/unit/cmocka_ready.h"
 
-_Atomic uint64_t gate_next_look;
+_Atomic uint64_t gate_next_poll;
 _Atomic uint32_t gate_mode;
 
 static void (*disposition(int number))(int)
@@ -53,13 +53,13 @@ static void take_and_raise(void)
 	signals_take();
 	must(errno == EPIPE && !signals_is_suspended());
 	must(disposition(SIGUSR1) != SIG_DFL && disposition(SIGUSR2) != SIG_DFL);
-	gate_next_look = UINT64_MAX;
-	must(raise(SIGUSR2) == 0 && signals_is_suspended() && gate_next_look == 0);
+	gate_next_poll = UINT64_MAX;
+	must(raise(SIGUSR2) == 0 && signals_is_suspended() && gate_next_poll == 0);
 	must(gate_mode == GATE_OFF);
-	gate_mode = GATE_LOOK;
+	gate_mode = GATE_POLL;
 	must(raise(SIGUSR2) == 0 && signals_is_suspended() && gate_mode == GATE_ON);
-	gate_next_look = UINT64_MAX;
-	must(raise(SIGUSR1) == 0 && !signals_is_suspended() && gate_next_look == 0);
+	gate_next_poll = UINT64_MAX;
+	must(raise(SIGUSR1) == 0 && !signals_is_suspended() && gate_next_poll == 0);
 	must(errno == EPIPE);
 }
 

@@ -33,7 +33,7 @@ struct recent {
 static __thread struct recent recent;
 
 /*
- * Work that comes in quick succession asks the clock for each 32nd time, so that a look is late by some
+ * Work that comes in quick succession asks the clock for each 32nd time, so that a poll is late by some
  * 100 us; and work that comes slowly asks each time.
  */
 #define FREE_PASSES 32
@@ -48,8 +48,8 @@ bool gate_has_rest(void)
 
 	gate_free_passes = ticks - asked_ticks < QUICK_TICKS ? FREE_PASSES : 0;
 	asked_ticks = ticks;
-	/* relaxed: a look too early or late does no harm */
-	return ticks < atomic_load_explicit(&gate_next_look, memory_order_relaxed);
+	/* relaxed: a poll too early or late does no harm */
+	return ticks < atomic_load_explicit(&gate_next_poll, memory_order_relaxed);
 }
 
 void gate_context_made(void)
@@ -58,10 +58,10 @@ void gate_context_made(void)
 
 	if (state_enter() == STATE_OPEN)
 		signals_take();
-	/* The first look is now, so that no launch is before it. */
-	if (atomic_compare_exchange_strong(&gate_mode, &off, GATE_LOOK))
-		atomic_store(&gate_next_look, 0);
-	terms_look();
+	/* The first poll is now, so that no launch is before it. */
+	if (atomic_compare_exchange_strong(&gate_mode, &off, GATE_POLL))
+		atomic_store(&gate_next_poll, 0);
+	terms_poll();
 }
 
 /* Handles that mean another stream in each context, and in each thread. */
@@ -203,8 +203,8 @@ static bool is_on(uint64_t ticks)
 	if (UNLIKELY(state_enter() != STATE_OPEN))
 		return false;
 	/* relaxed: see gate_is_open() */
-	if (UNLIKELY(ticks >= atomic_load_explicit(&gate_next_look, memory_order_relaxed)))
-		terms_look();
+	if (UNLIKELY(ticks >= atomic_load_explicit(&gate_next_poll, memory_order_relaxed)))
+		terms_poll();
 	return atomic_load_explicit(&gate_mode, memory_order_relaxed) == GATE_ON;
 }
 
@@ -217,7 +217,7 @@ void gate_enter_slowly(CUstream stream, uint64_t key, struct gate_pass *ret_pass
 	if (is_on(ticks) && !capture_is_on(stream)) {
 		struct stream_state *s = enter(stream);
 
-		if (s && meter_admit(s, estimate_find(key), look_now_ns(ticks))) {
+		if (s && meter_admit(s, estimate_find(key), poll_now_ns(ticks))) {
 			s->users++;
 			ret_pass->state = s;
 		}
@@ -285,7 +285,7 @@ void gate_wait_begin_slowly(CUstream stream, bool is_all, struct gate_wait *ret_
 		leave(s);
 	}
 	ret_wait->state = s;
-	neighbours_look_before_wait(ret_wait->since_ns);
+	neighbours_poll_before_wait(ret_wait->since_ns);
 	errno = saved_errno;
 }
 

@@ -19,7 +19,7 @@
 #include "base/bits.h"
 #include "base/clock.h"
 #include "gpu/abi/cuda.h"
-#include "tenant/compute/look.h"
+#include "tenant/compute/poll.h"
 
 struct stream_state;
 
@@ -41,7 +41,7 @@ static inline bool gate_is_free(void)
 	/* relaxed: a limit seen late is a limit of a moment ago */
 	uint32_t mode = atomic_load_explicit(&gate_mode, memory_order_relaxed);
 
-	if (LIKELY(mode == GATE_LOOK && gate_free_passes > 0)) {
+	if (LIKELY(mode == GATE_POLL && gate_free_passes > 0)) {
 		gate_free_passes--;
 		return true;
 	}
@@ -53,7 +53,7 @@ static inline bool gate_is_open(void)
 {
 	/* relaxed: as above */
 	return LIKELY(gate_is_free()) ||
-	       (atomic_load_explicit(&gate_mode, memory_order_relaxed) == GATE_LOOK &&
+	       (atomic_load_explicit(&gate_mode, memory_order_relaxed) == GATE_POLL &&
 		       gate_has_rest());
 }
 

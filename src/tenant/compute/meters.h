@@ -74,7 +74,7 @@ struct meter {
 	uint64_t charged_ns; /* by this process, since it began */
 	uint64_t shown_ns,
 		shown_at_ns; /* of that, and when the region's utilization was last set */
-	bool has_launched;   /* since the last look */
+	bool has_launched;   /* since the last poll */
 	struct timebase timebases[METER_CONTEXTS];
 	unsigned stream_high;
 	struct stream_state streams[METER_STREAMS];

@@ -79,7 +79,7 @@ uint32_t neighbours_counted_permille(const struct meter *m, uint64_t now_ns)
 	uint32_t bit = UINT32_C(1) << m->device->entry;
 	uint32_t permille = m->is_limited ? in_force(m->books, now_ns) : FOREIGN_ALL_PERMILLE;
 
-	/* relaxed: see neighbours_look_before_wait() */
+	/* relaxed: see neighbours_poll_before_wait() */
 	if (permille == FOREIGN_ALL_PERMILLE)
 		atomic_fetch_and_explicit(&neighbours_corrected, ~bit, memory_order_relaxed);
 	else
@@ -186,7 +186,7 @@ static void look(struct watch *w, const struct meter *m, uint64_t now_ns)
 			STR("device", m->device->uuid), U64("permille", permille));
 }
 
-bool neighbours_look(struct meter *m, uint64_t now_ns)
+bool neighbours_poll(struct meter *m, uint64_t now_ns)
 {
 	struct watch *w = &watches[m->device->entry];
 	uint64_t next_ns = get(&w->next_ns);
@@ -206,14 +206,14 @@ bool neighbours_look(struct meter *m, uint64_t now_ns)
 	return has_looked;
 }
 
-void neighbours_look_slowly(uint64_t now_ns)
+void neighbours_poll_slowly(uint64_t now_ns)
 {
-	/* relaxed: as in neighbours_look_before_wait() */
+	/* relaxed: as in neighbours_poll_before_wait() */
 	uint32_t corrected = atomic_load_explicit(&neighbours_corrected, memory_order_relaxed);
 
 	for (unsigned i = 0; i < REGION_DEVICES; i++)
 		if (corrected >> i & 1)
-			(void)neighbours_look(&meters[i], now_ns);
+			(void)neighbours_poll(&meters[i], now_ns);
 }
 
 void neighbours_reset_after_fork(void)

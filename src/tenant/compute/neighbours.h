@@ -18,19 +18,19 @@ struct meter;
 uint32_t neighbours_counted_permille(const struct meter *meter, uint64_t now_ns);
 
 /* Asks, if it is time to; by a thread that waits, without the meter's lock. True where that took its time. */
-bool neighbours_look(struct meter *meter, uint64_t now_ns);
+bool neighbours_poll(struct meter *meter, uint64_t now_ns);
 
 /*
  * A slice whose charges count in part may not come to its limit any more, and never wait for it: it asks
  * before it waits for the device.
  */
 extern _Atomic uint32_t neighbours_corrected; /* a bit for each of the region's devices */
-void neighbours_look_slowly(uint64_t now_ns);
-static inline void neighbours_look_before_wait(uint64_t now_ns)
+void neighbours_poll_slowly(uint64_t now_ns);
+static inline void neighbours_poll_before_wait(uint64_t now_ns)
 {
 	/* relaxed: a look more or less */
 	if (UNLIKELY(atomic_load_explicit(&neighbours_corrected, memory_order_relaxed)))
-		neighbours_look_slowly(now_ns);
+		neighbours_poll_slowly(now_ns);
 }
 
 /* For a child of fork(). */

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <unistd.h>
 
-#include "tenant/compute/look.h"
+#include "tenant/compute/poll.h"
 
 /*
  * The process that is suspended; 0: it is not. By its PID, so that a child of fork(), which gets a copy
@@ -21,13 +21,13 @@ _Static_assert(ATOMIC_INT_LOCK_FREE == 2 && ATOMIC_LONG_LOCK_FREE == 2, "stored 
 /* Fit for any thread at any place: no thread-local word, no lock, and errno stays as it is. */
 static void on_signal(int number)
 {
-	uint32_t look = GATE_LOOK;
+	uint32_t polled = GATE_POLL;
 
-	/* Sequentially consistent, the look last: who looks because of it sees the suspension. */
+	/* Sequentially consistent, the poll last: a poll because of it sees the suspension. */
 	atomic_store(&suspended_pid, number == SIGUSR2 ? (int32_t)getpid() : 0);
-	atomic_store(&gate_next_look, 0);
-	/* As if work were metered, until that look: threads that need not ask the clock come by as well. */
-	atomic_compare_exchange_strong(&gate_mode, &look, GATE_ON);
+	atomic_store(&gate_next_poll, 0);
+	/* As if work were metered, until that poll: threads that need not ask the clock come by as well. */
+	atomic_compare_exchange_strong(&gate_mode, &polled, GATE_ON);
 }
 
 static bool is_default(const struct sigaction *action)

@@ -12,7 +12,7 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "policy/share.h"
-#include "tenant/compute/look.h"
+#include "tenant/compute/poll.h"
 #include "tenant/compute/meters.h"
 #include "tenant/compute/neighbours.h"
 #include "tenant/compute/signals.h"
@@ -141,16 +141,16 @@ static bool refresh(struct meter *m, uint64_t now_ns)
 	return m->is_limited || meter_is_suspended(m) || m->is_blocked || m->other_count;
 }
 
-void terms_look(void)
+void terms_poll(void)
 {
 	uint64_t now_ns;
 	bool is_metered = false;
 
-	/* relaxed: a look too early or late does no harm */
-	if (LIKELY(clock_ticks() < atomic_load_explicit(&gate_next_look, memory_order_relaxed)))
+	/* relaxed: a poll too early or late does no harm */
+	if (LIKELY(clock_ticks() < atomic_load_explicit(&gate_next_poll, memory_order_relaxed)))
 		return;
 	now_ns = clock_now_ns();
-	if (!look_is_time(now_ns))
+	if (!poll_is_due(now_ns))
 		return;
 	state_refresh_limits(false);
 	for (int i = 0; i < STATE_ORDINALS; i++) {
@@ -160,5 +160,5 @@ void terms_look(void)
 			is_metered = true;
 	}
 	/* relaxed: see gate_is_open() */
-	atomic_store_explicit(&gate_mode, is_metered ? GATE_ON : GATE_LOOK, memory_order_relaxed);
+	atomic_store_explicit(&gate_mode, is_metered ? GATE_ON : GATE_POLL, memory_order_relaxed);
 }

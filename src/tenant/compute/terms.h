@@ -3,4 +3,4 @@
 #pragma once
 
 /* Looks whether anything has changed, if it is time to. Not with a meter's lock. */
-void terms_look(void);
+void terms_poll(void);

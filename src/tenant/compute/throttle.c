@@ -2,7 +2,7 @@
 /*
  * What stands between work and the device, and the waits for it.
  *
- * Nobody sleeps with the meter's lock. Who waits looks again at least every LOOK_NS, so limits that are
+ * Nobody sleeps with the meter's lock. Who waits looks again at least every SLEEP_MAX_NS, so limits that are
  * changed or lifted are seen at once, and a process that is asked to go by a signal goes.
  */
 #define LOG_TOPIC LOG_COMPUTE
@@ -30,12 +30,12 @@
 #define AHEAD_YIELDING_NS 100000u
 
 /* For a slice that comes at regular times room is made so long before, and kept so long after. */
-#define LEAD_NS	 400000u
-#define TARDY_NS 200000u
+#define LEAD_NS	     400000u
+#define TARDY_NS     200000u
 
-#define STUCK_NS 250000000u /* how long work that should have ended is waited for */
-#define LOOK_NS	 20000000u  /* longest sleep of a waiter */
-#define POLL_NS	 50000u	    /* shortest; a timer is late by as much (Linux' slack for a timer) */
+#define STUCK_NS     250000000u /* how long work that should have ended is waited for */
+#define SLEEP_MAX_NS 20000000u	/* longest sleep of a waiter */
+#define SLEEP_MIN_NS 50000u /* shortest; a timer is late by as much (Linux' slack for a timer) */
 
 /* When the oldest work was given of which nobody knows how long it takes, and which is under way; 0: none. */
 static uint64_t unknown_since_ns(const struct stream_state *s)
@@ -65,13 +65,13 @@ static enum throttle throttle_ahead(struct meter *m, struct stream_state *s, uin
 	}
 	if (s->pending == STREAM_PENDING ||
 		(s->pending && now_ns > oldest->due_ns + METER_LATE_NS)) {
-		*ret_wake_ns = now_ns + POLL_NS;
+		*ret_wake_ns = now_ns + SLEEP_MIN_NS;
 		return THROTTLE_TOO_FAR;
 	}
 	/* One by one, or as much of a long kernel's as fits its estimate would be let through before the first ends. */
 	unknown_ns = estimate_ns == ESTIMATE_UNKNOWN_NS ? unknown_since_ns(s) : 0;
 	if (unknown_ns) {
-		*ret_wake_ns = now_ns + POLL_NS;
+		*ret_wake_ns = now_ns + SLEEP_MIN_NS;
 		return now_ns < unknown_ns + AWAKE_NS ? THROTTLE_DRAINING : THROTTLE_TOO_FAR;
 	}
 	return THROTTLE_NONE;
@@ -117,7 +117,7 @@ static enum throttle throttle_for_turn(struct meter *m, struct stream_state *s,
 
 	if (!m->has_turns)
 		return THROTTLE_NONE;
-	*ret_wake_ns = now_ns + 4 * POLL_NS;
+	*ret_wake_ns = now_ns + 4 * SLEEP_MIN_NS;
 	if (m->is_turn_awaited)
 		return THROTTLE_TURN_AWAITED;
 	rank = work_rank(m, now_ns);
@@ -166,7 +166,7 @@ enum throttle throttle_of(struct meter *m, struct stream_state *s, uint64_t esti
 	enum throttle why;
 
 	work_settle(m, now_ns);
-	*ret_wake_ns = now_ns + LOOK_NS;
+	*ret_wake_ns = now_ns + SLEEP_MAX_NS;
 	if (meter_is_suspended(m) || m->is_blocked) {
 		let_go(m, now_ns);
 		return THROTTLE_SUSPENDED;
@@ -189,8 +189,8 @@ enum throttle throttle_of(struct meter *m, struct stream_state *s, uint64_t esti
 /* Timers are late by Linux' slack for them, 50 us, and some. */
 static void sleep_until(uint64_t wake_ns, uint64_t now_ns)
 {
-	uint64_t ns = wake_ns > now_ns + POLL_NS ? wake_ns - now_ns : POLL_NS;
-	struct timespec rest = {.tv_nsec = (long)(ns < LOOK_NS ? ns : LOOK_NS)};
+	uint64_t ns = wake_ns > now_ns + SLEEP_MIN_NS ? wake_ns - now_ns : SLEEP_MIN_NS;
+	struct timespec rest = {.tv_nsec = (long)(ns < SLEEP_MAX_NS ? ns : SLEEP_MAX_NS)};
 
 	nanosleep(&rest, NULL);
 }
@@ -198,10 +198,10 @@ static void sleep_until(uint64_t wake_ns, uint64_t now_ns)
 /* For what another slice waits for: the last part of it is waited for awake. */
 static void sleep_exactly(uint64_t wake_ns, uint64_t now_ns)
 {
-	if (wake_ns > now_ns + 3 * POLL_NS)
-		sleep_until(wake_ns - 2 * POLL_NS, now_ns);
+	if (wake_ns > now_ns + 3 * SLEEP_MIN_NS)
+		sleep_until(wake_ns - 2 * SLEEP_MIN_NS, now_ns);
 	else if (wake_ns <= now_ns)
-		wake_ns = now_ns + POLL_NS / 5;
+		wake_ns = now_ns + SLEEP_MIN_NS / 5;
 	for (unsigned i = 0; i < 1000 && clock_now_ns() < wake_ns; i++)
 		lock_pause();
 }
@@ -210,19 +210,20 @@ static void sleep_exactly(uint64_t wake_ns, uint64_t now_ns)
 void throttle_wait(struct stream_state *s, enum throttle why, uint64_t wake_ns, uint64_t now_ns)
 {
 	struct meter *m = s->meter;
-	bool may_look = m->is_limited && (why == THROTTLE_NO_BUDGET || why == THROTTLE_TOO_FAR);
+	bool may_poll = m->is_limited && (why == THROTTLE_NO_BUDGET || why == THROTTLE_TOO_FAR);
 
 	s->users++;
 	lock_leave(&m->lock);
-	if (may_look && neighbours_look(m, now_ns))
+	if (may_poll && neighbours_poll(m, now_ns))
 		; /* which took some of the time */
 	else if (why == THROTTLE_NO_TURN)
-		(void)turn_wait(&m->turn, wake_ns < now_ns + LOOK_NS ? wake_ns : now_ns + LOOK_NS);
+		(void)turn_wait(&m->turn,
+			wake_ns < now_ns + SLEEP_MAX_NS ? wake_ns : now_ns + SLEEP_MAX_NS);
 	else if (why == THROTTLE_DRAINING)
 		sleep_exactly(wake_ns, now_ns);
 	else
 		sleep_until(wake_ns, now_ns);
-	terms_look();
+	terms_poll();
 	lock_enter(&m->lock);
 	s->users--;
 	if (why == THROTTLE_NO_TURN) {
@@ -258,6 +259,6 @@ void throttle_pass_suspension(struct stream_state *s)
 	while (meter_is_suspended(s->meter)) {
 		uint64_t now_ns = clock_now_ns();
 
-		throttle_wait(s, THROTTLE_SUSPENDED, now_ns + LOOK_NS, now_ns);
+		throttle_wait(s, THROTTLE_SUSPENDED, now_ns + SLEEP_MAX_NS, now_ns);
 	}
 }

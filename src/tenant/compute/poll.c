@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When to look, and the host's clock by the processor's ticks, whose rate one look tells the next. */
-#include "tenant/compute/look.h"
+/* When to poll, and the host's clock by the processor's ticks, whose rate one poll tells the next. */
+#include "tenant/compute/poll.h"
 
 #include "base/bits.h"
 #include "base/clock.h"
 
 HOT_WORD _Atomic uint32_t gate_mode;
-HOT_WORD _Atomic uint64_t gate_next_look;
+HOT_WORD _Atomic uint64_t gate_next_poll;
 
-#define LOOK_NS 50000000u
+#define POLL_NS 50000000u
 
 /*
- * The host's clock by the processor's ticks, between two looks. Written by whoever looks, one at a time
- * (look_is_time()), read by all: sequence is odd while it changes.
+ * The host's clock by the processor's ticks, between two polls. Written by the thread that polls, one at a time
+ * (poll_is_due()), read by all: sequence is odd while it changes.
  */
 static HOT_WORD struct {
 	_Atomic uint32_t sequence;
@@ -20,11 +20,11 @@ static HOT_WORD struct {
 	_Atomic uint64_t ns_per_tick; /* << 32; 0: not known yet */
 } rate;
 
-#define RATE_TICKS UINT64_C(0x80000000) /* further from the last look it is not believed */
+#define RATE_TICKS UINT64_C(0x80000000) /* further from the last poll it is not believed */
 
 static void set_rate(uint64_t ticks, uint64_t ns, uint64_t ns_per_tick)
 {
-	/* acquire and release: pair with those in look_now_ns() */
+	/* acquire and release: pair with those in poll_now_ns() */
 	atomic_fetch_add_explicit(&rate.sequence, 1, memory_order_acq_rel);
 	/* relaxed: between the two of the sequence */
 	atomic_store_explicit(&rate.ticks, ticks, memory_order_relaxed);
@@ -33,7 +33,7 @@ static void set_rate(uint64_t ticks, uint64_t ns, uint64_t ns_per_tick)
 	atomic_fetch_add_explicit(&rate.sequence, 1, memory_order_release);
 }
 
-uint64_t look_now_ns(uint64_t ticks)
+uint64_t poll_now_ns(uint64_t ticks)
 {
 	/* pairs with the release in set_rate() */
 	uint32_t sequence = atomic_load_explicit(&rate.sequence, memory_order_acquire);
@@ -49,20 +49,20 @@ uint64_t look_now_ns(uint64_t ticks)
 	return ns + ((ticks - from) * (each >> 8) >> 24);
 }
 
-bool look_is_time(uint64_t now_ns)
+bool poll_is_due(uint64_t now_ns)
 {
 	static _Atomic uint64_t last_ticks, last_ns;
 	/* relaxed all: a look too early or late does no harm */
-	uint64_t due = atomic_load_explicit(&gate_next_look, memory_order_relaxed);
-	uint64_t ticks = clock_ticks(), passed_ticks, passed_ns, step = LOOK_NS;
+	uint64_t due = atomic_load_explicit(&gate_next_poll, memory_order_relaxed);
+	uint64_t ticks = clock_ticks(), passed_ticks, passed_ns, step = POLL_NS;
 
 	passed_ticks = ticks - atomic_exchange_explicit(&last_ticks, ticks, memory_order_relaxed);
 	passed_ns = now_ns - atomic_exchange_explicit(&last_ns, now_ns, memory_order_relaxed);
-	if (passed_ns > LOOK_NS / 2 && passed_ns < 100 * (uint64_t)LOOK_NS)
-		step = (uint64_t)((double)passed_ticks / (double)passed_ns * LOOK_NS);
+	if (passed_ns > POLL_NS / 2 && passed_ns < 100 * (uint64_t)POLL_NS)
+		step = (uint64_t)((double)passed_ticks / (double)passed_ns * POLL_NS);
 	else
 		passed_ns = 0;
-	if (!atomic_compare_exchange_strong_explicit(&gate_next_look, &due, ticks + step,
+	if (!atomic_compare_exchange_strong_explicit(&gate_next_poll, &due, ticks + step,
 		    memory_order_relaxed, memory_order_relaxed))
 		return false;
 	set_rate(ticks, now_ns,

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * When to poll whether anything has changed (terms.h), and what was found: the two words that every
+ * launch asks, and that a signal's handler may set.
+ */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What work has to do with the gate; changed by terms_poll(). */
+enum gate_mode {
+	GATE_OFF,  /* nothing: the process is in no slice, or has no context yet */
+	GATE_POLL, /* nothing but to read the clock: limits may come */
+	GATE_ON,   /* it is metered */
+};
+extern _Atomic uint32_t gate_mode;	/* enum gate_mode */
+extern _Atomic uint64_t gate_next_poll; /* in clock_ticks() */
+
+/* Sets the next poll, by what the poll before tells of the ticks' rate; false where another thread does. */
+bool poll_is_due(uint64_t now_ns);
+
+/* The clock at these ticks, to some us; costs 2 ns where clock_now_ns() costs 27. */
+uint64_t poll_now_ns(uint64_t ticks);

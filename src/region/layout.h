@@ -188,10 +188,10 @@ struct region_compute {
 	_Atomic uint64_t terms;
 	_Atomic uint64_t lent_ns;    /* of busy_ns, beyond what the slice is sure to get */
 	_Atomic uint64_t elapsed_ns; /* what busy_ns would be if every charge counted in full */
-	/* Neighbours that take no turns (policy/foreign.h): what of a charge counts; 0: all. */
-	_Atomic uint64_t foreign_permille;
+	/* Processes that take no turns (policy/untracked.h): what of a charge counts; 0: all. */
+	_Atomic uint64_t counted_permille;
 	_Atomic uint64_t
-		foreign_looker; /* who asks the driver: seconds << 32 | slot + 1; 0: nobody */
+		untracked_poller; /* who asks the driver: seconds << 32 | slot + 1; 0: nobody */
 	uint64_t unused[5];
 	_Atomic uint64_t cells[REGION_BUSY_WORDS];
 };

@@ -175,7 +175,7 @@ static int add_joints(const struct reader *r, struct snapshot *s)
 /* The part of struct region_compute that is no cells. */
 struct compute_head {
 	uint64_t budget, ceiling, busy_ns, launches, budget_wait_ns, turn_wait_ns, terms, lent_ns;
-	uint64_t elapsed_ns, foreign_permille, foreign_looker, unused[5];
+	uint64_t elapsed_ns, counted_permille, untracked_poller, unused[5];
 };
 _Static_assert(sizeof(struct compute_head) == offsetof(struct region_compute, cells),
 	"struct compute_head");
@@ -194,8 +194,8 @@ static int read_compute(const struct reader *r, unsigned d, struct snapshot_comp
 		.budget_wait_ns = head.budget_wait_ns,
 		.turn_wait_ns = head.turn_wait_ns,
 		.lent_ns = head.lent_ns,
-		.foreign_permille = (uint16_t)(head.foreign_permille && head.foreign_permille < 1000
-						       ? head.foreign_permille
+		.counted_permille = (uint16_t)(head.counted_permille && head.counted_permille < 1000
+						       ? head.counted_permille
 						       : 1000),
 		.cores_permille = (uint16_t)(head.terms >> 48),
 		.cap_permille = (uint16_t)(head.terms >> 32),

@@ -29,7 +29,7 @@ struct snapshot_compute {
 		lent_ns;			       /* since the file was made */
 	uint16_t cores_permille, cap_permille, weight; /* as last applied; struct share_compute */
 	uint16_t
-		foreign_permille; /* what of a charge counts beside neighbours without turns; 1000: all */
+		counted_permille; /* what of a charge counts beside untracked processes; 1000: all */
 	uint8_t priority;
 	unsigned state; /* of enum region_compute_state */
 };

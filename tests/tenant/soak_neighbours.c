@@ -11,7 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "policy/foreign.h"
+#include "policy/untracked.h"
 #include "region/layout.h"
 
 #define LEG_MS	      10000 /* an answer is waited for for 20 s */
@@ -53,7 +53,7 @@ static uint64_t leg(struct tenant *t, struct tenant *neighbour)
 		assert_int_equal(tenant_answer(neighbour), OK);
 	print_message("got %llu %%, %llu permille of what elapsed is charged\n",
 		(unsigned long long)got,
-		(unsigned long long)meter_books(t->slice)->foreign_permille);
+		(unsigned long long)meter_books(t->slice)->counted_permille);
 	return got;
 }
 
@@ -84,7 +84,7 @@ static void a_neighbour_without_the_library_is_not_charged(void **state)
 	/* and when it has gone the limit is what it was */
 	leg(t, NULL);
 	assert_in_range(leg(t, NULL), LIMIT - 4, LIMIT + 4);
-	assert_int_equal(meter_books(t->slice)->foreign_permille, FOREIGN_ALL_PERMILLE);
+	assert_int_equal(meter_books(t->slice)->counted_permille, UNTRACKED_ALL_PERMILLE);
 	assert_int_equal(tenant_end(t), 0);
 	assert_int_equal(tenant_end(neighbour), 0);
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "policy/foreign.h"
+#include "policy/untracked.h"
 #include "region/layout.h"
 
 #define KERNEL_NS     300000
@@ -33,8 +33,8 @@ static void alone_all_that_elapses_is_charged(void **state)
 
 	expect(t, OK, "toil m %d", TOIL_MS);
 	books = meter_books(slice);
-	assert_int_equal(books->foreign_permille, FOREIGN_ALL_PERMILLE);
-	assert_int_equal((uint32_t)books->foreign_looker, 1); /* the first slot's process asked */
+	assert_int_equal(books->counted_permille, UNTRACKED_ALL_PERMILLE);
+	assert_int_equal((uint32_t)books->untracked_poller, 1); /* the first slot's process asked */
 	assert_true(books->elapsed_ns > 0);
 	assert_int_equal(books->elapsed_ns, books->busy_ns);
 	assert_int_equal(tenant_end(t), 0);
@@ -46,7 +46,7 @@ static void without_a_limit_nobody_asks(void **state)
 	struct tenant *t = start(slice, "CUDA_DEVICE_SM_LIMIT=100");
 
 	expect(t, OK, "toil m %d", TOIL_MS / 2);
-	assert_int_equal(meter_books(slice)->foreign_looker, 0);
+	assert_int_equal(meter_books(slice)->untracked_poller, 0);
 	assert_int_equal(tenant_end(t), 0);
 }
 
@@ -62,8 +62,8 @@ static void one_of_the_slice_asks_for_all(void **state)
 	assert_int_equal(tenant_answer(one), OK);
 	assert_int_equal(tenant_answer(two), OK);
 	books = meter_books(slice);
-	assert_int_equal(books->foreign_permille, FOREIGN_ALL_PERMILLE);
-	assert_in_range((uint32_t)books->foreign_looker, 1, 2);
+	assert_int_equal(books->counted_permille, UNTRACKED_ALL_PERMILLE);
+	assert_in_range((uint32_t)books->untracked_poller, 1, 2);
 	assert_int_equal(tenant_end(one), 0);
 	assert_int_equal(tenant_end(two), 0);
 }
@@ -81,7 +81,7 @@ static void a_driver_that_does_not_tell_changes_nothing(void **state)
 	t = start(slice, "CUDA_DEVICE_SM_LIMIT=40");
 	expect(t, OK, "toil m %d", TOIL_MS);
 	books = meter_books(slice);
-	assert_int_equal(books->foreign_permille, 0);
+	assert_int_equal(books->counted_permille, 0);
 	assert_true(books->busy_ns > 0);
 	assert_int_equal(books->elapsed_ns, books->busy_ns);
 	assert_int_equal(tenant_end(t), 0);
@@ -94,7 +94,7 @@ static void a_word_that_says_nothing_is_charged_is_not_believed(void **state)
 	struct tenant *t = start(slice, "CUDA_DEVICE_SM_LIMIT=40");
 	off_t at =
 		(off_t)(offsetof(struct region_file, own) + offsetof(struct region_own, compute) +
-			offsetof(struct region_compute, foreign_permille));
+			offsetof(struct region_compute, counted_permille));
 	uint64_t little = 1;
 	int fd = open(slice->region, O_RDWR | O_CLOEXEC);
 

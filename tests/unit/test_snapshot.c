@@ -70,7 +70,7 @@ static void a_devices_compute_time_is_told_as_it_was_written(void **state)
 	atomic_store(&c->budget_wait_ns, 13);
 	atomic_store(&c->turn_wait_ns, 14);
 	atomic_store(&c->lent_ns, 15);
-	atomic_store(&c->foreign_permille, 600);
+	atomic_store(&c->counted_permille, 600);
 	atomic_store(&c->terms, UINT64_C(300) << 48 | UINT64_C(500) << 32 | UINT64_C(200) << 16 |
 					2 << 8 | REGION_COMPUTE_LIMITED | REGION_COMPUTE_TURNS);
 	atomic_store(&region.file->own.slots[0].evicted_bytes[1], 4096);
@@ -82,8 +82,8 @@ static void a_devices_compute_time_is_told_as_it_was_written(void **state)
 	assert_int_equal(snapshot.devices[1].compute.budget_wait_ns, 13);
 	assert_int_equal(snapshot.devices[1].compute.turn_wait_ns, 14);
 	assert_int_equal(snapshot.devices[1].compute.lent_ns, 15);
-	assert_int_equal(snapshot.devices[0].compute.foreign_permille, 1000);
-	assert_int_equal(snapshot.devices[1].compute.foreign_permille, 600);
+	assert_int_equal(snapshot.devices[0].compute.counted_permille, 1000);
+	assert_int_equal(snapshot.devices[1].compute.counted_permille, 600);
 	assert_int_equal(snapshot.devices[1].compute.cores_permille, 300);
 	assert_int_equal(snapshot.devices[1].compute.cap_permille, 500);
 	assert_int_equal(snapshot.devices[1].compute.weight, 200);

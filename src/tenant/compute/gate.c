@@ -18,7 +18,7 @@
 #include "tenant/compute/estimate.h"
 #include "tenant/compute/throttle.h"
 #include "tenant/compute/meter.h"
-#include "tenant/compute/neighbours.h"
+#include "tenant/compute/untracked.h"
 #include "tenant/compute/signals.h"
 #include "tenant/compute/terms.h"
 #include "tenant/compute/work.h"
@@ -285,7 +285,7 @@ void gate_wait_begin_slowly(CUstream stream, bool is_all, struct gate_wait *ret_
 		leave(s);
 	}
 	ret_wait->state = s;
-	neighbours_poll_before_wait(ret_wait->since_ns);
+	untracked_poll_before_wait(ret_wait->since_ns);
 	errno = saved_errno;
 }
 

@@ -50,7 +50,7 @@ struct meter {
 	bool is_yielding; /* another slice goes before ours: little is given at a time */
 	uint32_t
 		overlap_permille; /* of what streams took, what nobody else of the slice took as well */
-	uint32_t counted_permille; /* of elapsed time: what is not others' (neighbours.h) */
+	uint32_t counted_permille; /* of elapsed time: what is not others' (untracked.h) */
 	int64_t credit_ns;
 	uint64_t launches; /* not booked yet */
 	struct device *device;

@@ -14,7 +14,7 @@
 #include "policy/share.h"
 #include "tenant/compute/poll.h"
 #include "tenant/compute/meters.h"
-#include "tenant/compute/neighbours.h"
+#include "tenant/compute/untracked.h"
 #include "tenant/compute/signals.h"
 
 /* A monitor that has blocked for so long without a break may be gone; then work goes on for a moment. */
@@ -135,7 +135,7 @@ static bool refresh(struct meter *m, uint64_t now_ns)
 		m->is_yielding = m->other_count && best < m->terms.priority;
 		m->goes_first = m->other_count && best > m->terms.priority;
 	}
-	m->counted_permille = neighbours_counted_permille(m, now_ns);
+	m->counted_permille = untracked_counted_permille(m, now_ns);
 	show_utilization(m, now_ns);
 	show_terms(m);
 	return m->is_limited || meter_is_suspended(m) || m->is_blocked || m->other_count;

@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "tenant/compute/neighbours.h"
+#include "tenant/compute/untracked.h"
 #include "tenant/compute/credit.h"
 #include "tenant/compute/terms.h"
 #include "tenant/compute/work.h"
@@ -214,7 +214,7 @@ void throttle_wait(struct stream_state *s, enum throttle why, uint64_t wake_ns, 
 
 	s->users++;
 	lock_leave(&m->lock);
-	if (may_poll && neighbours_poll(m, now_ns))
+	if (may_poll && untracked_poll(m, now_ns))
 		; /* which took some of the time */
 	else if (why == THROTTLE_NO_TURN)
 		(void)turn_wait(&m->turn,

@@ -15,7 +15,7 @@
 #include "tenant/memory/local.h"
 #include "tenant/memory/managed_data.h"
 #include "tenant/memory/mapped.h"
-#include "tenant/compute/neighbours.h"
+#include "tenant/compute/untracked.h"
 #include "tenant/slice/nvml.h"
 #include "tenant/memory/oom.h"
 #include "tenant/memory/opened.h"
@@ -50,7 +50,7 @@ static const struct part parts[] = {
 	PART(local, .context_ended = local_context_ended),
 	PART(managed_data, .context_ended = managed_data_context_ended),
 	PART(mapped),
-	PART(neighbours),
+	PART(untracked),
 	PART(nvml),
 	PART(opened, .context_ended = opened_context_ended),
 	PART(oversubscribe),

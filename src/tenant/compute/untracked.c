@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Neighbours that take no turns.
+ * Processes on the device that take no turns.
  *
  * The figures of all of the slice's processes are added up, as their elapsed time is charged once where it
  * overlaps. A slice with a process that the driver does not list by a PID that we know
  * (another PID namespace, MPS) has no such sum, and is charged in full.
  */
 #define LOG_TOPIC LOG_COMPUTE
-#include "tenant/compute/neighbours.h"
+#include "tenant/compute/untracked.h"
 
 #include <errno.h>
 #include <unistd.h>
@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/lock.h"
 #include "base/log.h"
-#include "policy/foreign.h"
+#include "policy/untracked.h"
 #include "region/process.h"
 #include "tenant/compute/meters.h"
 #include "tenant/slice/nvml.h"
@@ -28,25 +28,25 @@
 /* A driver that does not tell so often in a row will not. */
 #define MISSES_MAX 5
 
-_Static_assert(REGION_DEVICES <= 32, "neighbours_corrected has a bit for each");
+_Static_assert(REGION_DEVICES <= 32, "untracked_corrected has a bit for each");
 
 struct watch {
-	struct lock lock; /* held for one look, and only ever tried */
+	struct lock lock; /* held for one poll, and only ever tried */
 	_Atomic uint64_t next_ns;
 	uint64_t seen_us; /* the driver's last time stamp */
 	unsigned misses;
-	bool is_looker; /* this process asked the last time */
-	struct foreign foreign;
+	bool is_poller; /* this process asked the last time */
+	struct untracked untracked;
 };
 static struct watch watches[REGION_DEVICES];
-_Atomic uint32_t neighbours_corrected;
+_Atomic uint32_t untracked_corrected;
 
 static uint32_t seconds(uint64_t now_ns)
 {
 	return (uint32_t)(now_ns / SECOND_NS);
 }
 
-static uint64_t looker_word(uint64_t now_ns)
+static uint64_t poller_word(uint64_t now_ns)
 {
 	return (uint64_t)seconds(now_ns) << 32 | (state.slot + 1);
 }
@@ -66,43 +66,43 @@ static uint64_t get(const _Atomic uint64_t *at)
 /* What is in force; a word of the region's is believed within its bounds. */
 static uint32_t in_force(const struct region_compute *books, uint64_t now_ns)
 {
-	uint64_t permille = get(&books->foreign_permille);
+	uint64_t permille = get(&books->counted_permille);
 
-	if (age_s(get(&books->foreign_looker), now_ns) > STALE_S ||
-		permille < FOREIGN_LEAST_PERMILLE || permille > FOREIGN_ALL_PERMILLE)
-		return FOREIGN_ALL_PERMILLE;
+	if (age_s(get(&books->untracked_poller), now_ns) > STALE_S ||
+		permille < UNTRACKED_LEAST_PERMILLE || permille > UNTRACKED_ALL_PERMILLE)
+		return UNTRACKED_ALL_PERMILLE;
 	return (uint32_t)permille;
 }
 
-uint32_t neighbours_counted_permille(const struct meter *m, uint64_t now_ns)
+uint32_t untracked_counted_permille(const struct meter *m, uint64_t now_ns)
 {
 	uint32_t bit = UINT32_C(1) << m->device->entry;
-	uint32_t permille = m->is_limited ? in_force(m->books, now_ns) : FOREIGN_ALL_PERMILLE;
+	uint32_t permille = m->is_limited ? in_force(m->books, now_ns) : UNTRACKED_ALL_PERMILLE;
 
-	/* relaxed: see neighbours_poll_before_wait() */
-	if (permille == FOREIGN_ALL_PERMILLE)
-		atomic_fetch_and_explicit(&neighbours_corrected, ~bit, memory_order_relaxed);
+	/* relaxed: see untracked_poll_before_wait() */
+	if (permille == UNTRACKED_ALL_PERMILLE)
+		atomic_fetch_and_explicit(&untracked_corrected, ~bit, memory_order_relaxed);
 	else
-		atomic_fetch_or_explicit(&neighbours_corrected, bit, memory_order_relaxed);
+		atomic_fetch_or_explicit(&untracked_corrected, bit, memory_order_relaxed);
 	return permille;
 }
 
 /* Whether this process asks for its slice, from now on or still. */
 static bool is_ours(struct watch *w, struct region_compute *books, uint64_t now_ns)
 {
-	uint64_t word = get(&books->foreign_looker);
+	uint64_t word = get(&books->untracked_poller);
 	bool is_other = (uint32_t)word != state.slot + 1;
 	uint32_t permille = in_force(books, now_ns);
 
 	if (is_other && age_s(word, now_ns) <= LEAVES_S)
-		return w->is_looker = false;
+		return w->is_poller = false;
 	/* relaxed: as in get(); of two that come at once one is left to try again in a second */
-	if (!atomic_compare_exchange_strong_explicit(&books->foreign_looker, &word,
-		    looker_word(now_ns), memory_order_relaxed, memory_order_relaxed))
-		return w->is_looker = false;
-	if (is_other || !w->is_looker || permille != w->foreign.permille)
-		w->foreign = (struct foreign){.permille = permille};
-	return w->is_looker = true;
+	if (!atomic_compare_exchange_strong_explicit(&books->untracked_poller, &word,
+		    poller_word(now_ns), memory_order_relaxed, memory_order_relaxed))
+		return w->is_poller = false;
+	if (is_other || !w->is_poller || permille != w->untracked.permille)
+		w->untracked = (struct untracked){.permille = permille};
+	return w->is_poller = true;
 }
 
 /* The mean of a process's rows, and how many there are. */
@@ -132,7 +132,7 @@ static unsigned listed_pid(const struct region_file *file, unsigned slot)
 }
 
 /* Adds up what the slice's processes show; without samples where one of them is not known. */
-static void add_up(const struct busy_rows *rows, struct foreign_look *look)
+static void add_up(const struct busy_rows *rows, struct untracked_reading *reading)
 {
 	const struct region_file *file = state.region.file;
 	/* relaxed all: as in get() */
@@ -146,22 +146,22 @@ static void add_up(const struct busy_rows *rows, struct foreign_look *look)
 		if (atomic_load_explicit(&slot->state, memory_order_relaxed) != SLOT_LIVE)
 			continue;
 		if (get(&slot->pid_namespace) != here || !listed_pid(file, i)) {
-			look->samples = 0;
+			reading->samples = 0;
 			return;
 		}
-		look->slice_percent += mean_of(rows, listed_pid(file, i), &count);
-		if (count > look->samples)
-			look->samples = count;
+		reading->slice_percent += mean_of(rows, listed_pid(file, i), &count);
+		if (count > reading->samples)
+			reading->samples = count;
 	}
 }
 
 /* Under the watch's lock. */
-static void look(struct watch *w, const struct meter *m, uint64_t now_ns)
+static void poll(struct watch *w, const struct meter *m, uint64_t now_ns)
 {
-	struct foreign_look seen = {.now_ns = now_ns,
+	struct untracked_reading seen = {.now_ns = now_ns,
 		.elapsed_ns = get(&m->books->elapsed_ns),
 		.has_turns = get(&m->books->terms) & REGION_COMPUTE_TURNS};
-	uint32_t before = w->foreign.permille, permille;
+	uint32_t before = w->untracked.permille, permille;
 	struct busy_rows rows;
 
 	if (nvml_busy(m->device->uuid, w->seen_us, &rows) < 0) {
@@ -174,52 +174,52 @@ static void look(struct watch *w, const struct meter *m, uint64_t now_ns)
 			w->seen_us = rows.at[i].timeStamp;
 	seen.device_percent = rows.device_percent;
 	add_up(&rows, &seen);
-	permille = foreign_note(&w->foreign, &seen);
+	permille = untracked_note(&w->untracked, &seen);
 	log_debug("who keeps the device busy", U64("slice_percent", seen.slice_percent),
 		U64("device_percent", seen.device_percent), U64("samples", seen.samples),
 		U64("elapsed_ns", seen.elapsed_ns), U64("counted_permille", permille));
 	/* relaxed: as in get() */
-	atomic_store_explicit(&m->books->foreign_permille, permille, memory_order_relaxed);
+	atomic_store_explicit(&m->books->counted_permille, permille, memory_order_relaxed);
 	if (permille != before)
 		log_info("others than slices with turns share the device: of the time that passes "
 			 "so much is charged",
 			STR("device", m->device->uuid), U64("permille", permille));
 }
 
-bool neighbours_poll(struct meter *m, uint64_t now_ns)
+bool untracked_poll(struct meter *m, uint64_t now_ns)
 {
 	struct watch *w = &watches[m->device->entry];
 	uint64_t next_ns = get(&w->next_ns);
 	int saved_errno = errno;
-	bool has_looked = false;
+	bool has_polled = false;
 
 	/* relaxed: as in get() */
 	if (LIKELY(now_ns < next_ns) || !lock_try(&w->lock))
 		return false;
 	atomic_store_explicit(&w->next_ns, now_ns + SECOND_NS, memory_order_relaxed);
 	if (w->misses < MISSES_MAX && own_pid() && is_ours(w, m->books, now_ns)) {
-		look(w, m, now_ns);
-		has_looked = true;
+		poll(w, m, now_ns);
+		has_polled = true;
 	}
 	lock_leave(&w->lock);
 	errno = saved_errno;
-	return has_looked;
+	return has_polled;
 }
 
-void neighbours_poll_slowly(uint64_t now_ns)
+void untracked_poll_slowly(uint64_t now_ns)
 {
-	/* relaxed: as in neighbours_poll_before_wait() */
-	uint32_t corrected = atomic_load_explicit(&neighbours_corrected, memory_order_relaxed);
+	/* relaxed: as in untracked_poll_before_wait() */
+	uint32_t corrected = atomic_load_explicit(&untracked_corrected, memory_order_relaxed);
 
 	for (unsigned i = 0; i < REGION_DEVICES; i++)
 		if (corrected >> i & 1)
-			(void)neighbours_poll(&meters[i], now_ns);
+			(void)untracked_poll(&meters[i], now_ns);
 }
 
-void neighbours_reset_after_fork(void)
+void untracked_reset_after_fork(void)
 {
 	for (unsigned i = 0; i < REGION_DEVICES; i++)
 		watches[i] = (struct watch){.misses = 0};
 	/* relaxed: the child has one thread */
-	atomic_store_explicit(&neighbours_corrected, 0, memory_order_relaxed);
+	atomic_store_explicit(&untracked_corrected, 0, memory_order_relaxed);
 }

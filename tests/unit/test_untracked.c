@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What of a slice's elapsed time counts, by traces of the driver's samples. */
-#include "policy/foreign.h"
+#include "policy/untracked.h"
 
 #include "tests/unit/cmocka_ready.h"
 
 #define SECOND_NS UINT64_C(1000000000)
-#define WINDOW	  FOREIGN_SAMPLES /* in seconds, with one sample in each */
+#define WINDOW	  UNTRACKED_SAMPLES /* in seconds, with one sample in each */
 
 /* A slice and its device, second by second. */
 struct trace {
-	struct foreign foreign;
-	struct foreign_look look;
+	struct untracked untracked;
+	struct untracked_reading reading;
 	uint32_t permille;
 	uint64_t random;
 };
 
 static struct trace begin(void)
 {
-	return (struct trace){.look = {.now_ns = 1000 * SECOND_NS}, .random = 1};
+	return (struct trace){.reading = {.now_ns = 1000 * SECOND_NS}, .random = 1};
 }
 
 static uint32_t next_random(struct trace *t)
@@ -29,12 +29,12 @@ static uint32_t next_random(struct trace *t)
 /* One second in which so much elapsed for the slice, and the driver says so; in percent. */
 static uint32_t pass(struct trace *t, uint32_t elapsed, uint32_t slice, uint32_t device)
 {
-	t->look.now_ns += SECOND_NS;
-	t->look.elapsed_ns += elapsed * SECOND_NS / 100;
-	t->look.samples = slice > 0;
-	t->look.slice_percent = slice;
-	t->look.device_percent = device;
-	t->permille = foreign_note(&t->foreign, &t->look);
+	t->reading.now_ns += SECOND_NS;
+	t->reading.elapsed_ns += elapsed * SECOND_NS / 100;
+	t->reading.samples = slice > 0;
+	t->reading.slice_percent = slice;
+	t->reading.device_percent = device;
+	t->permille = untracked_note(&t->untracked, &t->reading);
 	return t->permille;
 }
 
@@ -94,15 +94,15 @@ static void more_samples_make_a_window_shorter_but_not_than_its_time(void **stat
 	struct trace t = begin();
 
 	for (unsigned i = 0; i <= 20; i++) {
-		assert_int_equal(t.foreign.permille ? t.foreign.permille : 1000, 1000);
-		t.look.now_ns += SECOND_NS;
-		t.look.elapsed_ns += SECOND_NS;
-		t.look.samples = 5;
-		t.look.slice_percent = 50;
-		t.look.device_percent = 100;
-		foreign_note(&t.foreign, &t.look);
+		assert_int_equal(t.untracked.permille ? t.untracked.permille : 1000, 1000);
+		t.reading.now_ns += SECOND_NS;
+		t.reading.elapsed_ns += SECOND_NS;
+		t.reading.samples = 5;
+		t.reading.slice_percent = 50;
+		t.reading.device_percent = 100;
+		untracked_note(&t.untracked, &t.reading);
 	}
-	assert_int_equal(t.foreign.permille, 750);
+	assert_int_equal(t.untracked.permille, 750);
 }
 
 static void once_is_not_believed(void **state)
@@ -123,7 +123,7 @@ static void a_little_less_is_noise(void **state)
 	assert_int_equal(pass_many(&t, 500, 40, 35, 100), 1000);
 }
 
-static void a_neighbour_that_goes_is_forgotten_after_some_looks(void **state)
+static void a_process_that_goes_is_forgotten_after_some_readings(void **state)
 {
 	struct trace t = begin();
 
@@ -148,7 +148,7 @@ static void nobody_is_charged_less_than_a_quarter(void **state)
 {
 	struct trace t = begin();
 
-	assert_int_equal(pass_many(&t, 1000, 100, 1, 100), FOREIGN_LEAST_PERMILLE);
+	assert_int_equal(pass_many(&t, 1000, 100, 1, 100), UNTRACKED_LEAST_PERMILLE);
 }
 
 static void gaps_between_kernels_are_nobodys(void **state)
@@ -157,7 +157,7 @@ static void gaps_between_kernels_are_nobodys(void **state)
 
 	/* kernels of some us with gaps as long, which the meter takes for work */
 	assert_int_equal(pass_many(&t, 500, 100, 50, 52), 1000);
-	/* and beside a neighbour of 30 % no more than these 30 % are taken off */
+	/* and beside a process of 30 % no more than these 30 % are taken off */
 	assert_in_range(pass_many(&t, 500, 100, 40, 70), 690, 710);
 }
 
@@ -182,11 +182,11 @@ static void what_turns_explain_is_charged(void **state)
 {
 	struct trace t = begin();
 
-	t.look.has_turns = true;
+	t.reading.has_turns = true;
 	assert_int_equal(pass_many(&t, 500, 50, 25, 100), 1000);
-	t.look.has_turns = false;
+	t.reading.has_turns = false;
 	assert_int_equal(pass_many(&t, 5 * WINDOW + 1, 50, 25, 100), 500);
-	t.look.has_turns = true;
+	t.reading.has_turns = true;
 	assert_int_equal(pass_many(&t, WINDOW, 50, 25, 100), 1000);
 }
 
@@ -196,7 +196,7 @@ static void who_pauses_begins_anew(void **state)
 
 	for (unsigned i = 0; i < 50; i++) {
 		assert_int_equal(pass_many(&t, WINDOW - 3, 40, 20, 100), 1000);
-		t.look.now_ns += 3 * SECOND_NS;
+		t.reading.now_ns += 3 * SECOND_NS;
 	}
 }
 
@@ -206,9 +206,9 @@ static void clocks_and_counts_that_go_back_harm_nothing(void **state)
 
 	for (unsigned i = 0; i < 100; i++) {
 		pass_many(&t, 10, 40, 20, 100);
-		t.look.now_ns -= 5 * SECOND_NS;
+		t.reading.now_ns -= 5 * SECOND_NS;
 		assert_int_equal(pass(&t, 40, 20, 100), 1000);
-		t.look.elapsed_ns = 0;
+		t.reading.elapsed_ns = 0;
 		assert_int_equal(pass(&t, 40, 20, 100), 1000);
 	}
 }
@@ -222,7 +222,7 @@ int main(void)
 		cmocka_unit_test(more_samples_make_a_window_shorter_but_not_than_its_time),
 		cmocka_unit_test(once_is_not_believed),
 		cmocka_unit_test(a_little_less_is_noise),
-		cmocka_unit_test(a_neighbour_that_goes_is_forgotten_after_some_looks),
+		cmocka_unit_test(a_process_that_goes_is_forgotten_after_some_readings),
 		cmocka_unit_test(and_one_that_takes_less_charges_more_at_once),
 		cmocka_unit_test(nobody_is_charged_less_than_a_quarter),
 		cmocka_unit_test(gaps_between_kernels_are_nobodys),

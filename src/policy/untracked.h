@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Processes that take no turns, as the library does not track them: how much of a slice's elapsed time they have used.
+ *
+ * Beside a process without the library the driver divides the device's time, and what elapses between two
+ * events of ours is partly that one's. What part, the driver alone knows: by its samples of who kept
+ * the device busy. They are coarse (H200, driver 580: 33, 66 or 50 where 50 is true, in steps of
+ * a sixth), and each reading shows one, so windows of 10 s and 15 samples are compared, and it takes two of them
+ * for a charge to be lowered. One is enough to raise it again, and so are some readings that show nobody else.
+ *
+ * Three bounds keep a slice from talking itself free. What is taken off its time is at most what the
+ * driver shows others to have used, so gaps between small kernels, which lower the slice's
+ * figure as well, are no other process. It falls by at most UNTRACKED_STEP_PERMILLE a window. And
+ * never below UNTRACKED_LEAST_PERMILLE: a slice beside three busy processes gets a quarter of the device; where
+ * the figures say less, they are more likely wrong than the processes so many.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define UNTRACKED_ALL_PERMILLE	 1000u
+#define UNTRACKED_LEAST_PERMILLE 250u
+#define UNTRACKED_STEP_PERMILLE	 250u
+
+#define UNTRACKED_WINDOW_NS	 UINT64_C(10000000000)
+#define UNTRACKED_SAMPLES	 15u
+#define UNTRACKED_GAP_NS	 UINT64_C(2500000000) /* between two readings: a later one begins anew */
+
+/* What was seen since the last reading. */
+struct untracked_reading {
+	uint64_t now_ns;
+	uint64_t elapsed_ns; /* of the slice's work since any moment, by its events; only grows */
+	uint32_t samples; /* of the slice's processes; 0: the driver shows none of them as busy */
+	/* Of the time since the last reading, as the driver's samples say. */
+	uint32_t slice_percent, device_percent;
+	bool has_turns; /* others are seen to take turns: the device's other time is theirs */
+};
+
+/* All zero is a first one. */
+struct untracked {
+	uint32_t permille;	/* of a charge that counts; 0: all */
+	uint32_t last_permille; /* what the window before said; 0: nothing */
+	uint64_t begun_ns, last_ns;
+	uint64_t elapsed_ns;			      /* when the window began */
+	uint64_t slice_percent_ns, device_percent_ns; /* percents times their time */
+	uint32_t samples, seen; /* readings or samples, and those of them with a figure */
+	uint32_t alone;		/* readings in a row that show nobody else */
+	bool has_turns;		/* some reading of the window had */
+};
+
+/* Takes a reading; returns what of a charge counts from now on. */
+uint32_t untracked_note(struct untracked *untracked, const struct untracked_reading *reading);

@@ -185,7 +185,7 @@ struct region_compute {
 	_Atomic uint64_t budget_wait_ns, turn_wait_ns; /* of all threads together, since then */
 	/* For people, as last applied: cores permille << 48 | cap permille << 32 | weight << 16 |
 	 * priority << 8 | enum region_compute_state */
-	_Atomic uint64_t terms;
+	_Atomic uint64_t limits;
 	_Atomic uint64_t lent_ns;    /* of busy_ns, beyond what the slice is sure to get */
 	_Atomic uint64_t elapsed_ns; /* what busy_ns would be if every charge counted in full */
 	/* Processes that take no turns (policy/untracked.h): what of a charge counts; 0: all. */

@@ -174,7 +174,7 @@ static int add_joints(const struct reader *r, struct snapshot *s)
 
 /* The part of struct region_compute that is no cells. */
 struct compute_head {
-	uint64_t budget, ceiling, busy_ns, launches, budget_wait_ns, turn_wait_ns, terms, lent_ns;
+	uint64_t budget, ceiling, busy_ns, launches, budget_wait_ns, turn_wait_ns, limits, lent_ns;
 	uint64_t elapsed_ns, counted_permille, untracked_poller, unused[5];
 };
 _Static_assert(sizeof(struct compute_head) == offsetof(struct region_compute, cells),
@@ -197,11 +197,11 @@ static int read_compute(const struct reader *r, unsigned d, struct snapshot_comp
 		.counted_permille = (uint16_t)(head.counted_permille && head.counted_permille < 1000
 						       ? head.counted_permille
 						       : 1000),
-		.cores_permille = (uint16_t)(head.terms >> 48),
-		.cap_permille = (uint16_t)(head.terms >> 32),
-		.weight = (uint16_t)(head.terms >> 16),
-		.priority = (uint8_t)(head.terms >> 8),
-		.state = (uint8_t)head.terms};
+		.cores_permille = (uint16_t)(head.limits >> 48),
+		.cap_permille = (uint16_t)(head.limits >> 32),
+		.weight = (uint16_t)(head.limits >> 16),
+		.priority = (uint8_t)(head.limits >> 8),
+		.state = (uint8_t)head.limits};
 	return 0;
 }
 

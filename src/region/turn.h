@@ -84,7 +84,7 @@ void turn_reset_after_fork(struct turn *turn);
  * How long a turn lasts while others of the same rank wait (0: 5 ms; at most 35 ms), and how long one
  * is kept for a slice without work (0: 300 us; at most 5 ms).
  */
-void turn_set_terms(struct turn *turn, uint64_t quantum_ns, uint64_t grace_ns);
+void turn_set_times(struct turn *turn, uint64_t quantum_ns, uint64_t grace_ns);
 
 /* Other slices that have made themselves heard within the last second. Reads them every 5 ms. */
 unsigned turn_others(struct turn *turn, uint64_t now_ns);

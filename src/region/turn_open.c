@@ -18,7 +18,7 @@ static uint64_t at_most(uint64_t value, uint64_t most)
 	return value < most ? value : most;
 }
 
-void turn_set_terms(struct turn *t, uint64_t quantum_ns, uint64_t grace_ns)
+void turn_set_times(struct turn *t, uint64_t quantum_ns, uint64_t grace_ns)
 {
 	t->quantum_ns = quantum_ns ? at_most(quantum_ns, QUANTUM_MAX_NS) : QUANTUM_NS;
 	t->grace_ns = grace_ns ? at_most(grace_ns, GRACE_MAX_NS) : GRACE_NS;
@@ -68,7 +68,7 @@ int turn_open(struct turn *t, const char *folder, const char *uuid, const char *
 	if (!t->clock_ns)
 		t->clock_ns = clock_now_ns;
 	if (t->quantum_ns == 0)
-		turn_set_terms(t, 0, 0);
+		turn_set_times(t, 0, 0);
 	r = turn_page_open_own(t, now_ns);
 	if (r == 0) {
 		enter(t);

@@ -219,8 +219,8 @@ static void a_slice_shows_its_compute_time(void **state)
 	struct slice s;
 
 	make(&s, 64 * MIB);
-	s.region.file->own.compute[s.device].terms = UINT64_C(300) << 48 | UINT64_C(500) << 32 |
-						     REGION_COMPUTE_LIMITED | REGION_COMPUTE_TURNS;
+	s.region.file->own.compute[s.device].limits = UINT64_C(300) << 48 | UINT64_C(500) << 32 |
+						      REGION_COMPUTE_LIMITED | REGION_COMPUTE_TURNS;
 	assert_says(
 		tool_run("\"$VGPU\" doctor one")->out, "    compute 0.0/30-50%, taking turns\n");
 	drop(&s);

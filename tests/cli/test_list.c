@@ -81,7 +81,7 @@ static void meter(struct slice *s, uint64_t state)
 {
 	struct region_compute *c = &s->region.file->own.compute[s->device];
 
-	atomic_store(&c->terms,
+	atomic_store(&c->limits,
 		UINT64_C(300) << 48 | UINT64_C(500) << 32 | UINT64_C(200) << 16 | 2 << 8 | state);
 	atomic_store(&c->busy_ns, 7000000000);
 	atomic_store(&c->launches, 12);

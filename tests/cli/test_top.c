@@ -66,7 +66,7 @@ static void make(struct slice *s, const char *name)
 	s->region.file->hami.limit_bytes[s->device] = 2048 * MIB;
 	s->region.file->own.devices[s->device].refusal_count = 3;
 	ledger_charge_anyway(s->region.file, s->slot, s->device, ledger_units(1536 * MIB));
-	atomic_store(&s->region.file->own.compute[s->device].terms,
+	atomic_store(&s->region.file->own.compute[s->device].limits,
 		UINT64_C(300) << 48 | UINT64_C(500) << 32 | REGION_COMPUTE_LIMITED);
 	s->is_over = false;
 	assert_int_equal(pthread_create(&s->worker, NULL, work, s), 0);
@@ -146,7 +146,7 @@ static void the_table_has_a_row_for_each_slice_and_device(void **state)
 	assert_says(said->out, "/30-50% ");
 	assert_says(said->out, " 3 -");
 	/* the share's word counts, not a process's of before */
-	atomic_fetch_or(&s.region.file->own.compute[s.device].terms, REGION_COMPUTE_SUSPENDED);
+	atomic_fetch_or(&s.region.file->own.compute[s.device].limits, REGION_COMPUTE_SUSPENDED);
 	assert_null(strstr(tool_run("\"$VGPU\" top --once --interval 0.2")->out, "suspended"));
 	tool_run("\"$VGPU\" suspend one");
 	assert_says(tool_run("\"$VGPU\" top --once --interval 0.2")->out, " suspended\n");
@@ -167,7 +167,7 @@ static void no_line_is_wider_than_the_terminal(void **state)
 	s.region.file->own.devices[s.device].refusal_count = UINT64_MAX;
 	s.region.file->hami.limit_bytes[s.device] = UINT64_MAX;
 	c = &s.region.file->own.compute[s.device];
-	atomic_store(&c->terms, UINT64_C(0x03e703e8ffffff) << 8 | REGION_COMPUTE_SUSPENDED);
+	atomic_store(&c->limits, UINT64_C(0x03e703e8ffffff) << 8 | REGION_COMPUTE_SUSPENDED);
 	for (size_t i = 0; i < ARRAY_SIZE(widths); i++) {
 		const struct said *said = tool_run(
 			"COLUMNS=%u \"$VGPU\" top --once --interval 0.1 | "

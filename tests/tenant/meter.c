@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Slices with compute terms. */
+/* Slices with compute limits. */
 #include "tests/tenant/meter.h"
 
 #include <fcntl.h>
@@ -29,7 +29,7 @@ void meter_use_board(struct node *node, const char *text)
 	}
 }
 
-void meter_change(struct slice *slice, const char *lines, const char *terms)
+void meter_change(struct slice *slice, const char *lines, const char *limits)
 {
 	char text[1024];
 	size_t used = (size_t)snprintf(text, sizeof(text), "vgpu-share 1\nslice %s\nregion %s\n%s",
@@ -37,17 +37,18 @@ void meter_change(struct slice *slice, const char *lines, const char *terms)
 
 	for (int d = 0; d < NODE_DEVICES; d++)
 		used += (size_t)snprintf(text + used, sizeof(text) - used,
-			"device %s memory 16g %s\n", slice->node->uuid[d], terms ? terms : "");
+			"device %s memory 16g %s\n", slice->node->uuid[d], limits ? limits : "");
 	snprintf(text + used, sizeof(text) - used, "end\n");
 	slice_write(slice, text);
 }
 
-struct slice *meter_slice(struct node *node, const char *name, const char *lines, const char *terms)
+struct slice *meter_slice(
+	struct node *node, const char *name, const char *lines, const char *limits)
 {
 	struct slice *slice = slice_new(node, name, "16g", "16g");
 
 	slice->slack_bytes = GIB; /* of streams; memory is not what is tried here */
-	meter_change(slice, lines, terms);
+	meter_change(slice, lines, limits);
 	return slice;
 }
 

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Slices with compute terms, and how long the simulated device served them, by its own count. */
+/* Slices with compute limits, and how long the simulated device served them, by its own count. */
 #pragma once
 
 #include "tests/tenant/tenant.h"
 
 #define METER_SETTLE_US 300000 /* until contexts are made and the first debts are paid */
 #define METER_WINDOW_US 1500000
-#define METER_LOOK_US	50000 /* how often the library looks at its terms, where it works */
+#define METER_POLL_US	50000 /* how often the library looks at its limits, where it works */
 
 /* A board file of the node's own in place of its machine; before anything is started. */
 void meter_use_board(struct node *node, const char *text);
 
 /*
- * A slice of that memory quota whose share has these terms for each device ("cores 30 cap 50"; NULL: no line)
+ * A slice of that memory quota whose share has these limits for each device ("cores 30 cap 50"; NULL: no line)
  * and these lines of its own before them ("turns PATH\nsuspended\n", or "").
  */
 struct slice *meter_slice(
-	struct node *node, const char *name, const char *lines, const char *terms);
-void meter_change(struct slice *slice, const char *lines, const char *terms);
+	struct node *node, const char *name, const char *lines, const char *limits);
+void meter_change(struct slice *slice, const char *lines, const char *limits);
 
 /* A tenant with a primary context on the device that has begun to work ("compute ..."). */
 struct tenant *meter_start(

@@ -67,7 +67,7 @@ static void the_switch_says_whether_a_default_limit_holds(void **state)
 
 	assert_int_equal(atomic_load(&region->hami.utilization_switch), 1);
 	atomic_store(&region->hami.utilization_switch, 0);
-	usleep(2 * METER_LOOK_US);
+	usleep(2 * METER_POLL_US);
 	expect(t, OK, "time compute launch 500 count=400");
 	assert_true(tenant_number(t, "us") < 400000);
 	atomic_store(&region->hami.utilization_switch, 1);
@@ -221,11 +221,11 @@ static void a_suspended_slice_gives_nothing_to_the_device(void **state)
 	for (unsigned i = 0; i < 2; i++) {
 		meter_change(slice, "suspended\n", NULL);
 		assert_true(stands_still(slice));
-		assert_true(atomic_load(&region->own.compute[0].terms) & REGION_COMPUTE_SUSPENDED);
+		assert_true(atomic_load(&region->own.compute[0].limits) & REGION_COMPUTE_SUSPENDED);
 		meter_change(slice, "", NULL);
 		assert_true(goes_on(slice));
 		wait_for(3000,
-			!(atomic_load(&region->own.compute[0].terms) & REGION_COMPUTE_SUSPENDED));
+			!(atomic_load(&region->own.compute[0].limits) & REGION_COMPUTE_SUSPENDED));
 	}
 	tenant_kill(t, SIGKILL);
 }

@@ -71,8 +71,8 @@ static void a_devices_compute_time_is_told_as_it_was_written(void **state)
 	atomic_store(&c->turn_wait_ns, 14);
 	atomic_store(&c->lent_ns, 15);
 	atomic_store(&c->counted_permille, 600);
-	atomic_store(&c->terms, UINT64_C(300) << 48 | UINT64_C(500) << 32 | UINT64_C(200) << 16 |
-					2 << 8 | REGION_COMPUTE_LIMITED | REGION_COMPUTE_TURNS);
+	atomic_store(&c->limits, UINT64_C(300) << 48 | UINT64_C(500) << 32 | UINT64_C(200) << 16 |
+					 2 << 8 | REGION_COMPUTE_LIMITED | REGION_COMPUTE_TURNS);
 	atomic_store(&region.file->own.slots[0].evicted_bytes[1], 4096);
 	atomic_store(&region.file->own.slots[0].busy_until_ns[1], 99);
 	assert_int_equal(snapshot_read(s->file, &snapshot), 0);

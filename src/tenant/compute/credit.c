@@ -16,7 +16,7 @@
 static struct budget_rate ceiling_rate(const struct meter *m)
 {
 	return (struct budget_rate){
-		.permille = m->terms.cap_permille, .burst_ns = quota_options()->burst_ns};
+		.permille = m->limits.cap_permille, .burst_ns = quota_options()->burst_ns};
 }
 
 /*
@@ -27,7 +27,7 @@ static struct budget_rate ceiling_rate(const struct meter *m)
 
 static struct budget_rate sure_rate(const struct meter *m)
 {
-	uint32_t permille = m->terms.cores_permille;
+	uint32_t permille = m->limits.cores_permille;
 
 	if (m->other_count)
 		permille = permille * TURNS_PERCENT / 100;
@@ -68,9 +68,9 @@ bool credit_is_borrowing(struct meter *m, uint64_t now_ns)
 {
 	int64_t saved_ns;
 
-	if (m->terms.cores_permille == m->terms.cap_permille)
+	if (m->limits.cores_permille == m->limits.cap_permille)
 		return false;
-	if (m->terms.cores_permille == 0)
+	if (m->limits.cores_permille == 0)
 		return true;
 	saved_ns = credit_saved_ns(m, now_ns);
 	m->is_borrowing = saved_ns < (m->is_borrowing ? 0 : -BORROWED_NS);

@@ -20,7 +20,7 @@
 #include "tenant/compute/meter.h"
 #include "tenant/compute/untracked.h"
 #include "tenant/compute/signals.h"
-#include "tenant/compute/terms.h"
+#include "tenant/compute/limits.h"
 #include "tenant/compute/work.h"
 
 struct recent {
@@ -61,7 +61,7 @@ void gate_context_made(void)
 	/* The first poll is now, so that no launch is before it. */
 	if (atomic_compare_exchange_strong(&gate_mode, &off, GATE_POLL))
 		atomic_store(&gate_next_poll, 0);
-	terms_poll();
+	limits_poll();
 }
 
 /* Handles that mean another stream in each context, and in each thread. */
@@ -204,7 +204,7 @@ static bool is_on(uint64_t ticks)
 		return false;
 	/* relaxed: see gate_is_open() */
 	if (UNLIKELY(ticks >= atomic_load_explicit(&gate_next_poll, memory_order_relaxed)))
-		terms_poll();
+		limits_poll();
 	return atomic_load_explicit(&gate_mode, memory_order_relaxed) == GATE_ON;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The meters: one for each device of this process, and all that its parts keep: who is let through (meter.h),
- * what stands in the way (throttle.h), what is under way (work.h), the credit (credit.h) and the terms (terms.h).
+ * what stands in the way (throttle.h), what is under way (work.h), the credit (credit.h) and the limits (limits.h).
  */
 #pragma once
 
@@ -55,7 +55,7 @@ struct meter {
 	uint64_t launches; /* not booked yet */
 	struct device *device;
 	struct region_compute *books;
-	struct quota_terms terms;
+	struct quota_limits limits;
 	bool is_blocked;	   /* the monitor lets others go first */
 	uint64_t blocked_since_ns; /* 0: not */
 	bool is_stopped;	   /* this process alone, by a signal */
@@ -83,7 +83,7 @@ struct meter {
 /* With the lock: nothing new may reach the device, by the share or by a signal. */
 static inline bool meter_is_suspended(const struct meter *meter)
 {
-	return meter->terms.is_suspended || meter->is_stopped;
+	return meter->limits.is_suspended || meter->is_stopped;
 }
 
 /* The device's meter, made ready on first use. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * When to poll whether anything has changed (terms.h), and what was found: the two words that every
+ * When to poll whether anything has changed (limits.h), and what was found: the two words that every
  * launch asks, and that a signal's handler may set.
  */
 #pragma once
@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What work has to do with the gate; changed by terms_poll(). */
+/* What work has to do with the gate; changed by limits_poll(). */
 enum gate_mode {
 	GATE_OFF,  /* nothing: the process is in no slice, or has no context yet */
 	GATE_POLL, /* nothing but to read the clock: limits may come */

@@ -14,7 +14,7 @@
 #include "base/log.h"
 #include "tenant/compute/untracked.h"
 #include "tenant/compute/credit.h"
-#include "tenant/compute/terms.h"
+#include "tenant/compute/limits.h"
 #include "tenant/compute/work.h"
 
 /* So far the host may run ahead: enough to bridge its own pauses, and all that a limit is late by. */
@@ -101,7 +101,7 @@ static uint64_t turn_moment(
 	int64_t saved_ns = credit_saved_ns(m, now_ns);
 	uint64_t most_ns = estimate_ns / 2 + METER_MORE_NS, early_ns = 0;
 
-	if (m->terms.cores_permille && saved_ns > 0)
+	if (m->limits.cores_permille && saved_ns > 0)
 		early_ns = most_ns < (uint64_t)saved_ns ? most_ns : (uint64_t)saved_ns;
 	return (drained_ns > now_ns ? drained_ns : now_ns) + estimate_ns / 2 - early_ns;
 }
@@ -223,7 +223,7 @@ void throttle_wait(struct stream_state *s, enum throttle why, uint64_t wake_ns, 
 		sleep_exactly(wake_ns, now_ns);
 	else
 		sleep_until(wake_ns, now_ns);
-	terms_poll();
+	limits_poll();
 	lock_enter(&m->lock);
 	s->users--;
 	if (why == THROTTLE_NO_TURN) {

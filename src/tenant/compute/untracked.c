@@ -160,7 +160,7 @@ static void poll(struct watch *w, const struct meter *m, uint64_t now_ns)
 {
 	struct untracked_reading seen = {.now_ns = now_ns,
 		.elapsed_ns = get(&m->books->elapsed_ns),
-		.has_turns = get(&m->books->terms) & REGION_COMPUTE_TURNS};
+		.has_turns = get(&m->books->limits) & REGION_COMPUTE_TURNS};
 	uint32_t before = w->untracked.permille, permille;
 	struct busy_rows rows;
 

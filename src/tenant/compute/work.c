@@ -15,7 +15,7 @@
 
 unsigned work_rank(struct meter *m, uint64_t now_ns)
 {
-	return m->terms.priority * METER_RANKS + credit_is_borrowing(m, now_ns);
+	return m->limits.priority * METER_RANKS + credit_is_borrowing(m, now_ns);
 }
 
 static void charge(struct stream_state *s, const struct stream_span *span, uint64_t now_ns)

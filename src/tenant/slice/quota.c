@@ -266,7 +266,7 @@ static int environment_compute(
 }
 
 /* The lesser of both; what one does not say is the other's. */
-static void restrict_terms(struct quota_terms *t, const struct share_compute *c)
+static void restrict_limits(struct quota_limits *t, const struct share_compute *c)
 {
 	if (c->cap_permille && c->cap_permille < t->cap_permille)
 		t->cap_permille = c->cap_permille;
@@ -284,7 +284,7 @@ static bool is_divided(const struct share *share, const struct share_compute *c)
 	return is_client(share) && quota.mps_permille <= granted;
 }
 
-static void restrict_by(struct quota_terms *t, const struct source *source, const char *uuid)
+static void restrict_by(struct quota_limits *t, const struct source *source, const char *uuid)
 {
 	const struct share *share = share_of(source);
 	const struct share_device *device = share_device(share, uuid);
@@ -292,22 +292,22 @@ static void restrict_by(struct quota_terms *t, const struct source *source, cons
 	if (!source->is_in_force)
 		return;
 	if (device && !is_divided(share, &device->compute))
-		restrict_terms(t, &device->compute);
+		restrict_limits(t, &device->compute);
 	if (share->priority > t->priority)
 		t->priority = share->priority;
 	t->is_suspended |= share->is_suspended;
 }
 
-int quota_compute(const char *uuid, bool is_contended, struct quota_terms *ret_terms)
+int quota_compute(const char *uuid, bool is_contended, struct quota_limits *ret_limits)
 {
-	struct quota_terms t = {
+	struct quota_limits t = {
 		.cap_permille = WHOLE_PERMILLE, .weight = SHARE_DEFAULT_WEIGHT, .priority = 0};
 	struct share_compute c;
 	int r = environment_compute(uuid, is_contended, &c);
 
 	if (r < 0)
 		return r;
-	restrict_terms(&t, &c);
+	restrict_limits(&t, &c);
 	LOCK_SCOPE_OWN(&quota.share_lock);
 	if (quota.options.has_priority || (!quota.system.is_in_force && !quota.own.is_in_force))
 		t.priority = (uint8_t)quota.options.priority;
@@ -316,7 +316,7 @@ int quota_compute(const char *uuid, bool is_contended, struct quota_terms *ret_t
 	restrict_by(&t, &quota.system, uuid);
 	if (t.cores_permille > t.cap_permille)
 		t.cores_permille = t.cap_permille;
-	*ret_terms = t;
+	*ret_limits = t;
 	return 0;
 }
 

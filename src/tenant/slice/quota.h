@@ -49,7 +49,7 @@ const char *quota_region_path(void);
 bool quota_refresh(bool is_urgent);
 
 /* What a slice may have of a device's compute time, by all that applies to it: the least of each. */
-struct quota_terms {
+struct quota_limits {
 	uint16_t cores_permille; /* sure to get; 0: nothing is promised */
 	uint16_t cap_permille;	 /* never more; 1000: no limit */
 	uint16_t weight;
@@ -58,12 +58,12 @@ struct quota_terms {
 };
 
 /*
- * A share with a daemon of MPS grants parts of the multiprocessors: to who is its client, with no more than
- * that, its compute terms are no limit.
+ * A share with a daemon of MPS grants parts of the multiprocessors: for its clients, which get no
+ * more than that, its compute limits do not hold.
  * is_contended: what the region's utilization_switch says; where the policy is "default" and it is off, the
  * environment's limit does not hold. -ENODEV as above.
  */
-int quota_compute(const char *uuid, bool is_contended, struct quota_terms *ret_terms) MUST_CHECK;
+int quota_compute(const char *uuid, bool is_contended, struct quota_limits *ret_limits) MUST_CHECK;
 
 /* The folder of turns, or NULL, as it is for clients of MPS; and the slice's name, or "". */
 const char *quota_turns_path(void);

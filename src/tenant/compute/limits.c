@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A meter's terms: what the share, the environment and HAMi's monitor say of a device, looked at every
+ * A meter's limits: what the share, the environment and HAMi's monitor say of a device, looked at every
  * 50 ms by whoever comes along, and told to those who watch.
  */
 #define LOG_TOPIC LOG_COMPUTE
-#include "tenant/compute/terms.h"
+#include "tenant/compute/limits.h"
 
 #include <time.h>
 
@@ -69,9 +69,9 @@ static void show_utilization(struct meter *m, uint64_t now_ns)
 	m->shown_at_ns = now_ns;
 }
 
-static void show_terms(const struct meter *m)
+static void show_limits(const struct meter *m)
 {
-	const struct quota_terms *t = &m->terms;
+	const struct quota_limits *t = &m->limits;
 	unsigned state_bits = (m->is_limited ? REGION_COMPUTE_LIMITED : 0) |
 			      (t->is_suspended ? REGION_COMPUTE_SUSPENDED : 0) |
 			      (m->is_blocked ? REGION_COMPUTE_BLOCKED : 0) |
@@ -79,7 +79,7 @@ static void show_terms(const struct meter *m)
 	uint64_t percent = m->is_limited ? (t->cap_permille + 9u) / 10 : 100;
 
 	/* relaxed: for people to read */
-	atomic_store_explicit(&m->books->terms,
+	atomic_store_explicit(&m->books->limits,
 		(uint64_t)t->cores_permille << 48 | (uint64_t)t->cap_permille << 32 |
 			(uint64_t)t->weight << 16 | (uint64_t)t->priority << 8 | state_bits,
 		memory_order_relaxed);
@@ -91,23 +91,23 @@ static void show_terms(const struct meter *m)
 }
 
 /* A limit by index whose device NVML does not tell: as little as there is, and said. */
-static void find_terms(struct meter *m)
+static void find_limits(struct meter *m)
 {
 	/* relaxed: see heed_monitor() */
 	bool is_contended = atomic_load_explicit(&state.region.file->hami.utilization_switch,
 				    memory_order_relaxed) != 0;
-	struct quota_terms terms;
+	struct quota_limits limits;
 
-	if (quota_compute(m->device->uuid, is_contended, &terms) < 0) {
-		if (m->terms.cap_permille != 1)
+	if (quota_compute(m->device->uuid, is_contended, &limits) < 0) {
+		if (m->limits.cap_permille != 1)
 			log_error("a compute limit is given by index, and NVML does not tell which "
 				  "device that is: 0.1 % is given",
 				STR("device", m->device->uuid));
-		terms = (struct quota_terms){
+		limits = (struct quota_limits){
 			.cores_permille = 1, .cap_permille = 1, .weight = 1, .priority = 9};
 	}
-	m->terms = terms;
-	m->is_limited = terms.cap_permille < SHARE_WHOLE_PERMILLE;
+	m->limits = limits;
+	m->is_limited = limits.cap_permille < SHARE_WHOLE_PERMILLE;
 }
 
 /* The fewer there are, the longer their turns: each change takes some of the device's time. */
@@ -117,31 +117,31 @@ static uint64_t turn_ns(unsigned other_count)
 			   : WAIT_NS;
 }
 
-/* Reads the terms again; whether work for the device has to be metered. */
+/* Reads the limits again; whether work for the device has to be metered. */
 static bool refresh(struct meter *m, uint64_t now_ns)
 {
 	unsigned best;
 
 	LOCK_SCOPE(&m->lock);
-	find_terms(m);
+	find_limits(m);
 	m->is_stopped = signals_is_suspended();
-	FAULT("meter: terms read");
+	FAULT("meter: limits read");
 	heed_monitor(m, now_ns);
 	if (m->has_turns && !m->is_turn_awaited) {
 		m->other_count = turn_others(&m->turn, now_ns);
-		turn_set_terms(&m->turn,
-			turn_ns(m->other_count) * m->terms.weight / SHARE_DEFAULT_WEIGHT, 0);
+		turn_set_times(&m->turn,
+			turn_ns(m->other_count) * m->limits.weight / SHARE_DEFAULT_WEIGHT, 0);
 		best = turn_best_rank(&m->turn, now_ns) / METER_RANKS;
-		m->is_yielding = m->other_count && best < m->terms.priority;
-		m->goes_first = m->other_count && best > m->terms.priority;
+		m->is_yielding = m->other_count && best < m->limits.priority;
+		m->goes_first = m->other_count && best > m->limits.priority;
 	}
 	m->counted_permille = untracked_counted_permille(m, now_ns);
 	show_utilization(m, now_ns);
-	show_terms(m);
+	show_limits(m);
 	return m->is_limited || meter_is_suspended(m) || m->is_blocked || m->other_count;
 }
 
-void terms_poll(void)
+void limits_poll(void)
 {
 	uint64_t now_ns;
 	bool is_metered = false;

@@ -91,7 +91,7 @@ bool turn_order_is_passed_over(const struct turn_peer *peer, uint64_t now_ns)
 	       peer->doubt.missed_until_ns > now_ns + (TURN_MISSES - 1) * TURN_MISS_NS;
 }
 
-void turn_order_settle(struct turn_peer *peers, unsigned count)
+void turn_order_clear(struct turn_peer *peers, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++) {
 		peers[i].doubt.in_way_ns = 0;

@@ -2,7 +2,7 @@
 /*
  * Whose turn it is, and who is believed.
  *
- * A page says a state and until when it counts. Its reader takes that with doubt: whoever stands in
+ * A record says a state and until when it counts. Its reader takes that with doubt: whoever stands in
  * the way of its wish for more than 50 ms is not believed for a while, and then stands in nobody's way.
  * It may still wish, and be given the turn; but nobody waits for it.
  *
@@ -17,7 +17,7 @@
 
 /*
  * How long one may stand in a waiter's way before it is not believed, and what follows for the honest: they see
- * a waiter after 5 ms at most (turn_page.c), announce 44 ms at most, and end a hold 40 ms after seeing one.
+ * a waiter after 5 ms at most (turn_record.c), announce 44 ms at most, and end a hold 40 ms after seeing one.
  */
 #define TURN_OVERSTAY_NS  UINT64_C(50000000)
 #define TURN_LEASE_NS	  UINT64_C(44000000)
@@ -37,7 +37,7 @@
 /* The order matters: from TURN_CLAIM on, a slice stands in the way of others. */
 enum turn_state { TURN_FREE, TURN_WANT, TURN_CLAIM, TURN_HOLD };
 
-/* What a page says. */
+/* What a record says. */
 struct turn_claim {
 	enum turn_state state;
 	uint32_t rank;
@@ -69,7 +69,7 @@ struct turn_wish {
 	uint64_t ticket_ns;
 };
 
-/* What a page says, as far as it counts now and its slice is believed. */
+/* What a record says, as far as it counts now and its slice is believed. */
 enum turn_state turn_order_state(const struct turn_peer *peer, uint64_t now_ns);
 
 /* Whether it is one that is not believed now. */
@@ -89,7 +89,7 @@ void turn_order_note_miss(struct turn_peer *peer, uint64_t now_ns);
 bool turn_order_is_passed_over(const struct turn_peer *peer, uint64_t now_ns);
 
 /* The reader's wish is fulfilled, or a new one: nobody has been in its way so far. */
-void turn_order_settle(struct turn_peer *peers, unsigned count);
+void turn_order_clear(struct turn_peer *peers, unsigned count);
 
 struct turn_line {
 	int in_way;	 /* who claims or holds the turn; -1: it is free */

@@ -4,7 +4,7 @@
  *
  * Two slices never both believe that they hold the turn, because
  * - who claims says so and then looks at the others, so of two that claim at least one sees the other;
- * - whoever stops counting does so by the clock: who judges reads the clock before the page, and who goes
+ * - whoever stops counting does so by the clock: who judges reads the clock before the record, and who goes
  *   on stores the new time before it reads the clock. In time means that every judge sees the new time.
  * tests/model/turn.pml is the protocol as a model.
  */
@@ -20,12 +20,12 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/lock.h"
-#include "region/turn_page.h"
+#include "region/turn_record.h"
 
 #define BEAT_NS	    UINT64_C(2000000)	/* who waits says so again: well within TURN_WISH_NS */
-#define LOOK_NS	    UINT64_C(500000)	/* who holds looks who waits */
+#define POLL_NS	    UINT64_C(500000)	/* a holder polls who waits */
 #define BETTER_NS   UINT64_C(50000)	/* and where one is about who would go first */
-#define OTHERS_NS   UINT64_C(5000000)	/* turn_others() looks */
+#define PEERS_NS    UINT64_C(5000000)	/* turn_count_peers() polls */
 #define TOUCH_NS    UINT64_C(100000000) /* a sign of life: well within TURN_ALIVE_NS */
 #define SOON_NS	    UINT64_C(50000)	/* another process of ours is at it: some us */
 #define AGAIN_NS    UINT64_C(20000)	/* the first in line met another's claim */
@@ -51,7 +51,7 @@ static uint64_t load(const _Atomic uint64_t *at)
 
 static bool change(struct turn *t, uint64_t *word, uint64_t to)
 {
-	/* Sequentially consistent, with the fence in turn_page_read_others(): said before looked. */
+	/* Sequentially consistent, with the fence in turn_record_read_peers(): said before polled. */
 	if (!atomic_compare_exchange_strong(&t->own->face.word, word, to))
 		return false;
 	*word = to;
@@ -96,7 +96,7 @@ static unsigned process_high(const struct turn *t)
  * The latest end of work of the slice's other processes. Read between a look at the word and its change: who
  * comes with work says so here before it changes the word.
  */
-static uint64_t others_busy_ns(const struct turn *t, uint64_t now_ns)
+static uint64_t slice_busy_ns(const struct turn *t, uint64_t now_ns)
 {
 	unsigned high = process_high(t);
 	uint64_t latest = 0;
@@ -115,7 +115,7 @@ static uint64_t others_busy_ns(const struct turn *t, uint64_t now_ns)
 /* For those who watch: a place for a name, the one that it has, or the oldest. */
 static void say_distrust(struct turn *t, unsigned i)
 {
-	uint64_t hash = turn_page_hash(t->others[i].name);
+	uint64_t hash = turn_record_hash(t->peer_records[i].name);
 	struct turn_distrust *to = &t->own->distrusts[0];
 
 	for (unsigned k = 0; k < TURN_DISTRUSTS; k++) {
@@ -133,14 +133,14 @@ static void say_distrust(struct turn *t, unsigned i)
 }
 
 /* Looks at the others, for the reader's wish (NULL: it has none). */
-static void look(struct turn *t, const struct turn_wish *wish, bool is_all, uint64_t now_ns)
+static void poll_peers(struct turn *t, const struct turn_wish *wish, bool is_all, uint64_t now_ns)
 {
-	uint64_t elapsed = now_ns > t->looked_ns ? now_ns - t->looked_ns : 0;
+	uint64_t elapsed = now_ns > t->polled_ns ? now_ns - t->polled_ns : 0;
 
-	turn_page_list(t, now_ns);
-	turn_page_read_others(t, is_all, now_ns);
-	t->looked_ns = now_ns;
-	for (unsigned i = 0; i < t->other_count; i++)
+	turn_record_list(t, now_ns);
+	turn_record_read_peers(t, is_all, now_ns);
+	t->polled_ns = now_ns;
+	for (unsigned i = 0; i < t->peer_count; i++)
 		if (turn_order_note(&t->peers[i], wish, elapsed, now_ns))
 			say_distrust(t, i);
 }
@@ -199,10 +199,10 @@ static bool keep(struct turn *t, uint64_t *word, uint64_t now_ns, uint64_t busy_
 	return false;
 }
 
-static int wait_for(struct turn *t, int other, uint64_t look_ns, uint64_t *ret_look_ns)
+static int wait_for(struct turn *t, int other, uint64_t poll_ns, uint64_t *ret_poll_ns)
 {
 	t->awaited = other;
-	*ret_look_ns = look_ns;
+	*ret_poll_ns = poll_ns;
 	return TURN_E_WAIT;
 }
 
@@ -211,7 +211,7 @@ static bool say_wish(struct turn *t, uint64_t *word, unsigned rank, uint64_t now
 {
 	if (!counts(*word, TURN_WANT, now_ns)) {
 		set(&t->own->face.ticket_ns, now_ns);
-		turn_order_settle(t->peers, t->other_count);
+		turn_order_clear(t->peers, t->peer_count);
 	}
 	/* relaxed: as in set() */
 	atomic_store_explicit(&t->own->face.rank, rank, memory_order_relaxed);
@@ -220,54 +220,54 @@ static bool say_wish(struct turn *t, uint64_t *word, unsigned rank, uint64_t now
 
 /* Whom the reader waits for, and until when, as far as the others stand in its way. */
 static int wait_in_line(
-	struct turn *t, const struct turn_line *line, uint64_t now_ns, uint64_t *ret_look_ns)
+	struct turn *t, const struct turn_line *line, uint64_t now_ns, uint64_t *ret_poll_ns)
 {
 	uint64_t until_ns = t->peers[line->in_way].claim.until_ns;
 
 	t->free_since_ns = 0;
 	if (until_ns < now_ns + AGAIN_NS)
 		until_ns = now_ns + AGAIN_NS;
-	return wait_for(t, line->in_way, sooner(until_ns, now_ns + BEAT_NS), ret_look_ns);
+	return wait_for(t, line->in_way, sooner(until_ns, now_ns + BEAT_NS), ret_poll_ns);
 }
 
-/* Claims the free turn; a slice that does the same at the same time is met in the second look. */
+/* Claims the free turn; a slice that does the same at the same time is met in the second poll. */
 static int claim(struct turn *t, uint64_t *word, const struct turn_wish *wish,
-	uint64_t busy_until_ns, uint64_t *ret_look_ns)
+	uint64_t busy_until_ns, uint64_t *ret_poll_ns)
 {
 	uint64_t now_ns = t->clock_ns();
 	struct turn_line line;
 
 	if (!change(t, word, TURN_WORD(TURN_CLAIM, now_ns + TURN_CLAIM_NS)))
-		return wait_for(t, -1, now_ns + SOON_NS, ret_look_ns);
+		return wait_for(t, -1, now_ns + SOON_NS, ret_poll_ns);
 	FAULT("turn: claimed");
-	look(t, wish, true, now_ns);
-	line = turn_order_line(t->peers, t->other_count, wish, now_ns);
+	poll_peers(t, wish, true, now_ns);
+	line = turn_order_line(t->peers, t->peer_count, wish, now_ns);
 	if (line.in_way >= 0) {
 		bool is_held = t->peers[line.in_way].claim.state == TURN_HOLD;
 
 		change(t, word, TURN_WORD(TURN_WANT, now_ns + TURN_WISH_NS));
 		if (is_held)
-			return wait_in_line(t, &line, now_ns, ret_look_ns);
+			return wait_in_line(t, &line, now_ns, ret_poll_ns);
 		return wait_for(t, line.in_way,
-			now_ns + (line.before == 0 ? AGAIN_NS : TURN_TAKE_NS), ret_look_ns);
+			now_ns + (line.before == 0 ? AGAIN_NS : TURN_TAKE_NS), ret_poll_ns);
 	}
 	t->wanted_since_ns = 0;
 	if (!put_hold(t, word, lease(t, now_ns, busy_until_ns)))
-		return wait_for(t, -1, now_ns + SOON_NS, ret_look_ns);
+		return wait_for(t, -1, now_ns + SOON_NS, ret_poll_ns);
 	/* Who woke up too late for its turn does not wait for another whole one. */
-	t->is_stand_in = line.first >= 0;
-	if (t->is_stand_in)
+	t->is_substitute = line.first >= 0;
+	if (t->is_substitute)
 		turn_order_note_miss(&t->peers[line.first], now_ns);
 	set(&t->own->face.since_ns, now_ns);
 	set(&t->own->face.turns, get(&t->own->face.turns) + 1);
-	turn_order_settle(t->peers, t->other_count);
+	turn_order_clear(t->peers, t->peer_count);
 	t->free_since_ns = 0;
 	return TURN_HELD;
 }
 
 /* The turn is not the slice's: gets into line, and takes it if it is free and ours. */
 static int take(struct turn *t, uint64_t *word, unsigned rank, uint64_t busy_until_ns,
-	uint64_t *ret_look_ns)
+	uint64_t *ret_poll_ns)
 {
 	uint64_t now_ns = t->clock_ns(), take_ns;
 	uint64_t born_ns = get(&t->own->born_ns);
@@ -280,46 +280,46 @@ static int take(struct turn *t, uint64_t *word, unsigned rank, uint64_t busy_unt
 	*word = load(&t->own->face.word);
 	if ((*word & TURN_WORD_DRAINING) && counts(*word, TURN_HOLD, now_ns))
 		return wait_for(
-			t, -1, sooner(turn_word_until_ns(*word), now_ns + LOOK_NS), ret_look_ns);
+			t, -1, sooner(turn_word_until_ns(*word), now_ns + POLL_NS), ret_poll_ns);
 	/*
 	 * Others may not have found us yet, and would not see our claim: no wish, as who is first in line and
 	 * does not take the turn is not believed for long.
 	 */
 	is_new = now_ns < born_ns + TURN_BORN_NS && now_ns >= born_ns;
-	if (is_new && turn_others(t, now_ns) > 0)
+	if (is_new && turn_count_peers(t, now_ns) > 0)
 		return wait_for(
-			t, -1, sooner(born_ns + TURN_BORN_NS, now_ns + BEAT_NS), ret_look_ns);
+			t, -1, sooner(born_ns + TURN_BORN_NS, now_ns + BEAT_NS), ret_poll_ns);
 	if (counts(*word, TURN_CLAIM, now_ns) || counts(*word, TURN_HOLD, now_ns) ||
 		!say_wish(t, word, rank, now_ns))
-		return wait_for(t, -1, now_ns + SOON_NS, ret_look_ns);
+		return wait_for(t, -1, now_ns + SOON_NS, ret_poll_ns);
 	wish.ticket_ns = get(&t->own->face.ticket_ns);
 	FAULT("turn: wanted");
-	if (t->looked_ns + TURN_WISH_NS < now_ns)
+	if (t->polled_ns + TURN_WISH_NS < now_ns)
 		t->free_since_ns = 0;
 	/* While others may not have found us, they cannot be blamed for being in the way. */
-	look(t, is_new ? NULL : &wish, false, now_ns);
-	line = turn_order_line(t->peers, t->other_count, &wish, now_ns);
+	poll_peers(t, is_new ? NULL : &wish, false, now_ns);
+	line = turn_order_line(t->peers, t->peer_count, &wish, now_ns);
 	if (line.in_way >= 0)
-		return wait_in_line(t, &line, now_ns, ret_look_ns);
+		return wait_in_line(t, &line, now_ns, ret_poll_ns);
 	if (t->free_since_ns == 0)
 		t->free_since_ns = now_ns;
 	take_ns = turn_order_take_ns(&line, t->free_since_ns);
 	if (now_ns < take_ns)
-		return wait_for(t, line.first, sooner(take_ns, now_ns + BEAT_NS), ret_look_ns);
-	return claim(t, word, &wish, busy_until_ns, ret_look_ns);
+		return wait_for(t, line.first, sooner(take_ns, now_ns + BEAT_NS), ret_poll_ns);
+	return claim(t, word, &wish, busy_until_ns, ret_poll_ns);
 }
 
-/* The holder's look: who waits. */
-static void look_who_waits(struct turn *t, unsigned rank, uint64_t now_ns)
+/* The holder polls who waits. */
+static void poll_waiters(struct turn *t, unsigned rank, uint64_t now_ns)
 {
 	bool is_waiting;
 
-	uint64_t rest_ns = turn_best_rank(t, now_ns) < rank ? BETTER_NS : LOOK_NS;
+	uint64_t rest_ns = turn_best_rank(t, now_ns) < rank ? BETTER_NS : POLL_NS;
 
-	if (now_ns < t->looked_ns + rest_ns && now_ns >= t->looked_ns)
+	if (now_ns < t->polled_ns + rest_ns && now_ns >= t->polled_ns)
 		return;
-	look(t, NULL, false, now_ns);
-	turn_order_is_wanted(t->peers, t->other_count, rank, 0, now_ns, &is_waiting);
+	poll_peers(t, NULL, false, now_ns);
+	turn_order_is_wanted(t->peers, t->peer_count, rank, 0, now_ns, &is_waiting);
 	if (!is_waiting)
 		t->wanted_since_ns = 0;
 	else if (t->wanted_since_ns == 0)
@@ -327,7 +327,7 @@ static void look_who_waits(struct turn *t, unsigned rank, uint64_t now_ns)
 }
 
 int turn_hold(struct turn *t, unsigned rank, uint64_t now_ns, uint64_t busy_until_ns,
-	uint64_t *ret_look_ns)
+	uint64_t *ret_poll_ns)
 {
 	int saved = errno, r;
 	uint64_t word;
@@ -338,12 +338,12 @@ int turn_hold(struct turn *t, unsigned rank, uint64_t now_ns, uint64_t busy_unti
 	/* relaxed: the change of the word that follows shows it */
 	set(&t->own->busy_until_ns[t->process], sooner(busy_until_ns, now_ns + TURN_LEASE_NS));
 	word = load(&t->own->face.word);
-	/* Who waits limits the lease: looked first. */
+	/* Who waits limits the lease: polled first. */
 	if (counts(word, TURN_HOLD, now_ns))
-		look_who_waits(t, rank, now_ns);
+		poll_waiters(t, rank, now_ns);
 	if (LIKELY(keep(t, &word, now_ns, busy_until_ns)))
 		return keep_errno(TURN_HELD, saved);
-	r = take(t, &word, rank, busy_until_ns, ret_look_ns);
+	r = take(t, &word, rank, busy_until_ns, ret_poll_ns);
 	if (r != TURN_HELD)
 		set(&t->own->busy_until_ns[t->process], TURN_WANTS);
 	return keep_errno(r, saved);
@@ -363,10 +363,10 @@ bool turn_is_wanted(struct turn *t, unsigned rank, uint64_t now_ns, uint64_t beg
 	/* Another process of the slice has begun it. */
 	if (word & TURN_WORD_DRAINING)
 		return true;
-	look_who_waits(t, rank, now_ns);
+	poll_waiters(t, rank, now_ns);
 	errno = saved;
-	end_ns = get(&t->own->face.since_ns) + (t->is_stand_in ? 0 : t->quantum_ns);
-	return turn_order_is_wanted(t->peers, t->other_count, rank, begin_ns >= end_ns ? 0 : end_ns,
+	end_ns = get(&t->own->face.since_ns) + (t->is_substitute ? 0 : t->quantum_ns);
+	return turn_order_is_wanted(t->peers, t->peer_count, rank, begin_ns >= end_ns ? 0 : end_ns,
 		now_ns, &is_waiting);
 }
 
@@ -400,7 +400,7 @@ void turn_say_next(struct turn *t, uint64_t next_ns)
 uint64_t turn_next_ns(
 	const struct turn *t, unsigned rank, uint64_t lead_ns, uint64_t late_ns, uint64_t now_ns)
 {
-	return t->own ? turn_order_next_ns(t->peers, t->other_count, rank, lead_ns, late_ns, now_ns)
+	return t->own ? turn_order_next_ns(t->peers, t->peer_count, rank, lead_ns, late_ns, now_ns)
 		      : 0;
 }
 
@@ -429,7 +429,7 @@ void turn_idle(struct turn *t, uint64_t now_ns)
 	word = load(&t->own->face.word);
 	if (!counts(word, TURN_HOLD, now_ns) || (word & TURN_WORD_FRESH))
 		return;
-	end_ns = others_busy_ns(t, now_ns);
+	end_ns = slice_busy_ns(t, now_ns);
 	if ((word & TURN_WORD_DRAINING) && end_ns == 0) {
 		hand_over(t, &word, now_ns);
 		errno = saved;
@@ -461,7 +461,7 @@ int turn_release(struct turn *t, uint64_t now_ns)
 		/* Another process is just going on. */
 		if (word & TURN_WORD_FRESH)
 			return keep_errno(TURN_E_SHARED, saved);
-		end_ns = others_busy_ns(t, now_ns);
+		end_ns = slice_busy_ns(t, now_ns);
 		if (end_ns == 0) {
 			if (hand_over(t, &word, now_ns))
 				break;
@@ -501,7 +501,7 @@ void turn_leave(struct turn *t)
 	errno = saved;
 }
 
-unsigned turn_others(struct turn *t, uint64_t now_ns)
+unsigned turn_count_peers(struct turn *t, uint64_t now_ns)
 {
 	int saved = errno;
 	unsigned alive = 0;
@@ -509,9 +509,9 @@ unsigned turn_others(struct turn *t, uint64_t now_ns)
 	if (!t->own)
 		return 0;
 	touch(t, now_ns);
-	if (now_ns >= t->looked_ns + OTHERS_NS || now_ns < t->looked_ns)
-		look(t, NULL, false, now_ns);
-	for (unsigned i = 0; i < t->other_count; i++)
+	if (now_ns >= t->polled_ns + PEERS_NS || now_ns < t->polled_ns)
+		poll_peers(t, NULL, false, now_ns);
+	for (unsigned i = 0; i < t->peer_count; i++)
 		alive += turn_order_is_alive(&t->peers[i].claim, now_ns);
 	errno = saved;
 	return alive;
@@ -521,7 +521,7 @@ unsigned turn_best_rank(const struct turn *t, uint64_t now_ns)
 {
 	unsigned best = UINT_MAX;
 
-	for (unsigned i = 0; t->own && i < t->other_count; i++)
+	for (unsigned i = 0; t->own && i < t->peer_count; i++)
 		if (turn_order_is_alive(&t->peers[i].claim, now_ns) &&
 			t->peers[i].claim.rank < best)
 			best = t->peers[i].claim.rank;
@@ -542,8 +542,8 @@ int turn_wait(struct turn *t, uint64_t until_ns)
 	rest.tv_nsec = (long)((until_ns - now_ns) % 1000000000u);
 	if (!t->own)
 		return keep_errno(nanosleep(&rest, NULL) < 0 ? -errno : 0, saved);
-	if (t->awaited >= 0 && (uint32_t)t->awaited < t->other_count) {
-		const struct turn_other *other = &t->others[t->awaited];
+	if (t->awaited >= 0 && (uint32_t)t->awaited < t->peer_count) {
+		const struct turn_peer_record *other = &t->peer_records[t->awaited];
 
 		on = (const char *)other->at + offsetof(struct turn_face, news);
 		news = other->news;
@@ -554,7 +554,7 @@ int turn_wait(struct turn *t, uint64_t until_ns)
 	if (syscall(SYS_futex, on, FUTEX_WAIT, news, &rest, NULL, 0) < 0 && errno != EAGAIN &&
 		errno != ETIMEDOUT)
 		r = -errno;
-	/* Whose page was cut short: it is found out by the next look, and not waited for by spinning. */
+	/* Whose record was cut short: it is found out by the next poll, and not waited for by spinning. */
 	if (r == -EFAULT)
 		r = nanosleep(&(struct timespec){.tv_nsec = (long)SOON_NS}, NULL) < 0 ? -errno : 0;
 	return keep_errno(r, saved);

@@ -2,8 +2,8 @@
 /*
  * Turns: one slice at a time lets its batches run on a device.
  *
- * Each slice has a page of its own in a folder that all see: FOLDER/UUID/SLICE. Only its processes
- * write it; all others read it and believe it within bounds (policy/turn_order.h). What a page says is
+ * Each slice has a record of its own in a folder that all see: FOLDER/UUID/SLICE. Only its processes
+ * write it; all others read it and believe it within bounds (policy/turn_order.h). What a record says is
  * a lease: a wish, a claim and a hold each count until a time that stands beside them, so who dies or
  * is stopped is past by itself. See docs/decisions/0016-turns.md.
  *
@@ -18,7 +18,7 @@
 #include "base/bits.h"
 #include "policy/turn_order.h"
 
-#define TURN_OTHERS	64u   /* other slices of a device that are looked at */
+#define TURN_PEERS	64u   /* other slices of a device that are looked at */
 #define TURN_PROCESSES	1024u /* of a slice; a process's number is its slot in the region */
 #define TURN_NAME_BYTES 72u   /* of a slice's name, with its zero byte */
 
@@ -28,10 +28,10 @@ enum {
 	TURN_E_SHARED, /* the slice's other processes still have work on the device */
 };
 
-struct turn_page;
+struct turn_record;
 
-/* Where another slice's page is. */
-struct turn_other {
+/* Where another slice's record is. */
+struct turn_peer_record {
 	const void *at; /* mapped for the kernel to look at: no access of ours may touch it */
 	uint64_t inode;
 	uint32_t news; /* the word to wait on, as last read */
@@ -40,27 +40,27 @@ struct turn_other {
 
 /* One for each process and device; in static storage, begun with TURN_NULL (all zero). */
 struct turn {
-	struct turn_page *own; /* NULL: not open */
+	struct turn_record *own; /* NULL: not open */
 	uint64_t own_inode;
 	uint64_t (*clock_ns)(
 		void); /* what a test puts there; turn_open() puts the clock where it is NULL */
 	uint64_t quantum_ns, grace_ns;
-	uint64_t looked_ns; /* the last look at the others; and of those at all of them */
-	uint64_t looked_all_ns;
+	uint64_t polled_ns; /* the last poll of the peers; and the last one of all of them */
+	uint64_t polled_all_ns;
 	uint64_t listed_ns, folder_changed_ns, folder_asked_ns;
 	uint64_t free_since_ns;	  /* seen free since then; 0: not */
 	uint64_t wanted_since_ns; /* since when somebody is seen waiting for our turn; 0: not */
 	uint64_t woke_ns;	  /* the last time that turn_idle() woke others */
-	bool is_stand_in;	  /* took the turn as the first in line did not: for a moment */
+	bool is_substitute;	  /* took the turn as the first in line did not: for a moment */
 	uint32_t process;
-	uint32_t other_count;
+	uint32_t peer_count;
 	uint32_t own_news; /* as awaited -1 */
 	int32_t awaited;   /* whose news turn_wait() is for; -1: our own */
-	bool is_by_file;   /* pages are read by their path: the better way is forbidden here */
+	bool is_by_file;   /* records are read by their path: the better way is forbidden here */
 	char folder[256];  /* the device's */
 	char slice[TURN_NAME_BYTES];
-	struct turn_other others[TURN_OTHERS];
-	struct turn_peer peers[TURN_OTHERS];
+	struct turn_peer_record peer_records[TURN_PEERS];
+	struct turn_peer peers[TURN_PEERS];
 };
 
 /* clang-format off */
@@ -68,7 +68,7 @@ struct turn {
 /* clang-format on */
 
 /*
- * Opens the slice's page, making it and the folders where they are missing. process: this process's
+ * Opens the slice's record, making it and the folders where they are missing. process: this process's
  * slot in the region. -errno where there can be no turns; the struct is as before then.
  */
 int turn_open(struct turn *turn, const char *folder, const char *uuid, const char *slice,
@@ -87,24 +87,24 @@ void turn_reset_after_fork(struct turn *turn);
 void turn_set_times(struct turn *turn, uint64_t quantum_ns, uint64_t grace_ns);
 
 /* Other slices that have made themselves heard within the last second. Reads them every 5 ms. */
-unsigned turn_others(struct turn *turn, uint64_t now_ns);
+unsigned turn_count_peers(struct turn *turn, uint64_t now_ns);
 
 /* The best rank that one of them last had, as last read; UINT_MAX without others. */
 unsigned turn_best_rank(const struct turn *turn, uint64_t now_ns);
 
 /*
  * Takes, keeps or resumes the turn for work that is expected to end at busy_until_ns (at most 44 ms
- * ahead count). rank: the smaller, the sooner. With TURN_E_WAIT the slice waits in line, *ret_look_ns
+ * ahead count). rank: the smaller, the sooner. With TURN_E_WAIT the slice waits in line, *ret_poll_ns
  * says until when to wait and then to call again; who does not call for 5 ms has lost its place.
- * A held turn costs no system call, but for a look at the others each half ms. What a process says of the end
+ * A held turn costs no system call, but for a poll of the others each half ms. What a process says of the end
  * of its work replaces what it said before.
  */
 int turn_hold(struct turn *turn, unsigned rank, uint64_t now_ns, uint64_t busy_until_ns,
-	uint64_t *ret_look_ns) MUST_CHECK;
+	uint64_t *ret_poll_ns) MUST_CHECK;
 
 /*
  * For a slice that goes before all others: holds the turn at once, and whoever holds it as well gives it back
- * at its next look.
+ * at its next poll.
  */
 void turn_seize(struct turn *turn, unsigned rank, uint64_t now_ns, uint64_t busy_until_ns);
 
@@ -137,7 +137,7 @@ void turn_leave(struct turn *turn);
 /* Sleeps until the turn's holder says something new, or until then; a signal ends it early (-EINTR). */
 int turn_wait(struct turn *turn, uint64_t until_ns);
 
-/* What the pages of a device say, for those who watch. */
+/* What the records of a device say, for those who watch. */
 struct turn_view {
 	char slice[TURN_NAME_BYTES];
 	enum turn_state state; /* TURN_FREE where what it says has expired */

@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "region/turn.h"
-#include "region/turn_page.h"
+#include "region/turn_record.h"
 
 #define QUANTUM_NS     UINT64_C(5000000)
 #define QUANTUM_MAX_NS UINT64_C(35000000) /* below TURN_WANTED_NS, with room for a batch */
@@ -52,13 +52,13 @@ int turn_open(struct turn *t, const char *folder, const char *uuid, const char *
 	size_t folder_length = strlen(folder), uuid_length = strlen(uuid);
 	int saved = errno, r;
 
-	if (!turn_page_is_name(slice) || !turn_page_is_name(uuid) || process >= TURN_PROCESSES)
+	if (!turn_record_is_name(slice) || !turn_record_is_name(uuid) || process >= TURN_PROCESSES)
 		return -EINVAL;
 	if (folder_length + 1 + uuid_length >= sizeof(t->folder))
 		return -ENAMETOOLONG;
 	memcpy(t->slice, slice, strlen(slice) + 1);
 	memcpy(t->folder, folder, folder_length + 1);
-	/* A folder that cannot be made may be there all the same: the page decides. */
+	/* A folder that cannot be made may be there all the same: the record decides. */
 	make_folder(t->folder);
 	t->folder[folder_length] = '/';
 	memcpy(t->folder + folder_length + 1, uuid, uuid_length + 1);
@@ -69,10 +69,10 @@ int turn_open(struct turn *t, const char *folder, const char *uuid, const char *
 		t->clock_ns = clock_now_ns;
 	if (t->quantum_ns == 0)
 		turn_set_times(t, 0, 0);
-	r = turn_page_open_own(t, now_ns);
+	r = turn_record_open_own(t, now_ns);
 	if (r == 0) {
 		enter(t);
-		turn_others(t, now_ns);
+		turn_count_peers(t, now_ns);
 	}
 	errno = saved;
 	return r;
@@ -83,7 +83,7 @@ void turn_close(struct turn *t)
 	int saved = errno;
 
 	turn_leave(t);
-	turn_page_close(t);
+	turn_record_close(t);
 	turn_reset_after_fork(t);
 	errno = saved;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the pages of turns say, for those who watch from outside. */
+/* What the turn records say, for those who watch from outside. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -10,11 +10,11 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "region/turn.h"
-#include "region/turn_page.h"
+#include "region/turn_record.h"
 
 #define NAMES_READ 4096 /* of a folder at most: whoever fills it shall not keep us for long */
 
-/* The part of a page that is not the slice's own. */
+/* The part of a record that is not the slice's own. */
 struct head {
 	struct turn_face face;
 	struct turn_distrust distrusts[TURN_DISTRUSTS];
@@ -72,7 +72,7 @@ static void count_distrusts(
 			continue;
 		for (unsigned i = 0; i < count; i++)
 			views[i].distrusted +=
-				turn_page_hash(views[i].slice) ==
+				turn_record_hash(views[i].slice) ==
 				atomic_load_explicit(&d->name_hash, memory_order_relaxed);
 	}
 }
@@ -95,9 +95,9 @@ int turn_read(const char *folder, const char *uuid, uint64_t now_ns, struct turn
 	if (!dir)
 		return -errno;
 	for (int i = 0; i < NAMES_READ && count < room && (entry = readdir(dir)); i++) {
-		if (!turn_page_is_name(entry->d_name) ||
+		if (!turn_record_is_name(entry->d_name) ||
 			read_head(dirfd(dir), entry->d_name, &head) < 0 ||
-			turn_page_decode(&head.face, &claim) < 0)
+			turn_record_decode(&head.face, &claim) < 0)
 			continue;
 		fill(&views[count++], entry->d_name, &head, &claim, now_ns);
 	}

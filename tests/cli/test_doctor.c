@@ -182,13 +182,13 @@ static void others_that_take_turns_are_counted(void **state)
 	static struct turn one, two;
 	const struct said *said;
 
-	assert_int_equal(mkdir(tool_path("pages"), 01777), 0);
-	assert_int_equal(turn_open(&one, tool_path("pages"), UUID, "one", 0, clock_now_ns()), 0);
-	assert_int_equal(turn_open(&two, tool_path("pages"), UUID, "two", 0, clock_now_ns()), 0);
+	assert_int_equal(mkdir(tool_path("records"), 01777), 0);
+	assert_int_equal(turn_open(&one, tool_path("records"), UUID, "one", 0, clock_now_ns()), 0);
+	assert_int_equal(turn_open(&two, tool_path("records"), UUID, "two", 0, clock_now_ns()), 0);
 	said = tool_run(
-		"printf 'vgpu-share 1\\nslice one\\nturns %%s/pages\\n"
+		"printf 'vgpu-share 1\\nslice one\\nturns %%s/records\\n"
 		"device " UUID " memory 1g cores 30\\nend\\n' \"$HERE\" >\"$HERE/turning\"; "
-		": >\"$HERE/pages/" UUID "/three\"; VGPU_SHARE=\"$HERE/turning\" "
+		": >\"$HERE/records/" UUID "/three\"; VGPU_SHARE=\"$HERE/turning\" "
 		"LD_PRELOAD=\"$VGPU_LIBDIR/libvgpu.so\" sh -c '\"$VGPU\" doctor $$; true'");
 	turn_close(&one);
 	turn_close(&two);

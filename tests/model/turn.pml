@@ -34,14 +34,14 @@
 #define CLAIM 1
 #define HOLD  2
 
-/* One word of a page, changed by compare and exchange. */
+/* One word of a record, changed by compare and exchange. */
 typedef word {
 	byte state, until, stamp; /* the stamp stands for the ns by which any two differ */
 	bool fresh
 };
 
 byte now;
-word page[SLICES];
+word record[SLICES];
 byte busy[PROCESSES];	/* until when the process has work; only its slice reads it */
 byte belief[PROCESSES]; /* until when the process believes in the turn */
 
@@ -52,21 +52,21 @@ byte belief[PROCESSES]; /* until when the process believes in the turn */
 
 inline put(a, b, c)
 {
-	page[s].state = a;
-	page[s].until = b;
-	page[s].fresh = c;
-	page[s].stamp++
+	record[s].state = a;
+	record[s].until = b;
+	record[s].fresh = c;
+	record[s].stamp++
 }
 
 /* The word is as it was seen. */
-#define SAME (page[s].stamp == seen_stamp)
+#define SAME (record[s].stamp == seen_stamp)
 
 inline see()
 {
-	seen_state = page[s].state;
-	seen_until = page[s].until;
-	seen_fresh = page[s].fresh;
-	seen_stamp = page[s].stamp
+	seen_state = record[s].state;
+	seen_until = record[s].until;
+	seen_fresh = record[s].fresh;
+	seen_stamp = record[s].stamp
 }
 
 /* For as long as its work takes and the word says. */
@@ -88,11 +88,11 @@ inline believe(end)
 inline look()
 {
 #ifdef MUTANT_CLOCK_AFTER_LOOK
-	d_step { other_state = page[1 - s].state; other_until = page[1 - s].until };
+	d_step { other_state = record[1 - s].state; other_until = record[1 - s].until };
 	d_step { in_way = (other_state != FREE && now < other_until); other_state = 0; other_until = 0 }
 #else
 	clock = now;
-	d_step { in_way = (page[1 - s].state != FREE && clock < page[1 - s].until); clock = 0 }
+	d_step { in_way = (record[1 - s].state != FREE && clock < record[1 - s].until); clock = 0 }
 #endif
 }
 

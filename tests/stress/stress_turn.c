@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "region/turn.h"
-#include "region/turn_page.h"
+#include "region/turn_record.h"
 #include "tests/stress/random.h"
 #include "tests/unit/child.h"
 #include "tests/unit/cmocka_ready.h"
@@ -72,7 +72,7 @@ static void spin_until(uint64_t end_ns)
 		;
 }
 
-/* Believed from now on, to the end of what it announced, as far as the page says so, too. */
+/* Believed from now on, to the end of what it announced, as far as the record says so, too. */
 static void note_begin(struct worker *w, uint64_t end_ns)
 {
 	uint64_t now = clock_now_ns(), word = atomic_load(&turn.own->face.word);
@@ -109,10 +109,10 @@ static bool distrusts(const struct worker *w, unsigned slice, uint64_t at_ns)
 
 static void note_distrusts(struct worker *w)
 {
-	for (unsigned i = 0; i < turn.other_count; i++) {
+	for (unsigned i = 0; i < turn.peer_count; i++) {
 		uint64_t to = turn.peers[i].doubt.ignored_until_ns, now = clock_now_ns();
 		uint32_t n = atomic_load(&w->distrust_count);
-		unsigned slice = (unsigned)(turn.others[i].name[1] - '0');
+		unsigned slice = (unsigned)(turn.peer_records[i].name[1] - '0');
 
 		if (to < now || n == LOOKS)
 			continue;
@@ -408,7 +408,7 @@ static int be_there(int fd, void *argument)
 		return 1;
 	child_say(fd, 1);
 	for (;;) {
-		turn_others(&turn, clock_now_ns());
+		turn_count_peers(&turn, clock_now_ns());
 		sleep_ns(50000000);
 	}
 }
@@ -461,7 +461,7 @@ static void a_turn_that_nobody_wants_costs_next_to_nothing(void **state)
 		assert_int_equal(child_hear(children[i].fd), 1);
 	}
 	sleep_ns(150000000);
-	assert_int_equal(turn_others(&turn, clock_now_ns()), 7);
+	assert_int_equal(turn_count_peers(&turn, clock_now_ns()), 7);
 	measure_calls("with 7 idle others");
 	for (unsigned i = 0; i < 7; i++)
 		child_kill(&children[i]);

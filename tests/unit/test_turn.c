@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "region/turn_page.h"
+#include "region/turn_record.h"
 #include "tests/unit/child.h"
 #include "tests/unit/turn_scene.h"
 
@@ -20,7 +20,7 @@ static void alone_one_has_the_turn_at_once(void **state)
 	umask(0077);
 	open_one(&a, s, "a", 0);
 	umask(0022);
-	assert_int_equal(turn_others(&a, now), 0);
+	assert_int_equal(turn_count_peers(&a, now), 0);
 	assert_int_equal(hold(&a), TURN_HELD);
 	assert_false(turn_is_wanted(&a, 1, now, now));
 	now += 900 * MS;
@@ -33,7 +33,7 @@ static void alone_one_has_the_turn_at_once(void **state)
 	assert_int_equal(info.st_mode & 07777, 01777);
 	assert_int_equal(stat(path_of(s, "a"), &info), 0);
 	assert_int_equal(info.st_mode & 07777, 0644);
-	assert_int_equal(info.st_size, sizeof(struct turn_page));
+	assert_int_equal(info.st_size, sizeof(struct turn_record));
 }
 
 static void one_that_is_not_open_is_in_nobodys_way(void **state)
@@ -42,7 +42,7 @@ static void one_that_is_not_open_is_in_nobodys_way(void **state)
 
 	assert_int_equal(turn_hold(&a, 1, now, now, &look), TURN_HELD);
 	assert_false(turn_is_wanted(&a, 1, now, now));
-	assert_int_equal(turn_others(&a, now), 0);
+	assert_int_equal(turn_count_peers(&a, now), 0);
 	turn_idle(&a, now);
 	assert_int_equal(turn_release(&a, now), 0);
 	turn_leave(&a);
@@ -57,7 +57,7 @@ static void one_that_is_not_open_is_in_nobodys_way(void **state)
 static void the_turn_goes_to_and_fro(void **state)
 {
 	open_two(*state);
-	assert_int_equal(turn_others(&a, now), 1);
+	assert_int_equal(turn_count_peers(&a, now), 1);
 	for (int i = 0; i < 5; i++) {
 		assert_int_equal(hold(&a), TURN_HELD);
 		assert_int_equal(hold(&b), TURN_E_WAIT);
@@ -140,7 +140,7 @@ static void the_processes_of_a_slice_share_its_turn(void **state)
 	open_one(&c, *state, "one", 7);
 	open_one(&b, *state, "two", 0);
 	get_known();
-	assert_int_equal(turn_others(&a, now), 1);
+	assert_int_equal(turn_count_peers(&a, now), 1);
 	assert_int_equal(hold_for(&a, 1, 2 * MS), TURN_HELD);
 	assert_int_equal(hold_for(&c, 1, 4 * MS), TURN_HELD);
 	assert_int_equal(hold(&b), TURN_E_WAIT);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How long a turn, a claim and a wish count of who dies, is late, lies or overstays. */
 #include "region/turn.h"
-#include "region/turn_page.h"
+#include "region/turn_record.h"
 #include "tests/unit/turn_scene.h"
 
 static void who_dies_holding_is_past_when_its_lease_is(void **state)

@@ -188,7 +188,7 @@ static void a_reader_that_was_away_blames_nobody_for_it(void **state)
 	assert_false(turn_order_note(&p, &wish, 0, NOW));
 	assert_false(turn_order_note(&p, &wish, 10000 * MS, NOW + 10000 * MS));
 	assert_int_equal(p.doubt.in_way_ns, 5 * MS);
-	turn_order_settle(&p, 1);
+	turn_order_clear(&p, 1);
 	assert_int_equal(p.doubt.in_way_ns, 0);
 }
 

@@ -71,9 +71,9 @@ static inline void open_one(
 static inline void get_known(void)
 {
 	now += 61 * MS;
-	turn_others(&a, now);
-	turn_others(&b, now);
-	turn_others(&c, now);
+	turn_count_peers(&a, now);
+	turn_count_peers(&b, now);
+	turn_count_peers(&c, now);
 }
 
 static inline void open_two(const struct scratch *s)

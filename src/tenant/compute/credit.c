@@ -29,7 +29,7 @@ static struct budget_rate sure_rate(const struct meter *m)
 {
 	uint32_t permille = m->limits.cores_permille;
 
-	if (m->other_count)
+	if (m->peer_count)
 		permille = permille * TURNS_PERCENT / 100;
 	return (struct budget_rate){.permille = permille, .burst_ns = quota_options()->burst_ns};
 }

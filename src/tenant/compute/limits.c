@@ -75,7 +75,7 @@ static void show_limits(const struct meter *m)
 	unsigned state_bits = (m->is_limited ? REGION_COMPUTE_LIMITED : 0) |
 			      (t->is_suspended ? REGION_COMPUTE_SUSPENDED : 0) |
 			      (m->is_blocked ? REGION_COMPUTE_BLOCKED : 0) |
-			      (m->other_count ? REGION_COMPUTE_TURNS : 0);
+			      (m->peer_count ? REGION_COMPUTE_TURNS : 0);
 	uint64_t percent = m->is_limited ? (t->cap_permille + 9u) / 10 : 100;
 
 	/* relaxed: for people to read */
@@ -111,10 +111,10 @@ static void find_limits(struct meter *m)
 }
 
 /* The fewer there are, the longer their turns: each change takes some of the device's time. */
-static uint64_t turn_ns(unsigned other_count)
+static uint64_t turn_ns(unsigned peer_count)
 {
-	return other_count ? WAIT_NS * (other_count + 1) / other_count - HANDOVER_NS - METER_MORE_NS
-			   : WAIT_NS;
+	return peer_count ? WAIT_NS * (peer_count + 1) / peer_count - HANDOVER_NS - METER_MORE_NS
+			  : WAIT_NS;
 }
 
 /* Reads the limits again; whether work for the device has to be metered. */
@@ -128,17 +128,17 @@ static bool refresh(struct meter *m, uint64_t now_ns)
 	FAULT("meter: limits read");
 	heed_monitor(m, now_ns);
 	if (m->has_turns && !m->is_turn_awaited) {
-		m->other_count = turn_others(&m->turn, now_ns);
+		m->peer_count = turn_count_peers(&m->turn, now_ns);
 		turn_set_times(&m->turn,
-			turn_ns(m->other_count) * m->limits.weight / SHARE_DEFAULT_WEIGHT, 0);
+			turn_ns(m->peer_count) * m->limits.weight / SHARE_DEFAULT_WEIGHT, 0);
 		best = turn_best_rank(&m->turn, now_ns) / METER_RANKS;
-		m->is_yielding = m->other_count && best < m->limits.priority;
-		m->goes_first = m->other_count && best > m->limits.priority;
+		m->is_yielding = m->peer_count && best < m->limits.priority;
+		m->goes_first = m->peer_count && best > m->limits.priority;
 	}
 	m->counted_permille = untracked_counted_permille(m, now_ns);
 	show_utilization(m, now_ns);
 	show_limits(m);
-	return m->is_limited || meter_is_suspended(m) || m->is_blocked || m->other_count;
+	return m->is_limited || meter_is_suspended(m) || m->is_blocked || m->peer_count;
 }
 
 void limits_poll(void)

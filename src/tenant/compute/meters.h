@@ -60,7 +60,7 @@ struct meter {
 	uint64_t blocked_since_ns; /* 0: not */
 	bool is_stopped;	   /* this process alone, by a signal */
 	bool has_turns;
-	unsigned other_count;	      /* slices that take turns with ours */
+	unsigned peer_count;	      /* slices that take turns with ours */
 	bool goes_first;	      /* ours goes before all of them, and does not wait */
 	uint64_t burst_ns, period_ns; /* when work last came after a pause, and how often it does */
 	unsigned regular;	      /* so often in a row */

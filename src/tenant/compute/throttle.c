@@ -21,7 +21,7 @@
 #define AHEAD_NS 4000000u
 
 /* With others on the device: what must drain before a turn can be handed over. */
-#define AHEAD_AMONG_OTHERS_NS 2000000u
+#define AHEAD_AMONG_PEERS_NS 2000000u
 
 /* A turn's end that is late by no more is waited for awake. */
 #define AWAKE_NS 200000u
@@ -53,9 +53,9 @@ static uint64_t unknown_since_ns(const struct stream_state *s)
 static enum throttle throttle_ahead(struct meter *m, struct stream_state *s, uint64_t estimate_ns,
 	uint64_t now_ns, uint64_t *ret_wake_ns)
 {
-	uint64_t ahead = m->is_yielding	  ? AHEAD_YIELDING_NS
-			 : m->other_count ? AHEAD_AMONG_OTHERS_NS
-					  : AHEAD_NS;
+	uint64_t ahead = m->is_yielding	 ? AHEAD_YIELDING_NS
+			 : m->peer_count ? AHEAD_AMONG_PEERS_NS
+					 : AHEAD_NS;
 	const struct batch *oldest = &s->batches[s->first];
 	uint64_t unknown_ns;
 
@@ -126,8 +126,8 @@ static enum throttle throttle_for_turn(struct meter *m, struct stream_state *s,
 		turn_seize(&m->turn, rank, now_ns, until_ns);
 		return THROTTLE_NONE;
 	}
-	is_wanted = m->other_count && turn_is_wanted(&m->turn, rank, now_ns,
-					      turn_moment(m, estimate_ns, drained, now_ns));
+	is_wanted = m->peer_count && turn_is_wanted(&m->turn, rank, now_ns,
+					     turn_moment(m, estimate_ns, drained, now_ns));
 	is_expecting = m->is_yielding && expects_better(m, rank, now_ns, ret_wake_ns);
 	if (is_wanted || is_expecting) {
 		work_end_batches(m, now_ns);
@@ -152,7 +152,7 @@ static enum throttle throttle_for_turn(struct meter *m, struct stream_state *s,
 /* While the slice waits for its budget others may have the device. */
 static void let_go(struct meter *m, uint64_t now_ns)
 {
-	if (!m->has_turns || !m->other_count || m->is_turn_awaited)
+	if (!m->has_turns || !m->peer_count || m->is_turn_awaited)
 		return;
 	work_end_batches(m, now_ns);
 	if (work_is_idle(m, now_ns))

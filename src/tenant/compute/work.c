@@ -32,7 +32,7 @@ static void charge(struct stream_state *s, const struct stream_span *span, uint6
 		m->overlap_permille = (uint32_t)(m->overlap_permille + error / OVERLAP_SHARE);
 	}
 	/* With others about, the first work also waits for the device to change over: 0.15 ms (H200). */
-	if (span->is_measured && estimate_learn(&span->mix, took, span->is_first && m->other_count))
+	if (span->is_measured && estimate_learn(&span->mix, took, span->is_first && m->peer_count))
 		s->doubted_pauses = DOUBTED_WHEN_SHOWN;
 	log_debug("work was charged", U64("start_ns", span->start_ns), U64("took_ns", took),
 		U64("charged_ns", fresh), U64("reserved_ns", (uint64_t)span->reserved_ns),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The folder of pages: found, cut short, removed, too many, no pages at all, and read from outside. */
+/* The folder of records: found, cut short, removed, too many, no records at all, and read from outside. */
 #include "region/turn.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "region/turn_page.h"
+#include "region/turn_record.h"
 #include "tests/unit/turn_scene.h"
 
 static void a_new_page_waits_until_the_others_have_found_it(void **state)
@@ -17,11 +17,11 @@ static void a_new_page_waits_until_the_others_have_found_it(void **state)
 	assert_int_equal(hold(&a), TURN_HELD);
 	turn_release(&a, now);
 	now += 60 * MS;
-	turn_others(&a, now);
+	turn_count_peers(&a, now);
 	open_one(&b, *state, "b", 0);
 	assert_in_range(wait_turn(&b, 100 * MS), 59 * MS, 61 * MS);
-	turn_others(&a, now);
-	assert_int_equal(a.other_count, 1);
+	turn_count_peers(&a, now);
+	assert_int_equal(a.peer_count, 1);
 	assert_int_equal(hold(&a), TURN_E_WAIT);
 }
 
@@ -33,16 +33,16 @@ static void a_page_that_is_cut_short_harms_nobody(void **state)
 	assert_int_equal(hold(&a), TURN_HELD);
 	assert_int_equal(hold(&b), TURN_E_WAIT);
 	/* The test has both in one process, where b's own look is what must not fail. */
-	turn_page_close(&a);
+	turn_record_close(&a);
 	assert_int_equal(truncate(path_of(s, "a"), 0), 0);
 	assert_int_equal(turn_wait(&b, now + MS), 0);
 	assert_int_equal(hold(&b), TURN_HELD);
-	assert_int_equal(b.other_count, 0);
+	assert_int_equal(b.peer_count, 0);
 	/* Its slice makes it whole again. */
 	open_one(&a, s, "a", 0);
 	now += 1000 * MS;
-	assert_int_equal(turn_others(&b, now) + turn_others(&a, now), 1);
-	assert_int_equal(b.other_count, 1);
+	assert_int_equal(turn_count_peers(&b, now) + turn_count_peers(&a, now), 1);
+	assert_int_equal(b.peer_count, 1);
 }
 
 static void what_is_no_page_is_passed_over(void **state)
@@ -63,9 +63,9 @@ static void what_is_no_page_is_passed_over(void **state)
 	assert_int_equal(symlink(junk, path_of(s, "link")), 0);
 	assert_int_equal(symlink(junk, path_of(s, "c")), 0);
 	now += 1000 * MS;
-	turn_others(&b, now);
-	assert_int_equal(b.other_count, 1);
-	assert_string_equal(b.others[0].name, "a");
+	turn_count_peers(&b, now);
+	assert_int_equal(b.peer_count, 1);
+	assert_string_equal(b.peer_records[0].name, "a");
 	c.clock_ns = test_clock;
 	assert_int_equal(turn_open(&c, folder_of(s), UUID, "c", 0, now), -ELOOP);
 	assert_int_equal(turn_open(&c, folder_of(s), UUID, "folder", 0, now), -EISDIR);
@@ -81,8 +81,8 @@ static void reading_by_path_does_as_well(void **state)
 	assert_int_equal(hold(&b), TURN_HELD);
 	assert_int_equal(unlink(path_of(*state, "a")), 0);
 	now += 6 * MS;
-	turn_others(&b, now);
-	assert_int_equal(b.other_count, 0);
+	turn_count_peers(&b, now);
+	assert_int_equal(b.peer_count, 0);
 	assert_true(b.is_by_file);
 }
 
@@ -93,10 +93,10 @@ static void a_page_that_was_removed_is_made_again(void **state)
 	open_two(s);
 	assert_int_equal(unlink(path_of(s, "a")), 0);
 	now += 1000 * MS;
-	turn_others(&a, now);
+	turn_count_peers(&a, now);
 	assert_int_equal(access(path_of(s, "a"), F_OK), 0);
 	now += 60 * MS;
-	turn_others(&b, now);
+	turn_count_peers(&b, now);
 	now += MS;
 	assert_int_equal(hold(&a), TURN_HELD);
 	assert_int_equal(hold(&b), TURN_E_WAIT);
@@ -107,21 +107,21 @@ static void of_more_than_64_the_living_are_looked_at(void **state)
 	struct scratch *s = *state;
 	char name[16];
 
-	for (unsigned i = 0; i < TURN_OTHERS + 6; i++) {
+	for (unsigned i = 0; i < TURN_PEERS + 6; i++) {
 		snprintf(name, sizeof(name), "x%u", i);
 		open_one(&c, s, name, 0);
-		turn_page_close(&c);
+		turn_record_close(&c);
 	}
 	now += 2000 * MS;
 	open_one(&a, s, "a", 0);
-	assert_int_equal(a.other_count, TURN_OTHERS);
-	assert_int_equal(turn_others(&a, now), 0);
+	assert_int_equal(a.peer_count, TURN_PEERS);
+	assert_int_equal(turn_count_peers(&a, now), 0);
 	open_one(&b, s, "b", 0);
 	now += 61 * MS;
-	assert_int_equal(turn_others(&a, now), 1);
-	assert_int_equal(a.other_count, TURN_OTHERS);
+	assert_int_equal(turn_count_peers(&a, now), 1);
+	assert_int_equal(a.peer_count, TURN_PEERS);
 	now += 6 * MS;
-	turn_others(&b, now);
+	turn_count_peers(&b, now);
 	assert_int_equal(hold(&b), TURN_HELD);
 	assert_int_equal(hold(&a), TURN_E_WAIT);
 }

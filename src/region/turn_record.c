@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pages of turns: how they lie in their folder, and how they are read. */
-#include "region/turn_page.h"
+/* The turn records: how they lie in their folder, and how they are read. */
+#include "region/turn_record.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +19,7 @@
 #define LIST_ANYWAY_NS \
 	1000000000u		/* and of one that did not change: a clock may have been set back */
 #define ASK_NS	       1000000u /* between two questions whether it has changed */
-#define DEAD_NS	       5000000u /* between two looks at pages of those who do not live */
+#define DEAD_NS	       5000000u /* between two polls of records of those who do not live */
 #define TICK_NS	       20000000u /* a folder's time of change is that coarse */
 #define LIST_ROUNDS    8	 /* of LIST_BYTES each: some hundred names */
 #define LIST_BYTES     4096
@@ -34,7 +34,7 @@ struct entry {
 	char name[];
 };
 
-uint64_t turn_page_hash(const char *name)
+uint64_t turn_record_hash(const char *name)
 {
 	uint64_t hash = hash_u64(TURN_MAGIC);
 
@@ -43,7 +43,7 @@ uint64_t turn_page_hash(const char *name)
 	return hash;
 }
 
-bool turn_page_is_name(const char *name)
+bool turn_record_is_name(const char *name)
 {
 	return name[0] && name[0] != '.' && !strchr(name, '/') && strlen(name) < TURN_NAME_BYTES;
 }
@@ -58,12 +58,12 @@ static void join(char *ret_path, const char *folder, const char *name)
 }
 
 /*
- * Maps a page for looking at it or writing it; a child of fork() does not inherit it. Space is taken at
+ * Maps a record for looking at it or writing it; a child of fork() does not inherit it. Space is taken at
  * once: with a full file system a later store would be a signal.
  */
 static int map(int fd, bool is_own, void **ret_at)
 {
-	size_t size = is_own ? sizeof(struct turn_page) : sizeof(struct turn_face);
+	size_t size = is_own ? sizeof(struct turn_record) : sizeof(struct turn_face);
 	struct file_identity identity;
 	void *at;
 	int r = file_identify(fd, &identity);
@@ -92,7 +92,7 @@ static int map(int fd, bool is_own, void **ret_at)
 	return 0;
 }
 
-/* Opens the page at path, made by us (mode 0644) if nobody else is faster. */
+/* Opens the record at path, made by us (mode 0644) if nobody else is faster. */
 static int open_or_make(const char *path, int *ret_fd)
 {
 	int flags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
@@ -112,7 +112,7 @@ static int open_or_make(const char *path, int *ret_fd)
 	return 0;
 }
 
-int turn_page_open_own(struct turn *turn, uint64_t now_ns)
+int turn_record_open_own(struct turn *turn, uint64_t now_ns)
 {
 	uint64_t unborn = 0;
 	char path[NAME_MAX_BYTES];
@@ -134,12 +134,12 @@ int turn_page_open_own(struct turn *turn, uint64_t now_ns)
 	/* relaxed: of several first ones any will do */
 	atomic_compare_exchange_strong_explicit(
 		&turn->own->born_ns, &unborn, now_ns, memory_order_relaxed, memory_order_relaxed);
-	/* pairs with the check in turn_page_decode(); all else in a new page is right as zero */
+	/* pairs with the check in turn_record_decode(); all else in a new record is right as zero */
 	atomic_store_explicit(&turn->own->face.magic, TURN_MAGIC, memory_order_release);
 	return 0;
 }
 
-int turn_page_decode(const struct turn_face *face, struct turn_claim *ret_claim)
+int turn_record_decode(const struct turn_face *face, struct turn_claim *ret_claim)
 {
 	/* relaxed, all: the copy that the kernel made is nobody else's */
 	uint64_t word = atomic_load_explicit(&face->word, memory_order_relaxed);
@@ -158,10 +158,10 @@ int turn_page_decode(const struct turn_face *face, struct turn_claim *ret_claim)
 /* The last one moves to its place. */
 static void forget(struct turn *turn, unsigned i)
 {
-	unsigned last = --turn->other_count;
+	unsigned last = --turn->peer_count;
 
-	munmap((void *)(uintptr_t)turn->others[i].at, sizeof(struct turn_face));
-	turn->others[i] = turn->others[last];
+	munmap((void *)(uintptr_t)turn->peer_records[i].at, sizeof(struct turn_face));
+	turn->peer_records[i] = turn->peer_records[last];
 	turn->peers[i] = turn->peers[last];
 	turn->awaited = -1;
 }
@@ -171,7 +171,7 @@ static int read_file(const struct turn *turn, unsigned i, struct turn_face *ret_
 	char path[NAME_MAX_BYTES];
 	_cleanup_fd_ int fd = -1;
 
-	join(path, turn->folder, turn->others[i].name);
+	join(path, turn->folder, turn->peer_records[i].name);
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (fd < 0)
 		return -errno;
@@ -181,26 +181,27 @@ static int read_file(const struct turn *turn, unsigned i, struct turn_face *ret_
 
 static int take_in(struct turn *turn, unsigned i, const struct turn_face *face)
 {
-	/* relaxed: as in turn_page_decode() */
-	turn->others[i].news = atomic_load_explicit(&face->news, memory_order_relaxed);
-	return turn_page_decode(face, &turn->peers[i].claim);
+	/* relaxed: as in turn_record_decode() */
+	turn->peer_records[i].news = atomic_load_explicit(&face->news, memory_order_relaxed);
+	return turn_record_decode(face, &turn->peers[i].claim);
 }
 
 /*
- * Reads as many of the wanted pages as the kernel gives in one go. Returns how many of them are done;
+ * Reads as many of the wanted records as the kernel gives in one go. Returns how many of them are done;
  * *ret_broken says whether the one behind these is not to be read.
  */
 static unsigned read_some(
 	struct turn *turn, const uint8_t *wanted, unsigned count, bool *ret_broken)
 {
-	struct turn_face faces[TURN_OTHERS];
-	struct iovec to[TURN_OTHERS], from[TURN_OTHERS];
+	struct turn_face faces[TURN_PEERS];
+	struct iovec to[TURN_PEERS], from[TURN_PEERS];
 	unsigned done;
 	ssize_t got;
 
 	for (unsigned k = 0; k < count; k++) {
 		to[k] = (struct iovec){.iov_base = &faces[k], .iov_len = sizeof(faces[k])};
-		from[k] = (struct iovec){.iov_base = (void *)(uintptr_t)turn->others[wanted[k]].at,
+		from[k] = (struct iovec){
+			.iov_base = (void *)(uintptr_t)turn->peer_records[wanted[k]].at,
 			.iov_len = sizeof(faces[k])};
 	}
 	got = syscall(SYS_process_vm_readv, getpid(), to, count, from, count, 0);
@@ -224,20 +225,20 @@ static void read_by_file(struct turn *turn, unsigned i, bool *ret_broken)
 	*ret_broken = read_file(turn, i, &face) < 0 || take_in(turn, i, &face) < 0;
 }
 
-void turn_page_read_others(struct turn *turn, bool is_all, uint64_t now_ns)
+void turn_record_read_peers(struct turn *turn, bool is_all, uint64_t now_ns)
 {
-	uint8_t wanted[TURN_OTHERS];
+	uint8_t wanted[TURN_PEERS];
 	unsigned count = 0, at = 0;
 
-	if (turn->looked_all_ns + DEAD_NS <= now_ns)
+	if (turn->polled_all_ns + DEAD_NS <= now_ns)
 		is_all = true;
 	if (is_all)
-		turn->looked_all_ns = now_ns;
+		turn->polled_all_ns = now_ns;
 	/* From the last to the first, so that forgetting one leaves those to come in their places. */
-	for (unsigned i = turn->other_count; i-- > 0;)
+	for (unsigned i = turn->peer_count; i-- > 0;)
 		if (is_all || turn_order_is_alive(&turn->peers[i].claim, now_ns))
 			wanted[count++] = (uint8_t)i;
-	/* Whatever we said of ourselves before is visible before we look (turn.c: both sides do so). */
+	/* Whatever we said of ourselves before is visible before we poll (turn.c: both sides do so). */
 	atomic_thread_fence(memory_order_seq_cst);
 	while (at < count) {
 		bool is_broken = false;
@@ -256,11 +257,12 @@ void turn_page_read_others(struct turn *turn, bool is_all, uint64_t now_ns)
 /* A place for one more: a free one, or that of a slice that does not live. */
 static int find_room(struct turn *turn, uint64_t now_ns)
 {
-	if (turn->other_count < TURN_OTHERS)
-		return (int)turn->other_count++;
-	for (unsigned i = 0; i < turn->other_count; i++)
+	if (turn->peer_count < TURN_PEERS)
+		return (int)turn->peer_count++;
+	for (unsigned i = 0; i < turn->peer_count; i++)
 		if (!turn_order_is_alive(&turn->peers[i].claim, now_ns)) {
-			munmap((void *)(uintptr_t)turn->others[i].at, sizeof(struct turn_face));
+			munmap((void *)(uintptr_t)turn->peer_records[i].at,
+				sizeof(struct turn_face));
 			return (int)i;
 		}
 	return -1;
@@ -276,10 +278,10 @@ static void add(struct turn *turn, int folder_fd, const struct entry *entry, uin
 	int at;
 
 	if (fd < 0 || pread(fd, &face, sizeof(face), 0) != (ssize_t)sizeof(face) ||
-		turn_page_decode(&face, &claim) < 0)
+		turn_record_decode(&face, &claim) < 0)
 		return;
 	/* Where room is short, the living come first. */
-	if (turn->other_count == TURN_OTHERS && !turn_order_is_alive(&claim, now_ns))
+	if (turn->peer_count == TURN_PEERS && !turn_order_is_alive(&claim, now_ns))
 		return;
 	if (map(fd, false, &address) < 0)
 		return;
@@ -288,8 +290,8 @@ static void add(struct turn *turn, int folder_fd, const struct entry *entry, uin
 		munmap(address, sizeof(struct turn_face));
 		return;
 	}
-	turn->others[at] = (struct turn_other){.at = address, .inode = entry->inode};
-	memcpy(turn->others[at].name, entry->name, strlen(entry->name) + 1);
+	turn->peer_records[at] = (struct turn_peer_record){.at = address, .inode = entry->inode};
+	memcpy(turn->peer_records[at].name, entry->name, strlen(entry->name) + 1);
 	turn->peers[at] = (struct turn_peer){
 		.claim = claim, .wins_ties = strcmp(entry->name, turn->slice) < 0};
 	turn->awaited = -1;
@@ -298,12 +300,12 @@ static void add(struct turn *turn, int folder_fd, const struct entry *entry, uin
 /* One name in the folder: known already, another file under a known name, or new. */
 static void meet(struct turn *turn, int folder_fd, const struct entry *entry, uint64_t now_ns)
 {
-	if (!turn_page_is_name(entry->name) || strcmp(entry->name, turn->slice) == 0)
+	if (!turn_record_is_name(entry->name) || strcmp(entry->name, turn->slice) == 0)
 		return;
-	for (unsigned i = 0; i < turn->other_count; i++) {
-		if (strcmp(turn->others[i].name, entry->name) != 0)
+	for (unsigned i = 0; i < turn->peer_count; i++) {
+		if (strcmp(turn->peer_records[i].name, entry->name) != 0)
 			continue;
-		if (turn->others[i].inode == entry->inode)
+		if (turn->peer_records[i].inode == entry->inode)
 			return;
 		forget(turn, i);
 		break;
@@ -337,19 +339,19 @@ static void list(struct turn *turn, uint64_t now_ns)
 	}
 }
 
-/* Where our own page was removed, nobody new can find us: begin with another one. */
+/* Where our own record was removed, nobody new can find us: begin with another one. */
 static void keep_own(struct turn *turn, uint64_t now_ns)
 {
 	char path[NAME_MAX_BYTES];
 	struct file_identity identity;
-	struct turn_page *old = turn->own;
+	struct turn_record *old = turn->own;
 	int r;
 
 	join(path, turn->folder, turn->slice);
 	r = file_identify_path(path, &identity);
 	if ((r == 0 && identity.inode == turn->own_inode) || (r < 0 && r != -ENOENT))
 		return;
-	if (turn_page_open_own(turn, now_ns) == 0)
+	if (turn_record_open_own(turn, now_ns) == 0)
 		munmap(old, sizeof(*old));
 }
 
@@ -361,7 +363,7 @@ static uint64_t real_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-void turn_page_list(struct turn *turn, uint64_t now_ns)
+void turn_record_list(struct turn *turn, uint64_t now_ns)
 {
 	bool is_first = turn->listed_ns == 0;
 	struct file_identity identity;
@@ -384,10 +386,10 @@ void turn_page_list(struct turn *turn, uint64_t now_ns)
 	list(turn, now_ns);
 }
 
-void turn_page_close(struct turn *turn)
+void turn_record_close(struct turn *turn)
 {
-	while (turn->other_count > 0)
-		forget(turn, turn->other_count - 1);
+	while (turn->peer_count > 0)
+		forget(turn, turn->peer_count - 1);
 	if (turn->own)
 		munmap(turn->own, sizeof(*turn->own));
 	turn->own = NULL;

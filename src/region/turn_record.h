@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The pages of turns: how they lie in their folder, and how they are read.
+ * The turn records: how they lie in their folder, and how they are read.
  *
- * Another slice's page may be cut short at any moment, and an access to its mapping would then be a
+ * Another slice's record may be cut short at any moment, and an access to its mapping would then be a
  * signal. So the mapping is only an address for the kernel: FUTEX_WAIT on it, and process_vm_readv() of
  * our own process, which fail with EFAULT instead. No descriptor stays open, which a program that closes
  * all its descriptors could put another file behind.
@@ -16,11 +16,11 @@
 #include "region/turn.h"
 
 #define TURN_MAGIC     UINT64_C(0x31306e7275747667) /* "gvturn01" */
-#define TURN_DISTRUSTS 8u			    /* that a page has room for saying */
+#define TURN_DISTRUSTS 8u			    /* that a record has room for saying */
 #define TURN_WANTS     1u			    /* in busy_until_ns: waits for the turn */
-#define TURN_BORN_NS   UINT64_C(60000000) /* after so long everybody has found a new page */
+#define TURN_BORN_NS   UINT64_C(60000000) /* after so long everybody has found a new record */
 
-/* What others read of a page, in one go. */
+/* What others read of a record, in one go. */
 struct turn_face {
 	_Atomic uint64_t word; /* TURN_WORD() */
 	_Atomic uint64_t ticket_ns;
@@ -40,7 +40,7 @@ struct turn_distrust {
 	_Atomic uint64_t until_ns;
 };
 
-struct turn_page {
+struct turn_record {
 	struct turn_face face;
 	struct turn_distrust distrusts[TURN_DISTRUSTS]; /* for those who watch */
 	_Atomic uint64_t process_high; /* processes' numbers are below it; it only grows */
@@ -51,8 +51,9 @@ struct turn_page {
 	_Atomic uint64_t busy_until_ns[TURN_PROCESSES];
 };
 
-_Static_assert(sizeof(struct turn_face) == 2 * CACHE_LINE_BYTES, "two lines are read of a page");
-_Static_assert(sizeof(struct turn_page) == 4096 + 8 * TURN_PROCESSES, "a page and the processes");
+_Static_assert(sizeof(struct turn_face) == 2 * CACHE_LINE_BYTES, "two lines are read of a record");
+_Static_assert(
+	sizeof(struct turn_record) == 4096 + 8 * TURN_PROCESSES, "a record and the processes");
 
 /*
  * State and time in one word, so that they change together. Draining: the turn is being handed over. Fresh:
@@ -74,24 +75,24 @@ static inline uint64_t turn_word_until_ns(uint64_t word)
 }
 
 /* A name as the distrusts have it. */
-uint64_t turn_page_hash(const char *name);
+uint64_t turn_record_hash(const char *name);
 
-/* Whether it can be a slice's page: no dot in front, no slash. */
-bool turn_page_is_name(const char *name);
+/* Whether it can be a slice's record: no dot in front, no slash. */
+bool turn_record_is_name(const char *name);
 
-/* Opens our own page in turn->folder, making it where it is missing. */
-int turn_page_open_own(struct turn *turn, uint64_t now_ns) MUST_CHECK;
+/* Opens our own record in turn->folder, making it where it is missing. */
+int turn_record_open_own(struct turn *turn, uint64_t now_ns) MUST_CHECK;
 
-/* What a page says, of which a face was read; -EBADMSG where it is none. */
-int turn_page_decode(const struct turn_face *face, struct turn_claim *ret_claim) MUST_CHECK;
+/* What a record says, of which a face was read; -EBADMSG where it is none. */
+int turn_record_decode(const struct turn_face *face, struct turn_claim *ret_claim) MUST_CHECK;
 
 /*
- * Reads the others, or (is_all not set) those of them that live. Those whose page is broken are
+ * Reads the others, or (is_all not set) those of them that live. Those whose record is broken are
  * forgotten. The claims are in turn->peers.
  */
-void turn_page_read_others(struct turn *turn, bool is_all, uint64_t now_ns);
+void turn_record_read_peers(struct turn *turn, bool is_all, uint64_t now_ns);
 
-/* Looks into the folder for new pages, if it has changed and the last time is long enough ago. */
-void turn_page_list(struct turn *turn, uint64_t now_ns);
+/* Looks into the folder for new records, if it has changed and the last time is long enough ago. */
+void turn_record_list(struct turn *turn, uint64_t now_ns);
 
-void turn_page_close(struct turn *turn);
+void turn_record_close(struct turn *turn);

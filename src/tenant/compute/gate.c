@@ -96,7 +96,7 @@ static bool is_free(const struct stream_state *s, uint64_t now_ns)
 /* With the meter's lock: a stream state for another stream, or NULL. */
 static struct stream_state *take_state(struct meter *m, uint64_t now_ns)
 {
-	work_settle(m, now_ns);
+	work_collect(m, now_ns);
 	for (unsigned i = 0; i < METER_STREAMS; i++) {
 		struct stream_state *s = &m->streams[i];
 
@@ -312,12 +312,12 @@ static struct stream_state *recent_if_done(const struct meter *m)
 	return s->is_open && stream_state_is_done(s) ? s : NULL;
 }
 
-static void settle_wait(
+static void finish_wait(
 	struct meter *m, const struct gate_wait *wait, CUcontext context, uint64_t now_ns)
 {
 	struct stream_state *s = wait->state;
 
-	work_settle(m, now_ns);
+	work_collect(m, now_ns);
 	if (!s && !wait->is_all)
 		s = recent_if_done(m);
 	if (s)
@@ -347,7 +347,7 @@ void gate_wait_end_slowly(struct gate_wait *wait, CUresult result)
 		if (s)
 			s->users--;
 		if (result == CUDA_SUCCESS)
-			settle_wait(m, wait, context, now_ns);
+			finish_wait(m, wait, context, now_ns);
 	}
 	errno = saved_errno;
 }

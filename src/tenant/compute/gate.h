@@ -135,7 +135,7 @@ static inline void gate_wait_end(struct gate_wait *wait, CUresult result)
 		gate_wait_end_slowly(wait, result);
 }
 
-/* A stream goes: what it was given is settled before. */
+/* A stream goes: what it was given is collected before. */
 void gate_stream_ends(CUstream stream);
 
 /* The slice has a context now, and may work. And one is gone, with its streams. */

@@ -165,7 +165,7 @@ enum throttle throttle_of(struct meter *m, struct stream_state *s, uint64_t esti
 {
 	enum throttle why;
 
-	work_settle(m, now_ns);
+	work_collect(m, now_ns);
 	*ret_wake_ns = now_ns + SLEEP_MAX_NS;
 	if (meter_is_suspended(m) || m->is_blocked) {
 		let_go(m, now_ns);

@@ -46,7 +46,7 @@ static void charge(struct stream_state *s, const struct stream_span *span, uint6
 	FAULT("meter: partly charged");
 }
 
-void work_settle(struct meter *m, uint64_t now_ns)
+void work_collect(struct meter *m, uint64_t now_ns)
 {
 	struct stream_span span;
 

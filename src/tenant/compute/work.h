@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a meter's streams have under way: it is settled, ended, and charged. All of it under the meter's lock. */
+/* What a meter's streams have under way: it is collected, ended, and charged. All of it under the meter's lock. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,7 +14,7 @@ void work_end_batch(struct stream_state *s, uint64_t now_ns, bool is_exact);
 void work_end_batches(struct meter *meter, uint64_t now_ns);
 
 /* What is done is charged; then, if all is, the turn is let go of as it should be. */
-void work_settle(struct meter *meter, uint64_t now_ns);
+void work_collect(struct meter *meter, uint64_t now_ns);
 void work_let_go(struct meter *meter, uint64_t now_ns);
 
 /* When all that this process has given to the device should be done; 0: nothing is known of. */

@@ -4,7 +4,7 @@
  * word "accounting" in $VGPU_SIM_NVML switches it on. Processes that have ended are not kept.
  */
 #include "base/cleanup.h"
-#include "sim/nvml/answer.h"
+#include "sim/nvml/entry.h"
 #include "sim/nvml/pid.h"
 
 #define BUFFER_PROCESSES 4000u
@@ -14,9 +14,9 @@ static int is_on(void)
 	return node_is_told("accounting");
 }
 
-ANSWER(nvmlDeviceGetAccountingMode, nvmlEnableState_t,
+ENTRY_ANSWER(nvmlDeviceGetAccountingMode, nvmlEnableState_t,
 	is_on() ? NVML_FEATURE_ENABLED : NVML_FEATURE_DISABLED)
-ANSWER(nvmlDeviceGetAccountingBufferSize, unsigned int, BUFFER_PROCESSES)
+ENTRY_ANSWER(nvmlDeviceGetAccountingBufferSize, unsigned int, BUFFER_PROCESSES)
 
 static unsigned int account_pid(const struct machine_process *process, int index)
 {
@@ -24,15 +24,13 @@ static unsigned int account_pid(const struct machine_process *process, int index
 }
 
 /* Switched off there is nothing to list, and that is no error (measured). */
-BODY(nvmlDeviceGetAccountingPids, nvmlDevice_t device, unsigned int *count, unsigned int *pids)
+ENTRY_DEVICE(nvmlDeviceGetAccountingPids, (unsigned int *count, unsigned int *pids), (count, pids))
 {
 	_cleanup_free_ struct machine_snapshot *snapshot = NULL;
 	unsigned int there = 0, room;
-	int index;
 
-	ENTER(nvmlDeviceGetAccountingPids);
-	index = node_index(device);
-	REQUIRE(index >= 0 && count);
+	if (!count)
+		return NVML_ERROR_INVALID_ARGUMENT;
 	room = pids ? *count : 0;
 	*count = 0;
 	if (!is_on())
@@ -51,15 +49,13 @@ BODY(nvmlDeviceGetAccountingPids, nvmlDevice_t device, unsigned int *count, unsi
 	return there > room ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
 }
 
-BODY(nvmlDeviceGetAccountingStats, nvmlDevice_t device, unsigned int pid,
-	nvmlAccountingStats_t *stats)
+ENTRY_DEVICE(nvmlDeviceGetAccountingStats, (unsigned int pid, nvmlAccountingStats_t *stats),
+	(pid, stats))
 {
 	_cleanup_free_ struct machine_snapshot *snapshot = NULL;
-	int index;
 
-	ENTER(nvmlDeviceGetAccountingStats);
-	index = node_index(device);
-	REQUIRE(index >= 0 && stats);
+	if (!stats)
+		return NVML_ERROR_INVALID_ARGUMENT;
 	if (!is_on())
 		return NVML_ERROR_NOT_SUPPORTED;
 	snapshot = node_read_snapshot(NODE_WINDOW_NS);

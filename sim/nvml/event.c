@@ -3,7 +3,7 @@
 #include <poll.h>
 #include <stdlib.h>
 
-#include "sim/nvml/node.h"
+#include "sim/nvml/entry.h"
 
 /* What an H200 says it can report (measured). */
 #define SUPPORTED_EVENTS 0xff9full
@@ -20,12 +20,12 @@ static int is_event_set(nvmlEventSet_t set)
 	return set && set->mark == EVENT_SET_MARK;
 }
 
-BODY(nvmlEventSetCreate, nvmlEventSet_t *set)
+ENTRY_BODY(nvmlEventSetCreate, (nvmlEventSet_t * set), (set))
 {
 	nvmlEventSet_t fresh;
 
-	ENTER(nvmlEventSetCreate);
-	REQUIRE(set);
+	if (!set)
+		return NVML_ERROR_INVALID_ARGUMENT;
 	fresh = calloc(1, sizeof(*fresh));
 	if (!fresh)
 		return NVML_ERROR_MEMORY;
@@ -34,49 +34,42 @@ BODY(nvmlEventSetCreate, nvmlEventSet_t *set)
 	return NVML_SUCCESS;
 }
 
-BODY(nvmlEventSetFree, nvmlEventSet_t set)
+ENTRY_BODY(nvmlEventSetFree, (nvmlEventSet_t set), (set))
 {
-	ENTER(nvmlEventSetFree);
-	REQUIRE(is_event_set(set));
+	if (!is_event_set(set))
+		return NVML_ERROR_INVALID_ARGUMENT;
 	set->mark = 0;
 	free(set);
 	return NVML_SUCCESS;
 }
 
-static nvmlReturn_t wait_in_vain(
-	nvmlEventSet_t set, const nvmlEventData_t *data, unsigned int timeout_ms)
+/* In vain. */
+ENTRY_BODY(nvmlEventSetWait, (nvmlEventSet_t set, nvmlEventData_t *data, unsigned int timeout_ms),
+	(set, data, timeout_ms))
 {
-	REQUIRE(is_event_set(set) && data);
+	if (!is_event_set(set) || !data)
+		return NVML_ERROR_INVALID_ARGUMENT;
 	poll(NULL, 0, timeout_ms > 0x7fffffff ? -1 : (int)timeout_ms);
 	return NVML_ERROR_TIMEOUT;
 }
+ENTRY_ALIAS(nvmlEventSetWait_v2, nvmlEventSetWait,
+	(nvmlEventSet_t set, nvmlEventData_t *data, unsigned int timeout_ms),
+	(set, data, timeout_ms))
 
-BODY(nvmlEventSetWait, nvmlEventSet_t set, nvmlEventData_t *data, unsigned int timeout_ms)
+ENTRY_DEVICE(nvmlDeviceRegisterEvents, (unsigned long long types, nvmlEventSet_t set), (types, set))
 {
-	ENTER(nvmlEventSetWait);
-	return wait_in_vain(set, data, timeout_ms);
-}
-
-BODY(nvmlEventSetWait_v2, nvmlEventSet_t set, nvmlEventData_t *data, unsigned int timeout_ms)
-{
-	ENTER(nvmlEventSetWait_v2);
-	return wait_in_vain(set, data, timeout_ms);
-}
-
-BODY(nvmlDeviceRegisterEvents, nvmlDevice_t device, unsigned long long types, nvmlEventSet_t set)
-{
-	ENTER(nvmlDeviceRegisterEvents);
-	REQUIRE(node_index(device) >= 0 && is_event_set(set));
+	if (!is_event_set(set))
+		return NVML_ERROR_INVALID_ARGUMENT;
 	if (types & ~SUPPORTED_EVENTS)
 		return NVML_ERROR_NOT_SUPPORTED;
 	set->types |= types;
 	return NVML_SUCCESS;
 }
 
-BODY(nvmlDeviceGetSupportedEventTypes, nvmlDevice_t device, unsigned long long *types)
+ENTRY_DEVICE(nvmlDeviceGetSupportedEventTypes, (unsigned long long *types), (types))
 {
-	ENTER(nvmlDeviceGetSupportedEventTypes);
-	REQUIRE(node_index(device) >= 0 && types);
+	if (!types)
+		return NVML_ERROR_INVALID_ARGUMENT;
 	*types = SUPPORTED_EVENTS;
 	return NVML_SUCCESS;
 }

@@ -5,8 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/nvml/answer.h"
-#include "sim/nvml/node.h"
+#include "sim/nvml/entry.h"
 
 static void device_uuid(int index, char ret_text[MACHINE_UUID_SIZE])
 {
@@ -22,51 +21,32 @@ static void device_serial(int index, char ret_text[NVML_DEVICE_SERIAL_BUFFER_SIZ
 		board_serial(node_board(), index));
 }
 
-static nvmlReturn_t count_devices(unsigned int *count)
+ENTRY_BODY(nvmlDeviceGetCount, (unsigned int *count), (count))
 {
-	REQUIRE(count);
+	if (!count)
+		return NVML_ERROR_INVALID_ARGUMENT;
 	*count = (unsigned int)node_board()->device_count;
 	return NVML_SUCCESS;
 }
+ENTRY_ALIAS(nvmlDeviceGetCount_v2, nvmlDeviceGetCount, (unsigned int *count), (count))
 
-BODY(nvmlDeviceGetCount, unsigned int *count)
+ENTRY_BODY(nvmlDeviceGetHandleByIndex, (unsigned int index, nvmlDevice_t *device), (index, device))
 {
-	ENTER(nvmlDeviceGetCount);
-	return count_devices(count);
-}
-
-BODY(nvmlDeviceGetCount_v2, unsigned int *count)
-{
-	ENTER(nvmlDeviceGetCount_v2);
-	return count_devices(count);
-}
-
-static nvmlReturn_t find_by_index(unsigned int index, nvmlDevice_t *device)
-{
-	REQUIRE(device && index < (unsigned int)node_board()->device_count);
+	if (!device || index >= (unsigned int)node_board()->device_count)
+		return NVML_ERROR_INVALID_ARGUMENT;
 	*device = node_handle((int)index);
 	return NVML_SUCCESS;
 }
-
-BODY(nvmlDeviceGetHandleByIndex, unsigned int index, nvmlDevice_t *device)
-{
-	ENTER(nvmlDeviceGetHandleByIndex);
-	return find_by_index(index, device);
-}
-
-BODY(nvmlDeviceGetHandleByIndex_v2, unsigned int index, nvmlDevice_t *device)
-{
-	ENTER(nvmlDeviceGetHandleByIndex_v2);
-	return find_by_index(index, device);
-}
+ENTRY_ALIAS(nvmlDeviceGetHandleByIndex_v2, nvmlDeviceGetHandleByIndex,
+	(unsigned int index, nvmlDevice_t *device), (index, device))
 
 /* Letter by letter: the driver does not take capitals (measured). */
-BODY(nvmlDeviceGetHandleByUUID, const char *uuid, nvmlDevice_t *device)
+ENTRY_BODY(nvmlDeviceGetHandleByUUID, (const char *uuid, nvmlDevice_t *device), (uuid, device))
 {
 	char text[MACHINE_UUID_SIZE];
 
-	ENTER(nvmlDeviceGetHandleByUUID);
-	REQUIRE(uuid && device);
+	if (!uuid || !device)
+		return NVML_ERROR_INVALID_ARGUMENT;
 	for (int i = 0; i < node_board()->device_count; i++) {
 		device_uuid(i, text);
 		if (!strcmp(uuid, text)) {
@@ -77,12 +57,13 @@ BODY(nvmlDeviceGetHandleByUUID, const char *uuid, nvmlDevice_t *device)
 	return NVML_ERROR_NOT_FOUND;
 }
 
-BODY(nvmlDeviceGetHandleBySerial, const char *serial, nvmlDevice_t *device)
+ENTRY_BODY(
+	nvmlDeviceGetHandleBySerial, (const char *serial, nvmlDevice_t *device), (serial, device))
 {
 	char text[NVML_DEVICE_SERIAL_BUFFER_SIZE];
 
-	ENTER(nvmlDeviceGetHandleBySerial);
-	REQUIRE(serial && device);
+	if (!serial || !device)
+		return NVML_ERROR_INVALID_ARGUMENT;
 	for (int i = 0; i < node_board()->device_count; i++) {
 		device_serial(i, text);
 		if (!strcmp(serial, text)) {
@@ -94,12 +75,14 @@ BODY(nvmlDeviceGetHandleBySerial, const char *serial, nvmlDevice_t *device)
 }
 
 /* "domain:bus:slot.function" or without the domain; all hexadecimal. */
-static nvmlReturn_t find_by_pci(const char *bus_id, nvmlDevice_t *device)
+ENTRY_BODY(
+	nvmlDeviceGetHandleByPciBusId, (const char *bus_id, nvmlDevice_t *device), (bus_id, device))
 {
 	unsigned int domain = 0, bus, slot, function, device_bus, device_slot;
 	int end = 0;
 
-	REQUIRE(bus_id && device);
+	if (!bus_id || !device)
+		return NVML_ERROR_INVALID_ARGUMENT;
 	if (sscanf(bus_id, "%8x:%2x:%2x.%1x%n", &domain, &bus, &slot, &function, &end) != 4 ||
 		bus_id[end]) {
 		domain = 0;
@@ -117,50 +100,32 @@ static nvmlReturn_t find_by_pci(const char *bus_id, nvmlDevice_t *device)
 	}
 	return NVML_ERROR_NOT_FOUND;
 }
+ENTRY_ALIAS(nvmlDeviceGetHandleByPciBusId_v2, nvmlDeviceGetHandleByPciBusId,
+	(const char *bus_id, nvmlDevice_t *device), (bus_id, device))
 
-BODY(nvmlDeviceGetHandleByPciBusId, const char *bus_id, nvmlDevice_t *device)
+ENTRY_DEVICE(nvmlDeviceGetName, (char *name, unsigned int length), (name, length))
 {
-	ENTER(nvmlDeviceGetHandleByPciBusId);
-	return find_by_pci(bus_id, device);
-}
-
-BODY(nvmlDeviceGetHandleByPciBusId_v2, const char *bus_id, nvmlDevice_t *device)
-{
-	ENTER(nvmlDeviceGetHandleByPciBusId_v2);
-	return find_by_pci(bus_id, device);
-}
-
-BODY(nvmlDeviceGetName, nvmlDevice_t device, char *name, unsigned int length)
-{
-	ENTER(nvmlDeviceGetName);
-	REQUIRE(node_index(device) >= 0);
 	return node_reply_text(node_board()->device_name, name, length);
 }
 
-BODY(nvmlDeviceGetUUID, nvmlDevice_t device, char *uuid, unsigned int length)
+ENTRY_DEVICE(nvmlDeviceGetUUID, (char *uuid, unsigned int length), (uuid, length))
 {
 	char text[MACHINE_UUID_SIZE];
 
-	ENTER(nvmlDeviceGetUUID);
-	REQUIRE(node_index(device) >= 0);
-	device_uuid(node_index(device), text);
+	device_uuid(index, text);
 	return node_reply_text(text, uuid, length);
 }
 
-BODY(nvmlDeviceGetSerial, nvmlDevice_t device, char *serial, unsigned int length)
+ENTRY_DEVICE(nvmlDeviceGetSerial, (char *serial, unsigned int length), (serial, length))
 {
 	char text[NVML_DEVICE_SERIAL_BUFFER_SIZE];
 
-	ENTER(nvmlDeviceGetSerial);
-	REQUIRE(node_index(device) >= 0);
-	device_serial(node_index(device), text);
+	device_serial(index, text);
 	return node_reply_text(text, serial, length);
 }
 
-BODY(nvmlDeviceGetVbiosVersion, nvmlDevice_t device, char *version, unsigned int length)
+ENTRY_DEVICE(nvmlDeviceGetVbiosVersion, (char *version, unsigned int length), (version, length))
 {
-	ENTER(nvmlDeviceGetVbiosVersion);
-	REQUIRE(node_index(device) >= 0);
 	return node_reply_text(node_board()->vbios, version, length);
 }
 
@@ -172,39 +137,35 @@ static unsigned int pci_slot(int index)
 	return bus << 8 | slot;
 }
 
-ANSWER(nvmlDeviceGetIndex, unsigned int, index)
-ANSWER(nvmlDeviceGetMinorNumber, unsigned int, index)
-ANSWER(nvmlDeviceGetModuleId, unsigned int, index + 1)
-ANSWER(nvmlDeviceGetBoardId, unsigned int, pci_slot(index))
-ANSWER(nvmlDeviceGetBrand, nvmlBrandType_t, node_board()->brand)
-ANSWER(nvmlDeviceGetArchitecture, nvmlDeviceArchitecture_t, node_board()->architecture)
-ANSWER(nvmlDeviceGetNumGpuCores, unsigned int, node_board()->sm_count *node_board()->cores_per_sm)
-ANSWER(nvmlDeviceGetMemoryBusWidth, unsigned int, node_board()->memory_bus_bits)
-ANSWER(nvmlDeviceGetMultiGpuBoard, unsigned int, 0)
+ENTRY_ANSWER(nvmlDeviceGetIndex, unsigned int, index)
+ENTRY_ANSWER(nvmlDeviceGetMinorNumber, unsigned int, index)
+ENTRY_ANSWER(nvmlDeviceGetModuleId, unsigned int, index + 1)
+ENTRY_ANSWER(nvmlDeviceGetBoardId, unsigned int, pci_slot(index))
+ENTRY_ANSWER(nvmlDeviceGetBrand, nvmlBrandType_t, node_board()->brand)
+ENTRY_ANSWER(nvmlDeviceGetArchitecture, nvmlDeviceArchitecture_t, node_board()->architecture)
+ENTRY_ANSWER(
+	nvmlDeviceGetNumGpuCores, unsigned int, node_board()->sm_count *node_board()->cores_per_sm)
+ENTRY_ANSWER(nvmlDeviceGetMemoryBusWidth, unsigned int, node_board()->memory_bus_bits)
+ENTRY_ANSWER(nvmlDeviceGetMultiGpuBoard, unsigned int, 0)
 
-BODY(nvmlDeviceGetCudaComputeCapability, nvmlDevice_t device, int *major, int *minor)
+ENTRY_DEVICE(nvmlDeviceGetCudaComputeCapability, (int *major, int *minor), (major, minor))
 {
-	ENTER(nvmlDeviceGetCudaComputeCapability);
-	REQUIRE(node_index(device) >= 0 && major && minor);
+	if (!major || !minor)
+		return NVML_ERROR_INVALID_ARGUMENT;
 	*major = node_board()->compute_major;
 	*minor = node_board()->compute_minor;
 	return NVML_SUCCESS;
 }
 
 /* Only of MIG devices (measured: a whole H200 answers so). */
-BODY(nvmlDeviceGetAttributes, nvmlDevice_t device, nvmlDeviceAttributes_t *attributes)
+ENTRY_DEVICE(nvmlDeviceGetAttributes, (nvmlDeviceAttributes_t * attributes), (attributes))
 {
-	ENTER(nvmlDeviceGetAttributes);
-	REQUIRE(node_index(device) >= 0 && attributes);
+	if (!attributes)
+		return NVML_ERROR_INVALID_ARGUMENT;
 	return NVML_ERROR_NOT_SUPPORTED;
 }
-
-BODY(nvmlDeviceGetAttributes_v2, nvmlDevice_t device, nvmlDeviceAttributes_t *attributes)
-{
-	ENTER(nvmlDeviceGetAttributes_v2);
-	REQUIRE(node_index(device) >= 0 && attributes);
-	return NVML_ERROR_NOT_SUPPORTED;
-}
+ENTRY_DEVICE_ALIAS(nvmlDeviceGetAttributes_v2, nvmlDeviceGetAttributes,
+	(nvmlDeviceAttributes_t * attributes), (attributes))
 
 static nvmlPciInfo_t pci_info(int index)
 {
@@ -220,33 +181,33 @@ static nvmlPciInfo_t pci_info(int index)
 	return pci;
 }
 
-BODY(nvmlDeviceGetPciInfo, nvmlDevice_t device, nvmlPciInfo_v1_t *pci)
+ENTRY_DEVICE(nvmlDeviceGetPciInfo, (nvmlPciInfo_v1_t * pci), (pci))
 {
 	nvmlPciInfo_t full;
 
-	ENTER(nvmlDeviceGetPciInfo);
-	REQUIRE(node_index(device) >= 0 && pci);
-	full = pci_info(node_index(device));
+	if (!pci)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	full = pci_info(index);
 	memcpy(pci, &full, sizeof(*pci));
 	return NVML_SUCCESS;
 }
 
 /* The driver leaves `reserved` as it is (measured). */
-BODY(nvmlDeviceGetPciInfo_v2, nvmlDevice_t device, nvmlPciInfo_v2_t *pci)
+ENTRY_DEVICE(nvmlDeviceGetPciInfo_v2, (nvmlPciInfo_v2_t * pci), (pci))
 {
 	nvmlPciInfo_t full;
 
-	ENTER(nvmlDeviceGetPciInfo_v2);
-	REQUIRE(node_index(device) >= 0 && pci);
-	full = pci_info(node_index(device));
+	if (!pci)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	full = pci_info(index);
 	memcpy(pci, &full, offsetof(nvmlPciInfo_v2_t, reserved));
 	return NVML_SUCCESS;
 }
 
-BODY(nvmlDeviceGetPciInfo_v3, nvmlDevice_t device, nvmlPciInfo_t *pci)
+ENTRY_DEVICE(nvmlDeviceGetPciInfo_v3, (nvmlPciInfo_t * pci), (pci))
 {
-	ENTER(nvmlDeviceGetPciInfo_v3);
-	REQUIRE(node_index(device) >= 0 && pci);
-	*pci = pci_info(node_index(device));
+	if (!pci)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	*pci = pci_info(index);
 	return NVML_SUCCESS;
 }

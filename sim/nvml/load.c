@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "base/cleanup.h"
-#include "sim/nvml/answer.h"
+#include "sim/nvml/entry.h"
 
 /* A card writing memory without a pause drew 87 % of the way from idle to its limit (measured). */
 #define BUSY_POWER_PERCENT 87
@@ -25,10 +25,9 @@ struct load {
 	int has_context; /* of any process: the card has left its idle clocks */
 };
 
-static nvmlReturn_t read_load(nvmlDevice_t device, struct load *ret_load)
+static nvmlReturn_t read_load(int index, struct load *ret_load)
 {
 	_cleanup_free_ struct machine_snapshot *snapshot = node_read_snapshot(NODE_WINDOW_NS);
-	int index = node_index(device);
 
 	if (!snapshot)
 		return NVML_ERROR_UNKNOWN;
@@ -45,14 +44,14 @@ static int between(int idle, int busy, unsigned int permille)
 }
 
 /* The simulation does not tell reading memory from computing: both are the same share. */
-BODY(nvmlDeviceGetUtilizationRates, nvmlDevice_t device, nvmlUtilization_t *utilization)
+ENTRY_DEVICE(nvmlDeviceGetUtilizationRates, (nvmlUtilization_t * utilization), (utilization))
 {
 	struct load load;
 	nvmlReturn_t result;
 
-	ENTER(nvmlDeviceGetUtilizationRates);
-	REQUIRE(node_index(device) >= 0 && utilization);
-	result = read_load(device, &load);
+	if (!utilization)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	result = read_load(index, &load);
 	if (result != NVML_SUCCESS)
 		return result;
 	utilization->gpu = load.busy_permille / 10;
@@ -60,45 +59,35 @@ BODY(nvmlDeviceGetUtilizationRates, nvmlDevice_t device, nvmlUtilization_t *util
 	return NVML_SUCCESS;
 }
 
-static nvmlReturn_t reply_codec(nvmlDevice_t device, unsigned int *percent, unsigned int *period_us)
+ENTRY_DEVICE(nvmlDeviceGetEncoderUtilization, (unsigned int *percent, unsigned int *period_us),
+	(percent, period_us))
 {
-	REQUIRE(node_index(device) >= 0 && percent && period_us);
+	if (!percent || !period_us)
+		return NVML_ERROR_INVALID_ARGUMENT;
 	*percent = 0;
 	*period_us = CODEC_PERIOD_US;
 	return NVML_SUCCESS;
 }
+ENTRY_DEVICE_ALIAS(nvmlDeviceGetDecoderUtilization, nvmlDeviceGetEncoderUtilization,
+	(unsigned int *percent, unsigned int *period_us), (percent, period_us))
 
-BODY(nvmlDeviceGetEncoderUtilization, nvmlDevice_t device, unsigned int *percent,
-	unsigned int *period_us)
-{
-	ENTER(nvmlDeviceGetEncoderUtilization);
-	return reply_codec(device, percent, period_us);
-}
-
-BODY(nvmlDeviceGetDecoderUtilization, nvmlDevice_t device, unsigned int *percent,
-	unsigned int *period_us)
-{
-	ENTER(nvmlDeviceGetDecoderUtilization);
-	return reply_codec(device, percent, period_us);
-}
-
-BODY(nvmlDeviceGetTemperature, nvmlDevice_t device, nvmlTemperatureSensors_t sensor,
-	unsigned int *celsius)
+ENTRY_DEVICE(nvmlDeviceGetTemperature, (nvmlTemperatureSensors_t sensor, unsigned int *celsius),
+	(sensor, celsius))
 {
 	struct load load;
 	nvmlReturn_t result;
 
-	ENTER(nvmlDeviceGetTemperature);
-	REQUIRE(node_index(device) >= 0 && celsius && sensor == NVML_TEMPERATURE_GPU);
-	result = read_load(device, &load);
+	if (!celsius || sensor != NVML_TEMPERATURE_GPU)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	result = read_load(index, &load);
 	if (result == NVML_SUCCESS)
 		*celsius = (unsigned int)between(node_board()->temperature_idle_c,
 			node_board()->temperature_busy_c, load.busy_permille);
 	return result;
 }
 
-BODY(nvmlDeviceGetTemperatureThreshold, nvmlDevice_t device, nvmlTemperatureThresholds_t threshold,
-	unsigned int *celsius)
+ENTRY_DEVICE(nvmlDeviceGetTemperatureThreshold,
+	(nvmlTemperatureThresholds_t threshold, unsigned int *celsius), (threshold, celsius))
 {
 	static const unsigned int thresholds[] = {
 		[NVML_TEMPERATURE_THRESHOLD_SHUTDOWN] = SHUTDOWN_C,
@@ -107,8 +96,8 @@ BODY(nvmlDeviceGetTemperatureThreshold, nvmlDevice_t device, nvmlTemperatureThre
 		[NVML_TEMPERATURE_THRESHOLD_GPU_MAX] = GPU_MAX_C,
 	};
 
-	ENTER(nvmlDeviceGetTemperatureThreshold);
-	REQUIRE(node_index(device) >= 0 && celsius);
+	if (!celsius)
+		return NVML_ERROR_INVALID_ARGUMENT;
 	if ((unsigned int)threshold >= sizeof(thresholds) / sizeof(thresholds[0]))
 		return NVML_ERROR_NOT_SUPPORTED;
 	*celsius = thresholds[threshold];
@@ -116,17 +105,17 @@ BODY(nvmlDeviceGetTemperatureThreshold, nvmlDevice_t device, nvmlTemperatureThre
 }
 
 /* Cards of servers have no fans of their own. */
-ANSWER_NONE(nvmlDeviceGetFanSpeed, unsigned int, NVML_ERROR_NOT_SUPPORTED)
-ANSWER(nvmlDeviceGetNumFans, unsigned int, 0)
+ENTRY_NONE(nvmlDeviceGetFanSpeed, unsigned int, NVML_ERROR_NOT_SUPPORTED)
+ENTRY_ANSWER(nvmlDeviceGetNumFans, unsigned int, 0)
 
-BODY(nvmlDeviceGetPowerUsage, nvmlDevice_t device, unsigned int *milliwatts)
+ENTRY_DEVICE(nvmlDeviceGetPowerUsage, (unsigned int *milliwatts), (milliwatts))
 {
 	struct load load;
 	nvmlReturn_t result;
 
-	ENTER(nvmlDeviceGetPowerUsage);
-	REQUIRE(node_index(device) >= 0 && milliwatts);
-	result = read_load(device, &load);
+	if (!milliwatts)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	result = read_load(index, &load);
 	if (result == NVML_SUCCESS)
 		*milliwatts = (unsigned int)between(node_board()->power_idle_mw,
 			node_board()->power_limit_mw,
@@ -134,10 +123,10 @@ BODY(nvmlDeviceGetPowerUsage, nvmlDevice_t device, unsigned int *milliwatts)
 	return result;
 }
 
-ANSWER(nvmlDeviceGetEnforcedPowerLimit, unsigned int, node_board()->power_limit_mw)
-ANSWER(nvmlDeviceGetPowerManagementLimit, unsigned int, node_board()->power_limit_mw)
-ANSWER(nvmlDeviceGetPowerManagementDefaultLimit, unsigned int, node_board()->power_limit_mw)
-ANSWER(nvmlDeviceGetPowerManagementMode, nvmlEnableState_t, NVML_FEATURE_ENABLED)
+ENTRY_ANSWER(nvmlDeviceGetEnforcedPowerLimit, unsigned int, node_board()->power_limit_mw)
+ENTRY_ANSWER(nvmlDeviceGetPowerManagementLimit, unsigned int, node_board()->power_limit_mw)
+ENTRY_ANSWER(nvmlDeviceGetPowerManagementDefaultLimit, unsigned int, node_board()->power_limit_mw)
+ENTRY_ANSWER(nvmlDeviceGetPowerManagementMode, nvmlEnableState_t, NVML_FEATURE_ENABLED)
 
 static unsigned long long energy_mj(unsigned long long milliwatts, uint64_t time_ns)
 {
@@ -145,21 +134,21 @@ static unsigned long long energy_mj(unsigned long long milliwatts, uint64_t time
 }
 
 /* The idle draw since the host booted, and what work drew beside it. */
-BODY(nvmlDeviceGetTotalEnergyConsumption, nvmlDevice_t device, unsigned long long *millijoules)
+ENTRY_DEVICE(nvmlDeviceGetTotalEnergyConsumption, (unsigned long long *millijoules), (millijoules))
 {
 	_cleanup_free_ struct machine_snapshot *snapshot = NULL;
 	const struct board *board;
 	int more_mw;
 
-	ENTER(nvmlDeviceGetTotalEnergyConsumption);
-	REQUIRE(node_index(device) >= 0 && millijoules);
+	if (!millijoules)
+		return NVML_ERROR_INVALID_ARGUMENT;
 	snapshot = node_read_snapshot(NODE_WINDOW_NS);
 	if (!snapshot)
 		return NVML_ERROR_UNKNOWN;
 	board = node_board();
 	more_mw = (board->power_limit_mw - board->power_idle_mw) * (BUSY_POWER_PERCENT / 100.0);
 	*millijoules = energy_mj((unsigned)board->power_idle_mw, snapshot->time_ns) +
-		       energy_mj((unsigned)more_mw, snapshot->device[node_index(device)].busy_ns);
+		       energy_mj((unsigned)more_mw, snapshot->device[index].busy_ns);
 	return NVML_SUCCESS;
 }
 
@@ -175,13 +164,14 @@ static unsigned int highest_clock(nvmlClockType_t type)
 	}
 }
 
-static nvmlReturn_t reply_clock(nvmlDevice_t device, nvmlClockType_t type, unsigned int *mhz)
+ENTRY_DEVICE(nvmlDeviceGetClockInfo, (nvmlClockType_t type, unsigned int *mhz), (type, mhz))
 {
 	struct load load;
 	nvmlReturn_t result;
 
-	REQUIRE(node_index(device) >= 0 && mhz && (unsigned int)type < NVML_CLOCK_COUNT);
-	result = read_load(device, &load);
+	if (!mhz || (unsigned int)type >= NVML_CLOCK_COUNT)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	result = read_load(index, &load);
 	if (result != NVML_SUCCESS)
 		return result;
 	*mhz = highest_clock(type);
@@ -190,31 +180,23 @@ static nvmlReturn_t reply_clock(nvmlDevice_t device, nvmlClockType_t type, unsig
 	return NVML_SUCCESS;
 }
 
-BODY(nvmlDeviceGetClockInfo, nvmlDevice_t device, nvmlClockType_t type, unsigned int *mhz)
+ENTRY_DEVICE(nvmlDeviceGetMaxClockInfo, (nvmlClockType_t type, unsigned int *mhz), (type, mhz))
 {
-	ENTER(nvmlDeviceGetClockInfo);
-	return reply_clock(device, type, mhz);
-}
-
-BODY(nvmlDeviceGetMaxClockInfo, nvmlDevice_t device, nvmlClockType_t type, unsigned int *mhz)
-{
-	ENTER(nvmlDeviceGetMaxClockInfo);
-	REQUIRE(node_index(device) >= 0 && mhz && (unsigned int)type < NVML_CLOCK_COUNT);
+	if (!mhz || (unsigned int)type >= NVML_CLOCK_COUNT)
+		return NVML_ERROR_INVALID_ARGUMENT;
 	*mhz = highest_clock(type);
 	return NVML_SUCCESS;
 }
 
-BODY(nvmlDeviceGetClock, nvmlDevice_t device, nvmlClockType_t type, nvmlClockId_t id,
-	unsigned int *mhz)
+ENTRY_DEVICE(nvmlDeviceGetClock, (nvmlClockType_t type, nvmlClockId_t id, unsigned int *mhz),
+	(type, id, mhz))
 {
-	ENTER(nvmlDeviceGetClock);
-	REQUIRE((unsigned int)id <= NVML_CLOCK_ID_CUSTOMER_BOOST_MAX);
+	if ((unsigned int)id > NVML_CLOCK_ID_CUSTOMER_BOOST_MAX)
+		return NVML_ERROR_INVALID_ARGUMENT;
 	if (id == NVML_CLOCK_ID_CURRENT)
-		return reply_clock(device, type, mhz);
-	REQUIRE(node_index(device) >= 0 && mhz && (unsigned int)type < NVML_CLOCK_COUNT);
-	*mhz = highest_clock(type);
-	return NVML_SUCCESS;
+		return nvmlDeviceGetClockInfo_body(index, type, mhz);
+	return nvmlDeviceGetMaxClockInfo_body(index, type, mhz);
 }
 
 /* Also at idle (measured on H200). */
-ANSWER(nvmlDeviceGetPerformanceState, nvmlPstates_t, NVML_PSTATE_0)
+ENTRY_ANSWER(nvmlDeviceGetPerformanceState, nvmlPstates_t, NVML_PSTATE_0)

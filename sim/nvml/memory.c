@@ -4,30 +4,30 @@
  * counts it as used, the second names it apart. Free is what all processes of the machine leave.
  */
 #include "base/cleanup.h"
-#include "sim/nvml/node.h"
+#include "sim/nvml/entry.h"
 
 /* What an idle H200 shows as mapped by BAR1 (measured). */
 #define BAR1_IDLE_BYTES UINT64_C(1703936)
 
-static nvmlReturn_t read_memory(nvmlDevice_t device, struct machine_device *ret_memory)
+static nvmlReturn_t read_memory(int index, struct machine_device *ret_memory)
 {
 	_cleanup_free_ struct machine_snapshot *snapshot = node_read_snapshot(NODE_WINDOW_NS);
 
 	if (!snapshot)
 		return NVML_ERROR_UNKNOWN;
-	*ret_memory = snapshot->device[node_index(device)];
+	*ret_memory = snapshot->device[index];
 	return NVML_SUCCESS;
 }
 
-BODY(nvmlDeviceGetMemoryInfo, nvmlDevice_t device, nvmlMemory_t *memory)
+ENTRY_DEVICE(nvmlDeviceGetMemoryInfo, (nvmlMemory_t * memory), (memory))
 {
 	const struct board *board;
 	struct machine_device now;
 	nvmlReturn_t result;
 
-	ENTER(nvmlDeviceGetMemoryInfo);
-	REQUIRE(node_index(device) >= 0 && memory);
-	result = read_memory(device, &now);
+	if (!memory)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	result = read_memory(index, &now);
 	if (result != NVML_SUCCESS)
 		return result;
 	board = node_board();
@@ -40,17 +40,17 @@ BODY(nvmlDeviceGetMemoryInfo, nvmlDevice_t device, nvmlMemory_t *memory)
 }
 
 /* A version word that it does not know is, to the driver, a function that it lacks (measured). */
-BODY(nvmlDeviceGetMemoryInfo_v2, nvmlDevice_t device, nvmlMemory_v2_t *memory)
+ENTRY_DEVICE(nvmlDeviceGetMemoryInfo_v2, (nvmlMemory_v2_t * memory), (memory))
 {
 	const struct board *board;
 	struct machine_device now;
 	nvmlReturn_t result;
 
-	ENTER(nvmlDeviceGetMemoryInfo_v2);
-	REQUIRE(node_index(device) >= 0 && memory);
+	if (!memory)
+		return NVML_ERROR_INVALID_ARGUMENT;
 	if (memory->version != nvmlMemory_v2)
 		return NVML_ERROR_FUNCTION_NOT_FOUND;
-	result = read_memory(device, &now);
+	result = read_memory(index, &now);
 	if (result != NVML_SUCCESS)
 		return result;
 	board = node_board();
@@ -65,16 +65,16 @@ BODY(nvmlDeviceGetMemoryInfo_v2, nvmlDevice_t device, nvmlMemory_v2_t *memory)
 }
 
 /* A card whose BAR1 is as large as its memory maps all that is in use (measured on H200). */
-BODY(nvmlDeviceGetBAR1MemoryInfo, nvmlDevice_t device, nvmlBAR1Memory_t *bar1)
+ENTRY_DEVICE(nvmlDeviceGetBAR1MemoryInfo, (nvmlBAR1Memory_t * bar1), (bar1))
 {
 	const struct board *board;
 	struct machine_device now;
 	uint64_t used_bytes;
 	nvmlReturn_t result;
 
-	ENTER(nvmlDeviceGetBAR1MemoryInfo);
-	REQUIRE(node_index(device) >= 0 && bar1);
-	result = read_memory(device, &now);
+	if (!bar1)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	result = read_memory(index, &now);
 	if (result != NVML_SUCCESS)
 		return result;
 	board = node_board();

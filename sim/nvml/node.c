@@ -8,11 +8,13 @@
  * its place alone.
  */
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "sim/machine/inject.h"
+#include "sim/machine/lock.h"
 #include "sim/nvml/node.h"
 
 struct nvmlDevice_st {
@@ -22,18 +24,23 @@ struct nvmlDevice_st {
 static struct nvmlDevice_st handles[BOARD_DEVICES_MAX];
 
 static struct {
-	pthread_mutex_t lock; /* of init and shutdown */
-	unsigned int users;   /* read without the lock: see node_enter() */
+	pthread_mutex_t lock;	    /* of init and shutdown */
+	_Atomic unsigned int users; /* read without the lock: see node_enter() */
 	struct machine *machine;
 	char words[64];
-	int calls[ENTRY_COUNT]; /* the numbers under which inject.h counts; < 0 none */
+	int calls[NODE_CALLS]; /* the numbers under which inject.h counts; < 0 none */
 } node = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static nvmlReturn_t enter_attached(enum entry entry)
+static const char *const names[] = {
+#define ENTRY(symbol) #symbol,
+#include "sim/nvml/entry.def"
+};
+
+static nvmlReturn_t enter_attached(enum node_call call)
 {
-	if (node.calls[entry] < 0)
+	if (node.calls[call] < 0)
 		return NVML_SUCCESS;
-	return (nvmlReturn_t)inject_enter(node.machine, (unsigned int)node.calls[entry]);
+	return (nvmlReturn_t)inject_enter(node.machine, (unsigned int)node.calls[call]);
 }
 
 static nvmlReturn_t attach(void)
@@ -46,64 +53,75 @@ static nvmlReturn_t attach(void)
 		return NVML_ERROR_DRIVER_NOT_LOADED;
 	}
 	snprintf(node.words, sizeof(node.words), "%s", words ? words : "");
-	for (unsigned int i = 0; i < ENTRY_COUNT; i++)
-		node.calls[i] = call_find(entry_name(i));
+	for (int i = 0; i < NODE_CALLS; i++)
+		node.calls[i] = call_find(names[i]);
 	return NVML_SUCCESS;
 }
 
-static nvmlReturn_t init_locked(enum entry entry)
+static void detach(void)
 {
-	nvmlReturn_t result;
-
-	if (!node.users) {
-		result = attach();
-		if (result != NVML_SUCCESS)
-			return result;
-	}
-	result = enter_attached(entry);
-	if (result == NVML_SUCCESS) {
-		/* Pairs with the acquire in node_enter(): who sees the user sees the machine. */
-		__atomic_store_n(&node.users, node.users + 1, __ATOMIC_RELEASE);
-	} else if (!node.users) {
-		machine_close(node.machine);
-		node.machine = NULL;
-	}
-	return result;
+	machine_close(node.machine);
+	node.machine = NULL;
 }
 
-nvmlReturn_t node_init(enum entry entry)
+/* Under the lock. */
+static unsigned int count_users(void)
 {
-	nvmlReturn_t result;
+	/* Relaxed: only changed under the lock. */
+	return atomic_load_explicit(&node.users, memory_order_relaxed);
+}
 
-	pthread_mutex_lock(&node.lock);
-	result = init_locked(entry);
-	pthread_mutex_unlock(&node.lock);
+static void set_users(unsigned int users)
+{
+	/* Pairs with the acquire in node_enter(): who sees the user sees the machine. */
+	atomic_store_explicit(&node.users, users, memory_order_release);
+}
+
+nvmlReturn_t node_init(enum node_call call)
+{
+	nvmlReturn_t result = NVML_SUCCESS;
+	LOCK_SCOPE(&node.lock);
+
+	if (!node.machine)
+		result = attach();
+	if (result != NVML_SUCCESS)
+		return result;
+	result = enter_attached(call);
+	if (result == NVML_SUCCESS)
+		set_users(count_users() + 1);
+	else if (!count_users())
+		detach();
 	return result;
 }
 
 nvmlReturn_t node_shutdown(void)
 {
-	pthread_mutex_lock(&node.lock);
-	if (!node.users) {
-		pthread_mutex_unlock(&node.lock);
+	LOCK_SCOPE(&node.lock);
+
+	if (!count_users())
 		return NVML_ERROR_UNINITIALIZED;
-	}
-	/* Pairs with the acquire in node_enter(). */
-	__atomic_store_n(&node.users, node.users - 1, __ATOMIC_RELEASE);
-	if (!node.users) {
-		machine_close(node.machine);
-		node.machine = NULL;
-	}
-	pthread_mutex_unlock(&node.lock);
+	set_users(count_users() - 1);
+	if (!count_users())
+		detach();
 	return NVML_SUCCESS;
 }
 
-nvmlReturn_t node_enter(enum entry entry)
+nvmlReturn_t node_enter(enum node_call call)
 {
-	/* Pairs with the releases in init_locked() and node_shutdown(). */
-	if (!__atomic_load_n(&node.users, __ATOMIC_ACQUIRE))
+	/* Pairs with the release in set_users(). */
+	if (!atomic_load_explicit(&node.users, memory_order_acquire))
 		return NVML_ERROR_UNINITIALIZED;
-	return enter_attached(entry);
+	return enter_attached(call);
+}
+
+nvmlReturn_t node_enter_device(enum node_call call, nvmlDevice_t device, int *ret_index)
+{
+	nvmlReturn_t result = node_enter(call);
+
+	if (result != NVML_SUCCESS)
+		return result;
+	*ret_index = node_index(device);
+	return *ret_index >= 0 ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
 }
 
 const struct board *node_board(void)

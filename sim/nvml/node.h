@@ -8,43 +8,24 @@
 #include "gpu/abi/nvml.h"
 #include "sim/machine/machine.h"
 
-enum entry {
-#define ENTRY(symbol) ENTRY_##symbol,
+/* The exported functions. */
+enum node_call {
+#define ENTRY(symbol) NODE_##symbol,
 #include "sim/nvml/entry.def"
-	ENTRY_COUNT
+	NODE_CALLS
 };
 
-/* The exported name of entry number `entry`. */
-const char *entry_name(unsigned int entry);
-
-/* Defines an exported function; its type comes from gpu/abi/nvml.h, its row is in entry.def. */
-#define BODY(symbol, ...)                                          \
-	__attribute__((visibility("default"))) symbol##_fn symbol; \
-	nvmlReturn_t symbol(__VA_ARGS__)
-
-/* First statement of every body but those of nvmlInit*: counted, injected, refused before init. */
-#define ENTER(symbol)                                              \
-	do {                                                       \
-		nvmlReturn_t entered = node_enter(ENTRY_##symbol); \
-		if (entered != NVML_SUCCESS)                       \
-			return entered;                            \
-	} while (0)
-
-/* Refuses a call unless what it was given is right. */
-#define REQUIRE(claim)                                      \
-	do {                                                \
-		if (!(claim))                               \
-			return NVML_ERROR_INVALID_ARGUMENT; \
-	} while (0)
-
 /*
- * nvmlInit and nvmlShutdown: counted, the machine is attached from the first to the last. As with
+ * nvmlInit and nvmlShutdown are counted: the machine is attached from the first to the last. As with
  * the real library the last shutdown must not race with other calls.
  */
-nvmlReturn_t node_init(enum entry entry);
+nvmlReturn_t node_init(enum node_call call);
 nvmlReturn_t node_shutdown(void);
 
-nvmlReturn_t node_enter(enum entry entry);
+/* The start of every other function: refused before init, counted, and told an injected fault. */
+nvmlReturn_t node_enter(enum node_call call);
+/* The same, and the index behind a handle; a handle that is none of ours is an invalid argument. */
+nvmlReturn_t node_enter_device(enum node_call call, nvmlDevice_t device, int *ret_index);
 
 /* Between init and shutdown. */
 const struct board *node_board(void);

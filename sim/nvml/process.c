@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "base/cleanup.h"
-#include "sim/nvml/node.h"
+#include "sim/nvml/entry.h"
 #include "sim/nvml/pid.h"
 
 /* The least room the driver asks for in both utilization calls, whatever there is (measured). */
@@ -18,24 +18,25 @@
 
 struct list {
 	unsigned int count;
-	struct {
+	struct list_row {
 		unsigned int pid;
 		uint64_t bytes;
 		unsigned int busy_percent;
 	} row[MACHINE_PROCESSES_MAX];
 };
 
-enum who { ALL, MPS_CLIENTS };
+enum who { ALL, MPS_CLIENTS, GRAPHICS };
 
-static nvmlReturn_t list_read(
-	nvmlDevice_t device, enum who who, uint64_t window_ns, struct list *ret_list)
+static nvmlReturn_t list_read(int index, enum who who, uint64_t window_ns, struct list *ret_list)
 {
-	_cleanup_free_ struct machine_snapshot *snapshot = node_read_snapshot(window_ns);
-	int index = node_index(device);
+	_cleanup_free_ struct machine_snapshot *snapshot = NULL;
 
+	ret_list->count = 0;
+	if (who == GRAPHICS)
+		return NVML_SUCCESS;
+	snapshot = node_read_snapshot(window_ns);
 	if (!snapshot)
 		return NVML_ERROR_UNKNOWN;
-	ret_list->count = 0;
 	for (int i = 0; i < snapshot->process_count; i++) {
 		const struct machine_process *process = &snapshot->process[i];
 		const struct machine_held *held = &process->device[index];
@@ -46,10 +47,11 @@ static nvmlReturn_t list_read(
 		pid = pid_seen(process);
 		if (!pid)
 			continue;
-		ret_list->row[ret_list->count].pid = (unsigned int)pid;
-		ret_list->row[ret_list->count].bytes = held->shown_bytes;
-		ret_list->row[ret_list->count].busy_percent = held->busy_permille / 10;
-		ret_list->count++;
+		ret_list->row[ret_list->count++] = (struct list_row){
+			.pid = (unsigned int)pid,
+			.bytes = held->shown_bytes,
+			.busy_percent = held->busy_permille / 10,
+		};
 	}
 	return NVML_SUCCESS;
 }
@@ -70,16 +72,23 @@ static nvmlReturn_t check_room(unsigned int there, unsigned int *count, const vo
 	return room < there ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
 }
 
-static nvmlReturn_t reply_v1(
-	nvmlDevice_t device, enum who who, unsigned int *count, nvmlProcessInfo_v1_t *infos)
+static nvmlReturn_t read_all(
+	int index, enum who who, unsigned int *count, const void *array, struct list *ret_list)
 {
-	struct list list;
 	nvmlReturn_t result;
 
-	REQUIRE(node_index(device) >= 0 && count);
-	result = list_read(device, who, NODE_WINDOW_NS, &list);
-	if (result == NVML_SUCCESS)
-		result = check_room(list.count, count, infos);
+	if (!count)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	result = list_read(index, who, NODE_WINDOW_NS, ret_list);
+	return result == NVML_SUCCESS ? check_room(ret_list->count, count, array) : result;
+}
+
+static nvmlReturn_t reply_v1(
+	int index, enum who who, unsigned int *count, nvmlProcessInfo_v1_t *infos)
+{
+	struct list list;
+	nvmlReturn_t result = read_all(index, who, count, infos, &list);
+
 	for (unsigned int i = 0; result == NVML_SUCCESS && i < list.count; i++) {
 		infos[i].pid = list.row[i].pid;
 		infos[i].usedGpuMemory = list.row[i].bytes;
@@ -87,16 +96,12 @@ static nvmlReturn_t reply_v1(
 	return result;
 }
 
-static nvmlReturn_t reply_v2(
-	nvmlDevice_t device, enum who who, unsigned int *count, nvmlProcessInfo_v2_t *infos)
+/* nvmlProcessInfo_v2_t is the same struct under its older name. */
+static nvmlReturn_t reply(int index, enum who who, unsigned int *count, nvmlProcessInfo_t *infos)
 {
 	struct list list;
-	nvmlReturn_t result;
+	nvmlReturn_t result = read_all(index, who, count, infos, &list);
 
-	REQUIRE(node_index(device) >= 0 && count);
-	result = list_read(device, who, NODE_WINDOW_NS, &list);
-	if (result == NVML_SUCCESS)
-		result = check_room(list.count, count, infos);
 	for (unsigned int i = 0; result == NVML_SUCCESS && i < list.count; i++) {
 		infos[i].pid = list.row[i].pid;
 		infos[i].usedGpuMemory = list.row[i].bytes;
@@ -106,59 +111,52 @@ static nvmlReturn_t reply_v2(
 	return result;
 }
 
-static nvmlReturn_t reply_none(nvmlDevice_t device, unsigned int *count)
-{
-	REQUIRE(node_index(device) >= 0 && count);
-	*count = 0;
-	return NVML_SUCCESS;
-}
-
-#define LIST(symbol, type, reply)                                           \
-	BODY(symbol, nvmlDevice_t device, unsigned int *count, type *infos) \
-	{                                                                   \
-		ENTER(symbol);                                              \
-		return reply;                                               \
+/* The three versions of a list. */
+#define LISTS(symbol, who)                                                                         \
+	ENTRY_DEVICE(symbol, (unsigned int *count, nvmlProcessInfo_v1_t *infos), (count, infos))   \
+	{                                                                                          \
+		return reply_v1(index, who, count, infos);                                         \
+	}                                                                                          \
+	ENTRY_DEVICE(                                                                              \
+		symbol##_v2, (unsigned int *count, nvmlProcessInfo_v2_t *infos), (count, infos))   \
+	{                                                                                          \
+		return reply(index, who, count, infos);                                            \
+	}                                                                                          \
+	ENTRY_DEVICE(symbol##_v3, (unsigned int *count, nvmlProcessInfo_t *infos), (count, infos)) \
+	{                                                                                          \
+		return reply(index, who, count, infos);                                            \
 	}
 
-LIST(nvmlDeviceGetComputeRunningProcesses, nvmlProcessInfo_v1_t,
-	reply_v1(device, ALL, count, infos))
-LIST(nvmlDeviceGetComputeRunningProcesses_v2, nvmlProcessInfo_v2_t,
-	reply_v2(device, ALL, count, infos))
-LIST(nvmlDeviceGetComputeRunningProcesses_v3, nvmlProcessInfo_t,
-	reply_v2(device, ALL, count, infos))
-LIST(nvmlDeviceGetGraphicsRunningProcesses, nvmlProcessInfo_v1_t, reply_none(device, count))
-LIST(nvmlDeviceGetGraphicsRunningProcesses_v2, nvmlProcessInfo_v2_t, reply_none(device, count))
-LIST(nvmlDeviceGetGraphicsRunningProcesses_v3, nvmlProcessInfo_t, reply_none(device, count))
-LIST(nvmlDeviceGetMPSComputeRunningProcesses, nvmlProcessInfo_v1_t,
-	reply_v1(device, MPS_CLIENTS, count, infos))
-LIST(nvmlDeviceGetMPSComputeRunningProcesses_v2, nvmlProcessInfo_v2_t,
-	reply_v2(device, MPS_CLIENTS, count, infos))
-LIST(nvmlDeviceGetMPSComputeRunningProcesses_v3, nvmlProcessInfo_t,
-	reply_v2(device, MPS_CLIENTS, count, infos))
+LISTS(nvmlDeviceGetComputeRunningProcesses, ALL)
+LISTS(nvmlDeviceGetGraphicsRunningProcesses, GRAPHICS)
+LISTS(nvmlDeviceGetMPSComputeRunningProcesses, MPS_CLIENTS)
 
-BODY(nvmlDeviceGetRunningProcessDetailList, nvmlDevice_t device, nvmlProcessDetailList_t *details)
+static enum who who_of_mode(unsigned int mode)
 {
-	struct list list = {0};
-	nvmlReturn_t result = NVML_SUCCESS;
+	if (mode == NVML_PROCESS_MODE_GRAPHICS)
+		return GRAPHICS;
+	return mode == NVML_PROCESS_MODE_MPS ? MPS_CLIENTS : ALL;
+}
 
-	ENTER(nvmlDeviceGetRunningProcessDetailList);
-	REQUIRE(node_index(device) >= 0 && details);
+ENTRY_DEVICE(nvmlDeviceGetRunningProcessDetailList, (nvmlProcessDetailList_t * details), (details))
+{
+	struct list list;
+	nvmlReturn_t result;
+
+	if (!details)
+		return NVML_ERROR_INVALID_ARGUMENT;
 	if (details->version != nvmlProcessDetailList_v1)
 		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-	REQUIRE(details->mode <= NVML_PROCESS_MODE_MPS);
-	if (details->mode != NVML_PROCESS_MODE_GRAPHICS)
-		result = list_read(device,
-			details->mode == NVML_PROCESS_MODE_MPS ? MPS_CLIENTS : ALL, NODE_WINDOW_NS,
-			&list);
-	if (result == NVML_SUCCESS)
-		result = check_room(list.count, &details->numProcArrayEntries, details->procArray);
+	if (details->mode > NVML_PROCESS_MODE_MPS)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	result = read_all(index, who_of_mode(details->mode), &details->numProcArrayEntries,
+		details->procArray, &list);
 	for (unsigned int i = 0; result == NVML_SUCCESS && i < list.count; i++)
 		details->procArray[i] = (nvmlProcessDetail_v1_t){
 			.pid = list.row[i].pid,
 			.usedGpuMemory = list.row[i].bytes,
 			.gpuInstanceId = NVML_INSTANCE_NOT_AVAILABLE,
 			.computeInstanceId = NVML_INSTANCE_NOT_AVAILABLE,
-			.usedGpuCcProtectedMemory = 0,
 		};
 	return result;
 }
@@ -169,12 +167,6 @@ static unsigned long long now_us(void)
 
 	clock_gettime(CLOCK_REALTIME, &now);
 	return (unsigned long long)now.tv_sec * 1000000 + (unsigned long long)now.tv_nsec / 1000;
-}
-
-/* The driver asks for room for UTILIZATION_ROOM samples even when it has none (measured). */
-static unsigned int utilization_room(const struct list *list)
-{
-	return list->count > UTILIZATION_ROOM ? list->count : UTILIZATION_ROOM;
 }
 
 /* The driver takes a new sample so often at most [e]. */
@@ -192,65 +184,72 @@ static uint64_t sample_window(unsigned long long time_us, unsigned long long las
 							      : NODE_WINDOW_NS;
 }
 
-BODY(nvmlDeviceGetProcessUtilization, nvmlDevice_t device, nvmlProcessUtilizationSample_t *samples,
-	unsigned int *count, unsigned long long last_seen_us)
+/*
+ * The processes that worked since then, and the count protocol of both calls. The driver asks for
+ * room for UTILIZATION_ROOM samples even when it has none (measured).
+ */
+static nvmlReturn_t read_samples(int index, uint64_t window_ns, const void *array,
+	unsigned int *count, struct list *ret_list)
 {
-	unsigned long long time_us = now_us();
-	uint64_t window_ns = sample_window(time_us, last_seen_us);
-	unsigned int used = 0;
-	struct list list;
-	nvmlReturn_t result;
+	nvmlReturn_t result = list_read(index, ALL, window_ns, ret_list);
+	unsigned int used = 0, room = UTILIZATION_ROOM;
 
-	ENTER(nvmlDeviceGetProcessUtilization);
-	REQUIRE(node_index(device) >= 0 && count);
-	result = list_read(device, ALL, window_ns, &list);
 	if (result != NVML_SUCCESS)
 		return result;
-	if (!samples || *count < utilization_room(&list)) {
-		*count = utilization_room(&list);
+	if (ret_list->count > room)
+		room = ret_list->count;
+	if (!array || *count < room) {
+		*count = room;
 		return NVML_ERROR_INSUFFICIENT_SIZE;
 	}
-	for (unsigned int i = 0; i < list.count && window_ns > 0; i++)
-		if (list.row[i].busy_percent)
-			samples[used++] = (nvmlProcessUtilizationSample_t){
-				.pid = list.row[i].pid,
-				.timeStamp = time_us,
-				.smUtil = list.row[i].busy_percent,
-				.memUtil = list.row[i].busy_percent,
-			};
+	for (unsigned int i = 0; i < ret_list->count && window_ns > 0; i++)
+		if (ret_list->row[i].busy_percent)
+			ret_list->row[used++] = ret_list->row[i];
+	ret_list->count = used;
 	*count = used;
 	return used ? NVML_SUCCESS : NVML_ERROR_NOT_FOUND;
 }
 
-BODY(nvmlDeviceGetProcessesUtilizationInfo, nvmlDevice_t device,
-	nvmlProcessesUtilizationInfo_t *info)
+ENTRY_DEVICE(nvmlDeviceGetProcessUtilization,
+	(nvmlProcessUtilizationSample_t * samples, unsigned int *count,
+		unsigned long long last_seen_us),
+	(samples, count, last_seen_us))
 {
 	unsigned long long time_us = now_us();
-	unsigned int used = 0;
 	struct list list;
 	nvmlReturn_t result;
-	uint64_t window_ns;
 
-	ENTER(nvmlDeviceGetProcessesUtilizationInfo);
-	REQUIRE(node_index(device) >= 0 && info);
+	if (!count)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	result = read_samples(index, sample_window(time_us, last_seen_us), samples, count, &list);
+	for (unsigned int i = 0; result == NVML_SUCCESS && i < list.count; i++)
+		samples[i] = (nvmlProcessUtilizationSample_t){
+			.pid = list.row[i].pid,
+			.timeStamp = time_us,
+			.smUtil = list.row[i].busy_percent,
+			.memUtil = list.row[i].busy_percent,
+		};
+	return result;
+}
+
+ENTRY_DEVICE(nvmlDeviceGetProcessesUtilizationInfo, (nvmlProcessesUtilizationInfo_t * info), (info))
+{
+	unsigned long long time_us = now_us();
+	struct list list;
+	nvmlReturn_t result;
+
+	if (!info)
+		return NVML_ERROR_INVALID_ARGUMENT;
 	if (info->version != nvmlProcessesUtilizationInfo_v1)
 		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-	window_ns = sample_window(time_us, info->lastSeenTimeStamp);
-	result = list_read(device, ALL, window_ns, &list);
-	if (result != NVML_SUCCESS)
-		return result;
-	if (!info->procUtilArray || info->processSamplesCount < utilization_room(&list)) {
-		info->processSamplesCount = utilization_room(&list);
-		return NVML_ERROR_INSUFFICIENT_SIZE;
-	}
-	for (unsigned int i = 0; i < list.count && window_ns > 0; i++)
-		if (list.row[i].busy_percent)
-			info->procUtilArray[used++] = (nvmlProcessUtilizationInfo_v1_t){
-				.timeStamp = time_us,
-				.pid = list.row[i].pid,
-				.smUtil = list.row[i].busy_percent,
-				.memUtil = list.row[i].busy_percent,
-			};
-	info->processSamplesCount = used;
-	return used ? NVML_SUCCESS : NVML_ERROR_NOT_FOUND;
+	result = read_samples(index, sample_window(time_us, info->lastSeenTimeStamp),
+		info->procUtilArray, &info->processSamplesCount, &list);
+	for (unsigned int i = 0; result == NVML_SUCCESS && i < list.count; i++)
+		info->procUtilArray[i] = (nvmlProcessUtilizationInfo_v1_t){
+			.timeStamp = time_us,
+			.pid = list.row[i].pid,
+			.smUtil = list.row[i].busy_percent,
+			.memUtil = list.row[i].busy_percent,
+		};
+	return result;
 }

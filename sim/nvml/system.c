@@ -6,34 +6,22 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "sim/nvml/node.h"
+#include "sim/nvml/entry.h"
 
 /* The major version of the NVML interface that this driver branch speaks (measured). */
 #define NVML_INTERFACE_MAJOR "13"
 
-BODY(nvmlInit, void)
-{
-	return node_init(ENTRY_nvmlInit);
-}
-
-BODY(nvmlInit_v2, void)
-{
-	return node_init(ENTRY_nvmlInit_v2);
-}
-
+ENTRY_OPEN(nvmlInit, (void), node_init)
+ENTRY_OPEN(nvmlInit_v2, (void), node_init)
 /* The driver takes any flags, also those it does not know (measured). */
-BODY(nvmlInitWithFlags, unsigned int flags)
-{
-	return node_init(ENTRY_nvmlInitWithFlags);
-}
+ENTRY_OPEN(nvmlInitWithFlags, (unsigned int flags), node_init)
 
-BODY(nvmlShutdown, void)
+ENTRY_BODY(nvmlShutdown, (void), ())
 {
-	ENTER(nvmlShutdown);
 	return node_shutdown();
 }
 
-__attribute__((visibility("default"))) nvmlErrorString_fn nvmlErrorString;
+ENTRY_EXPORT nvmlErrorString_fn nvmlErrorString;
 const char *nvmlErrorString(nvmlReturn_t result)
 {
 	static const char *const texts[] = {
@@ -77,47 +65,41 @@ const char *nvmlErrorString(nvmlReturn_t result)
 	return texts[result];
 }
 
-BODY(nvmlSystemGetDriverVersion, char *version, unsigned int length)
+ENTRY_BODY(nvmlSystemGetDriverVersion, (char *version, unsigned int length), (version, length))
 {
-	ENTER(nvmlSystemGetDriverVersion);
 	return node_reply_text(node_board()->driver_version, version, length);
 }
 
-BODY(nvmlSystemGetNVMLVersion, char *version, unsigned int length)
+ENTRY_BODY(nvmlSystemGetNVMLVersion, (char *version, unsigned int length), (version, length))
 {
 	char text[64];
 
-	ENTER(nvmlSystemGetNVMLVersion);
 	snprintf(text, sizeof(text), NVML_INTERFACE_MAJOR ".%s", node_board()->driver_version);
 	return node_reply_text(text, version, length);
 }
 
-BODY(nvmlSystemGetCudaDriverVersion, int *version)
+ENTRY_BODY(nvmlSystemGetCudaDriverVersion, (int *version), (version))
 {
-	ENTER(nvmlSystemGetCudaDriverVersion);
-	REQUIRE(version);
+	if (!version)
+		return NVML_ERROR_INVALID_ARGUMENT;
 	*version = node_board()->cuda_version;
 	return NVML_SUCCESS;
 }
 
-BODY(nvmlSystemGetCudaDriverVersion_v2, int *version)
-{
-	ENTER(nvmlSystemGetCudaDriverVersion_v2);
-	REQUIRE(version);
-	*version = node_board()->cuda_version;
-	return NVML_SUCCESS;
-}
+ENTRY_ALIAS(nvmlSystemGetCudaDriverVersion_v2, nvmlSystemGetCudaDriverVersion, (int *version),
+	(version))
 
 /* The first word of the command line, cut to the buffer (measured). */
-BODY(nvmlSystemGetProcessName, unsigned int pid, char *name, unsigned int length)
+ENTRY_BODY(nvmlSystemGetProcessName, (unsigned int pid, char *name, unsigned int length),
+	(pid, name, length))
 {
 	char path[64];
 	char word[4096];
 	_cleanup_fd_ int fd = -1;
 	ssize_t got;
 
-	ENTER(nvmlSystemGetProcessName);
-	REQUIRE(name && length);
+	if (!name || !length)
+		return NVML_ERROR_INVALID_ARGUMENT;
 	snprintf(path, sizeof(path), "/proc/%u/cmdline", pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "sim/nvml/answer.h"
+#include "sim/nvml/entry.h"
 
 /* Where the switches sit, four links to each: buses that no board gives to cards. */
 #define SWITCH_BUS_FIRST 0xf0u
@@ -19,10 +19,10 @@
 
 #define WORD_BITS	 (sizeof(unsigned long) * CHAR_BIT)
 
-ANSWER(nvmlDeviceGetCurrPcieLinkGeneration, unsigned int, node_board()->pcie_generation)
-ANSWER(nvmlDeviceGetCurrPcieLinkWidth, unsigned int, node_board()->pcie_width)
-ANSWER(nvmlDeviceGetMaxPcieLinkGeneration, unsigned int, node_board()->pcie_generation)
-ANSWER(nvmlDeviceGetMaxPcieLinkWidth, unsigned int, node_board()->pcie_width)
+ENTRY_ANSWER(nvmlDeviceGetCurrPcieLinkGeneration, unsigned int, node_board()->pcie_generation)
+ENTRY_ANSWER(nvmlDeviceGetCurrPcieLinkWidth, unsigned int, node_board()->pcie_width)
+ENTRY_ANSWER(nvmlDeviceGetMaxPcieLinkGeneration, unsigned int, node_board()->pcie_generation)
+ENTRY_ANSWER(nvmlDeviceGetMaxPcieLinkWidth, unsigned int, node_board()->pcie_width)
 
 static int numa_node(int index)
 {
@@ -39,26 +39,25 @@ static nvmlGpuTopologyLevel_t ancestor(int a, int b)
 }
 
 /* A machine of one card has no topology to tell (measured). */
-BODY(nvmlDeviceGetTopologyCommonAncestor, nvmlDevice_t a, nvmlDevice_t b,
-	nvmlGpuTopologyLevel_t *level)
+ENTRY_BODY(nvmlDeviceGetTopologyCommonAncestor,
+	(nvmlDevice_t a, nvmlDevice_t b, nvmlGpuTopologyLevel_t *level), (a, b, level))
 {
-	ENTER(nvmlDeviceGetTopologyCommonAncestor);
-	REQUIRE(node_index(a) >= 0 && node_index(b) >= 0 && level);
+	if (node_index(a) < 0 || node_index(b) < 0 || !level)
+		return NVML_ERROR_INVALID_ARGUMENT;
 	if (node_board()->device_count == 1)
 		return NVML_ERROR_NOT_SUPPORTED;
 	*level = ancestor(node_index(a), node_index(b));
 	return NVML_SUCCESS;
 }
 
-BODY(nvmlDeviceGetTopologyNearestGpus, nvmlDevice_t device, nvmlGpuTopologyLevel_t level,
-	unsigned int *count, nvmlDevice_t *devices)
+ENTRY_DEVICE(nvmlDeviceGetTopologyNearestGpus,
+	(nvmlGpuTopologyLevel_t level, unsigned int *count, nvmlDevice_t *devices),
+	(level, count, devices))
 {
 	unsigned int there = 0;
-	int index;
 
-	ENTER(nvmlDeviceGetTopologyNearestGpus);
-	index = node_index(device);
-	REQUIRE(index >= 0 && count && (devices || !*count));
+	if (!count || (!devices && *count))
+		return NVML_ERROR_INVALID_ARGUMENT;
 	for (int i = 0; i < node_board()->device_count; i++)
 		if (i != index && ancestor(index, i) == level) {
 			if (there < *count)
@@ -70,12 +69,13 @@ BODY(nvmlDeviceGetTopologyNearestGpus, nvmlDevice_t device, nvmlGpuTopologyLevel
 	return NVML_SUCCESS;
 }
 
-BODY(nvmlDeviceGetP2PStatus, nvmlDevice_t a, nvmlDevice_t b, nvmlGpuP2PCapsIndex_t index,
-	nvmlGpuP2PStatus_t *status)
+ENTRY_BODY(nvmlDeviceGetP2PStatus,
+	(nvmlDevice_t a, nvmlDevice_t b, nvmlGpuP2PCapsIndex_t index, nvmlGpuP2PStatus_t *status),
+	(a, b, index, status))
 {
-	ENTER(nvmlDeviceGetP2PStatus);
-	REQUIRE(node_index(a) >= 0 && node_index(b) >= 0 && status);
-	REQUIRE((unsigned int)index <= NVML_P2P_CAPS_INDEX_UNKNOWN);
+	if (node_index(a) < 0 || node_index(b) < 0 || !status ||
+		(unsigned int)index > NVML_P2P_CAPS_INDEX_UNKNOWN)
+		return NVML_ERROR_INVALID_ARGUMENT;
 	if (a != b && node_board()->nvlink_count && index <= NVML_P2P_CAPS_INDEX_ATOMICS)
 		*status = NVML_P2P_STATUS_OK;
 	else
@@ -83,16 +83,16 @@ BODY(nvmlDeviceGetP2PStatus, nvmlDevice_t a, nvmlDevice_t b, nvmlGpuP2PCapsIndex
 	return NVML_SUCCESS;
 }
 
-BODY(nvmlDeviceOnSameBoard, nvmlDevice_t a, nvmlDevice_t b, int *is_same)
+ENTRY_BODY(nvmlDeviceOnSameBoard, (nvmlDevice_t a, nvmlDevice_t b, int *is_same), (a, b, is_same))
 {
-	ENTER(nvmlDeviceOnSameBoard);
-	REQUIRE(node_index(a) >= 0 && node_index(b) >= 0 && is_same);
+	if (node_index(a) < 0 || node_index(b) < 0 || !is_same)
+		return NVML_ERROR_INVALID_ARGUMENT;
 	*is_same = a == b;
 	return NVML_SUCCESS;
 }
 
 /* The node of the card's memory: only cards that are NUMA nodes themselves have one (measured). */
-ANSWER_NONE(nvmlDeviceGetNumaNodeId, unsigned int, NVML_ERROR_NOT_SUPPORTED)
+ENTRY_NONE(nvmlDeviceGetNumaNodeId, unsigned int, NVML_ERROR_NOT_SUPPORTED)
 
 static void set_bit(unsigned long *words, unsigned int count, unsigned long bit)
 {
@@ -100,52 +100,54 @@ static void set_bit(unsigned long *words, unsigned int count, unsigned long bit)
 		words[bit / WORD_BITS] |= 1ul << bit % WORD_BITS;
 }
 
-BODY(nvmlDeviceGetCpuAffinity, nvmlDevice_t device, unsigned int words, unsigned long *cpus)
+ENTRY_DEVICE(nvmlDeviceGetCpuAffinity, (unsigned int words, unsigned long *cpus), (words, cpus))
 {
 	long all = sysconf(_SC_NPROCESSORS_CONF);
 	long node;
 
-	ENTER(nvmlDeviceGetCpuAffinity);
-	REQUIRE(node_index(device) >= 0 && words && cpus);
+	if (!words || !cpus)
+		return NVML_ERROR_INVALID_ARGUMENT;
 	memset(cpus, 0, words * sizeof(*cpus));
-	node = numa_node(node_index(device));
+	node = numa_node(index);
 	for (long cpu = 0; cpu < all; cpu++)
 		if (cpu * node_board()->numa_nodes / all == node)
 			set_bit(cpus, words, (unsigned long)cpu);
 	return NVML_SUCCESS;
 }
 
-BODY(nvmlDeviceGetMemoryAffinity, nvmlDevice_t device, unsigned int words, unsigned long *nodes,
-	nvmlAffinityScope_t scope)
+ENTRY_DEVICE(nvmlDeviceGetMemoryAffinity,
+	(unsigned int words, unsigned long *nodes, nvmlAffinityScope_t scope),
+	(words, nodes, scope))
 {
-	ENTER(nvmlDeviceGetMemoryAffinity);
-	REQUIRE(node_index(device) >= 0 && words && nodes && scope <= NVML_AFFINITY_SCOPE_SOCKET);
+	if (!words || !nodes || scope > NVML_AFFINITY_SCOPE_SOCKET)
+		return NVML_ERROR_INVALID_ARGUMENT;
 	memset(nodes, 0, words * sizeof(*nodes));
-	set_bit(nodes, words, (unsigned long)numa_node(node_index(device)));
+	set_bit(nodes, words, (unsigned long)numa_node(index));
 	return NVML_SUCCESS;
 }
 
 /* Without NVLink every question about links is answered so, also about those that cannot be. */
-static nvmlReturn_t check_link(nvmlDevice_t device, unsigned int link, const void *ret_value)
+static nvmlReturn_t check_link(unsigned int link, const void *ret_value)
 {
-	REQUIRE(node_index(device) >= 0 && ret_value);
-	if (!node_board()->nvlink_count)
+	unsigned int count = (unsigned int)node_board()->nvlink_count;
+
+	if (!ret_value)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	if (!count)
 		return NVML_ERROR_NOT_SUPPORTED;
-	REQUIRE(link < NVML_NVLINK_MAX_LINKS);
-	return link < (unsigned int)node_board()->nvlink_count ? NVML_SUCCESS
-							       : NVML_ERROR_NOT_SUPPORTED;
+	if (link >= NVML_NVLINK_MAX_LINKS)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	return link < count ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED;
 }
 
-#define LINK_ANSWER(symbol, type, value)                                      \
-	BODY(symbol, nvmlDevice_t device, unsigned int link, type *ret_value) \
-	{                                                                     \
-		nvmlReturn_t result;                                          \
-                                                                              \
-		ENTER(symbol);                                                \
-		result = check_link(device, link, ret_value);                 \
-		if (result == NVML_SUCCESS)                                   \
-			*ret_value = (type)(value);                           \
-		return result;                                                \
+#define LINK_ANSWER(symbol, type, value)                                              \
+	ENTRY_DEVICE(symbol, (unsigned int link, type *ret_value), (link, ret_value)) \
+	{                                                                             \
+		nvmlReturn_t result = check_link(link, ret_value);                    \
+                                                                                      \
+		if (result == NVML_SUCCESS)                                           \
+			*ret_value = (type)(value);                                   \
+		return result;                                                        \
 	}
 
 LINK_ANSWER(nvmlDeviceGetNvLinkState, nvmlEnableState_t, NVML_FEATURE_ENABLED)
@@ -153,27 +155,25 @@ LINK_ANSWER(nvmlDeviceGetNvLinkVersion, unsigned int, node_board()->nvlink_versi
 LINK_ANSWER(nvmlDeviceGetNvLinkRemoteDeviceType, nvmlIntNvLinkDeviceType_t,
 	NVML_NVLINK_DEVICE_TYPE_SWITCH)
 
-BODY(nvmlDeviceGetNvLinkCapability, nvmlDevice_t device, unsigned int link,
-	nvmlNvLinkCapability_t capability, unsigned int *has)
+ENTRY_DEVICE(nvmlDeviceGetNvLinkCapability,
+	(unsigned int link, nvmlNvLinkCapability_t capability, unsigned int *has),
+	(link, capability, has))
 {
-	nvmlReturn_t result;
+	nvmlReturn_t result = check_link(link, has);
 
-	ENTER(nvmlDeviceGetNvLinkCapability);
-	result = check_link(device, link, has);
 	if (result != NVML_SUCCESS)
 		return result;
-	REQUIRE((unsigned int)capability <= NVML_NVLINK_CAP_VALID);
+	if ((unsigned int)capability > NVML_NVLINK_CAP_VALID)
+		return NVML_ERROR_INVALID_ARGUMENT;
 	*has = capability != NVML_NVLINK_CAP_SLI_BRIDGE;
 	return NVML_SUCCESS;
 }
 
-BODY(nvmlDeviceGetNvLinkRemotePciInfo_v2, nvmlDevice_t device, unsigned int link,
-	nvmlPciInfo_t *pci)
+ENTRY_DEVICE(
+	nvmlDeviceGetNvLinkRemotePciInfo_v2, (unsigned int link, nvmlPciInfo_t *pci), (link, pci))
 {
-	nvmlReturn_t result;
+	nvmlReturn_t result = check_link(link, pci);
 
-	ENTER(nvmlDeviceGetNvLinkRemotePciInfo_v2);
-	result = check_link(device, link, pci);
 	if (result != NVML_SUCCESS)
 		return result;
 	memset(pci, 0, sizeof(*pci));

@@ -16,14 +16,12 @@ struct command {
 	const char *name;
 	const char *arguments;
 	const char *summary;
-	int (*run)(
-		int argc, char **argv); /* argv[0] is the command's name; returns a TOOL_ value */
 };
 
 /* Row i of the table, or NULL after the last. */
 const struct command *command_at(unsigned int i);
 
-/* Each in command_<name>.c. */
+/* Each in command_<name>.c: argv[0] is the command's name. Returns a TOOL_ value. */
 #define COMMAND(name, arguments, summary) int command_##name(int argc, char **argv);
 #include "sim/tool/command.def"
 

@@ -5,14 +5,19 @@
 
 #include "sim/tool/command.h"
 
-static const struct command commands[] = {
-#define COMMAND(name, arguments, summary) {#name, arguments, summary, command_##name},
+/* In the order of command_at(). */
+static int (*const functions[])(int argc, char **argv) = {
+#define COMMAND(name, arguments, summary) command_##name,
 #include "sim/tool/command.def"
 };
 
-const struct command *command_at(unsigned int i)
+static int run(unsigned int command, int argc, char **argv)
 {
-	return i < sizeof(commands) / sizeof(commands[0]) ? &commands[i] : NULL;
+	int result = functions[command](argc, argv);
+
+	if (fflush(stdout) || ferror(stdout))
+		return tool_complain(argv[0], TOOL_FAILED, "the output cannot be written");
+	return result;
 }
 
 int main(int argc, char **argv)
@@ -28,17 +33,11 @@ int main(int argc, char **argv)
 		name = "help";
 	if (!strcmp(name, "--version"))
 		name = "version";
-	for (unsigned int i = 0; (command = command_at(i)); i++) {
-		int result;
-
-		if (strcmp(command->name, name))
-			continue;
-		argv[1] = (char *)name;
-		result = command->run(argc - 1, argv + 1);
-		if (fflush(stdout) || ferror(stdout))
-			return tool_complain(name, TOOL_FAILED, "the output cannot be written");
-		return result;
-	}
+	for (unsigned int i = 0; (command = command_at(i)); i++)
+		if (!strcmp(command->name, name)) {
+			argv[1] = (char *)name;
+			return run(i, argc - 1, argv + 1);
+		}
 	fprintf(stderr, "vgpu-sim: unknown command '%s' (see vgpu-sim help)\n", name);
 	return TOOL_USAGE;
 }

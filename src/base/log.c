@@ -8,6 +8,7 @@
 #include "base/log.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -21,6 +22,10 @@ static const char *const topic_names[] = {
 	LOG_TOPICS(X)
 #undef X
 };
+
+const struct log_sink log_guest = {.lines_per_site = LOG_LINES_PER_SITE};
+const struct log_sink log_daemon = {.lines_per_site = 0};
+static const struct log_sink *_Atomic sink = &log_guest;
 
 struct line {
 	char text[LINE_BYTES];
@@ -82,13 +87,13 @@ static void put_text(struct line *l, const char *text)
 void log_write(_Atomic uint32_t *site_lines, enum log_level level, enum log_topic topic,
 	const char *message, const struct log_field *fields)
 {
+	/* relaxed both: a sink seen late costs or saves one line, and of the lines only the count matters */
+	uint32_t most = atomic_load_explicit(&sink, memory_order_relaxed)->lines_per_site;
+	uint32_t said = most ? atomic_fetch_add_explicit(site_lines, 1, memory_order_relaxed) : 0;
 	struct line l = {.used = 0};
 	int saved_errno = errno;
-	uint32_t said;
 
-	/* relaxed: only the count matters */
-	said = atomic_fetch_add_explicit(site_lines, 1, memory_order_relaxed);
-	if (said >= LOG_LINES_PER_SITE)
+	if (most && said >= most)
 		return;
 	put(&l, "vgpu: level=");
 	put(&l, level_names[level]);
@@ -108,13 +113,19 @@ void log_write(_Atomic uint32_t *site_lines, enum log_level level, enum log_topi
 		else
 			put_number(&l, f->number);
 	}
-	if (said == LOG_LINES_PER_SITE - 1)
+	if (most && said == most - 1)
 		put(&l, " (more of this is not shown)");
 	l.text[l.used++] = '\n';
 	/* where nobody listens, nothing is to be done about it */
 	if (write(STDERR_FILENO, l.text, l.used) < 0)
 		l.used = 0;
 	errno = saved_errno;
+}
+
+void log_set_sink(const struct log_sink *to)
+{
+	/* relaxed: see log_write() */
+	atomic_store_explicit(&sink, to, memory_order_relaxed);
 }
 
 void log_set_level(enum log_level level)
@@ -132,30 +143,49 @@ static int find(const char *const *names, int count, const char *text, size_t le
 	return -1;
 }
 
-void log_set_levels(const char *text, const char **ret_unknown)
+/* One word of a list of levels; false where it is unknown. *ret_topic is LOG_TOPIC_COUNT for all topics. */
+static bool read_word(const char *text, size_t length, int *ret_topic, int *ret_level)
 {
-	*ret_unknown = NULL;
-	while (*text) {
-		size_t length = strcspn(text, ","), name = strcspn(text, ",=");
-		int level, topic;
+	size_t name = strcspn(text, ",=");
+	int topic = LOG_TOPIC_COUNT;
 
-		if (name == length) {
-			level = find(level_names, ARRAY_SIZE(level_names), text, length);
-			if (level >= 0)
-				log_set_level((enum log_level)level);
-		} else {
-			topic = find(topic_names, LOG_TOPIC_COUNT, text, name);
-			level = find(level_names, ARRAY_SIZE(level_names), text + name + 1,
-				length - name - 1);
-			if (topic < 0)
-				level = -1;
-			if (level >= 0) /* relaxed: see LOG_AT */
-				atomic_store_explicit(
-					&log_levels[topic], (uint8_t)level, memory_order_relaxed);
-		}
-		if (level < 0 && !*ret_unknown)
-			*ret_unknown = text;
+	if (name < length) {
+		topic = find(topic_names, LOG_TOPIC_COUNT, text, name);
+		text += name + 1;
+		length -= name + 1;
+	}
+	*ret_level = find(level_names, ARRAY_SIZE(level_names), text, length);
+	*ret_topic = topic;
+	return topic >= 0 && *ret_level >= 0;
+}
+
+static const char *walk_levels(const char *text, bool is_set)
+{
+	const char *unknown = NULL;
+	int topic, level;
+
+	while (*text) {
+		size_t length = strcspn(text, ",");
+
+		if (!read_word(text, length, &topic, &level))
+			unknown = unknown ? unknown : text;
+		else if (is_set && topic == LOG_TOPIC_COUNT)
+			log_set_level((enum log_level)level);
+		else if (is_set) /* relaxed: see LOG_AT */
+			atomic_store_explicit(
+				&log_levels[topic], (uint8_t)level, memory_order_relaxed);
 		text += length;
 		text += *text == ',';
 	}
+	return unknown;
+}
+
+void log_set_levels(const char *text, const char **ret_unknown)
+{
+	*ret_unknown = walk_levels(text, true);
+}
+
+const char *log_check_levels(const char *text)
+{
+	return walk_levels(text, false);
 }

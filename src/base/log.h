@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Log lines with fields, fit for a guest in somebody else's process.
+ * Log lines with fields.
  *
  *	log_warn("share file is broken", STR("path", path), U64("line", line));
  *	vgpu: level=warn topic=share pid=71 msg="share file is broken" path=/etc/vgpu/share line=3
  *
- * One write(2) a line, to stderr, never to stdout; no allocation; errno is kept; at most
- * LOG_LINES_PER_SITE lines from one place in the code for the life of the process. Messages are
- * constant lower-case sentences without values. A file that logs defines LOG_TOPIC first.
+ * One write(2) a line, to stderr, never to stdout; no allocation; errno is kept. Messages are constant
+ * lower-case sentences without values. A file that logs defines LOG_TOPIC first.
+ *
+ * The sink says how many lines come from one place in the code. A guest in the process of another program has
+ * log_guest, and need not set it; a program of ours that runs for months sets log_daemon.
  */
 #pragma once
 
@@ -16,7 +18,16 @@
 
 #include "base/bits.h"
 
+/* Lines of one place in the code for the life of a process, in log_guest. */
 #define LOG_LINES_PER_SITE 16
+
+struct log_sink {
+	uint32_t lines_per_site; /* 0: without a bound */
+};
+extern const struct log_sink log_guest, log_daemon;
+
+/* The sink of all threads from here on; log_guest before that. */
+void log_set_sink(const struct log_sink *sink);
 
 enum log_level { LOG_OFF, LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG, LOG_TRACE };
 
@@ -60,6 +71,9 @@ extern _Atomic uint8_t log_levels[LOG_TOPIC_COUNT];
  * first of them is put into *ret_unknown (NULL where there is none; points into text).
  */
 void log_set_levels(const char *text, const char **ret_unknown);
+
+/* The first unknown word of such a text, or NULL. Sets nothing. */
+const char *log_check_levels(const char *text);
 
 /* Sets one level for every topic. */
 void log_set_level(enum log_level level);

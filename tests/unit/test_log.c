@@ -111,7 +111,8 @@ static void a_line_that_is_too_long_is_cut_and_still_ends(void **state)
 	assert_int_equal(out.text[510], 'x');
 }
 
-static void one_place_writes_sixteen_lines_and_says_that_it_stops(void **state)
+/* A hundred lines from one place; how many of them were written. */
+static unsigned say_again(void)
 {
 	unsigned lines = 0;
 
@@ -121,7 +122,20 @@ static void one_place_writes_sixteen_lines_and_says_that_it_stops(void **state)
 	capture_end(&out);
 	for (const char *at = out.text; (at = strchr(at, '\n')); at++)
 		lines++;
-	assert_int_equal(lines, LOG_LINES_PER_SITE);
+	return lines;
+}
+
+static void a_daemon_writes_every_line(void **state)
+{
+	log_set_sink(&log_daemon);
+	assert_int_equal(say_again(), 100);
+	assert_null(strstr(out.text, "not shown"));
+	log_set_sink(&log_guest);
+}
+
+static void one_place_writes_sixteen_lines_and_says_that_it_stops(void **state)
+{
+	assert_int_equal(say_again(), LOG_LINES_PER_SITE);
 	assert_non_null(strstr(out.text, "i=15 (more of this is not shown)\n"));
 	assert_null(strstr(out.text, "i=14 ("));
 	assert_null(strstr(out.text, "i=16"));
@@ -215,6 +229,8 @@ static void an_unknown_word_is_named_and_the_others_count(void **state)
 
 		log_set_level(LOG_WARN);
 		snprintf(text, sizeof(text), "door=info,%s,region=debug", broken[i]);
+		assert_ptr_equal(log_check_levels(text), text + strlen("door=info,"));
+		assert_int_equal(log_levels[LOG_DOOR], LOG_WARN);
 		log_set_levels(text, &unknown);
 		assert_ptr_equal(unknown, text + strlen("door=info,"));
 		assert_int_equal(log_levels[LOG_DOOR], LOG_INFO);
@@ -235,6 +251,7 @@ int main(void)
 		TEST(values_that_would_be_ambiguous_are_quoted),
 		TEST(control_bytes_never_reach_the_terminal),
 		TEST(a_line_that_is_too_long_is_cut_and_still_ends),
+		TEST(a_daemon_writes_every_line),
 		TEST(one_place_writes_sixteen_lines_and_says_that_it_stops),
 		TEST(errno_is_kept),
 		TEST(lines_below_the_level_cost_nothing_and_are_not_evaluated),

@@ -12,7 +12,7 @@ import coverage
 import csource
 
 TABLES = [("src/gpu/cuda.def", "libcuda.so.1"), ("src/gpu/nvml.def", "libnvidia-ml.so.1")]
-OPTIONS = "src/base/options.def"
+OPTIONS = "src/policy/options.def"
 COMMANDS = [("src/cli/commands.def", "vgpu"), ("sim/tool/command.def", "vgpu-sim")]
 COVERAGE = "docs/coverage.md"
 HEADER = "<!-- Made by tools/gen_docs.py from %s; `make docs` makes it anew. -->\n\n"

@@ -240,7 +240,7 @@ class Docs(Tree):
     TABLE = TOP + 'OPTION(limit, "VGPU_LIMIT", SIZE,\n\t"how much, " "in all")\n'
 
     def test_a_stale_page_is_found_and_made_anew(self):
-        self.put("src/base/options.def", self.TABLE)
+        self.put("src/policy/options.def", self.TABLE)
         self.finds("check_docs.py", "docs/generated/options.md:1: out of date")
         self.is_content("gen_docs.py")
         self.is_content("check_docs.py")

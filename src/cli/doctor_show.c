@@ -10,11 +10,6 @@
 #include "cli/json.h"
 #include "cli/size.h"
 
-static const char *const option_names[] = {
-#define OPTION(field, name, kind, meaning) name,
-#include "base/options.def"
-};
-
 /* Names come from files and other processes: nothing in them may move the terminal's cursor. */
 static void put(const char *text)
 {
@@ -37,21 +32,15 @@ static void visit_options(const struct inspection *seen, option_fn *visit)
 	unsigned found = 0;
 	char name[64];
 
-	for (size_t i = 0; i < ARRAY_SIZE(option_names); i++) {
-		size_t length = strcspn(option_names[i], "<");
-		unsigned members = option_names[i][length] ? OPTIONS_DEVICES : 1;
-
-		for (unsigned k = 0; k < members; k++) {
+	for (size_t i = 0; i < options_table_count; i++)
+		for (unsigned k = 0; k < option_count(&options_table[i]); k++) {
 			const char *value;
 
-			snprintf(name, sizeof(name), "%.*s", (int)length, option_names[i]);
-			if (members > 1)
-				snprintf(name + length, sizeof(name) - length, "%u", k);
+			option_name(&options_table[i], k, name, sizeof(name));
 			value = inspect_option(seen, name);
 			if (value)
 				visit(name, value, found++);
 		}
-	}
 }
 
 static void put_option(const char *name, const char *value, unsigned index)

@@ -35,25 +35,21 @@ static int read_environment(int pid, char **ret_text)
 	return 0;
 }
 
-/* The environment for look_up(), whose shape is getenv()'s. */
-static const char *environment;
-
-static char *look_up(const char *name)
+/* The context is the zero-ended strings of an environment. */
+static const char *look_up(void *context, const char *name)
 {
 	size_t length = strlen(name);
 
-	for (const char *at = environment; at && *at; at += strlen(at) + 1)
+	for (const char *at = context; at && *at; at += strlen(at) + 1)
 		if (strncmp(at, name, length) == 0 && at[length] == '=')
-			return (char *)(uintptr_t)(at + length + 1);
+			return at + length + 1;
 	return NULL;
 }
 
 const char *inspect_option(const struct inspection *inspection, const char *name)
 {
-	const char *value;
+	const char *value = look_up(inspection->environment, name);
 
-	environment = inspection->environment;
-	value = look_up(name);
 	return value && *value ? value : NULL;
 }
 
@@ -83,9 +79,9 @@ static bool find_libraries(int pid, struct inspection *i)
 }
 
 /* What made the dynamic linker put the library before what the program names. */
-static const char *find_preload(int pid)
+static const char *find_preload(int pid, char *environment)
 {
-	const char *variable = look_up("LD_PRELOAD");
+	const char *variable = look_up(environment, "LD_PRELOAD");
 	char path[64], text[4096];
 	size_t length;
 
@@ -138,9 +134,10 @@ void inspect_process(int pid, struct inspection *ret_inspection)
 	i.is_readable =
 		i.is_there && read_environment(pid, &i.environment) == 0 && find_libraries(pid, &i);
 	if (i.is_readable) {
-		environment = i.environment;
-		options_check(&i.options, look_up);
-		i.preloaded_by = find_preload(pid);
+		const struct option_source source = {.lookup = look_up, .context = i.environment};
+
+		options_read(&i.options, &source);
+		i.preloaded_by = find_preload(pid, i.environment);
 		read_shares(pid, &i);
 	}
 	*ret_inspection = i;

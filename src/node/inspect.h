@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "base/options.h"
+#include "policy/options.h"
 #include "policy/share.h"
 
 #define INSPECT_SHARES 2 /* the system's, and the one of VGPU_SHARE */

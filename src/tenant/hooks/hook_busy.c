@@ -11,7 +11,6 @@
 
 #include "gpu/uuid.h"
 #include "region/snapshot.h"
-#include "base/options.h"
 #include "tenant/hooks/hook.h"
 #include "tenant/slice/members.h"
 #include "tenant/slice/quota.h"

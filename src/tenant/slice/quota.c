@@ -21,6 +21,7 @@
 #include "base/lock.h"
 #include "base/log.h"
 #include "policy/share.h"
+#include "tenant/slice/environment.h"
 #include "tenant/slice/nvml.h"
 
 #define REGION_DEFAULT_PATH "/tmp/cudevshr.cache"
@@ -152,7 +153,7 @@ static enum quota_mode read_all(void)
 	struct file_identity id;
 	bool is_broken;
 
-	options_read(&quota.options, getenv);
+	environment_read(&quota.options, getenv);
 	read_mps();
 	is_broken = quota.options.is_broken;
 	if (file_identify_path(SHARE_SYSTEM_PATH, &id) != -ENOENT) {

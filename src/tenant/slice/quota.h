@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "base/bits.h"
-#include "base/options.h"
+#include "policy/options.h"
 
 #define QUOTA_UNLIMITED UINT64_MAX
 

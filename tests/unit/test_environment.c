@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Options: what the environment says, and what is said about nonsense. */
-#include "base/options.h"
+#include "tenant/slice/environment.h"
 
 #include <string.h>
 
@@ -30,7 +30,7 @@ static struct report *report;
 static int read_them(int fd, void *argument)
 {
 	capture_begin(&report->err);
-	options_read(&report->options, lookup);
+	environment_read(&report->options, lookup);
 	capture_end(&report->err);
 	for (int i = 0; i < LOG_TOPIC_COUNT; i++)
 		report->levels[i] = log_levels[i];
@@ -248,10 +248,17 @@ static void a_switch_is_on_or_off_and_nothing_else(void **state)
 	}
 }
 
+static const char *lookup_quietly(void *context, const char *name)
+{
+	return lookup(name);
+}
+
 static int check_them(int fd, void *argument)
 {
+	const struct option_source source = {.lookup = lookup_quietly};
+
 	capture_begin(&report->err);
-	options_check(&report->options, lookup);
+	options_read(&report->options, &source);
 	capture_end(&report->err);
 	return 0;
 }
@@ -415,5 +422,5 @@ int main(void)
 	};
 
 	report = child_shared_memory(sizeof(*report));
-	return report ? cmocka_run_group_tests_name("options", tests, NULL, NULL) : 1;
+	return report ? cmocka_run_group_tests_name("environment", tests, NULL, NULL) : 1;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The calls of arrays and mipmapped arrays. */
 #include "sim/cuda/api/entry.h"
-#include "sim/cuda/model/context/context.h"
 #include "sim/cuda/model/memory/array.h"
 #include "sim/cuda/model/time/timeline.h"
 
@@ -16,9 +15,8 @@ static CUresult make(
 		return result;
 	if (!ret_handle || !array_is_valid(descriptor, level_count))
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	result = array_make(context, descriptor, level_count, &array);
-	pthread_mutex_unlock(&driver.memory_lock);
 	if (result == CUDA_SUCCESS)
 		*ret_handle = array;
 	return result;
@@ -73,14 +71,13 @@ static CUresult destroy(const void *handle, bool is_mipmap)
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	array = array_find(handle, is_mipmap);
 	/* A level belongs to its mipmapped array. */
 	if (!array || array->parent)
 		result = CUDA_ERROR_INVALID_HANDLE;
 	else
 		array_drop(array);
-	pthread_mutex_unlock(&driver.memory_lock);
 	return result;
 }
 
@@ -103,7 +100,7 @@ ENTRY_BODY(cuMipmappedArrayGetLevel,
 
 	if (!ret_array)
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	mipmap = array_find(handle, true);
 	if (!mipmap)
 		result = CUDA_ERROR_INVALID_HANDLE;
@@ -113,7 +110,6 @@ ENTRY_BODY(cuMipmappedArrayGetLevel,
 		array = array_level(mipmap, level);
 	if (result == CUDA_SUCCESS && !array)
 		result = CUDA_ERROR_OUT_OF_MEMORY;
-	pthread_mutex_unlock(&driver.memory_lock);
 	if (result == CUDA_SUCCESS)
 		*ret_array = (CUarray)array;
 	return result;
@@ -123,11 +119,10 @@ static CUresult describe(CUarray handle, CUDA_ARRAY3D_DESCRIPTOR *ret_descriptor
 {
 	struct array *array;
 
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	array = array_find(handle, false);
 	if (array)
 		*ret_descriptor = array->descriptor;
-	pthread_mutex_unlock(&driver.memory_lock);
 	return array ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
@@ -160,7 +155,7 @@ static CUresult require(CUDA_ARRAY_MEMORY_REQUIREMENTS *ret_requirements, const 
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!driver_device(ordinal))
 		return CUDA_ERROR_INVALID_DEVICE;
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	array = array_find(handle, is_mipmap);
 	if (!array)
 		result = CUDA_ERROR_INVALID_HANDLE;
@@ -170,7 +165,6 @@ static CUresult require(CUDA_ARRAY_MEMORY_REQUIREMENTS *ret_requirements, const 
 		*ret_requirements = (CUDA_ARRAY_MEMORY_REQUIREMENTS){
 			.size = (array->bytes + ARRAY_STEP - 1) / ARRAY_STEP * ARRAY_STEP,
 			.alignment = ARRAY_STEP};
-	pthread_mutex_unlock(&driver.memory_lock);
 	return result;
 }
 
@@ -211,7 +205,7 @@ static CUresult describe_sparse(
 
 	if (!ret_properties)
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	array = array_find(handle, is_mipmap);
 	if (!array) {
 		result = CUDA_ERROR_INVALID_HANDLE;
@@ -225,7 +219,6 @@ static CUresult describe_sparse(
 			p.miptailFirstLevel++;
 		*ret_properties = p;
 	}
-	pthread_mutex_unlock(&driver.memory_lock);
 	return result;
 }
 
@@ -241,24 +234,19 @@ ENTRY_BODY(cuMipmappedArrayGetSparseProperties,
 	return describe_sparse(properties, mipmap, true);
 }
 
-ENTRY_FORMS(cuMemMapArrayAsync, _ptsz, (CUarrayMapInfo * list, unsigned int count, CUstream handle),
-	(list, count, handle))
+ENTRY_STREAM(cuMemMapArrayAsync, _ptsz, handle,
+	(CUarrayMapInfo * list, unsigned int count, CUstream handle), (list, count, handle))
 {
-	struct context *context;
-	struct stream *stream;
 	uint64_t time_ns;
-	CUresult result = context_stream(handle, is_thread, &context, &stream);
+	CUresult result = CUDA_SUCCESS;
 
-	if (result != CUDA_SUCCESS)
-		return result;
 	if (!list || count == 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	array_collect();
 	time_ns = timeline_end(stream);
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	for (unsigned int i = 0; i < count && result == CUDA_SUCCESS; i++)
 		result = array_map(&list[i], time_ns);
-	pthread_mutex_unlock(&driver.memory_lock);
 	return result;
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Contexts as the program makes, ends and stacks them. */
 #include "sim/cuda/api/entry.h"
-#include "sim/cuda/model/context/context.h"
 
 static CUresult create(
 	CUcontext *ret_context, unsigned int flags, CUdevice ordinal, unsigned int api_version)
@@ -14,7 +13,7 @@ static CUresult create(
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!device)
 		return CUDA_ERROR_INVALID_DEVICE;
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	context = context_make(device, false);
 	result = context ? context_activate(context, flags) : CUDA_ERROR_OUT_OF_MEMORY;
 	if (result == CUDA_SUCCESS) {
@@ -26,7 +25,6 @@ static CUresult create(
 			*ret_context = (CUcontext)context;
 		}
 	}
-	pthread_mutex_unlock(&driver.memory_lock);
 	return result;
 }
 
@@ -64,6 +62,17 @@ ENTRY_BODY(cuCtxCreate_v4,
 	return create(context, flags, ordinal, 3020);
 }
 
+/* Under memory_lock. */
+static CUresult end(struct context *context)
+{
+	if (context->is_primary || context->green)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	context_end(context);
+	if (context_top() == context)
+		context_pop();
+	return CUDA_SUCCESS;
+}
+
 static CUresult destroy(CUcontext handle)
 {
 	struct context *context;
@@ -71,17 +80,9 @@ static CUresult destroy(CUcontext handle)
 
 	if (!handle)
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	result = context_check_itself(handle, &context);
-	if (result == CUDA_SUCCESS && (context->is_primary || context->green))
-		result = CUDA_ERROR_INVALID_CONTEXT;
-	if (result == CUDA_SUCCESS) {
-		context_end(context);
-		if (context_top() == context)
-			context_pop();
-	}
-	pthread_mutex_unlock(&driver.memory_lock);
-	return result;
+	return result == CUDA_SUCCESS ? end(context) : result;
 }
 
 ENTRY_BODY(cuCtxDestroy, (CUcontext context), (context))
@@ -104,9 +105,8 @@ ENTRY_BODY(cuCtxAttach, (CUcontext * context, unsigned int flags), (context, fla
 		return CUDA_ERROR_INVALID_VALUE;
 	if (result != CUDA_SUCCESS)
 		return result;
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	current->attached++;
-	pthread_mutex_unlock(&driver.memory_lock);
 	*context = (CUcontext)current;
 	return CUDA_SUCCESS;
 }
@@ -114,7 +114,6 @@ ENTRY_BODY(cuCtxAttach, (CUcontext * context, unsigned int flags), (context, fla
 ENTRY_BODY(cuCtxDetach, (CUcontext handle), (handle))
 {
 	struct context *context;
-	bool is_last = false;
 	CUresult result;
 
 	if (!handle)
@@ -125,13 +124,11 @@ ENTRY_BODY(cuCtxDetach, (CUcontext handle), (handle))
 	/* Only where it is current. */
 	if (context_top() != context)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	pthread_mutex_lock(&driver.memory_lock);
-	if (context->attached > 0)
-		context->attached--;
-	else
-		is_last = true;
-	pthread_mutex_unlock(&driver.memory_lock);
-	return is_last ? destroy(handle) : CUDA_SUCCESS;
+	LOCK_SCOPE(&driver.memory_lock);
+	if (context->attached == 0)
+		return end(context);
+	context->attached--;
+	return CUDA_SUCCESS;
 }
 
 ENTRY_BODY(cuCtxGetCurrent, (CUcontext * context), (context))

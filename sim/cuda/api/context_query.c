@@ -1,19 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a context says of itself, its limits, and waiting for it. */
 #include "sim/cuda/api/entry.h"
-#include "sim/cuda/model/context/context.h"
 #include "sim/cuda/model/memory/array.h"
 #include "sim/cuda/model/memory/pool.h"
 #include "sim/cuda/model/memory/room.h"
 #include "sim/cuda/model/time/callback.h"
 
-ENTRY_BODY(cuCtxGetDevice, (CUdevice * device), (device))
+ENTRY_CURRENT(cuCtxGetDevice, (CUdevice * device), (device))
 {
-	struct context *context;
-	CUresult result = context_current(&context);
-
-	if (result != CUDA_SUCCESS)
-		return result;
 	if (!device)
 		return CUDA_ERROR_INVALID_VALUE;
 	*device = context->device->ordinal;
@@ -57,26 +51,16 @@ ENTRY_BODY(cuCtxSynchronize_v2, (CUcontext handle), (handle))
 	return result == CUDA_SUCCESS ? synchronize(context) : result;
 }
 
-ENTRY_BODY(cuCtxGetFlags, (unsigned int *flags), (flags))
+ENTRY_CURRENT(cuCtxGetFlags, (unsigned int *flags), (flags))
 {
-	struct context *context;
-	CUresult result = context_current(&context);
-
-	if (result != CUDA_SUCCESS)
-		return result;
 	if (!flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	*flags = context->flags;
 	return CUDA_SUCCESS;
 }
 
-ENTRY_BODY(cuCtxSetFlags, (unsigned int flags), (flags))
+ENTRY_CURRENT(cuCtxSetFlags, (unsigned int flags), (flags))
 {
-	struct context *context;
-	CUresult result = context_current(&context);
-
-	if (result != CUDA_SUCCESS)
-		return result;
 	if ((flags & ~(unsigned int)CU_CTX_FLAGS_MASK) != 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	context->flags = flags;
@@ -109,13 +93,8 @@ ENTRY_BODY(cuCtxGetApiVersion, (CUcontext handle, unsigned int *version), (handl
 	return CUDA_SUCCESS;
 }
 
-ENTRY_BODY(cuCtxGetLimit, (size_t * value, CUlimit limit), (value, limit))
+ENTRY_CURRENT(cuCtxGetLimit, (size_t * value, CUlimit limit), (value, limit))
 {
-	struct context *context;
-	CUresult result = context_current(&context);
-
-	if (result != CUDA_SUCCESS)
-		return result;
 	if (!value)
 		return CUDA_ERROR_INVALID_VALUE;
 	if ((unsigned int)limit >= CONTEXT_LIMITS)
@@ -128,26 +107,22 @@ ENTRY_BODY(cuCtxGetLimit, (size_t * value, CUlimit limit), (value, limit))
 #define FRAME_BYTES_MAX (512u << 10)
 
 /* All but the stack limit are only remembered: what they ask for is taken when it is used. */
-ENTRY_BODY(cuCtxSetLimit, (CUlimit limit, size_t value), (limit, value))
+ENTRY_CURRENT(cuCtxSetLimit, (CUlimit limit, size_t value), (limit, value))
 {
-	struct context *context;
-	CUresult result = context_current(&context);
+	CUresult result = CUDA_SUCCESS;
 
-	if (result != CUDA_SUCCESS)
-		return result;
 	if ((unsigned int)limit >= CONTEXT_LIMITS)
 		return CUDA_ERROR_UNSUPPORTED_LIMIT;
 	if (limit == CU_LIMIT_STACK_SIZE)
 		return value <= FRAME_BYTES_MAX ? room_set_local(context, value)
 						: CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	/* Too late when it was used. */
 	if ((limit == CU_LIMIT_MALLOC_HEAP_SIZE && context->code.has_heap) ||
 		(limit == CU_LIMIT_PRINTF_FIFO_SIZE && context->code.has_printed))
 		result = CUDA_ERROR_INVALID_VALUE;
 	else
 		context_set_limit(context, limit, value);
-	pthread_mutex_unlock(&driver.memory_lock);
 	return result;
 }
 
@@ -158,13 +133,8 @@ ENTRY_BODY(cuCtxResetPersistingL2Cache, (void), ())
 	return context_current(&context);
 }
 
-ENTRY_BODY(cuCtxGetCacheConfig, (CUfunc_cache * config), (config))
+ENTRY_CURRENT(cuCtxGetCacheConfig, (CUfunc_cache * config), (config))
 {
-	struct context *context;
-	CUresult result = context_current(&context);
-
-	if (result != CUDA_SUCCESS)
-		return result;
 	if (!config)
 		return CUDA_ERROR_INVALID_VALUE;
 	*config = context->cache_config;
@@ -181,13 +151,8 @@ ENTRY_BODY(cuCtxSetCacheConfig, (CUfunc_cache config), (config))
 	return result;
 }
 
-ENTRY_BODY(cuCtxGetSharedMemConfig, (CUsharedconfig * config), (config))
+ENTRY_CURRENT(cuCtxGetSharedMemConfig, (CUsharedconfig * config), (config))
 {
-	struct context *context;
-	CUresult result = context_current(&context);
-
-	if (result != CUDA_SUCCESS)
-		return result;
 	if (!config)
 		return CUDA_ERROR_INVALID_VALUE;
 	*config = CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE;
@@ -204,13 +169,8 @@ ENTRY_BODY(cuCtxSetSharedMemConfig, (CUsharedconfig config), (config))
 	return result;
 }
 
-ENTRY_BODY(cuCtxGetStreamPriorityRange, (int *least, int *greatest), (least, greatest))
+ENTRY_CURRENT(cuCtxGetStreamPriorityRange, (int *least, int *greatest), (least, greatest))
 {
-	struct context *context;
-	CUresult result = context_current(&context);
-
-	if (result != CUDA_SUCCESS)
-		return result;
 	if (least)
 		*least = 0;
 	/* Six levels since compute capability 7. */

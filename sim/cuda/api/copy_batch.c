@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Batches of copies, done one after the other; and of decompressions, for which there is no engine. */
 #include "sim/cuda/api/entry.h"
-#include "sim/cuda/model/context/context.h"
 #include "sim/cuda/model/context/submit.h"
 #include "sim/cuda/model/memory/array.h"
-#include "sim/cuda/model/time/timeline.h"
 
 /* A batch is given to any stream but the legacy one. */
 static bool is_legacy(CUstream stream, bool is_thread)
@@ -97,11 +95,10 @@ static size_t element_of(const CUmemcpy3DOperand *operand)
 		return 1;
 	if (operand->type != CU_MEMCPY_OPERAND_TYPE_ARRAY)
 		return 0;
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	array = array_find(operand->op.array.array, false);
 	if (array)
 		bytes = array_element(&array->descriptor);
-	pthread_mutex_unlock(&driver.memory_lock);
 	return bytes;
 }
 
@@ -186,17 +183,11 @@ ENTRY_FORMS(cuMemcpy3DBatchAsync_v2, _ptsz,
 }
 
 /* The boards that are simulated have no engine for it. */
-ENTRY_FORMS(cuMemBatchDecompressAsync, _ptsz,
+ENTRY_STREAM(cuMemBatchDecompressAsync, _ptsz, handle,
 	(CUmemDecompressParams * list, size_t count, unsigned int flags, size_t *failed,
 		CUstream handle),
 	(list, count, flags, failed, handle))
 {
-	struct context *context;
-	struct stream *stream;
-	CUresult result = context_stream(handle, is_thread, &context, &stream);
-
-	if (result != CUDA_SUCCESS)
-		return result;
 	if (failed)
 		*failed = SIZE_MAX;
 	return !list || count == 0 || flags != 0 ? CUDA_ERROR_INVALID_VALUE

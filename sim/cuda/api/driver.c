@@ -55,11 +55,10 @@ ENTRY_EARLY(cuInit, (unsigned int flags), (flags))
 
 	if (flags != 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&driver.init_lock);
+	LOCK_SCOPE(&driver.init_lock);
 	/* Relaxed: written under init_lock. */
 	if (atomic_load_explicit(&driver.stage, memory_order_relaxed) == DRIVER_FRESH)
 		result = start();
-	pthread_mutex_unlock(&driver.init_lock);
 	return result;
 }
 

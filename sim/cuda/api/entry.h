@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "gpu/abi/cuda.h"
+#include "sim/cuda/model/context/context.h"
 #include "sim/cuda/model/driver.h"
 
 /* The numbers of the functions in the counts of calls. */
@@ -15,60 +16,100 @@ enum call {
 };
 
 #define ENTRY_UNPACK(...) __VA_ARGS__
-#define ENTRY_EXPORT	  __attribute__((visibility("default")))
+
+/* What an entry finds out before its body runs. */
+struct entry {
+	struct context *context;
+	struct stream *stream;
+};
+
+static inline CUresult entry_current(unsigned int call, struct entry *entry)
+{
+	CUresult result = driver_enter(call);
+
+	return result == CUDA_SUCCESS ? context_current(&entry->context) : result;
+}
+
+static inline CUresult entry_old(unsigned int call, struct entry *entry)
+{
+	CUresult result = entry_current(call, entry);
+
+	return result == CUDA_SUCCESS && !context_is_old(entry->context)
+		       ? CUDA_ERROR_INVALID_CONTEXT
+		       : result;
+}
+
+static inline CUresult entry_stream(
+	unsigned int call, CUstream handle, bool is_thread, struct entry *entry)
+{
+	CUresult result = driver_enter(call);
+
+	return result == CUDA_SUCCESS ? context_stream(handle, is_thread, &entry->stream) : result;
+}
+
+/* The exported function: `call` where `enter` says success. */
+#define ENTRY_EXPORT(symbol, params, enter, call)                  \
+	__attribute__((visibility("default"))) symbol##_fn symbol; \
+	CUresult symbol params                                     \
+	{                                                          \
+		__attribute__((unused)) struct entry entry;        \
+		CUresult result = enter;                           \
+		return result == CUDA_SUCCESS ? call : result;     \
+	}
 
 /*
  * ENTRY_BODY(symbol, (parameters), (arguments)) { ... } writes an exported function. The body runs
  * when the driver is initialised and no injected fault says otherwise.
  */
-#define ENTRY_BODY(symbol, params, args)                                     \
-	static CUresult symbol##_body params;                                \
-	ENTRY_EXPORT symbol##_fn symbol;                                     \
-	CUresult symbol params                                               \
-	{                                                                    \
-		CUresult result = driver_enter(CALL_##symbol);               \
-		return result == CUDA_SUCCESS ? symbol##_body args : result; \
-	}                                                                    \
+#define ENTRY_BODY(symbol, params, args)                                              \
+	static CUresult symbol##_body params;                                         \
+	ENTRY_EXPORT(symbol, params, driver_enter(CALL_##symbol), symbol##_body args) \
 	static CUresult symbol##_body params
 
 /* The same for what a lock of the process does not stop. */
-#define ENTRY_CONTROL(symbol, params, args)                                  \
-	static CUresult symbol##_body params;                                \
-	ENTRY_EXPORT symbol##_fn symbol;                                     \
-	CUresult symbol params                                               \
-	{                                                                    \
-		CUresult result = driver_enter_control(CALL_##symbol);       \
-		return result == CUDA_SUCCESS ? symbol##_body args : result; \
-	}                                                                    \
+#define ENTRY_CONTROL(symbol, params, args)                                                   \
+	static CUresult symbol##_body params;                                                 \
+	ENTRY_EXPORT(symbol, params, driver_enter_control(CALL_##symbol), symbol##_body args) \
 	static CUresult symbol##_body params
 
 /* The same for what may be called before cuInit. */
-#define ENTRY_EARLY(symbol, params, args)                                    \
-	static CUresult symbol##_body params;                                \
-	ENTRY_EXPORT symbol##_fn symbol;                                     \
-	CUresult symbol params                                               \
-	{                                                                    \
-		CUresult result = driver_enter_early(CALL_##symbol);         \
-		return result == CUDA_SUCCESS ? symbol##_body args : result; \
-	}                                                                    \
+#define ENTRY_EARLY(symbol, params, args)                                                   \
+	static CUresult symbol##_body params;                                               \
+	ENTRY_EXPORT(symbol, params, driver_enter_early(CALL_##symbol), symbol##_body args) \
 	static CUresult symbol##_body params
+
+/* The body gets one more parameter in front, `context`: the thread's current one, which is needed. */
+#define ENTRY_CURRENT(symbol, params, args)                                          \
+	static CUresult symbol##_body(struct context *context, ENTRY_UNPACK params); \
+	ENTRY_EXPORT(symbol, params, entry_current(CALL_##symbol, &entry),           \
+		symbol##_body(entry.context, ENTRY_UNPACK args))                     \
+	static CUresult symbol##_body(struct context *context, ENTRY_UNPACK params)
+
+/* The same for an interface of CUDA 2, which needs a context of its version. */
+#define ENTRY_OLD(symbol, params, args)                                              \
+	static CUresult symbol##_body(struct context *context, ENTRY_UNPACK params); \
+	ENTRY_EXPORT(symbol, params, entry_old(CALL_##symbol, &entry),               \
+		symbol##_body(entry.context, ENTRY_UNPACK args))                     \
+	static CUresult symbol##_body(struct context *context, ENTRY_UNPACK params)
 
 /*
  * Both forms of a function: `symbol` and `symbol##suffix`. The body gets one more parameter in
  * front, is_thread: whether stream 0 is the calling thread's.
  */
-#define ENTRY_FORMS(symbol, suffix, params, args)                                                 \
-	static CUresult symbol##_body(bool is_thread, ENTRY_UNPACK params);                       \
-	ENTRY_EXPORT symbol##_fn symbol;                                                          \
-	ENTRY_EXPORT symbol##suffix##_fn symbol##suffix;                                          \
-	CUresult symbol params                                                                    \
-	{                                                                                         \
-		CUresult result = driver_enter(CALL_##symbol);                                    \
-		return result == CUDA_SUCCESS ? symbol##_body(false, ENTRY_UNPACK args) : result; \
-	}                                                                                         \
-	CUresult symbol##suffix params                                                            \
-	{                                                                                         \
-		CUresult result = driver_enter(CALL_##symbol##suffix);                            \
-		return result == CUDA_SUCCESS ? symbol##_body(true, ENTRY_UNPACK args) : result;  \
-	}                                                                                         \
+#define ENTRY_FORMS(symbol, suffix, params, args)                                 \
+	static CUresult symbol##_body(bool is_thread, ENTRY_UNPACK params);       \
+	ENTRY_EXPORT(symbol, params, driver_enter(CALL_##symbol),                 \
+		symbol##_body(false, ENTRY_UNPACK args))                          \
+	ENTRY_EXPORT(symbol##suffix, params, driver_enter(CALL_##symbol##suffix), \
+		symbol##_body(true, ENTRY_UNPACK args))                           \
 	static CUresult symbol##_body(bool is_thread, ENTRY_UNPACK params)
+
+/* Both forms; the body gets in front, instead, the stream that the parameter `handle` means. */
+#define ENTRY_STREAM(symbol, suffix, handle, params, args)                               \
+	static CUresult symbol##_body(struct stream *stream, ENTRY_UNPACK params);       \
+	ENTRY_EXPORT(symbol, params, entry_stream(CALL_##symbol, handle, false, &entry), \
+		symbol##_body(entry.stream, ENTRY_UNPACK args))                          \
+	ENTRY_EXPORT(symbol##suffix, params,                                             \
+		entry_stream(CALL_##symbol##suffix, handle, true, &entry),               \
+		symbol##_body(entry.stream, ENTRY_UNPACK args))                          \
+	static CUresult symbol##_body(struct stream *stream, ENTRY_UNPACK params)

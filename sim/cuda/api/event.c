@@ -1,21 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The calls of events: points of a stream's virtual time, and of the time on the wall. */
 #include "sim/cuda/api/entry.h"
-#include "sim/cuda/model/context/context.h"
 #include "sim/cuda/model/graph/capture.h"
 #include "sim/cuda/model/graph/work.h"
 #include "sim/cuda/model/memory/array.h"
 #include "sim/cuda/model/memory/pool.h"
 #include "sim/cuda/model/time/timeline.h"
 
-ENTRY_BODY(cuEventCreate, (CUevent * ret_event, unsigned int flags), (ret_event, flags))
+ENTRY_CURRENT(cuEventCreate, (CUevent * ret_event, unsigned int flags), (ret_event, flags))
 {
-	struct context *context;
 	struct event *event;
-	CUresult result = context_current(&context);
 
-	if (result != CUDA_SUCCESS)
-		return result;
 	if (!ret_event || flags > 7 ||
 		((flags & CU_EVENT_INTERPROCESS) != 0 && (flags & CU_EVENT_DISABLE_TIMING) == 0))
 		return CUDA_ERROR_INVALID_VALUE;
@@ -47,53 +42,37 @@ ENTRY_BODY(cuEventDestroy_v2, (CUevent event), (event))
 	return destroy(event);
 }
 
-static CUresult record(bool is_thread, CUevent handle, CUstream stream_handle, unsigned int flags)
+static CUresult record(struct stream *stream, CUevent handle, unsigned int flags)
 {
 	struct work work = work_of(CU_GRAPH_NODE_TYPE_EVENT_RECORD);
 	struct event *event = timeline_find_event(handle);
-	struct context *context;
-	struct stream *stream;
-	uint64_t now;
-	CUresult result = context_stream(stream_handle, is_thread, &context, &stream);
 
-	work.event = handle;
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!event || event->context != context)
+	if (!event || event->context != stream->context)
 		return CUDA_ERROR_INVALID_HANDLE;
+	work.event = handle;
 	if (capture_is_on(stream))
 		return flags == CU_EVENT_RECORD_EXTERNAL ? capture_add(stream, &work)
 							 : capture_record(stream, event);
 	capture_leave(&event->captured, false);
-	now = timeline_now(context->device);
-	pthread_mutex_lock(&context->device->time_lock);
-	timeline_mark(event, timeline_ready_ns(stream, now));
-	pthread_mutex_unlock(&context->device->time_lock);
+	timeline_mark(event, timeline_ready_ns(stream));
 	return CUDA_SUCCESS;
 }
 
-ENTRY_FORMS(cuEventRecord, _ptsz, (CUevent event, CUstream stream), (event, stream))
+ENTRY_STREAM(cuEventRecord, _ptsz, handle, (CUevent event, CUstream handle), (event, handle))
 {
-	return record(is_thread, event, stream, CU_EVENT_RECORD_DEFAULT);
+	return record(stream, event, CU_EVENT_RECORD_DEFAULT);
 }
 
-ENTRY_FORMS(cuEventRecordWithFlags, _ptsz, (CUevent event, CUstream stream, unsigned int flags),
-	(event, stream, flags))
+ENTRY_FORMS(cuEventRecordWithFlags, _ptsz, (CUevent event, CUstream handle, unsigned int flags),
+	(event, handle, flags))
 {
+	struct stream *stream;
+	CUresult result;
+
 	if (flags > CU_EVENT_RECORD_EXTERNAL)
 		return CUDA_ERROR_INVALID_VALUE;
-	return record(is_thread, event, stream, flags);
-}
-
-/* When the event happens; 0 if it was never recorded. */
-static uint64_t time_of(struct event *event)
-{
-	uint64_t time;
-
-	pthread_mutex_lock(&event->context->device->time_lock);
-	time = event->is_recorded ? event->time_ns : 0;
-	pthread_mutex_unlock(&event->context->device->time_lock);
-	return time;
+	result = context_stream(handle, is_thread, &stream);
+	return result == CUDA_SUCCESS ? record(stream, event, flags) : result;
 }
 
 ENTRY_BODY(cuEventQuery, (CUevent handle), (handle))
@@ -104,7 +83,7 @@ ENTRY_BODY(cuEventQuery, (CUevent handle), (handle))
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (captured_by(&event->captured))
 		return CUDA_ERROR_CAPTURED_EVENT;
-	if (time_of(event) > timeline_now(event->context->device))
+	if (timeline_event_ns(event) > timeline_now(event->context->device))
 		return CUDA_ERROR_NOT_READY;
 	array_collect();
 	return CUDA_SUCCESS;
@@ -118,7 +97,7 @@ ENTRY_BODY(cuEventSynchronize, (CUevent handle), (handle))
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (captured_by(&event->captured))
 		return CUDA_ERROR_CAPTURED_EVENT;
-	timeline_sleep_until(event->context, time_of(event));
+	timeline_sleep_until(event->context, timeline_event_ns(event));
 	pool_collect_event(event->context->device);
 	array_collect();
 	return CUDA_SUCCESS;
@@ -134,11 +113,11 @@ static CUresult elapsed(float *ms, CUevent start_handle, CUevent end_handle)
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (!ms)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (time_of(start) == 0 || time_of(end) == 0 ||
+	if (timeline_event_ns(start) == 0 || timeline_event_ns(end) == 0 ||
 		(start->flags & CU_EVENT_DISABLE_TIMING) != 0 ||
 		(end->flags & CU_EVENT_DISABLE_TIMING) != 0)
 		return CUDA_ERROR_INVALID_HANDLE;
-	if (!timeline_settle(start, &from) || !timeline_settle(end, &to))
+	if (!timeline_place(start, &from) || !timeline_place(end, &to))
 		return CUDA_ERROR_NOT_READY;
 	*ms = (float)((double)(int64_t)(to - from) / 1e6);
 	return CUDA_SUCCESS;

@@ -3,41 +3,42 @@
 #include <string.h>
 
 #include "sim/cuda/api/entry.h"
-#include "sim/cuda/model/context/context.h"
 #include "sim/cuda/model/graph/capture.h"
 #include "sim/cuda/model/graph/exec.h"
 #include "sim/cuda/model/graph/graph.h"
 #include "sim/cuda/model/graph/work.h"
 #include "sim/cuda/model/time/timeline.h"
 
+static CUresult make(
+	struct context *context, CUgraph handle, unsigned long long flags, struct exec **ret_exec)
+{
+	struct graph *graph;
+
+	LOCK_SCOPE(&driver.memory_lock);
+	graph = graph_check(handle);
+	return graph && !graph->is_child ? exec_make(context, graph, flags, ret_exec)
+					 : CUDA_ERROR_INVALID_VALUE;
+}
+
 static CUresult instantiate(CUgraphExec *ret_exec, CUgraph handle, unsigned long long flags)
 {
 	struct context *context;
-	struct exec *exec = NULL;
-	struct graph *graph;
+	struct exec *exec;
 	CUresult result = context_current(&context);
 
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!ret_exec || flags > 15)
-		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&driver.memory_lock);
-	graph = graph_check(handle);
-	if (!graph || graph->is_child)
+	if (result == CUDA_SUCCESS && (!ret_exec || flags > 15))
 		result = CUDA_ERROR_INVALID_VALUE;
-	else
-		result = exec_make(context, graph, flags, &exec);
-	pthread_mutex_unlock(&driver.memory_lock);
+	if (result == CUDA_SUCCESS)
+		result = make(context, handle, flags, &exec);
 	if (result != CUDA_SUCCESS)
 		return result;
 	result = exec_make_ready(exec, context);
 	if (result == CUDA_SUCCESS) {
 		*ret_exec = (CUgraphExec)exec;
-		return result;
+		return CUDA_SUCCESS;
 	}
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	exec_end(exec);
-	pthread_mutex_unlock(&driver.memory_lock);
 	return result;
 }
 
@@ -64,31 +65,25 @@ ENTRY_BODY(cuGraphInstantiateWithFlags,
 	return instantiate(exec, graph, flags);
 }
 
-static CUresult upload(bool is_thread, CUgraphExec handle, CUstream stream_handle)
+static CUresult upload(struct stream *stream, CUgraphExec handle)
 {
-	struct context *context;
-	struct stream *stream;
 	struct exec *exec;
-	CUresult result = context_stream(stream_handle, is_thread, &context, &stream);
 
-	if (result != CUDA_SUCCESS)
-		return result;
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	exec = exec_check(handle);
-	result = exec ? exec_map(exec, stream) : CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_unlock(&driver.memory_lock);
-	return result;
+	return exec ? exec_map(exec, stream) : CUDA_ERROR_INVALID_VALUE;
 }
 
-ENTRY_FORMS(cuGraphUpload, _ptsz, (CUgraphExec exec, CUstream stream), (exec, stream))
+ENTRY_STREAM(cuGraphUpload, _ptsz, handle, (CUgraphExec exec, CUstream handle), (exec, handle))
 {
-	return upload(is_thread, exec, stream);
+	return upload(stream, exec);
 }
 
 ENTRY_FORMS(cuGraphInstantiateWithParams, _ptsz,
 	(CUgraphExec * exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params),
 	(exec, graph, params))
 {
+	struct stream *stream = NULL;
 	CUresult result;
 
 	if (!params)
@@ -97,7 +92,9 @@ ENTRY_FORMS(cuGraphInstantiateWithParams, _ptsz,
 	params->result_out = CUDA_GRAPH_INSTANTIATE_ERROR;
 	result = instantiate(exec, graph, params->flags);
 	if (result == CUDA_SUCCESS && (params->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) != 0)
-		result = upload(is_thread, *exec, params->hUploadStream);
+		result = context_stream(params->hUploadStream, is_thread, &stream);
+	if (stream && result == CUDA_SUCCESS)
+		result = upload(stream, *exec);
 	if (result == CUDA_SUCCESS)
 		params->result_out = CUDA_GRAPH_INSTANTIATE_SUCCESS;
 	return result;
@@ -107,11 +104,10 @@ ENTRY_BODY(cuGraphExecDestroy, (CUgraphExec handle), (handle))
 {
 	struct exec *exec;
 
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	exec = exec_check(handle);
 	if (exec)
 		exec_end(exec);
-	pthread_mutex_unlock(&driver.memory_lock);
 	return exec ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -121,12 +117,11 @@ static CUresult update_exec(
 	struct graph *graph;
 	struct exec *exec;
 
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	graph = graph_check(graph_handle);
 	exec = exec_check(exec_handle);
 	if (graph && exec)
 		*ret_result = exec_update(exec, graph);
-	pthread_mutex_unlock(&driver.memory_lock);
 	if (!graph || !exec)
 		return CUDA_ERROR_INVALID_VALUE;
 	return *ret_result == CU_GRAPH_EXEC_UPDATE_SUCCESS ? CUDA_SUCCESS
@@ -164,7 +159,7 @@ static CUresult set_work(CUgraphExec handle, CUgraphNode node_handle, CUgraphNod
 		params->type == CU_GRAPH_NODE_TYPE_MEM_FREE ||
 		params->type == CU_GRAPH_NODE_TYPE_GRAPH)
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	exec = exec_check(handle);
 	for (size_t i = 0; exec && i < exec->count; i++) {
 		struct step *step = &exec->steps[i];
@@ -175,7 +170,6 @@ static CUresult set_work(CUgraphExec handle, CUgraphNode node_handle, CUgraphNod
 		if (result == CUDA_SUCCESS)
 			step->work = work;
 	}
-	pthread_mutex_unlock(&driver.memory_lock);
 	return result;
 }
 
@@ -219,7 +213,7 @@ ENTRY_BODY(cuGraphExecChildGraphNodeSetParams,
 	struct exec *exec;
 	CUresult result = CUDA_ERROR_INVALID_VALUE;
 
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	exec = exec_check(handle);
 	child = graph_check(child_handle);
 	node = child ? child->first : NULL;
@@ -233,39 +227,11 @@ ENTRY_BODY(cuGraphExecChildGraphNodeSetParams,
 		}
 		result = CUDA_SUCCESS;
 	}
-	pthread_mutex_unlock(&driver.memory_lock);
 	return result;
 }
 
-/* Launches of one executable graph follow each other, on whatever stream. */
-ENTRY_FORMS(
-	cuGraphLaunch, _ptsz, (CUgraphExec handle, CUstream stream_handle), (handle, stream_handle))
+ENTRY_STREAM(cuGraphLaunch, _ptsz, handle, (CUgraphExec exec, CUstream handle), (exec, handle))
 {
-	struct context *context;
-	struct stream *stream;
-	struct exec *exec;
-	uint64_t end_ns;
-	CUresult result = context_stream(stream_handle, is_thread, &context, &stream), freed;
-
-	if (result != CUDA_SUCCESS)
-		return result;
 	/* Becoming part of another graph is not simulated. */
-	if (capture_is_on(stream))
-		return capture_forbid(stream);
-	pthread_mutex_lock(&driver.memory_lock);
-	exec = exec_check(handle);
-	if (!exec)
-		result = CUDA_ERROR_INVALID_VALUE;
-	else {
-		timeline_hold(stream, exec->until_ns);
-		result = exec_begin(exec, stream);
-	}
-	pthread_mutex_unlock(&driver.memory_lock);
-	if (result != CUDA_SUCCESS)
-		return result;
-	result = exec_run(exec, stream, &end_ns);
-	pthread_mutex_lock(&driver.memory_lock);
-	freed = exec_finish(exec, end_ns);
-	pthread_mutex_unlock(&driver.memory_lock);
-	return result == CUDA_SUCCESS ? freed : result;
+	return capture_is_on(stream) ? capture_forbid(stream) : exec_launch(exec, stream);
 }

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "sim/cuda/api/entry.h"
-#include "sim/cuda/model/context/context.h"
 #include "sim/cuda/model/memory/ipc.h"
 
 /*
@@ -18,17 +17,13 @@ struct CUextMemory_st {
 	uint64_t bytes, taken_bytes;
 };
 
-ENTRY_BODY(cuImportExternalMemory,
+ENTRY_CURRENT(cuImportExternalMemory,
 	(CUexternalMemory * memory, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *description),
 	(memory, description))
 {
 	uint64_t chunk = driver.board->chunk_bytes;
-	struct context *context;
 	CUexternalMemory made;
-	CUresult result = context_current(&context);
 
-	if (result != CUDA_SUCCESS)
-		return result;
 	if (!memory || !description || description->size == 0 ||
 		description->size > driver.board->total_bytes)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -67,9 +62,8 @@ ENTRY_BODY(cuExternalMemoryGetMappedBuffer,
 		description->size > memory->bytes - description->offset)
 		return CUDA_ERROR_INVALID_VALUE;
 	ticket.bytes = description->size;
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	is_open = ipc_open(memory->context, memory->device, &ticket, false, dptr);
-	pthread_mutex_unlock(&driver.memory_lock);
 	return is_open ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What functions say of themselves, and occupancy. */
 #include "sim/cuda/api/entry.h"
+#include "sim/cuda/model/code/image.h"
 #include "sim/cuda/model/code/kernel.h"
 #include "sim/cuda/model/code/library.h"
 #include "sim/cuda/model/code/module.h"
-#include "sim/cuda/model/context/context.h"
 
 static CUresult get_attribute(int *value, CUfunction_attribute attribute, const void *handle)
 {
@@ -121,9 +121,8 @@ ENTRY_BODY(cuFuncGetModule, (CUmodule * module, CUfunction function), (module, f
 		result = context_current(&context);
 		if (result != CUDA_SUCCESS)
 			return result;
-		pthread_mutex_lock(&driver.memory_lock);
+		LOCK_SCOPE(&driver.memory_lock);
 		result = library_instantiate(mine, context, &mine);
-		pthread_mutex_unlock(&driver.memory_lock);
 	}
 	if (result == CUDA_SUCCESS)
 		*module = (CUmodule)mine;

@@ -12,9 +12,8 @@ ENTRY_BODY(cuGraphCreate, (CUgraph * graph, unsigned int flags), (graph, flags))
 
 	if (!graph || flags != 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	made = graph_new();
-	pthread_mutex_unlock(&driver.memory_lock);
 	*graph = (CUgraph)made;
 	return made ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -23,13 +22,12 @@ ENTRY_BODY(cuGraphDestroy, (CUgraph handle), (handle))
 {
 	struct graph *graph;
 
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	graph = graph_check(handle);
 	if (graph && !graph->is_child)
 		graph_free(graph);
 	else
 		graph = NULL;
-	pthread_mutex_unlock(&driver.memory_lock);
 	return graph ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -48,14 +46,10 @@ static CUresult clone_graph(const struct graph *graph, CUgraph *ret_clone)
 
 ENTRY_BODY(cuGraphClone, (CUgraph * clone, CUgraph handle), (clone, handle))
 {
-	CUresult result;
-
 	if (!clone)
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&driver.memory_lock);
-	result = clone_graph(graph_check(handle), clone);
-	pthread_mutex_unlock(&driver.memory_lock);
-	return result;
+	LOCK_SCOPE(&driver.memory_lock);
+	return clone_graph(graph_check(handle), clone);
 }
 
 /* One body for all ways to add a node. */
@@ -69,7 +63,7 @@ static CUresult add_node(CUgraphNode *ret_node, CUgraph handle, const CUgraphNod
 
 	if (!ret_node || !params || (count > 0 && !deps))
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	graph = graph_check(handle);
 	if (graph)
 		result = work_from_params(params, &work);
@@ -78,7 +72,6 @@ static CUresult add_node(CUgraphNode *ret_node, CUgraph handle, const CUgraphNod
 		if (result != CUDA_SUCCESS)
 			work_drop(&work);
 	}
-	pthread_mutex_unlock(&driver.memory_lock);
 	if (result == CUDA_SUCCESS)
 		*ret_node = (CUgraphNode)node;
 	return result;
@@ -222,7 +215,7 @@ static CUresult add_edges(
 
 	if (count > 0 && (!from || !to))
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	graph = graph_check(handle);
 	if (!graph)
 		result = CUDA_ERROR_INVALID_VALUE;
@@ -236,7 +229,6 @@ static CUresult add_edges(
 		else if (!graph_depend(second, first))
 			result = CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	pthread_mutex_unlock(&driver.memory_lock);
 	return result;
 }
 
@@ -261,7 +253,7 @@ ENTRY_BODY(cuGraphDestroyNode, (CUgraphNode handle), (handle))
 	struct graph_node *node;
 	CUresult result = CUDA_SUCCESS;
 
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	node = graph_check_node(handle);
 	if (!node)
 		result = CUDA_ERROR_INVALID_VALUE;
@@ -269,7 +261,6 @@ ENTRY_BODY(cuGraphDestroyNode, (CUgraphNode handle), (handle))
 		result = CUDA_ERROR_NOT_SUPPORTED;
 	else
 		graph_remove(node);
-	pthread_mutex_unlock(&driver.memory_lock);
 	return result;
 }
 
@@ -304,13 +295,12 @@ static CUresult get_nodes(CUgraph handle, CUgraphNode *nodes, size_t *count, boo
 	if (!count)
 		return CUDA_ERROR_INVALID_VALUE;
 	list.room = *count;
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	graph = graph_check(handle);
 	for (struct graph_node *node = graph ? graph->first : NULL; node; node = node->next) {
 		if (!is_roots_only || node->dep_count == 0)
 			give(&list, node);
 	}
-	pthread_mutex_unlock(&driver.memory_lock);
 	if (!graph)
 		return CUDA_ERROR_INVALID_VALUE;
 	end_list(&list, count);
@@ -337,7 +327,7 @@ static CUresult get_edges(CUgraph handle, CUgraphNode *from, CUgraphNode *to, si
 	if (!count || (!from) != (!to))
 		return CUDA_ERROR_INVALID_VALUE;
 	first.room = second.room = *count;
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	graph = graph_check(handle);
 	for (struct graph_node *node = graph ? graph->first : NULL; node; node = node->next) {
 		for (size_t i = 0; i < node->dep_count; i++) {
@@ -345,7 +335,6 @@ static CUresult get_edges(CUgraph handle, CUgraphNode *from, CUgraphNode *to, si
 			give(&second, node);
 		}
 	}
-	pthread_mutex_unlock(&driver.memory_lock);
 	if (!graph)
 		return CUDA_ERROR_INVALID_VALUE;
 	end_list(&first, count);
@@ -384,11 +373,10 @@ static CUresult get_dependencies(CUgraphNode handle, CUgraphNode *nodes, size_t 
 	if (!count)
 		return CUDA_ERROR_INVALID_VALUE;
 	list.room = *count;
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	node = graph_check_node(handle);
 	for (size_t i = 0; node && i < node->dep_count; i++)
 		give(&list, node->deps[i]);
-	pthread_mutex_unlock(&driver.memory_lock);
 	if (!node)
 		return CUDA_ERROR_INVALID_VALUE;
 	end_list(&list, count);
@@ -418,13 +406,12 @@ static CUresult look(CUgraphNode handle, CUgraphNodeType type, struct work *ret_
 	struct graph_node *node;
 	CUresult result = CUDA_ERROR_INVALID_VALUE;
 
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	node = graph_check_node(handle);
 	if (node && node->work.type == type) {
 		*ret_work = node->work;
 		result = CUDA_SUCCESS;
 	}
-	pthread_mutex_unlock(&driver.memory_lock);
 	return result;
 }
 
@@ -434,11 +421,10 @@ ENTRY_BODY(cuGraphNodeGetType, (CUgraphNode handle, CUgraphNodeType *type), (han
 
 	if (!type)
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	node = graph_check_node(handle);
 	if (node)
 		*type = node->work.type;
-	pthread_mutex_unlock(&driver.memory_lock);
 	return node ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 

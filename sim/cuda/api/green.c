@@ -4,19 +4,10 @@
 #include <string.h>
 
 #include "sim/cuda/api/entry.h"
-#include "sim/cuda/model/context/context.h"
 #include "sim/cuda/model/context/green.h"
-#include "sim/cuda/model/memory/room.h"
 #include "sim/cuda/model/time/timeline.h"
 
-/*
- * Work in a green context takes as long as elsewhere: nothing is computed here, so there is nothing to
- * share out. What is simulated is what it takes: measured on an H200, each cost 4 MiB and two streams,
- * which stayed until the primary context was reset.
- */
-#define GREEN_STREAMS 2
-
-#define DESC_MAGIC    0x44534331u
+#define DESC_MAGIC 0x44534331u
 
 /* Never freed: the interface has no call for it. */
 struct desc {
@@ -24,13 +15,6 @@ struct desc {
 	unsigned int sm_count;
 	struct relic relic;
 };
-
-static struct green *check(CUgreenCtx handle)
-{
-	struct green *green = (struct green *)handle;
-
-	return green && green->magic == GREEN_MAGIC ? green : NULL;
-}
 
 /* How many multiprocessors go together, by the documented table. */
 static unsigned int group_size(unsigned int flags)
@@ -88,7 +72,7 @@ ENTRY_BODY(cuGreenCtxGetDevResource,
 	(CUgreenCtx handle, CUdevResource *resource, CUdevResourceType type),
 	(handle, resource, type))
 {
-	struct green *green = check(handle);
+	struct green *green = green_check(handle);
 
 	return green ? get_resource(resource, type, green->sm_count) : CUDA_ERROR_INVALID_HANDLE;
 }
@@ -145,79 +129,36 @@ ENTRY_BODY(cuDevResourceGenerateDesc,
 	return CUDA_SUCCESS;
 }
 
-/* Under memory_lock: what a new green context takes of the primary one. */
-static CUresult take(struct context *primary)
-{
-	CUresult result = room_keep(primary, MACHINE_CONTEXT, driver.board->green_context_bytes);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	for (int i = 0; i < GREEN_STREAMS; i++) {
-		result = context_count_stream(primary);
-		if (result == CUDA_SUCCESS)
-			continue;
-		while (i-- > 0)
-			context_uncount_stream(primary);
-		room_let_go(primary, MACHINE_CONTEXT, driver.board->green_context_bytes);
-		return result;
-	}
-	return CUDA_SUCCESS;
-}
-
 ENTRY_BODY(cuGreenCtxCreate,
-	(CUgreenCtx * ret_green, CUdevResourceDesc desc_handle, CUdevice ordinal,
-		unsigned int flags),
-	(ret_green, desc_handle, ordinal, flags))
+	(CUgreenCtx * green, CUdevResourceDesc desc_handle, CUdevice ordinal, unsigned int flags),
+	(green, desc_handle, ordinal, flags))
 {
 	struct desc *desc = (struct desc *)desc_handle;
 	struct device *device = driver_device(ordinal);
-	struct green *green;
-	CUresult result;
 
-	if (!ret_green || !desc || desc->magic != DESC_MAGIC ||
-		flags != CU_GREEN_CTX_DEFAULT_STREAM)
+	if (!green || !desc || desc->magic != DESC_MAGIC || flags != CU_GREEN_CTX_DEFAULT_STREAM)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!device)
 		return CUDA_ERROR_INVALID_DEVICE;
-	green = calloc(1, sizeof(*green));
-	if (!green)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	green->sm_count = desc->sm_count;
-	pthread_mutex_lock(&driver.memory_lock);
-	result = context_new_green(device, green, &green->context);
-	if (result == CUDA_SUCCESS) {
-		result = take(green->context->owner);
-		if (result != CUDA_SUCCESS)
-			context_end_green(green->context);
-	}
-	pthread_mutex_unlock(&driver.memory_lock);
-	if (result != CUDA_SUCCESS) {
-		free(green);
-		return result;
-	}
-	green->magic = GREEN_MAGIC;
-	driver_keep_relic(&green->relic);
-	*ret_green = (CUgreenCtx)green;
-	return CUDA_SUCCESS;
+	LOCK_SCOPE(&driver.memory_lock);
+	return green_new(device, desc->sm_count, (struct green **)green);
 }
 
 ENTRY_BODY(cuGreenCtxDestroy, (CUgreenCtx handle), (handle))
 {
 	struct green *green;
 
-	pthread_mutex_lock(&driver.memory_lock);
-	green = check(handle);
-	if (green) {
-		green->magic = 0;
-		context_end_green(green->context);
-	}
-	pthread_mutex_unlock(&driver.memory_lock);
-	return green ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+	LOCK_SCOPE(&driver.memory_lock);
+	green = green_check(handle);
+	if (!green)
+		return CUDA_ERROR_INVALID_HANDLE;
+	green_end(green);
+	return CUDA_SUCCESS;
 }
 
 ENTRY_BODY(cuCtxFromGreenCtx, (CUcontext * context, CUgreenCtx handle), (context, handle))
 {
-	struct green *green = check(handle);
+	struct green *green = green_check(handle);
 
 	if (!context)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -229,7 +170,7 @@ ENTRY_BODY(cuCtxFromGreenCtx, (CUcontext * context, CUgreenCtx handle), (context
 
 ENTRY_BODY(cuGreenCtxGetId, (CUgreenCtx handle, unsigned long long *id), (handle, id))
 {
-	struct green *green = check(handle);
+	struct green *green = green_check(handle);
 
 	if (!id)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -243,7 +184,7 @@ ENTRY_BODY(cuGreenCtxStreamCreate,
 	(CUstream * ret_stream, CUgreenCtx handle, unsigned int flags, int priority),
 	(ret_stream, handle, flags, priority))
 {
-	struct green *green = check(handle);
+	struct green *green = green_check(handle);
 	struct stream *stream;
 	CUresult result;
 
@@ -262,9 +203,8 @@ ENTRY_BODY(cuGreenCtxStreamCreate,
 
 ENTRY_BODY(cuStreamGetGreenCtx, (CUstream handle, CUgreenCtx *ret_green), (handle, ret_green))
 {
-	struct context *context;
 	struct stream *stream;
-	CUresult result = context_stream(handle, false, &context, &stream);
+	CUresult result = context_stream(handle, false, &stream);
 
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -277,44 +217,36 @@ ENTRY_BODY(cuStreamGetGreenCtx, (CUstream handle, CUgreenCtx *ret_green), (handl
 static CUresult record(struct context *context, struct green *green, CUevent handle)
 {
 	struct event *event = timeline_find_event(handle);
-	uint64_t now = timeline_now(context->device);
-	uint64_t end;
+	uint64_t now = timeline_now(context->device), end;
 
 	if (!event || event->context != context)
 		return CUDA_ERROR_INVALID_HANDLE;
 	end = timeline_end_green(context, green);
-	pthread_mutex_lock(&context->device->time_lock);
 	timeline_mark(event, end > now ? end : now);
-	pthread_mutex_unlock(&context->device->time_lock);
 	return CUDA_SUCCESS;
 }
 
 static CUresult wait(struct context *context, struct green *green, CUevent handle)
 {
 	struct event *event = timeline_find_event(handle);
-	uint64_t time = 0;
 
 	if (!event)
 		return CUDA_ERROR_INVALID_HANDLE;
-	pthread_mutex_lock(&event->context->device->time_lock);
-	if (event->is_recorded)
-		time = event->time_ns;
-	pthread_mutex_unlock(&event->context->device->time_lock);
-	timeline_hold_green(
-		context, green, timeline_carry(event->context->device, context->device, time));
+	timeline_hold_green(context, green,
+		timeline_carry(event->context->device, context->device, timeline_event_ns(event)));
 	return CUDA_SUCCESS;
 }
 
 ENTRY_BODY(cuGreenCtxRecordEvent, (CUgreenCtx handle, CUevent event), (handle, event))
 {
-	struct green *green = check(handle);
+	struct green *green = green_check(handle);
 
 	return green ? record(green->context->owner, green, event) : CUDA_ERROR_INVALID_HANDLE;
 }
 
 ENTRY_BODY(cuGreenCtxWaitEvent, (CUgreenCtx handle, CUevent event), (handle, event))
 {
-	struct green *green = check(handle);
+	struct green *green = green_check(handle);
 
 	return green ? wait(green->context->owner, green, event) : CUDA_ERROR_INVALID_HANDLE;
 }

@@ -4,7 +4,6 @@
 #include <sys/mman.h>
 
 #include "sim/cuda/api/entry.h"
-#include "sim/cuda/model/context/context.h"
 #include "sim/cuda/model/memory/host.h"
 
 static CUresult alloc(void **pointer, size_t bytes, unsigned int flags)
@@ -47,14 +46,10 @@ ENTRY_BODY(cuMemHostAlloc, (void **pointer, size_t bytesize, unsigned int flags)
 	return alloc(pointer, bytesize, flags);
 }
 
-ENTRY_BODY(cuMemFreeHost, (void *pointer), (pointer))
+ENTRY_CURRENT(cuMemFreeHost, (void *pointer), (pointer))
 {
-	struct context *context;
 	size_t bytes;
-	CUresult result = context_current(&context);
 
-	if (result != CUDA_SUCCESS)
-		return result;
 	LOCK_SCOPE(&driver.memory_lock);
 	bytes = host_remove(pointer, false);
 	if (bytes == 0)
@@ -88,13 +83,8 @@ ENTRY_BODY(cuMemHostRegister_v2, (void *pointer, size_t bytesize, unsigned int f
 	return host_register(pointer, bytesize, flags);
 }
 
-ENTRY_BODY(cuMemHostUnregister, (void *pointer), (pointer))
+ENTRY_CURRENT(cuMemHostUnregister, (void *pointer), (pointer))
 {
-	struct context *context;
-	CUresult result = context_current(&context);
-
-	if (result != CUDA_SUCCESS)
-		return result;
 	if (!pointer)
 		return CUDA_ERROR_INVALID_VALUE;
 	LOCK_SCOPE(&driver.memory_lock);
@@ -112,9 +102,8 @@ static CUresult device_pointer(CUdeviceptr *dptr, void *pointer, unsigned int fl
 		return result;
 	if (!dptr || flags != 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	is_known = host_find((uintptr_t)pointer);
-	pthread_mutex_unlock(&driver.memory_lock);
 	if (!is_known)
 		return CUDA_ERROR_INVALID_VALUE;
 	*dptr = (CUdeviceptr)(uintptr_t)pointer;
@@ -141,12 +130,11 @@ ENTRY_BODY(cuMemHostGetFlags, (unsigned int *flags, void *pointer), (flags, poin
 
 	if (!flags)
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	range = host_find((uintptr_t)pointer);
 	if (range) {
 		*flags = range->flags;
 		result = CUDA_SUCCESS;
 	}
-	pthread_mutex_unlock(&driver.memory_lock);
 	return result;
 }

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include "sim/cuda/api/entry.h"
-#include "sim/cuda/model/context/context.h"
 #include "sim/cuda/model/memory/address.h"
 #include "sim/cuda/model/memory/heap.h"
 #include "sim/cuda/model/memory/ipc.h"
@@ -32,19 +31,12 @@ static CUresult get_ipc_handle(CUipcMemHandle *handle, CUdeviceptr dptr)
 	return CUDA_SUCCESS;
 }
 
-ENTRY_BODY(cuIpcGetMemHandle, (CUipcMemHandle * handle, CUdeviceptr dptr), (handle, dptr))
+ENTRY_CURRENT(cuIpcGetMemHandle, (CUipcMemHandle * handle, CUdeviceptr dptr), (handle, dptr))
 {
-	struct context *context;
-	CUresult result = context_current(&context);
-
-	if (result != CUDA_SUCCESS)
-		return result;
 	if (!handle)
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&driver.memory_lock);
-	result = get_ipc_handle(handle, dptr);
-	pthread_mutex_unlock(&driver.memory_lock);
-	return result;
+	LOCK_SCOPE(&driver.memory_lock);
+	return get_ipc_handle(handle, dptr);
 }
 
 static CUresult open_handle(CUdeviceptr *dptr, const CUipcMemHandle *handle, unsigned int flags)
@@ -60,10 +52,8 @@ static CUresult open_handle(CUdeviceptr *dptr, const CUipcMemHandle *handle, uns
 		return CUDA_ERROR_INVALID_VALUE;
 	if (ticket.pid == getpid())
 		return CUDA_ERROR_INVALID_CONTEXT;
-	pthread_mutex_lock(&driver.memory_lock);
-	result = ipc_open_held(context, &ticket, dptr);
-	pthread_mutex_unlock(&driver.memory_lock);
-	return result;
+	LOCK_SCOPE(&driver.memory_lock);
+	return ipc_open_held(context, &ticket, dptr);
 }
 
 ENTRY_BODY(cuIpcOpenMemHandle, (CUdeviceptr * dptr, CUipcMemHandle handle, unsigned int flags),

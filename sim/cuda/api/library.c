@@ -7,7 +7,6 @@
 #include "sim/cuda/model/code/kernel.h"
 #include "sim/cuda/model/code/library.h"
 #include "sim/cuda/model/code/module.h"
-#include "sim/cuda/model/context/context.h"
 
 static CUresult load_library(CUlibrary *ret_library, const void *data)
 {
@@ -68,11 +67,10 @@ ENTRY_BODY(cuLibraryUnload, (CUlibrary handle), (handle))
 {
 	struct module *library;
 
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	library = module_check(handle, true);
 	if (library)
 		library_end(library);
-	pthread_mutex_unlock(&driver.memory_lock);
 	return library ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
@@ -94,13 +92,12 @@ ENTRY_BODY(cuLibraryGetModule, (CUmodule * ret_module, CUlibrary handle), (ret_m
 
 	if (!ret_module)
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	library = module_check(handle, true);
 	if (library)
 		result = instantiate(library, &module);
 	if (result == CUDA_SUCCESS)
 		*ret_module = (CUmodule)module;
-	pthread_mutex_unlock(&driver.memory_lock);
 	return result;
 }
 
@@ -112,13 +109,12 @@ static CUresult get_global(
 
 	if (!name || (!dptr && !size))
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	library = module_check(handle, true);
 	if (library)
 		result = instantiate(library, &module);
 	if (result == CUDA_SUCCESS)
 		result = module_find_global(module, name, is_managed_only, dptr, size);
-	pthread_mutex_unlock(&driver.memory_lock);
 	return result;
 }
 
@@ -162,9 +158,8 @@ ENTRY_BODY(cuKernelGetFunction, (CUfunction * function, CUkernel handle), (funct
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!kernel)
 		return CUDA_ERROR_INVALID_HANDLE;
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	result = instantiate(kernel->module, &module);
-	pthread_mutex_unlock(&driver.memory_lock);
 	if (result == CUDA_SUCCESS)
 		*function = (CUfunction)kernel;
 	return result;

@@ -6,7 +6,6 @@
 #include "sim/cuda/api/entry.h"
 #include "sim/cuda/model/code/image.h"
 #include "sim/cuda/model/code/module.h"
-#include "sim/cuda/model/context/context.h"
 
 #define LINK_MAGIC 0x4c4e4b31u
 

@@ -3,7 +3,6 @@
 #include <stdint.h>
 
 #include "sim/cuda/api/entry.h"
-#include "sim/cuda/model/context/context.h"
 #include "sim/cuda/model/memory/heap.h"
 #include "sim/cuda/model/memory/lookup.h"
 
@@ -14,10 +13,8 @@ static CUresult alloc(size_t bytes, CUdeviceptr *ret_base)
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	pthread_mutex_lock(&driver.memory_lock);
-	result = heap_alloc(context, bytes, MACHINE_PLAIN, ret_base);
-	pthread_mutex_unlock(&driver.memory_lock);
-	return result;
+	LOCK_SCOPE(&driver.memory_lock);
+	return heap_alloc(context, bytes, MACHINE_PLAIN, ret_base);
 }
 
 static CUresult release(CUdeviceptr base)
@@ -74,30 +71,19 @@ ENTRY_BODY(cuMemAllocPitch_v2,
 	return alloc_pitch(dptr, pitch, width, height, element_bytes);
 }
 
-ENTRY_BODY(cuMemAllocManaged, (CUdeviceptr * dptr, size_t bytesize, unsigned int flags),
+ENTRY_CURRENT(cuMemAllocManaged, (CUdeviceptr * dptr, size_t bytesize, unsigned int flags),
 	(dptr, bytesize, flags))
 {
-	struct context *context;
-	CUresult result = context_current(&context);
-
-	if (result != CUDA_SUCCESS)
-		return result;
 	if (!dptr || bytesize == 0 ||
 		(flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&driver.memory_lock);
-	result = heap_alloc_managed(context, bytesize, flags, dptr);
-	pthread_mutex_unlock(&driver.memory_lock);
-	return result;
+	LOCK_SCOPE(&driver.memory_lock);
+	return heap_alloc_managed(context, bytesize, flags, dptr);
 }
 
-ENTRY_BODY(cuMemGetInfo_v2, (size_t * free_bytes, size_t *total_bytes), (free_bytes, total_bytes))
+ENTRY_CURRENT(
+	cuMemGetInfo_v2, (size_t * free_bytes, size_t *total_bytes), (free_bytes, total_bytes))
 {
-	struct context *context;
-	CUresult result = context_current(&context);
-
-	if (result != CUDA_SUCCESS)
-		return result;
 	if (free_bytes)
 		*free_bytes = machine_free_bytes(driver.machine, context->device->index);
 	if (total_bytes)
@@ -115,9 +101,8 @@ ENTRY_BODY(cuMemGetAddressRange_v2, (CUdeviceptr * base, size_t *size, CUdevicep
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	is_found = lookup_extent(dptr, &extent);
-	pthread_mutex_unlock(&driver.memory_lock);
 	if (!is_found)
 		return CUDA_ERROR_NOT_FOUND;
 	if (base)
@@ -234,13 +219,12 @@ static CUresult advise(CUdeviceptr dptr, size_t count, CUmem_advise advice, bool
 	if (count == 0 || advice < CU_MEM_ADVISE_SET_READ_MOSTLY ||
 		advice > CU_MEM_ADVISE_UNSET_ACCESSED_BY)
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	is_managed = lookup_extent(dptr, &extent) && extent.is_managed;
 	if (is_managed && (advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION ||
 				  advice == CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION))
 		extent.plain->stays_on_host =
 			is_host && advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION;
-	pthread_mutex_unlock(&driver.memory_lock);
 	return is_managed ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 

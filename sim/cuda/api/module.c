@@ -6,7 +6,6 @@
 #include "sim/cuda/api/entry.h"
 #include "sim/cuda/model/code/image.h"
 #include "sim/cuda/model/code/module.h"
-#include "sim/cuda/model/context/context.h"
 
 static CUresult load(CUmodule *ret_module, const void *data)
 {
@@ -23,9 +22,8 @@ static CUresult load(CUmodule *ret_module, const void *data)
 	r = image_read(data, &image);
 	if (r != 0)
 		return module_read_error(r);
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	result = module_new(context, image, &module);
-	pthread_mutex_unlock(&driver.memory_lock);
 	if (result != CUDA_SUCCESS)
 		image_free(image);
 	else
@@ -64,19 +62,14 @@ ENTRY_BODY(cuModuleLoadFatBinary, (CUmodule * module, const void *image), (modul
 	return load(module, image);
 }
 
-ENTRY_BODY(cuModuleUnload, (CUmodule handle), (handle))
+ENTRY_CURRENT(cuModuleUnload, (CUmodule handle), (handle))
 {
 	struct module *module;
-	struct context *context;
-	CUresult result = context_current(&context);
 
-	if (result != CUDA_SUCCESS)
-		return result;
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	module = module_check(handle, false);
 	if (module)
 		module_end(module);
-	pthread_mutex_unlock(&driver.memory_lock);
 	return module ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
@@ -110,11 +103,10 @@ ENTRY_BODY(cuModuleGetGlobal_v2,
 
 	if (!name || (!dptr && !size))
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	module = module_check(handle, false);
 	if (module)
 		result = module_find_global(module, name, false, dptr, size);
-	pthread_mutex_unlock(&driver.memory_lock);
 	return result;
 }
 

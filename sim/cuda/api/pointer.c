@@ -3,7 +3,6 @@
 #include <stdint.h>
 
 #include "sim/cuda/api/entry.h"
-#include "sim/cuda/model/context/context.h"
 #include "sim/cuda/model/memory/heap.h"
 #include "sim/cuda/model/memory/host.h"
 #include "sim/cuda/model/memory/lookup.h"
@@ -78,12 +77,11 @@ ENTRY_BODY(cuPointerGetAttribute, (void *data, CUpointer_attribute attribute, CU
 
 	if (!data)
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	is_device = lookup_extent(dptr, &extent);
 	host = is_device ? NULL : host_find((uintptr_t)dptr);
 	if (is_device || host)
 		result = get_attribute(data, attribute, dptr, is_device ? &extent : NULL, host);
-	pthread_mutex_unlock(&driver.memory_lock);
 	return result;
 }
 
@@ -99,7 +97,7 @@ ENTRY_BODY(cuPointerGetAttributes,
 
 	if (!attributes || !data || count == 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	is_device = lookup_extent(dptr, &extent);
 	host = is_device ? NULL : host_find((uintptr_t)dptr);
 	for (unsigned int i = 0; i < count; i++) {
@@ -112,7 +110,6 @@ ENTRY_BODY(cuPointerGetAttributes,
 		(void)get_attribute(data[i], attributes[i], is_device || host ? dptr : 0,
 			is_device ? &extent : NULL, host ? host : &unknown);
 	}
-	pthread_mutex_unlock(&driver.memory_lock);
 	return CUDA_SUCCESS;
 }
 
@@ -125,8 +122,7 @@ ENTRY_BODY(cuPointerSetAttribute,
 
 	if (!value || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS)
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	is_device = lookup_extent(dptr, &extent);
-	pthread_mutex_unlock(&driver.memory_lock);
 	return is_device ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

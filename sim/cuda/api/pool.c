@@ -3,7 +3,6 @@
 #include <stddef.h>
 
 #include "sim/cuda/api/entry.h"
-#include "sim/cuda/model/context/context.h"
 #include "sim/cuda/model/graph/capture.h"
 #include "sim/cuda/model/memory/address.h"
 #include "sim/cuda/model/memory/lookup.h"
@@ -25,21 +24,19 @@ static CUresult alloc(struct pool *pool, size_t bytes, struct stream *stream, CU
 ENTRY_FORMS(cuMemAllocAsync, _ptsz, (CUdeviceptr * dptr, size_t bytesize, CUstream handle),
 	(dptr, bytesize, handle))
 {
-	struct context *context;
 	struct stream *stream;
 	CUresult result;
 
 	if (!dptr)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = context_stream(handle, is_thread, &context, &stream);
+	result = context_stream(handle, is_thread, &stream);
 	if (result != CUDA_SUCCESS)
 		return result;
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	if (capture_is_on(stream))
-		result = capture_alloc(stream, context->device, bytesize, dptr);
+		result = capture_alloc(stream, stream->context->device, bytesize, dptr);
 	else
-		result = alloc(context->device->current_pool, bytesize, stream, dptr);
-	pthread_mutex_unlock(&driver.memory_lock);
+		result = alloc(stream->context->device->current_pool, bytesize, stream, dptr);
 	return result;
 }
 
@@ -47,17 +44,16 @@ ENTRY_FORMS(cuMemAllocFromPoolAsync, _ptsz,
 	(CUdeviceptr * dptr, size_t bytesize, CUmemoryPool pool_handle, CUstream handle),
 	(dptr, bytesize, pool_handle, handle))
 {
-	struct context *context;
 	struct stream *stream;
 	struct pool *pool;
 	CUresult result;
 
 	if (!dptr)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = context_stream(handle, is_thread, &context, &stream);
+	result = context_stream(handle, is_thread, &stream);
 	if (result != CUDA_SUCCESS)
 		return result;
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	pool = pool_check(pool_handle);
 	if (!pool)
 		result = CUDA_ERROR_INVALID_VALUE;
@@ -65,16 +61,14 @@ ENTRY_FORMS(cuMemAllocFromPoolAsync, _ptsz,
 		result = capture_alloc(stream, pool->device, bytesize, dptr);
 	else
 		result = alloc(pool, bytesize, stream, dptr);
-	pthread_mutex_unlock(&driver.memory_lock);
 	return result;
 }
 
 ENTRY_FORMS(cuMemFreeAsync, _ptsz, (CUdeviceptr dptr, CUstream handle), (dptr, handle))
 {
-	struct context *context;
 	struct stream *stream;
 	uint64_t end;
-	CUresult result = context_stream(handle, is_thread, &context, &stream);
+	CUresult result = context_stream(handle, is_thread, &stream);
 
 	if (result != CUDA_SUCCESS || dptr == 0)
 		return result;
@@ -97,9 +91,8 @@ ENTRY_BODY(cuMemPoolCreate, (CUmemoryPool * pool, const CUmemPoolProps *props), 
 	device = driver_device(props->location.id);
 	if (!device)
 		return CUDA_ERROR_INVALID_DEVICE;
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	made = pool_new(device, props);
-	pthread_mutex_unlock(&driver.memory_lock);
 	if (!made)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	*pool = (CUmemoryPool)made;
@@ -116,13 +109,12 @@ ENTRY_BODY(cuMemPoolTrimTo, (CUmemoryPool handle, size_t keep_bytes), (handle, k
 {
 	struct pool *pool;
 
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	pool = pool_check(handle);
 	if (pool && pool->base != 0) {
 		pool_finish(pool, timeline_now(pool->device));
 		pool_trim(pool, keep_bytes);
 	}
-	pthread_mutex_unlock(&driver.memory_lock);
 	return pool ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -188,11 +180,10 @@ ENTRY_BODY(cuMemPoolSetAttribute, (CUmemoryPool handle, CUmemPool_attribute attr
 
 	if (!value)
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	pool = pool_check(handle);
 	if (pool)
 		result = set_attribute(pool, attribute, value);
-	pthread_mutex_unlock(&driver.memory_lock);
 	return result;
 }
 
@@ -204,14 +195,13 @@ ENTRY_BODY(cuMemPoolGetAttribute, (CUmemoryPool handle, CUmemPool_attribute attr
 
 	if (!value)
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	pool = pool_check(handle);
 	if (pool) {
 		if (pool->pending > 0)
 			pool_finish(pool, timeline_now(pool->device));
 		result = get_attribute(pool, attribute, value);
 	}
-	pthread_mutex_unlock(&driver.memory_lock);
 	return result;
 }
 
@@ -256,9 +246,8 @@ static CUresult get_pool(CUmemoryPool *ret_pool, CUdevice ordinal, bool is_defau
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!device)
 		return CUDA_ERROR_INVALID_DEVICE;
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	*ret_pool = (CUmemoryPool)(is_default ? device->default_pool : device->current_pool);
-	pthread_mutex_unlock(&driver.memory_lock);
 	return CUDA_SUCCESS;
 }
 
@@ -270,13 +259,12 @@ static CUresult set_pool(CUdevice ordinal, CUmemoryPool handle)
 
 	if (!device)
 		return CUDA_ERROR_INVALID_DEVICE;
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	pool = pool_check(handle);
 	if (!pool || pool->device != device)
 		result = CUDA_ERROR_INVALID_VALUE;
 	else
 		device->current_pool = pool;
-	pthread_mutex_unlock(&driver.memory_lock);
 	return result;
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where managed memory is to be. */
 #include "sim/cuda/api/entry.h"
-#include "sim/cuda/model/context/context.h"
 #include "sim/cuda/model/memory/heap.h"
 #include "sim/cuda/model/memory/lookup.h"
 #include "sim/cuda/model/time/timeline.h"
@@ -14,7 +13,7 @@ static CUresult prefetch(CUdeviceptr dptr, size_t count, struct device *device)
 
 	if (count == 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	while (dptr < end && result == CUDA_SUCCESS) {
 		struct extent extent;
 
@@ -24,7 +23,6 @@ static CUresult prefetch(CUdeviceptr dptr, size_t count, struct device *device)
 			heap_move_managed(extent.plain, device);
 		dptr = extent.base + extent.bytes;
 	}
-	pthread_mutex_unlock(&driver.memory_lock);
 	return result;
 }
 
@@ -37,32 +35,20 @@ static CUresult prefetch_to(CUdeviceptr dptr, size_t count, const CUmemLocation 
 	return prefetch(dptr, count, driver_device(location->id));
 }
 
-ENTRY_FORMS(cuMemPrefetchAsync, _ptsz,
+ENTRY_STREAM(cuMemPrefetchAsync, _ptsz, handle,
 	(CUdeviceptr dptr, size_t count, CUdevice ordinal, CUstream handle),
 	(dptr, count, ordinal, handle))
 {
-	struct context *context;
-	struct stream *stream;
-	CUresult result = context_stream(handle, is_thread, &context, &stream);
-
-	if (result != CUDA_SUCCESS)
-		return result;
 	if (ordinal != CU_DEVICE_CPU && !driver_device(ordinal))
 		return CUDA_ERROR_INVALID_DEVICE;
 	return prefetch(dptr, count, driver_device(ordinal));
 }
 
-ENTRY_FORMS(cuMemPrefetchAsync_v2, _ptsz,
+ENTRY_STREAM(cuMemPrefetchAsync_v2, _ptsz, handle,
 	(CUdeviceptr dptr, size_t count, CUmemLocation location, unsigned int flags,
 		CUstream handle),
 	(dptr, count, location, flags, handle))
 {
-	struct context *context;
-	struct stream *stream;
-	CUresult result = context_stream(handle, is_thread, &context, &stream);
-
-	if (result != CUDA_SUCCESS)
-		return result;
 	if (flags != 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	return prefetch_to(dptr, count, &location);
@@ -81,16 +67,12 @@ static bool are_locations(
 	return true;
 }
 
-static CUresult prefetch_batch(CUstream handle, bool is_thread, const CUdeviceptr *dptrs,
+static CUresult prefetch_batch(const struct stream *stream, const CUdeviceptr *dptrs,
 	const size_t *sizes, size_t count, const CUmemLocation *locations, const size_t *starts,
 	size_t location_count, unsigned long long flags)
 {
-	struct context *context;
-	struct stream *stream;
-	CUresult result = context_stream(handle, is_thread, &context, &stream);
+	CUresult result = CUDA_SUCCESS;
 
-	if (result != CUDA_SUCCESS)
-		return result;
 	/* A batch is given to any stream but the legacy one. */
 	if (!dptrs || !sizes || flags != 0 || stream->is_legacy ||
 		!are_locations(locations, starts, location_count, count))
@@ -103,21 +85,21 @@ static CUresult prefetch_batch(CUstream handle, bool is_thread, const CUdevicept
 	return result;
 }
 
-ENTRY_FORMS(cuMemPrefetchBatchAsync, _ptsz,
+ENTRY_STREAM(cuMemPrefetchBatchAsync, _ptsz, handle,
 	(CUdeviceptr * dptrs, size_t *sizes, size_t count, CUmemLocation *locations, size_t *starts,
-		size_t location_count, unsigned long long flags, CUstream stream),
-	(dptrs, sizes, count, locations, starts, location_count, flags, stream))
+		size_t location_count, unsigned long long flags, CUstream handle),
+	(dptrs, sizes, count, locations, starts, location_count, flags, handle))
 {
 	return prefetch_batch(
-		stream, is_thread, dptrs, sizes, count, locations, starts, location_count, flags);
+		stream, dptrs, sizes, count, locations, starts, location_count, flags);
 }
 
 /* What was discarded has any content, so also the one that it had. */
-ENTRY_FORMS(cuMemDiscardAndPrefetchBatchAsync, _ptsz,
+ENTRY_STREAM(cuMemDiscardAndPrefetchBatchAsync, _ptsz, handle,
 	(CUdeviceptr * dptrs, size_t *sizes, size_t count, CUmemLocation *locations, size_t *starts,
-		size_t location_count, unsigned long long flags, CUstream stream),
-	(dptrs, sizes, count, locations, starts, location_count, flags, stream))
+		size_t location_count, unsigned long long flags, CUstream handle),
+	(dptrs, sizes, count, locations, starts, location_count, flags, handle))
 {
 	return prefetch_batch(
-		stream, is_thread, dptrs, sizes, count, locations, starts, location_count, flags);
+		stream, dptrs, sizes, count, locations, starts, location_count, flags);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Primary contexts. */
 #include "sim/cuda/api/entry.h"
-#include "sim/cuda/model/context/context.h"
 
 ENTRY_BODY(cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice ordinal), (context, ordinal))
 {
@@ -12,11 +11,10 @@ ENTRY_BODY(cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice ordinal), (c
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!device)
 		return CUDA_ERROR_INVALID_DEVICE;
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	result = context_retain_primary(device);
 	if (result == CUDA_SUCCESS)
 		*context = (CUcontext)device->primary;
-	pthread_mutex_unlock(&driver.memory_lock);
 	return result;
 }
 
@@ -27,12 +25,11 @@ static CUresult release_primary(CUdevice ordinal)
 
 	if (!device)
 		return CUDA_ERROR_INVALID_DEVICE;
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	if (device->primary_refs == 0)
 		result = CUDA_ERROR_INVALID_CONTEXT;
 	else
 		context_release_primary(device);
-	pthread_mutex_unlock(&driver.memory_lock);
 	return result;
 }
 
@@ -52,11 +49,10 @@ static CUresult reset_primary(CUdevice ordinal)
 
 	if (!device)
 		return CUDA_ERROR_INVALID_DEVICE;
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	/* References stay: they are released later, and the next retain brings it to life. */
 	if (device->primary && context_is_alive(device->primary))
 		context_end(device->primary);
-	pthread_mutex_unlock(&driver.memory_lock);
 	return CUDA_SUCCESS;
 }
 
@@ -77,12 +73,11 @@ ENTRY_BODY(cuDevicePrimaryCtxGetState, (CUdevice ordinal, unsigned int *flags, i
 
 	if (!device)
 		return CUDA_ERROR_INVALID_DEVICE;
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	if (flags)
 		*flags = device->primary_flags;
 	if (active)
 		*active = device->primary && context_is_alive(device->primary);
-	pthread_mutex_unlock(&driver.memory_lock);
 	return CUDA_SUCCESS;
 }
 
@@ -95,7 +90,7 @@ static CUresult set_primary_flags(CUdevice ordinal, unsigned int flags, bool is_
 		return CUDA_ERROR_INVALID_DEVICE;
 	if (!context_are_flags_valid(flags))
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	if (device->primary && context_is_alive(device->primary)) {
 		if (is_refused_when_active)
 			result = CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE;
@@ -104,7 +99,6 @@ static CUresult set_primary_flags(CUdevice ordinal, unsigned int flags, bool is_
 	}
 	if (result == CUDA_SUCCESS)
 		device->primary_flags = flags;
-	pthread_mutex_unlock(&driver.memory_lock);
 	return result;
 }
 

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include "sim/cuda/api/entry.h"
-#include "sim/cuda/model/context/context.h"
 #include "sim/cuda/model/memory/address.h"
 #include "sim/cuda/model/memory/heap.h"
 #include "sim/cuda/model/memory/ipc.h"
@@ -68,11 +67,10 @@ ENTRY_BODY(cuMemExportToShareableHandle,
 
 	if (!shareable || flags != 0 || !is_simulated(type))
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	result = vmm_keep(handle, type, &kept);
 	if (result == CUDA_SUCCESS)
 		result = give(&kept, type, shareable);
-	pthread_mutex_unlock(&driver.memory_lock);
 	return result;
 }
 
@@ -85,14 +83,13 @@ ENTRY_BODY(cuMemImportFromShareableHandle,
 
 	if (!handle || !is_simulated(type))
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	result = accept_handle(os_handle, type, &kept);
 	if (result == CUDA_SUCCESS) {
 		result = vmm_adopt(&kept, type, handle);
 		if (result != CUDA_SUCCESS)
 			ipc_drop(kept.index);
 	}
-	pthread_mutex_unlock(&driver.memory_lock);
 	return result;
 }
 
@@ -118,11 +115,10 @@ ENTRY_BODY(cuMemPoolExportToShareableHandle,
 
 	if (!handle || flags != 0 || !is_simulated(type))
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	result = keep_pool(pool_check(pool), type, &kept);
 	if (result == CUDA_SUCCESS)
 		result = give(&kept, type, handle);
-	pthread_mutex_unlock(&driver.memory_lock);
 	return result;
 }
 
@@ -156,14 +152,13 @@ ENTRY_BODY(cuMemPoolImportFromShareableHandle,
 
 	if (!pool || flags != 0 || !is_simulated(type))
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	result = accept_handle(handle, type, &kept);
 	if (result == CUDA_SUCCESS) {
 		result = adopt_pool(&kept, pool);
 		if (result != CUDA_SUCCESS)
 			ipc_drop(kept.index);
 	}
-	pthread_mutex_unlock(&driver.memory_lock);
 	return result;
 }
 
@@ -175,7 +170,7 @@ ENTRY_BODY(cuMemPoolExportPointer, (CUmemPoolPtrExportData * data, CUdeviceptr d
 
 	if (!data)
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	if (lookup_extent(dptr, &extent) && extent.pool && extent.pool->kept > 0) {
 		ticket = (struct ticket){.magic = TICKET_MAGIC,
 			.index = extent.pool->made.index,
@@ -186,7 +181,6 @@ ENTRY_BODY(cuMemPoolExportPointer, (CUmemPoolPtrExportData * data, CUdeviceptr d
 		memcpy(data, &ticket, sizeof(ticket));
 		result = CUDA_SUCCESS;
 	}
-	pthread_mutex_unlock(&driver.memory_lock);
 	return result;
 }
 
@@ -205,14 +199,13 @@ ENTRY_BODY(cuMemPoolImportPointer,
 	if (result != CUDA_SUCCESS)
 		return result;
 	memcpy(&ticket, data, sizeof(ticket));
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	pool = pool_check(handle);
 	if (!pool || !pool->is_imported || ticket.magic != TICKET_MAGIC ||
 		ticket.index != pool->made.index || ticket.turn != pool->made.generation)
 		result = CUDA_ERROR_INVALID_VALUE;
 	else if (!ipc_open(context, pool->device, &ticket, false, dptr))
 		result = CUDA_ERROR_OUT_OF_MEMORY;
-	pthread_mutex_unlock(&driver.memory_lock);
 	return result;
 }
 
@@ -228,7 +221,7 @@ ENTRY_BODY(cuMemGetHandleForAddressRange,
 
 	if (!handle || size == 0 || type != CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD)
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	owner = address_find_owner(dptr);
 	if (owner && heap_keep(owner, &kept.index, &kept.generation)) {
 		fd = machine_kept_descriptor(driver.machine, kept.index);
@@ -236,6 +229,5 @@ ENTRY_BODY(cuMemGetHandleForAddressRange,
 		if (fd >= 0)
 			memcpy(handle, &fd, sizeof(fd));
 	}
-	pthread_mutex_unlock(&driver.memory_lock);
 	return result;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The calls of streams. */
 #include "sim/cuda/api/entry.h"
-#include "sim/cuda/model/context/context.h"
 #include "sim/cuda/model/context/green.h"
 #include "sim/cuda/model/graph/capture.h"
 #include "sim/cuda/model/graph/work.h"
@@ -10,14 +9,12 @@
 #include "sim/cuda/model/time/callback.h"
 #include "sim/cuda/model/time/timeline.h"
 
-static CUresult create(CUstream *ret_stream, unsigned int flags, int priority)
+static CUresult create(
+	struct context *context, CUstream *ret_stream, unsigned int flags, int priority)
 {
-	struct context *context;
 	struct stream *stream;
-	CUresult result = context_current(&context);
+	CUresult result;
 
-	if (result != CUDA_SUCCESS)
-		return result;
 	if (!ret_stream || flags > CU_STREAM_NON_BLOCKING)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = context_new_stream(context, flags, priority, &stream);
@@ -26,31 +23,30 @@ static CUresult create(CUstream *ret_stream, unsigned int flags, int priority)
 	return result;
 }
 
-ENTRY_BODY(cuStreamCreate, (CUstream * stream, unsigned int flags), (stream, flags))
+ENTRY_CURRENT(cuStreamCreate, (CUstream * stream, unsigned int flags), (stream, flags))
 {
-	return create(stream, flags, 0);
+	return create(context, stream, flags, 0);
 }
 
-ENTRY_BODY(cuStreamCreateWithPriority, (CUstream * stream, unsigned int flags, int priority),
+ENTRY_CURRENT(cuStreamCreateWithPriority, (CUstream * stream, unsigned int flags, int priority),
 	(stream, flags, priority))
 {
 	/* Beyond the range it is taken to the nearest, which is no error. */
-	return create(stream, flags, priority > 0 ? 0 : priority < -5 ? -5 : priority);
+	return create(context, stream, flags, priority > 0 ? 0 : priority < -5 ? -5 : priority);
 }
 
 static CUresult destroy(CUstream handle)
 {
-	struct context *context;
 	struct stream *stream;
 	CUresult result;
 
 	if (!handle || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD)
 		return CUDA_ERROR_INVALID_HANDLE;
-	result = context_stream(handle, false, &context, &stream);
+	result = context_stream(handle, false, &stream);
 	if (result != CUDA_SUCCESS)
 		return result;
 	/* Its work goes on without it; its callbacks must find it. */
-	callback_wait(context, stream);
+	callback_wait(stream->context, stream);
 	context_free_stream(stream);
 	return CUDA_SUCCESS;
 }
@@ -65,46 +61,28 @@ ENTRY_BODY(cuStreamDestroy_v2, (CUstream stream), (stream))
 	return destroy(stream);
 }
 
-ENTRY_FORMS(cuStreamSynchronize, _ptsz, (CUstream handle), (handle))
+ENTRY_STREAM(cuStreamSynchronize, _ptsz, handle, (CUstream handle), (handle))
 {
-	struct context *context;
-	struct stream *stream;
-	CUresult result = context_stream(handle, is_thread, &context, &stream);
-
-	if (result != CUDA_SUCCESS)
-		return result;
 	if (capture_is_on(stream))
 		return capture_forbid(stream);
-	callback_wait_all(context, stream);
-	pool_collect(context->device);
+	callback_wait_all(stream->context, stream);
+	pool_collect(stream->context->device);
 	array_collect();
 	return CUDA_SUCCESS;
 }
 
-ENTRY_FORMS(cuStreamQuery, _ptsz, (CUstream handle), (handle))
+ENTRY_STREAM(cuStreamQuery, _ptsz, handle, (CUstream handle), (handle))
 {
-	struct context *context;
-	struct stream *stream;
-	CUresult result = context_stream(handle, is_thread, &context, &stream);
-
-	if (result != CUDA_SUCCESS)
-		return result;
 	if (capture_is_on(stream))
 		return capture_forbid(stream);
 	return timeline_is_idle(stream) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
-ENTRY_FORMS(cuStreamWaitEvent, _ptsz, (CUstream handle, CUevent event_handle, unsigned int flags),
-	(handle, event_handle, flags))
+ENTRY_STREAM(cuStreamWaitEvent, _ptsz, handle,
+	(CUstream handle, CUevent event_handle, unsigned int flags), (handle, event_handle, flags))
 {
 	struct event *event = timeline_find_event(event_handle);
-	struct context *context;
-	struct stream *stream;
-	uint64_t time = 0;
-	CUresult result = context_stream(handle, is_thread, &context, &stream);
 
-	if (result != CUDA_SUCCESS)
-		return result;
 	if (!event)
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (flags > CU_EVENT_WAIT_EXTERNAL)
@@ -112,115 +90,75 @@ ENTRY_FORMS(cuStreamWaitEvent, _ptsz, (CUstream handle, CUevent event_handle, un
 	if (flags == CU_EVENT_WAIT_DEFAULT &&
 		(capture_is_on(stream) || captured_by(&event->captured)))
 		return capture_wait(stream, event);
-	pthread_mutex_lock(&event->context->device->time_lock);
-	if (event->is_recorded)
-		time = event->time_ns;
-	pthread_mutex_unlock(&event->context->device->time_lock);
-	timeline_hold(
-		stream, timeline_carry(event->context->device, stream->context->device, time));
+	timeline_hold(stream, timeline_carry(event->context->device, stream->context->device,
+				      timeline_event_ns(event)));
 	return CUDA_SUCCESS;
 }
 
-ENTRY_FORMS(cuStreamGetCtx, _ptsz, (CUstream handle, CUcontext *ret_context), (handle, ret_context))
+ENTRY_STREAM(cuStreamGetCtx, _ptsz, handle, (CUstream handle, CUcontext *ret_context),
+	(handle, ret_context))
 {
-	struct context *context;
-	struct stream *stream;
 	struct green *of;
-	CUresult result = context_stream(handle, is_thread, &context, &stream);
 
-	if (result != CUDA_SUCCESS)
-		return result;
 	if (!ret_context)
 		return CUDA_ERROR_INVALID_VALUE;
 	of = green_of_stream(handle, stream);
-	*ret_context = (CUcontext)(of ? of->context : context);
+	*ret_context = (CUcontext)(of ? of->context : stream->context);
 	return CUDA_SUCCESS;
 }
 
-ENTRY_FORMS(cuStreamGetCtx_v2, _ptsz, (CUstream handle, CUcontext *ret_context, CUgreenCtx *green),
-	(handle, ret_context, green))
+ENTRY_STREAM(cuStreamGetCtx_v2, _ptsz, handle,
+	(CUstream handle, CUcontext *ret_context, CUgreenCtx *green), (handle, ret_context, green))
 {
-	struct context *context;
-	struct stream *stream;
 	struct green *of;
-	CUresult result = context_stream(handle, is_thread, &context, &stream);
 
-	if (result != CUDA_SUCCESS)
-		return result;
 	if (!ret_context || !green)
 		return CUDA_ERROR_INVALID_VALUE;
 	of = green_of_stream(handle, stream);
-	*ret_context = of ? NULL : (CUcontext)context;
+	*ret_context = of ? NULL : (CUcontext)stream->context;
 	*green = (CUgreenCtx)of;
 	return CUDA_SUCCESS;
 }
 
-ENTRY_FORMS(cuStreamGetFlags, _ptsz, (CUstream handle, unsigned int *flags), (handle, flags))
+ENTRY_STREAM(
+	cuStreamGetFlags, _ptsz, handle, (CUstream handle, unsigned int *flags), (handle, flags))
 {
-	struct context *context;
-	struct stream *stream;
-	CUresult result = context_stream(handle, is_thread, &context, &stream);
-
-	if (result != CUDA_SUCCESS)
-		return result;
 	if (!flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	*flags = stream->flags;
 	return CUDA_SUCCESS;
 }
 
-ENTRY_FORMS(cuStreamGetPriority, _ptsz, (CUstream handle, int *priority), (handle, priority))
+ENTRY_STREAM(
+	cuStreamGetPriority, _ptsz, handle, (CUstream handle, int *priority), (handle, priority))
 {
-	struct context *context;
-	struct stream *stream;
-	CUresult result = context_stream(handle, is_thread, &context, &stream);
-
-	if (result != CUDA_SUCCESS)
-		return result;
 	if (!priority)
 		return CUDA_ERROR_INVALID_VALUE;
 	*priority = stream->priority;
 	return CUDA_SUCCESS;
 }
 
-ENTRY_FORMS(cuStreamGetId, _ptsz, (CUstream handle, unsigned long long *id), (handle, id))
+ENTRY_STREAM(cuStreamGetId, _ptsz, handle, (CUstream handle, unsigned long long *id), (handle, id))
 {
-	struct context *context;
-	struct stream *stream;
-	CUresult result = context_stream(handle, is_thread, &context, &stream);
-
-	if (result != CUDA_SUCCESS)
-		return result;
 	if (!id)
 		return CUDA_ERROR_INVALID_VALUE;
 	*id = stream->is_legacy ? 1 : stream->id;
 	return CUDA_SUCCESS;
 }
 
-ENTRY_FORMS(cuStreamGetDevice, _ptsz, (CUstream handle, CUdevice *device), (handle, device))
+ENTRY_STREAM(
+	cuStreamGetDevice, _ptsz, handle, (CUstream handle, CUdevice *device), (handle, device))
 {
-	struct context *context;
-	struct stream *stream;
-	CUresult result = context_stream(handle, is_thread, &context, &stream);
-
-	if (result != CUDA_SUCCESS)
-		return result;
 	if (!device)
 		return CUDA_ERROR_INVALID_VALUE;
-	*device = context->device->ordinal;
+	*device = stream->context->device->ordinal;
 	return CUDA_SUCCESS;
 }
 
-ENTRY_FORMS(cuStreamAddCallback, _ptsz,
+ENTRY_STREAM(cuStreamAddCallback, _ptsz, handle,
 	(CUstream handle, CUstreamCallback callback, void *user_data, unsigned int flags),
 	(handle, callback, user_data, flags))
 {
-	struct context *context;
-	struct stream *stream;
-	CUresult result = context_stream(handle, is_thread, &context, &stream);
-
-	if (result != CUDA_SUCCESS)
-		return result;
 	if (!callback || flags != 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (capture_is_on(stream))
@@ -230,16 +168,11 @@ ENTRY_FORMS(cuStreamAddCallback, _ptsz,
 		       : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-ENTRY_FORMS(cuLaunchHostFunc, _ptsz, (CUstream handle, CUhostFn fn, void *user_data),
+ENTRY_STREAM(cuLaunchHostFunc, _ptsz, handle, (CUstream handle, CUhostFn fn, void *user_data),
 	(handle, fn, user_data))
 {
 	struct work work = work_of(CU_GRAPH_NODE_TYPE_HOST);
-	struct context *context;
-	struct stream *stream;
-	CUresult result = context_stream(handle, is_thread, &context, &stream);
 
-	if (result != CUDA_SUCCESS)
-		return result;
 	if (!fn)
 		return CUDA_ERROR_INVALID_VALUE;
 	work.host = (CUDA_HOST_NODE_PARAMS){fn, user_data};

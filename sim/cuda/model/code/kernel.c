@@ -18,14 +18,13 @@ CUresult kernel_make_ready(struct kernel *kernel, struct context *context)
 	/* Relaxed: what was taken stays as long as the context lives and the kernel is loaded. */
 	if (atomic_load_explicit(&kernel->ready_life, memory_order_relaxed) == context->life)
 		return CUDA_SUCCESS;
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	if (module->is_library)
 		result = library_instantiate(module, context, &module);
 	if (result == CUDA_SUCCESS)
 		result = module_take_heap(module);
 	if (result == CUDA_SUCCESS)
 		atomic_store_explicit(&kernel->ready_life, context->life, memory_order_relaxed);
-	pthread_mutex_unlock(&driver.memory_lock);
 	return result;
 }
 

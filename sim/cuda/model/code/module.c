@@ -146,11 +146,10 @@ CUresult module_get_kernel(const void *handle, bool is_library, const char *name
 
 	if (!ret_kernel || !name)
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	module = module_check(handle, is_library);
 	if (module)
 		kernel = module_find_kernel(module, name);
-	pthread_mutex_unlock(&driver.memory_lock);
 	if (!module)
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (!kernel)
@@ -165,11 +164,10 @@ CUresult module_count_kernels(const void *handle, bool is_library, unsigned int 
 
 	if (!count)
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	module = module_check(handle, is_library);
 	if (module)
 		*count = module->image->kernel_count;
-	pthread_mutex_unlock(&driver.memory_lock);
 	return module ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
@@ -181,7 +179,7 @@ CUresult module_list_kernels(
 
 	if (!ret_kernels)
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	module = module_check(handle, is_library);
 	if (!module)
 		result = CUDA_ERROR_INVALID_HANDLE;
@@ -190,7 +188,6 @@ CUresult module_list_kernels(
 		if (!ret_kernels[i])
 			result = CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	pthread_mutex_unlock(&driver.memory_lock);
 	return result;
 }
 

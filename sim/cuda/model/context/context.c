@@ -187,19 +187,13 @@ static struct stream *find_stream(struct context *context, CUstream handle, bool
 	return timeline_check_stream(handle);
 }
 
-CUresult context_stream(
-	CUstream handle, bool is_thread, struct context **ret_context, struct stream **ret_stream)
+CUresult context_stream(CUstream handle, bool is_thread, struct stream **ret_stream)
 {
 	struct context *context;
-	struct stream *stream;
 	CUresult result = context_current(&context);
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	stream = find_stream(context, handle, is_thread);
-	if (!stream)
-		return CUDA_ERROR_INVALID_HANDLE;
-	*ret_context = stream->context;
-	*ret_stream = stream;
-	return CUDA_SUCCESS;
+	*ret_stream = find_stream(context, handle, is_thread);
+	return *ret_stream ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }

@@ -132,11 +132,10 @@ CUresult context_new_green(
 void context_end_green(struct context *context);
 
 /*
- * The current context and the stream that a handle means in it; CUDA_ERROR_INVALID_HANDLE when it
- * means none. A stream of another context is right too: it brings its own.
+ * The stream that a handle means in the current context; CUDA_ERROR_INVALID_HANDLE when it means none.
+ * is_thread: stream 0 is the thread's own. A stream of another context is right too.
  */
-CUresult context_stream(
-	CUstream handle, bool is_thread, struct context **ret_context, struct stream **ret_stream);
+CUresult context_stream(CUstream handle, bool is_thread, struct stream **ret_stream);
 
 /*
  * The life of a context, for context.c and context_primary.c: made once, then brought to life and

@@ -39,22 +39,24 @@ void context_uncount_stream(struct context *context)
 		context->streams--;
 }
 
+static CUresult count(struct context *context)
+{
+	LOCK_SCOPE(&driver.memory_lock);
+	return context_count_stream(context);
+}
+
 static void uncount(struct context *context)
 {
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	context_uncount_stream(context);
-	pthread_mutex_unlock(&driver.memory_lock);
 }
 
 CUresult context_new_stream(
 	struct context *context, unsigned int flags, int priority, struct stream **ret_stream)
 {
 	struct stream *stream;
-	CUresult result;
+	CUresult result = count(context);
 
-	pthread_mutex_lock(&driver.memory_lock);
-	result = context_count_stream(context);
-	pthread_mutex_unlock(&driver.memory_lock);
 	if (result != CUDA_SUCCESS)
 		return result;
 	stream = timeline_new_stream(context, flags, priority);

@@ -23,3 +23,10 @@ struct green {
 
 /* The green context whose stream the handle means in the calling thread, or NULL. */
 struct green *green_of_stream(CUstream handle, const struct stream *stream);
+
+/* The green context of a handle, or NULL. */
+struct green *green_check(CUgreenCtx handle);
+
+/* Under memory_lock: a green context with so many multiprocessors, and its end. */
+CUresult green_new(struct device *device, unsigned int sm_count, struct green **ret_green);
+void green_end(struct green *green);

@@ -39,9 +39,8 @@ static CUresult submit(struct stream *stream, bool is_waiting, const struct work
 CUresult submit_copy(CUstream handle, bool is_thread, bool is_waiting, const struct copy *copy)
 {
 	struct work work = work_of(CU_GRAPH_NODE_TYPE_MEMCPY);
-	struct context *context;
 	struct stream *stream;
-	CUresult result = context_stream(handle, is_thread, &context, &stream);
+	CUresult result = context_stream(handle, is_thread, &stream);
 
 	work.copy = *copy;
 	return result == CUDA_SUCCESS ? submit(stream, is_waiting, &work) : result;
@@ -80,9 +79,8 @@ CUresult submit_copy_3d(
 CUresult submit_fill(CUstream handle, bool is_thread, const struct fill *fill)
 {
 	struct work work = work_of(CU_GRAPH_NODE_TYPE_MEMSET);
-	struct context *context;
 	struct stream *stream;
-	CUresult result = context_stream(handle, is_thread, &context, &stream);
+	CUresult result = context_stream(handle, is_thread, &stream);
 
 	work.fill = *fill;
 	return result == CUDA_SUCCESS ? submit(stream, false, &work) : result;
@@ -118,9 +116,8 @@ CUresult submit_kernel(bool is_thread, CUfunction function, const struct launch_
 	CUstream handle, void **params, void **extra)
 {
 	struct kernel *kernel = kernel_check(function);
-	struct context *context;
 	struct stream *stream;
-	CUresult result = context_stream(handle, is_thread, &context, &stream);
+	CUresult result = context_stream(handle, is_thread, &stream);
 
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -132,9 +129,9 @@ CUresult submit_kernel(bool is_thread, CUfunction function, const struct launch_
 		return CUDA_ERROR_INVALID_VALUE;
 	if (capture_is_on(stream))
 		return capture(stream, function, size, params, extra);
-	result = kernel_make_ready(kernel, context);
+	result = kernel_make_ready(kernel, stream->context);
 	if (result == CUDA_SUCCESS)
-		result = room_make_local(context, kernel_frame_bytes(kernel));
+		result = room_make_local(stream->context, kernel_frame_bytes(kernel));
 	if (result != CUDA_SUCCESS)
 		return result;
 	timeline_add(stream, kernel_duration(kernel, params, extra), true);

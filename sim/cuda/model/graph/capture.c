@@ -104,12 +104,8 @@ static CUresult add(struct stream *stream, const struct work *work)
 
 CUresult capture_add(struct stream *stream, const struct work *work)
 {
-	CUresult result;
-
-	pthread_mutex_lock(&driver.memory_lock);
-	result = add(stream, work);
-	pthread_mutex_unlock(&driver.memory_lock);
-	return result;
+	LOCK_SCOPE(&driver.memory_lock);
+	return add(stream, work);
 }
 
 CUresult capture_alloc(
@@ -146,10 +142,9 @@ CUresult capture_free(struct stream *stream, CUdeviceptr dptr)
 
 CUresult capture_forbid(struct stream *stream)
 {
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	if (captured_by(&stream->captured))
 		captured_by(&stream->captured)->is_lost = true;
-	pthread_mutex_unlock(&driver.memory_lock);
 	return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 }
 
@@ -158,14 +153,13 @@ CUresult capture_record(struct stream *stream, struct event *event)
 	struct captured *captured = &stream->captured;
 	CUresult result;
 
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	result = go_on(stream);
 	if (result == CUDA_SUCCESS) {
 		enter(&event->captured, captured_by(captured));
 		if (!set_tails(&event->captured, captured->tails, captured->tail_count, false))
 			result = CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	pthread_mutex_unlock(&driver.memory_lock);
 	return result;
 }
 
@@ -195,12 +189,8 @@ static CUresult join(struct stream *stream, const struct event *event)
 
 CUresult capture_wait(struct stream *stream, struct event *event)
 {
-	CUresult result;
-
-	pthread_mutex_lock(&driver.memory_lock);
-	result = join(stream, event);
-	pthread_mutex_unlock(&driver.memory_lock);
-	return result;
+	LOCK_SCOPE(&driver.memory_lock);
+	return join(stream, event);
 }
 
 void capture_leave(struct captured *captured, bool is_lost)
@@ -292,7 +282,7 @@ static void let_go(struct context *context, const struct capture *capture)
 	struct stream *stream;
 	struct event *event;
 
-	pthread_mutex_lock(&context->device->time_lock);
+	LOCK_SCOPE(&context->device->time_lock);
 	for (stream = context->timeline.streams; stream; stream = stream->next) {
 		if (captured_by(&stream->captured) == capture && stream != capture->origin)
 			leave(&stream->captured, false);
@@ -301,7 +291,6 @@ static void let_go(struct context *context, const struct capture *capture)
 		if (captured_by(&event->captured) == capture)
 			leave(&event->captured, false);
 	}
-	pthread_mutex_unlock(&context->device->time_lock);
 }
 
 CUresult capture_end(struct stream *stream, struct graph **ret_graph)

@@ -355,12 +355,9 @@ CUgraphExecUpdateResult exec_update(struct exec *exec, struct graph *graph)
 
 CUresult exec_map(struct exec *exec, struct stream *stream)
 {
-	uint64_t ready, now = timeline_now(stream->context->device);
+	uint64_t ready = timeline_ready_ns(stream);
 	CUresult result = CUDA_SUCCESS;
 
-	pthread_mutex_lock(&stream->context->device->time_lock);
-	ready = timeline_ready_ns(stream, now);
-	pthread_mutex_unlock(&stream->context->device->time_lock);
 	for (struct graph_mapping *mapping = exec->mappings; mapping && result == CUDA_SUCCESS;
 		mapping = mapping->next)
 		result = graph_map(mapping, ready);

@@ -25,7 +25,7 @@ struct exec {
 	struct exec *next; /* of the spare ones */
 };
 
-/* All under driver.memory_lock, but for exec_make_ready() and exec_run(). */
+/* All under driver.memory_lock, but for exec_make_ready() and exec_launch(). */
 struct exec *exec_check(CUgraphExec handle);
 CUresult exec_make(struct context *context, struct graph *graph, unsigned long long flags,
 	struct exec **ret_exec);
@@ -41,7 +41,5 @@ struct graph_mapping *exec_mapping(struct exec *exec, struct device *device);
 /* Makes all memory of the graph ready for work that the stream begins now. */
 CUresult exec_map(struct exec *exec, struct stream *stream);
 
-/* A launch: what it allocates, its work, what it frees. */
-CUresult exec_begin(struct exec *exec, struct stream *stream);
-CUresult exec_run(struct exec *exec, struct stream *stream, uint64_t *ret_end_ns);
-CUresult exec_finish(struct exec *exec, uint64_t until_ns);
+/* Launches of one executable graph follow each other, on whatever stream. Takes memory_lock. */
+CUresult exec_launch(CUgraphExec handle, struct stream *stream);

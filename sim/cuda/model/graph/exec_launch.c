@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Launches of executable graphs. */
 #include "sim/cuda/model/context/context.h"
+#include "sim/cuda/model/driver.h"
 #include "sim/cuda/model/graph/exec.h"
 #include "sim/cuda/model/graph/graph_memory.h"
 #include "sim/cuda/model/graph/work.h"
@@ -22,11 +23,19 @@ static CUresult free_leftovers(struct exec *exec, uint64_t now)
 }
 
 /* Allocates what the graph allocates, for the time being all at once. */
-CUresult exec_begin(struct exec *exec, struct stream *stream)
+static CUresult begin(CUgraphExec handle, struct stream *stream, struct exec **ret_exec)
 {
 	struct context *context = stream->context;
-	CUresult result = free_leftovers(exec, exec->until_ns);
+	struct exec *exec;
+	CUresult result;
 
+	LOCK_SCOPE(&driver.memory_lock);
+	exec = exec_check(handle);
+	if (!exec)
+		return CUDA_ERROR_INVALID_VALUE;
+	*ret_exec = exec;
+	timeline_hold(stream, exec->until_ns);
+	result = free_leftovers(exec, exec->until_ns);
 	if (result == CUDA_SUCCESS)
 		result = exec_map(exec, stream);
 	for (size_t i = 0; i < exec->count && result == CUDA_SUCCESS; i++) {
@@ -39,10 +48,11 @@ CUresult exec_begin(struct exec *exec, struct stream *stream)
 	return result;
 }
 
-CUresult exec_finish(struct exec *exec, uint64_t until_ns)
+static CUresult end(struct exec *exec, uint64_t until_ns)
 {
 	CUresult result = CUDA_SUCCESS;
 
+	LOCK_SCOPE(&driver.memory_lock);
 	exec->until_ns = until_ns;
 	for (struct graph_mapping *mapping = exec->mappings; mapping; mapping = mapping->next)
 		graph_map_busy(mapping, until_ns);
@@ -74,7 +84,7 @@ static CUresult finish(const struct exec *exec, struct stream *stream, uint64_t 
 	return result;
 }
 
-CUresult exec_run(struct exec *exec, struct stream *stream, uint64_t *ret_end_ns)
+static CUresult run(struct exec *exec, struct stream *stream, uint64_t *ret_end_ns)
 {
 	CUresult result = CUDA_SUCCESS, finished;
 	uint64_t longest = 0;
@@ -97,4 +107,17 @@ CUresult exec_run(struct exec *exec, struct stream *stream, uint64_t *ret_end_ns
 	*ret_end_ns = timeline_add(stream, longest, is_any_busy);
 	finished = finish(exec, stream, *ret_end_ns);
 	return result == CUDA_SUCCESS ? finished : result;
+}
+
+CUresult exec_launch(CUgraphExec handle, struct stream *stream)
+{
+	struct exec *exec;
+	uint64_t end_ns;
+	CUresult result = begin(handle, stream, &exec), freed;
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = run(exec, stream, &end_ns);
+	freed = end(exec, end_ns);
+	return result == CUDA_SUCCESS ? freed : result;
 }

@@ -45,7 +45,6 @@ static CUresult record(const struct work *work, struct stream *stream, uint64_t 
 
 	if (!event)
 		return CUDA_SUCCESS;
-	LOCK_SCOPE(&event->context->device->time_lock);
 	timeline_mark(
 		event, timeline_carry(stream->context->device, event->context->device, end_ns));
 	return CUDA_SUCCESS;

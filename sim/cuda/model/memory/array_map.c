@@ -87,10 +87,9 @@ CUresult array_map(const CUarrayMapInfo *info, uint64_t time_ns)
 
 void array_collect(void)
 {
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	for (struct context *c = driver.contexts; c; c = c->next)
 		for (struct array *a = c->arrays; a; a = a->next)
 			if (a->tiles)
 				array_let_go(a, timeline_now(c->device));
-	pthread_mutex_unlock(&driver.memory_lock);
 }

@@ -52,10 +52,9 @@ static CUresult check(const struct place *place, const struct shape *shape, stru
 	if (result != CUDA_SUCCESS || !*ret_is_host || place->side == SIDE_ANY)
 		return result;
 	/* Host memory given as device memory: right only if the driver knows it. */
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	if (!host_find((uintptr_t)place->address))
 		result = CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_unlock(&driver.memory_lock);
 	return result;
 }
 

@@ -50,10 +50,9 @@ CUresult fill_run(const struct fill *fill, struct device *device, uint64_t *ret_
 		return CUDA_ERROR_INVALID_VALUE;
 	result = lookup_use(dst, (fill->height - 1) * fill->pitch + row_bytes, device, &is_host);
 	if (result == CUDA_SUCCESS && is_host) {
-		pthread_mutex_lock(&driver.memory_lock);
+		LOCK_SCOPE(&driver.memory_lock);
 		if (!host_find((uintptr_t)dst))
 			result = CUDA_ERROR_INVALID_VALUE;
-		pthread_mutex_unlock(&driver.memory_lock);
 	}
 	if (result != CUDA_SUCCESS)
 		return result;

@@ -55,10 +55,6 @@ static CUresult use(CUdeviceptr address, size_t bytes, struct device *device, bo
 
 CUresult lookup_use(CUdeviceptr address, size_t bytes, struct device *device, bool *ret_is_host)
 {
-	CUresult result;
-
-	pthread_mutex_lock(&driver.memory_lock);
-	result = use(address, bytes, device, ret_is_host);
-	pthread_mutex_unlock(&driver.memory_lock);
-	return result;
+	LOCK_SCOPE(&driver.memory_lock);
+	return use(address, bytes, device, ret_is_host);
 }

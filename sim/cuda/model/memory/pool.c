@@ -33,7 +33,7 @@ static void collect(struct pool *pool)
 
 static void collect_device(struct device *device, bool is_complete)
 {
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	for (struct pool *pool = all; pool; pool = pool->next) {
 		if (pool->device != device || pool->base == 0)
 			continue;
@@ -43,7 +43,6 @@ static void collect_device(struct device *device, bool is_complete)
 			pool->stale = 0;
 		}
 	}
-	pthread_mutex_unlock(&driver.memory_lock);
 }
 
 void pool_collect(struct device *device)

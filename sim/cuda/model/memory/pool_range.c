@@ -276,9 +276,7 @@ CUresult pool_take(struct pool *pool, size_t bytes, struct stream *stream, CUdev
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (pool->base == 0 && start(pool) != 0)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	pthread_mutex_lock(&stream->context->device->time_lock);
-	ready = timeline_ready_ns(stream, now);
-	pthread_mutex_unlock(&stream->context->device->time_lock);
+	ready = timeline_ready_ns(stream);
 	if (pool->pending > 0)
 		pool_finish(pool, now);
 	range = find_idle(pool, need, ready);

@@ -55,19 +55,14 @@ CUresult room_make_local(struct context *context, uint64_t frame_bytes)
 
 	if (frame_bytes <= context_limit(context, CU_LIMIT_STACK_SIZE))
 		return CUDA_SUCCESS;
-	pthread_mutex_lock(&driver.memory_lock);
+	LOCK_SCOPE(&driver.memory_lock);
 	if (frame_bytes > context_limit(context, CU_LIMIT_STACK_SIZE))
 		result = set_frame(context, frame_bytes);
-	pthread_mutex_unlock(&driver.memory_lock);
 	return result;
 }
 
 CUresult room_set_local(struct context *context, uint64_t frame_bytes)
 {
-	CUresult result;
-
-	pthread_mutex_lock(&driver.memory_lock);
-	result = set_frame(context, frame_bytes);
-	pthread_mutex_unlock(&driver.memory_lock);
-	return result;
+	LOCK_SCOPE(&driver.memory_lock);
+	return set_frame(context, frame_bytes);
 }

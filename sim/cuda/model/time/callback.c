@@ -144,20 +144,19 @@ int callback_add(struct stream *stream, CUhostFn fn, CUstreamCallback callback, 
 	entry->callback = callback;
 	entry->user_data = user_data;
 	entry->time_ns = timeline_add(stream, 0, false);
-	pthread_mutex_lock(&lock);
+	LOCK_SCOPE(&lock);
 	r = start();
 	if (r != 0) {
-		pthread_mutex_unlock(&lock);
 		free(entry);
 		return r;
 	}
+	/* Relaxed: see timeline_is_idle(). */
 	atomic_fetch_add_explicit(&stream->callbacks, 1, memory_order_relaxed);
 	for (place = &queue; *place && (*place)->time_ns <= entry->time_ns; place = &(*place)->next)
 		;
 	entry->next = *place;
 	*place = entry;
 	pthread_cond_signal(&changed);
-	pthread_mutex_unlock(&lock);
 	return 0;
 }
 
@@ -180,18 +179,17 @@ static bool has_any(const struct context *context, const struct stream *stream)
 
 void callback_wait(struct context *context, struct stream *stream)
 {
-	pthread_mutex_lock(&lock);
+	LOCK_SCOPE(&lock);
 	/* A callback that waits for itself is a mistake of the program, but not to hang on. */
 	while (is_started && !pthread_equal(pthread_self(), runner) && has_any(context, stream))
 		pthread_cond_wait(&done, &lock);
-	pthread_mutex_unlock(&lock);
 }
 
 void callback_cancel(struct context *context)
 {
 	struct callback **place = &queue;
 
-	pthread_mutex_lock(&lock);
+	LOCK_SCOPE(&lock);
 	while (*place) {
 		struct callback *entry = *place;
 
@@ -205,7 +203,6 @@ void callback_cancel(struct context *context)
 	while (is_started && !pthread_equal(pthread_self(), runner) &&
 		is_waited_for(running, context, NULL))
 		pthread_cond_wait(&done, &lock);
-	pthread_mutex_unlock(&lock);
 }
 
 void callback_wait_all(struct context *context, struct stream *stream)

@@ -11,8 +11,8 @@
 #include "sim/cuda/model/driver.h"
 #include "sim/machine/schedule.h"
 
-/* Events are settled so often, long before what tells their time is overwritten (LAYOUT_KNOTS). */
-#define SETTLE_NS UINT64_C(250000000)
+/* Events are placed so often, long before what tells their time is overwritten (LAYOUT_KNOTS). */
+#define PLACE_NS UINT64_C(250000000)
 
 /*
  * No work is ever done: each stream only knows until when it is busy. Work given to it starts when
@@ -49,7 +49,7 @@ void timeline_init(struct context *context)
 {
 	struct timeline *timeline = &context->timeline;
 
-	pthread_mutex_lock(&context->device->time_lock);
+	LOCK_SCOPE(&context->device->time_lock);
 	reset_stream(&timeline->legacy, context);
 	timeline->legacy.is_legacy = true;
 	timeline->legacy.is_blocking = false;
@@ -57,27 +57,24 @@ void timeline_init(struct context *context)
 	timeline->events = NULL;
 	timeline->blocking_until_ns = 0;
 	timeline->until_ns = 0;
-	timeline->settled_ns = 0;
-	pthread_mutex_unlock(&context->device->time_lock);
+	timeline->placed_ns = 0;
 }
 
 static void spare_stream(struct stream *stream)
 {
 	/* Relaxed: a handle used while it is destroyed may still be taken for good. */
 	atomic_store_explicit(&stream->magic, 0, memory_order_relaxed);
-	pthread_mutex_lock(&spare_lock);
+	LOCK_SCOPE(&spare_lock);
 	stream->next = spare_streams;
 	spare_streams = stream;
-	pthread_mutex_unlock(&spare_lock);
 }
 
 static void spare_event(struct event *event)
 {
 	atomic_store_explicit(&event->magic, 0, memory_order_relaxed);
-	pthread_mutex_lock(&spare_lock);
+	LOCK_SCOPE(&spare_lock);
 	event->next = spare_events;
 	spare_events = event;
-	pthread_mutex_unlock(&spare_lock);
 }
 
 /* Work of the device goes on until the last of its contexts' streams ends. */
@@ -98,7 +95,7 @@ void timeline_clear(struct context *context)
 {
 	struct timeline *timeline = &context->timeline;
 
-	pthread_mutex_lock(&context->device->time_lock);
+	LOCK_SCOPE(&context->device->time_lock);
 	while (timeline->streams) {
 		struct stream *stream = timeline->streams;
 
@@ -112,90 +109,103 @@ void timeline_clear(struct context *context)
 		spare_event(event);
 	}
 	cut(context);
-	pthread_mutex_unlock(&context->device->time_lock);
 }
 
-struct stream *timeline_new_stream(struct context *context, unsigned int flags, int priority)
+static struct stream *take_stream(struct context *context)
 {
-	struct timeline *timeline = &context->timeline;
 	struct stream *stream;
 
-	pthread_mutex_lock(&spare_lock);
+	LOCK_SCOPE(&spare_lock);
 	stream = spare_streams;
 	if (stream)
 		spare_streams = stream->next;
 	else
 		stream = calloc(1, sizeof(*stream));
-	if (stream) {
-		reset_stream(stream, context);
-		stream->id = ++next_stream_id;
-	}
-	pthread_mutex_unlock(&spare_lock);
+	if (!stream)
+		return NULL;
+	reset_stream(stream, context);
+	stream->id = ++next_stream_id;
+	return stream;
+}
+
+struct stream *timeline_new_stream(struct context *context, unsigned int flags, int priority)
+{
+	struct timeline *timeline = &context->timeline;
+	struct stream *stream = take_stream(context);
+
 	if (!stream)
 		return NULL;
 	stream->flags = flags;
 	stream->priority = priority;
 	stream->is_blocking = (flags & CU_STREAM_NON_BLOCKING) == 0;
-	pthread_mutex_lock(&context->device->time_lock);
+	LOCK_SCOPE(&context->device->time_lock);
 	stream->next = timeline->streams;
 	if (timeline->streams)
 		timeline->streams->prev = stream;
 	timeline->streams = stream;
-	pthread_mutex_unlock(&context->device->time_lock);
 	return stream;
+}
+
+static void unlink_stream(struct stream *stream)
+{
+	LOCK_SCOPE(&stream->context->device->time_lock);
+	if (stream->prev)
+		stream->prev->next = stream->next;
+	else
+		stream->context->timeline.streams = stream->next;
+	if (stream->next)
+		stream->next->prev = stream->prev;
 }
 
 void timeline_free_stream(struct stream *stream)
 {
-	struct context *context = stream->context;
-
-	pthread_mutex_lock(&context->device->time_lock);
-	if (stream->prev)
-		stream->prev->next = stream->next;
-	else
-		context->timeline.streams = stream->next;
-	if (stream->next)
-		stream->next->prev = stream->prev;
-	pthread_mutex_unlock(&context->device->time_lock);
+	unlink_stream(stream);
 	spare_stream(stream);
 }
 
-struct event *timeline_new_event(struct context *context, unsigned int flags)
+static struct event *take_event(void)
 {
-	struct timeline *timeline = &context->timeline;
 	struct event *event;
 
-	pthread_mutex_lock(&spare_lock);
+	LOCK_SCOPE(&spare_lock);
 	event = spare_events;
 	if (event)
 		spare_events = event->next;
 	else
 		event = calloc(1, sizeof(*event));
-	pthread_mutex_unlock(&spare_lock);
+	return event;
+}
+
+struct event *timeline_new_event(struct context *context, unsigned int flags)
+{
+	struct timeline *timeline = &context->timeline;
+	struct event *event = take_event();
+
 	if (!event)
 		return NULL;
-	pthread_mutex_lock(&context->device->time_lock);
+	LOCK_SCOPE(&context->device->time_lock);
 	*event = (struct event){.magic = EVENT_MAGIC, .flags = flags, .context = context};
 	event->next = timeline->events;
 	if (timeline->events)
 		timeline->events->prev = event;
 	timeline->events = event;
-	pthread_mutex_unlock(&context->device->time_lock);
 	return event;
+}
+
+static void unlink_event(struct event *event)
+{
+	LOCK_SCOPE(&event->context->device->time_lock);
+	if (event->prev)
+		event->prev->next = event->next;
+	else
+		event->context->timeline.events = event->next;
+	if (event->next)
+		event->next->prev = event->prev;
 }
 
 void timeline_free_event(struct event *event)
 {
-	struct context *context = event->context;
-
-	pthread_mutex_lock(&context->device->time_lock);
-	if (event->prev)
-		event->prev->next = event->next;
-	else
-		context->timeline.events = event->next;
-	if (event->next)
-		event->next->prev = event->prev;
-	pthread_mutex_unlock(&context->device->time_lock);
+	unlink_event(event);
 	spare_event(event);
 }
 
@@ -218,7 +228,8 @@ struct event *timeline_find_event(CUevent handle)
 		       : NULL;
 }
 
-uint64_t timeline_ready_ns(const struct stream *stream, uint64_t now_ns)
+/* When work given to the stream at that time would start. Under time_lock. */
+static uint64_t ready_ns(const struct stream *stream, uint64_t now_ns)
 {
 	const struct timeline *timeline = &stream->context->timeline;
 	uint64_t ready = stream->busy_until_ns > now_ns ? stream->busy_until_ns : now_ns;
@@ -235,43 +246,57 @@ uint64_t timeline_now(const struct device *device)
 	return schedule_now(driver.machine, device->index);
 }
 
+uint64_t timeline_ready_ns(struct stream *stream)
+{
+	uint64_t now = timeline_now(stream->context->device);
+
+	LOCK_SCOPE(&stream->context->device->time_lock);
+	return ready_ns(stream, now);
+}
+
 void timeline_mark(struct event *event, uint64_t time_ns)
 {
+	LOCK_SCOPE(&event->context->device->time_lock);
 	event->time_ns = time_ns;
 	event->is_recorded = true;
-	event->settled_ns = 0;
+	event->placed_ns = 0;
+}
+
+uint64_t timeline_event_ns(struct event *event)
+{
+	LOCK_SCOPE(&event->context->device->time_lock);
+	return event->is_recorded ? event->time_ns : 0;
 }
 
 /* Under time_lock. */
-static bool settle(struct event *event)
+static bool place(struct event *event)
 {
-	return event->settled_ns != 0 ||
+	return event->placed_ns != 0 ||
 	       schedule_find_time(driver.machine, event->context->device->index, event->time_ns,
-		       &event->settled_ns);
+		       &event->placed_ns);
 }
 
-bool timeline_settle(struct event *event, uint64_t *ret_time_ns)
+bool timeline_place(struct event *event, uint64_t *ret_time_ns)
 {
-	bool is_settled;
+	bool is_placed;
 
-	pthread_mutex_lock(&event->context->device->time_lock);
-	is_settled = settle(event);
-	*ret_time_ns = event->settled_ns;
-	pthread_mutex_unlock(&event->context->device->time_lock);
-	return is_settled;
+	LOCK_SCOPE(&event->context->device->time_lock);
+	is_placed = place(event);
+	*ret_time_ns = event->placed_ns;
+	return is_placed;
 }
 
 /* Under time_lock. */
-static void settle_all(struct context *context, uint64_t now_ns)
+static void place_all(struct context *context, uint64_t now_ns)
 {
 	struct timeline *timeline = &context->timeline;
 
-	if (now_ns - timeline->settled_ns < SETTLE_NS)
+	if (now_ns - timeline->placed_ns < PLACE_NS)
 		return;
-	timeline->settled_ns = now_ns;
+	timeline->placed_ns = now_ns;
 	for (struct event *event = timeline->events; event; event = event->next) {
 		if (event->is_recorded && event->time_ns <= now_ns)
-			settle(event);
+			place(event);
 	}
 }
 
@@ -294,9 +319,9 @@ uint64_t timeline_add(struct stream *stream, uint64_t duration_ns, bool is_busy)
 	struct device *device = context->device;
 	uint64_t now, start, end;
 
-	pthread_mutex_lock(&device->time_lock);
+	LOCK_SCOPE(&device->time_lock);
 	now = schedule_begin(driver.machine, device->index);
-	start = timeline_ready_ns(stream, now);
+	start = ready_ns(stream, now);
 	end = start + duration_ns;
 	stream->busy_until_ns = end;
 	if (stream->is_blocking && end > timeline->blocking_until_ns)
@@ -304,8 +329,7 @@ uint64_t timeline_add(struct stream *stream, uint64_t duration_ns, bool is_busy)
 	if (end > timeline->until_ns)
 		timeline->until_ns = end;
 	schedule_end(driver.machine, device->index, start, is_busy ? end : start);
-	settle_all(context, now);
-	pthread_mutex_unlock(&device->time_lock);
+	place_all(context, now);
 	return end;
 }
 
@@ -324,21 +348,19 @@ static void hold(struct stream *stream, uint64_t time_ns)
 
 void timeline_hold(struct stream *stream, uint64_t time_ns)
 {
-	pthread_mutex_lock(&stream->context->device->time_lock);
+	LOCK_SCOPE(&stream->context->device->time_lock);
 	hold(stream, time_ns);
-	pthread_mutex_unlock(&stream->context->device->time_lock);
 }
 
 void timeline_hold_green(struct context *context, const struct green *green, uint64_t time_ns)
 {
-	pthread_mutex_lock(&context->device->time_lock);
+	LOCK_SCOPE(&context->device->time_lock);
 	if (!green)
 		hold(&context->timeline.legacy, time_ns);
 	for (struct stream *stream = context->timeline.streams; stream; stream = stream->next) {
 		if (!green || stream->green == green)
 			hold(stream, time_ns);
 	}
-	pthread_mutex_unlock(&context->device->time_lock);
 }
 
 uint64_t timeline_end_green(struct context *context, const struct green *green)
@@ -347,33 +369,24 @@ uint64_t timeline_end_green(struct context *context, const struct green *green)
 
 	if (!green)
 		return timeline_end_all(context);
-	pthread_mutex_lock(&context->device->time_lock);
+	LOCK_SCOPE(&context->device->time_lock);
 	for (struct stream *stream = context->timeline.streams; stream; stream = stream->next) {
-		if (stream->green == green && timeline_ready_ns(stream, 0) > end)
-			end = timeline_ready_ns(stream, 0);
+		if (stream->green == green && ready_ns(stream, 0) > end)
+			end = ready_ns(stream, 0);
 	}
-	pthread_mutex_unlock(&context->device->time_lock);
 	return end;
 }
 
 uint64_t timeline_end(struct stream *stream)
 {
-	uint64_t end;
-
-	pthread_mutex_lock(&stream->context->device->time_lock);
-	end = timeline_ready_ns(stream, 0);
-	pthread_mutex_unlock(&stream->context->device->time_lock);
-	return end;
+	LOCK_SCOPE(&stream->context->device->time_lock);
+	return ready_ns(stream, 0);
 }
 
 uint64_t timeline_end_all(struct context *context)
 {
-	uint64_t end;
-
-	pthread_mutex_lock(&context->device->time_lock);
-	end = context->timeline.until_ns;
-	pthread_mutex_unlock(&context->device->time_lock);
-	return end;
+	LOCK_SCOPE(&context->device->time_lock);
+	return context->timeline.until_ns;
 }
 
 /* Sleeps until then, and to the moment where is_exact. */
@@ -402,21 +415,17 @@ void timeline_sleep_until(struct context *context, uint64_t time_ns)
 
 	while ((look = schedule_expect(driver.machine, device->index, time_ns, &is_end)) != 0) {
 		sleep_until(look, is_end);
-		pthread_mutex_lock(&device->time_lock);
-		settle_all(context, timeline_now(device));
-		pthread_mutex_unlock(&device->time_lock);
+		LOCK_SCOPE(&device->time_lock);
+		place_all(context, timeline_now(device));
 	}
 }
 
 bool timeline_is_idle(struct stream *stream)
 {
 	uint64_t now = timeline_now(stream->context->device);
-	bool is_idle;
 
-	pthread_mutex_lock(&stream->context->device->time_lock);
+	LOCK_SCOPE(&stream->context->device->time_lock);
 	/* Relaxed: a callback that ends meanwhile may be seen or not. */
-	is_idle = timeline_ready_ns(stream, 0) <= now &&
-		  atomic_load_explicit(&stream->callbacks, memory_order_relaxed) == 0;
-	pthread_mutex_unlock(&stream->context->device->time_lock);
-	return is_idle;
+	return ready_ns(stream, 0) <= now &&
+	       atomic_load_explicit(&stream->callbacks, memory_order_relaxed) == 0;
 }

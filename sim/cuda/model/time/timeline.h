@@ -55,7 +55,7 @@ struct event {
 	bool is_recorded;
 	struct context *context;
 	uint64_t time_ns;
-	uint64_t settled_ns; /* when that was, as CLOCK_MONOTONIC; 0: not yet known */
+	uint64_t placed_ns; /* when that was, as CLOCK_MONOTONIC; 0: not yet known */
 	struct captured captured;
 	struct event *next, *prev;
 };
@@ -67,7 +67,7 @@ struct timeline {
 	struct event *events;
 	uint64_t blocking_until_ns; /* the latest end of any blocking stream */
 	uint64_t until_ns;	    /* the latest end of any stream */
-	uint64_t settled_ns;	    /* when its events were last settled */
+	uint64_t placed_ns;	    /* when its events were last placed */
 };
 
 void timeline_init(struct context *context);
@@ -89,11 +89,14 @@ struct event *timeline_find_event(CUevent handle);
 /* The clock of a device. Takes no lock of the process. */
 uint64_t timeline_now(const struct device *device);
 
-/* The event happens at that time. Under time_lock of its device. */
+/* The event happens at that time of its device. Takes time_lock. */
 void timeline_mark(struct event *event, uint64_t time_ns);
 
+/* When the event happens; 0 if it was never recorded. Takes time_lock. */
+uint64_t timeline_event_ns(struct event *event);
+
 /* When the event happened, as CLOCK_MONOTONIC. False: it has not yet. Takes time_lock. */
-bool timeline_settle(struct event *event, uint64_t *ret_time_ns);
+bool timeline_place(struct event *event, uint64_t *ret_time_ns);
 
 /*
  * A time of one device's clock as that of another device: as near as can be foreseen, for the turns
@@ -101,8 +104,8 @@ bool timeline_settle(struct event *event, uint64_t *ret_time_ns);
  */
 uint64_t timeline_carry(const struct device *from, const struct device *to, uint64_t time_ns);
 
-/* When work given to the stream now would start. Under time_lock. */
-uint64_t timeline_ready_ns(const struct stream *stream, uint64_t now_ns);
+/* When work given to the stream now would start. Takes time_lock. */
+uint64_t timeline_ready_ns(struct stream *stream);
 
 /*
  * When the work of the streams of a green context (NULL: of all) ends, and lets later work in them

@@ -3,17 +3,6 @@
 #include "tenant/driver/capture.h"
 #include "tenant/hooks/hook.h"
 
-HOT_WORD _Atomic bool capture_was_begun;
-
-bool capture_is_on_slowly(CUstream stream)
-{
-	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-
-	return cuda.cuStreamIsCapturing &&
-	       cuda.cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS &&
-	       status != CU_STREAM_CAPTURE_STATUS_NONE;
-}
-
 static void note_begin(void)
 {
 	/* relaxed: see capture_is_on() */

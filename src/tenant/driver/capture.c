@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whether a stream is being captured. */
+#include "tenant/driver/capture.h"
+
+#include "tenant/driver/attach.h"
+
+HOT_WORD _Atomic bool capture_was_begun;
+
+bool capture_is_on_slowly(CUstream stream)
+{
+	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+
+	return cuda.cuStreamIsCapturing &&
+	       cuda.cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS &&
+	       status != CU_STREAM_CAPTURE_STATUS_NONE;
+}

@@ -56,7 +56,7 @@ static void a_call_that_the_driver_refuses_leaves_no_charge(void **state)
 		{"cuMemAllocPitch_v2", "pitch x 4096 4096"},
 		{"cuMemAllocManaged", "managed x 64m"},
 		{"cuMemCreate", "create x 64m"},
-		{"cuMemAllocAsync", "async x 64m"},
+		{"cuMemAllocFromPoolAsync", "async x 64m"},
 		{"cuCtxCreate_v2", "newctx x 0"},
 	};
 	static const int results[] = {2, 1, 700, 999};

@@ -73,7 +73,7 @@ static void fill_cuda(void)
 #define CALL(s)
 #include "gpu/cuda.def"
 	/* clang-format on */
-	/* pairs with the acquire in swap_address() */
+	/* pairs with the acquire in is_missing() */
 	atomic_store_explicit(&has_cuda, true, memory_order_release);
 }
 
@@ -87,18 +87,25 @@ static void fill_nvml(void)
 #define CALL(s)
 #include "gpu/nvml.def"
 	/* clang-format on */
-	/* pairs with the acquire in swap_address() */
+	/* pairs with the acquire in is_missing() */
 	atomic_store_explicit(&has_nvml, true, memory_order_release);
+}
+
+/* Whether a library is attached and its addresses are not in the table. */
+static inline bool is_missing(_Atomic bool *is_filled, _Atomic bool *is_attached)
+{
+	/* pairs with the release in fill_cuda() and fill_nvml(), and with those of driver/attach.c */
+	return !atomic_load_explicit(is_filled, memory_order_acquire) &&
+	       atomic_load_explicit(is_attached, memory_order_acquire);
 }
 
 void *swap_address(void *address)
 {
 	if (!address)
 		return NULL;
-	/* pairs with the release in fill_cuda() and fill_nvml() */
-	if (!atomic_load_explicit(&has_cuda, memory_order_acquire) && attach_cuda())
+	if (UNLIKELY(is_missing(&has_cuda, &attach_has_cuda)))
 		fill_cuda();
-	if (!atomic_load_explicit(&has_nvml, memory_order_acquire) && attach_nvml())
+	if (UNLIKELY(is_missing(&has_nvml, &attach_has_nvml)))
 		fill_nvml();
 	for (unsigned i = place_of(address);; i = (i + 1) & (SWAP_PLACES - 1)) {
 		/* pairs with the release in add() */

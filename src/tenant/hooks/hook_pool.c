@@ -9,6 +9,7 @@
 #include "tenant/memory/leaving.h"
 #include "tenant/memory/oom.h"
 #include "tenant/memory/oversubscribe.h"
+#include "tenant/memory/pool_current.h"
 #include "tenant/memory/pools.h"
 #include "tenant/memory/tiles.h"
 
@@ -38,28 +39,28 @@ struct call {
 	CUmemoryPool chosen; /* NULL: the device's current one */
 	CUstream stream;
 	cuMemAllocAsync_fn *alloc;
-	cuMemAllocFromPoolAsync_fn *alloc_from;
 };
 
 static CUresult ask_driver(const struct call *c)
 {
 	return c->alloc ? c->alloc(c->pointer, c->bytes, c->stream)
-			: c->alloc_from(c->pointer, c->bytes, c->chosen, c->stream);
+			: cuda.cuMemAllocFromPoolAsync(c->pointer, c->bytes, c->chosen, c->stream);
 }
 
-static CUresult choose_pool(const struct call *c, struct pool **ret_pool)
+/* The call, once it is known which pool is charged: the driver is given that one. */
+static CUresult begin(struct call *c, struct pool **ret_pool)
 {
 	struct device *device;
 	CUresult r;
 
-	if (!c->alloc) {
-		*ret_pool = pools_find(c->chosen);
+	if (c->chosen) {
+		*ret_pool = pools_begin(c->chosen);
 		return *ret_pool ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	r = device_of(c->stream, &device);
 	if (r != CUDA_SUCCESS)
 		return r;
-	*ret_pool = pools_current(device);
+	*ret_pool = pool_current_begin(device, &c->chosen);
 	return *ret_pool ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -77,33 +78,40 @@ static CUresult place_beyond(const struct call *c, CUresult r, struct charge *ch
 	return oversubscribe_place(r, c->bytes, charge, c->pointer);
 }
 
-static CUresult allocate(const struct call *c)
+/* From the pool that began; what it grew by is charged. */
+static CUresult allocate_from(struct pool *pool, const struct call *c, struct charge *charge)
 {
-	_cleanup_charge_ struct charge charge = CHARGE_NULL;
-	enum state_mode mode = state_enter();
-	struct pool *pool;
-	CUresult r;
+	CUresult r = pools_reserve(pool, c->bytes, c->stream, charge);
 
-	if (mode == STATE_ASIDE || !c->pointer || c->bytes == 0 || (!c->alloc && !c->chosen) ||
-		capture_is_on(c->stream))
-		return ask_driver(c);
-	if (mode == STATE_CLOSED)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	r = choose_pool(c, &pool);
 	if (r == CUDA_SUCCESS)
-		r = pools_reserve(pool, c->bytes, c->stream, &charge);
-	if (r == CUDA_SUCCESS)
-		r = ask_driver(c);
-	if (r != CUDA_SUCCESS)
-		return place_beyond(c, r, &charge);
-	pools_keep(pool, &charge);
-	pools_allocated(pool);
+		r = cuda.cuMemAllocFromPoolAsync(c->pointer, c->bytes, c->chosen, c->stream);
+	if (r != CUDA_SUCCESS) {
+		pools_cancel(pool);
+		return place_beyond(c, r, charge);
+	}
+	pools_keep(pool, charge);
 	if (allocations_keep_pooled(*c->pointer, pool) < 0) {
 		cuda.cuMemFreeAsync(*c->pointer, c->stream);
 		pools_freed(pool, false);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	return r;
+}
+
+static CUresult allocate(struct call c)
+{
+	_cleanup_charge_ struct charge charge = CHARGE_NULL;
+	enum state_mode mode = state_enter();
+	struct pool *pool;
+	CUresult r;
+
+	if (mode == STATE_ASIDE || !c.pointer || c.bytes == 0 || (!c.alloc && !c.chosen) ||
+		capture_is_on(c.stream))
+		return ask_driver(&c);
+	if (mode == STATE_CLOSED)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	r = begin(&c, &pool);
+	return r == CUDA_SUCCESS ? allocate_from(pool, &c, &charge) : r;
 }
 
 /* A stand-in, which the driver does not free in stream order, and into no graph at all. */
@@ -149,18 +157,15 @@ static CUresult release(CUdeviceptr pointer, CUstream stream, cuMemFreeAsync_fn 
 
 HOOK_FORMS(cuMemAllocAsync, _ptsz, CUdeviceptr *, pointer, size_t, bytes, CUstream, stream)
 {
-	return allocate(&(struct call){
-		.pointer = pointer, .bytes = bytes, .stream = stream, .alloc = real});
+	return allocate(
+		(struct call){.pointer = pointer, .bytes = bytes, .stream = stream, .alloc = real});
 }
 
 HOOK_FORMS(cuMemAllocFromPoolAsync, _ptsz, CUdeviceptr *, pointer, size_t, bytes, CUmemoryPool,
 	pool, CUstream, stream)
 {
-	return allocate(&(struct call){.pointer = pointer,
-		.bytes = bytes,
-		.chosen = pool,
-		.stream = stream,
-		.alloc_from = real});
+	return allocate((struct call){
+		.pointer = pointer, .bytes = bytes, .chosen = pool, .stream = stream});
 }
 
 HOOK_FORMS(cuMemFreeAsync, _ptsz, CUdeviceptr, pointer, CUstream, stream)
@@ -196,6 +201,7 @@ HOOK_BODY(cuMemPoolDestroy, CUmemoryPool, pool)
 	known = pools_destroy_begin(pool);
 	r = cuda.cuMemPoolDestroy(pool);
 	pools_destroy_end(known, pool, r == CUDA_SUCCESS);
+	pool_current_changed();
 	return r;
 }
 
@@ -211,13 +217,13 @@ HOOK_BODY(cuMemPoolTrimTo, CUmemoryPool, pool, size_t, keep_bytes)
 }
 
 /*
- * After a synchronization, whatever its result: frees before it may have been done, and the `seen`
- * ones of pools_frees() are where it succeeded.
+ * After a synchronization, whatever its result: frees before it may have been done, and are where it
+ * succeeded.
  */
-static CUresult synchronized(CUresult r, uint64_t seen)
+static CUresult synchronized(CUresult r, uint64_t number)
 {
 	leaving_collect();
-	pools_synchronized(r == CUDA_SUCCESS ? seen : 0);
+	pools_sync_end(r == CUDA_SUCCESS ? number : 0);
 	tiles_settle();
 	if (state_enter() == STATE_OPEN)
 		oom_look();
@@ -225,19 +231,19 @@ static CUresult synchronized(CUresult r, uint64_t seen)
 }
 
 /* After a wait that the gate knows about. */
-static CUresult waited(struct gate_wait *wait, CUresult r, uint64_t seen)
+static CUresult waited(struct gate_wait *wait, CUresult r, uint64_t number)
 {
 	gate_wait_end(wait, r);
-	return synchronized(r, seen);
+	return synchronized(r, number);
 }
 
 HOOK_FORMS(cuStreamSynchronize, _ptsz, CUstream, stream)
 {
-	uint64_t seen = pools_frees();
+	uint64_t number = pools_sync_begin();
 	struct gate_wait wait;
 
 	gate_wait_begin(stream, false, &wait);
-	return waited(&wait, real(stream), seen);
+	return waited(&wait, real(stream), number);
 }
 
 /* An event is somewhere in its stream, perhaps before the frees. */
@@ -251,18 +257,34 @@ HOOK_BODY(cuEventSynchronize, CUevent, event)
 
 HOOK_BODY(cuCtxSynchronize, void)
 {
-	uint64_t seen = pools_frees();
+	uint64_t number = pools_sync_begin();
 	struct gate_wait wait;
 
 	gate_wait_begin(GATE_ANY_STREAM, true, &wait);
-	return waited(&wait, cuda.cuCtxSynchronize(), seen);
+	return waited(&wait, cuda.cuCtxSynchronize(), number);
 }
 
 HOOK_BODY(cuCtxSynchronize_v2, CUcontext, context)
 {
-	uint64_t seen = pools_frees();
+	uint64_t number = pools_sync_begin();
 	struct gate_wait wait;
 
 	gate_wait_begin(GATE_ANY_STREAM, false, &wait);
-	return waited(&wait, cuda.cuCtxSynchronize_v2(context), seen);
+	return waited(&wait, cuda.cuCtxSynchronize_v2(context), number);
+}
+
+HOOK_BODY(cuDeviceSetMemPool, CUdevice, device, CUmemoryPool, pool)
+{
+	CUresult r = cuda.cuDeviceSetMemPool(device, pool);
+
+	pool_current_changed();
+	return r;
+}
+
+HOOK_BODY(cuMemSetMemPool, CUmemLocation *, location, CUmemAllocationType, type, CUmemoryPool, pool)
+{
+	CUresult r = cuda.cuMemSetMemPool(location, type, pool);
+
+	pool_current_changed();
+	return r;
 }

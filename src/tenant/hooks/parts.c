@@ -22,6 +22,7 @@
 #include "tenant/memory/oversubscribe.h"
 #include "tenant/slice/own_pid.h"
 #include "tenant/slice/parts.h"
+#include "tenant/memory/pool_current.h"
 #include "tenant/memory/pools.h"
 #include "tenant/slice/quota.h"
 #include "tenant/memory/shared.h"
@@ -55,7 +56,8 @@ static const struct part parts[] = {
 	PART(opened, .context_ended = opened_context_ended),
 	PART(oversubscribe),
 	PART(own_pid),
-	PART(pools, .settle = pools_settle_device, .trim = pools_trim_device),
+	PART(pool_current, .context_ended = pool_current_context_ended),
+	PART(pools, .settle = pools_collect, .trim = pools_trim),
 	PART(quota),
 	PART(shared),
 	PART(survey),

@@ -38,13 +38,15 @@ struct pool {
 	enum charge_kind
 		kind; /* CHARGE_POOL, or CHARGE_GRAPH: the device's own, without a handle */
 	_Atomic(CUmemoryPool) handle; /* NULL: destroyed, or being destroyed; of graphs: itself */
-	_Atomic bool is_destroyed;    /* by the driver, too */
-	_Atomic uint32_t users;	      /* trims of ours that use the handle now */
-	struct device *device;	      /* NULL: not on a device */
-	_Atomic uint32_t live;	      /* allocations that were not freed */
-	_Atomic uint64_t last_free;   /* number of the last asynchronous free, by frees */
-	_Atomic bool is_dirty;	      /* something was freed and not yet settled */
-	struct lock still;	      /* of graphs: held while nobody may trim */
+	_Atomic(CUmemoryPool)
+		closing;	    /* the handle while the driver destroys the pool, else NULL */
+	_Atomic bool is_destroyed;  /* by the driver, too */
+	_Atomic uint32_t users;	    /* trims of ours that use the handle now */
+	struct device *device;	    /* NULL: not on a device */
+	_Atomic uint64_t live;	    /* allocations that are made, or were made and not freed */
+	_Atomic uint64_t last_free; /* of the synchronization that does its last free, by syncs */
+	_Atomic bool is_dirty;	    /* something was freed and not yet settled */
+	struct lock still;	    /* of graphs: held while nobody may trim */
 	_Atomic uint64_t losses;
 	struct lock lock;	     /* guards the rest */
 	uint32_t joint;		     /* + 1; 0: the pool was never exported */
@@ -54,8 +56,8 @@ struct pool {
 static struct lock add_lock;
 static _Atomic(struct pool *) pools;
 static _Atomic bool some_are_dirty;
-static _Atomic uint64_t frees;	    /* asynchronous ones so far */
-static _Atomic uint64_t frees_done; /* all up to this one are done */
+static _Atomic uint64_t syncs;	    /* synchronizations that were begun */
+static _Atomic uint64_t syncs_done; /* the latest one that has ended */
 
 static struct pool *first(void)
 {
@@ -107,22 +109,26 @@ static struct pool *add(CUmemoryPool handle, struct device *device, enum charge_
 	return p;
 }
 
+/* A new pool, in the place of one that is gone where there is such a place. Under add_lock. */
+static struct pool *enter(CUmemoryPool handle, struct device *device)
+{
+	struct pool *p = find_unused(device);
+
+	FAULT("pool: adding");
+	if (!p)
+		return add(handle, device, CHARGE_POOL);
+	atomic_store(&p->is_destroyed, false);
+	atomic_store(&p->handle, handle);
+	return p;
+}
+
 /* The pool with this handle, entered if it is new; NULL without memory. */
 static struct pool *find_or_add(CUmemoryPool handle, struct device *device)
 {
 	LOCK_SCOPE(&add_lock);
 	struct pool *p = find(handle);
 
-	if (p)
-		return p;
-	FAULT("pool: adding");
-	p = find_unused(device);
-	if (p) {
-		atomic_store(&p->is_destroyed, false);
-		atomic_store(&p->handle, handle);
-		return p;
-	}
-	return add(handle, device, CHARGE_POOL);
+	return p ? p : enter(handle, device);
 }
 
 struct pool *pools_of_graphs(struct device *device)
@@ -200,13 +206,13 @@ static bool is_empty(struct pool *p)
 
 static bool are_frees_done(struct pool *p)
 {
-	return atomic_load(&p->last_free) <= atomic_load(&frees_done);
+	return atomic_load(&p->last_free) <= atomic_load(&syncs_done);
 }
 
 /* The next synchronization settles it. */
 static void mark_dirty(struct pool *p)
 {
-	/* pairs with the exchanges in pools_synchronized(): who sees the second sees the first */
+	/* pairs with the exchanges in pools_sync_end(): a thread that sees the second sees the first */
 	atomic_store_explicit(&p->is_dirty, true, memory_order_release);
 	atomic_store_explicit(&some_are_dirty, true, memory_order_release);
 }
@@ -218,11 +224,11 @@ static int64_t read_change(struct pool *p, const struct charge *charge)
 	uint64_t held;
 
 	FAULT("pool: held");
-	if (!handle)
-		return is_empty(p) && are_frees_done(p) ? replace_reading(p, 0) : 0;
-	if (read_held(p, handle, &held))
+	if (!handle && is_empty(p) && are_frees_done(p))
+		return replace_reading(p, 0);
+	if (handle && read_held(p, handle, &held))
 		return replace_reading(p, held);
-	/* Where the driver does not answer, all that was reserved counts as taken until it does. */
+	/* The driver says nothing of a destroyed pool: all that was reserved counts as taken until it is empty. */
 	held = (uint64_t)charge->units * REGION_UNIT_BYTES;
 	p->held_bytes += held;
 	return (int64_t)held;
@@ -257,7 +263,7 @@ static void settle(struct pool *p)
 	settle_charge(p, &(struct charge)CHARGE_NULL);
 }
 
-void pools_settle_device(struct device *device)
+void pools_collect(struct device *device)
 {
 	for (struct pool *p = first(); p; p = p->next)
 		if (p->device == device)
@@ -286,7 +292,7 @@ static void trim(struct pool *p, CUmemoryPool handle)
 }
 
 /* Unused memory goes back to the device, as the driver itself does when the card is full. */
-void pools_trim_device(struct device *device)
+void pools_trim(struct device *device)
 {
 	CUstreamCaptureMode mode = exchange_mode(CU_STREAM_CAPTURE_MODE_RELAXED);
 
@@ -303,14 +309,24 @@ void pools_trim_device(struct device *device)
 	exchange_mode(mode);
 }
 
-struct pool *pools_find(CUmemoryPool handle)
+static bool is_closing(CUmemoryPool handle)
+{
+	struct pool *p = first();
+
+	while (p && atomic_load(&p->closing) != handle)
+		p = p->next;
+	return p;
+}
+
+/* NULL for a pool that is being destroyed, and without memory. */
+static struct pool *find_anywhere(CUmemoryPool handle)
 {
 	struct pool *p = find(handle);
 	struct device *device;
 	CUmemoryPool own;
 	int count = 0;
 
-	if (p || !handle)
+	if (p || !handle || is_closing(handle))
 		return p;
 	/* Not made by the program before our eyes: a device's default pool, or an imported one. */
 	if (!cuda.cuDeviceGetDefaultMemPool || !cuda.cuDeviceGetCount ||
@@ -324,19 +340,40 @@ struct pool *pools_find(CUmemoryPool handle)
 	return find_or_add(handle, NULL);
 }
 
-struct pool *pools_current(struct device *device)
+/*
+ * Either the pool's destroyer sees the allocation in live, and does not take the pool for empty, or its handle is
+ * seen to be gone here: each writes its word before it reads the other's.
+ */
+struct pool *pools_begin(CUmemoryPool handle)
 {
-	CUmemoryPool handle = NULL;
+	struct pool *p = find_anywhere(handle);
 
-	if (!cuda.cuDeviceGetMemPool ||
-		cuda.cuDeviceGetMemPool(&handle, device->ordinal) != CUDA_SUCCESS)
+	if (!p)
 		return NULL;
-	return pools_find(handle);
+	atomic_fetch_add(&p->live, 1);
+	if (atomic_load(&p->handle) == handle)
+		return p;
+	atomic_fetch_sub(&p->live, 1);
+	return NULL;
+}
+
+void pools_cancel(struct pool *pool)
+{
+	atomic_fetch_sub(&pool->live, 1);
+	mark_dirty(pool);
 }
 
 int pools_add(CUmemoryPool handle, struct device *device)
 {
-	return find_or_add(handle, device) ? 0 : -ENOMEM;
+	LOCK_SCOPE(&add_lock);
+	struct pool *gone = find(handle);
+
+	/* The driver gives a handle out again when its pool is gone. */
+	if (gone) {
+		atomic_store(&gone->handle, NULL);
+		atomic_store(&gone->is_destroyed, true);
+	}
+	return enter(handle, device) ? 0 : -ENOMEM;
 }
 
 struct pool *pools_destroy_begin(CUmemoryPool handle)
@@ -349,6 +386,7 @@ struct pool *pools_destroy_begin(CUmemoryPool handle)
 		return NULL;
 	settle(p);
 	lock_enter(&p->lock);
+	atomic_store(&p->closing, handle);
 	atomic_store(&p->handle, NULL);
 	lock_leave(&p->lock);
 	FAULT("pool: without handle");
@@ -365,6 +403,7 @@ void pools_destroy_end(struct pool *pool, CUmemoryPool handle, bool is_destroyed
 		atomic_store(&pool->is_destroyed, true);
 	else
 		atomic_store(&pool->handle, handle);
+	atomic_store(&pool->closing, NULL);
 	settle(pool);
 	mark_dirty(pool);
 }
@@ -430,17 +469,20 @@ void pools_let_move(struct pool *pool)
 	lock_leave(&pool->still);
 }
 
-void pools_allocated(struct pool *pool)
+/* The next synchronization that begins does the free. */
+static void number_free(struct pool *pool)
 {
-	atomic_fetch_add(&pool->live, 1);
+	uint64_t number = atomic_load(&syncs) + 1, last = atomic_load(&pool->last_free);
+
+	while (last < number && !atomic_compare_exchange_weak(&pool->last_free, &last, number))
+		;
 }
 
 void pools_freed(struct pool *pool, bool is_settled_now)
 {
-	/* Released by what follows: who sees the last one gone from live sees its number. */
+	/* First the number: a reader that sees the last one gone from live sees it, too. */
 	if (!is_settled_now)
-		atomic_store_explicit(
-			&pool->last_free, atomic_fetch_add(&frees, 1) + 1, memory_order_relaxed);
+		number_free(pool);
 	atomic_fetch_sub(&pool->live, 1);
 	FAULT("pool: the driver freed");
 	if (is_settled_now) {
@@ -461,18 +503,21 @@ void pools_after_free(CUresult answer, const struct allocation *allocation, bool
 		pools_freed(allocations_pool(allocation), is_settled_now);
 }
 
-uint64_t pools_frees(void)
+uint64_t pools_sync_begin(void)
 {
-	return atomic_load(&frees);
+	/* relaxed: a free that is not seen yet was not ordered before this synchronization */
+	if (LIKELY(!atomic_load_explicit(&some_are_dirty, memory_order_relaxed)))
+		return 0;
+	return atomic_fetch_add(&syncs, 1) + 1;
 }
 
-void pools_synchronized(uint64_t seen)
+void pools_sync_end(uint64_t number)
 {
-	uint64_t done = atomic_load(&frees_done);
+	uint64_t done = atomic_load(&syncs_done);
 
-	while (done < seen && !atomic_compare_exchange_weak(&frees_done, &done, seen))
+	while (done < number && !atomic_compare_exchange_weak(&syncs_done, &done, number))
 		;
-	/* relaxed: a free that is not seen yet was not ordered before this synchronization */
+	/* relaxed: as in pools_sync_begin() */
 	if (LIKELY(!atomic_load_explicit(&some_are_dirty, memory_order_relaxed)))
 		return;
 	atomic_exchange(&some_are_dirty, false);
@@ -495,7 +540,7 @@ void pools_settle_handle(CUmemoryPool handle)
 
 void pools_share(CUmemoryPool handle, int fd, uint64_t key)
 {
-	struct pool *p = pools_find(handle);
+	struct pool *p = find_anywhere(handle);
 	struct shared_memory memory = {.kind = CHARGE_POOL, .key = key, .fd = fd, .is_pool = true};
 	struct mark mark = {.steps = 0};
 	unsigned joint;

@@ -23,11 +23,15 @@
 struct allocation;
 struct pool;
 
-/* The pool that is current for the device; NULL where the driver names none or memory is short. */
-struct pool *pools_current(struct device *device);
+/*
+ * An allocation from the pool with this handle begins: it counts as live until pools_freed() or pools_cancel().
+ * NULL where memory is short or the handle is that of a pool that is destroyed. A pool that is not on a device
+ * is charged nothing.
+ */
+struct pool *pools_begin(CUmemoryPool handle);
 
-/* The pool with this handle, as pools_current(); one that is not on a device is charged nothing. */
-struct pool *pools_find(CUmemoryPool handle);
+/* The driver has not allocated. */
+void pools_cancel(struct pool *pool);
 
 /* The memory of the device's graphs, charged as CHARGE_GRAPH; NULL where memory is short. */
 struct pool *pools_of_graphs(struct device *device);
@@ -60,20 +64,19 @@ CUresult pools_reserve(
 /* After the driver's call: reads what the pool holds now and gives back what was reserved in vain. */
 void pools_keep(struct pool *pool, struct charge *charge);
 
-/* An allocation of the pool was made, or freed; is_settled_now where the driver has freed at once. */
-void pools_allocated(struct pool *pool);
+/* An allocation of the pool was freed; is_settled_now where the driver has freed at once. */
 void pools_freed(struct pool *pool, bool is_settled_now);
 
 /* The driver's answer to a free of what allocations_take() found, a pool's or not. */
 void pools_after_free(CUresult answer, const struct allocation *allocation, bool is_settled_now);
 
 /*
- * A stream, event or context was synchronized: pools that had frees may hold less. seen is what
- * pools_frees() said before a synchronization that has done all earlier frees, else 0: of a destroyed
- * pool the driver says nothing any more, so its last frees count as done only then.
+ * Around a synchronization of a stream, event or context: pools that had frees may hold less after it. number
+ * is what pools_sync_begin() said, or 0 where the synchronization may not have done all earlier frees: the
+ * driver says nothing any more of a destroyed pool, so its last frees count as done by that alone.
  */
-uint64_t pools_frees(void);
-void pools_synchronized(uint64_t seen);
+uint64_t pools_sync_begin(void);
+void pools_sync_end(uint64_t number);
 
 /*
  * The pool can be imported by other processes now, by the descriptor fd or (fd is -1) by a handle with
@@ -86,8 +89,8 @@ void pools_share(CUmemoryPool handle, int fd, uint64_t key);
 void pools_settle_handle(CUmemoryPool handle);
 
 /* Before a refusal: corrects what the pools of the device are charged; and gives their unused memory back. */
-void pools_settle_device(struct device *device);
-void pools_trim_device(struct device *device);
+void pools_collect(struct device *device);
+void pools_trim(struct device *device);
 
 /* For a child of fork(). */
 void pools_reset_after_fork(void);

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The current pool of each device. */
+#include "tenant/memory/pool_current.h"
+
+#include "base/lock.h"
+#include "tenant/driver/attach.h"
+
+/* A current pool that is being destroyed stays current until the driver has destroyed it. */
+#define ATTEMPTS	 8
+#define ATTEMPT_PAUSE_NS 20000u
+
+/* What the driver said last. */
+struct answer {
+	_Atomic(CUmemoryPool) handle;
+	_Atomic uint64_t as_of; /* changes, before the driver was asked; 0: it was never asked */
+};
+static struct answer answers[STATE_ORDINALS];
+static _Atomic uint64_t changes = 1;
+static struct lock answer_lock;
+
+static void remember(struct answer *a, CUmemoryPool handle, uint64_t as_of)
+{
+	LOCK_SCOPE(&answer_lock);
+
+	/* relaxed: changed under the lock only */
+	if (atomic_load_explicit(&a->as_of, memory_order_relaxed) >= as_of)
+		return;
+	atomic_store_explicit(&a->handle, handle, memory_order_relaxed);
+	/* pairs with the acquire in current() */
+	atomic_store_explicit(&a->as_of, as_of, memory_order_release);
+}
+
+static CUmemoryPool current(const struct device *device)
+{
+	struct answer *a = &answers[device->ordinal];
+	uint64_t now = atomic_load(&changes);
+	CUmemoryPool handle = NULL;
+
+	/* pairs with the release in remember() */
+	if (LIKELY(atomic_load_explicit(&a->as_of, memory_order_acquire) == now))
+		/* relaxed: the answer to a later question is right, too */
+		return atomic_load_explicit(&a->handle, memory_order_relaxed);
+	if (!cuda.cuDeviceGetMemPool ||
+		cuda.cuDeviceGetMemPool(&handle, device->ordinal) != CUDA_SUCCESS)
+		return NULL;
+	remember(a, handle, now);
+	return handle;
+}
+
+struct pool *pool_current_begin(struct device *device, CUmemoryPool *ret_handle)
+{
+	for (int i = 0; i < ATTEMPTS; i++) {
+		struct timespec pause = {.tv_nsec = ATTEMPT_PAUSE_NS};
+		struct pool *pool;
+
+		*ret_handle = current(device);
+		pool = *ret_handle ? pools_begin(*ret_handle) : NULL;
+		if (LIKELY(pool) || !*ret_handle)
+			return pool;
+		nanosleep(&pause, NULL);
+		pool_current_changed();
+	}
+	return NULL;
+}
+
+void pool_current_changed(void)
+{
+	/* sequentially consistent, as the question in current() comes after its load */
+	atomic_fetch_add(&changes, 1);
+}
+
+void pool_current_context_ended(struct device *device, CUcontext context)
+{
+	/* A reset of the device makes its default pool current. */
+	pool_current_changed();
+}
+
+void pool_current_reset_after_fork(void)
+{
+	answer_lock = (struct lock)LOCK_INIT;
+	pool_current_changed();
+}

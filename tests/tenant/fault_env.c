@@ -6,6 +6,8 @@
  *	VGPU_FAULT="borrow N PLACE"   memory comes there, as by another thread: a block through our hook,
  *				      which goes at the next place, and one that nobody names, which stays;
  *				      in a context of its own where there is none yet
+ *	VGPU_FAULT="endpool N PLACE"  the device's current pool is destroyed there, as by another thread
+ *	VGPU_FAULT="setpool N PLACE"  its default pool becomes current there, likewise
  *	VGPU_FAULT="memory N"	      our own memory runs out at the N-th request
  *	VGPU_FAULT="memory-from N"    and at all after it
  *	VGPU_FAULT_LOG=FILE	      each place that is passed is a line there
@@ -39,6 +41,8 @@ cuMemAllocAsync_fn cuMemAllocAsync;
 cuDevicePrimaryCtxRetain_fn cuDevicePrimaryCtxRetain;
 cuLaunchKernel_fn cuLaunchKernel;
 cuStreamSynchronize_fn cuStreamSynchronize;
+cuDeviceSetMemPool_fn cuDeviceSetMemPool;
+cuMemPoolDestroy_fn cuMemPoolDestroy;
 nvmlDeviceGetMemoryInfo_fn nvmlDeviceGetMemoryInfo;
 
 static bool is_child, is_inside;
@@ -122,6 +126,19 @@ static void bring_back(void)
 	is_inside = false;
 }
 
+/* Destroys the current pool, or makes the default one current; nothing where the default one is. */
+static void change_pool(bool is_end)
+{
+	CUmemoryPool own, pool;
+
+	is_inside = true;
+	if (cuda.cuDeviceGetDefaultMemPool(&own, 0) == CUDA_SUCCESS &&
+		cuda.cuDeviceGetMemPool(&pool, 0) == CUDA_SUCCESS && pool != own &&
+		(is_end ? cuMemPoolDestroy(pool) : cuDeviceSetMemPool(0, own)) != CUDA_SUCCESS)
+		fprintf(stderr, "the current pool stays\n");
+	is_inside = false;
+}
+
 void fault_hit(const char *place)
 {
 	const char *order = getenv("VGPU_FAULT");
@@ -143,6 +160,8 @@ void fault_hit(const char *place)
 		kill(getpid(), SIGSTOP);
 	else if (strcmp(action, "borrow") == 0)
 		borrow();
+	else if (strcmp(action, "endpool") == 0 || strcmp(action, "setpool") == 0)
+		change_pool(action[0] == 'e');
 	else
 		fork_here(place);
 }

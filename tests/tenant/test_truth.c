@@ -7,6 +7,7 @@
 
 #include "tests/tenant/course.h"
 #include "tests/tenant/meter.h"
+#include "base/bits.h"
 #include "region/layout.h"
 
 #define UNANNOUNCED_BYTES (16 * MIB) /* by fault_env.c */
@@ -57,9 +58,47 @@ static void a_context_is_not_measured_beside_another_call(void **state)
 	assert_int_equal(tenant_end(t), 0);
 }
 
+/* A process whose own pool is current, and 300 MiB from it, with the fault at its n-th passing of the place. */
+static bool is_charged_after(struct course *c, const char *action, unsigned n, const char *place)
+{
+	struct tenant *t;
+	char fault[96];
+	uint64_t truth, books;
+
+	snprintf(fault, sizeof(fault), "VGPU_FAULT=%s %u %s", action, n, place);
+	t = course_start(c, fault);
+	expect(t, OK, "primary 0");
+	expect(t, OK, "newpool p");
+	expect(t, OK, "threshold p 1g");
+	expect(t, OK, "setpool p");
+	expect(t, OK, "async a 300m");
+	truth = slice_truth(c->slice, 0);
+	books = slice_books(c->slice, 0);
+	assert_true(truth > 300 * MIB);
+	expect(t, OK, "freeasync a");
+	expect(t, OK, "sync");
+	assert_int_equal(tenant_end(t), 0);
+	course_end_case(c);
+	return books >= truth;
+}
+
+static void a_pool_that_is_destroyed_or_exchanged_beside_an_allocation_stays_charged(void **state)
+{
+	static const char *const places[] = {"charge: reserved", "pool: reading replaced"};
+	struct course c = course_begin(*state);
+
+	for (unsigned i = 0; i < ARRAY_SIZE(places); i++)
+		for (unsigned n = 1; n <= 4; n++) {
+			assert_true(is_charged_after(&c, "endpool", n, places[i]));
+			assert_true(is_charged_after(&c, "setpool", n, places[i]));
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		test_with_node(
+			a_pool_that_is_destroyed_or_exchanged_beside_an_allocation_stays_charged),
 		test_with_node(a_context_is_not_measured_beside_another_call),
 		test_with_node(what_a_thread_takes_and_frees_during_a_comparison_is_not_found),
 	};

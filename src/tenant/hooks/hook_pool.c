@@ -98,20 +98,32 @@ static CUresult allocate_from(struct pool *pool, const struct call *c, struct ch
 	return r;
 }
 
+/* A current pool that is destroyed meanwhile was not the program's choice: another one is current then. */
+#define ATTEMPTS 8
+
 static CUresult allocate(struct call c)
 {
 	_cleanup_charge_ struct charge charge = CHARGE_NULL;
 	enum state_mode mode = state_enter();
-	struct pool *pool;
-	CUresult r;
+	struct pool *pool = NULL;
+	CUresult r = CUDA_ERROR_OUT_OF_MEMORY;
 
 	if (mode == STATE_ASIDE || !c.pointer || c.bytes == 0 || (!c.alloc && !c.chosen) ||
 		capture_is_on(c.stream))
 		return ask_driver(&c);
 	if (mode == STATE_CLOSED)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	r = begin(&c, &pool);
-	return r == CUDA_SUCCESS ? allocate_from(pool, &c, &charge) : r;
+	for (unsigned i = 0; i < ATTEMPTS; i++) {
+		struct call this = c;
+
+		charge_undo(&charge);
+		r = begin(&this, &pool);
+		if (r == CUDA_SUCCESS)
+			r = allocate_from(pool, &this, &charge);
+		if (r == CUDA_SUCCESS || !c.alloc || !pool || !pools_is_gone(pool))
+			break;
+	}
+	return r;
 }
 
 /* A stand-in, which the driver does not free in stream order, and into no graph at all. */

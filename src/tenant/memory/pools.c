@@ -357,6 +357,11 @@ struct pool *pools_begin(CUmemoryPool handle)
 	return NULL;
 }
 
+bool pools_is_gone(const struct pool *pool)
+{
+	return !atomic_load(&pool->handle);
+}
+
 void pools_cancel(struct pool *pool)
 {
 	atomic_fetch_sub(&pool->live, 1);

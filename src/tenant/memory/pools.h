@@ -30,6 +30,9 @@ struct pool;
  */
 struct pool *pools_begin(CUmemoryPool handle);
 
+/* Whether the program has destroyed the pool, or is about to. */
+bool pools_is_gone(const struct pool *pool);
+
 /* The driver has not allocated. */
 void pools_cancel(struct pool *pool);
 

@@ -38,7 +38,7 @@ struct call {
 	size_t bytes;
 	CUmemoryPool chosen; /* NULL: the device's current one */
 	CUstream stream;
-	cuMemAllocAsync_fn *alloc;
+	cuMemAllocAsync_fn *alloc; /* NULL: the program has chosen the pool */
 };
 
 static CUresult ask_driver(const struct call *c)

@@ -6,7 +6,7 @@
  *	nvidia-cuda-mps-control		takes commands from its input: get_server_list, quit
  *
  * In $CUDA_MPS_PIPE_DIRECTORY the daemon keeps `control`, a FIFO that it reads commands from, and its
- * PID in a file. Who is a client finds the FIFO and somebody who reads it. There is no server beside
+ * PID in a file. A client is a process that finds the FIFO with a reader. There is no server beside
  * the daemon: the simulated driver lets clients of one daemon work side by side by itself.
  */
 #include <errno.h>
@@ -20,6 +20,8 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "base/cleanup.h"
 
 /* The folder without $CUDA_MPS_PIPE_DIRECTORY, as with the real one. */
 #define FOLDER_DEFAULT "/tmp/nvidia-mps"
@@ -43,7 +45,7 @@ static int find_place(struct place *ret_place)
 {
 	const char *folder = getenv("CUDA_MPS_PIPE_DIRECTORY");
 
-	if (folder == NULL || *folder == '\0')
+	if (!folder || !*folder)
 		folder = FOLDER_DEFAULT;
 	if ((size_t)snprintf(ret_place->folder, sizeof(ret_place->folder), "%s", folder) >=
 		sizeof(ret_place->folder))
@@ -79,9 +81,9 @@ static void serve(int fd)
 			continue;
 		used += (size_t)n;
 		line[used] = '\0';
-		if (strstr(line, "quit\n") != NULL)
+		if (strstr(line, "quit\n"))
 			return;
-		if (strchr(line, '\n') != NULL || used == sizeof(line) - 1)
+		if (strchr(line, '\n') || used == sizeof(line) - 1)
 			used = 0;
 	}
 }
@@ -90,7 +92,7 @@ static int write_pid(const struct place *place, pid_t pid)
 {
 	FILE *file = fopen(place->pid, "we");
 
-	if (file == NULL)
+	if (!file)
 		return -errno;
 	fprintf(file, "%ld\n", (long)pid);
 	return fclose(file) == 0 ? 0 : -errno;
@@ -119,27 +121,37 @@ static void detach(void)
 		close(null);
 }
 
-static int run_daemon(const struct place *place, bool is_background)
+/* Returns the FIFO of a daemon that is about to live, or -1 after a sentence on stderr. */
+static int begin_daemon(const struct place *place)
 {
-	struct sigaction action = {.sa_handler = note_signal};
 	int fd = open_daemon(place);
-	pid_t pid;
 
 	if (fd >= 0) {
 		close(fd);
 		fprintf(stderr, "An instance of this daemon is already running\n");
-		return 1;
+		return -1;
 	}
 	if (mkdir(place->folder, 0755) != 0 && errno != EEXIST) {
 		fprintf(stderr, "%s: %s\n", place->folder, strerror(errno));
-		return 1;
+		return -1;
 	}
-	/* Made before the parent returns, so that who is started next is a client. */
 	fd = make_control(place);
 	if (fd < 0) {
 		fprintf(stderr, "%s: %s\n", place->control, strerror(-fd));
-		return 1;
+		return -1;
 	}
+	return fd;
+}
+
+static int run_daemon(const struct place *place, bool is_background)
+{
+	struct sigaction action = {.sa_handler = note_signal};
+	/* Before the parent returns, so that a program started next is a client. */
+	int fd = begin_daemon(place);
+	pid_t pid;
+
+	if (fd < 0)
+		return 1;
 	pid = is_background ? fork() : 0;
 	if (pid < 0 || (pid > 0 && write_pid(place, pid) != 0))
 		return 1;
@@ -177,38 +189,32 @@ static int quit(const struct place *place, int fd)
 
 static void print_servers(const struct place *place)
 {
-	FILE *file = fopen(place->pid, "re");
+	_cleanup_file_ FILE *file = fopen(place->pid, "re");
 	long pid;
 
-	if (file == NULL)
-		return;
-	if (fscanf(file, "%ld", &pid) == 1)
+	if (file && fscanf(file, "%ld", &pid) == 1)
 		printf("%ld\n", pid);
-	fclose(file);
 }
 
 static int run_commands(const struct place *place)
 {
-	int fd = open_daemon(place), r = 0;
+	_cleanup_fd_ int fd = open_daemon(place);
 	char line[256];
 
 	if (fd < 0) {
 		fprintf(stderr, "Cannot find MPS control daemon process\n");
 		return 1;
 	}
-	while (r == 0 && fgets(line, sizeof(line), stdin) != NULL) {
+	while (fgets(line, sizeof(line), stdin)) {
 		line[strcspn(line, "\r\n")] = '\0';
-		if (strncmp(line, "quit", 4) == 0) {
-			r = quit(place, fd);
-			break;
-		}
+		if (strncmp(line, "quit", 4) == 0)
+			return quit(place, fd);
 		if (strcmp(line, "get_server_list") == 0)
 			print_servers(place);
-		else if (*line != '\0')
+		else if (*line)
 			printf("Command not recognized: %s\n", line);
 	}
-	close(fd);
-	return r;
+	return 0;
 }
 
 int main(int argc, char **argv)

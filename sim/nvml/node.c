@@ -131,7 +131,7 @@ const struct board *node_board(void)
 
 bool node_is_told(const char *word)
 {
-	return strstr(node.words, word) != NULL;
+	return strstr(node.words, word);
 }
 
 nvmlDevice_t node_handle(int index)

@@ -24,6 +24,32 @@ static const struct arg *find_arg(
 	return NULL;
 }
 
+/*
+ * Takes the option argv[*at], and the word after it where that is its value. Returns 0, or -1 after a
+ * sentence on stderr.
+ */
+static int take_option(
+	int argc, char **argv, const struct arg *args, unsigned int arg_count, int *at)
+{
+	const char *value, *word = argv[*at];
+	const struct arg *arg = find_arg(args, arg_count, word, &value);
+
+	if (!arg)
+		return tool_complain(
+			argv[0], -1, "unknown option '%s' (see vgpu-sim help %s)", word, argv[0]);
+	if (!arg->text && value)
+		return tool_complain(argv[0], -1, "option '%s' takes no value", arg->name);
+	if (arg->text && !value && ++*at < argc)
+		value = argv[*at];
+	if (arg->text && !value)
+		return tool_complain(argv[0], -1, "option '%s' needs a value", arg->name);
+	if (arg->text)
+		*arg->text = value;
+	if (arg->is_given)
+		*arg->is_given = true;
+	return 0;
+}
+
 int args_read(
 	int argc, char **argv, const struct arg *args, unsigned int arg_count, int least, int most)
 {
@@ -31,48 +57,20 @@ int args_read(
 	int words = 0;
 
 	for (int i = 1; i < argc; i++) {
-		const struct arg *arg;
-		const char *value;
-
-		if (are_over || argv[i][0] != '-' || !argv[i][1]) {
+		if (are_over || argv[i][0] != '-' || !argv[i][1])
 			argv[++words] = argv[i];
-			continue;
-		}
-		if (!strcmp(argv[i], "--")) {
+		else if (!strcmp(argv[i], "--"))
 			are_over = true;
-			continue;
-		}
-		arg = find_arg(args, arg_count, argv[i], &value);
-		if (!arg) {
-			tool_complain(argv[0], 0, "unknown option '%s' (see vgpu-sim help %s)",
-				argv[i], argv[0]);
+		else if (take_option(argc, argv, args, arg_count, &i))
 			return -1;
-		}
-		if (!arg->text && value) {
-			tool_complain(argv[0], 0, "option '%s' takes no value", arg->name);
-			return -1;
-		}
-		if (arg->text && !value && ++i < argc)
-			value = argv[i];
-		if (arg->text && !value) {
-			tool_complain(argv[0], 0, "option '%s' needs a value", arg->name);
-			return -1;
-		}
-		if (arg->text)
-			*arg->text = value;
-		if (arg->is_given)
-			*arg->is_given = true;
 	}
 	if (state_text)
 		setenv("VGPU_SIM_STATE", state_text, 1);
-	if (words > most) {
-		tool_complain(argv[0], 0, "too many arguments: '%s' (see vgpu-sim help %s)",
+	if (words > most)
+		return tool_complain(argv[0], -1, "too many arguments: '%s' (see vgpu-sim help %s)",
 			argv[most + 1], argv[0]);
-		return -1;
-	}
-	if (words < least) {
-		tool_complain(argv[0], 0, "an argument is missing (see vgpu-sim help %s)", argv[0]);
-		return -1;
-	}
+	if (words < least)
+		return tool_complain(
+			argv[0], -1, "an argument is missing (see vgpu-sim help %s)", argv[0]);
 	return words;
 }

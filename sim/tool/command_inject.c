@@ -99,6 +99,20 @@ static void print_rules(struct machine *machine)
 	}
 }
 
+static int add_rule(struct machine *machine, const char *symbol, const struct inject_rule *rule)
+{
+	int r = inject_add_rule(machine, rule);
+
+	if (r == -ENOENT)
+		return complain_of_function(symbol);
+	if (r < 0)
+		return tool_complain("inject", TOOL_FAILED,
+			"%d rules are in force already (inject --clear drops them)",
+			INJECT_RULES_MAX);
+	printf("rule %d\n", r);
+	return TOOL_OK;
+}
+
 int command_inject(int argc, char **argv)
 {
 	_cleanup_(tool_close) struct machine *machine = NULL;
@@ -127,20 +141,11 @@ int command_inject(int argc, char **argv)
 	result = tool_open(&machine);
 	if (result)
 		return result;
-	if (request.is_clear) {
+	if (request.is_clear)
 		inject_clear_rules(machine);
-	} else if (request.is_list) {
+	else if (request.is_list)
 		print_rules(machine);
-	} else {
-		int r = inject_add_rule(machine, &rule);
-
-		if (r == -ENOENT)
-			return complain_of_function(argv[1]);
-		if (r < 0)
-			return tool_complain("inject", TOOL_FAILED,
-				"%d rules are in force already (inject --clear drops them)",
-				INJECT_RULES_MAX);
-		printf("rule %d\n", r);
-	}
-	return TOOL_OK;
+	else
+		result = add_rule(machine, argv[1], &rule);
+	return result;
 }

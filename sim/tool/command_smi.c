@@ -242,56 +242,86 @@ static void print_listing(const struct smi *smi)
 		}
 }
 
-int command_smi(int argc, char **argv)
+struct request {
+	const char *device_query, *process_query, *format;
+	bool is_short, is_full, is_work;
+	struct table table;
+};
+
+/* Returns a TOOL_ value. */
+static int read_request(int argc, char **argv, struct request *request)
 {
-	const char *device_query = NULL, *process_query = NULL, *format = NULL;
-	_cleanup_free_ struct smi *smi = malloc(sizeof(*smi));
-	bool is_short = false, is_full = false, is_work;
 	const struct arg args[] = {
-		{.name = "-L", .is_given = &is_short},
-		{.name = "-q", .is_given = &is_full},
-		{.name = "--query-gpu", .text = &device_query},
-		{.name = "--query-compute-apps", .text = &process_query},
-		{.name = "--format", .text = &format},
+		{.name = "-L", .is_given = &request->is_short},
+		{.name = "-q", .is_given = &request->is_full},
+		{.name = "--query-gpu", .text = &request->device_query},
+		{.name = "--query-compute-apps", .text = &request->process_query},
+		{.name = "--format", .text = &request->format},
 	};
-	struct table table = {0};
 	int words = ARGS_READ(argc, argv, args, 0, 1);
 
 	if (words < 0)
 		return TOOL_USAGE;
-	if (!smi)
-		return tool_complain("smi", TOOL_FAILED, "out of memory");
-	is_work = words == 1 && strcmp(argv[1], "pmon") == 0;
-	if (words == 1 && !is_work)
+	request->is_work = words == 1 && !strcmp(argv[1], "pmon");
+	if (words == 1 && !request->is_work)
 		return tool_complain(
 			"smi", TOOL_USAGE, "unknown word '%s'; there is pmon", argv[1]);
-	if ((device_query != NULL) + (process_query != NULL) + is_short + is_full + is_work > 1)
+	if (!!request->device_query + !!request->process_query + request->is_short +
+			request->is_full + request->is_work >
+		1)
 		return tool_complain("smi", TOOL_USAGE,
 			"-L, -q, pmon, --query-gpu and --query-compute-apps exclude each other");
-	if (format && !device_query && !process_query)
+	if (request->format && !request->device_query && !request->process_query)
 		return tool_complain("smi", TOOL_USAGE, "--format needs a query");
-	if (device_query && table_read_fields(&table, device_fields, device_query))
+	return TOOL_OK;
+}
+
+static int read_table(struct request *request)
+{
+	struct table *table = &request->table;
+	const char *format = request->format ? request->format : "csv";
+
+	if (request->device_query && table_read_fields(table, device_fields, request->device_query))
 		return TOOL_USAGE;
-	if (process_query && table_read_fields(&table, process_fields, process_query))
+	if (request->process_query &&
+		table_read_fields(table, process_fields, request->process_query))
 		return TOOL_USAGE;
-	if (table_read_format(&table, format ? format : "csv"))
-		return TOOL_USAGE;
-	if (smi_read(smi)) {
-		smi_free(smi);
-		return TOOL_FAILED;
-	}
-	if (device_query)
-		print_devices(&table, smi);
-	else if (process_query)
-		print_processes(&table, smi);
-	else if (is_short)
+	return table_read_format(table, format) ? TOOL_USAGE : TOOL_OK;
+}
+
+static void print(const struct request *request, const struct smi *smi)
+{
+	if (request->device_query)
+		print_devices(&request->table, smi);
+	else if (request->process_query)
+		print_processes(&request->table, smi);
+	else if (request->is_short)
 		print_short(smi);
-	else if (is_full)
+	else if (request->is_full)
 		smi_print_full(smi);
-	else if (is_work)
+	else if (request->is_work)
 		smi_print_work(smi);
 	else
 		print_listing(smi);
+}
+
+int command_smi(int argc, char **argv)
+{
+	_cleanup_free_ struct smi *smi = malloc(sizeof(*smi));
+	struct request request = {0};
+	int result = read_request(argc, argv, &request);
+
+	if (result)
+		return result;
+	if (!smi)
+		return tool_complain("smi", TOOL_FAILED, "out of memory");
+	result = read_table(&request);
+	if (result)
+		return result;
+	if (smi_read(smi))
+		result = TOOL_FAILED;
+	else
+		print(&request, smi);
 	smi_free(smi);
-	return TOOL_OK;
+	return result;
 }

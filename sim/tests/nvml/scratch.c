@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,7 @@
 static char folder[2048];
 
 /* Not cmocka's assert: a child must not run the rest of the tests. */
-static void need(int claim, const char *what)
+static void need(bool claim, const char *what)
 {
 	if (claim)
 		return;
@@ -29,7 +30,7 @@ void scratch_begin(const char *board)
 	const char *base = getenv("TMPDIR");
 
 	snprintf(folder, sizeof(folder), "%s/vgpu-test-XXXXXX", base ? base : "/tmp");
-	need(mkdtemp(folder) != NULL, "mkdtemp");
+	need(mkdtemp(folder), "mkdtemp");
 	setenv("VGPU_SIM_STATE", scratch_path("machine"), 1);
 	setenv("VGPU_SIM_BOARD", board, 1);
 	unsetenv("VGPU_SIM_TAG");
@@ -40,7 +41,7 @@ void scratch_end(void)
 	DIR *dir = opendir(folder);
 	struct dirent *row;
 
-	need(dir != NULL, "opendir");
+	need(dir, "opendir");
 	while ((row = readdir(dir)))
 		if (row->d_name[0] != '.')
 			unlink(scratch_path(row->d_name));
@@ -82,8 +83,23 @@ static void hold(const char *tag, int device, unsigned int context_count, uint64
 			machine_now_ns() + work_ahead_ns);
 }
 
+/* The child of this process is the first one of a new namespace. Returns in that child alone. */
+static void enter_namespace(int ready_fd, int end_fd)
+{
+	pid_t inner;
+
+	need(!unshare(CLONE_NEWUSER | CLONE_NEWPID), "unshare");
+	inner = fork();
+	if (!inner)
+		return;
+	close(ready_fd);
+	close(end_fd);
+	waitpid(inner, NULL, 0);
+	_exit(0);
+}
+
 static struct holder start(const char *tag, int device, unsigned int context_count,
-	uint64_t plain_bytes, int is_contained)
+	uint64_t plain_bytes, bool is_contained)
 {
 	struct holder holder = {0};
 	int ready[2], end[2];
@@ -96,24 +112,11 @@ static struct holder start(const char *tag, int device, unsigned int context_cou
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		close(end[1]);
 		close(ready[0]);
-		if (is_contained) {
-			/* The child of this one is the first process of the new namespace. */
-			pid_t inner;
-
-			need(!unshare(CLONE_NEWUSER | CLONE_NEWPID), "unshare");
-			inner = fork();
-			if (inner) {
-				close(ready[1]);
-				close(end[0]);
-				waitpid(inner, NULL, 0);
-				_exit(0);
-			}
-		}
+		if (is_contained)
+			enter_namespace(ready[1], end[0]);
 		hold(tag, device, context_count, plain_bytes);
 		need(write(ready[1], "r", 1) == 1, "write");
-		if (read(end[0], &byte, 1) < 0)
-			_exit(1);
-		_exit(0);
+		_exit(read(end[0], &byte, 1) < 0);
 	}
 	close(ready[1]);
 	close(end[0]);
@@ -126,7 +129,7 @@ static struct holder start(const char *tag, int device, unsigned int context_cou
 struct holder holder_start(
 	const char *tag, int device, unsigned int context_count, uint64_t plain_bytes)
 {
-	return start(tag, device, context_count, plain_bytes, 0);
+	return start(tag, device, context_count, plain_bytes, false);
 }
 
 /*
@@ -144,7 +147,7 @@ struct holder holder_start_contained(const char *tag, int device, uint64_t plain
 	waitpid(probe, &status, 0);
 	if (status)
 		return none;
-	return start(tag, device, 1, plain_bytes, 1);
+	return start(tag, device, 1, plain_bytes, true);
 }
 
 void holder_end(struct holder *holder)

@@ -22,24 +22,18 @@ static CUresult make(
 	return result;
 }
 
-ENTRY_BODY(cuArrayCreate_v2, (CUarray * array, const CUDA_ARRAY_DESCRIPTOR *descriptor),
-	(array, descriptor))
-{
-	if (!descriptor)
-		return CUDA_ERROR_INVALID_VALUE;
-	return make((void **)array,
-		&(CUDA_ARRAY3D_DESCRIPTOR){.Width = descriptor->Width,
-			.Height = descriptor->Height,
-			.Format = descriptor->Format,
-			.NumChannels = descriptor->NumChannels},
-		0);
-}
+/* What `descriptor` of one or two dimensions asks for. */
+#define FLAT_ARRAY                                             \
+	((CUDA_ARRAY3D_DESCRIPTOR){.Width = descriptor->Width, \
+		.Height = descriptor->Height,                  \
+		.Format = descriptor->Format,                  \
+		.NumChannels = descriptor->NumChannels})
 
-ENTRY_BODY(cuArray3DCreate_v2, (CUarray * array, const CUDA_ARRAY3D_DESCRIPTOR *descriptor),
-	(array, descriptor))
-{
-	return descriptor ? make((void **)array, descriptor, 0) : CUDA_ERROR_INVALID_VALUE;
-}
+ENTRY_CALL(cuArrayCreate_v2, (CUarray * array, const CUDA_ARRAY_DESCRIPTOR *descriptor),
+	descriptor ? make((void **)array, &FLAT_ARRAY, 0) : CUDA_ERROR_INVALID_VALUE)
+
+ENTRY_CALL(cuArray3DCreate_v2, (CUarray * array, const CUDA_ARRAY3D_DESCRIPTOR *descriptor),
+	descriptor ? make((void **)array, descriptor, 0) : CUDA_ERROR_INVALID_VALUE)
 
 /* The number of levels is cut to what the sizes allow. */
 ENTRY_BODY(cuMipmappedArrayCreate,
@@ -65,31 +59,19 @@ ENTRY_BODY(cuMipmappedArrayCreate,
 
 static CUresult destroy(const void *handle, bool is_mipmap)
 {
-	struct context *context;
 	struct array *array;
-	CUresult result = context_current(&context);
 
-	if (result != CUDA_SUCCESS)
-		return result;
 	LOCK_SCOPE(&driver.memory_lock);
 	array = array_find(handle, is_mipmap);
 	/* A level belongs to its mipmapped array. */
 	if (!array || array->parent)
-		result = CUDA_ERROR_INVALID_HANDLE;
-	else
-		array_drop(array);
-	return result;
+		return CUDA_ERROR_INVALID_HANDLE;
+	array_drop(array);
+	return CUDA_SUCCESS;
 }
 
-ENTRY_BODY(cuArrayDestroy, (CUarray array), (array))
-{
-	return destroy(array, false);
-}
-
-ENTRY_BODY(cuMipmappedArrayDestroy, (CUmipmappedArray mipmap), (mipmap))
-{
-	return destroy(mipmap, true);
-}
+ENTRY_CALL_CURRENT(cuArrayDestroy, (CUarray array), destroy(array, false))
+ENTRY_CALL_CURRENT(cuMipmappedArrayDestroy, (CUmipmappedArray mipmap), destroy(mipmap, true))
 
 ENTRY_BODY(cuMipmappedArrayGetLevel,
 	(CUarray * ret_array, CUmipmappedArray handle, unsigned int level),
@@ -138,11 +120,8 @@ ENTRY_BODY(cuArrayGetDescriptor_v2, (CUDA_ARRAY_DESCRIPTOR * ret_descriptor, CUa
 	return result;
 }
 
-ENTRY_BODY(cuArray3DGetDescriptor_v2, (CUDA_ARRAY3D_DESCRIPTOR * ret_descriptor, CUarray array),
-	(ret_descriptor, array))
-{
-	return ret_descriptor ? describe(array, ret_descriptor) : CUDA_ERROR_INVALID_VALUE;
-}
+ENTRY_CALL(cuArray3DGetDescriptor_v2, (CUDA_ARRAY3D_DESCRIPTOR * ret_descriptor, CUarray array),
+	ret_descriptor ? describe(array, ret_descriptor) : CUDA_ERROR_INVALID_VALUE)
 
 /* Only an array whose memory comes later is told how much that is (measured). */
 static CUresult require(CUDA_ARRAY_MEMORY_REQUIREMENTS *ret_requirements, const void *handle,
@@ -168,19 +147,13 @@ static CUresult require(CUDA_ARRAY_MEMORY_REQUIREMENTS *ret_requirements, const 
 	return result;
 }
 
-ENTRY_BODY(cuArrayGetMemoryRequirements,
+ENTRY_CALL(cuArrayGetMemoryRequirements,
 	(CUDA_ARRAY_MEMORY_REQUIREMENTS * requirements, CUarray array, CUdevice device),
-	(requirements, array, device))
-{
-	return require(requirements, array, false, device);
-}
+	require(requirements, array, false, device))
 
-ENTRY_BODY(cuMipmappedArrayGetMemoryRequirements,
+ENTRY_CALL(cuMipmappedArrayGetMemoryRequirements,
 	(CUDA_ARRAY_MEMORY_REQUIREMENTS * requirements, CUmipmappedArray mipmap, CUdevice device),
-	(requirements, mipmap, device))
-{
-	return require(requirements, mipmap, true, device);
-}
+	require(requirements, mipmap, true, device))
 
 /* Tiles of 64 KiB, as square as powers of two allow. */
 static void set_tile(CUDA_ARRAY_SPARSE_PROPERTIES *p, const CUDA_ARRAY3D_DESCRIPTOR *d)
@@ -222,17 +195,12 @@ static CUresult describe_sparse(
 	return result;
 }
 
-ENTRY_BODY(cuArrayGetSparseProperties, (CUDA_ARRAY_SPARSE_PROPERTIES * properties, CUarray array),
-	(properties, array))
-{
-	return describe_sparse(properties, array, false);
-}
+ENTRY_CALL(cuArrayGetSparseProperties, (CUDA_ARRAY_SPARSE_PROPERTIES * properties, CUarray array),
+	describe_sparse(properties, array, false))
 
-ENTRY_BODY(cuMipmappedArrayGetSparseProperties,
-	(CUDA_ARRAY_SPARSE_PROPERTIES * properties, CUmipmappedArray mipmap), (properties, mipmap))
-{
-	return describe_sparse(properties, mipmap, true);
-}
+ENTRY_CALL(cuMipmappedArrayGetSparseProperties,
+	(CUDA_ARRAY_SPARSE_PROPERTIES * properties, CUmipmappedArray mipmap),
+	describe_sparse(properties, mipmap, true))
 
 ENTRY_STREAM(cuMemMapArrayAsync, _ptsz, handle,
 	(CUarrayMapInfo * list, unsigned int count, CUstream handle), (list, count, handle))
@@ -250,46 +218,21 @@ ENTRY_STREAM(cuMemMapArrayAsync, _ptsz, handle,
 	return result;
 }
 
-/* The interfaces of CUDA 2.0, whose sizes have 32 bits and which need a context of their version. */
-static CUresult check_old(void)
-{
-	struct context *context;
-	CUresult result = context_current(&context);
+/* The interfaces of CUDA 2, whose sizes have 32 bits and which need a context of their version. */
+ENTRY_CALL_OLD(cuArrayCreate, (CUarray * array, const CUDA_ARRAY_DESCRIPTOR_v1 *descriptor),
+	descriptor ? make((void **)array, &FLAT_ARRAY, 0) : CUDA_ERROR_INVALID_VALUE)
 
-	return result == CUDA_SUCCESS && context->api_version >= 3020 ? CUDA_ERROR_INVALID_CONTEXT
-								      : result;
-}
-
-ENTRY_BODY(cuArrayCreate, (CUarray * array, const CUDA_ARRAY_DESCRIPTOR_v1 *descriptor),
+ENTRY_OLD(cuArray3DCreate, (CUarray * array, const CUDA_ARRAY3D_DESCRIPTOR_v1 *descriptor),
 	(array, descriptor))
 {
-	CUresult result = check_old();
+	CUDA_ARRAY3D_DESCRIPTOR wide;
 
-	if (result != CUDA_SUCCESS || !descriptor)
-		return result != CUDA_SUCCESS ? result : CUDA_ERROR_INVALID_VALUE;
-	return make((void **)array,
-		&(CUDA_ARRAY3D_DESCRIPTOR){.Width = descriptor->Width,
-			.Height = descriptor->Height,
-			.Format = descriptor->Format,
-			.NumChannels = descriptor->NumChannels},
-		0);
-}
-
-ENTRY_BODY(cuArray3DCreate, (CUarray * array, const CUDA_ARRAY3D_DESCRIPTOR_v1 *descriptor),
-	(array, descriptor))
-{
-	CUresult result = check_old();
-
-	if (result != CUDA_SUCCESS || !descriptor)
-		return result != CUDA_SUCCESS ? result : CUDA_ERROR_INVALID_VALUE;
-	return make((void **)array,
-		&(CUDA_ARRAY3D_DESCRIPTOR){.Width = descriptor->Width,
-			.Height = descriptor->Height,
-			.Depth = descriptor->Depth,
-			.Format = descriptor->Format,
-			.NumChannels = descriptor->NumChannels,
-			.Flags = descriptor->Flags},
-		0);
+	if (!descriptor)
+		return CUDA_ERROR_INVALID_VALUE;
+	wide = FLAT_ARRAY;
+	wide.Depth = descriptor->Depth;
+	wide.Flags = descriptor->Flags;
+	return make((void **)array, &wide, 0);
 }
 
 ENTRY_BODY(cuArrayGetDescriptor, (CUDA_ARRAY_DESCRIPTOR_v1 * ret_descriptor, CUarray array),

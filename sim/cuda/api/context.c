@@ -28,17 +28,11 @@ static CUresult create(
 	return result;
 }
 
-ENTRY_BODY(cuCtxCreate, (CUcontext * context, unsigned int flags, CUdevice ordinal),
-	(context, flags, ordinal))
-{
-	return create(context, flags, ordinal, 3010);
-}
+ENTRY_CALL(cuCtxCreate, (CUcontext * context, unsigned int flags, CUdevice ordinal),
+	create(context, flags, ordinal, 3010))
 
-ENTRY_BODY(cuCtxCreate_v2, (CUcontext * context, unsigned int flags, CUdevice ordinal),
-	(context, flags, ordinal))
-{
-	return create(context, flags, ordinal, 3020);
-}
+ENTRY_CALL(cuCtxCreate_v2, (CUcontext * context, unsigned int flags, CUdevice ordinal),
+	create(context, flags, ordinal, 3020))
 
 ENTRY_BODY(cuCtxCreate_v3,
 	(CUcontext * context, CUexecAffinityParam *params, int count, unsigned int flags,
@@ -73,7 +67,7 @@ static CUresult end(struct context *context)
 	return CUDA_SUCCESS;
 }
 
-static CUresult destroy(CUcontext handle)
+ENTRY_BODY(cuCtxDestroy, (CUcontext handle), (handle))
 {
 	struct context *context;
 	CUresult result;
@@ -85,15 +79,7 @@ static CUresult destroy(CUcontext handle)
 	return result == CUDA_SUCCESS ? end(context) : result;
 }
 
-ENTRY_BODY(cuCtxDestroy, (CUcontext context), (context))
-{
-	return destroy(context);
-}
-
-ENTRY_BODY(cuCtxDestroy_v2, (CUcontext context), (context))
-{
-	return destroy(context);
-}
+ENTRY_CALL(cuCtxDestroy_v2, (CUcontext context), cuCtxDestroy_body(context))
 
 /* Uses beyond that of its creator are counted; the last one that goes destroys the context. */
 ENTRY_BODY(cuCtxAttach, (CUcontext * context, unsigned int flags), (context, flags))
@@ -154,7 +140,7 @@ ENTRY_BODY(cuCtxSetCurrent, (CUcontext handle), (handle))
 	return context_set_top(context) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-static CUresult push_handle(CUcontext handle)
+ENTRY_BODY(cuCtxPushCurrent, (CUcontext handle), (handle))
 {
 	struct context *context;
 	CUresult result;
@@ -167,7 +153,7 @@ static CUresult push_handle(CUcontext handle)
 	return result;
 }
 
-static CUresult pop_handle(CUcontext *ret_context)
+ENTRY_BODY(cuCtxPopCurrent, (CUcontext * ret_context), (ret_context))
 {
 	struct context *context;
 
@@ -179,22 +165,6 @@ static CUresult pop_handle(CUcontext *ret_context)
 	return CUDA_SUCCESS;
 }
 
-ENTRY_BODY(cuCtxPushCurrent, (CUcontext context), (context))
-{
-	return push_handle(context);
-}
+ENTRY_CALL(cuCtxPushCurrent_v2, (CUcontext context), cuCtxPushCurrent_body(context))
 
-ENTRY_BODY(cuCtxPushCurrent_v2, (CUcontext context), (context))
-{
-	return push_handle(context);
-}
-
-ENTRY_BODY(cuCtxPopCurrent, (CUcontext * context), (context))
-{
-	return pop_handle(context);
-}
-
-ENTRY_BODY(cuCtxPopCurrent_v2, (CUcontext * context), (context))
-{
-	return pop_handle(context);
-}
+ENTRY_CALL(cuCtxPopCurrent_v2, (CUcontext * context), cuCtxPopCurrent_body(context))

@@ -53,7 +53,7 @@ ENTRY_BODY(cuDeviceTotalMem, (unsigned int *bytes, CUdevice ordinal), (bytes, or
 	return CUDA_SUCCESS;
 }
 
-static CUresult get_uuid(CUuuid *uuid, CUdevice ordinal)
+ENTRY_BODY(cuDeviceGetUuid, (CUuuid * uuid, CUdevice ordinal), (uuid, ordinal))
 {
 	struct device *device = driver_device(ordinal);
 
@@ -65,15 +65,8 @@ static CUresult get_uuid(CUuuid *uuid, CUdevice ordinal)
 	return CUDA_SUCCESS;
 }
 
-ENTRY_BODY(cuDeviceGetUuid, (CUuuid * uuid, CUdevice ordinal), (uuid, ordinal))
-{
-	return get_uuid(uuid, ordinal);
-}
-
-ENTRY_BODY(cuDeviceGetUuid_v2, (CUuuid * uuid, CUdevice ordinal), (uuid, ordinal))
-{
-	return get_uuid(uuid, ordinal);
-}
+ENTRY_CALL(
+	cuDeviceGetUuid_v2, (CUuuid * uuid, CUdevice ordinal), cuDeviceGetUuid_body(uuid, ordinal))
 
 ENTRY_BODY(cuDeviceGetPCIBusId, (char *bus_id, int size, CUdevice ordinal), (bus_id, size, ordinal))
 {

@@ -93,6 +93,17 @@ static inline CUresult entry_stream(
 	static CUresult symbol##_body(struct context *context, ENTRY_UNPACK params)
 
 /*
+ * ENTRY_CALL(symbol, (parameters), call) writes an exported function that is nothing but a call, maybe of
+ * another's body. In _CURRENT and _OLD the call finds the context in entry.context.
+ */
+#define ENTRY_CALL(symbol, params, call) \
+	ENTRY_EXPORT(symbol, params, driver_enter(CALL_##symbol), call)
+#define ENTRY_CALL_CURRENT(symbol, params, call) \
+	ENTRY_EXPORT(symbol, params, entry_current(CALL_##symbol, &entry), call)
+#define ENTRY_CALL_OLD(symbol, params, call) \
+	ENTRY_EXPORT(symbol, params, entry_old(CALL_##symbol, &entry), call)
+
+/*
  * Both forms of a function: `symbol` and `symbol##suffix`. The body gets one more parameter in
  * front, is_thread: whether stream 0 is the calling thread's.
  */

@@ -21,7 +21,7 @@ ENTRY_CURRENT(cuEventCreate, (CUevent * ret_event, unsigned int flags), (ret_eve
 	return CUDA_SUCCESS;
 }
 
-static CUresult destroy(CUevent handle)
+ENTRY_BODY(cuEventDestroy, (CUevent handle), (handle))
 {
 	struct event *event = timeline_find_event(handle);
 
@@ -32,15 +32,7 @@ static CUresult destroy(CUevent handle)
 	return CUDA_SUCCESS;
 }
 
-ENTRY_BODY(cuEventDestroy, (CUevent event), (event))
-{
-	return destroy(event);
-}
-
-ENTRY_BODY(cuEventDestroy_v2, (CUevent event), (event))
-{
-	return destroy(event);
-}
+ENTRY_CALL(cuEventDestroy_v2, (CUevent event), cuEventDestroy_body(event))
 
 static CUresult record(struct stream *stream, CUevent handle, unsigned int flags)
 {
@@ -103,7 +95,8 @@ ENTRY_BODY(cuEventSynchronize, (CUevent handle), (handle))
 	return CUDA_SUCCESS;
 }
 
-static CUresult elapsed(float *ms, CUevent start_handle, CUevent end_handle)
+ENTRY_BODY(cuEventElapsedTime, (float *ms, CUevent start_handle, CUevent end_handle),
+	(ms, start_handle, end_handle))
 {
 	struct event *start = timeline_find_event(start_handle),
 		     *end = timeline_find_event(end_handle);
@@ -123,12 +116,5 @@ static CUresult elapsed(float *ms, CUevent start_handle, CUevent end_handle)
 	return CUDA_SUCCESS;
 }
 
-ENTRY_BODY(cuEventElapsedTime, (float *ms, CUevent start, CUevent end), (ms, start, end))
-{
-	return elapsed(ms, start, end);
-}
-
-ENTRY_BODY(cuEventElapsedTime_v2, (float *ms, CUevent start, CUevent end), (ms, start, end))
-{
-	return elapsed(ms, start, end);
-}
+ENTRY_CALL(cuEventElapsedTime_v2, (float *ms, CUevent start, CUevent end),
+	cuEventElapsedTime_body(ms, start, end))

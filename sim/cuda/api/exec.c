@@ -42,19 +42,13 @@ static CUresult instantiate(CUgraphExec *ret_exec, CUgraph handle, unsigned long
 	return result;
 }
 
-ENTRY_BODY(cuGraphInstantiate,
+ENTRY_CALL(cuGraphInstantiate,
 	(CUgraphExec * exec, CUgraph graph, CUgraphNode *error_node, char *log, size_t log_bytes),
-	(exec, graph, error_node, log, log_bytes))
-{
-	return instantiate(exec, graph, 0);
-}
+	instantiate(exec, graph, 0))
 
-ENTRY_BODY(cuGraphInstantiate_v2,
+ENTRY_CALL(cuGraphInstantiate_v2,
 	(CUgraphExec * exec, CUgraph graph, CUgraphNode *error_node, char *log, size_t log_bytes),
-	(exec, graph, error_node, log, log_bytes))
-{
-	return instantiate(exec, graph, 0);
-}
+	instantiate(exec, graph, 0))
 
 ENTRY_BODY(cuGraphInstantiateWithFlags,
 	(CUgraphExec * exec, CUgraph graph, unsigned long long flags), (exec, graph, flags))
@@ -173,11 +167,9 @@ static CUresult set_work(CUgraphExec handle, CUgraphNode node_handle, CUgraphNod
 	return result;
 }
 
-ENTRY_BODY(cuGraphExecNodeSetParams,
-	(CUgraphExec exec, CUgraphNode node, CUgraphNodeParams *params), (exec, node, params))
-{
-	return set_work(exec, node, params);
-}
+ENTRY_CALL(cuGraphExecNodeSetParams,
+	(CUgraphExec exec, CUgraphNode node, CUgraphNodeParams *params),
+	set_work(exec, node, params))
 
 ENTRY_BODY(cuGraphExecKernelNodeSetParams,
 	(CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1 *params),

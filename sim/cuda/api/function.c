@@ -65,17 +65,11 @@ static CUresult set_attribute(const void *handle, CUfunction_attribute attribute
 	}
 }
 
-ENTRY_BODY(cuFuncGetAttribute, (int *value, CUfunction_attribute attribute, CUfunction function),
-	(value, attribute, function))
-{
-	return get_attribute(value, attribute, function);
-}
+ENTRY_CALL(cuFuncGetAttribute, (int *value, CUfunction_attribute attribute, CUfunction function),
+	get_attribute(value, attribute, function))
 
-ENTRY_BODY(cuFuncSetAttribute, (CUfunction function, CUfunction_attribute attribute, int value),
-	(function, attribute, value))
-{
-	return set_attribute(function, attribute, value);
-}
+ENTRY_CALL(cuFuncSetAttribute, (CUfunction function, CUfunction_attribute attribute, int value),
+	set_attribute(function, attribute, value))
 
 ENTRY_BODY(cuKernelGetAttribute,
 	(int *value, CUfunction_attribute attribute, CUkernel kernel, CUdevice device),
@@ -95,16 +89,11 @@ ENTRY_BODY(cuKernelSetAttribute,
 	return set_attribute(kernel, attribute, value);
 }
 
-ENTRY_BODY(cuFuncSetCacheConfig, (CUfunction function, CUfunc_cache config), (function, config))
-{
-	return kernel_check(function) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
-}
+ENTRY_CALL(cuFuncSetCacheConfig, (CUfunction function, CUfunc_cache config),
+	kernel_check(function) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE)
 
-ENTRY_BODY(
-	cuFuncSetSharedMemConfig, (CUfunction function, CUsharedconfig config), (function, config))
-{
-	return kernel_check(function) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
-}
+ENTRY_CALL(cuFuncSetSharedMemConfig, (CUfunction function, CUsharedconfig config),
+	kernel_check(function) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE)
 
 ENTRY_BODY(cuFuncGetModule, (CUmodule * module, CUfunction function), (module, function))
 {
@@ -129,7 +118,7 @@ ENTRY_BODY(cuFuncGetModule, (CUmodule * module, CUfunction function), (module, f
 	return result;
 }
 
-static CUresult get_name(const char **name, const void *handle)
+ENTRY_BODY(cuFuncGetName, (const char **name, CUfunction handle), (name, handle))
 {
 	struct kernel *kernel = kernel_check(handle);
 
@@ -141,17 +130,11 @@ static CUresult get_name(const char **name, const void *handle)
 	return CUDA_SUCCESS;
 }
 
-ENTRY_BODY(cuFuncGetName, (const char **name, CUfunction function), (name, function))
-{
-	return get_name(name, function);
-}
+ENTRY_CALL(cuKernelGetName, (const char **name, CUkernel kernel),
+	cuFuncGetName_body(name, (CUfunction)kernel))
 
-ENTRY_BODY(cuKernelGetName, (const char **name, CUkernel kernel), (name, kernel))
-{
-	return get_name(name, kernel);
-}
-
-static CUresult get_param_info(const void *handle, size_t index, size_t *offset, size_t *size)
+ENTRY_BODY(cuFuncGetParamInfo, (CUfunction handle, size_t index, size_t *offset, size_t *size),
+	(handle, index, offset, size))
 {
 	struct kernel *kernel = kernel_check(handle);
 
@@ -167,17 +150,8 @@ static CUresult get_param_info(const void *handle, size_t index, size_t *offset,
 	return CUDA_SUCCESS;
 }
 
-ENTRY_BODY(cuFuncGetParamInfo, (CUfunction function, size_t index, size_t *offset, size_t *size),
-	(function, index, offset, size))
-{
-	return get_param_info(function, index, offset, size);
-}
-
-ENTRY_BODY(cuKernelGetParamInfo, (CUkernel kernel, size_t index, size_t *offset, size_t *size),
-	(kernel, index, offset, size))
-{
-	return get_param_info(kernel, index, offset, size);
-}
+ENTRY_CALL(cuKernelGetParamInfo, (CUkernel kernel, size_t index, size_t *offset, size_t *size),
+	cuFuncGetParamInfo_body((CUfunction)kernel, index, offset, size))
 
 ENTRY_BODY(cuKernelSetCacheConfig, (CUkernel kernel, CUfunc_cache config, CUdevice device),
 	(kernel, config, device))
@@ -197,7 +171,5 @@ ENTRY_BODY(cuFuncIsLoaded, (CUfunctionLoadingState * state, CUfunction function)
 	return CUDA_SUCCESS;
 }
 
-ENTRY_BODY(cuFuncLoad, (CUfunction function), (function))
-{
-	return kernel_check(function) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
-}
+ENTRY_CALL(cuFuncLoad, (CUfunction function),
+	kernel_check(function) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE)

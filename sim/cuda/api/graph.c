@@ -77,21 +77,15 @@ static CUresult add_node(CUgraphNode *ret_node, CUgraph handle, const CUgraphNod
 	return result;
 }
 
-ENTRY_BODY(cuGraphAddNode,
+ENTRY_CALL(cuGraphAddNode,
 	(CUgraphNode * node, CUgraph graph, const CUgraphNode *deps, size_t count,
 		CUgraphNodeParams *params),
-	(node, graph, deps, count, params))
-{
-	return add_node(node, graph, deps, count, params);
-}
+	add_node(node, graph, deps, count, params))
 
-ENTRY_BODY(cuGraphAddNode_v2,
+ENTRY_CALL(cuGraphAddNode_v2,
 	(CUgraphNode * node, CUgraph graph, const CUgraphNode *deps, const CUgraphEdgeData *edges,
 		size_t count, CUgraphNodeParams *params),
-	(node, graph, deps, edges, count, params))
-{
-	return add_node(node, graph, deps, count, params);
-}
+	add_node(node, graph, deps, count, params))
 
 ENTRY_BODY(cuGraphAddKernelNode,
 	(CUgraphNode * node, CUgraph graph, const CUgraphNode *deps, size_t count,
@@ -207,8 +201,9 @@ ENTRY_BODY(cuGraphAddMemFreeNode,
 	return add_node(node, graph, deps, count, &wanted);
 }
 
-static CUresult add_edges(
-	CUgraph handle, const CUgraphNode *from, const CUgraphNode *to, size_t count)
+ENTRY_BODY(cuGraphAddDependencies,
+	(CUgraph handle, const CUgraphNode *from, const CUgraphNode *to, size_t count),
+	(handle, from, to, count))
 {
 	struct graph *graph;
 	CUresult result = CUDA_SUCCESS;
@@ -232,20 +227,10 @@ static CUresult add_edges(
 	return result;
 }
 
-ENTRY_BODY(cuGraphAddDependencies,
-	(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, size_t count),
-	(graph, from, to, count))
-{
-	return add_edges(graph, from, to, count);
-}
-
-ENTRY_BODY(cuGraphAddDependencies_v2,
+ENTRY_CALL(cuGraphAddDependencies_v2,
 	(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,
 		const CUgraphEdgeData *edges, size_t count),
-	(graph, from, to, edges, count))
-{
-	return add_edges(graph, from, to, count);
-}
+	cuGraphAddDependencies_body(graph, from, to, count))
 
 /* A graph with memory keeps all its nodes. */
 ENTRY_BODY(cuGraphDestroyNode, (CUgraphNode handle), (handle))
@@ -307,17 +292,11 @@ static CUresult get_nodes(CUgraph handle, CUgraphNode *nodes, size_t *count, boo
 	return CUDA_SUCCESS;
 }
 
-ENTRY_BODY(
-	cuGraphGetNodes, (CUgraph graph, CUgraphNode *nodes, size_t *count), (graph, nodes, count))
-{
-	return get_nodes(graph, nodes, count, false);
-}
+ENTRY_CALL(cuGraphGetNodes, (CUgraph graph, CUgraphNode *nodes, size_t *count),
+	get_nodes(graph, nodes, count, false))
 
-ENTRY_BODY(cuGraphGetRootNodes, (CUgraph graph, CUgraphNode *nodes, size_t *count),
-	(graph, nodes, count))
-{
-	return get_nodes(graph, nodes, count, true);
-}
+ENTRY_CALL(cuGraphGetRootNodes, (CUgraph graph, CUgraphNode *nodes, size_t *count),
+	get_nodes(graph, nodes, count, true))
 
 static CUresult get_edges(CUgraph handle, CUgraphNode *from, CUgraphNode *to, size_t *count)
 {
@@ -342,11 +321,8 @@ static CUresult get_edges(CUgraph handle, CUgraphNode *from, CUgraphNode *to, si
 	return CUDA_SUCCESS;
 }
 
-ENTRY_BODY(cuGraphGetEdges, (CUgraph graph, CUgraphNode *from, CUgraphNode *to, size_t *count),
-	(graph, from, to, count))
-{
-	return get_edges(graph, from, to, count);
-}
+ENTRY_CALL(cuGraphGetEdges, (CUgraph graph, CUgraphNode *from, CUgraphNode *to, size_t *count),
+	get_edges(graph, from, to, count))
 
 static void clear_edges(CUgraphEdgeData *edges, const size_t *count)
 {
@@ -383,11 +359,8 @@ static CUresult get_dependencies(CUgraphNode handle, CUgraphNode *nodes, size_t 
 	return CUDA_SUCCESS;
 }
 
-ENTRY_BODY(cuGraphNodeGetDependencies, (CUgraphNode node, CUgraphNode *nodes, size_t *count),
-	(node, nodes, count))
-{
-	return get_dependencies(node, nodes, count);
-}
+ENTRY_CALL(cuGraphNodeGetDependencies, (CUgraphNode node, CUgraphNode *nodes, size_t *count),
+	get_dependencies(node, nodes, count))
 
 ENTRY_BODY(cuGraphNodeGetDependencies_v2,
 	(CUgraphNode node, CUgraphNode *nodes, CUgraphEdgeData *edges, size_t *count),

@@ -6,14 +6,12 @@
 #include "sim/cuda/api/entry.h"
 #include "sim/cuda/model/memory/host.h"
 
-static CUresult alloc(void **pointer, size_t bytes, unsigned int flags)
+ENTRY_CURRENT(
+	cuMemHostAlloc, (void **pointer, size_t bytes, unsigned int flags), (pointer, bytes, flags))
 {
-	struct context *context;
 	void *memory;
-	CUresult result = context_current(&context);
+	CUresult result;
 
-	if (result != CUDA_SUCCESS)
-		return result;
 	if (!pointer || bytes == 0 ||
 		(flags & ~(unsigned int)(CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP |
 					 CU_MEMHOSTALLOC_WRITECOMBINED)) != 0)
@@ -30,21 +28,11 @@ static CUresult alloc(void **pointer, size_t bytes, unsigned int flags)
 	return result;
 }
 
-ENTRY_BODY(cuMemAllocHost, (void **pointer, unsigned int bytesize), (pointer, bytesize))
-{
-	return alloc(pointer, bytesize, 0);
-}
+ENTRY_CALL_CURRENT(cuMemAllocHost, (void **pointer, unsigned int bytesize),
+	cuMemHostAlloc_body(entry.context, pointer, bytesize, 0))
 
-ENTRY_BODY(cuMemAllocHost_v2, (void **pointer, size_t bytesize), (pointer, bytesize))
-{
-	return alloc(pointer, bytesize, 0);
-}
-
-ENTRY_BODY(cuMemHostAlloc, (void **pointer, size_t bytesize, unsigned int flags),
-	(pointer, bytesize, flags))
-{
-	return alloc(pointer, bytesize, flags);
-}
+ENTRY_CALL_CURRENT(cuMemAllocHost_v2, (void **pointer, size_t bytesize),
+	cuMemHostAlloc_body(entry.context, pointer, bytesize, 0))
 
 ENTRY_CURRENT(cuMemFreeHost, (void *pointer), (pointer))
 {
@@ -58,30 +46,17 @@ ENTRY_CURRENT(cuMemFreeHost, (void *pointer), (pointer))
 	return CUDA_SUCCESS;
 }
 
-static CUresult host_register(void *pointer, size_t bytes, unsigned int flags)
+ENTRY_CURRENT(cuMemHostRegister, (void *pointer, size_t bytes, unsigned int flags),
+	(pointer, bytes, flags))
 {
-	struct context *context;
-	CUresult result = context_current(&context);
-
-	if (result != CUDA_SUCCESS)
-		return result;
 	if (!pointer || bytes == 0 || flags > 15)
 		return CUDA_ERROR_INVALID_VALUE;
 	LOCK_SCOPE(&driver.memory_lock);
 	return host_add(pointer, bytes, flags, true);
 }
 
-ENTRY_BODY(cuMemHostRegister, (void *pointer, size_t bytesize, unsigned int flags),
-	(pointer, bytesize, flags))
-{
-	return host_register(pointer, bytesize, flags);
-}
-
-ENTRY_BODY(cuMemHostRegister_v2, (void *pointer, size_t bytesize, unsigned int flags),
-	(pointer, bytesize, flags))
-{
-	return host_register(pointer, bytesize, flags);
-}
+ENTRY_CALL_CURRENT(cuMemHostRegister_v2, (void *pointer, size_t bytesize, unsigned int flags),
+	cuMemHostRegister_body(entry.context, pointer, bytesize, flags))
 
 ENTRY_CURRENT(cuMemHostUnregister, (void *pointer), (pointer))
 {
@@ -92,14 +67,11 @@ ENTRY_CURRENT(cuMemHostUnregister, (void *pointer), (pointer))
 					      : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
 }
 
-static CUresult device_pointer(CUdeviceptr *dptr, void *pointer, unsigned int flags)
+ENTRY_CURRENT(cuMemHostGetDevicePointer_v2, (CUdeviceptr * dptr, void *pointer, unsigned int flags),
+	(dptr, pointer, flags))
 {
-	struct context *context;
 	bool is_known;
-	CUresult result = context_current(&context);
 
-	if (result != CUDA_SUCCESS)
-		return result;
 	if (!dptr || flags != 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	LOCK_SCOPE(&driver.memory_lock);
@@ -110,18 +82,9 @@ static CUresult device_pointer(CUdeviceptr *dptr, void *pointer, unsigned int fl
 	return CUDA_SUCCESS;
 }
 
-ENTRY_BODY(cuMemHostGetDevicePointer_v2, (CUdeviceptr * dptr, void *pointer, unsigned int flags),
-	(dptr, pointer, flags))
-{
-	return device_pointer(dptr, pointer, flags);
-}
-
-ENTRY_BODY(cuMemHostGetDevicePointer, (CUdeviceptr_v1 * dptr, void *pointer, unsigned int flags),
-	(dptr, pointer, flags))
-{
-	/* Addresses of 32 bits: see memory.c. */
-	return CUDA_ERROR_INVALID_CONTEXT;
-}
+/* No host memory has an address of 32 bits. */
+ENTRY_CALL(cuMemHostGetDevicePointer, (CUdeviceptr_v1 * dptr, void *pointer, unsigned int flags),
+	CUDA_ERROR_INVALID_CONTEXT)
 
 ENTRY_BODY(cuMemHostGetFlags, (unsigned int *flags, void *pointer), (flags, pointer))
 {

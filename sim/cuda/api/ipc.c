@@ -56,17 +56,11 @@ static CUresult open_handle(CUdeviceptr *dptr, const CUipcMemHandle *handle, uns
 	return ipc_open_held(context, &ticket, dptr);
 }
 
-ENTRY_BODY(cuIpcOpenMemHandle, (CUdeviceptr * dptr, CUipcMemHandle handle, unsigned int flags),
-	(dptr, handle, flags))
-{
-	return open_handle(dptr, &handle, flags);
-}
+ENTRY_CALL(cuIpcOpenMemHandle, (CUdeviceptr * dptr, CUipcMemHandle handle, unsigned int flags),
+	open_handle(dptr, &handle, flags))
 
-ENTRY_BODY(cuIpcOpenMemHandle_v2, (CUdeviceptr * dptr, CUipcMemHandle handle, unsigned int flags),
-	(dptr, handle, flags))
-{
-	return open_handle(dptr, &handle, flags);
-}
+ENTRY_CALL(cuIpcOpenMemHandle_v2, (CUdeviceptr * dptr, CUipcMemHandle handle, unsigned int flags),
+	open_handle(dptr, &handle, flags))
 
 ENTRY_BODY(cuIpcCloseMemHandle, (CUdeviceptr dptr), (dptr))
 {

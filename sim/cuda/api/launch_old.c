@@ -31,13 +31,20 @@ static CUresult find(CUfunction function, struct kernel_told **ret_told)
 	return CUDA_SUCCESS;
 }
 
-ENTRY_BODY(cuFuncSetBlockShape, (CUfunction function, int x, int y, int z), (function, x, y, z))
-{
-	struct kernel_told *told;
-	CUresult result = find(function, &told);
+/* An entry whose body gets in front what its function was told. */
+#define TOLD(symbol, params, args)                                                               \
+	static CUresult symbol##_told(struct kernel_told *told, ENTRY_UNPACK params);            \
+	ENTRY_BODY(symbol, params, args)                                                         \
+	{                                                                                        \
+		struct kernel_told *told;                                                        \
+		CUresult result = find(function, &told);                                         \
+                                                                                                 \
+		return result == CUDA_SUCCESS ? symbol##_told(told, ENTRY_UNPACK args) : result; \
+	}                                                                                        \
+	static CUresult symbol##_told(struct kernel_told *told, ENTRY_UNPACK params)
 
-	if (result != CUDA_SUCCESS)
-		return result;
+TOLD(cuFuncSetBlockShape, (CUfunction function, int x, int y, int z), (function, x, y, z))
+{
 	if (x <= 0 || y <= 0 || z <= 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	told->block[0] = (unsigned int)x;
@@ -46,96 +53,53 @@ ENTRY_BODY(cuFuncSetBlockShape, (CUfunction function, int x, int y, int z), (fun
 	return CUDA_SUCCESS;
 }
 
-ENTRY_BODY(cuFuncSetSharedSize, (CUfunction function, unsigned int bytes), (function, bytes))
+TOLD(cuFuncSetSharedSize, (CUfunction function, unsigned int bytes), (function, bytes))
 {
-	struct kernel_told *told;
-	CUresult result = find(function, &told);
-
-	if (result == CUDA_SUCCESS)
-		told->shared_bytes = bytes;
-	return result;
+	told->shared_bytes = bytes;
+	return CUDA_SUCCESS;
 }
 
-ENTRY_BODY(cuParamSetSize, (CUfunction function, unsigned int bytes), (function, bytes))
+TOLD(cuParamSetSize, (CUfunction function, unsigned int bytes), (function, bytes))
 {
-	struct kernel_told *told;
-	CUresult result = find(function, &told);
-
-	if (result != CUDA_SUCCESS)
-		return result;
 	if (bytes > PARAMS_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
 	told->param_bytes = bytes;
 	return CUDA_SUCCESS;
 }
 
-static CUresult set_param(CUfunction function, int offset, const void *value, unsigned int bytes)
+TOLD(cuParamSetv, (CUfunction function, int offset, void *value, unsigned int bytes),
+	(function, offset, value, bytes))
 {
-	struct kernel_told *told;
-	CUresult result = find(function, &told);
-
-	if (result != CUDA_SUCCESS)
-		return result;
 	if (!value || offset < 0 || bytes > PARAMS_MAX || (unsigned int)offset > PARAMS_MAX - bytes)
 		return CUDA_ERROR_INVALID_VALUE;
 	memcpy(told->params + offset, value, bytes);
 	return CUDA_SUCCESS;
 }
 
-ENTRY_BODY(cuParamSeti, (CUfunction function, int offset, unsigned int value),
-	(function, offset, value))
-{
-	return set_param(function, offset, &value, sizeof(value));
-}
+ENTRY_CALL(cuParamSeti, (CUfunction function, int offset, unsigned int value),
+	cuParamSetv_body(function, offset, &value, sizeof(value)))
+ENTRY_CALL(cuParamSetf, (CUfunction function, int offset, float value),
+	cuParamSetv_body(function, offset, &value, sizeof(value)))
 
-ENTRY_BODY(cuParamSetf, (CUfunction function, int offset, float value), (function, offset, value))
-{
-	return set_param(function, offset, &value, sizeof(value));
-}
-
-ENTRY_BODY(cuParamSetv, (CUfunction function, int offset, void *value, unsigned int bytes),
-	(function, offset, value, bytes))
-{
-	return set_param(function, offset, value, bytes);
-}
-
-ENTRY_BODY(cuParamSetTexRef, (CUfunction function, int unit, CUtexref reference),
+TOLD(cuParamSetTexRef, (CUfunction function, int unit, CUtexref reference),
 	(function, unit, reference))
 {
-	struct kernel_told *told;
-
-	return find(function, &told);
+	return CUDA_SUCCESS;
 }
 
-static CUresult launch(CUfunction function, int width, int height, CUstream stream)
+TOLD(cuLaunchGridAsync, (CUfunction function, int width, int height, CUstream stream),
+	(function, width, height, stream))
 {
-	struct kernel_told *told;
-	CUresult result = find(function, &told);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (width <= 0 || height <= 0)
-		return CUDA_ERROR_INVALID_VALUE;
 	void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, told->params, CU_LAUNCH_PARAM_BUFFER_SIZE,
 		&told->param_bytes, CU_LAUNCH_PARAM_END};
 	struct launch_size size = {{(unsigned int)width, (unsigned int)height, 1},
 		{told->block[0], told->block[1], told->block[2]}, told->shared_bytes};
 
+	if (width <= 0 || height <= 0)
+		return CUDA_ERROR_INVALID_VALUE;
 	return submit_kernel(false, function, &size, stream, NULL, extra);
 }
 
-ENTRY_BODY(cuLaunch, (CUfunction function), (function))
-{
-	return launch(function, 1, 1, NULL);
-}
-
-ENTRY_BODY(cuLaunchGrid, (CUfunction function, int width, int height), (function, width, height))
-{
-	return launch(function, width, height, NULL);
-}
-
-ENTRY_BODY(cuLaunchGridAsync, (CUfunction function, int width, int height, CUstream stream),
-	(function, width, height, stream))
-{
-	return launch(function, width, height, stream);
-}
+ENTRY_CALL(cuLaunchGrid, (CUfunction function, int width, int height),
+	cuLaunchGridAsync_body(function, width, height, NULL))
+ENTRY_CALL(cuLaunch, (CUfunction function), cuLaunchGridAsync_body(function, 1, 1, NULL))

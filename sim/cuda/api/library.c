@@ -28,14 +28,11 @@ static CUresult load_library(CUlibrary *ret_library, const void *data)
 	return result;
 }
 
-ENTRY_BODY(cuLibraryLoadData,
+ENTRY_CALL(cuLibraryLoadData,
 	(CUlibrary * library, const void *code, CUjit_option *options, void **values,
 		unsigned int count, CUlibraryOption *library_options, void **library_values,
 		unsigned int library_count),
-	(library, code, options, values, count, library_options, library_values, library_count))
-{
-	return load_library(library, code);
-}
+	load_library(library, code))
 
 ENTRY_BODY(cuLibraryLoadFromFile,
 	(CUlibrary * library, const char *path, CUjit_option *options, void **values,
@@ -74,16 +71,11 @@ ENTRY_BODY(cuLibraryUnload, (CUlibrary handle), (handle))
 	return library ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
-ENTRY_BODY(cuLibraryGetKernel, (CUkernel * kernel, CUlibrary library, const char *name),
-	(kernel, library, name))
-{
-	return module_get_kernel(library, true, name, (void **)kernel);
-}
+ENTRY_CALL(cuLibraryGetKernel, (CUkernel * kernel, CUlibrary library, const char *name),
+	module_get_kernel(library, true, name, (void **)kernel))
 
-ENTRY_BODY(cuLibraryGetKernelCount, (unsigned int *count, CUlibrary library), (count, library))
-{
-	return module_count_kernels(library, true, count);
-}
+ENTRY_CALL(cuLibraryGetKernelCount, (unsigned int *count, CUlibrary library),
+	module_count_kernels(library, true, count))
 
 ENTRY_BODY(cuLibraryGetModule, (CUmodule * ret_module, CUlibrary handle), (ret_module, handle))
 {
@@ -118,19 +110,13 @@ static CUresult get_global(
 	return result;
 }
 
-ENTRY_BODY(cuLibraryGetGlobal,
+ENTRY_CALL(cuLibraryGetGlobal,
 	(CUdeviceptr * dptr, size_t *size, CUlibrary library, const char *name),
-	(dptr, size, library, name))
-{
-	return get_global(dptr, size, library, name, false);
-}
+	get_global(dptr, size, library, name, false))
 
-ENTRY_BODY(cuLibraryGetManaged,
+ENTRY_CALL(cuLibraryGetManaged,
 	(CUdeviceptr * dptr, size_t *size, CUlibrary library, const char *name),
-	(dptr, size, library, name))
-{
-	return get_global(dptr, size, library, name, true);
-}
+	get_global(dptr, size, library, name, true))
 
 /* Functions shared between host and device are found by name and are not simulated. */
 ENTRY_BODY(cuLibraryGetUnifiedFunction, (void **function, CUlibrary library, const char *name),
@@ -141,11 +127,8 @@ ENTRY_BODY(cuLibraryGetUnifiedFunction, (void **function, CUlibrary library, con
 	return module_check(library, true) ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_INVALID_HANDLE;
 }
 
-ENTRY_BODY(cuLibraryEnumerateKernels, (CUkernel * kernels, unsigned int most, CUlibrary library),
-	(kernels, most, library))
-{
-	return module_list_kernels(library, true, (void **)kernels, most);
-}
+ENTRY_CALL(cuLibraryEnumerateKernels, (CUkernel * kernels, unsigned int most, CUlibrary library),
+	module_list_kernels(library, true, (void **)kernels, most))
 
 /* A library's kernel is a function of every context. */
 ENTRY_BODY(cuKernelGetFunction, (CUfunction * function, CUkernel handle), (function, handle))

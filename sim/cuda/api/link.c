@@ -24,14 +24,12 @@ static struct link *check(CUlinkState state)
 	return link && link->magic == LINK_MAGIC ? link : NULL;
 }
 
-static CUresult create(unsigned int count, CUjit_option *options, void **values, CUlinkState *state)
+ENTRY_CURRENT(cuLinkCreate,
+	(unsigned int count, CUjit_option *options, void **values, CUlinkState *state),
+	(count, options, values, state))
 {
-	struct context *context;
 	struct link *link;
-	CUresult result = context_current(&context);
 
-	if (result != CUDA_SUCCESS)
-		return result;
 	if (!state || (count > 0 && (!options || !values)))
 		return CUDA_ERROR_INVALID_VALUE;
 	link = calloc(1, sizeof(*link));
@@ -107,51 +105,29 @@ static CUresult add_file(CUlinkState state, CUjitInputType type, const char *pat
 	return result;
 }
 
-ENTRY_BODY(cuLinkCreate,
+ENTRY_CALL_CURRENT(cuLinkCreate_v2,
 	(unsigned int count, CUjit_option *options, void **values, CUlinkState *state),
-	(count, options, values, state))
-{
-	return create(count, options, values, state);
-}
+	cuLinkCreate_body(entry.context, count, options, values, state))
 
-ENTRY_BODY(cuLinkCreate_v2,
-	(unsigned int count, CUjit_option *options, void **values, CUlinkState *state),
-	(count, options, values, state))
-{
-	return create(count, options, values, state);
-}
-
-ENTRY_BODY(cuLinkAddData,
+ENTRY_CALL(cuLinkAddData,
 	(CUlinkState state, CUjitInputType type, void *data, size_t bytes, const char *name,
 		unsigned int count, CUjit_option *options, void **values),
-	(state, type, data, bytes, name, count, options, values))
-{
-	return add(state, type, data, bytes);
-}
+	add(state, type, data, bytes))
 
-ENTRY_BODY(cuLinkAddData_v2,
+ENTRY_CALL(cuLinkAddData_v2,
 	(CUlinkState state, CUjitInputType type, void *data, size_t bytes, const char *name,
 		unsigned int count, CUjit_option *options, void **values),
-	(state, type, data, bytes, name, count, options, values))
-{
-	return add(state, type, data, bytes);
-}
+	add(state, type, data, bytes))
 
-ENTRY_BODY(cuLinkAddFile,
+ENTRY_CALL(cuLinkAddFile,
 	(CUlinkState state, CUjitInputType type, const char *path, unsigned int count,
 		CUjit_option *options, void **values),
-	(state, type, path, count, options, values))
-{
-	return add_file(state, type, path);
-}
+	add_file(state, type, path))
 
-ENTRY_BODY(cuLinkAddFile_v2,
+ENTRY_CALL(cuLinkAddFile_v2,
 	(CUlinkState state, CUjitInputType type, const char *path, unsigned int count,
 		CUjit_option *options, void **values),
-	(state, type, path, count, options, values))
-{
-	return add_file(state, type, path);
-}
+	add_file(state, type, path))
 
 /* The image is the linker's until cuLinkDestroy. */
 ENTRY_BODY(cuLinkComplete, (CUlinkState state, void **image, size_t *bytes), (state, image, bytes))

@@ -6,61 +6,19 @@
 #include "sim/cuda/model/memory/heap.h"
 #include "sim/cuda/model/memory/lookup.h"
 
-static CUresult alloc(size_t bytes, CUdeviceptr *ret_base)
+static CUresult alloc(struct context *context, size_t bytes, CUdeviceptr *ret_base)
 {
-	struct context *context;
-	CUresult result = context_current(&context);
-
-	if (result != CUDA_SUCCESS)
-		return result;
 	LOCK_SCOPE(&driver.memory_lock);
 	return heap_alloc(context, bytes, MACHINE_PLAIN, ret_base);
 }
 
-static CUresult release(CUdeviceptr base)
-{
-	struct context *context;
-	CUresult result = context_current(&context);
+ENTRY_CALL_CURRENT(cuMemAlloc_v2, (CUdeviceptr * dptr, size_t bytesize),
+	dptr ? alloc(entry.context, bytesize, dptr) : CUDA_ERROR_INVALID_VALUE)
 
-	if (result != CUDA_SUCCESS || base == 0)
-		return result;
+ENTRY_CURRENT(cuMemFree_v2, (CUdeviceptr dptr), (dptr))
+{
 	LOCK_SCOPE(&driver.memory_lock);
-	return lookup_free(base);
-}
-
-ENTRY_BODY(cuMemAlloc_v2, (CUdeviceptr * dptr, size_t bytesize), (dptr, bytesize))
-{
-	struct context *context;
-
-	if (!dptr) {
-		CUresult result = context_current(&context);
-
-		return result == CUDA_SUCCESS ? CUDA_ERROR_INVALID_VALUE : result;
-	}
-	return alloc(bytesize, dptr);
-}
-
-ENTRY_BODY(cuMemFree_v2, (CUdeviceptr dptr), (dptr))
-{
-	return release(dptr);
-}
-
-static CUresult alloc_pitch(
-	CUdeviceptr *dptr, size_t *pitch, size_t width, size_t height, unsigned int element_bytes)
-{
-	enum { PITCH_UNIT = 512 }; /* measured on H200 */
-	size_t row = (width + PITCH_UNIT - 1) / PITCH_UNIT * PITCH_UNIT;
-	CUresult result;
-
-	if (!dptr || !pitch || width == 0 || height == 0 ||
-		(element_bytes != 4 && element_bytes != 8 && element_bytes != 16))
-		return CUDA_ERROR_INVALID_VALUE;
-	if (row < width || row > SIZE_MAX / height)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	result = alloc(row * height, dptr);
-	if (result == CUDA_SUCCESS)
-		*pitch = row;
-	return result;
+	return dptr != 0 ? lookup_free(dptr) : CUDA_SUCCESS;
 }
 
 ENTRY_BODY(cuMemAllocPitch_v2,
@@ -68,7 +26,22 @@ ENTRY_BODY(cuMemAllocPitch_v2,
 		unsigned int element_bytes),
 	(dptr, pitch, width, height, element_bytes))
 {
-	return alloc_pitch(dptr, pitch, width, height, element_bytes);
+	enum { PITCH_UNIT = 512 }; /* measured on H200 */
+	size_t row = (width + PITCH_UNIT - 1) / PITCH_UNIT * PITCH_UNIT;
+	struct context *context;
+	CUresult result;
+
+	if (!dptr || !pitch || width == 0 || height == 0 ||
+		(element_bytes != 4 && element_bytes != 8 && element_bytes != 16))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (row < width || row > SIZE_MAX / height)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	result = context_current(&context);
+	if (result == CUDA_SUCCESS)
+		result = alloc(context, row * height, dptr);
+	if (result == CUDA_SUCCESS)
+		*pitch = row;
+	return result;
 }
 
 ENTRY_CURRENT(cuMemAllocManaged, (CUdeviceptr * dptr, size_t bytesize, unsigned int flags),
@@ -91,19 +64,13 @@ ENTRY_CURRENT(
 	return CUDA_SUCCESS;
 }
 
-ENTRY_BODY(cuMemGetAddressRange_v2, (CUdeviceptr * base, size_t *size, CUdeviceptr dptr),
+ENTRY_CURRENT(cuMemGetAddressRange_v2, (CUdeviceptr * base, size_t *size, CUdeviceptr dptr),
 	(base, size, dptr))
 {
-	struct context *context;
 	struct extent extent;
-	CUresult result = context_current(&context);
-	bool is_found;
 
-	if (result != CUDA_SUCCESS)
-		return result;
 	LOCK_SCOPE(&driver.memory_lock);
-	is_found = lookup_extent(dptr, &extent);
-	if (!is_found)
+	if (!lookup_extent(dptr, &extent))
 		return CUDA_ERROR_NOT_FOUND;
 	if (base)
 		*base = extent.base;
@@ -112,85 +79,55 @@ ENTRY_BODY(cuMemGetAddressRange_v2, (CUdeviceptr * base, size_t *size, CUdevicep
 	return CUDA_SUCCESS;
 }
 
-/*
- * The interfaces of CUDA 2.0 have device pointers of 32 bits and need a context of their version,
- * made by the first cuCtxCreate.
- */
-static CUresult check_old(struct context **ret_context)
+/* The interfaces of CUDA 2 have device pointers and sizes of 32 bits. A success that does not fit is undone. */
+static CUresult narrow(CUresult result, CUdeviceptr base, CUdeviceptr_v1 *ret_base)
 {
-	CUresult result = context_current(ret_context);
-
-	if (result == CUDA_SUCCESS && !context_is_old(*ret_context))
-		result = CUDA_ERROR_INVALID_CONTEXT;
+	if (result == CUDA_SUCCESS && base > UINT32_MAX) {
+		LOCK_SCOPE(&driver.memory_lock);
+		lookup_free(base);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	if (result == CUDA_SUCCESS)
+		*ret_base = (CUdeviceptr_v1)base;
 	return result;
 }
 
-/* A success that does not fit is undone. */
-static CUresult narrow(CUdeviceptr base, CUdeviceptr_v1 *ret_base)
+ENTRY_OLD(cuMemAlloc, (CUdeviceptr_v1 * dptr, unsigned int bytesize), (dptr, bytesize))
 {
-	if (base > UINT32_MAX) {
-		release(base);
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	}
-	*ret_base = (CUdeviceptr_v1)base;
-	return CUDA_SUCCESS;
-}
-
-ENTRY_BODY(cuMemAlloc, (CUdeviceptr_v1 * dptr, unsigned int bytesize), (dptr, bytesize))
-{
-	struct context *context;
 	CUdeviceptr base = 0;
-	CUresult result = check_old(&context);
 
-	if (result == CUDA_SUCCESS && !dptr)
-		result = CUDA_ERROR_INVALID_VALUE;
-	if (result == CUDA_SUCCESS)
-		result = alloc(bytesize, &base);
-	return result == CUDA_SUCCESS ? narrow(base, dptr) : result;
+	return dptr ? narrow(alloc(context, bytesize, &base), base, dptr)
+		    : CUDA_ERROR_INVALID_VALUE;
 }
 
-ENTRY_BODY(cuMemAllocPitch,
+ENTRY_OLD(cuMemAllocPitch,
 	(CUdeviceptr_v1 * dptr, unsigned int *pitch, unsigned int width, unsigned int height,
 		unsigned int element_bytes),
 	(dptr, pitch, width, height, element_bytes))
 {
-	struct context *context;
 	CUdeviceptr base = 0;
 	size_t row = 0;
-	CUresult result = check_old(&context);
+	CUresult result;
 
-	if (result == CUDA_SUCCESS && (!dptr || !pitch))
-		result = CUDA_ERROR_INVALID_VALUE;
-	if (result == CUDA_SUCCESS)
-		result = alloc_pitch(&base, &row, width, height, element_bytes);
-	if (result == CUDA_SUCCESS)
-		result = narrow(base, dptr);
+	if (!dptr || !pitch)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = cuMemAllocPitch_v2_body(&base, &row, width, height, element_bytes);
+	result = narrow(result, base, dptr);
 	if (result == CUDA_SUCCESS)
 		*pitch = (unsigned int)row;
 	return result;
 }
 
-ENTRY_BODY(cuMemFree, (CUdeviceptr_v1 dptr), (dptr))
-{
-	struct context *context;
-	CUresult result = check_old(&context);
-
-	return result == CUDA_SUCCESS ? release(dptr) : result;
-}
+ENTRY_CALL_OLD(cuMemFree, (CUdeviceptr_v1 dptr), cuMemFree_v2_body(entry.context, dptr))
 
 static unsigned int clamp(uint64_t bytes)
 {
 	return bytes > UINT32_MAX ? UINT32_MAX : (unsigned int)bytes;
 }
 
-ENTRY_BODY(cuMemGetInfo, (unsigned int *free_bytes, unsigned int *total_bytes),
+ENTRY_OLD(cuMemGetInfo, (unsigned int *free_bytes, unsigned int *total_bytes),
 	(free_bytes, total_bytes))
 {
-	struct context *context;
-	CUresult result = check_old(&context);
-
-	if (result != CUDA_SUCCESS)
-		return result;
 	if (free_bytes)
 		*free_bytes = clamp(machine_free_bytes(driver.machine, context->device->index));
 	if (total_bytes)
@@ -198,14 +135,8 @@ ENTRY_BODY(cuMemGetInfo, (unsigned int *free_bytes, unsigned int *total_bytes),
 	return CUDA_SUCCESS;
 }
 
-ENTRY_BODY(cuMemGetAddressRange, (CUdeviceptr_v1 * base, unsigned int *size, CUdeviceptr_v1 dptr),
-	(base, size, dptr))
-{
-	struct context *context;
-	CUresult result = check_old(&context);
-
-	return result == CUDA_SUCCESS ? CUDA_ERROR_NOT_FOUND : result;
-}
+ENTRY_CALL_OLD(cuMemGetAddressRange,
+	(CUdeviceptr_v1 * base, unsigned int *size, CUdeviceptr_v1 dptr), CUDA_ERROR_NOT_FOUND)
 
 /*
  * Advice on where the memory is best is followed for whole allocations; other advice changes nothing

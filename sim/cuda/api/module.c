@@ -44,23 +44,14 @@ ENTRY_BODY(cuModuleLoad, (CUmodule * module, const char *path), (module, path))
 	return result;
 }
 
-ENTRY_BODY(cuModuleLoadData, (CUmodule * module, const void *image), (module, image))
-{
-	return load(module, image);
-}
+ENTRY_CALL(cuModuleLoadData, (CUmodule * module, const void *image), load(module, image))
 
-ENTRY_BODY(cuModuleLoadDataEx,
+ENTRY_CALL(cuModuleLoadDataEx,
 	(CUmodule * module, const void *image, unsigned int count, CUjit_option *options,
 		void **values),
-	(module, image, count, options, values))
-{
-	return load(module, image);
-}
+	load(module, image))
 
-ENTRY_BODY(cuModuleLoadFatBinary, (CUmodule * module, const void *image), (module, image))
-{
-	return load(module, image);
-}
+ENTRY_CALL(cuModuleLoadFatBinary, (CUmodule * module, const void *image), load(module, image))
 
 ENTRY_CURRENT(cuModuleUnload, (CUmodule handle), (handle))
 {
@@ -83,16 +74,11 @@ ENTRY_BODY(cuModuleGetFunction, (CUfunction * function, CUmodule module, const c
 				      : result;
 }
 
-ENTRY_BODY(cuModuleEnumerateFunctions, (CUfunction * functions, unsigned int most, CUmodule module),
-	(functions, most, module))
-{
-	return module_list_kernels(module, false, (void **)functions, most);
-}
+ENTRY_CALL(cuModuleEnumerateFunctions, (CUfunction * functions, unsigned int most, CUmodule module),
+	module_list_kernels(module, false, (void **)functions, most))
 
-ENTRY_BODY(cuModuleGetFunctionCount, (unsigned int *count, CUmodule module), (count, module))
-{
-	return module_count_kernels(module, false, count);
-}
+ENTRY_CALL(cuModuleGetFunctionCount, (unsigned int *count, CUmodule module),
+	module_count_kernels(module, false, count))
 
 ENTRY_BODY(cuModuleGetGlobal_v2,
 	(CUdeviceptr * dptr, size_t *size, CUmodule handle, const char *name),
@@ -110,13 +96,10 @@ ENTRY_BODY(cuModuleGetGlobal_v2,
 	return result;
 }
 
-ENTRY_BODY(cuModuleGetGlobal,
+/* No variable has an address of 32 bits. */
+ENTRY_CALL(cuModuleGetGlobal,
 	(CUdeviceptr_v1 * dptr, unsigned int *size, CUmodule module, const char *name),
-	(dptr, size, module, name))
-{
-	/* Addresses of 32 bits: see memory.c. */
-	return CUDA_ERROR_INVALID_CONTEXT;
-}
+	CUDA_ERROR_INVALID_CONTEXT)
 
 ENTRY_BODY(cuModuleGetLoadingMode, (CUmoduleLoadingMode * mode), (mode))
 {

@@ -29,23 +29,19 @@ static CUresult occupancy(int *blocks, const void *handle, int block_size, size_
 	return CUDA_SUCCESS;
 }
 
-ENTRY_BODY(cuOccupancyMaxActiveBlocksPerMultiprocessor,
+ENTRY_CALL(cuOccupancyMaxActiveBlocksPerMultiprocessor,
 	(int *blocks, CUfunction function, int block_size, size_t shared_bytes),
-	(blocks, function, block_size, shared_bytes))
-{
-	return occupancy(blocks, function, block_size, shared_bytes);
-}
+	occupancy(blocks, function, block_size, shared_bytes))
 
-ENTRY_BODY(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,
+ENTRY_CALL(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,
 	(int *blocks, CUfunction function, int block_size, size_t shared_bytes, unsigned int flags),
-	(blocks, function, block_size, shared_bytes, flags))
-{
-	return flags > 1 ? CUDA_ERROR_INVALID_VALUE
-			 : occupancy(blocks, function, block_size, shared_bytes);
-}
+	flags > 1 ? CUDA_ERROR_INVALID_VALUE
+		  : occupancy(blocks, function, block_size, shared_bytes))
 
-static CUresult best_block(int *min_grid_size, int *block_size, const void *handle,
-	CUoccupancyB2DSize block_to_shared, size_t shared_bytes, int limit)
+ENTRY_BODY(cuOccupancyMaxPotentialBlockSize,
+	(int *min_grid_size, int *block_size, CUfunction handle, CUoccupancyB2DSize block_to_shared,
+		size_t shared_bytes, int limit),
+	(min_grid_size, block_size, handle, block_to_shared, shared_bytes, limit))
 {
 	int best = 0, best_threads = 0, best_blocks = 0;
 
@@ -70,22 +66,9 @@ static CUresult best_block(int *min_grid_size, int *block_size, const void *hand
 	return CUDA_SUCCESS;
 }
 
-ENTRY_BODY(cuOccupancyMaxPotentialBlockSize,
-	(int *min_grid_size, int *block_size, CUfunction function,
-		CUoccupancyB2DSize block_to_shared, size_t shared_bytes, int block_size_limit),
-	(min_grid_size, block_size, function, block_to_shared, shared_bytes, block_size_limit))
-{
-	return best_block(min_grid_size, block_size, function, block_to_shared, shared_bytes,
-		block_size_limit);
-}
-
-ENTRY_BODY(cuOccupancyMaxPotentialBlockSizeWithFlags,
+ENTRY_CALL(cuOccupancyMaxPotentialBlockSizeWithFlags,
 	(int *min_grid_size, int *block_size, CUfunction function,
 		CUoccupancyB2DSize block_to_shared, size_t shared_bytes, int block_size_limit,
 		unsigned int flags),
-	(min_grid_size, block_size, function, block_to_shared, shared_bytes, block_size_limit,
-		flags))
-{
-	return best_block(min_grid_size, block_size, function, block_to_shared, shared_bytes,
-		block_size_limit);
-}
+	cuOccupancyMaxPotentialBlockSize_body(min_grid_size, block_size, function, block_to_shared,
+		shared_bytes, block_size_limit))

@@ -268,20 +268,13 @@ static CUresult set_pool(CUdevice ordinal, CUmemoryPool handle)
 	return result;
 }
 
-ENTRY_BODY(cuDeviceGetDefaultMemPool, (CUmemoryPool * pool, CUdevice device), (pool, device))
-{
-	return get_pool(pool, device, true);
-}
+ENTRY_CALL(cuDeviceGetDefaultMemPool, (CUmemoryPool * pool, CUdevice device),
+	get_pool(pool, device, true))
 
-ENTRY_BODY(cuDeviceGetMemPool, (CUmemoryPool * pool, CUdevice device), (pool, device))
-{
-	return get_pool(pool, device, false);
-}
+ENTRY_CALL(
+	cuDeviceGetMemPool, (CUmemoryPool * pool, CUdevice device), get_pool(pool, device, false))
 
-ENTRY_BODY(cuDeviceSetMemPool, (CUdevice device, CUmemoryPool pool), (device, pool))
-{
-	return set_pool(device, pool);
-}
+ENTRY_CALL(cuDeviceSetMemPool, (CUdevice device, CUmemoryPool pool), set_pool(device, pool))
 
 /* Pools of the host and of managed memory are not simulated. */
 static CUresult check_location(const CUmemLocation *location, CUmemAllocationType type)

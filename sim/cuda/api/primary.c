@@ -18,7 +18,7 @@ ENTRY_BODY(cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice ordinal), (c
 	return result;
 }
 
-static CUresult release_primary(CUdevice ordinal)
+ENTRY_BODY(cuDevicePrimaryCtxRelease, (CUdevice ordinal), (ordinal))
 {
 	struct device *device = driver_device(ordinal);
 	CUresult result = CUDA_SUCCESS;
@@ -33,17 +33,10 @@ static CUresult release_primary(CUdevice ordinal)
 	return result;
 }
 
-ENTRY_BODY(cuDevicePrimaryCtxRelease, (CUdevice ordinal), (ordinal))
-{
-	return release_primary(ordinal);
-}
+ENTRY_CALL(
+	cuDevicePrimaryCtxRelease_v2, (CUdevice ordinal), cuDevicePrimaryCtxRelease_body(ordinal))
 
-ENTRY_BODY(cuDevicePrimaryCtxRelease_v2, (CUdevice ordinal), (ordinal))
-{
-	return release_primary(ordinal);
-}
-
-static CUresult reset_primary(CUdevice ordinal)
+ENTRY_BODY(cuDevicePrimaryCtxReset, (CUdevice ordinal), (ordinal))
 {
 	struct device *device = driver_device(ordinal);
 
@@ -56,15 +49,7 @@ static CUresult reset_primary(CUdevice ordinal)
 	return CUDA_SUCCESS;
 }
 
-ENTRY_BODY(cuDevicePrimaryCtxReset, (CUdevice ordinal), (ordinal))
-{
-	return reset_primary(ordinal);
-}
-
-ENTRY_BODY(cuDevicePrimaryCtxReset_v2, (CUdevice ordinal), (ordinal))
-{
-	return reset_primary(ordinal);
-}
+ENTRY_CALL(cuDevicePrimaryCtxReset_v2, (CUdevice ordinal), cuDevicePrimaryCtxReset_body(ordinal))
 
 ENTRY_BODY(cuDevicePrimaryCtxGetState, (CUdevice ordinal, unsigned int *flags, int *active),
 	(ordinal, flags, active))
@@ -102,12 +87,8 @@ static CUresult set_primary_flags(CUdevice ordinal, unsigned int flags, bool is_
 	return result;
 }
 
-ENTRY_BODY(cuDevicePrimaryCtxSetFlags, (CUdevice ordinal, unsigned int flags), (ordinal, flags))
-{
-	return set_primary_flags(ordinal, flags, true);
-}
+ENTRY_CALL(cuDevicePrimaryCtxSetFlags, (CUdevice ordinal, unsigned int flags),
+	set_primary_flags(ordinal, flags, true))
 
-ENTRY_BODY(cuDevicePrimaryCtxSetFlags_v2, (CUdevice ordinal, unsigned int flags), (ordinal, flags))
-{
-	return set_primary_flags(ordinal, flags, false);
-}
+ENTRY_CALL(cuDevicePrimaryCtxSetFlags_v2, (CUdevice ordinal, unsigned int flags),
+	set_primary_flags(ordinal, flags, false))

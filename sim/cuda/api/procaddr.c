@@ -128,12 +128,6 @@ ENTRY_EARLY(cuGetExportTable, (const void **table_out, const CUuuid *id), (table
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-ENTRY_BODY(cuProfilerStart, (void), ())
-{
-	return CUDA_SUCCESS;
-}
+ENTRY_CALL(cuProfilerStart, (void), CUDA_SUCCESS)
 
-ENTRY_BODY(cuProfilerStop, (void), ())
-{
-	return CUDA_SUCCESS;
-}
+ENTRY_CALL(cuProfilerStop, (void), CUDA_SUCCESS)

@@ -23,10 +23,8 @@ static CUresult create(
 	return result;
 }
 
-ENTRY_CURRENT(cuStreamCreate, (CUstream * stream, unsigned int flags), (stream, flags))
-{
-	return create(context, stream, flags, 0);
-}
+ENTRY_CALL_CURRENT(cuStreamCreate, (CUstream * stream, unsigned int flags),
+	create(entry.context, stream, flags, 0))
 
 ENTRY_CURRENT(cuStreamCreateWithPriority, (CUstream * stream, unsigned int flags, int priority),
 	(stream, flags, priority))
@@ -35,7 +33,7 @@ ENTRY_CURRENT(cuStreamCreateWithPriority, (CUstream * stream, unsigned int flags
 	return create(context, stream, flags, priority > 0 ? 0 : priority < -5 ? -5 : priority);
 }
 
-static CUresult destroy(CUstream handle)
+ENTRY_BODY(cuStreamDestroy, (CUstream handle), (handle))
 {
 	struct stream *stream;
 	CUresult result;
@@ -51,15 +49,7 @@ static CUresult destroy(CUstream handle)
 	return CUDA_SUCCESS;
 }
 
-ENTRY_BODY(cuStreamDestroy, (CUstream stream), (stream))
-{
-	return destroy(stream);
-}
-
-ENTRY_BODY(cuStreamDestroy_v2, (CUstream stream), (stream))
-{
-	return destroy(stream);
-}
+ENTRY_CALL(cuStreamDestroy_v2, (CUstream stream), cuStreamDestroy_body(stream))
 
 ENTRY_STREAM(cuStreamSynchronize, _ptsz, handle, (CUstream handle), (handle))
 {

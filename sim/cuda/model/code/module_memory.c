@@ -9,6 +9,7 @@
 #include "sim/cuda/model/memory/address.h"
 #include "sim/cuda/model/memory/heap.h"
 #include "sim/cuda/model/memory/room.h"
+#include "sim/machine/kept.h"
 
 /*
  * Measured on an H200 with driver 580:

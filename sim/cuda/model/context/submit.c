@@ -46,32 +46,17 @@ CUresult submit_copy(CUstream handle, bool is_thread, bool is_waiting, const str
 	return result == CUDA_SUCCESS ? submit(stream, is_waiting, &work) : result;
 }
 
-static CUresult read_2d(const CUDA_MEMCPY2D *request, struct copy *ret_copy)
+static CUresult read_copy(const CUDA_MEMCPY3D *request, struct copy *ret_copy)
 {
 	LOCK_SCOPE(&driver.memory_lock);
-	return copy_from_2d(request, ret_copy);
-}
-
-CUresult submit_copy_2d(
-	CUstream handle, bool is_thread, bool is_waiting, const CUDA_MEMCPY2D *request)
-{
-	struct copy copy;
-	CUresult result = read_2d(request, &copy);
-
-	return result == CUDA_SUCCESS ? submit_copy(handle, is_thread, is_waiting, &copy) : result;
-}
-
-static CUresult read_3d(const CUDA_MEMCPY3D *request, struct copy *ret_copy)
-{
-	LOCK_SCOPE(&driver.memory_lock);
-	return copy_from_3d(request, ret_copy);
+	return copy_from_request(request, ret_copy);
 }
 
 CUresult submit_copy_3d(
 	CUstream handle, bool is_thread, bool is_waiting, const CUDA_MEMCPY3D *request)
 {
 	struct copy copy;
-	CUresult result = read_3d(request, &copy);
+	CUresult result = read_copy(request, &copy);
 
 	return result == CUDA_SUCCESS ? submit_copy(handle, is_thread, is_waiting, &copy) : result;
 }

@@ -20,8 +20,6 @@ CUresult submit_kernel(bool is_thread, CUfunction function, const struct launch_
 
 /* is_waiting: until it is done. */
 CUresult submit_copy(CUstream handle, bool is_thread, bool is_waiting, const struct copy *copy);
-CUresult submit_copy_2d(
-	CUstream handle, bool is_thread, bool is_waiting, const CUDA_MEMCPY2D *request);
 CUresult submit_copy_3d(
 	CUstream handle, bool is_thread, bool is_waiting, const CUDA_MEMCPY3D *request);
 CUresult submit_fill(CUstream handle, bool is_thread, const struct fill *fill);

@@ -162,7 +162,7 @@ CUresult work_from_params(CUgraphNodeParams *params, struct work *ret_work)
 	case CU_GRAPH_NODE_TYPE_KERNEL:
 		return work_kernel(&params->kernel, ret_work);
 	case CU_GRAPH_NODE_TYPE_MEMCPY:
-		return copy_from_3d(&params->memcpy.copyParams, &ret_work->copy);
+		return copy_from_request(&params->memcpy.copyParams, &ret_work->copy);
 	case CU_GRAPH_NODE_TYPE_MEMSET:
 		ret_work->fill = (struct fill){params->memset.dst, params->memset.pitch,
 			params->memset.value, params->memset.elementSize, params->memset.width,

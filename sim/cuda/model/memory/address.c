@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "sim/cuda/model/driver.h"
+#include "sim/machine/kept.h"
 
 /*
  * Device pointers are host addresses in one large inaccessible reservation, so that copies really

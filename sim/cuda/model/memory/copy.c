@@ -10,6 +10,7 @@
 #include "sim/cuda/model/memory/fill.h"
 #include "sim/cuda/model/memory/host.h"
 #include "sim/cuda/model/memory/lookup.h"
+#include "sim/machine/kept.h"
 
 /*
  * Of the bus to the host a good third is taken to be reached, as with memory that is not pinned: 20 of
@@ -132,7 +133,7 @@ static CUresult set_place(struct place *place, CUmemorytype type, const void *ho
 	return CUDA_SUCCESS;
 }
 
-CUresult copy_from_3d(const CUDA_MEMCPY3D *request, struct copy *ret_copy)
+CUresult copy_from_request(const CUDA_MEMCPY3D *request, struct copy *ret_copy)
 {
 	struct shape *shape = &ret_copy->shape;
 	size_t to_pitch, from_pitch, to_rows, from_rows;
@@ -162,30 +163,4 @@ CUresult copy_from_3d(const CUDA_MEMCPY3D *request, struct copy *ret_copy)
 		       : set_place(&ret_copy->from, request->srcMemoryType, request->srcHost,
 				 request->srcDevice, from_pitch, from_rows, request->srcXInBytes,
 				 request->srcY, request->srcZ);
-}
-
-CUresult copy_from_2d(const CUDA_MEMCPY2D *request, struct copy *ret_copy)
-{
-	CUDA_MEMCPY3D wide;
-
-	if (!request)
-		return CUDA_ERROR_INVALID_VALUE;
-	wide = (CUDA_MEMCPY3D){.srcXInBytes = request->srcXInBytes,
-		.srcY = request->srcY,
-		.srcMemoryType = request->srcMemoryType,
-		.srcHost = request->srcHost,
-		.srcDevice = request->srcDevice,
-		.srcArray = request->srcArray,
-		.srcPitch = request->srcPitch,
-		.dstXInBytes = request->dstXInBytes,
-		.dstY = request->dstY,
-		.dstMemoryType = request->dstMemoryType,
-		.dstHost = request->dstHost,
-		.dstDevice = request->dstDevice,
-		.dstArray = request->dstArray,
-		.dstPitch = request->dstPitch,
-		.WidthInBytes = request->WidthInBytes,
-		.Height = request->Height,
-		.Depth = 1};
-	return copy_from_3d(&wide, ret_copy);
 }

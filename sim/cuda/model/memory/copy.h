@@ -30,8 +30,7 @@ struct copy {
 };
 
 /* What a program asks for. Under driver.memory_lock. */
-CUresult copy_from_2d(const CUDA_MEMCPY2D *request, struct copy *ret_copy);
-CUresult copy_from_3d(const CUDA_MEMCPY3D *request, struct copy *ret_copy);
+CUresult copy_from_request(const CUDA_MEMCPY3D *request, struct copy *ret_copy);
 
 /* Moves the bytes, and says how long that takes a stream of the device, and whether the host waits. */
 CUresult copy_run(const struct copy *copy, struct device *device, uint64_t *ret_duration_ns,

@@ -10,6 +10,7 @@
 #include "sim/cuda/model/driver.h"
 #include "sim/cuda/model/memory/address.h"
 #include "sim/cuda/model/memory/ipc.h"
+#include "sim/machine/kept.h"
 
 /*
  * As measured on an H200 with driver 580: up to 1 MiB is packed in grains of 512 bytes into chunks

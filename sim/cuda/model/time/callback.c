@@ -10,6 +10,7 @@
 #include "sim/cuda/model/context/context.h"
 #include "sim/cuda/model/driver.h"
 #include "sim/cuda/model/time/timeline.h"
+#include "sim/machine/kept.h"
 #include "sim/machine/schedule.h"
 
 /*

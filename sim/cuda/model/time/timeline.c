@@ -9,6 +9,7 @@
 #include "sim/cuda/model/context/context.h"
 #include "sim/cuda/model/context/green.h"
 #include "sim/cuda/model/driver.h"
+#include "sim/machine/kept.h"
 #include "sim/machine/schedule.h"
 
 /* Events are placed so often, long before what tells their time is overwritten (LAYOUT_KNOTS). */

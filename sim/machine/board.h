@@ -28,7 +28,7 @@ struct board {
 	uint64_t context_extra_bytes; /* a context, on the device only: shown for no process */
 	uint64_t init_bytes;	      /* cuInit, on the device only */
 	uint64_t
-		stream_bytes; /* some streams, never given back before the context: sim/cuda/room.c */
+		stream_bytes; /* some streams, never given back before the context: sim/cuda/model */
 	uint64_t green_context_bytes;
 	uint64_t chunk_bytes;	  /* the unit in which device memory is taken */
 	uint64_t small_max_bytes; /* blocks up to this share a chunk */
@@ -47,7 +47,7 @@ struct board {
 	uint64_t shared_optin_bytes; /* the most one block may ask for */
 	uint64_t l2_bytes;
 	int memory_bus_bits;
-	int time_slice_us; /* a process's turn while others wait; 0: they run side by side */
+	int time_slice_us; /* the time slice of a process while others wait; 0: they run side by side */
 
 	/* What only NVML tells. */
 	int brand;	  /* nvmlBrandType_t */

@@ -4,14 +4,17 @@
 
 #include "sim/machine/state_file.h"
 
-int kept_owner(const struct layout *layout, const struct layout_kept *kept)
+#define NO_OWNER (-1)
+
+/* The slot that it belongs to, or NO_OWNER. */
+static int find_owner(const struct layout *layout, const struct layout_kept *kept)
 {
 	if (kept_is_held(kept, kept->maker))
 		return kept->maker;
 	for (uint32_t i = 0; i < layout->slots_used; i++)
 		if (kept_is_held(kept, i))
 			return (int)i;
-	return KEPT_NO_OWNER;
+	return NO_OWNER;
 }
 
 struct kept_sum kept_of_slot(const struct layout *layout, int slot, int device, uint64_t *kinds)
@@ -21,7 +24,7 @@ struct kept_sum kept_of_slot(const struct layout *layout, int slot, int device, 
 	for (uint32_t i = 0; i < layout->kept_used; i++) {
 		const struct layout_kept *kept = &layout->kept[i];
 
-		if (!kept->is_used || kept->device != device || kept_owner(layout, kept) != slot)
+		if (!kept->is_used || kept->device != device || find_owner(layout, kept) != slot)
 			continue;
 		sum.bytes += kept->bytes;
 		if (kept->shown == MACHINE_SHOWN_HOLDER || kept->maker == slot)
@@ -41,7 +44,7 @@ uint64_t kept_of_nobody(const struct layout *layout, uint32_t tag, int device)
 
 		if (kept->is_used && kept->device == device &&
 			(tag == KEPT_ANY_TAG || kept->tag == tag) &&
-			kept_owner(layout, kept) == KEPT_NO_OWNER)
+			find_owner(layout, kept) == NO_OWNER)
 			bytes += kept->bytes;
 	}
 	return bytes;
@@ -58,7 +61,7 @@ void kept_sweep(struct layout *layout, int fd)
 	for (uint32_t i = 0; i < layout->kept_used; i++) {
 		struct layout_kept *kept = &layout->kept[i];
 
-		if (kept->is_used && kept_owner(layout, kept) == KEPT_NO_OWNER &&
+		if (kept->is_used && find_owner(layout, kept) == NO_OWNER &&
 			!(kept->has_descriptor &&
 				state_file_is_byte_locked(fd, LAYOUT_KEPT_OFFSET + i)))
 			kept->is_used = 0;

@@ -10,11 +10,7 @@ struct kept_sum {
 	uint64_t shown_bytes; /* as NVML shows it */
 };
 
-#define KEPT_NO_OWNER (-1)
-#define KEPT_ANY_TAG  UINT32_MAX
-
-/* The slot that it belongs to, or KEPT_NO_OWNER. */
-int kept_owner(const struct layout *layout, const struct layout_kept *kept);
+#define KEPT_ANY_TAG UINT32_MAX
 
 /* What belongs to a slot on a device; by kind it is added to `kinds`, which may be NULL. */
 struct kept_sum kept_of_slot(const struct layout *layout, int slot, int device, uint64_t *kinds);

@@ -58,7 +58,7 @@ int machine_state_path(char *ret_path, size_t size);
 /*
  * Attaches to the machine at `path` (NULL: machine_state_path()) and creates it when there is none,
  * with the board `board_name` (NULL: $VGPU_SIM_BOARD, else BOARD_DEFAULT). Creation is atomic:
- * whoever comes second attaches to the first one's. Returns 0 and *ret_machine, MACHINE_E_FOREIGN,
+ * of two makers the second attaches to the first one's. Returns 0 and *ret_machine, MACHINE_E_FOREIGN,
  * or -errno; then ret_why (may be NULL when why_size is 0) holds a sentence for a person.
  */
 int machine_open(const char *path, const char *board_name, struct machine **ret_machine,
@@ -73,14 +73,13 @@ const struct board *machine_board(const struct machine *machine);
 /*
  * Makes the calling process one of the machine's processes, under the tag $VGPU_SIM_TAG (cut to 63
  * bytes, "" when unset). The slot lasts until machine_leave() or the death of the process, however
- * it dies; a forked child has none. Returns 0, MACHINE_E_CROWDED or -errno. Calling it twice is
- * harmless.
+ * it dies. A forked child has none. A second call is harmless. Returns 0, MACHINE_E_CROWDED or -errno.
  */
 int machine_join(struct machine *machine);
 void machine_leave(struct machine *machine);
 
 /*
- * Takes `bytes` of device `device` for the calling process; dead processes are reaped before a
+ * Takes `bytes` of device `device` for the calling process. Dead processes are reaped before a
  * refusal. Returns 0 or MACHINE_E_FULL (nothing changed). The process must have joined.
  */
 int machine_grow(struct machine *machine, int device, enum machine_kind kind, uint64_t bytes);
@@ -92,11 +91,11 @@ int machine_grow_kinds(
 /* Gives back. Never more than was taken. */
 void machine_shrink(struct machine *machine, int device, enum machine_kind kind, uint64_t bytes);
 
-/* How many contexts the process has on the device: with none NVML does not list it. */
+/* Sets how many contexts the process has on the device. With none NVML does not list it. */
 void machine_set_contexts(struct machine *machine, int device, uint32_t count);
 
 /*
- * The most that the process may hold of the device, but for MACHINE_INIT, MACHINE_CONTEXT_EXTRA and
+ * Sets the most that the process may hold of the device, but for MACHINE_INIT, MACHINE_CONTEXT_EXTRA and
  * MACHINE_MANAGED; 0: no limit.
  */
 void machine_set_limit(struct machine *machine, int device, uint64_t bytes);
@@ -105,24 +104,24 @@ void machine_set_limit(struct machine *machine, int device, uint64_t bytes);
 bool machine_is_mps_client(const struct machine *machine);
 
 /*
- * Says that the device worked for this process from start_ns to end_ns (CLOCK_MONOTONIC); what lies
- * in the future is work that the process takes its turns for. The driver uses schedule.h.
+ * Says that the device worked for this process from start_ns to end_ns (CLOCK_MONOTONIC). Work that
+ * lies in the future waits for the process's time slices. The driver uses schedule.h.
  */
-void machine_add_busy(struct machine *machine, int device, uint64_t start_ns, uint64_t end_ns);
+void machine_add_work(struct machine *machine, int device, uint64_t start_ns, uint64_t end_ns);
 
 /*
- * Whether a process may use its devices, as others decide: a locked one waits at its next call, a
+ * Whether a process may use its devices. Others decide it. A locked process waits at its next call, a
  * checkpointed one holds nothing of any device.
  */
 enum machine_stage { MACHINE_RUNNING, MACHINE_LOCKED, MACHINE_CHECKPOINTED };
 
-/* Of the process `pid` of the caller's PID namespace. Returns 0, or -ESRCH. */
+/* Reads the stage of process `pid` of the caller's PID namespace. Returns 0, or -ESRCH. */
 int machine_read_stage(struct machine *machine, int pid, enum machine_stage *ret_stage);
 
 /*
  * Brings a process from one stage to another. Returns 0, -ESRCH, MACHINE_E_STAGE when it is in
- * another than `from`, or MACHINE_E_FULL when what it held has no room any more. Then it stays where it
- * is, for good: from then on MACHINE_E_LOST is the answer.
+ * another than `from`, or MACHINE_E_FULL when the device has no room for what it held. Then it stays in
+ * its stage for good: from then on the answer is MACHINE_E_LOST.
  */
 int machine_change_stage(
 	struct machine *machine, int pid, enum machine_stage from, enum machine_stage to);
@@ -157,8 +156,8 @@ struct machine_process {
 struct machine_device {
 	uint64_t used_bytes; /* of all live processes; the driver's reserve is not in it */
 	uint64_t free_bytes;
-	unsigned int busy_permille; /* of the window, for whomever */
-	uint64_t busy_ns;	    /* likewise; what it did for processes that are gone is in it */
+	unsigned int busy_permille; /* of the window, by all processes */
+	uint64_t busy_ns;	    /* by all processes, also by those that are gone */
 };
 
 struct machine_snapshot {
@@ -171,7 +170,7 @@ struct machine_snapshot {
 };
 
 /*
- * All live processes and devices at one moment, dead processes reaped first. Utilisation is that of
+ * Reads all live processes and devices at one moment, after reaping the dead. Utilisation is that of
  * the last window_ns (kept for about 2 s). The snapshot is large: allocate it, do not put it on a
  * stack. Returns 0 or -errno.
  */
@@ -190,30 +189,29 @@ struct machine_truth {
 };
 
 /*
- * The truth about tag `tag` on device `device`, dead processes reaped first. An unknown tag holds
- * nothing. Peaks are brought up to date at every growth, under the machine's lock, over the live
- * processes of the tag. Returns 0 or -errno.
+ * Reads the truth about a tag on a device, after reaping the dead. An unknown tag holds nothing.
+ * Peaks are brought up to date at every growth, under the machine's lock, over the live processes of
+ * the tag. Returns 0 or -errno.
  */
 int machine_read_truth(
 	struct machine *machine, const char *tag, int device, struct machine_truth *ret_truth);
 
-/* Tag number `index` in order of first use. Returns 0, or -ENOENT after the last. */
+/* Reads tag number `index`, in order of first use. Returns 0, or -ENOENT after the last. */
 int machine_read_tag(struct machine *machine, unsigned int index, char ret_tag[MACHINE_TAG_SIZE]);
 
 /* Sets the peaks of all tags to what is held now. */
 void machine_reset_peaks(struct machine *machine);
 
-/* Back to the beginning as far as live processes allow: the dead reaped, peaks, rules and counts
- * cleared. */
+/* Reaps the dead and clears peaks, rules and counts. */
 void machine_reset(struct machine *machine);
 
 /*
- * Kept memory: what processes share with each other. It belongs to whoever holds it: to its maker
- * while that holds it, then to the holder in the lowest slot, and where only descriptors keep it, to
- * the maker's tag and to no process. Holding is counted once a process.
+ * Kept memory is memory that processes share with each other. It belongs to its maker while that
+ * holds it, then to the holder in the lowest slot. Where only descriptors keep it, it belongs to the
+ * maker's tag and to no process. A process holds it once or not at all.
  */
 enum machine_shown {
-	MACHINE_SHOWN_HOLDER, /* NVML shows it for whom it belongs to */
+	MACHINE_SHOWN_HOLDER, /* NVML shows it for the process that it belongs to */
 	MACHINE_SHOWN_MAKER,  /* only while that is its maker */
 };
 

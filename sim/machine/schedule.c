@@ -303,7 +303,7 @@ void schedule_reset_slot(struct machine *machine, uint32_t slot)
 	}
 }
 
-void machine_add_busy(struct machine *machine, int device, uint64_t start_ns, uint64_t end_ns)
+void machine_add_work(struct machine *machine, int device, uint64_t start_ns, uint64_t end_ns)
 {
 	uint64_t clock, now = machine_now_ns(), done = end_ns < now ? end_ns : now;
 	struct layout_slot *mine = state_file_own_slot(machine);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Turns, step by step: who is served, and until when nothing changes. */
+/* A schedule, step by step: which process is served, and until when nothing changes. */
 #include "sim/machine/schedule_step.h"
 
 /* The whole of a device. */
@@ -10,8 +10,8 @@ static uint64_t clock_of(const struct schedule_member *member, uint64_t at_ns)
 	return at_ns - member->lag_ns;
 }
 
-/* What a member wants of the device at that time. */
-static void look_at(struct schedule_member *member, uint64_t at_ns)
+/* Whether a member wants the device at that time. */
+static void update_standing(struct schedule_member *member, uint64_t at_ns)
 {
 	uint64_t clock = clock_of(member, at_ns);
 
@@ -114,7 +114,7 @@ uint64_t schedule_time_to(const struct schedule_member *member, uint64_t at_ns, 
 		return UINT64_MAX;
 	if (member->load == ALL_PERCENT)
 		return clock_ns - clock;
-	/* Of a far end only that it is far matters. */
+	/* A far end need only be far. */
 	if (clock_ns - clock > UINT64_MAX / member->load)
 		return clock_ns - clock;
 	return ((clock_ns - clock) * member->load + ALL_PERCENT - 1) / ALL_PERCENT;
@@ -126,7 +126,7 @@ uint64_t schedule_plan(struct schedule_view *view, uint64_t limit_ns)
 	bool are_others;
 
 	for (uint32_t i = 0; i < view->count; i++)
-		look_at(&view->member[i], view->at_ns);
+		update_standing(&view->member[i], view->at_ns);
 	are_others = choose(view);
 	serve(view);
 	if (are_others && view->slice_end_ns < until)

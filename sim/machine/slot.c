@@ -158,7 +158,7 @@ uint64_t machine_free_bytes(struct machine *machine, int device)
 {
 	MACHINE_SCOPE(machine);
 
-	/* Descriptors are closed without a word to us. */
+	/* Nobody tells us when a descriptor is closed. */
 	if (machine->layout->kept_used > 0)
 		reap_dead(machine);
 	return usage_free_bytes(machine->layout, device);

@@ -8,8 +8,8 @@
 #include "sim/machine/usage.h"
 
 /*
- * The stage is one word of the slot. What a checkpointed process holds stays written down and just
- * does not count, so neither it nor the one that changes the stage can leave half of it behind.
+ * The stage is one word of the slot. A checkpointed process's holdings stay written down and just do
+ * not count. So neither it nor the process that changes the stage can leave half of it behind.
  */
 
 /* How often a locked process looks whether it may go on. */

@@ -3,8 +3,8 @@
 #include "sim/machine/utilization.h"
 
 /*
- * Time is cut into periods, and of the latest ones it is kept how much was work. What is older than
- * they reach is in the total alone.
+ * Time is cut into periods. Of the latest ones the work in each is kept; older work is in the total
+ * alone.
  */
 
 static uint64_t period_ns(void)
@@ -12,9 +12,9 @@ static uint64_t period_ns(void)
 	return UINT64_C(1) << LAYOUT_PERIOD_SHIFT;
 }
 
-static void add(struct layout_utilization *busy, uint64_t index, uint64_t work_ns)
+static void add(struct layout_utilization *utilization, uint64_t index, uint64_t work_ns)
 {
-	struct layout_period *period = &busy->period[index % LAYOUT_PERIODS];
+	struct layout_period *period = &utilization->period[index % LAYOUT_PERIODS];
 
 	if (period->index != index)
 		*period = (struct layout_period){.index = index};
@@ -22,13 +22,13 @@ static void add(struct layout_utilization *busy, uint64_t index, uint64_t work_n
 }
 
 void utilization_credit(
-	struct layout_utilization *busy, uint64_t from_ns, uint64_t to_ns, uint64_t work_ns)
+	struct layout_utilization *utilization, uint64_t from_ns, uint64_t to_ns, uint64_t work_ns)
 {
 	uint64_t span = to_ns - from_ns, kept = period_ns() * (LAYOUT_PERIODS - 1);
 
 	if (to_ns <= from_ns)
 		return;
-	busy->work_ns += work_ns;
+	utilization->work_ns += work_ns;
 	if (span > kept)
 		from_ns = to_ns - kept;
 	while (from_ns < to_ns) {
@@ -36,7 +36,7 @@ void utilization_credit(
 		uint64_t end = (index + 1) << LAYOUT_PERIOD_SHIFT;
 		uint64_t part = (end < to_ns ? end : to_ns) - from_ns;
 
-		add(busy, index,
+		add(utilization, index,
 			work_ns == span
 				? part
 				: (uint64_t)((double)part * (double)work_ns / (double)span));
@@ -45,14 +45,14 @@ void utilization_credit(
 }
 
 uint64_t utilization_within(
-	const struct layout_utilization *busy, uint64_t now_ns, uint64_t window_ns)
+	const struct layout_utilization *utilization, uint64_t now_ns, uint64_t window_ns)
 {
 	uint64_t from = now_ns > window_ns ? now_ns - window_ns : 0;
 	uint64_t first = from >> LAYOUT_PERIOD_SHIFT, last = now_ns >> LAYOUT_PERIOD_SHIFT;
 	uint64_t work = 0;
 
 	for (int i = 0; i < LAYOUT_PERIODS; i++) {
-		const struct layout_period *period = &busy->period[i];
+		const struct layout_period *period = &utilization->period[i];
 		uint64_t begin = period->index << LAYOUT_PERIOD_SHIFT;
 		uint64_t length = period->index == last ? now_ns - begin : period_ns();
 

@@ -6,8 +6,8 @@
 
 /* The time from from_ns to to_ns was work, or work_ns of it, spread evenly. */
 void utilization_credit(
-	struct layout_utilization *busy, uint64_t from_ns, uint64_t to_ns, uint64_t work_ns);
+	struct layout_utilization *utilization, uint64_t from_ns, uint64_t to_ns, uint64_t work_ns);
 
 /* How much of the window_ns before now_ns was work. */
 uint64_t utilization_within(
-	const struct layout_utilization *busy, uint64_t now_ns, uint64_t window_ns);
+	const struct layout_utilization *utilization, uint64_t now_ns, uint64_t window_ns);

@@ -3,8 +3,8 @@
  * From a PID in another namespace to ours.
  *
  * In our own namespace the PID is the same. Any other is found by looking through our /proc for the
- * process that lives in that namespace, has that PID there, and started at that tick. What /proc
- * does not show, the driver would not show either.
+ * process that lives in that namespace, has that PID there, and started at that tick. A process
+ * that /proc does not show is none that the driver would show.
  */
 #include <ctype.h>
 #include <dirent.h>

@@ -20,121 +20,108 @@ static bool is_wanted(const struct scope *scope, const char *tag)
 	return !scope->tag || !strcmp(scope->tag, tag);
 }
 
-static void print_text_tags(const struct scope *scope)
+/* Calls `print` for each wanted tag on each device. */
+static void each_tag(
+	const struct scope *scope, void (*print)(const struct machine_truth *truth, bool is_first))
+{
+	char tag[MACHINE_TAG_SIZE];
+	struct machine_truth truth;
+	bool is_first = true;
+
+	for (unsigned int i = 0; !machine_read_tag(scope->machine, i, tag); i++)
+		for (int device = 0; device < scope->snapshot->device_count; device++)
+			if (is_wanted(scope, tag) &&
+				!machine_read_truth(scope->machine, tag, device, &truth)) {
+				print(&truth, is_first);
+				is_first = false;
+			}
+}
+
+/* Calls `print` for each wanted process on each device of which it holds something. */
+static void each_process(const struct scope *scope,
+	void (*print)(const struct machine_process *process, int device, bool is_first))
+{
+	bool is_first = true;
+
+	for (int i = 0; i < scope->snapshot->process_count; i++) {
+		const struct machine_process *process = &scope->snapshot->process[i];
+
+		for (int device = 0; device < scope->snapshot->device_count; device++)
+			if (is_wanted(scope, process->tag) && process->device[device].total_bytes) {
+				print(process, device, is_first);
+				is_first = false;
+			}
+	}
+}
+
+static void print_text_tag(const struct machine_truth *truth, bool is_first)
 {
 	char held[TOOL_BYTES_SIZE], total[TOOL_BYTES_SIZE], peak[TOOL_BYTES_SIZE];
-	char tag[MACHINE_TAG_SIZE];
-	struct machine_truth truth;
 
-	printf("%-24s %6s %9s %12s %12s %12s\n", "TAG", "DEVICE", "PROCESSES", "HELD", "PEAK",
-		"WITH DRIVER");
-	for (unsigned int i = 0; !machine_read_tag(scope->machine, i, tag); i++) {
-		if (!is_wanted(scope, tag))
-			continue;
-		for (int device = 0; device < scope->snapshot->device_count; device++) {
-			if (machine_read_truth(scope->machine, tag, device, &truth) ||
-				!truth.peak_total_bytes)
-				continue;
-			printf("%-24s %6d %9d %12s %12s %12s\n", *tag ? tag : "(none)", device,
-				truth.process_count, tool_bytes(truth.held_bytes, held),
-				tool_bytes(truth.peak_held_bytes, peak),
-				tool_bytes(truth.total_bytes, total));
-		}
-	}
+	(void)is_first;
+	if (truth->peak_total_bytes)
+		printf("%-24s %6d %9d %12s %12s %12s\n", *truth->tag ? truth->tag : "(none)",
+			truth->device, truth->process_count, tool_bytes(truth->held_bytes, held),
+			tool_bytes(truth->peak_held_bytes, peak),
+			tool_bytes(truth->total_bytes, total));
 }
 
-static void print_text_processes(const struct scope *scope)
+static void print_text_process(const struct machine_process *process, int device, bool is_first)
 {
+	const struct machine_held *on = &process->device[device];
 	char held[TOOL_BYTES_SIZE], part[TOOL_BYTES_SIZE];
 
-	for (int i = 0; i < scope->snapshot->process_count; i++) {
-		const struct machine_process *process = &scope->snapshot->process[i];
-
-		if (!is_wanted(scope, process->tag))
-			continue;
-		for (int j = 0; j < scope->snapshot->device_count; j++) {
-			const struct machine_held *on = &process->device[j];
-
-			if (!on->total_bytes)
-				continue;
-			printf("process %d '%s' device %d: %s", (int)process->pid, process->tag, j,
-				tool_bytes(on->held_bytes, held));
-			for (int kind = 0; kind < MACHINE_KINDS_USED; kind++)
-				if (on->bytes[kind])
-					printf(", %s %s",
-						machine_kind_name((enum machine_kind)kind),
-						tool_bytes(on->bytes[kind], part));
-			putchar('\n');
-		}
-	}
+	(void)is_first;
+	printf("process %d '%s' device %d: %s", (int)process->pid, process->tag, device,
+		tool_bytes(on->held_bytes, held));
+	for (int kind = 0; kind < MACHINE_KINDS_USED; kind++)
+		if (on->bytes[kind])
+			printf(", %s %s", machine_kind_name((enum machine_kind)kind),
+				tool_bytes(on->bytes[kind], part));
+	putchar('\n');
 }
 
-static void print_json_tags(const struct scope *scope)
+static void print_text(const struct scope *scope)
 {
-	char tag[MACHINE_TAG_SIZE];
-	struct machine_truth truth;
-	bool is_first = true;
-
-	printf("\"tags\":[");
-	for (unsigned int i = 0; !machine_read_tag(scope->machine, i, tag); i++) {
-		if (!is_wanted(scope, tag))
-			continue;
-		for (int device = 0; device < scope->snapshot->device_count; device++) {
-			if (machine_read_truth(scope->machine, tag, device, &truth))
-				continue;
-			printf("%s{\"tag\":", is_first ? "" : ",");
-			tool_print_json_text(tag);
-			printf(",\"device\":%d,\"processes\":%d,\"held_bytes\":%" PRIu64
-			       ",\"total_bytes\":%" PRIu64 ",\"peak_held_bytes\":%" PRIu64
-			       ",\"peak_total_bytes\":%" PRIu64 "}",
-				device, truth.process_count, truth.held_bytes, truth.total_bytes,
-				truth.peak_held_bytes, truth.peak_total_bytes);
-			is_first = false;
-		}
-	}
-	putchar(']');
+	printf("%-24s %6s %9s %12s %12s %12s\n", "TAG", "DEVICE", "PROCESSES", "HELD", "PEAK",
+		"WITH DRIVER");
+	each_tag(scope, print_text_tag);
+	each_process(scope, print_text_process);
 }
 
-static void print_json_processes(const struct scope *scope)
+static void print_json_tag(const struct machine_truth *truth, bool is_first)
 {
-	bool is_first = true;
+	printf("%s{\"tag\":", is_first ? "" : ",");
+	tool_print_json_text(truth->tag);
+	printf(",\"device\":%d,\"processes\":%d,\"held_bytes\":%" PRIu64 ",\"total_bytes\":%" PRIu64
+	       ",\"peak_held_bytes\":%" PRIu64 ",\"peak_total_bytes\":%" PRIu64 "}",
+		truth->device, truth->process_count, truth->held_bytes, truth->total_bytes,
+		truth->peak_held_bytes, truth->peak_total_bytes);
+}
 
-	printf("\"processes\":[");
-	for (int i = 0; i < scope->snapshot->process_count; i++) {
-		const struct machine_process *process = &scope->snapshot->process[i];
+static void print_json_process(const struct machine_process *process, int device, bool is_first)
+{
+	const struct machine_held *on = &process->device[device];
 
-		if (!is_wanted(scope, process->tag))
-			continue;
-		for (int j = 0; j < scope->snapshot->device_count; j++) {
-			const struct machine_held *on = &process->device[j];
-
-			if (!on->total_bytes)
-				continue;
-			printf("%s{\"pid\":%d,\"tag\":", is_first ? "" : ",", (int)process->pid);
-			tool_print_json_text(process->tag);
-			printf(",\"device\":%d,\"shown_bytes\":%" PRIu64 ",\"held_bytes\":%" PRIu64
-			       ",\"total_bytes\":%" PRIu64
-			       ",\"busy_permille\":%u,\"busy_ns\":%" PRIu64,
-				j, on->shown_bytes, on->held_bytes, on->total_bytes,
-				on->busy_permille, on->busy_ns);
-			for (int kind = 0; kind < MACHINE_KINDS_USED; kind++)
-				printf("%s\"%s\":%" PRIu64, kind ? "," : ",\"bytes\":{",
-					machine_kind_name((enum machine_kind)kind),
-					on->bytes[kind]);
-			printf("}}");
-			is_first = false;
-		}
-	}
-	putchar(']');
+	printf("%s{\"pid\":%d,\"tag\":", is_first ? "" : ",", (int)process->pid);
+	tool_print_json_text(process->tag);
+	printf(",\"device\":%d,\"shown_bytes\":%" PRIu64 ",\"held_bytes\":%" PRIu64
+	       ",\"total_bytes\":%" PRIu64 ",\"busy_permille\":%u,\"busy_ns\":%" PRIu64,
+		device, on->shown_bytes, on->held_bytes, on->total_bytes, on->busy_permille,
+		on->busy_ns);
+	for (int kind = 0; kind < MACHINE_KINDS_USED; kind++)
+		printf("%s\"%s\":%" PRIu64, kind ? "," : ",\"bytes\":{",
+			machine_kind_name((enum machine_kind)kind), on->bytes[kind]);
+	printf("}}");
 }
 
 static void print_json(const struct scope *scope)
 {
-	putchar('{');
-	print_json_tags(scope);
-	putchar(',');
-	print_json_processes(scope);
-	printf(",\"devices\":[");
+	printf("{\"tags\":[");
+	each_tag(scope, print_json_tag);
+	printf("],\"processes\":[");
+	each_process(scope, print_json_process);
+	printf("],\"devices\":[");
 	for (int i = 0; i < scope->snapshot->device_count; i++)
 		printf("%s{\"device\":%d,\"used_bytes\":%" PRIu64 ",\"free_bytes\":%" PRIu64
 		       ",\"busy_permille\":%u}",
@@ -166,11 +153,9 @@ int command_truth(int argc, char **argv)
 		return TOOL_FAILED;
 	scope.machine = machine;
 	scope.snapshot = snapshot;
-	if (is_json) {
+	if (is_json)
 		print_json(&scope);
-		return TOOL_OK;
-	}
-	print_text_tags(&scope);
-	print_text_processes(&scope);
+	else
+		print_text(&scope);
 	return TOOL_OK;
 }

@@ -79,7 +79,7 @@ static void hold(const char *tag, int device, unsigned int context_count, uint64
 	machine_set_contexts(machine, device, context_count);
 	need(!machine_grow(machine, device, MACHINE_PLAIN, plain_bytes), "no room");
 	if (plain_bytes)
-		machine_add_busy(machine, device, machine_now_ns() - 500000000,
+		machine_add_work(machine, device, machine_now_ns() - 500000000,
 			machine_now_ns() + work_ahead_ns);
 }
 

@@ -149,7 +149,8 @@ class Rig:
     def __init__(self, build, folder, is_sim):
         self.build, self.folder, self.is_sim = os.path.abspath(build), folder, is_sim
         self.program = os.path.join(self.build, "bench", "compute-load")
-        self.library = os.path.join(self.build, "src", "tenant", "libvgpu.so")
+        self.library = (is_sim and os.environ.get("TENANT_LIBRARY")
+                        or os.path.join(self.build, "src", "tenant", "libvgpu.so"))
         self.turns = os.path.join(folder, "turns")
         os.mkdir(self.turns)
         self.count, self.children, self.natives, self.known_rate = 0, [], {}, None
@@ -169,8 +170,12 @@ class Rig:
             env["LD_LIBRARY_PATH"] = "%s/sim/cuda:%s/sim/nvml" % (self.build, self.build)
             env["VGPU_SIM_STATE"] = os.path.join(self.folder, "machine")
             env["VGPU_SIM_BOARD"] = "h200"
+        # the library of a virtual clock is for every process
+        preload = [os.environ.get("TEST_CLOCK_LIBRARY"), self.library if slice_ else None]
+        if any(preload):
+            env["LD_PRELOAD"] = ":".join(filter(None, preload))
         if slice_:
-            env["LD_PRELOAD"], env["VGPU_SHARE"] = self.library, slice_.path
+            env["VGPU_SHARE"] = slice_.path
         return env
 
     def start_program(self, slice_, argv, run_s):

@@ -105,7 +105,8 @@ class Node:
         self.errors_path = os.path.join(self.folder, "stderr")
         self.errors = open(self.errors_path, "ab")
         self.children = []
-        self.library = os.path.join(self.build, "src/tenant/libvgpu.so")
+        self.library = (is_sim and os.environ.get("TENANT_LIBRARY")
+                        or os.path.join(self.build, "src/tenant/libvgpu.so"))
         self.vgpu = os.path.join(self.build, "src/cli/vgpu")
         self.watcher = None
         self.slices = 0
@@ -121,8 +122,11 @@ class Node:
             env["LD_LIBRARY_PATH"] = "%s/sim/cuda:%s/sim/nvml" % (self.build, self.build)
             env["VGPU_SIM_STATE"] = os.path.join(self.folder, "machine")
             env["VGPU_SIM_BOARD"] = "h200"
+        # the library of a virtual clock is for every process
+        preload = [os.environ.get("TEST_CLOCK_LIBRARY"), self.library if slice_ else None]
+        if any(preload):
+            env["LD_PRELOAD"] = ":".join(filter(None, preload))
         if slice_:
-            env["LD_PRELOAD"] = self.library
             env["VGPU_SHARE"] = slice_.share
         env.update(extra or {})
         return env

@@ -262,18 +262,32 @@ static void env_free(struct environment *env)
 		free(env->strings[--env->count]);
 }
 
+static void env_add_preload(struct environment *env, const struct node *node)
+{
+	const char *library = node->is_without_library ? "" : needed("TENANT_LIBRARY");
+	const char *const parts[] = {getenv("TEST_CLOCK_LIBRARY"),
+		*library ? node->preload_first : NULL, library,
+		*library ? node->preload_last : NULL};
+	char list[2048] = "";
+	size_t used = 0;
+
+	for (unsigned i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		if (parts[i] && *parts[i])
+			used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s",
+				used ? ":" : "", parts[i]);
+	if (used)
+		env_add(env, "LD_PRELOAD=%s", list);
+	if (getenv("TEST_CLOCK"))
+		env_add(env, "TEST_CLOCK=%s", getenv("TEST_CLOCK"));
+}
+
 /* What every tenant has; what was added before comes first and so is what getenv() finds. */
 static void env_complete(
 	struct environment *env, const struct node *node, const struct slice *slice)
 {
-	const char *library = needed("TENANT_LIBRARY"), *driver = needed("TENANT_DRIVER");
-	const char *tmp = getenv("TMPDIR");
+	const char *driver = needed("TENANT_DRIVER"), *tmp = getenv("TMPDIR");
 
-	if (!node->is_without_library && *library)
-		env_add(env, "LD_PRELOAD=%s%s%s%s%s",
-			node->preload_first ? node->preload_first : "",
-			node->preload_first ? ":" : "", library, node->preload_last ? ":" : "",
-			node->preload_last ? node->preload_last : "");
+	env_add_preload(env, node);
 	env_add(env, "LD_LIBRARY_PATH=%s%s%s", node->driver ? node->driver : "",
 		node->driver ? ":" : "", driver);
 	env_add(env, "PATH=/usr/bin:/bin");

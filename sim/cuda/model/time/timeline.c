@@ -390,20 +390,25 @@ uint64_t timeline_end_all(struct context *context)
 	return context->timeline.until_ns;
 }
 
-/* Sleeps until then, and to the moment where is_exact. */
+static void sleep_to(uint64_t time_ns)
+{
+	struct timespec until = {
+		.tv_sec = (time_t)(time_ns / 1000000000), .tv_nsec = (long)(time_ns % 1000000000)};
+
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
+		;
+}
+
+/* Sleeps until then, and to the moment where is_exact: timers are late, but those of a virtual clock never. */
 static void sleep_until(uint64_t time_ns, bool is_exact)
 {
 	enum { SPIN_NS = 50000 };
-	uint64_t now = machine_now_ns();
 	uint64_t wake = is_exact ? time_ns - SPIN_NS : time_ns;
 
-	if (wake > now) {
-		struct timespec until = {.tv_sec = (time_t)(wake / 1000000000),
-			.tv_nsec = (long)(wake % 1000000000)};
-
-		while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
-			;
-	}
+	if (wake > machine_now_ns())
+		sleep_to(wake);
+	if (is_exact && machine_now_ns() == wake)
+		sleep_to(time_ns);
 	while (is_exact && machine_now_ns() < time_ns)
 		;
 }

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * drive LIBRARY PROGRAM [ARGUMENT]...: runs the program, and all that it starts, on a virtual clock. Time stands while
+ * any of their threads runs; when all wait, it goes on to the earliest end of a wait.
+ */
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tests/clock/page.h"
+
+#define NS_PER_S UINT64_C(1000000000)
+
+/* Real time between two looks at a thread that runs. */
+#define PAUSE_NS      20000
+#define PAUSE_MOST_NS 1000000
+
+static struct clock_page *page;
+
+/* What the kernel says of the threads. */
+static struct known {
+	int fd, tid;
+	unsigned long switches;
+} known[CLOCK_THREADS];
+
+static unsigned long steps, looks;
+
+static uint64_t real_ns(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
+}
+
+/* It has no name: it is found as a file of this process, and ends with it. */
+static bool make_page(void)
+{
+	int fd = (int)syscall(SYS_memfd_create, "test-clock", 1 /* MFD_CLOEXEC */);
+	char path[64];
+
+	if (fd < 0 || ftruncate(fd, sizeof(*page)) < 0)
+		return false;
+	page = mmap(NULL, sizeof(*page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (page == MAP_FAILED)
+		return false;
+	page->now_ns = real_ns(CLOCK_MONOTONIC);
+	page->realtime_ns = (int64_t)(real_ns(CLOCK_REALTIME) - page->now_ns);
+	page->magic = CLOCK_MAGIC;
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", getpid(), fd);
+	return setenv(CLOCK_PAGE, path, 1) == 0;
+}
+
+static void forget(struct known *k)
+{
+	if (k->fd > 0)
+		close(k->fd);
+	k->fd = 0;
+}
+
+static void drop(unsigned i)
+{
+	struct thread_record *t = &page->threads[i];
+
+	forget(&known[i]);
+	atomic_store(&t->tid, 0);
+	if (atomic_exchange(&t->state, THREAD_FREE) == THREAD_RUNS)
+		atomic_fetch_sub(&page->running, 1);
+}
+
+/* The kernel's page of the thread; 0: there is no such thread. */
+static size_t read_status(unsigned i, int tid, char *ret_text, size_t size)
+{
+	struct known *k = &known[i];
+	char path[64];
+	ssize_t length;
+
+	if (k->fd > 0 && k->tid != tid)
+		forget(k);
+	if (k->fd <= 0) {
+		snprintf(path, sizeof(path), "/proc/%d/status", tid);
+		k->fd = open(path, O_RDONLY | O_CLOEXEC);
+		k->tid = tid;
+	}
+	length = k->fd > 0 ? pread(k->fd, ret_text, size - 1, 0) : 0;
+	ret_text[length > 0 ? length : 0] = '\0';
+	return length > 0 ? (size_t)length : 0;
+}
+
+static unsigned long number_after(const char *text, const char *key)
+{
+	const char *at = strstr(text, key);
+
+	return at ? strtoul(at + strlen(key), NULL, 10) : 0;
+}
+
+enum found { FOUND_RUNNING, FOUND_WAITING, FOUND_GONE };
+
+/* Whether the thread waits, and how often it has ever left a processor. */
+static enum found look(unsigned i, unsigned long *ret_switches)
+{
+	int tid = atomic_load(&page->threads[i].tid);
+	char text[4096];
+	const char *state;
+
+	looks++;
+	if (tid == 0) {
+		int pid = atomic_load(&page->threads[i].pid);
+
+		return pid && kill(pid, 0) < 0 ? FOUND_GONE : FOUND_RUNNING;
+	}
+	if (read_status(i, tid, text, sizeof(text)) == 0)
+		return FOUND_GONE;
+	state = strstr(text, "\nState:\t");
+	if (!state || strchr("ZX", state[8]))
+		return FOUND_GONE;
+	*ret_switches = number_after(state, "\nvoluntary_ctxt_switches:\t") +
+			number_after(state, "\nnonvoluntary_ctxt_switches:\t");
+	return strchr("STt", state[8]) ? FOUND_WAITING : FOUND_RUNNING;
+}
+
+static bool is_timed(uint32_t state)
+{
+	return state == THREAD_LISTENS || state == THREAD_POLLS || state == THREAD_SLEEPS;
+}
+
+/* Looks at all that may have been waked by another than the driver. */
+static bool all_wait(bool is_again)
+{
+	unsigned used = atomic_load(&page->used);
+
+	for (unsigned i = 0; i < used; i++) {
+		uint32_t state = atomic_load(&page->threads[i].state);
+		unsigned long switches = 0;
+		enum found found;
+
+		if (state == THREAD_FREE || state == THREAD_SLEEPS)
+			continue;
+		found = look(i, &switches);
+		if (found == FOUND_GONE)
+			drop(i);
+		if (found == FOUND_RUNNING ||
+			(found == FOUND_WAITING && is_again && switches != known[i].switches))
+			return false;
+		known[i].switches = switches;
+		if (found == FOUND_WAITING && is_again && state == THREAD_RUNS &&
+			atomic_compare_exchange_strong(
+				&page->threads[i].state, &state, THREAD_BLOCKED))
+			atomic_fetch_sub(&page->running, 1);
+	}
+	return true;
+}
+
+/*
+ * Whether all wait. A thread that waits when it is looked at, and has not run when it is looked at again, waited
+ * at each moment between the two; so there was one at which all did.
+ */
+static bool is_quiet(void)
+{
+	uint32_t changes = atomic_load(&page->changes);
+	unsigned used = atomic_load(&page->used);
+
+	return all_wait(false) && all_wait(true) && atomic_load(&page->running) == 0 &&
+	       atomic_load(&page->changes) == changes && atomic_load(&page->used) == used;
+}
+
+static void end_wait(struct thread_record *t, uint32_t state)
+{
+	if (!atomic_compare_exchange_strong(&t->state, &state, THREAD_RUNS))
+		return;
+	atomic_fetch_add(&page->running, 1);
+	atomic_fetch_add(&t->wake, 1);
+	syscall(SYS_futex, &t->wake, FUTEX_WAKE, 1, NULL, NULL, 0);
+	if (state == THREAD_POLLS)
+		syscall(SYS_tgkill, atomic_load(&t->pid), atomic_load(&t->tid), CLOCK_SIGNAL);
+}
+
+/* To the earliest end of a wait; false: no wait has one. */
+static bool advance(void)
+{
+	unsigned used = atomic_load(&page->used);
+	uint64_t next_ns = UINT64_MAX;
+
+	for (unsigned i = 0; i < used; i++) {
+		struct thread_record *t = &page->threads[i];
+
+		if (is_timed(atomic_load(&t->state)) && atomic_load(&t->deadline_ns) < next_ns)
+			next_ns = atomic_load(&t->deadline_ns);
+	}
+	if (next_ns == UINT64_MAX)
+		return false;
+	if (next_ns > atomic_load(&page->now_ns))
+		atomic_store(&page->now_ns, next_ns);
+	steps++;
+	for (unsigned i = 0; i < used; i++) {
+		struct thread_record *t = &page->threads[i];
+		uint32_t state = atomic_load(&t->state);
+
+		if (is_timed(state) && atomic_load(&t->deadline_ns) <= next_ns)
+			end_wait(t, state);
+	}
+	return true;
+}
+
+/* Until nothing runs, a wait has begun since changes was read, or the real time has passed. */
+static void rest(uint32_t changes, uint64_t pause_ns)
+{
+	struct timespec t = {.tv_nsec = (long)pause_ns};
+
+	atomic_store(&page->is_driver_asleep, 1);
+	if (atomic_load(&page->running) != 0)
+		syscall(SYS_futex, &page->changes, FUTEX_WAIT, changes, &t, NULL, 0);
+	else if (pause_ns > PAUSE_NS)
+		nanosleep(&t, NULL);
+	atomic_store(&page->is_driver_asleep, 0);
+}
+
+static int drive(pid_t child)
+{
+	uint64_t pause_ns = PAUSE_NS;
+	int status;
+
+	for (unsigned i = 0;; i++) {
+		uint32_t changes = atomic_load(&page->changes);
+
+		if (is_quiet() && advance()) {
+			pause_ns = PAUSE_NS;
+			changes = atomic_load(&page->changes);
+		} else if (pause_ns < PAUSE_MOST_NS) {
+			pause_ns *= 2;
+		}
+		rest(changes, pause_ns);
+		if ((i % 64 == 0 || pause_ns > PAUSE_NS) &&
+			waitpid(child, &status, WNOHANG) == child)
+			return status;
+	}
+}
+
+static pid_t start(const char *library, char **argv)
+{
+	const char *others = getenv("LD_PRELOAD");
+	char preload[4096];
+	pid_t child = fork();
+
+	if (child != 0)
+		return child;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	snprintf(preload, sizeof(preload), "%s%s%s", library, others ? ":" : "",
+		others ? others : "");
+	setenv(CLOCK_LIBRARY, library, 1);
+	setenv("LD_PRELOAD", preload, 1);
+	execvp(argv[0], argv);
+	_exit(127);
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t from_ns, from_real_ns = real_ns(CLOCK_MONOTONIC);
+	pid_t child;
+	int status;
+
+	if (argc < 3 || !make_page()) {
+		fprintf(stderr, "usage: drive LIBRARY PROGRAM [ARGUMENT]...\n");
+		return 2;
+	}
+	from_ns = page->now_ns;
+	prctl(PR_SET_TIMERSLACK, 1);
+	page->threads[0] = (struct thread_record){.pid = getpid(), .state = THREAD_RUNS};
+	page->used = 1;
+	page->running = 1;
+	child = start(argv[1], argv + 2);
+	if (child < 0)
+		return 2;
+	atomic_store(&page->threads[0].pid, child);
+	atomic_store(&page->threads[0].tid, child);
+	status = drive(child);
+	fprintf(stderr, "virtual clock: %.1f s in %.1f s, %lu steps, %lu looks at threads\n",
+		(double)(page->now_ns - from_ns) / NS_PER_S,
+		(double)(real_ns(CLOCK_MONOTONIC) - from_real_ns) / NS_PER_S, steps, looks);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The library as it is built, on the clock of the machine: that limits hold there, too, with the counter of the
+ * processor and timers that are late. How exact they are is for the tests on a virtual clock; here other processes
+ * may take the processors.
+ */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/bits.h"
+#include "tests/tenant/meter.h"
+
+#define TOLERANCE 120 /* tenths of a percent */
+
+struct row {
+	const char *terms, *work;
+	unsigned permille;
+	struct node *node;
+	struct slice *slice;
+	uint64_t from_ns, busy_ns;
+};
+
+static void begin(struct row *row)
+{
+	void *node;
+
+	assert_int_equal(node_setup(&node), 0);
+	row->node = node;
+	row->slice = meter_slice(node, "a", "", row->terms);
+	assert_int_equal(tenant_answer(meter_start(row->slice, "linked", 0, NULL, row->work)), OK);
+}
+
+static void limits_hold(void **state)
+{
+	struct row rows[] = {
+		{.terms = "cores 30", .permille = 300, .work = "compute launch 500"},
+		{.terms = "cores 60", .permille = 600, .work = "compute graph 100"},
+		{.terms = "cores 30", .permille = 300, .work = "compute launch 2000 sync"},
+	};
+
+	for (unsigned i = 0; i < ARRAY_SIZE(rows); i++)
+		begin(&rows[i]);
+	usleep(METER_SETTLE_US);
+	for (unsigned i = 0; i < ARRAY_SIZE(rows); i++) {
+		rows[i].from_ns = machine_now_ns();
+		rows[i].busy_ns = meter_busy_ns(rows[i].slice, 0);
+	}
+	usleep(METER_WINDOW_US);
+	for (unsigned i = 0; i < ARRAY_SIZE(rows); i++) {
+		uint64_t busy_ns = meter_busy_ns(rows[i].slice, 0) - rows[i].busy_ns;
+		unsigned got = (unsigned)(busy_ns * 1000 / (machine_now_ns() - rows[i].from_ns));
+		void *node = rows[i].node;
+
+		print_message("%s, %s: %u permille\n", rows[i].terms, rows[i].work, got);
+		assert_in_range(got, rows[i].permille - TOLERANCE, rows[i].permille + TOLERANCE);
+		assert_int_equal(node_teardown(&node), 0);
+	}
+}
+
+static void slices_take_turns(void **state)
+{
+	struct node *node = *state;
+	struct slice *slices[2];
+	char lines[200];
+	unsigned got;
+
+	snprintf(lines, sizeof(lines), "turns %s/turns\n", node->dir);
+	for (unsigned i = 0; i < 2; i++) {
+		slices[i] = meter_slice(node, i ? "b" : "a", lines, "cores 50");
+		assert_int_equal(tenant_answer(meter_start(
+					 slices[i], "linked", 0, NULL, "compute launch 500")),
+			OK);
+	}
+	usleep(2 * METER_SETTLE_US);
+	got = meter_permille(slices[0], 0, METER_WINDOW_US);
+	assert_in_range(got, 500 - TOLERANCE, 500 + TOLERANCE);
+}
+
+static void what_changes_holds_soon(void **state)
+{
+	struct slice *slice = meter_slice(*state, "a", "", "cores 20");
+
+	assert_int_equal(
+		tenant_answer(meter_start(slice, "linked", 0, NULL, "compute launch 500")), OK);
+	usleep(METER_SETTLE_US);
+	meter_change(slice, "", "cores 70");
+	usleep(METER_SETTLE_US);
+	assert_in_range(
+		meter_permille(slice, 0, METER_WINDOW_US / 2), 700 - TOLERANCE, 700 + TOLERANCE);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(limits_hold),
+		test_with_node(slices_take_turns),
+		test_with_node(what_changes_holds_soon),
+	};
+
+	return cmocka_run_group_tests_name("real_clock", tests, NULL, NULL);
+}

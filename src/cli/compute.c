@@ -83,15 +83,15 @@ void compute_print_json(const struct view_device *d)
 	json_number("weight", c->granted.weight ? c->granted.weight : SHARE_DEFAULT_WEIGHT, true);
 	json_number("priority", c->priority, true);
 	json_text("state", *state ? state : c->is_metered ? "metered" : "");
-	json_key("takes_turns");
+	json_key("has_time_slices");
 	fputs(c->state & REGION_COMPUTE_TURNS ? "true, " : "false, ", stdout);
 	json_number("busy_ns", c->busy_ns, c->is_metered);
 	json_number("lent_ns", c->lent_ns, c->is_metered);
 	json_number("budget_wait_ns", c->budget_wait_ns, c->is_metered);
-	json_number("turn_wait_ns", c->turn_wait_ns, c->is_metered);
+	json_number("time_slice_wait_ns", c->turn_wait_ns, c->is_metered);
 	json_number("launches", c->launches, c->is_metered);
 	put_decimal("budget_wait_percent", 100 * c->rates.budget_wait, c->rates.is_known);
-	put_decimal("turn_wait_percent", 100 * c->rates.turn_wait, c->rates.is_known);
+	put_decimal("time_slice_wait_percent", 100 * c->rates.turn_wait, c->rates.is_known);
 	put_decimal("launches_per_s", c->rates.launches_per_s, c->rates.is_known);
 	json_key("used_percent");
 	if (c->rates.is_known)

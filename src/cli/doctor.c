@@ -21,10 +21,12 @@ const char help_doctor[] =
 	"Looks at one process by its PID, at one slice by its name, or at all slices: whether the\n"
 	"library is loaded, which share files and options give the quotas, whether NVML tells "
 	"what\n"
-	"the driver gave to the process, and how often memory was refused or the books corrected;\n"
-	"what it may have of memory and of compute time, with whom it takes turns, and what of\n"
-	"that cannot be kept, and why.\n"
-	"Exits with 1 where something is wrong. Processes of others are for root to look at.\n";
+	"the driver gave to the process, and how often memory was refused or its accounting "
+	"corrected;\n"
+	"what it may have of memory and of compute time, with how many slices it shares a device\n"
+	"in time slices, and which limit cannot be kept, and why.\n"
+	"Exits with 1 where something is wrong. Processes of other users are for root to look "
+	"at.\n";
 
 #define MEASURE_NS UINT64_C(100000000) /* how long compute time is measured */
 

@@ -37,7 +37,7 @@ static uint16_t lesser(uint16_t a, uint16_t b)
 	return a && (a < b || b == 0) ? a : b;
 }
 
-/* The lesser of each holds; who made it less is told. */
+/* The lesser of each is in force, with the source that made it less. */
 static void lower(struct limit *l, uint64_t memory_bytes, const char *memory_from,
 	const struct share_compute *compute, const char *compute_from)
 {
@@ -88,7 +88,7 @@ static void lower_by_environment(
 		percent = o->cores_of_percent[index];
 	if (o->policy != OPTIONS_POLICY_DISABLE)
 		compute.cores_permille = (uint16_t)(10 * percent);
-	/* Without turns nobody can tell what others use, so nothing is lent. */
+	/* Without time slices the use of other slices is unknown, so nothing is lent. */
 	if (compute.cores_permille)
 		compute.cap_permille = o->policy == OPTIONS_POLICY_DEFAULT && has_turns
 					       ? SHARE_WHOLE_PERMILLE
@@ -169,7 +169,7 @@ const char *limits_turns(const struct patient *patient)
 	return seen->options.turns_path;
 }
 
-int limits_count_others(const struct patient *patient, unsigned *ret_count)
+int limits_count_peers(const struct patient *patient, unsigned *ret_count)
 {
 	const char *turns = limits_turns(patient), *own = patient->view ? patient->view->name : "";
 	struct limit limits[SHARE_DEVICES];
@@ -183,12 +183,12 @@ int limits_count_others(const struct patient *patient, unsigned *ret_count)
 		sizeof(folder))
 		return -ENAMETOOLONG;
 	for (unsigned i = 0; i < count; i++) {
-		unsigned others;
-		int r = turn_folder_count_slices(folder, limits[i].uuid, own, &others);
+		unsigned peers;
+		int r = turn_folder_count_slices(folder, limits[i].uuid, own, &peers);
 
 		if (r < 0)
 			return r;
-		total += others;
+		total += peers;
 	}
 	*ret_count = total;
 	return 0;
@@ -208,20 +208,22 @@ static bool has_compute_limit(const struct patient *p)
 static void judge_turns(const struct patient *p, struct findings *notes)
 {
 	const char *turns = limits_turns(p);
-	unsigned others;
+	unsigned peers;
 	int r;
 
 	if (!turns) {
 		diagnosis_add(notes,
-			"process %d: it has no folder of turns, so time in which other slices work "
+			"process %d: it has no folder for time slices, so time in which other "
+			"slices work "
 			"on its devices is charged to it, too",
 			p->pid);
 		return;
 	}
-	r = limits_count_others(p, &others);
+	r = limits_count_peers(p, &peers);
 	if (r < 0)
 		diagnosis_add(notes,
-			"process %d: the folder of turns %.200s cannot be read (%s), so time in "
+			"process %d: the folder for time slices %.200s cannot be read (%s), so "
+			"time in "
 			"which other slices work on its devices may be charged to it, too",
 			p->pid, turns, strerror(-r));
 }
@@ -232,8 +234,8 @@ static void judge_mps(const struct patient *p, struct findings *notes, struct fi
 
 	if (!limits_mps_is_alive(p))
 		diagnosis_add(problems,
-			"process %d: no MPS daemon lives in %.200s, so what it starts cannot use "
-			"the device with others side by side",
+			"process %d: no MPS daemon runs in %.200s, so what it starts cannot use "
+			"the device side by side with other slices",
 			p->pid, pipe);
 	if (!is_client(p))
 		diagnosis_add(notes,

@@ -24,11 +24,11 @@ const char *limits_mps(const struct patient *patient);
 /* Whether that daemon lives. */
 bool limits_mps_is_alive(const struct patient *patient);
 
-/* The folder of turns of the process, as it sees it; NULL where it has none. */
+/* The folder for time slices of the process, as it sees it; NULL where it has none. */
 const char *limits_turns(const struct patient *patient);
 
-/* Other slices with which it takes turns on any of its devices; -errno where the folder cannot be read. */
-int limits_count_others(const struct patient *patient, unsigned *ret_count) MUST_CHECK;
+/* Other slices that share its devices in time slices; -errno where the folder cannot be read. */
+int limits_count_peers(const struct patient *patient, unsigned *ret_count) MUST_CHECK;
 
 /* What of its limits cannot be kept, and why; and what is wrong. */
 void limits_judge(const struct patient *patient, struct findings *notes, struct findings *problems);

@@ -8,6 +8,7 @@
 #include "cli/doctor_limits.h"
 #include "cli/doctor_show.h"
 #include "cli/json.h"
+#include "cli/show.h"
 #include "cli/size.h"
 
 /* Names come from files and other processes: nothing in them may move the terminal's cursor. */
@@ -19,7 +20,7 @@ static void put(const char *text)
 
 static void put_line(const char *title, const char *text)
 {
-	printf("    %-9s", title);
+	printf("    %-13s", title);
 	put(text);
 	putchar('\n');
 }
@@ -45,7 +46,7 @@ static void visit_options(const struct inspection *seen, option_fn *visit)
 
 static void put_option(const char *name, const char *value, unsigned index)
 {
-	printf("    %-9s%s=", index ? "" : "options", name);
+	printf("    %-13s%s=", index ? "" : "options", name);
 	put(value);
 	putchar('\n');
 }
@@ -54,8 +55,9 @@ static void put_libraries(const struct inspection *seen)
 {
 	put_line("library", *seen->library ? seen->library : "none");
 	if (*seen->library)
-		put_line("doors", seen->preloaded_by ? "by name, by dlsym, by cuGetProcAddress"
-						     : "by dlsym and cuGetProcAddress at most");
+		put_line("entry points", seen->preloaded_by
+						 ? "by name, by dlsym, by cuGetProcAddress"
+						 : "by dlsym and cuGetProcAddress at most");
 	if (seen->preloaded_by)
 		put_line("preload", seen->preloaded_by);
 	put_line("driver", *seen->driver ? seen->driver : "not loaded");
@@ -65,17 +67,17 @@ static void put_mps(const struct patient *p)
 {
 	const char *percent = inspect_option(&p->seen, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
 
-	printf("    %-9s", "mps");
+	printf("    %-13s", "mps");
 	put(percent ? percent : "100");
 	fputs("% of the multiprocessors, by the daemon in ", stdout);
 	put(limits_mps(p));
-	puts(limits_mps_is_alive(p) ? ", which lives" : ", which does not live");
+	puts(limits_mps_is_alive(p) ? ", which runs" : ", which does not run");
 }
 
 static void put_limits(const struct patient *p)
 {
 	struct limit limits[SHARE_DEVICES];
-	unsigned count = limits_find(p, limits), others;
+	unsigned count = limits_find(p, limits), peers;
 	const char *turns = limits_turns(p);
 
 	for (unsigned i = 0; i < count; i++) {
@@ -85,7 +87,7 @@ static void put_limits(const struct patient *p)
 		if (l->memory_bytes != SHARE_UNLIMITED)
 			size_print(l->memory_bytes, memory);
 		compute_print_granted(&l->compute, compute, sizeof(compute));
-		printf("    %-9s", i ? "" : "limits");
+		printf("    %-13s", i ? "" : "limits");
 		put(strcmp(l->uuid, SHARE_ANY_DEVICE) ? l->uuid : "any device");
 		printf(": memory %s", memory);
 		if (l->memory_from)
@@ -98,10 +100,10 @@ static void put_limits(const struct patient *p)
 	if (limits_mps(p))
 		put_mps(p);
 	if (turns)
-		put_line("turns", turns);
-	if (turns && limits_count_others(p, &others) == 0)
-		printf("    %-9swith %u other slice%s just now\n", "", others,
-			others == 1 ? "" : "s");
+		put_line("time slices", turns);
+	if (turns && limits_count_peers(p, &peers) == 0)
+		printf("    %-13swith %u other slice%s just now\n", "", peers,
+			peers == 1 ? "" : "s");
 }
 
 static void put_process(const struct patient *p)
@@ -116,7 +118,7 @@ static void put_process(const struct patient *p)
 		putchar(' ');
 		put(p->process->command);
 	}
-	puts(p->view ? "" : " is in no slice's books");
+	puts(p->view ? "" : " is in no slice");
 	if (seen->is_readable)
 		put_libraries(seen);
 	else
@@ -130,7 +132,7 @@ static void put_process(const struct patient *p)
 	if (p->process && p->process->notes & REGION_NOTE_NVML)
 		put_line("nvml", "tells what the driver gave to it");
 	else if (p->process && p->process->notes & REGION_NOTE_NO_NVML)
-		put_line("nvml", "has no figure for it: the books stand alone");
+		put_line("nvml", "has no figure for it: usage is what its calls took");
 }
 
 static void put_device(const struct view_device *device)
@@ -148,7 +150,7 @@ static void put_device(const struct view_device *device)
 	compute_print(device, compute, sizeof(compute));
 	if (strcmp(compute, "-") != 0)
 		printf("    compute %s%s\n", compute,
-			device->compute.state & REGION_COMPUTE_TURNS ? ", taking turns" : "");
+			device->compute.state & REGION_COMPUTE_TURNS ? ", in time slices" : "");
 }
 
 static void put_patients(const struct diagnosis *d, const struct view *v)
@@ -182,10 +184,10 @@ void diagnosis_show_text(const struct diagnosis *d)
 	put_patients(d, NULL);
 	if (d->view_count + d->patient_count == 0)
 		puts("There are no slices on this machine.");
-	puts(d->problems.count ? "Wrong:" : "Nothing is wrong.");
+	puts(d->problems.count ? "Problems:" : "No problems.");
 	put_findings(&d->problems);
 	if (d->notes.count)
-		puts("To know:");
+		puts("Notes:");
 	put_findings(&d->notes);
 }
 
@@ -232,9 +234,9 @@ static void json_mps(const struct patient *p)
 static void json_limits(const struct patient *p)
 {
 	struct limit limits[SHARE_DEVICES];
-	unsigned count = p->seen.is_readable ? limits_find(p, limits) : 0, others = 0;
+	unsigned count = p->seen.is_readable ? limits_find(p, limits) : 0, peers = 0;
 	const char *turns = p->seen.is_readable ? limits_turns(p) : NULL;
-	bool has_turns = turns && limits_count_others(p, &others) == 0;
+	bool has_peers = turns && limits_count_peers(p, &peers) == 0;
 
 	json_key("limits");
 	putchar('[');
@@ -256,8 +258,8 @@ static void json_limits(const struct patient *p)
 	}
 	fputs("], ", stdout);
 	json_mps(p);
-	json_text("turns", turns ? turns : "");
-	json_number("turns_with", others, has_turns);
+	json_text("time_slice_folder", turns ? turns : "");
+	json_number("time_slice_peers", peers, has_peers);
 }
 
 static void json_process(const struct patient *p)
@@ -287,22 +289,8 @@ static void json_view(const struct view *v)
 	putchar('{');
 	json_text("name", v->name);
 	json_text("region", v->region);
-	json_key("devices");
-	putchar('[');
-	for (unsigned i = 0; i < v->device_count; i++) {
-		const struct view_device *device = &v->devices[i];
-
-		fputs(i ? ", {" : "{", stdout);
-		json_text("uuid", device->uuid);
-		json_number("quota_bytes", device->quota_bytes, device->quota_bytes != 0);
-		json_number("used_bytes", device->use.used_bytes, true);
-		json_number("refusals", device->refusal_count, true);
-		compute_print_json(device);
-		fputs(", ", stdout);
-		json_key("corrections");
-		printf("%" PRIu64 "}", device->drift_count);
-	}
-	fputs("]}", stdout);
+	show_json_devices(v);
+	putchar('}');
 }
 
 static void json_findings(const struct findings *findings)

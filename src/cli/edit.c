@@ -6,7 +6,7 @@
  * it take turns by SLICE_LOCK_EDIT: the second begins with what the first has made of it. Who removes the
  * slice takes the same lock, so nothing is written into a folder that is going.
  *
- * Root may change slices of others, in whose folders anything may stand: no link is followed.
+ * Root may change slices of other users, in whose folders anything may stand: no link is followed.
  */
 #include "cli/edit.h"
 
@@ -102,11 +102,11 @@ static int lock(struct edit *e, struct err *err)
 
 	if (r == -EAGAIN)
 		return err_set(err, EAGAIN,
-			"slice '%s' is being changed by somebody else who does not come to an end",
+			"slice '%s' is being changed by another vgpu that does not come to an end",
 			e->name);
 	if (r < 0)
 		return explain_failure(e, "take its lock", -r, err);
-	/* Who removed the slice had the lock, too. */
+	/* The remover of the slice had the lock, too. */
 	if (fstat(e->lock_fd, &s) < 0 || s.st_nlink == 0)
 		return explain_none(e->name, NULL, err);
 	return 0;

@@ -2,12 +2,12 @@
 /*
  * Moving the device memory of a suspended slice's processes to the host, and back.
  *
- * All processes are locked first, then checkpointed one by one, and the books follow each (region/evict.h):
+ * All processes are locked first, then checkpointed one by one, and the ledger follows each (region/evict.h):
  * lowered after the memory is away, raised before it comes back. The driver waits for the work of a
  * process that it locks; that the slice was quiet before makes this wait short.
  *
  * The file "evicted" in the slice's folder is there from before the first lock until all are back: it
- * says, to whoever resumes the slice, that the driver is to be asked, even after this was killed.
+ * says, to the next resume, that the driver is to be asked, even after this was killed.
  */
 #include "cli/evict.h"
 
@@ -56,7 +56,7 @@ static void cleanup_eviction(struct eviction *e)
 	free(e->seen);
 }
 
-/* Nobody who presses Ctrl-C leaves processes locked. */
+/* Ctrl-C leaves no process locked. */
 static void block_signals(sigset_t *ret_before)
 {
 	sigset_t all;
@@ -105,7 +105,7 @@ static int refuse_for_good(
 		result, err);
 }
 
-/* Takes the memory off the books; 0 where the process has ended, too. */
+/* Takes the memory out of the ledger; 0 where the process has ended, too. */
 static int book_out(struct eviction *e, const struct evictee *p, struct err *err)
 {
 	int r = evict_take(&e->region, &p->process);
@@ -114,8 +114,8 @@ static int book_out(struct eviction *e, const struct evictee *p, struct err *err
 		return 0;
 	if (r == EVICT_E_BUSY)
 		r = -EBUSY;
-	return r < 0 ? err_set(err, -r, "process %d (%.16s): its books: %s", p->pid, p->command,
-			       strerror(-r))
+	return r < 0 ? err_set(err, -r, "process %d (%.16s): its accounting: %s", p->pid,
+			       p->command, strerror(-r))
 		     : 0;
 }
 
@@ -123,8 +123,8 @@ static int book_in(struct eviction *e, const struct evictee *p, struct err *err)
 {
 	int r = evict_return(&e->region, &p->process);
 
-	return r < 0 ? err_set(err, -r, "process %d (%.16s): its books: %s", p->pid, p->command,
-			       strerror(-r))
+	return r < 0 ? err_set(err, -r, "process %d (%.16s): its accounting: %s", p->pid,
+			       p->command, strerror(-r))
 		     : 0;
 }
 
@@ -167,7 +167,7 @@ static int move_away(struct eviction *e, struct evictee *p, struct err *err)
 	return booked;
 }
 
-/* Where it fails, the books say again where the memory is. */
+/* Where it fails, the ledger says again where the memory is. */
 static int restore_memory(struct eviction *e, struct evictee *p, struct err *err)
 {
 	struct err ignored = ERR_NULL;
@@ -308,7 +308,7 @@ static int restore_one(struct eviction *e, struct evictee *p, struct err *err)
 {
 	int r = find_stage(e, p, err);
 
-	/* Somebody else brought it back; the books are to follow. */
+	/* Another process brought it back; the ledger is to follow. */
 	if (r == 0 && p->is_away && p->stage < STAGE_AWAY)
 		r = book_in(e, p, err);
 	return r == 0 ? bring_back(e, p, err) : r;
@@ -330,7 +330,7 @@ static int check_room(struct eviction *e, struct err *err)
 
 /*
  * One that cannot be brought back keeps no other away: it may be that it never can. The slice stays suspended
- * all the same, for its processes may be parts of one piece of work, and whoever owns them says what becomes of
+ * all the same, for its processes may be parts of one piece of work, and their owner says what becomes of
  * the rest.
  */
 static int restore_all(struct eviction *e, struct err *err)

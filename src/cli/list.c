@@ -26,9 +26,9 @@ const char help_list[] =
 	"\n"
 	"COMPUTE is the part of the device's time that was used within the last fifth of a "
 	"second,\n"
-	"and what is granted: 12.3/30%, or 12.3/30-50% where more may be had when nobody else\n"
-	"wants it.\n"
-	"USED is what living processes hold, and HOLDS says what for. A process of another PID\n"
+	"and what is granted: 12.3/30%, or 12.3/30-50% where more may be had when no other\n"
+	"slice wants it.\n"
+	"USED is what living processes hold, and USED FOR says what for. A process of another PID\n"
 	"namespace that cannot be seen from here is shown with its own number in brackets.\n";
 
 struct request {

@@ -222,7 +222,7 @@ static int join_own(const char *program, const char *visible, struct mps *mps, s
 	r = make_guarded(root_fd, name, &mps->lock_fd);
 	if (r < 0)
 		return err_set(err, -r, "lock the MPS daemon's folder %s/%s: %s", root, name,
-			r == -EAGAIN ? "somebody else has it and does not come to an end"
+			r == -EAGAIN ? "another vgpu has it and does not come to an end"
 				     : strerror(-r));
 	strcpy(mps->pipe, place.pipe);
 	strcpy(mps->log, place.log);
@@ -268,7 +268,7 @@ static bool is_pipe_of(const char *pipe, const char *name)
 	return length >= end_length && strcmp(pipe + length - end_length, end) == 0;
 }
 
-/* Without memory or rights nobody can know, and then it stays. */
+/* Without memory or rights this is unknown, and then it stays. */
 static bool is_named(const char *root, const char *name)
 {
 	DIR *folder = opendir(root);

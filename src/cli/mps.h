@@ -42,8 +42,8 @@ void mps_let_go(struct mps *mps);
 void mps_leave(struct mps *mps);
 
 /*
- * Ends those of this user's daemons that no slice names. One that somebody else is busy with is left to
- * them; only for that of the pipe directory `awaited`, which may be NULL, this waits a bounded time.
+ * Ends those of this user's daemons that no slice names. One that another vgpu is busy with is left to
+ * it; only for that of the pipe directory `awaited`, which may be NULL, this waits a bounded time.
  */
 void mps_sweep(const char *awaited);
 

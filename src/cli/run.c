@@ -33,11 +33,11 @@ const char help_run[] =
 	"  --cores PERCENT  compute time that the slice is sure to get of each device, and "
 	"without\n"
 	"                   --cap never gets more than; like 30 or 12.5\n"
-	"  --cap PERCENT    compute time that it never gets more than, even where nobody else "
-	"wants\n"
-	"                   it; 100 is no limit\n"
-	"  --weight N       its part of what nobody is sure of, 1 to 10000; 100 where not given\n"
-	"  --priority N     who goes first on a device: 0 before 1 (where not given), up to 9\n"
+	"  --cap PERCENT    compute time that it never gets more than, even where no other slice\n"
+	"                   wants it; 100 is no limit\n"
+	"  --weight N       its part of time that no slice is sure of, 1 to 10000; 100 if not "
+	"given\n"
+	"  --priority N     which slice goes first on a device: 0 before 1 (the default), up to 9\n"
 	"  --mps            side by side with other slices under NVIDIA's MPS, which divides the\n"
 	"                   multiprocessors by --cap or --cores; a daemon is started where none "
 	"is\n"
@@ -150,7 +150,7 @@ static int read_request(int argc, char **argv, struct request *ret_request, stru
 			err, "--board '%s' is for the simulated node; add --sim", request.board);
 	if (request.is_mps && (request.limits.has_weight || request.limits.has_priority))
 		return command_refuse(err,
-			"%s is for taking turns, and slices under --mps run side by side",
+			"%s is for time slices, and slices under --mps run side by side",
 			request.limits.has_weight ? "--weight" : "--priority");
 	if (optind == argc)
 		return command_refuse(
@@ -281,7 +281,7 @@ static int make_plan(const struct request *request, struct plan *plan, struct er
 		r = place_find_sim(&plan->sim, err);
 	if (r == 0 && request->is_mps)
 		r = mps_find_program(request->is_sim, plan->mps_program, err);
-	/* before NVML is asked: the first who asks makes the simulated machine */
+	/* before NVML is asked: the first question makes the simulated machine */
 	if (r == 0 && request->board && setenv("VGPU_SIM_BOARD", request->board, 1) < 0)
 		r = err_set(err, errno, "set VGPU_SIM_BOARD: %s", strerror(errno));
 	if (r == 0)

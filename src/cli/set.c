@@ -26,8 +26,8 @@ const char help_set[] =
 	"  --cores PERCENT  compute time that the slice is sure to get; none takes the limit away\n"
 	"  --cap PERCENT    compute time that it never gets more than; it moves with the cores\n"
 	"                   where the two are equal\n"
-	"  --weight N       its part of what nobody is sure of, 1 to 10000\n"
-	"  --priority N     who goes first: 0 before 1, up to 9; on all devices\n"
+	"  --weight N       its part of time that no slice is sure of, 1 to 10000\n"
+	"  --priority N     which slice goes first: 0 before 1, up to 9; on all devices\n"
 	"  --sim            ask the simulated node for the device of an index\n"
 	"\n"
 	"The slice's processes keep to it within a tenth of a second. What is not named stays as\n"
@@ -166,7 +166,7 @@ static int change(const struct request *request, struct share *share, struct err
 	return r < 0 ? r : change_line(request, line, err);
 }
 
-/* A quota below what is held is no mistake; who set it may want to know. */
+/* A quota below what is held is no mistake, but worth a note. */
 static void note_excess(const struct share *share)
 {
 	_cleanup_free_ struct snapshot *s = malloc(sizeof(*s));

@@ -25,17 +25,29 @@ static void put_use(const struct view_use *use)
 
 static void put_device(const struct view_device *d)
 {
-	fputs("        {", stdout);
+	putchar('{');
 	json_text("uuid", d->uuid);
 	json_number("index", (uint64_t)d->index, d->index >= 0);
 	json_text("name", d->name);
 	json_number("quota_bytes", d->quota_bytes, d->quota_bytes != 0);
 	json_number("refusals", d->refusal_count, true);
+	json_number("corrections", d->drift_count, true);
 	json_number("evicted_bytes", d->evicted_bytes, true);
 	compute_print_json(d);
 	fputs(", ", stdout);
 	put_use(&d->use);
 	putchar('}');
+}
+
+void show_json_devices(const struct view *v)
+{
+	json_key("devices");
+	putchar('[');
+	for (unsigned i = 0; i < v->device_count; i++) {
+		fputs(i ? ", " : "", stdout);
+		put_device(&v->devices[i]);
+	}
+	putchar(']');
 }
 
 static void put_process(const struct view *v, const struct view_process *p)
@@ -62,13 +74,10 @@ static void put_view(const struct view *v)
 	json_text("name", v->name);
 	json_text("region", v->region);
 	json_text("mps", v->mps);
-	printf("\"running\": %s, \"suspended\": %s,\n      \"devices\": [",
-		v->is_running ? "true" : "false", v->is_suspended ? "true" : "false");
-	for (unsigned i = 0; i < v->device_count; i++) {
-		fputs(i ? ",\n" : "\n", stdout);
-		put_device(&v->devices[i]);
-	}
-	fputs("],\n      \"processes\": [", stdout);
+	printf("\"running\": %s, \"suspended\": %s,\n      ", v->is_running ? "true" : "false",
+		v->is_suspended ? "true" : "false");
+	show_json_devices(v);
+	fputs(",\n      \"processes\": [", stdout);
 	for (unsigned i = 0; i < v->process_count; i++) {
 		fputs(i ? ",\n" : "\n", stdout);
 		put_process(v, &v->processes[i]);

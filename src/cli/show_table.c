@@ -28,10 +28,10 @@ struct row {
 
 static struct column slice_columns[] = {{"SLICE", false, 0}, {"DEVICE", false, 0},
 	{"PROCESSES", true, 0}, {"USED", true, 0}, {"QUOTA", true, 0}, {"%", true, 0},
-	{"COMPUTE", false, 0}, {"HOLDS", false, 0}};
+	{"COMPUTE", false, 0}, {"USED FOR", false, 0}};
 
 static struct column process_columns[] = {{"SLICE", false, 0}, {"DEVICE", false, 0},
-	{"PID", true, 0}, {"COMMAND", false, 0}, {"USED", true, 0}, {"HOLDS", false, 0}};
+	{"PID", true, 0}, {"COMMAND", false, 0}, {"USED", true, 0}, {"USED FOR", false, 0}};
 
 /* Names come from files and other processes: nothing in them may move the terminal's cursor. */
 static void make_harmless(char *text)

@@ -18,10 +18,10 @@ static int begin(const char *folder, const char *name, struct edit *ret_edit, st
 	r = slice_lock(ret_edit->lock_fd, SLICE_LOCK_EVICT);
 	if (r == 0)
 		return 0;
-	return err_set(err, -r, "slice '%s' is being suspended or resumed by somebody else", name);
+	return err_set(err, -r, "slice '%s' is being suspended or resumed by another vgpu", name);
 }
 
-/* The share file is free for others again when this returns. */
+/* Other programs may change the share file again when this returns. */
 static int change_line(struct edit *e, bool is_suspended, struct err *err)
 {
 	int r = edit_relock(e, err);

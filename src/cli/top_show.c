@@ -13,6 +13,7 @@
 #include "cli/compute.h"
 #include "cli/json.h"
 #include "cli/mps.h"
+#include "cli/show.h"
 #include "cli/size.h"
 #include "cli/top.h"
 
@@ -28,7 +29,7 @@ static const char *const titles[COLUMN_COUNT] = {[SLICE] = "SLICE",
 	[MEMORY] = "MEMORY",
 	[COMPUTE] = "COMPUTE",
 	[WAIT] = "WAIT%",
-	[TURN] = "TURN%",
+	[TURN] = "TSLICE%",
 	[LAUNCHES] = "LAUNCH/S",
 	[REFUSED] = "REFUSED",
 	[STATE] = "STATE"};
@@ -177,7 +178,7 @@ static const char *cell_of(const void *of, int column)
 static void put_title(FILE *out, const struct top *top, size_t width)
 {
 	static const char *const sorts[] = {"name", "memory", "compute", "waiting for budget",
-		"waiting for turns", "launches", "refusals"};
+		"waiting for time slices", "launches", "refusals"};
 	char line[160];
 
 	snprintf(line, sizeof(line), "vgpu top: %zu slices, every %g s, by %s; h for help",
@@ -239,20 +240,6 @@ char *top_draw(const struct top *top, const struct top_face *face)
 	return text;
 }
 
-static void put_device(const struct view_device *d)
-{
-	putchar('{');
-	json_text("uuid", d->uuid);
-	json_number("index", (uint64_t)d->index, d->index >= 0);
-	json_text("name", d->name);
-	json_number("quota_bytes", d->quota_bytes, d->quota_bytes != 0);
-	json_number("used_bytes", d->use.used_bytes, true);
-	json_number("evicted_bytes", d->evicted_bytes, true);
-	json_number("refusals", d->refusal_count, true);
-	compute_print_json(d);
-	putchar('}');
-}
-
 void top_show_json(const struct top *top)
 {
 	struct timespec now;
@@ -268,13 +255,8 @@ void top_show_json(const struct top *top)
 		json_text("region", v->region);
 		printf("\"suspended\": %s, ", v->is_suspended ? "true" : "false");
 		json_number("processes", v->process_count, true);
-		json_key("devices");
-		putchar('[');
-		for (unsigned d = 0; d < v->device_count; d++) {
-			fputs(d ? ", " : "", stdout);
-			put_device(&v->devices[d]);
-		}
-		fputs("]}", stdout);
+		show_json_devices(v);
+		putchar('}');
 	}
 	puts("]}");
 }

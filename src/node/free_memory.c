@@ -72,8 +72,8 @@ static int refuse(const struct load *load, uint64_t free_bytes, uint64_t need, c
 	if (load->count > 1)
 		snprintf(others, sizeof(others), " and %u more", load->count - 1);
 	return err_set(err, ENOSPC,
-		"no room for process %d (%.16s)%s: device %.80s has %" PRIu64
-		" MiB free, and %" PRIu64 " MiB are needed; end, evict or limit who holds it, and "
+		"no free memory for process %d (%.16s)%s: device %.80s has %" PRIu64
+		" MiB free, and %" PRIu64 " MiB are needed; end, evict or limit what uses it, and "
 		"resume again",
 		load->first->pid, load->first->command, others, uuid, free_bytes / MIB,
 		(need + MIB - 1) / MIB);

@@ -52,8 +52,8 @@ void turn_folder_find(char ret_path[SHARE_PATH_BYTES], struct err *ret_warning)
 	if (path != named)
 		return;
 	err_set(ret_warning, EINVAL,
-		"VGPU_TURNS '%.200s' is no folder that can be written to, so the slice takes no "
-		"turns with others; an absolute path without white space is right",
+		"VGPU_TURNS '%.200s' is no folder that can be written to, so the slice has no "
+		"time slices; an absolute path without white space is right",
 		path);
 }
 

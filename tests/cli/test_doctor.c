@@ -54,7 +54,7 @@ static void nothing_is_wrong_where_nothing_is(void **state)
 
 	assert_int_equal(said->status, 0);
 	assert_says(said->out, "There are no slices");
-	assert_says(said->out, "Nothing is wrong.");
+	assert_says(said->out, "No problems.");
 }
 
 static void a_slice_shows_its_counters_and_its_processes(void **state)
@@ -67,9 +67,9 @@ static void a_slice_shows_its_counters_and_its_processes(void **state)
 	assert_int_equal(said->status, 1);
 	assert_says(said->out, "slice one\n");
 	assert_says(said->out, "quota 2G, used 1.5G; 3 refusals, 4 corrections\n");
-	assert_says(said->out, "library  none\n");
-	assert_says(said->out, "has no figure for it: the books stand alone");
-	assert_says(said->out, "Wrong:\n  process ");
+	assert_says(said->out, "library      none\n");
+	assert_says(said->out, "has no figure for it: usage is what its calls took");
+	assert_says(said->out, "Problems:\n  process ");
 	assert_says(said->out, "libvgpu.so is not loaded");
 	assert_null(strstr(said->out, "over its quota"));
 	drop(&s);
@@ -119,11 +119,11 @@ static void a_process_with_the_library_and_a_share_is_well(void **state)
 {
 	const struct said *said = tool_run(LOOK, "");
 
-	assert_says(said->out, "is in no slice's books\n");
+	assert_says(said->out, "is in no slice\n");
 	assert_says(said->out, "/libvgpu.so\n");
-	assert_says(said->out, "share    /");
+	assert_says(said->out, "share        /");
 	assert_says(said->out, "  VGPU_SHARE=/");
-	assert_says(said->out, "Nothing is wrong.\n0\n");
+	assert_says(said->out, "No problems.\n0\n");
 	said = tool_run(LOOK " | sed '$d' | python3 -m json.tool", "--json");
 	assert_int_equal(said->status, 0);
 }
@@ -138,12 +138,12 @@ static void limits_are_told_with_where_they_stand(void **state)
 
 	assert_says(said->out, ": memory 1G from /");
 	assert_says(said->out, "/share, compute 30-50% from /");
-	assert_says(said->out, "preload  LD_PRELOAD\n");
-	assert_says(said->out, "doors    by name, by dlsym, by cuGetProcAddress\n");
-	assert_says(said->out, "driver   not loaded\n");
-	assert_says(said->out, "/turns\n             with 0 other slices just now\n");
-	assert_null(strstr(said->out, "To know:"));
-	assert_says(said->out, "Nothing is wrong.\n0\n");
+	assert_says(said->out, "preload      LD_PRELOAD\n");
+	assert_says(said->out, "entry points by name, by dlsym, by cuGetProcAddress\n");
+	assert_says(said->out, "driver       not loaded\n");
+	assert_says(said->out, "/turns\n                 with 0 other slices just now\n");
+	assert_null(strstr(said->out, "Notes:"));
+	assert_says(said->out, "No problems.\n0\n");
 	/* the environment's are smaller */
 	said = tool_run("CUDA_DEVICE_SM_LIMIT=20 GPU_CORE_UTILIZATION_POLICY=force "
 			"CUDA_DEVICE_MEMORY_LIMIT=512m " LOOK_WITH("--cores 30"),
@@ -161,8 +161,8 @@ static void what_cannot_be_kept_is_told_and_is_not_wrong(void **state)
 		tool_run("VGPU_TURNS=/nowhere/turns " LOOK_WITH("--cores 30"), "");
 
 	assert_says(said->out, "/nowhere/turns cannot be read (No such file or directory)");
-	assert_says(said->out, "To know:\n");
-	assert_says(said->out, "Nothing is wrong.\n");
+	assert_says(said->out, "Notes:\n");
+	assert_says(said->out, "No problems.\n");
 	said = tool_run("CUDA_DEVICE_SM_LIMIT=20 GPU_CORE_UTILIZATION_POLICY=disable " LOOK, "");
 	assert_says(said->out, "disable, so CUDA_DEVICE_SM_LIMIT is not kept");
 	said = tool_run("CUDA_MPS_PIPE_DIRECTORY=/tmp/mps " LOOK_WITH("--cores 30"), "");
@@ -173,11 +173,11 @@ static void what_cannot_be_kept_is_told_and_is_not_wrong(void **state)
 	said = tool_run(
 		"VGPU_TURNS= CUDA_DEVICE_SM_LIMIT=20 LD_PRELOAD=\"$VGPU_LIBDIR/libvgpu.so\" "
 		"sh -c '\"$VGPU\" doctor $$; true'");
-	assert_says(said->out, "it has no folder of turns");
+	assert_says(said->out, "it has no folder for time slices");
 	assert_says(said->out, "any device: memory none, compute 20% from CUDA_DEVICE_SM_LIMIT");
 }
 
-static void others_that_take_turns_are_counted(void **state)
+static void peers_in_time_slices_are_counted(void **state)
 {
 	static struct turn one, two;
 	const struct said *said;
@@ -206,7 +206,7 @@ static void json_tells_limits_and_notes(void **state)
 					       "print(l[\"memory_bytes\"] >> 20, "
 					       "l[\"cores_permille\"], l[\"cap_permille\"],\n"
 					       "    l[\"compute_from\"][-6:], p[\"preloaded_by\"], "
-					       "p[\"turns_with\"],\n"
+					       "p[\"time_slice_peers\"],\n"
 					       "    len(d[\"notes\"]), len(d[\"problems\"]))'",
 		"--json");
 
@@ -222,7 +222,7 @@ static void a_slice_shows_its_compute_time(void **state)
 	s.region.file->own.compute[s.device].limits = UINT64_C(300) << 48 | UINT64_C(500) << 32 |
 						      REGION_COMPUTE_LIMITED | REGION_COMPUTE_TURNS;
 	assert_says(
-		tool_run("\"$VGPU\" doctor one")->out, "    compute 0.0/30-50%, taking turns\n");
+		tool_run("\"$VGPU\" doctor one")->out, "    compute 0.0/30-50%, in time slices\n");
 	drop(&s);
 }
 
@@ -252,7 +252,7 @@ static void a_process_without_the_library_is_bound_by_nothing(void **state)
 {
 	const struct said *said = tool_run("sh -c '\"$VGPU\" doctor $$; true'");
 
-	assert_says(said->out, "library  none\n");
+	assert_says(said->out, "library      none\n");
 	assert_says(said->out, "so no quota binds it");
 	said = tool_run("LD_PRELOAD=\"$VGPU_LIBDIR/libvgpu.so\" sh -c '\"$VGPU\" doctor $$; true'");
 	assert_says(said->out, "no share file and no option sets a quota");
@@ -282,7 +282,7 @@ int main(void)
 		cmocka_unit_test(a_process_with_the_library_and_a_share_is_well),
 		cmocka_unit_test(limits_are_told_with_where_they_stand),
 		cmocka_unit_test(what_cannot_be_kept_is_told_and_is_not_wrong),
-		cmocka_unit_test(others_that_take_turns_are_counted),
+		cmocka_unit_test(peers_in_time_slices_are_counted),
 		cmocka_unit_test(json_tells_limits_and_notes),
 		cmocka_unit_test(a_slice_shows_its_compute_time),
 		cmocka_unit_test(options_that_are_not_understood_are_told),

@@ -71,7 +71,7 @@ static void a_region_shows_what_its_processes_hold(void **state)
 	make(&s, tool_path("one.cache"));
 	said = tool_run("\"$VGPU\" list --region \"$HERE/one.cache\" | tr -s ' '");
 	assert_string_equal(said->out,
-		"SLICE DEVICE PROCESSES USED QUOTA % COMPUTE HOLDS\n"
+		"SLICE DEVICE PROCESSES USED QUOTA % COMPUTE USED FOR\n"
 		"one " UUID " 1 1.5G 2G 75 - context 512M plain 1000M pool 24M\n");
 	assert_string_equal(said->err, "");
 	drop(&s);
@@ -119,8 +119,8 @@ static void json_tells_compute_time_in_figures(void **state)
 		"import json, sys\n"
 		"c = json.load(sys.stdin)[\"slices\"][0][\"devices\"][0][\"compute\"]\n"
 		"print(*[c[k] for k in (\"cores_percent\", \"cap_percent\", \"weight\",\n"
-		"    \"priority\", \"state\", \"takes_turns\", \"busy_ns\", \"lent_ns\",\n"
-		"    \"budget_wait_ns\", \"turn_wait_ns\", \"launches\", \"used_percent\",\n"
+		"    \"priority\", \"state\", \"has_time_slices\", \"busy_ns\", \"lent_ns\",\n"
+		"    \"budget_wait_ns\", \"time_slice_wait_ns\", \"launches\", \"used_percent\",\n"
 		"    \"launches_per_s\")])'");
 	assert_string_equal(said->err, "");
 	assert_string_equal(
@@ -142,7 +142,7 @@ static void what_was_evicted_is_shown_and_not_in_use(void **state)
 	drop(&s);
 }
 
-static void terms_of_a_slice_that_meters_nothing_are_its_shares(void **state)
+static void limits_of_a_slice_that_meters_nothing_are_its_shares(void **state)
 {
 	struct slice s;
 
@@ -307,7 +307,7 @@ int main(void)
 		cmocka_unit_test(compute_time_is_shown_beside_what_is_granted),
 		cmocka_unit_test(json_tells_compute_time_in_figures),
 		cmocka_unit_test(what_was_evicted_is_shown_and_not_in_use),
-		cmocka_unit_test(terms_of_a_slice_that_meters_nothing_are_its_shares),
+		cmocka_unit_test(limits_of_a_slice_that_meters_nothing_are_its_shares),
 		cmocka_unit_test(processes_are_listed_one_by_one),
 		cmocka_unit_test(json_is_json_and_counts_in_bytes),
 		cmocka_unit_test(a_hostile_name_moves_no_cursor_and_breaks_no_json),

@@ -244,9 +244,9 @@ static void what_cannot_be_is_refused_before_anything_runs(void **state)
 
 	said = tool_run(RUN "--memory 1g --weight 7 -- echo ran");
 	assert_int_equal(said->status, 2);
-	assert_says(said->err, "--weight is for taking turns");
+	assert_says(said->err, "--weight is for time slices");
 	said = tool_run(RUN "--memory 1g --priority 0 -- echo ran");
-	assert_says(said->err, "--priority is for taking turns");
+	assert_says(said->err, "--priority is for time slices");
 	said = tool_run("CUDA_VISIBLE_DEVICES=0 \"$VGPU\" run --sim --mps --memory 1g -- echo ran");
 	assert_int_equal(said->status, 1);
 	assert_says(said->err, "choose devices with --device");
@@ -309,10 +309,10 @@ static void list_top_and_doctor_say_that_it_is_mps(void **state)
 	assert_says(said->out, "1.8G/2G  MPS 30%  ");
 	assert_says(said->out, "compute MPS 30%\n");
 	assert_says(said->out, "30% of the multiprocessors, by the daemon in ");
-	assert_says(said->out, ", which lives\n");
+	assert_says(said->out, ", which runs\n");
 	assert_says(said->out, "\"mode\": \"mps\"\n");
 	assert_says(said->out, "settled when it begins; only its memory can be set\nset 0\n");
-	assert_says(said->out, "no MPS daemon lives in ");
+	assert_says(said->out, "no MPS daemon runs in ");
 	assert_nothing_is_left();
 }
 

@@ -199,7 +199,7 @@ static void without_a_folder_of_turns_there_is_no_line_of_it(void **state)
 
 		assert_int_equal(said->status, 0);
 		assert_null(strstr(said->out, "turns"));
-		assert_says(said->err, "takes no turns with others");
+		assert_says(said->err, "has no time slices");
 	}
 	/* A link may lead anywhere. */
 	assert_null(strstr(tool_run("ln -s /tmp \"$HERE/link\"; VGPU_TURNS=\"$HERE/link\" "

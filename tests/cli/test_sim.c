@@ -104,7 +104,7 @@ static void a_running_slice_shows_what_it_holds_on_which_device(void **state)
 			 "sleep 0.02; tries=$((tries + 1)); done\n"
 			 "\"$VGPU\" list --sim | tr -s ' ' | " USED "; kill $!; wait");
 
-	assert_string_equal(said->out, "SLICE DEVICE PROCESSES USED QUOTA % COMPUTE HOLDS\n"
+	assert_string_equal(said->out, "SLICE DEVICE PROCESSES USED QUOTA % COMPUTE USED FOR\n"
 				       "busy 0 H200 1 1.8G 2G 88 - context 518M plain 1.2G\n");
 	assert_string_equal(tool_run("ls -A \"$VGPU_STATE\"")->out, "");
 }
@@ -127,7 +127,7 @@ static void a_slice_without_a_quota_of_memory_may_fill_the_card(void **state)
 
 	assert_string_equal(said->err, "");
 	assert_string_equal(said->out, "NVIDIA H200, 139.80 GiB, of them free: 139.29 GiB\n"
-				       "SLICE DEVICE PROCESSES USED QUOTA % COMPUTE HOLDS\n"
+				       "SLICE DEVICE PROCESSES USED QUOTA % COMPUTE USED FOR\n"
 				       "busy 0 H200 1 139.8G - - 30% context 518M plain 139.2G\n"
 				       "\"quota_bytes\": null\nbusy 0 H200 139.8G/-\n"
 				       "quota none\nmemory none, compute 30%\n");
@@ -253,7 +253,7 @@ static void a_slice_whose_place_was_taken_stays_suspended_and_comes_back_later(v
 			"\"$VGPU_STATE/busy\"\n"
 			"kill $big; wait $big\n" RESUME LIST "\nkill $second; wait $second");
 
-	assert_says(said->err, "slice 'busy' is not resumed: no room for process ");
+	assert_says(said->err, "slice 'busy' is not resumed: no free memory for process ");
 	assert_says(said->err, " and 1 more: device GPU-");
 	assert_says(said->err, " MiB free, and ");
 	assert_string_equal(said->out,
@@ -270,7 +270,7 @@ static void who_has_no_room_any_more_keeps_no_other_away_and_comes_back_later(vo
 		       "UNKNOWN\n" RESUME "\"$VGPU_SIM\" inject --clear >/dev/null\n" BUSY_ROW
 		       "\nkill $big; wait $big\n" RESUME LIST "\nkill $second; wait $second");
 
-	assert_says(said->err, "slice 'busy' is not resumed: no room for process ");
+	assert_says(said->err, "slice 'busy' is not resumed: no free memory for process ");
 	assert_says(said->err, "(tenant): device GPU-");
 	assert_string_equal(said->out, "0\nrule 0\n1\nbusy 0 H200 2 774M 4G 19 evicted context "
 				       "518M plain 256M evicted 1.8G\n0\n"

@@ -127,7 +127,8 @@ static void what_happened_between_two_readings_is_shown(void **state)
 		"d = t[\"slices\"][0][\"devices\"][0]; c = d[\"compute\"]\n"
 		"print(t[\"slices\"][0][\"name\"], d[\"used_bytes\"] >> 20, d[\"refusals\"],\n"
 		"    c[\"cores_percent\"], c[\"cap_percent\"], 15 < c[\"used_percent\"] < 60,\n"
-		"    25 < c[\"budget_wait_percent\"] < 99, 2 < c[\"turn_wait_percent\"] < 10,\n"
+		"    25 < c[\"budget_wait_percent\"] < 99, 2 < c[\"time_slice_wait_percent\"] < "
+		"10,\n"
 		"    1000 < c[\"launches_per_s\"] < 4000)'");
 	assert_string_equal(said->err, "");
 	assert_string_equal(said->out, "one 1536 3 30.0 50.0 True True True True\n");
@@ -141,7 +142,8 @@ static void the_table_has_a_row_for_each_slice_and_device(void **state)
 
 	make(&s, "one");
 	said = tool_run("COLUMNS=120 \"$VGPU\" top --once --interval 0.2 | tr -s ' '");
-	assert_says(said->out, "SLICE DEVICE MEMORY COMPUTE WAIT% TURN% LAUNCH/S REFUSED STATE\n");
+	assert_says(
+		said->out, "SLICE DEVICE MEMORY COMPUTE WAIT% TSLICE% LAUNCH/S REFUSED STATE\n");
 	assert_says(said->out, "\none GPU-00000000 1.5G/2G ");
 	assert_says(said->out, "/30-50% ");
 	assert_says(said->out, " 3 -");
@@ -324,7 +326,7 @@ static void keys_change_the_selected_slice(void **state)
 		"device " UUID " memory 2147483648 cores 35 cap 50\n");
 	assert_string_equal(
 		in_terminal("80 suspended j two s 'two: resumed' c 'by compute' m 'by memory' "
-			    "w 'waiting for budget' t 'waiting for turns' l 'by launches' "
+			    "w 'waiting for budget' t 'waiting for time slices' l 'by launches' "
 			    "r 'by refusals' n 'by name' q")
 			->out,
 		"0 True True True\n");

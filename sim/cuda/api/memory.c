@@ -95,9 +95,9 @@ static CUresult narrow(CUresult result, CUdeviceptr base, CUdeviceptr_v1 *ret_ba
 ENTRY_OLD(cuMemAlloc, (CUdeviceptr_v1 * dptr, unsigned int bytesize), (dptr, bytesize))
 {
 	CUdeviceptr base = 0;
+	CUresult result = dptr ? alloc(context, bytesize, &base) : CUDA_ERROR_INVALID_VALUE;
 
-	return dptr ? narrow(alloc(context, bytesize, &base), base, dptr)
-		    : CUDA_ERROR_INVALID_VALUE;
+	return narrow(result, base, dptr);
 }
 
 ENTRY_OLD(cuMemAllocPitch,

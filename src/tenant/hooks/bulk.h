@@ -5,10 +5,12 @@
  *
  *	BULK_FORMS(symbol, suffix, kind, bytes, type, name, ...)
  *	BULK_BODY(symbol, stream, kind, bytes, type, name, ...)
+ *	BULK_OLD(symbol, stream, kind, bytes, type, name, ...)
  *
  * BULK_FORMS writes symbol and symbol##suffix: _ptds where the call is given no stream, _ptsz where it has a
- * parameter of that name. BULK_BODY writes one function, on the stream that is said, or NULL. kind and bytes are
- * said in terms of the parameters, and are asked for only where something is metered.
+ * parameter of that name. BULK_BODY writes one function, on the stream that is said, or NULL; so does BULK_OLD, with
+ * the types that CUDA 2 had. kind and bytes are said in terms of the parameters, and are asked for only where
+ * something is metered.
  */
 #pragma once
 
@@ -41,9 +43,7 @@ static inline uint64_t bulk_sum(const size_t *sizes, size_t count)
 {
 	uint64_t sum = 0;
 
-	if (!sizes)
-		return 0;
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; sizes && i < count; i++)
 		sum += sizes[i];
 	return sum;
 }
@@ -74,13 +74,29 @@ static inline struct gate_pass bulk_begin(enum bulk kind, CUstream stream, uint6
 		return r_;                               \
 	}
 
-#define BULK_STREAM_ptds null_stream
-#define BULK_STREAM_ptsz stream
+#define BULK_STREAM_ptds		null_stream
+#define BULK_STREAM_ptsz		stream
 
-#define BULK_FORMS(symbol, suffix, kind, bytes, ...) \
-	HOOK_FORMS(symbol, suffix, __VA_ARGS__)      \
+#define BULK_FORMS(symbol, suffix, ...) BULK_FORMS_(symbol, suffix, __VA_ARGS__)
+#define BULK_FORMS_(symbol, suffix, kind, bytes, ...) \
+	HOOK_FORMS(symbol, suffix, __VA_ARGS__)       \
 	BULK_CALL(real, BULK_STREAM##suffix, kind, bytes, (HOOK_NAMES(__VA_ARGS__)))
 
-#define BULK_BODY(symbol, stream, kind, bytes, ...) \
-	HOOK_BODY(symbol, __VA_ARGS__)              \
+#define BULK_BODY(symbol, stream, ...) BULK_BODY_(symbol, stream, __VA_ARGS__)
+#define BULK_BODY_(symbol, stream, kind, bytes, ...) \
+	HOOK_BODY(symbol, __VA_ARGS__)               \
 	BULK_CALL(cuda.symbol, stream, kind, bytes, (HOOK_NAMES(__VA_ARGS__)))
+
+/* The parameters of an interface of CUDA 2, whose sizes and device pointers have 32 bits. */
+#define BULK_OLD(symbol, stream, ...) BULK_OLD_(symbol, stream, __VA_ARGS__)
+#define BULK_OLD_(symbol, stream, kind, bytes, ...) \
+	BULK_BODY(symbol, stream, kind, bytes, HOOK_EACH(BULK_NARROW, __VA_ARGS__))
+#define BULK_NARROW(type, name) BULK_OLD_##type, name
+#define BULK_OLD_CUdeviceptr	CUdeviceptr_v1
+#define BULK_OLD_size_t		unsigned int
+/* the rest begins with a word that stays what it is */
+#define BULK_OLD_const	  const
+#define BULK_OLD_unsigned unsigned
+#define BULK_OLD_void	  void
+#define BULK_OLD_CUarray  CUarray
+#define BULK_OLD_CUstream CUstream

@@ -1,30 +1,108 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Hooks: copies of one row. On the device they are work like any other; to and from the host they hold a
- * copy engine.
+ * Hooks: copies. On the device they are work like any other; to and from the host they hold a copy engine. Where
+ * either side may be on the host, the driver looks which it is, and nobody else can tell cheaply.
  */
 #include "tenant/hooks/bulk.h"
 
-/* Either side may be on the host: the driver looks which it is, and nobody else can tell cheaply. */
-BULK_FORMS(cuMemcpy, _ptds, BULK_COPY, bytes, CUdeviceptr, dst, CUdeviceptr, src, size_t, bytes)
-BULK_FORMS(cuMemcpyAsync, _ptsz, BULK_COPY, bytes, CUdeviceptr, dst, CUdeviceptr, src, size_t,
-	bytes, CUstream, stream)
+/* One row */
+#define ANY BULK_COPY, bytes, CUdeviceptr, dst, CUdeviceptr, src, size_t, bytes
+BULK_FORMS(cuMemcpy, _ptds, ANY)
+BULK_FORMS(cuMemcpyAsync, _ptsz, ANY, CUstream, stream)
 
-BULK_FORMS(
-	cuMemcpyDtoD_v2, _ptds, BULK_COPY, bytes, CUdeviceptr, dst, CUdeviceptr, src, size_t, bytes)
-BULK_FORMS(cuMemcpyDtoDAsync_v2, _ptsz, BULK_COPY, bytes, CUdeviceptr, dst, CUdeviceptr, src,
-	size_t, bytes, CUstream, stream)
+BULK_FORMS(cuMemcpyDtoD_v2, _ptds, ANY)
+BULK_FORMS(cuMemcpyDtoDAsync_v2, _ptsz, ANY, CUstream, stream)
+BULK_OLD(cuMemcpyDtoD, NULL, ANY)
+BULK_OLD(cuMemcpyDtoDAsync, stream, ANY, CUstream, stream)
 
-BULK_FORMS(cuMemcpyPeer, _ptds, BULK_COPY_PEER, bytes, CUdeviceptr, dst, CUcontext, dst_context,
-	CUdeviceptr, src, CUcontext, src_context, size_t, bytes)
-BULK_FORMS(cuMemcpyPeerAsync, _ptsz, BULK_COPY_PEER, bytes, CUdeviceptr, dst, CUcontext,
-	dst_context, CUdeviceptr, src, CUcontext, src_context, size_t, bytes, CUstream, stream)
+#define TO_DEVICE BULK_ENGINE, bytes, CUdeviceptr, dst, const void *, src, size_t, bytes
+BULK_FORMS(cuMemcpyHtoD_v2, _ptds, TO_DEVICE)
+BULK_FORMS(cuMemcpyHtoDAsync_v2, _ptsz, TO_DEVICE, CUstream, stream)
+BULK_OLD(cuMemcpyHtoD, NULL, TO_DEVICE)
+BULK_OLD(cuMemcpyHtoDAsync, stream, TO_DEVICE, CUstream, stream)
 
-BULK_FORMS(cuMemcpyHtoD_v2, _ptds, BULK_ENGINE, bytes, CUdeviceptr, dst, const void *, src, size_t,
-	bytes)
-BULK_FORMS(cuMemcpyHtoDAsync_v2, _ptsz, BULK_ENGINE, bytes, CUdeviceptr, dst, const void *, src,
-	size_t, bytes, CUstream, stream)
+#define TO_HOST BULK_ENGINE, bytes, void *, dst, CUdeviceptr, src, size_t, bytes
+BULK_FORMS(cuMemcpyDtoH_v2, _ptds, TO_HOST)
+BULK_FORMS(cuMemcpyDtoHAsync_v2, _ptsz, TO_HOST, CUstream, stream)
+BULK_OLD(cuMemcpyDtoH, NULL, TO_HOST)
+BULK_OLD(cuMemcpyDtoHAsync, stream, TO_HOST, CUstream, stream)
 
-BULK_FORMS(cuMemcpyDtoH_v2, _ptds, BULK_ENGINE, bytes, void *, dst, CUdeviceptr, src, size_t, bytes)
-BULK_FORMS(cuMemcpyDtoHAsync_v2, _ptsz, BULK_ENGINE, bytes, void *, dst, CUdeviceptr, src, size_t,
-	bytes, CUstream, stream)
+#define PEER                                                                               \
+	BULK_COPY_PEER, bytes, CUdeviceptr, dst, CUcontext, dst_context, CUdeviceptr, src, \
+		CUcontext, src_context, size_t, bytes
+BULK_FORMS(cuMemcpyPeer, _ptds, PEER)
+BULK_FORMS(cuMemcpyPeerAsync, _ptsz, PEER, CUstream, stream)
+
+/* To and from a place in an array */
+#define DTOA BULK_COPY_SHAPED, bytes, CUarray, dst, size_t, at, CUdeviceptr, src, size_t, bytes
+BULK_FORMS(cuMemcpyDtoA_v2, _ptds, DTOA)
+BULK_OLD(cuMemcpyDtoA, NULL, DTOA)
+
+#define ATOD BULK_COPY_SHAPED, bytes, CUdeviceptr, dst, CUarray, src, size_t, at, size_t, bytes
+BULK_FORMS(cuMemcpyAtoD_v2, _ptds, ATOD)
+BULK_OLD(cuMemcpyAtoD, NULL, ATOD)
+
+#define ATOA                                                                                 \
+	BULK_COPY_SHAPED, bytes, CUarray, dst, size_t, dst_at, CUarray, src, size_t, src_at, \
+		size_t, bytes
+BULK_FORMS(cuMemcpyAtoA_v2, _ptds, ATOA)
+BULK_OLD(cuMemcpyAtoA, NULL, ATOA)
+
+#define HTOA BULK_ENGINE, bytes, CUarray, dst, size_t, at, const void *, src, size_t, bytes
+BULK_FORMS(cuMemcpyHtoA_v2, _ptds, HTOA)
+BULK_FORMS(cuMemcpyHtoAAsync_v2, _ptsz, HTOA, CUstream, stream)
+BULK_OLD(cuMemcpyHtoA, NULL, HTOA)
+BULK_OLD(cuMemcpyHtoAAsync, stream, HTOA, CUstream, stream)
+
+#define ATOH BULK_ENGINE, bytes, void *, dst, CUarray, src, size_t, at, size_t, bytes
+BULK_FORMS(cuMemcpyAtoH_v2, _ptds, ATOH)
+BULK_FORMS(cuMemcpyAtoHAsync_v2, _ptsz, ATOH, CUstream, stream)
+BULK_OLD(cuMemcpyAtoH, NULL, ATOH)
+BULK_OLD(cuMemcpyAtoHAsync, stream, ATOH, CUstream, stream)
+
+/* Rows and layers: a description says what they are. A unified address may be on the host, too. */
+#define IS_HOSTS(c) \
+	((c)->srcMemoryType == CU_MEMORYTYPE_HOST || (c)->dstMemoryType == CU_MEMORYTYPE_HOST)
+#define KIND(c)	    (!(c) ? BULK_NOTHING : IS_HOSTS(c) ? BULK_ENGINE : BULK_COPY_SHAPED)
+#define BYTES_2D(c) ((c) ? (uint64_t)(c)->WidthInBytes * (c)->Height : 0)
+#define BYTES_3D(c) ((c) ? (uint64_t)(c)->WidthInBytes * (c)->Height * (c)->Depth : 0)
+#define FLAT(type)  KIND(copy), BYTES_2D(copy), const type *, copy
+#define DEEP(type)  KIND(copy), BYTES_3D(copy), const type *, copy
+
+BULK_FORMS(cuMemcpy2D_v2, _ptds, FLAT(CUDA_MEMCPY2D))
+BULK_FORMS(cuMemcpy2DUnaligned_v2, _ptds, FLAT(CUDA_MEMCPY2D))
+BULK_FORMS(cuMemcpy2DAsync_v2, _ptsz, FLAT(CUDA_MEMCPY2D), CUstream, stream)
+BULK_BODY(cuMemcpy2D, NULL, FLAT(CUDA_MEMCPY2D_v1))
+BULK_BODY(cuMemcpy2DUnaligned, NULL, FLAT(CUDA_MEMCPY2D_v1))
+BULK_BODY(cuMemcpy2DAsync, stream, FLAT(CUDA_MEMCPY2D_v1), CUstream, stream)
+
+BULK_FORMS(cuMemcpy3D_v2, _ptds, DEEP(CUDA_MEMCPY3D))
+BULK_FORMS(cuMemcpy3DAsync_v2, _ptsz, DEEP(CUDA_MEMCPY3D), CUstream, stream)
+BULK_BODY(cuMemcpy3D, NULL, DEEP(CUDA_MEMCPY3D_v1))
+BULK_BODY(cuMemcpy3DAsync, stream, DEEP(CUDA_MEMCPY3D_v1), CUstream, stream)
+
+BULK_FORMS(cuMemcpy3DPeer, _ptds, DEEP(CUDA_MEMCPY3D_PEER))
+BULK_FORMS(cuMemcpy3DPeerAsync, _ptsz, DEEP(CUDA_MEMCPY3D_PEER), CUstream, stream)
+
+/* Batches, from and to anywhere. Those of CUDA 12 say which of the copies failed. */
+#define BATCH                                                                               \
+	BULK_COPY_BATCH, bulk_sum(sizes, count), CUdeviceptr *, dsts, CUdeviceptr *, srcs,  \
+		size_t *, sizes, size_t, count, CUmemcpyAttributes *, attributes, size_t *, \
+		attribute_starts, size_t, attribute_count
+BULK_FORMS(cuMemcpyBatchAsync, _ptsz, BATCH, size_t *, failed, CUstream, stream)
+BULK_FORMS(cuMemcpyBatchAsync_v2, _ptsz, BATCH, CUstream, stream)
+
+/* An array's element counts as one byte: equal batches have equal sums all the same. */
+static uint64_t sum_3d(const CUDA_MEMCPY3D_BATCH_OP *list, size_t count)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; list && i < count; i++)
+		sum += list[i].extent.width * list[i].extent.height * list[i].extent.depth;
+	return sum;
+}
+
+#define BATCH_3D BULK_COPY_BATCH, sum_3d(list, count), size_t, count, CUDA_MEMCPY3D_BATCH_OP *, list
+BULK_FORMS(cuMemcpy3DBatchAsync, _ptsz, BATCH_3D, size_t *, failed, unsigned long long, flags,
+	CUstream, stream)
+BULK_FORMS(cuMemcpy3DBatchAsync_v2, _ptsz, BATCH_3D, unsigned long long, flags, CUstream, stream)

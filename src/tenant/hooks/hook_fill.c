@@ -1,30 +1,54 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hooks: fills. */
+/* Hooks: fills, prefetches of managed memory, and decompression. */
 #include "tenant/hooks/bulk.h"
 
-BULK_FORMS(cuMemsetD8_v2, _ptds, BULK_FILL, count, CUdeviceptr, dst, unsigned char, value, size_t,
-	count)
-BULK_FORMS(cuMemsetD8Async, _ptsz, BULK_FILL, count, CUdeviceptr, dst, unsigned char, value, size_t,
-	count, CUstream, stream)
-BULK_FORMS(cuMemsetD2D8_v2, _ptds, BULK_FILL_SHAPED, 1 * width * height, CUdeviceptr, dst, size_t,
-	pitch, unsigned char, value, size_t, width, size_t, height)
-BULK_FORMS(cuMemsetD2D8Async, _ptsz, BULK_FILL_SHAPED, 1 * width * height, CUdeviceptr, dst, size_t,
-	pitch, unsigned char, value, size_t, width, size_t, height, CUstream, stream)
+#define ROW(bytes, type) BULK_FILL, bytes##ull *count, CUdeviceptr, dst, type, value, size_t, count
+#define ROWS(bytes, type)                                                                          \
+	BULK_FILL_SHAPED, bytes##ull *width *height, CUdeviceptr, dst, size_t, pitch, type, value, \
+		size_t, width, size_t, height
 
-BULK_FORMS(cuMemsetD16_v2, _ptds, BULK_FILL, 2 * count, CUdeviceptr, dst, unsigned short, value,
-	size_t, count)
-BULK_FORMS(cuMemsetD16Async, _ptsz, BULK_FILL, 2 * count, CUdeviceptr, dst, unsigned short, value,
-	size_t, count, CUstream, stream)
-BULK_FORMS(cuMemsetD2D16_v2, _ptds, BULK_FILL_SHAPED, 2 * width * height, CUdeviceptr, dst, size_t,
-	pitch, unsigned short, value, size_t, width, size_t, height)
-BULK_FORMS(cuMemsetD2D16Async, _ptsz, BULK_FILL_SHAPED, 2 * width * height, CUdeviceptr, dst,
-	size_t, pitch, unsigned short, value, size_t, width, size_t, height, CUstream, stream)
+BULK_FORMS(cuMemsetD8_v2, _ptds, ROW(1, unsigned char))
+BULK_FORMS(cuMemsetD8Async, _ptsz, ROW(1, unsigned char), CUstream, stream)
+BULK_OLD(cuMemsetD8, NULL, ROW(1, unsigned char))
+BULK_FORMS(cuMemsetD16_v2, _ptds, ROW(2, unsigned short))
+BULK_FORMS(cuMemsetD16Async, _ptsz, ROW(2, unsigned short), CUstream, stream)
+BULK_OLD(cuMemsetD16, NULL, ROW(2, unsigned short))
+BULK_FORMS(cuMemsetD32_v2, _ptds, ROW(4, unsigned int))
+BULK_FORMS(cuMemsetD32Async, _ptsz, ROW(4, unsigned int), CUstream, stream)
+BULK_OLD(cuMemsetD32, NULL, ROW(4, unsigned int))
 
-BULK_FORMS(cuMemsetD32_v2, _ptds, BULK_FILL, 4 * count, CUdeviceptr, dst, unsigned int, value,
-	size_t, count)
-BULK_FORMS(cuMemsetD32Async, _ptsz, BULK_FILL, 4 * count, CUdeviceptr, dst, unsigned int, value,
-	size_t, count, CUstream, stream)
-BULK_FORMS(cuMemsetD2D32_v2, _ptds, BULK_FILL_SHAPED, 4 * width * height, CUdeviceptr, dst, size_t,
-	pitch, unsigned int, value, size_t, width, size_t, height)
-BULK_FORMS(cuMemsetD2D32Async, _ptsz, BULK_FILL_SHAPED, 4 * width * height, CUdeviceptr, dst,
-	size_t, pitch, unsigned int, value, size_t, width, size_t, height, CUstream, stream)
+BULK_FORMS(cuMemsetD2D8_v2, _ptds, ROWS(1, unsigned char))
+BULK_FORMS(cuMemsetD2D8Async, _ptsz, ROWS(1, unsigned char), CUstream, stream)
+BULK_OLD(cuMemsetD2D8, NULL, ROWS(1, unsigned char))
+BULK_FORMS(cuMemsetD2D16_v2, _ptds, ROWS(2, unsigned short))
+BULK_FORMS(cuMemsetD2D16Async, _ptsz, ROWS(2, unsigned short), CUstream, stream)
+BULK_OLD(cuMemsetD2D16, NULL, ROWS(2, unsigned short))
+BULK_FORMS(cuMemsetD2D32_v2, _ptds, ROWS(4, unsigned int))
+BULK_FORMS(cuMemsetD2D32Async, _ptsz, ROWS(4, unsigned int), CUstream, stream)
+BULK_OLD(cuMemsetD2D32, NULL, ROWS(4, unsigned int))
+
+BULK_FORMS(cuMemPrefetchAsync, _ptsz, BULK_PREFETCH, bytes, CUdeviceptr, pointer, size_t, bytes,
+	CUdevice, device, CUstream, stream)
+BULK_FORMS(cuMemPrefetchAsync_v2, _ptsz, BULK_PREFETCH, bytes, CUdeviceptr, pointer, size_t, bytes,
+	CUmemLocation, location, unsigned int, flags, CUstream, stream)
+
+#define PREFETCHES                                                                               \
+	BULK_PREFETCH, bulk_sum(sizes, count), CUdeviceptr *, pointers, size_t *, sizes, size_t, \
+		count, CUmemLocation *, locations, size_t *, location_starts, size_t,            \
+		location_count, unsigned long long, flags, CUstream, stream
+BULK_FORMS(cuMemPrefetchBatchAsync, _ptsz, PREFETCHES)
+BULK_FORMS(cuMemDiscardAndPrefetchBatchAsync, _ptsz, PREFETCHES)
+
+static uint64_t sum_decompressed(const CUmemDecompressParams *list, size_t count)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; list && i < count; i++)
+		sum += list[i].srcNumBytes + list[i].dstNumBytes;
+	return sum;
+}
+
+/* It has an engine of its own. */
+BULK_FORMS(cuMemBatchDecompressAsync, _ptsz, BULK_ENGINE, sum_decompressed(list, count),
+	CUmemDecompressParams *, list, size_t, count, unsigned int, flags, size_t *, failed,
+	CUstream, stream)

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Hooks: launches. A function that was launched before goes straight through the gate to the driver. */
+#include <stdlib.h>
+
+#include "base/cleanup.h"
 #include "tenant/memory/code.h"
 #include "tenant/hooks/hook.h"
 #include "tenant/compute/gate.h"
-
-/* Of a grid, for telling a function's launches apart by size. */
-static inline uint64_t blocks(unsigned int x, unsigned int y, unsigned int z)
-{
-	return (uint64_t)x * y * z;
-}
 
 /*
  * Whether nothing is to be done for the launch: its function was launched before, and nothing is metered.
@@ -49,51 +46,104 @@ static void launch_end(struct launch *launch, CUresult r)
 	gate_leave(&launch->pass, r);
 }
 
-HOOK_FORMS_UNLESS(cuLaunchKernel, _ptsz, is_free(function), CUfunction, function, unsigned int,
-	grid_x, unsigned int, grid_y, unsigned int, grid_z, unsigned int, block_x, unsigned int,
-	block_y, unsigned int, block_z, unsigned int, shared_bytes, CUstream, stream, void **,
-	params, void **, extra)
-{
-	struct launch launch;
-	CUresult r = launch_begin(function, stream, blocks(grid_x, grid_y, grid_z), &launch);
-
-	if (r == CUDA_SUCCESS) {
-		r = real(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes,
-			stream, params, extra);
-		launch_end(&launch, r);
+/* The rest of a launch's hook. blocks, the size of its grid, tells a function's launches apart. */
+#define LAUNCH(real, stream, blocks, args)                                    \
+	{                                                                     \
+		struct launch launch;                                         \
+		CUresult r = launch_begin(function, stream, blocks, &launch); \
+                                                                              \
+		if (r == CUDA_SUCCESS) {                                      \
+			r = real args;                                        \
+			launch_end(&launch, r);                               \
+		}                                                             \
+		return r;                                                     \
 	}
-	return r;
-}
 
-HOOK_FORMS_UNLESS(cuLaunchKernelEx, _ptsz, is_free(function), const CUlaunchConfig *, config,
-	CUfunction, function, void **, params, void **, extra)
-{
+#define LAUNCH_FORMS(symbol, suffix, ...) LAUNCH_FORMS_(symbol, suffix, __VA_ARGS__)
+#define LAUNCH_FORMS_(symbol, suffix, stream, blocks, ...)                \
+	HOOK_FORMS_UNLESS(symbol, suffix, is_free(function), __VA_ARGS__) \
+	LAUNCH(real, stream, blocks, (HOOK_NAMES(__VA_ARGS__)))
+#define LAUNCH_OLD(symbol, stream, blocks, ...) \
+	HOOK_BODY(symbol, __VA_ARGS__)          \
+	LAUNCH(cuda.symbol, stream, blocks, (HOOK_NAMES(__VA_ARGS__)))
+
+#define XYZ(name) unsigned int, name##_x, unsigned int, name##_y, unsigned int, name##_z
+#define GRID                                                                                   \
+	stream, (uint64_t)grid_x *grid_y *grid_z, CUfunction, function, XYZ(grid), XYZ(block), \
+		unsigned int, shared_bytes, CUstream, stream, void **, params
+LAUNCH_FORMS(cuLaunchKernel, _ptsz, GRID, void **, extra)
+LAUNCH_FORMS(cuLaunchCooperativeKernel, _ptsz, GRID)
+
+#define CONFIG                                                                                  \
+	config ? hook_meant(config->hStream, null_stream) : NULL,                               \
+		config ? (uint64_t)config->gridDimX * config->gridDimY * config->gridDimZ : 0,  \
+		const CUlaunchConfig *, config, CUfunction, function, void **, params, void **, \
+		extra
+LAUNCH_FORMS(cuLaunchKernelEx, _ptsz, CONFIG)
+
+/* The interfaces of CUDA 2, where a function has its blocks and its parameters before. */
+LAUNCH_OLD(cuLaunch, NULL, 0, CUfunction, function)
+LAUNCH_OLD(cuLaunchGrid, NULL, (uint64_t)width *(uint64_t)height, CUfunction, function, int, width,
+	int, height)
+LAUNCH_OLD(cuLaunchGridAsync, stream, (uint64_t)width *(uint64_t)height, CUfunction, function, int,
+	width, int, height, CUstream, stream)
+
+/* One of several launches that begin together, in the context of its stream. */
+struct one {
+	CUcontext context; /* NULL: a stream without one is the driver's to refuse */
 	struct launch launch;
+};
+
+static CUresult begin_one(const CUDA_LAUNCH_PARAMS *p, struct one *ret_one)
+{
+	uint64_t blocks = (uint64_t)p->gridDimX * p->gridDimY * p->gridDimZ;
+	CUcontext context;
 	CUresult r;
 
-	if (!config)
-		return real(config, function, params, extra);
-	r = launch_begin(function, hook_meant(config->hStream, null_stream),
-		blocks(config->gridDimX, config->gridDimY, config->gridDimZ), &launch);
-	if (r == CUDA_SUCCESS) {
-		r = real(config, function, params, extra);
-		launch_end(&launch, r);
-	}
+	ret_one->context = NULL;
+	if (!cuda.cuStreamGetCtx || cuda.cuStreamGetCtx(p->hStream, &context) != CUDA_SUCCESS ||
+		cuda.cuCtxPushCurrent_v2(context) != CUDA_SUCCESS)
+		return CUDA_SUCCESS;
+	ret_one->context = context;
+	r = launch_begin(p->function, p->hStream, blocks, &ret_one->launch);
+	cuda.cuCtxPopCurrent_v2(&context);
 	return r;
 }
 
-HOOK_FORMS_UNLESS(cuLaunchCooperativeKernel, _ptsz, is_free(function), CUfunction, function,
-	unsigned int, grid_x, unsigned int, grid_y, unsigned int, grid_z, unsigned int, block_x,
-	unsigned int, block_y, unsigned int, block_z, unsigned int, shared_bytes, CUstream, stream,
-	void **, params)
+static void end_one(struct one *one, CUresult r)
 {
-	struct launch launch;
-	CUresult r = launch_begin(function, stream, blocks(grid_x, grid_y, grid_z), &launch);
+	CUcontext popped;
 
-	if (r == CUDA_SUCCESS) {
-		r = real(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes,
-			stream, params);
-		launch_end(&launch, r);
+	if (!one->context)
+		return;
+	if (cuda.cuCtxPushCurrent_v2(one->context) == CUDA_SUCCESS) {
+		launch_end(&one->launch, r);
+		cuda.cuCtxPopCurrent_v2(&popped);
+	} else {
+		gate_leave(&one->launch.pass, r);
 	}
+}
+
+HOOK_BODY(cuLaunchCooperativeKernelMultiDevice, CUDA_LAUNCH_PARAMS *, launches, unsigned int, count,
+	unsigned int, flags)
+{
+	_cleanup_free_ struct one *begun = NULL;
+	unsigned int done = 0;
+	CUresult r = CUDA_SUCCESS;
+
+	if (!launches || count == 0 || count > STATE_ORDINALS)
+		return cuda.cuLaunchCooperativeKernelMultiDevice(launches, count, flags);
+	begun = calloc(count, sizeof(*begun));
+	if (!begun)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	while (done < count && r == CUDA_SUCCESS) {
+		r = begin_one(&launches[done], &begun[done]);
+		if (r == CUDA_SUCCESS)
+			done++;
+	}
+	if (r == CUDA_SUCCESS)
+		r = cuda.cuLaunchCooperativeKernelMultiDevice(launches, count, flags);
+	for (unsigned int i = 0; i < done; i++)
+		end_one(&begun[i], r);
 	return r;
 }

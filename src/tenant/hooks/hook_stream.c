@@ -13,42 +13,22 @@
 #define STREAM_BOUND_BYTES UINT64_C(0x400000)
 #define GREEN_BOUND_BYTES  UINT64_C(0x800000)
 
-HOOK_BODY(cuStreamCreate, CUstream *, stream, unsigned int, flags)
-{
-	struct guard guard;
-	CUresult r = guard_begin_current(STREAM_BOUND_BYTES, &guard);
+#define CREATE(symbol, ...)                                                   \
+	HOOK_BODY(symbol, CUstream *, stream, __VA_ARGS__)                    \
+	{                                                                     \
+		struct guard guard;                                           \
+		CUresult r = guard_begin_current(STREAM_BOUND_BYTES, &guard); \
+                                                                              \
+		if (r != CUDA_SUCCESS)                                        \
+			return r;                                             \
+		r = cuda.symbol(stream, HOOK_NAMES(__VA_ARGS__));             \
+		guard_end(&guard);                                            \
+		return r;                                                     \
+	}
 
-	if (r != CUDA_SUCCESS)
-		return r;
-	r = cuda.cuStreamCreate(stream, flags);
-	guard_end(&guard);
-	return r;
-}
-
-HOOK_BODY(cuStreamCreateWithPriority, CUstream *, stream, unsigned int, flags, int, priority)
-{
-	struct guard guard;
-	CUresult r = guard_begin_current(STREAM_BOUND_BYTES, &guard);
-
-	if (r != CUDA_SUCCESS)
-		return r;
-	r = cuda.cuStreamCreateWithPriority(stream, flags, priority);
-	guard_end(&guard);
-	return r;
-}
-
-HOOK_BODY(cuGreenCtxStreamCreate, CUstream *, stream, CUgreenCtx, green, unsigned int, flags, int,
-	priority)
-{
-	struct guard guard;
-	CUresult r = guard_begin_current(STREAM_BOUND_BYTES, &guard);
-
-	if (r != CUDA_SUCCESS)
-		return r;
-	r = cuda.cuGreenCtxStreamCreate(stream, green, flags, priority);
-	guard_end(&guard);
-	return r;
-}
+CREATE(cuStreamCreate, unsigned int, flags)
+CREATE(cuStreamCreateWithPriority, unsigned int, flags, int, priority)
+CREATE(cuGreenCtxStreamCreate, CUgreenCtx, green, unsigned int, flags, int, priority)
 
 HOOK_FORMS(cuStreamDestroy, _v2, CUstream, stream)
 {

@@ -6,6 +6,7 @@
  * How busy the device is stays the device's own figure, which a program may need to choose an idle
  * one, unless VGPU_SHOW_UTILIZATION asks for the slice's.
  */
+#include <stddef.h>
 #include <string.h>
 #include <time.h>
 
@@ -19,55 +20,56 @@
 /* The driver's own sampling period is between 1/6 s and 1 s. */
 #define PERIOD_US 1000000u
 
+/*
+ * Leaves those of a list's rows that are of the slice's processes, and shows these as the program knows them. The PID
+ * is at pid_at of a row. The answer says whether any is left.
+ */
+static nvmlReturn_t keep_members(
+	nvmlDevice_t device, void *rows, unsigned int *count, size_t row_bytes, size_t pid_at)
+{
+	struct members members;
+	char *kept = rows, *row = rows, *end = row + *count * row_bytes;
+
+	members_read(device, &members);
+	for (; row < end; row += row_bytes) {
+		unsigned int pid;
+		const struct member *m;
+
+		memcpy(&pid, row + pid_at, sizeof(pid));
+		m = members_find_listed(&members, pid);
+		if (!m)
+			continue;
+		memmove(kept, row, row_bytes);
+		memcpy(kept + pid_at, &m->pid, sizeof(pid));
+		kept += row_bytes;
+	}
+	memset(kept, 0, (size_t)(end - kept));
+	*count = (unsigned int)((size_t)(kept - (char *)rows) / row_bytes);
+	return *count ? NVML_SUCCESS : NVML_ERROR_NOT_FOUND;
+}
+
+#define KEEP_MEMBERS(device, rows, count) \
+	keep_members(device, rows, count, sizeof(*(rows)), offsetof(__typeof__(*(rows)), pid))
+
 HOOK_NVML(nvmlDeviceGetProcessUtilization, nvmlDevice_t, device, nvmlProcessUtilizationSample_t *,
 	samples, unsigned int *, count, unsigned long long, last_seen_us)
 {
-	struct members members;
-	const struct member *m;
-	unsigned there, kept = 0;
 	nvmlReturn_t r = nvml.nvmlDeviceGetProcessUtilization(device, samples, count, last_seen_us);
 
 	if (r != NVML_SUCCESS || !samples || !members_matter())
 		return r;
-	members_read(device, &members);
-	there = *count;
-	for (unsigned i = 0; i < there; i++) {
-		m = members_find_listed(&members, samples[i].pid);
-		if (!m)
-			continue;
-		samples[kept] = samples[i];
-		samples[kept++].pid = m->pid;
-	}
-	memset(samples + kept, 0, (there - kept) * sizeof(*samples));
-	*count = kept;
-	return kept ? NVML_SUCCESS : NVML_ERROR_NOT_FOUND;
+	return KEEP_MEMBERS(device, samples, count);
 }
 
 HOOK_NVML(nvmlDeviceGetProcessesUtilizationInfo, nvmlDevice_t, device,
 	nvmlProcessesUtilizationInfo_t *, info)
 {
-	nvmlProcessUtilizationInfo_v1_t *rows;
-	struct members members;
-	const struct member *m;
-	unsigned there, kept = 0;
 	nvmlReturn_t r = nvml.nvmlDeviceGetProcessesUtilizationInfo(device, info);
 
 	if (r != NVML_SUCCESS || info->version != nvmlProcessesUtilizationInfo_v1 ||
 		!info->procUtilArray || !members_matter())
 		return r;
-	members_read(device, &members);
-	rows = info->procUtilArray;
-	there = info->processSamplesCount;
-	for (unsigned i = 0; i < there; i++) {
-		m = members_find_listed(&members, rows[i].pid);
-		if (!m)
-			continue;
-		rows[kept] = rows[i];
-		rows[kept++].pid = m->pid;
-	}
-	memset(rows + kept, 0, (there - kept) * sizeof(*rows));
-	info->processSamplesCount = kept;
-	return kept ? NVML_SUCCESS : NVML_ERROR_NOT_FOUND;
+	return KEEP_MEMBERS(device, info->procUtilArray, &info->processSamplesCount);
 }
 
 /* The driver also keeps records of processes that have ended; whose they were nobody knows any more. */

@@ -35,30 +35,36 @@ static bool slice_view(nvmlDevice_t device, uint64_t *ret_quota_bytes, uint64_t 
 	return true;
 }
 
+/* Shows the slice's part of what the driver has told of a card, where it is less. */
+static bool show_slice(nvmlDevice_t device, unsigned long long *total, unsigned long long *used,
+	unsigned long long *ret_free)
+{
+	uint64_t quota_bytes, used_bytes;
+
+	if (!slice_view(device, &quota_bytes, &used_bytes) || *total <= quota_bytes)
+		return false;
+	*total = quota_bytes;
+	*used = used_bytes;
+	*ret_free = quota_bytes - used_bytes;
+	return true;
+}
+
 HOOK_NVML(nvmlDeviceGetMemoryInfo, nvmlDevice_t, device, nvmlMemory_t *, memory)
 {
-	uint64_t quota, used;
 	nvmlReturn_t r = nvml.nvmlDeviceGetMemoryInfo(device, memory);
 
-	if (r != NVML_SUCCESS || !slice_view(device, &quota, &used) || memory->total <= quota)
-		return r;
-	memory->total = quota;
-	memory->used = used;
-	memory->free = quota - used;
+	if (r == NVML_SUCCESS)
+		show_slice(device, &memory->total, &memory->used, &memory->free);
 	return r;
 }
 
 HOOK_NVML(nvmlDeviceGetMemoryInfo_v2, nvmlDevice_t, device, nvmlMemory_v2_t *, memory)
 {
-	uint64_t quota, used;
 	nvmlReturn_t r = nvml.nvmlDeviceGetMemoryInfo_v2(device, memory);
 
-	if (r != NVML_SUCCESS || !slice_view(device, &quota, &used) || memory->total <= quota)
-		return r;
-	memory->total = quota;
-	memory->reserved = 0; /* what the card keeps for itself is not the slice's */
-	memory->used = used;
-	memory->free = quota - used;
+	/* What the card keeps for itself is not the slice's. */
+	if (r == NVML_SUCCESS && show_slice(device, &memory->total, &memory->used, &memory->free))
+		memory->reserved = 0;
 	return r;
 }
 

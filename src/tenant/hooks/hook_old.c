@@ -8,35 +8,28 @@
 #include "tenant/hooks/hook.h"
 #include "tenant/memory/pools.h"
 
-HOOK_BODY(cuMemAlloc, CUdeviceptr_v1 *, pointer, unsigned int, bytes)
-{
-	_cleanup_charge_ struct charge charge = CHARGE_NULL;
-	CUresult r;
+/* An allocation: the bytes that are asked for, none where the driver will refuse, and those that it took. */
+#define ALLOCATE(symbol, asked, taken, ...)                                              \
+	HOOK_BODY(symbol, CUdeviceptr_v1 *, pointer, __VA_ARGS__)                        \
+	{                                                                                \
+		_cleanup_charge_ struct charge charge = CHARGE_NULL;                     \
+		uint64_t bytes_ = pointer ? (asked) : 0;                                 \
+		CUresult r = CUDA_SUCCESS;                                               \
+                                                                                         \
+		if (bytes_)                                                              \
+			r = charge_reserve_current(                                      \
+				allocations_worst_bytes(bytes_), CHARGE_PLAIN, &charge); \
+		if (r == CUDA_SUCCESS)                                                   \
+			r = cuda.symbol(pointer, HOOK_NAMES(__VA_ARGS__));               \
+		if (r != CUDA_SUCCESS || !bytes_)                                        \
+			return r;                                                        \
+		return allocations_keep_pitched(*pointer, bytes_, taken, &charge);       \
+	}
 
-	if (!pointer || bytes == 0)
-		return cuda.cuMemAlloc(pointer, bytes);
-	r = charge_reserve_current(allocations_worst_bytes(bytes), CHARGE_PLAIN, &charge);
-	if (r == CUDA_SUCCESS)
-		r = cuda.cuMemAlloc(pointer, bytes);
-	return r == CUDA_SUCCESS ? allocations_keep(*pointer, bytes, &charge) : r;
-}
-
-HOOK_BODY(cuMemAllocPitch, CUdeviceptr_v1 *, pointer, unsigned int *, pitch, unsigned int,
-	width_bytes, unsigned int, height, unsigned int, element_bytes)
-{
-	_cleanup_charge_ struct charge charge = CHARGE_NULL;
-	uint64_t expected = allocations_pitched_bytes(width_bytes, height);
-	CUresult r;
-
-	if (!pointer || !pitch || expected == 0)
-		return cuda.cuMemAllocPitch(pointer, pitch, width_bytes, height, element_bytes);
-	r = charge_reserve_current(allocations_worst_bytes(expected), CHARGE_PLAIN, &charge);
-	if (r == CUDA_SUCCESS)
-		r = cuda.cuMemAllocPitch(pointer, pitch, width_bytes, height, element_bytes);
-	if (r != CUDA_SUCCESS)
-		return r;
-	return allocations_keep_pitched(*pointer, expected, (uint64_t)*pitch * height, &charge);
-}
+ALLOCATE(cuMemAlloc, bytes, bytes, unsigned int, bytes)
+ALLOCATE(cuMemAllocPitch, pitch ? allocations_pitched_bytes(width_bytes, height) : 0,
+	(uint64_t)*pitch *height, unsigned int *, pitch, unsigned int, width_bytes, unsigned int,
+	height, unsigned int, element_bytes)
 
 HOOK_BODY(cuMemFree, CUdeviceptr_v1, pointer)
 {

@@ -53,33 +53,28 @@ static bool see_current(struct view *ret_view)
 	return true;
 }
 
-HOOK_BODY(cuMemGetInfo_v2, size_t *, free_bytes, size_t *, total_bytes)
-{
-	struct view view;
-	CUresult r = cuda.cuMemGetInfo_v2(free_bytes, total_bytes);
+/* *value as the slice may see it. */
+#define SHOW(value, ours, has_host)                               \
+	do {                                                      \
+		if ((value) && (*(value) > (ours) || (has_host))) \
+			*(value) = (__typeof__(*(value)))(ours);  \
+	} while (0)
 
-	if (r != CUDA_SUCCESS || !see_current(&view))
-		return r;
-	if (free_bytes && (*free_bytes > view.room_bytes || view.has_host))
-		*free_bytes = view.room_bytes;
-	if (total_bytes && (*total_bytes > view.quota_bytes || view.has_host))
-		*total_bytes = view.quota_bytes;
-	return r;
-}
+#define GET_INFO(symbol, size, has_host)                           \
+	HOOK_BODY(symbol, size *, free_bytes, size *, total_bytes) \
+	{                                                          \
+		struct view view;                                  \
+		CUresult r = cuda.symbol(free_bytes, total_bytes); \
+                                                                   \
+		if (r != CUDA_SUCCESS || !see_current(&view))      \
+			return r;                                  \
+		SHOW(free_bytes, view.room_bytes, has_host);       \
+		SHOW(total_bytes, view.quota_bytes, has_host);     \
+		return r;                                          \
+	}
 
-HOOK_BODY(cuMemGetInfo, unsigned int *, free_bytes, unsigned int *, total_bytes)
-{
-	struct view view;
-	CUresult r = cuda.cuMemGetInfo(free_bytes, total_bytes);
-
-	if (r != CUDA_SUCCESS || !see_current(&view))
-		return r;
-	if (free_bytes && *free_bytes > view.room_bytes)
-		*free_bytes = (unsigned int)view.room_bytes;
-	if (total_bytes && *total_bytes > view.quota_bytes)
-		*total_bytes = (unsigned int)view.quota_bytes;
-	return r;
-}
+GET_INFO(cuMemGetInfo_v2, size_t, view.has_host)
+GET_INFO(cuMemGetInfo, unsigned int, false)
 
 /* The quota of a device that the driver has just told of; false where there is none. */
 static bool see_quota(CUdevice ordinal, uint64_t *ret_quota_bytes)
@@ -91,23 +86,16 @@ static bool see_quota(CUdevice ordinal, uint64_t *ret_quota_bytes)
 	       slice_view(device, ret_quota_bytes, &used);
 }
 
-HOOK_BODY(cuDeviceTotalMem_v2, size_t *, bytes, CUdevice, ordinal)
-{
-	uint64_t quota;
-	CUresult r = cuda.cuDeviceTotalMem_v2(bytes, ordinal);
+#define TOTAL(symbol, size, has_host)                                \
+	HOOK_BODY(symbol, size *, bytes, CUdevice, ordinal)          \
+	{                                                            \
+		uint64_t quota;                                      \
+		CUresult r = cuda.symbol(bytes, ordinal);            \
+                                                                     \
+		if (r == CUDA_SUCCESS && see_quota(ordinal, &quota)) \
+			SHOW(bytes, quota, has_host);                \
+		return r;                                            \
+	}
 
-	if (r == CUDA_SUCCESS && see_quota(ordinal, &quota) &&
-		(*bytes > quota || oversubscribe_is_on(state_device(ordinal))))
-		*bytes = quota;
-	return r;
-}
-
-HOOK_BODY(cuDeviceTotalMem, unsigned int *, bytes, CUdevice, ordinal)
-{
-	uint64_t quota;
-	CUresult r = cuda.cuDeviceTotalMem(bytes, ordinal);
-
-	if (r == CUDA_SUCCESS && see_quota(ordinal, &quota) && *bytes > quota)
-		*bytes = (unsigned int)quota;
-	return r;
-}
+TOTAL(cuDeviceTotalMem_v2, size_t, oversubscribe_is_on(state_device(ordinal)))
+TOTAL(cuDeviceTotalMem, unsigned int, false)

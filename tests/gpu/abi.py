@@ -31,6 +31,13 @@ def read_header(path):
     return re.sub(r'^#include "(gpu/abi/\w+\.h)"', lambda m: read_header(m[1]), text, flags=re.M)
 
 
+def expanded(text):
+    """What the preprocessor makes of our headers: a structure's members may come from a macro."""
+    ours_alone = re.sub(r"^#include <.*", "", text, flags=re.M)
+    return subprocess.run(["gcc", "-E", "-P", "-"], input=ours_alone, check=True,
+                          capture_output=True, text=True).stdout
+
+
 def without_comments(text):
     return re.sub(r"/\*.*?\*/", " ", text, flags=re.S)
 
@@ -70,7 +77,7 @@ def structures(text):
 
 def items(text, names):
     """(kind, what, C expression) of everything that can be compared."""
-    for name, members in structures(text):
+    for name, members in structures(expanded(text)):
         yield "sizeof(%s)" % name
         for member in members:
             yield "__builtin_offsetof(%s, %s)" % (name, member)

@@ -379,81 +379,59 @@ typedef struct CUipcEventHandle_st {
 	char reserved[64];
 } CUipcEventHandle;
 
+/*
+ * Descriptions of copies, with sizes and device pointers of 64 bits and, for the interfaces of CUDA 2, of 32. One
+ * side, and its rest where it has layers: `more` is what a struct has there of its own.
+ */
+#define CUDA_SIDE_2D(side, host, size, pointer) \
+	size side##XInBytes, side##Y;           \
+	CUmemorytype side##MemoryType;          \
+	host *side##Host;                       \
+	pointer side##Device;                   \
+	CUarray side##Array;                    \
+	size side##Pitch;
+
+#define CUDA_SIDE_3D(side, host, size, pointer, more)     \
+	size side##XInBytes, side##Y, side##Z, side##LOD; \
+	CUmemorytype side##MemoryType;                    \
+	host *side##Host;                                 \
+	pointer side##Device;                             \
+	CUarray side##Array;                              \
+	more;                                             \
+	size side##Pitch, side##Height;
+
 typedef struct CUDA_MEMCPY2D_st {
-	size_t srcXInBytes;
-	size_t srcY;
-	CUmemorytype srcMemoryType;
-	const void *srcHost;
-	CUdeviceptr srcDevice;
-	CUarray srcArray;
-	size_t srcPitch;
-	size_t dstXInBytes;
-	size_t dstY;
-	CUmemorytype dstMemoryType;
-	void *dstHost;
-	CUdeviceptr dstDevice;
-	CUarray dstArray;
-	size_t dstPitch;
-	size_t WidthInBytes;
-	size_t Height;
+	CUDA_SIDE_2D(src, const void, size_t, CUdeviceptr)
+	CUDA_SIDE_2D(dst, void, size_t, CUdeviceptr)
+	size_t WidthInBytes, Height;
 } CUDA_MEMCPY2D;
 _Static_assert(sizeof(CUDA_MEMCPY2D) == 128, "CUDA_MEMCPY2D");
 
+typedef struct CUDA_MEMCPY2D_v1_st {
+	CUDA_SIDE_2D(src, const void, unsigned int, CUdeviceptr_v1)
+	CUDA_SIDE_2D(dst, void, unsigned int, CUdeviceptr_v1)
+	unsigned int WidthInBytes, Height;
+} CUDA_MEMCPY2D_v1;
+_Static_assert(sizeof(CUDA_MEMCPY2D_v1) == 96, "CUDA_MEMCPY2D_v1");
+
 typedef struct CUDA_MEMCPY3D_st {
-	size_t srcXInBytes;
-	size_t srcY;
-	size_t srcZ;
-	size_t srcLOD;
-	CUmemorytype srcMemoryType;
-	const void *srcHost;
-	CUdeviceptr srcDevice;
-	CUarray srcArray;
-	void *reserved0;
-	size_t srcPitch;
-	size_t srcHeight;
-	size_t dstXInBytes;
-	size_t dstY;
-	size_t dstZ;
-	size_t dstLOD;
-	CUmemorytype dstMemoryType;
-	void *dstHost;
-	CUdeviceptr dstDevice;
-	CUarray dstArray;
-	void *reserved1;
-	size_t dstPitch;
-	size_t dstHeight;
-	size_t WidthInBytes;
-	size_t Height;
-	size_t Depth;
+	CUDA_SIDE_3D(src, const void, size_t, CUdeviceptr, void *reserved0)
+	CUDA_SIDE_3D(dst, void, size_t, CUdeviceptr, void *reserved1)
+	size_t WidthInBytes, Height, Depth;
 } CUDA_MEMCPY3D;
 _Static_assert(sizeof(CUDA_MEMCPY3D) == 200, "CUDA_MEMCPY3D");
 
+typedef struct CUDA_MEMCPY3D_v1_st {
+	CUDA_SIDE_3D(src, const void, unsigned int, CUdeviceptr_v1, void *reserved0)
+	CUDA_SIDE_3D(dst, void, unsigned int, CUdeviceptr_v1, void *reserved1)
+	unsigned int WidthInBytes, Height, Depth;
+} CUDA_MEMCPY3D_v1;
+_Static_assert(sizeof(CUDA_MEMCPY3D_v1) == 144, "CUDA_MEMCPY3D_v1");
+
 typedef struct CUDA_MEMCPY3D_PEER_st {
-	size_t srcXInBytes;
-	size_t srcY;
-	size_t srcZ;
-	size_t srcLOD;
-	CUmemorytype srcMemoryType;
-	const void *srcHost;
-	CUdeviceptr srcDevice;
-	CUarray srcArray;
-	CUcontext srcContext;
-	size_t srcPitch;
-	size_t srcHeight;
-	size_t dstXInBytes;
-	size_t dstY;
-	size_t dstZ;
-	size_t dstLOD;
-	CUmemorytype dstMemoryType;
-	void *dstHost;
-	CUdeviceptr dstDevice;
-	CUarray dstArray;
-	CUcontext dstContext;
-	size_t dstPitch;
-	size_t dstHeight;
-	size_t WidthInBytes;
-	size_t Height;
-	size_t Depth;
+	CUDA_SIDE_3D(src, const void, size_t, CUdeviceptr, CUcontext srcContext)
+	CUDA_SIDE_3D(dst, void, size_t, CUdeviceptr, CUcontext dstContext)
+	size_t WidthInBytes, Height, Depth;
 } CUDA_MEMCPY3D_PEER;
 _Static_assert(sizeof(CUDA_MEMCPY3D_PEER) == 200, "CUDA_MEMCPY3D_PEER");
 

@@ -33,10 +33,24 @@ _Static_assert(sizeof(CUDA_ARRAY_DESCRIPTOR) == 24, "CUDA_ARRAY_DESCRIPTOR");
 typedef struct CUDA_ARRAY3D_DESCRIPTOR_st {
 	size_t Width, Height, Depth;
 	CUarray_format Format;
-	unsigned int NumChannels;
-	unsigned int Flags;
+	unsigned int NumChannels, Flags;
 } CUDA_ARRAY3D_DESCRIPTOR;
 _Static_assert(sizeof(CUDA_ARRAY3D_DESCRIPTOR) == 40, "CUDA_ARRAY3D_DESCRIPTOR");
+
+/* Of the interfaces of CUDA 2 */
+typedef struct CUDA_ARRAY_DESCRIPTOR_v1_st {
+	unsigned int Width, Height;
+	CUarray_format Format;
+	unsigned int NumChannels;
+} CUDA_ARRAY_DESCRIPTOR_v1;
+_Static_assert(sizeof(CUDA_ARRAY_DESCRIPTOR_v1) == 16, "CUDA_ARRAY_DESCRIPTOR_v1");
+
+typedef struct CUDA_ARRAY3D_DESCRIPTOR_v1_st {
+	unsigned int Width, Height, Depth;
+	CUarray_format Format;
+	unsigned int NumChannels, Flags;
+} CUDA_ARRAY3D_DESCRIPTOR_v1;
+_Static_assert(sizeof(CUDA_ARRAY3D_DESCRIPTOR_v1) == 24, "CUDA_ARRAY3D_DESCRIPTOR_v1");
 
 typedef struct CUDA_ARRAY_MEMORY_REQUIREMENTS_st {
 	size_t size, alignment;

@@ -37,55 +37,6 @@ typedef CUresult cuParamSetv_fn(CUfunction function, int offset, void *value, un
 typedef CUresult cuParamSetTexRef_fn(CUfunction function, int unit, CUtexref reference);
 
 /* Copies and fills */
-typedef struct CUDA_MEMCPY2D_v1_st {
-	unsigned int srcXInBytes;
-	unsigned int srcY;
-	CUmemorytype srcMemoryType;
-	const void *srcHost;
-	CUdeviceptr_v1 srcDevice;
-	CUarray srcArray;
-	unsigned int srcPitch;
-	unsigned int dstXInBytes;
-	unsigned int dstY;
-	CUmemorytype dstMemoryType;
-	void *dstHost;
-	CUdeviceptr_v1 dstDevice;
-	CUarray dstArray;
-	unsigned int dstPitch;
-	unsigned int WidthInBytes;
-	unsigned int Height;
-} CUDA_MEMCPY2D_v1;
-_Static_assert(sizeof(CUDA_MEMCPY2D_v1) == 96, "CUDA_MEMCPY2D_v1");
-
-typedef struct CUDA_MEMCPY3D_v1_st {
-	unsigned int srcXInBytes;
-	unsigned int srcY;
-	unsigned int srcZ;
-	unsigned int srcLOD;
-	CUmemorytype srcMemoryType;
-	const void *srcHost;
-	CUdeviceptr_v1 srcDevice;
-	CUarray srcArray;
-	void *reserved0;
-	unsigned int srcPitch;
-	unsigned int srcHeight;
-	unsigned int dstXInBytes;
-	unsigned int dstY;
-	unsigned int dstZ;
-	unsigned int dstLOD;
-	CUmemorytype dstMemoryType;
-	void *dstHost;
-	CUdeviceptr_v1 dstDevice;
-	CUarray dstArray;
-	void *reserved1;
-	unsigned int dstPitch;
-	unsigned int dstHeight;
-	unsigned int WidthInBytes;
-	unsigned int Height;
-	unsigned int Depth;
-} CUDA_MEMCPY3D_v1;
-_Static_assert(sizeof(CUDA_MEMCPY3D_v1) == 144, "CUDA_MEMCPY3D_v1");
-
 typedef CUresult cuMemcpy2D_fn(const CUDA_MEMCPY2D_v1 *request);
 typedef cuMemcpy2D_fn cuMemcpy2DUnaligned_fn;
 typedef CUresult cuMemcpy2DAsync_fn(const CUDA_MEMCPY2D_v1 *request, CUstream stream);
@@ -114,22 +65,8 @@ typedef struct CUdevprop_st {
 _Static_assert(sizeof(CUdevprop) == 56, "CUdevprop");
 
 typedef CUresult cuDeviceGetProperties_fn(CUdevprop *properties, CUdevice device);
+
 /* Arrays with sizes of 32 bits */
-typedef struct CUDA_ARRAY_DESCRIPTOR_v1_st {
-	unsigned int Width, Height;
-	CUarray_format Format;
-	unsigned int NumChannels;
-} CUDA_ARRAY_DESCRIPTOR_v1;
-_Static_assert(sizeof(CUDA_ARRAY_DESCRIPTOR_v1) == 16, "CUDA_ARRAY_DESCRIPTOR_v1");
-
-typedef struct CUDA_ARRAY3D_DESCRIPTOR_v1_st {
-	unsigned int Width, Height, Depth;
-	CUarray_format Format;
-	unsigned int NumChannels;
-	unsigned int Flags;
-} CUDA_ARRAY3D_DESCRIPTOR_v1;
-_Static_assert(sizeof(CUDA_ARRAY3D_DESCRIPTOR_v1) == 24, "CUDA_ARRAY3D_DESCRIPTOR_v1");
-
 typedef CUresult cuArrayCreate_fn(CUarray *array, const CUDA_ARRAY_DESCRIPTOR_v1 *descriptor);
 typedef CUresult cuArrayGetDescriptor_fn(CUDA_ARRAY_DESCRIPTOR_v1 *descriptor, CUarray array);
 typedef CUresult cuArray3DCreate_fn(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR_v1 *descriptor);

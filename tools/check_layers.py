@@ -26,8 +26,9 @@ NOT_FOR_POLICY = ["base/clock.h", "base/file.h", "base/lock.h", "base/log.h"]
 SYSTEM_NOT_FOR_POLICY = re.compile(
     r"(stdio|stdlib|time|unistd|fcntl|pthread|threads|signal|poll|dlfcn|sys/.*|linux/.*)\.h$")
 
-# What ends up in the tenant library is a guest in a stranger's process.
-GUESTS = ("base", "policy", "region", "gpu", "tenant")
+# What ends up in the tenant library is a guest in a stranger's process. What programs of ours share is a guest in
+# each of them: output and the end are the program's.
+GUESTS = ("base", "policy", "region", "gpu", "tenant", "node")
 NEVER_BY_GUESTS = {
     "ends the host process": "exit _exit _Exit quick_exit abort kill raise tgkill",
     "prints to the host's output": "printf vprintf puts putchar perror fprintf",

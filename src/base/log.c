@@ -116,7 +116,7 @@ void log_write(_Atomic uint32_t *site_lines, enum log_level level, enum log_topi
 	if (most && said == most - 1)
 		put(&l, " (more of this is not shown)");
 	l.text[l.used++] = '\n';
-	/* where nobody listens, nothing is to be done about it */
+	/* a line that cannot be written is dropped */
 	if (write(STDERR_FILENO, l.text, l.used) < 0)
 		l.used = 0;
 	errno = saved_errno;

@@ -2,8 +2,8 @@
 /*
  * A child process that stands for us.
  *
- * Signals are blocked and fetched with sigwaitinfo(), which tells who sent them: what a terminal's
- * keys send reached the whole foreground group, the child too, and is not sent a second time.
+ * Signals are blocked and fetched with sigwaitinfo(), which tells their sender: a signal of a terminal's
+ * keys reached the whole foreground group, the child too, and is not sent a second time.
  */
 #include "cli/child.h"
 
@@ -62,7 +62,7 @@ int child_start(char **argv, struct child *ret_child, struct err *err)
 	sigaddset(&child.watched, SIGCHLD);
 	for (size_t i = 0; i < ARRAY_SIZE(passed_on); i++)
 		sigaddset(&child.watched, passed_on[i]);
-	/* Where it is ignored, which may have been inherited, nobody could be waited for. */
+	/* Where it is ignored, which may have been inherited, no child could be waited for. */
 	sigaction(SIGCHLD, &standard, &on_child);
 	sigprocmask(SIG_BLOCK, &child.watched, &mask);
 	child.pid = fork();

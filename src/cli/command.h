@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a command is to vgpu's main(), and what commands need of each other. */
+/* A command, as vgpu's main() sees it, and common parts of commands. */
 #pragma once
 
 #include "base/bits.h"

@@ -10,7 +10,7 @@
 
 void compute_print_percent(bool is_known, double part, char *to, size_t size)
 {
-	/* What is in a region is not to be trusted. */
+	/* A region is not to be trusted. */
 	if (!is_known)
 		snprintf(to, size, "-");
 	else if (part >= 9.995)

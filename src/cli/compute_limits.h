@@ -10,7 +10,7 @@
 #include "base/err.h"
 #include "policy/share.h"
 
-/* What getopt_long() answers; above all characters. */
+/* Answers of getopt_long(); above all characters. */
 enum {
 	COMPUTE_LIMITS_CORES = 0x100,
 	COMPUTE_LIMITS_CAP,
@@ -26,7 +26,7 @@ enum {
 		"priority", required_argument, NULL, COMPUTE_LIMITS_PRIORITY \
 	}
 
-/* What was asked for; what was not stays as it is. */
+/* The limits that were asked for; the others stay as they are. */
 struct compute_limits {
 	bool has_cores, has_cap, has_weight, has_priority;
 	struct share_compute compute; /* 0 where "none" was asked for */

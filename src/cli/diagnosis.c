@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What vgpu doctor has found. */
+/* Findings of vgpu doctor. */
 #include "cli/diagnosis.h"
 
 #include <stdarg.h>

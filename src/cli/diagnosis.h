@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What vgpu doctor has found. */
+/* Findings of vgpu doctor. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,7 +13,7 @@
 
 /* A process that was looked at. */
 struct patient {
-	const struct view *view;	    /* its slice; NULL: it is in no slice's books */
+	const struct view *view;	    /* its slice; NULL: it is in no slice */
 	const struct view_process *process; /* in the slice */
 	int pid;			    /* as seen from here; 0: not to be seen */
 	struct inspection seen;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What binds a process: of each of its sources the smallest, as the tenant library takes it (quota.c).
+ * The limits of a process: of each of its sources the smallest, as the tenant library takes it (quota.c).
  *
  * Sources are the system's share, the share of VGPU_SHARE, and the environment.
  */

@@ -6,7 +6,7 @@
 #include "cli/diagnosis.h"
 #include "policy/share.h"
 
-/* What binds a process on a device: the smallest of each, and where it stands. */
+/* The limits of a process on a device: the smallest of each, and its source. */
 struct limit {
 	char uuid[SHARE_UUID_BYTES];
 	uint64_t memory_bytes; /* SHARE_UNLIMITED: nothing */
@@ -30,5 +30,5 @@ const char *limits_turns(const struct patient *patient);
 /* Other slices that share its devices in time slices; -errno where the folder cannot be read. */
 int limits_count_peers(const struct patient *patient, unsigned *ret_count) MUST_CHECK;
 
-/* What of its limits cannot be kept, and why; and what is wrong. */
+/* Adds the limits that cannot be kept, and why, to the notes; and faults to the problems. */
 void limits_judge(const struct patient *patient, struct findings *notes, struct findings *problems);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What vgpu doctor has found, as text and as JSON. */
+/* Findings of vgpu doctor, as text and as JSON. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,12 +10,12 @@
 #include "cli/json.h"
 #include "cli/show.h"
 #include "cli/size.h"
+#include "cli/text.h"
 
-/* Names come from files and other processes: nothing in them may move the terminal's cursor. */
 static void put(const char *text)
 {
 	for (; *text; text++)
-		putchar((unsigned char)*text < ' ' || *text == 0x7f ? '?' : *text);
+		putchar(text_harmless(*text));
 }
 
 static void put_line(const char *title, const char *text)

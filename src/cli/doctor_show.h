@@ -6,5 +6,5 @@
 
 void diagnosis_show_text(const struct diagnosis *d);
 
-/* One object; its keys only ever become more. What is not known is null. */
+/* One object; its keys only ever become more. Null is not known. */
 void diagnosis_show_json(const struct diagnosis *d);

@@ -2,8 +2,8 @@
 /*
  * Changing the share file of a slice that may be running.
  *
- * Its processes look at the file whenever they like, so it is replaced and never rewritten. Two who change
- * it take turns by SLICE_LOCK_EDIT: the second begins with what the first has made of it. Who removes the
+ * Its processes look at the file whenever they like, so it is replaced and never rewritten. SLICE_LOCK_EDIT
+ * is for one change at a time: the second begins with what the first has made of it. The remover of a
  * slice takes the same lock, so nothing is written into a folder that is going.
  *
  * Root may change slices of other users, in whose folders anything may stand: no link is followed.
@@ -230,7 +230,7 @@ static int write_temporary(const struct edit *e, const char *text, size_t length
 	return fchmod(fd, e->mode) < 0 ? -errno : 0;
 }
 
-/* What MPS gives to a program is settled when the program begins. */
+/* MPS fixes a program's part when the program begins. */
 static int refuse_mps(const struct edit *e, struct err *err)
 {
 	bool is_same = e->share.priority == e->before.priority;

@@ -34,7 +34,7 @@ struct edit {
 int edit_find(const char *name, char ret_folder[EDIT_FOLDER_BYTES], struct err *err) MUST_CHECK;
 
 /*
- * Takes the slice's lock, waiting for others who change it, and reads its share. -errno with err set. The
+ * Takes the slice's lock, waiting for other changes of it, and reads its share. -errno with err set. The
  * caller ends it, whatever comes.
  */
 int edit_begin(

@@ -74,7 +74,7 @@ static void cleanup_signals(sigset_t *before)
 	_cleanup_(cleanup_signals) sigset_t signals_before_; \
 	block_signals(&signals_before_)
 
-/* What the driver refused of the process; 0 where it refused because the process has ended. */
+/* Says what the driver refused of the process; 0 where it refused because the process has ended. */
 static int refuse(const struct eviction *e, const struct evictee *p, const char *what,
 	CUresult result, struct err *err)
 {

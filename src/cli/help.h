@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the table of commands says of them. */
+/* Answers from the table of commands. */
 #pragma once
 
 #include "cli/command.h"

@@ -212,7 +212,7 @@ int command_list(int argc, char **argv, int *ret_status, struct err *err)
 	view_measure(views.view, views.count, MEASURE_NS);
 	if (views.count > 0 || !request.region_count)
 		show(&request, &views);
-	/* What was named must be there; what was found may be anything. */
+	/* A region that was named must be there; one that was found may be anything. */
 	*ret_status = request.region_count && failures ? 1 : 0;
 	return 0;
 }

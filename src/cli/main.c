@@ -18,7 +18,7 @@ static const struct command commands[] = {
 	{0},
 };
 
-/* What is said of commands has to know them all, and so is called from here. */
+/* Help has to know all commands, and so is called from here. */
 int command_help(int argc, char **argv, int *ret_status, struct err *err)
 {
 	*ret_status = 0;

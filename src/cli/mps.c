@@ -4,8 +4,8 @@
  *
  * A daemon's folder is .mps-<devices> in the root of slices. A slice counts as its user as long as the
  * slice's folder is there and its share names the pipe directory, so that the locks and the sweeping of
- * slices count, whoever is killed. Who looks for users, starts or ends the daemon holds the lock of the
- * file `guard`, and so does who makes a slice, until it is there. Who removes the folder holds it, too:
+ * slices count, whichever process is killed. The lock of the file `guard` is held while users are looked for, while
+ * the daemon is started or ended, and while a slice is made, until it is there. It is held while the folder is removed, too:
  * a guard without a name is of a folder that has gone.
  *
  * The folder has no file `lock`, by which slice_sweep() would know a slice.

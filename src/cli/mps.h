@@ -47,7 +47,7 @@ void mps_leave(struct mps *mps);
  */
 void mps_sweep(const char *awaited);
 
-/* What a program needs to be its client. memory_bytes may be SHARE_UNLIMITED. */
+/* Sets the variables that make a program its client. memory_bytes may be SHARE_UNLIMITED. */
 int mps_set_environment(const struct mps *mps, const struct share_compute *compute,
 	uint64_t memory_bytes, unsigned device_count, struct err *err) MUST_CHECK;
 

@@ -23,6 +23,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "cli/text.h"
 
 #define START_NS  UINT64_C(5000000000)	/* it takes 0.06 s on an H200 */
 #define STOP_NS	  UINT64_C(15000000000) /* 0.1 s; 13 s where a client does not go */
@@ -46,7 +47,7 @@ static bool has_listener(const char *pipe)
 		return false;
 	/* Whatever the length of the path. */
 	snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/control", folder_fd);
-	/* Of the wrong kind on purpose: it tells that somebody listens, who does not notice. */
+	/* Of the wrong kind on purpose: it tells that a daemon listens, which does not notice. */
 	return connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0 ||
 	       errno == EPROTOTYPE;
 }
@@ -70,7 +71,7 @@ bool mps_daemon_is_alive(const char *pipe)
 	return fd >= 0;
 }
 
-/* What would make other limits its clients' default, or make it a tenant itself. */
+/* Variables that would make other limits its clients' default, or make it a tenant itself. */
 static const char *const unwanted[] = {"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE",
 	"CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "CUDA_VISIBLE_DEVICES", "LD_PRELOAD", "VGPU_SHARE"};
 
@@ -83,7 +84,7 @@ static void become(const struct mps_place *place, const char *program, const cha
 	sigset_t none;
 	int fd;
 
-	/* Signals of the program's terminal are not for a daemon that others use, too. */
+	/* Signals of the program's terminal are not for a daemon that other programs use, too. */
 	setsid();
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
@@ -120,7 +121,7 @@ static int wait_for(pid_t pid, uint64_t deadline_ns)
 		}
 		pause_briefly();
 	}
-	/* Nobody can tell where SIGCHLD is ignored; whether the daemon listens will. */
+	/* Unknown where SIGCHLD is ignored; whether the daemon listens will tell. */
 	return ended < 0 || status == 0 ? 0 : -EIO;
 }
 
@@ -155,9 +156,7 @@ static int explain_start(const struct mps_place *place, int error, struct err *e
 
 	read_last_line(place->log, "control.log", line, sizeof(line));
 	read_last_line(place->log, SAID_FILE, line, sizeof(line));
-	for (char *c = line; *c; c++)
-		if ((unsigned char)*c < ' ' || *c == 0x7f)
-			*c = '?';
+	text_make_harmless(line);
 	return err_set(err, error, "the MPS control daemon does not start%s: %s",
 		error == ETIMEDOUT ? " within 5 s" : "", line);
 }

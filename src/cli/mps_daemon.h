@@ -23,5 +23,5 @@ bool mps_daemon_is_alive(const char *pipe);
 int mps_daemon_start(const struct mps_place *place, const char *program, const char *visible,
 	struct err *err) MUST_CHECK;
 
-/* Tells it to end, and waits for that. Nobody may be its client any more. */
+/* Tells it to end, and waits for that. It may have no client any more. */
 int mps_daemon_stop(const struct mps_place *place, const char *program) MUST_CHECK;

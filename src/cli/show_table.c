@@ -6,6 +6,7 @@
 #include "cli/compute.h"
 #include "cli/show.h"
 #include "cli/size.h"
+#include "cli/text.h"
 
 #define COLUMNS_MAX 8
 #define CELL_BYTES  256
@@ -32,14 +33,6 @@ static struct column slice_columns[] = {{"SLICE", false, 0}, {"DEVICE", false, 0
 
 static struct column process_columns[] = {{"SLICE", false, 0}, {"DEVICE", false, 0},
 	{"PID", true, 0}, {"COMMAND", false, 0}, {"USED", true, 0}, {"USED FOR", false, 0}};
-
-/* Names come from files and other processes: nothing in them may move the terminal's cursor. */
-static void make_harmless(char *text)
-{
-	for (; *text; text++)
-		if ((unsigned char)*text < ' ' || *text == 0x7f)
-			*text = '?';
-}
 
 static void put_kinds(char *cell, const struct view_use *use, uint64_t evicted_bytes)
 {
@@ -71,7 +64,7 @@ static void put_device(char *cell, const struct view_device *d)
 		snprintf(cell, CELL_BYTES, "%d %s", d->index, d->name);
 	else
 		snprintf(cell, CELL_BYTES, "%s", strcmp(d->uuid, "*") ? d->uuid : "any");
-	make_harmless(cell);
+	text_make_harmless(cell);
 }
 
 static void fill_slice(struct row *row, const struct view *v, const struct view_device *d)
@@ -79,7 +72,7 @@ static void fill_slice(struct row *row, const struct view *v, const struct view_
 	char(*cell)[CELL_BYTES] = row->cell;
 
 	snprintf(cell[0], CELL_BYTES, "%s", v->name);
-	make_harmless(cell[0]);
+	text_make_harmless(cell[0]);
 	snprintf(cell[2], CELL_BYTES, "%u", v->process_count);
 	for (int i = 3; i < 8; i++)
 		strcpy(cell[i], "-");
@@ -104,7 +97,7 @@ static void fill_process(
 	char(*cell)[CELL_BYTES] = row->cell;
 
 	snprintf(cell[0], CELL_BYTES, "%s", v->name);
-	make_harmless(cell[0]);
+	text_make_harmless(cell[0]);
 	if (device < v->device_count)
 		put_device(cell[1], &v->devices[device]);
 	else
@@ -115,7 +108,7 @@ static void fill_process(
 	else
 		snprintf(cell[2], CELL_BYTES, "(%u)", p->own_pid);
 	snprintf(cell[3], CELL_BYTES, "%s", *p->command ? p->command : "?");
-	make_harmless(cell[3]);
+	text_make_harmless(cell[3]);
 	size_print(p->use[device].used_bytes, cell[4]);
 	put_kinds(cell[5], &p->use[device], p->evicted_bytes[device]);
 }

@@ -142,14 +142,14 @@ static int show_once(struct top *top, const struct request *request, struct err 
 				return err_set(err, ENOMEM, "no memory");
 			fputs(text, stdout);
 		}
-		/* Who reads the lines has gone: main() says so. */
+		/* The reader of the lines has gone: main() says so. */
 		if (request->is_once || !request->is_json || fflush(stdout) != 0)
 			break;
 	}
 	return r;
 }
 
-/* What lives as long as the table is shown. */
+/* The state for as long as the table is shown. */
 struct live {
 	struct top *top;
 	struct top_terminal terminal;
@@ -222,7 +222,7 @@ static void obey(struct live *l, unsigned key, struct err *err)
 		top_change_cores(
 			row, key == TOP_KEY_MORE ? STEP_PERMILLE : -STEP_PERMILLE, l->message);
 	top_sort_rows(l->top);
-	/* What was changed is shown; the rates are of a short time then, and right all the same. */
+	/* A change is shown; the rates are of a short time then, and right all the same. */
 	if (is_change && row && top_read(l->top, err) < 0)
 		l->is_over = true;
 }

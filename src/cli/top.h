@@ -48,7 +48,7 @@ int top_read(struct top *top, struct err *err) MUST_CHECK;
 void top_sort_rows(struct top *top);
 void top_clear(struct top *top);
 
-/* What is shown besides the slices. */
+/* The parts that are shown besides the slices. */
 struct top_face {
 	unsigned width, height; /* of the terminal; height 0: no limit, and nothing but the table */
 	size_t selected;
@@ -74,7 +74,7 @@ enum top_key {
 	TOP_KEY_SORT, /* and what to sort by added */
 };
 
-/* What of a key's bytes has come so far; all zero is none. */
+/* The bytes of a key that have come so far; all zero is none. */
 struct top_keys {
 	enum { TOP_KEYS_PLAIN, TOP_KEYS_ESCAPE, TOP_KEYS_SEQUENCE } at;
 };

@@ -71,7 +71,7 @@ static int compare_rows(const void *a, const void *b, void *sort)
 	double two = second->device ? rate_of(second->device, by) : 0;
 	int r;
 
-	/* What there is most of comes first; equal ones keep an order, or they would jump about. */
+	/* The largest comes first; equal ones keep an order, or they would jump about. */
 	if (one != two)
 		return one > two ? -1 : 1;
 	r = strcmp(first->view->name, second->view->name);

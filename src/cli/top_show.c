@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * vgpu top: the table, in as many columns as there is room for.
+ * vgpu top: the table, in as many columns as fit.
  *
  * All text is ASCII when it is written, so that a byte is a column of the terminal.
  */
@@ -34,7 +34,7 @@ static const char *const titles[COLUMN_COUNT] = {[SLICE] = "SLICE",
 	[REFUSED] = "REFUSED",
 	[STATE] = "STATE"};
 
-/* What goes first where there is no room; the rest stays. */
+/* Columns in the order in which they go where the terminal is too narrow; the rest stays. */
 static const int dropped[] = {REFUSED, LAUNCHES, TURN, WAIT, DEVICE, STATE, COMPUTE, MEMORY};
 
 struct table {
@@ -43,7 +43,7 @@ struct table {
 	size_t width[COLUMN_COUNT]; /* 0: dropped */
 };
 
-/* Names come from files and other processes: nothing in them may move the terminal's cursor. */
+/* Beside control bytes, all that is more than a column or a part of one. */
 static void make_harmless(char *text)
 {
 	for (; *text; text++)

@@ -31,5 +31,5 @@ typedef void *driver_lookup_fn(void *library, const char *symbol);
 void driver_load_cuda(void *library, driver_lookup_fn *lookup, struct cuda_driver *ret_driver);
 void driver_load_nvml(void *library, driver_lookup_fn *lookup, struct nvml_driver *ret_driver);
 
-/* Whether the function is such a stand-in. */
+/* Whether the function is such an answer in place of a missing one. */
 int driver_is_absent(const void *function);

@@ -40,7 +40,7 @@ int inventory_read(const struct nvml_driver *nvml, struct inventory *ret_invento
 	ret_inventory->count = 0;
 	for (unsigned i = 0; r == NVML_SUCCESS && i < count && i < INVENTORY_MAX; i++) {
 		r = read_one(nvml, i, &ret_inventory->device[ret_inventory->count]);
-		/* One broken card, or one that is not ours to see, hides none of the others. */
+		/* One broken card, or one that is not ours to see, hides no other. */
 		if (r == NVML_SUCCESS)
 			ret_inventory->count++;
 		else if (r == NVML_ERROR_GPU_IS_LOST || r == NVML_ERROR_NO_PERMISSION)

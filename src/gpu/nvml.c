@@ -68,7 +68,7 @@ int nvml_find_device(const struct nvml_driver *nvml, const char *uuid, nvmlDevic
 		return -ENODEV;
 	if (nvml->nvmlDeviceGetHandleByUUID(uuid, ret_device) == NVML_SUCCESS)
 		return 0;
-	/* What CUDA calls GPU-... may be an instance, which NVML finds by its own name alone. */
+	/* A GPU-... of CUDA's may be an instance, which NVML finds by its own name alone. */
 	strncat(mig, device_name_core(uuid), sizeof(mig) - sizeof("MIG-"));
 	return nvml->nvmlDeviceGetHandleByUUID(mig, ret_device) == NVML_SUCCESS ? 0 : -ENODEV;
 }

@@ -16,10 +16,10 @@ struct evictee {
 	struct evict_process process;
 	int pid; /* as seen from here */
 	char command[17];
-	bool is_away; /* by its books, before we came */
+	bool is_away; /* by the ledger, before we came */
 	enum evictee_stage stage;
-	uint64_t bytes
-		[REGION_DEVICES]; /* what has to have room for it to come back; once it is away */
+	uint64_t
+		bytes[REGION_DEVICES]; /* free memory that it needs to come back; once it is away */
 };
 
 struct evictees {
@@ -36,13 +36,13 @@ int evictee_read(const char *region, bool is_quiet, struct snapshot **ret_snapsh
 	struct err *err) MUST_CHECK;
 
 /*
- * Those who hold something or whose memory is away; with is_all, every process of the slice. The list is to be
+ * The processes that hold something or whose memory is away; with is_all, every process of the slice. The list is to be
  * freed, whatever comes: -ESRCH where a process cannot be reached from here, or -ENOMEM, with err set.
  */
 int evictee_list(const struct snapshot *s, bool is_all, struct evictees *ret_evictees,
 	struct err *err) MUST_CHECK;
 
-/* Whether the memory of the snapshot's process of that index is away, by its books. */
+/* Whether the memory of the snapshot's process of that index is away, by the ledger. */
 bool evictee_is_away(const struct snapshot *s, unsigned process);
 
 bool evictee_has_ended(const struct evictee *evictee);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether devices have room for what is to come back to them, as NVML tells. */
+/* Whether devices have free memory for what is to come back to them, as NVML tells. */
 #include "node/free_memory.h"
 
 #include <errno.h>
@@ -10,16 +10,16 @@
 #define MIB (UINT64_C(1) << 20)
 
 /*
- * What no book has of a process on a device: the driver's own for it, and the part of its context that NVML
- * shows for no process. Measured on an H200: 8.8 MiB (3.3 and 5.5), and of an evicted 2,611 MiB the books had
+ * The ledger lacks so much of a process on a device: the driver's own for it, and the part of its context that NVML
+ * shows for no process. Measured on an H200: 8.8 MiB (3.3 and 5.5), and of an evicted 2,611 MiB the ledger had
  * 2,602.
  */
-#define UNBOOKED_BYTES (10 * MIB)
+#define UNCHARGED_BYTES (10 * MIB)
 
 /*
- * What is to be left beside that, 64 MiB in all for one process, where others are on the device: they go on taking
- * memory between the look and the end of the restore. Estimated; no figure is sure. Where nobody else is, there
- * will never be more room than now, and a slice that filled its device has to come back.
+ * So much is left beside that, 64 MiB in all for one process, where other processes are on the device: they go on
+ * taking memory between this check and the end of the restore. Estimated; no figure is sure. Where no other process
+ * is, no more memory will ever be free than now, and a slice that filled its device has to come back.
  */
 #define SPARE_BYTES (54 * MIB)
 
@@ -48,7 +48,7 @@ static bool has_others(
 	return false;
 }
 
-/* What is to come back to one device. */
+/* The memory that is to come back to one device. */
 struct load {
 	uint64_t bytes;
 	unsigned count; /* of processes */
@@ -67,15 +67,15 @@ static void add(struct load *load, const struct evictee *p, unsigned device)
 static int refuse(const struct load *load, uint64_t free_bytes, uint64_t need, const char *uuid,
 	struct err *err)
 {
-	char others[40] = "";
+	char more[40] = "";
 
 	if (load->count > 1)
-		snprintf(others, sizeof(others), " and %u more", load->count - 1);
+		snprintf(more, sizeof(more), " and %u more", load->count - 1);
 	return err_set(err, ENOSPC,
 		"no free memory for process %d (%.16s)%s: device %.80s has %" PRIu64
 		" MiB free, and %" PRIu64 " MiB are needed; end, evict or limit what uses it, and "
 		"resume again",
-		load->first->pid, load->first->command, others, uuid, free_bytes / MIB,
+		load->first->pid, load->first->command, more, uuid, free_bytes / MIB,
 		(need + MIB - 1) / MIB);
 }
 
@@ -89,7 +89,7 @@ static int check_device(const struct nvml_driver *nvml, const struct evictees *a
 	if (nvml_find_device(nvml, uuid, &device) < 0 ||
 		nvml_read_memory(nvml, device, &memory) < 0)
 		return 0;
-	need = load->bytes + load->count * UNBOOKED_BYTES;
+	need = load->bytes + load->count * UNCHARGED_BYTES;
 	if (has_others(nvml, device, all))
 		need += SPARE_BYTES;
 	return memory.free < need ? refuse(load, memory.free, need, uuid, err) : 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether devices have room for what is to come back to them.
+ * Whether devices have free memory for what is to come back to them.
  *
- * The driver does not say beforehand, and a process that it tries to restore without room is lost: measured on
+ * The driver does not say beforehand, and a process that it tries to restore without free memory is lost: measured on
  * an H200 with driver 580.159, the first try gives CUDA_ERROR_OUT_OF_MEMORY, and each later one
- * CUDA_ERROR_OPERATING_SYSTEM, though there is room by then.
+ * CUDA_ERROR_OPERATING_SYSTEM, though there is memory by then.
  */
 #pragma once
 
@@ -15,7 +15,7 @@
 #include "region/snapshot.h"
 
 /*
- * Whether each device has room for `one` of the evictees, or where it is NULL for all together whose memory is away;
+ * Whether each device has free memory for `one` of the evictees, or where it is NULL for all together whose memory is away;
  * their `bytes` are by the devices of `seen`. -ENOSPC with err set; of a device that NVML does not know
  * nothing is said, nor where `nvml` is NULL: memory is taken for granted there.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What /proc tells of a process that is to live under a quota. */
+/* A process that is to live under a quota, as /proc tells. */
 #include "node/inspect.h"
 
 #include <errno.h>
@@ -78,7 +78,7 @@ static bool find_libraries(int pid, struct inspection *i)
 	return maps;
 }
 
-/* What made the dynamic linker put the library before what the program names. */
+/* The reason why the dynamic linker put the library before what the program names. */
 static const char *find_preload(int pid, char *environment)
 {
 	const char *variable = look_up(environment, "LD_PRELOAD");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What /proc tells of a process that is to live under a quota: its library, and what it was told. */
+/* A process that is to live under a quota, as /proc tells: its library, and what it was told. */
 #pragma once
 
 #include <stdbool.h>

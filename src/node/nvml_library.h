@@ -20,7 +20,7 @@ enum {
 
 /*
  * Loads and begins NVML: the library at that path, or the machine's own where it is NULL. 0,
- * NVML_LIBRARY_E_NONE, or -ENOSYS where the library is too old for us, with err set. What is open does not
+ * NVML_LIBRARY_E_NONE, or -ENOSYS where the library is too old for us, with err set. An open library does not
  * move in memory.
  */
 int nvml_library_open(

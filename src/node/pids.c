@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a process of another PID namespace is called here.
+ * The PID here of a process of another PID namespace.
  *
  * The last number of NSpid in /proc/PID/status is the process's own, and the namespace's inode
  * number says which one it is meant in. That link can only be read of our own processes, or as root;
- * the start time is for everybody.
+ * the start time is for all users.
  */
 #include "node/pids.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a process of another PID namespace is called here. */
+/* The PID here of a process of another PID namespace. */
 #pragma once
 
 #include <stdint.h>

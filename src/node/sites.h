@@ -13,7 +13,7 @@ struct site {
 	char *name;    /* for people */
 	char *folder;  /* the slice's folder, or NULL where there is only a region */
 	char *region;  /* path of the region; it need not exist where there is a folder */
-	bool is_guess; /* found as somebody's mapping: it may be something else entirely */
+	bool is_guess; /* found as a process's mapping: it may be something else entirely */
 	dev_t device;  /* of the region; 0 where it does not exist yet */
 	ino_t inode;
 };

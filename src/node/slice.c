@@ -3,10 +3,10 @@
  * A slice on disk.
  *
  * The folder is filled under a name that begins with a dot and then renamed: a slice is there with
- * all its parts or not at all, and of two that want one name, one gets it. Whoever runs the slice
+ * all its parts or not at all, and of two that want one name, one gets it. The slice's `vgpu run`
  * holds the lock of its file `lock`; in that file stands the first process, for the time after a
- * vgpu that was killed. A slice is stale when nobody has the lock, that process is gone, and the
- * region has no living process; who removes it holds the lock while doing so.
+ * vgpu that was killed. A slice is stale when the lock is free, that process is gone, and the
+ * region has no living process; its remover holds the lock meanwhile.
  *
  * Only the files that we make are ever removed, and only in folders that have our lock file:
  * $VGPU_STATE may point anywhere.
@@ -67,7 +67,7 @@ int slice_root(char ret_root[SHARE_PATH_BYTES], struct err *err)
 	return 0;
 }
 
-/* Opens the root, which must be a folder that nobody else can write to. */
+/* Opens the root, which must be a folder that no other user can write to. */
 static int open_root(const char *root, int *ret_fd, struct err *err)
 {
 	_cleanup_fd_ int fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
@@ -279,7 +279,7 @@ static int publish(int root_fd, const char *name, const struct share *share, int
 	int r;
 
 	snprintf(hidden, sizeof(hidden), ".%.*s.%d", SHARE_NAME_BYTES, name, (int)getpid());
-	/* What a dead process of the same PID began. */
+	/* A dead process of the same PID may have begun it. */
 	remove_folder(root_fd, hidden);
 	r = fill(root_fd, hidden, share, &lock_fd);
 	if (r == 0 && renameat(root_fd, hidden, root_fd, name) < 0)
@@ -339,8 +339,8 @@ void slice_note_child(const struct slice *slice, pid_t child)
 
 void slice_finish(struct slice *slice)
 {
-	/* Nobody may be putting a new share file into the folder while it goes; who cannot wait leaves it
-	 * to slice_sweep(). */
+	/* No new share file may come into the folder while it goes. Without the lock, slice_sweep() removes
+	 * it later. */
 	if (slice->lock_fd >= 0 && !has_processes(slice->path) &&
 		slice_lock(slice->lock_fd, SLICE_LOCK_EDIT) == 0)
 		remove_folder(slice->root_fd, slice->name);

@@ -34,14 +34,14 @@ enum {
  */
 int slice_root(char ret_root[SHARE_PATH_BYTES], struct err *err) MUST_CHECK;
 
-/* Opens that folder where it is; nobody else may be able to write to it. */
+/* Opens that folder where it is; no other user may be able to write to it. */
 int slice_find_root(char ret_root[SHARE_PATH_BYTES], int *ret_fd, struct err *err) MUST_CHECK;
 
-/* Opens that folder, made where it was missing; nobody else may be able to write to it. */
+/* Opens that folder, made where it was missing; no other user may be able to write to it. */
 int slice_open_root(char ret_root[SHARE_PATH_BYTES], int *ret_fd, struct err *err) MUST_CHECK;
 
 /*
- * Makes the slice's folder, which nobody sees before it is whole: the share file holds the devices
+ * Makes the slice's folder, which is not to be seen before it is whole: the share file holds the devices
  * of `grant`, the name and the region's path. The slice belongs to this process until
  * slice_finish(). 0, SLICE_E_TAKEN, or -errno; err is set in both cases.
  */
@@ -56,7 +56,7 @@ void slice_finish(struct slice *slice);
 
 /*
  * Removes those of this user's slices whose `vgpu run` has gone and of which no process lives.
- * Slices of others are left alone: their folders are not ours to trust.
+ * Slices of other users are left alone: their folders are not ours to trust.
  */
 void slice_sweep(void);
 

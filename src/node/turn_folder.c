@@ -15,7 +15,7 @@
 #include "base/file.h"
 #include "region/turn.h"
 
-/* Everybody's to write to, and what stands in it nobody's to remove but its owner's. */
+/* Every user may write to it, and remove what is that user's own. */
 #define TURNS_MODE 01777
 
 #define VIEWS_MAX  256 /* slices of a device that are looked at */
@@ -24,7 +24,7 @@ static bool is_usable(const char *path)
 {
 	struct stat s;
 
-	/* lstat(): somebody else may have put a link where the common folder is to be */
+	/* lstat(): another user may have put a link where the common folder is to be */
 	return lstat(path, &s) == 0 && S_ISDIR(s.st_mode) && access(path, W_OK | X_OK) == 0;
 }
 

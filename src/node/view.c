@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is to be shown of one slice. */
+/* One slice as it is shown. */
 #include "node/view.h"
 
 #include <errno.h>
@@ -114,14 +114,14 @@ static uint16_t smaller_limit(uint16_t a, uint16_t b)
 
 /*
  * Beside what processes have applied, which may be less than the share says, and a moment behind it. Where
- * nobody meters, only the share says anything.
+ * no process meters, only the share says anything.
  */
-static void take_terms(const struct share *share, struct view_device *d)
+static void take_limits(const struct share *share, struct view_device *d)
 {
 	const struct share_device *line = share_device(share, d->uuid);
 	struct view_compute *c = &d->compute;
 
-	/* What processes have noted of it is as old as their last look. */
+	/* The processes' notes of it are as old as their last reading of the share. */
 	c->state &= ~(unsigned)REGION_COMPUTE_SUSPENDED;
 	c->is_mps = *share->mps;
 	if (share->is_suspended)
@@ -139,7 +139,7 @@ static void take_terms(const struct share *share, struct view_device *d)
 		smaller_limit(c->granted.cap_permille, line->compute.cap_permille);
 }
 
-/* Adds what the share grants and nobody has used yet, and quotas that the region does not tell. */
+/* Adds what the share grants and no process has used yet, and quotas that the region does not tell. */
 static void take_share(const char *folder, const struct inventory *devices, struct view *v)
 {
 	char path[4096], text[SHARE_FILE_BYTES];
@@ -168,7 +168,7 @@ static void take_share(const char *folder, const struct inventory *devices, stru
 	for (unsigned i = 0; i < v->device_count; i++) {
 		if (v->devices[i].quota_bytes == SHARE_UNLIMITED)
 			v->devices[i].quota_bytes = 0;
-		take_terms(&share, &v->devices[i]);
+		take_limits(&share, &v->devices[i]);
 	}
 	v->is_suspended = share.is_suspended;
 	snprintf(v->turns, sizeof(v->turns), "%s", share.turns);

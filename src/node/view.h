@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is to be shown of one slice, whether in a table or in JSON. */
+/* One slice as it is shown, whether in a table or in JSON. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,7 +11,7 @@
 #include "policy/share.h"
 #include "region/snapshot.h"
 
-/* What happened between two readings. */
+/* Rates between two readings. */
 struct view_rates {
 	bool is_known;
 	double busy, budget_wait,
@@ -79,7 +79,7 @@ struct view {
 int view_read(const struct site *site, const struct inventory *devices, struct view *ret_view,
 	struct err *err) MUST_CHECK;
 
-/* What happened on each device of `after` since `before`, a reading of the same slice. */
+/* Fills in the rates of `after` since `before`, a reading of the same slice. */
 void view_compare(const struct view *before, struct view *after);
 
 /* Waits so long and fills in the rates of those views that are metered; without such it does not wait. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What happened between two readings of a slice. */
+/* Rates between two readings of a slice. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The processes of the slice, for whoever asks NVML about processes. */
+/* The processes of the slice, for the hooks of NVML. */
 #include "tenant/slice/members.h"
 
 #include <string.h>

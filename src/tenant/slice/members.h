@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The processes of the slice, for whoever asks NVML about processes.
+ * The processes of the slice, for the hooks of NVML.
  *
- * Read from the slice's region as from outside, so that a process which only looks needs no slot. A
- * member is shown by its PID if it lives in the looker's PID namespace; in another namespace that
- * number would be another process, so it is left out. What a member holds is what the books say:
+ * Read from the slice's region as from outside, so that a process which only asks needs no slot. A
+ * member is shown by its PID if it lives in the asker's PID namespace; in another namespace that
+ * number would be another process, so it is left out. A member holds what the ledger says:
  * so the rows of a list add up to the memory that is shown as used.
  */
 #pragma once

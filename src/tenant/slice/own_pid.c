@@ -12,14 +12,14 @@
 
 /* Less than this is no context on any card that we know. */
 #define CONTEXT_MIN_BYTES UINT64_C(0x1000000)
-/* What a context takes and no process is shown for: 5.6 MiB (H200), and what cuInit took. */
+/* A context takes so much that is shown for no process: 5.6 MiB (H200), and what cuInit took. */
 #define UNSHOWN_MAX_BYTES UINT64_C(0x1000000)
-/* Below the books by more than a free under way explains, this often in a row: another's figure. */
+/* Below the ledger by more than a free under way explains, this often in a row: another process's figure. */
 #define FAR_BYTES UINT64_C(0x4000000)
 #define FAR_MOST  3
 
 static struct {
-	struct lock lock; /* only ever tried: who comes second leaves it to the first */
+	struct lock lock; /* only ever tried: the second thread leaves it to the first */
 	const struct device *device;
 	unsigned before[NVML_ROWS];
 	unsigned before_count;

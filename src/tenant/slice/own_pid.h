@@ -3,10 +3,10 @@
  * The PID by which the driver lists this process.
  *
  * It is our own, where the driver names processes by the asker's PID namespace (580 does). An older
- * driver names them by the host's, which nobody in a namespace is told. There the list is read before
+ * driver names them by the host's, which is told to no process in a namespace. There the list is read before
  * this process's first context on a device and after it: a PID that is new, alone in that, and shows as
- * much memory as the context took is ours. If that is not clear, no PID is ours and the books stand
- * alone.
+ * much memory as the context took is ours. If that is not clear, no PID is ours and the ledger
+ * is not compared with the driver.
  */
 #pragma once
 
@@ -33,7 +33,7 @@ unsigned own_pid(void);
 
 /*
  * Device memory that the driver counts for this process, in bytes; -ENOENT where it lists this process by no
- * PID that we know, -ENODEV without NVML. known_bytes is what of it is in the books: a PID that was found
+ * PID that we know, -ENODEV without NVML. known_bytes is what of it is in the ledger: a PID that was found
  * shows itself to be another's by a figure that stays far below.
  */
 int own_pid_memory_bytes(const char *uuid, uint64_t known_bytes, uint64_t *ret_bytes) MUST_CHECK;

@@ -17,7 +17,7 @@
 #define DISABLE	  "GPU_CORE_UTILIZATION_POLICY=disable"
 #define LIMIT	  "CUDA_DEVICE_SM_LIMIT=30"
 #define WORK	  "compute launch 500"
-#define TOLERANCE 40 /* tenths of a percent, in shorter windows than test_compute_limits.c's */
+#define TOLERANCE 5 /* tenths of a percent; the clock is virtual (tests/clock) */
 #define WINDOW_US 800000
 
 /* Until so many ms from now the condition is true. */
@@ -270,14 +270,15 @@ static void a_share_that_changes_holds_at_once(void **state)
 	region = meter_region(slice);
 	meter_change(slice, "", "cores 60");
 	wait_for(1000, atomic_load(&region->hami.sm_limit_percent[0]) == 60);
-	assert_in_range(meter_permille(slice, 0, WINDOW_US), 600 - TOLERANCE, 600 + TOLERANCE);
+	/* what it was kept from when the limit was the old one is given as well */
+	assert_in_range(meter_permille(slice, 0, WINDOW_US), 600 - TOLERANCE, 600 + 2 * TOLERANCE);
 	meter_change(slice, "", "cores 10");
 	wait_for(1000, atomic_load(&region->hami.sm_limit_percent[0]) == 10);
 	usleep(100000);
 	assert_in_range(meter_permille(slice, 0, WINDOW_US), 100 - TOLERANCE, 100 + TOLERANCE);
 	meter_change(slice, "", NULL);
 	wait_for(1000, atomic_load(&region->hami.sm_limit_percent[0]) == 100);
-	assert_true(meter_permille(slice, 0, WINDOW_US / 4) > 900);
+	assert_true(meter_permille(slice, 0, WINDOW_US / 4) > 980);
 	/* and a limit that comes to who had none */
 	meter_change(slice, "", "cores 30");
 	wait_for(1000, atomic_load(&region->hami.sm_limit_percent[0]) == 30);
@@ -302,7 +303,7 @@ static void a_limit_holds_over_short_lives(void **state)
 	region = meter_region(slice);
 	busy_ns = atomic_load(&region->own.compute[0].busy_ns);
 	/* 480 ms of work; the last batches of each may have ended with it, and are charged as estimated */
-	assert_in_range(busy_ns, 400000000, 520000000);
+	assert_in_range(busy_ns, 470000000, 490000000);
 	assert_true(passed_ns > UINT64_C(1200000000));
 }
 

@@ -11,7 +11,7 @@
 #define SLICES 3
 /* Without a limit the simulated driver queues whatever it is given: 32 ms of it here. */
 #define QUEUED	  "compute launch 500 each=64"
-#define TOLERANCE 60 /* tenths of a percent: handing over takes longer where processors are busy */
+#define TOLERANCE 6 /* tenths of a percent; the clock is virtual (tests/clock) */
 
 /* Slices of a node that know each other by a folder. */
 struct couple {
@@ -68,8 +68,8 @@ static void two_halves_are_halves(void **state)
 	join(&c, "cores 50", "compute launch 500");
 	settle();
 	measure(&c, METER_WINDOW_US);
-	assert_in_range(c.permille[0], 500 - TOLERANCE, 500 + TOLERANCE / 2);
-	assert_in_range(c.permille[1], 500 - TOLERANCE, 500 + TOLERANCE / 2);
+	assert_in_range(c.permille[0], 500 - TOLERANCE, 500 + TOLERANCE);
+	assert_in_range(c.permille[1], 500 - TOLERANCE, 500 + TOLERANCE);
 }
 
 static void each_gets_its_own_share_beside_the_other(void **state)
@@ -80,8 +80,8 @@ static void each_gets_its_own_share_beside_the_other(void **state)
 	join(&c, "cores 60", "compute launch 1000");
 	settle();
 	measure(&c, METER_WINDOW_US);
-	assert_in_range(c.permille[0], 300 - TOLERANCE, 300 + TOLERANCE / 2);
-	assert_in_range(c.permille[1], 600 - TOLERANCE, 600 + TOLERANCE / 2);
+	assert_in_range(c.permille[0], 300 - TOLERANCE, 300 + TOLERANCE);
+	assert_in_range(c.permille[1], 600 - TOLERANCE, 600 + TOLERANCE);
 }
 
 static void three_get_their_shares_however_they_work(void **state)
@@ -93,9 +93,9 @@ static void three_get_their_shares_however_they_work(void **state)
 	join(&c, "cores 40", "compute graph 100");
 	settle();
 	measure(&c, METER_WINDOW_US);
-	assert_in_range(c.permille[0], 200 - TOLERANCE, 200 + TOLERANCE / 2);
-	assert_in_range(c.permille[1], 300 - TOLERANCE, 300 + TOLERANCE / 2);
-	assert_in_range(c.permille[2], 400 - TOLERANCE, 400 + TOLERANCE / 2);
+	assert_in_range(c.permille[0], 200 - TOLERANCE, 200 + TOLERANCE);
+	assert_in_range(c.permille[1], 300 - TOLERANCE, 300 + TOLERANCE);
+	assert_in_range(c.permille[2], 400 - TOLERANCE, 400 + TOLERANCE);
 }
 
 /* What is lent is taken back at once, and lent again when nobody wants it. */
@@ -106,18 +106,18 @@ static void what_nobody_uses_is_lent(void **state)
 	join(&c, "cores 30 cap 100", QUEUED);
 	settle();
 	measure(&c, METER_WINDOW_US / 2);
-	assert_true(c.permille[0] > 930);
+	assert_true(c.permille[0] > 990);
 	join(&c, "cores 60", "compute launch 500");
 	/* and what it was charged while the other's queue was still there is paid */
 	usleep(METER_WINDOW_US);
 	measure(&c, METER_WINDOW_US);
-	assert_in_range(c.permille[0], 300 - TOLERANCE, 400 + TOLERANCE / 2);
-	assert_in_range(c.permille[1], 600 - TOLERANCE, 600 + TOLERANCE / 2);
+	assert_in_range(c.permille[0], 300 - TOLERANCE, 400 + TOLERANCE);
+	assert_in_range(c.permille[1], 600 - TOLERANCE, 600 + TOLERANCE);
 	tenant_kill(c.tenants[1], SIGKILL);
 	c.count = 1;
 	settle();
 	measure(&c, METER_WINDOW_US / 2);
-	assert_true(c.permille[0] > 930);
+	assert_true(c.permille[0] > 990);
 }
 
 static void who_is_killed_with_the_turn_holds_nobody_up(void **state)
@@ -133,7 +133,7 @@ static void who_is_killed_with_the_turn_holds_nobody_up(void **state)
 		c.count = 1;
 		/* the page of the dead counts for tens of ms, and is alive for a second */
 		measure(&c, METER_WINDOW_US / 3);
-		assert_true(c.permille[0] > 750);
+		assert_true(c.permille[0] > 980);
 	}
 }
 
@@ -148,7 +148,7 @@ static void who_is_stopped_with_the_turn_holds_nobody_up(void **state)
 		tenant_kill(c.tenants[1], SIGSTOP);
 		usleep(100000);
 		measure(&c, METER_WINDOW_US / 3);
-		assert_true(c.permille[0] > 750);
+		assert_true(c.permille[0] > 990);
 		tenant_kill(c.tenants[1], SIGCONT);
 		usleep(METER_SETTLE_US);
 	}
@@ -167,8 +167,8 @@ static void two_processes_of_a_slice_share_its_turns(void **state)
 	join(&c, "cores 50", "compute launch 500");
 	settle();
 	measure(&c, METER_WINDOW_US);
-	assert_in_range(c.permille[0], 400 - TOLERANCE, 400 + TOLERANCE / 2);
-	assert_in_range(c.permille[1], 500 - TOLERANCE, 500 + TOLERANCE / 2);
+	assert_in_range(c.permille[0], 400 - TOLERANCE, 400 + TOLERANCE);
+	assert_in_range(c.permille[1], 500 - TOLERANCE, 500 + TOLERANCE);
 }
 
 /* Priority 0 takes what it needs, and the others have the rest. */
@@ -187,8 +187,8 @@ static void who_goes_first_is_not_held_up_by_who_goes_later(void **state)
 	join(&c, NULL, "compute launch 1000 sync idle");
 	settle();
 	measure(&c, METER_WINDOW_US);
-	assert_true(c.permille[1] > 200);
-	assert_true(c.permille[0] > 150);
+	assert_true(c.permille[1] > 300);
+	assert_true(c.permille[0] > 320);
 }
 
 int main(void)

@@ -25,14 +25,15 @@ struct list {
 	} row[MACHINE_PROCESSES_MAX];
 };
 
-enum who { ALL, MPS_CLIENTS, GRAPHICS };
+enum group { ALL, MPS_CLIENTS, GRAPHICS };
 
-static nvmlReturn_t list_read(int index, enum who who, uint64_t window_ns, struct list *ret_list)
+static nvmlReturn_t list_read(
+	int index, enum group group, uint64_t window_ns, struct list *ret_list)
 {
 	_cleanup_free_ struct machine_snapshot *snapshot = NULL;
 
 	ret_list->count = 0;
-	if (who == GRAPHICS)
+	if (group == GRAPHICS)
 		return NVML_SUCCESS;
 	snapshot = node_read_snapshot(window_ns);
 	if (!snapshot)
@@ -42,7 +43,7 @@ static nvmlReturn_t list_read(int index, enum who who, uint64_t window_ns, struc
 		const struct machine_held *held = &process->device[index];
 		int32_t pid;
 
-		if (!held->has_context || (who == MPS_CLIENTS && !process->is_mps_client))
+		if (!held->has_context || (group == MPS_CLIENTS && !process->is_mps_client))
 			continue;
 		pid = pid_seen(process);
 		if (!pid)
@@ -73,21 +74,21 @@ static nvmlReturn_t check_room(unsigned int there, unsigned int *count, const vo
 }
 
 static nvmlReturn_t read_all(
-	int index, enum who who, unsigned int *count, const void *array, struct list *ret_list)
+	int index, enum group group, unsigned int *count, const void *array, struct list *ret_list)
 {
 	nvmlReturn_t result;
 
 	if (!count)
 		return NVML_ERROR_INVALID_ARGUMENT;
-	result = list_read(index, who, NODE_WINDOW_NS, ret_list);
+	result = list_read(index, group, NODE_WINDOW_NS, ret_list);
 	return result == NVML_SUCCESS ? check_room(ret_list->count, count, array) : result;
 }
 
 static nvmlReturn_t reply_v1(
-	int index, enum who who, unsigned int *count, nvmlProcessInfo_v1_t *infos)
+	int index, enum group group, unsigned int *count, nvmlProcessInfo_v1_t *infos)
 {
 	struct list list;
-	nvmlReturn_t result = read_all(index, who, count, infos, &list);
+	nvmlReturn_t result = read_all(index, group, count, infos, &list);
 
 	for (unsigned int i = 0; result == NVML_SUCCESS && i < list.count; i++) {
 		infos[i].pid = list.row[i].pid;
@@ -97,10 +98,11 @@ static nvmlReturn_t reply_v1(
 }
 
 /* nvmlProcessInfo_v2_t is the same struct under its older name. */
-static nvmlReturn_t reply(int index, enum who who, unsigned int *count, nvmlProcessInfo_t *infos)
+static nvmlReturn_t reply(
+	int index, enum group group, unsigned int *count, nvmlProcessInfo_t *infos)
 {
 	struct list list;
-	nvmlReturn_t result = read_all(index, who, count, infos, &list);
+	nvmlReturn_t result = read_all(index, group, count, infos, &list);
 
 	for (unsigned int i = 0; result == NVML_SUCCESS && i < list.count; i++) {
 		infos[i].pid = list.row[i].pid;
@@ -112,26 +114,26 @@ static nvmlReturn_t reply(int index, enum who who, unsigned int *count, nvmlProc
 }
 
 /* The three versions of a list. */
-#define LISTS(symbol, who)                                                                         \
+#define LISTS(symbol, group)                                                                       \
 	ENTRY_DEVICE(symbol, (unsigned int *count, nvmlProcessInfo_v1_t *infos), (count, infos))   \
 	{                                                                                          \
-		return reply_v1(index, who, count, infos);                                         \
+		return reply_v1(index, group, count, infos);                                       \
 	}                                                                                          \
 	ENTRY_DEVICE(                                                                              \
 		symbol##_v2, (unsigned int *count, nvmlProcessInfo_v2_t *infos), (count, infos))   \
 	{                                                                                          \
-		return reply(index, who, count, infos);                                            \
+		return reply(index, group, count, infos);                                          \
 	}                                                                                          \
 	ENTRY_DEVICE(symbol##_v3, (unsigned int *count, nvmlProcessInfo_t *infos), (count, infos)) \
 	{                                                                                          \
-		return reply(index, who, count, infos);                                            \
+		return reply(index, group, count, infos);                                          \
 	}
 
 LISTS(nvmlDeviceGetComputeRunningProcesses, ALL)
 LISTS(nvmlDeviceGetGraphicsRunningProcesses, GRAPHICS)
 LISTS(nvmlDeviceGetMPSComputeRunningProcesses, MPS_CLIENTS)
 
-static enum who who_of_mode(unsigned int mode)
+static enum group group_of_mode(unsigned int mode)
 {
 	if (mode == NVML_PROCESS_MODE_GRAPHICS)
 		return GRAPHICS;
@@ -149,7 +151,7 @@ ENTRY_DEVICE(nvmlDeviceGetRunningProcessDetailList, (nvmlProcessDetailList_t * d
 		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
 	if (details->mode > NVML_PROCESS_MODE_MPS)
 		return NVML_ERROR_INVALID_ARGUMENT;
-	result = read_all(index, who_of_mode(details->mode), &details->numProcArrayEntries,
+	result = read_all(index, group_of_mode(details->mode), &details->numProcArrayEntries,
 		details->procArray, &list);
 	for (unsigned int i = 0; result == NVML_SUCCESS && i < list.count; i++)
 		details->procArray[i] = (nvmlProcessDetail_v1_t){

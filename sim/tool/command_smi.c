@@ -7,201 +7,11 @@
 #include "base/cleanup.h"
 #include "sim/tool/args.h"
 #include "sim/tool/command.h"
-#include "sim/tool/smi.h"
+#include "sim/tool/smi_table.h"
 
 static unsigned long long mib(unsigned long long bytes)
 {
 	return bytes >> 20;
-}
-
-/* One cell of a table: a text, or a number with its unit. */
-struct cell {
-	char text[256];
-	const char *unit;
-};
-
-struct row {
-	const struct smi *smi;
-	const struct smi_device *device;
-	const struct smi_process *process; /* NULL in tables of devices */
-};
-
-#define CELL(function, unit_text, ...)                                 \
-	static void function(const struct row *row, struct cell *cell) \
-	{                                                              \
-		snprintf(cell->text, sizeof(cell->text), __VA_ARGS__); \
-		cell->unit = unit_text;                                \
-	}
-
-CELL(cell_index, NULL, "%u", row->device->index)
-CELL(cell_uuid, NULL, "%s", row->device->uuid)
-CELL(cell_name, NULL, "%s", row->device->name)
-CELL(cell_bus, NULL, "%s", row->device->pci.busId)
-CELL(cell_driver, NULL, "%s", row->smi->driver_version)
-CELL(cell_total, "MiB", "%llu", mib(row->device->memory.total))
-CELL(cell_reserved, "MiB", "%llu", mib(row->device->memory.reserved))
-CELL(cell_used, "MiB", "%llu", mib(row->device->memory.used))
-CELL(cell_free, "MiB", "%llu", mib(row->device->memory.free))
-CELL(cell_busy, "%", "%u", row->device->busy_percent)
-CELL(cell_celsius, NULL, "%u", row->device->celsius)
-CELL(cell_power, "W", "%.2f", row->device->power_mw / 1000.0)
-CELL(cell_limit, "W", "%.2f", row->device->power_limit_mw / 1000.0)
-CELL(cell_pid, NULL, "%u", row->process->pid)
-CELL(cell_used_memory, "MiB", "%llu", mib(row->process->used_bytes))
-
-static void cell_process_name(const struct row *row, struct cell *cell)
-{
-	smi_process_name(row->smi, row->process->pid, cell->text, sizeof(cell->text));
-	cell->unit = NULL;
-}
-
-struct field {
-	const char *name;
-	const char *unit; /* in the heading */
-	void (*fill)(const struct row *row, struct cell *cell);
-};
-
-static const struct field device_fields[] = {
-	{"index", NULL, cell_index},
-	{"uuid", NULL, cell_uuid},
-	{"name", NULL, cell_name},
-	{"pci.bus_id", NULL, cell_bus},
-	{"driver_version", NULL, cell_driver},
-	{"memory.total", "MiB", cell_total},
-	{"memory.reserved", "MiB", cell_reserved},
-	{"memory.used", "MiB", cell_used},
-	{"memory.free", "MiB", cell_free},
-	{"utilization.gpu", "%", cell_busy},
-	{"temperature.gpu", NULL, cell_celsius},
-	{"power.draw", "W", cell_power},
-	{"power.limit", "W", cell_limit},
-	{NULL, NULL, NULL},
-};
-
-static const struct field process_fields[] = {
-	{"pid", NULL, cell_pid},
-	{"process_name", NULL, cell_process_name},
-	{"used_memory", "MiB", cell_used_memory},
-	{"gpu_uuid", NULL, cell_uuid},
-	{"gpu_name", NULL, cell_name},
-	{"gpu_bus_id", NULL, cell_bus},
-	{NULL, NULL, NULL},
-};
-
-#define TABLE_FIELDS_MAX 32
-
-struct table {
-	const struct field *field[TABLE_FIELDS_MAX];
-	unsigned int field_count;
-	bool has_header;
-	bool has_units;
-};
-
-static const struct field *find_field(const struct field *fields, const char *name, size_t length)
-{
-	for (; fields->name; fields++)
-		if (strlen(fields->name) == length && !strncmp(fields->name, name, length))
-			return fields;
-	return NULL;
-}
-
-/* Says which fields there are. */
-static int complain_of_field(const struct field *fields, const char *name, size_t length)
-{
-	tool_complain("smi", 0, "unknown field '%.*s'; there are:", (int)length, name);
-	for (; fields->name; fields++)
-		fprintf(stderr, " %s", fields->name);
-	fputc('\n', stderr);
-	return -1;
-}
-
-static int table_read_fields(struct table *table, const struct field *fields, const char *text)
-{
-	while (*text) {
-		size_t length;
-
-		text += strspn(text, ", ");
-		length = strcspn(text, ", ");
-		if (!length)
-			break;
-		if (table->field_count == TABLE_FIELDS_MAX)
-			return tool_complain("smi", -1, "more than %d fields", TABLE_FIELDS_MAX);
-		table->field[table->field_count] = find_field(fields, text, length);
-		if (!table->field[table->field_count])
-			return complain_of_field(fields, text, length);
-		table->field_count++;
-		text += length;
-	}
-	return table->field_count ? 0 : tool_complain("smi", -1, "no fields are named");
-}
-
-static int table_read_format(struct table *table, const char *text)
-{
-	bool is_csv = false;
-
-	table->has_header = true;
-	table->has_units = true;
-	while (*text) {
-		size_t length;
-
-		text += strspn(text, ", ");
-		length = strcspn(text, ", ");
-		if (length == 3 && !strncmp(text, "csv", length))
-			is_csv = true;
-		else if (length == 8 && !strncmp(text, "noheader", length))
-			table->has_header = false;
-		else if (length == 7 && !strncmp(text, "nounits", length))
-			table->has_units = false;
-		else if (length)
-			return tool_complain("smi", -1,
-				"--format: unknown word '%.*s'; there are: csv noheader nounits",
-				(int)length, text);
-		text += length;
-	}
-	return is_csv ? 0 : tool_complain("smi", -1, "--format must name csv");
-}
-
-static void table_print_header(const struct table *table)
-{
-	for (unsigned int i = 0; table->has_header && i < table->field_count; i++) {
-		printf("%s%s", i ? ", " : "", table->field[i]->name);
-		if (table->has_units && table->field[i]->unit)
-			printf(" [%s]", table->field[i]->unit);
-	}
-	if (table->has_header)
-		putchar('\n');
-}
-
-static void table_print_row(const struct table *table, const struct row *row)
-{
-	for (unsigned int i = 0; i < table->field_count; i++) {
-		struct cell cell;
-
-		table->field[i]->fill(row, &cell);
-		printf("%s%s", i ? ", " : "", cell.text);
-		if (table->has_units && cell.unit)
-			printf(" %s", cell.unit);
-	}
-	putchar('\n');
-}
-
-static void print_devices(const struct table *table, const struct smi *smi)
-{
-	table_print_header(table);
-	for (unsigned int i = 0; i < smi->device_count; i++)
-		table_print_row(table, &(struct row){.smi = smi, .device = &smi->device[i]});
-}
-
-static void print_processes(const struct table *table, const struct smi *smi)
-{
-	table_print_header(table);
-	for (unsigned int i = 0; i < smi->device_count; i++)
-		for (unsigned int j = 0; j < smi->device[i].process_count; j++)
-			if (strcmp(smi->device[i].processes[j].type, "G") != 0)
-				table_print_row(
-					table, &(struct row){.smi = smi,
-						       .device = &smi->device[i],
-						       .process = &smi->device[i].processes[j]});
 }
 
 static void print_short(const struct smi *smi)
@@ -245,7 +55,7 @@ static void print_listing(const struct smi *smi)
 struct request {
 	const char *device_query, *process_query, *format;
 	bool is_short, is_full, is_work;
-	struct table table;
+	struct smi_table table;
 };
 
 /* Returns a TOOL_ value. */
@@ -278,23 +88,20 @@ static int read_request(int argc, char **argv, struct request *request)
 
 static int read_table(struct request *request)
 {
-	struct table *table = &request->table;
-	const char *format = request->format ? request->format : "csv";
+	bool is_of_processes = request->process_query;
+	const char *fields = is_of_processes ? request->process_query : request->device_query;
 
-	if (request->device_query && table_read_fields(table, device_fields, request->device_query))
+	if (fields && smi_table_read_fields(&request->table, is_of_processes, fields))
 		return TOOL_USAGE;
-	if (request->process_query &&
-		table_read_fields(table, process_fields, request->process_query))
-		return TOOL_USAGE;
-	return table_read_format(table, format) ? TOOL_USAGE : TOOL_OK;
+	return smi_table_read_format(&request->table, request->format ? request->format : "csv")
+		       ? TOOL_USAGE
+		       : TOOL_OK;
 }
 
 static void print(const struct request *request, const struct smi *smi)
 {
-	if (request->device_query)
-		print_devices(&request->table, smi);
-	else if (request->process_query)
-		print_processes(&request->table, smi);
+	if (request->table.field_count)
+		smi_table_print(&request->table, smi);
 	else if (request->is_short)
 		print_short(smi);
 	else if (request->is_full)

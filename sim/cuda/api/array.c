@@ -22,7 +22,7 @@ static CUresult make(
 	return result;
 }
 
-/* What `descriptor` of one or two dimensions asks for. */
+/* The array of one or two dimensions that `descriptor` describes. */
 #define FLAT_ARRAY                                             \
 	((CUDA_ARRAY3D_DESCRIPTOR){.Width = descriptor->Width, \
 		.Height = descriptor->Height,                  \

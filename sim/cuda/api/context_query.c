@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a context says of itself, its limits, and waiting for it. */
+/* Properties and limits of a context, and waiting for it. */
 #include "sim/cuda/api/entry.h"
 #include "sim/cuda/model/memory/array.h"
 #include "sim/cuda/model/memory/pool.h"
@@ -109,8 +109,6 @@ ENTRY_CURRENT(cuCtxGetLimit, (size_t * value, CUlimit limit), (value, limit))
 /* All but the stack limit are only remembered: what they ask for is taken when it is used. */
 ENTRY_CURRENT(cuCtxSetLimit, (CUlimit limit, size_t value), (limit, value))
 {
-	CUresult result = CUDA_SUCCESS;
-
 	if ((unsigned int)limit >= CONTEXT_LIMITS)
 		return CUDA_ERROR_UNSUPPORTED_LIMIT;
 	if (limit == CU_LIMIT_STACK_SIZE)
@@ -120,10 +118,9 @@ ENTRY_CURRENT(cuCtxSetLimit, (CUlimit limit, size_t value), (limit, value))
 	/* Too late when it was used. */
 	if ((limit == CU_LIMIT_MALLOC_HEAP_SIZE && context->code.has_heap) ||
 		(limit == CU_LIMIT_PRINTF_FIFO_SIZE && context->code.has_printed))
-		result = CUDA_ERROR_INVALID_VALUE;
-	else
-		context_set_limit(context, limit, value);
-	return result;
+		return CUDA_ERROR_INVALID_VALUE;
+	context_set_limit(context, limit, value);
+	return CUDA_SUCCESS;
 }
 
 ENTRY_BODY(cuCtxResetPersistingL2Cache, (void), ())

@@ -68,7 +68,7 @@ FLAT(HtoD, CUdeviceptr, CUdeviceptr_v1, SIDE_DEVICE, const void *, const void *,
 FLAT(DtoH, void *, void *, SIDE_HOST, CUdeviceptr, CUdeviceptr_v1, SIDE_DEVICE)
 FLAT(DtoD, CUdeviceptr, CUdeviceptr_v1, SIDE_DEVICE, CUdeviceptr, CUdeviceptr_v1, SIDE_DEVICE)
 
-/* What requests of two dimensions and of three, and those of CUDA 2, have in common. */
+/* The fields that requests of two dimensions and of three share, old and new. */
 #define FIELDS_2D(FIELD)     \
 	FIELD(srcXInBytes)   \
 	FIELD(srcY)          \

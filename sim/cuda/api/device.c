@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What devices say of themselves. */
+/* Devices and their properties. */
 #include <stdio.h>
 
 #include "sim/cuda/api/entry.h"
@@ -249,7 +249,7 @@ ENTRY_BODY(cuDeviceGetAttribute, (int *value, CUdevice_attribute attribute, CUde
 		*value = board->compute_major >= 9;
 		break;
 	default:
-		/* What is not listed is not there. */
+		/* An attribute that is not listed is 0. */
 		*value = 0;
 		for (size_t i = 0; i < sizeof(constants) / sizeof(constants[0]); i++) {
 			if (constants[i].attribute == attribute)

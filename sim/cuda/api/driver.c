@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Starting the driver. */
+/* Starting the driver, and its version. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -17,7 +17,7 @@ enum call {
 
 #define ENTRY_UNPACK(...) __VA_ARGS__
 
-/* What an entry finds out before its body runs. */
+/* The context or the stream that an entry looks up before its body runs. */
 struct entry {
 	struct context *context;
 	struct stream *stream;

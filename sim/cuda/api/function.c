@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What functions say of themselves, and occupancy. */
+/* Functions and kernels: their attributes, names and parameters. */
 #include "sim/cuda/api/entry.h"
 #include "sim/cuda/model/code/image.h"
 #include "sim/cuda/model/code/kernel.h"

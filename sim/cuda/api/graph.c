@@ -87,92 +87,53 @@ ENTRY_CALL(cuGraphAddNode_v2,
 		size_t count, CUgraphNodeParams *params),
 	add_node(node, graph, deps, count, params))
 
-ENTRY_BODY(cuGraphAddKernelNode,
-	(CUgraphNode * node, CUgraph graph, const CUgraphNode *deps, size_t count,
-		const CUDA_KERNEL_NODE_PARAMS_v1 *params),
-	(node, graph, deps, count, params))
+static CUDA_KERNEL_NODE_PARAMS_v2 widen_kernel(const CUDA_KERNEL_NODE_PARAMS_v1 *params)
 {
-	CUgraphNodeParams wanted = {.type = CU_GRAPH_NODE_TYPE_KERNEL};
-
-	if (!params)
-		return CUDA_ERROR_INVALID_VALUE;
-	wanted.kernel =
-		(CUDA_KERNEL_NODE_PARAMS_v2){params->func, params->gridDimX, params->gridDimY,
-			params->gridDimZ, params->blockDimX, params->blockDimY, params->blockDimZ,
-			params->sharedMemBytes, params->kernelParams, params->extra, NULL, NULL};
-	return add_node(node, graph, deps, count, &wanted);
+	return (CUDA_KERNEL_NODE_PARAMS_v2){params->func, params->gridDimX, params->gridDimY,
+		params->gridDimZ, params->blockDimX, params->blockDimY, params->blockDimZ,
+		params->sharedMemBytes, params->kernelParams, params->extra, NULL, NULL};
 }
 
-ENTRY_BODY(cuGraphAddKernelNode_v2,
-	(CUgraphNode * node, CUgraph graph, const CUgraphNode *deps, size_t count,
-		const CUDA_KERNEL_NODE_PARAMS_v2 *params),
-	(node, graph, deps, count, params))
+static CUDA_MEMSET_NODE_PARAMS_v2 widen_memset(
+	const CUDA_MEMSET_NODE_PARAMS_v1 *params, CUcontext context)
 {
-	CUgraphNodeParams wanted = {.type = CU_GRAPH_NODE_TYPE_KERNEL};
-
-	if (!params)
-		return CUDA_ERROR_INVALID_VALUE;
-	wanted.kernel = *params;
-	return add_node(node, graph, deps, count, &wanted);
-}
-
-ENTRY_BODY(cuGraphAddMemcpyNode,
-	(CUgraphNode * node, CUgraph graph, const CUgraphNode *deps, size_t count,
-		const CUDA_MEMCPY3D *params, CUcontext context),
-	(node, graph, deps, count, params, context))
-{
-	CUgraphNodeParams wanted = {.type = CU_GRAPH_NODE_TYPE_MEMCPY};
-
-	if (!params)
-		return CUDA_ERROR_INVALID_VALUE;
-	wanted.memcpy.copyParams = *params;
-	return add_node(node, graph, deps, count, &wanted);
-}
-
-ENTRY_BODY(cuGraphAddMemsetNode,
-	(CUgraphNode * node, CUgraph graph, const CUgraphNode *deps, size_t count,
-		const CUDA_MEMSET_NODE_PARAMS_v1 *params, CUcontext context),
-	(node, graph, deps, count, params, context))
-{
-	CUgraphNodeParams wanted = {.type = CU_GRAPH_NODE_TYPE_MEMSET};
-
-	if (!params)
-		return CUDA_ERROR_INVALID_VALUE;
-	wanted.memset = (CUDA_MEMSET_NODE_PARAMS_v2){params->dst, params->pitch, params->value,
+	return (CUDA_MEMSET_NODE_PARAMS_v2){params->dst, params->pitch, params->value,
 		params->elementSize, params->width, params->height, context};
-	return add_node(node, graph, deps, count, &wanted);
 }
 
-ENTRY_BODY(cuGraphAddHostNode,
-	(CUgraphNode * node, CUgraph graph, const CUgraphNode *deps, size_t count,
-		const CUDA_HOST_NODE_PARAMS *params),
-	(node, graph, deps, count, params))
-{
-	CUgraphNodeParams wanted = {.type = CU_GRAPH_NODE_TYPE_HOST};
+/* Rows: a call, the type of its node, the member of the parameters, its own parameters, their value. */
+#define ADD_NODE(symbol, kind, member, own, value)                                            \
+	ENTRY_CALL(symbol,                                                                    \
+		(CUgraphNode * node, CUgraph graph, const CUgraphNode *deps, size_t count,    \
+			ENTRY_UNPACK own),                                                    \
+		params ? add_node(node, graph, deps, count,                                   \
+				 &(CUgraphNodeParams){                                        \
+					 .type = CU_GRAPH_NODE_TYPE_##kind, .member = value}) \
+		       : CUDA_ERROR_INVALID_VALUE)
 
-	if (!params)
-		return CUDA_ERROR_INVALID_VALUE;
-	wanted.host = *params;
-	return add_node(node, graph, deps, count, &wanted);
-}
+ADD_NODE(cuGraphAddKernelNode, KERNEL, kernel, (const CUDA_KERNEL_NODE_PARAMS_v1 *params),
+	widen_kernel(params))
+ADD_NODE(cuGraphAddKernelNode_v2, KERNEL, kernel, (const CUDA_KERNEL_NODE_PARAMS_v2 *params),
+	*params)
+ADD_NODE(cuGraphAddMemcpyNode, MEMCPY, memcpy.copyParams,
+	(const CUDA_MEMCPY3D *params, CUcontext context), *params)
+ADD_NODE(cuGraphAddMemsetNode, MEMSET, memset,
+	(const CUDA_MEMSET_NODE_PARAMS_v1 *params, CUcontext context),
+	widen_memset(params, context))
+ADD_NODE(cuGraphAddHostNode, HOST, host, (const CUDA_HOST_NODE_PARAMS *params), *params)
 
-ENTRY_BODY(cuGraphAddEmptyNode,
+ENTRY_CALL(cuGraphAddEmptyNode,
 	(CUgraphNode * node, CUgraph graph, const CUgraphNode *deps, size_t count),
-	(node, graph, deps, count))
-{
-	CUgraphNodeParams wanted = {.type = CU_GRAPH_NODE_TYPE_EMPTY};
-
-	return add_node(node, graph, deps, count, &wanted);
-}
-
-ENTRY_BODY(cuGraphAddChildGraphNode,
+	add_node(node, graph, deps, count, &(CUgraphNodeParams){.type = CU_GRAPH_NODE_TYPE_EMPTY}))
+ENTRY_CALL(cuGraphAddChildGraphNode,
 	(CUgraphNode * node, CUgraph graph, const CUgraphNode *deps, size_t count, CUgraph child),
-	(node, graph, deps, count, child))
-{
-	CUgraphNodeParams wanted = {.type = CU_GRAPH_NODE_TYPE_GRAPH, .graph = {.graph = child}};
-
-	return add_node(node, graph, deps, count, &wanted);
-}
+	add_node(node, graph, deps, count,
+		&(CUgraphNodeParams){.type = CU_GRAPH_NODE_TYPE_GRAPH, .graph = {.graph = child}}))
+ENTRY_CALL(cuGraphAddMemFreeNode,
+	(CUgraphNode * node, CUgraph graph, const CUgraphNode *deps, size_t count,
+		CUdeviceptr dptr),
+	add_node(node, graph, deps, count,
+		&(CUgraphNodeParams){.type = CU_GRAPH_NODE_TYPE_MEM_FREE, .free = {.dptr = dptr}}))
 
 ENTRY_BODY(cuGraphAddMemAllocNode,
 	(CUgraphNode * node, CUgraph graph, const CUgraphNode *deps, size_t count,
@@ -189,16 +150,6 @@ ENTRY_BODY(cuGraphAddMemAllocNode,
 	if (result == CUDA_SUCCESS)
 		params->dptr = wanted.alloc.dptr;
 	return result;
-}
-
-ENTRY_BODY(cuGraphAddMemFreeNode,
-	(CUgraphNode * node, CUgraph graph, const CUgraphNode *deps, size_t count,
-		CUdeviceptr dptr),
-	(node, graph, deps, count, dptr))
-{
-	CUgraphNodeParams wanted = {.type = CU_GRAPH_NODE_TYPE_MEM_FREE, .free = {.dptr = dptr}};
-
-	return add_node(node, graph, deps, count, &wanted);
 }
 
 ENTRY_BODY(cuGraphAddDependencies,
@@ -373,8 +324,8 @@ ENTRY_BODY(cuGraphNodeGetDependencies_v2,
 	return result;
 }
 
-/* What a node does, if it is one of this type. */
-static CUresult look(CUgraphNode handle, CUgraphNodeType type, struct work *ret_work)
+/* The work of a node, if it is of this type. */
+static CUresult read_work(CUgraphNode handle, CUgraphNodeType type, struct work *ret_work)
 {
 	struct graph_node *node;
 	CUresult result = CUDA_ERROR_INVALID_VALUE;
@@ -405,7 +356,7 @@ ENTRY_BODY(cuGraphKernelNodeGetParams, (CUgraphNode node, CUDA_KERNEL_NODE_PARAM
 	(node, params))
 {
 	struct work work;
-	CUresult result = look(node, CU_GRAPH_NODE_TYPE_KERNEL, &work);
+	CUresult result = read_work(node, CU_GRAPH_NODE_TYPE_KERNEL, &work);
 	const CUDA_KERNEL_NODE_PARAMS_v2 *all = &work.kernel.params;
 
 	if (result != CUDA_SUCCESS || !params)
@@ -420,7 +371,7 @@ ENTRY_BODY(cuGraphKernelNodeGetParams_v2, (CUgraphNode node, CUDA_KERNEL_NODE_PA
 	(node, params))
 {
 	struct work work;
-	CUresult result = look(node, CU_GRAPH_NODE_TYPE_KERNEL, &work);
+	CUresult result = read_work(node, CU_GRAPH_NODE_TYPE_KERNEL, &work);
 
 	if (result != CUDA_SUCCESS || !params)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -432,7 +383,7 @@ ENTRY_BODY(cuGraphMemAllocNodeGetParams, (CUgraphNode node, CUDA_MEM_ALLOC_NODE_
 	(node, params))
 {
 	struct work work;
-	CUresult result = look(node, CU_GRAPH_NODE_TYPE_MEM_ALLOC, &work);
+	CUresult result = read_work(node, CU_GRAPH_NODE_TYPE_MEM_ALLOC, &work);
 
 	if (result != CUDA_SUCCESS || !params)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -443,7 +394,7 @@ ENTRY_BODY(cuGraphMemAllocNodeGetParams, (CUgraphNode node, CUDA_MEM_ALLOC_NODE_
 ENTRY_BODY(cuGraphMemFreeNodeGetParams, (CUgraphNode node, CUdeviceptr *dptr), (node, dptr))
 {
 	struct work work;
-	CUresult result = look(node, CU_GRAPH_NODE_TYPE_MEM_FREE, &work);
+	CUresult result = read_work(node, CU_GRAPH_NODE_TYPE_MEM_FREE, &work);
 
 	if (result != CUDA_SUCCESS || !dptr)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -454,7 +405,7 @@ ENTRY_BODY(cuGraphMemFreeNodeGetParams, (CUgraphNode node, CUdeviceptr *dptr), (
 ENTRY_BODY(cuGraphChildGraphNodeGetGraph, (CUgraphNode node, CUgraph *graph), (node, graph))
 {
 	struct work work;
-	CUresult result = look(node, CU_GRAPH_NODE_TYPE_GRAPH, &work);
+	CUresult result = read_work(node, CU_GRAPH_NODE_TYPE_GRAPH, &work);
 
 	if (result != CUDA_SUCCESS || !graph)
 		return CUDA_ERROR_INVALID_VALUE;

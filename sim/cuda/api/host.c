@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Host memory the driver knows, and what it says of pointers. */
+/* Host memory that the driver allocates or is told of. */
 #include <stdint.h>
 #include <sys/mman.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Launches: nothing runs, the stream is busy for as long as the kernel says it takes. */
+/* Launches. */
 #include "sim/cuda/api/entry.h"
 #include "sim/cuda/model/context/submit.h"
 

@@ -9,7 +9,7 @@
 
 #define PARAMS_MAX 4096
 
-/* What a function was told. Like the interface itself it is for one thread at a time. */
+/* The settings of a function. Like the interface itself they are for one thread at a time. */
 struct kernel_told {
 	unsigned int block[3];
 	unsigned int shared_bytes;

@@ -85,15 +85,13 @@ ENTRY_BODY(cuModuleGetGlobal_v2,
 	(dptr, size, handle, name))
 {
 	struct module *module;
-	CUresult result = CUDA_ERROR_INVALID_HANDLE;
 
 	if (!name || (!dptr && !size))
 		return CUDA_ERROR_INVALID_VALUE;
 	LOCK_SCOPE(&driver.memory_lock);
 	module = module_check(handle, false);
-	if (module)
-		result = module_find_global(module, name, false, dptr, size);
-	return result;
+	return module ? module_find_global(module, name, false, dptr, size)
+		      : CUDA_ERROR_INVALID_HANDLE;
 }
 
 /* No variable has an address of 32 bits. */

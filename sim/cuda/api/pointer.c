@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a pointer is. */
+/* Attributes of pointers. */
 #include <stdint.h>
 
 #include "sim/cuda/api/entry.h"

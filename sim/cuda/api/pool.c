@@ -176,15 +176,12 @@ ENTRY_BODY(cuMemPoolSetAttribute, (CUmemoryPool handle, CUmemPool_attribute attr
 	(handle, attribute, value))
 {
 	struct pool *pool;
-	CUresult result = CUDA_ERROR_INVALID_VALUE;
 
 	if (!value)
 		return CUDA_ERROR_INVALID_VALUE;
 	LOCK_SCOPE(&driver.memory_lock);
 	pool = pool_check(handle);
-	if (pool)
-		result = set_attribute(pool, attribute, value);
-	return result;
+	return pool ? set_attribute(pool, attribute, value) : CUDA_ERROR_INVALID_VALUE;
 }
 
 ENTRY_BODY(cuMemPoolGetAttribute, (CUmemoryPool handle, CUmemPool_attribute attribute, void *value),
@@ -255,17 +252,15 @@ static CUresult set_pool(CUdevice ordinal, CUmemoryPool handle)
 {
 	struct device *device = driver_device(ordinal);
 	struct pool *pool;
-	CUresult result = CUDA_SUCCESS;
 
 	if (!device)
 		return CUDA_ERROR_INVALID_DEVICE;
 	LOCK_SCOPE(&driver.memory_lock);
 	pool = pool_check(handle);
 	if (!pool || pool->device != device)
-		result = CUDA_ERROR_INVALID_VALUE;
-	else
-		device->current_pool = pool;
-	return result;
+		return CUDA_ERROR_INVALID_VALUE;
+	device->current_pool = pool;
+	return CUDA_SUCCESS;
 }
 
 ENTRY_CALL(cuDeviceGetDefaultMemPool, (CUmemoryPool * pool, CUdevice device),

@@ -94,7 +94,7 @@ ENTRY_STREAM(cuMemPrefetchBatchAsync, _ptsz, handle,
 		stream, dptrs, sizes, count, locations, starts, location_count, flags);
 }
 
-/* What was discarded has any content, so also the one that it had. */
+/* Discarded memory may have any content, so it keeps what it had. */
 ENTRY_STREAM(cuMemDiscardAndPrefetchBatchAsync, _ptsz, handle,
 	(CUdeviceptr * dptrs, size_t *sizes, size_t count, CUmemLocation *locations, size_t *starts,
 		size_t location_count, unsigned long long flags, CUstream handle),

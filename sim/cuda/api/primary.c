@@ -21,16 +21,14 @@ ENTRY_BODY(cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice ordinal), (c
 ENTRY_BODY(cuDevicePrimaryCtxRelease, (CUdevice ordinal), (ordinal))
 {
 	struct device *device = driver_device(ordinal);
-	CUresult result = CUDA_SUCCESS;
 
 	if (!device)
 		return CUDA_ERROR_INVALID_DEVICE;
 	LOCK_SCOPE(&driver.memory_lock);
 	if (device->primary_refs == 0)
-		result = CUDA_ERROR_INVALID_CONTEXT;
-	else
-		context_release_primary(device);
-	return result;
+		return CUDA_ERROR_INVALID_CONTEXT;
+	context_release_primary(device);
+	return CUDA_SUCCESS;
 }
 
 ENTRY_CALL(

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The calls that share memory by descriptors and handles: created memory, pools, other interfaces. */
+/* Memory shared by descriptors and handles: created memory and pools. */
 #include <string.h>
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Starting the simulated driver in a process, and what it can say before that. */
+/* The driver of a process: attaching to the machine, fork, devices by number. */
 #include "sim/cuda/model/driver.h"
 
 #include <stdio.h>

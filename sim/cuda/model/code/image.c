@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an image holds. */
+/* The parts of an image. */
 #include "sim/cuda/model/code/image.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What we read of a kernel image: PTX text, cubin, or a fat binary.
+ * Kernel images, as far as they are read: PTX text, cubin, or a fat binary.
  *
  * A PTX text is read as the compiler writes it: entries, parameters, .global and .const variables
  * (.attribute(.managed) too), .local frames, .extern functions malloc and vprintf. What it does not
@@ -55,7 +55,7 @@ struct image {
 int image_read(const void *data, struct image **ret_image);
 void image_free(struct image *image);
 
-/* What image_read() does for a cubin and for PTX. */
+/* The parts of image_read() for a cubin and for PTX. */
 int image_read_cubin(struct image *image, const void *data);
 int image_read_ptx(struct image *image, const char *text);
 

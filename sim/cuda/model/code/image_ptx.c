@@ -201,7 +201,7 @@ static const char *read_body(const char *at, uint64_t *ret_frame_bytes)
 	return at;
 }
 
-/* What the comments said of the entry that follows. */
+/* The comments before an entry tell of it. */
 struct notes {
 	uint64_t duration_ns;
 	uint64_t frame_bytes;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What kind of image it is. */
+/* Reading an image of any kind. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -54,7 +54,7 @@ struct kernel *module_find_kernel(struct module *module, const char *name);
 CUresult module_find_global(const struct module *module, const char *name, bool is_managed_only,
 	CUdeviceptr *dptr, size_t *size);
 
-/* What the calls of modules and of libraries do alike. Taking memory_lock. */
+/* For modules and for libraries. These take memory_lock. */
 CUresult module_get_kernel(
 	const void *handle, bool is_library, const char *name, void **ret_kernel);
 CUresult module_count_kernels(const void *handle, bool is_library, unsigned int *count);
@@ -63,5 +63,5 @@ CUresult module_list_kernels(
 
 /* The whole file with a zero behind it, to be freed. */
 CUresult module_read_file(const char *path, char **ret_data, size_t *ret_bytes);
-/* What image_read() means to the program. */
+/* The result for the program of a failed image_read(). */
 CUresult module_read_error(int r);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What modules take of the device: variables, code, and what their device code needs. */
+/* Device memory of modules: variables, code, heaps and buffers of device code. */
 #include <stdlib.h>
 
 #include "sim/cuda/model/code/image.h"
@@ -114,7 +114,7 @@ static CUresult take_variables(struct module *module)
 	return result;
 }
 
-/* What the context lacks of room for this much code. */
+/* The bytes that the context lacks for this much code. */
 static uint64_t missing_code_bytes(const struct context_code *code, uint64_t bytes)
 {
 	uint64_t wanted = bytes > CODE_FIRST_BYTES ? round_up(bytes - CODE_FIRST_BYTES) : 0;

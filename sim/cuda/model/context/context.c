@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of contexts, and the stack of each thread. */
+/* The stack of contexts of each thread, and its default streams. */
 #include "sim/cuda/model/context/context.h"
 
 #include <stdlib.h>

@@ -22,7 +22,7 @@ struct array;
 struct module;
 struct shelf;
 
-/* What device code needs beside its variables. Under memory_lock. */
+/* Memory of device code beside its variables. Under memory_lock. */
 struct context_code {
 	uint64_t bytes;	     /* of modules that are loaded */
 	uint64_t room_bytes; /* taken for code, beyond what the context begins with */
@@ -109,7 +109,7 @@ struct context *context_pop(void);
 /* The green context that is current in the calling thread, or NULL. */
 struct green *context_current_green(void);
 
-/* What cuCtxGetLimit answers. */
+/* The limits of cuCtxGetLimit. */
 static inline size_t context_limit(const struct context *context, CUlimit limit)
 {
 	/* Relaxed: written under memory_lock; a launch at the same time comes before or after. */

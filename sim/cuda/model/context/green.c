@@ -28,7 +28,7 @@ struct green *green_of_stream(CUstream handle, const struct stream *stream)
 	return !handle ? context_current_green() : stream->green;
 }
 
-/* What a new green context takes of the primary one. */
+/* A new green context takes memory and streams of the primary one. */
 static CUresult take(struct context *primary)
 {
 	CUresult result = room_keep(primary, MACHINE_CONTEXT, driver.board->green_context_bytes);

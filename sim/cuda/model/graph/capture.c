@@ -14,7 +14,7 @@
 /*
  * A capture begins on one stream; others join it by waiting for an event that was recorded in it,
  * and must be joined back before it ends. Each of its streams knows the nodes that its next one
- * comes after. All of it is under memory_lock, but for the look whether a stream is captured.
+ * comes after. All of it is under memory_lock, except asking whether a stream is captured.
  */
 
 struct capture {

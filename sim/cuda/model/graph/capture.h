@@ -38,7 +38,7 @@ void capture_clear(struct context *context);
 
 CUstreamCaptureStatus capture_status(const struct stream *stream);
 
-/* What a program asks of a capture; all but the status may be NULL. */
+/* The answers a program wants about a capture; all but the status may be NULL. */
 struct capture_info {
 	CUstreamCaptureStatus *status;
 	cuuint64_t *id;

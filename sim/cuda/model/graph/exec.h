@@ -29,13 +29,13 @@ struct exec {
 struct exec *exec_check(CUgraphExec handle);
 CUresult exec_make(struct context *context, struct graph *graph, unsigned long long flags,
 	struct exec **ret_exec);
-/* What launches of its kernels will need is there from now on. Takes memory_lock. */
+/* Takes all that launches of its kernels need. Takes memory_lock. */
 CUresult exec_make_ready(const struct exec *exec, struct context *context);
 void exec_end(struct exec *exec);
 /* Takes over the works of a graph of the same shape. */
 CUgraphExecUpdateResult exec_update(struct exec *exec, struct graph *graph);
 
-/* What a step allocates, or NULL. */
+/* The block that a step allocates, or NULL. */
 struct graph_block *exec_block(const struct step *step);
 struct graph_mapping *exec_mapping(struct exec *exec, struct device *device);
 /* Makes all memory of the graph ready for work that the stream begins now. */

@@ -7,7 +7,7 @@
 #include "sim/cuda/model/graph/work.h"
 #include "sim/cuda/model/time/timeline.h"
 
-/* What the last launch left allocated must be gone, or goes if the program said so. */
+/* A launch needs the last one's memory to be free. The flag of the graph frees it here. */
 static CUresult free_leftovers(struct exec *exec, uint64_t now)
 {
 	for (size_t i = 0; i < exec->count; i++) {

@@ -47,10 +47,10 @@ CUresult graph_block_keep(
 void graph_block_free(struct graph_block *block, uint64_t at_ns);
 /* The block that is allocated at this address, or NULL. */
 struct graph_block *graph_block_at(CUdeviceptr base);
-/* What a context that ends had allocated by graphs is free. */
+/* Frees all that graphs allocated in a context, which ends. */
 void graph_memory_clear(struct context *context);
 
-/* What cuDeviceGraphMemTrim and the attributes are about. */
+/* For cuDeviceGraphMemTrim and the attributes. */
 void graph_memory_trim(struct device *device);
 CUresult graph_memory_get(
 	const struct device *device, CUgraphMem_attribute attribute, cuuint64_t *ret_value);

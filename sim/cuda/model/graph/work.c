@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parameters of a node mean. */
+/* Works: how each type is described, done and dropped. */
 #include "sim/cuda/model/graph/work.h"
 
 #include <stdlib.h>

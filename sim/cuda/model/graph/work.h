@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a stream or the node of a graph does. */
+/* Works: the things that a stream or the node of a graph does. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,18 +15,18 @@ struct graph_block;
 struct stream;
 struct work;
 
-/* What differs from type to type; each may be NULL. */
+/* The operations of one type of work; each may be NULL. */
 struct work_ops {
 	/* Does it. *ret_duration_ns is 0 and *ret_is_busy true until set. */
 	CUresult (*run)(const struct work *work, struct device *device, uint64_t *ret_duration_ns,
 		bool *ret_is_busy);
-	/* What is to be done when all of its graph ends at that time of the stream. */
+	/* Called when all of its graph ends, at that time of the stream. */
 	CUresult (*finish)(const struct work *work, struct stream *stream, uint64_t end_ns);
 	/* Gives back what it has taken. */
 	void (*drop)(struct work *work);
 };
 
-/* What a node does. */
+/* Under driver.memory_lock while it belongs to a node. */
 struct work {
 	CUgraphNodeType type;
 	const struct work_ops *ops;
@@ -51,7 +51,7 @@ struct work {
 /* A work of that type which has taken nothing yet. */
 struct work work_of(CUgraphNodeType type);
 
-/* What a program's parameters mean. Under driver.memory_lock. */
+/* The work that a program describes. Under driver.memory_lock. */
 CUresult work_kernel(const CUDA_KERNEL_NODE_PARAMS_v2 *params, struct work *ret_work);
 CUresult work_alloc(CUDA_MEM_ALLOC_NODE_PARAMS *params, struct work *ret_work);
 CUresult work_free(CUdeviceptr dptr, struct work *ret_work);
@@ -67,7 +67,7 @@ static inline CUresult work_run(const struct work *work, struct device *device,
 			      : CUDA_SUCCESS;
 }
 
-/* What a work that comes to no node, or whose node goes, has taken. */
+/* Gives back all that the work has taken: it comes to no node, or its node goes. */
 static inline void work_drop(struct work *work)
 {
 	if (work->ops->drop)

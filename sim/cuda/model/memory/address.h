@@ -24,7 +24,7 @@ enum owner_type {
 struct extent;
 struct owner;
 
-/* What a type of owner does with an address of its own. Under driver.memory_lock. */
+/* The operations of one type of owner, on addresses of its own. Under driver.memory_lock. */
 struct owner_ops {
 	/* The allocation that holds `address`. Returns whether there is one. */
 	bool (*find)(struct owner *owner, CUdeviceptr address, struct extent *ret_extent);

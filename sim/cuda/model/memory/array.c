@@ -323,7 +323,7 @@ CUresult array_content(CUarray handle, const size_t at[3], const size_t size[3],
 
 	if (!array)
 		return CUDA_ERROR_INVALID_HANDLE;
-	/* What is mapped into an array is not readable through it here. */
+	/* Mapped memory cannot be read through its array here. */
 	if (array->descriptor.Flags & (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	extent_of(&array->descriptor, 0, extent);

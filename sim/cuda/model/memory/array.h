@@ -11,9 +11,9 @@
 struct context;
 struct handle;
 
-/* What is needed is said in multiples of 64 KiB (H200, driver 580). */
+/* The driver tells sizes in multiples of 64 KiB (H200, driver 580). */
 #define ARRAY_STEP 65536u
-/* Small arrays are packed closer: 100 of 16 KiB were measured to share 2 MiB. The grain is a guess. */
+/* Small arrays are packed closer: 100 of 16 KiB were measured to share 2 MiB. The grain is estimated. */
 #define ARRAY_GRAIN  4096u
 #define ARRAY_LEVELS 18
 

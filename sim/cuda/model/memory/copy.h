@@ -29,7 +29,7 @@ struct copy {
 	struct shape shape;
 };
 
-/* What a program asks for. Under driver.memory_lock. */
+/* The copy that a program describes. Under driver.memory_lock. */
 CUresult copy_from_request(const CUDA_MEMCPY3D *request, struct copy *ret_copy);
 
 /* Moves the bytes, and says how long that takes a stream of the device, and whether the host waits. */

@@ -19,5 +19,5 @@ struct fill {
 
 CUresult fill_run(const struct fill *fill, struct device *device, uint64_t *ret_duration_ns);
 
-/* What writing so much of a device's memory takes. */
+/* The time that a device needs to write so much of its memory. */
 uint64_t fill_duration(size_t bytes);

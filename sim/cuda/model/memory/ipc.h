@@ -18,7 +18,7 @@ void ipc_drop(uint32_t index);
 
 bool ipc_hold(uint32_t index, uint32_t turn, bool is_from_maker, struct machine_kept *ret_kept);
 
-/* What stands in handles that are bytes, and where memory of another process is opened. */
+/* The content of handles that are bytes. */
 #define TICKET_MAGIC UINT64_C(0x54454b4349545649)
 struct ticket {
 	uint64_t magic;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the process holds of the memory that processes share. */
+/* How often this process holds each piece of memory that processes share. */
 #include "sim/cuda/model/driver.h"
 #include "sim/cuda/model/memory/ipc.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a context keeps beside allocations: room for frames, streams, what stays until it ends. */
+/* Memory that stays with a context until it ends, such as room for frames of threads. */
 #include "sim/cuda/model/memory/room.h"
 
 #include "sim/cuda/model/context/context.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a context keeps beside allocations: room for frames, and what stays until it ends. */
+/* Memory that stays with a context until it ends, such as room for frames of threads. */
 #pragma once
 
 #include <stdint.h>

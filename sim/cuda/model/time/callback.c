@@ -46,7 +46,7 @@ static void run(struct callback *entry)
 		entry->callback(entry->handle, CUDA_SUCCESS, entry->user_data);
 }
 
-/* Takes the first whose time has come; NULL: none, and when to look again. Under the lock. */
+/* Takes the first whose time has come; NULL: none, and when to try again. Under the lock. */
 static struct callback *take(uint64_t *ret_look_ns)
 {
 	uint64_t looked = 0; /* a bit a device: its others come later than its first */

@@ -20,7 +20,7 @@ struct graph_node;
 #define STREAM_MAGIC 0x53545231u
 #define EVENT_MAGIC  0x45565431u
 
-/* What a stream or an event has to do with a capture (capture.c); under memory_lock. */
+/* The part of a stream or an event in a capture (capture.c); under memory_lock. */
 struct captured {
 	struct capture *_Atomic capture; /* NULL: nothing */
 	struct graph_node **tails;

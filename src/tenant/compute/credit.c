@@ -104,12 +104,7 @@ static void fill(struct meter *m, uint64_t now_ns)
 	m->filling++;
 }
 
-/*
- * Whether the credit lets the stream open a batch; else with when to ask again. A filling is taken out of the
- * slice's budget when it is ordered, and may be spent when what was owed before is paid: so
- * processes that wait for the same budget are served in the order of their coming.
- */
-bool credit_allows(struct meter *m, struct stream_state *s, uint64_t now_ns, uint64_t *ret_wake_ns)
+uint64_t credit_ready_ns(struct meter *m, struct stream_state *s, uint64_t now_ns)
 {
 	struct budget_rate rate = ceiling_rate(m);
 	uint64_t ready_ns;
@@ -117,11 +112,11 @@ bool credit_allows(struct meter *m, struct stream_state *s, uint64_t now_ns, uin
 	if (!m->is_limited) {
 		if (m->credit_ns || m->ordered_ns)
 			flush(m, now_ns);
-		return true;
+		return 0;
 	}
 	if (m->credit_ns > 0 || may_overdraw(m, s, now_ns)) {
 		s->filling = m->filling;
-		return true;
+		return 0;
 	}
 	ready_ns = now_ns + budget_wait(m, now_ns, m->ordered_ns);
 	if (!m->ordered_ns) {
@@ -132,13 +127,11 @@ bool credit_allows(struct meter *m, struct stream_state *s, uint64_t now_ns, uin
 	} else if (ready_ns < m->ready_ns) {
 		m->ready_ns = ready_ns;
 	}
-	if (now_ns < m->ready_ns) {
-		*ret_wake_ns = m->ready_ns;
-		return false;
-	}
+	if (now_ns < m->ready_ns)
+		return m->ready_ns;
 	fill(m, now_ns);
 	s->filling = m->filling;
-	return true;
+	return 0;
 }
 
 void credit_reserve(struct meter *m, int64_t ns, uint64_t now_ns)

@@ -9,12 +9,11 @@
 #include "tenant/compute/meters.h"
 
 /*
- * Whether the credit lets the stream open a batch; else with when to ask again. A filling is taken out of the
- * slice's budget when it is ordered, and may be spent when what was owed before is paid: so
- * processes that wait for the same budget are served in the order of their coming.
+ * When credit lets the stream open a batch; 0: it does now. A filling is taken out of the slice's budget when
+ * it is ordered, and may be spent when what was owed before is paid: so processes that wait for the same budget
+ * are served in the order of their coming.
  */
-bool credit_allows(
-	struct meter *meter, struct stream_state *s, uint64_t now_ns, uint64_t *ret_wake_ns);
+uint64_t credit_ready_ns(struct meter *meter, struct stream_state *s, uint64_t now_ns);
 
 /* Work is given that is expected to take so long. */
 void credit_reserve(struct meter *meter, int64_t ns, uint64_t now_ns);

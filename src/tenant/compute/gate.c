@@ -16,11 +16,12 @@
 #include "tenant/driver/capture.h"
 #include "tenant/driver/attach.h"
 #include "tenant/compute/estimate.h"
-#include "tenant/compute/throttle.h"
 #include "tenant/compute/meter.h"
 #include "tenant/compute/untracked.h"
 #include "tenant/compute/signals.h"
+#include "tenant/compute/turns.h"
 #include "tenant/compute/limits.h"
+#include "tenant/compute/wait.h"
 #include "tenant/compute/work.h"
 
 struct recent {
@@ -248,7 +249,7 @@ void gate_copy_slowly(CUstream stream, uint64_t bytes)
 	if (is_on(clock_ticks()) && !capture_is_on(stream)) {
 		s = enter(stream);
 		if (s) {
-			throttle_pass_suspension(s);
+			wait_while_suspended(s);
 			if (bytes >= GATE_COPY_BYTES) {
 				work_end_batch(s, clock_now_ns(), true);
 				s->is_chained = false;
@@ -325,7 +326,7 @@ static void finish_wait(
 	for (unsigned i = 0; wait->is_all && i < m->stream_high; i++)
 		if (m->streams[i].context == context)
 			drain(&m->streams[i], wait->since_ns, now_ns);
-	work_let_go(m, now_ns);
+	turns_idle(m, now_ns);
 }
 
 void gate_wait_end_slowly(struct gate_wait *wait, CUresult result)
@@ -395,7 +396,7 @@ void gate_context_ended(struct device *device, CUcontext context)
 	for (unsigned i = 0; i < METER_CONTEXTS; i++)
 		if (m->timebases[i].context == context)
 			m->timebases[i] = (struct timebase){.context = NULL};
-	work_let_go(m, clock_now_ns());
+	turns_idle(m, clock_now_ns());
 }
 
 void gate_reset_after_fork(void)

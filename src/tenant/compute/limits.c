@@ -16,14 +16,12 @@
 #include "tenant/compute/meters.h"
 #include "tenant/compute/untracked.h"
 #include "tenant/compute/signals.h"
+#include "tenant/compute/turns.h"
 
 /* A monitor that has blocked for so long without a break may be gone; then work goes on for a moment. */
 #define BLOCK_NS UINT64_C(60000000000)
 
-/* Who waits for the turns of all others waits no longer than this for each slice, itself counted in. */
-#define WAIT_NS	    UINT64_C(6000000)
-#define HANDOVER_NS UINT64_C(1000000) /* with what a batch may be longer than expected */
-#define SHOW_NS	    1000000000u
+#define SHOW_NS	 1000000000u
 
 /* What HAMi's monitor reads as "launched lately", and counts down. */
 #define RECENT_KERNEL 2
@@ -110,31 +108,15 @@ static void find_limits(struct meter *m)
 	m->is_limited = limits.cap_permille < SHARE_WHOLE_PERMILLE;
 }
 
-/* The fewer there are, the longer their turns: each change takes some of the device's time. */
-static uint64_t turn_ns(unsigned peer_count)
-{
-	return peer_count ? WAIT_NS * (peer_count + 1) / peer_count - HANDOVER_NS - METER_MORE_NS
-			  : WAIT_NS;
-}
-
 /* Reads the limits again; whether work for the device has to be metered. */
 static bool refresh(struct meter *m, uint64_t now_ns)
 {
-	unsigned best;
-
 	LOCK_SCOPE(&m->lock);
 	find_limits(m);
 	m->is_stopped = signals_is_suspended();
 	FAULT("meter: limits read");
 	heed_monitor(m, now_ns);
-	if (m->has_turns && !m->is_turn_awaited) {
-		m->peer_count = turn_count_peers(&m->turn, now_ns);
-		turn_set_times(&m->turn,
-			turn_ns(m->peer_count) * m->limits.weight / SHARE_DEFAULT_WEIGHT, 0);
-		best = turn_best_rank(&m->turn, now_ns) / METER_RANKS;
-		m->is_yielding = m->peer_count && best < m->limits.priority;
-		m->goes_first = m->peer_count && best > m->limits.priority;
-	}
+	turns_poll(m, now_ns);
 	m->counted_permille = untracked_counted_permille(m, now_ns);
 	show_utilization(m, now_ns);
 	show_limits(m);

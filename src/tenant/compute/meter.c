@@ -5,13 +5,14 @@
  * Work is expected to take what work of its kind took before, and so much is reserved when it is given; what
  * it really took is charged when its batch is done, and the difference goes back or is owed. So the
  * budget is never ahead of the truth by more than the error of the estimates for what is under way,
- * which is bounded (AHEAD_NS in throttle.c), and on the whole it is exact, whatever the estimates are worth.
+ * which is bounded (policy/throttle.c), and on the whole it is exact, whatever the estimates are worth.
  */
 #include "tenant/compute/meter.h"
 
 #include "base/clock.h"
 #include "base/fault.h"
-#include "tenant/compute/throttle.h"
+#include "tenant/compute/turns.h"
+#include "tenant/compute/wait.h"
 #include "tenant/compute/credit.h"
 #include "tenant/compute/work.h"
 
@@ -27,7 +28,6 @@
 #define DOUBTED_TIMES	  16
 
 #define BATCH_YIELDING_NS 100000u /* beside a slice that goes first */
-#define REGULAR		  3	  /* pauses of the same length, within an eighth, are no accident */
 
 static uint64_t batch_ns(const struct meter *m)
 {
@@ -39,20 +39,6 @@ static bool has_room(struct stream_state *s, uint64_t now_ns)
 {
 	return s->is_open && stream_state_batch(s)->expected_ns < batch_ns(s->meter) &&
 	       now_ns < s->begun_ns + BATCH_AGE_NS;
-}
-
-/* Work comes after a pause; tells the others when it may come again. */
-static void note_burst(struct meter *m, uint64_t now_ns)
-{
-	uint64_t passed_ns = now_ns - m->burst_ns;
-	uint64_t error_ns =
-		passed_ns > m->period_ns ? passed_ns - m->period_ns : m->period_ns - passed_ns;
-
-	m->regular = error_ns < m->period_ns / 8 ? m->regular + 1 : 0;
-	m->period_ns = m->regular ? (3 * m->period_ns + passed_ns) / 4 : passed_ns;
-	m->burst_ns = now_ns;
-	if (m->goes_first)
-		turn_say_next(&m->turn, m->regular >= REGULAR ? now_ns + m->period_ns : 0);
 }
 
 /*
@@ -76,12 +62,52 @@ static void begin_batch(struct meter *m, struct stream_state *s, uint64_t now_ns
 	if (s->is_chained && !stream_state_is_continued(s, now_ns))
 		work_end_batch(s, now_ns, false);
 	if (!s->is_chained) {
-		note_burst(m, now_ns);
+		turns_note_burst(m, now_ns);
 		if (!s->single_count)
 			s->single_count = 1;
 	}
 	stream_state_open(s, now_ns);
 	FAULT("meter: batch open");
+}
+
+/* When the oldest work was given of which nobody knows how long it takes, and which is under way; 0: none. */
+static uint64_t unknown_since_ns(const struct stream_state *s)
+{
+	for (unsigned i = 0; i < s->pending; i++) {
+		const struct batch *b = &s->batches[(s->first + i) % STREAM_BATCHES];
+
+		if (b->is_unknown)
+			return b->start_ns;
+	}
+	return 0;
+}
+
+/* Why a batch has to wait whose first work should take estimate_ns, and when to ask again. */
+static enum throttle ask(struct meter *m, struct stream_state *s, uint64_t estimate_ns,
+	uint64_t now_ns, uint64_t *ret_wake_ns)
+{
+	struct throttle_work work = {.now_ns = now_ns,
+		.is_suspended = meter_is_suspended(m) || m->is_blocked,
+		.is_unknown = estimate_ns == ESTIMATE_UNKNOWN_NS,
+		.has_peers = m->peer_count != 0,
+		.is_yielding = m->is_yielding};
+	enum throttle why;
+
+	work_collect(m, now_ns);
+	if (!work.is_suspended)
+		work.credit_ready_ns = credit_ready_ns(m, s, now_ns);
+	work.busy_until_ns = work_end_ns(m);
+	work.drained_ns = s->drained_ns;
+	work.due_ns = s->pending ? s->batches[s->first].due_ns : 0;
+	work.unknown_since_ns = work.is_unknown ? unknown_since_ns(s) : 0;
+	work.has_work = s->pending || s->is_open;
+	work.is_full = s->pending == STREAM_PENDING;
+	why = throttle_work(&work, ret_wake_ns);
+	if (why == THROTTLE_NONE)
+		return turns_ask(m, estimate_ns, work.busy_until_ns, now_ns, ret_wake_ns);
+	if (why == THROTTLE_SUSPENDED || why == THROTTLE_NO_BUDGET)
+		turns_let_go(m, now_ns);
+	return why;
 }
 
 /* With the lock. False where work goes without a batch: it is part of the next one, which follows. */
@@ -99,8 +125,8 @@ static bool open_batch(
 	}
 	for (unsigned waits = 0; !has_room(s, now_ns); waits++) {
 		work_end_batch(s, now_ns, true);
-		why = throttle_of(m, s, estimate_ns, now_ns, &wake_ns);
-		if (throttle_is_stuck(s, why, &stuck_since_ns, now_ns)) {
+		why = ask(m, s, estimate_ns, now_ns, &wake_ns);
+		if (throttle_is_stuck(why, s->drained_ns, now_ns, &stuck_since_ns)) {
 			if (s->pending == STREAM_PENDING)
 				return false;
 			why = THROTTLE_NONE;
@@ -112,7 +138,7 @@ static bool open_batch(
 		/* Once a batch: how often it looks again is the clock's business. */
 		if (waits == 0)
 			FAULT("meter: waiting");
-		throttle_wait(s, why, wake_ns, now_ns);
+		wait_for(s, why, wake_ns, now_ns);
 		now_ns = clock_now_ns();
 	}
 	return true;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The meters: one for each device of this process, and all that its parts keep: who is let through (meter.h),
- * what stands in the way (throttle.h), what is under way (work.h), the credit (credit.h) and the limits (limits.h).
+ * the turns (turns.h), what is under way (work.h), the credit (credit.h) and the limits (limits.h).
  */
 #pragma once
 
@@ -25,15 +25,6 @@
  * metering takes 0.2 % of what is metered.
  */
 #define METER_BATCH_NS 1000000u
-
-/* A batch that is so late was estimated wrongly, and until it is done nothing more is given. */
-#define METER_LATE_NS 500000u
-
-/* By so much a turn is longer where the slice has not had what it is sure of. */
-#define METER_MORE_NS 300000u
-
-/* Ranks of turns to a priority: within what the slice is sure of, and beyond it. */
-#define METER_RANKS 2u
 
 /*
  * Budget that a process takes out of the slice's at once. With each filling the device begins with an empty

@@ -5,6 +5,7 @@
 
 #include "base/fault.h"
 #include "base/log.h"
+#include "policy/throttle.h"
 #include "region/busy.h"
 #include "tenant/compute/credit.h"
 
@@ -12,11 +13,6 @@
 #define DOUBTED_WHEN_SHOWN 64
 
 #define OVERLAP_SHARE	   4 /* an error moves the overlap by a quarter of it */
-
-unsigned work_rank(struct meter *m, uint64_t now_ns)
-{
-	return m->limits.priority * METER_RANKS + credit_is_borrowing(m, now_ns);
-}
 
 static void charge(struct stream_state *s, const struct stream_span *span, uint64_t now_ns)
 {
@@ -97,7 +93,7 @@ bool work_is_idle(const struct meter *m, uint64_t now_ns)
 
 		if (s->pending)
 			return false;
-		if (s->is_open && (is_reachable(s) || now_ns < s->drained_ns + METER_LATE_NS))
+		if (s->is_open && (is_reachable(s) || now_ns < s->drained_ns + THROTTLE_LATE_NS))
 			return false;
 	}
 	return true;
@@ -119,17 +115,4 @@ void work_say_busy_until(struct meter *m, uint64_t until_ns)
 	atomic_store_explicit(
 		&state.region.file->own.slots[state.slot].busy_until_ns[m->device->entry], until_ns,
 		memory_order_relaxed);
-}
-
-void work_let_go(struct meter *m, uint64_t now_ns)
-{
-	if (!work_is_idle(m, now_ns))
-		return;
-	work_say_busy_until(m, 0);
-	if (!m->has_turns || m->is_turn_awaited)
-		return;
-	if (turn_is_wanted(&m->turn, work_rank(m, now_ns), now_ns, now_ns))
-		(void)turn_release(&m->turn, now_ns);
-	else
-		turn_idle(&m->turn, now_ns);
 }

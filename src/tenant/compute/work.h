@@ -13,9 +13,8 @@ void work_end_batch(struct stream_state *s, uint64_t now_ns, bool is_exact);
 /* Lets events tell when what is in open batches ends. */
 void work_end_batches(struct meter *meter, uint64_t now_ns);
 
-/* What is done is charged; then, if all is, the turn is let go of as it should be. */
+/* What is done is charged. */
 void work_collect(struct meter *meter, uint64_t now_ns);
-void work_let_go(struct meter *meter, uint64_t now_ns);
 
 /* When all that this process has given to the device should be done; 0: nothing is known of. */
 uint64_t work_end_ns(const struct meter *meter);
@@ -25,6 +24,3 @@ void work_say_busy_until(struct meter *meter, uint64_t until_ns);
 
 /* Whether it is known that nothing of this process is on the device. */
 bool work_is_idle(const struct meter *meter, uint64_t now_ns);
-
-/* The slice's rank for turns: its priority, and whether it borrows. */
-unsigned work_rank(struct meter *meter, uint64_t now_ns);

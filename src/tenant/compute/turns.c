@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The turns of a meter. */
+#define LOG_TOPIC LOG_COMPUTE
+#include "tenant/compute/turns.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "policy/share.h"
+#include "tenant/compute/credit.h"
+#include "tenant/compute/meters.h"
+#include "tenant/compute/work.h"
+
+/* Who waits for the turns of all others waits no longer than this for each slice, itself counted in. */
+#define WAIT_NS	    UINT64_C(6000000)
+#define HANDOVER_NS UINT64_C(1000000) /* with what a batch may be longer than expected */
+
+#define REGULAR	    3 /* pauses of the same length, within an eighth, are no accident */
+
+/* Ranks of turns to a priority: within what the slice is sure of, and beyond it. */
+#define RANKS 2u
+
+/* A slice without a name is known by its region. */
+static void slice_name(char ret_name[TURN_NAME_BYTES])
+{
+	const char *name = quota_slice_name();
+
+	if (*name)
+		snprintf(ret_name, TURN_NAME_BYTES, "%s", name);
+	else
+		snprintf(ret_name, TURN_NAME_BYTES, "region-%llx-%llx",
+			(unsigned long long)state.region.device,
+			(unsigned long long)state.region.inode);
+}
+
+void turns_open(struct meter *m, uint64_t now_ns)
+{
+	const char *path = quota_turns_path();
+	char name[TURN_NAME_BYTES];
+	int r;
+
+	if (!path)
+		return;
+	slice_name(name);
+	r = turn_open(&m->turn, path, m->device->uuid, name, state.slot, now_ns);
+	m->has_turns = r == 0;
+	if (r < 0)
+		log_warn("no turns can be taken on a device, so time slices of others are charged",
+			STR("device", m->device->uuid), STR("folder", path),
+			STR("why", strerror(-r)));
+}
+
+/* The fewer there are, the longer their turns: each change takes some of the device's time. */
+static uint64_t turn_ns(unsigned peer_count)
+{
+	return peer_count ? WAIT_NS * (peer_count + 1) / peer_count - HANDOVER_NS - THROTTLE_MORE_NS
+			  : WAIT_NS;
+}
+
+void turns_poll(struct meter *m, uint64_t now_ns)
+{
+	unsigned best;
+
+	if (!m->has_turns || m->is_turn_awaited)
+		return;
+	m->peer_count = turn_count_peers(&m->turn, now_ns);
+	turn_set_times(
+		&m->turn, turn_ns(m->peer_count) * m->limits.weight / SHARE_DEFAULT_WEIGHT, 0);
+	best = turn_best_rank(&m->turn, now_ns) / RANKS;
+	m->is_yielding = m->peer_count && best < m->limits.priority;
+	m->goes_first = m->peer_count && best > m->limits.priority;
+}
+
+void turns_note_burst(struct meter *m, uint64_t now_ns)
+{
+	uint64_t passed_ns = now_ns - m->burst_ns;
+	uint64_t error_ns =
+		passed_ns > m->period_ns ? passed_ns - m->period_ns : m->period_ns - passed_ns;
+
+	m->regular = error_ns < m->period_ns / 8 ? m->regular + 1 : 0;
+	m->period_ns = m->regular ? (3 * m->period_ns + passed_ns) / 4 : passed_ns;
+	m->burst_ns = now_ns;
+	if (m->goes_first)
+		turn_say_next(&m->turn, m->regular >= REGULAR ? now_ns + m->period_ns : 0);
+}
+
+/* The slice's rank for turns: its priority, and whether it borrows. */
+static unsigned rank_of(struct meter *m, uint64_t now_ns)
+{
+	return m->limits.priority * RANKS + credit_is_borrowing(m, now_ns);
+}
+
+/* Whether the turn has to be given back, by what the other slices say. */
+static struct throttle_turn survey(struct meter *m, unsigned rank, uint64_t estimate_ns,
+	uint64_t busy_until_ns, uint64_t now_ns)
+{
+	int64_t saved_ns = m->limits.cores_permille ? credit_saved_ns(m, now_ns) : 0;
+	struct throttle_turn turn = {.now_ns = now_ns, .busy_until_ns = busy_until_ns};
+
+	if (m->peer_count)
+		turn.is_wanted = turn_is_wanted(&m->turn, rank, now_ns,
+			throttle_turn_moment(estimate_ns, saved_ns, busy_until_ns, now_ns));
+	/*
+	 * A slice that goes first and comes at regular times is to find the device free: work that is under way,
+	 * and changing over, would delay it by half a ms.
+	 */
+	if (m->is_yielding)
+		turn.next_ns =
+			turn_next_ns(&m->turn, rank, THROTTLE_LEAD_NS, THROTTLE_TARDY_NS, now_ns);
+	if (turn.is_wanted || turn.next_ns) {
+		work_end_batches(m, now_ns);
+		turn.is_idle = work_is_idle(m, now_ns);
+	}
+	return turn;
+}
+
+enum throttle turns_ask(struct meter *m, uint64_t estimate_ns, uint64_t busy_until_ns,
+	uint64_t now_ns, uint64_t *ret_wake_ns)
+{
+	enum throttle why = THROTTLE_NONE;
+	enum throttle_step step;
+	struct throttle_turn turn;
+	uint64_t until_ns;
+	unsigned rank;
+
+	if (!m->has_turns)
+		return THROTTLE_NONE;
+	*ret_wake_ns = now_ns + 4 * THROTTLE_SLEEP_MIN_NS;
+	if (m->is_turn_awaited)
+		return THROTTLE_TURN_AWAITED;
+	rank = rank_of(m, now_ns);
+	until_ns = (busy_until_ns > now_ns ? busy_until_ns : now_ns) + estimate_ns + METER_BATCH_NS;
+	if (m->goes_first) {
+		turn_seize(&m->turn, rank, now_ns, until_ns);
+		return THROTTLE_NONE;
+	}
+	turn = survey(m, rank, estimate_ns, busy_until_ns, now_ns);
+	step = throttle_turn(&turn, &why, ret_wake_ns);
+	if (step == THROTTLE_RELEASE || step == THROTTLE_LEAVE) {
+		(void)turn_release(&m->turn, now_ns);
+		log_debug("a turn was released", U64("at_ns", clock_now_ns()),
+			U64("ended_ns", busy_until_ns));
+	}
+	if (step == THROTTLE_LEAVE)
+		turn_leave(&m->turn);
+	if (why != THROTTLE_NONE)
+		return why;
+	if (turn_hold(&m->turn, rank, now_ns, until_ns, ret_wake_ns) == TURN_HELD)
+		return THROTTLE_NONE;
+	m->is_turn_awaited = true;
+	return THROTTLE_NO_TURN;
+}
+
+void turns_wait(struct meter *m, uint64_t until_ns)
+{
+	(void)turn_wait(&m->turn, until_ns);
+}
+
+void turns_waited(struct meter *m)
+{
+	m->is_turn_awaited = false;
+}
+
+void turns_let_go(struct meter *m, uint64_t now_ns)
+{
+	if (!m->has_turns || !m->peer_count || m->is_turn_awaited)
+		return;
+	work_end_batches(m, now_ns);
+	if (work_is_idle(m, now_ns))
+		turn_leave(&m->turn);
+}
+
+void turns_idle(struct meter *m, uint64_t now_ns)
+{
+	if (!work_is_idle(m, now_ns))
+		return;
+	work_say_busy_until(m, 0);
+	if (!m->has_turns || m->is_turn_awaited)
+		return;
+	if (turn_is_wanted(&m->turn, rank_of(m, now_ns), now_ns, now_ns))
+		(void)turn_release(&m->turn, now_ns);
+	else
+		turn_idle(&m->turn, now_ns);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The turns of a meter: the slice's turn on the device, as far as this process has to do with it. All of it
+ * under the meter's lock, except turns_wait().
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "policy/throttle.h"
+
+struct meter;
+
+/* Opens the slice's turn record, where there is a folder of turns. */
+void turns_open(struct meter *meter, uint64_t now_ns);
+
+/* Counts the slices that take turns with this one, and compares their ranks; sets how long a turn is. */
+void turns_poll(struct meter *meter, uint64_t now_ns);
+
+/* Work comes after a pause; tells the others when it may come again. */
+void turns_note_burst(struct meter *meter, uint64_t now_ns);
+
+/*
+ * Takes or keeps the turn for work that is estimated to take so long, after what keeps this process busy until
+ * then. The reason why it has to wait, and when to ask again. With THROTTLE_NO_TURN, turns_wait() and turns_waited()
+ * are to be called, and until then nobody else touches the turn.
+ */
+enum throttle turns_ask(struct meter *meter, uint64_t estimate_ns, uint64_t busy_until_ns,
+	uint64_t now_ns, uint64_t *ret_wake_ns);
+
+/* Without the lock: sleeps until there is news of the turn, or until then. */
+void turns_wait(struct meter *meter, uint64_t until_ns);
+void turns_waited(struct meter *meter);
+
+/* While the slice waits for something else others may have the device. */
+void turns_let_go(struct meter *meter, uint64_t now_ns);
+
+/* If nothing of this process is on the device: the turn is released where it is over, and else kept for a moment. */
+void turns_idle(struct meter *meter, uint64_t now_ns);

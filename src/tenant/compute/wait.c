@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The waits of work that has to wait.
+ *
+ * Nobody sleeps with the meter's lock. Who waits polls at least every THROTTLE_SLEEP_MAX_NS, so limits that are
+ * changed or lifted are seen at once, and a process that is asked to go by a signal goes.
+ */
+#define LOG_TOPIC LOG_COMPUTE
+#include "tenant/compute/wait.h"
+
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "tenant/compute/limits.h"
+#include "tenant/compute/meters.h"
+#include "tenant/compute/turns.h"
+#include "tenant/compute/untracked.h"
+
+/* Timers are late by Linux' slack for them, 50 us, and some. */
+static void sleep_until(uint64_t wake_ns, uint64_t now_ns)
+{
+	uint64_t ns =
+		wake_ns > now_ns + THROTTLE_SLEEP_MIN_NS ? wake_ns - now_ns : THROTTLE_SLEEP_MIN_NS;
+	struct timespec rest = {
+		.tv_nsec = (long)(ns < THROTTLE_SLEEP_MAX_NS ? ns : THROTTLE_SLEEP_MAX_NS)};
+
+	nanosleep(&rest, NULL);
+}
+
+/* For what another slice waits for: spins for the last part of it. */
+static void sleep_exactly(uint64_t wake_ns, uint64_t now_ns)
+{
+	if (wake_ns > now_ns + 3 * THROTTLE_SLEEP_MIN_NS)
+		sleep_until(wake_ns - 2 * THROTTLE_SLEEP_MIN_NS, now_ns);
+	else if (wake_ns <= now_ns)
+		wake_ns = now_ns + THROTTLE_SLEEP_MIN_NS / 5;
+	for (unsigned i = 0; i < 1000 && clock_now_ns() < wake_ns; i++)
+		lock_pause();
+}
+
+void wait_for(struct stream_state *s, enum throttle why, uint64_t wake_ns, uint64_t now_ns)
+{
+	struct meter *m = s->meter;
+	bool may_poll = m->is_limited && (why == THROTTLE_NO_BUDGET || why == THROTTLE_TOO_FAR);
+	uint64_t last_ns = now_ns + THROTTLE_SLEEP_MAX_NS;
+
+	s->users++;
+	lock_leave(&m->lock);
+	if (may_poll && untracked_poll(m, now_ns))
+		; /* which took some of the time */
+	else if (why == THROTTLE_NO_TURN)
+		turns_wait(m, wake_ns < last_ns ? wake_ns : last_ns);
+	else if (why == THROTTLE_DRAINING)
+		sleep_exactly(wake_ns, now_ns);
+	else
+		sleep_until(wake_ns, now_ns);
+	limits_poll();
+	lock_enter(&m->lock);
+	s->users--;
+	if (why == THROTTLE_NO_TURN) {
+		turns_waited(m);
+		log_debug("a wait for the turn ended", U64("began_ns", now_ns),
+			U64("until_ns", wake_ns), U64("at_ns", clock_now_ns()));
+	}
+	if (why == THROTTLE_NO_BUDGET)
+		meter_count(&m->books->budget_wait_ns, clock_now_ns() - now_ns);
+	else if (why == THROTTLE_NO_TURN || why == THROTTLE_TURN_AWAITED)
+		meter_count(&m->books->turn_wait_ns, clock_now_ns() - now_ns);
+}
+
+void wait_while_suspended(struct stream_state *s)
+{
+	while (meter_is_suspended(s->meter)) {
+		uint64_t now_ns = clock_now_ns();
+
+		wait_for(s, THROTTLE_SUSPENDED, now_ns + THROTTLE_SLEEP_MAX_NS, now_ns);
+	}
+}

@@ -6,7 +6,21 @@
  */
 #pragma once
 
-#include "tenant/compute/meters.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct meter;
+struct stream_state;
+
+/* Of a meter; written by credit.c alone. */
+struct credit {
+	int64_t balance_ns; /* less than 0: overdrawn */
+	int64_t ordered_ns; /* a filling that is not ready yet */
+	uint64_t ready_ns;  /* when it will be */
+	uint64_t filled_ns; /* when it was last filled */
+	uint32_t filling;   /* how often */
+	bool is_borrowing;  /* see credit_is_borrowing() */
+};
 
 /*
  * When credit lets the stream open a batch; 0: it does now. A filling is taken out of the slice's budget when

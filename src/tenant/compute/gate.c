@@ -1,37 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The gate: finds the state of the stream that work is for, and lets the device's meter decide.
- *
- * A stream's handle tells it apart, except those that stand for a stream of the context or of the
- * thread. Each thread remembers the last one that it used, with the count of that state's uses: whoever gives a
- * state to another stream counts on, under the meter's lock. A call that leaves the lock and comes back to its
- * state keeps it meanwhile (`users`).
- */
+/* The gate: finds the state of the stream that work is for, and lets the device's meter decide. */
 #include "tenant/compute/gate.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <string.h>
 
-#include "base/fault.h"
-#include "tenant/driver/capture.h"
-#include "tenant/driver/attach.h"
 #include "tenant/compute/estimate.h"
-#include "tenant/compute/meter.h"
-#include "tenant/compute/untracked.h"
-#include "tenant/compute/signals.h"
-#include "tenant/compute/turns.h"
 #include "tenant/compute/limits.h"
+#include "tenant/compute/meter.h"
+#include "tenant/compute/signals.h"
+#include "tenant/compute/untracked.h"
 #include "tenant/compute/wait.h"
-#include "tenant/compute/work.h"
-
-struct recent {
-	CUstream stream;
-	CUcontext context;
-	struct meter *meter;
-	struct stream_state *state;
-	uint32_t use;
-};
-static __thread struct recent recent;
+#include "tenant/driver/attach.h"
+#include "tenant/driver/capture.h"
 
 /*
  * Work that comes in quick succession asks the clock for each 32nd time, so that a poll is late by some
@@ -65,139 +47,6 @@ void gate_context_made(void)
 	limits_poll();
 }
 
-/* Handles that mean another stream in each context, and in each thread. */
-static bool is_of_context(CUstream stream)
-{
-	return !stream || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD;
-}
-
-static const void *thread_of(CUstream stream)
-{
-	return stream == CU_STREAM_PER_THREAD ? &recent : NULL;
-}
-
-static bool is_state_of(
-	const struct stream_state *s, CUstream stream, CUcontext context, const void *thread)
-{
-	return s->is_used && s->has_stream && s->stream == stream && s->thread == thread &&
-	       (!is_of_context(stream) || s->context == context);
-}
-
-/* Nobody comes back to a stream that has been idle for so long, or it is found anew at little cost. */
-#define IDLE_NS 10000000u
-
-static bool is_free(const struct stream_state *s, uint64_t now_ns)
-{
-	if (!s->is_used)
-		return true;
-	return !s->users && stream_state_is_drained(s, now_ns) &&
-	       (!s->has_stream || s->last_ns + IDLE_NS < now_ns);
-}
-
-/* With the meter's lock: a stream state for another stream, or NULL. */
-static struct stream_state *take_state(struct meter *m, uint64_t now_ns)
-{
-	work_collect(m, now_ns);
-	for (unsigned i = 0; i < METER_STREAMS; i++) {
-		struct stream_state *s = &m->streams[i];
-
-		if (!is_free(s, now_ns))
-			continue;
-		if (s->is_used) {
-			work_end_batch(s, now_ns, false);
-			stream_state_free(s);
-		}
-		if (i >= m->stream_high)
-			m->stream_high = i + 1;
-		return s;
-	}
-	return NULL;
-}
-
-/* More streams work at the same time than can be told apart: some are metered as one. */
-static struct stream_state *any_state(struct meter *m, CUstream stream)
-{
-	return &m->streams[hash_u64((uintptr_t)stream) % METER_STREAMS];
-}
-
-/* Contexts beyond the places share the last one, with spans that are placed less exactly. */
-static struct timebase *timebase_of(struct meter *m, CUcontext context)
-{
-	struct timebase *b = m->timebases;
-
-	while (b < &m->timebases[METER_CONTEXTS - 1] && b->context && b->context != context)
-		b++;
-	b->context = context;
-	return b;
-}
-
-/* With the meter's lock. */
-static struct stream_state *find_in(
-	struct meter *m, CUstream stream, CUcontext context, const void *thread)
-{
-	struct stream_state *s;
-
-	for (unsigned i = 0; i < m->stream_high; i++)
-		if (is_state_of(&m->streams[i], stream, context, thread))
-			return &m->streams[i];
-	s = take_state(m, clock_now_ns());
-	FAULT("gate: stream state taken");
-	if (!s)
-		return any_state(m, stream);
-	*s = (struct stream_state){.is_used = true,
-		.has_stream = true,
-		.stream = stream,
-		.context = context,
-		.thread = thread,
-		.use = s->use,
-		.meter = m,
-		.timebase = timebase_of(m, context)};
-	return s;
-}
-
-static struct stream_state *enter_slowly(CUstream stream, CUcontext context)
-{
-	struct device *device;
-	struct meter *m;
-
-	if (!context && (!cuda.cuCtxGetCurrent || cuda.cuCtxGetCurrent(&context) != CUDA_SUCCESS ||
-				!context))
-		return NULL;
-	if (state_current_device(&device) != CUDA_SUCCESS)
-		return NULL;
-	m = meter_of(device);
-	lock_enter(&m->lock);
-	recent.state = find_in(m, stream, context, thread_of(stream));
-	recent.use = recent.state->use;
-	recent.meter = m;
-	recent.stream = stream;
-	recent.context = context;
-	return recent.state;
-}
-
-/* The stream's state, with its meter's lock; NULL where the driver knows no context: it will say so itself. */
-static struct stream_state *enter(CUstream stream)
-{
-	CUcontext context = NULL;
-
-	if (is_of_context(stream) &&
-		(!cuda.cuCtxGetCurrent || cuda.cuCtxGetCurrent(&context) != CUDA_SUCCESS))
-		return NULL;
-	if (LIKELY(recent.state && recent.stream == stream &&
-		    (!context || recent.context == context))) {
-		lock_enter(&recent.meter->lock);
-		if (LIKELY(recent.state->use == recent.use))
-			return recent.state;
-		lock_leave(&recent.meter->lock);
-	}
-	return enter_slowly(stream, context);
-}
-
-static void leave(struct stream_state *s)
-{
-	lock_leave(&s->meter->lock);
-}
-
 static bool is_on(uint64_t ticks)
 {
 	/* First, as a child of fork() has nothing yet to look at. */
@@ -216,14 +65,14 @@ void gate_enter_slowly(CUstream stream, uint64_t key, struct gate_pass *ret_pass
 
 	ret_pass->state = NULL;
 	if (is_on(ticks) && !capture_is_on(stream)) {
-		struct stream_state *s = enter(stream);
+		struct stream_state *s = streams_enter(stream);
 
 		if (s && meter_admit(s, estimate_find(key), poll_now_ns(ticks))) {
 			s->users++;
 			ret_pass->state = s;
 		}
 		if (s)
-			leave(s);
+			streams_leave(s);
 	}
 	errno = saved_errno;
 }
@@ -237,7 +86,7 @@ void gate_leave_slowly(struct gate_pass *pass, CUresult result)
 	lock_enter(&s->meter->lock);
 	meter_given(s);
 	s->users--;
-	leave(s);
+	streams_leave(s);
 	errno = saved_errno;
 }
 
@@ -247,14 +96,14 @@ void gate_copy_slowly(CUstream stream, uint64_t bytes)
 	struct stream_state *s;
 
 	if (is_on(clock_ticks()) && !capture_is_on(stream)) {
-		s = enter(stream);
+		s = streams_enter(stream);
 		if (s) {
 			wait_while_suspended(s);
 			if (bytes >= GATE_COPY_BYTES) {
 				work_end_batch(s, clock_now_ns(), true);
 				s->is_chained = false;
 			}
-			leave(s);
+			streams_leave(s);
 		}
 	}
 	errno = saved_errno;
@@ -277,13 +126,13 @@ void gate_wait_begin_slowly(CUstream stream, bool is_all, struct gate_wait *ret_
 		return;
 	}
 	if (!is_all && stream != GATE_ANY_STREAM)
-		s = enter(stream);
+		s = streams_enter(stream);
 	if (s) {
 		if (s->is_open && stream_state_batch(s)->expected_ns >= WORTH_AN_EVENT_NS &&
 			!capture_is_on(stream))
 			work_end_batch(s, clock_now_ns(), true);
 		s->users++;
-		leave(s);
+		streams_leave(s);
 	}
 	ret_wait->state = s;
 	untracked_poll_before_wait(ret_wait->since_ns);
@@ -303,16 +152,6 @@ static void drain(struct stream_state *s, uint64_t since_ns, uint64_t now_ns)
 		s->drained_ns = now_ns;
 }
 
-/* With the meter's lock: the stream of it that this thread used last, if nothing there is under way; else NULL. */
-static struct stream_state *recent_if_done(const struct meter *m)
-{
-	struct stream_state *s = recent.state;
-
-	if (!s || recent.meter != m || recent.use != s->use)
-		return NULL;
-	return s->is_open && stream_state_is_done(s) ? s : NULL;
-}
-
 static void finish_wait(
 	struct meter *m, const struct gate_wait *wait, CUcontext context, uint64_t now_ns)
 {
@@ -320,12 +159,12 @@ static void finish_wait(
 
 	work_collect(m, now_ns);
 	if (!s && !wait->is_all)
-		s = recent_if_done(m);
+		s = streams_recent_if_done(m);
 	if (s)
 		drain(s, wait->since_ns, now_ns);
-	for (unsigned i = 0; wait->is_all && i < m->stream_high; i++)
-		if (m->streams[i].context == context)
-			drain(&m->streams[i], wait->since_ns, now_ns);
+	for (unsigned i = 0; wait->is_all && i < m->streams.high; i++)
+		if (m->streams.at[i].context == context)
+			drain(&m->streams.at[i], wait->since_ns, now_ns);
 	turns_idle(m, now_ns);
 }
 
@@ -359,26 +198,9 @@ void gate_stream_ends(CUstream stream)
 
 	/* relaxed: as in gate_is_open(); without streams there is nothing to find */
 	if (atomic_load_explicit(&gate_mode, memory_order_relaxed) == GATE_OFF ||
-		is_of_context(stream) || state_enter() != STATE_OPEN)
+		state_enter() != STATE_OPEN)
 		return;
-	for (unsigned k = 0; k < REGION_DEVICES; k++) {
-		struct meter *m = &meters[k];
-
-		if (!atomic_load(&m->is_ready))
-			continue;
-		LOCK_SCOPE(&m->lock);
-		for (unsigned i = 0; i < m->stream_high; i++) {
-			struct stream_state *s = &m->streams[i];
-
-			if (!s->is_used || !s->has_stream || s->stream != stream)
-				continue;
-			FAULT("gate: stream ends");
-			work_end_batch(s, clock_now_ns(), true);
-			s->has_stream = false;
-			s->is_chained = false;
-			s->use++;
-		}
-	}
+	streams_end(stream);
 	errno = saved_errno;
 }
 
@@ -389,13 +211,7 @@ void gate_context_ended(struct device *device, CUcontext context)
 	if (!atomic_load(&m->is_ready))
 		return;
 	LOCK_SCOPE(&m->lock);
-	/* What was under way stays charged as it was expected. */
-	for (unsigned i = 0; i < m->stream_high; i++)
-		if (m->streams[i].is_used && m->streams[i].context == context)
-			stream_state_lose_context(&m->streams[i]);
-	for (unsigned i = 0; i < METER_CONTEXTS; i++)
-		if (m->timebases[i].context == context)
-			m->timebases[i] = (struct timebase){.context = NULL};
+	streams_context_ended(m, context);
 	turns_idle(m, clock_now_ns());
 }
 
@@ -404,16 +220,12 @@ void gate_reset_after_fork(void)
 	/* relaxed: the child has one thread */
 	atomic_store_explicit(&gate_mode, GATE_OFF, memory_order_relaxed);
 	for (unsigned i = 0; i < REGION_DEVICES; i++) {
-		uint32_t uses[METER_STREAMS];
+		struct meter *m = &meters[i];
 
-		if (!meters[i].is_ready)
+		if (!m->is_ready)
 			continue;
-		turn_reset_after_fork(&meters[i].turn);
-		/* This thread, too, remembers one of the parent's. */
-		for (unsigned k = 0; k < METER_STREAMS; k++)
-			uses[k] = meters[i].streams[k].use + 1;
-		memset(&meters[i], 0, sizeof(meters[i]));
-		for (unsigned k = 0; k < METER_STREAMS; k++)
-			meters[i].streams[k].use = uses[k];
+		turn_reset_after_fork(&m->turns.turn);
+		streams_reset_after_fork(&m->streams);
+		memset(m, 0, offsetof(struct meter, streams));
 	}
 }

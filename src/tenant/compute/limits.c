@@ -32,24 +32,24 @@ static void heed_monitor(struct meter *m, uint64_t now_ns)
 	struct hami_region *hami = &state.region.file->hami;
 	int32_t recent = atomic_load_explicit(&hami->recent_kernel, memory_order_relaxed);
 
-	m->is_blocked = recent < 0;
-	if (!m->is_blocked) {
-		m->blocked_since_ns = 0;
-	} else if (!m->blocked_since_ns) {
-		m->blocked_since_ns = now_ns;
-	} else if (now_ns > m->blocked_since_ns + BLOCK_NS) {
+	m->limits.is_blocked = recent < 0;
+	if (!m->limits.is_blocked) {
+		m->limits.blocked_since_ns = 0;
+	} else if (!m->limits.blocked_since_ns) {
+		m->limits.blocked_since_ns = now_ns;
+	} else if (now_ns > m->limits.blocked_since_ns + BLOCK_NS) {
 		/* One that lives blocks again at its next look. */
 		atomic_store_explicit(&hami->recent_kernel, 0, memory_order_relaxed);
 		log_warn("a monitor has let others go first for a minute: going on");
-		m->blocked_since_ns = 0;
+		m->limits.blocked_since_ns = 0;
 	}
-	if (m->has_launched && recent >= 0) {
+	if (m->counts.batches != m->limits.seen_batches && recent >= 0) {
 		if (recent != RECENT_KERNEL)
 			atomic_compare_exchange_strong(
 				&hami->recent_kernel, &recent, RECENT_KERNEL);
 		atomic_store_explicit(
 			&hami->last_kernel_s, (uint64_t)time(NULL), memory_order_relaxed);
-		m->has_launched = false;
+		m->limits.seen_batches = m->counts.batches;
 	}
 }
 
@@ -57,24 +57,26 @@ static void heed_monitor(struct meter *m, uint64_t now_ns)
 static void show_utilization(struct meter *m, uint64_t now_ns)
 {
 	uint64_t *sm = &state.region.file->hami.slots[state.slot].utilization[m->device->entry].sm;
-	uint64_t passed = now_ns - m->shown_at_ns;
+	uint64_t passed = now_ns - m->limits.shown_at_ns;
 
 	if (passed < SHOW_NS)
 		return;
-	__atomic_store_n(sm, m->shown_at_ns ? (m->charged_ns - m->shown_ns) * 100 / passed : 0,
+	__atomic_store_n(sm,
+		m->limits.shown_at_ns ? (m->work.charged_ns - m->limits.shown_ns) * 100 / passed
+				      : 0,
 		__ATOMIC_RELAXED);
-	m->shown_ns = m->charged_ns;
-	m->shown_at_ns = now_ns;
+	m->limits.shown_ns = m->work.charged_ns;
+	m->limits.shown_at_ns = now_ns;
 }
 
 static void show_limits(const struct meter *m)
 {
-	const struct quota_limits *t = &m->limits;
-	unsigned state_bits = (m->is_limited ? REGION_COMPUTE_LIMITED : 0) |
+	const struct quota_limits *t = &m->limits.granted;
+	unsigned state_bits = (m->limits.is_limited ? REGION_COMPUTE_LIMITED : 0) |
 			      (t->is_suspended ? REGION_COMPUTE_SUSPENDED : 0) |
-			      (m->is_blocked ? REGION_COMPUTE_BLOCKED : 0) |
-			      (m->peer_count ? REGION_COMPUTE_TURNS : 0);
-	uint64_t percent = m->is_limited ? (t->cap_permille + 9u) / 10 : 100;
+			      (m->limits.is_blocked ? REGION_COMPUTE_BLOCKED : 0) |
+			      (m->turns.peer_count ? REGION_COMPUTE_TURNS : 0);
+	uint64_t percent = m->limits.is_limited ? (t->cap_permille + 9u) / 10 : 100;
 
 	/* relaxed: for people to read */
 	atomic_store_explicit(&m->books->limits,
@@ -85,7 +87,7 @@ static void show_limits(const struct meter *m)
 		memory_order_relaxed);
 	atomic_store_explicit(&state.region.file->hami.priority, t->priority, memory_order_relaxed);
 	atomic_store_explicit(&state.region.file->hami.slots[state.slot].status,
-		meter_is_suspended(m) ? HAMI_SUSPENDED : HAMI_RUNNING, memory_order_relaxed);
+		m->limits.is_suspended ? HAMI_SUSPENDED : HAMI_RUNNING, memory_order_relaxed);
 }
 
 /* A limit by index whose device NVML does not tell: as little as there is, and said. */
@@ -97,15 +99,15 @@ static void find_limits(struct meter *m)
 	struct quota_limits limits;
 
 	if (quota_compute(m->device->uuid, is_contended, &limits) < 0) {
-		if (m->limits.cap_permille != 1)
+		if (m->limits.granted.cap_permille != 1)
 			log_error("a compute limit is given by index, and NVML does not tell which "
 				  "device that is: 0.1 % is given",
 				STR("device", m->device->uuid));
 		limits = (struct quota_limits){
 			.cores_permille = 1, .cap_permille = 1, .weight = 1, .priority = 9};
 	}
-	m->limits = limits;
-	m->is_limited = limits.cap_permille < SHARE_WHOLE_PERMILLE;
+	m->limits.granted = limits;
+	m->limits.is_limited = limits.cap_permille < SHARE_WHOLE_PERMILLE;
 }
 
 /* Reads the limits again; whether work for the device has to be metered. */
@@ -113,14 +115,15 @@ static bool refresh(struct meter *m, uint64_t now_ns)
 {
 	LOCK_SCOPE(&m->lock);
 	find_limits(m);
-	m->is_stopped = signals_is_suspended();
+	m->limits.is_suspended = m->limits.granted.is_suspended || signals_is_suspended();
 	FAULT("meter: limits read");
 	heed_monitor(m, now_ns);
 	turns_poll(m, now_ns);
-	m->counted_permille = untracked_counted_permille(m, now_ns);
+	m->limits.counted_permille = untracked_counted_permille(m, now_ns);
 	show_utilization(m, now_ns);
 	show_limits(m);
-	return m->is_limited || meter_is_suspended(m) || m->is_blocked || m->peer_count;
+	return m->limits.is_limited || m->limits.is_suspended || m->limits.is_blocked ||
+	       m->turns.peer_count;
 }
 
 void limits_poll(void)

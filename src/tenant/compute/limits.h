@@ -2,5 +2,27 @@
 /* A meter's limits: what is looked at, now and then, by whoever comes along. */
 #pragma once
 
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tenant/slice/quota.h"
+
+/* Of a meter; written by limits.c alone. */
+struct limits {
+	bool is_limited;   /* there is a cap */
+	bool is_suspended; /* nothing new may reach the device, by the share or by a signal */
+	bool is_blocked;   /* the monitor lets others go first */
+	uint32_t counted_permille; /* of elapsed time: what is not others' (untracked.h) */
+	struct quota_limits granted;
+	uint64_t blocked_since_ns; /* 0: not */
+	uint64_t seen_batches;	   /* of the meter's, when HAMi's monitor was last told */
+	uint64_t shown_ns; /* of what was charged, when the region's utilization was last set */
+	uint64_t shown_at_ns;
+};
+
+/* clang-format off */
+#define LIMITS_NULL {.counted_permille = 1000}
+/* clang-format on */
+
 /* Looks whether anything has changed, if it is time to. Not with a meter's lock. */
 void limits_poll(void);

@@ -31,7 +31,7 @@
 
 static uint64_t batch_ns(const struct meter *m)
 {
-	return m->is_yielding ? BATCH_YIELDING_NS : METER_BATCH_NS;
+	return m->turns.is_yielding ? BATCH_YIELDING_NS : METER_BATCH_NS;
 }
 
 /* Whether the open batch takes more. */
@@ -87,10 +87,10 @@ static enum throttle ask(struct meter *m, struct stream_state *s, uint64_t estim
 	uint64_t now_ns, uint64_t *ret_wake_ns)
 {
 	struct throttle_work work = {.now_ns = now_ns,
-		.is_suspended = meter_is_suspended(m) || m->is_blocked,
+		.is_suspended = m->limits.is_suspended || m->limits.is_blocked,
 		.is_unknown = estimate_ns == ESTIMATE_UNKNOWN_NS,
-		.has_peers = m->peer_count != 0,
-		.is_yielding = m->is_yielding};
+		.has_peers = m->turns.peer_count != 0,
+		.is_yielding = m->turns.is_yielding};
 	enum throttle why;
 
 	work_collect(m, now_ns);
@@ -148,7 +148,8 @@ static void expect(
 	struct meter *m, struct stream_state *s, uint32_t estimate, uint64_t ns, uint64_t now_ns)
 {
 	struct batch *b = stream_state_batch(s);
-	int64_t reserve = (int64_t)(ns * m->overlap_permille / 1000 * m->counted_permille / 1000);
+	int64_t reserve =
+		(int64_t)(ns * m->work.overlap_permille / 1000 * m->limits.counted_permille / 1000);
 
 	b->expected_ns += ns;
 	b->reserved_ns += reserve;
@@ -159,7 +160,7 @@ static void expect(
 	s->is_waited_for = false;
 	s->drained_ns = (s->drained_ns > now_ns ? s->drained_ns : now_ns) + ns;
 	s->last_ns = now_ns;
-	m->launches++;
+	m->counts.launches++;
 }
 
 bool meter_admit(struct stream_state *s, uint32_t estimate, uint64_t now_ns)
@@ -171,9 +172,9 @@ bool meter_admit(struct stream_state *s, uint32_t estimate, uint64_t now_ns)
 	if (UNLIKELY(!has_room(s, now_ns) || now_ns > s->last_ns + STREAM_PAUSE_NS)) {
 		has_batch = open_batch(m, s, ns, clock_now_ns());
 		now_ns = clock_now_ns();
-		m->has_launched = true;
-		meter_count(&m->books->launches, m->launches);
-		m->launches = 0;
+		m->counts.batches++;
+		meter_count(&m->books->launches, m->counts.launches);
+		m->counts.launches = 0;
 	}
 	if (has_batch)
 		expect(m, s, estimate, ns, now_ns);

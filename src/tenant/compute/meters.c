@@ -19,8 +19,8 @@ struct meter *meter_of(struct device *device)
 	if (!m->is_ready) {
 		m->device = device;
 		m->books = &state.region.file->own.compute[device->entry];
-		m->overlap_permille = 1000;
-		m->counted_permille = 1000;
+		m->work = (struct work)WORK_NULL;
+		m->limits = (struct limits)LIMITS_NULL;
 		turns_open(m, clock_now_ns());
 		FAULT("meter: being made");
 		/* pairs with the acquire above */

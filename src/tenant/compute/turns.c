@@ -44,8 +44,8 @@ void turns_open(struct meter *m, uint64_t now_ns)
 	if (!path)
 		return;
 	slice_name(name);
-	r = turn_open(&m->turn, path, m->device->uuid, name, state.slot, now_ns);
-	m->has_turns = r == 0;
+	r = turn_open(&m->turns.turn, path, m->device->uuid, name, state.slot, now_ns);
+	m->turns.is_open = r == 0;
 	if (r < 0)
 		log_warn("no turns can be taken on a device, so time slices of others are charged",
 			STR("device", m->device->uuid), STR("folder", path),
@@ -63,52 +63,54 @@ void turns_poll(struct meter *m, uint64_t now_ns)
 {
 	unsigned best;
 
-	if (!m->has_turns || m->is_turn_awaited)
+	if (!m->turns.is_open || m->turns.is_awaited)
 		return;
-	m->peer_count = turn_count_peers(&m->turn, now_ns);
-	turn_set_times(
-		&m->turn, turn_ns(m->peer_count) * m->limits.weight / SHARE_DEFAULT_WEIGHT, 0);
-	best = turn_best_rank(&m->turn, now_ns) / RANKS;
-	m->is_yielding = m->peer_count && best < m->limits.priority;
-	m->goes_first = m->peer_count && best > m->limits.priority;
+	m->turns.peer_count = turn_count_peers(&m->turns.turn, now_ns);
+	turn_set_times(&m->turns.turn,
+		turn_ns(m->turns.peer_count) * m->limits.granted.weight / SHARE_DEFAULT_WEIGHT, 0);
+	best = turn_best_rank(&m->turns.turn, now_ns) / RANKS;
+	m->turns.is_yielding = m->turns.peer_count && best < m->limits.granted.priority;
+	m->turns.goes_first = m->turns.peer_count && best > m->limits.granted.priority;
 }
 
 void turns_note_burst(struct meter *m, uint64_t now_ns)
 {
-	uint64_t passed_ns = now_ns - m->burst_ns;
-	uint64_t error_ns =
-		passed_ns > m->period_ns ? passed_ns - m->period_ns : m->period_ns - passed_ns;
+	uint64_t passed_ns = now_ns - m->turns.burst_ns;
+	uint64_t error_ns = passed_ns > m->turns.period_ns ? passed_ns - m->turns.period_ns
+							   : m->turns.period_ns - passed_ns;
 
-	m->regular = error_ns < m->period_ns / 8 ? m->regular + 1 : 0;
-	m->period_ns = m->regular ? (3 * m->period_ns + passed_ns) / 4 : passed_ns;
-	m->burst_ns = now_ns;
-	if (m->goes_first)
-		turn_say_next(&m->turn, m->regular >= REGULAR ? now_ns + m->period_ns : 0);
+	m->turns.regular = error_ns < m->turns.period_ns / 8 ? m->turns.regular + 1 : 0;
+	m->turns.period_ns =
+		m->turns.regular ? (3 * m->turns.period_ns + passed_ns) / 4 : passed_ns;
+	m->turns.burst_ns = now_ns;
+	if (m->turns.goes_first)
+		turn_say_next(&m->turns.turn,
+			m->turns.regular >= REGULAR ? now_ns + m->turns.period_ns : 0);
 }
 
 /* The slice's rank for turns: its priority, and whether it borrows. */
 static unsigned rank_of(struct meter *m, uint64_t now_ns)
 {
-	return m->limits.priority * RANKS + credit_is_borrowing(m, now_ns);
+	return m->limits.granted.priority * RANKS + credit_is_borrowing(m, now_ns);
 }
 
 /* Whether the turn has to be given back, by what the other slices say. */
 static struct throttle_turn survey(struct meter *m, unsigned rank, uint64_t estimate_ns,
 	uint64_t busy_until_ns, uint64_t now_ns)
 {
-	int64_t saved_ns = m->limits.cores_permille ? credit_saved_ns(m, now_ns) : 0;
+	int64_t saved_ns = m->limits.granted.cores_permille ? credit_saved_ns(m, now_ns) : 0;
 	struct throttle_turn turn = {.now_ns = now_ns, .busy_until_ns = busy_until_ns};
 
-	if (m->peer_count)
-		turn.is_wanted = turn_is_wanted(&m->turn, rank, now_ns,
+	if (m->turns.peer_count)
+		turn.is_wanted = turn_is_wanted(&m->turns.turn, rank, now_ns,
 			throttle_turn_moment(estimate_ns, saved_ns, busy_until_ns, now_ns));
 	/*
 	 * A slice that goes first and comes at regular times is to find the device free: work that is under way,
 	 * and changing over, would delay it by half a ms.
 	 */
-	if (m->is_yielding)
-		turn.next_ns =
-			turn_next_ns(&m->turn, rank, THROTTLE_LEAD_NS, THROTTLE_TARDY_NS, now_ns);
+	if (m->turns.is_yielding)
+		turn.next_ns = turn_next_ns(
+			&m->turns.turn, rank, THROTTLE_LEAD_NS, THROTTLE_TARDY_NS, now_ns);
 	if (turn.is_wanted || turn.next_ns) {
 		work_end_batches(m, now_ns);
 		turn.is_idle = work_is_idle(m, now_ns);
@@ -125,51 +127,51 @@ enum throttle turns_ask(struct meter *m, uint64_t estimate_ns, uint64_t busy_unt
 	uint64_t until_ns;
 	unsigned rank;
 
-	if (!m->has_turns)
+	if (!m->turns.is_open)
 		return THROTTLE_NONE;
 	*ret_wake_ns = now_ns + 4 * THROTTLE_SLEEP_MIN_NS;
-	if (m->is_turn_awaited)
+	if (m->turns.is_awaited)
 		return THROTTLE_TURN_AWAITED;
 	rank = rank_of(m, now_ns);
 	until_ns = (busy_until_ns > now_ns ? busy_until_ns : now_ns) + estimate_ns + METER_BATCH_NS;
-	if (m->goes_first) {
-		turn_seize(&m->turn, rank, now_ns, until_ns);
+	if (m->turns.goes_first) {
+		turn_seize(&m->turns.turn, rank, now_ns, until_ns);
 		return THROTTLE_NONE;
 	}
 	turn = survey(m, rank, estimate_ns, busy_until_ns, now_ns);
 	step = throttle_turn(&turn, &why, ret_wake_ns);
 	if (step == THROTTLE_RELEASE || step == THROTTLE_LEAVE) {
-		(void)turn_release(&m->turn, now_ns);
+		(void)turn_release(&m->turns.turn, now_ns);
 		log_debug("a turn was released", U64("at_ns", clock_now_ns()),
 			U64("ended_ns", busy_until_ns));
 	}
 	if (step == THROTTLE_LEAVE)
-		turn_leave(&m->turn);
+		turn_leave(&m->turns.turn);
 	if (why != THROTTLE_NONE)
 		return why;
-	if (turn_hold(&m->turn, rank, now_ns, until_ns, ret_wake_ns) == TURN_HELD)
+	if (turn_hold(&m->turns.turn, rank, now_ns, until_ns, ret_wake_ns) == TURN_HELD)
 		return THROTTLE_NONE;
-	m->is_turn_awaited = true;
+	m->turns.is_awaited = true;
 	return THROTTLE_NO_TURN;
 }
 
 void turns_wait(struct meter *m, uint64_t until_ns)
 {
-	(void)turn_wait(&m->turn, until_ns);
+	(void)turn_wait(&m->turns.turn, until_ns);
 }
 
 void turns_waited(struct meter *m)
 {
-	m->is_turn_awaited = false;
+	m->turns.is_awaited = false;
 }
 
 void turns_let_go(struct meter *m, uint64_t now_ns)
 {
-	if (!m->has_turns || !m->peer_count || m->is_turn_awaited)
+	if (!m->turns.is_open || !m->turns.peer_count || m->turns.is_awaited)
 		return;
 	work_end_batches(m, now_ns);
 	if (work_is_idle(m, now_ns))
-		turn_leave(&m->turn);
+		turn_leave(&m->turns.turn);
 }
 
 void turns_idle(struct meter *m, uint64_t now_ns)
@@ -177,10 +179,10 @@ void turns_idle(struct meter *m, uint64_t now_ns)
 	if (!work_is_idle(m, now_ns))
 		return;
 	work_say_busy_until(m, 0);
-	if (!m->has_turns || m->is_turn_awaited)
+	if (!m->turns.is_open || m->turns.is_awaited)
 		return;
-	if (turn_is_wanted(&m->turn, rank_of(m, now_ns), now_ns, now_ns))
-		(void)turn_release(&m->turn, now_ns);
+	if (turn_is_wanted(&m->turns.turn, rank_of(m, now_ns), now_ns, now_ns))
+		(void)turn_release(&m->turns.turn, now_ns);
 	else
-		turn_idle(&m->turn, now_ns);
+		turn_idle(&m->turns.turn, now_ns);
 }

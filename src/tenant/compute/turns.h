@@ -9,8 +9,21 @@
 #include <stdint.h>
 
 #include "policy/throttle.h"
+#include "region/turn.h"
 
 struct meter;
+
+/* Of a meter; written by turns.c alone. */
+struct turns {
+	bool is_open;	     /* there is a folder of turns */
+	bool is_awaited;     /* a thread sleeps for the turn, and nobody else may touch it */
+	bool is_yielding;    /* another slice goes before ours: little is given at a time */
+	bool goes_first;     /* ours goes before all of them, and does not wait */
+	unsigned peer_count; /* slices that take turns with ours */
+	unsigned regular;    /* how often in a row work came after the same pause */
+	uint64_t burst_ns, period_ns; /* when work last came after a pause, and how often it does */
+	struct turn turn;
+};
 
 /* Opens the slice's turn record, where there is a folder of turns. */
 void turns_open(struct meter *meter, uint64_t now_ns);

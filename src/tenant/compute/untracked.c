@@ -77,7 +77,8 @@ static uint32_t in_force(const struct region_compute *books, uint64_t now_ns)
 uint32_t untracked_counted_permille(const struct meter *m, uint64_t now_ns)
 {
 	uint32_t bit = UINT32_C(1) << m->device->entry;
-	uint32_t permille = m->is_limited ? in_force(m->books, now_ns) : UNTRACKED_ALL_PERMILLE;
+	uint32_t permille =
+		m->limits.is_limited ? in_force(m->books, now_ns) : UNTRACKED_ALL_PERMILLE;
 
 	/* relaxed: see untracked_poll_before_wait() */
 	if (permille == UNTRACKED_ALL_PERMILLE)

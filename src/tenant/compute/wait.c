@@ -42,7 +42,8 @@ static void sleep_exactly(uint64_t wake_ns, uint64_t now_ns)
 void wait_for(struct stream_state *s, enum throttle why, uint64_t wake_ns, uint64_t now_ns)
 {
 	struct meter *m = s->meter;
-	bool may_poll = m->is_limited && (why == THROTTLE_NO_BUDGET || why == THROTTLE_TOO_FAR);
+	bool may_poll =
+		m->limits.is_limited && (why == THROTTLE_NO_BUDGET || why == THROTTLE_TOO_FAR);
 	uint64_t last_ns = now_ns + THROTTLE_SLEEP_MAX_NS;
 
 	s->users++;
@@ -71,7 +72,7 @@ void wait_for(struct stream_state *s, enum throttle why, uint64_t wake_ns, uint6
 
 void wait_while_suspended(struct stream_state *s)
 {
-	while (meter_is_suspended(s->meter)) {
+	while (s->meter->limits.is_suspended) {
 		uint64_t now_ns = clock_now_ns();
 
 		wait_for(s, THROTTLE_SUSPENDED, now_ns + THROTTLE_SLEEP_MAX_NS, now_ns);

@@ -8,6 +8,7 @@
 #include "policy/throttle.h"
 #include "region/busy.h"
 #include "tenant/compute/credit.h"
+#include "tenant/compute/meters.h"
 
 /* So many pauses are doubted (meter.c) once that has shown work to be hidden. */
 #define DOUBTED_WHEN_SHOWN 64
@@ -19,22 +20,24 @@ static void charge(struct stream_state *s, const struct stream_span *span, uint6
 	struct meter *m = s->meter;
 	uint64_t took = span->end_ns - span->start_ns;
 	uint64_t elapsed = busy_mark(m->books, span->start_ns, span->end_ns);
-	uint64_t fresh = elapsed * m->counted_permille / 1000;
+	uint64_t fresh = elapsed * m->limits.counted_permille / 1000;
 
 	FAULT("meter: marked");
 	if (took) {
-		int64_t error = (int64_t)(elapsed * 1000 / took) - m->overlap_permille;
+		int64_t error = (int64_t)(elapsed * 1000 / took) - m->work.overlap_permille;
 
-		m->overlap_permille = (uint32_t)(m->overlap_permille + error / OVERLAP_SHARE);
+		m->work.overlap_permille =
+			(uint32_t)(m->work.overlap_permille + error / OVERLAP_SHARE);
 	}
 	/* With others about, the first work also waits for the device to change over: 0.15 ms (H200). */
-	if (span->is_measured && estimate_learn(&span->mix, took, span->is_first && m->peer_count))
+	if (span->is_measured &&
+		estimate_learn(&span->mix, took, span->is_first && m->turns.peer_count))
 		s->doubted_pauses = DOUBTED_WHEN_SHOWN;
 	log_debug("work was charged", U64("start_ns", span->start_ns), U64("took_ns", took),
 		U64("charged_ns", fresh), U64("reserved_ns", (uint64_t)span->reserved_ns),
 		U64("measured", span->is_measured));
 	credit_charge(m, span->reserved_ns, (int64_t)fresh, now_ns);
-	m->charged_ns += fresh;
+	m->work.charged_ns += fresh;
 	meter_count(&m->books->elapsed_ns, elapsed);
 	meter_count(&m->books->busy_ns, fresh);
 	if (credit_is_borrowing(m, now_ns))
@@ -46,8 +49,8 @@ void work_collect(struct meter *m, uint64_t now_ns)
 {
 	struct stream_span span;
 
-	for (unsigned i = 0; i < m->stream_high; i++) {
-		struct stream_state *s = &m->streams[i];
+	for (unsigned i = 0; i < m->streams.high; i++) {
+		struct stream_state *s = &m->streams.at[i];
 
 		while (s->pending && stream_state_collect(s, now_ns, &span))
 			charge(s, &span, now_ns);
@@ -70,8 +73,8 @@ uint64_t work_end_ns(const struct meter *m)
 {
 	uint64_t latest = 0;
 
-	for (unsigned i = 0; i < m->stream_high; i++) {
-		const struct stream_state *s = &m->streams[i];
+	for (unsigned i = 0; i < m->streams.high; i++) {
+		const struct stream_state *s = &m->streams.at[i];
 
 		if (s->is_used && (s->pending || s->is_open) && s->drained_ns > latest)
 			latest = s->drained_ns;
@@ -88,8 +91,8 @@ static bool is_reachable(const struct stream_state *s)
 /* An open batch has no event that would tell of its end, so only time does, where none can be recorded. */
 bool work_is_idle(const struct meter *m, uint64_t now_ns)
 {
-	for (unsigned i = 0; i < m->stream_high; i++) {
-		const struct stream_state *s = &m->streams[i];
+	for (unsigned i = 0; i < m->streams.high; i++) {
+		const struct stream_state *s = &m->streams.at[i];
 
 		if (s->pending)
 			return false;
@@ -101,8 +104,8 @@ bool work_is_idle(const struct meter *m, uint64_t now_ns)
 
 void work_end_batches(struct meter *m, uint64_t now_ns)
 {
-	for (unsigned i = 0; i < m->stream_high; i++) {
-		struct stream_state *s = &m->streams[i];
+	for (unsigned i = 0; i < m->streams.high; i++) {
+		struct stream_state *s = &m->streams.at[i];
 
 		if (s->is_open && is_reachable(s))
 			work_end_batch(s, now_ns, true);

@@ -5,7 +5,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "tenant/compute/meters.h"
+struct meter;
+struct stream_state;
+
+/* Of a meter; written by work.c alone. */
+struct work {
+	uint32_t
+		overlap_permille; /* of what streams took, what nobody else of the slice took as well */
+	uint64_t charged_ns;	  /* by this process, since it began */
+};
+
+/* clang-format off */
+#define WORK_NULL {.overlap_permille = 1000}
+/* clang-format on */
 
 /* Ends the open batch, by an event where is_exact. */
 void work_end_batch(struct stream_state *s, uint64_t now_ns, bool is_exact);

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The streams of the meters.
+ *
+ * A stream's handle tells it apart, except those that stand for a stream of the context or of the
+ * thread. Each thread remembers the last one that it used, with the count of that state's uses: whoever gives a
+ * state to another stream counts on, under the meter's lock. A call that leaves the lock and comes back to its
+ * state keeps it meanwhile (`users`).
+ */
+#include "tenant/compute/streams.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "tenant/compute/meters.h"
+#include "tenant/driver/attach.h"
+
+struct recent {
+	CUstream stream;
+	CUcontext context;
+	struct meter *meter;
+	struct stream_state *state;
+	uint32_t use;
+};
+static __thread struct recent recent;
+
+/* Handles that mean another stream in each context, and in each thread. */
+static bool is_of_context(CUstream stream)
+{
+	return !stream || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD;
+}
+
+static const void *thread_of(CUstream stream)
+{
+	return stream == CU_STREAM_PER_THREAD ? &recent : NULL;
+}
+
+static bool is_state_of(
+	const struct stream_state *s, CUstream stream, CUcontext context, const void *thread)
+{
+	return s->is_used && s->has_stream && s->stream == stream && s->thread == thread &&
+	       (!is_of_context(stream) || s->context == context);
+}
+
+/* Nobody comes back to a stream that has been idle for so long, or it is found anew at little cost. */
+#define IDLE_NS 10000000u
+
+static bool is_free(const struct stream_state *s, uint64_t now_ns)
+{
+	if (!s->is_used)
+		return true;
+	return !s->users && stream_state_is_drained(s, now_ns) &&
+	       (!s->has_stream || s->last_ns + IDLE_NS < now_ns);
+}
+
+/* With the meter's lock: a stream state for another stream, or NULL. */
+static struct stream_state *take_state(struct meter *m, uint64_t now_ns)
+{
+	work_collect(m, now_ns);
+	for (unsigned i = 0; i < STREAMS_MAX; i++) {
+		struct stream_state *s = &m->streams.at[i];
+
+		if (!is_free(s, now_ns))
+			continue;
+		if (s->is_used) {
+			work_end_batch(s, now_ns, false);
+			stream_state_free(s);
+		}
+		if (i >= m->streams.high)
+			m->streams.high = i + 1;
+		return s;
+	}
+	return NULL;
+}
+
+/* More streams work at the same time than can be told apart: some are metered as one. */
+static struct stream_state *any_state(struct meter *m, CUstream stream)
+{
+	return &m->streams.at[hash_u64((uintptr_t)stream) % STREAMS_MAX];
+}
+
+/* Contexts beyond the places share the last one, with spans that are placed less exactly. */
+static struct timebase *timebase_of(struct meter *m, CUcontext context)
+{
+	struct timebase *b = m->streams.timebases;
+
+	while (b < &m->streams.timebases[STREAMS_CONTEXTS - 1] && b->context &&
+		b->context != context)
+		b++;
+	b->context = context;
+	return b;
+}
+
+/* With the meter's lock. */
+static struct stream_state *find_in(
+	struct meter *m, CUstream stream, CUcontext context, const void *thread)
+{
+	struct stream_state *s;
+
+	for (unsigned i = 0; i < m->streams.high; i++)
+		if (is_state_of(&m->streams.at[i], stream, context, thread))
+			return &m->streams.at[i];
+	s = take_state(m, clock_now_ns());
+	FAULT("gate: stream state taken");
+	if (!s)
+		return any_state(m, stream);
+	*s = (struct stream_state){.is_used = true,
+		.has_stream = true,
+		.stream = stream,
+		.context = context,
+		.thread = thread,
+		.use = s->use,
+		.meter = m,
+		.timebase = timebase_of(m, context)};
+	return s;
+}
+
+static struct stream_state *enter_slowly(CUstream stream, CUcontext context)
+{
+	struct device *device;
+	struct meter *m;
+
+	if (!context && (!cuda.cuCtxGetCurrent || cuda.cuCtxGetCurrent(&context) != CUDA_SUCCESS ||
+				!context))
+		return NULL;
+	if (state_current_device(&device) != CUDA_SUCCESS)
+		return NULL;
+	m = meter_of(device);
+	lock_enter(&m->lock);
+	recent.state = find_in(m, stream, context, thread_of(stream));
+	recent.use = recent.state->use;
+	recent.meter = m;
+	recent.stream = stream;
+	recent.context = context;
+	return recent.state;
+}
+
+struct stream_state *streams_enter(CUstream stream)
+{
+	CUcontext context = NULL;
+
+	if (is_of_context(stream) &&
+		(!cuda.cuCtxGetCurrent || cuda.cuCtxGetCurrent(&context) != CUDA_SUCCESS))
+		return NULL;
+	if (LIKELY(recent.state && recent.stream == stream &&
+		    (!context || recent.context == context))) {
+		lock_enter(&recent.meter->lock);
+		if (LIKELY(recent.state->use == recent.use))
+			return recent.state;
+		lock_leave(&recent.meter->lock);
+	}
+	return enter_slowly(stream, context);
+}
+
+void streams_leave(struct stream_state *s)
+{
+	lock_leave(&s->meter->lock);
+}
+
+struct stream_state *streams_recent_if_done(const struct meter *m)
+{
+	struct stream_state *s = recent.state;
+
+	if (!s || recent.meter != m || recent.use != s->use)
+		return NULL;
+	return s->is_open && stream_state_is_done(s) ? s : NULL;
+}
+
+/* With the meter's lock. */
+static void end_in(struct meter *m, CUstream stream)
+{
+	for (unsigned i = 0; i < m->streams.high; i++) {
+		struct stream_state *s = &m->streams.at[i];
+
+		if (!s->is_used || !s->has_stream || s->stream != stream)
+			continue;
+		FAULT("gate: stream ends");
+		work_end_batch(s, clock_now_ns(), true);
+		s->has_stream = false;
+		s->is_chained = false;
+		s->use++;
+	}
+}
+
+void streams_end(CUstream stream)
+{
+	if (is_of_context(stream))
+		return;
+	for (unsigned i = 0; i < REGION_DEVICES; i++) {
+		if (!atomic_load(&meters[i].is_ready))
+			continue;
+		LOCK_SCOPE(&meters[i].lock);
+		end_in(&meters[i], stream);
+	}
+}
+
+void streams_context_ended(struct meter *m, CUcontext context)
+{
+	/* What was under way stays charged as it was expected. */
+	for (unsigned i = 0; i < m->streams.high; i++)
+		if (m->streams.at[i].is_used && m->streams.at[i].context == context)
+			stream_state_lose_context(&m->streams.at[i]);
+	for (unsigned i = 0; i < STREAMS_CONTEXTS; i++)
+		if (m->streams.timebases[i].context == context)
+			m->streams.timebases[i] = (struct timebase){.context = NULL};
+}
+
+void streams_reset_after_fork(struct streams *streams)
+{
+	uint32_t uses[STREAMS_MAX];
+
+	/* This thread, too, remembers one of the parent's. */
+	for (unsigned i = 0; i < STREAMS_MAX; i++)
+		uses[i] = streams->at[i].use + 1;
+	memset(streams, 0, sizeof(*streams));
+	for (unsigned i = 0; i < STREAMS_MAX; i++)
+		streams->at[i].use = uses[i];
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The streams of a meter, and how the state of one is found. All of it under the lock of the meter, which
+ * streams_enter() takes.
+ */
+#pragma once
+
+#include "tenant/compute/stream_state.h"
+
+#define STREAMS_MAX 128 /* that are told apart; PyTorch's pools have 96 */
+#define STREAMS_CONTEXTS \
+	8 /* of a device, whose events are placed on the host's clock each by itself */
+
+struct streams {
+	unsigned high; /* states from here on were never used */
+	struct timebase timebases[STREAMS_CONTEXTS];
+	struct stream_state at[STREAMS_MAX];
+};
+
+struct meter;
+
+/* The stream's state, with its meter's lock; NULL where the driver knows no context: it will say so itself. */
+struct stream_state *streams_enter(CUstream stream);
+void streams_leave(struct stream_state *s);
+
+/* The stream of the meter that this thread used last, if nothing there is under way; else NULL. */
+struct stream_state *streams_recent_if_done(const struct meter *meter);
+
+/* A stream goes: what it was given is collected before. Not with a lock. */
+void streams_end(CUstream stream);
+
+/* A context is gone, and its streams. */
+void streams_context_ended(struct meter *meter, CUcontext context);
+
+/* For a child of fork(): its parent's streams are nobody's. */
+void streams_reset_after_fork(struct streams *streams);

@@ -99,6 +99,14 @@ void turn_order_clear(struct turn_peer *peers, unsigned count)
 	}
 }
 
+void turn_order_note_taken(
+	struct turn_peer *peers, unsigned count, const struct turn_line *line, uint64_t now_ns)
+{
+	if (line->first >= 0)
+		turn_order_note_miss(&peers[line->first], now_ns);
+	turn_order_clear(peers, count);
+}
+
 struct turn_line turn_order_line(const struct turn_peer *peers, unsigned count,
 	const struct turn_wish *wish, uint64_t now_ns)
 {
@@ -127,14 +135,9 @@ struct turn_line turn_order_line(const struct turn_peer *peers, unsigned count,
 		best = rank;
 		best_ns = ticket_ns;
 	}
+	if (line.before)
+		line.wait_ns = TURN_TAKE_NS + (line.before - 1) * TURN_NEXT_NS;
 	return line;
-}
-
-uint64_t turn_order_take_ns(const struct turn_line *line, uint64_t free_since_ns)
-{
-	if (line->before == 0)
-		return free_since_ns;
-	return free_since_ns + TURN_TAKE_NS + (line->before - 1) * TURN_NEXT_NS;
 }
 
 bool turn_order_is_wanted(const struct turn_peer *peers, unsigned count, uint32_t rank,

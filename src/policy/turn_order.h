@@ -92,16 +92,21 @@ bool turn_order_is_passed_over(const struct turn_peer *peer, uint64_t now_ns);
 void turn_order_clear(struct turn_peer *peers, unsigned count);
 
 struct turn_line {
-	int in_way;	 /* who claims or holds the turn; -1: it is free */
-	int first;	 /* who is first in line; -1: the reader */
-	unsigned before; /* how many are before the reader */
+	int in_way;	  /* who claims or holds the turn; -1: it is free */
+	int first;	  /* who is first in line; -1: the reader */
+	unsigned before;  /* how many are before the reader */
+	uint64_t wait_ns; /* for how long the reader lets them take the free turn */
 };
 
 struct turn_line turn_order_line(const struct turn_peer *peers, unsigned count,
 	const struct turn_wish *wish, uint64_t now_ns);
 
-/* When the reader may take a turn that it has seen free since then. */
-uint64_t turn_order_take_ns(const struct turn_line *line, uint64_t free_since_ns);
+/*
+ * The reader has taken the turn: its wish is fulfilled. Who was first in line has missed it: who woke up too late for its
+ * turn does not wait for another whole one.
+ */
+void turn_order_note_taken(
+	struct turn_peer *peers, unsigned count, const struct turn_line *line, uint64_t now_ns);
 
 /*
  * Who makes a holder of this rank give back: *ret_waiting says whether anybody waits. At the end of its

@@ -51,7 +51,7 @@ static uint64_t load(const _Atomic uint64_t *at)
 
 static bool change(struct turn *t, uint64_t *word, uint64_t to)
 {
-	/* Sequentially consistent, with the fence in turn_record_read_peers(): said before polled. */
+	/* Sequentially consistent, with the fence in read_peers(): said before polled. */
 	if (!atomic_compare_exchange_strong(&t->own->face.word, word, to))
 		return false;
 	*word = to;
@@ -112,39 +112,6 @@ static uint64_t slice_busy_ns(const struct turn *t, uint64_t now_ns)
 	return latest > now_ns ? latest : 0;
 }
 
-/* For those who watch: a place for a name, the one that it has, or the oldest. */
-static void say_distrust(struct turn *t, unsigned i)
-{
-	uint64_t hash = turn_record_hash(t->peer_records[i].name);
-	struct turn_distrust *to = &t->own->distrusts[0];
-
-	for (unsigned k = 0; k < TURN_DISTRUSTS; k++) {
-		struct turn_distrust *d = &t->own->distrusts[k];
-
-		if (get(&d->name_hash) == hash) {
-			to = d;
-			break;
-		}
-		if (get(&d->until_ns) < get(&to->until_ns))
-			to = d;
-	}
-	set(&to->name_hash, hash);
-	set(&to->until_ns, t->peers[i].doubt.ignored_until_ns);
-}
-
-/* Looks at the others, for the reader's wish (NULL: it has none). */
-static void poll_peers(struct turn *t, const struct turn_wish *wish, bool is_all, uint64_t now_ns)
-{
-	uint64_t elapsed = now_ns > t->polled_ns ? now_ns - t->polled_ns : 0;
-
-	turn_record_list(t, now_ns);
-	turn_record_read_peers(t, is_all, now_ns);
-	t->polled_ns = now_ns;
-	for (unsigned i = 0; i < t->peer_count; i++)
-		if (turn_order_note(&t->peers[i], wish, elapsed, now_ns))
-			say_distrust(t, i);
-}
-
 static uint64_t lease(struct turn *t, uint64_t now_ns, uint64_t busy_until_ns)
 {
 	/* Of an earlier turn, which another process of the slice may have ended. */
@@ -155,7 +122,7 @@ static uint64_t lease(struct turn *t, uint64_t now_ns, uint64_t busy_until_ns)
 
 static bool counts(uint64_t word, enum turn_state state, uint64_t now_ns)
 {
-	return turn_word_state(word) == state && now_ns < turn_word_until_ns(word);
+	return TURN_WORD_STATE(word) == state && now_ns < TURN_WORD_UNTIL_NS(word);
 }
 
 /*
@@ -164,7 +131,7 @@ static bool counts(uint64_t word, enum turn_state state, uint64_t now_ns)
  */
 static bool put_hold(struct turn *t, uint64_t *word, uint64_t until_ns)
 {
-	uint64_t counted_until_ns = turn_word_until_ns(*word);
+	uint64_t counted_until_ns = TURN_WORD_UNTIL_NS(*word);
 	uint64_t hold = TURN_WORD(TURN_HOLD, until_ns);
 
 	FAULT("turn: before the hold");
@@ -188,7 +155,7 @@ static bool keep(struct turn *t, uint64_t *word, uint64_t now_ns, uint64_t busy_
 	}
 	while (counts(*word, TURN_HOLD, now_ns) &&
 		!(*word & (TURN_WORD_DRAINING | TURN_WORD_FRESH))) {
-		uint64_t counted_until_ns = turn_word_until_ns(*word);
+		uint64_t counted_until_ns = TURN_WORD_UNTIL_NS(*word);
 
 		/* By 1 ns: a process of the slice that is about to end the turn finds it changed. */
 		if (until_ns <= counted_until_ns && change(t, word, *word + TURN_WORD(0, 1)))
@@ -240,7 +207,7 @@ static int claim(struct turn *t, uint64_t *word, const struct turn_wish *wish,
 	if (!change(t, word, TURN_WORD(TURN_CLAIM, now_ns + TURN_CLAIM_NS)))
 		return wait_for(t, -1, now_ns + SOON_NS, ret_poll_ns);
 	FAULT("turn: claimed");
-	poll_peers(t, wish, true, now_ns);
+	turn_record_poll_peers(t, wish, true, now_ns);
 	line = turn_order_line(t->peers, t->peer_count, wish, now_ns);
 	if (line.in_way >= 0) {
 		bool is_held = t->peers[line.in_way].claim.state == TURN_HOLD;
@@ -254,13 +221,10 @@ static int claim(struct turn *t, uint64_t *word, const struct turn_wish *wish,
 	t->wanted_since_ns = 0;
 	if (!put_hold(t, word, lease(t, now_ns, busy_until_ns)))
 		return wait_for(t, -1, now_ns + SOON_NS, ret_poll_ns);
-	/* Who woke up too late for its turn does not wait for another whole one. */
 	t->is_substitute = line.first >= 0;
-	if (t->is_substitute)
-		turn_order_note_miss(&t->peers[line.first], now_ns);
+	turn_order_note_taken(t->peers, t->peer_count, &line, now_ns);
 	set(&t->own->face.since_ns, now_ns);
 	set(&t->own->face.turns, get(&t->own->face.turns) + 1);
-	turn_order_clear(t->peers, t->peer_count);
 	t->free_since_ns = 0;
 	return TURN_HELD;
 }
@@ -280,7 +244,7 @@ static int take(struct turn *t, uint64_t *word, unsigned rank, uint64_t busy_unt
 	*word = load(&t->own->face.word);
 	if ((*word & TURN_WORD_DRAINING) && counts(*word, TURN_HOLD, now_ns))
 		return wait_for(
-			t, -1, sooner(turn_word_until_ns(*word), now_ns + POLL_NS), ret_poll_ns);
+			t, -1, sooner(TURN_WORD_UNTIL_NS(*word), now_ns + POLL_NS), ret_poll_ns);
 	/*
 	 * Others may not have found us yet, and would not see our claim: no wish, as who is first in line and
 	 * does not take the turn is not believed for long.
@@ -297,13 +261,13 @@ static int take(struct turn *t, uint64_t *word, unsigned rank, uint64_t busy_unt
 	if (t->polled_ns + TURN_WISH_NS < now_ns)
 		t->free_since_ns = 0;
 	/* While others may not have found us, they cannot be blamed for being in the way. */
-	poll_peers(t, is_new ? NULL : &wish, false, now_ns);
+	turn_record_poll_peers(t, is_new ? NULL : &wish, false, now_ns);
 	line = turn_order_line(t->peers, t->peer_count, &wish, now_ns);
 	if (line.in_way >= 0)
 		return wait_in_line(t, &line, now_ns, ret_poll_ns);
 	if (t->free_since_ns == 0)
 		t->free_since_ns = now_ns;
-	take_ns = turn_order_take_ns(&line, t->free_since_ns);
+	take_ns = t->free_since_ns + line.wait_ns;
 	if (now_ns < take_ns)
 		return wait_for(t, line.first, sooner(take_ns, now_ns + BEAT_NS), ret_poll_ns);
 	return claim(t, word, &wish, busy_until_ns, ret_poll_ns);
@@ -318,7 +282,7 @@ static void poll_waiters(struct turn *t, unsigned rank, uint64_t now_ns)
 
 	if (now_ns < t->polled_ns + rest_ns && now_ns >= t->polled_ns)
 		return;
-	poll_peers(t, NULL, false, now_ns);
+	turn_record_poll_peers(t, NULL, false, now_ns);
 	turn_order_is_wanted(t->peers, t->peer_count, rank, 0, now_ns, &is_waiting);
 	if (!is_waiting)
 		t->wanted_since_ns = 0;
@@ -363,9 +327,9 @@ bool turn_is_wanted(struct turn *t, unsigned rank, uint64_t now_ns, uint64_t beg
 	/* Another process of the slice has begun it. */
 	if (word & TURN_WORD_DRAINING)
 		return true;
+	end_ns = get(&t->own->face.since_ns) + (t->is_substitute ? 0 : t->quantum_ns);
 	poll_waiters(t, rank, now_ns);
 	errno = saved;
-	end_ns = get(&t->own->face.since_ns) + (t->is_substitute ? 0 : t->quantum_ns);
 	return turn_order_is_wanted(t->peers, t->peer_count, rank, begin_ns >= end_ns ? 0 : end_ns,
 		now_ns, &is_waiting);
 }
@@ -436,7 +400,7 @@ void turn_idle(struct turn *t, uint64_t now_ns)
 		return;
 	}
 	end_ns = lease(t, now_ns, end_ns);
-	if (end_ns >= turn_word_until_ns(word))
+	if (end_ns >= TURN_WORD_UNTIL_NS(word))
 		return;
 	/* A shorter lease is no claim: it needs no confirmation. A process that came in between goes first. */
 	if (!change(t, &word, TURN_WORD(TURN_HOLD, end_ns) | (word & TURN_WORD_DRAINING)))
@@ -467,7 +431,7 @@ int turn_release(struct turn *t, uint64_t now_ns)
 				break;
 			continue;
 		}
-		end_ns = sooner(end_ns, turn_word_until_ns(word));
+		end_ns = sooner(end_ns, TURN_WORD_UNTIL_NS(word));
 		if (change(t, &word, TURN_WORD(TURN_HOLD, end_ns) | TURN_WORD_DRAINING))
 			return keep_errno(TURN_E_SHARED, saved);
 	}
@@ -494,7 +458,7 @@ void turn_leave(struct turn *t)
 		return;
 	turn_release(t, t->clock_ns());
 	word = load(&t->own->face.word);
-	if (turn_word_state(word) == TURN_WANT && !is_shared_wish(t) &&
+	if (TURN_WORD_STATE(word) == TURN_WANT && !is_shared_wish(t) &&
 		change(t, &word, TURN_WORD(TURN_FREE, 0)))
 		wake(t);
 	t->free_since_ns = 0;
@@ -510,7 +474,7 @@ unsigned turn_count_peers(struct turn *t, uint64_t now_ns)
 		return 0;
 	touch(t, now_ns);
 	if (now_ns >= t->polled_ns + PEERS_NS || now_ns < t->polled_ns)
-		poll_peers(t, NULL, false, now_ns);
+		turn_record_poll_peers(t, NULL, false, now_ns);
 	for (unsigned i = 0; i < t->peer_count; i++)
 		alive += turn_order_is_alive(&t->peers[i].claim, now_ns);
 	errno = saved;

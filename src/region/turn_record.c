@@ -146,8 +146,8 @@ int turn_record_decode(const struct turn_face *face, struct turn_claim *ret_clai
 
 	if (atomic_load_explicit(&face->magic, memory_order_relaxed) != TURN_MAGIC)
 		return -EBADMSG;
-	*ret_claim = (struct turn_claim){.state = turn_word_state(word),
-		.until_ns = turn_word_until_ns(word),
+	*ret_claim = (struct turn_claim){.state = TURN_WORD_STATE(word),
+		.until_ns = TURN_WORD_UNTIL_NS(word),
 		.ticket_ns = atomic_load_explicit(&face->ticket_ns, memory_order_relaxed),
 		.seen_ns = atomic_load_explicit(&face->seen_ns, memory_order_relaxed),
 		.next_ns = atomic_load_explicit(&face->next_ns, memory_order_relaxed),
@@ -225,7 +225,11 @@ static void read_by_file(struct turn *turn, unsigned i, bool *ret_broken)
 	*ret_broken = read_file(turn, i, &face) < 0 || take_in(turn, i, &face) < 0;
 }
 
-void turn_record_read_peers(struct turn *turn, bool is_all, uint64_t now_ns)
+/*
+ * Reads the others, or (is_all not set) those of them that live. Those whose record is broken are
+ * forgotten. The claims are in turn->peers.
+ */
+static void read_peers(struct turn *turn, bool is_all, uint64_t now_ns)
 {
 	uint8_t wanted[TURN_PEERS];
 	unsigned count = 0, at = 0;
@@ -363,7 +367,8 @@ static uint64_t real_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-void turn_record_list(struct turn *turn, uint64_t now_ns)
+/* Looks into the folder for new records, if it has changed and the last time is long enough ago. */
+static void find_peers(struct turn *turn, uint64_t now_ns)
 {
 	bool is_first = turn->listed_ns == 0;
 	struct file_identity identity;
@@ -384,6 +389,50 @@ void turn_record_list(struct turn *turn, uint64_t now_ns)
 	turn->folder_changed_ns = identity.changed_ns + TICK_NS > real ? 0 : identity.changed_ns;
 	keep_own(turn, now_ns);
 	list(turn, now_ns);
+}
+
+/* relaxed: only for those who watch */
+static uint64_t get(const _Atomic uint64_t *at)
+{
+	return atomic_load_explicit(at, memory_order_relaxed);
+}
+
+static void set(_Atomic uint64_t *at, uint64_t value)
+{
+	atomic_store_explicit(at, value, memory_order_relaxed);
+}
+
+/* For those who watch: a place for a name, the one that it has, or the oldest. */
+static void say_distrust(struct turn *turn, unsigned i)
+{
+	uint64_t hash = turn_record_hash(turn->peer_records[i].name);
+	struct turn_distrust *to = &turn->own->distrusts[0];
+
+	for (unsigned k = 0; k < TURN_DISTRUSTS; k++) {
+		struct turn_distrust *d = &turn->own->distrusts[k];
+
+		if (get(&d->name_hash) == hash) {
+			to = d;
+			break;
+		}
+		if (get(&d->until_ns) < get(&to->until_ns))
+			to = d;
+	}
+	set(&to->name_hash, hash);
+	set(&to->until_ns, turn->peers[i].doubt.ignored_until_ns);
+}
+
+void turn_record_poll_peers(
+	struct turn *turn, const struct turn_wish *wish, bool is_all, uint64_t now_ns)
+{
+	uint64_t elapsed = now_ns > turn->polled_ns ? now_ns - turn->polled_ns : 0;
+
+	find_peers(turn, now_ns);
+	read_peers(turn, is_all, now_ns);
+	turn->polled_ns = now_ns;
+	for (unsigned i = 0; i < turn->peer_count; i++)
+		if (turn_order_note(&turn->peers[i], wish, elapsed, now_ns))
+			say_distrust(turn, i);
 }
 
 void turn_record_close(struct turn *turn)

@@ -61,18 +61,10 @@ _Static_assert(
  * 60 bits of ns are 36 years since the machine's start.
  */
 #define TURN_WORD(state, until_ns) ((uint64_t)(until_ns) << 4 | (uint64_t)(state))
+#define TURN_WORD_STATE(word)	   ((enum turn_state)((word)&3))
+#define TURN_WORD_UNTIL_NS(word)   ((word) >> 4)
 #define TURN_WORD_DRAINING	   UINT64_C(4)
 #define TURN_WORD_FRESH		   UINT64_C(8)
-
-static inline enum turn_state turn_word_state(uint64_t word)
-{
-	return (enum turn_state)(word & 3);
-}
-
-static inline uint64_t turn_word_until_ns(uint64_t word)
-{
-	return word >> 4;
-}
 
 /* A name as the distrusts have it. */
 uint64_t turn_record_hash(const char *name);
@@ -87,12 +79,10 @@ int turn_record_open_own(struct turn *turn, uint64_t now_ns) MUST_CHECK;
 int turn_record_decode(const struct turn_face *face, struct turn_claim *ret_claim) MUST_CHECK;
 
 /*
- * Reads the others, or (is_all not set) those of them that live. Those whose record is broken are
- * forgotten. The claims are in turn->peers.
+ * Finds new peers, reads what they say, or (is_all not set) what those of them say that live, and notes it for the
+ * reader's wish (NULL: it has none). Those whose record is broken are forgotten. The claims are in turn->peers.
  */
-void turn_record_read_peers(struct turn *turn, bool is_all, uint64_t now_ns);
-
-/* Looks into the folder for new records, if it has changed and the last time is long enough ago. */
-void turn_record_list(struct turn *turn, uint64_t now_ns);
+void turn_record_poll_peers(
+	struct turn *turn, const struct turn_wish *wish, bool is_all, uint64_t now_ns);
 
 void turn_record_close(struct turn *turn);

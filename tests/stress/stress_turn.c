@@ -78,11 +78,11 @@ static void note_begin(struct worker *w, uint64_t end_ns)
 	uint64_t now = clock_now_ns(), word = atomic_load(&turn.own->face.word);
 	uint32_t n = atomic_load(&w->note_count);
 
-	if (n == NOTES || turn_word_state(word) != TURN_HOLD || (word & TURN_WORD_FRESH) ||
-		turn_word_until_ns(word) < now || end_ns < now)
+	if (n == NOTES || TURN_WORD_STATE(word) != TURN_HOLD || (word & TURN_WORD_FRESH) ||
+		TURN_WORD_UNTIL_NS(word) < now || end_ns < now)
 		return;
-	if (turn_word_until_ns(word) < end_ns)
-		end_ns = turn_word_until_ns(word);
+	if (TURN_WORD_UNTIL_NS(word) < end_ns)
+		end_ns = TURN_WORD_UNTIL_NS(word);
 	w->notes[n] = (struct note){.from_ns = now, .to_ns = end_ns};
 	atomic_store(&w->note_count, n + 1);
 }

@@ -181,9 +181,9 @@ static void one_process_that_leaves_does_not_end_the_others_wish(void **state)
 	assert_int_equal(hold(&a), TURN_E_WAIT);
 	assert_int_equal(hold(&c), TURN_E_WAIT);
 	turn_leave(&a);
-	assert_int_equal(turn_word_state(atomic_load(&c.own->face.word)), TURN_WANT);
+	assert_int_equal(TURN_WORD_STATE(atomic_load(&c.own->face.word)), TURN_WANT);
 	turn_leave(&c);
-	assert_int_equal(turn_word_state(atomic_load(&c.own->face.word)), TURN_FREE);
+	assert_int_equal(TURN_WORD_STATE(atomic_load(&c.own->face.word)), TURN_FREE);
 }
 
 /* A slice in real time: waits for the turn, and says for how many ms. */

@@ -48,7 +48,7 @@ static void who_comes_too_late_to_prolong_has_lost_the_turn(void **state)
 	looks_until_late = 0;
 	atomic_store(&b.own->face.word, TURN_WORD(TURN_HOLD, now + 50 * MS));
 	assert_int_equal(hold_for(&a, 1, 9 * MS), TURN_E_WAIT);
-	assert_int_equal(turn_word_state(atomic_load(&a.own->face.word)), TURN_WANT);
+	assert_int_equal(TURN_WORD_STATE(atomic_load(&a.own->face.word)), TURN_WANT);
 }
 
 static void who_comes_too_late_with_its_claim_does_not_hold(void **state)
@@ -60,7 +60,7 @@ static void who_comes_too_late_with_its_claim_does_not_hold(void **state)
 	looks_until_late = 2; /* between the look at the others and the hold */
 	assert_int_equal(turn_hold(&a, 1, now, now + MS, &look), TURN_E_WAIT);
 	assert_int_equal(late_ns, 0);
-	assert_int_equal(turn_word_state(atomic_load(&a.own->face.word)), TURN_FREE);
+	assert_int_equal(TURN_WORD_STATE(atomic_load(&a.own->face.word)), TURN_FREE);
 	assert_int_equal(hold(&b), TURN_HELD);
 }
 

@@ -18,7 +18,7 @@ static struct turn_peer peer(
 					  .seen_ns = NOW}};
 }
 
-static void what_a_page_says_counts_until_its_time(void **state)
+static void what_a_record_says_counts_until_its_time(void **state)
 {
 	static const struct {
 		enum turn_state says;
@@ -102,13 +102,32 @@ static void who_claims_or_holds_is_in_the_way_as_long_as_it_is_believed(void **s
 
 static void the_first_has_300_us_and_each_after_it_50_more(void **state)
 {
-	struct turn_line line = {.in_way = -1, .first = -1, .before = 0};
+	static const uint64_t waits_ns[] = {0, 300000, 350000, 400000};
+	struct turn_wish wish = {1, NOW - 10};
+	struct turn_peer peers[3];
 
-	assert_int_equal(turn_order_take_ns(&line, NOW), NOW);
-	line.before = 1;
-	assert_int_equal(turn_order_take_ns(&line, NOW), NOW + 300000);
-	line.before = 3;
-	assert_int_equal(turn_order_take_ns(&line, NOW), NOW + 400000);
+	for (unsigned count = 0; count <= 3; count++) {
+		for (unsigned k = 0; k < count; k++)
+			peers[k] = peer(TURN_WANT, 1, NOW - 11, NOW + MS);
+		assert_int_equal(
+			turn_order_line(peers, count, &wish, NOW).wait_ns, waits_ns[count]);
+	}
+}
+
+static void who_is_first_has_missed_the_turn_that_the_reader_takes(void **state)
+{
+	struct turn_peer peers[] = {peer(TURN_WANT, 1, NOW, NOW), peer(TURN_WANT, 1, NOW, NOW)};
+
+	for (unsigned k = 0; k < 2; k++)
+		peers[k].doubt.in_way_ns = 1;
+	turn_order_note_taken(peers, 2, &(struct turn_line){.first = -1}, NOW);
+	assert_int_equal(peers[0].doubt.missed_until_ns, 0);
+	assert_int_equal(peers[1].doubt.missed_until_ns, 0);
+	assert_int_equal(peers[0].doubt.in_way_ns, 0);
+	assert_int_equal(peers[1].doubt.in_way_ns, 0);
+	turn_order_note_taken(peers, 2, &(struct turn_line){.first = 1}, NOW);
+	assert_int_equal(peers[0].doubt.missed_until_ns, 0);
+	assert_true(peers[1].doubt.missed_until_ns > NOW);
 }
 
 static void a_holder_gives_way_to_its_like_after_its_quantum_and_to_better_ones_before(void **state)
@@ -301,10 +320,11 @@ static void a_sign_of_life_counts_for_a_second(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_a_page_says_counts_until_its_time),
+		cmocka_unit_test(what_a_record_says_counts_until_its_time),
 		cmocka_unit_test(the_best_rank_goes_first_and_then_who_came_first),
 		cmocka_unit_test(who_claims_or_holds_is_in_the_way_as_long_as_it_is_believed),
 		cmocka_unit_test(the_first_has_300_us_and_each_after_it_50_more),
+		cmocka_unit_test(who_is_first_has_missed_the_turn_that_the_reader_takes),
 		cmocka_unit_test(
 			a_holder_gives_way_to_its_like_after_its_quantum_and_to_better_ones_before),
 		cmocka_unit_test(who_is_in_the_way_for_50_ms_is_not_believed),

@@ -128,7 +128,7 @@ void gate_wait_begin_slowly(CUstream stream, bool is_all, struct gate_wait *ret_
 	if (!is_all && stream != GATE_ANY_STREAM)
 		s = streams_enter(stream);
 	if (s) {
-		if (s->is_open && stream_state_batch(s)->expected_ns >= WORTH_AN_EVENT_NS &&
+		if (s->is_open && s->batch->expected_ns >= WORTH_AN_EVENT_NS &&
 			!capture_is_on(stream))
 			work_end_batch(s, clock_now_ns(), true);
 		s->users++;

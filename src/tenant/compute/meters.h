@@ -47,9 +47,3 @@ struct meter *meter_of(struct device *device);
 
 /* The meters, in the order of the region's devices; those that are not ready have is_ready false. */
 extern struct meter meters[REGION_DEVICES];
-
-static inline void meter_count(_Atomic uint64_t *word, uint64_t value)
-{
-	/* relaxed: for people to read */
-	atomic_fetch_add_explicit(word, value, memory_order_relaxed);
-}

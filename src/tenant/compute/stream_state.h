@@ -54,12 +54,13 @@ struct batch {
 /* What every launch looks at stands first. */
 struct stream_state {
 	struct meter *meter;
+	struct batch *batch;	 /* the open one, behind the closed ones */
 	unsigned first, pending; /* closed ones that are not collected yet */
 	uint64_t begun_ns;	 /* of the open batch, or of the first after an idle time */
 	uint64_t last_ns;	 /* of the last work given */
 	uint64_t drained_ns;	 /* when all of it should be done */
 	uint32_t single_count;	 /* so many pieces of work from here are a batch each */
-	bool is_open;		 /* the batch behind the closed ones takes work */
+	bool is_open;		 /* the open batch takes work; else there is none */
 	bool is_chained;	 /* the open batch may begin where the last one ended */
 	bool is_waited_for;	 /* the program waited for the last work given */
 	bool has_no_events;	 /* the driver makes none here: the host's clock alone tells */
@@ -87,15 +88,6 @@ struct stream_span {
 	struct estimate_mix mix;
 };
 
-/* The open batch. */
-static inline struct batch *stream_state_batch(struct stream_state *s)
-{
-	return &s->batches[(s->first + s->pending) % STREAM_BATCHES];
-}
-
-/* Whether work given now follows what is there, with no pause between: asks the driver where in doubt. */
-bool stream_state_is_continued(struct stream_state *s, uint64_t now_ns);
-
 /* Whether its stream is empty: asks the driver. */
 bool stream_state_is_done(const struct stream_state *s);
 
@@ -110,6 +102,12 @@ void stream_state_close(struct stream_state *s);
  * clock. True with *ret_span where there was work in it.
  */
 bool stream_state_break(struct stream_state *s, uint64_t now_ns, struct stream_span *ret_span);
+
+/*
+ * Work comes. If it comes after a pause (the driver is asked where in doubt), the open batch ends as above, and what
+ * is doubted of its estimate is measured from now on.
+ */
+bool stream_state_note_pause(struct stream_state *s, uint64_t now_ns, struct stream_span *ret_span);
 
 /* The oldest closed batch, if it is done. */
 bool stream_state_collect(struct stream_state *s, uint64_t now_ns, struct stream_span *ret_span);

@@ -118,6 +118,7 @@ static struct stream_state *find_in(
 
 static struct stream_state *enter_slowly(CUstream stream, CUcontext context)
 {
+	const void *thread = thread_of(stream);
 	struct device *device;
 	struct meter *m;
 
@@ -128,7 +129,7 @@ static struct stream_state *enter_slowly(CUstream stream, CUcontext context)
 		return NULL;
 	m = meter_of(device);
 	lock_enter(&m->lock);
-	recent.state = find_in(m, stream, context, thread_of(stream));
+	recent.state = find_in(m, stream, context, thread);
 	recent.use = recent.state->use;
 	recent.meter = m;
 	recent.stream = stream;

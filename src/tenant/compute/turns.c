@@ -94,37 +94,14 @@ static unsigned rank_of(struct meter *m, uint64_t now_ns)
 	return m->limits.granted.priority * RANKS + credit_is_borrowing(m, now_ns);
 }
 
-/* Whether the turn has to be given back, by what the other slices say. */
-static struct throttle_turn survey(struct meter *m, unsigned rank, uint64_t estimate_ns,
-	uint64_t busy_until_ns, uint64_t now_ns)
-{
-	int64_t saved_ns = m->limits.granted.cores_permille ? credit_saved_ns(m, now_ns) : 0;
-	struct throttle_turn turn = {.now_ns = now_ns, .busy_until_ns = busy_until_ns};
-
-	if (m->turns.peer_count)
-		turn.is_wanted = turn_is_wanted(&m->turns.turn, rank, now_ns,
-			throttle_turn_moment(estimate_ns, saved_ns, busy_until_ns, now_ns));
-	/*
-	 * A slice that goes first and comes at regular times is to find the device free: work that is under way,
-	 * and changing over, would delay it by half a ms.
-	 */
-	if (m->turns.is_yielding)
-		turn.next_ns = turn_next_ns(
-			&m->turns.turn, rank, THROTTLE_LEAD_NS, THROTTLE_TARDY_NS, now_ns);
-	if (turn.is_wanted || turn.next_ns) {
-		work_end_batches(m, now_ns);
-		turn.is_idle = work_is_idle(m, now_ns);
-	}
-	return turn;
-}
-
 enum throttle turns_ask(struct meter *m, uint64_t estimate_ns, uint64_t busy_until_ns,
 	uint64_t now_ns, uint64_t *ret_wake_ns)
 {
+	struct throttle_turn turn = {.now_ns = now_ns, .busy_until_ns = busy_until_ns};
 	enum throttle why = THROTTLE_NONE;
 	enum throttle_step step;
-	struct throttle_turn turn;
-	uint64_t until_ns;
+	uint64_t until_ns, moment_ns;
+	int64_t saved_ns;
 	unsigned rank;
 
 	if (!m->turns.is_open)
@@ -133,17 +110,31 @@ enum throttle turns_ask(struct meter *m, uint64_t estimate_ns, uint64_t busy_unt
 	if (m->turns.is_awaited)
 		return THROTTLE_TURN_AWAITED;
 	rank = rank_of(m, now_ns);
+	saved_ns = m->limits.granted.cores_permille ? credit_saved_ns(m, now_ns) : 0;
+	moment_ns = throttle_turn_moment(estimate_ns, saved_ns, busy_until_ns, now_ns);
 	until_ns = (busy_until_ns > now_ns ? busy_until_ns : now_ns) + estimate_ns + METER_BATCH_NS;
 	if (m->turns.goes_first) {
 		turn_seize(&m->turns.turn, rank, now_ns, until_ns);
 		return THROTTLE_NONE;
 	}
-	turn = survey(m, rank, estimate_ns, busy_until_ns, now_ns);
+	if (m->turns.peer_count)
+		turn.is_wanted = turn_is_wanted(&m->turns.turn, rank, now_ns, moment_ns);
+	/*
+	 * A slice that goes first and comes at regular times is to find the device free: work that is under
+	 * way, and changing over, would delay it by half a ms.
+	 */
+	if (m->turns.is_yielding)
+		turn.next_ns = turn_next_ns(
+			&m->turns.turn, rank, THROTTLE_LEAD_NS, THROTTLE_TARDY_NS, now_ns);
+	if (turn.is_wanted || turn.next_ns) {
+		work_end_batches(m, now_ns);
+		turn.is_idle = work_is_idle(m, now_ns);
+	}
 	step = throttle_turn(&turn, &why, ret_wake_ns);
 	if (step == THROTTLE_RELEASE || step == THROTTLE_LEAVE) {
-		(void)turn_release(&m->turns.turn, now_ns);
-		log_debug("a turn was released", U64("at_ns", clock_now_ns()),
+		log_debug("a turn is released", U64("at_ns", clock_now_ns()),
 			U64("ended_ns", busy_until_ns));
+		(void)turn_release(&m->turns.turn, now_ns);
 	}
 	if (step == THROTTLE_LEAVE)
 		turn_leave(&m->turns.turn);

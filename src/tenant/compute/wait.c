@@ -39,7 +39,7 @@ static void sleep_exactly(uint64_t wake_ns, uint64_t now_ns)
 		lock_pause();
 }
 
-void wait_for(struct stream_state *s, enum throttle why, uint64_t wake_ns, uint64_t now_ns)
+void wait_until(struct stream_state *s, enum throttle why, uint64_t wake_ns, uint64_t now_ns)
 {
 	struct meter *m = s->meter;
 	bool may_poll =
@@ -64,10 +64,13 @@ void wait_for(struct stream_state *s, enum throttle why, uint64_t wake_ns, uint6
 		log_debug("a wait for the turn ended", U64("began_ns", now_ns),
 			U64("until_ns", wake_ns), U64("at_ns", clock_now_ns()));
 	}
+	/* relaxed: for people to read */
 	if (why == THROTTLE_NO_BUDGET)
-		meter_count(&m->books->budget_wait_ns, clock_now_ns() - now_ns);
+		atomic_fetch_add_explicit(
+			&m->books->budget_wait_ns, clock_now_ns() - now_ns, memory_order_relaxed);
 	else if (why == THROTTLE_NO_TURN || why == THROTTLE_TURN_AWAITED)
-		meter_count(&m->books->turn_wait_ns, clock_now_ns() - now_ns);
+		atomic_fetch_add_explicit(
+			&m->books->turn_wait_ns, clock_now_ns() - now_ns, memory_order_relaxed);
 }
 
 void wait_while_suspended(struct stream_state *s)
@@ -75,6 +78,6 @@ void wait_while_suspended(struct stream_state *s)
 	while (s->meter->limits.is_suspended) {
 		uint64_t now_ns = clock_now_ns();
 
-		wait_for(s, THROTTLE_SUSPENDED, now_ns + THROTTLE_SLEEP_MAX_NS, now_ns);
+		wait_until(s, THROTTLE_SUSPENDED, now_ns + THROTTLE_SLEEP_MAX_NS, now_ns);
 	}
 }

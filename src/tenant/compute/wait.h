@@ -9,7 +9,7 @@
 struct stream_state;
 
 /* Waits until then or until something has changed, without the meter's lock, which is held before and after. */
-void wait_for(struct stream_state *s, enum throttle why, uint64_t wake_ns, uint64_t now_ns);
+void wait_until(struct stream_state *s, enum throttle why, uint64_t wake_ns, uint64_t now_ns);
 
 /* Waits while nothing may reach the device, likewise. */
 void wait_while_suspended(struct stream_state *s);

@@ -21,6 +21,7 @@ static void charge(struct stream_state *s, const struct stream_span *span, uint6
 	uint64_t took = span->end_ns - span->start_ns;
 	uint64_t elapsed = busy_mark(m->books, span->start_ns, span->end_ns);
 	uint64_t fresh = elapsed * m->limits.counted_permille / 1000;
+	bool is_lent;
 
 	FAULT("meter: marked");
 	if (took) {
@@ -37,11 +38,13 @@ static void charge(struct stream_state *s, const struct stream_span *span, uint6
 		U64("charged_ns", fresh), U64("reserved_ns", (uint64_t)span->reserved_ns),
 		U64("measured", span->is_measured));
 	credit_charge(m, span->reserved_ns, (int64_t)fresh, now_ns);
+	is_lent = credit_is_borrowing(m, now_ns);
 	m->work.charged_ns += fresh;
-	meter_count(&m->books->elapsed_ns, elapsed);
-	meter_count(&m->books->busy_ns, fresh);
-	if (credit_is_borrowing(m, now_ns))
-		meter_count(&m->books->lent_ns, fresh);
+	/* relaxed: for people to read */
+	atomic_fetch_add_explicit(&m->books->elapsed_ns, elapsed, memory_order_relaxed);
+	atomic_fetch_add_explicit(&m->books->busy_ns, fresh, memory_order_relaxed);
+	if (is_lent)
+		atomic_fetch_add_explicit(&m->books->lent_ns, fresh, memory_order_relaxed);
 	FAULT("meter: partly charged");
 }
 
@@ -61,12 +64,29 @@ void work_end_batch(struct stream_state *s, uint64_t now_ns, bool is_exact)
 {
 	struct stream_span span;
 
-	if (is_exact && s->is_open && s->pending < STREAM_PENDING) {
+	if (is_exact && s->is_open && s->pending < STREAM_PENDING)
 		stream_state_close(s);
-	} else if (!is_exact && stream_state_break(s, now_ns, &span)) {
+	else if (!is_exact && stream_state_break(s, now_ns, &span))
 		charge(s, &span, now_ns);
-		s->is_estimated = !s->is_waited_for;
+}
+
+void work_note_pause(struct stream_state *s, uint64_t now_ns)
+{
+	struct stream_span span;
+
+	if (stream_state_note_pause(s, now_ns, &span))
+		charge(s, &span, now_ns);
+}
+
+uint64_t work_unknown_since_ns(const struct stream_state *s)
+{
+	for (unsigned i = 0; i < s->pending; i++) {
+		const struct batch *b = &s->batches[(s->first + i) % STREAM_BATCHES];
+
+		if (b->is_unknown)
+			return b->start_ns;
 	}
+	return 0;
 }
 
 uint64_t work_end_ns(const struct meter *m)

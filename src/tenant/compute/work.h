@@ -22,6 +22,9 @@ struct work {
 /* Ends the open batch, by an event where is_exact. */
 void work_end_batch(struct stream_state *s, uint64_t now_ns, bool is_exact);
 
+/* Work comes: if it comes after a pause, what was given before that ends, and is charged by its estimate. */
+void work_note_pause(struct stream_state *s, uint64_t now_ns);
+
 /* Lets events tell when what is in open batches ends. */
 void work_end_batches(struct meter *meter, uint64_t now_ns);
 
@@ -30,6 +33,9 @@ void work_collect(struct meter *meter, uint64_t now_ns);
 
 /* When all that this process has given to the device should be done; 0: nothing is known of. */
 uint64_t work_end_ns(const struct meter *meter);
+
+/* When the oldest work of the stream was given that has no estimate, and is under way; 0: there is none. */
+uint64_t work_unknown_since_ns(const struct stream_state *s);
 
 /* Says in the region until when this process should keep the device busy; 0: it does not. */
 void work_say_busy_until(struct meter *meter, uint64_t until_ns);

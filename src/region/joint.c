@@ -236,6 +236,22 @@ int joint_set_mark(const struct region *region, unsigned joint, uint64_t mark, i
 	return r;
 }
 
+int joint_set_key(const struct region *region, unsigned joint, uint64_t key)
+{
+	struct region_joint *old;
+	unsigned i;
+	int fd, r = region_lock(region, REGION_LOCK_JOINT, &fd);
+
+	if (r < 0)
+		return r;
+	old = find_key(region, key, &i);
+	if (old)
+		atomic_store(&old->key, 0);
+	atomic_store(&joint_at(region, joint)->key, key);
+	region_unlock(fd, REGION_LOCK_JOINT);
+	return 0;
+}
+
 int joint_hold(const struct region *region, unsigned slot, uint64_t key, unsigned *ret_joint)
 {
 	struct region_joint *j;

@@ -45,6 +45,9 @@ int joint_grow(
 /* Descriptors keep the joint from now on, too. */
 int joint_set_mark(const struct region *region, unsigned joint, uint64_t mark, int fd) MUST_CHECK;
 
+/* A handle with this key opens the joint from now on, and no other joint. */
+int joint_set_key(const struct region *region, unsigned joint, uint64_t key) MUST_CHECK;
+
 /* Makes the slot a holder of the joint with this key or mark. JOINT_E_ABSENT, or -errno. */
 int joint_hold(
 	const struct region *region, unsigned slot, uint64_t key, unsigned *ret_joint) MUST_CHECK;

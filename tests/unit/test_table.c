@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "tenant/slice/table.h"
+#include "tenant/memory/table.h"
 #include "tests/unit/cmocka_ready.h"
 
 #define KEYS	4096
@@ -39,11 +39,13 @@ static void what_was_put_is_found_and_taken_once(void **state)
 {
 	struct table_entry e;
 
-	assert_int_equal(table_put(&table, (struct table_entry){key_of(1), 2, 3}), 0);
+	assert_int_equal(
+		table_put(&table, (struct table_entry){.key = key_of(1), .a = 2, .b = 3}), 0);
 	assert_int_equal(table_get(&table, key_of(1), &e), 0);
 	assert_int_equal(e.a, 2);
 	assert_int_equal(e.b, 3);
-	assert_int_equal(table_put(&table, (struct table_entry){key_of(1), 4, 5}), 0);
+	assert_int_equal(
+		table_put(&table, (struct table_entry){.key = key_of(1), .a = 4, .b = 5}), 0);
 	assert_int_equal(table_take(&table, key_of(1), &e), 0);
 	assert_int_equal(e.a, 4);
 	assert_int_equal(table_take(&table, key_of(1), &e), TABLE_E_ABSENT);
@@ -61,8 +63,9 @@ static void random_work_agrees_with_an_array(void **state)
 
 		if (rand() % 2) {
 			expected[i] = (uint64_t)rand() + 1;
-			assert_int_equal(
-				table_put(&table, (struct table_entry){key_of(i), expected[i], 0}),
+			assert_int_equal(table_put(&table, (struct table_entry){.key = key_of(i),
+								   .a = expected[i],
+								   .b = 0}),
 				0);
 			continue;
 		}
@@ -79,21 +82,9 @@ static void random_work_agrees_with_an_array(void **state)
 	}
 }
 
-static void an_entry_that_is_counted_down_to_nothing_is_gone(void **state)
+static bool is_of(const struct table_entry *entry, uint64_t owner)
 {
-	struct table_entry e;
-
-	assert_int_equal(table_count_up(&table, 7, false, &e), TABLE_E_ABSENT);
-	assert_int_equal(table_count_down(&table, 7, &e), TABLE_E_ABSENT);
-	assert_int_equal(table_count_up(&table, 7, true, &e), 0);
-	assert_int_equal(e.a, 1);
-	assert_int_equal(table_count_up(&table, 7, false, &e), 0);
-	assert_int_equal(e.a, 2);
-	assert_int_equal(table_count_down(&table, 7, &e), 0);
-	assert_int_equal(e.a, 1);
-	assert_int_equal(table_count_down(&table, 7, &e), 0);
-	assert_int_equal(e.a, 0);
-	assert_int_equal(table_get(&table, 7, &e), TABLE_E_ABSENT);
+	return entry->a == owner;
 }
 
 static void a_sweep_takes_all_of_one_owner_and_nothing_else(void **state)
@@ -103,8 +94,11 @@ static void a_sweep_takes_all_of_one_owner_and_nothing_else(void **state)
 	unsigned taken = 0;
 
 	for (unsigned i = 0; i < KEYS; i++)
-		assert_int_equal(table_put(&table, (struct table_entry){key_of(i), i % 3, i}), 0);
-	while (table_take_by_a(&table, 1, &cursor, &e) == 0) {
+		assert_int_equal(
+			table_put(
+				&table, (struct table_entry){.key = key_of(i), .a = i % 3, .b = i}),
+			0);
+	while (table_take_next(&table, is_of, 1, &cursor, &e) == 0) {
 		assert_int_equal(e.a, 1);
 		taken++;
 	}
@@ -121,7 +115,9 @@ static void *churn(void *argument)
 	for (unsigned round = 0; round < 50; round++) {
 		for (unsigned i = 0; i < 200; i++)
 			if (table_put(&table,
-				    (struct table_entry){key_of((unsigned)mine + i), mine, i}) < 0)
+				    (struct table_entry){
+					    .key = key_of((unsigned)mine + i), .a = mine, .b = i}) <
+				0)
 				return &table;
 		for (unsigned i = 0; i < 200; i++)
 			if (table_take(&table, key_of((unsigned)mine + i), &e) || e.b != i)
@@ -143,29 +139,35 @@ static void threads_do_not_disturb_each_other(void **state)
 	}
 }
 
-static void a_second_word_changes_only_from_what_it_was(void **state)
+static void an_entry_is_added_changed_and_removed_in_its_place(void **state)
 {
-	static struct table t;
+	struct table_place place = table_enter(&table, 7, false);
 	struct table_entry entry;
 
-	assert_int_equal(table_change_b(&t, 7, 0, 1), TABLE_E_ABSENT);
-	assert_int_equal(table_put(&t, (struct table_entry){.key = 7, .a = 3, .b = 4}), 0);
-	assert_int_equal(table_change_b(&t, 7, 5, 6), TABLE_E_ABSENT);
-	assert_int_equal(table_change_b(&t, 7, 4, 6), 0);
-	assert_int_equal(table_get(&t, 7, &entry), 0);
+	assert_null(place.entry);
+	table_leave(&place);
+	place = table_enter(&table, 7, true);
+	assert_int_equal(place.entry->a, 0);
+	place.entry->a = 3;
+	table_leave(&place);
+	assert_int_equal(table_get(&table, 7, &entry), 0);
 	assert_int_equal(entry.a, 3);
-	assert_int_equal(entry.b, 6);
-	table_forget(&t);
+	place = table_enter(&table, 7, false);
+	assert_int_equal(place.entry->a, 3);
+	table_remove(&place);
+	assert_null(place.entry);
+	table_leave(&place);
+	assert_int_equal(table_get(&table, 7, &entry), TABLE_E_ABSENT);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_second_word_changes_only_from_what_it_was),
 		cmocka_unit_test_teardown(an_absent_key_is_absent, forget),
 		cmocka_unit_test_teardown(what_was_put_is_found_and_taken_once, forget),
 		cmocka_unit_test_teardown(random_work_agrees_with_an_array, forget),
-		cmocka_unit_test_teardown(an_entry_that_is_counted_down_to_nothing_is_gone, forget),
+		cmocka_unit_test_teardown(
+			an_entry_is_added_changed_and_removed_in_its_place, forget),
 		cmocka_unit_test_teardown(a_sweep_takes_all_of_one_owner_and_nothing_else, forget),
 		cmocka_unit_test_teardown(threads_do_not_disturb_each_other, forget),
 	};

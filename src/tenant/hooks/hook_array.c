@@ -15,7 +15,7 @@ static CUresult keep(CUresult r, const CUarray *array, struct array_plan *plan)
 
 HOOK_BODY(cuArrayCreate_v2, CUarray *, array, const CUDA_ARRAY_DESCRIPTOR *, descriptor)
 {
-	_cleanup_array_plan_ struct array_plan plan = {.context = NULL};
+	_cleanup_array_plan_ struct array_plan plan = {.life = 0};
 	CUDA_ARRAY3D_DESCRIPTOR d;
 	CUresult r;
 
@@ -33,7 +33,7 @@ HOOK_BODY(cuArrayCreate_v2, CUarray *, array, const CUDA_ARRAY_DESCRIPTOR *, des
 
 HOOK_BODY(cuArray3DCreate_v2, CUarray *, array, const CUDA_ARRAY3D_DESCRIPTOR *, descriptor)
 {
-	_cleanup_array_plan_ struct array_plan plan = {.context = NULL};
+	_cleanup_array_plan_ struct array_plan plan = {.life = 0};
 	CUresult r;
 
 	if (!array || !descriptor)
@@ -46,7 +46,7 @@ HOOK_BODY(cuArray3DCreate_v2, CUarray *, array, const CUDA_ARRAY3D_DESCRIPTOR *,
 
 HOOK_BODY(cuArrayCreate, CUarray *, array, const CUDA_ARRAY_DESCRIPTOR_v1 *, descriptor)
 {
-	_cleanup_array_plan_ struct array_plan plan = {.context = NULL};
+	_cleanup_array_plan_ struct array_plan plan = {.life = 0};
 	CUDA_ARRAY3D_DESCRIPTOR d;
 	CUresult r;
 
@@ -64,7 +64,7 @@ HOOK_BODY(cuArrayCreate, CUarray *, array, const CUDA_ARRAY_DESCRIPTOR_v1 *, des
 
 HOOK_BODY(cuArray3DCreate, CUarray *, array, const CUDA_ARRAY3D_DESCRIPTOR_v1 *, descriptor)
 {
-	_cleanup_array_plan_ struct array_plan plan = {.context = NULL};
+	_cleanup_array_plan_ struct array_plan plan = {.life = 0};
 	CUDA_ARRAY3D_DESCRIPTOR d;
 	CUresult r;
 
@@ -85,7 +85,7 @@ HOOK_BODY(cuArray3DCreate, CUarray *, array, const CUDA_ARRAY3D_DESCRIPTOR_v1 *,
 HOOK_BODY(cuMipmappedArrayCreate, CUmipmappedArray *, mipmap, const CUDA_ARRAY3D_DESCRIPTOR *,
 	descriptor, unsigned int, level_count)
 {
-	_cleanup_array_plan_ struct array_plan plan = {.context = NULL};
+	_cleanup_array_plan_ struct array_plan plan = {.life = 0};
 	CUresult r;
 
 	if (!mipmap || !descriptor)
@@ -136,10 +136,10 @@ HOOK_FORMS(cuMemMapArrayAsync, _ptsz, CUarrayMapInfo *, list, unsigned int, coun
 
 	if (!list || count == 0 || state_enter() != STATE_OPEN)
 		return real(list, count, stream);
-	tiles = tiles_begin(list, count);
-	if (!tiles)
-		return CUDA_ERROR_OUT_OF_MEMORY;
+	r = tiles_begin(list, count, &tiles);
+	if (r != CUDA_SUCCESS)
+		return r;
 	r = real(list, count, stream);
-	tiles_end(tiles, list, r == CUDA_SUCCESS, stream, cuda.cuEventRecord);
+	tiles_end(tiles, list, r == CUDA_SUCCESS, stream);
 	return r;
 }

@@ -15,29 +15,34 @@ HOOK_BODY(cuInit, unsigned int, flags)
 
 HOOK_BODY(cuDevicePrimaryCtxRetain, CUcontext *, context, CUdevice, ordinal)
 {
-	_cleanup_charge_ struct charge charge = CHARGE_NULL;
+	struct primary_call call;
 	struct device *device;
 	CUresult r = contexts_enter(ordinal, &device);
 
-	if (r == CUDA_SUCCESS && device && !contexts_primary_is_active(device))
-		r = contexts_reserve(device, &charge);
-	if (r == CUDA_SUCCESS)
-		r = cuda.cuDevicePrimaryCtxRetain(context, ordinal);
 	if (r != CUDA_SUCCESS || !device)
+		return r == CUDA_SUCCESS ? cuda.cuDevicePrimaryCtxRetain(context, ordinal) : r;
+	r = contexts_primary_begin(device, true, &call);
+	if (r != CUDA_SUCCESS)
 		return r;
-	contexts_measure(device, &charge);
-	contexts_compare_primary(device, *context, &charge);
+	r = cuda.cuDevicePrimaryCtxRetain(context, ordinal);
+	contexts_primary_end(&call, r == CUDA_SUCCESS ? *context : NULL);
 	return r;
 }
 
-/* After a call that may have ended the primary context. */
-static CUresult after(CUresult r, CUdevice ordinal)
+/* A call that may end the primary context. */
+static CUresult end_primary(CUresult (*real)(CUdevice), CUdevice ordinal)
 {
+	struct primary_call call;
 	struct device *device;
+	CUresult r;
 
-	if (r == CUDA_SUCCESS && state_enter() == STATE_OPEN &&
-		state_meet_device(ordinal, &device) == 0)
-		contexts_compare_primary(device, NULL, NULL);
+	if (state_enter() != STATE_OPEN || state_meet_device(ordinal, &device) != 0)
+		return real(ordinal);
+	r = contexts_primary_begin(device, false, &call);
+	if (r != CUDA_SUCCESS)
+		return r;
+	r = real(ordinal);
+	contexts_primary_end(&call, NULL);
 	return r;
 }
 
@@ -45,14 +50,14 @@ HOOK_FORMS(cuDevicePrimaryCtxRelease, _v2, CUdevice, ordinal)
 {
 	CHARGE_SCOPE();
 
-	return after(real(ordinal), ordinal);
+	return end_primary(real, ordinal);
 }
 
 HOOK_FORMS(cuDevicePrimaryCtxReset, _v2, CUdevice, ordinal)
 {
 	CHARGE_SCOPE();
 
-	return after(real(ordinal), ordinal);
+	return end_primary(real, ordinal);
 }
 
 /* What the ways to make a context have in common, before the driver's call and after it. */
@@ -107,31 +112,34 @@ HOOK_BODY(cuCtxCreate_v4, CUcontext *, context, CUctxCreateParams *, parameters,
 	return after_making(r, context, &charge);
 }
 
-/* After a call that may have destroyed a context that the program made. */
-static CUresult after_destroying(CUresult r, CUcontext context)
-{
-	if (r == CUDA_SUCCESS && state_enter() == STATE_OPEN)
-		contexts_destroyed(context);
-	return r;
-}
-
 HOOK_FORMS(cuCtxDestroy, _v2, CUcontext, context)
 {
+	struct holding_end end;
+	CUresult r;
 	CHARGE_SCOPE();
 
-	return after_destroying(real(context), context);
+	if (state_enter() != STATE_OPEN)
+		return real(context);
+	contexts_destroy_begin(context, &end);
+	r = real(context);
+	contexts_destroy_end(&end, r == CUDA_SUCCESS);
+	return r;
 }
 
 /* A context can be detached only while it is current, and where it has ended it is not any longer. */
 HOOK_BODY(cuCtxDetach, CUcontext, context)
 {
 	CUcontext current = NULL;
+	struct holding_end end;
 	CUresult r;
 	CHARGE_SCOPE();
 
+	if (state_enter() != STATE_OPEN)
+		return cuda.cuCtxDetach(context);
+	contexts_destroy_begin(context, &end);
 	r = cuda.cuCtxDetach(context);
-	if (r == CUDA_SUCCESS && cuda.cuCtxGetCurrent &&
-		cuda.cuCtxGetCurrent(&current) == CUDA_SUCCESS && current != context)
-		r = after_destroying(r, context);
+	contexts_destroy_end(&end, r == CUDA_SUCCESS && cuda.cuCtxGetCurrent &&
+					   cuda.cuCtxGetCurrent(&current) == CUDA_SUCCESS &&
+					   current != context);
 	return r;
 }

@@ -6,40 +6,27 @@
  * process keeps it.
  */
 #define LOG_TOPIC LOG_MEMORY
+#include <unistd.h>
+
+#include "base/fault.h"
 #include "base/log.h"
 #include "tenant/memory/allocations.h"
 #include "tenant/memory/contexts.h"
 #include "tenant/hooks/hook.h"
 #include "tenant/memory/mapped.h"
-#include "tenant/memory/opened.h"
-#include "tenant/slice/table.h"
-
-/* key the object, a the context, b units << 32 | ordinal */
-static struct table externals;
+#include "tenant/memory/holding.h"
 
 static bool keep(CUexternalMemory memory, struct charge *charge)
 {
-	struct table_entry entry = {.key = (uintptr_t)memory};
-	CUcontext context = NULL;
-
 	if (!charge->device)
 		return true;
-	if (cuda.cuCtxGetCurrent)
-		cuda.cuCtxGetCurrent(&context);
-	entry.a = (uintptr_t)contexts_owner(context);
-	entry.b = (uint64_t)charge->units << 32 | (uint64_t)charge->device->ordinal;
-	if (table_put(&externals, entry) < 0) {
+	if (holding_put(HOLDING_EXTERNAL, (uintptr_t)memory,
+		    holding_of(charge, contexts_life_current(), 0)) < 0) {
 		log_error("no memory for our own tables, so an import is refused");
 		return false;
 	}
 	charge_take(charge);
 	return true;
-}
-
-static void give_back(uint64_t b)
-{
-	charge_give_back(
-		state_device((CUdevice)(b & 0xff)), (b >> 32) * REGION_UNIT_BYTES, CHARGE_SHARED);
 }
 
 HOOK_BODY(cuImportExternalMemory, CUexternalMemory *, memory,
@@ -63,40 +50,41 @@ HOOK_BODY(cuImportExternalMemory, CUexternalMemory *, memory,
 
 HOOK_BODY(cuDestroyExternalMemory, CUexternalMemory, memory)
 {
-	struct table_entry entry;
+	struct holding_end end;
 	CUresult r;
 	CHARGE_SCOPE();
 
 	if (state_enter() == STATE_ASIDE || !memory ||
-		table_take(&externals, (uintptr_t)memory, &entry) != 0)
+		holding_end_begin(HOLDING_EXTERNAL, (uintptr_t)memory, &end) != 0)
 		return cuda.cuDestroyExternalMemory(memory);
 	r = cuda.cuDestroyExternalMemory(memory);
-	if (r == CUDA_SUCCESS)
-		give_back(entry.b);
-	else if (table_put(&externals, entry) < 0)
-		log_warn("a charge stays in the books until the process ends");
+	holding_end_done(&end, r == CUDA_SUCCESS);
 	return r;
 }
 
-void external_context_ended(struct device *device, CUcontext context)
-{
-	struct table_cursor cursor = {.shard = 0};
-	struct table_entry entry;
+/*
+ * What lies in a range, pinned while the driver makes a descriptor that may keep it: memory of a pointer, or
+ * mappings, with the rest of what lies there in part.
+ */
+struct range {
+	CUdeviceptr pointer;
+	struct holding holding; /* of the pointer; serial 0: there is none */
+	enum holding_table in;
+	struct mapped_range mapped;
+};
 
-	while (table_take_by_a(&externals, (uintptr_t)context, &cursor, &entry) == 0)
-		give_back(entry.b);
+static bool pin_pointer(struct range *range, enum holding_table in)
+{
+	range->in = in;
+	return holding_pin(in, range->pointer, &range->holding) == 0;
 }
 
-void external_reset_after_fork(void)
-{
-	table_forget(&externals);
-}
-
-/* Everything that lies in the range, with the rest of what lies there in part, may be kept by it. */
-static void range_may_stay(CUdeviceptr at, size_t bytes)
+/* CUDA_ERROR_INVALID_VALUE: nothing lies there, or another thread is about to free it. */
+static CUresult pin_range(CUdeviceptr at, size_t bytes, struct range *range)
 {
 	CUdeviceptr base = at, end = at + bytes, last = 0;
 	size_t size = 0;
+	CUresult r;
 
 	if (cuda.cuMemGetAddressRange_v2 &&
 		cuda.cuMemGetAddressRange_v2(&base, &size, at) != CUDA_SUCCESS)
@@ -104,16 +92,45 @@ static void range_may_stay(CUdeviceptr at, size_t bytes)
 	if (cuda.cuMemGetAddressRange_v2 &&
 		cuda.cuMemGetAddressRange_v2(&last, &size, end - 1) == CUDA_SUCCESS)
 		end = last + size;
-	allocations_may_stay(base);
-	mapped_may_stay(base, end - base);
+	range->pointer = base;
+	range->holding.serial = 0;
+	if (pin_pointer(range, HOLDING_POINTERS) || pin_pointer(range, HOLDING_OPENED))
+		end = base;
+	r = mapped_stay_begin(base, end - base, &range->mapped);
+	if (r == CUDA_SUCCESS && !range->holding.serial && !range->mapped.count)
+		return CUDA_ERROR_INVALID_VALUE;
+	return r;
+}
+
+static bool unpin_range(struct range *range, bool is_made)
+{
+	bool is_right = mapped_stay_end(&range->mapped, is_made);
+
+	if (!range->holding.serial)
+		return is_right;
+	if (is_made)
+		return holding_stay_by_pin(range->in, range->pointer, range->holding.serial);
+	holding_unpin(range->in, range->pointer, range->holding.serial);
+	return true;
 }
 
 HOOK_BODY(cuMemGetHandleForAddressRange, void *, handle, CUdeviceptr, at, size_t, bytes,
 	CUmemRangeHandleType, type, unsigned long long, flags)
 {
-	CUresult r = cuda.cuMemGetHandleForAddressRange(handle, at, bytes, type, flags);
+	struct range range;
+	CUresult r;
 
-	if (r == CUDA_SUCCESS && state_enter() == STATE_OPEN)
-		range_may_stay(at, bytes);
+	if (state_enter() != STATE_OPEN || !handle || !bytes)
+		return cuda.cuMemGetHandleForAddressRange(handle, at, bytes, type, flags);
+	r = pin_range(at, bytes, &range);
+	if (r != CUDA_SUCCESS)
+		return r;
+	FAULT("range: pinned");
+	r = cuda.cuMemGetHandleForAddressRange(handle, at, bytes, type, flags);
+	FAULT("range: the driver was called");
+	if (!unpin_range(&range, r == CUDA_SUCCESS)) {
+		close(*(int *)handle);
+		return CUDA_ERROR_INVALID_VALUE;
+	}
 	return r;
 }

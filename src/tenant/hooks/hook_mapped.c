@@ -2,6 +2,7 @@
 /* Hooks: memory that is created, mapped and shared by handle. */
 #include <errno.h>
 
+#include "base/fault.h"
 #include "tenant/hooks/hook.h"
 #include "tenant/memory/mapped.h"
 
@@ -39,25 +40,53 @@ HOOK_BODY(cuMemCreate, CUmemGenericAllocationHandle *, handle, size_t, bytes,
 
 HOOK_BODY(cuMemRelease, CUmemGenericAllocationHandle, handle)
 {
-	struct mapped_reference reference;
+	struct holding_end end;
 	CUresult r;
 	CHARGE_SCOPE();
 
-	if (state_enter() == STATE_ASIDE)
+	if (state_enter() == STATE_ASIDE || holding_end_begin(HOLDING_CREATED, handle, &end) != 0)
 		return cuda.cuMemRelease(handle);
-	reference = mapped_release_begin(handle);
+	FAULT("mapped: taken out");
 	r = cuda.cuMemRelease(handle);
-	mapped_release_end(&reference, r == CUDA_SUCCESS);
+	holding_end_done(&end, r == CUDA_SUCCESS);
 	return r;
 }
 
 HOOK_BODY(cuMemRetainAllocationHandle, CUmemGenericAllocationHandle *, handle, void *, address)
 {
-	CUresult r = cuda.cuMemRetainAllocationHandle(handle, address);
+	struct mapped_reference reference;
+	CUresult r;
 
-	if (r == CUDA_SUCCESS && state_enter() != STATE_ASIDE)
-		mapped_retain(*handle);
+	if (state_enter() == STATE_ASIDE || !handle)
+		return cuda.cuMemRetainAllocationHandle(handle, address);
+	r = mapped_refer_begin_at((CUdeviceptr)(uintptr_t)address, &reference);
+	if (r != CUDA_SUCCESS)
+		return r;
+	r = cuda.cuMemRetainAllocationHandle(handle, address);
+	if (r == CUDA_SUCCESS && *handle != reference.handle) {
+		/* Something else is mapped there now. */
+		cuda.cuMemRelease(*handle);
+		r = CUDA_ERROR_INVALID_VALUE;
+	}
+	if (!mapped_refer_end(&reference, r == CUDA_SUCCESS)) {
+		cuda.cuMemRelease(*handle);
+		r = CUDA_ERROR_INVALID_VALUE;
+	}
 	return r;
+}
+
+/* Enters the mapping that the driver has made. */
+static bool keep_mapping(CUdeviceptr at, size_t bytes, const struct mapped_reference *reference)
+{
+	struct holding_end end;
+
+	if (!mapped_refer_end(reference, true))
+		return false;
+	if (mapped_map(at, bytes, reference))
+		return true;
+	if (reference->serial && holding_end_begin(HOLDING_CREATED, reference->handle, &end) == 0)
+		holding_end_done(&end, true);
+	return false;
 }
 
 HOOK_BODY(cuMemMap, CUdeviceptr, at, size_t, bytes, size_t, offset, CUmemGenericAllocationHandle,
@@ -69,33 +98,31 @@ HOOK_BODY(cuMemMap, CUdeviceptr, at, size_t, bytes, size_t, offset, CUmemGeneric
 	if (state_enter() == STATE_ASIDE)
 		return cuda.cuMemMap(at, bytes, offset, handle, flags);
 	r = mapped_charge_foreign(handle, bytes);
+	if (r == CUDA_SUCCESS)
+		r = mapped_refer_begin(handle, &reference);
 	if (r != CUDA_SUCCESS)
 		return r;
-	mapped_retain(handle);
 	r = cuda.cuMemMap(at, bytes, offset, handle, flags);
-	if (r == CUDA_SUCCESS && mapped_map(at, bytes, handle))
-		return r;
-	if (r == CUDA_SUCCESS) {
+	if (r != CUDA_SUCCESS) {
+		mapped_refer_end(&reference, false);
+	} else if (!keep_mapping(at, bytes, &reference)) {
 		cuda.cuMemUnmap(at, bytes);
 		r = CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	/* The mapping that is not there held no memory: its reference goes as one that was released. */
-	reference = mapped_release_begin(handle);
-	mapped_release_end(&reference, true);
 	return r;
 }
 
 HOOK_BODY(cuMemUnmap, CUdeviceptr, at, size_t, bytes)
 {
-	struct mapped_unmapping unmapping;
+	struct mapped_range range;
 	CUresult r;
 	CHARGE_SCOPE();
 
 	if (state_enter() == STATE_ASIDE)
 		return cuda.cuMemUnmap(at, bytes);
-	if (!mapped_unmap_begin(at, bytes, &unmapping))
+	if (!mapped_unmap_begin(at, bytes, &range))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	r = cuda.cuMemUnmap(at, bytes);
-	mapped_unmap_end(&unmapping, r == CUDA_SUCCESS);
+	mapped_unmap_end(&range, r == CUDA_SUCCESS);
 	return r;
 }

@@ -6,12 +6,11 @@
 #include "tenant/driver/capture.h"
 #include "tenant/hooks/hook.h"
 #include "tenant/compute/gate.h"
-#include "tenant/memory/leaving.h"
+#include "tenant/memory/deferred_free.h"
 #include "tenant/memory/oom.h"
 #include "tenant/memory/oversubscribe.h"
 #include "tenant/memory/pool_current.h"
 #include "tenant/memory/pools.h"
-#include "tenant/memory/tiles.h"
 
 /* The device whose current pool serves the stream. */
 static CUresult device_of(CUstream stream, struct device **ret_device)
@@ -131,7 +130,7 @@ static CUresult release_stand_in(
 	const struct allocation *allocation, CUstream stream, cuMemFreeAsync_fn *call)
 {
 	if (!capture_is_on(stream))
-		return leaving_add(allocation, stream);
+		return deferred_free_fallback(allocation, stream);
 	log_warn("memory that was placed in the host's (CUDA_OVERSUBSCRIBE) cannot be freed by a "
 		 "graph",
 		U64("pointer", allocation->pointer));
@@ -234,9 +233,8 @@ HOOK_BODY(cuMemPoolTrimTo, CUmemoryPool, pool, size_t, keep_bytes)
  */
 static CUresult synchronized(CUresult r, uint64_t number)
 {
-	leaving_collect();
+	deferred_free_collect();
 	pools_sync_end(r == CUDA_SUCCESS ? number : 0);
-	tiles_settle();
 	if (state_enter() == STATE_OPEN)
 		oom_look();
 	return r;

@@ -59,15 +59,14 @@ HOOK_FORMS(cuIpcOpenMemHandle, _v2, CUdeviceptr *, pointer, CUipcMemHandle, hand
 
 HOOK_BODY(cuIpcCloseMemHandle, CUdeviceptr, pointer)
 {
-	struct opened opened;
+	struct holding_end end;
 	CUresult r;
 	CHARGE_SCOPE();
 
-	if (state_enter() == STATE_ASIDE)
+	if (state_enter() == STATE_ASIDE || holding_end_begin(HOLDING_OPENED, pointer, &end) != 0)
 		return cuda.cuIpcCloseMemHandle(pointer);
-	opened_close_begin(pointer, &opened);
 	r = cuda.cuIpcCloseMemHandle(pointer);
-	opened_close_end(pointer, &opened, r == CUDA_SUCCESS);
+	holding_end_done(&end, r == CUDA_SUCCESS);
 	return r;
 }
 
@@ -94,18 +93,26 @@ static bool read_shareable(
 HOOK_BODY(cuMemExportToShareableHandle, void *, shareable, CUmemGenericAllocationHandle, handle,
 	CUmemAllocationHandleType, type, unsigned long long, flags)
 {
-	struct shareable s;
-	CUresult r = cuda.cuMemExportToShareableHandle(shareable, handle, type, flags);
+	struct shareable s = {.fd = -1};
+	struct mapped_export export;
+	bool is_shareable;
+	CUresult r;
 
-	if (r == CUDA_SUCCESS && state_enter() == STATE_OPEN && read_shareable(shareable, type, &s))
-		mapped_share(handle, s.fd, s.key);
+	if (state_enter() != STATE_OPEN || !shareable)
+		return cuda.cuMemExportToShareableHandle(shareable, handle, type, flags);
+	r = mapped_export_begin(handle, &export);
+	if (r != CUDA_SUCCESS)
+		return r;
+	r = cuda.cuMemExportToShareableHandle(shareable, handle, type, flags);
+	is_shareable = r == CUDA_SUCCESS && read_shareable(shareable, type, &s);
+	mapped_export_end(&export, is_shareable, s.fd, s.key);
 	return r;
 }
 
 /* What is about to be imported: whose it is, and how large as far as it says. */
 struct import {
-	bool is_joint;
-	unsigned joint;
+	bool is_shared;
+	unsigned shared;
 	uint64_t bytes; /* of another slice's; 0: not known */
 };
 
@@ -113,20 +120,20 @@ static void import_begin(void *handle, CUmemAllocationHandleType type, struct im
 {
 	struct mark mark = {.id = 0};
 
-	*ret_import = (struct import){.is_joint = false};
+	*ret_import = (struct import){.is_shared = false};
 	if (type == CU_MEM_HANDLE_TYPE_FABRIC && handle)
 		mark.id = shared_key(handle, sizeof(CUmemFabricHandle));
 	else if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ||
 		 mark_get((int)(intptr_t)handle, &mark) < 0)
 		return;
 	ret_import->bytes = mark.steps * MARK_STEP_BYTES;
-	ret_import->is_joint = shared_hold(mark.id, &ret_import->joint);
+	ret_import->is_shared = shared_hold(mark.id, &ret_import->shared);
 }
 
 static void import_undo(const struct import *import)
 {
-	if (import->is_joint)
-		shared_let_go(import->joint, false);
+	if (import->is_shared)
+		shared_let_go(import->shared, false);
 }
 
 /* An import from another slice: charged as soon as its size is known. */
@@ -165,8 +172,8 @@ HOOK_BODY(cuMemImportFromShareableHandle, CUmemGenericAllocationHandle *, handle
 		import_undo(&import);
 		return r;
 	}
-	r = import.is_joint ? mapped_keep_joint(*handle, import.joint)
-			    : keep_foreign(*handle, import.bytes);
+	r = import.is_shared ? mapped_keep_shared(*handle, import.shared)
+			     : keep_foreign(*handle, import.bytes);
 	if (r != CUDA_SUCCESS) {
 		cuda.cuMemRelease(*handle);
 		import_undo(&import);
@@ -187,7 +194,7 @@ HOOK_BODY(cuMemPoolExportToShareableHandle, void *, handle, CUmemoryPool, pool,
 
 /*
  * An imported pool allocates nothing, and what is in it is its maker's. This process holds the maker's
- * joint until it ends, because pointers of the pool may outlive the pool's handle here.
+ * shared allocation until it ends, because pointers of the pool may outlive the pool's handle here.
  */
 HOOK_BODY(cuMemPoolImportFromShareableHandle, CUmemoryPool *, pool, void *, handle,
 	CUmemAllocationHandleType, type, unsigned long long, flags)

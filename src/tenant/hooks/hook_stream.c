@@ -42,26 +42,25 @@ HOOK_FORMS(cuStreamDestroy, _v2, CUstream, stream)
  */
 static CUresult hold_primary(struct device *device, CUcontext *ret_primary)
 {
-	_cleanup_charge_ struct charge charge = CHARGE_NULL;
-	CUresult r = CUDA_SUCCESS;
+	struct primary_call call;
+	CUresult r = contexts_primary_begin(device, true, &call);
 
-	if (!contexts_primary_is_active(device))
-		r = contexts_reserve(device, &charge);
-	if (r == CUDA_SUCCESS)
-		r = cuda.cuDevicePrimaryCtxRetain(ret_primary, device->ordinal);
 	if (r != CUDA_SUCCESS)
 		return r;
-	contexts_measure(device, &charge);
-	contexts_compare_primary(device, *ret_primary, &charge);
+	r = cuda.cuDevicePrimaryCtxRetain(ret_primary, device->ordinal);
+	contexts_primary_end(&call, r == CUDA_SUCCESS ? *ret_primary : NULL);
 	return r;
 }
 
 static void let_go_of_primary(struct device *device)
 {
+	struct primary_call call;
 	CHARGE_SCOPE();
 
+	if (contexts_primary_begin(device, false, &call) != CUDA_SUCCESS)
+		return;
 	cuda.cuDevicePrimaryCtxRelease_v2(device->ordinal);
-	contexts_compare_primary(device, NULL, NULL);
+	contexts_primary_end(&call, NULL);
 }
 
 /* The primary context is current meanwhile, as the guard asks for what is free in it. */

@@ -4,21 +4,18 @@
 #include <stddef.h>
 
 #include "tenant/hooks/hook.h"
-#include "tenant/memory/allocations.h"
-#include "tenant/memory/arrays.h"
 #include "tenant/memory/charge.h"
 #include "tenant/memory/code.h"
 #include "tenant/memory/contexts.h"
 #include "tenant/compute/gate.h"
 #include "tenant/memory/graphs.h"
-#include "tenant/memory/leaving.h"
+#include "tenant/memory/holding.h"
+#include "tenant/memory/deferred_free.h"
 #include "tenant/memory/local.h"
-#include "tenant/memory/managed_data.h"
 #include "tenant/memory/mapped.h"
 #include "tenant/compute/untracked.h"
 #include "tenant/slice/nvml.h"
 #include "tenant/memory/oom.h"
-#include "tenant/memory/opened.h"
 #include "tenant/memory/oversubscribe.h"
 #include "tenant/slice/own_pid.h"
 #include "tenant/slice/parts.h"
@@ -39,21 +36,17 @@
 
 /* clang-format off */
 static const struct part parts[] = {
-	PART(allocations, .context_ended = allocations_context_ended),
-	PART(arrays, .context_ended = arrays_context_ended),
 	PART(charge),
 	PART(code, .context_made = code_context_made, .context_ended = code_context_ended),
 	PART(contexts),
-	PART(external, .context_ended = external_context_ended),
+	PART(deferred_free, .life_ended = deferred_free_life_ended, .settle = deferred_free_settle),
 	PART(gate, .context_made = gate_context_made, .context_ended = gate_context_ended),
 	PART(graphs),
-	PART(leaving, .context_ended = leaving_context_ended, .settle = leaving_settle),
-	PART(local, .context_ended = local_context_ended),
-	PART(managed_data, .context_ended = managed_data_context_ended),
+	PART(holding, .life_ended = holding_life_ended),
+	PART(local, .life_ended = local_life_ended),
 	PART(mapped),
 	PART(untracked),
 	PART(nvml),
-	PART(opened, .context_ended = opened_context_ended),
 	PART(oversubscribe),
 	PART(own_pid),
 	PART(pool_current, .context_ended = pool_current_context_ended),
@@ -61,7 +54,7 @@ static const struct part parts[] = {
 	PART(quota),
 	PART(shared),
 	PART(survey),
-	PART(tiles, .context_ended = tiles_context_ended, .settle = tiles_settle_device),
+	PART(tiles, .life_ended = tiles_life_ended),
 	PART(truth, .compare = truth_check),
 	PART(oom, .compare = oom_compare), /* after the books are right */
 };

@@ -14,15 +14,14 @@
 
 #include "gpu/abi/cuda.h"
 #include "tenant/memory/charge.h"
-
-#define CHUNK_BYTES UINT64_C(0x200000)
+#include "tenant/memory/holding.h"
 
 struct pool;
 
 /* What is known of a pointer, once it has been taken out of the table. */
 struct allocation {
 	CUdeviceptr pointer;
-	uint64_t a, b; /* the table's words */
+	struct holding holding;
 };
 
 /* Bytes to reserve before the driver is asked for an allocation of this size. */
@@ -35,7 +34,7 @@ uint64_t allocations_worst_bytes(uint64_t bytes);
  */
 CUresult allocations_keep(CUdeviceptr pointer, uint64_t bytes, struct charge *charge);
 
-/* The same for a stand-in (oversubscribe.h), which is on pages of its own and shares no chunk. */
+/* The same for a host fallback (oversubscribe.h), which is on pages of its own and shares no chunk. */
 CUresult allocations_keep_stand_in(CUdeviceptr pointer, uint64_t bytes, struct charge *charge);
 
 /*
@@ -68,25 +67,16 @@ struct pool *allocations_pool(const struct allocation *allocation);
 bool allocations_is_stand_in(const struct allocation *allocation);
 bool allocations_stands_in(CUdeviceptr pointer);
 
-/* The context it was allocated in; for memory that is no pool's. */
-CUcontext allocations_context(const struct allocation *allocation);
 /*
  * The pointer can be opened by other processes now, by a handle with this key; its charge becomes that
  * of all who do.
  */
 void allocations_share(CUdeviceptr pointer, uint64_t key);
 
-/* Something else may keep the memory when the pointer is freed; and whether that is so. */
-void allocations_may_stay(CUdeviceptr pointer);
+/* Whether something else may keep the memory when the pointer is freed (HOLDING_MAY_STAY). */
 bool allocations_is_to_be_watched(const struct allocation *allocation);
 /* What its end gives back to the device at least. */
 uint64_t allocations_bytes(const struct allocation *allocation);
 
 /* The driver has freed it: gives back its charge; nothing to do for a pool's. */
 void allocations_give_back(const struct allocation *allocation);
-
-/* Gives back everything that was allocated in a context that is gone. */
-void allocations_context_ended(struct device *device, CUcontext context);
-
-/* For a child of fork(). */
-void allocations_reset_after_fork(void);

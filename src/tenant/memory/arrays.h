@@ -17,14 +17,15 @@
 
 #include "gpu/abi/cuda.h"
 #include "tenant/memory/charge.h"
+#include "tenant/memory/holding.h"
 #include "tenant/memory/tiles.h"
 
 /* An array that is being made. */
 struct array_plan {
 	struct charge charge; /* no device: nothing is to be kept */
-	CUcontext context;
-	uint64_t free_bytes; /* before the call */
-	bool is_shared;	     /* may share a chunk */
+	uint64_t life;	      /* of its context */
+	uint64_t free_bytes;  /* before the call */
+	bool is_shared;	      /* may share a chunk */
 };
 
 /*
@@ -43,15 +44,9 @@ void arrays_undo(struct array_plan *plan);
 
 /* An array that is being destroyed: out of the tables while the driver is asked. */
 struct array_taken {
-	uint64_t key, context, charge; /* key 0: none of ours */
+	struct holding_end end;
 	uint64_t free_bytes;
 	struct tiles *tiles;
 };
 struct array_taken arrays_destroy_begin(const void *handle, bool is_mipmap);
 void arrays_destroy_end(const struct array_taken *taken, bool is_destroyed);
-
-/* A context is gone with its arrays. */
-void arrays_context_ended(struct device *device, CUcontext context);
-
-/* For a child of fork(). */
-void arrays_reset_after_fork(void);

@@ -9,7 +9,7 @@
 #include "tenant/driver/attach.h"
 #include "tenant/memory/local.h"
 #include "tenant/memory/managed_data.h"
-#include "tenant/slice/table.h"
+#include "tenant/memory/table.h"
 
 /* The driver takes room for code by this much (H200, driver 580). */
 #define CODE_STEP_BYTES UINT64_C(0x200000)

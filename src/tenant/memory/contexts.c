@@ -8,13 +8,16 @@
  *
  * The primary context is counted by the driver, retained and released by anybody, and reset without
  * being released. Instead of counting along we ask the driver after each such call whether it is
- * there, and book the change, under a lock that makes asking and booking one step.
+ * there, and book the change, under a lock that makes calling, asking and booking one step: the handle of
+ * a primary context comes again, and what lives in the new one must not end with the old one. The driver,
+ * too, has one thread at a time make or end a device's primary context.
  */
 #define LOG_TOPIC LOG_MEMORY
 #include "tenant/memory/contexts.h"
 
 #include <errno.h>
 
+#include "base/clock.h"
 #include "base/fault.h"
 #include "base/lock.h"
 #include "base/log.h"
@@ -23,7 +26,7 @@
 #include "tenant/slice/nvml.h"
 #include "tenant/slice/own_pid.h"
 #include "tenant/slice/parts.h"
-#include "tenant/slice/table.h"
+#include "tenant/memory/table.h"
 #include "tenant/memory/truth.h"
 
 /* 518 MiB on the 132 multiprocessors of an H200 are 3.93 MiB each. */
@@ -33,16 +36,22 @@
 #define MEASURED_MIN_BYTES UINT64_C(0x1000000)
 #define MEASURED_MAX_TIMES 4
 
+/* Longest wait for another thread that makes or ends the primary context: some seconds on a cold machine. */
+#define PRIMARY_WAIT_NS UINT64_C(60000000000)
+
+/* Written under the lock. */
 struct primary {
 	struct lock lock;
-	_Atomic uint64_t charged_bytes; /* 0: there is none */
-	CUcontext context;
+	uint64_t charged_bytes; /* 0: there is none */
+	_Atomic(CUcontext) context;
+	_Atomic uint64_t life;
 };
 
 static struct primary primaries[STATE_ORDINALS];
+static _Atomic int primary_high; /* ordinals below it have had one */
+static _Atomic uint64_t last_life;
 static struct table greens; /* key: context; a: the green context it is a face of; b: ordinal */
 static _Atomic uint32_t green_count;
-static struct table made; /* key: context; a: charged bytes; b: ordinal */
 
 CUresult contexts_enter(CUdevice ordinal, struct device **ret_device)
 {
@@ -138,14 +147,12 @@ void contexts_measure(struct device *device, struct charge *charge)
 
 CUresult contexts_keep(CUcontext context, struct charge *charge)
 {
-	struct table_entry entry = {.key = (uintptr_t)context};
+	struct holding holding = holding_of(charge, atomic_fetch_add(&last_life, 1) + 1, 0);
 
 	if (!charge->device)
 		return CUDA_SUCCESS;
-	entry.b = (uint64_t)charge->device->ordinal;
-	entry.a = (uint64_t)charge->units * REGION_UNIT_BYTES;
 	FAULT("context: made");
-	if (table_put(&made, entry) < 0) {
+	if (holding_put(HOLDING_CONTEXTS, (uintptr_t)context, holding) < 0) {
 		log_error("no memory for our own tables, so a context is refused");
 		cuda.cuCtxDestroy_v2(context);
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -157,21 +164,28 @@ CUresult contexts_keep(CUcontext context, struct charge *charge)
 }
 
 /* A context is gone, and with it all that lived in it. */
-static void end(struct device *device, CUcontext context, uint64_t bytes)
+static void end_life(struct device *device, CUcontext context, uint64_t life)
 {
 	FAULT("context: gone");
 	parts_context_ended(device, context);
+	parts_life_ended(device, life);
 	FAULT("context: its memory given back");
-	charge_give_back(device, bytes, CHARGE_CONTEXT);
-	truth_forget(device);
 }
 
-void contexts_destroyed(CUcontext context)
+void contexts_destroy_begin(CUcontext context, struct holding_end *ret_end)
 {
-	struct table_entry entry;
+	if (holding_end_begin(HOLDING_CONTEXTS, (uintptr_t)context, ret_end) != 0)
+		log_debug("a context is none of ours");
+}
 
-	if (table_take(&made, (uintptr_t)context, &entry) == 0)
-		end(state_device((CUdevice)entry.b), context, entry.a);
+void contexts_destroy_end(const struct holding_end *end, bool is_destroyed)
+{
+	if (is_destroyed && end->holding.serial)
+		end_life(state_device(end->holding.device), (CUcontext)(uintptr_t)end->key,
+			end->holding.life);
+	holding_end_done(end, is_destroyed);
+	if (is_destroyed && end->holding.serial)
+		truth_forget(state_device(end->holding.device));
 }
 
 /* Whether the driver holds a primary context; as_told where it does not answer. */
@@ -186,37 +200,75 @@ static bool is_active(const struct device *device, bool as_told)
 	return active;
 }
 
-bool contexts_primary_is_active(const struct device *device)
+static bool wait_for(struct lock *lock)
 {
-	return is_active(device, false);
+	uint64_t deadline = clock_now_ns() + PRIMARY_WAIT_NS;
+
+	for (unsigned i = 0; !lock_try(lock); i++) {
+		if (clock_now_ns() > deadline)
+			return false;
+		lock_rest(i);
+	}
+	return true;
 }
 
-void contexts_compare_primary(struct device *device, CUcontext context, struct charge *charge)
+CUresult contexts_primary_begin(struct device *device, bool may_come, struct primary_call *ret_call)
 {
 	struct primary *p = &primaries[device->ordinal];
-	CUcontext gone = NULL;
-	uint64_t gone_bytes = 0;
-	bool is_new = false;
+	CUresult r = CUDA_SUCCESS;
 
-	lock_enter(&p->lock);
+	*ret_call = (struct primary_call){
+		.device = device, .charge = CHARGE_NULL, .is_alone = wait_for(&p->lock)};
+	if (!ret_call->is_alone)
+		return may_come ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 	FAULT("context: primary locked");
+	if (may_come && !is_active(device, false))
+		r = contexts_reserve(device, &ret_call->charge);
+	if (r != CUDA_SUCCESS)
+		lock_leave(&p->lock);
+	return r;
+}
+
+static void begin_primary(struct primary *p, CUcontext context, struct charge *charge)
+{
+	int ordinal = charge->device->ordinal, high = atomic_load(&primary_high);
+
+	atomic_store(&p->life, atomic_fetch_add(&last_life, 1) + 1);
+	atomic_store(&p->context, context);
+	while (high <= ordinal && !atomic_compare_exchange_weak(&primary_high, &high, ordinal + 1))
+		;
+	p->charged_bytes = charge_take(charge);
+	parts_context_made();
+}
+
+static void end_primary(struct primary *p, struct device *device)
+{
+	uint64_t life = atomic_exchange(&p->life, 0), bytes = p->charged_bytes;
+
+	p->charged_bytes = 0;
+	end_life(device, atomic_exchange(&p->context, NULL), life);
+	charge_give_back(device, bytes, CHARGE_CONTEXT);
+	truth_forget(device);
+}
+
+void contexts_primary_end(struct primary_call *call, CUcontext context)
+{
+	struct primary *p = &primaries[call->device->ordinal];
+
+	if (!call->is_alone)
+		return;
+	FAULT("context: primary called");
+	if (context)
+		contexts_measure(call->device, &call->charge);
 	/* Without an answer what is charged stays: too much in the books is safe. */
-	if (is_active(device, true)) {
-		if (!p->charged_bytes && charge && charge->device) {
-			p->context = context;
-			p->charged_bytes = charge_take(charge);
-			is_new = true;
-		}
-	} else if (p->charged_bytes) {
-		gone = p->context;
-		gone_bytes = p->charged_bytes;
-		p->charged_bytes = 0;
+	if (!is_active(call->device, true)) {
+		if (p->charged_bytes)
+			end_primary(p, call->device);
+	} else if (!p->charged_bytes && context && call->charge.device) {
+		begin_primary(p, context, &call->charge);
 	}
+	charge_undo(&call->charge);
 	lock_leave(&p->lock);
-	if (is_new)
-		parts_context_made();
-	if (gone_bytes)
-		end(device, gone, gone_bytes);
 }
 
 void contexts_green_seen(CUgreenCtx green, CUcontext context)
@@ -239,27 +291,63 @@ void contexts_green_seen(CUgreenCtx green, CUcontext context)
 		atomic_fetch_add(&green_count, 1);
 }
 
+static bool is_face_of(const struct table_entry *entry, uint64_t green)
+{
+	return entry->a == green;
+}
+
 void contexts_green_destroyed(CUgreenCtx green)
 {
 	struct table_cursor cursor = {.shard = 0};
 	struct table_entry entry;
+	struct primary_call call;
 
-	while (table_take_by_a(&greens, (uintptr_t)green, &cursor, &entry) == 0)
+	while (table_take_next(&greens, is_face_of, (uintptr_t)green, &cursor, &entry) == 0)
 		atomic_fetch_sub(&green_count, 1);
-	for (int i = 0; i < STATE_ORDINALS; i++)
-		if (primaries[i].charged_bytes)
-			contexts_compare_primary(state_device(i), NULL, NULL);
+	/* It may have been the last that kept its primary context. */
+	for (int i = 0; i < atomic_load(&primary_high); i++)
+		if (atomic_load(&primaries[i].life) &&
+			contexts_primary_begin(state_device(i), false, &call) == CUDA_SUCCESS)
+			contexts_primary_end(&call, NULL);
 }
 
-CUcontext contexts_owner(CUcontext context)
+uint64_t contexts_life_of(CUcontext context)
 {
-	struct table_entry entry;
+	struct table_entry face;
+	struct holding holding;
 
-	/* relaxed: who uses a green context as one has it from a call that we saw */
-	if (LIKELY(!atomic_load_explicit(&green_count, memory_order_relaxed)) ||
-		table_get(&greens, (uintptr_t)context, &entry) != 0)
+	for (int i = 0; i < atomic_load(&primary_high); i++)
+		if (LIKELY(atomic_load(&primaries[i].context) == context))
+			return atomic_load(&primaries[i].life);
+	if (holding_get(HOLDING_CONTEXTS, (uintptr_t)context, &holding) == 0)
+		return holding.life;
+	/* relaxed: whoever uses a green context as one has it from a call that we saw */
+	if (atomic_load_explicit(&green_count, memory_order_relaxed) &&
+		table_get(&greens, (uintptr_t)context, &face) == 0)
+		return atomic_load(&primaries[face.b].life);
+	return 0;
+}
+
+uint64_t contexts_life_current(void)
+{
+	CUcontext context = NULL;
+
+	if (cuda.cuCtxGetCurrent)
+		cuda.cuCtxGetCurrent(&context);
+	return context ? contexts_life_of(context) : 0;
+}
+
+CUcontext contexts_of_stream(CUstream stream)
+{
+	CUcontext context = NULL;
+
+	/* NULL, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD are streams of the current context. */
+	if ((uintptr_t)stream > 2 && cuda.cuStreamGetCtx &&
+		cuda.cuStreamGetCtx(stream, &context) == CUDA_SUCCESS)
 		return context;
-	return primaries[entry.b].context;
+	if (cuda.cuCtxGetCurrent)
+		cuda.cuCtxGetCurrent(&context);
+	return context;
 }
 
 void contexts_reset_after_fork(void)
@@ -268,5 +356,5 @@ void contexts_reset_after_fork(void)
 	atomic_store(&green_count, 0);
 	for (int i = 0; i < STATE_ORDINALS; i++)
 		primaries[i] = (struct primary){.charged_bytes = 0};
-	table_forget(&made);
+	atomic_store(&primary_high, 0);
 }

@@ -4,6 +4,7 @@
 
 #include "gpu/abi/cuda.h"
 #include "tenant/memory/charge.h"
+#include "tenant/memory/holding.h"
 
 /* The device whose contexts are to be charged; NULL where the driver is just to be asked. */
 CUresult contexts_enter(CUdevice ordinal, struct device **ret_device);
@@ -17,26 +18,43 @@ CUresult contexts_reserve(struct device *device, struct charge *ret_charge);
  */
 void contexts_measure(struct device *device, struct charge *charge);
 
-/* Keeps the charge of a context that the program made, or gives back that of one it destroyed. */
+/* Keeps the charge of a context that the program made, whose life begins. */
 CUresult contexts_keep(CUcontext context, struct charge *charge);
-void contexts_destroyed(CUcontext context);
+
+/* Around a call that may destroy a context that the program made. */
+void contexts_destroy_begin(CUcontext context, struct holding_end *ret_end);
+void contexts_destroy_end(const struct holding_end *end, bool is_destroyed);
 
 /*
- * The primary context may have come or gone: compares what the driver says with what is charged.
- * charge is what a retain reserved (taken if the context is new), or NULL.
+ * Around a call that may make or end the device's primary context: from begin to end no other thread of the
+ * process is at one, so asking the driver and booking its answer are one step. may_come: a context is
+ * reserved where there is none. CUDA_ERROR_OUT_OF_MEMORY: the driver must not be asked for one. end also
+ * after a call that failed, with a context of NULL.
  */
-void contexts_compare_primary(struct device *device, CUcontext context, struct charge *charge);
-
-/* Whether the driver says that it holds a primary context of the device in this process. */
-bool contexts_primary_is_active(const struct device *device);
+struct primary_call {
+	struct device *device;
+	struct charge charge;
+	bool is_alone; /* false: another thread is at it for too long, and nothing is booked */
+};
+CUresult contexts_primary_begin(
+	struct device *device, bool may_come, struct primary_call *ret_call) MUST_CHECK;
+void contexts_primary_end(struct primary_call *call, CUcontext context);
 
 /*
- * A green context, used as a context, is a face of its device's primary one: what is allocated while
- * it is current belongs to that (H200, driver 580). The owner of any other context is the context.
+ * The number of a context's life, which no other life of this process has; 0 for a context that is not in
+ * the books, or is just ending. A primary context that comes back after its end lives anew. A green
+ * context, used as a context, is a face of its device's primary one: what is allocated while it is
+ * current belongs to that (H200, driver 580), and so its life is that one's.
  */
+uint64_t contexts_life_of(CUcontext context);
+uint64_t contexts_life_current(void);
+
+/* The context of a stream, to be made current for calls on it. */
+CUcontext contexts_of_stream(CUstream stream);
+
+/* A green context is used as a context from now on; or it is gone. */
 void contexts_green_seen(CUgreenCtx green, CUcontext context);
 void contexts_green_destroyed(CUgreenCtx green);
-CUcontext contexts_owner(CUcontext context);
 
 /* For a child of fork(). */
 void contexts_reset_after_fork(void);

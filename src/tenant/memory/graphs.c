@@ -27,7 +27,7 @@
 #include "tenant/driver/capture.h"
 #include "tenant/driver/attach.h"
 #include "tenant/memory/pools.h"
-#include "tenant/slice/table.h"
+#include "tenant/memory/table.h"
 
 /* What the launches so far allow to be said of a device's pool; changed while the pool is still. */
 struct calm {

@@ -3,7 +3,7 @@
  * Local memory.
  *
  * The room of a new context is part of what the context was measured to take, so only what is more
- * (or less) is booked here: table entry key context, a the stack limit of the beginning, b the bytes
+ * (or less) is booked here: table entry key the life of a context, a the stack limit of the beginning, b the bytes
  * booked, which are never below zero.
  */
 #define LOG_TOPIC LOG_MEMORY
@@ -14,7 +14,7 @@
 #include "base/log.h"
 #include "tenant/memory/contexts.h"
 #include "tenant/driver/attach.h"
-#include "tenant/slice/table.h"
+#include "tenant/memory/table.h"
 
 #define LOCAL_STEP_BYTES UINT64_C(0x200000)
 
@@ -66,22 +66,24 @@ uint64_t local_frame_bytes(CUfunction function)
 	return r == CUDA_SUCCESS && bytes > 0 ? (uint64_t)bytes : 0;
 }
 
-static bool find_current(CUcontext *ret_context, struct device **ret_device)
+static bool find_current(uint64_t *ret_life, struct device **ret_device)
 {
 	CUcontext context = NULL;
 
 	if (cuda.cuCtxGetCurrent(&context) != CUDA_SUCCESS || !context)
 		return false;
-	*ret_context = contexts_owner(context);
+	*ret_life = contexts_life_of(context);
+	if (*ret_life == 0)
+		*ret_life = UINT64_MAX; /* not in the books, and so never ends */
 	return state_enter() != STATE_OPEN || state_current_device(ret_device) == CUDA_SUCCESS;
 }
 
 /* The context's entry, begun if it is new: with the limit that it has before its first change. */
-static bool find_or_begin(CUcontext context, struct table_entry *ret_entry)
+static bool find_or_begin(uint64_t life, struct table_entry *ret_entry)
 {
-	if (table_get(&contexts, (uintptr_t)context, ret_entry) == 0)
+	if (table_get(&contexts, life, ret_entry) == 0)
 		return true;
-	*ret_entry = (struct table_entry){.key = (uintptr_t)context, .a = stack_bytes()};
+	*ret_entry = (struct table_entry){.key = life, .a = stack_bytes()};
 	if (ret_entry->a == 0 || ret_entry->a > FIRST_STACK_BYTES)
 		ret_entry->a = FIRST_STACK_BYTES;
 	return table_put(&contexts, *ret_entry) == 0;
@@ -92,17 +94,16 @@ CUresult local_begin(uint64_t frame_bytes, struct charge *ret_charge)
 	uint64_t stack = stack_bytes();
 	struct table_entry entry;
 	struct device *device;
-	CUcontext context;
+	uint64_t life;
 	bool is_known;
 
-	if (frame_bytes <= stack || state_enter() == STATE_ASIDE ||
-		!find_current(&context, &device))
+	if (frame_bytes <= stack || state_enter() == STATE_ASIDE || !find_current(&life, &device))
 		return CUDA_SUCCESS;
 	if (state_enter() == STATE_CLOSED)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	lock_enter(&settle_lock);
 	FAULT("local: locked");
-	is_known = find_or_begin(context, &entry);
+	is_known = find_or_begin(life, &entry);
 	lock_leave(&settle_lock);
 	if (!is_known) {
 		log_error("no memory for our own tables, so local memory is refused");
@@ -117,12 +118,12 @@ void local_end(struct charge *charge)
 	struct table_entry entry;
 	struct device *device;
 	uint64_t first, now;
-	CUcontext context;
+	uint64_t life;
 
-	if (state_enter() != STATE_OPEN || !find_current(&context, &device))
+	if (state_enter() != STATE_OPEN || !find_current(&life, &device))
 		return;
 	LOCK_SCOPE(&settle_lock);
-	if (table_get(&contexts, (uintptr_t)context, &entry) != 0)
+	if (table_get(&contexts, life, &entry) != 0)
 		return;
 	first = room_bytes(device, entry.a);
 	now = room_bytes(device, stack_bytes());
@@ -137,11 +138,11 @@ void local_end(struct charge *charge)
 		log_warn("a charge stays in the books until the process ends");
 }
 
-void local_context_ended(struct device *device, CUcontext context)
+void local_life_ended(struct device *device, uint64_t life)
 {
 	struct table_entry entry;
 
-	if (table_take(&contexts, (uintptr_t)context, &entry) == 0)
+	if (table_take(&contexts, life, &entry) == 0)
 		charge_give_back(device, entry.b, CHARGE_LOCAL);
 }
 

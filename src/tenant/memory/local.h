@@ -25,7 +25,7 @@ CUresult local_begin(uint64_t frame_bytes, struct charge *ret_charge) MUST_CHECK
 void local_end(struct charge *charge);
 
 /* The context is gone and its local memory with it. */
-void local_context_ended(struct device *device, CUcontext context);
+void local_life_ended(struct device *device, uint64_t life);
 
 /* For a child of fork(). */
 void local_reset_after_fork(void);

@@ -21,9 +21,3 @@ bool managed_data_keep(const void *owner, struct charge *charge) MUST_CHECK;
 
 /* The module or library was unloaded. */
 void managed_data_unloaded(const void *owner);
-
-/* The context is gone, and with it what was loaded there. */
-void managed_data_context_ended(struct device *device, CUcontext context);
-
-/* For a child of fork(). */
-void managed_data_reset_after_fork(void);

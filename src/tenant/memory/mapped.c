@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory that is created, mapped and shared by handle.
- *
- * Two tables: handles (key the handle, a the references, b units << 32 | ordinal, or a joint in the
- * place of the units) and mappings (key
- * the address, a the handle, b the size). The driver gives the same handle value for as long as
- * the memory lives, also to cuMemRetainAllocationHandle() after every handle was released (measured
- * on driver 580), so the handle names the memory.
+ * Memory that is created, mapped and shared by handle: the holdings of HOLDING_CREATED, and a table of
+ * mappings. The driver gives the same handle value for as long as the memory lives, also to
+ * cuMemRetainAllocationHandle() after every handle was released (measured on driver 580), so the handle
+ * names the memory.
  */
 #define LOG_TOPIC LOG_MEMORY
 #include "tenant/memory/mapped.h"
@@ -14,32 +11,24 @@
 #include <stdlib.h>
 
 #include "base/fault.h"
-#include "base/lock.h"
 #include "base/log.h"
 #include "base/mark.h"
 #include "tenant/driver/attach.h"
 #include "tenant/memory/shared.h"
-#include "tenant/slice/table.h"
+#include "tenant/memory/table.h"
 
 /* The granularity of mappings on every device that we know (cuMemGetAllocationGranularity). */
 #define MAPPING_STEP_BYTES UINT64_C(0x200000)
 
-#define IS_JOINT	   UINT64_C(0x10000)
-#define IS_FOREIGN	   UINT64_C(0x20000) /* another slice's: units 0 until it is charged */
-
-static struct table handles;
-static struct table mappings;
-static struct lock share_lock; /* one thread at a time makes joints of handles */
+static struct table
+	mappings; /* key: address; a: handle; b: bytes; c: the holding's serial number */
 
 CUresult mapped_keep(CUmemGenericAllocationHandle handle, struct charge *charge)
 {
-	struct table_entry entry = {.key = handle, .a = 1};
-
 	if (!charge->device)
 		return CUDA_SUCCESS;
-	entry.b = (uint64_t)charge->units << 32 | (uint64_t)charge->device->ordinal;
 	FAULT("mapped: the driver gave");
-	if (table_put(&handles, entry) < 0) {
+	if (holding_put(HOLDING_CREATED, handle, holding_of(charge, 0, 0)) < 0) {
 		log_error("no memory for our own tables, so an allocation is refused");
 		cuda.cuMemRelease(handle);
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -49,56 +38,57 @@ CUresult mapped_keep(CUmemGenericAllocationHandle handle, struct charge *charge)
 	return CUDA_SUCCESS;
 }
 
-void mapped_retain(CUmemGenericAllocationHandle handle)
+/* Whether it is no device memory, as far as the driver tells. */
+static bool is_nobodys(CUmemGenericAllocationHandle handle)
 {
-	struct table_entry entry;
+	CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED};
 
-	if (table_count_up(&handles, handle, false, &entry) != 0)
-		log_debug("a handle is none of ours");
+	return !cuda.cuMemGetAllocationPropertiesFromHandle ||
+	       cuda.cuMemGetAllocationPropertiesFromHandle(&properties, handle) != CUDA_SUCCESS ||
+	       properties.location.type != CU_MEM_LOCATION_TYPE_DEVICE;
 }
 
-struct mapped_reference mapped_release_begin(CUmemGenericAllocationHandle handle)
+CUresult mapped_refer_begin(
+	CUmemGenericAllocationHandle handle, struct mapped_reference *ret_reference)
 {
-	struct table_entry entry;
+	struct holding holding = {.serial = 0};
 
-	if (table_count_down(&handles, handle, &entry) != 0)
-		return (struct mapped_reference){.handle = 0};
-	FAULT("mapped: taken out");
-	return (struct mapped_reference){.handle = handle, .charge = entry.a == 0 ? entry.b : 0};
+	if (holding_pin(HOLDING_CREATED, handle, &holding) != 0 && !is_nobodys(handle))
+		return CUDA_ERROR_INVALID_VALUE;
+	*ret_reference = (struct mapped_reference){.handle = handle, .serial = holding.serial};
+	FAULT("mapped: pinned");
+	return CUDA_SUCCESS;
 }
 
-static void give_back(uint64_t b)
+bool mapped_refer_end(const struct mapped_reference *reference, bool is_made)
 {
-	uint64_t bytes = (b >> 32) * REGION_UNIT_BYTES;
-
-	if (b & IS_JOINT)
-		shared_let_go((unsigned)(b >> 32), false);
-	else if (bytes)
-		charge_give_back(state_device((CUdevice)(b & 0xff)), bytes,
-			b & IS_FOREIGN ? CHARGE_SHARED : CHARGE_MAPPED);
+	FAULT("mapped: the driver was called");
+	if (!reference->serial)
+		return !is_made || is_nobodys(reference->handle);
+	if (is_made)
+		return holding_keep_pin(HOLDING_CREATED, reference->handle, reference->serial);
+	holding_unpin(HOLDING_CREATED, reference->handle, reference->serial);
+	return true;
 }
 
-void mapped_release_end(const struct mapped_reference *reference, bool is_released)
+CUresult mapped_refer_begin_at(CUdeviceptr at, struct mapped_reference *ret_reference)
 {
-	struct table_entry entry = {.key = reference->handle, .a = 1, .b = reference->charge};
+	struct table_entry mapping;
+	CUdeviceptr base = at;
 
-	if (!reference->handle)
-		return;
-	FAULT("mapped: the driver released");
-	if (is_released && reference->charge) {
-		give_back(reference->charge);
-	} else if (is_released) {
-		return;
-	} else if (!reference->charge) {
-		mapped_retain(reference->handle);
-	} else if (table_put(&handles, entry) < 0) {
-		log_warn("a charge stays in the books until the process ends");
-	}
+	if (cuda.cuMemGetAddressRange_v2 &&
+		cuda.cuMemGetAddressRange_v2(&base, NULL, at) != CUDA_SUCCESS)
+		base = at;
+	/* What is not mapped, or just being unmapped, has no handle. */
+	if (table_get(&mappings, base, &mapping) != 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	return mapped_refer_begin(mapping.a, ret_reference);
 }
 
-bool mapped_map(CUdeviceptr at, uint64_t bytes, CUmemGenericAllocationHandle handle)
+bool mapped_map(CUdeviceptr at, uint64_t bytes, const struct mapped_reference *reference)
 {
-	struct table_entry entry = {.key = at, .a = handle, .b = bytes};
+	struct table_entry entry = {
+		.key = at, .a = reference->handle, .b = bytes, .c = reference->serial};
 
 	FAULT("mapped: the driver mapped");
 	if (table_put(&mappings, entry) == 0)
@@ -120,189 +110,218 @@ static bool next_mapping(CUdeviceptr *at, CUdeviceptr end, struct table_entry *r
 	return false;
 }
 
-static bool make_places(CUdeviceptr at, CUdeviceptr end, struct mapped_unmapping *u)
+static bool make_places(CUdeviceptr at, CUdeviceptr end, struct mapped_range *range)
 {
 	struct table_entry mapping;
 	unsigned count = 0;
 
 	while (next_mapping(&at, end, &mapping))
 		count++;
-	u->taken = u->few;
+	range->count = 0;
+	range->places = count;
+	range->parts = range->few;
 	if (count > MAPPED_FEW)
-		u->taken = FAULT_OUT_OF_MEMORY() ? NULL : calloc(count, sizeof(*u->taken));
-	u->places = count;
-	return u->taken != NULL;
+		range->parts = FAULT_OUT_OF_MEMORY() ? NULL : calloc(count, sizeof(*range->parts));
+	if (!range->parts)
+		log_error("no memory for our own tables, so a range of mappings is refused");
+	return range->parts != NULL;
 }
 
-bool mapped_unmap_begin(CUdeviceptr at, uint64_t bytes, struct mapped_unmapping *u)
+static void free_places(struct mapped_range *range)
+{
+	if (range->parts != range->few)
+		free(range->parts);
+}
+
+bool mapped_unmap_begin(CUdeviceptr at, uint64_t bytes, struct mapped_range *range)
 {
 	CUdeviceptr end = at + bytes;
 	struct table_entry mapping;
 
-	u->count = 0;
-	if (!make_places(at, end, u)) {
-		log_error("no memory for our own tables, so an unmapping is refused");
+	if (!make_places(at, end, range))
 		return false;
-	}
-	while (u->count < u->places && next_mapping(&at, end, &mapping)) {
-		struct mapped_taken *t = &u->taken[u->count];
+	while (range->count < range->places && next_mapping(&at, end, &mapping)) {
+		struct mapped_part *p = &range->parts[range->count];
 
 		if (table_take(&mappings, mapping.key, &mapping) != 0)
 			continue;
-		t->at = mapping.key;
-		t->bytes = mapping.b;
-		t->reference = mapped_release_begin(mapping.a);
-		u->count++;
+		*p = (struct mapped_part){.at = mapping.key,
+			.bytes = mapping.b,
+			.reference = {.handle = mapping.a, .serial = (uint32_t)mapping.c}};
+		if (mapping.c && holding_end_begin(HOLDING_CREATED, mapping.a, &p->end) != 0)
+			log_debug("a mapping's memory is none of ours");
+		range->count++;
 	}
+	FAULT("mapped: taken out");
 	return true;
 }
 
-void mapped_unmap_end(struct mapped_unmapping *u, bool is_unmapped)
+void mapped_unmap_end(struct mapped_range *range, bool is_unmapped)
 {
-	for (unsigned i = 0; i < u->count; i++) {
-		const struct mapped_taken *t = &u->taken[i];
+	for (unsigned i = 0; i < range->count; i++) {
+		const struct mapped_part *p = &range->parts[i];
 
-		mapped_release_end(&t->reference, is_unmapped);
-		if (!is_unmapped && !mapped_map(t->at, t->bytes, t->reference.handle))
+		holding_end_done(&p->end, is_unmapped);
+		if (!is_unmapped && !mapped_map(p->at, p->bytes, &p->reference))
 			log_warn("a charge stays in the books until the process ends");
 	}
-	if (u->taken != u->few)
-		free(u->taken);
+	free_places(range);
 }
 
-/* A descriptor may keep the memory, and nobody can tell how long: one reference too many. */
-static void stay(CUmemGenericAllocationHandle handle)
+CUresult mapped_stay_begin(CUdeviceptr at, uint64_t bytes, struct mapped_range *range)
 {
-	log_info("exported memory stays charged until the process ends");
-	mapped_retain(handle);
-}
+	CUdeviceptr end = at + bytes;
+	struct table_entry mapping;
+	CUresult r = CUDA_SUCCESS;
 
-/* Puts the joint's mark on one more descriptor; the first one gives the joint its mark. */
-static bool mark_again(unsigned joint, uint32_t steps, int fd)
-{
-	uint64_t known = atomic_load(&state.region.file->own.joints[joint].mark);
-	struct mark mark = {.id = known ? known : mark_new_id(), .steps = steps};
-
-	return mark_set(fd, mark) == 0 && (known || shared_set_mark(joint, mark.id, fd));
-}
-
-static bool make_joint(
-	CUmemGenericAllocationHandle handle, const struct table_entry *entry, int fd, uint64_t key)
-{
-	struct shared_memory memory = {.device = state_device((CUdevice)(entry->b & 0xff)),
-		.bytes = (entry->b >> 32) * REGION_UNIT_BYTES,
-		.kind = CHARGE_MAPPED,
-		.key = key,
-		.fd = fd};
-	struct mark mark = {.id = key,
-		.steps = (uint32_t)(round_up_u64(memory.bytes, MARK_STEP_BYTES) / MARK_STEP_BYTES)};
-	unsigned joint;
-
-	if (fd >= 0) {
-		memory.key = memory.mark = mark.id = mark_new_id();
-		if (mark_set(fd, mark) < 0)
-			return false;
-	}
-	if (!shared_make(&memory, &joint))
-		return false;
-	if (table_change_b(&handles, handle, entry->b,
-		    (uint64_t)joint << 32 | (uint32_t)entry->b | IS_JOINT) == 0)
-		return true;
-	/* Released meanwhile, by a program that is wrong: that gives back what the joint has now. */
-	charge_anyway(memory.device, memory.bytes, memory.kind);
-	shared_let_go(joint, true);
-	return true;
-}
-
-void mapped_share(CUmemGenericAllocationHandle handle, int fd, uint64_t key)
-{
-	struct table_entry entry;
-	uint32_t steps = 0;
-	unsigned joint;
-	LOCK_SCOPE(&share_lock);
-
-	if (table_get(&handles, handle, &entry) != 0)
-		return;
-	joint = (unsigned)(entry.b >> 32);
-	if (entry.b & IS_JOINT) {
-		steps = shared_steps(joint);
-		if (fd >= 0 && !mark_again(joint, steps, fd))
-			stay(handle);
-	} else if (entry.b & IS_FOREIGN || !make_joint(handle, &entry, fd, key)) {
-		if (fd >= 0)
-			stay(handle);
-	}
-}
-
-/* Counts one more reference; *ret_is_new says whether it is the first, whose b is to be set. */
-static CUresult count_imported(CUmemGenericAllocationHandle handle, uint64_t b, bool *ret_is_new)
-{
-	struct table_entry entry;
-
-	if (table_count_up(&handles, handle, true, &entry) < 0) {
-		log_error("no memory for our own tables, so an import is refused");
+	if (!make_places(at, end, range))
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	while (r == CUDA_SUCCESS && range->count < range->places &&
+		next_mapping(&at, end, &mapping)) {
+		struct mapped_part *p = &range->parts[range->count];
+
+		*p = (struct mapped_part){.at = mapping.key, .bytes = mapping.b};
+		r = mapped_refer_begin(mapping.a, &p->reference);
+		range->count += r == CUDA_SUCCESS;
 	}
-	*ret_is_new = entry.a == 1 && table_change_b(&handles, handle, 0, b) == 0;
-	return CUDA_SUCCESS;
+	if (r != CUDA_SUCCESS)
+		mapped_stay_end(range, false);
+	return r;
 }
 
-CUresult mapped_keep_joint(CUmemGenericAllocationHandle handle, unsigned joint)
+static bool stays(const struct mapped_part *part)
 {
-	bool is_new = false;
-	CUresult r = count_imported(handle, (uint64_t)joint << 32 | IS_JOINT, &is_new);
+	struct table_entry mapping;
+
+	return (!part->reference.serial ||
+		       holding_stay_by_pin(
+			       HOLDING_CREATED, part->reference.handle, part->reference.serial)) &&
+	       table_get(&mappings, part->at, &mapping) == 0 &&
+	       mapping.a == part->reference.handle && mapping.c == part->reference.serial;
+}
+
+bool mapped_stay_end(struct mapped_range *range, bool is_made)
+{
+	bool is_right = true;
+
+	for (unsigned i = 0; i < range->count; i++) {
+		if (is_made)
+			is_right &= stays(&range->parts[i]);
+		else
+			mapped_refer_end(&range->parts[i].reference, false);
+	}
+	free_places(range);
+	return is_right;
+}
+
+/* Puts the shared allocation's mark on one more descriptor; the first one gives it its mark. */
+static bool mark_descriptor(unsigned shared, int fd)
+{
+	uint64_t known = atomic_load(&state.region.file->own.joints[shared].mark);
+	struct mark mark = {.id = known ? known : mark_new_id(), .steps = shared_steps(shared)};
+
+	return mark_set(fd, mark) == 0 && (known || shared_set_mark(shared, mark.id, fd));
+}
+
+CUresult mapped_export_begin(CUmemGenericAllocationHandle handle, struct mapped_export *ret_export)
+{
+	struct ipc_memory memory = {.key = mark_new_id(), .fd = -1};
+	struct mapped_reference *reference = &ret_export->reference;
+	CUresult r = mapped_refer_begin(handle, reference);
+
+	ret_export->is_shared = false;
+	if (r != CUDA_SUCCESS || !reference->serial || !memory.key)
+		return r;
+	if (!holding_share(HOLDING_CREATED, handle, &memory, 0, &ret_export->shared))
+		return r;
+	/* From here on the shared allocation itself is held, whatever becomes of the handle. */
+	ret_export->is_shared = true;
+	shared_hold_again(ret_export->shared);
+	mapped_refer_end(reference, false);
+	return r;
+}
+
+static void end_shared(unsigned shared, int fd, uint64_t key)
+{
+	bool is_known = fd >= 0 ? mark_descriptor(shared, fd) : shared_set_key(shared, key);
+
+	if (is_known || fd < 0)
+		shared_let_go(shared, false);
+	else
+		log_info("exported memory stays charged until the process ends");
+}
+
+void mapped_export_end(const struct mapped_export *export, bool is_made, int fd, uint64_t key)
+{
+	const struct mapped_reference *reference = &export->reference;
+
+	FAULT("mapped: exported");
+	if (export->is_shared && is_made)
+		end_shared(export->shared, fd, key);
+	else if (export->is_shared)
+		shared_let_go(export->shared, false);
+	else if (!reference->serial)
+		return;
+	else if (!is_made || fd < 0)
+		holding_unpin(HOLDING_CREATED, reference->handle, reference->serial);
+	else if (!holding_stay_by_pin(HOLDING_CREATED, reference->handle, reference->serial))
+		log_debug("exported memory was released meanwhile, and stays charged");
+}
+
+static CUresult keep_imported(
+	CUmemGenericAllocationHandle handle, struct holding holding, bool *ret_is_new)
+{
+	if (holding_put_or_refer(HOLDING_CREATED, handle, holding, ret_is_new) == 0)
+		return CUDA_SUCCESS;
+	log_error("no memory for our own tables, so an import is refused");
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult mapped_keep_shared(CUmemGenericAllocationHandle handle, unsigned shared)
+{
+	struct holding holding = {.references = 1, .shared = shared, .flags = HOLDING_SHARED};
+	bool is_new;
+	CUresult r = keep_imported(handle, holding, &is_new);
 
 	/* The same handle again: one hold of ours is enough for all of its references. */
 	if (r == CUDA_SUCCESS && !is_new)
-		shared_let_go(joint, false);
+		shared_let_go(shared, false);
 	return r;
 }
 
 CUresult mapped_keep_foreign(
 	CUmemGenericAllocationHandle handle, struct device *device, uint64_t bytes)
 {
-	bool is_new = false;
-	CUresult r = count_imported(handle, IS_FOREIGN | (uint64_t)device->ordinal, &is_new);
+	struct charge none = {.device = device, .kind = CHARGE_SHARED};
+	struct holding_end end;
+	bool is_new;
+	CUresult r = keep_imported(handle, holding_of(&none, 0, HOLDING_FOREIGN), &is_new);
 
 	if (r != CUDA_SUCCESS || !is_new || bytes == 0)
 		return r;
 	r = mapped_charge_foreign(handle, bytes);
-	if (r != CUDA_SUCCESS) {
-		struct mapped_reference reference = mapped_release_begin(handle);
-
-		mapped_release_end(&reference, true);
-	}
+	if (r != CUDA_SUCCESS && holding_end_begin(HOLDING_CREATED, handle, &end) == 0)
+		holding_end_done(&end, true);
 	return r;
 }
 
 CUresult mapped_charge_foreign(CUmemGenericAllocationHandle handle, uint64_t bytes)
 {
 	_cleanup_charge_ struct charge charge = CHARGE_NULL;
-	struct table_entry entry;
+	struct holding h;
 	CUresult r;
 
-	if (table_get(&handles, handle, &entry) != 0 || !(entry.b & IS_FOREIGN) || entry.b >> 32)
+	if (holding_get(HOLDING_CREATED, handle, &h) != 0 || !(h.flags & HOLDING_FOREIGN) ||
+		h.units)
 		return CUDA_SUCCESS;
-	r = charge_reserve(state_device((CUdevice)(entry.b & 0xff)), bytes, CHARGE_SHARED, &charge);
+	r = charge_reserve(state_device(h.device), bytes, CHARGE_SHARED, &charge);
 	/* Where another thread was faster, its charge is enough. */
-	if (r == CUDA_SUCCESS && table_change_b(&handles, handle, entry.b,
-					 entry.b | (uint64_t)charge.units << 32) == 0)
+	if (r == CUDA_SUCCESS && holding_set_units(HOLDING_CREATED, handle, h.serial, charge.units))
 		charge_take(&charge);
 	return r;
 }
 
-void mapped_may_stay(CUdeviceptr at, uint64_t bytes)
-{
-	CUdeviceptr end = at + bytes;
-	struct table_entry mapping;
-
-	while (next_mapping(&at, end, &mapping))
-		stay(mapping.a);
-}
-
 void mapped_reset_after_fork(void)
 {
-	table_forget(&handles);
 	table_forget(&mappings);
-	share_lock = (struct lock)LOCK_INIT;
 }

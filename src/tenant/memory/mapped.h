@@ -3,7 +3,8 @@
  * Memory that is created, mapped and shared by handle (cuMemCreate and its kin).
  *
  * It lives until the last of its references goes: handles that were created or retained, and
- * mappings. Releasing the handle of mapped memory frees nothing.
+ * mappings. Releasing the handle of mapped memory frees nothing. A handle's references end by
+ * holding_end_begin() of HOLDING_CREATED.
  */
 #pragma once
 
@@ -12,36 +13,45 @@
 
 #include "gpu/abi/cuda.h"
 #include "tenant/memory/charge.h"
+#include "tenant/memory/holding.h"
 
 /* Keeps the charge for a new handle. Without memory of our own the handle is released again. */
 CUresult mapped_keep(CUmemGenericAllocationHandle handle, struct charge *charge);
 
 /*
- * References come before the driver is asked and go after it has answered, so that the charge
- * outlives the memory. But a handle whose memory is gone may be given to another thread before we
- * hear of it, so what goes is taken out of the tables first (begin) and given back, or put back,
- * afterwards (end). Unknown handles and addresses are nobody's.
+ * A call that will refer to the memory, around the driver's: begin pins it. serial 0: it is nobody's (on the
+ * host, say), and the driver is just asked. CUDA_ERROR_INVALID_VALUE: another thread is releasing it.
  */
-void mapped_retain(CUmemGenericAllocationHandle handle);
-
 struct mapped_reference {
-	CUmemGenericAllocationHandle handle; /* 0: nothing of ours */
-	uint64_t charge;		     /* 0: not the last reference */
+	CUmemGenericAllocationHandle handle;
+	uint32_t serial;
 };
-struct mapped_reference mapped_release_begin(CUmemGenericAllocationHandle handle);
-void mapped_release_end(const struct mapped_reference *reference, bool is_released);
+CUresult mapped_refer_begin(
+	CUmemGenericAllocationHandle handle, struct mapped_reference *ret_reference) MUST_CHECK;
+/* The same for what is mapped at the address. */
+CUresult mapped_refer_begin_at(CUdeviceptr at, struct mapped_reference *ret_reference) MUST_CHECK;
+/* False: what the driver made must be undone. */
+bool mapped_refer_end(const struct mapped_reference *reference, bool is_made);
 
-/* Remembers a mapping, whose reference was retained before; false without memory. */
-bool mapped_map(CUdeviceptr at, uint64_t bytes, CUmemGenericAllocationHandle handle);
+/* Remembers a mapping, whose reference was made before; false without memory. */
+bool mapped_map(CUdeviceptr at, uint64_t bytes, const struct mapped_reference *reference);
 
 /*
- * The memory can be imported by other processes now, by the descriptor fd or (fd is -1) by a handle with
- * this key. Whoever imports it in this slice pays nothing more.
+ * An export of the memory, around the driver's. Before, its charge becomes a shared allocation, held once
+ * more meanwhile; afterwards it can be imported by other processes, by the descriptor fd or (fd is -1) by a
+ * handle with this key. Whoever imports it in this slice pays nothing more.
  */
-void mapped_share(CUmemGenericAllocationHandle handle, int fd, uint64_t key);
+struct mapped_export {
+	struct mapped_reference reference; /* pinned, where it cannot be shared */
+	bool is_shared;
+	unsigned shared;
+};
+CUresult mapped_export_begin(
+	CUmemGenericAllocationHandle handle, struct mapped_export *ret_export) MUST_CHECK;
+void mapped_export_end(const struct mapped_export *export, bool is_made, int fd, uint64_t key);
 
-/* An imported handle: of a joint that is held, and from now on by the handle. */
-CUresult mapped_keep_joint(CUmemGenericAllocationHandle handle, unsigned joint);
+/* An imported handle: of a shared allocation that is held, and from now on by the handle. */
+CUresult mapped_keep_shared(CUmemGenericAllocationHandle handle, unsigned shared);
 
 /*
  * An imported handle of somebody who is not of this slice. What is not known to be so large yet (0) is
@@ -51,25 +61,31 @@ CUresult mapped_keep_foreign(
 	CUmemGenericAllocationHandle handle, struct device *device, uint64_t bytes);
 CUresult mapped_charge_foreign(CUmemGenericAllocationHandle handle, uint64_t bytes);
 
-/* Something else may keep what is mapped there (whole mappings): it stays charged until the process ends. */
-void mapped_may_stay(CUdeviceptr at, uint64_t bytes);
-
-/* The mappings of a range, out of the tables while the driver unmaps them. */
-struct mapped_taken {
+/* The mappings that lie wholly in a range. */
+struct mapped_part {
 	CUdeviceptr at;
 	uint64_t bytes;
+	struct holding_end end; /* of the mapping's reference */
 	struct mapped_reference reference;
 };
 
 #define MAPPED_FEW 64 /* so many need no memory of their own */
-struct mapped_unmapping {
+struct mapped_range {
 	unsigned count, places;
-	struct mapped_taken *taken;
-	struct mapped_taken few[MAPPED_FEW];
+	struct mapped_part *parts;
+	struct mapped_part few[MAPPED_FEW];
 };
-/* False without memory: nothing was taken out, and the driver must not be asked. */
-bool mapped_unmap_begin(CUdeviceptr at, uint64_t bytes, struct mapped_unmapping *u) MUST_CHECK;
-void mapped_unmap_end(struct mapped_unmapping *u, bool is_unmapped);
+
+/* Out of the tables while the driver unmaps them. False without memory: the driver must not be asked. */
+bool mapped_unmap_begin(CUdeviceptr at, uint64_t bytes, struct mapped_range *range) MUST_CHECK;
+void mapped_unmap_end(struct mapped_range *range, bool is_unmapped);
+
+/*
+ * Pinned while the driver makes something that may keep them; then they stay charged until the process ends.
+ * False afterwards: they are not all there any more, and what was made must be undone.
+ */
+CUresult mapped_stay_begin(CUdeviceptr at, uint64_t bytes, struct mapped_range *range) MUST_CHECK;
+bool mapped_stay_end(struct mapped_range *range, bool is_made);
 
 /* For a child of fork(). */
 void mapped_reset_after_fork(void);

@@ -21,7 +21,7 @@
 #include "base/mark.h"
 #include "tenant/memory/allocations.h"
 #include "tenant/driver/attach.h"
-#include "tenant/memory/leaving.h"
+#include "tenant/memory/deferred_free.h"
 #include "tenant/memory/shared.h"
 
 /* Longest wait for a trim of ours in another thread. */
@@ -437,7 +437,7 @@ CUresult pools_reserve(
 	r = charge_reserve(pool->device, growth, pool->kind, ret_charge);
 	/* relaxed: a hint; graphs free as they run, and nobody tells */
 	if (r == CUDA_SUCCESS ||
-		(!is_of_graphs(pool) && !leaving_is_any() &&
+		(!is_of_graphs(pool) && !deferred_free_is_any() &&
 			!atomic_load_explicit(&pool->is_dirty, memory_order_relaxed)))
 		return r;
 	wait_for_frees(stream);
@@ -546,7 +546,7 @@ void pools_settle_handle(CUmemoryPool handle)
 void pools_share(CUmemoryPool handle, int fd, uint64_t key)
 {
 	struct pool *p = find_anywhere(handle);
-	struct shared_memory memory = {.kind = CHARGE_POOL, .key = key, .fd = fd, .is_pool = true};
+	struct ipc_memory memory = {.kind = CHARGE_POOL, .key = key, .fd = fd, .is_pool = true};
 	struct mark mark = {.steps = 0};
 	unsigned joint;
 

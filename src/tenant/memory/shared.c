@@ -48,7 +48,7 @@ static void add_to_sum(const struct part *p, uint64_t units)
 	atomic_fetch_add_explicit(sum_of(p), units * REGION_UNIT_BYTES, memory_order_relaxed);
 }
 
-bool shared_make(const struct shared_memory *m, unsigned *ret_joint)
+bool shared_make(const struct ipc_memory *m, unsigned *ret_joint)
 {
 	struct joint_memory memory = {.slot = state.slot,
 		.device = m->device->entry,
@@ -110,6 +110,22 @@ bool shared_set_mark(unsigned joint, uint64_t mark, int fd)
 
 	errno = saved_errno;
 	return r == 0;
+}
+
+bool shared_set_key(unsigned joint, uint64_t key)
+{
+	int saved_errno = errno;
+	int r = joint_set_key(&state.region, joint, key);
+
+	errno = saved_errno;
+	return r == 0;
+}
+
+void shared_hold_again(unsigned joint)
+{
+	LOCK_SCOPE(&parts_lock);
+
+	parts[joint].holds++;
 }
 
 bool shared_hold(uint64_t key, unsigned *ret_joint)

@@ -16,7 +16,7 @@
 uint64_t shared_key(const void *bytes, size_t size);
 
 /* What is known of memory that becomes shared. */
-struct shared_memory {
+struct ipc_memory {
 	struct device *device;
 	uint64_t bytes; /* charged to this process now */
 	enum charge_kind kind;
@@ -30,7 +30,7 @@ struct shared_memory {
  * Moves the charge to a joint that this process holds from now on. False where that cannot be: the
  * charge is then this process's as before.
  */
-bool shared_make(const struct shared_memory *memory, unsigned *ret_joint) MUST_CHECK;
+bool shared_make(const struct ipc_memory *memory, unsigned *ret_joint) MUST_CHECK;
 
 /* Moves more that was charged to this process to a joint that it made. */
 void shared_grow(unsigned joint, uint64_t bytes);
@@ -43,6 +43,12 @@ bool shared_set_mark(unsigned joint, uint64_t mark, int fd) MUST_CHECK;
 
 /* Holds (once more) what another process of the slice made; false where none has this key. */
 bool shared_hold(uint64_t key, unsigned *ret_joint) MUST_CHECK;
+
+/* Holds once more what is held. */
+void shared_hold_again(unsigned joint);
+
+/* Makes a handle with this key open it; false where that fails. */
+bool shared_set_key(unsigned joint, uint64_t key) MUST_CHECK;
 
 /* Lets it go once. The memory's maker says so when nobody else can open it any more (is_over). */
 void shared_let_go(unsigned joint, bool is_over);

@@ -16,7 +16,7 @@
 #include "tenant/driver/attach.h"
 #include "tenant/memory/local.h"
 #include "tenant/memory/pools.h"
-#include "tenant/slice/table.h"
+#include "tenant/memory/table.h"
 
 /* Graphs in graphs; the driver allows fewer. */
 #define DEPTH_MOST 64

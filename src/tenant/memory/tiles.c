@@ -2,8 +2,8 @@
 /*
  * Created memory that is mapped into parts of arrays.
  *
- * Table entry: key a hash of the array and the part, a the array, b the handle. What is on its way
- * out waits in a list, with an event of ours in the stream that it goes with.
+ * A tile is a reference to the memory, like a mapping at an address. The table: key a hash of the array and
+ * the part, a the array, b the handle, c the life of the array's context.
  */
 #define LOG_TOPIC LOG_MEMORY
 #include "tenant/memory/tiles.h"
@@ -12,28 +12,27 @@
 #include <string.h>
 
 #include "base/fault.h"
-#include "base/lock.h"
 #include "base/log.h"
 #include "tenant/driver/attach.h"
+#include "tenant/memory/contexts.h"
+#include "tenant/memory/deferred_free.h"
 #include "tenant/memory/mapped.h"
-#include "tenant/slice/table.h"
+#include "tenant/memory/table.h"
 
 struct tile {
-	uint64_t key, resource; /* key 0: there was none */
-	struct mapped_reference reference;
+	uint64_t key; /* 0: there was none */
+	struct table_entry entry;
+	struct holding_end end;
+	struct mapped_reference made; /* of what is mapped anew */
 };
 
 struct tiles {
-	struct tiles *next;
-	CUcontext context;
-	CUevent event; /* NULL: only the context's end tells */
+	struct deferred_free deferred;
 	unsigned count, room;
 	struct tile *tile;
 };
 
 static struct table mapped_tiles;
-static struct lock leaving_lock;
-static struct tiles *_Atomic leaving; /* changed under the lock */
 
 static struct tiles *new_tiles(unsigned room)
 {
@@ -91,143 +90,130 @@ static bool is_map(const CUarrayMapInfo *info)
 	return info->memOperationType == CU_MEM_OPERATION_TYPE_MAP;
 }
 
-struct tiles *tiles_begin(const CUarrayMapInfo *list, unsigned count)
+static void take_out(struct tile *tile, uint64_t key)
 {
-	struct tiles *tiles = new_tiles(count);
-	struct table_entry entry;
+	if (table_take(&mapped_tiles, key, &tile->entry) != 0)
+		return;
+	tile->key = key;
+	if (holding_end_begin(HOLDING_CREATED, tile->entry.b, &tile->end) != 0)
+		log_debug("a tile's memory is none of ours");
+}
 
-	tiles_settle();
-	if (!tiles) {
-		log_error("no memory for our own tables, so a mapping is refused");
-		return NULL;
-	}
-	tiles->count = count;
-	for (unsigned i = 0; i < count; i++) {
-		uint64_t key = key_of(&list[i]);
-
-		if (table_take(&mapped_tiles, key, &entry) == 0)
-			tiles->tile[i] = (struct tile){.key = key,
-				.resource = entry.a,
-				.reference = mapped_release_begin(entry.b)};
-		if (!is_map(&list[i]))
-			continue;
-		mapped_retain(list[i].memHandle.memHandle);
-		FAULT("tile: retained");
-		entry = (struct table_entry){
-			.key = key, .a = resource_of(&list[i]), .b = list[i].memHandle.memHandle};
-		if (table_put(&mapped_tiles, entry) < 0)
-			log_warn("a charge stays in the books until the process ends");
-	}
-	return tiles;
+static void put_in(struct table_entry entry)
+{
+	if (table_put(&mapped_tiles, entry) < 0)
+		log_warn("a charge stays in the books until the process ends");
 }
 
 /* It is mapped as it was. */
 static void put_back(const struct tile *tile)
 {
-	struct table_entry entry = {
-		.key = tile->key, .a = tile->resource, .b = tile->reference.handle};
-
 	if (!tile->key)
 		return;
-	mapped_release_end(&tile->reference, false);
-	if (entry.b && table_put(&mapped_tiles, entry) < 0)
-		log_warn("a charge stays in the books until the process ends");
+	holding_end_done(&tile->end, false);
+	put_in(tile->entry);
 }
 
-static void undo(struct tiles *tiles, const CUarrayMapInfo *list)
+/* Of the first so many parts, none was mapped. */
+static void undo(struct tiles *tiles, const CUarrayMapInfo *list, unsigned count)
 {
-	for (unsigned i = tiles->count; i-- > 0;) {
-		struct mapped_reference reference;
-		struct table_entry entry;
-
-		if (is_map(&list[i])) {
-			if (table_take(&mapped_tiles, key_of(&list[i]), &entry) != 0)
-				log_debug("a mapping was unmapped while it was being undone");
-			/* The mapping that is not there held no memory. */
-			reference = mapped_release_begin(list[i].memHandle.memHandle);
-			mapped_release_end(&reference, true);
-		}
-		put_back(&tiles->tile[i]);
+	while (count-- > 0) {
+		if (is_map(&list[count]))
+			mapped_refer_end(&tiles->tile[count].made, false);
+		put_back(&tiles->tile[count]);
 	}
 	free_tiles(tiles);
 }
 
-static void give_back(struct tiles *tiles)
+CUresult tiles_begin(const CUarrayMapInfo *list, unsigned count, struct tiles **ret_tiles)
 {
+	struct tiles *tiles = new_tiles(count);
+	CUresult r;
+
+	deferred_free_collect();
+	if (!tiles) {
+		log_error("no memory for our own tables, so a mapping is refused");
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	tiles->count = count;
+	for (unsigned i = 0; i < count; i++) {
+		struct tile *t = &tiles->tile[i];
+
+		r = is_map(&list[i]) ? mapped_refer_begin(list[i].memHandle.memHandle, &t->made)
+				     : CUDA_SUCCESS;
+		if (r != CUDA_SUCCESS) {
+			undo(tiles, list, i);
+			return r;
+		}
+		take_out(t, key_of(&list[i]));
+	}
+	*ret_tiles = tiles;
+	return CUDA_SUCCESS;
+}
+
+static bool give_back(struct deferred_free *deferred, bool is_gone)
+{
+	struct tiles *tiles = (struct tiles *)deferred;
+
+	(void)is_gone;
 	FAULT("tile: giving back");
 	for (unsigned i = 0; i < tiles->count; i++)
-		mapped_release_end(&tiles->tile[i].reference, true);
+		holding_end_done(&tiles->tile[i].end, true);
 	free_tiles(tiles);
+	return true;
 }
 
 /* Whether one of them was the last reference to its memory. */
 static bool is_any_last(const struct tiles *tiles)
 {
 	for (unsigned i = 0; i < tiles->count; i++)
-		if (tiles->tile[i].reference.charge)
+		if (tiles->tile[i].end.is_last)
 			return true;
 	return false;
 }
 
-/* An event in the stream, of the stream's context; NULL where there can be none. */
-static CUevent record_event(CUstream stream, CUcontext context, cuEventRecord_fn *record)
+/* A part that is mapped now. */
+static void enter(const CUarrayMapInfo *info, const struct tile *tile)
 {
-	CUevent event = NULL;
-	CUcontext popped;
+	struct holding array = {.life = 0};
+	uint64_t resource = resource_of(info);
 
-	if (!cuda.cuEventCreate || !cuda.cuEventQuery || !cuda.cuEventDestroy_v2 || !record ||
-		!cuda.cuCtxPushCurrent_v2 || cuda.cuCtxPushCurrent_v2(context) != CUDA_SUCCESS)
-		return NULL;
-	if (cuda.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
-		event = NULL;
-	if (event && record(event, stream) != CUDA_SUCCESS) {
-		cuda.cuEventDestroy_v2(event);
-		event = NULL;
-	}
-	cuda.cuCtxPopCurrent_v2(&popped);
-	return event;
+	if (!mapped_refer_end(&tile->made, true) || !tile->made.serial)
+		return;
+	if (holding_get(HOLDING_ARRAYS, resource, &array) != 0)
+		log_debug("an array is none of ours");
+	put_in((struct table_entry){
+		.key = key_of(info), .a = resource, .b = tile->made.handle, .c = array.life});
 }
 
-static void push(struct tiles *tiles)
-{
-	LOCK_SCOPE(&leaving_lock);
-
-	FAULT("tile: list locked");
-	/* relaxed: read without the lock only to see whether there is anything */
-	tiles->next = atomic_load_explicit(&leaving, memory_order_relaxed);
-	atomic_store_explicit(&leaving, tiles, memory_order_relaxed);
-}
-
-static struct tiles *pop_all(void)
-{
-	struct tiles *all;
-	LOCK_SCOPE(&leaving_lock);
-
-	/* relaxed: as above */
-	all = atomic_load_explicit(&leaving, memory_order_relaxed);
-	atomic_store_explicit(&leaving, NULL, memory_order_relaxed);
-	return all;
-}
-
-void tiles_end(struct tiles *tiles, const CUarrayMapInfo *list, bool is_done, CUstream stream,
-	cuEventRecord_fn *record)
+void tiles_end(struct tiles *tiles, const CUarrayMapInfo *list, bool is_done, CUstream stream)
 {
 	FAULT("tile: the driver was called");
 	if (!is_done) {
-		undo(tiles, list);
+		undo(tiles, list, tiles->count);
 		return;
+	}
+	for (unsigned i = 0; i < tiles->count; i++) {
+		/* One that an earlier part of the list has mapped. */
+		if (!tiles->tile[i].key)
+			take_out(&tiles->tile[i], key_of(&list[i]));
+		if (is_map(&list[i]))
+			enter(&list[i], &tiles->tile[i]);
 	}
 	if (!is_any_last(tiles)) {
-		give_back(tiles);
+		give_back(&tiles->deferred, false);
 		return;
 	}
-	if (!cuda.cuStreamGetCtx || cuda.cuStreamGetCtx(stream, &tiles->context) != CUDA_SUCCESS)
-		cuda.cuCtxGetCurrent(&tiles->context);
-	tiles->event = record_event(stream, tiles->context, record);
-	if (!tiles->event)
+	tiles->deferred.give_back = give_back;
+	if (deferred_free_mark(&tiles->deferred, stream) != CUDA_SUCCESS)
 		log_warn("no event for what is unmapped, so it stays charged with its context");
-	push(tiles);
-	tiles_settle();
+	deferred_free_add(&tiles->deferred);
+	deferred_free_collect();
+}
+
+static bool is_of_array(const struct table_entry *entry, uint64_t array)
+{
+	return entry->a == array;
 }
 
 struct tiles *tiles_take(uint64_t resource)
@@ -236,7 +222,7 @@ struct tiles *tiles_take(uint64_t resource)
 	struct tiles *tiles = NULL;
 	struct table_entry entry;
 
-	while (table_take_by_a(&mapped_tiles, resource, &cursor, &entry) == 0) {
+	while (table_take_next(&mapped_tiles, is_of_array, resource, &cursor, &entry) == 0) {
 		if (!tiles)
 			tiles = new_tiles(16);
 		if (tiles && tiles->count == tiles->room) {
@@ -252,9 +238,10 @@ struct tiles *tiles_take(uint64_t resource)
 			log_warn("a charge stays in the books until the process ends");
 			return tiles;
 		}
-		tiles->tile[tiles->count++] = (struct tile){.key = entry.key,
-			.resource = entry.a,
-			.reference = mapped_release_begin(entry.b)};
+		tiles->tile[tiles->count] = (struct tile){.key = entry.key, .entry = entry};
+		if (holding_end_begin(HOLDING_CREATED, entry.b, &tiles->tile[tiles->count++].end) !=
+			0)
+			log_debug("a tile's memory is none of ours");
 	}
 	return tiles;
 }
@@ -264,7 +251,7 @@ void tiles_taken(struct tiles *tiles, bool is_gone)
 	if (!tiles)
 		return;
 	if (is_gone) {
-		give_back(tiles);
+		give_back(&tiles->deferred, true);
 		return;
 	}
 	for (unsigned i = 0; i < tiles->count; i++)
@@ -272,59 +259,24 @@ void tiles_taken(struct tiles *tiles, bool is_gone)
 	free_tiles(tiles);
 }
 
-/* A stream of the program that is captured must not notice our questions. */
-static bool has_come(const struct tiles *tiles)
+static bool is_of_life(const struct table_entry *entry, uint64_t life)
 {
-	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-	bool can_exchange = cuda.cuThreadExchangeStreamCaptureMode &&
-			    cuda.cuThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS;
-	CUresult r = tiles->event ? cuda.cuEventQuery(tiles->event) : CUDA_ERROR_NOT_READY;
-
-	if (r == CUDA_SUCCESS)
-		cuda.cuEventDestroy_v2(tiles->event);
-	if (can_exchange)
-		cuda.cuThreadExchangeStreamCaptureMode(&mode);
-	return r == CUDA_SUCCESS;
+	return entry->c == life;
 }
 
-void tiles_settle(void)
+void tiles_life_ended(struct device *device, uint64_t life)
 {
-	struct tiles *tiles, *next;
+	struct table_cursor cursor = {.shard = 0};
+	struct table_entry entry;
+	struct holding_end end;
 
-	/* relaxed: what is pushed at this moment is found the next time */
-	if (LIKELY(!atomic_load_explicit(&leaving, memory_order_relaxed)))
-		return;
-	for (tiles = pop_all(); tiles; tiles = next) {
-		next = tiles->next;
-		if (has_come(tiles))
-			give_back(tiles);
-		else
-			push(tiles);
-	}
-}
-
-void tiles_settle_device(struct device *device)
-{
-	tiles_settle();
-}
-
-void tiles_context_ended(struct device *device, CUcontext context)
-{
-	struct tiles *tiles, *next;
-
-	for (tiles = pop_all(); tiles; tiles = next) {
-		next = tiles->next;
-		if (tiles->context == context)
-			give_back(tiles);
-		else
-			push(tiles);
-	}
+	(void)device;
+	while (life && table_take_next(&mapped_tiles, is_of_life, life, &cursor, &entry) == 0)
+		if (holding_end_begin(HOLDING_CREATED, entry.b, &end) == 0)
+			holding_end_done(&end, true);
 }
 
 void tiles_reset_after_fork(void)
 {
 	table_forget(&mapped_tiles);
-	leaving_lock = (struct lock)LOCK_INIT;
-	/* relaxed: a child of fork() has one thread */
-	atomic_store_explicit(&leaving, NULL, memory_order_relaxed);
 }

@@ -22,24 +22,19 @@ static inline uint64_t tiles_resource(const void *handle, bool is_mipmap)
 }
 
 /*
- * Around cuMemMapArrayAsync: enters what is mapped, and takes out what is replaced or unmapped, to be
- * given back when the stream has got there. record is the form of cuEventRecord for this stream. NULL
- * without memory: the driver must not be asked then.
+ * Around cuMemMapArrayAsync: refers to what is mapped, and takes out what is replaced or unmapped, to be
+ * given back when the stream has got there. After an error the driver must not be asked.
  */
-struct tiles *tiles_begin(const CUarrayMapInfo *list, unsigned count) MUST_CHECK;
-void tiles_end(struct tiles *tiles, const CUarrayMapInfo *list, bool is_done, CUstream stream,
-	cuEventRecord_fn *record);
+CUresult tiles_begin(
+	const CUarrayMapInfo *list, unsigned count, struct tiles **ret_tiles) MUST_CHECK;
+void tiles_end(struct tiles *tiles, const CUarrayMapInfo *list, bool is_done, CUstream stream);
 
 /* What is mapped into an array that is being destroyed: NULL for nothing. Then, or if it was not. */
 struct tiles *tiles_take(uint64_t resource) MUST_CHECK;
 void tiles_taken(struct tiles *tiles, bool is_gone);
 
-/* Gives back what streams have got to; cheap where nothing is under way. */
-void tiles_settle(void);
-void tiles_settle_device(struct device *device);
-
-/* Streams of this context get nowhere any more. */
-void tiles_context_ended(struct device *device, CUcontext context);
+/* A context is gone with its arrays. */
+void tiles_life_ended(struct device *device, uint64_t life);
 
 /* For a child of fork(). */
 void tiles_reset_after_fork(void);

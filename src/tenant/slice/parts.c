@@ -42,6 +42,13 @@ void parts_context_ended(struct device *device, CUcontext context)
 		part->context_ended(device, context);
 }
 
+void parts_life_ended(struct device *device, uint64_t life)
+{
+	FOR_EACH(part)
+	if (part->life_ended)
+		part->life_ended(device, life);
+}
+
 void parts_compare(struct device *device, enum parts_when when)
 {
 	FOR_EACH(part)

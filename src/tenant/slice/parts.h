@@ -23,8 +23,9 @@ struct part {
 	void (*reset_after_fork)(
 		void); /* in a child of fork(): as new; the parent's locks are void */
 	void (*context_made)(void);
-	/* gives back what the part charged for things that lived in the context */
 	void (*context_ended)(struct device *device, CUcontext context);
+	/* gives back what the part charged for things that ended with this life of a context */
+	void (*life_ended)(struct device *device, uint64_t life);
 	void (*compare)(struct device *device, enum parts_when when);
 	void (*settle)(struct device *device); /* before a refusal: corrects the books */
 	void (*trim)(
@@ -37,6 +38,7 @@ void parts_hand_down(const struct part *parts, unsigned count);
 void parts_reset_after_fork(void);
 void parts_context_made(void);
 void parts_context_ended(struct device *device, CUcontext context);
+void parts_life_ended(struct device *device, uint64_t life);
 void parts_compare(struct device *device, enum parts_when when);
 void parts_settle(struct device *device);
 void parts_trim(struct device *device);

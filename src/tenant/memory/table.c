@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A map from a word to two words: shards with a lock each, open addressing with linear probing,
+ * A map from a word to a holding or three words: shards with a lock each, open addressing with linear probing,
  * removal by shifting back, so that there are no tombstones and a table that was large once stays
  * fast. Memory comes from mmap, not malloc: the program's allocator may be what called us.
  */
-#include "tenant/slice/table.h"
+#include "tenant/memory/table.h"
 
 #include <errno.h>
 #include <sys/mman.h>
 
 #include "base/fault.h"
 
-#define FIRST_CAPACITY 128 /* entries: 3 KiB a shard, touched only when used */
+#define FIRST_CAPACITY 128 /* entries: 4 KiB a shard, touched only when used */
 
 static struct table_shard *shard_of(struct table *t, uint64_t hash)
 {
@@ -65,7 +65,7 @@ static int grow(struct table_shard *s)
 	return 0;
 }
 
-/* The entry with this key, added with a and b 0 where there is none; NULL without memory. */
+/* The entry with this key, added as zeros where there is none; NULL without memory. */
 static struct table_entry *find_or_add(struct table_shard *s, uint64_t key, uint64_t hash)
 {
 	struct table_entry *e = find(s, key, hash);
@@ -103,98 +103,62 @@ static void remove_entry(struct table_shard *s, struct table_entry *e)
 	s->count--;
 }
 
-int table_replace(struct table *t, struct table_entry entry, struct table_entry *ret_old)
-{
-	uint64_t hash = hash_u64(entry.key);
-	struct table_shard *s = shard_of(t, hash);
-	LOCK_SCOPE(&s->lock);
-	struct table_entry *e = find_or_add(s, entry.key, hash);
-
-	if (!e)
-		return -ENOMEM;
-	*ret_old = *e;
-	*e = entry;
-	return 0;
-}
-
 int table_put(struct table *t, struct table_entry entry)
 {
-	struct table_entry old;
+	TABLE_SCOPE place = table_enter(t, entry.key, true);
 
-	return table_replace(t, entry, &old);
+	if (!place.entry)
+		return -ENOMEM;
+	*place.entry = entry;
+	return 0;
 }
 
-static int look(struct table *t, uint64_t key, bool take, struct table_entry *ret_entry)
+struct table_place table_enter(struct table *t, uint64_t key, bool may_add)
 {
 	uint64_t hash = hash_u64(key);
-	struct table_shard *s = shard_of(t, hash);
-	LOCK_SCOPE(&s->lock);
-	struct table_entry *e = find(s, key, hash);
+	struct table_place place = {.shard = shard_of(t, hash)};
 
-	if (!e)
-		return TABLE_E_ABSENT;
-	if (ret_entry)
-		*ret_entry = *e;
-	if (take)
-		remove_entry(s, e);
-	return 0;
+	lock_enter(&place.shard->lock);
+	place.entry = may_add ? find_or_add(place.shard, key, hash) : find(place.shard, key, hash);
+	return place;
+}
+
+void table_remove(struct table_place *place)
+{
+	remove_entry(place->shard, place->entry);
+	place->entry = NULL;
+}
+
+void table_leave(struct table_place *place)
+{
+	lock_leave(&place->shard->lock);
 }
 
 int table_get(struct table *t, uint64_t key, struct table_entry *ret_entry)
 {
-	return look(t, key, false, ret_entry);
+	TABLE_SCOPE place = table_enter(t, key, false);
+
+	if (!place.entry)
+		return TABLE_E_ABSENT;
+	if (ret_entry)
+		*ret_entry = *place.entry;
+	return 0;
 }
 
 int table_take(struct table *t, uint64_t key, struct table_entry *ret_entry)
 {
-	return look(t, key, true, ret_entry);
-}
+	TABLE_SCOPE place = table_enter(t, key, false);
 
-int table_count_up(struct table *t, uint64_t key, bool may_add, struct table_entry *ret_entry)
-{
-	uint64_t hash = hash_u64(key);
-	struct table_shard *s = shard_of(t, hash);
-	LOCK_SCOPE(&s->lock);
-	struct table_entry *e = may_add ? find_or_add(s, key, hash) : find(s, key, hash);
-
-	if (!e)
-		return may_add ? -ENOMEM : TABLE_E_ABSENT;
-	e->a++;
-	*ret_entry = *e;
-	return 0;
-}
-
-int table_count_down(struct table *t, uint64_t key, struct table_entry *ret_entry)
-{
-	uint64_t hash = hash_u64(key);
-	struct table_shard *s = shard_of(t, hash);
-	LOCK_SCOPE(&s->lock);
-	struct table_entry *e = find(s, key, hash);
-
-	if (!e)
+	if (!place.entry)
 		return TABLE_E_ABSENT;
-	e->a--;
-	*ret_entry = *e;
-	if (e->a == 0)
-		remove_entry(s, e);
+	if (ret_entry)
+		*ret_entry = *place.entry;
+	table_remove(&place);
 	return 0;
 }
 
-int table_change_b(struct table *t, uint64_t key, uint64_t old, uint64_t new)
-{
-	uint64_t hash = hash_u64(key);
-	struct table_shard *s = shard_of(t, hash);
-	LOCK_SCOPE(&s->lock);
-	struct table_entry *e = find(s, key, hash);
-
-	if (!e || e->b != old)
-		return TABLE_E_ABSENT;
-	e->b = new;
-	return 0;
-}
-
-int table_take_by_a(
-	struct table *t, uint64_t a, struct table_cursor *cursor, struct table_entry *ret_entry)
+int table_take_next(struct table *t, table_wanted_fn *is_wanted, uint64_t what,
+	struct table_cursor *cursor, struct table_entry *ret_entry)
 {
 	for (; cursor->shard < TABLE_SHARDS; cursor->shard++, cursor->index = 0) {
 		struct table_shard *s = &t->shards[cursor->shard];
@@ -203,7 +167,7 @@ int table_take_by_a(
 		for (; s->count && cursor->index < s->capacity; cursor->index++) {
 			struct table_entry *e = &s->entries[cursor->index];
 
-			if (e->key == 0 || e->a != a)
+			if (e->key == 0 || !is_wanted(e, what))
 				continue;
 			/* The cursor stays: removal may move an unseen entry to this place. */
 			*ret_entry = *e;

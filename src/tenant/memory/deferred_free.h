@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is given back when a stream has got there.
+ *
+ * It waits in one list with an event of ours in the stream, and goes when a synchronization, or a call that
+ * is about to be refused, finds that the stream has passed the event. Nobody waits for it, and until then it
+ * stays charged, as what a pool keeps does.
+ */
+#pragma once
+
+#include "tenant/memory/allocations.h"
+
+/* The first member of what waits. */
+struct deferred_free {
+	struct deferred_free *next;
+	CUcontext context;    /* the stream's; NULL: it has ended */
+	uint64_t life;	      /* that context's */
+	uint64_t memory_life; /* of the context that the memory itself ends with; 0: of none */
+	CUevent event;	      /* NULL: only the context's end tells */
+	bool is_passed;
+	/* Gives it back and frees the struct; false: not now. is_gone: the driver has freed the memory. */
+	bool (*give_back)(struct deferred_free *d, bool is_gone);
+};
+
+/* Records the event on the stream. Where that fails, add() makes it wait for the end of the context. */
+CUresult deferred_free_mark(struct deferred_free *d, CUstream stream) MUST_CHECK;
+void deferred_free_add(struct deferred_free *d);
+
+/*
+ * A host fallback (oversubscribe.h) that is freed in stream order, which the driver does for no managed
+ * memory. Takes the allocation over where the answer is CUDA_SUCCESS; else it is the caller's as before.
+ */
+CUresult deferred_free_fallback(const struct allocation *allocation, CUstream stream);
+
+/* Gives back what streams have passed. Costs one load where nothing waits. */
+void deferred_free_collect(void);
+
+/* Whether anything waits. */
+bool deferred_free_is_any(void);
+
+/* Parts (slice/parts.h): the same before a refusal; the end of a context; a child of fork(). */
+void deferred_free_settle(struct device *device);
+void deferred_free_life_ended(struct device *device, uint64_t life);
+void deferred_free_reset_after_fork(void);

@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Holdings.
+ *
+ * What holds of each at any moment, whatever other threads do:
+ *
+ *   1. Memory is charged from before the driver is asked for it until after the driver has ended it.
+ *   2. A reference is here before the driver is asked to make it, and until the driver has answered
+ *	its end. A reference to what is not here any more is not made: another thread is ending it.
+ *   3. A key is out of its table before the driver is asked to end the last reference, so a key that
+ *	the driver gives out again is new here. A serial number tells the two apart.
+ *   4. A holding ends with the life of a context, never with a handle that a later context may have.
+ *   5. Each holding is given back once: by the thread that took it out of its table.
+ *
+ * Where one of our own steps fails, the charge stays until the process ends: the books are too high then,
+ * never too low.
+ */
+#define LOG_TOPIC LOG_MEMORY
+#include "tenant/memory/holding.h"
+
+#include <errno.h>
+
+#include "base/fault.h"
+#include "base/lock.h"
+#include "base/log.h"
+#include "tenant/memory/charge.h"
+#include "tenant/memory/shared.h"
+#include "tenant/memory/table.h"
+
+static struct table tables[HOLDING_TABLES];
+static struct table chunks;    /* key: address / CHUNK_BYTES; a: tenants */
+static struct lock share_lock; /* one thread at a time makes shared allocations of holdings */
+
+static void say_it_stays(void)
+{
+	log_warn("a charge stays in the books until the process ends");
+}
+
+/* The last reference is gone. */
+static void end_last(uint64_t key, const struct holding *holding)
+{
+	if (holding->flags & HOLDING_MAY_STAY)
+		log_info("memory that a descriptor may keep stays charged until the process ends");
+	else
+		holding_give_back(key, holding);
+}
+
+static struct table_place enter(enum holding_table in, uint64_t key, bool may_add)
+{
+	return table_enter(&tables[in], key, may_add);
+}
+
+static void renew_serial(struct table_place *place)
+{
+	if (++place->shard->serial == 0)
+		place->shard->serial = 1;
+	place->entry->holding.serial = place->shard->serial;
+}
+
+struct holding holding_of(const struct charge *charge, uint64_t life, unsigned flags)
+{
+	return (struct holding){.life = life,
+		.references = 1,
+		.units = charge->units,
+		.device = charge->device ? (uint8_t)charge->device->ordinal : 0,
+		.kind = (uint8_t)charge->kind,
+		.flags = (uint16_t)flags};
+}
+
+static struct holding replace(struct table_place *place, const struct holding *holding)
+{
+	struct holding old = place->entry->holding;
+
+	place->entry->holding = *holding;
+	renew_serial(place);
+	return old;
+}
+
+static int add_reference(struct holding *h)
+{
+	if (h->references == UINT32_MAX)
+		return HOLDING_E_LIMIT;
+	h->references++;
+	return 0;
+}
+
+/*
+ * What was replaced: its memory has ended in the driver. Created memory had calls under way alone, of which
+ * nobody knows what they made, and stays charged.
+ */
+static void end_replaced(enum holding_table in, uint64_t key, const struct holding *gone)
+{
+	if (LIKELY(!gone->serial))
+		return;
+	if (in == HOLDING_CREATED)
+		say_it_stays();
+	else
+		holding_give_back(key, gone);
+}
+
+int holding_put(enum holding_table in, uint64_t key, struct holding holding)
+{
+	struct holding gone;
+	struct table_place place = enter(in, key, true);
+
+	if (place.entry)
+		gone = replace(&place, &holding);
+	table_leave(&place);
+	if (!place.entry)
+		return -ENOMEM;
+	end_replaced(in, key, &gone);
+	return 0;
+}
+
+/* Whether there is one that is the same in the driver. */
+static bool is_same(const struct holding *there, const struct holding *new)
+{
+	return there->serial && there->references && there->life == new->life;
+}
+
+int holding_put_or_refer(
+	enum holding_table in, uint64_t key, struct holding holding, bool *ret_is_new)
+{
+	struct holding gone = {.serial = 0};
+	struct table_place place = enter(in, key, true);
+	int r = place.entry ? 0 : -ENOMEM;
+
+	*ret_is_new = place.entry && !is_same(&place.entry->holding, &holding);
+	if (*ret_is_new)
+		gone = replace(&place, &holding);
+	else if (place.entry)
+		r = add_reference(&place.entry->holding);
+	table_leave(&place);
+	end_replaced(in, key, &gone);
+	return r;
+}
+
+int holding_get(enum holding_table in, uint64_t key, struct holding *ret_holding)
+{
+	TABLE_SCOPE place = enter(in, key, false);
+
+	if (!place.entry)
+		return HOLDING_E_ABSENT;
+	*ret_holding = place.entry->holding;
+	return 0;
+}
+
+int holding_take(enum holding_table in, uint64_t key, struct holding *ret_holding)
+{
+	TABLE_SCOPE place = enter(in, key, false);
+
+	if (!place.entry)
+		return HOLDING_E_ABSENT;
+	*ret_holding = place.entry->holding;
+	table_remove(&place);
+	return 0;
+}
+
+int holding_refer(enum holding_table in, uint64_t key, uint64_t life)
+{
+	TABLE_SCOPE place = enter(in, key, false);
+
+	if (!place.entry || place.entry->holding.life != life || !place.entry->holding.references)
+		return HOLDING_E_ABSENT;
+	return add_reference(&place.entry->holding);
+}
+
+int holding_pin(enum holding_table in, uint64_t key, struct holding *ret_holding)
+{
+	TABLE_SCOPE place = enter(in, key, false);
+
+	if (!place.entry || !place.entry->holding.references)
+		return HOLDING_E_ABSENT;
+	place.entry->holding.pins++;
+	*ret_holding = place.entry->holding;
+	return 0;
+}
+
+/* Ends a pin; what is left without any is taken out and given back. */
+static bool end_pin(
+	enum holding_table in, uint64_t key, uint32_t serial, bool is_kept, unsigned flag)
+{
+	struct table_place place = enter(in, key, false);
+	struct holding *h = place.entry ? &place.entry->holding : NULL, gone = {.serial = 0};
+	bool is_there = h && h->serial == serial;
+
+	if (is_there) {
+		h->pins--;
+		h->flags |= (uint16_t)flag;
+		if (is_kept)
+			is_there = add_reference(h) == 0;
+		if (!h->references && !h->pins) {
+			gone = *h;
+			table_remove(&place);
+		}
+	}
+	table_leave(&place);
+	if (gone.serial)
+		end_last(key, &gone);
+	return is_there;
+}
+
+void holding_unpin(enum holding_table in, uint64_t key, uint32_t serial)
+{
+	if (!end_pin(in, key, serial, false, 0))
+		log_debug("memory ended while a call for it was under way");
+}
+
+bool holding_keep_pin(enum holding_table in, uint64_t key, uint32_t serial)
+{
+	return end_pin(in, key, serial, true, 0);
+}
+
+bool holding_stay_by_pin(enum holding_table in, uint64_t key, uint32_t serial)
+{
+	return end_pin(in, key, serial, false, HOLDING_MAY_STAY);
+}
+
+int holding_end_begin(enum holding_table in, uint64_t key, struct holding_end *ret_end)
+{
+	TABLE_SCOPE place = enter(in, key, false);
+
+	*ret_end = (struct holding_end){.key = key, .in = (uint8_t)in};
+	if (!place.entry || !place.entry->holding.references)
+		return HOLDING_E_ABSENT;
+	place.entry->holding.references--;
+	ret_end->holding = place.entry->holding;
+	ret_end->is_last = !ret_end->holding.references && !ret_end->holding.pins;
+	if (ret_end->is_last)
+		table_remove(&place);
+	return 0;
+}
+
+void holding_put_back(enum holding_table in, uint64_t key, const struct holding *holding)
+{
+	/* Its place was freed a moment ago, so this needs no memory unless others took it since. */
+	TABLE_SCOPE place = enter(in, key, true);
+
+	if (place.entry && place.entry->holding.serial == 0)
+		place.entry->holding = *holding;
+	else
+		say_it_stays();
+}
+
+/* The reference is there still after all. */
+static bool return_reference(const struct holding_end *end)
+{
+	TABLE_SCOPE place = enter(end->in, end->key, false);
+
+	return place.entry && place.entry->holding.serial == end->holding.serial &&
+	       add_reference(&place.entry->holding) == 0;
+}
+
+void holding_end_done(const struct holding_end *end, bool is_ended)
+{
+	struct holding holding = end->holding;
+
+	if (!holding.serial)
+		return;
+	FAULT("holding: the driver was called");
+	if (end->is_last && is_ended) {
+		end_last(end->key, &holding);
+	} else if (end->is_last) {
+		holding.references = 1;
+		holding_put_back(end->in, end->key, &holding);
+	} else if (!is_ended && !return_reference(end)) {
+		say_it_stays();
+	}
+}
+
+void holding_end_all(enum holding_table in,
+	bool (*is_wanted)(const struct table_entry *entry, uint64_t what), uint64_t what)
+{
+	struct table_cursor cursor = {.shard = 0};
+	struct table_entry entry;
+
+	while (table_take_next(&tables[in], is_wanted, what, &cursor, &entry) == 0) {
+		if (entry.holding.pins)
+			say_it_stays();
+		else
+			holding_give_back(entry.key, &entry.holding);
+	}
+}
+
+bool holding_set_units(enum holding_table in, uint64_t key, uint32_t serial, uint32_t units)
+{
+	TABLE_SCOPE place = enter(in, key, false);
+
+	if (!place.entry || place.entry->holding.serial != serial || place.entry->holding.units)
+		return false;
+	place.entry->holding.units = units;
+	return true;
+}
+
+bool holding_change(
+	enum holding_table in, uint64_t key, bool may_add, holding_change_fn *change, void *context)
+{
+	TABLE_SCOPE place = enter(in, key, may_add);
+
+	if (!place.entry)
+		return false;
+	if (place.entry->holding.serial == 0)
+		renew_serial(&place);
+	change(&place.entry->holding, context);
+	if (place.entry->holding.references == 0)
+		table_remove(&place);
+	return true;
+}
+
+int holding_enter_chunk(uint64_t pointer, bool *ret_is_first)
+{
+	TABLE_SCOPE place = table_enter(&chunks, pointer / CHUNK_BYTES, true);
+
+	if (!place.entry)
+		return -ENOMEM;
+	*ret_is_first = ++place.entry->a == 1;
+	return 0;
+}
+
+static bool leave_chunk(uint64_t pointer)
+{
+	TABLE_SCOPE place = table_enter(&chunks, pointer / CHUNK_BYTES, false);
+
+	if (!place.entry || --place.entry->a > 0)
+		return false;
+	table_remove(&place);
+	return true;
+}
+
+void holding_give_back(uint64_t key, const struct holding *h)
+{
+	uint64_t bytes = (uint64_t)h->units * REGION_UNIT_BYTES;
+
+	if (h->flags & HOLDING_POOLED)
+		return;
+	if (h->flags & HOLDING_SHARED) {
+		shared_let_go(h->shared, h->flags & HOLDING_KEY_ENDS);
+		bytes = 0;
+	}
+	if (h->flags & HOLDING_IN_CHUNK) {
+		if (!leave_chunk(key))
+			return;
+		bytes = CHUNK_BYTES;
+	}
+	FAULT("holding: given back in the driver");
+	if (bytes)
+		charge_give_back(state_device(h->device), bytes, (enum charge_kind)h->kind);
+}
+
+/* Of a chunk that others have a part in one more is charged, so that nobody's part is uncharged. */
+static bool charge_for_sharing(const struct holding *h, struct ipc_memory *memory)
+{
+	_cleanup_charge_ struct charge charge = CHARGE_NULL;
+
+	memory->device = state_device(h->device);
+	memory->kind = (enum charge_kind)h->kind;
+	memory->bytes = (uint64_t)h->units * REGION_UNIT_BYTES;
+	if (!(h->flags & HOLDING_IN_CHUNK))
+		return true;
+	if (charge_reserve(memory->device, CHUNK_BYTES, memory->kind, &charge) != CUDA_SUCCESS)
+		return false;
+	memory->bytes = charge_take(&charge);
+	return true;
+}
+
+static bool become_shared(enum holding_table in, uint64_t key, const struct holding *was,
+	unsigned flags, unsigned shared)
+{
+	TABLE_SCOPE place = enter(in, key, false);
+
+	if (!place.entry || place.entry->holding.serial != was->serial)
+		return false;
+	place.entry->holding.shared = shared;
+	place.entry->holding.flags |= (uint16_t)(HOLDING_SHARED | flags);
+	return true;
+}
+
+bool holding_share(enum holding_table in, uint64_t key, struct ipc_memory *memory, unsigned flags,
+	unsigned *ret_shared)
+{
+	struct holding h;
+	LOCK_SCOPE(&share_lock);
+
+	if (holding_get(in, key, &h) != 0 || h.flags & (HOLDING_POOLED | HOLDING_FOREIGN))
+		return false;
+	*ret_shared = h.shared;
+	if (h.flags & HOLDING_SHARED)
+		return true;
+	if (!charge_for_sharing(&h, memory))
+		return false;
+	if (!shared_make(memory, ret_shared)) {
+		if (h.flags & HOLDING_IN_CHUNK)
+			charge_give_back(memory->device, memory->bytes, memory->kind);
+		return false;
+	}
+	if (become_shared(in, key, &h, flags, *ret_shared))
+		return true;
+	/* It ended meanwhile, and that gives back what the shared allocation has now. */
+	charge_anyway(memory->device, memory->bytes, memory->kind);
+	shared_let_go(*ret_shared, true);
+	return false;
+}
+
+static bool is_of_life(const struct table_entry *entry, uint64_t life)
+{
+	return entry->holding.life == life && !(entry->holding.flags & HOLDING_POOLED);
+}
+
+void holding_life_ended(struct device *device, uint64_t life)
+{
+	(void)device;
+	for (unsigned i = 0; life && i < HOLDING_TABLES; i++)
+		holding_end_all(i, is_of_life, life);
+}
+
+void holding_reset_after_fork(void)
+{
+	for (unsigned i = 0; i < HOLDING_TABLES; i++)
+		table_forget(&tables[i]);
+	table_forget(&chunks);
+	share_lock = (struct lock)LOCK_INIT;
+}

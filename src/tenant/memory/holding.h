@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Holdings: what a pointer, handle, array, opening or image was charged for.
+ *
+ * A holding names what it took: units of its own, a shared allocation (ipc.h), or a part in a chunk. It
+ * names the life of the context that it ends with. Its table is chosen by what its key is; all tables end
+ * with a context, and are begun anew in a child of fork(), in one place.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bits.h"
+#include "region/layout.h"
+
+/* The driver takes device memory in chunks of so many bytes (allocations.h). */
+#define CHUNK_BYTES UINT64_C(0x200000)
+
+struct charge;
+struct device;
+struct pool;
+struct ipc_memory;
+struct table_entry;
+
+enum holding_table {
+	HOLDING_POINTERS, /* key: the pointer */
+	HOLDING_OPENED,	  /* the pointer; references are openings */
+	HOLDING_EXTERNAL, /* the imported object */
+	HOLDING_CREATED,  /* the handle; references are handles and mappings; no context's */
+	HOLDING_ARRAYS,	  /* the array */
+	HOLDING_SHELVES, /* the life of a context: its small arrays' chunks; references are arrays */
+	HOLDING_IMAGES,	 /* a hash of module or library and life */
+	HOLDING_CONTEXTS, /* the context, with its own life */
+	HOLDING_TABLES
+};
+
+enum holding_flags {
+	HOLDING_IN_CHUNK = 1 << 0, /* charged once a chunk, for the first of its tenants */
+	HOLDING_POOLED = 1 << 1,   /* charged as a whole: the pool stands in the life's place */
+	HOLDING_HOST_FALLBACK = 1 << 2, /* managed memory that the program takes for the device's */
+	HOLDING_SHARED = 1 << 3,	/* a shared allocation stands in the units' place */
+	HOLDING_KEY_ENDS = 1 << 4, /* nobody can open the shared allocation after this holding */
+	HOLDING_MAY_STAY = 1 << 5, /* something else may keep the memory when the key is gone */
+	HOLDING_FOREIGN = 1 << 6,  /* another slice's: no units until its size is known */
+	HOLDING_SHELVED = 1 << 7,  /* a small array: charged by its shelf */
+	HOLDING_DEFERRED = 1 << 8, /* an array whose memory is mapped into it later */
+};
+
+struct holding {
+	union {
+		uint64_t life; /* of the context that it ends with (contexts.h); 0: of none */
+		struct pool *pool;
+	};
+	uint32_t references; /* one more is refused at the limit */
+	uint32_t pins;	     /* calls under way that may make one */
+	union {
+		uint32_t units;
+		uint32_t shared;
+	};
+	uint32_t serial; /* tells it from a later one with the same key; 0: there is none */
+	uint8_t device;	 /* its ordinal */
+	uint8_t kind;	 /* enum charge_kind */
+	uint16_t flags;
+};
+
+enum {
+	_HOLDING_E_SUCCESS = 0,
+	HOLDING_E_ABSENT, /* nothing of ours, or about to end in another thread */
+	HOLDING_E_LIMIT,  /* no further reference */
+};
+
+/* What the charge reserved, or (no device) nothing; one reference. */
+struct holding holding_of(const struct charge *charge, uint64_t life, unsigned flags);
+
+/*
+ * Enters it. A holding that is there already is of memory that has ended in the driver, or the key would not
+ * come again: it is given back. -ENOMEM; then nothing has changed.
+ */
+int holding_put(enum holding_table in, uint64_t key, struct holding holding) MUST_CHECK;
+
+/*
+ * The same for what the driver counts itself: where it is there already, of the same life, it gets one more
+ * reference instead, and *ret_is_new is false. HOLDING_E_LIMIT as well.
+ */
+int holding_put_or_refer(
+	enum holding_table in, uint64_t key, struct holding holding, bool *ret_is_new) MUST_CHECK;
+
+/* Copies it, or removes it as well. */
+int holding_get(enum holding_table in, uint64_t key, struct holding *ret_holding) MUST_CHECK;
+int holding_take(enum holding_table in, uint64_t key, struct holding *ret_holding) MUST_CHECK;
+
+/* One more reference to what the driver counts itself, of this life. */
+int holding_refer(enum holding_table in, uint64_t key, uint64_t life) MUST_CHECK;
+
+/*
+ * A call that may make a reference: pinned before the driver is asked, so that the charge outlives the
+ * call. HOLDING_E_ABSENT: the driver must not be asked, as another thread is about to end the memory.
+ * Afterwards the pin is dropped or becomes a reference; false where the holding is not there any more: then
+ * what the driver made must be undone, as it may be of other memory.
+ */
+int holding_pin(enum holding_table in, uint64_t key, struct holding *ret_holding) MUST_CHECK;
+void holding_unpin(enum holding_table in, uint64_t key, uint32_t serial);
+bool holding_keep_pin(enum holding_table in, uint64_t key, uint32_t serial) MUST_CHECK;
+/* The pin is dropped, and what the call made may keep the memory beyond the holding. */
+bool holding_stay_by_pin(enum holding_table in, uint64_t key, uint32_t serial) MUST_CHECK;
+
+/*
+ * A reference that ends: taken out before the driver is asked, because the driver may give the key out
+ * again before we hear of it; given back, or entered again, afterwards.
+ */
+struct holding_end {
+	uint64_t key;
+	struct holding holding; /* serial 0: none of ours */
+	uint8_t in;		/* enum holding_table */
+	bool is_last;
+};
+int holding_end_begin(enum holding_table in, uint64_t key, struct holding_end *ret_end) MUST_CHECK;
+void holding_end_done(const struct holding_end *end, bool is_ended);
+
+/* The same in one step, for all that is wanted. */
+void holding_end_all(enum holding_table in,
+	bool (*is_wanted)(const struct table_entry *entry, uint64_t what), uint64_t what);
+
+/* Gives back what a holding was charged for, once it is out of its table. */
+void holding_give_back(uint64_t key, const struct holding *holding);
+
+/* Puts it back where its end was not to be. */
+void holding_put_back(enum holding_table in, uint64_t key, const struct holding *holding);
+
+/* Units of an imported holding that had none. False where another thread was faster. */
+bool holding_set_units(enum holding_table in, uint64_t key, uint32_t serial, uint32_t units);
+
+/*
+ * Changes the units and references of a holding by what change() says, as one step, adding it where it is
+ * absent and it may be. It is removed without references. False without memory, or where it is absent.
+ */
+typedef void holding_change_fn(struct holding *holding, void *context);
+bool holding_change(enum holding_table in, uint64_t key, bool may_add, holding_change_fn *change,
+	void *context);
+
+/* One more or less tenant of the pointer's chunk; *ret_is_first says whether it has the charge. -ENOMEM. */
+int holding_enter_chunk(uint64_t pointer, bool *ret_is_first) MUST_CHECK;
+
+/*
+ * Makes the charge a shared allocation, if it is not one yet, which flags are set for. False where that
+ * cannot be: the charge is then as before.
+ */
+bool holding_share(enum holding_table in, uint64_t key, struct ipc_memory *memory, unsigned flags,
+	unsigned *ret_shared);
+
+/* The context's life is over: gives back all holdings that end with it. */
+void holding_life_ended(struct device *device, uint64_t life);
+
+/* For a child of fork(). */
+void holding_reset_after_fork(void);

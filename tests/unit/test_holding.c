@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Holdings, with books of the test's own: each charge goes back once, and not while something may keep it. */
+#include <errno.h>
+#include <stdint.h>
+
+#include "tenant/memory/charge.h"
+#include "tenant/memory/holding.h"
+#include "tenant/memory/shared.h"
+#include "tests/unit/cmocka_ready.h"
+
+static struct device device = {.ordinal = 0};
+static uint64_t given_back; /* bytes */
+static unsigned let_go;	    /* of shared allocations */
+
+struct device *state_device(CUdevice ordinal)
+{
+	return &device;
+}
+
+void charge_give_back(struct device *of, uint64_t bytes, enum charge_kind kind)
+{
+	given_back += bytes;
+}
+
+void charge_anyway(struct device *of, uint64_t bytes, enum charge_kind kind)
+{
+	given_back -= bytes;
+}
+
+CUresult charge_reserve(
+	struct device *of, uint64_t bytes, enum charge_kind kind, struct charge *ret_charge)
+{
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+uint64_t charge_take(struct charge *charge)
+{
+	return 0;
+}
+
+void charge_undo(struct charge *charge)
+{
+}
+
+bool shared_make(const struct ipc_memory *memory, unsigned *ret_shared)
+{
+	*ret_shared = 5;
+	return true;
+}
+
+void shared_let_go(unsigned shared, bool is_over)
+{
+	assert_int_equal(shared, 5);
+	let_go++;
+}
+
+static int begin(void **unused)
+{
+	holding_reset_after_fork();
+	given_back = 0;
+	let_go = 0;
+	return 0;
+}
+
+#define UNIT REGION_UNIT_BYTES
+
+static struct holding units(uint32_t count, uint64_t life)
+{
+	struct charge charge = {.device = &device, .units = count, .kind = CHARGE_PLAIN};
+
+	return holding_of(&charge, life, 0);
+}
+
+static void the_last_reference_gives_back_and_no_other(void **unused)
+{
+	struct holding_end end;
+
+	assert_int_equal(holding_put(HOLDING_CREATED, 7, units(3, 0)), 0);
+	assert_int_equal(holding_refer(HOLDING_CREATED, 7, 0), 0);
+	assert_int_equal(holding_end_begin(HOLDING_CREATED, 7, &end), 0);
+	holding_end_done(&end, true);
+	assert_int_equal(given_back, 0);
+	/* The driver refused: it is there still. */
+	assert_int_equal(holding_end_begin(HOLDING_CREATED, 7, &end), 0);
+	assert_int_equal(
+		holding_end_begin(HOLDING_CREATED, 7, &(struct holding_end){}), HOLDING_E_ABSENT);
+	holding_end_done(&end, false);
+	assert_int_equal(given_back, 0);
+	assert_int_equal(holding_end_begin(HOLDING_CREATED, 7, &end), 0);
+	holding_end_done(&end, true);
+	assert_int_equal(given_back, 3 * UNIT);
+}
+
+static void references_stop_at_their_limit(void **unused)
+{
+	struct holding holding = units(1, 4);
+	bool is_new;
+
+	holding.references = UINT32_MAX;
+	assert_int_equal(holding_put(HOLDING_OPENED, 7, holding), 0);
+	assert_int_equal(holding_refer(HOLDING_OPENED, 7, 4), HOLDING_E_LIMIT);
+	assert_int_equal(
+		holding_put_or_refer(HOLDING_OPENED, 7, units(1, 4), &is_new), HOLDING_E_LIMIT);
+	assert_false(is_new);
+}
+
+static void a_pin_outlives_the_last_reference(void **unused)
+{
+	struct holding_end end;
+	struct holding holding;
+
+	assert_int_equal(holding_pin(HOLDING_CREATED, 7, &holding), HOLDING_E_ABSENT);
+	assert_int_equal(holding_put(HOLDING_CREATED, 7, units(3, 0)), 0);
+	assert_int_equal(holding_pin(HOLDING_CREATED, 7, &holding), 0);
+	assert_int_equal(holding_end_begin(HOLDING_CREATED, 7, &end), 0);
+	holding_end_done(&end, true);
+	assert_int_equal(given_back, 0);
+	/* What is ending cannot be pinned or referred to any more. */
+	assert_int_equal(holding_pin(HOLDING_CREATED, 7, &(struct holding){}), HOLDING_E_ABSENT);
+	assert_int_equal(holding_refer(HOLDING_CREATED, 7, 0), HOLDING_E_ABSENT);
+	holding_unpin(HOLDING_CREATED, 7, holding.serial);
+	assert_int_equal(given_back, 3 * UNIT);
+}
+
+static void a_pin_that_is_kept_is_a_reference(void **unused)
+{
+	struct holding_end end;
+	struct holding holding;
+
+	assert_int_equal(holding_put(HOLDING_CREATED, 7, units(3, 0)), 0);
+	assert_int_equal(holding_pin(HOLDING_CREATED, 7, &holding), 0);
+	assert_int_equal(holding_end_begin(HOLDING_CREATED, 7, &end), 0);
+	holding_end_done(&end, true);
+	assert_true(holding_keep_pin(HOLDING_CREATED, 7, holding.serial));
+	assert_int_equal(given_back, 0);
+	assert_int_equal(holding_end_begin(HOLDING_CREATED, 7, &end), 0);
+	holding_end_done(&end, true);
+	assert_int_equal(given_back, 3 * UNIT);
+}
+
+static void what_may_stay_is_never_given_back(void **unused)
+{
+	struct holding_end end;
+	struct holding holding;
+
+	assert_int_equal(holding_put(HOLDING_CREATED, 7, units(3, 0)), 0);
+	assert_int_equal(holding_pin(HOLDING_CREATED, 7, &holding), 0);
+	assert_true(holding_stay_by_pin(HOLDING_CREATED, 7, holding.serial));
+	assert_int_equal(holding_end_begin(HOLDING_CREATED, 7, &end), 0);
+	holding_end_done(&end, true);
+	assert_int_equal(given_back, 0);
+}
+
+static void a_pin_of_an_earlier_holding_is_none_of_a_later_one(void **unused)
+{
+	struct holding_end end;
+	struct holding first;
+
+	assert_int_equal(holding_put(HOLDING_CREATED, 7, units(3, 0)), 0);
+	assert_int_equal(holding_pin(HOLDING_CREATED, 7, &first), 0);
+	assert_int_equal(holding_end_begin(HOLDING_CREATED, 7, &end), 0);
+	holding_end_done(&end, true);
+	/* The driver gives the handle out again while the first one's call is under way. */
+	assert_int_equal(holding_put(HOLDING_CREATED, 7, units(5, 0)), 0);
+	assert_false(holding_keep_pin(HOLDING_CREATED, 7, first.serial));
+	assert_int_equal(given_back, 0);
+	assert_int_equal(holding_end_begin(HOLDING_CREATED, 7, &end), 0);
+	holding_end_done(&end, true);
+	assert_int_equal(given_back, 5 * UNIT);
+}
+
+static void a_key_that_comes_again_gives_back_what_was_there(void **unused)
+{
+	assert_int_equal(holding_put(HOLDING_POINTERS, 0x200000, units(3, 1)), 0);
+	assert_int_equal(holding_put(HOLDING_POINTERS, 0x200000, units(5, 2)), 0);
+	assert_int_equal(given_back, 3 * UNIT);
+}
+
+static void a_holding_ends_with_its_life_and_with_no_other(void **unused)
+{
+	struct holding pooled = {.pool = (struct pool *)2, .flags = HOLDING_POOLED};
+	struct holding holding;
+
+	assert_int_equal(holding_put(HOLDING_POINTERS, 0x200000, units(3, 1)), 0);
+	assert_int_equal(holding_put(HOLDING_ARRAYS, 8, units(4, 1)), 0);
+	assert_int_equal(holding_put(HOLDING_POINTERS, 0x400000, units(5, 2)), 0);
+	assert_int_equal(holding_put(HOLDING_POINTERS, 0x600000, units(6, 0)), 0);
+	assert_int_equal(holding_put(HOLDING_POINTERS, 0x800000, pooled), 0);
+	holding_life_ended(&device, 1);
+	assert_int_equal(given_back, 7 * UNIT);
+	holding_life_ended(&device, 0);
+	assert_int_equal(given_back, 7 * UNIT);
+	holding_life_ended(&device, 2);
+	assert_int_equal(given_back, 12 * UNIT);
+	assert_int_equal(holding_get(HOLDING_POINTERS, 0x800000, &holding), 0);
+}
+
+static void the_same_again_counts_in_its_life_alone(void **unused)
+{
+	struct holding_end end;
+	bool is_new;
+
+	assert_int_equal(holding_put_or_refer(HOLDING_OPENED, 7, units(3, 1), &is_new), 0);
+	assert_true(is_new);
+	assert_int_equal(holding_put_or_refer(HOLDING_OPENED, 7, units(3, 1), &is_new), 0);
+	assert_false(is_new);
+	/* A new life of the context, before the old one was swept. */
+	assert_int_equal(holding_refer(HOLDING_OPENED, 7, 2), HOLDING_E_ABSENT);
+	assert_int_equal(holding_put_or_refer(HOLDING_OPENED, 7, units(5, 2), &is_new), 0);
+	assert_true(is_new);
+	assert_int_equal(given_back, 3 * UNIT);
+	holding_life_ended(&device, 1);
+	assert_int_equal(holding_end_begin(HOLDING_OPENED, 7, &end), 0);
+	holding_end_done(&end, true);
+	assert_int_equal(given_back, 8 * UNIT);
+}
+
+static void a_chunk_goes_back_with_its_last_tenant(void **unused)
+{
+	struct holding part = units(0, 1);
+	struct holding holding;
+	bool is_first;
+
+	part.flags = HOLDING_IN_CHUNK;
+	for (uint64_t i = 0; i < 3; i++) {
+		assert_int_equal(holding_put(HOLDING_POINTERS, 0x200000 + i, part), 0);
+		assert_int_equal(holding_enter_chunk(0x200000 + i, &is_first), 0);
+		assert_int_equal(is_first, i == 0);
+	}
+	for (uint64_t i = 0; i < 3; i++) {
+		assert_int_equal(given_back, 0);
+		assert_int_equal(holding_take(HOLDING_POINTERS, 0x200000 + i, &holding), 0);
+		holding_give_back(0x200000 + i, &holding);
+	}
+	assert_int_equal(given_back, CHUNK_BYTES);
+}
+
+static void what_is_shared_lets_go_of_the_shared_allocation(void **unused)
+{
+	struct ipc_memory memory = {.key = 1, .fd = -1};
+	struct holding_end end;
+	unsigned shared;
+
+	assert_int_equal(holding_put(HOLDING_CREATED, 7, units(3, 0)), 0);
+	assert_true(holding_share(HOLDING_CREATED, 7, &memory, 0, &shared));
+	assert_int_equal(memory.bytes, 3 * UNIT);
+	assert_true(holding_share(HOLDING_CREATED, 7, &memory, 0, &shared));
+	assert_int_equal(shared, 5);
+	assert_int_equal(holding_end_begin(HOLDING_CREATED, 7, &end), 0);
+	holding_end_done(&end, true);
+	assert_int_equal(let_go, 1);
+	assert_int_equal(given_back, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(the_last_reference_gives_back_and_no_other, begin),
+		cmocka_unit_test_setup(references_stop_at_their_limit, begin),
+		cmocka_unit_test_setup(a_pin_outlives_the_last_reference, begin),
+		cmocka_unit_test_setup(a_pin_that_is_kept_is_a_reference, begin),
+		cmocka_unit_test_setup(what_may_stay_is_never_given_back, begin),
+		cmocka_unit_test_setup(a_pin_of_an_earlier_holding_is_none_of_a_later_one, begin),
+		cmocka_unit_test_setup(a_key_that_comes_again_gives_back_what_was_there, begin),
+		cmocka_unit_test_setup(a_holding_ends_with_its_life_and_with_no_other, begin),
+		cmocka_unit_test_setup(the_same_again_counts_in_its_life_alone, begin),
+		cmocka_unit_test_setup(a_chunk_goes_back_with_its_last_tenant, begin),
+		cmocka_unit_test_setup(what_is_shared_lets_go_of_the_shared_allocation, begin),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -19,12 +19,13 @@ const char help_doctor[] =
 	"  --json         for programs: everything that was found, sizes in bytes\n"
 	"\n"
 	"Looks at one process by its PID, at one slice by its name, or at all slices: whether the\n"
-	"library is loaded, which share files and options give the quotas, whether NVML tells "
+	"library is loaded, which share files and options give the limits, whether NVML tells "
 	"what\n"
-	"the driver gave to the process, and how often memory was refused or its accounting "
-	"corrected;\n"
-	"what it may have of memory and of compute time, with how many slices it shares a device\n"
-	"in time slices, and which limit cannot be kept, and why.\n"
+	"the driver gave to the process, how often memory was refused or its accounting "
+	"corrected,\n"
+	"with how many other slices it shares its devices in time slices, and which limit cannot "
+	"be\n"
+	"kept, and why.\n"
 	"Exits with 1 where something is wrong. Processes of other users are for root to look "
 	"at.\n";
 

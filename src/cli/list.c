@@ -20,16 +20,15 @@
 const char help_list[] =
 	"  --json         for programs: sizes in bytes, all processes and kinds\n"
 	"  --processes    one row for each process\n"
-	"  --all          slices of which no process lives, too\n"
+	"  --all          also slices without a running process\n"
 	"  --sim          ask the simulated node for the names of devices\n"
 	"  --region PATH  only the region in this file; may be given several times\n"
 	"\n"
-	"COMPUTE is the part of the device's time that was used within the last fifth of a "
-	"second,\n"
-	"and what is granted: 12.3/30%, or 12.3/30-50% where more may be had when no other\n"
-	"slice wants it.\n"
-	"USED is what living processes hold, and USED FOR says what for. A process of another PID\n"
-	"namespace that cannot be seen from here is shown with its own number in brackets.\n";
+	"COMPUTE is the part of the device's time that was used within the last tenth of a\n"
+	"second, and what is granted: 12.3/30%, or 12.3/30-50% where more may be had when no\n"
+	"other slice wants it. USED is what running processes hold, and USED FOR says what for.\n"
+	"A process of another PID namespace that cannot be seen from here is shown with its own\n"
+	"number in brackets.\n";
 
 struct request {
 	const char *regions[REGIONS_MAX];

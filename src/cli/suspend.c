@@ -16,17 +16,17 @@ const char help_suspend[] =
 	"\n"
 	"Nothing new reaches the devices any more, within a tenth of a second: programs wait in\n"
 	"the call that would bring it there. What has begun is done to its end. To evict takes a\n"
-	"driver of version 570 or later, and free host memory; programs then wait in\n"
-	"every call. Either the memory of all processes is moved, or that of none.\n";
+	"driver of version 570 or later, and free host memory; programs then wait in every call.\n"
+	"Either the memory of all processes is moved, or that of none.\n";
 
 const char help_resume[] =
 	"  --sim    by the simulated node's driver\n"
 	"\n"
 	"Brings back what was evicted, and takes the suspension away. Where a device has too\n"
-	"little free memory for all of it, nothing comes back, and the slice stays suspended. A "
-	"process that\n"
-	"the driver cannot bring back has to be ended; the others come back, and go on when the\n"
-	"slice is resumed again.\n";
+	"little free memory for all of it, nothing comes back, and the slice stays suspended. A\n"
+	"process that the driver cannot bring back has to be ended; the others come back, and go "
+	"on\n"
+	"when the slice is resumed again.\n";
 
 struct request {
 	const char *slice;

@@ -31,12 +31,14 @@ const char help_top[] =
 	"  --sim               ask the simulated node for the names of devices\n"
 	"\n"
 	"One row for each slice and device: MEMORY used and granted; COMPUTE used and granted, in\n"
-	"percent of the device's time; WAIT% and TSLICE%, how long its threads waited for their\n"
-	"budget and for their time slice, in percent of the time; launches a second; allocations\n"
-	"that were refused; and whether it is suspended, evicted or blocked. Keys: n m c w t l r\n"
-	"sort by a column, up and down select a row, + and - give it 5% more or less of the\n"
-	"device's time, s suspends or resumes it, h helps, q quits. Where input or output is no\n"
-	"terminal it is as with --once.\n";
+	"percent of the device's time; how long its threads waited because the slice's part of "
+	"the\n"
+	"time was used up (WAIT%, the budget) and for its time slice (TSLICE%), in percent of the\n"
+	"time; launches a second; allocations that were refused; and whether it is suspended,\n"
+	"evicted or blocked. Keys: n m c w t l r sort by a column, up and down select a row, + "
+	"and\n"
+	"- give it 5% more or less of the device's time, s suspends or resumes it, h helps, q\n"
+	"quits. Where input or output is no terminal it is as with --once.\n";
 
 struct request {
 	bool is_once, is_json, is_sim;

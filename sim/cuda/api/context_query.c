@@ -35,13 +35,7 @@ static CUresult synchronize(struct context *context)
 	return CUDA_SUCCESS;
 }
 
-ENTRY_BODY(cuCtxSynchronize, (void), ())
-{
-	struct context *context;
-	CUresult result = context_current(&context);
-
-	return result == CUDA_SUCCESS ? synchronize(context) : result;
-}
+ENTRY_CALL_CURRENT(cuCtxSynchronize, (void), synchronize(entry.context))
 
 ENTRY_BODY(cuCtxSynchronize_v2, (CUcontext handle), (handle))
 {
@@ -123,12 +117,7 @@ ENTRY_CURRENT(cuCtxSetLimit, (CUlimit limit, size_t value), (limit, value))
 	return CUDA_SUCCESS;
 }
 
-ENTRY_BODY(cuCtxResetPersistingL2Cache, (void), ())
-{
-	struct context *context;
-
-	return context_current(&context);
-}
+ENTRY_CALL_CURRENT(cuCtxResetPersistingL2Cache, (void), CUDA_SUCCESS)
 
 ENTRY_CURRENT(cuCtxGetCacheConfig, (CUfunc_cache * config), (config))
 {
@@ -138,14 +127,10 @@ ENTRY_CURRENT(cuCtxGetCacheConfig, (CUfunc_cache * config), (config))
 	return CUDA_SUCCESS;
 }
 
-ENTRY_BODY(cuCtxSetCacheConfig, (CUfunc_cache config), (config))
+ENTRY_CURRENT(cuCtxSetCacheConfig, (CUfunc_cache config), (config))
 {
-	struct context *context;
-	CUresult result = context_current(&context);
-
-	if (result == CUDA_SUCCESS)
-		context->cache_config = config;
-	return result;
+	context->cache_config = config;
+	return CUDA_SUCCESS;
 }
 
 ENTRY_CURRENT(cuCtxGetSharedMemConfig, (CUsharedconfig * config), (config))
@@ -156,14 +141,10 @@ ENTRY_CURRENT(cuCtxGetSharedMemConfig, (CUsharedconfig * config), (config))
 	return CUDA_SUCCESS;
 }
 
-ENTRY_BODY(cuCtxSetSharedMemConfig, (CUsharedconfig config), (config))
+ENTRY_CURRENT(cuCtxSetSharedMemConfig, (CUsharedconfig config), (config))
 {
-	struct context *context;
-	CUresult result = context_current(&context);
-
-	if (result == CUDA_SUCCESS)
-		context->shared_config = config;
-	return result;
+	context->shared_config = config;
+	return CUDA_SUCCESS;
 }
 
 ENTRY_CURRENT(cuCtxGetStreamPriorityRange, (int *least, int *greatest), (least, greatest))
@@ -177,13 +158,11 @@ ENTRY_CURRENT(cuCtxGetStreamPriorityRange, (int *least, int *greatest), (least, 
 }
 
 /* Copies between devices work without it, so peer access only has to be granted. */
-ENTRY_BODY(cuCtxEnablePeerAccess, (CUcontext peer, unsigned int flags), (peer, flags))
+ENTRY_CURRENT(cuCtxEnablePeerAccess, (CUcontext peer, unsigned int flags), (peer, flags))
 {
-	struct context *context, *other;
-	CUresult result = context_current(&context);
+	struct context *other;
+	CUresult result;
 
-	if (result != CUDA_SUCCESS)
-		return result;
 	if (flags != 0 || !peer)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = context_check(peer, &other);
@@ -194,10 +173,4 @@ ENTRY_BODY(cuCtxEnablePeerAccess, (CUcontext peer, unsigned int flags), (peer, f
 	return driver.board->nvlink_count > 0 ? CUDA_SUCCESS : CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
 }
 
-ENTRY_BODY(cuCtxDisablePeerAccess, (CUcontext peer), (peer))
-{
-	struct context *context, *other;
-	CUresult result = context_current(&context);
-
-	return result == CUDA_SUCCESS ? context_check(peer, &other) : result;
-}
+ENTRY_CALL_CURRENT(cuCtxDisablePeerAccess, (CUcontext peer), context_check(peer, &entry.context))

@@ -16,14 +16,14 @@ static CUresult get_ipc_handle(CUipcMemHandle *handle, CUdeviceptr dptr)
 	struct owner *owner = address_find_owner(dptr);
 	struct ticket ticket;
 	struct extent extent;
-	uint32_t index, turn;
+	uint32_t index, generation;
 
-	if (!owner || !lookup_extent(dptr, &extent) || !heap_keep(owner, &index, &turn))
+	if (!owner || !lookup_extent(dptr, &extent) || !heap_keep(owner, &index, &generation))
 		return CUDA_ERROR_INVALID_VALUE;
 	memset(handle, 0, sizeof(*handle));
 	ticket = (struct ticket){.magic = TICKET_MAGIC,
 		.index = index,
-		.turn = turn,
+		.generation = generation,
 		.offset = owner->type == OWNER_BLOCK ? extent.base % ADDRESS_UNIT : 0,
 		.bytes = extent.bytes,
 		.pid = getpid()};

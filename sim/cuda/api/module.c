@@ -64,15 +64,8 @@ ENTRY_CURRENT(cuModuleUnload, (CUmodule handle), (handle))
 	return module ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
-ENTRY_BODY(cuModuleGetFunction, (CUfunction * function, CUmodule module, const char *name),
-	(function, module, name))
-{
-	struct context *context;
-	CUresult result = context_current(&context);
-
-	return result == CUDA_SUCCESS ? module_get_kernel(module, false, name, (void **)function)
-				      : result;
-}
+ENTRY_CALL_CURRENT(cuModuleGetFunction, (CUfunction * function, CUmodule module, const char *name),
+	module_get_kernel(module, false, name, (void **)function))
 
 ENTRY_CALL(cuModuleEnumerateFunctions, (CUfunction * functions, unsigned int most, CUmodule module),
 	module_list_kernels(module, false, (void **)functions, most))

@@ -17,7 +17,7 @@ static CUresult give(
 {
 	struct ticket ticket = {.magic = TICKET_MAGIC,
 		.index = kept->index,
-		.turn = kept->generation,
+		.generation = kept->generation,
 		.pid = getpid()};
 	int fd;
 
@@ -45,10 +45,11 @@ static CUresult accept_handle(
 	if (is_fabric && ticket.magic != TICKET_MAGIC)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!is_fabric && machine_kept_of_descriptor(driver.machine, (int)(intptr_t)handle,
-				  &ticket.index, &ticket.turn) != 0)
+				  &ticket.index, &ticket.generation) != 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	return ipc_hold(ticket.index, ticket.turn, is_fabric, ret_kept) ? CUDA_SUCCESS
-									: CUDA_ERROR_INVALID_VALUE;
+	return ipc_hold(ticket.index, ticket.generation, is_fabric, ret_kept)
+		       ? CUDA_SUCCESS
+		       : CUDA_ERROR_INVALID_VALUE;
 }
 
 static bool is_simulated(CUmemAllocationHandleType type)
@@ -164,34 +165,32 @@ ENTRY_BODY(cuMemPoolImportFromShareableHandle,
 
 ENTRY_BODY(cuMemPoolExportPointer, (CUmemPoolPtrExportData * data, CUdeviceptr dptr), (data, dptr))
 {
-	CUresult result = CUDA_ERROR_INVALID_VALUE;
 	struct extent extent;
 	struct ticket ticket;
 
 	if (!data)
 		return CUDA_ERROR_INVALID_VALUE;
 	LOCK_SCOPE(&driver.memory_lock);
-	if (lookup_extent(dptr, &extent) && extent.pool && extent.pool->kept > 0) {
-		ticket = (struct ticket){.magic = TICKET_MAGIC,
-			.index = extent.pool->made.index,
-			.turn = extent.pool->made.generation,
-			.bytes = extent.bytes,
-			.pid = getpid()};
-		memset(data, 0, sizeof(*data));
-		memcpy(data, &ticket, sizeof(ticket));
-		result = CUDA_SUCCESS;
-	}
-	return result;
+	if (!lookup_extent(dptr, &extent) || !extent.pool || extent.pool->kept == 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	ticket = (struct ticket){.magic = TICKET_MAGIC,
+		.index = extent.pool->made.index,
+		.generation = extent.pool->made.generation,
+		.bytes = extent.bytes,
+		.pid = getpid()};
+	memset(data, 0, sizeof(*data));
+	memcpy(data, &ticket, sizeof(ticket));
+	return CUDA_SUCCESS;
 }
 
 ENTRY_BODY(cuMemPoolImportPointer,
 	(CUdeviceptr * dptr, CUmemoryPool handle, CUmemPoolPtrExportData *data),
 	(dptr, handle, data))
 {
-	CUresult result = CUDA_ERROR_INVALID_VALUE;
 	struct context *context;
 	struct ticket ticket;
 	struct pool *pool;
+	CUresult result;
 
 	if (!dptr || !data)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -202,11 +201,10 @@ ENTRY_BODY(cuMemPoolImportPointer,
 	LOCK_SCOPE(&driver.memory_lock);
 	pool = pool_check(handle);
 	if (!pool || !pool->is_imported || ticket.magic != TICKET_MAGIC ||
-		ticket.index != pool->made.index || ticket.turn != pool->made.generation)
-		result = CUDA_ERROR_INVALID_VALUE;
-	else if (!ipc_open(context, pool->device, &ticket, false, dptr))
-		result = CUDA_ERROR_OUT_OF_MEMORY;
-	return result;
+		ticket.index != pool->made.index || ticket.generation != pool->made.generation)
+		return CUDA_ERROR_INVALID_VALUE;
+	return ipc_open(context, pool->device, &ticket, false, dptr) ? CUDA_SUCCESS
+								     : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 ENTRY_BODY(cuMemGetHandleForAddressRange,

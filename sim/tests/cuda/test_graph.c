@@ -429,6 +429,33 @@ TEST(an_executable_graph_can_be_given_other_work)
 	OK(cuGraphDestroy(other));
 }
 
+TEST(a_copy_node_may_end_in_an_array)
+{
+	CUDA_ARRAY_DESCRIPTOR descriptor = {
+		.Width = 64, .Format = CU_AD_FORMAT_UNSIGNED_INT8, .NumChannels = 1};
+	char from[64] = "through a graph", back[64] = "";
+	CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+		.srcHost = from,
+		.dstMemoryType = CU_MEMORYTYPE_ARRAY,
+		.WidthInBytes = sizeof(from),
+		.Height = 1,
+		.Depth = 1};
+	CUgraphNode node;
+	CUgraphExec exec;
+	CUgraph graph;
+
+	child_context();
+	OK(cuArrayCreate_v2(&copy.dstArray, &descriptor));
+	OK(cuGraphCreate(&graph, 0));
+	OK(cuGraphAddMemcpyNode(&node, graph, NULL, 0, &copy, NULL));
+	exec = instantiate(graph, 0);
+	launch(exec, new_stream());
+	OK(cuMemcpyAtoH_v2(back, copy.dstArray, 0, sizeof(back)));
+	EQUAL(strcmp(back, from), 0);
+	destroy(graph, exec);
+	OK(cuArrayDestroy(copy.dstArray));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -441,6 +468,7 @@ int main(void)
 		cmocka_unit_test(what_cannot_be_captured_ends_the_capture),
 		cmocka_unit_test(five_thousand_nodes_take_the_drivers_own_memory),
 		cmocka_unit_test(an_executable_graph_can_be_given_other_work),
+		cmocka_unit_test(a_copy_node_may_end_in_an_array),
 	};
 
 	return cmocka_run_group_tests_name("graph", tests, NULL, NULL);

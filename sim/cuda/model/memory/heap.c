@@ -419,12 +419,12 @@ static CUresult free_at(struct owner *owner, CUdeviceptr base, uint64_t at_ns)
 static const struct owner_ops heap_ops = {find, heap_free, free_at};
 static const struct owner_ops managed_ops = {find, heap_free, NULL};
 
-bool heap_keep(struct owner *owner, uint32_t *ret_index, uint32_t *ret_turn)
+bool heap_keep(struct owner *owner, uint32_t *ret_index, uint32_t *ret_generation)
 {
 	struct block *block = (struct block *)owner;
 	struct plain *plain = (struct plain *)owner;
 	uint32_t *kept = owner->type == OWNER_BLOCK ? &block->kept : &plain->kept;
-	uint32_t *turn = owner->type == OWNER_BLOCK ? &block->turn : &plain->turn;
+	uint32_t *generation = owner->type == OWNER_BLOCK ? &block->generation : &plain->generation;
 	struct machine_kept made;
 	bool is_kept;
 
@@ -440,10 +440,10 @@ bool heap_keep(struct owner *owner, uint32_t *ret_index, uint32_t *ret_turn)
 		if (!is_kept)
 			return false;
 		*kept = made.index + 1;
-		*turn = made.generation;
+		*generation = made.generation;
 	}
 	*ret_index = *kept - 1;
-	*ret_turn = *turn;
+	*ret_generation = *generation;
 	return true;
 }
 

@@ -20,11 +20,11 @@ struct context;
 struct block {
 	struct owner owner;
 	bool is_touched;
-	bool is_listed; /* in heap.roomy */
-	uint32_t used;	/* grains */
-	uint32_t room;	/* no free run is longer */
-	uint32_t kept;	/* place of the kept memory that it is, + 1; 0: none */
-	uint32_t turn;	/* of that place */
+	bool is_listed;	     /* in heap.roomy */
+	uint32_t used;	     /* grains */
+	uint32_t room;	     /* no free run is longer */
+	uint32_t kept;	     /* place of the kept memory that it is, + 1; 0: none */
+	uint32_t generation; /* of that place */
 	struct context *context;
 	CUdeviceptr base;
 	struct block *next, *prev; /* of the context */
@@ -46,7 +46,7 @@ struct plain {
 	size_t charged_bytes;
 	unsigned int attach_flags; /* managed */
 	bool stays_on_host;	   /* managed: advised so; a prefetch moves it all the same */
-	uint32_t kept, turn;	   /* as in struct block */
+	uint32_t kept, generation; /* as in struct block */
 	struct plain *next, *prev;
 };
 
@@ -69,7 +69,7 @@ CUresult heap_alloc_managed(
 CUresult heap_free(struct owner *owner, CUdeviceptr base);
 
 /* The kept memory that the allocation is, or becomes now; false where it cannot be. */
-bool heap_keep(struct owner *owner, uint32_t *ret_index, uint32_t *ret_turn);
+bool heap_keep(struct owner *owner, uint32_t *ret_index, uint32_t *ret_generation);
 
 /* Frees everything of a context. */
 void heap_clear(struct context *context);

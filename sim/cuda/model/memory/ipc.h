@@ -16,13 +16,14 @@ bool ipc_keep(struct device *device, enum machine_kind kind, uint64_t bytes,
 	enum machine_shown shown, struct machine_kept *ret_kept);
 void ipc_drop(uint32_t index);
 
-bool ipc_hold(uint32_t index, uint32_t turn, bool is_from_maker, struct machine_kept *ret_kept);
+bool ipc_hold(
+	uint32_t index, uint32_t generation, bool is_from_maker, struct machine_kept *ret_kept);
 
 /* The content of handles that are bytes. */
 #define TICKET_MAGIC UINT64_C(0x54454b4349545649)
 struct ticket {
 	uint64_t magic;
-	uint32_t index, turn;
+	uint32_t index, generation;
 	uint64_t offset, bytes; /* of the allocation in the kept memory, for its pointer */
 	int32_t pid;
 };

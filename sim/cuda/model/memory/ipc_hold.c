@@ -14,9 +14,10 @@ bool ipc_keep(struct device *device, enum machine_kind kind, uint64_t bytes,
 	return true;
 }
 
-bool ipc_hold(uint32_t index, uint32_t turn, bool is_from_maker, struct machine_kept *ret_kept)
+bool ipc_hold(
+	uint32_t index, uint32_t generation, bool is_from_maker, struct machine_kept *ret_kept)
 {
-	if (machine_kept_hold(driver.machine, index, turn, is_from_maker, ret_kept) != 0)
+	if (machine_kept_hold(driver.machine, index, generation, is_from_maker, ret_kept) != 0)
 		return false;
 	holds[index]++;
 	return true;

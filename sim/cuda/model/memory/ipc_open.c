@@ -21,7 +21,7 @@ struct opened {
 	size_t offset, bytes, mapped_bytes;
 	struct device *device;
 	struct context *context;
-	uint32_t index, turn;
+	uint32_t index, generation;
 	uint32_t opens;
 	bool is_held; /* opened by its own handle; else by a pool's, and freed like its memory */
 	struct opened *next;
@@ -87,7 +87,7 @@ bool ipc_open(struct context *context, struct device *device, const struct ticke
 	opened->device = device;
 	opened->context = context;
 	opened->index = ticket->index;
-	opened->turn = ticket->turn;
+	opened->generation = ticket->generation;
 	opened->opens = 1;
 	opened->is_held = is_held;
 	if (address_map(opened->mapped_bytes, 0, PROT_READ | PROT_WRITE, &opened->base) != 0 ||
@@ -120,7 +120,8 @@ static struct opened *find_opened(const struct context *context, const struct ti
 
 	while (opened &&
 		(!opened->is_held || opened->context != context || opened->index != ticket->index ||
-			opened->turn != ticket->turn || opened->offset != ticket->offset))
+			opened->generation != ticket->generation ||
+			opened->offset != ticket->offset))
 		opened = opened->next;
 	return opened;
 }
@@ -136,7 +137,7 @@ CUresult ipc_open_held(struct context *context, const struct ticket *ticket, CUd
 		*ret_base = opened->base + opened->offset;
 		return CUDA_SUCCESS;
 	}
-	if (!ipc_hold(ticket->index, ticket->turn, true, &kept))
+	if (!ipc_hold(ticket->index, ticket->generation, true, &kept))
 		return CUDA_ERROR_INVALID_VALUE;
 	device = driver_find_index(kept.device);
 	if (device && ipc_open(context, device, ticket, true, ret_base))

@@ -44,18 +44,18 @@ struct reservation {
 	struct mapping *mappings;
 };
 
-/* Handles are numbers that are not used again soon: index below, turn above. */
+/* Handles are numbers that are not used again soon: index below, generation above. */
 #define HANDLE_INDEX_BITS 24
 static struct entry {
 	struct handle *handle;
-	uint32_t turn;
+	uint32_t generation;
 	uint32_t next_free;
 } * handles;
 static uint32_t handle_count, handle_room, first_free = UINT32_MAX;
 
 static CUmemGenericAllocationHandle handle_number(const struct handle *handle)
 {
-	return (CUmemGenericAllocationHandle)(handles[handle->index].turn + 1)
+	return (CUmemGenericAllocationHandle)(handles[handle->index].generation + 1)
 		       << HANDLE_INDEX_BITS |
 	       handle->index;
 }
@@ -86,7 +86,7 @@ static bool number_handle(struct handle *handle)
 			handle_room = room;
 		}
 		index = handle_count++;
-		handles[index].turn = 0;
+		handles[index].generation = 0;
 	}
 	handles[index].handle = handle;
 	handle->index = index;
@@ -107,7 +107,7 @@ static void drop_handle(struct handle *handle)
 	else if (handle->device)
 		machine_shrink(driver.machine, handle->device->index, MACHINE_VMM, handle->size);
 	entry->handle = NULL;
-	entry->turn++;
+	entry->generation++;
 	entry->next_free = first_free;
 	first_free = handle->index;
 	free(handle);

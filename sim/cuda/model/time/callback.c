@@ -47,27 +47,27 @@ static void run(struct callback *entry)
 }
 
 /* Takes the first whose time has come; NULL: none, and when to try again. Under the lock. */
-static struct callback *take(uint64_t *ret_look_ns)
+static struct callback *take(uint64_t *ret_wake_ns)
 {
-	uint64_t looked = 0; /* a bit a device: its others come later than its first */
+	uint64_t seen = 0; /* a bit a device: its others come later than its first */
 
-	*ret_look_ns = UINT64_MAX;
+	*ret_wake_ns = UINT64_MAX;
 	for (struct callback **place = &queue; *place; place = &(*place)->next) {
 		struct callback *entry = *place;
 		int device = entry->context->device->index;
-		uint64_t look;
+		uint64_t wake;
 		bool is_end;
 
-		if ((looked >> device & 1) != 0)
+		if ((seen >> device & 1) != 0)
 			continue;
-		looked |= UINT64_C(1) << device;
-		look = schedule_expect(driver.machine, device, entry->time_ns, &is_end);
-		if (look == 0) {
+		seen |= UINT64_C(1) << device;
+		wake = schedule_expect(driver.machine, device, entry->time_ns, &is_end);
+		if (wake == 0) {
 			*place = entry->next;
 			return entry;
 		}
-		if (look < *ret_look_ns)
-			*ret_look_ns = look;
+		if (wake < *ret_wake_ns)
+			*ret_wake_ns = wake;
 	}
 	return NULL;
 }
@@ -76,17 +76,17 @@ static void *serve(void *unused)
 {
 	pthread_mutex_lock(&lock);
 	for (;;) {
-		uint64_t look;
-		struct callback *entry = take(&look);
+		uint64_t wake;
+		struct callback *entry = take(&wake);
 		struct timespec until;
 
-		if (!entry && look == UINT64_MAX) {
+		if (!entry && wake == UINT64_MAX) {
 			pthread_cond_wait(&changed, &lock);
 			continue;
 		}
 		if (!entry) {
-			until.tv_sec = (time_t)(look / 1000000000);
-			until.tv_nsec = (long)(look % 1000000000);
+			until.tv_sec = (time_t)(wake / 1000000000);
+			until.tv_nsec = (long)(wake % 1000000000);
 			pthread_cond_timedwait(&changed, &lock, &until);
 			continue;
 		}

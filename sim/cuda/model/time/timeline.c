@@ -416,11 +416,11 @@ static void sleep_until(uint64_t time_ns, bool is_exact)
 void timeline_sleep_until(struct context *context, uint64_t time_ns)
 {
 	struct device *device = context->device;
-	uint64_t look;
+	uint64_t wake;
 	bool is_end;
 
-	while ((look = schedule_expect(driver.machine, device->index, time_ns, &is_end)) != 0) {
-		sleep_until(look, is_end);
+	while ((wake = schedule_expect(driver.machine, device->index, time_ns, &is_end)) != 0) {
+		sleep_until(wake, is_end);
 		LOCK_SCOPE(&device->time_lock);
 		place_all(context, timeline_now(device));
 	}

@@ -11,6 +11,7 @@
  */
 #include "cli/evict.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -20,8 +21,8 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "cli/checkpoint.h"
 #include "cli/command.h"
+#include "gpu/checkpoint.h"
 #include "node/evictee.h"
 #include "node/free_memory.h"
 #include "node/nvml_library.h"
@@ -226,7 +227,10 @@ static int open_all(struct eviction *e, const char *region, const struct evict_l
 	struct err *err)
 {
 	struct err ignored = ERR_NULL;
-	int r = checkpoint_open(libraries->cuda, &e->driver, err);
+	void *cuda =
+		dlopen(libraries->cuda ? libraries->cuda : "libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+	int r = cuda ? checkpoint_start(cuda, dlsym, &e->driver, err)
+		     : err_set(err, ENOENT, "there is no CUDA driver: %s", dlerror());
 
 	if (r < 0)
 		return r;

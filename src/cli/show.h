@@ -10,6 +10,9 @@
 /* A row for each slice and device; with processes, one for each process and device instead. */
 void show_table(const struct view *views, size_t count, bool with_processes);
 
+/* By enum charge_kind. */
+extern const char *const show_kind_names[];
+
 /* A member "devices", the same in every command. */
 void show_json_devices(const struct view *view);
 

@@ -7,7 +7,7 @@
 #include "cli/json.h"
 #include "cli/show.h"
 
-static const char *const kind_names[] = {
+const char *const show_kind_names[] = {
 #define X(id, name) name,
 	CHARGE_KINDS(X)
 #undef X
@@ -19,7 +19,7 @@ static void put_use(const struct view_use *use)
 	json_key("kind_bytes");
 	putchar('{');
 	for (int k = 0; k < CHARGE_KIND_COUNT; k++)
-		printf("%s\"%s\": %" PRIu64, k ? ", " : "", kind_names[k], use->kind_bytes[k]);
+		printf("%s\"%s\": %" PRIu64, k ? ", " : "", show_kind_names[k], use->kind_bytes[k]);
 	putchar('}');
 }
 

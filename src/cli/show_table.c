@@ -11,12 +11,6 @@
 #define COLUMNS_MAX 8
 #define CELL_BYTES  256
 
-static const char *const kind_names[] = {
-#define X(id, name) name,
-	CHARGE_KINDS(X)
-#undef X
-};
-
 struct column {
 	const char *title;
 	bool is_number; /* set against the right edge */
@@ -47,7 +41,7 @@ static void put_kinds(char *cell, const struct view_use *use, uint64_t evicted_b
 			continue;
 		size_print(use->kind_bytes[k], size);
 		used += (size_t)snprintf(cell + used, CELL_BYTES - used, "%s%s %s", used ? " " : "",
-			kind_names[k], size);
+			show_kind_names[k], size);
 	}
 	if (evicted_bytes && used < CELL_BYTES) {
 		size_print(evicted_bytes, evicted);

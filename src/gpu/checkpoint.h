@@ -5,6 +5,7 @@
 #include "base/bits.h"
 #include "base/err.h"
 #include "gpu/abi/cuda.h"
+#include "gpu/driver.h"
 
 #define CHECKPOINT_FUNCTIONS(X)          \
 	X(cuInit)                        \
@@ -22,12 +23,11 @@ struct checkpoint {
 };
 
 /*
- * Opens the driver: the library at that path, or the machine's own where it is NULL. -ENOENT where there is
- * none, -ENOSYS where it has no checkpoints, -EIO where it does not start; with err set. It stays loaded: a
- * driver that was started has threads and handlers of its own.
+ * Starts the driver, which the caller has loaded. -ENOSYS where it has no checkpoints, -EIO where it does not
+ * start; with err set. The library stays loaded: a driver that was started has threads and handlers of its own.
  */
-int checkpoint_open(
-	const char *library, struct checkpoint *ret_checkpoint, struct err *err) MUST_CHECK;
+int checkpoint_start(void *library, driver_lookup_fn *lookup, struct checkpoint *ret_checkpoint,
+	struct err *err) MUST_CHECK;
 
 /* Sets err to what was tried and the driver's name of the result, and returns -EIO. */
 int checkpoint_explain(

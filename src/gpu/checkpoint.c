@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The driver's checkpoints of other processes. */
-#include "cli/checkpoint.h"
+#include "gpu/checkpoint.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 
-int checkpoint_open(const char *library, struct checkpoint *ret_checkpoint, struct err *err)
+int checkpoint_start(
+	void *library, driver_lookup_fn *lookup, struct checkpoint *ret_checkpoint, struct err *err)
 {
-	void *handle = dlopen(library ? library : "libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
 	struct checkpoint c;
 	CUresult r;
 
-	if (!handle)
-		return err_set(err, ENOENT, "there is no CUDA driver: %s", dlerror());
-#define X(symbol) c.symbol = (symbol##_fn *)dlsym(handle, #symbol);
+#define X(symbol) c.symbol = (symbol##_fn *)lookup(library, #symbol);
 	CHECKPOINT_FUNCTIONS(X)
 #undef X
 #define X(symbol)                                                                                 \

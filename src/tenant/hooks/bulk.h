@@ -60,6 +60,12 @@ static inline struct gate_pass bulk_begin(enum bulk kind, CUstream stream, uint6
 	return pass;
 }
 
+/* Whether there is nothing to tell or to meter. That a copy is small is asked where it costs nothing. */
+#define BULK_IS_SMALL(kind, bytes) \
+	(__builtin_constant_p(kind) && (kind) == BULK_ENGINE && (bytes) < GATE_COPY_BYTES)
+#define BULK_IS_FREE(kind, bytes) \
+	(hook_is_attached() && (BULK_IS_SMALL(kind, bytes) || gate_is_free()))
+
 /* The rest of a hook: real is the driver's function, args what it is given. */
 #define BULK_CALL(real, stream, kind, bytes, args)       \
 	{                                                \
@@ -78,8 +84,8 @@ static inline struct gate_pass bulk_begin(enum bulk kind, CUstream stream, uint6
 #define BULK_STREAM_ptsz		stream
 
 #define BULK_FORMS(symbol, suffix, ...) BULK_FORMS_(symbol, suffix, __VA_ARGS__)
-#define BULK_FORMS_(symbol, suffix, kind, bytes, ...) \
-	HOOK_FORMS(symbol, suffix, __VA_ARGS__)       \
+#define BULK_FORMS_(symbol, suffix, kind, bytes, ...)                             \
+	HOOK_FORMS_UNLESS(symbol, suffix, BULK_IS_FREE(kind, bytes), __VA_ARGS__) \
 	BULK_CALL(real, BULK_STREAM##suffix, kind, bytes, (HOOK_NAMES(__VA_ARGS__)))
 
 #define BULK_BODY(symbol, stream, ...) BULK_BODY_(symbol, stream, __VA_ARGS__)

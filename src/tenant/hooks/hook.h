@@ -32,12 +32,17 @@ extern _Atomic bool hook_has_cuda, hook_has_nvml;
 bool hook_attach_cuda_slowly(void);
 bool hook_attach_nvml_slowly(void);
 
+/* Whether CUDA is attached already. */
+static inline bool hook_is_attached(void)
+{
+	/* pairs with the release in hook_attach_cuda_slowly() */
+	return LIKELY(atomic_load_explicit(&hook_has_cuda, memory_order_acquire));
+}
+
 /* Whether the driver's functions can be called. */
 static inline bool hook_attach_cuda(void)
 {
-	/* pairs with the release in hook_attach_cuda_slowly() */
-	return LIKELY(atomic_load_explicit(&hook_has_cuda, memory_order_acquire)) ||
-	       hook_attach_cuda_slowly();
+	return hook_is_attached() || hook_attach_cuda_slowly();
 }
 
 static inline bool hook_attach_nvml(void)

@@ -49,6 +49,6 @@ static uint64_t sum_decompressed(const CUmemDecompressParams *list, size_t count
 }
 
 /* It has an engine of its own. */
-BULK_FORMS(cuMemBatchDecompressAsync, _ptsz, BULK_ENGINE, sum_decompressed(list, count),
-	CUmemDecompressParams *, list, size_t, count, unsigned int, flags, size_t *, failed,
-	CUstream, stream)
+BULK_FORMS(cuMemBatchDecompressAsync, _ptsz, list ? BULK_ENGINE : BULK_NOTHING,
+	sum_decompressed(list, count), CUmemDecompressParams *, list, size_t, count, unsigned int,
+	flags, size_t *, failed, CUstream, stream)

@@ -272,7 +272,7 @@ def test_no_room(report, keeper, card, before, used):
           (mib(full["free"]), status, took_s, why.strip()))
     report.check("a resume without room is refused before the driver is asked, and says why",
                  status == 1 and "slice '%s' is not resumed" % NAME in why and
-                 "no room for process %s " % away["pid"] in why and "CUDA_ERROR" not in why and
+                 "no free memory for process %s " % away["pid"] in why and "CUDA_ERROR" not in why and
                  says_room(why, full["free"], away["evicted"]), "%s: %s" % (status, why))
     check_quiet(report, keeper, "a slice that could not be resumed", since_ns)
     books = keeper.books()

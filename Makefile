@@ -15,6 +15,11 @@ REPEAT         ?= 1
 # how long fuzzers search, all together
 FUZZ_SECONDS   ?= 60
 
+# what test-under-load runs, and beside how many busy loops
+LOAD_TESTS     ?= busy pacing turn_stress gate sim-cuda-turns life pressure processes shares signals \
+	neighbours
+LOAD_LOOPS     ?= 3
+
 # how many random operations on the simulated driver (`make test` does 100,000)
 LOAD_OPERATIONS ?= 1000000
 
@@ -26,6 +31,8 @@ export CC PREFIX DESTDIR V
 ifeq ($(CC),)
 unexport CC
 endif
+# Most tests wait more than they compute.
+export MESON_TESTTHREADS ?= $(shell echo $$((4 * $$(nproc))))
 
 Q         := $(if $(V),,@)
 COMPILE   := meson compile $(if $(V),-v) -C
@@ -38,10 +45,11 @@ INSTALLED := --prefix $(PREFIX) --libdir lib --sysconfdir /etc
 .DEFAULT_GOAL := all
 .NOTPARALLEL:
 .SUFFIXES:
-.PHONY: help all demo test unit stress soak fuzz models check check-layers check-links check-files \
-	check-docs check-coverage check-format check-exports check-glibc check-tools check-install asan tsan clang werror \
-	format docs bench gpu-test gpu-bench install uninstall setup-build setup-test setup-ci ci \
-	dist clean
+.PHONY: help all demo test suites build-test unit stress soak \
+	test-under-load fuzz models check check-layers \
+	check-links check-files check-docs check-coverage check-format check-exports check-glibc \
+	check-tools check-install asan tsan format docs build-bench bench gpu-test gpu-bench install \
+	uninstall setup-build setup-test setup-ci ci dist clean
 
 ## Everyday
 all: setup-build ## build everything that is installed, in build/release
@@ -49,32 +57,33 @@ all: setup-build ## build everything that is installed, in build/release
 		$(INSTALLED)
 	$(Q)$(COMPILE) build/release
 
-demo: setup-build ## build in build/demo and show a slice, on a real GPU or on the simulated node
-	$(Q)$(CONFIGURE) build/demo --buildtype debugoptimized -Dtests=disabled
-	$(Q)$(COMPILE) build/demo
-	$(Q)tools/demo.sh build/demo
+demo: all ## show a slice, on a real GPU or on the simulated node
+	$(Q)tools/demo.sh build/release
 
-test: setup-test build-test ## every test that needs no GPU, and the checkers
-	$(Q)$(TEST) build/test --no-suite long
-	$(Q)$(MAKE) --no-print-directory check
+test: suites check ## every test that needs no GPU, and the checkers
 
-.PHONY: build-test
-build-test:
-	$(Q)$(CONFIGURE) build/test --buildtype debugoptimized -Dtests=enabled \
-		-Dwerror=$(WERROR)
+suites: build-test ## every test that needs no GPU
+	$(Q)$(TEST) build/test --no-suite long --timeout-multiplier 3
+
+build-test: setup-test ## build everything in build/test; WERROR=true: warnings are errors
+	$(Q)$(CONFIGURE) build/test --buildtype debugoptimized -Dtests=enabled -Dwerror=$(WERROR)
 	$(Q)$(COMPILE) build/test
 
 unit: setup-test ## the fast tests alone
 	$(Q)$(CONFIGURE) build/test --buildtype debugoptimized -Dtests=enabled -Dwerror=$(WERROR)
 	$(Q)$(TEST) build/test --suite unit
 
-stress: setup-test build-test ## the stress tests: STRESS_SECONDS=n long, REPEAT=n times
+stress: build-test ## the stress tests: STRESS_SECONDS=n long, REPEAT=n times
 	$(Q)STRESS_SECONDS=$(STRESS_SECONDS) $(TEST) build/test --suite stress --repeat $(REPEAT) \
 		--timeout-multiplier 0
 
-soak: setup-test build-test ## a random load of LOAD_OPERATIONS=n, from LOAD_SEED=n on
+soak: build-test ## a random load of LOAD_OPERATIONS=n, from LOAD_SEED=n on
 	$(Q)LOAD_OPERATIONS=$(LOAD_OPERATIONS) $(TEST) build/test --suite soak --suite long --verbose \
 		--timeout-multiplier 0
+
+test-under-load: build-test ## LOAD_TESTS="NAME..." beside LOAD_LOOPS=3 busy loops, which change no result
+	$(Q)tools/under_load.sh $(LOAD_LOOPS) $(TEST) build/test --no-rebuild --timeout-multiplier 5 \
+		$(LOAD_TESTS)
 
 fuzz: ## search for inputs that break a parser or a region: FUZZ_SECONDS=n long in all
 	$(Q)tests/fuzz/search.sh $(FUZZ_SECONDS)
@@ -117,22 +126,12 @@ check-tools: ## the checkers find what they are for
 check-install: ## install into an empty folder, look, uninstall, look again
 	$(Q)tools/check_install.sh
 
-## Other compilers, sanitizers
-asan: setup-test ## unit, sim and stress tests under address and undefined behaviour sanitizers
-	$(Q)tools/sanitize.sh address build/asan
+## Sanitizers
+asan: setup-test ## build everything with clang and sanitizers of addresses; unit, sim, stress tests
+	$(Q)tools/sanitize.sh address build/asan $(WERROR)
 
 tsan: setup-test ## unit and stress tests under the thread sanitizer
-	$(Q)tools/sanitize.sh thread build/tsan
-
-clang: setup-test ## build everything with clang; warnings are errors
-	$(Q)if ! command -v clang >/dev/null; then echo "skipped: no clang"; else \
-		CC=clang $(CONFIGURE) build/clang --buildtype debugoptimized -Dtests=enabled \
-			-Dwerror=true && $(COMPILE) build/clang --ninja-args=-k0; fi
-
-werror: setup-test ## build everything with gcc; warnings are errors
-	$(Q)if ! command -v gcc >/dev/null; then echo "skipped: no gcc"; else \
-		CC=gcc $(CONFIGURE) build/werror --buildtype debugoptimized -Dtests=enabled \
-			-Dwerror=true && $(COMPILE) build/werror --ninja-args=-k0; fi
+	$(Q)tools/sanitize.sh thread build/tsan $(WERROR)
 
 ## Source
 format: ## lay out every C file with clang-format 14
@@ -142,17 +141,21 @@ docs: ## make docs/generated and docs/coverage.md anew from the tables
 	$(Q)$(PYTHON) tools/gen_docs.py
 
 ## Measuring, and real GPUs
-bench: all ## measure on the simulated node
+build-bench: all
+	$(Q)$(COMPILE) build/release bench-programs
+
+bench: build-bench ## measure on the simulated node
 	$(Q)bench/run.sh build/release
 
-gpu-bench: all ## measure on this machine's GPU
+gpu-bench: build-bench ## measure on this machine's GPU
 	$(Q)bench/run.sh --gpu build/release
 	$(Q)bench/models.py build/release
 	$(Q)bench/compute.py --quick build/release
 
 gpu-test: setup-build ## the tests that need a real GPU
-	$(Q)$(CONFIGURE) build/gpu --buildtype debugoptimized -Dtests=auto
+	$(Q)$(CONFIGURE) build/gpu --buildtype debugoptimized -Dtests=disabled
 	$(Q)$(COMPILE) build/gpu
+	$(Q)$(COMPILE) build/gpu gpu-programs bench-programs
 	$(Q)tests/gpu/run.sh build/gpu
 
 ## Installing
@@ -188,5 +191,6 @@ help: ## this list
 		/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo "Variables: CC, PREFIX, DESTDIR, V=1 (show commands), WERROR=true (of tests),"
+	@echo "LOAD_TESTS, LOAD_LOOPS (of test-under-load),"
 	@echo "STRESS_SECONDS, REPEAT, LOAD_OPERATIONS, LOAD_SEED (of soak),"
 	@echo "LIBRARIES (of a driver, for check-coverage)"

@@ -1,18 +1,28 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# sanitize.sh address|thread FOLDER: builds with sanitizers and runs the tests that can be run so.
+# sanitize.sh address|thread FOLDER [WERROR]: builds with sanitizers and runs the tests that can be
+# run so.
+#
 # A sanitizer cannot be preloaded into strangers, so the suite `tenant`, whose programs run under
-# the library, stays out.
+# the library, stays out. The thread sanitizer has nothing to see in `cli` and `fuzz`, which start no
+# threads.
+#
+# The address sanitizer builds everything, with clang where it is installed, so that its warnings are
+# seen, too.
 set -eu
 kind=$1
 folder=$2
+werror=${3:-false}
 
 if [ "$kind" = address ]; then
     flags=address,undefined
-    suites="unit sim stress"
+    suites="--suite unit --suite sim --suite stress"
+    if [ -z "${CC:-}" ] && command -v clang >/dev/null 2>&1; then
+        export CC=clang
+    fi
 else
     flags=thread
-    suites="unit stress"
+    suites="--suite unit --suite stress --no-suite cli --no-suite fuzz"
 fi
 
 # Old thread sanitizers cannot live with today's address space randomization; setarch switches it
@@ -43,8 +53,6 @@ export ASAN_OPTIONS=strict_string_checks=1:detect_stack_use_after_return=1
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:die_after_fork=0
 tools/configure.sh "$folder" -Dbuildtype=debugoptimized -Db_sanitize=$flags -Db_lundef=false \
-    -Dtests=enabled -Dwerror=false
-for suite in $suites; do
-    set -- "$@" --suite "$suite"
-done
-meson test -C "$folder" --print-errorlogs --timeout-multiplier 5 "$@"
+    -Dtests=enabled -Dwerror="$werror"
+[ "$kind" = thread ] || meson compile -C "$folder" --ninja-args=-k0
+meson test -C "$folder" --print-errorlogs --timeout-multiplier 5 "$@" $suites

@@ -17,7 +17,7 @@
 #define SWAP_PLACES 2048 /* a power of two, at least four times the rows */
 _Static_assert(SWAP_PLACES >= 4 * HOOK_COUNT, "swaps must stay a short probe");
 
-/* The hooks, for their addresses. Nobody else of ours can name them, so nobody calls them by mistake. */
+/* The hooks, for their addresses. No other file of ours can name them, so none calls them by mistake. */
 #define HOOK(s) s##_fn s;
 #define CALL(s)
 #include "gpu/cuda.def"
@@ -54,7 +54,7 @@ static void add(void *real, void *hook)
 
 	if (driver_is_absent(real) || swap_is_ours(real))
 		return;
-	/* relaxed: the lock is held by the one who writes */
+	/* relaxed: the writer holds the lock */
 	while (atomic_load_explicit(&swaps[i].real, memory_order_relaxed) &&
 		atomic_load_explicit(&swaps[i].real, memory_order_relaxed) != real)
 		i = (i + 1) & (SWAP_PLACES - 1);

@@ -10,7 +10,7 @@
  *
  * names the function, and the type and name of each parameter. The body runs when the real library is attached.
  * The first hook that asks for a library also hands the table of parts down (slice/parts.h), so that the modules
- * below need not know who builds on them.
+ * below need not know what is built on them.
  *
  *	HOOK_FORMS(cuMemFreeAsync, _ptsz, CUdeviceptr, pointer, CUstream, stream)
  *	{

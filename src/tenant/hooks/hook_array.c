@@ -13,74 +13,30 @@ static CUresult keep(CUresult r, const CUarray *array, struct array_plan *plan)
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-HOOK_BODY(cuArrayCreate_v2, CUarray *, array, const CUDA_ARRAY_DESCRIPTOR *, descriptor)
-{
-	_cleanup_array_plan_ struct array_plan plan = {.life = 0};
-	CUDA_ARRAY3D_DESCRIPTOR d;
-	CUresult r;
+/* An array by a description of this type: what it has beside a width, a height and a format is said behind. */
+#define CREATE(symbol, type, ...)                                              \
+	HOOK_BODY(symbol, CUarray *, array, const type *, d)                   \
+	{                                                                      \
+		_cleanup_array_plan_ struct array_plan plan = {.life = 0};     \
+		CUresult r;                                                    \
+                                                                               \
+		if (!array || !d)                                              \
+			return cuda.symbol(array, d);                          \
+		r = arrays_begin(&(CUDA_ARRAY3D_DESCRIPTOR){.Width = d->Width, \
+					 .Height = d->Height,                  \
+					 .Format = d->Format,                  \
+					 .NumChannels = d->NumChannels,        \
+					 __VA_ARGS__},                         \
+			0, &plan);                                             \
+		if (r == CUDA_SUCCESS)                                         \
+			r = cuda.symbol(array, d);                             \
+		return keep(r, array, &plan);                                  \
+	}
 
-	if (!array || !descriptor)
-		return cuda.cuArrayCreate_v2(array, descriptor);
-	d = (CUDA_ARRAY3D_DESCRIPTOR){.Width = descriptor->Width,
-		.Height = descriptor->Height,
-		.Format = descriptor->Format,
-		.NumChannels = descriptor->NumChannels};
-	r = arrays_begin(&d, 0, &plan);
-	if (r == CUDA_SUCCESS)
-		r = cuda.cuArrayCreate_v2(array, descriptor);
-	return keep(r, array, &plan);
-}
-
-HOOK_BODY(cuArray3DCreate_v2, CUarray *, array, const CUDA_ARRAY3D_DESCRIPTOR *, descriptor)
-{
-	_cleanup_array_plan_ struct array_plan plan = {.life = 0};
-	CUresult r;
-
-	if (!array || !descriptor)
-		return cuda.cuArray3DCreate_v2(array, descriptor);
-	r = arrays_begin(descriptor, 0, &plan);
-	if (r == CUDA_SUCCESS)
-		r = cuda.cuArray3DCreate_v2(array, descriptor);
-	return keep(r, array, &plan);
-}
-
-HOOK_BODY(cuArrayCreate, CUarray *, array, const CUDA_ARRAY_DESCRIPTOR_v1 *, descriptor)
-{
-	_cleanup_array_plan_ struct array_plan plan = {.life = 0};
-	CUDA_ARRAY3D_DESCRIPTOR d;
-	CUresult r;
-
-	if (!array || !descriptor)
-		return cuda.cuArrayCreate(array, descriptor);
-	d = (CUDA_ARRAY3D_DESCRIPTOR){.Width = descriptor->Width,
-		.Height = descriptor->Height,
-		.Format = descriptor->Format,
-		.NumChannels = descriptor->NumChannels};
-	r = arrays_begin(&d, 0, &plan);
-	if (r == CUDA_SUCCESS)
-		r = cuda.cuArrayCreate(array, descriptor);
-	return keep(r, array, &plan);
-}
-
-HOOK_BODY(cuArray3DCreate, CUarray *, array, const CUDA_ARRAY3D_DESCRIPTOR_v1 *, descriptor)
-{
-	_cleanup_array_plan_ struct array_plan plan = {.life = 0};
-	CUDA_ARRAY3D_DESCRIPTOR d;
-	CUresult r;
-
-	if (!array || !descriptor)
-		return cuda.cuArray3DCreate(array, descriptor);
-	d = (CUDA_ARRAY3D_DESCRIPTOR){.Width = descriptor->Width,
-		.Height = descriptor->Height,
-		.Depth = descriptor->Depth,
-		.Format = descriptor->Format,
-		.NumChannels = descriptor->NumChannels,
-		.Flags = descriptor->Flags};
-	r = arrays_begin(&d, 0, &plan);
-	if (r == CUDA_SUCCESS)
-		r = cuda.cuArray3DCreate(array, descriptor);
-	return keep(r, array, &plan);
-}
+CREATE(cuArrayCreate_v2, CUDA_ARRAY_DESCRIPTOR)
+CREATE(cuArrayCreate, CUDA_ARRAY_DESCRIPTOR_v1)
+CREATE(cuArray3DCreate_v2, CUDA_ARRAY3D_DESCRIPTOR, .Depth = d->Depth, .Flags = d->Flags)
+CREATE(cuArray3DCreate, CUDA_ARRAY3D_DESCRIPTOR_v1, .Depth = d->Depth, .Flags = d->Flags)
 
 HOOK_BODY(cuMipmappedArrayCreate, CUmipmappedArray *, mipmap, const CUDA_ARRAY3D_DESCRIPTOR *,
 	descriptor, unsigned int, level_count)

@@ -72,7 +72,7 @@ HOOK_NVML(nvmlDeviceGetProcessesUtilizationInfo, nvmlDevice_t, device,
 	return KEEP_MEMBERS(device, info->procUtilArray, &info->processSamplesCount);
 }
 
-/* The driver also keeps records of processes that have ended; whose they were nobody knows any more. */
+/* The driver also keeps records of processes that have ended. Nothing tells whose these were. */
 HOOK_NVML(nvmlDeviceGetAccountingPids, nvmlDevice_t, device, unsigned int *, count, unsigned int *,
 	pids)
 {
@@ -150,7 +150,7 @@ static bool sum_slice(nvmlDevice_t device, nvmlUtilization_t *ret_sum)
 
 	r = nvml.nvmlDeviceGetProcessUtilization(device, samples, &count, a_period_ago_us());
 	if (r == NVML_ERROR_NOT_FOUND)
-		count = 0; /* nobody has worked */
+		count = 0; /* no process has worked */
 	else if (r != NVML_SUCCESS)
 		return false;
 	members_read(device, &members);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Hooks: copies. On the device they are work like any other; to and from the host they hold a copy engine. Where
- * either side may be on the host, the driver looks which it is, and nobody else can tell cheaply.
+ * either side may be on the host, the driver alone can tell cheaply which it is.
  */
 #include "tenant/hooks/bulk.h"
 

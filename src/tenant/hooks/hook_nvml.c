@@ -2,7 +2,7 @@
 /*
  * Hooks: what the tenant sees of its device through NVML.
  *
- * A process that only looks (nvidia-smi) takes no slot and makes no file: it reads the slice's
+ * A process that only reads figures (nvidia-smi) takes no slot and makes no file: it reads the slice's
  * region, if there is one, and the same quota as everybody.
  */
 #include <string.h>
@@ -70,8 +70,8 @@ HOOK_NVML(nvmlDeviceGetMemoryInfo_v2, nvmlDevice_t, device, nvmlMemory_v2_t *, m
 
 /*
  * The window's size is the card's. A card whose window is as large as its memory maps all that is in
- * use (measured on an H200), so there the slice's part is what the slice holds; of a smaller window
- * nobody knows whose parts are mapped, and none is shown as the slice's.
+ * use (measured on an H200), so there the slice's part is what the slice holds; nothing tells
+ * whose parts of a smaller window are mapped, so none is shown as the slice's.
  */
 HOOK_NVML(nvmlDeviceGetBAR1MemoryInfo, nvmlDevice_t, device, nvmlBAR1Memory_t *, bar1)
 {

@@ -37,7 +37,7 @@ static void put_detail(void *array, unsigned i, const struct member *m)
 		.computeInstanceId = m->compute_instance};
 }
 
-/* Takes over from the driver's list who is in it, and in which instances. */
+/* Takes over from the driver's list which members are in it, and in which instances. */
 static void mark(
 	nvmlDevice_t device, enum process_list kind, bool is_shown, struct members *members)
 {

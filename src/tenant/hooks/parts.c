@@ -45,7 +45,6 @@ static const struct part parts[] = {
 	PART(holding, .life_ended = holding_life_ended),
 	PART(local, .life_ended = local_life_ended),
 	PART(mapped),
-	PART(untracked),
 	PART(nvml),
 	PART(oversubscribe),
 	PART(own_pid),
@@ -55,6 +54,7 @@ static const struct part parts[] = {
 	PART(shared),
 	PART(survey),
 	PART(tiles, .life_ended = tiles_life_ended),
+	PART(untracked),
 	PART(truth, .compare = truth_check),
 	PART(oom, .compare = oom_compare), /* after the books are right */
 };

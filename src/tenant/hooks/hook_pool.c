@@ -63,7 +63,7 @@ static CUresult begin(struct call *c, struct pool **ret_pool)
 	return *ret_pool ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* What was reserved is a pool's growth; memory of its own is charged by its own size. */
+/* The reservation was for a pool's growth; memory of its own is charged by its own size. */
 static CUresult place_beyond(const struct call *c, CUresult r, struct charge *charge)
 {
 	struct device *device = charge->device;
@@ -223,7 +223,7 @@ HOOK_BODY(cuMemPoolTrimTo, CUmemoryPool, pool, size_t, keep_bytes)
 
 	r = cuda.cuMemPoolTrimTo(pool, keep_bytes);
 	if (r == CUDA_SUCCESS && state_enter() == STATE_OPEN)
-		pools_settle_handle(pool);
+		pools_update(pool);
 	return r;
 }
 

@@ -29,7 +29,7 @@
 #include "tenant/memory/pools.h"
 #include "tenant/memory/table.h"
 
-/* What the launches so far allow to be said of a device's pool; changed while the pool is still. */
+/* Knowledge of a device's pool by the launches so far; changed while the pool is still. */
 struct calm {
 	uint64_t epoch;	    /* the first is 1 */
 	uint64_t losses;    /* of the pool, when last looked at */
@@ -48,7 +48,7 @@ CUresult graphs_keep(CUgraphExec exec, struct survey *survey)
 	struct table_entry entry = {.key = (uintptr_t)exec, .a = (uintptr_t)survey->needs};
 	struct need *old = graphs_any() ? graphs_take(exec) : NULL;
 
-	/* One that nobody destroyed may have gone with its context, and its handle is another's now. */
+	/* A graph may go with its context without being destroyed, and its handle is another's then. */
 	survey_free_needs(old);
 	if (!survey->needs)
 		return CUDA_SUCCESS;
@@ -109,7 +109,7 @@ static void begin_epoch(struct calm *calm)
 	calm->is_shared = false;
 }
 
-/* What has become of the pool since the last launch. */
+/* How the pool has changed since the last launch. */
 static void look(struct turn *t, struct calm *calm)
 {
 	uint64_t losses;
@@ -128,7 +128,7 @@ static void look(struct turn *t, struct calm *calm)
 	}
 }
 
-/* What the call takes at most. */
+/* Bytes that the call takes at most. */
 static uint64_t growth_bytes(struct turn *t)
 {
 	struct calm *calm = &calms[t->need->device->ordinal];
@@ -177,7 +177,7 @@ static CUresult begin(struct turn *t, CUstream stream)
 	}
 }
 
-/* What the launch, of which the pool was read before, tells of the next ones. */
+/* Learns from a launch, before which the pool was read, for the next ones. */
 static void learn(const struct turn *t, uint64_t held_bytes, uint64_t losses, bool is_done)
 {
 	struct calm *calm = &calms[t->need->device->ordinal];

@@ -21,7 +21,7 @@ struct graph_call {
 	CUstream stream;
 	union {
 		cuGraphLaunch_fn *run;
-		const void *more; /* of whoever asks */
+		const void *more; /* of the caller */
 	};
 };
 
@@ -30,14 +30,14 @@ extern _Atomic uint32_t graphs_with_needs;
 
 static inline bool graphs_any(void)
 {
-	/* relaxed: whoever launches a graph knows it to be instantiated */
+	/* relaxed: a thread that launches a graph knows it to be instantiated */
 	return UNLIKELY(atomic_load_explicit(&graphs_with_needs, memory_order_relaxed) != 0);
 }
 
 /* Remembers what an executable graph needs, and leaves the survey without it. */
 CUresult graphs_keep(CUgraphExec exec, struct survey *survey) MUST_CHECK;
 
-/* What is known of an executable graph that is being destroyed; back, if the driver refused to. */
+/* Takes the needs of an executable graph that is being destroyed; puts them back if the driver refuses. */
 struct need *graphs_take(CUgraphExec exec);
 void graphs_put_back(CUgraphExec exec, struct need *needs);
 

@@ -4,7 +4,7 @@
  *
  * Why the invariant of pools.h holds: a call reserves its worst growth, calls the driver, and then,
  * under the pool's lock, reads what the pool holds and replaces the last reading. A reading was begun
- * after the growth of its call, so it includes it, or a later one that was settled before did; so the
+ * after the growth of its call, so it includes it, or a later one that was booked before did; so the
  * reservation may go in either case.
  */
 #define LOG_TOPIC LOG_MEMORY
@@ -45,7 +45,7 @@ struct pool {
 	struct device *device;	    /* NULL: not on a device */
 	_Atomic uint64_t live;	    /* allocations that are made, or were made and not freed */
 	_Atomic uint64_t last_free; /* of the synchronization that does its last free, by syncs */
-	_Atomic bool is_dirty;	    /* something was freed and not yet settled */
+	_Atomic bool is_dirty;	    /* something was freed and not read since */
 	struct lock still;	    /* of graphs: held while nobody may trim */
 	_Atomic uint64_t losses;
 	struct lock lock;	     /* guards the rest */
@@ -69,7 +69,7 @@ static struct pool *find(CUmemoryPool handle)
 {
 	struct pool *p = first();
 
-	/* relaxed: whoever uses a handle knows it to be valid */
+	/* relaxed: a thread that uses a handle knows it to be valid */
 	while (p && atomic_load_explicit(&p->handle, memory_order_relaxed) != handle)
 		p = p->next;
 	return p;
@@ -163,7 +163,7 @@ static int64_t replace_reading(struct pool *p, uint64_t held_bytes)
 }
 
 /*
- * The handle, for one trim; NULL where the pool is destroyed. Whoever destroys it first takes the handle
+ * The handle, for one trim; NULL where the pool is destroyed. Its destroyer first takes the handle
  * away and then waits for the users, and both are sequentially consistent: either we see no handle, or
  * we are seen as a user.
  */
@@ -183,7 +183,7 @@ static void let_go(struct pool *p)
 	atomic_fetch_sub(&p->users, 1);
 }
 
-/* What the driver says that the pool holds; false where it does not answer. */
+/* Bytes that the pool holds, by the driver; false where it does not answer. */
 static bool read_held(const struct pool *p, CUmemoryPool handle, uint64_t *ret_bytes)
 {
 	CUresult r = CUDA_ERROR_NOT_FOUND;
@@ -209,7 +209,7 @@ static bool are_frees_done(struct pool *p)
 	return atomic_load(&p->last_free) <= atomic_load(&syncs_done);
 }
 
-/* The next synchronization settles it. */
+/* The next synchronization reads it again. */
 static void mark_dirty(struct pool *p)
 {
 	/* pairs with the exchanges in pools_sync_end(): a thread that sees the second sees the first */
@@ -217,7 +217,7 @@ static void mark_dirty(struct pool *p)
 	atomic_store_explicit(&some_are_dirty, true, memory_order_release);
 }
 
-/* What the pool holds more than by the last reading. Under its lock. */
+/* Bytes that the pool holds more than by the last reading. Under its lock. */
 static int64_t read_change(struct pool *p, const struct charge *charge)
 {
 	CUmemoryPool handle = atomic_load(&p->handle);
@@ -235,11 +235,11 @@ static int64_t read_change(struct pool *p, const struct charge *charge)
 }
 
 /*
- * Reads and settles; what charge has reserved is part of the growth, or goes back. The question to the
+ * Reads the pool and books the change; what charge has reserved is part of the growth, or goes back. The question to the
  * driver, of 10 to 20 ns, is under the pool's lock, so that readings come in order, and so that none
  * uses a handle that is being destroyed.
  */
-static void settle_charge(struct pool *p, struct charge *charge)
+static void update_charge(struct pool *p, struct charge *charge)
 {
 	uint32_t joint;
 	int64_t change;
@@ -258,16 +258,16 @@ static void settle_charge(struct pool *p, struct charge *charge)
 		shared_grow(joint - 1, (uint64_t)change);
 }
 
-static void settle(struct pool *p)
+static void update(struct pool *p)
 {
-	settle_charge(p, &(struct charge)CHARGE_NULL);
+	update_charge(p, &(struct charge)CHARGE_NULL);
 }
 
 void pools_collect(struct device *device)
 {
 	for (struct pool *p = first(); p; p = p->next)
 		if (p->device == device)
-			settle(p);
+			update(p);
 }
 
 /* While a thread captures, what we ask the driver for ourselves must not end its capture. */
@@ -286,7 +286,7 @@ static void trim(struct pool *p, CUmemoryPool handle)
 		cuda.cuMemPoolTrimTo(handle, 0);
 	} else if (cuda.cuDeviceGraphMemTrim && lock_try(&p->still)) {
 		cuda.cuDeviceGraphMemTrim(p->device->ordinal);
-		settle(p);
+		update(p);
 		lock_leave(&p->still);
 	}
 }
@@ -304,7 +304,7 @@ void pools_trim(struct device *device)
 		trim(p, handle);
 		FAULT("pool: trimmed");
 		let_go(p);
-		settle(p);
+		update(p);
 	}
 	exchange_mode(mode);
 }
@@ -389,7 +389,7 @@ struct pool *pools_destroy_begin(CUmemoryPool handle)
 
 	if (!p)
 		return NULL;
-	settle(p);
+	update(p);
 	lock_enter(&p->lock);
 	atomic_store(&p->closing, handle);
 	atomic_store(&p->handle, NULL);
@@ -409,7 +409,7 @@ void pools_destroy_end(struct pool *pool, CUmemoryPool handle, bool is_destroyed
 	else
 		atomic_store(&pool->handle, handle);
 	atomic_store(&pool->closing, NULL);
-	settle(pool);
+	update(pool);
 	mark_dirty(pool);
 }
 
@@ -435,7 +435,7 @@ CUresult pools_reserve(
 	if (!pool->device)
 		return CUDA_SUCCESS;
 	r = charge_reserve(pool->device, growth, pool->kind, ret_charge);
-	/* relaxed: a hint; graphs free as they run, and nobody tells */
+	/* relaxed: a hint; graphs free as they run, unannounced */
 	if (r == CUDA_SUCCESS ||
 		(!is_of_graphs(pool) && !deferred_free_is_any() &&
 			!atomic_load_explicit(&pool->is_dirty, memory_order_relaxed)))
@@ -446,12 +446,12 @@ CUresult pools_reserve(
 
 void pools_keep(struct pool *pool, struct charge *charge)
 {
-	settle_charge(pool, charge);
+	update_charge(pool, charge);
 }
 
 uint64_t pools_read(struct pool *pool, uint64_t *ret_losses)
 {
-	settle(pool);
+	update(pool);
 	*ret_losses = atomic_load(&pool->losses);
 	return pool->held_bytes;
 }
@@ -483,21 +483,21 @@ static void number_free(struct pool *pool)
 		;
 }
 
-void pools_freed(struct pool *pool, bool is_settled_now)
+void pools_freed(struct pool *pool, bool is_done_now)
 {
 	/* First the number: a reader that sees the last one gone from live sees it, too. */
-	if (!is_settled_now)
+	if (!is_done_now)
 		number_free(pool);
 	atomic_fetch_sub(&pool->live, 1);
 	FAULT("pool: the driver freed");
-	if (is_settled_now) {
-		settle(pool);
+	if (is_done_now) {
+		update(pool);
 		return;
 	}
 	mark_dirty(pool);
 }
 
-void pools_after_free(CUresult answer, const struct allocation *allocation, bool is_settled_now)
+void pools_after_free(CUresult answer, const struct allocation *allocation, bool is_done_now)
 {
 	if (answer != CUDA_SUCCESS) {
 		allocations_put_back(allocation);
@@ -505,7 +505,7 @@ void pools_after_free(CUresult answer, const struct allocation *allocation, bool
 	}
 	allocations_give_back(allocation);
 	if (allocations_pool(allocation))
-		pools_freed(allocations_pool(allocation), is_settled_now);
+		pools_freed(allocations_pool(allocation), is_done_now);
 }
 
 uint64_t pools_sync_begin(void)
@@ -529,18 +529,18 @@ void pools_sync_end(uint64_t number)
 	FAULT("pool: synchronized");
 	for (struct pool *p = first(); p; p = p->next)
 		if (atomic_exchange(&p->is_dirty, false)) {
-			settle(p);
+			update(p);
 			if (is_empty(p) && !are_frees_done(p))
 				mark_dirty(p);
 		}
 }
 
-void pools_settle_handle(CUmemoryPool handle)
+void pools_update(CUmemoryPool handle)
 {
 	struct pool *p = find(handle);
 
 	if (p)
-		settle(p);
+		update(p);
 }
 
 void pools_share(CUmemoryPool handle, int fd, uint64_t key)

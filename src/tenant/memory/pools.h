@@ -54,7 +54,7 @@ int pools_add(CUmemoryPool handle, struct device *device) MUST_CHECK;
 
 /*
  * The program destroys the pool: from the beginning on none of our own questions uses the handle, and
- * those under way have ended. NULL for an unknown pool. What is still allocated from a destroyed pool
+ * those under way have ended. NULL for an unknown pool. Memory that is still allocated from a destroyed pool
  * stays charged.
  */
 struct pool *pools_destroy_begin(CUmemoryPool handle);
@@ -67,11 +67,11 @@ CUresult pools_reserve(
 /* After the driver's call: reads what the pool holds now and gives back what was reserved in vain. */
 void pools_keep(struct pool *pool, struct charge *charge);
 
-/* An allocation of the pool was freed; is_settled_now where the driver has freed at once. */
-void pools_freed(struct pool *pool, bool is_settled_now);
+/* An allocation of the pool was freed; is_done_now where the driver has freed at once. */
+void pools_freed(struct pool *pool, bool is_done_now);
 
 /* The driver's answer to a free of what allocations_take() found, a pool's or not. */
-void pools_after_free(CUresult answer, const struct allocation *allocation, bool is_settled_now);
+void pools_after_free(CUresult answer, const struct allocation *allocation, bool is_done_now);
 
 /*
  * Around a synchronization of a stream, event or context: pools that had frees may hold less after it. number
@@ -84,12 +84,12 @@ void pools_sync_end(uint64_t number);
 /*
  * The pool can be imported by other processes now, by the descriptor fd or (fd is -1) by a handle with
  * this key. What it holds then stays charged until the process ends, because a pool that was imported
- * does not give memory back (H200, driver 580), and nobody tells whether it was.
+ * does not give memory back (H200, driver 580), and no call tells whether it was.
  */
 void pools_share(CUmemoryPool handle, int fd, uint64_t key);
 
 /* Reads what one pool holds, by its handle; nothing for an unknown one. */
-void pools_settle_handle(CUmemoryPool handle);
+void pools_update(CUmemoryPool handle);
 
 /* Before a refusal: corrects what the pools of the device are charged; and gives their unused memory back. */
 void pools_collect(struct device *device);

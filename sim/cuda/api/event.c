@@ -46,7 +46,7 @@ static CUresult record(struct stream *stream, CUevent handle, unsigned int flags
 		return flags == CU_EVENT_RECORD_EXTERNAL ? capture_add(stream, &work)
 							 : capture_record(stream, event);
 	capture_leave(&event->captured, false);
-	timeline_mark(event, timeline_ready_ns(stream));
+	timeline_mark(event, timeline_ready_ns(stream, timeline_now(stream->context->device)));
 	return CUDA_SUCCESS;
 }
 

@@ -355,7 +355,7 @@ CUgraphExecUpdateResult exec_update(struct exec *exec, struct graph *graph)
 
 CUresult exec_map(struct exec *exec, struct stream *stream)
 {
-	uint64_t ready = timeline_ready_ns(stream);
+	uint64_t ready = timeline_ready_ns(stream, timeline_now(stream->context->device));
 	CUresult result = CUDA_SUCCESS;
 
 	for (struct graph_mapping *mapping = exec->mappings; mapping && result == CUDA_SUCCESS;

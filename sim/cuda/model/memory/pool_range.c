@@ -276,7 +276,7 @@ CUresult pool_take(struct pool *pool, size_t bytes, struct stream *stream, CUdev
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (pool->base == 0 && start(pool) != 0)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	ready = timeline_ready_ns(stream);
+	ready = timeline_ready_ns(stream, now);
 	if (pool->pending > 0)
 		pool_finish(pool, now);
 	range = find_idle(pool, need, ready);

@@ -247,12 +247,10 @@ uint64_t timeline_now(const struct device *device)
 	return schedule_now(driver.machine, device->index);
 }
 
-uint64_t timeline_ready_ns(struct stream *stream)
+uint64_t timeline_ready_ns(struct stream *stream, uint64_t now_ns)
 {
-	uint64_t now = timeline_now(stream->context->device);
-
 	LOCK_SCOPE(&stream->context->device->time_lock);
-	return ready_ns(stream, now);
+	return ready_ns(stream, now_ns);
 }
 
 void timeline_mark(struct event *event, uint64_t time_ns)

@@ -104,8 +104,8 @@ bool timeline_place(struct event *event, uint64_t *ret_time_ns);
  */
 uint64_t timeline_carry(const struct device *from, const struct device *to, uint64_t time_ns);
 
-/* When work given to the stream now would start. Takes time_lock. */
-uint64_t timeline_ready_ns(struct stream *stream);
+/* When work given to the stream at that time of its device would start. Takes time_lock. */
+uint64_t timeline_ready_ns(struct stream *stream, uint64_t now_ns);
 
 /*
  * When the work of the streams of a green context (NULL: of all) ends, and lets later work in them

@@ -154,7 +154,7 @@ bool turn_order_is_wanted(const struct turn_peer *peers, unsigned count, uint32_
 		if (state == TURN_FREE || (state != TURN_WANT && theirs >= rank))
 			continue;
 		is_waiting = true;
-		/* Who is not waited for is no better than the holder. */
+		/* A slice that is not waited for is no better than the holder. */
 		if (theirs < rank && turn_order_is_passed_over(p, now_ns))
 			theirs = rank;
 		is_wanted |= theirs < rank || (theirs == rank && now_ns >= quantum_end_ns);

@@ -6,7 +6,7 @@
  * the way of its wish for more than 50 ms is not believed for a while, and then stands in nobody's way.
  * It may still wish, and be given the turn; but nobody waits for it.
  *
- * Who is first in line and does not take a free turn in time has only missed it: its process woke up late, as it
+ * A slice that is first in line and does not take a free turn in time has only missed it: its process woke up late, as it
  * may again and again where processors are busy. For such, 0.3 ms are waited each, but not more than a
  * thirty-second of all time; beyond that it is passed over at once, and believed as before.
  */
@@ -109,7 +109,7 @@ void turn_order_note_taken(
 	struct turn_peer *peers, unsigned count, const struct turn_line *line, uint64_t now_ns);
 
 /*
- * Who makes a holder of this rank give back: *ret_waiting says whether anybody waits. At the end of its
+ * Whether a holder of this rank gives its turn back: *ret_waiting says whether anybody waits. At the end of its
  * quantum it gives way to its own rank or better, before that to better ones, who may also have taken it.
  */
 bool turn_order_is_wanted(const struct turn_peer *peers, unsigned count, uint32_t rank,

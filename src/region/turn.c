@@ -302,7 +302,7 @@ int turn_hold(struct turn *t, unsigned rank, uint64_t now_ns, uint64_t busy_unti
 	/* relaxed: the change of the word that follows shows it */
 	set(&t->own->busy_until_ns[t->process], sooner(busy_until_ns, now_ns + TURN_LEASE_NS));
 	word = load(&t->own->face.word);
-	/* Who waits limits the lease: polled first. */
+	/* A waiting slice limits the lease: polled first. */
 	if (counts(word, TURN_HOLD, now_ns))
 		poll_waiters(t, rank, now_ns);
 	if (LIKELY(keep(t, &word, now_ns, busy_until_ns)))

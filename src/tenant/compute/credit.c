@@ -13,7 +13,7 @@
  */
 #define FILLING_NS 4000000
 
-/* What streams may take on top of a credit that is filled for the first of them. */
+/* Overdraft: streams may take so much on top of a credit that is filled for the first of them. */
 #define OVERDRAFT_NS 4000000
 
 /* About a turn's time: beyond it a slice borrows, until it has paid all of it back. */
@@ -55,7 +55,7 @@ static void spend(
 		;
 }
 
-/* What the credit owes is the slice's debt; and without a limit nothing is owed, and nothing ordered. */
+/* The credit's debt is the slice's; without a limit nothing is owed, and nothing ordered. */
 static void flush(struct meter *m, uint64_t now_ns)
 {
 	struct budget_rate rate = ceiling_rate(m);
@@ -154,7 +154,7 @@ void credit_charge(struct meter *m, int64_t reserved_ns, int64_t took_ns, uint64
 {
 	struct budget_rate sure = sure_rate(m), ceiling = ceiling_rate(m);
 
-	/* What was expected too low is the credit's; what comes back pays the slice's debts first. */
+	/* The credit pays for an estimate that was too low; what comes back pays the slice's debts first. */
 	if (m->limits.is_limited && took_ns > reserved_ns)
 		m->credit.balance_ns -= took_ns - reserved_ns;
 	else if (m->limits.is_limited)

@@ -35,7 +35,7 @@ void credit_reserve(struct meter *meter, int64_t ns, uint64_t now_ns);
 /* Work for which so much was reserved took so long. */
 void credit_charge(struct meter *meter, int64_t reserved_ns, int64_t took_ns, uint64_t now_ns);
 
-/* What the slice has saved up of what it is sure to get; less than 0: it owes, or borrows. */
+/* The part of its cores that the slice has saved up; less than 0: it owes, or borrows. */
 int64_t credit_saved_ns(const struct meter *meter, uint64_t now_ns);
 
 /* Whether this slice uses what others are sure of. */

@@ -9,13 +9,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What is not known yet is expected to take just this long: a batch of its own, so that it is known soon. */
+/* Unknown work is expected to take just this long: a batch of its own, so that it is known soon. */
 #define ESTIMATE_UNKNOWN_NS 1000000u
 
 /* The place of a key, taken for it where another one was there. */
 uint32_t estimate_find(uint64_t key);
 
-/* What is expected: as measured, or ESTIMATE_UNKNOWN_NS. */
+/* The estimate: as measured, or ESTIMATE_UNKNOWN_NS. */
 uint64_t estimate_ns(uint32_t estimate);
 
 /* Work that was done together: how often each kind, and how long it took in all. */

@@ -100,7 +100,7 @@ void gate_copy_slowly(CUstream stream, uint64_t bytes)
 		if (s) {
 			wait_while_suspended(s);
 			if (bytes >= GATE_COPY_BYTES) {
-				work_end_batch(s, clock_now_ns(), true);
+				stream_state_close(s);
 				s->is_chained = false;
 			}
 			streams_leave(s);
@@ -109,7 +109,7 @@ void gate_copy_slowly(CUstream stream, uint64_t bytes)
 	errno = saved_errno;
 }
 
-/* What is measured exactly before it is waited for: an event costs 1 us (H200). */
+/* Work from this length on is measured exactly before it is waited for: an event costs 1 us (H200). */
 #define WORTH_AN_EVENT_NS 200000u
 
 void gate_wait_begin_slowly(CUstream stream, bool is_all, struct gate_wait *ret_wait)
@@ -130,7 +130,7 @@ void gate_wait_begin_slowly(CUstream stream, bool is_all, struct gate_wait *ret_
 	if (s) {
 		if (s->is_open && s->batch->expected_ns >= WORTH_AN_EVENT_NS &&
 			!capture_is_on(stream))
-			work_end_batch(s, clock_now_ns(), true);
+			stream_state_close(s);
 		s->users++;
 		streams_leave(s);
 	}

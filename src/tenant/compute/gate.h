@@ -58,7 +58,7 @@ static inline bool gate_is_open(void)
 }
 
 /*
- * What work is like: equal keys are expected to take equal time. object is a function, a graph, or a
+ * The kind of the work: equal keys are expected to take equal time. object is a function, a graph, or a
  * number of one's own for copies and the like; size what makes a difference (blocks, a power of bytes).
  */
 static inline uint64_t gate_key(const void *object, uint64_t size)
@@ -122,7 +122,7 @@ void gate_wait_end_slowly(struct gate_wait *wait, CUresult result);
 static inline void gate_wait_begin(CUstream stream, bool is_all, struct gate_wait *ret_wait)
 {
 	ret_wait->is_watched = false;
-	/* Who waits may come again after a long time. */
+	/* A thread that waits may come again after a long time. */
 	gate_free_passes = 0;
 	/* relaxed: as in gate_is_open() */
 	if (UNLIKELY(atomic_load_explicit(&gate_mode, memory_order_relaxed) == GATE_ON))

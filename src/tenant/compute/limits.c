@@ -23,7 +23,7 @@
 
 #define SHOW_NS	 1000000000u
 
-/* What HAMi's monitor reads as "launched lately", and counts down. */
+/* HAMi's monitor reads this as "launched lately", and counts it down. */
 #define RECENT_KERNEL 2
 
 /* relaxed all: HAMi's monitor and we write these without order, and read them again soon */

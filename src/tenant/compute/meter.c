@@ -58,7 +58,7 @@ static enum throttle ask(struct meter *m, struct stream_state *s, uint64_t estim
 		.is_yielding = m->turns.is_yielding};
 	enum throttle why;
 
-	work_end_batch(s, now_ns, true);
+	stream_state_close(s);
 	work_collect(m, now_ns);
 	work.busy_until_ns = work_end_ns(m);
 	if (work.is_unknown)
@@ -156,7 +156,7 @@ void meter_given(struct stream_state *s)
 		/* The first of a batch that only the first may call this for. */
 		if (s->batch->launches == 1)
 			s->batch->given_ns = now_ns;
-		work_end_batch(s, now_ns, true);
+		stream_state_close(s);
 		FAULT("meter: batch closed");
 		work_say_busy_until(m, work_end_ns(m));
 	}

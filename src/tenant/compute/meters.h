@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The meters: one for each device of this process, and all that its parts keep: who is let through (meter.h),
+ * The meters: one for each device of this process, and all that its parts keep: which work is let through (meter.h),
  * the turns (turns.h), what is under way (work.h), the credit (credit.h) and the limits (limits.h).
  */
 #pragma once
@@ -22,7 +22,7 @@
  */
 #define METER_BATCH_NS 1000000u
 
-/* What meter.c counts. */
+/* Counted by meter.c. */
 struct meter_counts {
 	uint64_t launches; /* not booked yet */
 	uint64_t batches;  /* begun since the process began */

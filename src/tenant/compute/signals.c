@@ -55,7 +55,7 @@ void signals_take(void)
 
 	if (atomic_exchange(&is_done, true))
 		return;
-	/* What resumes comes first: a process that can be suspended can be resumed. */
+	/* The signal that resumes comes first: a process that can be suspended can be resumed. */
 	take(SIGUSR1);
 	take(SIGUSR2);
 	errno = saved_errno;

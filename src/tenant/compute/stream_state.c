@@ -81,7 +81,7 @@ static bool is_continued(struct stream_state *s, uint64_t now_ns)
 		return true;
 	if (!s->is_open && !s->pending && now_ns > s->drained_ns + STREAM_PAUSE_NS)
 		return false;
-	/* What was expected is an estimate. */
+	/* The expected end is an estimate. */
 	return !stream_state_is_done(s);
 }
 
@@ -140,7 +140,7 @@ void stream_state_open(struct stream_state *s, uint64_t now_ns)
 	struct batch *b = &s->batches[(s->first + s->pending) % STREAM_BATCHES];
 	struct timebase *base = s->timebase;
 
-	/* What is not chained was found to be so before, and the driver is not asked again. */
+	/* A batch that is not chained was found to be so before, and the driver is not asked again. */
 	if (s->is_chained && !is_continued(s, now_ns))
 		s->is_chained = false;
 
@@ -153,7 +153,7 @@ void stream_state_open(struct stream_state *s, uint64_t now_ns)
 	b->is_timed = b->has_start || s->is_chained;
 	FAULT("stream: start recorded");
 	b->start_ns = clock_now_ns();
-	/* Who lost its processor in between does not know better than before. */
+	/* A thread that lost its processor in between does not know better than before. */
 	if (b->start_ns > now_ns + RECORD_MAX_NS)
 		b->start_ns = now_ns;
 	b->given_ns = 0;
@@ -185,6 +185,8 @@ void stream_state_close(struct stream_state *s)
 {
 	struct batch *b = s->batch;
 
+	if (!s->is_open || s->pending == STREAM_PENDING)
+		return;
 	b->due_ns = s->drained_ns;
 	s->is_chained = record(s, &b->end);
 	b->is_timed = b->is_timed && s->is_chained;
@@ -276,7 +278,7 @@ static bool measure(
 	return true;
 }
 
-/* What is still to be done is expected after what was just seen to end. */
+/* The rest of the work is expected after what was just seen to end. */
 static void anchor(struct stream_state *s, uint64_t end_ns)
 {
 	s->drained_ns = end_ns;

@@ -51,7 +51,7 @@ struct batch {
 	uint64_t due_ns;    /* when it should have ended */
 };
 
-/* What every launch looks at stands first. */
+/* Every launch reads the first fields. */
 struct stream_state {
 	struct meter *meter;
 	struct batch *batch;	 /* the open one, behind the closed ones */
@@ -94,7 +94,7 @@ bool stream_state_is_done(const struct stream_state *s);
 /* Opens a batch; there is none, and fewer than STREAM_PENDING wait to be collected. */
 void stream_state_open(struct stream_state *s, uint64_t now_ns);
 
-/* Closes the open batch with an event. */
+/* Closes the open batch with an event; nothing where there is none, or no room for one more closed batch. */
 void stream_state_close(struct stream_state *s);
 
 /*

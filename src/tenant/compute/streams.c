@@ -64,7 +64,7 @@ static struct stream_state *take_state(struct meter *m, uint64_t now_ns)
 		if (!is_free(s, now_ns))
 			continue;
 		if (s->is_used) {
-			work_end_batch(s, now_ns, false);
+			work_break(s, now_ns);
 			stream_state_free(s);
 		}
 		if (i >= m->streams.high)
@@ -177,7 +177,7 @@ static void end_in(struct meter *m, CUstream stream)
 		if (!s->is_used || !s->has_stream || s->stream != stream)
 			continue;
 		FAULT("gate: stream ends");
-		work_end_batch(s, clock_now_ns(), true);
+		stream_state_close(s);
 		s->has_stream = false;
 		s->is_chained = false;
 		s->use++;
@@ -198,7 +198,7 @@ void streams_end(CUstream stream)
 
 void streams_context_ended(struct meter *m, CUcontext context)
 {
-	/* What was under way stays charged as it was expected. */
+	/* Work that was under way stays charged by its estimate. */
 	for (unsigned i = 0; i < m->streams.high; i++)
 		if (m->streams.at[i].is_used && m->streams.at[i].context == context)
 			stream_state_lose_context(&m->streams.at[i]);

@@ -13,7 +13,7 @@
 #include "tenant/compute/meters.h"
 #include "tenant/compute/work.h"
 
-/* Who waits for the turns of all others waits no longer than this for each slice, itself counted in. */
+/* A slice waits for the turns of all others no longer than this for each slice, itself counted in. */
 #define WAIT_NS	    UINT64_C(6000000)
 #define HANDOVER_NS UINT64_C(1000000) /* with what a batch may be longer than expected */
 

@@ -22,7 +22,7 @@
 #include "tenant/slice/own_pid.h"
 
 #define SECOND_NS UINT64_C(1000000000)
-/* Who has not asked for so long leaves it to the next that would; and nothing of what it found is left. */
+/* A process that has not asked for so long leaves it to the next one; and later its findings are forgotten. */
 #define LEAVES_S 3u
 #define STALE_S	 10u
 /* A driver that does not tell so often in a row will not. */
@@ -63,7 +63,7 @@ static uint64_t get(const _Atomic uint64_t *at)
 	return atomic_load_explicit(at, memory_order_relaxed);
 }
 
-/* What is in force; a word of the region's is believed within its bounds. */
+/* The part in force; a word of the region's is believed within its bounds. */
 static uint32_t in_force(const struct region_compute *books, uint64_t now_ns)
 {
 	uint64_t permille = get(&books->counted_permille);

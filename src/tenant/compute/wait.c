@@ -2,7 +2,7 @@
 /*
  * The waits of work that has to wait.
  *
- * Nobody sleeps with the meter's lock. Who waits polls at least every THROTTLE_SLEEP_MAX_NS, so limits that are
+ * No thread sleeps with the meter's lock. A waiting thread polls at least every THROTTLE_SLEEP_MAX_NS, so limits that are
  * changed or lifted are seen at once, and a process that is asked to go by a signal goes.
  */
 #define LOG_TOPIC LOG_COMPUTE

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a meter's streams have under way. */
+/* The work that a meter's streams have under way. */
 #define LOG_TOPIC LOG_COMPUTE
 #include "tenant/compute/work.h"
 
@@ -60,13 +60,11 @@ void work_collect(struct meter *m, uint64_t now_ns)
 	}
 }
 
-void work_end_batch(struct stream_state *s, uint64_t now_ns, bool is_exact)
+void work_break(struct stream_state *s, uint64_t now_ns)
 {
 	struct stream_span span;
 
-	if (is_exact && s->is_open && s->pending < STREAM_PENDING)
-		stream_state_close(s);
-	else if (!is_exact && stream_state_break(s, now_ns, &span))
+	if (stream_state_break(s, now_ns, &span))
 		charge(s, &span, now_ns);
 }
 
@@ -128,7 +126,7 @@ void work_end_batches(struct meter *m, uint64_t now_ns)
 		struct stream_state *s = &m->streams.at[i];
 
 		if (s->is_open && is_reachable(s))
-			work_end_batch(s, now_ns, true);
+			stream_state_close(s);
 	}
 }
 

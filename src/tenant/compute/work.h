@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a meter's streams have under way: it is collected, ended, and charged. All of it under the meter's lock. */
+/* The work that a meter's streams have under way: it is collected, ended, and charged. All of it under the meter's lock. */
 #pragma once
 
 #include <stdbool.h>
@@ -19,8 +19,8 @@ struct work {
 #define WORK_NULL {.overlap_permille = 1000}
 /* clang-format on */
 
-/* Ends the open batch, by an event where is_exact. */
-void work_end_batch(struct stream_state *s, uint64_t now_ns, bool is_exact);
+/* The stream was idle, or is another from now on: what its open batch took is charged by its estimate. */
+void work_break(struct stream_state *s, uint64_t now_ns);
 
 /* Work comes: if it comes after a pause, what was given before that ends, and is charged by its estimate. */
 void work_note_pause(struct stream_state *s, uint64_t now_ns);
@@ -28,7 +28,7 @@ void work_note_pause(struct stream_state *s, uint64_t now_ns);
 /* Lets events tell when what is in open batches ends. */
 void work_end_batches(struct meter *meter, uint64_t now_ns);
 
-/* What is done is charged. */
+/* Collects batches that are done, and charges them. */
 void work_collect(struct meter *meter, uint64_t now_ns);
 
 /* When all that this process has given to the device should be done; 0: nothing is known of. */

@@ -8,9 +8,7 @@ library under src/ and sim/ this reads the symbols of its object files (nm) and 
   - a call, or a reference to data, upwards between layers (the table is tools/layers.py)
   - a circle: files that all reach each other by calls
 
-Allowed circles stand in this file, with the reason. What is left from before this law stands in
-tools/known_links.txt. That list may only shrink: a line whose fault is gone is a finding, and
---prune removes it.
+Allowed circles stand in this file, with the reason; one that is gone is a finding, too.
 """
 
 import argparse
@@ -23,7 +21,6 @@ import sys
 
 import layers
 
-KNOWN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "known_links.txt")
 PRODUCT = ("src/", "sim/")
 NOT_PRODUCT = ("sim/tests/",)
 
@@ -44,6 +41,10 @@ def statements(build):
         yield outputs.split("|")[0].split(), rule, inputs, block.group(2)
 
 
+def is_product(output):
+    return output.startswith(PRODUCT) and not output.startswith(NOT_PRODUCT)
+
+
 def programs(build):
     """{output: its object files}, for programs and libraries of the product. A static library counts
     where it is linked, and by itself where nothing links it."""
@@ -57,14 +58,14 @@ def programs(build):
             linked[outputs[0]] = (objects, [w for w in dict.fromkeys(words) if w.endswith(".a")])
     found, used = {}, set()
     for output, (objects, libraries) in linked.items():
-        if output.startswith(PRODUCT) and not output.startswith(NOT_PRODUCT):
+        if is_product(output):
             used.update(libraries)
             found[output] = objects + [o for a in libraries for o in archives.get(a, [])]
     for archive, objects in archives.items():
-        if archive.startswith(PRODUCT) and archive not in used:
-            extracted = any(set(objects) <= set(others) for others in found.values())
-            if not extracted:
-                found[archive] = objects
+        # one whose objects are linked by name is in use, too
+        if is_product(archive) and archive not in used and not any(
+                set(objects) <= set(others) for others in found.values()):
+            found[archive] = objects
     return found
 
 
@@ -163,39 +164,23 @@ def way_in_words(edges, way):
     return ", ".join("%s calls %s of %s" % (a, edges[a, b], b) for a, b in zip(way, way[1:]))
 
 
-def judge(program, edges, known, met):
-    """Findings of one program as (file, words). Lines of the known list that are met go into met."""
+def judge(program, edges):
+    """Findings of one program as (file, words)."""
     for (user, used), name in sorted(edges.items()):
-        line, me = "up %s %s" % (user, used), layers.module_of(user)
-        if layers.may_use(me, layers.module_of(used)):
-            continue
-        if line in known:
-            met.add(line)
-        else:
+        me = layers.module_of(user)
+        if not layers.may_use(me, layers.module_of(used)):
             yield user, "uses %s of %s; %s may use %s" % (name, used, me, layers.allowed(me))
-    for component in circles(edges):
-        if any(component <= files for where, files, _ in ALLOWED_CIRCLES if where == program):
+    found = circles(edges)
+    for where, files, reason in ALLOWED_CIRCLES:
+        if where == program and files not in found:
+            yield min(files), "is on no circle with %s any more; remove the row of it in %s (%s)" % (
+                max(files), os.path.basename(__file__), reason)
+    for component in found:
+        if any(component == files for where, files, _ in ALLOWED_CIRCLES if where == program):
             continue
-        new = sorted(path for path in component if "circle " + path not in known)
-        met.update("circle " + path for path in component.difference(new))
-        if new:
-            yield new[0], "is on a circle of %d files, and so are of those not known: %s; one way round: %s" % (
-                len(component), " ".join(new[1:]) or "none",
-                way_in_words(edges, shortest_circle(edges, component)))
-
-
-def read_known(path):
-    if not os.path.isfile(path):
-        return set()
-    with open(path, encoding="utf-8") as f:
-        return {line.strip() for line in f if line.strip() and not line.startswith("#")}
-
-
-def prune(path, gone):
-    with open(path, encoding="utf-8") as f:
-        kept = [line for line in f if line.strip() not in gone]
-    with open(path, "w", encoding="utf-8") as f:
-        f.writelines(kept)
+        first, *others = sorted(component)
+        yield first, "is on a circle with %s; one way round: %s" % (
+            " ".join(others), way_in_words(edges, shortest_circle(edges, component)))
 
 
 def show(program, edges):
@@ -211,40 +196,24 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog="To cut a circle: --show PROGRAM lists each call inside it; move the shared part below "
-               "both files, or hand the upper one's function down as an argument or a table's row. "
-               "Then --prune, and commit the shorter list with the cut. A listed file that is renamed "
-               "or split keeps its line, under the new names.")
+               "both files, or hand the upper one's function down as an argument or a table's row.")
     parser.add_argument("build", nargs="?", default="build/test", help="a build folder (build/test)")
-    parser.add_argument("--known", default=KNOWN, help="another list of what is left from before")
-    parser.add_argument("--prune", action="store_true", help="remove lines whose fault is gone")
     parser.add_argument("--show", metavar="PROGRAM", help="list the calls in a program's circles, as in "
                         "`--show libvgpu.so`, and stop")
     args = parser.parse_args()
-    source_of = sources(args.build)
-    known, met, found, counted = read_known(args.known), set(), set(), 0
-    for program, objects in sorted(programs(args.build).items()):
-        edges = graph_of(args.build, objects, source_of)
-        if args.show:
-            if os.path.basename(program) == args.show:
-                show(program, edges)
-            continue
-        counted += 1
-        found.update(judge(program, edges, known, met))
-    if args.show:
-        return 0
+    source_of, found = sources(args.build), set()
+    graphs = {program: graph_of(args.build, objects, source_of)
+              for program, objects in sorted(programs(args.build).items())}
+    for program, edges in graphs.items():
+        if not args.show:
+            found.update(judge(program, edges))
+        elif os.path.basename(program) == args.show:
+            show(program, edges)
+    if not graphs:
+        found.add((args.build, "no program of src/ or sim/ is built here"))
     for path, what in sorted(found):
         print("%s:1: %s" % (path, what))
-    gone = sorted(known - met)
-    if gone and args.prune:
-        prune(args.known, gone)
-        print("%s: %d lines removed" % (os.path.basename(args.known), len(gone)))
-    elif gone:
-        for line in gone:
-            print("%s: `%s` is gone; remove the line (tools/check_links.py --prune)" %
-                  (os.path.relpath(args.known), line))
-    if not counted:
-        print("%s:1: no program of src/ or sim/ is built here" % args.build)
-    return 1 if found or (gone and not args.prune) or not counted else 0
+    return 1 if found else 0
 
 
 if __name__ == "__main__":

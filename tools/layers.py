@@ -20,11 +20,19 @@ MAY_USE = {
     "cli": ["base", "policy", "region", "gpu", "node"],
 }
 
+_MODEL = ["sim/machine", "sim/cuda/model"]
+_TIMED = [*_MODEL, "sim/cuda/model/time", "sim/cuda/model/memory"]
+
 # The simulated node, which shares only headers with the product.
 SIM_MAY_USE = {
     "sim/machine": [],
     "sim/cuda/model": ["sim/machine"],
-    "sim/cuda/api": ["sim/machine", "sim/cuda/model"],
+    "sim/cuda/model/time": _MODEL,
+    "sim/cuda/model/memory": [*_MODEL, "sim/cuda/model/time"],
+    "sim/cuda/model/code": _TIMED,
+    "sim/cuda/model/graph": [*_TIMED, "sim/cuda/model/code"],
+    "sim/cuda/model/context": [*_TIMED, "sim/cuda/model/code", "sim/cuda/model/graph"],
+    "sim/cuda/api": [*_TIMED, "sim/cuda/model/code", "sim/cuda/model/graph", "sim/cuda/model/context"],
     "sim/nvml": ["sim/machine"],
     "sim/mps": [],
     "sim/tool": ["sim/machine"],

@@ -109,11 +109,18 @@ enum found { FOUND_RUNNING, FOUND_WAITING, FOUND_GONE };
 /* Whether the thread waits, and how often it has ever left a processor. */
 static enum found look(unsigned i, unsigned long *ret_switches)
 {
-	int tid = atomic_load(&page->threads[i].tid);
+	int tid = atomic_load(&page->threads[i].tid),
+	    parent = atomic_load(&page->threads[i].parent);
 	char text[4096];
 	const char *state;
 
 	looks++;
+	if (parent) {
+		/* which writes the record again, unless it was killed */
+		if (kill(parent, 0) < 0)
+			atomic_store(&page->threads[i].parent, 0);
+		return FOUND_RUNNING;
+	}
 	if (tid == 0) {
 		int pid = atomic_load(&page->threads[i].pid);
 
@@ -147,13 +154,13 @@ static bool all_wait(bool is_again)
 		if (state == THREAD_FREE || state == THREAD_SLEEPS)
 			continue;
 		found = look(i, &switches);
+		/* the end of a process is about to wake its parent */
 		if (found == FOUND_GONE)
 			drop(i);
-		if (found == FOUND_RUNNING ||
-			(found == FOUND_WAITING && is_again && switches != known[i].switches))
+		if (found != FOUND_WAITING || (is_again && switches != known[i].switches))
 			return false;
 		known[i].switches = switches;
-		if (found == FOUND_WAITING && is_again && state == THREAD_RUNS &&
+		if (is_again && state == THREAD_RUNS &&
 			atomic_compare_exchange_strong(
 				&page->threads[i].state, &state, THREAD_BLOCKED))
 			atomic_fetch_sub(&page->running, 1);

@@ -31,6 +31,7 @@ struct thread_record {
 	_Atomic uint32_t wake; /* a futex: grows when the driver ends the wait */
 	_Atomic int32_t tid;   /* 0: of a thread that is about to begin */
 	_Atomic int32_t pid;
+	_Atomic int32_t parent; /* while it is in fork(): its pid */
 	_Atomic uint64_t deadline_ns;
 };
 

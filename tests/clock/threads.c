@@ -165,15 +165,18 @@ EXPORT pid_t fork(void)
 	if (!clock_is_virtual())
 		return real();
 	child = clock_new_record();
+	atomic_store(&child->parent, getpid());
 	pid = real();
 	if (pid == 0) {
 		clock_take_record(child);
 	} else if (pid < 0) {
+		atomic_store(&child->parent, 0);
 		clock_drop_record(child);
 	} else {
 		/* the child may not have come so far, or have been killed */
 		atomic_store(&child->pid, pid);
 		atomic_store(&child->tid, pid);
+		atomic_store(&child->parent, 0);
 	}
 	return pid;
 }

@@ -176,7 +176,7 @@ static uint64_t delayed_ns(void)
 static int run(struct client *c, char **word, unsigned count)
 {
 	const struct client_command *command = command_named(word[0]);
-	uint64_t start_ns, delay_ns;
+	uint64_t start_ns, took_ns, delay_ns;
 	int r;
 
 	if (strcmp(word[0], "time") == 0 && count > 1) {
@@ -185,8 +185,10 @@ static int run(struct client *c, char **word, unsigned count)
 		delay_ns = delayed_ns();
 		r = run(c, word + 1, count - 1);
 		delay_ns = delayed_ns() - delay_ns;
+		took_ns = clock_now_ns() - start_ns;
+		/* on a virtual clock the delay is not in it */
 		client_say(c, " us=%llu",
-			(unsigned long long)((clock_now_ns() - start_ns - delay_ns) / 1000));
+			(unsigned long long)(took_ns > delay_ns ? (took_ns - delay_ns) / 1000 : 0));
 		return r;
 	}
 	if (!command) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A limited slice beside a process without the library: what it gets of the device comes near its limit
- * when the driver's figures have been looked at for long enough. Takes 120 s of real time.
+ * when the driver's figures have been looked at for long enough. Takes 110 s of virtual time.
  */
 #include "tests/tenant/meter.h"
 

@@ -17,7 +17,7 @@ FUZZ_SECONDS   ?= 60
 
 # what test-under-load runs, and beside how many busy loops
 LOAD_TESTS     ?= busy pacing turn_stress gate sim-cuda-turns life pressure processes shares signals \
-	neighbours
+	neighbours compute_terms compute_turns
 LOAD_LOOPS     ?= 3
 
 # how many random operations on the simulated driver (`make test` does 100,000)

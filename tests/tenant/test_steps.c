@@ -20,6 +20,9 @@
 #include "tests/tenant/course.h"
 #include "tests/tenant/meter.h"
 
+/* At most so small a part of the tries may find its place passed less often than in the tours before. */
+#define MISSED_PART 20
+
 /* Steps that only the first process of a slice does. */
 static bool is_of_the_first(const struct place *p)
 {
@@ -32,37 +35,49 @@ static bool is_of_a_reaper(const struct place *p)
 	return strncmp(p->name, "reap:", 5) == 0;
 }
 
-/* What is tried where the order says; other is a process that was there before, or NULL. */
-typedef void try_fn(struct course *c, const char *fault, struct tenant *other);
+/*
+ * What is tried where the order says; other is a process that was there before, or NULL. False where the process
+ * went its whole tour and did not pass the place so often: that depends on the clock at places of compute time.
+ */
+typedef bool try_fn(struct course *c, const char *fault, struct tenant *other);
 
-static void kill_there(struct course *c, const char *fault, struct tenant *other)
+static bool kill_there(struct course *c, const char *fault, struct tenant *other)
 {
 	struct tenant *victim = course_start(c, fault);
+	int status;
 
 	tenant_tell(victim, TOUR);
-	assert_int_equal(tenant_end(victim), SIGKILL);
+	status = tenant_end(victim);
+	if (status == 0)
+		return false;
+	assert_int_equal(status, SIGKILL);
 	if (!other)
 		other = tenant_new(c->slice);
 	course_expect_all_for(c, other);
 	assert_int_equal(tenant_end(other), 0);
+	return true;
 }
 
-static void wait_until_stopped(const struct tenant *t)
+static bool is_stopped_in_time(const struct tenant *t)
 {
 	uint64_t deadline_ns = clock_now_ns() + UINT64_C(10000000000);
 	int status = 0;
 
 	while (waitpid(t->pid, &status, WUNTRACED | WNOHANG) == 0 && clock_now_ns() < deadline_ns)
 		usleep(500);
-	assert_true(WIFSTOPPED(status));
+	return WIFSTOPPED(status);
 }
 
-static void stop_there(struct course *c, const char *fault, struct tenant *other)
+static bool stop_there(struct course *c, const char *fault, struct tenant *other)
 {
 	struct tenant *victim = course_start(c, fault), *late;
 
 	tenant_tell(victim, TOUR);
-	wait_until_stopped(victim);
+	if (!is_stopped_in_time(victim)) {
+		course_expect_tour(victim);
+		assert_int_equal(tenant_end(victim), 0);
+		return false;
+	}
 	if (!other)
 		other = tenant_new(c->slice);
 	course_expect_within(other, PEER_US, OK, "alloc a 64m");
@@ -80,9 +95,10 @@ static void stop_there(struct course *c, const char *fault, struct tenant *other
 	assert_int_equal(tenant_end(victim), 0);
 	course_expect_all_for(c, other);
 	assert_int_equal(tenant_end(other), 0);
+	return true;
 }
 
-static void fork_there(struct course *c, const char *fault, struct tenant *other)
+static bool fork_there(struct course *c, const char *fault, struct tenant *other)
 {
 	struct tenant *victim = course_start(c, fault);
 
@@ -93,12 +109,14 @@ static void fork_there(struct course *c, const char *fault, struct tenant *other
 		other = tenant_new(c->slice);
 	course_expect_all_for(c, other);
 	assert_int_equal(tenant_end(other), 0);
+	return true;
 }
 
 /* At each place, when it is passed for the first time and once later. */
 static void try_everywhere(struct node *node, const char *action, try_fn *try)
 {
 	struct course c = course_begin(node);
+	unsigned tried = 0, missed = 0;
 	struct tenant *other;
 	char fault[160];
 
@@ -113,11 +131,14 @@ static void try_everywhere(struct node *node, const char *action, try_fn *try)
 			other = is_of_the_first(p) ? NULL : tenant_new(c.slice);
 			if (is_of_a_reaper(p))
 				course_leave_a_dead(&c);
-			try(&c, fault, other);
+			tried++;
+			missed += !try(&c, fault, other);
 			course_end_case(&c);
 		}
 	}
-	print_message("%s at %u places\n", action, c.place_count);
+	print_message("%s at %u places, %u of %u not passed so often\n", action, c.place_count,
+		missed, tried);
+	assert_true(missed * MISSED_PART <= tried);
 }
 
 static void a_process_killed_at_any_step_leaves_all_to_the_others(void **state)
@@ -219,7 +240,7 @@ static void who_is_stopped_beside_an_event_keeps_its_limit(void **state)
 		t = course_start(&c, fault);
 		expect(t, OK, "primary 0");
 		tenant_tell(t, "compute launch 500");
-		wait_until_stopped(t);
+		assert_true(is_stopped_in_time(t));
 		usleep(PEER_US);
 		tenant_kill(t, SIGCONT);
 		usleep(METER_SETTLE_US);

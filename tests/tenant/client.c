@@ -148,6 +148,7 @@ static const struct client_command *command_named(const char *name)
 		client_old_commands,
 		client_pressure_commands,
 		client_process_commands,
+		client_race_commands,
 		client_share_commands,
 		client_tour_commands,
 		client_view_commands,
@@ -173,7 +174,7 @@ static uint64_t delayed_ns(void)
 	return delay_ns;
 }
 
-static int run(struct client *c, char **word, unsigned count)
+int client_run(struct client *c, char **word, unsigned count)
 {
 	const struct client_command *command = command_named(word[0]);
 	uint64_t start_ns, took_ns, delay_ns;
@@ -183,7 +184,7 @@ static int run(struct client *c, char **word, unsigned count)
 		/* The clock first and last, so that no delay counts that is not in its time. */
 		start_ns = clock_now_ns();
 		delay_ns = delayed_ns();
-		r = run(c, word + 1, count - 1);
+		r = client_run(c, word + 1, count - 1);
 		delay_ns = delayed_ns() - delay_ns;
 		took_ns = clock_now_ns() - start_ns;
 		/* on a virtual clock the delay is not in it */
@@ -214,7 +215,7 @@ static void answer_line(struct client *c, char *line)
 	if (count == 0 || word[0][0] == '#')
 		return;
 	c->extra[0] = '\0';
-	r = run(c, word, count);
+	r = client_run(c, word, count);
 	printf("%d%s\n", r, c->extra);
 }
 

@@ -61,6 +61,7 @@ extern const struct client_command client_memory_commands[];
 extern const struct client_command client_nvml_commands[];
 extern const struct client_command client_pressure_commands[];
 extern const struct client_command client_process_commands[];
+extern const struct client_command client_race_commands[];
 extern const struct client_command client_tour_commands[];
 extern const struct client_command client_view_commands[];
 extern const struct client_command client_old_commands[];
@@ -90,6 +91,9 @@ int client_image(char **word, unsigned count, unsigned at, char text[CLIENT_IMAG
 int client_module(struct client *c, const char *name, CUmodule module);
 int client_library(struct client *c, const char *name, CUlibrary library);
 uintptr_t client_function_of(const struct client *c, uintptr_t image);
+
+/* Does one command. */
+int client_run(struct client *c, char **word, unsigned count);
 
 /* Adds to the answer. */
 void client_say(struct client *c, const char *format, ...) __attribute__((format(printf, 2, 3)));

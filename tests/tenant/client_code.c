@@ -176,7 +176,7 @@ static int run_launch(struct client *c, char **word, unsigned count)
 	CUresult r = c->cu.cuLaunchKernel(
 		function, 1, 1, 1, 1, 1, 1, 0, client_stream(c, word, count, 2), params, NULL);
 
-	return r == CUDA_SUCCESS ? (int)c->cu.cuCtxSynchronize() : (int)r;
+	return r == CUDA_SUCCESS && count <= 3 ? (int)c->cu.cuCtxSynchronize() : (int)r;
 }
 
 static int run_limit(struct client *c, char **word, unsigned count)
@@ -267,7 +267,7 @@ const struct client_command client_code_commands[] = {
 	{"library", 1, run_library, "NAME [data=SIZE] [frame=SIZE] [heap] [printf] [managed]"},
 	{"endlibrary", 1, run_endlibrary, "NAME"},
 	{"uselibrary", 1, run_use, "NAME [data|managed|module]"},
-	{"launch", 1, run_launch, "NAME|none [STREAM]"},
+	{"launch", 1, run_launch, "NAME|none [STREAM [nowait]]"},
 	{"limit", 2, run_limit, "stack|heap|printf SIZE"},
 	{"streams", 1, run_streams, "COUNT"},
 	{"fillcode", 1, run_fillcode, "SIZE"},

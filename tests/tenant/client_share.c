@@ -52,6 +52,16 @@ static int run_ipcopen(struct client *c, char **word, unsigned count)
 	return (int)r;
 }
 
+/* ipcopens POINTER BYTES TIMES: the same, again and again */
+static int run_ipcopens(struct client *c, char **word, unsigned count)
+{
+	int r = CUDA_SUCCESS;
+
+	for (uint64_t i = client_size(word[3]); i > 0 && r == CUDA_SUCCESS; i--)
+		r = run_ipcopen(c, word, count);
+	return r;
+}
+
 static int run_ipcclose(struct client *c, char **word, unsigned count)
 {
 	return (int)c->cu.cuIpcCloseMemHandle(client_get(c, word[1]));
@@ -353,6 +363,7 @@ static int run_range(struct client *c, char **word, unsigned count)
 const struct client_command client_share_commands[] = {
 	{"ipcget", 1, run_ipcget, "POINTER"},
 	{"ipcopen", 2, run_ipcopen, "POINTER BYTES"},
+	{"ipcopens", 3, run_ipcopens, "POINTER BYTES TIMES"},
 	{"ipcclose", 1, run_ipcclose, "POINTER"},
 	{"createx", 2, run_createx, "HANDLE SIZE"},
 	{"export", 2, run_export, "FD HANDLE"},

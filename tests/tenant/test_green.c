@@ -94,6 +94,53 @@ static void a_context_ends_with_its_last_reference(void **state)
 	assert_int_equal(tenant_end(t), 0);
 }
 
+/* What is made while a green context is current ends with its primary context, whatever became of it. */
+static void arrays_of_a_green_context_end_with_its_primary_one(void **state)
+{
+	struct slice *slice = slice_of(*state, "2g");
+	struct tenant *t = tenant_new(slice);
+
+	for (unsigned i = 0; i < 3; i++) {
+		expect(t, OK, "green g 0");
+		expect(t, OK, "usegreen g");
+		expect(t, OK, "array a 256m");
+		expect(t, OK, "array b 16x16");
+		assert_true(slice_agreed(slice, 0) >= CONTEXT_BYTES + 256 * MIB);
+		expect(t, OK, "endgreen g");
+		expect(t, OK, "reset 0");
+		assert_int_equal(slice_agreed(slice, 0), 0);
+		expect(t, OK, "primary 0");
+	}
+	assert_int_equal(tenant_end(t), 0);
+}
+
+#define KERNEL_NS UINT64_C(3000000000)
+
+static void tiles_on_their_way_out_in_a_green_stream_end_with_its_primary_context(void **state)
+{
+	struct slice *slice = slice_of(*state, "2g");
+	struct tenant *t = tenant_new(slice);
+
+	assert_int_equal(inject_set_kernel(slice->node->machine, "k", KERNEL_NS), 0);
+	for (unsigned i = 0; i < 3; i++) {
+		expect(t, OK, "green g 0");
+		expect(t, OK, "greenstream s g");
+		expect(t, OK, "usegreen g");
+		expect(t, OK, "module m");
+		expect(t, OK, "array a 4096x4096,sparse");
+		expect(t, OK, "create h 64m");
+		expect(t, OK, "tile a 0 h s");
+		expect(t, OK, "release h");
+		expect(t, OK, "launch m s nowait");
+		expect(t, OK, "untile a 0 s");
+		assert_true(slice_books(slice, 0) >= CONTEXT_BYTES + 64 * MIB);
+		expect(t, OK, "reset 0");
+		assert_int_equal(slice_books(slice, 0), 0);
+		expect(t, OK, "primary 0");
+	}
+	assert_int_equal(tenant_end(t), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -101,6 +148,9 @@ int main(void)
 		test_with_node(a_green_context_brings_the_primary_one),
 		test_with_node(green_contexts_that_do_not_fit_are_refused),
 		test_with_node(a_context_ends_with_its_last_reference),
+		test_with_node(arrays_of_a_green_context_end_with_its_primary_one),
+		test_with_node(
+			tiles_on_their_way_out_in_a_green_stream_end_with_its_primary_context),
 	};
 
 	return cmocka_run_group_tests_name("green", tests, NULL, NULL);

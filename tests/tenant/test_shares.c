@@ -117,6 +117,22 @@ static void opening_twice_wants_closing_twice(void **state)
 	assert_int_equal(tenant_end(user), 0);
 }
 
+/* More often than a count of 16 bits could say. */
+static void opening_often_wants_closing_as_often(void **state)
+{
+	struct slice *a = slice_new(*state, "a", "1g", NULL),
+		     *b = slice_new(*state, "b", "1g", NULL);
+	struct tenant *maker = tenant_new(a), *user = tenant_new(b);
+
+	expect(maker, OK, "alloc a 64m");
+	expect(maker, OK, "ipcget a");
+	expect(user, OK, "ipcopens a %s 65537", bytes_of(maker, "handle"));
+	expect(user, OK, "ipcclose a");
+	expect_books(b, 1, 64 * MIB);
+	assert_int_equal(tenant_end(maker), 0);
+	assert_int_equal(tenant_end(user), 0);
+}
+
 static void a_small_block_is_charged_to_somebody_at_every_instant(void **state)
 {
 	struct slice *slice = slice_new(*state, "a", "2g", NULL);
@@ -511,6 +527,7 @@ int main(void)
 		test_with_node(an_opened_block_is_charged_once),
 		test_with_node(an_opened_block_stays_charged_when_its_maker_frees_it),
 		test_with_node(opening_twice_wants_closing_twice),
+		test_with_node(opening_often_wants_closing_as_often),
 		test_with_node(a_small_block_is_charged_to_somebody_at_every_instant),
 		test_with_node(the_death_of_the_maker_or_of_the_user_is_settled),
 		test_with_node(an_imported_handle_is_charged_once),

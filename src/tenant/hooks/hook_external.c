@@ -82,21 +82,19 @@ static bool pin_pointer(struct range *range, enum holding_table in)
 /* CUDA_ERROR_INVALID_VALUE: nothing lies there, or another thread is about to free it. */
 static CUresult pin_range(CUdeviceptr at, size_t bytes, struct range *range)
 {
-	CUdeviceptr base = at, end = at + bytes, last = 0;
-	size_t size = 0;
+	CUdeviceptr start = at, end = at + bytes, other;
 	CUresult r;
 
-	if (cuda.cuMemGetAddressRange_v2 &&
-		cuda.cuMemGetAddressRange_v2(&base, &size, at) != CUDA_SUCCESS)
-		base = at;
-	if (cuda.cuMemGetAddressRange_v2 &&
-		cuda.cuMemGetAddressRange_v2(&last, &size, end - 1) == CUDA_SUCCESS)
-		end = last + size;
-	range->pointer = base;
 	range->holding.serial = 0;
+	range->pointer = at;
+	if (cuda.cuMemGetAddressRange_v2 &&
+		cuda.cuMemGetAddressRange_v2(&range->pointer, NULL, at) != CUDA_SUCCESS)
+		range->pointer = at;
 	if (pin_pointer(range, HOLDING_POINTERS) || pin_pointer(range, HOLDING_OPENED))
-		end = base;
-	r = mapped_stay_begin(base, end - base, &range->mapped);
+		end = start;
+	else if (!mapped_find(at, &start, &other) || !mapped_find(end - 1, &other, &end))
+		return CUDA_ERROR_INVALID_VALUE;
+	r = mapped_stay_begin(start, end - start, &range->mapped);
 	if (r == CUDA_SUCCESS && !range->holding.serial && !range->mapped.count)
 		return CUDA_ERROR_INVALID_VALUE;
 	return r;

@@ -19,6 +19,8 @@
 
 /* The granularity of mappings on every device that we know (cuMemGetAllocationGranularity). */
 #define MAPPING_STEP_BYTES UINT64_C(0x200000)
+/* Larger than any device's memory; so far back a mapping may begin, at 20 ns a step. */
+#define MAPPING_MOST_BYTES (UINT64_C(1) << 39)
 
 static struct table
 	mappings; /* key: address; a: handle; b: bytes; c: the holding's serial number */
@@ -71,16 +73,29 @@ bool mapped_refer_end(const struct mapped_reference *reference, bool is_made)
 	return true;
 }
 
+bool mapped_find(CUdeviceptr at, CUdeviceptr *ret_start, CUdeviceptr *ret_end)
+{
+	CUdeviceptr start = at & ~(MAPPING_STEP_BYTES - 1);
+	struct table_entry mapping;
+
+	/* The driver tells the start only in a context, and of what can be accessed already. */
+	for (; start && at - start < MAPPING_MOST_BYTES; start -= MAPPING_STEP_BYTES) {
+		if (table_get(&mappings, start, &mapping) != 0)
+			continue;
+		*ret_start = start;
+		*ret_end = start + mapping.b;
+		return at < *ret_end;
+	}
+	return false;
+}
+
 CUresult mapped_refer_begin_at(CUdeviceptr at, struct mapped_reference *ret_reference)
 {
 	struct table_entry mapping;
-	CUdeviceptr base = at;
+	CUdeviceptr start, end;
 
-	if (cuda.cuMemGetAddressRange_v2 &&
-		cuda.cuMemGetAddressRange_v2(&base, NULL, at) != CUDA_SUCCESS)
-		base = at;
 	/* What is not mapped, or just being unmapped, has no handle. */
-	if (table_get(&mappings, base, &mapping) != 0)
+	if (!mapped_find(at, &start, &end) || table_get(&mappings, start, &mapping) != 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	return mapped_refer_begin(mapping.a, ret_reference);
 }

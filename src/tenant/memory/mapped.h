@@ -28,6 +28,8 @@ struct mapped_reference {
 };
 CUresult mapped_refer_begin(
 	CUmemGenericAllocationHandle handle, struct mapped_reference *ret_reference) MUST_CHECK;
+/* The mapping that the address is in. */
+bool mapped_find(CUdeviceptr at, CUdeviceptr *ret_start, CUdeviceptr *ret_end) MUST_CHECK;
 /* The same for what is mapped at the address. */
 CUresult mapped_refer_begin_at(CUdeviceptr at, struct mapped_reference *ret_reference) MUST_CHECK;
 /* False: what the driver made must be undone. */

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What one thread refers to while another one lets it go. The driver sleeps at the beginning of one of the
+ * two calls, so that the other one is made in between. Whatever they answer, nothing is held uncharged.
+ */
+#include "tests/tenant/tenant.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#define SLEEP_NS 300000000
+#define PAUSE_US 100000
+
+/* The next call of the function sleeps in the driver. */
+static void delay(struct node *node, const char *symbol)
+{
+	struct inject_rule rule = {.tag = "*", .times = 1, .delay_ns = SLEEP_NS};
+
+	snprintf(rule.symbol, sizeof(rule.symbol), "%s", symbol);
+	assert_true(inject_add_rule(node->machine, &rule) >= 0);
+}
+
+/* Tells the other thread; the call is in the driver when this returns. */
+static void tell_aside(struct tenant *t, const char *command)
+{
+	expect(t, OK, "aside %s", command);
+	usleep(PAUSE_US);
+}
+
+static void expect_all_charged(struct slice *slice)
+{
+	assert_true(slice_truth(slice, 0) <= slice_books(slice, 0));
+}
+
+/* First one call with the other one in between, then the other way round. */
+static void race(struct node *node, const char *const prepare[], const char *refer,
+	const char *refer_symbol, const char *end, const char *end_symbol)
+{
+	struct slice *slice = slice_new(node, "a", "2g", NULL);
+	const char *const calls[2][3] = {{end, end_symbol, refer}, {refer, refer_symbol, end}};
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct tenant *t = tenant_new(slice);
+
+		for (unsigned k = 0; prepare[k]; k++)
+			expect(t, OK, "%s", prepare[k]);
+		delay(node, calls[i][1]);
+		tell_aside(t, calls[i][0]);
+		tenant_ask(t, "%s", calls[i][2]);
+		expect_all_charged(slice);
+		tenant_ask(t, "joined");
+		expect_all_charged(slice);
+		inject_clear_rules(node->machine);
+		assert_int_equal(tenant_end(t), 0);
+		assert_int_equal(slice_books(slice, 0), 0);
+	}
+}
+
+static void a_handle_that_is_released_is_not_exported_past_the_books(void **state)
+{
+	const char *const prepare[] = {"createx h 512m", NULL};
+
+	race(*state, prepare, "export f h", "cuMemExportToShareableHandle", "release h",
+		"cuMemRelease");
+}
+
+static void a_range_that_is_freed_is_not_registered_past_the_books(void **state)
+{
+	const char *const prepare[] = {"alloc p 512m", NULL};
+
+	race(*state, prepare, "range f p 512m", "cuMemGetHandleForAddressRange", "free p",
+		"cuMemFree_v2");
+}
+
+static void a_mapping_that_goes_is_not_registered_past_the_books(void **state)
+{
+	const char *const prepare[] = {"create h 512m", "reserve v 512m", "map v 0 512m h",
+		"access v 0 512m", "release h", NULL};
+
+	race(*state, prepare, "range f v 512m", "cuMemGetHandleForAddressRange", "unmap v 0 512m",
+		"cuMemUnmap");
+}
+
+static void a_mapping_that_goes_is_not_retained_past_the_books(void **state)
+{
+	const char *const prepare[] = {
+		"create h 512m", "reserve v 512m", "map v 0 512m h", "release h", NULL};
+
+	race(*state, prepare, "retain k v", "cuMemRetainAllocationHandle", "unmap v 0 512m",
+		"cuMemUnmap");
+}
+
+static void a_handle_that_is_released_is_not_mapped_past_the_books(void **state)
+{
+	const char *const prepare[] = {"create h 512m", "reserve v 512m", NULL};
+
+	race(*state, prepare, "map v 0 512m h", "cuMemMap", "release h", "cuMemRelease");
+}
+
+/* A refusal that another thread's call has nothing to do with leaves the charge as it was. */
+static void what_the_driver_refuses_leaves_nothing_pinned(void **state)
+{
+	struct node *node = *state;
+	struct slice *slice = slice_new(node, "a", "2g", NULL);
+	struct tenant *t = tenant_new(slice);
+	struct inject_rule rule = {.tag = "*", .result = 719};
+
+	expect(t, OK, "createx h 512m");
+	expect(t, OK, "reserve v 512m");
+	expect(t, OK, "map v 0 512m h");
+	expect(t, OK, "alloc p 512m");
+	for (unsigned i = 0; i < 2; i++) {
+		snprintf(rule.symbol, sizeof(rule.symbol), "%s",
+			i ? "cuMemGetHandleForAddressRange" : "cuMemExportToShareableHandle");
+		assert_true(inject_add_rule(node->machine, &rule) >= 0);
+	}
+	expect(t, 719, "export f h");
+	expect(t, 719, "range f v 512m");
+	expect(t, 719, "range f p 512m");
+	expect(t, OK, "free p");
+	expect(t, OK, "unmap v 0 512m");
+	expect(t, OK, "release h");
+	assert_int_equal(slice_agreed(slice, 0), CONTEXT_BYTES);
+	inject_clear_rules(node->machine);
+	assert_int_equal(tenant_end(t), 0);
+}
+
+#define RESET_ROUNDS 10
+
+static void what_is_allocated_in_a_new_primary_context_does_not_end_with_the_old_one(void **state)
+{
+	struct slice *slice = slice_new(*state, "a", "20g", NULL);
+	struct tenant *t = tenant_new(slice);
+
+	for (unsigned i = 0; i < RESET_ROUNDS; i++) {
+		expect(t, OK, "resetrace 100000 32m");
+		expect_all_charged(slice);
+		expect(t, OK, "reset 0");
+		expect(t, OK, "primary 0");
+	}
+	assert_int_equal(tenant_end(t), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		test_with_node(a_handle_that_is_released_is_not_exported_past_the_books),
+		test_with_node(a_range_that_is_freed_is_not_registered_past_the_books),
+		test_with_node(a_mapping_that_goes_is_not_registered_past_the_books),
+		test_with_node(a_mapping_that_goes_is_not_retained_past_the_books),
+		test_with_node(a_handle_that_is_released_is_not_mapped_past_the_books),
+		test_with_node(what_the_driver_refuses_leaves_nothing_pinned),
+		test_with_node(
+			what_is_allocated_in_a_new_primary_context_does_not_end_with_the_old_one),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

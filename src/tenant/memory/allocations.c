@@ -23,18 +23,16 @@ static bool is_in_one_chunk(CUdeviceptr pointer, uint64_t bytes)
 static int enter(CUdeviceptr pointer, uint64_t bytes, const struct charge *charge, unsigned flags,
 	bool *ret_is_charged)
 {
-	struct holding holding = holding_of(charge, contexts_life_current(), flags);
+	struct holding holding;
 
 	*ret_is_charged = true;
-	if (is_in_one_chunk(pointer, bytes)) {
-		holding.units = 0;
-		holding.flags |= HOLDING_IN_CHUNK;
-	}
-	if (holding_put(HOLDING_POINTERS, pointer, holding) < 0)
+	if (is_in_one_chunk(pointer, bytes))
+		flags |= HOLDING_IN_CHUNK;
+	if (holding_put_charge(HOLDING_POINTERS, pointer, charge, contexts_life_current(), flags) <
+		0)
 		return -1;
 	FAULT("plain: pointer entered");
-	if (!(holding.flags & HOLDING_IN_CHUNK) ||
-		holding_enter_chunk(pointer, ret_is_charged) == 0)
+	if (!(flags & HOLDING_IN_CHUNK) || holding_enter_chunk(pointer, ret_is_charged) == 0)
 		return 0;
 	if (holding_take(HOLDING_POINTERS, pointer, &holding) != 0)
 		log_debug("a pointer was freed while it was being entered");
@@ -98,9 +96,7 @@ CUresult allocations_keep_pitched(
 
 int allocations_keep_pooled(CUdeviceptr pointer, struct pool *pool)
 {
-	struct holding holding = {.pool = pool, .references = 1, .flags = HOLDING_POOLED};
-
-	return holding_put(HOLDING_POINTERS, pointer, holding);
+	return holding_put_pooled(pointer, pool);
 }
 
 int allocations_take(CUdeviceptr pointer, struct allocation *ret_allocation)

@@ -112,6 +112,49 @@ int holding_put(enum holding_table in, uint64_t key, struct holding holding)
 	return 0;
 }
 
+/* Field by field: a whole struct that was just written in parts is read slowly. */
+static int put_fields(enum holding_table in, uint64_t key, uint64_t life, uint32_t units,
+	const struct charge *charge, unsigned flags)
+{
+	struct table_place place = enter(in, key, true);
+	struct holding *h = &place.entry->holding, gone;
+	bool is_there;
+
+	if (UNLIKELY(!place.entry)) {
+		table_leave(&place);
+		return -ENOMEM;
+	}
+	is_there = h->serial != 0;
+	if (UNLIKELY(is_there))
+		gone = *h;
+	h->life = life;
+	h->references = 1;
+	h->pins = 0;
+	h->units = units;
+	h->device = charge->device ? (uint8_t)charge->device->ordinal : 0;
+	h->kind = (uint8_t)charge->kind;
+	h->flags = (uint16_t)flags;
+	renew_serial(&place);
+	table_leave(&place);
+	if (UNLIKELY(is_there))
+		end_replaced(in, key, &gone);
+	return 0;
+}
+
+int holding_put_charge(enum holding_table in, uint64_t key, const struct charge *charge,
+	uint64_t life, unsigned flags)
+{
+	return put_fields(
+		in, key, life, flags & HOLDING_IN_CHUNK ? 0 : charge->units, charge, flags);
+}
+
+int holding_put_pooled(uint64_t pointer, struct pool *pool)
+{
+	const struct charge none = {.device = NULL};
+
+	return put_fields(HOLDING_POINTERS, pointer, (uintptr_t)pool, 0, &none, HOLDING_POOLED);
+}
+
 /* Whether there is one that is the same in the driver. */
 static bool is_same(const struct holding *there, const struct holding *new)
 {

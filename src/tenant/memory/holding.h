@@ -78,6 +78,10 @@ struct holding holding_of(const struct charge *charge, uint64_t life, unsigned f
  * come again: it is given back. -ENOMEM; then nothing has changed.
  */
 int holding_put(enum holding_table in, uint64_t key, struct holding holding) MUST_CHECK;
+/* The same, made of a charge as by holding_of(); and of a pool. */
+int holding_put_charge(enum holding_table in, uint64_t key, const struct charge *charge,
+	uint64_t life, unsigned flags) MUST_CHECK;
+int holding_put_pooled(uint64_t pointer, struct pool *pool) MUST_CHECK;
 
 /*
  * The same for what the driver counts itself: where it is there already, of the same life, it gets one more

@@ -30,7 +30,7 @@ CUresult mapped_keep(CUmemGenericAllocationHandle handle, struct charge *charge)
 	if (!charge->device)
 		return CUDA_SUCCESS;
 	FAULT("mapped: the driver gave");
-	if (holding_put(HOLDING_CREATED, handle, holding_of(charge, 0, 0)) < 0) {
+	if (holding_put_charge(HOLDING_CREATED, handle, charge, 0, 0) < 0) {
 		log_error("no memory for our own tables, so an allocation is refused");
 		cuda.cuMemRelease(handle);
 		return CUDA_ERROR_OUT_OF_MEMORY;

@@ -129,11 +129,6 @@ void table_remove(struct table_place *place)
 	place->entry = NULL;
 }
 
-void table_leave(struct table_place *place)
-{
-	lock_leave(&place->shard->lock);
-}
-
 int table_get(struct table *t, uint64_t key, struct table_entry *ret_entry)
 {
 	TABLE_SCOPE place = table_enter(t, key, false);

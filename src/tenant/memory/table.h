@@ -60,7 +60,10 @@ struct table_place {
 };
 struct table_place table_enter(struct table *t, uint64_t key, bool may_add) MUST_CHECK;
 void table_remove(struct table_place *place); /* the entry is NULL afterwards */
-void table_leave(struct table_place *place);
+static inline void table_leave(const struct table_place *place)
+{
+	lock_leave(&place->shard->lock);
+}
 
 /* A place that is left at the end of the enclosing scope. */
 #define TABLE_SCOPE __attribute__((cleanup(table_leave))) struct table_place

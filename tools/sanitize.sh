@@ -23,6 +23,9 @@ if [ "$kind" = address ]; then
 else
     flags=thread
     suites="--suite unit --suite stress --no-suite cli --no-suite fuzz"
+    # these compute, and do not wait
+    MESON_TESTTHREADS=$(nproc)
+    export MESON_TESTTHREADS
 fi
 
 # Old thread sanitizers cannot live with today's address space randomization; setarch switches it

@@ -4,6 +4,7 @@
  * any of their threads runs; when all wait, it goes on to the earliest end of a wait.
  */
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/futex.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -24,6 +25,9 @@
 /* Real time between two looks at a thread that runs. */
 #define PAUSE_NS      20000
 #define PAUSE_MOST_NS 1000000
+
+#define LONG_STEP_NS  200000000
+#define QUIET_LOOKS   10
 
 static struct clock_page *page;
 
@@ -192,8 +196,11 @@ static void end_wait(struct thread_record *t, uint32_t state)
 		syscall(SYS_tgkill, atomic_load(&t->pid), atomic_load(&t->tid), CLOCK_SIGNAL);
 }
 
-/* To the earliest end of a wait; false: no wait has one. */
-static bool advance(void)
+/*
+ * To the earliest end of a wait; false: no wait has one. A long step is taken only when nothing has run for some ms:
+ * the kernel may be about to wake a parent, whose child has ended on a processor that was taken away.
+ */
+static bool advance(unsigned quiet_looks)
 {
 	unsigned used = atomic_load(&page->used);
 	uint64_t next_ns = UINT64_MAX;
@@ -204,7 +211,8 @@ static bool advance(void)
 		if (is_timed(atomic_load(&t->state)) && atomic_load(&t->deadline_ns) < next_ns)
 			next_ns = atomic_load(&t->deadline_ns);
 	}
-	if (next_ns == UINT64_MAX)
+	if (next_ns == UINT64_MAX ||
+		(next_ns > atomic_load(&page->now_ns) + LONG_STEP_NS && quiet_looks < QUIET_LOOKS))
 		return false;
 	if (next_ns > atomic_load(&page->now_ns))
 		atomic_store(&page->now_ns, next_ns);
@@ -235,13 +243,16 @@ static void rest(uint32_t changes, uint64_t pause_ns)
 static int drive(pid_t child)
 {
 	uint64_t pause_ns = PAUSE_NS;
+	unsigned quiet_looks = 0;
 	int status;
 
 	for (unsigned i = 0;; i++) {
 		uint32_t changes = atomic_load(&page->changes);
 
-		if (is_quiet() && advance()) {
+		quiet_looks = is_quiet() ? quiet_looks + 1 : 0;
+		if (quiet_looks && advance(quiet_looks)) {
 			pause_ns = PAUSE_NS;
+			quiet_looks = 0;
 			changes = atomic_load(&page->changes);
 		} else if (pause_ns < PAUSE_MOST_NS) {
 			pause_ns *= 2;
@@ -256,7 +267,7 @@ static int drive(pid_t child)
 static pid_t start(const char *library, char **argv)
 {
 	const char *others = getenv("LD_PRELOAD");
-	char preload[4096];
+	char preload[2 * PATH_MAX];
 	pid_t child = fork();
 
 	if (child != 0)
@@ -273,6 +284,7 @@ static pid_t start(const char *library, char **argv)
 int main(int argc, char **argv)
 {
 	uint64_t from_ns, from_real_ns = real_ns(CLOCK_MONOTONIC);
+	char library[PATH_MAX]; /* its whole path, for processes in other folders */
 	pid_t child;
 	int status;
 
@@ -285,7 +297,7 @@ int main(int argc, char **argv)
 	page->threads[0] = (struct thread_record){.pid = getpid(), .state = THREAD_RUNS};
 	page->used = 1;
 	page->running = 1;
-	child = start(argv[1], argv + 2);
+	child = start(realpath(argv[1], library) ? library : argv[1], argv + 2);
 	if (child < 0)
 		return 2;
 	atomic_store(&page->threads[0].pid, child);

@@ -105,8 +105,10 @@ uint32_t shared_steps(unsigned joint)
 
 bool shared_set_mark(unsigned joint, uint64_t mark, int fd)
 {
-	int saved_errno = errno;
-	int r = joint_set_mark(&state.region, joint, mark, fd);
+	int saved_errno = errno, r;
+	LOCK_SCOPE(&parts_lock);
+
+	r = joint_set_mark(&state.region, joint, mark, fd);
 
 	errno = saved_errno;
 	return r == 0;
@@ -114,8 +116,10 @@ bool shared_set_mark(unsigned joint, uint64_t mark, int fd)
 
 bool shared_set_key(unsigned joint, uint64_t key)
 {
-	int saved_errno = errno;
-	int r = joint_set_key(&state.region, joint, key);
+	int saved_errno = errno, r;
+	LOCK_SCOPE(&parts_lock);
+
+	r = joint_set_key(&state.region, joint, key);
 
 	errno = saved_errno;
 	return r == 0;

@@ -102,7 +102,7 @@ PIN(struct hami_slot, sequence, 1936);
 	X(GRAPH, "graph")     \
 	X(LOCAL, "local")     \
 	X(SHARED, "shared")   \
-	X(OTHER, "other")
+	X(UNATTRIBUTED, "unattributed")
 
 enum charge_kind {
 #define X(id, name) CHARGE_##id,
@@ -119,7 +119,8 @@ struct region_device {
 	_Atomic uint64_t refusal_count; /* since the file was made */
 	/* Deaths whose last step is unknown, and how many of them are settled; both only grow. */
 	_Atomic uint64_t doubts, doubts_settled;
-	_Atomic uint64_t drift_count; /* comparisons in which books and driver differed (truth.h) */
+	_Atomic uint64_t
+		drift_count; /* comparisons in which books and driver differed (reconcile.h) */
 	_Atomic uint64_t lists_namespaces; /* NVML was seen to list PIDs of the asker's namespace */
 	_Atomic uint64_t key;		   /* hash of the UUID; 0: the entry is free (region.c) */
 };
@@ -151,13 +152,13 @@ struct region_slot {
 };
 
 /*
- * Memory that several processes of the slice may hold, and that is charged to none of them (joint.h).
- * Whoever holds the lock REGION_LOCK_JOINT changes it; only holders are also cleared without.
+ * Memory that several processes of the slice may hold, and that is charged to none of them (shared.h).
+ * Whoever holds the lock REGION_LOCK_SHARED changes it; only holders are also cleared without.
  */
-#define REGION_JOINTS 1024
+#define REGION_SHARED 1024
 
-struct region_joint {
-	/* units << 32 | JOINT_IS_USED | device << 16 | the slot that made it; 0: free */
+struct region_shared {
+	/* units << 32 | SHARED_IS_USED | device << 16 | the slot that made it; 0: free */
 	_Atomic uint64_t word;
 	_Atomic uint64_t key;	      /* by which others find it; 0: nobody can any more */
 	_Atomic uint64_t mark;	      /* of the descriptors that keep it, too (base/mark.h); or 0 */
@@ -203,7 +204,7 @@ enum region_compute_state {
 	REGION_COMPUTE_TURNS = 8,     /* turns are taken with other slices */
 };
 
-#define JOINT_IS_USED UINT64_C(0x80000000)
+#define SHARED_IS_USED UINT64_C(0x80000000)
 
 /* A path by which a process of the slice can open the inode behind shared descriptors. */
 #define REGION_PATH_BYTES 192
@@ -214,13 +215,13 @@ struct region_own {
 	uint32_t size_bytes;	       /* of the whole file */
 	_Atomic uint32_t device_count; /* entries at or above this one have no name yet */
 	_Atomic uint32_t slot_high;    /* no slot at or above this one was ever taken */
-	_Atomic uint32_t joint_high;   /* the same for joints */
+	_Atomic uint32_t shared_high;  /* the same for shared allocations */
 	uint32_t unused_word;
 	uint64_t unused[4];
 	struct region_device devices[REGION_DEVICES];
 	struct region_slot slots[REGION_SLOTS];
-	char joint_path[REGION_PATH_BYTES];
-	struct region_joint joints[REGION_JOINTS];
+	char shared_path[REGION_PATH_BYTES];
+	struct region_shared shared[REGION_SHARED];
 	struct region_compute compute[REGION_DEVICES];
 };
 
@@ -233,11 +234,11 @@ struct region_file {
 PIN(struct region_file, own, 2011136);
 PIN(struct region_own, devices, 64);
 PIN(struct region_own, slots, 1088);
-PIN(struct region_own, joint_path, 1088 + 1856 * REGION_SLOTS);
-PIN(struct region_own, compute, 1088 + 1856 * REGION_SLOTS + 192 + 192 * REGION_JOINTS);
+PIN(struct region_own, shared_path, 1088 + 1856 * REGION_SLOTS);
+PIN(struct region_own, compute, 1088 + 1856 * REGION_SLOTS + 192 + 192 * REGION_SHARED);
 PIN(struct region_compute, cells, 128);
 _Static_assert(sizeof(struct region_compute) % 64 == 0, "no cache line shared by two devices");
-_Static_assert(sizeof(struct region_joint) == 192, "struct region_joint");
+_Static_assert(sizeof(struct region_shared) == 192, "struct region_shared");
 _Static_assert(sizeof(struct region_device) == 64, "one cache line each");
 _Static_assert(sizeof(struct region_slot) % 64 == 0, "no cache line shared by two processes");
 PIN(struct region_slot, held, 40);
@@ -245,9 +246,9 @@ PIN(struct region_slot, kind_bytes, 168);
 #undef PIN
 
 /*
- * Locks are OFD byte locks on the file at offsets behind any data: a byte a slot, one for the joints, and a
+ * Locks are OFD byte locks on the file at offsets behind any data: a byte a slot, one for the shared allocations, and a
  * second byte a slot for whoever changes a living process's words from outside (evict.h).
  */
-#define REGION_LOCK_SLOTS (INT64_C(1) << 40)
-#define REGION_LOCK_JOINT (REGION_LOCK_SLOTS + REGION_SLOTS)
-#define REGION_LOCK_EVICT (REGION_LOCK_JOINT + 1)
+#define REGION_LOCK_SLOTS  (INT64_C(1) << 40)
+#define REGION_LOCK_SHARED (REGION_LOCK_SLOTS + REGION_SLOTS)
+#define REGION_LOCK_EVICT  (REGION_LOCK_SHARED + 1)

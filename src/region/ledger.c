@@ -23,25 +23,25 @@
  * read, the sum is what living processes have in total: a slot's part of total changes only by a
  * change of total, and there was none.
  *
- * What several processes hold together is in a joint's word instead of a slot's. To move n there is
+ * What several processes hold together is in a shared allocation's word instead of a slot's. To move n there is
  *	1  held.held -= n, held.on_their_way += n, in one addition
  *	2  total's number of changes += 1
- *	3  joint = n
+ *	3  shared allocation = n
  *	4  held.on_their_way -= n
  * and to give it back
  *	1  held.on_their_way += n
  *	2  total's number of changes += 1
- *	3  joint = 0
+ *	3  shared allocation = 0
  *	4  total.in_use -= n
  *	5  held.on_their_way -= n
- * ledger_settle() reads total, then the slots, then the joints. If it saw the slot before step 1 and the
- * joint after step 3, then step 2 was in between, and its exchange fails; between 1 and the last it
+ * ledger_settle() reads total, then the slots, then the shared allocations. If it saw the slot before step 1 and the
+ * shared allocation after step 3, then step 2 was in between, and its exchange fails; between 1 and the last it
  * sees what is on its way, and tries again. A death anywhere leaves units on their way, which is
- * doubt, and the sum that settles it counts the joint as it stands. tests/model/joint.pml is this as
+ * doubt, and the sum that settles it counts the shared allocation as it stands. tests/model/shared.pml is this as
  * a model.
  *
  * The same sum tells a total that was tampered with (ledger_audit()): while total stands still, what
- * slots and joints hold is never more than it says, and exactly that where nothing is on its way.
+ * slots and shared allocations hold is never more than it says, and exactly that where nothing is on its way.
  *
  * All accesses are sequentially consistent: the argument orders steps on different words, and on
  * the processors that we know a read-modify-write costs the same anyway.
@@ -126,30 +126,30 @@ void ledger_uncharge(struct region_file *file, unsigned slot, unsigned device, u
 	atomic_fetch_sub(mine, units);
 }
 
-void ledger_move_to_joint(struct region_file *file, unsigned slot, unsigned device, uint64_t units,
-	struct region_joint *joint, uint64_t word)
+void ledger_move_to_shared(struct region_file *file, unsigned slot, unsigned device, uint64_t units,
+	struct region_shared *shared, uint64_t word)
 {
 	_Atomic uint64_t *mine = &file->own.slots[slot].held[device];
 
 	atomic_fetch_sub(mine, held_word(units) - units);
-	FAULT("joint: on its way");
+	FAULT("shared: on its way");
 	lower(&file->own.devices[device].total, 0);
-	atomic_store(&joint->word, word);
-	FAULT("joint: moved");
+	atomic_store(&shared->word, word);
+	FAULT("shared: moved");
 	atomic_fetch_sub(mine, units);
 }
 
-void ledger_end_joint(struct region_file *file, unsigned slot, struct region_joint *joint)
+void ledger_end_shared(struct region_file *file, unsigned slot, struct region_shared *shared)
 {
-	uint64_t word = atomic_load(&joint->word), units = ledger_joint_units(word);
-	unsigned device = ledger_joint_device(word);
+	uint64_t word = atomic_load(&shared->word), units = ledger_shared_units(word);
+	unsigned device = ledger_shared_device(word);
 	_Atomic uint64_t *mine = &file->own.slots[slot].held[device];
 
 	atomic_fetch_add(mine, units);
 	FAULT("end: on its way");
 	lower(&file->own.devices[device].total, 0);
-	atomic_store(&joint->word, 0);
-	FAULT("end: joint free");
+	atomic_store(&shared->word, 0);
+	FAULT("end: shared free");
 	lower(&file->own.devices[device].total, units);
 	FAULT("end: out of total");
 	atomic_fetch_sub(mine, units);
@@ -192,21 +192,21 @@ void ledger_reap(struct region_file *file, unsigned slot)
 	}
 }
 
-static uint64_t add_up_joints(const struct region_file *file, unsigned device, unsigned joints)
+static uint64_t add_up_shared(const struct region_file *file, unsigned device, unsigned shared)
 {
 	uint64_t sum = 0;
 
-	for (unsigned i = 0; i < joints && i < REGION_JOINTS; i++) {
-		uint64_t word = atomic_load(&file->own.joints[i].word);
+	for (unsigned i = 0; i < shared && i < REGION_SHARED; i++) {
+		uint64_t word = atomic_load(&file->own.shared[i].word);
 
-		if (word && ledger_joint_device(word) == device)
-			sum += ledger_joint_units(word);
+		if (word && ledger_shared_device(word) == device)
+			sum += ledger_shared_units(word);
 	}
 	return sum;
 }
 
-/* What the first so many slots and joints hold together; false where something is on its way. */
-static bool add_up(const struct region_file *file, unsigned device, unsigned slots, unsigned joints,
+/* What the first so many slots and shared allocations hold together; false where something is on its way. */
+static bool add_up(const struct region_file *file, unsigned device, unsigned slots, unsigned shared,
 	uint64_t *ret_units)
 {
 	uint64_t sum = 0, on_their_way = 0;
@@ -218,7 +218,7 @@ static bool add_up(const struct region_file *file, unsigned device, unsigned slo
 		on_their_way |= (uint32_t)word;
 	}
 	/* After the slots: see the beginning of this file. */
-	sum += add_up_joints(file, device, joints);
+	sum += add_up_shared(file, device, shared);
 	/* More than a word can say was tampered with: then all is in use. */
 	*ret_units = sum < UINT32_MAX ? sum : UINT32_MAX;
 	return on_their_way == 0;
@@ -239,7 +239,7 @@ static int settle_once(struct region_file *file, unsigned device)
 	uint64_t seen = atomic_load(&file->own.devices[device].total), sum;
 
 	if (!add_up(file, device, atomic_load(&file->own.slot_high),
-		    atomic_load(&file->own.joint_high), &sum))
+		    atomic_load(&file->own.shared_high), &sum))
 		return -EAGAIN;
 	return replace_total(file, device, seen, sum);
 }
@@ -268,8 +268,8 @@ bool ledger_audit(struct region_file *file, unsigned device)
 {
 	for (int i = 0; i < AUDIT_ATTEMPTS; i++) {
 		uint64_t seen = atomic_load(&file->own.devices[device].total), sum;
-		/* All of them: a hostile slot_high or joint_high would hide some. */
-		bool is_quiet = add_up(file, device, REGION_SLOTS, REGION_JOINTS, &sum);
+		/* All of them: a hostile slot_high or shared_high would hide some. */
+		bool is_quiet = add_up(file, device, REGION_SLOTS, REGION_SHARED, &sum);
 
 		if (atomic_load(&file->own.devices[device].total) != seen)
 			continue;

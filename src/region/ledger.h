@@ -48,32 +48,32 @@ void ledger_charge_anyway(struct region_file *file, unsigned slot, unsigned devi
 void ledger_uncharge(struct region_file *file, unsigned slot, unsigned device, uint64_t units);
 
 /*
- * Moves units that the slot holds into a joint (joint.h), whose word becomes `word`: the slice's total
+ * Moves units that the slot holds into a shared allocation (shared.h), whose word becomes `word`: the slice's total
  * does not change, at no instant.
  */
-void ledger_move_to_joint(struct region_file *file, unsigned slot, unsigned device, uint64_t units,
-	struct region_joint *joint, uint64_t word);
+void ledger_move_to_shared(struct region_file *file, unsigned slot, unsigned device, uint64_t units,
+	struct region_shared *shared, uint64_t word);
 
-/* Gives back what a joint stands for, and frees it; the slot's process does it. */
-void ledger_end_joint(struct region_file *file, unsigned slot, struct region_joint *joint);
+/* Gives back what a shared allocation stands for, and frees it; the slot's process does it. */
+void ledger_end_shared(struct region_file *file, unsigned slot, struct region_shared *shared);
 
-/* The parts of a joint's word. */
-static inline uint64_t ledger_joint_word(unsigned slot, unsigned device, uint64_t units)
+/* The parts of a shared allocation's word. */
+static inline uint64_t ledger_shared_word(unsigned slot, unsigned device, uint64_t units)
 {
-	return units << 32 | JOINT_IS_USED | (uint64_t)device << 16 | slot;
+	return units << 32 | SHARED_IS_USED | (uint64_t)device << 16 | slot;
 }
 
-static inline uint64_t ledger_joint_units(uint64_t word)
+static inline uint64_t ledger_shared_units(uint64_t word)
 {
 	return word >> 32;
 }
 
-static inline unsigned ledger_joint_device(uint64_t word)
+static inline unsigned ledger_shared_device(uint64_t word)
 {
 	return word >> 16 & (REGION_DEVICES - 1);
 }
 
-static inline unsigned ledger_joint_slot(uint64_t word)
+static inline unsigned ledger_shared_slot(uint64_t word)
 {
 	return word & (REGION_SLOTS - 1);
 }

@@ -22,7 +22,7 @@
 #include "base/file.h"
 #include "policy/device_name.h"
 
-#define LOCK_NS 50000000u /* longest wait for another process that changes the joints */
+#define LOCK_NS 50000000u /* longest wait for another process that changes the shared allocations */
 
 static void fill(struct region_file *f)
 {

@@ -21,7 +21,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/file.h"
-#include "region/joint.h"
+#include "region/shared.h"
 #include "region/ledger.h"
 #include "region/process.h"
 
@@ -55,8 +55,8 @@ static void clear(struct region_file *f, unsigned i)
 	atomic_store_explicit(&f->hami.slots[i].status, HAMI_EXITED, memory_order_relaxed);
 	atomic_store_explicit(&f->hami.slots[i].pid, 0, memory_order_relaxed);
 	atomic_store_explicit(&f->hami.slots[i].host_pid, 0, memory_order_relaxed);
-	joint_forget_slot(f, i);
-	FAULT("reap: joints forgotten");
+	shared_forget_slot(f, i);
+	FAULT("reap: shared forgotten");
 	ledger_reap(f, i);
 	for (unsigned d = 0; d < REGION_DEVICES; d++) {
 		/* relaxed: the release below publishes them */

@@ -10,20 +10,20 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "policy/device_name.h"
-#include "region/joint.h"
+#include "region/shared.h"
 #include "region/ledger.h"
 #include "region/region.h"
 
 #define OWN_AT	   offsetof(struct region_file, own)
 #define SLOT_AT(i) (OWN_AT + offsetof(struct region_own, slots) + (i) * sizeof(struct region_slot))
 
-#define JOINT_AT(i) \
-	(OWN_AT + offsetof(struct region_own, joints) + (i) * sizeof(struct region_joint))
+#define SHARED_AT(i) \
+	(OWN_AT + offsetof(struct region_own, shared) + (i) * sizeof(struct region_shared))
 
 /* The part of struct region_own before the slots. */
 struct head {
 	uint64_t magic;
-	uint32_t version, size_bytes, device_count, slot_high, joint_high, unused_word;
+	uint32_t version, size_bytes, device_count, slot_high, shared_high, unused_word;
 	uint64_t unused[4];
 	struct region_device devices[REGION_DEVICES];
 };
@@ -34,7 +34,7 @@ struct reader {
 	struct head head;
 	char uuids[REGION_DEVICES][REGION_UUID_BYTES];
 	uint64_t limit_bytes[REGION_DEVICES];
-	char joint_path[REGION_PATH_BYTES];
+	char shared_path[REGION_PATH_BYTES];
 	uint64_t live[REGION_SLOTS / 64]; /* a bit a slot whose owner was found alive */
 };
 
@@ -70,16 +70,16 @@ static int begin(const char *path, struct reader *r)
 		e = read_at(r->fd, offsetof(struct hami_region, limit_bytes), r->limit_bytes,
 			sizeof(r->limit_bytes));
 	if (!e)
-		e = read_at(r->fd, OWN_AT + offsetof(struct region_own, joint_path), r->joint_path,
-			sizeof(r->joint_path));
+		e = read_at(r->fd, OWN_AT + offsetof(struct region_own, shared_path),
+			r->shared_path, sizeof(r->shared_path));
 	if (e)
 		return e;
 	if (r->head.device_count > REGION_DEVICES)
 		r->head.device_count = REGION_DEVICES;
 	if (r->head.slot_high > REGION_SLOTS)
 		r->head.slot_high = REGION_SLOTS;
-	if (r->head.joint_high > REGION_JOINTS)
-		r->head.joint_high = REGION_JOINTS;
+	if (r->head.shared_high > REGION_SHARED)
+		r->head.shared_high = REGION_SHARED;
 	for (int i = 0; i < REGION_DEVICES; i++)
 		r->uuids[i][REGION_UUID_BYTES - 1] = '\0';
 	return 0;
@@ -103,25 +103,25 @@ static bool slot_is_live(const struct reader *r, unsigned i)
 }
 
 /*
- * Reads joint i; *ret_bytes is what it stands for as long as somebody alive holds it or a descriptor
+ * Reads shared allocation i; *ret_bytes is what it stands for as long as somebody alive holds it or a descriptor
  * may, and *ret_maker its maker's slot, or REGION_SLOTS where the maker does not hold it any more.
  */
-static int read_joint(const struct reader *r, unsigned i, unsigned *ret_device, uint64_t *ret_bytes,
-	unsigned *ret_maker)
+static int read_shared(const struct reader *r, unsigned i, unsigned *ret_device,
+	uint64_t *ret_bytes, unsigned *ret_maker)
 {
-	struct region_joint j;
-	int e = read_at(r->fd, JOINT_AT(i), &j, sizeof(j));
+	struct region_shared j;
+	int e = read_at(r->fd, SHARED_AT(i), &j, sizeof(j));
 	bool is_held = false;
 
 	*ret_bytes = 0;
-	*ret_device = ledger_joint_device(j.word);
-	*ret_maker = ledger_joint_slot(j.word);
+	*ret_device = ledger_shared_device(j.word);
+	*ret_maker = ledger_shared_slot(j.word);
 	if (e || !j.word)
 		return e;
 	for (unsigned k = 0; k < REGION_SLOTS / 64; k++)
 		is_held |= (j.holders[k] & r->live[k]) != 0;
-	if (is_held || joint_is_kept_by_files(&j, r->joint_path))
-		*ret_bytes = ledger_joint_units(j.word) * REGION_UNIT_BYTES;
+	if (is_held || shared_is_kept_by_files(&j, r->shared_path))
+		*ret_bytes = ledger_shared_units(j.word) * REGION_UNIT_BYTES;
 	if (!slot_is_live(r, *ret_maker) || !(j.holders[*ret_maker / 64] >> (*ret_maker % 64) & 1))
 		*ret_maker = REGION_SLOTS;
 	return 0;
@@ -153,12 +153,12 @@ static void add_process(struct snapshot *s, const struct region_slot *slot, unsi
 }
 
 /* What is shared counts once for the device, and for the process that made it and holds it still. */
-static int add_joints(const struct reader *r, struct snapshot *s)
+static int add_shared(const struct reader *r, struct snapshot *s)
 {
-	for (unsigned i = 0; i < r->head.joint_high; i++) {
+	for (unsigned i = 0; i < r->head.shared_high; i++) {
 		unsigned device, maker;
 		uint64_t bytes;
-		int e = read_joint(r, i, &device, &bytes, &maker);
+		int e = read_shared(r, i, &device, &bytes, &maker);
 
 		if (e)
 			return e;
@@ -231,7 +231,7 @@ static int read_all(struct reader *r, struct snapshot *s)
 			add_process(s, &slot, i);
 		}
 	}
-	return add_joints(r, s);
+	return add_shared(r, s);
 }
 
 int snapshot_read(const char *path, struct snapshot *ret_snapshot)
@@ -305,15 +305,16 @@ static int find_living(struct reader *r)
  * What is shared on the device, by the slot of the process that made it and holds it still; at
  * REGION_SLOTS what others hold. Added to what is there.
  */
-static int add_shared(struct reader *r, unsigned device, uint64_t bytes_by_maker[REGION_SLOTS + 1])
+static int add_by_maker(
+	struct reader *r, unsigned device, uint64_t bytes_by_maker[REGION_SLOTS + 1])
 {
-	int e = r->head.joint_high ? find_living(r) : 0;
+	int e = r->head.shared_high ? find_living(r) : 0;
 
-	for (unsigned i = 0; !e && i < r->head.joint_high; i++) {
+	for (unsigned i = 0; !e && i < r->head.shared_high; i++) {
 		unsigned on, maker;
 		uint64_t bytes;
 
-		e = read_joint(r, i, &on, &bytes, &maker);
+		e = read_shared(r, i, &on, &bytes, &maker);
 		if (!e && on == device)
 			bytes_by_maker[maker] += bytes;
 	}
@@ -325,7 +326,7 @@ static int visit_all(struct reader *r, unsigned device, snapshot_visit_fn *visit
 	uint64_t *nobodys_bytes)
 {
 	uint64_t shared_bytes[REGION_SLOTS + 1] = {0};
-	int e = device < r->head.device_count ? add_shared(r, device, shared_bytes) : 0;
+	int e = device < r->head.device_count ? add_by_maker(r, device, shared_bytes) : 0;
 
 	for (unsigned i = 0; !e && i < r->head.slot_high; i++)
 		e = visit_slot(r, i, device, shared_bytes[i], visit, argument);

@@ -96,6 +96,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	}
 	r = snapshot_device_use(path, "GPU-a", &used, &limit);
 	FUZZ_CHECK(r >= 0 && r <= REGION_E_VERSION);
-	FUZZ_CHECK(used <= (uint64_t)(LIVING + REGION_JOINTS) * UINT32_MAX * REGION_UNIT_BYTES);
+	FUZZ_CHECK(used <= (uint64_t)(LIVING + REGION_SHARED) * UINT32_MAX * REGION_UNIT_BYTES);
 	return 0;
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "region/joint.h"
+#include "region/shared.h"
 #include "region/ledger.h"
 #include "region/region.h"
 #include "region/slot.h"
@@ -26,24 +26,24 @@ struct plan {
 	unsigned place, n;
 };
 
-/* Makes a joint of units that it holds, and lets every second one go again. */
+/* Makes a shared allocation of units that it holds, and lets every second one go again. */
 static int share(const struct region *region, unsigned slot, unsigned round, unsigned device)
 {
-	struct joint_memory memory = {.slot = slot,
+	struct shared_memory memory = {.slot = slot,
 		.device = device,
 		.units = 2 + device,
 		.key = (uint64_t)getpid() << 16 | round << 4 | device | 1u << 15,
 		.fd = -1};
-	unsigned joint, again;
+	unsigned shared, again;
 
 	/* The survivor's, which stays the survivor's, whoever holds it and dies. */
-	if (joint_hold(region, slot, 77, &again) != 0)
+	if (shared_hold(region, slot, 77, &again) != 0)
 		return 5;
-	if (joint_make(region, &memory, &joint) != 0 ||
-		joint_hold(region, slot, memory.key, &again) != 0 || again != joint)
+	if (shared_make(region, &memory, &shared) != 0 ||
+		shared_hold(region, slot, memory.key, &again) != 0 || again != shared)
 		return 5;
 	if (round % 2)
-		joint_let_go(region, slot, joint);
+		shared_let_go(region, slot, shared);
 	return 0;
 }
 
@@ -76,16 +76,16 @@ static int work(int fd, void *argument)
 	return UNREACHED;
 }
 
-/* A joint that the survivor holds, too, whoever made it and died. */
+/* A shared allocation that the survivor holds, too, whoever made it and died. */
 static void hold_one(struct region *region, unsigned survivor)
 {
-	unsigned joint;
+	unsigned shared;
 
 	assert_int_equal(ledger_charge(region->file, survivor, 0, 40, LIMIT), 0);
 	assert_int_equal(
-		joint_make(region,
-			&(struct joint_memory){.slot = survivor, .units = 40, .key = 77, .fd = -1},
-			&joint),
+		shared_make(region,
+			&(struct shared_memory){.slot = survivor, .units = 40, .key = 77, .fd = -1},
+			&shared),
 		0);
 }
 
@@ -104,12 +104,12 @@ static unsigned survive(const struct scratch *s, struct region *region)
 
 static void assert_exact(struct region *region, unsigned survivor)
 {
-	unsigned joints = 0;
+	unsigned shared = 0;
 
-	for (unsigned i = 0; i < REGION_JOINTS; i++)
-		joints += (unsigned)ledger_joint_units(
-			atomic_load(&region->file->own.joints[i].word));
-	assert_int_equal(joints, 40);
+	for (unsigned i = 0; i < REGION_SHARED; i++)
+		shared += (unsigned)ledger_shared_units(
+			atomic_load(&region->file->own.shared[i].word));
+	assert_int_equal(shared, 40);
 	for (unsigned d = 0; d < REGION_DEVICES; d++) {
 		unsigned expected = d < DEVICES ? SURVIVOR + d : 0, held = 0;
 
@@ -124,7 +124,7 @@ static void assert_exact(struct region *region, unsigned survivor)
 		assert_int_equal(held, expected);
 		assert_int_equal(ledger_held_units(region->file, survivor, d), expected);
 		assert_int_equal(
-			ledger_used_units(region->file, d), expected + (d == 0 ? joints : 0));
+			ledger_used_units(region->file, d), expected + (d == 0 ? shared : 0));
 	}
 }
 
@@ -149,7 +149,7 @@ static void reap_all(struct region *region, unsigned survivor)
 
 	assert_int_equal(slot_reap(region, &reaped), 0);
 	assert_true(reaped > 0);
-	joint_sweep(region, survivor);
+	shared_sweep(region, survivor);
 }
 
 /*

@@ -4,7 +4,7 @@
  * the total stays under the limit, and when the stopped one goes on or dies, the books are exact.
  */
 #include "base/clock.h"
-#include "region/joint.h"
+#include "region/shared.h"
 #include "region/ledger.h"
 #include "region/region.h"
 #include "region/slot.h"
@@ -24,16 +24,16 @@ struct plan {
 	unsigned place;
 };
 
-/* Makes a joint of units that the slot holds, and gives it back. */
+/* Makes a shared allocation of units that the slot holds, and gives it back. */
 static int share(const struct region *region, unsigned slot)
 {
-	struct joint_memory memory = {
+	struct shared_memory memory = {
 		.slot = slot, .units = 20, .key = (uint64_t)getpid(), .fd = -1};
-	unsigned joint;
+	unsigned shared;
 
-	if (joint_make(region, &memory, &joint) != 0)
+	if (shared_make(region, &memory, &shared) != 0)
 		return -1;
-	joint_let_go(region, slot, joint);
+	shared_let_go(region, slot, shared);
 	return 0;
 }
 
@@ -119,8 +119,8 @@ static void assert_exact(struct region *region)
 	assert_int_equal(ledger_settle(region->file, 0), 0);
 	for (unsigned i = 0; i < REGION_SLOTS; i++)
 		held += ledger_held_units(region->file, i, 0);
-	for (unsigned i = 0; i < REGION_JOINTS; i++)
-		held += ledger_joint_units(atomic_load(&region->file->own.joints[i].word));
+	for (unsigned i = 0; i < REGION_SHARED; i++)
+		held += ledger_shared_units(atomic_load(&region->file->own.shared[i].word));
 	assert_int_equal(ledger_used_units(region->file, 0), held);
 }
 

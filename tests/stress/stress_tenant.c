@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "region/joint.h"
+#include "region/shared.h"
 #include "region/ledger.h"
 #include "tenant/slice/state.h"
 #include "tests/unit/cmocka_ready.h"
@@ -246,9 +246,10 @@ static void threads_by_every_way_stay_within_the_quota(void **unused)
 	assert_int_equal(cuCtxSetCurrent(context), CUDA_SUCCESS);
 	assert_int_equal(cuCtxSynchronize(), CUDA_SUCCESS);
 	/* What descriptors kept, which were closed since. */
-	joint_sweep(&state.region, state.slot);
+	shared_sweep(&state.region, state.slot);
 	/* What streams take is not charged when they are made, but may have been found by now. */
-	other = atomic_load(&state.region.file->own.slots[state.slot].kind_bytes[0][CHARGE_OTHER]);
+	other = atomic_load(
+		&state.region.file->own.slots[state.slot].kind_bytes[0][CHARGE_UNATTRIBUTED]);
 	assert_int_equal(ledger_used_units(state.region.file, 0) * (uint64_t)REGION_UNIT_BYTES,
 		atomic_load(&state.region.file->own.devices[0].context_bytes) + other);
 }

@@ -183,7 +183,7 @@ static void inject(struct node *node, const char *symbol, int result, uint64_t s
 	assert_true(inject_add_rule(node->machine, &rule) >= 0);
 }
 
-/* The real call is the second of its kind: the twin's was the first. */
+/* The real call is the second of its kind: the probe array's was the first. */
 static void a_driver_that_fails_anywhere_leaves_the_books_right(void **state)
 {
 	static const struct {
@@ -220,7 +220,7 @@ static void a_driver_that_fails_anywhere_leaves_the_books_right(void **state)
 	assert_int_equal(tenant_end(t), 0);
 }
 
-static void without_a_twin_the_charge_is_never_too_low(void **state)
+static void without_a_probe_the_charge_is_never_too_low(void **state)
 {
 	static const char *const symbols[] = {
 		"cuArrayGetMemoryRequirements", "cuMipmappedArrayGetMemoryRequirements"};
@@ -398,7 +398,7 @@ int main(void)
 		test_with_node(a_context_takes_its_arrays_with_it),
 		test_with_node(the_drivers_own_refusal_reaches_the_program),
 		test_with_node(a_driver_that_fails_anywhere_leaves_the_books_right),
-		test_with_node(without_a_twin_the_charge_is_never_too_low),
+		test_with_node(without_a_probe_the_charge_is_never_too_low),
 		test_with_node(
 			without_the_devices_free_memory_the_last_small_array_gives_everything_back),
 		test_with_node(threads_that_make_arrays_together_are_charged_right),

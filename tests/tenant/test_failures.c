@@ -29,7 +29,7 @@ static uint64_t found_bytes(const struct slice *slice)
 	assert_non_null(snapshot);
 	assert_int_equal(snapshot_read(slice->region, snapshot), 0);
 	for (unsigned i = 0; i < snapshot->process_count; i++)
-		bytes += snapshot->processes[i].kind_bytes[0][CHARGE_OTHER];
+		bytes += snapshot->processes[i].kind_bytes[0][CHARGE_UNATTRIBUTED];
 	return bytes;
 }
 

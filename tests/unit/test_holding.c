@@ -5,7 +5,7 @@
 
 #include "tenant/memory/charge.h"
 #include "tenant/memory/holding.h"
-#include "tenant/memory/shared.h"
+#include "tenant/memory/ipc.h"
 #include "tests/unit/cmocka_ready.h"
 
 static struct device device = {.ordinal = 0};
@@ -42,13 +42,13 @@ void charge_undo(struct charge *charge)
 {
 }
 
-bool shared_make(const struct ipc_memory *memory, unsigned *ret_shared)
+bool ipc_make(const struct ipc_memory *memory, unsigned *ret_shared)
 {
 	*ret_shared = 5;
 	return true;
 }
 
-void shared_let_go(unsigned shared, bool is_over)
+void ipc_let_go(unsigned shared, bool is_over)
 {
 	assert_int_equal(shared, 5);
 	let_go++;

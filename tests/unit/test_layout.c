@@ -21,9 +21,9 @@
 #define OWN		 2011136
 #define OWN_SLOTS	 (OWN + 1088)
 #define OWN_SLOT_SIZE	 1856
-#define OWN_JOINTS	 (OWN_SLOTS + 1024 * OWN_SLOT_SIZE + 192)
-#define OWN_JOINT_SIZE	 192
-#define OWN_COMPUTE	 (OWN_JOINTS + 1024 * OWN_JOINT_SIZE)
+#define OWN_SHARED	 (OWN_SLOTS + 1024 * OWN_SLOT_SIZE + 192)
+#define OWN_SHARED_SIZE	 192
+#define OWN_COMPUTE	 (OWN_SHARED + 1024 * OWN_SHARED_SIZE)
 #define OWN_COMPUTE_SIZE (128 + 4096 * 8) /* of each of 16 devices */
 
 static int fd = -1;
@@ -196,7 +196,7 @@ static void the_kinds_of_charges_keep_their_order(void **state)
 	assert_int_equal(CHARGE_POOL, 4);
 	assert_int_equal(CHARGE_MODULE, 5);
 	assert_int_equal(CHARGE_ARRAY, 6);
-	assert_int_equal(CHARGE_OTHER, 10);
+	assert_int_equal(CHARGE_UNATTRIBUTED, 10);
 	assert_int_equal(CHARGE_KIND_COUNT, 11);
 }
 
@@ -204,8 +204,8 @@ static void locks_lie_behind_any_data(void **state)
 {
 	assert_int_equal(REGION_LOCK_SLOTS, INT64_C(1099511627776));
 	assert_true(sizeof(struct region_file) < REGION_LOCK_SLOTS);
-	assert_int_equal(REGION_LOCK_JOINT - REGION_LOCK_SLOTS, REGION_SLOTS);
-	assert_int_equal(REGION_LOCK_EVICT - REGION_LOCK_JOINT, 1);
+	assert_int_equal(REGION_LOCK_SHARED - REGION_LOCK_SLOTS, REGION_SLOTS);
+	assert_int_equal(REGION_LOCK_EVICT - REGION_LOCK_SHARED, 1);
 }
 
 int main(void)

@@ -353,7 +353,7 @@ static void hostile_words_neither_crash_nor_hang(void **state)
 			ledger_uncharge(f, A, D, 5);
 		ledger_charge_anyway(f, A, D, 5);
 		ledger_uncharge(f, B, D, LEDGER_MAX_UNITS);
-		ledger_note(f, A, D, CHARGE_OTHER, INT64_MIN);
+		ledger_note(f, A, D, CHARGE_UNATTRIBUTED, INT64_MIN);
 		ledger_reap(f, A);
 		ledger_reap(f, REGION_SLOTS - 1);
 		if (ledger_settle(f, D) == 0)

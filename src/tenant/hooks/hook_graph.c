@@ -14,14 +14,14 @@
 
 /* A call that makes an executable graph or puts something else into one. */
 struct making {
-	struct survey survey;
+	struct graph_survey survey;
 	struct guard guard;
 	struct charge local;
 };
 
-#define MAKING_NULL                                                                       \
-	{                                                                                 \
-		.survey = SURVEY_NULL, .guard = {.is_armed = false}, .local = CHARGE_NULL \
+#define MAKING_NULL                                                                             \
+	{                                                                                       \
+		.survey = GRAPH_SURVEY_NULL, .guard = {.is_armed = false}, .local = CHARGE_NULL \
 	}
 
 /* Before a call by which all of a graph comes in. After any answer making_end() is called. */
@@ -32,7 +32,7 @@ static CUresult making_begin(CUgraph graph, struct making *m)
 
 	if (state_enter() == STATE_ASIDE)
 		return CUDA_SUCCESS;
-	r = survey_graph(graph, &m->survey);
+	r = graph_survey_graph(graph, &m->survey);
 	bytes = round_up_u64(m->survey.node_count * NODE_BYTES, NODE_STEP_BYTES);
 	if (r == CUDA_SUCCESS)
 		r = guard_begin_current(bytes, &m->guard);
@@ -47,7 +47,7 @@ static CUresult making_begin_kernel(CUfunction function, CUkernel kernel, struct
 {
 	if (state_enter() == STATE_ASIDE)
 		return CUDA_SUCCESS;
-	return local_begin(survey_frame_bytes(function, kernel), &m->local);
+	return local_begin(graph_survey_frame_bytes(function, kernel), &m->local);
 }
 
 static CUresult making_end(struct making *m, CUresult r)
@@ -56,7 +56,7 @@ static CUresult making_end(struct making *m, CUresult r)
 		local_end(&m->local);
 	/* Undoing the call would not give the memory back: nodes stay with the context. */
 	guard_end(&m->guard);
-	survey_end(&m->survey);
+	graph_survey_end(&m->survey);
 	return r;
 }
 
@@ -171,7 +171,7 @@ HOOK_BODY(cuGraphExecDestroy, CUgraphExec, exec)
 	if (needs && r != CUDA_SUCCESS)
 		graphs_put_back(exec, needs);
 	else
-		survey_free_needs(needs);
+		graph_survey_free_needs(needs);
 	return r;
 }
 
@@ -267,7 +267,7 @@ static CUresult added(CUresult r, const CUgraphNode *node, const CUgraphNodePara
 {
 	if (r == CUDA_SUCCESS && params->type == CU_GRAPH_NODE_TYPE_CONDITIONAL &&
 		state_enter() == STATE_OPEN)
-		survey_keep_bodies(*node, &params->conditional);
+		graph_survey_keep_bodies(*node, &params->conditional);
 	return r;
 }
 

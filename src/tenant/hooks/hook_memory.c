@@ -21,7 +21,7 @@ HOOK_BODY(cuMemAlloc_v2, CUdeviceptr *, pointer, size_t, bytes)
 				 : oversubscribe_place(r, bytes, &charge, pointer);
 }
 
-/* The rows of a stand-in are as far apart as the driver's own. */
+/* The rows of a host fallback are as far apart as the driver's own. */
 static CUresult place_pitched(CUresult r, CUdeviceptr *pointer, size_t *pitch, size_t width_bytes,
 	size_t height, struct charge *charge)
 {

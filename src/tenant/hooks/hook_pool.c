@@ -125,8 +125,8 @@ static CUresult allocate(struct call c)
 	return r;
 }
 
-/* A stand-in, which the driver does not free in stream order, and into no graph at all. */
-static CUresult release_stand_in(
+/* A host fallback, which the driver does not free in stream order, and into no graph at all. */
+static CUresult release_host_fallback(
 	const struct allocation *allocation, CUstream stream, cuMemFreeAsync_fn *call)
 {
 	if (!capture_is_on(stream))
@@ -141,13 +141,13 @@ static CUresult release_stand_in(
 static CUresult release_other(
 	const struct allocation *allocation, CUstream stream, cuMemFreeAsync_fn *call)
 {
-	bool is_stand_in = allocations_is_stand_in(allocation);
+	bool is_host_fallback = allocations_is_host_fallback(allocation);
 	CUresult r;
 	CHARGE_SCOPE();
 
-	r = is_stand_in ? release_stand_in(allocation, stream, call)
-			: call(allocation->pointer, stream);
-	if (!is_stand_in || r != CUDA_SUCCESS)
+	r = is_host_fallback ? release_host_fallback(allocation, stream, call)
+			     : call(allocation->pointer, stream);
+	if (!is_host_fallback || r != CUDA_SUCCESS)
 		pools_after_free(r, allocation, false);
 	return r;
 }

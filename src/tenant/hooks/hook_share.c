@@ -11,15 +11,15 @@
 #include "tenant/memory/mapped.h"
 #include "tenant/memory/opened.h"
 #include "tenant/memory/pools.h"
-#include "tenant/memory/shared.h"
+#include "tenant/memory/ipc.h"
 
-/* Managed memory cannot be shared, so a stand-in cannot either: the driver says so, and we why. */
+/* Managed memory cannot be shared, so a host fallback cannot either: the driver says so, and we why. */
 HOOK_BODY(cuIpcGetMemHandle, CUipcMemHandle *, handle, CUdeviceptr, pointer)
 {
 	CUdeviceptr base = pointer;
 	CUresult r = cuda.cuIpcGetMemHandle(handle, pointer);
 
-	if (r != CUDA_SUCCESS && state_enter() == STATE_OPEN && allocations_stands_in(pointer))
+	if (r != CUDA_SUCCESS && state_enter() == STATE_OPEN && allocations_falls_back(pointer))
 		log_warn("memory that was placed in the host's (CUDA_OVERSUBSCRIBE) cannot be "
 			 "shared "
 			 "with other processes",
@@ -28,7 +28,7 @@ HOOK_BODY(cuIpcGetMemHandle, CUipcMemHandle *, handle, CUdeviceptr, pointer)
 		return r;
 	if (cuda.cuMemGetAddressRange_v2)
 		cuda.cuMemGetAddressRange_v2(&base, NULL, pointer);
-	allocations_share(base, shared_key(handle, sizeof(*handle)));
+	allocations_share(base, ipc_key(handle, sizeof(*handle)));
 	return r;
 }
 
@@ -84,7 +84,7 @@ static bool read_shareable(
 	if (type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
 		memcpy(&ret_shareable->fd, handle, sizeof(int));
 	else if (type == CU_MEM_HANDLE_TYPE_FABRIC)
-		ret_shareable->key = shared_key(handle, sizeof(CUmemFabricHandle));
+		ret_shareable->key = ipc_key(handle, sizeof(CUmemFabricHandle));
 	else
 		return false;
 	return true;
@@ -122,18 +122,18 @@ static void import_begin(void *handle, CUmemAllocationHandleType type, struct im
 
 	*ret_import = (struct import){.is_shared = false};
 	if (type == CU_MEM_HANDLE_TYPE_FABRIC && handle)
-		mark.id = shared_key(handle, sizeof(CUmemFabricHandle));
+		mark.id = ipc_key(handle, sizeof(CUmemFabricHandle));
 	else if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ||
 		 mark_get((int)(intptr_t)handle, &mark) < 0)
 		return;
 	ret_import->bytes = mark.steps * MARK_STEP_BYTES;
-	ret_import->is_shared = shared_hold(mark.id, &ret_import->shared);
+	ret_import->is_shared = ipc_hold(mark.id, &ret_import->shared);
 }
 
 static void import_undo(const struct import *import)
 {
 	if (import->is_shared)
-		shared_let_go(import->shared, false);
+		ipc_let_go(import->shared, false);
 }
 
 /* An import from another slice: charged as soon as its size is known. */

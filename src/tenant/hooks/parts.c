@@ -22,11 +22,11 @@
 #include "tenant/memory/pool_current.h"
 #include "tenant/memory/pools.h"
 #include "tenant/slice/quota.h"
-#include "tenant/memory/shared.h"
+#include "tenant/memory/ipc.h"
 #include "tenant/slice/state.h"
-#include "tenant/memory/survey.h"
+#include "tenant/memory/graph_survey.h"
 #include "tenant/memory/tiles.h"
-#include "tenant/memory/truth.h"
+#include "tenant/memory/reconcile.h"
 
 /* Every part has reset_after_fork(); the rest is named. In the order in which they are called. */
 #define PART(part, ...)                                                                   \
@@ -39,7 +39,7 @@ static const struct part parts[] = {
 	PART(charge),
 	PART(code, .context_made = code_context_made, .context_ended = code_context_ended),
 	PART(contexts),
-	PART(deferred_free, .life_ended = deferred_free_life_ended, .settle = deferred_free_settle),
+	PART(deferred_free, .life_ended = deferred_free_life_ended, .collect = deferred_free_collect_all),
 	PART(gate, .context_made = gate_context_made, .context_ended = gate_context_ended),
 	PART(graphs),
 	PART(holding, .life_ended = holding_life_ended),
@@ -49,13 +49,13 @@ static const struct part parts[] = {
 	PART(oversubscribe),
 	PART(own_pid),
 	PART(pool_current, .context_ended = pool_current_context_ended),
-	PART(pools, .settle = pools_collect, .trim = pools_trim),
+	PART(pools, .collect = pools_collect, .trim = pools_trim),
 	PART(quota),
-	PART(shared),
-	PART(survey),
+	PART(ipc),
+	PART(graph_survey),
 	PART(tiles, .life_ended = tiles_life_ended),
 	PART(untracked),
-	PART(truth, .compare = truth_check),
+	PART(reconcile, .compare = reconcile_compare),
 	PART(oom, .compare = oom_compare), /* after the books are right */
 };
 /* clang-format on */

@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "tenant/driver/attach.h"
 #include "tenant/memory/contexts.h"
-#include "tenant/memory/shared.h"
+#include "tenant/memory/ipc.h"
 
 uint64_t allocations_worst_bytes(uint64_t bytes)
 {
@@ -62,7 +62,7 @@ CUresult allocations_keep(CUdeviceptr pointer, uint64_t bytes, struct charge *ch
 	return keep(pointer, bytes, charge, 0);
 }
 
-CUresult allocations_keep_stand_in(CUdeviceptr pointer, uint64_t bytes, struct charge *charge)
+CUresult allocations_keep_host_fallback(CUdeviceptr pointer, uint64_t bytes, struct charge *charge)
 {
 	return keep(pointer, allocations_worst_bytes(bytes), charge, HOLDING_HOST_FALLBACK);
 }
@@ -120,12 +120,12 @@ struct pool *allocations_pool(const struct allocation *allocation)
 	return h->flags & HOLDING_POOLED ? h->pool : NULL;
 }
 
-bool allocations_is_stand_in(const struct allocation *allocation)
+bool allocations_is_host_fallback(const struct allocation *allocation)
 {
 	return allocation->holding.flags & HOLDING_HOST_FALLBACK;
 }
 
-bool allocations_stands_in(CUdeviceptr pointer)
+bool allocations_falls_back(CUdeviceptr pointer)
 {
 	struct holding holding;
 

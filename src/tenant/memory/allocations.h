@@ -35,7 +35,7 @@ uint64_t allocations_worst_bytes(uint64_t bytes);
 CUresult allocations_keep(CUdeviceptr pointer, uint64_t bytes, struct charge *charge);
 
 /* The same for a host fallback (oversubscribe.h), which is on pages of its own and shares no chunk. */
-CUresult allocations_keep_stand_in(CUdeviceptr pointer, uint64_t bytes, struct charge *charge);
+CUresult allocations_keep_host_fallback(CUdeviceptr pointer, uint64_t bytes, struct charge *charge);
 
 /*
  * The driver chooses the pitch, so we learn it by reserving for the widest that we know (expected
@@ -63,9 +63,9 @@ void allocations_put_back(const struct allocation *allocation);
 /* The pool it came from, NULL for any other memory. */
 struct pool *allocations_pool(const struct allocation *allocation);
 
-/* Whether it is a stand-in; and the same of a pointer that is not taken out. */
-bool allocations_is_stand_in(const struct allocation *allocation);
-bool allocations_stands_in(CUdeviceptr pointer);
+/* Whether it is a host fallback; and the same of a pointer that is not taken out. */
+bool allocations_is_host_fallback(const struct allocation *allocation);
+bool allocations_falls_back(CUdeviceptr pointer);
 
 /*
  * The pointer can be opened by other processes now, by a handle with this key; its charge becomes that

@@ -3,9 +3,9 @@
  * What an array will take, before it is made.
  *
  * The layout of an array is the driver's secret, but it tells the size of one whose memory comes
- * later. So a twin with deferred memory is made, asked and destroyed: 5 to 10 us, no memory, and the
+ * later. So a probe array with deferred memory is made, asked and destroyed: 5 to 10 us, no memory, and the
  * answer is what the real one takes (H200, driver 580). Drivers before CUDA 11.6 cannot be asked, and
- * some descriptors have no deferred twin: then a formula stands in that is never too low.
+ * some descriptors have no deferred probe array: then a formula stands in that is never too low.
  */
 #include "tenant/memory/array_size.h"
 
@@ -75,10 +75,10 @@ static uint64_t formula(const CUDA_ARRAY3D_DESCRIPTOR *d, unsigned level_count)
 }
 
 static CUresult ask_array(
-	const CUDA_ARRAY3D_DESCRIPTOR *twin, CUdevice device, CUDA_ARRAY_MEMORY_REQUIREMENTS *ret)
+	const CUDA_ARRAY3D_DESCRIPTOR *probe, CUdevice device, CUDA_ARRAY_MEMORY_REQUIREMENTS *ret)
 {
 	CUarray array;
-	CUresult r = cuda.cuArray3DCreate_v2(&array, twin);
+	CUresult r = cuda.cuArray3DCreate_v2(&array, probe);
 
 	if (r != CUDA_SUCCESS)
 		return r;
@@ -87,11 +87,11 @@ static CUresult ask_array(
 	return r;
 }
 
-static CUresult ask_mipmap(const CUDA_ARRAY3D_DESCRIPTOR *twin, unsigned level_count,
+static CUresult ask_mipmap(const CUDA_ARRAY3D_DESCRIPTOR *probe, unsigned level_count,
 	CUdevice device, CUDA_ARRAY_MEMORY_REQUIREMENTS *ret)
 {
 	CUmipmappedArray mipmap;
-	CUresult r = cuda.cuMipmappedArrayCreate(&mipmap, twin, level_count);
+	CUresult r = cuda.cuMipmappedArrayCreate(&mipmap, probe, level_count);
 
 	if (r != CUDA_SUCCESS)
 		return r;
@@ -111,16 +111,16 @@ static bool can_ask(bool is_mipmap)
 uint64_t array_size_ask(
 	const CUDA_ARRAY3D_DESCRIPTOR *descriptor, unsigned level_count, CUresult *ret_refusal)
 {
-	CUDA_ARRAY3D_DESCRIPTOR twin = *descriptor;
+	CUDA_ARRAY3D_DESCRIPTOR probe = *descriptor;
 	CUDA_ARRAY_MEMORY_REQUIREMENTS need = {.size = 0};
 	CUresult r = CUDA_ERROR_NOT_SUPPORTED;
 	CUdevice device;
 
-	twin.Flags |= CUDA_ARRAY3D_DEFERRED_MAPPING;
+	probe.Flags |= CUDA_ARRAY3D_DEFERRED_MAPPING;
 	if (can_ask(level_count > 0) && cuda.cuCtxGetDevice &&
 		cuda.cuCtxGetDevice(&device) == CUDA_SUCCESS)
-		r = level_count > 0 ? ask_mipmap(&twin, level_count, device, &need)
-				    : ask_array(&twin, device, &need);
+		r = level_count > 0 ? ask_mipmap(&probe, level_count, device, &need)
+				    : ask_array(&probe, device, &need);
 	*ret_refusal = r == CUDA_ERROR_NOT_SUPPORTED ? CUDA_SUCCESS : r;
 	if (r == CUDA_SUCCESS && need.size > 0)
 		return round_up_u64(need.size, REGION_UNIT_BYTES);

@@ -14,7 +14,7 @@
 #include "tenant/memory/holding.h"
 #include "tenant/driver/attach.h"
 #include "tenant/memory/guard.h"
-#include "tenant/memory/truth.h"
+#include "tenant/memory/reconcile.h"
 
 #define SHELF_UNITS (CHUNK_BYTES / REGION_UNIT_BYTES)
 
@@ -162,7 +162,7 @@ static void leave_shelf(const struct array_taken *taken)
 	bool is_less = has_risen(device, taken->free_bytes);
 	uint32_t units = change_shelf(life, device, -1, 0);
 
-	if (!units && is_less && truth_spare_bytes(device) >= CHUNK_BYTES)
+	if (!units && is_less && reconcile_spare_bytes(device) >= CHUNK_BYTES)
 		units = change_shelf(life, device, 0, -1);
 	if (units)
 		charge_give_back(device, (uint64_t)units * REGION_UNIT_BYTES, CHARGE_ARRAY);

@@ -10,7 +10,7 @@
 #include "base/fault.h"
 #include "base/lock.h"
 #include "base/log.h"
-#include "region/joint.h"
+#include "region/shared.h"
 #include "region/ledger.h"
 #include "region/slot.h"
 #include "tenant/driver/attach.h"
@@ -112,7 +112,7 @@ static void reap(struct device *d)
 	r = slot_reap_until(&state.region, deadline, &reaped);
 	if (r < 0)
 		log_warn("dead processes of the slice cannot be looked for", U64("errno", -r));
-	joint_sweep(&state.region, state.slot);
+	shared_sweep(&state.region, state.slot);
 	if (ledger_settle(state.region.file, d->entry) != 0)
 		log_debug("the books of a device could not be settled now");
 	audit(d);
@@ -123,7 +123,7 @@ static void reap(struct device *d)
 static bool make_room(struct device *d, uint64_t units)
 {
 	state_refresh_limits(true);
-	parts_settle(d);
+	parts_collect(d);
 	if (try_charge(d, units) == 0)
 		return true;
 	parts_trim(d);
@@ -135,7 +135,7 @@ static bool make_room(struct device *d, uint64_t units)
 	for (unsigned i = 0; i < SWEEPS_MOST; i++) {
 		if (try_charge(d, units) == 0)
 			return true;
-		if (joint_sweep(&state.region, state.slot) == 0)
+		if (shared_sweep(&state.region, state.slot) == 0)
 			break;
 	}
 	return false;
@@ -210,7 +210,7 @@ void charge_put_right(struct device *device)
 
 	if (!clock_is_due(&next_ns, CHARGE_LOOK_NS))
 		return;
-	parts_settle(device);
+	parts_collect(device);
 	parts_compare(device, PARTS_VIEW);
 	reap(device);
 	errno = saved_errno;
@@ -223,7 +223,7 @@ void charge_reset_after_fork(void)
 		atomic_store(&charge_stripes[i].word, 0);
 }
 
-void charge_settle(struct charge *charge, int64_t bytes)
+void charge_commit(struct charge *charge, int64_t bytes)
 {
 	int64_t more = bytes - (int64_t)charge->units * REGION_UNIT_BYTES;
 	struct device *d = charge->device;
@@ -236,7 +236,7 @@ void charge_settle(struct charge *charge, int64_t bytes)
 		ledger_uncharge(
 			state.region.file, state.slot, d->entry, ledger_units((uint64_t)-more));
 	}
-	FAULT("charge: settled");
+	FAULT("charge: committed");
 	if (bytes)
 		ledger_note(state.region.file, state.slot, d->entry, charge->kind, bytes);
 	if (charge->is_under_way)
@@ -248,22 +248,22 @@ uint64_t charge_take(struct charge *charge)
 {
 	uint64_t bytes = (uint64_t)charge->units * REGION_UNIT_BYTES;
 
-	charge_settle(charge, (int64_t)bytes);
+	charge_commit(charge, (int64_t)bytes);
 	return bytes;
 }
 
 void charge_anyway(struct device *device, uint64_t bytes, enum charge_kind kind)
 {
-	charge_settle(&(struct charge){.device = device, .kind = kind}, (int64_t)bytes);
+	charge_commit(&(struct charge){.device = device, .kind = kind}, (int64_t)bytes);
 }
 
 void charge_give_back(struct device *device, uint64_t bytes, enum charge_kind kind)
 {
-	charge_settle(&(struct charge){.device = device, .kind = kind}, -(int64_t)bytes);
+	charge_commit(&(struct charge){.device = device, .kind = kind}, -(int64_t)bytes);
 }
 
 void charge_undo(struct charge *charge)
 {
 	if (charge->device)
-		charge_settle(charge, 0);
+		charge_commit(charge, 0);
 }

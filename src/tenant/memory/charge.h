@@ -21,13 +21,13 @@ struct charge {
 	struct device *device; /* NULL: nothing is charged */
 	uint32_t units;
 	enum charge_kind kind;
-	bool is_under_way; /* reserved, and counted in the traffic until it is settled */
+	bool is_under_way; /* reserved, and counted in the traffic until it is committed */
 };
 
 /*
  * Calls of this process that change what the driver holds: begun << 32 | under way, as a sum over stripes
  * so that threads do not wait for each other's processors. While one is under way, books and driver may
- * differ by it, so a comparison of the two (truth.h) is exact only if the sum was the same before and
+ * differ by it, so a comparison of the two (reconcile.h) is exact only if the sum was the same before and
  * after, with no call under way but the comparing one. A reservation counts by itself; a call that gives
  * back has a CHARGE_SCOPE().
  */
@@ -100,7 +100,7 @@ uint64_t charge_take(struct charge *charge);
  * be charged more (or less, if negative) than before the reservation. For a charge that reserved
  * nothing, device and kind are used alone.
  */
-void charge_settle(struct charge *charge, int64_t bytes);
+void charge_commit(struct charge *charge, int64_t bytes);
 
 /* Gives the charge back, if it was not taken. */
 void charge_undo(struct charge *charge);

@@ -27,7 +27,7 @@
 #include "tenant/slice/own_pid.h"
 #include "tenant/slice/parts.h"
 #include "tenant/memory/table.h"
-#include "tenant/memory/truth.h"
+#include "tenant/memory/reconcile.h"
 
 /* 518 MiB on the 132 multiprocessors of an H200 are 3.93 MiB each. */
 #define ESTIMATE_BYTES_PER_SM UINT64_C(0x400000)
@@ -98,7 +98,7 @@ CUresult contexts_reserve(struct device *device, struct charge *ret_charge)
 
 	CUresult r;
 
-	truth_start(device);
+	reconcile_start(device);
 	r = charge_reserve(device, bytes ? bytes : estimate(device), CHARGE_CONTEXT, ret_charge);
 	if (r == CUDA_SUCCESS && !own_pid_is_certain(device) &&
 		ledger_held_bytes(state.region.file, state.slot, device->entry) ==
@@ -185,7 +185,7 @@ void contexts_destroy_end(const struct holding_end *end, bool is_destroyed)
 			end->holding.life);
 	holding_end_done(end, is_destroyed);
 	if (is_destroyed && end->holding.serial)
-		truth_forget(state_device(end->holding.device));
+		reconcile_forget(state_device(end->holding.device));
 }
 
 /* Whether the driver holds a primary context; as_told where it does not answer. */
@@ -248,7 +248,7 @@ static void end_primary(struct primary *p, struct device *device)
 	p->charged_bytes = 0;
 	end_life(device, atomic_exchange(&p->context, NULL), life);
 	charge_give_back(device, bytes, CHARGE_CONTEXT);
-	truth_forget(device);
+	reconcile_forget(device);
 }
 
 void contexts_primary_end(struct primary_call *call, CUcontext context)

@@ -117,7 +117,7 @@ void deferred_free_collect(void)
 		collect(0);
 }
 
-void deferred_free_settle(struct device *device)
+void deferred_free_collect_all(struct device *device)
 {
 	(void)device;
 	deferred_free_collect();

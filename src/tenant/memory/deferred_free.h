@@ -39,6 +39,6 @@ void deferred_free_collect(void);
 bool deferred_free_is_any(void);
 
 /* Parts (slice/parts.h): the same before a refusal; the end of a context; a child of fork(). */
-void deferred_free_settle(struct device *device);
+void deferred_free_collect_all(struct device *device);
 void deferred_free_life_ended(struct device *device, uint64_t life);
 void deferred_free_reset_after_fork(void);

@@ -43,13 +43,13 @@ _Atomic uint32_t graphs_with_needs;
 static struct table execs; /* key: executable graph; a: its needs */
 static struct calm calms[STATE_ORDINALS];
 
-CUresult graphs_keep(CUgraphExec exec, struct survey *survey)
+CUresult graphs_keep(CUgraphExec exec, struct graph_survey *survey)
 {
 	struct table_entry entry = {.key = (uintptr_t)exec, .a = (uintptr_t)survey->needs};
 	struct need *old = graphs_any() ? graphs_take(exec) : NULL;
 
 	/* A graph may go with its context without being destroyed, and its handle is another's then. */
-	survey_free_needs(old);
+	graph_survey_free_needs(old);
 	if (!survey->needs)
 		return CUDA_SUCCESS;
 	if (table_put(&execs, entry) < 0) {
@@ -75,7 +75,7 @@ struct need *graphs_take(CUgraphExec exec)
 
 void graphs_put_back(CUgraphExec exec, struct need *needs)
 {
-	struct survey survey = {.needs = needs};
+	struct graph_survey survey = {.needs = needs};
 
 	if (graphs_keep(exec, &survey) != CUDA_SUCCESS)
 		state_on_failure("graph", "no memory");

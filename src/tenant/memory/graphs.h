@@ -12,7 +12,7 @@
 #include <stdatomic.h>
 
 #include "base/bits.h"
-#include "tenant/memory/survey.h"
+#include "tenant/memory/graph_survey.h"
 
 /* A call that may take memory for a graph: an upload, a launch, an instantiation that uploads. */
 struct graph_call {
@@ -35,7 +35,7 @@ static inline bool graphs_any(void)
 }
 
 /* Remembers what an executable graph needs, and leaves the survey without it. */
-CUresult graphs_keep(CUgraphExec exec, struct survey *survey) MUST_CHECK;
+CUresult graphs_keep(CUgraphExec exec, struct graph_survey *survey) MUST_CHECK;
 
 /* Takes the needs of an executable graph that is being destroyed; puts them back if the driver refuses. */
 struct need *graphs_take(CUgraphExec exec);

@@ -5,7 +5,7 @@
 #include "base/fault.h"
 #include "region/ledger.h"
 #include "tenant/driver/attach.h"
-#include "tenant/memory/truth.h"
+#include "tenant/memory/reconcile.h"
 
 /* Our own question is no part of what the program captures, and must not end its capture. */
 uint64_t guard_free_bytes(void)
@@ -23,11 +23,11 @@ uint64_t guard_free_bytes(void)
 
 CUresult guard_begin(struct device *device, uint64_t bound_bytes, struct guard *ret_guard)
 {
-	struct charge charge = {.device = device, .kind = CHARGE_OTHER};
+	struct charge charge = {.device = device, .kind = CHARGE_UNATTRIBUTED};
 	CUresult r = CUDA_SUCCESS;
 
 	if (bound_bytes)
-		r = charge_reserve(device, bound_bytes, CHARGE_OTHER, &charge);
+		r = charge_reserve(device, bound_bytes, CHARGE_UNATTRIBUTED, &charge);
 	if (r == CUDA_SUCCESS)
 		*ret_guard = (struct guard){
 			.charge = charge, .free_bytes = guard_free_bytes(), .is_armed = true};
@@ -68,7 +68,7 @@ bool guard_end(struct guard *guard)
 	if (guard->charge.units == 0 && after == before && after != UINT64_MAX)
 		charge_undo(&guard->charge);
 	else
-		truth_settle(d, &guard->charge, guard->taken_bytes);
+		reconcile_guarded(d, &guard->charge, guard->taken_bytes);
 	/* relaxed: a limit of a moment ago is a limit */
 	return ledger_used_units(state.region.file, d->entry) <=
 	       atomic_load_explicit(&d->limit_units, memory_order_relaxed);

@@ -11,7 +11,7 @@
  *	guard_end(&guard);
  *
  * As much as the call may take at most is reserved before it; afterwards NVML's figure for this
- * process tells how much it took, which is charged as "other" (truth.h). Where nothing is reserved,
+ * process tells how much it took, which is charged as unattributed (reconcile.h). Where nothing is reserved,
  * NVML is asked only if the device's free memory has moved.
  */
 #pragma once

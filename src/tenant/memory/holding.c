@@ -24,7 +24,7 @@
 #include "base/lock.h"
 #include "base/log.h"
 #include "tenant/memory/charge.h"
-#include "tenant/memory/shared.h"
+#include "tenant/memory/ipc.h"
 #include "tenant/memory/table.h"
 
 static struct table tables[HOLDING_TABLES];
@@ -377,7 +377,7 @@ void holding_give_back(uint64_t key, const struct holding *h)
 	if (h->flags & HOLDING_POOLED)
 		return;
 	if (h->flags & HOLDING_SHARED) {
-		shared_let_go(h->shared, h->flags & HOLDING_KEY_ENDS);
+		ipc_let_go(h->shared, h->flags & HOLDING_KEY_ENDS);
 		bytes = 0;
 	}
 	if (h->flags & HOLDING_IN_CHUNK) {
@@ -431,7 +431,7 @@ bool holding_share(enum holding_table in, uint64_t key, struct ipc_memory *memor
 		return true;
 	if (!charge_for_sharing(&h, memory))
 		return false;
-	if (!shared_make(memory, ret_shared)) {
+	if (!ipc_make(memory, ret_shared)) {
 		if (h.flags & HOLDING_IN_CHUNK)
 			charge_give_back(memory->device, memory->bytes, memory->kind);
 		return false;
@@ -440,7 +440,7 @@ bool holding_share(enum holding_table in, uint64_t key, struct ipc_memory *memor
 		return true;
 	/* It ended meanwhile, and that gives back what the shared allocation has now. */
 	charge_anyway(memory->device, memory->bytes, memory->kind);
-	shared_let_go(*ret_shared, true);
+	ipc_let_go(*ret_shared, true);
 	return false;
 }
 

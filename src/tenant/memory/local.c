@@ -22,7 +22,7 @@
 #define FIRST_STACK_BYTES 1024u
 
 static struct table contexts;
-static struct lock settle_lock; /* asking and booking are one step; the driver answers in 40 ns */
+static struct lock book_lock; /* asking and booking are one step; the driver answers in 40 ns */
 
 static uint64_t attribute(const struct device *d, CUdevice_attribute which)
 {
@@ -101,10 +101,10 @@ CUresult local_begin(uint64_t frame_bytes, struct charge *ret_charge)
 		return CUDA_SUCCESS;
 	if (state_enter() == STATE_CLOSED)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	lock_enter(&settle_lock);
+	lock_enter(&book_lock);
 	FAULT("local: locked");
 	is_known = find_or_begin(life, &entry);
-	lock_leave(&settle_lock);
+	lock_leave(&book_lock);
 	if (!is_known) {
 		log_error("no memory for our own tables, so local memory is refused");
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -122,7 +122,7 @@ void local_end(struct charge *charge)
 
 	if (state_enter() != STATE_OPEN || !find_current(&life, &device))
 		return;
-	LOCK_SCOPE(&settle_lock);
+	LOCK_SCOPE(&book_lock);
 	if (table_get(&contexts, life, &entry) != 0)
 		return;
 	first = room_bytes(device, entry.a);
@@ -131,8 +131,8 @@ void local_end(struct charge *charge)
 	if (!charge->device)
 		*charge = (struct charge){.device = device, .kind = CHARGE_LOCAL};
 	FAULT("local: asked");
-	charge_settle(charge, (int64_t)(now - entry.b));
-	FAULT("local: settled");
+	charge_commit(charge, (int64_t)(now - entry.b));
+	FAULT("local: booked");
 	entry.b = now;
 	if (table_put(&contexts, entry) < 0)
 		log_warn("a charge stays in the books until the process ends");
@@ -149,5 +149,5 @@ void local_life_ended(struct device *device, uint64_t life)
 void local_reset_after_fork(void)
 {
 	table_forget(&contexts);
-	settle_lock = (struct lock)LOCK_INIT;
+	book_lock = (struct lock)LOCK_INIT;
 }

@@ -14,7 +14,7 @@
 #include "base/log.h"
 #include "base/mark.h"
 #include "tenant/driver/attach.h"
-#include "tenant/memory/shared.h"
+#include "tenant/memory/ipc.h"
 #include "tenant/memory/table.h"
 
 /* The granularity of mappings on every device that we know (cuMemGetAllocationGranularity). */
@@ -232,10 +232,10 @@ bool mapped_stay_end(struct mapped_range *range, bool is_made)
 /* Puts the shared allocation's mark on one more descriptor; the first one gives it its mark. */
 static bool mark_descriptor(unsigned shared, int fd)
 {
-	uint64_t known = atomic_load(&state.region.file->own.joints[shared].mark);
-	struct mark mark = {.id = known ? known : mark_new_id(), .steps = shared_steps(shared)};
+	uint64_t known = atomic_load(&state.region.file->own.shared[shared].mark);
+	struct mark mark = {.id = known ? known : mark_new_id(), .steps = ipc_steps(shared)};
 
-	return mark_set(fd, mark) == 0 && (known || shared_set_mark(shared, mark.id, fd));
+	return mark_set(fd, mark) == 0 && (known || ipc_set_mark(shared, mark.id, fd));
 }
 
 CUresult mapped_export_begin(CUmemGenericAllocationHandle handle, struct mapped_export *ret_export)
@@ -251,17 +251,17 @@ CUresult mapped_export_begin(CUmemGenericAllocationHandle handle, struct mapped_
 		return r;
 	/* From here on the shared allocation itself is held, whatever becomes of the handle. */
 	ret_export->is_shared = true;
-	shared_hold_again(ret_export->shared);
+	ipc_hold_again(ret_export->shared);
 	mapped_refer_end(reference, false);
 	return r;
 }
 
 static void end_shared(unsigned shared, int fd, uint64_t key)
 {
-	bool is_known = fd >= 0 ? mark_descriptor(shared, fd) : shared_set_key(shared, key);
+	bool is_known = fd >= 0 ? mark_descriptor(shared, fd) : ipc_set_key(shared, key);
 
 	if (is_known || fd < 0)
-		shared_let_go(shared, false);
+		ipc_let_go(shared, false);
 	else
 		log_info("exported memory stays charged until the process ends");
 }
@@ -274,7 +274,7 @@ void mapped_export_end(const struct mapped_export *export, bool is_made, int fd,
 	if (export->is_shared && is_made)
 		end_shared(export->shared, fd, key);
 	else if (export->is_shared)
-		shared_let_go(export->shared, false);
+		ipc_let_go(export->shared, false);
 	else if (!reference->serial)
 		return;
 	else if (!is_made || fd < 0)
@@ -300,7 +300,7 @@ CUresult mapped_keep_shared(CUmemGenericAllocationHandle handle, unsigned shared
 
 	/* The same handle again: one hold of ours is enough for all of its references. */
 	if (r == CUDA_SUCCESS && !is_new)
-		shared_let_go(shared, false);
+		ipc_let_go(shared, false);
 	return r;
 }
 

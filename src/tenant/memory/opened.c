@@ -10,19 +10,19 @@
 #include "tenant/driver/attach.h"
 #include "tenant/memory/contexts.h"
 #include "tenant/memory/holding.h"
-#include "tenant/memory/shared.h"
+#include "tenant/memory/ipc.h"
 
 void opened_begin(const CUipcMemHandle *handle, struct opening *ret_opening)
 {
-	uint64_t key = shared_key(handle, sizeof(*handle));
+	uint64_t key = ipc_key(handle, sizeof(*handle));
 
-	ret_opening->is_shared = shared_hold(key, &ret_opening->shared);
+	ret_opening->is_shared = ipc_hold(key, &ret_opening->shared);
 }
 
 void opened_undo(const struct opening *opening)
 {
 	if (opening->is_shared)
-		shared_let_go(opening->shared, false);
+		ipc_let_go(opening->shared, false);
 }
 
 /* Charges what another slice made, whose size is known only now. */

@@ -78,7 +78,7 @@ CUresult oversubscribe_place(CUresult r, size_t bytes, struct charge *charge, CU
 	FAULT("oversubscribe: placed");
 	advise(placed, bytes, current);
 	charge->kind = CHARGE_MANAGED;
-	r = allocations_keep_stand_in(placed, bytes, charge);
+	r = allocations_keep_host_fallback(placed, bytes, charge);
 	if (r != CUDA_SUCCESS)
 		return r;
 	*pointer = placed;

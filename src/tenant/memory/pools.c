@@ -22,7 +22,7 @@
 #include "tenant/memory/allocations.h"
 #include "tenant/driver/attach.h"
 #include "tenant/memory/deferred_free.h"
-#include "tenant/memory/shared.h"
+#include "tenant/memory/ipc.h"
 
 /* Longest wait for a trim of ours in another thread. */
 #define USERS_WAIT_NS 100000000u
@@ -49,7 +49,7 @@ struct pool {
 	struct lock still;	    /* of graphs: held while nobody may trim */
 	_Atomic uint64_t losses;
 	struct lock lock;	     /* guards the rest */
-	uint32_t joint;		     /* + 1; 0: the pool was never exported */
+	uint32_t shared;	     /* + 1; 0: the pool was never exported */
 	_Atomic uint64_t held_bytes; /* as last read */
 };
 
@@ -85,7 +85,7 @@ static struct pool *find_unused(const struct device *device)
 {
 	struct pool *p = first();
 
-	while (p && (p->device != device || p->joint || !atomic_load(&p->is_destroyed) ||
+	while (p && (p->device != device || p->shared || !atomic_load(&p->is_destroyed) ||
 			    atomic_load(&p->live) || p->held_bytes))
 		p = p->next;
 	return p;
@@ -147,14 +147,14 @@ struct pool *pools_of_graphs(struct device *device)
 
 /*
  * Replaces the last reading; returns by how much it differs: of a pool that was exported only upwards, and
- * what is more is then to be moved to its joint. Under the pool's lock.
+ * what is more is then to be moved to its shared allocation. Under the pool's lock.
  */
 static int64_t replace_reading(struct pool *p, uint64_t held_bytes)
 {
 	int64_t change = (int64_t)(held_bytes - p->held_bytes);
 
 	FAULT("pool: read");
-	if (p->joint && change < 0)
+	if (p->shared && change < 0)
 		return 0;
 	if (change < 0)
 		atomic_fetch_add(&p->losses, 1);
@@ -241,7 +241,7 @@ static int64_t read_change(struct pool *p, const struct charge *charge)
  */
 static void update_charge(struct pool *p, struct charge *charge)
 {
-	uint32_t joint;
+	uint32_t shared;
 	int64_t change;
 
 	if (!p->device)
@@ -250,12 +250,12 @@ static void update_charge(struct pool *p, struct charge *charge)
 		*charge = (struct charge){.device = p->device, .kind = p->kind};
 	lock_enter(&p->lock);
 	change = read_change(p, charge);
-	joint = p->joint;
+	shared = p->shared;
 	lock_leave(&p->lock);
 	FAULT("pool: reading replaced");
-	charge_settle(charge, change);
-	if (change > 0 && joint)
-		shared_grow(joint - 1, (uint64_t)change);
+	charge_commit(charge, change);
+	if (change > 0 && shared)
+		ipc_grow(shared - 1, (uint64_t)change);
 }
 
 static void update(struct pool *p)
@@ -548,25 +548,25 @@ void pools_share(CUmemoryPool handle, int fd, uint64_t key)
 	struct pool *p = find_anywhere(handle);
 	struct ipc_memory memory = {.kind = CHARGE_POOL, .key = key, .fd = fd, .is_pool = true};
 	struct mark mark = {.steps = 0};
-	unsigned joint;
+	unsigned shared;
 
 	if (!p || !p->device)
 		return;
 	LOCK_SCOPE(&p->lock);
 	if (fd >= 0) {
-		joint = p->joint;
-		mark.id = joint ? atomic_load(&state.region.file->own.joints[joint - 1].mark)
-				: mark_new_id();
+		shared = p->shared;
+		mark.id = shared ? atomic_load(&state.region.file->own.shared[shared - 1].mark)
+				 : mark_new_id();
 		if (mark_set(fd, mark) < 0)
 			log_info("a pool's descriptor cannot be marked");
 		memory.key = memory.mark = mark.id;
 	}
-	if (p->joint)
+	if (p->shared)
 		return;
 	memory.device = p->device;
 	memory.bytes = p->held_bytes;
-	if (shared_make(&memory, &joint))
-		p->joint = joint + 1;
+	if (ipc_make(&memory, &shared))
+		p->shared = shared + 1;
 }
 
 void pools_reset_after_fork(void)

@@ -56,11 +56,11 @@ void parts_compare(struct device *device, enum parts_when when)
 		part->compare(device, when);
 }
 
-void parts_settle(struct device *device)
+void parts_collect(struct device *device)
 {
 	FOR_EACH(part)
-	if (part->settle)
-		part->settle(device);
+	if (part->collect)
+		part->collect(device);
 }
 
 void parts_trim(struct device *device)

@@ -27,7 +27,7 @@ struct part {
 	/* gives back what the part charged for things that ended with this life of a context */
 	void (*life_ended)(struct device *device, uint64_t life);
 	void (*compare)(struct device *device, enum parts_when when);
-	void (*settle)(struct device *device); /* before a refusal: corrects the books */
+	void (*collect)(struct device *device); /* before a refusal: corrects the books */
 	void (*trim)(
 		struct device *device); /* then: gives memory back that the program does not use */
 };
@@ -40,5 +40,5 @@ void parts_context_made(void);
 void parts_context_ended(struct device *device, CUcontext context);
 void parts_life_ended(struct device *device, uint64_t life);
 void parts_compare(struct device *device, enum parts_when when);
-void parts_settle(struct device *device);
+void parts_collect(struct device *device);
 void parts_trim(struct device *device);

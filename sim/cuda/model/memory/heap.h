@@ -8,7 +8,6 @@
 
 #include "sim/machine/machine.h"
 #include "sim/cuda/model/memory/address.h"
-#include "sim/machine/machine.h"
 
 struct context;
 

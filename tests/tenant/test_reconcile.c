@@ -20,7 +20,7 @@ static uint64_t find_beside_a_thread(struct course *c, unsigned n)
 	char fault[64];
 	uint64_t held;
 
-	snprintf(fault, sizeof(fault), "VGPU_FAULT=borrow %u truth: asking", n);
+	snprintf(fault, sizeof(fault), "VGPU_FAULT=borrow %u reconcile: asking", n);
 	t = course_start(c, fault);
 	expect(t, OK, "primary 0");
 	expect(t, OK, "stream s");

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Joints (src/region/joint.c, and what src/region/ledger.c does for them), for every interleaving.
+ * Shared allocations (src/region/shared.c, and what src/region/ledger.c does for them), for every interleaving.
  *
- * The maker charges a unit, makes a joint of it, and lets it go; the user holds the joint and lets it
+ * The maker charges a unit, makes a shared allocation of it, and lets it go; the user holds the shared allocation and lets it
  * go. Both may die instead of any step. A helper reaps them, sweeps and settles, while a settler settles
- * a doubt of before. Steps are as in ledger.pml. A holder of the joints' lock that dies gives it back.
+ * a doubt of before. Steps are as in ledger.pml. A holder of the shared allocations' lock that dies gives it back.
  */
 /* run: */
 /* run-must-fail: -DMUTANT_MOVE_UNCOUNTED */
 /* run-must-fail: -DMUTANT_END_UNCOUNTED */
-/* run-must-fail: -DMUTANT_JOINT_FIRST */
+/* run-must-fail: -DMUTANT_SHARED_FIRST */
 /* run-must-fail: -DMUTANT_FREE_FIRST */
 /* run-must-fail: -DMUTANT_NO_BIT_FIRST */
 
@@ -22,10 +22,10 @@
 byte used;
 bool total_changed[SETTLERS], looks[SETTLERS];
 byte held[SLOTS], way[SLOTS];
-byte joint;	   /* its units; 0: free */
+byte shared;	   /* its units; 0: free */
 bool has_key;
 bool bit_of[SLOTS]; /* holders */
-bool joints_locked;
+bool shared_locked;
 byte doubts = 1, settled;
 bool live[SLOTS], locked[SLOTS];
 byte running;
@@ -33,7 +33,7 @@ byte running;
 #define CAN_REAP(s) (live[s] && !locked[s])
 #define IN_DOUBT  (doubts != settled)
 #define IS_UNHELD (!bit_of[0] && !bit_of[1] && !bit_of[2])
-#define SUM	  (held[0] + held[1] + held[2] + joint)
+#define SUM	  (held[0] + held[1] + held[2] + shared)
 #define CHECK	  assert(SUM <= used)
 
 inline change_total(value)
@@ -58,23 +58,23 @@ inline lower(n)
 	:: goto dead    \
 	fi
 
-/* end_if_unheld() and ledger_end_joint(), with slot s, under the lock */
-inline end_joint(s)
+/* end_if_unheld() and ledger_end_shared(), with slot s, under the lock */
+inline end_shared(s)
 {
 	if
-	:: d_step { joint > 0 && IS_UNHELD -> way[s]++ };
+	:: d_step { shared > 0 && IS_UNHELD -> way[s]++ };
 #ifndef MUTANT_END_UNCOUNTED
 		STEP(d_step { change_total(used) });
 #endif
 #ifdef MUTANT_FREE_FIRST
 		STEP(d_step { lower(1); CHECK });
-		STEP(d_step { joint = 0; CHECK });
+		STEP(d_step { shared = 0; CHECK });
 #else
-		STEP(d_step { joint = 0; CHECK });
+		STEP(d_step { shared = 0; CHECK });
 		STEP(d_step { lower(1); CHECK });
 #endif
 		STEP(way[s]--)
-	:: atomic { !(joint > 0 && IS_UNHELD) -> skip }
+	:: atomic { !(shared > 0 && IS_UNHELD) -> skip }
 	:: goto dead
 	fi
 }
@@ -82,9 +82,9 @@ inline end_joint(s)
 inline let_go(s)
 {
 	STEP(bit_of[s] = false);
-	STEP(atomic { !joints_locked -> joints_locked = true; has_lock = true });
-	end_joint(s);
-	STEP(atomic { joints_locked = false; has_lock = false })
+	STEP(atomic { !shared_locked -> shared_locked = true; has_lock = true });
+	end_shared(s);
+	STEP(atomic { shared_locked = false; has_lock = false })
 }
 
 proctype maker()
@@ -95,8 +95,8 @@ proctype maker()
 	STEP(way[MAKER]++);
 	STEP(d_step { change_total(used + 1); CHECK });
 	STEP(d_step { held[MAKER]++; way[MAKER]--; CHECK });
-	/* joint_make() */
-	STEP(atomic { !joints_locked -> joints_locked = true; has_lock = true });
+	/* shared_make() */
+	STEP(atomic { !shared_locked -> shared_locked = true; has_lock = true });
 #ifndef MUTANT_NO_BIT_FIRST
 	STEP(bit_of[MAKER] = true);
 #endif
@@ -104,15 +104,15 @@ proctype maker()
 #ifndef MUTANT_MOVE_UNCOUNTED
 	STEP(d_step { change_total(used) });
 #endif
-	STEP(d_step { joint = 1; CHECK });
+	STEP(d_step { shared = 1; CHECK });
 #ifdef MUTANT_NO_BIT_FIRST
-	STEP(atomic { joints_locked = false; has_lock = false });
+	STEP(atomic { shared_locked = false; has_lock = false });
 	STEP(bit_of[MAKER] = true);
 #endif
 	STEP(way[MAKER]--);
 	STEP(has_key = true);
-	STEP(atomic { joints_locked = (joints_locked && !has_lock); has_lock = false });
-	assert(joint == 1 && bit_of[MAKER]);
+	STEP(atomic { shared_locked = (shared_locked && !has_lock); has_lock = false });
+	assert(shared == 1 && bit_of[MAKER]);
 	if
 	:: true
 	:: goto idle
@@ -123,7 +123,7 @@ dead:
 	atomic {
 		locked[MAKER] = false;
 		if
-		:: has_lock -> joints_locked = false
+		:: has_lock -> shared_locked = false
 		:: else
 		fi
 	};
@@ -135,14 +135,14 @@ proctype user()
 {
 	bool has_lock, is_found;
 
-	STEP(atomic { !joints_locked -> joints_locked = true; has_lock = true });
-	STEP(d_step { is_found = (joint > 0 && has_key); bit_of[USER] = is_found });
-	STEP(atomic { joints_locked = false; has_lock = false });
+	STEP(atomic { !shared_locked -> shared_locked = true; has_lock = true });
+	STEP(d_step { is_found = (shared > 0 && has_key); bit_of[USER] = is_found });
+	STEP(atomic { shared_locked = false; has_lock = false });
 	if
 	:: !is_found -> goto idle
 	:: is_found
 	fi;
-	assert(joint == 1);
+	assert(shared == 1);
 	if
 	:: true
 	:: goto idle
@@ -153,7 +153,7 @@ dead:
 	atomic {
 		locked[USER] = false;
 		if
-		:: has_lock -> joints_locked = false
+		:: has_lock -> shared_locked = false
 		:: else
 		fi
 	};
@@ -173,14 +173,14 @@ inline settle(me)
 {
 	seen_doubts = doubts;
 	d_step { looks[me] = true; total_changed[me] = false };
-#ifdef MUTANT_JOINT_FIRST
-	sum = sum + joint;
+#ifdef MUTANT_SHARED_FIRST
+	sum = sum + shared;
 #endif
 	read_slot(0);
 	read_slot(1);
 	read_slot(2);
-#ifndef MUTANT_JOINT_FIRST
-	sum = sum + joint;
+#ifndef MUTANT_SHARED_FIRST
+	sum = sum + shared;
 #endif
 	if
 	:: d_step { !total_changed[me] -> change_total(sum); CHECK };
@@ -201,7 +201,7 @@ given_up:
 	}
 }
 
-/* clear() of a dead slot, joints first */
+/* clear() of a dead slot, shared allocations first */
 inline reap(s)
 {
 	bit_of[s] = false;
@@ -232,13 +232,13 @@ proctype helper()
 	:: atomic { duties > 0 && CAN_REAP(USER) -> duties--; locked[USER] = true };
 		reap(USER);
 		locked[USER] = false
-	:: atomic { duties > 0 && joint > 0 && IS_UNHELD && !joints_locked ->
+	:: atomic { duties > 0 && shared > 0 && IS_UNHELD && !shared_locked ->
 			duties--;
-			joints_locked = true;
+			shared_locked = true;
 			has_lock = true
 		};
-		end_joint(HELPER);
-		atomic { joints_locked = false; has_lock = false }
+		end_shared(HELPER);
+		atomic { shared_locked = false; has_lock = false }
 	:: atomic { duties > 0 && IN_DOUBT -> duties-- };
 		settle(0)
 	:: break
@@ -248,7 +248,7 @@ dead:
 	atomic {
 		locked[HELPER] = false;
 		if
-		:: has_lock -> joints_locked = false
+		:: has_lock -> shared_locked = false
 		:: else
 		fi
 	};
@@ -286,9 +286,9 @@ proctype last()
 			fi;
 			assert(way[s] == 0)
 		}
-		assert(!joints_locked);
+		assert(!shared_locked);
 		if
-		:: joint > 0 && IS_UNHELD -> joint = 0; used--
+		:: shared > 0 && IS_UNHELD -> shared = 0; used--
 		:: else
 		fi;
 		if

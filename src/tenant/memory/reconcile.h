@@ -4,7 +4,7 @@
  *
  * A driver also takes device memory that no call announces or that is not charged yet: code of
  * kernels, streams, its own workspaces. NVML's figure for this process shows it. What is more there
- * than in the books is charged as "other", so that what the process allocates and what the driver
+ * than in the books is charged as unattributed, so that what the process allocates and what the driver
  * takes for it stay within the quota together.
  */
 #pragma once
@@ -13,15 +13,15 @@
 #include "tenant/slice/parts.h"
 
 /* One question to NVML takes 0.34 ms (H200): once a second is 0.034 % of a processor. */
-#define TRUTH_CHECK_NS 1000000000u
+#define RECONCILE_CHECK_NS 1000000000u
 
 /*
  * Makes charges compare from now on, at most every TRUTH_CHECK_NS, and before anything is refused.
  * Where NVML has no figure for this process the books stand alone.
  */
-void truth_start(struct device *device);
+void reconcile_start(struct device *device);
 
-void truth_check(struct device *device, enum parts_when when);
+void reconcile_compare(struct device *device, enum parts_when when);
 
 /*
  * After a call that may have taken memory which nobody names (guard.h): ends the reservation's scope
@@ -30,17 +30,17 @@ void truth_check(struct device *device, enum parts_when when);
  * most TRUTH_WAIT_NS for another thread's comparison; then the whole reservation stays charged until
  * the next one.
  */
-#define TRUTH_WAIT_NS 50000000u
-void truth_settle(struct device *device, struct charge *charge, int64_t free_change_bytes);
+#define RECONCILE_WAIT_NS 50000000u
+void reconcile_guarded(struct device *device, struct charge *charge, int64_t free_change_bytes);
 
 /*
  * By how much the books are above NVML's figure for this process; 0 where that cannot be told now. Not
  * a proof by itself that something was given back: another thread's reservation looks the same.
  */
-uint64_t truth_spare_bytes(const struct device *device);
+uint64_t reconcile_spare_bytes(const struct device *device);
 
 /* A context is gone, and with it what the driver took for it: the next check finds the rest. */
-void truth_forget(struct device *device);
+void reconcile_forget(struct device *device);
 
 /* For a child of fork(). */
-void truth_reset_after_fork(void);
+void reconcile_reset_after_fork(void);

@@ -5,14 +5,14 @@
  * The books run ahead of the driver: a charge is there before the memory is, and leaves after it.
  * So NVML's figure is above the books only by what is in none of them. Managed memory is the one
  * thing that is in the books and not in NVML's figure. What this process made and shares is in the
- * figure, and in a joint's books (shared.h); what it opened is in the figure of its maker, or in its own,
- * so with such memory "other" is known to lie between two bounds, and stays as it is between them. A
- * comparison counts only if the process's charges were the same before and after the question; "other"
+ * figure, and in a shared allocation's books (ipc.h); what it opened is in the figure of its maker, or in its own,
+ * so with such memory the unattributed part is known to lie between two bounds, and stays as it is between them. A
+ * comparison counts only if the process's charges were the same before and after the question; the unattributed part
  * rises at once, by what the books did not say in between either, and falls when two comparisons in a row
  * agree that it is less, with no call under way that could make it look smaller.
  */
 #define LOG_TOPIC LOG_LEDGER
-#include "tenant/memory/truth.h"
+#include "tenant/memory/reconcile.h"
 
 #include <time.h>
 
@@ -23,7 +23,7 @@
 #include "region/ledger.h"
 #include "tenant/slice/nvml.h"
 #include "tenant/slice/own_pid.h"
-#include "tenant/memory/shared.h"
+#include "tenant/memory/ipc.h"
 
 /* Comparisons that other threads may spoil before the careful side is taken. */
 #define LOOKS 4
@@ -37,27 +37,27 @@
 /* Between two urgent questions: a program that is refused again and again asks often. */
 #define URGENT_NS 20000000u
 
-struct truth {
+struct account {
 	struct lock lock; /* held for one comparison, and only ever tried */
 	_Atomic uint64_t next_ns, next_urgent_ns;
-	_Atomic uint64_t other_bytes; /* what is charged as "other" */
+	_Atomic uint64_t unattributed_bytes; /* what is charged as unattributed */
 	_Atomic bool
 		is_careful; /* more may be charged than was taken, until a comparison is exact */
 	bool was_less;	    /* by the last comparison */
 	unsigned misses;    /* questions in a row that NVML had no figure for */
 };
-static struct truth truths[STATE_ORDINALS];
+static struct account accounts[STATE_ORDINALS];
 
 static uint64_t held_bytes(const struct device *d)
 {
 	return ledger_held_bytes(state.region.file, state.slot, d->entry);
 }
 
-/* What the process opened: this slice's, charged in joints, and another's, charged to it. */
+/* What the process opened: this slice's, charged in shared allocations, and another's, charged to it. */
 static uint64_t opened_bytes(const struct device *d)
 {
 	/* relaxed: compared before and after, as part of what is held */
-	return shared_opened_bytes(d) +
+	return ipc_opened_bytes(d) +
 	       atomic_load_explicit(&state.region.file->own.slots[state.slot]
 					     .kind_bytes[d->entry][CHARGE_SHARED],
 		       memory_order_relaxed);
@@ -98,13 +98,13 @@ static uint64_t above(uint64_t used, uint64_t known)
 }
 
 /* NVML's figure; false where it has none, with a note of that for people. */
-static bool ask(struct truth *t, const struct device *d, uint64_t known, uint64_t *ret_used)
+static bool ask(struct account *t, const struct device *d, uint64_t known, uint64_t *ret_used)
 {
 	int r;
 
-	FAULT("truth: asking");
+	FAULT("reconcile: asking");
 	r = own_pid_memory_bytes(d->uuid, known, ret_used);
-	FAULT("truth: answered");
+	FAULT("reconcile: answered");
 	if (r == 0) {
 		note(REGION_NOTE_NVML);
 		own_pid_is_confirmed(d);
@@ -124,13 +124,13 @@ static bool ask(struct truth *t, const struct device *d, uint64_t known, uint64_
  * Looks; false where nothing can be told now. What is reserved is in the books for what is just being
  * looked for.
  */
-static bool look(
-	struct truth *t, struct device *d, const struct charge *reserved, struct finding *ret_found)
+static bool look(struct account *t, struct device *d, const struct charge *reserved,
+	struct finding *ret_found)
 {
 	uint64_t traffic = charge_traffic();
-	uint64_t other = t->other_bytes, held = charge_watch(d), most, used, known = 0;
+	uint64_t other = t->unattributed_bytes, held = charge_watch(d), most, used, known = 0;
 	uint64_t hidden = hidden_bytes(d), unseen = hidden + other;
-	uint64_t made = shared_made_bytes(d), opened = opened_bytes(d);
+	uint64_t made = ipc_made_bytes(d), opened = opened_bytes(d);
 	bool is_mine = reserved && reserved->is_under_way, is_told;
 
 	if (reserved)
@@ -143,7 +143,7 @@ static bool look(
 	}
 	most = charge_watched(d);
 	if (!is_told || held != held_bytes(d) || hidden != hidden_bytes(d) ||
-		made != shared_made_bytes(d) || opened != opened_bytes(d))
+		made != ipc_made_bytes(d) || opened != opened_bytes(d))
 		return false;
 	ret_found->least_bytes = above(used, known + opened + (most > held ? most - held : 0));
 	ret_found->most_bytes = above(used, known);
@@ -151,7 +151,7 @@ static bool look(
 	return true;
 }
 
-/* What "other" is to be: what it is thought to be, as far as that can be. */
+/* The unattributed part as it is thought to be, within what it can be. */
 static uint64_t within(const struct finding *found, uint64_t other)
 {
 	if (other < found->least_bytes)
@@ -159,7 +159,7 @@ static uint64_t within(const struct finding *found, uint64_t other)
 	return other > found->most_bytes ? found->most_bytes : other;
 }
 
-uint64_t truth_spare_bytes(const struct device *d)
+uint64_t reconcile_spare_bytes(const struct device *d)
 {
 	uint64_t traffic = charge_traffic(), held = held_bytes(d), used;
 	uint64_t hidden = hidden_bytes(d);
@@ -175,18 +175,18 @@ uint64_t truth_spare_bytes(const struct device *d)
 	return held > used + hidden ? held - hidden - used : 0;
 }
 
-/* Makes "other" what it was found to be; under the truth's lock. */
-static void correct(struct truth *t, struct device *d, uint64_t other)
+/* Makes the unattributed part what it was found to be; under the account's lock. */
+static void correct(struct account *t, struct device *d, uint64_t other)
 {
-	uint64_t charged = t->other_bytes;
+	uint64_t charged = t->unattributed_bytes;
 
-	FAULT("truth: looked");
+	FAULT("reconcile: looked");
 	if (other > charged)
-		charge_anyway(d, other - charged, CHARGE_OTHER);
+		charge_anyway(d, other - charged, CHARGE_UNATTRIBUTED);
 	else if (other < charged)
-		charge_give_back(d, charged - other, CHARGE_OTHER);
-	FAULT("truth: charged");
-	atomic_fetch_add(&t->other_bytes, other - charged);
+		charge_give_back(d, charged - other, CHARGE_UNATTRIBUTED);
+	FAULT("reconcile: charged");
+	atomic_fetch_add(&t->unattributed_bytes, other - charged);
 	t->was_less = false;
 	if (other > charged + REGION_UNIT_BYTES || charged > other + REGION_UNIT_BYTES)
 		/* relaxed: a count for people */
@@ -194,15 +194,15 @@ static void correct(struct truth *t, struct device *d, uint64_t other)
 			memory_order_relaxed);
 }
 
-/* Looks; what is less is believed when it is exact, and so twice. Under the truth's lock. */
-static void compare(struct truth *t, struct device *d, bool is_urgent)
+/* Looks; what is less is believed when it is exact, and so twice. Under the account's lock. */
+static void compare(struct account *t, struct device *d, bool is_urgent)
 {
 	struct timespec pause = {.tv_nsec = SECOND_LOOK_NS};
 	struct finding found;
 
 	if (!look(t, d, NULL, &found))
 		return;
-	for (int i = 0; found.most_bytes < t->other_bytes; i++) {
+	for (int i = 0; found.most_bytes < t->unattributed_bytes; i++) {
 		if (found.is_exact && t->was_less)
 			break;
 		t->was_less |= found.is_exact;
@@ -212,7 +212,7 @@ static void compare(struct truth *t, struct device *d, bool is_urgent)
 		if (!look(t, d, NULL, &found))
 			return;
 	}
-	correct(t, d, within(&found, t->other_bytes));
+	correct(t, d, within(&found, t->unattributed_bytes));
 	if (found.is_exact && found.least_bytes == found.most_bytes)
 		t->is_careful = false;
 }
@@ -220,10 +220,10 @@ static void compare(struct truth *t, struct device *d, bool is_urgent)
 /* relaxed all: a constant once it is set */
 static _Atomic bool is_started;
 
-void truth_check(struct device *device, enum parts_when why)
+void reconcile_compare(struct device *device, enum parts_when why)
 {
 	bool is_urgent = why != PARTS_TICK;
-	struct truth *t = &truths[device->ordinal];
+	struct account *t = &accounts[device->ordinal];
 	_Atomic uint64_t *next = is_urgent ? &t->next_urgent_ns : &t->next_ns;
 	uint64_t now = clock_coarse_ns();
 
@@ -233,8 +233,8 @@ void truth_check(struct device *device, enum parts_when why)
 		(why == PARTS_VIEW && !t->is_careful) || !lock_try(&t->lock))
 		return;
 	atomic_store_explicit(&t->next_urgent_ns, now + URGENT_NS, memory_order_relaxed);
-	atomic_store_explicit(&t->next_ns, now + TRUTH_CHECK_NS, memory_order_relaxed);
-	FAULT("truth: locked");
+	atomic_store_explicit(&t->next_ns, now + RECONCILE_CHECK_NS, memory_order_relaxed);
+	FAULT("reconcile: locked");
 	if (t->misses < MISSES_MAX)
 		compare(t, device, is_urgent);
 	lock_leave(&t->lock);
@@ -242,7 +242,7 @@ void truth_check(struct device *device, enum parts_when why)
 
 static bool wait_for(struct lock *lock)
 {
-	uint64_t deadline = clock_now_ns() + TRUTH_WAIT_NS;
+	uint64_t deadline = clock_now_ns() + RECONCILE_WAIT_NS;
 	struct timespec pause = {.tv_nsec = 100000};
 
 	while (!lock_try(lock)) {
@@ -254,12 +254,12 @@ static bool wait_for(struct lock *lock)
 }
 
 /*
- * By how much "other" has grown, as far as can be told; under the truth's lock. Where other threads are
+ * By how much the unattributed part has grown, as far as can be told; under the account's lock. Where other threads are
  * in the way, or memory of other processes, the whole reservation counts as taken as far as that can be,
  * until a comparison knows better.
  */
 static int64_t growth(
-	struct truth *t, struct device *d, const struct charge *charge, int64_t free_change_bytes)
+	struct account *t, struct device *d, const struct charge *charge, int64_t free_change_bytes)
 {
 	int64_t reserved = (int64_t)charge->units * REGION_UNIT_BYTES, more = 0;
 	struct finding found;
@@ -273,32 +273,33 @@ static int64_t growth(
 		if (!look(t, d, charge, &found))
 			continue;
 		if (found.is_exact) {
-			more = (int64_t)(within(&found, t->other_bytes + (uint64_t)reserved) -
-					 t->other_bytes);
+			more = (int64_t)(within(&found,
+						 t->unattributed_bytes + (uint64_t)reserved) -
+					 t->unattributed_bytes);
 			t->is_careful = more < 0 || found.least_bytes != found.most_bytes;
 			return more > 0 ? more : 0;
 		}
-		more = (int64_t)(found.least_bytes - t->other_bytes);
+		more = (int64_t)(found.least_bytes - t->unattributed_bytes);
 	}
 	if (t->misses >= MISSES_MAX)
 		return round_out_i64(free_change_bytes, REGION_UNIT_BYTES);
 	return more > reserved ? more : reserved;
 }
 
-void truth_settle(struct device *device, struct charge *charge, int64_t free_change_bytes)
+void reconcile_guarded(struct device *device, struct charge *charge, int64_t free_change_bytes)
 {
-	struct truth *t = &truths[device->ordinal];
+	struct account *t = &accounts[device->ordinal];
 	bool is_ours = wait_for(&t->lock);
 	int64_t more;
 
 	/* Without the lock the whole reservation stays, and the next comparison finds what is too much. */
 	more = is_ours ? growth(t, device, charge, free_change_bytes)
 		       : (int64_t)charge->units * REGION_UNIT_BYTES;
-	if (more < -(int64_t)t->other_bytes)
-		more = -(int64_t)t->other_bytes;
-	atomic_fetch_add(&t->other_bytes, (uint64_t)more);
-	FAULT("truth: settled");
-	charge_settle(charge, more);
+	if (more < -(int64_t)t->unattributed_bytes)
+		more = -(int64_t)t->unattributed_bytes;
+	atomic_fetch_add(&t->unattributed_bytes, (uint64_t)more);
+	FAULT("reconcile: counted");
+	charge_commit(charge, more);
 	if (!is_ours)
 		return;
 	if (free_change_bytes < 0 && t->misses < MISSES_MAX)
@@ -306,20 +307,20 @@ void truth_settle(struct device *device, struct charge *charge, int64_t free_cha
 	lock_leave(&t->lock);
 }
 
-void truth_start(struct device *device)
+void reconcile_start(struct device *device)
 {
 	uint64_t nothing = 0;
 
-	/* The first comparison is due when there may be something to compare. relaxed: as in truth_check() */
-	atomic_compare_exchange_strong_explicit(&truths[device->ordinal].next_ns, &nothing,
-		clock_coarse_ns() + TRUTH_CHECK_NS, memory_order_relaxed, memory_order_relaxed);
+	/* The first comparison is due when there may be something to compare. relaxed: as in reconcile_compare() */
+	atomic_compare_exchange_strong_explicit(&accounts[device->ordinal].next_ns, &nothing,
+		clock_coarse_ns() + RECONCILE_CHECK_NS, memory_order_relaxed, memory_order_relaxed);
 	/* relaxed: the first comparison may come a moment later */
 	atomic_store_explicit(&is_started, true, memory_order_relaxed);
 }
 
-void truth_forget(struct device *device)
+void reconcile_forget(struct device *device)
 {
-	struct truth *t = &truths[device->ordinal];
+	struct account *t = &accounts[device->ordinal];
 	struct finding found;
 	uint64_t used;
 
@@ -329,13 +330,13 @@ void truth_forget(struct device *device)
 	if (t->misses >= MISSES_MAX || own_pid_memory_bytes(device->uuid, 0, &used) < 0)
 		correct(t, device, 0);
 	else if (look(t, device, &(struct charge){.is_under_way = true}, &found) && found.is_exact)
-		correct(t, device, within(&found, t->other_bytes));
+		correct(t, device, within(&found, t->unattributed_bytes));
 	/* else the next comparison, which comes before any refusal */
 	lock_leave(&t->lock);
 }
 
-void truth_reset_after_fork(void)
+void reconcile_reset_after_fork(void)
 {
 	for (int i = 0; i < STATE_ORDINALS; i++)
-		truths[i] = (struct truth){.was_less = false};
+		accounts[i] = (struct account){.was_less = false};
 }

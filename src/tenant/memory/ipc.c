@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* This process's part in the region's joints. */
+/* This process's part in the region's shared allocations. */
 #define LOG_TOPIC LOG_MEMORY
-#include "tenant/memory/shared.h"
+#include "tenant/memory/ipc.h"
 
 #include <errno.h>
 
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/mark.h"
-#include "region/joint.h"
+#include "region/shared.h"
 #include "region/ledger.h"
 
-/* What this process knows of a joint that it holds. */
+/* What this process knows of a shared allocation that it holds. */
 struct part {
 	uint32_t holds; /* 0: not held */
 	uint32_t units; /* as of the making or the first opening */
@@ -20,12 +20,12 @@ struct part {
 	bool is_made; /* by this process, and shown for it */
 };
 
-/* Guards the rest; held while the region's joints are changed, for some 10 us. */
+/* Guards the rest; held while the region's shared allocations are changed, for some 10 us. */
 static struct lock parts_lock;
-static struct part parts[REGION_JOINTS];
+static struct part parts[REGION_SHARED];
 static _Atomic uint64_t made_bytes[REGION_DEVICES], opened_bytes[REGION_DEVICES];
 
-uint64_t shared_key(const void *bytes, size_t size)
+uint64_t ipc_key(const void *bytes, size_t size)
 {
 	const uint8_t *byte = bytes;
 	uint64_t key = size;
@@ -41,16 +41,16 @@ static _Atomic uint64_t *sum_of(const struct part *p)
 	return p->is_made ? &made_bytes[p->entry] : &opened_bytes[p->entry];
 }
 
-/* What is made is added before it leaves the slot, so truth.h never knows of less than is in the books. */
+/* What is made is added before it leaves the slot, so reconcile.h never knows of less than is in the books. */
 static void add_to_sum(const struct part *p, uint64_t units)
 {
 	/* relaxed: compared before and after the question to NVML */
 	atomic_fetch_add_explicit(sum_of(p), units * REGION_UNIT_BYTES, memory_order_relaxed);
 }
 
-bool shared_make(const struct ipc_memory *m, unsigned *ret_joint)
+bool ipc_make(const struct ipc_memory *m, unsigned *ret_shared)
 {
-	struct joint_memory memory = {.slot = state.slot,
+	struct shared_memory memory = {.slot = state.slot,
 		.device = m->device->entry,
 		.units = ledger_units(m->bytes),
 		.key = m->key,
@@ -66,133 +66,133 @@ bool shared_make(const struct ipc_memory *m, unsigned *ret_joint)
 	LOCK_SCOPE(&parts_lock);
 
 	add_to_sum(&part, part.units);
-	r = joint_make(&state.region, &memory, ret_joint);
+	r = shared_make(&state.region, &memory, ret_shared);
 	errno = saved_errno;
 	if (r) {
 		add_to_sum(&part, -(uint64_t)part.units);
 		log_debug("shared memory is not entered as such", U64("bytes", m->bytes));
 		return false;
 	}
-	parts[*ret_joint] = part;
+	parts[*ret_shared] = part;
 	/* The figures by kind stay with this process for as long as it holds the memory. */
 	return true;
 }
 
-void shared_grow(unsigned joint, uint64_t bytes)
+void ipc_grow(unsigned shared, uint64_t bytes)
 {
 	uint64_t units = ledger_units(bytes);
-	struct part *p = &parts[joint];
+	struct part *p = &parts[shared];
 	int saved_errno = errno;
 	CHARGE_SCOPE();
 	LOCK_SCOPE(&parts_lock);
 
 	/* What cannot be moved stays charged to this process. */
 	add_to_sum(p, units);
-	if (joint_grow(&state.region, state.slot, joint, units) == 0)
+	if (shared_grow(&state.region, state.slot, shared, units) == 0)
 		p->units += (uint32_t)units;
 	else
 		add_to_sum(p, -units);
 	errno = saved_errno;
 }
 
-uint32_t shared_steps(unsigned joint)
+uint32_t ipc_steps(unsigned shared)
 {
-	uint64_t word = atomic_load(&state.region.file->own.joints[joint].word);
-	uint64_t bytes = ledger_joint_units(word) * REGION_UNIT_BYTES;
+	uint64_t word = atomic_load(&state.region.file->own.shared[shared].word);
+	uint64_t bytes = ledger_shared_units(word) * REGION_UNIT_BYTES;
 
 	return (uint32_t)(round_up_u64(bytes, MARK_STEP_BYTES) / MARK_STEP_BYTES);
 }
 
-bool shared_set_mark(unsigned joint, uint64_t mark, int fd)
+bool ipc_set_mark(unsigned shared, uint64_t mark, int fd)
 {
 	int saved_errno = errno, r;
 	LOCK_SCOPE(&parts_lock);
 
-	r = joint_set_mark(&state.region, joint, mark, fd);
+	r = shared_set_mark(&state.region, shared, mark, fd);
 
 	errno = saved_errno;
 	return r == 0;
 }
 
-bool shared_set_key(unsigned joint, uint64_t key)
+bool ipc_set_key(unsigned shared, uint64_t key)
 {
 	int saved_errno = errno, r;
 	LOCK_SCOPE(&parts_lock);
 
-	r = joint_set_key(&state.region, joint, key);
+	r = shared_set_key(&state.region, shared, key);
 
 	errno = saved_errno;
 	return r == 0;
 }
 
-void shared_hold_again(unsigned joint)
+void ipc_hold_again(unsigned shared)
 {
 	LOCK_SCOPE(&parts_lock);
 
-	parts[joint].holds++;
+	parts[shared].holds++;
 }
 
-bool shared_hold(uint64_t key, unsigned *ret_joint)
+bool ipc_hold(uint64_t key, unsigned *ret_shared)
 {
 	int saved_errno = errno, r;
 	uint64_t word;
 	struct part *p;
 	LOCK_SCOPE(&parts_lock);
 
-	r = joint_hold(&state.region, state.slot, key, ret_joint);
+	r = shared_hold(&state.region, state.slot, key, ret_shared);
 	errno = saved_errno;
 	if (r)
 		return false;
-	p = &parts[*ret_joint];
+	p = &parts[*ret_shared];
 	if (p->holds) {
 		p->holds++;
 		return true;
 	}
-	word = atomic_load(&state.region.file->own.joints[*ret_joint].word);
+	word = atomic_load(&state.region.file->own.shared[*ret_shared].word);
 	*p = (struct part){.holds = 1,
-		.units = (uint32_t)ledger_joint_units(word),
-		.entry = (uint8_t)ledger_joint_device(word),
+		.units = (uint32_t)ledger_shared_units(word),
+		.entry = (uint8_t)ledger_shared_device(word),
 		.kind = CHARGE_KIND_COUNT};
 	add_to_sum(p, p->units);
 	return true;
 }
 
-void shared_let_go(unsigned joint, bool is_over)
+void ipc_let_go(unsigned shared, bool is_over)
 {
-	struct part *p = &parts[joint];
+	struct part *p = &parts[shared];
 	int saved_errno = errno;
 	uint64_t bytes;
 	LOCK_SCOPE(&parts_lock);
 
 	if (is_over)
-		joint_retire(&state.region, joint);
+		shared_retire(&state.region, shared);
 	if (--p->holds > 0)
 		return;
 	bytes = (uint64_t)p->units * REGION_UNIT_BYTES;
 	add_to_sum(p, -(uint64_t)p->units);
-	joint_let_go(&state.region, state.slot, joint);
+	shared_let_go(&state.region, state.slot, shared);
 	if (p->kind < CHARGE_KIND_COUNT)
 		ledger_note(state.region.file, state.slot, p->entry, (enum charge_kind)p->kind,
 			-(int64_t)bytes);
 	errno = saved_errno;
 }
 
-uint64_t shared_made_bytes(const struct device *device)
+uint64_t ipc_made_bytes(const struct device *device)
 {
 	/* relaxed: as in add_to_sum() */
 	return atomic_load_explicit(&made_bytes[device->entry], memory_order_relaxed);
 }
 
-uint64_t shared_opened_bytes(const struct device *device)
+uint64_t ipc_opened_bytes(const struct device *device)
 {
 	/* relaxed: as in add_to_sum() */
 	return atomic_load_explicit(&opened_bytes[device->entry], memory_order_relaxed);
 }
 
-void shared_reset_after_fork(void)
+void ipc_reset_after_fork(void)
 {
 	parts_lock = (struct lock)LOCK_INIT;
-	for (unsigned i = 0; i < REGION_JOINTS; i++)
+	for (unsigned i = 0; i < REGION_SHARED; i++)
 		parts[i] = (struct part){.holds = 0};
 	for (unsigned i = 0; i < REGION_DEVICES; i++) {
 		atomic_store(&made_bytes[i], 0);

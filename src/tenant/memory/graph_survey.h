@@ -17,14 +17,14 @@ struct need {
 	bool is_balanced; /* the graph frees all that it allocates */
 };
 
-struct survey {
+struct graph_survey {
 	uint64_t node_count;  /* with those of child graphs and bodies */
 	uint64_t frame_bytes; /* the largest of its kernels */
 	uint64_t balance;     /* 0: all that is allocated is freed, and nothing else */
 	struct need *needs;
 };
 
-#define SURVEY_NULL           \
+#define GRAPH_SURVEY_NULL     \
 	{                     \
 		.needs = NULL \
 	}
@@ -33,19 +33,19 @@ struct survey {
  * Adds what is in the graph. CUDA_ERROR_OUT_OF_MEMORY where our own memory is short or a device of
  * its allocations cannot be entered; the driver's own error where it does not tell what is in it.
  */
-CUresult survey_graph(CUgraph graph, struct survey *survey) MUST_CHECK;
+CUresult graph_survey_graph(CUgraph graph, struct graph_survey *survey) MUST_CHECK;
 
 /* The frame of a kernel node's function or kernel. */
-uint64_t survey_frame_bytes(CUfunction function, CUkernel kernel);
+uint64_t graph_survey_frame_bytes(CUfunction function, CUkernel kernel);
 
 /* A conditional node was made: its bodies, which nothing tells later. */
-void survey_keep_bodies(CUgraphNode node, const CUDA_CONDITIONAL_NODE_PARAMS *params);
+void graph_survey_keep_bodies(CUgraphNode node, const CUDA_CONDITIONAL_NODE_PARAMS *params);
 
 /* Frees what a survey found; accepts NULL and what was taken out. */
-void survey_free_needs(struct need *needs);
-void survey_end(struct survey *survey);
+void graph_survey_free_needs(struct need *needs);
+void graph_survey_end(struct graph_survey *survey);
 
 /* For a child of fork(). */
-void survey_reset_after_fork(void);
+void graph_survey_reset_after_fork(void);
 
-#define _cleanup_survey_ __attribute__((cleanup(survey_end)))
+#define _cleanup_graph_survey_ __attribute__((cleanup(graph_survey_end)))

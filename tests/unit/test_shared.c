@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Joints: charged once, from the first sharing until the last holder lets go. */
-#include "region/joint.h"
+/* Shared allocations: charged once, from the first sharing until the last holder lets go. */
+#include "region/shared.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -42,47 +42,47 @@ static uint32_t used(const struct pair *p)
 
 static unsigned make_of(struct pair *p, uint64_t units, uint64_t key, uint64_t mark, int fd)
 {
-	struct joint_memory memory = {
+	struct shared_memory memory = {
 		.slot = p->slot[0], .units = units, .key = key, .mark = mark, .fd = fd};
-	unsigned joint;
+	unsigned shared;
 
-	assert_int_equal(joint_make(&p->region[0], &memory, &joint), 0);
-	return joint;
+	assert_int_equal(shared_make(&p->region[0], &memory, &shared), 0);
+	return shared;
 }
 
-static void a_joint_is_charged_until_the_last_holder_lets_go(void **state)
+static void a_shared_allocation_is_charged_until_the_last_holder_lets_go(void **state)
 {
 	struct pair p;
-	unsigned joint, found;
+	unsigned shared, found;
 
 	start(*state, &p);
-	joint = make_of(&p, 60, KEY, 0, -1);
+	shared = make_of(&p, 60, KEY, 0, -1);
 	assert_int_equal(used(&p), 100);
 	assert_int_equal(ledger_held_units(p.region[0].file, p.slot[0], 0), 40);
-	assert_int_equal(joint_hold(&p.region[1], p.slot[1], KEY + 1, &found), JOINT_E_ABSENT);
-	assert_int_equal(joint_hold(&p.region[1], p.slot[1], KEY, &found), 0);
-	assert_int_equal(found, joint);
-	joint_let_go(&p.region[0], p.slot[0], joint);
+	assert_int_equal(shared_hold(&p.region[1], p.slot[1], KEY + 1, &found), SHARED_E_ABSENT);
+	assert_int_equal(shared_hold(&p.region[1], p.slot[1], KEY, &found), 0);
+	assert_int_equal(found, shared);
+	shared_let_go(&p.region[0], p.slot[0], shared);
 	assert_int_equal(used(&p), 100);
-	joint_let_go(&p.region[1], p.slot[1], joint);
+	shared_let_go(&p.region[1], p.slot[1], shared);
 	assert_int_equal(used(&p), 40);
-	assert_int_equal(joint_hold(&p.region[1], p.slot[1], KEY, &found), JOINT_E_ABSENT);
+	assert_int_equal(shared_hold(&p.region[1], p.slot[1], KEY, &found), SHARED_E_ABSENT);
 	stop(&p);
 }
 
 static void it_grows_and_its_key_can_be_taken_away(void **state)
 {
 	struct pair p;
-	unsigned joint, found;
+	unsigned shared, found;
 
 	start(*state, &p);
-	joint = make_of(&p, 10, KEY, 0, -1);
-	assert_int_equal(joint_grow(&p.region[0], p.slot[0], joint, 30), 0);
+	shared = make_of(&p, 10, KEY, 0, -1);
+	assert_int_equal(shared_grow(&p.region[0], p.slot[0], shared, 30), 0);
 	assert_int_equal(used(&p), 100);
 	assert_int_equal(ledger_held_units(p.region[0].file, p.slot[0], 0), 60);
-	joint_retire(&p.region[0], joint);
-	assert_int_equal(joint_hold(&p.region[1], p.slot[1], KEY, &found), JOINT_E_ABSENT);
-	joint_let_go(&p.region[0], p.slot[0], joint);
+	shared_retire(&p.region[0], shared);
+	assert_int_equal(shared_hold(&p.region[1], p.slot[1], KEY, &found), SHARED_E_ABSENT);
+	shared_let_go(&p.region[0], p.slot[0], shared);
 	assert_int_equal(used(&p), 60);
 	stop(&p);
 }
@@ -96,7 +96,7 @@ static void a_handle_that_is_given_out_again_names_the_new_memory(void **state)
 	old = make_of(&p, 10, KEY, 0, -1);
 	new = make_of(&p, 20, KEY, 0, -1);
 	assert_int_not_equal(old, new);
-	assert_int_equal(joint_hold(&p.region[1], p.slot[1], KEY, &found), 0);
+	assert_int_equal(shared_hold(&p.region[1], p.slot[1], KEY, &found), 0);
 	assert_int_equal(found, new);
 	stop(&p);
 }
@@ -108,13 +108,13 @@ static void a_dead_holder_holds_nothing(void **state)
 
 	start(*state, &p);
 	make_of(&p, 60, KEY, 0, -1);
-	assert_int_equal(joint_hold(&p.region[1], p.slot[1], KEY, &found), 0);
+	assert_int_equal(shared_hold(&p.region[1], p.slot[1], KEY, &found), 0);
 	region_close(&p.region[0]);
 	assert_int_equal(slot_reap(&p.region[1], &reaped), 0);
 	assert_int_equal(used(&p), 60);
-	joint_sweep(&p.region[1], p.slot[1]);
+	shared_sweep(&p.region[1], p.slot[1]);
 	assert_int_equal(used(&p), 60);
-	joint_let_go(&p.region[1], p.slot[1], found);
+	shared_let_go(&p.region[1], p.slot[1], found);
 	assert_int_equal(used(&p), 0);
 	region_close(&p.region[1]);
 }
@@ -125,7 +125,7 @@ static void a_descriptor_holds_it_wherever_it_is(void **state)
 	struct mark mark = {.id = mark_new_id(), .steps = 1};
 	struct pair p;
 	char path[400];
-	unsigned joint;
+	unsigned shared;
 	int fd, copy;
 
 	start(s, &p);
@@ -133,15 +133,15 @@ static void a_descriptor_holds_it_wherever_it_is(void **state)
 	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	assert_true(fd >= 0);
 	assert_int_equal(mark_set(fd, mark), 0);
-	joint = make_of(&p, 60, mark.id, mark.id, fd);
+	shared = make_of(&p, 60, mark.id, mark.id, fd);
 	copy = dup(fd);
 	close(fd);
-	joint_let_go(&p.region[0], p.slot[0], joint);
+	shared_let_go(&p.region[0], p.slot[0], shared);
 	assert_int_equal(used(&p), 100);
-	joint_sweep(&p.region[1], p.slot[1]);
+	shared_sweep(&p.region[1], p.slot[1]);
 	assert_int_equal(used(&p), 100);
 	close(copy);
-	joint_sweep(&p.region[1], p.slot[1]);
+	shared_sweep(&p.region[1], p.slot[1]);
 	assert_int_equal(used(&p), 40);
 	unlink(path);
 	stop(&p);
@@ -153,20 +153,20 @@ static void where_files_cannot_be_asked_the_charge_stays_until_the_next_boot(voi
 	struct mark mark = {.id = mark_new_id()};
 	struct pair p;
 	char path[400];
-	unsigned joint;
+	unsigned shared;
 	int fd;
 
 	start(s, &p);
 	snprintf(path, sizeof(path), "%s.device", s->file);
 	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	assert_true(fd >= 0);
-	joint = make_of(&p, 60, mark.id, mark.id, fd);
+	shared = make_of(&p, 60, mark.id, mark.id, fd);
 	close(fd);
 	unlink(path);
-	joint_let_go(&p.region[0], p.slot[0], joint);
+	shared_let_go(&p.region[0], p.slot[0], shared);
 	assert_int_equal(used(&p), 100);
-	atomic_fetch_add(&p.region[0].file->own.joints[joint].boot, 1);
-	joint_sweep(&p.region[1], p.slot[1]);
+	atomic_fetch_add(&p.region[0].file->own.shared[shared].boot, 1);
+	shared_sweep(&p.region[1], p.slot[1]);
 	assert_int_equal(used(&p), 40);
 	stop(&p);
 }
@@ -174,24 +174,24 @@ static void where_files_cannot_be_asked_the_charge_stays_until_the_next_boot(voi
 static void there_is_place_for_so_many(void **state)
 {
 	struct pair p;
-	struct joint_memory memory = {.key = 1, .units = 0, .fd = -1};
-	unsigned joint;
+	struct shared_memory memory = {.key = 1, .units = 0, .fd = -1};
+	unsigned shared;
 
 	start(*state, &p);
 	memory.slot = p.slot[0];
-	for (unsigned i = 0; i < REGION_JOINTS; i++, memory.key++)
-		assert_int_equal(joint_make(&p.region[0], &memory, &joint), 0);
-	assert_int_equal(joint_make(&p.region[0], &memory, &joint), JOINT_E_FULL);
-	joint_let_go(&p.region[0], p.slot[0], 500);
-	assert_int_equal(joint_make(&p.region[0], &memory, &joint), 0);
-	assert_int_equal(joint, 500);
+	for (unsigned i = 0; i < REGION_SHARED; i++, memory.key++)
+		assert_int_equal(shared_make(&p.region[0], &memory, &shared), 0);
+	assert_int_equal(shared_make(&p.region[0], &memory, &shared), SHARED_E_FULL);
+	shared_let_go(&p.region[0], p.slot[0], 500);
+	assert_int_equal(shared_make(&p.region[0], &memory, &shared), 0);
+	assert_int_equal(shared, 500);
 	stop(&p);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		SCRATCH_TEST(a_joint_is_charged_until_the_last_holder_lets_go),
+		SCRATCH_TEST(a_shared_allocation_is_charged_until_the_last_holder_lets_go),
 		SCRATCH_TEST(it_grows_and_its_key_can_be_taken_away),
 		SCRATCH_TEST(a_handle_that_is_given_out_again_names_the_new_memory),
 		SCRATCH_TEST(a_dead_holder_holds_nothing),
@@ -200,5 +200,5 @@ int main(void)
 		SCRATCH_TEST(there_is_place_for_so_many),
 	};
 
-	return cmocka_run_group_tests_name("joint", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("shared allocation", tests, NULL, NULL);
 }

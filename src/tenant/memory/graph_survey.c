@@ -6,7 +6,7 @@
  * the sum is what the graph takes at most.
  */
 #define LOG_TOPIC LOG_MEMORY
-#include "tenant/memory/survey.h"
+#include "tenant/memory/graph_survey.h"
 
 #include <stdlib.h>
 
@@ -24,15 +24,15 @@
 static struct table
 	bodies; /* key: conditional node; a: the driver's array of graphs; b: how many */
 
-static CUresult add_graph(CUgraph graph, struct survey *survey, unsigned depth);
+static CUresult add_graph(CUgraph graph, struct graph_survey *survey, unsigned depth);
 
-uint64_t survey_frame_bytes(CUfunction function, CUkernel kernel)
+uint64_t graph_survey_frame_bytes(CUfunction function, CUkernel kernel)
 {
 	/* The driver takes a kernel where it takes a function. */
 	return local_frame_bytes(function ? function : (CUfunction)kernel);
 }
 
-static void add_kernel(CUgraphNode node, struct survey *survey)
+static void add_kernel(CUgraphNode node, struct graph_survey *survey)
 {
 	CUDA_KERNEL_NODE_PARAMS_v2 params = {.func = NULL};
 	CUDA_KERNEL_NODE_PARAMS_v1 old;
@@ -40,16 +40,16 @@ static void add_kernel(CUgraphNode node, struct survey *survey)
 
 	if (cuda.cuGraphKernelNodeGetParams_v2 &&
 		cuda.cuGraphKernelNodeGetParams_v2(node, &params) == CUDA_SUCCESS)
-		frame_bytes = survey_frame_bytes(params.func, params.kern);
+		frame_bytes = graph_survey_frame_bytes(params.func, params.kern);
 	else if (cuda.cuGraphKernelNodeGetParams &&
 		 cuda.cuGraphKernelNodeGetParams(node, &old) == CUDA_SUCCESS)
-		frame_bytes = survey_frame_bytes(old.func, NULL);
+		frame_bytes = graph_survey_frame_bytes(old.func, NULL);
 	if (frame_bytes > survey->frame_bytes)
 		survey->frame_bytes = frame_bytes;
 }
 
 /* The need of the device, begun where there is none; NULL without memory. */
-static struct need *need_of(struct survey *survey, struct device *device)
+static struct need *need_of(struct graph_survey *survey, struct device *device)
 {
 	struct need **at = &survey->needs, *need;
 
@@ -66,7 +66,7 @@ static struct need *need_of(struct survey *survey, struct device *device)
 	return need;
 }
 
-static CUresult add_alloc(CUgraphNode node, struct survey *survey)
+static CUresult add_alloc(CUgraphNode node, struct graph_survey *survey)
 {
 	CUDA_MEM_ALLOC_NODE_PARAMS params;
 	const CUmemLocation *location = &params.poolProps.location;
@@ -88,7 +88,7 @@ static CUresult add_alloc(CUgraphNode node, struct survey *survey)
 	return CUDA_SUCCESS;
 }
 
-static void add_free(CUgraphNode node, struct survey *survey)
+static void add_free(CUgraphNode node, struct graph_survey *survey)
 {
 	CUdeviceptr pointer;
 
@@ -97,7 +97,7 @@ static void add_free(CUgraphNode node, struct survey *survey)
 		survey->balance -= hash_u64(pointer);
 }
 
-static CUresult add_child(CUgraphNode node, struct survey *survey, unsigned depth)
+static CUresult add_child(CUgraphNode node, struct graph_survey *survey, unsigned depth)
 {
 	CUresult r = CUDA_ERROR_NOT_FOUND;
 	CUgraph child;
@@ -107,7 +107,7 @@ static CUresult add_child(CUgraphNode node, struct survey *survey, unsigned dept
 	return r == CUDA_SUCCESS ? add_graph(child, survey, depth + 1) : r;
 }
 
-static CUresult add_bodies(CUgraphNode node, struct survey *survey, unsigned depth)
+static CUresult add_bodies(CUgraphNode node, struct graph_survey *survey, unsigned depth)
 {
 	struct table_entry entry = {.b = 0};
 	const CUgraph *graphs;
@@ -121,7 +121,7 @@ static CUresult add_bodies(CUgraphNode node, struct survey *survey, unsigned dep
 	return r;
 }
 
-static CUresult add_node(CUgraphNode node, struct survey *survey, unsigned depth)
+static CUresult add_node(CUgraphNode node, struct graph_survey *survey, unsigned depth)
 {
 	CUgraphNodeType type;
 	CUresult r = cuda.cuGraphNodeGetType ? cuda.cuGraphNodeGetType(node, &type)
@@ -148,7 +148,7 @@ static CUresult add_node(CUgraphNode node, struct survey *survey, unsigned depth
 	}
 }
 
-static CUresult add_graph(CUgraph graph, struct survey *survey, unsigned depth)
+static CUresult add_graph(CUgraph graph, struct graph_survey *survey, unsigned depth)
 {
 	_cleanup_free_ CUgraphNode *nodes = NULL;
 	CUresult r = CUDA_ERROR_NOT_FOUND;
@@ -172,7 +172,7 @@ static CUresult add_graph(CUgraph graph, struct survey *survey, unsigned depth)
 	return r;
 }
 
-CUresult survey_graph(CUgraph graph, struct survey *survey)
+CUresult graph_survey_graph(CUgraph graph, struct graph_survey *survey)
 {
 	CUresult r = add_graph(graph, survey, 0);
 
@@ -181,7 +181,7 @@ CUresult survey_graph(CUgraph graph, struct survey *survey)
 	return r;
 }
 
-void survey_keep_bodies(CUgraphNode node, const CUDA_CONDITIONAL_NODE_PARAMS *params)
+void graph_survey_keep_bodies(CUgraphNode node, const CUDA_CONDITIONAL_NODE_PARAMS *params)
 {
 	struct table_entry entry = {
 		.key = (uintptr_t)node, .a = (uintptr_t)params->phGraph_out, .b = params->size};
@@ -190,7 +190,7 @@ void survey_keep_bodies(CUgraphNode node, const CUDA_CONDITIONAL_NODE_PARAMS *pa
 		state_on_failure("graph", "no memory");
 }
 
-void survey_free_needs(struct need *needs)
+void graph_survey_free_needs(struct need *needs)
 {
 	while (needs) {
 		struct need *next = needs->next;
@@ -200,13 +200,13 @@ void survey_free_needs(struct need *needs)
 	}
 }
 
-void survey_end(struct survey *survey)
+void graph_survey_end(struct graph_survey *survey)
 {
-	survey_free_needs(survey->needs);
+	graph_survey_free_needs(survey->needs);
 	survey->needs = NULL;
 }
 
-void survey_reset_after_fork(void)
+void graph_survey_reset_after_fork(void)
 {
 	table_forget(&bodies);
 }

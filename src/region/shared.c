@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Shared allocations.
+ *
+ * Deaths: a shared allocation is entered with its holder's bit before units are in it, and found by its key only
+ * when it is complete. Whoever dies in between leaves units on their way, which ledger_settle()
+ * settles, and a bit, which the reaper of its slot clears; a shared allocation with units and without holders is
+ * what shared_sweep() looks for.
+ */
+#include "region/shared.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/fault.h"
+#include "base/file.h"
+#include "base/mark.h"
+#include "region/ledger.h"
+
+#define NVIDIA_MAJOR 195 /* of /dev/nvidiactl (the kernel's list of devices) */
+
+#ifndef O_PATH
+#define O_PATH 010000000
+#endif
+
+static struct region_shared *shared_at(const struct region *region, unsigned i)
+{
+	return &region->file->own.shared[i];
+}
+
+static void set_bit(struct region_shared *j, unsigned slot)
+{
+	atomic_fetch_or(&j->holders[slot / 64], UINT64_C(1) << (slot % 64));
+}
+
+static void clear_bit(struct region_shared *j, unsigned slot)
+{
+	atomic_fetch_and(&j->holders[slot / 64], ~(UINT64_C(1) << (slot % 64)));
+}
+
+static bool has_holders(const struct region_shared *j)
+{
+	for (unsigned i = 0; i < REGION_SLOTS / 64; i++)
+		if (atomic_load(&j->holders[i]))
+			return true;
+	return false;
+}
+
+/* A number for this boot of the kernel, 0 where it does not say. */
+static uint64_t read_boot(void)
+{
+	char text[64];
+	uint64_t hash = 0;
+	size_t length;
+
+	if (file_read("/proc/sys/kernel/random/boot_id", text, sizeof(text), &length) < 0)
+		return 0;
+	for (size_t i = 0; i < length; i++)
+		hash = hash_u64(hash ^ (uint8_t)text[i]);
+	return hash;
+}
+
+/*
+ * The path is the same for all shared allocations of a machine and is written by whoever makes one. Relaxed, byte by
+ * byte: who reads a torn one cannot open it, and takes the memory for kept.
+ */
+static void write_path(char *to, const char *path)
+{
+	for (size_t i = 0; i < REGION_PATH_BYTES; i++)
+		if (__atomic_load_n(&to[i], __ATOMIC_RELAXED) != path[i])
+			__atomic_store_n(&to[i], path[i], __ATOMIC_RELAXED);
+}
+
+static void read_path(const char *from, char ret_path[REGION_PATH_BYTES])
+{
+	for (size_t i = 0; i < REGION_PATH_BYTES; i++)
+		ret_path[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
+	ret_path[REGION_PATH_BYTES - 1] = '\0';
+}
+
+/* Remembers how the file behind the descriptors can be opened by others. */
+static int set_file(const struct region *region, struct region_shared *j, uint64_t mark, int fd)
+{
+	char link[48], path[REGION_PATH_BYTES] = {0};
+	struct file_identity id;
+	ssize_t length;
+	int r = file_identify(fd, &id);
+
+	if (r < 0)
+		return r;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	length = readlink(link, path, sizeof(path) - 1);
+	if (length < 0)
+		return -errno;
+	write_path(region->file->own.shared_path, path);
+	atomic_store(&j->file_device, id.device);
+	atomic_store(&j->file_inode, id.inode);
+	atomic_store(&j->boot, read_boot());
+	atomic_store(&j->mark, mark);
+	return 0;
+}
+
+/*
+ * Opens the file under a path that another process wrote: only what it is harmless to open, a regular
+ * file or NVIDIA's control device, and only if it is the one that is meant.
+ */
+static int open_file(const struct region_shared *j, const char *shared_path)
+{
+	char path[REGION_PATH_BYTES], again[48];
+	struct file_identity id;
+	_cleanup_fd_ int fd = -1;
+
+	read_path(shared_path, path);
+	fd = open(path, O_PATH | O_CLOEXEC);
+	if (fd < 0 || file_identify(fd, &id) < 0 || id.device != atomic_load(&j->file_device) ||
+		id.inode != atomic_load(&j->file_inode) ||
+		(!id.is_regular && id.device_major != NVIDIA_MAJOR))
+		return -1;
+	snprintf(again, sizeof(again), "/proc/self/fd/%d", fd);
+	return open(again, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+}
+
+bool shared_is_kept_by_files(const struct region_shared *j, const char *shared_path)
+{
+	uint64_t mark = atomic_load(&j->mark), boot = atomic_load(&j->boot);
+	_cleanup_fd_ int fd = -1;
+	bool is_alive;
+
+	if (!mark || (boot && boot != read_boot()))
+		return false;
+	fd = open_file(j, shared_path);
+	return fd < 0 || mark_is_alive(fd, mark, &is_alive) < 0 || is_alive;
+}
+
+/* Under the lock. */
+static struct region_shared *find_free(const struct region *region, unsigned *ret_shared)
+{
+	struct region_own *own = &region->file->own;
+
+	for (unsigned i = 0; i < REGION_SHARED; i++) {
+		if (atomic_load(&own->shared[i].word))
+			continue;
+		if (atomic_load(&own->shared_high) <= i)
+			atomic_store(&own->shared_high, i + 1);
+		*ret_shared = i;
+		return &own->shared[i];
+	}
+	return NULL;
+}
+
+/* Under the lock: the one with this key or mark, or NULL. */
+static struct region_shared *find_key(
+	const struct region *region, uint64_t key, unsigned *ret_shared)
+{
+	unsigned high = atomic_load(&region->file->own.shared_high);
+
+	for (unsigned i = 0; i < high && i < REGION_SHARED; i++) {
+		struct region_shared *j = shared_at(region, i);
+
+		if (atomic_load(&j->word) &&
+			(atomic_load(&j->key) == key || atomic_load(&j->mark) == key)) {
+			*ret_shared = i;
+			return j;
+		}
+	}
+	return NULL;
+}
+
+/* Under the lock. */
+static int make(const struct region *region, const struct shared_memory *m, unsigned *ret_shared)
+{
+	struct region_shared *j, *old = find_key(region, m->key, ret_shared);
+	int r;
+
+	j = find_free(region, ret_shared);
+	if (!j)
+		return SHARED_E_FULL;
+	/* A handle that the driver gave out again: what it named before cannot be opened now. */
+	if (old)
+		atomic_store(&old->key, 0);
+	atomic_store(&j->key, 0);
+	atomic_store(&j->mark, 0);
+	for (unsigned i = 0; i < REGION_SLOTS / 64; i++)
+		atomic_store(&j->holders[i], 0);
+	if (m->fd >= 0) {
+		r = set_file(region, j, m->mark, m->fd);
+		if (r < 0)
+			return r;
+	}
+	set_bit(j, m->slot);
+	FAULT("shared: entered");
+	ledger_move_to_shared(region->file, m->slot, m->device, m->units, j,
+		ledger_shared_word(m->slot, m->device, m->units));
+	FAULT("shared: without a key");
+	atomic_store(&j->key, m->key);
+	return 0;
+}
+
+int shared_make(
+	const struct region *region, const struct shared_memory *memory, unsigned *ret_shared)
+{
+	int fd, r = region_lock(region, REGION_LOCK_SHARED, &fd);
+
+	if (r < 0)
+		return r;
+	r = make(region, memory, ret_shared);
+	region_unlock(fd, REGION_LOCK_SHARED);
+	return r;
+}
+
+int shared_grow(const struct region *region, unsigned slot, unsigned shared, uint64_t units)
+{
+	struct region_shared *j = shared_at(region, shared);
+	int fd, r = region_lock(region, REGION_LOCK_SHARED, &fd);
+	uint64_t word;
+
+	if (r < 0)
+		return r;
+	word = atomic_load(&j->word);
+	ledger_move_to_shared(
+		region->file, slot, ledger_shared_device(word), units, j, word + (units << 32));
+	region_unlock(fd, REGION_LOCK_SHARED);
+	return 0;
+}
+
+int shared_set_mark(const struct region *region, unsigned shared, uint64_t mark, int file)
+{
+	int fd, r = region_lock(region, REGION_LOCK_SHARED, &fd);
+
+	if (r < 0)
+		return r;
+	r = set_file(region, shared_at(region, shared), mark, file);
+	region_unlock(fd, REGION_LOCK_SHARED);
+	return r;
+}
+
+int shared_set_key(const struct region *region, unsigned shared, uint64_t key)
+{
+	struct region_shared *old;
+	unsigned i;
+	int fd, r = region_lock(region, REGION_LOCK_SHARED, &fd);
+
+	if (r < 0)
+		return r;
+	old = find_key(region, key, &i);
+	if (old)
+		atomic_store(&old->key, 0);
+	atomic_store(&shared_at(region, shared)->key, key);
+	region_unlock(fd, REGION_LOCK_SHARED);
+	return 0;
+}
+
+int shared_hold(const struct region *region, unsigned slot, uint64_t key, unsigned *ret_shared)
+{
+	struct region_shared *j;
+	int fd, r;
+
+	/* relaxed: a shared allocation that is made at this instant has been found by nobody */
+	if (atomic_load_explicit(&region->file->own.shared_high, memory_order_relaxed) == 0)
+		return SHARED_E_ABSENT;
+	r = region_lock(region, REGION_LOCK_SHARED, &fd);
+	if (r < 0)
+		return r;
+	j = find_key(region, key, ret_shared);
+	if (j)
+		set_bit(j, slot);
+	region_unlock(fd, REGION_LOCK_SHARED);
+	return j ? 0 : SHARED_E_ABSENT;
+}
+
+/* Under the lock. Whether it ended. */
+static bool end_if_unheld(const struct region *region, unsigned slot, unsigned i)
+{
+	struct region_shared *j = shared_at(region, i);
+
+	if (!atomic_load(&j->word) || has_holders(j) ||
+		shared_is_kept_by_files(j, region->file->own.shared_path))
+		return false;
+	ledger_end_shared(region->file, slot, j);
+	return true;
+}
+
+void shared_let_go(const struct region *region, unsigned slot, unsigned shared)
+{
+	int fd;
+
+	clear_bit(shared_at(region, shared), slot);
+	FAULT("shared: let go");
+	/* Without the lock it stays for a sweep. */
+	if (region_lock(region, REGION_LOCK_SHARED, &fd) < 0)
+		return;
+	end_if_unheld(region, slot, shared);
+	region_unlock(fd, REGION_LOCK_SHARED);
+}
+
+void shared_retire(const struct region *region, unsigned shared)
+{
+	atomic_store(&shared_at(region, shared)->key, 0);
+}
+
+static bool is_worth_a_sweep(const struct region *region)
+{
+	unsigned high = atomic_load(&region->file->own.shared_high);
+
+	for (unsigned i = 0; i < high && i < REGION_SHARED; i++)
+		if (atomic_load(&shared_at(region, i)->word) && !has_holders(shared_at(region, i)))
+			return true;
+	return false;
+}
+
+unsigned shared_sweep(const struct region *region, unsigned slot)
+{
+	unsigned high = atomic_load(&region->file->own.shared_high), ended = 0;
+	int fd;
+
+	if (!is_worth_a_sweep(region) || region_lock(region, REGION_LOCK_SHARED, &fd) < 0)
+		return 0;
+	for (unsigned i = 0; i < high && i < REGION_SHARED; i++)
+		ended += end_if_unheld(region, slot, i);
+	region_unlock(fd, REGION_LOCK_SHARED);
+	return ended;
+}
+
+void shared_forget_slot(struct region_file *file, unsigned slot)
+{
+	unsigned high = atomic_load(&file->own.shared_high);
+
+	for (unsigned i = 0; i < high && i < REGION_SHARED; i++)
+		clear_bit(&file->own.shared[i], slot);
+}

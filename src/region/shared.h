@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Shared allocations: device memory that several processes of a slice may hold, charged once.
+ *
+ * Memory becomes a shared allocation when it is shared for the first time: its charge moves from its process's
+ * slot to the shared allocation. Each process that holds it (who made it, and whoever opened it) is a holder, once,
+ * however often it opened it. With the last holder the charge goes back, whichever that is and however
+ * it ends; and where descriptors keep the memory, too, not before the last of these is closed.
+ *
+ * One process at a time changes the shared allocations (a lock that dies with its holder), for 50 ms at most;
+ * where that is not to be had, what was to be given back stays charged until somebody sweeps, so the
+ * slice's total is too high at worst.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bits.h"
+#include "region/region.h"
+
+enum {
+	_SHARED_E_SUCCESS = 0,
+	SHARED_E_FULL,	 /* no place is left */
+	SHARED_E_ABSENT, /* no shared allocation has this key */
+};
+
+/* What is to become a shared allocation; fd is a marked descriptor of it, or -1 where none can keep the memory. */
+struct shared_memory {
+	unsigned slot, device;
+	uint64_t units; /* that the slot holds now */
+	uint64_t key;	/* not 0 */
+	uint64_t mark;	/* 0 where fd is -1 */
+	int fd;
+};
+
+/* Makes a shared allocation, whose holder is the slot. SHARED_E_FULL, or -errno; then nothing was changed. */
+int shared_make(const struct region *region, const struct shared_memory *memory,
+	unsigned *ret_shared) MUST_CHECK;
+
+/* Adds more units that the slot holds to a shared allocation that it holds. */
+int shared_grow(
+	const struct region *region, unsigned slot, unsigned shared, uint64_t units) MUST_CHECK;
+
+/* Descriptors keep the shared allocation from now on, too. */
+int shared_set_mark(const struct region *region, unsigned shared, uint64_t mark, int fd) MUST_CHECK;
+
+/* A handle with this key opens the shared allocation from now on, and no other shared allocation. */
+int shared_set_key(const struct region *region, unsigned shared, uint64_t key) MUST_CHECK;
+
+/* Makes the slot a holder of the shared allocation with this key or mark. SHARED_E_ABSENT, or -errno. */
+int shared_hold(
+	const struct region *region, unsigned slot, uint64_t key, unsigned *ret_shared) MUST_CHECK;
+
+/* The slot holds the shared allocation no more; the last one gives its charge back. */
+void shared_let_go(const struct region *region, unsigned slot, unsigned shared);
+
+/* Whoever made the memory has let it go, so its key opens nothing any more. */
+void shared_retire(const struct region *region, unsigned shared);
+
+/* Gives back what nobody holds any more, in the name of the slot. Returns how many shared allocations that ended. */
+unsigned shared_sweep(const struct region *region, unsigned slot);
+
+/*
+ * Whether a descriptor may keep the shared allocation's memory still, asked by the path under which the region's
+ * processes know the file; where that cannot be told, it does.
+ */
+bool shared_is_kept_by_files(const struct region_shared *shared, const char *shared_path);
+
+/* A slot is given up: it holds nothing any more. The caller owns the slot by its byte lock. */
+void shared_forget_slot(struct region_file *file, unsigned slot);

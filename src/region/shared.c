@@ -3,7 +3,7 @@
  * Shared allocations.
  *
  * Deaths: a shared allocation is entered with its holder's bit before units are in it, and found by its key only
- * when it is complete. Whoever dies in between leaves units on their way, which ledger_settle()
+ * when it is complete. A death in between leaves units on their way, which ledger_settle()
  * settles, and a bit, which the reaper of its slot clears; a shared allocation with units and without holders is
  * what shared_sweep() looks for.
  */
@@ -16,8 +16,10 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/fault.h"
 #include "base/file.h"
+#include "base/lock.h"
 #include "base/mark.h"
 #include "region/ledger.h"
 
@@ -26,6 +28,36 @@
 #ifndef O_PATH
 #define O_PATH 010000000
 #endif
+
+/*
+ * The threads of one process queue here first, and only one of them asks for the file's lock: what a thread may
+ * wait there (50 ms) is meant for another process that is stopped. A sweep looks at other processes' files, which
+ * on a busy machine takes longer.
+ */
+static struct lock own_lock;
+#define OWN_WAIT_NS UINT64_C(1000000000)
+
+static int lock_all(const struct region *region, int *ret_fd)
+{
+	uint64_t deadline = clock_now_ns() + OWN_WAIT_NS;
+	int r;
+
+	for (unsigned i = 0; !lock_try_own(&own_lock); i++) {
+		if (clock_now_ns() > deadline)
+			return -EBUSY;
+		lock_rest(i);
+	}
+	r = region_lock(region, REGION_LOCK_SHARED, ret_fd);
+	if (r < 0)
+		lock_leave(&own_lock);
+	return r;
+}
+
+static void unlock_all(int fd)
+{
+	region_unlock(fd, REGION_LOCK_SHARED);
+	lock_leave(&own_lock);
+}
 
 static struct region_shared *shared_at(const struct region *region, unsigned i)
 {
@@ -203,19 +235,19 @@ static int make(const struct region *region, const struct shared_memory *m, unsi
 int shared_make(
 	const struct region *region, const struct shared_memory *memory, unsigned *ret_shared)
 {
-	int fd, r = region_lock(region, REGION_LOCK_SHARED, &fd);
+	int fd, r = lock_all(region, &fd);
 
 	if (r < 0)
 		return r;
 	r = make(region, memory, ret_shared);
-	region_unlock(fd, REGION_LOCK_SHARED);
+	unlock_all(fd);
 	return r;
 }
 
 int shared_grow(const struct region *region, unsigned slot, unsigned shared, uint64_t units)
 {
 	struct region_shared *j = shared_at(region, shared);
-	int fd, r = region_lock(region, REGION_LOCK_SHARED, &fd);
+	int fd, r = lock_all(region, &fd);
 	uint64_t word;
 
 	if (r < 0)
@@ -223,18 +255,18 @@ int shared_grow(const struct region *region, unsigned slot, unsigned shared, uin
 	word = atomic_load(&j->word);
 	ledger_move_to_shared(
 		region->file, slot, ledger_shared_device(word), units, j, word + (units << 32));
-	region_unlock(fd, REGION_LOCK_SHARED);
+	unlock_all(fd);
 	return 0;
 }
 
 int shared_set_mark(const struct region *region, unsigned shared, uint64_t mark, int file)
 {
-	int fd, r = region_lock(region, REGION_LOCK_SHARED, &fd);
+	int fd, r = lock_all(region, &fd);
 
 	if (r < 0)
 		return r;
 	r = set_file(region, shared_at(region, shared), mark, file);
-	region_unlock(fd, REGION_LOCK_SHARED);
+	unlock_all(fd);
 	return r;
 }
 
@@ -242,7 +274,7 @@ int shared_set_key(const struct region *region, unsigned shared, uint64_t key)
 {
 	struct region_shared *old;
 	unsigned i;
-	int fd, r = region_lock(region, REGION_LOCK_SHARED, &fd);
+	int fd, r = lock_all(region, &fd);
 
 	if (r < 0)
 		return r;
@@ -250,7 +282,7 @@ int shared_set_key(const struct region *region, unsigned shared, uint64_t key)
 	if (old)
 		atomic_store(&old->key, 0);
 	atomic_store(&shared_at(region, shared)->key, key);
-	region_unlock(fd, REGION_LOCK_SHARED);
+	unlock_all(fd);
 	return 0;
 }
 
@@ -262,13 +294,13 @@ int shared_hold(const struct region *region, unsigned slot, uint64_t key, unsign
 	/* relaxed: a shared allocation that is made at this instant has been found by nobody */
 	if (atomic_load_explicit(&region->file->own.shared_high, memory_order_relaxed) == 0)
 		return SHARED_E_ABSENT;
-	r = region_lock(region, REGION_LOCK_SHARED, &fd);
+	r = lock_all(region, &fd);
 	if (r < 0)
 		return r;
 	j = find_key(region, key, ret_shared);
 	if (j)
 		set_bit(j, slot);
-	region_unlock(fd, REGION_LOCK_SHARED);
+	unlock_all(fd);
 	return j ? 0 : SHARED_E_ABSENT;
 }
 
@@ -291,10 +323,10 @@ void shared_let_go(const struct region *region, unsigned slot, unsigned shared)
 	clear_bit(shared_at(region, shared), slot);
 	FAULT("shared: let go");
 	/* Without the lock it stays for a sweep. */
-	if (region_lock(region, REGION_LOCK_SHARED, &fd) < 0)
+	if (lock_all(region, &fd) < 0)
 		return;
 	end_if_unheld(region, slot, shared);
-	region_unlock(fd, REGION_LOCK_SHARED);
+	unlock_all(fd);
 }
 
 void shared_retire(const struct region *region, unsigned shared)
@@ -317,11 +349,11 @@ unsigned shared_sweep(const struct region *region, unsigned slot)
 	unsigned high = atomic_load(&region->file->own.shared_high), ended = 0;
 	int fd;
 
-	if (!is_worth_a_sweep(region) || region_lock(region, REGION_LOCK_SHARED, &fd) < 0)
+	if (!is_worth_a_sweep(region) || lock_all(region, &fd) < 0)
 		return 0;
 	for (unsigned i = 0; i < high && i < REGION_SHARED; i++)
 		ended += end_if_unheld(region, slot, i);
-	region_unlock(fd, REGION_LOCK_SHARED);
+	unlock_all(fd);
 	return ended;
 }
 

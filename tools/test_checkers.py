@@ -80,29 +80,33 @@ class Layers(Tree):
         self.finds("check_layers.py", "tenant/memory includes src/tenant/compute/gate.h; it may include base")
 
     def test_only_the_oom_killer_kills(self):
-        for name in ("memory/oom", "init"):
+        for name in ("memory/oom", "slice/init"):
             self.put("src/tenant/%s.c" % name, TOP + "void f(void)\n{\n\tkill(1, 9);\n}\n")
         self.put("src/tenant/slice/quota.c", TOP + "/* nothing */\n")
-        self.finds("check_layers.py", "src/tenant/init.c:5: kill() ends the host process")
-        self.put("src/tenant/init.c", TOP + "/* nothing */\n")
+        self.finds("check_layers.py", "src/tenant/slice/init.c:5: kill() ends the host process")
+        self.put("src/tenant/slice/init.c", TOP + "/* nothing */\n")
         self.put("src/tenant/memory/oom.c", TOP + "void f(void)\n{\n\traise(9);\n}\n")
         self.finds("check_layers.py", "src/tenant/memory/oom.c:5: raise() ends the host process")
 
     def test_signals_are_taken_in_one_file(self):
-        for name in ("compute/signals", "init"):
+        for name in ("compute/signals", "slice/init"):
             self.put("src/tenant/%s.c" % name, TOP + "void f(void)\n{\n\tsigaction(1, 0, 0);\n}\n")
-        self.finds("check_layers.py", "src/tenant/init.c:5: sigaction() changes the host process")
-        self.put("src/tenant/init.c", TOP + "/* nothing */\n")
+        self.finds("check_layers.py", "src/tenant/slice/init.c:5: sigaction() changes the host process")
+        self.put("src/tenant/slice/init.c", TOP + "/* nothing */\n")
         self.is_content("check_layers.py")
 
     def test_a_guest_that_exits_is_found(self):
-        self.put("src/tenant/init.c", TOP + "void f(void)\n{\n\texit(1);\n}\n")
-        self.finds("check_layers.py", "src/tenant/init.c:5: exit() ends the host process")
+        self.put("src/tenant/slice/init.c", TOP + "void f(void)\n{\n\texit(1);\n}\n")
+        self.finds("check_layers.py", "src/tenant/slice/init.c:5: exit() ends the host process")
 
     def test_words_in_comments_strings_and_longer_names_are_fine(self):
-        self.put("src/tenant/init.c", TOP + "/* never exit() */\nconst char *a = \"exit(1)\";\n"
+        self.put("src/tenant/slice/init.c", TOP + "/* never exit() */\nconst char *a = \"exit(1)\";\n"
                  "void g(void)\n{\n\tthread_exit(1);\n\ts->kill(2);\n}\n")
         self.is_content("check_layers.py")
+
+    def test_a_file_of_no_folder_of_the_tenant_library_is_found(self):
+        self.put("src/tenant/init.h", TOP)
+        self.finds("check_layers.py", "module 'tenant' has no row in tools/layers.py")
 
     def test_a_decision_that_takes_memory_is_found(self):
         self.put("src/policy/fit.c", TOP + "void *f(void)\n{\n\treturn malloc(1);\n}\n")

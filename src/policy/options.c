@@ -2,6 +2,8 @@
 /* What the environment of a tenant says. */
 #include "policy/options.h"
 
+#include <string.h>
+
 #define BETWEEN(a, b, c)     .least = (a), .most = (b), .otherwise = (c)
 #define WORDS(text, unknown) .words = (text), .otherwise_word = (unknown)
 #define ANY
@@ -39,6 +41,9 @@ static void report(void *context, const struct option_fault *fault)
 	const struct reading *reading = context;
 
 	note_unclear(reading->options, fault->row->name);
+	/* It stands there, so it may lower what the share gives; its default is what it says then. */
+	if (strcmp(fault->row->name, "CUDA_TASK_PRIORITY") == 0)
+		reading->options->has_priority = true;
 	reading->options->is_broken |=
 		fault->row->kind == OPTION_SIZE || fault->row->kind == OPTION_PERCENT;
 	if (reading->source->report)
@@ -56,9 +61,10 @@ void options_read(struct options *ret_options, const struct option_source *sourc
 		o.has_indexed_limit |= o.memory_limit_of_bytes[i] != 0;
 		o.has_indexed_cores |= o.cores_of_percent[i] != 0;
 	}
-	o.has_priority = o.priority != OPTIONS_NOT_GIVEN;
-	if (!o.has_priority)
+	if (o.priority == OPTIONS_NOT_GIVEN)
 		o.priority = OPTIONS_PRIORITY;
+	else
+		o.has_priority = true;
 	o.burst_ns = UINT64_C(1000000) * o.burst_ms;
 	*ret_options = o;
 }

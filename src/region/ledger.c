@@ -17,7 +17,7 @@
  * A killed process leaves its slot word behind. What it held is exact and is given back by the same
  * three steps (ledger_reap()). Only what was on its way is unknown: step 2 was done, or not. Then
  * total may be too high by it, never too low, the device's doubts are raised, and ledger_settle()
- * finds the truth without stopping anybody: it reads total, then every slot word, and writes the
+ * finds the sum without stopping anybody: it reads total, then every slot word, and writes the
  * sum with a compare-and-exchange that succeeds only if total has not changed meanwhile (it
  * counts its changes, so equal means untouched). If every slot had nothing on its way when it was
  * read, the sum is what living processes have in total: a slot's part of total changes only by a

@@ -13,7 +13,7 @@ from compute import read_errors  # noqa: E402
 from compute_rig import S, Failure, Rig, die_with_us  # noqa: E402
 
 LIMIT = 30
-# The driver's figures are looked at in windows of 10 s (policy/foreign.h), of which the second and the third
+# The driver's figures are looked at in windows of 10 s (policy/untracked.h), of which the second and the third
 # take off a quarter of all each; the last below is what comes of it. On the simulated node a window takes
 # 20 s, as a look is one sample there, and what is left of time is for the second to end.
 RUN_CARD_S, RUN_SIM_S = 43, 46

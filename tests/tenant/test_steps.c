@@ -20,13 +20,17 @@
 #include "tests/tenant/course.h"
 #include "tests/tenant/meter.h"
 
-/* At most so small a part of the tries may find its place passed less often than in the tours before. */
-#define MISSED_PART 20
-
 /* Steps that only the first process of a slice does. */
 static bool is_of_the_first(const struct place *p)
 {
 	return strncmp(p->name, "begin:", 6) == 0 || strncmp(p->name, "context:", 8) == 0;
+}
+
+/* How often a process comes there, the clock decides. */
+static bool depends_on_the_clock(const struct place *p)
+{
+	return strncmp(p->name, "meter:", 6) == 0 || strncmp(p->name, "gate:", 5) == 0 ||
+	       strncmp(p->name, "stream:", 7) == 0 || strncmp(p->name, "turn:", 5) == 0;
 }
 
 /* A reaper's steps, which need somebody who has died. */
@@ -37,7 +41,7 @@ static bool is_of_a_reaper(const struct place *p)
 
 /*
  * What is tried where the order says; other is a process that was there before, or NULL. False where the process
- * went its whole tour and did not pass the place so often: that depends on the clock at places of compute time.
+ * went its whole tour and did not pass the place so often.
  */
 typedef bool try_fn(struct course *c, const char *fault, struct tenant *other);
 
@@ -116,7 +120,6 @@ static bool fork_there(struct course *c, const char *fault, struct tenant *other
 static void try_everywhere(struct node *node, const char *action, try_fn *try)
 {
 	struct course c = course_begin(node);
-	unsigned tried = 0, missed = 0;
 	struct tenant *other;
 	char fault[160];
 
@@ -131,14 +134,14 @@ static void try_everywhere(struct node *node, const char *action, try_fn *try)
 			other = is_of_the_first(p) ? NULL : tenant_new(c.slice);
 			if (is_of_a_reaper(p))
 				course_leave_a_dead(&c);
-			tried++;
-			missed += !try(&c, fault, other);
+			if (!try(&c, fault, other)) {
+				print_message("not passed so often this time\n");
+				assert_true(depends_on_the_clock(p));
+			}
 			course_end_case(&c);
 		}
 	}
-	print_message("%s at %u places, %u of %u not passed so often\n", action, c.place_count,
-		missed, tried);
-	assert_true(missed * MISSED_PART <= tried);
+	print_message("%s at %u places\n", action, c.place_count);
 }
 
 static void a_process_killed_at_any_step_leaves_all_to_the_others(void **state)

@@ -379,6 +379,7 @@ static void numbers_out_of_their_range_stay_at_their_defaults(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
 		o = READ("CUDA_TASK_PRIORITY", numbers[i], "VGPU_COMPUTE_BURST_MS", bursts[i]);
 		assert_int_equal(o->priority, OPTIONS_PRIORITY);
+		assert_true(o->has_priority);
 		assert_int_equal(o->burst_ns, OPTIONS_BURST_NS);
 		assert_false(o->is_broken);
 		assert_int_equal(o->unclear_count, 2);

@@ -100,7 +100,7 @@ static void nothing_takes_no_time(void **state)
 	estimate_learn(&empty, 1000 * US, false);
 }
 
-static void a_estimate_goes_after_what_it_is_told(void **state)
+static void an_estimate_goes_after_what_it_is_told(void **state)
 {
 	struct kind k = {fresh_estimate(), 100 * US};
 
@@ -188,7 +188,7 @@ static void a_batch_of_many_kinds_is_estimated_as_it_was(void **state)
 	for (size_t n = 0; n < ARRAY_SIZE(counts); n++) {
 		struct kind kinds[ESTIMATE_KINDS];
 		unsigned times[ESTIMATE_KINDS];
-		uint64_t took_ns = 0, estimateed_ns = 0;
+		uint64_t took_ns = 0, estimated_ns = 0;
 
 		for (size_t i = 0; i < counts[n]; i++) {
 			kinds[i] = (struct kind){fresh_estimate(), (i + 1) * 3 * US};
@@ -200,13 +200,13 @@ static void a_batch_of_many_kinds_is_estimated_as_it_was(void **state)
 		for (unsigned i = 0; i < 50; i++)
 			learn_batch(kinds, counts[n], times);
 		for (size_t i = 0; i < counts[n]; i++)
-			estimateed_ns += known_ns(kinds[i].estimate) * times[i];
-		assert_in_range(estimateed_ns, took_ns * 98 / 100, took_ns * 102 / 100);
+			estimated_ns += known_ns(kinds[i].estimate) * times[i];
+		assert_in_range(estimated_ns, took_ns * 98 / 100, took_ns * 102 / 100);
 	}
 }
 
 /* A step of a model has dozens of kinds; none of them may be taken for all. */
-static void more_kinds_than_a_batch_remembers_are_not_estimateed_too_long(void **state)
+static void more_kinds_than_a_batch_remembers_are_not_estimated_too_long(void **state)
 {
 	struct kind kinds[3 * ESTIMATE_KINDS];
 	unsigned times[ARRAY_SIZE(kinds)];
@@ -259,7 +259,7 @@ static bool is_told(const struct kind *kind, uint64_t took_ns, bool is_rough)
 	return estimate_learn(&mix, took_ns, is_rough);
 }
 
-static void what_took_far_longer_than_estimateed_is_told(void **state)
+static void what_took_far_longer_than_estimated_is_told(void **state)
 {
 	struct kind unknown = {fresh_estimate(), 0}, shorter = {fresh_estimate(), 20 * US},
 		    longer = {fresh_estimate(), 1000 * US};
@@ -297,16 +297,16 @@ int main(void)
 		cmocka_unit_test(several_of_a_kind_share_what_they_took),
 		cmocka_unit_test(what_is_known_is_taken_off_for_what_is_not),
 		cmocka_unit_test(nothing_takes_no_time),
-		cmocka_unit_test(a_estimate_goes_after_what_it_is_told),
+		cmocka_unit_test(an_estimate_goes_after_what_it_is_told),
 		cmocka_unit_test(longer_is_believed_at_once_and_shorter_is_not),
 		cmocka_unit_test(a_rough_measurement_teaches_what_is_not_known_or_far_off),
 		cmocka_unit_test(a_kind_that_turns_long_is_known_after_some_batches),
 		cmocka_unit_test(kinds_in_different_mixes_part_from_each_other),
 		cmocka_unit_test(a_batch_of_many_kinds_is_estimated_as_it_was),
-		cmocka_unit_test(more_kinds_than_a_batch_remembers_are_not_estimateed_too_long),
+		cmocka_unit_test(more_kinds_than_a_batch_remembers_are_not_estimated_too_long),
 		cmocka_unit_test(what_nobody_knows_is_learned_in_however_full_a_batch),
 		cmocka_unit_test(a_mix_counts_more_than_it_has_room_for),
-		cmocka_unit_test(what_took_far_longer_than_estimateed_is_told),
+		cmocka_unit_test(what_took_far_longer_than_estimated_is_told),
 		cmocka_unit_test(a_key_has_its_place_until_another_comes_there),
 	};
 

@@ -200,7 +200,7 @@ static void every_kind_of_work_gets_its_share(void **state)
 			}
 }
 
-static void the_share_does_not_depend_on_what_estimatees_are_worth(void **state)
+static void the_share_does_not_depend_on_what_estimates_are_worth(void **state)
 {
 	for (size_t w = 0; w < ARRAY_SIZE(works); w++)
 		for (size_t g = 0; g < ARRAY_SIZE(estimates); g++) {
@@ -305,7 +305,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_kind_of_work_gets_its_share),
-		cmocka_unit_test(the_share_does_not_depend_on_what_estimatees_are_worth),
+		cmocka_unit_test(the_share_does_not_depend_on_what_estimates_are_worth),
 		cmocka_unit_test(a_debt_is_at_most_what_was_under_way),
 		cmocka_unit_test(bursts_are_bounded_in_every_window),
 		cmocka_unit_test(after_a_pause_the_burst_is_all_that_is_had_at_once),

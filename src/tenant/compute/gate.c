@@ -222,6 +222,7 @@ void gate_reset_after_fork(void)
 	for (unsigned i = 0; i < REGION_DEVICES; i++) {
 		struct meter *m = &meters[i];
 
+		m->lock = (struct lock)LOCK_INIT;
 		if (!m->is_ready)
 			continue;
 		turn_reset_after_fork(&m->turns.turn);

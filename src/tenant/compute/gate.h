@@ -100,11 +100,6 @@ static inline void gate_leave(struct gate_pass *pass, CUresult result)
  */
 void gate_copy_slowly(CUstream stream, uint64_t bytes);
 #define GATE_COPY_BYTES 0x40000 /* less takes no longer than a launch */
-static inline void gate_copy(CUstream stream, uint64_t bytes)
-{
-	if (UNLIKELY(!gate_is_open()))
-		gate_copy_slowly(stream, bytes);
-}
 
 /*
  * The program is about to wait for work, and has waited: for a stream (or GATE_ANY_STREAM), or is_all: for

@@ -52,7 +52,7 @@ uint64_t poll_now_ns(uint64_t ticks)
 bool poll_is_due(uint64_t now_ns)
 {
 	static _Atomic uint64_t last_ticks, last_ns;
-	/* relaxed all: a look too early or late does no harm */
+	/* relaxed all: a poll too early or late does no harm */
 	uint64_t due = atomic_load_explicit(&gate_next_poll, memory_order_relaxed);
 	uint64_t ticks = clock_ticks(), passed_ticks, passed_ns, step = POLL_NS;
 

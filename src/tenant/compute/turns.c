@@ -127,7 +127,7 @@ enum throttle turns_ask(struct meter *m, uint64_t estimate_ns, uint64_t busy_unt
 		turn.next_ns = turn_next_ns(
 			&m->turns.turn, rank, THROTTLE_LEAD_NS, THROTTLE_TARDY_NS, now_ns);
 	if (turn.is_wanted || turn.next_ns) {
-		work_end_batches(m, now_ns);
+		work_end_batches(m);
 		turn.is_idle = work_is_idle(m, now_ns);
 	}
 	step = throttle_turn(&turn, &why, ret_wake_ns);
@@ -160,7 +160,7 @@ void turns_let_go(struct meter *m, uint64_t now_ns)
 {
 	if (!m->turns.is_open || !m->turns.peer_count || m->turns.is_awaited)
 		return;
-	work_end_batches(m, now_ns);
+	work_end_batches(m);
 	if (work_is_idle(m, now_ns))
 		turn_leave(&m->turns.turn);
 }

@@ -10,7 +10,7 @@
 #include "tenant/compute/credit.h"
 #include "tenant/compute/meters.h"
 
-/* So many pauses are doubted (meter.c) once that has shown work to be hidden. */
+/* So many pauses are doubted (stream_state.c) once that has shown work to be hidden. */
 #define DOUBTED_WHEN_SHOWN 64
 
 #define OVERLAP_SHARE	   4 /* an error moves the overlap by a quarter of it */
@@ -120,7 +120,7 @@ bool work_is_idle(const struct meter *m, uint64_t now_ns)
 	return true;
 }
 
-void work_end_batches(struct meter *m, uint64_t now_ns)
+void work_end_batches(struct meter *m)
 {
 	for (unsigned i = 0; i < m->streams.high; i++) {
 		struct stream_state *s = &m->streams.at[i];

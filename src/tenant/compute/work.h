@@ -26,7 +26,7 @@ void work_break(struct stream_state *s, uint64_t now_ns);
 void work_note_pause(struct stream_state *s, uint64_t now_ns);
 
 /* Lets events tell when what is in open batches ends. */
-void work_end_batches(struct meter *meter, uint64_t now_ns);
+void work_end_batches(struct meter *meter);
 
 /* Collects batches that are done, and charges them. */
 void work_collect(struct meter *meter, uint64_t now_ns);

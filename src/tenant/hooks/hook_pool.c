@@ -98,7 +98,7 @@ static CUresult allocate_from(struct pool *pool, const struct call *c, struct ch
 }
 
 /* A current pool that is destroyed meanwhile was not the program's choice: another one is current then. */
-#define ATTEMPTS 8
+#define CHOICES_MOST 8
 
 static CUresult allocate(struct call c)
 {
@@ -112,7 +112,7 @@ static CUresult allocate(struct call c)
 		return ask_driver(&c);
 	if (mode == STATE_CLOSED)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	for (unsigned i = 0; i < ATTEMPTS; i++) {
+	for (unsigned i = 0; i < CHOICES_MOST; i++) {
 		struct call this = c;
 
 		charge_undo(&charge);

@@ -4,7 +4,7 @@
  *
  * What a context takes depends on device and driver (518 MiB on an H200 with driver 580) and nobody
  * tells beforehand. So the first of a slice reserves an estimate, and afterwards NVML's figure
- * for this process tells the truth, which the region keeps for all that follow.
+ * for this process tells it, which the region keeps for all that follow.
  *
  * The primary context is counted by the driver, retained and released by anybody, and reset without
  * being released. Instead of counting along we ask the driver after each such call whether it is

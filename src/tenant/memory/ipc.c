@@ -20,7 +20,7 @@ struct part {
 	bool is_made; /* by this process, and shown for it */
 };
 
-/* Guards the rest; held while the region's shared allocations are changed, for some 10 us. */
+/* Guards the rest; held while the region's shared allocations are changed, for some 10 us, or 50 ms where another process is stopped with them. */
 static struct lock parts_lock;
 static struct part parts[REGION_SHARED];
 static _Atomic uint64_t made_bytes[REGION_DEVICES], opened_bytes[REGION_DEVICES];

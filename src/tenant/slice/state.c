@@ -137,7 +137,7 @@ static void reset_once(void)
 		return;
 	word = atomic_load_explicit(&state_word, memory_order_relaxed);
 	if (atomic_compare_exchange_strong(&word->fork_reset, &nothing, RESETTING)) {
-		FAULT("begin: forgetting");
+		FAULT("begin: resetting");
 		reset();
 		/* pairs with the acquire below */
 		atomic_store_explicit(&word->fork_reset, RESET, memory_order_release);

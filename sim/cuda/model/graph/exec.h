@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Executable graphs, for graph_exec.c (which makes and changes them) and graph_launch.c. */
+/* Executable graphs, for exec.c, which makes and changes them, and exec_launch.c. */
 #pragma once
 
 #include "sim/cuda/model/graph/graph.h"

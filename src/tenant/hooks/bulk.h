@@ -60,9 +60,13 @@ static inline struct gate_pass bulk_begin(enum bulk kind, CUstream stream, uint6
 	return pass;
 }
 
-/* Whether there is nothing to tell or to meter. That a copy is small is asked where it costs nothing. */
-#define BULK_IS_SMALL(kind, bytes) \
-	(__builtin_constant_p(kind) && (kind) == BULK_ENGINE && (bytes) < GATE_COPY_BYTES)
+/*
+ * Whether there is nothing to tell or to meter. That a copy is small is asked where it costs nothing: a kind that
+ * is read from a description is not even computed.
+ */
+#define BULK_IS_SMALL(kind, bytes)                         \
+	(__builtin_choose_expr(__builtin_constant_p(kind), \
+		((kind) == BULK_ENGINE && (bytes) < GATE_COPY_BYTES), false))
 #define BULK_IS_FREE(kind, bytes) \
 	(hook_is_attached() && (BULK_IS_SMALL(kind, bytes) || gate_is_free()))
 

@@ -147,7 +147,9 @@ static CUresult release_other(
 
 	r = is_host_fallback ? release_host_fallback(allocation, stream, call)
 			     : call(allocation->pointer, stream);
-	if (!is_host_fallback || r != CUDA_SUCCESS)
+	if (r == CUDA_SUCCESS && allocations_is_to_be_watched(allocation))
+		log_info("memory that a descriptor may keep stays charged until the process ends");
+	else if (!is_host_fallback || r != CUDA_SUCCESS)
 		pools_after_free(r, allocation, false);
 	return r;
 }
@@ -233,9 +235,12 @@ HOOK_BODY(cuMemPoolTrimTo, CUmemoryPool, pool, size_t, keep_bytes)
  */
 static CUresult synchronized(CUresult r, uint64_t number)
 {
+	/* First: in a child of fork() it makes the locks of the others new. */
+	enum state_mode mode = state_enter();
+
 	deferred_free_collect();
 	pools_sync_end(r == CUDA_SUCCESS ? number : 0);
-	if (state_enter() == STATE_OPEN)
+	if (mode == STATE_OPEN)
 		oom_look();
 	return r;
 }

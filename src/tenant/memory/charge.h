@@ -62,9 +62,16 @@ static inline void charge_leave(const int *scope)
 /* The sum now, as of no single instant: equal twice in a row, nothing moved in between. */
 uint64_t charge_traffic(void);
 
+/* The state comes first: in a child of fork() it makes the sum new. */
+static inline int charge_enter_scope(void)
+{
+	(void)state_enter();
+	return charge_enter();
+}
+
 /* The enclosing scope is such a call. */
 #define CHARGE_SCOPE() \
-	__attribute__((cleanup(charge_leave), unused)) int charge_scope_ = charge_enter()
+	__attribute__((cleanup(charge_leave), unused)) int charge_scope_ = charge_enter_scope()
 
 #define CHARGE_NULL            \
 	{                      \

@@ -95,7 +95,7 @@ static void end_replaced(enum holding_table in, uint64_t key, const struct holdi
 	if (in == HOLDING_CREATED)
 		say_it_stays();
 	else
-		holding_give_back(key, gone);
+		end_last(key, gone);
 }
 
 int holding_put(enum holding_table in, uint64_t key, struct holding holding)
@@ -321,7 +321,7 @@ void holding_end_all(enum holding_table in,
 		if (entry.holding.pins)
 			say_it_stays();
 		else
-			holding_give_back(entry.key, &entry.holding);
+			end_last(entry.key, &entry.holding);
 	}
 }
 
@@ -438,8 +438,9 @@ bool holding_share(enum holding_table in, uint64_t key, struct ipc_memory *memor
 	}
 	if (become_shared(in, key, &h, flags, *ret_shared))
 		return true;
-	/* It ended meanwhile, and that gives back what the shared allocation has now. */
-	charge_anyway(memory->device, memory->bytes, memory->kind);
+	/* It ended meanwhile, and that gives back what the shared allocation has now, unless it was a chunk's part. */
+	if (!(h.flags & HOLDING_IN_CHUNK))
+		charge_anyway(memory->device, memory->bytes, memory->kind);
 	ipc_let_go(*ret_shared, true);
 	return false;
 }

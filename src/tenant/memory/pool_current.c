@@ -2,12 +2,12 @@
 /* The current pool of each device. */
 #include "tenant/memory/pool_current.h"
 
+#include "base/clock.h"
 #include "base/lock.h"
 #include "tenant/driver/attach.h"
 
-/* A current pool that is being destroyed stays current until the driver has destroyed it. */
-#define ATTEMPTS	 8
-#define ATTEMPT_PAUSE_NS 20000u
+/* A current pool that is being destroyed stays current until the driver has destroyed it: so long at most. */
+#define CLOSING_WAIT_NS UINT64_C(1000000000)
 
 /* What the driver said last. */
 struct answer {
@@ -49,18 +49,22 @@ static CUmemoryPool current(const struct device *device)
 
 struct pool *pool_current_begin(struct device *device, CUmemoryPool *ret_handle)
 {
-	for (int i = 0; i < ATTEMPTS; i++) {
-		struct timespec pause = {.tv_nsec = ATTEMPT_PAUSE_NS};
+	uint64_t deadline_ns = 0;
+
+	for (unsigned i = 0;; i++) {
 		struct pool *pool;
 
 		*ret_handle = current(device);
 		pool = *ret_handle ? pools_begin(*ret_handle) : NULL;
 		if (LIKELY(pool) || !*ret_handle)
 			return pool;
-		nanosleep(&pause, NULL);
+		if (!deadline_ns)
+			deadline_ns = clock_now_ns() + CLOSING_WAIT_NS;
+		else if (clock_now_ns() > deadline_ns)
+			return NULL;
+		lock_rest(i);
 		pool_current_changed();
 	}
-	return NULL;
 }
 
 void pool_current_changed(void)

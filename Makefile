@@ -31,8 +31,8 @@ export CC PREFIX DESTDIR V
 ifeq ($(CC),)
 unexport CC
 endif
-# Most tests wait more than they compute.
-export MESON_TESTTHREADS ?= $(shell echo $$((4 * $$(nproc))))
+# As many tests at once as there are processors.
+export MESON_TESTTHREADS ?= $(shell nproc)
 
 Q         := $(if $(V),,@)
 COMPILE   := meson compile $(if $(V),-v) -C

@@ -105,10 +105,7 @@ uint32_t ipc_steps(unsigned shared)
 
 bool ipc_set_mark(unsigned shared, uint64_t mark, int fd)
 {
-	int saved_errno = errno, r;
-	LOCK_SCOPE(&parts_lock);
-
-	r = shared_set_mark(&state.region, shared, mark, fd);
+	int saved_errno = errno, r = shared_set_mark(&state.region, shared, mark, fd);
 
 	errno = saved_errno;
 	return r == 0;
@@ -116,10 +113,7 @@ bool ipc_set_mark(unsigned shared, uint64_t mark, int fd)
 
 bool ipc_set_key(unsigned shared, uint64_t key)
 {
-	int saved_errno = errno, r;
-	LOCK_SCOPE(&parts_lock);
-
-	r = shared_set_key(&state.region, shared, key);
+	int saved_errno = errno, r = shared_set_key(&state.region, shared, key);
 
 	errno = saved_errno;
 	return r == 0;

@@ -13,6 +13,7 @@ import compute
 import evict
 import foreign
 import frameworks
+import hostile
 import many
 import mps
 import names
@@ -31,6 +32,7 @@ SECTIONS = {
     "mps": mps.test_mps,
     "foreign": foreign.test_foreign,
     "evict": evict.test_evict,
+    "hostile": hostile.test_hostile,
     "smi": sections.test_smi,
     "view": view.test_view,
     "frameworks": frameworks.test_frameworks,

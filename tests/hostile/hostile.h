@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Programs that mean harm: each tries one way to hold more than its slice's quota.
+ *
+ *	static void attack(void)
+ *	{
+ *		hostile_begin();
+ *		MUST(cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 8 * GIB));	prepares the way: has to succeed
+ *		cuMemAlloc_v2(&block, 4 * GIB);					the way itself: may be refused
+ *		hostile_look();
+ *	}
+ *
+ *	int main(int argc, char **argv)
+ *	{
+ *		return hostile_main(argv, &(struct hostile){.quota_bytes = 2 * GIB, .attack = attack});
+ *	}
+ *
+ * The program starts itself twice: without the library, where the way must lead above the quota, or it is none;
+ * and in a slice, where it must not. It prints "name: quota N MiB, held at most M MiB (K without the library)".
+ * What was held is the simulated machine's own figure, its peak included, where TENANT_DRIVER names the
+ * simulated libraries; else what NVML shows for the device, looked at every 2 ms and in hostile_look().
+ * TENANT_LIBRARY is the library under test.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "gpu/abi/cuda.h"
+
+#define MIB (UINT64_C(1) << 20)
+#define GIB (UINT64_C(1) << 30)
+
+/* The whole driver by name; a symbol that the driver does not have is missed when it is called. */
+#define ENTRY(symbol, ...) extern symbol##_fn symbol;
+#include "sim/cuda/entry.def"
+#undef ENTRY
+
+struct hostile {
+	uint64_t quota_bytes;	  /* of each device */
+	uint64_t allowance_bytes; /* what SECURITY.md says that may be held beyond it */
+	int device_count;	  /* that the way needs; 0: one */
+	const char *setting;	  /* NAME=VALUE of the slice's environment, or NULL */
+	void (*attack)(void);
+};
+
+/* The program's whole work; returns its exit status. argv is main()'s. */
+int hostile_main(char **argv, const struct hostile *program);
+
+/* Lets what is held now be looked at, and waits until it was: where it is held for less than 2 ms on a card. */
+void hostile_look(void);
+
+/* What only prepares the way. A failure is the test's, not the library's. */
+#define MUST(call) hostile_must((int)(call), #call, __FILE__, __LINE__)
+void hostile_must(int result, const char *call, const char *file, int line);
+
+/* Initialises the driver and makes the primary context of device 0 current. */
+CUcontext hostile_begin(void);
+
+/* Runs it in so many processes at once, each forked before it touches CUDA, and waits for them. */
+void hostile_processes(int count, void (*run)(int index));
+
+/* In processes or threads of one program: goes on when so many are here, or after 5 s. Once in a program. */
+void hostile_meet(unsigned count);
+
+/* PTX that real drivers compile and the simulated one reads; launched by hostile_launch(), its kernel "k" ends at once. */
+struct hostile_code {
+	const char *variables; /* declarations of the module, or NULL */
+	unsigned frame_bytes;  /* of local memory of a thread; 0: few */
+	bool has_heap;	       /* calls malloc() of the device */
+	bool has_printf;
+};
+#define HOSTILE_CODE_BYTES 8192
+const char *hostile_ptx(const struct hostile_code *code, char text[HOSTILE_CODE_BYTES]);
+
+/* One thread of it in the stream; of a function, or of a kernel as the driver takes it in its place. */
+CUresult hostile_launch(CUfunction function, CUstream stream);

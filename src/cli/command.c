@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/text.h"
+
 int command_refuse(struct err *err, const char *format, ...)
 {
 	va_list args;
@@ -35,5 +37,7 @@ int command_refuse_option(struct err *err, int answer, char **argv)
 void command_warn(const struct err *err)
 {
 	fflush(stdout);
-	fprintf(stderr, "vgpu: %s\n", err->text);
+	fputs("vgpu: ", stderr);
+	text_put(stderr, err->text);
+	putc('\n', stderr);
 }

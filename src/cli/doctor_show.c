@@ -14,8 +14,7 @@
 
 static void put(const char *text)
 {
-	for (; *text; text++)
-		putchar(text_harmless(*text));
+	text_put(stdout, text);
 }
 
 static void put_line(const char *title, const char *text)
@@ -74,6 +73,14 @@ static void put_mps(const struct patient *p)
 	puts(limits_mps_is_alive(p) ? ", which runs" : ", which does not run");
 }
 
+static void put_source(const char *from)
+{
+	if (!from)
+		return;
+	fputs(" from ", stdout);
+	put(from);
+}
+
 static void put_limits(const struct patient *p)
 {
 	struct limit limits[SHARE_DEVICES];
@@ -90,11 +97,9 @@ static void put_limits(const struct patient *p)
 		printf("    %-13s", i ? "" : "limits");
 		put(strcmp(l->uuid, SHARE_ANY_DEVICE) ? l->uuid : "any device");
 		printf(": memory %s", memory);
-		if (l->memory_from)
-			printf(" from %s", l->memory_from);
+		put_source(l->memory_from);
 		printf(", compute %s", *compute ? compute : "none");
-		if (l->compute_from)
-			printf(" from %s", l->compute_from);
+		put_source(l->compute_from);
 		putchar('\n');
 	}
 	if (limits_mps(p))

@@ -4,8 +4,13 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
-/* A string; bytes that are no ASCII are written as the code points of Latin 1, so it is valid. */
+/*
+ * A string. Valid UTF-8 stays as it is, a byte that is none becomes U+FFFD, and control characters are written as
+ * escapes, those of Latin 1 too: what is shown on a terminal is harmless there.
+ */
+void json_write_string(FILE *out, const char *text);
 void json_string(const char *text);
 
 /* The beginning of a member: its key and what stands before its value. */

@@ -113,7 +113,7 @@ typedef void row_fn(struct column *columns, size_t count, const struct row *row)
 static void measure(struct column *columns, size_t count, const struct row *row)
 {
 	for (size_t i = 0; i < count; i++) {
-		size_t width = strlen(row->cell[i]);
+		size_t width = text_width(row->cell[i]);
 
 		if (width > columns[i].width)
 			columns[i].width = width;
@@ -122,10 +122,14 @@ static void measure(struct column *columns, size_t count, const struct row *row)
 
 static void print_cell(const struct column *c, const char *text, bool is_last)
 {
+	size_t width = text_width(text);
+	int blanks = c->width > width ? (int)(c->width - width) : 0;
+
+	/* printf() would count bytes. */
 	if (c->is_number)
-		printf("%*s", (int)c->width, text);
+		printf("%*s%s", blanks, "", text);
 	else
-		printf("%-*s", is_last ? 0 : (int)c->width, text);
+		printf("%s%*s", text, is_last ? 0 : blanks, "");
 	fputs(is_last ? "\n" : "  ", stdout);
 }
 

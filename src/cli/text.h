@@ -1,16 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text from files and from other processes, for a terminal: nothing in it may move the cursor. */
+/*
+ * Text from files and from other processes, for a terminal.
+ *
+ * Nothing in it may move the cursor, begin a sequence of the terminal's, or change the direction of what stands behind
+ * it. Valid UTF-8 stays as it is; each byte that is none becomes a '?', and so does each character that controls.
+ */
 #pragma once
 
-/* A byte that is safe to write; '?' for control bytes. */
-static inline char text_harmless(char c)
-{
-	return (unsigned char)c < ' ' || c == 0x7f ? '?' : c;
-}
+#include <stddef.h>
+#include <stdio.h>
 
-/* The same of a whole text. */
-static inline void text_make_harmless(char *text)
-{
-	for (; *text; text++)
-		*text = text_harmless(*text);
-}
+/* Makes a text harmless where it stands; it never grows. */
+void text_make_harmless(char *text);
+
+/* The same, and each character that is not ASCII becomes a '?', so that a byte is a column. */
+void text_make_ascii(char *text);
+
+/* Writes a text as text_make_harmless() leaves it. */
+void text_put(FILE *out, const char *text);
+
+/* The characters of a harmless text. */
+size_t text_width(const char *text);

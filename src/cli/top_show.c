@@ -15,6 +15,7 @@
 #include "cli/mps.h"
 #include "cli/show.h"
 #include "cli/size.h"
+#include "cli/text.h"
 #include "cli/top.h"
 
 #define CELL_BYTES	128
@@ -42,14 +43,6 @@ struct table {
 	size_t count;
 	size_t width[COLUMN_COUNT]; /* 0: dropped */
 };
-
-/* Beside control bytes, all that is more than a column or a part of one. */
-static void make_harmless(char *text)
-{
-	for (; *text; text++)
-		if ((unsigned char)*text < ' ' || (unsigned char)*text >= 0x7f)
-			*text = '?';
-}
 
 static void fill_rates(char (*cell)[CELL_BYTES], const struct view_compute *c)
 {
@@ -97,8 +90,8 @@ static void fill(char (*cell)[CELL_BYTES], const struct top_row *row)
 	} else if (row->view->is_suspended) {
 		strcpy(cell[STATE], "suspended");
 	}
-	make_harmless(cell[SLICE]);
-	make_harmless(cell[DEVICE]);
+	text_make_ascii(cell[SLICE]);
+	text_make_ascii(cell[DEVICE]);
 }
 
 static size_t total_width(const struct table *t)
@@ -206,7 +199,7 @@ static void put_last(FILE *out, const struct top_face *face)
 		*face->message	 ? face->message
 		: face->has_help ? TOP_HELP
 				 : "");
-	make_harmless(line);
+	text_make_ascii(line);
 	fprintf(out, "%.*s\n", (int)face->width, line);
 }
 

@@ -210,6 +210,23 @@ static void a_hostile_name_moves_no_cursor_and_breaks_no_json(void **state)
 }
 
 /* Every field of a region that is one, set to extremes, part by part. */
+static void text_stays_text_and_bytes_that_are_none_are_replaced(void **state)
+{
+	struct slice s;
+	const struct said *said;
+
+	make(&s, tool_path("a\xc3\xa9\xc2\x9b\xff"
+			   "b.cache"));
+	said = tool_run("\"$VGPU\" list --region \"$HERE\"/*b.cache");
+	assert_says(said->out, "\na\xc3\xa9??b  ");
+	said = tool_run("\"$VGPU\" list --json --region \"$HERE\"/*b.cache");
+	assert_says(said->out, "\"name\": \"a\xc3\xa9\\u009b\xef\xbf\xbd"
+			       "b\"");
+	drop(&s);
+	said = tool_run("\"$VGPU\" list --region \"$HERE/a\xc2\x9b\x1b[2J\"");
+	assert_says(said->err, "/a??[2J'");
+}
+
 static void a_region_that_lies_is_listed_or_refused(void **state)
 {
 	static const struct {
@@ -311,6 +328,7 @@ int main(void)
 		cmocka_unit_test(processes_are_listed_one_by_one),
 		cmocka_unit_test(json_is_json_and_counts_in_bytes),
 		cmocka_unit_test(a_hostile_name_moves_no_cursor_and_breaks_no_json),
+		cmocka_unit_test(text_stays_text_and_bytes_that_are_none_are_replaced),
 		cmocka_unit_test(a_region_that_lies_is_listed_or_refused),
 		cmocka_unit_test(a_broken_region_costs_one_line_and_hides_no_other),
 		cmocka_unit_test(a_region_without_processes_is_shown_only_on_request),

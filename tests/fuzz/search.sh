@@ -4,7 +4,7 @@
 # alike, as many at once as there are processors. What it finds lies in the working folder as crash-*; a
 # new corpus file belongs into corpus/TARGET.
 set -eu
-targets="parse region share snapshot"
+targets="parse region share snapshot text"
 here=$(cd "$(dirname "$0")" && pwd)
 root=$here/../..
 clang=${CLANG:-clang}
@@ -16,11 +16,11 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 flags="-std=gnu17 -O1 -g -D_GNU_SOURCE -fno-strict-aliasing -fno-sanitize-recover=all -I$root -I$root/src"
 
-printf '%s\n' "$root"/src/base/*.c "$root"/src/policy/*.c "$root"/src/region/*.c |
+printf '%s\n' "$root"/src/base/*.c "$root"/src/policy/*.c "$root"/src/region/*.c "$root"/src/cli/text.c "$root"/src/cli/json.c |
     xargs -P "$(nproc)" -I {} sh -c 'cd "$1" && name=$(echo "$2" | tr / _) && shift 2 && "$@" -o "$name.o"' \
         - "$scratch" {} "$clang" $flags -fsanitize=fuzzer-no-link,address,undefined -c {}
 printf '%s\n' $targets | xargs -P "$(nproc)" -I {} sh -c 'target=$1 scratch=$2 here=$3 seconds=$4 && shift 4 &&
     "$@" -o "$scratch/$target" "$here/fuzz_$target.c" "$scratch"/*.o && mkdir "$scratch/new-$target" &&
     "$scratch/$target" -max_total_time="$seconds" -max_len=4096 -verbosity=0 -print_final_stats=1 \
         "$scratch/new-$target" "$here/corpus/$target"' \
-    - {} "$scratch" "$here" $((${1:-60} / 4)) "$clang" $flags -fsanitize=fuzzer,address,undefined
+    - {} "$scratch" "$here" $((${1:-60} / 5)) "$clang" $flags -fsanitize=fuzzer,address,undefined

@@ -8,8 +8,9 @@ import subprocess
 SKIPPED_FOLDERS = {".git", ".cache", "__pycache__", "build"}
 TOKEN = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
 
-# HOOK_BODY(symbol, ...), HOOK_FORMS(symbol, suffix, ...), or a macro of a file's own that makes one
-HOOK = re.compile(r"^[A-Z][A-Z0-9_]*\(\s*(cu[A-Z]\w*|nvml[A-Z]\w*)(?:,\s*(_\w+))?", re.M)
+# HOOK_BODY(symbol, ...), HOOK_FORMS(symbol, suffix, ...), or a macro of a file's own that makes one;
+# of two suffixes the second comes behind the first
+HOOK = re.compile(r"^[A-Z][A-Z0-9_]*\(\s*(cu[A-Z]\w*|nvml[A-Z]\w*)((?:,\s*_\w+){0,2})", re.M)
 
 
 def files(root, *endings):

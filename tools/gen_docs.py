@@ -44,10 +44,11 @@ def bodies(root):
         for match in csource.HOOK.finditer(bare):
             above = re.search(r"(/\*(?:(?!\*/).)*\*/)\n$", text[:match.start()], re.S)
             note = first_sentence(csource.plain(above.group(1))) if above else ""
-            symbol, suffix = match.groups()
+            symbol, suffixes = match.groups()
             found.setdefault(symbol, (path, note))
-            if suffix:
-                found.setdefault(symbol + suffix, (path, ""))
+            for suffix in re.findall(r"\w+", suffixes):
+                symbol += suffix
+                found.setdefault(symbol, (path, ""))
     return found
 
 

@@ -268,6 +268,15 @@ class Docs(Tree):
         for symbol in ("cuMemFreeAsync", "cuMemFreeAsync_ptsz"):
             self.assertRegex(text, r"\| `%s` \|.*\[hook_pool.c\]" % symbol)
 
+    def test_all_widths_of_a_hook_are_shown_with_their_body(self):
+        self.put("src/gpu/cuda.def", TOP + "HOOK(cuMemsetD8)\nHOOK(cuMemsetD8_v2_ptds)\n")
+        self.put("src/tenant/hook_fill.c", TOP + "\nBULK_WIDTHS(cuMemsetD8, _v2, _ptds, ROW)\n")
+        self.is_content("gen_docs.py")
+        with open(os.path.join(self.root, "docs/generated/hooks.md"), encoding="utf-8") as f:
+            text = f.read()
+        for symbol in ("cuMemsetD8", "cuMemsetD8_v2_ptds"):
+            self.assertRegex(text, r"\| `%s` \|.*\[hook_fill.c\]" % symbol)
+
     def test_a_link_that_leads_nowhere_is_found(self):
         self.put("docs/a.md", "# A\n\n[b](b.md) and [site](https://example.com)\n")
         self.finds("check_docs.py", "docs/a.md:3: the reader is sent to b.md")

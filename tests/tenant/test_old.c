@@ -137,6 +137,19 @@ static void either_generation_frees_what_the_other_took(void **state)
 	assert_int_equal(tenant_end(t), 0);
 }
 
+/* A descriptor keeps the memory, whichever free the program calls. */
+static void an_old_free_leaves_what_something_keeps_charged(void **state)
+{
+	struct slice *slice = slice_new(*state, "a", "1g", NULL);
+	struct tenant *t = old_tenant(slice);
+
+	expect(t, OK, "oldalloc a 64m");
+	expect(t, OK, "range f a 64m");
+	expect(t, OK, "oldfree a");
+	assert_int_equal(slice_agreed(slice, 0), CONTEXT_BYTES + 64 * MIB);
+	assert_int_equal(tenant_end(t), 0);
+}
+
 static void each_form_of_a_context_is_charged(void **state)
 {
 	struct slice *slice = slice_new(*state, "a", "2g", NULL);
@@ -199,6 +212,7 @@ int main(void)
 		test_with_node(what_is_wrong_is_for_the_driver_to_say),
 		test_with_node(old_memory_needs_an_old_context),
 		test_with_node(either_generation_frees_what_the_other_took),
+		test_with_node(an_old_free_leaves_what_something_keeps_charged),
 		test_with_node(each_form_of_a_context_is_charged),
 		test_with_node(old_ends_of_the_primary_context_are_seen),
 		test_with_node(every_wait_lets_a_pool_go),

@@ -4,13 +4,11 @@
  * their parameters, so a hook is one of
  *
  *	BULK_FORMS(symbol, suffix, kind, bytes, type, name, ...)
- *	BULK_BODY(symbol, stream, kind, bytes, type, name, ...)
- *	BULK_OLD(symbol, stream, kind, bytes, type, name, ...)
+ *	BULK_WIDTHS(symbol, _v2, suffix, kind, bytes, type, name, ...)
  *
  * BULK_FORMS writes symbol and symbol##suffix: _ptds where the call is given no stream, _ptsz where it has a
- * parameter of that name. BULK_BODY writes one function, on the stream that is said, or NULL; so does BULK_OLD, with
- * the types that CUDA 2 had. kind and bytes are said in terms of the parameters, and are asked for only where
- * something is metered.
+ * parameter of that name. BULK_WIDTHS writes symbol, with the types that CUDA 2 had, and both forms of symbol_v2.
+ * kind and bytes are said in terms of the parameters, and are asked for only where something is metered.
  */
 #pragma once
 
@@ -92,18 +90,24 @@ static inline struct gate_pass bulk_begin(enum bulk kind, CUstream stream, uint6
 	HOOK_FORMS_UNLESS(symbol, suffix, BULK_IS_FREE(kind, bytes), __VA_ARGS__) \
 	BULK_CALL(real, BULK_STREAM##suffix, kind, bytes, (HOOK_NAMES(__VA_ARGS__)))
 
-#define BULK_BODY(symbol, stream, ...) BULK_BODY_(symbol, stream, __VA_ARGS__)
-#define BULK_BODY_(symbol, stream, kind, bytes, ...) \
-	HOOK_BODY(symbol, __VA_ARGS__)               \
+/* One function, on the stream that is said. */
+#define BULK_BODY(symbol, stream, kind, bytes, ...) \
+	HOOK_BODY(symbol, __VA_ARGS__)              \
 	BULK_CALL(cuda.symbol, stream, kind, bytes, (HOOK_NAMES(__VA_ARGS__)))
 
-/* The parameters of an interface of CUDA 2, whose sizes and device pointers have 32 bits. */
-#define BULK_OLD(symbol, stream, ...) BULK_OLD_(symbol, stream, __VA_ARGS__)
-#define BULK_OLD_(symbol, stream, kind, bytes, ...) \
-	BULK_BODY(symbol, stream, kind, bytes, HOOK_EACH(BULK_NARROW, __VA_ARGS__))
+#define BULK_WIDTHS(symbol, v2, suffix, ...) BULK_WIDTHS_(symbol, v2, suffix, __VA_ARGS__)
+#define BULK_WIDTHS_(symbol, v2, suffix, kind, bytes, ...)       \
+	BULK_FORMS(symbol##v2, suffix, kind, bytes, __VA_ARGS__) \
+	BULK_BODY(symbol, BULK_STREAM_old##suffix, kind, bytes, HOOK_EACH(BULK_NARROW, __VA_ARGS__))
+
+/* The stream and the parameters of an interface of CUDA 2, whose sizes and device pointers have 32 bits. */
+#define BULK_STREAM_old_ptds	NULL
+#define BULK_STREAM_old_ptsz	stream
 #define BULK_NARROW(type, name) BULK_OLD_##type, name
 #define BULK_OLD_CUdeviceptr	CUdeviceptr_v1
 #define BULK_OLD_size_t		unsigned int
+#define BULK_OLD_CUDA_MEMCPY2D	CUDA_MEMCPY2D_v1
+#define BULK_OLD_CUDA_MEMCPY3D	CUDA_MEMCPY3D_v1
 /* the rest begins with a word that stays what it is */
 #define BULK_OLD_const	  const
 #define BULK_OLD_unsigned unsigned

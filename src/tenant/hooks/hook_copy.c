@@ -10,22 +10,16 @@
 BULK_FORMS(cuMemcpy, _ptds, ANY)
 BULK_FORMS(cuMemcpyAsync, _ptsz, ANY, CUstream, stream)
 
-BULK_FORMS(cuMemcpyDtoD_v2, _ptds, ANY)
-BULK_FORMS(cuMemcpyDtoDAsync_v2, _ptsz, ANY, CUstream, stream)
-BULK_OLD(cuMemcpyDtoD, NULL, ANY)
-BULK_OLD(cuMemcpyDtoDAsync, stream, ANY, CUstream, stream)
+BULK_WIDTHS(cuMemcpyDtoD, _v2, _ptds, ANY)
+BULK_WIDTHS(cuMemcpyDtoDAsync, _v2, _ptsz, ANY, CUstream, stream)
 
 #define TO_DEVICE BULK_ENGINE, bytes, CUdeviceptr, dst, const void *, src, size_t, bytes
-BULK_FORMS(cuMemcpyHtoD_v2, _ptds, TO_DEVICE)
-BULK_FORMS(cuMemcpyHtoDAsync_v2, _ptsz, TO_DEVICE, CUstream, stream)
-BULK_OLD(cuMemcpyHtoD, NULL, TO_DEVICE)
-BULK_OLD(cuMemcpyHtoDAsync, stream, TO_DEVICE, CUstream, stream)
+BULK_WIDTHS(cuMemcpyHtoD, _v2, _ptds, TO_DEVICE)
+BULK_WIDTHS(cuMemcpyHtoDAsync, _v2, _ptsz, TO_DEVICE, CUstream, stream)
 
 #define TO_HOST BULK_ENGINE, bytes, void *, dst, CUdeviceptr, src, size_t, bytes
-BULK_FORMS(cuMemcpyDtoH_v2, _ptds, TO_HOST)
-BULK_FORMS(cuMemcpyDtoHAsync_v2, _ptsz, TO_HOST, CUstream, stream)
-BULK_OLD(cuMemcpyDtoH, NULL, TO_HOST)
-BULK_OLD(cuMemcpyDtoHAsync, stream, TO_HOST, CUstream, stream)
+BULK_WIDTHS(cuMemcpyDtoH, _v2, _ptds, TO_HOST)
+BULK_WIDTHS(cuMemcpyDtoHAsync, _v2, _ptsz, TO_HOST, CUstream, stream)
 
 #define PEER                                                                               \
 	BULK_COPY_PEER, bytes, CUdeviceptr, dst, CUcontext, dst_context, CUdeviceptr, src, \
@@ -35,30 +29,23 @@ BULK_FORMS(cuMemcpyPeerAsync, _ptsz, PEER, CUstream, stream)
 
 /* To and from a place in an array */
 #define DTOA BULK_COPY_SHAPED, bytes, CUarray, dst, size_t, at, CUdeviceptr, src, size_t, bytes
-BULK_FORMS(cuMemcpyDtoA_v2, _ptds, DTOA)
-BULK_OLD(cuMemcpyDtoA, NULL, DTOA)
+BULK_WIDTHS(cuMemcpyDtoA, _v2, _ptds, DTOA)
 
 #define ATOD BULK_COPY_SHAPED, bytes, CUdeviceptr, dst, CUarray, src, size_t, at, size_t, bytes
-BULK_FORMS(cuMemcpyAtoD_v2, _ptds, ATOD)
-BULK_OLD(cuMemcpyAtoD, NULL, ATOD)
+BULK_WIDTHS(cuMemcpyAtoD, _v2, _ptds, ATOD)
 
 #define ATOA                                                                                 \
 	BULK_COPY_SHAPED, bytes, CUarray, dst, size_t, dst_at, CUarray, src, size_t, src_at, \
 		size_t, bytes
-BULK_FORMS(cuMemcpyAtoA_v2, _ptds, ATOA)
-BULK_OLD(cuMemcpyAtoA, NULL, ATOA)
+BULK_WIDTHS(cuMemcpyAtoA, _v2, _ptds, ATOA)
 
 #define HTOA BULK_ENGINE, bytes, CUarray, dst, size_t, at, const void *, src, size_t, bytes
-BULK_FORMS(cuMemcpyHtoA_v2, _ptds, HTOA)
-BULK_FORMS(cuMemcpyHtoAAsync_v2, _ptsz, HTOA, CUstream, stream)
-BULK_OLD(cuMemcpyHtoA, NULL, HTOA)
-BULK_OLD(cuMemcpyHtoAAsync, stream, HTOA, CUstream, stream)
+BULK_WIDTHS(cuMemcpyHtoA, _v2, _ptds, HTOA)
+BULK_WIDTHS(cuMemcpyHtoAAsync, _v2, _ptsz, HTOA, CUstream, stream)
 
 #define ATOH BULK_ENGINE, bytes, void *, dst, CUarray, src, size_t, at, size_t, bytes
-BULK_FORMS(cuMemcpyAtoH_v2, _ptds, ATOH)
-BULK_FORMS(cuMemcpyAtoHAsync_v2, _ptsz, ATOH, CUstream, stream)
-BULK_OLD(cuMemcpyAtoH, NULL, ATOH)
-BULK_OLD(cuMemcpyAtoHAsync, stream, ATOH, CUstream, stream)
+BULK_WIDTHS(cuMemcpyAtoH, _v2, _ptds, ATOH)
+BULK_WIDTHS(cuMemcpyAtoHAsync, _v2, _ptsz, ATOH, CUstream, stream)
 
 /* Rows and layers: a description says what they are. A unified address may be on the host, too. */
 #define IS_HOSTS(c) \
@@ -66,21 +53,14 @@ BULK_OLD(cuMemcpyAtoHAsync, stream, ATOH, CUstream, stream)
 #define KIND(c)	    (!(c) ? BULK_NOTHING : IS_HOSTS(c) ? BULK_ENGINE : BULK_COPY_SHAPED)
 #define BYTES_2D(c) ((c) ? (uint64_t)(c)->WidthInBytes * (c)->Height : 0)
 #define BYTES_3D(c) ((c) ? (uint64_t)(c)->WidthInBytes * (c)->Height * (c)->Depth : 0)
-#define FLAT(type)  KIND(copy), BYTES_2D(copy), const type *, copy
-#define DEEP(type)  KIND(copy), BYTES_3D(copy), const type *, copy
+#define FLAT	    KIND(copy), BYTES_2D(copy), CUDA_MEMCPY2D const *, copy
+#define DEEP(type)  KIND(copy), BYTES_3D(copy), type const *, copy
 
-BULK_FORMS(cuMemcpy2D_v2, _ptds, FLAT(CUDA_MEMCPY2D))
-BULK_FORMS(cuMemcpy2DUnaligned_v2, _ptds, FLAT(CUDA_MEMCPY2D))
-BULK_FORMS(cuMemcpy2DAsync_v2, _ptsz, FLAT(CUDA_MEMCPY2D), CUstream, stream)
-BULK_BODY(cuMemcpy2D, NULL, FLAT(CUDA_MEMCPY2D_v1))
-BULK_BODY(cuMemcpy2DUnaligned, NULL, FLAT(CUDA_MEMCPY2D_v1))
-BULK_BODY(cuMemcpy2DAsync, stream, FLAT(CUDA_MEMCPY2D_v1), CUstream, stream)
-
-BULK_FORMS(cuMemcpy3D_v2, _ptds, DEEP(CUDA_MEMCPY3D))
-BULK_FORMS(cuMemcpy3DAsync_v2, _ptsz, DEEP(CUDA_MEMCPY3D), CUstream, stream)
-BULK_BODY(cuMemcpy3D, NULL, DEEP(CUDA_MEMCPY3D_v1))
-BULK_BODY(cuMemcpy3DAsync, stream, DEEP(CUDA_MEMCPY3D_v1), CUstream, stream)
-
+BULK_WIDTHS(cuMemcpy2D, _v2, _ptds, FLAT)
+BULK_WIDTHS(cuMemcpy2DUnaligned, _v2, _ptds, FLAT)
+BULK_WIDTHS(cuMemcpy2DAsync, _v2, _ptsz, FLAT, CUstream, stream)
+BULK_WIDTHS(cuMemcpy3D, _v2, _ptds, DEEP(CUDA_MEMCPY3D))
+BULK_WIDTHS(cuMemcpy3DAsync, _v2, _ptsz, DEEP(CUDA_MEMCPY3D), CUstream, stream)
 BULK_FORMS(cuMemcpy3DPeer, _ptds, DEEP(CUDA_MEMCPY3D_PEER))
 BULK_FORMS(cuMemcpy3DPeerAsync, _ptsz, DEEP(CUDA_MEMCPY3D_PEER), CUstream, stream)
 

@@ -7,25 +7,19 @@
 	BULK_FILL_SHAPED, bytes##ull *width *height, CUdeviceptr, dst, size_t, pitch, type, value, \
 		size_t, width, size_t, height
 
-BULK_FORMS(cuMemsetD8_v2, _ptds, ROW(1, unsigned char))
+BULK_WIDTHS(cuMemsetD8, _v2, _ptds, ROW(1, unsigned char))
 BULK_FORMS(cuMemsetD8Async, _ptsz, ROW(1, unsigned char), CUstream, stream)
-BULK_OLD(cuMemsetD8, NULL, ROW(1, unsigned char))
-BULK_FORMS(cuMemsetD16_v2, _ptds, ROW(2, unsigned short))
+BULK_WIDTHS(cuMemsetD16, _v2, _ptds, ROW(2, unsigned short))
 BULK_FORMS(cuMemsetD16Async, _ptsz, ROW(2, unsigned short), CUstream, stream)
-BULK_OLD(cuMemsetD16, NULL, ROW(2, unsigned short))
-BULK_FORMS(cuMemsetD32_v2, _ptds, ROW(4, unsigned int))
+BULK_WIDTHS(cuMemsetD32, _v2, _ptds, ROW(4, unsigned int))
 BULK_FORMS(cuMemsetD32Async, _ptsz, ROW(4, unsigned int), CUstream, stream)
-BULK_OLD(cuMemsetD32, NULL, ROW(4, unsigned int))
 
-BULK_FORMS(cuMemsetD2D8_v2, _ptds, ROWS(1, unsigned char))
+BULK_WIDTHS(cuMemsetD2D8, _v2, _ptds, ROWS(1, unsigned char))
 BULK_FORMS(cuMemsetD2D8Async, _ptsz, ROWS(1, unsigned char), CUstream, stream)
-BULK_OLD(cuMemsetD2D8, NULL, ROWS(1, unsigned char))
-BULK_FORMS(cuMemsetD2D16_v2, _ptds, ROWS(2, unsigned short))
+BULK_WIDTHS(cuMemsetD2D16, _v2, _ptds, ROWS(2, unsigned short))
 BULK_FORMS(cuMemsetD2D16Async, _ptsz, ROWS(2, unsigned short), CUstream, stream)
-BULK_OLD(cuMemsetD2D16, NULL, ROWS(2, unsigned short))
-BULK_FORMS(cuMemsetD2D32_v2, _ptds, ROWS(4, unsigned int))
+BULK_WIDTHS(cuMemsetD2D32, _v2, _ptds, ROWS(4, unsigned int))
 BULK_FORMS(cuMemsetD2D32Async, _ptsz, ROWS(4, unsigned int), CUstream, stream)
-BULK_OLD(cuMemsetD2D32, NULL, ROWS(4, unsigned int))
 
 BULK_FORMS(cuMemPrefetchAsync, _ptsz, BULK_PREFETCH, bytes, CUdeviceptr, pointer, size_t, bytes,
 	CUdevice, device, CUstream, stream)

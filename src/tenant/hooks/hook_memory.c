@@ -7,19 +7,30 @@
 #include "tenant/memory/oversubscribe.h"
 #include "tenant/memory/pools.h"
 
-HOOK_BODY(cuMemAlloc_v2, CUdeviceptr *, pointer, size_t, bytes)
-{
-	_cleanup_charge_ struct charge charge = CHARGE_NULL;
-	CUresult r;
+/*
+ * An allocation: the bytes it asks for, none where the driver will refuse; what is kept of it, and what comes of a
+ * refusal. The interfaces of CUDA 2 differ in the width of sizes and device pointers alone, and a pointer means the
+ * same memory to both, so either may free what the other has allocated.
+ */
+#define ALLOCATE(symbol, kind, asked, kept, refused, ...)                                     \
+	HOOK_BODY(symbol, __VA_ARGS__)                                                        \
+	{                                                                                     \
+		_cleanup_charge_ struct charge charge = CHARGE_NULL;                          \
+		uint64_t expected = pointer ? (asked) : 0;                                    \
+		CUresult r;                                                                   \
+                                                                                              \
+		if (expected == 0)                                                            \
+			return cuda.symbol(HOOK_NAMES(__VA_ARGS__));                          \
+		r = charge_reserve_current(allocations_worst_bytes(expected), kind, &charge); \
+		if (r == CUDA_SUCCESS)                                                        \
+			r = cuda.symbol(HOOK_NAMES(__VA_ARGS__));                             \
+		return r == CUDA_SUCCESS ? kept : refused;                                    \
+	}
 
-	if (!pointer || bytes == 0)
-		return cuda.cuMemAlloc_v2(pointer, bytes);
-	r = charge_reserve_current(allocations_worst_bytes(bytes), CHARGE_PLAIN, &charge);
-	if (r == CUDA_SUCCESS)
-		r = cuda.cuMemAlloc_v2(pointer, bytes);
-	return r == CUDA_SUCCESS ? allocations_keep(*pointer, bytes, &charge)
-				 : oversubscribe_place(r, bytes, &charge, pointer);
-}
+#define KEPT allocations_keep(*pointer, bytes, &charge)
+ALLOCATE(cuMemAlloc_v2, CHARGE_PLAIN, bytes, KEPT, oversubscribe_place(r, bytes, &charge, pointer),
+	CUdeviceptr *, pointer, size_t, bytes)
+ALLOCATE(cuMemAlloc, CHARGE_PLAIN, bytes, KEPT, r, CUdeviceptr_v1 *, pointer, unsigned int, bytes)
 
 /* The rows of a host fallback are as far apart as the driver's own. */
 static CUresult place_pitched(CUresult r, CUdeviceptr *pointer, size_t *pitch, size_t width_bytes,
@@ -31,42 +42,24 @@ static CUresult place_pitched(CUresult r, CUdeviceptr *pointer, size_t *pitch, s
 	return r;
 }
 
-HOOK_BODY(cuMemAllocPitch_v2, CUdeviceptr *, pointer, size_t *, pitch, size_t, width_bytes, size_t,
-	height, unsigned int, element_bytes)
-{
-	_cleanup_charge_ struct charge charge = CHARGE_NULL;
-	uint64_t expected = allocations_pitched_bytes(width_bytes, height);
-	CUresult r;
+#define ALLOCATE_PITCH(symbol, refused, pointer_type, size)                                      \
+	ALLOCATE(symbol, CHARGE_PLAIN, pitch ? allocations_pitched_bytes(width, height) : 0,     \
+		allocations_keep_pitched(*pointer, expected, (uint64_t)*pitch *height, &charge), \
+		refused, pointer_type *, pointer, size *, pitch, size, width, size, height,      \
+		unsigned int, element)
+ALLOCATE_PITCH(cuMemAllocPitch_v2, place_pitched(r, pointer, pitch, width, height, &charge),
+	CUdeviceptr, size_t)
+ALLOCATE_PITCH(cuMemAllocPitch, r, CUdeviceptr_v1, unsigned int)
 
-	if (!pointer || !pitch || expected == 0)
-		return cuda.cuMemAllocPitch_v2(pointer, pitch, width_bytes, height, element_bytes);
-	r = charge_reserve_current(allocations_worst_bytes(expected), CHARGE_PLAIN, &charge);
-	if (r == CUDA_SUCCESS)
-		r = cuda.cuMemAllocPitch_v2(pointer, pitch, width_bytes, height, element_bytes);
-	if (r != CUDA_SUCCESS)
-		return place_pitched(r, pointer, pitch, width_bytes, height, &charge);
-	return allocations_keep_pitched(*pointer, expected, (uint64_t)*pitch * height, &charge);
-}
+/* CHUNK_BYTES at least: managed memory is placed by pages of its own, not in shared chunks. */
+#define KEPT_MANAGED allocations_keep(*pointer, allocations_worst_bytes(bytes), &charge)
 
 /*
  * Managed memory takes device memory when it is touched there, up to its size: so much is charged
  * from the beginning (docs/decisions/0009-managed-memory.md).
  */
-HOOK_BODY(cuMemAllocManaged, CUdeviceptr *, pointer, size_t, bytes, unsigned int, flags)
-{
-	_cleanup_charge_ struct charge charge = CHARGE_NULL;
-	CUresult r;
-
-	if (!pointer || bytes == 0)
-		return cuda.cuMemAllocManaged(pointer, bytes, flags);
-	r = charge_reserve_current(allocations_worst_bytes(bytes), CHARGE_MANAGED, &charge);
-	if (r == CUDA_SUCCESS)
-		r = cuda.cuMemAllocManaged(pointer, bytes, flags);
-	/* CHUNK_BYTES at least: managed memory is placed by pages of its own, not in shared chunks. */
-	return r == CUDA_SUCCESS
-		       ? allocations_keep(*pointer, allocations_worst_bytes(bytes), &charge)
-		       : r;
-}
+ALLOCATE(cuMemAllocManaged, CHARGE_MANAGED, bytes, KEPT_MANAGED, r, CUdeviceptr *, pointer, size_t,
+	bytes, unsigned int, flags)
 
 static uint64_t free_bytes(void)
 {
@@ -77,38 +70,57 @@ static uint64_t free_bytes(void)
 }
 
 /*
- * Frees memory that something else may keep, like a network card that has it registered. Only what
- * the device has free afterwards tells; where it is no more, the charge stays for as long as the
- * process.
+ * A free. Memory that something else may keep, like a network card that has it registered, is watched: only what the
+ * device has free afterwards tells, and where it is no more, the charge stays for as long as the process.
  */
-static CUresult free_watched(const struct allocation *allocation)
-{
-	uint64_t before = free_bytes(), after;
-	CUresult r = cuda.cuMemFree_v2(allocation->pointer);
+struct ending {
+	struct allocation allocation;
+	bool is_watched;
+	uint64_t before_bytes;
+};
 
-	if (r != CUDA_SUCCESS) {
-		allocations_put_back(allocation);
-		return r;
-	}
-	after = free_bytes();
-	if (before && after >= before + allocations_bytes(allocation))
+/* Before the driver is asked; false where the pointer is the driver's alone. */
+static inline bool free_begin(CUdeviceptr pointer, struct ending *ret_ending)
+{
+	if (state_enter() == STATE_ASIDE || allocations_take(pointer, &ret_ending->allocation) != 0)
+		return false;
+	ret_ending->is_watched = allocations_is_to_be_watched(&ret_ending->allocation);
+	if (UNLIKELY(ret_ending->is_watched))
+		ret_ending->before_bytes = free_bytes();
+	return true;
+}
+
+static void free_watched(const struct ending *ending)
+{
+	const struct allocation *allocation = &ending->allocation;
+	uint64_t after_bytes = free_bytes();
+
+	if (ending->before_bytes &&
+		after_bytes >= ending->before_bytes + allocations_bytes(allocation))
 		allocations_give_back(allocation);
 	else
 		log_info("freed memory is kept by a descriptor: charged until the process ends");
-	return r;
 }
 
-HOOK_BODY(cuMemFree_v2, CUdeviceptr, pointer)
+static inline CUresult free_end(CUresult r, const struct ending *ending)
 {
-	struct allocation allocation;
-	CUresult r;
-	CHARGE_SCOPE();
-
-	if (state_enter() == STATE_ASIDE || allocations_take(pointer, &allocation) != 0)
-		return cuda.cuMemFree_v2(pointer);
-	if (UNLIKELY(allocations_is_to_be_watched(&allocation)))
-		return free_watched(&allocation);
-	r = cuda.cuMemFree_v2(pointer);
-	pools_after_free(r, &allocation, true);
+	if (UNLIKELY(ending->is_watched && r == CUDA_SUCCESS))
+		free_watched(ending);
+	else
+		pools_after_free(r, &ending->allocation, true);
 	return r;
 }
+
+#define FREE(symbol, type)                                      \
+	HOOK_BODY(symbol, type, pointer)                        \
+	{                                                       \
+		struct ending ending;                           \
+		CHARGE_SCOPE();                                 \
+                                                                \
+		if (!free_begin(pointer, &ending))              \
+			return cuda.symbol(pointer);            \
+		return free_end(cuda.symbol(pointer), &ending); \
+	}
+
+FREE(cuMemFree_v2, CUdeviceptr)
+FREE(cuMemFree, CUdeviceptr_v1)

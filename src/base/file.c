@@ -4,12 +4,17 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+
+#ifndef O_PATH
+#define O_PATH 010000000
+#endif
 
 /* The kernel's struct stat is glibc's on x86-64 and aarch64; its wrapper needs glibc 2.33. */
 static int stat_at(int fd, const char *path, int flags, struct file_identity *ret_identity)
@@ -24,6 +29,10 @@ static int stat_at(int fd, const char *path, int flags, struct file_identity *re
 		.changed_ns =
 			(uint64_t)s.st_mtim.tv_sec * 1000000000u + (uint64_t)s.st_mtim.tv_nsec,
 		.is_regular = S_ISREG(s.st_mode),
+		.is_folder = S_ISDIR(s.st_mode),
+		.mode = s.st_mode & 07777,
+		.owner = s.st_uid,
+		.link_count = s.st_nlink,
 		.device_major = S_ISCHR(s.st_mode) ? major(s.st_rdev) : 0};
 	return 0;
 }
@@ -38,14 +47,64 @@ int file_identify_path(const char *path, struct file_identity *ret_identity)
 	return stat_at(AT_FDCWD, path, 0, ret_identity);
 }
 
-int file_read(const char *path, char *buffer, size_t size, size_t *ret_length)
+int file_identify_at(int folder_fd, const char *path, struct file_identity *ret_identity)
 {
-	/* O_NONBLOCK: somebody may have put a FIFO there. */
-	_cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	size_t length = 0;
+	return stat_at(folder_fd, path, AT_SYMLINK_NOFOLLOW, ret_identity);
+}
 
+/* "/proc/self/fd/N" */
+static void name_descriptor(int fd, char ret_path[32])
+{
+	static const char folder[] = "/proc/self/fd/";
+	char digits[12], *at = digits + sizeof(digits);
+	unsigned value = (unsigned)fd;
+
+	*--at = '\0';
+	do {
+		*--at = (char)('0' + value % 10);
+		value /= 10;
+	} while (value);
+	memcpy(ret_path, folder, sizeof(folder) - 1);
+	memcpy(ret_path + sizeof(folder) - 1, at, (size_t)(digits + sizeof(digits) - at));
+}
+
+int file_open_regular(int folder_fd, const char *path, int flags, int *ret_fd)
+{
+	/* Of an O_PATH descriptor nothing is opened yet, so no device and no FIFO notices. */
+	_cleanup_fd_ int at = openat(folder_fd, path, O_PATH | O_CLOEXEC | (flags & O_NOFOLLOW));
+	int open_flags = (flags & ~O_NOFOLLOW) | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+	struct file_identity before, after;
+	_cleanup_fd_ int fd = -1;
+	char again[32];
+	int r;
+
+	if (at < 0)
+		return -errno;
+	r = file_identify(at, &before);
+	if (r < 0)
+		return r;
+	if (!before.is_regular)
+		return before.is_folder ? -EISDIR : -EBADF;
+	name_descriptor(at, again);
+	fd = open(again, open_flags);
+	/* Without /proc the file could be exchanged in between. */
+	if (fd < 0 && errno == ENOENT)
+		fd = openat(folder_fd, path, open_flags | (flags & O_NOFOLLOW));
 	if (fd < 0)
 		return -errno;
+	r = file_identify(fd, &after);
+	if (r < 0)
+		return r;
+	if (after.device != before.device || after.inode != before.inode)
+		return -ESTALE;
+	*ret_fd = take_fd(&fd);
+	return 0;
+}
+
+static int read_all(int fd, char *buffer, size_t size, size_t *ret_length)
+{
+	size_t length = 0;
+
 	for (;;) {
 		ssize_t got = read(fd, buffer + length, size - length);
 
@@ -62,6 +121,23 @@ int file_read(const char *path, char *buffer, size_t size, size_t *ret_length)
 	buffer[length] = '\0';
 	*ret_length = length;
 	return 0;
+}
+
+int file_read(const char *path, char *buffer, size_t size, size_t *ret_length)
+{
+	/* O_NONBLOCK: somebody may have put a FIFO there. */
+	_cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+	return fd < 0 ? -errno : read_all(fd, buffer, size, ret_length);
+}
+
+int file_read_regular(
+	int folder_fd, const char *path, int flags, char *buffer, size_t size, size_t *ret_length)
+{
+	_cleanup_fd_ int fd = -1;
+	int r = file_open_regular(folder_fd, path, O_RDONLY | flags, &fd);
+
+	return r < 0 ? r : read_all(fd, buffer, size, ret_length);
 }
 
 static int lock_call(int fd, int command, int type, int64_t at, struct flock *ret_lock)

@@ -18,12 +18,31 @@ struct file_identity {
 	ino_t inode;
 	uint64_t size_bytes;
 	uint64_t changed_ns; /* time of the last change of the content */
-	bool is_regular;
+	bool is_regular, is_folder;
+	unsigned mode; /* permissions */
+	uid_t owner;
+	uint64_t link_count;
 	unsigned device_major; /* of a character device; 0: it is none */
 };
 
 int file_identify(int fd, struct file_identity *ret_identity) MUST_CHECK;
 int file_identify_path(const char *path, struct file_identity *ret_identity) MUST_CHECK;
+
+/* The same of a path below a folder (or AT_FDCWD), whose last part may be a link, which is not followed. */
+int file_identify_at(
+	int folder_fd, const char *path, struct file_identity *ret_identity) MUST_CHECK;
+
+/*
+ * Opens a regular file below a folder (or AT_FDCWD). What may be anybody's is opened so: nothing else is opened at all, so
+ * no FIFO waits, no device starts and no terminal becomes ours. The flags are O_RDONLY or O_RDWR, and O_NOFOLLOW
+ * where the last part may be no link. -EISDIR where it is a
+ * folder, -EBADF where it is something else.
+ */
+int file_open_regular(int folder_fd, const char *path, int flags, int *ret_fd) MUST_CHECK;
+
+/* As file_read(), of a file that is opened so; the flags are O_NOFOLLOW or 0. */
+int file_read_regular(int folder_fd, const char *path, int flags, char *buffer, size_t size,
+	size_t *ret_length) MUST_CHECK;
 
 /*
  * Reads a whole file of less than size bytes into buffer and ends it with a zero byte. -EFBIG where

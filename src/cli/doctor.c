@@ -60,10 +60,10 @@ static int read_request(int argc, char **argv, struct request *ret_request, stru
 	return 0;
 }
 
-static bool is_wanted(const struct request *request, const struct view *v)
+static bool is_wanted(const struct request *request, const struct site *site, const struct view *v)
 {
 	if (request->slice)
-		return strcmp(request->slice, v->name) == 0;
+		return sites_is_called(site, request->slice);
 	for (unsigned i = 0; request->pid && i < v->process_count; i++)
 		if (v->processes[i].pid == request->pid)
 			return true;
@@ -85,7 +85,7 @@ static int read_views(const struct request *request, const struct sites *sites,
 				diagnosis_add(&d->problems, "%s", failure.text);
 			continue;
 		}
-		if (is_wanted(request, v))
+		if (is_wanted(request, &sites->list[i], v))
 			d->view_count++;
 		else
 			view_clear(v);

@@ -177,8 +177,11 @@ static void put_findings(const struct findings *findings)
 void diagnosis_show_text(const struct diagnosis *d)
 {
 	for (size_t i = 0; i < d->view_count; i++) {
+		char name[VIEW_NAME_BYTES];
+
+		view_print_name(&d->views[i], name, sizeof(name));
 		fputs("slice ", stdout);
-		put(d->views[i].name);
+		put(name);
 		fputs("\n  region ", stdout);
 		put(d->views[i].region);
 		putchar('\n');
@@ -293,6 +296,7 @@ static void json_view(const struct view *v)
 {
 	putchar('{');
 	json_text("name", v->name);
+	json_text("user", v->user);
 	json_text("region", v->region);
 	show_json_devices(v);
 	putchar('}');

@@ -20,8 +20,10 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "cli/mps.h"
+#include "node/root.h"
 #include "node/sites.h"
 #include "node/slice.h"
+#include "node/user.h"
 #include "policy/device_name.h"
 
 #define TEMPORARY "share.new" /* one is enough: it is made under the lock */
@@ -38,32 +40,54 @@ static int explain_none(const char *name, const char *region, struct err *err)
 		err, ENOENT, "there is no slice '%.60s'; `vgpu list --all` shows them", name);
 }
 
+static int explain_several(const struct sites *sites, const char *name, struct err *err)
+{
+	char there[300] = "", user[USER_NAME_BYTES];
+	size_t used = 0;
+
+	for (size_t i = 0; i < sites->count && used < sizeof(there); i++) {
+		const struct site *site = &sites->list[i];
+
+		if (!site->folder || !sites_is_called(site, name))
+			continue;
+		user_name(site->owner, user);
+		used += (size_t)snprintf(there + used, sizeof(there) - used,
+			"%s%.40s/%.60s in %.80s", used ? ", " : "", user, site->name, site->folder);
+	}
+	return err_set(err, EEXIST,
+		"there are several slices '%.60s': %s; say USER/NAME, or choose the folder of "
+		"slices by VGPU_STATE",
+		name, there);
+}
+
+/* Of slices of one name the caller's own is meant: no other user can make the name another's. */
 static int choose(
 	const struct sites *sites, const char *name, const struct site **ret_site, struct err *err)
 {
-	const struct site *found = NULL;
+	const struct site *own = NULL, *others = NULL;
+	unsigned own_count = 0, others_count = 0;
 	const char *region = NULL;
 
 	for (size_t i = 0; i < sites->count; i++) {
 		const struct site *site = &sites->list[i];
 
-		if (strcmp(site->name, name) != 0)
+		if (!sites_is_called(site, name))
 			continue;
 		if (!site->folder) {
 			region = site->region;
-			continue;
+		} else if (site->owner == geteuid()) {
+			own = site;
+			own_count++;
+		} else {
+			others = site;
+			others_count++;
 		}
-		if (found)
-			return err_set(err, EEXIST,
-				"there are several slices '%.60s', in %.120s and %.120s; "
-				"VGPU_STATE "
-				"chooses the folder of slices",
-				name, found->folder, site->folder);
-		found = site;
 	}
-	if (!found)
+	if (own_count > 1 || (own_count == 0 && others_count > 1))
+		return explain_several(sites, name, err);
+	if (!own && !others)
 		return explain_none(name, region, err);
-	*ret_site = found;
+	*ret_site = own ? own : others;
 	return 0;
 }
 
@@ -92,7 +116,8 @@ static int explain_failure(const struct edit *e, const char *what, int error, st
 		return err_set(err, error,
 			"slice '%s' belongs to another user; only that user and root may change it",
 			e->name);
-	return err_set(err, error, "slice '%s': %s: %s", e->name, what, strerror(error));
+	return err_set(err, error, "slice '%s': %s: %s", e->name, what,
+		error == EBADF ? "it is no regular file" : strerror(error));
 }
 
 static int lock(struct edit *e, struct err *err)
@@ -114,17 +139,15 @@ static int lock(struct edit *e, struct err *err)
 
 static int read_share(struct edit *e, struct err *err)
 {
-	_cleanup_fd_ int fd =
-		openat(e->folder_fd, "share", O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	_cleanup_fd_ int fd = -1;
 	char text[SHARE_FILE_BYTES];
 	struct share_fault fault;
 	struct stat s;
 	ssize_t length;
+	int r = file_open_regular(e->folder_fd, "share", O_RDONLY | O_NOFOLLOW, &fd);
 
-	if (fd < 0 || fstat(fd, &s) < 0)
-		return explain_failure(e, "open its share file", errno, err);
-	if (!S_ISREG(s.st_mode))
-		return err_set(err, EINVAL, "slice '%s': its share is no regular file", e->name);
+	if (r < 0 || fstat(fd, &s) < 0)
+		return explain_failure(e, "open its share file", r < 0 ? -r : errno, err);
 	length = read(fd, text, sizeof(text) - 1);
 	if (length < 0)
 		return explain_failure(e, "read its share file", errno, err);
@@ -141,15 +164,18 @@ static int read_share(struct edit *e, struct err *err)
 
 int edit_begin(const char *folder, const char *name, struct edit *ret_edit, struct err *err)
 {
+	int r;
+
 	*ret_edit = EDIT_NULL;
 	snprintf(ret_edit->name, sizeof(ret_edit->name), "%s", name);
-	ret_edit->folder_fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	if (ret_edit->folder_fd < 0)
-		return explain_failure(ret_edit, "open its folder", errno, err);
-	ret_edit->lock_fd =
-		openat(ret_edit->folder_fd, "lock", O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	if (ret_edit->lock_fd < 0)
-		return explain_failure(ret_edit, "open its lock", errno, err);
+	r = root_open_path(folder, &ret_edit->folder_fd, &ret_edit->folder_owner);
+	if (r < 0)
+		return explain_failure(ret_edit, "open its folder", -r, err);
+	r = file_open_regular(ret_edit->folder_fd, "lock", O_RDWR | O_NOFOLLOW, &ret_edit->lock_fd);
+	if (r < 0)
+		return explain_failure(ret_edit, "open its lock", -r, err);
+	snprintf(ret_edit->region, sizeof(ret_edit->region), "/proc/self/fd/%d/region",
+		ret_edit->folder_fd);
 	return edit_relock(ret_edit, err);
 }
 

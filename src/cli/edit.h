@@ -10,8 +10,11 @@
 #include "policy/share.h"
 
 struct edit {
-	char name[SHARE_NAME_BYTES];
+	char name[128]; /* as a person calls it */
 	int folder_fd, lock_fd;
+	uid_t folder_owner;
+	char region
+		[32]; /* the region in this folder, whatever the share says; good while the folder is open */
 	struct share share; /* to be changed between edit_begin() and edit_commit() */
 	struct share before;
 	mode_t mode;

@@ -223,24 +223,28 @@ static bool undo(struct eviction *e)
 	return is_whole;
 }
 
-static int open_all(struct eviction *e, const char *region, const struct evict_libraries *libraries,
-	struct err *err)
+static int open_all(struct eviction *e, const struct edit *slice,
+	const struct evict_libraries *libraries, struct err *err)
 {
+	int r = region_open_existing(slice->region, &e->region);
 	struct err ignored = ERR_NULL;
-	void *cuda =
-		dlopen(libraries->cuda ? libraries->cuda : "libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-	int r = cuda ? checkpoint_start(cuda, dlsym, &e->driver, err)
-		     : err_set(err, ENOENT, "there is no CUDA driver: %s", dlerror());
+	void *cuda;
 
+	if (r)
+		return err_set(
+			err, r < 0 ? -r : EINVAL, "the slice's region: %s", region_explain(r));
+	for (unsigned i = 0; i < e->evictees.count && r == 0; i++)
+		r = evictee_check(&e->evictees.list[i], e->region.file, slice->folder_owner, err);
 	if (r < 0)
 		return r;
+	cuda = dlopen(libraries->cuda ? libraries->cuda : "libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+	if (!cuda)
+		return err_set(err, ENOENT, "there is no CUDA driver: %s", dlerror());
+	r = checkpoint_start(cuda, dlsym, &e->driver, err);
 	/* After the driver's start, which takes some memory of each device. */
-	if (nvml_library_open(libraries->nvml, &e->library, &ignored) == 0)
+	if (r == 0 && nvml_library_open(libraries->nvml, &e->library, &ignored) == 0)
 		e->nvml = &e->library.driver;
-	r = region_open(region, &e->region);
-	return r ? err_set(err, r < 0 ? -r : EINVAL, "region '%.200s': %s", region,
-			   region_explain(r))
-		 : 0;
+	return r;
 }
 
 static int make_journal(int folder_fd, struct err *err)
@@ -264,12 +268,12 @@ static int evict_all(struct eviction *e, struct err *err)
 	return r;
 }
 
-int evict_slice(
-	int folder_fd, const char *region, const struct evict_libraries *libraries, struct err *err)
+int evict_slice(const struct edit *slice, const struct evict_libraries *libraries, struct err *err)
 {
 	_cleanup_(cleanup_eviction) struct eviction e = EVICTION_NULL;
 	bool had_journal;
-	int r = evictee_read(region, true, &e.seen, err);
+	int folder_fd = slice->folder_fd;
+	int r = evictee_read(slice->region, true, &e.seen, err);
 
 	if (r < 0 || !e.seen)
 		return r;
@@ -277,7 +281,7 @@ int evict_slice(
 	if (r < 0 || e.evictees.count == 0)
 		return r;
 	SIGNALS_BLOCKED;
-	r = open_all(&e, region, libraries, err);
+	r = open_all(&e, slice, libraries, err);
 	had_journal = faccessat(folder_fd, JOURNAL, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 	if (r == 0)
 		r = make_journal(folder_fd, err);
@@ -363,12 +367,13 @@ static int restore_all(struct eviction *e, struct err *err)
 }
 
 int evict_restore(
-	int folder_fd, const char *region, const struct evict_libraries *libraries, struct err *err)
+	const struct edit *slice, const struct evict_libraries *libraries, struct err *err)
 {
+	int folder_fd = slice->folder_fd;
 	_cleanup_(cleanup_eviction) struct eviction e = EVICTION_NULL;
 	bool has_journal = faccessat(folder_fd, JOURNAL, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 	bool is_needed = false;
-	int r = evictee_read(region, false, &e.seen, err);
+	int r = evictee_read(slice->region, false, &e.seen, err);
 
 	if (r < 0 || !e.seen)
 		return r;
@@ -378,7 +383,7 @@ int evict_restore(
 		SIGNALS_BLOCKED;
 		r = evictee_list(e.seen, has_journal, &e.evictees, err);
 		if (r == 0)
-			r = open_all(&e, region, libraries, err);
+			r = open_all(&e, slice, libraries, err);
 		if (r == 0)
 			r = restore_all(&e, err);
 	}

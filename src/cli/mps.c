@@ -284,7 +284,8 @@ static bool is_named(const char *root, const char *name)
 		if (e->d_name[0] == '.')
 			continue;
 		snprintf(path, sizeof(path), "%s/%s/share", root, e->d_name);
-		is_found = file_read(path, text, sizeof(text), &length) == 0 &&
+		is_found = file_read_regular(
+				   AT_FDCWD, path, O_NOFOLLOW, text, sizeof(text), &length) == 0 &&
 			   share_parse(text, length, &share, &fault) == 0 &&
 			   is_pipe_of(share.mps, name);
 	}

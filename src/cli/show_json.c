@@ -72,6 +72,7 @@ static void put_view(const struct view *v)
 {
 	fputs("    {\n      ", stdout);
 	json_text("name", v->name);
+	json_text("user", v->user);
 	json_text("region", v->region);
 	json_text("mps", v->mps);
 	printf("\"running\": %s, \"suspended\": %s,\n      ", v->is_running ? "true" : "false",

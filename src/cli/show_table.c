@@ -65,7 +65,7 @@ static void fill_slice(struct row *row, const struct view *v, const struct view_
 {
 	char(*cell)[CELL_BYTES] = row->cell;
 
-	snprintf(cell[0], CELL_BYTES, "%s", v->name);
+	view_print_name(v, cell[0], CELL_BYTES);
 	text_make_harmless(cell[0]);
 	snprintf(cell[2], CELL_BYTES, "%u", v->process_count);
 	for (int i = 3; i < 8; i++)
@@ -90,7 +90,7 @@ static void fill_process(
 {
 	char(*cell)[CELL_BYTES] = row->cell;
 
-	snprintf(cell[0], CELL_BYTES, "%s", v->name);
+	view_print_name(v, cell[0], CELL_BYTES);
 	text_make_harmless(cell[0]);
 	if (device < v->device_count)
 		put_device(cell[1], &v->devices[device]);

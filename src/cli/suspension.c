@@ -42,9 +42,9 @@ int suspension_begin(const char *folder, const char *name, bool is_evicting,
 
 	if (r == 0)
 		r = change_line(&e, true, err);
-	if (r < 0 || !is_evicting || !*e.share.region)
+	if (r < 0 || !is_evicting)
 		return r;
-	r = evict_slice(e.folder_fd, e.share.region, libraries, err);
+	r = evict_slice(&e, libraries, err);
 	if (r < 0)
 		err_wrap(err, "slice '%s' is suspended, but its memory stays where it is", name);
 	return r;
@@ -56,8 +56,8 @@ int suspension_end(const char *folder, const char *name, const struct evict_libr
 	_cleanup_(edit_end) struct edit e = EDIT_NULL;
 	int r = begin(folder, name, &e, err);
 
-	if (r == 0 && *e.share.region)
-		r = evict_restore(e.folder_fd, e.share.region, libraries, err);
+	if (r == 0)
+		r = evict_restore(&e, libraries, err);
 	if (r < 0) {
 		if (e.lock_fd >= 0)
 			err_wrap(err, "slice '%s' is not resumed", name);

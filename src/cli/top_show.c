@@ -72,7 +72,7 @@ static void fill(char (*cell)[CELL_BYTES], const struct top_row *row)
 
 	for (int i = 0; i < COLUMN_COUNT; i++)
 		strcpy(cell[i], "-");
-	snprintf(cell[SLICE], CELL_BYTES, "%.*s", CELL_BYTES - 1, row->view->name);
+	view_print_name(row->view, cell[SLICE], CELL_BYTES);
 	if (d) {
 		if (d->index >= 0)
 			snprintf(cell[DEVICE], CELL_BYTES, "%d %.20s", d->index, d->name);
@@ -245,6 +245,7 @@ void top_show_json(const struct top *top)
 
 		fputs(i ? ", {" : "{", stdout);
 		json_text("name", v->name);
+		json_text("user", v->user);
 		json_text("region", v->region);
 		printf("\"suspended\": %s, ", v->is_suspended ? "true" : "false");
 		json_number("processes", v->process_count, true);

@@ -9,7 +9,9 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "node/mappings.h"
 #include "node/pids.h"
+#include "node/user.h"
 #include "region/process.h"
 #include "region/region.h"
 
@@ -53,7 +55,7 @@ int evictee_read(const char *region, bool is_quiet, struct snapshot **ret_snapsh
 	r = is_quiet ? read_quiet(region, s) : snapshot_read(region, s);
 	if (r != 0 && r != -ENOENT)
 		return err_set(
-			err, r < 0 ? -r : EINVAL, "region '%.200s': %s", region, region_explain(r));
+			err, r < 0 ? -r : EINVAL, "the slice's region: %s", region_explain(r));
 	*ret_snapshot = NULL;
 	if (r == 0) {
 		*ret_snapshot = s;
@@ -99,6 +101,26 @@ int evictee_list(
 				"process (%u) of another PID namespace cannot be reached from here",
 				from->pid);
 	}
+	return 0;
+}
+
+int evictee_check(const struct evictee *p, const void *region_file, uid_t owner, struct err *err)
+{
+	uid_t user;
+
+	if (evictee_has_ended(p))
+		return 0;
+	/* Under a slice of root's its programs may be any user's. */
+	if (owner != 0 && (!user_of_process(p->pid, &user) || user != owner))
+		return err_set(err, EPERM,
+			"its region names process %d, which is not of the slice's user (%u): "
+			"somebody wrote that into it",
+			p->pid, (unsigned)owner);
+	if (!mappings_has_file_at(p->pid, region_file))
+		return err_set(err, EPERM,
+			"its region names process %d, which has not mapped that region: somebody "
+			"wrote that into it",
+			p->pid);
 	return 0;
 }
 

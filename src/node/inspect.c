@@ -3,6 +3,7 @@
 #include "node/inspect.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,7 +89,8 @@ static const char *find_preload(int pid, char *environment)
 	if (variable && strstr(variable, LIBRARY))
 		return "LD_PRELOAD";
 	snprintf(path, sizeof(path), "/proc/%d/root/etc/ld.so.preload", pid);
-	if (file_read(path, text, sizeof(text), &length) == 0 && strstr(text, LIBRARY))
+	if (file_read_regular(AT_FDCWD, path, 0, text, sizeof(text), &length) == 0 &&
+		strstr(text, LIBRARY))
 		return "/etc/ld.so.preload";
 	return NULL;
 }
@@ -104,10 +106,10 @@ static struct inspected_share read_share(int pid, const char *path)
 
 	if ((size_t)snprintf(far, sizeof(far), "/proc/%d/root%s", pid, path) >= sizeof(far))
 		return (struct inspected_share){.path = path, .why = strerror(ENAMETOOLONG)};
-	r = file_read(far, text, sizeof(text), &length);
+	r = file_read_regular(AT_FDCWD, far, 0, text, sizeof(text), &length);
 	if (r == 0 && share_parse(text, length, &seen.share, &fault) == 0)
 		return seen;
-	seen.why = r < 0 ? strerror(-r) : fault.why;
+	seen.why = r == -EBADF ? "it is no regular file" : r < 0 ? strerror(-r) : fault.why;
 	seen.line = r < 0 ? 0 : fault.line;
 	return seen;
 }

@@ -6,23 +6,28 @@
  * usual places are looked at first, for their names say the most, and then every process's memory
  * map, for mappings of exactly a region's size. A file that is reached in two ways is one region:
  * its device and inode say so.
+ *
+ * Any user can make a folder with a promising name, so one counts only where it belongs to the user whom its name says
+ * (node/root.h), and no link in it is followed.
  */
 #include "node/sites.h"
 
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <glob.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/file.h"
-#include "node/slice.h"
+#include "node/mappings.h"
+#include "node/root.h"
+#include "node/user.h"
 #include "region/layout.h"
 
 #define PATH_BYTES   4096
@@ -32,6 +37,15 @@
 static void cleanup_glob(glob_t *paths)
 {
 	globfree(paths);
+}
+
+static int identify(const char *path, struct file_identity *ret_identity)
+{
+	bool is_kernels_link = strncmp(path, "/proc/", 6) == 0 && strstr(path, "/map_files/");
+	int r = is_kernels_link ? file_identify_path(path, ret_identity)
+				: file_identify_at(AT_FDCWD, path, ret_identity);
+
+	return r < 0 || ret_identity->is_regular ? r : -EBADF;
 }
 
 static bool is_known(const struct sites *s, const struct file_identity *id)
@@ -96,7 +110,7 @@ static int add_region(struct sites *s, const char *path, pid_t owner, bool is_gu
 	struct file_identity id;
 	struct site *site;
 	char name[256];
-	int r = file_identify_path(path, &id);
+	int r = identify(path, &id);
 
 	if (r < 0)
 		return r;
@@ -112,55 +126,78 @@ static int add_region(struct sites *s, const char *path, pid_t owner, bool is_gu
 	return 0;
 }
 
-static int add_folder(struct sites *s, const char *root, const char *name)
+static int add_folder(struct sites *s, const char *root, int root_fd, uid_t owner, const char *name)
 {
-	char folder[PATH_BYTES], region[PATH_BYTES + 8], share[PATH_BYTES + 8];
-	struct file_identity id;
-	struct site *site;
+	char folder[PATH_BYTES], region[PATH_BYTES + 8];
 	int length = snprintf(folder, sizeof(folder), "%s/%s", root, name);
+	struct file_identity id, share;
+	_cleanup_fd_ int fd = -1;
+	struct site *site;
+	bool has_region;
 
-	if (length < 0 || (size_t)length >= sizeof(folder))
+	if (length < 0 || (size_t)length >= sizeof(folder) ||
+		root_open_slice(root_fd, owner, name, &fd) < 0)
 		return 0;
 	snprintf(region, sizeof(region), "%s/region", folder);
-	snprintf(share, sizeof(share), "%s/share", folder);
-	if (access(share, F_OK) < 0 && access(region, F_OK) < 0)
-		return 0;
-	if (file_identify_path(region, &id) < 0)
+	has_region = file_identify_at(fd, "region", &id) == 0 && id.is_regular;
+	if (!has_region) {
+		if (file_identify_at(fd, "share", &share) < 0 || !share.is_regular)
+			return 0;
 		id = (struct file_identity){.inode = 0};
-	else if (is_known(s, &id))
+	}
+	if (has_region && is_known(s, &id))
 		return 0;
 	site = append(s, name, folder, region);
 	if (!site)
 		return -ENOMEM;
+	site->owner = owner;
 	site->device = id.device;
 	site->inode = id.inode;
 	return 0;
 }
 
-/* Every slice below one root; a root that is not there or not ours to read has none. */
-static int add_root(struct sites *s, const char *root)
+/* Every slice below one root; a root that is not there, not ours to read or not its owner's has none. */
+static int add_root(struct sites *s, const char *root, uid_t owner)
 {
-	DIR *folder = opendir(root);
-	int r = 0;
+	DIR *folder = NULL;
+	int fd, r = 0;
 
-	if (!folder)
+	if (root_open(root, owner, &fd, &owner) < 0)
 		return 0;
+	folder = fdopendir(fd);
+	if (!folder) {
+		close(fd);
+		return 0;
+	}
 	for (struct dirent *e = readdir(folder); e && r == 0; e = readdir(folder))
 		if (e->d_name[0] != '.')
-			r = add_folder(s, root, e->d_name);
+			r = add_folder(s, root, fd, owner, e->d_name);
 	closedir(folder);
 	return r;
 }
 
-static int add_roots(struct sites *s, const char *pattern)
+/* The roots that stand there for each user; in the path stands the user's number instead of the star. */
+static int add_roots(struct sites *s, const char *before, const char *after)
 {
 	_cleanup_(cleanup_glob) glob_t paths = {0};
+	char pattern[64];
 	int r = 0;
 
+	snprintf(pattern, sizeof(pattern), "%s*%s", before, after);
 	if (glob(pattern, 0, NULL, &paths) != 0)
 		return 0;
-	for (size_t i = 0; i < paths.gl_pathc && r == 0; i++)
-		r = add_root(s, paths.gl_pathv[i]);
+	for (size_t i = 0; i < paths.gl_pathc && r == 0; i++) {
+		const char *path = paths.gl_pathv[i], *number = path + strlen(before);
+		size_t length = strlen(number) - strlen(after);
+		char text[16];
+		uid_t owner;
+
+		if (length >= sizeof(text))
+			continue;
+		snprintf(text, sizeof(text), "%.*s", (int)length, number);
+		if (user_read_number(text, &owner))
+			r = add_root(s, path, owner);
+	}
 	return r;
 }
 
@@ -177,31 +214,23 @@ static int add_regions(struct sites *s, const char *pattern)
 	return 0;
 }
 
-/* Takes one line of /proc/PID/maps; ret_path where it may be a region's mapping. */
-static bool read_mapping(const char *line, pid_t pid, char *ret_path, size_t size)
+/* Whether it may be a region's mapping, and by which path we reach the file. */
+static bool read_mapping(const struct mapping *m, pid_t pid, char *ret_path, size_t size)
 {
 	static const char deleted[] = " (deleted)";
-	uint64_t start, end, offset;
-	char access[8];
-	int at = 0, length;
-	size_t path_length;
+	size_t path_length = strlen(m->path);
+	int length;
 
-	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %*s %*s %n", &start, &end, access,
-		    &offset, &at) < 4 ||
-		at == 0 || line[at] != '/')
+	if (m->path[0] != '/' || !m->is_shared_and_written || m->offset != 0 ||
+		m->end - m->start !=
+			round_up_u64(sizeof(struct region_file), (uint64_t)getpagesize()))
 		return false;
-	if (strcmp(access, "rw-s") != 0 || offset != 0 ||
-		end - start != round_up_u64(sizeof(struct region_file), (uint64_t)getpagesize()))
-		return false;
-	line += at;
-	path_length = strcspn(line, "\n");
 	if (path_length > sizeof(deleted) &&
-		!memcmp(line + path_length - (sizeof(deleted) - 1), deleted, sizeof(deleted) - 1))
+		!strcmp(m->path + path_length - (sizeof(deleted) - 1), deleted))
 		length = snprintf(ret_path, size, "/proc/%d/map_files/%" PRIx64 "-%" PRIx64,
-			(int)pid, start, end);
+			(int)pid, m->start, m->end);
 	else
-		length = snprintf(
-			ret_path, size, "/proc/%d/root%.*s", (int)pid, (int)path_length, line);
+		length = snprintf(ret_path, size, "/proc/%d/root%s", (int)pid, m->path);
 	return length > 0 && (size_t)length < size;
 }
 
@@ -221,19 +250,18 @@ static const char *shorten(const char *path, pid_t pid, bool *ret_is_ours)
 
 static int add_mappings_of(struct sites *s, pid_t pid)
 {
+	_cleanup_(mappings_close) struct mappings all;
+	struct mapping m;
 	char path[PATH_BYTES];
-	_cleanup_file_ FILE *maps = NULL;
-	_cleanup_free_ char *line = NULL;
-	size_t capacity = 0;
 	int r = 0;
 
-	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
-	maps = fopen(path, "re");
-	while (maps && r != -ENOMEM && getline(&line, &capacity, maps) > 0) {
+	if (mappings_open(pid, &all) < 0)
+		return 0;
+	while (r != -ENOMEM && mappings_next(&all, &m)) {
 		const char *region;
 		bool is_ours;
 
-		if (!read_mapping(line, pid, path, sizeof(path)))
+		if (!read_mapping(&m, pid, path, sizeof(path)))
 			continue;
 		region = shorten(path, pid, &is_ours);
 		r = add_region(s, region, is_ours ? 0 : pid, true);
@@ -259,15 +287,15 @@ static int look(struct sites *s)
 {
 	const char *hook_path = getenv("HOOK_PATH"), *runtime = getenv("XDG_RUNTIME_DIR");
 	char pattern[PATH_BYTES];
-	int r = add_root(s, "/run/vgpu");
+	int r = add_root(s, "/run/vgpu", 0);
 
 	if (r == 0 && runtime && *runtime &&
 		(size_t)snprintf(pattern, sizeof(pattern), "%s/vgpu", runtime) < sizeof(pattern))
-		r = add_root(s, pattern);
+		r = add_root(s, pattern, geteuid());
 	if (r == 0)
-		r = add_roots(s, "/run/user/*/vgpu");
+		r = add_roots(s, "/run/user/", "/vgpu");
 	if (r == 0)
-		r = add_roots(s, "/tmp/vgpu-*");
+		r = add_roots(s, "/tmp/vgpu-", "");
 	if (r == 0)
 		r = add_regions(s, CONTAINERS);
 	if (r == 0 && hook_path && *hook_path &&
@@ -282,7 +310,7 @@ static int look(struct sites *s)
 int sites_find(struct sites *sites, struct err *err)
 {
 	const char *named = getenv("VGPU_STATE");
-	int r = named && *named ? add_root(sites, named) : look(sites);
+	int r = named && *named ? add_root(sites, named, ROOT_OF_ANYBODY) : look(sites);
 
 	return r < 0 ? err_set(err, -r, "look for slices: %s", strerror(-r)) : 0;
 }
@@ -291,7 +319,24 @@ int sites_add(struct sites *sites, const char *path, struct err *err)
 {
 	int r = add_region(sites, path, 0, false);
 
+	if (r == -EBADF)
+		return err_set(err, EBADF, "region '%.200s': it is no regular file", path);
 	return r < 0 ? err_set(err, -r, "region '%.200s': %s", path, strerror(-r)) : 0;
+}
+
+bool sites_is_called(const struct site *site, const char *text)
+{
+	const char *slash = strchr(text, '/');
+	char user[USER_NAME_BYTES];
+	uid_t uid;
+
+	if (strcmp(site->name, text) == 0)
+		return true;
+	if (!slash || !site->folder || strcmp(site->name, slash + 1) != 0 ||
+		(size_t)(slash - text) >= sizeof(user))
+		return false;
+	snprintf(user, sizeof(user), "%.*s", (int)(slash - text), text);
+	return user_find(user, &uid) && uid == site->owner;
 }
 
 void sites_clear(struct sites *sites)

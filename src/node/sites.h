@@ -14,6 +14,7 @@ struct site {
 	char *folder;  /* the slice's folder, or NULL where there is only a region */
 	char *region;  /* path of the region; it need not exist where there is a folder */
 	bool is_guess; /* found as a process's mapping: it may be something else entirely */
+	uid_t owner;   /* of the folder, where there is one */
 	dev_t device;  /* of the region; 0 where it does not exist yet */
 	ino_t inode;
 };
@@ -38,6 +39,9 @@ int sites_find(struct sites *sites, struct err *err) MUST_CHECK;
 
 /* Adds the region at the path. 0, -ENOMEM, or another -errno where there is nothing at the path. */
 int sites_add(struct sites *sites, const char *path, struct err *err) MUST_CHECK;
+
+/* Whether a person who says NAME, or USER/NAME, may mean this one. */
+bool sites_is_called(const struct site *site, const char *text);
 
 /* Frees what it holds; fit for SITES_NULL. */
 void sites_clear(struct sites *sites);

@@ -175,8 +175,8 @@ bool slice_is_running(const char *path)
 	bool is_locked = false;
 
 	snprintf(lock, sizeof(lock), "%s/lock", path);
-	fd = open(lock, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	if (fd < 0 || file_byte_is_locked(fd, SLICE_LOCK_RUN, &is_locked) < 0)
+	if (file_open_regular(AT_FDCWD, lock, O_RDONLY | O_NOFOLLOW, &fd) < 0 ||
+		file_byte_is_locked(fd, SLICE_LOCK_RUN, &is_locked) < 0)
 		return false;
 	return is_locked || is_child_alive(fd);
 }

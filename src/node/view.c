@@ -3,15 +3,18 @@
 #include "node/view.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "node/pids.h"
 #include "node/slice.h"
+#include "node/user.h"
 #include "policy/device_name.h"
 #include "policy/share.h"
 #include "region/region.h"
@@ -148,7 +151,7 @@ static void take_share(const char *folder, const struct inventory *devices, stru
 	size_t length;
 
 	if ((size_t)snprintf(path, sizeof(path), "%s/share", folder) >= sizeof(path) ||
-		file_read(path, text, sizeof(text), &length) < 0 ||
+		file_read_regular(AT_FDCWD, path, O_NOFOLLOW, text, sizeof(text), &length) < 0 ||
 		share_parse(text, length, &share, &fault) < 0)
 		return;
 	for (unsigned i = 0; i < v->device_count; i++)
@@ -196,11 +199,19 @@ int view_read(const struct site *site, const struct inventory *devices, struct v
 	v.is_running = v.process_count > 0;
 	if (site->folder) {
 		snprintf(v.folder, sizeof(v.folder), "%s", site->folder);
+		user_name(site->owner, v.user);
+		v.is_others = site->owner != geteuid();
 		take_share(site->folder, devices, &v);
 		v.is_running |= slice_is_running(site->folder);
 	}
 	*ret_view = v;
 	return 0;
+}
+
+void view_print_name(const struct view *view, char *to, size_t size)
+{
+	snprintf(to, size, "%s%s%s", view->is_others ? view->user : "", view->is_others ? "/" : "",
+		view->name);
 }
 
 void view_clear(struct view *view)

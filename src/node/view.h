@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "gpu/inventory.h"
 #include "node/sites.h"
+#include "node/user.h"
 #include "policy/share.h"
 #include "region/snapshot.h"
 
@@ -57,8 +58,12 @@ struct view_process {
 	uint64_t evicted_bytes[REGION_DEVICES];
 };
 
+#define VIEW_NAME_BYTES 384
+
 struct view {
 	char name[256];
+	char user[USER_NAME_BYTES]; /* to whom its folder belongs; "" for a region alone */
+	bool is_others;		    /* that is not the user who looks */
 	char region[4096];
 	char folder[4096];	      /* of a slice of vgpu run; "" for a region alone */
 	char turns[SHARE_PATH_BYTES]; /* by its share file; "" where that does not say */
@@ -84,6 +89,9 @@ void view_compare(const struct view *before, struct view *after);
 
 /* Waits so long and fills in the rates of those views that are metered; without such it does not wait. */
 void view_measure(struct view *views, size_t count, uint64_t interval_ns);
+
+/* The name by which a person calls the slice: NAME, or USER/NAME where it is another user's. */
+void view_print_name(const struct view *view, char *to, size_t size);
 
 /* Frees what it holds; fit for a zeroed one. */
 void view_clear(struct view *view);

@@ -155,24 +155,24 @@ static int attach(const char *path, int fd, struct region *ret_region)
 	return 0;
 }
 
-int region_open(const char *path, struct region *ret_region)
+int region_open_existing(const char *path, struct region *ret_region)
 {
-	_cleanup_fd_ int fd = -1;
-	int r;
+	_cleanup_fd_ int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+	int r = fd < 0 ? -errno : attach(path, fd, ret_region);
 
-	fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	if (fd < 0 && errno == ENOENT) {
-		r = create(path);
-		if (r < 0)
-			return r;
-		fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	}
-	if (fd < 0)
-		return -errno;
-	r = attach(path, fd, ret_region);
 	if (r == 0)
 		fd = -1;
 	return r;
+}
+
+int region_open(const char *path, struct region *ret_region)
+{
+	int r = region_open_existing(path, ret_region);
+
+	if (r != -ENOENT)
+		return r;
+	r = create(path);
+	return r < 0 ? r : region_open_existing(path, ret_region);
 }
 
 void region_drop_fd(struct region *region)

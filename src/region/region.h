@@ -39,6 +39,9 @@ struct region {
  */
 int region_open(const char *path, struct region *ret_region) MUST_CHECK;
 
+/* The same, and -ENOENT where there is none: nothing is made. */
+int region_open_existing(const char *path, struct region *ret_region) MUST_CHECK;
+
 /* Closes the descriptor, so that a program that closes all its descriptors cannot take ours. */
 void region_drop_fd(struct region *region);
 

@@ -47,15 +47,23 @@ static int read_at(int fd, size_t at, void *to, size_t size)
 	return (size_t)got == size ? 0 : REGION_E_TRUNCATED;
 }
 
+/* A process's mapping of a file that has gone is reached by a link of the kernel's. */
+static bool is_kernels_link(const char *path)
+{
+	return strncmp(path, "/proc/", 6) == 0 && strstr(path, "/map_files/");
+}
+
 /* Opens and checks; r->fd is the caller's to close, in any case. */
 static int begin(const char *path, struct reader *r)
 {
 	int e;
 
 	memset(r->live, 0, sizeof(r->live));
-	r->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (r->fd < 0)
-		return -errno;
+	r->fd = -1;
+	e = file_open_regular(
+		AT_FDCWD, path, O_RDONLY | (is_kernels_link(path) ? 0 : O_NOFOLLOW), &r->fd);
+	if (e)
+		return e == -EBADF ? REGION_E_FOREIGN : e;
 	e = read_at(r->fd, OWN_AT, &r->head, sizeof(r->head));
 	if (e == REGION_E_TRUNCATED)
 		return REGION_E_FOREIGN;

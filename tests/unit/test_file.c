@@ -72,6 +72,42 @@ static void a_fifo_without_a_writer_delays_nobody(void **state)
 	assert_int_equal(length, 0);
 }
 
+static int open_it(const char *path, int flags)
+{
+	int fd = -1, r = file_open_regular(AT_FDCWD, path, flags, &fd);
+
+	if (r < 0)
+		assert_int_equal(fd, -1);
+	else
+		close(fd);
+	return r;
+}
+
+static void what_is_no_regular_file_is_not_opened(void **state)
+{
+	struct scratch *s = *state;
+	char link[512], buffer[6];
+	size_t length = 99;
+
+	snprintf(link, sizeof(link), "%s/link", s->folder);
+	assert_int_equal(open_it(s->file, O_RDONLY), -ENOENT);
+	assert_int_equal(open_it(s->folder, O_RDONLY), -EISDIR);
+	assert_int_equal(open_it("/dev/zero", O_RDONLY), -EBADF);
+	assert_int_equal(open_it("/dev/ptmx", O_RDWR), -EBADF);
+	write_file(s->file, "abc", 3);
+	assert_int_equal(open_it(s->file, O_RDWR | O_NOFOLLOW), 0);
+	assert_int_equal(symlink(s->file, link), 0);
+	assert_int_equal(open_it(link, O_RDONLY), 0);
+	assert_int_equal(open_it(link, O_RDONLY | O_NOFOLLOW), -EBADF);
+	assert_int_equal(file_read_regular(AT_FDCWD, link, 0, buffer, sizeof(buffer), &length), 0);
+	assert_string_equal(buffer, "abc");
+	unlink(s->file);
+	assert_int_equal(mkfifo(s->file, 0600), 0);
+	assert_int_equal(open_it(s->file, O_RDONLY), -EBADF);
+	assert_int_equal(open_it(link, O_RDONLY), -EBADF);
+	unlink(link);
+}
+
 static void files_are_told_apart_by_device_and_inode(void **state)
 {
 	struct scratch *s = *state;
@@ -194,6 +230,7 @@ int main(void)
 		SCRATCH_TEST(a_file_that_leaves_no_room_for_the_zero_is_too_large),
 		SCRATCH_TEST(what_cannot_be_read_is_an_error),
 		SCRATCH_TEST(a_fifo_without_a_writer_delays_nobody),
+		SCRATCH_TEST(what_is_no_regular_file_is_not_opened),
 		SCRATCH_TEST(files_are_told_apart_by_device_and_inode),
 		SCRATCH_TEST(a_locked_byte_is_refused_to_another_description_only),
 		SCRATCH_TEST(a_reader_may_ask_for_a_lock_but_not_take_one),

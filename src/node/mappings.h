@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The files that a process has mapped, as /proc tells. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+#include "base/bits.h"
+
+struct mapping {
+	uint64_t start, end, offset, inode;
+	unsigned device_major,
+		device_minor; /* of the file, as the kernel tells in all such lists */
+	bool is_shared_and_written;
+	char *path; /* in the reader's line; "" for none */
+};
+
+struct mappings {
+	FILE *file;
+	char *line;
+	size_t capacity;
+};
+
+#define MAPPINGS_NULL        \
+	(struct mappings)    \
+	{                    \
+		.file = NULL \
+	}
+
+/* Begins; the caller closes, whatever comes. -errno. */
+int mappings_open(pid_t pid, struct mappings *ret_mappings) MUST_CHECK;
+
+/* The next one; false at the end. */
+bool mappings_next(struct mappings *mappings, struct mapping *ret_mapping);
+
+/* Fit for MAPPINGS_NULL. */
+void mappings_close(struct mappings *mappings);
+
+/* Whether the process has the file mapped, to write to it, that this process has mapped at that address. */
+bool mappings_has_file_at(pid_t pid, const void *address);

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Users, by name and by number. */
+#include "node/user.h"
+
+#include <pwd.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/parse.h"
+
+void user_name(uid_t uid, char ret_name[USER_NAME_BYTES])
+{
+	const struct passwd *entry = getpwuid(uid);
+
+	if (entry && *entry->pw_name && strlen(entry->pw_name) < USER_NAME_BYTES)
+		strcpy(ret_name, entry->pw_name);
+	else
+		snprintf(ret_name, USER_NAME_BYTES, "%u", (unsigned)uid);
+}
+
+bool user_read_number(const char *text, uid_t *ret_uid)
+{
+	uint64_t number;
+
+	if ((text[0] == '0' && text[1]) || parse_u64(text, UINT32_MAX - 1, &number) != 0)
+		return false;
+	*ret_uid = (uid_t)number;
+	return true;
+}
+
+bool user_find(const char *text, uid_t *ret_uid)
+{
+	const struct passwd *entry = getpwnam(text);
+
+	if (!entry)
+		return user_read_number(text, ret_uid);
+	*ret_uid = entry->pw_uid;
+	return true;
+}
+
+bool user_of_process(pid_t pid, uid_t *ret_uid)
+{
+	unsigned real, effective, saved;
+	char path[64], text[8192];
+	const char *line;
+	size_t length;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	if (file_read(path, text, sizeof(text), &length) < 0)
+		return false;
+	line = strstr(text, "\nUid:");
+	if (!line || sscanf(line + 5, "%u %u %u", &real, &effective, &saved) != 3 ||
+		real != effective || real != saved)
+		return false;
+	*ret_uid = real;
+	return true;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Users, by name and by number. */
+#pragma once
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "base/bits.h"
+
+#define USER_NAME_BYTES 64
+
+/* The user's name, or the number where there is none. */
+void user_name(uid_t uid, char ret_name[USER_NAME_BYTES]);
+
+/* The user that a person means by a name or a number; false where there is none. */
+bool user_find(const char *text, uid_t *ret_uid);
+
+/* A user's number as a folder's name has it: digits alone, and no zero in front. */
+bool user_read_number(const char *text, uid_t *ret_uid);
+
+/* Whose the process is: the real, effective and saved user in one. False where they differ or cannot be read. */
+bool user_of_process(pid_t pid, uid_t *ret_uid);

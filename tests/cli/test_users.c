@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * vgpu as root beside users who mean harm: what they make is not believed, not followed, not opened.
+ *
+ * Runs as root, with /run, /tmp and /dev/shm of its own. Two users, by numbers that no machine has.
+ */
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/bits.h"
+#include "region/process.h"
+#include "region/slot.h"
+#include "tests/cli/tool.h"
+
+#define ALICE 54321
+#define BOB   54322
+
+/* Functions of the shell: a user's command, and a slice of hers. */
+#define AS                                                                                        \
+	"as() { who=$1; shift; setpriv --reuid \"$who\" --regid \"$who\" --clear-groups -- "      \
+	"\"$@\"; }\n"                                                                             \
+	"slice() { as \"$1\" sh -c 'umask 077; mkdir -p \"/tmp/vgpu-$1/$2\" && "                  \
+	"cd \"/tmp/vgpu-$1/$2\" && : >lock && printf \"vgpu-share 1\\nslice $2\\n"                \
+	"region $PWD/region\\ndevice * memory 1073741824\\nend\\n\" >share' - \"$1\" \"$2\"; }\n" \
+	"A=54321 B=54322\n"
+
+static int set_up(void **state)
+{
+	static const char *const places[] = {"/run", "/tmp", "/dev/shm"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++)
+		if (mount("none", places[i], "tmpfs", 0, "mode=1777") < 0)
+			return -1;
+	if (tool_set_up(state) != 0)
+		return -1;
+	unsetenv("VGPU_STATE");
+	unsetenv("XDG_RUNTIME_DIR");
+	return chmod(tool_path("."), 0755);
+}
+
+static int clear(void **state)
+{
+	tool_run("rm -rf /tmp/vgpu-[0-9x]* /run/vgpu /run/user");
+	return 0;
+}
+
+static void a_slice_is_called_by_its_user_where_several_have_the_name(void **state)
+{
+	const struct said *said =
+		tool_run(AS "slice $A web; slice $B web; \"$VGPU\" set web --memory 2g");
+
+	assert_int_equal(said->status, 1);
+	assert_says(said->err, "54321/web");
+	assert_says(said->err, "54322/web");
+	said = tool_run(
+		AS "\"$VGPU\" set $B/web --memory 2g; grep -h device /tmp/vgpu-$A/web/share "
+		   "/tmp/vgpu-$B/web/share");
+	assert_says(said->out, "device * memory 1073741824\ndevice * memory 2147483648\n");
+	said = tool_run("\"$VGPU\" list --all | tr -s ' '");
+	assert_says(said->out, "\n54321/web any 0 0 1G");
+	assert_says(said->out, "\n54322/web any 0 0 2G");
+	/* Root's own is meant by its name alone, whoever else has one. */
+	said = tool_run(
+		"\"$VGPU\" run --memory 1g --name web -- sh -c '\"$VGPU\" set web --memory 3g; "
+		"grep -h device /run/vgpu/web/share'");
+	assert_says(said->out, " memory 3221225472\n");
+	assert_int_equal(said->status, 0);
+	said = tool_run("\"$VGPU\" doctor 54322/web");
+	assert_says(said->out, "slice 54322/web");
+	assert_int_equal(tool_run("\"$VGPU\" set 54323/web --memory 3g")->status, 1);
+}
+
+static void folders_that_lie_about_their_user_are_not_seen(void **state)
+{
+	const struct said *said = tool_run(AS
+		"slice $A web; slice $B other\n"
+		"as $B sh -c 'cp -r /tmp/vgpu-54322 /tmp/vgpu-x; mv /tmp/vgpu-x/other "
+		"/tmp/vgpu-x/web; "
+		"cp -r /tmp/vgpu-x /tmp/vgpu-54399; ln -s /tmp/vgpu-54322 /tmp/vgpu-54322x; "
+		"cp -r /tmp/vgpu-x /tmp/vgpu-054322; ln -s /tmp/vgpu-54321/web "
+		"/tmp/vgpu-54322/link'\n"
+		"\"$VGPU\" list --all | grep -o '^543[^ ]*' | sort; \"$VGPU\" set web --cores 10");
+
+	assert_string_equal(said->out, "54321/web\n54322/other\n");
+	assert_string_equal(said->err, "");
+	assert_int_equal(said->status, 0);
+	said = tool_run(
+		"chmod 0777 /tmp/vgpu-54322; \"$VGPU\" list --all | grep -o '^543[^ ]*' | sort");
+	assert_string_equal(said->out, "54321/web\n");
+}
+
+/* A writer waits at each FIFO until a reader opens it: after root has looked, all wait still. */
+static void nothing_but_regular_files_is_opened(void **state)
+{
+	const struct said *said = tool_run(
+		AS "slice $A one; slice $A two; slice $A three; slice $A four; cd /tmp/vgpu-$A\n"
+		   "mkfifo pipe; rm one/share; mkfifo one/share; rm two/lock; mkfifo two/lock; "
+		   "mkfifo three/region; ln -s ../pipe four/region\n"
+		   "chown -hR $A *; touched=; for f in pipe one/share two/lock three/region; do "
+		   "( echo >$f; echo $f >>\"$HERE/touched\" ) & pids=\"$pids $!\"; done\n"
+		   "\"$VGPU\" list --all >/dev/null; \"$VGPU\" list --all --json >/dev/null; "
+		   "\"$VGPU\" doctor >/dev/null; "
+		   "for s in one two three four; do timeout 10 \"$VGPU\" set $A/$s --cores 10; "
+		   "timeout 10 \"$VGPU\" suspend $A/$s --evict; done\n"
+		   "kill $pids; cat \"$HERE/touched\"; ls -l /dev/pts >/dev/null");
+
+	assert_null(strstr(said->out, "pipe"));
+	assert_null(strstr(said->out, "one/share"));
+	assert_null(strstr(said->out, "two/lock"));
+	assert_null(strstr(said->out, "three/region"));
+	assert_says(said->err, "two': open its lock: it is no regular file");
+}
+
+/* Another process, of that user; ends with this one. */
+static pid_t start_victim(uid_t user)
+{
+	pid_t pid = fork();
+
+	if (pid != 0)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (setgid(user) < 0 || setuid(user) < 0)
+		_exit(1);
+	prctl(PR_SET_DUMPABLE, 1);
+	for (;;)
+		pause();
+}
+
+static void evict_names(pid_t victim, const char *expected)
+{
+	const struct said *said;
+	struct process_identity id;
+	struct region region;
+	unsigned slot, device;
+
+	tool_run(AS "slice $A web");
+	assert_int_equal(region_open("/tmp/vgpu-54321/web/region", &region), 0);
+	assert_int_equal(slot_claim(&region, &slot), 0);
+	assert_int_equal(
+		region_device(&region, "GPU-00000000-1111-2222-3333-444444444444", &device), 0);
+	assert_int_equal(process_identify(victim, &id), 0);
+	region.file->own.slots[slot].pid = (uint32_t)victim;
+	region.file->own.slots[slot].start_time = id.start_time;
+	region.file->own.slots[slot].held[device] = UINT64_C(100) << 32;
+	said = tool_run("timeout 20 \"$VGPU\" suspend 54321/web --evict");
+	assert_int_equal(said->status, 1);
+	assert_says(said->err, expected);
+	region_close(&region);
+	assert_int_equal(kill(victim, SIGKILL), 0);
+	assert_int_equal(waitpid(victim, NULL, 0), victim);
+}
+
+static void a_process_that_only_the_region_names_is_not_evicted(void **state)
+{
+	evict_names(start_victim(BOB), "which is not of the slice's user (54321)");
+	evict_names(start_victim(0), "which is not of the slice's user (54321)");
+	evict_names(start_victim(ALICE), "which has not mapped that region");
+}
+
+static void a_region_that_only_the_share_names_is_not_touched(void **state)
+{
+	const struct said *said;
+	struct region region;
+	unsigned slot, device;
+
+	tool_run(AS "slice $A web; slice $B victim; sed -i 's,^region.*,region "
+		    "/tmp/vgpu-54322/victim/region,' /tmp/vgpu-$A/web/share; chown $A "
+		    "/tmp/vgpu-$A/web/share");
+	assert_int_equal(region_open("/tmp/vgpu-54322/victim/region", &region), 0);
+	assert_int_equal(slot_claim(&region, &slot), 0);
+	assert_int_equal(
+		region_device(&region, "GPU-00000000-1111-2222-3333-444444444444", &device), 0);
+	region.file->own.slots[slot].held[device] = UINT64_C(100) << 32;
+	said = tool_run("timeout 20 \"$VGPU\" suspend 54321/web --evict");
+	assert_string_equal(said->err, "");
+	assert_int_equal(said->status, 0);
+	assert_int_equal(tool_run("timeout 20 \"$VGPU\" resume 54321/web")->status, 0);
+	region_close(&region);
+}
+
+static bool is_possible(void)
+{
+	if (geteuid() != 0) {
+		puts("skipped: this is not root, who alone can be several users");
+		return false;
+	}
+	if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0) {
+		perror("skipped: no mount namespace of its own");
+		return false;
+	}
+	if (system("setpriv --reuid 54321 --regid 54321 --clear-groups true") != 0) {
+		puts("skipped: setpriv cannot change the user here");
+		return false;
+	}
+	if (system("setpriv --reuid 54321 --regid 54321 --clear-groups test -x \"$VGPU\"") != 0) {
+		puts("skipped: other users cannot reach the build folder");
+		return false;
+	}
+	return true;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(
+			a_slice_is_called_by_its_user_where_several_have_the_name, clear),
+		cmocka_unit_test_setup(folders_that_lie_about_their_user_are_not_seen, clear),
+		cmocka_unit_test_setup(nothing_but_regular_files_is_opened, clear),
+		cmocka_unit_test_setup(a_process_that_only_the_region_names_is_not_evicted, clear),
+		cmocka_unit_test_setup(a_region_that_only_the_share_names_is_not_touched, clear),
+	};
+
+	return is_possible() ? cmocka_run_group_tests_name("cli users", tests, set_up, NULL) : 77;
+}

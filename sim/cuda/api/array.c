@@ -22,18 +22,27 @@ static CUresult make(
 	return result;
 }
 
-/* The array of one or two dimensions that `descriptor` describes. */
-#define FLAT_ARRAY                                             \
-	((CUDA_ARRAY3D_DESCRIPTOR){.Width = descriptor->Width, \
-		.Height = descriptor->Height,                  \
-		.Format = descriptor->Format,                  \
-		.NumChannels = descriptor->NumChannels})
+/*
+ * The members of a description with sizes of the width that `type` has: 64 bits or, in CUDA 2, 32. To make an array,
+ * CUDA 2 needs a context of its version.
+ */
+#define SIZE(type, value) ((__typeof__(((type *)NULL)->Width))(value))
+#define FLAT(type, d)                                                                              \
+	.Width = SIZE(type, (d)->Width), .Height = SIZE(type, (d)->Height), .Format = (d)->Format, \
+	.NumChannels = (d)->NumChannels
+#define DEEP(type, d) FLAT(type, d), .Depth = SIZE(type, (d)->Depth), .Flags = (d)->Flags
 
-ENTRY_CALL(cuArrayCreate_v2, (CUarray * array, const CUDA_ARRAY_DESCRIPTOR *descriptor),
-	descriptor ? make((void **)array, &FLAT_ARRAY, 0) : CUDA_ERROR_INVALID_VALUE)
-
-ENTRY_CALL(cuArray3DCreate_v2, (CUarray * array, const CUDA_ARRAY3D_DESCRIPTOR *descriptor),
-	descriptor ? make((void **)array, descriptor, 0) : CUDA_ERROR_INVALID_VALUE)
+#define CREATE(symbol, call, type, members)                                                 \
+	call(symbol, (CUarray * array, const type *descriptor),                             \
+		descriptor ? make((void **)array,                                           \
+				     &(CUDA_ARRAY3D_DESCRIPTOR){                            \
+					     members(CUDA_ARRAY3D_DESCRIPTOR, descriptor)}, \
+				     0)                                                     \
+			   : CUDA_ERROR_INVALID_VALUE)
+CREATE(cuArrayCreate_v2, ENTRY_CALL, CUDA_ARRAY_DESCRIPTOR, FLAT)
+CREATE(cuArray3DCreate_v2, ENTRY_CALL, CUDA_ARRAY3D_DESCRIPTOR, DEEP)
+CREATE(cuArrayCreate, ENTRY_CALL_OLD, CUDA_ARRAY_DESCRIPTOR_v1, FLAT)
+CREATE(cuArray3DCreate, ENTRY_CALL_OLD, CUDA_ARRAY3D_DESCRIPTOR_v1, DEEP)
 
 /* The number of levels is cut to what the sizes allow. */
 ENTRY_BODY(cuMipmappedArrayCreate,
@@ -108,20 +117,20 @@ static CUresult describe(CUarray handle, CUDA_ARRAY3D_DESCRIPTOR *ret_descriptor
 	return array ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
-ENTRY_BODY(cuArrayGetDescriptor_v2, (CUDA_ARRAY_DESCRIPTOR * ret_descriptor, CUarray array),
-	(ret_descriptor, array))
-{
-	CUDA_ARRAY3D_DESCRIPTOR d;
-	CUresult result = ret_descriptor ? describe(array, &d) : CUDA_ERROR_INVALID_VALUE;
-
-	if (result == CUDA_SUCCESS)
-		*ret_descriptor =
-			(CUDA_ARRAY_DESCRIPTOR){d.Width, d.Height, d.Format, d.NumChannels};
-	return result;
-}
-
-ENTRY_CALL(cuArray3DGetDescriptor_v2, (CUDA_ARRAY3D_DESCRIPTOR * ret_descriptor, CUarray array),
-	ret_descriptor ? describe(array, ret_descriptor) : CUDA_ERROR_INVALID_VALUE)
+#define GET_DESCRIPTOR(symbol, type, members)                                                      \
+	ENTRY_BODY(symbol, (type * ret_descriptor, CUarray array), (ret_descriptor, array))        \
+	{                                                                                          \
+		CUDA_ARRAY3D_DESCRIPTOR d;                                                         \
+		CUresult result = ret_descriptor ? describe(array, &d) : CUDA_ERROR_INVALID_VALUE; \
+                                                                                                   \
+		if (result == CUDA_SUCCESS)                                                        \
+			*ret_descriptor = (type){members(type, &d)};                               \
+		return result;                                                                     \
+	}
+GET_DESCRIPTOR(cuArrayGetDescriptor_v2, CUDA_ARRAY_DESCRIPTOR, FLAT)
+GET_DESCRIPTOR(cuArray3DGetDescriptor_v2, CUDA_ARRAY3D_DESCRIPTOR, DEEP)
+GET_DESCRIPTOR(cuArrayGetDescriptor, CUDA_ARRAY_DESCRIPTOR_v1, FLAT)
+GET_DESCRIPTOR(cuArray3DGetDescriptor, CUDA_ARRAY3D_DESCRIPTOR_v1, DEEP)
 
 /* Only an array whose memory comes later is told how much that is (measured). */
 static CUresult require(CUDA_ARRAY_MEMORY_REQUIREMENTS *ret_requirements, const void *handle,
@@ -215,47 +224,5 @@ ENTRY_STREAM(cuMemMapArrayAsync, _ptsz, handle,
 	LOCK_SCOPE(&driver.memory_lock);
 	for (unsigned int i = 0; i < count && result == CUDA_SUCCESS; i++)
 		result = array_map(&list[i], time_ns);
-	return result;
-}
-
-/* The interfaces of CUDA 2, whose sizes have 32 bits and which need a context of their version. */
-ENTRY_CALL_OLD(cuArrayCreate, (CUarray * array, const CUDA_ARRAY_DESCRIPTOR_v1 *descriptor),
-	descriptor ? make((void **)array, &FLAT_ARRAY, 0) : CUDA_ERROR_INVALID_VALUE)
-
-ENTRY_OLD(cuArray3DCreate, (CUarray * array, const CUDA_ARRAY3D_DESCRIPTOR_v1 *descriptor),
-	(array, descriptor))
-{
-	CUDA_ARRAY3D_DESCRIPTOR wide;
-
-	if (!descriptor)
-		return CUDA_ERROR_INVALID_VALUE;
-	wide = FLAT_ARRAY;
-	wide.Depth = descriptor->Depth;
-	wide.Flags = descriptor->Flags;
-	return make((void **)array, &wide, 0);
-}
-
-ENTRY_BODY(cuArrayGetDescriptor, (CUDA_ARRAY_DESCRIPTOR_v1 * ret_descriptor, CUarray array),
-	(ret_descriptor, array))
-{
-	CUDA_ARRAY3D_DESCRIPTOR d;
-	CUresult result = ret_descriptor ? describe(array, &d) : CUDA_ERROR_INVALID_VALUE;
-
-	if (result == CUDA_SUCCESS)
-		*ret_descriptor = (CUDA_ARRAY_DESCRIPTOR_v1){
-			(unsigned int)d.Width, (unsigned int)d.Height, d.Format, d.NumChannels};
-	return result;
-}
-
-ENTRY_BODY(cuArray3DGetDescriptor, (CUDA_ARRAY3D_DESCRIPTOR_v1 * ret_descriptor, CUarray array),
-	(ret_descriptor, array))
-{
-	CUDA_ARRAY3D_DESCRIPTOR d;
-	CUresult result = ret_descriptor ? describe(array, &d) : CUDA_ERROR_INVALID_VALUE;
-
-	if (result == CUDA_SUCCESS)
-		*ret_descriptor =
-			(CUDA_ARRAY3D_DESCRIPTOR_v1){(unsigned int)d.Width, (unsigned int)d.Height,
-				(unsigned int)d.Depth, d.Format, d.NumChannels, d.Flags};
 	return result;
 }

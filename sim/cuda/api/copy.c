@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copies. */
-#include <stddef.h>
 #include <stdint.h>
 
 #include "sim/cuda/api/entry.h"
@@ -68,76 +67,46 @@ FLAT(HtoD, CUdeviceptr, CUdeviceptr_v1, SIDE_DEVICE, const void *, const void *,
 FLAT(DtoH, void *, void *, SIDE_HOST, CUdeviceptr, CUdeviceptr_v1, SIDE_DEVICE)
 FLAT(DtoD, CUdeviceptr, CUdeviceptr_v1, SIDE_DEVICE, CUdeviceptr, CUdeviceptr_v1, SIDE_DEVICE)
 
-/* The fields that requests of two dimensions and of three share, old and new. */
-#define FIELDS_2D(FIELD)     \
-	FIELD(srcXInBytes)   \
-	FIELD(srcY)          \
-	FIELD(srcMemoryType) \
-	FIELD(srcHost)       \
-	FIELD(srcDevice)     \
-	FIELD(srcArray)      \
-	FIELD(srcPitch)      \
-	FIELD(dstXInBytes)   \
-	FIELD(dstY)          \
-	FIELD(dstMemoryType) \
-	FIELD(dstHost)       \
-	FIELD(dstDevice)     \
-	FIELD(dstArray)      \
-	FIELD(dstPitch)      \
-	FIELD(WidthInBytes)  \
-	FIELD(Height)
-#define FIELDS_3D(FIELD) \
-	FIELDS_2D(FIELD) \
-	FIELD(srcZ)      \
-	FIELD(srcLOD)    \
-	FIELD(srcHeight) \
-	FIELD(dstZ)      \
-	FIELD(dstLOD)    \
-	FIELD(dstHeight) \
-	FIELD(Depth)
-#define WIDEN_FIELD(name) .name = request->name,
-#define WIDEN_2D	  ((CUDA_MEMCPY3D){FIELDS_2D(WIDEN_FIELD).Depth = 1})
-#define WIDEN_3D	  ((CUDA_MEMCPY3D){FIELDS_3D(WIDEN_FIELD)})
+/* A request of either width, and of two dimensions or three, as one of three. */
+#define WIDEN(field) .field = request->field
+#define WIDEN_SIDE(side)                                                                   \
+	WIDEN(side##XInBytes), WIDEN(side##Y), WIDEN(side##MemoryType), WIDEN(side##Host), \
+		WIDEN(side##Device), WIDEN(side##Array), WIDEN(side##Pitch)
+#define WIDEN_LAYERS(side) WIDEN(side##Z), WIDEN(side##LOD), WIDEN(side##Height)
+#define WIDEN_2D          \
+	((CUDA_MEMCPY3D){ \
+		WIDEN_SIDE(src), WIDEN_SIDE(dst), WIDEN(WidthInBytes), WIDEN(Height), .Depth = 1})
+#define WIDEN_3D                                                                                 \
+	((CUDA_MEMCPY3D){WIDEN_SIDE(src), WIDEN_LAYERS(src), WIDEN_SIDE(dst), WIDEN_LAYERS(dst), \
+		WIDEN(WidthInBytes), WIDEN(Height), WIDEN(Depth)})
+#define COPY_3D(stream, is_thread, is_waiting, wide) \
+	(request ? submit_copy_3d(stream, is_thread, is_waiting, &wide) : CUDA_ERROR_INVALID_VALUE)
 
-/* The two structures differ only in what they call the two pointers that we do not read. */
-_Static_assert(offsetof(CUDA_MEMCPY3D, dstPitch) == offsetof(CUDA_MEMCPY3D_PEER, dstPitch), "");
-#define SAME (*(const CUDA_MEMCPY3D *)request)
-
-/* Rows: a call that waits and one that does not, the structure, how it becomes one of three dimensions. */
-#define COPY(symbol, type, wide)                                              \
-	ENTRY_FORMS(symbol, _ptds, (const type *request), (request))          \
-	{                                                                     \
-		return request ? submit_copy_3d(NULL, is_thread, true, &wide) \
-			       : CUDA_ERROR_INVALID_VALUE;                    \
+/* Rows: a call that waits, the structure, how it becomes one of three dimensions; then one that does not wait. */
+#define COPY(symbol, suffix, type, wide)                              \
+	ENTRY_FORMS(symbol, suffix, (const type *request), (request)) \
+	{                                                             \
+		return COPY_3D(NULL, is_thread, true, wide);          \
 	}
-#define COPY_ASYNC(symbol, type, wide)                                                        \
-	ENTRY_FORMS(symbol, _ptsz, (const type *request, CUstream stream), (request, stream)) \
-	{                                                                                     \
-		return request ? submit_copy_3d(stream, is_thread, false, &wide)              \
-			       : CUDA_ERROR_INVALID_VALUE;                                    \
-	}
-#define COPY_OLD(symbol, type, wide)                                      \
-	ENTRY_BODY(symbol, (const type *request), (request))              \
-	{                                                                 \
-		return request ? submit_copy_3d(NULL, false, true, &wide) \
-			       : CUDA_ERROR_INVALID_VALUE;                \
-	}
-#define COPY_OLD_ASYNC(symbol, type, wide)                                            \
-	ENTRY_BODY(symbol, (const type *request, CUstream stream), (request, stream)) \
-	{                                                                             \
-		return request ? submit_copy_3d(stream, false, false, &wide)          \
-			       : CUDA_ERROR_INVALID_VALUE;                            \
+#define COPY_ASYNC(symbol, suffix, type, wide)                                                 \
+	ENTRY_FORMS(symbol, suffix, (const type *request, CUstream stream), (request, stream)) \
+	{                                                                                      \
+		return COPY_3D(stream, is_thread, false, wide);                                \
 	}
 
-COPY(cuMemcpy2D_v2, CUDA_MEMCPY2D, WIDEN_2D)
-COPY(cuMemcpy2DUnaligned_v2, CUDA_MEMCPY2D, WIDEN_2D)
-COPY_ASYNC(cuMemcpy2DAsync_v2, CUDA_MEMCPY2D, WIDEN_2D)
-COPY(cuMemcpy3D_v2, CUDA_MEMCPY3D, SAME)
-COPY_ASYNC(cuMemcpy3DAsync_v2, CUDA_MEMCPY3D, SAME)
-COPY(cuMemcpy3DPeer, CUDA_MEMCPY3D_PEER, SAME)
-COPY_ASYNC(cuMemcpy3DPeerAsync, CUDA_MEMCPY3D_PEER, SAME)
-COPY_OLD(cuMemcpy2D, CUDA_MEMCPY2D_v1, WIDEN_2D)
-COPY_OLD(cuMemcpy2DUnaligned, CUDA_MEMCPY2D_v1, WIDEN_2D)
-COPY_OLD_ASYNC(cuMemcpy2DAsync, CUDA_MEMCPY2D_v1, WIDEN_2D)
-COPY_OLD(cuMemcpy3D, CUDA_MEMCPY3D_v1, WIDEN_3D)
-COPY_OLD_ASYNC(cuMemcpy3DAsync, CUDA_MEMCPY3D_v1, WIDEN_3D)
+/* The same for today's symbol##v2 and for the one of CUDA 2. */
+#define COPY_WIDTHS(symbol, v2, suffix, type, wide) \
+	COPY(symbol##v2, suffix, type, wide)        \
+	ENTRY_CALL(symbol, (const type##_v1 *request), COPY_3D(NULL, false, true, wide))
+#define COPY_WIDTHS_ASYNC(symbol, v2, suffix, type, wide)               \
+	COPY_ASYNC(symbol##v2, suffix, type, wide)                      \
+	ENTRY_CALL(symbol, (const type##_v1 *request, CUstream stream), \
+		COPY_3D(stream, false, false, wide))
+
+COPY_WIDTHS(cuMemcpy2D, _v2, _ptds, CUDA_MEMCPY2D, WIDEN_2D)
+COPY_WIDTHS(cuMemcpy2DUnaligned, _v2, _ptds, CUDA_MEMCPY2D, WIDEN_2D)
+COPY_WIDTHS_ASYNC(cuMemcpy2DAsync, _v2, _ptsz, CUDA_MEMCPY2D, WIDEN_2D)
+COPY_WIDTHS(cuMemcpy3D, _v2, _ptds, CUDA_MEMCPY3D, WIDEN_3D)
+COPY_WIDTHS_ASYNC(cuMemcpy3DAsync, _v2, _ptsz, CUDA_MEMCPY3D, WIDEN_3D)
+COPY(cuMemcpy3DPeer, _ptds, CUDA_MEMCPY3D_PEER, WIDEN_3D)
+COPY_ASYNC(cuMemcpy3DPeerAsync, _ptsz, CUDA_MEMCPY3D_PEER, WIDEN_3D)

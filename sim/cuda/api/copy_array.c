@@ -11,46 +11,36 @@
 #define FROM_DEVICE .srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = src,
 #define FROM_HOST   .srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = src,
 
-/* Rows: a call, its parameters and those of CUDA 2, whose device pointers and sizes have 32 bits. */
-#define ROW(kind, ends, params, old_params, args)                                              \
-	ENTRY_FORMS(cuMemcpy##kind##_v2, _ptds, params, args)                                  \
+/* The parameters of either width: sizes and device pointers have 64 bits or, in CUDA 2, 32. */
+#define DTOA(size, pointer) CUarray dst, size dst_offset, pointer src, size count
+#define ATOD(size, pointer) pointer dst, CUarray src, size src_offset, size count
+#define ATOA(size, pointer) CUarray dst, size dst_offset, CUarray src, size src_offset, size count
+#define HTOA(size, pointer) CUarray dst, size dst_offset, const void *src, size count
+#define ATOH(size, pointer) void *dst, CUarray src, size src_offset, size count
+
+/* Rows: a call of both widths, its ends, its parameters, its arguments. */
+#define ROW(symbol, v2, suffix, ends, params, args)                                            \
+	ENTRY_FORMS(symbol##v2, suffix, (params(size_t, CUdeviceptr)), args)                   \
 	{                                                                                      \
 		return submit_copy_3d(NULL, is_thread, true,                                   \
 			&(CUDA_MEMCPY3D){ends.WidthInBytes = count, .Height = 1, .Depth = 1}); \
 	}                                                                                      \
-	ENTRY_CALL(cuMemcpy##kind, old_params, cuMemcpy##kind##_v2_body(false, ENTRY_UNPACK args))
-#define ROW_ASYNC(kind, ends, params, old_params, args)                                        \
-	ENTRY_FORMS(cuMemcpy##kind##Async_v2, _ptsz, params, args)                             \
+	ENTRY_CALL(symbol, (params(unsigned int, CUdeviceptr_v1)),                             \
+		symbol##v2##_body(false, ENTRY_UNPACK args))
+#define ROW_ASYNC(symbol, v2, suffix, ends, params, args)                                      \
+	ENTRY_FORMS(symbol##v2, suffix, (params(size_t, CUdeviceptr), CUstream stream),        \
+		(ENTRY_UNPACK args, stream))                                                   \
 	{                                                                                      \
 		return submit_copy_3d(stream, is_thread, false,                                \
 			&(CUDA_MEMCPY3D){ends.WidthInBytes = count, .Height = 1, .Depth = 1}); \
 	}                                                                                      \
-	ENTRY_CALL(cuMemcpy##kind##Async, old_params,                                          \
-		cuMemcpy##kind##Async_v2_body(false, ENTRY_UNPACK args))
+	ENTRY_CALL(symbol, (params(unsigned int, CUdeviceptr_v1), CUstream stream),            \
+		symbol##v2##_body(false, ENTRY_UNPACK args, stream))
 
-ROW(DtoA, TO_ARRAY FROM_DEVICE, (CUarray dst, size_t dst_offset, CUdeviceptr src, size_t count),
-	(CUarray dst, unsigned int dst_offset, CUdeviceptr_v1 src, unsigned int count),
-	(dst, dst_offset, src, count))
-ROW(AtoD, TO_DEVICE FROM_ARRAY, (CUdeviceptr dst, CUarray src, size_t src_offset, size_t count),
-	(CUdeviceptr_v1 dst, CUarray src, unsigned int src_offset, unsigned int count),
-	(dst, src, src_offset, count))
-ROW(AtoA, TO_ARRAY FROM_ARRAY,
-	(CUarray dst, size_t dst_offset, CUarray src, size_t src_offset, size_t count),
-	(CUarray dst, unsigned int dst_offset, CUarray src, unsigned int src_offset,
-		unsigned int count),
-	(dst, dst_offset, src, src_offset, count))
-ROW(HtoA, TO_ARRAY FROM_HOST, (CUarray dst, size_t dst_offset, const void *src, size_t count),
-	(CUarray dst, unsigned int dst_offset, const void *src, unsigned int count),
-	(dst, dst_offset, src, count))
-ROW(AtoH, TO_HOST FROM_ARRAY, (void *dst, CUarray src, size_t src_offset, size_t count),
-	(void *dst, CUarray src, unsigned int src_offset, unsigned int count),
-	(dst, src, src_offset, count))
-ROW_ASYNC(HtoA, TO_ARRAY FROM_HOST,
-	(CUarray dst, size_t dst_offset, const void *src, size_t count, CUstream stream),
-	(CUarray dst, unsigned int dst_offset, const void *src, unsigned int count,
-		CUstream stream),
-	(dst, dst_offset, src, count, stream))
-ROW_ASYNC(AtoH, TO_HOST FROM_ARRAY,
-	(void *dst, CUarray src, size_t src_offset, size_t count, CUstream stream),
-	(void *dst, CUarray src, unsigned int src_offset, unsigned int count, CUstream stream),
-	(dst, src, src_offset, count, stream))
+ROW(cuMemcpyDtoA, _v2, _ptds, TO_ARRAY FROM_DEVICE, DTOA, (dst, dst_offset, src, count))
+ROW(cuMemcpyAtoD, _v2, _ptds, TO_DEVICE FROM_ARRAY, ATOD, (dst, src, src_offset, count))
+ROW(cuMemcpyAtoA, _v2, _ptds, TO_ARRAY FROM_ARRAY, ATOA, (dst, dst_offset, src, src_offset, count))
+ROW(cuMemcpyHtoA, _v2, _ptds, TO_ARRAY FROM_HOST, HTOA, (dst, dst_offset, src, count))
+ROW(cuMemcpyAtoH, _v2, _ptds, TO_HOST FROM_ARRAY, ATOH, (dst, src, src_offset, count))
+ROW_ASYNC(cuMemcpyHtoAAsync, _v2, _ptsz, TO_ARRAY FROM_HOST, HTOA, (dst, dst_offset, src, count))
+ROW_ASYNC(cuMemcpyAtoHAsync, _v2, _ptsz, TO_HOST FROM_ARRAY, ATOH, (dst, src, src_offset, count))

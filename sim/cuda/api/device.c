@@ -32,26 +32,18 @@ ENTRY_BODY(cuDeviceGetName, (char *name, int size, CUdevice ordinal), (name, siz
 	return CUDA_SUCCESS;
 }
 
-ENTRY_BODY(cuDeviceTotalMem_v2, (size_t * bytes, CUdevice ordinal), (bytes, ordinal))
-{
-	if (!bytes)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (!driver_device(ordinal))
-		return CUDA_ERROR_INVALID_DEVICE;
-	*bytes = driver.board->total_bytes;
-	return CUDA_SUCCESS;
-}
-
-ENTRY_BODY(cuDeviceTotalMem, (unsigned int *bytes, CUdevice ordinal), (bytes, ordinal))
-{
-	if (!bytes)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (!driver_device(ordinal))
-		return CUDA_ERROR_INVALID_DEVICE;
-	*bytes = driver.board->total_bytes > UINT32_MAX ? UINT32_MAX
-							: (unsigned int)driver.board->total_bytes;
-	return CUDA_SUCCESS;
-}
+#define TOTAL_MEM(symbol, size)                                                \
+	ENTRY_BODY(symbol, (size * bytes, CUdevice ordinal), (bytes, ordinal)) \
+	{                                                                      \
+		if (!bytes)                                                    \
+			return CUDA_ERROR_INVALID_VALUE;                       \
+		if (!driver_device(ordinal))                                   \
+			return CUDA_ERROR_INVALID_DEVICE;                      \
+		*bytes = ENTRY_BYTES(size, driver.board->total_bytes);         \
+		return CUDA_SUCCESS;                                           \
+	}
+TOTAL_MEM(cuDeviceTotalMem_v2, size_t)
+TOTAL_MEM(cuDeviceTotalMem, unsigned int)
 
 ENTRY_BODY(cuDeviceGetUuid, (CUuuid * uuid, CUdevice ordinal), (uuid, ordinal))
 {

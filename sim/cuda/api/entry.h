@@ -79,18 +79,18 @@ static inline CUresult entry_stream(
 	static CUresult symbol##_body params
 
 /* The body gets one more parameter in front, `context`: the thread's current one, which is needed. */
-#define ENTRY_CURRENT(symbol, params, args)                                          \
+#define ENTRY_CONTEXT(enter, symbol, params, args)                                   \
 	static CUresult symbol##_body(struct context *context, ENTRY_UNPACK params); \
-	ENTRY_EXPORT(symbol, params, entry_current(CALL_##symbol, &entry),           \
+	ENTRY_EXPORT(symbol, params, enter(CALL_##symbol, &entry),                   \
 		symbol##_body(entry.context, ENTRY_UNPACK args))                     \
 	static CUresult symbol##_body(struct context *context, ENTRY_UNPACK params)
+#define ENTRY_CURRENT(...) ENTRY_CONTEXT(entry_current, __VA_ARGS__)
 
-/* The same for an interface of CUDA 2, which needs a context of its version. */
-#define ENTRY_OLD(symbol, params, args)                                              \
-	static CUresult symbol##_body(struct context *context, ENTRY_UNPACK params); \
-	ENTRY_EXPORT(symbol, params, entry_old(CALL_##symbol, &entry),               \
-		symbol##_body(entry.context, ENTRY_UNPACK args))                     \
-	static CUresult symbol##_body(struct context *context, ENTRY_UNPACK params)
+/* The same for an interface of CUDA 2, whose sizes and device pointers have 32 bits. It needs a context of its version. */
+#define ENTRY_OLD(...) ENTRY_CONTEXT(entry_old, __VA_ARGS__)
+
+/* The bytes in a type of either width, or the most that it can say. */
+#define ENTRY_BYTES(type, bytes) ((type)((bytes) < (type)-1 ? (bytes) : (type)-1))
 
 /*
  * ENTRY_CALL(symbol, (parameters), call) writes an exported function that is nothing but a call, maybe of

@@ -9,97 +9,69 @@
 
 #define PARAMS_MAX 4096
 
-/* The settings of a function. Like the interface itself they are for one thread at a time. */
+/* What a function was told. Like the interface itself it is for one thread at a time. */
 struct kernel_told {
-	unsigned int block[3];
-	unsigned int shared_bytes;
+	struct launch_size size;
 	size_t param_bytes;
 	char params[PARAMS_MAX];
 };
 
-static CUresult find(CUfunction function, struct kernel_told **ret_told)
+/* NULL where there is no such function. */
+static struct kernel_told *find(CUfunction function)
 {
 	struct kernel *kernel = kernel_check(function);
 
-	if (!kernel)
-		return CUDA_ERROR_INVALID_HANDLE;
-	if (!kernel->told)
+	if (kernel && !kernel->told)
 		kernel->told = calloc(1, sizeof(*kernel->told));
-	if (!kernel->told)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	*ret_told = kernel->told;
-	return CUDA_SUCCESS;
+	return kernel ? kernel->told : NULL;
 }
 
-/* An entry whose body gets in front what its function was told. */
-#define TOLD(symbol, params, args)                                                               \
-	static CUresult symbol##_told(struct kernel_told *told, ENTRY_UNPACK params);            \
-	ENTRY_BODY(symbol, params, args)                                                         \
-	{                                                                                        \
-		struct kernel_told *told;                                                        \
-		CUresult result = find(function, &told);                                         \
-                                                                                                 \
-		return result == CUDA_SUCCESS ? symbol##_told(told, ENTRY_UNPACK args) : result; \
-	}                                                                                        \
-	static CUresult symbol##_told(struct kernel_told *told, ENTRY_UNPACK params)
+/* Rows: a call, its parameters, what must hold of them, and what is done then. */
+#define TELL(symbol, params, args, is_right, done)                                      \
+	ENTRY_BODY(symbol, params, args)                                                \
+	{                                                                               \
+		struct kernel_told *told = find(function);                              \
+		CUresult result = (is_right) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE; \
+                                                                                        \
+		if (!told)                                                              \
+			return CUDA_ERROR_INVALID_HANDLE;                               \
+		if (result == CUDA_SUCCESS)                                             \
+			done;                                                           \
+		return result;                                                          \
+	}
 
-TOLD(cuFuncSetBlockShape, (CUfunction function, int x, int y, int z), (function, x, y, z))
-{
-	if (x <= 0 || y <= 0 || z <= 0)
-		return CUDA_ERROR_INVALID_VALUE;
-	told->block[0] = (unsigned int)x;
-	told->block[1] = (unsigned int)y;
-	told->block[2] = (unsigned int)z;
-	return CUDA_SUCCESS;
-}
-
-TOLD(cuFuncSetSharedSize, (CUfunction function, unsigned int bytes), (function, bytes))
-{
-	told->shared_bytes = bytes;
-	return CUDA_SUCCESS;
-}
-
-TOLD(cuParamSetSize, (CUfunction function, unsigned int bytes), (function, bytes))
-{
-	if (bytes > PARAMS_MAX)
-		return CUDA_ERROR_INVALID_VALUE;
-	told->param_bytes = bytes;
-	return CUDA_SUCCESS;
-}
-
-TOLD(cuParamSetv, (CUfunction function, int offset, void *value, unsigned int bytes),
-	(function, offset, value, bytes))
-{
-	if (!value || offset < 0 || bytes > PARAMS_MAX || (unsigned int)offset > PARAMS_MAX - bytes)
-		return CUDA_ERROR_INVALID_VALUE;
-	memcpy(told->params + offset, value, bytes);
-	return CUDA_SUCCESS;
-}
-
+TELL(cuFuncSetBlockShape, (CUfunction function, int x, int y, int z), (function, x, y, z),
+	x > 0 && y > 0 && z > 0,
+	memcpy(told->size.block, (int[]){x, y, z}, sizeof(told->size.block)))
+TELL(cuFuncSetSharedSize, (CUfunction function, unsigned int bytes), (function, bytes), true,
+	told->size.shared_bytes = bytes)
+TELL(cuParamSetSize, (CUfunction function, unsigned int bytes), (function, bytes),
+	bytes <= PARAMS_MAX, told->param_bytes = bytes)
+TELL(cuParamSetv, (CUfunction function, int offset, void *value, unsigned int bytes),
+	(function, offset, value, bytes),
+	offset >= 0 && (size_t)offset + bytes <= PARAMS_MAX && value,
+	memcpy(told->params + offset, value, bytes))
 ENTRY_CALL(cuParamSeti, (CUfunction function, int offset, unsigned int value),
 	cuParamSetv_body(function, offset, &value, sizeof(value)))
 ENTRY_CALL(cuParamSetf, (CUfunction function, int offset, float value),
 	cuParamSetv_body(function, offset, &value, sizeof(value)))
+TELL(cuParamSetTexRef, (CUfunction function, int unit, CUtexref reference),
+	(function, unit, reference), true, (void)0)
 
-TOLD(cuParamSetTexRef, (CUfunction function, int unit, CUtexref reference),
-	(function, unit, reference))
-{
-	return CUDA_SUCCESS;
-}
-
-TOLD(cuLaunchGridAsync, (CUfunction function, int width, int height, CUstream stream),
-	(function, width, height, stream))
+static CUresult launch(
+	CUfunction function, int width, int height, CUstream stream, struct kernel_told *told)
 {
 	void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, told->params, CU_LAUNCH_PARAM_BUFFER_SIZE,
 		&told->param_bytes, CU_LAUNCH_PARAM_END};
-	struct launch_size size = {{(unsigned int)width, (unsigned int)height, 1},
-		{told->block[0], told->block[1], told->block[2]}, told->shared_bytes};
+	struct launch_size size = told->size;
 
-	if (width <= 0 || height <= 0)
-		return CUDA_ERROR_INVALID_VALUE;
+	memcpy(size.grid, (int[]){width, height, 1}, sizeof(size.grid));
 	return submit_kernel(false, function, &size, stream, NULL, extra);
 }
 
+TELL(cuLaunchGridAsync, (CUfunction function, int width, int height, CUstream stream),
+	(function, width, height, stream), width > 0 && height > 0,
+	result = launch(function, width, height, stream, told))
 ENTRY_CALL(cuLaunchGrid, (CUfunction function, int width, int height),
 	cuLaunchGridAsync_body(function, width, height, NULL))
 ENTRY_CALL(cuLaunch, (CUfunction function), cuLaunchGridAsync_body(function, 1, 1, NULL))

@@ -12,8 +12,26 @@ static CUresult alloc(struct context *context, size_t bytes, CUdeviceptr *ret_ba
 	return heap_alloc(context, bytes, MACHINE_PLAIN, ret_base);
 }
 
+/* For CUDA 2, whose sizes and device pointers have 32 bits: an allocation beyond them is undone. */
+static CUresult alloc_low(struct context *context, size_t bytes, CUdeviceptr_v1 *ret_base)
+{
+	CUdeviceptr base;
+	CUresult result = alloc(context, bytes, &base);
+
+	if (result == CUDA_SUCCESS && base > UINT32_MAX) {
+		LOCK_SCOPE(&driver.memory_lock);
+		lookup_free(base);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	if (result == CUDA_SUCCESS)
+		*ret_base = (CUdeviceptr_v1)base;
+	return result;
+}
+
 ENTRY_CALL_CURRENT(cuMemAlloc_v2, (CUdeviceptr * dptr, size_t bytesize),
 	dptr ? alloc(entry.context, bytesize, dptr) : CUDA_ERROR_INVALID_VALUE)
+ENTRY_CALL_OLD(cuMemAlloc, (CUdeviceptr_v1 * dptr, unsigned int bytesize),
+	dptr ? alloc_low(entry.context, bytesize, dptr) : CUDA_ERROR_INVALID_VALUE)
 
 ENTRY_CURRENT(cuMemFree_v2, (CUdeviceptr dptr), (dptr))
 {
@@ -21,28 +39,43 @@ ENTRY_CURRENT(cuMemFree_v2, (CUdeviceptr dptr), (dptr))
 	return dptr != 0 ? lookup_free(dptr) : CUDA_SUCCESS;
 }
 
-ENTRY_BODY(cuMemAllocPitch_v2,
-	(CUdeviceptr * dptr, size_t *pitch, size_t width, size_t height,
-		unsigned int element_bytes),
-	(dptr, pitch, width, height, element_bytes))
+ENTRY_CALL_OLD(cuMemFree, (CUdeviceptr_v1 dptr), cuMemFree_v2_body(entry.context, dptr))
+
+/* The bytes from a row to the next. */
+static CUresult find_pitch(
+	size_t width, size_t height, unsigned int element_bytes, size_t *ret_pitch)
 {
 	enum { PITCH_UNIT = 512 }; /* measured on H200 */
 	size_t row = (width + PITCH_UNIT - 1) / PITCH_UNIT * PITCH_UNIT;
-	struct context *context;
-	CUresult result;
 
-	if (!dptr || !pitch || width == 0 || height == 0 ||
+	if (width == 0 || height == 0 ||
 		(element_bytes != 4 && element_bytes != 8 && element_bytes != 16))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (row < width || row > SIZE_MAX / height)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	result = context_current(&context);
-	if (result == CUDA_SUCCESS)
-		result = alloc(context, row * height, dptr);
-	if (result == CUDA_SUCCESS)
-		*pitch = row;
-	return result;
+	*ret_pitch = row;
+	return CUDA_SUCCESS;
 }
+
+#define ALLOC_PITCH(symbol, entry, pointer, size, alloc)                         \
+	entry(symbol,                                                            \
+		(pointer * dptr, size * pitch, size width, size height,          \
+			unsigned int element_bytes),                             \
+		(dptr, pitch, width, height, element_bytes))                     \
+	{                                                                        \
+		size_t row;                                                      \
+		CUresult result = CUDA_ERROR_INVALID_VALUE;                      \
+                                                                                 \
+		if (dptr && pitch)                                               \
+			result = find_pitch(width, height, element_bytes, &row); \
+		if (result == CUDA_SUCCESS)                                      \
+			result = alloc(context, row * height, dptr);             \
+		if (result == CUDA_SUCCESS)                                      \
+			*pitch = (size)row;                                      \
+		return result;                                                   \
+	}
+ALLOC_PITCH(cuMemAllocPitch_v2, ENTRY_CURRENT, CUdeviceptr, size_t, alloc)
+ALLOC_PITCH(cuMemAllocPitch, ENTRY_OLD, CUdeviceptr_v1, unsigned int, alloc_low)
 
 ENTRY_CURRENT(cuMemAllocManaged, (CUdeviceptr * dptr, size_t bytesize, unsigned int flags),
 	(dptr, bytesize, flags))
@@ -54,15 +87,19 @@ ENTRY_CURRENT(cuMemAllocManaged, (CUdeviceptr * dptr, size_t bytesize, unsigned 
 	return heap_alloc_managed(context, bytesize, flags, dptr);
 }
 
-ENTRY_CURRENT(
-	cuMemGetInfo_v2, (size_t * free_bytes, size_t *total_bytes), (free_bytes, total_bytes))
-{
-	if (free_bytes)
-		*free_bytes = machine_free_bytes(driver.machine, context->device->index);
-	if (total_bytes)
-		*total_bytes = driver.board->total_bytes;
-	return CUDA_SUCCESS;
-}
+#define GET_INFO(symbol, entry, size)                                                        \
+	entry(symbol, (size * free_bytes, size * total_bytes), (free_bytes, total_bytes))    \
+	{                                                                                    \
+		uint64_t bytes = machine_free_bytes(driver.machine, context->device->index); \
+                                                                                             \
+		if (free_bytes)                                                              \
+			*free_bytes = ENTRY_BYTES(size, bytes);                              \
+		if (total_bytes)                                                             \
+			*total_bytes = ENTRY_BYTES(size, driver.board->total_bytes);         \
+		return CUDA_SUCCESS;                                                         \
+	}
+GET_INFO(cuMemGetInfo_v2, ENTRY_CURRENT, size_t)
+GET_INFO(cuMemGetInfo, ENTRY_OLD, unsigned int)
 
 ENTRY_CURRENT(cuMemGetAddressRange_v2, (CUdeviceptr * base, size_t *size, CUdeviceptr dptr),
 	(base, size, dptr))
@@ -79,62 +116,7 @@ ENTRY_CURRENT(cuMemGetAddressRange_v2, (CUdeviceptr * base, size_t *size, CUdevi
 	return CUDA_SUCCESS;
 }
 
-/* The interfaces of CUDA 2 have device pointers and sizes of 32 bits. A success that does not fit is undone. */
-static CUresult narrow(CUresult result, CUdeviceptr base, CUdeviceptr_v1 *ret_base)
-{
-	if (result == CUDA_SUCCESS && base > UINT32_MAX) {
-		LOCK_SCOPE(&driver.memory_lock);
-		lookup_free(base);
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	}
-	if (result == CUDA_SUCCESS)
-		*ret_base = (CUdeviceptr_v1)base;
-	return result;
-}
-
-ENTRY_OLD(cuMemAlloc, (CUdeviceptr_v1 * dptr, unsigned int bytesize), (dptr, bytesize))
-{
-	CUdeviceptr base = 0;
-	CUresult result = dptr ? alloc(context, bytesize, &base) : CUDA_ERROR_INVALID_VALUE;
-
-	return narrow(result, base, dptr);
-}
-
-ENTRY_OLD(cuMemAllocPitch,
-	(CUdeviceptr_v1 * dptr, unsigned int *pitch, unsigned int width, unsigned int height,
-		unsigned int element_bytes),
-	(dptr, pitch, width, height, element_bytes))
-{
-	CUdeviceptr base = 0;
-	size_t row = 0;
-	CUresult result;
-
-	if (!dptr || !pitch)
-		return CUDA_ERROR_INVALID_VALUE;
-	result = cuMemAllocPitch_v2_body(&base, &row, width, height, element_bytes);
-	result = narrow(result, base, dptr);
-	if (result == CUDA_SUCCESS)
-		*pitch = (unsigned int)row;
-	return result;
-}
-
-ENTRY_CALL_OLD(cuMemFree, (CUdeviceptr_v1 dptr), cuMemFree_v2_body(entry.context, dptr))
-
-static unsigned int clamp(uint64_t bytes)
-{
-	return bytes > UINT32_MAX ? UINT32_MAX : (unsigned int)bytes;
-}
-
-ENTRY_OLD(cuMemGetInfo, (unsigned int *free_bytes, unsigned int *total_bytes),
-	(free_bytes, total_bytes))
-{
-	if (free_bytes)
-		*free_bytes = clamp(machine_free_bytes(driver.machine, context->device->index));
-	if (total_bytes)
-		*total_bytes = clamp(driver.board->total_bytes);
-	return CUDA_SUCCESS;
-}
-
+/* No allocation is found by an address of 32 bits. */
 ENTRY_CALL_OLD(cuMemGetAddressRange,
 	(CUdeviceptr_v1 * base, unsigned int *size, CUdeviceptr_v1 dptr), CUDA_ERROR_NOT_FOUND)
 

@@ -7,8 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-
 #define TOUR_LINES 3
 #define TOURS	   3 /* so many tell what each tour passes */
 
@@ -148,23 +146,10 @@ void course_expect_within(struct tenant *t, uint64_t us, int want, const char *w
 	assert_true(tenant_number(t, "us") <= us);
 }
 
-/*
- * The memory of a dead process goes with its address space, which a reader of /proc elsewhere on the machine may
- * keep for a moment. What is there still after that, the checks that follow find.
- */
-static void wait_for_the_dead(const struct slice *slice)
-{
-	uint64_t deadline_ns = clock_now_ns() + UINT64_C(2000000000);
-
-	while (slice_truth(slice, 0) > CONTEXT_BYTES && clock_now_ns() < deadline_ns)
-		usleep(1000);
-}
-
 void course_expect_all_for(struct course *c, struct tenant *t)
 {
 	char all[64];
 
-	wait_for_the_dead(c->slice);
 	snprintf(all, sizeof(all), "alloc all %lluk",
 		(unsigned long long)((COURSE_QUOTA - CONTEXT_BYTES) / KIB));
 	/* The dead are waited for, for as long as a process may wait, while the kernel ends them. */

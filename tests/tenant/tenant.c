@@ -526,9 +526,29 @@ static int collect(struct tenant *t)
 	return status;
 }
 
+bool tenant_stops(const struct tenant *tenant)
+{
+	uint64_t deadline_ns = clock_now_ns() + DEADLINE_NS;
+	siginfo_t seen = {.si_pid = 0};
+
+	/* What became of it is left for the one who collects it. */
+	while (waitid(P_PID, (id_t)tenant->pid, &seen, WSTOPPED | WEXITED | WNOHANG | WNOWAIT) ==
+			0 &&
+		seen.si_pid == 0 && clock_now_ns() < deadline_ns)
+		usleep(500);
+	return seen.si_pid != 0 && seen.si_code == CLD_STOPPED;
+}
+
+void tenant_hang_up(struct tenant *tenant)
+{
+	if (tenant->to_fd >= 0)
+		close(tenant->to_fd);
+	tenant->to_fd = -1;
+}
+
 int tenant_end(struct tenant *tenant)
 {
-	close(tenant->to_fd);
+	tenant_hang_up(tenant);
 	return collect(tenant);
 }
 
@@ -537,7 +557,7 @@ int tenant_kill(struct tenant *tenant, int signal)
 	kill(tenant->pid, signal);
 	if (signal == SIGSTOP || signal == SIGCONT)
 		return 0;
-	close(tenant->to_fd);
+	tenant_hang_up(tenant);
 	return collect(tenant);
 }
 

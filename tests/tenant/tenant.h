@@ -120,6 +120,12 @@ int tenant_answer(struct tenant *tenant);
 /* The number behind "key=" in the last answer. */
 uint64_t tenant_number(const struct tenant *tenant, const char *key);
 
+/* Waits until it is stopped, or has ended: false. */
+bool tenant_stops(const struct tenant *tenant);
+
+/* Tells it no more: it ends when it has done what it was told. */
+void tenant_hang_up(struct tenant *tenant);
+
 /* Lets it end, or kills it; returns its wait status. */
 int tenant_end(struct tenant *tenant);
 int tenant_kill(struct tenant *tenant, int signal);

@@ -11,10 +11,11 @@
 #include "region/layout.h"
 #include "tests/tenant/meter.h"
 
-#define AT_ONCE	  6
-#define LIMIT	  "CUDA_DEVICE_SM_LIMIT=30"
-#define FORCE	  "GPU_CORE_UTILIZATION_POLICY=force"
-#define TOLERANCE 3 /* tenths of a percent; the clock is virtual (tests/clock) */
+#define AT_ONCE	   6
+#define LIMIT	   "CUDA_DEVICE_SM_LIMIT=30"
+#define FORCE	   "GPU_CORE_UTILIZATION_POLICY=force"
+#define STOPPED_US 50000
+#define TOLERANCE  3 /* tenths of a percent; the clock is virtual (tests/clock) */
 
 /* A card whose memory is so slow that a megabyte takes a millisecond. */
 static const char slow_board[] = "base = h200x2\nmemory_bus_bits = 8\nclock_memory_mhz = 500\n";
@@ -290,6 +291,31 @@ static void work_that_hides_before_pauses_is_found_out(void **state)
 	assert_in_range(busy_ns, 1000000000, 1900000000);
 }
 
+/* Where its work is on the host's clock is not to be seen later than it was, or spans would overlap. */
+static void who_is_stopped_beside_an_event_keeps_its_limit(void **state)
+{
+	struct slice *a = meter_slice(*state, "a", "", "cores 50");
+
+	for (unsigned n = 1; n < 4; n++) {
+		char fault[64];
+		struct tenant *t;
+		unsigned permille;
+
+		snprintf(fault, sizeof(fault), "VGPU_FAULT=stop %u stream: start recorded", n);
+		t = tenant_start(*state, a, "linked", FORCE, fault, NULL);
+		expect(t, OK, "primary 0");
+		tenant_tell(t, "compute launch 500");
+		assert_true(tenant_stops(t));
+		usleep(STOPPED_US);
+		tenant_kill(t, SIGCONT);
+		usleep(METER_SETTLE_US);
+		permille = meter_permille(a, 0, METER_WINDOW_US);
+		print_message("%u: %u permille\n", n, permille);
+		assert_in_range(permille, 500 - TOLERANCE, 500 + TOLERANCE);
+		tenant_kill(t, SIGKILL);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -302,6 +328,7 @@ int main(void)
 		test_with_node(work_that_turns_long_is_not_taken_for_short),
 		test_with_node(what_nobody_knows_goes_one_by_one),
 		test_with_node(work_that_hides_before_pauses_is_found_out),
+		test_with_node(who_is_stopped_beside_an_event_keeps_its_limit),
 	};
 
 	return cmocka_run_group_tests_name("compute_limits", tests, NULL, NULL);

@@ -222,7 +222,8 @@ static void json_is_an_object_a_line(void **state)
 
 /*
  * A terminal of rows and columns, in which each pair of arguments is keys to send when a text has
- * appeared. Prints what ended it, whether the terminal is as it was, and the widest line.
+ * appeared. Prints what ended it, whether the terminal is as it was, and the widest line. vgpu starts when
+ * the size is set, so what the terminal was is read before.
  */
 static const char terminal[] =
 	"import fcntl, os, pty, re, select, struct, sys, termios, time\n"
@@ -232,8 +233,8 @@ static const char terminal[] =
 	"    while fcntl.ioctl(0, termios.TIOCGWINSZ, bytes(8)) == bytes(8):\n"
 	"        time.sleep(0.001)\n"
 	"    os.execv(os.environ['VGPU'], ['vgpu', 'top', '--interval', '0.2'])\n"
-	"fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack('HHHH', 24, columns, 0, 0))\n"
 	"before = termios.tcgetattr(fd)\n"
+	"fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack('HHHH', 24, columns, 0, 0))\n"
 	"text, all, deadline = '', '', time.time() + 30\n"
 	"def await_text(part):\n"
 	"    global text, all\n"
@@ -270,7 +271,8 @@ static const char terminal[] =
 	"status = os.WEXITSTATUS(os.waitpid(pid, 0)[1])\n"
 	"all_lines = all.replace('\\x1b[H', '\\r\\n')\n"
 	"lines = re.sub(r'\\x1b\\[[?0-9;]*[a-zA-Z]', '', all_lines).split('\\r\\n')\n"
-	"print(status, after == before or after is None, all.endswith('\\x1b[?25h\\x1b[?1049l'),\n"
+	"print(status, after == before or after is None,\n"
+	"      all.endswith('\\x1b[?25h\\x1b[?1049l') or repr(all[-200:]),\n"
 	"      max(len(line.strip('\\r')) for line in lines) <= columns)\n";
 
 static const struct said *in_terminal(const char *steps)

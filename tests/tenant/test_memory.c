@@ -338,6 +338,28 @@ static void one_unmap_may_span_a_hundred_mappings(void **state)
 	assert_int_equal(tenant_end(t), 0);
 }
 
+static void a_range_beyond_all_memory_takes_no_time(void **state)
+{
+	struct slice *slice = slice_new(*state, "a", "1g", NULL);
+	struct tenant *t = tenant_new(slice);
+
+	expect(t, OK, "reserve v 16g");
+	for (int i = 0; i < 100; i++) {
+		expect(t, OK, "create h 2m");
+		expect(t, OK, "map v %dm 2m h", 100 * i);
+		expect(t, OK, "release h");
+	}
+	/* a step for each 2 MiB of it would be seconds */
+	expect(t, INVALID_VALUE, "time unmap v 0 1048576g");
+	assert_true(tenant_number(t, "us") < 1000000);
+	expect_held(slice, 200 * MIB);
+	expect(t, OK, "unmap v 100m 16280m");
+	expect_held(slice, 2 * MIB);
+	expect(t, OK, "unmap v 0 2m");
+	expect_held(slice, 0);
+	assert_int_equal(tenant_end(t), 0);
+}
+
 static void mapping_without_a_handle_is_no_way_around_the_quota(void **state)
 {
 	struct slice *slice = slice_new(*state, "a", "1g", NULL);
@@ -474,6 +496,7 @@ int main(void)
 		test_with_node(created_memory_is_charged_until_its_last_reference_goes),
 		test_with_node(one_unmap_may_span_several_mappings),
 		test_with_node(one_unmap_may_span_a_hundred_mappings),
+		test_with_node(a_range_beyond_all_memory_takes_no_time),
 		test_with_node(mapping_without_a_handle_is_no_way_around_the_quota),
 		test_with_node(created_host_memory_is_not_charged),
 		test_with_node(a_thousand_mappings_come_and_go),

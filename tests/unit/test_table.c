@@ -160,6 +160,29 @@ static void an_entry_is_added_changed_and_removed_in_its_place(void **state)
 	assert_int_equal(table_get(&table, 7, &entry), TABLE_E_ABSENT);
 }
 
+static void add_up(const struct table_entry *entry, void *argument)
+{
+	*(uint64_t *)argument += entry->a;
+}
+
+static void a_visit_shows_each_entry_once(void **state)
+{
+	uint64_t sum = 0, taken;
+	struct table_entry entry;
+
+	table_visit(&table, add_up, &sum);
+	assert_int_equal(sum, 0);
+	for (uint64_t key = 1; key <= 20000; key++)
+		assert_int_equal(table_put(&table, (struct table_entry){.key = key, .a = key}), 0);
+	table_visit(&table, add_up, &sum);
+	assert_int_equal(sum, 20000 * 20001 / 2);
+	assert_int_equal(table_take(&table, 77, &entry), 0);
+	taken = sum - entry.a;
+	sum = 0;
+	table_visit(&table, add_up, &sum);
+	assert_int_equal(sum, taken);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -169,6 +192,7 @@ int main(void)
 		cmocka_unit_test_teardown(
 			an_entry_is_added_changed_and_removed_in_its_place, forget),
 		cmocka_unit_test_teardown(a_sweep_takes_all_of_one_owner_and_nothing_else, forget),
+		cmocka_unit_test_teardown(a_visit_shows_each_entry_once, forget),
 		cmocka_unit_test_teardown(threads_do_not_disturb_each_other, forget),
 	};
 

@@ -21,6 +21,8 @@
 #define MAPPING_STEP_BYTES UINT64_C(0x200000)
 /* Larger than any device's memory; so far back a mapping may begin, at 20 ns a step. */
 #define MAPPING_MOST_BYTES (UINT64_C(1) << 39)
+/* Up to so many bytes a range is searched step by step, in 80 us. */
+#define MAPPING_STEPS_BYTES (MAPPING_STEP_BYTES << 12)
 
 static struct table
 	mappings; /* key: address; a: handle; b: bytes; c: the holding's serial number */
@@ -112,34 +114,63 @@ bool mapped_map(CUdeviceptr at, uint64_t bytes, const struct mapped_reference *r
 	return false;
 }
 
-/* The next mapping that lies wholly in the range, from *at on, which moves behind it. */
-static bool next_mapping(CUdeviceptr *at, CUdeviceptr end, struct table_entry *ret_mapping)
+/* What lies wholly between at and end; those for which the range has places are noted there. */
+struct search {
+	CUdeviceptr at, end;
+	struct mapped_range *range;
+	unsigned count;
+};
+
+static void note(const struct table_entry *mapping, void *argument)
 {
-	for (; *at < end; *at += MAPPING_STEP_BYTES) {
-		if (table_get(&mappings, *at, ret_mapping) != 0 || ret_mapping->b == 0 ||
-			ret_mapping->b > end - *at)
-			continue;
-		*at += ret_mapping->b;
-		return true;
+	struct search *s = argument;
+
+	if (mapping->key < s->at || mapping->key >= s->end || mapping->b == 0 ||
+		mapping->b > s->end - mapping->key)
+		return;
+	if (s->count < s->range->places)
+		s->range->parts[s->count].at = mapping->key;
+	s->count++;
+}
+
+static unsigned search(CUdeviceptr at, CUdeviceptr end, struct mapped_range *range)
+{
+	struct search s = {.at = at, .end = end, .range = range};
+	struct table_entry mapping;
+
+	/* A program may name any number of bytes: the longest way is through all that is mapped. */
+	if (end - at > MAPPING_STEPS_BYTES) {
+		table_visit(&mappings, note, &s);
+		return s.count;
 	}
-	return false;
+	for (; at < end; at += MAPPING_STEP_BYTES)
+		if (table_get(&mappings, at, &mapping) == 0)
+			note(&mapping, &s);
+	return s.count;
 }
 
 static bool make_places(CUdeviceptr at, CUdeviceptr end, struct mapped_range *range)
 {
-	struct table_entry mapping;
-	unsigned count = 0;
+	unsigned count;
 
-	while (next_mapping(&at, end, &mapping))
-		count++;
 	range->count = 0;
-	range->places = count;
+	range->places = MAPPED_FEW;
 	range->parts = range->few;
-	if (count > MAPPED_FEW)
+	count = end > at ? search(at, end, range) : 0;
+	if (count > MAPPED_FEW) {
 		range->parts = FAULT_OUT_OF_MEMORY() ? NULL : calloc(count, sizeof(*range->parts));
-	if (!range->parts)
-		log_error("no memory for our own tables, so a range of mappings is refused");
-	return range->parts != NULL;
+		if (!range->parts) {
+			log_error(
+				"no memory for our own tables, so a range of mappings is refused");
+			return false;
+		}
+		range->places = count;
+		count = search(at, end, range);
+	}
+	/* What was mapped between the two searches has no place, and is none of this call's. */
+	if (count < range->places)
+		range->places = count;
+	return true;
 }
 
 static void free_places(struct mapped_range *range)
@@ -150,15 +181,14 @@ static void free_places(struct mapped_range *range)
 
 bool mapped_unmap_begin(CUdeviceptr at, uint64_t bytes, struct mapped_range *range)
 {
-	CUdeviceptr end = at + bytes;
 	struct table_entry mapping;
 
-	if (!make_places(at, end, range))
+	if (!make_places(at, at + bytes, range))
 		return false;
-	while (range->count < range->places && next_mapping(&at, end, &mapping)) {
+	for (unsigned i = 0; i < range->places; i++) {
 		struct mapped_part *p = &range->parts[range->count];
 
-		if (table_take(&mappings, mapping.key, &mapping) != 0)
+		if (table_take(&mappings, range->parts[i].at, &mapping) != 0)
 			continue;
 		*p = (struct mapped_part){.at = mapping.key,
 			.bytes = mapping.b,
@@ -185,16 +215,16 @@ void mapped_unmap_end(struct mapped_range *range, bool is_unmapped)
 
 CUresult mapped_stay_begin(CUdeviceptr at, uint64_t bytes, struct mapped_range *range)
 {
-	CUdeviceptr end = at + bytes;
 	struct table_entry mapping;
 	CUresult r = CUDA_SUCCESS;
 
-	if (!make_places(at, end, range))
+	if (!make_places(at, at + bytes, range))
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	while (r == CUDA_SUCCESS && range->count < range->places &&
-		next_mapping(&at, end, &mapping)) {
+	for (unsigned i = 0; r == CUDA_SUCCESS && i < range->places; i++) {
 		struct mapped_part *p = &range->parts[range->count];
 
+		if (table_get(&mappings, range->parts[i].at, &mapping) != 0)
+			continue;
 		*p = (struct mapped_part){.at = mapping.key, .bytes = mapping.b};
 		r = mapped_refer_begin(mapping.a, &p->reference);
 		range->count += r == CUDA_SUCCESS;

@@ -173,6 +173,18 @@ int table_take_next(struct table *t, table_wanted_fn *is_wanted, uint64_t what,
 	return TABLE_E_ABSENT;
 }
 
+void table_visit(struct table *t, table_visit_fn *visit, void *argument)
+{
+	for (unsigned i = 0; i < TABLE_SHARDS; i++) {
+		struct table_shard *s = &t->shards[i];
+		LOCK_SCOPE(&s->lock);
+
+		for (size_t k = 0; s->count && k < s->capacity; k++)
+			if (s->entries[k].key)
+				visit(&s->entries[k], argument);
+	}
+}
+
 void table_forget(struct table *t)
 {
 	for (int i = 0; i < TABLE_SHARDS; i++) {

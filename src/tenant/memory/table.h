@@ -80,5 +80,9 @@ typedef bool table_wanted_fn(const struct table_entry *entry, uint64_t what);
 int table_take_next(struct table *t, table_wanted_fn *is_wanted, uint64_t what,
 	struct table_cursor *cursor, struct table_entry *ret_entry) MUST_CHECK;
 
+/* Shows every entry, those of a shard under its lock: each that is there all the while is shown once. */
+typedef void table_visit_fn(const struct table_entry *entry, void *argument);
+void table_visit(struct table *t, table_visit_fn *visit, void *argument);
+
 /* Drops everything without touching the locks' owners: for a child of fork(). */
 void table_forget(struct table *t);

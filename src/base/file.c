@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -45,6 +46,13 @@ int file_identify(int fd, struct file_identity *ret_identity)
 int file_identify_path(const char *path, struct file_identity *ret_identity)
 {
 	return stat_at(AT_FDCWD, path, 0, ret_identity);
+}
+
+int file_may_grow_to(uint64_t size_bytes)
+{
+	struct rlimit limit;
+
+	return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < size_bytes ? -EFBIG : 0;
 }
 
 int file_identify_at(int folder_fd, const char *path, struct file_identity *ret_identity)

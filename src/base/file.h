@@ -50,6 +50,9 @@ int file_read_regular(int folder_fd, const char *path, int flags, char *buffer, 
  */
 int file_read(const char *path, char *buffer, size_t size, size_t *ret_length) MUST_CHECK;
 
+/* -EFBIG where this process may make no file so large (RLIMIT_FSIZE): to try would end it by SIGXFSZ. */
+int file_may_grow_to(uint64_t size_bytes) MUST_CHECK;
+
 /*
  * Takes, gives back, or asks for the exclusive lock on one byte, never waiting. The lock belongs to
  * the open file description: it is held while any descriptor or mapping of that description lives,

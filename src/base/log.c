@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #define LINE_BYTES 512
 
 _Atomic uint8_t log_levels[LOG_TOPIC_COUNT] = {[0 ... LOG_TOPIC_COUNT - 1] = LOG_WARN};
@@ -84,6 +85,15 @@ static void put_text(struct line *l, const char *text)
 	put(l, "\"");
 }
 
+/* Beyond the limit of a file's size a write would end the program by SIGXFSZ. */
+static bool may_write(size_t bytes)
+{
+	struct file_identity id;
+
+	return file_identify(STDERR_FILENO, &id) < 0 || !id.is_regular ||
+	       file_may_grow_to(id.size_bytes + bytes) == 0;
+}
+
 void log_write(_Atomic uint32_t *site_lines, enum log_level level, enum log_topic topic,
 	const char *message, const struct log_field *fields)
 {
@@ -117,7 +127,7 @@ void log_write(_Atomic uint32_t *site_lines, enum log_level level, enum log_topi
 		put(&l, " (more of this is not shown)");
 	l.text[l.used++] = '\n';
 	/* a line that cannot be written is dropped */
-	if (write(STDERR_FILENO, l.text, l.used) < 0)
+	if (may_write(l.used) && write(STDERR_FILENO, l.text, l.used) < 0)
 		l.used = 0;
 	errno = saved_errno;
 }

@@ -28,6 +28,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "region/process.h"
+#include "region/region.h"
 #include "region/snapshot.h"
 
 #define HIDDEN_AGE_S 60 /* a folder that is still being made is never as old as this */
@@ -293,6 +294,16 @@ static int publish(int root_fd, const char *name, const struct share *share, int
 	return 0;
 }
 
+/* Made here and not by the first process, which may be one that may make no file so large. */
+static int make_region(const char *path)
+{
+	struct region region = REGION_NULL;
+	int r = region_open(path, &region);
+
+	region_close(&region);
+	return r;
+}
+
 int slice_create(
 	const char *name, const struct share *grant, struct slice *ret_slice, struct err *err)
 {
@@ -322,6 +333,11 @@ int slice_create(
 		return err_set(
 			err, -r, "make slice '%s' in %s: %s", slice.name, root, strerror(-r));
 	slice.root_fd = take_fd(&root_fd);
+	r = make_region(share.region);
+	if (r) {
+		slice_finish(&slice);
+		return err_set(err, EIO, "make the region %s: %s", share.region, region_explain(r));
+	}
 	*ret_slice = slice;
 	return 0;
 }

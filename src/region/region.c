@@ -67,7 +67,10 @@ static int map(int fd, struct region_file **ret_file)
 static int take_space(int fd)
 {
 	static const char zeroes[4096];
+	int r = file_may_grow_to(sizeof(struct region_file));
 
+	if (r < 0)
+		return r;
 	if (fallocate(fd, 0, 0, sizeof(struct region_file)) == 0)
 		return 0;
 	if (errno == ENOSPC)
@@ -304,6 +307,10 @@ const char *region_explain(int outcome)
 	case REGION_E_VERSION:
 		return "the file is a region of another version; remove it when its processes have "
 		       "ended";
+	case -EFBIG:
+		return "the process may make no file so large (ulimit -f); start it by vgpu run, "
+		       "which "
+		       "makes the region, or raise the limit to 4 MiB";
 	default:
 		return outcome < 0 ? strerror(-outcome) : "";
 	}

@@ -72,6 +72,11 @@ static int map(int fd, bool is_own, void **ret_at)
 		return r;
 	if (!identity.is_regular)
 		return -EBADMSG;
+	if (is_own && identity.size_bytes < size) {
+		r = file_may_grow_to(size);
+		if (r < 0)
+			return r;
+	}
 	if (is_own && fallocate(fd, 0, 0, (off_t)size) < 0) {
 		if (errno != EOPNOTSUPP && errno != ENOSYS)
 			return -errno;

@@ -257,6 +257,20 @@ static void nothing_is_left_of_a_slice_that_has_ended(void **state)
 	assert_string_equal(tool_run("ls -A \"$VGPU_STATE\"")->out, "");
 }
 
+/* Its first process may be one that may make no file so large. */
+static void the_region_is_there_before_the_program(void **state)
+{
+	const struct said *said = tool_run(
+		"\"$VGPU\" run --memory 1g -- sh -c 'test -s \"${VGPU_SHARE%%share}region\"'");
+
+	assert_int_equal(said->status, 0);
+	said = tool_run("ulimit -f 100; \"$VGPU\" run --memory 1g -- echo ran");
+	assert_int_equal(said->status, 1);
+	assert_says(said->err, "(ulimit -f)");
+	assert_string_equal(said->out, "");
+	assert_string_equal(tool_run("ls -A \"$VGPU_STATE\"")->out, "");
+}
+
 static void a_name_in_use_is_refused(void **state)
 {
 	const struct said *said = tool_run("\"$VGPU\" run --memory 1g --name one -- "
@@ -356,6 +370,7 @@ int main(void)
 		cmocka_unit_test(the_exit_status_is_the_programs),
 		cmocka_unit_test(a_signal_reaches_the_program),
 		cmocka_unit_test(nothing_is_left_of_a_slice_that_has_ended),
+		cmocka_unit_test(the_region_is_there_before_the_program),
 		cmocka_unit_test(a_name_in_use_is_refused),
 		cmocka_unit_test(a_program_without_a_proper_name_gets_a_slice_too),
 		cmocka_unit_test(a_slice_outlives_a_vgpu_that_was_killed),

@@ -94,6 +94,14 @@ static void a_tenant_is_refused_where_its_slice_ends(void **state)
 	assert_says(said->out, "20 kernels of 2 ms: ");
 }
 
+static void a_tenant_that_may_make_no_large_file_has_its_memory(void **state)
+{
+	assert_says(tool_run("\"$VGPU\" run --sim --memory 2g -- "
+			     "sh -c 'ulimit -f 1000; exec \"$TENANT\"'")
+			    ->out,
+		"took 5 x 256 MiB = 1.25 GiB; the next: CUDA_ERROR_OUT_OF_MEMORY");
+}
+
 static void a_running_slice_shows_what_it_holds_on_which_device(void **state)
 {
 	const struct said *said =
@@ -389,6 +397,7 @@ int main(void)
 		cmocka_unit_test(chosen_devices_are_granted_and_visible_in_their_order),
 		cmocka_unit_test(a_device_that_is_not_here_is_refused_with_those_that_are),
 		cmocka_unit_test(a_tenant_is_refused_where_its_slice_ends),
+		cmocka_unit_test(a_tenant_that_may_make_no_large_file_has_its_memory),
 		cmocka_unit_test(a_running_slice_shows_what_it_holds_on_which_device),
 		cmocka_unit_test(a_slice_without_a_quota_of_memory_may_fill_the_card),
 		cmocka_unit_test(a_quota_that_is_taken_away_binds_nobody_any_more),

@@ -352,6 +352,7 @@ bool node_can_have_system_share(void)
 static pid_t spawn(struct node *node, char *const *argv, char *const *env, int in_fd, int out_fd)
 {
 	struct rlimit no_core = {0, 0};
+	struct rlimit files = {node->file_most_bytes, node->file_most_bytes};
 	int errors_fd;
 	pid_t pid = fork();
 
@@ -359,6 +360,8 @@ static pid_t spawn(struct node *node, char *const *argv, char *const *env, int i
 		return pid;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	setrlimit(RLIMIT_CORE, &no_core);
+	if (node->file_most_bytes)
+		setrlimit(RLIMIT_FSIZE, &files);
 	errors_fd = open(node->errors, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
 	dup2(in_fd, 0);
 	dup2(out_fd, 1);

@@ -75,6 +75,7 @@ struct node {
 	const char *system_share;  /* the text of /etc/vgpu/share, or NULL */
 	const char *driver;	   /* another folder for libcuda.so.1, or NULL */
 	bool is_without_library;   /* nothing is preloaded */
+	uint64_t file_most_bytes;  /* RLIMIT_FSIZE of the next tenants; 0: none */
 };
 
 /*

@@ -264,6 +264,37 @@ static void a_region_that_lies_lifts_no_limit(void **state)
 	}
 }
 
+static void a_limit_on_the_size_of_files_ends_nobody(void **state)
+{
+	struct node *node = *state;
+	struct slice *slice = slice_new(node, "a", "1g", NULL);
+	char text[1024], errors[4096];
+	struct tenant *t;
+
+	node->file_most_bytes = 2000 * KIB;
+	expect_refused(node, slice, "ulimit -f 2000", NULL, NULL);
+	node_read_errors(node, errors, sizeof(errors));
+	assert_non_null(strstr(errors, "(ulimit -f)"));
+	/* Where the region is there already, all is well. */
+	node->file_most_bytes = 0;
+	assert_int_equal(tenant_end(tenant_new(slice)), 0);
+	node->file_most_bytes = 2000 * KIB;
+	t = tenant_new(slice);
+	expect(t, OK, "alloc a 64m");
+	assert_int_equal(slice_agreed(slice, 0), CONTEXT_BYTES + 64 * MIB);
+	assert_int_equal(tenant_end(t), 0);
+	/* Neither a record of turns nor the line of log about that may be written. */
+	snprintf(text, sizeof(text),
+		"vgpu-share 1\nslice a\nregion %s\nturns %s/turns\ndevice * memory 1g cores "
+		"50\nend\n",
+		slice->region, node->dir);
+	slice_write(slice, text);
+	node->file_most_bytes = 1;
+	t = tenant_new(slice);
+	expect(t, OK, "compute launch 500 count=4");
+	assert_int_equal(tenant_end(t), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -271,6 +302,7 @@ int main(void)
 		test_with_node(a_region_file_that_cannot_be_used_refuses_all_memory),
 		test_with_node(a_region_that_lies_lifts_no_limit),
 		test_with_node(a_region_path_that_leads_nowhere_refuses_all_memory),
+		test_with_node(a_limit_on_the_size_of_files_ends_nobody),
 		test_with_node(a_region_for_all_users_is_writable_for_all_whatever_the_umask),
 	};
 

@@ -157,7 +157,7 @@ static void finish_wait(
 {
 	struct stream_state *s = wait->state;
 
-	work_collect(m, now_ns);
+	streams_collect(m, now_ns);
 	if (!s && !wait->is_all)
 		s = streams_recent_if_done(m);
 	if (s)

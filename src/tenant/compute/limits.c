@@ -62,10 +62,10 @@ static void show_utilization(struct meter *m, uint64_t now_ns)
 	if (passed < SHOW_NS)
 		return;
 	__atomic_store_n(sm,
-		m->limits.shown_at_ns ? (m->work.charged_ns - m->limits.shown_ns) * 100 / passed
+		m->limits.shown_at_ns ? (m->spans.charged_ns - m->limits.shown_ns) * 100 / passed
 				      : 0,
 		__ATOMIC_RELAXED);
-	m->limits.shown_ns = m->work.charged_ns;
+	m->limits.shown_ns = m->spans.charged_ns;
 	m->limits.shown_at_ns = now_ns;
 }
 

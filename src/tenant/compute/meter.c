@@ -11,10 +11,7 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
-#include "tenant/compute/turns.h"
 #include "tenant/compute/wait.h"
-#include "tenant/compute/credit.h"
-#include "tenant/compute/work.h"
 
 /* A batch that is so old ends. */
 #define BATCH_AGE_NS	  2000000u
@@ -59,10 +56,10 @@ static enum throttle ask(struct meter *m, struct stream_state *s, uint64_t estim
 	enum throttle why;
 
 	stream_state_close(s);
-	work_collect(m, now_ns);
-	work.busy_until_ns = work_end_ns(m);
+	streams_collect(m, now_ns);
+	work.busy_until_ns = streams_end_ns(m);
 	if (work.is_unknown)
-		work.unknown_since_ns = work_unknown_since_ns(s);
+		work.unknown_since_ns = stream_state_unknown_since_ns(s);
 	if (!work.is_suspended)
 		work.credit_ready_ns = credit_ready_ns(m, s, now_ns);
 	work.drained_ns = s->drained_ns;
@@ -84,7 +81,7 @@ static bool open_batch(
 	uint64_t wake_ns, stuck_since_ns = 0;
 	enum throttle why;
 
-	work_note_pause(s, now_ns);
+	stream_state_note_pause(s, now_ns);
 	for (unsigned waits = 0; !has_room(s, now_ns); waits++) {
 		why = ask(m, s, estimate_ns, now_ns, &wake_ns);
 		if (throttle_is_stuck(why, s->drained_ns, now_ns, &stuck_since_ns)) {
@@ -109,8 +106,8 @@ static void expect(
 	struct meter *m, struct stream_state *s, uint32_t estimate, uint64_t ns, uint64_t now_ns)
 {
 	struct batch *b = s->batch;
-	int64_t reserve =
-		(int64_t)(ns * m->work.overlap_permille / 1000 * m->limits.counted_permille / 1000);
+	int64_t reserve = (int64_t)(ns * m->spans.overlap_permille / 1000 *
+				    m->limits.counted_permille / 1000);
 
 	b->expected_ns += ns;
 	b->reserved_ns += reserve;
@@ -158,6 +155,6 @@ void meter_given(struct stream_state *s)
 			s->batch->given_ns = now_ns;
 		stream_state_close(s);
 		FAULT("meter: batch closed");
-		work_say_busy_until(m, work_end_ns(m));
+		meter_say_busy_until(m, streams_end_ns(m));
 	}
 }

@@ -19,7 +19,7 @@ struct meter *meter_of(struct device *device)
 	if (!m->is_ready) {
 		m->device = device;
 		m->books = &state.region.file->own.compute[device->entry];
-		m->work = (struct work)WORK_NULL;
+		m->spans = (struct spans)SPANS_NULL;
 		m->limits = (struct limits)LIMITS_NULL;
 		turns_open(m, clock_now_ns());
 		FAULT("meter: being made");
@@ -27,4 +27,12 @@ struct meter *meter_of(struct device *device)
 		atomic_store_explicit(&m->is_ready, true, memory_order_release);
 	}
 	return m;
+}
+
+void meter_say_busy_until(struct meter *m, uint64_t until_ns)
+{
+	/* relaxed: for others to wait a little longer or not */
+	atomic_store_explicit(
+		&state.region.file->own.slots[state.slot].busy_until_ns[m->device->entry], until_ns,
+		memory_order_relaxed);
 }

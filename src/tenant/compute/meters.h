@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The meters: one for each device of this process, and all that its parts keep: which work is let through (meter.h),
- * the turns (turns.h), what is under way (work.h), the credit (credit.h) and the limits (limits.h).
+ * the turns (turns.h), the streams (streams.h), what is charged (span.h), the credit (credit.h) and the limits (limits.h).
  */
 #pragma once
 
@@ -11,9 +11,9 @@
 #include "base/lock.h"
 #include "tenant/compute/credit.h"
 #include "tenant/compute/limits.h"
+#include "tenant/compute/span.h"
 #include "tenant/compute/streams.h"
 #include "tenant/compute/turns.h"
-#include "tenant/compute/work.h"
 #include "tenant/slice/state.h"
 
 /*
@@ -34,7 +34,7 @@ struct meter {
 	_Atomic bool is_ready;
 	struct meter_counts counts;
 	struct credit credit;
-	struct work work;
+	struct spans spans;
 	struct limits limits;
 	struct device *device;
 	struct region_compute *books;
@@ -44,6 +44,9 @@ struct meter {
 
 /* The device's meter, made ready on first use. */
 struct meter *meter_of(struct device *device);
+
+/* Says in the region until when this process should keep the device busy; 0: it does not. */
+void meter_say_busy_until(struct meter *meter, uint64_t until_ns);
 
 /* The meters, in the order of the region's devices; those that are not ready have is_ready false. */
 extern struct meter meters[REGION_DEVICES];

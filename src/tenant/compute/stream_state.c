@@ -26,10 +26,11 @@
 /*
  * Of pauses before which work was charged as estimated, one in so many is followed by work of which each piece is
  * measured, for so many times as long as the pause, which is as much as it may have hidden; a launch costs
- * 1.7 us more then (H200). Once that has shown work to be hidden, more are (DOUBTED_WHEN_SHOWN in work.c).
+ * 1.7 us more then (H200). Once that has shown work to be hidden, the next pauses are all doubted.
  */
-#define DOUBTED	      8
-#define DOUBTED_TIMES 16
+#define DOUBTED		   8
+#define DOUBTED_TIMES	   16
+#define DOUBTED_WHEN_SHOWN 64
 
 /* The clocks drift apart by 2 ppm, and the driver tells distances in a float. */
 #define BASE_NS UINT64_C(10000000000)
@@ -169,16 +170,24 @@ void stream_state_open(struct stream_state *s, uint64_t now_ns)
 	s->is_open = true;
 }
 
-/* A span that the host's clock tells, from the batch's beginning to when its work was done, or should be. */
-static void span_by_clock(struct stream_state *s, struct batch *b, struct stream_span *ret_span)
+static void charge(struct stream_state *s, const struct span *span, uint64_t now_ns)
+{
+	if (span_charge(s->meter, span, now_ns))
+		s->doubted_pauses = DOUBTED_WHEN_SHOWN;
+}
+
+/* Charges what the host's clock tells, from the batch's beginning to when its work was done, or should be. */
+static void charge_by_estimate(struct stream_state *s, struct batch *b, uint64_t now_ns)
 {
 	uint64_t start =
 		s->is_chained && !b->has_start && !s->pending ? before(s, b)->end_ns : s->begun_ns;
 
-	*ret_span = (struct stream_span){.start_ns = start,
-		.end_ns = s->drained_ns > start ? s->drained_ns : start,
-		.reserved_ns = b->reserved_ns,
-		.mix = b->mix};
+	charge(s,
+		&(struct span){.start_ns = start,
+			.end_ns = s->drained_ns > start ? s->drained_ns : start,
+			.reserved_ns = b->reserved_ns,
+			.mix = b->mix},
+		now_ns);
 }
 
 void stream_state_close(struct stream_state *s)
@@ -194,19 +203,16 @@ void stream_state_close(struct stream_state *s)
 	s->pending++;
 }
 
-bool stream_state_break(struct stream_state *s, uint64_t now_ns, struct stream_span *ret_span)
+void stream_state_break(struct stream_state *s, uint64_t now_ns)
 {
-	bool has_work = s->is_open && s->batch->launches;
-
 	if (s->drained_ns > now_ns)
 		s->drained_ns = now_ns;
-	if (has_work) {
-		span_by_clock(s, s->batch, ret_span);
+	if (s->is_open && s->batch->launches) {
+		charge_by_estimate(s, s->batch, now_ns);
 		s->is_estimated = !s->is_waited_for;
 	}
 	s->is_open = false;
 	s->is_chained = false;
-	return has_work;
 }
 
 /*
@@ -224,18 +230,14 @@ static void doubt(struct stream_state *s, uint64_t now_ns)
 	s->doubted_until_ns = now_ns + DOUBTED_TIMES * (now_ns - s->last_ns);
 }
 
-bool stream_state_note_pause(struct stream_state *s, uint64_t now_ns, struct stream_span *ret_span)
+void stream_state_note_pause(struct stream_state *s, uint64_t now_ns)
 {
-	bool has_work;
-
-	if (is_continued(s, now_ns)) {
-		if (s->single_count && now_ns > s->doubted_until_ns)
-			s->single_count = 0;
-		return false;
+	if (!is_continued(s, now_ns)) {
+		stream_state_break(s, now_ns);
+		doubt(s, now_ns);
+	} else if (s->single_count && now_ns > s->doubted_until_ns) {
+		s->single_count = 0;
 	}
-	has_work = stream_state_break(s, now_ns, ret_span);
-	doubt(s, now_ns);
-	return has_work;
 }
 
 /* When the batch's start was, on the host's clock. */
@@ -254,8 +256,7 @@ static uint64_t place(struct stream_state *s, const struct batch *b)
 }
 
 /* Where the batch began and how long it took, by its events; false where they do not tell. */
-static bool measure(
-	struct stream_state *s, struct batch *b, uint64_t now_ns, struct stream_span *ret_span)
+static bool measure(struct stream_state *s, struct batch *b, uint64_t now_ns, struct span *ret_span)
 {
 	struct batch *last = before(s, b);
 	uint64_t start_ns;
@@ -286,13 +287,17 @@ static void anchor(struct stream_state *s, uint64_t end_ns)
 		s->drained_ns += s->batches[(s->first + i) % STREAM_BATCHES].expected_ns;
 }
 
-bool stream_state_collect(struct stream_state *s, uint64_t now_ns, struct stream_span *ret_span)
+/* Charges the oldest closed batch, if it is done. */
+static bool collect_one(struct stream_state *s, uint64_t now_ns)
 {
 	struct batch *b = &s->batches[s->first];
+	struct span span = {.start_ns = b->due_ns - b->expected_ns,
+		.end_ns = b->due_ns,
+		.is_first = b->has_start,
+		.reserved_ns = b->reserved_ns,
+		.mix = b->mix};
 	CUresult r;
 
-	if (!s->pending)
-		return false;
 	/* Without events: done when it should be. */
 	if (b->is_timed)
 		r = query_event(b->end);
@@ -300,19 +305,32 @@ bool stream_state_collect(struct stream_state *s, uint64_t now_ns, struct stream
 		r = now_ns < b->due_ns ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
 	if (r == CUDA_ERROR_NOT_READY)
 		return false;
-	*ret_span = (struct stream_span){.start_ns = b->due_ns - b->expected_ns,
-		.end_ns = b->due_ns,
-		.is_first = b->has_start,
-		.reserved_ns = b->reserved_ns,
-		.mix = b->mix};
-	if (r != CUDA_SUCCESS || !b->is_timed || !measure(s, b, now_ns, ret_span)) {
+	if (r != CUDA_SUCCESS || !b->is_timed || !measure(s, b, now_ns, &span)) {
 		b->end_ns = b->due_ns;
 		s->is_chained = s->is_chained && s->pending > 1;
 	}
 	s->first = (s->first + 1) % STREAM_BATCHES;
 	s->pending--;
 	anchor(s, b->end_ns);
+	charge(s, &span, now_ns);
 	return true;
+}
+
+void stream_state_collect(struct stream_state *s, uint64_t now_ns)
+{
+	while (s->pending && collect_one(s, now_ns))
+		;
+}
+
+uint64_t stream_state_unknown_since_ns(const struct stream_state *s)
+{
+	for (unsigned i = 0; i < s->pending; i++) {
+		const struct batch *b = &s->batches[(s->first + i) % STREAM_BATCHES];
+
+		if (b->is_unknown)
+			return b->start_ns;
+	}
+	return 0;
 }
 
 void stream_state_free(struct stream_state *s)

@@ -13,7 +13,7 @@
 
 #include "base/bits.h"
 #include "gpu/abi/cuda.h"
-#include "tenant/compute/estimate.h"
+#include "tenant/compute/span.h"
 
 #define STREAM_BATCHES 8
 #define STREAM_PENDING \
@@ -79,15 +79,6 @@ struct stream_state {
 	struct batch batches[STREAM_BATCHES];
 } __attribute__((aligned(CACHE_LINE_BYTES)));
 
-/* A span of time in which the device worked for a stream. */
-struct stream_span {
-	uint64_t start_ns, end_ns;
-	int64_t reserved_ns;
-	bool is_measured;
-	bool is_first; /* after a pause: getting the device to work is part of it */
-	struct estimate_mix mix;
-};
-
 /* Whether its stream is empty: asks the driver. */
 bool stream_state_is_done(const struct stream_state *s);
 
@@ -97,20 +88,20 @@ void stream_state_open(struct stream_state *s, uint64_t now_ns);
 /* Closes the open batch with an event; nothing where there is none, or no room for one more closed batch. */
 void stream_state_close(struct stream_state *s);
 
-/*
- * The stream was idle since its last work, or is from now on something else's: ends the open batch by the
- * clock. True with *ret_span where there was work in it.
- */
-bool stream_state_break(struct stream_state *s, uint64_t now_ns, struct stream_span *ret_span);
+/* The stream was idle since its last work, or is another from now on: charges the open batch by its estimate. */
+void stream_state_break(struct stream_state *s, uint64_t now_ns);
 
 /*
  * Work comes. If it comes after a pause (the driver is asked where in doubt), the open batch ends as above, and what
  * is doubted of its estimate is measured from now on.
  */
-bool stream_state_note_pause(struct stream_state *s, uint64_t now_ns, struct stream_span *ret_span);
+void stream_state_note_pause(struct stream_state *s, uint64_t now_ns);
 
-/* The oldest closed batch, if it is done. */
-bool stream_state_collect(struct stream_state *s, uint64_t now_ns, struct stream_span *ret_span);
+/* Charges the closed batches that are done. */
+void stream_state_collect(struct stream_state *s, uint64_t now_ns);
+
+/* When the oldest work of the stream was given that has no estimate, and is under way; 0: there is none. */
+uint64_t stream_state_unknown_since_ns(const struct stream_state *s);
 
 /* Whether nothing is known to be under way. */
 static inline bool stream_state_is_drained(const struct stream_state *s, uint64_t now_ns)

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
+#include "policy/throttle.h"
 #include "tenant/compute/meters.h"
 #include "tenant/driver/attach.h"
 
@@ -54,17 +55,64 @@ static bool is_free(const struct stream_state *s, uint64_t now_ns)
 	       (!s->has_stream || s->last_ns + IDLE_NS < now_ns);
 }
 
+void streams_collect(struct meter *m, uint64_t now_ns)
+{
+	for (unsigned i = 0; i < m->streams.high; i++)
+		stream_state_collect(&m->streams.at[i], now_ns);
+}
+
+uint64_t streams_end_ns(const struct meter *m)
+{
+	uint64_t latest = 0;
+
+	for (unsigned i = 0; i < m->streams.high; i++) {
+		const struct stream_state *s = &m->streams.at[i];
+
+		if (s->is_used && (s->pending || s->is_open) && s->drained_ns > latest)
+			latest = s->drained_ns;
+	}
+	return latest;
+}
+
+/* Streams of other threads, and those that have no handle of their own, cannot be given an event from here. */
+static bool is_reachable(const struct stream_state *s)
+{
+	return !s->thread && s->stream && s->stream != CU_STREAM_LEGACY;
+}
+
+/* An open batch has no event that would tell of its end, so only time does, where none can be recorded. */
+static bool is_idle(const struct stream_state *s, uint64_t now_ns)
+{
+	return !s->pending &&
+	       (!s->is_open || (!is_reachable(s) && now_ns >= s->drained_ns + THROTTLE_LATE_NS));
+}
+
+bool streams_are_idle(const struct meter *m, uint64_t now_ns)
+{
+	for (unsigned i = 0; i < m->streams.high; i++)
+		if (!is_idle(&m->streams.at[i], now_ns))
+			return false;
+	return true;
+}
+
+void streams_close(struct meter *m)
+{
+	for (unsigned i = 0; i < m->streams.high; i++)
+		if (m->streams.at[i].is_open && is_reachable(&m->streams.at[i]))
+			stream_state_close(&m->streams.at[i]);
+}
+
 /* With the meter's lock: a stream state for another stream, or NULL. */
 static struct stream_state *take_state(struct meter *m, uint64_t now_ns)
 {
-	work_collect(m, now_ns);
+	streams_collect(m, now_ns);
 	for (unsigned i = 0; i < STREAMS_MAX; i++) {
 		struct stream_state *s = &m->streams.at[i];
 
 		if (!is_free(s, now_ns))
 			continue;
 		if (s->is_used) {
-			work_break(s, now_ns);
+			stream_state_break(s, now_ns);
 			stream_state_free(s);
 		}
 		if (i >= m->streams.high)

@@ -23,6 +23,18 @@ struct meter;
 struct stream_state *streams_enter(CUstream stream);
 void streams_leave(struct stream_state *s);
 
+/* Charges the closed batches of all streams that are done. */
+void streams_collect(struct meter *meter, uint64_t now_ns);
+
+/* When all that this process has given to the device should be done; 0: nothing is known of. */
+uint64_t streams_end_ns(const struct meter *meter);
+
+/* Lets events tell when what is in open batches ends. */
+void streams_close(struct meter *meter);
+
+/* Whether it is known that nothing of this process is on the device. */
+bool streams_are_idle(const struct meter *meter, uint64_t now_ns);
+
 /* The stream of the meter that this thread used last, if nothing there is under way; else NULL. */
 struct stream_state *streams_recent_if_done(const struct meter *meter);
 

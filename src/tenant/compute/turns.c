@@ -9,9 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "policy/share.h"
-#include "tenant/compute/credit.h"
 #include "tenant/compute/meters.h"
-#include "tenant/compute/work.h"
 
 /* A slice waits for the turns of all others no longer than this for each slice, itself counted in. */
 #define WAIT_NS	    UINT64_C(6000000)
@@ -127,8 +125,8 @@ enum throttle turns_ask(struct meter *m, uint64_t estimate_ns, uint64_t busy_unt
 		turn.next_ns = turn_next_ns(
 			&m->turns.turn, rank, THROTTLE_LEAD_NS, THROTTLE_TARDY_NS, now_ns);
 	if (turn.is_wanted || turn.next_ns) {
-		work_end_batches(m);
-		turn.is_idle = work_is_idle(m, now_ns);
+		streams_close(m);
+		turn.is_idle = streams_are_idle(m, now_ns);
 	}
 	step = throttle_turn(&turn, &why, ret_wake_ns);
 	if (step == THROTTLE_RELEASE || step == THROTTLE_LEAVE) {
@@ -160,16 +158,16 @@ void turns_let_go(struct meter *m, uint64_t now_ns)
 {
 	if (!m->turns.is_open || !m->turns.peer_count || m->turns.is_awaited)
 		return;
-	work_end_batches(m);
-	if (work_is_idle(m, now_ns))
+	streams_close(m);
+	if (streams_are_idle(m, now_ns))
 		turn_leave(&m->turns.turn);
 }
 
 void turns_idle(struct meter *m, uint64_t now_ns)
 {
-	if (!work_is_idle(m, now_ns))
+	if (!streams_are_idle(m, now_ns))
 		return;
-	work_say_busy_until(m, 0);
+	meter_say_busy_until(m, 0);
 	if (!m->turns.is_open || m->turns.is_awaited)
 		return;
 	if (turn_is_wanted(&m->turns.turn, rank_of(m, now_ns), now_ns, now_ns))

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a span of a stream's work is charged. */
+#define LOG_TOPIC LOG_COMPUTE
+#include "tenant/compute/span.h"
+
+#include "base/fault.h"
+#include "base/log.h"
+#include "region/busy.h"
+#include "tenant/compute/meters.h"
+
+#define OVERLAP_SHARE 4 /* an error moves the overlap by a quarter of it */
+
+bool span_charge(struct meter *m, const struct span *span, uint64_t now_ns)
+{
+	uint64_t took = span->end_ns - span->start_ns;
+	uint64_t elapsed = busy_mark(m->books, span->start_ns, span->end_ns);
+	uint64_t fresh = elapsed * m->limits.counted_permille / 1000;
+	bool is_lent, is_hidden;
+
+	FAULT("meter: marked");
+	if (took) {
+		int64_t error = (int64_t)(elapsed * 1000 / took) - m->spans.overlap_permille;
+
+		m->spans.overlap_permille =
+			(uint32_t)(m->spans.overlap_permille + error / OVERLAP_SHARE);
+	}
+	/* With others about, the first work also waits for the device to change over: 0.15 ms (H200). */
+	is_hidden = span->is_measured &&
+		    estimate_learn(&span->mix, took, span->is_first && m->turns.peer_count);
+	log_debug("work was charged", U64("start_ns", span->start_ns), U64("took_ns", took),
+		U64("charged_ns", fresh), U64("reserved_ns", (uint64_t)span->reserved_ns),
+		U64("measured", span->is_measured));
+	credit_charge(m, span->reserved_ns, (int64_t)fresh, now_ns);
+	is_lent = credit_is_borrowing(m, now_ns);
+	m->spans.charged_ns += fresh;
+	/* relaxed: for people to read */
+	atomic_fetch_add_explicit(&m->books->elapsed_ns, elapsed, memory_order_relaxed);
+	atomic_fetch_add_explicit(&m->books->busy_ns, fresh, memory_order_relaxed);
+	if (is_lent)
+		atomic_fetch_add_explicit(&m->books->lent_ns, fresh, memory_order_relaxed);
+	FAULT("meter: partly charged");
+	return is_hidden;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A span of time in which the device worked for a stream, and what the slice is charged for it. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tenant/compute/estimate.h"
+
+struct span {
+	uint64_t start_ns, end_ns;
+	int64_t reserved_ns;
+	bool is_measured;
+	bool is_first; /* after a pause: getting the device to work is part of it */
+	struct estimate_mix mix;
+};
+
+/* Of a meter; written by span.c alone. */
+struct spans {
+	uint32_t
+		overlap_permille; /* of what streams took, what nobody else of the slice took as well */
+	uint64_t charged_ns;	  /* by this process, since it began */
+};
+
+/* clang-format off */
+#define SPANS_NULL {.overlap_permille = 1000}
+/* clang-format on */
+
+struct meter;
+
+/*
+ * Charges a span that is over, with the meter's lock. True where one piece of work took so much longer than estimated
+ * that a program which hides that would gain by it.
+ */
+bool span_charge(struct meter *meter, const struct span *span, uint64_t now_ns);

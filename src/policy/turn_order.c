@@ -183,6 +183,22 @@ bool turn_order_is_alive(const struct turn_claim *claim, uint64_t now_ns)
 	return now_ns - claim->seen_ns < TURN_ALIVE_NS;
 }
 
+unsigned turn_order_count_alive(
+	const struct turn_peer *peers, unsigned count, uint64_t now_ns, uint32_t *ret_best_rank)
+{
+	unsigned alive = 0;
+
+	*ret_best_rank = UINT32_MAX;
+	for (unsigned i = 0; i < count; i++) {
+		if (!turn_order_is_alive(&peers[i].claim, now_ns))
+			continue;
+		alive++;
+		if (peers[i].claim.rank < *ret_best_rank)
+			*ret_best_rank = peers[i].claim.rank;
+	}
+	return alive;
+}
+
 uint64_t turn_order_next_ns(const struct turn_peer *peers, unsigned count, uint32_t rank,
 	uint64_t lead_ns, uint64_t late_ns, uint64_t now_ns)
 {

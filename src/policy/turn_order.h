@@ -130,3 +130,7 @@ uint64_t turn_order_lease_ns(
 	uint64_t now_ns, uint64_t busy_until_ns, uint64_t grace_ns, uint64_t wanted_since_ns);
 
 bool turn_order_is_alive(const struct turn_claim *claim, uint64_t now_ns);
+
+/* How many of them live, and the best rank of these: UINT32_MAX without any. */
+unsigned turn_order_count_alive(
+	const struct turn_peer *peers, unsigned count, uint64_t now_ns, uint32_t *ret_best_rank);

@@ -173,6 +173,19 @@ static int wait_for(struct turn *t, int other, uint64_t poll_ns, uint64_t *ret_p
 	return TURN_E_WAIT;
 }
 
+/* Reads the others, and notes what they say for the reader's wish (NULL: it has none). */
+static void poll_peers(struct turn *t, const struct turn_wish *wish, bool is_all, uint64_t now_ns)
+{
+	uint64_t elapsed_ns = now_ns > t->polled_ns ? now_ns - t->polled_ns : 0;
+
+	turn_record_read_peers(t, is_all, now_ns);
+	t->polled_ns = now_ns;
+	t->alive_count = turn_order_count_alive(t->peers, t->peer_count, now_ns, &t->best_rank);
+	for (unsigned i = 0; i < t->peer_count; i++)
+		if (turn_order_note(&t->peers[i], wish, elapsed_ns, now_ns))
+			turn_record_say_distrust(t, i);
+}
+
 /* Says, or goes on saying, that the slice wants the turn. False where another process has gone on. */
 static bool say_wish(struct turn *t, uint64_t *word, unsigned rank, uint64_t now_ns)
 {
@@ -207,7 +220,7 @@ static int claim(struct turn *t, uint64_t *word, const struct turn_wish *wish,
 	if (!change(t, word, TURN_WORD(TURN_CLAIM, now_ns + TURN_CLAIM_NS)))
 		return wait_for(t, -1, now_ns + SOON_NS, ret_poll_ns);
 	FAULT("turn: claimed");
-	turn_record_poll_peers(t, wish, true, now_ns);
+	poll_peers(t, wish, true, now_ns);
 	line = turn_order_line(t->peers, t->peer_count, wish, now_ns);
 	if (line.in_way >= 0) {
 		bool is_held = t->peers[line.in_way].claim.state == TURN_HOLD;
@@ -261,7 +274,7 @@ static int take(struct turn *t, uint64_t *word, unsigned rank, uint64_t busy_unt
 	if (t->polled_ns + TURN_WISH_NS < now_ns)
 		t->free_since_ns = 0;
 	/* While others may not have found us, they cannot be blamed for being in the way. */
-	turn_record_poll_peers(t, is_new ? NULL : &wish, false, now_ns);
+	poll_peers(t, is_new ? NULL : &wish, false, now_ns);
 	line = turn_order_line(t->peers, t->peer_count, &wish, now_ns);
 	if (line.in_way >= 0)
 		return wait_in_line(t, &line, now_ns, ret_poll_ns);
@@ -276,13 +289,12 @@ static int take(struct turn *t, uint64_t *word, unsigned rank, uint64_t busy_unt
 /* The holder polls who waits. */
 static void poll_waiters(struct turn *t, unsigned rank, uint64_t now_ns)
 {
+	uint64_t rest_ns = t->best_rank < rank ? BETTER_NS : POLL_NS;
 	bool is_waiting;
-
-	uint64_t rest_ns = turn_best_rank(t, now_ns) < rank ? BETTER_NS : POLL_NS;
 
 	if (now_ns < t->polled_ns + rest_ns && now_ns >= t->polled_ns)
 		return;
-	turn_record_poll_peers(t, NULL, false, now_ns);
+	poll_peers(t, NULL, false, now_ns);
 	turn_order_is_wanted(t->peers, t->peer_count, rank, 0, now_ns, &is_waiting);
 	if (!is_waiting)
 		t->wanted_since_ns = 0;
@@ -468,28 +480,14 @@ void turn_leave(struct turn *t)
 unsigned turn_count_peers(struct turn *t, uint64_t now_ns)
 {
 	int saved = errno;
-	unsigned alive = 0;
 
 	if (!t->own)
 		return 0;
 	touch(t, now_ns);
 	if (now_ns >= t->polled_ns + PEERS_NS || now_ns < t->polled_ns)
-		turn_record_poll_peers(t, NULL, false, now_ns);
-	for (unsigned i = 0; i < t->peer_count; i++)
-		alive += turn_order_is_alive(&t->peers[i].claim, now_ns);
+		poll_peers(t, NULL, false, now_ns);
 	errno = saved;
-	return alive;
-}
-
-unsigned turn_best_rank(const struct turn *t, uint64_t now_ns)
-{
-	unsigned best = UINT_MAX;
-
-	for (unsigned i = 0; t->own && i < t->peer_count; i++)
-		if (turn_order_is_alive(&t->peers[i].claim, now_ns) &&
-			t->peers[i].claim.rank < best)
-			best = t->peers[i].claim.rank;
-	return best;
+	return t->alive_count;
 }
 
 int turn_wait(struct turn *t, uint64_t until_ns)

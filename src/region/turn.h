@@ -54,6 +54,9 @@ struct turn {
 	bool is_substitute;	  /* took the turn as the first in line did not: for a moment */
 	uint32_t process;
 	uint32_t peer_count;
+	uint32_t
+		alive_count; /* of them, as last read; and the best rank of these: UINT32_MAX without any */
+	uint32_t best_rank;
 	uint32_t own_news; /* as awaited -1 */
 	int32_t awaited;   /* whose news turn_wait() is for; -1: our own */
 	bool is_by_file;   /* records are read by their path: the better way is forbidden here */
@@ -88,9 +91,6 @@ void turn_set_times(struct turn *turn, uint64_t quantum_ns, uint64_t grace_ns);
 
 /* Other slices that have made themselves heard within the last second. Reads them every 5 ms. */
 unsigned turn_count_peers(struct turn *turn, uint64_t now_ns);
-
-/* The best rank that one of them last had, as last read; UINT_MAX without others. */
-unsigned turn_best_rank(const struct turn *turn, uint64_t now_ns);
 
 /*
  * Takes, keeps or resumes the turn for work that is expected to end at busy_until_ns (at most 44 ms

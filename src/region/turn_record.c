@@ -230,39 +230,6 @@ static void read_by_file(struct turn *turn, unsigned i, bool *ret_broken)
 	*ret_broken = read_file(turn, i, &face) < 0 || take_in(turn, i, &face) < 0;
 }
 
-/*
- * Reads the others, or (is_all not set) those of them that live. Those whose record is broken are
- * forgotten. The claims are in turn->peers.
- */
-static void read_peers(struct turn *turn, bool is_all, uint64_t now_ns)
-{
-	uint8_t wanted[TURN_PEERS];
-	unsigned count = 0, at = 0;
-
-	if (turn->polled_all_ns + DEAD_NS <= now_ns)
-		is_all = true;
-	if (is_all)
-		turn->polled_all_ns = now_ns;
-	/* From the last to the first, so that forgetting one leaves those to come in their places. */
-	for (unsigned i = turn->peer_count; i-- > 0;)
-		if (is_all || turn_order_is_alive(&turn->peers[i].claim, now_ns))
-			wanted[count++] = (uint8_t)i;
-	/* Whatever we said of ourselves before is visible before we poll (turn.c: both sides do so). */
-	atomic_thread_fence(memory_order_seq_cst);
-	while (at < count) {
-		bool is_broken = false;
-
-		if (!turn->is_by_file)
-			at += read_some(turn, wanted + at, count - at, &is_broken);
-		if (turn->is_by_file && at < count) {
-			read_by_file(turn, wanted[at], &is_broken);
-			at += !is_broken;
-		}
-		if (is_broken)
-			forget(turn, wanted[at++]);
-	}
-}
-
 /* A place for one more: a free one, or that of a slice that does not live. */
 static int find_room(struct turn *turn, uint64_t now_ns)
 {
@@ -396,6 +363,36 @@ static void find_peers(struct turn *turn, uint64_t now_ns)
 	list(turn, now_ns);
 }
 
+void turn_record_read_peers(struct turn *turn, bool is_all, uint64_t now_ns)
+{
+	uint8_t wanted[TURN_PEERS];
+	unsigned count = 0, at = 0;
+
+	find_peers(turn, now_ns);
+	if (turn->polled_all_ns + DEAD_NS <= now_ns)
+		is_all = true;
+	if (is_all)
+		turn->polled_all_ns = now_ns;
+	/* From the last to the first, so that forgetting one leaves those to come in their places. */
+	for (unsigned i = turn->peer_count; i-- > 0;)
+		if (is_all || turn_order_is_alive(&turn->peers[i].claim, now_ns))
+			wanted[count++] = (uint8_t)i;
+	/* Whatever we said of ourselves before is visible before we poll (turn.c: both sides do so). */
+	atomic_thread_fence(memory_order_seq_cst);
+	while (at < count) {
+		bool is_broken = false;
+
+		if (!turn->is_by_file)
+			at += read_some(turn, wanted + at, count - at, &is_broken);
+		if (turn->is_by_file && at < count) {
+			read_by_file(turn, wanted[at], &is_broken);
+			at += !is_broken;
+		}
+		if (is_broken)
+			forget(turn, wanted[at++]);
+	}
+}
+
 /* relaxed: only for those who watch */
 static uint64_t get(const _Atomic uint64_t *at)
 {
@@ -407,8 +404,8 @@ static void set(_Atomic uint64_t *at, uint64_t value)
 	atomic_store_explicit(at, value, memory_order_relaxed);
 }
 
-/* For those who watch: a place for a name, the one that it has, or the oldest. */
-static void say_distrust(struct turn *turn, unsigned i)
+/* The place for a name: the one that it has, or the oldest. */
+void turn_record_say_distrust(struct turn *turn, unsigned i)
 {
 	uint64_t hash = turn_record_hash(turn->peer_records[i].name);
 	struct turn_distrust *to = &turn->own->distrusts[0];
@@ -425,19 +422,6 @@ static void say_distrust(struct turn *turn, unsigned i)
 	}
 	set(&to->name_hash, hash);
 	set(&to->until_ns, turn->peers[i].doubt.ignored_until_ns);
-}
-
-void turn_record_poll_peers(
-	struct turn *turn, const struct turn_wish *wish, bool is_all, uint64_t now_ns)
-{
-	uint64_t elapsed = now_ns > turn->polled_ns ? now_ns - turn->polled_ns : 0;
-
-	find_peers(turn, now_ns);
-	read_peers(turn, is_all, now_ns);
-	turn->polled_ns = now_ns;
-	for (unsigned i = 0; i < turn->peer_count; i++)
-		if (turn_order_note(&turn->peers[i], wish, elapsed, now_ns))
-			say_distrust(turn, i);
 }
 
 void turn_record_close(struct turn *turn)

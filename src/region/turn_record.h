@@ -79,10 +79,12 @@ int turn_record_open_own(struct turn *turn, uint64_t now_ns) MUST_CHECK;
 int turn_record_decode(const struct turn_face *face, struct turn_claim *ret_claim) MUST_CHECK;
 
 /*
- * Finds new peers, reads what they say, or (is_all not set) what those of them say that live, and notes it for the
- * reader's wish (NULL: it has none). Those whose record is broken are forgotten. The claims are in turn->peers.
+ * Finds new peers, and reads the claims of all of them, or (is_all not set) of those that live, into turn->peers.
+ * Those whose record is broken are forgotten.
  */
-void turn_record_poll_peers(
-	struct turn *turn, const struct turn_wish *wish, bool is_all, uint64_t now_ns);
+void turn_record_read_peers(struct turn *turn, bool is_all, uint64_t now_ns);
+
+/* Says in our own record, for those who watch, until when a peer is not believed. */
+void turn_record_say_distrust(struct turn *turn, unsigned peer);
 
 void turn_record_close(struct turn *turn);

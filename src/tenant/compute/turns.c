@@ -66,7 +66,7 @@ void turns_poll(struct meter *m, uint64_t now_ns)
 	m->turns.peer_count = turn_count_peers(&m->turns.turn, now_ns);
 	turn_set_times(&m->turns.turn,
 		turn_ns(m->turns.peer_count) * m->limits.granted.weight / SHARE_DEFAULT_WEIGHT, 0);
-	best = turn_best_rank(&m->turns.turn, now_ns) / RANKS;
+	best = m->turns.turn.best_rank / RANKS;
 	m->turns.is_yielding = m->turns.peer_count && best < m->limits.granted.priority;
 	m->turns.goes_first = m->turns.peer_count && best > m->limits.granted.priority;
 }

@@ -64,11 +64,18 @@ bool turn_order_note(
 	enum turn_state state = stated(&peer->claim, now_ns);
 	bool was_in_way = doubt->was_in_way;
 
+	peer->is_alive = turn_order_is_alive(&peer->claim, now_ns);
 	doubt->was_in_way = state >= TURN_CLAIM;
 	if (state != TURN_WANT)
 		doubt->ticket_ns = now_ns;
 	if (!wish)
 		return false;
+	/* Nobody has been in the way of a new wish so far. */
+	if (doubt->wish_ns != wish->ticket_ns) {
+		doubt->wish_ns = wish->ticket_ns;
+		doubt->in_way_ns = 0;
+		was_in_way = false;
+	}
 	/* A better one may come to its turn several times while the reader waits; others may not. */
 	if (!doubt->was_in_way && peer->claim.rank < aged(wish->rank, wish->ticket_ns, now_ns))
 		doubt->in_way_ns = 0;
@@ -89,22 +96,6 @@ bool turn_order_is_passed_over(const struct turn_peer *peer, uint64_t now_ns)
 {
 	return turn_order_is_ignored(peer, now_ns) ||
 	       peer->doubt.missed_until_ns > now_ns + (TURN_MISSES - 1) * TURN_MISS_NS;
-}
-
-void turn_order_clear(struct turn_peer *peers, unsigned count)
-{
-	for (unsigned i = 0; i < count; i++) {
-		peers[i].doubt.in_way_ns = 0;
-		peers[i].doubt.was_in_way = false;
-	}
-}
-
-void turn_order_note_taken(
-	struct turn_peer *peers, unsigned count, const struct turn_line *line, uint64_t now_ns)
-{
-	if (line->first >= 0)
-		turn_order_note_miss(&peers[line->first], now_ns);
-	turn_order_clear(peers, count);
 }
 
 struct turn_line turn_order_line(const struct turn_peer *peers, unsigned count,
@@ -184,13 +175,13 @@ bool turn_order_is_alive(const struct turn_claim *claim, uint64_t now_ns)
 }
 
 unsigned turn_order_count_alive(
-	const struct turn_peer *peers, unsigned count, uint64_t now_ns, uint32_t *ret_best_rank)
+	const struct turn_peer *peers, unsigned count, uint32_t *ret_best_rank)
 {
 	unsigned alive = 0;
 
 	*ret_best_rank = UINT32_MAX;
 	for (unsigned i = 0; i < count; i++) {
-		if (!turn_order_is_alive(&peers[i].claim, now_ns))
+		if (!peers[i].is_alive)
 			continue;
 		alive++;
 		if (peers[i].claim.rank < *ret_best_rank)

@@ -50,6 +50,7 @@ struct turn_claim {
 /* What one reader knows of another slice's honesty; all zero is a stranger, who is believed. */
 struct turn_doubt {
 	uint64_t in_way_ns; /* for how long it was seen in the way of the reader's present wish */
+	uint64_t wish_ns;   /* the ticket of that wish */
 	uint64_t ticket_ns; /* no earlier one is believed: it was seen not waiting then */
 	uint64_t ignored_until_ns;
 	uint64_t missed_until_ns; /* each turn that it missed counts TURN_MISS_NS, in a row */
@@ -61,6 +62,7 @@ struct turn_peer {
 	struct turn_claim claim;
 	struct turn_doubt doubt;
 	bool wins_ties; /* by its name */
+	bool is_alive;	/* has made itself heard within a second, as noted last */
 };
 
 /* What the reader itself wants. */
@@ -82,14 +84,11 @@ bool turn_order_is_ignored(const struct turn_peer *peer, uint64_t now_ns);
 bool turn_order_note(
 	struct turn_peer *peer, const struct turn_wish *wish, uint64_t elapsed_ns, uint64_t now_ns);
 
-/* The first in line did not take a free turn. */
+/* The first in line did not take a free turn, and the reader did. A slice that woke up too late does not wait for another whole turn. */
 void turn_order_note_miss(struct turn_peer *peer, uint64_t now_ns);
 
 /* Whether nobody waits for it to take a free turn now. */
 bool turn_order_is_passed_over(const struct turn_peer *peer, uint64_t now_ns);
-
-/* The reader's wish is fulfilled, or a new one: nobody has been in its way so far. */
-void turn_order_clear(struct turn_peer *peers, unsigned count);
 
 struct turn_line {
 	int in_way;	  /* who claims or holds the turn; -1: it is free */
@@ -100,13 +99,6 @@ struct turn_line {
 
 struct turn_line turn_order_line(const struct turn_peer *peers, unsigned count,
 	const struct turn_wish *wish, uint64_t now_ns);
-
-/*
- * The reader has taken the turn: its wish is fulfilled. Who was first in line has missed it: who woke up too late for its
- * turn does not wait for another whole one.
- */
-void turn_order_note_taken(
-	struct turn_peer *peers, unsigned count, const struct turn_line *line, uint64_t now_ns);
 
 /*
  * Whether a holder of this rank gives its turn back: *ret_waiting says whether anybody waits. At the end of its
@@ -133,4 +125,4 @@ bool turn_order_is_alive(const struct turn_claim *claim, uint64_t now_ns);
 
 /* How many of them live, and the best rank of these: UINT32_MAX without any. */
 unsigned turn_order_count_alive(
-	const struct turn_peer *peers, unsigned count, uint64_t now_ns, uint32_t *ret_best_rank);
+	const struct turn_peer *peers, unsigned count, uint32_t *ret_best_rank);

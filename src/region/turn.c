@@ -180,22 +180,28 @@ static void poll_peers(struct turn *t, const struct turn_wish *wish, bool is_all
 
 	turn_record_read_peers(t, is_all, now_ns);
 	t->polled_ns = now_ns;
-	t->alive_count = turn_order_count_alive(t->peers, t->peer_count, now_ns, &t->best_rank);
 	for (unsigned i = 0; i < t->peer_count; i++)
 		if (turn_order_note(&t->peers[i], wish, elapsed_ns, now_ns))
 			turn_record_say_distrust(t, i);
+	t->alive_count = turn_order_count_alive(t->peers, t->peer_count, &t->best_rank);
 }
 
 /* Says, or goes on saying, that the slice wants the turn. False where another process has gone on. */
 static bool say_wish(struct turn *t, uint64_t *word, unsigned rank, uint64_t now_ns)
 {
-	if (!counts(*word, TURN_WANT, now_ns)) {
+	if (!counts(*word, TURN_WANT, now_ns))
 		set(&t->own->face.ticket_ns, now_ns);
-		turn_order_clear(t->peers, t->peer_count);
-	}
 	/* relaxed: as in set() */
 	atomic_store_explicit(&t->own->face.rank, rank, memory_order_relaxed);
 	return change(t, word, TURN_WORD(TURN_WANT, now_ns + TURN_WISH_NS));
+}
+
+/* Polls for the reader's wish: who stands before it. While others may not have found us, they are not to blame. */
+static struct turn_line poll_line(
+	struct turn *t, const struct turn_wish *wish, bool is_blamed, bool is_all, uint64_t now_ns)
+{
+	poll_peers(t, is_blamed ? wish : NULL, is_all, now_ns);
+	return turn_order_line(t->peers, t->peer_count, wish, now_ns);
 }
 
 /* Whom the reader waits for, and until when, as far as the others stand in its way. */
@@ -220,8 +226,7 @@ static int claim(struct turn *t, uint64_t *word, const struct turn_wish *wish,
 	if (!change(t, word, TURN_WORD(TURN_CLAIM, now_ns + TURN_CLAIM_NS)))
 		return wait_for(t, -1, now_ns + SOON_NS, ret_poll_ns);
 	FAULT("turn: claimed");
-	poll_peers(t, wish, true, now_ns);
-	line = turn_order_line(t->peers, t->peer_count, wish, now_ns);
+	line = poll_line(t, wish, true, true, now_ns);
 	if (line.in_way >= 0) {
 		bool is_held = t->peers[line.in_way].claim.state == TURN_HOLD;
 
@@ -235,7 +240,8 @@ static int claim(struct turn *t, uint64_t *word, const struct turn_wish *wish,
 	if (!put_hold(t, word, lease(t, now_ns, busy_until_ns)))
 		return wait_for(t, -1, now_ns + SOON_NS, ret_poll_ns);
 	t->is_substitute = line.first >= 0;
-	turn_order_note_taken(t->peers, t->peer_count, &line, now_ns);
+	if (line.first >= 0)
+		turn_order_note_miss(&t->peers[line.first], now_ns);
 	set(&t->own->face.since_ns, now_ns);
 	set(&t->own->face.turns, get(&t->own->face.turns) + 1);
 	t->free_since_ns = 0;
@@ -273,9 +279,7 @@ static int take(struct turn *t, uint64_t *word, unsigned rank, uint64_t busy_unt
 	FAULT("turn: wanted");
 	if (t->polled_ns + TURN_WISH_NS < now_ns)
 		t->free_since_ns = 0;
-	/* While others may not have found us, they cannot be blamed for being in the way. */
-	poll_peers(t, is_new ? NULL : &wish, false, now_ns);
-	line = turn_order_line(t->peers, t->peer_count, &wish, now_ns);
+	line = poll_line(t, &wish, !is_new, false, now_ns);
 	if (line.in_way >= 0)
 		return wait_in_line(t, &line, now_ns, ret_poll_ns);
 	if (t->free_since_ns == 0)

@@ -231,12 +231,12 @@ static void read_by_file(struct turn *turn, unsigned i, bool *ret_broken)
 }
 
 /* A place for one more: a free one, or that of a slice that does not live. */
-static int find_room(struct turn *turn, uint64_t now_ns)
+static int find_room(struct turn *turn)
 {
 	if (turn->peer_count < TURN_PEERS)
 		return (int)turn->peer_count++;
 	for (unsigned i = 0; i < turn->peer_count; i++)
-		if (!turn_order_is_alive(&turn->peers[i].claim, now_ns)) {
+		if (!turn->peers[i].is_alive) {
 			munmap((void *)(uintptr_t)turn->peer_records[i].at,
 				sizeof(struct turn_face));
 			return (int)i;
@@ -244,7 +244,7 @@ static int find_room(struct turn *turn, uint64_t now_ns)
 	return -1;
 }
 
-static void add(struct turn *turn, int folder_fd, const struct entry *entry, uint64_t now_ns)
+static void add(struct turn *turn, int folder_fd, const struct entry *entry)
 {
 	_cleanup_fd_ int fd =
 		openat(folder_fd, entry->name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -256,25 +256,23 @@ static void add(struct turn *turn, int folder_fd, const struct entry *entry, uin
 	if (fd < 0 || pread(fd, &face, sizeof(face), 0) != (ssize_t)sizeof(face) ||
 		turn_record_decode(&face, &claim) < 0)
 		return;
-	/* Where room is short, the living come first. */
-	if (turn->peer_count == TURN_PEERS && !turn_order_is_alive(&claim, now_ns))
-		return;
 	if (map(fd, false, &address) < 0)
 		return;
-	at = find_room(turn, now_ns);
+	at = find_room(turn);
 	if (at < 0) {
 		munmap(address, sizeof(struct turn_face));
 		return;
 	}
 	turn->peer_records[at] = (struct turn_peer_record){.at = address, .inode = entry->inode};
 	memcpy(turn->peer_records[at].name, entry->name, strlen(entry->name) + 1);
-	turn->peers[at] = (struct turn_peer){
-		.claim = claim, .wins_ties = strcmp(entry->name, turn->slice) < 0};
+	turn->peers[at] = (struct turn_peer){.claim = claim,
+		.is_alive = true,
+		.wins_ties = strcmp(entry->name, turn->slice) < 0};
 	turn->awaited = -1;
 }
 
 /* One name in the folder: known already, another file under a known name, or new. */
-static void meet(struct turn *turn, int folder_fd, const struct entry *entry, uint64_t now_ns)
+static void meet(struct turn *turn, int folder_fd, const struct entry *entry)
 {
 	if (!turn_record_is_name(entry->name) || strcmp(entry->name, turn->slice) == 0)
 		return;
@@ -286,10 +284,10 @@ static void meet(struct turn *turn, int folder_fd, const struct entry *entry, ui
 		forget(turn, i);
 		break;
 	}
-	add(turn, folder_fd, entry, now_ns);
+	add(turn, folder_fd, entry);
 }
 
-static void list(struct turn *turn, uint64_t now_ns)
+static void list(struct turn *turn)
 {
 	_cleanup_fd_ int fd =
 		open(turn->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -309,7 +307,7 @@ static void list(struct turn *turn, uint64_t now_ns)
 			const struct entry *entry =
 				(const struct entry *)(const void *)(buffer.bytes + at);
 
-			meet(turn, fd, entry, now_ns);
+			meet(turn, fd, entry);
 			at += entry->length;
 		}
 	}
@@ -360,7 +358,7 @@ static void find_peers(struct turn *turn, uint64_t now_ns)
 	/* What changes within the same tick of the file system's clock leaves the same time. */
 	turn->folder_changed_ns = identity.changed_ns + TICK_NS > real ? 0 : identity.changed_ns;
 	keep_own(turn, now_ns);
-	list(turn, now_ns);
+	list(turn);
 }
 
 void turn_record_read_peers(struct turn *turn, bool is_all, uint64_t now_ns)
@@ -375,7 +373,7 @@ void turn_record_read_peers(struct turn *turn, bool is_all, uint64_t now_ns)
 		turn->polled_all_ns = now_ns;
 	/* From the last to the first, so that forgetting one leaves those to come in their places. */
 	for (unsigned i = turn->peer_count; i-- > 0;)
-		if (is_all || turn_order_is_alive(&turn->peers[i].claim, now_ns))
+		if (is_all || turn->peers[i].is_alive)
 			wanted[count++] = (uint8_t)i;
 	/* Whatever we said of ourselves before is visible before we poll (turn.c: both sides do so). */
 	atomic_thread_fence(memory_order_seq_cst);

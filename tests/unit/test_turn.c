@@ -3,6 +3,7 @@
 #include "region/turn.h"
 
 #include <errno.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -107,6 +108,15 @@ static void an_idle_turn_is_kept_for_the_grace_and_no_longer(void **state)
 	assert_int_equal(hold(&a), TURN_E_WAIT);
 }
 
+static uint64_t missed_ns(const struct turn *t, const char *slice)
+{
+	for (unsigned i = 0; i < t->peer_count; i++)
+		if (strcmp(t->peer_records[i].name, slice) == 0)
+			return t->peers[i].doubt.missed_until_ns;
+	fail_msg("%s is not known", slice);
+	return 0;
+}
+
 static void the_first_in_line_goes_first_and_has_300_us(void **state)
 {
 	open_two(*state);
@@ -122,6 +132,9 @@ static void the_first_in_line_goes_first_and_has_300_us(void **state)
 	assert_int_equal(hold(&c), TURN_E_WAIT);
 	now += US;
 	assert_int_equal(hold(&c), TURN_HELD);
+	/* The one that was first has missed its turn, and the other has not. */
+	assert_int_equal(missed_ns(&c, "b"), now + TURN_MISS_NS);
+	assert_int_equal(missed_ns(&c, "a"), 0);
 	/* It comes too late, and does not wait for a whole turn of the other's. */
 	now += 600 * US;
 	assert_int_equal(hold(&b), TURN_E_WAIT);

@@ -114,22 +114,6 @@ static void the_first_has_300_us_and_each_after_it_50_more(void **state)
 	}
 }
 
-static void who_is_first_has_missed_the_turn_that_the_reader_takes(void **state)
-{
-	struct turn_peer peers[] = {peer(TURN_WANT, 1, NOW, NOW), peer(TURN_WANT, 1, NOW, NOW)};
-
-	for (unsigned k = 0; k < 2; k++)
-		peers[k].doubt.in_way_ns = 1;
-	turn_order_note_taken(peers, 2, &(struct turn_line){.first = -1}, NOW);
-	assert_int_equal(peers[0].doubt.missed_until_ns, 0);
-	assert_int_equal(peers[1].doubt.missed_until_ns, 0);
-	assert_int_equal(peers[0].doubt.in_way_ns, 0);
-	assert_int_equal(peers[1].doubt.in_way_ns, 0);
-	turn_order_note_taken(peers, 2, &(struct turn_line){.first = 1}, NOW);
-	assert_int_equal(peers[0].doubt.missed_until_ns, 0);
-	assert_true(peers[1].doubt.missed_until_ns > NOW);
-}
-
 static void a_holder_gives_way_to_its_like_after_its_quantum_and_to_better_ones_before(void **state)
 {
 	static const struct {
@@ -207,7 +191,18 @@ static void a_reader_that_was_away_blames_nobody_for_it(void **state)
 	assert_false(turn_order_note(&p, &wish, 0, NOW));
 	assert_false(turn_order_note(&p, &wish, 10000 * MS, NOW + 10000 * MS));
 	assert_int_equal(p.doubt.in_way_ns, 5 * MS);
-	turn_order_clear(&p, 1);
+}
+
+static void nobody_was_in_the_way_of_a_new_wish(void **state)
+{
+	struct turn_peer p = peer(TURN_HOLD, 1, NOW, UINT64_MAX);
+	struct turn_wish wish = {1, NOW};
+
+	for (unsigned i = 0; i < 20; i++)
+		assert_false(turn_order_note(&p, &wish, 2 * MS, NOW + 2 * MS * i));
+	assert_int_equal(p.doubt.in_way_ns, 38 * MS);
+	wish.ticket_ns += 40 * MS;
+	assert_false(turn_order_note(&p, &wish, 2 * MS, NOW + 40 * MS));
 	assert_int_equal(p.doubt.in_way_ns, 0);
 }
 
@@ -324,12 +319,12 @@ int main(void)
 		cmocka_unit_test(the_best_rank_goes_first_and_then_who_came_first),
 		cmocka_unit_test(who_claims_or_holds_is_in_the_way_as_long_as_it_is_believed),
 		cmocka_unit_test(the_first_has_300_us_and_each_after_it_50_more),
-		cmocka_unit_test(who_is_first_has_missed_the_turn_that_the_reader_takes),
 		cmocka_unit_test(
 			a_holder_gives_way_to_its_like_after_its_quantum_and_to_better_ones_before),
 		cmocka_unit_test(who_is_in_the_way_for_50_ms_is_not_believed),
 		cmocka_unit_test(letting_go_for_a_moment_does_not_help_who_is_no_better),
 		cmocka_unit_test(a_reader_that_was_away_blames_nobody_for_it),
+		cmocka_unit_test(nobody_was_in_the_way_of_a_new_wish),
 		cmocka_unit_test(each_time_it_is_not_believed_for_twice_as_long),
 		cmocka_unit_test(who_misses_its_turn_is_believed_and_not_always_waited_for),
 		cmocka_unit_test(no_ticket_is_believed_from_before_it_was_seen_not_waiting),

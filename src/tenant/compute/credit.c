@@ -70,20 +70,19 @@ static void flush(struct meter *m, uint64_t now_ns)
 }
 
 /*
- * Whether this slice uses what others are sure of. Not at once, or two that both have just what they are sure
+ * What the slice has saved up, and whether it borrows. Not at once, or two that both have just what they are sure
  * of would give way to each other all the time.
  */
-bool credit_is_borrowing(struct meter *m, uint64_t now_ns)
+static void find_saved(struct meter *m, uint64_t now_ns)
 {
-	int64_t saved_ns;
+	struct credit *c = &m->credit;
+	struct budget_rate rate = sure_rate(m);
+	/* relaxed: as in spend() */
+	uint64_t word = atomic_load_explicit(&m->books->budget, memory_order_relaxed);
 
-	if (m->limits.granted.cores_permille == m->limits.granted.cap_permille)
-		return false;
-	if (m->limits.granted.cores_permille == 0)
-		return true;
-	saved_ns = credit_saved_ns(m, now_ns);
-	m->credit.is_borrowing = saved_ns < (m->credit.is_borrowing ? 0 : -BORROWED_NS);
-	return m->credit.is_borrowing;
+	c->saved_ns = rate.permille ? budget_balance_ns(word, &rate, now_ns) : 0;
+	c->is_borrowing = m->limits.granted.cores_permille != m->limits.granted.cap_permille &&
+			  (!rate.permille || c->saved_ns < (c->is_borrowing ? 0 : -BORROWED_NS));
 }
 
 /* relaxed: as in spend() */
@@ -118,6 +117,7 @@ uint64_t credit_ready_ns(struct meter *m, struct stream_state *s, uint64_t now_n
 	struct budget_rate rate = ceiling_rate(m);
 	uint64_t ready_ns;
 
+	find_saved(m, now_ns);
 	if (!m->limits.is_limited) {
 		if (m->credit.balance_ns || m->credit.ordered_ns)
 			flush(m, now_ns);
@@ -162,13 +162,5 @@ void credit_charge(struct meter *m, int64_t reserved_ns, int64_t took_ns, uint64
 	if (m->credit.balance_ns < -OVERDRAFT_NS)
 		flush(m, now_ns);
 	spend(&m->books->budget, &sure, now_ns, took_ns);
-}
-
-int64_t credit_saved_ns(const struct meter *m, uint64_t now_ns)
-{
-	struct budget_rate rate = sure_rate(m);
-
-	/* relaxed: as in spend() */
-	return budget_balance_ns(
-		atomic_load_explicit(&m->books->budget, memory_order_relaxed), &rate, now_ns);
+	find_saved(m, now_ns);
 }

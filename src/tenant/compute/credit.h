@@ -19,7 +19,8 @@ struct credit {
 	uint64_t ready_ns;  /* when it will be */
 	uint64_t filled_ns; /* when it was last filled */
 	uint32_t filling;   /* how often */
-	bool is_borrowing;  /* see credit_is_borrowing() */
+	int64_t saved_ns; /* of its cores by the slice, as last found; less than 0: it owes, or borrows */
+	bool is_borrowing; /* the slice uses what others are sure of */
 };
 
 /*
@@ -34,9 +35,3 @@ void credit_reserve(struct meter *meter, int64_t ns, uint64_t now_ns);
 
 /* Work for which so much was reserved took so long. */
 void credit_charge(struct meter *meter, int64_t reserved_ns, int64_t took_ns, uint64_t now_ns);
-
-/* The part of its cores that the slice has saved up; less than 0: it owes, or borrows. */
-int64_t credit_saved_ns(const struct meter *meter, uint64_t now_ns);
-
-/* Whether this slice uses what others are sure of. */
-bool credit_is_borrowing(struct meter *meter, uint64_t now_ns);

@@ -57,9 +57,9 @@ static enum throttle ask(struct meter *m, struct stream_state *s, uint64_t estim
 
 	stream_state_close(s);
 	streams_collect(m, now_ns);
-	work.busy_until_ns = streams_end_ns(m);
 	if (work.is_unknown)
 		work.unknown_since_ns = stream_state_unknown_since_ns(s);
+	work.busy_until_ns = streams_end_ns(m);
 	if (!work.is_suspended)
 		work.credit_ready_ns = credit_ready_ns(m, s, now_ns);
 	work.drained_ns = s->drained_ns;
@@ -67,11 +67,9 @@ static enum throttle ask(struct meter *m, struct stream_state *s, uint64_t estim
 	work.has_work = s->pending || s->is_open;
 	work.is_full = s->pending == STREAM_PENDING;
 	why = throttle_work(&work, ret_wake_ns);
-	if (why == THROTTLE_NONE)
-		return turns_ask(m, estimate_ns, work.busy_until_ns, now_ns, ret_wake_ns);
-	if (why == THROTTLE_SUSPENDED || why == THROTTLE_NO_BUDGET)
-		turns_let_go(m, now_ns);
-	return why;
+	if (why != THROTTLE_NONE)
+		return why;
+	return turns_ask(m, estimate_ns, work.busy_until_ns, now_ns, ret_wake_ns);
 }
 
 /* With the lock. False where work goes without a batch: it is part of the next one, which follows. */

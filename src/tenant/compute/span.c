@@ -15,7 +15,7 @@ bool span_charge(struct meter *m, const struct span *span, uint64_t now_ns)
 	uint64_t took = span->end_ns - span->start_ns;
 	uint64_t elapsed = busy_mark(m->books, span->start_ns, span->end_ns);
 	uint64_t fresh = elapsed * m->limits.counted_permille / 1000;
-	bool is_lent, is_hidden;
+	bool is_hidden;
 
 	FAULT("meter: marked");
 	if (took) {
@@ -31,12 +31,11 @@ bool span_charge(struct meter *m, const struct span *span, uint64_t now_ns)
 		U64("charged_ns", fresh), U64("reserved_ns", (uint64_t)span->reserved_ns),
 		U64("measured", span->is_measured));
 	credit_charge(m, span->reserved_ns, (int64_t)fresh, now_ns);
-	is_lent = credit_is_borrowing(m, now_ns);
 	m->spans.charged_ns += fresh;
 	/* relaxed: for people to read */
 	atomic_fetch_add_explicit(&m->books->elapsed_ns, elapsed, memory_order_relaxed);
 	atomic_fetch_add_explicit(&m->books->busy_ns, fresh, memory_order_relaxed);
-	if (is_lent)
+	if (m->credit.is_borrowing)
 		atomic_fetch_add_explicit(&m->books->lent_ns, fresh, memory_order_relaxed);
 	FAULT("meter: partly charged");
 	return is_hidden;

@@ -207,10 +207,8 @@ void stream_state_break(struct stream_state *s, uint64_t now_ns)
 {
 	if (s->drained_ns > now_ns)
 		s->drained_ns = now_ns;
-	if (s->is_open && s->batch->launches) {
+	if (s->is_open && s->batch->launches)
 		charge_by_estimate(s, s->batch, now_ns);
-		s->is_estimated = !s->is_waited_for;
-	}
 	s->is_open = false;
 	s->is_chained = false;
 }
@@ -222,10 +220,10 @@ void stream_state_break(struct stream_state *s, uint64_t now_ns)
  */
 static void doubt(struct stream_state *s, uint64_t now_ns)
 {
-	bool is_doubted = s->doubted_pauses || (s->is_estimated && hash_u64(now_ns) % DOUBTED == 0);
+	bool is_estimated = s->is_open && s->batch->launches && !s->is_waited_for;
+	bool is_doubted = s->doubted_pauses || (is_estimated && hash_u64(now_ns) % DOUBTED == 0);
 
 	s->doubted_pauses -= s->doubted_pauses != 0;
-	s->is_estimated = false;
 	s->single_count = is_doubted ? UINT32_MAX : 1;
 	s->doubted_until_ns = now_ns + DOUBTED_TIMES * (now_ns - s->last_ns);
 }
@@ -233,8 +231,8 @@ static void doubt(struct stream_state *s, uint64_t now_ns)
 void stream_state_note_pause(struct stream_state *s, uint64_t now_ns)
 {
 	if (!is_continued(s, now_ns)) {
-		stream_state_break(s, now_ns);
 		doubt(s, now_ns);
+		stream_state_break(s, now_ns);
 	} else if (s->single_count && now_ns > s->doubted_until_ns) {
 		s->single_count = 0;
 	}

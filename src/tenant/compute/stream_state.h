@@ -65,10 +65,9 @@ struct stream_state {
 	bool is_waited_for;	 /* the program waited for the last work given */
 	bool has_no_events;	 /* the driver makes none here: the host's clock alone tells */
 	bool is_used;
-	bool is_estimated; /* what was given last before the pause was charged by estimate */
-	bool has_stream;   /* else its stream is gone */
-	uint32_t use;	   /* counts the streams that it was for */
-	uint32_t users;	   /* calls that come back to it: until then it is for no other stream */
+	bool has_stream; /* else its stream is gone */
+	uint32_t use;	 /* counts the streams that it was for */
+	uint32_t users;	 /* calls that come back to it: until then it is for no other stream */
 	uint32_t doubted_pauses;   /* so many are followed by single pieces of work */
 	uint64_t doubted_until_ns; /* until when these are */
 	uint32_t filling;	   /* of the meter's credit by which it last opened a batch */

@@ -95,11 +95,20 @@ bool streams_are_idle(const struct meter *m, uint64_t now_ns)
 	return true;
 }
 
-void streams_close(struct meter *m)
+bool streams_drain(struct meter *m, uint64_t now_ns)
 {
-	for (unsigned i = 0; i < m->streams.high; i++)
-		if (m->streams.at[i].is_open && is_reachable(&m->streams.at[i]))
-			stream_state_close(&m->streams.at[i]);
+	bool are_idle = true;
+
+	for (unsigned i = 0; i < m->streams.high; i++) {
+		struct stream_state *s = &m->streams.at[i];
+
+		if (is_idle(s, now_ns))
+			continue;
+		are_idle = false;
+		if (s->is_open && is_reachable(s))
+			stream_state_close(s);
+	}
+	return are_idle;
 }
 
 /* With the meter's lock: a stream state for another stream, or NULL. */

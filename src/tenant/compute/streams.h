@@ -29,11 +29,11 @@ void streams_collect(struct meter *meter, uint64_t now_ns);
 /* When all that this process has given to the device should be done; 0: nothing is known of. */
 uint64_t streams_end_ns(const struct meter *meter);
 
-/* Lets events tell when what is in open batches ends. */
-void streams_close(struct meter *meter);
-
 /* Whether it is known that nothing of this process is on the device. */
 bool streams_are_idle(const struct meter *meter, uint64_t now_ns);
+
+/* The same, and lets events tell when what is in open batches ends. */
+bool streams_drain(struct meter *meter, uint64_t now_ns);
 
 /* The stream of the meter that this thread used last, if nothing there is under way; else NULL. */
 struct stream_state *streams_recent_if_done(const struct meter *meter);

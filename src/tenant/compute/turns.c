@@ -87,9 +87,9 @@ void turns_note_burst(struct meter *m, uint64_t now_ns)
 }
 
 /* The slice's rank for turns: its priority, and whether it borrows. */
-static unsigned rank_of(struct meter *m, uint64_t now_ns)
+static unsigned rank_of(const struct meter *m)
 {
-	return m->limits.granted.priority * RANKS + credit_is_borrowing(m, now_ns);
+	return m->limits.granted.priority * RANKS + m->credit.is_borrowing;
 }
 
 enum throttle turns_ask(struct meter *m, uint64_t estimate_ns, uint64_t busy_until_ns,
@@ -99,7 +99,6 @@ enum throttle turns_ask(struct meter *m, uint64_t estimate_ns, uint64_t busy_unt
 	enum throttle why = THROTTLE_NONE;
 	enum throttle_step step;
 	uint64_t until_ns, moment_ns;
-	int64_t saved_ns;
 	unsigned rank;
 
 	if (!m->turns.is_open)
@@ -107,9 +106,8 @@ enum throttle turns_ask(struct meter *m, uint64_t estimate_ns, uint64_t busy_unt
 	*ret_wake_ns = now_ns + 4 * THROTTLE_SLEEP_MIN_NS;
 	if (m->turns.is_awaited)
 		return THROTTLE_TURN_AWAITED;
-	rank = rank_of(m, now_ns);
-	saved_ns = m->limits.granted.cores_permille ? credit_saved_ns(m, now_ns) : 0;
-	moment_ns = throttle_turn_moment(estimate_ns, saved_ns, busy_until_ns, now_ns);
+	rank = rank_of(m);
+	moment_ns = throttle_turn_moment(estimate_ns, m->credit.saved_ns, busy_until_ns, now_ns);
 	until_ns = (busy_until_ns > now_ns ? busy_until_ns : now_ns) + estimate_ns + METER_BATCH_NS;
 	if (m->turns.goes_first) {
 		turn_seize(&m->turns.turn, rank, now_ns, until_ns);
@@ -124,10 +122,8 @@ enum throttle turns_ask(struct meter *m, uint64_t estimate_ns, uint64_t busy_unt
 	if (m->turns.is_yielding)
 		turn.next_ns = turn_next_ns(
 			&m->turns.turn, rank, THROTTLE_LEAD_NS, THROTTLE_TARDY_NS, now_ns);
-	if (turn.is_wanted || turn.next_ns) {
-		streams_close(m);
-		turn.is_idle = streams_are_idle(m, now_ns);
-	}
+	if (turn.is_wanted || turn.next_ns)
+		turn.is_idle = streams_drain(m, now_ns);
 	step = throttle_turn(&turn, &why, ret_wake_ns);
 	if (step == THROTTLE_RELEASE || step == THROTTLE_LEAVE) {
 		log_debug("a turn is released", U64("at_ns", clock_now_ns()),
@@ -158,8 +154,7 @@ void turns_let_go(struct meter *m, uint64_t now_ns)
 {
 	if (!m->turns.is_open || !m->turns.peer_count || m->turns.is_awaited)
 		return;
-	streams_close(m);
-	if (streams_are_idle(m, now_ns))
+	if (streams_drain(m, now_ns))
 		turn_leave(&m->turns.turn);
 }
 
@@ -170,7 +165,7 @@ void turns_idle(struct meter *m, uint64_t now_ns)
 	meter_say_busy_until(m, 0);
 	if (!m->turns.is_open || m->turns.is_awaited)
 		return;
-	if (turn_is_wanted(&m->turns.turn, rank_of(m, now_ns), now_ns, now_ns))
+	if (turn_is_wanted(&m->turns.turn, rank_of(m), now_ns, now_ns))
 		(void)turn_release(&m->turns.turn, now_ns);
 	else
 		turn_idle(&m->turns.turn, now_ns);

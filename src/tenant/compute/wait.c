@@ -46,6 +46,8 @@ void wait_until(struct stream_state *s, enum throttle why, uint64_t wake_ns, uin
 		m->limits.is_limited && (why == THROTTLE_NO_BUDGET || why == THROTTLE_TOO_FAR);
 	uint64_t last_ns = now_ns + THROTTLE_SLEEP_MAX_NS;
 
+	if (why == THROTTLE_SUSPENDED || why == THROTTLE_NO_BUDGET)
+		turns_let_go(m, now_ns);
 	s->users++;
 	lock_leave(&m->lock);
 	if (may_poll && untracked_poll(m, now_ns))

@@ -2,7 +2,7 @@
 /*
  * A budget of time.
  *
- * What has grown is rounded down to a step, so booking it at every look would lose up to a step each
+ * Growth is rounded down to a step, so booking it at every look would lose up to a step each
  * time. It is booked only once it is BOOK_STEPS, and until then the word keeps its older moment.
  */
 #include "policy/budget.h"

@@ -24,7 +24,7 @@ struct budget_rate {
 uint64_t budget_spend(
 	uint64_t word, const struct budget_rate *rate, uint64_t now_ns, int64_t cost_ns);
 
-/* What is saved up at now_ns; less than 0: owed. */
+/* The budget saved up at now_ns; less than 0: owed. */
 int64_t budget_balance_ns(uint64_t word, const struct budget_rate *rate, uint64_t now_ns);
 
 /* How long until nothing is owed, to the ns; 0 where nothing is; UINT64_MAX with a rate of 0. */

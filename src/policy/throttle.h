@@ -36,7 +36,7 @@ enum throttle {
 #define THROTTLE_LEAD_NS  UINT64_C(400000)
 #define THROTTLE_TARDY_NS UINT64_C(200000)
 
-/* What is known of the work, of its stream, and of the slices beside it. */
+/* The facts about the work, its stream, and the slices beside it. */
 struct throttle_work {
 	uint64_t now_ns;
 	uint64_t credit_ready_ns; /* when credit lets the work begin; 0: it does now */
@@ -56,7 +56,7 @@ struct throttle_work {
 /* The reason, and when to ask again. */
 enum throttle throttle_work(const struct throttle_work *work, uint64_t *ret_wake_ns);
 
-/* What is known of the slice's turn. */
+/* The facts about the slice's turn. */
 struct throttle_turn {
 	uint64_t now_ns;
 	uint64_t busy_until_ns; /* as above */
@@ -65,7 +65,7 @@ struct throttle_turn {
 	bool is_idle;	  /* nothing of the process is on the device */
 };
 
-/* What is to be done about the turn. */
+/* The next step with the turn. */
 enum throttle_step {
 	THROTTLE_KEEP,	  /* hold the turn, or get into line for one */
 	THROTTLE_RELEASE, /* release it, then get into line */

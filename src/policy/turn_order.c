@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whose turn it is, and who is believed. */
+/* The order of turns, and which slices are believed. */
 #include "policy/turn_order.h"
 
 /*
- * The most that one look adds to what a peer is blamed for. Who waits looks every 2 ms; if it was
+ * The most that one look adds to what a peer is blamed for. A waiting slice looks every 2 ms; if it was
  * itself stopped for long, that is nobody else's fault.
  */
 #define BLAME_NS  UINT64_C(5000000)
@@ -14,7 +14,7 @@ bool turn_order_is_ignored(const struct turn_peer *peer, uint64_t now_ns)
 	return now_ns < peer->doubt.ignored_until_ns;
 }
 
-/* What counts by the clock alone. A wish beyond its measure is not one of ours. */
+/* The state that counts by the clock alone. A wish beyond its measure is not one of ours. */
 static enum turn_state stated(const struct turn_claim *claim, uint64_t now_ns)
 {
 	if (now_ns >= claim->until_ns)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whose turn it is, and who is believed.
+ * The order of turns, and which slices are believed.
  *
  * A record says a state and until when it counts. Its reader takes that with doubt: whoever stands in
  * the way of its wish for more than 50 ms is not believed for a while, and then stands in nobody's way.
@@ -37,7 +37,7 @@
 /* The order matters: from TURN_CLAIM on, a slice stands in the way of others. */
 enum turn_state { TURN_FREE, TURN_WANT, TURN_CLAIM, TURN_HOLD };
 
-/* What a record says. */
+/* The content of a record. */
 struct turn_claim {
 	enum turn_state state;
 	uint32_t rank;
@@ -47,7 +47,7 @@ struct turn_claim {
 	uint64_t next_ns;   /* when it expects to come again; 0: it does not know */
 };
 
-/* What one reader knows of another slice's honesty; all zero is a stranger, who is believed. */
+/* One reader's knowledge of another slice's honesty; all zero is a stranger, who is believed. */
 struct turn_doubt {
 	uint64_t in_way_ns; /* for how long it was seen in the way of the reader's present wish */
 	uint64_t wish_ns;   /* the ticket of that wish */
@@ -65,13 +65,13 @@ struct turn_peer {
 	bool is_alive;	/* has made itself heard within a second, as noted last */
 };
 
-/* What the reader itself wants. */
+/* The reader's own wish. */
 struct turn_wish {
 	uint32_t rank;
 	uint64_t ticket_ns;
 };
 
-/* What a record says, as far as it counts now and its slice is believed. */
+/* The state in a record, as far as it counts now and its slice is believed. */
 enum turn_state turn_order_state(const struct turn_peer *peer, uint64_t now_ns);
 
 /* Whether it is one that is not believed now. */

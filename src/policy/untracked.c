@@ -26,7 +26,7 @@ static void begin_window(struct untracked *u, const struct untracked_reading *re
 	u->has_turns = false;
 }
 
-/* What of the window's elapsed time was the slice's own; 0: that cannot be told. */
+/* The slice's own part of the window's elapsed time; 0: that cannot be told. */
 static uint32_t own_permille(const struct untracked *u, const struct untracked_reading *reading)
 {
 	uint64_t passed_ns = reading->now_ns - u->begun_ns;
@@ -52,7 +52,7 @@ static uint32_t at_least(uint32_t value, uint32_t least)
 	return value < least ? least : value;
 }
 
-/* What counts now by the window and the one before it; 0 for either: it told nothing. */
+/* The part that counts now, by the window and the one before it; 0 for either: it told nothing. */
 static uint32_t decide(uint32_t permille, uint32_t before, uint32_t own)
 {
 	if (!own || own >= AGREED_PERMILLE)

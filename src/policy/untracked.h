@@ -3,12 +3,12 @@
  * Processes that take no turns, as the library does not track them: how much of a slice's elapsed time they have used.
  *
  * Beside a process without the library the driver divides the device's time, and what elapses between two
- * events of ours is partly that one's. What part, the driver alone knows: by its samples of who kept
+ * events of ours is partly that one's. The driver alone knows which part: by its samples of who kept
  * the device busy. They are coarse (H200, driver 580: 33, 66 or 50 where 50 is true, in steps of
  * a sixth), and each reading shows one, so windows of 10 s and 15 samples are compared, and it takes two of them
  * for a charge to be lowered. One is enough to raise it again, and so are some readings that show nobody else.
  *
- * Three bounds keep a slice from talking itself free. What is taken off its time is at most what the
+ * Three bounds keep a slice from talking itself free. The time taken off is at most what the
  * driver shows others to have used, so gaps between small kernels, which lower the slice's
  * figure as well, are no other process. It falls by at most UNTRACKED_STEP_PERMILLE a window. And
  * never below UNTRACKED_LEAST_PERMILLE: a slice beside three busy processes gets a quarter of the device; where
@@ -27,7 +27,7 @@
 #define UNTRACKED_SAMPLES	 15u
 #define UNTRACKED_GAP_NS	 UINT64_C(2500000000) /* between two readings: a later one begins anew */
 
-/* What was seen since the last reading. */
+/* The findings since the last reading. */
 struct untracked_reading {
 	uint64_t now_ns;
 	uint64_t elapsed_ns; /* of the slice's work since any moment, by its events; only grows */

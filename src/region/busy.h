@@ -15,7 +15,7 @@
 
 /*
  * Marks the time from start_ns to end_ns (CLOCK_MONOTONIC) and returns how much of it was not marked
- * before, at most all of it. What is older than BUSY_SPAN_NS before the end, or older than what the ring
+ * before, at most all of it. Time that is more than BUSY_SPAN_NS before the end, or older than what the ring
  * holds by now, is taken as not marked before. Lock-free; any number of threads and processes.
  */
 uint64_t busy_mark(struct region_compute *compute, uint64_t start_ns, uint64_t end_ns);

@@ -204,7 +204,7 @@ static struct turn_line poll_line(
 	return turn_order_line(t->peers, t->peer_count, wish, now_ns);
 }
 
-/* Whom the reader waits for, and until when, as far as the others stand in its way. */
+/* Waits for a slice that stands in the way. */
 static int wait_in_line(
 	struct turn *t, const struct turn_line *line, uint64_t now_ns, uint64_t *ret_poll_ns)
 {
@@ -520,7 +520,7 @@ int turn_wait(struct turn *t, uint64_t until_ns)
 	if (syscall(SYS_futex, on, FUTEX_WAIT, news, &rest, NULL, 0) < 0 && errno != EAGAIN &&
 		errno != ETIMEDOUT)
 		r = -errno;
-	/* Whose record was cut short: it is found out by the next poll, and not waited for by spinning. */
+	/* The other's record was cut short. The next poll finds that out; spinning until then is spared. */
 	if (r == -EFAULT)
 		r = nanosleep(&(struct timespec){.tv_nsec = (long)SOON_NS}, NULL) < 0 ? -errno : 0;
 	return keep_errno(r, saved);

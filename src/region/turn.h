@@ -3,7 +3,7 @@
  * Turns: one slice at a time lets its batches run on a device.
  *
  * Each slice has a record of its own in a folder that all see: FOLDER/UUID/SLICE. Only its processes
- * write it; all others read it and believe it within bounds (policy/turn_order.h). What a record says is
+ * write it; all others read it and believe it within bounds (policy/turn_order.h). A record holds
  * a lease: a wish, a claim and a hold each count until a time that stands beside them, so who dies or
  * is stopped is past by itself. See docs/decisions/0016-turns.md.
  *
@@ -96,8 +96,8 @@ unsigned turn_count_peers(struct turn *turn, uint64_t now_ns);
  * Takes, keeps or resumes the turn for work that is expected to end at busy_until_ns (at most 44 ms
  * ahead count). rank: the smaller, the sooner. With TURN_E_WAIT the slice waits in line, *ret_poll_ns
  * says until when to wait and then to call again; who does not call for 5 ms has lost its place.
- * A held turn costs no system call, but for a poll of the others each half ms. What a process says of the end
- * of its work replaces what it said before.
+ * A held turn costs no system call, but for a poll of the others each half ms. A process's end of work
+ * replaces the one that it said before.
  */
 int turn_hold(struct turn *turn, unsigned rank, uint64_t now_ns, uint64_t busy_until_ns,
 	uint64_t *ret_poll_ns) MUST_CHECK;
@@ -137,7 +137,7 @@ void turn_leave(struct turn *turn);
 /* Sleeps until the turn's holder says something new, or until then; a signal ends it early (-EINTR). */
 int turn_wait(struct turn *turn, uint64_t until_ns);
 
-/* What the records of a device say, for those who watch. */
+/* A record of a device, for people to read. */
 struct turn_view {
 	char slice[TURN_NAME_BYTES];
 	enum turn_state state; /* TURN_FREE where what it says has expired */

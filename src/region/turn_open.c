@@ -33,7 +33,7 @@ static int make_folder(const char *path)
 	return chmod(path, 01777) < 0 ? -errno : 0;
 }
 
-/* Counts the process among the slice's. What its slot's last owner left is not true any more. */
+/* Counts the process among the slice's. The word of its slot's last owner is wiped. */
 static void enter(struct turn *t)
 {
 	_Atomic uint64_t *high = &t->own->process_high;

@@ -355,7 +355,7 @@ static void find_peers(struct turn *turn, uint64_t now_ns)
 		now_ns < turn->listed_ns + LIST_ANYWAY_NS)
 		return;
 	turn->listed_ns = now_ns;
-	/* What changes within the same tick of the file system's clock leaves the same time. */
+	/* A second change within the same tick of the file system's clock leaves the same time. */
 	turn->folder_changed_ns = identity.changed_ns + TICK_NS > real ? 0 : identity.changed_ns;
 	keep_own(turn, now_ns);
 	list(turn);

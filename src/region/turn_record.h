@@ -20,7 +20,7 @@
 #define TURN_WANTS     1u			    /* in busy_until_ns: waits for the turn */
 #define TURN_BORN_NS   UINT64_C(60000000) /* after so long everybody has found a new record */
 
-/* What others read of a record, in one go. */
+/* The part of a record that others read, in one go. */
 struct turn_face {
 	_Atomic uint64_t word; /* TURN_WORD() */
 	_Atomic uint64_t ticket_ns;
@@ -75,7 +75,7 @@ bool turn_record_is_name(const char *name);
 /* Opens our own record in turn->folder, making it where it is missing. */
 int turn_record_open_own(struct turn *turn, uint64_t now_ns) MUST_CHECK;
 
-/* What a record says, of which a face was read; -EBADMSG where it is none. */
+/* Decodes a face that was read; -EBADMSG where it is no record's. */
 int turn_record_decode(const struct turn_face *face, struct turn_claim *ret_claim) MUST_CHECK;
 
 /*

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the turn records say, for those who watch from outside. */
+/* The turn records, read from outside for people to see. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

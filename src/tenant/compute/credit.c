@@ -8,8 +8,8 @@
 
 /*
  * Budget that a process takes out of the slice's at once. With each filling the device begins with an empty
- * queue, and the program after a sleep; that costs about 0.1 ms (H200, PyTorch), and so 2 % of this. Who dies
- * takes at most this much with it.
+ * queue, and the program after a sleep; that costs about 0.1 ms (H200, PyTorch), and so 2 % of this. A process
+ * that dies takes at most this much with it.
  */
 #define FILLING_NS 4000000
 
@@ -70,7 +70,7 @@ static void flush(struct meter *m, uint64_t now_ns)
 }
 
 /*
- * What the slice has saved up, and whether it borrows. Not at once, or two that both have just what they are sure
+ * Finds how much the slice has saved up, and whether it borrows. It does not borrow at once, or two that both have just what they are sure
  * of would give way to each other all the time.
  */
 static void find_saved(struct meter *m, uint64_t now_ns)

@@ -4,8 +4,8 @@
  *
  * Work is measured in batches, not each by itself, so what a batch took beyond its estimates is laid on its
  * kinds in proportion; kinds that come in different mixes part from each other within some batches. An estimate
- * that was far too low lets too much through, so it is raised at once. What
- * is not known ends its batch, so a batch has at most one such, and the rest is its.
+ * that was far too low lets too much through, so it is raised at once. Work
+ * of an unknown kind ends its batch, so a batch has at most one such kind, to which the rest is laid.
  */
 #include "tenant/compute/estimate.h"
 

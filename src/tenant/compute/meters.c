@@ -2,9 +2,7 @@
 /* The meters, and how each is made ready. */
 #include "tenant/compute/meters.h"
 
-#include "base/clock.h"
 #include "base/fault.h"
-#include "tenant/compute/turns.h"
 
 struct meter meters[REGION_DEVICES];
 
@@ -21,7 +19,6 @@ struct meter *meter_of(struct device *device)
 		m->books = &state.region.file->own.compute[device->entry];
 		m->spans = (struct spans)SPANS_NULL;
 		m->limits = (struct limits)LIMITS_NULL;
-		turns_open(m, clock_now_ns());
 		FAULT("meter: being made");
 		/* pairs with the acquire above */
 		atomic_store_explicit(&m->is_ready, true, memory_order_release);

@@ -28,7 +28,7 @@ struct meter_counts {
 	uint64_t batches;  /* begun since the process began */
 };
 
-/* Each part is written by the file of its name. What every launch reads stands first. */
+/* Each part is written by the file of its name. The fields that every launch reads stand first. */
 struct meter {
 	struct lock lock;
 	_Atomic bool is_ready;

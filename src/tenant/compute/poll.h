@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What the gate does with work; changed by limits_poll(). */
+/* The gate's treatment of work; changed by limits_poll(). */
 enum gate_mode {
 	GATE_OFF,  /* nothing: the process is in no slice, or has no context yet */
 	GATE_POLL, /* nothing but to read the clock: limits may come */

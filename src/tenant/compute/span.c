@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a span of a stream's work is charged. */
+/* The charge for a span of a stream's work. */
 #define LOG_TOPIC LOG_COMPUTE
 #include "tenant/compute/span.h"
 

@@ -214,7 +214,7 @@ void stream_state_break(struct stream_state *s, uint64_t now_ns)
 }
 
 /*
- * The program's work comes after a pause. What it gave last before is charged as estimated, as nothing tells
+ * The program's work comes after a pause. Its last work before that is charged as estimated, as nothing tells
  * when it ended, unless the program waited for it. So that estimates can be relied upon, the first
  * work after a pause is measured by itself, and after some pauses, which nobody can foresee, each piece is.
  */

@@ -33,7 +33,7 @@ static void slice_name(char ret_name[TURN_NAME_BYTES])
 			(unsigned long long)state.region.inode);
 }
 
-void turns_open(struct meter *m, uint64_t now_ns)
+static void open_record(struct meter *m, uint64_t now_ns)
 {
 	const char *path = quota_turns_path();
 	char name[TURN_NAME_BYTES];
@@ -61,6 +61,10 @@ void turns_poll(struct meter *m, uint64_t now_ns)
 {
 	unsigned best;
 
+	if (!m->turns.was_tried) {
+		m->turns.was_tried = true;
+		open_record(m, now_ns);
+	}
 	if (!m->turns.is_open || m->turns.is_awaited)
 		return;
 	m->turns.peer_count = turn_count_peers(&m->turns.turn, now_ns);

@@ -15,6 +15,7 @@ struct meter;
 
 /* Of a meter; written by turns.c alone. */
 struct turns {
+	bool was_tried;	     /* to open the record */
 	bool is_open;	     /* there is a folder of turns */
 	bool is_awaited;     /* a thread sleeps for the turn, and nobody else may touch it */
 	bool is_yielding;    /* another slice goes before ours: little is given at a time */
@@ -25,10 +26,10 @@ struct turns {
 	struct turn turn;
 };
 
-/* Opens the slice's turn record, where there is a folder of turns. */
-void turns_open(struct meter *meter, uint64_t now_ns);
-
-/* Counts the slices that take turns with this one, and compares their ranks; sets how long a turn is. */
+/*
+ * Opens the slice's turn record at first, where there is a folder of turns. Counts the slices that take turns with
+ * this one, and compares their ranks; sets how long a turn is.
+ */
 void turns_poll(struct meter *meter, uint64_t now_ns);
 
 /* Work comes after a pause; tells the others when it may come again. */

@@ -139,7 +139,7 @@ static bool is_old(const nvmlProcessUtilizationSample_t *samples, unsigned i, un
 	return false;
 }
 
-/* What the slice's processes have of the device; false where the driver does not tell. */
+/* The slice's processes' part of the device; false where the driver does not tell. */
 static bool sum_slice(nvmlDevice_t device, nvmlUtilization_t *ret_sum)
 {
 	nvmlProcessUtilizationSample_t samples[SAMPLES_MAX];

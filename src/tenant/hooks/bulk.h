@@ -69,17 +69,19 @@ static inline struct gate_pass bulk_begin(enum bulk kind, CUstream stream, uint6
 	(hook_is_attached() && (BULK_IS_SMALL(kind, bytes) || gate_is_free()))
 
 /* The rest of a hook: real is the driver's function, args what it is given. */
-#define BULK_CALL(real, stream, kind, bytes, args)       \
-	{                                                \
-		struct gate_pass pass_;                  \
-		CUresult r_;                             \
-                                                         \
-		if (gate_is_open())                      \
-			return real args;                \
-		pass_ = bulk_begin(kind, stream, bytes); \
-		r_ = real args;                          \
-		gate_leave(&pass_, r_);                  \
-		return r_;                               \
+#define BULK_CALL(real, stream, kind, bytes, args)        \
+	{                                                 \
+		struct gate_pass pass_;                   \
+		enum bulk kind_;                          \
+		CUresult r_;                              \
+                                                          \
+		if (gate_is_open())                       \
+			return real args;                 \
+		kind_ = (kind);                           \
+		pass_ = bulk_begin(kind_, stream, bytes); \
+		r_ = real args;                           \
+		gate_leave(&pass_, r_);                   \
+		return r_;                                \
 	}
 
 #define BULK_STREAM_ptds		null_stream

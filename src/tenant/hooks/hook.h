@@ -26,6 +26,17 @@
 
 #include "tenant/driver/attach.h"
 
+/*
+ * Another thread of the program can change the program's memory at any time. So a hook never reads there what the
+ * driver answered: the driver is given variables of the hook, the books are entered from these, and the program's
+ * memory is written last. What the program passes in a struct is copied once, before it is looked at.
+ * tools/check_hooks.py finds what does otherwise.
+ */
+/* What the driver has made, into the program's memory, where the call succeeded. */
+#define HOOK_GIVE(r, to, made) ((r) == CUDA_SUCCESS ? (*(to) = (made), CUDA_SUCCESS) : (r))
+/* From here to the end of the block the parameter points to a copy of the hook's own. */
+#define HOOK_COPY(parameter) ((parameter) = (__typeof__(*(parameter))[1]){*(parameter)})
+
 /* Which libraries are attached since the table was handed down. */
 extern _Atomic bool hook_has_cuda, hook_has_nvml;
 

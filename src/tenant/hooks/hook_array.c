@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Hooks: arrays and mipmapped arrays. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/fault.h"
 #include "tenant/memory/arrays.h"
 #include "tenant/hooks/hook.h"
 #include "tenant/memory/tiles.h"
 
 /* Keeps an array that the driver has made, or lets it go again. */
-static CUresult keep(CUresult r, const CUarray *array, struct array_plan *plan)
+static CUresult keep(CUresult r, CUarray made, struct array_plan *plan)
 {
-	if (r != CUDA_SUCCESS || arrays_keep(*array, false, plan))
+	if (r != CUDA_SUCCESS || arrays_keep(made, false, plan))
 		return r;
-	cuda.cuArrayDestroy(*array);
+	cuda.cuArrayDestroy(made);
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -18,10 +23,12 @@ static CUresult keep(CUresult r, const CUarray *array, struct array_plan *plan)
 	HOOK_BODY(symbol, CUarray *, array, const type *, d)                   \
 	{                                                                      \
 		_cleanup_array_plan_ struct array_plan plan = {.life = 0};     \
+		CUarray made;                                                  \
 		CUresult r;                                                    \
                                                                                \
 		if (!array || !d)                                              \
 			return cuda.symbol(array, d);                          \
+		HOOK_COPY(d);                                                  \
 		r = arrays_begin(&(CUDA_ARRAY3D_DESCRIPTOR){.Width = d->Width, \
 					 .Height = d->Height,                  \
 					 .Format = d->Format,                  \
@@ -29,8 +36,9 @@ static CUresult keep(CUresult r, const CUarray *array, struct array_plan *plan)
 					 __VA_ARGS__},                         \
 			0, &plan);                                             \
 		if (r == CUDA_SUCCESS)                                         \
-			r = cuda.symbol(array, d);                             \
-		return keep(r, array, &plan);                                  \
+			r = cuda.symbol(&made, d);                             \
+		r = keep(r, made, &plan);                                      \
+		return HOOK_GIVE(r, array, made);                              \
 	}
 
 CREATE(cuArrayCreate_v2, CUDA_ARRAY_DESCRIPTOR)
@@ -42,19 +50,21 @@ HOOK_BODY(cuMipmappedArrayCreate, CUmipmappedArray *, mipmap, const CUDA_ARRAY3D
 	descriptor, unsigned int, level_count)
 {
 	_cleanup_array_plan_ struct array_plan plan = {.life = 0};
+	CUmipmappedArray made;
 	CUresult r;
 
 	if (!mipmap || !descriptor)
 		return cuda.cuMipmappedArrayCreate(mipmap, descriptor, level_count);
+	HOOK_COPY(descriptor);
 	/* No levels are one to the driver. */
 	r = arrays_begin(descriptor, level_count ? level_count : 1, &plan);
 	if (r == CUDA_SUCCESS)
-		r = cuda.cuMipmappedArrayCreate(mipmap, descriptor, level_count);
-	if (r == CUDA_SUCCESS && !arrays_keep(*mipmap, true, &plan)) {
-		cuda.cuMipmappedArrayDestroy(*mipmap);
+		r = cuda.cuMipmappedArrayCreate(&made, descriptor, level_count);
+	if (r == CUDA_SUCCESS && !arrays_keep(made, true, &plan)) {
+		cuda.cuMipmappedArrayDestroy(made);
 		r = CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	return r;
+	return HOOK_GIVE(r, mipmap, made);
 }
 
 HOOK_BODY(cuArrayDestroy, CUarray, array)
@@ -87,15 +97,20 @@ HOOK_BODY(cuMipmappedArrayDestroy, CUmipmappedArray, mipmap)
 
 HOOK_FORMS(cuMemMapArrayAsync, _ptsz, CUarrayMapInfo *, list, unsigned int, count, CUstream, stream)
 {
+	_cleanup_free_ CUarrayMapInfo *wanted = NULL;
 	struct tiles *tiles;
 	CUresult r;
 
 	if (!list || count == 0 || state_enter() != STATE_OPEN)
 		return real(list, count, stream);
-	r = tiles_begin(list, count, &tiles);
+	wanted = FAULT_OUT_OF_MEMORY() ? NULL : calloc(count, sizeof(*wanted));
+	if (!wanted)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	memcpy(wanted, list, count * sizeof(*wanted));
+	r = tiles_begin(wanted, count, &tiles);
 	if (r != CUDA_SUCCESS)
 		return r;
-	r = real(list, count, stream);
-	tiles_end(tiles, list, r == CUDA_SUCCESS, stream);
+	r = real(wanted, count, stream);
+	tiles_end(tiles, wanted, r == CUDA_SUCCESS, stream);
 	return r;
 }

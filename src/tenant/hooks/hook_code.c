@@ -7,74 +7,51 @@
 static const struct image unknown_image = {.is_known = false};
 
 /* After a module was loaded: it goes again where the slice has no room for it. */
-static CUresult loaded(
-	CUresult r, CUmodule *module, const struct image *image, struct code_load *load)
+static CUresult loaded(CUresult r, CUmodule made, const struct image *image, struct code_load *load)
 {
-	bool has_room = code_load_end(image, load, r == CUDA_SUCCESS ? *module : NULL);
+	bool has_room = code_load_end(image, load, r == CUDA_SUCCESS ? made : NULL);
 	struct guard guard;
-	CUmodule refused;
 
 	if (has_room || r != CUDA_SUCCESS)
 		return r;
-	refused = *module;
-	*module = NULL;
 	if (guard_begin_current(0, &guard) == CUDA_SUCCESS) {
-		cuda.cuModuleUnload(refused);
+		cuda.cuModuleUnload(made);
 		guard_end(&guard);
 	}
-	managed_data_unloaded(refused);
+	managed_data_unloaded(made);
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-HOOK_BODY(cuModuleLoad, CUmodule *, module, const char *, path)
-{
-	struct image image;
-	struct code_load load;
-	CUresult r;
+/* The rest of a hook that loads a module: the driver's call, with the arguments behind the module. */
+#define LOAD(real, read_image, ...)                          \
+	{                                                    \
+		const struct image image_ = read_image;      \
+		struct code_load load;                       \
+		CUmodule made = NULL;                        \
+		CUresult r;                                  \
+                                                             \
+		if (!module)                                 \
+			return real(module, __VA_ARGS__);    \
+		r = code_load_begin(&image_, &load);         \
+		if (r == CUDA_SUCCESS) {                     \
+			r = real(&made, __VA_ARGS__);        \
+			r = loaded(r, made, &image_, &load); \
+		}                                            \
+		return HOOK_GIVE(r, module, made);           \
+	}
 
-	image = image_read_file(path);
-	r = code_load_begin(&image, &load);
-	return r == CUDA_SUCCESS ? loaded(cuda.cuModuleLoad(module, path), module, &image, &load)
-				 : r;
-}
+HOOK_BODY(cuModuleLoad, CUmodule *, module, const char *, path)
+LOAD(cuda.cuModuleLoad, image_read_file(path), path)
 
 HOOK_BODY(cuModuleLoadData, CUmodule *, module, const void *, data)
-{
-	struct image image;
-	struct code_load load;
-	CUresult r;
-
-	image = image_read(data);
-	r = code_load_begin(&image, &load);
-	return r == CUDA_SUCCESS
-		       ? loaded(cuda.cuModuleLoadData(module, data), module, &image, &load)
-		       : r;
-}
+LOAD(cuda.cuModuleLoadData, image_read(data), data)
 
 HOOK_BODY(cuModuleLoadDataEx, CUmodule *, module, const void *, data, unsigned int, count,
 	CUjit_option *, options, void **, values)
-{
-	struct image image;
-	struct code_load load;
-	CUresult r;
-
-	image = image_read(data);
-	r = code_load_begin(&image, &load);
-	if (r != CUDA_SUCCESS)
-		return r;
-	r = cuda.cuModuleLoadDataEx(module, data, count, options, values);
-	return loaded(r, module, &image, &load);
-}
+LOAD(cuda.cuModuleLoadDataEx, image_read(data), data, count, options, values)
 
 HOOK_BODY(cuModuleLoadFatBinary, CUmodule *, module, const void *, data)
-{
-	struct code_load load;
-	CUresult r = code_load_begin(&unknown_image, &load);
-
-	return r == CUDA_SUCCESS ? loaded(cuda.cuModuleLoadFatBinary(module, data), module,
-					   &unknown_image, &load)
-				 : r;
-}
+LOAD(cuda.cuModuleLoadFatBinary, unknown_image, data)
 
 HOOK_BODY(cuModuleUnload, CUmodule, module)
 {
@@ -96,50 +73,47 @@ HOOK_BODY(cuModuleUnload, CUmodule, module)
  * What its image tells is kept for its first use.
  */
 static CUresult library_loaded(
-	CUresult r, CUlibrary *library, const struct image *image, struct code_load *load)
+	CUresult r, CUlibrary made, const struct image *image, struct code_load *load)
 {
 	bool has_room = code_load_end(&unknown_image, load, NULL);
 
-	if (r == CUDA_SUCCESS && has_room && !code_library_keep(*library, image))
+	if (r == CUDA_SUCCESS && has_room && !code_library_keep(made, image))
 		has_room = false;
 	if (r != CUDA_SUCCESS || has_room)
 		return r;
-	cuda.cuLibraryUnload(*library);
-	*library = NULL;
+	cuda.cuLibraryUnload(made);
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
+
+#define LOAD_LIBRARY(real, read_image, ...)                          \
+	{                                                            \
+		struct image image_;                                 \
+		struct code_load load;                               \
+		CUlibrary made = NULL;                               \
+		CUresult r;                                          \
+                                                                     \
+		if (!library)                                        \
+			return real(library, __VA_ARGS__);           \
+		r = code_load_begin(&unknown_image, &load);          \
+		if (r == CUDA_SUCCESS) {                             \
+			image_ = read_image;                         \
+			r = real(&made, __VA_ARGS__);                \
+			r = library_loaded(r, made, &image_, &load); \
+		}                                                    \
+		return HOOK_GIVE(r, library, made);                  \
+	}
 
 HOOK_BODY(cuLibraryLoadData, CUlibrary *, library, const void *, data, CUjit_option *, options,
 	void **, values, unsigned int, count, CUlibraryOption *, library_options, void **,
 	library_values, unsigned int, library_count)
-{
-	struct image image;
-	struct code_load load;
-	CUresult r = code_load_begin(&unknown_image, &load);
-
-	if (r != CUDA_SUCCESS)
-		return r;
-	image = image_read(data);
-	r = cuda.cuLibraryLoadData(library, data, options, values, count, library_options,
-		library_values, library_count);
-	return library_loaded(r, library, &image, &load);
-}
+LOAD_LIBRARY(cuda.cuLibraryLoadData, image_read(data), data, options, values, count,
+	library_options, library_values, library_count)
 
 HOOK_BODY(cuLibraryLoadFromFile, CUlibrary *, library, const char *, path, CUjit_option *, options,
 	void **, values, unsigned int, count, CUlibraryOption *, library_options, void **,
 	library_values, unsigned int, library_count)
-{
-	struct image image;
-	struct code_load load;
-	CUresult r = code_load_begin(&unknown_image, &load);
-
-	if (r != CUDA_SUCCESS)
-		return r;
-	image = image_read_file(path);
-	r = cuda.cuLibraryLoadFromFile(library, path, options, values, count, library_options,
-		library_values, library_count);
-	return library_loaded(r, library, &image, &load);
-}
+LOAD_LIBRARY(cuda.cuLibraryLoadFromFile, image_read_file(path), path, options, values, count,
+	library_options, library_values, library_count)
 
 HOOK_BODY(cuLibraryUnload, CUlibrary, library)
 {

@@ -17,16 +17,17 @@ HOOK_BODY(cuDevicePrimaryCtxRetain, CUcontext *, context, CUdevice, ordinal)
 {
 	struct primary_call call;
 	struct device *device;
+	CUcontext made;
 	CUresult r = contexts_enter(ordinal, &device);
 
-	if (r != CUDA_SUCCESS || !device)
+	if (r != CUDA_SUCCESS || !device || !context)
 		return r == CUDA_SUCCESS ? cuda.cuDevicePrimaryCtxRetain(context, ordinal) : r;
 	r = contexts_primary_begin(device, true, &call);
 	if (r != CUDA_SUCCESS)
 		return r;
-	r = cuda.cuDevicePrimaryCtxRetain(context, ordinal);
-	contexts_primary_end(&call, r == CUDA_SUCCESS ? *context : NULL);
-	return r;
+	r = cuda.cuDevicePrimaryCtxRetain(&made, ordinal);
+	contexts_primary_end(&call, r == CUDA_SUCCESS ? made : NULL);
+	return HOOK_GIVE(r, context, made);
 }
 
 /* A call that may end the primary context. */
@@ -60,57 +61,49 @@ HOOK_FORMS(cuDevicePrimaryCtxReset, _v2, CUdevice, ordinal)
 	return end_primary(real, ordinal);
 }
 
-/* What the ways to make a context have in common, before the driver's call and after it. */
-static CUresult before_making(const CUcontext *context, CUdevice ordinal, struct charge *ret_charge)
+/* A way to make a context: the driver's call, with the arguments behind the context. */
+#define MAKE(real, ...)                                              \
+	{                                                            \
+		_cleanup_charge_ struct charge charge = CHARGE_NULL; \
+		CUcontext made;                                      \
+		CUresult r;                                          \
+                                                                     \
+		if (!context) /* the driver refuses it */            \
+			return real(context, __VA_ARGS__);           \
+		r = before_making(ordinal, &charge);                 \
+		if (r == CUDA_SUCCESS)                               \
+			r = real(&made, __VA_ARGS__);                \
+		if (r == CUDA_SUCCESS)                               \
+			r = after_making(made, &charge);             \
+		return HOOK_GIVE(r, context, made);                  \
+	}
+
+static CUresult before_making(CUdevice ordinal, struct charge *ret_charge)
 {
 	struct device *device;
-	CUresult r;
+	CUresult r = contexts_enter(ordinal, &device);
 
-	if (!context) /* the driver refuses it */
-		return CUDA_SUCCESS;
-	r = contexts_enter(ordinal, &device);
 	return r == CUDA_SUCCESS && device ? contexts_reserve(device, ret_charge) : r;
 }
 
-static CUresult after_making(CUresult r, const CUcontext *context, struct charge *charge)
+static CUresult after_making(CUcontext made, struct charge *charge)
 {
-	if (r != CUDA_SUCCESS || !charge->device)
-		return r;
+	if (!charge->device)
+		return CUDA_SUCCESS;
 	contexts_measure(charge->device, charge);
-	return contexts_keep(*context, charge);
+	return contexts_keep(made, charge);
 }
 
 HOOK_FORMS(cuCtxCreate, _v2, CUcontext *, context, unsigned int, flags, CUdevice, ordinal)
-{
-	_cleanup_charge_ struct charge charge = CHARGE_NULL;
-	CUresult r = before_making(context, ordinal, &charge);
-
-	if (r == CUDA_SUCCESS)
-		r = real(context, flags, ordinal);
-	return after_making(r, context, &charge);
-}
+MAKE(real, flags, ordinal)
 
 HOOK_BODY(cuCtxCreate_v3, CUcontext *, context, CUexecAffinityParam *, affinity, int,
 	affinity_count, unsigned int, flags, CUdevice, ordinal)
-{
-	_cleanup_charge_ struct charge charge = CHARGE_NULL;
-	CUresult r = before_making(context, ordinal, &charge);
-
-	if (r == CUDA_SUCCESS)
-		r = cuda.cuCtxCreate_v3(context, affinity, affinity_count, flags, ordinal);
-	return after_making(r, context, &charge);
-}
+MAKE(cuda.cuCtxCreate_v3, affinity, affinity_count, flags, ordinal)
 
 HOOK_BODY(cuCtxCreate_v4, CUcontext *, context, CUctxCreateParams *, parameters, unsigned int,
 	flags, CUdevice, ordinal)
-{
-	_cleanup_charge_ struct charge charge = CHARGE_NULL;
-	CUresult r = before_making(context, ordinal, &charge);
-
-	if (r == CUDA_SUCCESS)
-		r = cuda.cuCtxCreate_v4(context, parameters, flags, ordinal);
-	return after_making(r, context, &charge);
-}
+MAKE(cuda.cuCtxCreate_v4, parameters, flags, ordinal)
 
 HOOK_FORMS(cuCtxDestroy, _v2, CUcontext, context)
 {

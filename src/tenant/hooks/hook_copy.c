@@ -50,7 +50,8 @@ BULK_WIDTHS(cuMemcpyAtoHAsync, _v2, _ptsz, ATOH, CUstream, stream)
 /* Rows and layers: a description says what they are. A unified address may be on the host, too. */
 #define IS_HOSTS(c) \
 	((c)->srcMemoryType == CU_MEMORYTYPE_HOST || (c)->dstMemoryType == CU_MEMORYTYPE_HOST)
-#define KIND(c)	    (!(c) ? BULK_NOTHING : IS_HOSTS(c) ? BULK_ENGINE : BULK_COPY_SHAPED)
+/* Asked first: what is metered is what is done. */
+#define KIND(c)	    (!(c) ? BULK_NOTHING : (HOOK_COPY(c), IS_HOSTS(c) ? BULK_ENGINE : BULK_COPY_SHAPED))
 #define BYTES_2D(c) ((c) ? (uint64_t)(c)->WidthInBytes * (c)->Height : 0)
 #define BYTES_3D(c) ((c) ? (uint64_t)(c)->WidthInBytes * (c)->Height * (c)->Depth : 0)
 #define FLAT	    KIND(copy), BYTES_2D(copy), CUDA_MEMCPY2D const *, copy

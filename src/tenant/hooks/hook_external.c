@@ -6,6 +6,7 @@
  * process keeps it.
  */
 #define LOG_TOPIC LOG_MEMORY
+#include <string.h>
 #include <unistd.h>
 
 #include "base/fault.h"
@@ -33,19 +34,22 @@ HOOK_BODY(cuImportExternalMemory, CUexternalMemory *, memory,
 	const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *, description)
 {
 	_cleanup_charge_ struct charge charge = CHARGE_NULL;
-	CUresult r;
+	CUexternalMemory made;
+	CUresult r = CUDA_SUCCESS;
 
-	if (!memory || !description || description->size == 0)
+	if (!memory || !description)
 		return cuda.cuImportExternalMemory(memory, description);
-	r = charge_reserve_current(
-		allocations_worst_bytes(description->size), CHARGE_SHARED, &charge);
+	HOOK_COPY(description);
+	if (description->size)
+		r = charge_reserve_current(
+			allocations_worst_bytes(description->size), CHARGE_SHARED, &charge);
 	if (r == CUDA_SUCCESS)
-		r = cuda.cuImportExternalMemory(memory, description);
-	if (r == CUDA_SUCCESS && !keep(*memory, &charge)) {
-		cuda.cuDestroyExternalMemory(*memory);
+		r = cuda.cuImportExternalMemory(&made, description);
+	if (r == CUDA_SUCCESS && !keep(made, &charge)) {
+		cuda.cuDestroyExternalMemory(made);
 		r = CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	return r;
+	return HOOK_GIVE(r, memory, made);
 }
 
 HOOK_BODY(cuDestroyExternalMemory, CUexternalMemory, memory)
@@ -117,18 +121,23 @@ HOOK_BODY(cuMemGetHandleForAddressRange, void *, handle, CUdeviceptr, at, size_t
 {
 	struct range range;
 	CUresult r;
+	int made;
 
 	if (state_enter() != STATE_OPEN || !handle || !bytes)
 		return cuda.cuMemGetHandleForAddressRange(handle, at, bytes, type, flags);
+	if (type != CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD)
+		return CUDA_ERROR_NOT_SUPPORTED;
 	r = pin_range(at, bytes, &range);
 	if (r != CUDA_SUCCESS)
 		return r;
 	FAULT("range: pinned");
-	r = cuda.cuMemGetHandleForAddressRange(handle, at, bytes, type, flags);
+	r = cuda.cuMemGetHandleForAddressRange(&made, at, bytes, type, flags);
 	FAULT("range: the driver was called");
 	if (!unpin_range(&range, r == CUDA_SUCCESS)) {
-		close(*(int *)handle);
+		close(made);
 		return CUDA_ERROR_INVALID_VALUE;
 	}
+	if (r == CUDA_SUCCESS)
+		memcpy(handle, &made, sizeof(made));
 	return r;
 }

@@ -61,12 +61,12 @@ static CUresult making_end(struct making *m, CUresult r)
 }
 
 /* An executable graph was made. */
-static CUresult made(struct making *m, CUresult r, const CUgraphExec *exec)
+static CUresult keep(struct making *m, CUresult r, CUgraphExec made)
 {
 	if (r == CUDA_SUCCESS && state_enter() == STATE_OPEN) {
-		r = graphs_keep(*exec, &m->survey);
+		r = graphs_keep(made, &m->survey);
 		if (r != CUDA_SUCCESS)
-			cuda.cuGraphExecDestroy(*exec);
+			cuda.cuGraphExecDestroy(made);
 	}
 	return making_end(m, r);
 }
@@ -75,28 +75,32 @@ HOOK_FORMS(cuGraphInstantiate, _v2, CUgraphExec *, exec, CUgraph, graph, CUgraph
 	char *, log, size_t, log_bytes)
 {
 	struct making m = MAKING_NULL;
+	CUgraphExec made = NULL;
 	CUresult r;
 
 	if (!exec || !graph)
 		return real(exec, graph, error_node, log, log_bytes);
 	r = making_begin(graph, &m);
 	if (r == CUDA_SUCCESS)
-		r = real(exec, graph, error_node, log, log_bytes);
-	return made(&m, r, exec);
+		r = real(&made, graph, error_node, log, log_bytes);
+	r = keep(&m, r, made);
+	return HOOK_GIVE(r, exec, made);
 }
 
 HOOK_BODY(
 	cuGraphInstantiateWithFlags, CUgraphExec *, exec, CUgraph, graph, unsigned long long, flags)
 {
 	struct making m = MAKING_NULL;
+	CUgraphExec made = NULL;
 	CUresult r;
 
 	if (!exec || !graph)
 		return cuda.cuGraphInstantiateWithFlags(exec, graph, flags);
 	r = making_begin(graph, &m);
 	if (r == CUDA_SUCCESS)
-		r = cuda.cuGraphInstantiateWithFlags(exec, graph, flags);
-	return made(&m, r, exec);
+		r = cuda.cuGraphInstantiateWithFlags(&made, graph, flags);
+	r = keep(&m, r, made);
+	return HOOK_GIVE(r, exec, made);
 }
 
 /* An instantiation that may upload the graph as well. */
@@ -117,20 +121,26 @@ static CUresult ask_with_params(const struct graph_call *call)
 HOOK_FORMS(cuGraphInstantiateWithParams, _ptsz, CUgraphExec *, exec, CUgraph, graph,
 	CUDA_GRAPH_INSTANTIATE_PARAMS *, params)
 {
-	const struct with_params with = {exec, graph, params, real};
+	CUDA_GRAPH_INSTANTIATE_PARAMS wanted;
+	CUgraphExec made = NULL;
+	const struct with_params with = {&made, graph, &wanted, real};
 	struct graph_call call = {.ask = ask_with_params, .more = &with};
 	struct making m = MAKING_NULL;
-	bool is_upload;
 	CUresult r;
 
 	if (!exec || !graph || !params)
 		return real(exec, graph, params);
-	is_upload = params->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD;
-	call.stream = hook_meant(params->hUploadStream, null_stream);
+	wanted = *params;
+	call.stream = hook_meant(wanted.hUploadStream, null_stream);
 	r = making_begin(graph, &m);
 	if (r == CUDA_SUCCESS)
-		r = is_upload ? graphs_call_with(m.survey.needs, &call) : call.ask(&call);
-	return made(&m, r, exec);
+		r = wanted.flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD
+			    ? graphs_call_with(m.survey.needs, &call)
+			    : call.ask(&call);
+	r = keep(&m, r, made);
+	/* Which node the driver refused, and why. */
+	*params = wanted;
+	return HOOK_GIVE(r, exec, made);
 }
 
 static CUresult ask_to_run(const struct graph_call *call)
@@ -225,6 +235,7 @@ HOOK_BODY(cuGraphExecKernelNodeSetParams, CUgraphExec, exec, CUgraphNode, node,
 
 	if (!exec || !node || !params)
 		return cuda.cuGraphExecKernelNodeSetParams(exec, node, params);
+	HOOK_COPY(params);
 	r = making_begin_kernel(params->func, NULL, &m);
 	if (r == CUDA_SUCCESS)
 		r = cuda.cuGraphExecKernelNodeSetParams(exec, node, params);
@@ -239,6 +250,7 @@ HOOK_BODY(cuGraphExecKernelNodeSetParams_v2, CUgraphExec, exec, CUgraphNode, nod
 
 	if (!exec || !node || !params)
 		return cuda.cuGraphExecKernelNodeSetParams_v2(exec, node, params);
+	HOOK_COPY(params);
 	r = making_begin_kernel(params->func, params->kern, &m);
 	if (r == CUDA_SUCCESS)
 		r = cuda.cuGraphExecKernelNodeSetParams_v2(exec, node, params);
@@ -253,6 +265,7 @@ HOOK_BODY(
 
 	if (!exec || !node || !params)
 		return cuda.cuGraphExecNodeSetParams(exec, node, params);
+	HOOK_COPY(params);
 	if (params->type == CU_GRAPH_NODE_TYPE_KERNEL)
 		r = making_begin_kernel(params->kernel.func, params->kernel.kern, &m);
 	else if (params->type == CU_GRAPH_NODE_TYPE_GRAPH)
@@ -263,26 +276,39 @@ HOOK_BODY(
 }
 
 /* Nothing tells a conditional node's bodies later, and their kernels count, too. */
-static CUresult added(CUresult r, const CUgraphNode *node, const CUgraphNodeParams *params)
+static void added(CUgraphNode made, const CUgraphNodeParams *params, CUgraphNodeParams *ret_params)
 {
-	if (r == CUDA_SUCCESS && params->type == CU_GRAPH_NODE_TYPE_CONDITIONAL &&
-		state_enter() == STATE_OPEN)
-		graph_survey_keep_bodies(*node, &params->conditional);
-	return r;
+	if (params->type == CU_GRAPH_NODE_TYPE_CONDITIONAL && state_enter() == STATE_OPEN)
+		graph_survey_keep_bodies(made, &params->conditional);
+	/* The driver answers in the parameters, too. */
+	if (params->type == CU_GRAPH_NODE_TYPE_CONDITIONAL ||
+		params->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
+		*ret_params = *params;
 }
+
+/* The rest of a hook that adds a node: the driver's call. */
+#define ADD(real, ...)                                          \
+	{                                                       \
+		CUgraphNodeParams wanted;                       \
+		CUgraphNode made;                               \
+		CUresult r;                                     \
+                                                                \
+		if (!node || !params)                           \
+			return real(node, __VA_ARGS__, params); \
+		wanted = *params;                               \
+		r = real(&made, __VA_ARGS__, &wanted);          \
+		if (r == CUDA_SUCCESS)                          \
+			added(made, &wanted, params);           \
+		return HOOK_GIVE(r, node, made);                \
+	}
 
 HOOK_BODY(cuGraphAddNode, CUgraphNode *, node, CUgraph, graph, const CUgraphNode *, dependencies,
 	size_t, count, CUgraphNodeParams *, params)
-{
-	return added(cuda.cuGraphAddNode(node, graph, dependencies, count, params), node, params);
-}
+ADD(cuda.cuGraphAddNode, graph, dependencies, count)
 
 HOOK_BODY(cuGraphAddNode_v2, CUgraphNode *, node, CUgraph, graph, const CUgraphNode *, dependencies,
 	const CUgraphEdgeData *, edges, size_t, count, CUgraphNodeParams *, params)
-{
-	return added(cuda.cuGraphAddNode_v2(node, graph, dependencies, edges, count, params), node,
-		params);
-}
+ADD(cuda.cuGraphAddNode_v2, graph, dependencies, edges, count)
 
 HOOK_BODY(cuDeviceGraphMemTrim, CUdevice, device)
 {

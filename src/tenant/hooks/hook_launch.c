@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Hooks: launches. A function that was launched before goes straight through the gate to the driver. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "tenant/memory/code.h"
@@ -74,12 +75,16 @@ static void launch_end(struct launch *launch, CUresult r)
 LAUNCH_FORMS(cuLaunchKernel, _ptsz, GRID, void **, extra)
 LAUNCH_FORMS(cuLaunchCooperativeKernel, _ptsz, GRID)
 
-#define CONFIG                                                                                  \
-	config ? hook_meant(config->hStream, null_stream) : NULL,                               \
-		config ? (uint64_t)config->gridDimX * config->gridDimY * config->gridDimZ : 0,  \
-		const CUlaunchConfig *, config, CUfunction, function, void **, params, void **, \
-		extra
-LAUNCH_FORMS(cuLaunchKernelEx, _ptsz, CONFIG)
+HOOK_FORMS_UNLESS(cuLaunchKernelEx, _ptsz, is_free(function), const CUlaunchConfig *, config,
+	CUfunction, function, void **, params, void **, extra)
+{
+	if (!config)
+		return real(config, function, params, extra);
+	HOOK_COPY(config);
+	LAUNCH(real, hook_meant(config->hStream, null_stream),
+		(uint64_t)config->gridDimX * config->gridDimY * config->gridDimZ,
+		(config, function, params, extra))
+}
 
 /* The interfaces of CUDA 2, where a function has its blocks and its parameters before. */
 LAUNCH_OLD(cuLaunch, NULL, 0, CUfunction, function)
@@ -128,6 +133,7 @@ HOOK_BODY(cuLaunchCooperativeKernelMultiDevice, CUDA_LAUNCH_PARAMS *, launches, 
 	unsigned int, flags)
 {
 	_cleanup_free_ struct one *begun = NULL;
+	CUDA_LAUNCH_PARAMS wanted[STATE_ORDINALS];
 	unsigned int done = 0;
 	CUresult r = CUDA_SUCCESS;
 
@@ -136,13 +142,14 @@ HOOK_BODY(cuLaunchCooperativeKernelMultiDevice, CUDA_LAUNCH_PARAMS *, launches, 
 	begun = calloc(count, sizeof(*begun));
 	if (!begun)
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	memcpy(wanted, launches, count * sizeof(*wanted));
 	while (done < count && r == CUDA_SUCCESS) {
-		r = begin_one(&launches[done], &begun[done]);
+		r = begin_one(&wanted[done], &begun[done]);
 		if (r == CUDA_SUCCESS)
 			done++;
 	}
 	if (r == CUDA_SUCCESS)
-		r = cuda.cuLaunchCooperativeKernelMultiDevice(launches, count, flags);
+		r = cuda.cuLaunchCooperativeKernelMultiDevice(wanted, count, flags);
 	for (unsigned int i = 0; i < done; i++)
 		end_one(&begun[i], r);
 	return r;

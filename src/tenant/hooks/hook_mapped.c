@@ -28,14 +28,18 @@ HOOK_BODY(cuMemCreate, CUmemGenericAllocationHandle *, handle, size_t, bytes,
 	const CUmemAllocationProp *, properties, unsigned long long, flags)
 {
 	_cleanup_charge_ struct charge charge = CHARGE_NULL;
+	CUmemGenericAllocationHandle made;
 	CUresult r;
 
 	if (!handle || !properties || bytes == 0)
 		return cuda.cuMemCreate(handle, bytes, properties, flags);
+	HOOK_COPY(properties);
 	r = reserve(bytes, properties, &charge);
 	if (r == CUDA_SUCCESS)
-		r = cuda.cuMemCreate(handle, bytes, properties, flags);
-	return r == CUDA_SUCCESS ? mapped_keep(*handle, &charge) : r;
+		r = cuda.cuMemCreate(&made, bytes, properties, flags);
+	if (r == CUDA_SUCCESS)
+		r = mapped_keep(made, &charge);
+	return HOOK_GIVE(r, handle, made);
 }
 
 HOOK_BODY(cuMemRelease, CUmemGenericAllocationHandle, handle)
@@ -54,6 +58,7 @@ HOOK_BODY(cuMemRelease, CUmemGenericAllocationHandle, handle)
 
 HOOK_BODY(cuMemRetainAllocationHandle, CUmemGenericAllocationHandle *, handle, void *, address)
 {
+	CUmemGenericAllocationHandle retained = 0;
 	struct mapped_reference reference;
 	CUresult r;
 
@@ -62,17 +67,17 @@ HOOK_BODY(cuMemRetainAllocationHandle, CUmemGenericAllocationHandle *, handle, v
 	r = mapped_refer_begin_at((CUdeviceptr)(uintptr_t)address, &reference);
 	if (r != CUDA_SUCCESS)
 		return r;
-	r = cuda.cuMemRetainAllocationHandle(handle, address);
-	if (r == CUDA_SUCCESS && *handle != reference.handle) {
+	r = cuda.cuMemRetainAllocationHandle(&retained, address);
+	if (r == CUDA_SUCCESS && retained != reference.handle) {
 		/* Something else is mapped there now. */
-		cuda.cuMemRelease(*handle);
+		cuda.cuMemRelease(retained);
 		r = CUDA_ERROR_INVALID_VALUE;
 	}
 	if (!mapped_refer_end(&reference, r == CUDA_SUCCESS)) {
-		cuda.cuMemRelease(*handle);
+		cuda.cuMemRelease(retained);
 		r = CUDA_ERROR_INVALID_VALUE;
 	}
-	return r;
+	return HOOK_GIVE(r, handle, retained);
 }
 
 /* Enters the mapping that the driver has made. */

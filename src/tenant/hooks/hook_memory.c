@@ -12,54 +12,65 @@
  * refusal. The interfaces of CUDA 2 differ in the width of sizes and device pointers alone, and a pointer means the
  * same memory to both, so either may free what the other has allocated.
  */
-#define ALLOCATE(symbol, kind, asked, kept, refused, ...)                                     \
-	HOOK_BODY(symbol, __VA_ARGS__)                                                        \
+#define ALLOCATE(symbol, kind, asked, kept, refused, type, ...)                               \
+	HOOK_BODY(symbol, type *, pointer, __VA_ARGS__)                                       \
 	{                                                                                     \
 		_cleanup_charge_ struct charge charge = CHARGE_NULL;                          \
 		uint64_t expected = pointer ? (asked) : 0;                                    \
+		type made;                                                                    \
 		CUresult r;                                                                   \
                                                                                               \
 		if (expected == 0)                                                            \
-			return cuda.symbol(HOOK_NAMES(__VA_ARGS__));                          \
+			return cuda.symbol(pointer, HOOK_NAMES(__VA_ARGS__));                 \
 		r = charge_reserve_current(allocations_worst_bytes(expected), kind, &charge); \
 		if (r == CUDA_SUCCESS)                                                        \
-			r = cuda.symbol(HOOK_NAMES(__VA_ARGS__));                             \
-		return r == CUDA_SUCCESS ? kept : refused;                                    \
+			r = cuda.symbol(&made, HOOK_NAMES(__VA_ARGS__));                      \
+		r = r == CUDA_SUCCESS ? kept : refused;                                       \
+		return HOOK_GIVE(r, pointer, made);                                           \
 	}
 
-#define KEPT allocations_keep(*pointer, bytes, &charge)
-ALLOCATE(cuMemAlloc_v2, CHARGE_PLAIN, bytes, KEPT, oversubscribe_place(r, bytes, &charge, pointer),
-	CUdeviceptr *, pointer, size_t, bytes)
-ALLOCATE(cuMemAlloc, CHARGE_PLAIN, bytes, KEPT, r, CUdeviceptr_v1 *, pointer, unsigned int, bytes)
+#define KEPT allocations_keep(made, bytes, &charge)
+ALLOCATE(cuMemAlloc_v2, CHARGE_PLAIN, bytes, KEPT, oversubscribe_place(r, bytes, &charge, &made),
+	CUdeviceptr, size_t, bytes)
+ALLOCATE(cuMemAlloc, CHARGE_PLAIN, bytes, KEPT, r, CUdeviceptr_v1, unsigned int, bytes)
 
-/* The rows of a host fallback are as far apart as the driver's own. */
-static CUresult place_pitched(CUresult r, CUdeviceptr *pointer, size_t *pitch, size_t width_bytes,
-	size_t height, struct charge *charge)
-{
-	r = oversubscribe_place(r, allocations_pitched_bytes(width_bytes, height), charge, pointer);
-	if (r == CUDA_SUCCESS)
-		*pitch = allocations_pitched_bytes(width_bytes, 1);
-	return r;
-}
-
-#define ALLOCATE_PITCH(symbol, refused, pointer_type, size)                                      \
-	ALLOCATE(symbol, CHARGE_PLAIN, pitch ? allocations_pitched_bytes(width, height) : 0,     \
-		allocations_keep_pitched(*pointer, expected, (uint64_t)*pitch *height, &charge), \
-		refused, pointer_type *, pointer, size *, pitch, size, width, size, height,      \
-		unsigned int, element)
-ALLOCATE_PITCH(cuMemAllocPitch_v2, place_pitched(r, pointer, pitch, width, height, &charge),
-	CUdeviceptr, size_t)
+/* The driver chooses the pitch. The rows of a host fallback are as far apart as its own. */
+#define ALLOCATE_PITCH(symbol, refused, type, size)                                                \
+	HOOK_BODY(symbol, type *, pointer, size *, pitch, size, width, size, height, unsigned int, \
+		element)                                                                           \
+	{                                                                                          \
+		_cleanup_charge_ struct charge charge = CHARGE_NULL;                               \
+		uint64_t expected = allocations_pitched_bytes(width, height);                      \
+		size step = (size)allocations_pitched_bytes(width, 1);                             \
+		type made;                                                                         \
+		CUresult r;                                                                        \
+                                                                                                   \
+		if (!pointer || !pitch || expected == 0)                                           \
+			return cuda.symbol(pointer, pitch, width, height, element);                \
+		r = charge_reserve_current(                                                        \
+			allocations_worst_bytes(expected), CHARGE_PLAIN, &charge);                 \
+		if (r == CUDA_SUCCESS)                                                             \
+			r = cuda.symbol(&made, &step, width, height, element);                     \
+		r = r == CUDA_SUCCESS ? allocations_keep_pitched(                                  \
+						made, expected, (uint64_t)step * height, &charge)  \
+				      : refused;                                                   \
+		if (r == CUDA_SUCCESS)                                                             \
+			*pitch = step;                                                             \
+		return HOOK_GIVE(r, pointer, made);                                                \
+	}
+ALLOCATE_PITCH(
+	cuMemAllocPitch_v2, oversubscribe_place(r, expected, &charge, &made), CUdeviceptr, size_t)
 ALLOCATE_PITCH(cuMemAllocPitch, r, CUdeviceptr_v1, unsigned int)
 
 /* CHUNK_BYTES at least: managed memory is placed by pages of its own, not in shared chunks. */
-#define KEPT_MANAGED allocations_keep(*pointer, allocations_worst_bytes(bytes), &charge)
+#define KEPT_MANAGED allocations_keep(made, allocations_worst_bytes(bytes), &charge)
 
 /*
  * Managed memory takes device memory when it is touched there, up to its size: so much is charged
  * from the beginning (docs/decisions/0009-managed-memory.md).
  */
-ALLOCATE(cuMemAllocManaged, CHARGE_MANAGED, bytes, KEPT_MANAGED, r, CUdeviceptr *, pointer, size_t,
-	bytes, unsigned int, flags)
+ALLOCATE(cuMemAllocManaged, CHARGE_MANAGED, bytes, KEPT_MANAGED, r, CUdeviceptr, size_t, bytes,
+	unsigned int, flags)
 
 static uint64_t free_bytes(void)
 {

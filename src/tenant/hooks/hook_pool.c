@@ -33,17 +33,16 @@ static CUresult device_of(CUstream stream, struct device **ret_device)
 
 /* One body for all forms: the driver's call with or without a pool of the program's choice. */
 struct call {
-	CUdeviceptr *pointer;
 	size_t bytes;
 	CUmemoryPool chosen; /* NULL: the device's current one */
 	CUstream stream;
 	cuMemAllocAsync_fn *alloc; /* NULL: the program has chosen the pool */
 };
 
-static CUresult ask_driver(const struct call *c)
+static CUresult ask_driver(const struct call *c, CUdeviceptr *pointer)
 {
-	return c->alloc ? c->alloc(c->pointer, c->bytes, c->stream)
-			: cuda.cuMemAllocFromPoolAsync(c->pointer, c->bytes, c->chosen, c->stream);
+	return c->alloc ? c->alloc(pointer, c->bytes, c->stream)
+			: cuda.cuMemAllocFromPoolAsync(pointer, c->bytes, c->chosen, c->stream);
 }
 
 /* The call, once it is known which pool is charged: the driver is given that one. */
@@ -64,7 +63,8 @@ static CUresult begin(struct call *c, struct pool **ret_pool)
 }
 
 /* The reservation was for a pool's growth; memory of its own is charged by its own size. */
-static CUresult place_beyond(const struct call *c, CUresult r, struct charge *charge)
+static CUresult place_beyond(
+	const struct call *c, CUresult r, struct charge *charge, CUdeviceptr *ret_pointer)
 {
 	struct device *device = charge->device;
 
@@ -74,23 +74,24 @@ static CUresult place_beyond(const struct call *c, CUresult r, struct charge *ch
 	if (charge_reserve(device, allocations_worst_bytes(c->bytes), CHARGE_MANAGED, charge) !=
 		CUDA_SUCCESS)
 		return r;
-	return oversubscribe_place(r, c->bytes, charge, c->pointer);
+	return oversubscribe_place(r, c->bytes, charge, ret_pointer);
 }
 
 /* From the pool that began; what it grew by is charged. */
-static CUresult allocate_from(struct pool *pool, const struct call *c, struct charge *charge)
+static CUresult allocate_from(
+	struct pool *pool, const struct call *c, struct charge *charge, CUdeviceptr *ret_pointer)
 {
 	CUresult r = pools_reserve(pool, c->bytes, c->stream, charge);
 
 	if (r == CUDA_SUCCESS)
-		r = cuda.cuMemAllocFromPoolAsync(c->pointer, c->bytes, c->chosen, c->stream);
+		r = cuda.cuMemAllocFromPoolAsync(ret_pointer, c->bytes, c->chosen, c->stream);
 	if (r != CUDA_SUCCESS) {
 		pools_cancel(pool);
-		return place_beyond(c, r, charge);
+		return place_beyond(c, r, charge, ret_pointer);
 	}
 	pools_keep(pool, charge);
-	if (allocations_keep_pooled(*c->pointer, pool) < 0) {
-		cuda.cuMemFreeAsync(*c->pointer, c->stream);
+	if (allocations_keep_pooled(*ret_pointer, pool) < 0) {
+		cuda.cuMemFreeAsync(*ret_pointer, c->stream);
 		pools_freed(pool, false);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
@@ -100,16 +101,17 @@ static CUresult allocate_from(struct pool *pool, const struct call *c, struct ch
 /* A current pool that is destroyed meanwhile was not the program's choice: another one is current then. */
 #define CHOICES_MOST 8
 
-static CUresult allocate(struct call c)
+static CUresult allocate(struct call c, CUdeviceptr *pointer)
 {
 	_cleanup_charge_ struct charge charge = CHARGE_NULL;
 	enum state_mode mode = state_enter();
 	struct pool *pool = NULL;
 	CUresult r = CUDA_ERROR_OUT_OF_MEMORY;
+	CUdeviceptr made;
 
-	if (mode == STATE_ASIDE || !c.pointer || c.bytes == 0 || (!c.alloc && !c.chosen) ||
+	if (mode == STATE_ASIDE || !pointer || c.bytes == 0 || (!c.alloc && !c.chosen) ||
 		capture_is_on(c.stream))
-		return ask_driver(&c);
+		return ask_driver(&c, pointer);
 	if (mode == STATE_CLOSED)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	for (unsigned i = 0; i < CHOICES_MOST; i++) {
@@ -118,11 +120,11 @@ static CUresult allocate(struct call c)
 		charge_undo(&charge);
 		r = begin(&this, &pool);
 		if (r == CUDA_SUCCESS)
-			r = allocate_from(pool, &this, &charge);
+			r = allocate_from(pool, &this, &charge, &made);
 		if (r == CUDA_SUCCESS || !c.alloc || !pool || !pools_is_gone(pool))
 			break;
 	}
-	return r;
+	return HOOK_GIVE(r, pointer, made);
 }
 
 /* A host fallback, which the driver does not free in stream order, and into no graph at all. */
@@ -170,15 +172,13 @@ static CUresult release(CUdeviceptr pointer, CUstream stream, cuMemFreeAsync_fn 
 
 HOOK_FORMS(cuMemAllocAsync, _ptsz, CUdeviceptr *, pointer, size_t, bytes, CUstream, stream)
 {
-	return allocate(
-		(struct call){.pointer = pointer, .bytes = bytes, .stream = stream, .alloc = real});
+	return allocate((struct call){.bytes = bytes, .stream = stream, .alloc = real}, pointer);
 }
 
 HOOK_FORMS(cuMemAllocFromPoolAsync, _ptsz, CUdeviceptr *, pointer, size_t, bytes, CUmemoryPool,
 	pool, CUstream, stream)
 {
-	return allocate((struct call){
-		.pointer = pointer, .bytes = bytes, .chosen = pool, .stream = stream});
+	return allocate((struct call){.bytes = bytes, .chosen = pool, .stream = stream}, pointer);
 }
 
 HOOK_FORMS(cuMemFreeAsync, _ptsz, CUdeviceptr, pointer, CUstream, stream)
@@ -189,18 +189,22 @@ HOOK_FORMS(cuMemFreeAsync, _ptsz, CUdeviceptr, pointer, CUstream, stream)
 HOOK_BODY(cuMemPoolCreate, CUmemoryPool *, pool, const CUmemPoolProps *, properties)
 {
 	struct device *device = NULL;
-	CUresult r = cuda.cuMemPoolCreate(pool, properties);
+	CUmemoryPool made;
+	CUresult r;
 
-	if (r != CUDA_SUCCESS || state_enter() != STATE_OPEN)
-		return r;
-	if ((properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
-		    state_meet_device(properties->location.id, &device) != 0) ||
-		pools_add(*pool, device) < 0) {
+	if (!pool || !properties || state_enter() != STATE_OPEN)
+		return cuda.cuMemPoolCreate(pool, properties);
+	HOOK_COPY(properties);
+	r = cuda.cuMemPoolCreate(&made, properties);
+	if (r == CUDA_SUCCESS &&
+		((properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
+			 state_meet_device(properties->location.id, &device) != 0) ||
+			pools_add(made, device) < 0)) {
 		/* A pool that is not in our books must not be there. */
-		cuda.cuMemPoolDestroy(*pool);
-		return CUDA_ERROR_OUT_OF_MEMORY;
+		cuda.cuMemPoolDestroy(made);
+		r = CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	return r;
+	return HOOK_GIVE(r, pool, made);
 }
 
 HOOK_BODY(cuMemPoolDestroy, CUmemoryPool, pool)

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Hooks: memory shared with other processes, by handles of bytes and by descriptors. */
 #define LOG_TOPIC LOG_MEMORY
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/mark.h"
@@ -17,44 +19,41 @@
 HOOK_BODY(cuIpcGetMemHandle, CUipcMemHandle *, handle, CUdeviceptr, pointer)
 {
 	CUdeviceptr base = pointer;
-	CUresult r = cuda.cuIpcGetMemHandle(handle, pointer);
+	CUipcMemHandle made;
+	CUresult r = cuda.cuIpcGetMemHandle(handle ? &made : NULL, pointer);
 
 	if (r != CUDA_SUCCESS && state_enter() == STATE_OPEN && allocations_falls_back(pointer))
 		log_warn("memory that was placed in the host's (CUDA_OVERSUBSCRIBE) cannot be "
 			 "shared "
 			 "with other processes",
 			U64("pointer", pointer));
-	if (r != CUDA_SUCCESS || state_enter() != STATE_OPEN)
-		return r;
-	if (cuda.cuMemGetAddressRange_v2)
-		cuda.cuMemGetAddressRange_v2(&base, NULL, pointer);
-	allocations_share(base, ipc_key(handle, sizeof(*handle)));
-	return r;
-}
-
-static CUresult open_handle(CUdeviceptr *pointer, const CUipcMemHandle *handle, unsigned int flags,
-	cuIpcOpenMemHandle_fn *call)
-{
-	enum state_mode mode = state_enter();
-	struct opening opening;
-	CUresult r;
-
-	if (mode == STATE_CLOSED)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	if (mode == STATE_ASIDE || !pointer)
-		return call(pointer, *handle, flags);
-	opened_begin(handle, &opening);
-	r = call(pointer, *handle, flags);
-	if (r == CUDA_SUCCESS)
-		return opened_keep(*pointer, &opening);
-	opened_undo(&opening);
-	return r;
+	if (r == CUDA_SUCCESS && state_enter() == STATE_OPEN) {
+		if (cuda.cuMemGetAddressRange_v2)
+			cuda.cuMemGetAddressRange_v2(&base, NULL, pointer);
+		allocations_share(base, ipc_key(&made, sizeof(made)));
+	}
+	return HOOK_GIVE(r, handle, made);
 }
 
 HOOK_FORMS(cuIpcOpenMemHandle, _v2, CUdeviceptr *, pointer, CUipcMemHandle, handle, unsigned int,
 	flags)
 {
-	return open_handle(pointer, &handle, flags, real);
+	enum state_mode mode = state_enter();
+	struct opening opening;
+	CUdeviceptr made;
+	CUresult r;
+
+	if (mode == STATE_CLOSED)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (mode == STATE_ASIDE || !pointer)
+		return real(pointer, handle, flags);
+	opened_begin(&handle, &opening);
+	r = real(&made, handle, flags);
+	if (r == CUDA_SUCCESS)
+		r = opened_keep(made, &opening);
+	else
+		opened_undo(&opening);
+	return HOOK_GIVE(r, pointer, made);
 }
 
 HOOK_BODY(cuIpcCloseMemHandle, CUdeviceptr, pointer)
@@ -70,64 +69,96 @@ HOOK_BODY(cuIpcCloseMemHandle, CUdeviceptr, pointer)
 	return r;
 }
 
-/* What a shareable handle is: a descriptor that can be marked, or bytes with a key. */
-struct shareable {
-	int fd; /* -1: none */
-	uint64_t key;
+/* What Linux has for a shareable handle: a descriptor that can be marked, or bytes with a key. */
+union shareable {
+	int fd;
+	CUmemFabricHandle fabric;
 };
 
-/* False for what Linux does not have. */
-static bool read_shareable(
-	const void *handle, CUmemAllocationHandleType type, struct shareable *ret_shareable)
+static bool is_shareable(CUmemAllocationHandleType type)
 {
-	*ret_shareable = (struct shareable){.fd = -1};
-	if (type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
-		memcpy(&ret_shareable->fd, handle, sizeof(int));
-	else if (type == CU_MEM_HANDLE_TYPE_FABRIC)
-		ret_shareable->key = ipc_key(handle, sizeof(CUmemFabricHandle));
-	else
-		return false;
-	return true;
+	return type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ||
+	       type == CU_MEM_HANDLE_TYPE_FABRIC;
+}
+
+/* -1: none */
+static int fd_of(CUmemAllocationHandleType type, const union shareable *s)
+{
+	return type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ? s->fd : -1;
+}
+
+static uint64_t key_of(CUmemAllocationHandleType type, const union shareable *s)
+{
+	return type == CU_MEM_HANDLE_TYPE_FABRIC ? ipc_key(&s->fabric, sizeof(s->fabric)) : 0;
+}
+
+static CUresult give_shareable(
+	CUresult r, void *to, CUmemAllocationHandleType type, const union shareable *made)
+{
+	if (r == CUDA_SUCCESS)
+		memcpy(to, made, fd_of(type, made) < 0 ? sizeof(made->fabric) : sizeof(made->fd));
+	return r;
 }
 
 HOOK_BODY(cuMemExportToShareableHandle, void *, shareable, CUmemGenericAllocationHandle, handle,
 	CUmemAllocationHandleType, type, unsigned long long, flags)
 {
-	struct shareable s = {.fd = -1};
 	struct mapped_export export;
-	bool is_shareable;
+	union shareable made;
 	CUresult r;
 
-	if (state_enter() != STATE_OPEN || !shareable)
+	if (state_enter() != STATE_OPEN || !shareable || !is_shareable(type))
 		return cuda.cuMemExportToShareableHandle(shareable, handle, type, flags);
 	r = mapped_export_begin(handle, &export);
 	if (r != CUDA_SUCCESS)
 		return r;
-	r = cuda.cuMemExportToShareableHandle(shareable, handle, type, flags);
-	is_shareable = r == CUDA_SUCCESS && read_shareable(shareable, type, &s);
-	mapped_export_end(&export, is_shareable, s.fd, s.key);
-	return r;
+	r = cuda.cuMemExportToShareableHandle(&made, handle, type, flags);
+	if (r == CUDA_SUCCESS)
+		mapped_export_end(&export, true, fd_of(type, &made), key_of(type, &made));
+	else
+		mapped_export_end(&export, false, -1, 0);
+	return give_shareable(r, shareable, type, &made);
 }
 
-/* What is about to be imported: whose it is, and how large as far as it says. */
+/*
+ * What is about to be imported: whose it is, and how large as far as it says. The driver gets a copy of the bytes, or
+ * of the descriptor, because another thread can put another one in its place.
+ */
 struct import {
 	bool is_shared;
 	unsigned shared;
 	uint64_t bytes; /* of another slice's; 0: not known */
+	CUmemFabricHandle fabric;
+	int fd;	      /* -1: none */
+	void *handle; /* for the driver */
 };
 
 static void import_begin(void *handle, CUmemAllocationHandleType type, struct import *ret_import)
 {
 	struct mark mark = {.id = 0};
 
-	*ret_import = (struct import){.is_shared = false};
-	if (type == CU_MEM_HANDLE_TYPE_FABRIC && handle)
-		mark.id = ipc_key(handle, sizeof(CUmemFabricHandle));
-	else if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ||
-		 mark_get((int)(intptr_t)handle, &mark) < 0)
-		return;
+	*ret_import = (struct import){.fd = -1, .handle = (void *)(uintptr_t)handle};
+	if (type == CU_MEM_HANDLE_TYPE_FABRIC && handle) {
+		memcpy(&ret_import->fabric, handle, sizeof(ret_import->fabric));
+		ret_import->handle = &ret_import->fabric;
+		mark.id = ipc_key(&ret_import->fabric, sizeof(ret_import->fabric));
+	} else if (type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) {
+		ret_import->fd = fcntl((int)(intptr_t)handle, F_DUPFD_CLOEXEC, 0);
+		if (ret_import->fd < 0)
+			return;
+		ret_import->handle = (void *)(intptr_t)ret_import->fd;
+		if (mark_get(ret_import->fd, &mark) < 0)
+			return;
+	}
 	ret_import->bytes = mark.steps * MARK_STEP_BYTES;
-	ret_import->is_shared = ipc_hold(mark.id, &ret_import->shared);
+	ret_import->is_shared = mark.id && ipc_hold(mark.id, &ret_import->shared);
+}
+
+/* After the driver's call, whatever its answer. */
+static void import_end(const struct import *import)
+{
+	if (import->fd >= 0)
+		close(import->fd);
 }
 
 static void import_undo(const struct import *import)
@@ -157,6 +188,7 @@ static CUresult keep_foreign(CUmemGenericAllocationHandle handle, uint64_t bytes
 HOOK_BODY(cuMemImportFromShareableHandle, CUmemGenericAllocationHandle *, handle, void *, os_handle,
 	CUmemAllocationHandleType, type)
 {
+	CUmemGenericAllocationHandle made;
 	enum state_mode mode;
 	struct import import;
 	CUresult r;
@@ -167,29 +199,33 @@ HOOK_BODY(cuMemImportFromShareableHandle, CUmemGenericAllocationHandle *, handle
 	if (mode == STATE_ASIDE || !handle)
 		return cuda.cuMemImportFromShareableHandle(handle, os_handle, type);
 	import_begin(os_handle, type, &import);
-	r = cuda.cuMemImportFromShareableHandle(handle, os_handle, type);
+	r = cuda.cuMemImportFromShareableHandle(&made, import.handle, type);
+	import_end(&import);
 	if (r != CUDA_SUCCESS) {
 		import_undo(&import);
 		return r;
 	}
-	r = import.is_shared ? mapped_keep_shared(*handle, import.shared)
-			     : keep_foreign(*handle, import.bytes);
+	r = import.is_shared ? mapped_keep_shared(made, import.shared)
+			     : keep_foreign(made, import.bytes);
 	if (r != CUDA_SUCCESS) {
-		cuda.cuMemRelease(*handle);
+		cuda.cuMemRelease(made);
 		import_undo(&import);
 	}
-	return r;
+	return HOOK_GIVE(r, handle, made);
 }
 
 HOOK_BODY(cuMemPoolExportToShareableHandle, void *, handle, CUmemoryPool, pool,
 	CUmemAllocationHandleType, type, unsigned long long, flags)
 {
-	struct shareable s;
-	CUresult r = cuda.cuMemPoolExportToShareableHandle(handle, pool, type, flags);
+	union shareable made;
+	CUresult r;
 
-	if (r == CUDA_SUCCESS && state_enter() == STATE_OPEN && read_shareable(handle, type, &s))
-		pools_share(pool, s.fd, s.key);
-	return r;
+	if (state_enter() != STATE_OPEN || !handle || !is_shareable(type))
+		return cuda.cuMemPoolExportToShareableHandle(handle, pool, type, flags);
+	r = cuda.cuMemPoolExportToShareableHandle(&made, pool, type, flags);
+	if (r == CUDA_SUCCESS)
+		pools_share(pool, fd_of(type, &made), key_of(type, &made));
+	return give_shareable(r, handle, type, &made);
 }
 
 /*
@@ -200,15 +236,17 @@ HOOK_BODY(cuMemPoolImportFromShareableHandle, CUmemoryPool *, pool, void *, hand
 	CUmemAllocationHandleType, type, unsigned long long, flags)
 {
 	struct import import;
+	CUmemoryPool made;
 	CUresult r;
 
 	if (state_enter() != STATE_OPEN || !pool)
 		return cuda.cuMemPoolImportFromShareableHandle(pool, handle, type, flags);
 	import_begin(handle, type, &import);
-	r = cuda.cuMemPoolImportFromShareableHandle(pool, handle, type, flags);
+	r = cuda.cuMemPoolImportFromShareableHandle(&made, import.handle, type, flags);
+	import_end(&import);
 	if (r != CUDA_SUCCESS)
 		import_undo(&import);
-	else if (pools_add(*pool, NULL) < 0)
+	else if (pools_add(made, NULL) < 0)
 		log_debug("an imported pool is entered when it is used");
-	return r;
+	return HOOK_GIVE(r, pool, made);
 }

@@ -114,11 +114,12 @@ HOOK_BODY(cuGreenCtxDestroy, CUgreenCtx, green)
 
 HOOK_BODY(cuCtxFromGreenCtx, CUcontext *, context, CUgreenCtx, green)
 {
-	CUresult r = cuda.cuCtxFromGreenCtx(context, green);
+	CUcontext made;
+	CUresult r = cuda.cuCtxFromGreenCtx(context ? &made : NULL, green);
 
 	if (r == CUDA_SUCCESS && state_enter() == STATE_OPEN)
-		contexts_green_seen(green, *context);
-	return r;
+		contexts_green_seen(green, made);
+	return HOOK_GIVE(r, context, made);
 }
 
 /* Stacks get their room at once; heap and printf buffer when something that uses them is loaded. */

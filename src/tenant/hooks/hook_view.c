@@ -53,24 +53,28 @@ static bool see_current(struct view *ret_view)
 	return true;
 }
 
-/* *value as the slice may see it. */
-#define SHOW(value, ours, has_host)                               \
-	do {                                                      \
-		if ((value) && (*(value) > (ours) || (has_host))) \
-			*(value) = (__typeof__(*(value)))(ours);  \
-	} while (0)
+/* What the driver said as the slice may see it. */
+#define SHOWN(said, ours, has_host) \
+	((said) > (ours) || (has_host) ? (__typeof__(said))(ours) : (said))
 
-#define GET_INFO(symbol, size, has_host)                           \
-	HOOK_BODY(symbol, size *, free_bytes, size *, total_bytes) \
-	{                                                          \
-		struct view view;                                  \
-		CUresult r = cuda.symbol(free_bytes, total_bytes); \
-                                                                   \
-		if (r != CUDA_SUCCESS || !see_current(&view))      \
-			return r;                                  \
-		SHOW(free_bytes, view.room_bytes, has_host);       \
-		SHOW(total_bytes, view.quota_bytes, has_host);     \
-		return r;                                          \
+#define GET_INFO(symbol, size, has_host)                                  \
+	HOOK_BODY(symbol, size *, free_bytes, size *, total_bytes)        \
+	{                                                                 \
+		struct view view;                                         \
+		size room, total;                                         \
+		CUresult r = cuda.symbol(&room, &total);                  \
+                                                                          \
+		if (r != CUDA_SUCCESS)                                    \
+			return r;                                         \
+		if (see_current(&view)) {                                 \
+			room = SHOWN(room, view.room_bytes, has_host);    \
+			total = SHOWN(total, view.quota_bytes, has_host); \
+		}                                                         \
+		if (free_bytes)                                           \
+			*free_bytes = room;                               \
+		if (total_bytes)                                          \
+			*total_bytes = total;                             \
+		return r;                                                 \
 	}
 
 GET_INFO(cuMemGetInfo_v2, size_t, view.has_host)
@@ -86,15 +90,16 @@ static bool see_quota(CUdevice ordinal, uint64_t *ret_quota_bytes)
 	       slice_view(device, ret_quota_bytes, &used);
 }
 
-#define TOTAL(symbol, size, has_host)                                \
-	HOOK_BODY(symbol, size *, bytes, CUdevice, ordinal)          \
-	{                                                            \
-		uint64_t quota;                                      \
-		CUresult r = cuda.symbol(bytes, ordinal);            \
-                                                                     \
-		if (r == CUDA_SUCCESS && see_quota(ordinal, &quota)) \
-			SHOW(bytes, quota, has_host);                \
-		return r;                                            \
+#define TOTAL(symbol, size, has_host)                                     \
+	HOOK_BODY(symbol, size *, bytes, CUdevice, ordinal)               \
+	{                                                                 \
+		uint64_t quota;                                           \
+		size total;                                               \
+		CUresult r = cuda.symbol(bytes ? &total : NULL, ordinal); \
+                                                                          \
+		if (r == CUDA_SUCCESS && see_quota(ordinal, &quota))      \
+			total = SHOWN(total, quota, has_host);            \
+		return HOOK_GIVE(r, bytes, total);                        \
 	}
 
 TOTAL(cuDeviceTotalMem_v2, size_t, oversubscribe_is_on(state_device(ordinal)))

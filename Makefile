@@ -93,14 +93,17 @@ models: ## search the models of tests/model with spin
 
 ## Checkers
 check: ## all checkers; goes on after a finding
-	$(Q)$(MAKE) -k --no-print-directory check-files check-layers check-format check-docs \
-		check-coverage check-links check-exports check-glibc
+	$(Q)$(MAKE) -k --no-print-directory check-files check-layers check-hooks check-format \
+		check-docs check-coverage check-links check-exports check-glibc
 
 check-files: ## licence lines, titles, length, comments, white space
 	$(Q)$(PYTHON) tools/check_files.py
 
 check-layers: ## which module may include which, and what each must never do
 	$(Q)$(PYTHON) tools/check_layers.py
+
+check-hooks: ## no hook reads the program's memory after the driver, or twice
+	$(Q)$(PYTHON) tools/check_hooks.py
 
 check-links: build-test ## no call upwards between layers, no circle of calls
 	$(Q)$(PYTHON) tools/check_links.py build/test

@@ -125,6 +125,43 @@ class Layers(Tree):
 
 
 @unittest.skipUnless(shutil.which("cc") or shutil.which("gcc"), "no C compiler")
+class Hooks(Tree):
+    HOOK = "src/tenant/hooks/hook_memory.c"
+
+    def put_hook(self, body, more="", params="int *pointer"):
+        self.put(self.HOOK, TOP + "struct { int (*alloc)(int *), (*with)(const int *); } cuda;\n%s"
+                 "static int cuMemAlloc_body(%s)\n{\n%s\n}\n" % (more, params, body))
+
+    def test_an_answer_that_is_read_in_the_programs_memory_is_found(self):
+        self.put_hook("\tint r = cuda.alloc(pointer);\n\treturn r ? r : *pointer;")
+        self.finds("check_hooks.py", "cuMemAlloc: 'pointer' is read and given to the driver")
+        self.put_hook("\treturn keep(cuda.alloc(pointer), pointer);",
+                      "static int keep(int r, const int *made)\n{\n\treturn r + made[0];\n}\n")
+        self.finds("check_hooks.py", "'pointer' is read and given to the driver")
+
+    def test_a_variable_of_the_hook_is_fine(self):
+        self.put_hook("\tint made, r;\n\n\tif (!pointer)\n\t\treturn cuda.alloc(pointer);\n"
+                      "\tr = cuda.alloc(&made);\n\tif (r == 0)\n\t\t*pointer = made;\n\treturn r;")
+        self.is_content("check_hooks.py")
+
+    def test_a_parameter_that_is_read_twice_is_found(self):
+        self.put_hook("\treturn *wanted > 1 ? *wanted : 0;", params="const int *wanted")
+        self.finds("check_hooks.py", "'wanted' is read more than once")
+        self.put_hook("\tif (*wanted > 1)\n\t\treturn 2;\n\treturn cuda.with(wanted);",
+                      params="const int *wanted")
+        self.finds("check_hooks.py", "'wanted' is read and given to the driver")
+
+    def test_a_copy_is_the_hooks_own(self):
+        self.put_hook("\tCOPY(wanted);\n\tif (*wanted > 1)\n\t\treturn 2;\n"
+                      "\treturn cuda.with(wanted);",
+                      "#define COPY(p) ((p) = (__typeof__(*(p))[1]){*(p)})\n", "const int *wanted")
+        self.is_content("check_hooks.py")
+
+    def test_what_cannot_be_followed_is_found(self):
+        self.put_hook("\tstruct call c = {pointer};\n\n\treturn run(&c);")
+        self.finds("check_hooks.py", "'pointer' is used in a way that cannot be followed")
+
+
 class Links(Tree):
     def links(self, output, libraries=(), **sources):
         """Compiles sources ({path with _ for /: text}) and says in a build folder that output has them."""

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The limits of a process: of each of its sources the smallest, as the tenant library takes it (quota.c).
- *
- * Sources are the system's share, the share of VGPU_SHARE, and the environment.
- */
+/* The limits of a process: of each of its sources the smallest (policy/grant.h). */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,6 +8,7 @@
 #include "cli/mps_daemon.h"
 #include "node/turn_folder.h"
 #include "policy/device_name.h"
+#include "policy/grant.h"
 
 #define ENVIRONMENT_MEMORY  "CUDA_DEVICE_MEMORY_LIMIT"
 #define ENVIRONMENT_COMPUTE "CUDA_DEVICE_SM_LIMIT"
@@ -32,28 +29,16 @@ static bool is_limited(const struct share_compute *c)
 	return c->cores_permille || (c->cap_permille && c->cap_permille < SHARE_WHOLE_PERMILLE);
 }
 
-static uint16_t lesser(uint16_t a, uint16_t b)
-{
-	return a && (a < b || b == 0) ? a : b;
-}
-
 /* The lesser of each is in force, with the source that made it less. */
 static void lower(struct limit *l, uint64_t memory_bytes, const char *memory_from,
 	const struct share_compute *compute, const char *compute_from)
 {
-	struct share_compute c = {
-		.cores_permille = lesser(l->compute.cores_permille, compute->cores_permille),
-		.cap_permille = lesser(l->compute.cap_permille, compute->cap_permille)};
-
 	if (memory_bytes < l->memory_bytes) {
 		l->memory_bytes = memory_bytes;
 		l->memory_from = memory_from;
 	}
-	if (c.cap_permille && c.cores_permille > c.cap_permille)
-		c.cores_permille = c.cap_permille;
-	if (is_limited(&c) && memcmp(&c, &l->compute, sizeof(c)) != 0)
+	if (grant_lower(&l->compute, compute) && is_limited(&l->compute))
 		l->compute_from = compute_from;
-	l->compute = c;
 }
 
 static void lower_by_share(struct limit *l, const struct inspected_share *from)
@@ -78,22 +63,9 @@ static int index_of(const struct patient *p, const char *uuid)
 static void lower_by_environment(
 	struct limit *l, const struct options *o, int index, bool has_turns)
 {
-	uint64_t bytes = o->memory_limit_bytes;
-	unsigned percent = o->cores_percent;
-	struct share_compute compute = {.cores_permille = 0};
+	struct share_compute compute = grant_environment_compute(o, index, has_turns);
 
-	if (index >= 0 && index < OPTIONS_DEVICES && o->memory_limit_of_bytes[index])
-		bytes = o->memory_limit_of_bytes[index];
-	if (index >= 0 && index < OPTIONS_DEVICES && o->cores_of_percent[index])
-		percent = o->cores_of_percent[index];
-	if (o->policy != OPTIONS_POLICY_DISABLE)
-		compute.cores_permille = (uint16_t)(10 * percent);
-	/* Without time slices the use of other slices is unknown, so nothing is lent. */
-	if (compute.cores_permille)
-		compute.cap_permille = o->policy == OPTIONS_POLICY_DEFAULT && has_turns
-					       ? SHARE_WHOLE_PERMILLE
-					       : compute.cores_permille;
-	lower(l, bytes ? bytes : SHARE_UNLIMITED, ENVIRONMENT_MEMORY, &compute,
+	lower(l, grant_environment_bytes(o, index), ENVIRONMENT_MEMORY, &compute,
 		ENVIRONMENT_COMPUTE);
 }
 
@@ -148,25 +120,27 @@ bool limits_mps_is_alive(const struct patient *patient)
 	       mps_daemon_is_alive(far);
 }
 
+static const char *mps_pipe(const struct patient *p)
+{
+	return grant_mps_pipe(inspect_option(&p->seen, "CUDA_MPS_PIPE_DIRECTORY"));
+}
+
 /* Whether the driver was told of the daemon of its share. */
 static bool is_client(const struct patient *p)
 {
 	const char *pipe = limits_mps(p);
-	const char *told = inspect_option(&p->seen, "CUDA_MPS_PIPE_DIRECTORY");
 
-	return pipe && strcmp(pipe, told ? told : MPS_DEFAULT_PIPE) == 0;
+	return pipe && strcmp(pipe, mps_pipe(p)) == 0;
 }
 
 const char *limits_turns(const struct patient *patient)
 {
-	const struct inspection *seen = &patient->seen;
+	const struct inspected_share *shares = patient->seen.shares;
 
-	if (is_client(patient))
-		return NULL;
-	for (unsigned s = 0; s < INSPECT_SHARES; s++)
-		if (is_in_force(&seen->shares[s]) && *seen->shares[s].share.turns)
-			return seen->shares[s].share.turns;
-	return seen->options.turns_path;
+	return grant_turns_path(
+		(const struct share *[]){is_in_force(&shares[0]) ? &shares[0].share : NULL,
+			is_in_force(&shares[1]) ? &shares[1].share : NULL},
+		mps_pipe(patient), &patient->seen.options);
 }
 
 int limits_count_peers(const struct patient *patient, unsigned *ret_count)

@@ -29,6 +29,7 @@
 #include "base/file.h"
 #include "cli/mps_daemon.h"
 #include "node/slice.h"
+#include "policy/grant.h"
 
 #define PROGRAM	     "nvidia-cuda-mps-control"
 #define PREFIX	     ".mps-"
@@ -81,8 +82,8 @@ static bool find_operators(bool is_sim, struct mps *mps)
 
 	if (is_path(named) && mps_daemon_is_alive(named))
 		snprintf(mps->pipe, sizeof(mps->pipe), "%s", named);
-	else if (!is_sim && is_trusted(MPS_DEFAULT_PIPE) && mps_daemon_is_alive(MPS_DEFAULT_PIPE))
-		strcpy(mps->pipe, MPS_DEFAULT_PIPE);
+	else if (!is_sim && is_trusted(GRANT_MPS_PIPE) && mps_daemon_is_alive(GRANT_MPS_PIPE))
+		strcpy(mps->pipe, GRANT_MPS_PIPE);
 	return mps->pipe[0];
 }
 

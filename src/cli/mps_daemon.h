@@ -7,9 +7,6 @@
 #include "base/err.h"
 #include "policy/share.h"
 
-/* The driver's own pipe directory, where CUDA_MPS_PIPE_DIRECTORY names no other. */
-#define MPS_DEFAULT_PIPE "/tmp/nvidia-mps"
-
 /* Where a daemon's files are. */
 struct mps_place {
 	char pipe[SHARE_PATH_BYTES];

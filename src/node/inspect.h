@@ -4,10 +4,11 @@
 
 #include <stdbool.h>
 
+#include "policy/grant.h"
 #include "policy/options.h"
 #include "policy/share.h"
 
-#define INSPECT_SHARES 2 /* the system's, and the one of VGPU_SHARE */
+#define INSPECT_SHARES GRANT_SHARES /* the system's, and the one of VGPU_SHARE */
 
 /* A share file, as the process sees it. */
 struct inspected_share {

@@ -20,6 +20,7 @@
 #include "base/file.h"
 #include "base/lock.h"
 #include "base/log.h"
+#include "policy/grant.h"
 #include "policy/share.h"
 #include "tenant/slice/environment.h"
 #include "tenant/slice/nvml.h"
@@ -97,15 +98,11 @@ static int load(struct source *source)
 	return 0;
 }
 
-#define MPS_DEFAULT_PIPE "/tmp/nvidia-mps" /* the driver's own, without the variable */
-
 static void read_mps(void)
 {
-	const char *pipe = getenv("CUDA_MPS_PIPE_DIRECTORY");
+	const char *pipe = grant_mps_pipe(getenv("CUDA_MPS_PIPE_DIRECTORY"));
 	const char *percent = getenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
 
-	if (!pipe || !*pipe)
-		pipe = MPS_DEFAULT_PIPE;
 	/* One that is too long is no share's. */
 	if (strlen(pipe) < sizeof(quota.mps_pipe))
 		strcpy(quota.mps_pipe, pipe);
@@ -113,36 +110,18 @@ static void read_mps(void)
 		quota.mps_permille = SHARE_WHOLE_PERMILLE;
 }
 
-/* Whether MPS divides the device for this process by that share, so that its time need not be. */
-static bool is_client(const struct share *share)
-{
-	return share->mps[0] && strcmp(share->mps, quota.mps_pipe) == 0;
-}
-
-static const char *find_turns(void)
-{
-	const struct source *sources[] = {&quota.system, &quota.own};
-	bool is_side_by_side = false;
-
-	for (size_t i = 0; i < ARRAY_SIZE(sources); i++) {
-		const struct share *share = share_of(sources[i]);
-
-		if (is_client(share))
-			is_side_by_side = true;
-		else if (share->turns[0])
-			return strcpy(quota.share_turns, share->turns);
-	}
-	return is_side_by_side ? NULL : quota.options.turns_path;
-}
-
 /* Where things are does not change under a process, whatever becomes of its share; and who asks needs no lock. */
 static void find_names(void)
 {
 	const struct share *system = share_of(&quota.system), *own = share_of(&quota.own);
 	const char *region = system->region[0] ? system->region : own->region;
+	const char *turns = grant_turns_path(
+		(const struct share *[]){system, own}, quota.mps_pipe, &quota.options);
 
 	strcpy(quota.slice_name, system->slice[0] ? system->slice : own->slice);
-	quota.turns_path = find_turns();
+	quota.turns_path = turns;
+	if (turns == system->turns || turns == own->turns)
+		quota.turns_path = strcpy(quota.share_turns, turns);
 	quota.region_path = region[0]			? strcpy(quota.share_region, region)
 			    : quota.options.region_path ? quota.options.region_path
 							: REGION_DEFAULT_PATH;
@@ -198,36 +177,25 @@ static uint64_t smaller(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-static uint64_t none_is_unlimited(uint64_t bytes)
+/* NVML's index of the device, where an option of one device asks for it; -1 where none does. */
+static int index_for(bool is_asked, const char *uuid, int *ret_index)
 {
-	return bytes ? bytes : QUOTA_UNLIMITED;
-}
-
-/* What the environment says of the device. */
-static int environment_bytes(const char *uuid, uint64_t *ret_bytes)
-{
-	uint64_t bytes = quota.options.memory_limit_bytes;
 	unsigned index;
+	int r = is_asked ? nvml_index_of(uuid, &index) : 0;
 
-	if (quota.options.has_indexed_limit) {
-		int r = nvml_index_of(uuid, &index);
-
-		if (r < 0)
-			return r;
-		if (index < OPTIONS_DEVICES && quota.options.memory_limit_of_bytes[index])
-			bytes = quota.options.memory_limit_of_bytes[index];
-	}
-	*ret_bytes = none_is_unlimited(bytes);
-	return 0;
+	if (r == 0)
+		*ret_index = is_asked && index < OPTIONS_DEVICES ? (int)index : -1;
+	return r;
 }
 
 int quota_memory_bytes(const char *uuid, uint64_t *ret_bytes)
 {
 	uint64_t bytes;
-	int r = environment_bytes(uuid, &bytes);
+	int index, r = index_for(quota.options.has_indexed_limit, uuid, &index);
 
 	if (r < 0)
 		return r;
+	bytes = grant_environment_bytes(&quota.options, index);
 	LOCK_SCOPE_OWN(&quota.share_lock);
 	if (quota.system.is_in_force)
 		bytes = smaller(bytes, share_memory_bytes(share_of(&quota.system), uuid));
@@ -237,55 +205,17 @@ int quota_memory_bytes(const char *uuid, uint64_t *ret_bytes)
 	return 0;
 }
 
-#define WHOLE_PERMILLE SHARE_WHOLE_PERMILLE
-
-/* What the environment says; a limit of the policy "default" lends what nobody else uses. */
-static int environment_compute(
-	const char *uuid, bool is_contended, struct share_compute *ret_compute)
-{
-	const struct options *o = &quota.options;
-	unsigned percent = o->cores_percent, index;
-
-	*ret_compute = (struct share_compute){.cores_permille = 0};
-	if (o->policy == OPTIONS_POLICY_DISABLE ||
-		(o->policy == OPTIONS_POLICY_DEFAULT && !is_contended))
-		return 0;
-	if (o->has_indexed_cores) {
-		int r = nvml_index_of(uuid, &index);
-
-		if (r < 0)
-			return r;
-		if (index < OPTIONS_DEVICES && o->cores_of_percent[index])
-			percent = o->cores_of_percent[index];
-	}
-	ret_compute->cores_permille = (uint16_t)(percent * 10);
-	/* Without turns nobody can tell what the others use. */
-	ret_compute->cap_permille = o->policy == OPTIONS_POLICY_DEFAULT && quota_turns_path()
-					    ? WHOLE_PERMILLE
-					    : ret_compute->cores_permille;
-	return 0;
-}
-
-/* The lesser of both; what one does not say is the other's. */
-static void restrict_limits(struct quota_limits *t, const struct share_compute *c)
-{
-	if (c->cap_permille && c->cap_permille < t->cap_permille)
-		t->cap_permille = c->cap_permille;
-	if (c->cores_permille && (!t->cores_permille || c->cores_permille < t->cores_permille))
-		t->cores_permille = c->cores_permille;
-	if (c->weight)
-		t->weight = c->weight;
-}
-
 /* A whole percent, as the driver takes it. One that was told more is limited by time. */
 static bool is_divided(const struct share *share, const struct share_compute *c)
 {
-	unsigned granted = c->cap_permille ? (c->cap_permille + 9u) / 10 * 10 : WHOLE_PERMILLE;
+	unsigned granted =
+		c->cap_permille ? (c->cap_permille + 9u) / 10 * 10 : SHARE_WHOLE_PERMILLE;
 
-	return is_client(share) && quota.mps_permille <= granted;
+	return grant_is_client(share, quota.mps_pipe) && quota.mps_permille <= granted;
 }
 
-static void restrict_by(struct quota_limits *t, const struct source *source, const char *uuid)
+static void restrict_by(struct quota_limits *t, struct share_compute *c,
+	const struct source *source, const char *uuid)
 {
 	const struct share *share = share_of(source);
 	const struct share_device *device = share_device(share, uuid);
@@ -293,30 +223,46 @@ static void restrict_by(struct quota_limits *t, const struct source *source, con
 	if (!source->is_in_force)
 		return;
 	if (device && !is_divided(share, &device->compute))
-		restrict_limits(t, &device->compute);
+		grant_lower(c, &device->compute);
 	if (share->priority > t->priority)
 		t->priority = share->priority;
 	t->is_suspended |= share->is_suspended;
 }
 
+/* With the policy "default" a limit holds only where the region's utilization_switch is on. */
+static int environment_compute(
+	const char *uuid, bool is_contended, struct share_compute *ret_compute)
+{
+	const struct options *o = &quota.options;
+	bool is_off = o->policy == OPTIONS_POLICY_DISABLE ||
+		      (o->policy == OPTIONS_POLICY_DEFAULT && !is_contended);
+	int index, r = index_for(!is_off && o->has_indexed_cores, uuid, &index);
+
+	if (r == 0)
+		*ret_compute = is_off ? (struct share_compute){.cores_permille = 0}
+				      : grant_environment_compute(o, index, quota_turns_path());
+	return r;
+}
+
 int quota_compute(const char *uuid, bool is_contended, struct quota_limits *ret_limits)
 {
-	struct quota_limits t = {
-		.cap_permille = WHOLE_PERMILLE, .weight = SHARE_DEFAULT_WEIGHT, .priority = 0};
-	struct share_compute c;
-	int r = environment_compute(uuid, is_contended, &c);
+	struct quota_limits t = {.priority = 0};
+	struct share_compute environment,
+		c = {.cap_permille = SHARE_WHOLE_PERMILLE, .weight = SHARE_DEFAULT_WEIGHT};
+	int r = environment_compute(uuid, is_contended, &environment);
 
 	if (r < 0)
 		return r;
-	restrict_limits(&t, &c);
+	grant_lower(&c, &environment);
 	LOCK_SCOPE_OWN(&quota.share_lock);
 	if (quota.options.has_priority || (!quota.system.is_in_force && !quota.own.is_in_force))
 		t.priority = (uint8_t)quota.options.priority;
 	/* The system's share has the last word on what cannot be compared: the weight. */
-	restrict_by(&t, &quota.own, uuid);
-	restrict_by(&t, &quota.system, uuid);
-	if (t.cores_permille > t.cap_permille)
-		t.cores_permille = t.cap_permille;
+	restrict_by(&t, &c, &quota.own, uuid);
+	restrict_by(&t, &c, &quota.system, uuid);
+	t.cores_permille = c.cores_permille;
+	t.cap_permille = c.cap_permille;
+	t.weight = c.weight;
 	*ret_limits = t;
 	return 0;
 }

@@ -4,7 +4,7 @@
 # alike, as many at once as there are processors. What it finds lies in the working folder as crash-*; a
 # new corpus file belongs into corpus/TARGET.
 set -eu
-targets="parse region share snapshot text"
+targets="parse ptx region share snapshot text"
 here=$(cd "$(dirname "$0")" && pwd)
 root=$here/../..
 clang=${CLANG:-clang}
@@ -23,4 +23,4 @@ printf '%s\n' $targets | xargs -P "$(nproc)" -I {} sh -c 'target=$1 scratch=$2 h
     "$@" -o "$scratch/$target" "$here/fuzz_$target.c" "$scratch"/*.o && mkdir "$scratch/new-$target" &&
     "$scratch/$target" -max_total_time="$seconds" -max_len=4096 -verbosity=0 -print_final_stats=1 \
         "$scratch/new-$target" "$here/corpus/$target"' \
-    - {} "$scratch" "$here" $((${1:-60} / 5)) "$clang" $flags -fsanitize=fuzzer,address,undefined
+    - {} "$scratch" "$here" $((${1:-60} / 6)) "$clang" $flags -fsanitize=fuzzer,address,undefined

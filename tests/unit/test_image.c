@@ -100,6 +100,47 @@ static void ptx_tells_its_variables_and_what_it_calls(void **state)
 	assert_false(image.has_printf);
 }
 
+static void ptx_that_is_not_understood_is_unknown(void **state)
+{
+	struct image image = image_read(".version 7.0\n.global .b8 a[n];\n");
+
+	(void)state;
+	assert_false(image.is_known || image.hides_managed);
+	image = image_read("#x\n.version 7.0\n.global .attribute(.managed) .b8 a[100];\n");
+	assert_false(image.is_known);
+	assert_true(image.hides_managed);
+	image = image_read("\t.version 7.0\n.global .b8 a[0x10];\n");
+	assert_true(image.is_known);
+	assert_int_equal(image.device_bytes, 16);
+}
+
+static void a_cubin_tells_which_variables_are_managed(void **state)
+{
+	struct cubin c = cubin_calling("malloc");
+
+	(void)state;
+	c.symbol[0] = (Elf64_Sym){.st_other = 4, .st_size = UINT64_C(3) << 30, .st_shndx = 2};
+	assert_int_equal(image_read(&c).managed_bytes, UINT64_C(3) << 30);
+}
+
+static void a_cubin_that_is_not_whole_is_unknown(void **state)
+{
+	struct cubin c = cubin_calling("malloc");
+
+	(void)state;
+	c.head.e_shnum = 0;
+	assert_false(image_read(&c).is_known);
+	c = cubin_calling("malloc");
+	c.head.e_shentsize = 32;
+	assert_false(image_read(&c).is_known);
+	c = cubin_calling("malloc");
+	c.section[2].sh_flags |= SHF_COMPRESSED;
+	assert_false(image_read(&c).is_known);
+	c = cubin_calling("malloc");
+	c.section[3].sh_link = 9;
+	assert_false(image_read(&c).is_known);
+}
+
 static void anything_else_is_unknown(void **state)
 {
 	uint32_t fat_binary[16] = {0xba55ed50};
@@ -126,14 +167,14 @@ static void a_file_is_never_read_behind_its_end(void **state)
 		assert_int_equal(ftruncate(fd, 0), 0);
 		assert_int_equal(pwrite(fd, &c, length, 0), length);
 		image = image_read_file(path);
-		assert_true(length == sizeof(c) ? image.is_known : true);
+		assert_int_equal(image.is_known, length == sizeof(c));
 		if (length < 10)
 			break;
 	}
 	c.head.e_shoff = UINT64_MAX - 8;
 	c.section[3].sh_offset = UINT64_MAX - 8;
 	assert_int_equal(pwrite(fd, &c, sizeof(c), 0), sizeof(c));
-	assert_int_equal(image_read_file(path).device_bytes, 0);
+	assert_false(image_read_file(path).is_known);
 	unlink(path);
 	close(fd);
 }
@@ -145,6 +186,9 @@ int main(void)
 		cmocka_unit_test(managed_variables_are_told_apart),
 		cmocka_unit_test(sizes_that_overflow_are_the_largest),
 		cmocka_unit_test(ptx_tells_its_variables_and_what_it_calls),
+		cmocka_unit_test(ptx_that_is_not_understood_is_unknown),
+		cmocka_unit_test(a_cubin_tells_which_variables_are_managed),
+		cmocka_unit_test(a_cubin_that_is_not_whole_is_unknown),
 		cmocka_unit_test(anything_else_is_unknown),
 		cmocka_unit_test(a_file_is_never_read_behind_its_end),
 	};

@@ -51,7 +51,7 @@ HOOK_BODY(cuModuleLoadDataEx, CUmodule *, module, const void *, data, unsigned i
 LOAD(cuda.cuModuleLoadDataEx, image_read(data), data, count, options, values)
 
 HOOK_BODY(cuModuleLoadFatBinary, CUmodule *, module, const void *, data)
-LOAD(cuda.cuModuleLoadFatBinary, unknown_image, data)
+LOAD(cuda.cuModuleLoadFatBinary, image_read(data), data)
 
 HOOK_BODY(cuModuleUnload, CUmodule, module)
 {
@@ -72,6 +72,13 @@ HOOK_BODY(cuModuleUnload, CUmodule, module)
  * A library takes nothing until it is used, unless the program asked for all to be loaded at once.
  * What its image tells is kept for its first use.
  */
+static CUresult library_begin(const struct image *image, struct code_load *ret_load)
+{
+	CUresult r = code_check(image);
+
+	return r == CUDA_SUCCESS ? code_load_begin(&unknown_image, ret_load) : r;
+}
+
 static CUresult library_loaded(
 	CUresult r, CUlibrary made, const struct image *image, struct code_load *load)
 {
@@ -87,16 +94,15 @@ static CUresult library_loaded(
 
 #define LOAD_LIBRARY(real, read_image, ...)                          \
 	{                                                            \
-		struct image image_;                                 \
+		const struct image image_ = read_image;              \
 		struct code_load load;                               \
 		CUlibrary made = NULL;                               \
 		CUresult r;                                          \
                                                                      \
 		if (!library)                                        \
 			return real(library, __VA_ARGS__);           \
-		r = code_load_begin(&unknown_image, &load);          \
+		r = library_begin(&image_, &load);                   \
 		if (r == CUDA_SUCCESS) {                             \
-			image_ = read_image;                         \
 			r = real(&made, __VA_ARGS__);                \
 			r = library_loaded(r, made, &image_, &load); \
 		}                                                    \

@@ -70,13 +70,23 @@ static uint64_t load_bound_bytes(const struct image *image)
 	return bound;
 }
 
+CUresult code_check(const struct image *image)
+{
+	if (!image->hides_managed || state_enter() != STATE_OPEN)
+		return CUDA_SUCCESS;
+	log_error("PTX that is not understood names managed variables, so it is refused");
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
 CUresult code_load_begin(const struct image *image, struct code_load *ret_load)
 {
 	bool is_open = state_enter() == STATE_OPEN;
 	uint64_t bound = is_open ? load_bound_bytes(image) : CODE_STEP_BYTES;
-	CUresult r;
+	CUresult r = code_check(image);
 
 	*ret_load = (struct code_load){.guard = {.is_armed = false}, .managed = CHARGE_NULL};
+	if (r != CUDA_SUCCESS)
+		return r;
 	/* Without a context the driver says so itself. */
 	r = guard_begin_current(bound, &ret_load->guard);
 	if (r == CUDA_SUCCESS && ret_load->guard.is_armed)

@@ -21,6 +21,9 @@ struct code_load {
 	struct charge managed; /* for its managed variables */
 };
 
+/* Refuses an image of which neither the image tells nor NVML shows what it takes. */
+CUresult code_check(const struct image *image) MUST_CHECK;
+
 /* Before an image is loaded into the current context. *ret_load goes to code_load_end(). */
 CUresult code_load_begin(const struct image *image, struct code_load *ret_load) MUST_CHECK;
 

@@ -10,9 +10,13 @@
 #include "base/bits.h"
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "policy/ptx.h"
 
 /* A larger file is not read twice only to tell its size. */
 #define FILE_BYTES_MAX (UINT64_C(1) << 30)
+
+/* A bit of a symbol's st_other in a cubin. */
+#define SYMBOL_IS_MANAGED 4
 
 /* An ELF image and how many bytes of it may be read: all that it describes, where its size is unknown. */
 struct elf {
@@ -35,7 +39,8 @@ static const Elf64_Shdr *section(const struct elf *elf, unsigned index)
 	return part(elf, head->e_shoff + (uint64_t)index * sizeof(Elf64_Shdr), sizeof(Elf64_Shdr));
 }
 
-static void note_symbol(const char *name, uint64_t room, struct image *image)
+/* A function that the image calls and does not have is the device runtime's. */
+static void note_call(const char *name, uint64_t room, struct image *image)
 {
 	static const char *const heap[] = {"malloc", "cudaLaunchDevice", "cudaLaunchDeviceV2"};
 
@@ -46,108 +51,82 @@ static void note_symbol(const char *name, uint64_t room, struct image *image)
 	image->has_printf |= strcmp(name, "vprintf") == 0;
 }
 
-/* Functions that the image calls and does not have are the device runtime's. */
-static void read_symbols(const struct elf *elf, const Elf64_Shdr *table, struct image *image)
+static void add_bytes(uint64_t *sum, uint64_t bytes)
+{
+	if (__builtin_add_overflow(*sum, bytes, sum))
+		*sum = UINT64_MAX;
+}
+
+/* False where the table is not whole. */
+static bool read_symbols(const struct elf *elf, const Elf64_Shdr *table, struct image *image)
 {
 	const Elf64_Shdr *names = section(elf, table->sh_link);
 	const Elf64_Sym *symbol = part(elf, table->sh_offset, table->sh_size);
 	const char *text = names ? part(elf, names->sh_offset, names->sh_size) : NULL;
 
 	if (!symbol || !text)
-		return;
-	for (uint64_t i = 0; i < table->sh_size / sizeof(*symbol); i++)
+		return false;
+	for (uint64_t i = 0; i < table->sh_size / sizeof(*symbol); i++) {
+		if (symbol[i].st_other & SYMBOL_IS_MANAGED)
+			add_bytes(&image->managed_bytes, symbol[i].st_size);
 		if (symbol[i].st_shndx == SHN_UNDEF && symbol[i].st_name < names->sh_size)
-			note_symbol(text + symbol[i].st_name, names->sh_size - symbol[i].st_name,
+			note_call(text + symbol[i].st_name, names->sh_size - symbol[i].st_name,
 				image);
+	}
+	return true;
 }
 
 static struct image read_elf(const struct elf *elf)
 {
 	const Elf64_Ehdr *head = part(elf, 0, sizeof(*head));
 	struct image image = {.is_known = false};
-	const Elf64_Shdr *s;
+	unsigned count = 0;
 
-	if (!head || memcmp(head->e_ident, ELFMAG, SELFMAG) != 0 ||
-		head->e_ident[EI_CLASS] != ELFCLASS64)
-		return image;
-	for (unsigned i = 0; (s = section(elf, i)) != NULL; i++) {
-		if (s->sh_flags & SHF_ALLOC &&
-			__builtin_add_overflow(image.device_bytes, s->sh_size, &image.device_bytes))
-			image.device_bytes = UINT64_MAX;
-		if (s->sh_type == SHT_SYMTAB)
-			read_symbols(elf, s, &image);
-	}
-	image.is_known = true;
-	return image;
-}
+	if (head && memcmp(head->e_ident, ELFMAG, SELFMAG) == 0 &&
+		head->e_ident[EI_CLASS] == ELFCLASS64)
+		count = head->e_shnum;
+	image.is_known = count > 0;
+	for (unsigned i = 0; i < count && image.is_known; i++) {
+		const Elf64_Shdr *s = section(elf, i);
 
-/* The element's size in bits of a type like ".b8" or ".u64" at the beginning of the text; 0: none. */
-static unsigned long type_bits(const char *text)
-{
-	if (text[0] != '.' || !strchr("busf", text[1]) || text[2] < '0' || text[2] > '9')
-		return 0;
-	return strtoul(text + 2, NULL, 10);
-}
-
-/* A variable's bytes, from behind its ".global" up to what ends its declaration. */
-static uint64_t declared_bytes(const char *text)
-{
-	uint64_t bytes = 1;
-
-	for (; *text && !strchr(";=,{", *text); text++) {
-		if (text[0] == '.' && text[1] == 'v' && text[2] >= '2' && text[2] <= '8')
-			bytes *= (uint64_t)(text[2] - '0');
-		else if (*text == '.' && type_bits(text))
-			bytes *= type_bits(text) / 8;
-		else if (*text == '[' &&
-			 __builtin_mul_overflow(bytes, strtoull(text + 1, NULL, 10), &bytes))
-			return UINT64_MAX;
-	}
-	return bytes;
-}
-
-static void add_variable(const char *text, struct image *image)
-{
-	bool is_managed = memmem(text, strcspn(text, ";=[{"), ".managed", 8) != NULL;
-	uint64_t *bytes = is_managed ? &image->managed_bytes : &image->device_bytes;
-
-	if (__builtin_add_overflow(*bytes, declared_bytes(text), bytes))
-		*bytes = UINT64_MAX;
-}
-
-/* Declarations begin with a word of their own; "st.global" is an instruction. */
-static struct image read_ptx(const char *text)
-{
-	struct image image = {.is_known = true};
-
-	for (const char *at = text; (at = strstr(at, ".global")) != NULL; at++)
-		if (at == text || strchr(" \t\n", at[-1]))
-			add_variable(at + sizeof(".global") - 1, &image);
-	for (const char *at = text; (at = strstr(at, ".extern .func")) != NULL; at++) {
-		size_t length = strcspn(at, ";");
-
-		image.has_heap |= memmem(at, length, " malloc", 7) ||
-				  memmem(at, length, " cudaLaunchDevice", 17);
-		image.has_printf |= memmem(at, length, " vprintf", 8) != NULL;
+		image.is_known = s && !(s->sh_flags & SHF_COMPRESSED) &&
+				 (s->sh_type != SHT_SYMTAB || read_symbols(elf, s, &image));
+		if (s && s->sh_flags & SHF_ALLOC)
+			add_bytes(&image.device_bytes, s->sh_size);
 	}
 	return image;
 }
 
-/* PTX begins with comments and its ".version". */
-static bool is_ptx(const char *text)
+/* Text that is not understood is as an unknown image, unless it may have what nothing shows after loading. */
+static struct image read_text(const char *text, size_t size)
 {
-	const char *version = NULL;
+	struct ptx ptx;
 
-	if (text[0] == '.' || text[0] == '/' || text[0] == '\n' || text[0] == ' ')
-		version = strstr(text, ".version");
-	return version != NULL;
+	if (!ptx_read(text, size, &ptx))
+		return (struct image){.hides_managed = ptx_names_managed(text, size)};
+	return (struct image){.is_known = true,
+		.device_bytes = ptx.device_bytes,
+		.managed_bytes = ptx.managed_bytes,
+		.has_heap = ptx.has_heap,
+		.has_printf = ptx.has_printf};
+}
+
+/* Its first four characters are such as text has. What is behind a zero is not looked at. */
+static bool is_text(const char *data, size_t size)
+{
+	for (size_t i = 0; i < 4; i++)
+		if (i == size || data[i] == '\0' ||
+			!(strchr("\t\n\v\f\r\xef\xbb\xbf", data[i]) ||
+				(data[i] >= ' ' && data[i] <= '~')))
+			return false;
+	return true;
 }
 
 struct image image_read(const void *data)
 {
-	/* Whoever gives an image promises the driver that all which it describes is there. */
-	if (data && is_ptx(data))
-		return read_ptx(data);
+	/* An image that is given in memory is there as far as it describes itself. */
+	if (data && is_text(data, PTX_TO_ZERO))
+		return read_text(data, PTX_TO_ZERO);
 	return data ? read_elf(&(struct elf){.bytes = data, .size = UINT64_MAX / 2})
 		    : (struct image){.is_known = false};
 }
@@ -164,8 +143,9 @@ struct image image_read_file(const char *path)
 		file.size_bytes <= FILE_BYTES_MAX) {
 		text = malloc(file.size_bytes + 1);
 		if (text && file_read(path, text, file.size_bytes + 1, &size) == 0)
-			image = is_ptx(text) ? read_ptx(text)
-					     : read_elf(&(struct elf){(uint8_t *)text, size});
+			image = is_text(text, size)
+					? read_text(text, size)
+					: read_elf(&(struct elf){(uint8_t *)text, size});
 	}
 	errno = saved_errno;
 	return image;

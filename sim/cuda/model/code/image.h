@@ -59,6 +59,9 @@ void image_free(struct image *image);
 int image_read_cubin(struct image *image, const void *data);
 int image_read_ptx(struct image *image, const char *text);
 
+/* Reads a constant expression of PTX. Returns where it ends. */
+const char *image_read_expression(const char *at, uint64_t *ret_value);
+
 /* Appends a zeroed element to an array. Returns it, or NULL. */
 void *image_append(void **array, unsigned int *count, size_t size);
 

@@ -16,6 +16,9 @@
 #define INFO_FORM_SIZED 4
 #define INFO_FRAME_SIZE 0x11
 
+/* A bit of st_other (STO_CUDA_MANAGED). */
+#define SYMBOL_IS_MANAGED 4
+
 struct cubin {
 	const unsigned char *data;
 	const Elf64_Shdr *section;
@@ -90,6 +93,7 @@ static int read_symbols(struct image *image, const struct cubin *cubin)
 		if (!global)
 			return -ENOMEM;
 		global->size = symbol->st_size;
+		global->is_managed = symbol->st_other & SYMBOL_IS_MANAGED;
 	}
 	return 0;
 }

@@ -92,19 +92,19 @@ static size_t type_size(const char *at, size_t length)
 struct variable {
 	const char *name; /* NULL: none was found */
 	size_t length;
+	size_t element, count; /* of a vector, all of it */
 	size_t bytes;
 	size_t align;
 	bool is_managed;
 };
 
 /*
- * Reads one variable up to one of the signs in `stops`: types, alignment, name, [count]. Returns
+ * Reads one variable up to one of the signs in `stops`: types, alignment, name, <names>, [count]. Returns
  * where it stopped.
  */
 static const char *read_variable(const char *at, const char *stops, struct variable *ret_variable)
 {
-	size_t element = 0, count = 1, align = 0, length;
-	bool is_vector = false;
+	size_t element = 0, count = 1, vector = 1, align = 0, length;
 
 	memset(ret_variable, 0, sizeof(*ret_variable));
 	while ((length = next_word(&at)) > 0 && !strchr(stops, *at)) {
@@ -113,16 +113,15 @@ static const char *read_variable(const char *at, const char *stops, struct varia
 			length = next_word(&at);
 			align = (size_t)strtoul(at, NULL, 10);
 		} else if (is_word(at, length, ".v2") || is_word(at, length, ".v4")) {
-			count *= at[2] == '2' ? 2 : 4;
-			is_vector = true;
+			vector = at[2] == '2' ? 2 : 4;
 		} else if (*at == '[') {
-			const char *number = at + 1;
+			uint64_t number;
 
-			count *= (size_t)strtoull(number, NULL, 0);
-			at = strchr(at, ']');
-			if (!at)
-				return NULL;
+			at = image_read_expression(at + 1, &number);
+			count *= number;
 			length = 1;
+		} else if (*at == '<') {
+			count *= strtoull(at + 1, NULL, 0);
 		} else if (is_word(at, length, ".managed")) {
 			ret_variable->is_managed = true;
 		} else if (at[0] == '.' && type_size(at, length) > 0) {
@@ -133,8 +132,10 @@ static const char *read_variable(const char *at, const char *stops, struct varia
 		}
 		at += length;
 	}
-	ret_variable->bytes = element * count;
-	ret_variable->align = align > 0 ? align : is_vector ? element * count : element;
+	ret_variable->element = element * vector;
+	ret_variable->count = count;
+	ret_variable->bytes = element * vector * count;
+	ret_variable->align = align > 0 ? align : element * vector;
 	return *at != '\0' ? at : NULL;
 }
 
@@ -172,10 +173,65 @@ static int read_params(struct image_kernel *kernel, const char **place)
 	return 0;
 }
 
+static int add_variable(struct image *image, const struct variable *variable)
+{
+	struct image_global *global;
+
+	if (!variable->name || variable->bytes == 0)
+		return 0;
+	global = image_add_global(image, variable->name, variable->length);
+	if (!global)
+		return -ENOMEM;
+	global->size = variable->bytes;
+	global->align = variable->align;
+	global->is_managed = variable->is_managed;
+	return 0;
+}
+
+/* To the comma or semicolon that ends an initialiser. */
+static const char *skip_initialiser(const char *at)
+{
+	int depth = 0;
+
+	for (; *at && (depth > 0 || !strchr(",;", *at)); at++) {
+		if (strchr("({", *at))
+			depth++;
+		else if (strchr(")}", *at))
+			depth--;
+	}
+	return at;
+}
+
+/* Behind ".global" or ".const": variables that take device memory. */
+static int read_global(struct image *image, const char **place)
+{
+	struct variable variable, next;
+	const char *at = read_variable(*place, ",;=", &variable);
+	int r = 0;
+
+	while (at && r == 0) {
+		r = add_variable(image, &variable);
+		if (*at == '=')
+			at = skip_initialiser(at);
+		*place = at;
+		if (*at != ',')
+			return r;
+		/* What stands before the first name is all the others', too. */
+		at = read_variable(at + 1, ",;=", &next);
+		next.bytes = next.count * variable.element;
+		next.element = variable.element;
+		next.align = variable.align;
+		next.is_managed = variable.is_managed;
+		variable = next;
+	}
+	return at ? r : -EINVAL;
+}
+
 /* From the opening brace to behind the closing one; *ret_frame_bytes is what .local adds up to. */
-static const char *read_body(const char *at, uint64_t *ret_frame_bytes)
+static const char *read_body(struct image *image, const char *at, uint64_t *ret_frame_bytes)
 {
 	size_t frame = 0, length;
+	bool is_start = true; /* of a statement */
 	int depth = 0;
 
 	while ((length = next_word(&at)) > 0) {
@@ -193,6 +249,13 @@ static const char *read_body(const char *at, uint64_t *ret_frame_bytes)
 			at = end;
 			continue;
 		}
+		if (is_start && (is_word(at, length, ".global") || is_word(at, length, ".const"))) {
+			at += length;
+			if (read_global(image, &at) != 0)
+				break;
+			continue;
+		}
+		is_start = strchr(";{}:", *at) != NULL;
 		at += length;
 		if (depth == 0)
 			break;
@@ -259,33 +322,11 @@ static int read_entry(struct image *image, const char **place, const struct note
 	while ((length = next_word(&at)) > 0 && *at != '{' && *at != ';')
 		at += length;
 	if (r == 0 && *at == '{')
-		at = read_body(at, &frame);
+		at = read_body(image, at, &frame);
 	kernel->duration_ns = notes->duration_ns;
 	kernel->frame_bytes = notes->frame_bytes > 0 ? notes->frame_bytes : frame;
 	*place = at;
 	return r;
-}
-
-/* Behind ".global" or ".const" outside of code: a variable that takes device memory. */
-static int read_global(struct image *image, const char **place)
-{
-	struct image_global *global;
-	struct variable variable;
-	const char *at = read_variable(*place, ";=", &variable);
-
-	if (!at)
-		return -EINVAL;
-	at = strchr(at, ';');
-	*place = at ? at : *place;
-	if (!variable.name || variable.bytes == 0)
-		return 0;
-	global = image_add_global(image, variable.name, variable.length);
-	if (!global)
-		return -ENOMEM;
-	global->size = variable.bytes;
-	global->align = variable.align;
-	global->is_managed = variable.is_managed;
-	return 0;
 }
 
 /* One word outside of code, read with what belongs to it. */
@@ -310,7 +351,7 @@ static int read_word(struct image *image, const char **place, size_t length, str
 	} else if (*is_extern && is_word(at, length, "vprintf")) {
 		image->has_printf = true;
 	} else if (*at == '{') {
-		*place = read_body(at, &frame);
+		*place = read_body(image, at, &frame);
 	} else if (*at == ';' || *at == '}') {
 		*is_extern = false;
 	}

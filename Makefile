@@ -105,7 +105,7 @@ check-layers: ## which module may include which, and what each must never do
 check-hooks: ## no hook reads the program's memory after the driver, or twice
 	$(Q)$(PYTHON) tools/check_hooks.py
 
-check-links: build-test ## no call upwards between layers, no circle of calls
+check-links: build-test ## no call upwards between layers, no circle of calls, nothing global without need
 	$(Q)$(PYTHON) tools/check_links.py build/test
 
 check-format: ## layout, by clang-format 14 where it is installed

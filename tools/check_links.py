@@ -7,6 +7,7 @@ library under src/ and sim/ this reads the symbols of its object files (nm) and 
 
   - a call, or a reference to data, upwards between layers (the table is tools/layers.py)
   - a circle: files that all reach each other by calls
+  - a function or a variable that only its own file uses, no test either, and that is not static
 
 Allowed circles stand in this file, with the reason; one that is gone is a finding, too.
 """
@@ -28,6 +29,12 @@ NOT_PRODUCT = ("sim/tests/",)
 ALLOWED_CIRCLES = [
     ("src/tenant/libvgpu.so", {"src/tenant/door/swap.c", "src/tenant/door/entry_procaddr.c"},
      "the swap table names the hook of cuGetProcAddress, and that hook looks names up in the table"),
+]
+
+# (file, how names begin, the reason): not static, and used in their own file alone
+ALLOWED_ALONE = [
+    ("sim/machine/board_builtin.c", "board_text_",
+     "the assembler makes it, for a linker that optimizes in another unit"),
 ]
 
 
@@ -104,6 +111,32 @@ def graph_of(build, objects, source_of):
             if used and used != source_of[path]:
                 edges.setdefault((source_of[path], used), name)
     return edges
+
+
+def exported(build, outputs):
+    """The names that the built programs and libraries give to others."""
+    built = [o for o in outputs if os.path.isfile(os.path.join(build, o))]
+    if not built:
+        return set()
+    run = subprocess.run(["nm", "-D", "--defined-only", "-P", *built], cwd=build, stdout=subprocess.PIPE,
+                         text=True, check=True)
+    return {line.split("@")[0].split()[0] for line in run.stdout.splitlines() if " " in line}
+
+
+def alone(build, source_of, known):
+    """Findings as (file, words): names that no other file of the whole build uses."""
+    users = collections.defaultdict(set)
+    for path in source_of:
+        for name in known[path][1]:
+            users[name].add(source_of[path])
+    given = exported(build, programs(build)) | {"main"}
+    for path, source in source_of.items():
+        if not is_product(source):
+            continue
+        for name in known[path][0] - given:
+            if users[name] <= {source} and not any(
+                    source == where and name.startswith(begin) for where, begin, _ in ALLOWED_ALONE):
+                yield source, "%s is used by no other file and by no test; make it static" % name
 
 
 def circles(edges):
@@ -209,6 +242,9 @@ def main():
             found.update(judge(program, edges))
         elif os.path.basename(program) == args.show:
             show(program, edges)
+    if not args.show:
+        built = {o: s for o, s in source_of.items() if os.path.isfile(os.path.join(args.build, o))}
+        found.update(alone(args.build, built, symbols(args.build, sorted(built))))
     if not graphs:
         found.add((args.build, "no program of src/ or sim/ is built here"))
     for path, what in sorted(found):

@@ -244,6 +244,29 @@ class Links(Tree):
         self.links("src/tenant/libvgpu.so", src__tenant__door__swap="int t;")
         self.refuses("src/tenant/door/entry_procaddr.c:1: is on no circle with src/tenant/door/swap.c any more")
 
+    def test_a_name_that_only_its_own_file_uses_is_found(self):
+        self.links("src/base/libbase.a",
+                   src__base__err="int why(void) { return 1; } int err(void) { return why(); }")
+        self.links("src/cli/vgpu", ["src/base/libbase.a"],
+                   src__cli__main="int err(void); int main(void) { return err(); }")
+        self.refuses("src/base/err.c:1: why is used by no other file and by no test; make it static")
+
+    def test_a_name_that_a_test_uses_is_fine(self):
+        self.links("src/base/libbase.a", src__base__err="int why = 1; int err(void) { return why; }")
+        self.links("src/cli/vgpu", ["src/base/libbase.a"],
+                   src__cli__main="int err(void); int main(void) { return err(); }")
+        self.links("tests/unit/test_err", ["src/base/libbase.a"],
+                   tests__unit__err="extern int why; int main(void) { return why; }")
+        self.accepts()
+
+    def test_an_exported_name_is_fine(self):
+        self.links("sim/cuda/libcuda.so.1", sim__cuda__api__device="int cuInit(void) { return 0; }")
+        self.refuses("cuInit is used by no other file")
+        subprocess.run([shutil.which("cc") or "gcc", "-shared", "-o", "libcuda.so.1",
+                        "libcuda.so.1.p/device.c.o"],
+                       cwd=os.path.join(self.root, "build/sim/cuda"), check=True)
+        self.accepts()
+
     def test_a_folder_without_programs_is_no_success(self):
         self.links("tests/unit/test_err", tests__unit__err="int main(void) { return 0; }")
         self.refuses("no program of src/ or sim/ is built here")

@@ -41,7 +41,7 @@ static int root_format(char *to, const char *first, const char *second)
 	return length < 0 || length >= SHARE_PATH_BYTES - SHARE_NAME_BYTES - 16 ? -ENAMETOOLONG : 0;
 }
 
-int slice_root(char ret_root[SHARE_PATH_BYTES], struct err *err)
+static int root_path(char ret_root[SHARE_PATH_BYTES], struct err *err)
 {
 	const char *named = getenv("VGPU_STATE"), *runtime = getenv("XDG_RUNTIME_DIR");
 	char root[SHARE_PATH_BYTES], user[16];
@@ -88,14 +88,14 @@ static int open_root(const char *root, int *ret_fd, struct err *err)
 
 int slice_find_root(char ret_root[SHARE_PATH_BYTES], int *ret_fd, struct err *err)
 {
-	int r = slice_root(ret_root, err);
+	int r = root_path(ret_root, err);
 
 	return r < 0 ? r : open_root(ret_root, ret_fd, err);
 }
 
 int slice_open_root(char ret_root[SHARE_PATH_BYTES], int *ret_fd, struct err *err)
 {
-	int r = slice_root(ret_root, err);
+	int r = root_path(ret_root, err);
 
 	if (r < 0)
 		return r;
@@ -316,7 +316,7 @@ int slice_create(
 	if (r < 0)
 		return r;
 	snprintf(slice.name, sizeof(slice.name), "%s", name);
-	/* slice_root() has left room for them */
+	/* root_path() has left room for them */
 	snprintf(slice.path, sizeof(slice.path), "%.*s/%s",
 		SHARE_PATH_BYTES - SHARE_NAME_BYTES - 16, root, slice.name);
 	snprintf(slice.share, sizeof(slice.share), "%.*s/share", SHARE_PATH_BYTES - 16, slice.path);

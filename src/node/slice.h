@@ -29,12 +29,9 @@ enum {
 };
 
 /*
- * Where this user's slices are: $VGPU_STATE, else /run/vgpu for root, else $XDG_RUNTIME_DIR/vgpu,
- * else /tmp/vgpu-<uid>. Need not exist yet.
+ * Opens the folder of this user's slices, where it is: $VGPU_STATE, else /run/vgpu for root, else
+ * $XDG_RUNTIME_DIR/vgpu, else /tmp/vgpu-<uid>. No other user may be able to write to it.
  */
-int slice_root(char ret_root[SHARE_PATH_BYTES], struct err *err) MUST_CHECK;
-
-/* Opens that folder where it is; no other user may be able to write to it. */
 int slice_find_root(char ret_root[SHARE_PATH_BYTES], int *ret_fd, struct err *err) MUST_CHECK;
 
 /* Opens that folder, made where it was missing; no other user may be able to write to it. */

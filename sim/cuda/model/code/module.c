@@ -111,7 +111,8 @@ CUresult module_read_file(const char *path, char **ret_data, size_t *ret_bytes)
 	return CUDA_SUCCESS;
 }
 
-struct kernel *module_find_kernel(struct module *module, const char *name)
+/* The kernel of this name, the same one at each call; NULL for none. Under memory_lock. */
+static struct kernel *find_kernel(struct module *module, const char *name)
 {
 	const struct image_kernel *image = image_find(module->image, name);
 	struct kernel *kernel;
@@ -149,7 +150,7 @@ CUresult module_get_kernel(const void *handle, bool is_library, const char *name
 	LOCK_SCOPE(&driver.memory_lock);
 	module = module_check(handle, is_library);
 	if (module)
-		kernel = module_find_kernel(module, name);
+		kernel = find_kernel(module, name);
 	if (!module)
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (!kernel)
@@ -184,7 +185,7 @@ CUresult module_list_kernels(
 	if (!module)
 		result = CUDA_ERROR_INVALID_HANDLE;
 	for (unsigned int i = 0; module && i < module->image->kernel_count && i < most; i++) {
-		ret_kernels[i] = module_find_kernel(module, module->image->kernel[i].name);
+		ret_kernels[i] = find_kernel(module, module->image->kernel[i].name);
 		if (!ret_kernels[i])
 			result = CUDA_ERROR_OUT_OF_MEMORY;
 	}

@@ -47,9 +47,6 @@ CUresult module_take_heap(struct module *module);
 /* A handle's module or library while it is loaded, or NULL. */
 struct module *module_check(const void *handle, bool is_library);
 
-/* The kernel of this name, the same one at each call; NULL for none. Under memory_lock. */
-struct kernel *module_find_kernel(struct module *module, const char *name);
-
 /* Where a variable is, and its size; both may be NULL. Under memory_lock. */
 CUresult module_find_global(const struct module *module, const char *name, bool is_managed_only,
 	CUdeviceptr *dptr, size_t *size);

@@ -82,7 +82,8 @@ static uint64_t level_size(const CUDA_ARRAY3D_DESCRIPTOR *d, unsigned int level)
 	       (is_cube && extent[2] > 1 ? round_up(extent[2], CUBE_LAYERS) : extent[2]);
 }
 
-uint64_t array_size(const CUDA_ARRAY3D_DESCRIPTOR *descriptor, unsigned int level_count)
+/* The bytes of an array like this, not rounded up; level_count 0 is one level. */
+static uint64_t size_of(const CUDA_ARRAY3D_DESCRIPTOR *descriptor, unsigned int level_count)
 {
 	uint64_t bytes = 0;
 
@@ -218,13 +219,13 @@ CUresult array_make(struct context *context, const CUDA_ARRAY3D_DESCRIPTOR *desc
 {
 	struct array *array;
 
-	if (array_size(descriptor, level_count) > driver.board->total_bytes)
+	if (size_of(descriptor, level_count) > driver.board->total_bytes)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	array = new_array(context, descriptor);
 	if (!array)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	array->level_count = level_count;
-	array->bytes = array_size(descriptor, level_count);
+	array->bytes = size_of(descriptor, level_count);
 	if ((descriptor->Flags & (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING)) == 0 &&
 		!take_memory(array)) {
 		keep_for_later(array);

@@ -41,7 +41,7 @@ struct array {
 	CUDA_ARRAY3D_DESCRIPTOR descriptor;
 	unsigned int level_count; /* 0: no mipmapped array */
 	struct context *context;
-	uint64_t bytes;	      /* as array_size() says */
+	uint64_t bytes;	      /* not rounded up */
 	uint64_t taken_bytes; /* whole chunks of its own */
 	struct shelf *shelf;  /* or a place in one that is shared */
 	unsigned int shelf_at, shelf_grains;
@@ -54,9 +54,6 @@ struct array {
 };
 
 /* All functions here are called under driver.memory_lock. */
-
-/* The bytes of an array like this, not rounded up; level_count 0 is one level. */
-uint64_t array_size(const CUDA_ARRAY3D_DESCRIPTOR *descriptor, unsigned int level_count);
 
 /* Bytes of an element; 0 for a format that is not simulated. */
 size_t array_element(const CUDA_ARRAY3D_DESCRIPTOR *descriptor);

@@ -17,6 +17,7 @@
 #include "node/user.h"
 #include "policy/device_name.h"
 #include "policy/share.h"
+#include "region/process.h"
 #include "region/region.h"
 
 /* A figure by kind is kept without order: it may for a moment be below zero. */
@@ -178,12 +179,22 @@ static void take_share(const char *folder, const struct inventory *devices, stru
 	snprintf(v->mps, sizeof(v->mps), "%s", share.mps);
 }
 
+/* Only from the machine's first PID namespace every process is to be seen. */
+static bool may_live(uint32_t pid, uint64_t pid_namespace, uint64_t start_time)
+{
+	struct process_identity me;
+
+	process_identify_self(&me);
+	return !process_is_in_first_namespace(&me) ||
+	       pids_find(pid, pid_namespace, start_time) != 0;
+}
+
 int view_read(const struct site *site, const struct inventory *devices, struct view *ret_view,
 	struct err *err)
 {
 	_cleanup_free_ struct snapshot *s = malloc(sizeof(*s));
 	struct view v = {.processes = NULL};
-	int r = s ? snapshot_read(site->region, s) : -ENOMEM;
+	int r = s ? snapshot_read_from_outside(site->region, may_live, s) : -ENOMEM;
 
 	v.read_ns = clock_now_ns();
 	snprintf(v.name, sizeof(v.name), "%s", site->name);

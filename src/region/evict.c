@@ -20,6 +20,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "region/ledger.h"
+#include "region/slot.h"
 
 #define REST_NS	    5000000    /* unchanged for so long: a give-back takes less than 1 us */
 #define REST_MAX_NS 1000000000 /* the longest wait for it */
@@ -27,7 +28,7 @@
 static bool is_its(const struct region *region, const struct evict_process *p, int fd)
 {
 	const struct region_slot *own = &region->file->own.slots[p->slot];
-	bool is_locked = false;
+	enum slot_owner owner;
 
 	/* pairs with the release in publish() */
 	if (atomic_load_explicit(&own->state, memory_order_acquire) != SLOT_LIVE)
@@ -35,7 +36,7 @@ static bool is_its(const struct region *region, const struct evict_process *p, i
 	/* relaxed: the acquire above made them visible */
 	return atomic_load_explicit(&own->pid, memory_order_relaxed) == p->pid &&
 	       atomic_load_explicit(&own->start_time, memory_order_relaxed) == p->start_time &&
-	       file_byte_is_locked(fd, REGION_LOCK_SLOTS + p->slot, &is_locked) == 0 && is_locked;
+	       slot_find_owner(fd, p->slot, own, &owner) == 0 && owner != SLOT_OWNER_GONE;
 }
 
 /* Takes the slot's lock for this; the process is its owner then. */

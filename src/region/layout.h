@@ -88,7 +88,7 @@ PIN(struct hami_slot, sequence, 1936);
 
 /* Part two: our own. */
 #define REGION_MAGIC   0x31504f4c544e4143ull /* "CANTLOP1" */
-#define REGION_VERSION 5
+#define REGION_VERSION 6
 
 /* What device memory is held for; the order is the file's. */
 #define CHARGE_KINDS(X)       \
@@ -133,7 +133,7 @@ enum region_note {
 
 enum region_slot_state { SLOT_FREE, SLOT_LIVE };
 
-/* A process of the slice. Whoever holds the lock on the slot's byte (slot.h) owns all of it. */
+/* A process of the slice. Whoever holds the lock on the slot's byte, or its token, owns all of it (slot.h). */
 struct region_slot {
 	_Atomic uint32_t state;		/* enum region_slot_state */
 	_Atomic uint32_t pid;		/* in the namespace below */
@@ -148,7 +148,8 @@ struct region_slot {
 	/* What the process has on the device is expected to end then (CLOCK_MONOTONIC); 0: nothing. */
 	_Atomic uint64_t busy_until_ns[REGION_DEVICES];
 	_Atomic uint64_t evicted_bytes[REGION_DEVICES]; /* moved to the host by a checkpoint */
-	uint64_t unused[2];
+	/* Its sign of life (token.h) where the file system does not keep the lock; else 0. */
+	_Atomic uint64_t token_place, token_birth;
 };
 
 /*
@@ -246,9 +247,11 @@ PIN(struct region_slot, kind_bytes, 168);
 #undef PIN
 
 /*
- * Locks are OFD byte locks on the file at offsets behind any data: a byte a slot, one for the shared allocations, and a
- * second byte a slot for whoever changes a living process's words from outside (evict.h).
+ * Locks are OFD byte locks on the file at offsets behind any data: a byte a slot, one for the shared allocations, a
+ * second byte a slot for whoever changes a living process's words from outside (evict.h), and a third by which who claims
+ * it tries what becomes of a lock (slot.c).
  */
 #define REGION_LOCK_SLOTS  (INT64_C(1) << 40)
 #define REGION_LOCK_SHARED (REGION_LOCK_SLOTS + REGION_SLOTS)
 #define REGION_LOCK_EVICT  (REGION_LOCK_SHARED + 1)
+#define REGION_LOCK_TRIAL  (REGION_LOCK_EVICT + REGION_SLOTS)

@@ -109,8 +109,13 @@ void process_identify_self(struct process_identity *ret_identity)
 
 uint64_t process_own_namespace(void)
 {
+	return process_read_namespace("/proc/self/ns/pid");
+}
+
+uint64_t process_read_namespace(const char *link)
+{
 	char target[64];
-	ssize_t length = readlink("/proc/self/ns/pid", target, sizeof(target) - 1);
+	ssize_t length = readlink(link, target, sizeof(target) - 1);
 	char *bracket;
 
 	if (length < 0)

@@ -27,5 +27,8 @@ void process_identify_self(struct process_identity *ret_identity);
 /* Inode number of this process's PID namespace; 0 where it cannot be read. */
 uint64_t process_own_namespace(void);
 
+/* The same of the namespace that the link in /proc names. */
+uint64_t process_read_namespace(const char *link);
+
 /* Whether the process is in the machine's first PID namespace, so that its PID is the host's. */
 bool process_is_in_first_namespace(const struct process_identity *identity);

@@ -21,6 +21,7 @@
 #include "base/fault.h"
 #include "base/file.h"
 #include "policy/device_name.h"
+#include "region/filesystem.h"
 
 #define LOCK_NS 50000000u /* longest wait for another process that changes the shared allocations */
 
@@ -102,7 +103,7 @@ static int create(const char *path)
 	fd = open(temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return -errno;
-	r = take_space(fd);
+	r = filesystem_of(fd)->is_remote ? REGION_E_REMOTE : take_space(fd);
 	if (r == 0)
 		r = map(fd, &file);
 	if (r == 0) {
@@ -140,6 +141,8 @@ static int attach(const char *path, int fd, struct region *ret_region)
 		return r;
 	if (!id.is_regular)
 		return REGION_E_FOREIGN;
+	if (filesystem_of(fd)->is_remote)
+		return REGION_E_REMOTE;
 	if (id.size_bytes < sizeof(struct region_file))
 		return id.size_bytes == sizeof(struct hami_region) ||
 				       id.size_bytes == sizeof(struct hami_region) + 1
@@ -175,7 +178,7 @@ int region_open(const char *path, struct region *ret_region)
 	if (r != -ENOENT)
 		return r;
 	r = create(path);
-	return r < 0 ? r : region_open_existing(path, ret_region);
+	return r ? r : region_open_existing(path, ret_region);
 }
 
 void region_drop_fd(struct region *region)
@@ -183,6 +186,35 @@ void region_drop_fd(struct region *region)
 	if (region->fd >= 0)
 		close(region->fd);
 	region->fd = -1;
+}
+
+/* Whether others find the byte locked while `mapped` alone can keep it, and not any more after that. */
+static bool is_kept_by(const struct region *region, int64_t at, void *mapped, size_t size)
+{
+	bool is_locked, is_still_locked;
+	int r = file_byte_is_locked(region->fd, at, &is_locked);
+
+	munmap(mapped, size);
+	if (r == 0)
+		r = file_byte_is_locked(region->fd, at, &is_still_locked);
+	return r == 0 && is_locked && !is_still_locked;
+}
+
+bool region_keeps_locks(const struct region *region, int64_t at)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	_cleanup_fd_ int fd = -1;
+	void *mapped;
+
+	if (filesystem_of(region->fd)->drops_locks || region_reopen(region, &fd) < 0 ||
+		file_lock_byte(fd, at) < 0)
+		return false;
+	mapped = mmap(NULL, page, PROT_READ, MAP_SHARED, fd, 0);
+	if (mapped == MAP_FAILED)
+		return false;
+	cleanup_fd(&fd);
+	fd = -1;
+	return is_kept_by(region, at, mapped, page);
 }
 
 int region_reopen(const struct region *region, int *ret_fd)
@@ -215,6 +247,8 @@ void region_reset_after_fork(struct region *region)
 void region_close(struct region *region)
 {
 	region_drop_fd(region);
+	if (region->token_page)
+		token_drop(region->token_page);
 	if (region->file)
 		munmap(region->file, sizeof(*region->file));
 	*region = REGION_NULL;
@@ -311,7 +345,36 @@ const char *region_explain(int outcome)
 		return "the process may make no file so large (ulimit -f); start it by vgpu run, "
 		       "which "
 		       "makes the region, or raise the limit to 4 MiB";
+	case REGION_E_REMOTE:
+		return "other machines may have its file system mounted, too";
 	default:
 		return outcome < 0 ? strerror(-outcome) : "";
+	}
+}
+
+#define ELSEWHERE                                                                                \
+	", or name a file elsewhere (CUDA_DEVICE_MEMORY_SHARED_CACHE, or `region` in the share " \
+	"file)"
+
+const char *region_remedy(int outcome)
+{
+	switch (outcome) {
+	case -EROFS:
+	case REGION_E_REMOTE:
+		return "mount a tmpfs or a local volume on its folder, as docker run --tmpfs "
+		       "does" ELSEWHERE;
+	case -ENOENT:
+	case -ENOTDIR:
+		return "make its folder" ELSEWHERE;
+	case -EACCES:
+	case -EPERM:
+		return "let this user write to its folder" ELSEWHERE;
+	case -EFBIG:
+		return "a limit of 4 MiB at least (ulimit -f)" ELSEWHERE;
+	case -ENOSPC:
+	case -EDQUOT:
+		return "make 4 MB of room there" ELSEWHERE;
+	default:
+		return "remove the file when its processes have ended" ELSEWHERE;
 	}
 }

@@ -7,12 +7,14 @@
 
 #include "base/bits.h"
 #include "region/layout.h"
+#include "region/token.h"
 
 enum {
 	_REGION_E_SUCCESS = 0,
 	REGION_E_FOREIGN,   /* the file is something else, or another library's region */
 	REGION_E_TRUNCATED, /* the file is shorter than a region */
 	REGION_E_VERSION,   /* a region of a version that we do not know */
+	REGION_E_REMOTE,    /* other machines may have the file system mounted, too */
 };
 
 struct region {
@@ -20,7 +22,9 @@ struct region {
 	int fd; /* -1 once region_drop_fd() was called */
 	dev_t device;
 	ino_t inode;
-	const char *path; /* the caller's, and kept alive by it */
+	const char *path;   /* the caller's, and kept alive by it */
+	struct token token; /* of this process's slots, where one was needed (slot.c) */
+	const void *token_page;
 };
 
 #define REGION_NULL      \
@@ -34,8 +38,8 @@ struct region {
  * because the processes of a container may be of several users; about 3.8 MB). Nothing of what a broken
  * file holds is changed. Symbolic links are refused (-ELOOP).
  *
- * The mapping is not inherited by fork(). The descriptor stays open until region_drop_fd(): locks
- * that it takes live as long as the mapping, even after that.
+ * The mapping is not inherited by fork(). The descriptor stays open until region_drop_fd(): where
+ * region_keeps_locks(), locks that it takes live as long as the mapping, even after that.
  */
 int region_open(const char *path, struct region *ret_region) MUST_CHECK;
 
@@ -44,6 +48,12 @@ int region_open_existing(const char *path, struct region *ret_region) MUST_CHECK
 
 /* Closes the descriptor, so that a program that closes all its descriptors cannot take ours. */
 void region_drop_fd(struct region *region);
+
+/*
+ * Whether a lock outlives its descriptor as long as the file is mapped, tried with the byte at `at`, which nobody else
+ * locks. Where the mapping is of another file below, as on overlayfs, it does not.
+ */
+bool region_keeps_locks(const struct region *region, int64_t at);
 
 /*
  * Opens the region's file once more, as a description of its own, and checks that it is still the
@@ -73,5 +83,6 @@ void region_close(struct region *region);
  */
 int region_device(struct region *region, const char *uuid, unsigned *ret_device) MUST_CHECK;
 
-/* What an outcome of region_open() means, as a constant sentence. */
+/* What an outcome of region_open() means, as a constant sentence, and what would help. */
 const char *region_explain(int outcome);
+const char *region_remedy(int outcome);

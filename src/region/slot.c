@@ -3,12 +3,12 @@
  * Slots, and the end of processes.
  *
  * The lock on a slot's byte is taken through a description that the process's mapping of the region
- * keeps open (region.h), so it ends with the process's memory, by whatever death, and is not
- * inherited by fork. The kernel takes memory down before it closes the device files, so for a
- * moment a dying process has lost its lock and not yet its device memory: there the process is
- * still to be seen in /proc, where we can look, as alive and leaving. A process that runs on without
- * its lock has called exec; the kernel closes the device files within that call, so a short grace
- * is enough.
+ * keeps open (region.h); where the file system does not keep it so, a token is attached to the process's memory
+ * (token.h). Either ends with that memory, by whatever death, and is not inherited by fork. The kernel takes memory
+ * down before it closes the device files, so for a moment a dying process has lost it and not yet its device memory:
+ * there the process is still to be seen in /proc, where we can look, as alive and leaving. A process that runs on
+ * without it has called exec; the kernel closes the device files within that call, so a short grace is enough. One
+ * that /proc does not show and that had a token gets a longer one.
  */
 #include "region/slot.h"
 
@@ -24,10 +24,51 @@
 #include "region/shared.h"
 #include "region/ledger.h"
 #include "region/process.h"
+#include "region/token.h"
 
-#define EXEC_GRACE_NS 20000000u
+#define EXEC_GRACE_NS	20000000u
+#define UNSEEN_GRACE_NS 40000000u /* less than SLOT_REAP_WAIT_NS */
 
-static void publish(struct region_file *f, unsigned i)
+static enum slot_owner find_by_token(const struct region_slot *slot)
+{
+	/* relaxed: the caller's acquire of state made them visible */
+	uint64_t namespace = atomic_load_explicit(&slot->pid_namespace, memory_order_relaxed);
+	pid_t pid = (pid_t)atomic_load_explicit(&slot->pid, memory_order_relaxed);
+	struct token token = {atomic_load_explicit(&slot->token_place, memory_order_relaxed),
+		atomic_load_explicit(&slot->token_birth, memory_order_relaxed)};
+	struct process_identity seen;
+
+	if (token.place == 0)
+		return SLOT_OWNER_GONE;
+	switch (token_look(&token)) {
+	case TOKEN_GONE:
+		return SLOT_OWNER_GONE;
+	case TOKEN_LIVES:
+		return SLOT_OWNER_LIVES;
+	default:
+		break;
+	}
+	if (namespace == 0 || namespace != process_own_namespace())
+		return SLOT_OWNER_UNKNOWN;
+	/* relaxed: as above */
+	return process_identify(pid, &seen) == 0 && !seen.is_gone &&
+			       seen.start_time ==
+				       atomic_load_explicit(&slot->start_time, memory_order_relaxed)
+		       ? SLOT_OWNER_LIVES
+		       : SLOT_OWNER_GONE;
+}
+
+int slot_find_owner(int fd, unsigned i, const struct region_slot *slot, enum slot_owner *ret_owner)
+{
+	bool is_locked;
+	int r = file_byte_is_locked(fd, REGION_LOCK_SLOTS + i, &is_locked);
+
+	if (r == 0)
+		*ret_owner = is_locked ? SLOT_OWNER_LIVES : find_by_token(slot);
+	return r;
+}
+
+static void publish(struct region_file *f, unsigned i, const struct token *token)
 {
 	struct hami_slot *hami = &f->hami.slots[i];
 	struct region_slot *own = &f->own.slots[i];
@@ -40,6 +81,8 @@ static void publish(struct region_file *f, unsigned i)
 	atomic_store_explicit(&own->pid, (uint32_t)me.pid, memory_order_relaxed);
 	atomic_store_explicit(&own->start_time, me.start_time, memory_order_relaxed);
 	atomic_store_explicit(&own->pid_namespace, me.pid_namespace, memory_order_relaxed);
+	atomic_store_explicit(&own->token_place, token->place, memory_order_relaxed);
+	atomic_store_explicit(&own->token_birth, token->birth, memory_order_relaxed);
 	atomic_store_explicit(&hami->pid, me.pid, memory_order_relaxed);
 	atomic_store_explicit(&hami->host_pid, process_is_in_first_namespace(&me) ? me.pid : 0,
 		memory_order_relaxed);
@@ -94,6 +137,43 @@ static void raise_high(struct region_file *f, unsigned i)
 		memory_order_relaxed);
 }
 
+/* Sees to it that others can tell that this process lives when its descriptor is closed. */
+static int vouch(struct region *region, unsigned i, struct token *ret_token)
+{
+	*ret_token = (struct token){0};
+	if (region_keeps_locks(region, REGION_LOCK_TRIAL + i))
+		return 0;
+	if (!region->token_page && token_make(&region->token, &region->token_page) < 0)
+		return SLOT_E_MUTE;
+	FAULT("begin: token made");
+	*ret_token = region->token;
+	return 0;
+}
+
+/* Makes slot i ours, under its lock; -EAGAIN where it is somebody's. */
+static int sign(struct region *region, unsigned i)
+{
+	struct region_file *f = region->file;
+	struct token token;
+	int r;
+
+	/* It may have been taken between our look and our lock, by a process that needs none to keep it. */
+	if (atomic_load_explicit(&f->own.slots[i].state, memory_order_acquire) == SLOT_LIVE &&
+		find_by_token(&f->own.slots[i]) != SLOT_OWNER_GONE)
+		return -EAGAIN;
+	r = vouch(region, i, &token);
+	/* Its last owner may have died in between, too. */
+	if (r == 0)
+		r = clear_unless_evicting(f, region->fd, i);
+	if (r)
+		return r;
+	raise_high(f, i);
+	FAULT("begin: slot counted");
+	publish(f, i, &token);
+	FAULT("begin: slot signed");
+	return 0;
+}
+
 static int take(struct region *region, unsigned *ret_slot)
 {
 	struct region_file *f = region->file;
@@ -110,20 +190,14 @@ static int take(struct region *region, unsigned *ret_slot)
 		if (r < 0)
 			return r;
 		FAULT("begin: slot locked");
-		/* Its last owner may have died between our look and our lock. */
-		r = clear_unless_evicting(f, region->fd, i);
-		if (r < 0) {
-			file_unlock_byte(region->fd, REGION_LOCK_SLOTS + i);
-			if (r == -EAGAIN)
-				continue;
-			return r;
+		r = sign(region, i);
+		if (r == 0) {
+			*ret_slot = i;
+			return 0;
 		}
-		raise_high(f, i);
-		FAULT("begin: slot counted");
-		publish(f, i);
-		FAULT("begin: slot signed");
-		*ret_slot = i;
-		return 0;
+		file_unlock_byte(region->fd, REGION_LOCK_SLOTS + i);
+		if (r != -EAGAIN)
+			return r;
 	}
 	return SLOT_E_FULL;
 }
@@ -154,8 +228,12 @@ static bool may_linger(const struct region_slot *own, uint64_t waited_ns)
 	uint64_t start = atomic_load_explicit(&own->start_time, memory_order_relaxed);
 	pid_t pid = (pid_t)atomic_load_explicit(&own->pid, memory_order_relaxed);
 
-	if (namespace == 0 || namespace != process_own_namespace() ||
-		process_identify(pid, &seen) != 0)
+	/* A token goes long before the device files, a lock at the same time: the kernel puts files off. */
+	if (namespace == 0 || namespace != process_own_namespace())
+		/* relaxed: as above */
+		return atomic_load_explicit(&own->token_place, memory_order_relaxed) &&
+		       waited_ns < UNSEEN_GRACE_NS;
+	if (process_identify(pid, &seen) != 0)
 		return false;
 	if (seen.start_time != start || seen.is_gone)
 		return false;
@@ -178,7 +256,8 @@ static int reap_one(struct region *region, int fd, unsigned i, uint64_t waited_n
 		return r;
 	r = 0;
 	/* Under the lock nobody else changes it; another reaper may have been faster. */
-	if (atomic_load_explicit(&own->state, memory_order_acquire) == SLOT_LIVE) {
+	if (atomic_load_explicit(&own->state, memory_order_acquire) == SLOT_LIVE &&
+		find_by_token(own) == SLOT_OWNER_GONE) {
 		r = may_linger(own, waited_ns) ? -EAGAIN
 					       : clear_unless_evicting(region->file, fd, i);
 		if (r == 0)

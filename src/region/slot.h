@@ -2,9 +2,9 @@
 /*
  * Slots: a process's place in the region, and how its end is noticed.
  *
- * A process owns a slot exactly as long as the kernel knows its lock on the slot's byte: not its
- * PID, which another process may have by now, or in another namespace. See
- * docs/decisions/0008-liveness-by-lock.md.
+ * A process owns a slot exactly as long as the kernel knows its lock on the slot's byte, or, where the file system
+ * does not keep that, its token (token.h): not its PID, which another process may have by now, or in another
+ * namespace. See docs/decisions/0008-liveness-by-lock.md and 0024-life-on-overlay.md.
  */
 #pragma once
 
@@ -16,6 +16,7 @@
 enum {
 	_SLOT_E_SUCCESS = 0,
 	SLOT_E_FULL, /* all slots belong to living processes */
+	SLOT_E_MUTE, /* nothing here can tell others that this process lives */
 };
 
 /*
@@ -23,6 +24,16 @@ enum {
  * given back first. The slot is ours until the region is closed or the process has ended.
  */
 int slot_claim(struct region *region, unsigned *ret_slot) MUST_CHECK;
+
+enum slot_owner {
+	SLOT_OWNER_GONE,
+	SLOT_OWNER_LIVES,
+	SLOT_OWNER_UNKNOWN, /* it cannot be seen from here: whoever gives back takes it for alive */
+};
+
+/* Whether the owner of slot i lives, whose words are *slot; through a description of the file that is not its own. */
+int slot_find_owner(
+	int fd, unsigned i, const struct region_slot *slot, enum slot_owner *ret_owner) MUST_CHECK;
 
 /*
  * Gives back what dead processes hold, except where the kernel is still taking a process down: its

@@ -13,6 +13,7 @@
 #include "region/shared.h"
 #include "region/ledger.h"
 #include "region/region.h"
+#include "region/slot.h"
 
 #define OWN_AT	   offsetof(struct region_file, own)
 #define SLOT_AT(i) (OWN_AT + offsetof(struct region_own, slots) + (i) * sizeof(struct region_slot))
@@ -36,6 +37,7 @@ struct reader {
 	uint64_t limit_bytes[REGION_DEVICES];
 	char shared_path[REGION_PATH_BYTES];
 	uint64_t live[REGION_SLOTS / 64]; /* a bit a slot whose owner was found alive */
+	snapshot_lives_fn *lives;	  /* or NULL */
 };
 
 static int read_at(int fd, size_t at, void *to, size_t size)
@@ -59,6 +61,7 @@ static int begin(const char *path, struct reader *r)
 	int e;
 
 	memset(r->live, 0, sizeof(r->live));
+	r->lives = NULL;
 	r->fd = -1;
 	e = file_open_regular(
 		AT_FDCWD, path, O_RDONLY | (is_kernels_link(path) ? 0 : O_NOFOLLOW), &r->fd);
@@ -98,11 +101,19 @@ static int read_slot(
 	const struct reader *r, unsigned i, struct region_slot *ret_slot, bool *ret_is_live)
 {
 	int e = read_at(r->fd, SLOT_AT(i), ret_slot, sizeof(*ret_slot));
+	enum slot_owner owner;
 
 	*ret_is_live = false;
 	if (e || ret_slot->state != SLOT_LIVE)
 		return e;
-	return file_byte_is_locked(r->fd, REGION_LOCK_SLOTS + i, ret_is_live);
+	e = slot_find_owner(r->fd, i, ret_slot, &owner);
+	if (e)
+		return e;
+	*ret_is_live =
+		owner == SLOT_OWNER_UNKNOWN && r->lives
+			? r->lives(ret_slot->pid, ret_slot->pid_namespace, ret_slot->start_time)
+			: owner != SLOT_OWNER_GONE;
+	return 0;
 }
 
 static bool slot_is_live(const struct reader *r, unsigned i)
@@ -244,9 +255,16 @@ static int read_all(struct reader *r, struct snapshot *s)
 
 int snapshot_read(const char *path, struct snapshot *ret_snapshot)
 {
+	return snapshot_read_from_outside(path, NULL, ret_snapshot);
+}
+
+int snapshot_read_from_outside(
+	const char *path, snapshot_lives_fn *lives, struct snapshot *ret_snapshot)
+{
 	struct reader r;
 	int e = begin(path, &r);
 
+	r.lives = lives;
 	if (!e)
 		e = read_all(&r, ret_snapshot);
 	cleanup_fd(&r.fd);

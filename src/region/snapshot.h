@@ -50,10 +50,18 @@ struct snapshot {
 };
 
 /*
- * Reads the region at path: 0, -errno, or an outcome of region_open(). Only processes that hold
- * their slot's lock are listed. The structure is large (about 1.5 MB): do not put it on a stack.
+ * Reads the region at path: 0, -errno, or an outcome of region_open(). Only processes that live are listed (slot.h).
+ * The structure is large (about 1.5 MB): do not put it on a stack.
  */
 int snapshot_read(const char *path, struct snapshot *ret_snapshot) MUST_CHECK;
+
+/*
+ * The same for who looks from another container. Whether a process lives whose token cannot be seen from here, `lives`
+ * tells by its PID in that namespace, which began at start_time; else it counts as alive.
+ */
+typedef bool snapshot_lives_fn(uint32_t pid, uint64_t pid_namespace, uint64_t start_time);
+int snapshot_read_from_outside(
+	const char *path, snapshot_lives_fn *lives, struct snapshot *ret_snapshot) MUST_CHECK;
 
 /* A living process of the slice, as snapshot_visit() shows it. */
 struct snapshot_member {

@@ -165,12 +165,16 @@ void slice_change(struct slice *slice, const char *first, const char *second)
 struct slice *slice_new_bare(struct node *node, const char *name, uint64_t first, uint64_t second)
 {
 	struct slice *slice = &node->slices[node->slice_count++];
+	const char *folder = getenv("TENANT_REGIONS");
 	char region[sizeof(slice->region)];
 
 	assert_true(node->slice_count <= NODE_SLICES);
 	slice->node = node;
 	snprintf(slice->name, sizeof(slice->name), "%s", name);
 	snprintf(region, sizeof(region), "%s/%s.region", node->dir, name);
+	if (folder)
+		snprintf(region, sizeof(region), "%s/%s-%s.region", folder,
+			strrchr(node->dir, '/') + 1, name);
 	memcpy(slice->region, region, sizeof(region));
 	slice->quota[0] = first;
 	slice->quota[1] = second;

@@ -5,7 +5,8 @@
  * with what the simulated driver knows that it gave.
  *
  * Paths come from the environment: TENANT_LIBRARY (the library under test), TENANT_DRIVER (the folders
- * of the simulated libraries), TENANT_PROGRAMS (the folders of client and the other programs).
+ * of the simulated libraries), TENANT_PROGRAMS (the folders of client and the other programs), TENANT_REGIONS (where
+ * regions are made; without it they are beside the machine).
  */
 #pragma once
 

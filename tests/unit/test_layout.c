@@ -125,7 +125,7 @@ static void our_own_part_stands_behind_it(void **state)
 	assert_int_equal(info.st_size, OWN_COMPUTE + 16 * OWN_COMPUTE_SIZE);
 	assert_int_equal(pread(fd, magic, sizeof(magic), OWN), sizeof(magic));
 	assert_memory_equal(magic, "CANTLOP1", 8);
-	assert_int_equal(u32_at(OWN + 8), 5);
+	assert_int_equal(u32_at(OWN + 8), 6);
 	assert_int_equal(u32_at(OWN + 12), info.st_size);
 	assert_zero(OWN + 16, info.st_size);
 	close_region(&region);

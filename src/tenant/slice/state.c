@@ -20,6 +20,7 @@
 #include "base/lock.h"
 #include "base/log.h"
 #include "gpu/uuid.h"
+#include "region/filesystem.h"
 #include "region/ledger.h"
 #include "region/slot.h"
 #include "tenant/driver/attach.h"
@@ -86,24 +87,37 @@ static void reset(void)
 	parts_reset_after_fork();
 }
 
+static const char *explain_claim(int r)
+{
+	switch (r) {
+	case SLOT_E_FULL:
+		return "1024 processes are alive";
+	case SLOT_E_MUTE:
+		return "its file system drops the locks of mapped files, and no System V shared "
+		       "memory can be had in their place";
+	default:
+		return strerror(-r);
+	}
+}
+
 static enum state_mode open_region(void)
 {
-	const char *path = quota_region_path();
+	const char *path = quota_region_path(), *why = "", *right;
 	int r = region_open(path, &state.region);
 
 	FAULT("begin: region open");
-	if (r == 0)
+	if (r) {
+		why = region_explain(r);
+		right = region_remedy(r);
+	} else {
 		r = slot_claim(&state.region, &state.slot);
-	else {
-		log_error("the slice's region cannot be used, so all device memory is refused",
-			STR("path", path), STR("why", region_explain(r)));
-		return STATE_CLOSED;
+		why = explain_claim(r);
+		right = r == SLOT_E_FULL ? "fewer processes" : region_remedy(REGION_E_REMOTE);
 	}
 	if (r) {
-		log_error(
-			"the slice has no place for this process, so all device memory is refused",
-			STR("path", path),
-			STR("why", r == SLOT_E_FULL ? "1024 processes are alive" : strerror(-r)));
+		log_error("the slice's region cannot be used, so all device memory is refused",
+			STR("path", path), STR("on", filesystem_at(path)->name), STR("why", why),
+			STR("right", right));
 		region_close(&state.region);
 		return STATE_CLOSED;
 	}

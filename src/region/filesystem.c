@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The file system that a region lies on. Numbers are those of include/uapi/linux/magic.h and statfs(2). */
+#include "region/filesystem.h"
+
+#include <stddef.h>
+#include <string.h>
+#include <sys/vfs.h>
+
+#include "base/bits.h"
+
+#define LOCAL  .is_remote = false
+#define REMOTE .is_remote = true
+
+static const struct filesystem known[] = {
+	{0x794c7630, "overlayfs", .drops_locks = true},
+	{0x61756673, "aufs", .drops_locks = true},
+	{0x6a656a62, "shiftfs", .drops_locks = true},
+	{0x01021994, "tmpfs", LOCAL},
+	{0xef53, "ext4", LOCAL},
+	{0x58465342, "xfs", LOCAL},
+	{0x9123683e, "btrfs", LOCAL},
+	{0x2fc12fc1, "zfs", LOCAL},
+	{0x65735546, "fuse", LOCAL},
+	{0x01021997, "9p", LOCAL},
+	{0x858458f6, "ramfs", LOCAL},
+	{0x6969, "nfs", REMOTE},
+	{0xff534d42, "cifs", REMOTE},
+	{0xfe534d42, "smb2", REMOTE},
+	{0x517b, "smb", REMOTE},
+	{0x00c36400, "ceph", REMOTE},
+	{0x5346414f, "afs", REMOTE},
+	{0x6b414653, "afs", REMOTE},
+	{0x0bd00bd0, "lustre", REMOTE},
+	{0x47504653, "gpfs", REMOTE},
+	{0x19830326, "beegfs", REMOTE},
+	{0x7461636f, "ocfs2", REMOTE},
+	{0x01161970, "gfs2", REMOTE},
+};
+
+static const struct filesystem *find(const struct statfs *s)
+{
+	static const struct filesystem unknown = {.name = "unknown"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
+		if (known[i].magic == (unsigned)s->f_type)
+			return &known[i];
+	return &unknown;
+}
+
+const struct filesystem *filesystem_of(int fd)
+{
+	struct statfs s = {0};
+
+	/* One that cannot be asked counts as one that we do not know. */
+	return find(fstatfs(fd, &s) == 0 ? &s : &(struct statfs){0});
+}
+
+const struct filesystem *filesystem_at(const char *path)
+{
+	char folder[4096];
+	struct statfs s = {0};
+	size_t length = strlen(path);
+
+	while (length > 0 && length < sizeof(folder)) {
+		memcpy(folder, path, length);
+		folder[length] = '\0';
+		if (statfs(folder, &s) == 0 || length == 1)
+			break;
+		while (length > 0 && path[length - 1] != '/')
+			length--;
+		/* The first slash is the root's name. */
+		length -= length > 1;
+	}
+	return find(&s);
+}

@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "gpu/abi/nvml.h"
 #include "sim/machine/machine.h"
+#include "tests/unit/overlay.h"
 
 /* What meson takes for a skipped test. */
 #define SKIPPED	     77
@@ -40,6 +41,8 @@
 #define CARD_BYTES	   (32 * MIB)
 
 #define DEVICES		   2
+
+#define OVERLAY		   "overlay" /* below the folder */
 
 struct judge {
 	const struct hostile *program;
@@ -206,8 +209,10 @@ static void write_share(const struct judge *j, const char *path)
 	FILE *file = fopen(path, "w");
 
 	MUST(!file);
-	fprintf(file, "vgpu-share 1\nslice hostile\nregion %s/region\ndevice * memory %llu\nend\n",
-		j->folder, (unsigned long long)j->program->quota_bytes);
+	fprintf(file,
+		"vgpu-share 1\nslice hostile\nregion %s%s/region\ndevice * memory %llu\nend\n",
+		j->folder, j->program->is_on_overlay ? "/" OVERLAY : "",
+		(unsigned long long)j->program->quota_bytes);
 	MUST(fclose(file));
 }
 
@@ -328,6 +333,18 @@ static int remove_entry(const char *path, const struct stat *st, int type, struc
 	return remove(path);
 }
 
+static bool mount_overlay(const struct judge *j)
+{
+	const char *why = "";
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/" OVERLAY, j->folder);
+	if (mkdir(path, 0755) == 0 && overlay_mount(path, &why))
+		return true;
+	printf("%s: skipped, %s here\n", j->name, why);
+	return false;
+}
+
 static int judge(struct judge *j, char **argv)
 {
 	int wanted = j->program->device_count ? j->program->device_count : 1;
@@ -339,6 +356,8 @@ static int judge(struct judge *j, char **argv)
 		printf("%s: skipped, it needs %d devices\n", j->name, wanted);
 		return SKIPPED;
 	}
+	if (j->program->is_on_overlay && !mount_overlay(j))
+		return SKIPPED;
 	is_done = run(j, false, argv, &unlimited) && run(j, true, argv, &held);
 	if (!is_done) {
 		printf("%s: the program could not do its work\n", j->name);
@@ -377,6 +396,7 @@ int hostile_main(char **argv, const struct hostile *program)
 	MUST(!mkdtemp(j.folder));
 	status = judge(&j, argv);
 	machine_close(j.machine);
+	overlay_unmount(j.folder, OVERLAY);
 	nftw(j.folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 	return status;
 }

@@ -5,8 +5,8 @@
  * The folder is filled under a name that begins with a dot and then renamed: a slice is there with
  * all its parts or not at all, and of two that want one name, one gets it. The slice's `vgpu run`
  * holds the lock of its file `lock`; in that file stands the first process, for the time after a
- * vgpu that was killed. A slice is stale when the lock is free, that process is gone, and the
- * region has no living process; its remover holds the lock meanwhile.
+ * vgpu that was killed. A slice is stale when the lock is free, that process is gone, no process that
+ * was started in it lives, and the region has none; its remover holds the lock meanwhile.
  *
  * Only the files that we make are ever removed, and only in folders that have our lock file:
  * $VGPU_STATE may point anywhere.
@@ -27,6 +27,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "node/started.h"
 #include "region/process.h"
 #include "region/region.h"
 #include "region/snapshot.h"
@@ -159,6 +160,15 @@ static bool is_child_alive(int lock_fd)
 	return seen.start_time == start && !seen.is_gone;
 }
 
+/* What runs in it without having used a device yet, a daemon say, is a process of the slice, too. */
+static bool was_started_in(const char *path)
+{
+	char share[SHARE_PATH_BYTES + 16];
+
+	snprintf(share, sizeof(share), "%s/share", path);
+	return started_in(share);
+}
+
 static bool has_processes(const char *path)
 {
 	_cleanup_free_ struct snapshot *s = malloc(sizeof(*s));
@@ -166,7 +176,8 @@ static bool has_processes(const char *path)
 
 	snprintf(region, sizeof(region), "%s/region", path);
 	/* Without memory we cannot know, and then it stays. */
-	return !s || (snapshot_read(region, s) == 0 && s->process_count > 0);
+	return !s || (snapshot_read(region, s) == 0 && s->process_count > 0) ||
+	       was_started_in(path);
 }
 
 bool slice_is_running(const char *path)
@@ -179,7 +190,7 @@ bool slice_is_running(const char *path)
 	if (file_open_regular(AT_FDCWD, lock, O_RDONLY | O_NOFOLLOW, &fd) < 0 ||
 		file_byte_is_locked(fd, SLICE_LOCK_RUN, &is_locked) < 0)
 		return false;
-	return is_locked || is_child_alive(fd);
+	return is_locked || is_child_alive(fd) || was_started_in(path);
 }
 
 /* A name with a dot before it may be a slice that is just being made. */

@@ -316,6 +316,36 @@ static void a_slice_outlives_a_vgpu_that_was_killed(void **state)
 	assert_string_equal(tool_run("ls -A \"$VGPU_STATE\"")->out, "");
 }
 
+/* vgpu run has ended with its program; what that left behind has used no device yet. */
+static void a_slice_stays_while_anything_that_was_started_in_it_lives(void **state)
+{
+	static const char *const ways[] = {"sleep 60 &", "setsid -f sleep 60", "nohup sleep 60 &",
+		"python3 -c 'import subprocess; subprocess.Popen([\"sleep\", \"60\"], "
+		"close_fds=True)'"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
+		FILE *script = fopen(tool_path("left.sh"), "we");
+
+		assert_non_null(script);
+		fprintf(script, "exec >/dev/null 2>&1\n%s\n", ways[i]);
+		fclose(script);
+		assert_int_equal(
+			tool_run("\"$VGPU\" run --memory 1g --name left -- sh \"$HERE/left.sh\"")
+				->status,
+			0);
+		assert_int_equal(tool_run("test -s \"$VGPU_STATE/left/share\"")->status, 0);
+		assert_says(tool_run("\"$VGPU\" list")->out, "left");
+		assert_int_equal(tool_run("\"$VGPU\" run --memory 1g --name left true")->status, 1);
+		/* The one whose environment names the slice. */
+		tool_run(TOOL_HAS_ENDED
+			"for p in /proc/[0-9]*; do grep -qz \"^VGPU_SHARE=$VGPU_STATE/left/share\" "
+			"$p/environ || continue; kill -9 ${p#/proc/}; "
+			"until has_ended ${p#/proc/}; do sleep 0.01; done; done");
+		assert_says(tool_run("\"$VGPU\" list")->out, "no slices");
+		assert_string_equal(tool_run("ls -A \"$VGPU_STATE\"")->out, "");
+	}
+}
+
 static void a_slice_stays_while_its_region_has_a_process(void **state)
 {
 	struct region region = REGION_NULL;
@@ -374,6 +404,7 @@ int main(void)
 		cmocka_unit_test(a_name_in_use_is_refused),
 		cmocka_unit_test(a_program_without_a_proper_name_gets_a_slice_too),
 		cmocka_unit_test(a_slice_outlives_a_vgpu_that_was_killed),
+		cmocka_unit_test(a_slice_stays_while_anything_that_was_started_in_it_lives),
 		cmocka_unit_test(a_slice_stays_while_its_region_has_a_process),
 		cmocka_unit_test(what_is_no_slice_is_never_removed),
 		cmocka_unit_test(a_state_folder_that_others_can_write_to_is_refused),

@@ -102,6 +102,24 @@ static void a_tenant_that_may_make_no_large_file_has_its_memory(void **state)
 		"took 5 x 256 MiB = 1.25 GiB; the next: CUDA_ERROR_OUT_OF_MEMORY");
 }
 
+/* It is told to begin when vgpu run has ended. */
+static void a_tenant_that_is_left_behind_has_its_memory(void **state)
+{
+	assert_int_equal(
+		tool_run("\"$VGPU\" run --sim --memory 2g --name left -- sh -c '"
+			 "{ until test -e \"$HERE/go\"; do sleep 0.01; done; exec \"$TENANT\"; } "
+			 ">\"$HERE/tenant\" 2>&1 & echo $! >\"$HERE/pid\"'")
+			->status,
+		0);
+	assert_says(tool_run(TOOL_HAS_ENDED "touch \"$HERE/go\"; pid=$(cat \"$HERE/pid\"); "
+					    "until has_ended $pid; do sleep 0.01; done; "
+					    "cat \"$HERE/tenant\"")
+			    ->out,
+		"took 5 x 256 MiB = 1.25 GiB; the next: CUDA_ERROR_OUT_OF_MEMORY");
+	tool_run("\"$VGPU\" list --sim");
+	assert_string_equal(tool_run("ls -A \"$VGPU_STATE\"")->out, "");
+}
+
 static void a_running_slice_shows_what_it_holds_on_which_device(void **state)
 {
 	const struct said *said =
@@ -398,6 +416,7 @@ int main(void)
 		cmocka_unit_test(a_device_that_is_not_here_is_refused_with_those_that_are),
 		cmocka_unit_test(a_tenant_is_refused_where_its_slice_ends),
 		cmocka_unit_test(a_tenant_that_may_make_no_large_file_has_its_memory),
+		cmocka_unit_test(a_tenant_that_is_left_behind_has_its_memory),
 		cmocka_unit_test(a_running_slice_shows_what_it_holds_on_which_device),
 		cmocka_unit_test(a_slice_without_a_quota_of_memory_may_fill_the_card),
 		cmocka_unit_test(a_quota_that_is_taken_away_binds_nobody_any_more),

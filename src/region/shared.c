@@ -114,43 +114,48 @@ static void read_path(const char *from, char ret_path[REGION_PATH_BYTES])
 	ret_path[REGION_PATH_BYTES - 1] = '\0';
 }
 
-/* Remembers how the file behind the descriptors can be opened by others. */
-static int set_file(const struct region *region, struct region_shared *j, uint64_t mark, int fd)
+int shared_find_file(int fd, struct shared_file *ret_file)
 {
-	char link[48], path[REGION_PATH_BYTES] = {0};
+	struct shared_file file = {.path = {0}};
 	struct file_identity id;
-	ssize_t length;
+	char link[48];
 	int r = file_identify(fd, &id);
 
 	if (r < 0)
 		return r;
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	length = readlink(link, path, sizeof(path) - 1);
-	if (length < 0)
+	if (readlink(link, file.path, sizeof(file.path) - 1) < 0)
 		return -errno;
-	write_path(region->file->own.shared_path, path);
-	atomic_store(&j->file_device, id.device);
-	atomic_store(&j->file_inode, id.inode);
+	file.device = id.device;
+	file.inode = id.inode;
+	*ret_file = file;
+	return 0;
+}
+
+/* Remembers how the file behind the descriptors can be opened by others. */
+static int set_file(const struct region *region, struct region_shared *j, uint64_t mark, int fd)
+{
+	struct shared_file file;
+	int r = shared_find_file(fd, &file);
+
+	if (r < 0)
+		return r;
+	write_path(region->file->own.shared_path, file.path);
+	atomic_store(&j->file_device, file.device);
+	atomic_store(&j->file_inode, file.inode);
 	atomic_store(&j->boot, read_boot());
 	atomic_store(&j->mark, mark);
 	return 0;
 }
 
-/*
- * Opens the file under a path that another process wrote: only what it is harmless to open, a regular
- * file or NVIDIA's control device, and only if it is the one that is meant.
- */
-static int open_file(const struct region_shared *j, const char *shared_path)
+int shared_open_file(const struct shared_file *file)
 {
-	char path[REGION_PATH_BYTES], again[48];
 	struct file_identity id;
-	_cleanup_fd_ int fd = -1;
+	_cleanup_fd_ int fd = open(file->path, O_PATH | O_CLOEXEC);
+	char again[48];
 
-	read_path(shared_path, path);
-	fd = open(path, O_PATH | O_CLOEXEC);
-	if (fd < 0 || file_identify(fd, &id) < 0 || id.device != atomic_load(&j->file_device) ||
-		id.inode != atomic_load(&j->file_inode) ||
-		(!id.is_regular && id.device_major != NVIDIA_MAJOR))
+	if (fd < 0 || file_identify(fd, &id) < 0 || id.device != file->device ||
+		id.inode != file->inode || (!id.is_regular && id.device_major != NVIDIA_MAJOR))
 		return -1;
 	snprintf(again, sizeof(again), "/proc/self/fd/%d", fd);
 	return open(again, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -159,12 +164,15 @@ static int open_file(const struct region_shared *j, const char *shared_path)
 bool shared_is_kept_by_files(const struct region_shared *j, const char *shared_path)
 {
 	uint64_t mark = atomic_load(&j->mark), boot = atomic_load(&j->boot);
+	struct shared_file file = {
+		.device = atomic_load(&j->file_device), .inode = atomic_load(&j->file_inode)};
 	_cleanup_fd_ int fd = -1;
 	bool is_alive;
 
 	if (!mark || (boot && boot != read_boot()))
 		return false;
-	fd = open_file(j, shared_path);
+	read_path(shared_path, file.path);
+	fd = shared_open_file(&file);
 	return fd < 0 || mark_is_alive(fd, mark, &is_alive) < 0 || is_alive;
 }
 

@@ -67,5 +67,18 @@ unsigned shared_sweep(const struct region *region, unsigned slot);
  */
 bool shared_is_kept_by_files(const struct region_shared *shared, const char *shared_path);
 
+/* How the open file behind an exported descriptor is opened by others; all of a machine are of one file. */
+struct shared_file {
+	uint64_t device, inode;
+	char path[REGION_PATH_BYTES];
+};
+int shared_find_file(int fd, struct shared_file *ret_file) MUST_CHECK;
+
+/*
+ * Opens it anew, under a path that another process may have written: only what it is harmless to open, a regular
+ * file or NVIDIA's control device, and only if it is the one that is meant; else -1.
+ */
+int shared_open_file(const struct shared_file *file) MUST_CHECK;
+
 /* A slot is given up: it holds nothing any more. The caller owns the slot by its byte lock. */
 void shared_forget_slot(struct region_file *file, unsigned slot);

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <time.h>
@@ -146,6 +147,51 @@ static int run_churn(struct client *c, char **word, unsigned count)
 		done += r == CUDA_SUCCESS;
 	}
 	client_say(c, " count=%llu", (unsigned long long)done);
+	return r;
+}
+
+#define EXPORTS_MOST 4096
+
+static struct {
+	unsigned count;
+	CUmemGenericAllocationHandle handle[EXPORTS_MOST];
+	int fd[EXPORTS_MOST];
+} exported;
+
+/* exportmany SIZE TIMES: creates and exports until there are so many of both; and an end of them all */
+static int run_exportmany(struct client *c, char **word, unsigned count)
+{
+	char name[] = "one", fd[] = "fd";
+	char *create[] = {word[0], name, word[1]}, *export[] = {word[0], fd, name};
+	uint64_t most = client_size(word[2]);
+	struct rlimit files;
+	int r = CUDA_SUCCESS;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+		return CLIENT_FAILED;
+	files.rlim_cur = files.rlim_max;
+	if (setrlimit(RLIMIT_NOFILE, &files) < 0 || most > EXPORTS_MOST)
+		return CLIENT_FAILED;
+	while (exported.count < most) {
+		r = run_createx(c, create, 3);
+		if (r == CUDA_SUCCESS)
+			r = run_export(c, export, 3);
+		if (r != CUDA_SUCCESS)
+			break;
+		exported.handle[exported.count] = client_get(c, name);
+		exported.fd[exported.count++] = (int)client_get(c, fd);
+	}
+	return r;
+}
+
+static int run_endmany(struct client *c, char **word, unsigned count)
+{
+	int r = CUDA_SUCCESS;
+
+	while (exported.count > 0 && r == CUDA_SUCCESS) {
+		close(exported.fd[--exported.count]);
+		r = (int)c->cu.cuMemRelease(exported.handle[exported.count]);
+	}
 	return r;
 }
 
@@ -368,6 +414,8 @@ const struct client_command client_share_commands[] = {
 	{"createx", 2, run_createx, "HANDLE SIZE"},
 	{"export", 2, run_export, "FD HANDLE"},
 	{"import", 2, run_import, "HANDLE FD"},
+	{"exportmany", 2, run_exportmany, "SIZE TIMES"},
+	{"endmany", 0, run_endmany, ""},
 	{"exportfabric", 1, run_exportfabric, "HANDLE"},
 	{"importfabric", 2, run_importfabric, "HANDLE BYTES"},
 	{"churn", 2, run_churn, "SIZE TIMES"},

@@ -311,6 +311,35 @@ static void another_slice_pays_for_what_it_opens(void **state)
 	assert_int_equal(tenant_end(user), 0);
 }
 
+#define EXPORTS 1100
+
+/* In parts, for one answer is awaited for 20 s. */
+static void export_many(struct tenant *t)
+{
+	for (unsigned count = 100; count <= EXPORTS; count += 100)
+		expect(t, OK, "exportmany 2m %u", count);
+}
+
+static void more_than_the_region_has_places_for_comes_back_when_it_ends(void **state)
+{
+	struct slice *slice = slice_new(*state, "a", "4g", NULL);
+	struct tenant *t = tenant_new(slice);
+	char all[64];
+
+	snprintf(all, sizeof(all), "alloc all %lluk",
+		(unsigned long long)((4 * GIB - CONTEXT_BYTES) / KIB));
+	for (unsigned round = 0; round < 2; round++) {
+		export_many(t);
+		assert_int_equal(slice_agreed(slice, 0), CONTEXT_BYTES + EXPORTS * 2 * MIB);
+		expect(t, OUT_OF_MEMORY, "%s", all);
+		expect(t, OK, "endmany");
+		expect(t, OK, "%s", all);
+		assert_int_equal(slice_agreed(slice, 0), 4 * GIB);
+		expect(t, OK, "free all");
+	}
+	assert_int_equal(tenant_end(t), 0);
+}
+
 static void another_slice_cannot_open_more_than_its_quota(void **state)
 {
 	struct slice *a = slice_new(*state, "a", "2g", NULL),
@@ -536,6 +565,7 @@ int main(void)
 		test_with_node(memory_in_descriptors_counts_until_they_are_closed),
 		test_with_node(a_descriptor_outlives_its_maker_in_a_process_without_cuda),
 		test_with_node(another_slice_pays_for_what_it_opens),
+		test_with_node(more_than_the_region_has_places_for_comes_back_when_it_ends),
 		test_with_node(another_slice_cannot_open_more_than_its_quota),
 		test_with_node(what_nobody_marked_is_charged_when_it_is_mapped),
 		test_with_node(a_shared_pool_stays_charged_and_its_users_pay_nothing),

@@ -8,6 +8,7 @@
 #include "tenant/memory/code.h"
 #include "tenant/memory/contexts.h"
 #include "tenant/compute/gate.h"
+#include "tenant/memory/exports.h"
 #include "tenant/memory/graphs.h"
 #include "tenant/memory/holding.h"
 #include "tenant/memory/deferred_free.h"
@@ -40,6 +41,7 @@ static const struct part parts[] = {
 	PART(code, .context_made = code_context_made, .context_ended = code_context_ended),
 	PART(contexts),
 	PART(deferred_free, .life_ended = deferred_free_life_ended, .collect = deferred_free_collect_all),
+	PART(exports, .collect = exports_collect),
 	PART(gate, .context_made = gate_context_made, .context_ended = gate_context_ended),
 	PART(graphs),
 	PART(holding, .life_ended = holding_life_ended),

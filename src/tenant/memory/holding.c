@@ -85,14 +85,14 @@ static int add_reference(struct holding *h)
 }
 
 /*
- * What was replaced: its memory has ended in the driver. Created memory had calls under way alone, of which
- * nobody knows what they made, and stays charged.
+ * What was replaced: its memory has ended in the driver. Where calls for created memory were under way, nobody knows what
+ * they made, and it stays charged.
  */
 static void end_replaced(enum holding_table in, uint64_t key, const struct holding *gone)
 {
 	if (LIKELY(!gone->serial))
 		return;
-	if (in == HOLDING_CREATED)
+	if (in == HOLDING_CREATED && gone->pins)
 		say_it_stays();
 	else
 		end_last(key, gone);
@@ -283,6 +283,24 @@ void holding_put_back(enum holding_table in, uint64_t key, const struct holding 
 		place.entry->holding = *holding;
 	else
 		say_it_stays();
+}
+
+void holding_drop(enum holding_table in, uint64_t key, uint32_t serial)
+{
+	struct holding gone = {.serial = 0};
+	struct table_place place = enter(in, key, false);
+	struct holding *h = place.entry ? &place.entry->holding : NULL;
+
+	if (h && h->serial == serial && h->references) {
+		h->references--;
+		if (!h->references && !h->pins) {
+			gone = *h;
+			table_remove(&place);
+		}
+	}
+	table_leave(&place);
+	if (gone.serial)
+		end_last(key, &gone);
 }
 
 /* The reference is there still after all. */

@@ -122,6 +122,9 @@ struct holding_end {
 int holding_end_begin(enum holding_table in, uint64_t key, struct holding_end *ret_end) MUST_CHECK;
 void holding_end_done(const struct holding_end *end, bool is_ended);
 
+/* A reference of this serial number that has ended in the driver already. */
+void holding_drop(enum holding_table in, uint64_t key, uint32_t serial);
+
 /* The same in one step, for all that is wanted. */
 void holding_end_all(enum holding_table in,
 	bool (*is_wanted)(const struct table_entry *entry, uint64_t what), uint64_t what);

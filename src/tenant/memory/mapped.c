@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/mark.h"
 #include "tenant/driver/attach.h"
+#include "tenant/memory/exports.h"
 #include "tenant/memory/ipc.h"
 #include "tenant/memory/table.h"
 
@@ -307,6 +308,8 @@ void mapped_export_end(const struct mapped_export *export, bool is_made, int fd,
 		ipc_let_go(export->shared, false);
 	else if (!reference->serial)
 		return;
+	else if (is_made && fd >= 0 && exports_keep(reference, fd))
+		return;
 	else if (!is_made || fd < 0)
 		holding_unpin(HOLDING_CREATED, reference->handle, reference->serial);
 	else if (!holding_stay_by_pin(HOLDING_CREATED, reference->handle, reference->serial))
@@ -316,6 +319,8 @@ void mapped_export_end(const struct mapped_export *export, bool is_made, int fd,
 static CUresult keep_imported(
 	CUmemGenericAllocationHandle handle, struct holding holding, bool *ret_is_new)
 {
+	/* The handle may have been another memory's until now, which only a descriptor kept. */
+	exports_collect(NULL);
 	if (holding_put_or_refer(HOLDING_CREATED, handle, holding, ret_is_new) == 0)
 		return CUDA_SUCCESS;
 	log_error("no memory for our own tables, so an import is refused");

@@ -8,15 +8,16 @@
 
 enum {
 	_PARSE_E_SUCCESS = 0,
-	PARSE_E_NOT_A_SIZE,   /* empty, sign, fraction, unknown suffix, or anything behind it */
+	PARSE_E_NOT_A_SIZE, /* empty, sign, fraction of a byte, unknown unit, or anything behind it */
 	PARSE_E_NOT_A_NUMBER, /* likewise, where no suffix is allowed */
 	PARSE_E_TOO_LARGE,    /* does not fit in 64 bits, or is above the given maximum */
 };
 
 /*
- * Parses a size: decimal digits and at most one of k, m, g, t (either case; steps of 1,024) with
- * nothing before or behind. "0" is 0; zero with a suffix is refused, because whoever writes it does
- * not mean "no limit". Leading zeros do not make the number octal.
+ * Parses a size: decimal digits, and a unit: k, m, g or t, alone or with "i", "iB" or "B" behind it (either
+ * case; always steps of 1,024, as container runtimes have it). With a unit the number may have a point and digits behind
+ * it; what is less than a byte is dropped. Nothing may stand before or behind. "0" is 0; zero with a unit is
+ * refused, because it does not mean "no limit". Leading zeros do not make the number octal.
  */
 int parse_size(const char *text, uint64_t *ret_bytes) MUST_CHECK;
 

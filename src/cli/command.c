@@ -21,6 +21,8 @@ int command_refuse(struct err *err, const char *format, ...)
 
 int command_refuse_option(struct err *err, int answer, char **argv)
 {
+	if (answer == '?' && (optopt == 'h' || strcmp(argv[optind - 1], "--help") == 0))
+		return COMMAND_E_HELP;
 	if (answer == ':')
 		return command_refuse(err, "option %s needs a value; see `vgpu help %s`",
 			argv[optind - 1], argv[0]);

@@ -8,11 +8,12 @@
 enum {
 	_COMMAND_E_SUCCESS = 0,
 	COMMAND_E_USAGE, /* called in a way that it does not know; err says what would be right */
+	COMMAND_E_HELP,	 /* it was asked what it is for */
 };
 
 /*
  * argv[0] is the command's own name. 0 with *ret_status, the program's exit status (and, where a
- * person should still be told something, err); COMMAND_E_USAGE; or -errno with err set.
+ * person should still be told something, err); COMMAND_E_USAGE; COMMAND_E_HELP; or -errno with err set.
  */
 typedef int command_fn(int argc, char **argv, int *ret_status, struct err *err) MUST_CHECK;
 
@@ -33,7 +34,7 @@ int command_refuse(struct err *err, const char *format, ...) __attribute__((form
 
 /*
  * The same for what getopt_long() answered with '?' or ':'. Options strings must begin with ':' (or
- * "+:"), and opterr be 0, so that getopt_long() does not speak itself.
+ * "+:"), and opterr be 0, so that getopt_long() does not speak itself. COMMAND_E_HELP for --help and -h.
  */
 int command_refuse_option(struct err *err, int answer, char **argv);
 

@@ -3,6 +3,7 @@
 #include "cli/compute_limits.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/parse.h"
@@ -11,8 +12,16 @@
 static int read_percent(
 	const char *option, const char *text, uint16_t *ret_permille, struct err *err)
 {
+	char number[16];
+	size_t length = strlen(text);
+
 	*ret_permille = 0;
-	if (strcmp(text, "none") == 0 || share_read_percent(text, ret_permille))
+	/* 30 or 30% */
+	length -= length > 1 && text[length - 1] == '%';
+	if (strcmp(text, "none") == 0)
+		return 0;
+	if ((size_t)snprintf(number, sizeof(number), "%.*s", (int)length, text) < sizeof(number) &&
+		share_read_percent(number, ret_permille))
 		return 0;
 	return command_refuse(err,
 		"%s '%s': a percentage from 0.1 to 100 is right, with at most one decimal, or none",

@@ -12,7 +12,7 @@
 #include "cli/diagnosis.h"
 #include "cli/doctor_limits.h"
 #include "cli/doctor_show.h"
-#include "node/nvml_library.h"
+#include "node/devices.h"
 #include "node/sites.h"
 
 const char help_doctor[] =
@@ -177,17 +177,15 @@ static int examine(const struct request *request, struct diagnosis *d, struct er
 {
 	_cleanup_(sites_clear) struct sites sites = SITES_NULL;
 	_cleanup_free_ struct inventory *devices = calloc(1, sizeof(*devices));
-	struct err ignored = ERR_NULL;
 	int r = sites_find(&sites, err);
 
 	if (r < 0)
 		return r;
 	if (!devices)
 		return err_set(err, ENOMEM, "no memory");
-	/* Names of devices are a comfort. */
-	if (nvml_library_read_inventory(NULL, devices, &ignored) != 0)
-		devices->count = 0;
-	r = read_views(request, &sites, devices, d);
+	r = devices_read(false, &sites, devices, err);
+	if (r == 0)
+		r = read_views(request, &sites, devices, d);
 	view_measure(d->views, d->views ? d->view_count : 0, MEASURE_NS);
 	if (r == 0)
 		r = look_at_processes(request, d);

@@ -91,7 +91,8 @@ static int choose(
 	return 0;
 }
 
-int edit_find(const char *name, char ret_folder[EDIT_FOLDER_BYTES], struct err *err)
+int edit_find(
+	const char *name, char ret_folder[EDIT_FOLDER_BYTES], bool *ret_is_sim, struct err *err)
 {
 	_cleanup_(sites_clear) struct sites sites = SITES_NULL;
 	const struct site *site = NULL;
@@ -107,6 +108,7 @@ int edit_find(const char *name, char ret_folder[EDIT_FOLDER_BYTES], struct err *
 	if ((size_t)snprintf(ret_folder, EDIT_FOLDER_BYTES, "%s", site->folder) >=
 		EDIT_FOLDER_BYTES)
 		return err_set(err, ENAMETOOLONG, "slice '%.60s' has too long a path", name);
+	*ret_is_sim = site->is_sim;
 	return 0;
 }
 

@@ -31,10 +31,11 @@ struct edit {
 #define EDIT_FOLDER_BYTES 4096
 
 /*
- * The folder of the slice with this name. -ENOENT with err set where there is none, or it is a region
+ * The folder of the slice with this name, and whether it is on the simulated node. -ENOENT with err set where there is none, or it is a region
  * without a share file of ours; -EEXIST where several users have one.
  */
-int edit_find(const char *name, char ret_folder[EDIT_FOLDER_BYTES], struct err *err) MUST_CHECK;
+int edit_find(const char *name, char ret_folder[EDIT_FOLDER_BYTES], bool *ret_is_sim,
+	struct err *err) MUST_CHECK;
 
 /*
  * Takes the slice's lock, waiting for other changes of it, and reads its share. -errno with err set. The

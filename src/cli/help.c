@@ -21,9 +21,12 @@ static void print_all(const struct command *commands)
 	puts("vgpu: slices of GPUs, with a memory quota that holds\n");
 	for (const struct command *c = commands; c->name; c++)
 		printf("  vgpu %-9s %s\n", c->name, c->summary);
-	puts("\n`vgpu help COMMAND` says more of one. Sizes are whole numbers with k, m, g or t "
-	     "behind\n"
-	     "them, in steps of 1,024: 512m, 8g. Try: vgpu run --memory 2g -- nvidia-smi");
+	puts("\n`vgpu help COMMAND`, or `vgpu COMMAND --help`, says more of one. Sizes are numbers "
+	     "with\n"
+	     "k, m, g or t behind them, in steps of 1,024: 512m, 2.5g, 8GiB. Try:\n"
+	     "  vgpu run --memory 2g -- python3 train.py\n"
+	     "and without a GPU, or to see how it is, the same on a simulated one: vgpu run --sim "
+	     "...");
 }
 
 static void print_one(const struct command *c)

@@ -10,8 +10,7 @@
 #include "cli/command.h"
 #include "cli/mps.h"
 #include "cli/show.h"
-#include "node/nvml_library.h"
-#include "node/place.h"
+#include "node/devices.h"
 #include "node/sites.h"
 #include "node/slice.h"
 
@@ -100,22 +99,6 @@ static int read_request(int argc, char **argv, struct request *ret_request, stru
 	return 0;
 }
 
-/* Names of devices are a comfort: without them the list shows UUIDs. */
-static int read_devices(
-	const struct request *request, struct inventory *ret_devices, struct err *err)
-{
-	struct place_sim sim;
-	struct err ignored = ERR_NULL;
-
-	ret_devices->count = 0;
-	if (request->is_sim && place_find_sim(&sim, err) < 0)
-		return -ENOENT;
-	if (nvml_library_read_inventory(request->is_sim ? sim.nvml : NULL, ret_devices, &ignored) !=
-		0)
-		ret_devices->count = 0;
-	return 0;
-}
-
 /* Finds the sites; regions that were named and are not there are told, and counted. */
 static int find_sites(
 	const struct request *request, struct sites *sites, unsigned *ret_failures, struct err *err)
@@ -201,9 +184,9 @@ int command_list(int argc, char **argv, int *ret_status, struct err *err)
 		return r;
 	if (!devices)
 		return err_set(err, ENOMEM, "no memory");
-	r = read_devices(&request, devices, err);
+	r = find_sites(&request, &sites, &failures, err);
 	if (r == 0)
-		r = find_sites(&request, &sites, &failures, err);
+		r = devices_read(request.is_sim, &sites, devices, err);
 	if (r < 0)
 		return r;
 	if (read_views(&request, &sites, devices, &views, &failures) < 0)

@@ -25,9 +25,11 @@
 #define NAME_ATTEMPTS	      9
 
 const char help_run[] =
-	"  --memory SIZE    device memory that the slice may hold, on each of its devices; "
-	"unlimited\n"
-	"                   is no such quota, and may be left out where compute is granted\n"
+	"  --memory SIZE    device memory that the slice may hold, on each of its devices, like "
+	"2.5g\n"
+	"                   or 50%; unlimited is no such quota, and may be left out where compute "
+	"is\n"
+	"                   granted\n"
 	"  --device DEVICE  a device of the slice, by index, UUID, or the beginning of its UUID;\n"
 	"                   may be given several times; all devices where it is not given\n"
 	"  --cores PERCENT  compute time that the slice is sure to get of each device, and "
@@ -51,7 +53,7 @@ const char help_run[] =
 	"no such program, and 126 where it cannot be run.\n";
 
 struct request {
-	uint64_t memory_bytes; /* 0: not given; SHARE_UNLIMITED: no quota */
+	struct size_quota memory;
 	const char *devices[SHARE_DEVICES];
 	unsigned device_count;
 	struct compute_limits limits; /* on each device */
@@ -96,7 +98,7 @@ static int read_option(int option, struct request *r, char **argv, struct err *e
 		return compute_limits_read(option, optarg, &r->limits, err);
 	switch (option) {
 	case 'm':
-		return size_read_quota(optarg, &r->memory_bytes, err);
+		return size_read_quota(optarg, &r->memory, err);
 	case 'd':
 		return add_device(optarg, r, err);
 	case 'n':
@@ -127,7 +129,7 @@ static int read_request(int argc, char **argv, struct request *ret_request, stru
 		{"board", required_argument, NULL, 'b'},
 		{0},
 	};
-	struct request request = {.memory_bytes = 0};
+	struct request request = {.name = NULL};
 	struct share_compute compute = {.cores_permille = 0};
 	int option, r;
 
@@ -136,13 +138,13 @@ static int read_request(int argc, char **argv, struct request *ret_request, stru
 		if (r)
 			return r;
 	}
-	if (request.memory_bytes == 0 && compute_limits_is_empty(&request.limits) &&
+	if (!size_is_given(&request.memory) && compute_limits_is_empty(&request.limits) &&
 		!request.is_mps)
 		return command_refuse(err,
 			"run needs --memory SIZE, like --memory 2g, a part of the compute time, "
 			"like --cores 30, or --memory unlimited for neither");
-	if (request.memory_bytes == 0)
-		request.memory_bytes = SHARE_UNLIMITED;
+	if (!size_is_given(&request.memory))
+		request.memory.bytes = SHARE_UNLIMITED;
 	if (compute_limits_apply(&request.limits, &compute, err) < 0)
 		return COMMAND_E_USAGE;
 	if (request.board && !request.is_sim)
@@ -154,21 +156,28 @@ static int read_request(int argc, char **argv, struct request *ret_request, stru
 			request.limits.has_weight ? "--weight" : "--priority");
 	if (optind == argc)
 		return command_refuse(
-			err, "run needs a program; like: vgpu run --memory 2g -- nvidia-smi");
+			err, "run needs a program; like: vgpu run --memory 2g -- python3 train.py");
 	request.program = argv + optind;
 	*ret_request = request;
 	return 0;
 }
 
-static int grant(struct share *share, const char *uuid, uint64_t bytes, struct err *err)
+static int grant(const struct request *request, struct share *share, const char *uuid,
+	uint64_t total_bytes, struct err *err)
 {
+	struct share_device *line = &share->devices[share->device_count];
+	int r;
+
 	for (unsigned i = 0; i < share->device_count; i++)
 		if (device_name_is_same(share->devices[i].uuid, uuid))
 			return err_set(err, EINVAL,
 				"device %s is named twice; once gives the slice all of its quota",
 				uuid);
-	snprintf(share->devices[share->device_count].uuid, SHARE_UUID_BYTES, "%s", uuid);
-	share->devices[share->device_count++].memory_bytes = bytes;
+	r = size_of_quota(&request->memory, uuid, total_bytes, &line->memory_bytes, err);
+	if (r < 0)
+		return r;
+	snprintf(line->uuid, sizeof(line->uuid), "%s", uuid);
+	share->device_count++;
 	return 0;
 }
 
@@ -183,9 +192,10 @@ static int grant_chosen(const struct request *request, const struct inventory *t
 		int r = inventory_find(there, request->devices[i], &d, err);
 
 		if (r == 0)
-			r = grant(&plan->grant, d->uuid, request->memory_bytes, err);
+			r = grant(request, &plan->grant, d->uuid, d->total_bytes, err);
 		if (r < 0)
 			return r;
+		size_note_excess(request->memory.bytes, d);
 		used += (size_t)snprintf(plan->visible + used, sizeof(plan->visible) - used, "%s%s",
 			i ? "," : "", d->uuid);
 	}
@@ -199,9 +209,14 @@ static int grant_all(const struct request *request, const struct inventory *ther
 	int r = 0;
 
 	if (there->count == 0 || there->count > SHARE_DEVICES)
-		return grant(&plan->grant, SHARE_ANY_DEVICE, request->memory_bytes, err);
-	for (unsigned i = 0; i < there->count && r == 0; i++)
-		r = grant(&plan->grant, there->device[i].uuid, request->memory_bytes, err);
+		return grant(request, &plan->grant, SHARE_ANY_DEVICE, 0, err);
+	for (unsigned i = 0; i < there->count && r == 0; i++) {
+		const struct inventory_device *d = &there->device[i];
+
+		r = grant(request, &plan->grant, d->uuid, d->total_bytes, err);
+		if (r == 0)
+			size_note_excess(request->memory.bytes, d);
+	}
 	return r;
 }
 
@@ -231,6 +246,23 @@ static int check_mps(const struct request *request, const struct inventory *ther
 	return 0;
 }
 
+static void point_to_sim(struct err *err)
+{
+	size_t used = strlen(err->text);
+
+	snprintf(err->text + used, sizeof(err->text) - used,
+		"; --sim runs the program on a simulated device");
+}
+
+/* Turns the error into a note. */
+static void note_absence(struct err *err)
+{
+	err_wrap(err, "note: no device is seen here");
+	point_to_sim(err);
+	command_warn(err);
+	*err = (struct err)ERR_NULL;
+}
+
 static int find_devices(const struct request *request, struct plan *plan, struct err *err)
 {
 	_cleanup_free_ struct inventory *there = calloc(1, sizeof(*there));
@@ -242,10 +274,12 @@ static int find_devices(const struct request *request, struct plan *plan, struct
 	if (r == NVML_LIBRARY_E_NONE && (request->device_count || request->is_sim)) {
 		if (request->device_count)
 			err_wrap(err, "device '%s' cannot be looked up", request->devices[0]);
+		if (!request->is_sim)
+			point_to_sim(err);
 		return -ENODEV;
 	}
 	if (r == NVML_LIBRARY_E_NONE)
-		*err = (struct err)ERR_NULL; /* the driver may come later; the quota is there */
+		note_absence(err); /* the driver may come later; the quota is there */
 	else if (r < 0)
 		return r;
 	r = request->device_count ? grant_chosen(request, there, plan, err)
@@ -295,6 +329,17 @@ static int make_plan(const struct request *request, struct plan *plan, struct er
 	return r;
 }
 
+/* The daemon takes one for all devices. */
+static uint64_t least_quota(const struct share *share)
+{
+	uint64_t least = SHARE_UNLIMITED;
+
+	for (unsigned i = 0; i < share->device_count; i++)
+		if (share->devices[i].memory_bytes < least)
+			least = share->devices[i].memory_bytes;
+	return least;
+}
+
 static int set_environment(const struct request *request, const struct plan *plan,
 	const struct mps *mps, const char *share, struct err *err)
 {
@@ -308,8 +353,8 @@ static int set_environment(const struct request *request, const struct plan *pla
 		r = err_set(err, errno, "set CUDA_VISIBLE_DEVICES: %s", strerror(errno));
 	/* All devices of a request have the same limits. */
 	if (r == 0 && request->is_mps)
-		r = mps_set_environment(mps, &plan->grant.devices[0].compute, request->memory_bytes,
-			plan->visible_count, err);
+		r = mps_set_environment(mps, &plan->grant.devices[0].compute,
+			least_quota(&plan->grant), plan->visible_count, err);
 	return r;
 }
 
@@ -340,14 +385,14 @@ static int make_slice(const struct request *request, const struct plan *plan,
 	slice_sweep();
 	mps_sweep(NULL);
 	if (request->name) {
-		r = slice_create(request->name, &plan->grant, ret_slice, err);
+		r = slice_create(request->name, &plan->grant, request->is_sim, ret_slice, err);
 		return r == SLICE_E_TAKEN ? -EEXIST : r;
 	}
 	/* A slice of an earlier process of our PID may still have living processes. */
 	for (unsigned i = 0; i < NAME_ATTEMPTS && r == SLICE_E_TAKEN; i++) {
 		*err = (struct err)ERR_NULL;
 		make_name(request->program[0], i, name);
-		r = slice_create(name, &plan->grant, ret_slice, err);
+		r = slice_create(name, &plan->grant, request->is_sim, ret_slice, err);
 	}
 	return r == SLICE_E_TAKEN ? -EEXIST : r;
 }

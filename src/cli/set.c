@@ -37,8 +37,8 @@ const char help_set[] =
 
 struct request {
 	const char *slice;
-	const char *device;    /* NULL: all */
-	uint64_t memory_bytes; /* 0: as it is; SHARE_UNLIMITED: no quota */
+	const char *device;	  /* NULL: all */
+	struct size_quota memory; /* not given: as it is */
 	struct compute_limits limits;
 	bool is_sim;
 };
@@ -49,7 +49,7 @@ static int read_option(int option, struct request *r, char **argv, struct err *e
 		return compute_limits_read(option, optarg, &r->limits, err);
 	switch (option) {
 	case 'm':
-		return size_read_quota(optarg, &r->memory_bytes, err);
+		return size_read_quota(optarg, &r->memory, err);
 	case 'd':
 		if (r->device)
 			return command_refuse(err,
@@ -74,7 +74,7 @@ static int read_request(int argc, char **argv, struct request *ret_request, stru
 		{"sim", no_argument, NULL, 's'},
 		{0},
 	};
-	struct request request = {.memory_bytes = 0};
+	struct request request = {.slice = NULL};
 	int option, r;
 
 	while ((option = getopt_long(argc, argv, ":", options, NULL)) != -1) {
@@ -86,7 +86,7 @@ static int read_request(int argc, char **argv, struct request *ret_request, stru
 		return command_refuse(err, "set needs a slice; like: vgpu set web --memory 4g");
 	if (argc - optind > 1)
 		return command_refuse(err, "set changes one slice, not '%s' too", argv[optind + 1]);
-	if (request.memory_bytes == 0 && compute_limits_is_empty(&request.limits))
+	if (!size_is_given(&request.memory) && compute_limits_is_empty(&request.limits))
 		return command_refuse(err,
 			"set needs something to change: --memory, --cores, --cap, --weight or "
 			"--priority");
@@ -114,21 +114,52 @@ static struct share_device *find_line(struct share *share, const char *text)
 	return matches == 1 ? found : NULL;
 }
 
-/* The device that was named, on this machine: for an index, and for one that is under the "*" line. */
-static int look_up(const struct request *request, char ret_uuid[SHARE_UUID_BYTES], struct err *err)
-{
-	_cleanup_free_ struct inventory *there = calloc(1, sizeof(*there));
-	const struct inventory_device *device;
-	struct place_sim sim;
-	int r = there ? 0 : err_set(err, ENOMEM, "no memory");
+/* What the change needs to know of the machine: read once, and only where it is needed. */
+struct machine {
+	struct inventory *there;
+	bool is_sim, is_read;
+	struct err failure;
+};
 
-	if (r == 0 && request->is_sim)
-		r = place_find_sim(&sim, err);
+static const struct inventory *read_machine(struct machine *m)
+{
+	struct place_sim sim;
+	int r = 0;
+
+	if (m->is_read)
+		return m->there;
+	m->is_read = true;
+	m->there = calloc(1, sizeof(*m->there));
+	if (!m->there) {
+		err_set(&m->failure, ENOMEM, "no memory");
+		return NULL;
+	}
+	if (m->is_sim)
+		r = place_find_sim(&sim, &m->failure);
 	if (r == 0)
-		r = nvml_library_read_inventory(request->is_sim ? sim.nvml : NULL, there, err);
-	if (r) {
+		r = nvml_library_read_inventory(m->is_sim ? sim.nvml : NULL, m->there, &m->failure);
+	if (r)
+		m->there->count = 0;
+	return m->there;
+}
+
+static void cleanup_machine(struct machine *m)
+{
+	free(m->there);
+}
+
+/* The device that was named, on this machine: for an index, and for one that is under the "*" line. */
+static int look_up(const struct request *request, struct machine *m,
+	char ret_uuid[SHARE_UUID_BYTES], struct err *err)
+{
+	const struct inventory *there = read_machine(m);
+	const struct inventory_device *device;
+	int r;
+
+	if (!there || m->failure.text[0]) {
+		*err = m->failure;
 		err_wrap(err, "device '%.80s' cannot be looked up", request->device);
-		return r < 0 ? r : -ENODEV;
+		return -ENODEV;
 	}
 	r = inventory_find(there, request->device, &device, err);
 	if (r == 0)
@@ -136,14 +167,47 @@ static int look_up(const struct request *request, char ret_uuid[SHARE_UUID_BYTES
 	return r;
 }
 
-static int change_line(const struct request *request, struct share_device *line, struct err *err)
+/* The memory of the line's device; of the "*" line's, which may be any, the smallest. 0: nothing tells. */
+static uint64_t total_of(const char *uuid, const struct inventory *there)
 {
-	if (request->memory_bytes)
-		line->memory_bytes = request->memory_bytes;
-	return compute_limits_apply(&request->limits, &line->compute, err);
+	const struct inventory_device *device = inventory_lookup(there, uuid);
+	uint64_t least = 0;
+
+	if (device)
+		return device->total_bytes;
+	for (unsigned i = 0; strcmp(uuid, SHARE_ANY_DEVICE) == 0 && i < there->count; i++)
+		if (least == 0 || there->device[i].total_bytes < least)
+			least = there->device[i].total_bytes;
+	return least;
 }
 
-static int change(const struct request *request, struct share *share, struct err *err)
+static int change_memory(const struct size_quota *memory, struct machine *m,
+	struct share_device *line, struct err *err)
+{
+	const struct inventory *there = read_machine(m);
+	const struct inventory_device *device;
+	int r;
+
+	if (!there)
+		return err_set(err, ENOMEM, "no memory");
+	r = size_of_quota(
+		memory, line->uuid, total_of(line->uuid, there), &line->memory_bytes, err);
+	device = inventory_lookup(there, line->uuid);
+	if (r == 0 && device)
+		size_note_excess(line->memory_bytes, device);
+	return r;
+}
+
+static int change_line(const struct request *request, struct machine *m, struct share_device *line,
+	struct err *err)
+{
+	int r = size_is_given(&request->memory) ? change_memory(&request->memory, m, line, err) : 0;
+
+	return r < 0 ? r : compute_limits_apply(&request->limits, &line->compute, err);
+}
+
+static int change(
+	const struct request *request, struct machine *m, struct share *share, struct err *err)
 {
 	struct share_device *line;
 	char uuid[SHARE_UUID_BYTES];
@@ -153,25 +217,26 @@ static int change(const struct request *request, struct share *share, struct err
 		share->priority = request->limits.priority;
 	if (!request->device) {
 		for (unsigned i = 0; i < share->device_count && r == 0; i++)
-			r = change_line(request, &share->devices[i], err);
+			r = change_line(request, m, &share->devices[i], err);
 		return r;
 	}
 	line = find_line(share, request->device);
 	if (!line) {
-		r = look_up(request, uuid, err);
+		r = look_up(request, m, uuid, err);
 		if (r < 0)
 			return r;
 		r = edit_line(share, uuid, &line, err);
 	}
-	return r < 0 ? r : change_line(request, line, err);
+	return r < 0 ? r : change_line(request, m, line, err);
 }
 
 /* A quota below what is held is no mistake, but worth a note. */
-static void note_excess(const struct share *share)
+static void note_excess(const struct edit *edit)
 {
 	_cleanup_free_ struct snapshot *s = malloc(sizeof(*s));
+	const struct share *share = &edit->share;
 
-	if (!s || !*share->region || snapshot_read(share->region, s) != 0)
+	if (!s || snapshot_read(edit->region, s) != 0)
 		return;
 	for (unsigned i = 0; i < s->device_count; i++) {
 		uint64_t quota = share_memory_bytes(share, s->devices[i].uuid);
@@ -186,7 +251,7 @@ static void note_excess(const struct share *share)
 			"note: slice '%s' holds %s of device %.96s, above its quota of %s; it gets "
 			"no "
 			"more until it is below",
-			share->slice, used_text, s->devices[i].uuid, quota_text);
+			edit->name, used_text, s->devices[i].uuid, quota_text);
 		command_warn(&note);
 	}
 }
@@ -194,23 +259,25 @@ static void note_excess(const struct share *share)
 int command_set(int argc, char **argv, int *ret_status, struct err *err)
 {
 	_cleanup_(edit_end) struct edit edit = EDIT_NULL;
+	_cleanup_(cleanup_machine) struct machine machine = {.there = NULL};
 	struct request request = {0};
 	char folder[EDIT_FOLDER_BYTES];
 	int r = read_request(argc, argv, &request, err);
 
 	if (r)
 		return r;
-	r = edit_find(request.slice, folder, err);
+	r = edit_find(request.slice, folder, &machine.is_sim, err);
+	machine.is_sim |= request.is_sim;
 	if (r == 0)
 		r = edit_begin(folder, request.slice, &edit, err);
 	if (r == 0)
-		r = change(&request, &edit.share, err);
+		r = change(&request, &machine, &edit.share, err);
 	if (r == 0)
 		r = edit_commit(&edit, err);
 	if (r < 0)
 		return r;
-	if (request.memory_bytes)
-		note_excess(&edit.share);
+	if (size_is_given(&request.memory))
+		note_excess(&edit);
 	*ret_status = 0;
 	return 0;
 }

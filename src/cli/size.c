@@ -2,12 +2,17 @@
 /* Sizes for people and from them. */
 #include "cli/size.h"
 
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/parse.h"
 #include "cli/command.h"
 #include "policy/share.h"
+
+#define LEAST_BYTES (UINT64_C(1) << 20) /* less is a letter that was forgotten */
 
 void size_print(uint64_t bytes, char *ret_text)
 {
@@ -31,19 +36,71 @@ void size_print(uint64_t bytes, char *ret_text)
 		snprintf(ret_text, SIZE_TEXT_BYTES, "%.1f%c", value, units[unit]);
 }
 
-int size_read_quota(const char *text, uint64_t *ret_bytes, struct err *err)
+/* "50%" of a device. */
+static bool read_part(const char *text, uint16_t *ret_permille)
 {
-	uint64_t bytes = SHARE_UNLIMITED;
-	int outcome = strcmp(text, "unlimited") == 0 ? 0 : parse_size(text, &bytes);
+	size_t length = strlen(text);
+	char number[16];
 
+	if (length < 2 || length > sizeof(number) || text[length - 1] != '%')
+		return false;
+	snprintf(number, sizeof(number), "%.*s", (int)length - 1, text);
+	return share_read_percent(number, ret_permille);
+}
+
+int size_read_quota(const char *text, struct size_quota *ret_quota, struct err *err)
+{
+	struct size_quota quota = {.bytes = SHARE_UNLIMITED};
+	int outcome = 0;
+
+	if (read_part(text, &quota.permille))
+		quota.bytes = 0;
+	else if (strcmp(text, "unlimited") != 0)
+		outcome = parse_size(text, &quota.bytes);
 	if (outcome)
 		return command_refuse(err, "--memory '%s': %s%s", text, parse_advice(outcome),
-			outcome == PARSE_E_NOT_A_SIZE ? ", or unlimited" : "");
-	if (bytes == 0)
+			outcome == PARSE_E_NOT_A_SIZE ? ", 50% of each device, or unlimited" : "");
+	if (quota.bytes == 0 && !quota.permille)
 		return command_refuse(err,
 			"--memory '%s': a slice needs some memory; a size like 2g is right, or "
 			"unlimited",
 			text);
-	*ret_bytes = bytes;
+	if (quota.bytes && quota.bytes < LEAST_BYTES)
+		return command_refuse(err,
+			"--memory '%s': that is %" PRIu64
+			" bytes, in which no program can run; a size like 2g is right",
+			text, quota.bytes);
+	*ret_quota = quota;
 	return 0;
+}
+
+int size_of_quota(const struct size_quota *quota, const char *uuid, uint64_t total_bytes,
+	uint64_t *ret_bytes, struct err *err)
+{
+	if (!quota->permille) {
+		*ret_bytes = quota->bytes;
+		return 0;
+	}
+	if (total_bytes == 0)
+		return err_set(err, ENODEV,
+			"--memory %g%%: nothing tells how much memory device %.96s has; a size "
+			"like 2g is right",
+			quota->permille / 10.0, uuid);
+	*ret_bytes =
+		(uint64_t)((unsigned __int128)total_bytes * quota->permille / SHARE_WHOLE_PERMILLE);
+	return 0;
+}
+
+void size_note_excess(uint64_t bytes, const struct inventory_device *device)
+{
+	char quota[SIZE_TEXT_BYTES], total[SIZE_TEXT_BYTES];
+	struct err note = ERR_NULL;
+
+	if (device->total_bytes == 0 || bytes == SHARE_UNLIMITED || bytes <= device->total_bytes)
+		return;
+	size_print(bytes, quota);
+	size_print(device->total_bytes, total);
+	err_set(&note, 0, "note: %s is more than device %u has (%s), so it limits nothing there",
+		quota, device->index, total);
+	command_warn(&note);
 }

@@ -12,7 +12,7 @@
 
 const char help_suspend[] =
 	"  --evict  move what its processes hold of the devices to the host's memory, too\n"
-	"  --sim    by the simulated node's driver\n"
+	"  --sim    by the simulated node's driver; needed for another user's slice alone\n"
 	"\n"
 	"Nothing new reaches the devices any more, within a tenth of a second: programs wait in\n"
 	"the call that would bring it there. What has begun is done to its end. To evict takes a\n"
@@ -20,7 +20,7 @@ const char help_suspend[] =
 	"Either the memory of all processes is moved, or that of none.\n";
 
 const char help_resume[] =
-	"  --sim    by the simulated node's driver\n"
+	"  --sim    by the simulated node's driver; needed for another user's slice alone\n"
 	"\n"
 	"Brings back what was evicted, and takes the suspension away. Where a device has too\n"
 	"little free memory for all of it, nothing comes back, and the slice stays suspended. A\n"
@@ -61,10 +61,11 @@ static int read_request(int argc, char **argv, const struct option *options,
 static int find(const struct request *request, char ret_folder[EDIT_FOLDER_BYTES],
 	struct place_sim *sim, struct evict_libraries *ret_libraries, struct err *err)
 {
-	int r = edit_find(request->slice, ret_folder, err);
+	bool is_sim;
+	int r = edit_find(request->slice, ret_folder, &is_sim, err);
 
 	*ret_libraries = (struct evict_libraries){.cuda = NULL};
-	if (r == 0 && request->is_sim) {
+	if (r == 0 && (request->is_sim || is_sim)) {
 		r = place_find_sim(sim, err);
 		*ret_libraries = (struct evict_libraries){.cuda = sim->cuda, .nvml = sim->nvml};
 	}

@@ -312,7 +312,6 @@ int command_top(int argc, char **argv, int *ret_status, struct err *err)
 {
 	_cleanup_(top_clear) struct top top = {.sites = SITES_NULL};
 	struct request request = {0};
-	struct place_sim sim;
 	bool is_live;
 	int r = read_request(argc, argv, &request, err);
 
@@ -326,11 +325,7 @@ int command_top(int argc, char **argv, int *ret_status, struct err *err)
 	top.devices = calloc(1, sizeof(*top.devices));
 	if (!top.devices)
 		return err_set(err, ENOMEM, "no memory");
-	if (request.is_sim) {
-		r = place_find_sim(&sim, err);
-		top.nvml = sim.nvml;
-		top.cuda = sim.cuda;
-	}
+	top.is_sim = request.is_sim;
 	*ret_status = 0;
 	if (r == 0)
 		r = is_live ? show_live(&top, ret_status, err) : show_once(&top, &request, err);

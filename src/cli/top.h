@@ -30,8 +30,7 @@ struct top_row {
 };
 
 struct top {
-	const char *nvml; /* the library to ask for the devices' names; NULL: the machine's own */
-	const char *cuda; /* the driver that brings back what was evicted; likewise */
+	bool is_sim; /* everything is the simulated node's; else what the slices say */
 	struct inventory *devices;
 	struct sites sites;
 	uint64_t searched_ns;

@@ -9,6 +9,7 @@
 #include "cli/edit.h"
 #include "cli/suspension.h"
 #include "cli/top.h"
+#include "node/place.h"
 
 #define LEAST_PERMILLE 50 /* a slice that is to have nothing is suspended */
 
@@ -72,15 +73,21 @@ void top_change_cores(const struct top_row *row, int step_permille, char *ret_me
 
 void top_suspend_or_resume(const struct top *top, const struct top_row *row, char *ret_message)
 {
-	const struct evict_libraries libraries = {.cuda = top->cuda, .nvml = top->nvml};
+	struct evict_libraries libraries = {.cuda = NULL};
 	const struct view *v = row->view;
 	struct err err = ERR_NULL;
-	int r;
+	struct place_sim sim;
+	int r = 0;
 
 	if (!is_changeable(v, ret_message))
 		return;
-	r = v->is_suspended ? suspension_end(v->folder, v->name, &libraries, &err)
-			    : suspension_begin(v->folder, v->name, false, &libraries, &err);
+	if (top->is_sim || v->is_sim) {
+		r = place_find_sim(&sim, &err);
+		libraries = (struct evict_libraries){.cuda = sim.cuda, .nvml = sim.nvml};
+	}
+	if (r == 0)
+		r = v->is_suspended ? suspension_end(v->folder, v->name, &libraries, &err)
+				    : suspension_begin(v->folder, v->name, false, &libraries, &err);
 	if (r < 0)
 		snprintf(ret_message, TOP_MESSAGE_BYTES, "%s", err.text);
 	else

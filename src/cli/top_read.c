@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "cli/top.h"
-#include "node/nvml_library.h"
+#include "node/devices.h"
 
 /* To look for slices means to look at every process; to read one that is known is cheap. */
 #define SEARCH_NS UINT64_C(3000000000)
@@ -20,17 +20,17 @@ static void clear_views(struct view *views, size_t count)
 
 static int look(struct top *top, struct err *err)
 {
-	struct err ignored = ERR_NULL;
 	uint64_t now_ns = clock_now_ns();
+	int r;
 
 	if (top->searched_ns && now_ns - top->searched_ns < SEARCH_NS)
 		return 0;
 	top->searched_ns = now_ns;
 	sites_clear(&top->sites);
-	if (top->devices->count == 0 &&
-		nvml_library_read_inventory(top->nvml, top->devices, &ignored) != 0)
-		top->devices->count = 0;
-	return sites_find(&top->sites, err);
+	r = sites_find(&top->sites, err);
+	return r < 0 || top->devices->count
+		       ? r
+		       : devices_read(top->is_sim, &top->sites, top->devices, err);
 }
 
 /* By the region's path: a name may be that of several. */

@@ -27,6 +27,7 @@
 #include "base/file.h"
 #include "node/mappings.h"
 #include "node/root.h"
+#include "node/slice.h"
 #include "node/user.h"
 #include "region/layout.h"
 
@@ -151,6 +152,7 @@ static int add_folder(struct sites *s, const char *root, int root_fd, uid_t owne
 	if (!site)
 		return -ENOMEM;
 	site->owner = owner;
+	site->is_sim = slice_is_simulated(fd, owner);
 	site->device = id.device;
 	site->inode = id.inode;
 	return 0;

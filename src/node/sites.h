@@ -15,6 +15,7 @@ struct site {
 	char *region;  /* path of the region; it need not exist where there is a folder */
 	bool is_guess; /* found as a process's mapping: it may be something else entirely */
 	uid_t owner;   /* of the folder, where there is one */
+	bool is_sim;   /* on the simulated node; of others' slices this is not believed */
 	dev_t device;  /* of the region; 0 where it does not exist yet */
 	ino_t inode;
 };

@@ -32,7 +32,8 @@
 #include "region/region.h"
 #include "region/snapshot.h"
 
-#define HIDDEN_AGE_S 60 /* a folder that is still being made is never as old as this */
+#define SIM_MARK     "sim" /* the slice is on the simulated node */
+#define HIDDEN_AGE_S 60	   /* a folder that is still being made is never as old as this */
 
 static int root_format(char *to, const char *first, const char *second)
 {
@@ -109,7 +110,7 @@ int slice_open_root(char ret_root[SHARE_PATH_BYTES], int *ret_fd, struct err *er
 static bool is_ours_to_remove(const char *file)
 {
 	return !strcmp(file, "lock") || !strncmp(file, "share", 5) || !strncmp(file, "region", 6) ||
-	       !strcmp(file, "evicted");
+	       !strcmp(file, "evicted") || !strcmp(file, SIM_MARK);
 }
 
 int slice_lock(int lock_fd, int at)
@@ -261,8 +262,25 @@ static int write_share(int folder_fd, const struct share *share)
 	return fchmod(fd, 0444) < 0 ? -errno : 0;
 }
 
+static int make_mark(int folder_fd)
+{
+	_cleanup_fd_ int fd = openat(
+		folder_fd, SIM_MARK, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0444);
+
+	return fd < 0 ? -errno : 0;
+}
+
+bool slice_is_simulated(int folder_fd, uid_t owner)
+{
+	struct file_identity id;
+
+	return owner == geteuid() && file_identify_at(folder_fd, SIM_MARK, &id) == 0 &&
+	       id.is_regular;
+}
+
 /* Fills the hidden folder and takes its lock. */
-static int fill(int root_fd, const char *hidden, const struct share *share, int *ret_lock_fd)
+static int fill(
+	int root_fd, const char *hidden, const struct share *share, bool is_sim, int *ret_lock_fd)
 {
 	_cleanup_fd_ int folder_fd = -1;
 	_cleanup_fd_ int lock_fd = -1;
@@ -279,12 +297,15 @@ static int fill(int root_fd, const char *hidden, const struct share *share, int 
 	r = file_lock_byte(lock_fd, SLICE_LOCK_RUN);
 	if (r == 0)
 		r = write_share(folder_fd, share);
+	if (r == 0 && is_sim)
+		r = make_mark(folder_fd);
 	if (r == 0)
 		*ret_lock_fd = take_fd(&lock_fd);
 	return r;
 }
 
-static int publish(int root_fd, const char *name, const struct share *share, int *ret_lock_fd)
+static int publish(
+	int root_fd, const char *name, const struct share *share, bool is_sim, int *ret_lock_fd)
 {
 	char hidden[SHARE_NAME_BYTES + 16];
 	_cleanup_fd_ int lock_fd = -1;
@@ -293,7 +314,7 @@ static int publish(int root_fd, const char *name, const struct share *share, int
 	snprintf(hidden, sizeof(hidden), ".%.*s.%d", SHARE_NAME_BYTES, name, (int)getpid());
 	/* A dead process of the same PID may have begun it. */
 	remove_folder(root_fd, hidden);
-	r = fill(root_fd, hidden, share, &lock_fd);
+	r = fill(root_fd, hidden, share, is_sim, &lock_fd);
 	if (r == 0 && renameat(root_fd, hidden, root_fd, name) < 0)
 		r = errno == EEXIST || errno == ENOTEMPTY || errno == ENOTDIR ? SLICE_E_TAKEN
 									      : -errno;
@@ -315,8 +336,8 @@ static int make_region(const char *path)
 	return r;
 }
 
-int slice_create(
-	const char *name, const struct share *grant, struct slice *ret_slice, struct err *err)
+int slice_create(const char *name, const struct share *grant, bool is_sim, struct slice *ret_slice,
+	struct err *err)
 {
 	char root[SHARE_PATH_BYTES];
 	_cleanup_fd_ int root_fd = -1;
@@ -334,7 +355,7 @@ int slice_create(
 	snprintf(share.slice, sizeof(share.slice), "%s", slice.name);
 	snprintf(share.region, sizeof(share.region), "%.*s/region", SHARE_PATH_BYTES - 16,
 		slice.path);
-	r = publish(root_fd, slice.name, &share, &slice.lock_fd);
+	r = publish(root_fd, slice.name, &share, is_sim, &slice.lock_fd);
 	if (r == SLICE_E_TAKEN) {
 		err_set(err, EEXIST, "slice '%s' is there already; choose another --name",
 			slice.name);

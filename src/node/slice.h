@@ -42,8 +42,14 @@ int slice_open_root(char ret_root[SHARE_PATH_BYTES], int *ret_fd, struct err *er
  * of `grant`, the name and the region's path. The slice belongs to this process until
  * slice_finish(). 0, SLICE_E_TAKEN, or -errno; err is set in both cases.
  */
-int slice_create(const char *name, const struct share *grant, struct slice *ret_slice,
+int slice_create(const char *name, const struct share *grant, bool is_sim, struct slice *ret_slice,
 	struct err *err) MUST_CHECK;
+
+/*
+ * Whether a slice's folder says that it is on the simulated node. Of another user's slice it is not believed: who makes
+ * libraries be loaded by a file could choose for root.
+ */
+bool slice_is_simulated(int folder_fd, uid_t owner);
 
 /* Notes the slice's first process, so that the slice outlives a vgpu that is killed. */
 void slice_note_child(const struct slice *slice, pid_t child);

@@ -211,6 +211,7 @@ int view_read(const struct site *site, const struct inventory *devices, struct v
 	if (site->folder) {
 		snprintf(v.folder, sizeof(v.folder), "%s", site->folder);
 		user_name(site->owner, v.user);
+		v.is_sim = site->is_sim;
 		v.is_others = site->owner != geteuid();
 		take_share(site->folder, devices, &v);
 		v.is_running |= slice_is_running(site->folder);

@@ -64,6 +64,7 @@ struct view {
 	char name[256];
 	char user[USER_NAME_BYTES]; /* to whom its folder belongs; "" for a region alone */
 	bool is_others;		    /* that is not the user who looks */
+	bool is_sim;		    /* it is on the simulated node */
 	char region[4096];
 	char folder[4096];	      /* of a slice of vgpu run; "" for a region alone */
 	char turns[SHARE_PATH_BYTES]; /* by its share file; "" where that does not say */

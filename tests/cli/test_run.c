@@ -28,12 +28,18 @@ static void a_call_that_makes_no_sense_says_what_would(void **state)
 		{"run --cores 30", "needs a program"},
 		{"run --memory", "--memory needs a value"},
 		{"run --memory 2g", "needs a program"},
-		{"run --memory 10GB true", "512m or 8g"},
-		{"run --memory 1.5g true", "512m or 8g"},
-		{"run --memory -1g true", "512m or 8g"},
+		{"run --memory 10XB true", "512m, 2.5g, 8GiB"},
+		{"run --memory 1.5x true", "512m, 2.5g, 8GiB"},
+		{"run --memory -1g true", "512m, 2.5g, 8GiB"},
 		{"run --memory 99999999999g true", "too large"},
 		{"run --memory 0 true", "a size like 2g"},
-		{"run --memory 10GB true", "or unlimited"},
+		{"run --memory 2 true", "that is 2 bytes"},
+		{"run --memory 0.5k true", "that is 512 bytes"},
+		{"run --memory 1023KiB true", "a size like 2g is right"},
+		{"run --memory 0% true", "50% of each device"},
+		{"run --memory 100.1% true", "50% of each device"},
+		{"run --memory % true", "50% of each device"},
+		{"run --memory 10XB true", "or unlimited"},
 		{"run --memory none true", "or unlimited"},
 		{"run --memory Unlimited true", "or unlimited"},
 		{"run true", "--memory unlimited"},
@@ -42,7 +48,7 @@ static void a_call_that_makes_no_sense_says_what_would(void **state)
 		{"run --memory 1g --board t4 true", "add --sim"},
 		{"run --memory 1g --cores 0 true", "0.1 to 100"},
 		{"run --memory 1g --cores 100.1 true", "0.1 to 100"},
-		{"run --memory 1g --cores 30% true", "0.1 to 100"},
+		{"run --memory 1g --cores 30%% true", "0.1 to 100"},
 		{"run --memory 1g --cap -5 true", "0.1 to 100"},
 		{"run --memory 1g --cap", "--cap needs a value"},
 		{"run --memory 1g --cores 50 --cap 49.9 true", "above the cap of 49.9%"},
@@ -73,9 +79,28 @@ static void a_call_that_makes_no_sense_says_what_would(void **state)
 
 static void help_tells_of_every_command(void **state)
 {
+	static const char *const commands[] = {
+		"run", "set", "suspend", "resume", "list", "top", "doctor", "help", "version"};
+
 	assert_says(tool_run("\"$VGPU\" help")->out, "vgpu list");
 	assert_says(tool_run("\"$VGPU\" --help")->out, "vgpu run");
 	assert_says(tool_run("\"$VGPU\" help run")->out, "--memory SIZE");
+	assert_says(tool_run("\"$VGPU\" -h")->out, "vgpu run");
+	assert_string_equal(tool_run("\"$VGPU\" -V")->out, tool_run("\"$VGPU\" version")->out);
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
+		static char whole[65536];
+
+		snprintf(whole, sizeof(whole), "%s",
+			tool_run("\"$VGPU\" help %s", commands[i])->out);
+		assert_says(whole, commands[i]);
+		assert_string_equal(tool_run("\"$VGPU\" %s --help", commands[i])->out, whole);
+		assert_string_equal(tool_run("\"$VGPU\" %s -h", commands[i])->out, whole);
+		assert_int_equal(tool_run("\"$VGPU\" %s -h", commands[i])->status, 0);
+	}
+	assert_says(tool_run("\"$VGPU\" run --memory 2g --help true")->out, "--memory SIZE");
+	/* Behind the program it is the program's. */
+	assert_string_equal(
+		tool_run("\"$VGPU\" run --memory 2g sh -c 'echo $0' --help")->out, "--help\n");
 	assert_string_equal(tool_run("\"$VGPU\" help --names")->out,
 		"run\nset\nsuspend\nresume\nlist\ntop\ndoctor\nhelp\nversion\n");
 	assert_int_equal(tool_run("\"$VGPU\" --version")->status, 0);
@@ -97,7 +122,24 @@ static void the_share_file_says_what_was_granted(void **state)
 	assert_true(share.device_count >= 1);
 	for (unsigned i = 0; i < share.device_count; i++)
 		assert_int_equal(share.devices[i].memory_bytes, UINT64_C(3) << 30);
-	assert_string_equal(said->err, "444\n700\n");
+	assert_says(said->err, "444\n700\n");
+}
+
+/* Where there is a device, nothing is to be said. */
+static void without_a_device_the_way_to_a_simulated_one_is_said(void **state)
+{
+	const struct said *said = tool_run("\"$VGPU\" run --memory 2g -- true");
+
+	assert_int_equal(said->status, 0);
+	if (!*said->err)
+		return;
+	assert_says(said->err, "note: no device is seen here");
+	assert_says(said->err, "--sim runs the program on a simulated device");
+	said = tool_run("\"$VGPU\" run --memory 50%% -- true");
+	assert_int_equal(said->status, 1);
+	assert_says(said->err, "--memory 50%: nothing tells how much memory");
+	assert_says(tool_run("\"$VGPU\" run --memory 2g --device 0 -- true")->err,
+		"--sim runs the program");
 }
 
 static void share_of(const char *options, struct share *ret_share)
@@ -389,6 +431,7 @@ int main(void)
 		cmocka_unit_test(a_call_that_makes_no_sense_says_what_would),
 		cmocka_unit_test(help_tells_of_every_command),
 		cmocka_unit_test(the_share_file_says_what_was_granted),
+		cmocka_unit_test(without_a_device_the_way_to_a_simulated_one_is_said),
 		cmocka_unit_test(the_share_file_says_what_compute_was_granted),
 		cmocka_unit_test(where_compute_alone_is_granted_memory_has_no_quota),
 		cmocka_unit_test(memory_has_no_quota_where_that_is_said),

@@ -82,6 +82,24 @@ static void a_device_that_is_not_here_is_refused_with_those_that_are(void **stat
 	assert_says(said->err, "named twice");
 }
 
+static void a_quota_may_be_a_part_and_more_than_a_device_has_is_noted(void **state)
+{
+	/* What sets is outside the slice, where NVML tells of the whole device. */
+	const struct said *said = tool_run(
+		"\"$VGPU\" run --sim --memory 50%% --device 0 --name half -- sh -c "
+		"'unset LD_PRELOAD; show() { grep -o \"memory.*\" \"$VGPU_SHARE\"; }; show; "
+		"\"$VGPU\" set half --memory 2.5GiB; show; \"$VGPU\" set half --memory 25%%; show; "
+		"\"$VGPU\" set half --memory 500g'");
+
+	assert_says(said->out, "memory 75377410048\n");
+	assert_says(said->out, "memory 2684354560\n");
+	assert_says(said->out, "memory 37688705024\n");
+	assert_says(said->err, "note: 500G is more than device 0 has (140.4G)");
+	said = tool_run("\"$VGPU\" run --sim --memory 500GB --device 0 -- echo ran");
+	assert_says(said->err, "note: 500G is more than device 0 has (140.4G)");
+	assert_string_equal(said->out, "ran\n");
+}
+
 static void a_tenant_is_refused_where_its_slice_ends(void **state)
 {
 	const struct said *said = tool_run("\"$VGPU\" run --sim --memory 2g -- \"$TENANT\"");
@@ -128,7 +146,7 @@ static void a_running_slice_shows_what_it_holds_on_which_device(void **state)
 			 ">\"$HERE/tenant\" & tries=0\n"
 			 "until grep -q holding \"$HERE/tenant\" || [ $tries = 200 ]; do "
 			 "sleep 0.02; tries=$((tries + 1)); done\n"
-			 "\"$VGPU\" list --sim | tr -s ' ' | " USED "; kill $!; wait");
+			 "\"$VGPU\" list | tr -s ' ' | " USED "; kill $!; wait");
 
 	assert_string_equal(said->out, "SLICE DEVICE PROCESSES USED QUOTA % COMPUTE USED FOR\n"
 				       "busy 0 H200 1 1.8G 2G 88 - context 518M plain 1.2G\n");
@@ -144,9 +162,9 @@ static void a_slice_without_a_quota_of_memory_may_fill_the_card(void **state)
 		"until grep -q holding \"$HERE/tenant\" || [ $tries = 500 ]; do "
 		"sleep 0.02; tries=$((tries + 1)); done\n"
 		"head -n 1 \"$HERE/tenant\"\n"
-		"\"$VGPU\" list --sim | tr -s ' ' | sed -E 's, [0-9.-]+/30%%, 30%%,'\n"
-		"\"$VGPU\" list --sim --json | grep -o '\"quota_bytes\": [^,]*'\n"
-		"COLUMNS=120 \"$VGPU\" top --once --sim | tail -n 1 | tr -s ' ' | "
+		"\"$VGPU\" list | tr -s ' ' | sed -E 's, [0-9.-]+/30%%, 30%%,'\n"
+		"\"$VGPU\" list --json | grep -o '\"quota_bytes\": [^,]*'\n"
+		"COLUMNS=120 \"$VGPU\" top --once | tail -n 1 | tr -s ' ' | "
 		"cut -d ' ' -f 1-4\n"
 		"\"$VGPU\" doctor busy | grep -o 'memory none, compute 30%%\\|quota none'\n"
 		"kill $!; wait");
@@ -165,8 +183,8 @@ static void a_slice_without_a_quota_of_memory_may_fill_the_card(void **state)
  * does what is said. What it sees of the machine: TRUTH is what the driver holds for all.
  */
 #define TRUTH	 "\"$VGPU_SIM\" truth | awk '/^.none.  *0/ { print $4 $5 }'"
-#define LIST	 "\"$VGPU\" list --sim | tr -s ' ' | tail -n 1 | " USED
-#define BUSY_ROW "\"$VGPU\" list --sim | tr -s ' ' | grep ^busy | " USED
+#define LIST	 "\"$VGPU\" list | tr -s ' ' | tail -n 1 | " USED
+#define BUSY_ROW "\"$VGPU\" list | tr -s ' ' | grep ^busy | " USED
 
 /* Until a program has said to its file that it holds what it has. */
 #define HOLDS(file)                                                                  \
@@ -181,12 +199,12 @@ static void a_slice_without_a_quota_of_memory_may_fill_the_card(void **state)
 	">\"$HERE/second\" & second=$!\n" HOLDS("second")
 
 /* Another slice, with so many blocks of 256 MiB; 552 leave 1.3 GiB of the device. */
-#define BIG(blocks)                                                                     \
-	": >\"$HERE/big\"; \"$VGPU\" run --sim --memory 200g --device 0 --name big -- " \
+#define BIG(blocks)                                                                          \
+	": >\"$HERE/big\"; \"$VGPU\" run --sim --memory unlimited --device 0 --name big -- " \
 	"\"$TENANT\" --blocks " blocks " --hold 60000 >\"$HERE/big\" & big=$!\n" HOLDS("big")
 
-#define EVICT  "\"$VGPU\" suspend busy --evict --sim; echo $?\n"
-#define RESUME "\"$VGPU\" resume busy --sim; echo $?\n"
+#define EVICT  "\"$VGPU\" suspend busy --evict; echo $?\n"
+#define RESUME "\"$VGPU\" resume busy; echo $?\n"
 
 static const struct said *beside_a_tenant(const char *script)
 {
@@ -217,15 +235,16 @@ static void a_quota_that_is_taken_away_binds_nobody_any_more(void **state)
 static void an_evicted_slice_holds_nothing_and_gets_it_all_back(void **state)
 {
 	const struct said *said = beside_a_tenant(
-		TRUTH "\n\"$VGPU\" suspend busy --evict --sim; echo $?\n" TRUTH "\n" LIST
-		      "\n\"$VGPU\" suspend busy --evict --sim; echo $?\n"
-		      "\"$VGPU\" resume busy --sim; echo $?\n" TRUTH "\n" LIST
+		TRUTH "\n\"$VGPU\" suspend busy --evict; echo $?\n" TRUTH "\n" LIST
+		      "\n\"$VGPU\" suspend busy --evict; echo $?\n"
+		      "\"$VGPU\" resume busy; echo $?\n" TRUTH "\n" LIST
 		      "\ngrep -c suspended \"$VGPU_STATE/busy/share\"; ls \"$VGPU_STATE/busy\"");
 
 	assert_string_equal(said->err, "");
 	assert_string_equal(said->out,
 		"1.8GiB\n0\n0B\nbusy 0 H200 1 0 2G 0 evicted evicted 1.8G\n0\n0\n1.8GiB\n"
-		"busy 0 H200 1 1.8G 2G 88 - context 518M plain 1.2G\n0\nlock\nregion\nshare\n");
+		"busy 0 H200 1 1.8G 2G 88 - context 518M plain "
+		"1.2G\n0\nlock\nregion\nshare\nsim\n");
 	assert_string_equal(tool_run("ls -A \"$VGPU_STATE\"")->out, "");
 }
 
@@ -252,11 +271,11 @@ static void a_process_that_cannot_be_evicted_leaves_all_where_they_were(void **s
 		snprintf(script, sizeof(script),
 			SECOND "before=$(" LIST ")\n"
 			       "\"$VGPU_SIM\" inject %s --nth 2 --code CUDA_ERROR_NOT_SUPPORTED\n"
-			       "\"$VGPU\" suspend busy --evict --sim; echo $?\n"
+			       "\"$VGPU\" suspend busy --evict; echo $?\n"
 			       "\"$VGPU_SIM\" inject --clear >/dev/null\n"
 			       "ls \"$VGPU_STATE/busy\" | grep -c evicted\n" LIST
 			       " | grep -c ' suspended '\n"
-			       "\"$VGPU\" resume busy --sim; echo $?\n"
+			       "\"$VGPU\" resume busy; echo $?\n"
 			       "[ \"$before\" = \"$(" LIST ")\" ] && echo same\n"
 			       "kill $second; wait $second",
 			functions[i]);
@@ -284,7 +303,7 @@ static void a_slice_whose_place_was_taken_stays_suspended_and_comes_back_later(v
 	assert_says(said->err, " MiB free, and ");
 	assert_string_equal(said->out,
 		"0\n1\n           0 cuCheckpointProcessRestore\n"
-		"busy 0 H200 2 0 4G 0 evicted evicted 2.5G\nevicted\nlock\nregion\nshare\n0\n"
+		"busy 0 H200 2 0 4G 0 evicted evicted 2.5G\nevicted\nlock\nregion\nshare\nsim\n0\n"
 		"busy 0 H200 2 2.5G 4G 63 - context 1G plain 1.5G\n");
 }
 
@@ -312,7 +331,7 @@ static void a_process_that_the_driver_lost_keeps_no_other_away(void **state)
 		       "\nkill $big; wait $big\n"
 		/* with room, too, it stays away, until it ends */
 		RESUME LIST
-		       "\nkill -9 $(\"$VGPU\" list --processes | awk '/busy/ { print $3; exit }')\n"
+		       "\nkill -9 $(\"$VGPU\" list --processes | awk '/busy/ { print $4; exit }')\n"
 		       "wait $first; " RESUME LIST
 		       "\ngrep -c suspended \"$VGPU_STATE/busy/share\"\n" TRUTH
 		       "\nkill $second; wait $second");
@@ -333,7 +352,7 @@ static void a_process_that_the_driver_lost_keeps_no_other_away(void **state)
 static void a_slice_that_filled_its_device_comes_back(void **state)
 {
 	const struct said *said = tool_run(BIG(
-		"1000") "\"$VGPU\" suspend big --evict --sim; echo $?\n" TRUTH
+		"1000") "\"$VGPU\" suspend big --evict; echo $?\n" TRUTH
 			"\n\"$VGPU\" resume big --sim; echo $?\n" TRUTH "\nkill $big; wait $big");
 
 	assert_string_equal(said->err, "");
@@ -343,8 +362,8 @@ static void a_slice_that_filled_its_device_comes_back(void **state)
 static void an_evicted_process_that_dies_takes_it_along(void **state)
 {
 	const struct said *said = beside_a_tenant(
-		"\"$VGPU\" suspend busy --evict --sim; echo $?\n"
-		"kill -9 $(\"$VGPU\" list --processes | awk '/busy/ { print $3 }')\n"
+		"\"$VGPU\" suspend busy --evict; echo $?\n"
+		"kill -9 $(\"$VGPU\" list --processes | awk '/busy/ { print $4 }')\n"
 		"wait $first; ls -A \"$VGPU_STATE\"\n" TRUTH);
 
 	assert_string_equal(said->out, "0\n0B\n");
@@ -361,10 +380,10 @@ static void what_a_killed_vgpu_left_locked_is_brought_back(void **state)
 		"kill -9 $killed; wait $killed\n"
 		"\"$VGPU_SIM\" inject --clear >/dev/null\n"
 		"ls \"$VGPU_STATE/busy\" | grep evicted\n"
-		"\"$VGPU\" resume busy --sim; echo $?\n"
+		"\"$VGPU\" resume busy; echo $?\n"
 		"ls \"$VGPU_STATE/busy\" | grep -c evicted\n"
-		"\"$VGPU\" suspend busy --evict --sim; echo $?\n"
-		"\"$VGPU\" resume busy --sim; echo $?\n" LIST);
+		"\"$VGPU\" suspend busy --evict; echo $?\n"
+		"\"$VGPU\" resume busy; echo $?\n" LIST);
 
 	assert_says(said->out, "evicted\n0\n0\n0\n0\n"
 			       "busy 0 H200 1 1.8G 2G 88 - context 518M plain 1.2G\n");
@@ -375,7 +394,7 @@ static void of_a_suspend_and_a_resume_at_once_one_comes_after_the_other(void **s
 	const struct said *said = beside_a_tenant(
 		"for i in 1 2 3 4 5; do \"$VGPU\" suspend busy --evict --sim & a=$!\n"
 		"\"$VGPU\" resume busy --sim & b=$!; wait $a; wait $b; done\n"
-		"\"$VGPU\" resume busy --sim; echo $?\n" TRUTH "\n" LIST);
+		"\"$VGPU\" resume busy; echo $?\n" TRUTH "\n" LIST);
 
 	assert_string_equal(said->err, "");
 	assert_string_equal(said->out, "0\n1.8GiB\n"
@@ -414,6 +433,7 @@ int main(void)
 		cmocka_unit_test(a_slice_has_all_devices_where_none_is_chosen),
 		cmocka_unit_test(chosen_devices_are_granted_and_visible_in_their_order),
 		cmocka_unit_test(a_device_that_is_not_here_is_refused_with_those_that_are),
+		cmocka_unit_test(a_quota_may_be_a_part_and_more_than_a_device_has_is_noted),
 		cmocka_unit_test(a_tenant_is_refused_where_its_slice_ends),
 		cmocka_unit_test(a_tenant_that_may_make_no_large_file_has_its_memory),
 		cmocka_unit_test(a_tenant_that_is_left_behind_has_its_memory),

@@ -46,7 +46,7 @@ static void a_share_file_that_cannot_be_used_refuses_all_memory(void **state)
 		{"no end", "vgpu-share 1\ndevice * memory 1g\n", 33},
 		{"cut", "vgpu-share 1\ndevice * memory 1g\nen", 35},
 		{"other version", "vgpu-share 2\ndevice * memory 1g\nend\n", 37},
-		{"no size", "vgpu-share 1\ndevice * memory 10GB\nend\n", 39},
+		{"no size", "vgpu-share 1\ndevice * memory 10XB\nend\n", 39},
 		{"negative", "vgpu-share 1\ndevice * memory -1\nend\n", 37},
 		{"twice", "vgpu-share 1\ndevice * memory 1g\ndevice * memory 2g\nend\n", 56},
 		{"unknown line", "vgpu-share 1\nmemory 1g\nend\n", 27},

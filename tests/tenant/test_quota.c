@@ -281,7 +281,7 @@ static void a_share_that_disappears_keeps_its_last_meaning(void **state)
 	usleep(CHANGE_US);
 	expect(t, OUT_OF_MEMORY, "fill 64m");
 	assert_int_equal(tenant_number(t, "count"), 16);
-	slice_write(slice, "vgpu-share 1\ndevice * memory 10GB\nend\n");
+	slice_write(slice, "vgpu-share 1\ndevice * memory 10XB\nend\n");
 	usleep(CHANGE_US);
 	expect(t, OUT_OF_MEMORY, "alloc a 64m");
 	expect(t, OK, "drop");
@@ -291,7 +291,7 @@ static void a_share_that_disappears_keeps_its_last_meaning(void **state)
 
 static void nonsense_in_the_environment_refuses_all_memory_and_says_so_once(void **state)
 {
-	static const char *const nonsense[] = {"10GB", "-1", "1.5g", "abc", "0m", "1g0", " ", "5 g",
+	static const char *const nonsense[] = {"10XB", "-1", "1.5x", "abc", "0m", "1g0", " ", "5 g",
 		"99999999999999999999", "18446744073709551615g", "0x10"};
 	struct node *node = *state;
 	char option[128], errors[4096], *line;

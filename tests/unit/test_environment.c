@@ -121,7 +121,7 @@ static void zero_and_an_empty_value_are_the_same_as_unset(void **state)
 
 static void a_quota_in_words_that_are_none_is_broken_and_said(void **state)
 {
-	static const char *const nonsense[] = {"10GB", "1.5g", "-1", "+1", " 1", "1 ", "0m", "0x10",
+	static const char *const nonsense[] = {"10XB", "1.5x", "-1", "+1", " 1", "1 ", "0m", "0x10",
 		"lots", "18446744073709551616", "16777216t", "1g0", "ten"};
 
 	for (size_t i = 0; i < ARRAY_SIZE(nonsense); i++) {
@@ -139,10 +139,10 @@ static void a_quota_in_words_that_are_none_is_broken_and_said(void **state)
 static void one_broken_quota_breaks_them_all_and_is_named(void **state)
 {
 	const struct options *o = READ("CUDA_DEVICE_MEMORY_LIMIT", "8g",
-		"CUDA_DEVICE_MEMORY_LIMIT_0", "4g", "CUDA_DEVICE_MEMORY_LIMIT_15", "4gb");
+		"CUDA_DEVICE_MEMORY_LIMIT_0", "4g", "CUDA_DEVICE_MEMORY_LIMIT_15", "4xb");
 
 	assert_true(o->is_broken);
-	assert_non_null(strstr(report->err.text, "option=CUDA_DEVICE_MEMORY_LIMIT_15 value=4gb"));
+	assert_non_null(strstr(report->err.text, "option=CUDA_DEVICE_MEMORY_LIMIT_15 value=4xb"));
 	assert_null(strstr(report->err.text, "LIMIT_0"));
 }
 
@@ -265,7 +265,7 @@ static int check_them(int fd, void *argument)
 
 static void what_is_unclear_can_be_asked_for_without_a_word(void **state)
 {
-	static const char *const values[] = {"CUDA_DEVICE_MEMORY_LIMIT_0", "10GB",
+	static const char *const values[] = {"CUDA_DEVICE_MEMORY_LIMIT_0", "10XB",
 		"CUDA_DEVICE_MEMORY_LIMIT_3", "x", "CUDA_OVERSUBSCRIBE", "maybe",
 		"LIBCUDA_LOG_LEVEL", "4", "VGPU_LOG", "trace,loud", NULL};
 	struct options *o = &report->options;

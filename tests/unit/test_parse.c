@@ -26,7 +26,7 @@ static int refusal_of(const char *text)
 	return r;
 }
 
-static void a_size_is_digits_and_at_most_one_letter(void **state)
+static void a_size_is_digits_and_a_unit(void **state)
 {
 	assert_int_equal(size_of("0"), 0);
 	assert_int_equal(size_of("000"), 0);
@@ -38,6 +38,26 @@ static void a_size_is_digits_and_at_most_one_letter(void **state)
 	assert_int_equal(size_of("2t"), 2199023255552);
 }
 
+static void a_unit_is_written_in_several_ways_and_means_one(void **state)
+{
+	static const char *const ways[] = {"2g", "2G", "2gb", "2GB", "2Gi", "2gi", "2GiB", "2gib",
+		"2.0g", "2.000000000000000000000000GiB"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(ways); i++)
+		assert_int_equal(size_of(ways[i]), UINT64_C(2) << 30);
+	assert_int_equal(size_of("3kB"), 3072);
+}
+
+static void with_a_unit_a_size_may_have_a_point(void **state)
+{
+	assert_int_equal(size_of("2.5g"), UINT64_C(2560) << 20);
+	assert_int_equal(size_of("0.5GiB"), UINT64_C(512) << 20);
+	assert_int_equal(size_of("0.001k"), 1);
+	assert_int_equal(size_of("1.9999999999999999999k"), 2047);
+	assert_true(size_of("16777215.999999999999999t") > size_of("16777215t"));
+	assert_int_equal(refusal_of("16777216.0t"), PARSE_E_TOO_LARGE);
+}
+
 static void leading_zeros_do_not_make_a_size_octal(void **state)
 {
 	assert_int_equal(size_of("010g"), UINT64_C(10) << 30);
@@ -46,10 +66,11 @@ static void leading_zeros_do_not_make_a_size_octal(void **state)
 
 static void nonsense_is_no_size(void **state)
 {
-	static const char *const nonsense[] = {"", " ", "10GB", "10Gi", "10GiB", "1.5g", "1,5g",
-		"-1", "+1", " 1", "1 ", "1\n", "\t1", "1 g", "g", "gg", "1kk", "1g0", "0x10", "1e3",
-		"1b", "1p", "unlimited", "none", "-0", "1g ", "1g\n", "\xd9\xa1", "1\xc2\xa0g",
-		"1'000"};
+	static const char *const nonsense[] = {"", " ", "10GBi", "10G i", "10GiBs", "1.5", "1.g",
+		".5g", "1,5g", "1.5.g", "1..5g", "1.5gg", "1.-5g", "1. 5g", "1.5g ", "1B", "1i",
+		"1.5B", "0.0g", "0.0000000000001k", "1e3g", "-1", "+1", " 1", "1 ", "1\n", "\t1",
+		"1 g", "g", "gg", "1kk", "1g0", "0x10", "1e3", "1b", "1p", "unlimited", "none",
+		"-0", "1g ", "1g\n", "\xd9\xa1", "1\xc2\xa0g", "1'000"};
 
 	for (size_t i = 0; i < ARRAY_SIZE(nonsense); i++)
 		assert_int_equal(refusal_of(nonsense[i]), PARSE_E_NOT_A_SIZE);
@@ -133,7 +154,9 @@ static void each_refusal_says_what_would_be_right(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_size_is_digits_and_at_most_one_letter),
+		cmocka_unit_test(a_size_is_digits_and_a_unit),
+		cmocka_unit_test(a_unit_is_written_in_several_ways_and_means_one),
+		cmocka_unit_test(with_a_unit_a_size_may_have_a_point),
 		cmocka_unit_test(leading_zeros_do_not_make_a_size_octal),
 		cmocka_unit_test(nonsense_is_no_size),
 		cmocka_unit_test(zero_with_a_letter_is_refused),

@@ -187,7 +187,7 @@ static void lines_that_are_none_are_refused(void **state)
 
 static void a_quota_that_is_no_size_is_refused(void **state)
 {
-	static const char *const wrong[] = {"10GB", "1.5g", "-1", "+1", "0m", "g", "0x10",
+	static const char *const wrong[] = {"10XB", "1.5x", "-1", "+1", "0m", "g", "0x10",
 		"Unlimited", "UNLIMITED", "unlimited8", "none", "18446744073709551616", "16777216t",
 		"*"};
 	char line[100];

@@ -5,6 +5,8 @@
  * may take the processors.
  */
 #include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/bits.h"
@@ -89,12 +91,83 @@ static void what_changes_holds_soon(void **state)
 		meter_permille(slice, 0, METER_WINDOW_US / 2), 700 - TOLERANCE, 700 + TOLERANCE);
 }
 
+/* The slice is a folder, as vgpu run makes it, and its share file is vgpu's to change. */
+static struct slice *slice_of_vgpu(struct node *node)
+{
+	struct slice *slice = meter_slice(node, "a", "", "cores 50");
+	char folder[160];
+
+	snprintf(folder, sizeof(folder), "%s/slices", node->dir);
+	assert_int_equal(mkdir(folder, 0700), 0);
+	setenv("VGPU_STATE", folder, 1);
+	snprintf(folder, sizeof(folder), "%s/slices/a", node->dir);
+	assert_int_equal(mkdir(folder, 0700), 0);
+	snprintf(slice->share, sizeof(slice->share), "%s/share", folder);
+	snprintf(slice->region, sizeof(slice->region), "%s/region", folder);
+	meter_change(slice, "", "cores 50");
+	node_file(node, "slices/a/lock", "", 0);
+	return slice;
+}
+
+static void tell_vgpu(const char *command)
+{
+	char whole[512];
+
+	assert_non_null(getenv("TENANT_VGPU"));
+	snprintf(whole, sizeof(whole), "timeout 60 '%s' %s a", getenv("TENANT_VGPU"), command);
+	assert_int_equal(system(whole), 0);
+}
+
+/* Served for a tenth of a second more, within a time in which any machine comes to it. */
+static void expect_to_go_on(const struct slice *slice)
+{
+	uint64_t busy_ns = meter_busy_ns(slice, 0);
+
+	for (unsigned i = 0; i < 200 && meter_busy_ns(slice, 0) < busy_ns + 100000000; i++)
+		usleep(50000);
+	assert_true(meter_busy_ns(slice, 0) >= busy_ns + 100000000);
+}
+
+/* When nothing was served for a while; until then it takes as long as the machine is slow. */
+static uint64_t busy_at_rest_ns(const struct slice *slice)
+{
+	uint64_t before_ns, busy_ns = 0;
+	unsigned i = 0;
+
+	do {
+		before_ns = busy_ns;
+		usleep(METER_SETTLE_US);
+		busy_ns = meter_busy_ns(slice, 0);
+	} while (busy_ns != before_ns && i++ < 30);
+	return busy_ns;
+}
+
+static void a_slice_that_is_suspended_stands_still_and_goes_on(void **state)
+{
+	struct slice *slice = slice_of_vgpu(*state);
+	struct tenant *t = meter_start(slice, "linked", 0, NULL, "compute launch 500");
+	uint64_t busy_ns;
+
+	assert_int_equal(tenant_answer(t), OK);
+	for (unsigned i = 0; i < 3; i++) {
+		expect_to_go_on(slice);
+		tell_vgpu("suspend");
+		busy_ns = busy_at_rest_ns(slice);
+		assert_true(busy_ns > 0);
+		usleep(METER_WINDOW_US / 2);
+		assert_int_equal(meter_busy_ns(slice, 0), busy_ns);
+		tell_vgpu("resume");
+	}
+	expect_to_go_on(slice);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(limits_hold),
 		test_with_node(slices_take_turns),
 		test_with_node(what_changes_holds_soon),
+		test_with_node(a_slice_that_is_suspended_stands_still_and_goes_on),
 	};
 
 	return cmocka_run_group_tests_name("real_clock", tests, NULL, NULL);

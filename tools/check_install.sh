@@ -34,7 +34,12 @@ fi
 if [ -x "$tool" ]; then
     "$tool" help >/dev/null || wrong "vgpu help: fails"
 fi
-${MAKE:-make} --no-print-directory uninstall DESTDIR="$root" PREFIX=$prefix >/dev/null
+# Under another prefix there is nothing, and nothing goes.
+before=$(cd "$root" && find . ! -type d | wc -l)
+${MAKE:-make} --no-print-directory uninstall DESTDIR="$root" PREFIX=/opt/other >/dev/null
+[ "$before" = "$(cd "$root" && find . ! -type d | wc -l)" ] || wrong "uninstall PREFIX=/opt/other empties $prefix"
+mkdir -p "$root/opt" && mv "$root$prefix" "$root/opt/moved"
+${MAKE:-make} --no-print-directory uninstall DESTDIR="$root" PREFIX=/opt/moved >/dev/null
 left=$(cd "$root" && find . ! -type d)
 [ -z "$left" ] || wrong "uninstall leaves: $left"
 exit $status

@@ -167,6 +167,40 @@ static void the_last_kernels_time_goes_on(void **state)
 	tenant_kill(t, SIGKILL);
 }
 
+/* Else a monitor takes the slice for idle, and its limits stay off for good. */
+static void kernels_without_a_limit_are_seen_by_a_monitor_too(void **state)
+{
+	struct slice *slice = meter_slice(*state, "a", "", NULL);
+	struct tenant *t = meter_start(slice, "linked", 0, NULL, "compute launch 500 sync");
+	struct hami_region *hami;
+
+	assert_int_equal(tenant_answer(t), OK);
+	hami = &meter_region(slice)->hami;
+	for (int i = 0; i < 3; i++) {
+		atomic_store(&hami->recent_kernel, 0);
+		atomic_store(&hami->last_kernel_s, 0);
+		wait_for(3000, atomic_load(&hami->recent_kernel) == 2);
+		wait_for(3000, atomic_load(&hami->last_kernel_s) > 0);
+	}
+	tenant_kill(t, SIGKILL);
+}
+
+static void a_monitor_that_switched_limits_off_sees_how_busy_a_slice_is(void **state)
+{
+	struct slice *slice = meter_slice(*state, "a", "", NULL);
+	struct tenant *t = start(slice, DEFAULT, NULL);
+	struct hami_region *hami = &meter_region(slice)->hami;
+
+	atomic_store(&hami->utilization_switch, 0);
+	usleep(2 * METER_POLL_US);
+	tenant_tell(t, WORK);
+	for (unsigned i = 0; i < REGION_SLOTS; i++)
+		if (atomic_load(&hami->slots[i].pid) == t->pid)
+			wait_for(8000, __atomic_load_n(&hami->slots[i].utilization[0].sm,
+					       __ATOMIC_RELAXED) >= 85);
+	tenant_kill(t, SIGKILL);
+}
+
 static bool stands_still(struct slice *slice)
 {
 	uint64_t launches, busy_ns;
@@ -317,6 +351,8 @@ int main(void)
 		test_with_node(what_is_captured_is_left_alone_and_its_replay_pays),
 		test_with_node(hamis_words_tell_what_holds),
 		test_with_node(the_last_kernels_time_goes_on),
+		test_with_node(kernels_without_a_limit_are_seen_by_a_monitor_too),
+		test_with_node(a_monitor_that_switched_limits_off_sees_how_busy_a_slice_is),
 		test_with_node(a_monitor_that_says_so_blocks_a_slice),
 		test_with_node(a_suspended_slice_gives_nothing_to_the_device),
 		test_with_node(who_begins_in_a_suspended_slice_waits),

@@ -26,6 +26,16 @@
 /* HAMi's monitor reads this as "launched lately", and counts it down. */
 #define RECENT_KERNEL 2
 
+/*
+ * Whether work came since the last poll. Where it is not metered, nothing counts it, but it is work that polls then (gate.c).
+ */
+static bool has_work(const struct meter *m)
+{
+	/* relaxed: see gate_is_open() */
+	return m->counts.batches != m->limits.seen_batches ||
+	       atomic_load_explicit(&gate_mode, memory_order_relaxed) == GATE_POLL;
+}
+
 /* relaxed all: HAMi's monitor and we write these without order, and read them again soon */
 static void heed_monitor(struct meter *m, uint64_t now_ns)
 {
@@ -43,7 +53,7 @@ static void heed_monitor(struct meter *m, uint64_t now_ns)
 		log_warn("a monitor has let others go first for a minute: going on");
 		m->limits.blocked_since_ns = 0;
 	}
-	if (m->counts.batches != m->limits.seen_batches && recent >= 0) {
+	if (has_work(m) && recent >= 0) {
 		if (recent != RECENT_KERNEL)
 			atomic_compare_exchange_strong(
 				&hami->recent_kernel, &recent, RECENT_KERNEL);
@@ -53,7 +63,7 @@ static void heed_monitor(struct meter *m, uint64_t now_ns)
 	}
 }
 
-/* How busy this process kept the device, for HAMi's monitor, in whole percent. */
+/* How busy this process kept the device, for HAMi's monitor, in whole percent; not what it is charged for. */
 static void show_utilization(struct meter *m, uint64_t now_ns)
 {
 	uint64_t *sm = &state.region.file->hami.slots[state.slot].utilization[m->device->entry].sm;
@@ -62,10 +72,9 @@ static void show_utilization(struct meter *m, uint64_t now_ns)
 	if (passed < SHOW_NS)
 		return;
 	__atomic_store_n(sm,
-		m->limits.shown_at_ns ? (m->spans.charged_ns - m->limits.shown_ns) * 100 / passed
-				      : 0,
+		m->limits.shown_at_ns ? (m->spans.busy_ns - m->limits.shown_ns) * 100 / passed : 0,
 		__ATOMIC_RELAXED);
-	m->limits.shown_ns = m->spans.charged_ns;
+	m->limits.shown_ns = m->spans.busy_ns;
 	m->limits.shown_at_ns = now_ns;
 }
 
@@ -108,6 +117,7 @@ static void find_limits(struct meter *m)
 	}
 	m->limits.granted = limits;
 	m->limits.is_limited = limits.cap_permille < SHARE_WHOLE_PERMILLE;
+	m->limits.is_watched = !m->limits.is_limited && !is_contended;
 }
 
 /* Reads the limits again; whether work for the device has to be metered. */
@@ -123,7 +133,7 @@ static bool refresh(struct meter *m, uint64_t now_ns)
 	show_utilization(m, now_ns);
 	show_limits(m);
 	return m->limits.is_limited || m->limits.is_suspended || m->limits.is_blocked ||
-	       m->turns.peer_count;
+	       m->limits.is_watched || m->turns.peer_count;
 }
 
 void limits_poll(void)

@@ -31,7 +31,7 @@ bool span_charge(struct meter *m, const struct span *span, uint64_t now_ns)
 		U64("charged_ns", fresh), U64("reserved_ns", (uint64_t)span->reserved_ns),
 		U64("measured", span->is_measured));
 	credit_charge(m, span->reserved_ns, (int64_t)fresh, now_ns);
-	m->spans.charged_ns += fresh;
+	m->spans.busy_ns += elapsed;
 	/* relaxed: for people to read */
 	atomic_fetch_add_explicit(&m->books->elapsed_ns, elapsed, memory_order_relaxed);
 	atomic_fetch_add_explicit(&m->books->busy_ns, fresh, memory_order_relaxed);

@@ -19,7 +19,7 @@ struct span {
 struct spans {
 	uint32_t
 		overlap_permille; /* of what streams took, what nobody else of the slice took as well */
-	uint64_t charged_ns;	  /* by this process, since it began */
+	uint64_t busy_ns;	  /* the device worked for this process so long, since it began */
 };
 
 /* clang-format off */

@@ -97,6 +97,12 @@ static inline uint32_t ledger_held_units(
 			  32);
 }
 
+/* The same with the number of changes: while it is equal, no process of the slice has charged or given back. */
+static inline uint64_t ledger_changes(const struct region_file *file, unsigned device)
+{
+	return atomic_load(&file->own.devices[device].total);
+}
+
 /* The same in bytes. */
 static inline uint64_t ledger_used_bytes(const struct region_file *file, unsigned device)
 {

@@ -97,6 +97,25 @@ static void a_handle_that_is_released_is_not_mapped_past_the_books(void **state)
 	race(*state, prepare, "map v 0 512m h", "cuMemMap", "release h", "cuMemRelease");
 }
 
+/* What a descriptor keeps is not taken for free because another thread frees as much at that instant. */
+static void memory_that_is_kept_stays_charged_beside_another_free(void **state)
+{
+	struct node *node = *state;
+	struct slice *slice = slice_new(node, "a", "2g", NULL);
+	struct tenant *t = tenant_new(slice);
+
+	expect(t, OK, "alloc p 512m");
+	expect(t, OK, "range f p 512m");
+	expect(t, OK, "alloc q 512m");
+	delay(node, "cuMemFree_v2");
+	tell_aside(t, "free p");
+	expect(t, OK, "free q");
+	expect(t, OK, "joined");
+	expect_all_charged(slice);
+	inject_clear_rules(node->machine);
+	assert_int_equal(tenant_end(t), 0);
+}
+
 /* A refusal that another thread's call has nothing to do with leaves the charge as it was. */
 static void what_the_driver_refuses_leaves_nothing_pinned(void **state)
 {
@@ -149,6 +168,7 @@ int main(void)
 		test_with_node(a_mapping_that_goes_is_not_registered_past_the_books),
 		test_with_node(a_mapping_that_goes_is_not_retained_past_the_books),
 		test_with_node(a_handle_that_is_released_is_not_mapped_past_the_books),
+		test_with_node(memory_that_is_kept_stays_charged_beside_another_free),
 		test_with_node(what_the_driver_refuses_leaves_nothing_pinned),
 		test_with_node(
 			what_is_allocated_in_a_new_primary_context_does_not_end_with_the_old_one),

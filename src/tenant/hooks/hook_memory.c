@@ -2,10 +2,12 @@
 /* Hooks: plain memory. */
 #define LOG_TOPIC LOG_MEMORY
 #include "base/log.h"
+#include "region/ledger.h"
 #include "tenant/memory/allocations.h"
 #include "tenant/hooks/hook.h"
 #include "tenant/memory/oversubscribe.h"
 #include "tenant/memory/pools.h"
+#include "tenant/slice/parts.h"
 
 /*
  * An allocation: the bytes it asks for, none where the driver will refuse; what is kept of it, and what comes of a
@@ -81,14 +83,42 @@ static uint64_t free_bytes(void)
 }
 
 /*
- * A free. Memory that something else may keep, like a network card that has it registered, is watched: only what the
- * device has free afterwards tells, and where it is no more, the charge stays for as long as the process.
+ * A free. Memory that something else may keep, like a network card that has it registered, is watched: where the
+ * device has no more free afterwards, or another thread is in the way, the charge stays for as long as the process.
  */
+struct free_reading {
+	uint64_t bytes;		   /* 0: not known */
+	uint64_t traffic, changes; /* of this process, and of the slice's books */
+};
 struct ending {
 	struct allocation allocation;
 	bool is_watched;
-	uint64_t before_bytes;
+	struct free_reading before;
 };
+
+static uint64_t free_bytes_of(const struct device *device)
+{
+	struct device *current;
+
+	return state_current_device(&current) == CUDA_SUCCESS && current == device ? free_bytes()
+										   : 0;
+}
+
+/* What has changed so far, with what pools have given back by themselves. */
+static void read_changes(struct device *device, struct free_reading *reading)
+{
+	parts_collect(device);
+	reading->traffic = charge_traffic();
+	reading->changes = ledger_changes(state.region.file, device->entry);
+}
+
+static void watch(const struct allocation *allocation, struct free_reading *ret_before)
+{
+	struct device *device = state_device(allocation->holding.device);
+
+	read_changes(device, ret_before);
+	ret_before->bytes = free_bytes_of(device);
+}
 
 /* Before the driver is asked; false where the pointer is the driver's alone. */
 static inline bool free_begin(CUdeviceptr pointer, struct ending *ret_ending)
@@ -97,17 +127,23 @@ static inline bool free_begin(CUdeviceptr pointer, struct ending *ret_ending)
 		return false;
 	ret_ending->is_watched = allocations_is_to_be_watched(&ret_ending->allocation);
 	if (UNLIKELY(ret_ending->is_watched))
-		ret_ending->before_bytes = free_bytes();
+		watch(&ret_ending->allocation, &ret_ending->before);
 	return true;
 }
 
 static void free_watched(const struct ending *ending)
 {
 	const struct allocation *allocation = &ending->allocation;
-	uint64_t after_bytes = free_bytes();
+	struct device *device = state_device(allocation->holding.device);
+	struct free_reading before = ending->before, after = {.bytes = free_bytes_of(device)};
+	bool was_alone;
 
-	if (ending->before_bytes &&
-		after_bytes >= ending->before_bytes + allocations_bytes(allocation))
+	/* Both looks at what is free lie between both at the changes: another free in between is one. */
+	read_changes(device, &after);
+	was_alone = before.traffic == after.traffic && (uint32_t)after.traffic == 1 &&
+		    before.changes == after.changes;
+	if (was_alone && before.bytes &&
+		after.bytes >= before.bytes + allocations_bytes(allocation))
 		allocations_give_back(allocation);
 	else
 		log_info("freed memory is kept by a descriptor: charged until the process ends");

@@ -8,6 +8,7 @@
  *				      in a context of its own where there is none yet
  *	VGPU_FAULT="endpool N PLACE"  the device's current pool is destroyed there, as by another thread
  *	VGPU_FAULT="setpool N PLACE"  its default pool becomes current there, likewise
+ *	VGPU_FAULT="usepool N PLACE"  300 MiB come there from the pool that the driver made last, likewise
  *	VGPU_FAULT="memory N"	      our own memory runs out at the N-th request
  *	VGPU_FAULT="memory-from N"    and at all after it
  *	VGPU_FAULT_LOG=FILE	      each place that is passed is a line there
@@ -30,6 +31,7 @@
 #define CHILD_SECONDS	  5 /* until a child that hangs is ended */
 #define BORROWED_BYTES	  (UINT64_C(64) << 20)
 #define UNANNOUNCED_BYTES (UINT64_C(16) << 20)
+#define POOL_BLOCK_BYTES  (UINT64_C(300) << 20)
 
 cuInit_fn cuInit;
 cuDeviceTotalMem_v2_fn cuDeviceTotalMem_v2;
@@ -43,6 +45,7 @@ cuLaunchKernel_fn cuLaunchKernel;
 cuStreamSynchronize_fn cuStreamSynchronize;
 cuDeviceSetMemPool_fn cuDeviceSetMemPool;
 cuMemPoolDestroy_fn cuMemPoolDestroy;
+cuMemAllocFromPoolAsync_fn cuMemAllocFromPoolAsync;
 nvmlDeviceGetMemoryInfo_fn nvmlDeviceGetMemoryInfo;
 
 static bool is_child, is_inside;
@@ -139,6 +142,37 @@ static void change_pool(bool is_end)
 	is_inside = false;
 }
 
+static cuMemPoolCreate_fn *create_pool;
+static CUmemoryPool last_pool;
+
+static CUresult create_and_remember(CUmemoryPool *pool, const CUmemPoolProps *properties)
+{
+	CUresult r = create_pool(pool, properties);
+
+	if (r == CUDA_SUCCESS)
+		last_pool = *pool;
+	return r;
+}
+
+/* Whatever is answered: the books tell whether it was charged. */
+static void use_pool(void)
+{
+	CUdeviceptr p;
+
+	is_inside = true;
+	cuMemAllocFromPoolAsync(&p, POOL_BLOCK_BYTES, last_pool, NULL);
+	is_inside = false;
+}
+
+/* Before the program makes a pool. */
+static void remember_pools(void)
+{
+	if (create_pool || !cuda.cuMemPoolCreate)
+		return;
+	create_pool = cuda.cuMemPoolCreate;
+	cuda.cuMemPoolCreate = create_and_remember;
+}
+
 void fault_hit(const char *place)
 {
 	const char *order = getenv("VGPU_FAULT");
@@ -152,6 +186,7 @@ void fault_hit(const char *place)
 	if (borrowed)
 		bring_back();
 	if (!order || sscanf(order, "%15s %u %n", action, &n, &at) != 2 ||
+		(strcmp(action, "usepool") == 0 && (remember_pools(), false)) ||
 		strcmp(order + at, place) != 0 || atomic_fetch_add(&hits, 1) + 1 != n)
 		return;
 	if (strcmp(action, "kill") == 0)
@@ -162,6 +197,8 @@ void fault_hit(const char *place)
 		borrow();
 	else if (strcmp(action, "endpool") == 0 || strcmp(action, "setpool") == 0)
 		change_pool(action[0] == 'e');
+	else if (strcmp(action, "usepool") == 0)
+		use_pool();
 	else
 		fork_here(place);
 }

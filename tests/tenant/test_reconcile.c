@@ -94,11 +94,27 @@ static void a_pool_that_is_destroyed_or_exchanged_beside_an_allocation_stays_cha
 		}
 }
 
+static void a_pool_that_is_used_before_it_is_known_is_charged(void **state)
+{
+	struct course c = course_begin(*state);
+	struct tenant *t = course_start(&c, "VGPU_FAULT=usepool 1 pool: made");
+
+	expect(t, OK, "primary 0");
+	expect(t, OK, "newpool p");
+	assert_true(slice_books(c.slice, 0) >= slice_truth(c.slice, 0));
+	expect(t, OK, "frompool a p 300m");
+	assert_true(slice_books(c.slice, 0) >= slice_truth(c.slice, 0));
+	expect(t, OK, "freeasync a");
+	expect(t, OK, "sync");
+	assert_int_equal(tenant_end(t), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		test_with_node(
 			a_pool_that_is_destroyed_or_exchanged_beside_an_allocation_stays_charged),
+		test_with_node(a_pool_that_is_used_before_it_is_known_is_charged),
 		test_with_node(a_context_is_not_measured_beside_another_call),
 		test_with_node(what_a_thread_takes_and_frees_during_a_comparison_is_not_found),
 	};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Hooks: stream-ordered memory, its pools, and the synchronizations that empty them. */
 #define LOG_TOPIC LOG_MEMORY
+#include "base/fault.h"
 #include "base/log.h"
 #include "tenant/memory/allocations.h"
 #include "tenant/driver/capture.h"
@@ -85,11 +86,11 @@ static CUresult allocate_from(
 
 	if (r == CUDA_SUCCESS)
 		r = cuda.cuMemAllocFromPoolAsync(ret_pointer, c->bytes, c->chosen, c->stream);
-	if (r != CUDA_SUCCESS) {
-		pools_cancel(pool);
+	if (r == CUDA_SUCCESS)
+		pools_keep(pool, charge);
+	pools_end(pool);
+	if (r != CUDA_SUCCESS)
 		return place_beyond(c, r, charge, ret_pointer);
-	}
-	pools_keep(pool, charge);
 	if (allocations_keep_pooled(*ret_pointer, pool) < 0) {
 		cuda.cuMemFreeAsync(*ret_pointer, c->stream);
 		pools_freed(pool, false);
@@ -186,40 +187,42 @@ HOOK_FORMS(cuMemFreeAsync, _ptsz, CUdeviceptr, pointer, CUstream, stream)
 	return release(pointer, stream, real);
 }
 
-HOOK_BODY(cuMemPoolCreate, CUmemoryPool *, pool, const CUmemPoolProps *, properties)
+/* A pool that is not in our books must not be there. */
+static CUresult enter_pool(CUmemoryPool pool, const CUmemLocation *location)
 {
 	struct device *device = NULL;
+
+	if ((location->type != CU_MEM_LOCATION_TYPE_DEVICE ||
+		    state_meet_device(location->id, &device) == 0) &&
+		pools_add(pool, device) == 0)
+		return CUDA_SUCCESS;
+	cuda.cuMemPoolDestroy(pool);
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+HOOK_BODY(cuMemPoolCreate, CUmemoryPool *, pool, const CUmemPoolProps *, properties)
+{
 	CUmemoryPool made;
 	CUresult r;
 
 	if (!pool || !properties || state_enter() != STATE_OPEN)
 		return cuda.cuMemPoolCreate(pool, properties);
 	HOOK_COPY(properties);
+	pools_create_begin();
 	r = cuda.cuMemPoolCreate(&made, properties);
-	if (r == CUDA_SUCCESS &&
-		((properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
-			 state_meet_device(properties->location.id, &device) != 0) ||
-			pools_add(made, device) < 0)) {
-		/* A pool that is not in our books must not be there. */
-		cuda.cuMemPoolDestroy(made);
-		r = CUDA_ERROR_OUT_OF_MEMORY;
-	}
+	FAULT("pool: made");
+	if (r == CUDA_SUCCESS)
+		r = enter_pool(made, &properties->location);
+	pools_create_end();
 	return HOOK_GIVE(r, pool, made);
 }
 
 HOOK_BODY(cuMemPoolDestroy, CUmemoryPool, pool)
 {
-	struct pool *known;
-	CUresult r;
 	CHARGE_SCOPE();
 
-	if (state_enter() != STATE_OPEN)
-		return cuda.cuMemPoolDestroy(pool);
-	known = pools_destroy_begin(pool);
-	r = cuda.cuMemPoolDestroy(pool);
-	pools_destroy_end(known, pool, r == CUDA_SUCCESS);
-	pool_current_changed();
-	return r;
+	return state_enter() == STATE_OPEN ? pool_current_destroy(pool)
+					   : cuda.cuMemPoolDestroy(pool);
 }
 
 HOOK_BODY(cuMemPoolTrimTo, CUmemoryPool, pool, size_t, keep_bytes)
@@ -233,77 +236,76 @@ HOOK_BODY(cuMemPoolTrimTo, CUmemoryPool, pool, size_t, keep_bytes)
 	return r;
 }
 
-/*
- * After a synchronization, whatever its result: frees before it may have been done, and are where it
- * succeeded.
- */
-static CUresult synchronized(CUresult r, uint64_t number)
+/* After a synchronization, whatever its result: frees before it may have been done. */
+static CUresult synchronized(CUresult r)
 {
 	/* First: in a child of fork() it makes the locks of the others new. */
 	enum state_mode mode = state_enter();
 
 	deferred_free_collect();
-	pools_sync_end(r == CUDA_SUCCESS ? number : 0);
+	pools_synchronized();
 	if (mode == STATE_OPEN)
 		oom_look();
 	return r;
 }
 
 /* After a wait that the gate knows about. */
-static CUresult waited(struct gate_wait *wait, CUresult r, uint64_t number)
+static CUresult waited(struct gate_wait *wait, CUresult r)
 {
 	gate_wait_end(wait, r);
-	return synchronized(r, number);
+	return synchronized(r);
 }
 
 HOOK_FORMS(cuStreamSynchronize, _ptsz, CUstream, stream)
 {
-	uint64_t number = pools_sync_begin();
 	struct gate_wait wait;
 
 	gate_wait_begin(stream, false, &wait);
-	return waited(&wait, real(stream), number);
+	return waited(&wait, real(stream));
 }
 
-/* An event is somewhere in its stream, perhaps before the frees. */
 HOOK_BODY(cuEventSynchronize, CUevent, event)
 {
 	struct gate_wait wait;
 
 	gate_wait_begin(GATE_ANY_STREAM, false, &wait);
-	return waited(&wait, cuda.cuEventSynchronize(event), 0);
+	return waited(&wait, cuda.cuEventSynchronize(event));
 }
 
 HOOK_BODY(cuCtxSynchronize, void)
 {
-	uint64_t number = pools_sync_begin();
 	struct gate_wait wait;
 
 	gate_wait_begin(GATE_ANY_STREAM, true, &wait);
-	return waited(&wait, cuda.cuCtxSynchronize(), number);
+	return waited(&wait, cuda.cuCtxSynchronize());
 }
 
 HOOK_BODY(cuCtxSynchronize_v2, CUcontext, context)
 {
-	uint64_t number = pools_sync_begin();
 	struct gate_wait wait;
 
 	gate_wait_begin(GATE_ANY_STREAM, false, &wait);
-	return waited(&wait, cuda.cuCtxSynchronize_v2(context), number);
+	return waited(&wait, cuda.cuCtxSynchronize_v2(context));
 }
 
 HOOK_BODY(cuDeviceSetMemPool, CUdevice, device, CUmemoryPool, pool)
 {
-	CUresult r = cuda.cuDeviceSetMemPool(device, pool);
+	CUresult r;
 
-	pool_current_changed();
+	if (!pool_current_choose_begin(pool))
+		return CUDA_ERROR_INVALID_VALUE;
+	r = cuda.cuDeviceSetMemPool(device, pool);
+	pool_current_choose_end();
 	return r;
 }
 
 HOOK_BODY(cuMemSetMemPool, CUmemLocation *, location, CUmemAllocationType, type, CUmemoryPool, pool)
 {
-	CUresult r = cuda.cuMemSetMemPool(location, type, pool);
+	CUresult r;
 
-	pool_current_changed();
+	if (!pool_current_choose_begin(pool))
+		return CUDA_ERROR_INVALID_VALUE;
+	r = cuda.cuMemSetMemPool(location, type, pool);
+	pool_current_choose_end();
 	return r;
 }

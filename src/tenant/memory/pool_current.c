@@ -17,6 +17,7 @@ struct answer {
 static struct answer answers[STATE_ORDINALS];
 static _Atomic uint64_t changes = 1;
 static struct lock answer_lock;
+static struct lock choice_lock; /* held while the driver makes another pool current */
 
 static void remember(struct answer *a, CUmemoryPool handle, uint64_t as_of)
 {
@@ -47,6 +48,12 @@ static CUmemoryPool current(const struct device *device)
 	return handle;
 }
 
+static void changed(void)
+{
+	/* sequentially consistent, as the question in current() comes after its load */
+	atomic_fetch_add(&changes, 1);
+}
+
 struct pool *pool_current_begin(struct device *device, CUmemoryPool *ret_handle)
 {
 	uint64_t deadline_ns = 0;
@@ -63,24 +70,59 @@ struct pool *pool_current_begin(struct device *device, CUmemoryPool *ret_handle)
 		else if (clock_now_ns() > deadline_ns)
 			return NULL;
 		lock_rest(i);
-		pool_current_changed();
+		changed();
 	}
 }
 
-void pool_current_changed(void)
+bool pool_current_choose_begin(CUmemoryPool pool)
 {
-	/* sequentially consistent, as the question in current() comes after its load */
-	atomic_fetch_add(&changes, 1);
+	lock_enter(&choice_lock);
+	if (!pools_is_ended(pool))
+		return true;
+	lock_leave(&choice_lock);
+	return false;
+}
+
+void pool_current_choose_end(void)
+{
+	changed();
+	lock_leave(&choice_lock);
+}
+
+/* Where the pool is current, the device's own becomes it. */
+static void leave(CUmemoryPool pool)
+{
+	CUmemoryPool own, now;
+	int count = 0;
+	LOCK_SCOPE(&choice_lock);
+
+	if (!pool || !cuda.cuDeviceGetCount || !cuda.cuDeviceGetMemPool ||
+		!cuda.cuDeviceGetDefaultMemPool || cuda.cuDeviceGetCount(&count) != CUDA_SUCCESS)
+		return;
+	for (CUdevice i = 0; i < count; i++)
+		if (cuda.cuDeviceGetMemPool(&now, i) == CUDA_SUCCESS && now == pool &&
+			cuda.cuDeviceGetDefaultMemPool(&own, i) == CUDA_SUCCESS)
+			cuda.cuDeviceSetMemPool(i, own);
+}
+
+CUresult pool_current_destroy(CUmemoryPool pool)
+{
+	CUresult r;
+
+	leave(pool);
+	r = pools_destroy(pool);
+	changed();
+	return r;
 }
 
 void pool_current_context_ended(struct device *device, CUcontext context)
 {
 	/* A reset of the device makes its default pool current. */
-	pool_current_changed();
+	changed();
 }
 
 void pool_current_reset_after_fork(void)
 {
-	answer_lock = (struct lock)LOCK_INIT;
-	pool_current_changed();
+	answer_lock = choice_lock = (struct lock)LOCK_INIT;
+	changed();
 }

@@ -15,8 +15,17 @@
  */
 struct pool *pool_current_begin(struct device *device, CUmemoryPool *ret_handle);
 
-/* A call has made another pool current, or may have: for after the driver's answer. */
-void pool_current_changed(void);
+/*
+ * Around a call that makes another pool current. False: the program has destroyed the pool, and the driver, which may
+ * still have it, must not be asked.
+ */
+bool pool_current_choose_begin(CUmemoryPool pool) MUST_CHECK;
+void pool_current_choose_end(void);
+
+/* The same as pools_destroy(); where the pool is current, the device's own becomes it, as the driver has it. */
+CUresult pool_current_destroy(CUmemoryPool pool);
+
+/* For after the driver's answer. */
 void pool_current_context_ended(struct device *device, CUcontext context);
 
 /* For a child of fork(). */

@@ -6,6 +6,10 @@
  * under the pool's lock, reads what the pool holds and replaces the last reading. A reading was begun
  * after the growth of its call, so it includes it, or a later one that was booked before did; so the
  * reservation may go in either case.
+ *
+ * The driver says nothing of a pool that it was told to destroy, though it holds memory until the last of it is
+ * freed and every stream has come to that. So a pool that the program destroys is destroyed in the driver when it
+ * holds nothing: until then it can be asked.
  */
 #define LOG_TOPIC LOG_MEMORY
 #include "tenant/memory/pools.h"
@@ -30,6 +34,12 @@
 /* Longest wait at the quota's edge for frees that the stream has not reached yet. */
 #define EDGE_WAIT_NS 50000000u
 
+/* Longest wait for a pool's handle that another thread is just being given. */
+#define CREATION_WAIT_NS 1000000000u
+
+/* So many NUMA nodes of the host are asked for their pools. */
+#define HOST_NODES_MOST 64
+
 /* Longest wait for a launch or a trim in another thread. */
 #define STILL_WAIT_NS 50000000u
 
@@ -37,16 +47,14 @@ struct pool {
 	struct pool *next; /* never changes once it is in the list */
 	enum charge_kind
 		kind; /* CHARGE_POOL, or CHARGE_GRAPH: the device's own, without a handle */
-	_Atomic(CUmemoryPool) handle; /* NULL: destroyed, or being destroyed; of graphs: itself */
-	_Atomic(CUmemoryPool)
-		closing;	    /* the handle while the driver destroys the pool, else NULL */
-	_Atomic bool is_destroyed;  /* by the driver, too */
-	_Atomic uint32_t users;	    /* trims of ours that use the handle now */
-	struct device *device;	    /* NULL: not on a device */
-	_Atomic uint64_t live;	    /* allocations that are made, or were made and not freed */
-	_Atomic uint64_t last_free; /* of the synchronization that does its last free, by syncs */
-	_Atomic bool is_dirty;	    /* something was freed and not read since */
-	struct lock still;	    /* of graphs: held while nobody may trim */
+	bool may_end; /* the program can destroy it, and what it holds is charged to a device */
+	_Atomic(CUmemoryPool) handle; /* NULL: the program has destroyed it; of graphs: itself */
+	_Atomic(CUmemoryPool) asked;  /* the same until the driver destroys it, too */
+	_Atomic uint32_t users;	      /* trims of ours that use it now */
+	_Atomic uint32_t under_way;   /* allocations from it, where it may end */
+	struct device *device;	      /* NULL: not on a device */
+	_Atomic bool is_dirty;	      /* something was freed and not read since */
+	struct lock still;	      /* of graphs: held while nobody may trim */
 	_Atomic uint64_t losses;
 	struct lock lock;	     /* guards the rest */
 	uint32_t shared;	     /* + 1; 0: the pool was never exported */
@@ -56,8 +64,7 @@ struct pool {
 static struct lock add_lock;
 static _Atomic(struct pool *) pools;
 static _Atomic bool some_are_dirty;
-static _Atomic uint64_t syncs;	    /* synchronizations that were begun */
-static _Atomic uint64_t syncs_done; /* the latest one that has ended */
+static _Atomic uint32_t creations; /* under way */
 
 static struct pool *first(void)
 {
@@ -75,24 +82,35 @@ static struct pool *find(CUmemoryPool handle)
 	return p;
 }
 
+/* The pool that the driver knows by this handle, though the program may have destroyed it. */
+static struct pool *find_asked(CUmemoryPool handle)
+{
+	struct pool *p = first();
+
+	while (p && atomic_load(&p->asked) != handle)
+		p = p->next;
+	return p;
+}
+
 static bool is_of_graphs(const struct pool *p)
 {
 	return p->kind == CHARGE_GRAPH;
 }
 
 /* A destroyed pool's place, once nothing is left in it. */
-static struct pool *find_unused(const struct device *device)
+static struct pool *find_unused(const struct device *device, bool may_end)
 {
 	struct pool *p = first();
 
-	while (p && (p->device != device || p->shared || !atomic_load(&p->is_destroyed) ||
-			    atomic_load(&p->live) || p->held_bytes))
+	while (p && (p->device != device || p->may_end != may_end || p->shared ||
+			    atomic_load(&p->handle) || atomic_load(&p->asked) || p->held_bytes))
 		p = p->next;
 	return p;
 }
 
 /* Under add_lock; NULL without memory. A handle of NULL is none, so the pool is its own. */
-static struct pool *add(CUmemoryPool handle, struct device *device, enum charge_kind kind)
+static struct pool *add(
+	CUmemoryPool handle, struct device *device, enum charge_kind kind, bool may_end)
 {
 	struct pool *p = FAULT_OUT_OF_MEMORY() ? NULL : calloc(1, sizeof(*p));
 
@@ -102,7 +120,9 @@ static struct pool *add(CUmemoryPool handle, struct device *device, enum charge_
 	}
 	p->device = device;
 	p->kind = kind;
+	p->may_end = may_end;
 	atomic_init(&p->handle, handle ? handle : (CUmemoryPool)p);
+	atomic_init(&p->asked, p->handle);
 	p->next = first();
 	/* pairs with the acquire in first() */
 	atomic_store_explicit(&pools, p, memory_order_release);
@@ -110,25 +130,25 @@ static struct pool *add(CUmemoryPool handle, struct device *device, enum charge_
 }
 
 /* A new pool, in the place of one that is gone where there is such a place. Under add_lock. */
-static struct pool *enter(CUmemoryPool handle, struct device *device)
+static struct pool *enter(CUmemoryPool handle, struct device *device, bool may_end)
 {
-	struct pool *p = find_unused(device);
+	struct pool *p = find_unused(device, may_end);
 
 	FAULT("pool: adding");
 	if (!p)
-		return add(handle, device, CHARGE_POOL);
-	atomic_store(&p->is_destroyed, false);
+		return add(handle, device, CHARGE_POOL, may_end);
+	atomic_store(&p->asked, handle);
 	atomic_store(&p->handle, handle);
 	return p;
 }
 
 /* The pool with this handle, entered if it is new; NULL without memory. */
-static struct pool *find_or_add(CUmemoryPool handle, struct device *device)
+static struct pool *find_or_add(CUmemoryPool handle, struct device *device, bool may_end)
 {
 	LOCK_SCOPE(&add_lock);
 	struct pool *p = find(handle);
 
-	return p ? p : enter(handle, device);
+	return p ? p : enter(handle, device, may_end);
 }
 
 struct pool *pools_of_graphs(struct device *device)
@@ -142,7 +162,7 @@ struct pool *pools_of_graphs(struct device *device)
 	LOCK_SCOPE(&add_lock);
 	for (p = first(); p && (p->device != device || !is_of_graphs(p));)
 		p = p->next;
-	return p ? p : add(NULL, device, CHARGE_GRAPH);
+	return p ? p : add(NULL, device, CHARGE_GRAPH, false);
 }
 
 /*
@@ -163,7 +183,7 @@ static int64_t replace_reading(struct pool *p, uint64_t held_bytes)
 }
 
 /*
- * The handle, for one trim; NULL where the pool is destroyed. Its destroyer first takes the handle
+ * The handle, for one trim; NULL where the driver has destroyed the pool. Its destroyer first takes the handle
  * away and then waits for the users, and both are sequentially consistent: either we see no handle, or
  * we are seen as a user.
  */
@@ -172,7 +192,7 @@ static CUmemoryPool hold(struct pool *p)
 	CUmemoryPool handle;
 
 	atomic_fetch_add(&p->users, 1);
-	handle = atomic_load(&p->handle);
+	handle = atomic_load(&p->asked);
 	if (!handle)
 		atomic_fetch_sub(&p->users, 1);
 	return handle;
@@ -198,21 +218,10 @@ static bool read_held(const struct pool *p, CUmemoryPool handle, uint64_t *ret_b
 	return r == CUDA_SUCCESS;
 }
 
-/* Of a destroyed pool: everything was freed, and whether the driver has come to it yet. */
-static bool is_empty(struct pool *p)
-{
-	return atomic_load(&p->is_destroyed) && atomic_load(&p->live) == 0;
-}
-
-static bool are_frees_done(struct pool *p)
-{
-	return atomic_load(&p->last_free) <= atomic_load(&syncs_done);
-}
-
 /* The next synchronization reads it again. */
 static void mark_dirty(struct pool *p)
 {
-	/* pairs with the exchanges in pools_sync_end(): a thread that sees the second sees the first */
+	/* pairs with the exchanges in pools_synchronized(): a thread that sees the second sees the first */
 	atomic_store_explicit(&p->is_dirty, true, memory_order_release);
 	atomic_store_explicit(&some_are_dirty, true, memory_order_release);
 }
@@ -220,15 +229,15 @@ static void mark_dirty(struct pool *p)
 /* Bytes that the pool holds more than by the last reading. Under its lock. */
 static int64_t read_change(struct pool *p, const struct charge *charge)
 {
-	CUmemoryPool handle = atomic_load(&p->handle);
+	CUmemoryPool handle = atomic_load(&p->asked);
 	uint64_t held;
 
 	FAULT("pool: held");
-	if (!handle && is_empty(p) && are_frees_done(p))
-		return replace_reading(p, 0);
 	if (handle && read_held(p, handle, &held))
 		return replace_reading(p, held);
-	/* The driver says nothing of a destroyed pool: all that was reserved counts as taken until it is empty. */
+	if (!handle && !charge->units)
+		return replace_reading(p, 0);
+	/* The driver says nothing: all that was reserved counts as taken. */
 	held = (uint64_t)charge->units * REGION_UNIT_BYTES;
 	p->held_bytes += held;
 	return (int64_t)held;
@@ -263,13 +272,6 @@ static void update(struct pool *p)
 	update_charge(p, &(struct charge)CHARGE_NULL);
 }
 
-void pools_collect(struct device *device)
-{
-	for (struct pool *p = first(); p; p = p->next)
-		if (p->device == device)
-			update(p);
-}
-
 /* While a thread captures, what we ask the driver for ourselves must not end its capture. */
 static CUstreamCaptureMode exchange_mode(CUstreamCaptureMode mode)
 {
@@ -291,70 +293,202 @@ static void trim(struct pool *p, CUmemoryPool handle)
 	}
 }
 
+/* Unused memory of the pool goes back to the device. */
+static void trim_one(struct pool *p)
+{
+	CUmemoryPool handle = hold(p);
+
+	if (!handle)
+		return;
+	trim(p, handle);
+	FAULT("pool: trimmed");
+	let_go(p);
+	update(p);
+}
+
+/* No thread begins to use it any more, but for those that wait until it is known. */
+static bool are_users_gone(const struct pool *p)
+{
+	uint64_t deadline = clock_now_ns() + USERS_WAIT_NS;
+	struct timespec pause = {.tv_nsec = 20000};
+
+	while (atomic_load(&p->users) > 0 && clock_now_ns() < deadline)
+		nanosleep(&pause, NULL);
+	return atomic_load(&p->users) == 0;
+}
+
+/*
+ * The handle of a pool that the program has destroyed and that holds nothing; from now on none of our own
+ * questions uses it. NULL: not now. An allocation counts as under way before it reads the handle that the
+ * program has taken away before, and both are sequentially consistent; and what is allocated, or is to be freed
+ * by a stream that has not got there, is held.
+ */
+static CUmemoryPool take_empty(struct pool *p)
+{
+	CUmemoryPool handle;
+	uint64_t held;
+
+	lock_enter(&p->lock);
+	handle = atomic_load(&p->asked);
+	if (!handle || atomic_load(&p->handle) || atomic_load(&p->under_way) > 0 ||
+		!read_held(p, handle, &held) || held > 0)
+		handle = NULL;
+	else
+		atomic_store(&p->asked, NULL);
+	lock_leave(&p->lock);
+	if (handle && !are_users_gone(p)) {
+		atomic_store(&p->asked, handle);
+		return NULL;
+	}
+	return handle;
+}
+
+/* Of a pool that the program has destroyed: the driver does, too, once nothing is in it. */
+static void finish(struct pool *p)
+{
+	CUstreamCaptureMode mode = exchange_mode(CU_STREAM_CAPTURE_MODE_RELAXED);
+	CUmemoryPool empty;
+
+	trim_one(p);
+	empty = take_empty(p);
+	FAULT("pool: without handle");
+	if (empty)
+		cuda.cuMemPoolDestroy(empty);
+	exchange_mode(mode);
+	if (empty)
+		update(p);
+	else
+		mark_dirty(p);
+}
+
+/* Reads it, and brings it to its end where the program has destroyed it. */
+static void look_at(struct pool *p)
+{
+	if (p->may_end && !atomic_load(&p->handle) && atomic_load(&p->asked))
+		finish(p);
+	else
+		update(p);
+}
+
+void pools_collect(struct device *device)
+{
+	for (struct pool *p = first(); p; p = p->next)
+		if (p->device == device)
+			look_at(p);
+}
+
 /* Unused memory goes back to the device, as the driver itself does when the card is full. */
 void pools_trim(struct device *device)
 {
 	CUstreamCaptureMode mode = exchange_mode(CU_STREAM_CAPTURE_MODE_RELAXED);
 
-	for (struct pool *p = first(); p; p = p->next) {
-		CUmemoryPool handle = p->device == device ? hold(p) : NULL;
-
-		if (!handle)
-			continue;
-		trim(p, handle);
-		FAULT("pool: trimmed");
-		let_go(p);
-		update(p);
-	}
+	for (struct pool *p = first(); p; p = p->next)
+		if (p->device == device)
+			trim_one(p);
 	exchange_mode(mode);
 }
 
-static bool is_closing(CUmemoryPool handle)
+void pools_create_begin(void)
 {
-	struct pool *p = first();
-
-	while (p && atomic_load(&p->closing) != handle)
-		p = p->next;
-	return p;
+	atomic_fetch_add(&creations, 1);
 }
 
-/* NULL for a pool that is being destroyed, and without memory. */
+void pools_create_end(void)
+{
+	atomic_fetch_sub(&creations, 1);
+}
+
+/* A handle may be known to another thread before the call that makes the pool has entered it. */
+static struct pool *find_after_creations(CUmemoryPool handle)
+{
+	uint64_t deadline = clock_now_ns() + CREATION_WAIT_NS;
+	struct pool *p = NULL;
+
+	for (unsigned i = 0; atomic_load(&creations) > 0 && clock_now_ns() < deadline; i++) {
+		p = find(handle);
+		if (p)
+			return p;
+		lock_rest(i);
+	}
+	return find(handle);
+}
+
+static bool is_default(CUmemoryPool handle, CUdevice ordinal)
+{
+	CUmemoryPool own;
+
+	return cuda.cuDeviceGetDefaultMemPool(&own, ordinal) == CUDA_SUCCESS && own == handle;
+}
+
+/* The host's own pools, which take no device memory. */
+static bool is_hosts(CUmemoryPool handle)
+{
+	CUmemLocation at = {.type = CU_MEM_LOCATION_TYPE_HOST};
+	CUmemoryPool own;
+
+	for (; at.id < HOST_NODES_MOST && cuda.cuMemGetDefaultMemPool; at.id++) {
+		if (cuda.cuMemGetDefaultMemPool(&own, &at, CU_MEM_ALLOCATION_TYPE_PINNED) !=
+			CUDA_SUCCESS)
+			return false;
+		if (own == handle)
+			return true;
+		if (at.type == CU_MEM_LOCATION_TYPE_HOST)
+			at = (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_HOST_NUMA, .id = -1};
+	}
+	return false;
+}
+
+/*
+ * NULL for a pool that is destroyed, and without memory. A handle of which nobody knows whose it is counts as
+ * that of a pool on the current device.
+ */
 static struct pool *find_anywhere(CUmemoryPool handle)
 {
 	struct pool *p = find(handle);
 	struct device *device;
-	CUmemoryPool own;
 	int count = 0;
 
-	if (p || !handle || is_closing(handle))
+	if (LIKELY(p) || !handle || find_asked(handle))
 		return p;
-	/* Not made by the program before our eyes: a device's default pool, or an imported one. */
-	if (!cuda.cuDeviceGetDefaultMemPool || !cuda.cuDeviceGetCount ||
-		cuda.cuDeviceGetCount(&count) != CUDA_SUCCESS)
-		return NULL;
-	for (CUdevice i = 0; i < count; i++) {
-		if (cuda.cuDeviceGetDefaultMemPool(&own, i) == CUDA_SUCCESS && own == handle)
-			return state_meet_device(i, &device) == 0 ? find_or_add(handle, device)
-								  : NULL;
-	}
-	return find_or_add(handle, NULL);
+	p = find_after_creations(handle);
+	if (p || atomic_load(&creations) > 0 || !cuda.cuDeviceGetDefaultMemPool ||
+		!cuda.cuDeviceGetCount || cuda.cuDeviceGetCount(&count) != CUDA_SUCCESS)
+		return p;
+	for (CUdevice i = 0; i < count; i++)
+		if (is_default(handle, i))
+			return state_meet_device(i, &device) == 0
+				       ? find_or_add(handle, device, false)
+				       : NULL;
+	if (is_hosts(handle))
+		return find_or_add(handle, NULL, false);
+	return state_current_device(&device) == CUDA_SUCCESS ? find_or_add(handle, device, true)
+							     : NULL;
 }
 
 /*
- * Either the pool's destroyer sees the allocation in live, and does not take the pool for empty, or its handle is
- * seen to be gone here: each writes its word before it reads the other's.
+ * Either the pool's destroyer sees the allocation as under way, or its handle is seen to be gone here: each writes
+ * its word before it reads the other's. A device's own pool is never destroyed.
  */
 struct pool *pools_begin(CUmemoryPool handle)
 {
 	struct pool *p = find_anywhere(handle);
 
-	if (!p)
-		return NULL;
-	atomic_fetch_add(&p->live, 1);
+	if (!p || !p->may_end)
+		return p;
+	atomic_fetch_add(&p->under_way, 1);
 	if (atomic_load(&p->handle) == handle)
 		return p;
-	atomic_fetch_sub(&p->live, 1);
+	pools_end(p);
 	return NULL;
+}
+
+void pools_end(struct pool *pool)
+{
+	if (!pool->may_end)
+		return;
+	atomic_fetch_sub(&pool->under_way, 1);
+	if (pools_is_gone(pool))
+		mark_dirty(pool);
 }
 
 bool pools_is_gone(const struct pool *pool)
@@ -362,55 +496,60 @@ bool pools_is_gone(const struct pool *pool)
 	return !atomic_load(&pool->handle);
 }
 
-void pools_cancel(struct pool *pool)
+bool pools_is_ended(CUmemoryPool handle)
 {
-	atomic_fetch_sub(&pool->live, 1);
-	mark_dirty(pool);
+	struct pool *p = handle ? find_asked(handle) : NULL;
+
+	return p && pools_is_gone(p);
+}
+
+/* The driver has destroyed the pool. */
+static void forget(struct pool *p, CUmemoryPool handle)
+{
+	CUmemoryPool asked = handle;
+	LOCK_SCOPE(&p->lock);
+
+	atomic_compare_exchange_strong(&p->handle, &handle, NULL);
+	atomic_compare_exchange_strong(&p->asked, &asked, NULL);
 }
 
 int pools_add(CUmemoryPool handle, struct device *device)
 {
 	LOCK_SCOPE(&add_lock);
-	struct pool *gone = find(handle);
+	struct pool *there = find_asked(handle), *p;
 
-	/* The driver gives a handle out again when its pool is gone. */
-	if (gone) {
-		atomic_store(&gone->handle, NULL);
-		atomic_store(&gone->is_destroyed, true);
-	}
-	return enter(handle, device) ? 0 : -ENOMEM;
-}
-
-struct pool *pools_destroy_begin(CUmemoryPool handle)
-{
-	uint64_t deadline = clock_now_ns() + USERS_WAIT_NS;
-	struct timespec pause = {.tv_nsec = 20000};
-	struct pool *p = handle ? find(handle) : NULL;
-
+	/* Another thread was faster: it knew the handle before the driver gave it out. */
+	if (there && there->device == device && !pools_is_gone(there))
+		return 0;
+	p = enter(handle, device, device != NULL);
 	if (!p)
-		return NULL;
-	update(p);
-	lock_enter(&p->lock);
-	atomic_store(&p->closing, handle);
-	atomic_store(&p->handle, NULL);
-	lock_leave(&p->lock);
-	FAULT("pool: without handle");
-	while (atomic_load(&p->users) > 0 && clock_now_ns() < deadline)
-		nanosleep(&pause, NULL);
-	return p;
+		return -ENOMEM;
+	/* The driver gives a handle out again when its pool is gone. What is in it is read before it is forgotten. */
+	if (there) {
+		update(p);
+		forget(there, handle);
+		mark_dirty(there);
+	}
+	return 0;
 }
 
-void pools_destroy_end(struct pool *pool, CUmemoryPool handle, bool is_destroyed)
+CUresult pools_destroy(CUmemoryPool handle)
 {
-	if (!pool)
-		return;
-	if (is_destroyed)
-		atomic_store(&pool->is_destroyed, true);
-	else
-		atomic_store(&pool->handle, handle);
-	atomic_store(&pool->closing, NULL);
-	update(pool);
-	mark_dirty(pool);
+	struct pool *p = handle ? find_asked(handle) : NULL;
+	CUmemoryPool expected = handle;
+	CUresult r;
+
+	if (p && p->may_end) {
+		update(p);
+		if (!atomic_compare_exchange_strong(&p->handle, &expected, NULL))
+			return CUDA_ERROR_INVALID_VALUE;
+		finish(p);
+		return CUDA_SUCCESS;
+	}
+	r = cuda.cuMemPoolDestroy(handle);
+	if (p && r == CUDA_SUCCESS)
+		forget(p, handle);
+	return r;
 }
 
 /* Waits, for a short time, until the stream has reached the frees that are queued on it. */
@@ -474,27 +613,13 @@ void pools_let_move(struct pool *pool)
 	lock_leave(&pool->still);
 }
 
-/* The next synchronization that begins does the free. */
-static void number_free(struct pool *pool)
-{
-	uint64_t number = atomic_load(&syncs) + 1, last = atomic_load(&pool->last_free);
-
-	while (last < number && !atomic_compare_exchange_weak(&pool->last_free, &last, number))
-		;
-}
-
 void pools_freed(struct pool *pool, bool is_done_now)
 {
-	/* First the number: a reader that sees the last one gone from live sees it, too. */
-	if (!is_done_now)
-		number_free(pool);
-	atomic_fetch_sub(&pool->live, 1);
 	FAULT("pool: the driver freed");
-	if (is_done_now) {
-		update(pool);
-		return;
-	}
-	mark_dirty(pool);
+	if (is_done_now)
+		look_at(pool);
+	else
+		mark_dirty(pool);
 }
 
 void pools_after_free(CUresult answer, const struct allocation *allocation, bool is_done_now)
@@ -508,31 +633,16 @@ void pools_after_free(CUresult answer, const struct allocation *allocation, bool
 		pools_freed(allocations_pool(allocation), is_done_now);
 }
 
-uint64_t pools_sync_begin(void)
+void pools_synchronized(void)
 {
 	/* relaxed: a free that is not seen yet was not ordered before this synchronization */
-	if (LIKELY(!atomic_load_explicit(&some_are_dirty, memory_order_relaxed)))
-		return 0;
-	return atomic_fetch_add(&syncs, 1) + 1;
-}
-
-void pools_sync_end(uint64_t number)
-{
-	uint64_t done = atomic_load(&syncs_done);
-
-	while (done < number && !atomic_compare_exchange_weak(&syncs_done, &done, number))
-		;
-	/* relaxed: as in pools_sync_begin() */
 	if (LIKELY(!atomic_load_explicit(&some_are_dirty, memory_order_relaxed)))
 		return;
 	atomic_exchange(&some_are_dirty, false);
 	FAULT("pool: synchronized");
 	for (struct pool *p = first(); p; p = p->next)
-		if (atomic_exchange(&p->is_dirty, false)) {
-			update(p);
-			if (is_empty(p) && !are_frees_done(p))
-				mark_dirty(p);
-		}
+		if (atomic_exchange(&p->is_dirty, false))
+			look_at(p);
 }
 
 void pools_update(CUmemoryPool handle)
@@ -576,6 +686,7 @@ void pools_reset_after_fork(void)
 	/* relaxed: one thread */
 	atomic_store_explicit(&pools, NULL, memory_order_relaxed);
 	add_lock = (struct lock)LOCK_INIT;
+	atomic_store(&creations, 0);
 	for (; p; p = next) {
 		next = p->next;
 		free(p);

@@ -24,17 +24,18 @@ struct allocation;
 struct pool;
 
 /*
- * An allocation from the pool with this handle begins: it counts as live until pools_freed() or pools_cancel().
+ * An allocation from the pool with this handle begins: until pools_end() the driver does not destroy the pool.
  * NULL where memory is short or the handle is that of a pool that is destroyed. A pool that is not on a device
  * is charged nothing.
  */
 struct pool *pools_begin(CUmemoryPool handle);
+void pools_end(struct pool *pool);
 
-/* Whether the program has destroyed the pool, or is about to. */
+/* Whether the program has destroyed the pool. */
 bool pools_is_gone(const struct pool *pool);
 
-/* The driver has not allocated. */
-void pools_cancel(struct pool *pool);
+/* The same of a handle, which the driver may still know. */
+bool pools_is_ended(CUmemoryPool handle);
 
 /* The memory of the device's graphs, charged as CHARGE_GRAPH; NULL where memory is short. */
 struct pool *pools_of_graphs(struct device *device);
@@ -49,16 +50,19 @@ uint64_t pools_read(struct pool *pool, uint64_t *ret_losses);
 bool pools_hold_still(struct pool *pool) MUST_CHECK;
 void pools_let_move(struct pool *pool);
 
-/* Enters a pool that the program has made, on the device or (NULL) not on a device at all. -ENOMEM. */
+/*
+ * Around a call that makes a pool: a thread that uses its handle before we have it waits. pools_add() enters it, on
+ * the device or (NULL) not on a device at all. -ENOMEM.
+ */
+void pools_create_begin(void);
+void pools_create_end(void);
 int pools_add(CUmemoryPool handle, struct device *device) MUST_CHECK;
 
 /*
- * The program destroys the pool: from the beginning on none of our own questions uses the handle, and
- * those under way have ended. NULL for an unknown pool. Memory that is still allocated from a destroyed pool
- * stays charged.
+ * The program destroys the pool. The driver does so when nothing is in it any more, for until then it is to say
+ * what is: so what was allocated from the pool, and what a stream has yet to free, stays charged.
  */
-struct pool *pools_destroy_begin(CUmemoryPool handle);
-void pools_destroy_end(struct pool *pool, CUmemoryPool handle, bool is_destroyed);
+CUresult pools_destroy(CUmemoryPool handle);
 
 /* Reserves for an allocation of so many bytes from the pool. *ret_charge goes to pools_keep(). */
 CUresult pools_reserve(
@@ -73,13 +77,8 @@ void pools_freed(struct pool *pool, bool is_done_now);
 /* The driver's answer to a free of what allocations_take() found, a pool's or not. */
 void pools_after_free(CUresult answer, const struct allocation *allocation, bool is_done_now);
 
-/*
- * Around a synchronization of a stream, event or context: pools that had frees may hold less after it. number
- * is what pools_sync_begin() said, or 0 where the synchronization may not have done all earlier frees: the
- * driver says nothing any more of a destroyed pool, so its last frees count as done by that alone.
- */
-uint64_t pools_sync_begin(void);
-void pools_sync_end(uint64_t number);
+/* After a synchronization of a stream, event or context: pools that had frees may hold less. */
+void pools_synchronized(void);
 
 /*
  * The pool can be imported by other processes now, by the descriptor fd or (fd is -1) by a handle with

@@ -204,15 +204,30 @@ void gate_stream_ends(CUstream stream)
 	errno = saved_errno;
 }
 
+void gate_context_ends(CUcontext context)
+{
+	int saved_errno = errno;
+
+	/* relaxed: as in gate_stream_ends() */
+	if (atomic_load_explicit(&gate_mode, memory_order_relaxed) != GATE_OFF)
+		streams_context_ends(context);
+	errno = saved_errno;
+}
+
 void gate_context_ended(struct device *device, CUcontext context)
 {
-	struct meter *m = &meters[device->entry];
+	uint64_t now_ns = clock_now_ns();
 
-	if (!atomic_load(&m->is_ready))
-		return;
-	LOCK_SCOPE(&m->lock);
-	streams_context_ended(m, context);
-	turns_idle(m, clock_now_ns());
+	(void)device; /* the streams know which it was */
+	for (unsigned i = 0; i < REGION_DEVICES; i++) {
+		struct meter *m = &meters[i];
+
+		if (!atomic_load(&m->is_ready))
+			continue;
+		LOCK_SCOPE(&m->lock);
+		streams_context_ended(m, context, now_ns);
+		turns_idle(m, now_ns);
+	}
 }
 
 void gate_reset_after_fork(void)

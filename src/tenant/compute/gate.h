@@ -133,9 +133,10 @@ static inline void gate_wait_end(struct gate_wait *wait, CUresult result)
 /* A stream goes: what it was given is collected before. */
 void gate_stream_ends(CUstream stream);
 
-/* The slice has a context now, and may work. And one is gone, with its streams. */
+/* The slice has a context now, and may work. One is about to end. And it is gone, with its streams. */
 struct device;
 void gate_context_made(void);
+void gate_context_ends(CUcontext context);
 void gate_context_ended(struct device *device, CUcontext context);
 
 /* For a child of fork(). */

@@ -32,7 +32,7 @@ static bool has_room(struct stream_state *s, uint64_t now_ns)
 
 static void begin_batch(struct meter *m, struct stream_state *s, uint64_t now_ns)
 {
-	stream_state_open(s, now_ns);
+	stream_state_open(s, streams_are_others_idle(s, now_ns), now_ns);
 	if (!s->is_chained) {
 		turns_note_burst(m, now_ns);
 		if (!s->single_count)

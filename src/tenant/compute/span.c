@@ -14,10 +14,13 @@ bool span_charge(struct meter *m, const struct span *span, uint64_t now_ns)
 {
 	uint64_t took = span->end_ns - span->start_ns;
 	uint64_t elapsed = busy_mark(m->books, span->start_ns, span->end_ns);
-	uint64_t fresh = elapsed * m->limits.counted_permille / 1000;
+	uint64_t fresh;
 	bool is_hidden;
 
 	FAULT("meter: marked");
+	if (!span->is_placed)
+		elapsed = took;
+	fresh = elapsed * m->limits.counted_permille / 1000;
 	if (took) {
 		int64_t error = (int64_t)(elapsed * 1000 / took) - m->spans.overlap_permille;
 

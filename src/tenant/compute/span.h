@@ -11,6 +11,7 @@ struct span {
 	uint64_t start_ns, end_ns;
 	int64_t reserved_ns;
 	bool is_measured;
+	bool is_placed; /* it is known when it was; else none of it is taken for another stream's time */
 	bool is_first; /* after a pause: getting the device to work is part of it */
 	struct estimate_mix mix;
 };

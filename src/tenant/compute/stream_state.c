@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
-#include "tenant/driver/capture.h"
+#include "tenant/compute/events.h"
 #include "tenant/driver/attach.h"
 
 /*
@@ -35,44 +35,9 @@
 /* The clocks drift apart by 2 ppm, and the driver tells distances in a float. */
 #define BASE_NS UINT64_C(10000000000)
 
-/* A thread that captures in the global mode forbids questions to the driver, ours as well. */
-static bool enter_relaxed(CUstreamCaptureMode *ret_mode)
-{
-	/* relaxed: see capture_is_on() */
-	if (LIKELY(!atomic_load_explicit(&capture_was_begun, memory_order_relaxed)))
-		return false;
-	*ret_mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-	return cuda.cuThreadExchangeStreamCaptureMode &&
-	       cuda.cuThreadExchangeStreamCaptureMode(ret_mode) == CUDA_SUCCESS;
-}
-
-static void leave_relaxed(bool is_exchanged, CUstreamCaptureMode mode)
-{
-	if (is_exchanged)
-		cuda.cuThreadExchangeStreamCaptureMode(&mode);
-}
-
-static CUresult query_event(CUevent event)
-{
-	CUstreamCaptureMode mode;
-	bool is_exchanged = enter_relaxed(&mode);
-	CUresult r = cuda.cuEventQuery(event);
-
-	leave_relaxed(is_exchanged, mode);
-	return r;
-}
-
 bool stream_state_is_done(const struct stream_state *s)
 {
-	CUstreamCaptureMode mode;
-	bool is_exchanged, is_idle;
-
-	if (!s->has_stream)
-		return true;
-	is_exchanged = enter_relaxed(&mode);
-	is_idle = cuda.cuStreamQuery(s->stream) == CUDA_SUCCESS;
-	leave_relaxed(is_exchanged, mode);
-	return is_idle;
+	return !s->has_stream || events_is_idle(s->context, s->stream);
 }
 
 /* Whether work given now follows what is there, with no pause between: asks the driver where in doubt. */
@@ -86,47 +51,16 @@ static bool is_continued(struct stream_state *s, uint64_t now_ns)
 	return !stream_state_is_done(s);
 }
 
-/* The distance in ns; false where the driver does not tell. */
-static bool distance(CUevent from, CUevent to, int64_t *ret_ns)
-{
-	float ms;
-
-	if (cuda.cuEventElapsedTime(&ms, from, to) != CUDA_SUCCESS)
-		return false;
-	*ret_ns = (int64_t)((double)ms * 1e6);
-	return true;
-}
-
-/*
- * A stream that is being captured, perhaps because it waits for an event of another one, would make our
- * event a part of the program's graph.
- */
-static bool may_be_captured(const struct stream_state *s)
-{
-	CUstreamCaptureStatus status;
-
-	/* relaxed: see capture_is_on() */
-	if (LIKELY(!atomic_load_explicit(&capture_was_begun, memory_order_relaxed)))
-		return false;
-	return !cuda.cuStreamIsCapturing ||
-	       cuda.cuStreamIsCapturing(s->stream, &status) != CUDA_SUCCESS ||
-	       status != CU_STREAM_CAPTURE_STATUS_NONE;
-}
-
 /* Records an event, made if need be; false where the driver does not, or it would be captured. */
 static bool record(struct stream_state *s, CUevent *event)
 {
-	CUstreamCaptureMode mode;
-	bool is_exchanged, is_recorded;
+	enum events_answer answer;
 
-	if (s->has_no_events || !s->has_stream || may_be_captured(s))
+	if (s->has_no_events || !s->has_stream)
 		return false;
-	is_exchanged = enter_relaxed(&mode);
-	is_recorded = (*event || cuda.cuEventCreate(event, CU_EVENT_DEFAULT) == CUDA_SUCCESS) &&
-		      cuda.cuEventRecord(*event, s->stream) == CUDA_SUCCESS;
-	leave_relaxed(is_exchanged, mode);
-	s->has_no_events = !is_recorded;
-	return is_recorded;
+	answer = events_record(s->context, s->stream, event);
+	s->has_no_events = answer == EVENTS_REFUSED;
+	return answer == EVENTS_RECORDED;
 }
 
 static struct batch *before(struct stream_state *s, const struct batch *batch)
@@ -136,20 +70,32 @@ static struct batch *before(struct stream_state *s, const struct batch *batch)
 	return &s->batches[(i + STREAM_BATCHES - 1) % STREAM_BATCHES];
 }
 
-void stream_state_open(struct stream_state *s, uint64_t now_ns)
+/*
+ * An event that is recorded in a stream that waits, or beside another context's work, happens at a time that nobody
+ * knows: a base is only made in an idle stream, when no other context of the process is at work.
+ */
+static void renew_base(struct stream_state *s, uint64_t now_ns)
+{
+	struct timebase *base = s->timebase;
+
+	if (!base || (base->base && now_ns < base->made_ns + BASE_NS) || !stream_state_is_done(s))
+		return;
+	now_ns = clock_now_ns();
+	if (record(s, &base->base)) {
+		base->made_ns = now_ns;
+		base->base_ns = now_ns + EVENT_LATENCY_NS;
+	}
+}
+
+void stream_state_open(struct stream_state *s, bool is_alone, uint64_t now_ns)
 {
 	struct batch *b = &s->batches[(s->first + s->pending) % STREAM_BATCHES];
-	struct timebase *base = s->timebase;
 
 	/* A batch that is not chained was found to be so before, and the driver is not asked again. */
 	if (s->is_chained && !is_continued(s, now_ns))
 		s->is_chained = false;
-
-	if (!s->is_chained && (!base->base || now_ns > base->made_ns + BASE_NS) &&
-		record(s, &base->base)) {
-		base->made_ns = now_ns;
-		base->base_ns = now_ns + EVENT_LATENCY_NS;
-	}
+	if (!s->is_chained && is_alone)
+		renew_base(s, now_ns);
 	b->has_start = !s->is_chained && record(s, &b->start);
 	b->is_timed = b->has_start || s->is_chained;
 	FAULT("stream: start recorded");
@@ -157,6 +103,7 @@ void stream_state_open(struct stream_state *s, uint64_t now_ns)
 	/* A thread that lost its processor in between does not know better than before. */
 	if (b->start_ns > now_ns + RECORD_MAX_NS)
 		b->start_ns = now_ns;
+	b->is_placed = false;
 	b->given_ns = 0;
 	b->expected_ns = 0;
 	b->reserved_ns = 0;
@@ -176,20 +123,6 @@ static void charge(struct stream_state *s, const struct span *span, uint64_t now
 		s->doubted_pauses = DOUBTED_WHEN_SHOWN;
 }
 
-/* Charges what the host's clock tells, from the batch's beginning to when its work was done, or should be. */
-static void charge_by_estimate(struct stream_state *s, struct batch *b, uint64_t now_ns)
-{
-	uint64_t start =
-		s->is_chained && !b->has_start && !s->pending ? before(s, b)->end_ns : s->begun_ns;
-
-	charge(s,
-		&(struct span){.start_ns = start,
-			.end_ns = s->drained_ns > start ? s->drained_ns : start,
-			.reserved_ns = b->reserved_ns,
-			.mix = b->mix},
-		now_ns);
-}
-
 void stream_state_close(struct stream_state *s)
 {
 	struct batch *b = s->batch;
@@ -203,8 +136,132 @@ void stream_state_close(struct stream_state *s)
 	s->pending++;
 }
 
+/*
+ * When the event happened, on the host's clock, which was recorded at soonest_ns or later. False where nothing tells:
+ * then it was at soonest_ns or later.
+ */
+static bool place(struct stream_state *s, CUevent event, uint64_t soonest_ns, uint64_t *ret_ns)
+{
+	struct timebase *base = s->timebase;
+	int64_t since_base;
+
+	*ret_ns = soonest_ns;
+	if (!base || !base->base || !events_distance(base->base, event, &since_base))
+		return false;
+	/* An event happens after it was recorded. */
+	if ((int64_t)(soonest_ns - base->base_ns) > since_base)
+		base->base_ns = soonest_ns - (uint64_t)since_base;
+	*ret_ns = base->base_ns + (uint64_t)since_base;
+	return true;
+}
+
+/* When the batch began, as place() tells; a chained one began where the one before it ended. */
+static void place_start(struct stream_state *s, struct batch *b, uint64_t *ret_ns)
+{
+	struct batch *last = before(s, b);
+
+	b->is_placed = !b->has_start && last->is_placed;
+	if (b->has_start)
+		b->is_placed = place(s, b->start, b->start_ns + EVENT_LATENCY_NS, ret_ns);
+	else if (last->is_placed)
+		*ret_ns = last->end_ns;
+	else
+		b->is_placed = place(s, last->end, last->end_ns, ret_ns);
+}
+
+/* Where the batch began and how long it took, by its events; false where they do not tell. */
+static bool measure(struct stream_state *s, struct batch *b, uint64_t now_ns, struct span *ret_span)
+{
+	uint64_t start_ns;
+	int64_t took_ns;
+
+	if (!events_distance(b->has_start ? b->start : before(s, b)->end, b->end, &took_ns) ||
+		took_ns < 0)
+		return false;
+	place_start(s, b, &start_ns);
+	b->end_ns = start_ns + (uint64_t)took_ns;
+	if (b->end_ns > now_ns) {
+		start_ns -= b->end_ns - now_ns;
+		b->end_ns = now_ns;
+	}
+	/* The start was there before the work. */
+	if (b->has_start && b->given_ns + WORK_LATENCY_NS > start_ns)
+		start_ns = b->given_ns + WORK_LATENCY_NS;
+	ret_span->start_ns = start_ns < b->end_ns ? start_ns : b->end_ns;
+	ret_span->end_ns = b->end_ns;
+	ret_span->is_placed = b->is_placed;
+	ret_span->is_measured = true;
+	return true;
+}
+
+/* The rest of the work is expected after what was just seen to end. */
+static void anchor(struct stream_state *s, uint64_t end_ns)
+{
+	s->drained_ns = end_ns;
+	for (unsigned i = 0; i < s->pending + s->is_open; i++)
+		s->drained_ns += s->batches[(s->first + i) % STREAM_BATCHES].expected_ns;
+}
+
+/* Charges the oldest closed batch, if it is done. Where events do not tell, it ends when its stream is seen idle. */
+static bool collect_one(struct stream_state *s, uint64_t now_ns)
+{
+	struct batch *b = &s->batches[s->first];
+	struct span span = {.start_ns = b->start_ns,
+		.end_ns = now_ns > b->start_ns ? now_ns : b->start_ns,
+		.is_first = b->has_start,
+		.reserved_ns = b->reserved_ns,
+		.mix = b->mix};
+	CUresult r = CUDA_SUCCESS;
+
+	if (b->is_timed)
+		r = events_query(b->end);
+	else if (!stream_state_is_done(s))
+		r = CUDA_ERROR_NOT_READY;
+	if (r == CUDA_ERROR_NOT_READY)
+		return false;
+	if (r != CUDA_SUCCESS || !b->is_timed || !measure(s, b, now_ns, &span)) {
+		b->end_ns = span.end_ns;
+		b->is_placed = false;
+		s->is_chained = s->is_chained && s->pending > 1;
+	}
+	s->first = (s->first + 1) % STREAM_BATCHES;
+	s->pending--;
+	anchor(s, b->end_ns);
+	charge(s, &span, now_ns);
+	return true;
+}
+
+void stream_state_collect(struct stream_state *s, uint64_t now_ns)
+{
+	while (s->pending && collect_one(s, now_ns))
+		;
+}
+
+/*
+ * Charges by estimate: from the batch's beginning to when its work was done, or should be. If the stream waited before
+ * it, the work came later by that.
+ */
+static void charge_by_estimate(struct stream_state *s, struct batch *b, uint64_t now_ns)
+{
+	uint64_t start_ns = s->is_chained && !b->has_start ? before(s, b)->end_ns : s->begun_ns;
+	uint64_t took_ns = s->drained_ns > start_ns ? s->drained_ns - start_ns : 0, placed_ns = 0;
+
+	if (b->is_timed)
+		place_start(s, b, &placed_ns);
+	if (placed_ns > start_ns)
+		start_ns = placed_ns + took_ns < now_ns ? placed_ns : now_ns - took_ns;
+	charge(s,
+		&(struct span){.start_ns = start_ns,
+			.end_ns = start_ns + took_ns,
+			.is_placed = b->is_placed,
+			.reserved_ns = b->reserved_ns,
+			.mix = b->mix},
+		now_ns);
+}
+
 void stream_state_break(struct stream_state *s, uint64_t now_ns)
 {
+	stream_state_collect(s, now_ns);
 	if (s->drained_ns > now_ns)
 		s->drained_ns = now_ns;
 	if (s->is_open && s->batch->launches)
@@ -238,88 +295,6 @@ void stream_state_note_pause(struct stream_state *s, uint64_t now_ns)
 	}
 }
 
-/* When the batch's start was, on the host's clock. */
-static uint64_t place(struct stream_state *s, const struct batch *b)
-{
-	struct timebase *base = s->timebase;
-	uint64_t soonest_ns = b->start_ns + EVENT_LATENCY_NS;
-	int64_t since_base;
-
-	/* Recorded before the base was made anew: less exact. */
-	if (!base->base || !distance(base->base, b->start, &since_base) || since_base < 0)
-		return soonest_ns;
-	if (soonest_ns > base->base_ns + (uint64_t)since_base)
-		base->base_ns = soonest_ns - (uint64_t)since_base;
-	return base->base_ns + (uint64_t)since_base;
-}
-
-/* Where the batch began and how long it took, by its events; false where they do not tell. */
-static bool measure(struct stream_state *s, struct batch *b, uint64_t now_ns, struct span *ret_span)
-{
-	struct batch *last = before(s, b);
-	uint64_t start_ns;
-	int64_t took_ns;
-
-	if (!distance(b->has_start ? b->start : last->end, b->end, &took_ns) || took_ns < 0)
-		return false;
-	start_ns = b->has_start ? place(s, b) : last->end_ns;
-	b->end_ns = start_ns + (uint64_t)took_ns;
-	if (b->end_ns > now_ns) {
-		start_ns -= b->end_ns - now_ns;
-		b->end_ns = now_ns;
-	}
-	/* The start was there before the work. */
-	if (b->has_start && b->given_ns + WORK_LATENCY_NS > start_ns)
-		start_ns = b->given_ns + WORK_LATENCY_NS;
-	ret_span->start_ns = start_ns < b->end_ns ? start_ns : b->end_ns;
-	ret_span->end_ns = b->end_ns;
-	ret_span->is_measured = true;
-	return true;
-}
-
-/* The rest of the work is expected after what was just seen to end. */
-static void anchor(struct stream_state *s, uint64_t end_ns)
-{
-	s->drained_ns = end_ns;
-	for (unsigned i = 0; i < s->pending + s->is_open; i++)
-		s->drained_ns += s->batches[(s->first + i) % STREAM_BATCHES].expected_ns;
-}
-
-/* Charges the oldest closed batch, if it is done. */
-static bool collect_one(struct stream_state *s, uint64_t now_ns)
-{
-	struct batch *b = &s->batches[s->first];
-	struct span span = {.start_ns = b->due_ns - b->expected_ns,
-		.end_ns = b->due_ns,
-		.is_first = b->has_start,
-		.reserved_ns = b->reserved_ns,
-		.mix = b->mix};
-	CUresult r;
-
-	/* Without events: done when it should be. */
-	if (b->is_timed)
-		r = query_event(b->end);
-	else
-		r = now_ns < b->due_ns ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
-	if (r == CUDA_ERROR_NOT_READY)
-		return false;
-	if (r != CUDA_SUCCESS || !b->is_timed || !measure(s, b, now_ns, &span)) {
-		b->end_ns = b->due_ns;
-		s->is_chained = s->is_chained && s->pending > 1;
-	}
-	s->first = (s->first + 1) % STREAM_BATCHES;
-	s->pending--;
-	anchor(s, b->end_ns);
-	charge(s, &span, now_ns);
-	return true;
-}
-
-void stream_state_collect(struct stream_state *s, uint64_t now_ns)
-{
-	while (s->pending && collect_one(s, now_ns))
-		;
-}
-
 uint64_t stream_state_unknown_since_ns(const struct stream_state *s)
 {
 	for (unsigned i = 0; i < s->pending; i++) {
@@ -342,8 +317,18 @@ void stream_state_free(struct stream_state *s)
 	*s = (struct stream_state){.is_used = false, .use = s->use + 1};
 }
 
-void stream_state_lose_context(struct stream_state *s)
+void stream_state_lose_context(struct stream_state *s, uint64_t now_ns)
 {
+	struct span span = {.start_ns = s->begun_ns, .end_ns = now_ns};
+	unsigned count = s->pending + (s->is_open && s->batch->launches);
+
+	if (s->pending)
+		span.start_ns = s->batches[s->first].start_ns;
+	for (unsigned i = 0; i < count; i++)
+		span.reserved_ns += s->batches[(s->first + i) % STREAM_BATCHES].reserved_ns;
+	/* It was not seen to end before the context did. */
+	if (count && span.start_ns < now_ns)
+		charge(s, &span, now_ns);
 	for (unsigned i = 0; i < STREAM_BATCHES; i++)
 		s->batches[i].start = s->batches[i].end = NULL;
 	s->is_open = false;

@@ -42,6 +42,7 @@ struct batch {
 	uint32_t launches;
 	bool has_start;
 	bool is_timed;	 /* events tell when it began and ended */
+	bool is_placed;	 /* its end is known on the host's clock, once it has ended */
 	bool is_unknown; /* there is work in it of which nobody knows how long it takes */
 	struct estimate_mix mix;
 	CUevent start, end; /* made when first needed */
@@ -73,16 +74,19 @@ struct stream_state {
 	uint32_t filling;	   /* of the meter's credit by which it last opened a batch */
 	CUstream stream;
 	CUcontext context;
-	const void *thread; /* of a stream that each thread has of its own; else NULL */
-	struct timebase *timebase;
+	const void *thread;	   /* of a stream that each thread has of its own; else NULL */
+	struct timebase *timebase; /* NULL: none is free */
 	struct batch batches[STREAM_BATCHES];
 } __attribute__((aligned(CACHE_LINE_BYTES)));
 
 /* Whether its stream is empty: asks the driver. */
 bool stream_state_is_done(const struct stream_state *s);
 
-/* Opens a batch; there is none, and fewer than STREAM_PENDING wait to be collected. */
-void stream_state_open(struct stream_state *s, uint64_t now_ns);
+/*
+ * Opens a batch; there is none, and fewer than STREAM_PENDING wait to be collected. is_alone: no other context of the
+ * process is at work.
+ */
+void stream_state_open(struct stream_state *s, bool is_alone, uint64_t now_ns);
 
 /* Closes the open batch with an event; nothing where there is none, or no room for one more closed batch. */
 void stream_state_close(struct stream_state *s);
@@ -111,5 +115,5 @@ static inline bool stream_state_is_drained(const struct stream_state *s, uint64_
 /* Makes a state free for another stream; its events go with it. */
 void stream_state_free(struct stream_state *s);
 
-/* Its context is gone, and its stream and events with that: nothing is under way any more. */
-void stream_state_lose_context(struct stream_state *s);
+/* Its context is gone, and its stream and events with that. Charges what was not collected by the clock. */
+void stream_state_lose_context(struct stream_state *s, uint64_t now_ns);

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "policy/throttle.h"
+#include "tenant/compute/events.h"
 #include "tenant/compute/meters.h"
 #include "tenant/driver/attach.h"
 
@@ -51,8 +52,10 @@ static bool is_free(const struct stream_state *s, uint64_t now_ns)
 {
 	if (!s->is_used)
 		return true;
+	/* What drains an open batch is an estimate. */
 	return !s->users && stream_state_is_drained(s, now_ns) &&
-	       (!s->has_stream || s->last_ns + IDLE_NS < now_ns);
+	       (!s->has_stream ||
+		       (s->last_ns + IDLE_NS < now_ns && (!s->is_open || stream_state_is_done(s))));
 }
 
 void streams_collect(struct meter *m, uint64_t now_ns)
@@ -131,22 +134,55 @@ static struct stream_state *take_state(struct meter *m, uint64_t now_ns)
 	return NULL;
 }
 
-/* More streams work at the same time than can be told apart: some are metered as one. */
-static struct stream_state *any_state(struct meter *m, CUstream stream)
-{
-	return &m->streams.at[hash_u64((uintptr_t)stream) % STREAMS_MAX];
-}
-
-/* Contexts beyond the places share the last one, with spans that are placed less exactly. */
+/* NULL for contexts beyond the places, whose spans are placed nowhere. */
 static struct timebase *timebase_of(struct meter *m, CUcontext context)
 {
-	struct timebase *b = m->streams.timebases;
+	for (unsigned i = 0; i < STREAMS_CONTEXTS; i++) {
+		struct timebase *b = &m->streams.timebases[i];
 
-	while (b < &m->streams.timebases[STREAMS_CONTEXTS - 1] && b->context &&
-		b->context != context)
-		b++;
-	b->context = context;
-	return b;
+		if (b->context && b->context != context)
+			continue;
+		b->context = context;
+		return b;
+	}
+	return NULL;
+}
+
+static void give_state(struct stream_state *s, struct meter *m, CUstream stream, CUcontext context,
+	const void *thread)
+{
+	s->is_used = true;
+	s->has_stream = true;
+	s->stream = stream;
+	s->context = context;
+	s->thread = thread;
+	s->meter = m;
+	s->timebase = timebase_of(m, context);
+}
+
+/*
+ * More streams work at the same time than can be told apart: one gives its state away. Events tell of the work that it
+ * was given, and none of them is of another context.
+ */
+static struct stream_state *take_over(
+	struct meter *m, CUstream stream, CUcontext context, const void *thread)
+{
+	unsigned from = (unsigned)(hash_u64((uintptr_t)stream) % STREAMS_MAX);
+
+	for (unsigned i = 0; i < STREAMS_MAX; i++) {
+		struct stream_state *s = &m->streams.at[(from + i) % STREAMS_MAX];
+
+		if (s->users || s->context != context || s->thread || s->has_no_events)
+			continue;
+		stream_state_close(s);
+		if (s->is_open || s->has_no_events)
+			continue;
+		s->is_chained = false;
+		s->use++;
+		give_state(s, m, stream, context, thread);
+		return s;
+	}
+	return &m->streams.at[from];
 }
 
 /* With the meter's lock. */
@@ -161,30 +197,37 @@ static struct stream_state *find_in(
 	s = take_state(m, clock_now_ns());
 	FAULT("gate: stream state taken");
 	if (!s)
-		return any_state(m, stream);
-	*s = (struct stream_state){.is_used = true,
-		.has_stream = true,
-		.stream = stream,
-		.context = context,
-		.thread = thread,
-		.use = s->use,
-		.meter = m,
-		.timebase = timebase_of(m, context)};
+		return take_over(m, stream, context, thread);
+	*s = (struct stream_state){.use = s->use};
+	give_state(s, m, stream, context, thread);
 	return s;
 }
 
+/* The meter of the device that a context is of. */
+static struct meter *meter_of_context(CUcontext context)
+{
+	bool is_entered = events_enter(context);
+	struct device *device;
+	CUresult r = state_current_device(&device);
+
+	events_leave(is_entered);
+	return r == CUDA_SUCCESS ? meter_of(device) : NULL;
+}
+
+/* The stream decides about context and device, whichever is current. */
 static struct stream_state *enter_slowly(CUstream stream, CUcontext context)
 {
 	const void *thread = thread_of(stream);
-	struct device *device;
 	struct meter *m;
 
+	if (!context)
+		context = events_context_of(stream);
 	if (!context && (!cuda.cuCtxGetCurrent || cuda.cuCtxGetCurrent(&context) != CUDA_SUCCESS ||
 				!context))
 		return NULL;
-	if (state_current_device(&device) != CUDA_SUCCESS)
+	m = meter_of_context(context);
+	if (!m)
 		return NULL;
-	m = meter_of(device);
 	lock_enter(&m->lock);
 	recent.state = find_in(m, stream, context, thread);
 	recent.use = recent.state->use;
@@ -214,6 +257,17 @@ struct stream_state *streams_enter(CUstream stream)
 void streams_leave(struct stream_state *s)
 {
 	lock_leave(&s->meter->lock);
+}
+
+bool streams_are_others_idle(const struct stream_state *s, uint64_t now_ns)
+{
+	const struct streams *streams = &s->meter->streams;
+
+	for (unsigned i = 0; i < streams->high; i++)
+		if (streams->at[i].is_used && streams->at[i].context != s->context &&
+			!is_idle(&streams->at[i], now_ns))
+			return false;
+	return true;
 }
 
 struct stream_state *streams_recent_if_done(const struct meter *m)
@@ -253,12 +307,37 @@ void streams_end(CUstream stream)
 	}
 }
 
-void streams_context_ended(struct meter *m, CUcontext context)
+static bool is_in(const struct stream_state *s, CUcontext context)
 {
-	/* Work that was under way stays charged by its estimate. */
+	return s->is_used && s->has_stream && s->context == context;
+}
+
+void streams_context_ends(CUcontext context)
+{
+	for (unsigned d = 0; d < REGION_DEVICES; d++) {
+		struct meter *m = &meters[d];
+
+		if (!atomic_load(&m->is_ready))
+			continue;
+		LOCK_SCOPE(&m->lock);
+		for (unsigned i = 0; i < m->streams.high; i++) {
+			struct stream_state *s = &m->streams.at[i];
+
+			if (!is_in(s, context))
+				continue;
+			stream_state_collect(s, clock_now_ns());
+			/* When it ended is known. */
+			if (s->is_waited_for && !s->pending)
+				stream_state_break(s, clock_now_ns());
+		}
+	}
+}
+
+void streams_context_ended(struct meter *m, CUcontext context, uint64_t now_ns)
+{
 	for (unsigned i = 0; i < m->streams.high; i++)
 		if (m->streams.at[i].is_used && m->streams.at[i].context == context)
-			stream_state_lose_context(&m->streams.at[i]);
+			stream_state_lose_context(&m->streams.at[i], now_ns);
 	for (unsigned i = 0; i < STREAMS_CONTEXTS; i++)
 		if (m->streams.timebases[i].context == context)
 			m->streams.timebases[i] = (struct timebase){.context = NULL};

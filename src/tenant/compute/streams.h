@@ -32,7 +32,10 @@ uint64_t streams_end_ns(const struct meter *meter);
 /* Whether it is known that nothing of this process is on the device. */
 bool streams_are_idle(const struct meter *meter, uint64_t now_ns);
 
-/* The same, and lets events tell when what is in open batches ends. */
+/* Whether nothing is on the device of other contexts of this process than the stream's. */
+bool streams_are_others_idle(const struct stream_state *s, uint64_t now_ns);
+
+/* The same of all, and lets events tell when what is in open batches ends. */
 bool streams_drain(struct meter *meter, uint64_t now_ns);
 
 /* The stream of the meter that this thread used last, if nothing there is under way; else NULL. */
@@ -41,8 +44,11 @@ struct stream_state *streams_recent_if_done(const struct meter *meter);
 /* A stream goes: what it was given is collected before. Not with a lock. */
 void streams_end(CUstream stream);
 
-/* A context is gone, and its streams. */
-void streams_context_ended(struct meter *meter, CUcontext context);
+/* A context is about to end: charges what is known to be done in it. Not with a lock. */
+void streams_context_ends(CUcontext context);
+
+/* It is gone, and its streams. */
+void streams_context_ended(struct meter *meter, CUcontext context, uint64_t now_ns);
 
 /* For a child of fork(): its parent's streams are nobody's. */
 void streams_reset_after_fork(struct streams *streams);

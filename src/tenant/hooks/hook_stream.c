@@ -103,12 +103,19 @@ HOOK_BODY(cuGreenCtxCreate, CUgreenCtx *, green, CUdevResourceDesc, description,
 
 HOOK_BODY(cuGreenCtxDestroy, CUgreenCtx, green)
 {
+	CUcontext context = NULL;
 	CUresult r;
 	CHARGE_SCOPE();
 
+	if (state_enter() != STATE_OPEN)
+		return cuda.cuGreenCtxDestroy(green);
+	if (cuda.cuCtxFromGreenCtx && cuda.cuCtxFromGreenCtx(&context, green) == CUDA_SUCCESS)
+		gate_context_ends(context);
 	r = cuda.cuGreenCtxDestroy(green);
-	if (r == CUDA_SUCCESS && state_enter() == STATE_OPEN)
+	if (r == CUDA_SUCCESS) {
+		gate_context_ended(NULL, context);
 		contexts_green_destroyed(green);
+	}
 	return r;
 }
 

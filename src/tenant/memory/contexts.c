@@ -174,6 +174,7 @@ static void end_life(struct device *device, CUcontext context, uint64_t life)
 
 void contexts_destroy_begin(CUcontext context, struct holding_end *ret_end)
 {
+	parts_context_ends(context);
 	if (holding_end_begin(HOLDING_CONTEXTS, (uintptr_t)context, ret_end) != 0)
 		log_debug("a context is none of ours");
 }
@@ -219,6 +220,8 @@ CUresult contexts_primary_begin(struct device *device, bool may_come, struct pri
 
 	*ret_call = (struct primary_call){
 		.device = device, .charge = CHARGE_NULL, .is_alone = wait_for(&p->lock)};
+	if (!may_come)
+		parts_context_ends(atomic_load(&p->context));
 	if (!ret_call->is_alone)
 		return may_come ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 	FAULT("context: primary locked");

@@ -35,6 +35,13 @@ void parts_context_made(void)
 		part->context_made();
 }
 
+void parts_context_ends(CUcontext context)
+{
+	FOR_EACH(part)
+	if (part->context_ends)
+		part->context_ends(context);
+}
+
 void parts_context_ended(struct device *device, CUcontext context)
 {
 	FOR_EACH(part)

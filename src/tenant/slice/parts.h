@@ -23,6 +23,8 @@ struct part {
 	void (*reset_after_fork)(
 		void); /* in a child of fork(): as new; the parent's locks are void */
 	void (*context_made)(void);
+	void (*context_ends)(
+		CUcontext context); /* before the driver is asked to end it, which it may refuse */
 	void (*context_ended)(struct device *device, CUcontext context);
 	/* gives back what the part charged for things that ended with this life of a context */
 	void (*life_ended)(struct device *device, uint64_t life);
@@ -37,6 +39,7 @@ void parts_hand_down(const struct part *parts, unsigned count);
 
 void parts_reset_after_fork(void);
 void parts_context_made(void);
+void parts_context_ends(CUcontext context);
 void parts_context_ended(struct device *device, CUcontext context);
 void parts_life_ended(struct device *device, uint64_t life);
 void parts_compare(struct device *device, enum parts_when when);

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Questions to the driver about a stream and its events. */
+#include "tenant/compute/events.h"
+
+#include "tenant/driver/attach.h"
+#include "tenant/driver/capture.h"
+
+CUcontext events_context_of(CUstream stream)
+{
+	CUcontext context = NULL;
+
+	if (!cuda.cuStreamGetCtx || cuda.cuStreamGetCtx(stream, &context) != CUDA_SUCCESS)
+		return NULL;
+	return context;
+}
+
+bool events_enter(CUcontext context)
+{
+	CUcontext current = NULL;
+
+	if (!context || !cuda.cuCtxGetCurrent || !cuda.cuCtxPushCurrent_v2 ||
+		!cuda.cuCtxPopCurrent_v2 ||
+		(cuda.cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == context))
+		return false;
+	return cuda.cuCtxPushCurrent_v2(context) == CUDA_SUCCESS;
+}
+
+void events_leave(bool is_entered)
+{
+	CUcontext popped;
+
+	if (is_entered)
+		cuda.cuCtxPopCurrent_v2(&popped);
+}
+
+/* A thread that captures in the global mode forbids questions to the driver, ours as well. */
+static bool enter_relaxed(CUstreamCaptureMode *ret_mode)
+{
+	/* relaxed: see capture_is_on() */
+	if (LIKELY(!atomic_load_explicit(&capture_was_begun, memory_order_relaxed)))
+		return false;
+	*ret_mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+	return cuda.cuThreadExchangeStreamCaptureMode &&
+	       cuda.cuThreadExchangeStreamCaptureMode(ret_mode) == CUDA_SUCCESS;
+}
+
+static void leave_relaxed(bool is_exchanged, CUstreamCaptureMode mode)
+{
+	if (is_exchanged)
+		cuda.cuThreadExchangeStreamCaptureMode(&mode);
+}
+
+/*
+ * A stream that is being captured, perhaps because it waits for an event of another one, would make our
+ * event a part of the program's graph.
+ */
+static bool may_be_captured(CUstream stream)
+{
+	CUstreamCaptureStatus status;
+
+	/* relaxed: see capture_is_on() */
+	if (LIKELY(!atomic_load_explicit(&capture_was_begun, memory_order_relaxed)))
+		return false;
+	return !cuda.cuStreamIsCapturing ||
+	       cuda.cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS ||
+	       status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+bool events_is_idle(CUcontext context, CUstream stream)
+{
+	bool is_entered = events_enter(context), is_exchanged;
+	CUresult r = CUDA_ERROR_NOT_READY;
+	CUstreamCaptureMode mode;
+
+	if (!may_be_captured(stream)) {
+		is_exchanged = enter_relaxed(&mode);
+		r = cuda.cuStreamQuery(stream);
+		leave_relaxed(is_exchanged, mode);
+	}
+	events_leave(is_entered);
+	return r != CUDA_ERROR_NOT_READY;
+}
+
+CUresult events_query(CUevent event)
+{
+	CUstreamCaptureMode mode;
+	bool is_exchanged = enter_relaxed(&mode);
+	CUresult r = cuda.cuEventQuery(event);
+
+	leave_relaxed(is_exchanged, mode);
+	return r;
+}
+
+enum events_answer events_record(CUcontext context, CUstream stream, CUevent *event)
+{
+	bool is_entered = events_enter(context), is_exchanged;
+	enum events_answer answer = EVENTS_CAPTURED;
+	CUstreamCaptureMode mode;
+
+	if (!may_be_captured(stream)) {
+		is_exchanged = enter_relaxed(&mode);
+		answer = (*event || cuda.cuEventCreate(event, CU_EVENT_DEFAULT) == CUDA_SUCCESS) &&
+					 cuda.cuEventRecord(*event, stream) == CUDA_SUCCESS
+				 ? EVENTS_RECORDED
+				 : EVENTS_REFUSED;
+		leave_relaxed(is_exchanged, mode);
+	}
+	events_leave(is_entered);
+	return answer;
+}
+
+bool events_distance(CUevent from, CUevent to, int64_t *ret_ns)
+{
+	float ms;
+
+	if (cuda.cuEventElapsedTime(&ms, from, to) != CUDA_SUCCESS)
+		return false;
+	*ret_ns = (int64_t)((double)ms * 1e6);
+	return true;
+}

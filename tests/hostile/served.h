@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Programs that mean harm: each tries one way to more of a device's time than its slice's cap.
+ *
+ *	static void attack(void)
+ *	{
+ *		served_begin();
+ *		for (;;)
+ *			...gives work, by served_launch() and the like
+ *	}
+ *
+ *	int main(int argc, char **argv)
+ *	{
+ *		return served_main(argv, &(struct served){.cap_percent = 30, .attack = attack});
+ *	}
+ *
+ * The program starts itself twice, each time for some seconds, and is killed then: without the library, where it must be
+ * served above the cap, or it is no way to more; and in a slice, where it must not. It prints "name: cap N %, served
+ * M % (K % without the library)". What was served is the simulated device's own count, of all its processes, also of
+ * those that are gone. It runs on the virtual clock (tests/clock): without TENANT_DRIVER, on a card, it is skipped.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "tests/hostile/hostile.h"
+
+#define MS UINT64_C(1000000)
+
+struct served {
+	unsigned cap_percent;
+	unsigned settle_ms;	     /* before it is judged; 0: 300, until contexts are made */
+	unsigned window_ms;	     /* in which it must not be served above the cap; 0: 5 s */
+	unsigned allowance_permille; /* of such a window, beyond the cap; 0: 10, a point */
+	const char *setting;	     /* NAME=VALUE of the slice's environment, or NULL */
+	const char *terms;	     /* another line of the share file, or NULL */
+	void (*attack)(void);	     /* until it is killed */
+};
+
+/* The program's whole work; returns its exit status. argv is main()'s. */
+int served_main(char **argv, const struct served *program);
+
+/* Initialises the driver, makes a context of device 0 current, and loads the kernel in it. */
+CUcontext served_begin(void);
+
+/* A context more of device 0, current, with the kernel. */
+CUcontext served_context(void);
+
+/* Loads the kernel into the current context. */
+CUfunction served_kernel(void);
+
+/* A kernel that takes so long; it has to be accepted. */
+void served_launch(CUfunction kernel, CUstream stream, uint64_t ns);
+
+void served_sleep(uint64_t ns);

@@ -50,6 +50,20 @@ bool grant_lower(struct share_compute *compute, const struct share_compute *by)
 	       compute->cap_permille != before.cap_permille;
 }
 
+unsigned grant_burst_ms(
+	const struct share *const shares[GRANT_SHARES], const struct options *options)
+{
+	uint16_t least_ms = 0;
+
+	for (unsigned i = 0; i < GRANT_SHARES; i++)
+		if (shares[i])
+			least_ms = lesser(least_ms,
+				shares[i]->burst_ms ? shares[i]->burst_ms : SHARE_DEFAULT_BURST_MS);
+	if (!least_ms)
+		least_ms = SHARE_DEFAULT_BURST_MS;
+	return options->burst_ms < least_ms ? options->burst_ms : least_ms;
+}
+
 const char *grant_mps_pipe(const char *value)
 {
 	return value && *value ? value : GRANT_MPS_PIPE;

@@ -32,6 +32,13 @@ struct share_compute grant_environment_compute(
  */
 bool grant_lower(struct share_compute *compute, const struct share_compute *by);
 
+/*
+ * How much compute time a slice may save up, in ms: the least burst of the shares in force (of one that says none,
+ * SHARE_DEFAULT_BURST_MS), and no more than the environment says. A share that is not in force is NULL.
+ */
+unsigned grant_burst_ms(
+	const struct share *const shares[GRANT_SHARES], const struct options *options);
+
 /* The pipe directory of MPS by the variable's value, NULL for none. */
 const char *grant_mps_pipe(const char *value);
 

@@ -65,6 +65,5 @@ void options_read(struct options *ret_options, const struct option_source *sourc
 		o.priority = OPTIONS_PRIORITY;
 	else
 		o.has_priority = true;
-	o.burst_ns = UINT64_C(1000000) * o.burst_ms;
 	*ret_options = o;
 }

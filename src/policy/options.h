@@ -21,7 +21,7 @@ enum options_policy { OPTIONS_POLICY_DEFAULT, OPTIONS_POLICY_FORCE, OPTIONS_POLI
 
 #define OPTIONS_PRIORITY     1
 #define OPTIONS_MAX_PRIORITY 9
-#define OPTIONS_BURST_NS     UINT64_C(10000000)
+#define OPTIONS_BURST_MS     1000 /* the longest: a share says less */
 #define OPTIONS_NOT_GIVEN    UINT32_MAX
 
 /* A field for each row of options.def, and what follows from them. */
@@ -44,7 +44,6 @@ struct options {
 
 	bool has_indexed_limit, has_indexed_cores; /* one device has a limit of its own */
 	bool has_priority;			   /* it was given */
-	uint64_t burst_ns;
 	bool is_broken; /* a quota or limit was asked for in words that are none */
 	/* Options whose values were not understood, by their names in options.def. */
 	const char *unclear[OPTIONS_UNCLEAR];

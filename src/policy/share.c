@@ -158,7 +158,7 @@ static const char *read_path(char *to, const char *word, const char *again)
 
 #define ANY_LINE                                                                           \
 	"the line is none of: slice NAME, region PATH, turns PATH, mps PATH, priority N, " \
-	"suspended, device UUID memory SIZE, end"
+	"burst N, suspended, device UUID memory SIZE, end"
 
 /* Reads one line that is neither the first nor the last; NULL, or why it is wrong. */
 static const char *read_line(struct share *s, const struct words *w)
@@ -194,6 +194,14 @@ static const char *read_line(struct share *s, const struct words *w)
 		if (parse_u64(w->word[1], SHARE_MAX_PRIORITY, &value) != 0)
 			return "the priority is no whole number from 0 (first) to 9";
 		s->priority = (uint8_t)value;
+		return NULL;
+	}
+	if (strcmp(w->word[0], "burst") == 0) {
+		if (s->burst_ms)
+			return "the slice has a burst already";
+		if (parse_u64(w->word[1], SHARE_MAX_BURST_MS, &value) != 0 || value == 0)
+			return "the burst is no whole number of ms from 1 to 1000";
+		s->burst_ms = (uint16_t)value;
 		return NULL;
 	}
 	return ANY_LINE;
@@ -347,6 +355,11 @@ int share_format(const struct share *share, char *buffer, size_t size, size_t *r
 	if (share->priority != SHARE_DEFAULT_PRIORITY) {
 		put(&o, "priority ");
 		put_number(&o, share->priority);
+		put(&o, "\n");
+	}
+	if (share->burst_ms) {
+		put(&o, "burst ");
+		put_number(&o, share->burst_ms);
 		put(&o, "\n");
 	}
 	if (share->is_suspended)

@@ -7,6 +7,7 @@
  *	region /run/vgpu/training-a/region   (optional: the slice's region file)
  *	turns /run/vgpu-turns                (optional: the folder in which slices take turns)
  *	priority 0                           (optional: 0 goes first, 9 last; 1 where not given)
+ *	burst 10                             (optional: ms of compute time that may be saved up, 1 to 1000)
  *	suspended                            (optional: nothing new may reach the device)
  *	mps /run/vgpu/mps/pipe               (optional: clients of this daemon's, side by side)
  *	device GPU-b0f6c78f-1e2d-81bf-660c-1bac5b80b05c memory 8g cores 30 cap 50 weight 200
@@ -44,6 +45,8 @@
 #define SHARE_MAX_WEIGHT       10000
 #define SHARE_DEFAULT_PRIORITY 1
 #define SHARE_MAX_PRIORITY     9
+#define SHARE_DEFAULT_BURST_MS 10
+#define SHARE_MAX_BURST_MS     1000
 
 /* What a slice may have of a device's compute time; all zero: no limit, and nothing promised. */
 struct share_compute {
@@ -64,6 +67,7 @@ struct share {
 	char turns[SHARE_PATH_BYTES];  /* "" where not given */
 	char mps[SHARE_PATH_BYTES];    /* "" where not given */
 	uint8_t priority;
+	uint16_t burst_ms; /* 0 where not given: SHARE_DEFAULT_BURST_MS */
 	bool is_suspended;
 	struct share_device devices[SHARE_DEVICES];
 	unsigned device_count;

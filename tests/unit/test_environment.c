@@ -290,7 +290,7 @@ static void without_a_word_compute_has_no_limit(void **state)
 	assert_false(o->has_indexed_cores);
 	assert_int_equal(o->policy, OPTIONS_POLICY_DEFAULT);
 	assert_int_equal(o->priority, OPTIONS_PRIORITY);
-	assert_int_equal(o->burst_ns, OPTIONS_BURST_NS);
+	assert_int_equal(o->burst_ms, OPTIONS_BURST_MS);
 	assert_null(o->turns_path);
 	assert_false(o->is_broken);
 	assert_string_equal(report->err.text, "");
@@ -372,15 +372,15 @@ static void numbers_out_of_their_range_stay_at_their_defaults(void **state)
 	const struct options *o = READ("CUDA_TASK_PRIORITY", "9", "VGPU_COMPUTE_BURST_MS", "1000");
 
 	assert_int_equal(o->priority, 9);
-	assert_int_equal(o->burst_ns, UINT64_C(1000000000));
+	assert_int_equal(o->burst_ms, 1000);
 	o = READ("CUDA_TASK_PRIORITY", "0", "VGPU_COMPUTE_BURST_MS", "1");
 	assert_int_equal(o->priority, 0);
-	assert_int_equal(o->burst_ns, 1000000);
+	assert_int_equal(o->burst_ms, 1);
 	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
 		o = READ("CUDA_TASK_PRIORITY", numbers[i], "VGPU_COMPUTE_BURST_MS", bursts[i]);
 		assert_int_equal(o->priority, OPTIONS_PRIORITY);
 		assert_true(o->has_priority);
-		assert_int_equal(o->burst_ns, OPTIONS_BURST_NS);
+		assert_int_equal(o->burst_ms, OPTIONS_BURST_MS);
 		assert_false(o->is_broken);
 		assert_int_equal(o->unclear_count, 2);
 	}

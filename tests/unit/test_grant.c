@@ -147,6 +147,31 @@ static void the_first_share_that_has_a_folder_names_it(void **state)
 	assert_false(grant_is_client(&none, "/run/mps"));
 }
 
+static void the_burst_is_the_shares_and_the_environment_only_lowers_it(void **state)
+{
+	static const struct share none, small = {.burst_ms = 5}, large = {.burst_ms = 500};
+	static const struct {
+		const struct share *shares[GRANT_SHARES];
+		unsigned option_ms, burst_ms;
+	} rows[] = {
+		{{NULL, NULL}, 1000, 10},
+		{{NULL, NULL}, 3, 3},
+		{{&none, NULL}, 1000, 10},
+		{{NULL, &large}, 1000, 500},
+		{{NULL, &large}, 40, 40},
+		{{&large, &small}, 1000, 5},
+		/* a share of the tenant's own does not raise what the system's leaves at the default */
+		{{&none, &large}, 1000, 10},
+		{{&small, &none}, 1000, 5},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct options o = {.burst_ms = rows[i].option_ms};
+
+		assert_int_equal(grant_burst_ms(rows[i].shares, &o), rows[i].burst_ms);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -156,6 +181,7 @@ int main(void)
 		cmocka_unit_test(a_change_is_told_and_a_weight_is_none),
 		cmocka_unit_test(the_driver_has_a_pipe_of_its_own),
 		cmocka_unit_test(the_first_share_that_has_a_folder_names_it),
+		cmocka_unit_test(the_burst_is_the_shares_and_the_environment_only_lowers_it),
 	};
 
 	return cmocka_run_group_tests_name("grant", tests, NULL, NULL);

@@ -439,6 +439,7 @@ static void the_slices_own_compute_lines_are_read_once(void **state)
 	assert_false(s.is_suspended);
 	assert_int_equal(refuse("vgpu-share 1\npriority 1\npriority 1\nend\n"), 3);
 	assert_int_equal(refuse("vgpu-share 1\nsuspended\nsuspended\nend\n"), 3);
+	assert_int_equal(refuse("vgpu-share 1\nburst 5\nburst 5\nend\n"), 3);
 	assert_int_equal(refuse("vgpu-share 1\nturns /a\nturns /b\nend\n"), 3);
 	assert_int_equal(refuse("vgpu-share 1\nmps /a\nmps /a\nend\n"), 3);
 }
@@ -448,7 +449,8 @@ static void lines_of_compute_that_are_none_are_refused(void **state)
 	static const char *const wrong[] = {"priority", "priority 10", "priority -1",
 		"priority 1.0", "priority x", "priority 1 2", "priority 99999999999999999999",
 		"suspended 1", "suspended yes", "Suspended", "turns", "turns a", "turns ./a",
-		"turns /a /b", "mps", "mps a", "mps /a /b", "cores 30", "weight 100"};
+		"turns /a /b", "mps", "mps a", "mps /a /b", "cores 30", "weight 100", "burst",
+		"burst 0", "burst 1001", "burst -1", "burst 1.5", "burst 10ms", "burst 1 2"};
 
 	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++)
 		assert_true(refuses_line(wrong[i]));
@@ -458,7 +460,11 @@ static void compute_terms_survive_being_written_and_read(void **state)
 {
 	static const struct share_compute terms[] = {{0, 0, 0}, {300, 300, 0}, {300, 500, 7},
 		{1, 1000, 10000}, {0, 125, 0}, {0, 0, 5}, {1000, 1000, 1}};
-	struct share before = {.priority = 0, .is_suspended = true, .turns = "/t", .mps = "/m"},
+	struct share before = {.priority = 0,
+			     .burst_ms = 40,
+			     .is_suspended = true,
+			     .turns = "/t",
+			     .mps = "/m"},
 		     after;
 	char text[SHARE_FILE_BYTES];
 	size_t length;

@@ -25,7 +25,7 @@
 static struct budget_rate ceiling_rate(const struct meter *m)
 {
 	return (struct budget_rate){
-		.permille = m->limits.granted.cap_permille, .burst_ns = quota_options()->burst_ns};
+		.permille = m->limits.granted.cap_permille, .burst_ns = m->limits.granted.burst_ns};
 }
 
 /*
@@ -40,7 +40,7 @@ static struct budget_rate sure_rate(const struct meter *m)
 
 	if (m->turns.peer_count)
 		permille = permille * TURNS_PERCENT / 100;
-	return (struct budget_rate){.permille = permille, .burst_ns = quota_options()->burst_ns};
+	return (struct budget_rate){.permille = permille, .burst_ns = m->limits.granted.burst_ns};
 }
 
 /* relaxed: each word is complete in itself */

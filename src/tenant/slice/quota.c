@@ -214,6 +214,11 @@ static bool is_divided(const struct share *share, const struct share_compute *c)
 	return grant_is_client(share, quota.mps_pipe) && quota.mps_permille <= granted;
 }
 
+static const struct share *in_force(const struct source *source)
+{
+	return source->is_in_force ? share_of(source) : NULL;
+}
+
 static void restrict_by(struct quota_limits *t, struct share_compute *c,
 	const struct source *source, const char *uuid)
 {
@@ -263,6 +268,10 @@ int quota_compute(const char *uuid, bool is_contended, struct quota_limits *ret_
 	t.cores_permille = c.cores_permille;
 	t.cap_permille = c.cap_permille;
 	t.weight = c.weight;
+	t.burst_ns =
+		UINT64_C(1000000) * grant_burst_ms((const struct share *[]){in_force(&quota.system),
+							   in_force(&quota.own)},
+					    &quota.options);
 	*ret_limits = t;
 	return 0;
 }

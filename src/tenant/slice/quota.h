@@ -55,6 +55,7 @@ struct quota_limits {
 	uint16_t weight;
 	uint8_t priority; /* 0 goes first */
 	bool is_suspended;
+	uint64_t burst_ns; /* may be saved up */
 };
 
 /*

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A process is killed, stopped or forked at each step of the tenant library, on the way of the tour
- * (client_tour.c) through all covered functions. The library under test is a build with base/fault.h's
- * places in it (fault_env.c).
+ * A process is killed or stopped at each step of the tenant library, on the way of the tour (client_tour.c)
+ * through all covered functions. The library under test is a build with base/fault.h's places in it
+ * (fault_env.c).
  */
 #include <pthread.h>
 #include <signal.h>
@@ -17,31 +17,7 @@
 #include "region/ledger.h"
 #include "region/slot.h"
 #include "tests/tenant/course.h"
-
-/* Steps that only the first process of a slice does. */
-static bool is_of_the_first(const struct place *p)
-{
-	return strncmp(p->name, "begin:", 6) == 0 || strncmp(p->name, "context:", 8) == 0;
-}
-
-/* How often a process comes there, the clock decides. */
-static bool depends_on_the_clock(const struct place *p)
-{
-	return strncmp(p->name, "meter:", 6) == 0 || strncmp(p->name, "gate:", 5) == 0 ||
-	       strncmp(p->name, "stream:", 7) == 0 || strncmp(p->name, "turn:", 5) == 0;
-}
-
-/* A reaper's steps, which need somebody who has died. */
-static bool is_of_a_reaper(const struct place *p)
-{
-	return strncmp(p->name, "reap:", 5) == 0;
-}
-
-/*
- * What is tried where the order says; other is a process that was there before, or NULL. False where the process
- * went its whole tour and did not pass the place so often.
- */
-typedef bool try_fn(struct course *c, const char *fault, struct tenant *other);
+#include "tests/tenant/places.h"
 
 static bool kill_there(struct course *c, const char *fault, struct tenant *other)
 {
@@ -91,64 +67,14 @@ static bool stop_there(struct course *c, const char *fault, struct tenant *other
 	return true;
 }
 
-static bool fork_there(struct course *c, const char *fault, struct tenant *other)
-{
-	struct tenant *victim = course_start(c, fault);
-
-	tenant_tell(victim, TOUR);
-	course_expect_tour(victim);
-	assert_int_equal(tenant_end(victim), 0);
-	if (!other)
-		other = tenant_new(c->slice);
-	course_expect_all_for(c, other);
-	assert_int_equal(tenant_end(other), 0);
-	return true;
-}
-
-/* At each place, when it is passed for the first time and once later. */
-static void try_everywhere(struct node *node, const char *action, try_fn *try)
-{
-	struct course c = course_begin(node);
-	struct tenant *other;
-	char fault[160];
-
-	course_find_places(&c);
-	for (unsigned i = 0; i < c.place_count; i++) {
-		const struct place *p = &c.places[i];
-		unsigned later = (p->hits + 1) / 2;
-
-		for (unsigned n = 1; n <= later; n += later > 1 ? later - 1 : 1) {
-			snprintf(fault, sizeof(fault), "VGPU_FAULT=%s %u %s", action, n, p->name);
-			print_message("%s\n", fault);
-			other = is_of_the_first(p) ? NULL : tenant_new(c.slice);
-			if (is_of_a_reaper(p))
-				course_leave_a_dead(&c);
-			if (!try(&c, fault, other)) {
-				print_message("not passed so often this time\n");
-				assert_true(depends_on_the_clock(p));
-				/* Or its context would be there in the next case. */
-				if (other)
-					assert_int_equal(tenant_end(other), 0);
-			}
-			course_end_case(&c);
-		}
-	}
-	print_message("%s at %u places\n", action, c.place_count);
-}
-
 static void a_process_killed_at_any_step_leaves_all_to_the_others(void **state)
 {
-	try_everywhere(*state, "kill", kill_there);
+	places_try_everywhere(*state, "kill", kill_there);
 }
 
 static void a_process_stopped_at_any_step_stops_nobody_and_goes_on(void **state)
 {
-	try_everywhere(*state, "stop", stop_there);
-}
-
-static void a_child_forked_at_any_step_lives_and_disturbs_nobody(void **state)
-{
-	try_everywhere(*state, "fork", fork_there);
+	places_try_everywhere(*state, "stop", stop_there);
 }
 
 static void *outlive(void *argument)
@@ -178,26 +104,16 @@ static pid_t start_lingering(struct slice *slice)
 	return 0;
 }
 
-/* 50 ms for the peer, and some for the rest of the call; of three attempts one is to be undisturbed. */
-#define ONE_WAIT_US 70000
-#define ATTEMPTS    3
+/* 50 ms for the peer, and some for the rest of the call; the clock is virtual. */
+#define ONE_WAIT_US 52000
 
 static void expect_one_wait(struct tenant *t, int want, const char *what)
 {
-	uint64_t shortest = UINT64_MAX;
-
-	for (unsigned i = 0; i < ATTEMPTS; i++) {
-		usleep(SLOT_REST_NS / 1000);
-		/* A free that is not settled, so that a pool's allocation looks twice. */
-		expect(t, OK, "async soon 32m");
-		expect(t, OK, "freeasync soon");
-		expect(t, want, "time %s", what);
-		if (tenant_number(t, "us") < shortest)
-			shortest = tenant_number(t, "us");
-	}
-	if (shortest > ONE_WAIT_US)
-		print_message("%s took %llu us\n", what, (unsigned long long)shortest);
-	assert_true(shortest <= ONE_WAIT_US);
+	usleep(SLOT_REST_NS / 1000);
+	/* A free that is not settled, so that a pool's allocation looks twice. */
+	expect(t, OK, "async soon 32m");
+	expect(t, OK, "freeasync soon");
+	course_expect_within(t, ONE_WAIT_US, want, what);
 }
 
 static void a_call_waits_for_a_lingering_peer_only_once(void **state)
@@ -226,7 +142,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		test_with_node(a_process_killed_at_any_step_leaves_all_to_the_others),
 		test_with_node(a_process_stopped_at_any_step_stops_nobody_and_goes_on),
-		test_with_node(a_child_forked_at_any_step_lives_and_disturbs_nobody),
 		test_with_node(a_call_waits_for_a_lingering_peer_only_once),
 	};
 

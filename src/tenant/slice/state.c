@@ -31,7 +31,7 @@
 #define MADV_WIPEONFORK 18
 #endif
 
-struct state state;
+struct state state = {.region = {.fd = -1}}; /* no file is open yet, and 0 is the program's */
 
 /* Before the page is there, and where there is none: then it is never wiped by the kernel. */
 static struct state_word plain_word;

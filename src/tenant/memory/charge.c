@@ -20,14 +20,48 @@
 #define AUDIT_NS    1000000000u
 #define SWEEPS_MOST 16 /* on the way to one refusal */
 
-struct charge_stripe charge_stripes[CHARGE_STRIPES];
+/* The first words are threads' own, the others are shared. */
+#define OWN_WORDS    192
+#define SHARED_WORDS 64
+static struct {
+	_Atomic uint64_t word;
+} __attribute__((aligned(CACHE_LINE_BYTES))) words[OWN_WORDS + SHARED_WORDS];
+static _Atomic uint32_t own_words; /* that were given out */
+__thread _Atomic uint64_t *charge_own_word;
+
+/* Nearly a thread's own, too: stacks lie far apart. */
+static _Atomic uint64_t *shared_word(void)
+{
+	uintptr_t stack = (uintptr_t)__builtin_frame_address(0);
+
+	return &words[OWN_WORDS + (stack >> 16 ^ stack >> 22) % SHARED_WORDS].word;
+}
+
+void charge_enter_slowly(void)
+{
+	/* relaxed: a number, of which each is given out once */
+	uint32_t i = atomic_load_explicit(&own_words, memory_order_relaxed);
+
+	if (i < OWN_WORDS)
+		i = atomic_fetch_add_explicit(&own_words, 1, memory_order_relaxed);
+	if (i < OWN_WORDS)
+		charge_own_word = &words[i].word;
+	/* pairs with charge_traffic(), as in charge_enter() */
+	atomic_fetch_add(i < OWN_WORDS ? charge_own_word : shared_word(), CHARGE_CALL);
+}
+
+void charge_leave_slowly(void)
+{
+	/* as above */
+	atomic_fetch_sub(shared_word(), 1);
+}
 
 uint64_t charge_traffic(void)
 {
 	uint64_t sum = 0;
 
-	for (int i = 0; i < CHARGE_STRIPES; i++)
-		sum += atomic_load(&charge_stripes[i].word);
+	for (int i = 0; i < OWN_WORDS + SHARED_WORDS; i++)
+		sum += atomic_load(&words[i].word);
 	return sum;
 }
 
@@ -219,8 +253,8 @@ void charge_put_right(struct device *device)
 void charge_reset_after_fork(void)
 {
 	reap_lock = (struct lock)LOCK_INIT;
-	for (int i = 0; i < CHARGE_STRIPES; i++)
-		atomic_store(&charge_stripes[i].word, 0);
+	for (int i = 0; i < OWN_WORDS + SHARED_WORDS; i++)
+		atomic_store(&words[i].word, 0);
 }
 
 void charge_commit(struct charge *charge, int64_t bytes)

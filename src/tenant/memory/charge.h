@@ -25,38 +25,47 @@ struct charge {
 };
 
 /*
- * Calls of this process that change what the driver holds: begun << 32 | under way, as a sum over stripes
- * so that threads do not wait for each other's processors. While one is under way, books and driver may
- * differ by it, so a comparison of the two (reconcile.h) is exact only if the sum was the same before and
- * after, with no call under way but the comparing one. A reservation counts by itself; a call that gives
- * back has a CHARGE_SCOPE().
+ * Calls of this process that change what the driver holds: begun << 32 | under way, as a sum over words. While
+ * one is under way, books and driver may differ by it, so a comparison of the two (reconcile.h) is exact only if
+ * the sum was the same before and after, with no call under way but the comparing one. A reservation counts by
+ * itself; a call that gives back has a CHARGE_SCOPE().
+ *
+ * A thread has a word that it alone writes, for the life of the process. Those that come when all are taken share the
+ * others. A call may leave by another word than it entered.
  */
-#define CHARGE_STRIPES 64
-struct charge_stripe {
-	_Atomic uint64_t word;
-} __attribute__((aligned(CACHE_LINE_BYTES)));
-extern struct charge_stripe charge_stripes[CHARGE_STRIPES];
+extern __thread _Atomic uint64_t *charge_own_word;
+#define CHARGE_CALL ((UINT64_C(1) << 32) + 1)
 
-/* A thread's own, nearly: stacks lie far apart. A call may leave by another stripe than it entered. */
-static inline _Atomic uint64_t *charge_stripe(void)
-{
-	uintptr_t stack = (uintptr_t)__builtin_frame_address(0);
-
-	return &charge_stripes[(stack >> 16 ^ stack >> 22) % CHARGE_STRIPES].word;
-}
+void charge_enter_slowly(void);
+void charge_leave_slowly(void);
 
 static inline int charge_enter(void)
 {
-	/* sequentially consistent, as the comparison's two looks at the sum */
-	atomic_fetch_add(charge_stripe(), (UINT64_C(1) << 32) + 1);
+	_Atomic uint64_t *own = charge_own_word;
+
+	if (UNLIKELY(!own)) {
+		charge_enter_slowly();
+		return 0;
+	}
+	/* relaxed: written by this thread alone */
+	atomic_store_explicit(own, atomic_load_explicit(own, memory_order_relaxed) + CHARGE_CALL,
+		memory_order_relaxed);
+	/* pairs with charge_traffic(): a comparison that sees what the call does sees that it has begun */
+	atomic_thread_fence(memory_order_release);
 	return 0;
 }
 
 static inline void charge_leave(const int *scope)
 {
+	_Atomic uint64_t *own = charge_own_word;
+
 	(void)scope;
-	/* as above */
-	atomic_fetch_sub(charge_stripe(), 1);
+	if (UNLIKELY(!own))
+		charge_leave_slowly();
+	else
+		/* pairs with charge_traffic(): who sees the end sees what was done; relaxed: as above */
+		atomic_store_explicit(own, atomic_load_explicit(own, memory_order_relaxed) - 1,
+			memory_order_release);
 }
 
 /* The sum now, as of no single instant: equal twice in a row, nothing moved in between. */

@@ -7,6 +7,7 @@
 #include "tenant/memory/table.h"
 
 #include <errno.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #include "base/fault.h"
@@ -43,25 +44,40 @@ static struct table_entry *find(const struct table_shard *s, uint64_t key, uint6
 	return s->entries[i].key ? &s->entries[i] : NULL;
 }
 
+static void unmap(const struct table_shard *s, struct table_entry *entries, size_t capacity)
+{
+	if (entries && entries != s->few)
+		munmap(entries, capacity * sizeof(struct table_entry));
+}
+
+static void move_all(struct table_shard *s, struct table_entry *to, size_t capacity)
+{
+	struct table_entry *from = s->entries;
+	size_t count = s->capacity;
+
+	s->entries = to;
+	s->capacity = capacity;
+	for (size_t i = 0; i < count; i++)
+		if (from[i].key)
+			to[probe(s, from[i].key, hash_u64(from[i].key))] = from[i];
+	unmap(s, from, count);
+}
+
 static int grow(struct table_shard *s)
 {
-	struct table_shard bigger = {.capacity = s->capacity ? s->capacity * 2 : FIRST_CAPACITY};
-	void *at = mmap(NULL, bigger.capacity * sizeof(struct table_entry), PROT_READ | PROT_WRITE,
-		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	size_t capacity = s->capacity > TABLE_FEW ? s->capacity * 2 : FIRST_CAPACITY;
+	void *at;
 
+	if (s->capacity == 0) {
+		s->entries = s->few;
+		s->capacity = TABLE_FEW;
+		return 0;
+	}
+	at = mmap(NULL, capacity * sizeof(struct table_entry), PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (at == MAP_FAILED)
 		return -ENOMEM;
-	bigger.entries = at;
-	for (size_t i = 0; i < s->capacity; i++) {
-		const struct table_entry *e = &s->entries[i];
-
-		if (e->key)
-			bigger.entries[probe(&bigger, e->key, hash_u64(e->key))] = *e;
-	}
-	if (s->entries)
-		munmap(s->entries, s->capacity * sizeof(struct table_entry));
-	s->entries = bigger.entries;
-	s->capacity = bigger.capacity;
+	move_all(s, at, capacity);
 	return 0;
 }
 
@@ -188,11 +204,16 @@ void table_visit(struct table *t, table_visit_fn *visit, void *argument)
 void table_forget(struct table *t)
 {
 	for (int i = 0; i < TABLE_SHARDS; i++) {
-		struct table_shard old = t->shards[i];
+		struct table_shard *s = &t->shards[i];
+		struct table_entry *entries = s->entries;
+		size_t capacity = s->capacity;
 
 		/* First empty, then unmapped: a child of this child may be doing the same. */
-		t->shards[i] = (struct table_shard){.count = 0};
-		if (old.entries)
-			munmap(old.entries, old.capacity * sizeof(struct table_entry));
+		s->lock = (struct lock)LOCK_INIT;
+		s->entries = NULL;
+		s->capacity = s->count = s->serial = 0;
+		if (entries)
+			memset(s->few, 0, sizeof(s->few));
+		unmap(s, entries, capacity);
 	}
 }

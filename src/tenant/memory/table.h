@@ -14,6 +14,7 @@
 #include "tenant/memory/holding.h"
 
 #define TABLE_SHARDS 64
+#define TABLE_FEW    8 /* entries of a shard, of which three quarters are used */
 
 enum {
 	_TABLE_E_SUCCESS = 0,
@@ -36,6 +37,7 @@ struct table_shard {
 	uint32_t serial; /* of the last holding that was put here */
 	size_t capacity; /* a power of two, or 0 */
 	struct table_entry *entries;
+	struct table_entry few[TABLE_FEW]; /* beside the lock, for as long as they suffice */
 } __attribute__((aligned(CACHE_LINE_BYTES)));
 
 /* All zero is an empty table. */

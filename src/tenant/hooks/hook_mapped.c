@@ -102,12 +102,13 @@ HOOK_BODY(cuMemMap, CUdeviceptr, at, size_t, bytes, size_t, offset, CUmemGeneric
 
 	if (state_enter() == STATE_ASIDE)
 		return cuda.cuMemMap(at, bytes, offset, handle, flags);
-	r = mapped_charge_foreign(handle, bytes);
-	if (r == CUDA_SUCCESS)
-		r = mapped_refer_begin(handle, &reference);
+	r = mapped_refer_begin(handle, &reference);
 	if (r != CUDA_SUCCESS)
 		return r;
-	r = cuda.cuMemMap(at, bytes, offset, handle, flags);
+	if (UNLIKELY(reference.is_uncharged))
+		r = mapped_charge_foreign(handle, bytes);
+	if (r == CUDA_SUCCESS)
+		r = cuda.cuMemMap(at, bytes, offset, handle, flags);
 	if (r != CUDA_SUCCESS) {
 		mapped_refer_end(&reference, false);
 	} else if (!keep_mapping(at, bytes, &reference)) {

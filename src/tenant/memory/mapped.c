@@ -60,7 +60,10 @@ CUresult mapped_refer_begin(
 
 	if (holding_pin(HOLDING_CREATED, handle, &holding) != 0 && !is_nobodys(handle))
 		return CUDA_ERROR_INVALID_VALUE;
-	*ret_reference = (struct mapped_reference){.handle = handle, .serial = holding.serial};
+	*ret_reference = (struct mapped_reference){.handle = handle,
+		.serial = holding.serial,
+		.is_uncharged =
+			holding.serial && holding.flags & HOLDING_FOREIGN && !holding.units};
 	FAULT("mapped: pinned");
 	return CUDA_SUCCESS;
 }
@@ -180,23 +183,44 @@ static void free_places(struct mapped_range *range)
 		free(range->parts);
 }
 
+/* A mapping that was taken out: the next of the range's parts. */
+static void begin_part(const struct table_entry *mapping, struct mapped_range *range)
+{
+	struct mapped_part *p = &range->parts[range->count++];
+
+	*p = (struct mapped_part){.at = mapping->key,
+		.bytes = mapping->b,
+		.reference = {.handle = mapping->a, .serial = (uint32_t)mapping->c}};
+	if (mapping->c && holding_end_begin(HOLDING_CREATED, mapping->a, &p->end) != 0)
+		log_debug("a mapping's memory is none of ours");
+}
+
+/* Takes out what is mapped at just this range, as nearly every program unmaps it. */
+static bool take_whole(CUdeviceptr at, uint64_t bytes, struct table_entry *ret_mapping)
+{
+	TABLE_SCOPE place = table_enter(&mappings, at, false);
+
+	if (!place.entry || place.entry->b != bytes)
+		return false;
+	*ret_mapping = *place.entry;
+	table_remove(&place);
+	return true;
+}
+
 bool mapped_unmap_begin(CUdeviceptr at, uint64_t bytes, struct mapped_range *range)
 {
 	struct table_entry mapping;
 
-	if (!make_places(at, at + bytes, range))
-		return false;
-	for (unsigned i = 0; i < range->places; i++) {
-		struct mapped_part *p = &range->parts[range->count];
-
-		if (table_take(&mappings, range->parts[i].at, &mapping) != 0)
-			continue;
-		*p = (struct mapped_part){.at = mapping.key,
-			.bytes = mapping.b,
-			.reference = {.handle = mapping.a, .serial = (uint32_t)mapping.c}};
-		if (mapping.c && holding_end_begin(HOLDING_CREATED, mapping.a, &p->end) != 0)
-			log_debug("a mapping's memory is none of ours");
-		range->count++;
+	range->count = 0;
+	range->parts = range->few;
+	if (LIKELY(bytes > 0 && take_whole(at, bytes, &mapping))) {
+		begin_part(&mapping, range);
+	} else {
+		if (!make_places(at, at + bytes, range))
+			return false;
+		for (unsigned i = 0; i < range->places; i++)
+			if (table_take(&mappings, range->parts[i].at, &mapping) == 0)
+				begin_part(&mapping, range);
 	}
 	FAULT("mapped: taken out");
 	return true;

@@ -25,6 +25,7 @@ CUresult mapped_keep(CUmemGenericAllocationHandle handle, struct charge *charge)
 struct mapped_reference {
 	CUmemGenericAllocationHandle handle;
 	uint32_t serial;
+	bool is_uncharged; /* another slice's, to be charged before it is mapped */
 };
 CUresult mapped_refer_begin(
 	CUmemGenericAllocationHandle handle, struct mapped_reference *ret_reference) MUST_CHECK;

@@ -13,12 +13,28 @@
 #include "tenant/memory/pool_current.h"
 #include "tenant/memory/pools.h"
 
-/* The device whose current pool serves the stream. */
+/* Whether the process has one device, whatever context is current. */
+static bool has_one_device(void)
+{
+	static _Atomic int known; /* relaxed both: it does not change */
+	int count = atomic_load_explicit(&known, memory_order_relaxed);
+
+	if (LIKELY(count > 0))
+		return count == 1;
+	if (!cuda.cuDeviceGetCount || cuda.cuDeviceGetCount(&count) != CUDA_SUCCESS)
+		return false;
+	atomic_store_explicit(&known, count, memory_order_relaxed);
+	return count == 1;
+}
+
+/* The device whose current pool serves the stream. Of the only device the driver need not be asked. */
 static CUresult device_of(CUstream stream, struct device **ret_device)
 {
 	CUcontext current = NULL, owner = NULL, popped;
 	CUresult r;
 
+	if (has_one_device() && state_meet_device(0, ret_device) == 0)
+		return CUDA_SUCCESS;
 	/* NULL, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD are streams of the current context. */
 	if ((uintptr_t)stream <= 2 || !cuda.cuStreamGetCtx || !cuda.cuCtxGetCurrent ||
 		cuda.cuStreamGetCtx(stream, &owner) != CUDA_SUCCESS ||
@@ -46,12 +62,13 @@ static CUresult ask_driver(const struct call *c, CUdeviceptr *pointer)
 			: cuda.cuMemAllocFromPoolAsync(pointer, c->bytes, c->chosen, c->stream);
 }
 
-/* The call, once it is known which pool is charged: the driver is given that one. */
-static CUresult begin(struct call *c, struct pool **ret_pool)
+/* The pool that is charged, with the handle by which the driver is given it. */
+static CUresult begin(const struct call *c, CUmemoryPool *ret_handle, struct pool **ret_pool)
 {
 	struct device *device;
 	CUresult r;
 
+	*ret_handle = c->chosen;
 	if (c->chosen) {
 		*ret_pool = pools_begin(c->chosen);
 		return *ret_pool ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
@@ -59,7 +76,7 @@ static CUresult begin(struct call *c, struct pool **ret_pool)
 	r = device_of(c->stream, &device);
 	if (r != CUDA_SUCCESS)
 		return r;
-	*ret_pool = pool_current_begin(device, &c->chosen);
+	*ret_pool = pool_current_begin(device, ret_handle);
 	return *ret_pool ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -79,13 +96,13 @@ static CUresult place_beyond(
 }
 
 /* From the pool that began; what it grew by is charged. */
-static CUresult allocate_from(
-	struct pool *pool, const struct call *c, struct charge *charge, CUdeviceptr *ret_pointer)
+static CUresult allocate_from(struct pool *pool, CUmemoryPool handle, const struct call *c,
+	struct charge *charge, CUdeviceptr *ret_pointer)
 {
 	CUresult r = pools_reserve(pool, c->bytes, c->stream, charge);
 
 	if (r == CUDA_SUCCESS)
-		r = cuda.cuMemAllocFromPoolAsync(ret_pointer, c->bytes, c->chosen, c->stream);
+		r = cuda.cuMemAllocFromPoolAsync(ret_pointer, c->bytes, handle, c->stream);
 	if (r == CUDA_SUCCESS)
 		pools_keep(pool, charge);
 	pools_end(pool);
@@ -102,27 +119,27 @@ static CUresult allocate_from(
 /* A current pool that is destroyed meanwhile was not the program's choice: another one is current then. */
 #define CHOICES_MOST 8
 
-static CUresult allocate(struct call c, CUdeviceptr *pointer)
+/* By address: a struct that is passed by value is copied, and what was just written in parts is read slowly. */
+static CUresult allocate(const struct call *c, CUdeviceptr *pointer)
 {
 	_cleanup_charge_ struct charge charge = CHARGE_NULL;
 	enum state_mode mode = state_enter();
-	struct pool *pool = NULL;
 	CUresult r = CUDA_ERROR_OUT_OF_MEMORY;
+	struct pool *pool = NULL;
+	CUmemoryPool handle;
 	CUdeviceptr made;
 
-	if (mode == STATE_ASIDE || !pointer || c.bytes == 0 || (!c.alloc && !c.chosen) ||
-		capture_is_on(c.stream))
-		return ask_driver(&c, pointer);
+	if (mode == STATE_ASIDE || !pointer || c->bytes == 0 || (!c->alloc && !c->chosen) ||
+		capture_is_on(c->stream))
+		return ask_driver(c, pointer);
 	if (mode == STATE_CLOSED)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	for (unsigned i = 0; i < CHOICES_MOST; i++) {
-		struct call this = c;
-
 		charge_undo(&charge);
-		r = begin(&this, &pool);
+		r = begin(c, &handle, &pool);
 		if (r == CUDA_SUCCESS)
-			r = allocate_from(pool, &this, &charge, &made);
-		if (r == CUDA_SUCCESS || !c.alloc || !pool || !pools_is_gone(pool))
+			r = allocate_from(pool, handle, c, &charge, &made);
+		if (r == CUDA_SUCCESS || !c->alloc || !pool || !pools_is_gone(pool))
 			break;
 	}
 	return HOOK_GIVE(r, pointer, made);
@@ -173,13 +190,13 @@ static CUresult release(CUdeviceptr pointer, CUstream stream, cuMemFreeAsync_fn 
 
 HOOK_FORMS(cuMemAllocAsync, _ptsz, CUdeviceptr *, pointer, size_t, bytes, CUstream, stream)
 {
-	return allocate((struct call){.bytes = bytes, .stream = stream, .alloc = real}, pointer);
+	return allocate(&(struct call){.bytes = bytes, .stream = stream, .alloc = real}, pointer);
 }
 
 HOOK_FORMS(cuMemAllocFromPoolAsync, _ptsz, CUdeviceptr *, pointer, size_t, bytes, CUmemoryPool,
 	pool, CUstream, stream)
 {
-	return allocate((struct call){.bytes = bytes, .chosen = pool, .stream = stream}, pointer);
+	return allocate(&(struct call){.bytes = bytes, .chosen = pool, .stream = stream}, pointer);
 }
 
 HOOK_FORMS(cuMemFreeAsync, _ptsz, CUdeviceptr, pointer, CUstream, stream)

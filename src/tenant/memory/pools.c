@@ -56,6 +56,7 @@ struct pool {
 	_Atomic bool is_dirty;	      /* something was freed and not read since */
 	struct lock still;	      /* of graphs: held while nobody may trim */
 	_Atomic uint64_t losses;
+	_Atomic uint32_t changes;    /* of what was read: odd while it is replaced */
 	struct lock lock;	     /* guards the rest */
 	uint32_t shared;	     /* + 1; 0: the pool was never exported */
 	_Atomic uint64_t held_bytes; /* as last read */
@@ -258,13 +259,35 @@ static void update_charge(struct pool *p, struct charge *charge)
 	if (!charge->device)
 		*charge = (struct charge){.device = p->device, .kind = p->kind};
 	lock_enter(&p->lock);
+	/* both pair with is_as_read(): who has seen none of it sees this number unchanged */
+	atomic_fetch_add(&p->changes, 1);
 	change = read_change(p, charge);
 	shared = p->shared;
+	atomic_fetch_add(&p->changes, 1);
 	lock_leave(&p->lock);
 	FAULT("pool: reading replaced");
 	charge_commit(charge, change);
 	if (change > 0 && shared)
 		ipc_grow(shared - 1, (uint64_t)change);
+}
+
+/*
+ * Whether the pool holds what was read last, which most allocations leave as it is: without the lock, so no other
+ * thread may replace the reading from before our question until after the answer is compared.
+ */
+static bool is_as_read(const struct pool *p)
+{
+	/* pairs with update_charge() */
+	uint32_t changes = atomic_load_explicit(&p->changes, memory_order_acquire);
+	CUmemoryPool handle = atomic_load(&p->asked);
+	uint64_t held;
+	bool is_same;
+
+	if (changes & 1 || !handle || !read_held(p, handle, &held))
+		return false;
+	is_same = held == atomic_load(&p->held_bytes);
+	/* pairs with update_charge(): a reading that was replaced before we compared shows here */
+	return is_same && atomic_load(&p->changes) == changes;
 }
 
 static void update(struct pool *p)
@@ -585,7 +608,10 @@ CUresult pools_reserve(
 
 void pools_keep(struct pool *pool, struct charge *charge)
 {
-	update_charge(pool, charge);
+	if (LIKELY(charge->device && is_as_read(pool)))
+		charge_undo(charge);
+	else
+		update_charge(pool, charge);
 }
 
 uint64_t pools_read(struct pool *pool, uint64_t *ret_losses)

@@ -36,6 +36,7 @@ def parse():
                         help="this one alone; may be given again (all)")
     parser.add_argument("--seconds", type=float, default=40, help="in all (40)")
     parser.add_argument("--cold", type=int, default=0, metavar="KIB", help="read before each VMM round (0)")
+    parser.add_argument("--board", default="h200", help="of the simulated node (h200)")
     parser.add_argument("build", help="a build folder")
     return parser.parse_args()
 
@@ -69,13 +70,13 @@ def start(args, folder):
     for needed in [program] + libraries:
         if not os.path.exists(needed):
             sys.exit("pairs: there is no %s; build it first" % needed)
-    workers = [Worker("native", program, environment(args, folder))]
+    common = {} if args.gpu else {"VGPU_SIM_STATE": os.path.join(folder, "machine"), "VGPU_SIM_BOARD": args.board}
+    workers = [Worker("native", program, dict(environment(args, folder), **common))]
     for number, library in enumerate(libraries):
         # a slice of its own: their regions may be of different versions
         own = os.path.join(folder, str(number))
         os.mkdir(own)
-        env = dict(environment(args, own), LD_PRELOAD=os.path.abspath(library))
-        env["VGPU_SIM_STATE"] = os.path.join(folder, "machine")
+        env = dict(environment(args, own), LD_PRELOAD=os.path.abspath(library), **common)
         workers.append(Worker(os.path.relpath(library), program, env))
     for worker in workers:
         worker.wait()

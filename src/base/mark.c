@@ -22,18 +22,22 @@
 #define LENGTH_BITS ((UINT64_C(1) << 21) - 1)
 #define RANDOM_BITS (~(SIGN_BITS | LENGTH_BITS) & INT64_MAX)
 
-uint64_t mark_new_id(void)
+uint64_t mark_random(void)
 {
 	uint64_t random;
 
 #ifdef SYS_getrandom
 	if (syscall(SYS_getrandom, &random, sizeof(random), 1 /* never wait */) ==
 		(long)sizeof(random))
-		return MARK_SIGN | (random & RANDOM_BITS);
+		return random;
 #endif
 	/* Unique enough where randomness is not to be had: who, and when. */
-	random = hash_u64(clock_now_ns() ^ (uint64_t)getpid() << 40);
-	return MARK_SIGN | (random & RANDOM_BITS);
+	return hash_u64(clock_now_ns() ^ (uint64_t)getpid() << 40);
+}
+
+uint64_t mark_new_id(void)
+{
+	return MARK_SIGN | (mark_random() & RANDOM_BITS);
 }
 
 int mark_set(int fd, struct mark mark)

@@ -25,6 +25,9 @@ struct mark {
 	uint32_t steps;
 };
 
+/* Random bits; where the kernel has none to give, such as nobody else has. */
+uint64_t mark_random(void);
+
 /* An id that nobody else has: 34 random bits. 0 where the kernel has none to give. */
 uint64_t mark_new_id(void);
 

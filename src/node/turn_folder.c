@@ -57,6 +57,17 @@ void turn_folder_find(char ret_path[SHARE_PATH_BYTES], struct err *ret_warning)
 		path);
 }
 
+/* A record's name is the slice's, and a random part that tells it from another of that name (turns.c). */
+static bool is_record_of(const char *record, const char *slice)
+{
+	size_t length = strlen(slice);
+
+	return strncmp(record, slice, length) == 0 &&
+	       (!record[length] || (record[length] == '.' &&
+					   strspn(record + length + 1, "0123456789abcdef") == 16 &&
+					   !record[length + 17]));
+}
+
 int turn_folder_count_slices(
 	const char *folder, const char *uuid, const char *except, unsigned *ret_count)
 {
@@ -72,7 +83,7 @@ int turn_folder_count_slices(
 		return r;
 	for (unsigned i = 0; i < there; i++)
 		count += views[i].seen_ns + TURN_ALIVE_NS > now_ns &&
-			 strcmp(views[i].slice, except) != 0;
+			 !is_record_of(views[i].slice, except);
 	*ret_count = count;
 	return 0;
 }

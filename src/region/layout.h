@@ -218,7 +218,11 @@ struct region_own {
 	_Atomic uint32_t slot_high;    /* no slot at or above this one was ever taken */
 	_Atomic uint32_t shared_high;  /* the same for shared allocations */
 	uint32_t unused_word;
-	uint64_t unused[4];
+	_Atomic uint64_t
+		turn_token; /* a random part of the names of turn records; 0: not drawn yet */
+	_Atomic uint64_t
+		share_ns; /* the share file's time of change, as last applied; 0: none yet */
+	uint64_t unused[2];
 	struct region_device devices[REGION_DEVICES];
 	struct region_slot slots[REGION_SLOTS];
 	char shared_path[REGION_PATH_BYTES];

@@ -20,7 +20,7 @@
 
 #define TURN_PEERS	64u   /* other slices of a device that are looked at */
 #define TURN_PROCESSES	1024u /* of a slice; a process's number is its slot in the region */
-#define TURN_NAME_BYTES 72u   /* of a slice's name, with its zero byte */
+#define TURN_NAME_BYTES 88u   /* of a slice's name, with its zero byte */
 
 enum {
 	TURN_HELD = 0,

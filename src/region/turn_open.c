@@ -2,10 +2,10 @@
 /* A process's beginning and end with the turns of a device. */
 #include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/clock.h"
 #include "region/turn.h"
+#include "region/turn_place.h"
 #include "region/turn_record.h"
 
 #define QUANTUM_NS     UINT64_C(5000000)
@@ -22,15 +22,6 @@ void turn_set_times(struct turn *t, uint64_t quantum_ns, uint64_t grace_ns)
 {
 	t->quantum_ns = quantum_ns ? at_most(quantum_ns, QUANTUM_MAX_NS) : QUANTUM_NS;
 	t->grace_ns = grace_ns ? at_most(grace_ns, GRACE_MAX_NS) : GRACE_NS;
-}
-
-/* Makes a folder in which everybody may make files and remove only his own; one that is there is right. */
-static int make_folder(const char *path)
-{
-	if (mkdir(path, 0777) < 0)
-		return errno == EEXIST ? 0 : -errno;
-	/* chmod, because the process's umask is the process's. */
-	return chmod(path, 01777) < 0 ? -errno : 0;
 }
 
 /* Counts the process among the slice's. The word of its slot's last owner is wiped. */
@@ -58,11 +49,9 @@ int turn_open(struct turn *t, const char *folder, const char *uuid, const char *
 		return -ENAMETOOLONG;
 	memcpy(t->slice, slice, strlen(slice) + 1);
 	memcpy(t->folder, folder, folder_length + 1);
-	/* A folder that cannot be made may be there all the same: the record decides. */
-	make_folder(t->folder);
+	turn_place_make(folder, uuid);
 	t->folder[folder_length] = '/';
 	memcpy(t->folder + folder_length + 1, uuid, uuid_length + 1);
-	make_folder(t->folder);
 	t->process = process;
 	t->awaited = -1;
 	if (!t->clock_ns)

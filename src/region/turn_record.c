@@ -14,6 +14,7 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "region/turn_place.h"
 
 #define LIST_NS 50000000u /* between two listings of the folder */
 #define LIST_ANYWAY_NS \
@@ -23,6 +24,7 @@
 #define TICK_NS	       20000000u /* a folder's time of change is that coarse */
 #define LIST_ROUNDS    8	 /* of LIST_BYTES each: some hundred names */
 #define LIST_BYTES     4096
+#define LITTER_NS      UINT64_C(600000000000) /* without a sign of life */
 #define NAME_MAX_BYTES (sizeof(((struct turn *)0)->folder) + TURN_NAME_BYTES)
 
 /* The kernel's, which has no name in the C library before 2.30. */
@@ -97,37 +99,16 @@ static int map(int fd, bool is_own, void **ret_at)
 	return 0;
 }
 
-/* Opens the record at path, made by us (mode 0644) if nobody else is faster. */
-static int open_or_make(const char *path, int *ret_fd)
-{
-	int flags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
-	_cleanup_fd_ int fd = open(path, O_RDWR | flags);
-
-	if (fd < 0 && errno == ENOENT) {
-		fd = open(path, O_RDWR | O_CREAT | O_EXCL | flags, 0644);
-		/* fchmod, because the process's umask is the process's. */
-		if (fd >= 0 && fchmod(fd, 0644) < 0)
-			return -errno;
-		if (fd < 0 && errno == EEXIST)
-			fd = open(path, O_RDWR | flags);
-	}
-	if (fd < 0)
-		return -errno;
-	*ret_fd = take_fd(&fd);
-	return 0;
-}
-
 int turn_record_open_own(struct turn *turn, uint64_t now_ns)
 {
 	uint64_t unborn = 0;
-	char path[NAME_MAX_BYTES];
 	struct file_identity identity;
-	_cleanup_fd_ int fd = -1;
+	_cleanup_fd_ int folder_fd = -1, fd = -1;
 	void *at;
-	int r;
+	int r = turn_place_open(turn->folder, &folder_fd);
 
-	join(path, turn->folder, turn->slice);
-	r = open_or_make(path, &fd);
+	if (r == 0)
+		r = turn_place_open_record(folder_fd, turn->slice, &fd);
 	if (r == 0)
 		r = map(fd, true, &at);
 	if (r == 0)
@@ -177,7 +158,7 @@ static int read_file(const struct turn *turn, unsigned i, struct turn_face *ret_
 	_cleanup_fd_ int fd = -1;
 
 	join(path, turn->folder, turn->peer_records[i].name);
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
 		return -errno;
 	return pread(fd, ret_face, sizeof(*ret_face), 0) == (ssize_t)sizeof(*ret_face) ? 0
@@ -244,10 +225,33 @@ static int find_room(struct turn *turn)
 	return -1;
 }
 
+static uint64_t real_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/*
+ * Whether it is a dead one of this user's, which nobody else may remove: names are not used twice (turns.c), and a folder
+ * full of the dead would hide the living. A slice that comes back after so long makes its record anew.
+ */
+static bool is_litter(const struct turn *turn, int fd, const struct turn_claim *claim)
+{
+	uint64_t now_ns = turn->clock_ns();
+	struct file_identity id;
+
+	if (claim->seen_ns + LITTER_NS > now_ns && claim->seen_ns < now_ns + LITTER_NS)
+		return false;
+	return file_identify(fd, &id) == 0 && id.owner == geteuid() &&
+	       id.changed_ns + LITTER_NS < real_ns();
+}
+
 static void add(struct turn *turn, int folder_fd, const struct entry *entry)
 {
-	_cleanup_fd_ int fd =
-		openat(folder_fd, entry->name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	_cleanup_fd_ int fd = openat(
+		folder_fd, entry->name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
 	struct turn_face face;
 	struct turn_claim claim;
 	void *address;
@@ -256,6 +260,10 @@ static void add(struct turn *turn, int folder_fd, const struct entry *entry)
 	if (fd < 0 || pread(fd, &face, sizeof(face), 0) != (ssize_t)sizeof(face) ||
 		turn_record_decode(&face, &claim) < 0)
 		return;
+	if (is_litter(turn, fd, &claim)) {
+		unlinkat(folder_fd, entry->name, 0);
+		return;
+	}
 	if (map(fd, false, &address) < 0)
 		return;
 	at = find_room(turn);
@@ -289,14 +297,13 @@ static void meet(struct turn *turn, int folder_fd, const struct entry *entry)
 
 static void list(struct turn *turn)
 {
-	_cleanup_fd_ int fd =
-		open(turn->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	_cleanup_fd_ int fd = -1;
 	union {
 		struct entry first; /* aligns it */
 		char bytes[LIST_BYTES];
 	} buffer;
 
-	if (fd < 0)
+	if (turn_place_open(turn->folder, &fd) < 0)
 		return;
 	for (int round = 0; round < LIST_ROUNDS; round++) {
 		long length = syscall(SYS_getdents64, fd, &buffer, sizeof(buffer));
@@ -327,14 +334,6 @@ static void keep_own(struct turn *turn, uint64_t now_ns)
 		return;
 	if (turn_record_open_own(turn, now_ns) == 0)
 		munmap(old, sizeof(*old));
-}
-
-static uint64_t real_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_REALTIME, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
 /* Looks into the folder for new records, if it has changed and the last time is long enough ago. */

@@ -71,6 +71,91 @@ static void what_is_no_page_is_passed_over(void **state)
 	assert_int_equal(turn_open(&c, folder_of(s), UUID, "folder", 0, now), -EISDIR);
 }
 
+static int open_as(struct scratch *s, const char *uuid, const char *slice)
+{
+	c.clock_ns = test_clock;
+	return turn_open(&c, folder_of(s), uuid, slice, 0, now);
+}
+
+static void a_file_with_something_else_in_it_is_not_written_to(void **state)
+{
+	struct scratch *s = *state;
+	char is[16] = "";
+	int fd;
+
+	open_one(&a, s, "a", 0);
+	fd = open(path_of(s, "c"), O_RDWR | O_CREAT, 0644);
+	assert_int_equal(write(fd, "precious", 8), 8);
+	assert_int_equal(open_as(s, UUID, "c"), -EBADMSG);
+	assert_int_equal(pread(fd, is, sizeof(is), 0), 8);
+	assert_string_equal(is, "precious");
+	assert_int_equal(ftruncate(fd, 0), 0);
+	assert_int_equal(open_as(s, UUID, "c"), 0);
+	close(fd);
+}
+
+static void a_link_to_a_folder_is_not_followed(void **state)
+{
+	struct scratch *s = *state;
+	char there[400], link[400];
+
+	open_one(&a, s, "a", 0);
+	snprintf(there, sizeof(there), "%s/there", s->folder);
+	snprintf(link, sizeof(link), "%s/GPU-link", folder_of(s));
+	assert_int_equal(mkdir(there, 0755), 0);
+	assert_int_equal(symlink(there, link), 0);
+	assert_true(open_as(s, "GPU-link", "c") < 0);
+	/* Nothing was made in it. */
+	assert_int_equal(rmdir(there), 0);
+	snprintf(link, sizeof(link), "%s/turns", s->folder);
+	assert_int_equal(symlink(folder_of(s), link), 0);
+	c.clock_ns = test_clock;
+	assert_true(turn_open(&c, link, UUID, "c", 0, now) < 0);
+}
+
+static void what_belongs_to_another_user_does_not_count(void **state)
+{
+	struct scratch *s = *state;
+	char device[400];
+
+	if (geteuid() != 0)
+		skip();
+	open_one(&a, s, "a", 0);
+	close(open(path_of(s, "c"), O_RDWR | O_CREAT, 0644));
+	assert_int_equal(chown(path_of(s, "c"), 54321, 54321), 0);
+	assert_int_equal(open_as(s, UUID, "c"), -EPERM);
+	snprintf(device, sizeof(device), "%s/%s", folder_of(s), UUID);
+	assert_int_equal(chown(device, 54321, 54321), 0);
+	assert_int_equal(open_as(s, UUID, "d"), -EPERM);
+	assert_int_equal(chown(device, 0, 0), 0);
+	/* Where everybody may remove everything, too. */
+	assert_int_equal(chmod(device, 0777), 0);
+	assert_int_equal(open_as(s, UUID, "d"), -EPERM);
+	assert_int_equal(chmod(device, 01777), 0);
+	assert_int_equal(chown(folder_of(s), 54321, 54321), 0);
+	assert_int_equal(open_as(s, UUID, "d"), -EPERM);
+	assert_int_equal(chown(folder_of(s), 0, 0), 0);
+	assert_int_equal(open_as(s, UUID, "d"), 0);
+}
+
+/* Of this user's, and long ago: by the file's time, and by what it says. */
+static void the_long_dead_are_removed(void **state)
+{
+	const struct timespec long_ago[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
+	struct scratch *s = *state;
+
+	open_two(s);
+	turn_record_close(&b);
+	now += 700000 * MS;
+	open_one(&a, s, "a", 0);
+	assert_int_equal(access(path_of(s, "b"), F_OK), 0);
+	turn_record_close(&a);
+	assert_int_equal(utimensat(AT_FDCWD, path_of(s, "b"), long_ago, 0), 0);
+	open_one(&a, s, "a", 0);
+	assert_int_equal(access(path_of(s, "b"), F_OK), -1);
+	assert_int_equal(access(path_of(s, "a"), F_OK), 0);
+}
+
 static void reading_by_path_does_as_well(void **state)
 {
 	open_two(*state);
@@ -158,6 +243,10 @@ int main(void)
 		TURN_TEST(a_new_page_waits_until_the_others_have_found_it),
 		TURN_TEST(a_page_that_is_cut_short_harms_nobody),
 		TURN_TEST(what_is_no_page_is_passed_over),
+		TURN_TEST(a_file_with_something_else_in_it_is_not_written_to),
+		TURN_TEST(a_link_to_a_folder_is_not_followed),
+		TURN_TEST(what_belongs_to_another_user_does_not_count),
+		TURN_TEST(the_long_dead_are_removed),
 		TURN_TEST(reading_by_path_does_as_well),
 		TURN_TEST(a_page_that_was_removed_is_made_again),
 		TURN_TEST(of_more_than_64_the_living_are_looked_at),

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/mark.h"
 #include "policy/share.h"
 #include "tenant/compute/meters.h"
 
@@ -20,17 +21,26 @@
 /* Ranks of turns to a priority: within what the slice is sure of, and beyond it. */
 #define RANKS 2u
 
-/* A slice without a name is known by its region. */
+/* The slice's random part of the name: the same for all that share the region, and known to nobody else beforehand. */
+static uint64_t token(void)
+{
+	_Atomic uint64_t *at = &state.region.file->own.turn_token;
+	uint64_t seen = 0, drawn = mark_random() | 1;
+
+	/* relaxed: of several first ones any will do, and all take the same */
+	if (atomic_compare_exchange_strong_explicit(
+		    at, &seen, drawn, memory_order_relaxed, memory_order_relaxed))
+		return drawn;
+	return seen;
+}
+
+/* Another user who made a file of this name first would keep the slice from its turns, so nobody can know it. */
 static void slice_name(char ret_name[TURN_NAME_BYTES])
 {
 	const char *name = quota_slice_name();
 
-	if (*name)
-		snprintf(ret_name, TURN_NAME_BYTES, "%s", name);
-	else
-		snprintf(ret_name, TURN_NAME_BYTES, "region-%llx-%llx",
-			(unsigned long long)state.region.device,
-			(unsigned long long)state.region.inode);
+	snprintf(ret_name, TURN_NAME_BYTES, "%.63s.%016llx", *name ? name : "region",
+		(unsigned long long)token());
 }
 
 static void open_record(struct meter *m, uint64_t now_ns)

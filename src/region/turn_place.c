@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where turn records lie: FOLDER/UUID, which many users share. */
+#include "region/turn_place.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "region/turn_record.h"
+
+#define OPEN_FOLDER  (O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+#define OPEN_RECORD  (O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
+#define OVERFLOW_UID 65534 /* what the kernel shows of a user that a user namespace does not know */
+
+/* Root of the machine has no number in most user namespaces, as in a container without root. */
+static bool is_in_user_namespace(void)
+{
+	unsigned long first = 0, to = 0, count = 0;
+	char text[256];
+	size_t length;
+
+	return file_read("/proc/self/uid_map", text, sizeof(text), &length) == 0 &&
+	       (sscanf(text, "%lu %lu %lu", &first, &to, &count) != 3 || first != 0 || to != 0 ||
+		       count != UINT32_MAX);
+}
+
+bool turn_place_is_trusted(const struct file_identity *f)
+{
+	bool is_roots = f->owner == 0 || (f->owner == OVERFLOW_UID && is_in_user_namespace());
+
+	return f->is_folder && (is_roots || f->owner == geteuid()) &&
+	       (!(f->mode & 022) || (f->mode & S_ISVTX));
+}
+
+static int open_folder(int at_fd, const char *path, int *ret_fd)
+{
+	_cleanup_fd_ int fd = openat(at_fd, path, OPEN_FOLDER);
+	struct file_identity id;
+	int r = fd < 0 ? -errno : file_identify(fd, &id);
+
+	if (r < 0)
+		return r;
+	if (!turn_place_is_trusted(&id))
+		return -EPERM;
+	*ret_fd = take_fd(&fd);
+	return 0;
+}
+
+/* Makes a folder in which everybody may make files and remove only his own. */
+static void make_folder(int at_fd, const char *path)
+{
+	_cleanup_fd_ int fd = -1;
+
+	if (mkdirat(at_fd, path, 0777) < 0)
+		return;
+	fd = openat(at_fd, path, OPEN_FOLDER);
+	/* Because the process's umask is the process's. A folder that stays closed is not trusted less. */
+	if (fd >= 0 && fchmod(fd, 01777) < 0)
+		return;
+}
+
+void turn_place_make(const char *folder, const char *uuid)
+{
+	_cleanup_fd_ int fd = -1;
+
+	make_folder(AT_FDCWD, folder);
+	if (open_folder(AT_FDCWD, folder, &fd) == 0)
+		make_folder(fd, uuid);
+}
+
+int turn_place_open(const char *path, int *ret_fd)
+{
+	const char *slash = strrchr(path, '/');
+	_cleanup_fd_ int fd = -1;
+	char folder[256];
+	int r;
+
+	if (!slash || (size_t)(slash - path) >= sizeof(folder))
+		return -ENAMETOOLONG;
+	memcpy(folder, path, (size_t)(slash - path));
+	folder[slash - path] = '\0';
+	r = open_folder(AT_FDCWD, folder, &fd);
+	return r < 0 ? r : open_folder(fd, slash + 1, ret_fd);
+}
+
+/* What is there already is ours only with our magic in it; an empty one of ours, too. */
+static int check(int fd)
+{
+	struct file_identity id;
+	uint64_t magic;
+	int r = file_identify(fd, &id);
+
+	if (r < 0)
+		return r;
+	if (!id.is_regular)
+		return -EBADMSG;
+	if (id.owner != geteuid())
+		return -EPERM;
+	if (id.size_bytes == 0)
+		return 0;
+	if (pread(fd, &magic, sizeof(magic), offsetof(struct turn_record, face.magic)) !=
+			(ssize_t)sizeof(magic) ||
+		magic != TURN_MAGIC)
+		return -EBADMSG;
+	return 0;
+}
+
+static int open_existing(int folder_fd, const char *name, int *ret_fd)
+{
+	_cleanup_fd_ int fd = openat(folder_fd, name, OPEN_RECORD);
+	int r = fd < 0 ? -errno : check(fd);
+
+	if (r < 0)
+		return r;
+	*ret_fd = take_fd(&fd);
+	return 0;
+}
+
+/* Puts the magic into a new file. All else in a new record is right as zero. */
+static int fill(int fd)
+{
+	static const uint64_t magic = TURN_MAGIC;
+	int r = file_may_grow_to(sizeof(struct turn_record));
+
+	if (r < 0)
+		return r;
+	/* fchmod, because the process's umask is the process's. */
+	if (fchmod(fd, 0644) < 0)
+		return -errno;
+	errno = ENOSPC; /* what a short write means */
+	return pwrite(fd, &magic, sizeof(magic), offsetof(struct turn_record, face.magic)) ==
+			       (ssize_t)sizeof(magic)
+		       ? 0
+		       : -errno;
+}
+
+/* Makes it under a name that is no record's and then links it to its own: with its magic or not at all. */
+static int make(int folder_fd, const char *name)
+{
+	char temporary[TURN_NAME_BYTES + 40];
+	_cleanup_fd_ int fd = -1;
+	int r;
+
+	snprintf(temporary, sizeof(temporary), ".%s.%u.%llx", name, (unsigned)getpid(),
+		(unsigned long long)clock_now_ns());
+	fd = openat(folder_fd, temporary, OPEN_RECORD | O_CREAT | O_EXCL, 0644);
+	if (fd < 0)
+		return -errno;
+	r = fill(fd);
+	if (r == 0 && linkat(folder_fd, temporary, folder_fd, name, 0) < 0 && errno != EEXIST)
+		r = -errno;
+	unlinkat(folder_fd, temporary, 0);
+	return r;
+}
+
+int turn_place_open_record(int folder_fd, const char *name, int *ret_fd)
+{
+	int r = open_existing(folder_fd, name, ret_fd);
+
+	if (r != -ENOENT)
+		return r;
+	r = make(folder_fd, name);
+	return r < 0 ? r : open_existing(folder_fd, name, ret_fd);
+}

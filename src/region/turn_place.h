@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where turn records lie: FOLDER/UUID, which many users share.
+ *
+ * Who owns a folder can remove and rename what others have in it. So both count only where they are no links and belong to
+ * root or to this process's user, and where others may write, only with the sticky bit, by which each may remove
+ * only his own. Root makes them for all (docs/machine.md).
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "base/bits.h"
+#include "base/file.h"
+
+/* Makes what is missing of FOLDER and UUID in it; what is there already stays as it is. */
+void turn_place_make(const char *folder, const char *uuid);
+
+/* Opens FOLDER/UUID, of which nothing but the folder's own part may hold links. -EPERM where it does not count. */
+int turn_place_open(const char *path, int *ret_fd) MUST_CHECK;
+
+/* Whether a folder of this kind counts, by what was seen of it. */
+bool turn_place_is_trusted(const struct file_identity *folder);
+
+/*
+ * Opens this user's record of that name, made where it is missing. One that is another user's is -EPERM, and a file with
+ * something else in it -EBADMSG: nothing is written into either.
+ */
+int turn_place_open_record(int folder_fd, const char *name, int *ret_fd) MUST_CHECK;

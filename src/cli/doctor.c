@@ -11,12 +11,16 @@
 #include "cli/command.h"
 #include "cli/diagnosis.h"
 #include "cli/doctor_limits.h"
+#include "cli/doctor_machine.h"
 #include "cli/doctor_show.h"
 #include "node/devices.h"
 #include "node/sites.h"
 
 const char help_doctor[] =
 	"  --json         for programs: everything that was found, sizes in bytes\n"
+	"  --machine      look at the folders that users share instead: who may write to them, and "
+	"which\n"
+	"                 of them are not as they have to be\n"
 	"\n"
 	"Looks at one process by its PID, at one slice by its name, or at all slices: whether the\n"
 	"library is loaded, which share files and options give the limits, whether NVML tells "
@@ -32,23 +36,30 @@ const char help_doctor[] =
 #define MEASURE_NS UINT64_C(100000000) /* how long compute time is measured */
 
 struct request {
-	bool is_json;
+	bool is_json, is_machine;
 	const char *slice; /* NULL: all */
 	int pid;	   /* 0: any */
 };
 
 static int read_request(int argc, char **argv, struct request *ret_request, struct err *err)
 {
-	static const struct option options[] = {{"json", no_argument, NULL, 'j'}, {0}};
+	static const struct option options[] = {
+		{"json", no_argument, NULL, 'j'}, {"machine", no_argument, NULL, 'm'}, {0}};
 	struct request request = {.is_json = false};
 	uint64_t number;
 	int option;
 
 	while ((option = getopt_long(argc, argv, ":", options, NULL)) != -1) {
-		if (option != 'j')
+		if (option == 'j')
+			request.is_json = true;
+		else if (option == 'm')
+			request.is_machine = true;
+		else
 			return command_refuse_option(err, option, argv);
-		request.is_json = true;
 	}
+	if (request.is_machine && optind < argc)
+		return command_refuse(
+			err, "doctor --machine looks at no slice, not '%s'", argv[optind]);
 	if (argc - optind > 1)
 		return command_refuse(err, "doctor looks at one process or slice, not at '%s' too",
 			argv[optind + 1]);
@@ -206,6 +217,8 @@ int command_doctor(int argc, char **argv, int *ret_status, struct err *err)
 	struct request request = {0};
 	int r = read_request(argc, argv, &request, err);
 
+	if (r == 0 && request.is_machine)
+		return doctor_machine(request.is_json, ret_status, err);
 	if (r == 0)
 		r = examine(&request, &diagnosis, err);
 	if (r)

@@ -3,6 +3,7 @@
 #include "node/turn_folder.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #include "base/err.h"
 #include "base/file.h"
 #include "region/turn.h"
+#include "region/turn_place.h"
 
 /* Every user may write to it, and remove what is that user's own. */
 #define TURNS_MODE 01777
@@ -22,10 +24,11 @@
 
 static bool is_usable(const char *path)
 {
-	struct stat s;
+	struct file_identity id;
 
-	/* lstat(): another user may have put a link where the common folder is to be */
-	return lstat(path, &s) == 0 && S_ISDIR(s.st_mode) && access(path, W_OK | X_OK) == 0;
+	/* Another user may have put a link where the common folder is to be, or made it. */
+	return file_identify_at(AT_FDCWD, path, &id) == 0 && turn_place_is_trusted(&id) &&
+	       access(path, W_OK | X_OK) == 0;
 }
 
 /* mkdir() alone would leave the mode to the umask. */
@@ -35,10 +38,57 @@ static void make(const char *path)
 		rmdir(path);
 }
 
-void turn_folder_find(char ret_path[SHARE_PATH_BYTES], struct err *ret_warning)
+/* Makes the folder root's, in a folder that only root can rename in. */
+static int prepare(const char *path, struct err *err)
+{
+	_cleanup_fd_ int fd = -1;
+	struct file_identity id;
+	char aside[SHARE_PATH_BYTES + 64];
+	int r = file_identify_at(AT_FDCWD, path, &id);
+
+	if (r == 0 && (id.owner != 0 || !id.is_folder)) {
+		const char *name = strrchr(path, '/') + 1;
+
+		snprintf(aside, sizeof(aside), "%.*s.was-%s.%llx", (int)(name - path), path, name,
+			(unsigned long long)clock_now_ns());
+		if (rename(path, aside) < 0)
+			return err_set(
+				err, errno, "move %s out of the way: %s", path, strerror(errno));
+	}
+	if (mkdir(path, TURNS_MODE & 0777) < 0 && errno != EEXIST)
+		return err_set(err, errno, "make %s: %s", path, strerror(errno));
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0 || file_identify(fd, &id) < 0 || id.owner != 0 || fchmod(fd, TURNS_MODE) < 0)
+		return err_set(err, EPERM, "%s cannot be made root's", path);
+	return 0;
+}
+
+static const char *find_path(void)
 {
 	const char *named = getenv("VGPU_TURNS");
-	const char *path = named && *named ? named : TURN_FOLDER_COMMON;
+
+	return named && *named ? named : TURN_FOLDER_COMMON;
+}
+
+int turn_folder_prepare(const struct inventory *devices, struct err *err)
+{
+	const char *path = find_path();
+	char device[SHARE_PATH_BYTES + UUID_TEXT_BYTES + 2];
+	int r;
+
+	if (path[0] != '/' || strlen(path) >= SHARE_PATH_BYTES)
+		return err_set(err, EINVAL, "VGPU_TURNS '%.200s': an absolute path is right", path);
+	r = prepare(path, err);
+	for (unsigned i = 0; i < devices->count && r == 0; i++) {
+		snprintf(device, sizeof(device), "%s/%s", path, devices->device[i].uuid);
+		r = prepare(device, err);
+	}
+	return r;
+}
+
+void turn_folder_find(char ret_path[SHARE_PATH_BYTES], struct err *ret_warning)
+{
+	const char *named = getenv("VGPU_TURNS"), *path = find_path();
 	bool is_right =
 		path[0] == '/' && strlen(path) < SHARE_PATH_BYTES && !strpbrk(path, " \t\r\n");
 
@@ -49,8 +99,16 @@ void turn_folder_find(char ret_path[SHARE_PATH_BYTES], struct err *ret_warning)
 		strcpy(ret_path, path);
 		return;
 	}
-	if (path != named)
+	if (path != named) {
+		struct file_identity id;
+
+		if (file_identify_at(AT_FDCWD, path, &id) == 0)
+			err_set(ret_warning, EPERM,
+				"note: %s is not root's, so the slice has no time slices; `vgpu "
+				"prepare`, as root, mends that",
+				path);
 		return;
+	}
 	err_set(ret_warning, EINVAL,
 		"VGPU_TURNS '%.200s' is no folder that can be written to, so the slice has no "
 		"time slices; an absolute path without white space is right",

@@ -192,6 +192,39 @@ static void a_region_that_only_the_share_names_is_not_touched(void **state)
 	region_close(&region);
 }
 
+static void the_machines_folders_are_held_against_the_model(void **state)
+{
+	const struct said *said;
+
+	/* Before root has come, Alice makes what Bob needs, too. */
+	tool_run(AS "unset VGPU_TURNS; as $A mkdir -m 1777 /dev/shm/vgpu-turns");
+	said = tool_run("unset VGPU_TURNS; \"$VGPU\" doctor --machine");
+	assert_int_equal(said->status, 1);
+	assert_says(said->out, "it belongs to 54321 and not to root");
+	said = tool_run("unset VGPU_TURNS; \"$VGPU\" prepare; \"$VGPU\" doctor --machine");
+	assert_string_equal(said->err, "");
+	assert_null(strstr(said->out, "it belongs to 54321"));
+	assert_says(said->out, "/dev/shm/vgpu-turns  root 1777  time slices\n");
+	said = tool_run(AS "unset VGPU_TURNS; slice $A web; as $A ln -s /etc/passwd "
+			   "/dev/shm/vgpu-turns/GPU-x\n"
+			   "as $B mkdir /tmp/vgpu-$B /tmp/vgpu-54399; as $B ln -s /tmp/vgpu-$A "
+			   "/tmp/vgpu-54398\n"
+			   "as $A chmod 0622 /tmp/vgpu-$A/web/share; \"$VGPU\" doctor --machine; "
+			   "\"$VGPU\" doctor --machine --json | python3 -c 'import json, sys; "
+			   "print(sum(p[\"wrong\"] is not None for p in "
+			   "json.load(sys.stdin)[\"places\"]), \"are wrong\")'");
+	assert_says(said->out, "GPU-x  54321 0777  time slices of a device\n    it is a link");
+	assert_says(said->out,
+		"/tmp/vgpu-54399  54322 0755  slices\n    it belongs to 54322 and not to 54399");
+	assert_says(said->out, "/tmp/vgpu-54398  54322 0777  slices\n    it is a link");
+	assert_says(said->out, "web/share  54321 0622  a slice's file\n    others may write");
+	assert_says(said->out, " are wrong\n");
+	assert_int_equal(
+		tool_run("setpriv --reuid 54321 --regid 54321 --clear-groups \"$VGPU\" prepare")
+			->status,
+		1);
+}
+
 static bool is_possible(void)
 {
 	if (geteuid() != 0) {
@@ -222,6 +255,7 @@ int main(void)
 		cmocka_unit_test_setup(nothing_but_regular_files_is_opened, clear),
 		cmocka_unit_test_setup(a_process_that_only_the_region_names_is_not_evicted, clear),
 		cmocka_unit_test_setup(a_region_that_only_the_share_names_is_not_touched, clear),
+		cmocka_unit_test_setup(the_machines_folders_are_held_against_the_model, clear),
 	};
 
 	return is_possible() ? cmocka_run_group_tests_name("cli users", tests, set_up, NULL) : 77;

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* vgpu prepare: makes the folders that slices of several users share, as root. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "cli/command.h"
+#include "node/devices.h"
+#include "node/slice.h"
+#include "node/turn_folder.h"
+
+const char help_prepare[] =
+	"  --sim   for the simulated node's devices\n"
+	"\n"
+	"For root, once after each start of the machine, when the driver is there: the folder for\n"
+	"slices of root, and the folder for time slices with one in it for each device. Made by\n"
+	"root, nobody can take them for himself. What another user has made in their place is\n"
+	"moved out of the way. `vgpu doctor --machine` shows how they are.\n";
+
+static int prepare(bool is_sim, struct err *err)
+{
+	_cleanup_free_ struct inventory *devices = calloc(1, sizeof(*devices));
+	const struct sites none = SITES_NULL;
+	char root[SHARE_PATH_BYTES];
+	_cleanup_fd_ int root_fd = -1;
+	int r;
+
+	if (!devices)
+		return err_set(err, ENOMEM, "no memory");
+	r = slice_open_root(root, &root_fd, err);
+	if (r == 0)
+		r = devices_read(is_sim, &none, devices, err);
+	return r < 0 ? r : turn_folder_prepare(devices, err);
+}
+
+int command_prepare(int argc, char **argv, int *ret_status, struct err *err)
+{
+	static const struct option options[] = {{"sim", no_argument, NULL, 's'}, {0}};
+	bool is_sim = false;
+	int option;
+
+	while ((option = getopt_long(argc, argv, ":", options, NULL)) != -1) {
+		if (option != 's')
+			return command_refuse_option(err, option, argv);
+		is_sim = true;
+	}
+	if (optind < argc)
+		return command_refuse(err, "prepare takes no arguments, not '%s'", argv[optind]);
+	*ret_status = 0;
+	if (geteuid() != 0)
+		return err_set(err, EPERM, "prepare is for root, so that the folders are root's");
+	return prepare(is_sim, err);
+}

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The folders and files that slices of several users share, held against the model of docs/machine.md. */
+#include "node/machine.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/file.h"
+#include "node/place.h"
+#include "node/turn_folder.h"
+#include "policy/share.h"
+
+/* What a place has to be. */
+enum kind { FOLDER, FILE_OF_OURS };
+
+struct rule {
+	const char *what;
+	enum kind kind;
+	uid_t owner;
+	unsigned forbidden; /* bits of its mode */
+	unsigned needed;
+};
+
+static struct machine_place *append(struct machine *m, const char *path, const char *what)
+{
+	struct machine_place *place;
+
+	if (m->count == m->capacity) {
+		unsigned capacity = m->capacity ? 2 * m->capacity : 32;
+
+		place = reallocarray(m->list, capacity, sizeof(*place));
+		if (!place)
+			return NULL;
+		m->list = place;
+		m->capacity = capacity;
+	}
+	place = &m->list[m->count++];
+	*place = (struct machine_place){.what = what};
+	snprintf(place->path, sizeof(place->path), "%s", path);
+	return place;
+}
+
+static void __attribute__((format(printf, 2, 3)))
+blame(struct machine_place *place, const char *format, ...)
+{
+	size_t used = strlen(place->wrong);
+	va_list args;
+
+	va_start(args, format);
+	if (used)
+		used += (size_t)snprintf(place->wrong + used, sizeof(place->wrong) - used, "; ");
+	if (used < sizeof(place->wrong))
+		vsnprintf(place->wrong + used, sizeof(place->wrong) - used, format, args);
+	va_end(args);
+}
+
+/* Judges what is there by the rule. */
+static void judge(struct machine_place *place, const struct rule *rule, const struct stat *s)
+{
+	char user[USER_NAME_BYTES];
+
+	user_name(s->st_uid, place->user);
+	place->mode = s->st_mode & 07777;
+	if (S_ISLNK(s->st_mode))
+		blame(place, "it is a link, which is not followed");
+	else if (rule->kind == FOLDER && !S_ISDIR(s->st_mode))
+		blame(place, "it is no folder");
+	else if (rule->kind == FILE_OF_OURS && !S_ISREG(s->st_mode))
+		blame(place, "it is no regular file");
+	if (s->st_uid != rule->owner) {
+		user_name(rule->owner, user);
+		blame(place, "it belongs to %s and not to %s", place->user, user);
+	}
+	if (!S_ISLNK(s->st_mode) && s->st_mode & rule->forbidden)
+		blame(place, "others may write to it (mode %04o)", place->mode);
+	if (!S_ISLNK(s->st_mode) && (s->st_mode & rule->needed) != rule->needed)
+		blame(place, "its mode is %04o and not %04o", place->mode, rule->needed);
+}
+
+/* Looks at one place; true where it is there and right. -ENOMEM goes unsaid: the list is short then. */
+static bool look(struct machine *m, const char *path, const struct rule *rule)
+{
+	struct machine_place *place = append(m, path, rule->what);
+	struct stat s;
+
+	if (!place)
+		return false;
+	if (lstat(path, &s) < 0) {
+		place->is_missed = errno == ENOENT;
+		if (!place->is_missed)
+			blame(place, "%s", strerror(errno));
+		return false;
+	}
+	judge(place, rule, &s);
+	return !place->wrong[0];
+}
+
+/* Calls for each entry of a folder; dot names too, but for the folder itself and its parent. */
+typedef void entry_fn(struct machine *m, const char *folder, const char *name, uid_t owner);
+
+static void visit(struct machine *m, const char *path, uid_t owner, entry_fn *of)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	DIR *folder = fd < 0 ? NULL : fdopendir(fd);
+
+	if (!folder) {
+		cleanup_fd(&fd);
+		return;
+	}
+	for (struct dirent *e = readdir(folder); e; e = readdir(folder))
+		if (strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
+			of(m, path, e->d_name, owner);
+	closedir(folder);
+}
+
+static bool join(char *to, size_t size, const char *folder, const char *name)
+{
+	return (size_t)snprintf(to, size, "%s/%s", folder, name) < size;
+}
+
+/* A record is whosoever's: only what is none is told. */
+static void look_at_record(struct machine *m, const char *folder, const char *name, uid_t owner)
+{
+	struct machine_place *place;
+	char path[512];
+	struct stat s;
+
+	(void)owner;
+	if (name[0] == '.' || !join(path, sizeof(path), folder, name) || lstat(path, &s) < 0 ||
+		(S_ISREG(s.st_mode) && !(s.st_mode & 022) && s.st_nlink == 1))
+		return;
+	place = append(m, path, "a slice's record of its time slices");
+	if (!place)
+		return;
+	user_name(s.st_uid, place->user);
+	place->mode = s.st_mode & 07777;
+	if (!S_ISREG(s.st_mode))
+		blame(place, "it is no regular file");
+	else if (s.st_nlink != 1)
+		blame(place, "it has another name elsewhere");
+	else
+		blame(place, "others may write to it (mode %04o)", place->mode);
+}
+
+static const struct rule device_rule = {
+	.what = "time slices of a device", .kind = FOLDER, .owner = 0, .needed = 01777};
+
+static void look_at_device(struct machine *m, const char *folder, const char *name, uid_t owner)
+{
+	char path[512];
+
+	(void)owner;
+	if (!join(path, sizeof(path), folder, name))
+		return;
+	look(m, path, &device_rule);
+	visit(m, path, 0, look_at_record);
+}
+
+static void look_at_slice(struct machine *m, const char *folder, const char *name, uid_t owner)
+{
+	static const char *const files[] = {"share", "lock", "region"};
+	const struct rule rule = {
+		.what = "a slice", .kind = FOLDER, .owner = owner, .forbidden = 022};
+	char path[512], file[600];
+	struct stat s;
+
+	if (!join(path, sizeof(path), folder, name) || !look(m, path, &rule))
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+		/* The slice's processes write to the region, whoever they are. */
+		const struct rule of = {.what = "a slice's file",
+			.kind = FILE_OF_OURS,
+			.owner = owner,
+			.forbidden = strcmp(files[i], "region") ? 022 : 0};
+
+		if (join(file, sizeof(file), path, files[i]) && lstat(file, &s) == 0)
+			look(m, file, &of);
+	}
+}
+
+static void look_at_root(struct machine *m, const char *path, uid_t owner)
+{
+	const struct rule rule = {
+		.what = "slices", .kind = FOLDER, .owner = owner, .forbidden = 022};
+
+	if (look(m, path, &rule))
+		visit(m, path, owner, look_at_slice);
+}
+
+/* The folders whose names say whose they are. */
+static void look_at_roots(struct machine *m, const char *before, const char *after)
+{
+	char pattern[64];
+	glob_t paths;
+
+	snprintf(pattern, sizeof(pattern), "%s*%s", before, after);
+	if (glob(pattern, 0, NULL, &paths) != 0)
+		return;
+	for (size_t i = 0; i < paths.gl_pathc; i++) {
+		const char *number = paths.gl_pathv[i] + strlen(before);
+		char text[16];
+		uid_t owner;
+
+		snprintf(text, sizeof(text), "%.*s", (int)(strlen(number) - strlen(after)), number);
+		/* Others are anybody's, and nothing here looks into them. */
+		if (user_read_number(text, &owner))
+			look_at_root(m, paths.gl_pathv[i], owner);
+	}
+	globfree(&paths);
+}
+
+static void look_at_links(struct machine *m)
+{
+	static const char *const files[] = {
+		"/proc/sys/fs/protected_symlinks", "/proc/sys/fs/protected_hardlinks"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+		struct machine_place *place = append(m, files[i], "the kernel's care for links");
+		char text[16];
+		size_t length;
+
+		if (!place)
+			return;
+		place->is_missed =
+			file_read(files[i], text, sizeof(text), &length) < 0 || length == 0;
+		if (!place->is_missed && text[0] == '0')
+			blame(place, "it is off: links of others in shared folders are followed by "
+				     "programs that do not take care");
+	}
+}
+
+int machine_look(struct machine *ret_machine, struct err *err)
+{
+	static const struct rule turns = {
+		.what = "time slices", .kind = FOLDER, .owner = 0, .needed = 01777};
+	static const struct rule operators = {
+		.what = "the operator's share", .kind = FILE_OF_OURS, .owner = 0, .forbidden = 022};
+	static const struct rule library = {
+		.what = "the library", .kind = FILE_OF_OURS, .owner = 0, .forbidden = 022};
+	const char *named = getenv("VGPU_TURNS");
+	struct machine m = {.list = NULL};
+	struct err ignored = ERR_NULL;
+	char path[PLACE_BYTES];
+
+	named = named && *named ? named : TURN_FOLDER_COMMON;
+	if (look(&m, named, &turns))
+		visit(&m, named, 0, look_at_device);
+	look_at_root(&m, "/run/vgpu", 0);
+	look_at_roots(&m, "/run/user/", "/vgpu");
+	look_at_roots(&m, "/tmp/vgpu-", "");
+	look(&m, SHARE_SYSTEM_PATH, &operators);
+	if (place_find_library(path, &ignored) == 0)
+		look(&m, path, &library);
+	look_at_links(&m);
+	if (m.count == 0)
+		return err_set(err, ENOMEM, "no memory");
+	*ret_machine = m;
+	return 0;
+}
+
+void machine_clear(struct machine *machine)
+{
+	free(machine->list);
+	*machine = (struct machine){.list = NULL};
+}

@@ -21,6 +21,8 @@ static struct table_shard *shard_of(struct table *t, uint64_t hash)
 
 static size_t home(const struct table_shard *s, uint64_t hash)
 {
+	if (LIKELY(s->capacity == TABLE_FEW))
+		return 0;
 	return (hash / TABLE_SHARDS) & (s->capacity - 1);
 }
 
@@ -50,7 +52,7 @@ static void unmap(const struct table_shard *s, struct table_entry *entries, size
 		munmap(entries, capacity * sizeof(struct table_entry));
 }
 
-static void move_all(struct table_shard *s, struct table_entry *to, size_t capacity)
+static void move_all(struct table_shard *s, struct table_entry *to, uint32_t capacity)
 {
 	struct table_entry *from = s->entries;
 	size_t count = s->capacity;
@@ -65,7 +67,7 @@ static void move_all(struct table_shard *s, struct table_entry *to, size_t capac
 
 static int grow(struct table_shard *s)
 {
-	size_t capacity = s->capacity > TABLE_FEW ? s->capacity * 2 : FIRST_CAPACITY;
+	uint32_t capacity = s->capacity > TABLE_FEW ? s->capacity * 2 : FIRST_CAPACITY;
 	void *at;
 
 	if (s->capacity == 0) {
@@ -89,7 +91,8 @@ static struct table_entry *find_or_add(struct table_shard *s, uint64_t key, uint
 
 	if (e)
 		return e;
-	if (FAULT_OUT_OF_MEMORY() || ((s->count + 1) * 4 > s->capacity * 3 && grow(s) < 0))
+	if (FAULT_OUT_OF_MEMORY() ||
+		((size_t)(s->count + 1) * 4 > (size_t)s->capacity * 3 && grow(s) < 0))
 		return NULL;
 	FAULT("table: locked");
 	i = probe(s, key, hash);

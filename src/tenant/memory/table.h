@@ -34,10 +34,11 @@ struct table_entry {
 struct table_shard {
 	struct lock lock;
 	uint32_t count;
-	uint32_t serial; /* of the last holding that was put here */
-	size_t capacity; /* a power of two, or 0 */
+	uint32_t serial;   /* of the last holding that was put here */
+	uint32_t capacity; /* a power of two, or 0 */
 	struct table_entry *entries;
-	struct table_entry few[TABLE_FEW]; /* beside the lock, for as long as they suffice */
+	/* For as long as they suffice. The first is in the lock's cache line, and is tried first. */
+	struct table_entry few[TABLE_FEW];
 } __attribute__((aligned(CACHE_LINE_BYTES)));
 
 /* All zero is an empty table. */

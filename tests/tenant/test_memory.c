@@ -132,6 +132,22 @@ static void a_destroyed_pool_cannot_be_used(void **state)
 	assert_int_equal(tenant_end(t), 0);
 }
 
+/* More threads than have a word of their own to count their calls in: the last ones share. */
+static void what_many_threads_take_one_after_the_other_is_given_back(void **state)
+{
+	struct slice *slice = slice_new(*state, "a", "4g", NULL);
+	struct tenant *t = tenant_new(slice);
+
+	for (unsigned i = 0; i < 5; i++) {
+		expect(t, OK, "threads 64 20 3m");
+		expect_held(slice, 0);
+	}
+	/* The comparison finds nothing under way. */
+	expect(t, OUT_OF_MEMORY, "alloc a 8g");
+	expect_held(slice, 0);
+	assert_int_equal(tenant_end(t), 0);
+}
+
 static void an_asynchronous_block_may_be_freed_by_cumemfree(void **state)
 {
 	struct slice *slice = slice_new(*state, "a", "1g", NULL);
@@ -523,6 +539,7 @@ int main(void)
 		test_with_node(a_call_that_the_driver_refuses_leaves_no_charge),
 		test_with_node(a_destroyed_pool_is_charged_until_its_last_free_is_done),
 		test_with_node(a_destroyed_pool_cannot_be_used),
+		test_with_node(what_many_threads_take_one_after_the_other_is_given_back),
 		test_with_node(an_asynchronous_block_may_be_freed_by_cumemfree),
 		test_with_node(an_asynchronous_block_may_be_freed_on_another_stream),
 		test_with_node(a_pool_is_charged_for_what_it_keeps),

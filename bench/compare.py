@@ -30,7 +30,7 @@ CASES = [
     ("threads-8", "in 8 threads at once, of all together", ("ns", 200)),
     ("threads-64", "in 64 threads at once", ("ns", 200)),
     ("pair-vmm", "create, map, unmap, release 2 MiB", ("ns", 300)),
-    ("pair-async", "alloc + free 1 MiB asynchronous, warm", ("ns", 150)),
+    ("pair-async", "alloc + free 1 MiB asynchronous, warm", ("ns", 100)),
     ("launch", "kernel launch, no compute limit", ("ns", 10)),
     ("procaddr", "cuGetProcAddress_v2", ("ns", 100)),
     ("dlsym-foreign", "dlsym of a foreign name", ("ns", 20)),

@@ -248,7 +248,53 @@ static int run_oldinfo(struct client *c, char **word, unsigned count)
 	return r;
 }
 
+/* devices: how many there are, and of each its index and its names; and what is behind the last */
+static int run_devices(struct client *c, char **word, unsigned count)
+{
+	unsigned first = 0, shown = 0, index = 0;
+	nvmlDevice_t device = NULL;
+	char uuid[96], serial[96];
+	nvmlPciInfo_t pci;
+	int r = ASK(nvmlInit_v2);
+
+	if (r == 0)
+		r = ASK(nvmlDeviceGetCount, &first);
+	if (r == 0)
+		r = ASK(nvmlDeviceGetCount_v2, &shown);
+	client_say(c, " first=%u count=%u", first, shown);
+	for (unsigned i = 0; r == 0 && i < shown; i++) {
+		r = i % 2 ? ASK(nvmlDeviceGetHandleByIndex, i, &device)
+			  : ASK(nvmlDeviceGetHandleByIndex_v2, i, &device);
+		if (r == 0)
+			r = ASK(nvmlDeviceGetUUID, device, uuid, sizeof(uuid));
+		if (r == 0)
+			r = ASK(nvmlDeviceGetSerial, device, serial, sizeof(serial));
+		if (r == 0)
+			r = ASK(nvmlDeviceGetPciInfo_v3, device, &pci);
+		if (r == 0)
+			r = ASK(nvmlDeviceGetIndex, device, &index);
+		client_say(c, " [%u %s %s %s]", index, uuid, pci.busId, serial);
+	}
+	client_say(c, " beyond=%d", ASK(nvmlDeviceGetHandleByIndex_v2, shown, &device));
+	return r;
+}
+
+/* device UUID BUS SERIAL: what the names of one find */
+static int run_device(struct client *c, char **word, unsigned count)
+{
+	nvmlDevice_t device = NULL;
+	int r = ASK(nvmlInit_v2);
+
+	client_say(c, " %d %d %d %d", ASK(nvmlDeviceGetHandleByUUID, word[1], &device),
+		ASK(nvmlDeviceGetHandleByPciBusId, word[2], &device),
+		ASK(nvmlDeviceGetHandleByPciBusId_v2, word[2], &device),
+		ASK(nvmlDeviceGetHandleBySerial, word[3], &device));
+	return r;
+}
+
 const struct client_command client_nvml_commands[] = {
+	{"devices", 0, run_devices, ""},
+	{"device", 3, run_device, "UUID BUS SERIAL"},
 	{"has", 1, run_has, "SYMBOL"},
 	{"list", 3, run_list, "FUNCTION DEVICE ROOM [null]"},
 	{"details", 3, run_details, "DEVICE MODE ROOM [VERSION]"},

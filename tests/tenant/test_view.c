@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a tenant sees of a card is its slice; what is nobody's slice is not touched. */
+#include "gpu/abi/nvml.h"
 #include "tests/tenant/tenant.h"
 
 #include <signal.h>
@@ -28,6 +29,47 @@ static void cuda_shows_the_quota_and_what_the_slice_has_left(void **state)
 	expect(t, OUT_OF_MEMORY, "alloc a 4g");
 	expect(t, OK, "info");
 	assert_int_equal(tenant_number(t, "free"), 2 * GIB - CONTEXT_BYTES);
+	assert_int_equal(tenant_end(t), 0);
+}
+
+/* Programs that list devices divided by the memory of one that was not granted. */
+static void nvml_shows_no_device_that_was_not_granted(void **state)
+{
+	struct node *node = *state;
+	struct tenant *t = tenant_start(node, NULL, "found-dlopen", NULL);
+	char names[NODE_DEVICES][3][96], expected[200];
+	unsigned index[NODE_DEVICES];
+	const char *at;
+
+	/* what there is */
+	expect(t, OK, "devices");
+	assert_int_equal(tenant_number(t, "count"), 2);
+	at = strchr(t->answer, '[');
+	for (unsigned i = 0; i < 2; i++, at = strchr(at + 1, '['))
+		assert_int_equal(sscanf(at, "[%u %95s %95s %95[^]]", &index[i], names[i][0],
+					 names[i][1], names[i][2]),
+			4);
+	assert_int_equal(tenant_end(t), 0);
+	for (unsigned granted = 0; granted < 2; granted++) {
+		struct slice *slice = slice_new(
+			node, granted ? "b" : "a", granted ? NULL : "1g", granted ? "1g" : NULL);
+
+		t = tenant_start(node, slice, "found-dlopen", NULL);
+		expect(t, OK, "devices");
+		assert_int_equal(tenant_number(t, "first"), 1);
+		assert_int_equal(tenant_number(t, "count"), 1);
+		snprintf(expected, sizeof(expected), "[0 %s ", names[granted][0]);
+		assert_non_null(strstr(t->answer, expected));
+		assert_int_equal(tenant_number(t, "beyond"), NVML_ERROR_INVALID_ARGUMENT);
+		for (unsigned i = 0; i < 2; i++) {
+			expect(t, OK, "device %s %s %s", names[i][0], names[i][1], names[i][2]);
+			assert_non_null(strstr(t->answer, i == granted ? " 0 0 0 0" : " 6 6 6 6"));
+		}
+		assert_int_equal(tenant_end(t), 0);
+	}
+	t = tenant_start(node, slice_new(node, "c", "1g", "1g"), "found-dlopen", NULL);
+	expect(t, OK, "devices");
+	assert_int_equal(tenant_number(t, "count"), 2);
 	assert_int_equal(tenant_end(t), 0);
 }
 
@@ -217,6 +259,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		test_with_node(cuda_shows_the_quota_and_what_the_slice_has_left),
+		test_with_node(nvml_shows_no_device_that_was_not_granted),
 		test_with_node(nvml_shows_the_slice_in_both_versions),
 		test_with_node(a_wrong_version_word_is_nvmls_to_refuse),
 		test_with_node(two_slices_on_one_card_do_not_see_each_other),

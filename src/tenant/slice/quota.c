@@ -205,6 +205,30 @@ int quota_memory_bytes(const char *uuid, uint64_t *ret_bytes)
 	return 0;
 }
 
+/* Parts of a MIG device stand in a share by their own names, so nothing is known of the board then. */
+static bool has_exact_devices(const struct share *share)
+{
+	for (unsigned i = 0; i < share->device_count; i++)
+		if (strcmp(share->devices[i].uuid, SHARE_ANY_DEVICE) == 0 ||
+			strncmp(share->devices[i].uuid, "MIG-", 4) == 0)
+			return false;
+	return true;
+}
+
+bool quota_hides(void)
+{
+	LOCK_SCOPE_OWN(&quota.share_lock);
+	return (quota.system.is_in_force && has_exact_devices(share_of(&quota.system))) ||
+	       (quota.own.is_in_force && has_exact_devices(share_of(&quota.own)));
+}
+
+bool quota_is_granted(const char *uuid)
+{
+	LOCK_SCOPE_OWN(&quota.share_lock);
+	return (!quota.system.is_in_force || share_device(share_of(&quota.system), uuid)) &&
+	       (!quota.own.is_in_force || share_device(share_of(&quota.own), uuid));
+}
+
 /* A whole percent, as the driver takes it. One that was told more is limited by time. */
 static bool is_divided(const struct share *share, const struct share_compute *c)
 {

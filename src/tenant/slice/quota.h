@@ -29,6 +29,13 @@ enum quota_mode quota_start(void);
 void quota_reset_after_fork(void);
 
 /*
+ * Whether a share names its devices one by one, so that there may be others that are not the slice's; and whether a device
+ * is the slice's, by all shares that are in force.
+ */
+bool quota_hides(void);
+bool quota_is_granted(const char *uuid);
+
+/*
  * The quota of the device with this UUID in bytes, or QUOTA_UNLIMITED. -ENODEV where an indexed
  * option is set and NVML does not tell which device the index means.
  */

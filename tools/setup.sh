@@ -5,7 +5,7 @@
 #
 #   build   a C compiler, the C library's headers, meson >= 1.0, ninja
 #   test    and cmocka, pkg-config, python3
-#   ci      and clang with its sanitizers, clang-format 14, spin; without these, CI skips a step
+#   ci      and clang with its sanitizers, clang-format 14, spin, runc; without these, CI skips a step
 set -eu
 
 set_name=${1:-build}
@@ -86,6 +86,7 @@ missing_ci() {
         printf 'clang-format-14\tclang-format 14\n'
     fi
     have spin || printf 'spin\tspin\n'
+    have runc || printf 'runc\trunc\n'
     have git || printf 'git\tgit\n'
 }
 

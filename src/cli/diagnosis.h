@@ -9,7 +9,7 @@
 #include "node/inspect.h"
 #include "node/view.h"
 
-#define PROBLEM_BYTES 512
+#define PROBLEM_BYTES 1024
 
 /* A process that was looked at. */
 struct patient {

@@ -167,6 +167,12 @@ static void judge_patient(struct diagnosis *d, const struct patient *p)
 	if (seen->options.is_broken)
 		diagnosis_add(&d->problems,
 			"process %d: a quota is not understood, so all memory is refused", p->pid);
+	if (*seen->library && has_quota(seen) && seen->region.why)
+		diagnosis_add(&d->problems,
+			"process %d: its region %s on %s cannot be used, so all memory is refused: "
+			"%s; %s",
+			p->pid, seen->region.path, seen->region.file_system, seen->region.why,
+			seen->region.right);
 	limits_judge(p, &d->notes, &d->problems);
 }
 

@@ -24,6 +24,13 @@ static void put_line(const char *title, const char *text)
 	putchar('\n');
 }
 
+static void put_region(const struct inspected_region *region)
+{
+	printf("    %-13s", "region");
+	put(region->path);
+	printf(" on %s\n", region->file_system);
+}
+
 typedef void option_fn(const char *name, const char *value, unsigned index);
 
 /* Every option that the process was given, those of a family one by one. */
@@ -131,6 +138,8 @@ static void put_process(const struct patient *p)
 	for (unsigned i = 0; i < INSPECT_SHARES; i++)
 		if (seen->shares[i].path)
 			put_line("share", seen->shares[i].path);
+	if (seen->is_readable)
+		put_region(&seen->region);
 	visit_options(seen, put_option);
 	if (seen->is_readable)
 		put_limits(p);
@@ -282,6 +291,8 @@ static void json_process(const struct patient *p)
 	json_shares(&p->seen);
 	json_text("preloaded_by", p->seen.preloaded_by ? p->seen.preloaded_by : "");
 	json_text("driver", p->seen.driver);
+	json_text("region", p->seen.region.path);
+	json_text("file_system", p->seen.is_readable ? p->seen.region.file_system : "");
 	json_limits(p);
 	json_text("nvml", notes & REGION_NOTE_NVML	? "figure"
 			  : notes & REGION_NOTE_NO_NVML ? "none"

@@ -11,6 +11,8 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "region/filesystem.h"
+#include "region/region.h"
 
 #define LIBRARY		  "libvgpu.so"
 #define DRIVER		  "libcuda.so"
@@ -126,6 +128,29 @@ static void read_shares(int pid, struct inspection *i)
 		i->shares[1] = read_share(pid, i->options.share_path);
 }
 
+static void read_region(int pid, struct inspection *i)
+{
+	struct inspected_region *r = &i->region;
+	const char *path = REGION_DEFAULT_PATH;
+	char far[SHARE_PATH_BYTES + 32];
+	int outcome;
+
+	if (i->shares[0].share.region[0])
+		path = i->shares[0].share.region;
+	else if (i->shares[1].share.region[0])
+		path = i->shares[1].share.region;
+	else if (i->options.region_path)
+		path = i->options.region_path;
+	snprintf(r->path, sizeof(r->path), "%s", path);
+	snprintf(far, sizeof(far), "/proc/%d/root%s", pid, r->path);
+	r->file_system = filesystem_at(far)->name;
+	outcome = region_foresee(far);
+	if (outcome) {
+		r->why = region_explain(outcome);
+		r->right = region_remedy(outcome);
+	}
+}
+
 void inspect_process(int pid, struct inspection *ret_inspection)
 {
 	struct inspection i = {.library = ""};
@@ -141,6 +166,7 @@ void inspect_process(int pid, struct inspection *ret_inspection)
 		options_read(&i.options, &source);
 		i.preloaded_by = find_preload(pid, i.environment);
 		read_shares(pid, &i);
+		read_region(pid, &i);
 	}
 	*ret_inspection = i;
 }

@@ -18,6 +18,14 @@ struct inspected_share {
 	struct share share; /* where nothing is wrong */
 };
 
+/* Where the process's region is, or is to be. */
+struct inspected_region {
+	char path[SHARE_PATH_BYTES]; /* as the process sees it */
+	const char *file_system;
+	const char *why,
+		*right; /* why it cannot be there, and what would help; NULL: nothing is foreseen */
+};
+
 struct inspection {
 	bool is_there;		  /* there is such a process */
 	bool is_readable;	  /* and we may look at it; else nothing below is known */
@@ -25,6 +33,7 @@ struct inspection {
 	char driver[512];	  /* the CUDA driver, likewise */
 	const char *preloaded_by; /* what put the library before all others; NULL: nothing */
 	struct inspected_share shares[INSPECT_SHARES];
+	struct inspected_region region;
 	struct options options;
 	char *environment; /* zero-ended strings; the options point into it */
 };

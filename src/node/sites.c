@@ -29,11 +29,10 @@
 #include "node/root.h"
 #include "node/slice.h"
 #include "node/user.h"
-#include "region/layout.h"
+#include "region/region.h"
 
-#define PATH_BYTES   4096
-#define DEFAULT_PATH "/tmp/cudevshr.cache" /* where a container's quota stands in its environment */
-#define CONTAINERS   "/usr/local/vgpu/containers/*/*.cache"
+#define PATH_BYTES 4096
+#define CONTAINERS "/usr/local/vgpu/containers/*/*.cache"
 
 static void cleanup_glob(glob_t *paths)
 {
@@ -305,7 +304,7 @@ static int look(struct sites *s)
 			sizeof(pattern))
 		r = add_regions(s, pattern);
 	if (r == 0)
-		r = add_regions(s, DEFAULT_PATH);
+		r = add_regions(s, REGION_DEFAULT_PATH);
 	return r ? r : add_mappings(s);
 }
 

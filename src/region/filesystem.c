@@ -8,8 +8,10 @@
 
 #include "base/bits.h"
 
-#define LOCAL  .is_remote = false
-#define REMOTE .is_remote = true
+#define READ_ONLY 1 /* ST_RDONLY, include/linux/statfs.h */
+
+#define LOCAL	  .is_remote = false
+#define REMOTE	  .is_remote = true
 
 static const struct filesystem known[] = {
 	{0x794c7630, "overlayfs", .drops_locks = true},
@@ -55,21 +57,36 @@ const struct filesystem *filesystem_of(int fd)
 	return find(fstatfs(fd, &s) == 0 ? &s : &(struct statfs){0});
 }
 
-const struct filesystem *filesystem_at(const char *path)
+static void ask(const char *path, struct statfs *ret_s)
 {
 	char folder[4096];
-	struct statfs s = {0};
 	size_t length = strlen(path);
 
+	*ret_s = (struct statfs){0};
 	while (length > 0 && length < sizeof(folder)) {
 		memcpy(folder, path, length);
 		folder[length] = '\0';
-		if (statfs(folder, &s) == 0 || length == 1)
+		if (statfs(folder, ret_s) == 0 || length == 1)
 			break;
 		while (length > 0 && path[length - 1] != '/')
 			length--;
 		/* The first slash is the root's name. */
 		length -= length > 1;
 	}
+}
+
+const struct filesystem *filesystem_at(const char *path)
+{
+	struct statfs s;
+
+	ask(path, &s);
 	return find(&s);
+}
+
+bool filesystem_is_read_only(const char *path)
+{
+	struct statfs s;
+
+	ask(path, &s);
+	return s.f_flags & READ_ONLY;
 }

@@ -16,3 +16,4 @@ const struct filesystem *filesystem_of(int fd);
 
 /* Where the path leads, or of the nearest folder above where nothing is there yet. */
 const struct filesystem *filesystem_at(const char *path);
+bool filesystem_is_read_only(const char *path);

@@ -331,6 +331,22 @@ int region_device(struct region *region, const char *uuid, unsigned *ret_device)
 	return -ENOSPC;
 }
 
+int region_foresee(const char *path)
+{
+	char folder[4096];
+	const char *name = strrchr(path, '/');
+
+	if (filesystem_at(path)->is_remote)
+		return REGION_E_REMOTE;
+	if (filesystem_is_read_only(path))
+		return -EROFS;
+	if (!name || name == path || (size_t)(name - path) >= sizeof(folder))
+		return 0;
+	memcpy(folder, path, (size_t)(name - path));
+	folder[name - path] = '\0';
+	return access(folder, F_OK) < 0 ? -errno : 0;
+}
+
 const char *region_explain(int outcome)
 {
 	switch (outcome) {

@@ -9,6 +9,9 @@
 #include "region/layout.h"
 #include "region/token.h"
 
+/* Where no share and no option names a place, as in HAMi's library. */
+#define REGION_DEFAULT_PATH "/tmp/cudevshr.cache"
+
 enum {
 	_REGION_E_SUCCESS = 0,
 	REGION_E_FOREIGN,   /* the file is something else, or another library's region */
@@ -82,6 +85,9 @@ void region_close(struct region *region);
  * REGION_DEVICES entries are other devices; -EBADMSG where the entry was tampered with. Waits for nobody.
  */
 int region_device(struct region *region, const char *uuid, unsigned *ret_device) MUST_CHECK;
+
+/* An outcome that region_open() would have there, told without opening anything; 0 where none is foreseen. */
+int region_foresee(const char *path);
 
 /* What an outcome of region_open() means, as a constant sentence, and what would help. */
 const char *region_explain(int outcome);

@@ -12,6 +12,7 @@
 #include "region/region.h"
 #include "region/slot.h"
 #include "tests/unit/cmocka_ready.h"
+#include "tests/unit/overlay.h"
 #include "tests/unit/scratch.h"
 
 /* What files are made to lie on; 0: on nothing known. */
@@ -68,6 +69,27 @@ static void a_file_system_of_several_machines_is_refused(void **state)
 	faked_magic = 0x6969;
 	assert_int_equal(region_open(s->file, &region), REGION_E_REMOTE);
 	assert_string_not_equal(region_explain(REGION_E_REMOTE), "");
+}
+
+static void what_cannot_be_is_foreseen(void **state)
+{
+	struct scratch *s = *state;
+	const char *why;
+
+	assert_int_equal(region_foresee(s->file), 0);
+	assert_int_equal(region_foresee("/nothing/is/here"), -ENOENT);
+	assert_int_equal(region_foresee("region"), 0);
+	if (!overlay_mount(s->folder, &why)) {
+		print_message("skipped: %s\n", why);
+		skip();
+	}
+	assert_false(filesystem_is_read_only(s->file));
+	assert_int_equal(mount(NULL, s->folder, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY, NULL), 0);
+	assert_true(filesystem_is_read_only(s->file));
+	assert_string_equal(filesystem_at(s->file)->name, "overlayfs");
+	assert_int_equal(region_foresee(s->file), -EROFS);
+	while (umount2(s->folder, MNT_DETACH) == 0)
+		;
 }
 
 static void every_refusal_has_a_remedy(void **state)
@@ -136,6 +158,7 @@ int main(void)
 		cmocka_unit_test(the_usual_ones_have_names),
 		cmocka_unit_test(a_path_without_a_file_lies_where_its_folder_is),
 		SCRATCH_TEST(a_file_system_of_several_machines_is_refused),
+		SCRATCH_TEST(what_cannot_be_is_foreseen),
 		cmocka_unit_test(every_refusal_has_a_remedy),
 		cmocka_unit_test(where_locks_last_there_is_no_token),
 		SCRATCH_TEST(where_they_are_known_to_go_or_cannot_be_tried_there_is_one),

@@ -22,10 +22,9 @@
 #include "base/log.h"
 #include "policy/grant.h"
 #include "policy/share.h"
+#include "region/region.h"
 #include "tenant/slice/environment.h"
 #include "tenant/slice/nvml.h"
-
-#define REGION_DEFAULT_PATH "/tmp/cudevshr.cache"
 
 struct source {
 	const char *path; /* NULL: not used */

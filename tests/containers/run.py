@@ -1,0 +1,193 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""run.py BUILD: each container of docs/containers.md keeps its quota. Exits with 77 where no container can be had.
+
+In each, five processes one after the other want 1286 MiB (a context of 518 and three blocks of 256), of 4 GiB.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+
+from container import Container, Place, Skipped
+
+DOCS = os.path.join(os.path.dirname(__file__), "../../docs/containers.md")
+HELD_MIB = 518 + 3 * 256
+FITS = 3
+TENANTS = 5
+
+# Says how each of the five fared; then waits until the file /sim/go is there.
+UNTIL_GO = "for i in $(seq 400); do [ -e /sim/go ] && break; sleep 0.05; done"
+SCRIPT = f"""
+i=0
+while [ $i -lt {TENANTS} ]; do
+    tenant --blocks 3 --hold 60000 &
+    started="$started $!"
+    i=$((i + 1))
+    sleep 0.2
+done
+sleep 0.5
+{UNTIL_GO}
+kill $started 2>/dev/null
+wait
+"""
+TOOK = re.compile(r"took 3 x 256 MiB")
+
+
+def sections():
+    """Title, preparation or None, and the line of `docker run`, of each section of the page that has one."""
+    with open(DOCS, encoding="utf-8") as file:
+        text = file.read()
+    for section in text.split("\n## ")[1:]:
+        blocks = re.findall(r"```sh\n(.*?)```", section, re.S)
+        lines = [b for b in blocks if b.startswith("docker run")]
+        if lines:
+            yield section.split("\n")[0], [b for b in blocks if b not in lines], lines[0]
+
+
+def check(condition, what, said):
+    if not condition:
+        raise AssertionError(f"{what}\n{said}")
+
+
+class Wait:
+    """The file that ends a container's script."""
+
+    def __init__(self, place):
+        self.path = place.sim + "/go"
+        if os.path.exists(self.path):
+            os.remove(self.path)
+
+    def let_go(self):
+        with open(self.path, "w", encoding="utf-8"):
+            pass
+
+
+def held_mib(listing):
+    """What living processes hold, by `vgpu list --json`."""
+    slices = json.loads(listing)["slices"]
+    return [sum(d["used_bytes"] >> 20 for d in s["devices"]) for s in slices]
+
+
+def wait_for(containers, count):
+    """Until so many tenants hold their memory, by the container's own list; five seconds at most."""
+    said = ""
+    for _ in range(50):
+        said = containers[0].execute("vgpu list --json").stdout
+        try:
+            if held_mib(said) == [count * HELD_MIB]:
+                return
+        except ValueError:
+            pass
+        time.sleep(0.1)
+    check(False, f"the container's list does not show {count * HELD_MIB} MiB held", said)
+
+
+def holds(place, line, containers=1):
+    go = Wait(place)
+    running = [Container(place, line, SCRIPT) for _ in range(containers)]
+    try:
+        time.sleep(0.2 * TENANTS + 1)
+        wait_for(running, FITS)
+        said = running[0].execute("vgpu doctor").stdout
+        check("No problems" in said, "doctor finds something wrong", said)
+        # Killed by any means, its memory is the slice's again, and another fits.
+        said = running[0].execute("kill -9 $(pgrep -o -x tenant); tenant --blocks 3 --hold 60000 >/dev/null 2>&1 & "
+                                  "sleep 0.5; vgpu list --json").stdout
+        wait_for(running, FITS)
+    finally:
+        go.let_go()
+        output = "".join(c.end() for c in running)
+    check(len(TOOK.findall(output)) == FITS, f"{FITS} of {TENANTS * containers} fit", output)
+
+
+def is_refused_without_a_place(place, line):
+    go = Wait(place)
+    go.let_go()
+    said = Container(place, line.replace("--tmpfs /tmp", ""), "tenant --blocks 3; vgpu doctor").end()
+    check(not TOOK.search(said) and "/tmp/cudevshr.cache" in said and "overlayfs" in said and
+          "Read-only file system" in said and "--tmpfs" in said, "it is refused with the remedy", said)
+
+
+def is_told_by_doctor(place, line):
+    """From the host, of a container that may not keep its region where it wants it."""
+    go = Wait(place)
+    container = Container(place, line.replace("--tmpfs /tmp", ""), UNTIL_GO)
+    try:
+        time.sleep(0.5)
+        said = container.execute("vgpu doctor 1").stdout
+    finally:
+        go.let_go()
+        container.end()
+    check("cannot be used, so all memory is refused" in said and "overlayfs" in said, "doctor says so", said)
+
+
+def is_seen_from_the_host(place, line):
+    go = Wait(place)
+    container = Container(place, line, SCRIPT)
+    try:
+        time.sleep(0.2 * TENANTS + 1)
+        wait_for([container], FITS)
+        container.execute("kill -9 $(pgrep -o -x tenant)")
+        time.sleep(0.2)
+        said = subprocess.run([f"{place.build}/src/cli/vgpu", "list", "--json"], stdout=subprocess.PIPE, text=True,
+                              check=False).stdout
+    finally:
+        go.let_go()
+        container.end()
+    check((FITS - 1) * HELD_MIB in held_mib(said), "the host's list shows who lives, and no more", said)
+
+
+def runs_slices_inside(place, line):
+    """`vgpu run` in a container keeps its slices on the container's own root."""
+    go = Wait(place)
+    bare = re.sub(r"-e \S+", "", line)
+    library = f"VGPU_LIBDIR={place.build}/src/tenant"
+    said = Container(place, bare, f"export {library}; vgpu run --memory 4g --name a -- sh -c '{SCRIPT}' & sleep 2.5; "
+                     "vgpu list --json; touch /sim/go; wait").end()
+    check(len(TOOK.findall(said)) == FITS, f"{FITS} of {TENANTS} fit in a slice of vgpu run", said)
+    go.let_go()
+
+
+def main():
+    try:
+        place = Place(os.path.abspath(sys.argv[1]))
+    except Skipped as why:
+        print(f"skipped: {why}")
+        return 77
+    failures = 0
+
+    def attempt(what, function, *arguments):
+        nonlocal failures
+        try:
+            function(place, *arguments)
+            print(f"ok      {what}")
+        except AssertionError as fault:
+            failures += 1
+            print(f"FAILED  {what}: {fault}")
+
+    try:
+        pages = list(sections())
+        for title, preparations, line in pages:
+            for text in preparations:
+                place.prepare(text)
+            count = 2 if title.startswith("Several") else 1
+            attempt(title, holds, line, count)
+        attempt("a container is seen from the host", is_seen_from_the_host, pages[0][2])
+        attempt("slices inside a container", runs_slices_inside, pages[0][2])
+        read_only = [line for _, _, line in pages if "--read-only" in line][0]
+        attempt("a read-only root without a place", is_refused_without_a_place, read_only)
+        attempt("doctor in such a container", is_told_by_doctor, read_only)
+    except Skipped as why:
+        print(f"skipped: {why}")
+        return 77
+    finally:
+        place.remove()
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -11,7 +11,8 @@ quota_mib=2048
 device=0
 
 PATH=$build/src/cli:$build/sim/tool:$build/examples:$PATH
-own=$(mktemp -d)
+# A container's own root drops the locks of the simulated machine's file; /dev/shm keeps them.
+own=$(mktemp -d -p /dev/shm 2>/dev/null || mktemp -d)
 mkdir -m 700 "$own/slices"
 export VGPU_STATE="$own/slices" VGPU_SIM_STATE="$own/machine"
 worst_mib=0

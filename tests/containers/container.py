@@ -40,6 +40,9 @@ class Place:
         for name, to in LINKS.items():
             if os.path.islink("/" + name):
                 os.symlink(to, os.path.join(self.folder, "lower", name))
+        # Links that programs of /usr lead through.
+        if os.path.isdir("/etc/alternatives"):
+            shutil.copytree("/etc/alternatives", os.path.join(self.folder, "lower/etc/alternatives"), symlinks=True)
         for name in ("ld.so.cache", "passwd", "group"):
             if os.path.exists("/etc/" + name):
                 shutil.copy("/etc/" + name, os.path.join(self.folder, "lower/etc", name))
@@ -92,7 +95,8 @@ def mount_of(to, kind, source, *options):
 class Container:
     """One that runs a shell script, in the root that Docker would give it: an overlay."""
 
-    def __init__(self, place, line, script, extra_env=()):
+    def __init__(self, place, line, script, mounts=()):
+        """mounts: more of them, in the form of a specification of the Container Device Interface."""
         options = read_line(line)
         bundle = f"{place.folder}/{place.count}"
         place.count += 1
@@ -113,7 +117,7 @@ class Container:
             "args": ["/bin/sh", "-c", script],
             "env": [f"PATH={place.build}/src/cli:{place.build}/sim/tool:{place.build}/examples:/usr/bin:/bin",
                     f"LD_LIBRARY_PATH={place.build}/sim/cuda:{place.build}/sim/nvml",
-                    "VGPU_SIM_STATE=/sim/machine", *options["env"], *extra_env]})
+                    "VGPU_SIM_STATE=/sim/machine", *options["env"]]})
         spec["mounts"] += [mount_of("/usr/" + name, "bind", "/usr/" + name, "rbind", "ro")
                            for name in os.listdir("/usr") if name != "local"]
         spec["mounts"] += [mount_of(place.build, "bind", place.build, "rbind", "ro"),
@@ -122,6 +126,7 @@ class Container:
         for volume in options["volumes"]:
             source, to, *how = volume.split(":")
             spec["mounts"].append(mount_of(to, "bind", place.host(source), "rbind", *how))
+        spec["mounts"] += [mount_of(m["containerPath"], "bind", m["hostPath"], *m["options"]) for m in mounts]
         with open(f"{bundle}/config.json", "w", encoding="utf-8") as file:
             json.dump(spec, file)
         self.process = subprocess.Popen(["runc", "run", "--bundle", bundle, self.name], stdin=subprocess.DEVNULL,

@@ -8,6 +8,7 @@ In each, five processes one after the other want 1286 MiB (a context of 518 and 
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -15,7 +16,8 @@ import time
 from container import Container, Place, Skipped
 
 DOCS = os.path.join(os.path.dirname(__file__), "../../docs/containers.md")
-HELD_MIB = 518 + 3 * 256
+DEMO = os.path.join(os.path.dirname(__file__), "../../tools/demo.sh")
+WANTED_BYTES = 3 * 256 << 20
 FITS = 3
 TENANTS = 5
 
@@ -66,37 +68,36 @@ class Wait:
             pass
 
 
-def held_mib(listing):
-    """What living processes hold, by `vgpu list --json`."""
+def holders(listing):
+    """How many living processes hold what they wanted, of each slice, by `vgpu list --json`."""
     slices = json.loads(listing)["slices"]
-    return [sum(d["used_bytes"] >> 20 for d in s["devices"]) for s in slices]
+    return [sum(d["kind_bytes"]["plain"] == WANTED_BYTES for p in s["processes"] for d in p["devices"]) for s in slices]
 
 
 def wait_for(containers, count):
-    """Until so many tenants hold their memory, by the container's own list; five seconds at most."""
+    """Until so many tenants hold their memory, by the list of a container that has one; five seconds at most."""
     said = ""
     for _ in range(50):
-        said = containers[0].execute("vgpu list --json").stdout
-        try:
-            if held_mib(said) == [count * HELD_MIB]:
+        for container in containers:
+            said = container.execute("vgpu list --json --processes").stdout
+            if said.startswith("{") and holders(said) == [count]:
                 return
-        except ValueError:
-            pass
         time.sleep(0.1)
-    check(False, f"the container's list does not show {count * HELD_MIB} MiB held", said)
+    check(False, f"the list does not show {count} that hold memory", said)
 
 
-def holds(place, line, containers=1):
+def holds(place, line, containers=1, mounts=()):
     go = Wait(place)
-    running = [Container(place, line, SCRIPT) for _ in range(containers)]
+    running = [Container(place, line, SCRIPT, mounts) for _ in range(containers)]
     try:
         time.sleep(0.2 * TENANTS + 1)
         wait_for(running, FITS)
         said = running[0].execute("vgpu doctor").stdout
         check("No problems" in said, "doctor finds something wrong", said)
         # Killed by any means, its memory is the slice's again, and another fits.
-        said = running[0].execute("kill -9 $(pgrep -o -x tenant); tenant --blocks 3 --hold 60000 >/dev/null 2>&1 & "
-                                  "sleep 0.5; vgpu list --json").stdout
+        running[0].execute("kill -9 $(pgrep -o -x tenant)")
+        wait_for(running, FITS - 1)
+        running[0].execute("tenant --blocks 3 --hold 60000 >/dev/null 2>&1 &")
         wait_for(running, FITS)
     finally:
         go.let_go()
@@ -132,13 +133,13 @@ def is_seen_from_the_host(place, line):
         time.sleep(0.2 * TENANTS + 1)
         wait_for([container], FITS)
         container.execute("kill -9 $(pgrep -o -x tenant)")
-        time.sleep(0.2)
-        said = subprocess.run([f"{place.build}/src/cli/vgpu", "list", "--json"], stdout=subprocess.PIPE, text=True,
+        wait_for([container], FITS - 1)
+        said = subprocess.run([f"{place.build}/src/cli/vgpu", "list", "--json", "--processes"], stdout=subprocess.PIPE, text=True,
                               check=False).stdout
     finally:
         go.let_go()
         container.end()
-    check((FITS - 1) * HELD_MIB in held_mib(said), "the host's list shows who lives, and no more", said)
+    check(FITS - 1 in holders(said), "the host's list shows who lives, and no more", said)
 
 
 def runs_slices_inside(place, line):
@@ -150,6 +151,29 @@ def runs_slices_inside(place, line):
                      "vgpu list --json; touch /sim/go; wait").end()
     check(len(TOOK.findall(said)) == FITS, f"{FITS} of {TENANTS} fit in a slice of vgpu run", said)
     go.let_go()
+
+
+def is_one_device(place):
+    """What `vgpu cdi` prints for a share, with a region that the container cannot remove."""
+    folder, regions, library = place.host("/srv/vgpu/b"), place.host("/run/regions-b"), place.host("/usr/local/lib/vgpu")
+    os.makedirs(folder)
+    os.makedirs(regions)
+    with open(folder + "/share", "w", encoding="utf-8") as file:
+        file.write(f"vgpu-share 1\nregion {regions}/region\ndevice * memory 4g\nend\n")
+    with open(library + "/ld.so.preload", "w", encoding="utf-8") as file:
+        file.write(library + "/libvgpu.so\n")
+    said = subprocess.run([f"{place.build}/src/cli/vgpu", "cdi", folder], stdout=subprocess.PIPE, text=True,
+                          env={**os.environ, "VGPU_LIBDIR": library}, check=False).stdout
+    specification = json.loads(said)
+    check([d["name"] for d in specification["devices"]] == ["b"], "one device", said)
+    mounts = [m for edits in (specification, specification["devices"][0]) for m in edits["containerEdits"]["mounts"]]
+    holds(place, "docker run IMAGE", 2, mounts)
+
+
+def shows_the_demo(place):
+    shutil.copy(DEMO, place.sim)
+    said = Container(place, "docker run IMAGE", f"/bin/sh /sim/demo.sh {place.build}; echo ended $?").end()
+    check(said.endswith("ended 0\n"), "the demo shows a quota that holds", said)
 
 
 def main():
@@ -177,6 +201,8 @@ def main():
             count = 2 if title.startswith("Several") else 1
             attempt(title, holds, line, count)
         attempt("a container is seen from the host", is_seen_from_the_host, pages[0][2])
+        attempt("a device of vgpu cdi", is_one_device)
+        attempt("the demo in a container", shows_the_demo)
         attempt("slices inside a container", runs_slices_inside, pages[0][2])
         read_only = [line for _, _, line in pages if "--read-only" in line][0]
         attempt("a read-only root without a place", is_refused_without_a_place, read_only)

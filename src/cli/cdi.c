@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * vgpu cdi: slices as devices that container runtimes know by name.
+ *
+ * The form is that of the Container Device Interface, version 0.6.0, which Docker 25, Podman 4.1 and containerd 1.7
+ * and later versions of them read.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/file.h"
+#include "cli/command.h"
+#include "cli/json.h"
+#include "node/place.h"
+#include "policy/share.h"
+
+#define SLICES_MAX 64
+
+const char help_cdi[] =
+	"Prints a specification of the Container Device Interface, in which each FOLDER with a\n"
+	"share file is a device `vgpu/slice=NAME`: the library, loaded before all others, the "
+	"share,\n"
+	"and the folders of its lines `region` and `turns`, where it has them. NAME is the "
+	"share's\n"
+	"slice, or else the folder's name.\n"
+	"\n"
+	"  vgpu cdi /srv/vgpu/a /srv/vgpu/b >/etc/cdi/vgpu.json\n"
+	"  docker run --gpus all --device vgpu/slice=a IMAGE\n";
+
+struct cdi_slice {
+	char folder[PLACE_BYTES], name[SHARE_NAME_BYTES], region[SHARE_PATH_BYTES];
+	struct share share;
+};
+
+/* The folder that a file is in; "" where the path has none. */
+static void cut_file(const char *path, char ret_folder[SHARE_PATH_BYTES])
+{
+	const char *end = strrchr(path, '/');
+
+	snprintf(ret_folder, SHARE_PATH_BYTES, "%.*s", end ? (int)(end - path) : 0, path);
+}
+
+static int need_folder(
+	const char *path, const char *line, const struct cdi_slice *s, struct err *err)
+{
+	if (!*path || access(path, F_OK) == 0)
+		return 0;
+	return err_set(err, ENOENT,
+		"%.200s: its line `%s` needs the folder %.200s, which is not there; make it first",
+		s->folder, line, path);
+}
+
+static int read_slice(const char *folder, struct cdi_slice *ret_slice, struct err *err)
+{
+	char path[PLACE_BYTES + 8], text[SHARE_FILE_BYTES];
+	struct cdi_slice *s = ret_slice;
+	struct share_fault fault;
+	const char *name;
+	size_t length;
+	int r;
+
+	if (!realpath(folder, s->folder))
+		return err_set(err, errno, "%.200s: %s", folder, strerror(errno));
+	snprintf(path, sizeof(path), "%s/share", s->folder);
+	r = file_read_regular(AT_FDCWD, path, 0, text, sizeof(text), &length);
+	if (r < 0)
+		return err_set(err, -r, "%.200s: %s", path, strerror(-r));
+	if (share_parse(text, length, &s->share, &fault) < 0)
+		return err_set(err, EINVAL, "%.200s, line %u: %s", path, fault.line, fault.why);
+	name = *s->share.slice ? s->share.slice : strrchr(s->folder, '/') + 1;
+	if (!share_name_is_valid(name))
+		return err_set(err, EINVAL, "%.200s: a line `slice NAME` is missing in its share",
+			s->folder);
+	snprintf(s->name, sizeof(s->name), "%s", name);
+	cut_file(s->share.region, s->region);
+	r = need_folder(s->region, "region", s, err);
+	return r ? r : need_folder(s->share.turns, "turns", s, err);
+}
+
+/* What the dynamic linker of the container reads first; it has to name the library as it is mounted. */
+static int find_preload(const char *library, char ret_path[PLACE_BYTES], struct err *err)
+{
+	char text[PLACE_BYTES] = "";
+	size_t length;
+
+	snprintf(ret_path, PLACE_BYTES, "%.*s/ld.so.preload",
+		(int)(strrchr(library, '/') - library), library);
+	if (file_read_regular(AT_FDCWD, ret_path, 0, text, sizeof(text), &length) == 0 &&
+		strstr(text, library))
+		return 0;
+	return err_set(err, ENOENT,
+		"%.150s does not name the library; right is: echo %.150s >%.150s", ret_path,
+		library, ret_path);
+}
+
+static void put_mount(const char *from, const char *to, bool is_read_only, const char *comma)
+{
+	fputs("      {\"hostPath\": ", stdout);
+	json_string(from);
+	fputs(", \"containerPath\": ", stdout);
+	json_string(to);
+	printf(", \"options\": [\"rbind\", \"%s\", \"nosuid\", \"nodev\"]}%s\n",
+		is_read_only ? "ro" : "rw", comma);
+}
+
+static void put_slice(const struct cdi_slice *s, const char *comma)
+{
+	bool has_region = *s->region, has_turns = *s->share.turns;
+
+	fputs("    {\"name\": ", stdout);
+	json_string(s->name);
+	fputs(", \"containerEdits\": {\"mounts\": [\n", stdout);
+	put_mount(s->folder, "/etc/vgpu", true, has_region || has_turns ? "," : "");
+	if (has_region)
+		put_mount(s->region, s->region, false, has_turns ? "," : "");
+	if (has_turns)
+		put_mount(s->share.turns, s->share.turns, false, "");
+	printf("    ]}}%s\n", comma);
+}
+
+int command_cdi(int argc, char **argv, int *ret_status, struct err *err)
+{
+	_cleanup_free_ struct cdi_slice *slices = calloc(SLICES_MAX, sizeof(*slices));
+	char library[PLACE_BYTES], preload[PLACE_BYTES];
+	int count = argc - 1, r;
+
+	if (!slices)
+		return err_set(err, ENOMEM, "no memory");
+	if (count < 1 || count > SLICES_MAX || *argv[1] == '-')
+		return command_refuse(
+			err, "cdi takes folders with a share file, up to %d", SLICES_MAX);
+	r = place_find_library(library, err);
+	if (r == 0)
+		r = find_preload(library, preload, err);
+	for (int i = 0; r == 0 && i < count; i++) {
+		r = read_slice(argv[i + 1], &slices[i], err);
+		for (int k = 0; r == 0 && k < i; k++)
+			if (strcmp(slices[i].name, slices[k].name) == 0)
+				r = err_set(err, EEXIST, "%.200s and %.200s are both named %s",
+					slices[k].folder, slices[i].folder, slices[i].name);
+	}
+	if (r)
+		return r;
+	fputs("{\n  \"cdiVersion\": \"0.6.0\",\n  \"kind\": \"vgpu/slice\",\n  \"devices\": [\n",
+		stdout);
+	for (int i = 0; i < count; i++)
+		put_slice(&slices[i], i + 1 < count ? "," : "");
+	fputs("  ],\n  \"containerEdits\": {\"mounts\": [\n", stdout);
+	put_mount(library, library, true, ",");
+	put_mount(preload, "/etc/ld.so.preload", true, "");
+	fputs("  ]}\n}\n", stdout);
+	*ret_status = 0;
+	return 0;
+}

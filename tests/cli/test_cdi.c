@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* vgpu cdi: the specification that it prints is one, and what cannot be a device is refused. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/cli/tool.h"
+
+/* A folder with the library that the specification mounts, and a share. */
+#define LIBRARY                                                                                   \
+	"mkdir -p lib && cp \"$VGPU_LIBDIR/libvgpu.so\" lib && export VGPU_LIBDIR=\"$HERE/lib\" " \
+	"&& "                                                                                     \
+	"echo \"$HERE/lib/libvgpu.so\" >lib/ld.so.preload && "
+#define SHARE(name, lines)                                                                         \
+	"mkdir -p " name " && printf 'vgpu-share 1\\n" lines "device * memory 4g\\nend\\n' >" name \
+	"/share && "
+
+/* The required fields and the allowed ones of the Container Device Interface 0.6.0 and 0.7.0, and its rules for names. */
+#define CHECK                                                                                      \
+	" | python3 -c '\n"                                                                        \
+	"import json, re, sys\n"                                                                   \
+	"d = json.load(sys.stdin)\n"                                                               \
+	"assert set(d) == {\"cdiVersion\", \"kind\", \"devices\", \"containerEdits\"}, d.keys()\n" \
+	"assert d[\"cdiVersion\"] == \"0.6.0\"\n"                                                  \
+	"name = r\"[A-Za-z][A-Za-z0-9_.-]*[A-Za-z0-9]\"\n"                                         \
+	"assert re.fullmatch(name + \"/\" + name, d[\"kind\"]), d[\"kind\"]\n"                     \
+	"assert d[\"devices\"]\n"                                                                  \
+	"for edits in [d[\"containerEdits\"]] + [v[\"containerEdits\"] for v in "                  \
+	"d[\"devices\"]]:\n"                                                                       \
+	"    assert set(edits) == {\"mounts\"} and edits[\"mounts\"]\n"                            \
+	"    for m in edits[\"mounts\"]:\n"                                                        \
+	"        assert set(m) == {\"hostPath\", \"containerPath\", \"options\"}, m\n"             \
+	"        assert m[\"hostPath\"][0] == m[\"containerPath\"][0] == \"/\", m\n"               \
+	"        assert all(isinstance(o, str) for o in m[\"options\"]), m\n"                      \
+	"        print(m[\"hostPath\"], m[\"containerPath\"], m[\"options\"][1])\n"                \
+	"for v in d[\"devices\"]:\n"                                                               \
+	"    assert set(v) == {\"name\", \"containerEdits\"}\n"                                    \
+	"    assert re.fullmatch(r\"[A-Za-z0-9]([A-Za-z0-9_.:-]*[A-Za-z0-9])?\", v[\"name\"])\n"   \
+	"    print(\"device\", v[\"name\"])'"
+
+static void a_share_becomes_a_device(void **state)
+{
+	const struct said *said = tool_run("cd \"$HERE\" && " LIBRARY SHARE("a", "")
+			SHARE("b", "slice web\\nregion '\"$HERE\"'/r/region\\nturns "
+				   "'\"$HERE\"'/t\\n") "mkdir -p r t && \"$VGPU\" cdi a b" CHECK);
+
+	assert_string_equal(said->err, "");
+	assert_int_equal(said->status, 0);
+	assert_says(said->out, "device a\ndevice web\n");
+	assert_says(said->out, "/a /etc/vgpu ro\n");
+	assert_says(said->out, "/b /etc/vgpu ro\n");
+	assert_says(said->out, "/r rw\n");
+	assert_says(said->out, "/t rw\n");
+	assert_says(said->out, "/ld.so.preload /etc/ld.so.preload ro\n");
+	assert_says(said->out, "/lib/libvgpu.so ro\n");
+}
+
+static void what_is_no_slice_is_refused(void **state)
+{
+	const struct said *said = tool_run("\"$VGPU\" cdi");
+
+	assert_int_equal(said->status, 2);
+	assert_says(said->err, "folders with a share file");
+	said = tool_run("cd \"$HERE\" && " LIBRARY "mkdir -p empty && \"$VGPU\" cdi empty");
+	assert_int_equal(said->status, 1);
+	assert_says(said->err, "/empty/share: No such file");
+	said = tool_run("cd \"$HERE\" && " LIBRARY
+			"mkdir -p bad && echo x >bad/share && \"$VGPU\" cdi bad");
+	assert_int_equal(said->status, 1);
+	assert_says(said->err, "/bad/share, line 1: ");
+	said = tool_run("cd \"$HERE\" && " LIBRARY SHARE(
+		"c", "region /nothing/here/region\\n") "\"$VGPU\" cdi c");
+	assert_int_equal(said->status, 1);
+	assert_says(said->err, "/nothing/here, which is not there");
+	said = tool_run("cd \"$HERE\" && " LIBRARY SHARE("d", "slice e\\n")
+			SHARE("e", "") "\"$VGPU\" cdi d e");
+	assert_int_equal(said->status, 1);
+	assert_says(said->err, "are both named e");
+	assert_string_equal(said->out, "");
+}
+
+static void a_library_that_nothing_loads_is_refused(void **state)
+{
+	const struct said *said = tool_run("cd \"$HERE\" && " LIBRARY SHARE(
+		"f", "") "rm lib/ld.so.preload && \"$VGPU\" cdi f");
+
+	assert_int_equal(said->status, 1);
+	assert_says(said->err, "ld.so.preload does not name the library; right is: echo /");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_share_becomes_a_device),
+		cmocka_unit_test(what_is_no_slice_is_refused),
+		cmocka_unit_test(a_library_that_nothing_loads_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, tool_set_up, tool_tear_down);
+}

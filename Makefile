@@ -31,6 +31,10 @@ export CC PREFIX DESTDIR V
 ifeq ($(CC),)
 unexport CC
 endif
+# A container's own root drops the locks of mapped files, which the simulated machine needs: tests go where they last.
+ifeq ($(shell stat -f -c %T $${TMPDIR:-/tmp} 2>/dev/null),overlayfs)
+export TMPDIR := /dev/shm
+endif
 # As many tests at once as there are processors.
 export MESON_TESTTHREADS ?= $(shell nproc)
 

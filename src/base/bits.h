@@ -24,6 +24,12 @@ static inline uint64_t round_up_u64(uint64_t value, uint64_t step)
 	return sum & ~(step - 1);
 }
 
+/* The sum; UINT64_MAX where it would not fit. */
+static inline uint64_t sum_u64(uint64_t a, uint64_t b)
+{
+	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
 /* Rounds away from zero to a multiple of step (a power of two). */
 static inline int64_t round_out_i64(int64_t value, int64_t step)
 {

@@ -105,6 +105,15 @@ ENTRY_BODY(cuGraphExecDestroy, (CUgraphExec handle), (handle))
 	return exec ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
+/* After a change. */
+static CUresult make_ready(CUgraphExec exec)
+{
+	struct context *context;
+	CUresult result = context_current(&context);
+
+	return result == CUDA_SUCCESS ? exec_make_ready((struct exec *)exec, context) : result;
+}
+
 static CUresult update_exec(
 	CUgraphExec exec_handle, CUgraph graph_handle, CUgraphExecUpdateResult *ret_result)
 {
@@ -122,6 +131,14 @@ static CUresult update_exec(
 							   : CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
 }
 
+static CUresult update_and_make_ready(
+	CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResult *ret_result)
+{
+	CUresult result = update_exec(exec, graph, ret_result);
+
+	return result == CUDA_SUCCESS ? make_ready(exec) : result;
+}
+
 ENTRY_BODY(cuGraphExecUpdate,
 	(CUgraphExec exec, CUgraph graph, CUgraphNode *error_node, CUgraphExecUpdateResult *how),
 	(exec, graph, error_node, how))
@@ -130,7 +147,7 @@ ENTRY_BODY(cuGraphExecUpdate,
 		return CUDA_ERROR_INVALID_VALUE;
 	if (error_node)
 		*error_node = NULL;
-	return update_exec(exec, graph, how);
+	return update_and_make_ready(exec, graph, how);
 }
 
 ENTRY_BODY(cuGraphExecUpdate_v2,
@@ -139,7 +156,7 @@ ENTRY_BODY(cuGraphExecUpdate_v2,
 	if (!info)
 		return CUDA_ERROR_INVALID_VALUE;
 	*info = (CUgraphExecUpdateResultInfo){.errorNode = NULL};
-	return update_exec(exec, graph, &info->result);
+	return update_and_make_ready(exec, graph, &info->result);
 }
 
 /* Another work of the same type in the place of a node's. */
@@ -167,9 +184,16 @@ static CUresult set_work(CUgraphExec handle, CUgraphNode node_handle, CUgraphNod
 	return result;
 }
 
+static CUresult set_and_make_ready(CUgraphExec exec, CUgraphNode node, CUgraphNodeParams *params)
+{
+	CUresult result = set_work(exec, node, params);
+
+	return result == CUDA_SUCCESS ? make_ready(exec) : result;
+}
+
 ENTRY_CALL(cuGraphExecNodeSetParams,
 	(CUgraphExec exec, CUgraphNode node, CUgraphNodeParams *params),
-	set_work(exec, node, params))
+	set_and_make_ready(exec, node, params))
 
 ENTRY_BODY(cuGraphExecKernelNodeSetParams,
 	(CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1 *params),
@@ -180,7 +204,7 @@ ENTRY_BODY(cuGraphExecKernelNodeSetParams,
 	if (!params)
 		return CUDA_ERROR_INVALID_VALUE;
 	memcpy(&wanted.kernel, params, sizeof(*params));
-	return set_work(exec, node, &wanted);
+	return set_and_make_ready(exec, node, &wanted);
 }
 
 ENTRY_BODY(cuGraphExecKernelNodeSetParams_v2,
@@ -192,13 +216,11 @@ ENTRY_BODY(cuGraphExecKernelNodeSetParams_v2,
 	if (!params)
 		return CUDA_ERROR_INVALID_VALUE;
 	wanted.kernel = *params;
-	return set_work(exec, node, &wanted);
+	return set_and_make_ready(exec, node, &wanted);
 }
 
 /* The child's nodes, which come just before its own step. */
-ENTRY_BODY(cuGraphExecChildGraphNodeSetParams,
-	(CUgraphExec handle, CUgraphNode node_handle, CUgraph child_handle),
-	(handle, node_handle, child_handle))
+static CUresult set_child(CUgraphExec handle, CUgraphNode node_handle, CUgraph child_handle)
 {
 	struct graph_node *node;
 	struct graph *child;
@@ -220,6 +242,14 @@ ENTRY_BODY(cuGraphExecChildGraphNodeSetParams,
 		result = CUDA_SUCCESS;
 	}
 	return result;
+}
+
+ENTRY_BODY(cuGraphExecChildGraphNodeSetParams, (CUgraphExec exec, CUgraphNode node, CUgraph child),
+	(exec, node, child))
+{
+	CUresult result = set_child(exec, node, child);
+
+	return result == CUDA_SUCCESS ? make_ready(exec) : result;
 }
 
 ENTRY_STREAM(cuGraphLaunch, _ptsz, handle, (CUgraphExec exec, CUstream handle), (exec, handle))

@@ -161,11 +161,14 @@ ENTRY_BODY(cuKernelSetCacheConfig, (CUkernel kernel, CUfunc_cache config, CUdevi
 	return kernel_check(kernel) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
+/* A library's kernel is no function. */
 ENTRY_BODY(cuFuncIsLoaded, (CUfunctionLoadingState * state, CUfunction function), (state, function))
 {
+	struct kernel *kernel = kernel_check(function);
+
 	if (!state)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!kernel_check(function))
+	if (!kernel || kernel->module->is_library)
 		return CUDA_ERROR_INVALID_HANDLE;
 	*state = CU_FUNCTION_LOADING_STATE_LOADED;
 	return CUDA_SUCCESS;

@@ -4,58 +4,148 @@
 #include "base/log.h"
 #include "tenant/hooks/hook.h"
 #include "tenant/compute/gate.h"
+#include "tenant/memory/code.h"
 #include "tenant/memory/graphs.h"
 #include "tenant/memory/guard.h"
 #include "tenant/memory/local.h"
+#include "tenant/memory/runtime.h"
 
 /* What the driver keeps for each node of an executable graph: 2.6 KiB (H200, driver 580). */
 #define NODE_BYTES	UINT64_C(4096)
 #define NODE_STEP_BYTES UINT64_C(0x200000)
 
+/* What a call takes in one of the contexts that the graph's kernels run in. */
+struct making_place {
+	CUcontext context;
+	uint64_t heap_bytes;
+	struct charge local, heap;
+	struct guard guard;
+};
+
 /* A call that makes an executable graph or puts something else into one. */
 struct making {
 	struct graph_survey survey;
-	struct guard guard;
-	struct charge local;
+	struct making_place places[GRAPH_PLACES];
+	unsigned place_count;
+	bool is_change;	     /* the heap may come when the graph is launched */
+	CUfunction function; /* of a single kernel, or NULL */
+	uint32_t generation;
 };
 
-#define MAKING_NULL                                                                             \
-	{                                                                                       \
-		.survey = GRAPH_SURVEY_NULL, .guard = {.is_armed = false}, .local = CHARGE_NULL \
+#define MAKING(is_it_change)                                                               \
+	{                                                                                  \
+		.survey = GRAPH_SURVEY_NULL, .place_count = 0, .is_change = (is_it_change) \
 	}
 
-/* Before a call by which all of a graph comes in. After any answer making_end() is called. */
+/* Makes the place's context current; false where it is already, or cannot be. */
+static bool enter(const struct making_place *place)
+{
+	CUcontext current = NULL;
+
+	return cuda.cuCtxGetCurrent(&current) == CUDA_SUCCESS && current != place->context &&
+	       cuda.cuCtxPushCurrent_v2(place->context) == CUDA_SUCCESS;
+}
+
+static void leave(bool is_entered)
+{
+	CUcontext popped;
+
+	if (is_entered)
+		cuda.cuCtxPopCurrent_v2(&popped);
+}
+
+/* In the place's context. */
+static CUresult begin_place(
+	struct making *m, struct making_place *p, const struct graph_place *found, uint64_t bytes)
+{
+	CUresult r = CUDA_SUCCESS;
+
+	if (found->has_new)
+		r = runtime_heap_begin(&p->heap_bytes);
+	if (r == CUDA_SUCCESS && m->is_change && p->heap_bytes)
+		r = charge_reserve_current(p->heap_bytes, CHARGE_MODULE, &p->heap);
+	else if (r == CUDA_SUCCESS)
+		bytes += p->heap_bytes;
+	if (r == CUDA_SUCCESS && (bytes || found->has_new))
+		r = guard_begin_current(bytes, &p->guard);
+	return r == CUDA_SUCCESS ? local_begin(found->frame_bytes, &p->local) : r;
+}
+
+/* Reserves what the survey found, and bytes in the current context. After any answer making_end() is called. */
+static CUresult making_reserve(struct making *m, uint64_t bytes)
+{
+	CUcontext current = NULL;
+	CUresult r = CUDA_SUCCESS;
+	bool is_entered;
+
+	cuda.cuCtxGetCurrent(&current);
+	if (bytes)
+		graph_survey_place(&m->survey, current);
+	for (unsigned i = 0; i < m->survey.place_count && r == CUDA_SUCCESS; i++) {
+		const struct graph_place *found = &m->survey.places[i];
+		struct making_place *p = &m->places[m->place_count++];
+
+		*p = (struct making_place){
+			.context = found->context, .local = CHARGE_NULL, .heap = CHARGE_NULL};
+		is_entered = enter(p);
+		r = begin_place(m, p, found, found->context == current ? bytes : 0);
+		leave(is_entered);
+	}
+	return r;
+}
+
+/* Before a call by which all of a graph comes in. */
 static CUresult making_begin(CUgraph graph, struct making *m)
 {
-	uint64_t bytes;
 	CUresult r;
 
 	if (state_enter() == STATE_ASIDE)
 		return CUDA_SUCCESS;
 	r = graph_survey_graph(graph, &m->survey);
-	bytes = round_up_u64(m->survey.node_count * NODE_BYTES, NODE_STEP_BYTES);
-	if (r == CUDA_SUCCESS)
-		r = guard_begin_current(bytes, &m->guard);
-	return r == CUDA_SUCCESS ? local_begin(m->survey.frame_bytes, &m->local) : r;
+	return r == CUDA_SUCCESS ? making_reserve(m, round_up_u64(m->survey.node_count * NODE_BYTES,
+							     NODE_STEP_BYTES))
+				 : r;
 }
 
 /*
- * The same for one kernel, which some programs exchange at every step: no question to the driver that
- * takes microseconds.
+ * The same for one kernel, which some programs exchange at every step: where it was launched before, there is no
+ * question to the driver that takes microseconds.
  */
-static CUresult making_begin_kernel(CUfunction function, CUkernel kernel, struct making *m)
+static CUresult making_begin_kernel(const CUDA_KERNEL_NODE_PARAMS_v2 *params, struct making *m)
 {
+	CUresult r;
+
 	if (state_enter() == STATE_ASIDE)
 		return CUDA_SUCCESS;
-	return local_begin(graph_survey_frame_bytes(function, kernel), &m->local);
+	m->generation = code_generation();
+	m->function = params->func ? params->func : (CUfunction)params->kern;
+	r = graph_survey_kernel(params, &m->survey);
+	return r == CUDA_SUCCESS ? making_reserve(m, 0) : r;
+}
+
+static void end_place(const struct making *m, struct making_place *p, CUresult r)
+{
+	if (p->local.device)
+		local_end(&p->local);
+	if (r == CUDA_SUCCESS)
+		runtime_heap_keep(&p->heap);
+	charge_undo(&p->heap);
+	/* Undoing the call would not give the memory back: nodes stay with the context. */
+	guard_end(&p->guard);
+	runtime_heap_end(p->heap_bytes, p->guard.grown_bytes);
+	if (r == CUDA_SUCCESS && m->function)
+		code_note_launched(m->function, m->generation);
 }
 
 static CUresult making_end(struct making *m, CUresult r)
 {
-	if (m->local.device)
-		local_end(&m->local);
-	/* Undoing the call would not give the memory back: nodes stay with the context. */
-	guard_end(&m->guard);
+	while (m->place_count > 0) {
+		struct making_place *p = &m->places[--m->place_count];
+		bool is_entered = enter(p);
+
+		end_place(m, p, r);
+		leave(is_entered);
+	}
 	graph_survey_end(&m->survey);
 	return r;
 }
@@ -74,7 +164,7 @@ static CUresult keep(struct making *m, CUresult r, CUgraphExec made)
 HOOK_FORMS(cuGraphInstantiate, _v2, CUgraphExec *, exec, CUgraph, graph, CUgraphNode *, error_node,
 	char *, log, size_t, log_bytes)
 {
-	struct making m = MAKING_NULL;
+	struct making m = MAKING(false);
 	CUgraphExec made = NULL;
 	CUresult r;
 
@@ -90,7 +180,7 @@ HOOK_FORMS(cuGraphInstantiate, _v2, CUgraphExec *, exec, CUgraph, graph, CUgraph
 HOOK_BODY(
 	cuGraphInstantiateWithFlags, CUgraphExec *, exec, CUgraph, graph, unsigned long long, flags)
 {
-	struct making m = MAKING_NULL;
+	struct making m = MAKING(false);
 	CUgraphExec made = NULL;
 	CUresult r;
 
@@ -125,7 +215,7 @@ HOOK_FORMS(cuGraphInstantiateWithParams, _ptsz, CUgraphExec *, exec, CUgraph, gr
 	CUgraphExec made = NULL;
 	const struct with_params with = {&made, graph, &wanted, real};
 	struct graph_call call = {.ask = ask_with_params, .more = &with};
-	struct making m = MAKING_NULL;
+	struct making m = MAKING(false);
 	CUresult r;
 
 	if (!exec || !graph || !params)
@@ -189,7 +279,7 @@ HOOK_BODY(cuGraphExecDestroy, CUgraphExec, exec)
 HOOK_BODY(cuGraphExecUpdate, CUgraphExec, exec, CUgraph, graph, CUgraphNode *, error_node,
 	CUgraphExecUpdateResult *, result)
 {
-	struct making m = MAKING_NULL;
+	struct making m = MAKING(true);
 	CUresult r;
 
 	if (!exec || !graph)
@@ -203,7 +293,7 @@ HOOK_BODY(cuGraphExecUpdate, CUgraphExec, exec, CUgraph, graph, CUgraphNode *, e
 HOOK_BODY(cuGraphExecUpdate_v2, CUgraphExec, exec, CUgraph, graph, CUgraphExecUpdateResultInfo *,
 	info)
 {
-	struct making m = MAKING_NULL;
+	struct making m = MAKING(true);
 	CUresult r;
 
 	if (!exec || !graph)
@@ -216,7 +306,7 @@ HOOK_BODY(cuGraphExecUpdate_v2, CUgraphExec, exec, CUgraph, graph, CUgraphExecUp
 
 HOOK_BODY(cuGraphExecChildGraphNodeSetParams, CUgraphExec, exec, CUgraphNode, node, CUgraph, child)
 {
-	struct making m = MAKING_NULL;
+	struct making m = MAKING(true);
 	CUresult r;
 
 	if (!exec || !node || !child)
@@ -230,13 +320,13 @@ HOOK_BODY(cuGraphExecChildGraphNodeSetParams, CUgraphExec, exec, CUgraphNode, no
 HOOK_BODY(cuGraphExecKernelNodeSetParams, CUgraphExec, exec, CUgraphNode, node,
 	const CUDA_KERNEL_NODE_PARAMS_v1 *, params)
 {
-	struct making m = MAKING_NULL;
+	struct making m = MAKING(true);
 	CUresult r;
 
 	if (!exec || !node || !params)
 		return cuda.cuGraphExecKernelNodeSetParams(exec, node, params);
 	HOOK_COPY(params);
-	r = making_begin_kernel(params->func, NULL, &m);
+	r = making_begin_kernel(&(CUDA_KERNEL_NODE_PARAMS_v2){.func = params->func}, &m);
 	if (r == CUDA_SUCCESS)
 		r = cuda.cuGraphExecKernelNodeSetParams(exec, node, params);
 	return making_end(&m, r);
@@ -245,13 +335,13 @@ HOOK_BODY(cuGraphExecKernelNodeSetParams, CUgraphExec, exec, CUgraphNode, node,
 HOOK_BODY(cuGraphExecKernelNodeSetParams_v2, CUgraphExec, exec, CUgraphNode, node,
 	const CUDA_KERNEL_NODE_PARAMS_v2 *, params)
 {
-	struct making m = MAKING_NULL;
+	struct making m = MAKING(true);
 	CUresult r;
 
 	if (!exec || !node || !params)
 		return cuda.cuGraphExecKernelNodeSetParams_v2(exec, node, params);
 	HOOK_COPY(params);
-	r = making_begin_kernel(params->func, params->kern, &m);
+	r = making_begin_kernel(params, &m);
 	if (r == CUDA_SUCCESS)
 		r = cuda.cuGraphExecKernelNodeSetParams_v2(exec, node, params);
 	return making_end(&m, r);
@@ -260,14 +350,14 @@ HOOK_BODY(cuGraphExecKernelNodeSetParams_v2, CUgraphExec, exec, CUgraphNode, nod
 HOOK_BODY(
 	cuGraphExecNodeSetParams, CUgraphExec, exec, CUgraphNode, node, CUgraphNodeParams *, params)
 {
-	struct making m = MAKING_NULL;
+	struct making m = MAKING(true);
 	CUresult r = CUDA_SUCCESS;
 
 	if (!exec || !node || !params)
 		return cuda.cuGraphExecNodeSetParams(exec, node, params);
 	HOOK_COPY(params);
 	if (params->type == CU_GRAPH_NODE_TYPE_KERNEL)
-		r = making_begin_kernel(params->kernel.func, params->kernel.kern, &m);
+		r = making_begin_kernel(&params->kernel, &m);
 	else if (params->type == CU_GRAPH_NODE_TYPE_GRAPH)
 		r = making_begin(params->graph.graph, &m);
 	if (r == CUDA_SUCCESS)

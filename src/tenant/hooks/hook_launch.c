@@ -31,7 +31,7 @@ static CUresult launch_begin(
 	CUresult r = CUDA_SUCCESS;
 
 	gate_enter(stream, gate_key(function, blocks), &ret_launch->pass);
-	ret_launch->is_first = !code_is_launched(function);
+	ret_launch->is_first = !code_is_launched(function, stream);
 	if (UNLIKELY(ret_launch->is_first)) {
 		r = code_launch_begin(function, stream, &ret_launch->code);
 		if (r != CUDA_SUCCESS)

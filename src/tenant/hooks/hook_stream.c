@@ -5,6 +5,7 @@
 #include "tenant/hooks/hook.h"
 #include "tenant/compute/gate.h"
 #include "tenant/memory/local.h"
+#include "tenant/memory/runtime.h"
 
 /*
  * A stream's queues take 2 MiB at every fourth one, now and then 4; a green context takes 4 to 6
@@ -136,7 +137,7 @@ HOOK_BODY(cuCtxSetLimit, CUlimit, limit, size_t, value)
 	CUresult r;
 
 	if (limit != CU_LIMIT_STACK_SIZE)
-		return cuda.cuCtxSetLimit(limit, value);
+		return runtime_set_limit(limit, value);
 	r = local_begin(value, &charge);
 	if (r != CUDA_SUCCESS)
 		return r;

@@ -26,6 +26,7 @@
 #include "tenant/memory/ipc.h"
 #include "tenant/slice/state.h"
 #include "tenant/memory/graph_survey.h"
+#include "tenant/memory/runtime.h"
 #include "tenant/memory/tiles.h"
 #include "tenant/memory/reconcile.h"
 
@@ -56,6 +57,7 @@ static const struct part parts[] = {
 	PART(quota),
 	PART(ipc),
 	PART(graph_survey),
+	PART(runtime, .life_ended = runtime_life_ended),
 	PART(tiles, .life_ended = tiles_life_ended),
 	PART(untracked),
 	PART(reconcile, .compare = reconcile_compare),

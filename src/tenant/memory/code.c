@@ -7,17 +7,14 @@
 #include "base/log.h"
 #include "tenant/driver/capture.h"
 #include "tenant/driver/attach.h"
+#include "tenant/memory/contexts.h"
 #include "tenant/memory/local.h"
 #include "tenant/memory/managed_data.h"
+#include "tenant/memory/runtime.h"
 #include "tenant/memory/table.h"
 
 /* The driver takes room for code by this much (H200, driver 580). */
 #define CODE_STEP_BYTES UINT64_C(0x200000)
-
-/* What the device's own runtime takes once a context (H200, driver 580), rounded up. */
-#define HEAP_RUNTIME_BYTES   UINT64_C(0x8c00000)
-#define PRINTF_RUNTIME_BYTES UINT64_C(0x4000000)
-#define HEAP_EXTRA_BYTES     UINT64_C(0x200000)
 
 /* What a library's image tells: key library, a its bytes, b its managed KiB << 2 | what it uses. */
 #define HAS_HEAP   1u
@@ -29,45 +26,10 @@ HOT_WORD _Atomic bool code_has_many_contexts;
 static _Atomic uint32_t generation;
 static _Atomic uint32_t context_count;
 
-/*
- * What the contexts of a device have already, so that it is not reserved again. All relaxed: with a
- * wrong one too much is reserved for a moment, or what was taken is charged after the call.
- */
-struct runtime {
-	_Atomic bool has_heap_runtime, has_printf_runtime;
-	_Atomic bool heap_is_expected, heap_is_taken;
-};
-static struct runtime runtimes[STATE_ORDINALS];
-
 static bool is(const _Atomic bool *flag)
 {
+	/* relaxed: see code_is_launched() */
 	return atomic_load_explicit(flag, memory_order_relaxed);
-}
-
-static void set(_Atomic bool *flag, bool value)
-{
-	atomic_store_explicit(flag, value, memory_order_relaxed);
-}
-
-static struct runtime *current_runtime(void)
-{
-	struct device *device;
-
-	return state_current_device(&device) == CUDA_SUCCESS ? &runtimes[device->ordinal] : NULL;
-}
-
-static uint64_t load_bound_bytes(const struct image *image)
-{
-	uint64_t bound = CODE_STEP_BYTES;
-	struct runtime *r = current_runtime();
-
-	if (image->is_known)
-		bound += round_up_u64(image->device_bytes, CODE_STEP_BYTES);
-	if (r && image->has_heap && !is(&r->has_heap_runtime))
-		bound += HEAP_RUNTIME_BYTES;
-	if (r && image->has_printf && !is(&r->has_printf_runtime))
-		bound += PRINTF_RUNTIME_BYTES;
-	return bound;
 }
 
 CUresult code_check(const struct image *image)
@@ -80,13 +42,17 @@ CUresult code_check(const struct image *image)
 
 CUresult code_load_begin(const struct image *image, struct code_load *ret_load)
 {
-	bool is_open = state_enter() == STATE_OPEN;
-	uint64_t bound = is_open ? load_bound_bytes(image) : CODE_STEP_BYTES;
+	uint64_t bound = CODE_STEP_BYTES, runtime = 0;
 	CUresult r = code_check(image);
 
 	*ret_load = (struct code_load){.guard = {.is_armed = false}, .managed = CHARGE_NULL};
+	if (r == CUDA_SUCCESS && state_enter() == STATE_OPEN)
+		r = runtime_load_begin(image, &runtime);
 	if (r != CUDA_SUCCESS)
 		return r;
+	if (image->is_known)
+		bound = sum_u64(bound, round_up_u64(image->device_bytes, CODE_STEP_BYTES));
+	bound = sum_u64(bound, runtime);
 	/* Without a context the driver says so itself. */
 	r = guard_begin_current(bound, &ret_load->guard);
 	if (r == CUDA_SUCCESS && ret_load->guard.is_armed)
@@ -96,35 +62,24 @@ CUresult code_load_begin(const struct image *image, struct code_load *ret_load)
 	return r;
 }
 
-/* Of an image that tells nothing, what it took tells whether it brought the runtime's heap. */
 bool code_load_end(const struct image *image, struct code_load *load, const void *owner)
 {
 	struct guard *guard = &load->guard;
-	struct runtime *r = guard->is_armed ? &runtimes[guard->charge.device->ordinal] : NULL;
 	bool has_room = !owner || managed_data_keep(owner, &load->managed);
 
 	/* Before the guard looks, so that nothing else is under way. */
 	charge_undo(&load->managed);
+	if (!guard->is_armed)
+		return true;
 	has_room &= guard_end(guard);
 	FAULT("code: loaded");
-	if (!r)
-		return true;
-	if (image->has_heap || guard->taken_bytes >= (int64_t)HEAP_RUNTIME_BYTES) {
-		set(&r->has_heap_runtime, true);
-		set(&r->heap_is_expected, true);
-	}
-	if (image->has_printf)
-		set(&r->has_printf_runtime, true);
+	runtime_loaded(image);
 	return has_room;
 }
 
-uintptr_t code_key_slowly(CUfunction function)
+uintptr_t code_key_slowly(CUfunction function, CUstream stream)
 {
-	CUcontext context = NULL;
-
-	if (cuda.cuCtxGetCurrent)
-		cuda.cuCtxGetCurrent(&context);
-	return code_key(function, context);
+	return code_key(function, contexts_of_stream(stream));
 }
 
 /*
@@ -134,12 +89,22 @@ uintptr_t code_key_slowly(CUfunction function)
 static void mark(uintptr_t handle, uint32_t at_generation)
 {
 	bool is_by_context = is(&code_has_many_contexts);
-	uintptr_t key = is_by_context ? code_key_slowly((CUfunction)handle) : handle;
+	uintptr_t key = is_by_context ? code_key_slowly((CUfunction)handle, NULL) : handle;
 	_Atomic uintptr_t *place = code_place(key);
 
 	atomic_store(place, key);
 	if (atomic_load(&generation) != at_generation)
 		atomic_store(place, 0);
+}
+
+uint32_t code_generation(void)
+{
+	return atomic_load(&generation);
+}
+
+void code_note_launched(CUfunction function, uint32_t at_generation)
+{
+	mark((uintptr_t)function, at_generation);
 }
 
 bool code_library_keep(CUlibrary library, const struct image *image)
@@ -170,7 +135,7 @@ static struct image library_image(CUlibrary library)
 {
 	struct table_entry entry;
 
-	if (code_is_launched((CUfunction)use_of(library)) ||
+	if (code_is_launched((CUfunction)use_of(library), NULL) ||
 		table_get(&libraries, (uintptr_t)library, &entry) != 0)
 		return (struct image){.is_known = false};
 	return (struct image){.is_known = true,
@@ -183,7 +148,7 @@ static struct image library_image(CUlibrary library)
 static CUresult use_begin(CUlibrary library, uintptr_t key, struct code_use *ret_use)
 {
 	*ret_use = (struct code_use){.key = 0};
-	if (code_is_launched((CUfunction)key))
+	if (code_is_launched((CUfunction)key, NULL))
 		return CUDA_SUCCESS;
 	ret_use->key = key;
 	ret_use->library = library;
@@ -217,78 +182,119 @@ CUresult code_use_end(struct code_use *use, CUresult r)
 	return r;
 }
 
-static uint64_t heap_bytes(void)
-{
-	size_t bytes;
-
-	return cuda.cuCtxGetLimit &&
-			       cuda.cuCtxGetLimit(&bytes, CU_LIMIT_MALLOC_HEAP_SIZE) == CUDA_SUCCESS
-		       ? bytes + HEAP_EXTRA_BYTES
-		       : HEAP_EXTRA_BYTES;
-}
-
-/* What loading the function may take; a CUkernel may bring its whole library. */
-static uint64_t load_bytes(CUfunction function)
+/* The library of a kernel that stands in a function's place; NULL for a function. */
+static CUlibrary library_of(CUfunction function)
 {
 	CUfunctionLoadingState loading;
 	CUlibrary library;
 
-	if (!cuda.cuFuncIsLoaded)
-		return CODE_STEP_BYTES;
-	if (cuda.cuFuncIsLoaded(&loading, function) == CUDA_SUCCESS)
-		return loading == CU_FUNCTION_LOADING_STATE_LOADED ? 0 : CODE_STEP_BYTES;
-	if (!cuda.cuKernelGetLibrary ||
+	if (!cuda.cuKernelGetLibrary || !cuda.cuFuncIsLoaded ||
+		cuda.cuFuncIsLoaded(&loading, function) == CUDA_SUCCESS ||
 		cuda.cuKernelGetLibrary(&library, (CUkernel)function) != CUDA_SUCCESS)
-		return CODE_STEP_BYTES;
-	return CODE_STEP_BYTES + round_up_u64(library_image(library).device_bytes, CODE_STEP_BYTES);
+		return NULL;
+	return library;
 }
 
-CUresult code_launch_begin(CUfunction function, CUstream stream, struct code_launch *ret_launch)
+CUresult code_prepare(CUfunction function)
 {
-	struct runtime *r;
-	uint64_t bound;
-	CUresult result;
+	CUlibrary library = function ? library_of(function) : NULL;
+	CUfunction loaded;
+	struct code_use use;
+	CUresult r;
 
-	*ret_launch = (struct code_launch){.function = function,
+	if (!library || !cuda.cuKernelGetFunction)
+		return CUDA_SUCCESS;
+	r = use_begin(library, use_of(function), &use);
+	if (r != CUDA_SUCCESS || !use.key)
+		return r;
+	return code_use_end(&use, cuda.cuKernelGetFunction(&loaded, (CUkernel)function));
+}
+
+/* What loading the function's code may take. */
+static uint64_t load_bytes(CUfunction function)
+{
+	CUfunctionLoadingState loading;
+
+	return cuda.cuFuncIsLoaded && cuda.cuFuncIsLoaded(&loading, function) == CUDA_SUCCESS &&
+			       loading == CU_FUNCTION_LOADING_STATE_LOADED
+		       ? 0
+		       : CODE_STEP_BYTES;
+}
+
+/* A launch is in the context of its stream, whichever is current. Returns whether that had to be changed. */
+static bool enter_stream(CUstream stream)
+{
+	CUcontext current = NULL, context;
+
+	/* relaxed: see code_is_launched() */
+	if (!is(&code_has_many_contexts))
+		return false;
+	context = contexts_of_stream(stream);
+	return cuda.cuCtxGetCurrent(&current) == CUDA_SUCCESS && context != current &&
+	       cuda.cuCtxPushCurrent_v2(context) == CUDA_SUCCESS;
+}
+
+static void leave_stream(bool is_entered)
+{
+	CUcontext popped;
+
+	if (is_entered)
+		cuda.cuCtxPopCurrent_v2(&popped);
+}
+
+/* In the context of the stream. */
+static CUresult launch_begin(CUfunction function, CUstream stream, struct code_launch *l)
+{
+	CUresult r;
+
+	*l = (struct code_launch){.function = function,
+		.stream = stream,
 		.generation = atomic_load(&generation),
 		.is_captured = capture_is_on(stream),
 		.local = CHARGE_NULL};
 	if (!function) /* the driver refuses it */
 		return CUDA_SUCCESS;
 	if (state_enter() == STATE_CLOSED)
-		return local_begin(local_frame_bytes(function), &ret_launch->local);
-	r = state_enter() == STATE_OPEN ? current_runtime() : NULL;
-	if (!r)
+		return local_begin(local_frame_bytes(function), &l->local);
+	if (state_enter() != STATE_OPEN)
 		return CUDA_SUCCESS;
-	bound = load_bytes(function);
-	if (is(&r->heap_is_expected) && !is(&r->heap_is_taken))
-		bound += heap_bytes();
-	result = guard_begin_current(bound, &ret_launch->guard);
-	/* Nothing runs while it is captured: its frames get room when the graph is instantiated. */
-	if (result == CUDA_SUCCESS && !ret_launch->is_captured)
-		result = local_begin(local_frame_bytes(function), &ret_launch->local);
-	if (result != CUDA_SUCCESS)
-		guard_cancel(&ret_launch->guard);
-	return result;
+	r = code_prepare(function);
+	/* Nothing runs while it is captured: heap and frames come when the graph is instantiated. */
+	if (r == CUDA_SUCCESS && !l->is_captured)
+		r = runtime_heap_begin(&l->heap_bytes);
+	if (r == CUDA_SUCCESS)
+		r = guard_begin_current(load_bytes(function) + l->heap_bytes, &l->guard);
+	if (r == CUDA_SUCCESS && !l->is_captured)
+		r = local_begin(local_frame_bytes(function), &l->local);
+	if (r != CUDA_SUCCESS) {
+		guard_cancel(&l->guard);
+		runtime_heap_end(l->heap_bytes, 0);
+	}
+	return r;
+}
+
+CUresult code_launch_begin(CUfunction function, CUstream stream, struct code_launch *ret_launch)
+{
+	bool is_entered = enter_stream(stream);
+	CUresult r = launch_begin(function, stream, ret_launch);
+
+	leave_stream(is_entered);
+	return r;
 }
 
 void code_launch_end(struct code_launch *launch, CUresult r)
 {
-	struct device *device = launch->guard.charge.device;
-	bool is_armed = launch->guard.is_armed;
-	int64_t heap = is_armed ? (int64_t)heap_bytes() : 0;
-	int64_t frames = (int64_t)launch->local.units * REGION_UNIT_BYTES;
+	bool is_entered = enter_stream(launch->stream);
 
 	FAULT("code: launched");
-	if (is_armed) {
+	if (launch->guard.is_armed) {
 		local_end(&launch->local);
 		guard_end(&launch->guard);
-		/* Room for frames, which is as large, is no heap. */
-		if (launch->guard.taken_bytes - frames >= heap)
-			set(&runtimes[device->ordinal].heap_is_taken, true);
 	}
+	runtime_heap_end(launch->heap_bytes, launch->guard.grown_bytes);
 	if (r == CUDA_SUCCESS && !launch->is_captured)
 		mark((uintptr_t)launch->function, launch->generation);
+	leave_stream(is_entered);
 }
 
 void code_forget_launches(void)
@@ -303,29 +309,24 @@ void code_context_made(void)
 {
 	if (atomic_fetch_add(&context_count, 1) == 0)
 		return;
-	set(&code_has_many_contexts, true);
+	/* relaxed: see code_is_launched() */
+	atomic_store_explicit(&code_has_many_contexts, true, memory_order_relaxed);
 	code_forget_launches();
 }
 
 void code_context_ended(struct device *device, CUcontext context)
 {
-	struct runtime *r = &runtimes[device->ordinal];
-
+	(void)device;
 	(void)context;
-	set(&r->has_heap_runtime, false);
-	set(&r->has_printf_runtime, false);
-	set(&r->heap_is_expected, false);
-	set(&r->heap_is_taken, false);
 	atomic_fetch_sub(&context_count, 1);
 	code_forget_launches();
 }
 
 void code_reset_after_fork(void)
 {
-	set(&code_has_many_contexts, false);
+	/* relaxed: the child has one thread */
+	atomic_store_explicit(&code_has_many_contexts, false, memory_order_relaxed);
 	atomic_store(&context_count, 0);
-	for (int i = 0; i < STATE_ORDINALS; i++)
-		code_context_ended(&(struct device){.ordinal = i}, NULL);
-	atomic_store(&context_count, 0);
+	code_forget_launches();
 	table_forget(&libraries);
 }

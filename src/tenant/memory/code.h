@@ -3,10 +3,8 @@
  * Code: images that are loaded, and functions that are launched for the first time.
  *
  * The driver takes memory for an image's data when it is loaded (a library's: when it is first used),
- * for code as it is needed, once a context for the device's own runtime when an image uses its heap
- * or printf() (138 and 64 MiB on an H200, driver 580), and the heap itself (its limit and 2 MiB) at
- * the first launch of a function that uses it. A launch costs nothing here once its function has been
- * launched before.
+ * for code as it is needed, and for the device's own runtime (runtime.h). A launch costs nothing here once
+ * its function has been launched before.
  */
 #pragma once
 
@@ -66,7 +64,7 @@ static inline uintptr_t code_key(CUfunction function, CUcontext context)
 	return (uintptr_t)function ^ ((uintptr_t)context << 1);
 }
 
-uintptr_t code_key_slowly(CUfunction function);
+uintptr_t code_key_slowly(CUfunction function, CUstream stream);
 
 static inline _Atomic uintptr_t *code_place(uintptr_t key)
 {
@@ -75,16 +73,16 @@ static inline _Atomic uintptr_t *code_place(uintptr_t key)
 }
 
 /*
- * Whether the function has been launched before, so that its launch takes nothing. About 2 ns. No
- * function at all has not: a place without a mark holds 0, too.
+ * Whether the function has been launched before in the stream's context, so that its launch takes nothing. About
+ * 2 ns. No function at all has not: a place without a mark holds 0, too.
  */
-static inline bool code_is_launched(CUfunction function)
+static inline bool code_is_launched(CUfunction function, CUstream stream)
 {
 	uintptr_t key = (uintptr_t)function;
 
 	/* relaxed: a context that is not seen yet has no function that could be launched */
 	if (UNLIKELY(atomic_load_explicit(&code_has_many_contexts, memory_order_relaxed)))
-		key = code_key_slowly(function);
+		key = code_key_slowly(function, stream);
 	/* relaxed: nothing is read through it; who launches has the function from who loaded it */
 	return LIKELY(key && atomic_load_explicit(code_place(key), memory_order_relaxed) == key);
 }
@@ -101,11 +99,23 @@ static inline bool code_is_marked(CUfunction function)
 
 struct code_launch {
 	CUfunction function;
+	CUstream stream;
 	bool is_captured;
 	uint32_t generation;
 	struct guard guard;
 	struct charge local;
+	uint64_t heap_bytes;
 };
+
+/*
+ * Before a kernel of a library is used in the current context, by whatever call: the library is loaded there, or
+ * refused. Nothing to do for a function.
+ */
+CUresult code_prepare(CUfunction function) MUST_CHECK;
+
+/* The function's next launch in the current context takes nothing; as of a time at which it was looked into. */
+uint32_t code_generation(void);
+void code_note_launched(CUfunction function, uint32_t generation);
 
 /* Around the first launch of a function; code_launch_end() in every case after a success. */
 CUresult code_launch_begin(

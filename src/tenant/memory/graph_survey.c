@@ -14,6 +14,7 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "tenant/driver/attach.h"
+#include "tenant/memory/code.h"
 #include "tenant/memory/local.h"
 #include "tenant/memory/pools.h"
 #include "tenant/memory/table.h"
@@ -26,26 +27,68 @@ static struct table
 
 static CUresult add_graph(CUgraph graph, struct graph_survey *survey, unsigned depth);
 
-uint64_t graph_survey_frame_bytes(CUfunction function, CUkernel kernel)
+struct graph_place *graph_survey_place(struct graph_survey *survey, CUcontext context)
 {
-	/* The driver takes a kernel where it takes a function. */
-	return local_frame_bytes(function ? function : (CUfunction)kernel);
+	for (unsigned i = 0; i < survey->place_count; i++)
+		if (survey->places[i].context == context)
+			return &survey->places[i];
+	if (survey->place_count == GRAPH_PLACES)
+		return NULL;
+	survey->places[survey->place_count] = (struct graph_place){.context = context};
+	return &survey->places[survey->place_count++];
 }
 
-static void add_kernel(CUgraphNode node, struct graph_survey *survey)
+/* In the kernel's context. */
+static CUresult add_function(CUfunction function, struct graph_place *place)
+{
+	bool is_new = !code_is_launched(function, NULL);
+	CUresult r = is_new ? code_prepare(function) : CUDA_SUCCESS;
+	uint64_t frame_bytes = r == CUDA_SUCCESS ? local_frame_bytes(function) : 0;
+
+	place->has_new |= is_new;
+	if (frame_bytes > place->frame_bytes)
+		place->frame_bytes = frame_bytes;
+	return r;
+}
+
+CUresult graph_survey_kernel(const CUDA_KERNEL_NODE_PARAMS_v2 *params, struct graph_survey *survey)
+{
+	/* The driver takes a kernel where it takes a function. */
+	CUfunction function = params->func ? params->func : (CUfunction)params->kern;
+	CUcontext current = NULL, popped;
+	struct graph_place *place;
+	CUresult r;
+
+	if (cuda.cuCtxGetCurrent)
+		cuda.cuCtxGetCurrent(&current);
+	place = graph_survey_place(survey, params->ctx ? params->ctx : current);
+	if (!place) {
+		log_error("a graph has kernels in too many contexts, so it is refused");
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	if (place->context == current)
+		return add_function(function, place);
+	r = cuda.cuCtxPushCurrent_v2(place->context);
+	if (r != CUDA_SUCCESS)
+		return r;
+	r = add_function(function, place);
+	cuda.cuCtxPopCurrent_v2(&popped);
+	return r;
+}
+
+static CUresult add_kernel(CUgraphNode node, struct graph_survey *survey)
 {
 	CUDA_KERNEL_NODE_PARAMS_v2 params = {.func = NULL};
 	CUDA_KERNEL_NODE_PARAMS_v1 old;
-	uint64_t frame_bytes = 0;
+	CUresult r = CUDA_ERROR_NOT_FOUND;
 
-	if (cuda.cuGraphKernelNodeGetParams_v2 &&
-		cuda.cuGraphKernelNodeGetParams_v2(node, &params) == CUDA_SUCCESS)
-		frame_bytes = graph_survey_frame_bytes(params.func, params.kern);
-	else if (cuda.cuGraphKernelNodeGetParams &&
-		 cuda.cuGraphKernelNodeGetParams(node, &old) == CUDA_SUCCESS)
-		frame_bytes = graph_survey_frame_bytes(old.func, NULL);
-	if (frame_bytes > survey->frame_bytes)
-		survey->frame_bytes = frame_bytes;
+	if (cuda.cuGraphKernelNodeGetParams_v2)
+		r = cuda.cuGraphKernelNodeGetParams_v2(node, &params);
+	if (r != CUDA_SUCCESS && cuda.cuGraphKernelNodeGetParams) {
+		r = cuda.cuGraphKernelNodeGetParams(node, &old);
+		params = (CUDA_KERNEL_NODE_PARAMS_v2){.func = old.func};
+	}
+	return r == CUDA_SUCCESS ? graph_survey_kernel(&params, survey) : r;
 }
 
 /* The need of the device, begun where there is none; NULL without memory. */
@@ -132,8 +175,7 @@ static CUresult add_node(CUgraphNode node, struct graph_survey *survey, unsigned
 	survey->node_count++;
 	switch (type) {
 	case CU_GRAPH_NODE_TYPE_KERNEL:
-		add_kernel(node, survey);
-		return CUDA_SUCCESS;
+		return add_kernel(node, survey);
 	case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
 		return add_alloc(node, survey);
 	case CU_GRAPH_NODE_TYPE_MEM_FREE:

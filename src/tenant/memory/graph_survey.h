@@ -17,10 +17,19 @@ struct need {
 	bool is_balanced; /* the graph frees all that it allocates */
 };
 
+/* A context that kernels of the graph run in. */
+struct graph_place {
+	CUcontext context;
+	uint64_t frame_bytes; /* the largest of its kernels there */
+	bool has_new;	      /* one of them was not launched there before */
+};
+#define GRAPH_PLACES 16
+
 struct graph_survey {
-	uint64_t node_count;  /* with those of child graphs and bodies */
-	uint64_t frame_bytes; /* the largest of its kernels */
-	uint64_t balance;     /* 0: all that is allocated is freed, and nothing else */
+	uint64_t node_count; /* with those of child graphs and bodies */
+	struct graph_place places[GRAPH_PLACES];
+	unsigned place_count;
+	uint64_t balance; /* 0: all that is allocated is freed, and nothing else */
 	struct need *needs;
 };
 
@@ -35,8 +44,15 @@ struct graph_survey {
  */
 CUresult graph_survey_graph(CUgraph graph, struct graph_survey *survey) MUST_CHECK;
 
-/* The frame of a kernel node's function or kernel. */
-uint64_t graph_survey_frame_bytes(CUfunction function, CUkernel kernel);
+/* The place of a context, begun where there is none; NULL where there are too many. */
+struct graph_place *graph_survey_place(struct graph_survey *survey, CUcontext context);
+
+/*
+ * Adds a kernel node's function or kernel, which is loaded into its context, if it is not there, or refused.
+ * A context of NULL means the current one.
+ */
+CUresult graph_survey_kernel(
+	const CUDA_KERNEL_NODE_PARAMS_v2 *params, struct graph_survey *survey) MUST_CHECK;
 
 /* A conditional node was made: its bodies, which nothing tells later. */
 void graph_survey_keep_bodies(CUgraphNode node, const CUDA_CONDITIONAL_NODE_PARAMS *params);

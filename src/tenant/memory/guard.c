@@ -68,7 +68,7 @@ bool guard_end(struct guard *guard)
 	if (guard->charge.units == 0 && after == before && after != UINT64_MAX)
 		charge_undo(&guard->charge);
 	else
-		reconcile_guarded(d, &guard->charge, guard->taken_bytes);
+		guard->grown_bytes = reconcile_guarded(d, &guard->charge, guard->taken_bytes);
 	/* relaxed: a limit of a moment ago is a limit */
 	return ledger_used_units(state.region.file, d->entry) <=
 	       atomic_load_explicit(&d->limit_units, memory_order_relaxed);

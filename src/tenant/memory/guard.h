@@ -22,6 +22,7 @@ struct guard {
 	struct charge charge;
 	uint64_t free_bytes; /* before the call; UINT64_MAX: unknown */
 	int64_t taken_bytes; /* after guard_end(): by how much the device's free memory fell */
+	int64_t grown_bytes; /* after guard_end(): what the call took for certain, by NVML's figure; 0: not known */
 	bool is_armed;
 };
 

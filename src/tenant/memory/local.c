@@ -117,7 +117,7 @@ void local_end(struct charge *charge)
 {
 	struct table_entry entry;
 	struct device *device;
-	uint64_t first, now;
+	uint64_t first, now, stack;
 	uint64_t life;
 
 	if (state_enter() != STATE_OPEN || !find_current(&life, &device))
@@ -126,8 +126,12 @@ void local_end(struct charge *charge)
 	if (table_get(&contexts, life, &entry) != 0)
 		return;
 	first = room_bytes(device, entry.a);
-	now = room_bytes(device, stack_bytes());
+	stack = stack_bytes();
+	now = room_bytes(device, stack);
 	now = now > first ? now - first : 0;
+	/* Without an answer what was reserved stays. */
+	if (stack == 0)
+		now = entry.b + (uint64_t)charge->units * REGION_UNIT_BYTES;
 	if (!charge->device)
 		*charge = (struct charge){.device = device, .kind = CHARGE_LOCAL};
 	FAULT("local: asked");

@@ -258,14 +258,15 @@ static bool wait_for(struct lock *lock)
  * in the way, or memory of other processes, the whole reservation counts as taken as far as that can be,
  * until a comparison knows better.
  */
-static int64_t growth(
-	struct account *t, struct device *d, const struct charge *charge, int64_t free_change_bytes)
+static int64_t growth(struct account *t, struct device *d, const struct charge *charge,
+	int64_t free_change_bytes, bool *ret_is_certain)
 {
 	int64_t reserved = (int64_t)charge->units * REGION_UNIT_BYTES, more = 0;
 	struct finding found;
 
 	/* A process that is just beginning need not wait for NVML: the next comparison will. */
 	t->is_careful = true;
+	*ret_is_certain = false;
 	if (!nvml_is_begun() && t->misses == 0)
 		return free_change_bytes ? reserved : 0;
 
@@ -277,23 +278,25 @@ static int64_t growth(
 						 t->unattributed_bytes + (uint64_t)reserved) -
 					 t->unattributed_bytes);
 			t->is_careful = more < 0 || found.least_bytes != found.most_bytes;
+			*ret_is_certain = found.least_bytes == found.most_bytes;
 			return more > 0 ? more : 0;
 		}
 		more = (int64_t)(found.least_bytes - t->unattributed_bytes);
 	}
-	if (t->misses >= MISSES_MAX)
+	*ret_is_certain = t->misses >= MISSES_MAX;
+	if (*ret_is_certain)
 		return round_out_i64(free_change_bytes, REGION_UNIT_BYTES);
 	return more > reserved ? more : reserved;
 }
 
-void reconcile_guarded(struct device *device, struct charge *charge, int64_t free_change_bytes)
+int64_t reconcile_guarded(struct device *device, struct charge *charge, int64_t free_change_bytes)
 {
 	struct account *t = &accounts[device->ordinal];
-	bool is_ours = wait_for(&t->lock);
+	bool is_ours = wait_for(&t->lock), is_certain = false;
 	int64_t more;
 
 	/* Without the lock the whole reservation stays, and the next comparison finds what is too much. */
-	more = is_ours ? growth(t, device, charge, free_change_bytes)
+	more = is_ours ? growth(t, device, charge, free_change_bytes, &is_certain)
 		       : (int64_t)charge->units * REGION_UNIT_BYTES;
 	if (more < -(int64_t)t->unattributed_bytes)
 		more = -(int64_t)t->unattributed_bytes;
@@ -301,10 +304,11 @@ void reconcile_guarded(struct device *device, struct charge *charge, int64_t fre
 	FAULT("reconcile: counted");
 	charge_commit(charge, more);
 	if (!is_ours)
-		return;
+		return 0;
 	if (free_change_bytes < 0 && t->misses < MISSES_MAX)
 		compare(t, device, true);
 	lock_leave(&t->lock);
+	return is_certain ? more : 0;
 }
 
 void reconcile_start(struct device *device)

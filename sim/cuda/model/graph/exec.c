@@ -265,9 +265,10 @@ static CUresult take_code(struct context *context, size_t node_count)
 	return CUDA_SUCCESS;
 }
 
-CUresult exec_make_ready(const struct exec *exec, struct context *context)
+CUresult exec_make_ready(const struct exec *exec, struct context *current)
 {
 	CUresult result = CUDA_SUCCESS;
+	struct context *context;
 
 	for (size_t i = 0; i < exec->count && result == CUDA_SUCCESS; i++) {
 		const struct work *work = &exec->steps[i].work;
@@ -280,7 +281,13 @@ CUresult exec_make_ready(const struct exec *exec, struct context *context)
 			kernel = kernel_check(work->kernel.params.kern);
 		if (!kernel)
 			return CUDA_ERROR_INVALID_VALUE;
-		result = kernel_make_ready(kernel, context);
+		context = (struct context *)work->kernel.params.ctx;
+		if (!context)
+			context = current;
+		else if (!context_is_alive(context))
+			result = CUDA_ERROR_CONTEXT_IS_DESTROYED;
+		if (result == CUDA_SUCCESS)
+			result = kernel_make_ready(kernel, context);
 		if (result == CUDA_SUCCESS)
 			result = room_make_local(context, kernel_frame_bytes(kernel));
 	}

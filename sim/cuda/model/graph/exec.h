@@ -29,8 +29,8 @@ struct exec {
 struct exec *exec_check(CUgraphExec handle);
 CUresult exec_make(struct context *context, struct graph *graph, unsigned long long flags,
 	struct exec **ret_exec);
-/* Takes all that launches of its kernels need. Takes memory_lock. */
-CUresult exec_make_ready(const struct exec *exec, struct context *context);
+/* Takes all that launches of its kernels need, in their contexts or the current one. Takes memory_lock. */
+CUresult exec_make_ready(const struct exec *exec, struct context *current);
 void exec_end(struct exec *exec);
 /* Takes over the works of a graph of the same shape. */
 CUgraphExecUpdateResult exec_update(struct exec *exec, struct graph *graph);

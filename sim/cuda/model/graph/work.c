@@ -6,6 +6,7 @@
 
 #include "sim/cuda/model/code/image.h"
 #include "sim/cuda/model/code/kernel.h"
+#include "sim/cuda/model/code/module.h"
 #include "sim/cuda/model/context/context.h"
 #include "sim/cuda/model/driver.h"
 #include "sim/cuda/model/graph/graph.h"
@@ -101,6 +102,9 @@ CUresult work_kernel(const CUDA_KERNEL_NODE_PARAMS_v2 *params, struct work *ret_
 		return CUDA_ERROR_INVALID_VALUE;
 	*ret_work = work_of(CU_GRAPH_NODE_TYPE_KERNEL);
 	ret_work->kernel.params = *params;
+	/* A function is of one context; a kernel runs where it was said. */
+	if (!kernel->module->is_library)
+		ret_work->kernel.params.ctx = (CUcontext)kernel->module->context;
 	ret_work->kernel.duration_ns = kernel_duration(kernel, params->kernelParams, params->extra);
 	return CUDA_SUCCESS;
 }

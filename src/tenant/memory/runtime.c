@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The device's own runtime, context by context. */
+#define LOG_TOPIC LOG_MEMORY
+#include "tenant/memory/runtime.h"
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/lock.h"
+#include "base/log.h"
+#include "tenant/driver/attach.h"
+#include "tenant/memory/contexts.h"
+#include "tenant/memory/table.h"
+
+/* Rounded up. */
+#define HEAP_RUNTIME_BYTES   UINT64_C(0x8c00000)
+#define PRINTF_RUNTIME_BYTES UINT64_C(0x4000000)
+#define HEAP_EXTRA_BYTES     UINT64_C(0x200000)
+#define STEP_BYTES	     UINT64_C(0x200000)
+
+/* Longest wait of a launch for a limit, and of a limit for launches. */
+#define LIMIT_WAIT_NS UINT64_C(1000000000)
+
+/* What is known of a context. */
+#define HAS_HEAP_RUNTIME   1u
+#define HAS_PRINTF_RUNTIME 2u
+#define HEAP_IS_EXPECTED   4u
+#define HAS_HEAP	   8u
+
+/* key: the context's life; a: the above; b: bytes booked for a heap that may come. */
+static struct table contexts;
+
+/* Calls under way that may bring a heap; LIMIT_CHANGES: a limit is being changed. */
+#define LIMIT_CHANGES UINT32_C(0x80000000)
+static _Atomic uint32_t heap_calls;
+
+/* A context that is not in the books has nothing for certain, and may need all. */
+static struct table_entry known(uint64_t life)
+{
+	struct table_entry entry = {.a = HEAP_IS_EXPECTED};
+
+	if (life && table_get(&contexts, life, &entry) != 0)
+		entry.a = 0;
+	return entry;
+}
+
+/* False without memory. */
+static bool note(uint64_t flags)
+{
+	uint64_t life = contexts_life_current();
+
+	if (!life)
+		return true;
+	TABLE_SCOPE place = table_enter(&contexts, life, true);
+	if (place.entry)
+		place.entry->a |= flags;
+	return place.entry;
+}
+
+static uint64_t limit_bytes(CUlimit limit)
+{
+	size_t bytes = 0;
+
+	if (!cuda.cuCtxGetLimit || cuda.cuCtxGetLimit(&bytes, limit) != CUDA_SUCCESS)
+		return 0;
+	return round_up_u64(bytes, STEP_BYTES);
+}
+
+static uint64_t load_bytes(const struct image *image)
+{
+	uint64_t flags = known(contexts_life_current()).a, bytes = 0, fifo;
+
+	if (image->has_heap && !(flags & HAS_HEAP_RUNTIME))
+		bytes = HEAP_RUNTIME_BYTES;
+	if (image->has_printf && !(flags & HAS_PRINTF_RUNTIME)) {
+		fifo = limit_bytes(CU_LIMIT_PRINTF_FIFO_SIZE);
+		bytes = sum_u64(bytes, fifo > PRINTF_RUNTIME_BYTES ? fifo : PRINTF_RUNTIME_BYTES);
+	}
+	return bytes;
+}
+
+CUresult runtime_load_begin(const struct image *image, uint64_t *ret_bytes)
+{
+	*ret_bytes = image->has_heap || image->has_printf ? load_bytes(image) : 0;
+	/* What is known afterwards has its place before. */
+	if (image->is_known && !image->has_heap && !image->has_printf)
+		return CUDA_SUCCESS;
+	if (note(0))
+		return CUDA_SUCCESS;
+	log_error("no memory for our own tables, so an image is refused");
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+void runtime_loaded(const struct image *image)
+{
+	uint64_t flags = 0;
+
+	if (image->has_heap)
+		flags |= HAS_HEAP_RUNTIME | HEAP_IS_EXPECTED;
+	if (image->has_printf)
+		flags |= HAS_PRINTF_RUNTIME;
+	if (!image->is_known)
+		flags |= HEAP_IS_EXPECTED;
+	if (flags && !note(flags))
+		state_on_failure("runtime", "a context is not known any more");
+}
+
+static bool wait_until(uint32_t most, uint32_t change)
+{
+	uint64_t deadline = clock_now_ns() + LIMIT_WAIT_NS;
+	uint32_t calls = atomic_load(&heap_calls);
+
+	for (unsigned i = 0;; i++) {
+		if (calls > most) {
+			if (clock_now_ns() > deadline)
+				return false;
+			lock_rest(i);
+			calls = atomic_load(&heap_calls);
+		} else if (atomic_compare_exchange_weak(&heap_calls, &calls, calls + change)) {
+			return true;
+		}
+	}
+}
+
+CUresult runtime_heap_begin(uint64_t *ret_bytes)
+{
+	uint64_t flags = 0;
+
+	*ret_bytes = 0;
+	if (state_enter() == STATE_OPEN)
+		flags = known(contexts_life_current()).a;
+	if (!(flags & HEAP_IS_EXPECTED) || flags & HAS_HEAP)
+		return CUDA_SUCCESS;
+	if (!wait_until(LIMIT_CHANGES - 2, 1)) {
+		log_error("a limit of the heap is being changed, so a launch is refused");
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	FAULT("runtime: limits stand still");
+	*ret_bytes = sum_u64(limit_bytes(CU_LIMIT_MALLOC_HEAP_SIZE), HEAP_EXTRA_BYTES);
+	return CUDA_SUCCESS;
+}
+
+/* The limit of a heap that is there cannot be changed any more, not even to what it is. */
+static bool is_heap_there(void)
+{
+	size_t bytes;
+
+	return cuda.cuCtxGetLimit &&
+	       cuda.cuCtxGetLimit(&bytes, CU_LIMIT_MALLOC_HEAP_SIZE) == CUDA_SUCCESS &&
+	       cuda.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, bytes) == CUDA_ERROR_INVALID_VALUE;
+}
+
+void runtime_heap_end(uint64_t bytes, int64_t grown_bytes)
+{
+	if (!bytes)
+		return;
+	/* Where it cannot be noted, room is reserved for it again. */
+	if ((grown_bytes >= (int64_t)bytes || is_heap_there()) && !note(HAS_HEAP))
+		log_debug("no memory for our own tables");
+	atomic_fetch_sub(&heap_calls, 1);
+}
+
+void runtime_heap_keep(struct charge *charge)
+{
+	uint64_t life = contexts_life_current();
+
+	if (!charge->device || !life)
+		return;
+	TABLE_SCOPE place = table_enter(&contexts, life, true);
+	if (!place.entry || place.entry->a & HAS_HEAP)
+		return;
+	place.entry->a |= HAS_HEAP;
+	place.entry->b = charge_take(charge);
+	FAULT("runtime: a heap is booked");
+}
+
+/* What is booked for a heap that has not come follows its limit. */
+static CUresult set_heap_limit(size_t value)
+{
+	uint64_t life = contexts_life_current(), booked = known(life).b;
+	uint64_t wanted = sum_u64(round_up_u64(value, STEP_BYTES), HEAP_EXTRA_BYTES);
+	_cleanup_charge_ struct charge charge = CHARGE_NULL;
+	CUresult r = CUDA_SUCCESS;
+
+	if (booked && wanted > booked)
+		r = charge_reserve_current(wanted - booked, CHARGE_MODULE, &charge);
+	if (r == CUDA_SUCCESS)
+		r = cuda.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, value);
+	if (r == CUDA_SUCCESS && charge.device) {
+		TABLE_SCOPE place = table_enter(&contexts, life, false);
+
+		if (place.entry)
+			place.entry->b += charge_take(&charge);
+	}
+	return r;
+}
+
+CUresult runtime_set_limit(CUlimit limit, size_t value)
+{
+	CUresult r;
+
+	if (limit != CU_LIMIT_MALLOC_HEAP_SIZE || state_enter() != STATE_OPEN)
+		return cuda.cuCtxSetLimit(limit, value);
+	if (!wait_until(0, LIMIT_CHANGES))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	r = set_heap_limit(value);
+	atomic_fetch_sub(&heap_calls, LIMIT_CHANGES);
+	return r;
+}
+
+void runtime_life_ended(struct device *device, uint64_t life)
+{
+	struct table_entry entry;
+
+	if (table_take(&contexts, life, &entry) == 0 && entry.b)
+		charge_give_back(device, entry.b, CHARGE_MODULE);
+}
+
+void runtime_reset_after_fork(void)
+{
+	table_forget(&contexts);
+	atomic_store(&heap_calls, 0);
+}

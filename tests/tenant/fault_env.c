@@ -8,7 +8,7 @@
  *				      in a context of its own where there is none yet
  *	VGPU_FAULT="endpool N PLACE"  the device's current pool is destroyed there, as by another thread
  *	VGPU_FAULT="setpool N PLACE"  its default pool becomes current there, likewise
- *	VGPU_FAULT="usepool N PLACE"  300 MiB come there from the pool that the driver made last, likewise
+ *	VGPU_FAULT="usepool N PLACE"  8 GiB come there from the pool that the driver made last, likewise
  *	VGPU_FAULT="memory N"	      our own memory runs out at the N-th request
  *	VGPU_FAULT="memory-from N"    and at all after it
  *	VGPU_FAULT_LOG=FILE	      each place that is passed is a line there
@@ -31,7 +31,7 @@
 #define CHILD_SECONDS	  5 /* until a child that hangs is ended */
 #define BORROWED_BYTES	  (UINT64_C(64) << 20)
 #define UNANNOUNCED_BYTES (UINT64_C(16) << 20)
-#define POOL_BLOCK_BYTES  (UINT64_C(300) << 20)
+#define POOL_BLOCK_BYTES  (UINT64_C(8) << 30)
 
 cuInit_fn cuInit;
 cuDeviceTotalMem_v2_fn cuDeviceTotalMem_v2;

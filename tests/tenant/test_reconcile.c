@@ -94,6 +94,7 @@ static void a_pool_that_is_destroyed_or_exchanged_beside_an_allocation_stays_cha
 		}
 }
 
+/* More than the quota, as node_teardown() would find. */
 static void a_pool_that_is_used_before_it_is_known_is_charged(void **state)
 {
 	struct course c = course_begin(*state);

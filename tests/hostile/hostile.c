@@ -82,6 +82,29 @@ CUcontext hostile_begin(void)
 	return context;
 }
 
+#define BUSY_NS UINT64_C(500000000)
+
+/* Looks at the device's clock until the time is over; the simulated driver takes it from the parameter's name. */
+static const char busy_code[] =
+	".version 7.0\n.target sm_70\n.address_size 64\n"
+	".visible .entry busy(.param .u64 duration_ns)\n{\n"
+	"\t.reg .b64 %rd<4>;\n\t.reg .pred %p<2>;\n"
+	"\tld.param.u64 %rd1, [duration_ns];\n\tmov.u64 %rd2, %globaltimer;\n"
+	"again:\n\tmov.u64 %rd3, %globaltimer;\n\tsub.u64 %rd3, %rd3, %rd2;\n"
+	"\tsetp.lt.u64 %p1, %rd3, %rd1;\n\t@%p1 bra again;\n\tret;\n}\n";
+
+void hostile_keep_busy(CUstream stream)
+{
+	uint64_t duration_ns = BUSY_NS;
+	void *parameters[] = {&duration_ns};
+	CUfunction function;
+	CUmodule module;
+
+	MUST(cuModuleLoadData(&module, busy_code));
+	MUST(cuModuleGetFunction(&function, module, "busy"));
+	MUST(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL));
+}
+
 void hostile_processes(int count, void (*run)(int index))
 {
 	int status, failed = 0;

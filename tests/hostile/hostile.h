@@ -60,6 +60,9 @@ void hostile_must(int result, const char *call, const char *file, int line);
 /* Initialises the driver and makes the primary context of device 0 current. */
 CUcontext hostile_begin(void);
 
+/* Gives the stream a kernel that takes half a second. */
+void hostile_keep_busy(CUstream stream);
+
 /* Runs it in so many processes at once, each forked before it touches CUDA, and waits for them. */
 void hostile_processes(int count, void (*run)(int index));
 

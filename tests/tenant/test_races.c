@@ -144,6 +144,33 @@ static void what_the_driver_refuses_leaves_nothing_pinned(void **state)
 	assert_int_equal(tenant_end(t), 0);
 }
 
+/* The driver refuses to unmap while another thread releases the handle: the mapping is there still. */
+static void a_mapping_that_the_driver_keeps_is_charged_beside_a_release(void **state)
+{
+	struct node *node = *state;
+	struct slice *slice = slice_new(node, "a", "2g", NULL);
+	struct tenant *t = tenant_new(slice);
+	struct inject_rule rule = {.tag = "*",
+		.symbol = "cuMemUnmap",
+		.times = 1,
+		.result = 719,
+		.delay_ns = SLEEP_NS};
+
+	expect(t, OK, "create h 512m");
+	expect(t, OK, "reserve v 512m");
+	expect(t, OK, "map v 0 512m h");
+	assert_true(inject_add_rule(node->machine, &rule) >= 0);
+	tell_aside(t, "unmap v 0 512m");
+	expect(t, OK, "release h");
+	expect_all_charged(slice);
+	expect(t, 719, "joined");
+	expect_all_charged(slice);
+	expect(t, OK, "unmap v 0 512m");
+	assert_int_equal(slice_agreed(slice, 0), CONTEXT_BYTES);
+	inject_clear_rules(node->machine);
+	assert_int_equal(tenant_end(t), 0);
+}
+
 #define RESET_ROUNDS 10
 
 static void what_is_allocated_in_a_new_primary_context_does_not_end_with_the_old_one(void **state)
@@ -170,6 +197,7 @@ int main(void)
 		test_with_node(a_handle_that_is_released_is_not_mapped_past_the_books),
 		test_with_node(memory_that_is_kept_stays_charged_beside_another_free),
 		test_with_node(what_the_driver_refuses_leaves_nothing_pinned),
+		test_with_node(a_mapping_that_the_driver_keeps_is_charged_beside_a_release),
 		test_with_node(
 			what_is_allocated_in_a_new_primary_context_does_not_end_with_the_old_one),
 	};

@@ -91,6 +91,61 @@ static void the_last_reference_gives_back_and_no_other(void **unused)
 	assert_int_equal(given_back, 3 * UNIT);
 }
 
+static void an_end_that_is_refused_leaves_its_reference_beside_another_end(void **unused)
+{
+	struct holding_end refused, other;
+
+	assert_int_equal(holding_put(HOLDING_CREATED, 7, units(3, 0)), 0);
+	assert_int_equal(holding_refer(HOLDING_CREATED, 7, 0), 0);
+	assert_int_equal(holding_end_begin(HOLDING_CREATED, 7, &refused), 0);
+	assert_int_equal(holding_end_begin(HOLDING_CREATED, 7, &other), 0);
+	holding_end_done(&other, true);
+	assert_int_equal(given_back, 0);
+	holding_end_done(&refused, false);
+	assert_int_equal(given_back, 0);
+	assert_int_equal(holding_end_begin(HOLDING_CREATED, 7, &other), 0);
+	holding_end_done(&other, true);
+	assert_int_equal(given_back, 3 * UNIT);
+}
+
+static void the_last_of_several_ends_gives_back(void **unused)
+{
+	struct holding_end first, second;
+	struct holding holding;
+
+	assert_int_equal(holding_put(HOLDING_CREATED, 7, units(3, 0)), 0);
+	assert_int_equal(holding_refer(HOLDING_CREATED, 7, 0), 0);
+	assert_int_equal(holding_pin(HOLDING_CREATED, 7, &holding), 0);
+	assert_int_equal(holding_end_begin(HOLDING_CREATED, 7, &first), 0);
+	assert_int_equal(holding_end_begin(HOLDING_CREATED, 7, &second), 0);
+	holding_end_done(&first, true);
+	holding_unpin(HOLDING_CREATED, 7, holding.serial);
+	assert_int_equal(given_back, 0);
+	holding_end_done(&second, true);
+	assert_int_equal(given_back, 3 * UNIT);
+}
+
+static void a_key_that_comes_again_before_an_end_is_done_gives_back_once(void **unused)
+{
+	struct holding_end first, second;
+
+	assert_int_equal(holding_put(HOLDING_CREATED, 7, units(3, 0)), 0);
+	assert_int_equal(holding_refer(HOLDING_CREATED, 7, 0), 0);
+	assert_int_equal(holding_end_begin(HOLDING_CREATED, 7, &first), 0);
+	assert_int_equal(holding_end_begin(HOLDING_CREATED, 7, &second), 0);
+	assert_int_equal(holding_put(HOLDING_CREATED, 7, units(5, 0)), 0);
+	assert_int_equal(given_back, 3 * UNIT);
+	holding_end_done(&first, true);
+	holding_end_done(&second, true);
+	assert_int_equal(given_back, 3 * UNIT);
+	/* A mapping of the earlier one ends nothing of the later one. */
+	assert_int_equal(holding_end_begin_of(HOLDING_CREATED, 7, first.holding.serial, &first),
+		HOLDING_E_ABSENT);
+	assert_int_equal(holding_end_begin(HOLDING_CREATED, 7, &first), 0);
+	holding_end_done(&first, true);
+	assert_int_equal(given_back, 8 * UNIT);
+}
+
 static void references_stop_at_their_limit(void **unused)
 {
 	struct holding holding = units(1, 4);
@@ -256,6 +311,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(the_last_reference_gives_back_and_no_other, begin),
+		cmocka_unit_test_setup(
+			an_end_that_is_refused_leaves_its_reference_beside_another_end, begin),
+		cmocka_unit_test_setup(the_last_of_several_ends_gives_back, begin),
+		cmocka_unit_test_setup(
+			a_key_that_comes_again_before_an_end_is_done_gives_back_once, begin),
 		cmocka_unit_test_setup(references_stop_at_their_limit, begin),
 		cmocka_unit_test_setup(a_pin_outlives_the_last_reference, begin),
 		cmocka_unit_test_setup(a_pin_that_is_kept_is_a_reference, begin),

@@ -89,7 +89,7 @@ static bool keep_mapping(CUdeviceptr at, size_t bytes, const struct mapped_refer
 		return false;
 	if (mapped_map(at, bytes, reference))
 		return true;
-	if (reference->serial && holding_end_begin(HOLDING_CREATED, reference->handle, &end) == 0)
+	if (holding_end_begin_of(HOLDING_CREATED, reference->handle, reference->serial, &end) == 0)
 		holding_end_done(&end, true);
 	return false;
 }

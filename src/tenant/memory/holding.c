@@ -6,7 +6,8 @@
  *
  *   1. Memory is charged from before the driver is asked for it until after the driver has ended it.
  *   2. A reference is here before the driver is asked to make it, and until the driver has answered
- *	its end. A reference to what is not here any more is not made: another thread is ending it.
+ *	its end. A reference to what is not here any more is not made: another thread is ending it. The last
+ *	one is the last when no call that ends one, or may make one, is under way any more.
  *   3. A key is out of its table before the driver is asked to end the last reference, so a key that
  *	the driver gives out again is new here. A serial number tells the two apart.
  *   4. A holding ends with the life of a context, never with a handle that a later context may have.
@@ -130,6 +131,7 @@ static int put_fields(enum holding_table in, uint64_t key, uint64_t life, uint32
 	h->life = life;
 	h->references = 1;
 	h->pins = 0;
+	h->ends = 0;
 	h->units = units;
 	h->device = charge->device ? (uint8_t)charge->device->ordinal : 0;
 	h->kind = (uint8_t)charge->kind;
@@ -174,7 +176,11 @@ int holding_put_or_refer(
 	else if (place.entry)
 		r = add_reference(&place.entry->holding);
 	table_leave(&place);
-	end_replaced(in, key, &gone);
+	/* Where an end is under way, nobody knows whether it is the same in the driver. */
+	if (gone.ends)
+		say_it_stays();
+	else
+		end_replaced(in, key, &gone);
 	return r;
 }
 
@@ -219,20 +225,28 @@ int holding_pin(enum holding_table in, uint64_t key, struct holding *ret_holding
 	return 0;
 }
 
-/* Ends a pin; what is left without any is taken out and given back. */
-static bool end_pin(
-	enum holding_table in, uint64_t key, uint32_t serial, bool is_kept, unsigned flag)
+/* A call that is not under way any more, and what it leaves. */
+struct call_end {
+	unsigned pins, ends; /* which of the two it was */
+	bool has_reference;
+	unsigned flag;
+};
+
+/* What is left without any call and reference is taken out and given back. False where it is not there any more. */
+static bool end_call(
+	enum holding_table in, uint64_t key, uint32_t serial, const struct call_end *call)
 {
 	struct table_place place = enter(in, key, false);
 	struct holding *h = place.entry ? &place.entry->holding : NULL, gone = {.serial = 0};
 	bool is_there = h && h->serial == serial;
 
 	if (is_there) {
-		h->pins--;
-		h->flags |= (uint16_t)flag;
-		if (is_kept)
+		h->pins -= call->pins;
+		h->ends -= call->ends;
+		h->flags |= (uint16_t)call->flag;
+		if (call->has_reference)
 			is_there = add_reference(h) == 0;
-		if (!h->references && !h->pins) {
+		if (!h->references && !h->pins && !h->ends) {
 			gone = *h;
 			table_remove(&place);
 		}
@@ -245,33 +259,50 @@ static bool end_pin(
 
 void holding_unpin(enum holding_table in, uint64_t key, uint32_t serial)
 {
-	if (!end_pin(in, key, serial, false, 0))
+	if (!end_call(in, key, serial, &(struct call_end){.pins = 1}))
 		log_debug("memory ended while a call for it was under way");
 }
 
 bool holding_keep_pin(enum holding_table in, uint64_t key, uint32_t serial)
 {
-	return end_pin(in, key, serial, true, 0);
+	return end_call(in, key, serial, &(struct call_end){.pins = 1, .has_reference = true});
 }
 
 bool holding_stay_by_pin(enum holding_table in, uint64_t key, uint32_t serial)
 {
-	return end_pin(in, key, serial, false, HOLDING_MAY_STAY);
+	return end_call(in, key, serial, &(struct call_end){.pins = 1, .flag = HOLDING_MAY_STAY});
+}
+
+/* serial 0: whichever is there */
+static int begin_end(
+	enum holding_table in, uint64_t key, uint32_t serial, struct holding_end *ret_end)
+{
+	TABLE_SCOPE place = enter(in, key, false);
+	struct holding *h = place.entry ? &place.entry->holding : NULL;
+
+	*ret_end = (struct holding_end){.key = key, .in = (uint8_t)in};
+	if (!h || !h->references || (serial && h->serial != serial))
+		return HOLDING_E_ABSENT;
+	h->references--;
+	ret_end->holding = *h;
+	ret_end->is_last = !h->references && !h->pins && !h->ends;
+	if (ret_end->is_last)
+		table_remove(&place);
+	else
+		h->ends++;
+	return 0;
 }
 
 int holding_end_begin(enum holding_table in, uint64_t key, struct holding_end *ret_end)
 {
-	TABLE_SCOPE place = enter(in, key, false);
+	return begin_end(in, key, 0, ret_end);
+}
 
-	*ret_end = (struct holding_end){.key = key, .in = (uint8_t)in};
-	if (!place.entry || !place.entry->holding.references)
-		return HOLDING_E_ABSENT;
-	place.entry->holding.references--;
-	ret_end->holding = place.entry->holding;
-	ret_end->is_last = !ret_end->holding.references && !ret_end->holding.pins;
-	if (ret_end->is_last)
-		table_remove(&place);
-	return 0;
+int holding_end_begin_of(
+	enum holding_table in, uint64_t key, uint32_t serial, struct holding_end *ret_end)
+{
+	*ret_end = (struct holding_end){.key = key};
+	return serial ? begin_end(in, key, serial, ret_end) : HOLDING_E_ABSENT;
 }
 
 void holding_put_back(enum holding_table in, uint64_t key, const struct holding *holding)
@@ -283,33 +314,6 @@ void holding_put_back(enum holding_table in, uint64_t key, const struct holding 
 		place.entry->holding = *holding;
 	else
 		say_it_stays();
-}
-
-void holding_drop(enum holding_table in, uint64_t key, uint32_t serial)
-{
-	struct holding gone = {.serial = 0};
-	struct table_place place = enter(in, key, false);
-	struct holding *h = place.entry ? &place.entry->holding : NULL;
-
-	if (h && h->serial == serial && h->references) {
-		h->references--;
-		if (!h->references && !h->pins) {
-			gone = *h;
-			table_remove(&place);
-		}
-	}
-	table_leave(&place);
-	if (gone.serial)
-		end_last(key, &gone);
-}
-
-/* The reference is there still after all. */
-static bool return_reference(const struct holding_end *end)
-{
-	TABLE_SCOPE place = enter(end->in, end->key, false);
-
-	return place.entry && place.entry->holding.serial == end->holding.serial &&
-	       add_reference(&place.entry->holding) == 0;
 }
 
 void holding_end_done(const struct holding_end *end, bool is_ended)
@@ -324,9 +328,19 @@ void holding_end_done(const struct holding_end *end, bool is_ended)
 	} else if (end->is_last) {
 		holding.references = 1;
 		holding_put_back(end->in, end->key, &holding);
-	} else if (!is_ended && !return_reference(end)) {
+	} else if (!end_call(end->in, end->key, holding.serial,
+			   &(struct call_end){.ends = 1, .has_reference = !is_ended}) &&
+		   !is_ended) {
 		say_it_stays();
 	}
+}
+
+void holding_drop(enum holding_table in, uint64_t key, uint32_t serial)
+{
+	struct holding_end end;
+
+	if (holding_end_begin_of(in, key, serial, &end) == 0)
+		holding_end_done(&end, true);
 }
 
 void holding_end_all(enum holding_table in,

@@ -54,6 +54,7 @@ struct holding {
 	};
 	uint32_t references; /* one more is refused at the limit */
 	uint32_t pins;	     /* calls under way that may make one */
+	uint32_t ends;	     /* calls under way that end one */
 	union {
 		uint32_t units;
 		uint32_t shared;
@@ -111,15 +112,19 @@ bool holding_stay_by_pin(enum holding_table in, uint64_t key, uint32_t serial) M
 
 /*
  * A reference that ends: taken out before the driver is asked, because the driver may give the key out
- * again before we hear of it; given back, or entered again, afterwards.
+ * again before we hear of it; given back, or entered again, afterwards. What has no reference any more is given
+ * back with the last call that is under way: one that the driver refuses leaves its reference.
  */
 struct holding_end {
 	uint64_t key;
 	struct holding holding; /* serial 0: none of ours */
 	uint8_t in;		/* enum holding_table */
-	bool is_last;
+	bool is_last;		/* and no call is under way but this one: it is out of its table */
 };
 int holding_end_begin(enum holding_table in, uint64_t key, struct holding_end *ret_end) MUST_CHECK;
+/* The same of the holding with this serial number alone. */
+int holding_end_begin_of(enum holding_table in, uint64_t key, uint32_t serial,
+	struct holding_end *ret_end) MUST_CHECK;
 void holding_end_done(const struct holding_end *end, bool is_ended);
 
 /* A reference of this serial number that has ended in the driver already. */

@@ -191,7 +191,7 @@ static void begin_part(const struct table_entry *mapping, struct mapped_range *r
 	*p = (struct mapped_part){.at = mapping->key,
 		.bytes = mapping->b,
 		.reference = {.handle = mapping->a, .serial = (uint32_t)mapping->c}};
-	if (mapping->c && holding_end_begin(HOLDING_CREATED, mapping->a, &p->end) != 0)
+	if (holding_end_begin_of(HOLDING_CREATED, mapping->a, (uint32_t)mapping->c, &p->end) != 0)
 		log_debug("a mapping's memory is none of ours");
 }
 

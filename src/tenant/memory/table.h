@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A map from a word to a holding, or to three words, for the threads of one process. Every operation
+ * A map from a word to a holding, or to four words, for the threads of one process. Every operation
  * takes constant time, whatever the number of entries.
  */
 #pragma once
@@ -26,7 +26,7 @@ struct table_entry {
 	union {
 		struct holding holding;
 		struct {
-			uint64_t a, b, c;
+			uint64_t a, b, c, d;
 		};
 	};
 };

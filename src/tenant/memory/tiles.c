@@ -3,7 +3,7 @@
  * Created memory that is mapped into parts of arrays.
  *
  * A tile is a reference to the memory, like a mapping at an address. The table: key a hash of the array and
- * the part, a the array, b the handle, c the life of the array's context.
+ * the part, a the array, b the handle, c the life of the array's context, d the holding's serial number.
  */
 #define LOG_TOPIC LOG_MEMORY
 #include "tenant/memory/tiles.h"
@@ -90,12 +90,17 @@ static bool is_map(const CUarrayMapInfo *info)
 	return info->memOperationType == CU_MEM_OPERATION_TYPE_MAP;
 }
 
+static bool begin_end(const struct table_entry *entry, struct holding_end *ret_end)
+{
+	return holding_end_begin_of(HOLDING_CREATED, entry->b, (uint32_t)entry->d, ret_end) == 0;
+}
+
 static void take_out(struct tile *tile, uint64_t key)
 {
 	if (table_take(&mapped_tiles, key, &tile->entry) != 0)
 		return;
 	tile->key = key;
-	if (holding_end_begin(HOLDING_CREATED, tile->entry.b, &tile->end) != 0)
+	if (!begin_end(&tile->entry, &tile->end))
 		log_debug("a tile's memory is none of ours");
 }
 
@@ -163,11 +168,11 @@ static bool give_back(struct deferred_free *deferred, bool is_gone)
 	return true;
 }
 
-/* Whether one of them was the last reference to its memory. */
-static bool is_any_last(const struct tiles *tiles)
+/* Whether one of them was a reference to memory of ours. */
+static bool is_any_ours(const struct tiles *tiles)
 {
 	for (unsigned i = 0; i < tiles->count; i++)
-		if (tiles->tile[i].end.is_last)
+		if (tiles->tile[i].end.holding.serial)
 			return true;
 	return false;
 }
@@ -182,8 +187,11 @@ static void enter(const CUarrayMapInfo *info, const struct tile *tile)
 		return;
 	if (holding_get(HOLDING_ARRAYS, resource, &array) != 0)
 		log_debug("an array is none of ours");
-	put_in((struct table_entry){
-		.key = key_of(info), .a = resource, .b = tile->made.handle, .c = array.life});
+	put_in((struct table_entry){.key = key_of(info),
+		.a = resource,
+		.b = tile->made.handle,
+		.c = array.life,
+		.d = tile->made.serial});
 }
 
 void tiles_end(struct tiles *tiles, const CUarrayMapInfo *list, bool is_done, CUstream stream)
@@ -200,7 +208,8 @@ void tiles_end(struct tiles *tiles, const CUarrayMapInfo *list, bool is_done, CU
 		if (is_map(&list[i]))
 			enter(&list[i], &tiles->tile[i]);
 	}
-	if (!is_any_last(tiles)) {
+	/* The driver has the reference until the stream is there, whatever others there are. */
+	if (!is_any_ours(tiles)) {
 		give_back(&tiles->deferred, false);
 		return;
 	}
@@ -239,8 +248,7 @@ struct tiles *tiles_take(uint64_t resource)
 			return tiles;
 		}
 		tiles->tile[tiles->count] = (struct tile){.key = entry.key, .entry = entry};
-		if (holding_end_begin(HOLDING_CREATED, entry.b, &tiles->tile[tiles->count++].end) !=
-			0)
+		if (!begin_end(&entry, &tiles->tile[tiles->count++].end))
 			log_debug("a tile's memory is none of ours");
 	}
 	return tiles;
@@ -272,7 +280,7 @@ void tiles_life_ended(struct device *device, uint64_t life)
 
 	(void)device;
 	while (life && table_take_next(&mapped_tiles, is_of_life, life, &cursor, &entry) == 0)
-		if (holding_end_begin(HOLDING_CREATED, entry.b, &end) == 0)
+		if (begin_end(&entry, &end))
 			holding_end_done(&end, true);
 }
 

@@ -103,7 +103,10 @@ static const char *explain_claim(int r)
 static enum state_mode open_region(void)
 {
 	const char *path = quota_region_path(), *why = "", *right;
-	int r = region_open(path, &state.region);
+	int r;
+
+	state.region = (struct region)REGION_NULL;
+	r = region_open(path, &state.region);
 
 	FAULT("begin: region open");
 	if (r) {

@@ -8,8 +8,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#define SLEEP_NS 300000000
-#define PAUSE_US 100000
+#define SLEEP_NS  300000000
+#define PAUSE_US  100000
+#define KERNEL_NS 5000000000
 
 /* The next call of the function sleeps in the driver. */
 static void delay(struct node *node, const char *symbol)
@@ -171,6 +172,56 @@ static void a_mapping_that_the_driver_keeps_is_charged_beside_a_release(void **s
 	assert_int_equal(tenant_end(t), 0);
 }
 
+/* One thread asks for the event of what is unmapped in a stream while another ends the stream's context. */
+static void what_waits_for_a_stream_comes_back_with_its_context(void **state)
+{
+	struct node *node = *state;
+	struct slice *slice = slice_new(node, "a", "4g", NULL);
+	struct tenant *t = tenant_new(slice);
+
+	assert_int_equal(inject_set_kernel(node->machine, "k", KERNEL_NS), 0);
+	expect(t, OK, "newctx c 0");
+	expect(t, OK, "stream s");
+	expect(t, OK, "module m");
+	expect(t, OK, "array a 4096x4096,sparse");
+	expect(t, OK, "create h 512m");
+	expect(t, OK, "tile a 0 h s");
+	expect(t, OK, "launch m s nowait");
+	expect(t, OK, "untile a 0 s");
+	expect(t, OK, "release h");
+	expect(t, OK, "primary 0");
+	delay(node, "cuEventQuery");
+	tell_aside(t, "sync");
+	expect(t, OK, "endctx c");
+	expect(t, OK, "joined");
+	expect(t, OK, "sync");
+	assert_int_equal(slice_agreed(slice, 0), CONTEXT_BYTES);
+	inject_clear_kernels(node->machine);
+	inject_clear_rules(node->machine);
+	assert_int_equal(tenant_end(t), 0);
+}
+
+/* A primary context is retained by one thread while another destroys the last green context that kept it. */
+static void a_primary_context_is_retained_beside_the_end_of_a_green_one(void **state)
+{
+	struct node *node = *state;
+	struct slice *slice = slice_new(node, "a", "4g", NULL);
+	struct tenant *t = tenant_new(slice);
+
+	expect(t, OK, "green g 0");
+	expect(t, OK, "usegreen g");
+	expect(t, OK, "alloc p 512m");
+	delay(node, "cuDevicePrimaryCtxRetain");
+	tell_aside(t, "primary 0");
+	expect(t, OK, "endgreen g");
+	expect(t, OK, "joined");
+	slice_agreed(slice, 0);
+	inject_clear_rules(node->machine);
+	expect(t, OK, "reset 0");
+	assert_int_equal(slice_books(slice, 0), 0);
+	assert_int_equal(tenant_end(t), 0);
+}
+
 #define RESET_ROUNDS 10
 
 static void what_is_allocated_in_a_new_primary_context_does_not_end_with_the_old_one(void **state)
@@ -198,6 +249,8 @@ int main(void)
 		test_with_node(memory_that_is_kept_stays_charged_beside_another_free),
 		test_with_node(what_the_driver_refuses_leaves_nothing_pinned),
 		test_with_node(a_mapping_that_the_driver_keeps_is_charged_beside_a_release),
+		test_with_node(what_waits_for_a_stream_comes_back_with_its_context),
+		test_with_node(a_primary_context_is_retained_beside_the_end_of_a_green_one),
 		test_with_node(
 			what_is_allocated_in_a_new_primary_context_does_not_end_with_the_old_one),
 	};

@@ -2,6 +2,7 @@
 /* Properties and limits of a context, and waiting for it. */
 #include "sim/cuda/api/entry.h"
 #include "sim/cuda/model/memory/array.h"
+#include "sim/cuda/model/memory/heap.h"
 #include "sim/cuda/model/memory/pool.h"
 #include "sim/cuda/model/memory/room.h"
 #include "sim/cuda/model/time/callback.h"
@@ -32,6 +33,7 @@ static CUresult synchronize(struct context *context)
 	callback_wait_all(context, NULL);
 	pool_collect(context->device);
 	array_collect();
+	heap_collect();
 	return CUDA_SUCCESS;
 }
 

@@ -4,6 +4,7 @@
 #include "sim/cuda/model/graph/capture.h"
 #include "sim/cuda/model/graph/work.h"
 #include "sim/cuda/model/memory/array.h"
+#include "sim/cuda/model/memory/heap.h"
 #include "sim/cuda/model/memory/pool.h"
 #include "sim/cuda/model/time/timeline.h"
 
@@ -78,6 +79,7 @@ ENTRY_BODY(cuEventQuery, (CUevent handle), (handle))
 	if (timeline_event_ns(event) > timeline_now(event->context->device))
 		return CUDA_ERROR_NOT_READY;
 	array_collect();
+	heap_collect();
 	return CUDA_SUCCESS;
 }
 
@@ -92,6 +94,7 @@ ENTRY_BODY(cuEventSynchronize, (CUevent handle), (handle))
 	timeline_sleep_until(event->context, timeline_event_ns(event));
 	pool_collect_event(event->context->device);
 	array_collect();
+	heap_collect();
 	return CUDA_SUCCESS;
 }
 

@@ -5,6 +5,7 @@
 #include "sim/cuda/model/graph/capture.h"
 #include "sim/cuda/model/graph/work.h"
 #include "sim/cuda/model/memory/array.h"
+#include "sim/cuda/model/memory/heap.h"
 #include "sim/cuda/model/memory/pool.h"
 #include "sim/cuda/model/time/callback.h"
 #include "sim/cuda/model/time/timeline.h"
@@ -58,6 +59,7 @@ ENTRY_STREAM(cuStreamSynchronize, _ptsz, handle, (CUstream handle), (handle))
 	callback_wait_all(stream->context, stream);
 	pool_collect(stream->context->device);
 	array_collect();
+	heap_collect();
 	return CUDA_SUCCESS;
 }
 

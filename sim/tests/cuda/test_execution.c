@@ -322,6 +322,31 @@ TEST(a_pool_does_not_lend_what_is_freed_later)
 	EQUAL(r, p);
 }
 
+TEST(plain_memory_that_a_stream_frees_goes_when_the_stream_is_there)
+{
+	size_t before, after, total;
+	CUstream busy;
+	CUdeviceptr p;
+
+	child_context();
+	OK(cuStreamCreate(&busy, CU_STREAM_NON_BLOCKING));
+	OK(cuMemAlloc_v2(&p, 64 * MiB));
+	OK(spin(load("spin"), busy, 50 * MS));
+	OK(cuMemGetInfo_v2(&before, &total));
+	OK(cuMemFreeAsync(p, busy));
+	OK(cuMemGetInfo_v2(&after, &total));
+	EQUAL(after, before);
+	EQUAL(cuMemFree_v2(p), CUDA_ERROR_INVALID_VALUE);
+	OK(cuStreamSynchronize(busy));
+	OK(cuMemGetInfo_v2(&after, &total));
+	EQUAL(after, before + 64 * MiB);
+	/* An idle stream is there already. */
+	OK(cuMemAlloc_v2(&p, 64 * MiB));
+	OK(cuMemFreeAsync(p, busy));
+	OK(cuMemGetInfo_v2(&after, &total));
+	EQUAL(after, before + 64 * MiB);
+}
+
 TEST(injected_faults_come_at_the_call_they_are_set_for)
 {
 	struct inject_rule rule = {.symbol = "cuMemAlloc_v2",
@@ -385,6 +410,7 @@ int main(void)
 		cmocka_unit_test(work_shows_as_utilisation),
 		cmocka_unit_test(a_long_queue_shows_as_full_utilisation),
 		cmocka_unit_test(a_pool_does_not_lend_what_is_freed_later),
+		cmocka_unit_test(plain_memory_that_a_stream_frees_goes_when_the_stream_is_there),
 		cmocka_unit_test(injected_faults_come_at_the_call_they_are_set_for),
 		cmocka_unit_test(calls_are_counted_by_symbol),
 	};

@@ -145,32 +145,29 @@ static CUresult allocate(const struct call *c, CUdeviceptr *pointer)
 	return HOOK_GIVE(r, pointer, made);
 }
 
-/* A host fallback, which the driver does not free in stream order, and into no graph at all. */
-static CUresult release_host_fallback(
-	const struct allocation *allocation, CUstream stream, cuMemFreeAsync_fn *call)
-{
-	if (!capture_is_on(stream))
-		return deferred_free_fallback(allocation, stream);
-	log_warn("memory that was placed in the host's (CUDA_OVERSUBSCRIBE) cannot be freed by a "
-		 "graph",
-		U64("pointer", allocation->pointer));
-	return call(allocation->pointer, stream);
-}
-
-/* Memory of no pool: freed in stream order, and no pool's reserve stays. */
+/* Memory of no pool: it is charged until the stream has freed it. No graph that frees it gives it back. */
 static CUresult release_other(
 	const struct allocation *allocation, CUstream stream, cuMemFreeAsync_fn *call)
 {
 	bool is_host_fallback = allocations_is_host_fallback(allocation);
+	bool may_stay = allocations_is_to_be_watched(allocation);
+	bool is_captured = capture_is_on(stream);
 	CUresult r;
 	CHARGE_SCOPE();
 
-	r = is_host_fallback ? release_host_fallback(allocation, stream, call)
-			     : call(allocation->pointer, stream);
-	if (r == CUDA_SUCCESS && allocations_is_to_be_watched(allocation))
+	if (is_host_fallback && is_captured)
+		log_warn(
+			"memory that was placed in the host's (CUDA_OVERSUBSCRIBE) cannot be freed "
+			"by a graph",
+			U64("pointer", allocation->pointer));
+	if (may_stay || is_captured)
+		r = call(allocation->pointer, stream);
+	else
+		r = deferred_free_allocation(allocation, stream, is_host_fallback ? NULL : call);
+	if (r != CUDA_SUCCESS || is_captured)
+		allocations_put_back(allocation);
+	else if (may_stay)
 		log_info("memory that a descriptor may keep stays charged until the process ends");
-	else if (!is_host_fallback || r != CUDA_SUCCESS)
-		pools_after_free(r, allocation, false);
 	return r;
 }
 

@@ -104,6 +104,7 @@ HOOK_BODY(cuGreenCtxCreate, CUgreenCtx *, green, CUdevResourceDesc, description,
 
 HOOK_BODY(cuGreenCtxDestroy, CUgreenCtx, green)
 {
+	struct green_end end;
 	CUcontext context = NULL;
 	CUresult r;
 	CHARGE_SCOPE();
@@ -112,11 +113,11 @@ HOOK_BODY(cuGreenCtxDestroy, CUgreenCtx, green)
 		return cuda.cuGreenCtxDestroy(green);
 	if (cuda.cuCtxFromGreenCtx && cuda.cuCtxFromGreenCtx(&context, green) == CUDA_SUCCESS)
 		gate_context_ends(context);
+	contexts_green_destroy_begin(&end);
 	r = cuda.cuGreenCtxDestroy(green);
-	if (r == CUDA_SUCCESS) {
+	if (r == CUDA_SUCCESS)
 		gate_context_ended(NULL, context);
-		contexts_green_destroyed(green);
-	}
+	contexts_green_destroy_end(&end, green, r == CUDA_SUCCESS);
 	return r;
 }
 

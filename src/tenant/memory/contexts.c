@@ -299,19 +299,27 @@ static bool is_face_of(const struct table_entry *entry, uint64_t green)
 	return entry->a == green;
 }
 
-void contexts_green_destroyed(CUgreenCtx green)
+void contexts_green_destroy_begin(struct green_end *ret_end)
+{
+	ret_end->devices = 0;
+	for (int i = 0; i < atomic_load(&primary_high); i++)
+		if (atomic_load(&primaries[i].life) &&
+			contexts_primary_begin(state_device(i), false, &ret_end->calls[i]) ==
+				CUDA_SUCCESS)
+			ret_end->devices |= UINT64_C(1) << i;
+}
+
+void contexts_green_destroy_end(struct green_end *end, CUgreenCtx green, bool is_destroyed)
 {
 	struct table_cursor cursor = {.shard = 0};
 	struct table_entry entry;
-	struct primary_call call;
 
-	while (table_take_next(&greens, is_face_of, (uintptr_t)green, &cursor, &entry) == 0)
+	while (is_destroyed &&
+		table_take_next(&greens, is_face_of, (uintptr_t)green, &cursor, &entry) == 0)
 		atomic_fetch_sub(&green_count, 1);
-	/* It may have been the last that kept its primary context. */
-	for (int i = 0; i < atomic_load(&primary_high); i++)
-		if (atomic_load(&primaries[i].life) &&
-			contexts_primary_begin(state_device(i), false, &call) == CUDA_SUCCESS)
-			contexts_primary_end(&call, NULL);
+	for (int i = 0; i < STATE_ORDINALS; i++)
+		if (end->devices >> i & 1)
+			contexts_primary_end(&end->calls[i], NULL);
 }
 
 uint64_t contexts_life_of(CUcontext context)

@@ -52,9 +52,19 @@ uint64_t contexts_life_current(void);
 /* The context of a stream, to be made current for calls on it. */
 CUcontext contexts_of_stream(CUstream stream);
 
-/* A green context is used as a context from now on; or it is gone. */
+/* A green context is used as a context from now on. */
 void contexts_green_seen(CUgreenCtx green, CUcontext context);
-void contexts_green_destroyed(CUgreenCtx green);
+
+/*
+ * Around the destruction of a green context, which may be the last that kept its device's primary context:
+ * nobody makes or ends a primary context meanwhile. Nothing tells of which device it is.
+ */
+struct green_end {
+	uint64_t devices; /* a bit an ordinal */
+	struct primary_call calls[STATE_ORDINALS];
+};
+void contexts_green_destroy_begin(struct green_end *ret_end);
+void contexts_green_destroy_end(struct green_end *end, CUgreenCtx green, bool is_destroyed);
 
 /* For a child of fork(). */
 void contexts_reset_after_fork(void);

@@ -7,12 +7,14 @@
 
 #include "base/fault.h"
 #include "base/lock.h"
+#include "base/log.h"
 #include "tenant/driver/attach.h"
 #include "tenant/memory/contexts.h"
 
 static struct lock list_lock; /* held for the list alone, never while the driver is asked */
 static struct deferred_free *list;
-static _Atomic uint32_t count; /* of those in the list, and those taken out to be asked for */
+static _Atomic uint32_t count; /* of those in the list, and those taken out to be given back */
+static _Atomic uint64_t last_round;
 
 /* The event, recorded on the stream; its context is current. */
 static CUresult record(struct deferred_free *d, CUstream stream)
@@ -63,58 +65,92 @@ void deferred_free_add(struct deferred_free *d)
 	put_in(d);
 }
 
-static struct deferred_free *take_all(void)
+/* The next one that this round has not looked at. It stays in the list, where the end of a context finds it. */
+static struct deferred_free *begin_poll(uint64_t round)
 {
 	LOCK_SCOPE(&list_lock);
-	struct deferred_free *all = list;
+	struct deferred_free *d = list;
 
-	list = NULL;
-	return all;
+	while (d && (d->is_polled || d->round >= round))
+		d = d->next;
+	if (d) {
+		d->round = round;
+		d->is_polled = true;
+	}
+	return d;
+}
+
+/* Whether it can be given back: it is out of the list then. */
+static bool end_poll(struct deferred_free *d, bool is_passed)
+{
+	LOCK_SCOPE(&list_lock);
+	struct deferred_free **at = &list;
+
+	d->is_polled = false;
+	d->is_passed |= is_passed;
+	if (!d->is_passed && !d->is_gone)
+		return false;
+	while (*at != d)
+		at = &(*at)->next;
+	*at = d->next;
+	if (!d->context)
+		d->event = NULL;
+	return true;
 }
 
 /* A stream of the program that is captured must not notice our question. */
-static void poll_event(struct deferred_free *d)
+static bool has_passed(CUevent event)
 {
 	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 	bool can_exchange = cuda.cuThreadExchangeStreamCaptureMode &&
 			    cuda.cuThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS;
+	bool has_passed = cuda.cuEventQuery(event) == CUDA_SUCCESS;
 
-	if (d->event && cuda.cuEventQuery(d->event) == CUDA_SUCCESS) {
-		cuda.cuEventDestroy_v2(d->event);
-		d->event = NULL;
-		d->is_passed = true;
-	}
 	if (can_exchange)
 		cuda.cuThreadExchangeStreamCaptureMode(&mode);
+	return has_passed;
 }
 
-/* Gives back what can be; ended is the life of a context that is just over, or 0. */
-static void collect(uint64_t ended)
+/* Gives back what can be. */
+static void collect(void)
 {
-	struct deferred_free *d, *next;
+	uint64_t round = atomic_fetch_add(&last_round, 1) + 1;
+	struct deferred_free *d;
 
-	for (d = take_all(); d; d = next) {
-		bool is_gone = ended && d->memory_life == ended;
+	while ((d = begin_poll(round))) {
+		bool is_asked = d->event && !d->is_passed && !d->is_gone;
 
-		next = d->next;
-		if (ended && d->life == ended) {
-			d->context = NULL;
+		if (!end_poll(d, is_asked && has_passed(d->event)))
+			continue;
+		if (d->event) {
+			cuda.cuEventDestroy_v2(d->event);
 			d->event = NULL;
-			d->is_passed = true;
 		}
-		if (!d->is_passed && !is_gone)
-			poll_event(d);
-		if ((d->is_passed || is_gone) && d->give_back(d, is_gone))
+		if (d->give_back(d, d->is_gone))
 			atomic_fetch_sub(&count, 1);
 		else
 			put_in(d);
 	}
 }
 
+/* Those whose event, or whose memory, has ended with a context. */
+static void mark_ended(uint64_t life)
+{
+	LOCK_SCOPE(&list_lock);
+
+	for (struct deferred_free *d = list; d; d = d->next) {
+		d->is_gone |= d->memory_life == life;
+		if (d->life == life) {
+			d->context = NULL;
+			d->is_passed = true;
+		}
+	}
+}
+
 void deferred_free_collect(void)
 {
 	if (UNLIKELY(deferred_free_is_any()))
-		collect(0);
+		collect();
 }
 
 void deferred_free_collect_all(struct device *device)
@@ -126,8 +162,10 @@ void deferred_free_collect_all(struct device *device)
 void deferred_free_life_ended(struct device *device, uint64_t life)
 {
 	(void)device;
-	if (deferred_free_is_any())
-		collect(life);
+	if (!life || !deferred_free_is_any())
+		return;
+	mark_ended(life);
+	collect();
 }
 
 bool deferred_free_is_any(void)
@@ -144,13 +182,14 @@ void deferred_free_reset_after_fork(void)
 	atomic_store(&count, 0);
 }
 
-/* A host fallback. */
-struct fallback {
+/* An allocation. */
+struct freed {
 	struct deferred_free deferred;
 	struct allocation allocation;
+	bool is_drivers; /* the driver frees it when the stream is there */
 };
 
-static bool free_in_driver(const struct fallback *f)
+static bool free_in_driver(const struct freed *f)
 {
 	CUcontext popped;
 	bool is_pushed = f->deferred.context &&
@@ -163,33 +202,41 @@ static bool free_in_driver(const struct fallback *f)
 	return is_freed;
 }
 
-static bool give_back_fallback(struct deferred_free *d, bool is_gone)
+static bool give_back_allocation(struct deferred_free *d, bool is_gone)
 {
-	struct fallback *f = (struct fallback *)d;
+	struct freed *f = (struct freed *)d;
 
-	if (!is_gone && !free_in_driver(f))
+	if (!is_gone && !f->is_drivers && !free_in_driver(f))
 		return false;
-	if (d->event)
-		cuda.cuEventDestroy_v2(d->event);
 	allocations_give_back(&f->allocation);
 	free(f);
 	return true;
 }
 
-CUresult deferred_free_fallback(const struct allocation *allocation, CUstream stream)
+CUresult deferred_free_allocation(
+	const struct allocation *allocation, CUstream stream, cuMemFreeAsync_fn *call)
 {
-	struct fallback *f = FAULT_OUT_OF_MEMORY() ? NULL : calloc(1, sizeof(*f));
-	CUresult r;
+	struct freed *f = FAULT_OUT_OF_MEMORY() ? NULL : calloc(1, sizeof(*f));
+	CUresult r, marked;
 
 	if (!f)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	f->allocation = *allocation;
+	f->is_drivers = call;
 	f->deferred.memory_life = allocation->holding.life;
-	f->deferred.give_back = give_back_fallback;
-	r = deferred_free_mark(&f->deferred, stream);
-	if (r == CUDA_SUCCESS)
-		deferred_free_add(&f->deferred);
-	else
+	f->deferred.give_back = give_back_allocation;
+	r = call ? call(allocation->pointer, stream) : CUDA_SUCCESS;
+	marked = r == CUDA_SUCCESS ? deferred_free_mark(&f->deferred, stream) : r;
+	if (!call)
+		r = marked;
+	if (r != CUDA_SUCCESS) {
 		free(f);
+		return r;
+	}
+	if (marked != CUDA_SUCCESS)
+		log_warn("no event for what is freed, so it stays charged with its context");
+	deferred_free_add(&f->deferred);
+	if (call)
+		deferred_free_collect();
 	return r;
 }

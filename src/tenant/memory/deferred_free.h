@@ -10,14 +10,17 @@
 
 #include "tenant/memory/allocations.h"
 
-/* The first member of what waits. */
+/* The first member of what waits. What is in the list is changed under its lock. */
 struct deferred_free {
 	struct deferred_free *next;
 	CUcontext context;    /* the stream's; NULL: it has ended */
 	uint64_t life;	      /* that context's */
 	uint64_t memory_life; /* of the context that the memory itself ends with; 0: of none */
 	CUevent event;	      /* NULL: only the context's end tells */
+	uint64_t round;	      /* of the last collection that has looked */
+	bool is_polled;	      /* a thread asks for its event */
 	bool is_passed;
+	bool is_gone; /* the memory has ended with its context */
 	/* Gives it back and frees the struct; false: not now. is_gone: the driver has freed the memory. */
 	bool (*give_back)(struct deferred_free *d, bool is_gone);
 };
@@ -27,10 +30,12 @@ CUresult deferred_free_mark(struct deferred_free *d, CUstream stream) MUST_CHECK
 void deferred_free_add(struct deferred_free *d);
 
 /*
- * A host fallback (oversubscribe.h) that is freed in stream order, which the driver does for no managed
- * memory. Takes the allocation over where the answer is CUDA_SUCCESS; else it is the caller's as before.
+ * An allocation that is freed in stream order by the driver's call, or (NULL) of a host fallback (oversubscribe.h)
+ * by ourselves, because the driver does that for no managed memory. Takes the allocation over where the answer is
+ * CUDA_SUCCESS; else it is the caller's as before.
  */
-CUresult deferred_free_fallback(const struct allocation *allocation, CUstream stream);
+CUresult deferred_free_allocation(
+	const struct allocation *allocation, CUstream stream, cuMemFreeAsync_fn *call);
 
 /* Gives back what streams have passed. Costs one load where nothing waits. */
 void deferred_free_collect(void);

@@ -105,7 +105,7 @@ static enum state_mode open_region(void)
 	const char *path = quota_region_path(), *why = "", *right;
 	int r;
 
-	state.region = (struct region)REGION_NULL;
+	state.region = REGION_NULL;
 	r = region_open(path, &state.region);
 
 	FAULT("begin: region open");

@@ -10,6 +10,7 @@
 #include "sim/cuda/model/driver.h"
 #include "sim/cuda/model/memory/address.h"
 #include "sim/cuda/model/memory/ipc.h"
+#include "sim/cuda/model/time/timeline.h"
 #include "sim/machine/kept.h"
 
 /*
@@ -121,6 +122,7 @@ static int take_addresses(const struct context *context, size_t bytes, CUdevicep
 }
 
 static const struct owner_ops heap_ops, managed_ops;
+static void free_plain(struct plain *plain);
 
 static CUresult add_block(struct context *context, struct block **ret_block)
 {
@@ -264,9 +266,31 @@ static CUresult alloc_plain(
 	return CUDA_SUCCESS;
 }
 
+/* Of one context. */
+static void collect(struct context *context)
+{
+	struct plain *plain = context->heap.freed ? context->heap.plains : NULL, *next;
+
+	for (; plain; plain = next) {
+		next = plain->next;
+		if (!plain->is_freed || plain->free_at_ns > timeline_now(context->device))
+			continue;
+		context->heap.freed--;
+		free_plain(plain);
+	}
+}
+
+void heap_collect(void)
+{
+	LOCK_SCOPE(&driver.memory_lock);
+	for (struct context *c = driver.contexts; c; c = c->next)
+		collect(c);
+}
+
 CUresult heap_alloc(
 	struct context *context, size_t bytes, enum machine_kind kind, CUdeviceptr *ret_base)
 {
+	collect(context);
 	if (bytes == 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (bytes <= ADDRESS_UNIT && kind == MACHINE_PLAIN)
@@ -362,7 +386,7 @@ CUresult heap_free(struct owner *owner, CUdeviceptr base)
 
 	if (owner->type == OWNER_BLOCK)
 		return free_packed((struct block *)owner, base);
-	if (plain->base != base)
+	if (plain->base != base || plain->is_freed)
 		return CUDA_ERROR_INVALID_VALUE;
 	free_plain(plain);
 	return CUDA_SUCCESS;
@@ -397,7 +421,7 @@ static bool find(struct owner *owner, CUdeviceptr address, struct extent *ret_ex
 
 	if (owner->type == OWNER_BLOCK)
 		return find_packed((struct block *)owner, address, ret_extent);
-	if (address < plain->base || address >= plain->base + plain->bytes)
+	if (plain->is_freed || address < plain->base || address >= plain->base + plain->bytes)
 		return false;
 	*ret_extent = (struct extent){.base = plain->base,
 		.bytes = plain->bytes,
@@ -410,10 +434,18 @@ static bool find(struct owner *owner, CUdeviceptr address, struct extent *ret_ex
 	return true;
 }
 
-/* Plain memory may be freed in the order of a stream too; here it goes at once. */
+/* Plain memory may be freed in the order of a stream, too, and goes when that is there. Small blocks go at once. */
 static CUresult free_at(struct owner *owner, CUdeviceptr base, uint64_t at_ns)
 {
-	return heap_free(owner, base);
+	struct plain *plain = (struct plain *)owner;
+
+	if (owner->type == OWNER_BLOCK || plain->base != base || plain->is_freed ||
+		at_ns <= timeline_now(plain->context->device))
+		return heap_free(owner, base);
+	plain->is_freed = true;
+	plain->free_at_ns = at_ns;
+	plain->context->heap.freed++;
+	return CUDA_SUCCESS;
 }
 
 static const struct owner_ops heap_ops = {find, heap_free, free_at};
@@ -462,6 +494,7 @@ void heap_clear(struct context *context)
 	}
 	while (heap->plains)
 		free_plain(heap->plains);
+	heap->freed = 0;
 	free(heap->spare);
 	heap->spare = NULL;
 }

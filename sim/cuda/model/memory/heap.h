@@ -46,6 +46,8 @@ struct plain {
 	unsigned int attach_flags; /* managed */
 	bool stays_on_host;	   /* managed: advised so; a prefetch moves it all the same */
 	uint32_t kept, generation; /* as in struct block */
+	bool is_freed;		   /* in the order of a stream, which gets there at: */
+	uint64_t free_at_ns;
 	struct plain *next, *prev;
 };
 
@@ -54,9 +56,13 @@ struct heap {
 	struct block *roomy; /* those that may have room */
 	struct block *spare; /* one empty block without a chunk */
 	struct plain *plains;
+	uint32_t freed; /* plains that wait for their stream */
 };
 
-/* All functions here are called under driver.memory_lock. */
+/* Gives back what streams have freed by now. Takes driver.memory_lock. */
+void heap_collect(void);
+
+/* All functions from here on are called under driver.memory_lock. */
 
 /* cuMemAlloc. `kind` is MACHINE_PLAIN or what else takes memory in the same way. */
 CUresult heap_alloc(

@@ -169,6 +169,8 @@ def look(all_of, words, at, use, calls, seen):
     if after == "=" and before != "*" and is_copy(words, high + 2):
         use.looks.append(place)
         return True
+    if after == "=" and before != "*" and is_other(words, high + 2):
+        return True
     if before == "*" and is_unary(words, low - 1):
         low2, high2 = bare(words, at)
         if before2 == "(" and words[low2 - 3][0] == "sizeof":
@@ -219,6 +221,11 @@ def give(words, at, use, gifts):
 def is_copy(words, at):
     """Whether a compound literal follows, into which what the name points to is copied (HOOK_COPY)."""
     return words[at][0] == "(" and words[closing(words, at) + 1][0] == "{"
+
+
+def is_other(words, at):
+    """Whether another variable follows, and nothing else."""
+    return words[at + 1][0] == ";" and re.match(r"[A-Za-z_]", words[at][0])
 
 
 def argument_number(words, start, at):

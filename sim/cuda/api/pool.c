@@ -81,14 +81,17 @@ ENTRY_FORMS(cuMemFreeAsync, _ptsz, (CUdeviceptr dptr, CUstream handle), (dptr, h
 
 ENTRY_BODY(cuMemPoolCreate, (CUmemoryPool * pool, const CUmemPoolProps *props), (pool, props))
 {
+	bool is_managed = props && props->allocType == CU_MEM_ALLOCATION_TYPE_MANAGED;
 	struct device *device;
 	struct pool *made;
 
-	if (!pool || !props || props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED)
+	if (!pool || !props || (props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED && !is_managed))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (props->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+	if (props->location.type != CU_MEM_LOCATION_TYPE_DEVICE && !is_managed)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	device = driver_device(props->location.id);
+	/* What has no place is where the first device touches it. */
+	device = driver_device(
+		props->location.type == CU_MEM_LOCATION_TYPE_DEVICE ? props->location.id : 0);
 	if (!device)
 		return CUDA_ERROR_INVALID_DEVICE;
 	LOCK_SCOPE(&driver.memory_lock);
@@ -271,7 +274,7 @@ ENTRY_CALL(
 
 ENTRY_CALL(cuDeviceSetMemPool, (CUdevice device, CUmemoryPool pool), set_pool(device, pool))
 
-/* Pools of the host and of managed memory are not simulated. */
+/* Pools of the host, and default ones of managed memory, are not simulated. */
 static CUresult check_location(const CUmemLocation *location, CUmemAllocationType type)
 {
 	if (!location)

@@ -4,6 +4,7 @@
 
 #include "base/fault.h"
 #include "tenant/hooks/hook.h"
+#include "tenant/memory/everywhere.h"
 #include "tenant/memory/mapped.h"
 
 /* The charge for memory with these properties: none where it is not on a device. */
@@ -34,6 +35,10 @@ HOOK_BODY(cuMemCreate, CUmemGenericAllocationHandle *, handle, size_t, bytes,
 	if (!handle || !properties || bytes == 0)
 		return cuda.cuMemCreate(handle, bytes, properties, flags);
 	HOOK_COPY(properties);
+	/* It may come to lie on any device, and nothing tells on which it does. */
+	if (properties->type == CU_MEM_ALLOCATION_TYPE_MANAGED && state_enter() == STATE_OPEN &&
+		everywhere_is_bounded())
+		return CUDA_ERROR_NOT_SUPPORTED;
 	r = reserve(bytes, properties, &charge);
 	if (r == CUDA_SUCCESS)
 		r = cuda.cuMemCreate(&made, bytes, properties, flags);

@@ -8,6 +8,7 @@
 #include "tenant/hooks/hook.h"
 #include "tenant/compute/gate.h"
 #include "tenant/memory/deferred_free.h"
+#include "tenant/memory/everywhere.h"
 #include "tenant/memory/oom.h"
 #include "tenant/memory/oversubscribe.h"
 #include "tenant/memory/pool_current.h"
@@ -201,6 +202,27 @@ HOOK_FORMS(cuMemFreeAsync, _ptsz, CUdeviceptr, pointer, CUstream, stream)
 	return release(pointer, stream, real);
 }
 
+/*
+ * Memory of a managed pool may come to lie on any device, freed or not, and no driver tells how much of it does. So
+ * where memory is bounded there are no such pools, as with drivers before CUDA 13.
+ */
+static bool is_refused(CUmemAllocationType type)
+{
+	return type == CU_MEM_ALLOCATION_TYPE_MANAGED && state_enter() == STATE_OPEN &&
+	       everywhere_is_bounded();
+}
+
+#define GET_POOL(symbol)                                                                        \
+	HOOK_BODY(symbol, CUmemoryPool *, pool, CUmemLocation *, location, CUmemAllocationType, \
+		type)                                                                           \
+	{                                                                                       \
+		return is_refused(type) ? CUDA_ERROR_NOT_SUPPORTED                              \
+					: cuda.symbol(pool, location, type);                    \
+	}
+
+GET_POOL(cuMemGetDefaultMemPool)
+GET_POOL(cuMemGetMemPool)
+
 /* A pool that is not in our books must not be there. */
 static CUresult enter_pool(CUmemoryPool pool, const CUmemLocation *location)
 {
@@ -222,6 +244,8 @@ HOOK_BODY(cuMemPoolCreate, CUmemoryPool *, pool, const CUmemPoolProps *, propert
 	if (!pool || !properties || state_enter() != STATE_OPEN)
 		return cuda.cuMemPoolCreate(pool, properties);
 	HOOK_COPY(properties);
+	if (is_refused(properties->allocType))
+		return CUDA_ERROR_NOT_SUPPORTED;
 	pools_create_begin();
 	r = cuda.cuMemPoolCreate(&made, properties);
 	FAULT("pool: made");
@@ -317,6 +341,8 @@ HOOK_BODY(cuMemSetMemPool, CUmemLocation *, location, CUmemAllocationType, type,
 {
 	CUresult r;
 
+	if (is_refused(type))
+		return CUDA_ERROR_NOT_SUPPORTED;
 	if (!pool_current_choose_begin(pool))
 		return CUDA_ERROR_INVALID_VALUE;
 	r = cuda.cuMemSetMemPool(location, type, pool);

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "tenant/driver/attach.h"
 #include "tenant/memory/contexts.h"
+#include "tenant/memory/everywhere.h"
 #include "tenant/memory/ipc.h"
 
 uint64_t allocations_worst_bytes(uint64_t bytes)
@@ -46,9 +47,19 @@ static CUresult keep(CUdeviceptr pointer, uint64_t bytes, struct charge *charge,
 	if (!charge->device)
 		return CUDA_SUCCESS;
 	FAULT("plain: the driver gave");
+	if (charge->kind == CHARGE_MANAGED) {
+		if (!everywhere_charge(charge)) {
+			cuda.cuMemFree_v2(pointer);
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		}
+		flags |= HOLDING_EVERYWHERE;
+	}
 	if (enter(pointer, bytes, charge, flags, &is_charged) < 0) {
 		log_error("no memory for our own tables, so an allocation is refused");
 		cuda.cuMemFree_v2(pointer);
+		if (flags & HOLDING_EVERYWHERE)
+			everywhere_give_back(
+				charge->device, (uint64_t)charge->units * REGION_UNIT_BYTES);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	FAULT("plain: entered");

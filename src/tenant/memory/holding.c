@@ -25,6 +25,7 @@
 #include "base/lock.h"
 #include "base/log.h"
 #include "tenant/memory/charge.h"
+#include "tenant/memory/everywhere.h"
 #include "tenant/memory/ipc.h"
 #include "tenant/memory/table.h"
 
@@ -420,6 +421,8 @@ void holding_give_back(uint64_t key, const struct holding *h)
 	FAULT("holding: given back in the driver");
 	if (bytes)
 		charge_give_back(state_device(h->device), bytes, (enum charge_kind)h->kind);
+	if (h->flags & HOLDING_EVERYWHERE)
+		everywhere_give_back(state_device(h->device), bytes);
 }
 
 /* Of a chunk that others have a part in one more is charged, so that nobody's part is uncharged. */

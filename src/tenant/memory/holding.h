@@ -40,11 +40,12 @@ enum holding_flags {
 	HOLDING_POOLED = 1 << 1,   /* charged as a whole: the pool stands in the life's place */
 	HOLDING_HOST_FALLBACK = 1 << 2, /* managed memory that the program takes for the device's */
 	HOLDING_SHARED = 1 << 3,	/* a shared allocation stands in the units' place */
-	HOLDING_KEY_ENDS = 1 << 4, /* nobody can open the shared allocation after this holding */
-	HOLDING_MAY_STAY = 1 << 5, /* something else may keep the memory when the key is gone */
-	HOLDING_FOREIGN = 1 << 6,  /* another slice's: no units until its size is known */
-	HOLDING_SHELVED = 1 << 7,  /* a small array: charged by its shelf */
-	HOLDING_DEFERRED = 1 << 8, /* an array whose memory is mapped into it later */
+	HOLDING_KEY_ENDS = 1 << 4,   /* nobody can open the shared allocation after this holding */
+	HOLDING_MAY_STAY = 1 << 5,   /* something else may keep the memory when the key is gone */
+	HOLDING_FOREIGN = 1 << 6,    /* another slice's: no units until its size is known */
+	HOLDING_SHELVED = 1 << 7,    /* a small array: charged by its shelf */
+	HOLDING_DEFERRED = 1 << 8,   /* an array whose memory is mapped into it later */
+	HOLDING_EVERYWHERE = 1 << 9, /* charged on the other devices as well (everywhere.h) */
 };
 
 struct holding {

@@ -6,6 +6,7 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "tenant/memory/contexts.h"
+#include "tenant/memory/everywhere.h"
 #include "tenant/driver/attach.h"
 #include "tenant/memory/table.h"
 
@@ -24,23 +25,29 @@ CUresult managed_data_begin(uint64_t bytes, struct charge *ret_charge)
 
 bool managed_data_keep(const void *owner, struct charge *charge)
 {
-	uint64_t life = contexts_life_current();
-	bool is_new;
+	uint64_t life = contexts_life_current(),
+		 bytes = (uint64_t)charge->units * REGION_UNIT_BYTES;
+	bool is_new = false;
+	int r;
 
 	if (!charge->device)
 		return true;
-	if (holding_put_or_refer(HOLDING_IMAGES, key_of((uintptr_t)owner, life),
-		    holding_of(charge, life, 0), &is_new) != 0) {
-		log_error("no memory for our own tables, so an image is refused");
+	if (!everywhere_charge(charge)) {
 		charge_undo(charge);
 		return false;
 	}
+	r = holding_put_or_refer(HOLDING_IMAGES, key_of((uintptr_t)owner, life),
+		holding_of(charge, life, HOLDING_EVERYWHERE), &is_new);
+	if (r != 0)
+		log_error("no memory for our own tables, so an image is refused");
 	FAULT("managed data: entered");
-	if (is_new)
+	if (is_new) {
 		charge_take(charge);
-	else
+	} else {
+		everywhere_give_back(charge->device, bytes);
 		charge_undo(charge);
-	return true;
+	}
+	return r == 0;
 }
 
 /* An entry's life tells which key the owner has in it. */

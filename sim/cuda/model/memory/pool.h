@@ -51,6 +51,13 @@ struct pool {
 	struct pool *next;
 };
 
+/* As what the machine counts it. Managed memory of a pool is touched at once. */
+static inline enum machine_kind pool_kind(const struct pool *pool)
+{
+	return pool->props.allocType == CU_MEM_ALLOCATION_TYPE_MANAGED ? MACHINE_MANAGED
+								       : MACHINE_POOL;
+}
+
 /* Makes a device's default pool. For cuInit. */
 CUresult pool_init_device(struct device *device);
 

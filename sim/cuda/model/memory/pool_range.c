@@ -170,7 +170,7 @@ static bool take_bytes(const struct pool *pool, uint64_t bytes)
 {
 	if (pool->kept > 0)
 		return machine_kept_grow(driver.machine, pool->kept - 1, bytes) == 0;
-	return machine_grow(driver.machine, pool->device->index, MACHINE_POOL, bytes) == 0;
+	return machine_grow(driver.machine, pool->device->index, pool_kind(pool), bytes) == 0;
 }
 
 /* Takes the steps under [offset, offset + need) that are not there. Returns whether they are. */
@@ -372,7 +372,7 @@ static bool trim_range(struct pool *pool, const struct range *range, uint64_t ke
 	while (end > first && pool->reserved >= step && pool->reserved - step >= keep_bytes) {
 		commit_step(pool, --end, false);
 		pool->reserved -= step;
-		machine_shrink(driver.machine, pool->device->index, MACHINE_POOL, step);
+		machine_shrink(driver.machine, pool->device->index, pool_kind(pool), step);
 		is_trimmed = true;
 	}
 	return is_trimmed;

@@ -11,6 +11,8 @@
  */
 #include "region/busy.h"
 
+#include "policy/budget.h"
+
 /* A word can be so much further than a span of now that is reported late. */
 #define LAPS_AHEAD 4
 
@@ -64,4 +66,30 @@ uint64_t busy_mark(struct region_compute *compute, uint64_t start_ns, uint64_t e
 		cell = last + 1;
 	}
 	return before_ns + (end_ns - start_ns) * fresh / (end - first);
+}
+
+static void spend(_Atomic uint64_t *word, uint64_t permille, uint64_t now_ns, uint64_t cost_ns)
+{
+	struct budget_rate rate = {.permille = (uint32_t)permille};
+	uint64_t seen = atomic_load_explicit(word, memory_order_relaxed);
+
+	while (!atomic_compare_exchange_weak_explicit(word, &seen,
+		budget_spend(seen, &rate, now_ns, (int64_t)cost_ns), memory_order_relaxed,
+		memory_order_relaxed))
+		;
+}
+
+void busy_charge_left(struct region_compute *compute, uint64_t since_ns, uint64_t now_ns)
+{
+	uint64_t limits = atomic_load_explicit(&compute->limits, memory_order_relaxed), elapsed;
+
+	if (since_ns >= now_ns)
+		return;
+	elapsed = busy_mark(compute, since_ns,
+		now_ns - since_ns < BUSY_LEFT_NS ? now_ns : since_ns + BUSY_LEFT_NS);
+	spend(&compute->budget, limits >> 48, now_ns, elapsed);
+	if (limits & REGION_COMPUTE_LIMITED)
+		spend(&compute->ceiling, limits >> 32 & 0xffff, now_ns, elapsed);
+	atomic_fetch_add_explicit(&compute->elapsed_ns, elapsed, memory_order_relaxed);
+	atomic_fetch_add_explicit(&compute->busy_ns, elapsed, memory_order_relaxed);
 }

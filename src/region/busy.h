@@ -19,3 +19,10 @@
  * holds by now, is taken as not marked before. Lock-free; any number of threads and processes.
  */
 uint64_t busy_mark(struct region_compute *compute, uint64_t start_ns, uint64_t end_ns);
+
+/*
+ * Charges the work that a process had under way since since_ns when it ended. Nothing tells when that was, so it is
+ * charged until now, but no more than BUSY_LEFT_NS: a process may have been idle for long before anybody looks.
+ */
+#define BUSY_LEFT_NS UINT64_C(10000000000)
+void busy_charge_left(struct region_compute *compute, uint64_t since_ns, uint64_t now_ns);

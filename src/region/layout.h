@@ -148,6 +148,11 @@ struct region_slot {
 	/* What the process has on the device is expected to end then (CLOCK_MONOTONIC); 0: nothing. */
 	_Atomic uint64_t busy_until_ns[REGION_DEVICES];
 	_Atomic uint64_t evicted_bytes[REGION_DEVICES]; /* moved to the host by a checkpoint */
+	/*
+	 * Work that is not charged yet is under way since then (CLOCK_MONOTONIC); 0: none. Where the process ends
+	 * with it, it is charged by whoever clears the slot.
+	 */
+	_Atomic uint64_t busy_since_ns[REGION_DEVICES];
 	/* Its sign of life (token.h) where the file system does not keep the lock; else 0. */
 	_Atomic uint64_t token_place, token_birth;
 };
@@ -239,8 +244,8 @@ struct region_file {
 PIN(struct region_file, own, 2011136);
 PIN(struct region_own, devices, 64);
 PIN(struct region_own, slots, 1088);
-PIN(struct region_own, shared_path, 1088 + 1856 * REGION_SLOTS);
-PIN(struct region_own, compute, 1088 + 1856 * REGION_SLOTS + 192 + 192 * REGION_SHARED);
+PIN(struct region_own, shared_path, 1088 + 1984 * REGION_SLOTS);
+PIN(struct region_own, compute, 1088 + 1984 * REGION_SLOTS + 192 + 192 * REGION_SHARED);
 PIN(struct region_compute, cells, 128);
 _Static_assert(sizeof(struct region_compute) % 64 == 0, "no cache line shared by two devices");
 _Static_assert(sizeof(struct region_shared) == 192, "struct region_shared");

@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/file.h"
+#include "region/busy.h"
 #include "region/shared.h"
 #include "region/ledger.h"
 #include "region/process.h"
@@ -91,6 +92,22 @@ static void publish(struct region_file *f, unsigned i, const struct token *token
 	atomic_store_explicit(&own->state, SLOT_LIVE, memory_order_release);
 }
 
+/* Charges the work that the slot's dead owner had under way; the caller has its lock. */
+static void charge_left(struct region_file *f, unsigned i)
+{
+	for (unsigned d = 0; d < REGION_DEVICES; d++) {
+		_Atomic uint64_t *since = &f->own.slots[i].busy_since_ns[d];
+		/* relaxed, both: under the lock nobody else changes it */
+		uint64_t since_ns = atomic_load_explicit(since, memory_order_relaxed);
+
+		if (!since_ns)
+			continue;
+		/* Charged before it is forgotten: again, by the next one, where we die in between. */
+		busy_charge_left(&f->own.compute[d], since_ns, clock_now_ns());
+		atomic_store_explicit(since, 0, memory_order_relaxed);
+	}
+}
+
 /* Gives back what the slot holds and frees it; the caller has its lock. */
 static void clear(struct region_file *f, unsigned i)
 {
@@ -101,6 +118,7 @@ static void clear(struct region_file *f, unsigned i)
 	shared_forget_slot(f, i);
 	FAULT("reap: shared forgotten");
 	ledger_reap(f, i);
+	charge_left(f, i);
 	for (unsigned d = 0; d < REGION_DEVICES; d++) {
 		/* relaxed: the release below publishes them */
 		atomic_store_explicit(&f->own.slots[i].evicted_bytes[d], 0, memory_order_relaxed);
@@ -265,6 +283,32 @@ static int reap_one(struct region *region, int fd, unsigned i, uint64_t waited_n
 	}
 	file_unlock_byte(fd, REGION_LOCK_SLOTS + i);
 	return r;
+}
+
+static bool has_left(const struct region_slot *own)
+{
+	/* acquire: pairs with the release in publish(); relaxed: looked at again under the lock */
+	if (atomic_load_explicit(&own->state, memory_order_acquire) != SLOT_LIVE)
+		return false;
+	for (unsigned d = 0; d < REGION_DEVICES; d++)
+		if (atomic_load_explicit(&own->busy_since_ns[d], memory_order_relaxed))
+			return true;
+	return false;
+}
+
+void slot_charge_dead(struct region *region)
+{
+	unsigned high = atomic_load(&region->file->own.slot_high);
+
+	for (unsigned i = 0; i < high && i < REGION_SLOTS; i++) {
+		const struct region_slot *own = &region->file->own.slots[i];
+
+		if (!has_left(own) || file_lock_byte(region->fd, REGION_LOCK_SLOTS + i) != 0)
+			continue;
+		if (has_left(own) && find_by_token(own) == SLOT_OWNER_GONE && !may_linger(own, 0))
+			charge_left(region->file, i);
+		file_unlock_byte(region->fd, REGION_LOCK_SLOTS + i);
+	}
 }
 
 /* Looks at every slot once; *ret_lingers says whether an owner of one is still on its way out. */

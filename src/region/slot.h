@@ -47,3 +47,9 @@ int slot_reap(struct region *region, unsigned *ret_reaped) MUST_CHECK;
 
 /* The same for who has waited for something else already; looks at least once. */
 int slot_reap_until(struct region *region, uint64_t deadline_ns, unsigned *ret_reaped) MUST_CHECK;
+
+/*
+ * Charges the work that dead processes had under way (busy_charge_left()), and leaves the rest of their slots to be
+ * given back. Through the region's descriptor, before this process takes a slot; waits for nobody.
+ */
+void slot_charge_dead(struct region *region);

@@ -8,12 +8,15 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "policy/device_name.h"
 #include "region/shared.h"
 #include "region/ledger.h"
 #include "region/region.h"
 #include "region/slot.h"
+
+#define RUNNING_NS UINT64_C(200000000) /* shorter work is shown when it is charged */
 
 #define OWN_AT	   offsetof(struct region_file, own)
 #define SLOT_AT(i) (OWN_AT + offsetof(struct region_own, slots) + (i) * sizeof(struct region_slot))
@@ -224,12 +227,24 @@ static int read_compute(const struct reader *r, unsigned d, struct snapshot_comp
 	return 0;
 }
 
+/* Work that runs for long is shown as it runs; its process may be waiting for it, and charge nothing meanwhile. */
+static void add_running(struct snapshot *s, const uint64_t *since_ns)
+{
+	uint64_t now_ns = clock_now_ns();
+
+	for (unsigned d = 0; d < s->device_count; d++)
+		if (since_ns[d] < now_ns && now_ns - since_ns[d] > RUNNING_NS)
+			s->devices[d].compute.busy_ns += now_ns - since_ns[d];
+}
+
 static int read_all(struct reader *r, struct snapshot *s)
 {
+	uint64_t since_ns[REGION_DEVICES];
 	struct region_slot slot;
 	bool is_live;
 	int e;
 
+	memset(since_ns, 0xff, sizeof(since_ns));
 	s->process_count = 0;
 	s->device_count = r->head.device_count;
 	for (unsigned d = 0; d < s->device_count; d++) {
@@ -245,11 +260,15 @@ static int read_all(struct reader *r, struct snapshot *s)
 		e = read_slot(r, i, &slot, &is_live);
 		if (e)
 			return e;
-		if (is_live) {
-			r->live[i / 64] |= UINT64_C(1) << (i % 64);
-			add_process(s, &slot, i);
-		}
+		if (!is_live)
+			continue;
+		r->live[i / 64] |= UINT64_C(1) << (i % 64);
+		add_process(s, &slot, i);
+		for (unsigned d = 0; d < s->device_count; d++)
+			if (slot.busy_since_ns[d] && slot.busy_since_ns[d] < since_ns[d])
+				since_ns[d] = slot.busy_since_ns[d];
 	}
+	add_running(s, since_ns);
 	return add_shared(r, s);
 }
 

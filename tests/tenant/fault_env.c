@@ -9,6 +9,7 @@
  *	VGPU_FAULT="endpool N PLACE"  the device's current pool is destroyed there, as by another thread
  *	VGPU_FAULT="setpool N PLACE"  its default pool becomes current there, likewise
  *	VGPU_FAULT="usepool N PLACE"  8 GiB come there from the pool that the driver made last, likewise
+ *	VGPU_FAULT="fail N PLACE"     our own machinery fails there, as where a graph finds no memory for its books
  *	VGPU_FAULT="memory N"	      our own memory runs out at the N-th request
  *	VGPU_FAULT="memory-from N"    and at all after it
  *	VGPU_FAULT_LOG=FILE	      each place that is passed is a line there
@@ -27,6 +28,7 @@
 #include "gpu/abi/cuda.h"
 #include "gpu/abi/nvml.h"
 #include "tenant/driver/attach.h"
+#include "tenant/slice/state.h"
 
 #define CHILD_SECONDS	  5 /* until a child that hangs is ended */
 #define BORROWED_BYTES	  (UINT64_C(64) << 20)
@@ -199,6 +201,8 @@ void fault_hit(const char *place)
 		change_pool(action[0] == 'e');
 	else if (strcmp(action, "usepool") == 0)
 		use_pool();
+	else if (strcmp(action, "fail") == 0)
+		state_on_failure("test", "it was told so");
 	else
 		fork_here(place);
 }

@@ -5,10 +5,13 @@
  */
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/bits.h"
+#include "base/cleanup.h"
 #include "region/layout.h"
+#include "region/snapshot.h"
 #include "tests/tenant/meter.h"
 
 #define AT_ONCE	   6
@@ -316,6 +319,51 @@ static void who_is_stopped_beside_an_event_keeps_its_limit(void **state)
 	}
 }
 
+/* Books for our own memory that fail are no way to work without a limit. */
+static void a_limit_holds_after_a_failure_of_our_own(void **state)
+{
+	struct node *node = *state;
+	struct slice *a = meter_slice(node, "a", "", "cores 30");
+	struct tenant *t;
+	uint64_t busy_ns;
+
+	node->is_loud = true;
+	t = tenant_start(node, a, "linked", FORCE, "VGPU_FAULT=fail 3 meter: batch open", NULL);
+	expect(t, OK, "primary 0");
+	busy_ns = busy_in(a, t, "compute launch 1000", 3000000);
+	assert_in_range(busy_ns, 880000000, 920000000);
+}
+
+static uint64_t shown_ns(const struct slice *slice)
+{
+	_cleanup_free_ struct snapshot *snapshot = malloc(sizeof(*snapshot));
+
+	assert_non_null(snapshot);
+	assert_int_equal(snapshot_read(slice->region, snapshot), 0);
+	return snapshot->devices[0].compute.busy_ns;
+}
+
+/* Its own process waits for it, and charges nothing meanwhile; and one that gives more work does. */
+static void work_that_does_not_end_is_shown_and_charged_while_it_runs(void **state)
+{
+	struct node *node = *state;
+	struct slice *a = meter_slice(node, "a", "", "cores 30"),
+		     *b = meter_slice(node, "b", "", "cores 30");
+	struct tenant *waits = tenant_start(node, a, "linked", FORCE, NULL);
+	struct tenant *gives = tenant_start(node, b, "linked", FORCE, NULL);
+
+	expect(waits, OK, "primary 0");
+	expect(gives, OK, "primary 1");
+	tenant_tell(waits, "compute launch 5000000 count=1");
+	tenant_tell(gives, "compute launch 5000000 streams=1 count=20");
+	usleep(2000000);
+	assert_in_range(shown_ns(a), 1900000000, 2100000000);
+	assert_in_range(shown_ns(b), 1900000000, 2200000000);
+	assert_in_range(meter_region(b)->own.compute[0].busy_ns, 1800000000, 2100000000);
+	assert_int_equal(tenant_answer(waits), OK);
+	assert_in_range(shown_ns(a), 4900000000, 5100000000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -329,6 +377,8 @@ int main(void)
 		test_with_node(what_nobody_knows_goes_one_by_one),
 		test_with_node(work_that_hides_before_pauses_is_found_out),
 		test_with_node(who_is_stopped_beside_an_event_keeps_its_limit),
+		test_with_node(a_limit_holds_after_a_failure_of_our_own),
+		test_with_node(work_that_does_not_end_is_shown_and_charged_while_it_runs),
 	};
 
 	return cmocka_run_group_tests_name("compute_limits", tests, NULL, NULL);

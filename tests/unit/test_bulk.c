@@ -38,7 +38,7 @@ bool gate_has_rest(void)
 
 /* What happened, in the order of a call. */
 static struct {
-	unsigned enters, leaves, copies, calls;
+	unsigned enters, leaves, copies, calls, waits;
 	bool is_wrong_order;
 	CUstream stream;
 	uint64_t key, bytes;
@@ -74,6 +74,20 @@ void gate_copy_slowly(CUstream stream, uint64_t bytes)
 	seen.stream = stream;
 	seen.bytes = bytes;
 	seen.is_wrong_order |= seen.calls != 0;
+}
+
+void gate_wait_begin_slowly(CUstream stream, bool is_all, struct gate_wait *ret_wait)
+{
+	assert_false(is_all);
+	seen.waits++;
+	seen.is_wrong_order |= seen.calls != 0;
+	*ret_wait = (struct gate_wait){.is_watched = true};
+}
+
+void gate_wait_end_slowly(struct gate_wait *wait, CUresult result)
+{
+	assert_int_equal(result, answer);
+	seen.is_wrong_order |= seen.calls != 1;
 }
 
 static CUresult driver_call(void)
@@ -140,6 +154,9 @@ static void check(const struct row *rows, size_t count)
 		assert_int_equal(seen.enters, row->kind != 0);
 		assert_int_equal(seen.leaves, row->kind != 0);
 		assert_int_equal(seen.copies, row->kind == 0);
+		/* a copy to the host without a stream is a wait for what the stream had before */
+		assert_int_equal(
+			seen.waits, strstr(row->name, "toH") && !strstr(row->name, "Async"));
 		assert_int_equal((uintptr_t)seen.stream, row->stream);
 		if (row->kind == 0)
 			assert_int_equal(seen.bytes, row->bytes);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/bits.h"
+#include "policy/budget.h"
 #include "tests/stress/random.h"
 #include "tests/unit/cmocka_ready.h"
 
@@ -15,6 +16,7 @@
 #define WORD_NS	 (CELL_NS * REGION_BUSY_WORD_CELLS)
 #define LAP_NS	 (WORD_NS * REGION_BUSY_WORDS)
 #define MS	 UINT64_C(1000000)
+#define SECOND	 (1000 * MS)
 #define BEGIN_NS (1000 * LAP_NS + 77 * WORD_NS)
 
 _Static_assert(REGION_BUSY_CELL_NS == CELL_NS, "spans here are told in cells");
@@ -295,6 +297,34 @@ static void what_threads_mark_at_the_same_time_counts_once(void **state)
 	assert_int_equal(sum, want);
 }
 
+static void what_the_dead_left_is_charged_until_now_and_no_longer_than_ten_seconds(void **state)
+{
+	const uint64_t now = 100 * SECOND, cap = UINT64_C(300) << 32;
+	struct budget_rate rate = {.permille = 300};
+	static struct region_compute c;
+
+	memset(&c, 0, sizeof(c));
+	atomic_store(&c.limits, UINT64_C(200) << 48 | cap | REGION_COMPUTE_LIMITED);
+	busy_charge_left(&c, now - SECOND / 2, now);
+	assert_in_range(c.busy_ns, SECOND / 2 - 5000, SECOND / 2);
+	assert_int_equal(c.elapsed_ns, c.busy_ns);
+	assert_in_range(-budget_balance_ns(c.ceiling, &rate, now), SECOND / 2 - 10000, SECOND / 2);
+	assert_in_range(-budget_balance_ns(c.budget, &rate, now), SECOND / 2 - 10000, SECOND / 2);
+	/* The same time again is not new. */
+	busy_charge_left(&c, now - SECOND / 2, now);
+	assert_in_range(c.busy_ns, SECOND / 2 - 5000, SECOND / 2);
+	/* The future, as after a new start of the machine, is nothing. */
+	busy_charge_left(&c, now + 1, now);
+	busy_charge_left(&c, now, now);
+	assert_in_range(c.busy_ns, SECOND / 2 - 5000, SECOND / 2);
+	memset(&c, 0, sizeof(c));
+	atomic_store(&c.limits, cap);
+	busy_charge_left(&c, now - 60 * SECOND, now);
+	assert_in_range(c.busy_ns, 10 * SECOND - 10000, 10 * SECOND);
+	/* Without a limit nothing is owed to one. */
+	assert_int_equal(c.ceiling, 0);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup(f, begin)
@@ -312,6 +342,7 @@ int main(void)
 		TEST(an_older_lap_is_overtaken),
 		TEST(never_more_is_new_than_was_told),
 		TEST(what_threads_mark_at_the_same_time_counts_once),
+		TEST(what_the_dead_left_is_charged_until_now_and_no_longer_than_ten_seconds),
 	};
 
 	return cmocka_run_group_tests_name("busy", tests, NULL, NULL);

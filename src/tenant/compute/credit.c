@@ -127,7 +127,7 @@ uint64_t credit_ready_ns(struct meter *m, struct stream_state *s, uint64_t now_n
 		s->filling = m->credit.filling;
 		return 0;
 	}
-	ready_ns = now_ns + budget_wait(m, now_ns, m->credit.ordered_ns);
+	ready_ns = now_ns + budget_wait(m, now_ns, m->credit.ordered_ns + m->credit.running_ns);
 	if (!m->credit.ordered_ns) {
 		m->credit.ordered_ns = FILLING_NS - m->credit.balance_ns;
 		m->credit.ready_ns = ready_ns;
@@ -163,4 +163,19 @@ void credit_charge(struct meter *m, int64_t reserved_ns, int64_t took_ns, uint64
 		flush(m, now_ns);
 	spend(&m->books->budget, &sure, now_ns, took_ns);
 	find_saved(m, now_ns);
+}
+
+void credit_charge_running(struct meter *m, int64_t took_ns, uint64_t now_ns)
+{
+	struct budget_rate sure = sure_rate(m), ceiling = ceiling_rate(m);
+
+	if (m->limits.is_limited)
+		spend(&m->books->ceiling, &ceiling, now_ns, took_ns);
+	spend(&m->books->budget, &sure, now_ns, took_ns);
+	m->credit.running_ns += took_ns;
+}
+
+void credit_end_running(struct meter *m, int64_t took_ns)
+{
+	m->credit.running_ns -= took_ns;
 }

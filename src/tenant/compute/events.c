@@ -66,6 +66,17 @@ static bool may_be_captured(CUstream stream)
 	       status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
+/*
+ * Whether work may be under way, by the driver's answer. It refuses to answer within a callback of the program's, or
+ * while the thread captures; any other error is one of a context that is broken or gone, where nothing runs.
+ */
+static bool may_run(CUresult r)
+{
+	return r == CUDA_ERROR_NOT_READY || r == CUDA_ERROR_NOT_PERMITTED ||
+	       (r >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED &&
+		       r <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
+}
+
 bool events_is_idle(CUcontext context, CUstream stream)
 {
 	bool is_entered = events_enter(context), is_exchanged;
@@ -78,7 +89,7 @@ bool events_is_idle(CUcontext context, CUstream stream)
 		leave_relaxed(is_exchanged, mode);
 	}
 	events_leave(is_entered);
-	return r != CUDA_ERROR_NOT_READY;
+	return !may_run(r);
 }
 
 CUresult events_query(CUevent event)
@@ -88,7 +99,7 @@ CUresult events_query(CUevent event)
 	CUresult r = cuda.cuEventQuery(event);
 
 	leave_relaxed(is_exchanged, mode);
-	return r;
+	return may_run(r) ? CUDA_ERROR_NOT_READY : r;
 }
 
 enum events_answer events_record(CUcontext context, CUstream stream, CUevent *event)

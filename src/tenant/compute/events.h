@@ -20,7 +20,7 @@ void events_leave(bool is_entered);
 /* Whether nothing is under way in the stream; false while it is captured. A context that is broken or gone runs nothing. */
 bool events_is_idle(CUcontext context, CUstream stream);
 
-/* CUDA_ERROR_NOT_READY: it has not happened yet. */
+/* CUDA_ERROR_NOT_READY: it has not happened yet, or the driver does not answer now. */
 CUresult events_query(CUevent event);
 
 enum events_answer {

@@ -47,10 +47,20 @@ void gate_context_made(void)
 	limits_poll();
 }
 
+/*
+ * Whether there is a region to meter by. A child of fork() has nothing yet to look at. Where our own machinery has
+ * failed, memory is refused, and time goes on to be metered.
+ */
+static bool can_meter(void)
+{
+	enum state_mode mode = state_enter();
+
+	return LIKELY(mode == STATE_OPEN) || (mode == STATE_CLOSED && state.region.file);
+}
+
 static bool is_on(uint64_t ticks)
 {
-	/* First, as a child of fork() has nothing yet to look at. */
-	if (UNLIKELY(state_enter() != STATE_OPEN))
+	if (UNLIKELY(!can_meter()))
 		return false;
 	/* relaxed: see gate_is_open() */
 	if (UNLIKELY(ticks >= atomic_load_explicit(&gate_next_poll, memory_order_relaxed)))
@@ -120,7 +130,7 @@ void gate_wait_begin_slowly(CUstream stream, bool is_all, struct gate_wait *ret_
 	*ret_wait = (struct gate_wait){
 		.since_ns = clock_now_ns(), .is_watched = true, .is_all = is_all};
 	/* A child of fork() forgets its parent's streams, whose locks may be held for ever. */
-	if (state_enter() != STATE_OPEN) {
+	if (!can_meter()) {
 		ret_wait->is_watched = false;
 		errno = saved_errno;
 		return;
@@ -165,6 +175,7 @@ static void finish_wait(
 	for (unsigned i = 0; wait->is_all && i < m->streams.high; i++)
 		if (m->streams.at[i].context == context)
 			drain(&m->streams.at[i], wait->since_ns, now_ns);
+	meter_say_busy_since(m, streams_begin_ns(m, now_ns));
 	turns_idle(m, now_ns);
 }
 
@@ -197,8 +208,7 @@ void gate_stream_ends(CUstream stream)
 	int saved_errno = errno;
 
 	/* relaxed: as in gate_is_open(); without streams there is nothing to find */
-	if (atomic_load_explicit(&gate_mode, memory_order_relaxed) == GATE_OFF ||
-		state_enter() != STATE_OPEN)
+	if (atomic_load_explicit(&gate_mode, memory_order_relaxed) == GATE_OFF || !can_meter())
 		return;
 	streams_end(stream);
 	errno = saved_errno;
@@ -226,6 +236,7 @@ void gate_context_ended(struct device *device, CUcontext context)
 			continue;
 		LOCK_SCOPE(&m->lock);
 		streams_context_ended(m, context, now_ns);
+		meter_say_busy_since(m, streams_begin_ns(m, now_ns));
 		turns_idle(m, now_ns);
 	}
 }

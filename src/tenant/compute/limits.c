@@ -129,6 +129,10 @@ static bool refresh(struct meter *m, uint64_t now_ns)
 	FAULT("meter: limits read");
 	heed_monitor(m, now_ns);
 	turns_poll(m, now_ns);
+	if (m->since_ns) {
+		streams_collect(m, now_ns);
+		meter_say_busy_since(m, streams_begin_ns(m, now_ns));
+	}
 	m->limits.counted_permille = untracked_counted_permille(m, now_ns);
 	show_utilization(m, now_ns);
 	show_limits(m);

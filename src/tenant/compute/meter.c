@@ -33,6 +33,8 @@ static bool has_room(struct stream_state *s, uint64_t now_ns)
 static void begin_batch(struct meter *m, struct stream_state *s, uint64_t now_ns)
 {
 	stream_state_open(s, streams_are_others_idle(s, now_ns), now_ns);
+	if (!m->since_ns)
+		meter_say_busy_since(m, now_ns);
 	if (!s->is_chained) {
 		turns_note_burst(m, now_ns);
 		if (!s->single_count)
@@ -57,6 +59,7 @@ static enum throttle ask(struct meter *m, struct stream_state *s, uint64_t estim
 
 	stream_state_close(s);
 	streams_collect(m, now_ns);
+	meter_say_busy_since(m, streams_begin_ns(m, now_ns));
 	if (work.is_unknown)
 		work.unknown_since_ns = stream_state_unknown_since_ns(s);
 	work.busy_until_ns = streams_end_ns(m);

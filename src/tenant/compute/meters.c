@@ -26,6 +26,17 @@ struct meter *meter_of(struct device *device)
 	return m;
 }
 
+void meter_say_busy_since(struct meter *m, uint64_t since_ns)
+{
+	if (m->since_ns == since_ns)
+		return;
+	m->since_ns = since_ns;
+	/* relaxed: read by others when this process has ended, or by people */
+	atomic_store_explicit(
+		&state.region.file->own.slots[state.slot].busy_since_ns[m->device->entry], since_ns,
+		memory_order_relaxed);
+}
+
 void meter_say_busy_until(struct meter *m, uint64_t until_ns)
 {
 	/* relaxed: for others to wait a little longer or not */

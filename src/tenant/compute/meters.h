@@ -35,6 +35,7 @@ struct meter {
 	struct meter_counts counts;
 	struct credit credit;
 	struct spans spans;
+	uint64_t since_ns; /* as said in the region */
 	struct limits limits;
 	struct device *device;
 	struct region_compute *books;
@@ -45,7 +46,11 @@ struct meter {
 /* The device's meter, made ready on first use. */
 struct meter *meter_of(struct device *device);
 
-/* Says in the region until when this process should keep the device busy; 0: it does not. */
+/*
+ * Says in the region since when work of this process is under way that is not charged yet, and until when it should
+ * keep the device busy; 0: it does not.
+ */
+void meter_say_busy_since(struct meter *meter, uint64_t since_ns);
 void meter_say_busy_until(struct meter *meter, uint64_t until_ns);
 
 /* The meters, in the order of the region's devices; those that are not ready have is_ready false. */

@@ -10,18 +10,41 @@
 
 #define OVERLAP_SHARE 4 /* an error moves the overlap by a quarter of it */
 
-bool span_charge(struct meter *m, const struct span *span, uint64_t now_ns)
+/* How much of the time counts, and the books of it for people. */
+static uint64_t book(
+	struct meter *m, uint64_t from_ns, uint64_t end_ns, bool is_placed, uint64_t *ret_elapsed)
 {
-	uint64_t took = span->end_ns - span->start_ns;
-	uint64_t elapsed = busy_mark(m->books, span->start_ns, span->end_ns);
-	uint64_t fresh;
-	bool is_hidden;
+	uint64_t took = end_ns > from_ns ? end_ns - from_ns : 0;
+	uint64_t elapsed = busy_mark(m->books, from_ns, end_ns), fresh;
 
 	FAULT("meter: marked");
-	if (!span->is_placed)
+	if (!is_placed)
 		elapsed = took;
 	fresh = elapsed * m->limits.counted_permille / 1000;
-	if (took) {
+	m->spans.busy_ns += elapsed;
+	/* relaxed: for people to read */
+	atomic_fetch_add_explicit(&m->books->elapsed_ns, elapsed, memory_order_relaxed);
+	atomic_fetch_add_explicit(&m->books->busy_ns, fresh, memory_order_relaxed);
+	*ret_elapsed = elapsed;
+	return fresh;
+}
+
+int64_t span_charge_running(struct meter *m, uint64_t from_ns, uint64_t now_ns, bool is_placed)
+{
+	uint64_t elapsed, fresh = book(m, from_ns, now_ns, is_placed, &elapsed);
+
+	credit_charge_running(m, (int64_t)fresh, now_ns);
+	return (int64_t)fresh;
+}
+
+bool span_charge(struct meter *m, const struct span *span, uint64_t now_ns)
+{
+	uint64_t from = span->start_ns > span->paid_ns ? span->start_ns : span->paid_ns;
+	uint64_t took = span->end_ns - span->start_ns, elapsed;
+	uint64_t fresh = book(m, from, span->end_ns, span->is_placed, &elapsed);
+	bool is_hidden;
+
+	if (took && !span->paid_ns) {
 		int64_t error = (int64_t)(elapsed * 1000 / took) - m->spans.overlap_permille;
 
 		m->spans.overlap_permille =
@@ -33,11 +56,9 @@ bool span_charge(struct meter *m, const struct span *span, uint64_t now_ns)
 	log_debug("work was charged", U64("start_ns", span->start_ns), U64("took_ns", took),
 		U64("charged_ns", fresh), U64("reserved_ns", (uint64_t)span->reserved_ns),
 		U64("measured", span->is_measured));
+	credit_end_running(m, span->running_ns);
 	credit_charge(m, span->reserved_ns, (int64_t)fresh, now_ns);
-	m->spans.busy_ns += elapsed;
 	/* relaxed: for people to read */
-	atomic_fetch_add_explicit(&m->books->elapsed_ns, elapsed, memory_order_relaxed);
-	atomic_fetch_add_explicit(&m->books->busy_ns, fresh, memory_order_relaxed);
 	if (m->credit.is_borrowing)
 		atomic_fetch_add_explicit(&m->books->lent_ns, fresh, memory_order_relaxed);
 	FAULT("meter: partly charged");

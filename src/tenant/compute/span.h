@@ -9,7 +9,8 @@
 
 struct span {
 	uint64_t start_ns, end_ns;
-	int64_t reserved_ns;
+	int64_t reserved_ns, running_ns; /* charged while it ran */
+	uint64_t paid_ns;		 /* until then; 0: nothing was */
 	bool is_measured;
 	bool is_placed; /* it is known when it was; else none of it is taken for another stream's time */
 	bool is_first; /* after a pause: getting the device to work is part of it */
@@ -34,3 +35,9 @@ struct meter;
  * that a program which hides that would gain by it.
  */
 bool span_charge(struct meter *meter, const struct span *span, uint64_t now_ns);
+
+/*
+ * Charges a part of a span that is not over: so much, which is the slice's debt, and does not keep this process from
+ * giving more work, for which the span may wait.
+ */
+int64_t span_charge_running(struct meter *meter, uint64_t from_ns, uint64_t now_ns, bool is_placed);

@@ -32,6 +32,9 @@
 #define DOUBTED_TIMES	   16
 #define DOUBTED_WHEN_SHOWN 64
 
+/* Work is charged as it runs, in steps of so much; what takes less is charged when it ends. */
+#define RUNNING_NS UINT64_C(100000000)
+
 /* The clocks drift apart by 2 ppm, and the driver tells distances in a float. */
 #define BASE_NS UINT64_C(10000000000)
 
@@ -107,6 +110,8 @@ void stream_state_open(struct stream_state *s, bool is_alone, uint64_t now_ns)
 	b->given_ns = 0;
 	b->expected_ns = 0;
 	b->reserved_ns = 0;
+	b->paid_ns = 0;
+	b->running_ns = 0;
 	b->launches = 0;
 	b->is_unknown = false;
 	b->mix.kind_count = 0;
@@ -202,6 +207,34 @@ static void anchor(struct stream_state *s, uint64_t end_ns)
 		s->drained_ns += s->batches[(s->first + i) % STREAM_BATCHES].expected_ns;
 }
 
+/* Whether the batch is known to have begun, and when. */
+static bool has_begun(struct stream_state *s, struct batch *b, uint64_t *ret_ns)
+{
+	*ret_ns = b->start_ns;
+	if (!b->is_timed)
+		return true;
+	if (b->has_start && events_query(b->start) != CUDA_SUCCESS)
+		return false;
+	place_start(s, b, ret_ns);
+	return true;
+}
+
+/* Charges what runs for long as it runs; what it was reserved for is charged when it ends. */
+static void charge_running(struct stream_state *s, struct batch *b, uint64_t now_ns)
+{
+	uint64_t from_ns;
+
+	if (now_ns < b->start_ns + RUNNING_NS || now_ns < b->paid_ns + RUNNING_NS ||
+		!has_begun(s, b, &from_ns))
+		return;
+	if (from_ns < b->paid_ns)
+		from_ns = b->paid_ns;
+	if (now_ns < from_ns + RUNNING_NS)
+		return;
+	b->running_ns += span_charge_running(s->meter, from_ns, now_ns, b->is_placed);
+	b->paid_ns = now_ns;
+}
+
 /* Charges the oldest closed batch, if it is done. Where events do not tell, it ends when its stream is seen idle. */
 static bool collect_one(struct stream_state *s, uint64_t now_ns)
 {
@@ -210,6 +243,8 @@ static bool collect_one(struct stream_state *s, uint64_t now_ns)
 		.end_ns = now_ns > b->start_ns ? now_ns : b->start_ns,
 		.is_first = b->has_start,
 		.reserved_ns = b->reserved_ns,
+		.running_ns = b->running_ns,
+		.paid_ns = b->paid_ns,
 		.mix = b->mix};
 	CUresult r = CUDA_SUCCESS;
 
@@ -217,8 +252,10 @@ static bool collect_one(struct stream_state *s, uint64_t now_ns)
 		r = events_query(b->end);
 	else if (!stream_state_is_done(s))
 		r = CUDA_ERROR_NOT_READY;
-	if (r == CUDA_ERROR_NOT_READY)
+	if (r == CUDA_ERROR_NOT_READY) {
+		charge_running(s, b, now_ns);
 		return false;
+	}
 	if (r != CUDA_SUCCESS || !b->is_timed || !measure(s, b, now_ns, &span)) {
 		b->end_ns = span.end_ns;
 		b->is_placed = false;
@@ -295,6 +332,17 @@ void stream_state_note_pause(struct stream_state *s, uint64_t now_ns)
 	}
 }
 
+uint64_t stream_state_begin_ns(const struct stream_state *s, uint64_t now_ns)
+{
+	const struct batch *b = &s->batches[s->first % STREAM_BATCHES];
+
+	/* Work that was waited for is done, and charged when more comes. */
+	if (!s->pending && (!s->is_open || !s->batch->launches ||
+				   (s->is_waited_for && s->drained_ns <= now_ns)))
+		return 0;
+	return b->paid_ns > b->start_ns ? b->paid_ns : b->start_ns;
+}
+
 uint64_t stream_state_unknown_since_ns(const struct stream_state *s)
 {
 	for (unsigned i = 0; i < s->pending; i++) {
@@ -322,8 +370,11 @@ void stream_state_lose_context(struct stream_state *s, uint64_t now_ns)
 	struct span span = {.start_ns = s->begun_ns, .end_ns = now_ns};
 	unsigned count = s->pending + (s->is_open && s->batch->launches);
 
-	if (s->pending)
+	if (s->pending) {
 		span.start_ns = s->batches[s->first].start_ns;
+		span.paid_ns = s->batches[s->first].paid_ns;
+		span.running_ns = s->batches[s->first].running_ns;
+	}
 	for (unsigned i = 0; i < count; i++)
 		span.reserved_ns += s->batches[(s->first + i) % STREAM_BATCHES].reserved_ns;
 	/* It was not seen to end before the context did. */

@@ -39,6 +39,8 @@ struct timebase {
 struct batch {
 	uint64_t expected_ns;
 	int64_t reserved_ns; /* of the meter's credit */
+	uint64_t paid_ns;    /* it is charged until then, while it runs; 0: nothing of it is */
+	int64_t running_ns;  /* so much */
 	uint32_t launches;
 	bool has_start;
 	bool is_timed;	 /* events tell when it began and ended */
@@ -102,6 +104,9 @@ void stream_state_note_pause(struct stream_state *s, uint64_t now_ns);
 
 /* Charges the closed batches that are done. */
 void stream_state_collect(struct stream_state *s, uint64_t now_ns);
+
+/* Since when work is under way in the stream that is not charged yet; 0: none is known of. */
+uint64_t stream_state_begin_ns(const struct stream_state *s, uint64_t now_ns);
 
 /* When the oldest work of the stream was given that has no estimate, and is under way; 0: there is none. */
 uint64_t stream_state_unknown_since_ns(const struct stream_state *s);

@@ -64,6 +64,18 @@ void streams_collect(struct meter *m, uint64_t now_ns)
 		stream_state_collect(&m->streams.at[i], now_ns);
 }
 
+uint64_t streams_begin_ns(const struct meter *m, uint64_t now_ns)
+{
+	uint64_t earliest = 0, begin_ns;
+
+	for (unsigned i = 0; i < m->streams.high; i++) {
+		begin_ns = stream_state_begin_ns(&m->streams.at[i], now_ns);
+		if (begin_ns && (!earliest || begin_ns < earliest))
+			earliest = begin_ns;
+	}
+	return earliest;
+}
+
 uint64_t streams_end_ns(const struct meter *m)
 {
 	uint64_t latest = 0;

@@ -26,6 +26,9 @@ void streams_leave(struct stream_state *s);
 /* Charges the closed batches of all streams that are done. */
 void streams_collect(struct meter *meter, uint64_t now_ns);
 
+/* Since when work is under way that is not charged yet; 0: none is known of. */
+uint64_t streams_begin_ns(const struct meter *meter, uint64_t now_ns);
+
 /* When all that this process has given to the device should be done; 0: nothing is known of. */
 uint64_t streams_end_ns(const struct meter *meter);
 

@@ -19,6 +19,7 @@
 enum bulk {
 	BULK_NOTHING,
 	BULK_ENGINE, /* what an engine of its own does: told, and not metered */
+	BULK_FETCH, /* the same, and the call returns when it is done, and all that the stream had before */
 	BULK_COPY,
 	BULK_COPY_SHAPED, /* of rows and layers, or of arrays */
 	BULK_COPY_PEER,	  /* between devices */
@@ -51,10 +52,10 @@ static inline struct gate_pass bulk_begin(enum bulk kind, CUstream stream, uint6
 {
 	struct gate_pass pass = {.state = NULL};
 
-	if (kind == BULK_ENGINE && bytes >= GATE_COPY_BYTES)
-		gate_copy_slowly(stream, bytes);
-	else if (kind > BULK_ENGINE)
+	if (kind > BULK_FETCH)
 		gate_enter_slowly(stream, bulk_key(kind, bytes), &pass);
+	else if (kind != BULK_NOTHING && bytes >= GATE_COPY_BYTES)
+		gate_copy_slowly(stream, bytes);
 	return pass;
 }
 
@@ -69,19 +70,23 @@ static inline struct gate_pass bulk_begin(enum bulk kind, CUstream stream, uint6
 	(hook_is_attached() && (BULK_IS_SMALL(kind, bytes) || gate_is_free()))
 
 /* The rest of a hook: real is the driver's function, args what it is given. */
-#define BULK_CALL(real, stream, kind, bytes, args)        \
-	{                                                 \
-		struct gate_pass pass_;                   \
-		enum bulk kind_;                          \
-		CUresult r_;                              \
-                                                          \
-		if (gate_is_open())                       \
-			return real args;                 \
-		kind_ = (kind);                           \
-		pass_ = bulk_begin(kind_, stream, bytes); \
-		r_ = real args;                           \
-		gate_leave(&pass_, r_);                   \
-		return r_;                                \
+#define BULK_CALL(real, stream, kind, bytes, args)              \
+	{                                                       \
+		struct gate_wait wait_ = {.is_watched = false}; \
+		struct gate_pass pass_;                         \
+		enum bulk kind_;                                \
+		CUresult r_;                                    \
+                                                                \
+		if (gate_is_open())                             \
+			return real args;                       \
+		kind_ = (kind);                                 \
+		pass_ = bulk_begin(kind_, stream, bytes);       \
+		if (kind_ == BULK_FETCH)                        \
+			gate_wait_begin(stream, false, &wait_); \
+		r_ = real args;                                 \
+		gate_wait_end(&wait_, r_);                      \
+		gate_leave(&pass_, r_);                         \
+		return r_;                                      \
 	}
 
 #define BULK_STREAM_ptds		null_stream

@@ -17,9 +17,9 @@ BULK_WIDTHS(cuMemcpyDtoDAsync, _v2, _ptsz, ANY, CUstream, stream)
 BULK_WIDTHS(cuMemcpyHtoD, _v2, _ptds, TO_DEVICE)
 BULK_WIDTHS(cuMemcpyHtoDAsync, _v2, _ptsz, TO_DEVICE, CUstream, stream)
 
-#define TO_HOST BULK_ENGINE, bytes, void *, dst, CUdeviceptr, src, size_t, bytes
-BULK_WIDTHS(cuMemcpyDtoH, _v2, _ptds, TO_HOST)
-BULK_WIDTHS(cuMemcpyDtoHAsync, _v2, _ptsz, TO_HOST, CUstream, stream)
+#define TO_HOST(kind) kind, bytes, void *, dst, CUdeviceptr, src, size_t, bytes
+BULK_WIDTHS(cuMemcpyDtoH, _v2, _ptds, TO_HOST(BULK_FETCH))
+BULK_WIDTHS(cuMemcpyDtoHAsync, _v2, _ptsz, TO_HOST(BULK_ENGINE), CUstream, stream)
 
 #define PEER                                                                               \
 	BULK_COPY_PEER, bytes, CUdeviceptr, dst, CUcontext, dst_context, CUdeviceptr, src, \
@@ -43,9 +43,9 @@ BULK_WIDTHS(cuMemcpyAtoA, _v2, _ptds, ATOA)
 BULK_WIDTHS(cuMemcpyHtoA, _v2, _ptds, HTOA)
 BULK_WIDTHS(cuMemcpyHtoAAsync, _v2, _ptsz, HTOA, CUstream, stream)
 
-#define ATOH BULK_ENGINE, bytes, void *, dst, CUarray, src, size_t, at, size_t, bytes
-BULK_WIDTHS(cuMemcpyAtoH, _v2, _ptds, ATOH)
-BULK_WIDTHS(cuMemcpyAtoHAsync, _v2, _ptsz, ATOH, CUstream, stream)
+#define ATOH(kind) kind, bytes, void *, dst, CUarray, src, size_t, at, size_t, bytes
+BULK_WIDTHS(cuMemcpyAtoH, _v2, _ptds, ATOH(BULK_FETCH))
+BULK_WIDTHS(cuMemcpyAtoHAsync, _v2, _ptsz, ATOH(BULK_ENGINE), CUstream, stream)
 
 /* Rows and layers: a description says what they are. A unified address may be on the host, too. */
 #define IS_HOSTS(c) \

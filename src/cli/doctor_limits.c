@@ -227,6 +227,13 @@ void limits_judge(const struct patient *patient, struct findings *notes, struct 
 		if (is_in_force(&seen->shares[s]) && seen->shares[s].share.is_suspended)
 			diagnosis_add(notes, "process %d: its slice is suspended by %.200s",
 				patient->pid, seen->shares[s].path);
+	for (unsigned s = 0; s < INSPECT_SHARES; s++)
+		if (is_in_force(&seen->shares[s]) && seen->shares[s].is_mount)
+			diagnosis_add(notes,
+				"process %d: %.200s is mounted as a single file, so it never sees "
+				"the "
+				"file that takes its place; mount its folder",
+				patient->pid, seen->shares[s].path);
 	if (*seen->library && !seen->preloaded_by)
 		diagnosis_add(notes,
 			"process %d: libvgpu.so is not preloaded, so driver functions that the "

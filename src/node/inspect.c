@@ -97,10 +97,26 @@ static const char *find_preload(int pid, char *environment)
 	return NULL;
 }
 
+/* Whether the path is a mount of its own for the process: field 5 of a line of mountinfo. */
+static bool is_mounted(int pid, const char *path)
+{
+	_cleanup_free_ char *line = NULL;
+	_cleanup_file_ FILE *mounts = NULL;
+	size_t capacity = 0;
+	char name[64], at[4096];
+
+	snprintf(name, sizeof(name), "/proc/%d/mountinfo", pid);
+	mounts = fopen(name, "re");
+	while (mounts && getline(&line, &capacity, mounts) > 0)
+		if (sscanf(line, "%*s %*s %*s %*s %4095s", at) == 1 && strcmp(at, path) == 0)
+			return true;
+	return false;
+}
+
 /* The path is the process's own: what it names may be something else for us. */
 static struct inspected_share read_share(int pid, const char *path)
 {
-	struct inspected_share seen = {.path = path};
+	struct inspected_share seen = {.path = path, .is_mount = is_mounted(pid, path)};
 	char far[4096], text[SHARE_FILE_BYTES];
 	struct share_fault fault;
 	size_t length;

@@ -15,6 +15,7 @@ struct inspected_share {
 	const char *path;   /* NULL: there is none */
 	const char *why;    /* what is wrong with it; NULL: nothing */
 	unsigned line;	    /* where; 0: all of it */
+	bool is_mount;	    /* mounted as a single file: it never changes for the process */
 	struct share share; /* where nothing is wrong */
 };
 

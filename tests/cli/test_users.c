@@ -225,6 +225,21 @@ static void the_machines_folders_are_held_against_the_model(void **state)
 		1);
 }
 
+/* A mount of the file alone keeps the file that it was, whatever takes its name. */
+static void a_share_that_is_mounted_alone_is_noted(void **state)
+{
+	const struct said *said = tool_run(
+		"mkdir -p /tmp/grant; printf 'vgpu-share 1\ndevice * memory 1g\nend\n' "
+		">/tmp/grant/share; "
+		": >/tmp/alone; mount --bind /tmp/grant/share /tmp/alone\n"
+		"for s in /tmp/alone /tmp/grant/share; do VGPU_SHARE=$s "
+		"LD_PRELOAD=\"$VGPU_LIBDIR/libvgpu.so\" "
+		"sleep 60 & sleep 0.3; \"$VGPU\" doctor $!; kill $!; done; umount /tmp/alone");
+
+	assert_says(said->out, "/tmp/alone is mounted as a single file");
+	assert_null(strstr(said->out, "/tmp/grant/share is mounted"));
+}
+
 static bool is_possible(void)
 {
 	if (geteuid() != 0) {
@@ -255,6 +270,7 @@ int main(void)
 		cmocka_unit_test_setup(nothing_but_regular_files_is_opened, clear),
 		cmocka_unit_test_setup(a_process_that_only_the_region_names_is_not_evicted, clear),
 		cmocka_unit_test_setup(a_region_that_only_the_share_names_is_not_touched, clear),
+		cmocka_unit_test_setup(a_share_that_is_mounted_alone_is_noted, clear),
 		cmocka_unit_test_setup(the_machines_folders_are_held_against_the_model, clear),
 	};
 

@@ -3,6 +3,7 @@
 #define LOG_TOPIC LOG_COMPUTE
 #include "tenant/compute/turns.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -53,6 +54,10 @@ static void open_record(struct meter *m, uint64_t now_ns)
 		return;
 	slice_name(name);
 	r = turn_open(&m->turns.turn, path, m->device->uuid, name, state.slot, now_ns);
+	/* Where the folder is read-only, the operator has made a record for the slice, by its name. */
+	if (r == -EROFS || r == -EACCES)
+		r = turn_open(&m->turns.turn, path, m->device->uuid, quota_slice_name(), state.slot,
+			now_ns);
 	m->turns.is_open = r == 0;
 	if (r < 0)
 		log_warn("no turns can be taken on a device, so time slices of others are charged",

@@ -110,8 +110,11 @@ void turn_folder_find(char ret_path[SHARE_PATH_BYTES], struct err *ret_warning)
 		return;
 	}
 	err_set(ret_warning, EINVAL,
-		"VGPU_TURNS '%.200s' is no folder that can be written to, so the slice has no "
-		"time slices; an absolute path without white space is right",
+		"VGPU_TURNS '%.200s' is no folder of root's or this user's that can be written to, "
+		"so "
+		"the slice has no time slices; an absolute path without white space is right, and "
+		"the "
+		"sticky bit where others may write",
 		path);
 }
 

@@ -5,12 +5,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/file.h"
 #include "cli/command.h"
+#include "cli/compute.h"
 #include "cli/compute_limits.h"
 #include "cli/edit.h"
 #include "cli/size.h"
+#include "cli/text.h"
 #include "node/nvml_library.h"
 #include "node/place.h"
 #include "policy/device_name.h"
@@ -256,6 +261,61 @@ static void note_excess(const struct edit *edit)
 	}
 }
 
+#define NOTICE_NS \
+	UINT64_C(150000000) /* a process looks at its share each 50 ms in which it calls */
+
+enum arrival { ARRIVED, WAITING_FOR_A_CALL, WAITING_FOR_A_PROGRAM };
+
+/* Whether the slice's processes have the share file in force that was just put there; waits for a moment. */
+static enum arrival await_arrival(const struct edit *edit)
+{
+	_cleanup_free_ struct snapshot *s = malloc(sizeof(*s));
+	uint64_t deadline_ns = clock_now_ns() + NOTICE_NS;
+	struct timespec pause = {.tv_nsec = 10000000};
+	struct file_identity share;
+
+	if (!s || file_identify_at(edit->folder_fd, "share", &share) < 0)
+		return WAITING_FOR_A_CALL;
+	do {
+		if (snapshot_read(edit->region, s) != 0 || s->process_count == 0)
+			return WAITING_FOR_A_PROGRAM;
+		if (s->share_ns == share.changed_ns)
+			return ARRIVED;
+		/* No process of it has a device yet, or none tells. */
+		if (s->share_ns == 0)
+			return WAITING_FOR_A_CALL;
+		nanosleep(&pause, NULL);
+	} while (clock_now_ns() < deadline_ns);
+	return WAITING_FOR_A_CALL;
+}
+
+static void say_line(const struct share_device *line)
+{
+	char memory[SIZE_TEXT_BYTES] = "unlimited", compute[COMPUTE_TEXT_BYTES];
+
+	if (line->memory_bytes != SHARE_UNLIMITED)
+		size_print(line->memory_bytes, memory);
+	compute_print_granted(&line->compute, compute, sizeof(compute));
+	fputs("  ", stdout);
+	text_put(stdout, strcmp(line->uuid, SHARE_ANY_DEVICE) ? line->uuid : "any device");
+	printf(": memory %s, compute %s\n", memory, *compute ? compute : "unlimited");
+}
+
+/* What the slice may have now, and since when. */
+static void say(const struct edit *edit)
+{
+	static const char *const since[] = {[ARRIVED] = "in force",
+		[WAITING_FOR_A_CALL] =
+			"in force for each of its programs from that one's next call on",
+		[WAITING_FOR_A_PROGRAM] = "in force from its next program on"};
+
+	fputs("slice ", stdout);
+	text_put(stdout, edit->name);
+	printf(", %s\n", since[await_arrival(edit)]);
+	for (unsigned i = 0; i < edit->share.device_count; i++)
+		say_line(&edit->share.devices[i]);
+}
+
 int command_set(int argc, char **argv, int *ret_status, struct err *err)
 {
 	_cleanup_(edit_end) struct edit edit = EDIT_NULL;
@@ -278,6 +338,7 @@ int command_set(int argc, char **argv, int *ret_status, struct err *err)
 		return r;
 	if (size_is_given(&request.memory))
 		note_excess(&edit);
+	say(&edit);
 	*ret_status = 0;
 	return 0;
 }

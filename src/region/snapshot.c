@@ -28,7 +28,7 @@
 struct head {
 	uint64_t magic;
 	uint32_t version, size_bytes, device_count, slot_high, shared_high, unused_word;
-	uint64_t unused[4];
+	uint64_t turn_token, share_ns, unused[2];
 	struct region_device devices[REGION_DEVICES];
 };
 _Static_assert(sizeof(struct head) == offsetof(struct region_own, slots), "struct head");
@@ -246,6 +246,7 @@ static int read_all(struct reader *r, struct snapshot *s)
 
 	memset(since_ns, 0xff, sizeof(since_ns));
 	s->process_count = 0;
+	s->share_ns = r->head.share_ns;
 	s->device_count = r->head.device_count;
 	for (unsigned d = 0; d < s->device_count; d++) {
 		s->devices[d] = (struct snapshot_device){.limit_bytes = r->limit_bytes[d],

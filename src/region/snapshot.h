@@ -47,6 +47,8 @@ struct snapshot {
 	unsigned device_count;
 	struct snapshot_process processes[REGION_SLOTS]; /* living ones */
 	unsigned process_count;
+	uint64_t
+		share_ns; /* the share file's time of change, as the processes have it in force; 0: not told */
 };
 
 /*

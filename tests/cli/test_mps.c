@@ -294,15 +294,16 @@ static void a_daemon_that_does_not_start_is_told_with_its_last_words(void **stat
 
 static void list_top_and_doctor_say_that_it_is_mps(void **state)
 {
-	static const char script[] = LIB
-		": >\"$HERE/tenant\"\n" RUN "--memory 2g --cores 30 --name side -- \"$TENANT\" "
-		"--hold 60000 >\"$HERE/tenant\" &\n"
-		"first=$!; await 'grep -q holding \"$HERE/tenant\"'\n"
-		"\"$VGPU\" list --sim; COLUMNS=120 \"$VGPU\" top --once --sim\n"
-		"\"$VGPU\" doctor side; \"$VGPU\" list --json | grep -o '\"mode\": \"mps\"'\n"
-		"\"$VGPU\" set side --cores 40 2>&1; \"$VGPU\" set side --memory 3g; echo set $?\n"
-		"kill -9 $(daemon); await '\"$VGPU\" doctor side | grep -q \"does not live\"'\n"
-		"\"$VGPU\" doctor side | grep 'no MPS daemon'; kill $first; wait $first";
+	static const char script[] =
+		LIB ": >\"$HERE/tenant\"\n" RUN "--memory 2g --cores 30 --name side -- \"$TENANT\" "
+		    "--hold 60000 >\"$HERE/tenant\" &\n"
+		    "first=$!; await 'grep -q holding \"$HERE/tenant\"'\n"
+		    "\"$VGPU\" list --sim; COLUMNS=120 \"$VGPU\" top --once --sim\n"
+		    "\"$VGPU\" doctor side; \"$VGPU\" list --json | grep -o '\"mode\": \"mps\"'\n"
+		    "\"$VGPU\" set side --cores 40 2>&1; \"$VGPU\" set side --memory 3g "
+		    ">/dev/null; echo set $?\n"
+		    "kill -9 $(daemon); await '\"$VGPU\" doctor side | grep -q \"does not live\"'\n"
+		    "\"$VGPU\" doctor side | grep 'no MPS daemon'; kill $first; wait $first";
 	const struct said *said = tool_run("%s", script);
 
 	assert_says(said->out, "2G  88  MPS 30%  ");

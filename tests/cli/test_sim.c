@@ -100,6 +100,23 @@ static void a_quota_may_be_a_part_and_more_than_a_device_has_is_noted(void **sta
 	assert_string_equal(said->out, "ran\n");
 }
 
+/* A program that calls has it in force at once, and one that does not call has not. */
+static void what_was_set_is_told_and_whether_it_is_in_force(void **state)
+{
+	const struct said *said = tool_run(
+		": >\"$HERE/load\"; : >\"$HERE/go\"; \"$VGPU\" run --sim --memory 2g --cores 30 "
+		"--device 0 "
+		"--name busy -- \"$LOAD\" seconds=30 >\"$HERE/load\" 2>&1 & first=$!; sleep 2\n"
+		"\"$VGPU\" set busy --memory 3g --cores 20 | sed 's/GPU-[^:]*/GPU/'; kill $first; "
+		"wait $first 2>/dev/null\n"
+		"\"$VGPU\" run --sim --memory 2g --device 0 --name idle -- sh -c "
+		"'\"$VGPU\" set idle --memory unlimited | sed \"s/GPU-[^:]*/GPU/\"'");
+
+	assert_says(said->out, "slice busy, in force\n  GPU: memory 3G, compute 20%\n");
+	assert_says(said->out, "slice idle, in force from its next program on\n  GPU: memory "
+			       "unlimited, compute unlimited\n");
+}
+
 static void a_tenant_is_refused_where_its_slice_ends(void **state)
 {
 	const struct said *said = tool_run("\"$VGPU\" run --sim --memory 2g -- \"$TENANT\"");
@@ -193,7 +210,7 @@ static void a_slice_without_a_quota_of_memory_may_fill_the_card(void **state)
 
 /* A second process of the slice, which holds 0.8 GiB of the device. */
 #define SECOND                                                             \
-	": >\"$HERE/second\"; \"$VGPU\" set busy --memory 4g\n"            \
+	": >\"$HERE/second\"; \"$VGPU\" set busy --memory 4g >/dev/null\n" \
 	"VGPU_SHARE=\"$VGPU_STATE/busy/share\" LD_PRELOAD=\"$LIBRARY\" "   \
 	"LD_LIBRARY_PATH=\"$DRIVER\" \"$TENANT\" --blocks 1 --hold 60000 " \
 	">\"$HERE/second\" & second=$!\n" HOLDS("second")
@@ -218,15 +235,17 @@ static const struct said *beside_a_tenant(const char *script)
 /* What a second process of the slice takes then, though the first has begun with a quota. */
 static void a_quota_that_is_taken_away_binds_nobody_any_more(void **state)
 {
-	const struct said *said =
-		beside_a_tenant("\"$VGPU\" set busy --memory unlimited; echo $?\n"
-				": >\"$HERE/second\"; VGPU_SHARE=\"$VGPU_STATE/busy/share\" "
-				"LD_PRELOAD=\"$LIBRARY\" "
-				"LD_LIBRARY_PATH=\"$DRIVER\" \"$TENANT\" --blocks 20 --hold 60000 "
-				">\"$HERE/second\" & second=$!\n" HOLDS("second") BUSY_ROW
-			"\n\"$VGPU\" doctor busy >\"$HERE/doctor\"; echo $?; "
-			"grep -c 'memory none, compute none' \"$HERE/doctor\"\n"
-			"kill $second; wait $second 2>/dev/null");
+	/* The test before had a slice, too: for a second it counts as a neighbour, beside which time is metered. */
+	const struct said *said = tool_run("sleep 1.2");
+
+	said = beside_a_tenant("\"$VGPU\" set busy --memory unlimited >/dev/null; echo $?\n"
+			       ": >\"$HERE/second\"; VGPU_SHARE=\"$VGPU_STATE/busy/share\" "
+			       "LD_PRELOAD=\"$LIBRARY\" "
+			       "LD_LIBRARY_PATH=\"$DRIVER\" \"$TENANT\" --blocks 20 --hold 60000 "
+			       ">\"$HERE/second\" & second=$!\n" HOLDS("second") BUSY_ROW
+		"\n\"$VGPU\" doctor busy >\"$HERE/doctor\"; echo $?; "
+		"grep -c 'memory none, compute none' \"$HERE/doctor\"\n"
+		"kill $second; wait $second 2>/dev/null");
 
 	assert_string_equal(said->err, "");
 	assert_string_equal(said->out, "0\nbusy 0 H200 2 7.3G - - - context 1G plain 6.2G\n0\n2\n");
@@ -417,7 +436,8 @@ static void a_limit_that_is_set_and_a_suspension_are_kept_by_a_program_that_runs
 		"[ $tries = 200 ]; do tries=$((tries + 1)); done\n" BUSY("5", "36")
 		/* a first reading after a change may be of a time before it */
 		"\"$VGPU\" suspend busy --sim; " BUSY("0", "36") BUSY(
-			"0", "0") "\"$VGPU\" set busy --cores 60; \"$VGPU\" suspend busy --evict "
+			"0", "0") "\"$VGPU\" set busy --cores 60 >/dev/null; \"$VGPU\" suspend "
+				  "busy --evict "
 				  "--sim\n" BUSY("0", "0") "\"$VGPU\" resume busy --sim\n" BUSY(
 					  "0", "70") BUSY("5", "70") "kill $first; wait $first");
 
@@ -434,6 +454,7 @@ int main(void)
 		cmocka_unit_test(chosen_devices_are_granted_and_visible_in_their_order),
 		cmocka_unit_test(a_device_that_is_not_here_is_refused_with_those_that_are),
 		cmocka_unit_test(a_quota_may_be_a_part_and_more_than_a_device_has_is_noted),
+		cmocka_unit_test(what_was_set_is_told_and_whether_it_is_in_force),
 		cmocka_unit_test(a_tenant_is_refused_where_its_slice_ends),
 		cmocka_unit_test(a_tenant_that_may_make_no_large_file_has_its_memory),
 		cmocka_unit_test(a_tenant_that_is_left_behind_has_its_memory),

@@ -86,14 +86,15 @@ static void a_slice_is_called_by_its_user_where_several_have_the_name(void **sta
 
 static void folders_that_lie_about_their_user_are_not_seen(void **state)
 {
-	const struct said *said = tool_run(AS
-		"slice $A web; slice $B other\n"
-		"as $B sh -c 'cp -r /tmp/vgpu-54322 /tmp/vgpu-x; mv /tmp/vgpu-x/other "
-		"/tmp/vgpu-x/web; "
-		"cp -r /tmp/vgpu-x /tmp/vgpu-54399; ln -s /tmp/vgpu-54322 /tmp/vgpu-54322x; "
-		"cp -r /tmp/vgpu-x /tmp/vgpu-054322; ln -s /tmp/vgpu-54321/web "
-		"/tmp/vgpu-54322/link'\n"
-		"\"$VGPU\" list --all | grep -o '^543[^ ]*' | sort; \"$VGPU\" set web --cores 10");
+	const struct said *said = tool_run(
+		AS "slice $A web; slice $B other\n"
+		   "as $B sh -c 'cp -r /tmp/vgpu-54322 /tmp/vgpu-x; mv /tmp/vgpu-x/other "
+		   "/tmp/vgpu-x/web; "
+		   "cp -r /tmp/vgpu-x /tmp/vgpu-54399; ln -s /tmp/vgpu-54322 /tmp/vgpu-54322x; "
+		   "cp -r /tmp/vgpu-x /tmp/vgpu-054322; ln -s /tmp/vgpu-54321/web "
+		   "/tmp/vgpu-54322/link'\n"
+		   "\"$VGPU\" list --all | grep -o '^543[^ ]*' | sort; \"$VGPU\" set web --cores "
+		   "10 >/dev/null");
 
 	assert_string_equal(said->out, "54321/web\n54322/other\n");
 	assert_string_equal(said->err, "");

@@ -30,7 +30,8 @@ struct source {
 	const char *path; /* NULL: not used */
 	bool is_in_force;
 	struct file_identity seen;
-	struct share shares[2]; /* one is read while the other is made */
+	_Atomic uint64_t changed_ns; /* the file's time, as last read whole */
+	struct share shares[2];	     /* one is read while the other is made */
 	unsigned current;
 };
 
@@ -93,6 +94,8 @@ static int load(struct source *source)
 	source->shares[!source->current] = share;
 	source->current = !source->current;
 	source->seen = id;
+	/* relaxed: for people to read */
+	atomic_store_explicit(&source->changed_ns, id.changed_ns, memory_order_relaxed);
 	source->is_in_force = true;
 	return 0;
 }
@@ -332,6 +335,12 @@ static bool reload_if_changed(struct source *source)
 	/* Said once for this state of the file, and not looked at again until it changes. */
 	source->seen = id;
 	return false;
+}
+
+uint64_t quota_share_ns(void)
+{
+	/* relaxed: as above */
+	return atomic_load_explicit(&quota.own.changed_ns, memory_order_relaxed);
 }
 
 bool quota_refresh(bool is_urgent)

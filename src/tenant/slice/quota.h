@@ -47,6 +47,9 @@ const struct options *quota_options(void);
 /* The slice's region file. Like the other names below it is what it was at quota_start(). */
 const char *quota_region_path(void);
 
+/* The time of change of the share file of VGPU_SHARE that is in force; 0: none was read. */
+uint64_t quota_share_ns(void);
+
 /*
  * Looks whether a share file has changed, at most every QUOTA_CHECK_NS unless is_urgent, and reads
  * it again. A file that has become unreadable keeps its last meaning. Returns whether quotas may

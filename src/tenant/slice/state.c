@@ -310,9 +310,23 @@ CUresult state_current_device(struct device **ret_device)
 							   : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+/* Says which state of the share file is in force, for `vgpu set` to see it arrive. */
+static void note_share(void)
+{
+	struct region_file *f = state.region.file;
+	uint64_t now = quota_share_ns();
+
+	/* relaxed, both: for people to read */
+	if (f && atomic_load_explicit(&f->own.share_ns, memory_order_relaxed) != now)
+		atomic_store_explicit(&f->own.share_ns, now, memory_order_relaxed);
+}
+
 void state_refresh_limits(bool is_urgent)
 {
-	if (!quota_refresh(is_urgent))
+	bool has_changed = quota_refresh(is_urgent);
+
+	note_share();
+	if (!has_changed)
 		return;
 	for (int i = 0; i < STATE_ORDINALS; i++)
 		/* pairs with the release in enter_device() */

@@ -207,6 +207,19 @@ ENTRY_BODY(cuMemPoolImportPointer,
 								     : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+/* Created memory at an address, where it was created to be shared. */
+static bool keep_mapped(CUdeviceptr dptr, struct machine_kept *ret_kept)
+{
+	CUmemGenericAllocationHandle number;
+	CUresult result = vmm_retain(dptr, &number);
+
+	if (result != CUDA_SUCCESS)
+		return false;
+	result = vmm_keep(number, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, ret_kept);
+	vmm_release(number);
+	return result == CUDA_SUCCESS;
+}
+
 ENTRY_BODY(cuMemGetHandleForAddressRange,
 	(void *handle, CUdeviceptr dptr, size_t size, CUmemRangeHandleType type,
 		unsigned long long flags),
@@ -221,7 +234,8 @@ ENTRY_BODY(cuMemGetHandleForAddressRange,
 		return CUDA_ERROR_INVALID_VALUE;
 	LOCK_SCOPE(&driver.memory_lock);
 	owner = address_find_owner(dptr);
-	if (owner && heap_keep(owner, &kept.index, &kept.generation)) {
+	if (owner &&
+		(heap_keep(owner, &kept.index, &kept.generation) || keep_mapped(dptr, &kept))) {
 		fd = machine_kept_descriptor(driver.machine, kept.index);
 		result = fd >= 0 ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
 		if (fd >= 0)

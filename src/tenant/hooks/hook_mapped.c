@@ -6,6 +6,7 @@
 #include "tenant/hooks/hook.h"
 #include "tenant/memory/everywhere.h"
 #include "tenant/memory/mapped.h"
+#include "tenant/memory/watch.h"
 
 /* The charge for memory with these properties: none where it is not on a device. */
 static CUresult reserve(
@@ -47,8 +48,40 @@ HOOK_BODY(cuMemCreate, CUmemGenericAllocationHandle *, handle, size_t, bytes,
 	return HOOK_GIVE(r, handle, made);
 }
 
+/* The last references of memory, of which a descriptor may keep some. */
+struct last {
+	uint64_t bytes;
+	bool is_shared;	       /* some is a shared allocation, whose memory others may end */
+	struct device *device; /* NULL: no descriptor was made of any */
+	struct watch watch;
+};
+
+static void add_last(struct last *last, const struct holding_end *end)
+{
+	if (!end->is_last)
+		return;
+	last->is_shared |= end->holding.flags & HOLDING_SHARED;
+	last->bytes += (uint64_t)end->holding.units * REGION_UNIT_BYTES;
+	if (end->holding.flags & HOLDING_MAY_STAY)
+		last->device = state_device(end->holding.device);
+}
+
+static void last_begin(struct last *last)
+{
+	if (UNLIKELY(last->device && !last->is_shared))
+		watch_begin(last->device, &last->watch);
+}
+
+/* Whether the driver has ended all of it, so that no charge stays. */
+static bool last_is_over(const struct last *last, CUresult r)
+{
+	return UNLIKELY(last->device && !last->is_shared && r == CUDA_SUCCESS) &&
+	       watch_has_risen(&last->watch, last->bytes);
+}
+
 HOOK_BODY(cuMemRelease, CUmemGenericAllocationHandle, handle)
 {
+	struct last last = {.bytes = 0};
 	struct holding_end end;
 	CUresult r;
 	CHARGE_SCOPE();
@@ -56,7 +89,11 @@ HOOK_BODY(cuMemRelease, CUmemGenericAllocationHandle, handle)
 	if (state_enter() == STATE_ASIDE || holding_end_begin(HOLDING_CREATED, handle, &end) != 0)
 		return cuda.cuMemRelease(handle);
 	FAULT("mapped: taken out");
+	add_last(&last, &end);
+	last_begin(&last);
 	r = cuda.cuMemRelease(handle);
+	if (last_is_over(&last, r))
+		end.holding.flags &= (uint16_t)~HOLDING_MAY_STAY;
 	holding_end_done(&end, r == CUDA_SUCCESS);
 	return r;
 }
@@ -125,6 +162,7 @@ HOOK_BODY(cuMemMap, CUdeviceptr, at, size_t, bytes, size_t, offset, CUmemGeneric
 
 HOOK_BODY(cuMemUnmap, CUdeviceptr, at, size_t, bytes)
 {
+	struct last last = {.bytes = 0};
 	struct mapped_range range;
 	CUresult r;
 	CHARGE_SCOPE();
@@ -133,7 +171,13 @@ HOOK_BODY(cuMemUnmap, CUdeviceptr, at, size_t, bytes)
 		return cuda.cuMemUnmap(at, bytes);
 	if (!mapped_unmap_begin(at, bytes, &range))
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	for (unsigned i = 0; i < range.count; i++)
+		add_last(&last, &range.parts[i].end);
+	last_begin(&last);
 	r = cuda.cuMemUnmap(at, bytes);
+	if (last_is_over(&last, r))
+		for (unsigned i = 0; i < range.count; i++)
+			range.parts[i].end.holding.flags &= (uint16_t)~HOLDING_MAY_STAY;
 	mapped_unmap_end(&range, r == CUDA_SUCCESS);
 	return r;
 }

@@ -7,6 +7,7 @@
 #include "tenant/hooks/hook.h"
 #include "tenant/memory/oversubscribe.h"
 #include "tenant/memory/pools.h"
+#include "tenant/memory/watch.h"
 #include "tenant/slice/parts.h"
 
 /*
@@ -74,51 +75,12 @@ ALLOCATE_PITCH(cuMemAllocPitch, r, CUdeviceptr_v1, unsigned int)
 ALLOCATE(cuMemAllocManaged, CHARGE_MANAGED, bytes, KEPT_MANAGED, r, CUdeviceptr, size_t, bytes,
 	unsigned int, flags)
 
-static uint64_t free_bytes(void)
-{
-	size_t free = 0, total;
-
-	return cuda.cuMemGetInfo_v2 && cuda.cuMemGetInfo_v2(&free, &total) == CUDA_SUCCESS ? free
-											   : 0;
-}
-
-/*
- * A free. Memory that something else may keep, like a network card that has it registered, is watched: where the
- * device has no more free afterwards, or another thread is in the way, the charge stays for as long as the process.
- */
-struct free_reading {
-	uint64_t bytes;		   /* 0: not known */
-	uint64_t traffic, changes; /* of this process, and of the slice's books */
-};
+/* A free. */
 struct ending {
 	struct allocation allocation;
 	bool is_watched;
-	struct free_reading before;
+	struct watch watch;
 };
-
-static uint64_t free_bytes_of(const struct device *device)
-{
-	struct device *current;
-
-	return state_current_device(&current) == CUDA_SUCCESS && current == device ? free_bytes()
-										   : 0;
-}
-
-/* What has changed so far, with what pools have given back by themselves. */
-static void read_changes(struct device *device, struct free_reading *reading)
-{
-	parts_collect(device);
-	reading->traffic = charge_traffic();
-	reading->changes = ledger_changes(state.region.file, device->entry);
-}
-
-static void watch(const struct allocation *allocation, struct free_reading *ret_before)
-{
-	struct device *device = state_device(allocation->holding.device);
-
-	read_changes(device, ret_before);
-	ret_before->bytes = free_bytes_of(device);
-}
 
 /* Before the driver is asked; false where the pointer is the driver's alone. */
 static inline bool free_begin(CUdeviceptr pointer, struct ending *ret_ending)
@@ -127,34 +89,17 @@ static inline bool free_begin(CUdeviceptr pointer, struct ending *ret_ending)
 		return false;
 	ret_ending->is_watched = allocations_is_to_be_watched(&ret_ending->allocation);
 	if (UNLIKELY(ret_ending->is_watched))
-		watch(&ret_ending->allocation, &ret_ending->before);
+		watch_begin(
+			state_device(ret_ending->allocation.holding.device), &ret_ending->watch);
 	return true;
-}
-
-static void free_watched(const struct ending *ending)
-{
-	const struct allocation *allocation = &ending->allocation;
-	struct device *device = state_device(allocation->holding.device);
-	struct free_reading before = ending->before, after = {.bytes = free_bytes_of(device)};
-	bool was_alone;
-
-	/* Both looks at what is free lie between both at the changes: another free in between is one. */
-	read_changes(device, &after);
-	was_alone = before.traffic == after.traffic && (uint32_t)after.traffic == 1 &&
-		    before.changes == after.changes;
-	if (was_alone && before.bytes &&
-		after.bytes >= before.bytes + allocations_bytes(allocation))
-		allocations_give_back(allocation);
-	else
-		log_info("freed memory is kept by a descriptor: charged until the process ends");
 }
 
 static inline CUresult free_end(CUresult r, const struct ending *ending)
 {
-	if (UNLIKELY(ending->is_watched && r == CUDA_SUCCESS))
-		free_watched(ending);
-	else
+	if (LIKELY(!ending->is_watched || r != CUDA_SUCCESS))
 		pools_after_free(r, &ending->allocation, true);
+	else if (watch_has_risen(&ending->watch, allocations_bytes(&ending->allocation)))
+		allocations_give_back(&ending->allocation);
 	return r;
 }
 

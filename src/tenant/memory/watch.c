@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whether a free gave memory back to the device. */
+#define LOG_TOPIC LOG_MEMORY
+#include "tenant/memory/watch.h"
+
+#include "base/log.h"
+#include "region/ledger.h"
+#include "tenant/driver/attach.h"
+#include "tenant/slice/parts.h"
+
+static uint64_t free_bytes_of(const struct device *device)
+{
+	struct device *current;
+	size_t free = 0, total;
+
+	return state_current_device(&current) == CUDA_SUCCESS && current == device &&
+			       cuda.cuMemGetInfo_v2 &&
+			       cuda.cuMemGetInfo_v2(&free, &total) == CUDA_SUCCESS
+		       ? free
+		       : 0;
+}
+
+/* What has changed so far, with what pools have given back by themselves. */
+static void read_changes(struct watch *watch)
+{
+	parts_collect(watch->device);
+	watch->traffic = charge_traffic();
+	watch->changes = ledger_changes(state.region.file, watch->device->entry);
+}
+
+void watch_begin(struct device *device, struct watch *ret_watch)
+{
+	ret_watch->device = device;
+	read_changes(ret_watch);
+	ret_watch->bytes = free_bytes_of(device);
+}
+
+bool watch_has_risen(const struct watch *before, uint64_t bytes)
+{
+	struct watch after = {.device = before->device, .bytes = free_bytes_of(before->device)};
+	bool was_alone;
+
+	/* Both looks at what is free lie between both at the changes: another free in between is one. */
+	read_changes(&after);
+	was_alone = before->traffic == after.traffic && (uint32_t)after.traffic == 1 &&
+		    before->changes == after.changes;
+	if (was_alone && before->bytes && after.bytes >= before->bytes + bytes)
+		return true;
+	log_info("freed memory is kept by a descriptor: charged until the process ends");
+	return false;
+}

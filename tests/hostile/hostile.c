@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "gpu/abi/nvml.h"
+#include "sim/machine/inject.h"
 #include "sim/machine/machine.h"
 #include "tests/unit/overlay.h"
 
@@ -343,11 +344,16 @@ static int open_card(struct judge *j)
 
 static int open_machine(struct judge *j)
 {
+	struct inject_rule slow = {.tag = "*", .delay_ns = 50000000};
 	char path[256], why[256] = "";
 
 	snprintf(path, sizeof(path), "%s/machine", j->folder);
 	if (machine_open(path, "h200x2", &j->machine, why, sizeof(why)) != 0)
 		fprintf(stderr, "no simulated machine: %s\n", why);
+	if (j->machine && j->program->slow_call) {
+		snprintf(slow.symbol, sizeof(slow.symbol), "%s", j->program->slow_call);
+		MUST(inject_add_rule(j->machine, &slow) < 0);
+	}
 	return j->machine ? DEVICES : 0;
 }
 

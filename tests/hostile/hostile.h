@@ -44,6 +44,8 @@ struct hostile {
 	int device_count;	  /* that the way needs; 0: one */
 	const char *setting;	  /* NAME=VALUE of the slice's environment, or NULL */
 	bool is_on_overlay; /* the slice's region lies on an overlay; skipped where none can be mounted */
+	const char *
+		slow_call; /* of the driver, to take 50 ms on the simulated node as well, or NULL */
 	void (*attack)(void);
 };
 

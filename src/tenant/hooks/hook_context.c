@@ -26,7 +26,7 @@ HOOK_BODY(cuDevicePrimaryCtxRetain, CUcontext *, context, CUdevice, ordinal)
 	if (r != CUDA_SUCCESS)
 		return r;
 	r = cuda.cuDevicePrimaryCtxRetain(&made, ordinal);
-	contexts_primary_end(&call, r == CUDA_SUCCESS ? made : NULL);
+	r = contexts_primary_end(&call, r, r == CUDA_SUCCESS ? made : NULL);
 	return HOOK_GIVE(r, context, made);
 }
 
@@ -43,8 +43,7 @@ static CUresult end_primary(CUresult (*real)(CUdevice), CUdevice ordinal)
 	if (r != CUDA_SUCCESS)
 		return r;
 	r = real(ordinal);
-	contexts_primary_end(&call, NULL);
-	return r;
+	return contexts_primary_end(&call, r, NULL);
 }
 
 HOOK_FORMS(cuDevicePrimaryCtxRelease, _v2, CUdevice, ordinal)
@@ -90,7 +89,6 @@ static CUresult after_making(CUcontext made, struct charge *charge)
 {
 	if (!charge->device)
 		return CUDA_SUCCESS;
-	contexts_measure(charge->device, charge);
 	return contexts_keep(made, charge);
 }
 

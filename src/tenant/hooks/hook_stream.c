@@ -49,8 +49,7 @@ static CUresult hold_primary(struct device *device, CUcontext *ret_primary)
 	if (r != CUDA_SUCCESS)
 		return r;
 	r = cuda.cuDevicePrimaryCtxRetain(ret_primary, device->ordinal);
-	contexts_primary_end(&call, r == CUDA_SUCCESS ? *ret_primary : NULL);
-	return r;
+	return contexts_primary_end(&call, r, r == CUDA_SUCCESS ? *ret_primary : NULL);
 }
 
 static void let_go_of_primary(struct device *device)
@@ -61,7 +60,7 @@ static void let_go_of_primary(struct device *device)
 	if (contexts_primary_begin(device, false, &call) != CUDA_SUCCESS)
 		return;
 	cuda.cuDevicePrimaryCtxRelease_v2(device->ordinal);
-	contexts_primary_end(&call, NULL);
+	contexts_primary_end(&call, CUDA_SUCCESS, NULL);
 }
 
 /* The primary context is current meanwhile, as the guard asks for what is free in it. */

@@ -33,8 +33,9 @@
 #define ESTIMATE_BYTES_PER_SM UINT64_C(0x400000)
 #define ESTIMATE_MIN_BYTES    UINT64_C(0x4000000)
 /* A measured figure outside these bounds measured something else at the same time. */
-#define MEASURED_MIN_BYTES UINT64_C(0x1000000)
-#define MEASURED_MAX_TIMES 4
+#define MEASURED_MIN_BYTES    UINT64_C(0x1000000)
+#define MEASURED_MAX_TIMES    4
+#define UNANNOUNCED_MAX_BYTES UINT64_C(0x1000000)
 
 /* Longest wait for another thread that makes or ends the primary context: some seconds on a cold machine. */
 #define PRIMARY_WAIT_NS UINT64_C(60000000000)
@@ -50,6 +51,7 @@ struct primary {
 static struct primary primaries[STATE_ORDINALS];
 static _Atomic int primary_high; /* ordinals below it have had one */
 static _Atomic uint64_t last_life;
+static _Atomic uint32_t live[STATE_ORDINALS]; /* contexts of each device that are in the books */
 static struct table greens; /* key: context; a: the green context it is a face of; b: ordinal */
 static _Atomic uint32_t green_count;
 
@@ -107,49 +109,113 @@ CUresult contexts_reserve(struct device *device, struct charge *ret_charge)
 	return r;
 }
 
-void contexts_measure(struct device *device, struct charge *charge)
+/* What is known of a context's size. */
+enum contexts_found {
+	CONTEXTS_KNOWN,
+	CONTEXTS_UNSURE, /* its charge may be, or was, too small */
+};
+
+/* Makes what was reserved for a context what it took. The charge is not taken yet, so nothing is noted. */
+static void correct(struct device *device, struct charge *charge, uint64_t bytes)
+{
+	uint64_t charged = (uint64_t)charge->units * REGION_UNIT_BYTES;
+
+	FAULT("context: measured");
+	if (bytes > charged)
+		ledger_charge_anyway(state.region.file, state.slot, device->entry,
+			ledger_units(bytes - charged));
+	else if (bytes < charged)
+		ledger_uncharge(state.region.file, state.slot, device->entry,
+			ledger_units(charged - bytes));
+	FAULT("context: corrected");
+	charge->units = (uint32_t)ledger_units(bytes);
+}
+
+static bool is_above_quota(const struct device *device)
+{
+	/* relaxed: a limit of a moment ago is a limit */
+	return ledger_used_units(state.region.file, device->entry) >
+	       atomic_load_explicit(&device->limit_units, memory_order_relaxed);
+}
+
+/* And little that the driver took unannounced, which makes the figure larger. */
+static bool holds_contexts_alone(const struct device *device, uint64_t held)
+{
+	const _Atomic uint64_t *kinds =
+		state.region.file->own.slots[state.slot].kind_bytes[device->entry];
+	/* relaxed both: written by charges, of which none is under way */
+	uint64_t contexts = atomic_load_explicit(&kinds[CHARGE_CONTEXT], memory_order_relaxed);
+	uint64_t other = atomic_load_explicit(&kinds[CHARGE_UNATTRIBUTED], memory_order_relaxed);
+
+	return held == contexts + other && other <= UNANNOUNCED_MAX_BYTES;
+}
+
+/*
+ * Only where the process holds nothing but contexts, with no other call under way, does NVML's figure tell the size of
+ * one, and every such figure corrects the one that is remembered.
+ */
+static enum contexts_found measure(struct device *device, struct charge *charge)
 {
 	uint64_t charged = (uint64_t)charge->units * REGION_UNIT_BYTES, held, used, measured;
-	uint64_t traffic = charge_traffic();
+	uint64_t traffic = charge_traffic(), learned;
+	bool is_exact;
 
 	if (!charge->device)
-		return;
-	measured = learned_bytes(device);
+		return CONTEXTS_KNOWN;
+	learned = learned_bytes(device);
 	if (!own_pid_is_certain(device))
-		own_pid_after_context(device, measured);
+		own_pid_after_context(device, learned);
+	/* To begin NVML takes longer than it is worth. */
+	if (learned && !nvml_is_begun())
+		return CONTEXTS_KNOWN;
 	held = ledger_held_bytes(state.region.file, state.slot, device->entry);
 	FAULT("context: asking");
-	/* Beside another call the difference would not be this context's alone; the next one is measured. */
-	if (measured || (uint32_t)traffic != 1 ||
-		own_pid_memory_bytes(device->uuid, held - charged, &used) != 0 ||
-		traffic != charge_traffic())
-		return;
-	own_pid_is_confirmed(device);
+	if (own_pid_memory_bytes(device->uuid, held - charged, &used) != 0)
+		return CONTEXTS_KNOWN;
+	is_exact = holds_contexts_alone(device, held - charged) && (uint32_t)traffic == 1 &&
+		   traffic == charge_traffic();
+	if (used < held - charged)
+		return CONTEXTS_UNSURE;
 	measured = round_up_u64(used - (held - charged), REGION_UNIT_BYTES);
-	if (used < held - charged || measured < MEASURED_MIN_BYTES ||
-		measured > MEASURED_MAX_TIMES * charged)
-		return;
-	FAULT("context: measured");
-	/* The charge is not taken yet: what it reserved is corrected and not noted. */
-	if (measured > charged)
-		ledger_charge_anyway(state.region.file, state.slot, device->entry,
-			ledger_units(measured - charged));
-	else if (measured < charged)
-		ledger_uncharge(state.region.file, state.slot, device->entry,
-			ledger_units(charged - measured));
-	FAULT("context: corrected");
-	charge->units = (uint32_t)ledger_units(measured);
-	/* relaxed: as in learned_bytes() */
-	atomic_store_explicit(&state.region.file->own.devices[device->entry].context_bytes,
-		measured, memory_order_relaxed);
-	log_debug("a context was measured", STR("device", device->uuid), U64("bytes", measured));
+	if (is_exact)
+		measured = round_up_u64(
+			used / (atomic_load(&live[device->ordinal]) + 1), REGION_UNIT_BYTES);
+	if (measured < MEASURED_MIN_BYTES)
+		return CONTEXTS_UNSURE;
+	if (is_exact)
+		own_pid_is_confirmed(device);
+	if (is_exact)
+		correct(device, charge, measured);
+	if (is_exact && measured != learned && measured <= MEASURED_MAX_TIMES * estimate(device)) {
+		/* relaxed: as in learned_bytes() */
+		atomic_store_explicit(&state.region.file->own.devices[device->entry].context_bytes,
+			measured, memory_order_relaxed);
+		log_debug("a context was measured", STR("device", device->uuid),
+			U64("bytes", measured));
+	}
+	return is_exact && measured <= charged ? CONTEXTS_KNOWN : CONTEXTS_UNSURE;
+}
+
+/* What a context took beyond its charge is found at once, not a second later. False where there was no room for it. */
+static bool has_room(struct device *device, enum contexts_found found)
+{
+	if (found == CONTEXTS_KNOWN)
+		return true;
+	parts_compare(device, PARTS_REFUSAL);
+	if (!is_above_quota(device))
+		return true;
+	log_warn("a context took more than was left of the quota, so it is refused");
+	return false;
 }
 
 CUresult contexts_keep(CUcontext context, struct charge *charge)
 {
+	struct device *device = charge->device;
+	enum contexts_found found = measure(device, charge);
 	struct holding holding = holding_of(charge, atomic_fetch_add(&last_life, 1) + 1, 0);
+	struct holding_end end;
 
-	if (!charge->device)
+	if (!device)
 		return CUDA_SUCCESS;
 	FAULT("context: made");
 	if (holding_put(HOLDING_CONTEXTS, (uintptr_t)context, holding) < 0) {
@@ -159,14 +225,20 @@ CUresult contexts_keep(CUcontext context, struct charge *charge)
 	}
 	FAULT("context: entered");
 	charge_take(charge);
+	atomic_fetch_add(&live[device->ordinal], 1);
 	parts_context_made();
-	return CUDA_SUCCESS;
+	if (has_room(device, found))
+		return CUDA_SUCCESS;
+	contexts_destroy_begin(context, &end);
+	contexts_destroy_end(&end, cuda.cuCtxDestroy_v2(context) == CUDA_SUCCESS);
+	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 /* A context is gone, and with it all that lived in it. */
 static void end_life(struct device *device, CUcontext context, uint64_t life)
 {
 	FAULT("context: gone");
+	atomic_fetch_sub(&live[device->ordinal], 1);
 	parts_context_ended(device, context);
 	parts_life_ended(device, life);
 	FAULT("context: its memory given back");
@@ -241,6 +313,7 @@ static void begin_primary(struct primary *p, CUcontext context, struct charge *c
 	while (high <= ordinal && !atomic_compare_exchange_weak(&primary_high, &high, ordinal + 1))
 		;
 	p->charged_bytes = charge_take(charge);
+	atomic_fetch_add(&live[ordinal], 1);
 	parts_context_made();
 }
 
@@ -254,15 +327,9 @@ static void end_primary(struct primary *p, struct device *device)
 	reconcile_forget(device);
 }
 
-void contexts_primary_end(struct primary_call *call, CUcontext context)
+/* Books what became of the primary context. */
+static void follow_primary(struct primary *p, struct primary_call *call, CUcontext context)
 {
-	struct primary *p = &primaries[call->device->ordinal];
-
-	if (!call->is_alone)
-		return;
-	FAULT("context: primary called");
-	if (context)
-		contexts_measure(call->device, &call->charge);
 	/* Without an answer what is charged stays: too much in the books is safe. */
 	if (!is_active(call->device, true)) {
 		if (p->charged_bytes)
@@ -270,8 +337,27 @@ void contexts_primary_end(struct primary_call *call, CUcontext context)
 	} else if (!p->charged_bytes && context && call->charge.device) {
 		begin_primary(p, context, &call->charge);
 	}
+}
+
+CUresult contexts_primary_end(struct primary_call *call, CUresult r, CUcontext context)
+{
+	struct primary *p = &primaries[call->device->ordinal];
+	enum contexts_found found = CONTEXTS_KNOWN;
+
+	if (!call->is_alone)
+		return r;
+	FAULT("context: primary called");
+	if (context)
+		found = measure(call->device, &call->charge);
+	follow_primary(p, call, context);
 	charge_undo(&call->charge);
+	if (!has_room(call->device, found)) {
+		cuda.cuDevicePrimaryCtxRelease_v2(call->device->ordinal);
+		follow_primary(p, call, NULL);
+		r = CUDA_ERROR_OUT_OF_MEMORY;
+	}
 	lock_leave(&p->lock);
+	return r;
 }
 
 void contexts_green_seen(CUgreenCtx green, CUcontext context)
@@ -319,7 +405,7 @@ void contexts_green_destroy_end(struct green_end *end, CUgreenCtx green, bool is
 		atomic_fetch_sub(&green_count, 1);
 	for (int i = 0; i < STATE_ORDINALS; i++)
 		if (end->devices >> i & 1)
-			contexts_primary_end(&end->calls[i], NULL);
+			contexts_primary_end(&end->calls[i], CUDA_SUCCESS, NULL);
 }
 
 uint64_t contexts_life_of(CUcontext context)
@@ -365,7 +451,9 @@ void contexts_reset_after_fork(void)
 {
 	table_forget(&greens);
 	atomic_store(&green_count, 0);
-	for (int i = 0; i < STATE_ORDINALS; i++)
+	for (int i = 0; i < STATE_ORDINALS; i++) {
 		primaries[i] = (struct primary){.charged_bytes = 0};
+		atomic_store(&live[i], 0);
+	}
 	atomic_store(&primary_high, 0);
 }

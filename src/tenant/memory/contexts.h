@@ -13,12 +13,10 @@ CUresult contexts_enter(CUdevice ordinal, struct device **ret_device);
 CUresult contexts_reserve(struct device *device, struct charge *ret_charge);
 
 /*
- * A context was made: the charge becomes what it really took, as far as NVML tells, which the
- * slice remembers for its next ones.
+ * Keeps the charge of a context that the program made, whose life begins. The charge becomes what it really took, as
+ * far as NVML tells, which the slice remembers for its next ones. A context that took more than there was room for
+ * is destroyed again: CUDA_ERROR_OUT_OF_MEMORY.
  */
-void contexts_measure(struct device *device, struct charge *charge);
-
-/* Keeps the charge of a context that the program made, whose life begins. */
 CUresult contexts_keep(CUcontext context, struct charge *charge);
 
 /* Around a call that may destroy a context that the program made. */
@@ -29,7 +27,8 @@ void contexts_destroy_end(const struct holding_end *end, bool is_destroyed);
  * Around a call that may make or end the device's primary context: from begin to end no other thread of the
  * process is at one, so asking the driver and booking its answer are one step. may_come: a context is
  * reserved where there is none. CUDA_ERROR_OUT_OF_MEMORY: the driver must not be asked for one. end also
- * after a call that failed, with a context of NULL.
+ * after a call that failed, with a context of NULL; it
+ * returns the result that it is given, or lets a context go again that is too large, and says so.
  */
 struct primary_call {
 	struct device *device;
@@ -38,7 +37,7 @@ struct primary_call {
 };
 CUresult contexts_primary_begin(
 	struct device *device, bool may_come, struct primary_call *ret_call) MUST_CHECK;
-void contexts_primary_end(struct primary_call *call, CUcontext context);
+CUresult contexts_primary_end(struct primary_call *call, CUresult r, CUcontext context);
 
 /*
  * The number of a context's life, which no other life of this process has; 0 for a context that is not in

@@ -195,6 +195,7 @@ HOOK_BODY(cuFuncLoad, CUfunction, function)
 	if (r != CUDA_SUCCESS)
 		return r;
 	r = cuda.cuFuncLoad(function);
-	code_load_end(&unknown_image, &load, NULL);
-	return r;
+	return code_load_end(&unknown_image, &load, NULL) || r != CUDA_SUCCESS
+		       ? r
+		       : CUDA_ERROR_OUT_OF_MEMORY;
 }

@@ -49,6 +49,15 @@ void compute_print(const struct view_device *d, char *to, size_t size)
 
 	compute_print_percent(d->compute.rates.is_known, d->compute.rates.busy, used, sizeof(used));
 	compute_print_granted(&d->compute.granted, granted, sizeof(granted));
+	if (d->is_pending) {
+		char next[COMPUTE_TEXT_BYTES / 2];
+		size_t length = strlen(granted);
+
+		compute_print_granted(&d->share_compute, next, sizeof(next));
+		if (strcmp(granted, next) != 0)
+			snprintf(granted + length, sizeof(granted) - length, "->%s",
+				*next ? next : "100%");
+	}
 	if (d->compute.is_mps)
 		snprintf(to, size, "MPS %u%%%s%s", mps_percent(&d->compute.granted),
 			*state ? " " : "", state);

@@ -30,6 +30,9 @@ static void put_device(const struct view_device *d)
 	json_number("index", (uint64_t)d->index, d->index >= 0);
 	json_text("name", d->name);
 	json_number("quota_bytes", d->quota_bytes, d->quota_bytes != 0);
+	json_number(
+		"pending_quota_bytes", d->share_quota_bytes, d->is_pending && d->share_quota_bytes);
+	printf("\"is_share_in_force\": %s, ", d->is_pending ? "false" : "true");
 	json_number("refusals", d->refusal_count, true);
 	json_number("corrections", d->drift_count, true);
 	json_number("evicted_bytes", d->evicted_bytes, true);

@@ -81,6 +81,14 @@ static void fill_slice(struct row *row, const struct view *v, const struct view_
 		snprintf(cell[5], CELL_BYTES, "%.0f",
 			100.0 * (double)d->use.used_bytes / (double)d->quota_bytes);
 	}
+	if (d->is_pending && d->share_quota_bytes != d->quota_bytes) {
+		char next[SIZE_TEXT_BYTES] = "none";
+		size_t used = strlen(cell[4]);
+
+		if (d->share_quota_bytes)
+			size_print(d->share_quota_bytes, next);
+		snprintf(cell[4] + used, CELL_BYTES - used, "->%s", next);
+	}
 	compute_print(d, cell[6], CELL_BYTES);
 	put_kinds(cell[7], &d->use, d->evicted_bytes);
 }

@@ -137,15 +137,33 @@ static void take_limits(const struct share *share, struct view_device *d)
 		c->priority = share->priority;
 		return;
 	}
+	/* What is in force, and beside it what is to come. */
+	if (d->is_pending)
+		return;
 	c->granted.cores_permille =
 		smaller_limit(c->granted.cores_permille, line->compute.cores_permille);
 	c->granted.cap_permille =
 		smaller_limit(c->granted.cap_permille, line->compute.cap_permille);
 }
 
-/* Adds what the share grants and no process has used yet, and quotas that the region does not tell. */
-static void take_share(const char *folder, const struct inventory *devices, struct view *v)
+/* Processes that make no call have what the share said before. */
+static void note_pending(const struct share *share, struct view_device *d)
 {
+	const struct share_device *line = share_device(share, d->uuid);
+
+	if (!line)
+		return;
+	d->share_quota_bytes = line->memory_bytes == SHARE_UNLIMITED ? 0 : line->memory_bytes;
+	d->share_compute = line->compute;
+	d->is_pending = true;
+}
+
+/* Adds what the share grants and no process has used yet, and quotas that the region does not tell. */
+static void take_share(
+	const char *folder, const struct inventory *devices, uint64_t applied_ns, struct view *v)
+{
+	struct file_identity id;
+	bool is_pending;
 	char path[4096], text[SHARE_FILE_BYTES];
 	struct share_fault fault;
 	struct share share;
@@ -153,8 +171,10 @@ static void take_share(const char *folder, const struct inventory *devices, stru
 
 	if ((size_t)snprintf(path, sizeof(path), "%s/share", folder) >= sizeof(path) ||
 		file_read_regular(AT_FDCWD, path, O_NOFOLLOW, text, sizeof(text), &length) < 0 ||
-		share_parse(text, length, &share, &fault) < 0)
+		share_parse(text, length, &share, &fault) < 0 ||
+		file_identify_at(AT_FDCWD, path, &id) < 0)
 		return;
+	is_pending = v->process_count > 0 && applied_ns && applied_ns != id.changed_ns;
 	for (unsigned i = 0; i < v->device_count; i++)
 		if (v->devices[i].quota_bytes == 0)
 			v->devices[i].quota_bytes = share_memory_bytes(&share, v->devices[i].uuid);
@@ -169,6 +189,8 @@ static void take_share(const char *folder, const struct inventory *devices, stru
 		name_device(devices, d);
 		v->device_count++;
 	}
+	for (unsigned i = 0; i < v->device_count && is_pending; i++)
+		note_pending(&share, &v->devices[i]);
 	for (unsigned i = 0; i < v->device_count; i++) {
 		if (v->devices[i].quota_bytes == SHARE_UNLIMITED)
 			v->devices[i].quota_bytes = 0;
@@ -197,6 +219,8 @@ int view_read(const struct site *site, const struct inventory *devices, struct v
 	int r = s ? snapshot_read_from_outside(site->region, may_live, s) : -ENOMEM;
 
 	v.read_ns = clock_now_ns();
+	if (r != 0 && s)
+		s->share_ns = 0;
 	snprintf(v.name, sizeof(v.name), "%s", site->name);
 	snprintf(v.region, sizeof(v.region), "%s", site->region);
 	if (r == 0) {
@@ -213,7 +237,7 @@ int view_read(const struct site *site, const struct inventory *devices, struct v
 		user_name(site->owner, v.user);
 		v.is_sim = site->is_sim;
 		v.is_others = site->owner != geteuid();
-		take_share(site->folder, devices, &v);
+		take_share(site->folder, devices, s->share_ns, &v);
 		v.is_running |= slice_is_running(site->folder);
 	}
 	*ret_view = v;

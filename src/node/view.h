@@ -43,6 +43,9 @@ struct view_device {
 	int index;		     /* NVML's, or -1 where it does not know the device */
 	char name[SHARE_UUID_BYTES]; /* short, or "" */
 	uint64_t quota_bytes;	     /* 0: none */
+	bool is_pending;	     /* the share says something else by now: */
+	uint64_t share_quota_bytes;
+	struct share_compute share_compute;
 	uint64_t refusal_count, drift_count;
 	uint64_t evicted_bytes; /* on the host; not in use */
 	struct view_compute compute;

@@ -227,6 +227,26 @@ static void text_stays_text_and_bytes_that_are_none_are_replaced(void **state)
 	assert_says(said->err, "/a??[2J'");
 }
 
+static void what_is_in_force_is_shown_beside_what_is_to_come(void **state)
+{
+	struct slice s;
+
+	tool_run("mkdir \"$VGPU_STATE/one\"; printf 'vgpu-share 1\\ndevice * memory 4g cores "
+		 "20\\nend\\n' "
+		 ">\"$VGPU_STATE/one/share\"");
+	make(&s, tool_path("state/one/region"));
+	meter(&s, REGION_COMPUTE_LIMITED);
+	atomic_store(&s.region.file->own.share_ns, 1);
+	assert_says(
+		tool_run("\"$VGPU\" list | tr -s ' '")->out, " 1.5G 2G->4G 75 0.0/30-50%->20% ");
+	assert_says(tool_run("\"$VGPU\" list --json")->out,
+		"\"pending_quota_bytes\": 4294967296, \"is_share_in_force\": false");
+	atomic_store(&s.region.file->own.share_ns, 0);
+	assert_says(tool_run("\"$VGPU\" list | tr -s ' '")->out, " 1.5G 2G 75 0.0/20% ");
+	drop(&s);
+	tool_run("rm -r \"$VGPU_STATE/one\"");
+}
+
 static void a_region_that_lies_is_listed_or_refused(void **state)
 {
 	static const struct {
@@ -329,6 +349,7 @@ int main(void)
 		cmocka_unit_test(json_is_json_and_counts_in_bytes),
 		cmocka_unit_test(a_hostile_name_moves_no_cursor_and_breaks_no_json),
 		cmocka_unit_test(text_stays_text_and_bytes_that_are_none_are_replaced),
+		cmocka_unit_test(what_is_in_force_is_shown_beside_what_is_to_come),
 		cmocka_unit_test(a_region_that_lies_is_listed_or_refused),
 		cmocka_unit_test(a_broken_region_costs_one_line_and_hides_no_other),
 		cmocka_unit_test(a_region_without_processes_is_shown_only_on_request),

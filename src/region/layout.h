@@ -148,10 +148,11 @@ struct region_slot {
 	/* What the process has on the device is expected to end then (CLOCK_MONOTONIC); 0: nothing. */
 	_Atomic uint64_t busy_until_ns[REGION_DEVICES];
 	_Atomic uint64_t evicted_bytes[REGION_DEVICES]; /* moved to the host by a checkpoint */
-	/*
-	 * Work that is not charged yet is under way since then (CLOCK_MONOTONIC); 0: none. Where the process ends
-	 * with it, it is charged by whoever clears the slot.
+							/*
+	 * Work that is not charged yet is under way since then (CLOCK_MONOTONIC; the lowest bit says that a thread
+	 * waits for it); 0: none. Where the process ends with it, it is charged by whoever clears the slot.
 	 */
+#define REGION_BUSY_AWAITED UINT64_C(1)
 	_Atomic uint64_t busy_since_ns[REGION_DEVICES];
 	/* Its sign of life (token.h) where the file system does not keep the lock; else 0. */
 	_Atomic uint64_t token_place, token_birth;

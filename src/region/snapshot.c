@@ -227,19 +227,24 @@ static int read_compute(const struct reader *r, unsigned d, struct snapshot_comp
 	return 0;
 }
 
-/* Work that runs for long is shown as it runs; its process may be waiting for it, and charge nothing meanwhile. */
-static void add_running(struct snapshot *s, const uint64_t *since_ns)
+/* Whether its process says so: it waits for the work, or the end that it expects is yet to come. */
+static bool is_running(const struct region_slot *slot, unsigned d, uint64_t now_ns)
 {
-	uint64_t now_ns = clock_now_ns();
+	return slot->busy_since_ns[d] &&
+	       ((slot->busy_since_ns[d] & REGION_BUSY_AWAITED) || slot->busy_until_ns[d] > now_ns);
+}
 
+/* Work that runs for long is shown as it runs, and never jumps into view; its process may be waiting for it, and charge nothing meanwhile. */
+static void add_running(struct snapshot *s, const uint64_t *since_ns, uint64_t now_ns)
+{
 	for (unsigned d = 0; d < s->device_count; d++)
 		if (since_ns[d] < now_ns && now_ns - since_ns[d] > RUNNING_NS)
-			s->devices[d].compute.busy_ns += now_ns - since_ns[d];
+			s->devices[d].compute.busy_ns += now_ns - since_ns[d] - RUNNING_NS;
 }
 
 static int read_all(struct reader *r, struct snapshot *s)
 {
-	uint64_t since_ns[REGION_DEVICES];
+	uint64_t since_ns[REGION_DEVICES], now_ns = clock_now_ns();
 	struct region_slot slot;
 	bool is_live;
 	int e;
@@ -266,10 +271,10 @@ static int read_all(struct reader *r, struct snapshot *s)
 		r->live[i / 64] |= UINT64_C(1) << (i % 64);
 		add_process(s, &slot, i);
 		for (unsigned d = 0; d < s->device_count; d++)
-			if (slot.busy_since_ns[d] && slot.busy_since_ns[d] < since_ns[d])
+			if (is_running(&slot, d, now_ns) && slot.busy_since_ns[d] < since_ns[d])
 				since_ns[d] = slot.busy_since_ns[d];
 	}
-	add_running(s, since_ns);
+	add_running(s, since_ns, now_ns);
 	return add_shared(r, s);
 }
 

@@ -126,6 +126,7 @@ void gate_wait_begin_slowly(CUstream stream, bool is_all, struct gate_wait *ret_
 {
 	int saved_errno = errno;
 	struct stream_state *s = NULL;
+	struct device *device;
 
 	*ret_wait = (struct gate_wait){
 		.since_ns = clock_now_ns(), .is_watched = true, .is_all = is_all};
@@ -142,7 +143,13 @@ void gate_wait_begin_slowly(CUstream stream, bool is_all, struct gate_wait *ret_
 			!capture_is_on(stream))
 			stream_state_close(s);
 		s->users++;
+		ret_wait->meter = s->meter;
+		meter_count_wait(s->meter, true);
 		streams_leave(s);
+	} else if (state_current_device(&device) == CUDA_SUCCESS) {
+		ret_wait->meter = meter_of(device);
+		LOCK_SCOPE(&ret_wait->meter->lock);
+		meter_count_wait(ret_wait->meter, true);
 	}
 	ret_wait->state = s;
 	untracked_poll_before_wait(ret_wait->since_ns);
@@ -184,17 +191,14 @@ void gate_wait_end_slowly(struct gate_wait *wait, CUresult result)
 	int saved_errno = errno;
 	uint64_t now_ns = clock_now_ns();
 	struct stream_state *s = wait->state;
-	struct device *device;
-	struct meter *m = NULL;
+	struct meter *m = wait->meter;
 	CUcontext context = NULL;
 
-	if (s)
-		m = s->meter;
-	else if (state_current_device(&device) == CUDA_SUCCESS &&
-		 cuda.cuCtxGetCurrent(&context) == CUDA_SUCCESS)
-		m = meter_of(device);
+	if (!s && (!cuda.cuCtxGetCurrent || cuda.cuCtxGetCurrent(&context) != CUDA_SUCCESS))
+		context = NULL;
 	if (m) {
 		LOCK_SCOPE(&m->lock);
+		meter_count_wait(m, false);
 		if (s)
 			s->users--;
 		if (result == CUDA_SUCCESS)

@@ -21,6 +21,7 @@
 #include "gpu/abi/cuda.h"
 #include "tenant/compute/poll.h"
 
+struct meter;
 struct stream_state;
 
 /*
@@ -107,6 +108,7 @@ void gate_copy_slowly(CUstream stream, uint64_t bytes);
  */
 struct gate_wait {
 	struct stream_state *state; /* NULL: of the context, or unknown */
+	struct meter *meter;	    /* of the device that is waited for; NULL: unknown */
 	uint64_t since_ns;
 	bool is_watched, is_all;
 };

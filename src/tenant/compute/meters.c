@@ -26,15 +26,28 @@ struct meter *meter_of(struct device *device)
 	return m;
 }
 
+static void publish_since(const struct meter *m)
+{
+	uint64_t bit = m->waits ? REGION_BUSY_AWAITED : 0;
+
+	/* relaxed: read by others when this process has ended, or by people */
+	atomic_store_explicit(
+		&state.region.file->own.slots[state.slot].busy_since_ns[m->device->entry],
+		m->since_ns ? (m->since_ns & ~REGION_BUSY_AWAITED) | bit : 0, memory_order_relaxed);
+}
+
 void meter_say_busy_since(struct meter *m, uint64_t since_ns)
 {
 	if (m->since_ns == since_ns)
 		return;
 	m->since_ns = since_ns;
-	/* relaxed: read by others when this process has ended, or by people */
-	atomic_store_explicit(
-		&state.region.file->own.slots[state.slot].busy_since_ns[m->device->entry], since_ns,
-		memory_order_relaxed);
+	publish_since(m);
+}
+
+void meter_count_wait(struct meter *m, bool is_begin)
+{
+	m->waits += is_begin ? 1 : UINT32_MAX;
+	publish_since(m);
 }
 
 void meter_say_busy_until(struct meter *m, uint64_t until_ns)

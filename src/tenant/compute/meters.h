@@ -36,6 +36,7 @@ struct meter {
 	struct credit credit;
 	struct spans spans;
 	uint64_t since_ns; /* as said in the region */
+	uint32_t waits;	   /* of threads for the device, under way */
 	struct limits limits;
 	struct device *device;
 	struct region_compute *books;
@@ -51,6 +52,7 @@ struct meter *meter_of(struct device *device);
  * keep the device busy; 0: it does not.
  */
 void meter_say_busy_since(struct meter *meter, uint64_t since_ns);
+void meter_count_wait(struct meter *meter, bool is_begin);
 void meter_say_busy_until(struct meter *meter, uint64_t until_ns);
 
 /* The meters, in the order of the region's devices; those that are not ready have is_ready false. */

@@ -22,15 +22,12 @@ const char help_doctor[] =
 	"which\n"
 	"                 of them are not as they have to be\n"
 	"\n"
-	"Looks at one process by its PID, at one slice by its name, or at all slices: whether the\n"
-	"library is loaded, which share files and options give the limits, whether NVML tells "
-	"what\n"
-	"the driver gave to the process, how often memory was refused or its accounting "
-	"corrected,\n"
-	"with how many other slices it shares its devices in time slices, and which limit cannot "
-	"be\n"
-	"kept, and why.\n"
-	"Exits with 1 where something is wrong. Processes of other users are for root to look "
+	"Looks at one process by its PID, at one slice by its name, or at all slices: whether\n"
+	"the library is loaded, which files and options give the limits, whether NVML tells\n"
+	"what the driver gave to the process, how often memory was refused or its accounting\n"
+	"corrected, with how many other slices it shares its devices in time slices, and which\n"
+	"limit cannot be kept, and why.\n"
+	"Exits with 1 where something is wrong. Processes of other users are for root to look\n"
 	"at.\n";
 
 #define MEASURE_NS UINT64_C(100000000) /* how long compute time is measured */

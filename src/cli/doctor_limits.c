@@ -188,8 +188,7 @@ static void judge_turns(const struct patient *p, struct findings *notes)
 	if (!turns) {
 		diagnosis_add(notes,
 			"process %d: it has no folder for time slices, so time in which other "
-			"slices work "
-			"on its devices is charged to it, too",
+			"slices work on its devices counts for it, too",
 			p->pid);
 		return;
 	}
@@ -197,8 +196,7 @@ static void judge_turns(const struct patient *p, struct findings *notes)
 	if (r < 0)
 		diagnosis_add(notes,
 			"process %d: the folder for time slices %.200s cannot be read (%s), so "
-			"time in "
-			"which other slices work on its devices may be charged to it, too",
+			"time in which other slices work on its devices may count for it, too",
 			p->pid, turns, strerror(-r));
 }
 
@@ -253,7 +251,7 @@ void limits_judge(const struct patient *patient, struct findings *notes, struct 
 		inspect_option(seen, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"))
 		diagnosis_add(notes,
 			"process %d: it is told to use MPS, under which work of several processes "
-			"runs at once: time that it keeps a device busy is charged whole, however "
+			"runs at once: time that it keeps a device busy counts whole, however "
 			"little of the device it uses",
 			patient->pid);
 }

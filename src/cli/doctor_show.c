@@ -191,7 +191,7 @@ void diagnosis_show_text(const struct diagnosis *d)
 		view_print_name(&d->views[i], name, sizeof(name));
 		fputs("slice ", stdout);
 		put(name);
-		fputs("\n  region ", stdout);
+		fputs("\n  accounting file ", stdout);
 		put(d->views[i].region);
 		putchar('\n');
 		for (unsigned k = 0; k < d->views[i].device_count; k++)

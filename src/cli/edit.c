@@ -32,9 +32,8 @@ static int explain_none(const char *name, const char *region, struct err *err)
 {
 	if (region)
 		return err_set(err, ENOENT,
-			"'%.60s' was not made by vgpu run: there is only a region, %.150s. Its "
-			"owner "
-			"changes its share file, or its environment",
+			"'%.60s' was not made by vgpu run: there is only its accounting file, "
+			"%.150s. Its owner changes its share file, or its environment",
 			name, region);
 	return err_set(
 		err, ENOENT, "there is no slice '%.60s'; `vgpu list --all` shows them", name);
@@ -274,7 +273,7 @@ static int refuse_mps(const struct edit *e, struct err *err)
 	if (!*e->share.mps || is_same)
 		return 0;
 	return err_set(err, EOPNOTSUPP,
-		"slice '%s' runs under MPS, where a program's part of a device is settled when it "
+		"slice '%s' runs under MPS, where a program's part of a device is fixed when it "
 		"begins; only its memory can be set",
 		e->name);
 }

@@ -231,8 +231,8 @@ static int open_all(struct eviction *e, const struct edit *slice,
 	void *cuda;
 
 	if (r)
-		return err_set(
-			err, r < 0 ? -r : EINVAL, "the slice's region: %s", region_explain(r));
+		return err_set(err, r < 0 ? -r : EINVAL, "the slice's accounting file: %s",
+			region_explain(r));
 	for (unsigned i = 0; i < e->evictees.count && r == 0; i++)
 		r = evictee_check(&e->evictees.list[i], e->region.file, slice->folder_owner, err);
 	if (r < 0)

@@ -21,7 +21,7 @@ const char help_list[] =
 	"  --processes    one row for each process\n"
 	"  --all          also slices without a running process\n"
 	"  --sim          ask the simulated node for the names of devices\n"
-	"  --region PATH  only the region in this file; may be given several times\n"
+	"  --region PATH  only the slice with this accounting file; may be given several times\n"
 	"\n"
 	"COMPUTE is the part of the device's time that was used within the last tenth of a\n"
 	"second, and what is granted: 12.3/30%, or 12.3/30-50% where more may be had when no\n"

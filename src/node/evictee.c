@@ -54,8 +54,8 @@ int evictee_read(const char *region, bool is_quiet, struct snapshot **ret_snapsh
 		return err_set(err, ENOMEM, "no memory");
 	r = is_quiet ? read_quiet(region, s) : snapshot_read(region, s);
 	if (r != 0 && r != -ENOENT)
-		return err_set(
-			err, r < 0 ? -r : EINVAL, "the slice's region: %s", region_explain(r));
+		return err_set(err, r < 0 ? -r : EINVAL, "the slice's accounting file: %s",
+			region_explain(r));
 	*ret_snapshot = NULL;
 	if (r == 0) {
 		*ret_snapshot = s;
@@ -113,13 +113,13 @@ int evictee_check(const struct evictee *p, const void *region_file, uid_t owner,
 	/* Under a slice of root's its programs may be any user's. */
 	if (owner != 0 && (!user_of_process(p->pid, &user) || user != owner))
 		return err_set(err, EPERM,
-			"its region names process %d, which is not of the slice's user (%u): "
-			"somebody wrote that into it",
+			"its accounting file names process %d, which is not of the slice's user "
+			"(%u): somebody wrote that into it",
 			p->pid, (unsigned)owner);
 	if (!mappings_has_file_at(p->pid, region_file))
 		return err_set(err, EPERM,
-			"its region names process %d, which has not mapped that region: somebody "
-			"wrote that into it",
+			"its accounting file names process %d, which has not mapped that file: "
+			"somebody wrote that into it",
 			p->pid);
 	return 0;
 }

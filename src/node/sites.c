@@ -321,8 +321,8 @@ int sites_add(struct sites *sites, const char *path, struct err *err)
 	int r = add_region(sites, path, 0, false);
 
 	if (r == -EBADF)
-		return err_set(err, EBADF, "region '%.200s': it is no regular file", path);
-	return r < 0 ? err_set(err, -r, "region '%.200s': %s", path, strerror(-r)) : 0;
+		return err_set(err, EBADF, "accounting file '%.200s': it is no regular file", path);
+	return r < 0 ? err_set(err, -r, "accounting file '%.200s': %s", path, strerror(-r)) : 0;
 }
 
 bool sites_is_called(const struct site *site, const char *text)

@@ -368,7 +368,7 @@ int slice_create(const char *name, const struct share *grant, bool is_sim, struc
 	r = make_region(share.region);
 	if (r) {
 		slice_finish(&slice);
-		return err_set(err, EIO, "make the region %s: %s; %s", share.region,
+		return err_set(err, EIO, "make the accounting file %s: %s; %s", share.region,
 			region_explain(r), region_remedy(r));
 	}
 	*ret_slice = slice;

@@ -230,7 +230,8 @@ int view_read(const struct site *site, const struct inventory *devices, struct v
 		r = 0; /* no process of it has used a device yet */
 	}
 	if (r)
-		return err_set(err, -r, "region '%.200s': %s", site->region, region_explain(r));
+		return err_set(
+			err, -r, "accounting file '%.200s': %s", site->region, region_explain(r));
 	v.is_running = v.process_count > 0;
 	if (site->folder) {
 		snprintf(v.folder, sizeof(v.folder), "%s", site->folder);

@@ -185,7 +185,8 @@ static const char *read_line(struct share *s, const struct words *w)
 	if (strcmp(w->word[0], "region") == 0)
 		return read_path(s->region, w->word[1], "the slice has a region already");
 	if (strcmp(w->word[0], "turns") == 0)
-		return read_path(s->turns, w->word[1], "the slice has a folder of turns already");
+		return read_path(
+			s->turns, w->word[1], "the slice has a folder for time slices already");
 	if (strcmp(w->word[0], "mps") == 0)
 		return read_path(s->mps, w->word[1], "the slice has a daemon of MPS already");
 	if (strcmp(w->word[0], "priority") == 0) {

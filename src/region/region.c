@@ -351,16 +351,15 @@ const char *region_explain(int outcome)
 {
 	switch (outcome) {
 	case REGION_E_FOREIGN:
-		return "the file is not a region of this library; remove it, or name another";
+		return "the file is no accounting file of this library; remove it, or name another";
 	case REGION_E_TRUNCATED:
-		return "the file is too short to be a region; remove it, or name another";
+		return "the file is too short to be an accounting file; remove it, or name another";
 	case REGION_E_VERSION:
-		return "the file is a region of another version; remove it when its processes have "
-		       "ended";
+		return "the file is the accounting file of another version; remove it when its "
+		       "processes have ended";
 	case -EFBIG:
 		return "the process may make no file so large (ulimit -f); start it by vgpu run, "
-		       "which "
-		       "makes the region, or raise the limit to 4 MiB";
+		       "which makes the file, or raise the limit to 4 MiB";
 	case REGION_E_REMOTE:
 		return "other machines may have its file system mounted, too";
 	default:

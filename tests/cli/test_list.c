@@ -304,7 +304,7 @@ static void a_broken_region_costs_one_line_and_hides_no_other(void **state)
 			"\"$VGPU\" list --region \"$HERE/broken\" --region \"$HERE/empty\" "
 			"--region \"$HERE/absent\" --region \"$HERE/whole.cache\"");
 	assert_int_equal(said->status, 1);
-	assert_says(said->err, "/broken': the file is not a region");
+	assert_says(said->err, "/broken': the file is no accounting file");
 	assert_says(said->err, "/empty': ");
 	assert_says(said->err, "/absent': No such file");
 	assert_says(said->out, "whole");

@@ -169,7 +169,7 @@ static void a_process_that_only_the_region_names_is_not_evicted(void **state)
 {
 	evict_names(start_victim(BOB), "which is not of the slice's user (54321)");
 	evict_names(start_victim(0), "which is not of the slice's user (54321)");
-	evict_names(start_victim(ALICE), "which has not mapped that region");
+	evict_names(start_victim(ALICE), "which has not mapped that file");
 }
 
 static void a_region_that_only_the_share_names_is_not_touched(void **state)

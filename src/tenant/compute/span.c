@@ -53,7 +53,7 @@ bool span_charge(struct meter *m, const struct span *span, uint64_t now_ns)
 	/* With others about, the first work also waits for the device to change over: 0.15 ms (H200). */
 	is_hidden = span->is_measured &&
 		    estimate_learn(&span->mix, took, span->is_first && m->turns.peer_count);
-	log_debug("work was charged", U64("start_ns", span->start_ns), U64("took_ns", took),
+	log_debug("work was counted", U64("start_ns", span->start_ns), U64("took_ns", took),
 		U64("charged_ns", fresh), U64("reserved_ns", (uint64_t)span->reserved_ns),
 		U64("measured", span->is_measured));
 	credit_end_running(m, span->running_ns);

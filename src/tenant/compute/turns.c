@@ -60,7 +60,8 @@ static void open_record(struct meter *m, uint64_t now_ns)
 			now_ns);
 	m->turns.is_open = r == 0;
 	if (r < 0)
-		log_warn("no turns can be taken on a device, so time slices of others are charged",
+		log_warn("no time slices can be had on a device, so the time of other slices "
+			 "counts, too",
 			STR("device", m->device->uuid), STR("folder", path),
 			STR("why", strerror(-r)));
 }
@@ -145,7 +146,7 @@ enum throttle turns_ask(struct meter *m, uint64_t estimate_ns, uint64_t busy_unt
 		turn.is_idle = streams_drain(m, now_ns);
 	step = throttle_turn(&turn, &why, ret_wake_ns);
 	if (step == THROTTLE_RELEASE || step == THROTTLE_LEAVE) {
-		log_debug("a turn is released", U64("at_ns", clock_now_ns()),
+		log_debug("a time slice is given back", U64("at_ns", clock_now_ns()),
 			U64("ended_ns", busy_until_ns));
 		(void)turn_release(&m->turns.turn, now_ns);
 	}

@@ -182,8 +182,8 @@ static void poll(struct watch *w, const struct meter *m, uint64_t now_ns)
 	/* relaxed: as in get() */
 	atomic_store_explicit(&m->books->counted_permille, permille, memory_order_relaxed);
 	if (permille != before)
-		log_info("others than slices with turns share the device: of the time that passes "
-			 "so much is charged",
+		log_info("processes without time slices share the device: of the time that passes "
+			 "so much counts",
 			STR("device", m->device->uuid), U64("permille", permille));
 }
 

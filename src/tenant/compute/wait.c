@@ -63,7 +63,7 @@ void wait_until(struct stream_state *s, enum throttle why, uint64_t wake_ns, uin
 	s->users--;
 	if (why == THROTTLE_NO_TURN) {
 		turns_waited(m);
-		log_debug("a wait for the turn ended", U64("began_ns", now_ns),
+		log_debug("a wait for the time slice ended", U64("began_ns", now_ns),
 			U64("until_ns", wake_ns), U64("at_ns", clock_now_ns()));
 	}
 	/* relaxed: for people to read */

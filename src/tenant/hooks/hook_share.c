@@ -180,7 +180,7 @@ static CUresult keep_foreign(CUmemGenericAllocationHandle handle, uint64_t bytes
 		return CUDA_SUCCESS;
 	if (r != CUDA_SUCCESS || state_meet_device(properties.location.id, &device) != 0)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	log_info("memory of another slice is imported, and charged to this one as well",
+	log_info("memory of another slice is imported, and counted for this one as well",
 		STR("device", device->uuid), U64("bytes", bytes));
 	return mapped_keep_foreign(handle, device, bytes);
 }

@@ -150,7 +150,7 @@ void allocations_share(CUdeviceptr pointer, uint64_t key)
 	unsigned shared;
 
 	if (!holding_share(HOLDING_POINTERS, pointer, &memory, HOLDING_KEY_ENDS, &shared))
-		log_debug("memory that can be opened stays charged to its maker alone");
+		log_debug("memory that can be opened stays counted for its maker alone");
 }
 
 bool allocations_is_to_be_watched(const struct allocation *allocation)

@@ -92,7 +92,7 @@ static uint32_t change_shelf(uint64_t life, struct device *device, int arrays, i
 	/* A context that is not in the books never ends, so its arrays have the key of no life. */
 	if (!holding_change(HOLDING_SHELVES, life ? life : UINT64_MAX, arrays > 0, change, &c) &&
 		arrays > 0)
-		log_warn("a charge stays in the books until the process ends");
+		log_warn("memory stays counted until the process ends");
 	return c.units_lost;
 }
 

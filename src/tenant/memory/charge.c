@@ -70,7 +70,7 @@ static struct lock reap_lock;
 static void audit(struct device *d)
 {
 	if (!ledger_audit(state.region.file, d->entry))
-		log_warn("the books of a device were wrong and are put right",
+		log_warn("the accounting of a device was wrong and is corrected",
 			STR("device", d->uuid));
 }
 
@@ -148,7 +148,7 @@ static void reap(struct device *d)
 		log_warn("dead processes of the slice cannot be looked for", U64("errno", -r));
 	shared_sweep(&state.region, state.slot);
 	if (ledger_settle(state.region.file, d->entry) != 0)
-		log_debug("the books of a device could not be settled now");
+		log_debug("the accounting of a device could not be completed now");
 	audit(d);
 	lock_leave(&reap_lock);
 }

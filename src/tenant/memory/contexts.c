@@ -375,7 +375,7 @@ void contexts_green_seen(CUgreenCtx green, CUcontext context)
 		return;
 	entry.b = (uint64_t)ordinal;
 	if (table_put(&greens, entry) < 0)
-		log_warn("what a green context allocates stays charged until the process ends");
+		log_warn("what a green context allocates stays counted until the process ends");
 	else
 		atomic_fetch_add(&green_count, 1);
 }

@@ -35,14 +35,14 @@ static struct lock share_lock; /* one thread at a time makes shared allocations 
 
 static void say_it_stays(void)
 {
-	log_warn("a charge stays in the books until the process ends");
+	log_warn("memory stays counted until the process ends");
 }
 
 /* The last reference is gone. */
 static void end_last(uint64_t key, const struct holding *holding)
 {
 	if (holding->flags & HOLDING_MAY_STAY)
-		log_info("memory that a descriptor may keep stays charged until the process ends");
+		log_info("memory that a descriptor may keep stays counted until the process ends");
 	else
 		holding_give_back(key, holding);
 }

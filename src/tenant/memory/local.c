@@ -139,7 +139,7 @@ void local_end(struct charge *charge)
 	FAULT("local: booked");
 	entry.b = now;
 	if (table_put(&contexts, entry) < 0)
-		log_warn("a charge stays in the books until the process ends");
+		log_warn("memory stays counted until the process ends");
 }
 
 void local_life_ended(struct device *device, uint64_t life)

@@ -233,7 +233,7 @@ void mapped_unmap_end(struct mapped_range *range, bool is_unmapped)
 
 		holding_end_done(&p->end, is_unmapped);
 		if (!is_unmapped && !mapped_map(p->at, p->bytes, &p->reference))
-			log_warn("a charge stays in the books until the process ends");
+			log_warn("memory stays counted until the process ends");
 	}
 	free_places(range);
 }
@@ -318,7 +318,7 @@ static void end_shared(unsigned shared, int fd, uint64_t key)
 	if (is_known || fd < 0)
 		ipc_let_go(shared, false);
 	else
-		log_info("exported memory stays charged until the process ends");
+		log_info("exported memory stays counted until the process ends");
 }
 
 void mapped_export_end(const struct mapped_export *export, bool is_made, int fd, uint64_t key)
@@ -337,7 +337,7 @@ void mapped_export_end(const struct mapped_export *export, bool is_made, int fd,
 	else if (!is_made || fd < 0)
 		holding_unpin(HOLDING_CREATED, reference->handle, reference->serial);
 	else if (!holding_stay_by_pin(HOLDING_CREATED, reference->handle, reference->serial))
-		log_debug("exported memory was released meanwhile, and stays charged");
+		log_debug("exported memory was released meanwhile, and stays counted");
 }
 
 static CUresult keep_imported(

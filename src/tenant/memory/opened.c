@@ -41,7 +41,7 @@ static CUresult charge_foreign(CUdeviceptr pointer, struct charge *charge)
 			device, round_up_u64(bytes, UINT64_C(0x200000)), CHARGE_SHARED, charge);
 	if (r != CUDA_SUCCESS)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	log_info("memory of another slice is opened, and charged to this one as well",
+	log_info("memory of another slice is opened, and counted for this one as well",
 		STR("device", device->uuid), U64("bytes", bytes));
 	return CUDA_SUCCESS;
 }

@@ -115,7 +115,7 @@ static bool ask(struct account *t, const struct device *d, uint64_t known, uint6
 		return false;
 	note(REGION_NOTE_NO_NVML);
 	if (t->misses == MISSES_MAX)
-		log_debug("nvml has no figure for this process, so the books stand alone",
+		log_debug("nvml has no figure for this process, so its accounting stands alone",
 			STR("device", d->uuid));
 	return false;
 }

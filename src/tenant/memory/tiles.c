@@ -107,7 +107,7 @@ static void take_out(struct tile *tile, uint64_t key)
 static void put_in(struct table_entry entry)
 {
 	if (table_put(&mapped_tiles, entry) < 0)
-		log_warn("a charge stays in the books until the process ends");
+		log_warn("memory stays counted until the process ends");
 }
 
 /* It is mapped as it was. */
@@ -215,7 +215,7 @@ void tiles_end(struct tiles *tiles, const CUarrayMapInfo *list, bool is_done, CU
 	}
 	tiles->deferred.give_back = give_back;
 	if (deferred_free_mark(&tiles->deferred, stream) != CUDA_SUCCESS)
-		log_warn("no event for what is unmapped, so it stays charged with its context");
+		log_warn("no event for what is unmapped, so it stays counted with its context");
 	deferred_free_add(&tiles->deferred);
 	deferred_free_collect();
 }
@@ -244,7 +244,7 @@ struct tiles *tiles_take(uint64_t resource)
 			}
 		}
 		if (!tiles || tiles->count == tiles->room) {
-			log_warn("a charge stays in the books until the process ends");
+			log_warn("memory stays counted until the process ends");
 			return tiles;
 		}
 		tiles->tile[tiles->count] = (struct tile){.key = entry.key, .entry = entry};

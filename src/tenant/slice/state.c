@@ -119,7 +119,8 @@ static enum state_mode open_region(void)
 		right = r == SLOT_E_FULL ? "fewer processes" : region_remedy(REGION_E_REMOTE);
 	}
 	if (r) {
-		log_error("the slice's region cannot be used, so all device memory is refused",
+		log_error("the slice's accounting file cannot be used, so all device memory is "
+			  "refused",
 			STR("path", path), STR("on", filesystem_at(path)->name), STR("why", why),
 			STR("right", right));
 		region_close(&state.region);
@@ -244,14 +245,15 @@ static int enter_device(CUdevice ordinal, struct device *d)
 	int r = region_device(&state.region, d->uuid, &d->entry);
 
 	if (r < 0) {
-		log_error("a device cannot be entered into the region, so its memory is refused",
+		log_error("a device cannot be entered into the slice's accounting file, so its "
+			  "memory is refused",
 			STR("device", d->uuid), STR("why", strerror(-r)));
 		return r == -ENODEV ? -EIO : r;
 	}
 	d->ordinal = ordinal;
 	FAULT("begin: device entered");
 	if (!ledger_audit(state.region.file, d->entry))
-		log_warn("the books of a device were wrong and are put right",
+		log_warn("the accounting of a device was wrong and is corrected",
 			STR("device", d->uuid));
 	set_limit(d);
 	d->is_shrunk = false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A kernel of a library with 4 GiB of variables is put into a graph, which loads the library when it is instantiated
- * or changed.
+ * A kernel of a library with 4 GiB of variables is put into a graph, which loads the library when the node is added
+ * or changed, in the graph or in the executable one.
  *
  * Room was reserved for a graph's nodes and frames alone, and 4.5 GiB were held in a slice of 2 GiB. Now a library
  * that was not used in the context is loaded, or refused, before the graph is made.
@@ -36,10 +36,31 @@ static CUDA_KERNEL_NODE_PARAMS_v2 node_of(CUkernel kernel)
 		.kernelParams = parameters};
 }
 
-static void try(bool is_change)
+enum way { ADD, ADD_ANY, CHANGE_NODE, CHANGE_ANY_NODE, CHANGE_EXECUTABLE, WAYS };
+
+static CUresult add(enum way way, CUgraph graph, const CUDA_KERNEL_NODE_PARAMS_v2 *kernel,
+	CUgraphNode *ret_node)
+{
+	CUgraphNodeParams any = {.type = CU_GRAPH_NODE_TYPE_KERNEL, .kernel = *kernel};
+
+	return way == ADD_ANY ? cuGraphAddNode(ret_node, graph, NULL, 0, &any)
+			      : cuGraphAddKernelNode_v2(ret_node, graph, NULL, 0, kernel);
+}
+
+static void change(enum way way, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v2 *kernel)
+{
+	CUgraphNodeParams any = {.type = CU_GRAPH_NODE_TYPE_KERNEL, .kernel = *kernel};
+
+	if (way == CHANGE_NODE)
+		cuGraphKernelNodeSetParams_v2(node, kernel);
+	else if (way == CHANGE_ANY_NODE)
+		cuGraphNodeSetParams(node, &any);
+}
+
+static void try(enum way way)
 {
 	CUkernel small = load(NULL), large = load(".global .align 4 .b8 data[0x100000000];");
-	CUDA_KERNEL_NODE_PARAMS_v2 first = node_of(is_change ? small : large),
+	CUDA_KERNEL_NODE_PARAMS_v2 first = node_of(way > ADD_ANY ? small : large),
 				   then = node_of(large);
 	CUgraphNode node;
 	CUgraphExec exec;
@@ -48,10 +69,13 @@ static void try(bool is_change)
 	if (!small || !large)
 		return;
 	MUST(cuGraphCreate(&graph, 0));
-	MUST(cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &first));
+	if (add(way, graph, &first, &node) != CUDA_SUCCESS)
+		return;
+	change(way, node, &then);
+	hostile_look();
 	if (cuGraphInstantiateWithFlags(&exec, graph, 0) != CUDA_SUCCESS)
 		return;
-	if (is_change)
+	if (way == CHANGE_EXECUTABLE)
 		cuGraphExecKernelNodeSetParams_v2(exec, node, &then);
 	hostile_look();
 	cuGraphLaunch(exec, NULL);
@@ -62,8 +86,8 @@ static void try(bool is_change)
 static void attack(void)
 {
 	hostile_begin();
-	try(false);
-	try(true);
+	for (int way = ADD; way < WAYS; way++)
+		try(way);
 }
 
 int main(int argc, char **argv)

@@ -3,6 +3,10 @@
 #include <stdlib.h>
 
 #include "sim/cuda/api/entry.h"
+#include "sim/cuda/model/code/kernel.h"
+#include "sim/cuda/model/code/library.h"
+#include "sim/cuda/model/code/module.h"
+#include "sim/cuda/model/context/context.h"
 #include "sim/cuda/model/graph/graph.h"
 #include "sim/cuda/model/graph/work.h"
 
@@ -52,6 +56,28 @@ ENTRY_BODY(cuGraphClone, (CUgraph * clone, CUgraph handle), (clone, handle))
 	return clone_graph(graph_check(handle), clone);
 }
 
+/*
+ * What a node of the program's is to do. A kernel's library is loaded then, where the kernel is to run (H100, driver
+ * 580).
+ */
+static CUresult describe(CUgraphNodeParams *params, struct work *ret_work)
+{
+	const CUDA_KERNEL_NODE_PARAMS_v2 *wanted = &params->kernel;
+	CUresult result = work_from_params(params, ret_work);
+	struct context *context;
+	struct kernel *kernel;
+	struct module *module;
+
+	if (result != CUDA_SUCCESS || params->type != CU_GRAPH_NODE_TYPE_KERNEL)
+		return result;
+	kernel = kernel_check(wanted->func ? (const void *)wanted->func : wanted->kern);
+	if (!kernel->module->is_library)
+		return CUDA_SUCCESS;
+	result = wanted->ctx ? context_check(wanted->ctx, &context) : context_current(&context);
+	return result == CUDA_SUCCESS ? library_instantiate(kernel->module, context, &module)
+				      : result;
+}
+
 /* One body for all ways to add a node. */
 static CUresult add_node(CUgraphNode *ret_node, CUgraph handle, const CUgraphNode *deps,
 	size_t count, CUgraphNodeParams *params)
@@ -66,7 +92,7 @@ static CUresult add_node(CUgraphNode *ret_node, CUgraph handle, const CUgraphNod
 	LOCK_SCOPE(&driver.memory_lock);
 	graph = graph_check(handle);
 	if (graph)
-		result = work_from_params(params, &work);
+		result = describe(params, &work);
 	if (result == CUDA_SUCCESS) {
 		result = graph_add(graph, (struct graph_node *const *)deps, count, &work, &node);
 		if (result != CUDA_SUCCESS)
@@ -151,6 +177,40 @@ ENTRY_BODY(cuGraphAddMemAllocNode,
 		params->dptr = wanted.alloc.dptr;
 	return result;
 }
+
+/* Another kernel, copy or fill in a node. */
+static CUresult set_node(CUgraphNode handle, CUgraphNodeParams *params)
+{
+	struct graph_node *node;
+	struct work work;
+	CUresult result = CUDA_ERROR_INVALID_VALUE;
+
+	if (!params || params->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC ||
+		params->type == CU_GRAPH_NODE_TYPE_MEM_FREE ||
+		params->type == CU_GRAPH_NODE_TYPE_GRAPH)
+		return CUDA_ERROR_INVALID_VALUE;
+	LOCK_SCOPE(&driver.memory_lock);
+	node = graph_check_node(handle);
+	if (node && node->work.type == params->type)
+		result = describe(params, &work);
+	if (result == CUDA_SUCCESS)
+		node->work = work;
+	return result;
+}
+
+ENTRY_CALL(
+	cuGraphNodeSetParams, (CUgraphNode node, CUgraphNodeParams *params), set_node(node, params))
+
+ENTRY_CALL(cuGraphKernelNodeSetParams, (CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1 *params),
+	params ? set_node(node, &(CUgraphNodeParams){.type = CU_GRAPH_NODE_TYPE_KERNEL,
+					.kernel = widen_kernel(params)})
+	       : CUDA_ERROR_INVALID_VALUE)
+
+ENTRY_CALL(cuGraphKernelNodeSetParams_v2,
+	(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v2 *params),
+	params ? set_node(node,
+			 &(CUgraphNodeParams){.type = CU_GRAPH_NODE_TYPE_KERNEL, .kernel = *params})
+	       : CUDA_ERROR_INVALID_VALUE)
 
 ENTRY_BODY(cuGraphAddDependencies,
 	(CUgraph handle, const CUgraphNode *from, const CUgraphNode *to, size_t count),

@@ -292,6 +292,11 @@ typedef CUresult cuGraphExecUpdate_fn(
 	CUgraphExec exec, CUgraph graph, CUgraphNode *error_node, CUgraphExecUpdateResult *result);
 typedef CUresult cuGraphExecUpdate_v2_fn(
 	CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo *info);
+typedef CUresult cuGraphNodeSetParams_fn(CUgraphNode node, CUgraphNodeParams *params);
+typedef CUresult cuGraphKernelNodeSetParams_fn(
+	CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1 *params);
+typedef CUresult cuGraphKernelNodeSetParams_v2_fn(
+	CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v2 *params);
 typedef CUresult cuGraphExecNodeSetParams_fn(
 	CUgraphExec exec, CUgraphNode node, CUgraphNodeParams *params);
 typedef CUresult cuGraphExecKernelNodeSetParams_fn(

@@ -376,6 +376,28 @@ static void added(CUgraphNode made, const CUgraphNodeParams *params, CUgraphNode
 		*ret_params = *params;
 }
 
+/*
+ * Before a kernel comes into a graph: the driver loads its library then, and not only when the graph is instantiated
+ * (H100, driver 580).
+ */
+static CUresult prepare_kernel(const CUDA_KERNEL_NODE_PARAMS_v2 *params)
+{
+	struct graph_survey survey = GRAPH_SURVEY_NULL;
+	CUresult r;
+
+	if (state_enter() == STATE_ASIDE)
+		return CUDA_SUCCESS;
+	r = graph_survey_kernel(params, &survey);
+	graph_survey_end(&survey);
+	return r;
+}
+
+static CUresult prepare_node(const CUgraphNodeParams *params)
+{
+	return params->type == CU_GRAPH_NODE_TYPE_KERNEL ? prepare_kernel(&params->kernel)
+							 : CUDA_SUCCESS;
+}
+
 /* The rest of a hook that adds a node: the driver's call. */
 #define ADD(real, ...)                                          \
 	{                                                       \
@@ -386,7 +408,9 @@ static void added(CUgraphNode made, const CUgraphNodeParams *params, CUgraphNode
 		if (!node || !params)                           \
 			return real(node, __VA_ARGS__, params); \
 		wanted = *params;                               \
-		r = real(&made, __VA_ARGS__, &wanted);          \
+		r = prepare_node(&wanted);                      \
+		if (r == CUDA_SUCCESS)                          \
+			r = real(&made, __VA_ARGS__, &wanted);  \
 		if (r == CUDA_SUCCESS)                          \
 			added(made, &wanted, params);           \
 		return HOOK_GIVE(r, node, made);                \
@@ -399,6 +423,45 @@ ADD(cuda.cuGraphAddNode, graph, dependencies, count)
 HOOK_BODY(cuGraphAddNode_v2, CUgraphNode *, node, CUgraph, graph, const CUgraphNode *, dependencies,
 	const CUgraphEdgeData *, edges, size_t, count, CUgraphNodeParams *, params)
 ADD(cuda.cuGraphAddNode_v2, graph, dependencies, edges, count)
+
+/* The rest of a hook that puts a kernel into a graph: what is wanted, and the driver's call. */
+#define PUT_KERNEL(wanted, real, ...)                                     \
+	{                                                                 \
+		CUresult r;                                               \
+                                                                          \
+		if (!params)                                              \
+			return real(__VA_ARGS__, params);                 \
+		HOOK_COPY(params);                                        \
+		r = prepare_kernel(wanted);                               \
+		return r == CUDA_SUCCESS ? real(__VA_ARGS__, params) : r; \
+	}
+#define OLD_KERNEL (&(CUDA_KERNEL_NODE_PARAMS_v2){.func = params->func})
+
+HOOK_BODY(cuGraphAddKernelNode, CUgraphNode *, node, CUgraph, graph, const CUgraphNode *,
+	dependencies, size_t, count, const CUDA_KERNEL_NODE_PARAMS_v1 *, params)
+PUT_KERNEL(OLD_KERNEL, cuda.cuGraphAddKernelNode, node, graph, dependencies, count)
+
+HOOK_BODY(cuGraphAddKernelNode_v2, CUgraphNode *, node, CUgraph, graph, const CUgraphNode *,
+	dependencies, size_t, count, const CUDA_KERNEL_NODE_PARAMS_v2 *, params)
+PUT_KERNEL(params, cuda.cuGraphAddKernelNode_v2, node, graph, dependencies, count)
+
+HOOK_BODY(cuGraphKernelNodeSetParams, CUgraphNode, node, const CUDA_KERNEL_NODE_PARAMS_v1 *, params)
+PUT_KERNEL(OLD_KERNEL, cuda.cuGraphKernelNodeSetParams, node)
+
+HOOK_BODY(cuGraphKernelNodeSetParams_v2, CUgraphNode, node, const CUDA_KERNEL_NODE_PARAMS_v2 *,
+	params)
+PUT_KERNEL(params, cuda.cuGraphKernelNodeSetParams_v2, node)
+
+HOOK_BODY(cuGraphNodeSetParams, CUgraphNode, node, CUgraphNodeParams *, params)
+{
+	CUresult r;
+
+	if (!params)
+		return cuda.cuGraphNodeSetParams(node, params);
+	HOOK_COPY(params);
+	r = prepare_node(params);
+	return r == CUDA_SUCCESS ? cuda.cuGraphNodeSetParams(node, params) : r;
+}
 
 HOOK_BODY(cuDeviceGraphMemTrim, CUdevice, device)
 {

@@ -312,7 +312,7 @@ static void list_top_and_doctor_say_that_it_is_mps(void **state)
 	assert_says(said->out, "30% of the multiprocessors, by the daemon in ");
 	assert_says(said->out, ", which runs\n");
 	assert_says(said->out, "\"mode\": \"mps\"\n");
-	assert_says(said->out, "settled when it begins; only its memory can be set\nset 0\n");
+	assert_says(said->out, "fixed when it begins; only its memory can be set\nset 0\n");
 	assert_says(said->out, "no MPS daemon runs in ");
 	assert_nothing_is_left();
 }

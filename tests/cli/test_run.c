@@ -362,8 +362,7 @@ static void a_slice_outlives_a_vgpu_that_was_killed(void **state)
 static void a_slice_stays_while_anything_that_was_started_in_it_lives(void **state)
 {
 	static const char *const ways[] = {"sleep 60 &", "setsid -f sleep 60", "nohup sleep 60 &",
-		"python3 -c 'import subprocess; subprocess.Popen([\"sleep\", \"60\"], "
-		"close_fds=True)'"};
+		"python3 -c 'import subprocess; subprocess.Popen([\"sleep\", \"60\"])'"};
 
 	for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
 		FILE *script = fopen(tool_path("left.sh"), "we");

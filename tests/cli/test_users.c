@@ -4,6 +4,8 @@
  *
  * Runs as root, with /run, /tmp and /dev/shm of its own. Two users, by numbers that no machine has.
  */
+#include <fcntl.h>
+#include <limits.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -22,6 +24,7 @@
 #include <cmocka.h>
 
 #include "base/bits.h"
+#include "base/cleanup.h"
 #include "region/process.h"
 #include "region/slot.h"
 #include "tests/cli/tool.h"
@@ -38,13 +41,31 @@
 	"region $PWD/region\\ndevice * memory 1073741824\\nend\\n\" >share' - \"$1\" \"$2\"; }\n" \
 	"A=54321 B=54322\n"
 
+/* The build folder, where the new /tmp would hide it. */
+static int show_build(const char *path, int fd)
+{
+	char command[3 * PATH_MAX];
+
+	if (access(path, F_OK) == 0)
+		return 0;
+	snprintf(command, sizeof(command), "mkdir -p '%s' && mount --bind /proc/%d/fd/%d '%s'",
+		path, (int)getpid(), fd, path);
+	return system(command);
+}
+
 static int set_up(void **state)
 {
 	static const char *const places[] = {"/run", "/tmp", "/dev/shm"};
+	_cleanup_fd_ int build = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	char path[PATH_MAX];
 
+	if (build < 0 || !getcwd(path, sizeof(path)))
+		return -1;
 	for (size_t i = 0; i < ARRAY_SIZE(places); i++)
 		if (mount("none", places[i], "tmpfs", 0, "mode=1777") < 0)
 			return -1;
+	if (show_build(path, build) != 0)
+		return -1;
 	if (tool_set_up(state) != 0)
 		return -1;
 	unsetenv("VGPU_STATE");

@@ -120,9 +120,10 @@ class Container:
                     "VGPU_SIM_STATE=/sim/machine", *options["env"]]})
         spec["mounts"] += [mount_of("/usr/" + name, "bind", "/usr/" + name, "rbind", "ro")
                            for name in os.listdir("/usr") if name != "local"]
+        # Below the build, which may lie in /tmp.
+        spec["mounts"] += [mount_of(to, "tmpfs", "tmpfs", "mode=1777") for to in options["tmpfs"]]
         spec["mounts"] += [mount_of(place.build, "bind", place.build, "rbind", "ro"),
                            mount_of("/sim", "bind", place.sim, "rbind", "rw")]
-        spec["mounts"] += [mount_of(to, "tmpfs", "tmpfs", "mode=1777") for to in options["tmpfs"]]
         for volume in options["volumes"]:
             source, to, *how = volume.split(":")
             spec["mounts"].append(mount_of(to, "bind", place.host(source), "rbind", *how))

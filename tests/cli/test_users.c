@@ -41,25 +41,42 @@
 	"region $PWD/region\\ndevice * memory 1073741824\\nend\\n\" >share' - \"$1\" \"$2\"; }\n" \
 	"A=54321 B=54322\n"
 
-/* The build folder, where the new /tmp would hide it. */
+/* The folder of the build, from the path of the program under test. */
+static bool find_build(char ret_path[PATH_MAX])
+{
+	const char *vgpu = getenv("VGPU");
+	char *end;
+
+	if (!vgpu || !realpath(vgpu, ret_path))
+		return false;
+	end = strstr(ret_path, "/src/cli/vgpu");
+	if (end)
+		*end = '\0';
+	return end;
+}
+
+/* Shows it again where the new /tmp hides it. */
 static int show_build(const char *path, int fd)
 {
-	char command[3 * PATH_MAX];
+	char command[PATH_MAX + 16], from[32];
 
 	if (access(path, F_OK) == 0)
 		return 0;
-	snprintf(command, sizeof(command), "mkdir -p '%s' && mount --bind /proc/%d/fd/%d '%s'",
-		path, (int)getpid(), fd, path);
-	return system(command);
+	snprintf(command, sizeof(command), "mkdir -p '%s'", path);
+	snprintf(from, sizeof(from), "/proc/self/fd/%d", fd);
+	return system(command) == 0 ? mount(from, path, NULL, MS_BIND, NULL) : -1;
 }
 
 static int set_up(void **state)
 {
 	static const char *const places[] = {"/run", "/tmp", "/dev/shm"};
-	_cleanup_fd_ int build = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_fd_ int build = -1;
 	char path[PATH_MAX];
 
-	if (build < 0 || !getcwd(path, sizeof(path)))
+	if (!find_build(path))
+		return -1;
+	build = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (build < 0)
 		return -1;
 	for (size_t i = 0; i < ARRAY_SIZE(places); i++)
 		if (mount("none", places[i], "tmpfs", 0, "mode=1777") < 0)

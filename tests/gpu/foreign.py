@@ -24,7 +24,7 @@ LEAST_CARD = 24
 NEAR = 10  # in points, more than its limit may never be had by
 LOOK_S = 0.2
 ASK_S = 30
-COUNTED = re.compile(r'^vgpu: level=info topic=compute .* msg="others than slices .* permille=(\d+)',
+COUNTED = re.compile(r'^vgpu: level=info topic=compute .* msg="processes without time slices .* permille=(\d+)',
                      re.M)
 
 

@@ -23,7 +23,7 @@ static CUresult keep(CUresult r, CUarray made, struct array_plan *plan)
 	HOOK_BODY(symbol, CUarray *, array, const type *, d)                   \
 	{                                                                      \
 		_cleanup_array_plan_ struct array_plan plan = {.life = 0};     \
-		CUarray made;                                                  \
+		CUarray made = NULL;                                           \
 		CUresult r;                                                    \
                                                                                \
 		if (!array || !d)                                              \
@@ -50,7 +50,7 @@ HOOK_BODY(cuMipmappedArrayCreate, CUmipmappedArray *, mipmap, const CUDA_ARRAY3D
 	descriptor, unsigned int, level_count)
 {
 	_cleanup_array_plan_ struct array_plan plan = {.life = 0};
-	CUmipmappedArray made;
+	CUmipmappedArray made = NULL;
 	CUresult r;
 
 	if (!mipmap || !descriptor)

@@ -17,7 +17,7 @@ HOOK_BODY(cuDevicePrimaryCtxRetain, CUcontext *, context, CUdevice, ordinal)
 {
 	struct primary_call call;
 	struct device *device;
-	CUcontext made;
+	CUcontext made = NULL;
 	CUresult r = contexts_enter(ordinal, &device);
 
 	if (r != CUDA_SUCCESS || !device || !context)
@@ -64,7 +64,7 @@ HOOK_FORMS(cuDevicePrimaryCtxReset, _v2, CUdevice, ordinal)
 #define MAKE(real, ...)                                              \
 	{                                                            \
 		_cleanup_charge_ struct charge charge = CHARGE_NULL; \
-		CUcontext made;                                      \
+		CUcontext made = NULL;                               \
 		CUresult r;                                          \
                                                                      \
 		if (!context) /* the driver refuses it */            \

@@ -34,7 +34,7 @@ HOOK_BODY(cuImportExternalMemory, CUexternalMemory *, memory,
 	const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *, description)
 {
 	_cleanup_charge_ struct charge charge = CHARGE_NULL;
-	CUexternalMemory made;
+	CUexternalMemory made = NULL;
 	CUresult r = CUDA_SUCCESS;
 
 	if (!memory || !description)
@@ -121,7 +121,7 @@ HOOK_BODY(cuMemGetHandleForAddressRange, void *, handle, CUdeviceptr, at, size_t
 {
 	struct range range;
 	CUresult r;
-	int made;
+	int made = 0;
 
 	if (state_enter() != STATE_OPEN || !handle || !bytes)
 		return cuda.cuMemGetHandleForAddressRange(handle, at, bytes, type, flags);

@@ -30,7 +30,7 @@ HOOK_BODY(cuMemCreate, CUmemGenericAllocationHandle *, handle, size_t, bytes,
 	const CUmemAllocationProp *, properties, unsigned long long, flags)
 {
 	_cleanup_charge_ struct charge charge = CHARGE_NULL;
-	CUmemGenericAllocationHandle made;
+	CUmemGenericAllocationHandle made = 0;
 	CUresult r;
 
 	if (!handle || !properties || bytes == 0)

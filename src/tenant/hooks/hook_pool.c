@@ -128,7 +128,7 @@ static CUresult allocate(const struct call *c, CUdeviceptr *pointer)
 	CUresult r = CUDA_ERROR_OUT_OF_MEMORY;
 	struct pool *pool = NULL;
 	CUmemoryPool handle;
-	CUdeviceptr made;
+	CUdeviceptr made = 0;
 
 	if (mode == STATE_ASIDE || !pointer || c->bytes == 0 || (!c->alloc && !c->chosen) ||
 		capture_is_on(c->stream))
@@ -238,7 +238,7 @@ static CUresult enter_pool(CUmemoryPool pool, const CUmemLocation *location)
 
 HOOK_BODY(cuMemPoolCreate, CUmemoryPool *, pool, const CUmemPoolProps *, properties)
 {
-	CUmemoryPool made;
+	CUmemoryPool made = NULL;
 	CUresult r;
 
 	if (!pool || !properties || state_enter() != STATE_OPEN)

@@ -40,7 +40,7 @@ HOOK_FORMS(cuIpcOpenMemHandle, _v2, CUdeviceptr *, pointer, CUipcMemHandle, hand
 {
 	enum state_mode mode = state_enter();
 	struct opening opening;
-	CUdeviceptr made;
+	CUdeviceptr made = 0;
 	CUresult r;
 
 	if (mode == STATE_CLOSED)
@@ -188,7 +188,7 @@ static CUresult keep_foreign(CUmemGenericAllocationHandle handle, uint64_t bytes
 HOOK_BODY(cuMemImportFromShareableHandle, CUmemGenericAllocationHandle *, handle, void *, os_handle,
 	CUmemAllocationHandleType, type)
 {
-	CUmemGenericAllocationHandle made;
+	CUmemGenericAllocationHandle made = 0;
 	enum state_mode mode;
 	struct import import;
 	CUresult r;
@@ -236,7 +236,7 @@ HOOK_BODY(cuMemPoolImportFromShareableHandle, CUmemoryPool *, pool, void *, hand
 	CUmemAllocationHandleType, type, unsigned long long, flags)
 {
 	struct import import;
-	CUmemoryPool made;
+	CUmemoryPool made = NULL;
 	CUresult r;
 
 	if (state_enter() != STATE_OPEN || !pool)

@@ -122,7 +122,7 @@ HOOK_BODY(cuGreenCtxDestroy, CUgreenCtx, green)
 
 HOOK_BODY(cuCtxFromGreenCtx, CUcontext *, context, CUgreenCtx, green)
 {
-	CUcontext made;
+	CUcontext made = NULL;
 	CUresult r = cuda.cuCtxFromGreenCtx(context ? &made : NULL, green);
 
 	if (r == CUDA_SUCCESS && state_enter() == STATE_OPEN)

@@ -179,7 +179,7 @@ CUresult code_use_end(struct code_use *use, CUresult r)
 	if (!code_load_end(&use->image, &use->load, r == CUDA_SUCCESS ? use->library : NULL) &&
 		r == CUDA_SUCCESS) {
 		/* It stays with the context, and in the books, so that nothing more is given. */
-		log_warn("a library took more than was left of the quota, so its use is refused");
+		log_info("a library took more than was left of the quota, so its use is refused");
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	if (r == CUDA_SUCCESS)

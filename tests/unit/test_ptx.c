@@ -92,6 +92,11 @@ static void what_is_declared_is_counted(void **state)
 	}
 }
 
+/* Deeper than anybody nests. */
+#define DEEP(value)                                                                                \
+	"((((((((((((((((((((((((((((((((((((((((" value ")))))))))))))))))))))))))))))))))))))))" \
+							 ")"
+
 static const char *const not_understood[] = {
 	".global .b8 a[08];",
 	".global .b8 a[0x];",
@@ -137,8 +142,7 @@ static const char *const not_understood[] = {
 	"x y;",
 	"\x80",
 	"'",
-	".global .b8 "
-	"a[((((((((((((((((((((((((((((((((((((((((1))))))))))))))))))))))))))))))))))))))))];",
+	".global .b8 a[" DEEP("1") "];",
 	".global .b8 x<n>;",
 	".global .b8 x<2;",
 };

@@ -95,7 +95,7 @@ static void what_is_declared_is_counted(void **state)
 /* Deeper than anybody nests. */
 #define DEEP(value)                                                                                \
 	"((((((((((((((((((((((((((((((((((((((((" value ")))))))))))))))))))))))))))))))))))))))" \
-							 ")"
+	")"
 
 static const char *const not_understood[] = {
 	".global .b8 a[08];",

@@ -4,6 +4,7 @@
 
 #include "tenant/driver/attach.h"
 #include "tenant/driver/capture.h"
+#include "tenant/driver/current.h"
 
 CUcontext events_context_of(CUstream stream)
 {
@@ -12,25 +13,6 @@ CUcontext events_context_of(CUstream stream)
 	if (!cuda.cuStreamGetCtx || cuda.cuStreamGetCtx(stream, &context) != CUDA_SUCCESS)
 		return NULL;
 	return context;
-}
-
-bool events_enter(CUcontext context)
-{
-	CUcontext current = NULL;
-
-	if (!context || !cuda.cuCtxGetCurrent || !cuda.cuCtxPushCurrent_v2 ||
-		!cuda.cuCtxPopCurrent_v2 ||
-		(cuda.cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == context))
-		return false;
-	return cuda.cuCtxPushCurrent_v2(context) == CUDA_SUCCESS;
-}
-
-void events_leave(bool is_entered)
-{
-	CUcontext popped;
-
-	if (is_entered)
-		cuda.cuCtxPopCurrent_v2(&popped);
 }
 
 /* A thread that captures in the global mode forbids questions to the driver, ours as well. */
@@ -79,7 +61,7 @@ static bool may_run(CUresult r)
 
 bool events_is_idle(CUcontext context, CUstream stream)
 {
-	bool is_entered = events_enter(context), is_exchanged;
+	bool is_entered = current_enter(context), is_exchanged;
 	CUresult r = CUDA_ERROR_NOT_READY;
 	CUstreamCaptureMode mode;
 
@@ -88,7 +70,7 @@ bool events_is_idle(CUcontext context, CUstream stream)
 		r = cuda.cuStreamQuery(stream);
 		leave_relaxed(is_exchanged, mode);
 	}
-	events_leave(is_entered);
+	current_leave(is_entered);
 	return !may_run(r);
 }
 
@@ -104,7 +86,7 @@ CUresult events_query(CUevent event)
 
 enum events_answer events_record(CUcontext context, CUstream stream, CUevent *event)
 {
-	bool is_entered = events_enter(context), is_exchanged;
+	bool is_entered = current_enter(context), is_exchanged;
 	enum events_answer answer = EVENTS_CAPTURED;
 	CUstreamCaptureMode mode;
 
@@ -116,7 +98,7 @@ enum events_answer events_record(CUcontext context, CUstream stream, CUevent *ev
 				 : EVENTS_REFUSED;
 		leave_relaxed(is_exchanged, mode);
 	}
-	events_leave(is_entered);
+	current_leave(is_entered);
 	return answer;
 }
 

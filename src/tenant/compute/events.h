@@ -13,10 +13,6 @@
 /* The context that a stream belongs to, by the driver; NULL where it does not tell. */
 CUcontext events_context_of(CUstream stream);
 
-/* Makes a context current where it is not; true where events_leave() is to be called. */
-bool events_enter(CUcontext context);
-void events_leave(bool is_entered);
-
 /* Whether nothing is under way in the stream; false while it is captured. A context that is broken or gone runs nothing. */
 bool events_is_idle(CUcontext context, CUstream stream);
 

@@ -17,6 +17,7 @@
 #include "tenant/compute/events.h"
 #include "tenant/compute/meters.h"
 #include "tenant/driver/attach.h"
+#include "tenant/driver/current.h"
 
 struct recent {
 	CUstream stream;
@@ -218,11 +219,11 @@ static struct stream_state *find_in(
 /* The meter of the device that a context is of. */
 static struct meter *meter_of_context(CUcontext context)
 {
-	bool is_entered = events_enter(context);
+	bool is_entered = current_enter(context);
 	struct device *device;
 	CUresult r = state_current_device(&device);
 
-	events_leave(is_entered);
+	current_leave(is_entered);
 	return r == CUDA_SUCCESS ? meter_of(device) : NULL;
 }
 

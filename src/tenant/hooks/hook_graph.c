@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "tenant/hooks/hook.h"
 #include "tenant/compute/gate.h"
+#include "tenant/driver/current.h"
 #include "tenant/memory/code.h"
 #include "tenant/memory/graphs.h"
 #include "tenant/memory/guard.h"
@@ -36,23 +37,6 @@ struct making {
 	{                                                                                  \
 		.survey = GRAPH_SURVEY_NULL, .place_count = 0, .is_change = (is_it_change) \
 	}
-
-/* Makes the place's context current; false where it is already, or cannot be. */
-static bool enter(const struct making_place *place)
-{
-	CUcontext current = NULL;
-
-	return cuda.cuCtxGetCurrent(&current) == CUDA_SUCCESS && current != place->context &&
-	       cuda.cuCtxPushCurrent_v2(place->context) == CUDA_SUCCESS;
-}
-
-static void leave(bool is_entered)
-{
-	CUcontext popped;
-
-	if (is_entered)
-		cuda.cuCtxPopCurrent_v2(&popped);
-}
 
 /* In the place's context. */
 static CUresult begin_place(
@@ -87,9 +71,9 @@ static CUresult making_reserve(struct making *m, uint64_t bytes)
 
 		*p = (struct making_place){
 			.context = found->context, .local = CHARGE_NULL, .heap = CHARGE_NULL};
-		is_entered = enter(p);
+		is_entered = current_enter(p->context);
 		r = begin_place(m, p, found, found->context == current ? bytes : 0);
-		leave(is_entered);
+		current_leave(is_entered);
 	}
 	return r;
 }
@@ -118,7 +102,7 @@ static CUresult making_begin_kernel(const CUDA_KERNEL_NODE_PARAMS_v2 *params, st
 	if (state_enter() == STATE_ASIDE)
 		return CUDA_SUCCESS;
 	m->generation = code_generation();
-	m->function = params->func ? params->func : (CUfunction)params->kern;
+	m->function = graph_survey_function(params);
 	r = graph_survey_kernel(params, &m->survey);
 	return r == CUDA_SUCCESS ? making_reserve(m, 0) : r;
 }
@@ -141,10 +125,10 @@ static CUresult making_end(struct making *m, CUresult r)
 {
 	while (m->place_count > 0) {
 		struct making_place *p = &m->places[--m->place_count];
-		bool is_entered = enter(p);
+		bool is_entered = current_enter(p->context);
 
 		end_place(m, p, r);
-		leave(is_entered);
+		current_leave(is_entered);
 	}
 	graph_survey_end(&m->survey);
 	return r;
@@ -382,13 +366,15 @@ static void added(CUgraphNode made, const CUgraphNodeParams *params, CUgraphNode
  */
 static CUresult prepare_kernel(const CUDA_KERNEL_NODE_PARAMS_v2 *params)
 {
-	struct graph_survey survey = GRAPH_SURVEY_NULL;
+	CUfunction function = graph_survey_function(params);
+	bool is_entered;
 	CUresult r;
 
 	if (state_enter() == STATE_ASIDE)
 		return CUDA_SUCCESS;
-	r = graph_survey_kernel(params, &survey);
-	graph_survey_end(&survey);
+	is_entered = current_enter(params->ctx);
+	r = code_is_launched(function, NULL) ? CUDA_SUCCESS : code_prepare(function);
+	current_leave(is_entered);
 	return r;
 }
 

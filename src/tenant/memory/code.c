@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "tenant/driver/capture.h"
 #include "tenant/driver/attach.h"
+#include "tenant/driver/current.h"
 #include "tenant/memory/contexts.h"
 #include "tenant/memory/local.h"
 #include "tenant/memory/managed_data.h"
@@ -226,25 +227,11 @@ static uint64_t load_bytes(CUfunction function)
 		       : CODE_STEP_BYTES;
 }
 
-/* A launch is in the context of its stream, whichever is current. Returns whether that had to be changed. */
+/* A launch is in the context of its stream, whichever is current. Undone by current_leave(). */
 static bool enter_stream(CUstream stream)
 {
-	CUcontext current = NULL, context;
-
 	/* relaxed: see code_is_launched() */
-	if (!is(&code_has_many_contexts))
-		return false;
-	context = contexts_of_stream(stream);
-	return cuda.cuCtxGetCurrent(&current) == CUDA_SUCCESS && context != current &&
-	       cuda.cuCtxPushCurrent_v2(context) == CUDA_SUCCESS;
-}
-
-static void leave_stream(bool is_entered)
-{
-	CUcontext popped;
-
-	if (is_entered)
-		cuda.cuCtxPopCurrent_v2(&popped);
+	return is(&code_has_many_contexts) && current_enter(contexts_of_stream(stream));
 }
 
 /* In the context of the stream. */
@@ -283,7 +270,7 @@ CUresult code_launch_begin(CUfunction function, CUstream stream, struct code_lau
 	bool is_entered = enter_stream(stream);
 	CUresult r = launch_begin(function, stream, ret_launch);
 
-	leave_stream(is_entered);
+	current_leave(is_entered);
 	return r;
 }
 
@@ -299,7 +286,7 @@ void code_launch_end(struct code_launch *launch, CUresult r)
 	runtime_heap_end(launch->heap_bytes, launch->guard.grown_bytes);
 	if (r == CUDA_SUCCESS && !launch->is_captured)
 		mark((uintptr_t)launch->function, launch->generation);
-	leave_stream(is_entered);
+	current_leave(is_entered);
 }
 
 void code_forget_launches(void)

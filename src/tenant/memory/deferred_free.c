@@ -9,6 +9,7 @@
 #include "base/lock.h"
 #include "base/log.h"
 #include "tenant/driver/attach.h"
+#include "tenant/driver/current.h"
 #include "tenant/memory/contexts.h"
 
 static struct lock list_lock; /* held for the list alone, never while the driver is asked */
@@ -191,13 +192,10 @@ struct freed {
 
 static bool free_in_driver(const struct freed *f)
 {
-	CUcontext popped;
-	bool is_pushed = f->deferred.context &&
-			 cuda.cuCtxPushCurrent_v2(f->deferred.context) == CUDA_SUCCESS;
+	bool is_entered = current_enter(f->deferred.context);
 	bool is_freed = cuda.cuMemFree_v2(f->allocation.pointer) == CUDA_SUCCESS;
 
-	if (is_pushed)
-		cuda.cuCtxPopCurrent_v2(&popped);
+	current_leave(is_entered);
 	FAULT("deferred free: the driver freed");
 	return is_freed;
 }

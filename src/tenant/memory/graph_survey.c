@@ -53,8 +53,7 @@ static CUresult add_function(CUfunction function, struct graph_place *place)
 
 CUresult graph_survey_kernel(const CUDA_KERNEL_NODE_PARAMS_v2 *params, struct graph_survey *survey)
 {
-	/* The driver takes a kernel where it takes a function. */
-	CUfunction function = params->func ? params->func : (CUfunction)params->kern;
+	CUfunction function = graph_survey_function(params);
 	CUcontext current = NULL, popped;
 	struct graph_place *place;
 	CUresult r;

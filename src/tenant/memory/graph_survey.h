@@ -47,6 +47,12 @@ CUresult graph_survey_graph(CUgraph graph, struct graph_survey *survey) MUST_CHE
 /* The place of a context, begun where there is none; NULL where there are too many. */
 struct graph_place *graph_survey_place(struct graph_survey *survey, CUcontext context);
 
+/* The function of a kernel node, or its kernel, which the driver takes in its place. */
+static inline CUfunction graph_survey_function(const CUDA_KERNEL_NODE_PARAMS_v2 *params)
+{
+	return params->func ? params->func : (CUfunction)params->kern;
+}
+
 /*
  * Adds a kernel node's function or kernel, which is loaded into its context, if it is not there, or refused.
  * A context of NULL means the current one.

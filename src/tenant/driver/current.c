@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The context that is current for the calling thread. */
+#include "tenant/driver/current.h"
+
+#include "tenant/driver/attach.h"
+
+bool current_enter(CUcontext context)
+{
+	CUcontext current = NULL;
+
+	if (!context || !cuda.cuCtxGetCurrent || !cuda.cuCtxPushCurrent_v2 ||
+		!cuda.cuCtxPopCurrent_v2 ||
+		(cuda.cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == context))
+		return false;
+	return cuda.cuCtxPushCurrent_v2(context) == CUDA_SUCCESS;
+}
+
+void current_leave(bool is_entered)
+{
+	CUcontext popped;
+
+	if (is_entered)
+		cuda.cuCtxPopCurrent_v2(&popped);
+}

@@ -22,36 +22,41 @@ static CUresult loaded(CUresult r, CUmodule made, const struct image *image, str
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* The rest of a hook that loads a module: the driver's call, with the arguments behind the module. */
-#define LOAD(real, read_image, ...)                          \
-	{                                                    \
-		const struct image image_ = read_image;      \
-		struct code_load load;                       \
-		CUmodule made = NULL;                        \
-		CUresult r;                                  \
-                                                             \
-		if (!module)                                 \
-			return real(module, __VA_ARGS__);    \
-		r = code_load_begin(&image_, &load);         \
-		if (r == CUDA_SUCCESS) {                     \
-			r = real(&made, __VA_ARGS__);        \
-			r = loaded(r, made, &image_, &load); \
-		}                                            \
-		return HOOK_GIVE(r, module, made);           \
+/*
+ * The rest of a hook that loads code: what begins and ends it, the driver's call, what its image tells, and the
+ * arguments behind the handle.
+ */
+#define LOAD(type, handle, begin, end, real, read_image, ...) \
+	{                                                     \
+		const struct image image_ = read_image;       \
+		struct code_load load;                        \
+		type made = NULL;                             \
+		CUresult r;                                   \
+                                                              \
+		if (!handle)                                  \
+			return real(handle, __VA_ARGS__);     \
+		r = begin(&image_, &load);                    \
+		if (r == CUDA_SUCCESS) {                      \
+			r = real(&made, __VA_ARGS__);         \
+			r = end(r, made, &image_, &load);     \
+		}                                             \
+		return HOOK_GIVE(r, handle, made);            \
 	}
+#define LOAD_MODULE(...)  LOAD(CUmodule, module, code_load_begin, loaded, __VA_ARGS__)
+#define LOAD_LIBRARY(...) LOAD(CUlibrary, library, library_begin, library_loaded, __VA_ARGS__)
 
 HOOK_BODY(cuModuleLoad, CUmodule *, module, const char *, path)
-LOAD(cuda.cuModuleLoad, image_read_file(path), path)
+LOAD_MODULE(cuda.cuModuleLoad, image_read_file(path), path)
 
 HOOK_BODY(cuModuleLoadData, CUmodule *, module, const void *, data)
-LOAD(cuda.cuModuleLoadData, image_read(data), data)
+LOAD_MODULE(cuda.cuModuleLoadData, image_read(data), data)
 
 HOOK_BODY(cuModuleLoadDataEx, CUmodule *, module, const void *, data, unsigned int, count,
 	CUjit_option *, options, void **, values)
-LOAD(cuda.cuModuleLoadDataEx, image_read(data), data, count, options, values)
+LOAD_MODULE(cuda.cuModuleLoadDataEx, image_read(data), data, count, options, values)
 
 HOOK_BODY(cuModuleLoadFatBinary, CUmodule *, module, const void *, data)
-LOAD(cuda.cuModuleLoadFatBinary, image_read(data), data)
+LOAD_MODULE(cuda.cuModuleLoadFatBinary, image_read(data), data)
 
 HOOK_BODY(cuModuleUnload, CUmodule, module)
 {
@@ -91,23 +96,6 @@ static CUresult library_loaded(
 	cuda.cuLibraryUnload(made);
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
-
-#define LOAD_LIBRARY(real, read_image, ...)                          \
-	{                                                            \
-		const struct image image_ = read_image;              \
-		struct code_load load;                               \
-		CUlibrary made = NULL;                               \
-		CUresult r;                                          \
-                                                                     \
-		if (!library)                                        \
-			return real(library, __VA_ARGS__);           \
-		r = library_begin(&image_, &load);                   \
-		if (r == CUDA_SUCCESS) {                             \
-			r = real(&made, __VA_ARGS__);                \
-			r = library_loaded(r, made, &image_, &load); \
-		}                                                    \
-		return HOOK_GIVE(r, library, made);                  \
-	}
 
 HOOK_BODY(cuLibraryLoadData, CUlibrary *, library, const void *, data, CUjit_option *, options,
 	void **, values, unsigned int, count, CUlibraryOption *, library_options, void **,

@@ -28,24 +28,9 @@ static CUfunction load(bool has_heap)
 	return function;
 }
 
-static CUDA_KERNEL_NODE_PARAMS_v2 node_of(CUfunction function)
-{
-	static uint64_t out, n;
-	static void *parameters[] = {&out, &n};
-
-	return (CUDA_KERNEL_NODE_PARAMS_v2){.func = function,
-		.gridDimX = 1,
-		.gridDimY = 1,
-		.gridDimZ = 1,
-		.blockDimX = 1,
-		.blockDimY = 1,
-		.blockDimZ = 1,
-		.kernelParams = parameters};
-}
-
 static CUgraph graph_of(CUfunction function, CUgraphNode *ret_node)
 {
-	CUDA_KERNEL_NODE_PARAMS_v2 params = node_of(function);
+	CUDA_KERNEL_NODE_PARAMS_v2 params = hostile_node(function, NULL);
 	CUgraph graph;
 
 	MUST(cuGraphCreate(&graph, 0));
@@ -64,7 +49,7 @@ static CUgraph parent_of(CUgraph child, CUgraphNode *ret_node)
 
 static void change(enum way way, const struct kernels *kernels)
 {
-	CUDA_KERNEL_NODE_PARAMS_v2 heap = node_of(kernels->heap);
+	CUDA_KERNEL_NODE_PARAMS_v2 heap = hostile_node(kernels->heap, NULL);
 	CUgraphNodeParams any = {.type = CU_GRAPH_NODE_TYPE_KERNEL, .kernel = heap};
 	CUgraphExecUpdateResultInfo info;
 	CUgraphNode node, child, ignored;

@@ -174,6 +174,22 @@ CUresult hostile_launch(CUfunction function, CUstream stream)
 	return cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL);
 }
 
+CUDA_KERNEL_NODE_PARAMS_v2 hostile_node(CUfunction function, CUkernel kernel)
+{
+	static uint64_t out, n;
+	static void *parameters[] = {&out, &n};
+
+	return (CUDA_KERNEL_NODE_PARAMS_v2){.func = function,
+		.kern = kernel,
+		.gridDimX = 1,
+		.gridDimY = 1,
+		.gridDimZ = 1,
+		.blockDimX = 1,
+		.blockDimY = 1,
+		.blockDimZ = 1,
+		.kernelParams = parameters};
+}
+
 static const char *tag(bool is_in_slice)
 {
 	return is_in_slice ? "slice" : "free";

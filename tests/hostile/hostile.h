@@ -83,3 +83,5 @@ const char *hostile_ptx(const struct hostile_code *code, char text[HOSTILE_CODE_
 
 /* One thread of it in the stream; of a function, or of a kernel as the driver takes it in its place. */
 CUresult hostile_launch(CUfunction function, CUstream stream);
+/* One thread of a function, or of a kernel, as a node of a graph. */
+CUDA_KERNEL_NODE_PARAMS_v2 hostile_node(CUfunction function, CUkernel kernel);

@@ -21,21 +21,6 @@ static CUkernel load(const char *variables)
 	return kernel;
 }
 
-static CUDA_KERNEL_NODE_PARAMS_v2 node_of(CUkernel kernel)
-{
-	static uint64_t out, n;
-	static void *parameters[] = {&out, &n};
-
-	return (CUDA_KERNEL_NODE_PARAMS_v2){.kern = kernel,
-		.gridDimX = 1,
-		.gridDimY = 1,
-		.gridDimZ = 1,
-		.blockDimX = 1,
-		.blockDimY = 1,
-		.blockDimZ = 1,
-		.kernelParams = parameters};
-}
-
 enum way { ADD, ADD_ANY, CHANGE_NODE, CHANGE_ANY_NODE, CHANGE_EXECUTABLE, WAYS };
 
 static CUresult add(enum way way, CUgraph graph, const CUDA_KERNEL_NODE_PARAMS_v2 *kernel,
@@ -60,8 +45,8 @@ static void change(enum way way, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS
 static void try(enum way way)
 {
 	CUkernel small = load(NULL), large = load(".global .align 4 .b8 data[0x100000000];");
-	CUDA_KERNEL_NODE_PARAMS_v2 first = node_of(way > ADD_ANY ? small : large),
-				   then = node_of(large);
+	CUDA_KERNEL_NODE_PARAMS_v2 first = hostile_node(NULL, way > ADD_ANY ? small : large),
+				   then = hostile_node(NULL, large);
 	CUgraphNode node;
 	CUgraphExec exec;
 	CUgraph graph;

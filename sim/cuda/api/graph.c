@@ -185,9 +185,7 @@ static CUresult set_node(CUgraphNode handle, CUgraphNodeParams *params)
 	struct work work;
 	CUresult result = CUDA_ERROR_INVALID_VALUE;
 
-	if (!params || params->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC ||
-		params->type == CU_GRAPH_NODE_TYPE_MEM_FREE ||
-		params->type == CU_GRAPH_NODE_TYPE_GRAPH)
+	if (!params || !work_can_change(params->type))
 		return CUDA_ERROR_INVALID_VALUE;
 	LOCK_SCOPE(&driver.memory_lock);
 	node = graph_check_node(handle);

@@ -57,6 +57,13 @@ CUresult work_alloc(CUDA_MEM_ALLOC_NODE_PARAMS *params, struct work *ret_work);
 CUresult work_free(CUdeviceptr dptr, struct work *ret_work);
 CUresult work_from_params(CUgraphNodeParams *params, struct work *ret_work);
 
+/* Whether a node of this type may be given other parameters later. */
+static inline bool work_can_change(CUgraphNodeType type)
+{
+	return type != CU_GRAPH_NODE_TYPE_MEM_ALLOC && type != CU_GRAPH_NODE_TYPE_MEM_FREE &&
+	       type != CU_GRAPH_NODE_TYPE_GRAPH;
+}
+
 /* Does the work, and says how long that takes and whether the device is needed for it. */
 static inline CUresult work_run(const struct work *work, struct device *device,
 	uint64_t *ret_duration_ns, bool *ret_is_busy)

@@ -49,6 +49,8 @@ if nvidia-smi -L 2>/dev/null | grep -q '^GPU'; then
 	where="this machine's GPU"
 else
 	sim=--sim
+	# another simulated machine has devices of the same names
+	export VGPU_TURNS="$own/turns"
 	smi='vgpu-sim smi'
 	where='the simulated node: no GPU is here'
 fi

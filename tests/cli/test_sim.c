@@ -158,8 +158,8 @@ static void a_tenant_that_is_left_behind_has_its_memory(void **state)
 static void a_running_slice_shows_what_it_holds_on_which_device(void **state)
 {
 	const struct said *said =
-		tool_run("\"$VGPU\" run --sim --memory 2g --device 0 --name busy -- \"$TENANT\" "
-			 "--hold 60000 "
+		tool_run(": >\"$HERE/tenant\"; \"$VGPU\" run --sim --memory 2g --device 0 "
+			 "--name busy -- \"$TENANT\" --hold 60000 "
 			 ">\"$HERE/tenant\" & tries=0\n"
 			 "until grep -q holding \"$HERE/tenant\" || [ $tries = 200 ]; do "
 			 "sleep 0.02; tries=$((tries + 1)); done\n"
@@ -174,8 +174,8 @@ static void a_running_slice_shows_what_it_holds_on_which_device(void **state)
 static void a_slice_without_a_quota_of_memory_may_fill_the_card(void **state)
 {
 	const struct said *said = tool_run(
-		"\"$VGPU\" run --sim --cores 30 --device 0 --name busy -- \"$TENANT\" "
-		"--hold 60000 >\"$HERE/tenant\" & tries=0\n"
+		": >\"$HERE/tenant\"; \"$VGPU\" run --sim --cores 30 --device 0 --name busy -- "
+		"\"$TENANT\" --hold 60000 >\"$HERE/tenant\" & tries=0\n"
 		"until grep -q holding \"$HERE/tenant\" || [ $tries = 500 ]; do "
 		"sleep 0.02; tries=$((tries + 1)); done\n"
 		"head -n 1 \"$HERE/tenant\"\n"

@@ -18,7 +18,8 @@ import coverage
 import csource
 
 SYSTEM = ("libcuda.so.1", "libnvidia-ml.so.1")
-SIMULATED = [("sim/cuda/entry.def", "cu"), ("sim/nvml/entry.def", "nvml")]
+SIMULATED = [("sim/cuda/entry.def", "sim/cuda/unsupported.def", "cu"),
+             ("sim/nvml/entry.def", "sim/nvml/unsupported.def", "nvml")]
 
 
 def check_table(table, names):
@@ -59,14 +60,22 @@ def check_names(table, root):
 
 
 def check_simulated(root):
-    """The simulated driver has no function that the real one lacks."""
-    for path, library in SIMULATED:
-        names = set(coverage.read_names(root, library))
-        if not names or not os.path.isfile(os.path.join(root, path)):
+    """The simulated driver has every function of the real one, each once, and no other."""
+    for real, unsupported, library in SIMULATED:
+        names, seen = set(coverage.read_names(root, library)), set()
+        if not names or not all(os.path.isfile(os.path.join(root, p)) for p in (real, unsupported)):
             continue
-        for row in csource.rows(csource.read(root, path), "ENTRY"):
-            if row.args[0] not in names:
-                yield path, row.line, "no driver that we know exports %s" % row.args[0]
+        for path in real, unsupported:
+            for row in csource.rows(csource.read(root, path), "ENTRY", "UNSUPPORTED", "UNLISTED",
+                                    "VARIABLE"):
+                name = row.args[0]
+                if name not in names:
+                    yield path, row.line, "no driver that we know exports %s" % name
+                if name in seen:
+                    yield path, row.line, "%s has a row already; with a body it has none here" % name
+                seen.add(name)
+        for name in sorted(names - seen):
+            yield unsupported, 1, "the driver exports %s, and the simulated one does not" % name
 
 
 def check_library(path, table, hooks, names):

@@ -386,8 +386,17 @@ class Coverage(Tree):
         self.put_all('MEMORY("first", cuInit, cuMemAlloc)\n')
         self.put("sim/cuda/entry.def", TOP + "ENTRY(cuInit, cuInit, 2000, BOTH)\n"
                  "ENTRY(cuInti, cuInti, 2000, BOTH)\n")
+        self.put("sim/cuda/unsupported.def", TOP + "UNSUPPORTED(cuMemAlloc_v2, cuMemAlloc, 3020, "
+                 "BOTH)\n")
         self.finds("check_coverage.py", "sim/cuda/entry.def:4: no driver that we know exports "
                    "cuInti")
+
+    def test_a_simulated_function_that_is_missing_or_there_twice_is_found(self):
+        self.put_all('MEMORY("first", cuInit, cuMemAlloc)\n')
+        self.put("sim/cuda/entry.def", TOP + "ENTRY(cuInit, cuInit, 2000, BOTH)\n")
+        self.put("sim/cuda/unsupported.def", TOP + "UNLISTED(cuInit)\n")
+        self.finds("check_coverage.py", "sim/cuda/unsupported.def:3: cuInit has a row already")
+        self.finds("check_coverage.py", "the driver exports cuMemAlloc_v2, and the simulated")
 
     def test_the_page_says_what_is_hooked_and_what_is_not(self):
         self.put_all('MEMORY("by 2 MiB", cuMemAlloc)\nHARMLESS("asks", cuInit)\n',

@@ -10,6 +10,11 @@ enum form { BOTH, LEGACY, THREAD };
 #define ENTRY(symbol, base, version, form) symbol##_fn symbol;
 #include "sim/cuda/entry.def"
 
+#define UNSUPPORTED(symbol, base, version, form) CUresult symbol(void);
+#define UNLISTED(symbol)
+#define VARIABLE(symbol)
+#include "sim/cuda/unsupported.def"
+
 struct row {
 	const char *base;
 	void *address;
@@ -20,6 +25,10 @@ struct row {
 static const struct row rows[] = {
 #define ENTRY(symbol, base, version, form) {#base, (void *)symbol, version, form},
 #include "sim/cuda/entry.def"
+#define UNSUPPORTED(symbol, base, version, form) {#base, (void *)symbol, version, form},
+#define UNLISTED(symbol)
+#define VARIABLE(symbol)
+#include "sim/cuda/unsupported.def"
 };
 enum { ROW_COUNT = sizeof(rows) / sizeof(rows[0]) };
 
@@ -27,7 +36,7 @@ enum { ROW_COUNT = sizeof(rows) / sizeof(rows[0]) };
  * Rows by base name, so that a query costs some tens of ns as in the real driver. Open addressing,
  * built once; the rows of one name are found by walking on to the first empty place.
  */
-#define TABLE_SIZE 2048 /* power of two, several times the rows */
+#define TABLE_SIZE 4096 /* power of two, several times the rows */
 _Static_assert(ROW_COUNT * 3 < TABLE_SIZE, "table too full");
 static uint16_t table[TABLE_SIZE]; /* index + 1 */
 static pthread_once_t table_once = PTHREAD_ONCE_INIT;

@@ -267,6 +267,59 @@ TEST(host_functions_run_when_their_time_comes)
 	CHECK(called_at - began >= 5 * MS);
 }
 
+TEST(a_stream_waits_for_a_word)
+{
+	CUstream waiting, writing;
+	CUdeviceptr word;
+
+	child_context();
+	OK(cuMemAlloc_v2(&word, 16));
+	OK(cuMemsetD32_v2(word, 0, 4));
+	OK(cuStreamCreate(&waiting, CU_STREAM_NON_BLOCKING));
+	OK(cuStreamCreate(&writing, CU_STREAM_NON_BLOCKING));
+	OK(cuStreamWaitValue32_v2(waiting, word, 7, CU_STREAM_WAIT_VALUE_GEQ));
+	OK(cuStreamWriteValue64_v2(waiting, word + 8, UINT64_C(1) << 40, 0));
+	EQUAL(cuStreamQuery(waiting), CUDA_ERROR_NOT_READY);
+	EQUAL(cuStreamQuery(writing), CUDA_SUCCESS);
+	EQUAL(*(volatile uint64_t *)(uintptr_t)(word + 8), 0);
+	OK(cuStreamWriteValue32_v2(writing, word, 8, 0));
+	OK(cuStreamSynchronize(waiting));
+	EQUAL(*(volatile uint64_t *)(uintptr_t)(word + 8), UINT64_C(1) << 40);
+	/* Host functions of another stream are not held up, those of the waiting one are. */
+	OK(cuStreamWaitValue64_v2(waiting, word + 8, 1, CU_STREAM_WAIT_VALUE_EQ));
+	__atomic_store_n(&called, 0, __ATOMIC_RELEASE);
+	OK(cuLaunchHostFunc(waiting, note_call, &(int){5}));
+	OK(cuStreamWriteValue64_v2(writing, word + 8, 1, 0));
+	OK(cuStreamSynchronize(waiting));
+	EQUAL(__atomic_load_n(&called, __ATOMIC_ACQUIRE), 5);
+}
+
+TEST(operations_on_words_come_in_batches)
+{
+	CUstreamBatchMemOpParams ops[3] = {{0}};
+	CUdeviceptr word;
+
+	child_context();
+	OK(cuMemAlloc_v2(&word, 8));
+	OK(cuMemsetD32_v2(word, 0, 2));
+	ops[0].waitValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
+	ops[0].waitValue.address = word;
+	ops[0].waitValue.value64 = 3;
+	ops[1].waitValue.operation = CU_STREAM_MEM_OP_WAIT_VALUE_32;
+	ops[1].waitValue.address = word;
+	ops[1].waitValue.value64 = 3;
+	ops[1].waitValue.flags = CU_STREAM_WAIT_VALUE_EQ;
+	ops[2].operation = CU_STREAM_MEM_OP_BARRIER;
+	OK(cuStreamBatchMemOp_v2(NULL, 3, ops, 0));
+	OK(cuStreamSynchronize(NULL));
+	EQUAL(*(volatile uint32_t *)(uintptr_t)word, 3);
+	ops[2].operation = 9;
+	EQUAL(cuStreamBatchMemOp_v2(NULL, 3, ops, 0), CUDA_ERROR_INVALID_VALUE);
+	EQUAL(cuStreamWriteValue32_v2(NULL, word + 2, 1, 0), CUDA_ERROR_INVALID_VALUE);
+	EQUAL(cuStreamWaitValue32_v2(NULL, word, 1, 8), CUDA_ERROR_INVALID_VALUE);
+	EQUAL(cuStreamWriteValue32_v2(NULL, 16, 1, 0), CUDA_ERROR_INVALID_VALUE);
+}
+
 TEST(work_shows_as_utilisation)
 {
 	struct machine_snapshot *snap = malloc(sizeof(*snap));
@@ -407,6 +460,8 @@ int main(void)
 		cmocka_unit_test(bad_launches_are_refused),
 		cmocka_unit_test(streams_order_themselves_as_cuda_says),
 		cmocka_unit_test(host_functions_run_when_their_time_comes),
+		cmocka_unit_test(a_stream_waits_for_a_word),
+		cmocka_unit_test(operations_on_words_come_in_batches),
 		cmocka_unit_test(work_shows_as_utilisation),
 		cmocka_unit_test(a_long_queue_shows_as_full_utilisation),
 		cmocka_unit_test(a_pool_does_not_lend_what_is_freed_later),

@@ -270,6 +270,25 @@ TEST(unknown_names_are_told_apart_by_the_two_forms)
 	CHECK(!found);
 }
 
+/* Libraries look for such functions, too, and call them without an answer in mind. */
+TEST(a_function_without_a_body_says_that_it_is_not_supported)
+{
+	CUdriverProcAddressQueryResult status;
+	CUresult (*function)(void);
+
+	OK(cuGetProcAddress_v2(
+		"cuFlushGPUDirectRDMAWrites", (void **)&function, 12000, 0, &status));
+	EQUAL(status, CU_GET_PROC_ADDRESS_SUCCESS);
+	CHECK((void *)function == dlsym(RTLD_DEFAULT, "cuFlushGPUDirectRDMAWrites"));
+	EQUAL(function(), CUDA_ERROR_NOT_SUPPORTED);
+	OK(cuGetProcAddress_v2(
+		"cuFlushGPUDirectRDMAWrites", (void **)&function, 11020, 0, &status));
+	EQUAL(status, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);
+	OK(cuGetProcAddress_v2("cudbgGetAPI", (void **)&function, 12000, 0, &status));
+	EQUAL(status, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
+	CHECK(dlsym(RTLD_DEFAULT, "cudbgGetAPI") && dlsym(RTLD_DEFAULT, "cudbgIpcFlag"));
+}
+
 TEST(every_row_is_exported_and_errors_have_names)
 {
 	const char *text;
@@ -294,6 +313,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(names_are_found_as_by_the_real_driver),
 		cmocka_unit_test(unknown_names_are_told_apart_by_the_two_forms),
+		cmocka_unit_test(a_function_without_a_body_says_that_it_is_not_supported),
 		cmocka_unit_test(every_row_is_exported_and_errors_have_names),
 	};
 

@@ -569,3 +569,4 @@ typedef size_t (*CUoccupancyB2DSize)(int block_size);
 #include "gpu/abi/cuda_green.h"
 #include "gpu/abi/cuda_old.h"
 #include "gpu/abi/cuda_share.h"
+#include "gpu/abi/cuda_word.h"

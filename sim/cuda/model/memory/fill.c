@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ??? */
+/* Fills as things to be done: the bytes move at once, the time passes in the stream. */
 #include "sim/cuda/model/memory/fill.h"
 
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ??? */
+/* Memory pools: what they give out, keep back and give up. */
 #include "sim/cuda/model/memory/pool.h"
 
 #include <stddef.h>

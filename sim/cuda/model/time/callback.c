@@ -5,11 +5,14 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/uio.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "sim/cuda/model/context/context.h"
 #include "sim/cuda/model/driver.h"
 #include "sim/cuda/model/time/timeline.h"
+#include "sim/machine/clock.h"
 #include "sim/machine/kept.h"
 #include "sim/machine/schedule.h"
 
@@ -27,6 +30,7 @@ struct callback {
 	CUhostFn fn;
 	CUstreamCallback callback;
 	void *user_data;
+	struct callback_word word; /* it is done when this is so; bytes 0: nothing to wait for */
 	struct callback *next;
 };
 
@@ -35,6 +39,7 @@ static pthread_cond_t changed;
 static pthread_cond_t done;
 static struct callback *queue; /* those of one device by time */
 static struct callback *running;
+static unsigned int word_count; /* entries of the queue that wait for a word */
 static pthread_t runner;
 static bool is_started;
 
@@ -42,8 +47,43 @@ static void run(struct callback *entry)
 {
 	if (entry->fn)
 		entry->fn(entry->user_data);
-	else
+	else if (entry->callback)
 		entry->callback(entry->handle, CUDA_SUCCESS, entry->user_data);
+}
+
+/* Nobody says when a word changes, so it is read this often. */
+#define WORD_POLL_NS UINT64_C(1000000)
+
+/* A word whose memory is gone keeps nobody: the kernel reads it, for it may go at any time. */
+static bool is_so(const struct callback_word *word)
+{
+	uint64_t value = 0, wanted = word->value;
+	struct iovec here = {&value, word->bytes}, there = {(void *)word->address, word->bytes};
+
+	if (process_vm_readv(getpid(), &here, 1, &there, 1, 0) != (ssize_t)word->bytes)
+		return true;
+	switch (word->flags) {
+	case CU_STREAM_WAIT_VALUE_GEQ:
+		return word->bytes == 8 ? (int64_t)(value - wanted) >= 0
+					: (int32_t)((uint32_t)value - (uint32_t)wanted) >= 0;
+	case CU_STREAM_WAIT_VALUE_EQ:
+		return value == wanted;
+	case CU_STREAM_WAIT_VALUE_AND:
+		return (value & wanted) != 0;
+	default:
+		return word->bytes == 8 ? ~(value | wanted) != 0
+					: ~((uint32_t)value | (uint32_t)wanted) != 0;
+	}
+}
+
+/* Whether an earlier entry of its stream still waits for a word. Under the lock. */
+static bool is_behind_word(const struct callback *entry)
+{
+	for (const struct callback *other = queue; other != entry; other = other->next) {
+		if (other->word.bytes && other->stream == entry->stream)
+			return true;
+	}
+	return false;
 }
 
 /* Takes the first whose time has come; NULL: none, and when to try again. Under the lock. */
@@ -58,11 +98,15 @@ static struct callback *take(uint64_t *ret_wake_ns)
 		uint64_t wake;
 		bool is_end;
 
-		if ((seen >> device & 1) != 0)
+		if ((seen >> device & 1) != 0 || (word_count && is_behind_word(entry)))
 			continue;
-		seen |= UINT64_C(1) << device;
 		wake = schedule_expect(driver.machine, device, entry->time_ns, &is_end);
+		if (wake == 0 && entry->word.bytes && !is_so(&entry->word))
+			wake = machine_now_ns() + WORD_POLL_NS;
+		else
+			seen |= UINT64_C(1) << device;
 		if (wake == 0) {
+			word_count -= entry->word.bytes != 0;
 			*place = entry->next;
 			return entry;
 		}
@@ -129,21 +173,17 @@ static int start(void)
 	return 0;
 }
 
-int callback_add(struct stream *stream, CUhostFn fn, CUstreamCallback callback, void *user_data,
-	CUstream handle)
+static int add(struct stream *stream, const struct callback *wanted)
 {
-	struct callback *entry = calloc(1, sizeof(*entry));
+	struct callback *entry = malloc(sizeof(*entry));
 	struct callback **place;
 	int r;
 
 	if (!entry)
 		return -ENOMEM;
+	*entry = *wanted;
 	entry->context = stream->context;
 	entry->stream = stream;
-	entry->handle = handle;
-	entry->fn = fn;
-	entry->callback = callback;
-	entry->user_data = user_data;
 	entry->time_ns = timeline_add(stream, 0, false);
 	LOCK_SCOPE(&lock);
 	r = start();
@@ -157,8 +197,22 @@ int callback_add(struct stream *stream, CUhostFn fn, CUstreamCallback callback, 
 		;
 	entry->next = *place;
 	*place = entry;
+	word_count += entry->word.bytes != 0;
 	pthread_cond_signal(&changed);
 	return 0;
+}
+
+int callback_add(struct stream *stream, CUhostFn fn, CUstreamCallback callback, void *user_data,
+	CUstream handle)
+{
+	return add(stream,
+		&(struct callback){
+			.fn = fn, .callback = callback, .user_data = user_data, .handle = handle});
+}
+
+int callback_await(struct stream *stream, const struct callback_word *word)
+{
+	return add(stream, &(struct callback){.word = *word});
 }
 
 static bool is_waited_for(
@@ -198,6 +252,7 @@ void callback_cancel(struct context *context)
 			place = &entry->next;
 			continue;
 		}
+		word_count -= entry->word.bytes != 0;
 		*place = entry->next;
 		free(entry);
 	}

@@ -290,6 +290,12 @@ void schedule_catch_up(struct machine *machine, int device, uint64_t now_ns)
 	advance(machine, device, lock, now_ns, &are_others);
 }
 
+void schedule_catch_up_all(struct machine *machine)
+{
+	for (int device = 0; device < machine_board(machine)->device_count; device++)
+		schedule_catch_up(machine, device, machine_now_ns());
+}
+
 void schedule_reset_slot(struct machine *machine, uint32_t slot)
 {
 	for (int device = 0; device < machine_board(machine)->device_count; device++) {

@@ -41,5 +41,8 @@ uint64_t schedule_expect(struct machine *machine, int device, uint64_t clock_ns,
 /* Brings the schedule up to now, before something changes that it depends on, or reads it. */
 void schedule_catch_up(struct machine *machine, int device, uint64_t now_ns);
 
+/* All of them, before a process is forgotten: what was served until now is counted. Under the machine's lock. */
+void schedule_catch_up_all(struct machine *machine);
+
 /* The slot begins anew: no work, and its clocks are CLOCK_MONOTONIC. Under the machine's lock. */
 void schedule_reset_slot(struct machine *machine, uint32_t slot);

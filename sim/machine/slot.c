@@ -140,6 +140,7 @@ static void free_slot(struct machine *machine)
 {
 	MACHINE_SCOPE(machine);
 
+	schedule_catch_up_all(machine);
 	layout_set_state(state_file_own_slot(machine), LAYOUT_SLOT_FREE);
 	kept_forget_slot(machine->layout, (unsigned int)machine->slot);
 }

@@ -62,10 +62,9 @@ static int64_t grown(uint64_t word, const struct budget_rate *rate, uint32_t mom
 	return balance > burst ? burst : balance;
 }
 
-uint64_t budget_spend(
-	uint64_t word, const struct budget_rate *rate, uint64_t now_ns, int64_t cost_ns)
+static uint64_t spend_at(
+	uint64_t word, const struct budget_rate *rate, uint32_t moment, int64_t cost_ns)
 {
-	uint32_t moment = moment_of(word, now_ns);
 	int64_t before = balance_of(word), balance = grown(word, rate, moment);
 	/* To the nearest step: many small costs come out right in all. */
 	int64_t cost = (cost_ns + (cost_ns < 0 ? -STEP_NS / 2 : STEP_NS / 2)) / STEP_NS;
@@ -75,6 +74,22 @@ uint64_t budget_spend(
 	if (is_booked)
 		return pack(balance - cost, moment);
 	return pack(before - cost, (uint32_t)word);
+}
+
+uint64_t budget_spend(
+	uint64_t word, const struct budget_rate *rate, uint64_t now_ns, int64_t cost_ns)
+{
+	return spend_at(word, rate, moment_of(word, now_ns), cost_ns);
+}
+
+uint64_t budget_spend_since(uint64_t word, const struct budget_rate *rate, uint64_t since_ns,
+	uint64_t now_ns, int64_t cost_ns)
+{
+	uint32_t moment = moment_of(word, now_ns);
+	uint64_t passed = since_ns < now_ns ? (now_ns - since_ns) >> MOMENT_SHIFT : 0;
+	uint32_t most = word == BUDGET_NONE ? moment - 1 : moment - (uint32_t)word;
+
+	return spend_at(word, rate, moment - (passed < most ? (uint32_t)passed : most), cost_ns);
 }
 
 int64_t budget_balance_ns(uint64_t word, const struct budget_rate *rate, uint64_t now_ns)

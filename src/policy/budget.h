@@ -24,6 +24,13 @@ struct budget_rate {
 uint64_t budget_spend(
 	uint64_t word, const struct budget_rate *rate, uint64_t now_ns, int64_t cost_ns);
 
+/*
+ * The same for work that began at since_ns and is charged now: what grows meanwhile pays for it, however little may be
+ * saved up. Where the word has been written since then, it is as if the work had begun at that moment.
+ */
+uint64_t budget_spend_since(uint64_t word, const struct budget_rate *rate, uint64_t since_ns,
+	uint64_t now_ns, int64_t cost_ns);
+
 /* The budget saved up at now_ns; less than 0: owed. */
 int64_t budget_balance_ns(uint64_t word, const struct budget_rate *rate, uint64_t now_ns);
 

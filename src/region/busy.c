@@ -68,28 +68,41 @@ uint64_t busy_mark(struct region_compute *compute, uint64_t start_ns, uint64_t e
 	return before_ns + (end_ns - start_ns) * fresh / (end - first);
 }
 
-static void spend(_Atomic uint64_t *word, uint64_t permille, uint64_t now_ns, uint64_t cost_ns)
+static void spend(_Atomic uint64_t *word, uint64_t permille, uint64_t since_ns, uint64_t now_ns,
+	int64_t cost_ns)
 {
 	struct budget_rate rate = {.permille = (uint32_t)permille};
 	uint64_t seen = atomic_load_explicit(word, memory_order_relaxed);
 
 	while (!atomic_compare_exchange_weak_explicit(word, &seen,
-		budget_spend(seen, &rate, now_ns, (int64_t)cost_ns), memory_order_relaxed,
+		budget_spend_since(seen, &rate, since_ns, now_ns, cost_ns), memory_order_relaxed,
 		memory_order_relaxed))
 		;
 }
 
-void busy_charge_left(struct region_compute *compute, uint64_t since_ns, uint64_t now_ns)
+/* A word of the region's is believed within its bounds: what is expected of the longest work, and what is owed at most. */
+static int64_t believed(int64_t advance_ns)
+{
+	int64_t most_ns = BUSY_LEFT_NS;
+
+	if (advance_ns > most_ns)
+		return most_ns;
+	return advance_ns < -most_ns ? -most_ns : advance_ns;
+}
+
+void busy_charge_left(
+	struct region_compute *compute, uint64_t since_ns, int64_t advance_ns, uint64_t now_ns)
 {
 	uint64_t limits = atomic_load_explicit(&compute->limits, memory_order_relaxed), elapsed;
 
-	if (since_ns >= now_ns)
-		return;
+	if (!since_ns || since_ns > now_ns)
+		since_ns = now_ns;
 	elapsed = busy_mark(compute, since_ns,
 		now_ns - since_ns < BUSY_LEFT_NS ? now_ns : since_ns + BUSY_LEFT_NS);
-	spend(&compute->budget, limits >> 48, now_ns, elapsed);
+	spend(&compute->budget, limits >> 48, since_ns, now_ns, (int64_t)elapsed);
 	if (limits & REGION_COMPUTE_LIMITED)
-		spend(&compute->ceiling, limits >> 32 & 0xffff, now_ns, elapsed);
+		spend(&compute->ceiling, limits >> 32 & 0xffff, since_ns, now_ns,
+			(int64_t)elapsed - believed(advance_ns));
 	atomic_fetch_add_explicit(&compute->elapsed_ns, elapsed, memory_order_relaxed);
 	atomic_fetch_add_explicit(&compute->busy_ns, elapsed, memory_order_relaxed);
 }

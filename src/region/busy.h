@@ -21,8 +21,10 @@
 uint64_t busy_mark(struct region_compute *compute, uint64_t start_ns, uint64_t end_ns);
 
 /*
- * Charges the work that a process had under way since since_ns when it ended. Nothing tells when that was, so it is
- * charged until now, but no more than BUSY_LEFT_NS: a process may have been idle for long before anybody looks.
+ * Charges the work that a process had under way since since_ns when it ended; 0: none. Nothing tells when that was, so
+ * it is charged until now, but no more than BUSY_LEFT_NS: a process may have been idle for long before anybody looks.
+ * advance_ns is what the process had taken of the ceiling in advance: it pays for the work, and what is left goes back.
  */
 #define BUSY_LEFT_NS UINT64_C(10000000000)
-void busy_charge_left(struct region_compute *compute, uint64_t since_ns, uint64_t now_ns);
+void busy_charge_left(
+	struct region_compute *compute, uint64_t since_ns, int64_t advance_ns, uint64_t now_ns);

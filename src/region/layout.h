@@ -88,7 +88,7 @@ PIN(struct hami_slot, sequence, 1936);
 
 /* Part two: our own. */
 #define REGION_MAGIC   0x31504f4c544e4143ull /* "CANTLOP1" */
-#define REGION_VERSION 6
+#define REGION_VERSION 7
 
 /* What device memory is held for; the order is the file's. */
 #define CHARGE_KINDS(X)       \
@@ -154,6 +154,11 @@ struct region_slot {
 	 */
 #define REGION_BUSY_AWAITED UINT64_C(1)
 	_Atomic uint64_t busy_since_ns[REGION_DEVICES];
+	/*
+	 * Of the slice's ceiling, taken by the process and not charged for work yet; less than 0: it owes. Where it
+	 * ends, that goes back.
+	 */
+	_Atomic int64_t advance_ns[REGION_DEVICES];
 	/* Its sign of life (token.h) where the file system does not keep the lock; else 0. */
 	_Atomic uint64_t token_place, token_birth;
 };
@@ -245,8 +250,8 @@ struct region_file {
 PIN(struct region_file, own, 2011136);
 PIN(struct region_own, devices, 64);
 PIN(struct region_own, slots, 1088);
-PIN(struct region_own, shared_path, 1088 + 1984 * REGION_SLOTS);
-PIN(struct region_own, compute, 1088 + 1984 * REGION_SLOTS + 192 + 192 * REGION_SHARED);
+PIN(struct region_own, shared_path, 1088 + 2112 * REGION_SLOTS);
+PIN(struct region_own, compute, 1088 + 2112 * REGION_SLOTS + 192 + 192 * REGION_SHARED);
 PIN(struct region_compute, cells, 128);
 _Static_assert(sizeof(struct region_compute) % 64 == 0, "no cache line shared by two devices");
 _Static_assert(sizeof(struct region_shared) == 192, "struct region_shared");

@@ -96,15 +96,21 @@ static void publish(struct region_file *f, unsigned i, const struct token *token
 static void charge_left(struct region_file *f, unsigned i)
 {
 	for (unsigned d = 0; d < REGION_DEVICES; d++) {
-		_Atomic uint64_t *since = &f->own.slots[i].busy_since_ns[d];
-		/* relaxed, both: under the lock nobody else changes it */
-		uint64_t since_ns = atomic_load_explicit(since, memory_order_relaxed);
+		struct region_slot *own = &f->own.slots[i];
+		/* relaxed, all: under the lock nobody else changes them */
+		uint64_t since_ns =
+			atomic_load_explicit(&own->busy_since_ns[d], memory_order_relaxed);
+		int64_t advance_ns =
+			atomic_exchange_explicit(&own->advance_ns[d], 0, memory_order_relaxed);
 
-		if (!since_ns)
+		if (!since_ns && !advance_ns)
 			continue;
-		/* Charged before it is forgotten: again, by the next one, where we die in between. */
-		busy_charge_left(&f->own.compute[d], since_ns, clock_now_ns());
-		atomic_store_explicit(since, 0, memory_order_relaxed);
+		/*
+		 * Work is charged before it is forgotten: again, by the next one, where we die in between. What goes back
+		 * is forgotten before.
+		 */
+		busy_charge_left(&f->own.compute[d], since_ns, advance_ns, clock_now_ns());
+		atomic_store_explicit(&own->busy_since_ns[d], 0, memory_order_relaxed);
 	}
 }
 
@@ -291,7 +297,8 @@ static bool has_left(const struct region_slot *own)
 	if (atomic_load_explicit(&own->state, memory_order_acquire) != SLOT_LIVE)
 		return false;
 	for (unsigned d = 0; d < REGION_DEVICES; d++)
-		if (atomic_load_explicit(&own->busy_since_ns[d], memory_order_relaxed))
+		if (atomic_load_explicit(&own->busy_since_ns[d], memory_order_relaxed) ||
+			atomic_load_explicit(&own->advance_ns[d], memory_order_relaxed))
 			return true;
 	return false;
 }

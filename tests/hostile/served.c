@@ -178,7 +178,9 @@ static int judge(const struct served *program, const char *name, char **argv, co
 		free_permille % 10);
 	if (free_permille <= most)
 		printf("%s: this is no way above the cap\n", name);
-	return permille > most || free_permille <= most;
+	if (permille < program->least_permille)
+		printf("%s: it is charged too much\n", name);
+	return permille > most || permille < program->least_permille || free_permille <= most;
 }
 
 int served_main(char **argv, const struct served *program)

@@ -32,9 +32,10 @@ struct served {
 	unsigned settle_ms;	     /* before it is judged; 0: 300, until contexts are made */
 	unsigned window_ms;	     /* in which it must not be served above the cap; 0: 5 s */
 	unsigned allowance_permille; /* of such a window, beyond the cap; 0: 10, a point */
-	const char *setting;	     /* NAME=VALUE of the slice's environment, or NULL */
-	const char *terms;	     /* another line of the share file, or NULL */
-	void (*attack)(void);	     /* until it is killed */
+	unsigned least_permille; /* less in the best window is too much charged; 0: any is right */
+	const char *setting;	 /* NAME=VALUE of the slice's environment, or NULL */
+	const char *terms;	 /* another line of the share file, or NULL */
+	void (*attack)(void);	 /* until it is killed */
 };
 
 /* The program's whole work; returns its exit status. argv is main()'s. */

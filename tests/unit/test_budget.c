@@ -233,6 +233,30 @@ static void a_pause_of_any_length_does_no_harm(void **state)
 		BURST);
 }
 
+/* Work that is longer than what may be saved up, and charged when it is over. */
+static void what_grows_while_work_runs_pays_for_it(void **state)
+{
+	struct budget_rate rate = {.permille = 300, .burst_ns = 1000000};
+	uint64_t begun = BEGIN + SECOND, now = begun + SECOND;
+	uint64_t word = budget_spend(BUDGET_NONE, &rate, BEGIN, 0), later;
+
+	later = budget_spend_since(word, &rate, begun, now, (int64_t)SECOND);
+	assert_in_range(-budget_balance_ns(later, &rate, now), SECOND * 7 / 10 - 1001000,
+		SECOND * 7 / 10 - 999000);
+	/* Where somebody has written the word since then, it is as if the work had begun there. */
+	word = budget_spend(word, &rate, now - SECOND / 2, 0);
+	later = budget_spend_since(word, &rate, begun, now, (int64_t)SECOND);
+	assert_in_range(-budget_balance_ns(later, &rate, now), SECOND * 17 / 20 - 1001000,
+		SECOND * 17 / 20 - 999000);
+	/* And a first word begins with the work. */
+	later = budget_spend_since(BUDGET_NONE, &rate, begun, now, (int64_t)SECOND);
+	assert_in_range(-budget_balance_ns(later, &rate, now), SECOND * 7 / 10 - 1000,
+		SECOND * 7 / 10 + 1000);
+	/* Work of the future begins now. */
+	later = budget_spend_since(word, &rate, now + SECOND, now, (int64_t)SECOND);
+	assert_int_equal(later, budget_spend(word, &rate, now, (int64_t)SECOND));
+}
+
 /* Processors read the clock, are held up, and come with an old time. */
 static void times_that_run_backwards_give_nothing_twice(void **state)
 {
@@ -383,6 +407,7 @@ int main(void)
 		cmocka_unit_test(a_word_that_was_never_used_is_empty),
 		cmocka_unit_test(work_goes_on_when_the_moments_repeat),
 		cmocka_unit_test(a_pause_of_any_length_does_no_harm),
+		cmocka_unit_test(what_grows_while_work_runs_pays_for_it),
 		cmocka_unit_test(times_that_run_backwards_give_nothing_twice),
 		cmocka_unit_test(an_old_time_gives_nothing_to_who_has_saved_a_burst),
 		cmocka_unit_test(a_rate_that_changes_holds_from_then_on),

@@ -8,8 +8,7 @@
 
 /*
  * Budget that a process takes out of the slice's at once. With each filling the device begins with an empty
- * queue, and the program after a sleep; that costs about 0.1 ms (H200, PyTorch), and so 2 % of this. A process
- * that dies takes at most this much with it.
+ * queue, and the program after a sleep; that costs about 0.1 ms (H200, PyTorch), and so 2 % of this.
  */
 #define FILLING_NS 4000000
 
@@ -44,29 +43,50 @@ static struct budget_rate sure_rate(const struct meter *m)
 }
 
 /* relaxed: each word is complete in itself */
-static void spend(
-	_Atomic uint64_t *word, const struct budget_rate *rate, uint64_t now_ns, int64_t cost_ns)
+static void spend(_Atomic uint64_t *word, const struct budget_rate *rate, uint64_t since_ns,
+	uint64_t now_ns, int64_t cost_ns)
 {
 	uint64_t seen = atomic_load_explicit(word, memory_order_relaxed);
 
 	while (!atomic_compare_exchange_weak_explicit(word, &seen,
-		budget_spend(seen, rate, now_ns, cost_ns), memory_order_relaxed,
+		budget_spend_since(seen, rate, since_ns, now_ns, cost_ns), memory_order_relaxed,
 		memory_order_relaxed))
 		;
 }
 
+static void say_advance(const struct meter *m, int64_t ns)
+{
+	/* release: what is charged before is seen by who clears the slot of a process that has ended (slot.c) */
+	atomic_store_explicit(
+		&state.region.file->own.slots[state.slot].advance_ns[m->device->entry], ns,
+		memory_order_release);
+}
+
+static void publish_advance(const struct meter *m)
+{
+	const struct credit *c = &m->credit;
+
+	say_advance(m, m->limits.is_limited ? c->balance_ns + c->ordered_ns + c->reserved_ns : 0);
+}
+
+void credit_hide(struct meter *m)
+{
+	say_advance(m, 0);
+}
+
 /* The credit's debt is the slice's; without a limit nothing is owed, and nothing ordered. */
-static void flush(struct meter *m, uint64_t now_ns)
+static void flush(struct meter *m, uint64_t since_ns, uint64_t now_ns)
 {
 	struct budget_rate rate = ceiling_rate(m);
 
 	if (m->limits.is_limited) {
-		spend(&m->books->ceiling, &rate, now_ns, -m->credit.balance_ns);
+		spend(&m->books->ceiling, &rate, since_ns, now_ns, -m->credit.balance_ns);
 	} else {
-		spend(&m->books->ceiling, &rate, now_ns, -m->credit.ordered_ns);
+		spend(&m->books->ceiling, &rate, since_ns, now_ns, -m->credit.ordered_ns);
 		m->credit.ordered_ns = 0;
 	}
 	m->credit.balance_ns = 0;
+	publish_advance(m);
 }
 
 /*
@@ -120,7 +140,7 @@ uint64_t credit_ready_ns(struct meter *m, struct stream_state *s, uint64_t now_n
 	find_saved(m, now_ns);
 	if (!m->limits.is_limited) {
 		if (m->credit.balance_ns || m->credit.ordered_ns)
-			flush(m, now_ns);
+			flush(m, now_ns, now_ns);
 		return 0;
 	}
 	if (m->credit.balance_ns > 0 || may_overdraw(m, s, now_ns)) {
@@ -131,7 +151,8 @@ uint64_t credit_ready_ns(struct meter *m, struct stream_state *s, uint64_t now_n
 	if (!m->credit.ordered_ns) {
 		m->credit.ordered_ns = FILLING_NS - m->credit.balance_ns;
 		m->credit.ready_ns = ready_ns;
-		spend(&m->books->ceiling, &rate, now_ns, m->credit.ordered_ns);
+		spend(&m->books->ceiling, &rate, now_ns, now_ns, m->credit.ordered_ns);
+		publish_advance(m);
 		FAULT("meter: ordered");
 	} else if (ready_ns < m->credit.ready_ns) {
 		m->credit.ready_ns = ready_ns;
@@ -146,32 +167,37 @@ uint64_t credit_ready_ns(struct meter *m, struct stream_state *s, uint64_t now_n
 void credit_reserve(struct meter *m, int64_t ns, uint64_t now_ns)
 {
 	m->credit.balance_ns -= ns;
+	m->credit.reserved_ns += ns;
 	if (UNLIKELY(m->credit.balance_ns < -OVERDRAFT_NS))
-		flush(m, now_ns);
+		flush(m, now_ns, now_ns);
 }
 
-void credit_charge(struct meter *m, int64_t reserved_ns, int64_t took_ns, uint64_t now_ns)
+void credit_charge(
+	struct meter *m, int64_t reserved_ns, int64_t took_ns, uint64_t since_ns, uint64_t now_ns)
 {
 	struct budget_rate sure = sure_rate(m), ceiling = ceiling_rate(m);
 
+	m->credit.reserved_ns -= reserved_ns;
 	/* The credit pays for an estimate that was too low; what comes back pays the slice's debts first. */
 	if (m->limits.is_limited && took_ns > reserved_ns)
 		m->credit.balance_ns -= took_ns - reserved_ns;
 	else if (m->limits.is_limited)
-		spend(&m->books->ceiling, &ceiling, now_ns, took_ns - reserved_ns);
+		spend(&m->books->ceiling, &ceiling, now_ns, now_ns, took_ns - reserved_ns);
 	if (m->credit.balance_ns < -OVERDRAFT_NS)
-		flush(m, now_ns);
-	spend(&m->books->budget, &sure, now_ns, took_ns);
+		flush(m, since_ns, now_ns);
+	else
+		publish_advance(m);
+	spend(&m->books->budget, &sure, since_ns, now_ns, took_ns);
 	find_saved(m, now_ns);
 }
 
-void credit_charge_running(struct meter *m, int64_t took_ns, uint64_t now_ns)
+void credit_charge_running(struct meter *m, int64_t took_ns, uint64_t since_ns, uint64_t now_ns)
 {
 	struct budget_rate sure = sure_rate(m), ceiling = ceiling_rate(m);
 
 	if (m->limits.is_limited)
-		spend(&m->books->ceiling, &ceiling, now_ns, took_ns);
-	spend(&m->books->budget, &sure, now_ns, took_ns);
+		spend(&m->books->ceiling, &ceiling, since_ns, now_ns, took_ns);
+	spend(&m->books->budget, &sure, since_ns, now_ns, took_ns);
 	m->credit.running_ns += took_ns;
 }
 

@@ -20,8 +20,9 @@ struct credit {
 	uint64_t filled_ns; /* when it was last filled */
 	uint32_t filling;   /* how often */
 	int64_t saved_ns; /* of its cores by the slice, as last found; less than 0: it owes, or borrows */
-	int64_t running_ns; /* charged for work of this process that is not over */
-	bool is_borrowing;  /* the slice uses what others are sure of */
+	int64_t running_ns;  /* charged for work of this process that is not over */
+	int64_t reserved_ns; /* for work that is not charged yet */
+	bool is_borrowing;   /* the slice uses what others are sure of */
 };
 
 /*
@@ -34,12 +35,20 @@ uint64_t credit_ready_ns(struct meter *meter, struct stream_state *s, uint64_t n
 /* Work is given that is expected to take so long. */
 void credit_reserve(struct meter *meter, int64_t ns, uint64_t now_ns);
 
-/* Work for which so much was reserved took so long. */
-void credit_charge(struct meter *meter, int64_t reserved_ns, int64_t took_ns, uint64_t now_ns);
+/* Work for which so much was reserved, and that began at since_ns, took so long. */
+void credit_charge(struct meter *meter, int64_t reserved_ns, int64_t took_ns, uint64_t since_ns,
+	uint64_t now_ns);
+
+/*
+ * Before work is marked as charged: what the process has taken in advance goes back to nobody where it ends before
+ * credit_charge() says it anew.
+ */
+void credit_hide(struct meter *meter);
 
 /*
  * Work that is not over took so long so far. The slice owes it; this process's own work does not wait for it before it
  * is over, as it may be what the work under way waits for.
  */
-void credit_charge_running(struct meter *meter, int64_t took_ns, uint64_t now_ns);
+void credit_charge_running(
+	struct meter *meter, int64_t took_ns, uint64_t since_ns, uint64_t now_ns);
 void credit_end_running(struct meter *meter, int64_t took_ns);

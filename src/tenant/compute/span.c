@@ -33,17 +33,18 @@ int64_t span_charge_running(struct meter *m, uint64_t from_ns, uint64_t now_ns, 
 {
 	uint64_t elapsed, fresh = book(m, from_ns, now_ns, is_placed, &elapsed);
 
-	credit_charge_running(m, (int64_t)fresh, now_ns);
+	credit_charge_running(m, (int64_t)fresh, from_ns, now_ns);
 	return (int64_t)fresh;
 }
 
 bool span_charge(struct meter *m, const struct span *span, uint64_t now_ns)
 {
 	uint64_t from = span->start_ns > span->paid_ns ? span->start_ns : span->paid_ns;
-	uint64_t took = span->end_ns - span->start_ns, elapsed;
-	uint64_t fresh = book(m, from, span->end_ns, span->is_placed, &elapsed);
+	uint64_t took = span->end_ns - span->start_ns, elapsed, fresh;
 	bool is_hidden;
 
+	credit_hide(m);
+	fresh = book(m, from, span->end_ns, span->is_placed, &elapsed);
 	if (took && !span->paid_ns) {
 		int64_t error = (int64_t)(elapsed * 1000 / took) - m->spans.overlap_permille;
 
@@ -57,7 +58,7 @@ bool span_charge(struct meter *m, const struct span *span, uint64_t now_ns)
 		U64("charged_ns", fresh), U64("reserved_ns", (uint64_t)span->reserved_ns),
 		U64("measured", span->is_measured));
 	credit_end_running(m, span->running_ns);
-	credit_charge(m, span->reserved_ns, (int64_t)fresh, now_ns);
+	credit_charge(m, span->reserved_ns, (int64_t)fresh, from, now_ns);
 	/* relaxed: for people to read */
 	if (m->credit.is_borrowing)
 		atomic_fetch_add_explicit(&m->books->lent_ns, fresh, memory_order_relaxed);

@@ -20,6 +20,7 @@
 #include "gpu/abi/nvml.h"
 #include "sim/machine/inject.h"
 #include "sim/machine/machine.h"
+#include "tests/unit/fat_binary.h"
 #include "tests/unit/overlay.h"
 
 /* What meson takes for a skipped test. */
@@ -166,6 +167,15 @@ const char *hostile_ptx(const struct hostile_code *code, char text[HOSTILE_CODE_
 	return text;
 }
 
+const void *hostile_fat_binary(const struct hostile_code *code)
+{
+	static struct fat_binary fat;
+	char text[HOSTILE_CODE_BYTES];
+
+	fat_binary_make(&fat, hostile_ptx(code, text));
+	return &fat;
+}
+
 CUresult hostile_launch(CUfunction function, CUstream stream)
 {
 	uint64_t out = 0, n = 0;
@@ -215,11 +225,13 @@ static uint64_t held_of_machine(const struct judge *j, int device, bool is_in_sl
 	struct machine_truth truth;
 
 	MUST(machine_read_truth(j->machine, tag(is_in_slice), device, &truth));
-	return truth.peak_held_bytes;
+	return j->program->is_brief ? truth.held_bytes : truth.peak_held_bytes;
 }
 
-static void look(struct judge *j, bool is_in_slice)
+static void look(struct judge *j, bool is_in_slice, bool is_asked)
 {
+	if (j->program->is_brief && !is_asked)
+		return;
 	for (int i = 0; i < DEVICES; i++) {
 		uint64_t held = 0;
 
@@ -295,7 +307,7 @@ static bool watch(struct judge *j, bool is_in_slice, pid_t pid, int tell_fd, int
 	while (waitpid(pid, &status, WNOHANG) != pid) {
 		bool is_asked = poll(&p, 1, LOOK_EACH_MS) > 0 && read(tell_fd, &word, 1) == 1;
 
-		look(j, is_in_slice);
+		look(j, is_in_slice, is_asked);
 		if (is_asked)
 			MUST(write(hear_fd, "l", 1) != 1);
 		if (clock_now_ns() > deadline_ns) {
@@ -303,7 +315,7 @@ static bool watch(struct judge *j, bool is_in_slice, pid_t pid, int tell_fd, int
 			fprintf(stderr, "%s takes too long\n", j->name);
 		}
 	}
-	look(j, is_in_slice);
+	look(j, is_in_slice, false);
 	/* What the program left behind. */
 	kill(-pid, SIGKILL);
 	while (waitpid(-pid, NULL, 0) > 0)

@@ -46,6 +46,7 @@ struct hostile {
 	bool is_on_overlay; /* the slice's region lies on an overlay; skipped where none can be mounted */
 	const char *
 		slow_call; /* of the driver, to take 50 ms on the simulated node as well, or NULL */
+	bool is_brief; /* SECURITY.md says that it may be held while it is loaded: counts in hostile_look() alone */
 	void (*attack)(void);
 };
 
@@ -80,6 +81,9 @@ struct hostile_code {
 };
 #define HOSTILE_CODE_BYTES 8192
 const char *hostile_ptx(const struct hostile_code *code, char text[HOSTILE_CODE_BYTES]);
+
+/* The same in a fat binary, which the library takes for one that tells nothing; until the next call. */
+const void *hostile_fat_binary(const struct hostile_code *code);
 
 /* One thread of it in the stream; of a function, or of a kernel as the driver takes it in its place. */
 CUresult hostile_launch(CUfunction function, CUstream stream);

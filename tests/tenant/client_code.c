@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tests/tenant/client.h"
+#include "tests/unit/fat_binary.h"
 
 /*
  * PTX that real drivers compile and the simulated one reads: a kernel "k" with a frame of so many
@@ -117,13 +118,17 @@ static int run_unload(struct client *c, char **word, unsigned count)
 
 static int run_library(struct client *c, char **word, unsigned count)
 {
+	bool is_fat = count > 2 && strcmp(word[2], "fat") == 0;
 	char text[CLIENT_IMAGE_BYTES];
+	struct fat_binary fat;
 	CUlibrary library;
 	CUresult r;
 
-	if (client_image(word, count, 2, text) < 0)
+	if (client_image(word, count, is_fat ? 3 : 2, text) < 0)
 		return CLIENT_BAD_COMMAND;
-	r = c->cu.cuLibraryLoadData(&library, text, NULL, NULL, 0, NULL, NULL, 0);
+	fat_binary_make(&fat, text);
+	r = c->cu.cuLibraryLoadData(
+		&library, is_fat ? (void *)&fat : text, NULL, NULL, 0, NULL, NULL, 0);
 	if (r != CUDA_SUCCESS)
 		return (int)r;
 	return client_library(c, word[1], library);
@@ -145,6 +150,46 @@ uintptr_t client_function_of(const struct client *c, uintptr_t image)
 		if (c->functions[i].image == image)
 			return c->functions[i].function;
 	return 0;
+}
+
+/* Every question about a library and its kernel; they all say the same. */
+static int run_ask(struct client *c, char **word, unsigned count)
+{
+	CUlibrary library = (CUlibrary)(uintptr_t)client_get(c, word[1]), of;
+	CUkernel kernel = (CUkernel)client_function_of(c, (uintptr_t)library), found;
+	CUfunction function = (CUfunction)kernel;
+	CUlaunchConfig config = {.gridDimX = 1};
+	const char *name;
+	unsigned kernels;
+	size_t size, at;
+	int value, more;
+#define ASK(symbol, ...) ((symbol##_fn *)client_find(#symbol))(__VA_ARGS__)
+	const CUresult answers[] = {
+		c->cu.cuLibraryGetKernel(&found, library, "k"),
+		ASK(cuLibraryGetKernelCount, &kernels, library),
+		ASK(cuLibraryEnumerateKernels, &found, 1, library),
+		ASK(cuKernelGetLibrary, &of, kernel),
+		ASK(cuKernelGetName, &name, kernel),
+		ASK(cuKernelGetParamInfo, kernel, 0, &at, &size),
+		ASK(cuKernelGetAttribute, &value, CU_FUNC_ATTRIBUTE_NUM_REGS, kernel, c->device),
+		ASK(cuKernelSetAttribute, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 1024,
+			kernel, c->device),
+		ASK(cuKernelSetCacheConfig, kernel, CU_FUNC_CACHE_PREFER_NONE, c->device),
+		ASK(cuOccupancyAvailableDynamicSMemPerBlock, &size, function, 1, 32),
+		ASK(cuOccupancyMaxActiveBlocksPerMultiprocessor, &value, function, 32, 0),
+		ASK(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, &value, function, 32, 0,
+			0),
+		ASK(cuOccupancyMaxActiveClusters, &value, function, &config),
+		ASK(cuOccupancyMaxPotentialClusterSize, &value, function, &config),
+		ASK(cuOccupancyMaxPotentialBlockSize, &value, &more, function, NULL, 0, 0),
+		ASK(cuOccupancyMaxPotentialBlockSizeWithFlags, &value, &more, function, NULL, 0, 0,
+			0),
+	};
+
+	for (unsigned i = 1; i < sizeof(answers) / sizeof(answers[0]); i++)
+		if (answers[i] != answers[0])
+			return CLIENT_BAD_COMMAND;
+	return (int)answers[0];
 }
 
 static int run_use(struct client *c, char **word, unsigned count)
@@ -264,7 +309,9 @@ static int run_greens(struct client *c, char **word, unsigned count)
 const struct client_command client_code_commands[] = {
 	{"module", 1, run_module, "NAME [data=SIZE] [frame=SIZE] [heap] [printf] [managed]"},
 	{"unload", 1, run_unload, "NAME"},
-	{"library", 1, run_library, "NAME [data=SIZE] [frame=SIZE] [heap] [printf] [managed]"},
+	{"library", 1, run_library,
+		"NAME [fat] [data=SIZE] [frame=SIZE] [heap] [printf] [managed]"},
+	{"asklibrary", 1, run_ask, "NAME"},
 	{"endlibrary", 1, run_endlibrary, "NAME"},
 	{"uselibrary", 1, run_use, "NAME [data|managed|module]"},
 	{"launch", 1, run_launch, "NAME|none [STREAM [nowait]]"},

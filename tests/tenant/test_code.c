@@ -70,6 +70,61 @@ static void a_library_is_charged_when_it_is_used(void **state)
 	assert_int_equal(tenant_end(t), 0);
 }
 
+static void a_library_that_tells_nothing_is_charged_or_refused(void **state)
+{
+	static const char *const uses[] = {"uselibrary l data", "uselibrary l", "launch l"};
+	struct node *node = *state;
+	struct slice *slice = slice_new(node, "a", "1g", NULL);
+	struct tenant *t = tenant_new(slice);
+
+	node->is_loud = true;
+	slice->slack_bytes = 600 * MIB; /* as long as it is loaded */
+	for (int i = 0; i < 3; i++) {
+		expect(t, OK, "library l fat data=64m");
+		expect(t, OK, "asklibrary l");
+		expect(t, OK, "%s", uses[i]);
+		expect_held(slice, 64 * MIB);
+		expect(t, OK, "asklibrary l");
+		expect(t, OK, "endlibrary l");
+		expect_held(slice, 0);
+		/* Far too large: it is unloaded, and all that is left is to unload it. */
+		expect(t, OK, "library l fat data=600m");
+		expect(t, OUT_OF_MEMORY, "%s", uses[i]);
+		expect_held(slice, 0);
+		expect(t, OUT_OF_MEMORY, "asklibrary l");
+		expect(t, OUT_OF_MEMORY, "uselibrary l module");
+		expect(t, OUT_OF_MEMORY, "launch l");
+		expect(t, OK, "endlibrary l");
+		expect_held(slice, 0);
+	}
+	/* A little too large: it stays, and can be used when there is room. */
+	expect(t, OK, "alloc a 448m");
+	expect(t, OK, "library l fat data=64m");
+	expect(t, OUT_OF_MEMORY, "launch l");
+	expect_held(slice, 512 * MIB);
+	expect(t, OUT_OF_MEMORY, "alloc b 2m");
+	expect(t, OK, "asklibrary l");
+	expect(t, OK, "free a");
+	expect(t, OK, "launch l");
+	expect_held(slice, 64 * MIB);
+	assert_int_equal(tenant_end(t), 0);
+}
+
+static void a_library_is_known_after_its_first_use(void **state)
+{
+	struct slice *slice = slice_new(*state, "a", "2g", NULL);
+	struct tenant *t = tenant_new(slice);
+
+	expect(t, OK, "library l fat data=600m");
+	expect(t, OK, "launch l");
+	expect_held(slice, 600 * MIB);
+	expect(t, OK, "newctx c 0");
+	expect_held(slice, CONTEXT_BYTES + 600 * MIB);
+	expect(t, OUT_OF_MEMORY, "launch l");
+	assert_int_equal(slice_peak(slice, 0), 2 * CONTEXT_BYTES + 600 * MIB);
+	assert_int_equal(tenant_end(t), 0);
+}
+
 static void a_launch_is_refused_before_its_frames_are_taken(void **state)
 {
 	struct slice *slice = slice_new(*state, "a", "4g", NULL);
@@ -276,6 +331,8 @@ int main(void)
 		test_with_node(data_of_a_module_is_charged_until_it_is_unloaded),
 		test_with_node(a_module_that_does_not_fit_is_refused),
 		test_with_node(a_library_is_charged_when_it_is_used),
+		test_with_node(a_library_that_tells_nothing_is_charged_or_refused),
+		test_with_node(a_library_is_known_after_its_first_use),
 		test_with_node(a_launch_is_refused_before_its_frames_are_taken),
 		test_with_node(the_frames_of_a_librarys_kernel_count_as_well),
 		test_with_node(a_stack_limit_takes_and_gives_at_once),

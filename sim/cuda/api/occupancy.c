@@ -72,3 +72,27 @@ ENTRY_CALL(cuOccupancyMaxPotentialBlockSizeWithFlags,
 		unsigned int flags),
 	cuOccupancyMaxPotentialBlockSize_body(min_grid_size, block_size, function, block_to_shared,
 		shared_bytes, block_size_limit))
+
+ENTRY_CALL(cuOccupancyAvailableDynamicSMemPerBlock,
+	(size_t * bytes, CUfunction function, int blocks, int block_size),
+	!bytes || blocks <= 0 || block_size <= 0 ? CUDA_ERROR_INVALID_VALUE
+	: !kernel_check(function)
+		? CUDA_ERROR_INVALID_HANDLE
+		: (*bytes = driver.board->shared_per_sm_bytes / (unsigned int)blocks, CUDA_SUCCESS))
+
+/* Clusters of one block. */
+static CUresult count_clusters(int *count, const void *handle, const CUlaunchConfig *config)
+{
+	if (!count || !config)
+		return CUDA_ERROR_INVALID_VALUE;
+	*count = 1;
+	return kernel_check(handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+ENTRY_CALL(cuOccupancyMaxPotentialClusterSize,
+	(int *size, CUfunction function, const CUlaunchConfig *config),
+	count_clusters(size, function, config))
+
+ENTRY_CALL(cuOccupancyMaxActiveClusters,
+	(int *count, CUfunction function, const CUlaunchConfig *config),
+	count_clusters(count, function, config))

@@ -339,6 +339,12 @@ typedef CUresult cuOccupancyMaxPotentialBlockSize_fn(int *min_grid_size, int *bl
 typedef CUresult cuOccupancyMaxPotentialBlockSizeWithFlags_fn(int *min_grid_size, int *block_size,
 	CUfunction function, CUoccupancyB2DSize block_to_shared, size_t shared_bytes,
 	int block_size_limit, unsigned int flags);
+typedef CUresult cuOccupancyAvailableDynamicSMemPerBlock_fn(
+	size_t *bytes, CUfunction function, int blocks, int block_size);
+typedef CUresult cuOccupancyMaxPotentialClusterSize_fn(
+	int *size, CUfunction function, const CUlaunchConfig *config);
+typedef CUresult cuOccupancyMaxActiveClusters_fn(
+	int *count, CUfunction function, const CUlaunchConfig *config);
 
 /* Launches */
 typedef CUresult cuLaunchKernel_fn(CUfunction function, unsigned int grid_x, unsigned int grid_y,

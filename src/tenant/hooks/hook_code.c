@@ -2,6 +2,7 @@
 /* Hooks: modules and libraries. */
 #include "tenant/memory/code.h"
 #include "tenant/hooks/hook.h"
+#include "tenant/memory/libraries.h"
 #include "tenant/memory/managed_data.h"
 
 static const struct image unknown_image = {.is_known = false};
@@ -89,7 +90,7 @@ static CUresult library_loaded(
 {
 	bool has_room = code_load_end(&unknown_image, load, NULL);
 
-	if (r == CUDA_SUCCESS && has_room && !code_library_keep(made, image))
+	if (r == CUDA_SUCCESS && has_room && !libraries_keep(made, image))
 		has_room = false;
 	if (r != CUDA_SUCCESS || has_room)
 		return r;
@@ -109,12 +110,12 @@ HOOK_BODY(cuLibraryLoadFromFile, CUlibrary *, library, const char *, path, CUjit
 LOAD_LIBRARY(cuda.cuLibraryLoadFromFile, image_read_file(path), path, options, values, count,
 	library_options, library_values, library_count)
 
-HOOK_BODY(cuLibraryUnload, CUlibrary, library)
+static CUresult unload_library(CUlibrary library)
 {
 	struct guard guard;
 	CUresult r;
 
-	code_library_forget(library);
+	libraries_forget(library);
 	r = guard_begin_current(0, &guard);
 	if (r != CUDA_SUCCESS)
 		return cuda.cuLibraryUnload(library);
@@ -123,6 +124,17 @@ HOOK_BODY(cuLibraryUnload, CUlibrary, library)
 		managed_data_unloaded(library);
 	guard_end(&guard);
 	code_forget_launches();
+	return r;
+}
+
+HOOK_BODY(cuLibraryUnload, CUlibrary, library)
+{
+	CUresult r;
+
+	if (!libraries_enter(library))
+		return libraries_unloaded(library) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+	r = unload_library(library);
+	libraries_leave();
 	return r;
 }
 

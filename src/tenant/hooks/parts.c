@@ -13,6 +13,7 @@
 #include "tenant/memory/everywhere.h"
 #include "tenant/memory/holding.h"
 #include "tenant/memory/deferred_free.h"
+#include "tenant/memory/libraries.h"
 #include "tenant/memory/local.h"
 #include "tenant/memory/mapped.h"
 #include "tenant/compute/untracked.h"
@@ -49,6 +50,7 @@ static const struct part parts[] = {
 		.context_ended = gate_context_ended),
 	PART(graphs),
 	PART(holding, .life_ended = holding_life_ended),
+	PART(libraries),
 	PART(local, .life_ended = local_life_ended),
 	PART(mapped),
 	PART(nvml),

@@ -8,19 +8,18 @@
 #include "tenant/driver/capture.h"
 #include "tenant/driver/attach.h"
 #include "tenant/driver/current.h"
+#include "region/ledger.h"
 #include "tenant/memory/contexts.h"
+#include "tenant/memory/libraries.h"
 #include "tenant/memory/local.h"
 #include "tenant/memory/managed_data.h"
 #include "tenant/memory/runtime.h"
-#include "tenant/memory/table.h"
 
 /* The driver takes room for code by this much (H200, driver 580). */
 #define CODE_STEP_BYTES UINT64_C(0x200000)
 
-/* What a library's image tells: key library, a its bytes, b its managed KiB << 2 | what it uses. */
-#define HAS_HEAP   1u
-#define HAS_PRINTF 2u
-static struct table libraries;
+/* A library that does not fit stays in its context if so much would have been enough: another use may fit later. */
+#define EXCESS_STAYS_UNITS ledger_units(UINT64_C(0x4000000))
 
 _Atomic uintptr_t code_launched[CODE_PLACES];
 HOT_WORD _Atomic bool code_has_many_contexts;
@@ -51,8 +50,7 @@ CUresult code_load_begin(const struct image *image, struct code_load *ret_load)
 		r = runtime_load_begin(image, &runtime);
 	if (r != CUDA_SUCCESS)
 		return r;
-	if (image->is_known)
-		bound = sum_u64(bound, round_up_u64(image->device_bytes, CODE_STEP_BYTES));
+	bound = sum_u64(bound, round_up_u64(image->device_bytes, CODE_STEP_BYTES));
 	bound = sum_u64(bound, runtime);
 	/* Without a context the driver says so itself. */
 	r = guard_begin_current(bound, &ret_load->guard);
@@ -66,13 +64,14 @@ CUresult code_load_begin(const struct image *image, struct code_load *ret_load)
 bool code_load_end(const struct image *image, struct code_load *load, const void *owner)
 {
 	struct guard *guard = &load->guard;
-	bool has_room = !owner || managed_data_keep(owner, &load->managed);
+	bool has_room;
 
+	load->is_kept = !owner || managed_data_keep(owner, &load->managed);
 	/* Before the guard looks, so that nothing else is under way. */
 	charge_undo(&load->managed);
 	if (!guard->is_armed)
 		return true;
-	has_room &= guard_end(guard);
+	has_room = guard_end(guard) && load->is_kept;
 	FAULT("code: loaded");
 	runtime_loaded(image);
 	return has_room;
@@ -108,84 +107,86 @@ void code_note_launched(CUfunction function, uint32_t at_generation)
 	mark((uintptr_t)function, at_generation);
 }
 
-bool code_library_keep(CUlibrary library, const struct image *image)
-{
-	struct table_entry entry = {.key = (uintptr_t)library, .a = image->device_bytes};
-
-	if (!image->is_known || state_enter() != STATE_OPEN)
-		return true;
-	entry.b = (image->has_heap ? HAS_HEAP : 0) | (image->has_printf ? HAS_PRINTF : 0) |
-		  (image->managed_bytes / 1024 + (image->managed_bytes % 1024 != 0)) << 2;
-	FAULT("code: the library is loaded");
-	return table_put(&libraries, entry) == 0;
-}
-
-void code_library_forget(CUlibrary library)
-{
-	if (table_take(&libraries, (uintptr_t)library, NULL) != 0)
-		log_debug("a library told nothing of itself");
-}
-
 /* Handles are even, so the odd word beside one is free to mean its use. */
 static uintptr_t use_of(const void *handle)
 {
 	return (uintptr_t)handle | 1;
 }
 
-static struct image library_image(CUlibrary library)
+/* Of a library that was used in this context before, only functions may still come. */
+static struct image image_of(CUlibrary library)
 {
-	struct table_entry entry;
-
-	if (code_is_launched((CUfunction)use_of(library), NULL) ||
-		table_get(&libraries, (uintptr_t)library, &entry) != 0)
-		return (struct image){.is_known = false};
-	return (struct image){.is_known = true,
-		.device_bytes = entry.a,
-		.managed_bytes = (entry.b >> 2) * 1024,
-		.has_heap = entry.b & HAS_HEAP,
-		.has_printf = entry.b & HAS_PRINTF};
+	return code_is_launched((CUfunction)use_of(library), NULL)
+		       ? (struct image){.is_known = false}
+		       : libraries_image(library);
 }
 
-static CUresult use_begin(CUlibrary library, uintptr_t key, struct code_use *ret_use)
+static CUresult use_begin(const void *handle, CUlibrary library, struct code_use *ret_use)
 {
+	CUresult r;
+
 	*ret_use = (struct code_use){.key = 0};
-	if (code_is_launched((CUfunction)key, NULL))
+	if (code_is_launched((CUfunction)use_of(handle), NULL))
 		return CUDA_SUCCESS;
-	ret_use->key = key;
+	if (!libraries_enter(handle))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (!library && cuda.cuKernelGetLibrary(&library, (CUkernel)handle) != CUDA_SUCCESS)
+		library = NULL;
+	ret_use->key = use_of(handle);
 	ret_use->library = library;
 	ret_use->generation = atomic_load(&generation);
-	ret_use->image = library_image(library);
-	return code_load_begin(&ret_use->image, &ret_use->load);
+	ret_use->image = image_of(library);
+	r = code_load_begin(&ret_use->image, &ret_use->load);
+	if (r != CUDA_SUCCESS)
+		libraries_leave();
+	return r;
 }
 
 CUresult code_use_begin(CUlibrary library, struct code_use *ret_use)
 {
-	return use_begin(library, use_of(library), ret_use);
+	return use_begin(library, library, ret_use);
 }
 
 CUresult code_use_kernel_begin(CUkernel kernel, struct code_use *ret_use)
 {
-	CUlibrary library = NULL;
+	return use_begin(kernel, NULL, ret_use);
+}
 
-	if (cuda.cuKernelGetLibrary && cuda.cuKernelGetLibrary(&library, kernel) != CUDA_SUCCESS)
-		library = NULL;
-	return use_begin(library, use_of(kernel), ret_use);
+static bool is_far_above_quota(const struct device *device)
+{
+	/* relaxed: a limit of a moment ago is a limit */
+	uint64_t most = atomic_load_explicit(&device->limit_units, memory_order_relaxed);
+
+	return ledger_used_units(state.region.file, device->entry) > most + EXCESS_STAYS_UNITS;
+}
+
+/* What took more than there was room for goes again; a little stays in the books, so that nothing more is given. */
+static void undo_use(const struct code_use *use, struct device *device)
+{
+	log_info("a library took more than was left of the quota, so its use is refused");
+	if ((!use->load.is_kept || is_far_above_quota(device)) &&
+		libraries_unload(use->library, device))
+		log_warn("a library that took far more than was left of the quota was unloaded");
 }
 
 CUresult code_use_end(struct code_use *use, CUresult r)
 {
+	struct device *device = use->load.guard.charge.device;
+	bool is_used = r == CUDA_SUCCESS;
+
 	if (!use->key)
 		return r;
 	FAULT("code: used");
-	if (!code_load_end(&use->image, &use->load, r == CUDA_SUCCESS ? use->library : NULL) &&
-		r == CUDA_SUCCESS) {
-		/* It stays with the context, and in the books, so that nothing more is given. */
-		log_info("a library took more than was left of the quota, so its use is refused");
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	}
-	if (r == CUDA_SUCCESS)
+	is_used = code_load_end(&use->image, &use->load, is_used ? use->library : NULL) && is_used;
+	if (is_used)
+		libraries_used(use->library, (uint64_t)use->load.guard.grown_bytes);
+	libraries_leave();
+	if (is_used)
 		mark(use->key, use->generation);
-	return r;
+	if (is_used || r != CUDA_SUCCESS)
+		return r;
+	undo_use(use, device);
+	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 /* The library of a kernel that stands in a function's place; NULL for a function. */
@@ -194,8 +195,7 @@ static CUlibrary library_of(CUfunction function)
 	CUfunctionLoadingState loading;
 	CUlibrary library;
 
-	if (!cuda.cuKernelGetLibrary || !cuda.cuFuncIsLoaded ||
-		cuda.cuFuncIsLoaded(&loading, function) == CUDA_SUCCESS ||
+	if (!cuda.cuFuncIsLoaded || cuda.cuFuncIsLoaded(&loading, function) == CUDA_SUCCESS ||
 		cuda.cuKernelGetLibrary(&library, (CUkernel)function) != CUDA_SUCCESS)
 		return NULL;
 	return library;
@@ -203,14 +203,20 @@ static CUlibrary library_of(CUfunction function)
 
 CUresult code_prepare(CUfunction function)
 {
-	CUlibrary library = function ? library_of(function) : NULL;
+	CUlibrary library;
 	CUfunction loaded;
 	struct code_use use;
 	CUresult r;
 
-	if (!library || !cuda.cuKernelGetFunction)
+	if (!function)
 		return CUDA_SUCCESS;
-	r = use_begin(library, use_of(function), &use);
+	if (!libraries_enter(function))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	library = library_of(function);
+	libraries_leave();
+	if (!library)
+		return CUDA_SUCCESS;
+	r = code_use_kernel_begin((CUkernel)function, &use);
 	if (r != CUDA_SUCCESS || !use.key)
 		return r;
 	return code_use_end(&use, cuda.cuKernelGetFunction(&loaded, (CUkernel)function));
@@ -320,5 +326,4 @@ void code_reset_after_fork(void)
 	atomic_store_explicit(&code_has_many_contexts, false, memory_order_relaxed);
 	atomic_store(&context_count, 0);
 	code_forget_launches();
-	table_forget(&libraries);
 }

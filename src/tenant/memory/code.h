@@ -17,6 +17,7 @@
 struct code_load {
 	struct guard guard;
 	struct charge managed; /* for its managed variables */
+	bool is_kept;	       /* at the end: that charge is, or was for nothing */
 };
 
 /* Refuses an image of which neither the image tells nor NVML shows what it takes. */
@@ -31,13 +32,10 @@ CUresult code_load_begin(const struct image *image, struct code_load *ret_load) 
  */
 bool code_load_end(const struct image *image, struct code_load *load, const void *owner);
 
-/* Keeps what a library's image tells; false without memory. And forgets it, before it is unloaded. */
-bool code_library_keep(CUlibrary library, const struct image *image) MUST_CHECK;
-void code_library_forget(CUlibrary library);
-
 /*
  * Around a use of a library, or of a kernel of one, which may make the driver load it into the current
- * context. code_use_end() in every case after a success; it returns the result that it is given.
+ * context. code_use_end() in every case after a success; it returns the result that it is given, or undoes a use that
+ * did not fit and says so.
  */
 struct code_use {
 	uintptr_t key; /* 0: used before in this context, nothing to do */

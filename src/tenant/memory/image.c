@@ -94,7 +94,7 @@ static struct image read_elf(const struct elf *elf)
 		if (s && s->sh_flags & SHF_ALLOC)
 			add_bytes(&image.device_bytes, s->sh_size);
 	}
-	return image;
+	return image.is_known ? image : (struct image){.is_known = false};
 }
 
 /* Text that is not understood is as an unknown image, unless it may have what nothing shows after loading. */

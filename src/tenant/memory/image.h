@@ -14,7 +14,7 @@
 
 struct image {
 	bool is_known;
-	uint64_t device_bytes;	/* code, constants, and data with static storage */
+	uint64_t device_bytes;	/* code, constants, and data with static storage; 0: not known */
 	uint64_t managed_bytes; /* variables in managed memory */
 	bool has_heap;		/* calls malloc() or launches kernels itself */
 	bool has_printf;

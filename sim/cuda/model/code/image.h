@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Kernel images, as far as they are read: PTX text, cubin, or a fat binary.
+ * Kernel images, as far as they are read: PTX text, cubin, or a fat binary, whose first PTX is read where it is not
+ * compressed.
  *
  * A PTX text is read as the compiler writes it: entries, parameters, .global and .const variables
  * (.attribute(.managed) too), .local frames, .extern functions malloc and vprintf. What it does not
@@ -41,7 +42,7 @@ struct image_global {
 };
 
 struct image {
-	bool is_opaque; /* a fat binary: names are not known, any will do */
+	bool is_opaque; /* a compressed fat binary: names are not known, any will do */
 	struct image_kernel *kernel;
 	unsigned int kernel_count;
 	struct image_global *global;

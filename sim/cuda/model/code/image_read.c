@@ -6,10 +6,47 @@
 
 #include "sim/cuda/model/code/image.h"
 
+/* The first words of NVIDIA's fat binaries: the container, and the wrapper around it. */
+#define FAT_MAGIC     UINT32_C(0xba55ed50)
+#define WRAPPER_MAGIC UINT32_C(0x466243b1)
+
+struct wrapper {
+	uint32_t magic, version;
+	const void *container;
+};
+
+struct container {
+	uint32_t magic;
+	uint16_t version, head_bytes;
+	uint64_t bytes; /* behind this head */
+};
+
+/* The first image of a container; PTX that is not compressed is read. */
+struct contained {
+	uint16_t kind, version;
+	uint32_t head_bytes;
+	uint64_t bytes;
+	uint32_t compressed_bytes; /* 0: it is not */
+};
+#define KIND_PTX 1
+
+static int read_fat_binary(struct image *image, const void *data)
+{
+	const struct wrapper *wrapper = data;
+	const struct container *container =
+		wrapper->magic == WRAPPER_MAGIC ? wrapper->container : data;
+	const struct contained *first =
+		(const void *)((const char *)container + container->head_bytes);
+
+	image->is_opaque = true;
+	if (container->bytes < sizeof(*first) || first->kind != KIND_PTX || first->compressed_bytes)
+		return 0;
+	image->is_opaque = false;
+	return image_read_ptx(image, (const char *)first + first->head_bytes);
+}
+
 int image_read(const void *data, struct image **ret_image)
 {
-	/* The first words of NVIDIA's fat binaries: the container, and the wrapper around it. */
-	static const uint32_t fat_magic = 0xba55ed50, wrapper_magic = 0x466243b1;
 	const unsigned char *bytes = data;
 	struct image *image = calloc(1, sizeof(*image));
 	uint32_t magic;
@@ -20,8 +57,8 @@ int image_read(const void *data, struct image **ret_image)
 	memcpy(&magic, bytes, 4);
 	if (memcmp(bytes, "\177ELF", 4) == 0)
 		r = image_read_cubin(image, bytes);
-	else if (magic == fat_magic || magic == wrapper_magic)
-		image->is_opaque = true;
+	else if (magic == FAT_MAGIC || magic == WRAPPER_MAGIC)
+		r = read_fat_binary(image, data);
 	else if (strstr(data, ".version"))
 		r = image_read_ptx(image, data);
 	else

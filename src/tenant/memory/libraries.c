@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Libraries: what their images tell, and the end of one that did not fit. */
+#define LOG_TOPIC LOG_MEMORY
+#include "tenant/memory/libraries.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/lock.h"
+#include "base/log.h"
+#include "tenant/driver/attach.h"
+#include "tenant/memory/guard.h"
+#include "tenant/memory/managed_data.h"
+#include "tenant/memory/table.h"
+
+/* Longest wait for an unloading of ours, and of that for calls under way, of which one may compile. */
+#define ENTER_WAIT_NS  UINT64_C(11000000000)
+#define UNLOAD_WAIT_NS UINT64_C(10000000000)
+
+/* What is known of a library. */
+#define HAS_HEAP   1u
+#define HAS_PRINTF 2u
+#define IS_KNOWN   4u
+#define IS_USED	   8u
+
+/* key: the library; a: bytes, of its image or as measured; b: of managed variables; c: the above. */
+static struct table libraries;
+
+/* key: a library that was unloaded here, or a kernel of one. */
+static struct table gone;
+static _Atomic uint32_t gone_count;
+
+/* Calls under way with libraries and kernels; UNLOADING: one is being unloaded, or will be after them. */
+#define UNLOADING UINT32_C(0x80000000)
+static _Atomic uint32_t calls;
+
+bool libraries_enter(const void *handle)
+{
+	uint64_t deadline = clock_now_ns() + ENTER_WAIT_NS;
+	uint32_t before = atomic_load(&calls);
+
+	for (unsigned i = 0;; i++) {
+		if (before & UNLOADING) {
+			if (clock_now_ns() > deadline)
+				return false;
+			lock_rest(i);
+			before = atomic_load(&calls);
+		} else if (atomic_compare_exchange_weak(&calls, &before, before + 1)) {
+			break;
+		}
+	}
+	FAULT("libraries: entered");
+	if (LIKELY(!atomic_load(&gone_count)) || table_get(&gone, (uintptr_t)handle, NULL) != 0)
+		return true;
+	libraries_leave();
+	log_info("a library that was unloaded because it did not fit is refused");
+	return false;
+}
+
+void libraries_leave(void)
+{
+	atomic_fetch_sub(&calls, 1);
+}
+
+/* No call is under way, and none begins until end_unloading(). */
+static bool begin_unloading(void)
+{
+	uint64_t deadline = clock_now_ns() + UNLOAD_WAIT_NS;
+
+	for (unsigned i = 0; atomic_fetch_or(&calls, UNLOADING) & UNLOADING; i++) {
+		if (clock_now_ns() > deadline)
+			return false;
+		lock_rest(i);
+	}
+	for (unsigned i = 0; atomic_load(&calls) != UNLOADING; i++) {
+		if (clock_now_ns() > deadline) {
+			atomic_fetch_and(&calls, ~UNLOADING);
+			return false;
+		}
+		lock_rest(i);
+	}
+	return true;
+}
+
+static void end_unloading(void)
+{
+	atomic_fetch_and(&calls, ~UNLOADING);
+}
+
+/* All kernels of a library; false where the driver cannot tell, or without memory. */
+static bool list_kernels(CUlibrary library, CUkernel **ret_kernels, unsigned *ret_count)
+{
+	unsigned count = 0;
+	CUkernel *kernels;
+
+	if (cuda.cuLibraryGetKernelCount(&count, library) != CUDA_SUCCESS)
+		return false;
+	kernels = FAULT_OUT_OF_MEMORY() ? NULL : calloc(count + 1, sizeof(*kernels));
+	if (!kernels)
+		return false;
+	*ret_kernels = kernels;
+	*ret_count = count;
+	return count == 0 ||
+	       cuda.cuLibraryEnumerateKernels(kernels, count, library) == CUDA_SUCCESS;
+}
+
+static bool bury(const void *handle)
+{
+	if (table_put(&gone, (struct table_entry){.key = (uintptr_t)handle}) < 0)
+		return false;
+	atomic_fetch_add(&gone_count, 1);
+	return true;
+}
+
+/* The driver has given the handle out again, or the library stays after all. */
+static bool dig_up(const void *handle)
+{
+	bool was_gone = table_take(&gone, (uintptr_t)handle, NULL) == 0;
+
+	if (was_gone)
+		atomic_fetch_sub(&gone_count, 1);
+	return was_gone;
+}
+
+static void dig_up_all(CUlibrary library, CUkernel const *kernels, unsigned count)
+{
+	dig_up(library);
+	for (unsigned i = 0; i < count; i++)
+		dig_up(kernels[i]);
+}
+
+static bool bury_all(CUlibrary library, CUkernel const *kernels, unsigned count)
+{
+	bool is_done = bury(library);
+
+	for (unsigned i = 0; i < count && is_done; i++)
+		is_done = bury(kernels[i]);
+	if (!is_done)
+		dig_up_all(library, kernels, count);
+	return is_done;
+}
+
+bool libraries_keep(CUlibrary library, const struct image *image)
+{
+	struct table_entry entry = {.key = (uintptr_t)library};
+	_cleanup_free_ CUkernel *kernels = NULL;
+	unsigned count = 0;
+
+	if (state_enter() != STATE_OPEN)
+		return true;
+	if (image->is_known) {
+		entry.a = image->device_bytes;
+		entry.b = image->managed_bytes;
+		entry.c = IS_KNOWN | (image->has_heap ? HAS_HEAP : 0) |
+			  (image->has_printf ? HAS_PRINTF : 0);
+	}
+	FAULT("libraries: loaded");
+	if (UNLIKELY(atomic_load(&gone_count) > 0)) {
+		list_kernels(library, &kernels, &count);
+		dig_up_all(library, kernels, kernels ? count : 0);
+	}
+	return table_put(&libraries, entry) == 0;
+}
+
+void libraries_forget(CUlibrary library)
+{
+	if (table_take(&libraries, (uintptr_t)library, NULL) != 0)
+		log_debug("a library is not known");
+}
+
+struct image libraries_image(CUlibrary library)
+{
+	struct table_entry entry;
+
+	if (!library || table_get(&libraries, (uintptr_t)library, &entry) != 0)
+		return (struct image){.is_known = false};
+	return (struct image){.is_known = entry.c & IS_KNOWN,
+		.device_bytes = entry.a,
+		.managed_bytes = entry.b,
+		.has_heap = entry.c & HAS_HEAP,
+		.has_printf = entry.c & HAS_PRINTF};
+}
+
+void libraries_used(CUlibrary library, uint64_t bytes)
+{
+	if (!library)
+		return;
+	TABLE_SCOPE place = table_enter(&libraries, (uintptr_t)library, false);
+	if (!place.entry)
+		return;
+	place.entry->c |= IS_USED;
+	if (!(place.entry->c & IS_KNOWN) && bytes > place.entry->a)
+		place.entry->a = bytes;
+}
+
+static bool was_used(CUlibrary library)
+{
+	struct table_entry entry;
+
+	return table_get(&libraries, (uintptr_t)library, &entry) != 0 || entry.c & IS_USED;
+}
+
+/* While nobody else is at a library. */
+static bool unload(CUlibrary library, struct device *device)
+{
+	_cleanup_free_ CUkernel *kernels = NULL;
+	struct guard guard;
+	unsigned count = 0;
+	bool is_gone;
+
+	if (was_used(library) || !list_kernels(library, &kernels, &count) ||
+		!bury_all(library, kernels, count))
+		return false;
+	FAULT("libraries: unloading");
+	if (guard_begin(device, 0, &guard) != CUDA_SUCCESS)
+		guard.is_armed = false;
+	is_gone = cuda.cuLibraryUnload(library) == CUDA_SUCCESS;
+	if (is_gone) {
+		libraries_forget(library);
+		managed_data_unloaded(library);
+	} else {
+		dig_up_all(library, kernels, count);
+	}
+	guard_end(&guard);
+	return is_gone;
+}
+
+bool libraries_unload(CUlibrary library, struct device *device)
+{
+	bool is_gone = begin_unloading();
+
+	if (!is_gone)
+		return false;
+	is_gone = unload(library, device);
+	end_unloading();
+	return is_gone;
+}
+
+bool libraries_unloaded(CUlibrary library)
+{
+	return dig_up(library);
+}
+
+void libraries_reset_after_fork(void)
+{
+	table_forget(&libraries);
+	table_forget(&gone);
+	atomic_store(&gone_count, 0);
+	atomic_store(&calls, 0);
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Libraries: what their images tell, and the end of one that did not fit.
+ *
+ * A library is loaded into a context when it is first used there. What its image does not tell is known after that
+ * alone. One that then turns out not to fit is unloaded again, as long as nothing of it was ever given out; its
+ * handles are remembered, so that no later call takes them to the driver.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "base/bits.h"
+#include "gpu/abi/cuda.h"
+#include "tenant/memory/image.h"
+
+struct device;
+
+/* Keeps what a library's image tells; false without memory. And forgets it, before it is unloaded. */
+bool libraries_keep(CUlibrary library, const struct image *image) MUST_CHECK;
+void libraries_forget(CUlibrary library);
+
+/* What the library will take when it is loaded into one more context; nothing is known of another's library. */
+struct image libraries_image(CUlibrary library);
+
+/*
+ * Around every call of the driver with a library, or a kernel of one: false where it was unloaded here, or is just
+ * being, and the driver must not see it.
+ */
+bool libraries_enter(const void *handle) MUST_CHECK;
+void libraries_leave(void);
+
+/* Within such a call: something of it is given out now, so it is never unloaded here. bytes: what it took; 0: unknown. */
+void libraries_used(CUlibrary library, uint64_t bytes);
+
+/*
+ * Unloads it in the driver, gives back what it took of the current context's device, and remembers its handles; false
+ * where it must stay. Outside of such a call.
+ */
+bool libraries_unload(CUlibrary library, struct device *device);
+
+/* The program unloads what was unloaded here already. */
+bool libraries_unloaded(CUlibrary library);
+
+/* For a child of fork(). */
+void libraries_reset_after_fork(void);

@@ -107,5 +107,8 @@ void board_uuid(const struct board *board, int device, uint8_t ret_uuid[16]);
 void board_pci(
 	const struct board *board, int device, unsigned int *ret_bus, unsigned int *ret_slot);
 
+/* The host's NUMA node that card `device` is on: cards are spread evenly. */
+int board_numa_node(const struct board *board, int device);
+
 /* The serial number of card `device`, 13 digits. */
 uint64_t board_serial(const struct board *board, int device);

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#define CALLS_MAX 1024
+#define CALLS_MAX 1280
 
 /* The number of a function in the counts, by its exported name; -ENOENT if unknown. */
 int call_find(const char *symbol);

@@ -8,11 +8,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "sim/machine/event.h"
 #include "sim/machine/inject.h"
 #include "sim/machine/machine.h"
 
 #define LAYOUT_MAGIC   UINT64_C(0x314d495355504756) /* "VGPUSIM1" */
-#define LAYOUT_VERSION 3
+#define LAYOUT_VERSION 4
 
 /* Byte SLOT of this range of the file is locked by the process in slot SLOT: far past the end. */
 #define LAYOUT_LIVE_OFFSET (INT64_C(1) << 40)
@@ -149,6 +150,13 @@ struct layout_device {
 	struct layout_utilization utilization;	      /* of all processes */
 };
 
+/* What a card reported, and its errors of memory: [0] uncorrected, [1] corrected. */
+struct layout_event_log {
+	uint64_t count; /* ever */
+	uint64_t ecc_errors[2];
+	struct event_report report[EVENT_KEPT_MAX];
+};
+
 struct layout {
 	uint64_t magic;
 	uint32_t version;
@@ -179,6 +187,7 @@ struct layout {
 	uint32_t reserved3;
 	struct layout_kept kept[MACHINE_KEPT_MAX];
 	struct layout_device device[MACHINE_DEVICES_MAX];
+	struct layout_event_log events[MACHINE_DEVICES_MAX];
 	/* Last, for it is large and nearly all of it is never touched. */
 	struct layout_knot knot[MACHINE_PROCESSES_MAX][MACHINE_DEVICES_MAX][LAYOUT_KNOTS];
 };

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "sim/machine/event.h"
 #include "sim/machine/inject.h"
 #include "sim/machine/state_file.h"
 
@@ -91,4 +92,5 @@ void machine_reset(struct machine *machine)
 	inject_clear_rules(machine);
 	inject_clear_kernels(machine);
 	inject_clear_counts(machine);
+	event_clear(machine);
 }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events: they can be asked for and waited for, and none ever comes. */
+/* Events: they are asked for and waited for, and come when somebody raises them (machine/event.h). */
 #include <poll.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
+#include "sim/machine/event.h"
 #include "sim/nvml/entry.h"
 
 /* What an H200 says it can report (measured). */
@@ -10,9 +12,15 @@
 
 #define EVENT_SET_MARK	 0x7665766e65766e00ull
 
+/* Nobody wakes who waits: the machine is asked this often. */
+#define POLL_MS 5u
+
 struct nvmlEventSet_st {
 	unsigned long long mark; /* against handles that are none of ours, and double frees */
-	unsigned long long types;
+	struct {
+		uint64_t types; /* 0: not registered */
+		uint64_t cursor;
+	} device[BOARD_DEVICES_MAX];
 };
 
 static int is_event_set(nvmlEventSet_t set)
@@ -43,14 +51,39 @@ ENTRY_BODY(nvmlEventSetFree, (nvmlEventSet_t set), (set))
 	return NVML_SUCCESS;
 }
 
-/* In vain. */
+static bool take_event(nvmlEventSet_t set, nvmlEventData_t *ret_data)
+{
+	for (int i = 0; i < BOARD_DEVICES_MAX; i++) {
+		struct event_report report;
+
+		if (!set->device[i].types || !event_read(node_machine(), i, set->device[i].types,
+						     &set->device[i].cursor, &report))
+			continue;
+		*ret_data = (nvmlEventData_t){
+			.device = node_handle(i),
+			.eventType = report.type,
+			.eventData = report.data,
+			.gpuInstanceId = NVML_INSTANCE_NOT_AVAILABLE,
+			.computeInstanceId = NVML_INSTANCE_NOT_AVAILABLE,
+		};
+		return true;
+	}
+	return false;
+}
+
 ENTRY_BODY(nvmlEventSetWait, (nvmlEventSet_t set, nvmlEventData_t *data, unsigned int timeout_ms),
 	(set, data, timeout_ms))
 {
+	uint64_t end_ns = machine_now_ns() + timeout_ms * UINT64_C(1000000);
+
 	if (!is_event_set(set) || !data)
 		return NVML_ERROR_INVALID_ARGUMENT;
-	poll(NULL, 0, timeout_ms > 0x7fffffff ? -1 : (int)timeout_ms);
-	return NVML_ERROR_TIMEOUT;
+	while (!take_event(set, data)) {
+		if (machine_now_ns() >= end_ns)
+			return NVML_ERROR_TIMEOUT;
+		poll(NULL, 0, timeout_ms < POLL_MS ? (int)timeout_ms : (int)POLL_MS);
+	}
+	return NVML_SUCCESS;
 }
 ENTRY_ALIAS(nvmlEventSetWait_v2, nvmlEventSetWait,
 	(nvmlEventSet_t set, nvmlEventData_t *data, unsigned int timeout_ms),
@@ -62,7 +95,9 @@ ENTRY_DEVICE(nvmlDeviceRegisterEvents, (unsigned long long types, nvmlEventSet_t
 		return NVML_ERROR_INVALID_ARGUMENT;
 	if (types & ~SUPPORTED_EVENTS)
 		return NVML_ERROR_NOT_SUPPORTED;
-	set->types |= types;
+	if (types && !set->device[index].types)
+		set->device[index].cursor = event_count(node_machine(), index);
+	set->device[index].types |= types;
 	return NVML_SUCCESS;
 }
 

@@ -25,16 +25,16 @@ ENTRY_BODY(nvmlDeviceGetCount, (unsigned int *count), (count))
 {
 	if (!count)
 		return NVML_ERROR_INVALID_ARGUMENT;
-	*count = (unsigned int)node_board()->device_count;
+	*count = (unsigned int)node_count();
 	return NVML_SUCCESS;
 }
 ENTRY_ALIAS(nvmlDeviceGetCount_v2, nvmlDeviceGetCount, (unsigned int *count), (count))
 
 ENTRY_BODY(nvmlDeviceGetHandleByIndex, (unsigned int index, nvmlDevice_t *device), (index, device))
 {
-	if (!device || index >= (unsigned int)node_board()->device_count)
+	if (!device || index >= (unsigned int)node_count())
 		return NVML_ERROR_INVALID_ARGUMENT;
-	*device = node_handle((int)index);
+	*device = node_handle(node_visible((int)index));
 	return NVML_SUCCESS;
 }
 ENTRY_ALIAS(nvmlDeviceGetHandleByIndex_v2, nvmlDeviceGetHandleByIndex,
@@ -47,10 +47,10 @@ ENTRY_BODY(nvmlDeviceGetHandleByUUID, (const char *uuid, nvmlDevice_t *device), 
 
 	if (!uuid || !device)
 		return NVML_ERROR_INVALID_ARGUMENT;
-	for (int i = 0; i < node_board()->device_count; i++) {
-		device_uuid(i, text);
+	for (int i = 0; i < node_count(); i++) {
+		device_uuid(node_visible(i), text);
 		if (!strcmp(uuid, text)) {
-			*device = node_handle(i);
+			*device = node_handle(node_visible(i));
 			return NVML_SUCCESS;
 		}
 	}
@@ -64,10 +64,10 @@ ENTRY_BODY(
 
 	if (!serial || !device)
 		return NVML_ERROR_INVALID_ARGUMENT;
-	for (int i = 0; i < node_board()->device_count; i++) {
-		device_serial(i, text);
+	for (int i = 0; i < node_count(); i++) {
+		device_serial(node_visible(i), text);
 		if (!strcmp(serial, text)) {
-			*device = node_handle(i);
+			*device = node_handle(node_visible(i));
 			return NVML_SUCCESS;
 		}
 	}
@@ -91,10 +91,10 @@ ENTRY_BODY(
 			bus_id[end])
 			return NVML_ERROR_INVALID_ARGUMENT;
 	}
-	for (int i = 0; i < node_board()->device_count; i++) {
-		board_pci(node_board(), i, &device_bus, &device_slot);
+	for (int i = 0; i < node_count(); i++) {
+		board_pci(node_board(), node_visible(i), &device_bus, &device_slot);
 		if (!domain && bus == device_bus && slot == device_slot && !function) {
-			*device = node_handle(i);
+			*device = node_handle(node_visible(i));
 			return NVML_SUCCESS;
 		}
 	}
@@ -137,7 +137,7 @@ static unsigned int pci_slot(int index)
 	return bus << 8 | slot;
 }
 
-ENTRY_ANSWER(nvmlDeviceGetIndex, unsigned int, index)
+ENTRY_ANSWER(nvmlDeviceGetIndex, unsigned int, node_place(index))
 ENTRY_ANSWER(nvmlDeviceGetMinorNumber, unsigned int, index)
 ENTRY_ANSWER(nvmlDeviceGetModuleId, unsigned int, index + 1)
 ENTRY_ANSWER(nvmlDeviceGetBoardId, unsigned int, pci_slot(index))

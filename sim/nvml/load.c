@@ -5,9 +5,11 @@
  * The one input is the share of the last second in which kernels ran; the rest are straight lines
  * between the board's idle and busy figures.
  */
+#include <stdbool.h>
 #include <time.h>
 
 #include "base/cleanup.h"
+#include "sim/machine/event.h"
 #include "sim/nvml/entry.h"
 
 /* A card writing memory without a pause drew 87 % of the way from idle to its limit (measured). */
@@ -70,6 +72,20 @@ ENTRY_DEVICE(nvmlDeviceGetEncoderUtilization, (unsigned int *percent, unsigned i
 }
 ENTRY_DEVICE_ALIAS(nvmlDeviceGetDecoderUtilization, nvmlDeviceGetEncoderUtilization,
 	(unsigned int *percent, unsigned int *period_us), (percent, period_us))
+ENTRY_DEVICE_ALIAS(nvmlDeviceGetJpgUtilization, nvmlDeviceGetEncoderUtilization,
+	(unsigned int *percent, unsigned int *period_us), (percent, period_us))
+ENTRY_DEVICE_ALIAS(nvmlDeviceGetOfaUtilization, nvmlDeviceGetEncoderUtilization,
+	(unsigned int *percent, unsigned int *period_us), (percent, period_us))
+
+ENTRY_DEVICE(nvmlDeviceGetEncoderStats,
+	(unsigned int *sessions, unsigned int *average_fps, unsigned int *average_latency_us),
+	(sessions, average_fps, average_latency_us))
+{
+	if (!sessions || !average_fps || !average_latency_us)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	*sessions = *average_fps = *average_latency_us = 0;
+	return NVML_SUCCESS;
+}
 
 ENTRY_DEVICE(nvmlDeviceGetTemperature, (nvmlTemperatureSensors_t sensor, unsigned int *celsius),
 	(sensor, celsius))
@@ -83,6 +99,21 @@ ENTRY_DEVICE(nvmlDeviceGetTemperature, (nvmlTemperatureSensors_t sensor, unsigne
 	if (result == NVML_SUCCESS)
 		*celsius = (unsigned int)between(node_board()->temperature_idle_c,
 			node_board()->temperature_busy_c, load.busy_permille);
+	return result;
+}
+
+ENTRY_DEVICE(nvmlDeviceGetTemperatureV, (nvmlTemperature_t * temperature), (temperature))
+{
+	unsigned int celsius;
+	nvmlReturn_t result;
+
+	if (!temperature)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	if (temperature->version != nvmlTemperature_v1)
+		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+	result = nvmlDeviceGetTemperature_body(index, temperature->sensorType, &celsius);
+	if (result == NVML_SUCCESS)
+		temperature->temperature = (int)celsius;
 	return result;
 }
 
@@ -200,3 +231,132 @@ ENTRY_DEVICE(nvmlDeviceGetClock, (nvmlClockType_t type, nvmlClockId_t id, unsign
 
 /* Also at idle (measured on H200). */
 ENTRY_ANSWER(nvmlDeviceGetPerformanceState, nvmlPstates_t, NVML_PSTATE_0)
+ENTRY_ANSWER(nvmlDeviceGetPowerState, nvmlPstates_t, NVML_PSTATE_0)
+
+/* Clocks are low for one reason alone: nobody has work. */
+ENTRY_DEVICE(nvmlDeviceGetCurrentClocksEventReasons, (unsigned long long *reasons), (reasons))
+{
+	struct load load;
+	nvmlReturn_t result;
+
+	if (!reasons)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	result = read_load(index, &load);
+	if (result == NVML_SUCCESS)
+		*reasons = load.busy_permille ? 0 : nvmlClocksEventReasonGpuIdle;
+	return result;
+}
+ENTRY_DEVICE_ALIAS(nvmlDeviceGetCurrentClocksThrottleReasons,
+	nvmlDeviceGetCurrentClocksEventReasons, (unsigned long long *reasons), (reasons))
+ENTRY_ANSWER(
+	nvmlDeviceGetSupportedClocksEventReasons, unsigned long long, nvmlClocksEventReasonGpuIdle)
+ENTRY_ANSWER(nvmlDeviceGetSupportedClocksThrottleReasons, unsigned long long,
+	nvmlClocksEventReasonGpuIdle)
+
+/* One value of `type`, as it is now. */
+static nvmlReturn_t read_sample(int index, nvmlSamplingType_t type, unsigned int *ret_value)
+{
+	nvmlUtilization_t utilization;
+	nvmlReturn_t result;
+
+	switch (type) {
+	case NVML_TOTAL_POWER_SAMPLES:
+		return nvmlDeviceGetPowerUsage_body(index, ret_value);
+	case NVML_GPU_UTILIZATION_SAMPLES:
+	case NVML_MEMORY_UTILIZATION_SAMPLES:
+		result = nvmlDeviceGetUtilizationRates_body(index, &utilization);
+		if (result == NVML_SUCCESS)
+			*ret_value = type == NVML_GPU_UTILIZATION_SAMPLES ? utilization.gpu
+									  : utilization.memory;
+		return result;
+	case NVML_ENC_UTILIZATION_SAMPLES:
+	case NVML_DEC_UTILIZATION_SAMPLES:
+		*ret_value = 0;
+		return NVML_SUCCESS;
+	case NVML_PROCESSOR_CLK_SAMPLES:
+		return nvmlDeviceGetClockInfo_body(index, NVML_CLOCK_SM, ret_value);
+	case NVML_MEMORY_CLK_SAMPLES:
+		return nvmlDeviceGetClockInfo_body(index, NVML_CLOCK_MEM, ret_value);
+	default:
+		return NVML_ERROR_INVALID_ARGUMENT;
+	}
+}
+
+static unsigned long long now_us(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (unsigned long long)now.tv_sec * 1000000 + (unsigned long long)now.tv_nsec / 1000;
+}
+
+/* The card's buffer holds many samples; ours holds the one of now. */
+ENTRY_DEVICE(nvmlDeviceGetSamples,
+	(nvmlSamplingType_t type, unsigned long long last_seen_us, nvmlValueType_t *value_type,
+		unsigned int *count, nvmlSample_t *samples),
+	(type, last_seen_us, value_type, count, samples))
+{
+	unsigned int value;
+	nvmlReturn_t result;
+
+	if (!value_type || !count)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	result = read_sample(index, type, &value);
+	if (result != NVML_SUCCESS)
+		return result;
+	*value_type = NVML_VALUE_TYPE_UNSIGNED_INT;
+	if (samples && !*count)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	if (samples && last_seen_us >= now_us())
+		return NVML_ERROR_NOT_FOUND;
+	*count = 1;
+	if (samples)
+		*samples = (nvmlSample_t){.timeStamp = now_us(), .sampleValue.uiVal = value};
+	return NVML_SUCCESS;
+}
+
+static nvmlReturn_t read_field(int index, nvmlFieldValue_t *value)
+{
+	bool is_corrected = value->fieldId == NVML_FI_DEV_ECC_SBE_VOL_TOTAL ||
+			    value->fieldId == NVML_FI_DEV_ECC_SBE_AGG_TOTAL;
+
+	value->valueType = NVML_VALUE_TYPE_UNSIGNED_INT;
+	switch (value->fieldId) {
+	case NVML_FI_DEV_ECC_CURRENT:
+	case NVML_FI_DEV_ECC_PENDING:
+		value->value.uiVal = (unsigned int)node_board()->has_ecc;
+		return NVML_SUCCESS;
+	case NVML_FI_DEV_ECC_SBE_VOL_TOTAL:
+	case NVML_FI_DEV_ECC_DBE_VOL_TOTAL:
+	case NVML_FI_DEV_ECC_SBE_AGG_TOTAL:
+	case NVML_FI_DEV_ECC_DBE_AGG_TOTAL:
+		value->valueType = NVML_VALUE_TYPE_UNSIGNED_LONG_LONG;
+		value->value.ullVal = event_ecc_errors(node_machine(), index, is_corrected);
+		return node_board()->has_ecc ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED;
+	case NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION:
+		value->valueType = NVML_VALUE_TYPE_UNSIGNED_LONG_LONG;
+		return nvmlDeviceGetTotalEnergyConsumption_body(index, &value->value.ullVal);
+	case NVML_FI_DEV_NVLINK_LINK_COUNT:
+		value->value.uiVal = (unsigned int)node_board()->nvlink_count;
+		return NVML_SUCCESS;
+	case NVML_FI_DEV_POWER_AVERAGE:
+	case NVML_FI_DEV_POWER_INSTANT:
+		return nvmlDeviceGetPowerUsage_body(index, &value->value.uiVal);
+	default:
+		return NVML_ERROR_NOT_SUPPORTED;
+	}
+}
+
+/* Each field has a result of its own; the call itself succeeds. */
+ENTRY_DEVICE(nvmlDeviceGetFieldValues, (int count, nvmlFieldValue_t *values), (count, values))
+{
+	if (count < 1 || !values)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	for (int i = 0; i < count; i++) {
+		values[i].value.ullVal = 0;
+		values[i].nvmlReturn = read_field(index, &values[i]);
+		values[i].timestamp = (long long)now_us();
+		values[i].latencyUsec = 0;
+	}
+	return NVML_SUCCESS;
+}

@@ -15,6 +15,7 @@
 
 #include "sim/machine/inject.h"
 #include "sim/machine/lock.h"
+#include "sim/machine/visible.h"
 #include "sim/nvml/node.h"
 
 struct nvmlDevice_st {
@@ -28,6 +29,8 @@ static struct {
 	_Atomic unsigned int users; /* read without the lock: see node_enter() */
 	struct machine *machine;
 	char words[64];
+	int visible[BOARD_DEVICES_MAX];
+	int visible_count;
 	int calls[NODE_CALLS]; /* the numbers under which inject.h counts; < 0 none */
 } node = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -53,6 +56,7 @@ static nvmlReturn_t attach(void)
 		return NVML_ERROR_DRIVER_NOT_LOADED;
 	}
 	snprintf(node.words, sizeof(node.words), "%s", words ? words : "");
+	node.visible_count = visible_cards(node_board(), node.visible);
 	for (int i = 0; i < NODE_CALLS; i++)
 		node.calls[i] = call_find(names[i]);
 	return NVML_SUCCESS;
@@ -134,6 +138,30 @@ bool node_is_told(const char *word)
 	return strstr(node.words, word);
 }
 
+struct machine *node_machine(void)
+{
+	return node.machine;
+}
+
+int node_count(void)
+{
+	return node.visible_count;
+}
+
+int node_visible(int place)
+{
+	return node.visible[place];
+}
+
+int node_place(int index)
+{
+	int place = 0;
+
+	while (node.visible[place] != index)
+		place++;
+	return place;
+}
+
 nvmlDevice_t node_handle(int index)
 {
 	return &handles[index];
@@ -141,9 +169,9 @@ nvmlDevice_t node_handle(int index)
 
 int node_index(nvmlDevice_t device)
 {
-	for (int i = 0; i < node_board()->device_count; i++)
-		if (device == &handles[i])
-			return i;
+	for (int i = 0; i < node.visible_count; i++)
+		if (device == &handles[node.visible[i]])
+			return node.visible[i];
 	return -1;
 }
 

@@ -37,7 +37,17 @@ const struct board *node_board(void);
  */
 bool node_is_told(const char *word);
 
-/* The handle of device `index`, which must be below device_count. */
+struct machine *node_machine(void);
+
+/*
+ * The devices that this process sees ($NVIDIA_VISIBLE_DEVICES at the first nvmlInit): how many, the index
+ * in the machine of each, and back. Everywhere else an index is one of the machine's.
+ */
+int node_count(void);
+int node_visible(int place);
+int node_place(int index);
+
+/* The handle of device `index`. */
 nvmlDevice_t node_handle(int index);
 /* The index behind a handle, or -1 for a handle that is none of ours. */
 int node_index(nvmlDevice_t device);

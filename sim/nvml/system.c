@@ -111,3 +111,22 @@ ENTRY_BODY(nvmlSystemGetProcessName, (unsigned int pid, char *name, unsigned int
 	snprintf(name, length, "%s", word);
 	return NVML_SUCCESS;
 }
+
+/* Neither S-class systems nor cards that the administrator hides from the driver. */
+static nvmlReturn_t reply_none(unsigned int *count)
+{
+	if (!count)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	*count = 0;
+	return NVML_SUCCESS;
+}
+
+ENTRY_BODY(nvmlUnitGetCount, (unsigned int *count), (count))
+{
+	return reply_none(count);
+}
+
+ENTRY_BODY(nvmlGetExcludedDeviceCount, (unsigned int *count), (count))
+{
+	return reply_none(count);
+}

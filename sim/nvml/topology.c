@@ -22,11 +22,25 @@
 ENTRY_ANSWER(nvmlDeviceGetCurrPcieLinkGeneration, unsigned int, node_board()->pcie_generation)
 ENTRY_ANSWER(nvmlDeviceGetCurrPcieLinkWidth, unsigned int, node_board()->pcie_width)
 ENTRY_ANSWER(nvmlDeviceGetMaxPcieLinkGeneration, unsigned int, node_board()->pcie_generation)
+ENTRY_ANSWER(nvmlDeviceGetGpuMaxPcieLinkGeneration, unsigned int, node_board()->pcie_generation)
 ENTRY_ANSWER(nvmlDeviceGetMaxPcieLinkWidth, unsigned int, node_board()->pcie_width)
+
+ENTRY_ANSWER(nvmlDeviceGetPcieReplayCounter, unsigned int, 0)
+ENTRY_ANSWER(nvmlDeviceGetBusType, nvmlBusType_t, NVML_BUS_TYPE_PCIE)
+
+/* Copies to and from the host are not told from other work: the bus looks idle. */
+ENTRY_DEVICE(nvmlDeviceGetPcieThroughput, (nvmlPcieUtilCounter_t counter, unsigned int *kib_per_s),
+	(counter, kib_per_s))
+{
+	if (!kib_per_s || (unsigned int)counter >= NVML_PCIE_UTIL_COUNT)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	*kib_per_s = 0;
+	return NVML_SUCCESS;
+}
 
 static int numa_node(int index)
 {
-	return index * node_board()->numa_nodes / node_board()->device_count;
+	return board_numa_node(node_board(), index);
 }
 
 static nvmlGpuTopologyLevel_t ancestor(int a, int b)
@@ -44,7 +58,7 @@ ENTRY_BODY(nvmlDeviceGetTopologyCommonAncestor,
 {
 	if (node_index(a) < 0 || node_index(b) < 0 || !level)
 		return NVML_ERROR_INVALID_ARGUMENT;
-	if (node_board()->device_count == 1)
+	if (node_count() == 1)
 		return NVML_ERROR_NOT_SUPPORTED;
 	*level = ancestor(node_index(a), node_index(b));
 	return NVML_SUCCESS;
@@ -58,12 +72,15 @@ ENTRY_DEVICE(nvmlDeviceGetTopologyNearestGpus,
 
 	if (!count || (!devices && *count))
 		return NVML_ERROR_INVALID_ARGUMENT;
-	for (int i = 0; i < node_board()->device_count; i++)
-		if (i != index && ancestor(index, i) == level) {
-			if (there < *count)
-				devices[there] = node_handle(i);
-			there++;
-		}
+	for (int i = 0; i < node_count(); i++) {
+		nvmlDevice_t other = node_handle(node_visible(i));
+
+		if (node_visible(i) == index || ancestor(index, node_visible(i)) != level)
+			continue;
+		if (there < *count)
+			devices[there] = other;
+		there++;
+	}
 	if (!*count || there < *count)
 		*count = there;
 	return NVML_SUCCESS;
@@ -113,6 +130,14 @@ ENTRY_DEVICE(nvmlDeviceGetCpuAffinity, (unsigned int words, unsigned long *cpus)
 		if (cpu * node_board()->numa_nodes / all == node)
 			set_bit(cpus, words, (unsigned long)cpu);
 	return NVML_SUCCESS;
+}
+
+ENTRY_DEVICE(nvmlDeviceGetCpuAffinityWithinScope,
+	(unsigned int words, unsigned long *cpus, nvmlAffinityScope_t scope), (words, cpus, scope))
+{
+	if (scope > NVML_AFFINITY_SCOPE_SOCKET)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	return nvmlDeviceGetCpuAffinity_body(index, words, cpus);
 }
 
 ENTRY_DEVICE(nvmlDeviceGetMemoryAffinity,

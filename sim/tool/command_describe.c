@@ -22,11 +22,11 @@ static void print_text(
 		board_uuid(board, i, uuid);
 		machine_uuid_text(uuid, text);
 		board_pci(board, i, &bus, &slot);
-		printf("device %d %s at 0000:%02X:%02X.0\n"
+		printf("device %d %s at 0000:%02X:%02X.0, NUMA node %d\n"
 		       "         %s, %d SMs, compute %d.%d\n"
 		       "         %s of %s used, busy %u.%u %%\n",
-			i, text, bus, slot, board->device_name, board->sm_count,
-			board->compute_major, board->compute_minor,
+			i, text, bus, slot, board_numa_node(board, i), board->device_name,
+			board->sm_count, board->compute_major, board->compute_minor,
 			tool_bytes(snapshot->device[i].used_bytes, used),
 			tool_bytes(board->total_bytes, total),
 			snapshot->device[i].busy_permille / 10,
@@ -56,14 +56,14 @@ static void print_json(
 		board_pci(board, i, &bus, &slot);
 		printf("%s{\"index\":%d,\"uuid\":\"%s\",\"name\":", i ? "," : "", i, text);
 		tool_print_json_text(board->device_name);
-		printf(",\"pci\":\"00000000:%02X:%02X.0\",\"total_bytes\":%" PRIu64
+		printf(",\"pci\":\"00000000:%02X:%02X.0\",\"numa_node\":%d,\"total_bytes\":%" PRIu64
 		       ",\"reserved_bytes\":%" PRIu64 ",\"used_bytes\":%" PRIu64
 		       ",\"free_bytes\":%" PRIu64 ",\"busy_permille\":%u,\"sm_count\":%d,"
 		       "\"compute_major\":%d,\"compute_minor\":%d}",
-			bus, slot, board->total_bytes, board->reserved_bytes,
-			snapshot->device[i].used_bytes, snapshot->device[i].free_bytes,
-			snapshot->device[i].busy_permille, board->sm_count, board->compute_major,
-			board->compute_minor);
+			bus, slot, board_numa_node(board, i), board->total_bytes,
+			board->reserved_bytes, snapshot->device[i].used_bytes,
+			snapshot->device[i].free_bytes, snapshot->device[i].busy_permille,
+			board->sm_count, board->compute_major, board->compute_minor);
 	}
 	printf("]}\n");
 }

@@ -189,6 +189,9 @@ ENTRY_BODY(cuDeviceGetAttribute, (int *value, CUdevice_attribute attribute, CUde
 		return CUDA_ERROR_INVALID_DEVICE;
 	board_pci(board, device->index, &bus, &slot);
 	switch (attribute) {
+	case CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID:
+		*value = board_numa_node(board, device->index);
+		break;
 	case CU_DEVICE_ATTRIBUTE_CLOCK_RATE:
 		*value = board->clock_sm_mhz * 1000;
 		break;

@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "sim/cuda/model/driver.h"
+#include "sim/machine/visible.h"
 
 /*
  * The driver's rules: a list of indices or of UUIDs (a prefix will do if it fits one device only);
@@ -15,45 +16,53 @@
  * simulated card is partitioned yet.
  */
 
+/* Those that the machine shows the process at all, which are counted from 0. */
+struct cards {
+	const struct board *board;
+	int count;
+	int index[MACHINE_DEVICES_MAX];
+};
+
 /* The device an entry names, or -1. */
-static int find_entry(const char *entry, const struct board *board)
+static int find_entry(const char *entry, const struct cards *cards)
 {
 	char *end;
 	long index;
 	int found = -1;
 
 	if (strncmp(entry, "GPU-", 4) == 0) {
-		for (int i = 0; i < board->device_count; i++) {
+		for (int i = 0; i < cards->count; i++) {
 			char text[MACHINE_UUID_SIZE];
 			uint8_t uuid[16];
 
-			board_uuid(board, i, uuid);
+			board_uuid(cards->board, cards->index[i], uuid);
 			machine_uuid_text(uuid, text);
 			if (strlen(entry) > strlen(text) ||
 				strncasecmp(entry, text, strlen(entry)) != 0)
 				continue;
 			if (found >= 0)
 				return -1;
-			found = i;
+			found = cards->index[i];
 		}
 		return found;
 	}
 	if (!isdigit((unsigned char)entry[0]))
 		return -1;
 	index = strtol(entry, &end, 10);
-	return *end == '\0' && index < board->device_count ? (int)index : -1;
+	return *end == '\0' && index < cards->count ? cards->index[index] : -1;
 }
 
 int visible_parse(const char *list, const struct board *board, int ret_indices[MACHINE_DEVICES_MAX])
 {
 	bool is_seen[MACHINE_DEVICES_MAX] = {false};
 	bool is_by_index = false;
+	struct cards cards = {.board = board};
 	int count = 0;
 
+	cards.count = visible_cards(board, cards.index);
 	if (!list) {
-		for (int i = 0; i < board->device_count; i++)
-			ret_indices[i] = i;
-		return board->device_count;
+		memcpy(ret_indices, cards.index, sizeof(cards.index));
+		return cards.count;
 	}
 	while (*list != '\0') {
 		char entry[128];
@@ -68,7 +77,7 @@ int visible_parse(const char *list, const struct board *board, int ret_indices[M
 		while (length > 0 && isspace((unsigned char)entry[length - 1]))
 			length--;
 		entry[length] = '\0';
-		index = find_entry(entry, board);
+		index = find_entry(entry, &cards);
 		if (count == 0)
 			is_by_index = isdigit((unsigned char)entry[0]);
 		if (index < 0 || is_by_index != (isdigit((unsigned char)entry[0]) != 0))

@@ -289,6 +289,19 @@ TEST(visible_devices_are_chosen_as_by_the_driver)
 	EQUAL(count_visible(), 8);
 }
 
+TEST(cards_that_the_runtime_left_out_are_not_counted)
+{
+	setenv("VGPU_SIM_BOARD", "h200x8", 1);
+	setenv("NVIDIA_VISIBLE_DEVICES", "3,1", 1);
+	visible = "1,0";
+	visible_count = 2;
+	visible_first = 3;
+	child_wait(child_start(check_visible), 0);
+	visible = "2";
+	visible_count = 0;
+	child_wait(child_start(check_visible), 0);
+}
+
 TEST(uuids_are_those_of_the_board)
 {
 	uint8_t bytes[16];
@@ -503,6 +516,7 @@ int main(void)
 		cmocka_unit_test(a_forked_child_has_no_driver_and_does_not_keep_its_parent_alive),
 		cmocka_unit_test(a_dead_parent_is_reaped_while_its_child_lives),
 		cmocka_unit_test(visible_devices_are_chosen_as_by_the_driver),
+		cmocka_unit_test(cards_that_the_runtime_left_out_are_not_counted),
 		cmocka_unit_test(uuids_are_those_of_the_board),
 		cmocka_unit_test(foreign_and_broken_files_are_refused),
 		cmocka_unit_test(many_processes_may_make_the_machine_together),

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "gpu/abi/nvml.h"
+#include "sim/machine/event.h"
 #include "sim/machine/inject.h"
 #include "sim/machine/machine.h"
 #include "sim/tests/nvml/scratch.h"
@@ -388,6 +389,39 @@ static void visible_devices_of_cuda_change_nothing(void **state)
 	assert_int_equal(count, 2);
 }
 
+/* The machine of the second card, as a container of it sees it. */
+static void a_card_that_the_runtime_left_out_is_not_there(void **state)
+{
+	const char *const none[] = {"", "void", "none", "7"};
+	char uuid[2][80], seen[80];
+	unsigned int count;
+	nvmlDevice_t other = device_at(0), device;
+
+	for (unsigned int i = 0; i < 2; i++)
+		OK(nvmlDeviceGetUUID(device_at(i), uuid[i], sizeof(uuid[i])));
+	OK(nvmlShutdown());
+	setenv("NVIDIA_VISIBLE_DEVICES", uuid[1], 1);
+	OK(nvmlInit_v2());
+	OK(nvmlDeviceGetCount_v2(&count));
+	assert_int_equal(count, 1);
+	OK(nvmlDeviceGetUUID(device_at(0), seen, sizeof(seen)));
+	assert_string_equal(seen, uuid[1]);
+	OK(nvmlDeviceGetIndex(device_at(0), &count));
+	assert_int_equal(count, 0);
+	OK(nvmlDeviceGetMinorNumber(device_at(0), &count));
+	assert_int_equal(count, 1);
+	assert_int_equal(nvmlDeviceGetHandleByUUID(uuid[0], &device), NVML_ERROR_NOT_FOUND);
+	assert_int_equal(nvmlDeviceGetName(other, seen, 80), NVML_ERROR_INVALID_ARGUMENT);
+	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
+		OK(nvmlShutdown());
+		setenv("NVIDIA_VISIBLE_DEVICES", none[i], 1);
+		OK(nvmlInit_v2());
+		OK(nvmlDeviceGetCount_v2(&count));
+		assert_int_equal(count, 0);
+	}
+	unsetenv("NVIDIA_VISIBLE_DEVICES");
+}
+
 static void cards_with_links_reach_each_other(void **state)
 {
 	nvmlGpuTopologyLevel_t level;
@@ -425,6 +459,61 @@ static void waiting_for_an_event_times_out(void **state)
 		    19000000);
 	OK(nvmlEventSetFree(set));
 	assert_int_equal(nvmlEventSetFree(NULL), NVML_ERROR_INVALID_ARGUMENT);
+}
+
+static void an_event_is_seen_by_those_who_asked_for_it(void **state)
+{
+	struct machine *machine;
+	nvmlEventSet_t set;
+	nvmlEventData_t data;
+	unsigned long long errors;
+
+	assert_int_equal(machine_open(NULL, NULL, &machine, NULL, 0), 0);
+	event_raise(machine, 1, &(struct event_report){EVENT_XID, 13});
+	OK(nvmlEventSetCreate(&set));
+	OK(nvmlDeviceRegisterEvents(device_at(1), nvmlEventTypeXidCriticalError, set));
+	event_raise(machine, 0, &(struct event_report){EVENT_XID, 31});
+	event_raise(machine, 1, &(struct event_report){EVENT_ECC_UNCORRECTED, 0});
+	event_raise(machine, 1, &(struct event_report){EVENT_XID, 79});
+	OK(nvmlEventSetWait_v2(set, &data, 1000));
+	assert_ptr_equal(data.device, device_at(1));
+	assert_int_equal(data.eventType, nvmlEventTypeXidCriticalError);
+	assert_int_equal(data.eventData, 79);
+	assert_int_equal(nvmlEventSetWait_v2(set, &data, 0), NVML_ERROR_TIMEOUT);
+	OK(nvmlDeviceGetTotalEccErrors(
+		device_at(1), NVML_MEMORY_ERROR_TYPE_UNCORRECTED, NVML_VOLATILE_ECC, &errors));
+	assert_int_equal(errors, 1);
+	OK(nvmlDeviceGetTotalEccErrors(
+		device_at(0), NVML_MEMORY_ERROR_TYPE_UNCORRECTED, NVML_VOLATILE_ECC, &errors));
+	assert_int_equal(errors, 0);
+	OK(nvmlEventSetFree(set));
+	machine_close(machine);
+}
+
+static void fields_have_a_result_each(void **state)
+{
+	nvmlFieldValue_t fields[3] = {{.fieldId = NVML_FI_DEV_POWER_INSTANT}, {.fieldId = 9999},
+		{.fieldId = NVML_FI_DEV_NVLINK_LINK_COUNT}};
+	nvmlTemperature_t temperature = {.version = nvmlTemperature_v1};
+	unsigned int celsius, milliwatts, count = 0;
+	nvmlValueType_t type;
+	nvmlSample_t sample;
+
+	OK(nvmlDeviceGetFieldValues(device_at(0), 3, fields));
+	OK(fields[0].nvmlReturn);
+	OK(nvmlDeviceGetPowerUsage(device_at(0), &milliwatts));
+	assert_int_equal(fields[0].value.uiVal, milliwatts);
+	assert_int_equal(fields[1].nvmlReturn, NVML_ERROR_NOT_SUPPORTED);
+	assert_int_equal(fields[2].value.uiVal, 18);
+	OK(nvmlDeviceGetTemperatureV(device_at(0), &temperature));
+	OK(nvmlDeviceGetTemperature(device_at(0), NVML_TEMPERATURE_GPU, &celsius));
+	assert_int_equal(temperature.temperature, celsius);
+	temperature.version = 7;
+	assert_int_equal(nvmlDeviceGetTemperatureV(device_at(0), &temperature),
+		NVML_ERROR_ARGUMENT_VERSION_MISMATCH);
+	OK(nvmlDeviceGetSamples(device_at(0), NVML_TOTAL_POWER_SAMPLES, 0, &type, &count, NULL));
+	OK(nvmlDeviceGetSamples(device_at(0), NVML_TOTAL_POWER_SAMPLES, 0, &type, &count, &sample));
+	assert_int_equal(sample.sampleValue.uiVal, milliwatts);
 }
 
 static void mig_is_off(void **state)
@@ -506,7 +595,10 @@ int main(void)
 		TEST(a_device_is_found_by_all_its_names),
 		TEST(visible_devices_of_cuda_change_nothing),
 		TEST(cards_with_links_reach_each_other),
+		TEST(a_card_that_the_runtime_left_out_is_not_there),
 		TEST(waiting_for_an_event_times_out),
+		TEST(an_event_is_seen_by_those_who_asked_for_it),
+		TEST(fields_have_a_result_each),
 		TEST(mig_is_off),
 		TEST(every_function_is_counted_and_survives_zeroes),
 		TEST(an_injected_fault_hits_the_named_call),

@@ -150,6 +150,22 @@ static void inject_lists_and_clears_rules(void **state)
 	assert_says("--code 'LOUD': not right");
 }
 
+static void an_event_names_its_card(void **state)
+{
+	run("event xid 79 --device 1");
+	assert_int_equal(status, 0);
+	run("event ecc-uncorrected");
+	assert_int_equal(status, 0);
+	run("event xid 79 --device 2");
+	assert_int_equal(status, 1);
+	assert_says("there is no such device");
+	run("event xid");
+	assert_int_equal(status, 2);
+	assert_says("give xid NUMBER");
+	run("describe --json");
+	assert_says("\"numa_node\":0");
+}
+
 static void kernel_sets_a_duration(void **state)
 {
 	run("kernel saxpy 1.5ms");
@@ -258,6 +274,7 @@ int main(void)
 		TEST(truth_tells_tags_and_processes),
 		TEST(reset_refuses_while_memory_is_held),
 		TEST(inject_lists_and_clears_rules),
+		TEST(an_event_names_its_card),
 		TEST(kernel_sets_a_duration),
 		TEST(smi_shows_devices_and_processes),
 		TEST(a_wrong_word_is_named),

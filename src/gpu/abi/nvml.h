@@ -197,8 +197,47 @@ typedef enum nvmlEccCounterType_enum {
 	NVML_AGGREGATE_ECC = 1,
 } nvmlEccCounterType_t;
 
-#define NVML_DEVICE_MIG_DISABLE 0u
-#define NVML_DEVICE_MIG_ENABLE	1u
+typedef enum nvmlMemoryLocation_enum {
+	NVML_MEMORY_LOCATION_L1_CACHE = 0,
+	NVML_MEMORY_LOCATION_L2_CACHE = 1,
+	NVML_MEMORY_LOCATION_DRAM = 2,
+	NVML_MEMORY_LOCATION_SRAM = 7,
+	NVML_MEMORY_LOCATION_COUNT = 8,
+} nvmlMemoryLocation_t;
+
+typedef enum nvmlPcieUtilCounter_enum {
+	NVML_PCIE_UTIL_TX_BYTES = 0,
+	NVML_PCIE_UTIL_RX_BYTES = 1,
+	NVML_PCIE_UTIL_COUNT = 2,
+} nvmlPcieUtilCounter_t;
+
+typedef unsigned int nvmlBusType_t;
+#define NVML_BUS_TYPE_PCIE 2u
+
+typedef enum nvmlGpuVirtualizationMode_enum {
+	NVML_GPU_VIRTUALIZATION_MODE_NONE = 0,
+} nvmlGpuVirtualizationMode_t;
+
+typedef enum nvmlSamplingType_enum {
+	NVML_TOTAL_POWER_SAMPLES = 0,
+	NVML_GPU_UTILIZATION_SAMPLES = 1,
+	NVML_MEMORY_UTILIZATION_SAMPLES = 2,
+	NVML_ENC_UTILIZATION_SAMPLES = 3,
+	NVML_DEC_UTILIZATION_SAMPLES = 4,
+	NVML_PROCESSOR_CLK_SAMPLES = 5,
+	NVML_MEMORY_CLK_SAMPLES = 6,
+} nvmlSamplingType_t;
+
+typedef enum nvmlValueType_enum {
+	NVML_VALUE_TYPE_DOUBLE = 0,
+	NVML_VALUE_TYPE_UNSIGNED_INT = 1,
+	NVML_VALUE_TYPE_UNSIGNED_LONG = 2,
+	NVML_VALUE_TYPE_UNSIGNED_LONG_LONG = 3,
+} nvmlValueType_t;
+
+#define nvmlClocksEventReasonGpuIdle 0x1ull
+#define NVML_DEVICE_MIG_DISABLE	     0u
+#define NVML_DEVICE_MIG_ENABLE	     1u
 
 /* Event types: a set of bits. */
 #define nvmlEventTypeSingleBitEccError 0x01ULL
@@ -363,6 +402,47 @@ typedef struct {
 	unsigned int computeInstanceId;
 } nvmlEventData_t;
 
+typedef union {
+	double dVal;
+	unsigned int uiVal;
+	unsigned long ulVal;
+	unsigned long long ullVal;
+} nvmlValue_t;
+
+typedef struct {
+	unsigned long long timeStamp; /* us since the epoch */
+	nvmlValue_t sampleValue;
+} nvmlSample_t;
+
+/* Some of the fields of nvmlDeviceGetFieldValues. */
+#define NVML_FI_DEV_ECC_CURRENT		     1u
+#define NVML_FI_DEV_ECC_PENDING		     2u
+#define NVML_FI_DEV_ECC_SBE_VOL_TOTAL	     3u
+#define NVML_FI_DEV_ECC_DBE_VOL_TOTAL	     4u
+#define NVML_FI_DEV_ECC_SBE_AGG_TOTAL	     5u
+#define NVML_FI_DEV_ECC_DBE_AGG_TOTAL	     6u
+#define NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION 83u
+#define NVML_FI_DEV_NVLINK_LINK_COUNT	     91u
+#define NVML_FI_DEV_POWER_AVERAGE	     185u
+#define NVML_FI_DEV_POWER_INSTANT	     186u
+
+typedef struct {
+	unsigned int fieldId; /* in, like scopeId */
+	unsigned int scopeId;
+	long long timestamp; /* us since the epoch */
+	long long latencyUsec;
+	nvmlValueType_t valueType;
+	nvmlReturn_t nvmlReturn; /* of this field alone */
+	nvmlValue_t value;
+} nvmlFieldValue_t;
+
+typedef struct {
+	unsigned int version; /* in: nvmlTemperature_v1 */
+	nvmlTemperatureSensors_t sensorType;
+	int temperature;
+} nvmlTemperature_t;
+#define nvmlTemperature_v1 NVML_STRUCT_VERSION(nvmlTemperature_t, 1u)
+
 /* Functions: the library itself and the system. */
 
 typedef nvmlReturn_t nvmlInit_fn(void);
@@ -458,6 +538,46 @@ typedef nvmlReturn_t nvmlDeviceGetEncoderUtilization_fn(
 	nvmlDevice_t device, unsigned int *percent, unsigned int *period_us);
 typedef nvmlReturn_t nvmlDeviceGetDecoderUtilization_fn(
 	nvmlDevice_t device, unsigned int *percent, unsigned int *period_us);
+
+typedef nvmlReturn_t nvmlDeviceGetJpgUtilization_fn(
+	nvmlDevice_t device, unsigned int *percent, unsigned int *period_us);
+typedef nvmlReturn_t nvmlDeviceGetOfaUtilization_fn(
+	nvmlDevice_t device, unsigned int *percent, unsigned int *period_us);
+typedef nvmlReturn_t nvmlDeviceGetEncoderStats_fn(nvmlDevice_t device, unsigned int *sessions,
+	unsigned int *average_fps, unsigned int *average_latency_us);
+typedef nvmlReturn_t nvmlDeviceGetSamples_fn(nvmlDevice_t device, nvmlSamplingType_t type,
+	unsigned long long last_seen_us, nvmlValueType_t *value_type, unsigned int *count,
+	nvmlSample_t *samples);
+typedef nvmlReturn_t nvmlDeviceGetFieldValues_fn(
+	nvmlDevice_t device, int count, nvmlFieldValue_t *values);
+typedef nvmlReturn_t nvmlDeviceGetPcieThroughput_fn(
+	nvmlDevice_t device, nvmlPcieUtilCounter_t counter, unsigned int *kib_per_s);
+typedef nvmlReturn_t nvmlDeviceGetPcieReplayCounter_fn(nvmlDevice_t device, unsigned int *count);
+typedef nvmlReturn_t nvmlDeviceGetGpuMaxPcieLinkGeneration_fn(
+	nvmlDevice_t device, unsigned int *generation);
+typedef nvmlReturn_t nvmlDeviceGetBusType_fn(nvmlDevice_t device, nvmlBusType_t *type);
+typedef nvmlReturn_t nvmlDeviceGetVirtualizationMode_fn(
+	nvmlDevice_t device, nvmlGpuVirtualizationMode_t *mode);
+typedef nvmlReturn_t nvmlDeviceGetCpuAffinityWithinScope_fn(
+	nvmlDevice_t device, unsigned int words, unsigned long *cpus, nvmlAffinityScope_t scope);
+typedef nvmlReturn_t nvmlDeviceGetMemoryErrorCounter_fn(nvmlDevice_t device,
+	nvmlMemoryErrorType_t type, nvmlEccCounterType_t counter, nvmlMemoryLocation_t location,
+	unsigned long long *count);
+typedef nvmlReturn_t nvmlDeviceGetRemappedRows_fn(nvmlDevice_t device, unsigned int *corrected,
+	unsigned int *uncorrected, unsigned int *is_pending, unsigned int *has_failed);
+typedef nvmlReturn_t nvmlDeviceGetTemperatureV_fn(
+	nvmlDevice_t device, nvmlTemperature_t *temperature);
+typedef nvmlReturn_t nvmlDeviceGetCurrentClocksEventReasons_fn(
+	nvmlDevice_t device, unsigned long long *reasons);
+typedef nvmlReturn_t nvmlDeviceGetCurrentClocksThrottleReasons_fn(
+	nvmlDevice_t device, unsigned long long *reasons);
+typedef nvmlReturn_t nvmlDeviceGetSupportedClocksEventReasons_fn(
+	nvmlDevice_t device, unsigned long long *reasons);
+typedef nvmlReturn_t nvmlDeviceGetSupportedClocksThrottleReasons_fn(
+	nvmlDevice_t device, unsigned long long *reasons);
+typedef nvmlReturn_t nvmlDeviceGetPowerState_fn(nvmlDevice_t device, nvmlPstates_t *state);
+typedef nvmlReturn_t nvmlUnitGetCount_fn(unsigned int *count);
+typedef nvmlReturn_t nvmlGetExcludedDeviceCount_fn(unsigned int *count);
 
 /* Functions: power, heat, clocks, modes. */
 

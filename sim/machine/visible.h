@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which cards of the machine a process sees at all. */
+#pragma once
+
+#include "sim/machine/board.h"
+
+/*
+ * The cards that $NVIDIA_VISIBLE_DEVICES leaves, as NVIDIA's container runtime does: "all" or no such
+ * variable, a list of indices and UUIDs, or none ("", "none", "void"). They stay in the order of the
+ * machine. Returns how many; ret_indices has room for BOARD_DEVICES_MAX.
+ */
+int visible_cards(const struct board *board, int *ret_indices);

@@ -4,6 +4,7 @@
 
 #include "base/cleanup.h"
 #include "sim/machine/kept.h"
+#include "sim/machine/schedule_view.h"
 
 /*
  * A process is alive exactly as long as it holds a file lock on its slot's byte. The lock belongs
@@ -11,6 +12,18 @@
  * the address space goes: at exit, exec, or any signal, and never by closing descriptors. PIDs were
  * rejected: they are reused, and mean nothing across PID namespaces.
  */
+
+/* What the devices have served until now is counted, before a process is forgotten. */
+static void catch_up(struct machine *machine)
+{
+	for (int i = 0; i < machine_board(machine)->device_count; i++) {
+		LOCK_SCOPE_AS(lock, lock_try(&machine->layout->device[i].lock.mutex));
+
+		/* One that is stopped with the lock holds nobody up. */
+		if (lock)
+			schedule_view_advance(machine, i, machine_now_ns());
+	}
+}
 
 int reap_dead(struct machine *machine)
 {
@@ -24,6 +37,7 @@ int reap_dead(struct machine *machine)
 		if (!layout_is_used(&layout->slot[i]) ||
 			state_file_is_byte_locked(fd, LAYOUT_LIVE_OFFSET + i))
 			continue;
+		catch_up(machine);
 		layout_set_state(&layout->slot[i], LAYOUT_SLOT_FREE);
 		kept_forget_slot(layout, i);
 		reaped++;

@@ -80,7 +80,6 @@ int machine_read_snapshot(
 	uint64_t total = layout->board.board.total_bytes;
 	MACHINE_SCOPE(machine);
 
-	schedule_catch_up_all(machine);
 	reap_dead(machine);
 	ret_snapshot->time_ns = machine_now_ns();
 	ret_snapshot->window_ns = window_ns;

@@ -58,7 +58,7 @@ INSTALLED := --prefix $(PREFIX) --libdir lib --sysconfdir /etc
 ## Everyday
 all: setup-build ## build everything that is installed, in build/release
 	$(Q)$(CONFIGURE) build/release --buildtype debugoptimized -Db_ndebug=true -Dtests=disabled \
-		$(INSTALLED)
+		-Ddaemons=disabled $(INSTALLED)
 	$(Q)$(COMPILE) build/release
 
 demo: all ## show a slice, on a real GPU or on the simulated node
@@ -160,7 +160,8 @@ gpu-bench: build-bench ## measure on this machine's GPU
 	$(Q)bench/compute.py --quick build/release
 
 gpu-test: setup-build ## the tests that need a real GPU
-	$(Q)$(CONFIGURE) build/gpu --buildtype debugoptimized -Dtests=disabled
+	$(Q)$(CONFIGURE) build/gpu --buildtype debugoptimized -Dtests=disabled \
+		-Ddaemons=disabled
 	$(Q)$(COMPILE) build/gpu
 	$(Q)$(COMPILE) build/gpu gpu-programs bench-programs
 	$(Q)tests/gpu/run.sh build/gpu

@@ -29,7 +29,7 @@ SYSTEM_NOT_FOR_POLICY = re.compile(
 
 # What ends up in the tenant library is a guest in a stranger's process. What programs of ours share is a guest in
 # each of them: output and the end are the program's.
-GUESTS = ("base", "policy", "region", "gpu", "tenant", "node")
+GUESTS = ("base", "policy", "region", "gpu", "tenant", "node", "net", "kube")
 NEVER_BY_GUESTS = {
     "ends the host process": "exit _exit _Exit quick_exit abort kill raise tgkill",
     "prints to the host's output": "printf vprintf puts putchar perror fprintf",

@@ -115,7 +115,7 @@ def graph_of(build, objects, source_of):
 
 def exported(build, outputs):
     """The names that the built programs and libraries give to others."""
-    built = [o for o in outputs if os.path.isfile(os.path.join(build, o))]
+    built = [o for o in outputs if not o.endswith(".a") and os.path.isfile(os.path.join(build, o))]
     if not built:
         return set()
     run = subprocess.run(["nm", "-D", "--defined-only", "-P", *built], cwd=build, stdout=subprocess.PIPE,

@@ -17,6 +17,8 @@ MAY_USE = {
     "tenant/hooks": [*_TENANT, "tenant/memory", "tenant/compute"],
     "tenant/door": ["base", "gpu", "tenant/driver", "tenant/hooks"],
     "node": ["base", "policy", "region", "gpu"],
+    "net": ["base"],
+    "kube": ["base", "net"],
     "cli": ["base", "policy", "region", "gpu", "node"],
 }
 

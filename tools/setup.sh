@@ -5,7 +5,8 @@
 #
 #   build   a C compiler, the C library's headers, meson >= 1.0, ninja
 #   test    and cmocka, pkg-config, python3
-#   ci      and clang with its sanitizers, clang-format 14, spin, runc; without these, CI skips a step
+#   ci      and clang with its sanitizers, clang-format 14, spin, runc, what the daemons link with; without these,
+#           CI skips a step, or builds no daemons
 set -eu
 
 set_name=${1:-build}
@@ -75,6 +76,17 @@ missing_test() {
     have python3 || printf 'python3\tpython3\n'
 }
 
+# missing_module NAME-BY-PKG-CONFIG PACKAGE
+missing_module() {
+    pkg-config --exists "$1" 2>/dev/null || printf '%s\t%s\n' "$2" "$1 (by pkg-config)"
+}
+
+missing_daemons() {
+    missing_module libcurl libcurl4-openssl-dev
+    missing_module jansson libjansson-dev
+    missing_module yaml-0.1 libyaml-dev
+}
+
 missing_ci() {
     if ! have clang; then
         printf 'clang\tclang\n'
@@ -88,6 +100,7 @@ missing_ci() {
     have spin || printf 'spin\tspin\n'
     have runc || printf 'runc\trunc\n'
     have git || printf 'git\tgit\n'
+    missing_daemons
 }
 
 as_root() {

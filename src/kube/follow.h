@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a collection holds, and every change of it from then on: a list in pages and a watch behind it, which
+ * goes on where it was when the connection breaks, the server restarts, or it ends by itself. Where the
+ * server no longer knows that place, the collection is listed anew.
+ *
+ * Promise: after complete() the objects that were present since begin() are what the collection held at one
+ * moment, and each later change is told, once and in order. No object is kept here.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bits.h"
+#include "kube/client.h"
+
+struct kube_follow;
+
+/*
+ * Callbacks come from loop_run(). The object is gone when the callback returns. Each may call
+ * kube_follow_stop().
+ */
+struct kube_follow_events {
+	/*
+	 * A list begins: what was told before may be gone without a word. Again, where a list did not come to
+	 * its end.
+	 */
+	void (*begin)(void *context);
+	/*
+	 * is_present: as it is now, whether new, changed or told before; else: as it was when it was deleted.
+	 */
+	void (*object)(void *context, bool is_present, const json_t *object);
+	/* The list is at its end: what was not present since begin() is gone. */
+	void (*complete)(void *context);
+	/*
+	 * A list or a watch failed; it is tried again after a pause. After KUBE_E_CANCELLED nothing comes any
+	 * more, and kube_follow_stop() is still to be called.
+	 */
+	void (*trouble)(void *context, enum kube_outcome outcome, const char *words);
+};
+
+struct kube_follow_request {
+	const char *path;  /* of the collection: "/api/v1/pods" */
+	const char *query; /* selectors, escaped: "fieldSelector=spec.nodeName%3Dn1"; NULL: all */
+	unsigned
+		page_objects; /* in one page of a list; 0: 200. A page is in memory as a whole, for a moment */
+};
+
+/* Begins; the request is copied. -ENOMEM. */
+int kube_follow_start(struct kube_client *client, const struct kube_follow_request *request,
+	const struct kube_follow_events *events, void *context,
+	struct kube_follow **ret_follow) MUST_CHECK;
+
+/* Ends it; no callback comes any more. Accepts NULL. Before the end of the client. */
+void kube_follow_stop(struct kube_follow *follow);
+
+/* When the server was last heard of (CLOCK_MONOTONIC; 0: never): it says something about once a minute. */
+uint64_t kube_follow_heard_ns(const struct kube_follow *follow);

@@ -4,7 +4,10 @@
  *
  * The room of a new context is part of what the context was measured to take, so only what is more
  * (or less) is booked here: table entry key the life of a context, a the stack limit of the beginning, b the bytes
- * booked, which are never below zero.
+ * booked, which are never below zero, c how many calls are under way that need such room.
+ *
+ * While one is under way, another thread may lower the limit, by which the driver gives room back and takes it again
+ * for the first. So what is booked falls only when no such call is left.
  */
 #define LOG_TOPIC LOG_MEMORY
 #include "tenant/memory/local.h"
@@ -89,30 +92,46 @@ static bool find_or_begin(uint64_t life, struct table_entry *ret_entry)
 	return table_put(&contexts, *ret_entry) == 0;
 }
 
+/* Counts a call in, and tells what is booked; false without memory. */
+static bool call_in(uint64_t life, struct table_entry *ret_entry)
+{
+	LOCK_SCOPE(&book_lock);
+
+	FAULT("local: locked");
+	if (!find_or_begin(life, ret_entry))
+		return false;
+	ret_entry->c++;
+	return table_put(&contexts, *ret_entry) == 0;
+}
+
 CUresult local_begin(uint64_t frame_bytes, struct charge *ret_charge)
 {
-	uint64_t stack = stack_bytes();
 	struct table_entry entry;
 	struct device *device;
-	uint64_t life;
-	bool is_known;
+	uint64_t life, wanted, had;
+	CUresult r;
 
-	if (frame_bytes <= stack || state_enter() == STATE_ASIDE || !find_current(&life, &device))
+	if (frame_bytes <= FIRST_STACK_BYTES || state_enter() == STATE_ASIDE ||
+		!find_current(&life, &device))
 		return CUDA_SUCCESS;
 	if (state_enter() == STATE_CLOSED)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	lock_enter(&book_lock);
-	FAULT("local: locked");
-	is_known = find_or_begin(life, &entry);
-	lock_leave(&book_lock);
-	if (!is_known) {
+		return frame_bytes <= stack_bytes() ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+	if (!call_in(life, &entry)) {
 		log_error("no memory for our own tables, so local memory is refused");
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	return charge_reserve(device, room_bytes(device, frame_bytes) - room_bytes(device, stack),
-		CHARGE_LOCAL, ret_charge);
+	wanted = room_bytes(device, frame_bytes);
+	had = room_bytes(device, entry.a) + entry.b;
+	*ret_charge = (struct charge){.device = device, .kind = CHARGE_LOCAL};
+	if (wanted <= had)
+		return CUDA_SUCCESS;
+	r = charge_reserve(device, wanted - had, CHARGE_LOCAL, ret_charge);
+	if (r != CUDA_SUCCESS)
+		local_end(ret_charge);
+	return r;
 }
 
+/* A charge with a device belongs to a call that was counted in. */
 void local_end(struct charge *charge)
 {
 	struct table_entry entry;
@@ -125,10 +144,14 @@ void local_end(struct charge *charge)
 	LOCK_SCOPE(&book_lock);
 	if (table_get(&contexts, life, &entry) != 0)
 		return;
+	if (charge->device && entry.c > 0)
+		entry.c--;
 	first = room_bytes(device, entry.a);
 	stack = stack_bytes();
 	now = room_bytes(device, stack);
 	now = now > first ? now - first : 0;
+	if (entry.c > 0 && now < entry.b)
+		now = entry.b;
 	/* Without an answer what was reserved stays. */
 	if (stack == 0)
 		now = entry.b + (uint64_t)charge->units * REGION_UNIT_BYTES;

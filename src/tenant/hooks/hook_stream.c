@@ -130,6 +130,17 @@ HOOK_BODY(cuCtxFromGreenCtx, CUcontext *, context, CUgreenCtx, green)
 	return HOOK_GIVE(r, context, made);
 }
 
+/* A smaller limit gives room back: nobody may measure meanwhile what his own call took. */
+static CUresult set_stack_limit(size_t value, struct charge *charge)
+{
+	CUresult r;
+	CHARGE_SCOPE();
+
+	r = cuda.cuCtxSetLimit(CU_LIMIT_STACK_SIZE, value);
+	local_end(charge);
+	return r;
+}
+
 /* Stacks get their room at once; heap and printf buffer when something that uses them is loaded. */
 HOOK_BODY(cuCtxSetLimit, CUlimit, limit, size_t, value)
 {
@@ -141,8 +152,7 @@ HOOK_BODY(cuCtxSetLimit, CUlimit, limit, size_t, value)
 	r = local_begin(value, &charge);
 	if (r != CUDA_SUCCESS)
 		return r;
-	r = cuda.cuCtxSetLimit(limit, value);
-	local_end(&charge);
+	r = set_stack_limit(value, &charge);
 	code_forget_launches();
 	return r;
 }

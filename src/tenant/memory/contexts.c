@@ -151,6 +151,26 @@ static bool holds_contexts_alone(const struct device *device, uint64_t held)
 }
 
 /*
+ * What the figure says that a context takes, of as many; what is unattributed may be theirs. Where it is not, it
+ * explains all that the figure says beyond the size that is remembered, and stays charged as what it is: charged to a
+ * context, it would be given back with that.
+ */
+static uint64_t share_of_one(
+	const struct device *device, uint64_t used, uint64_t contexts, uint64_t learned)
+{
+	/* relaxed: written by charges, of which none is under way */
+	uint64_t other =
+		atomic_load_explicit(&state.region.file->own.slots[state.slot]
+					      .kind_bytes[device->entry][CHARGE_UNATTRIBUTED],
+			memory_order_relaxed);
+	uint64_t known = learned * contexts + other;
+
+	if (learned && used <= known && known - used < (contexts + 1) * REGION_UNIT_BYTES)
+		return learned;
+	return round_up_u64(used / contexts, REGION_UNIT_BYTES);
+}
+
+/*
  * Only where the process holds nothing but contexts, with no other call under way, does NVML's figure tell the size of
  * one, and every such figure corrects the one that is remembered.
  */
@@ -178,8 +198,8 @@ static enum contexts_found measure(struct device *device, struct charge *charge)
 		return CONTEXTS_UNSURE;
 	measured = round_up_u64(used - (held - charged), REGION_UNIT_BYTES);
 	if (is_exact)
-		measured = round_up_u64(
-			used / (atomic_load(&live[device->ordinal]) + 1), REGION_UNIT_BYTES);
+		measured = share_of_one(
+			device, used, atomic_load(&live[device->ordinal]) + 1, learned);
 	if (measured < MEASURED_MIN_BYTES)
 		return CONTEXTS_UNSURE;
 	if (is_exact)

@@ -247,7 +247,8 @@ static int64_t read_change(struct pool *p, const struct charge *charge)
 /*
  * Reads the pool and books the change; what charge has reserved is part of the growth, or goes back. The question to the
  * driver, of 10 to 20 ns, is under the pool's lock, so that readings come in order, and so that none
- * uses a handle that is being destroyed.
+ * uses a handle that is being destroyed. So is the booking: another thread that finds its growth in this reading gives
+ * back what it reserved for it.
  */
 static void update_charge(struct pool *p, struct charge *charge)
 {
@@ -263,10 +264,10 @@ static void update_charge(struct pool *p, struct charge *charge)
 	atomic_fetch_add(&p->changes, 1);
 	change = read_change(p, charge);
 	shared = p->shared;
+	charge_commit(charge, change);
 	atomic_fetch_add(&p->changes, 1);
 	lock_leave(&p->lock);
 	FAULT("pool: reading replaced");
-	charge_commit(charge, change);
 	if (change > 0 && shared)
 		ipc_grow(shared - 1, (uint64_t)change);
 }

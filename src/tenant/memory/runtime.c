@@ -90,15 +90,16 @@ CUresult runtime_load_begin(const struct image *image, uint64_t *ret_bytes)
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-void runtime_loaded(const struct image *image)
+void runtime_loaded(const struct image *image, bool is_there)
 {
 	uint64_t flags = 0;
 
-	if (image->has_heap)
-		flags |= HAS_HEAP_RUNTIME | HEAP_IS_EXPECTED;
-	if (image->has_printf)
+	/* An image that the driver refused brought no runtime, and the next one may bring it. */
+	if (is_there && image->has_heap)
+		flags |= HAS_HEAP_RUNTIME;
+	if (is_there && image->has_printf)
 		flags |= HAS_PRINTF_RUNTIME;
-	if (!image->is_known)
+	if (image->has_heap || !image->is_known)
 		flags |= HEAP_IS_EXPECTED;
 	if (flags && !note(flags))
 		state_on_failure("runtime", "a context is not known any more");

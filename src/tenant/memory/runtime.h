@@ -14,8 +14,8 @@
 /* What loading an image into the current context may bring of it. CUDA_ERROR_OUT_OF_MEMORY without our own. */
 CUresult runtime_load_begin(const struct image *image, uint64_t *ret_bytes) MUST_CHECK;
 
-/* The image was loaded into the current context. One that tells nothing may use the heap. */
-void runtime_loaded(const struct image *image);
+/* The driver was asked to load the image into the current context. One that tells nothing may use the heap. */
+void runtime_loaded(const struct image *image, bool is_there);
 
 /*
  * Around a call that may bring the heap of the current context: what may come is told, and nobody changes its

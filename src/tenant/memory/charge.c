@@ -262,6 +262,9 @@ void charge_commit(struct charge *charge, int64_t bytes)
 	int64_t more = bytes - (int64_t)charge->units * REGION_UNIT_BYTES;
 	struct device *d = charge->device;
 
+	/* Of what goes the kind goes first: what is held and of no kind would be taken for a finding (reconcile.c). */
+	if (bytes < 0)
+		ledger_note(state.region.file, state.slot, d->entry, charge->kind, bytes);
 	if (more > 0) {
 		ledger_charge_anyway(
 			state.region.file, state.slot, d->entry, ledger_units((uint64_t)more));
@@ -271,7 +274,7 @@ void charge_commit(struct charge *charge, int64_t bytes)
 			state.region.file, state.slot, d->entry, ledger_units((uint64_t)-more));
 	}
 	FAULT("charge: committed");
-	if (bytes)
+	if (bytes > 0)
 		ledger_note(state.region.file, state.slot, d->entry, charge->kind, bytes);
 	if (charge->is_under_way)
 		charge_leave(NULL);

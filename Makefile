@@ -23,6 +23,11 @@ LOAD_LOOPS     ?= 3
 # how many random operations on the simulated driver (`make test` does 100,000)
 LOAD_OPERATIONS ?= 1000000
 
+# how long each kind of random program is hunted with, and how often each family takes and gives back
+HUNT_SECONDS ?= 600
+ROUNDS       ?= 1000000
+FAMILY       ?=
+
 # make's own default (cc) says nothing; without a word from the user meson chooses.
 ifeq ($(origin CC),default)
 CC :=
@@ -49,7 +54,7 @@ INSTALLED := --prefix $(PREFIX) --libdir lib --sysconfdir /etc
 .DEFAULT_GOAL := all
 .NOTPARALLEL:
 .SUFFIXES:
-.PHONY: help all demo test suites build-test unit stress soak \
+.PHONY: help all demo test suites build-test unit stress soak hunt rounds \
 	test-under-load fuzz models check check-layers \
 	check-links check-files check-docs check-coverage check-format check-exports check-glibc \
 	check-tools check-install asan tsan format docs build-bench bench gpu-test gpu-bench install \
@@ -84,6 +89,13 @@ stress: build-test ## the stress tests: STRESS_SECONDS=n long, REPEAT=n times
 soak: build-test ## a random load of LOAD_OPERATIONS=n, from LOAD_SEED=n on
 	$(Q)LOAD_OPERATIONS=$(LOAD_OPERATIONS) $(TEST) build/test --suite soak --suite long --verbose \
 		--timeout-multiplier 0
+
+hunt: build-test ## random programs of threads that race, HUNT_SECONDS=n of each kind, from HUNT_SEED on
+	$(Q)HUNT_SECONDS=$(HUNT_SECONDS) $(TEST) build/test --verbose --timeout-multiplier 0 \
+		$(if $(HUNT_REPLAY),hunt-honest,hunt-honest hunt-hostile hunt-failing)
+
+rounds: build-test ## ROUNDS=n times each family of calls, or FAMILY alone, takes and gives back
+	$(Q)ROUNDS=$(ROUNDS) FAMILY=$(FAMILY) $(TEST) build/test --verbose --timeout-multiplier 0 hunt-rounds
 
 test-under-load: build-test ## LOAD_TESTS="NAME..." beside LOAD_LOOPS=3 busy loops, which change no result
 	$(Q)tools/under_load.sh $(LOAD_LOOPS) $(TEST) build/test --no-rebuild --timeout-multiplier 5 \
@@ -201,4 +213,5 @@ help: ## this list
 	@echo "Variables: CC, PREFIX, DESTDIR, V=1 (show commands), WERROR=true (of tests),"
 	@echo "LOAD_TESTS, LOAD_LOOPS (of test-under-load),"
 	@echo "STRESS_SECONDS, REPEAT, LOAD_OPERATIONS, LOAD_SEED (of soak),"
+	@echo "HUNT_SECONDS, HUNT_SEED, HUNT_REPLAY=FILE (of hunt), ROUNDS, FAMILY (of rounds),"
 	@echo "LIBRARIES (of a driver, for check-coverage)"

@@ -2,7 +2,6 @@
 /* The test client's loop: reads a line, finds the command, answers. */
 #include "tests/tenant/client.h"
 
-#include <dlfcn.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,25 +48,6 @@ static struct client_value *find(struct client *c, const char *name)
 		if (strcmp(c->values[i].name, name) == 0)
 			return &c->values[i];
 	return NULL;
-}
-
-void *client_find(const char *symbol)
-{
-	void *library = dlopen("libcuda.so.1", RTLD_NOW);
-	void *function = library ? dlsym(library, symbol) : NULL;
-
-	if (!function) {
-		fprintf(stderr, "client: the driver has no %s\n", symbol);
-		exit(69);
-	}
-	return function;
-}
-
-bool client_is_replaced(const char *symbol)
-{
-	Dl_info info;
-
-	return dladdr(client_find(symbol), &info) && strstr(info.dli_fname, "libvgpu");
 }
 
 uint64_t client_get(struct client *c, const char *name)

@@ -175,6 +175,10 @@ static void remember_pools(void)
 	cuda.cuMemPoolCreate = create_and_remember;
 }
 
+/* A program of tests may have these (tests/hunt); then it decides what happens. */
+extern void hunt_at_place(const char *place) __attribute__((weak, visibility("default")));
+extern bool hunt_is_out_of_memory(void) __attribute__((weak, visibility("default")));
+
 void fault_hit(const char *place)
 {
 	const char *order = getenv("VGPU_FAULT");
@@ -184,6 +188,10 @@ void fault_hit(const char *place)
 
 	if (is_child || is_inside)
 		return;
+	if (hunt_at_place) {
+		hunt_at_place(place);
+		return;
+	}
 	log_place(place);
 	if (borrowed)
 		bring_back();
@@ -213,6 +221,8 @@ bool fault_is_out_of_memory(void)
 	unsigned n, request;
 	char action[16];
 
+	if (hunt_is_out_of_memory)
+		return hunt_is_out_of_memory();
 	log_place("memory");
 	if (!order || sscanf(order, "%15s %u", action, &n) != 2)
 		return false;

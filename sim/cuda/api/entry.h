@@ -47,14 +47,35 @@ static inline CUresult entry_stream(
 	return result == CUDA_SUCCESS ? context_stream(handle, is_thread, &entry->stream) : result;
 }
 
+/*
+ * A program of tests may have a function of this name (tests/hunt): called at the beginning and at the end of each
+ * call, where no lock is held. What it answers at the beginning, other than 0, is the call's answer.
+ */
+extern int hunt_at_call(const char *symbol, bool is_end)
+	__attribute__((weak, visibility("default")));
+
+static inline CUresult entry_begin(const char *symbol)
+{
+	return hunt_at_call ? (CUresult)hunt_at_call(symbol, false) : CUDA_SUCCESS;
+}
+
+static inline CUresult entry_end(const char *symbol, CUresult result)
+{
+	if (hunt_at_call)
+		hunt_at_call(symbol, true);
+	return result;
+}
+
 /* The exported function: `call` where `enter` says success. */
-#define ENTRY_EXPORT(symbol, params, enter, call)                  \
-	__attribute__((visibility("default"))) symbol##_fn symbol; \
-	CUresult symbol params                                     \
-	{                                                          \
-		__attribute__((unused)) struct entry entry;        \
-		CUresult result = enter;                           \
-		return result == CUDA_SUCCESS ? call : result;     \
+#define ENTRY_EXPORT(symbol, params, enter, call)                                  \
+	__attribute__((visibility("default"))) symbol##_fn symbol;                 \
+	CUresult symbol params                                                     \
+	{                                                                          \
+		__attribute__((unused)) struct entry entry;                        \
+		CUresult result = entry_begin(#symbol);                            \
+		if (result == CUDA_SUCCESS)                                        \
+			result = enter;                                            \
+		return entry_end(#symbol, result == CUDA_SUCCESS ? call : result); \
 	}
 
 /*

@@ -104,7 +104,8 @@ static CUresult give_sparse(struct load *l, const struct load_held *held)
 	return r == CUDA_SUCCESS ? l->client->cu.cuArrayDestroy(array) : r;
 }
 
-const struct load_family load_array = {.weight = 96,
+const struct load_family load_array = {.bears_misuse = true,
+	.weight = 96,
 	.symbol = "cuArrayCreate_v2",
 	.ends_with_context = true,
 	.take = take_array,

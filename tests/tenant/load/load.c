@@ -58,22 +58,22 @@ static bool may_choose(const struct load *l, unsigned name)
 }
 
 /* By weight, among those that can be had here. */
-static enum load_family_name choose(struct load *l, const unsigned weight[LOAD_FAMILIES])
+static enum load_family_name choose(struct load *l)
 {
 	uint64_t all = 0, at;
 	unsigned name = 0;
 
 	for (unsigned i = 0; i < LOAD_FAMILIES; i++)
-		all += weight[i];
+		all += l->weight[i];
 	at = load_below(l, all);
-	while (at >= weight[name])
-		at -= weight[name++];
+	while (at >= l->weight[name])
+		at -= l->weight[name++];
 	return (enum load_family_name)name;
 }
 
-static CUresult take(struct load *l, enum load_family_name name)
+CUresult load_take(struct load *l, enum load_family_name name, unsigned number)
 {
-	struct load_held held = {.family = NULL};
+	struct load_held held = {.number = number};
 	CUresult r = families[name]->take(l, &held);
 
 	if (r == CUDA_SUCCESS && held.value != 0) {
@@ -91,9 +91,9 @@ static CUresult give_at(struct load *l, unsigned at)
 	return held.family->give(l, &held);
 }
 
-static CUresult step(struct load *l, const unsigned weight[LOAD_FAMILIES], struct load_count *count)
+static CUresult step(struct load *l, struct load_count *count)
 {
-	enum load_family_name name = choose(l, weight);
+	enum load_family_name name = choose(l);
 
 	if (l->held_count == LOAD_HELD_MOST || (l->held_count > 0 && load_below(l, 2))) {
 		unsigned at = (unsigned)load_below(l, l->held_count);
@@ -104,7 +104,7 @@ static CUresult step(struct load *l, const unsigned weight[LOAD_FAMILIES], struc
 		return give_at(l, at);
 	}
 	count->family = names[name];
-	return take(l, name);
+	return load_take(l, name, 0);
 }
 
 CUresult load_leave_context(struct load *l)
@@ -121,33 +121,32 @@ CUresult load_leave_context(struct load *l)
 	return r;
 }
 
-static CUresult begin(struct load *l, unsigned ret_weight[LOAD_FAMILIES])
+CUresult load_begin(struct load *l)
 {
 	CUresult r = CUDA_SUCCESS;
 
 	for (unsigned i = 0; i < LOAD_FAMILIES && r == CUDA_SUCCESS; i++) {
-		ret_weight[i] = may_choose(l, i) ? families[i]->weight : 0;
-		if (ret_weight[i] > 0 && families[i]->begin)
+		l->weight[i] = may_choose(l, i) ? families[i]->weight : 0;
+		if (l->weight[i] > 0 && families[i]->begin)
 			r = families[i]->begin(l);
 		if (r == CUDA_ERROR_OUT_OF_MEMORY) {
-			ret_weight[i] = 0;
+			l->weight[i] = 0;
 			r = CUDA_SUCCESS;
 		}
 	}
 	return r;
 }
 
-static CUresult end(struct load *l, const unsigned weight[LOAD_FAMILIES], struct load_count *count)
+CUresult load_end(struct load *l)
 {
 	CUresult r = CUDA_SUCCESS;
 
-	count->family = "end";
 	while (l->held_count > 0 && r == CUDA_SUCCESS)
 		r = give_at(l, l->held_count - 1);
 	if (r == CUDA_SUCCESS)
 		r = l->client->cu.cuCtxSynchronize();
 	for (unsigned i = 0; i < LOAD_FAMILIES && r == CUDA_SUCCESS; i++)
-		if (weight[i] > 0 && families[i]->end)
+		if (l->weight[i] > 0 && families[i]->end)
 			r = families[i]->end(l);
 	return r;
 }
@@ -156,22 +155,23 @@ int load_run(struct client *client, uint64_t seed, uint64_t operations, bool is_
 	struct load_count *ret_count)
 {
 	struct load l = {.client = client, .is_alone = is_alone, .state = seed * 2 + 1};
-	unsigned weight[LOAD_FAMILIES];
 	CUresult r;
 
 	*ret_count = (struct load_count){.family = "begin"};
 	r = client->cu.cuCtxGetCurrent(&l.context);
 	if (r == CUDA_SUCCESS)
-		r = begin(&l, weight);
+		r = load_begin(&l);
 	while (ret_count->done < operations && r == CUDA_SUCCESS) {
-		r = step(&l, weight, ret_count);
+		r = step(&l, ret_count);
 		ret_count->done++;
 		if (r == CUDA_ERROR_OUT_OF_MEMORY) {
 			ret_count->refused++;
 			r = CUDA_SUCCESS;
 		}
 	}
-	if (r == CUDA_SUCCESS)
-		r = end(&l, weight, ret_count);
+	if (r == CUDA_SUCCESS) {
+		ret_count->family = "end";
+		r = load_end(&l);
+	}
 	return (int)r;
 }

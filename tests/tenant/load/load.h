@@ -27,6 +27,7 @@ struct load_family {
 	const char *symbol;
 	bool ends_with_context; /* what it takes goes when the primary context does */
 	bool needs_solitude;	/* disturbs other threads of its process */
+	bool bears_misuse; /* the driver refuses what was given back already, or goes on using what is */
 	/* Before everything, and after everything was given back; may be NULL. */
 	CUresult (*begin)(struct load *l);
 	CUresult (*end)(struct load *l);
@@ -37,6 +38,8 @@ struct load_family {
 	 */
 	CUresult (*take)(struct load *l, struct load_held *ret_held);
 	CUresult (*give)(struct load *l, const struct load_held *held);
+	/* Does something with what is held, and leaves it as it was; may be NULL. Only the hunt does it. */
+	CUresult (*use)(struct load *l, const struct load_held *held);
 };
 
 enum load_family_name {
@@ -52,9 +55,10 @@ enum load_family_name {
 struct load_held {
 	const struct load_family *family; /* NULL: nothing */
 	CUdeviceptr value, bytes, other;
+	unsigned number; /* by which the caller knows it */
 };
 
-#define LOAD_HELD_MOST 64
+#define LOAD_HELD_MOST 64 /* in one thread */
 
 struct load {
 	struct client *client;
@@ -62,6 +66,7 @@ struct load {
 	uint64_t state;		     /* of the generator */
 	uint64_t own[LOAD_FAMILIES]; /* a word for each family */
 	CUcontext context;
+	unsigned weight[LOAD_FAMILIES]; /* 0: not to be had here */
 	struct load_held held[LOAD_HELD_MOST];
 	unsigned held_count;
 };
@@ -70,6 +75,14 @@ struct load {
 uint64_t load_random(struct load *l);
 uint64_t load_below(struct load *l, uint64_t bound);
 uint64_t load_random_bytes(struct load *l);
+
+/*
+ * For a caller that chooses for itself: what is done before everything; taking by a family, which is noted in the
+ * table; and giving back all that is left.
+ */
+CUresult load_begin(struct load *l);
+CUresult load_take(struct load *l, enum load_family_name name, unsigned number);
+CUresult load_end(struct load *l);
 
 /* Gives back what does not end with the primary context, and forgets what does. */
 CUresult load_leave_context(struct load *l);

@@ -76,5 +76,7 @@ static CUresult give_mapped(struct load *l, const struct load_held *held)
 	return r == CUDA_SUCCESS && held->other ? unmap(l, held->other, held->bytes) : r;
 }
 
-const struct load_family load_created = {.weight = 64, .take = take_created, .give = give_created};
-const struct load_family load_mapped = {.weight = 128, .take = take_mapped, .give = give_mapped};
+const struct load_family load_created = {
+	.bears_misuse = true, .weight = 64, .take = take_created, .give = give_created};
+const struct load_family load_mapped = {
+	.bears_misuse = true, .weight = 128, .take = take_mapped, .give = give_mapped};

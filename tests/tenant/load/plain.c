@@ -25,9 +25,18 @@ static CUresult give(struct load *l, const struct load_held *held)
 	return l->client->cu.cuMemFree_v2(held->value);
 }
 
-const struct load_family load_plain = {
-	.weight = 448, .ends_with_context = true, .take = take_plain, .give = give};
-const struct load_family load_pitched = {
-	.weight = 96, .ends_with_context = true, .take = take_pitched, .give = give};
-const struct load_family load_managed = {
-	.weight = 64, .ends_with_context = true, .take = take_managed, .give = give};
+const struct load_family load_plain = {.bears_misuse = true,
+	.weight = 448,
+	.ends_with_context = true,
+	.take = take_plain,
+	.give = give};
+const struct load_family load_pitched = {.bears_misuse = true,
+	.weight = 96,
+	.ends_with_context = true,
+	.take = take_pitched,
+	.give = give};
+const struct load_family load_managed = {.bears_misuse = true,
+	.weight = 64,
+	.ends_with_context = true,
+	.take = take_managed,
+	.give = give};

@@ -35,6 +35,7 @@ SIM_MAY_USE = {
     "sim/cuda/model/graph": [*_TIMED, "sim/cuda/model/code"],
     "sim/cuda/model/context": [*_TIMED, "sim/cuda/model/code", "sim/cuda/model/graph"],
     "sim/cuda/api": [*_TIMED, "sim/cuda/model/code", "sim/cuda/model/graph", "sim/cuda/model/context"],
+    "sim/cudart": [],
     "sim/nvml": ["sim/machine"],
     "sim/mps": [],
     "sim/tool": ["sim/machine"],

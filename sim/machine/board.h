@@ -47,6 +47,7 @@ struct board {
 	uint64_t shared_optin_bytes; /* the most one block may ask for */
 	uint64_t l2_bytes;
 	int memory_bus_bits;
+	int change_us; /* the device works for nobody for so long, when it comes to another process */
 	int time_slice_us; /* the time slice of a process while others wait; 0: they run side by side */
 
 	/* What only NVML tells. */

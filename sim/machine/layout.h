@@ -142,6 +142,7 @@ struct layout_device {
 	} lock;
 	uint64_t at_ns; /* until when all this is brought forward */
 	uint64_t slice_end_ns;
+	uint64_t ready_ns; /* from then on it works for its owner */
 	uint64_t owner_party;
 	uint32_t owner_slot;
 	uint32_t reserved;

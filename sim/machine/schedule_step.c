@@ -82,7 +82,8 @@ static bool choose(struct schedule_view *view)
 		return true;
 	view->owner_party = next->party;
 	view->owner_slot = next->slot;
-	view->slice_end_ns = view->at_ns + view->slice_ns;
+	view->ready_ns = view->at_ns + view->change_ns;
+	view->slice_end_ns = view->ready_ns + view->slice_ns;
 	return find_next(view);
 }
 
@@ -90,6 +91,9 @@ static void serve(struct schedule_view *view)
 {
 	uint32_t percent = 0;
 
+	/* Everybody who wants the device waits for it. */
+	if (view->at_ns < view->ready_ns)
+		return;
 	for (uint32_t i = 0; i < view->count; i++) {
 		if (wants(&view->member[i]) && view->member[i].party == view->owner_party)
 			percent += view->member[i].percent;
@@ -131,6 +135,8 @@ uint64_t schedule_plan(struct schedule_view *view, uint64_t limit_ns)
 	serve(view);
 	if (are_others && view->slice_end_ns < until)
 		until = view->slice_end_ns;
+	if (view->at_ns < view->ready_ns && view->ready_ns < until)
+		until = view->ready_ns;
 	for (uint32_t i = 0; i < view->count; i++) {
 		const struct schedule_member *member = &view->member[i];
 		uint64_t more;

@@ -29,6 +29,8 @@ struct schedule_view {
 	uint64_t at_ns;
 	uint64_t slice_ns; /* 0: none, everybody is of one party */
 	uint64_t slice_end_ns;
+	uint64_t change_ns; /* what a change of the owner takes */
+	uint64_t ready_ns;  /* the last one is over then */
 	uint64_t owner_party;
 	uint32_t owner_slot;
 	uint32_t count;

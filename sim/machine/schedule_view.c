@@ -54,6 +54,8 @@ void schedule_view_load(const struct machine *machine, int device, struct schedu
 	ret_view->at_ns = of->at_ns;
 	ret_view->slice_ns = (uint64_t)machine->layout->board.board.time_slice_us * 1000;
 	ret_view->slice_end_ns = of->slice_end_ns;
+	ret_view->change_ns = (uint64_t)machine->layout->board.board.change_us * 1000;
+	ret_view->ready_ns = of->ready_ns;
 	ret_view->owner_party = of->owner_party;
 	ret_view->owner_slot = of->owner_slot;
 	ret_view->count = 0;
@@ -107,6 +109,7 @@ static void store(struct machine *machine, int device, const struct schedule_vie
 	}
 	memcpy(of->members, members, sizeof(members));
 	of->slice_end_ns = view->slice_end_ns;
+	of->ready_ns = view->ready_ns;
 	of->owner_party = view->owner_party;
 	of->owner_slot = view->owner_slot;
 	of->at_ns = view->at_ns;

@@ -75,6 +75,31 @@ static void two_processes_get_half_each(void **state)
 	assert_int_equal(clock_of(0), BEGIN + 200 * MS);
 }
 
+static void a_change_to_another_process_takes_time(void **state)
+{
+	static const struct layout_span work = {BEGIN, BEGIN + 8 * MS};
+	struct layout_span last;
+
+	(void)state;
+	view.change_ns = MS;
+	join(1, 100, &work, 1);
+	join(2, 100, &work, 1);
+	run_until(BEGIN + MS);
+	assert_int_equal(served[0] + served[1], 0);
+	run_until(BEGIN + 12 * MS);
+	assert_int_equal(served[0], 4 * MS);
+	assert_int_equal(served[1], 4 * MS);
+	/* Eight pieces of 2 ms, each after a change. */
+	run_until(BEGIN + 24 * MS);
+	assert_int_equal(served[0] + served[1], 16 * MS);
+	/* Whoever was there last has it at once. */
+	last = (struct layout_span){clock_of(0) + MS, clock_of(0) + 2 * MS};
+	view.member[0].span = &last;
+	view.member[0].span_count = 1;
+	run_until(BEGIN + 26 * MS);
+	assert_int_equal(served[0], 9 * MS);
+}
+
 static void turns_go_round_and_pass_over_who_has_nothing(void **state)
 {
 	static const struct layout_span long_work = {BEGIN, BEGIN + 100 * MS},
@@ -179,6 +204,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		STEP(two_processes_get_half_each),
+		STEP(a_change_to_another_process_takes_time),
 		STEP(turns_go_round_and_pass_over_who_has_nothing),
 		STEP(a_lone_process_runs_at_full_speed_through_pauses),
 		STEP(clients_of_a_server_run_side_by_side),

@@ -341,7 +341,8 @@ TEST(half_of_the_time_shows_as_half_of_the_use)
 		nap();
 	snap = look(100 * MS);
 	EQUAL(snap->process_count, 2);
-	CHECK(snap->device[0].busy_permille >= 990);
+	/* While it changes over, 0.15 ms each 2 ms, it works for nobody. */
+	CHECK(snap->device[0].busy_permille >= 900 && snap->device[0].busy_permille < 960);
 	for (int i = 0; i < 2; i++) {
 		unsigned int permille = snap->process[i].device[0].busy_permille;
 
@@ -421,7 +422,7 @@ TEST(a_client_of_mps_takes_turns_with_who_is_none)
 	no_client();
 	function = begin();
 	ms = time_work(function, 5, 20 * MS);
-	CHECK(ms > 190 && ms < 210);
+	CHECK(ms > 195 && ms < 225);
 	end_neighbour(pid);
 }
 

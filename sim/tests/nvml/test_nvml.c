@@ -339,7 +339,8 @@ static void two_processes_that_take_turns_show_half_each(void **state)
 	}
 	wait_us(800000);
 	OK(nvmlDeviceGetUtilizationRates(device_at(0), &utilization));
-	assert_in_range(utilization.gpu, 98, 100);
+	/* While it changes over, 0.15 ms each 2 ms, it works for nobody. */
+	assert_in_range(utilization.gpu, 90, 100);
 	holder_end(&a);
 	holder_end(&b);
 	scratch_set_work(0);

@@ -33,6 +33,8 @@ struct board {
 	uint64_t chunk_bytes;	  /* the unit in which device memory is taken */
 	uint64_t small_max_bytes; /* blocks up to this share a chunk */
 	uint64_t pool_step_bytes; /* the unit in which a memory pool grows */
+	uint64_t malloc_bytes;	  /* of a context, once a module allocates on the device */
+	uint64_t printf_bytes;	  /* the same for one that prints */
 
 	/* The processor. */
 	int compute_major;

@@ -88,7 +88,7 @@ PIN(struct hami_slot, sequence, 1936);
 
 /* Part two: our own. */
 #define REGION_MAGIC   0x31504f4c544e4143ull /* "CANTLOP1" */
-#define REGION_VERSION 7
+#define REGION_VERSION 8
 
 /* What device memory is held for; the order is the file's. */
 #define CHARGE_KINDS(X)       \
@@ -123,6 +123,11 @@ struct region_device {
 		drift_count; /* comparisons in which books and driver differed (reconcile.h) */
 	_Atomic uint64_t lists_namespaces; /* NVML was seen to list PIDs of the asker's namespace */
 	_Atomic uint64_t key;		   /* hash of the UUID; 0: the entry is free (region.c) */
+	/* When that was measured, with nothing else under way (CLOCK_MONOTONIC); a figure grows old (contexts.c). */
+	_Atomic uint64_t context_measured_ns;
+	/* What the device's own runtime was measured to take of a context (runtime.c); 0: not yet. */
+	_Atomic uint64_t heap_runtime_bytes, printf_runtime_bytes;
+	uint64_t unused[5];
 };
 
 /* What a process has found out. */
@@ -249,13 +254,14 @@ struct region_file {
 
 PIN(struct region_file, own, 2011136);
 PIN(struct region_own, devices, 64);
-PIN(struct region_own, slots, 1088);
-PIN(struct region_own, shared_path, 1088 + 2112 * REGION_SLOTS);
-PIN(struct region_own, compute, 1088 + 2112 * REGION_SLOTS + 192 + 192 * REGION_SHARED);
+PIN(struct region_own, slots, 2112);
+PIN(struct region_own, shared_path, 2112 + 2112 * REGION_SLOTS);
+PIN(struct region_own, compute, 2112 + 2112 * REGION_SLOTS + 192 + 192 * REGION_SHARED);
 PIN(struct region_compute, cells, 128);
 _Static_assert(sizeof(struct region_compute) % 64 == 0, "no cache line shared by two devices");
 _Static_assert(sizeof(struct region_shared) == 192, "struct region_shared");
-_Static_assert(sizeof(struct region_device) == 64, "one cache line each");
+_Static_assert(sizeof(struct region_device) == 128,
+	"two cache lines each; the ledger's word is in the first");
 _Static_assert(sizeof(struct region_slot) % 64 == 0, "no cache line shared by two processes");
 PIN(struct region_slot, held, 40);
 PIN(struct region_slot, kind_bytes, 168);

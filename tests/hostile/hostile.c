@@ -370,13 +370,26 @@ static int open_card(struct judge *j)
 	return count;
 }
 
+static void write_board(const struct judge *j, const char *path)
+{
+	FILE *file = fopen(path, "w");
+
+	MUST(!file);
+	fprintf(file, "base = h200x2\n%s\n", j->program->board);
+	MUST(fclose(file));
+}
+
 static int open_machine(struct judge *j)
 {
 	struct inject_rule slow = {.tag = "*", .delay_ns = 50000000};
-	char path[256], why[256] = "";
+	char path[256], board[256] = "h200x2", why[256] = "";
 
 	snprintf(path, sizeof(path), "%s/machine", j->folder);
-	if (machine_open(path, "h200x2", &j->machine, why, sizeof(why)) != 0)
+	if (j->program->board) {
+		snprintf(board, sizeof(board), "%s/hostile.board", j->folder);
+		write_board(j, board);
+	}
+	if (machine_open(path, board, &j->machine, why, sizeof(why)) != 0)
 		fprintf(stderr, "no simulated machine: %s\n", why);
 	if (j->machine && j->program->slow_call) {
 		snprintf(slow.symbol, sizeof(slow.symbol), "%s", j->program->slow_call);
@@ -409,6 +422,10 @@ static int judge(struct judge *j, char **argv)
 	uint64_t most = quota + j->program->allowance_bytes;
 	bool is_done;
 
+	if (j->program->board && !getenv("TENANT_DRIVER")) {
+		printf("%s: skipped, it needs a card of its own kind\n", j->name);
+		return SKIPPED;
+	}
 	if ((getenv("TENANT_DRIVER") ? open_machine(j) : open_card(j)) < wanted) {
 		printf("%s: skipped, it needs %d devices\n", j->name, wanted);
 		return SKIPPED;

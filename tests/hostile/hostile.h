@@ -42,6 +42,7 @@ struct hostile {
 	uint64_t quota_bytes;	  /* of each device */
 	uint64_t allowance_bytes; /* what SECURITY.md says that may be held beyond it */
 	int device_count;	  /* that the way needs; 0: one */
+	const char *board;	  /* lines of a board on H200s; skipped on a card; or NULL */
 	const char *setting;	  /* NAME=VALUE of the slice's environment, or NULL */
 	bool is_on_overlay; /* the slice's region lies on an overlay; skipped where none can be mounted */
 	const char *

@@ -58,6 +58,28 @@ static void a_context_is_not_measured_beside_another_call(void **state)
 	assert_int_equal(tenant_end(t), 0);
 }
 
+/* As a driver of another version left it, or a measure that went wrong. */
+static void a_wrong_size_of_a_context_is_corrected(void **state)
+{
+	static const uint64_t wrong_bytes[] = {68 * MIB, 2 * GIB};
+	struct slice *slice = slice_new(*state, "a", "1g", NULL);
+	struct tenant *t = tenant_new(slice);
+	struct region_device *device;
+
+	expect(t, OK, "primary 0");
+	assert_int_equal(tenant_end(t), 0);
+	device = &meter_region(slice)->own.devices[0];
+	for (int i = 0; i < 2; i++) {
+		device->context_bytes = wrong_bytes[i];
+		device->context_measured_ns = 0;
+		t = tenant_new(slice);
+		expect(t, OK, "primary 0");
+		assert_int_equal(slice_agreed(slice, 0), CONTEXT_BYTES);
+		assert_int_equal(device->context_bytes, CONTEXT_BYTES);
+		assert_int_equal(tenant_end(t), 0);
+	}
+}
+
 /* A process whose own pool is current, and 300 MiB from it, with the fault at its n-th passing of the place. */
 static bool is_charged_after(struct course *c, const char *action, unsigned n, const char *place)
 {
@@ -117,6 +139,7 @@ int main(void)
 			a_pool_that_is_destroyed_or_exchanged_beside_an_allocation_stays_charged),
 		test_with_node(a_pool_that_is_used_before_it_is_known_is_charged),
 		test_with_node(a_context_is_not_measured_beside_another_call),
+		test_with_node(a_wrong_size_of_a_context_is_corrected),
 		test_with_node(what_a_thread_takes_and_frees_during_a_comparison_is_not_found),
 	};
 

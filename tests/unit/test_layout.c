@@ -19,7 +19,7 @@
 #define HAMI_SLOTS	 1856
 #define HAMI_SLOT_SIZE	 1960
 #define OWN		 2011136
-#define OWN_SLOTS	 (OWN + 1088)
+#define OWN_SLOTS	 (OWN + 2112)
 #define OWN_SLOT_SIZE	 2112
 #define OWN_SHARED	 (OWN_SLOTS + 1024 * OWN_SLOT_SIZE + 192)
 #define OWN_SHARED_SIZE	 192
@@ -125,7 +125,7 @@ static void our_own_part_stands_behind_it(void **state)
 	assert_int_equal(info.st_size, OWN_COMPUTE + 16 * OWN_COMPUTE_SIZE);
 	assert_int_equal(pread(fd, magic, sizeof(magic), OWN), sizeof(magic));
 	assert_memory_equal(magic, "CANTLOP1", 8);
-	assert_int_equal(u32_at(OWN + 8), 7);
+	assert_int_equal(u32_at(OWN + 8), 8);
 	assert_int_equal(u32_at(OWN + 12), info.st_size);
 	assert_zero(OWN + 16, info.st_size);
 	close_region(&region);
@@ -181,7 +181,7 @@ static void what_a_process_holds_is_where_hamis_monitor_looks(void **state)
 	assert_int_equal(u64_at(device_1 + 16), 2 * 65536);
 	assert_int_equal(u64_at(device_1 + 24), 0);
 	assert_int_equal(u64_at(device_1 + 32), 3 * 65536 + 3);
-	assert_int_equal(u64_at(OWN + 64 + 64) >> 32, 32);
+	assert_int_equal(u64_at(OWN + 64 + 128) >> 32, 32);
 	assert_int_equal(u64_at(OWN_SLOTS + 40 + 8), UINT64_C(32) << 32);
 	assert_int_equal(u64_at(OWN_SLOTS + 168 + 88 + 8 * CHARGE_PLAIN), 2 * 65536);
 	close_region(&region);

@@ -185,6 +185,21 @@ void charge_have_back(struct device *device)
 	errno = saved_errno;
 }
 
+static bool is_above_quota(const struct device *device)
+{
+	/* relaxed: a limit of a moment ago is a limit */
+	return ledger_used_units(state.region.file, device->entry) >
+	       atomic_load_explicit(&device->limit_units, memory_order_relaxed);
+}
+
+bool charge_is_above_quota(struct device *device)
+{
+	if (LIKELY(!is_above_quota(device)))
+		return false;
+	charge_have_back(device);
+	return is_above_quota(device);
+}
+
 static CUresult refuse(struct device *d, uint64_t bytes)
 {
 	/* relaxed: a count for people */

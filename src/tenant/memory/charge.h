@@ -136,6 +136,9 @@ void charge_put_right(struct device *device);
 uint64_t charge_watch(struct device *device);
 uint64_t charge_watched(struct device *device);
 
+/* Whether more is charged than there may be, though all was looked for that can be had back. */
+bool charge_is_above_quota(struct device *device);
+
 /* Has back whatever the slice holds in vain, as before a refusal: may wait SLOT_REAP_WAIT_NS. */
 void charge_have_back(struct device *device);
 

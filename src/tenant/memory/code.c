@@ -73,7 +73,7 @@ bool code_load_end(const struct image *image, struct code_load *load, const void
 		return true;
 	has_room = guard_end(guard) && load->is_kept;
 	FAULT("code: loaded");
-	runtime_loaded(image, owner);
+	runtime_loaded(image, owner, guard->grown_bytes);
 	return has_room;
 }
 

@@ -37,6 +37,9 @@
 #define MEASURED_MAX_TIMES    4
 #define UNANNOUNCED_MAX_BYTES UINT64_C(0x1000000)
 
+/* A figure that is so old is measured again: drivers change while a slice lives, and a measure may have been wrong. */
+#define MEASURED_FOR_NS UINT64_C(600000000000)
+
 /* Longest wait for another thread that makes or ends the primary context: some seconds on a cold machine. */
 #define PRIMARY_WAIT_NS UINT64_C(60000000000)
 
@@ -94,14 +97,33 @@ static uint64_t learned_bytes(const struct device *device)
 	return bytes >= MEASURED_MIN_BYTES ? bytes : 0;
 }
 
+/* That was so long ago, or never, that the next context tells. */
+static bool is_to_be_measured(const struct device *device)
+{
+	/* relaxed: two that measure say the same */
+	uint64_t then = atomic_load_explicit(
+		&state.region.file->own.devices[device->entry].context_measured_ns,
+		memory_order_relaxed);
+	uint64_t now = clock_coarse_ns();
+
+	return !then || then > now || now - then > MEASURED_FOR_NS;
+}
+
+/* What is learned; of old figures none that is above the estimate, because one that refuses all is never corrected. */
+static uint64_t expected_bytes(const struct device *device)
+{
+	uint64_t learned = learned_bytes(device), estimated = estimate(device);
+
+	return learned && (learned <= estimated || !is_to_be_measured(device)) ? learned
+									       : estimated;
+}
+
 CUresult contexts_reserve(struct device *device, struct charge *ret_charge)
 {
-	uint64_t bytes = learned_bytes(device);
-
 	CUresult r;
 
 	reconcile_start(device);
-	r = charge_reserve(device, bytes ? bytes : estimate(device), CHARGE_CONTEXT, ret_charge);
+	r = charge_reserve(device, expected_bytes(device), CHARGE_CONTEXT, ret_charge);
 	if (r == CUDA_SUCCESS && !own_pid_is_certain(device) &&
 		ledger_held_bytes(state.region.file, state.slot, device->entry) ==
 			(uint64_t)ret_charge->units * REGION_UNIT_BYTES)
@@ -131,11 +153,16 @@ static void correct(struct device *device, struct charge *charge, uint64_t bytes
 	charge->units = (uint32_t)ledger_units(bytes);
 }
 
-static bool is_above_quota(const struct device *device)
+static void learn(const struct device *device, uint64_t bytes)
 {
-	/* relaxed: a limit of a moment ago is a limit */
-	return ledger_used_units(state.region.file, device->entry) >
-	       atomic_load_explicit(&device->limit_units, memory_order_relaxed);
+	struct region_device *entry = &state.region.file->own.devices[device->entry];
+
+	if (bytes != learned_bytes(device))
+		log_debug(
+			"a context was measured", STR("device", device->uuid), U64("bytes", bytes));
+	/* relaxed both: as in learned_bytes() and is_to_be_measured() */
+	atomic_store_explicit(&entry->context_bytes, bytes, memory_order_relaxed);
+	atomic_store_explicit(&entry->context_measured_ns, clock_coarse_ns(), memory_order_relaxed);
 }
 
 /* And little that the driver took unannounced, which makes the figure larger. */
@@ -185,8 +212,8 @@ static enum contexts_found measure(struct device *device, struct charge *charge)
 	learned = learned_bytes(device);
 	if (!own_pid_is_certain(device))
 		own_pid_after_context(device, learned);
-	/* To begin NVML takes longer than it is worth. */
-	if (learned && !nvml_is_begun())
+	/* To begin NVML takes longer than it is worth each time. */
+	if (learned && !nvml_is_begun() && !is_to_be_measured(device))
 		return CONTEXTS_KNOWN;
 	held = ledger_held_bytes(state.region.file, state.slot, device->entry);
 	FAULT("context: asking");
@@ -206,13 +233,8 @@ static enum contexts_found measure(struct device *device, struct charge *charge)
 		own_pid_is_confirmed(device);
 	if (is_exact)
 		correct(device, charge, measured);
-	if (is_exact && measured != learned && measured <= MEASURED_MAX_TIMES * estimate(device)) {
-		/* relaxed: as in learned_bytes() */
-		atomic_store_explicit(&state.region.file->own.devices[device->entry].context_bytes,
-			measured, memory_order_relaxed);
-		log_debug("a context was measured", STR("device", device->uuid),
-			U64("bytes", measured));
-	}
+	if (is_exact && measured <= MEASURED_MAX_TIMES * estimate(device))
+		learn(device, measured);
 	return is_exact && measured <= charged ? CONTEXTS_KNOWN : CONTEXTS_UNSURE;
 }
 
@@ -222,7 +244,7 @@ static bool has_room(struct device *device, enum contexts_found found)
 	if (found == CONTEXTS_KNOWN)
 		return true;
 	parts_compare(device, PARTS_REFUSAL);
-	if (!is_above_quota(device))
+	if (!charge_is_above_quota(device))
 		return true;
 	log_warn("a context took more than was left of the quota, so it is refused");
 	return false;

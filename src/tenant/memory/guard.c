@@ -3,7 +3,6 @@
 #include "tenant/memory/guard.h"
 
 #include "base/fault.h"
-#include "region/ledger.h"
 #include "tenant/driver/attach.h"
 #include "tenant/memory/reconcile.h"
 
@@ -69,9 +68,7 @@ bool guard_end(struct guard *guard)
 		charge_undo(&guard->charge);
 	else
 		guard->grown_bytes = reconcile_guarded(d, &guard->charge, guard->taken_bytes);
-	/* relaxed: a limit of a moment ago is a limit */
-	return ledger_used_units(state.region.file, d->entry) <=
-	       atomic_load_explicit(&d->limit_units, memory_order_relaxed);
+	return !charge_is_above_quota(d);
 }
 
 void guard_cancel(struct guard *guard)

@@ -11,11 +11,14 @@
 #include "tenant/memory/contexts.h"
 #include "tenant/memory/table.h"
 
-/* Rounded up. */
+/* Estimates, rounded up (H200, driver 580); the slice remembers what each was measured to take. */
 #define HEAP_RUNTIME_BYTES   UINT64_C(0x8c00000)
 #define PRINTF_RUNTIME_BYTES UINT64_C(0x4000000)
-#define HEAP_EXTRA_BYTES     UINT64_C(0x200000)
-#define STEP_BYTES	     UINT64_C(0x200000)
+/* A measured figure outside these bounds measured something else. */
+#define MEASURED_MIN_PART  4
+#define MEASURED_MAX_TIMES 16
+#define HEAP_EXTRA_BYTES   UINT64_C(0x200000)
+#define STEP_BYTES	   UINT64_C(0x200000)
 
 /* Longest wait of a launch for a limit, and of a limit for launches. */
 #define LIMIT_WAIT_NS UINT64_C(1000000000)
@@ -65,15 +68,68 @@ static uint64_t limit_bytes(CUlimit limit)
 	return round_up_u64(bytes, STEP_BYTES);
 }
 
+/* Where the slice remembers what one of them takes of the current context's device; NULL: nowhere. */
+static _Atomic uint64_t *place_of(uint64_t which)
+{
+	struct region_device *entry;
+	struct device *device;
+
+	if (state_enter() != STATE_OPEN || state_current_device(&device) != CUDA_SUCCESS)
+		return NULL;
+	entry = &state.region.file->own.devices[device->entry];
+	return which == HAS_HEAP_RUNTIME ? &entry->heap_runtime_bytes
+					 : &entry->printf_runtime_bytes;
+}
+
+static uint64_t estimate_of(uint64_t which)
+{
+	return which == HAS_HEAP_RUNTIME ? HEAP_RUNTIME_BYTES : PRINTF_RUNTIME_BYTES;
+}
+
+static bool is_credible(uint64_t bytes, uint64_t which)
+{
+	return bytes >= estimate_of(which) / MEASURED_MIN_PART &&
+	       bytes <= estimate_of(which) * MEASURED_MAX_TIMES;
+}
+
+static uint64_t expected_bytes(uint64_t which)
+{
+	const _Atomic uint64_t *place = place_of(which);
+	/* relaxed: a figure that is not there yet is measured once more */
+	uint64_t bytes = place ? atomic_load_explicit(place, memory_order_relaxed) : 0;
+
+	return is_credible(bytes, which) ? bytes : estimate_of(which);
+}
+
+/*
+ * Only the first image of a context that brings one of them, and none before that might have brought it unsaid, tells
+ * what that takes. Every such figure corrects the one that is remembered.
+ */
+static void learn(const struct image *image, uint64_t flags, int64_t grown_bytes)
+{
+	uint64_t which = image->has_heap ? HAS_HEAP_RUNTIME : HAS_PRINTF_RUNTIME, bytes;
+	_Atomic uint64_t *place;
+
+	if (grown_bytes <= 0 || !image->is_known || image->has_heap == image->has_printf ||
+		flags & (which | HEAP_IS_EXPECTED) || (uint64_t)grown_bytes < image->device_bytes)
+		return;
+	bytes = round_up_u64((uint64_t)grown_bytes - image->device_bytes, REGION_UNIT_BYTES);
+	place = is_credible(bytes, which) ? place_of(which) : NULL;
+	if (place)
+		/* relaxed: as in expected_bytes() */
+		atomic_store_explicit(place, bytes, memory_order_relaxed);
+}
+
 static uint64_t load_bytes(const struct image *image)
 {
-	uint64_t flags = known(contexts_life_current()).a, bytes = 0, fifo;
+	uint64_t flags = known(contexts_life_current()).a, bytes = 0, fifo, expected;
 
 	if (image->has_heap && !(flags & HAS_HEAP_RUNTIME))
-		bytes = HEAP_RUNTIME_BYTES;
+		bytes = expected_bytes(HAS_HEAP_RUNTIME);
 	if (image->has_printf && !(flags & HAS_PRINTF_RUNTIME)) {
 		fifo = limit_bytes(CU_LIMIT_PRINTF_FIFO_SIZE);
-		bytes = sum_u64(bytes, fifo > PRINTF_RUNTIME_BYTES ? fifo : PRINTF_RUNTIME_BYTES);
+		expected = expected_bytes(HAS_PRINTF_RUNTIME);
+		bytes = sum_u64(bytes, fifo > expected ? fifo : expected);
 	}
 	return bytes;
 }
@@ -90,10 +146,12 @@ CUresult runtime_load_begin(const struct image *image, uint64_t *ret_bytes)
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-void runtime_loaded(const struct image *image, bool is_there)
+void runtime_loaded(const struct image *image, bool is_there, int64_t grown_bytes)
 {
 	uint64_t flags = 0;
 
+	if (is_there && (image->has_heap || image->has_printf))
+		learn(image, known(contexts_life_current()).a, grown_bytes);
 	/* An image that the driver refused brought no runtime, and the next one may bring it. */
 	if (is_there && image->has_heap)
 		flags |= HAS_HEAP_RUNTIME;

@@ -20,9 +20,7 @@
  *   code                    nothing for some MiB
  * All but variables stays until the context ends, and is taken once.
  */
-#define MALLOC_BYTES (UINT64_C(138) << 20)
-#define PRINTF_BYTES (UINT64_C(64) << 20)
-#define HEAP_BYTES   (UINT64_C(2) << 20)
+#define HEAP_BYTES (UINT64_C(2) << 20)
 
 /* Estimated: more than 1.5 MiB of code took nothing. */
 #define CODE_FIRST_BYTES (UINT64_C(4) << 20)
@@ -129,8 +127,8 @@ CUresult module_take_memory(struct module *module)
 	uint64_t room = missing_code_bytes(code, code->bytes + image->code_bytes);
 	bool needs_malloc = image->has_malloc && !code->has_malloc;
 	bool needs_printf = image->has_printf && !code->has_printf;
-	uint64_t kept =
-		room + (needs_malloc ? MALLOC_BYTES : 0) + (needs_printf ? PRINTF_BYTES : 0);
+	uint64_t kept = room + (needs_malloc ? driver.board->malloc_bytes : 0) +
+			(needs_printf ? driver.board->printf_bytes : 0);
 	CUresult result = room_keep(module->context, MACHINE_MODULE, kept);
 
 	if (result != CUDA_SUCCESS)

@@ -58,7 +58,7 @@ INSTALLED := --prefix $(PREFIX) --libdir lib --sysconfdir /etc
 	test-under-load fuzz models check check-layers \
 	check-links check-files check-docs check-coverage check-format check-exports check-glibc \
 	check-tools check-install asan tsan format docs build-bench bench gpu-test gpu-bench install \
-	uninstall setup-build setup-test setup-ci ci dist clean
+	uninstall setup-build setup-test setup-e2e setup-ci e2e ci dist clean
 
 ## Everyday
 all: setup-build ## build everything that is installed, in build/release
@@ -106,6 +106,9 @@ fuzz: ## search for inputs that break a parser or a region: FUZZ_SECONDS=n long 
 
 models: ## search the models of tests/model with spin
 	$(Q)tools/check_models.sh
+
+e2e: setup-e2e build-test ## a real Kubernetes on this machine, in namespaces of its own; as root; its build takes minutes, once
+	$(Q)tests/cluster/cluster.sh run --node tests/cluster/e2e.sh build/test
 
 ## Checkers
 check: ## all checkers; goes on after a finding
@@ -191,6 +194,9 @@ setup-build: ## install what building needs and is missing
 
 setup-test: ## install what testing needs and is missing
 	$(Q)tools/setup.sh test
+
+setup-e2e: ## install what a test cluster needs and is missing
+	$(Q)tools/setup.sh e2e
 
 setup-ci: ## install what CI needs and is missing
 	$(Q)tools/setup.sh ci

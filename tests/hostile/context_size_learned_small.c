@@ -55,7 +55,7 @@ static void attack(void)
 
 int main(int argc, char **argv)
 {
-	return hostile_main(argv,
-		&(struct hostile){
-			.quota_bytes = 2 * GIB, .slow_call = "cuCtxCreate_v2", .attack = attack});
+	return hostile_main(argv, &(struct hostile){.quota_bytes = 2 * GIB,
+					  .slow_calls = {"cuCtxCreate_v2"},
+					  .attack = attack});
 }

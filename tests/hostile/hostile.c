@@ -391,8 +391,8 @@ static int open_machine(struct judge *j)
 	}
 	if (machine_open(path, board, &j->machine, why, sizeof(why)) != 0)
 		fprintf(stderr, "no simulated machine: %s\n", why);
-	if (j->machine && j->program->slow_call) {
-		snprintf(slow.symbol, sizeof(slow.symbol), "%s", j->program->slow_call);
+	for (unsigned i = 0; j->machine && i < SLOW_CALLS && j->program->slow_calls[i]; i++) {
+		snprintf(slow.symbol, sizeof(slow.symbol), "%s", j->program->slow_calls[i]);
 		MUST(inject_add_rule(j->machine, &slow) < 0);
 	}
 	return j->machine ? DEVICES : 0;

@@ -38,6 +38,8 @@
 #include "sim/cuda/entry.def"
 #undef ENTRY
 
+#define SLOW_CALLS 2
+
 struct hostile {
 	uint64_t quota_bytes;	  /* of each device */
 	uint64_t allowance_bytes; /* what SECURITY.md says that may be held beyond it */
@@ -45,8 +47,8 @@ struct hostile {
 	const char *board;	  /* lines of a board on H200s; skipped on a card; or NULL */
 	const char *setting;	  /* NAME=VALUE of the slice's environment, or NULL */
 	bool is_on_overlay; /* the slice's region lies on an overlay; skipped where none can be mounted */
-	const char *
-		slow_call; /* of the driver, to take 50 ms on the simulated node as well, or NULL */
+	const char *slow_calls
+		[SLOW_CALLS]; /* of the driver, to take 50 ms on the simulated node as well */
 	bool is_brief; /* SECURITY.md says that it may be held while it is loaded: counts in hostile_look() alone */
 	void (*attack)(void);
 };

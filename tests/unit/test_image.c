@@ -3,6 +3,7 @@
 #include "tenant/memory/image.h"
 
 #include <elf.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,6 +44,26 @@ static struct cubin cubin_calling(const char *function)
 	return c;
 }
 
+static struct image image_read(const void *data)
+{
+	struct image_source source;
+
+	if (image_open(data, &source) < 0)
+		return (struct image){.is_known = false};
+	image_close(&source);
+	return source.image;
+}
+
+static struct image image_read_file(const char *path)
+{
+	struct image_source source;
+
+	if (image_open_file(path, &source) < 0)
+		return (struct image){.is_known = false};
+	image_close(&source);
+	return source.image;
+}
+
 static void a_cubin_tells_its_sections_and_what_it_calls(void **state)
 {
 	struct cubin c = cubin_calling("malloc");
@@ -77,7 +98,7 @@ static void sizes_that_overflow_are_the_largest(void **state)
 	struct cubin c = cubin_calling("free");
 
 	(void)state;
-	c.section[1].sh_size = UINT64_MAX - 1;
+	c.section[2].sh_size = UINT64_MAX - 1;
 	assert_int_equal(image_read(&c).device_bytes, UINT64_MAX);
 	assert_int_equal(
 		image_read(".version 7.0\n.global .b64 a[9223372036854775807];\n").device_bytes,
@@ -148,9 +169,48 @@ static void anything_else_is_unknown(void **state)
 	(void)state;
 	assert_false(image_read(NULL).is_known);
 	assert_false(image_read(fat_binary).is_known);
-	assert_false(image_read_file(NULL).is_known);
 	assert_false(image_read_file("/nonexistent").is_known);
 	assert_false(image_read_file("/dev/null").is_known);
+}
+
+static void a_copy_is_what_was_read(void **state)
+{
+	struct cubin c = cubin_calling("malloc");
+	char text[] = ".version 7.0\n.global .b8 a[100];\n";
+	uint32_t fat_binary[16] = {0xba55ed50};
+	struct image_source source;
+
+	(void)state;
+	assert_int_equal(image_open(&c, &source), 0);
+	assert_ptr_equal(source.data, source.copy);
+	assert_ptr_not_equal(source.data, &c);
+	assert_memory_equal(source.data, &c, sizeof(c));
+	image_close(&source);
+	assert_int_equal(image_open(text, &source), 0);
+	assert_ptr_not_equal(source.data, text);
+	assert_string_equal(source.data, text);
+	image_close(&source);
+	/* Nothing is known of it, so nothing is lost where it changes. */
+	assert_int_equal(image_open(fat_binary, &source), 0);
+	assert_ptr_equal(source.data, fat_binary);
+	assert_null(source.copy);
+	image_close(&source);
+}
+
+static void what_cannot_be_copied_is_refused(void **state)
+{
+	struct cubin c = cubin_calling("malloc");
+	struct image_source source;
+
+	(void)state;
+	c.section[1].sh_size = UINT64_MAX - 1;
+	assert_int_equal(image_open(&c, &source), -EFBIG);
+	c.section[1].sh_size = UINT64_C(1) << 31;
+	assert_int_equal(image_open(&c, &source), -EFBIG);
+	/* Nothing is mapped so far behind the stack. */
+	c.section[1].sh_size = UINT64_C(1) << 29;
+	assert_int_equal(image_open(&c, &source), -EFAULT);
+	assert_int_equal(image_open_file("/nonexistent", &source), -ENOENT);
 }
 
 static void a_file_is_never_read_behind_its_end(void **state)
@@ -190,6 +250,8 @@ int main(void)
 		cmocka_unit_test(a_cubin_tells_which_variables_are_managed),
 		cmocka_unit_test(a_cubin_that_is_not_whole_is_unknown),
 		cmocka_unit_test(anything_else_is_unknown),
+		cmocka_unit_test(a_copy_is_what_was_read),
+		cmocka_unit_test(what_cannot_be_copied_is_refused),
 		cmocka_unit_test(a_file_is_never_read_behind_its_end),
 	};
 

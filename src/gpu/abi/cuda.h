@@ -506,6 +506,7 @@ typedef enum CUmoduleLoadingMode_enum {
 /* Options are passed through, never read by us, so their values need no names here. */
 typedef unsigned int CUjit_option;
 typedef unsigned int CUlibraryOption;
+#define CU_LIBRARY_BINARY_IS_PRESERVED 1u
 
 typedef enum CUjitInputType_enum {
 	CU_JIT_INPUT_CUBIN = 0,

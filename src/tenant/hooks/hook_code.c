@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Hooks: modules and libraries. */
+#define LOG_TOPIC LOG_MEMORY
 #include "tenant/memory/code.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/log.h"
 #include "tenant/hooks/hook.h"
 #include "tenant/memory/libraries.h"
 #include "tenant/memory/managed_data.h"
@@ -23,41 +29,57 @@ static CUresult loaded(CUresult r, CUmodule made, const struct image *image, str
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/*
- * The rest of a hook that loads code: what begins and ends it, the driver's call, what its image tells, and the
- * arguments behind the handle.
- */
-#define LOAD(type, handle, begin, end, real, read_image, ...) \
-	{                                                     \
-		const struct image image_ = read_image;       \
-		struct code_load load;                        \
-		type made = NULL;                             \
-		CUresult r;                                   \
-                                                              \
-		if (!handle)                                  \
-			return real(handle, __VA_ARGS__);     \
-		r = begin(&image_, &load);                    \
-		if (r == CUDA_SUCCESS) {                      \
-			r = real(&made, __VA_ARGS__);         \
-			r = end(r, made, &image_, &load);     \
-		}                                             \
-		return HOOK_GIVE(r, handle, made);            \
+/* The program's image, or file, to be copied and read; in no slice the driver gets what the program gave. */
+static CUresult open_image(const void *data, const char *path, struct image_source *ret_source)
+{
+	int r = 0;
+
+	image_take(data, ret_source);
+	if (state_enter() != STATE_OPEN || (!data && !path))
+		return CUDA_SUCCESS;
+	r = path ? image_open_file(path, ret_source) : image_open(data, ret_source);
+	if (r == 0)
+		return CUDA_SUCCESS;
+	if (path && r != -ENOMEM && r != -EFBIG)
+		return CUDA_ERROR_FILE_NOT_FOUND;
+	log_error("an image cannot be copied, so it is refused", U64("errno", (uint64_t)-r));
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* The rest of a hook that loads code: what its image is, what begins and ends it, and the driver's call. */
+#define LOAD(type, handle, begin, end, bytes, path, call)                \
+	{                                                                \
+		struct image_source source;                              \
+		struct code_load load;                                   \
+		type made = NULL, *to = handle ? &made : NULL;           \
+		CUresult r = open_image(bytes, path, &source);           \
+                                                                         \
+		if (r != CUDA_SUCCESS)                                   \
+			return r;                                        \
+		r = to ? begin(&source.image, &load) : CUDA_SUCCESS;     \
+		if (r == CUDA_SUCCESS) {                                 \
+			r = call;                                        \
+			r = to ? end(r, made, &source.image, &load) : r; \
+		}                                                        \
+		image_close(&source);                                    \
+		return to ? HOOK_GIVE(r, handle, made) : r;              \
 	}
 #define LOAD_MODULE(...)  LOAD(CUmodule, module, code_load_begin, loaded, __VA_ARGS__)
 #define LOAD_LIBRARY(...) LOAD(CUlibrary, library, library_begin, library_loaded, __VA_ARGS__)
 
 HOOK_BODY(cuModuleLoad, CUmodule *, module, const char *, path)
-LOAD_MODULE(cuda.cuModuleLoad, image_read_file(path), path)
+LOAD_MODULE(NULL, path,
+	source.data ? cuda.cuModuleLoadData(to, source.data) : cuda.cuModuleLoad(to, path))
 
 HOOK_BODY(cuModuleLoadData, CUmodule *, module, const void *, data)
-LOAD_MODULE(cuda.cuModuleLoadData, image_read(data), data)
+LOAD_MODULE(data, NULL, cuda.cuModuleLoadData(to, source.data))
 
 HOOK_BODY(cuModuleLoadDataEx, CUmodule *, module, const void *, data, unsigned int, count,
 	CUjit_option *, options, void **, values)
-LOAD_MODULE(cuda.cuModuleLoadDataEx, image_read(data), data, count, options, values)
+LOAD_MODULE(data, NULL, cuda.cuModuleLoadDataEx(to, source.data, count, options, values))
 
 HOOK_BODY(cuModuleLoadFatBinary, CUmodule *, module, const void *, data)
-LOAD_MODULE(cuda.cuModuleLoadFatBinary, image_read(data), data)
+LOAD_MODULE(data, NULL, cuda.cuModuleLoadFatBinary(to, source.data))
 
 HOOK_BODY(cuModuleUnload, CUmodule, module)
 {
@@ -98,17 +120,86 @@ static CUresult library_loaded(
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+/* The program's options, as the driver gets them. */
+#define OPTIONS_MOST 8 /* the driver knows two */
+struct options {
+	CUlibraryOption names[OPTIONS_MOST];
+	void *values[OPTIONS_MOST];
+	unsigned count;
+	bool is_preserved;
+	void *preserved; /* its value */
+};
+
+/* With our copy of the image the driver makes its own: what the program promises to keep is not what was read. */
+static bool copy_options(const CUlibraryOption *names, void *const *values, unsigned count,
+	struct options *ret_options)
+{
+	struct options *o = ret_options;
+
+	o->count = 0;
+	o->is_preserved = false;
+	if (count > OPTIONS_MOST || (count && (!names || !values)))
+		return false;
+	if (count)
+		memcpy(o->names, names, count * sizeof(o->names[0]));
+	if (count)
+		memcpy(o->values, values, count * sizeof(o->values[0]));
+	for (unsigned i = 0; i < count; i++) {
+		if (o->names[i] == CU_LIBRARY_BINARY_IS_PRESERVED) {
+			o->is_preserved = true;
+			o->preserved = o->values[i];
+			continue;
+		}
+		o->names[o->count] = o->names[i];
+		o->values[o->count++] = o->values[i];
+	}
+	return true;
+}
+
+/* For the driver to read itself, of an image that is the program's own. */
+static void preserve(struct options *options)
+{
+	if (!options->is_preserved)
+		return;
+	options->names[options->count] = CU_LIBRARY_BINARY_IS_PRESERVED;
+	options->values[options->count++] = options->preserved;
+}
+
+static CUresult load_library(CUlibrary *library, const struct image_source *source,
+	CUjit_option *options, void **values, unsigned count, struct options *library_options)
+{
+	if (!source->copy)
+		preserve(library_options);
+	return cuda.cuLibraryLoadData(library, source->data, options, values, count,
+		library_options->names, library_options->values, library_options->count);
+}
+
 HOOK_BODY(cuLibraryLoadData, CUlibrary *, library, const void *, data, CUjit_option *, options,
 	void **, values, unsigned int, count, CUlibraryOption *, library_options, void **,
 	library_values, unsigned int, library_count)
-LOAD_LIBRARY(cuda.cuLibraryLoadData, image_read(data), data, options, values, count,
-	library_options, library_values, library_count)
+{
+	struct options copied;
+
+	if (!copy_options(library_options, library_values, library_count, &copied))
+		return CUDA_ERROR_INVALID_VALUE;
+	LOAD_LIBRARY(data, NULL, load_library(to, &source, options, values, count, &copied))
+}
 
 HOOK_BODY(cuLibraryLoadFromFile, CUlibrary *, library, const char *, path, CUjit_option *, options,
 	void **, values, unsigned int, count, CUlibraryOption *, library_options, void **,
 	library_values, unsigned int, library_count)
-LOAD_LIBRARY(cuda.cuLibraryLoadFromFile, image_read_file(path), path, options, values, count,
-	library_options, library_values, library_count)
+{
+	struct options copied;
+
+	/* A file is not there to be preserved: the driver says the same. */
+	if (!copy_options(library_options, library_values, library_count, &copied) ||
+		copied.is_preserved)
+		return CUDA_ERROR_INVALID_VALUE;
+	LOAD_LIBRARY(NULL, path,
+		source.data ? load_library(to, &source, options, values, count, &copied)
+			    : cuda.cuLibraryLoadFromFile(to, path, options, values, count,
+				      copied.names, copied.values, copied.count))
+}
 
 static CUresult unload_library(CUlibrary library)
 {

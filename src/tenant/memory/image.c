@@ -6,19 +6,22 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 #include "base/bits.h"
 #include "base/cleanup.h"
+#include "base/fault.h"
 #include "base/file.h"
 #include "policy/ptx.h"
 
-/* A larger file is not read twice only to tell its size. */
-#define FILE_BYTES_MAX (UINT64_C(1) << 30)
+/* A larger one is no image that we know, and is refused. */
+#define IMAGE_BYTES_MAX (UINT64_C(1) << 30)
 
 /* A bit of a symbol's st_other in a cubin. */
 #define SYMBOL_IS_MANAGED 4
 
-/* An ELF image and how many bytes of it may be read: all that it describes, where its size is unknown. */
+/* An ELF image and how many bytes of it may be read. */
 struct elf {
 	const uint8_t *bytes;
 	uint64_t size;
@@ -122,31 +125,119 @@ static bool is_text(const char *data, size_t size)
 	return true;
 }
 
-struct image image_read(const void *data)
+/* The bytes of the program's image, with a zero behind them; the kernel tells where they cannot be read. */
+static int copy_bytes(const void *from, size_t size, void **ret_copy)
 {
-	/* An image that is given in memory is there as far as it describes itself. */
-	if (data && is_text(data, PTX_TO_ZERO))
-		return read_text(data, PTX_TO_ZERO);
-	return data ? read_elf(&(struct elf){.bytes = data, .size = UINT64_MAX / 2})
-		    : (struct image){.is_known = false};
+	char *copy = FAULT_OUT_OF_MEMORY() ? NULL : malloc(size + 1);
+	struct iovec there = {.iov_base = (void *)(uintptr_t)from, .iov_len = size};
+	struct iovec here = {.iov_base = copy, .iov_len = size};
+	ssize_t n;
+
+	if (!copy)
+		return -ENOMEM;
+	n = process_vm_readv(getpid(), &here, 1, &there, 1, 0);
+	if (n < 0 && errno != EFAULT) {
+		memcpy(copy, from, size); /* not allowed here */
+		n = (ssize_t)size;
+	}
+	copy[size] = '\0';
+	if (n == (ssize_t)size) {
+		*ret_copy = copy;
+		return 0;
+	}
+	free(copy);
+	return -EFAULT;
 }
 
-struct image image_read_file(const char *path)
+static void reach(uint64_t at, uint64_t bytes, uint64_t *end)
+{
+	uint64_t to = at;
+
+	add_bytes(&to, bytes);
+	if (to > *end)
+		*end = to;
+}
+
+/* How far an ELF image in memory goes, by what it describes; 0: it describes nothing. */
+static uint64_t elf_bytes(const void *data)
+{
+	const Elf64_Ehdr head = *(const Elf64_Ehdr *)data;
+	uint64_t end = sizeof(head);
+	const Elf64_Shdr *sections = (const Elf64_Shdr *)((const char *)data + head.e_shoff);
+
+	if (memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_ident[EI_CLASS] != ELFCLASS64 ||
+		head.e_shnum == 0 || head.e_shentsize != sizeof(Elf64_Shdr))
+		return 0;
+	reach(head.e_shoff, head.e_shnum * sizeof(Elf64_Shdr), &end);
+	reach(head.e_phoff, (uint64_t)head.e_phnum * head.e_phentsize, &end);
+	if (end > IMAGE_BYTES_MAX)
+		return end;
+	for (unsigned i = 0; i < head.e_shnum; i++)
+		if (sections[i].sh_type != SHT_NOBITS)
+			reach(sections[i].sh_offset, sections[i].sh_size, &end);
+	return end;
+}
+
+static struct image read_copy(const char *copy, size_t size)
+{
+	return is_text(copy, size) ? read_text(copy, size)
+				   : read_elf(&(struct elf){(const uint8_t *)copy, size});
+}
+
+void image_take(const void *data, struct image_source *ret_source)
+{
+	*ret_source = (struct image_source){.data = data};
+}
+
+int image_open(const void *data, struct image_source *ret_source)
+{
+	int saved_errno = errno, r;
+	uint64_t size = 0;
+
+	image_take(data, ret_source);
+	if (data)
+		size = is_text(data, PTX_TO_ZERO) ? strlen(data) : elf_bytes(data);
+	if (!size)
+		return 0;
+	r = size > IMAGE_BYTES_MAX ? -EFBIG : copy_bytes(data, size, &ret_source->copy);
+	errno = saved_errno;
+	if (r < 0)
+		return r;
+	ret_source->data = ret_source->copy;
+	/* Text ends with a zero, which another thread may have made an earlier one. */
+	if (is_text(ret_source->copy, size))
+		size = strlen(ret_source->copy);
+	ret_source->image = read_copy(ret_source->copy, size);
+	return 0;
+}
+
+int image_open_file(const char *path, struct image_source *ret_source)
 {
 	_cleanup_free_ char *text = NULL;
-	struct image image = {.is_known = false};
-	int saved_errno = errno;
+	int saved_errno = errno, r;
 	struct file_identity file;
 	size_t size;
 
-	if (path && file_identify_path(path, &file) == 0 && file.is_regular &&
-		file.size_bytes <= FILE_BYTES_MAX) {
-		text = malloc(file.size_bytes + 1);
-		if (text && file_read(path, text, file.size_bytes + 1, &size) == 0)
-			image = is_text(text, size)
-					? read_text(text, size)
-					: read_elf(&(struct elf){(uint8_t *)text, size});
+	*ret_source = (struct image_source){.data = NULL};
+	r = file_identify_path(path, &file);
+	if (r == 0 && (!file.is_regular || file.size_bytes > IMAGE_BYTES_MAX))
+		r = file.is_regular ? -EFBIG : -ENOENT;
+	if (r == 0) {
+		text = FAULT_OUT_OF_MEMORY() ? NULL : malloc(file.size_bytes + 1);
+		r = text ? file_read(path, text, file.size_bytes + 1, &size) : -ENOMEM;
 	}
 	errno = saved_errno;
-	return image;
+	if (r < 0)
+		return r;
+	ret_source->image = read_copy(text, size);
+	ret_source->copy = text;
+	ret_source->data = text;
+	text = NULL;
+	return 0;
+}
+
+void image_close(struct image_source *source)
+{
+	free(source->copy);
+	source->copy = NULL;
 }

@@ -12,6 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/bits.h"
+
 struct image {
 	bool is_known;
 	uint64_t device_bytes;	/* code, constants, and data with static storage; 0: not known */
@@ -21,8 +23,22 @@ struct image {
 	bool hides_managed; /* PTX that is not understood and names managed memory, which nothing shows once it is loaded */
 };
 
-/* Reads an image in memory, as it is given to cuModuleLoadData(); NULL is an unknown image. */
-struct image image_read(const void *data);
+/*
+ * An image as the driver is to get it: a copy of one that tells something, and of every file, because another thread of
+ * the program can change its own between our reading and the driver's. What tells nothing is the program's own.
+ */
+struct image_source {
+	struct image image;
+	const void *data; /* NULL: there is none */
+	void *copy;	  /* or NULL */
+};
 
-/* The same for an image in a file; what cannot be opened is unknown. */
-struct image image_read_file(const char *path);
+/*
+ * Reads an image in memory, as it is given to cuModuleLoadData(), or in a file. -ENOMEM, -EFAULT or -EFBIG where it
+ * cannot be copied: the driver must not see it either. -ENOENT and the like for what is no file. image_close() after
+ * a success.
+ */
+void image_take(const void *data, struct image_source *ret_source); /* unread */
+int image_open(const void *data, struct image_source *ret_source) MUST_CHECK;
+int image_open_file(const char *path, struct image_source *ret_source) MUST_CHECK;
+void image_close(struct image_source *source);

@@ -69,6 +69,7 @@ void compute_play_peer(void);
 struct compute_figures {
 	uint64_t window_ns, served_ns, charged_ns, peer_served_ns;
 	bool is_alive; /* the program was still there */
+	bool is_told;  /* else it took too long to be judged */
 };
 
 /* Runs the program so long, in a slice or without the library. */

@@ -19,8 +19,6 @@
 #define SAVED_NS      (40 * MS)
 
 #define PEER_LOST     "the peer lost too much"
-#define ABOVE	      "served above the cap"
-#define UNCHARGED     "served more than charged"
 #define BELOW	      "served below the limit"
 
 #define OVER_POINTS   1 /* of the window */
@@ -79,7 +77,7 @@ static bool always_has_work(const struct compute_program *p)
 {
 	struct compute_figures f = compute_run(p, false, WINDOW_NS / 3);
 
-	return f.served_ns * 100 > f.window_ns * BUSY_PERCENT;
+	return f.is_told && f.served_ns * 100 > f.window_ns * BUSY_PERCENT;
 }
 
 static const char *find_fault(const struct compute_program *p, const struct compute_figures *f)
@@ -88,12 +86,14 @@ static const char *find_fault(const struct compute_program *p, const struct comp
 	uint64_t over_ns = OVER_POINTS * point_ns + allowed_ns, least_ns;
 	uint32_t percent = p->peer_percent ? TURNS_PERCENT : 100;
 
+	if (!f->is_told)
+		return NULL;
 	if (!f->is_alive)
 		return "the program ended";
 	if (f->served_ns > p->cap_percent * point_ns + over_ns)
-		return ABOVE;
+		return "served above the cap";
 	if (f->served_ns > f->charged_ns + over_ns)
-		return UNCHARGED;
+		return "served more than charged";
 	least_ns = (p->peer_percent * TURNS_PERCENT / 100 - UNDER_POINTS) * point_ns;
 	if (p->peer_percent && f->peer_served_ns + allowed_ns < least_ns)
 		return PEER_LOST;
@@ -117,24 +117,14 @@ static void say(const char *what, const struct compute_program *p, const struct 
 	fflush(stdout);
 }
 
-static bool has_step(const struct compute_program *p, enum compute_op op)
-{
-	for (uint32_t i = 0; i < p->count; i++)
-		if (p->steps[i].op == op)
-			return true;
-	return false;
-}
-
 /*
- * Faults that stand open (SECURITY.md, "How exact compute time is"): long work of unknown or uneven length runs into a
- * peer's turns, and both are charged; work of one of two threads that give to a stream at the same time is lost.
+ * A fault that stands open (SECURITY.md, "How exact compute time is"): long work of unknown or uneven length runs into a
+ * peer's turns, and both are charged.
  */
 static bool is_known(const struct compute_program *p, const char *fault)
 {
-	if (strcmp(fault, PEER_LOST) == 0 || (p->peer_percent && strcmp(fault, BELOW) == 0))
-		return longest_ns(p) >= LONG_WORK_NS && (is_uneven(p) || !is_harmless(p));
-	return has_step(p, COMPUTE_thread) &&
-	       (strcmp(fault, ABOVE) == 0 || strcmp(fault, UNCHARGED) == 0);
+	return (strcmp(fault, PEER_LOST) == 0 || (p->peer_percent && strcmp(fault, BELOW) == 0)) &&
+	       longest_ns(p) >= LONG_WORK_NS && (is_uneven(p) || !is_harmless(p));
 }
 
 const char *compute_judge(const struct compute_program *p, bool is_loud)

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "sim/machine/inject.h"
 #include "sim/machine/machine.h"
 
 #define SKIPPED	  77	     /* what meson takes for a skipped test */
@@ -157,6 +158,7 @@ static int judge(const struct served *program, const char *name, char **argv, co
 {
 	unsigned allowance = program->allowance_permille ? program->allowance_permille : 10;
 	unsigned most = program->cap_percent * 10 + allowance, free_permille, permille;
+	struct inject_rule slow = {.tag = "*", .delay_ns = 3 * MS};
 	struct machine *machine;
 	char path[256], why[256] = "";
 	bool is_done;
@@ -165,6 +167,10 @@ static int judge(const struct served *program, const char *name, char **argv, co
 	if (machine_open(path, "h200", &machine, why, sizeof(why)) != 0) {
 		printf("%s: no simulated machine: %s\n", name, why);
 		return 1;
+	}
+	if (program->slow_call) {
+		snprintf(slow.symbol, sizeof(slow.symbol), "%s", program->slow_call);
+		MUST(inject_add_rule(machine, &slow) < 0);
 	}
 	is_done = run(program, folder, machine, false, argv, &free_permille) &&
 		  run(program, folder, machine, true, argv, &permille);

@@ -34,6 +34,7 @@ struct served {
 	unsigned allowance_permille; /* of such a window, beyond the cap; 0: 10, a point */
 	unsigned least_permille; /* less in the best window is too much charged; 0: any is right */
 	const char *setting;	 /* NAME=VALUE of the slice's environment, or NULL */
+	const char *slow_call;	 /* of the driver, to take 3 ms, or NULL */
 	const char *terms;	 /* another line of the share file, or NULL */
 	void (*attack)(void);	 /* until it is killed */
 };

@@ -77,12 +77,15 @@ void gate_enter_slowly(CUstream stream, uint64_t key, struct gate_pass *ret_pass
 	if (is_on(ticks) && !capture_is_on(stream)) {
 		struct stream_state *s = streams_enter(stream);
 
-		if (s && meter_admit(s, estimate_find(key), poll_now_ns(ticks))) {
-			s->users++;
+		if (s) {
 			ret_pass->state = s;
-		}
-		if (s)
+			ret_pass->stream = stream;
+			ret_pass->estimate = estimate_find(key);
+			ret_pass->is_full = meter_admit(s, ret_pass->estimate, poll_now_ns(ticks));
+			ret_pass->batch = stream_state_batch(s);
+			s->users += ret_pass->is_full;
 			streams_leave(s);
+		}
 	}
 	errno = saved_errno;
 }
@@ -91,12 +94,24 @@ void gate_leave_slowly(struct gate_pass *pass, CUresult result)
 {
 	int saved_errno = errno;
 	struct stream_state *s = pass->state;
+	bool is_late = stream_state_batch(s) != pass->batch;
 
-	(void)result; /* what was not launched takes no time, and that is what is charged */
-	lock_enter(&s->meter->lock);
-	meter_given(s);
-	s->users--;
-	streams_leave(s);
+	if (LIKELY(!pass->is_full && !is_late))
+		return;
+	if (pass->is_full) {
+		lock_enter(&s->meter->lock);
+		is_late = stream_state_batch(s) != pass->batch;
+		if (!is_late)
+			meter_given(s);
+		s->users--;
+		streams_leave(s);
+	}
+	/* What was not launched takes no time, and that is what is charged. */
+	s = is_late && result == CUDA_SUCCESS ? streams_enter(pass->stream) : NULL;
+	if (s) {
+		meter_given_late(s, pass->estimate);
+		streams_leave(s);
+	}
 	errno = saved_errno;
 }
 

@@ -30,6 +30,10 @@ struct stream_state;
  */
 struct gate_pass {
 	struct stream_state *state; /* NULL: nothing is to be done after it */
+	CUstream stream;
+	uint32_t estimate;
+	uint32_t batch; /* which one of the state's it was given to */
+	bool is_full;	/* its batch ends with it */
 };
 
 /* How often this thread goes on without asking the clock, which costs 16 ns on some machines. */

@@ -159,3 +159,20 @@ void meter_given(struct stream_state *s)
 		meter_say_busy_until(m, streams_end_ns(m));
 	}
 }
+
+void meter_given_late(struct stream_state *s, uint32_t estimate)
+{
+	uint64_t now_ns = clock_now_ns();
+
+	stream_state_collect(s, now_ns);
+	if (!s->is_open && s->pending < STREAM_PENDING) {
+		/* It follows what was closed before it. Where nothing was, an event comes too late for its beginning. */
+		s->last_ns = now_ns;
+		begin_batch(s->meter, s, now_ns);
+		s->batch->is_timed = s->is_chained;
+		expect(s->meter, s, estimate, estimate_ns(estimate), now_ns);
+	}
+	stream_state_close(s);
+	FAULT("meter: late batch closed");
+	meter_say_busy_until(s->meter, streams_end_ns(s->meter));
+}

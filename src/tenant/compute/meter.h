@@ -19,3 +19,9 @@ bool meter_admit(struct stream_state *s, uint32_t estimate, uint64_t now_ns);
 
 /* After the work was given, with the lock: closes the batch. */
 void meter_given(struct stream_state *s);
+
+/*
+ * After work was given whose batch was closed before it, by another thread, with the lock: it is measured as a batch of
+ * its own, or as part of the one that is open.
+ */
+void meter_given_late(struct stream_state *s, uint32_t estimate);

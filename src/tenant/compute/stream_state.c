@@ -128,6 +128,13 @@ static void charge(struct stream_state *s, const struct span *span, uint64_t now
 		s->doubted_pauses = DOUBTED_WHEN_SHOWN;
 }
 
+static void end_batch(struct stream_state *s)
+{
+	s->is_open = false;
+	/* relaxed: see stream_state_batch() */
+	atomic_store_explicit(&s->batch_count, stream_state_batch(s) + 1, memory_order_relaxed);
+}
+
 void stream_state_close(struct stream_state *s)
 {
 	struct batch *b = s->batch;
@@ -137,7 +144,7 @@ void stream_state_close(struct stream_state *s)
 	b->due_ns = s->drained_ns;
 	s->is_chained = record(s, &b->end);
 	b->is_timed = b->is_timed && s->is_chained;
-	s->is_open = false;
+	end_batch(s);
 	s->pending++;
 }
 
@@ -303,7 +310,7 @@ void stream_state_break(struct stream_state *s, uint64_t now_ns)
 		s->drained_ns = now_ns;
 	if (s->is_open && s->batch->launches)
 		charge_by_estimate(s, s->batch, now_ns);
-	s->is_open = false;
+	end_batch(s);
 	s->is_chained = false;
 }
 
@@ -362,7 +369,7 @@ void stream_state_free(struct stream_state *s)
 		if (s->batches[i].end)
 			cuda.cuEventDestroy_v2(s->batches[i].end);
 	}
-	*s = (struct stream_state){.is_used = false, .use = s->use + 1};
+	*s = (struct stream_state){.use = s->use + 1, .batch_count = stream_state_batch(s) + 1};
 }
 
 void stream_state_lose_context(struct stream_state *s, uint64_t now_ns)
@@ -382,7 +389,7 @@ void stream_state_lose_context(struct stream_state *s, uint64_t now_ns)
 		charge(s, &span, now_ns);
 	for (unsigned i = 0; i < STREAM_BATCHES; i++)
 		s->batches[i].start = s->batches[i].end = NULL;
-	s->is_open = false;
+	end_batch(s);
 	s->is_chained = false;
 	s->pending = 0;
 	s->has_stream = false;

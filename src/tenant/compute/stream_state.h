@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -68,9 +69,10 @@ struct stream_state {
 	bool is_waited_for;	 /* the program waited for the last work given */
 	bool has_no_events;	 /* the driver makes none here: the host's clock alone tells */
 	bool is_used;
-	bool has_stream; /* else its stream is gone */
-	uint32_t use;	 /* counts the streams that it was for */
-	uint32_t users;	 /* calls that come back to it: until then it is for no other stream */
+	bool has_stream;	      /* else its stream is gone */
+	uint32_t use;		      /* counts the streams that it was for */
+	_Atomic uint32_t batch_count; /* counts the ends of batches, of all these streams */
+	uint32_t users; /* calls that come back to it: until then it is for no other stream */
 	uint32_t doubted_pauses;   /* so many are followed by single pieces of work */
 	uint64_t doubted_until_ns; /* until when these are */
 	uint32_t filling;	   /* of the meter's credit by which it last opened a batch */
@@ -80,6 +82,13 @@ struct stream_state {
 	struct timebase *timebase; /* NULL: none is free */
 	struct batch batches[STREAM_BATCHES];
 } __attribute__((aligned(CACHE_LINE_BYTES)));
+
+/* Which batch work that is given now is in; another one when that has ended. Also without the lock. */
+static inline uint32_t stream_state_batch(const struct stream_state *s)
+{
+	/* relaxed: the count is written with the lock; one that is seen too old is that of a batch that is about to end */
+	return atomic_load_explicit(&s->batch_count, memory_order_relaxed);
+}
 
 /* Whether its stream is empty: asks the driver. */
 bool stream_state_is_done(const struct stream_state *s);

@@ -23,6 +23,7 @@
 #include "region/ledger.h"
 #include "tenant/slice/nvml.h"
 #include "tenant/slice/own_pid.h"
+#include "tenant/slice/parts.h"
 #include "tenant/memory/ipc.h"
 
 /* Comparisons that other threads may spoil before the careful side is taken. */
@@ -122,16 +123,23 @@ static bool ask(struct account *t, const struct device *d, uint64_t known, uint6
 
 /*
  * Looks; false where nothing can be told now. What is reserved is in the books for what is just being
- * looked for.
+ * looked for. What came back by itself, as streams went on, is taken out of the books before and after the question:
+ * it would hide what was taken.
  */
 static bool look(struct account *t, struct device *d, const struct charge *reserved,
 	struct finding *ret_found)
 {
-	uint64_t traffic = charge_traffic();
-	uint64_t other = t->unattributed_bytes, held = charge_watch(d), most, used, known = 0;
-	uint64_t hidden = hidden_bytes(d), unseen = hidden + other;
-	uint64_t made = ipc_made_bytes(d), opened = opened_bytes(d);
-	bool is_mine = reserved && reserved->is_under_way, is_told;
+	uint64_t traffic, held, hidden, unseen, made, opened, most, used, known = 0;
+	uint64_t other = t->unattributed_bytes;
+	bool is_mine = reserved && reserved->is_under_way, is_told, is_alone;
+
+	parts_collect(d);
+	traffic = charge_traffic();
+	held = charge_watch(d);
+	hidden = hidden_bytes(d);
+	unseen = hidden + other;
+	made = ipc_made_bytes(d);
+	opened = opened_bytes(d);
 
 	if (reserved)
 		unseen += (uint64_t)reserved->units * REGION_UNIT_BYTES;
@@ -141,13 +149,15 @@ static bool look(struct account *t, struct device *d, const struct charge *reser
 		known = held - unseen + made;
 		is_told = ask(t, d, known, &used);
 	}
+	is_alone = traffic == charge_traffic() && (uint32_t)traffic == (is_mine ? 1 : 0);
+	parts_collect(d);
 	most = charge_watched(d);
 	if (!is_told || held != held_bytes(d) || hidden != hidden_bytes(d) ||
 		made != ipc_made_bytes(d) || opened != opened_bytes(d))
 		return false;
 	ret_found->least_bytes = above(used, known + opened + (most > held ? most - held : 0));
 	ret_found->most_bytes = above(used, known);
-	ret_found->is_exact = traffic == charge_traffic() && (uint32_t)traffic == (is_mine ? 1 : 0);
+	ret_found->is_exact = is_alone;
 	return true;
 }
 

@@ -100,6 +100,8 @@ static inline CUresult free_end(CUresult r, const struct ending *ending)
 		pools_after_free(r, &ending->allocation, true);
 	else if (watch_has_risen(&ending->watch, allocations_bytes(&ending->allocation)))
 		allocations_give_back(&ending->allocation);
+	else
+		holding_keep(&ending->allocation.holding);
 	return r;
 }
 

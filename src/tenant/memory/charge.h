@@ -108,6 +108,12 @@ void charge_anyway(struct device *device, uint64_t bytes, enum charge_kind kind)
 /* Gives bytes back. */
 void charge_give_back(struct device *device, uint64_t bytes, enum charge_kind kind);
 
+/*
+ * What stays charged as a descriptor may keep it: NVML may show it for nobody, so it is of the kind of which that is
+ * known (reconcile.c), or it would hide as much that nobody names.
+ */
+void charge_hide(struct device *device, uint64_t bytes, enum charge_kind kind);
+
 /* Ends the charge's scope without giving it back; its bytes are what charge_give_back() takes later. */
 uint64_t charge_take(struct charge *charge);
 

@@ -38,13 +38,23 @@ static void say_it_stays(void)
 	log_warn("memory stays counted until the process ends");
 }
 
+void holding_keep(const struct holding *holding)
+{
+	if (!(holding->flags & HOLDING_SHARED))
+		charge_hide(state_device(holding->device),
+			(uint64_t)holding->units * REGION_UNIT_BYTES,
+			(enum charge_kind)holding->kind);
+}
+
 /* The last reference is gone. */
 static void end_last(uint64_t key, const struct holding *holding)
 {
-	if (holding->flags & HOLDING_MAY_STAY)
-		log_info("memory that a descriptor may keep stays counted until the process ends");
-	else
+	if (!(holding->flags & HOLDING_MAY_STAY)) {
 		holding_give_back(key, holding);
+		return;
+	}
+	log_info("memory that a descriptor may keep stays counted until the process ends");
+	holding_keep(holding);
 }
 
 static struct table_place enter(enum holding_table in, uint64_t key, bool may_add)

@@ -137,6 +137,8 @@ void holding_end_all(enum holding_table in,
 
 /* Gives back what a holding was charged for, once it is out of its table. */
 void holding_give_back(uint64_t key, const struct holding *holding);
+/* Or keeps it charged until the process ends, where something else may keep the memory. */
+void holding_keep(const struct holding *holding);
 
 /* Puts it back where its end was not to be. */
 void holding_put_back(enum holding_table in, uint64_t key, const struct holding *holding);

@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "sim/cuda/model/driver.h"
 #include "sim/cuda/model/memory/address.h"
@@ -11,13 +12,27 @@
 #include "sim/cuda/model/memory/ipc.h"
 #include "sim/cuda/model/time/timeline.h"
 
-static struct pool *all; /* under memory_lock */
+/* Under memory_lock: those that hold something or may; and those that have ended, whose handles come again. */
+static struct pool *all, *ended;
 
 struct pool *pool_check(CUmemoryPool handle)
 {
 	struct pool *pool = (struct pool *)handle;
 
 	return pool && pool->magic == POOL_MAGIC ? pool : NULL;
+}
+
+/* Nothing is left of a destroyed pool: its addresses and its handle are free. */
+static void end(struct pool *pool)
+{
+	struct pool **at = &all;
+
+	pool_forget_ranges(pool);
+	while (*at != pool)
+		at = &(*at)->next;
+	*at = pool->next;
+	pool->next = ended;
+	ended = pool;
 }
 
 /* A destroyed pool keeps nothing back; the others keep their threshold. */
@@ -28,20 +43,25 @@ static void collect(struct pool *pool)
 	if (pool->kept > 0 && pool->magic != POOL_MAGIC && pool->live == 0 && pool->pending == 0) {
 		ipc_drop(pool->kept - 1);
 		pool->kept = 0;
+		pool->reserved = 0; /* is others' now, or gone */
 	}
+	if (pool->magic != POOL_MAGIC && pool->live == 0 && pool->pending == 0 &&
+		pool->reserved == 0 && pool->kept == 0)
+		end(pool);
 }
 
 static void collect_device(struct device *device, bool is_complete)
 {
 	LOCK_SCOPE(&driver.memory_lock);
-	for (struct pool *pool = all; pool; pool = pool->next) {
+	for (struct pool *pool = all, *next; pool; pool = next) {
+		next = pool->next;
 		if (pool->device != device || pool->base == 0)
 			continue;
-		collect(pool);
 		if (is_complete) {
 			pool->used -= pool->stale;
 			pool->stale = 0;
 		}
+		collect(pool);
 	}
 }
 
@@ -109,10 +129,14 @@ static CUresult free_at(struct owner *owner, CUdeviceptr base, uint64_t at_ns)
 struct pool *pool_new(struct device *device, const CUmemPoolProps *props)
 {
 	static const struct owner_ops ops = {find, free_now, free_at};
-	struct pool *pool = calloc(1, sizeof(*pool));
+	struct pool *pool = ended ? ended : calloc(1, sizeof(*pool));
 
 	if (!pool)
 		return NULL;
+	if (pool == ended) {
+		ended = pool->next;
+		memset(pool, 0, sizeof(*pool));
+	}
 	pool->owner = (struct owner){OWNER_POOL, &ops};
 	pool->magic = POOL_MAGIC;
 	pool->device = device;
@@ -142,7 +166,6 @@ CUresult pool_destroy(struct pool *pool)
 	pool->magic = 0;
 	if (pool->device->current_pool == pool)
 		pool->device->current_pool = pool->device->default_pool;
-	if (pool->base != 0 || pool->kept > 0)
-		collect(pool);
+	collect(pool);
 	return CUDA_SUCCESS;
 }

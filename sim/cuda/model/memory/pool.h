@@ -83,5 +83,7 @@ void pool_give(struct pool *pool, struct range *range, uint64_t free_at_ns);
 void pool_finish(struct pool *pool, uint64_t now_ns);
 /* Gives unused steps back while more than `keep_bytes` are reserved. */
 void pool_trim(struct pool *pool, uint64_t keep_bytes);
+/* Gives back the addresses of a pool in which nothing is any more. */
+void pool_forget_ranges(struct pool *pool);
 /* The program destroys the pool; what is still allocated stays until it is freed. */
 CUresult pool_destroy(struct pool *pool);

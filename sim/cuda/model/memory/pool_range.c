@@ -394,3 +394,16 @@ void pool_trim(struct pool *pool, uint64_t keep_bytes)
 		range = range->next;
 	}
 }
+
+void pool_forget_ranges(struct pool *pool)
+{
+	if (pool->base == 0)
+		return;
+	while (pool->first)
+		drop(pool, pool->first);
+	address_set_owner(pool->base, pool->step_end * driver.board->pool_step_bytes, NULL);
+	address_unmap(pool->base, pool->size);
+	free(pool->is_committed);
+	free(pool->bucket);
+	pool->base = 0;
+}

@@ -117,9 +117,11 @@ void judge_now(const char *place)
 	expect_charged(&truth, books, place);
 }
 
-bool judge_is_exact(void)
+bool judge_is_exact(bool may_differ_by_chunks)
 {
-	return ledger_used_bytes(judge.region, 0) < truth_now().held_bytes + REGION_UNIT_BYTES;
+	return ledger_used_bytes(judge.region, 0) <
+	       truth_now().held_bytes + (may_differ_by_chunks ? judge.chunk_bytes : 0) +
+		       REGION_UNIT_BYTES;
 }
 
 void judge_rest(bool is_all_given_back)
@@ -128,7 +130,7 @@ void judge_rest(bool is_all_given_back)
 	uint64_t books = ledger_used_bytes(judge.region, 0);
 
 	expect_charged(&truth, books, "rest");
-	if (books >= truth.held_bytes + REGION_UNIT_BYTES)
+	if (books >= truth.held_bytes + judge.chunk_bytes + REGION_UNIT_BYTES)
 		judge_fail("left-over", "held %llu KiB, the books say %llu KiB at rest",
 			(unsigned long long)(truth.held_bytes / KIB),
 			(unsigned long long)(books / KIB));

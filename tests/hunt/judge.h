@@ -13,7 +13,8 @@ void judge_open(const char *region, uint64_t quota_bytes);
 
 /*
  * Code and small blocks share chunks. One that is left by what it was charged for, and not by the code in it, is found
- * and charged a second later: so many chunks may be held and not charged meanwhile.
+ * and charged a second later, and one that both were charged for is given back then: so many chunks may be held and not
+ * charged meanwhile, or charged and not held.
  */
 void judge_allow_chunks(unsigned count);
 
@@ -23,8 +24,8 @@ void judge_note(unsigned number, const char *what);
 /* The driver holds no more than the books say, and never held more than the quota. */
 void judge_now(const char *place);
 
-/* When nobody is at work: whether both say the same; and that they do, and nothing, where nothing may be left. */
-bool judge_is_exact(void);
+/* When nobody is at work: whether both say the same, with the chunks or without; and that they do, and nothing, where nothing may be left. */
+bool judge_is_exact(bool may_differ_by_chunks);
 void judge_rest(bool is_all_given_back);
 
 /* Says a verdict of a kind, one word, and why, and ends the process with 1. */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Load families: a second context that goes with what is in it, and the end of the primary one. */
+/*
+ * Load families: a second context that goes with what is in it, contexts that stay for a while, more references to the
+ * primary one, and its end.
+ */
 #include <unistd.h>
 
 #include "tests/tenant/load/load.h"
@@ -57,6 +60,68 @@ static CUresult end_primary(struct load *l, struct load_held *ret_held)
 	return r;
 }
 
+static CUresult allocate_some(struct load *l)
+{
+	CUresult r = CUDA_SUCCESS;
+	CUdeviceptr p;
+
+	for (uint64_t blocks = load_below(l, 4); blocks > 0 && r == CUDA_SUCCESS; blocks--)
+		r = l->client->cu.cuMemAlloc_v2(&p, load_random_bytes(l));
+	return r == CUDA_ERROR_OUT_OF_MEMORY ? CUDA_SUCCESS : r;
+}
+
+static CUresult take_context(struct load *l, struct load_held *ret_held)
+{
+	const struct door *cu = &l->client->cu;
+	CUcontext context = NULL;
+	CUresult r = cu->cuCtxCreate_v2(&context, 0, l->client->device), back;
+
+	if (r != CUDA_SUCCESS)
+		return r;
+	ret_held->value = (uintptr_t)context;
+	r = allocate_some(l);
+	back = cu->cuCtxSetCurrent(l->context);
+	return r == CUDA_SUCCESS ? back : r;
+}
+
+static CUresult give_context(struct load *l, const struct load_held *held)
+{
+	CUresult r = l->client->cu.cuCtxDestroy_v2((CUcontext)(uintptr_t)held->value);
+
+	/* The driver takes it from the thread where it was current. */
+	return r == CUDA_SUCCESS ? l->client->cu.cuCtxSetCurrent(l->context) : r;
+}
+
+/* Another thread, or this one, goes in, takes something and comes back. */
+static CUresult use_context(struct load *l, const struct load_held *held)
+{
+	const struct door *cu = &l->client->cu;
+	CUresult r = cu->cuCtxSetCurrent((CUcontext)(uintptr_t)held->value), back;
+
+	if (r == CUDA_SUCCESS)
+		r = allocate_some(l);
+	back = cu->cuCtxSetCurrent(l->context);
+	return r == CUDA_SUCCESS ? back : r;
+}
+
+static CUresult take_reference(struct load *l, struct load_held *ret_held)
+{
+	CUcontext context = NULL;
+	CUresult r = l->client->cu.cuDevicePrimaryCtxRetain(&context, l->client->device);
+
+	ret_held->value = (uintptr_t)context;
+	return r;
+}
+
+static CUresult give_reference(struct load *l, const struct load_held *held)
+{
+	return l->client->cu.cuDevicePrimaryCtxRelease_v2(l->client->device);
+}
+
+const struct load_family load_context = {
+	.weight = 4, .take = take_context, .give = give_context, .use = use_context};
+const struct load_family load_primary_reference = {
+	.weight = 4, .take = take_reference, .give = give_reference};
 const struct load_family load_second_context = {.weight = 4, .take = use_second};
 const struct load_family load_primary_context = {
 	.weight = 4, .needs_solitude = true, .take = end_primary};

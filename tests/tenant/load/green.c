@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Load family: a green context, and memory allocated while it is current, which outlives it. */
+/* Load families: green contexts, and memory allocated while one is current, which outlives it. */
 #include "tests/tenant/load/load.h"
 
 #define MULTIPROCESSORS 8
@@ -60,9 +60,57 @@ static CUresult give(struct load *l, const struct load_held *held)
 	return l->client->cu.cuMemFree_v2(held->value);
 }
 
+/* The green context stays, too. */
+static CUresult take_kept(struct load *l, struct load_held *ret_held)
+{
+	CUdevResourceDesc description;
+	CUgreenCtx green;
+	CUresult r = describe(l, &description), end;
+
+	if (r == CUDA_SUCCESS)
+		r = LOAD_FN(cuGreenCtxCreate)(
+			&green, description, l->client->device, CU_GREEN_CTX_DEFAULT_STREAM);
+	if (r != CUDA_SUCCESS)
+		return r;
+	r = allocate_in(l, green, &ret_held->other);
+	if (r == CUDA_SUCCESS) {
+		ret_held->value = (uintptr_t)green;
+		return r;
+	}
+	end = LOAD_FN(cuGreenCtxDestroy)(green);
+	return end == CUDA_SUCCESS ? r : end;
+}
+
+static CUresult give_kept(struct load *l, const struct load_held *held)
+{
+	CUgreenCtx green = (CUgreenCtx)(uintptr_t)held->value;
+	CUresult r;
+
+	if (load_below(l, 2)) {
+		r = l->client->cu.cuMemFree_v2(held->other);
+		return r == CUDA_SUCCESS ? LOAD_FN(cuGreenCtxDestroy)(green) : r;
+	}
+	r = LOAD_FN(cuGreenCtxDestroy)(green);
+	return r == CUDA_SUCCESS ? l->client->cu.cuMemFree_v2(held->other) : r;
+}
+
+static CUresult use_kept(struct load *l, const struct load_held *held)
+{
+	CUdeviceptr p;
+	CUresult r = allocate_in(l, (CUgreenCtx)(uintptr_t)held->value, &p);
+
+	return r == CUDA_SUCCESS ? l->client->cu.cuMemFreeAsync(p, NULL) : r;
+}
+
+const struct load_family load_kept_green = {.weight = 2,
+	.symbol = "cuGreenCtxCreate",
+	.stays_with_primary = true,
+	.take = take_kept,
+	.give = give_kept,
+	.use = use_kept};
 const struct load_family load_green = {.weight = 2,
 	.symbol = "cuGreenCtxCreate",
 	.ends_with_context = true,
-	.needs_solitude = true,
+	.stays_with_primary = true,
 	.take = take,
 	.give = give};

@@ -54,7 +54,9 @@ const char *load_family_text(enum load_family_name name)
 static bool may_choose(const struct load *l, unsigned name)
 {
 	return load_uses((enum load_family_name)name) &&
-	       (l->is_alone || !families[name]->needs_solitude);
+	       (l->is_alone || !families[name]->needs_solitude) &&
+	       (l->is_alone || l->ends_primary || !families[name]->stays_with_primary) &&
+	       (l->ends_process || !families[name]->stays_with_process);
 }
 
 /* By weight, among those that can be had here. */

@@ -25,8 +25,10 @@ struct load_family {
 	 * one whose memory is not charged yet is left out. NULL: it is always used.
 	 */
 	const char *symbol;
-	bool ends_with_context; /* what it takes goes when the primary context does */
-	bool needs_solitude;	/* disturbs other threads of its process */
+	bool ends_with_context;	 /* what it takes goes when the primary context does */
+	bool needs_solitude;	 /* disturbs other threads of its process */
+	bool stays_with_process; /* takes what stays until the process ends: for the hunt alone */
+	bool stays_with_primary; /* takes what stays until the primary context ends: for who ends that */
 	bool bears_misuse; /* the driver refuses what was given back already, or goes on using what is */
 	/* Before everything, and after everything was given back; may be NULL. */
 	CUresult (*begin)(struct load *l);
@@ -63,6 +65,8 @@ struct load_held {
 struct load {
 	struct client *client;
 	bool is_alone;		     /* no other thread of its process uses CUDA */
+	bool ends_primary;	     /* the primary context ends with the load */
+	bool ends_process;	     /* and so does the process */
 	uint64_t state;		     /* of the generator */
 	uint64_t own[LOAD_FAMILIES]; /* a word for each family */
 	CUcontext context;
@@ -83,6 +87,9 @@ uint64_t load_random_bytes(struct load *l);
 CUresult load_begin(struct load *l);
 CUresult load_take(struct load *l, enum load_family_name name, unsigned number);
 CUresult load_end(struct load *l);
+
+/* A function of the driver that is in no door. */
+#define LOAD_FN(symbol) ((symbol##_fn *)client_find(#symbol))
 
 /* Gives back what does not end with the primary context, and forgets what does. */
 CUresult load_leave_context(struct load *l);

@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Load families: stream-ordered memory of the current pool, of one of our own that keeps what is
- * freed, of one made current for a moment, and of one that is destroyed at once; and waits, at which
+ * freed, of one made current for a moment, and of one that is destroyed at once, also of managed memory; and waits, at which
  * pools give back what is unused.
  */
 #include "tests/tenant/load/load.h"
 
 #define KEPT_BYTES (64 * LOAD_MIB)
 
+static CUmemPoolProps props_of(const struct load *l)
+{
+	return (CUmemPoolProps){.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = l->client->device}};
+}
+
 static CUresult make_pool(struct load *l, CUmemoryPool *ret_pool)
 {
-	CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
-		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = l->client->device}};
+	CUmemPoolProps props = props_of(l);
 
 	return l->client->cu.cuMemPoolCreate(ret_pool, &props);
 }
@@ -64,10 +69,11 @@ static CUresult take_current(struct load *l, struct load_held *ret_held)
 	return back == CUDA_SUCCESS ? r : back;
 }
 
-static CUresult take_lost(struct load *l, struct load_held *ret_held)
+/* From a pool that is destroyed at once. */
+static CUresult take_from(struct load *l, const CUmemPoolProps *props, struct load_held *ret_held)
 {
 	CUmemoryPool pool = NULL;
-	CUresult r = make_pool(l, &pool), end;
+	CUresult r = l->client->cu.cuMemPoolCreate(&pool, props), end;
 
 	if (r != CUDA_SUCCESS)
 		return r;
@@ -75,6 +81,27 @@ static CUresult take_lost(struct load *l, struct load_held *ret_held)
 		&ret_held->value, load_random_bytes(l), pool, NULL);
 	end = l->client->cu.cuMemPoolDestroy(pool);
 	return end == CUDA_SUCCESS ? r : end;
+}
+
+static CUresult take_lost(struct load *l, struct load_held *ret_held)
+{
+	CUmemPoolProps props = props_of(l);
+
+	return take_from(l, &props, ret_held);
+}
+
+/* Of managed memory, with a place or without. */
+static CUresult take_managed(struct load *l, struct load_held *ret_held)
+{
+	CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_MANAGED};
+
+	CUresult r;
+
+	if (load_below(l, 2))
+		props.location = props_of(l).location;
+	r = take_from(l, &props, ret_held);
+	/* Where nobody could say whose it is the library refuses it. */
+	return r == CUDA_ERROR_NOT_SUPPORTED ? CUDA_SUCCESS : r;
 }
 
 static CUresult give(struct load *l, const struct load_held *held)
@@ -106,4 +133,6 @@ const struct load_family load_own_pool = {
 const struct load_family load_current_pool = {
 	.weight = 16, .needs_solitude = true, .take = take_current, .give = give};
 const struct load_family load_lost_pool = {.weight = 8, .take = take_lost, .give = give};
+const struct load_family load_managed_pool = {
+	.weight = 8, .symbol = "cuMemPoolCreate", .take = take_managed, .give = give};
 const struct load_family load_wait = {.weight = 64, .take = wait};

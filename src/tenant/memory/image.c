@@ -161,13 +161,18 @@ static void reach(uint64_t at, uint64_t bytes, uint64_t *end)
 /* How far an ELF image in memory goes, by what it describes; 0: it describes nothing. */
 static uint64_t elf_bytes(const void *data)
 {
-	const Elf64_Ehdr head = *(const Elf64_Ehdr *)data;
-	uint64_t end = sizeof(head);
-	const Elf64_Shdr *sections = (const Elf64_Shdr *)((const char *)data + head.e_shoff);
+	uint64_t end = sizeof(Elf64_Ehdr);
+	const Elf64_Shdr *sections;
+	Elf64_Ehdr head;
 
-	if (memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_ident[EI_CLASS] != ELFCLASS64 ||
-		head.e_shnum == 0 || head.e_shentsize != sizeof(Elf64_Shdr))
+	/* What is no ELF image may be shorter than the head of one. */
+	if (memcmp(data, ELFMAG, SELFMAG) != 0)
 		return 0;
+	head = *(const Elf64_Ehdr *)data;
+	if (head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_shnum == 0 ||
+		head.e_shentsize != sizeof(Elf64_Shdr))
+		return 0;
+	sections = (const Elf64_Shdr *)((const char *)data + head.e_shoff);
 	reach(head.e_shoff, head.e_shnum * sizeof(Elf64_Shdr), &end);
 	reach(head.e_phoff, (uint64_t)head.e_phnum * head.e_phentsize, &end);
 	if (end > IMAGE_BYTES_MAX)

@@ -1,15 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A kernel that allocates from the device's heap, whose limit is 8 GiB, is never launched but put into graphs: into
- * one that is instantiated, into its child, in the place of another kernel of an executable graph (one node, the
- * child, the whole graph), and in a context that is not current. The heap comes when the graph is made.
+ * one that is instantiated, into its child, into a conditional node, whether it runs or not, in the place of another
+ * kernel of an executable graph (one node, the child, the whole graph), and in a context that is not current. The
+ * heap comes when the graph is made.
  *
  * Room was reserved for a graph's nodes and frames alone, and 8.6 GiB were held in a slice of 2 GiB. Now a graph is
  * looked through for what its kernels bring, in the context of each.
  */
 #include "tests/hostile/hostile.h"
 
-enum way { WHOLE, CHILD, NODE, NODE_OF_ANY_TYPE, CHILD_NODE, UPDATE, OTHER_CONTEXT, WAYS };
+enum way {
+	WHOLE,
+	CHILD,
+	BODY,
+	LEFT_OUT,
+	NODE,
+	NODE_OF_ANY_TYPE,
+	CHILD_NODE,
+	UPDATE,
+	OTHER_CONTEXT,
+	WAYS
+};
 
 struct kernels {
 	CUfunction plain, heap;
@@ -47,6 +59,21 @@ static CUgraph parent_of(CUgraph child, CUgraphNode *ret_node)
 	return graph;
 }
 
+static CUgraph conditional_of(CUfunction function, unsigned int value)
+{
+	CUDA_KERNEL_NODE_PARAMS_v2 params = hostile_node(function, NULL);
+	CUgraphNodeParams any = {.type = CU_GRAPH_NODE_TYPE_CONDITIONAL,
+		.conditional = {.type = CU_GRAPH_COND_TYPE_IF, .size = 1}};
+	CUgraphNode node;
+	CUgraph graph;
+
+	MUST(cuGraphCreate(&graph, 0));
+	MUST(cuGraphConditionalHandleCreate(&any.conditional.handle, graph, NULL, value, 1));
+	MUST(cuGraphAddNode(&node, graph, NULL, 0, &any));
+	MUST(cuGraphAddKernelNode_v2(&node, any.conditional.phGraph_out[0], NULL, 0, &params));
+	return graph;
+}
+
 static void change(enum way way, const struct kernels *kernels)
 {
 	CUDA_KERNEL_NODE_PARAMS_v2 heap = hostile_node(kernels->heap, NULL);
@@ -80,6 +107,8 @@ static void make(enum way way, const struct kernels *kernels)
 
 	if (way == CHILD)
 		graph = parent_of(graph, &node);
+	if (way == BODY || way == LEFT_OUT)
+		graph = conditional_of(kernels->heap, way == BODY);
 	if (cuGraphInstantiateWithFlags(&exec, graph, 0) == CUDA_SUCCESS)
 		cuGraphLaunch(exec, NULL);
 }
@@ -95,7 +124,7 @@ static void try(enum way way, CUcontext context)
 		return;
 	if (way == OTHER_CONTEXT && cuCtxCreate_v2(&other, 0, 0) != CUDA_SUCCESS)
 		return;
-	if (way == WHOLE || way == CHILD || way == OTHER_CONTEXT)
+	if (way < NODE || way == OTHER_CONTEXT)
 		make(way, &kernels);
 	else
 		change(way, &kernels);

@@ -7,6 +7,7 @@
 #include "sim/cuda/model/code/library.h"
 #include "sim/cuda/model/code/module.h"
 #include "sim/cuda/model/context/context.h"
+#include "sim/cuda/model/graph/conditional.h"
 #include "sim/cuda/model/graph/graph.h"
 #include "sim/cuda/model/graph/work.h"
 
@@ -20,6 +21,21 @@ ENTRY_BODY(cuGraphCreate, (CUgraph * graph, unsigned int flags), (graph, flags))
 	made = graph_new();
 	*graph = (CUgraph)made;
 	return made ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+ENTRY_BODY(cuGraphConditionalHandleCreate,
+	(CUgraphConditionalHandle * handle, CUgraph graph, CUcontext context,
+		unsigned int default_value, unsigned int flags),
+	(handle, graph, context, default_value, flags))
+{
+	struct context *checked;
+
+	if (!handle)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (context && context_check(context, &checked) != CUDA_SUCCESS)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	LOCK_SCOPE(&driver.memory_lock);
+	return conditional_new_handle(graph_check(graph), default_value, flags, handle);
 }
 
 ENTRY_BODY(cuGraphDestroy, (CUgraph handle), (handle))
@@ -41,7 +57,7 @@ static CUresult clone_graph(const struct graph *graph, CUgraph *ret_clone)
 
 	if (!graph)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (graph_has_memory(graph))
+	if (!graph_can_be_cloned(graph))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	clone = graph_clone(graph);
 	*ret_clone = (CUgraph)clone;

@@ -456,9 +456,62 @@ TEST(a_copy_node_may_end_in_an_array)
 	OK(cuArrayDestroy(copy.dstArray));
 }
 
+/* The bodies of a conditional node of the graph. */
+static CUgraph *add_conditional(
+	CUgraph graph, CUgraphConditionalNodeType type, unsigned int size, unsigned int value)
+{
+	CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_CONDITIONAL,
+		.conditional = {.type = type, .size = size}};
+	CUgraphNode node;
+
+	OK(cuGraphConditionalHandleCreate(&params.conditional.handle, graph, NULL, value, 1));
+	OK(cuGraphAddNode(&node, graph, NULL, 0, &params));
+	return params.conditional.phGraph_out;
+}
+
+static uint64_t run_ns(CUgraph graph)
+{
+	CUgraphExec exec = instantiate(graph, 0);
+	uint64_t began = machine_now_ns();
+
+	OK(cuGraphLaunch(exec, NULL));
+	OK(cuCtxSynchronize());
+	began = machine_now_ns() - began;
+	OK(cuGraphExecDestroy(exec));
+	return began;
+}
+
+TEST(a_conditional_node_runs_as_often_as_its_value_says)
+{
+	CUgraph graph, clone, *bodies;
+	uint64_t took;
+
+	child_context();
+	OK(cuGraphCreate(&graph, 0));
+	bodies = add_conditional(graph, CU_GRAPH_COND_TYPE_WHILE, 1, 4);
+	add_spin(bodies[0], add_spin(bodies[0], NULL, 5 * MS), 5 * MS);
+	EQUAL(cuGraphClone(&clone, graph), CUDA_ERROR_NOT_SUPPORTED);
+	EQUAL(cuGraphDestroy(bodies[0]), CUDA_ERROR_INVALID_VALUE);
+	took = run_ns(graph);
+	CHECK(took >= 40 * MS && took < 80 * MS);
+	OK(cuGraphDestroy(graph));
+	OK(cuGraphCreate(&graph, 0));
+	bodies = add_conditional(graph, CU_GRAPH_COND_TYPE_IF, 2, 0);
+	add_spin(bodies[0], NULL, 500 * MS);
+	add_spin(bodies[1], NULL, 10 * MS);
+	took = run_ns(graph);
+	CHECK(took >= 10 * MS && took < 200 * MS);
+	bodies = add_conditional(bodies[1], CU_GRAPH_COND_TYPE_SWITCH, 3, 2);
+	add_spin(bodies[1], NULL, 500 * MS);
+	add_spin(bodies[2], NULL, 30 * MS);
+	took = run_ns(graph);
+	CHECK(took >= 30 * MS && took < 300 * MS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_conditional_node_runs_as_often_as_its_value_says),
 		cmocka_unit_test(memory_is_taken_at_upload_in_steps_and_given_back_by_a_trim),
 		cmocka_unit_test(what_a_graph_leaves_allocated_stays_until_it_is_freed_and_trimmed),
 		cmocka_unit_test(captured_allocations_become_nodes),

@@ -219,6 +219,8 @@ typedef CUresult cuStreamGetCaptureInfo_v3_fn(CUstream stream, CUstreamCaptureSt
 typedef cuStreamGetCaptureInfo_v3_fn cuStreamGetCaptureInfo_v3_ptsz_fn;
 
 /* Building */
+typedef CUresult cuGraphConditionalHandleCreate_fn(CUgraphConditionalHandle *handle, CUgraph graph,
+	CUcontext context, unsigned int default_value, unsigned int flags);
 typedef CUresult cuGraphCreate_fn(CUgraph *graph, unsigned int flags);
 typedef CUresult cuGraphDestroy_fn(CUgraph graph);
 typedef CUresult cuGraphClone_fn(CUgraph *clone, CUgraph graph);

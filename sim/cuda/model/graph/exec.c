@@ -7,6 +7,7 @@
 #include "sim/cuda/model/code/kernel.h"
 #include "sim/cuda/model/context/context.h"
 #include "sim/cuda/model/driver.h"
+#include "sim/cuda/model/graph/conditional.h"
 #include "sim/cuda/model/graph/graph.h"
 #include "sim/cuda/model/graph/graph_memory.h"
 #include "sim/cuda/model/graph/work.h"
@@ -37,13 +38,27 @@ struct exec *exec_check(CUgraphExec handle)
 	return exec && exec->magic == EXEC_MAGIC ? exec : NULL;
 }
 
-static size_t count_nodes(const struct graph *graph)
+/*
+ * The nodes of a graph and those in it; for the steps, those of a conditional body as often as it runs. One
+ * that does not run has its steps, too: the card makes its kernels ready.
+ */
+static size_t count_nodes(const struct graph *graph, bool is_for_steps)
 {
 	size_t count = graph->node_count;
 
 	for (const struct graph_node *node = graph->first; node; node = node->next) {
+		const struct conditional *conditional = node->work.conditional;
+
 		if (node->work.type == CU_GRAPH_NODE_TYPE_GRAPH)
-			count += count_nodes(node->work.child);
+			count += count_nodes(node->work.child, is_for_steps);
+		if (node->work.type != CU_GRAPH_NODE_TYPE_CONDITIONAL)
+			continue;
+		for (size_t i = 0; i < conditional_body_count(conditional); i++) {
+			unsigned int rounds = conditional_rounds(conditional, i);
+
+			count += count_nodes(conditional_body(conditional, i), is_for_steps) *
+				 (is_for_steps && rounds > 1 ? rounds : 1);
+		}
 	}
 	return count;
 }
@@ -73,10 +88,52 @@ static bool add_dependencies(
 	return is_good;
 }
 
+/* The step waits for all that were added since. */
+static CUresult depend_on_all(struct step *step, const struct exec *exec, size_t first)
+{
+	for (size_t i = first; i < exec->count; i++)
+		if (!depend(step, i))
+			return CUDA_ERROR_OUT_OF_MEMORY;
+	return CUDA_SUCCESS;
+}
+
+/* The steps of a body, once and again, each round after the one before. */
+static CUresult add_rounds(
+	struct exec *exec, struct graph *body, unsigned int rounds, struct step *step)
+{
+	bool is_left_out = step->is_left_out;
+	CUresult result = CUDA_SUCCESS;
+
+	if (graph_has_memory(body))
+		return CUDA_ERROR_INVALID_VALUE;
+	step->is_left_out = is_left_out || !rounds;
+	for (unsigned int i = 0; i < (rounds ? rounds : 1) && result == CUDA_SUCCESS; i++) {
+		size_t first = exec->count;
+
+		result = add_steps(exec, body, step);
+		if (result == CUDA_SUCCESS)
+			result = depend_on_all(step, exec, first);
+	}
+	step->is_left_out = is_left_out;
+	return result;
+}
+
+static CUresult add_bodies(
+	struct exec *exec, const struct conditional *conditional, struct step *step)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	for (size_t i = 0; i < conditional_body_count(conditional) && result == CUDA_SUCCESS; i++)
+		result = add_rounds(exec, conditional_body(conditional, i),
+			conditional_rounds(conditional, i), step);
+	return result;
+}
+
 /* The step of one node; a child graph's comes after those of its nodes and waits for them all. */
 static CUresult add_step(struct exec *exec, struct graph_node *node, const struct step *parent)
 {
-	struct step step = {.node = node, .work = node->work};
+	struct step step = {
+		.node = node, .work = node->work, .is_left_out = parent && parent->is_left_out};
 	CUresult result = CUDA_SUCCESS;
 	size_t first = exec->count;
 
@@ -84,8 +141,10 @@ static CUresult add_step(struct exec *exec, struct graph_node *node, const struc
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	if (result == CUDA_SUCCESS && step.work.type == CU_GRAPH_NODE_TYPE_GRAPH)
 		result = add_steps(exec, node->work.child, &step);
-	for (size_t i = first; i < exec->count && result == CUDA_SUCCESS; i++)
-		result = depend(&step, i) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+	if (result == CUDA_SUCCESS && step.work.type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
+		result = add_bodies(exec, step.work.conditional, &step);
+	else if (result == CUDA_SUCCESS)
+		result = depend_on_all(&step, exec, first);
 	if (result != CUDA_SUCCESS) {
 		free(step.deps);
 		return result;
@@ -309,14 +368,14 @@ static bool is_instantiated(const struct graph *graph)
 CUresult exec_make(struct context *context, struct graph *graph, unsigned long long flags,
 	struct exec **ret_exec)
 {
-	size_t count = count_nodes(graph);
+	size_t count = count_nodes(graph, false);
 	struct exec *exec;
 	CUresult result;
 
 	/* There is at most one executable graph of a graph with memory. */
 	if (is_instantiated(graph))
 		return CUDA_ERROR_INVALID_VALUE;
-	exec = take_exec(count);
+	exec = take_exec(count_nodes(graph, true));
 	if (!exec)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	exec->flags = flags;
@@ -339,7 +398,7 @@ CUgraphExecUpdateResult exec_update(struct exec *exec, struct graph *graph)
 
 	if (exec->mappings || graph_has_memory(graph))
 		return CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED;
-	fresh = take_exec(count_nodes(graph));
+	fresh = take_exec(count_nodes(graph, true));
 	if (!fresh)
 		return CU_GRAPH_EXEC_UPDATE_ERROR;
 	result = add_steps(fresh, graph, NULL);

@@ -12,7 +12,8 @@ struct step {
 	struct work work;
 	size_t *deps; /* steps before this one */
 	size_t dep_count;
-	uint64_t end_ns; /* in a launch */
+	bool is_left_out; /* of a conditional body that does not run */
+	uint64_t end_ns;  /* in a launch */
 };
 
 struct exec {

@@ -98,7 +98,11 @@ static CUresult run(struct exec *exec, struct stream *stream, uint64_t *ret_end_
 			if (exec->steps[step->deps[k]].end_ns > begin)
 				begin = exec->steps[step->deps[k]].end_ns;
 		}
-		result = work_run(&step->work, stream->context->device, &step->end_ns, &is_busy);
+		step->end_ns = 0;
+		is_busy = false;
+		if (!step->is_left_out)
+			result = work_run(
+				&step->work, stream->context->device, &step->end_ns, &is_busy);
 		is_any_busy = is_any_busy || (is_busy && step->end_ns > 0);
 		step->end_ns += begin;
 		if (step->end_ns > longest)

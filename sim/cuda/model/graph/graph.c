@@ -54,6 +54,19 @@ bool graph_has_memory(const struct graph *graph)
 	return false;
 }
 
+bool graph_can_be_cloned(const struct graph *graph)
+{
+	if (graph->memory_nodes > 0)
+		return false;
+	for (const struct graph_node *node = graph->first; node; node = node->next) {
+		if (node->work.type == CU_GRAPH_NODE_TYPE_CONDITIONAL ||
+			(node->work.type == CU_GRAPH_NODE_TYPE_GRAPH &&
+				!graph_can_be_cloned(node->work.child)))
+			return false;
+	}
+	return true;
+}
+
 static bool is_memory(const struct work *work)
 {
 	return work->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC ||

@@ -43,6 +43,8 @@ struct graph_node *graph_check_node(CUgraphNode handle);
 /* The clone's nodes are in the order of the original's. */
 struct graph *graph_clone(const struct graph *graph);
 bool graph_has_memory(const struct graph *graph);
+/* Graphs with nodes that allocate, free or are conditional cannot (documented). */
+bool graph_can_be_cloned(const struct graph *graph);
 CUresult graph_add(struct graph *graph, struct graph_node *const *deps, size_t dep_count,
 	const struct work *work, struct graph_node **ret_node);
 bool graph_depend(struct graph_node *node, struct graph_node *on);

@@ -9,6 +9,7 @@
 #include "sim/cuda/model/code/module.h"
 #include "sim/cuda/model/context/context.h"
 #include "sim/cuda/model/driver.h"
+#include "sim/cuda/model/graph/conditional.h"
 #include "sim/cuda/model/graph/graph.h"
 #include "sim/cuda/model/graph/graph_memory.h"
 #include "sim/cuda/model/memory/address.h"
@@ -63,6 +64,11 @@ static void drop_block(struct work *work)
 	graph_block_drop(work->alloc.block);
 }
 
+static void drop_bodies(struct work *work)
+{
+	conditional_drop(work->conditional);
+}
+
 static void drop_child(struct work *work)
 {
 	graph_free(work->child);
@@ -73,7 +79,8 @@ struct work work_of(CUgraphNodeType type)
 	static const struct work_ops nothing,
 		kernel = {.run = run_kernel}, copy = {.run = run_copy}, fill = {.run = run_fill},
 		host = {.finish = call_host}, event = {.finish = record},
-		alloc = {.drop = drop_block}, child = {.drop = drop_child};
+		alloc = {.drop = drop_block}, child = {.drop = drop_child},
+		conditional = {.drop = drop_bodies};
 	static const struct work_ops *const ops[] = {
 		[CU_GRAPH_NODE_TYPE_KERNEL] = &kernel,
 		[CU_GRAPH_NODE_TYPE_MEMCPY] = &copy,
@@ -82,6 +89,7 @@ struct work work_of(CUgraphNodeType type)
 		[CU_GRAPH_NODE_TYPE_GRAPH] = &child,
 		[CU_GRAPH_NODE_TYPE_EVENT_RECORD] = &event,
 		[CU_GRAPH_NODE_TYPE_MEM_ALLOC] = &alloc,
+		[CU_GRAPH_NODE_TYPE_CONDITIONAL] = &conditional,
 	};
 	bool is_known = (size_t)type < sizeof(ops) / sizeof(ops[0]) && ops[type];
 
@@ -147,7 +155,7 @@ static CUresult work_child(const CUDA_CHILD_GRAPH_NODE_PARAMS *params, struct wo
 	if (!child || child->is_child)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (params->ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE) {
-		if (graph_has_memory(child))
+		if (!graph_can_be_cloned(child))
 			return CUDA_ERROR_NOT_SUPPORTED;
 		child = graph_clone(child);
 	}
@@ -191,6 +199,8 @@ CUresult work_from_params(CUgraphNodeParams *params, struct work *ret_work)
 		return work_alloc(&params->alloc, ret_work);
 	case CU_GRAPH_NODE_TYPE_MEM_FREE:
 		return work_free(params->free.dptr, ret_work);
+	case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+		return conditional_new(&params->conditional, &ret_work->conditional);
 	default:
 		return CUDA_ERROR_NOT_SUPPORTED;
 	}

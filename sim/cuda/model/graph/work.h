@@ -9,6 +9,7 @@
 #include "sim/cuda/model/memory/copy.h"
 #include "sim/cuda/model/memory/fill.h"
 
+struct conditional;
 struct device;
 struct graph;
 struct graph_block;
@@ -39,6 +40,7 @@ struct work {
 		struct fill fill;
 		CUDA_HOST_NODE_PARAMS host;
 		struct graph *child;
+		struct conditional *conditional;
 		CUevent event;
 		struct {
 			CUDA_MEM_ALLOC_NODE_PARAMS params;
@@ -61,7 +63,7 @@ CUresult work_from_params(CUgraphNodeParams *params, struct work *ret_work);
 static inline bool work_can_change(CUgraphNodeType type)
 {
 	return type != CU_GRAPH_NODE_TYPE_MEM_ALLOC && type != CU_GRAPH_NODE_TYPE_MEM_FREE &&
-	       type != CU_GRAPH_NODE_TYPE_GRAPH;
+	       type != CU_GRAPH_NODE_TYPE_GRAPH && type != CU_GRAPH_NODE_TYPE_CONDITIONAL;
 }
 
 /* Does the work, and says how long that takes and whether the device is needed for it. */

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -109,6 +110,20 @@ static int write_new(int fd, const struct board *board)
 	return r;
 }
 
+#define OVERLAY_MAGIC 0x794c7630 /* overlayfs, which headers of the kernel alone name */
+
+/* On an overlay, a container's own root, a mapping does not keep the lock by which a process is known to live. */
+static int check_place(int fd, const char *path, const struct state_file_why *why)
+{
+	struct statfs place;
+
+	if (fstatfs(fd, &place) != 0 || place.f_type != OVERLAY_MAGIC)
+		return 0;
+	return refuse(why, path,
+		"on an overlay, where a machine does not see which processes live; set "
+		"VGPU_SIM_STATE to a path on another file system, such as /dev/shm");
+}
+
 /* Only the last directory: a longer missing path is a mistake to be told. */
 static int make_folder(const char *path, const struct state_file_why *why)
 {
@@ -139,6 +154,11 @@ static int create(const char *path, const struct board *board, const struct stat
 	fd = open(temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 	if (fd < 0)
 		return fail(why, -errno, "create", temporary);
+	r = check_place(fd, path, why);
+	if (r) {
+		unlink(temporary);
+		return r;
+	}
 	r = write_new(fd, board);
 	if (!r && link(temporary, path) != 0 && errno != EEXIST)
 		r = -errno;
@@ -190,6 +210,9 @@ static int attach(struct machine *machine, const struct state_file_why *why)
 
 	if (fd < 0 || fstat(fd, &st) != 0)
 		return -errno;
+	r = check_place(fd, machine->path, why);
+	if (r)
+		return r;
 	if (!S_ISREG(st.st_mode) || st.st_size != sizeof(struct layout))
 		return refuse(why, machine->path,
 			"not the state of a simulated machine of this version; remove it");

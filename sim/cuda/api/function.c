@@ -168,7 +168,7 @@ ENTRY_BODY(cuFuncIsLoaded, (CUfunctionLoadingState * state, CUfunction function)
 
 	if (!state)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!kernel || kernel->module->is_library)
+	if (!kernel || kernel_is_of_library(function))
 		return CUDA_ERROR_INVALID_HANDLE;
 	*state = CU_FUNCTION_LOADING_STATE_LOADED;
 	return CUDA_SUCCESS;

@@ -139,7 +139,7 @@ ENTRY_BODY(cuKernelGetFunction, (CUfunction * function, CUkernel handle), (funct
 
 	if (!function)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!kernel)
+	if (!kernel || !kernel_is_of_library(handle))
 		return CUDA_ERROR_INVALID_HANDLE;
 	LOCK_SCOPE(&driver.memory_lock);
 	result = instantiate(kernel->module, &module);

@@ -456,6 +456,49 @@ TEST(a_copy_node_may_end_in_an_array)
 	OK(cuArrayDestroy(copy.dstArray));
 }
 
+static CUkernel library_kernel(void)
+{
+	CUlibrary library;
+	CUkernel kernel;
+
+	OK(cuLibraryLoadData(&library, ptx, NULL, NULL, 0, NULL, NULL, 0));
+	OK(cuLibraryGetKernel(&kernel, library, "empty"));
+	return kernel;
+}
+
+TEST(the_function_of_a_node_is_no_librarys_kernel)
+{
+	CUstream stream;
+	CUgraph graph;
+	CUgraphNode node;
+	CUkernel kernel;
+	CUDA_KERNEL_NODE_PARAMS_v2 params = {.gridDimX = 1,
+		.gridDimY = 1,
+		.gridDimZ = 1,
+		.blockDimX = 1,
+		.blockDimY = 1,
+		.blockDimZ = 1};
+
+	child_context();
+	kernel = library_kernel();
+	stream = new_stream();
+	OK(cuGraphCreate(&graph, 0));
+	params.func = (CUfunction)kernel;
+	EQUAL(cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &params), CUDA_ERROR_INVALID_HANDLE);
+	OK(cuKernelGetFunction(&params.func, kernel));
+	CHECK((void *)params.func != (void *)kernel);
+	OK(cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &params));
+	params.func = NULL;
+	params.kern = kernel;
+	OK(cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &params));
+	/* A launch takes it in a function's place, in a capture, too. */
+	OK(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	OK(cuLaunchKernel((CUfunction)kernel, 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL));
+	OK(cuStreamEndCapture(stream, &graph));
+	OK(cuGraphLaunch(instantiate(graph, 0), stream));
+	OK(cuStreamSynchronize(stream));
+}
+
 /* The bodies of a conditional node of the graph. */
 static CUgraph *add_conditional(
 	CUgraph graph, CUgraphConditionalNodeType type, unsigned int size, unsigned int value)
@@ -511,6 +554,7 @@ TEST(a_conditional_node_runs_as_often_as_its_value_says)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_function_of_a_node_is_no_librarys_kernel),
 		cmocka_unit_test(a_conditional_node_runs_as_often_as_its_value_says),
 		cmocka_unit_test(memory_is_taken_at_upload_in_steps_and_given_back_by_a_trim),
 		cmocka_unit_test(what_a_graph_leaves_allocated_stays_until_it_is_freed_and_trimmed),

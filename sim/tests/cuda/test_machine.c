@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Contexts, processes that share a card, and how they end. */
 #include "sim/tests/cuda/child.h"
+#include "tests/unit/overlay.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -302,6 +303,24 @@ TEST(cards_that_the_runtime_left_out_are_not_counted)
 	child_wait(child_start(check_visible), 0);
 }
 
+TEST(a_machine_on_an_overlay_is_refused_with_the_remedy)
+{
+	char folder[] = "/tmp/vgpu-sim-overlay-XXXXXX", path[64], why[512] = "";
+	struct machine *machine;
+	const char *reason;
+
+	CHECK(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/machine", folder);
+	/* Without the right to mount there is nothing to see. */
+	if (overlay_mount(folder, &reason)) {
+		EQUAL(machine_open(path, NULL, &machine, why, sizeof(why)), MACHINE_E_FOREIGN);
+		CHECK(strstr(why, "on an overlay") && strstr(why, "VGPU_SIM_STATE"));
+		CHECK(access(path, F_OK) != 0);
+		overlay_unmount("/tmp", folder + strlen("/tmp/"));
+	}
+	rmdir(folder);
+}
+
 TEST(uuids_are_those_of_the_board)
 {
 	uint8_t bytes[16];
@@ -517,6 +536,7 @@ int main(void)
 		cmocka_unit_test(a_dead_parent_is_reaped_while_its_child_lives),
 		cmocka_unit_test(visible_devices_are_chosen_as_by_the_driver),
 		cmocka_unit_test(cards_that_the_runtime_left_out_are_not_counted),
+		cmocka_unit_test(a_machine_on_an_overlay_is_refused_with_the_remedy),
 		cmocka_unit_test(uuids_are_those_of_the_board),
 		cmocka_unit_test(foreign_and_broken_files_are_refused),
 		cmocka_unit_test(many_processes_may_make_the_machine_together),

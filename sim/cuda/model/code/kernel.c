@@ -2,6 +2,7 @@
 /* Kernels: how long they take, and what a launch needs. */
 #include "sim/cuda/model/code/kernel.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "sim/cuda/model/code/image.h"
@@ -30,7 +31,8 @@ CUresult kernel_make_ready(struct kernel *kernel, struct context *context)
 
 struct kernel *kernel_check(const void *handle)
 {
-	struct kernel *kernel = (struct kernel *)handle;
+	size_t offset = kernel_is_of_library(handle) ? offsetof(struct kernel, library_magic) : 0;
+	struct kernel *kernel = (struct kernel *)((uintptr_t)handle - offset);
 
 	/* Relaxed: see end_module(). */
 	return kernel && atomic_load_explicit(&kernel->magic, memory_order_relaxed) == KERNEL_MAGIC

@@ -133,6 +133,7 @@ static struct kernel *find_kernel(struct module *module, const char *name)
 	}
 	kernel->name = kernel->own_name;
 	atomic_init(&kernel->magic, KERNEL_MAGIC);
+	kernel->library_magic = KERNEL_LIBRARY_MAGIC;
 	kernel->module = module;
 	kernel->image = image;
 	kernel->next = module->kernels;
@@ -155,7 +156,7 @@ CUresult module_get_kernel(const void *handle, bool is_library, const char *name
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (!kernel)
 		return CUDA_ERROR_NOT_FOUND;
-	*ret_kernel = kernel;
+	*ret_kernel = is_library ? (void *)kernel_library_handle(kernel) : kernel;
 	return CUDA_SUCCESS;
 }
 
@@ -185,9 +186,13 @@ CUresult module_list_kernels(
 	if (!module)
 		result = CUDA_ERROR_INVALID_HANDLE;
 	for (unsigned int i = 0; module && i < module->image->kernel_count && i < most; i++) {
-		ret_kernels[i] = find_kernel(module, module->image->kernel[i].name);
-		if (!ret_kernels[i])
+		struct kernel *kernel = find_kernel(module, module->image->kernel[i].name);
+
+		if (!kernel)
 			result = CUDA_ERROR_OUT_OF_MEMORY;
+		else
+			ret_kernels[i] =
+				is_library ? (void *)kernel_library_handle(kernel) : kernel;
 	}
 	return result;
 }

@@ -88,9 +88,10 @@ static bool are_valid(const struct launch_size *size)
 static CUresult capture(struct stream *stream, CUfunction function, const struct launch_size *size,
 	void **params, void **extra)
 {
-	CUDA_KERNEL_NODE_PARAMS_v2 wanted = {function, size->grid[0], size->grid[1], size->grid[2],
-		size->block[0], size->block[1], size->block[2], size->shared_bytes, params, extra,
-		NULL, NULL};
+	CUkernel kernel = kernel_is_of_library(function) ? (CUkernel)function : NULL;
+	CUDA_KERNEL_NODE_PARAMS_v2 wanted = {kernel ? NULL : function, size->grid[0], size->grid[1],
+		size->grid[2], size->block[0], size->block[1], size->block[2], size->shared_bytes,
+		params, extra, kernel, NULL};
 	struct work work;
 	CUresult result = work_kernel(&wanted, &work);
 

@@ -100,6 +100,9 @@ CUresult work_kernel(const CUDA_KERNEL_NODE_PARAMS_v2 *params, struct work *ret_
 {
 	struct kernel *kernel = kernel_check(params->func);
 
+	/* A node's function is no library's kernel, though a launch takes one in its place (H100, driver 580). */
+	if (kernel_is_of_library(params->func))
+		return CUDA_ERROR_INVALID_HANDLE;
 	if (!kernel)
 		kernel = kernel_check(params->kern);
 	if (!kernel)

@@ -77,14 +77,15 @@ enum throttle_step throttle_turn(
 	return THROTTLE_LEAVE;
 }
 
-uint64_t throttle_turn_moment(
-	uint64_t estimate_ns, int64_t saved_ns, uint64_t busy_until_ns, uint64_t now_ns)
+uint64_t throttle_turn_moment(uint64_t estimate_ns, int64_t saved_ns, uint64_t owed_ns,
+	uint64_t busy_until_ns, uint64_t now_ns)
 {
 	uint64_t most_ns = estimate_ns / 2 + THROTTLE_MORE_NS, early_ns = 0;
 
 	if (saved_ns > 0)
 		early_ns = most_ns < (uint64_t)saved_ns ? most_ns : (uint64_t)saved_ns;
-	return (busy_until_ns > now_ns ? busy_until_ns : now_ns) + estimate_ns / 2 - early_ns;
+	return (busy_until_ns > now_ns ? busy_until_ns : now_ns) + estimate_ns / 2 - early_ns -
+	       owed_ns;
 }
 
 bool throttle_is_stuck(enum throttle why, uint64_t drained_ns, uint64_t now_ns, uint64_t *since_ns)

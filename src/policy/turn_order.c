@@ -81,15 +81,57 @@ bool turn_order_note(
 		doubt->in_way_ns = 0;
 	if (!doubt->was_in_way || !was_in_way)
 		return false;
-	doubt->in_way_ns += elapsed_ns < BLAME_NS ? elapsed_ns : BLAME_NS;
+	if (elapsed_ns > BLAME_NS)
+		elapsed_ns = BLAME_NS;
+	doubt->in_way_ns += elapsed_ns;
+	doubt->way_ns += elapsed_ns;
 	return doubt->in_way_ns > TURN_OVERSTAY_NS && ignore(doubt, now_ns);
 }
 
-void turn_order_note_miss(struct turn_peer *peer, uint64_t now_ns)
+unsigned turn_order_blame(
+	struct turn_peer *peers, unsigned count, uint64_t served_ns, uint64_t now_ns)
+{
+	uint64_t sum_ns = 0, most_ns;
+	unsigned alive = 0, blamed = 0;
+
+	for (unsigned i = 0; i < count; i++) {
+		sum_ns += peers[i].doubt.way_ns;
+		alive += peers[i].is_alive;
+	}
+	most_ns = alive > 1 ? 2 * sum_ns / alive : served_ns + served_ns / 4;
+	for (unsigned i = 0; i < count; i++) {
+		blamed += peers[i].doubt.way_ns > most_ns && ignore(&peers[i].doubt, now_ns);
+		peers[i].doubt.way_ns = 0;
+	}
+	return blamed;
+}
+
+static uint64_t later(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+void turn_order_inherit(struct turn_doubt *doubt, const struct turn_doubt *from)
+{
+	if (from->wish_ns > doubt->wish_ns) {
+		doubt->wish_ns = from->wish_ns;
+		doubt->in_way_ns = from->in_way_ns;
+	} else if (from->wish_ns == doubt->wish_ns) {
+		doubt->in_way_ns = later(doubt->in_way_ns, from->in_way_ns);
+	}
+	doubt->ignored_until_ns = later(doubt->ignored_until_ns, from->ignored_until_ns);
+	doubt->way_ns = later(doubt->way_ns, from->way_ns);
+	doubt->missed_until_ns = later(doubt->missed_until_ns, from->missed_until_ns);
+	doubt->ticket_ns = later(doubt->ticket_ns, from->ticket_ns);
+	if (from->ignored_times > doubt->ignored_times)
+		doubt->ignored_times = from->ignored_times;
+}
+
+void turn_order_note_miss(struct turn_peer *peer, unsigned alive, uint64_t now_ns)
 {
 	uint64_t *until_ns = &peer->doubt.missed_until_ns;
 
-	*until_ns = (*until_ns > now_ns ? *until_ns : now_ns) + TURN_MISS_NS;
+	*until_ns = later(*until_ns, now_ns) + (alive ? alive : 1) * TURN_MISS_NS;
 }
 
 bool turn_order_is_passed_over(const struct turn_peer *peer, uint64_t now_ns)

@@ -3,12 +3,13 @@
  * The order of turns, and which slices are believed.
  *
  * A record says a state and until when it counts. Its reader takes that with doubt: whoever stands in
- * the way of its wish for more than 50 ms is not believed for a while, and then stands in nobody's way.
- * It may still wish, and be given the turn; but nobody waits for it.
+ * the way of its wish for more than 250 ms is not believed for a while, and then stands in nobody's way.
+ * It may still wish, and be given the turn; but nobody waits for it. The same goes for a slice that was in the way of the
+ * reader's wishes for far longer than others, when the reader has had too little.
  *
  * A slice that is first in line and does not take a free turn in time has only missed it: its process woke up late, as it
  * may again and again where processors are busy. For such, 0.3 ms are waited each, but not more than a
- * thirty-second of all time; beyond that it is passed over at once, and believed as before.
+ * thirty-second of all time, all waiters together; beyond that it is passed over at once, and believed as before.
  */
 #pragma once
 
@@ -17,11 +18,11 @@
 
 /*
  * How long one may stand in a waiter's way before it is not believed, and what follows for the honest: they see
- * a waiter after 5 ms at most (turn_record.c), announce 44 ms at most, and end a hold 40 ms after seeing one.
+ * a waiter after 5 ms at most (turn_record.c), announce 244 ms at most, and end a hold 240 ms after seeing one.
  */
-#define TURN_OVERSTAY_NS  UINT64_C(50000000)
-#define TURN_LEASE_NS	  UINT64_C(44000000)
-#define TURN_WANTED_NS	  UINT64_C(40000000)
+#define TURN_OVERSTAY_NS  UINT64_C(250000000)
+#define TURN_LEASE_NS	  UINT64_C(244000000)
+#define TURN_WANTED_NS	  UINT64_C(240000000)
 
 #define TURN_WISH_NS	  UINT64_C(5000000) /* a wish counts so long after it was last said */
 #define TURN_CLAIM_NS	  UINT64_C(1000000) /* a claim is a matter of a few us */
@@ -49,6 +50,7 @@ struct turn_claim {
 
 /* One reader's knowledge of another slice's honesty; all zero is a stranger, who is believed. */
 struct turn_doubt {
+	uint64_t way_ns;    /* for how long it was in the way of the reader's wishes of late */
 	uint64_t in_way_ns; /* for how long it was seen in the way of the reader's present wish */
 	uint64_t wish_ns;   /* the ticket of that wish */
 	uint64_t ticket_ns; /* no earlier one is believed: it was seen not waiting then */
@@ -84,8 +86,22 @@ bool turn_order_is_ignored(const struct turn_peer *peer, uint64_t now_ns);
 bool turn_order_note(
 	struct turn_peer *peer, const struct turn_wish *wish, uint64_t elapsed_ns, uint64_t now_ns);
 
-/* The first in line did not take a free turn, and the reader did. A slice that woke up too late does not wait for another whole turn. */
-void turn_order_note_miss(struct turn_peer *peer, uint64_t now_ns);
+/*
+ * The reader has waited for others for so long of late and had less than its share. Those are not believed from now on
+ * that were in its way for much longer than the others, or, if there is one alone, than the reader had the device. Returns
+ * how many; the time of all begins anew.
+ */
+unsigned turn_order_blame(
+	struct turn_peer *peers, unsigned count, uint64_t served_ns, uint64_t now_ns);
+
+/* What is known of one record counts for another one, too: the worse of both. */
+void turn_order_inherit(struct turn_doubt *doubt, const struct turn_doubt *from);
+
+/*
+ * The first in line did not take a free turn, and the reader did, as others do: so many are alive. A slice that woke up too
+ * late does not wait for another whole turn.
+ */
+void turn_order_note_miss(struct turn_peer *peer, unsigned alive, uint64_t now_ns);
 
 /* Whether nobody waits for it to take a free turn now. */
 bool turn_order_is_passed_over(const struct turn_peer *peer, uint64_t now_ns);

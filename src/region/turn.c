@@ -241,7 +241,7 @@ static int claim(struct turn *t, uint64_t *word, const struct turn_wish *wish,
 		return wait_for(t, -1, now_ns + SOON_NS, ret_poll_ns);
 	t->is_substitute = line.first >= 0;
 	if (line.first >= 0)
-		turn_order_note_miss(&t->peers[line.first], now_ns);
+		turn_order_note_miss(&t->peers[line.first], t->alive_count, now_ns);
 	set(&t->own->face.since_ns, now_ns);
 	set(&t->own->face.turns, get(&t->own->face.turns) + 1);
 	t->free_since_ns = 0;
@@ -327,6 +327,38 @@ int turn_hold(struct turn *t, unsigned rank, uint64_t now_ns, uint64_t busy_unti
 	if (r != TURN_HELD)
 		set(&t->own->busy_until_ns[t->process], TURN_WANTS);
 	return keep_errno(r, saved);
+}
+
+void turn_blame(struct turn *t, uint64_t served_ns, uint64_t now_ns)
+{
+	if (!turn_order_blame(t->peers, t->peer_count, served_ns, now_ns))
+		return;
+	for (unsigned i = 0; i < t->peer_count; i++)
+		if (turn_order_is_ignored(&t->peers[i], now_ns))
+			turn_record_say_distrust(t, i);
+}
+
+void turn_forgive(struct turn *t)
+{
+	for (unsigned i = 0; i < t->peer_count; i++)
+		t->peers[i].doubt.way_ns = 0;
+}
+
+void turn_prolong(struct turn *t, unsigned rank, uint64_t now_ns, uint64_t busy_until_ns)
+{
+	int saved = errno;
+	uint64_t word;
+
+	if (!t->own)
+		return;
+	word = load(&t->own->face.word);
+	if (!counts(word, TURN_HOLD, now_ns))
+		return;
+	touch(t, now_ns);
+	set(&t->own->busy_until_ns[t->process], sooner(busy_until_ns, now_ns + TURN_LEASE_NS));
+	poll_waiters(t, rank, now_ns);
+	keep(t, &word, now_ns, busy_until_ns);
+	errno = saved;
 }
 
 bool turn_is_wanted(struct turn *t, unsigned rank, uint64_t now_ns, uint64_t begin_ns)

@@ -19,6 +19,7 @@
 #include "policy/turn_order.h"
 
 #define TURN_PEERS	64u   /* other slices of a device that are looked at */
+#define TURN_OWNERS	16u   /* users whose records went, and are remembered */
 #define TURN_PROCESSES	1024u /* of a slice; a process's number is its slot in the region */
 #define TURN_NAME_BYTES 88u   /* of a slice's name, with its zero byte */
 
@@ -34,8 +35,18 @@ struct turn_record;
 struct turn_peer_record {
 	const void *at; /* mapped for the kernel to look at: no access of ours may touch it */
 	uint64_t inode;
-	uint32_t news; /* the word to wait on, as last read */
+	uint32_t news;	  /* the word to wait on, as last read */
+	uint32_t owner;	  /* the user whose file it is */
+	uint32_t listing; /* in which it was last met, and */
+	uint32_t first;	  /* first met */
 	char name[TURN_NAME_BYTES];
+};
+
+/* What records that are gone have left for those of the same user that come after them. */
+struct turn_owner {
+	uint32_t owner;
+	uint64_t at_ns; /* when the last one went; 0: none has */
+	struct turn_doubt doubt;
 };
 
 /* One for each process and device; in static storage, begun with TURN_NULL (all zero). */
@@ -64,6 +75,8 @@ struct turn {
 	char slice[TURN_NAME_BYTES];
 	struct turn_peer_record peer_records[TURN_PEERS];
 	struct turn_peer peers[TURN_PEERS];
+	uint32_t listing; /* counts the listings of the folder */
+	struct turn_owner owners[TURN_OWNERS];
 };
 
 /* clang-format off */
@@ -93,7 +106,7 @@ void turn_set_times(struct turn *turn, uint64_t quantum_ns, uint64_t grace_ns);
 unsigned turn_count_peers(struct turn *turn, uint64_t now_ns);
 
 /*
- * Takes, keeps or resumes the turn for work that is expected to end at busy_until_ns (at most 44 ms
+ * Takes, keeps or resumes the turn for work that is expected to end at busy_until_ns (at most 244 ms
  * ahead count). rank: the smaller, the sooner. With TURN_E_WAIT the slice waits in line, *ret_poll_ns
  * says until when to wait and then to call again; who does not call for 5 ms has lost its place.
  * A held turn costs no system call, but for a poll of the others each half ms. A process's end of work
@@ -101,6 +114,14 @@ unsigned turn_count_peers(struct turn *turn, uint64_t now_ns);
  */
 int turn_hold(struct turn *turn, unsigned rank, uint64_t now_ns, uint64_t busy_until_ns,
 	uint64_t *ret_poll_ns) MUST_CHECK;
+
+/* The slice had the device for so long since it was last asked this, less than its share: see turn_order_blame(). */
+void turn_blame(struct turn *turn, uint64_t served_ns, uint64_t now_ns);
+/* It had its share. */
+void turn_forgive(struct turn *turn);
+
+/* Keeps the turn for work that takes longer, where it is the slice's still. */
+void turn_prolong(struct turn *turn, unsigned rank, uint64_t now_ns, uint64_t busy_until_ns);
 
 /*
  * For a slice that goes before all others: holds the turn at once, and whoever holds it as well gives it back

@@ -141,11 +141,47 @@ int turn_record_decode(const struct turn_face *face, struct turn_claim *ret_clai
 	return 0;
 }
 
+static struct turn_owner *find_owner(struct turn *turn, uint32_t owner)
+{
+	for (unsigned i = 0; i < TURN_OWNERS; i++)
+		if (turn->owners[i].at_ns && turn->owners[i].owner == owner)
+			return &turn->owners[i];
+	return NULL;
+}
+
+/* The place for a user: the one that it has, or the oldest. */
+static struct turn_owner *take_owner(struct turn *turn, uint32_t owner)
+{
+	struct turn_owner *to = find_owner(turn, owner);
+
+	if (to)
+		return to;
+	to = &turn->owners[0];
+	for (unsigned i = 1; i < TURN_OWNERS; i++)
+		if (turn->owners[i].at_ns < to->at_ns)
+			to = &turn->owners[i];
+	*to = (struct turn_owner){.owner = owner};
+	return to;
+}
+
+/*
+ * A record that is broken, replaced or gone may come back under any name: what is known of it counts for the next ones of
+ * its user.
+ */
+static void leave_to_next(struct turn *turn, unsigned i)
+{
+	struct turn_owner *to = take_owner(turn, turn->peer_records[i].owner);
+
+	turn_order_inherit(&to->doubt, &turn->peers[i].doubt);
+	to->at_ns = turn->clock_ns();
+}
+
 /* The last one moves to its place. */
 static void forget(struct turn *turn, unsigned i)
 {
 	unsigned last = --turn->peer_count;
 
+	leave_to_next(turn, i);
 	munmap((void *)(uintptr_t)turn->peer_records[i].at, sizeof(struct turn_face));
 	turn->peer_records[i] = turn->peer_records[last];
 	turn->peers[i] = turn->peers[last];
@@ -218,6 +254,7 @@ static int find_room(struct turn *turn)
 		return (int)turn->peer_count++;
 	for (unsigned i = 0; i < turn->peer_count; i++)
 		if (!turn->peers[i].is_alive) {
+			leave_to_next(turn, i);
 			munmap((void *)(uintptr_t)turn->peer_records[i].at,
 				sizeof(struct turn_face));
 			return (int)i;
@@ -252,12 +289,15 @@ static void add(struct turn *turn, int folder_fd, const struct entry *entry)
 {
 	_cleanup_fd_ int fd = openat(
 		folder_fd, entry->name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+	struct file_identity identity;
+	struct turn_owner *owner;
 	struct turn_face face;
 	struct turn_claim claim;
 	void *address;
 	int at;
 
-	if (fd < 0 || pread(fd, &face, sizeof(face), 0) != (ssize_t)sizeof(face) ||
+	if (fd < 0 || file_identify(fd, &identity) < 0 ||
+		pread(fd, &face, sizeof(face), 0) != (ssize_t)sizeof(face) ||
 		turn_record_decode(&face, &claim) < 0)
 		return;
 	if (is_litter(turn, fd, &claim)) {
@@ -271,26 +311,49 @@ static void add(struct turn *turn, int folder_fd, const struct entry *entry)
 		munmap(address, sizeof(struct turn_face));
 		return;
 	}
-	turn->peer_records[at] = (struct turn_peer_record){.at = address, .inode = entry->inode};
+	turn->peer_records[at] = (struct turn_peer_record){.at = address,
+		.inode = entry->inode,
+		.owner = identity.owner,
+		.listing = turn->listing,
+		.first = turn->listing};
 	memcpy(turn->peer_records[at].name, entry->name, strlen(entry->name) + 1);
 	turn->peers[at] = (struct turn_peer){.claim = claim,
 		.is_alive = true,
 		.wins_ties = strcmp(entry->name, turn->slice) < 0};
+	owner = find_owner(turn, identity.owner);
+	if (owner)
+		turn_order_inherit(&turn->peers[at].doubt, &owner->doubt);
 	turn->awaited = -1;
 }
 
-/* One name in the folder: known already, another file under a known name, or new. */
+/* The records that are gone, and what they leave to those that were new in the same listing. */
+static void forget_gone(struct turn *turn)
+{
+	for (unsigned i = turn->peer_count; i-- > 0;)
+		if (turn->peer_records[i].listing != turn->listing)
+			forget(turn, i);
+	for (unsigned i = 0; i < turn->peer_count; i++) {
+		struct turn_owner *owner = find_owner(turn, turn->peer_records[i].owner);
+
+		if (owner && turn->peer_records[i].first == turn->listing)
+			turn_order_inherit(&turn->peers[i].doubt, &owner->doubt);
+	}
+}
+
+/* One name in the folder: a known file, maybe under another name, or a new one. */
 static void meet(struct turn *turn, int folder_fd, const struct entry *entry)
 {
 	if (!turn_record_is_name(entry->name) || strcmp(entry->name, turn->slice) == 0)
 		return;
 	for (unsigned i = 0; i < turn->peer_count; i++) {
-		if (strcmp(turn->peer_records[i].name, entry->name) != 0)
+		struct turn_peer_record *known = &turn->peer_records[i];
+
+		if (known->inode != entry->inode)
 			continue;
-		if (turn->peer_records[i].inode == entry->inode)
-			return;
-		forget(turn, i);
-		break;
+		known->listing = turn->listing;
+		memcpy(known->name, entry->name, strlen(entry->name) + 1);
+		turn->peers[i].wins_ties = strcmp(entry->name, turn->slice) < 0;
+		return;
 	}
 	add(turn, folder_fd, entry);
 }
@@ -305,9 +368,12 @@ static void list(struct turn *turn)
 
 	if (turn_place_open(turn->folder, &fd) < 0)
 		return;
+	turn->listing++;
 	for (int round = 0; round < LIST_ROUNDS; round++) {
 		long length = syscall(SYS_getdents64, fd, &buffer, sizeof(buffer));
 
+		if (length == 0)
+			forget_gone(turn);
 		if (length <= 0)
 			return;
 		for (long at = 0; at < length;) {

@@ -180,14 +180,16 @@ static void draining_is_exact_only_while_the_end_is_near(void **state)
 
 static void work_is_within_a_turn_by_its_middle(void **state)
 {
-	assert_int_equal(throttle_turn_moment(0, 0, 0, NOW), NOW);
-	assert_int_equal(throttle_turn_moment(8 * MS, 0, 0, NOW), NOW + 4 * MS);
-	assert_int_equal(throttle_turn_moment(8 * MS, 0, NOW + MS, NOW), NOW + 5 * MS);
-	assert_int_equal(throttle_turn_moment(8 * MS, 0, NOW - MS, NOW), NOW + 4 * MS);
+	assert_int_equal(throttle_turn_moment(0, 0, 0, 0, NOW), NOW);
+	assert_int_equal(throttle_turn_moment(8 * MS, 0, 0, 0, NOW), NOW + 4 * MS);
+	assert_int_equal(throttle_turn_moment(8 * MS, 0, 0, NOW + MS, NOW), NOW + 5 * MS);
+	assert_int_equal(throttle_turn_moment(8 * MS, 0, 0, NOW - MS, NOW), NOW + 4 * MS);
 	/* what was saved makes it earlier, by half of the work and 0.3 ms at most; a debt nothing */
-	assert_int_equal(throttle_turn_moment(8 * MS, MS, 0, NOW), NOW + 3 * MS);
-	assert_int_equal(throttle_turn_moment(8 * MS, 90 * MS, 0, NOW), NOW - 300 * US);
-	assert_int_equal(throttle_turn_moment(8 * MS, -MS, 0, NOW), NOW + 4 * MS);
+	assert_int_equal(throttle_turn_moment(8 * MS, MS, 0, 0, NOW), NOW + 3 * MS);
+	assert_int_equal(throttle_turn_moment(8 * MS, 90 * MS, 0, 0, NOW), NOW - 300 * US);
+	assert_int_equal(throttle_turn_moment(8 * MS, -MS, 0, 0, NOW), NOW + 4 * MS);
+	/* and what others had of its cores makes it earlier by all of it */
+	assert_int_equal(throttle_turn_moment(8 * MS, -MS, 50 * MS, 0, NOW), NOW - 46 * MS);
 }
 
 static void work_that_does_not_end_is_waited_for_a_quarter_of_a_second(void **state)

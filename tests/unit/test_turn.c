@@ -133,7 +133,7 @@ static void the_first_in_line_goes_first_and_has_300_us(void **state)
 	now += US;
 	assert_int_equal(hold(&c), TURN_HELD);
 	/* The one that was first has missed its turn, and the other has not. */
-	assert_int_equal(missed_ns(&c, "b"), now + TURN_MISS_NS);
+	assert_int_equal(missed_ns(&c, "b"), now + 2 * TURN_MISS_NS);
 	assert_int_equal(missed_ns(&c, "a"), 0);
 	/* It comes too late, and does not wait for a whole turn of the other's. */
 	now += 600 * US;

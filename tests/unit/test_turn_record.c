@@ -187,6 +187,51 @@ static void a_page_that_was_removed_is_made_again(void **state)
 	assert_int_equal(hold(&b), TURN_E_WAIT);
 }
 
+/* Stays in the way until it is not believed. */
+static void lose_belief(void)
+{
+	atomic_store(&a.own->face.word, TURN_WORD(TURN_HOLD, UINT64_MAX >> 4));
+	atomic_store(&a.own->face.seen_ns, UINT64_MAX >> 4);
+	assert_in_range(wait_turn(&b, 300 * MS), 250 * MS, 260 * MS);
+	turn_release(&b, now);
+}
+
+static void assert_not_believed(const char *name)
+{
+	now += 60 * MS;
+	turn_count_peers(&b, now);
+	assert_int_equal(b.peer_count, 1);
+	assert_string_equal(b.peer_records[0].name, name);
+	assert_true(turn_order_is_ignored(&b.peers[0], now));
+	assert_int_equal(hold(&b), TURN_HELD);
+	turn_release(&b, now);
+}
+
+static void another_name_another_file_or_a_broken_one_does_not_help_who_is_not_believed(
+	void **state)
+{
+	struct scratch *s = *state;
+	char from[400];
+
+	open_two(s);
+	lose_belief();
+	snprintf(from, sizeof(from), "%s", path_of(s, "a"));
+	assert_int_equal(rename(from, path_of(s, "x")), 0);
+	assert_not_believed("x");
+	atomic_store(&a.own->face.magic, 0);
+	now += 6 * MS;
+	turn_count_peers(&b, now);
+	assert_int_equal(b.peer_count, 0);
+	atomic_store(&a.own->face.magic, TURN_MAGIC);
+	assert_int_equal(mkdir(path_of(s, "change"), 0755), 0);
+	assert_not_believed("x");
+	assert_int_equal(unlink(path_of(s, "x")), 0);
+	turn_record_close(&a);
+	open_one(&a, s, "y", 0);
+	atomic_store(&a.own->face.word, TURN_WORD(TURN_HOLD, UINT64_MAX >> 4));
+	assert_not_believed("y");
+}
+
 static void of_more_than_64_the_living_are_looked_at(void **state)
 {
 	struct scratch *s = *state;
@@ -249,6 +294,8 @@ int main(void)
 		TURN_TEST(the_long_dead_are_removed),
 		TURN_TEST(reading_by_path_does_as_well),
 		TURN_TEST(a_page_that_was_removed_is_made_again),
+		TURN_TEST(
+			another_name_another_file_or_a_broken_one_does_not_help_who_is_not_believed),
 		TURN_TEST(of_more_than_64_the_living_are_looked_at),
 		TURN_TEST(a_watcher_sees_who_holds_and_who_waits),
 	};

@@ -4,6 +4,7 @@
 
 #include "base/fault.h"
 #include "policy/budget.h"
+#include "policy/share.h"
 #include "tenant/compute/meters.h"
 
 /*
@@ -18,13 +19,22 @@
 /* About a turn's time: beyond it a slice borrows, until it has paid all of it back. */
 #define BORROWED_NS 10000000
 
+/* The most that is kept of what a slice could not have while others had the device. */
+#define KEPT_NS UINT64_C(200000000)
+
 /* Streams that begin within a ms begin together. */
 #define TOGETHER_NS 1000000u
+
+/* A slice that waits for others saves up more than its burst. */
+static uint64_t most_ns(const struct meter *m)
+{
+	return m->limits.granted.burst_ns + (m->turns.peer_count ? KEPT_NS : 0);
+}
 
 static struct budget_rate ceiling_rate(const struct meter *m)
 {
 	return (struct budget_rate){
-		.permille = m->limits.granted.cap_permille, .burst_ns = m->limits.granted.burst_ns};
+		.permille = m->limits.granted.cap_permille, .burst_ns = most_ns(m)};
 }
 
 /*
@@ -39,7 +49,7 @@ static struct budget_rate sure_rate(const struct meter *m)
 
 	if (m->turns.peer_count)
 		permille = permille * TURNS_PERCENT / 100;
-	return (struct budget_rate){.permille = permille, .burst_ns = m->limits.granted.burst_ns};
+	return (struct budget_rate){.permille = permille, .burst_ns = most_ns(m)};
 }
 
 /* relaxed: each word is complete in itself */
@@ -114,6 +124,51 @@ static uint64_t budget_wait(const struct meter *m, uint64_t now_ns, int64_t more
 	return budget_wait_ns(budget_spend(word, &rate, now_ns, -more_ns), &rate, now_ns);
 }
 
+/* While any process of the slice works it is given what goes to others otherwise. */
+static void find_owed(struct meter *m)
+{
+	/* relaxed: a moment late does no harm */
+	uint64_t served_ns = atomic_load_explicit(&m->books->elapsed_ns, memory_order_relaxed);
+	uint64_t paid_ns = (served_ns - m->credit.served_ns) *
+			   (SHARE_WHOLE_PERMILLE - m->limits.granted.cores_permille) /
+			   SHARE_WHOLE_PERMILLE;
+
+	m->credit.served_ns = served_ns;
+	m->credit.owed_ns -= paid_ns < m->credit.owed_ns ? paid_ns : m->credit.owed_ns;
+}
+
+void credit_wait(struct meter *m, uint64_t waited_ns)
+{
+	find_owed(m);
+	m->credit.owed_ns += waited_ns * m->limits.granted.cores_permille / 1000;
+	if (m->credit.owed_ns > KEPT_NS)
+		m->credit.owed_ns = KEPT_NS;
+}
+
+void credit_pause(struct meter *m, uint64_t pause_ns, uint64_t now_ns)
+{
+	struct budget_rate sure = sure_rate(m), ceiling = ceiling_rate(m);
+
+	if (!m->turns.peer_count)
+		return;
+	sure.burst_ns = ceiling.burst_ns = m->limits.granted.burst_ns + m->credit.kept_ns;
+	spend(&m->books->budget, &sure, now_ns, now_ns, 0);
+	spend(&m->books->ceiling, &ceiling, now_ns, now_ns, 0);
+	m->credit.owed_ns -= pause_ns < m->credit.owed_ns ? pause_ns : m->credit.owed_ns;
+}
+
+/* How much is saved up beyond the burst. */
+static void find_kept(struct meter *m, uint64_t now_ns)
+{
+	struct budget_rate rate = ceiling_rate(m);
+	/* relaxed: as in spend() */
+	uint64_t word = atomic_load_explicit(&m->books->ceiling, memory_order_relaxed);
+	int64_t kept_ns =
+		budget_balance_ns(word, &rate, now_ns) - (int64_t)m->limits.granted.burst_ns;
+
+	m->credit.kept_ns = kept_ns > 0 ? (uint64_t)kept_ns : 0;
+}
+
 /*
  * Streams that begin together may overlap, and what overlaps is charged once. So with each filling of the
  * credit every stream may open a batch, by overdraft.
@@ -153,6 +208,8 @@ uint64_t credit_ready_ns(struct meter *m, struct stream_state *s, uint64_t now_n
 	uint64_t ready_ns;
 
 	find_saved(m, now_ns);
+	find_kept(m, now_ns);
+	find_owed(m);
 	if (!m->limits.is_limited) {
 		if (m->credit.balance_ns || m->credit.ordered_ns)
 			flush(m, now_ns, now_ns);

@@ -20,6 +20,12 @@ struct credit {
 	uint64_t filled_ns; /* when it was last filled */
 	uint32_t filling;   /* how often */
 	int64_t saved_ns; /* of its cores by the slice, as last found; less than 0: it owes, or borrows */
+	/* of its cap, beyond the burst, as last asked: what it could not have before */
+	uint64_t kept_ns;
+	/* of its cores: what others had while it waited for the time slice */
+	uint64_t owed_ns;
+	/* how long the device had worked for the slice when that was last found */
+	uint64_t served_ns;
 	int64_t running_ns;  /* charged for work of this process that is not over */
 	int64_t reserved_ns; /* for work that is not charged yet */
 	bool is_borrowing;   /* the slice uses what others are sure of */
@@ -31,6 +37,15 @@ struct credit {
  * are served in the order of their coming.
  */
 uint64_t credit_ready_ns(struct meter *meter, struct stream_state *s, uint64_t now_ns);
+
+/*
+ * The slice has waited so long for the time slice. What it would have had meanwhile it may have afterwards, also beyond its
+ * burst, so that others cost it no more than they give back.
+ */
+void credit_wait(struct meter *meter, uint64_t waited_ns);
+
+/* The slice waited for nothing but itself, for so long: nothing is saved up beyond its burst meanwhile. */
+void credit_pause(struct meter *meter, uint64_t pause_ns, uint64_t now_ns);
 
 /* Work is given that is expected to take so long. */
 void credit_reserve(struct meter *meter, int64_t ns, uint64_t now_ns);

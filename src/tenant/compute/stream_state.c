@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "tenant/compute/events.h"
+#include "tenant/compute/meters.h"
 #include "tenant/driver/attach.h"
 
 /*
@@ -332,8 +333,12 @@ static void doubt(struct stream_state *s, uint64_t now_ns)
 void stream_state_note_pause(struct stream_state *s, uint64_t now_ns)
 {
 	if (!is_continued(s, now_ns)) {
+		uint64_t last_ns = s->last_ns;
+
 		doubt(s, now_ns);
 		stream_state_break(s, now_ns);
+		/* After what was reserved for it has come back. */
+		credit_pause(s->meter, last_ns ? now_ns - last_ns : 0, now_ns);
 	} else if (s->single_count && now_ns > s->doubted_until_ns) {
 		s->single_count = 0;
 	}

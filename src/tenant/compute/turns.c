@@ -11,13 +11,22 @@
 #include "base/log.h"
 #include "base/mark.h"
 #include "policy/share.h"
+#include "tenant/compute/estimate.h"
 #include "tenant/compute/meters.h"
 
 /* A slice waits for the turns of all others no longer than this for each slice, itself counted in. */
 #define WAIT_NS	    UINT64_C(6000000)
 #define HANDOVER_NS UINT64_C(1000000) /* with what a batch may be longer than expected */
 
-#define REGULAR	    3 /* pauses of the same length, within an eighth, are no accident */
+#define OWED_NS	    UINT64_C(20000000) /* beyond what waiting for honest ones costs */
+
+#define LATE_NS	    UINT64_C(1000000) /* after so long late work is looked at again */
+#define UNKNOWN_NS \
+	UINT64_C(25000000) /* for which a turn is kept for work that was never seen before */
+
+#define JUDGED_NS UINT64_C(300000000) /* of time in which the slice wanted the device */
+
+#define REGULAR	  3 /* pauses of the same length, within an eighth, are no accident */
 
 /* Ranks of turns to a priority: within what the slice is sure of, and beyond it. */
 #define RANKS 2u
@@ -109,6 +118,9 @@ void turns_note_burst(struct meter *m, uint64_t now_ns)
 /* The slice's rank for turns: its priority, and whether it borrows. */
 static unsigned rank_of(const struct meter *m)
 {
+	/* What others have had of its cores it gets before all of them. */
+	if (m->credit.owed_ns > OWED_NS)
+		return 0;
 	return m->limits.granted.priority * RANKS + m->credit.is_borrowing;
 }
 
@@ -127,8 +139,10 @@ enum throttle turns_ask(struct meter *m, uint64_t estimate_ns, uint64_t busy_unt
 	if (m->turns.is_awaited)
 		return THROTTLE_TURN_AWAITED;
 	rank = rank_of(m);
-	moment_ns = throttle_turn_moment(estimate_ns, m->credit.saved_ns, busy_until_ns, now_ns);
-	until_ns = (busy_until_ns > now_ns ? busy_until_ns : now_ns) + estimate_ns + METER_BATCH_NS;
+	moment_ns = throttle_turn_moment(
+		estimate_ns, m->credit.saved_ns, m->credit.owed_ns, busy_until_ns, now_ns);
+	until_ns = (busy_until_ns > now_ns ? busy_until_ns : now_ns) + METER_BATCH_NS +
+		   (estimate_ns == ESTIMATE_UNKNOWN_NS ? UNKNOWN_NS : estimate_ns);
 	if (m->turns.goes_first) {
 		turn_seize(&m->turns.turn, rank, now_ns, until_ns);
 		return THROTTLE_NONE;
@@ -165,9 +179,42 @@ void turns_wait(struct meter *m, uint64_t until_ns)
 	(void)turn_wait(&m->turns.turn, until_ns);
 }
 
-void turns_waited(struct meter *m)
+/* A slice that has had clearly less than its share of the time in which it wanted the device tells who had too much. */
+static void judge(struct meter *m, uint64_t now_ns)
+{
+	/* relaxed: a moment late does no harm */
+	uint64_t served_ns = atomic_load_explicit(&m->books->elapsed_ns, memory_order_relaxed);
+	uint64_t had_ns = served_ns - m->turns.served_ns, wanted_ns = m->turns.waited_ns + had_ns;
+
+	if (wanted_ns < JUDGED_NS)
+		return;
+	if (had_ns * SHARE_WHOLE_PERMILLE * 10 < wanted_ns * m->limits.granted.cores_permille * 9)
+		turn_blame(&m->turns.turn, had_ns, now_ns);
+	else
+		turn_forgive(&m->turns.turn);
+	m->turns.waited_ns = 0;
+	m->turns.served_ns = served_ns;
+}
+
+void turns_waited(struct meter *m, uint64_t waited_ns, uint64_t now_ns)
 {
 	m->turns.is_awaited = false;
+	m->turns.waited_ns += waited_ns;
+	judge(m, now_ns);
+}
+
+uint64_t turns_keep(struct meter *m, uint64_t wake_ns, uint64_t now_ns)
+{
+	uint64_t end_ns = streams_end_ns(m);
+
+	/* Of what should not have ended yet the end was announced. */
+	if (!m->turns.is_open || !m->turns.peer_count || m->turns.is_awaited || end_ns > wake_ns ||
+		streams_are_idle(m, now_ns))
+		return wake_ns;
+	if (end_ns < now_ns + LATE_NS)
+		end_ns = now_ns + LATE_NS;
+	turn_prolong(&m->turns.turn, rank_of(m), now_ns, end_ns);
+	return end_ns < wake_ns ? end_ns : wake_ns;
 }
 
 void turns_let_go(struct meter *m, uint64_t now_ns)

@@ -23,6 +23,8 @@ struct turns {
 	unsigned peer_count; /* slices that take turns with ours */
 	unsigned regular;    /* how often in a row work came after the same pause */
 	uint64_t burst_ns, period_ns; /* when work last came after a pause, and how often it does */
+	uint64_t waited_ns;	      /* since the others were last judged */
+	uint64_t served_ns;	      /* how long the device had worked for the slice then */
 	struct turn turn;
 };
 
@@ -45,7 +47,13 @@ enum throttle turns_ask(struct meter *meter, uint64_t estimate_ns, uint64_t busy
 
 /* Without the lock: sleeps until there is news of the turn, or until then. */
 void turns_wait(struct meter *meter, uint64_t until_ns);
-void turns_waited(struct meter *meter);
+void turns_waited(struct meter *meter, uint64_t waited_ns, uint64_t now_ns);
+
+/*
+ * A thread is to wait until then. Where work of this process takes longer than was expected, the turn lasts as long, too;
+ * returns when to look at it again.
+ */
+uint64_t turns_keep(struct meter *meter, uint64_t wake_ns, uint64_t now_ns);
 
 /* While the slice waits for something else others may have the device. */
 void turns_let_go(struct meter *meter, uint64_t now_ns);

@@ -17,6 +17,8 @@
 #include "tenant/compute/turns.h"
 #include "tenant/compute/untracked.h"
 
+#define TARDY_NS UINT64_C(5000000) /* by which a process may wake up too late */
+
 /* Timers are late by Linux' slack for them, 50 us, and some. */
 static void sleep_until(uint64_t wake_ns, uint64_t now_ns)
 {
@@ -39,6 +41,17 @@ static void sleep_exactly(uint64_t wake_ns, uint64_t now_ns)
 		lock_pause();
 }
 
+/* A process that was suspended or stopped meanwhile has not waited for others. */
+static void count_wait(struct meter *m, enum throttle why, uint64_t wake_ns, uint64_t since_ns)
+{
+	uint64_t now_ns = clock_now_ns();
+
+	if (why == THROTTLE_SUSPENDED || now_ns > wake_ns + TARDY_NS)
+		credit_pause(m, now_ns - since_ns, now_ns);
+	else if (why == THROTTLE_NO_TURN)
+		credit_wait(m, now_ns - since_ns);
+}
+
 void wait_until(struct stream_state *s, enum throttle why, uint64_t wake_ns, uint64_t now_ns)
 {
 	struct meter *m = s->meter;
@@ -48,6 +61,8 @@ void wait_until(struct stream_state *s, enum throttle why, uint64_t wake_ns, uin
 
 	if (why == THROTTLE_SUSPENDED || why == THROTTLE_NO_BUDGET)
 		turns_let_go(m, now_ns);
+	if (why != THROTTLE_NO_TURN)
+		wake_ns = turns_keep(m, wake_ns, now_ns);
 	s->users++;
 	lock_leave(&m->lock);
 	if (may_poll && untracked_poll(m, now_ns))
@@ -62,10 +77,11 @@ void wait_until(struct stream_state *s, enum throttle why, uint64_t wake_ns, uin
 	lock_enter(&m->lock);
 	s->users--;
 	if (why == THROTTLE_NO_TURN) {
-		turns_waited(m);
+		turns_waited(m, clock_now_ns() - now_ns, clock_now_ns());
 		log_debug("a wait for the time slice ended", U64("began_ns", now_ns),
 			U64("until_ns", wake_ns), U64("at_ns", clock_now_ns()));
 	}
+	count_wait(m, why, wake_ns < last_ns ? wake_ns : last_ns, now_ns);
 	/* relaxed: for people to read */
 	if (why == THROTTLE_NO_BUDGET)
 		atomic_fetch_add_explicit(

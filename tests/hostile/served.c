@@ -213,3 +213,11 @@ int served_main(char **argv, const struct served *program)
 	nftw(folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 	return status;
 }
+
+int served_beside_main(void (*attack)(void))
+{
+	if (!getenv(ROLE))
+		return SKIPPED;
+	attack();
+	return 1;
+}

@@ -42,6 +42,9 @@ struct served {
 /* The program's whole work; returns its exit status. argv is main()'s. */
 int served_main(char **argv, const struct served *program);
 
+/* Of a program that is judged only by what it costs other slices (neighbours.c), which starts it. */
+int served_beside_main(void (*attack)(void));
+
 /* Initialises the driver, makes a context of device 0 current, and loads the kernel in it. */
 CUcontext served_begin(void);
 

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Turn records that lie, in the folder of the simulated device; HOSTILE_TURNS is the folder of all devices. */
+#pragma once
+
+#include <stdbool.h>
+
+#include "region/turn_record.h"
+#include "tests/hostile/served.h"
+
+/* Gives up root for another user, where it may, and goes into the device's folder once another slice has made it. */
+void records_enter(void);
+
+/* A record of that name, made with its magic where it is missing. */
+struct turn_record *records_make(const char *name);
+
+/* The record that the library made for this program's own slice, after it has given some work. */
+struct turn_record *records_own(void);
+
+uint64_t records_now_ns(void);
+
+/* That it holds the time slice, or wants it, from now on for so long. */
+void records_say(struct turn_record *record, enum turn_state state, uint32_t rank, uint64_t ns);

@@ -12,6 +12,7 @@
 #include "tenant/memory/oom.h"
 #include "tenant/memory/oversubscribe.h"
 #include "tenant/memory/pool_current.h"
+#include "tenant/memory/pool_list.h"
 #include "tenant/memory/pools.h"
 
 /* Whether the process has one device, whatever context is current. */
@@ -246,12 +247,12 @@ HOOK_BODY(cuMemPoolCreate, CUmemoryPool *, pool, const CUmemPoolProps *, propert
 	HOOK_COPY(properties);
 	if (is_refused(properties->allocType))
 		return CUDA_ERROR_NOT_SUPPORTED;
-	pools_create_begin();
+	pool_list_create_begin();
 	r = cuda.cuMemPoolCreate(&made, properties);
 	FAULT("pool: made");
 	if (r == CUDA_SUCCESS)
 		r = enter_pool(made, &properties->location);
-	pools_create_end();
+	pool_list_create_end();
 	return HOOK_GIVE(r, pool, made);
 }
 

@@ -12,6 +12,7 @@
 #include "tenant/hooks/hook.h"
 #include "tenant/memory/mapped.h"
 #include "tenant/memory/opened.h"
+#include "tenant/memory/pool_list.h"
 #include "tenant/memory/pools.h"
 #include "tenant/memory/ipc.h"
 
@@ -242,13 +243,13 @@ HOOK_BODY(cuMemPoolImportFromShareableHandle, CUmemoryPool *, pool, void *, hand
 	if (state_enter() != STATE_OPEN || !pool)
 		return cuda.cuMemPoolImportFromShareableHandle(pool, handle, type, flags);
 	import_begin(handle, type, &import);
-	pools_create_begin();
+	pool_list_create_begin();
 	r = cuda.cuMemPoolImportFromShareableHandle(&made, import.handle, type, flags);
 	import_end(&import);
 	if (r != CUDA_SUCCESS)
 		import_undo(&import);
 	else if (pools_add(made, NULL) < 0)
 		log_debug("an imported pool is entered when it is used");
-	pools_create_end();
+	pool_list_create_end();
 	return HOOK_GIVE(r, pool, made);
 }

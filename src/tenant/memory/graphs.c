@@ -26,6 +26,7 @@
 #include "base/log.h"
 #include "tenant/driver/capture.h"
 #include "tenant/driver/attach.h"
+#include "tenant/memory/pool_list.h"
 #include "tenant/memory/pools.h"
 #include "tenant/memory/table.h"
 
@@ -155,7 +156,7 @@ static CUresult begin(struct turn *t, CUstream stream)
 	uint64_t reserved_bytes = 0, growth;
 	CUresult r;
 
-	t->pool = pools_of_graphs(t->need->device);
+	t->pool = pool_list_of_graphs(t->need->device);
 	if (!t->pool)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	for (;;) {
@@ -258,7 +259,7 @@ CUresult graphs_trim(CUdevice ordinal)
 
 	if (state_enter() != STATE_OPEN || state_meet_device(ordinal, &device) != 0)
 		return cuda.cuDeviceGraphMemTrim(ordinal);
-	pool = pools_of_graphs(device);
+	pool = pool_list_of_graphs(device);
 	if (!pool)
 		return cuda.cuDeviceGraphMemTrim(ordinal);
 	is_still = pools_hold_still(pool);

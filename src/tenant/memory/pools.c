@@ -27,6 +27,7 @@
 #include "tenant/driver/attach.h"
 #include "tenant/memory/deferred_free.h"
 #include "tenant/memory/ipc.h"
+#include "tenant/memory/pool_list.h"
 
 /* Longest wait for a trim of ours in another thread. */
 #define USERS_WAIT_NS 100000000u
@@ -34,138 +35,10 @@
 /* Longest wait at the quota's edge for frees that the stream has not reached yet. */
 #define EDGE_WAIT_NS 50000000u
 
-/* Longest wait for a pool's handle that another thread is just being given. */
-#define CREATION_WAIT_NS 1000000000u
-
-/* So many NUMA nodes of the host are asked for their pools. */
-#define HOST_NODES_MOST 64
-
 /* Longest wait for a launch or a trim in another thread. */
 #define STILL_WAIT_NS 50000000u
 
-struct pool {
-	struct pool *next; /* never changes once it is in the list */
-	enum charge_kind
-		kind; /* CHARGE_POOL, or CHARGE_GRAPH: the device's own, without a handle */
-	bool may_end; /* the program can destroy it, and what it holds is charged to a device */
-	_Atomic(CUmemoryPool) handle; /* NULL: the program has destroyed it; of graphs: itself */
-	_Atomic(CUmemoryPool) asked;  /* the same until the driver destroys it, too */
-	_Atomic uint32_t users;	      /* trims of ours that use it now */
-	_Atomic uint32_t under_way;   /* allocations from it, where it may end */
-	struct device *device;	      /* NULL: not on a device */
-	_Atomic bool is_dirty;	      /* something was freed and not read since */
-	struct lock still;	      /* of graphs: held while nobody may trim */
-	_Atomic uint64_t losses;
-	_Atomic uint32_t changes;    /* of what was read: odd while it is replaced */
-	struct lock lock;	     /* guards the rest */
-	uint32_t shared;	     /* + 1; 0: the pool was never exported */
-	_Atomic uint64_t held_bytes; /* as last read */
-};
-
-static struct lock add_lock;
-static _Atomic(struct pool *) pools;
 static _Atomic bool some_are_dirty;
-static _Atomic uint32_t creations; /* under way */
-
-static struct pool *first(void)
-{
-	/* pairs with the release in find_or_add() */
-	return atomic_load_explicit(&pools, memory_order_acquire);
-}
-
-static struct pool *find(CUmemoryPool handle)
-{
-	struct pool *p = first();
-
-	/* relaxed: a thread that uses a handle knows it to be valid */
-	while (p && atomic_load_explicit(&p->handle, memory_order_relaxed) != handle)
-		p = p->next;
-	return p;
-}
-
-/* The pool that the driver knows by this handle, though the program may have destroyed it. */
-static struct pool *find_asked(CUmemoryPool handle)
-{
-	struct pool *p = first();
-
-	while (p && atomic_load(&p->asked) != handle)
-		p = p->next;
-	return p;
-}
-
-static bool is_of_graphs(const struct pool *p)
-{
-	return p->kind == CHARGE_GRAPH;
-}
-
-/* A destroyed pool's place, once nothing is left in it. */
-static struct pool *find_unused(const struct device *device, bool may_end)
-{
-	struct pool *p = first();
-
-	while (p && (p->device != device || p->may_end != may_end || p->shared ||
-			    atomic_load(&p->handle) || atomic_load(&p->asked) || p->held_bytes))
-		p = p->next;
-	return p;
-}
-
-/* Under add_lock; NULL without memory. A handle of NULL is none, so the pool is its own. */
-static struct pool *add(
-	CUmemoryPool handle, struct device *device, enum charge_kind kind, bool may_end)
-{
-	struct pool *p = FAULT_OUT_OF_MEMORY() ? NULL : calloc(1, sizeof(*p));
-
-	if (!p) {
-		log_error("no memory for our own tables, so a pool's allocations are refused");
-		return NULL;
-	}
-	p->device = device;
-	p->kind = kind;
-	p->may_end = may_end;
-	atomic_init(&p->handle, handle ? handle : (CUmemoryPool)p);
-	atomic_init(&p->asked, p->handle);
-	p->next = first();
-	/* pairs with the acquire in first() */
-	atomic_store_explicit(&pools, p, memory_order_release);
-	return p;
-}
-
-/* A new pool, in the place of one that is gone where there is such a place. Under add_lock. */
-static struct pool *enter(CUmemoryPool handle, struct device *device, bool may_end)
-{
-	struct pool *p = find_unused(device, may_end);
-
-	FAULT("pool: adding");
-	if (!p)
-		return add(handle, device, CHARGE_POOL, may_end);
-	atomic_store(&p->asked, handle);
-	atomic_store(&p->handle, handle);
-	return p;
-}
-
-/* The pool with this handle, entered if it is new; NULL without memory. */
-static struct pool *find_or_add(CUmemoryPool handle, struct device *device, bool may_end)
-{
-	LOCK_SCOPE(&add_lock);
-	struct pool *p = find(handle);
-
-	return p ? p : enter(handle, device, may_end);
-}
-
-struct pool *pools_of_graphs(struct device *device)
-{
-	struct pool *p = first();
-
-	while (p && (p->device != device || !is_of_graphs(p)))
-		p = p->next;
-	if (p)
-		return p;
-	LOCK_SCOPE(&add_lock);
-	for (p = first(); p && (p->device != device || !is_of_graphs(p));)
-		p = p->next;
-	return p ? p : add(NULL, device, CHARGE_GRAPH, false);
-}
-
 /*
  * Replaces the last reading; returns by how much it differs: of a pool that was exported only upwards, and
  * what is more is then to be moved to its shared allocation. Under the pool's lock.
@@ -210,10 +83,10 @@ static bool read_held(const struct pool *p, CUmemoryPool handle, uint64_t *ret_b
 	CUresult r = CUDA_ERROR_NOT_FOUND;
 	cuuint64_t held = 0;
 
-	if (is_of_graphs(p) && cuda.cuDeviceGetGraphMemAttribute)
+	if (pool_is_of_graphs(p) && cuda.cuDeviceGetGraphMemAttribute)
 		r = cuda.cuDeviceGetGraphMemAttribute(
 			p->device->ordinal, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &held);
-	else if (!is_of_graphs(p) && cuda.cuMemPoolGetAttribute)
+	else if (!pool_is_of_graphs(p) && cuda.cuMemPoolGetAttribute)
 		r = cuda.cuMemPoolGetAttribute(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &held);
 	*ret_bytes = round_up_u64(held, REGION_UNIT_BYTES);
 	return r == CUDA_SUCCESS;
@@ -308,7 +181,7 @@ static CUstreamCaptureMode exchange_mode(CUstreamCaptureMode mode)
 /* A launch that was promised to take no more needs what is there, so it is not waited for. */
 static void trim(struct pool *p, CUmemoryPool handle)
 {
-	if (!is_of_graphs(p)) {
+	if (!pool_is_of_graphs(p)) {
 		cuda.cuMemPoolTrimTo(handle, 0);
 	} else if (cuda.cuDeviceGraphMemTrim && lock_try(&p->still)) {
 		cuda.cuDeviceGraphMemTrim(p->device->ordinal);
@@ -396,7 +269,7 @@ static void look_at(struct pool *p)
 
 void pools_collect(struct device *device)
 {
-	for (struct pool *p = first(); p; p = p->next)
+	for (struct pool *p = pool_list_first(); p; p = p->next)
 		if (p->device == device)
 			look_at(p);
 }
@@ -406,87 +279,10 @@ void pools_trim(struct device *device)
 {
 	CUstreamCaptureMode mode = exchange_mode(CU_STREAM_CAPTURE_MODE_RELAXED);
 
-	for (struct pool *p = first(); p; p = p->next)
+	for (struct pool *p = pool_list_first(); p; p = p->next)
 		if (p->device == device)
 			trim_one(p);
 	exchange_mode(mode);
-}
-
-void pools_create_begin(void)
-{
-	atomic_fetch_add(&creations, 1);
-}
-
-void pools_create_end(void)
-{
-	atomic_fetch_sub(&creations, 1);
-}
-
-/* A handle may be known to another thread before the call that makes the pool has entered it. */
-static struct pool *find_after_creations(CUmemoryPool handle)
-{
-	uint64_t deadline = clock_now_ns() + CREATION_WAIT_NS;
-	struct pool *p = NULL;
-
-	for (unsigned i = 0; atomic_load(&creations) > 0 && clock_now_ns() < deadline; i++) {
-		p = find(handle);
-		if (p)
-			return p;
-		lock_rest(i);
-	}
-	return find(handle);
-}
-
-static bool is_default(CUmemoryPool handle, CUdevice ordinal)
-{
-	CUmemoryPool own;
-
-	return cuda.cuDeviceGetDefaultMemPool(&own, ordinal) == CUDA_SUCCESS && own == handle;
-}
-
-/* The host's own pools, which take no device memory. */
-static bool is_hosts(CUmemoryPool handle)
-{
-	CUmemLocation at = {.type = CU_MEM_LOCATION_TYPE_HOST};
-	CUmemoryPool own;
-
-	for (; at.id < HOST_NODES_MOST && cuda.cuMemGetDefaultMemPool; at.id++) {
-		if (cuda.cuMemGetDefaultMemPool(&own, &at, CU_MEM_ALLOCATION_TYPE_PINNED) !=
-			CUDA_SUCCESS)
-			return false;
-		if (own == handle)
-			return true;
-		if (at.type == CU_MEM_LOCATION_TYPE_HOST)
-			at = (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_HOST_NUMA, .id = -1};
-	}
-	return false;
-}
-
-/*
- * NULL for a pool that is destroyed, and without memory. A handle of which nobody knows whose it is counts as
- * that of a pool on the current device.
- */
-static struct pool *find_anywhere(CUmemoryPool handle)
-{
-	struct pool *p = find(handle);
-	struct device *device;
-	int count = 0;
-
-	if (LIKELY(p) || !handle || find_asked(handle))
-		return p;
-	p = find_after_creations(handle);
-	if (p || atomic_load(&creations) > 0 || !cuda.cuDeviceGetDefaultMemPool ||
-		!cuda.cuDeviceGetCount || cuda.cuDeviceGetCount(&count) != CUDA_SUCCESS)
-		return p;
-	for (CUdevice i = 0; i < count; i++)
-		if (is_default(handle, i))
-			return state_meet_device(i, &device) == 0
-				       ? find_or_add(handle, device, false)
-				       : NULL;
-	if (is_hosts(handle))
-		return find_or_add(handle, NULL, false);
-	return state_current_device(&device) == CUDA_SUCCESS ? find_or_add(handle, device, true)
-							     : NULL;
 }
 
 /*
@@ -495,7 +291,7 @@ static struct pool *find_anywhere(CUmemoryPool handle)
  */
 struct pool *pools_begin(CUmemoryPool handle)
 {
-	struct pool *p = find_anywhere(handle);
+	struct pool *p = pool_list_find_anywhere(handle);
 
 	if (!p || !p->may_end)
 		return p;
@@ -522,7 +318,7 @@ bool pools_is_gone(const struct pool *pool)
 
 bool pools_is_ended(CUmemoryPool handle)
 {
-	struct pool *p = handle ? find_asked(handle) : NULL;
+	struct pool *p = handle ? pool_list_find_asked(handle) : NULL;
 
 	return p && pools_is_gone(p);
 }
@@ -539,13 +335,13 @@ static void forget(struct pool *p, CUmemoryPool handle)
 
 int pools_add(CUmemoryPool handle, struct device *device)
 {
-	LOCK_SCOPE(&add_lock);
-	struct pool *there = find_asked(handle), *p;
+	LOCK_SCOPE(&pool_list_lock);
+	struct pool *there = pool_list_find_asked(handle), *p;
 
 	/* Another thread was faster: it knew the handle before the driver gave it out. */
 	if (there && there->device == device && !pools_is_gone(there))
 		return 0;
-	p = enter(handle, device, device != NULL);
+	p = pool_list_enter(handle, device, device != NULL);
 	if (!p)
 		return -ENOMEM;
 	/* The driver gives a handle out again when its pool is gone. What is in it is read before it is forgotten. */
@@ -559,7 +355,7 @@ int pools_add(CUmemoryPool handle, struct device *device)
 
 CUresult pools_destroy(CUmemoryPool handle)
 {
-	struct pool *p = handle ? find_asked(handle) : NULL;
+	struct pool *p = handle ? pool_list_find_asked(handle) : NULL;
 	CUmemoryPool expected = handle;
 	CUresult r;
 
@@ -600,7 +396,7 @@ CUresult pools_reserve(
 	r = charge_reserve(pool->device, growth, pool->kind, ret_charge);
 	/* relaxed: a hint; graphs free as they run, unannounced */
 	if (r == CUDA_SUCCESS ||
-		(!is_of_graphs(pool) && !deferred_free_is_any() &&
+		(!pool_is_of_graphs(pool) && !deferred_free_is_any() &&
 			!atomic_load_explicit(&pool->is_dirty, memory_order_relaxed)))
 		return r;
 	wait_for_frees(stream);
@@ -667,14 +463,14 @@ void pools_synchronized(void)
 		return;
 	atomic_exchange(&some_are_dirty, false);
 	FAULT("pool: synchronized");
-	for (struct pool *p = first(); p; p = p->next)
+	for (struct pool *p = pool_list_first(); p; p = p->next)
 		if (atomic_exchange(&p->is_dirty, false))
 			look_at(p);
 }
 
 void pools_update(CUmemoryPool handle)
 {
-	struct pool *p = find(handle);
+	struct pool *p = pool_list_find(handle);
 
 	if (p)
 		update(p);
@@ -682,7 +478,7 @@ void pools_update(CUmemoryPool handle)
 
 void pools_share(CUmemoryPool handle, int fd, uint64_t key)
 {
-	struct pool *p = find_anywhere(handle);
+	struct pool *p = pool_list_find_anywhere(handle);
 	struct ipc_memory memory = {.kind = CHARGE_POOL, .key = key, .fd = fd, .is_pool = true};
 	struct mark mark = {.steps = 0};
 	unsigned shared;
@@ -708,14 +504,5 @@ void pools_share(CUmemoryPool handle, int fd, uint64_t key)
 
 void pools_reset_after_fork(void)
 {
-	struct pool *p = first(), *next;
-
-	/* relaxed: one thread */
-	atomic_store_explicit(&pools, NULL, memory_order_relaxed);
-	add_lock = (struct lock)LOCK_INIT;
-	atomic_store(&creations, 0);
-	for (; p; p = next) {
-		next = p->next;
-		free(p);
-	}
+	pool_list_reset_after_fork();
 }

@@ -37,9 +37,6 @@ bool pools_is_gone(const struct pool *pool);
 /* The same of a handle, which the driver may still know. */
 bool pools_is_ended(CUmemoryPool handle);
 
-/* The memory of the device's graphs, charged as CHARGE_GRAPH; NULL where memory is short. */
-struct pool *pools_of_graphs(struct device *device);
-
 /* Reads what a pool holds now, and how often it has been found to hold less than before. */
 uint64_t pools_read(struct pool *pool, uint64_t *ret_losses);
 
@@ -50,12 +47,7 @@ uint64_t pools_read(struct pool *pool, uint64_t *ret_losses);
 bool pools_hold_still(struct pool *pool) MUST_CHECK;
 void pools_let_move(struct pool *pool);
 
-/*
- * Around a call that makes a pool: a thread that uses its handle before we have it waits. pools_add() enters it, on
- * the device or (NULL) not on a device at all. -ENOMEM.
- */
-void pools_create_begin(void);
-void pools_create_end(void);
+/* Enters a pool that was made (pool_list.h), on the device or (NULL) not on a device at all. -ENOMEM. */
 int pools_add(CUmemoryPool handle, struct device *device) MUST_CHECK;
 
 /*

@@ -17,7 +17,7 @@ import csource
 
 FOLDER = "src/tenant/hooks/"
 WORD = re.compile(r'[A-Za-z_]\w*|\d[\w.]*|"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|->|&&|\|\||[=!<>]=|\S')
-HOOK = re.compile(r"^cu[A-Z]\w*_body$")
+HOOK = re.compile(r"^(cu|nvml)[A-Z]\w*_body$")
 # They copy what they read, or read nothing; or what they read the driver reads again, and nothing that is charged
 # relies on it: sums of a batch choose an estimate of its time.
 READERS = {"image_take", "image_open", "image_open_file", "bulk_sum", "sum_3d", "sum_decompressed"}

@@ -139,6 +139,11 @@ class Hooks(Tree):
                       "static int keep(int r, const int *made)\n{\n\treturn r + made[0];\n}\n")
         self.finds("check_hooks.py", "'pointer' is read and given to the driver")
 
+    def test_an_answer_of_nvml_is_found_as_well(self):
+        self.put(self.HOOK, TOP + "struct { int (*ask)(int *); } nvml;\nstatic int nvmlDeviceGetIndex_body(int *to)\n"
+                 "{\n\tint r = nvml.ask(to);\n\n\treturn r ? r : *to;\n}\n")
+        self.finds("check_hooks.py", "nvmlDeviceGetIndex: 'to' is read and given to the driver")
+
     def test_a_variable_of_the_hook_is_fine(self):
         self.put_hook("\tint made, r;\n\n\tif (!pointer)\n\t\treturn cuda.alloc(pointer);\n"
                       "\tr = cuda.alloc(&made);\n\tif (r == 0)\n\t\t*pointer = made;\n\treturn r;")

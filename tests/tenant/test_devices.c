@@ -3,6 +3,7 @@
 #include "tests/tenant/tenant.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* Blocks of 64 MiB beside a context in 1 GiB and in 2 GiB. */
 #define IN_1G 7
@@ -163,9 +164,29 @@ static void a_free_is_for_the_card_of_the_block_and_not_for_the_current_one(void
 	assert_int_equal(tenant_end(t), 0);
 }
 
+static void managed_memory_that_another_device_refuses_says_so(void **state)
+{
+	struct node *node = *state;
+	struct slice *slice = slice_new(node, "a", "4g", "1g");
+	struct tenant *t = tenant_new(slice);
+	char said[4096];
+
+	node->is_loud = true;
+	expect(t, OK, "managed a 500m");
+	assert_int_equal(slice_books(slice, 1), 500 * MIB);
+	expect(t, OUT_OF_MEMORY, "managed b 600m");
+	assert_int_equal(slice_books(slice, 0), CONTEXT_BYTES + 500 * MIB);
+	assert_int_equal(slice_books(slice, 1), 500 * MIB);
+	node_read_errors(node, said, sizeof(said));
+	assert_non_null(strstr(said, "CUDA_VISIBLE_DEVICES"));
+	assert_non_null(strstr(said, node->uuid[1]));
+	assert_int_equal(tenant_end(t), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		test_with_node(managed_memory_that_another_device_refuses_says_so),
 		test_with_node(each_card_has_its_own_quota),
 		test_with_node(a_quota_follows_its_card_through_cuda_visible_devices),
 		test_with_node(an_indexed_limit_counts_as_nvml_does),

@@ -7,9 +7,11 @@
  * one, unless VGPU_SHOW_UTILIZATION asks for the slice's.
  */
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "base/cleanup.h"
 #include "gpu/uuid.h"
 #include "region/snapshot.h"
 #include "tenant/hooks/hook.h"
@@ -51,25 +53,63 @@ static nvmlReturn_t keep_members(
 #define KEEP_MEMBERS(device, rows, count) \
 	keep_members(device, rows, count, sizeof(*(rows)), offsetof(__typeof__(*(rows)), pid))
 
+/* More rows than a driver lists, whatever the program says that it has room for. */
+#define ROWS_MOST 4096u
+
+/* The driver's rows go to an array of our own: another thread of the program would see them before they are chosen. */
+#define ROWS(type, room) calloc((room) < ROWS_MOST ? (room) + 1 : ROWS_MOST, sizeof(type))
+
 HOOK_NVML(nvmlDeviceGetProcessUtilization, nvmlDevice_t, device, nvmlProcessUtilizationSample_t *,
 	samples, unsigned int *, count, unsigned long long, last_seen_us)
 {
-	nvmlReturn_t r = nvml.nvmlDeviceGetProcessUtilization(device, samples, count, last_seen_us);
+	_cleanup_free_ nvmlProcessUtilizationSample_t *rows = NULL;
+	unsigned int filled;
+	nvmlReturn_t r;
 
-	if (r != NVML_SUCCESS || !samples || !members_matter())
-		return r;
-	return KEEP_MEMBERS(device, samples, count);
+	if (!samples || !count || !members_matter())
+		return nvml.nvmlDeviceGetProcessUtilization(device, samples, count, last_seen_us);
+	filled = *count;
+	rows = ROWS(*rows, filled);
+	if (!rows)
+		return NVML_ERROR_MEMORY;
+	filled = filled < ROWS_MOST ? filled : ROWS_MOST;
+	r = nvml.nvmlDeviceGetProcessUtilization(device, rows, &filled, last_seen_us);
+	if (r == NVML_SUCCESS) {
+		r = KEEP_MEMBERS(device, rows, &filled);
+		memcpy(samples, rows, filled * sizeof(*rows));
+	}
+	*count = filled;
+	return r;
 }
 
 HOOK_NVML(nvmlDeviceGetProcessesUtilizationInfo, nvmlDevice_t, device,
 	nvmlProcessesUtilizationInfo_t *, info)
 {
-	nvmlReturn_t r = nvml.nvmlDeviceGetProcessesUtilizationInfo(device, info);
+	_cleanup_free_ nvmlProcessUtilizationInfo_v1_t *rows = NULL;
+	nvmlProcessesUtilizationInfo_t own;
+	nvmlProcessUtilizationInfo_v1_t *to;
+	nvmlReturn_t r;
 
-	if (r != NVML_SUCCESS || info->version != nvmlProcessesUtilizationInfo_v1 ||
-		!info->procUtilArray || !members_matter())
-		return r;
-	return KEEP_MEMBERS(device, info->procUtilArray, &info->processSamplesCount);
+	if (!info || !members_matter())
+		return nvml.nvmlDeviceGetProcessesUtilizationInfo(device, info);
+	own = *info;
+	/* What another version lists cannot be chosen from. */
+	if (own.version != nvmlProcessesUtilizationInfo_v1)
+		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+	to = own.procUtilArray;
+	if (own.processSamplesCount > ROWS_MOST)
+		own.processSamplesCount = ROWS_MOST;
+	rows = ROWS(*rows, own.processSamplesCount);
+	if (!rows)
+		return NVML_ERROR_MEMORY;
+	own.procUtilArray = to ? rows : NULL;
+	r = nvml.nvmlDeviceGetProcessesUtilizationInfo(device, &own);
+	if (r == NVML_SUCCESS && to) {
+		r = KEEP_MEMBERS(device, rows, &own.processSamplesCount);
+		memcpy(to, rows, own.processSamplesCount * sizeof(*rows));
+	}
+	info->processSamplesCount = own.processSamplesCount;
+	return r;
 }
 
 /* The driver also keeps records of processes that have ended. Nothing tells whose these were. */

@@ -51,20 +51,34 @@ static bool show_slice(nvmlDevice_t device, unsigned long long *total, unsigned 
 
 HOOK_NVML(nvmlDeviceGetMemoryInfo, nvmlDevice_t, device, nvmlMemory_t *, memory)
 {
-	nvmlReturn_t r = nvml.nvmlDeviceGetMemoryInfo(device, memory);
+	nvmlMemory_t own;
+	nvmlReturn_t r;
 
-	if (r == NVML_SUCCESS)
-		show_slice(device, &memory->total, &memory->used, &memory->free);
+	if (!memory)
+		return nvml.nvmlDeviceGetMemoryInfo(device, memory);
+	r = nvml.nvmlDeviceGetMemoryInfo(device, &own);
+	if (r != NVML_SUCCESS)
+		return r;
+	show_slice(device, &own.total, &own.used, &own.free);
+	*memory = own;
 	return r;
 }
 
 HOOK_NVML(nvmlDeviceGetMemoryInfo_v2, nvmlDevice_t, device, nvmlMemory_v2_t *, memory)
 {
-	nvmlReturn_t r = nvml.nvmlDeviceGetMemoryInfo_v2(device, memory);
+	nvmlMemory_v2_t own;
+	nvmlReturn_t r;
 
+	if (!memory)
+		return nvml.nvmlDeviceGetMemoryInfo_v2(device, memory);
+	own = *memory;
+	r = nvml.nvmlDeviceGetMemoryInfo_v2(device, &own);
+	if (r != NVML_SUCCESS)
+		return r;
 	/* What the card keeps for itself is not the slice's. */
-	if (r == NVML_SUCCESS && show_slice(device, &memory->total, &memory->used, &memory->free))
-		memory->reserved = 0;
+	if (show_slice(device, &own.total, &own.used, &own.free))
+		own.reserved = 0;
+	*memory = own;
 	return r;
 }
 
@@ -77,14 +91,19 @@ HOOK_NVML(nvmlDeviceGetBAR1MemoryInfo, nvmlDevice_t, device, nvmlBAR1Memory_t *,
 {
 	uint64_t quota, used;
 	nvmlMemory_t card;
-	nvmlReturn_t r = nvml.nvmlDeviceGetBAR1MemoryInfo(device, bar1);
+	nvmlBAR1Memory_t own;
+	nvmlReturn_t r;
 
-	if (r != NVML_SUCCESS || !slice_view(device, &quota, &used) ||
-		nvml.nvmlDeviceGetMemoryInfo(device, &card) != NVML_SUCCESS || card.total <= quota)
+	if (!bar1)
+		return nvml.nvmlDeviceGetBAR1MemoryInfo(device, bar1);
+	r = nvml.nvmlDeviceGetBAR1MemoryInfo(device, &own);
+	if (r != NVML_SUCCESS)
 		return r;
-	if (bar1->bar1Total < card.total)
-		used = 0;
-	bar1->bar1Used = used;
-	bar1->bar1Free = bar1->bar1Total - used;
+	if (slice_view(device, &quota, &used) &&
+		nvml.nvmlDeviceGetMemoryInfo(device, &card) == NVML_SUCCESS && card.total > quota) {
+		own.bar1Used = own.bar1Total < card.total ? 0 : used;
+		own.bar1Free = own.bar1Total - own.bar1Used;
+	}
+	*bar1 = own;
 	return r;
 }

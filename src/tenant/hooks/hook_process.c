@@ -131,16 +131,22 @@ HOOK_NVML(nvmlDeviceGetRunningProcessDetailList, nvmlDevice_t, device, nvmlProce
 		[NVML_PROCESS_MODE_GRAPHICS] = LIST_GRAPHICS,
 		[NVML_PROCESS_MODE_MPS] = LIST_MPS,
 	};
-	nvmlProcessDetailList_t probe;
+	nvmlProcessDetailList_t own, probe;
+	nvmlReturn_t r;
 
-	/* Another version's structure is not ours to read; nor is what the driver will refuse. */
-	if (!details || !members_matter() || details->version != nvmlProcessDetailList_v1 ||
-		details->mode > NVML_PROCESS_MODE_MPS)
+	if (!details || !members_matter())
 		return nvml.nvmlDeviceGetRunningProcessDetailList(device, details);
-	probe = (nvmlProcessDetailList_t){.version = details->version, .mode = details->mode};
-	return list(nvml.nvmlDeviceGetRunningProcessDetailList(device, &probe), device,
-		kinds[details->mode], &details->numProcArrayEntries, details->procArray,
-		put_detail);
+	own = *details;
+	/* What another version lists cannot be chosen from. */
+	if (own.version != nvmlProcessDetailList_v1)
+		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+	probe = (nvmlProcessDetailList_t){.version = own.version, .mode = own.mode};
+	r = nvml.nvmlDeviceGetRunningProcessDetailList(device, &probe);
+	if (own.mode > NVML_PROCESS_MODE_MPS) /* as the driver says */
+		return r;
+	r = list(r, device, kinds[own.mode], &own.numProcArrayEntries, own.procArray, put_detail);
+	details->numProcArrayEntries = own.numProcArrayEntries;
+	return r;
 }
 
 /* Puts the first letters of the name into the program's buffer, as the driver cuts its own. */

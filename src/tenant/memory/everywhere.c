@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Managed memory on the devices where it may come to lie. */
+#define LOG_TOPIC LOG_MEMORY
 #include "tenant/memory/everywhere.h"
 
+#include "base/log.h"
 #include "region/ledger.h"
 #include "tenant/driver/attach.h"
 #include "tenant/memory/charge.h"
@@ -55,6 +57,10 @@ bool everywhere_charge(const struct charge *charge)
 		if (charge_reserve(state_device(i), bytes, CHARGE_MANAGED, &other) !=
 			CUDA_SUCCESS) {
 			give_back_below(i, own, bytes);
+			log_warn("managed memory counts on every device that the process sees, and "
+				 "on "
+				 "this one no room is left; CUDA_VISIBLE_DEVICES chooses devices",
+				STR("device", state_device(i)->uuid), U64("bytes", bytes));
 			return false;
 		}
 		charge_take(&other);

@@ -56,14 +56,18 @@ void kept_forget_slot(struct layout *layout, unsigned int slot)
 		kept_set_held(&layout->kept[i], slot, false);
 }
 
+void kept_sweep_place(struct layout *layout, uint32_t index, int fd)
+{
+	struct layout_kept *kept = &layout->kept[index];
+
+	if (kept->is_used && find_owner(layout, kept) == NO_OWNER &&
+		!(kept->has_descriptor &&
+			state_file_is_byte_locked(fd, LAYOUT_KEPT_OFFSET + index)))
+		kept->is_used = 0;
+}
+
 void kept_sweep(struct layout *layout, int fd)
 {
-	for (uint32_t i = 0; i < layout->kept_used; i++) {
-		struct layout_kept *kept = &layout->kept[i];
-
-		if (kept->is_used && find_owner(layout, kept) == NO_OWNER &&
-			!(kept->has_descriptor &&
-				state_file_is_byte_locked(fd, LAYOUT_KEPT_OFFSET + i)))
-			kept->is_used = 0;
-	}
+	for (uint32_t i = 0; i < layout->kept_used; i++)
+		kept_sweep_place(layout, i, fd);
 }

@@ -21,8 +21,12 @@ uint64_t kept_of_nobody(const struct layout *layout, uint32_t tag, int device);
 /* The slot holds nothing any more. */
 void kept_forget_slot(struct layout *layout, unsigned int slot);
 
-/* Frees what neither a slot holds nor a descriptor keeps. `fd` is of the file. */
+/*
+ * Frees what neither a slot holds nor a descriptor keeps: all of it, or one place, for each place that only a
+ * descriptor may keep costs a look at all locks of the file. `fd` is of the file.
+ */
 void kept_sweep(struct layout *layout, int fd);
+void kept_sweep_place(struct layout *layout, uint32_t index, int fd);
 
 static inline bool kept_is_held(const struct layout_kept *kept, unsigned int slot)
 {

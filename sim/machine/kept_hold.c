@@ -99,10 +99,12 @@ int machine_kept_hold(struct machine *machine, uint32_t index, uint32_t generati
 
 void machine_kept_drop(struct machine *machine, uint32_t index)
 {
+	_cleanup_fd_ int fd = state_file_reopen(machine);
 	MACHINE_SCOPE(machine);
 
 	kept_set_held(&machine->layout->kept[index], (unsigned int)machine->slot, false);
-	reap_dead(machine);
+	if (fd >= 0)
+		kept_sweep_place(machine->layout, index, fd);
 }
 
 int machine_kept_descriptor(struct machine *machine, uint32_t index)

@@ -25,6 +25,9 @@ import layers
 PRODUCT = ("src/", "sim/")
 NOT_PRODUCT = ("sim/tests/",)
 
+# what protobuf-c makes has a function for every need
+GENERATED = ".pb-c.c"
+
 # (program, its files, the reason)
 ALLOWED_CIRCLES = [
     ("src/tenant/libvgpu.so", {"src/tenant/door/swap.c", "src/tenant/door/entry_procaddr.c"},
@@ -77,13 +80,17 @@ def programs(build):
 
 
 def sources(build):
-    """{object file: source file, from the root}."""
+    """{object file: source file, from the root}; a generated file belongs to the folder that describes it."""
     with open(os.path.join(build, "compile_commands.json"), encoding="utf-8") as f:
         commands = json.load(f)
     with open(os.path.join(build, "meson-info/meson-info.json"), encoding="utf-8") as f:
         root = json.load(f)["directories"]["source"]
-    return {c["output"]: os.path.relpath(os.path.join(c["directory"], c["file"]), root)
-            for c in commands}
+    found = {}
+    for command in commands:
+        path = os.path.join(command["directory"], command["file"])
+        inside = os.path.relpath(path, command["directory"])
+        found[command["output"]] = os.path.relpath(path, root) if inside.startswith("..") else inside
+    return found
 
 
 def symbols(build, objects):
@@ -131,7 +138,7 @@ def alone(build, source_of, known):
             users[name].add(source_of[path])
     given = exported(build, programs(build)) | {"main"}
     for path, source in source_of.items():
-        if not is_product(source):
+        if not is_product(source) or source.endswith(GENERATED):
             continue
         for name in known[path][0] - given:
             if users[name] <= {source} and not any(

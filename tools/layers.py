@@ -19,6 +19,7 @@ MAY_USE = {
     "node": ["base", "policy", "region", "gpu"],
     "net": ["base"],
     "kube": ["base", "net"],
+    "plugin": ["base", "policy", "gpu", "node", "net", "kube"],
     "cli": ["base", "policy", "region", "gpu", "node"],
 }
 

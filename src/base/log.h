@@ -39,7 +39,9 @@ enum log_level { LOG_OFF, LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG, LOG_TRACE };
 	X(LEDGER, "ledger")   \
 	X(DOOR, "door")       \
 	X(MEMORY, "memory")   \
-	X(COMPUTE, "compute")
+	X(COMPUTE, "compute") \
+	X(NET, "net")         \
+	X(KUBELET, "kubelet")
 
 enum log_topic {
 #define X(id, name) LOG_##id,

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The plugin's tie to the kubelet.
+ *
+ * Four times a second the two sockets are looked at: whether the kubelet's is another than the one we
+ * registered at, and whether ours is there. That costs two system calls, and unlike a watch on the folder it
+ * cannot miss what happened while the folder itself was made anew, or mounted over.
+ */
+#include "plugin/kubelet.h"
+
+#include <device_plugin.pb-c.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+
+#define LOG_TOPIC   LOG_KUBELET
+
+#define LOOK_NS	    (250ull * 1000000)
+#define REFUSED_NS  (1000ull * 1000000) /* after a failure */
+#define REGISTER_NS (5ull * 1000000000)
+#define REGISTER    "/v1beta1.Registration/Register"
+
+struct kubelet {
+	struct loop *loop;
+	struct rpc *rpc;
+	struct service *service;
+	struct loop_timer timer;
+	struct rpc_server *server;     /* NULL: is not tied */
+	struct rpc_question *question; /* NULL: nothing is asked */
+	struct stat registered_at;     /* the socket that the question went to */
+	const char *kubelet_path, *resource_name;
+	char path[108], *name; /* of our socket; its name is in the path */
+	bool is_refused;       /* said once, until it goes well */
+};
+
+static bool is_same(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino &&
+	       a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
+}
+
+static void untie(struct kubelet *kubelet)
+{
+	rpc_question_free(kubelet->question);
+	rpc_server_free(kubelet->server);
+	kubelet->question = NULL;
+	kubelet->server = NULL;
+	service_forget_watchers(kubelet->service);
+}
+
+static void ignore_message(void *context, const void *message, size_t bytes)
+{
+}
+
+/* What fails is tried again at the next look: the tie is cut, but not from a callback of its own server. */
+static void registered(void *context, int status, const char *words)
+{
+	struct kubelet *kubelet = context;
+
+	kubelet->question = NULL;
+	if (status == RPC_OK) {
+		log_info("registered with the kubelet", STR("resource", kubelet->resource_name),
+			STR("socket", kubelet->path));
+		kubelet->is_refused = false;
+		return;
+	}
+	if (!kubelet->is_refused)
+		log_warn("the kubelet did not register the plugin; it is asked again",
+			STR("why", words), U64("status", status));
+	kubelet->is_refused = true;
+	memset(&kubelet->registered_at, 0, sizeof(kubelet->registered_at));
+}
+
+static int ask_to_register(struct kubelet *kubelet)
+{
+	static char version[] = "v1beta1";
+	static const struct rpc_listener listener = {ignore_message, registered};
+	V1beta1__RegisterRequest request = V1BETA1__REGISTER_REQUEST__INIT;
+	uint8_t *packed;
+	size_t bytes;
+	int result;
+
+	request.version = version;
+	request.endpoint = kubelet->name;
+	request.resource_name = (char *)kubelet->resource_name;
+	packed = malloc(v1beta1__register_request__get_packed_size(&request));
+	if (!packed)
+		return -ENOMEM;
+	bytes = v1beta1__register_request__pack(&request, packed);
+	result = rpc_ask(kubelet->rpc, kubelet->kubelet_path, REGISTER, packed, bytes, REGISTER_NS,
+		&listener, kubelet, &kubelet->question);
+	free(packed);
+	return result;
+}
+
+/* The kubelet asks back while it registers, so the server is there first. */
+static void tie(struct kubelet *kubelet, const struct stat *at)
+{
+	struct err err = ERR_NULL;
+	int result;
+
+	untie(kubelet);
+	result = rpc_serve(kubelet->rpc, kubelet->path, &service_methods, kubelet->service,
+		&kubelet->server, &err);
+	if (!result) {
+		kubelet->registered_at = *at;
+		result = ask_to_register(kubelet);
+	}
+	if (!result)
+		return;
+	if (!kubelet->is_refused)
+		log_warn("the plugin's socket could not be made; it is tried again",
+			STR("why", err.text[0] ? err.text : strerror(-result)));
+	kubelet->is_refused = true;
+	untie(kubelet);
+}
+
+static void look(void *context)
+{
+	struct kubelet *kubelet = context;
+	struct stat theirs, ours;
+
+	loop_timer_set(kubelet->loop, &kubelet->timer,
+		clock_now_ns() + (kubelet->is_refused ? REFUSED_NS : LOOK_NS));
+	if (stat(kubelet->kubelet_path, &theirs) < 0)
+		return; /* it comes back, and then it is another */
+	if (!kubelet->server || !is_same(&theirs, &kubelet->registered_at) ||
+		stat(kubelet->path, &ours) < 0)
+		tie(kubelet, &theirs);
+}
+
+/* Beside the kubelet's, named after the resource: "nvidia-gpu.sock", as those who look for it expect. */
+static int name_socket(struct kubelet *kubelet, struct err *err)
+{
+	const char *slash = strrchr(kubelet->kubelet_path, '/'),
+		   *kind = strchr(kubelet->resource_name, '/');
+	int folder = slash ? (int)(slash - kubelet->kubelet_path) + 1 : 0, length;
+
+	if (!kind || !kind[1] || strchr(kind + 1, '/'))
+		return err_set(err, EINVAL, "resource name '%s' is not of the form DOMAIN/NAME",
+			kubelet->resource_name);
+	length = snprintf(kubelet->path, sizeof(kubelet->path), "%.*snvidia-%s.sock", folder,
+		kubelet->kubelet_path, kind + 1);
+	if (length < 0 || (size_t)length >= sizeof(kubelet->path))
+		return err_set(err, EINVAL, "the path of the kubelet's socket is too long: %s",
+			kubelet->kubelet_path);
+	kubelet->name = kubelet->path + folder;
+	return 0;
+}
+
+int kubelet_start(struct loop *loop, struct rpc *rpc, const struct kubelet_request *request,
+	struct service *service, struct kubelet **ret_kubelet, struct err *err)
+{
+	struct kubelet *kubelet = calloc(1, sizeof(*kubelet));
+	int result;
+
+	if (!kubelet)
+		return err_set(err, ENOMEM, "no memory");
+	kubelet->loop = loop;
+	kubelet->rpc = rpc;
+	kubelet->service = service;
+	kubelet->kubelet_path = request->socket_path;
+	kubelet->resource_name = request->resource_name;
+	kubelet->timer = (struct loop_timer){.due = look, .context = kubelet};
+	result = name_socket(kubelet, err);
+	if (result) {
+		free(kubelet);
+		return result;
+	}
+	loop_timer_set(loop, &kubelet->timer, clock_now_ns());
+	*ret_kubelet = kubelet;
+	return 0;
+}
+
+void kubelet_stop(struct kubelet *kubelet)
+{
+	if (!kubelet)
+		return;
+	loop_timer_clear(kubelet->loop, &kubelet->timer);
+	untie(kubelet);
+	free(kubelet);
+}

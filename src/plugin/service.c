@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the plugin answers the kubelet. */
+#include "plugin/service.h"
+
+#include <device_plugin.pb-c.h>
+#include <string.h>
+
+#define METHOD(name) "/v1beta1.DevicePlugin/" name
+
+static void get_options(void *context, struct rpc_call *call, const void *message, size_t bytes)
+{
+	V1beta1__DevicePluginOptions options = V1BETA1__DEVICE_PLUGIN_OPTIONS__INIT;
+	uint8_t packed[16];
+
+	/* neither is offered, so both are false, which is no bytes */
+	rpc_answer(call, packed, v1beta1__device_plugin_options__pack(&options, packed));
+}
+
+static void list_and_watch(void *context, struct rpc_call *call, const void *message, size_t bytes)
+{
+	struct service *service = context;
+
+	for (size_t i = 0; i < SERVICE_WATCHERS; i++)
+		if (!service->watchers[i]) {
+			service->watchers[i] = call;
+			rpc_push(call, service->list, service->list_bytes);
+			return;
+		}
+	rpc_refuse(call, RPC_FAILED_PRECONDITION, "too many watch this plugin already");
+}
+
+/* A container that is let in without a limit would be worse than one that is not. */
+static void allocate(void *context, struct rpc_call *call, const void *message, size_t bytes)
+{
+	rpc_refuse(call, RPC_FAILED_PRECONDITION, "this plugin does not hand out slices yet");
+}
+
+static void gone(void *context, struct rpc_call *call)
+{
+	struct service *service = context;
+
+	for (size_t i = 0; i < SERVICE_WATCHERS; i++)
+		if (service->watchers[i] == call)
+			service->watchers[i] = NULL;
+}
+
+void service_forget_watchers(struct service *service)
+{
+	memset(service->watchers, 0, sizeof(service->watchers));
+}
+
+static const struct rpc_method methods[] = {
+	{METHOD("GetDevicePluginOptions"), get_options},
+	{METHOD("ListAndWatch"), list_and_watch},
+	{METHOD("Allocate"), allocate},
+};
+
+const struct rpc_service service_methods = {
+	.methods = methods, .method_count = sizeof(methods) / sizeof(*methods), .gone = gone};

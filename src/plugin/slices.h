@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the kubelet is told that this node has: each device as so many slices, "<UUID>-<i>". */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/bits.h"
+#include "gpu/inventory.h"
+
+/*
+ * The message ListAndWatchResponse of these devices, in their order, and of each its slices in theirs: the
+ * same devices make the same bytes. The caller frees it. -ENOMEM.
+ */
+int slices_pack(const struct inventory *devices, unsigned split_count, uint8_t **ret_message,
+	size_t *ret_bytes) MUST_CHECK;

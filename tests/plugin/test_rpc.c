@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gRPC in a loop: a server and its clients, in one process, on one socket. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "net/rpc.h"
+#include "tests/unit/cmocka_ready.h"
+#include "tests/unit/scratch.h"
+
+#define SECOND_NS 1000000000ull
+
+static struct loop *loop;
+static struct rpc *rpc;
+static struct rpc_server *server;
+static struct rpc_call *held; /* a call that the server has not answered */
+static unsigned gone_count;
+
+struct answer {
+	char text[256];
+	bool is_done;
+	int status;
+	char words[256];
+};
+
+static void echo(void *context, struct rpc_call *call, const void *message, size_t bytes)
+{
+	rpc_answer(call, message, bytes);
+}
+
+static void refuse(void *context, struct rpc_call *call, const void *message, size_t bytes)
+{
+	rpc_refuse(call, RPC_FAILED_PRECONDITION, "not now");
+}
+
+static void hold(void *context, struct rpc_call *call, const void *message, size_t bytes)
+{
+	held = call;
+}
+
+static void gone(void *context, struct rpc_call *call)
+{
+	assert_ptr_equal(call, held);
+	held = NULL;
+	gone_count++;
+}
+
+static const struct rpc_method methods[] = {
+	{"/t.T/Echo", echo}, {"/t.T/Refuse", refuse}, {"/t.T/Hold", hold}};
+static const struct rpc_service service = {methods, 3, gone};
+
+static void take_message(void *context, const void *message, size_t bytes)
+{
+	struct answer *answer = context;
+	size_t length = strlen(answer->text);
+
+	snprintf(answer->text + length, sizeof(answer->text) - length, "%.*s|", (int)bytes,
+		(const char *)message);
+}
+
+static void take_end(void *context, int status, const char *words)
+{
+	struct answer *answer = context;
+
+	assert_false(answer->is_done);
+	answer->is_done = true;
+	answer->status = status;
+	snprintf(answer->words, sizeof(answer->words), "%s", words);
+}
+
+static const struct rpc_listener listener = {take_message, take_end};
+
+static int setup(void **state)
+{
+	struct err err = ERR_NULL;
+	struct scratch *s;
+
+	if (scratch_setup(state) || loop_new(&loop) || rpc_new(loop, &rpc))
+		return -1;
+	s = *state;
+	gone_count = 0;
+	held = NULL;
+	return rpc_serve(rpc, s->file, &service, NULL, &server, &err);
+}
+
+static int teardown(void **state)
+{
+	rpc_server_free(server);
+	server = NULL;
+	rpc_free(rpc);
+	loop_free(loop);
+	return scratch_teardown(state);
+}
+
+static void run(unsigned ms)
+{
+	uint64_t until = clock_now_ns() + ms * 1000000ull;
+
+	while (clock_now_ns() < until)
+		assert_int_equal(loop_run(loop, until), 0);
+}
+
+static void wait_for(const bool *flag)
+{
+	uint64_t until = clock_now_ns() + 5 * SECOND_NS;
+
+	while (!*flag && clock_now_ns() < until)
+		assert_int_equal(loop_run(loop, until), 0);
+	assert_true(*flag);
+}
+
+static struct rpc_question *ask(
+	void **state, const char *method, const char *text, struct answer *answer)
+{
+	struct scratch *s = *state;
+	struct rpc_question *question;
+
+	memset(answer, 0, sizeof(*answer));
+	assert_int_equal(rpc_ask(rpc, s->file, method, text, strlen(text), SECOND_NS, &listener,
+				 answer, &question),
+		0);
+	return question;
+}
+
+static void a_message_is_answered(void **state)
+{
+	struct answer answer;
+
+	for (unsigned i = 0; i < 20; i++) {
+		ask(state, "/t.T/Echo", "hello", &answer);
+		wait_for(&answer.is_done);
+		assert_int_equal(answer.status, RPC_OK);
+		assert_string_equal(answer.text, "hello|");
+	}
+	/* none at all is a message, too */
+	ask(state, "/t.T/Echo", "", &answer);
+	wait_for(&answer.is_done);
+	assert_string_equal(answer.text, "|");
+}
+
+static void a_refusal_says_why(void **state)
+{
+	struct answer answer;
+
+	ask(state, "/t.T/Refuse", "x", &answer);
+	wait_for(&answer.is_done);
+	assert_int_equal(answer.status, RPC_FAILED_PRECONDITION);
+	assert_string_equal(answer.words, "not now");
+	assert_string_equal(answer.text, "");
+	ask(state, "/t.T/None", "x", &answer);
+	wait_for(&answer.is_done);
+	assert_int_equal(answer.status, RPC_UNIMPLEMENTED);
+}
+
+static void a_stream_gets_every_state_and_at_last_the_last(void **state)
+{
+	struct answer answer;
+
+	ask(state, "/t.T/Hold", "x", &answer);
+	run(200);
+	assert_non_null(held);
+	rpc_push(held, "1", 1);
+	run(200);
+	assert_string_equal(answer.text, "1|");
+	/* the first of these is on its way, the second is replaced */
+	rpc_push(held, "2", 1);
+	rpc_push(held, "3", 1);
+	rpc_push(held, "4", 1);
+	run(200);
+	assert_string_equal(answer.text, "1|2|4|");
+	rpc_refuse(held, RPC_OK, "");
+	wait_for(&answer.is_done);
+	assert_int_equal(answer.status, RPC_OK);
+	assert_int_equal(gone_count, 0);
+}
+
+static void a_client_that_leaves_is_told(void **state)
+{
+	struct answer answer;
+	struct rpc_question *question = ask(state, "/t.T/Hold", "x", &answer);
+
+	run(200);
+	assert_non_null(held);
+	rpc_question_free(question);
+	run(200);
+	assert_int_equal(gone_count, 1);
+	assert_false(answer.is_done);
+	/* its time-out is the same to the server */
+	ask(state, "/t.T/Hold", "x", &answer);
+	wait_for(&answer.is_done);
+	assert_int_equal(answer.status, RPC_TIMED_OUT);
+	run(200);
+	assert_int_equal(gone_count, 2);
+	rpc_question_free(NULL);
+}
+
+static void a_server_that_ends_ends_its_calls(void **state)
+{
+	struct answer answer;
+	struct scratch *s = *state;
+
+	ask(state, "/t.T/Hold", "x", &answer);
+	run(200);
+	assert_non_null(held);
+	rpc_server_free(server);
+	server = NULL;
+	wait_for(&answer.is_done);
+	assert_int_not_equal(answer.status, RPC_OK);
+	assert_int_equal(gone_count, 0);
+	assert_int_not_equal(access(s->file, F_OK), 0);
+	/* nobody listens now, and that is known at once */
+	ask(state, "/t.T/Echo", "x", &answer);
+	wait_for(&answer.is_done);
+	assert_int_equal(answer.status, RPC_UNAVAILABLE);
+	/* and is forgotten when somebody does */
+	assert_int_equal(
+		rpc_serve(rpc, s->file, &service, NULL, &server, &(struct err)ERR_NULL), 0);
+	ask(state, "/t.T/Echo", "x", &answer);
+	wait_for(&answer.is_done);
+	assert_int_equal(answer.status, RPC_OK);
+}
+
+static void a_path_that_is_too_long_is_refused(void **state)
+{
+	struct rpc_server *none;
+	struct rpc_question *question;
+	struct err err = ERR_NULL;
+	char path[200];
+
+	memset(path, 'x', sizeof(path));
+	path[0] = '/';
+	path[sizeof(path) - 1] = 0;
+	assert_int_equal(rpc_serve(rpc, path, &service, NULL, &none, &err), -ENAMETOOLONG);
+	assert_int_equal(
+		rpc_ask(rpc, path, "/t.T/Echo", "", 0, SECOND_NS, &listener, NULL, &question),
+		-ENAMETOOLONG);
+	assert_int_equal(
+		rpc_serve(rpc, "/nonexistent/folder/socket", &service, NULL, &none, &err), -EIO);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_message_is_answered),
+		TEST(a_refusal_says_why),
+		TEST(a_stream_gets_every_state_and_at_last_the_last),
+		TEST(a_client_that_leaves_is_told),
+		TEST(a_server_that_ends_ends_its_calls),
+		TEST(a_path_that_is_too_long_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

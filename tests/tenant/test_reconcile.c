@@ -3,12 +3,15 @@
  * What the library finds when it compares its books with the driver, while other threads take and free
  * memory. The library under test is a build with base/fault.h's places in it (fault_env.c).
  */
+#include <signal.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "tests/tenant/course.h"
 #include "tests/tenant/meter.h"
 #include "base/bits.h"
 #include "region/layout.h"
+#include "sim/machine/inject.h"
 
 #define UNANNOUNCED_BYTES (16 * MIB) /* by fault_env.c */
 #define QUESTIONS_MOST	  64
@@ -80,6 +83,35 @@ static void a_wrong_size_of_a_context_is_corrected(void **state)
 	}
 }
 
+/* While the first process frees what a descriptor keeps, the second frees as much, and is stopped before it says so. */
+static void a_free_of_a_stopped_process_is_not_taken_for_ones_own(void **state)
+{
+	struct inject_rule slow = {
+		.symbol = "cuMemFree_v2", .tag = "*", .times = 1, .delay_ns = 300000000};
+	struct course c = course_begin(*state);
+	struct tenant *keeper = course_start(&c, "VGPU_FAULT=");
+	struct tenant *stopped =
+		course_start(&c, "VGPU_FAULT=stop 1 holding: given back in the driver");
+
+	expect(keeper, OK, "primary 0");
+	expect(stopped, OK, "primary 0");
+	expect(keeper, OK, "alloc a 64m");
+	expect(keeper, OK, "range f a 64m");
+	expect(stopped, OK, "alloc b 64m");
+	assert_true(inject_add_rule(c.node->machine, &slow) >= 0);
+	tenant_tell(keeper, "free a");
+	usleep(100000);
+	tenant_tell(stopped, "free b");
+	assert_true(tenant_stops(stopped));
+	assert_int_equal(tenant_answer(keeper), OK);
+	tenant_kill(stopped, SIGKILL);
+	expect(keeper, OK, "alloc b 32m");
+	expect(keeper, OK, "free b");
+	assert_true(slice_books(c.slice, 0) >= slice_truth(c.slice, 0));
+	assert_int_equal(slice_truth(c.slice, 0), CONTEXT_BYTES + 64 * MIB);
+	assert_int_equal(tenant_end(keeper), 0);
+}
+
 /* A process whose own pool is current, and 300 MiB from it, with the fault at its n-th passing of the place. */
 static bool is_charged_after(struct course *c, const char *action, unsigned n, const char *place)
 {
@@ -140,6 +172,7 @@ int main(void)
 		test_with_node(a_pool_that_is_used_before_it_is_known_is_charged),
 		test_with_node(a_context_is_not_measured_beside_another_call),
 		test_with_node(a_wrong_size_of_a_context_is_corrected),
+		test_with_node(a_free_of_a_stopped_process_is_not_taken_for_ones_own),
 		test_with_node(what_a_thread_takes_and_frees_during_a_comparison_is_not_found),
 	};
 

@@ -102,11 +102,11 @@ static int hunt(void)
 {
 	uint64_t seed = seed_of_today();
 	uint64_t until_s = real_s() + seed_number("HUNT_SECONDS", SECONDS);
-	bool is_loud = getenv("HUNT_LOUD");
+	bool is_loud = getenv("HUNT_LOUD"), goes_on = getenv("HUNT_KEEP");
 	unsigned tried = 0, faults = 0;
 	char text[COMPUTE_TEXT];
 
-	for (; real_s() < until_s; tried++) {
+	for (; real_s() < until_s && (!faults || goes_on); tried++) {
 		struct compute_program program;
 		const char *fault;
 
@@ -137,6 +137,25 @@ static int try_again(const char *text)
 	return compute_judge(&program, true) != NULL;
 }
 
+/* A program a line. */
+static int try_file(const char *path)
+{
+	FILE *file = fopen(path, "r");
+	char line[COMPUTE_TEXT];
+	int status = 0;
+
+	if (!file)
+		return 2;
+	while (fgets(line, sizeof(line), file)) {
+		line[strcspn(line, "\n")] = '\0';
+		printf("%s\n", line);
+		if (line[0] != '#')
+			status |= try_again(line);
+	}
+	fclose(file);
+	return status;
+}
+
 static int play(const char *part)
 {
 	const char *times = getenv(COMPUTE_TIMES);
@@ -151,7 +170,7 @@ static int play(const char *part)
 	return 1;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const char *text = getenv("HUNT_PROGRAM"), *part = getenv(COMPUTE_PART);
 
@@ -162,5 +181,7 @@ int main(void)
 		return SKIPPED;
 	}
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	if (argc > 1)
+		return try_file(argv[1]);
 	return text ? try_again(text) : hunt();
 }

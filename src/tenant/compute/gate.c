@@ -134,9 +134,6 @@ void gate_copy_slowly(CUstream stream, uint64_t bytes)
 	errno = saved_errno;
 }
 
-/* Work from this length on is measured exactly before it is waited for: an event costs 1 us (H200). */
-#define WORTH_AN_EVENT_NS 200000u
-
 void gate_wait_begin_slowly(CUstream stream, bool is_all, struct gate_wait *ret_wait)
 {
 	int saved_errno = errno;
@@ -154,9 +151,8 @@ void gate_wait_begin_slowly(CUstream stream, bool is_all, struct gate_wait *ret_
 	if (!is_all && stream != GATE_ANY_STREAM)
 		s = streams_enter(stream);
 	if (s) {
-		if (s->is_open && s->batch->expected_ns >= WORTH_AN_EVENT_NS &&
-			!capture_is_on(stream))
-			stream_state_close(s);
+		if (!capture_is_on(stream))
+			stream_state_note_wait(s, false, ret_wait->since_ns);
 		s->users++;
 		ret_wait->meter = s->meter;
 		meter_count_wait(s->meter, true);
@@ -165,23 +161,11 @@ void gate_wait_begin_slowly(CUstream stream, bool is_all, struct gate_wait *ret_
 		ret_wait->meter = meter_of(device);
 		LOCK_SCOPE(&ret_wait->meter->lock);
 		meter_count_wait(ret_wait->meter, true);
+		streams_wait_begins(ret_wait->meter, is_all, ret_wait->since_ns);
 	}
 	ret_wait->state = s;
 	untracked_poll_before_wait(ret_wait->since_ns);
 	errno = saved_errno;
-}
-
-/* A wait that took longer ended with the work, whatever was expected; less is the call itself. */
-#define BLOCKED_NS 20000u
-
-/* With the meter's lock: the stream's work is done, as it was waited for since then. */
-static void drain(struct stream_state *s, uint64_t since_ns, uint64_t now_ns)
-{
-	if (!s->is_used)
-		return;
-	s->is_waited_for = s->last_ns <= since_ns;
-	if (s->drained_ns > now_ns || (s->is_open && now_ns > since_ns + BLOCKED_NS))
-		s->drained_ns = now_ns;
 }
 
 static void finish_wait(
@@ -193,10 +177,10 @@ static void finish_wait(
 	if (!s && !wait->is_all)
 		s = streams_recent_if_done(m);
 	if (s)
-		drain(s, wait->since_ns, now_ns);
+		stream_state_note_waited(s, wait->since_ns, now_ns);
 	for (unsigned i = 0; wait->is_all && i < m->streams.high; i++)
 		if (m->streams.at[i].context == context)
-			drain(&m->streams.at[i], wait->since_ns, now_ns);
+			stream_state_note_waited(&m->streams.at[i], wait->since_ns, now_ns);
 	meter_say_busy_since(m, streams_begin_ns(m, now_ns));
 	turns_idle(m, now_ns);
 }

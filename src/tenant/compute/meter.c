@@ -116,6 +116,7 @@ static void expect(
 	b->is_unknown |= ns == ESTIMATE_UNKNOWN_NS;
 	estimate_mix_add(&b->mix, estimate);
 	credit_reserve(m, reserve, now_ns);
+	s->is_awaited = false;
 	s->is_waited_for = false;
 	s->drained_ns = (s->drained_ns > now_ns ? s->drained_ns : now_ns) + ns;
 	s->last_ns = now_ns;

@@ -39,6 +39,12 @@
 /* The clocks drift apart by 2 ppm, and the driver tells distances in a float. */
 #define BASE_NS UINT64_C(10000000000)
 
+/* Work from this length on is measured exactly before it is waited for: an event costs 1 us (H200). */
+#define WORTH_AN_EVENT_NS 200000u
+
+/* A wait that took longer ended with the work, whatever was expected; less is the call itself. */
+#define BLOCKED_NS 20000u
+
 bool stream_state_is_done(const struct stream_state *s)
 {
 	return !s->has_stream || events_is_idle(s->context, s->stream);
@@ -342,6 +348,30 @@ void stream_state_note_pause(struct stream_state *s, uint64_t now_ns)
 	} else if (s->single_count && now_ns > s->doubted_until_ns) {
 		s->single_count = 0;
 	}
+}
+
+void stream_state_note_wait(struct stream_state *s, bool must_measure, uint64_t now_ns)
+{
+	if (!s->is_used || !s->is_open)
+		return;
+	s->is_awaited = now_ns <= s->last_ns + BLOCKED_NS || !stream_state_is_done(s);
+	if (s->is_awaited && (must_measure || s->batch->expected_ns >= WORTH_AN_EVENT_NS))
+		stream_state_close(s);
+}
+
+void stream_state_note_waited(struct stream_state *s, uint64_t since_ns, uint64_t now_ns)
+{
+	if (!s->is_used)
+		return;
+	if (s->drained_ns > now_ns)
+		s->drained_ns = now_ns;
+	if (!s->is_open || !s->is_awaited)
+		return;
+	s->is_waited_for = s->last_ns <= since_ns;
+	if (now_ns > since_ns + BLOCKED_NS)
+		s->drained_ns = now_ns;
+	else if (s->drained_ns < since_ns)
+		s->drained_ns = since_ns;
 }
 
 uint64_t stream_state_begin_ns(const struct stream_state *s, uint64_t now_ns)

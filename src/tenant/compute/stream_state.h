@@ -66,8 +66,9 @@ struct stream_state {
 	uint32_t single_count;	 /* so many pieces of work from here are a batch each */
 	bool is_open;		 /* the open batch takes work; else there is none */
 	bool is_chained;	 /* the open batch may begin where the last one ended */
-	bool is_waited_for;	 /* the program waited for the last work given */
-	bool has_no_events;	 /* the driver makes none here: the host's clock alone tells */
+	bool is_awaited; /* a wait began after the last work given, and before its end was seen */
+	bool is_waited_for; /* that wait has ended, and tells when the work did */
+	bool has_no_events; /* the driver makes none here: the host's clock alone tells */
 	bool is_used;
 	bool has_stream;	      /* else its stream is gone */
 	uint32_t use;		      /* counts the streams that it was for */
@@ -110,6 +111,15 @@ void stream_state_break(struct stream_state *s, uint64_t now_ns);
  * is doubted of its estimate is measured from now on.
  */
 void stream_state_note_pause(struct stream_state *s, uint64_t now_ns);
+
+/*
+ * The program is about to wait. If the stream is idle already, nothing tells when it became so: the wait is as good as a
+ * pause. Else the open batch is closed where it is long, or must_measure: others may end later than this stream.
+ */
+void stream_state_note_wait(struct stream_state *s, bool must_measure, uint64_t now_ns);
+
+/* A wait that began at since_ns has ended, and the stream is idle. */
+void stream_state_note_waited(struct stream_state *s, uint64_t since_ns, uint64_t now_ns);
 
 /* Charges the closed batches that are done. */
 void stream_state_collect(struct stream_state *s, uint64_t now_ns);

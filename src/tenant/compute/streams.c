@@ -17,6 +17,7 @@
 #include "tenant/compute/events.h"
 #include "tenant/compute/meters.h"
 #include "tenant/driver/attach.h"
+#include "tenant/driver/capture.h"
 #include "tenant/driver/current.h"
 
 struct recent {
@@ -283,13 +284,53 @@ bool streams_are_others_idle(const struct stream_state *s, uint64_t now_ns)
 	return true;
 }
 
-struct stream_state *streams_recent_if_done(const struct meter *m)
+static struct stream_state *recent_of(const struct meter *m)
 {
 	struct stream_state *s = recent.state;
 
-	if (!s || recent.meter != m || recent.use != s->use)
-		return NULL;
-	return s->is_open && stream_state_is_done(s) ? s : NULL;
+	return s && recent.meter == m && recent.use == s->use ? s : NULL;
+}
+
+struct stream_state *streams_recent_if_done(const struct meter *m)
+{
+	struct stream_state *s = recent_of(m);
+
+	return s && s->is_open && stream_state_is_done(s) ? s : NULL;
+}
+
+static bool is_in(const struct stream_state *s, CUcontext context)
+{
+	return s->is_used && s->has_stream && s->context == context;
+}
+
+static void wait_begins_in(struct meter *m, CUcontext context, uint64_t now_ns)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < m->streams.high; i++)
+		count += m->streams.at[i].is_open && is_in(&m->streams.at[i], context);
+	for (unsigned i = 0; i < m->streams.high; i++) {
+		struct stream_state *s = &m->streams.at[i];
+
+		if (!s->is_open || !is_in(s, context))
+			continue;
+		/* Another thread's own stream cannot be asked from here. */
+		if (s->thread && s->thread != &recent)
+			s->is_awaited = true;
+		else if (!capture_is_on(s->stream))
+			stream_state_note_wait(s, count > 1, now_ns);
+	}
+}
+
+void streams_wait_begins(struct meter *m, bool is_all, uint64_t now_ns)
+{
+	struct stream_state *s = recent_of(m);
+	CUcontext context;
+
+	if (is_all && cuda.cuCtxGetCurrent && cuda.cuCtxGetCurrent(&context) == CUDA_SUCCESS)
+		wait_begins_in(m, context, now_ns);
+	else if (!is_all && s && !capture_is_on(s->stream))
+		stream_state_note_wait(s, false, now_ns);
 }
 
 /* With the meter's lock. */
@@ -318,11 +359,6 @@ void streams_end(CUstream stream)
 		LOCK_SCOPE(&meters[i].lock);
 		end_in(&meters[i], stream);
 	}
-}
-
-static bool is_in(const struct stream_state *s, CUcontext context)
-{
-	return s->is_used && s->has_stream && s->context == context;
 }
 
 void streams_context_ends(CUcontext context)

@@ -41,6 +41,9 @@ bool streams_are_others_idle(const struct stream_state *s, uint64_t now_ns);
 /* The same of all, and lets events tell when what is in open batches ends. */
 bool streams_drain(struct meter *meter, uint64_t now_ns);
 
+/* This thread is about to wait for the work of the current context, or for something in the stream that it used last. */
+void streams_wait_begins(struct meter *meter, bool is_all, uint64_t now_ns);
+
 /* The stream of the meter that this thread used last, if nothing there is under way; else NULL. */
 struct stream_state *streams_recent_if_done(const struct meter *meter);
 

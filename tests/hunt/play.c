@@ -269,7 +269,7 @@ static unsigned shared_chunks(void)
 		LOAD_frames, LOAD_device_heap, LOAD_deferred, LOAD_stream, LOAD_green,
 		LOAD_kept_green};
 	static const enum load_family_name blocks[] = {LOAD_plain, LOAD_pitched, LOAD_array,
-		LOAD_second_context, LOAD_context, LOAD_ipc, LOAD_deferred, LOAD_green,
+		LOAD_sparse, LOAD_second_context, LOAD_context, LOAD_ipc, LOAD_deferred, LOAD_green,
 		LOAD_kept_green};
 	unsigned codes = 0, others = 0;
 

@@ -14,9 +14,8 @@ static CUresult create(struct load *l, uint64_t bytes, CUmemGenericAllocationHan
 
 static CUresult take_created(struct load *l, struct load_held *ret_held)
 {
-	uint64_t bytes = (load_random_bytes(l) + GRAIN) / GRAIN * GRAIN;
-
-	return create(l, bytes, &ret_held->value);
+	ret_held->bytes = (load_random_bytes(l) + GRAIN) / GRAIN * GRAIN;
+	return create(l, ret_held->bytes, &ret_held->value);
 }
 
 static CUresult give_created(struct load *l, const struct load_held *held)
@@ -76,7 +75,27 @@ static CUresult give_mapped(struct load *l, const struct load_held *held)
 	return r == CUDA_SUCCESS && held->other ? unmap(l, held->other, held->bytes) : r;
 }
 
-const struct load_family load_created = {
-	.bears_misuse = true, .weight = 64, .take = take_created, .give = give_created};
-const struct load_family load_mapped = {
-	.bears_misuse = true, .weight = 128, .take = take_mapped, .give = give_mapped};
+/* Mapped for a moment. Where another thread releases it meanwhile, the mapping keeps it. */
+static CUresult use_created(struct load *l, const struct load_held *held)
+{
+	CUdeviceptr at = 0;
+	CUresult r = map(l, held->value, held->bytes, &at);
+
+	return r == CUDA_SUCCESS ? unmap(l, at, held->bytes) : r;
+}
+
+static CUresult use_mapped(struct load *l, const struct load_held *held)
+{
+	return retain(l, held->value);
+}
+
+const struct load_family load_created = {.bears_misuse = true,
+	.weight = 64,
+	.take = take_created,
+	.give = give_created,
+	.use = use_created};
+const struct load_family load_mapped = {.bears_misuse = true,
+	.weight = 128,
+	.take = take_mapped,
+	.give = give_mapped,
+	.use = use_mapped};

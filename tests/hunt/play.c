@@ -108,8 +108,11 @@ static CUresult take(struct load *l, const struct program_step *step)
 
 	if (l->weight[name] == 0 || l->held_count == LOAD_HELD_MOST)
 		return CUDA_SUCCESS;
+	/* Whether it goes with its context was never measured on a card; here it stays. */
+	if (name == LOAD_external && program.mode == PROGRAM_HOSTILE)
+		return CUDA_SUCCESS;
 	/* What a descriptor may keep goes out of the books only where nobody is in the way of looking. */
-	may_stay |= name == LOAD_shared_pool || (name == LOAD_ranged && program.threads > 1);
+	may_stay |= name == LOAD_shared_pool || name == LOAD_ranged;
 	return load_take(l, name, step->number);
 }
 
@@ -195,6 +198,7 @@ static void begin(const char *region, uint64_t quota_bytes)
 			.is_alone = program.threads == 1,
 			.ends_primary = true,
 			.ends_process = true,
+			.is_hostile = program.mode == PROGRAM_HOSTILE,
 			.state = i + 1,
 			.context = context};
 		must("begin", load_begin(&workers[i].load));

@@ -8,7 +8,8 @@
 #include "base/bits.h"
 #include "tests/stress/random.h"
 
-#define FAMILIES_MOST 6
+#define FAMILIES_MOST 4
+#define DUEL_MOMENTS  20 /* of most calls */
 
 static const char *const families[] = {
 #define FAMILY(name) #name,
@@ -76,34 +77,69 @@ static enum program_verb choose_verb(const struct program *p, struct random *ran
 									  : PROGRAM_GIVE;
 }
 
+/* What was taken: rather something of lately. */
+struct taken {
+	unsigned number[PROGRAM_STEPS], count;
+};
+
+static unsigned choose_object(struct random *random, const struct taken *taken)
+{
+	unsigned back = random_below(random, taken->count < 6 ? taken->count : 6);
+
+	return taken->number[taken->count - 1 - back];
+}
+
+static struct program_step *add(struct program *p, struct random *random)
+{
+	struct program_step *step = &p->step[p->count];
+
+	step->number = p->count++;
+	step->thread = random_below(random, p->threads);
+	step->seed = random_below(random, 1000000);
+	return step;
+}
+
+/* One thread does something with what another one gives back meanwhile. */
+static void add_duel(struct program *p, struct random *random, const struct taken *taken)
+{
+	struct program_step *first = add(p, random), *second = add(p, random);
+
+	first->object = second->object = choose_object(random, taken);
+	first->verb = random_below(random, 2) ? PROGRAM_USE : PROGRAM_GIVE_TWICE;
+	second->verb = random_below(random, 3) ? PROGRAM_GIVE_TWICE : PROGRAM_USE;
+	first->pause = 1 + random_below(random, DUEL_MOMENTS);
+	second->thread = (first->thread + 1 + random_below(random, p->threads - 1)) % p->threads;
+}
+
 void program_make(struct program *ret_program, enum program_mode mode, uint64_t seed)
 {
 	static const uint64_t quotas[] = {700, 1024, 2048, 8192};
 	struct random random = random_stream(seed, mode);
-	unsigned chosen[FAMILIES_MOST], taken[PROGRAM_STEPS], taken_count = 0, kinds, rarity;
+	unsigned chosen[FAMILIES_MOST], kinds, rarity, most;
+	struct taken taken = {.count = 0};
 	struct program *p = ret_program;
 
 	*p = (struct program){.mode = mode, .quota_mib = quotas[random_below(&random, 4)]};
 	p->threads = 1 + random_below(&random, PROGRAM_THREADS);
-	p->count = 16 + random_below(&random, PROGRAM_STEPS - 15);
+	most = 16 + random_below(&random, PROGRAM_STEPS - 16);
 	kinds = choose_families(&random, chosen);
 	rarity = 1u << random_below(&random, 5);
-	for (unsigned i = 0; i < p->count; i++) {
-		struct program_step *step = &p->step[i];
+	while (p->count < most) {
+		struct program_step *step;
 
-		step->number = i;
-		step->thread = random_below(&random, p->threads);
-		step->verb = choose_verb(p, &random, taken_count);
-		step->seed = random_below(&random, 1000000);
+		if (mode == PROGRAM_HOSTILE && p->threads > 1 && taken.count > 0 &&
+			random_below(&random, 3) == 0) {
+			add_duel(p, &random, &taken);
+			continue;
+		}
+		step = add(p, &random);
+		step->verb = choose_verb(p, &random, taken.count);
 		choose_accidents(p, &random, rarity, step);
 		if (step->verb == PROGRAM_TAKE) {
 			step->family = chosen[random_below(&random, kinds)];
-			taken[taken_count++] = i;
+			taken.number[taken.count++] = step->number;
 		} else {
-			/* rather something that was taken lately */
-			unsigned back = random_below(&random, taken_count < 6 ? taken_count : 6);
-
-			step->object = taken[taken_count - 1 - back];
+			step->object = choose_object(&random, &taken);
 		}
 	}
 }

@@ -26,13 +26,15 @@ static CUresult use_second(struct load *l, struct load_held *ret_held)
 	return r == CUDA_SUCCESS ? cu->cuCtxSetCurrent(l->context) : r;
 }
 
-/* What the context took may be another process's by now; sooner or later it gives it back. */
+/* What the context took may be another process's by now, if there is one; sooner or later it gives it back. */
 static CUresult retain(struct load *l)
 {
 	const struct door *cu = &l->client->cu;
 	CUresult r = CUDA_ERROR_OUT_OF_MEMORY;
 
-	for (unsigned i = 0; i < WAITS_MOST && r == CUDA_ERROR_OUT_OF_MEMORY; i++) {
+	unsigned most = l->ends_process ? 1 : WAITS_MOST;
+
+	for (unsigned i = 0; i < most && r == CUDA_ERROR_OUT_OF_MEMORY; i++) {
 		if (i > 0)
 			usleep(WAIT_US);
 		r = cu->cuDevicePrimaryCtxRetain(&l->context, l->client->device);
@@ -118,6 +120,13 @@ static CUresult give_reference(struct load *l, const struct load_held *held)
 	return l->client->cu.cuDevicePrimaryCtxRelease_v2(l->client->device);
 }
 
+/* Beside threads that use it, for whom nothing is as it was. */
+static CUresult reset(struct load *l, struct load_held *ret_held)
+{
+	return l->client->cu.cuDevicePrimaryCtxReset_v2(l->client->device);
+}
+
+const struct load_family load_primary_reset = {.weight = 1, .is_hostile = true, .take = reset};
 const struct load_family load_context = {
 	.weight = 4, .take = take_context, .give = give_context, .use = use_context};
 const struct load_family load_primary_reference = {

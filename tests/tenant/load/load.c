@@ -56,6 +56,7 @@ static bool may_choose(const struct load *l, unsigned name)
 	return load_uses((enum load_family_name)name) &&
 	       (l->is_alone || !families[name]->needs_solitude) &&
 	       (l->is_alone || l->ends_primary || !families[name]->stays_with_primary) &&
+	       (l->is_hostile || !families[name]->is_hostile) &&
 	       (l->ends_process || !families[name]->stays_with_process);
 }
 

@@ -29,6 +29,7 @@ struct load_family {
 	bool needs_solitude;	 /* disturbs other threads of its process */
 	bool stays_with_process; /* takes what stays until the process ends: for the hunt alone */
 	bool stays_with_primary; /* takes what stays until the primary context ends: for who ends that */
+	bool is_hostile;	 /* takes from other threads what they use: for the hunt alone */
 	bool bears_misuse; /* the driver refuses what was given back already, or goes on using what is */
 	/* Before everything, and after everything was given back; may be NULL. */
 	CUresult (*begin)(struct load *l);
@@ -67,6 +68,7 @@ struct load {
 	bool is_alone;		     /* no other thread of its process uses CUDA */
 	bool ends_primary;	     /* the primary context ends with the load */
 	bool ends_process;	     /* and so does the process */
+	bool is_hostile;	     /* calls may fail in any way */
 	uint64_t state;		     /* of the generator */
 	uint64_t own[LOAD_FAMILIES]; /* a word for each family */
 	CUcontext context;

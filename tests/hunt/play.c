@@ -266,7 +266,7 @@ static void read_program(const char *path)
 	fclose(file);
 }
 
-/* As many as the program takes things that may lie in shared chunks, where it has code. */
+/* As many as the program takes things that may lie in shared chunks, where it has code, or arrays of several threads. */
 static unsigned shared_chunks(void)
 {
 	static const enum load_family_name code[] = {LOAD_module, LOAD_library, LOAD_library_graph,
@@ -275,7 +275,7 @@ static unsigned shared_chunks(void)
 	static const enum load_family_name blocks[] = {LOAD_plain, LOAD_pitched, LOAD_array,
 		LOAD_sparse, LOAD_second_context, LOAD_context, LOAD_ipc, LOAD_deferred, LOAD_green,
 		LOAD_kept_green};
-	unsigned codes = 0, others = 0;
+	unsigned codes = 0, others = 0, arrays = 0;
 
 	for (unsigned i = 0; i < program.count; i++) {
 		if (program.step[i].verb != PROGRAM_TAKE)
@@ -284,8 +284,9 @@ static unsigned shared_chunks(void)
 			codes += program.step[i].family == code[k];
 		for (unsigned k = 0; k < ARRAY_SIZE(blocks); k++)
 			others += program.step[i].family == blocks[k];
+		arrays += program.step[i].family == LOAD_array;
 	}
-	return codes ? others : 0;
+	return codes ? others : program.threads > 1 ? arrays : 0;
 }
 
 static int run_program(const char *path, const char *region)

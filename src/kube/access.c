@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the API server is, and who this program is to it. */
+/* The API server's address, and the identity of this program. */
 #include "kube/access.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the API server is, and who this program is to it: from a pod's service account, or from a kubeconfig
- * file.
+ * The API server's address and the identity of this program: from a pod's service account, or from a
+ * kubeconfig file.
  *
  * A kubeconfig may name certificates and keys by path or as base64, a token or a file with it. Not supported,
  * and refused by name: users with a program (exec), an auth-provider, a password, or impersonation.

@@ -19,7 +19,7 @@
 #include "kube/lines.h"
 #include "kube/rate.h"
 #include "kube/token.h"
-#include "kube/verdict.h"
+#include "kube/answer.h"
 #include "net/http.h"
 
 #define SECOND_NS 1000000000ull
@@ -117,17 +117,17 @@ void kube_cancel(struct kube_call *call)
 }
 
 /* The call is gone before its callback comes, which may begin another or cancel any. */
-static void call_end(struct kube_call *call, const struct kube_verdict *verdict)
+static void call_end(struct kube_call *call, const struct kube_attempt *attempt)
 {
 	kube_done_fn *done = call->done;
 	void *context = call->context;
 	struct kube_answer answer = call->answer;
 	struct kube_result result = {
-		.outcome = verdict->outcome,
+		.outcome = attempt->outcome,
 		.status = answer.status,
 		.attempts = call->attempts,
-		.body = verdict->outcome ? NULL : answer.json,
-		.words = verdict->words.text,
+		.body = attempt->outcome ? NULL : answer.json,
+		.words = attempt->words.text,
 	};
 
 	call->answer = (struct kube_answer){0};
@@ -138,12 +138,12 @@ static void call_end(struct kube_call *call, const struct kube_verdict *verdict)
 
 /* Not before the pause is over, and then by the rate. Ends the call where its deadline comes first. */
 static void call_again(
-	struct kube_call *call, uint64_t pause_ns, const struct kube_verdict *verdict)
+	struct kube_call *call, uint64_t pause_ns, const struct kube_attempt *attempt)
 {
 	uint64_t at_ns = clock_now_ns() + pause_ns;
 
 	if (at_ns >= call->deadline_ns) {
-		call_end(call, verdict);
+		call_end(call, attempt);
 		return;
 	}
 	kube_answer_clear(&call->answer);
@@ -154,22 +154,22 @@ static void exchange_done(void *context, const struct http_result *result)
 {
 	struct kube_call *call = context;
 	struct kube_client *client = call->client;
-	struct kube_verdict verdict;
+	struct kube_attempt attempt;
 
 	call->exchange = NULL;
 	call->answer.status = result->status;
-	kube_judge(call->verb, result, &call->answer, &verdict);
-	if (verdict.outcome == KUBE_E_DENIED && call->answer.status == 401 && !call->was_renewed &&
+	kube_answer_classify(call->verb, result, &call->answer, &attempt);
+	if (attempt.outcome == KUBE_E_DENIED && call->answer.status == 401 && !call->was_renewed &&
 		kube_token_renew(&client->token, clock_now_ns())) {
 		call->was_renewed = true;
-		call_again(call, 0, &verdict);
-	} else if (verdict.may_repeat) {
+		call_again(call, 0, &attempt);
+	} else if (attempt.may_repeat) {
 		call_again(call,
 			result->retry_after_s ? result->retry_after_s * SECOND_NS
 					      : kube_client_pause_ns(client, call->attempts),
-			&verdict);
+			&attempt);
 	} else {
-		call_end(call, &verdict);
+		call_end(call, &attempt);
 	}
 }
 
@@ -194,11 +194,11 @@ static void exchange_data(void *context, int status, const char *bytes, size_t c
 		result = kube_answer_add(
 			&call->answer, bytes, count, call->client->settings.answer_most_bytes);
 	if (result) {
-		struct kube_verdict verdict = {.outcome = KUBE_E_NOT_UNDERSTOOD};
+		struct kube_attempt attempt = {.outcome = KUBE_E_NOT_UNDERSTOOD};
 
-		err_set(&verdict.words, 0, "the answer was not understood: %s", strerror(-result));
+		err_set(&attempt.words, 0, "the answer was not understood: %s", strerror(-result));
 		call->answer.status = status;
-		call_end(call, &verdict);
+		call_end(call, &attempt);
 	}
 }
 
@@ -235,17 +235,17 @@ static int call_send(struct kube_call *call)
 static void call_due(void *context)
 {
 	struct kube_call *call = context;
-	struct kube_verdict verdict = {.outcome = KUBE_E_CANCELLED};
+	struct kube_attempt attempt = {.outcome = KUBE_E_CANCELLED};
 
 	if (call->client->is_cancelled) {
-		err_set(&verdict.words, 0, "cancelled");
+		err_set(&attempt.words, 0, "cancelled");
 	} else {
 		if (!call_send(call))
 			return;
-		verdict.outcome = KUBE_E_UNREACHABLE;
-		err_set(&verdict.words, 0, "no memory");
+		attempt.outcome = KUBE_E_UNREACHABLE;
+		err_set(&attempt.words, 0, "no memory");
 	}
-	call_end(call, &verdict);
+	call_end(call, &attempt);
 }
 
 static int call_begin(struct kube_client *client, const struct verb *verb, const char *path,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a collection holds, and every change of it.
+ * The objects of a collection, and every change of them.
  *
  * The place in the stream of changes is a resourceVersion: of the list, then of each event and bookmark that
  * was told. A watch that ends in any way goes on from there, so nothing is lost and nothing told twice. 410
@@ -79,7 +79,7 @@ static bool leave(struct kube_follow *follow)
 	return goes_on;
 }
 
-static void go_on(void *context)
+static void resume(void *context)
 {
 	struct kube_follow *follow = context;
 
@@ -89,7 +89,7 @@ static void go_on(void *context)
 		list(follow);
 }
 
-static void go_on_after_pause(struct kube_follow *follow)
+static void resume_after_pause(struct kube_follow *follow)
 {
 	uint64_t pause_ns = kube_client_pause_ns(follow->client, ++follow->failed);
 
@@ -111,7 +111,7 @@ static void heard(struct kube_follow *follow)
 }
 
 /* The list is begun anew: without memory of a version, which a failed strdup() leaves as well. */
-static void forget_place(struct kube_follow *follow)
+static void forget_version(struct kube_follow *follow)
 {
 	set_text(&follow->version, NULL);
 	set_text(&follow->next, NULL);
@@ -154,10 +154,10 @@ static void take_page(struct kube_follow *follow, const json_t *page)
 /* Cancelled: it stays for kube_follow_stop(), and does nothing. */
 static void tell_trouble(struct kube_follow *follow, const struct kube_result *result)
 {
-	forget_place(follow);
+	forget_version(follow);
 	follow->events.trouble(follow->context, result->outcome, result->words);
 	if (leave(follow) && result->outcome != KUBE_E_CANCELLED)
-		go_on_after_pause(follow);
+		resume_after_pause(follow);
 }
 
 static void list_done(void *context, const struct kube_result *result)
@@ -172,7 +172,7 @@ static void list_done(void *context, const struct kube_result *result)
 	}
 	take_page(follow, result->body);
 	if (leave(follow))
-		go_on(follow);
+		resume(follow);
 }
 
 static void list(struct kube_follow *follow)
@@ -192,8 +192,8 @@ static void list(struct kube_follow *follow)
 		path = NULL;
 	if (!path || (follow->next && !next) ||
 		kube_get(follow->client, path, list_done, follow, &follow->call)) {
-		forget_place(follow);
-		go_on_after_pause(follow);
+		forget_version(follow);
+		resume_after_pause(follow);
 	}
 }
 
@@ -233,14 +233,14 @@ static int take_event(void *context, const json_t *line)
 /*
  * A watch that said nothing is followed by a pause: a server that ends each at once is not asked without end.
  */
-static void go_on_soon(struct kube_follow *follow)
+static void resume_soon(struct kube_follow *follow)
 {
 	if (follow->failed) {
-		go_on_after_pause(follow);
+		resume_after_pause(follow);
 		return;
 	}
 	follow->failed = 1; /* until it is heard of again */
-	go_on(follow);
+	resume(follow);
 }
 
 static void watch_done(void *context, const struct kube_result *result)
@@ -257,17 +257,17 @@ static void watch_done(void *context, const struct kube_result *result)
 	}
 	if (follow->is_expired || outcome == KUBE_E_GONE) {
 		follow->is_expired = false;
-		forget_place(follow);
+		forget_version(follow);
 		outcome = 0;
 	}
 	if (!outcome) {
-		go_on_soon(follow);
+		resume_soon(follow);
 		return;
 	}
 	follow->is_inside = true;
 	follow->events.trouble(follow->context, outcome, words);
 	if (leave(follow) && outcome != KUBE_E_CANCELLED)
-		go_on_after_pause(follow);
+		resume_after_pause(follow);
 }
 
 static void watch(struct kube_follow *follow)
@@ -281,7 +281,7 @@ static void watch(struct kube_follow *follow)
 		path = NULL;
 	if (!path || kube_stream(follow->client, path, SILENCE_S, take_event, watch_done, follow,
 			     &follow->call))
-		go_on_after_pause(follow);
+		resume_after_pause(follow);
 }
 
 int kube_follow_start(struct kube_client *client, const struct kube_follow_request *request,
@@ -294,7 +294,7 @@ int kube_follow_start(struct kube_client *client, const struct kube_follow_reque
 	follow->client = client;
 	follow->events = *events;
 	follow->context = context;
-	follow->timer = (struct loop_timer){.due = go_on, .context = follow};
+	follow->timer = (struct loop_timer){.due = resume, .context = follow};
 	follow->page_objects = request->page_objects ? request->page_objects : PAGE_OBJECTS;
 	set_text(&follow->path, request->path);
 	set_text(&follow->query, request->query);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a collection holds, and every change of it from then on: a list in pages and a watch behind it, which
- * goes on where it was when the connection breaks, the server restarts, or it ends by itself. Where the
+ * The objects of a collection, and every change of them from then on: a list in pages and a watch behind it,
+ * which goes on where it was when the connection breaks, the server restarts, or it ends by itself. Where the
  * server no longer knows that place, the collection is listed anew.
  *
  * Promise: after complete() the objects that were present since begin() are what the collection held at one
@@ -56,5 +56,5 @@ int kube_follow_start(struct kube_client *client, const struct kube_follow_reque
 /* Ends it; no callback comes any more. Accepts NULL. Before the end of the client. */
 void kube_follow_stop(struct kube_follow *follow);
 
-/* When the server was last heard of (CLOCK_MONOTONIC; 0: never): it says something about once a minute. */
+/* The time of the server's last message (CLOCK_MONOTONIC; 0: none); it sends one about once a minute. */
 uint64_t kube_follow_heard_ns(const struct kube_follow *follow);

@@ -2,7 +2,7 @@
 /*
  * An HTTP client in a daemon's loop.
  *
- * What libcurl says while it runs is only written down: bytes into the exchange's buffer. When it has
+ * Bytes that libcurl delivers while it runs are only stored: they go into the exchange's buffer. When it has
  * returned, deliver() calls the callbacks. So a callback never runs inside libcurl, which could not bear to
  * be called from there.
  */

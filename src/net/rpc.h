@@ -19,7 +19,7 @@
 struct rpc;
 struct rpc_server;
 struct rpc_call;
-struct rpc_question;
+struct rpc_request;
 
 /* gRPC's own numbers; any other may come from outside. */
 enum rpc_status {
@@ -33,7 +33,7 @@ enum rpc_status {
 	RPC_UNAVAILABLE = 14, /* nobody listens there */
 };
 
-/* The loop must outlive it, and it its servers and questions. */
+/* The loop must outlive it, and it its servers and requests. */
 int rpc_new(struct loop *loop, struct rpc **ret_rpc) MUST_CHECK;
 void rpc_free(struct rpc *rpc);
 
@@ -84,9 +84,9 @@ struct rpc_listener {
 };
 
 /* Calls a method of the server that listens on a socket. timeout_ns covers everything, a connection too. */
-int rpc_ask(struct rpc *rpc, const char *socket_path, const char *method, const void *message,
+int rpc_send(struct rpc *rpc, const char *socket_path, const char *method, const void *message,
 	size_t bytes, uint64_t timeout_ns, const struct rpc_listener *listener, void *context,
-	struct rpc_question **ret_question) MUST_CHECK;
+	struct rpc_request **ret_request) MUST_CHECK;
 
-/* Ends a question before its done(). Accepts NULL. */
-void rpc_question_free(struct rpc_question *question);
+/* Ends a request before its done(). Accepts NULL. */
+void rpc_request_free(struct rpc_request *request);

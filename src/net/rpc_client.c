@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A gRPC question: a channel, one call on it, and the end of both.
+ * A gRPC request: a channel, one call on it, and the end of both.
  *
  * Channels are not kept: a plugin asks a kubelet once in its life. Each has connections of its own, because
  * gRPC's common ones remember that nobody listened, and wait up to 20 s before they try again.
@@ -18,7 +18,7 @@
 #include "net/rpc.h"
 #include "net/rpc_queue.h"
 
-struct rpc_question {
+struct rpc_request {
 	struct rpc *rpc;
 	grpc_channel *channel;
 	grpc_call *call;
@@ -33,99 +33,99 @@ struct rpc_question {
 	grpc_slice words;
 };
 
-static void question_destroy(struct rpc_question *question)
+static void request_destroy(struct rpc_request *request)
 {
-	if (question->call)
-		grpc_call_unref(question->call);
-	if (question->channel)
-		grpc_channel_destroy(question->channel);
-	grpc_byte_buffer_destroy(question->sending);
-	grpc_byte_buffer_destroy(question->received);
-	grpc_metadata_array_destroy(&question->initial);
-	grpc_metadata_array_destroy(&question->trailing);
-	grpc_slice_unref(question->words);
-	free(question);
+	if (request->call)
+		grpc_call_unref(request->call);
+	if (request->channel)
+		grpc_channel_destroy(request->channel);
+	grpc_byte_buffer_destroy(request->sending);
+	grpc_byte_buffer_destroy(request->received);
+	grpc_metadata_array_destroy(&request->initial);
+	grpc_metadata_array_destroy(&request->trailing);
+	grpc_slice_unref(request->words);
+	free(request);
 }
 
-static void ask_grpc(
-	struct rpc_question *question, const grpc_op *ops, size_t count, struct rpc_op *op)
+static void start_batch(
+	struct rpc_request *request, const grpc_op *ops, size_t count, struct rpc_op *op)
 {
-	if (grpc_call_start_batch(question->call, ops, count, op, NULL) == GRPC_CALL_OK)
-		question->pending++;
+	if (grpc_call_start_batch(request->call, ops, count, op, NULL) == GRPC_CALL_OK)
+		request->pending++;
 }
 
 /* The end is told when everything has come, so that it is behind the last message. */
-static void was_answered(struct rpc_question *question)
+static void was_answered(struct rpc_request *request)
 {
-	struct rpc_listener listener = question->listener;
-	void *context = question->context;
-	int status = (int)question->status;
+	struct rpc_listener listener = request->listener;
+	void *context = request->context;
+	int status = (int)request->status;
 	char *words;
 
-	if (--question->pending || question->is_freed)
+	if (--request->pending || request->is_freed)
 		return;
-	words = grpc_slice_to_c_string(question->words);
-	question_destroy(question);
+	words = grpc_slice_to_c_string(request->words);
+	request_destroy(request);
 	listener.done(context, status, words);
 	gpr_free(words);
 }
 
 static void sent_done(struct rpc_op *op, bool is_ok)
 {
-	was_answered(RPC_PART_OF(op, struct rpc_question, sent));
+	was_answered(RPC_PART_OF(op, struct rpc_request, sent));
 }
 
 static void ended_done(struct rpc_op *op, bool is_ok)
 {
-	was_answered(RPC_PART_OF(op, struct rpc_question, ended));
+	was_answered(RPC_PART_OF(op, struct rpc_request, ended));
 }
 
-static void read_next(struct rpc_question *question)
+static void read_next(struct rpc_request *request)
 {
 	grpc_op read = {
-		.op = GRPC_OP_RECV_MESSAGE, .data.recv_message.recv_message = &question->received};
+		.op = GRPC_OP_RECV_MESSAGE, .data.recv_message.recv_message = &request->received};
 
-	ask_grpc(question, &read, 1, &question->read);
+	start_batch(request, &read, 1, &request->read);
 }
 
 static void read_done(struct rpc_op *op, bool is_ok)
 {
-	struct rpc_question *question = RPC_PART_OF(op, struct rpc_question, read);
-	grpc_byte_buffer *received = question->received;
+	struct rpc_request *request = RPC_PART_OF(op, struct rpc_request, read);
+	grpc_byte_buffer *received = request->received;
 
-	if (received && !question->is_freed) {
+	if (received && !request->is_freed) {
 		grpc_slice bytes = rpc_bytes_of(received);
 
-		question->received = NULL;
+		request->received = NULL;
 		grpc_byte_buffer_destroy(received);
-		read_next(question);
-		question->pending--; /* the next one is outstanding */
-		/* last: it may free the question */
-		question->listener.message(
-			question->context, GRPC_SLICE_START_PTR(bytes), GRPC_SLICE_LENGTH(bytes));
+		read_next(request);
+		request->pending--; /* the next one is outstanding */
+		/* last: it may free the request */
+		request->listener.message(
+			request->context, GRPC_SLICE_START_PTR(bytes), GRPC_SLICE_LENGTH(bytes));
 		grpc_slice_unref(bytes);
 		return;
 	}
-	was_answered(question);
+	was_answered(request);
 }
 
-static void begin(struct rpc_question *question)
+static void begin(struct rpc_request *request)
 {
 	grpc_op ops[] = {
 		{.op = GRPC_OP_SEND_INITIAL_METADATA},
-		{.op = GRPC_OP_SEND_MESSAGE, .data.send_message.send_message = question->sending},
+		{.op = GRPC_OP_SEND_MESSAGE, .data.send_message.send_message = request->sending},
 		{.op = GRPC_OP_SEND_CLOSE_FROM_CLIENT},
 		{.op = GRPC_OP_RECV_INITIAL_METADATA,
-			.data.recv_initial_metadata.recv_initial_metadata = &question->initial},
+			.data.recv_initial_metadata.recv_initial_metadata = &request->initial},
 	};
 	grpc_op end = {.op = GRPC_OP_RECV_STATUS_ON_CLIENT,
-		.data.recv_status_on_client = {.trailing_metadata = &question->trailing,
-			.status = &question->status,
-			.status_details = &question->words}};
+		.data.recv_status_on_client = {.trailing_metadata = &request->trailing,
+			.status = &request->status,
+			.status_details = &request->words}};
 
-	ask_grpc(question, ops, sizeof(ops) / sizeof(*ops), &question->sent);
-	ask_grpc(question, &end, 1, &question->ended);
-	read_next(question);
+	start_batch(request, ops, sizeof(ops) / sizeof(*ops), &request->sent);
+	start_batch(request, &end, 1, &request->ended);
+	read_next(request);
 }
 
 static grpc_channel *channel_to(const char *address)
@@ -146,48 +146,48 @@ static grpc_channel *channel_to(const char *address)
 	return channel;
 }
 
-int rpc_ask(struct rpc *rpc, const char *socket_path, const char *method, const void *message,
+int rpc_send(struct rpc *rpc, const char *socket_path, const char *method, const void *message,
 	size_t bytes, uint64_t timeout_ns, const struct rpc_listener *listener, void *context,
-	struct rpc_question **ret_question)
+	struct rpc_request **ret_request)
 {
 	char address[sizeof(struct sockaddr_un) + 8];
-	struct rpc_question *question;
+	struct rpc_request *request;
 	gpr_timespec deadline = gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
 		gpr_time_from_nanos((int64_t)timeout_ns, GPR_TIMESPAN));
 	grpc_slice path;
 
 	if (rpc_address_of(socket_path, address, sizeof(address)))
 		return -ENAMETOOLONG;
-	question = calloc(1, sizeof(*question));
-	if (!question)
+	request = calloc(1, sizeof(*request));
+	if (!request)
 		return -ENOMEM;
-	question->rpc = rpc;
-	question->listener = *listener;
-	question->context = context;
-	question->sent = (struct rpc_op){.done = sent_done, .owner = question};
-	question->read = (struct rpc_op){.done = read_done, .owner = question};
-	question->ended = (struct rpc_op){.done = ended_done, .owner = question};
-	question->words = grpc_empty_slice();
-	question->sending = rpc_buffer_of(message, bytes);
-	grpc_metadata_array_init(&question->initial);
-	grpc_metadata_array_init(&question->trailing);
-	question->channel = channel_to(address);
+	request->rpc = rpc;
+	request->listener = *listener;
+	request->context = context;
+	request->sent = (struct rpc_op){.done = sent_done, .owner = request};
+	request->read = (struct rpc_op){.done = read_done, .owner = request};
+	request->ended = (struct rpc_op){.done = ended_done, .owner = request};
+	request->words = grpc_empty_slice();
+	request->sending = rpc_buffer_of(message, bytes);
+	grpc_metadata_array_init(&request->initial);
+	grpc_metadata_array_init(&request->trailing);
+	request->channel = channel_to(address);
 	path = grpc_slice_from_copied_string(method);
-	question->call = grpc_channel_create_call(question->channel, NULL, GRPC_PROPAGATE_DEFAULTS,
+	request->call = grpc_channel_create_call(request->channel, NULL, GRPC_PROPAGATE_DEFAULTS,
 		rpc_queue(rpc), path, NULL, deadline, NULL);
 	grpc_slice_unref(path);
-	begin(question);
-	*ret_question = question;
+	begin(request);
+	*ret_request = request;
 	return 0;
 }
 
-void rpc_question_free(struct rpc_question *question)
+void rpc_request_free(struct rpc_request *request)
 {
-	if (!question)
+	if (!request)
 		return;
-	question->is_freed = true;
-	grpc_call_cancel(question->call, NULL);
-	while (question->pending)
-		rpc_wait_for(question->rpc, question);
-	question_destroy(question);
+	request->is_freed = true;
+	grpc_call_cancel(request->call, NULL);
+	while (request->pending)
+		rpc_wait_for(request->rpc, request);
+	request_destroy(request);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What gRPC has finished, handed to the loop.
+ * Finished operations of gRPC, handed to the loop.
  *
  * gRPC's completion queue can only be waited for by a thread. That thread does nothing but put what is
  * finished into a list and make a descriptor readable; the loop takes it from there.
@@ -124,7 +124,7 @@ static void destroy(struct rpc *rpc)
 	grpc_shutdown();
 }
 
-/* What matters of it comes back as a status, and is told by whoever asked. */
+/* Every failure also comes back as a status, which its caller logs. */
 static void keep_grpc_quiet(gpr_log_func_args *args)
 {
 	log_debug("grpc says", STR("text", args->message));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What gRPC has finished, handed from its threads to the loop; for net/rpc_*.c alone. */
+/* Finished operations of gRPC, handed from its threads to the loop; for net/rpc_*.c alone. */
 #pragma once
 
 #include <grpc/grpc.h>
@@ -10,7 +10,7 @@
 
 struct rpc;
 
-/* Something that gRPC was asked to do, as part of what waits for it. It stays until done() is called. */
+/* An operation that gRPC carries out, as a member of its owner. It stays until done() is called. */
 struct rpc_op {
 	void (*done)(struct rpc_op *op, bool is_ok);
 	const void *owner; /* by whom rpc_wait_for() finds it */

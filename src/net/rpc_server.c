@@ -60,7 +60,7 @@ static void call_free(struct rpc_call *call)
 	free(call);
 }
 
-static void ask_grpc(struct rpc_call *call, const grpc_op *ops, size_t count, struct rpc_op *op)
+static void start_batch(struct rpc_call *call, const grpc_op *ops, size_t count, struct rpc_op *op)
 {
 	/* it refuses only what is wrong by our own fault */
 	if (grpc_call_start_batch(call->call, ops, count, op, NULL) == GRPC_CALL_OK)
@@ -96,7 +96,7 @@ static void send_next(struct rpc_call *call)
 	}
 	call->has_begun_answer = call->is_sending = true;
 	call->has_ended = call->is_ending;
-	ask_grpc(call, ops, count, &call->sent);
+	start_batch(call, ops, count, &call->sent);
 }
 
 static void sent_done(struct rpc_op *op, bool is_ok)
@@ -186,9 +186,9 @@ static void begin(struct rpc_call *call)
 		.op = GRPC_OP_RECV_MESSAGE, .data.recv_message.recv_message = &call->received};
 
 	call->method = method_of(call->server, call->details.method);
-	ask_grpc(call, &close, 1, &call->closed);
+	start_batch(call, &close, 1, &call->closed);
 	if (call->method)
-		ask_grpc(call, &read, 1, &call->read);
+		start_batch(call, &read, 1, &call->read);
 	else
 		end(call, RPC_UNIMPLEMENTED, "there is no such method here");
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The plugin's tie to the kubelet.
+ * The plugin's registration with the kubelet.
  *
- * Four times a second the two sockets are looked at: whether the kubelet's is another than the one we
- * registered at, and whether ours is there. That costs two system calls, and unlike a watch on the folder it
- * cannot miss what happened while the folder itself was made anew, or mounted over.
+ * Four times a second the two sockets are compared with what was there: whether the kubelet's is another than
+ * the one we registered at, and whether ours is there. That costs two system calls, and unlike a watch on the
+ * folder it cannot miss what happened while the folder itself was made anew, or mounted over.
  */
 #include "plugin/kubelet.h"
 
@@ -21,7 +21,7 @@
 
 #define LOG_TOPIC   LOG_KUBELET
 
-#define LOOK_NS	    (250ull * 1000000)
+#define POLL_NS	    (250ull * 1000000)
 #define REFUSED_NS  (1000ull * 1000000) /* after a failure */
 #define REGISTER_NS (5ull * 1000000000)
 #define REGISTER    "/v1beta1.Registration/Register"
@@ -31,9 +31,9 @@ struct kubelet {
 	struct rpc *rpc;
 	struct service *service;
 	struct loop_timer timer;
-	struct rpc_server *server;     /* NULL: is not tied */
-	struct rpc_question *question; /* NULL: nothing is asked */
-	struct stat registered_at;     /* the socket that the question went to */
+	struct rpc_server *server;	  /* NULL: is not tied */
+	struct rpc_request *registration; /* NULL: nothing is asked */
+	struct stat registered_at;	  /* the socket that the registration went to */
 	const char *kubelet_path, *resource_name;
 	char path[108], *name; /* of our socket; its name is in the path */
 	bool is_refused;       /* said once, until it goes well */
@@ -45,11 +45,11 @@ static bool is_same(const struct stat *a, const struct stat *b)
 	       a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
 }
 
-static void untie(struct kubelet *kubelet)
+static void detach(struct kubelet *kubelet)
 {
-	rpc_question_free(kubelet->question);
+	rpc_request_free(kubelet->registration);
 	rpc_server_free(kubelet->server);
-	kubelet->question = NULL;
+	kubelet->registration = NULL;
 	kubelet->server = NULL;
 	service_forget_watchers(kubelet->service);
 }
@@ -58,12 +58,12 @@ static void ignore_message(void *context, const void *message, size_t bytes)
 {
 }
 
-/* What fails is tried again at the next look: the tie is cut, but not from a callback of its own server. */
+/* A failure is repaired at the next poll, because a server must not be ended from its own callback. */
 static void registered(void *context, int status, const char *words)
 {
 	struct kubelet *kubelet = context;
 
-	kubelet->question = NULL;
+	kubelet->registration = NULL;
 	if (status == RPC_OK) {
 		log_info("registered with the kubelet", STR("resource", kubelet->resource_name),
 			STR("socket", kubelet->path));
@@ -77,7 +77,7 @@ static void registered(void *context, int status, const char *words)
 	memset(&kubelet->registered_at, 0, sizeof(kubelet->registered_at));
 }
 
-static int ask_to_register(struct kubelet *kubelet)
+static int send_registration(struct kubelet *kubelet)
 {
 	static char version[] = "v1beta1";
 	static const struct rpc_listener listener = {ignore_message, registered};
@@ -93,24 +93,24 @@ static int ask_to_register(struct kubelet *kubelet)
 	if (!packed)
 		return -ENOMEM;
 	bytes = v1beta1__register_request__pack(&request, packed);
-	result = rpc_ask(kubelet->rpc, kubelet->kubelet_path, REGISTER, packed, bytes, REGISTER_NS,
-		&listener, kubelet, &kubelet->question);
+	result = rpc_send(kubelet->rpc, kubelet->kubelet_path, REGISTER, packed, bytes, REGISTER_NS,
+		&listener, kubelet, &kubelet->registration);
 	free(packed);
 	return result;
 }
 
 /* The kubelet asks back while it registers, so the server is there first. */
-static void tie(struct kubelet *kubelet, const struct stat *at)
+static void attach(struct kubelet *kubelet, const struct stat *at)
 {
 	struct err err = ERR_NULL;
 	int result;
 
-	untie(kubelet);
+	detach(kubelet);
 	result = rpc_serve(kubelet->rpc, kubelet->path, &service_methods, kubelet->service,
 		&kubelet->server, &err);
 	if (!result) {
 		kubelet->registered_at = *at;
-		result = ask_to_register(kubelet);
+		result = send_registration(kubelet);
 	}
 	if (!result)
 		return;
@@ -118,24 +118,24 @@ static void tie(struct kubelet *kubelet, const struct stat *at)
 		log_warn("the plugin's socket could not be made; it is tried again",
 			STR("why", err.text[0] ? err.text : strerror(-result)));
 	kubelet->is_refused = true;
-	untie(kubelet);
+	detach(kubelet);
 }
 
-static void look(void *context)
+static void poll_sockets(void *context)
 {
 	struct kubelet *kubelet = context;
 	struct stat theirs, ours;
 
 	loop_timer_set(kubelet->loop, &kubelet->timer,
-		clock_now_ns() + (kubelet->is_refused ? REFUSED_NS : LOOK_NS));
+		clock_now_ns() + (kubelet->is_refused ? REFUSED_NS : POLL_NS));
 	if (stat(kubelet->kubelet_path, &theirs) < 0)
 		return; /* it comes back, and then it is another */
 	if (!kubelet->server || !is_same(&theirs, &kubelet->registered_at) ||
 		stat(kubelet->path, &ours) < 0)
-		tie(kubelet, &theirs);
+		attach(kubelet, &theirs);
 }
 
-/* Beside the kubelet's, named after the resource: "nvidia-gpu.sock", as those who look for it expect. */
+/* Beside the kubelet's, named after the resource: "nvidia-gpu.sock", as HAMi has it. */
 static int name_socket(struct kubelet *kubelet, struct err *err)
 {
 	const char *slash = strrchr(kubelet->kubelet_path, '/'),
@@ -167,7 +167,7 @@ int kubelet_start(struct loop *loop, struct rpc *rpc, const struct kubelet_reque
 	kubelet->service = service;
 	kubelet->kubelet_path = request->socket_path;
 	kubelet->resource_name = request->resource_name;
-	kubelet->timer = (struct loop_timer){.due = look, .context = kubelet};
+	kubelet->timer = (struct loop_timer){.due = poll_sockets, .context = kubelet};
 	result = name_socket(kubelet, err);
 	if (result) {
 		free(kubelet);
@@ -183,6 +183,6 @@ void kubelet_stop(struct kubelet *kubelet)
 	if (!kubelet)
 		return;
 	loop_timer_clear(kubelet->loop, &kubelet->timer);
-	untie(kubelet);
+	detach(kubelet);
 	free(kubelet);
 }

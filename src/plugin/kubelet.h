@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The plugin's tie to the kubelet: a server on a socket beside the kubelet's, and a registration there, made
- * anew whenever the kubelet comes back, which has removed our socket then and forgotten us.
+ * The plugin's registration with the kubelet: a server on a socket beside the kubelet's, and a request there,
+ * made anew whenever the kubelet comes back, which has removed our socket then and forgotten us.
  */
 #pragma once
 

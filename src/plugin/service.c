@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the plugin answers the kubelet. */
+/* The plugin's answers to the kubelet. */
 #include "plugin/service.h"
 
 #include <device_plugin.pb-c.h>

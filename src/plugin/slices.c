@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the kubelet is told that this node has. */
+/* The list of slices that the kubelet is given. */
 #include "plugin/slices.h"
 
 #include <device_plugin.pb-c.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the kubelet is told that this node has: each device as so many slices, "<UUID>-<i>". */
+/* The list of slices that the kubelet is given: each device as so many, "<UUID>-<i>". */
 #pragma once
 
 #include <stddef.h>

@@ -18,7 +18,7 @@ struct scene {
 	const char *token_file;
 };
 
-/* What a call ended with. */
+/* The end of a call. */
 struct seen {
 	bool is_done;
 	enum kube_outcome outcome;
@@ -92,6 +92,17 @@ static inline void scene_run(struct scene *scene, unsigned ms)
 
 	while (clock_now_ns() < until)
 		assert_int_equal(loop_run(scene->loop, until), 0);
+}
+
+/* Lets the loop run until so many requests have come, and a moment longer. */
+static inline void scene_wait_for_requests(struct scene *scene, size_t count)
+{
+	uint64_t until = clock_now_ns() + 5 * SECOND_NS;
+
+	while (server_count(&scene->server) < count && clock_now_ns() < until)
+		scene_run(scene, 10);
+	assert_int_equal(server_count(&scene->server), count);
+	scene_run(scene, 50);
 }
 
 static inline void scene_done(void *context, const struct kube_result *result)

@@ -196,3 +196,13 @@ const char *server_request(struct server *server, size_t i)
 	pthread_mutex_unlock(&server->lock);
 	return text;
 }
+
+size_t server_count(struct server *server)
+{
+	size_t count;
+
+	pthread_mutex_lock(&server->lock);
+	count = server->request_count;
+	pthread_mutex_unlock(&server->lock);
+	return count;
+}

@@ -46,5 +46,8 @@ void server_start(struct server *server, const struct server_step *steps, size_t
 /* Closes everything and fails the test where a request was not in the script, or a step was not asked for. */
 void server_stop(struct server *server);
 
+/* How many requests have come. */
+size_t server_count(struct server *server);
+
 /* The text of the i-th request, or "". */
 const char *server_request(struct server *server, size_t i);

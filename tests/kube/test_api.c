@@ -15,7 +15,7 @@
 #define CORE "/api/v1/namespaces/default"
 #define MAPS CORE "/configmaps"
 
-/* What the tests make bears a label, by which it is followed and deleted. */
+/* The label of all that the tests make, by which it is followed and deleted. */
 #define OURS	"labelSelector=test%3Dkube"
 #define OBJECTS 2000
 
@@ -55,7 +55,7 @@ static void shell(const char *format, ...)
 	assert_int_equal(system(command), 0);
 }
 
-/* What an earlier test left is gone when this returns. */
+/* Removes the objects of an earlier test. */
 static void delete_ours(void)
 {
 	/* one call; without --raw kubectl makes one for each */
@@ -150,7 +150,7 @@ static unsigned open_sockets(void)
 	return count;
 }
 
-/* What is followed: how often each map was told, and which are present. */
+/* The followed maps: how often each was reported, and which are present. */
 struct model {
 	unsigned lists, told[OBJECTS], troubles;
 	bool is_present[OBJECTS], is_complete;

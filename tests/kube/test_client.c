@@ -121,7 +121,7 @@ static void a_create_whose_answer_is_lost_is_not_repeated(void **state)
 	seen = CREATE({.expect = "POST", .status = 500});
 	assert_int_equal(seen.outcome, KUBE_E_UNCERTAIN);
 	seen_clear(&seen);
-	scene.settings.attempt_ns = SECOND_NS / 5;
+	scene.settings.attempt_ns = SECOND_NS;
 	seen = CREATE({.expect = "POST", .status = 0, .end = SERVER_HANG});
 	assert_int_equal(seen.outcome, KUBE_E_UNCERTAIN);
 	seen_clear(&seen);
@@ -181,10 +181,10 @@ static void a_deadline_ends_a_call(void **state)
 	struct seen seen;
 
 	scene = fresh();
-	scene.settings.deadline_ns = SECOND_NS / 2;
+	scene.settings.deadline_ns = SECOND_NS;
 	seen = GET({.expect = "GET", .status = 0, .end = SERVER_HANG});
 	assert_int_equal(seen.outcome, KUBE_E_UNREACHABLE);
-	assert_true(clock_now_ns() - began < 2 * SECOND_NS);
+	assert_true(clock_now_ns() - began < 4 * SECOND_NS);
 	seen_clear(&seen);
 }
 
@@ -255,16 +255,16 @@ static void another_thread_can_cancel_everything(void **state)
 	/* one is under way, the other waits for its turn */
 	assert_int_equal(kube_get(scene.client, "/one", scene_done, &one, &call), 0);
 	assert_int_equal(kube_get(scene.client, "/two", scene_done, &two, &call), 0);
-	scene_run(&scene, 100);
+	scene_wait_for_requests(&scene, 1);
 	assert_false(one.is_done || two.is_done);
 	pthread_create(&thread, NULL, say_stop, &fd);
-	scene_wait(&scene, &one.is_done, 1);
-	scene_wait(&scene, &two.is_done, 1);
+	scene_wait(&scene, &one.is_done, 5);
+	scene_wait(&scene, &two.is_done, 5);
 	pthread_join(thread, NULL);
 	assert_int_equal(one.outcome, KUBE_E_CANCELLED);
 	assert_int_equal(two.outcome, KUBE_E_CANCELLED);
 	assert_int_equal(kube_get(scene.client, "/later", scene_done, &later, &call), 0);
-	scene_wait(&scene, &later.is_done, 1);
+	scene_wait(&scene, &later.is_done, 5);
 	assert_int_equal(later.outcome, KUBE_E_CANCELLED);
 	scene_end(&scene);
 	close(fd);
@@ -280,7 +280,7 @@ static void a_call_that_is_cancelled_says_nothing_more(void **state)
 	scene = fresh();
 	SCENE_BEGIN(&scene, steps);
 	assert_int_equal(kube_get(scene.client, "/api", scene_done, &seen, &call), 0);
-	scene_run(&scene, 100);
+	scene_wait_for_requests(&scene, 1);
 	assert_int_equal(kube_get(scene.client, "/api", scene_done, &seen, &waiting), 0);
 	kube_cancel(waiting);
 	kube_cancel(call);

@@ -11,7 +11,7 @@
 #include "kube/follow.h"
 #include "tests/kube/scene.h"
 
-/* What was told: "[" begin, "]" complete, "+name@version", "-name@version", "!" trouble. */
+/* The log of callbacks: "[" begin, "]" complete, "+name@version", "-name@version", "!" trouble. */
 struct told {
 	char text[2048];
 	struct kube_follow *follow;
@@ -109,7 +109,7 @@ static void follow_to(const struct server_step *steps, size_t count, const char 
 	for (uint64_t until = clock_now_ns() + 5 * SECOND_NS;
 		!told.is_over && clock_now_ns() < until;)
 		assert_int_equal(loop_run(scene.loop, until), 0);
-	scene_run(&scene, 300);
+	scene_wait_for_requests(&scene, count);
 	assert_string_equal(told.text, expected);
 	assert_in_range(
 		kube_follow_heard_ns(told.follow), clock_now_ns() - 5 * SECOND_NS, clock_now_ns());
@@ -217,7 +217,7 @@ static void it_can_be_stopped_from_its_own_callback(void **state)
 	scene = (struct scene){.settings = scene_settings()};
 	SCENE_BEGIN(&scene, steps);
 	start(&told);
-	scene_run(&scene, 500);
+	scene_wait_for_requests(&scene, 2);
 	assert_string_equal(told.text, "[]+b@11 ");
 	scene_end(&scene);
 	/* and in a list */
@@ -225,7 +225,7 @@ static void it_can_be_stopped_from_its_own_callback(void **state)
 	scene = (struct scene){.settings = scene_settings()};
 	scene_begin(&scene, &one_page, 1);
 	start(&told);
-	scene_run(&scene, 500);
+	scene_wait_for_requests(&scene, 1);
 	assert_string_equal(told.text, "[+a@7 ");
 	scene_end(&scene);
 }
@@ -240,10 +240,10 @@ static void a_client_that_is_cancelled_follows_no_more(void **state)
 	scene.settings.cancel_fd = fd;
 	SCENE_BEGIN(&scene, steps);
 	start(&told);
-	scene_run(&scene, 300);
+	scene_wait_for_requests(&scene, 2);
 	assert_return_code(eventfd_write(fd, 1), 0);
-	scene_wait(&scene, &told.is_over, 1);
-	scene_run(&scene, 500);
+	scene_wait(&scene, &told.is_over, 5);
+	scene_run(&scene, 300);
 	assert_string_equal(told.text, "[+a@7 ]!");
 	assert_int_equal(told.outcome, KUBE_E_CANCELLED);
 	kube_follow_stop(told.follow);

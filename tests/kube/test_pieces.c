@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the client is made of and needs no server: the rate, pauses, lines, base64, tokens, kubeconfigs. */
+/* Parts of the client that need no server: the rate, pauses, lines, base64, tokens, kubeconfigs. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

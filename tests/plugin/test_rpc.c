@@ -111,17 +111,36 @@ static void wait_for(const bool *flag)
 	assert_true(*flag);
 }
 
-static struct rpc_question *ask(
+/* Lets the loop run until the server holds a call, or such a call has gone. */
+static void wait_for_held(bool is_held)
+{
+	uint64_t until = clock_now_ns() + 5 * SECOND_NS;
+
+	while (!held == is_held && clock_now_ns() < until)
+		run(5);
+	assert_int_equal(held != NULL, is_held);
+}
+
+static void wait_for_text(const struct answer *answer, const char *text)
+{
+	uint64_t until = clock_now_ns() + 5 * SECOND_NS;
+
+	while (strcmp(answer->text, text) && clock_now_ns() < until)
+		run(5);
+	assert_string_equal(answer->text, text);
+}
+
+static struct rpc_request *ask(
 	void **state, const char *method, const char *text, struct answer *answer)
 {
 	struct scratch *s = *state;
-	struct rpc_question *question;
+	struct rpc_request *request;
 
 	memset(answer, 0, sizeof(*answer));
-	assert_int_equal(rpc_ask(rpc, s->file, method, text, strlen(text), SECOND_NS, &listener,
-				 answer, &question),
+	assert_int_equal(rpc_send(rpc, s->file, method, text, strlen(text), 2 * SECOND_NS,
+				 &listener, answer, &request),
 		0);
-	return question;
+	return request;
 }
 
 static void a_message_is_answered(void **state)
@@ -159,17 +178,14 @@ static void a_stream_gets_every_state_and_at_last_the_last(void **state)
 	struct answer answer;
 
 	ask(state, "/t.T/Hold", "x", &answer);
-	run(200);
-	assert_non_null(held);
+	wait_for_held(true);
 	rpc_push(held, "1", 1);
-	run(200);
-	assert_string_equal(answer.text, "1|");
+	wait_for_text(&answer, "1|");
 	/* the first of these is on its way, the second is replaced */
 	rpc_push(held, "2", 1);
 	rpc_push(held, "3", 1);
 	rpc_push(held, "4", 1);
-	run(200);
-	assert_string_equal(answer.text, "1|2|4|");
+	wait_for_text(&answer, "1|2|4|");
 	rpc_refuse(held, RPC_OK, "");
 	wait_for(&answer.is_done);
 	assert_int_equal(answer.status, RPC_OK);
@@ -179,21 +195,20 @@ static void a_stream_gets_every_state_and_at_last_the_last(void **state)
 static void a_client_that_leaves_is_told(void **state)
 {
 	struct answer answer;
-	struct rpc_question *question = ask(state, "/t.T/Hold", "x", &answer);
+	struct rpc_request *request = ask(state, "/t.T/Hold", "x", &answer);
 
-	run(200);
-	assert_non_null(held);
-	rpc_question_free(question);
-	run(200);
+	wait_for_held(true);
+	rpc_request_free(request);
+	wait_for_held(false);
 	assert_int_equal(gone_count, 1);
 	assert_false(answer.is_done);
 	/* its time-out is the same to the server */
 	ask(state, "/t.T/Hold", "x", &answer);
 	wait_for(&answer.is_done);
 	assert_int_equal(answer.status, RPC_TIMED_OUT);
-	run(200);
+	wait_for_held(false);
 	assert_int_equal(gone_count, 2);
-	rpc_question_free(NULL);
+	rpc_request_free(NULL);
 }
 
 static void a_server_that_ends_ends_its_calls(void **state)
@@ -202,8 +217,7 @@ static void a_server_that_ends_ends_its_calls(void **state)
 	struct scratch *s = *state;
 
 	ask(state, "/t.T/Hold", "x", &answer);
-	run(200);
-	assert_non_null(held);
+	wait_for_held(true);
 	rpc_server_free(server);
 	server = NULL;
 	wait_for(&answer.is_done);
@@ -225,7 +239,7 @@ static void a_server_that_ends_ends_its_calls(void **state)
 static void a_path_that_is_too_long_is_refused(void **state)
 {
 	struct rpc_server *none;
-	struct rpc_question *question;
+	struct rpc_request *request;
 	struct err err = ERR_NULL;
 	char path[200];
 
@@ -234,7 +248,7 @@ static void a_path_that_is_too_long_is_refused(void **state)
 	path[sizeof(path) - 1] = 0;
 	assert_int_equal(rpc_serve(rpc, path, &service, NULL, &none, &err), -ENAMETOOLONG);
 	assert_int_equal(
-		rpc_ask(rpc, path, "/t.T/Echo", "", 0, SECOND_NS, &listener, NULL, &question),
+		rpc_send(rpc, path, "/t.T/Echo", "", 0, SECOND_NS, &listener, NULL, &request),
 		-ENAMETOOLONG);
 	assert_int_equal(
 		rpc_serve(rpc, "/nonexistent/folder/socket", &service, NULL, &none, &err), -EIO);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the answer to one attempt means. */
-#include "kube/verdict.h"
+/* The answer to one attempt, and its meaning. */
+#include "kube/answer.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -68,24 +68,24 @@ static bool was_turned_away(const struct http_result *result)
 }
 
 /* No answer of use came. */
-static void judge_failure(
-	const struct verb *verb, bool nothing_was_done, struct kube_verdict *ret_verdict)
+static void classify_failure(
+	const struct verb *verb, bool nothing_was_done, struct kube_attempt *ret_attempt)
 {
-	ret_verdict->outcome = nothing_was_done || verb->is_repeatable || verb->is_stream
+	ret_attempt->outcome = nothing_was_done || verb->is_repeatable || verb->is_stream
 				       ? KUBE_E_UNREACHABLE
 				       : KUBE_E_UNCERTAIN;
-	ret_verdict->may_repeat = !verb->is_stream && ret_verdict->outcome == KUBE_E_UNREACHABLE;
+	ret_attempt->may_repeat = !verb->is_stream && ret_attempt->outcome == KUBE_E_UNREACHABLE;
 }
 
-static void judge_status(const struct verb *verb, const struct http_result *result,
-	const struct kube_answer *answer, struct kube_verdict *ret_verdict)
+static void classify_status(const struct verb *verb, const struct http_result *result,
+	const struct kube_answer *answer, struct kube_attempt *ret_attempt)
 {
 	const char *said = text_at(answer->json, "message");
 
-	ret_verdict->outcome = outcome_of(result->status, answer->json);
-	if (ret_verdict->outcome == KUBE_E_UNREACHABLE)
-		judge_failure(verb, was_turned_away(result), ret_verdict);
-	err_set(&ret_verdict->words, 0, "the API server answered %d%s%s", result->status,
+	ret_attempt->outcome = outcome_of(result->status, answer->json);
+	if (ret_attempt->outcome == KUBE_E_UNREACHABLE)
+		classify_failure(verb, was_turned_away(result), ret_attempt);
+	err_set(&ret_attempt->words, 0, "the API server answered %d%s%s", result->status,
 		*said ? ": " : "", said);
 }
 
@@ -99,27 +99,27 @@ static void parse(struct kube_answer *answer)
 	answer->count = answer->room = 0;
 }
 
-void kube_judge(const struct verb *verb, const struct http_result *result,
-	struct kube_answer *answer, struct kube_verdict *ret_verdict)
+void kube_answer_classify(const struct verb *verb, const struct http_result *result,
+	struct kube_answer *answer, struct kube_attempt *ret_attempt)
 {
 	bool is_success = result->status >= 200 && result->status < 300;
 
-	*ret_verdict = (struct kube_verdict){0};
+	*ret_attempt = (struct kube_attempt){0};
 	if (result->outcome == HTTP_E_TOO_LARGE) {
-		ret_verdict->outcome = KUBE_E_NOT_UNDERSTOOD;
-		err_set(&ret_verdict->words, 0, "the answer is too large");
+		ret_attempt->outcome = KUBE_E_NOT_UNDERSTOOD;
+		err_set(&ret_attempt->words, 0, "the answer is too large");
 		return;
 	}
 	if (result->outcome) {
-		judge_failure(verb, result->outcome == HTTP_E_NOT_SENT, ret_verdict);
-		err_set(&ret_verdict->words, 0, "no answer from the API server: %s", result->words);
+		classify_failure(verb, result->outcome == HTTP_E_NOT_SENT, ret_attempt);
+		err_set(&ret_attempt->words, 0, "no answer from the API server: %s", result->words);
 		return;
 	}
 	parse(answer);
 	if (!is_success) {
-		judge_status(verb, result, answer, ret_verdict);
+		classify_status(verb, result, answer, ret_attempt);
 	} else if (!verb->is_stream && !answer->json) {
-		ret_verdict->outcome = KUBE_E_NOT_UNDERSTOOD;
-		err_set(&ret_verdict->words, 0, "the API server's answer is not JSON");
+		ret_attempt->outcome = KUBE_E_NOT_UNDERSTOOD;
+		err_set(&ret_attempt->words, 0, "the API server's answer is not JSON");
 	}
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the answer to one attempt means. */
+/* The answer to one attempt, and its meaning. */
 #pragma once
 
 #include <jansson.h>
@@ -22,10 +22,10 @@ struct kube_answer {
 	int status;
 	char *bytes;
 	size_t count, room;
-	json_t *json; /* parsed by kube_judge() */
+	json_t *json; /* parsed by kube_answer_classify() */
 };
 
-struct kube_verdict {
+struct kube_attempt {
 	enum kube_outcome outcome;
 	bool may_repeat;
 	struct err words;
@@ -36,5 +36,5 @@ int kube_answer_add(
 	struct kube_answer *answer, const char *bytes, size_t count, size_t most_bytes) MUST_CHECK;
 void kube_answer_clear(struct kube_answer *answer);
 
-void kube_judge(const struct verb *verb, const struct http_result *result,
-	struct kube_answer *answer, struct kube_verdict *ret_verdict);
+void kube_answer_classify(const struct verb *verb, const struct http_result *result,
+	struct kube_answer *answer, struct kube_attempt *ret_attempt);

@@ -472,6 +472,7 @@ TEST(the_function_of_a_node_is_no_librarys_kernel)
 	CUgraph graph;
 	CUgraphNode node;
 	CUkernel kernel;
+	CUgraphExec exec;
 	CUDA_KERNEL_NODE_PARAMS_v2 params = {.gridDimX = 1,
 		.gridDimY = 1,
 		.gridDimZ = 1,
@@ -491,12 +492,16 @@ TEST(the_function_of_a_node_is_no_librarys_kernel)
 	params.func = NULL;
 	params.kern = kernel;
 	OK(cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &params));
+	OK(cuGraphDestroy(graph));
 	/* A launch takes it in a function's place, in a capture, too. */
 	OK(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
 	OK(cuLaunchKernel((CUfunction)kernel, 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL));
 	OK(cuStreamEndCapture(stream, &graph));
-	OK(cuGraphLaunch(instantiate(graph, 0), stream));
+	exec = instantiate(graph, 0);
+	OK(cuGraphLaunch(exec, stream));
 	OK(cuStreamSynchronize(stream));
+	OK(cuGraphExecDestroy(exec));
+	OK(cuGraphDestroy(graph));
 }
 
 /* The bodies of a conditional node of the graph. */
@@ -549,6 +554,7 @@ TEST(a_conditional_node_runs_as_often_as_its_value_says)
 	add_spin(bodies[2], NULL, 30 * MS);
 	took = run_ns(graph);
 	CHECK(took >= 30 * MS && took < 300 * MS);
+	OK(cuGraphDestroy(graph));
 }
 
 int main(void)

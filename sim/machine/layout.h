@@ -24,6 +24,7 @@
 /* History of utilisation: periods of 16.8 ms (16,777,216 ns), 128 of them, so about 2 s. */
 #define LAYOUT_PERIOD_SHIFT 24
 #define LAYOUT_PERIODS	    128
+#define LAYOUT_SEEN	    6
 
 struct layout_period {
 	uint64_t index; /* of the time: CLOCK_MONOTONIC >> LAYOUT_PERIOD_SHIFT */
@@ -34,6 +35,7 @@ struct layout_period {
 struct layout_utilization {
 	uint64_t work_ns;
 	struct layout_period period[LAYOUT_PERIODS];
+	uint64_t seen[LAYOUT_SEEN]; /* of the moments at which NVML looks, those within work */
 };
 
 /* Pieces of work of a process on a device that are told apart; more are taken together. */
@@ -70,8 +72,8 @@ struct layout_slot_device {
 	struct layout_schedule schedule;
 	struct layout_utilization utilization;
 };
-_Static_assert(
-	sizeof(struct layout_slot_device) == 16 * 8 + 64 + 24 + 256 + 8 + 128 * 16, "slot device");
+_Static_assert(sizeof(struct layout_slot_device) == 16 * 8 + 64 + 24 + 256 + 8 + 128 * 16 + 48,
+	"slot device");
 
 enum { LAYOUT_SLOT_FREE, LAYOUT_SLOT_USED };
 

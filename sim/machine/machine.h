@@ -141,6 +141,7 @@ struct machine_held {
 	uint64_t bytes[MACHINE_KINDS_MAX];
 	uint64_t busy_ns;	    /* served until now, since it joined; schedule.h */
 	unsigned int busy_permille; /* of the window */
+	unsigned int seen_percent;  /* of NVML's last looks, of which there are six in all */
 };
 
 struct machine_process {

@@ -21,6 +21,29 @@ static void add(struct layout_utilization *utilization, uint64_t index, uint64_t
 	period->work_ns += work_ns;
 }
 
+#define LOOK_NS (UINT64_C(1000000000) / 6)
+
+/* The moments of looks within that time. */
+static void note_looks(struct layout_utilization *utilization, uint64_t from_ns, uint64_t to_ns)
+{
+	uint64_t look = from_ns / LOOK_NS, last = to_ns / LOOK_NS;
+
+	if (last > look + LAYOUT_SEEN)
+		look = last - LAYOUT_SEEN;
+	while (look++ < last)
+		utilization->seen[look % LAYOUT_SEEN] = look;
+}
+
+unsigned int utilization_seen_percent(const struct layout_utilization *utilization, uint64_t now_ns)
+{
+	uint64_t now = now_ns / LOOK_NS;
+	unsigned int seen = 0;
+
+	for (int i = 0; i < LAYOUT_SEEN; i++)
+		seen += now < utilization->seen[i] + LAYOUT_SEEN && utilization->seen[i] <= now;
+	return seen * 100 / LAYOUT_SEEN;
+}
+
 void utilization_credit(
 	struct layout_utilization *utilization, uint64_t from_ns, uint64_t to_ns, uint64_t work_ns)
 {
@@ -29,6 +52,7 @@ void utilization_credit(
 	if (to_ns <= from_ns)
 		return;
 	utilization->work_ns += work_ns;
+	note_looks(utilization, from_ns, to_ns);
 	if (span > kept)
 		from_ns = to_ns - kept;
 	while (from_ns < to_ns) {

@@ -40,6 +40,7 @@ static void read_held(const struct layout *layout, uint32_t index, int device,
 			usage.held_bytes - from->bytes[MACHINE_MANAGED] + kept.shown_bytes;
 	ret_held->busy_ns = from->utilization.work_ns;
 	ret_held->busy_permille = permille(&from->utilization, snapshot);
+	ret_held->seen_percent = utilization_seen_percent(&from->utilization, snapshot->time_ns);
 }
 
 static void read_process(

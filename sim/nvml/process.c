@@ -21,7 +21,7 @@ struct list {
 	struct list_row {
 		unsigned int pid;
 		uint64_t bytes;
-		unsigned int busy_percent;
+		unsigned int busy_percent; /* as NVML has seen it, in sixths */
 	} row[MACHINE_PROCESSES_MAX];
 };
 
@@ -51,7 +51,7 @@ static nvmlReturn_t list_read(
 		ret_list->row[ret_list->count++] = (struct list_row){
 			.pid = (unsigned int)pid,
 			.bytes = held->shown_bytes,
-			.busy_percent = held->busy_permille / 10,
+			.busy_percent = held->seen_percent,
 		};
 	}
 	return NVML_SUCCESS;
@@ -175,8 +175,7 @@ static unsigned long long now_us(void)
 #define SAMPLE_US 16000u
 
 /*
- * One sample a process, taken now, of the time since the caller's last one, at most of
- * NODE_WINDOW_NS. 0: there is nothing new since then.
+ * One sample a process, of the last looks (measured: sixths). 0: there is nothing new since then.
  */
 static uint64_t sample_window(unsigned long long time_us, unsigned long long last_seen_us)
 {

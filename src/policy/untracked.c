@@ -6,6 +6,10 @@
 #define AGREED_PERMILLE 950u
 /* Only what is clearly less is believed to be an untracked process's. */
 #define LESS_PERMILLE 850u
+/* And more is believed to be charged to nobody, where others are seen: twice the error of a window of sixths. */
+#define MORE_PERMILLE 1250u
+/* Less of others of late is none. */
+#define OTHERS_PERCENT 8u
 /* A slice that hardly works is no measure: the driver's percents are whole. */
 #define LEAST_WORK_PERMILLE 30u
 /*
@@ -26,6 +30,20 @@ static void begin_window(struct untracked *u, const struct untracked_reading *re
 	u->has_turns = false;
 }
 
+static uint64_t at_most(uint64_t value, uint64_t most)
+{
+	return value > most ? most : value;
+}
+
+uint32_t untracked_contended_percent(const struct untracked *u)
+{
+	if (u->others_recent < OTHERS_PERCENT)
+		return 0;
+	if (u->slice_recent + u->others_recent >= 100)
+		return 100;
+	return u->others_recent * 100 / (100 - u->slice_recent);
+}
+
 /* The slice's own part of the window's elapsed time; 0: that cannot be told. */
 static uint32_t own_permille(const struct untracked *u, const struct untracked_reading *reading)
 {
@@ -41,10 +59,9 @@ static uint32_t own_permille(const struct untracked *u, const struct untracked_r
 	own_ns = elapsed_ns > others_ns ? elapsed_ns - others_ns : 0;
 	if (own_ns < slice_ns)
 		own_ns = slice_ns;
-	if (own_ns >= elapsed_ns)
-		return UNTRACKED_ALL_PERMILLE;
 	/* elapsed_ns is above 0 here. */
-	return (uint32_t)(own_ns * UNTRACKED_ALL_PERMILLE / elapsed_ns);
+	return (uint32_t)at_most(own_ns * UNTRACKED_ALL_PERMILLE / elapsed_ns,
+		untracked_contended_percent(u) ? UNTRACKED_MOST_PERMILLE : UNTRACKED_ALL_PERMILLE);
 }
 
 static uint32_t at_least(uint32_t value, uint32_t least)
@@ -55,6 +72,9 @@ static uint32_t at_least(uint32_t value, uint32_t least)
 /* The part that counts now, by the window and the one before it; 0 for either: it told nothing. */
 static uint32_t decide(uint32_t permille, uint32_t before, uint32_t own)
 {
+	/* Twice in a row, too: what was taken for interrupted was the slice's own. */
+	if (own > MORE_PERMILLE && before > MORE_PERMILLE)
+		return own < before ? own : before;
 	if (!own || own >= AGREED_PERMILLE)
 		return UNTRACKED_ALL_PERMILLE;
 	if (own >= permille)
@@ -85,6 +105,8 @@ uint32_t untracked_note(struct untracked *u, const struct untracked_reading *rea
 
 	if (!u->permille)
 		u->permille = UNTRACKED_ALL_PERMILLE;
+	u->others_recent = (u->others_recent + 3 * reading->others_percent) / 4;
+	u->slice_recent = (u->slice_recent + 3 * reading->slice_percent) / 4;
 	if (!u->last_ns || reading->now_ns < u->last_ns || passed_ns > UNTRACKED_GAP_NS ||
 		reading->elapsed_ns < u->elapsed_ns) {
 		begin_window(u, reading);

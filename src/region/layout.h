@@ -210,7 +210,9 @@ struct region_compute {
 	_Atomic uint64_t counted_permille;
 	_Atomic uint64_t
 		untracked_poller; /* who asks the driver: seconds << 32 | slot + 1; 0: nobody */
-	uint64_t unused[5];
+	/* Others are at work, as far as known: until seconds << 32 | percent of what the slice leaves them. */
+	_Atomic uint64_t contended;
+	uint64_t unused[4];
 	_Atomic uint64_t cells[REGION_BUSY_WORDS];
 };
 

@@ -3,6 +3,7 @@
 #include "tests/tenant/meter.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -39,6 +40,47 @@ static void alone_all_that_elapses_is_charged(void **state)
 	assert_int_equal(books->elapsed_ns, books->busy_ns);
 	assert_int_equal(tenant_end(t), 0);
 }
+
+/* Busy for good, in time slices of the driver's. */
+static struct tenant *start_without_library(struct node *node)
+{
+	struct tenant *t;
+
+	node->is_without_library = true;
+	t = tenant_start(node, NULL, "linked", NULL);
+	node->is_without_library = false;
+	expect(t, OK, "primary 0");
+	tenant_tell(t, "compute launch 500 each=64");
+	return t;
+}
+
+/* In permille, from the third second on. */
+static unsigned beside_one_without(struct node *node, const char *work)
+{
+	struct slice *slice = meter_slice(node, "a", "", "cores 30");
+	struct tenant *other = start_without_library(node);
+	struct tenant *t = meter_start(slice, "linked", 0, NULL, work);
+	unsigned got;
+
+	assert_int_equal(tenant_answer(t), OK);
+	usleep(2000000);
+	got = meter_permille(slice, 0, METER_WINDOW_US);
+	print_message("%s: %u permille\n", work, got);
+	tenant_kill(t, SIGKILL);
+	tenant_kill(other, SIGKILL);
+	return got;
+}
+
+#define BESIDE(name, work)                                                   \
+	static void name(void **state)                                       \
+	{                                                                    \
+		assert_in_range(beside_one_without(*state, work), 270, 330); \
+	}
+BESIDE(short_kernels_have_their_limit_beside_others, "compute launch 200")
+BESIDE(steps_have_their_limit_beside_others, "compute launch 200 each=40")
+BESIDE(waits_have_their_limit_beside_others, "compute launch 200 sync")
+BESIDE(graphs_have_their_limit_beside_others, "compute graph 100")
+BESIDE(kernels_of_many_slices_have_their_limit_beside_others, "compute launch 20000")
 
 static void without_a_limit_nobody_asks(void **state)
 {
@@ -111,6 +153,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		test_with_node(alone_all_that_elapses_is_charged),
+		test_with_node(short_kernels_have_their_limit_beside_others),
+		test_with_node(steps_have_their_limit_beside_others),
+		test_with_node(waits_have_their_limit_beside_others),
+		test_with_node(graphs_have_their_limit_beside_others),
+		test_with_node(kernels_of_many_slices_have_their_limit_beside_others),
 		test_with_node(without_a_limit_nobody_asks),
 		test_with_node(one_of_the_slice_asks_for_all),
 		test_with_node(a_driver_that_does_not_tell_changes_nothing),

@@ -200,6 +200,41 @@ static void who_pauses_begins_anew(void **state)
 	}
 }
 
+static void others_are_seen_from_the_first_reading_and_for_three_more(void **state)
+{
+	struct trace t = begin();
+
+	pass(&t, 40, 40, 40);
+	assert_int_equal(untracked_contended_percent(&t.untracked), 0);
+	t.reading.others_percent = 67;
+	pass(&t, 40, 33, 100);
+	/* They have what the slice leaves them, whatever the sixths say. */
+	assert_in_range(untracked_contended_percent(&t.untracked), 70, 100);
+	pass(&t, 40, 33, 100);
+	assert_in_range(untracked_contended_percent(&t.untracked), 90, 100);
+	t.reading.others_percent = 33;
+	pass_many(&t, 3, 40, 33, 66);
+	assert_in_range(untracked_contended_percent(&t.untracked), 45, 60);
+	t.reading.others_percent = 0;
+	pass_many(&t, 3, 40, 40, 40);
+	assert_int_equal(untracked_contended_percent(&t.untracked), 0);
+}
+
+/* What was taken for interrupted, and was not: the driver says that the slice works more than it is charged. */
+static void more_than_was_charged_is_charged_beside_others(void **state)
+{
+	struct trace t = begin();
+
+	pass_many(&t, 3 * WINDOW, 25, 50, 50);
+	assert_int_equal(t.permille, 1000);
+	t.reading.others_percent = 50;
+	assert_int_equal(pass_many(&t, WINDOW, 25, 50, 100), 1000);
+	assert_int_equal(pass_many(&t, WINDOW, 25, 50, 100), 2000);
+	assert_int_equal(pass_many(&t, WINDOW, 25, 99, 100), 2000);
+	assert_int_equal(pass_many(&t, 2 * WINDOW, 50, 55, 100), 1000);
+	assert_int_equal(pass_many(&t, 3 * WINDOW, 4, 99, 100), UNTRACKED_MOST_PERMILLE);
+}
+
 static void clocks_and_counts_that_go_back_harm_nothing(void **state)
 {
 	struct trace t = begin();
@@ -230,6 +265,8 @@ int main(void)
 		cmocka_unit_test(hardly_any_work_tells_nothing),
 		cmocka_unit_test(what_turns_explain_is_charged),
 		cmocka_unit_test(who_pauses_begins_anew),
+		cmocka_unit_test(others_are_seen_from_the_first_reading_and_for_three_more),
+		cmocka_unit_test(more_than_was_charged_is_charged_beside_others),
 		cmocka_unit_test(clocks_and_counts_that_go_back_harm_nothing),
 	};
 

@@ -183,12 +183,15 @@ static bool may_overdraw(const struct meter *m, const struct stream_state *s, ui
  * With turns a filling is what the slice may use of a round of all: in smaller ones each would end the slice's turn, and
  * who owes a little would change over more often from then on, and owe that, too.
  */
-static int64_t filling_ns(const struct meter *m)
+static int64_t filling_ns(const struct meter *m, uint64_t now_ns)
 {
 	uint64_t turn_ns = m->turns.turn.quantum_ns;
 	uint64_t round_ns = turn_ns * (m->turns.peer_count + 1);
 	uint64_t ns = round_ns * m->limits.granted.cap_permille / 1000;
 
+	/* The driver takes samples at regular times (policy/untracked.h). */
+	if (m->limits.contended_percent)
+		return FILLING_NS * 3 / 4 + (int64_t)(hash_u64(now_ns) % (FILLING_NS / 2));
 	if (!m->turns.peer_count || ns < FILLING_NS)
 		return FILLING_NS;
 	return (int64_t)(ns < turn_ns ? ns : turn_ns);
@@ -221,7 +224,7 @@ uint64_t credit_ready_ns(struct meter *m, struct stream_state *s, uint64_t now_n
 	}
 	ready_ns = now_ns + budget_wait(m, now_ns, m->credit.ordered_ns + m->credit.running_ns);
 	if (!m->credit.ordered_ns) {
-		m->credit.ordered_ns = filling_ns(m) - m->credit.balance_ns;
+		m->credit.ordered_ns = filling_ns(m, now_ns) - m->credit.balance_ns;
 		m->credit.ready_ns = ready_ns;
 		spend(&m->books->ceiling, &rate, now_ns, now_ns, m->credit.ordered_ns);
 		publish_advance(m);

@@ -90,6 +90,20 @@ static void set(uint32_t estimate, uint64_t ns)
 		memory_order_relaxed);
 }
 
+uint64_t estimate_mix_ns(const struct estimate_mix *mix)
+{
+	uint64_t sum_ns = mix->kind_count ? mix->rest_ns : 0;
+
+	for (uint32_t i = 0; i < mix->kind_count; i++) {
+		uint64_t ns = measured_ns(mix->kind[i].place);
+
+		if (!ns)
+			return 0;
+		sum_ns += ns * mix->kind[i].times;
+	}
+	return sum_ns;
+}
+
 bool estimate_learn(const struct estimate_mix *mix, uint64_t took_ns, bool is_rough)
 {
 	uint64_t known_ns = mix->kind_count ? mix->rest_ns : 0;

@@ -29,6 +29,9 @@ struct estimate_mix {
 };
 void estimate_mix_add(struct estimate_mix *mix, uint32_t estimate);
 
+/* How long it should take; 0: there is work in it that nobody knows. */
+uint64_t estimate_mix_ns(const struct estimate_mix *mix);
+
 /*
  * is_rough: more than the work itself was measured, so what took a little longer than it was expected to is
  * no news. True where one piece of work took so much longer than estimated that a program which hides that

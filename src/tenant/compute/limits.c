@@ -134,6 +134,7 @@ static bool refresh(struct meter *m, uint64_t now_ns)
 		meter_say_busy_since(m, streams_begin_ns(m, now_ns));
 	}
 	m->limits.counted_permille = untracked_counted_permille(m, now_ns);
+	m->limits.contended_percent = untracked_others_percent(m, now_ns);
 	show_utilization(m, now_ns);
 	show_limits(m);
 	return m->limits.is_limited || m->limits.is_suspended || m->limits.is_blocked ||

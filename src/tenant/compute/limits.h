@@ -13,6 +13,8 @@ struct limits {
 	bool is_suspended; /* nothing new may reach the device, by the share or by a signal */
 	bool is_blocked;   /* the monitor lets others go first */
 	bool is_watched; /* it has switched limits off for now, and looks at how busy the slice is */
+	uint32_t
+		contended_percent; /* processes that take no turns use of what they may; 0: there are none */
 	uint32_t counted_permille; /* of elapsed time: what is not others' (untracked.h) */
 	struct quota_limits granted;
 	uint64_t blocked_since_ns; /* 0: not */

@@ -10,9 +10,47 @@
 
 #define OVERLAP_SHARE 4 /* an error moves the overlap by a quarter of it */
 
+/*
+ * Beside an untracked process the driver's time slices, of 2 ms (H200), interrupt every second batch or so. One that
+ * takes so much longer than it should is taken for interrupted, and what it should take is the slice's. Many in a row are
+ * taken for work that has become longer. What spans several time slices was always interrupted, and its part is known by
+ * what others want. Beyond that the driver's figures are the judge (policy/untracked.h).
+ */
+#define INTERRUPTED_NS 500000u
+#define CHANGE_NS \
+	50000u /* the first after a pause waits for the device to change over: 0.15 ms (H200) */
+#define INTERRUPTED_TIMES 8u
+#define SLICES_NS	  6000000u
+
+static bool is_interrupted(
+	const struct meter *m, const struct span *span, uint64_t ns, uint64_t took_ns)
+{
+	if (!ns || m->spans.interrupted == INTERRUPTED_TIMES)
+		return false;
+	if (span->is_first)
+		return took_ns > ns + CHANGE_NS;
+	return took_ns > ns + INTERRUPTED_NS && took_ns > ns + ns / 4;
+}
+
+/* Of the time that the span took, what is the slice's own, in permille. */
+static uint32_t own_permille(struct meter *m, const struct span *span, uint64_t took_ns)
+{
+	uint64_t ns;
+
+	if (!m->limits.contended_percent || !span->is_measured)
+		return 1000;
+	ns = estimate_mix_ns(&span->mix);
+	if (is_interrupted(m, span, ns, took_ns)) {
+		m->spans.interrupted++;
+		return (uint32_t)(ns * 1000 / took_ns);
+	}
+	m->spans.interrupted = 0;
+	return took_ns > SLICES_NS ? 100000 / (100 + m->limits.contended_percent) : 1000;
+}
+
 /* How much of the time counts, and the books of it for people. */
-static uint64_t book(
-	struct meter *m, uint64_t from_ns, uint64_t end_ns, bool is_placed, uint64_t *ret_elapsed)
+static uint64_t book(struct meter *m, uint64_t from_ns, uint64_t end_ns, bool is_placed,
+	uint32_t own, uint64_t *ret_elapsed)
 {
 	uint64_t took = end_ns > from_ns ? end_ns - from_ns : 0;
 	uint64_t elapsed = busy_mark(m->books, from_ns, end_ns), fresh;
@@ -20,18 +58,19 @@ static uint64_t book(
 	FAULT("meter: marked");
 	if (!is_placed)
 		elapsed = took;
+	*ret_elapsed = elapsed;
+	elapsed = elapsed * own / 1000;
 	fresh = elapsed * m->limits.counted_permille / 1000;
 	m->spans.busy_ns += elapsed;
 	/* relaxed: for people to read */
 	atomic_fetch_add_explicit(&m->books->elapsed_ns, elapsed, memory_order_relaxed);
 	atomic_fetch_add_explicit(&m->books->busy_ns, fresh, memory_order_relaxed);
-	*ret_elapsed = elapsed;
 	return fresh;
 }
 
 int64_t span_charge_running(struct meter *m, uint64_t from_ns, uint64_t now_ns, bool is_placed)
 {
-	uint64_t elapsed, fresh = book(m, from_ns, now_ns, is_placed, &elapsed);
+	uint64_t elapsed, fresh = book(m, from_ns, now_ns, is_placed, 1000, &elapsed);
 
 	credit_charge_running(m, (int64_t)fresh, from_ns, now_ns);
 	return (int64_t)fresh;
@@ -41,10 +80,11 @@ bool span_charge(struct meter *m, const struct span *span, uint64_t now_ns)
 {
 	uint64_t from = span->start_ns > span->paid_ns ? span->start_ns : span->paid_ns;
 	uint64_t took = span->end_ns - span->start_ns, elapsed, fresh;
+	uint32_t own = own_permille(m, span, took);
 	bool is_hidden;
 
 	credit_hide(m);
-	fresh = book(m, from, span->end_ns, span->is_placed, &elapsed);
+	fresh = book(m, from, span->end_ns, span->is_placed, own, &elapsed);
 	if (took && !span->paid_ns) {
 		int64_t error = (int64_t)(elapsed * 1000 / took) - m->spans.overlap_permille;
 
@@ -52,7 +92,7 @@ bool span_charge(struct meter *m, const struct span *span, uint64_t now_ns)
 			(uint32_t)(m->spans.overlap_permille + error / OVERLAP_SHARE);
 	}
 	/* With others about, the first work also waits for the device to change over: 0.15 ms (H200). */
-	is_hidden = span->is_measured &&
+	is_hidden = span->is_measured && !m->spans.interrupted &&
 		    estimate_learn(&span->mix, took, span->is_first && m->turns.peer_count);
 	log_debug("work was counted", U64("start_ns", span->start_ns), U64("took_ns", took),
 		U64("charged_ns", fresh), U64("reserved_ns", (uint64_t)span->reserved_ns),

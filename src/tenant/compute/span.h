@@ -21,7 +21,9 @@ struct span {
 struct spans {
 	uint32_t
 		overlap_permille; /* of what streams took, what nobody else of the slice took as well */
-	uint64_t busy_ns;	  /* the device worked for this process so long, since it began */
+	uint32_t
+		interrupted; /* batches in a row that an untracked process's work is taken to have interrupted */
+	uint64_t busy_ns; /* the device worked for this process so long, since it began */
 };
 
 /* clang-format off */

@@ -69,7 +69,7 @@ static uint32_t in_force(const struct region_compute *books, uint64_t now_ns)
 	uint64_t permille = get(&books->counted_permille);
 
 	if (age_s(get(&books->untracked_poller), now_ns) > STALE_S ||
-		permille < UNTRACKED_LEAST_PERMILLE || permille > UNTRACKED_ALL_PERMILLE)
+		permille < UNTRACKED_LEAST_PERMILLE || permille > UNTRACKED_MOST_PERMILLE)
 		return UNTRACKED_ALL_PERMILLE;
 	return (uint32_t)permille;
 }
@@ -86,6 +86,19 @@ uint32_t untracked_counted_permille(const struct meter *m, uint64_t now_ns)
 	else
 		atomic_fetch_or_explicit(&untracked_corrected, bit, memory_order_relaxed);
 	return permille;
+}
+
+/* A finding is believed for so long. */
+#define SEEN_S 3u
+
+uint32_t untracked_others_percent(const struct meter *m, uint64_t now_ns)
+{
+	uint64_t word = get(&m->books->contended), until_s = word >> 32, now_s = now_ns / SECOND_NS;
+	uint32_t percent = (uint32_t)word;
+
+	if (!m->limits.is_limited || until_s <= now_s || until_s > now_s + SEEN_S)
+		return 0;
+	return percent < 100 ? percent : 100;
 }
 
 /* Whether this process asks for its slice, from now on or still. */
@@ -132,7 +145,23 @@ static unsigned listed_pid(const struct region_file *file, unsigned slot)
 		&file->hami.slots[slot].host_pid, memory_order_relaxed);
 }
 
-/* Adds up what the slice's processes show; without samples where one of them is not known. */
+/* What all of them show. */
+static uint32_t sum_of(const struct busy_rows *rows)
+{
+	uint32_t sum = 0, count;
+
+	for (unsigned i = 0; i < rows->count; i++) {
+		unsigned pid = rows->at[i].pid, first = 0;
+
+		while (rows->at[first].pid != pid)
+			first++;
+		if (first == i)
+			sum += mean_of(rows, pid, &count);
+	}
+	return sum;
+}
+
+/* Adds up what the slice's processes show, and others; without samples where one of them is not known. */
 static void add_up(const struct busy_rows *rows, struct untracked_reading *reading)
 {
 	const struct region_file *file = state.region.file;
@@ -154,6 +183,7 @@ static void add_up(const struct busy_rows *rows, struct untracked_reading *readi
 		if (count > reading->samples)
 			reading->samples = count;
 	}
+	reading->others_percent = sum_of(rows) - reading->slice_percent;
 }
 
 /* Under the watch's lock. */
@@ -181,6 +211,11 @@ static void poll(struct watch *w, const struct meter *m, uint64_t now_ns)
 		U64("elapsed_ns", seen.elapsed_ns), U64("counted_permille", permille));
 	/* relaxed: as in get() */
 	atomic_store_explicit(&m->books->counted_permille, permille, memory_order_relaxed);
+	atomic_store_explicit(&m->books->contended,
+		seen.has_turns ? 0
+			       : (now_ns / SECOND_NS + SEEN_S) << 32 |
+					 untracked_contended_percent(&w->untracked),
+		memory_order_relaxed);
 	if (permille != before)
 		log_info("processes without time slices share the device: of the time that passes "
 			 "so much counts",

@@ -17,6 +17,9 @@ struct meter;
 /* With the meter's lock: what of a charge counts now, in permille. */
 uint32_t untracked_counted_permille(const struct meter *meter, uint64_t now_ns);
 
+/* Likewise: how much others use of what the slice leaves them, of late. */
+uint32_t untracked_others_percent(const struct meter *meter, uint64_t now_ns);
+
 /* Asks, if it is time to; by a thread that waits, without the meter's lock. True where that took its time. */
 bool untracked_poll(struct meter *meter, uint64_t now_ns);
 

@@ -264,7 +264,9 @@ static bool collect_one(struct stream_state *s, uint64_t now_ns)
 
 	if (b->is_timed)
 		r = events_query(b->end);
-	else if (!stream_state_is_done(s))
+	/* An error says nothing of the work. */
+	if ((!b->is_timed || (r != CUDA_SUCCESS && r != CUDA_ERROR_NOT_READY)) &&
+		!stream_state_is_done(s))
 		r = CUDA_ERROR_NOT_READY;
 	if (r == CUDA_ERROR_NOT_READY) {
 		charge_running(s, b, now_ns);

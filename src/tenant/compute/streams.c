@@ -171,7 +171,7 @@ static void give_state(struct stream_state *s, struct meter *m, CUstream stream,
 	s->context = context;
 	s->thread = thread;
 	s->meter = m;
-	s->timebase = timebase_of(m, context);
+	s->timebase = context ? timebase_of(m, context) : NULL;
 }
 
 /*
@@ -217,7 +217,25 @@ static struct stream_state *find_in(
 	return s;
 }
 
-/* The meter of the device that a context is of. */
+/* One of a device with a limit, if there is any; NULL: there is no meter at all. */
+static struct meter *any_meter(void)
+{
+	struct meter *any = NULL;
+
+	for (unsigned i = 0; i < REGION_DEVICES; i++) {
+		if (!atomic_load(&meters[i].is_ready))
+			continue;
+		LOCK_SCOPE(&meters[i].lock);
+		if (!any || meters[i].limits.is_limited)
+			any = &meters[i];
+	}
+	return any;
+}
+
+/*
+ * The meter of the device that a context is of; where the driver does not say which, another's: what is metered by
+ * nothing would be free.
+ */
 static struct meter *meter_of_context(CUcontext context)
 {
 	bool is_entered = current_enter(context);
@@ -225,7 +243,16 @@ static struct meter *meter_of_context(CUcontext context)
 	CUresult r = state_current_device(&device);
 
 	current_leave(is_entered);
-	return r == CUDA_SUCCESS ? meter_of(device) : NULL;
+	return r == CUDA_SUCCESS ? meter_of(device) : any_meter();
+}
+
+/* False where there is none, and the driver will say so itself. NULL where it does not answer. */
+static bool find_current(CUcontext *ret_context)
+{
+	if (cuda.cuCtxGetCurrent && cuda.cuCtxGetCurrent(ret_context) == CUDA_SUCCESS)
+		return *ret_context;
+	*ret_context = NULL;
+	return true;
 }
 
 /* The stream decides about context and device, whichever is current. */
@@ -236,8 +263,7 @@ static struct stream_state *enter_slowly(CUstream stream, CUcontext context)
 
 	if (!context)
 		context = events_context_of(stream);
-	if (!context && (!cuda.cuCtxGetCurrent || cuda.cuCtxGetCurrent(&context) != CUDA_SUCCESS ||
-				!context))
+	if (!context && !find_current(&context))
 		return NULL;
 	m = meter_of_context(context);
 	if (!m)
@@ -255,8 +281,7 @@ struct stream_state *streams_enter(CUstream stream)
 {
 	CUcontext context = NULL;
 
-	if (is_of_context(stream) &&
-		(!cuda.cuCtxGetCurrent || cuda.cuCtxGetCurrent(&context) != CUDA_SUCCESS))
+	if (is_of_context(stream) && !find_current(&context))
 		return NULL;
 	if (LIKELY(recent.state && recent.stream == stream &&
 		    (!context || recent.context == context))) {

@@ -125,6 +125,35 @@ static void a_library_is_known_after_its_first_use(void **state)
 	assert_int_equal(tenant_end(t), 0);
 }
 
+/* Where NVML has no figure, and what another process frees meanwhile is seen as well. */
+static void a_figure_of_the_device_is_not_remembered(void **state)
+{
+	struct node *node = *state;
+	struct inject_rule silent = {
+		.symbol = "nvmlDeviceGetComputeRunningProcesses_v3", .tag = "*", .result = 999};
+	struct inject_rule slow = {
+		.symbol = "cuLibraryGetGlobal", .tag = "a", .times = 1, .delay_ns = 300000000};
+	struct slice *slice = slice_new(node, "a", "4g", NULL);
+	struct tenant *t, *other;
+
+	assert_true(inject_add_rule(node->machine, &silent) >= 0);
+	other = tenant_new(slice_new(node, "b", "4g", NULL));
+	assert_true(inject_add_rule(node->machine, &slow) >= 0);
+	t = tenant_new(slice);
+	expect(other, OK, "alloc x 600m");
+	for (int i = 0; i < 4; i++)
+		expect(t, OK, "module m data=4m");
+	expect(t, OK, "library l fat data=64m");
+	tenant_tell(t, "uselibrary l data");
+	expect(other, OK, "sleep 100");
+	expect(other, OK, "free x");
+	assert_int_equal(tenant_answer(t), OK);
+	expect(t, OK, "newctx c 0");
+	expect(t, OK, "uselibrary l data");
+	assert_int_equal(tenant_end(t), 0);
+	assert_int_equal(tenant_end(other), 0);
+}
+
 static void a_launch_is_refused_before_its_frames_are_taken(void **state)
 {
 	struct slice *slice = slice_new(*state, "a", "4g", NULL);
@@ -333,6 +362,7 @@ int main(void)
 		test_with_node(a_library_is_charged_when_it_is_used),
 		test_with_node(a_library_that_tells_nothing_is_charged_or_refused),
 		test_with_node(a_library_is_known_after_its_first_use),
+		test_with_node(a_figure_of_the_device_is_not_remembered),
 		test_with_node(a_launch_is_refused_before_its_frames_are_taken),
 		test_with_node(the_frames_of_a_librarys_kernel_count_as_well),
 		test_with_node(a_stack_limit_takes_and_gives_at_once),

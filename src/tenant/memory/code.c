@@ -73,7 +73,7 @@ bool code_load_end(const struct image *image, struct code_load *load, const void
 		return true;
 	has_room = guard_end(guard) && load->is_kept;
 	FAULT("code: loaded");
-	runtime_loaded(image, owner, guard->grown_bytes);
+	runtime_loaded(image, owner, guard_known_bytes(guard));
 	return has_room;
 }
 
@@ -179,7 +179,7 @@ CUresult code_use_end(struct code_use *use, CUresult r)
 	FAULT("code: used");
 	is_used = code_load_end(&use->image, &use->load, is_used ? use->library : NULL) && is_used;
 	if (is_used)
-		libraries_used(use->library, (uint64_t)use->load.guard.grown_bytes);
+		libraries_used(use->library, guard_known_bytes(&use->load.guard));
 	libraries_leave();
 	if (is_used)
 		mark(use->key, use->generation);

@@ -67,7 +67,8 @@ bool guard_end(struct guard *guard)
 	if (guard->charge.units == 0 && after == before && after != UINT64_MAX)
 		charge_undo(&guard->charge);
 	else
-		guard->grown_bytes = reconcile_guarded(d, &guard->charge, guard->taken_bytes);
+		guard->grown_bytes =
+			reconcile_guarded(d, &guard->charge, guard->taken_bytes, &guard->is_told);
 	return !charge_is_above_quota(d);
 }
 

@@ -23,6 +23,7 @@ struct guard {
 	uint64_t free_bytes; /* before the call; UINT64_MAX: unknown */
 	int64_t taken_bytes; /* after guard_end(): by how much the device's free memory fell */
 	int64_t grown_bytes; /* after guard_end(): what the call took for certain, by NVML's figure; 0: not known */
+	bool is_told; /* after guard_end(): that figure is this process's own, and not the device's */
 	bool is_armed;
 };
 
@@ -43,6 +44,12 @@ CUresult guard_begin_current(uint64_t bound_bytes, struct guard *ret_guard) MUST
  * quota now: what can be undone should be, between another guard_begin(device, 0) and guard_end().
  */
 bool guard_end(struct guard *guard);
+
+/* After guard_end(): what the call took, by this process's own figure, for what is to be remembered; 0: not known. */
+static inline uint64_t guard_known_bytes(const struct guard *guard)
+{
+	return guard->is_told && guard->grown_bytes > 0 ? (uint64_t)guard->grown_bytes : 0;
+}
 
 /* Instead of guard_end(), where the driver was not called after all. */
 void guard_cancel(struct guard *guard);

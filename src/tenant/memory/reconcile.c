@@ -299,7 +299,8 @@ static int64_t growth(struct account *t, struct device *d, const struct charge *
 	return more > reserved ? more : reserved;
 }
 
-int64_t reconcile_guarded(struct device *device, struct charge *charge, int64_t free_change_bytes)
+int64_t reconcile_guarded(
+	struct device *device, struct charge *charge, int64_t free_change_bytes, bool *ret_is_told)
 {
 	struct account *t = &accounts[device->ordinal];
 	bool is_ours = wait_for(&t->lock), is_certain = false;
@@ -313,6 +314,7 @@ int64_t reconcile_guarded(struct device *device, struct charge *charge, int64_t 
 	atomic_fetch_add(&t->unattributed_bytes, (uint64_t)more);
 	FAULT("reconcile: counted");
 	charge_commit(charge, more);
+	*ret_is_told = is_ours && t->misses < MISSES_MAX;
 	if (!is_ours)
 		return 0;
 	if (free_change_bytes < 0 && t->misses < MISSES_MAX)

@@ -28,10 +28,12 @@ void reconcile_compare(struct device *device, enum parts_when when);
  * and charges what NVML now shows beyond the books. free_change_bytes is by how much the device's free
  * memory fell during the call: charged as it is where NVML has no figure for this process. Waits at
  * most TRUTH_WAIT_NS for another thread's comparison; then the whole reservation stays charged until
- * the next one. Returns what the call took where that is certain, else 0; without a figure, what the device lost.
+ * the next one. Returns what the call took where that is certain, else 0; without a figure, what the device lost:
+ * then *ret_is_told is false.
  */
 #define RECONCILE_WAIT_NS 50000000u
-int64_t reconcile_guarded(struct device *device, struct charge *charge, int64_t free_change_bytes);
+int64_t reconcile_guarded(
+	struct device *device, struct charge *charge, int64_t free_change_bytes, bool *ret_is_told);
 
 /*
  * By how much the books are above NVML's figure for this process; 0 where that cannot be told now. Not

@@ -105,15 +105,15 @@ static uint64_t expected_bytes(uint64_t which)
  * Only the first image of a context that brings one of them, and none before that might have brought it unsaid, tells
  * what that takes. Every such figure corrects the one that is remembered.
  */
-static void learn(const struct image *image, uint64_t flags, int64_t grown_bytes)
+static void learn(const struct image *image, uint64_t flags, uint64_t grown_bytes)
 {
 	uint64_t which = image->has_heap ? HAS_HEAP_RUNTIME : HAS_PRINTF_RUNTIME, bytes;
 	_Atomic uint64_t *place;
 
-	if (grown_bytes <= 0 || !image->is_known || image->has_heap == image->has_printf ||
+	if (!image->is_known || image->has_heap == image->has_printf ||
 		flags & (which | HEAP_IS_EXPECTED) || (uint64_t)grown_bytes < image->device_bytes)
 		return;
-	bytes = round_up_u64((uint64_t)grown_bytes - image->device_bytes, REGION_UNIT_BYTES);
+	bytes = round_up_u64(grown_bytes - image->device_bytes, REGION_UNIT_BYTES);
 	place = is_credible(bytes, which) ? place_of(which) : NULL;
 	if (place)
 		/* relaxed: as in expected_bytes() */
@@ -146,7 +146,7 @@ CUresult runtime_load_begin(const struct image *image, uint64_t *ret_bytes)
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-void runtime_loaded(const struct image *image, bool is_there, int64_t grown_bytes)
+void runtime_loaded(const struct image *image, bool is_there, uint64_t grown_bytes)
 {
 	uint64_t flags = 0;
 

@@ -18,7 +18,7 @@ CUresult runtime_load_begin(const struct image *image, uint64_t *ret_bytes) MUST
  * The driver was asked to load the image into the current context. One that tells nothing may use the heap. grown_bytes
  * is what the load is known to have taken; 0: not known.
  */
-void runtime_loaded(const struct image *image, bool is_there, int64_t grown_bytes);
+void runtime_loaded(const struct image *image, bool is_there, uint64_t grown_bytes);
 
 /*
  * Around a call that may bring the heap of the current context: what may come is told, and nobody changes its

@@ -244,6 +244,19 @@ void gate_context_ended(struct device *device, CUcontext context)
 	}
 }
 
+void gate_green_ends(CUcontext context)
+{
+	int saved_errno = errno;
+
+	for (unsigned i = 0; i < REGION_DEVICES; i++) {
+		if (!atomic_load(&meters[i].is_ready))
+			continue;
+		LOCK_SCOPE(&meters[i].lock);
+		streams_green_ends(&meters[i], context);
+	}
+	errno = saved_errno;
+}
+
 void gate_reset_after_fork(void)
 {
 	/* relaxed: the child has one thread */

@@ -144,6 +144,8 @@ struct device;
 void gate_context_made(void);
 void gate_context_ends(CUcontext context);
 void gate_context_ended(struct device *device, CUcontext context);
+/* A green one is about to end; its work does not end with it. */
+void gate_green_ends(CUcontext context);
 
 /* For a child of fork(). */
 void gate_reset_after_fork(void);

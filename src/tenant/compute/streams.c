@@ -148,18 +148,33 @@ static struct stream_state *take_state(struct meter *m, uint64_t now_ns)
 	return NULL;
 }
 
-/* NULL for contexts beyond the places, whose spans are placed nowhere. */
+static bool is_timebase_used(const struct meter *m, const struct timebase *base)
+{
+	for (unsigned i = 0; i < m->streams.high; i++)
+		if (m->streams.at[i].timebase == base)
+			return true;
+	return false;
+}
+
+/* NULL for contexts beyond the places, whose spans are placed nowhere. A green context's place is used again. */
 static struct timebase *timebase_of(struct meter *m, CUcontext context)
 {
+	struct timebase *unused = NULL;
+
 	for (unsigned i = 0; i < STREAMS_CONTEXTS; i++) {
 		struct timebase *b = &m->streams.timebases[i];
 
-		if (b->context && b->context != context)
-			continue;
-		b->context = context;
-		return b;
+		if (b->context == context)
+			return b;
+		if (!unused && (!b->context || !is_timebase_used(m, b)))
+			unused = b;
 	}
-	return NULL;
+	if (!unused)
+		return NULL;
+	if (unused->base)
+		cuda.cuEventDestroy_v2(unused->base);
+	*unused = (struct timebase){.context = context};
+	return unused;
 }
 
 static void give_state(struct stream_state *s, struct meter *m, CUstream stream, CUcontext context,
@@ -358,6 +373,16 @@ void streams_wait_begins(struct meter *m, bool is_all, uint64_t now_ns)
 		stream_state_note_wait(s, false, now_ns);
 }
 
+/* Its stream is told apart no more, and its work goes on: an event tells when that ends. */
+static void let_go(struct stream_state *s)
+{
+	stream_state_collect(s, clock_now_ns());
+	stream_state_close(s);
+	s->has_stream = false;
+	s->is_chained = false;
+	s->use++;
+}
+
 /* With the meter's lock. */
 static void end_in(struct meter *m, CUstream stream)
 {
@@ -367,10 +392,7 @@ static void end_in(struct meter *m, CUstream stream)
 		if (!s->is_used || !s->has_stream || s->stream != stream)
 			continue;
 		FAULT("gate: stream ends");
-		stream_state_close(s);
-		s->has_stream = false;
-		s->is_chained = false;
-		s->use++;
+		let_go(s);
 	}
 }
 
@@ -405,6 +427,13 @@ void streams_context_ends(CUcontext context)
 				stream_state_break(s, clock_now_ns());
 		}
 	}
+}
+
+void streams_green_ends(struct meter *m, CUcontext context)
+{
+	for (unsigned i = 0; i < m->streams.high; i++)
+		if (is_in(&m->streams.at[i], context))
+			let_go(&m->streams.at[i]);
 }
 
 void streams_context_ended(struct meter *m, CUcontext context, uint64_t now_ns)

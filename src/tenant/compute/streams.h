@@ -53,6 +53,9 @@ void streams_end(CUstream stream);
 /* A context is about to end: charges what is known to be done in it. Not with a lock. */
 void streams_context_ends(CUcontext context);
 
+/* A green context ends. Its streams' work goes on in the primary one, and is measured there. */
+void streams_green_ends(struct meter *meter, CUcontext context);
+
 /* It is gone, and its streams. */
 void streams_context_ended(struct meter *meter, CUcontext context, uint64_t now_ns);
 

@@ -111,11 +111,9 @@ HOOK_BODY(cuGreenCtxDestroy, CUgreenCtx, green)
 	if (state_enter() != STATE_OPEN)
 		return cuda.cuGreenCtxDestroy(green);
 	if (cuda.cuCtxFromGreenCtx && cuda.cuCtxFromGreenCtx(&context, green) == CUDA_SUCCESS)
-		gate_context_ends(context);
+		gate_green_ends(context);
 	contexts_green_destroy_begin(&end);
 	r = cuda.cuGreenCtxDestroy(green);
-	if (r == CUDA_SUCCESS)
-		gate_context_ended(NULL, context);
 	contexts_green_destroy_end(&end, green, r == CUDA_SUCCESS);
 	return r;
 }

@@ -22,14 +22,28 @@ here=$(dirname "$self")
 . "$here/configure.sh"
 folder=$(readlink -m "${CLUSTER_FOLDER:-/tmp/cantaloupe-cluster}")
 
+# What a cluster changes outside its folder is known here, for down, which works without the folder, too: NAME.first,
+# NAME.cgroups; and for all of them together the kernel's settings as they were before the first.
+known=/run/cantaloupe-cluster
+
+# own KIND: this cluster's file.
+own() {
+    echo "$known/$(tr / _ <<<"$folder").$1"
+}
+
 # A PID alone may be another process's by now.
 birth_of() {
     cut -d ' ' -f 22 "/proc/$1/stat" 2>/dev/null
 }
 
-is_up() {
+# lives FILE: whether the process that it names is there.
+lives() {
     local pid birth
-    [ -s "$folder/first" ] && read -r pid birth <"$folder/first" && [ "$(birth_of "$pid")" = "$birth" ]
+    [ -s "$1" ] && read -r pid birth <"$1" && [ "$(birth_of "$pid")" = "$birth" ]
+}
+
+is_up() {
+    lives "$(own first)"
 }
 
 # A folder for the cluster in each hierarchy, below the caller's own.
@@ -47,14 +61,14 @@ cgroup_folders() {
 
 make_cgroups() {
     local at setting
-    cgroup_folders >"$folder/cgroups"
+    cgroup_folders >"$(own cgroups)"
     while read -r at; do
         mkdir "$at"
         for setting in cpuset.cpus cpuset.mems; do
             # version 1 takes no process before these are set
             [ -e "$folder/unified" ] || [ ! -e "$at/$setting" ] || cat "${at%/*}/$setting" >"$at/$setting"
         done
-    done <"$folder/cgroups"
+    done <"$(own cgroups)"
 }
 
 remove_cgroups() {
@@ -66,28 +80,45 @@ remove_cgroups() {
             sleep 0.1
         done
         [ ! -d "$at" ] || say "$at is still in use after try $try"
-    done <"$folder/cgroups"
+    done <"$(own cgroups)"
 }
 
-save_settings() {
-    for name in $kubelet_settings; do
-        echo "$name $(cat "/proc/sys/$name")"
-    done >"$folder/settings"
+any_lives() {
+    for file in "$known"/*.first; do
+        ! lives "$file" || return 0
+    done
+    return 1
 }
 
-restore_settings() {
+# The first cluster saves them, the last restores them; this shell stands for a cluster that is about to start.
+save_settings() (
+    flock 9
+    if ! any_lives; then
+        for name in $kubelet_settings; do
+            echo "$name $(cat "/proc/sys/$name")"
+        done >"$known/settings"
+    fi
+    echo "$$ $(birth_of $$)" >"$(own first)"
+) 9>"$known/lock"
+
+restore_settings() (
+    flock 9
+    rm -f "$(own first)"
+    ! any_lives && [ -e "$known/settings" ] || return 0
     while read -r name value; do
         [ "$(cat "/proc/sys/$name")" = "$value" ] || echo "$value" >"/proc/sys/$name"
-    done <"$folder/settings"
-}
+    done <"$known/settings"
+    rm "$known/settings"
+) 9>"$known/lock"
 
 # The namespaces' first process is the child of unshare, which waits for it. What it started as is told by $!, never by name.
 start_namespaces() {
-    local outer first=
+    local outer first= cgroups
+    cgroups=$(own cgroups) # before: the first child of what follows must be the namespaces' first process
     (
         while read -r at; do
             echo $BASHPID >"$at/cgroup.procs"
-        done <"$folder/cgroups"
+        done <"$cgroups"
         exec setsid unshare --mount --net --pid --ipc --uts --cgroup --fork --kill-child=KILL --mount-proc \
             "$here/node.sh" "$folder" "$1"
     ) </dev/null >"$folder/log/node" 2>&1 &
@@ -98,7 +129,7 @@ start_namespaces() {
         sleep 0.1
     done
     [ -n "$first" ] || fail "namespaces did not start: $(cat "$folder/log/node")"
-    echo "$first $(birth_of "$first")" >"$folder/first"
+    echo "$first $(birth_of "$first")" >"$(own first)"
 }
 
 wait_for_node() {
@@ -115,7 +146,7 @@ up() {
     ! is_up || fail "$folder: is up already"
     "$here/build.sh"
     rm -rf "$folder"
-    mkdir -p "$folder/log" "$folder/answers" "$folder/images"
+    mkdir -p "$folder/log" "$folder/answers" "$folder/images" "$known"
     [ ! -e /sys/fs/cgroup/cgroup.controllers ] || : >"$folder/unified"
     write_configuration
     if [ $with_kubelet = yes ]; then
@@ -135,7 +166,7 @@ up() {
 
 inside() {
     local pid
-    read -r pid _ <"$folder/first"
+    read -r pid _ <"$(own first)"
     nsenter -t "$pid" --mount --net --pid --ipc --uts --cgroup \
         env -C "$PWD" PATH="$binaries:$PATH" KUBECONFIG="$folder/admin.kubeconfig" \
         CLUSTER_FOLDER="$folder" CLUSTER="$self" "$@"
@@ -161,20 +192,21 @@ order() {
     fail "$1 $2: not done in 30 s"
 }
 
+# A cluster that did not get as far as namespaces is this shell by its file.
 down() {
     local pid
-    [ -d "$folder" ] || return 0
     if is_up; then
-        read -r pid _ <"$folder/first"
-        kill -KILL "$pid"
+        read -r pid _ <"$(own first)"
+        [ "$pid" = $$ ] || kill -KILL "$pid"
         for _ in $(seq 100); do
-            is_up || break
+            [ "$pid" != $$ ] && is_up || break
             sleep 0.1
         done
     fi
-    [ ! -e "$folder/cgroups" ] || remove_cgroups
-    [ ! -e "$folder/settings" ] || restore_settings
-    find "$folder" -mindepth 1 -maxdepth 1 ! -name log -exec rm -rf {} +
+    [ ! -e "$(own cgroups)" ] || remove_cgroups
+    rm -f "$(own cgroups)"
+    [ ! -e "$(own first)" ] || restore_settings
+    [ ! -d "$folder" ] || find "$folder" -mindepth 1 -maxdepth 1 ! -name log -exec rm -rf {} +
 }
 
 run() {

@@ -21,6 +21,7 @@
 
 /* The most that is kept of what a slice could not have while others had the device. */
 #define KEPT_NS UINT64_C(200000000)
+#define OWED_NS UINT64_C(20000000) /* waiting for honest slices costs less */
 
 /* Streams that begin within a ms begin together. */
 #define TOGETHER_NS 1000000u
@@ -28,7 +29,7 @@
 /* A slice that waits for others saves up more than its burst. */
 static uint64_t most_ns(const struct meter *m)
 {
-	return m->limits.granted.burst_ns + (m->turns.peer_count ? KEPT_NS : 0);
+	return m->limits.granted.burst_ns + (m->credit.is_owed ? KEPT_NS : 0);
 }
 
 static struct budget_rate ceiling_rate(const struct meter *m)
@@ -135,6 +136,7 @@ static void find_owed(struct meter *m)
 
 	m->credit.served_ns = served_ns;
 	m->credit.owed_ns -= paid_ns < m->credit.owed_ns ? paid_ns : m->credit.owed_ns;
+	m->credit.is_owed &= m->credit.owed_ns != 0;
 }
 
 void credit_wait(struct meter *m, uint64_t waited_ns)
@@ -143,6 +145,7 @@ void credit_wait(struct meter *m, uint64_t waited_ns)
 	m->credit.owed_ns += waited_ns * m->limits.granted.cores_permille / 1000;
 	if (m->credit.owed_ns > KEPT_NS)
 		m->credit.owed_ns = KEPT_NS;
+	m->credit.is_owed |= m->credit.owed_ns > OWED_NS;
 }
 
 void credit_pause(struct meter *m, uint64_t pause_ns, uint64_t now_ns)

@@ -26,6 +26,7 @@ struct credit {
 	uint64_t owed_ns;
 	/* how long the device had worked for the slice when that was last found */
 	uint64_t served_ns;
+	bool is_owed; /* more than waiting for honest slices costs, and not all of it is back */
 	int64_t running_ns;  /* charged for work of this process that is not over */
 	int64_t reserved_ns; /* for work that is not charged yet */
 	bool is_borrowing;   /* the slice uses what others are sure of */

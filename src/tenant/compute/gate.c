@@ -156,12 +156,14 @@ void gate_wait_begin_slowly(CUstream stream, bool is_all, struct gate_wait *ret_
 		s->users++;
 		ret_wait->meter = s->meter;
 		meter_count_wait(s->meter, true);
+		turns_wait_for_work(s->meter, ret_wait->since_ns);
 		streams_leave(s);
 	} else if (state_current_device(&device) == CUDA_SUCCESS) {
 		ret_wait->meter = meter_of(device);
 		LOCK_SCOPE(&ret_wait->meter->lock);
 		meter_count_wait(ret_wait->meter, true);
 		streams_wait_begins(ret_wait->meter, is_all, ret_wait->since_ns);
+		turns_wait_for_work(ret_wait->meter, ret_wait->since_ns);
 	}
 	ret_wait->state = s;
 	untracked_poll_before_wait(ret_wait->since_ns);

@@ -18,15 +18,13 @@
 #define WAIT_NS	    UINT64_C(6000000)
 #define HANDOVER_NS UINT64_C(1000000) /* with what a batch may be longer than expected */
 
-#define OWED_NS	    UINT64_C(20000000) /* beyond what waiting for honest ones costs */
+#define LATE_NS	    UINT64_C(300000) /* after so long late work is looked at again */
+/* For so long a turn is kept for work that was never seen before, or is waited for where nobody can look at it. */
+#define UNKNOWN_NS UINT64_C(25000000)
 
-#define LATE_NS	    UINT64_C(1000000) /* after so long late work is looked at again */
-#define UNKNOWN_NS \
-	UINT64_C(25000000) /* for which a turn is kept for work that was never seen before */
+#define JUDGED_NS  UINT64_C(300000000) /* of time in which the slice wanted the device */
 
-#define JUDGED_NS UINT64_C(300000000) /* of time in which the slice wanted the device */
-
-#define REGULAR	  3 /* pauses of the same length, within an eighth, are no accident */
+#define REGULAR	   3 /* pauses of the same length, within an eighth, are no accident */
 
 /* Ranks of turns to a priority: within what the slice is sure of, and beyond it. */
 #define RANKS 2u
@@ -119,7 +117,7 @@ void turns_note_burst(struct meter *m, uint64_t now_ns)
 static unsigned rank_of(const struct meter *m)
 {
 	/* What others have had of its cores it gets before all of them. */
-	if (m->credit.owed_ns > OWED_NS)
+	if (m->credit.is_owed)
 		return 0;
 	return m->limits.granted.priority * RANKS + m->credit.is_borrowing;
 }
@@ -139,8 +137,8 @@ enum throttle turns_ask(struct meter *m, uint64_t estimate_ns, uint64_t busy_unt
 	if (m->turns.is_awaited)
 		return THROTTLE_TURN_AWAITED;
 	rank = rank_of(m);
-	moment_ns = throttle_turn_moment(
-		estimate_ns, m->credit.saved_ns, m->credit.owed_ns, busy_until_ns, now_ns);
+	moment_ns = throttle_turn_moment(estimate_ns, m->credit.saved_ns,
+		m->credit.is_owed ? m->credit.owed_ns : 0, busy_until_ns, now_ns);
 	until_ns = (busy_until_ns > now_ns ? busy_until_ns : now_ns) + METER_BATCH_NS +
 		   (estimate_ns == ESTIMATE_UNKNOWN_NS ? UNKNOWN_NS : estimate_ns);
 	if (m->turns.goes_first) {
@@ -215,6 +213,14 @@ uint64_t turns_keep(struct meter *m, uint64_t wake_ns, uint64_t now_ns)
 		end_ns = now_ns + LATE_NS;
 	turn_prolong(&m->turns.turn, rank_of(m), now_ns, end_ns);
 	return end_ns < wake_ns ? end_ns : wake_ns;
+}
+
+void turns_wait_for_work(struct meter *m, uint64_t now_ns)
+{
+	if (!m->turns.is_open || !m->turns.peer_count || m->turns.is_awaited ||
+		streams_are_idle(m, now_ns))
+		return;
+	turn_prolong(&m->turns.turn, rank_of(m), now_ns, now_ns + UNKNOWN_NS);
 }
 
 void turns_let_go(struct meter *m, uint64_t now_ns)

@@ -55,6 +55,9 @@ void turns_waited(struct meter *meter, uint64_t waited_ns, uint64_t now_ns);
  */
 uint64_t turns_keep(struct meter *meter, uint64_t wake_ns, uint64_t now_ns);
 
+/* The program is about to wait for its work, and nobody can look at it until it is done: the turn lasts until then. */
+void turns_wait_for_work(struct meter *meter, uint64_t now_ns);
+
 /* While the slice waits for something else others may have the device. */
 void turns_let_go(struct meter *meter, uint64_t now_ns);
 

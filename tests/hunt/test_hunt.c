@@ -21,8 +21,8 @@
 #include "tests/hunt/seed.h"
 #include "tests/hunt/shrink.h"
 
-#define SECONDS	       8 /* in `make test` */
-#define ROUNDS	       "2000"
+#define SECONDS	       7 /* in `make test` */
+#define ROUNDS	       "1000"
 #define SHRINK_SECONDS 60
 #define TRIES	       4 /* what depends on luck is tried so often */
 #define KEPT_RUNS      3

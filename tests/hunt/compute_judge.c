@@ -79,8 +79,8 @@ static bool always_has_work(const struct compute_program *p)
 }
 
 /*
- * Faults that stand open (SECURITY.md, "How exact compute time is"), which cost more points beside a peer: long work of
- * unknown or uneven length runs into its turns, and short work with pauses changes them too often.
+ * Long work of unknown or uneven length ran into a peer's turns, and short work with pauses changed them too often. What
+ * was found of that is mended; its bound is wide until it has been hunted for long.
  */
 static uint32_t lost_points(const struct compute_program *p)
 {
@@ -90,7 +90,7 @@ static uint32_t lost_points(const struct compute_program *p)
 }
 
 /*
- * Another fault that stands open: work of the default stream, which seems to go on while a stream that waits for it does,
+ * A fault that stands open: work of the default stream, which seems to go on while a stream that waits for it does,
  * is charged for that time as well.
  */
 static bool has_streams_that_wait(const struct compute_program *p)

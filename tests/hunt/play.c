@@ -324,6 +324,10 @@ static int run_rounds(const char *name, uint64_t rounds, const char *region)
 	program = (struct program){.mode = PROGRAM_HONEST, .threads = 1};
 	may_stay = family == LOAD_shared_pool;
 	begin(region, ROUNDS_QUOTA_MIB * MIB);
+	if (l->weight[family] == 0) {
+		printf("no rounds: it is for hostile programs\n");
+		return 0;
+	}
 	for (uint64_t i = 0; i < rounds; i++) {
 		l->state = hash_u64(i) | 1;
 		r = load_take(l, family, (unsigned)i);

@@ -222,6 +222,34 @@ static void a_primary_context_is_retained_beside_the_end_of_a_green_one(void **s
 	assert_int_equal(tenant_end(t), 0);
 }
 
+/* What a call reserved for frames goes back, though its context is gone when it ends. */
+static void room_for_frames_comes_back_when_a_context_ends_under_way(void **state)
+{
+	static const char *const calls[][2] = {
+		{"launch m", "cuLaunchKernel"}, {"instantiate e g", "cuGraphInstantiateWithFlags"}};
+	struct node *node = *state;
+	struct slice *slice = slice_new(node, "a", "4g", NULL);
+	struct tenant *t = tenant_new(slice);
+
+	for (unsigned i = 0; i < 2; i++) {
+		expect(t, OK, "newctx c 0");
+		expect(t, OK, "module m frame=8192");
+		if (i == 1) {
+			expect(t, OK, "stream s");
+			expect(t, OK, "capture s");
+			expect(t, OK, "launch m s nowait");
+			expect(t, OK, "endcapture s g");
+		}
+		delay(node, calls[i][1]);
+		tell_aside(t, calls[i][0]);
+		expect(t, OK, "endctx c");
+		tenant_ask(t, "joined");
+		assert_int_equal(slice_agreed(slice, 0), CONTEXT_BYTES);
+		inject_clear_rules(node->machine);
+	}
+	assert_int_equal(tenant_end(t), 0);
+}
+
 #define RESET_ROUNDS 10
 
 static void what_is_allocated_in_a_new_primary_context_does_not_end_with_the_old_one(void **state)
@@ -250,6 +278,7 @@ int main(void)
 		test_with_node(what_the_driver_refuses_leaves_nothing_pinned),
 		test_with_node(a_mapping_that_the_driver_keeps_is_charged_beside_a_release),
 		test_with_node(what_waits_for_a_stream_comes_back_with_its_context),
+		test_with_node(room_for_frames_comes_back_when_a_context_ends_under_way),
 		test_with_node(a_primary_context_is_retained_beside_the_end_of_a_green_one),
 		test_with_node(
 			what_is_allocated_in_a_new_primary_context_does_not_end_with_the_old_one),

@@ -131,7 +131,10 @@ CUresult local_begin(uint64_t frame_bytes, struct charge *ret_charge)
 	return r;
 }
 
-/* A charge with a device belongs to a call that was counted in. */
+/*
+ * A charge with a device belongs to a call that was counted in. Where another thread has destroyed the context, its
+ * room is gone with it.
+ */
 void local_end(struct charge *charge)
 {
 	struct table_entry entry;
@@ -139,11 +142,15 @@ void local_end(struct charge *charge)
 	uint64_t first, now, stack;
 	uint64_t life;
 
-	if (state_enter() != STATE_OPEN || !find_current(&life, &device))
+	if (state_enter() != STATE_OPEN || !find_current(&life, &device)) {
+		charge_undo(charge);
 		return;
+	}
 	LOCK_SCOPE(&book_lock);
-	if (table_get(&contexts, life, &entry) != 0)
+	if (table_get(&contexts, life, &entry) != 0) {
+		charge_undo(charge);
 		return;
+	}
 	if (charge->device && entry.c > 0)
 		entry.c--;
 	first = room_bytes(device, entry.a);

@@ -164,6 +164,29 @@ static void a_pool_that_is_used_before_it_is_known_is_charged(void **state)
 	assert_int_equal(tenant_end(t), 0);
 }
 
+/* NVML's figure has it, the books have it apart from what the process holds alone. */
+static void a_context_is_not_measured_beside_exported_memory(void **state)
+{
+	static const char *const ways[][2] = {
+		{"alloc a 256m", "ipcget a"}, {"createx a 256m", "export f a"}};
+	struct slice *slice = slice_new(*state, "a", "4g", NULL);
+
+	for (int i = 0; i < 2; i++) {
+		struct tenant *t = tenant_new(slice);
+		struct region_device *device;
+
+		expect(t, OK, "primary 0");
+		device = &meter_region(slice)->own.devices[0];
+		expect(t, OK, "%s", ways[i][0]);
+		expect(t, OK, "%s", ways[i][1]);
+		device->context_measured_ns = 0;
+		expect(t, OK, "newctx c 0");
+		assert_int_equal(device->context_bytes, CONTEXT_BYTES);
+		assert_int_equal(slice_agreed(slice, 0), 2 * CONTEXT_BYTES + 256 * MIB);
+		assert_int_equal(tenant_end(t), 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -172,6 +195,7 @@ int main(void)
 		test_with_node(a_pool_that_is_used_before_it_is_known_is_charged),
 		test_with_node(a_context_is_not_measured_beside_another_call),
 		test_with_node(a_wrong_size_of_a_context_is_corrected),
+		test_with_node(a_context_is_not_measured_beside_exported_memory),
 		test_with_node(a_free_of_a_stopped_process_is_not_taken_for_ones_own),
 		test_with_node(what_a_thread_takes_and_frees_during_a_comparison_is_not_found),
 	};

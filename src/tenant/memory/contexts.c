@@ -26,6 +26,7 @@
 #include "tenant/slice/nvml.h"
 #include "tenant/slice/own_pid.h"
 #include "tenant/slice/parts.h"
+#include "tenant/memory/ipc.h"
 #include "tenant/memory/table.h"
 #include "tenant/memory/reconcile.h"
 
@@ -165,7 +166,10 @@ static void learn(const struct device *device, uint64_t bytes)
 	atomic_store_explicit(&entry->context_measured_ns, clock_coarse_ns(), memory_order_relaxed);
 }
 
-/* And little that the driver took unannounced, which makes the figure larger. */
+/*
+ * And little that the driver took unannounced, which makes the figure larger. What is shared with other processes is
+ * charged apart, but the figure has it.
+ */
 static bool holds_contexts_alone(const struct device *device, uint64_t held)
 {
 	const _Atomic uint64_t *kinds =
@@ -174,7 +178,8 @@ static bool holds_contexts_alone(const struct device *device, uint64_t held)
 	uint64_t contexts = atomic_load_explicit(&kinds[CHARGE_CONTEXT], memory_order_relaxed);
 	uint64_t other = atomic_load_explicit(&kinds[CHARGE_UNATTRIBUTED], memory_order_relaxed);
 
-	return held == contexts + other && other <= UNANNOUNCED_MAX_BYTES;
+	return held == contexts + other && other <= UNANNOUNCED_MAX_BYTES &&
+	       !ipc_made_bytes(device) && !ipc_opened_bytes(device);
 }
 
 /*

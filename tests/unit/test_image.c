@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "tests/unit/cmocka_ready.h"
@@ -213,6 +214,57 @@ static void what_cannot_be_copied_is_refused(void **state)
 	assert_int_equal(image_open_file("/nonexistent", &source), -ENOENT);
 }
 
+static void a_section_table_that_cannot_be_read_is_refused(void **state)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	char *pages =
+		mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct cubin c = cubin_calling("malloc");
+	struct image_source source;
+	Elf64_Ehdr *head;
+	uint32_t *wrapper;
+
+	(void)state;
+	assert_ptr_not_equal(pages, MAP_FAILED);
+	assert_int_equal(mprotect(pages + page, page, PROT_NONE), 0);
+	head = (Elf64_Ehdr *)pages;
+	*head = c.head;
+	head->e_shoff = page;
+	assert_int_equal(image_open(pages, &source), -EFAULT);
+	/* Half of the table, and half of the head. */
+	head->e_shoff = page - 2 * sizeof(Elf64_Shdr);
+	assert_int_equal(image_open(pages, &source), -EFAULT);
+	memcpy(pages + page - 32, &c.head, 32);
+	assert_int_equal(image_open(pages + page - 32, &source), -EFAULT);
+	/* The wrapper of a fat binary is shorter than the head of an ELF image. */
+	wrapper = (uint32_t *)(pages + page - 24);
+	*wrapper = 0x466243b1;
+	assert_int_equal(image_open(wrapper, &source), 0);
+	assert_null(source.copy);
+	munmap(pages, 2 * page);
+}
+
+static void a_table_of_many_sections_is_read_whole(void **state)
+{
+	struct {
+		Elf64_Ehdr head;
+		Elf64_Shdr section[67];
+	} c = {.head = cubin_calling("").head};
+	struct image_source source;
+
+	(void)state;
+	c.head.e_shoff = sizeof(c.head);
+	c.head.e_shnum = 67;
+	assert_int_equal(image_open(&c, &source), 0);
+	assert_memory_equal(source.copy, &c, sizeof(c));
+	image_close(&source);
+	for (unsigned i = 0; i < 67; i++) {
+		c.section[i].sh_size = UINT64_C(1) << 31;
+		assert_int_equal(image_open(&c, &source), -EFBIG);
+		c.section[i].sh_size = 0;
+	}
+}
+
 static void a_file_is_never_read_behind_its_end(void **state)
 {
 	struct cubin c = cubin_calling("malloc");
@@ -252,6 +304,8 @@ int main(void)
 		cmocka_unit_test(anything_else_is_unknown),
 		cmocka_unit_test(a_copy_is_what_was_read),
 		cmocka_unit_test(what_cannot_be_copied_is_refused),
+		cmocka_unit_test(a_section_table_that_cannot_be_read_is_refused),
+		cmocka_unit_test(a_table_of_many_sections_is_read_whole),
 		cmocka_unit_test(a_file_is_never_read_behind_its_end),
 	};
 

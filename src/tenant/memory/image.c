@@ -16,7 +16,9 @@
 #include "policy/ptx.h"
 
 /* A larger one is no image that we know, and is refused. */
-#define IMAGE_BYTES_MAX (UINT64_C(1) << 30)
+#define IMAGE_BYTES_MAX	 (UINT64_C(1) << 30)
+
+#define SECTIONS_AT_ONCE 32
 
 /* A bit of a symbol's st_other in a cubin. */
 #define SYMBOL_IS_MANAGED 4
@@ -125,28 +127,32 @@ static bool is_text(const char *data, size_t size)
 	return true;
 }
 
-/* The bytes of the program's image, with a zero behind them; the kernel tells where they cannot be read. */
-static int copy_bytes(const void *from, size_t size, void **ret_copy)
+/* Copies what the program has there; the kernel tells where it cannot be read. */
+static int read_bytes(const void *from, size_t size, void *ret_bytes)
 {
-	char *copy = FAULT_OUT_OF_MEMORY() ? NULL : malloc(size + 1);
 	struct iovec there = {.iov_base = (void *)(uintptr_t)from, .iov_len = size};
-	struct iovec here = {.iov_base = copy, .iov_len = size};
-	ssize_t n;
+	struct iovec here = {.iov_base = ret_bytes, .iov_len = size};
+	ssize_t n = process_vm_readv(getpid(), &here, 1, &there, 1, 0);
 
-	if (!copy)
-		return -ENOMEM;
-	n = process_vm_readv(getpid(), &here, 1, &there, 1, 0);
 	if (n < 0 && errno != EFAULT) {
-		memcpy(copy, from, size); /* not allowed here */
+		memcpy(ret_bytes, from, size); /* not allowed here */
 		n = (ssize_t)size;
 	}
+	return n == (ssize_t)size ? 0 : -EFAULT;
+}
+
+/* The bytes of the program's image, with a zero behind them. */
+static int copy_bytes(const void *from, size_t size, void **ret_copy)
+{
+	_cleanup_free_ char *copy = FAULT_OUT_OF_MEMORY() ? NULL : malloc(size + 1);
+	int r = copy ? read_bytes(from, size, copy) : -ENOMEM;
+
+	if (r < 0)
+		return r;
 	copy[size] = '\0';
-	if (n == (ssize_t)size) {
-		*ret_copy = copy;
-		return 0;
-	}
-	free(copy);
-	return -EFAULT;
+	*ret_copy = copy;
+	copy = NULL;
+	return 0;
 }
 
 static void reach(uint64_t at, uint64_t bytes, uint64_t *end)
@@ -158,29 +164,46 @@ static void reach(uint64_t at, uint64_t bytes, uint64_t *end)
 		*end = to;
 }
 
+/* How far the sections of an ELF image go, which has their table there. */
+static int reach_sections(const char *table, unsigned count, uint64_t *end)
+{
+	Elf64_Shdr sections[SECTIONS_AT_ONCE];
+
+	for (unsigned i = 0; i < count; i++) {
+		unsigned left = count - i, at = i % SECTIONS_AT_ONCE;
+		unsigned more = left < SECTIONS_AT_ONCE ? left : SECTIONS_AT_ONCE;
+
+		if (at == 0 && read_bytes(table + (uint64_t)i * sizeof(*sections),
+				       more * sizeof(*sections), sections) < 0)
+			return -EFAULT;
+		if (sections[at].sh_type != SHT_NOBITS)
+			reach(sections[at].sh_offset, sections[at].sh_size, end);
+	}
+	return 0;
+}
+
 /* How far an ELF image in memory goes, by what it describes; 0: it describes nothing. */
-static uint64_t elf_bytes(const void *data)
+static int elf_bytes(const void *data, uint64_t *ret_bytes)
 {
 	uint64_t end = sizeof(Elf64_Ehdr);
-	const Elf64_Shdr *sections;
 	Elf64_Ehdr head;
+	int r = 0;
 
+	*ret_bytes = 0;
 	/* What is no ELF image may be shorter than the head of one. */
 	if (memcmp(data, ELFMAG, SELFMAG) != 0)
 		return 0;
-	head = *(const Elf64_Ehdr *)data;
+	if (read_bytes(data, sizeof(head), &head) < 0)
+		return -EFAULT;
 	if (head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_shnum == 0 ||
 		head.e_shentsize != sizeof(Elf64_Shdr))
 		return 0;
-	sections = (const Elf64_Shdr *)((const char *)data + head.e_shoff);
 	reach(head.e_shoff, head.e_shnum * sizeof(Elf64_Shdr), &end);
 	reach(head.e_phoff, (uint64_t)head.e_phnum * head.e_phentsize, &end);
-	if (end > IMAGE_BYTES_MAX)
-		return end;
-	for (unsigned i = 0; i < head.e_shnum; i++)
-		if (sections[i].sh_type != SHT_NOBITS)
-			reach(sections[i].sh_offset, sections[i].sh_size, &end);
-	return end;
+	if (end <= IMAGE_BYTES_MAX)
+		r = reach_sections((const char *)data + head.e_shoff, head.e_shnum, &end);
+	*ret_bytes = end;
+	return r;
 }
 
 static struct image read_copy(const char *copy, size_t size)
@@ -196,17 +219,18 @@ void image_take(const void *data, struct image_source *ret_source)
 
 int image_open(const void *data, struct image_source *ret_source)
 {
-	int saved_errno = errno, r;
+	int saved_errno = errno, r = 0;
 	uint64_t size = 0;
 
 	image_take(data, ret_source);
-	if (data)
-		size = is_text(data, PTX_TO_ZERO) ? strlen(data) : elf_bytes(data);
-	if (!size)
-		return 0;
-	r = size > IMAGE_BYTES_MAX ? -EFBIG : copy_bytes(data, size, &ret_source->copy);
+	if (data && is_text(data, PTX_TO_ZERO))
+		size = strlen(data);
+	else if (data)
+		r = elf_bytes(data, &size);
+	if (r == 0 && size)
+		r = size > IMAGE_BYTES_MAX ? -EFBIG : copy_bytes(data, size, &ret_source->copy);
 	errno = saved_errno;
-	if (r < 0)
+	if (r < 0 || !size)
 		return r;
 	ret_source->data = ret_source->copy;
 	/* Text ends with a zero, which another thread may have made an earlier one. */

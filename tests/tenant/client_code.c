@@ -192,23 +192,29 @@ static int run_ask(struct client *c, char **word, unsigned count)
 	return (int)answers[0];
 }
 
+/* What a refused use gives out all the same makes it a bad command. */
 static int run_use(struct client *c, char **word, unsigned count)
 {
 	uintptr_t library = client_get(c, word[1]);
-	CUfunction function;
-	CUdeviceptr data;
-	CUmodule module;
-	size_t bytes;
+	const char *what = count > 2 ? word[2] : "";
+	CUfunction function = NULL;
+	CUmodule module = NULL;
+	CUdeviceptr data = 0;
+	size_t bytes = 0;
+	CUresult r;
 
-	if (count > 2 && strcmp(word[2], "managed") == 0)
-		return (int)((cuLibraryGetManaged_fn *)client_find("cuLibraryGetManaged"))(
+	if (strcmp(what, "managed") == 0)
+		r = ((cuLibraryGetManaged_fn *)client_find("cuLibraryGetManaged"))(
 			&data, &bytes, (CUlibrary)library, "data");
-	if (count > 2 && strcmp(word[2], "module") == 0)
-		return (int)((cuLibraryGetModule_fn *)client_find("cuLibraryGetModule"))(
+	else if (strcmp(what, "module") == 0)
+		r = ((cuLibraryGetModule_fn *)client_find("cuLibraryGetModule"))(
 			&module, (CUlibrary)library);
-	if (count > 2 && strcmp(word[2], "data") == 0)
-		return (int)c->cu.cuLibraryGetGlobal(&data, &bytes, (CUlibrary)library, "data");
-	return (int)c->cu.cuKernelGetFunction(&function, (CUkernel)client_function_of(c, library));
+	else if (strcmp(what, "data") == 0)
+		r = c->cu.cuLibraryGetGlobal(&data, &bytes, (CUlibrary)library, "data");
+	else
+		r = c->cu.cuKernelGetFunction(&function, (CUkernel)client_function_of(c, library));
+	return r != CUDA_SUCCESS && (function || module || data || bytes) ? CLIENT_BAD_COMMAND
+									  : (int)r;
 }
 
 static int run_launch(struct client *c, char **word, unsigned count)

@@ -229,54 +229,57 @@ HOOK_BODY(cuLibraryUnload, CUlibrary, library)
 	return r;
 }
 
+/* The rest of a hook that uses a library's code: the program gets what the driver made only where there is room. */
+#define USE(type, to, begin, of, call)                        \
+	{                                                     \
+		struct code_use use;                          \
+		type made = NULL, *own = (to) ? &made : NULL; \
+		CUresult r = begin(of, &use);                 \
+                                                              \
+		if (r == CUDA_SUCCESS)                        \
+			r = code_use_end(&use, call);         \
+		return own ? HOOK_GIVE(r, to, made) : r;      \
+	}
+
 HOOK_BODY(cuLibraryGetModule, CUmodule *, module, CUlibrary, library)
+USE(CUmodule, module, code_use_begin, library, cuda.cuLibraryGetModule(own, library))
+
+static CUresult use_data(cuLibraryGetGlobal_fn *real, CUdeviceptr *pointer, size_t *bytes,
+	CUlibrary library, const char *name)
 {
+	CUdeviceptr made = 0;
+	size_t size = 0;
 	struct code_use use;
 	CUresult r = code_use_begin(library, &use);
 
-	return r == CUDA_SUCCESS ? code_use_end(&use, cuda.cuLibraryGetModule(module, library)) : r;
+	if (r == CUDA_SUCCESS)
+		r = code_use_end(
+			&use, real(pointer ? &made : NULL, bytes ? &size : NULL, library, name));
+	if (r == CUDA_SUCCESS && pointer)
+		*pointer = made;
+	if (r == CUDA_SUCCESS && bytes)
+		*bytes = size;
+	return r;
 }
 
 HOOK_BODY(cuLibraryGetGlobal, CUdeviceptr *, pointer, size_t *, bytes, CUlibrary, library,
 	const char *, name)
 {
-	struct code_use use;
-	CUresult r = code_use_begin(library, &use);
-
-	return r == CUDA_SUCCESS
-		       ? code_use_end(&use, cuda.cuLibraryGetGlobal(pointer, bytes, library, name))
-		       : r;
+	return use_data(cuda.cuLibraryGetGlobal, pointer, bytes, library, name);
 }
 
 HOOK_BODY(cuLibraryGetManaged, CUdeviceptr *, pointer, size_t *, bytes, CUlibrary, library,
 	const char *, name)
 {
-	struct code_use use;
-	CUresult r = code_use_begin(library, &use);
-
-	return r == CUDA_SUCCESS
-		       ? code_use_end(&use, cuda.cuLibraryGetManaged(pointer, bytes, library, name))
-		       : r;
+	return use_data(cuda.cuLibraryGetManaged, pointer, bytes, library, name);
 }
 
 HOOK_BODY(cuLibraryGetUnifiedFunction, void **, function, CUlibrary, library, const char *, symbol)
-{
-	struct code_use use;
-	CUresult r = code_use_begin(library, &use);
-
-	return r == CUDA_SUCCESS ? code_use_end(&use, cuda.cuLibraryGetUnifiedFunction(
-							      function, library, symbol))
-				 : r;
-}
+USE(void *, function, code_use_begin, library,
+	cuda.cuLibraryGetUnifiedFunction(own, library, symbol))
 
 HOOK_BODY(cuKernelGetFunction, CUfunction *, function, CUkernel, kernel)
-{
-	struct code_use use;
-	CUresult r = code_use_kernel_begin(kernel, &use);
-
-	return r == CUDA_SUCCESS ? code_use_end(&use, cuda.cuKernelGetFunction(function, kernel))
-				 : r;
-}
+USE(CUfunction, function, code_use_kernel_begin, kernel, cuda.cuKernelGetFunction(own, kernel))
 
 HOOK_BODY(cuFuncLoad, CUfunction, function)
 {

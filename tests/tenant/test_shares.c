@@ -422,6 +422,21 @@ static void a_shared_pool_stays_charged_and_its_users_pay_nothing(void **state)
 	assert_int_equal(tenant_end(user), 0);
 }
 
+static void a_pool_that_was_destroyed_cannot_be_shared(void **state)
+{
+	struct slice *slice = slice_new(*state, "a", "2g", NULL);
+	struct tenant *t = tenant_new(slice);
+
+	expect(t, OK, "newpoolx p");
+	expect(t, OK, "frompool a p 40m");
+	expect(t, OK, "endpool p");
+	expect(t, INVALID_VALUE, "exportpool f p");
+	expect_beside(slice, 1, 64 * MIB);
+	expect(t, OK, "free a");
+	expect_beside(slice, 1, 0);
+	assert_int_equal(tenant_end(t), 0);
+}
+
 static void the_end_of_a_context_lets_go_of_what_is_shared_in_it(void **state)
 {
 	struct slice *slice = slice_new(*state, "a", "4g", NULL);
@@ -539,6 +554,7 @@ int main(void)
 		test_with_node(another_slice_cannot_open_more_than_its_quota),
 		test_with_node(what_nobody_marked_is_charged_when_it_is_mapped),
 		test_with_node(a_shared_pool_stays_charged_and_its_users_pay_nothing),
+		test_with_node(a_pool_that_was_destroyed_cannot_be_shared),
 		test_with_node(the_end_of_a_context_lets_go_of_what_is_shared_in_it),
 		test_with_node(a_death_at_any_instant_of_sharing_is_settled),
 		test_with_node(sharing_and_letting_go_leaves_nothing),

@@ -223,6 +223,9 @@ HOOK_BODY(cuMemPoolExportToShareableHandle, void *, handle, CUmemoryPool, pool,
 
 	if (state_enter() != STATE_OPEN || !handle || !is_shareable(type))
 		return cuda.cuMemPoolExportToShareableHandle(handle, pool, type, flags);
+	/* Until it is empty the driver still has a pool that the program has destroyed. */
+	if (pools_is_ended(pool))
+		return CUDA_ERROR_INVALID_VALUE;
 	r = cuda.cuMemPoolExportToShareableHandle(&made, pool, type, flags);
 	if (r == CUDA_SUCCESS)
 		pools_share(pool, fd_of(type, &made), key_of(type, &made));

@@ -437,6 +437,22 @@ static void a_pool_that_was_destroyed_cannot_be_shared(void **state)
 	assert_int_equal(tenant_end(t), 0);
 }
 
+static void a_pool_without_a_place_in_the_region_cannot_be_shared(void **state)
+{
+	struct slice *slice = slice_new(*state, "a", "4g", NULL);
+	struct tenant *filler = tenant_new(slice), *t = tenant_new(slice);
+
+	export_many(filler);
+	expect(t, OK, "newpoolx p");
+	expect(t, OK, "frompool a p 40m");
+	expect(t, OUT_OF_MEMORY, "exportpool f p");
+	assert_int_equal(tenant_end(filler), 0);
+	/* A refusal looks for processes that have ended. */
+	expect(t, OUT_OF_MEMORY, "alloc x 8g");
+	expect(t, OK, "exportpool f p");
+	assert_int_equal(tenant_end(t), 0);
+}
+
 static void the_end_of_a_context_lets_go_of_what_is_shared_in_it(void **state)
 {
 	struct slice *slice = slice_new(*state, "a", "4g", NULL);
@@ -555,6 +571,7 @@ int main(void)
 		test_with_node(what_nobody_marked_is_charged_when_it_is_mapped),
 		test_with_node(a_shared_pool_stays_charged_and_its_users_pay_nothing),
 		test_with_node(a_pool_that_was_destroyed_cannot_be_shared),
+		test_with_node(a_pool_without_a_place_in_the_region_cannot_be_shared),
 		test_with_node(the_end_of_a_context_lets_go_of_what_is_shared_in_it),
 		test_with_node(a_death_at_any_instant_of_sharing_is_settled),
 		test_with_node(sharing_and_letting_go_leaves_nothing),

@@ -227,8 +227,11 @@ HOOK_BODY(cuMemPoolExportToShareableHandle, void *, handle, CUmemoryPool, pool,
 	if (pools_is_ended(pool))
 		return CUDA_ERROR_INVALID_VALUE;
 	r = cuda.cuMemPoolExportToShareableHandle(&made, pool, type, flags);
-	if (r == CUDA_SUCCESS)
-		pools_share(pool, fd_of(type, &made), key_of(type, &made));
+	if (r == CUDA_SUCCESS && !pools_share(pool, fd_of(type, &made), key_of(type, &made))) {
+		if (fd_of(type, &made) >= 0)
+			close(made.fd);
+		r = CUDA_ERROR_OUT_OF_MEMORY;
+	}
 	return give_shareable(r, handle, type, &made);
 }
 

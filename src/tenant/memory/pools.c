@@ -476,7 +476,7 @@ void pools_update(CUmemoryPool handle)
 		update(p);
 }
 
-void pools_share(CUmemoryPool handle, int fd, uint64_t key)
+bool pools_share(CUmemoryPool handle, int fd, uint64_t key)
 {
 	struct pool *p = pool_list_find_anywhere(handle);
 	struct ipc_memory memory = {.kind = CHARGE_POOL, .key = key, .fd = fd, .is_pool = true};
@@ -484,7 +484,7 @@ void pools_share(CUmemoryPool handle, int fd, uint64_t key)
 	unsigned shared;
 
 	if (!p || !p->device)
-		return;
+		return p != NULL;
 	LOCK_SCOPE(&p->lock);
 	if (fd >= 0) {
 		shared = p->shared;
@@ -495,11 +495,13 @@ void pools_share(CUmemoryPool handle, int fd, uint64_t key)
 		memory.key = memory.mark = mark.id;
 	}
 	if (p->shared)
-		return;
+		return true;
 	memory.device = p->device;
 	memory.bytes = p->held_bytes;
-	if (ipc_make(&memory, &shared))
-		p->shared = shared + 1;
+	if (!ipc_make(&memory, &shared))
+		return false;
+	p->shared = shared + 1;
+	return true;
 }
 
 void pools_reset_after_fork(void)

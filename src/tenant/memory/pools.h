@@ -75,9 +75,10 @@ void pools_synchronized(void);
 /*
  * The pool can be imported by other processes now, by the descriptor fd or (fd is -1) by a handle with
  * this key. What it holds then stays charged until the process ends, because a pool that was imported
- * does not give memory back (H200, driver 580), and no call tells whether it was.
+ * does not give memory back (H200, driver 580), and no call tells whether it was. False where the pool is not
+ * known any more or there is no place for it: importers would not find what to hold, so it must not be given out.
  */
-void pools_share(CUmemoryPool handle, int fd, uint64_t key);
+bool pools_share(CUmemoryPool handle, int fd, uint64_t key) MUST_CHECK;
 
 /* Reads what one pool holds, by its handle; nothing for an unknown one. */
 void pools_update(CUmemoryPool handle);

@@ -8,6 +8,9 @@
  */
 #include "tenant/compute/stream_state.h"
 
+#include <stddef.h>
+#include <string.h>
+
 #include "base/clock.h"
 #include "base/fault.h"
 #include "tenant/compute/events.h"
@@ -398,6 +401,15 @@ uint64_t stream_state_unknown_since_ns(const struct stream_state *s)
 	return 0;
 }
 
+void stream_state_clear(struct stream_state *s)
+{
+	uint32_t use = s->use;
+
+	/* A call that comes back reads what stands before (gate_leave_slowly()). */
+	memset(&s->meter, 0, sizeof(*s) - offsetof(struct stream_state, meter));
+	s->use = use;
+}
+
 void stream_state_free(struct stream_state *s)
 {
 	for (unsigned i = 0; i < STREAM_BATCHES; i++) {
@@ -406,7 +418,9 @@ void stream_state_free(struct stream_state *s)
 		if (s->batches[i].end)
 			cuda.cuEventDestroy_v2(s->batches[i].end);
 	}
-	*s = (struct stream_state){.use = s->use + 1, .batch_count = stream_state_batch(s) + 1};
+	stream_state_clear(s);
+	s->use++;
+	end_batch(s);
 }
 
 void stream_state_lose_context(struct stream_state *s, uint64_t now_ns)

@@ -57,6 +57,8 @@ struct batch {
 
 /* Every launch reads the first fields. */
 struct stream_state {
+	/* Counts the ends of batches, of all streams that it was for. Read without the lock, so never cleared. */
+	_Atomic uint32_t batch_count;
 	struct meter *meter;
 	struct batch *batch;	 /* the open one, behind the closed ones */
 	unsigned first, pending; /* closed ones that are not collected yet */
@@ -70,10 +72,9 @@ struct stream_state {
 	bool is_waited_for; /* that wait has ended, and tells when the work did */
 	bool has_no_events; /* the driver makes none here: the host's clock alone tells */
 	bool is_used;
-	bool has_stream;	      /* else its stream is gone */
-	uint32_t use;		      /* counts the streams that it was for */
-	_Atomic uint32_t batch_count; /* counts the ends of batches, of all these streams */
-	uint32_t users; /* calls that come back to it: until then it is for no other stream */
+	bool has_stream; /* else its stream is gone */
+	uint32_t use;	 /* counts the streams that it was for */
+	uint32_t users;	 /* calls that come back to it: until then it is for no other stream */
 	uint32_t doubted_pauses;   /* so many are followed by single pieces of work */
 	uint64_t doubted_until_ns; /* until when these are */
 	uint32_t filling;	   /* of the meter's credit by which it last opened a batch */
@@ -138,6 +139,9 @@ static inline bool stream_state_is_drained(const struct stream_state *s, uint64_
 
 /* Makes a state free for another stream; its events go with it. */
 void stream_state_free(struct stream_state *s);
+
+/* All but its counts is as in one that was never used. */
+void stream_state_clear(struct stream_state *s);
 
 /* Its context is gone, and its stream and events with that. Charges what was not collected by the clock. */
 void stream_state_lose_context(struct stream_state *s, uint64_t now_ns);

@@ -227,7 +227,7 @@ static struct stream_state *find_in(
 	FAULT("gate: stream state taken");
 	if (!s)
 		return take_over(m, stream, context, thread);
-	*s = (struct stream_state){.use = s->use, .batch_count = stream_state_batch(s)};
+	stream_state_clear(s);
 	give_state(s, m, stream, context, thread);
 	return s;
 }

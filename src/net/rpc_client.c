@@ -50,7 +50,8 @@ static void request_destroy(struct rpc_request *request)
 static void start_batch(
 	struct rpc_request *request, const grpc_op *ops, size_t count, struct rpc_op *op)
 {
-	if (grpc_call_start_batch(request->call, ops, count, op, NULL) == GRPC_CALL_OK)
+	if (grpc_call_start_batch(request->call, ops, count, rpc_tag(request->rpc, op), NULL) ==
+		GRPC_CALL_OK)
 		request->pending++;
 }
 

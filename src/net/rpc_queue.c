@@ -85,27 +85,38 @@ static void is_ready(void *context, uint32_t events)
 	struct rpc *rpc = context;
 	struct rpc_op *op;
 	eventfd_t count;
+	bool is_ok;
 
 	eventfd_read(rpc->fd, &count);
 	for (;;) {
 		pthread_mutex_lock(&rpc->lock);
 		op = take(rpc, NULL);
+		is_ok = op && op->is_ok;
 		pthread_mutex_unlock(&rpc->lock);
 		if (!op)
 			return;
-		op->done(op, op->is_ok);
+		op->done(op, is_ok);
 	}
 }
 
 void rpc_wait_for(struct rpc *rpc, const void *owner)
 {
 	struct rpc_op *op;
+	bool is_ok;
 
 	pthread_mutex_lock(&rpc->lock);
 	while (!(op = take(rpc, owner)))
 		pthread_cond_wait(&rpc->was_added, &rpc->lock);
+	is_ok = op->is_ok;
 	pthread_mutex_unlock(&rpc->lock);
-	op->done(op, op->is_ok);
+	op->done(op, is_ok);
+}
+
+void *rpc_tag(struct rpc *rpc, struct rpc_op *op)
+{
+	pthread_mutex_lock(&rpc->lock);
+	pthread_mutex_unlock(&rpc->lock);
+	return op;
 }
 
 grpc_completion_queue *rpc_queue(struct rpc *rpc)

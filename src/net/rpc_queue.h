@@ -23,6 +23,12 @@ struct rpc_op {
 
 grpc_completion_queue *rpc_queue(struct rpc *rpc);
 
+/*
+ * The tag by which an operation is given to gRPC. The thread that hears of its end sees all that was written before:
+ * gRPC orders that too, by what no sanitizer knows.
+ */
+void *rpc_tag(struct rpc *rpc, struct rpc_op *op);
+
 /* Waits for the next of an owner's operations to be done, and calls its done(). */
 void rpc_wait_for(struct rpc *rpc, const void *owner);
 

@@ -63,7 +63,8 @@ static void call_free(struct rpc_call *call)
 static void start_batch(struct rpc_call *call, const grpc_op *ops, size_t count, struct rpc_op *op)
 {
 	/* it refuses only what is wrong by our own fault */
-	if (grpc_call_start_batch(call->call, ops, count, op, NULL) == GRPC_CALL_OK)
+	if (grpc_call_start_batch(call->call, ops, count, rpc_tag(call->server->rpc, op), NULL) ==
+		GRPC_CALL_OK)
 		call->pending++;
 }
 
@@ -228,7 +229,7 @@ static void request_next(struct rpc_server *server)
 	grpc_metadata_array_init(&call->metadata);
 	if (grpc_server_request_call(server->server, &call->call, &call->details, &call->metadata,
 		    rpc_queue(server->rpc), rpc_queue(server->rpc),
-		    &call->requested) != GRPC_CALL_OK)
+		    rpc_tag(server->rpc, &call->requested)) != GRPC_CALL_OK)
 		was_answered(call);
 }
 
@@ -272,7 +273,8 @@ void rpc_server_free(struct rpc_server *server)
 	if (!server)
 		return;
 	server->is_stopping = true;
-	grpc_server_shutdown_and_notify(server->server, rpc_queue(server->rpc), &server->stopped);
+	grpc_server_shutdown_and_notify(
+		server->server, rpc_queue(server->rpc), rpc_tag(server->rpc, &server->stopped));
 	grpc_server_cancel_all_calls(server->server);
 	while (!server->is_stopped || server->calls)
 		rpc_wait_for(server->rpc, server);

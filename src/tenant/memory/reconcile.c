@@ -274,10 +274,13 @@ static int64_t growth(struct account *t, struct device *d, const struct charge *
 	int64_t reserved = (int64_t)charge->units * REGION_UNIT_BYTES, more = 0;
 	struct finding found;
 
-	/* A process that is just beginning need not wait for NVML: the next comparison will. */
+	/*
+	 * A process that is just beginning need not wait for NVML: the next comparison will. But for what took more than was
+	 * reserved, which may not fit and has to go again.
+	 */
 	t->is_careful = true;
 	*ret_is_certain = false;
-	if (!nvml_is_begun() && t->misses == 0)
+	if (!nvml_is_begun() && t->misses == 0 && free_change_bytes <= reserved)
 		return free_change_bytes ? reserved : 0;
 
 	for (int i = 0; i < LOOKS && t->misses < MISSES_MAX; i++) {

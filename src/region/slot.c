@@ -264,6 +264,23 @@ static bool may_linger(const struct region_slot *own, uint64_t waited_ns)
 	return seen.is_leaving || waited_ns < EXEC_GRACE_NS;
 }
 
+/*
+ * Whether the owner, whose sign of life is gone, is on its way out, and its work may go on. After exec its contexts are gone
+ * and so is their work, whatever may still be held.
+ */
+static bool may_work(const struct region_slot *own)
+{
+	/* relaxed, all: as in may_linger() */
+	uint64_t namespace = atomic_load_explicit(&own->pid_namespace, memory_order_relaxed);
+	pid_t pid = (pid_t)atomic_load_explicit(&own->pid, memory_order_relaxed);
+	struct process_identity seen;
+
+	if (namespace == 0 || namespace != process_own_namespace())
+		return may_linger(own, 0);
+	return process_identify(pid, &seen) == 0 && !seen.is_gone && seen.is_leaving &&
+	       seen.start_time == atomic_load_explicit(&own->start_time, memory_order_relaxed);
+}
+
 /* Reaps the slot if its owner is dead; returns 1 then, 0 if it lives, -EAGAIN if it lingers. */
 static int reap_one(struct region *region, int fd, unsigned i, uint64_t waited_ns)
 {
@@ -312,7 +329,7 @@ void slot_charge_dead(struct region *region)
 
 		if (!has_left(own) || file_lock_byte(region->fd, REGION_LOCK_SLOTS + i) != 0)
 			continue;
-		if (has_left(own) && find_by_token(own) == SLOT_OWNER_GONE && !may_linger(own, 0))
+		if (has_left(own) && find_by_token(own) == SLOT_OWNER_GONE && !may_work(own))
 			charge_left(region->file, i);
 		file_unlock_byte(region->fd, REGION_LOCK_SLOTS + i);
 	}

@@ -76,13 +76,16 @@ void gate_enter_slowly(CUstream stream, uint64_t key, struct gate_pass *ret_pass
 	ret_pass->state = NULL;
 	if (is_on(ticks) && !capture_is_on(stream)) {
 		struct stream_state *s = streams_enter(stream);
+		enum meter_admitted admitted;
 
 		if (s) {
 			ret_pass->state = s;
 			ret_pass->stream = stream;
 			ret_pass->estimate = estimate_find(key);
-			ret_pass->is_full = meter_admit(s, ret_pass->estimate, poll_now_ns(ticks));
-			ret_pass->batch = stream_state_batch(s);
+			admitted = meter_admit(s, ret_pass->estimate, poll_now_ns(ticks));
+			ret_pass->is_full = admitted == METER_ENDS_BATCH;
+			/* Of none: it is late for whichever there is then. */
+			ret_pass->batch = stream_state_batch(s) - (admitted == METER_WITHOUT);
 			s->users += ret_pass->is_full;
 			streams_leave(s);
 		}

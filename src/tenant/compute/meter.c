@@ -75,7 +75,7 @@ static enum throttle ask(struct meter *m, struct stream_state *s, uint64_t estim
 	return turns_ask(m, estimate_ns, work.busy_until_ns, now_ns, ret_wake_ns);
 }
 
-/* With the lock. False where work goes without a batch: it is part of the next one, which follows. */
+/* With the lock. False where work goes without a batch. */
 static bool open_batch(
 	struct meter *m, struct stream_state *s, uint64_t estimate_ns, uint64_t now_ns)
 {
@@ -123,7 +123,7 @@ static void expect(
 	m->counts.launches++;
 }
 
-bool meter_admit(struct stream_state *s, uint32_t estimate, uint64_t now_ns)
+enum meter_admitted meter_admit(struct stream_state *s, uint32_t estimate, uint64_t now_ns)
 {
 	struct meter *m = s->meter;
 	bool is_full, has_batch = true;
@@ -138,11 +138,12 @@ bool meter_admit(struct stream_state *s, uint32_t estimate, uint64_t now_ns)
 			&m->books->launches, m->counts.launches, memory_order_relaxed);
 		m->counts.launches = 0;
 	}
-	if (has_batch)
-		expect(m, s, estimate, ns, now_ns);
-	is_full = has_batch && (s->single_count || s->batch->expected_ns >= batch_ns(m));
+	if (!has_batch)
+		return METER_WITHOUT;
+	expect(m, s, estimate, ns, now_ns);
+	is_full = s->single_count || s->batch->expected_ns >= batch_ns(m);
 	s->single_count -= s->single_count != 0;
-	return is_full;
+	return is_full ? METER_ENDS_BATCH : METER_IN_BATCH;
 }
 
 void meter_given(struct stream_state *s)
@@ -171,6 +172,9 @@ void meter_given_late(struct stream_state *s, uint32_t estimate)
 		s->last_ns = now_ns;
 		begin_batch(s->meter, s, now_ns);
 		s->batch->is_timed = s->is_chained;
+		expect(s->meter, s, estimate, estimate_ns(estimate), now_ns);
+	} else if (!s->is_open) {
+		stream_state_extend(s);
 		expect(s->meter, s, estimate, estimate_ns(estimate), now_ns);
 	}
 	stream_state_close(s);

@@ -10,18 +10,23 @@
 
 #include "tenant/compute/meters.h"
 
+enum meter_admitted {
+	METER_IN_BATCH,
+	METER_ENDS_BATCH, /* its batch is full with it, and meter_given() is to be called */
+	METER_WITHOUT, /* too much waits to be measured for a batch of its own: meter_given_late() is to be called */
+};
+
 /*
  * Waits until work of this kind may be given to the stream, and expects it. now_ns may be off by
- * some us. With the meter's lock, which it leaves while it waits. True where its batch is full with it, and
- * meter_given() is to be called.
+ * some us. With the meter's lock, which it leaves while it waits.
  */
-bool meter_admit(struct stream_state *s, uint32_t estimate, uint64_t now_ns);
+enum meter_admitted meter_admit(struct stream_state *s, uint32_t estimate, uint64_t now_ns);
 
 /* After the work was given, with the lock: closes the batch. */
 void meter_given(struct stream_state *s);
 
 /*
- * After work was given whose batch was closed before it, by another thread, with the lock: it is measured as a batch of
- * its own, or as part of the one that is open.
+ * After work was given that is in no batch, because another thread closed it before or there was none, with the lock: it is
+ * measured as a batch of its own, or as part of the one that is open, or of the last closed one.
  */
 void meter_given_late(struct stream_state *s, uint32_t estimate);

@@ -158,6 +158,15 @@ void stream_state_close(struct stream_state *s)
 	s->pending++;
 }
 
+void stream_state_extend(struct stream_state *s)
+{
+	struct batch *b = &s->batches[(s->first + s->pending - 1) % STREAM_BATCHES];
+
+	s->is_chained = record(s, &b->end);
+	b->is_timed = b->is_timed && s->is_chained;
+	s->batch = b;
+}
+
 /*
  * When the event happened, on the host's clock, which was recorded at soonest_ns or later. False where nothing tells:
  * then it was at soonest_ns or later.

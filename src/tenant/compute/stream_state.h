@@ -101,6 +101,9 @@ bool stream_state_is_done(const struct stream_state *s);
  */
 void stream_state_open(struct stream_state *s, bool is_alone, uint64_t now_ns);
 
+/* The last closed batch, of which there is one, ends with what was given just now, and is the one that takes more. */
+void stream_state_extend(struct stream_state *s);
+
 /* Closes the open batch with an event; nothing where there is none, or no room for one more closed batch. */
 void stream_state_close(struct stream_state *s);
 

@@ -64,7 +64,8 @@ static unsigned beside_one_without(struct node *node, const char *work)
 
 	assert_int_equal(tenant_answer(t), OK);
 	usleep(2000000);
-	got = meter_permille(slice, 0, METER_WINDOW_US);
+	/* A kernel of 20 ms more or less is no matter then. */
+	got = meter_permille(slice, 0, 4 * METER_WINDOW_US);
 	print_message("%s: %u permille\n", work, got);
 	tenant_kill(t, SIGKILL);
 	tenant_kill(other, SIGKILL);

@@ -21,6 +21,8 @@
 	50000u /* the first after a pause waits for the device to change over: 0.15 ms (H200) */
 #define INTERRUPTED_TIMES 8u
 #define SLICES_NS	  6000000u
+#define SLICE_US	  2000u /* one of them, and a change to another process (H200) */
+#define SLICE_CHANGE_US	  150u
 
 static bool is_interrupted(
 	const struct meter *m, const struct span *span, uint64_t ns, uint64_t took_ns)
@@ -30,6 +32,12 @@ static bool is_interrupted(
 	if (span->is_first)
 		return took_ns > ns + CHANGE_NS;
 	return took_ns > ns + INTERRUPTED_NS && took_ns > ns + ns / 4;
+}
+
+/* What others have for each 100 of ours in a long span: their time slices, each with a change to it and back. */
+static uint32_t others_percent(const struct meter *m)
+{
+	return m->limits.contended_percent * (SLICE_US + 2 * SLICE_CHANGE_US) / SLICE_US;
 }
 
 /* Of the time that the span took, what is the slice's own, in permille. */
@@ -45,7 +53,7 @@ static uint32_t own_permille(struct meter *m, const struct span *span, uint64_t 
 		return (uint32_t)(ns * 1000 / took_ns);
 	}
 	m->spans.interrupted = 0;
-	return took_ns > SLICES_NS ? 100000 / (100 + m->limits.contended_percent) : 1000;
+	return took_ns > SLICES_NS ? 100000 / (100 + others_percent(m)) : 1000;
 }
 
 /* How much of the time counts, and the books of it for people. */

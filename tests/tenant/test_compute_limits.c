@@ -294,8 +294,11 @@ static void work_that_hides_before_pauses_is_found_out(void **state)
 
 	expect(t, OK, "primary 0");
 	busy_ns = busy_in(a, t, "compute launch 20 streams=1 hide", 6000000);
-	/* 30 % are 1.8 s; one pause in eight is doubted, and who is doubted is let through later */
-	assert_in_range(busy_ns, 1000000000, 1900000000);
+	/*
+	 * 30 % are 1.8 s, and all of the device 6 s. One pause in eight is doubted, at random: what 60 in a row hide, of which
+	 * none is, takes it to 2.5 s, once in 3000 runs.
+	 */
+	assert_in_range(busy_ns, 1000000000, 2500000000);
 }
 
 /* Where its work is on the host's clock is not to be seen later than it was, or spans would overlap. */

@@ -221,3 +221,25 @@ int served_beside_main(void (*attack)(void))
 	attack();
 	return 1;
 }
+
+static void run_kernel(uint64_t ns, bool is_killed)
+{
+	served_begin();
+	served_launch(served_kernel(), NULL, ns);
+	served_sleep(ns);
+	if (is_killed)
+		raise(SIGKILL);
+	_exit(0);
+}
+
+void served_process_per_kernel(uint64_t kernel_ns)
+{
+	for (unsigned i = 0;; i++) {
+		pid_t pid = fork();
+
+		MUST(pid < 0);
+		if (pid == 0)
+			run_kernel(kernel_ns, i % 2);
+		MUST(waitpid(pid, NULL, 0) != pid);
+	}
+}

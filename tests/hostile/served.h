@@ -58,3 +58,9 @@ CUfunction served_kernel(void);
 void served_launch(CUfunction kernel, CUstream stream, uint64_t ns);
 
 void served_sleep(uint64_t ns);
+
+/*
+ * A process for each kernel of this length, one after the other, without end: it ends, or is killed, when its kernel is
+ * done, and nobody in it has asked for that.
+ */
+void served_process_per_kernel(uint64_t kernel_ns);

@@ -21,20 +21,21 @@ WANTED_BYTES = 3 * 256 << 20
 FITS = 3
 TENANTS = 5
 
-# Says how each of the five fared; then waits until the file /sim/go is there.
+# Starts the five, each when the one before it holds its memory or has ended; then waits until the file /sim/go is there,
+# and says how each fared.
 UNTIL_GO = "for i in $(seq 400); do [ -e /sim/go ] && break; sleep 0.05; done"
 SCRIPT = f"""
-i=0
-while [ $i -lt {TENANTS} ]; do
-    tenant --blocks 3 --hold 60000 &
-    started="$started $!"
-    i=$((i + 1))
-    sleep 0.2
+while [ $((count += 1)) -le {TENANTS} ]; do
+    said=$(mktemp -p /sim)
+    tenant --blocks 3 --hold 60000 >$said 2>&1 &
+    started="$started $!" all="$all $said"
+    until [ -s $said ] || ! kill -0 $!; do sleep 0.02; done
 done
-sleep 0.5
+echo >>/sim/started
 {UNTIL_GO}
 kill $started 2>/dev/null
 wait
+cat $all
 """
 TOOK = re.compile(r"took 3 x 256 MiB")
 
@@ -55,17 +56,26 @@ def check(condition, what, said):
         raise AssertionError(f"{what}\n{said}")
 
 
-class Wait:
-    """The file that ends a container's script."""
+class Script:
+    """What the containers' scripts and the test tell each other by files."""
 
     def __init__(self, place):
-        self.path = place.sim + "/go"
-        if os.path.exists(self.path):
-            os.remove(self.path)
+        self.go, self.started = place.sim + "/go", place.sim + "/started"
+        for path in (self.go, self.started):
+            if os.path.exists(path):
+                os.remove(path)
 
     def let_go(self):
-        with open(self.path, "w", encoding="utf-8"):
+        with open(self.go, "w", encoding="utf-8"):
             pass
+
+    def wait_until_started(self, containers):
+        """Until so many containers have started all their tenants; twenty seconds at most."""
+        for _ in range(400):
+            if os.path.exists(self.started) and os.path.getsize(self.started) == containers:
+                return
+            time.sleep(0.05)
+        check(False, f"{containers} containers do not start their tenants", "")
 
 
 def holders(listing):
@@ -87,10 +97,12 @@ def wait_for(containers, count):
 
 
 def holds(place, line, containers=1, mounts=()):
-    go = Wait(place)
-    running = [Container(place, line, SCRIPT, mounts) for _ in range(containers)]
+    script = Script(place)
+    running = []
     try:
-        time.sleep(0.2 * TENANTS + 1)
+        for i in range(containers):
+            running.append(Container(place, line, SCRIPT, mounts))
+            script.wait_until_started(i + 1)
         wait_for(running, FITS)
         said = running[0].execute("vgpu doctor").stdout
         check("No problems" in said, "doctor finds something wrong", said)
@@ -100,14 +112,14 @@ def holds(place, line, containers=1, mounts=()):
         running[0].execute("tenant --blocks 3 --hold 60000 >/dev/null 2>&1 &")
         wait_for(running, FITS)
     finally:
-        go.let_go()
+        script.let_go()
         output = "".join(c.end() for c in running)
     check(len(TOOK.findall(output)) == FITS, f"{FITS} of {TENANTS * containers} fit", output)
 
 
 def is_refused_without_a_place(place, line):
-    go = Wait(place)
-    go.let_go()
+    script = Script(place)
+    script.let_go()
     said = Container(place, line.replace("--tmpfs /tmp", ""), "tenant --blocks 3; vgpu doctor").end()
     check(not TOOK.search(said) and "/tmp/cudevshr.cache" in said and "overlayfs" in said and
           "Read-only file system" in said and "--tmpfs" in said, "it is refused with the remedy", said)
@@ -115,42 +127,42 @@ def is_refused_without_a_place(place, line):
 
 def is_told_by_doctor(place, line):
     """From the host, of a container that may not keep its region where it wants it."""
-    go = Wait(place)
+    script = Script(place)
     container = Container(place, line.replace("--tmpfs /tmp", ""), UNTIL_GO)
     try:
         time.sleep(0.5)
         said = container.execute("vgpu doctor 1").stdout
     finally:
-        go.let_go()
+        script.let_go()
         container.end()
     check("cannot be used, so all memory is refused" in said and "overlayfs" in said, "doctor says so", said)
 
 
 def is_seen_from_the_host(place, line):
-    go = Wait(place)
+    script = Script(place)
     container = Container(place, line, SCRIPT)
     try:
-        time.sleep(0.2 * TENANTS + 1)
+        script.wait_until_started(1)
         wait_for([container], FITS)
         container.execute("kill -9 $(pgrep -o -x tenant)")
         wait_for([container], FITS - 1)
         said = subprocess.run([f"{place.build}/src/cli/vgpu", "list", "--json", "--processes"], stdout=subprocess.PIPE, text=True,
                               check=False).stdout
     finally:
-        go.let_go()
+        script.let_go()
         container.end()
     check(FITS - 1 in holders(said), "the host's list shows who lives, and no more", said)
 
 
 def runs_slices_inside(place, line):
     """`vgpu run` in a container keeps its slices on the container's own root."""
-    go = Wait(place)
+    script = Script(place)
     bare = re.sub(r"-e \S+", "", line)
     library = f"VGPU_LIBDIR={place.build}/src/tenant"
-    said = Container(place, bare, f"export {library}; vgpu run --memory 4g --name a -- sh -c '{SCRIPT}' & sleep 2.5; "
-                     "vgpu list --json; touch /sim/go; wait").end()
+    said = Container(place, bare, f"export {library}; vgpu run --memory 4g --name a -- sh -c '{SCRIPT}' & "
+                     "until [ -e /sim/started ]; do sleep 0.05; done; vgpu list --json; touch /sim/go; wait").end()
     check(len(TOOK.findall(said)) == FITS, f"{FITS} of {TENANTS} fit in a slice of vgpu run", said)
-    go.let_go()
+    script.let_go()
 
 
 def is_one_device(place):

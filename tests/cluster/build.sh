@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# build.sh: Kubernetes and etcd from their Go modules, as one program with six names, in the cache folder.
+# build.sh [fetch]: Kubernetes and etcd from their Go modules, as one program with six names, in the cache folder.
 # Ten minutes of processor time once; nothing where this version lies there. programs/go.mod and go.sum
-# pin every module.
+# pin every module. fetch: only downloads what the build reads.
 set -euo pipefail
 here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 . "$here/names.sh"
@@ -37,6 +37,11 @@ version_flags() {
     done
 }
 
+fetch() {
+    cd "$here/programs"
+    CGO_ENABLED=0 GOFLAGS= go list -mod=readonly -deps . >/dev/null
+}
+
 # The finished file appears under its name at once, so that a build that was cut short is none.
 build() {
     local unfinished=$binaries/kubernetes.$$
@@ -53,4 +58,8 @@ build() {
 mkdir -p "$binaries"
 exec 9>"$binaries/lock"
 flock 9
-[ -x "$binaries/kubernetes" ] || { provide_go && build; }
+if [ ! -x "$binaries/kubernetes" ]; then
+    provide_go
+    fetch
+    [ "${1:-}" = fetch ] || build
+fi

@@ -3,6 +3,7 @@
 # A real Kubernetes on this machine, in namespaces of its own: its ports, routes, mounts and processes are seen by nobody
 # else, it has no way out, and the end of one process is the end of all of it. Needs root.
 #
+#   cluster.sh lacks                    says what this machine lacks for a cluster, and cannot get; else nothing
 #   cluster.sh build                    builds the programs, where they are missing
 #   cluster.sh run [--node] COMMAND...  up, COMMAND inside, down; the exit code is COMMAND's
 #   cluster.sh up [--node]              starts etcd, API server, controller manager and scheduler; with
@@ -230,8 +231,24 @@ run() {
     return $result
 }
 
+lacks() {
+    if [ "$(id -u)" -ne 0 ]; then
+        echo "it takes root"
+    elif ! unshare --mount --net --pid --ipc --uts --cgroup --fork true 2>/dev/null; then
+        echo "it takes namespaces, which cannot be made here"
+    elif ! "$here/../../tools/setup.sh" e2e >/dev/null 2>&1; then
+        echo "packages are missing that apt-get does not install; see tools/setup.sh e2e"
+    elif ! "$here/build.sh" fetch >/dev/null 2>&1; then
+        echo "Kubernetes' modules cannot be downloaded; see tests/cluster/build.sh fetch"
+    fi
+}
+
 command=${1:-}
 [ $# -eq 0 ] || shift
+[ "$command" != lacks ] || {
+    lacks
+    exit
+}
 [ "$(id -u)" -eq 0 ] || fail "needs root"
 case $command in
 build) "$here/build.sh" ;;
@@ -242,7 +259,7 @@ image) image "$@" ;;
 start | stop) order "$command" "$@" ;;
 down) down ;;
 *)
-    sed -n '3,18s/^# \{0,1\}//p' "$self" >&2
+    sed -n '3,19s/^# \{0,1\}//p' "$self" >&2
     exit 2
     ;;
 esac

@@ -63,7 +63,13 @@ struct board {
 	int pci_slot_step;
 	int pcie_generation;
 	int pcie_width;
-	int nvlink_count; /* links of a card, all to a switch that joins every card; 0: PCIe only */
+	int pci_board_cards;  /* so many cards sit on one board */
+	int pci_switch_cards; /* so many hang on one PCIe switch; sim/machine/topology.h */
+	int pci_tree_cards; /* so many are joined by several switches, below one port of the host */
+	int pci_bridge_cards; /* so many are below one host bridge */
+	int pcie_has_peers;   /* cards of one socket reach each other by PCIe */
+	int nvlink_count;     /* links of a card; 0: PCIe only */
+	int nvlink_mesh; /* so many cards are joined to each other by their links; 0: all to switches */
 	int nvlink_version;
 	int numa_nodes; /* cards are spread evenly over so many */
 	int has_mig;

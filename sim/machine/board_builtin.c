@@ -15,8 +15,12 @@
 	X(h200x2, "h200x2") \
 	X(h200, "h200") \
 	X(h200x8, "h200x8") \
+	X(h200nvlx4, "h200nvlx4") \
 	X(h100, "h100") \
+	X(h100x8, "h100x8") \
 	X(a100_40, "a100-40") \
+	X(a100x16, "a100x16") \
+	X(l4x4, "l4x4") \
 	X(t4, "t4")
 #define EMBED(symbol, name) \
 	__asm__(".pushsection .rodata\n" \

@@ -2,14 +2,15 @@
 /*
  * How cards are joined: to the host by PCIe, to its sockets, and to each other.
  *
- * Cards with NVLink all hang on one switch, so every pair is alike; cards are spread evenly over
- * the sockets, and so are the host's processors.
+ * The machine knows how (sim/machine/topology.h); here it is said in NVML's words. Cards are spread evenly
+ * over the sockets, and so are the host's processors.
  */
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "sim/machine/topology.h"
 #include "sim/nvml/entry.h"
 
 /* Where the switches sit, four links to each: buses that no board gives to cards. */
@@ -45,11 +46,17 @@ static int numa_node(int index)
 
 static nvmlGpuTopologyLevel_t ancestor(int a, int b)
 {
-	if (a == b)
-		return NVML_TOPOLOGY_INTERNAL;
-	if (numa_node(a) != numa_node(b))
-		return NVML_TOPOLOGY_SYSTEM;
-	return node_board()->pci_bus_step ? NVML_TOPOLOGY_NODE : NVML_TOPOLOGY_HOSTBRIDGE;
+	static const nvmlGpuTopologyLevel_t levels[] = {
+		[TOPOLOGY_SAME] = NVML_TOPOLOGY_INTERNAL,
+		[TOPOLOGY_BOARD] = NVML_TOPOLOGY_INTERNAL,
+		[TOPOLOGY_SWITCH] = NVML_TOPOLOGY_SINGLE,
+		[TOPOLOGY_TREE] = NVML_TOPOLOGY_MULTIPLE,
+		[TOPOLOGY_BRIDGE] = NVML_TOPOLOGY_HOSTBRIDGE,
+		[TOPOLOGY_SOCKET] = NVML_TOPOLOGY_NODE,
+		[TOPOLOGY_SYSTEM] = NVML_TOPOLOGY_SYSTEM,
+	};
+
+	return levels[topology_level(node_board(), a, b)];
 }
 
 /* A machine of one card has no topology to tell (measured). */
@@ -86,6 +93,23 @@ ENTRY_DEVICE(nvmlDeviceGetTopologyNearestGpus,
 	return NVML_SUCCESS;
 }
 
+/* Atomics go by NVLink alone, as reading and writing do where the host's chips pass nothing on. */
+static nvmlGpuP2PStatus_t peer_status(int a, int b, nvmlGpuP2PCapsIndex_t index)
+{
+	bool needs_links =
+		index == NVML_P2P_CAPS_INDEX_NVLINK || index == NVML_P2P_CAPS_INDEX_ATOMICS;
+
+	if (a == b || index == NVML_P2P_CAPS_INDEX_UNKNOWN)
+		return NVML_P2P_STATUS_NOT_SUPPORTED;
+	if (topology_has_nvlink(node_board(), a, b))
+		return index == NVML_P2P_CAPS_INDEX_PCI ? NVML_P2P_STATUS_NOT_SUPPORTED
+							: NVML_P2P_STATUS_OK;
+	if (needs_links || !node_board()->pcie_has_peers)
+		return NVML_P2P_STATUS_NOT_SUPPORTED;
+	return topology_has_peer(node_board(), a, b) ? NVML_P2P_STATUS_OK
+						     : NVML_P2P_STATUS_CHIPSET_NOT_SUPPORTED;
+}
+
 ENTRY_BODY(nvmlDeviceGetP2PStatus,
 	(nvmlDevice_t a, nvmlDevice_t b, nvmlGpuP2PCapsIndex_t index, nvmlGpuP2PStatus_t *status),
 	(a, b, index, status))
@@ -93,10 +117,7 @@ ENTRY_BODY(nvmlDeviceGetP2PStatus,
 	if (node_index(a) < 0 || node_index(b) < 0 || !status ||
 		(unsigned int)index > NVML_P2P_CAPS_INDEX_UNKNOWN)
 		return NVML_ERROR_INVALID_ARGUMENT;
-	if (a != b && node_board()->nvlink_count && index <= NVML_P2P_CAPS_INDEX_ATOMICS)
-		*status = NVML_P2P_STATUS_OK;
-	else
-		*status = NVML_P2P_STATUS_NOT_SUPPORTED;
+	*status = peer_status(node_index(a), node_index(b), index);
 	return NVML_SUCCESS;
 }
 
@@ -104,7 +125,7 @@ ENTRY_BODY(nvmlDeviceOnSameBoard, (nvmlDevice_t a, nvmlDevice_t b, int *is_same)
 {
 	if (node_index(a) < 0 || node_index(b) < 0 || !is_same)
 		return NVML_ERROR_INVALID_ARGUMENT;
-	*is_same = a == b;
+	*is_same = topology_level(node_board(), node_index(a), node_index(b)) <= TOPOLOGY_BOARD;
 	return NVML_SUCCESS;
 }
 
@@ -175,10 +196,24 @@ static nvmlReturn_t check_link(unsigned int link, const void *ret_value)
 		return result;                                                        \
 	}
 
-LINK_ANSWER(nvmlDeviceGetNvLinkState, nvmlEnableState_t, NVML_FEATURE_ENABLED)
+static int link_end(int index, unsigned int link)
+{
+	return topology_link_end(node_board(), index, (int)link);
+}
+
+static nvmlIntNvLinkDeviceType_t end_type(int end)
+{
+	if (end == TOPOLOGY_UNUSED)
+		return NVML_NVLINK_DEVICE_TYPE_UNKNOWN;
+	return end == TOPOLOGY_TO_SWITCH ? NVML_NVLINK_DEVICE_TYPE_SWITCH
+					 : NVML_NVLINK_DEVICE_TYPE_GPU;
+}
+
+LINK_ANSWER(nvmlDeviceGetNvLinkState, nvmlEnableState_t,
+	link_end(index, link) == TOPOLOGY_UNUSED ? NVML_FEATURE_DISABLED : NVML_FEATURE_ENABLED)
 LINK_ANSWER(nvmlDeviceGetNvLinkVersion, unsigned int, node_board()->nvlink_version)
 LINK_ANSWER(nvmlDeviceGetNvLinkRemoteDeviceType, nvmlIntNvLinkDeviceType_t,
-	NVML_NVLINK_DEVICE_TYPE_SWITCH)
+	end_type(link_end(index, link)))
 
 ENTRY_DEVICE(nvmlDeviceGetNvLinkCapability,
 	(unsigned int link, nvmlNvLinkCapability_t capability, unsigned int *has),
@@ -194,6 +229,23 @@ ENTRY_DEVICE(nvmlDeviceGetNvLinkCapability,
 	return NVML_SUCCESS;
 }
 
+static void fill_far_end(nvmlPciInfo_t *pci, int end, unsigned int link)
+{
+	*pci = (nvmlPciInfo_t){0};
+	if (end >= 0) {
+		board_pci(node_board(), end, &pci->bus, &pci->device);
+		pci->pciDeviceId = (unsigned int)node_board()->pci_device_id;
+	} else {
+		pci->bus = SWITCH_BUS_FIRST + link / SWITCH_LINKS;
+		pci->pciDeviceId = SWITCH_PCI_ID;
+	}
+	snprintf(pci->busIdLegacy, sizeof(pci->busIdLegacy), "0000:%02X:%02X.0", pci->bus & 0xff,
+		pci->device & 0x1f);
+	snprintf(pci->busId, sizeof(pci->busId), "00000000:%02X:%02X.0", pci->bus & 0xff,
+		pci->device & 0x1f);
+}
+
+/* A link that goes nowhere has no far end to be told. */
 ENTRY_DEVICE(
 	nvmlDeviceGetNvLinkRemotePciInfo_v2, (unsigned int link, nvmlPciInfo_t *pci), (link, pci))
 {
@@ -201,10 +253,8 @@ ENTRY_DEVICE(
 
 	if (result != NVML_SUCCESS)
 		return result;
-	memset(pci, 0, sizeof(*pci));
-	pci->bus = SWITCH_BUS_FIRST + link / SWITCH_LINKS;
-	pci->pciDeviceId = SWITCH_PCI_ID;
-	snprintf(pci->busIdLegacy, sizeof(pci->busIdLegacy), "0000:%02X:00.0", pci->bus & 0xff);
-	snprintf(pci->busId, sizeof(pci->busId), "00000000:%02X:00.0", pci->bus & 0xff);
+	if (link_end(index, link) == TOPOLOGY_UNUSED)
+		return NVML_ERROR_NOT_SUPPORTED;
+	fill_far_end(pci, link_end(index, link), link);
 	return NVML_SUCCESS;
 }

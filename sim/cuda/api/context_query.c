@@ -6,6 +6,7 @@
 #include "sim/cuda/model/memory/pool.h"
 #include "sim/cuda/model/memory/room.h"
 #include "sim/cuda/model/time/callback.h"
+#include "sim/machine/topology.h"
 
 ENTRY_CURRENT(cuCtxGetDevice, (CUdevice * device), (device))
 {
@@ -172,7 +173,12 @@ ENTRY_CURRENT(cuCtxEnablePeerAccess, (CUcontext peer, unsigned int flags), (peer
 		return result;
 	if (other == context)
 		return CUDA_ERROR_INVALID_DEVICE;
-	return driver.board->nvlink_count > 0 ? CUDA_SUCCESS : CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
+	/* Two contexts of one device reach each other wherever two devices could. */
+	if (other->device == context->device && driver.board->nvlink_count > 0)
+		return CUDA_SUCCESS;
+	return topology_has_peer(driver.board, context->device->index, other->device->index)
+		       ? CUDA_SUCCESS
+		       : CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
 }
 
 ENTRY_CALL_CURRENT(cuCtxDisablePeerAccess, (CUcontext peer), context_check(peer, &entry.context))

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "sim/cuda/api/entry.h"
+#include "sim/machine/topology.h"
 
 ENTRY_BODY(cuDeviceGet, (CUdevice * device, int ordinal), (device, ordinal))
 {
@@ -116,16 +117,25 @@ ENTRY_BODY(cuDeviceCanAccessPeer, (int *can_access, CUdevice ordinal, CUdevice p
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!driver_device(ordinal) || !driver_device(peer))
 		return CUDA_ERROR_INVALID_DEVICE;
-	*can_access = ordinal != peer && driver.board->nvlink_count > 0;
+	*can_access = topology_has_peer(
+		driver.board, driver_device(ordinal)->index, driver_device(peer)->index);
 	return CUDA_SUCCESS;
+}
+
+/* Atomics go by NVLink alone. */
+static bool has_p2p(CUdevice_P2PAttribute attribute, int a, int b)
+{
+	if (attribute == CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK)
+		return false;
+	if (attribute == CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED)
+		return topology_has_nvlink(driver.board, a, b);
+	return topology_has_peer(driver.board, a, b);
 }
 
 ENTRY_BODY(cuDeviceGetP2PAttribute,
 	(int *value, CUdevice_P2PAttribute attribute, CUdevice source, CUdevice destination),
 	(value, attribute, source, destination))
 {
-	bool is_linked = driver.board->nvlink_count > 0;
-
 	if (!value)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!driver_device(source) || !driver_device(destination) || source == destination)
@@ -133,7 +143,8 @@ ENTRY_BODY(cuDeviceGetP2PAttribute,
 	if (attribute < CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK ||
 		attribute > CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED)
 		return CUDA_ERROR_INVALID_VALUE;
-	*value = attribute != CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK && is_linked;
+	*value =
+		has_p2p(attribute, driver_device(source)->index, driver_device(destination)->index);
 	return CUDA_SUCCESS;
 }
 

@@ -82,6 +82,15 @@ static bool has_holders(const struct region_shared *j)
 	return false;
 }
 
+bool shared_is_held_alone(const struct region_shared *j, unsigned slot)
+{
+	for (unsigned i = 0; i < REGION_SLOTS / 64; i++)
+		if (atomic_load(&j->holders[i]) !=
+			(i == slot / 64 ? UINT64_C(1) << (slot % 64) : 0))
+			return false;
+	return true;
+}
+
 /* A number for this boot of the kernel, 0 where it does not say. */
 static uint64_t read_boot(void)
 {

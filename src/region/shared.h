@@ -55,6 +55,9 @@ int shared_hold(
 /* The slot holds the shared allocation no more; the last one gives its charge back. */
 void shared_let_go(const struct region *region, unsigned slot, unsigned shared);
 
+/* Whether no other slot holds it than this one, which does. */
+bool shared_is_held_alone(const struct region_shared *shared, unsigned slot);
+
 /* Whoever made the memory has let it go, so its key opens nothing any more. */
 void shared_retire(const struct region *region, unsigned shared);
 

@@ -407,8 +407,11 @@ static void a_shared_pool_stays_charged_and_its_users_pay_nothing(void **state)
 	expect(user, OK, "importpool p f");
 	expect(maker, OK, "exportptr a");
 	expect(user, OK, "importptr a p %s", bytes_of(maker, "data"));
+	/* A refusal compares with NVML, which shows the pool for its maker. */
+	expect(maker, OUT_OF_MEMORY, "alloc x 2g");
 	expect_beside(slice, 2, 64 * MIB);
 	expect(maker, OK, "frompool b p 40m");
+	expect(maker, OUT_OF_MEMORY, "alloc x 2g");
 	expect_beside(slice, 2, 96 * MIB);
 	expect(maker, OK, "freeasync a");
 	expect(maker, OK, "freeasync b");

@@ -63,6 +63,10 @@ void ipc_let_go(unsigned shared, bool is_over)
 	let_go++;
 }
 
+void ipc_open_foreign(const struct device *of, int64_t bytes)
+{
+}
+
 static int begin(void **unused)
 {
 	holding_reset_after_fork();

@@ -16,6 +16,7 @@
 #include "tenant/hooks/hook.h"
 #include "tenant/memory/mapped.h"
 #include "tenant/memory/holding.h"
+#include "tenant/slice/own_pid.h"
 
 static bool keep(CUexternalMemory memory, struct charge *charge)
 {
@@ -30,10 +31,38 @@ static bool keep(CUexternalMemory memory, struct charge *charge)
 	return true;
 }
 
+/* What NVML shows for this process, where only one call is under way: the one that asks. */
+struct figure {
+	uint64_t traffic, bytes;
+};
+
+static bool read_figure(const struct charge *charge, struct figure *ret_figure)
+{
+	ret_figure->traffic = charge_traffic();
+	return charge->device && (uint32_t)ret_figure->traffic == 1 &&
+	       own_pid_memory_bytes(charge->device->uuid, 0, &ret_figure->bytes) == 0 &&
+	       ret_figure->traffic == charge_traffic();
+}
+
+/*
+ * Memory that another process has is shown for that one, or for nobody when it has ended. It is taken for shown here
+ * only where it came with the import: else as much that nobody names would be hidden.
+ */
+static void tell_kind(struct charge *charge, const struct figure *before)
+{
+	struct figure after;
+
+	if (before->bytes != UINT64_MAX && read_figure(charge, &after) &&
+		after.traffic == before->traffic &&
+		after.bytes >= before->bytes + (uint64_t)charge->units * REGION_UNIT_BYTES)
+		charge->kind = CHARGE_MAPPED;
+}
+
 HOOK_BODY(cuImportExternalMemory, CUexternalMemory *, memory,
 	const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *, description)
 {
 	_cleanup_charge_ struct charge charge = CHARGE_NULL;
+	struct figure before;
 	CUexternalMemory made = NULL;
 	CUresult r = CUDA_SUCCESS;
 
@@ -43,8 +72,12 @@ HOOK_BODY(cuImportExternalMemory, CUexternalMemory *, memory,
 	if (description->size)
 		r = charge_reserve_current(
 			allocations_worst_bytes(description->size), CHARGE_SHARED, &charge);
+	if (!read_figure(&charge, &before))
+		before.bytes = UINT64_MAX;
 	if (r == CUDA_SUCCESS)
 		r = cuda.cuImportExternalMemory(&made, description);
+	if (r == CUDA_SUCCESS)
+		tell_kind(&charge, &before);
 	if (r == CUDA_SUCCESS && !keep(made, &charge)) {
 		cuda.cuDestroyExternalMemory(made);
 		r = CUDA_ERROR_OUT_OF_MEMORY;

@@ -152,7 +152,7 @@ static void import_begin(void *handle, CUmemAllocationHandleType type, struct im
 			return;
 	}
 	ret_import->bytes = mark.steps * MARK_STEP_BYTES;
-	ret_import->is_shared = mark.id && ipc_hold(mark.id, &ret_import->shared);
+	ret_import->is_shared = mark.id && ipc_hold(mark.id, false, &ret_import->shared);
 }
 
 /* After the driver's call, whatever its answer. */

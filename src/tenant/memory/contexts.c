@@ -179,7 +179,7 @@ static bool holds_contexts_alone(const struct device *device, uint64_t held)
 	uint64_t other = atomic_load_explicit(&kinds[CHARGE_UNATTRIBUTED], memory_order_relaxed);
 
 	return held == contexts + other && other <= UNANNOUNCED_MAX_BYTES &&
-	       !ipc_made_bytes(device) && !ipc_opened_bytes(device);
+	       !ipc_shown_bytes(device) && !ipc_foreign_bytes(device);
 }
 
 /*

@@ -429,6 +429,8 @@ void holding_give_back(uint64_t key, const struct holding *h)
 		bytes = CHUNK_BYTES;
 	}
 	FAULT("holding: given back in the driver");
+	if (h->flags & HOLDING_OPEN_FOREIGN)
+		ipc_open_foreign(state_device(h->device), -(int64_t)bytes);
 	if (bytes)
 		charge_give_back(state_device(h->device), bytes, (enum charge_kind)h->kind);
 	if (h->flags & HOLDING_EVERYWHERE)

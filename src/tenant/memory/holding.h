@@ -46,6 +46,8 @@ enum holding_flags {
 	HOLDING_SHELVED = 1 << 7,    /* a small array: charged by its shelf */
 	HOLDING_DEFERRED = 1 << 8,   /* an array whose memory is mapped into it later */
 	HOLDING_EVERYWHERE = 1 << 9, /* charged on the other devices as well (everywhere.h) */
+	HOLDING_OPEN_FOREIGN =
+		1 << 10, /* another slice's, open by a handle: NVML may show it here */
 };
 
 struct holding {

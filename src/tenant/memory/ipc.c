@@ -23,7 +23,9 @@ struct part {
 /* Guards the rest; held while the region's shared allocations are changed, for some 10 us, or 50 ms where another process is stopped with them. */
 static struct lock parts_lock;
 static struct part parts[REGION_SHARED];
-static _Atomic uint64_t made_bytes[REGION_DEVICES], opened_bytes[REGION_DEVICES];
+static _Atomic uint64_t made_bytes[REGION_DEVICES], foreign_bytes[REGION_DEVICES];
+/* What is open by a handle: units << 8 | the device's entry + 1; 0: it is not. Written under the lock. */
+static _Atomic uint64_t opened[REGION_SHARED];
 
 uint64_t ipc_key(const void *bytes, size_t size)
 {
@@ -36,16 +38,12 @@ uint64_t ipc_key(const void *bytes, size_t size)
 	return key | UINT64_C(1) << 63;
 }
 
-static _Atomic uint64_t *sum_of(const struct part *p)
-{
-	return p->is_made ? &made_bytes[p->entry] : &opened_bytes[p->entry];
-}
-
 /* What is made is added before it leaves the slot, so reconcile.h never knows of less than is in the books. */
 static void add_to_sum(const struct part *p, uint64_t units)
 {
 	/* relaxed: compared before and after the question to NVML */
-	atomic_fetch_add_explicit(sum_of(p), units * REGION_UNIT_BYTES, memory_order_relaxed);
+	atomic_fetch_add_explicit(
+		&made_bytes[p->entry], units * REGION_UNIT_BYTES, memory_order_relaxed);
 }
 
 bool ipc_make(const struct ipc_memory *m, unsigned *ret_shared)
@@ -60,7 +58,7 @@ bool ipc_make(const struct ipc_memory *m, unsigned *ret_shared)
 		.units = (uint32_t)memory.units,
 		.entry = (uint8_t)m->device->entry,
 		.kind = (uint8_t)m->kind,
-		.is_made = !m->is_pool};
+		.is_made = true};
 	int saved_errno = errno, r;
 	CHARGE_SCOPE();
 	LOCK_SCOPE(&parts_lock);
@@ -126,7 +124,13 @@ void ipc_hold_again(unsigned shared)
 	parts[shared].holds++;
 }
 
-bool ipc_hold(uint64_t key, unsigned *ret_shared)
+/* relaxed: as in add_to_sum() */
+static void set_opened(unsigned shared, uint64_t word)
+{
+	atomic_store_explicit(&opened[shared], word, memory_order_relaxed);
+}
+
+bool ipc_hold(uint64_t key, bool is_opened, unsigned *ret_shared)
 {
 	int saved_errno = errno, r;
 	uint64_t word;
@@ -147,7 +151,8 @@ bool ipc_hold(uint64_t key, unsigned *ret_shared)
 		.units = (uint32_t)ledger_shared_units(word),
 		.entry = (uint8_t)ledger_shared_device(word),
 		.kind = CHARGE_KIND_COUNT};
-	add_to_sum(p, p->units);
+	if (is_opened)
+		set_opened(*ret_shared, (uint64_t)p->units << 8 | (p->entry + 1u));
 	return true;
 }
 
@@ -163,7 +168,9 @@ void ipc_let_go(unsigned shared, bool is_over)
 	if (--p->holds > 0)
 		return;
 	bytes = (uint64_t)p->units * REGION_UNIT_BYTES;
-	add_to_sum(p, -(uint64_t)p->units);
+	if (p->is_made)
+		add_to_sum(p, -(uint64_t)p->units);
+	set_opened(shared, 0);
 	shared_let_go(&state.region, state.slot, shared);
 	if (p->kind < CHARGE_KIND_COUNT)
 		ledger_note(state.region.file, state.slot, p->entry, (enum charge_kind)p->kind,
@@ -171,25 +178,63 @@ void ipc_let_go(unsigned shared, bool is_over)
 	errno = saved_errno;
 }
 
-uint64_t ipc_made_bytes(const struct device *device)
+void ipc_show(const struct device *device, int64_t bytes)
 {
 	/* relaxed: as in add_to_sum() */
-	return atomic_load_explicit(&made_bytes[device->entry], memory_order_relaxed);
+	atomic_fetch_add_explicit(
+		&made_bytes[device->entry], (uint64_t)bytes, memory_order_relaxed);
 }
 
-uint64_t ipc_opened_bytes(const struct device *device)
+void ipc_open_foreign(const struct device *device, int64_t bytes)
 {
 	/* relaxed: as in add_to_sum() */
-	return atomic_load_explicit(&opened_bytes[device->entry], memory_order_relaxed);
+	atomic_fetch_add_explicit(
+		&foreign_bytes[device->entry], (uint64_t)bytes, memory_order_relaxed);
+}
+
+/*
+ * Where others have it open, too, the driver shows it for one of them, and nothing tells for which. Were it taken for
+ * shown here, as much that nobody names would be hidden.
+ */
+static uint64_t alone_bytes(const struct device *device)
+{
+	const struct region_own *own = &state.region.file->own;
+	unsigned high = atomic_load(&own->shared_high);
+	uint64_t units = 0;
+
+	for (unsigned i = 0; i < high && i < REGION_SHARED; i++) {
+		/* relaxed: as in add_to_sum() */
+		uint64_t word = atomic_load_explicit(&opened[i], memory_order_relaxed);
+
+		if (word && (word & 0xff) == device->entry + 1u &&
+			shared_is_held_alone(&own->shared[i], state.slot))
+			units += word >> 8;
+	}
+	return units * REGION_UNIT_BYTES;
+}
+
+uint64_t ipc_shown_bytes(const struct device *device)
+{
+	/* relaxed: as in add_to_sum() */
+	return atomic_load_explicit(&made_bytes[device->entry], memory_order_relaxed) +
+	       alone_bytes(device);
+}
+
+uint64_t ipc_foreign_bytes(const struct device *device)
+{
+	/* relaxed: as in add_to_sum() */
+	return atomic_load_explicit(&foreign_bytes[device->entry], memory_order_relaxed);
 }
 
 void ipc_reset_after_fork(void)
 {
 	parts_lock = (struct lock)LOCK_INIT;
-	for (unsigned i = 0; i < REGION_SHARED; i++)
+	for (unsigned i = 0; i < REGION_SHARED; i++) {
 		parts[i] = (struct part){.holds = 0};
+		set_opened(i, 0);
+	}
 	for (unsigned i = 0; i < REGION_DEVICES; i++) {
 		atomic_store(&made_bytes[i], 0);
-		atomic_store(&opened_bytes[i], 0);
+		atomic_store(&foreign_bytes[i], 0);
 	}
 }

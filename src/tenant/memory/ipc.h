@@ -23,7 +23,6 @@ struct ipc_memory {
 	uint64_t key;
 	uint64_t mark; /* of the descriptor fd; 0: none keeps it, and fd is -1 */
 	int fd;
-	bool is_pool; /* its maker's part in it is shown by NVML only as long as it is used */
 };
 
 /*
@@ -32,7 +31,7 @@ struct ipc_memory {
  */
 bool ipc_make(const struct ipc_memory *memory, unsigned *ret_shared) MUST_CHECK;
 
-/* Moves more that was charged to this process to a shared allocation that it made. */
+/* Moves more that was charged to this process, and that NVML shows for it, to a shared allocation that it made. */
 void ipc_grow(unsigned shared, uint64_t bytes);
 
 /* How large it is, in steps of a mark (base/mark.h). */
@@ -41,8 +40,11 @@ uint32_t ipc_steps(unsigned shared);
 /* Makes a shared allocation known to be kept by descriptors with this mark, too; false where that fails. */
 bool ipc_set_mark(unsigned shared, uint64_t mark, int fd) MUST_CHECK;
 
-/* Holds (once more) what another process of the slice made; false where none has this key. */
-bool ipc_hold(uint64_t key, unsigned *ret_shared) MUST_CHECK;
+/*
+ * Holds (once more) what another process of the slice made; false where none has this key. Of what is opened
+ * by its handle's bytes (not imported) NVML may show the memory for this process.
+ */
+bool ipc_hold(uint64_t key, bool is_opened, unsigned *ret_shared) MUST_CHECK;
 
 /* Holds once more what is held. */
 void ipc_hold_again(unsigned shared);
@@ -53,12 +55,19 @@ bool ipc_set_key(unsigned shared, uint64_t key) MUST_CHECK;
 /* Lets it go once. The memory's maker says so when nobody else can open it any more (is_over). */
 void ipc_let_go(unsigned shared, bool is_over);
 
+/* NVML shows so much more (or less) of what the process made and shares: a pool's reserve changes. */
+void ipc_show(const struct device *device, int64_t bytes);
+
+/* So much more (or less) of another slice is open by a handle, and charged to this process. */
+void ipc_open_foreign(const struct device *device, int64_t bytes);
+
 /*
- * What NVML shows for this process of the shared allocations that it holds on the device: what it made, and at
- * most also what it opened (that is shown for its maker, as long as the maker holds it).
+ * What NVML shows for this process of the shared allocations that it holds on the device: what it made, and what it
+ * opened and nobody else holds (until then it is shown for its maker, or another opener). And what it may show
+ * besides: what it opened of another slice. What was imported by descriptor is shown for its maker or for nobody.
  */
-uint64_t ipc_made_bytes(const struct device *device);
-uint64_t ipc_opened_bytes(const struct device *device);
+uint64_t ipc_shown_bytes(const struct device *device);
+uint64_t ipc_foreign_bytes(const struct device *device);
 
 /* For a child of fork(). */
 void ipc_reset_after_fork(void);

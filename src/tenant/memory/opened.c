@@ -16,7 +16,7 @@ void opened_begin(const CUipcMemHandle *handle, struct opening *ret_opening)
 {
 	uint64_t key = ipc_key(handle, sizeof(*handle));
 
-	ret_opening->is_shared = ipc_hold(key, &ret_opening->shared);
+	ret_opening->is_shared = ipc_hold(key, true, &ret_opening->shared);
 }
 
 void opened_undo(const struct opening *opening)
@@ -52,6 +52,7 @@ static CUresult enter(CUdeviceptr pointer, uint64_t life, const struct opening *
 	_cleanup_charge_ struct charge charge = {.kind = CHARGE_SHARED};
 	CUresult r = opening->is_shared ? CUDA_SUCCESS : charge_foreign(pointer, &charge);
 	struct holding holding = holding_of(&charge, life, 0);
+	struct device *device = charge.device;
 	bool is_new;
 
 	if (r != CUDA_SUCCESS)
@@ -59,6 +60,8 @@ static CUresult enter(CUdeviceptr pointer, uint64_t life, const struct opening *
 	if (opening->is_shared) {
 		holding.shared = opening->shared;
 		holding.flags = HOLDING_SHARED;
+	} else if (device) {
+		holding.flags = HOLDING_OPEN_FOREIGN;
 	}
 	if (holding_put_or_refer(HOLDING_OPENED, pointer, holding, &is_new) != 0) {
 		log_error("no memory for our own tables, so memory is not opened");
@@ -66,8 +69,8 @@ static CUresult enter(CUdeviceptr pointer, uint64_t life, const struct opening *
 	}
 	if (!is_new)
 		opened_undo(opening);
-	else if (charge.device)
-		charge_take(&charge);
+	else if (device)
+		ipc_open_foreign(device, (int64_t)charge_take(&charge));
 	return CUDA_SUCCESS;
 }
 

@@ -26,9 +26,10 @@ struct pool {
 	_Atomic bool is_dirty;	      /* something was freed and not read since */
 	struct lock still;	      /* of graphs: held while nobody may trim */
 	_Atomic uint64_t losses;
-	_Atomic uint32_t changes;    /* of what was read: odd while it is replaced */
-	struct lock lock;	     /* guards the rest */
-	uint32_t shared;	     /* + 1; 0: the pool was never exported */
+	_Atomic uint32_t changes; /* of what was read: odd while it is replaced */
+	struct lock lock;	  /* guards the rest */
+	uint32_t shared;	  /* + 1; 0: the pool was never exported */
+	uint64_t shown_bytes;	  /* where it was: what it holds, though it is charged for more */
 	_Atomic uint64_t held_bytes; /* as last read */
 };
 

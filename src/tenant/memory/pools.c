@@ -39,6 +39,16 @@
 #define STILL_WAIT_NS 50000000u
 
 static _Atomic bool some_are_dirty;
+
+/* Of what is charged as shared NVML shows what the pool holds now; its growth is shown by ipc_grow(). Under the pool's lock. */
+static void show_shared(struct pool *p, uint64_t held_bytes)
+{
+	uint64_t known = atomic_load(&p->held_bytes);
+
+	ipc_show(p->device, (int64_t)((held_bytes < known ? held_bytes : known) - p->shown_bytes));
+	p->shown_bytes = held_bytes;
+}
+
 /*
  * Replaces the last reading; returns by how much it differs: of a pool that was exported only upwards, and
  * what is more is then to be moved to its shared allocation. Under the pool's lock.
@@ -48,6 +58,8 @@ static int64_t replace_reading(struct pool *p, uint64_t held_bytes)
 	int64_t change = (int64_t)(held_bytes - p->held_bytes);
 
 	FAULT("pool: read");
+	if (p->shared)
+		show_shared(p, held_bytes);
 	if (p->shared && change < 0)
 		return 0;
 	if (change < 0)
@@ -114,6 +126,8 @@ static int64_t read_change(struct pool *p, const struct charge *charge)
 	/* The driver says nothing: all that was reserved counts as taken. */
 	held = (uint64_t)charge->units * REGION_UNIT_BYTES;
 	p->held_bytes += held;
+	if (p->shared)
+		p->shown_bytes += held;
 	return (int64_t)held;
 }
 
@@ -479,7 +493,7 @@ void pools_update(CUmemoryPool handle)
 bool pools_share(CUmemoryPool handle, int fd, uint64_t key)
 {
 	struct pool *p = pool_list_find_anywhere(handle);
-	struct ipc_memory memory = {.kind = CHARGE_POOL, .key = key, .fd = fd, .is_pool = true};
+	struct ipc_memory memory = {.kind = CHARGE_POOL, .key = key, .fd = fd};
 	struct mark mark = {.steps = 0};
 	unsigned shared;
 
@@ -501,6 +515,7 @@ bool pools_share(CUmemoryPool handle, int fd, uint64_t key)
 	if (!ipc_make(&memory, &shared))
 		return false;
 	p->shared = shared + 1;
+	p->shown_bytes = p->held_bytes;
 	return true;
 }
 

@@ -5,8 +5,10 @@
  * The books run ahead of the driver: a charge is there before the memory is, and leaves after it.
  * So NVML's figure is above the books only by what is in none of them. Managed memory is the one
  * thing that is in the books and not in NVML's figure. What this process made and shares is in the
- * figure, and in a shared allocation's books (ipc.h); what it opened is in the figure of its maker, or in its own,
- * so with such memory the unattributed part is known to lie between two bounds, and stays as it is between them. A
+ * figure, and in a shared allocation's books (ipc.h). What it opened is in the figure of its maker, or in that of one
+ * opener: in this one's only where nobody else holds it. What it opened of another slice is in the maker's or in its
+ * own, so with such memory the unattributed part is known to lie between two bounds, and stays as it is between them;
+ * each slice pays for itself, so nobody gains by that. A
  * comparison counts only if the process's charges were the same before and after the question; the unattributed part
  * rises at once, by what the books did not say in between either, and falls when two comparisons in a row
  * agree that it is less, with no call under way that could make it look smaller.
@@ -54,16 +56,6 @@ static uint64_t held_bytes(const struct device *d)
 	return ledger_held_bytes(state.region.file, state.slot, d->entry);
 }
 
-/* What the process opened: this slice's, charged in shared allocations, and another's, charged to it. */
-static uint64_t opened_bytes(const struct device *d)
-{
-	/* relaxed: compared before and after, as part of what is held */
-	return ipc_opened_bytes(d) +
-	       atomic_load_explicit(&state.region.file->own.slots[state.slot]
-					     .kind_bytes[d->entry][CHARGE_SHARED],
-		       memory_order_relaxed);
-}
-
 /* What is in the books and not always in NVML's figure: managed memory, and what is another's. */
 static uint64_t hidden_bytes(const struct device *d)
 {
@@ -83,7 +75,7 @@ static void note(enum region_note bits)
 }
 
 /*
- * What NVML shows beyond the books lies between the two, which differ where memory of others is open,
+ * What NVML shows beyond the books lies between the two, which differ where memory of other slices is open,
  * and where another thread charged meanwhile: what it took and freed again between two equal readings of
  * the books may be in NVML's figure. The books run ahead of the driver, so what the figure has beyond the
  * most that they said is never too much; both are exact where no other call of this process was under way.
@@ -129,7 +121,7 @@ static bool ask(struct account *t, const struct device *d, uint64_t known, uint6
 static bool look(struct account *t, struct device *d, const struct charge *reserved,
 	struct finding *ret_found)
 {
-	uint64_t traffic, held, hidden, unseen, made, opened, most, used, known = 0;
+	uint64_t traffic, held, hidden, unseen, shown, foreign, most, used, known = 0;
 	uint64_t other = t->unattributed_bytes;
 	bool is_mine = reserved && reserved->is_under_way, is_told, is_alone;
 
@@ -138,24 +130,24 @@ static bool look(struct account *t, struct device *d, const struct charge *reser
 	held = charge_watch(d);
 	hidden = hidden_bytes(d);
 	unseen = hidden + other;
-	made = ipc_made_bytes(d);
-	opened = opened_bytes(d);
+	shown = ipc_shown_bytes(d);
+	foreign = ipc_foreign_bytes(d);
 
 	if (reserved)
 		unseen += (uint64_t)reserved->units * REGION_UNIT_BYTES;
 	/* A charge on its way moves one of them before the other. */
 	is_told = unseen <= held;
 	if (is_told) {
-		known = held - unseen + made;
+		known = held - unseen + shown;
 		is_told = ask(t, d, known, &used);
 	}
 	is_alone = traffic == charge_traffic() && (uint32_t)traffic == (is_mine ? 1 : 0);
 	parts_collect(d);
 	most = charge_watched(d);
 	if (!is_told || held != held_bytes(d) || hidden != hidden_bytes(d) ||
-		made != ipc_made_bytes(d) || opened != opened_bytes(d))
+		shown != ipc_shown_bytes(d) || foreign != ipc_foreign_bytes(d))
 		return false;
-	ret_found->least_bytes = above(used, known + opened + (most > held ? most - held : 0));
+	ret_found->least_bytes = above(used, known + foreign + (most > held ? most - held : 0));
 	ret_found->most_bytes = above(used, known);
 	ret_found->is_exact = is_alone;
 	return true;

@@ -260,7 +260,7 @@ void credit_charge(
 	if (m->limits.is_limited && took_ns > reserved_ns)
 		m->credit.balance_ns -= took_ns - reserved_ns;
 	else if (m->limits.is_limited)
-		spend(&m->books->ceiling, &ceiling, now_ns, now_ns, took_ns - reserved_ns);
+		spend(&m->books->ceiling, &ceiling, since_ns, now_ns, took_ns - reserved_ns);
 	if (m->credit.balance_ns < -OVERDRAFT_NS)
 		flush(m, since_ns, now_ns);
 	else

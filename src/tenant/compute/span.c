@@ -45,7 +45,7 @@ static uint32_t own_permille(struct meter *m, const struct span *span, uint64_t 
 {
 	uint64_t ns;
 
-	if (!m->limits.contended_percent || !span->is_measured)
+	if (!m->limits.contended_percent || !(span->is_measured || span->is_waited_for))
 		return 1000;
 	ns = estimate_mix_ns(&span->mix);
 	if (is_interrupted(m, span, ns, took_ns)) {

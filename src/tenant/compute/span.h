@@ -12,6 +12,7 @@ struct span {
 	int64_t reserved_ns, running_ns; /* charged while it ran */
 	uint64_t paid_ns;		 /* until then; 0: nothing was */
 	bool is_measured;
+	bool is_waited_for; /* its end was seen by a wait */
 	bool is_placed; /* it is known when it was; else none of it is taken for another stream's time */
 	bool is_first; /* after a pause: getting the device to work is part of it */
 	struct estimate_mix mix;

@@ -303,8 +303,8 @@ void stream_state_collect(struct stream_state *s, uint64_t now_ns)
 }
 
 /*
- * Charges by estimate: from the batch's beginning to when its work was done, or should be. If the stream waited before
- * it, the work came later by that.
+ * Charges the open batch without an event: from its beginning, or what of it is charged already, to when its work was done,
+ * or should be. If the stream waited before it, the work came later by that.
  */
 static void charge_by_estimate(struct stream_state *s, struct batch *b, uint64_t now_ns)
 {
@@ -319,9 +319,15 @@ static void charge_by_estimate(struct stream_state *s, struct batch *b, uint64_t
 		&(struct span){.start_ns = start_ns,
 			.end_ns = start_ns + took_ns,
 			.is_placed = b->is_placed,
+			.is_waited_for = s->is_waited_for,
 			.reserved_ns = b->reserved_ns,
+			.running_ns = b->running_ns,
+			.paid_ns = b->paid_ns,
 			.mix = b->mix},
 		now_ns);
+	b->reserved_ns = 0;
+	b->running_ns = 0;
+	b->paid_ns = start_ns + took_ns;
 }
 
 void stream_state_break(struct stream_state *s, uint64_t now_ns)
@@ -373,6 +379,12 @@ void stream_state_note_wait(struct stream_state *s, bool must_measure, uint64_t 
 		stream_state_close(s);
 }
 
+/* What of the open batch is not charged begins then. */
+static uint64_t begin_ns_of_open(const struct stream_state *s)
+{
+	return s->batch->paid_ns > s->begun_ns ? s->batch->paid_ns : s->begun_ns;
+}
+
 void stream_state_note_waited(struct stream_state *s, uint64_t since_ns, uint64_t now_ns)
 {
 	if (!s->is_used)
@@ -386,6 +398,9 @@ void stream_state_note_waited(struct stream_state *s, uint64_t since_ns, uint64_
 		s->drained_ns = now_ns;
 	else if (s->drained_ns < since_ns)
 		s->drained_ns = since_ns;
+	/* The process may end, or come back to this stream no more. */
+	if (s->is_waited_for && s->drained_ns > begin_ns_of_open(s) + WORTH_AN_EVENT_NS)
+		charge_by_estimate(s, s->batch, now_ns);
 }
 
 uint64_t stream_state_begin_ns(const struct stream_state *s, uint64_t now_ns)
@@ -437,8 +452,9 @@ void stream_state_lose_context(struct stream_state *s, uint64_t now_ns)
 	struct span span = {.start_ns = s->begun_ns, .end_ns = now_ns};
 	unsigned count = s->pending + (s->is_open && s->batch->launches);
 
-	if (s->pending) {
+	if (s->pending)
 		span.start_ns = s->batches[s->first].start_ns;
+	if (count) {
 		span.paid_ns = s->batches[s->first].paid_ns;
 		span.running_ns = s->batches[s->first].running_ns;
 	}

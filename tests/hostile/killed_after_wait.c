@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A process for each kernel, which is known as short and takes long. The process waits for it and is killed: its work is
+ * over, and nobody has charged it.
+ */
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "tests/hostile/served.h"
+
+#define KNOWN	  60 /* pieces, after which the kernel's time is known */
+#define SHORT_NS  20000
+#define KERNEL_NS (60 * MS)
+
+static void run_one(void)
+{
+	CUfunction kernel;
+
+	served_begin();
+	kernel = served_kernel();
+	for (unsigned i = 0; i < KNOWN; i++) {
+		served_launch(kernel, NULL, SHORT_NS);
+		MUST(cuStreamSynchronize(NULL));
+		served_sleep(MS / 5);
+	}
+	served_launch(kernel, NULL, SHORT_NS);
+	served_launch(kernel, NULL, KERNEL_NS);
+	MUST(cuStreamSynchronize(NULL));
+	raise(SIGKILL);
+}
+
+static void attack(void)
+{
+	for (;;) {
+		pid_t pid = fork();
+
+		MUST(pid < 0);
+		if (pid == 0)
+			run_one();
+		MUST(waitpid(pid, NULL, 0) != pid);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	return served_main(
+		argv, &(struct served){.cap_percent = 30, .least_permille = 280, .attack = attack});
+}

@@ -5,7 +5,6 @@
  * It does not hand them out yet: Allocate is refused, so that no container starts without its limits.
  */
 #include <errno.h>
-#include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,8 +14,8 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "base/parse.h"
 #include "node/nvml_library.h"
+#include "plugin/config.h"
 #include "plugin/kubelet.h"
 #include "plugin/slices.h"
 
@@ -24,71 +23,11 @@
 #define EXIT_FAILED 1
 #define EXIT_USAGE  2
 
-#define SPLIT_MOST  1000 /* slices of one device; the kubelet keeps a text for each */
-
-struct settings {
-	struct kubelet_request kubelet;
-	unsigned split_count;
-};
-
-static const char help[] =
-	"vgpu-device-plugin: tells the kubelet which slices this node's devices have\n"
-	"\n"
-	"  --kubelet-socket PATH       /var/lib/kubelet/device-plugins/kubelet.sock\n"
-	"  --resource-name NAME        nvidia.com/gpu\n"
-	"  --device-split-count COUNT  slices of one device (10)\n"
-	"  --help, --version\n";
-
-static int set(struct settings *settings, int option, const char *text, struct err *err)
+static void write_help(void)
 {
-	uint64_t number;
-
-	switch (option) {
-	case 's':
-		settings->kubelet.socket_path = text;
-		return 0;
-	case 'r':
-		settings->kubelet.resource_name = text;
-		return 0;
-	case 'c':
-		if (parse_u64(text, SPLIT_MOST, &number) || !number)
-			return err_set(err, EINVAL,
-				"--device-split-count '%s' is not a number from 1 to %d", text,
-				SPLIT_MOST);
-		settings->split_count = (unsigned)number;
-		return 0;
-	default:
-		return err_set(err, EINVAL, "unknown option; see --help");
-	}
-}
-
-/* Ends the program where only something was to be shown. */
-static int read_options(
-	int argc, char **argv, struct settings *settings, bool *ret_was_shown, struct err *err)
-{
-	static const struct option options[] = {
-		{"kubelet-socket", required_argument, NULL, 's'},
-		{"resource-name", required_argument, NULL, 'r'},
-		{"device-split-count", required_argument, NULL, 'c'},
-		{"help", no_argument, NULL, 'h'},
-		{"version", no_argument, NULL, 'v'},
-		{0},
-	};
-	int option, result;
-
-	opterr = 0;
-	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		*ret_was_shown = option == 'h' || option == 'v';
-		if (*ret_was_shown) {
-			puts(option == 'h' ? help : VGPU_VERSION);
-			return 0;
-		}
-		result = set(settings, option, optarg, err);
-		if (result)
-			return result;
-	}
-	return optind == argc ? 0
-			      : err_set(err, EINVAL, "'%s' is no option; see --help", argv[optind]);
+	puts("vgpu-device-plugin: tells the kubelet which slices this node's devices have\n");
+	flags_write_help(stdout);
+	puts("  --help, --version");
 }
 
 static void signal_came(void *context, uint32_t events)
@@ -110,16 +49,17 @@ static int open_signals(int *ret_fd)
 	return *ret_fd < 0 ? -errno : 0;
 }
 
-static int serve(struct loop *loop, const struct settings *settings, struct service *service,
-	struct err *err)
+static int serve(
+	struct loop *loop, const struct config *config, struct service *service, struct err *err)
 {
+	const struct kubelet_request request = {config->kubelet_socket, config->resource_count};
 	struct kubelet *kubelet;
 	struct rpc *rpc;
 	int result = rpc_new(loop, &rpc);
 
 	if (result)
 		return err_set(err, -result, "gRPC does not start: %s", strerror(-result));
-	result = kubelet_start(loop, rpc, &settings->kubelet, service, &kubelet, err);
+	result = kubelet_start(loop, rpc, &request, service, &kubelet, err);
 	if (!result) {
 		while (!(result = loop_run(loop, UINT64_MAX)))
 			;
@@ -131,8 +71,7 @@ static int serve(struct loop *loop, const struct settings *settings, struct serv
 	return result < 0 ? result : 0;
 }
 
-static int serve_until_told(
-	const struct settings *settings, struct service *service, struct err *err)
+static int serve_until_told(const struct config *config, struct service *service, struct err *err)
 {
 	_cleanup_fd_ int signals = -1;
 	struct loop_watch watch = {.ready = signal_came};
@@ -148,16 +87,17 @@ static int serve_until_told(
 	if (result)
 		err_set(err, -result, "cannot wait for signals: %s", strerror(-result));
 	else
-		result = serve(loop, settings, service, err);
+		result = serve(loop, config, service, err);
 	loop_free(loop);
 	return result;
 }
 
-static int run(const struct settings *settings, struct err *err)
+static int run(const struct config *config, struct err *err)
 {
 	_cleanup_free_ struct inventory *devices = calloc(1, sizeof(*devices));
 	_cleanup_free_ uint8_t *list = NULL;
 	struct service service = {0};
+	unsigned split_count = (unsigned)config->split_count;
 	int result;
 
 	if (!devices)
@@ -165,37 +105,37 @@ static int run(const struct settings *settings, struct err *err)
 	result = nvml_library_read_inventory(NULL, devices, err);
 	if (result)
 		return result < 0 ? result : -EIO;
-	result = slices_pack(devices, settings->split_count, &list, &service.list_bytes);
+	result = slices_pack(devices, split_count, &list, &service.list_bytes);
 	if (result)
 		return err_set(err, -result, "no memory");
 	service.list = list;
 	log_info("devices are read", U64("devices", devices->count),
-		U64("slices", devices->count * settings->split_count));
-	return serve_until_told(settings, &service, err);
+		U64("slices", devices->count * split_count));
+	return serve_until_told(config, &service, err);
 }
 
 int main(int argc, char **argv)
 {
-	struct settings settings = {
-		.kubelet = {.socket_path = "/var/lib/kubelet/device-plugins/kubelet.sock",
-			.resource_name = "nvidia.com/gpu"},
-		.split_count = 10,
-	};
+	struct config *config = NULL;
 	struct err err = ERR_NULL;
-	bool was_shown = false;
-	int result = read_options(argc, argv, &settings, &was_shown, &err);
+	struct flags flags;
+	int result = flags_read(argc, argv, getenv, &flags, &err);
 
-	if (was_shown)
+	if (!result && (flags.wants_help || flags.wants_version)) {
+		flags.wants_help ? write_help() : (void)puts(VGPU_VERSION);
 		return 0;
+	}
 	log_set_sink(&log_daemon);
 	log_set_level(LOG_INFO);
+	if (!result)
+		result = config_load(&flags, &config, &err);
 	if (result) {
-		log_error("the command line is not understood", STR("why", err.text));
+		log_error("the configuration is not understood", STR("why", err.text));
 		return EXIT_USAGE;
 	}
-	if (run(&settings, &err)) {
+	result = run(config, &err);
+	config_free(config);
+	if (result)
 		log_error("the plugin ends", STR("why", err.text));
-		return EXIT_FAILED;
-	}
-	return 0;
+	return result ? EXIT_FAILED : 0;
 }

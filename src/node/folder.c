@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Folders that only this user may write to. */
+#include "node/folder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/file.h"
+
+#define OPEN_FOLDER (O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW)
+#define PARENT_MODE 0755
+#define PATH_BYTES  4096
+
+static int make_parents(const char *path, struct err *err)
+{
+	char part[PATH_BYTES];
+
+	for (const char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		int length = snprintf(part, sizeof(part), "%.*s", (int)(slash - path), path);
+
+		if (length < 0 || length >= PATH_BYTES)
+			return err_set(err, ENAMETOOLONG, "%.200s... is too long a path", path);
+		if (mkdir(part, PARENT_MODE) == 0 && chmod(part, PARENT_MODE) < 0)
+			return err_set(err, errno, "make %.300s: %s", part, strerror(errno));
+	}
+	return 0; /* what could not be made, opening the folder will tell */
+}
+
+static int move_aside(const char *path, struct err *err)
+{
+	const char *name = strrchr(path, '/') + 1;
+	char aside[PATH_BYTES];
+	int length = snprintf(aside, sizeof(aside), "%.*s.was-%s.%llx", (int)(name - path), path,
+		name, (unsigned long long)clock_now_ns());
+
+	if (length < 0 || length >= PATH_BYTES || rename(path, aside) < 0)
+		return err_set(err, errno, "move %.300s out of the way: %s", path, strerror(errno));
+	return 0;
+}
+
+int folder_make(const char *path, unsigned mode, int *ret_fd, struct err *err)
+{
+	_cleanup_fd_ int fd = -1;
+	struct file_identity id;
+	int r = path[0] == '/' && path[1]
+			? make_parents(path, err)
+			: err_set(err, EINVAL, "'%.200s' is no absolute path", path);
+
+	if (r < 0)
+		return r;
+	if (file_identify_at(AT_FDCWD, path, &id) == 0 && (id.owner != geteuid() || !id.is_folder))
+		r = move_aside(path, err);
+	if (r < 0)
+		return r;
+	if (mkdir(path, mode & 0777) < 0 && errno != EEXIST)
+		return err_set(err, errno, "make %.300s: %s", path, strerror(errno));
+	fd = open(path, OPEN_FOLDER);
+	if (fd < 0 || file_identify(fd, &id) < 0 || id.owner != geteuid() || fchmod(fd, mode) < 0)
+		return err_set(err, EPERM, "%.300s cannot be made this user's own", path);
+	*ret_fd = take_fd(&fd);
+	return 0;
+}
+
+int folder_make_at(int folder_fd, const char *name, unsigned mode, int *ret_fd)
+{
+	_cleanup_fd_ int fd = -1;
+	struct file_identity id;
+
+	if (file_identify_at(folder_fd, name, &id) == 0 && !id.is_folder)
+		unlinkat(folder_fd, name, 0);
+	if (mkdirat(folder_fd, name, mode & 0777) < 0 && errno != EEXIST)
+		return -errno;
+	FAULT("folder: made");
+	fd = openat(folder_fd, name, OPEN_FOLDER);
+	if (fd < 0 || fchmod(fd, mode) < 0)
+		return -errno;
+	*ret_fd = take_fd(&fd);
+	return 0;
+}
+
+bool folder_has(int folder_fd, const char *name, const void *content, size_t bytes, unsigned mode)
+{
+	_cleanup_free_ char *text = malloc(bytes + 2);
+	struct file_identity id;
+	size_t length;
+
+	return text && file_identify_at(folder_fd, name, &id) == 0 && id.is_regular &&
+	       id.mode == mode && id.owner == geteuid() && id.link_count == 1 &&
+	       file_read_regular(folder_fd, name, O_NOFOLLOW, text, bytes + 2, &length) == 0 &&
+	       length == bytes && memcmp(text, content, bytes) == 0;
+}
+
+static int write_all(int fd, const char *content, size_t bytes)
+{
+	while (bytes > 0) {
+		ssize_t written = write(fd, content, bytes);
+
+		if (written < 0 && errno == EINTR)
+			continue;
+		if (written <= 0)
+			return written < 0 ? -errno : -ENOSPC;
+		content += written;
+		bytes -= (size_t)written;
+	}
+	return 0;
+}
+
+static int write_new(
+	int folder_fd, const char *name, const void *content, size_t bytes, unsigned mode)
+{
+	_cleanup_fd_ int fd =
+		openat(folder_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	int r = fd < 0 ? -errno : 0;
+
+	FAULT("folder: file made");
+	if (r == 0)
+		r = write_all(fd, content, bytes);
+	FAULT("folder: file written");
+	/* fchmod, because the umask may be anything */
+	if (r == 0 && (fchmod(fd, mode) < 0 || fsync(fd) < 0))
+		r = -errno;
+	return r;
+}
+
+int folder_put(int folder_fd, const char *name, const void *content, size_t bytes, unsigned mode)
+{
+	char temporary[NAME_MAX + 1];
+	struct file_identity id;
+	int length = snprintf(temporary, sizeof(temporary), ".%s.new", name), r;
+
+	if (length < 0 || (size_t)length >= sizeof(temporary))
+		return -ENAMETOOLONG;
+	if (folder_has(folder_fd, name, content, bytes, mode))
+		return 0;
+	unlinkat(folder_fd, temporary, 0); /* of one that was killed */
+	r = write_new(folder_fd, temporary, content, bytes, mode);
+	/* A runtime makes a folder where it misses a file that is to be mounted. */
+	if (r == 0 && file_identify_at(folder_fd, name, &id) == 0 && id.is_folder &&
+		unlinkat(folder_fd, name, AT_REMOVEDIR) < 0)
+		r = -errno;
+	if (r == 0 && renameat(folder_fd, temporary, folder_fd, name) < 0)
+		r = -errno;
+	FAULT("folder: file renamed");
+	if (r < 0)
+		unlinkat(folder_fd, temporary, 0);
+	else if (fsync(folder_fd) < 0)
+		r = -errno;
+	return r;
+}
+
+int folder_each(
+	int folder_fd, int (*what)(void *context, int folder_fd, const char *name), void *context)
+{
+	int again = openat(folder_fd, ".", OPEN_FOLDER), r = 0;
+	DIR *folder = again < 0 ? NULL : fdopendir(again);
+
+	if (!folder) {
+		r = -errno;
+		cleanup_fd(&again);
+		return r;
+	}
+	for (struct dirent *e = readdir(folder); e && r == 0; e = readdir(folder))
+		if (strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
+			r = what(context, folder_fd, e->d_name);
+	closedir(folder);
+	return r;
+}
+
+static int unlink_one(void *context, int folder_fd, const char *name)
+{
+	/* a folder stays, and then the one that it is in does, too */
+	if (unlinkat(folder_fd, name, 0) < 0 && errno != EISDIR && errno != ENOENT)
+		return -errno;
+	FAULT("folder: file removed");
+	return 0;
+}
+
+int folder_remove_at(int folder_fd, const char *name)
+{
+	_cleanup_fd_ int fd = openat(folder_fd, name, OPEN_FOLDER);
+	int r = fd < 0 ? -errno : folder_each(fd, unlink_one, NULL);
+
+	if (r == -ENOENT)
+		return 0;
+	if (r < 0)
+		return r;
+	return unlinkat(folder_fd, name, AT_REMOVEDIR) < 0 && errno != ENOENT ? -errno : 0;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Folders that only this user may write to, and files in them that are whole or not there.
+ *
+ * No link is followed in the last part of a path, nor anywhere below a folder that was opened so.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/bits.h"
+#include "base/err.h"
+
+/*
+ * Makes the folder, and folders above it where they are missing (mode 0755), and gives it the mode. What another user has
+ * put in its place is moved out of the way. -errno with err set.
+ */
+int folder_make(const char *path, unsigned mode, int *ret_fd, struct err *err) MUST_CHECK;
+
+/* Makes the folder in one of this user's. What else has the name, and is no folder, is removed. */
+int folder_make_at(int folder_fd, const char *name, unsigned mode, int *ret_fd) MUST_CHECK;
+
+/*
+ * Writes the file anew under a name of its own (a dot, the name, ".new") and renames it: after a power cut it has the old
+ * content or the new one. One caller at a time. Where the content is there already, nothing is written.
+ */
+int folder_put(int folder_fd, const char *name, const void *content, size_t bytes,
+	unsigned mode) MUST_CHECK;
+
+/* Whether the file is this user's own, by no other name, with that mode and content. */
+bool folder_has(int folder_fd, const char *name, const void *content, size_t bytes, unsigned mode);
+
+/* Calls what for each name in the folder, in no order, until one is not 0, which it returns. */
+int folder_each(int folder_fd, int (*what)(void *context, int folder_fd, const char *name),
+	void *context) MUST_CHECK;
+
+/* Removes the folder of that name with the files in it; -ENOTEMPTY where folders are in it. None is no failure. */
+int folder_remove_at(int folder_fd, const char *name) MUST_CHECK;

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A host for tests of what the plugin prepares: a folder in memory with a library, and a request. */
+#pragma once
+
+#include "plugin/prepare.h"
+
+#define DEVICE_A "GPU-11111111-2222-3333-4444-555555555555"
+#define DEVICE_B "GPU-99999999-2222-3333-4444-555555555555"
+#define POD	 "0b5e7d7a-4f39-4d0c-9d3e-0f6a9a7b1c11"
+#define OTHER	 "0b5e7d7a-4f39-4d0c-9d3e-0f6a9a7b1c22"
+
+struct host {
+	char root[64], hook[128], state[128], shares[160], turns[128], lock[128], library[128];
+	struct prepare_settings settings;
+};
+
+/* Makes it, with the library of version "1" installed. */
+void host_make(struct host *ret_host);
+void host_remove(const struct host *host);
+
+/* A container with a GiB of a device. */
+struct prepare_request host_request(const char *pod_uid, const char *container);
+
+/* Makes all that is kept look so old. */
+void host_age(const struct host *host, unsigned seconds);
+
+/* Names below a folder of the host, but for hidden ones. */
+unsigned host_count(const struct host *host, const char *folder);

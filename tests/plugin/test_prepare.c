@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the plugin makes on the host for a container, keeps, makes again and removes. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* what cmocka.h needs before it */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/file.h"
+#include "plugin/library.h"
+#include "prepare_host.h"
+#include "region/region.h"
+#include "region/slot.h"
+
+static struct host host;
+
+static int setup(void **state)
+{
+	host_make(&host);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	host_remove(&host);
+	return 0;
+}
+
+static struct prepared prepare(const char *pod_uid, const char *container)
+{
+	struct prepare_request request = host_request(pod_uid, container);
+	struct prepared prepared;
+	struct err err = ERR_NULL;
+
+	if (prepare_container(&host.settings, &request, &prepared, &err) < 0)
+		fail_msg("%s", err.text);
+	return prepared;
+}
+
+static void restore(void)
+{
+	struct err err = ERR_NULL;
+	unsigned failed;
+
+	if (prepare_restore(&host.settings, &failed, &err) < 0)
+		fail_msg("%s", err.text);
+	assert_int_equal(failed, 0);
+}
+
+static void collect(const char *const *pod_uids, size_t count)
+{
+	struct err err = ERR_NULL;
+
+	if (prepare_collect(&host.settings, pod_uids, count, &err) < 0)
+		fail_msg("%s", err.text);
+}
+
+static unsigned mode_of(const char *path)
+{
+	struct stat s;
+
+	if (lstat(path, &s) < 0)
+		fail_msg("%s: %s", path, strerror(errno));
+	assert_int_equal(s.st_uid, geteuid());
+	return s.st_mode;
+}
+
+static const struct prepare_mount *mount_at(const struct prepared *p, const char *to)
+{
+	for (unsigned i = 0; i < p->mount_count; i++)
+		if (!strcmp(p->mounts[i].to, to))
+			return &p->mounts[i];
+	fail_msg("nothing is mounted at %s", to);
+	return NULL;
+}
+
+static void all_that_is_mounted_is_there(void **state)
+{
+	struct prepared p = prepare(POD, "main");
+	const struct prepare_mount *region = mount_at(&p, p.cache);
+	struct region opened = REGION_NULL;
+	char record[512];
+
+	assert_string_equal(p.slice, POD "_main");
+	for (unsigned i = 0; i < p.mount_count; i++) {
+		unsigned mode = mode_of(p.mounts[i].from);
+
+		/* What is writable is a file, and no folder is anybody else's. */
+		if (!p.mounts[i].is_read_only)
+			assert_int_equal(mode, S_IFREG | 0666);
+		else
+			assert_int_equal(mode & 022, 0);
+	}
+	assert_true(S_ISDIR(mode_of(mount_at(&p, host.hook)->from)));
+	assert_true(S_ISREG(mode_of(mount_at(&p, "/etc/ld.so.preload")->from)));
+	assert_true(S_ISDIR(mode_of(mount_at(&p, "/etc/vgpu")->from)));
+	assert_false(region->is_read_only);
+	assert_int_equal(region_open_existing(region->from, &opened), 0);
+	region_close(&opened);
+	snprintf(record, sizeof(record), "%s/%s/%s", host.turns, DEVICE_A, p.slice);
+	assert_false(mount_at(&p, record)->is_read_only);
+}
+
+static void the_share_says_what_was_granted(void **state)
+{
+	struct prepared p = prepare(POD, "main");
+	char path[600], text[SHARE_FILE_BYTES];
+	struct share_fault fault;
+	struct share share;
+	size_t length;
+
+	snprintf(path, sizeof(path), "%s/share", mount_at(&p, "/etc/vgpu")->from);
+	assert_int_equal(file_read(path, text, sizeof(text), &length), 0);
+	assert_int_equal(share_parse(text, length, &share, &fault), 0);
+	assert_int_equal(share_memory_bytes(&share, DEVICE_A), 1u << 30);
+	assert_int_equal(share_memory_bytes(&share, DEVICE_B), 0);
+	assert_string_equal(share.region, p.cache);
+	assert_string_equal(share.slice, p.slice);
+}
+
+static void a_second_call_has_the_same_names(void **state)
+{
+	struct prepared first = prepare(POD, "main"), second = prepare(POD, "main");
+
+	assert_memory_equal(&first, &second, sizeof(first));
+	assert_int_equal(host_count(&host, "hook/vgpu/containers"), 1);
+}
+
+static void containers_have_nothing_in_common(void **state)
+{
+	static const char longest[] =
+		"a23456789-123456789-123456789-123456789-123456789-123456789-123",
+			  like_it[] =
+				  "a23456789-123456789-123456789-123456789-123456789-123456789-124";
+	struct prepared a = prepare(POD, longest), b = prepare(POD, like_it),
+			c = prepare(OTHER, longest);
+
+	assert_string_not_equal(a.slice, b.slice);
+	assert_string_not_equal(a.slice, c.slice);
+	assert_string_not_equal(a.cache, b.cache);
+	assert_string_not_equal(mount_at(&a, "/etc/vgpu")->from, mount_at(&b, "/etc/vgpu")->from);
+}
+
+static void what_cannot_be_is_refused(void **state)
+{
+	static const struct {
+		const char *pod, *container;
+	} wrong[] = {{"", "a"}, {POD, ""}, {"../../etc", "a"}, {POD, "a/b"}, {POD, ".."},
+		{POD, "a_b"}, {".pod", "a"}, {POD, "a\nb"}};
+	struct prepared prepared = {.mount_count = 77};
+
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		struct prepare_request request = host_request(wrong[i].pod, wrong[i].container);
+		struct err err = ERR_NULL;
+
+		assert_int_equal(
+			prepare_container(&host.settings, &request, &prepared, &err), -EINVAL);
+		assert_true(err.text[0]);
+	}
+	for (unsigned i = 0; i < 4; i++) {
+		static const char *const uuids[] = {"../x", "*", "a b", ".x"};
+		struct prepare_request request = host_request(POD, "a");
+		struct err err = ERR_NULL;
+
+		strcpy(request.grant.devices[0].uuid, uuids[i]);
+		assert_int_equal(
+			prepare_container(&host.settings, &request, &prepared, &err), -EINVAL);
+	}
+	assert_int_equal(prepared.mount_count, 77);
+	assert_int_equal(host_count(&host, "state/containers"), 0);
+}
+
+static void nothing_is_handed_out_without_the_library(void **state)
+{
+	static const char *const files[] = {"libvgpu.so.1", "ld.so.preload"};
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct prepare_request request = host_request(POD, "a");
+		struct prepared prepared;
+		struct err err = ERR_NULL;
+		char path[256];
+
+		snprintf(path, sizeof(path), "%s/%s", host.hook, files[i]);
+		assert_int_equal(unlink(path), 0);
+		assert_int_equal(
+			prepare_container(&host.settings, &request, &prepared, &err), -ENOENT);
+		/* what a runtime makes of a file that it misses */
+		assert_int_equal(mkdir(path, 0755), 0);
+		assert_int_equal(
+			prepare_container(&host.settings, &request, &prepared, &err), -EPERM);
+		assert_int_equal(
+			library_install(host.state, host.hook, "1", host.library, &err), 0);
+		prepare(POD, "a");
+	}
+}
+
+static void all_is_made_again_after_a_restart_of_the_machine(void **state)
+{
+	struct prepared p = prepare(POD, "main");
+	char command[512];
+
+	snprintf(command, sizeof(command), "rm -rf %s/run %s/hook/vgpu/containers %s/shares",
+		host.root, host.root, host.state);
+	assert_int_equal(system(command), 0);
+	restore();
+	for (unsigned i = 0; i < p.mount_count; i++)
+		mode_of(p.mounts[i].from);
+}
+
+static void what_is_in_the_place_of_a_file_goes(void **state)
+{
+	struct prepared p = prepare(POD, "main");
+	const char *region = mount_at(&p, p.cache)->from;
+	char share[600];
+	int fd;
+
+	snprintf(share, sizeof(share), "%s/share", mount_at(&p, "/etc/vgpu")->from);
+	assert_int_equal(unlink(region), 0);
+	assert_int_equal(mkdir(region, 0777), 0);
+	assert_int_equal(unlink(share), 0);
+	assert_int_equal(symlink(host.library, share), 0);
+	restore();
+	assert_int_equal(mode_of(region), S_IFREG | 0666);
+	assert_int_equal(mode_of(share), S_IFREG | 0444);
+	assert_int_equal(unlink(region), 0);
+	assert_int_equal(mkfifo(region, 0666), 0);
+	restore();
+	assert_int_equal(mode_of(region), S_IFREG | 0666);
+	fd = open(host.library, O_RDONLY);
+	assert_true(fd >= 0);
+	close(fd);
+}
+
+static void what_belongs_to_pods_that_are_gone_goes(void **state)
+{
+	static const char *const live[] = {OTHER};
+
+	prepare(POD, "main");
+	prepare(OTHER, "main");
+	collect(live, 1); /* too young */
+	assert_int_equal(host_count(&host, "state/containers"), 2);
+	host_age(&host, PREPARE_YOUNG_S + 1);
+	collect(live, 1);
+	assert_int_equal(host_count(&host, "state/containers"), 1);
+	assert_int_equal(host_count(&host, "state/shares"), 1);
+	assert_int_equal(host_count(&host, "hook/vgpu/containers"), 1);
+	assert_int_equal(host_count(&host, "run/turns/" DEVICE_A), 1);
+}
+
+static void a_container_with_a_living_process_stays(void **state)
+{
+	struct prepared p = prepare(POD, "main");
+	struct region region = REGION_NULL;
+	unsigned slot;
+
+	assert_int_equal(region_open_existing(mount_at(&p, p.cache)->from, &region), 0);
+	assert_int_equal(slot_claim(&region, &slot), 0);
+	host_age(&host, PREPARE_YOUNG_S + 1);
+	collect(NULL, 0);
+	assert_int_equal(host_count(&host, "hook/vgpu/containers"), 1);
+	region_close(&region);
+	collect(NULL, 0);
+	assert_int_equal(host_count(&host, "hook/vgpu/containers"), 0);
+	assert_int_equal(host_count(&host, "state/containers"), 0);
+}
+
+static void what_is_too_large_is_cut(void **state)
+{
+	static const char *const live[] = {POD};
+	struct prepared p = prepare(POD, "main");
+	const char *region = mount_at(&p, p.cache)->from;
+	struct stat before, after;
+
+	assert_int_equal(stat(region, &before), 0);
+	assert_int_equal(truncate(region, (off_t)1 << 30), 0);
+	collect(live, 1);
+	assert_int_equal(stat(region, &after), 0);
+	assert_int_equal(after.st_size, before.st_size);
+}
+
+static void a_library_stays_while_a_container_has_it(void **state)
+{
+	static const char *const live[] = {POD};
+	struct err err = ERR_NULL;
+
+	prepare(POD, "main");
+	host.settings.version = "2";
+	assert_int_equal(library_install(host.state, host.hook, "2", host.library, &err), 0);
+	collect(live, 1);
+	assert_int_equal(host_count(&host, "state/libraries"), 2);
+	host_age(&host, PREPARE_YOUNG_S + 1);
+	collect(NULL, 0);
+	assert_int_equal(host_count(&host, "state/libraries"), 1);
+	/* version 2, ld.so.preload and the containers' folder */
+	assert_int_equal(host_count(&host, "hook/vgpu"), 3);
+}
+
+static void a_version_with_another_content_is_replaced_by_the_images(void **state)
+{
+	struct err err = ERR_NULL;
+	char path[256], text[64];
+	struct stat before, after;
+	size_t length;
+	FILE *file;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/libvgpu.so.1", host.hook);
+	fd = open(path, O_RDONLY);
+	assert_int_equal(fstat(fd, &before), 0);
+	file = fopen(host.library, "w");
+	fputs("\177ELF of another image", file);
+	fclose(file);
+	assert_int_equal(library_install(host.state, host.hook, "1", host.library, &err), 0);
+	assert_int_equal(file_read(path, text, sizeof(text), &length), 0);
+	assert_string_equal(text, "\177ELF of another image");
+	/* and who has the old one keeps it */
+	assert_int_equal(fstat(fd, &after), 0);
+	assert_int_equal(after.st_ino, before.st_ino);
+	assert_int_equal(after.st_size, before.st_size);
+	close(fd);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(all_that_is_mounted_is_there, setup, teardown),
+		cmocka_unit_test_setup_teardown(the_share_says_what_was_granted, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_second_call_has_the_same_names, setup, teardown),
+		cmocka_unit_test_setup_teardown(containers_have_nothing_in_common, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_cannot_be_is_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			nothing_is_handed_out_without_the_library, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			all_is_made_again_after_a_restart_of_the_machine, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			what_is_in_the_place_of_a_file_goes, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			what_belongs_to_pods_that_are_gone_goes, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			a_container_with_a_living_process_stays, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_is_too_large_is_cut, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			a_library_stays_while_a_container_has_it, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			a_version_with_another_content_is_replaced_by_the_images, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -62,7 +62,7 @@ bool turn_order_note(
 {
 	struct turn_doubt *doubt = &peer->doubt;
 	enum turn_state state = stated(&peer->claim, now_ns);
-	bool was_in_way = doubt->was_in_way;
+	bool was_in_way = doubt->was_in_way, is_awaited = doubt->is_awaited;
 
 	peer->is_alive = turn_order_is_alive(&peer->claim, now_ns);
 	doubt->was_in_way = state >= TURN_CLAIM;
@@ -74,34 +74,78 @@ bool turn_order_note(
 	if (doubt->wish_ns != wish->ticket_ns) {
 		doubt->wish_ns = wish->ticket_ns;
 		doubt->in_way_ns = 0;
-		was_in_way = false;
+		was_in_way = is_awaited = false;
 	}
 	/* A better one may come to its turn several times while the reader waits; others may not. */
 	if (!doubt->was_in_way && peer->claim.rank < aged(wish->rank, wish->ticket_ns, now_ns))
 		doubt->in_way_ns = 0;
+	/* Whoever lets go between two looks was waited for all the same. */
+	if (is_awaited)
+		turn_order_note_wait(doubt, elapsed_ns);
 	if (!doubt->was_in_way || !was_in_way)
 		return false;
-	if (elapsed_ns > BLAME_NS)
-		elapsed_ns = BLAME_NS;
-	doubt->in_way_ns += elapsed_ns;
-	doubt->way_ns += elapsed_ns;
+	doubt->in_way_ns += elapsed_ns < BLAME_NS ? elapsed_ns : BLAME_NS;
 	return doubt->in_way_ns > TURN_OVERSTAY_NS && ignore(doubt, now_ns);
+}
+
+void turn_order_note_wait(struct turn_doubt *doubt, uint64_t waited_ns)
+{
+	doubt->way_ns += waited_ns < BLAME_NS ? waited_ns : BLAME_NS;
+}
+
+static uint64_t owner_way_ns(const struct turn_peer *peers, unsigned count, uint64_t owner)
+{
+	uint64_t way_ns = 0;
+
+	for (unsigned i = 0; i < count; i++)
+		way_ns += peers[i].owner == owner ? peers[i].doubt.way_ns : 0;
+	return way_ns;
+}
+
+/* The owner for whom the reader waited longest, and whether that was for much longer than for others. */
+static uint64_t worst_owner(
+	const struct turn_peer *peers, unsigned count, uint64_t served_ns, bool *ret_is_clear)
+{
+	uint64_t owner = 0, most_ns = 0, sum_ns = 0; /* 0: for none */
+	unsigned owners = 0;
+
+	for (unsigned i = 0; i < count; i++) {
+		unsigned first = 0;
+		uint64_t way_ns;
+
+		while (peers[first].owner != peers[i].owner)
+			first++;
+		way_ns = first == i ? owner_way_ns(peers, count, peers[i].owner) : 0;
+		owners += way_ns != 0;
+		sum_ns += way_ns;
+		if (way_ns <= most_ns)
+			continue;
+		most_ns = way_ns;
+		owner = peers[i].owner;
+	}
+	*ret_is_clear = owners > 1 ? most_ns > 2 * (sum_ns - most_ns) / (owners - 1)
+				   : most_ns > served_ns + served_ns / 4;
+	return owner;
 }
 
 unsigned turn_order_blame(
 	struct turn_peer *peers, unsigned count, uint64_t served_ns, uint64_t now_ns)
 {
-	uint64_t sum_ns = 0, most_ns;
-	unsigned alive = 0, blamed = 0;
+	bool is_clear;
+	uint64_t owner = worst_owner(peers, count, served_ns, &is_clear);
+	unsigned blamed = 0;
 
 	for (unsigned i = 0; i < count; i++) {
-		sum_ns += peers[i].doubt.way_ns;
-		alive += peers[i].is_alive;
-	}
-	most_ns = alive > 1 ? 2 * sum_ns / alive : served_ns + served_ns / 4;
-	for (unsigned i = 0; i < count; i++) {
-		blamed += peers[i].doubt.way_ns > most_ns && ignore(&peers[i].doubt, now_ns);
-		peers[i].doubt.way_ns = 0;
+		struct turn_doubt *doubt = &peers[i].doubt;
+
+		doubt->way_ns = 0;
+		if (!owner || peers[i].owner != owner)
+			continue;
+		if (is_clear)
+			ignore(doubt, now_ns);
+		else if (doubt->ignored_until_ns < now_ns + TURN_REPAY_NS)
+			doubt->ignored_until_ns = now_ns + TURN_REPAY_NS;
+		blamed++;
 	}
 	return blamed;
 }
@@ -120,7 +164,7 @@ void turn_order_inherit(struct turn_doubt *doubt, const struct turn_doubt *from)
 		doubt->in_way_ns = later(doubt->in_way_ns, from->in_way_ns);
 	}
 	doubt->ignored_until_ns = later(doubt->ignored_until_ns, from->ignored_until_ns);
-	doubt->way_ns = later(doubt->way_ns, from->way_ns);
+	doubt->way_ns += from->way_ns;
 	doubt->missed_until_ns = later(doubt->missed_until_ns, from->missed_until_ns);
 	doubt->ticket_ns = later(doubt->ticket_ns, from->ticket_ns);
 	if (from->ignored_times > doubt->ignored_times)

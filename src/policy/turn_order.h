@@ -4,8 +4,8 @@
  *
  * A record says a state and until when it counts. Its reader takes that with doubt: whoever stands in
  * the way of its wish for more than 250 ms is not believed for a while, and then stands in nobody's way.
- * It may still wish, and be given the turn; but nobody waits for it. The same goes for a slice that was in the way of the
- * reader's wishes for far longer than others, when the reader has had too little.
+ * It may still wish, and be given the turn; but nobody waits for it. The same goes for all records of the owner for whom the
+ * reader waited longest, when the reader has had too little.
  *
  * A slice that is first in line and does not take a free turn in time has only missed it: its process woke up late, as it
  * may again and again where processors are busy. For such, 0.3 ms are waited each, but not more than a
@@ -30,10 +30,12 @@
 #define TURN_NEXT_NS	  UINT64_C(50000)   /* and each after it in addition: about a wake-up */
 #define TURN_IGNORE_NS	  UINT64_C(1000000000) /* not believed, the first time; doubled each time */
 #define TURN_IGNORE_TIMES 6u /* to 64 s at most, and after as long all is forgotten */
-#define TURN_MISS_NS	  (32 * TURN_TAKE_NS) /* a missed turn counts for so long, one after the other */
-#define TURN_MISSES	  8u /* that count at once, and the next one is not waited for */
-#define TURN_RANK_NS	  UINT64_C(200000000)  /* after such a wait ranks no longer count */
-#define TURN_ALIVE_NS	  UINT64_C(1000000000) /* since the last sign of life */
+#define TURN_REPAY_NS \
+	UINT64_C(400000000) /* not believed by a reader that others had much time of */
+#define TURN_MISS_NS  (32 * TURN_TAKE_NS) /* a missed turn counts for so long, one after the other */
+#define TURN_MISSES   8u /* that count at once, and the next one is not waited for */
+#define TURN_RANK_NS  UINT64_C(200000000)  /* after such a wait ranks no longer count */
+#define TURN_ALIVE_NS UINT64_C(1000000000) /* since the last sign of life */
 
 /* The order matters: from TURN_CLAIM on, a slice stands in the way of others. */
 enum turn_state { TURN_FREE, TURN_WANT, TURN_CLAIM, TURN_HOLD };
@@ -50,7 +52,7 @@ struct turn_claim {
 
 /* One reader's knowledge of another slice's honesty; all zero is a stranger, who is believed. */
 struct turn_doubt {
-	uint64_t way_ns;    /* for how long it was in the way of the reader's wishes of late */
+	uint64_t way_ns;    /* for how long the reader waited for it of late */
 	uint64_t in_way_ns; /* for how long it was seen in the way of the reader's present wish */
 	uint64_t wish_ns;   /* the ticket of that wish */
 	uint64_t ticket_ns; /* no earlier one is believed: it was seen not waiting then */
@@ -58,11 +60,13 @@ struct turn_doubt {
 	uint64_t missed_until_ns; /* each turn that it missed counts TURN_MISS_NS, in a row */
 	uint32_t ignored_times;
 	bool was_in_way;
+	bool is_awaited; /* the reader's present wish waits for it */
 };
 
 struct turn_peer {
 	struct turn_claim claim;
 	struct turn_doubt doubt;
+	uint64_t owner; /* not 0; equal for records that one tenant may have made */
 	bool wins_ties; /* by its name */
 	bool is_alive;	/* has made itself heard within a second, as noted last */
 };
@@ -87,14 +91,18 @@ bool turn_order_note(
 	struct turn_peer *peer, const struct turn_wish *wish, uint64_t elapsed_ns, uint64_t now_ns);
 
 /*
- * The reader has waited for others for so long of late and had less than its share. Those are not believed from now on
- * that were in its way for much longer than the others, or, if there is one alone, than the reader had the device. Returns
- * how many; the time of all begins anew.
+ * The reader has waited for others and had less than its share. No record is believed from now on of the owner for whose
+ * records it waited longest: doubled each time where that was for much longer than for others, or, if there is one owner
+ * alone, than the reader had the device; else for TURN_REPAY_NS, in which the reader has what it could not have. Returns
+ * how many records; the time of all begins anew.
  */
 unsigned turn_order_blame(
 	struct turn_peer *peers, unsigned count, uint64_t served_ns, uint64_t now_ns);
 
-/* What is known of one record counts for another one, too: the worse of both. */
+/* The reader waited so long for the peer. */
+void turn_order_note_wait(struct turn_doubt *doubt, uint64_t waited_ns);
+
+/* What is known of one record counts for another one, too: the worse of both, and the waits for both. */
 void turn_order_inherit(struct turn_doubt *doubt, const struct turn_doubt *from);
 
 /*

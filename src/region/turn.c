@@ -169,6 +169,8 @@ static bool keep(struct turn *t, uint64_t *word, uint64_t now_ns, uint64_t busy_
 static int wait_for(struct turn *t, int other, uint64_t poll_ns, uint64_t *ret_poll_ns)
 {
 	t->awaited = other;
+	for (unsigned i = 0; i < t->peer_count; i++)
+		t->peers[i].doubt.is_awaited = (int)i == other;
 	*ret_poll_ns = poll_ns;
 	return TURN_E_WAIT;
 }
@@ -333,9 +335,12 @@ void turn_blame(struct turn *t, uint64_t served_ns, uint64_t now_ns)
 {
 	if (!turn_order_blame(t->peers, t->peer_count, served_ns, now_ns))
 		return;
-	for (unsigned i = 0; i < t->peer_count; i++)
-		if (turn_order_is_ignored(&t->peers[i], now_ns))
-			turn_record_say_distrust(t, i);
+	for (unsigned i = 0; i < t->peer_count; i++) {
+		if (!turn_order_is_ignored(&t->peers[i], now_ns))
+			continue;
+		turn_record_say_distrust(t, i);
+		turn_record_doubt_owner(t, i);
+	}
 }
 
 void turn_forgive(struct turn *t)

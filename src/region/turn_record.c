@@ -18,14 +18,15 @@
 
 #define LIST_NS 50000000u /* between two listings of the folder */
 #define LIST_ANYWAY_NS \
-	1000000000u		/* and of one that did not change: a clock may have been set back */
-#define ASK_NS	       1000000u /* between two questions whether it has changed */
-#define DEAD_NS	       5000000u /* between two polls of records of those who do not live */
-#define TICK_NS	       20000000u /* a folder's time of change is that coarse */
-#define LIST_ROUNDS    8	 /* of LIST_BYTES each: some hundred names */
-#define LIST_BYTES     4096
-#define LITTER_NS      UINT64_C(600000000000) /* without a sign of life */
-#define NAME_MAX_BYTES (sizeof(((struct turn *)0)->folder) + TURN_NAME_BYTES)
+	1000000000u /* and of one that did not change: a clock may have been set back */
+#define ASK_NS		1000000u  /* between two questions whether it has changed */
+#define DEAD_NS		5000000u  /* between two polls of records of those who do not live */
+#define TICK_NS		20000000u /* a folder's time of change is that coarse */
+#define LIST_ROUNDS	8	  /* of LIST_BYTES each: some hundred names */
+#define LIST_BYTES	4096
+#define LITTER_NS	UINT64_C(600000000000) /* without a sign of life */
+#define OWNER_IS_RECORD (UINT64_C(1) << 63)    /* of a key; users' are smaller */
+#define NAME_MAX_BYTES	(sizeof(((struct turn *)0)->folder) + TURN_NAME_BYTES)
 
 /* The kernel's, which has no name in the C library before 2.30. */
 struct entry {
@@ -171,7 +172,41 @@ static struct turn_owner *take_owner(struct turn *turn, uint32_t owner)
 static void leave_to_next(struct turn *turn, unsigned i)
 {
 	struct turn_owner *to = take_owner(turn, turn->peer_records[i].owner);
+	struct turn_doubt *doubt = &turn->peers[i].doubt;
+	uint64_t now_ns = turn->clock_ns();
 
+	if (doubt->is_awaited && now_ns > turn->polled_ns)
+		turn_order_note_wait(doubt, now_ns - turn->polled_ns);
+	turn_order_inherit(&to->doubt, doubt);
+	to->at_ns = now_ns;
+}
+
+/* The waits for those that went count for one of the records that are there. */
+static void take_over(struct turn *turn, unsigned i)
+{
+	struct turn_owner *from = find_owner(turn, turn->peer_records[i].owner);
+
+	if (!from)
+		return;
+	turn_order_inherit(&turn->peers[i].doubt, &from->doubt);
+	from->doubt.way_ns = 0;
+}
+
+/* Where nobody but the operator makes records, each is one tenant's; else a user may have made all that are his. */
+static uint64_t owner_of(const struct turn *turn, const struct file_identity *record)
+{
+	if (record->owner == geteuid() || turn->is_by_operator)
+		return hash_u64(record->inode) | OWNER_IS_RECORD;
+	return record->owner + 1u;
+}
+
+void turn_record_doubt_owner(struct turn *turn, unsigned i)
+{
+	struct turn_owner *to;
+
+	if (turn->peers[i].owner & OWNER_IS_RECORD)
+		return;
+	to = take_owner(turn, turn->peer_records[i].owner);
 	turn_order_inherit(&to->doubt, &turn->peers[i].doubt);
 	to->at_ns = turn->clock_ns();
 }
@@ -290,7 +325,6 @@ static void add(struct turn *turn, int folder_fd, const struct entry *entry)
 	_cleanup_fd_ int fd = openat(
 		folder_fd, entry->name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
 	struct file_identity identity;
-	struct turn_owner *owner;
 	struct turn_face face;
 	struct turn_claim claim;
 	void *address;
@@ -319,10 +353,9 @@ static void add(struct turn *turn, int folder_fd, const struct entry *entry)
 	memcpy(turn->peer_records[at].name, entry->name, strlen(entry->name) + 1);
 	turn->peers[at] = (struct turn_peer){.claim = claim,
 		.is_alive = true,
+		.owner = owner_of(turn, &identity),
 		.wins_ties = strcmp(entry->name, turn->slice) < 0};
-	owner = find_owner(turn, identity.owner);
-	if (owner)
-		turn_order_inherit(&turn->peers[at].doubt, &owner->doubt);
+	take_over(turn, (unsigned)at);
 	turn->awaited = -1;
 }
 
@@ -332,12 +365,9 @@ static void forget_gone(struct turn *turn)
 	for (unsigned i = turn->peer_count; i-- > 0;)
 		if (turn->peer_records[i].listing != turn->listing)
 			forget(turn, i);
-	for (unsigned i = 0; i < turn->peer_count; i++) {
-		struct turn_owner *owner = find_owner(turn, turn->peer_records[i].owner);
-
-		if (owner && turn->peer_records[i].first == turn->listing)
-			turn_order_inherit(&turn->peers[i].doubt, &owner->doubt);
-	}
+	for (unsigned i = 0; i < turn->peer_count; i++)
+		if (turn->peer_records[i].first == turn->listing)
+			take_over(turn, i);
 }
 
 /* One name in the folder: a known file, maybe under another name, or a new one. */
@@ -369,6 +399,7 @@ static void list(struct turn *turn)
 	if (turn_place_open(turn->folder, &fd) < 0)
 		return;
 	turn->listing++;
+	turn->is_by_operator = access(turn->folder, W_OK) < 0;
 	for (int round = 0; round < LIST_ROUNDS; round++) {
 		long length = syscall(SYS_getdents64, fd, &buffer, sizeof(buffer));
 

@@ -84,6 +84,9 @@ int turn_record_decode(const struct turn_face *face, struct turn_claim *ret_clai
  */
 void turn_record_read_peers(struct turn *turn, bool is_all, uint64_t now_ns);
 
+/* What is doubted of a peer is doubted of all that its owner makes from now on, where that is another user. */
+void turn_record_doubt_owner(struct turn *turn, unsigned peer);
+
 /* Says in our own record, for those who watch, until when a peer is not believed. */
 void turn_record_say_distrust(struct turn *turn, unsigned peer);
 

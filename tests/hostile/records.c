@@ -46,13 +46,17 @@ void records_enter(void)
 	enter_folder();
 }
 
-static struct turn_record *map(const char *name)
+static struct turn_record *map(const char *name, int access)
 {
-	int fd = open(name, O_RDWR | O_CREAT, 0644);
+	int fd = open(name, access, 0644), protection = PROT_READ;
 	void *at;
 
-	MUST(fd < 0 || ftruncate(fd, sizeof(struct turn_record)) < 0);
-	at = mmap(NULL, sizeof(struct turn_record), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	MUST(fd < 0);
+	if (access != O_RDONLY) {
+		MUST(ftruncate(fd, sizeof(struct turn_record)) < 0);
+		protection |= PROT_WRITE;
+	}
+	at = mmap(NULL, sizeof(struct turn_record), protection, MAP_SHARED, fd, 0);
 	MUST(at == MAP_FAILED);
 	close(fd);
 	return at;
@@ -60,32 +64,44 @@ static struct turn_record *map(const char *name)
 
 struct turn_record *records_make(const char *name)
 {
-	struct turn_record *record = map(name);
+	struct turn_record *record = map(name, O_RDWR | O_CREAT);
 
 	record->face.magic = TURN_MAGIC;
 	return record;
 }
 
-struct turn_record *records_own(void)
+/* The library adds a number that nobody knows beforehand to the slice's name. */
+static struct turn_record *find(const char *slice, int access)
 {
 	struct turn_record *record = NULL;
-	CUfunction kernel;
 	struct dirent *entry;
-	DIR *dir;
+	DIR *dir = opendir(".");
+
+	MUST(!dir);
+	while (!record && (entry = readdir(dir)))
+		if (strncmp(entry->d_name, slice, strlen(slice)) == 0 &&
+			entry->d_name[strlen(slice)] == '.')
+			record = map(entry->d_name, access);
+	closedir(dir);
+	MUST(!record);
+	return record;
+}
+
+struct turn_record *records_own(void)
+{
+	CUfunction kernel;
 
 	served_begin();
 	kernel = served_kernel();
 	for (int i = 0; i < 200; i++)
 		served_launch(kernel, NULL, MS / 10);
 	enter_folder();
-	dir = opendir(".");
-	MUST(!dir);
-	while (!record && (entry = readdir(dir)))
-		if (strncmp(entry->d_name, "s0.", 3) == 0)
-			record = map(entry->d_name);
-	closedir(dir);
-	MUST(!record);
-	return record;
+	return find("s0", O_RDWR);
+}
+
+const struct turn_record *records_of(const char *slice)
+{
+	return find(slice, O_RDONLY);
 }
 
 void records_say(struct turn_record *record, enum turn_state state, uint32_t rank, uint64_t ns)

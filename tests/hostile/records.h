@@ -16,6 +16,9 @@ struct turn_record *records_make(const char *name);
 /* The record that the library made for this program's own slice, after it has given some work. */
 struct turn_record *records_own(void);
 
+/* The record of another slice, to be read. */
+const struct turn_record *records_of(const char *slice);
+
 uint64_t records_now_ns(void);
 
 /* That it holds the time slice, or wants it, from now on for so long. */

@@ -275,37 +275,67 @@ static void a_miss_counts_for_all_who_wait(void **state)
 	assert_false(turn_order_is_passed_over(&p, NOW + 7 * TURN_MISS_NS));
 }
 
-/* With how much each was in the way, and how long the reader had the device: who is blamed, a bit for each. */
-static void who_had_far_too_much_is_blamed(void **state)
+/*
+ * For how long the reader waited for each, whose records they are, and how long it had the device: who is blamed, a bit for
+ * each, and for how long.
+ */
+static void the_owner_who_was_waited_for_longest_is_blamed(void **state)
 {
 	static const struct {
-		unsigned count, way_ms[4], served_ms, blamed;
+		unsigned count, way_ms[4], served_ms, blamed, for_ms;
+		uint64_t owners[4];
 	} rows[] = {
-		{1, {250}, 100, 1},
-		{1, {120}, 100, 0},
-		{1, {0}, 0, 0},
-		{4, {200, 30, 30, 30}, 10, 1},
-		{4, {90, 70, 70, 60}, 10, 0},
-		{3, {120, 0, 10}, 100, 1},
+		{1, {250}, 100, 1, 1000, {1}},
+		{1, {120}, 100, 1, 400, {1}},
+		{1, {0}, 0, 0, 0, {1}},
+		{4, {200, 30, 30, 30}, 10, 1, 1000, {1, 2, 3, 4}},
+		{4, {90, 70, 70, 60}, 10, 1, 400, {1, 2, 3, 4}},
+		{3, {120, 0, 10}, 100, 1, 1000, {1, 2, 3}},
+		/* many records of one count as one */
+		{4, {60, 60, 60, 70}, 10, 7, 1000, {1, 1, 1, 2}},
+		{4, {60, 60, 0, 90}, 10, 7, 400, {2, 2, 2, 1}},
+		{2, {60, 60}, 80, 3, 1000, {1, 1}},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		struct turn_peer peers[4];
 		unsigned blamed = 0, count;
+		uint64_t for_ns = 0;
 
 		for (unsigned k = 0; k < rows[i].count; k++) {
 			peers[k] = peer(TURN_HOLD, 1, NOW, UINT64_MAX);
-			peers[k].is_alive = true;
+			peers[k].owner = rows[i].owners[k];
 			peers[k].doubt.way_ns = rows[i].way_ms[k] * MS;
 		}
 		count = turn_order_blame(peers, rows[i].count, rows[i].served_ms * MS, NOW);
 		for (unsigned k = 0; k < rows[i].count; k++) {
 			blamed |= turn_order_is_ignored(&peers[k], NOW) << k;
+			if (turn_order_is_ignored(&peers[k], NOW))
+				for_ns = peers[k].doubt.ignored_until_ns - NOW;
 			assert_int_equal(peers[k].doubt.way_ns, 0);
 		}
 		assert_int_equal(blamed, rows[i].blamed);
-		assert_int_equal(count, blamed != 0);
+		assert_int_equal(count, __builtin_popcount(blamed));
+		assert_int_equal(for_ns, rows[i].for_ms * MS);
 	}
+}
+
+/* Also by one that is never seen in the way twice in a row. */
+static void who_was_waited_for_was_in_the_way_until_the_next_look(void **state)
+{
+	struct turn_peer p = peer(TURN_HOLD, 1, NOW, UINT64_MAX);
+	struct turn_wish wish = {1, NOW};
+
+	turn_order_note(&p, &wish, 2 * MS, NOW);
+	p.doubt.is_awaited = true;
+	p.claim.until_ns = NOW;
+	turn_order_note(&p, &wish, 2 * MS, NOW + 2 * MS);
+	assert_int_equal(p.doubt.way_ns, 2 * MS);
+	assert_int_equal(p.doubt.in_way_ns, 0);
+	/* Of the next wish nobody was in the way. */
+	wish.ticket_ns++;
+	turn_order_note(&p, &wish, 2 * MS, NOW + 4 * MS);
+	assert_int_equal(p.doubt.way_ns, 2 * MS);
 }
 
 static void what_is_known_of_one_record_counts_for_the_next(void **state)
@@ -396,7 +426,8 @@ int main(void)
 		cmocka_unit_test(each_time_it_is_not_believed_for_twice_as_long),
 		cmocka_unit_test(who_misses_its_turn_is_believed_and_not_always_waited_for),
 		cmocka_unit_test(a_miss_counts_for_all_who_wait),
-		cmocka_unit_test(who_had_far_too_much_is_blamed),
+		cmocka_unit_test(the_owner_who_was_waited_for_longest_is_blamed),
+		cmocka_unit_test(who_was_waited_for_was_in_the_way_until_the_next_look),
 		cmocka_unit_test(what_is_known_of_one_record_counts_for_the_next),
 		cmocka_unit_test(no_ticket_is_believed_from_before_it_was_seen_not_waiting),
 		cmocka_unit_test(a_lease_is_bounded_and_shorter_when_somebody_waits),

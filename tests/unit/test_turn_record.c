@@ -232,6 +232,38 @@ static void another_name_another_file_or_a_broken_one_does_not_help_who_is_not_b
 	assert_not_believed("y");
 }
 
+/* A record of another user's, as b meets it. */
+static void make_for_user(struct scratch *s, const char *name)
+{
+	open_one(&c, s, name, 0);
+	turn_record_close(&c);
+	assert_int_equal(chown(path_of(s, name), 54321, 54321), 0);
+}
+
+static void what_one_record_of_another_user_did_counts_for_all_of_his(void **state)
+{
+	struct scratch *s = *state;
+
+	if (geteuid() != 0)
+		skip();
+	make_for_user(s, "x");
+	make_for_user(s, "y");
+	open_one(&a, s, "a", 0);
+	open_one(&b, s, "b", 0);
+	assert_int_equal(b.peer_count, 3);
+	for (unsigned i = 0; i < 3; i++)
+		if (b.peer_records[i].name[0] == 'x')
+			turn_order_note_wait(&b.peers[i].doubt, MS);
+	turn_blame(&b, 0, now);
+	make_for_user(s, "z");
+	now += 61 * MS;
+	turn_count_peers(&b, now);
+	assert_int_equal(b.peer_count, 4);
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(
+			turn_order_is_ignored(&b.peers[i], now), b.peer_records[i].name[0] != 'a');
+}
+
 static void of_more_than_64_the_living_are_looked_at(void **state)
 {
 	struct scratch *s = *state;
@@ -296,6 +328,7 @@ int main(void)
 		TURN_TEST(a_page_that_was_removed_is_made_again),
 		TURN_TEST(
 			another_name_another_file_or_a_broken_one_does_not_help_who_is_not_believed),
+		TURN_TEST(what_one_record_of_another_user_did_counts_for_all_of_his),
 		TURN_TEST(of_more_than_64_the_living_are_looked_at),
 		TURN_TEST(a_watcher_sees_who_holds_and_who_waits),
 	};

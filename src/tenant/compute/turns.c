@@ -22,7 +22,8 @@
 /* For so long a turn is kept for work that was never seen before, or is waited for where nobody can look at it. */
 #define UNKNOWN_NS UINT64_C(25000000)
 
-#define JUDGED_NS  UINT64_C(300000000) /* of time in which the slice wanted the device */
+#define JUDGED_NS  UINT64_C(200000000) /* of which a slice had nothing of its share */
+#define AGAIN_NS   UINT64_C(50000000)  /* of waiting, since others were last judged */
 
 #define REGULAR	   3 /* pauses of the same length, within an eighth, are no accident */
 
@@ -177,17 +178,20 @@ void turns_wait(struct meter *m, uint64_t until_ns)
 	(void)turn_wait(&m->turns.turn, until_ns);
 }
 
-/* A slice that has had clearly less than its share of the time in which it wanted the device tells who had too much. */
+/*
+ * A slice that has waited for others until they had so much of its share tells who had too much. It is well before credit
+ * can keep no more of what is to come back, as from then on it would be lost.
+ */
 static void judge(struct meter *m, uint64_t now_ns)
 {
 	/* relaxed: a moment late does no harm */
 	uint64_t served_ns = atomic_load_explicit(&m->books->elapsed_ns, memory_order_relaxed);
-	uint64_t had_ns = served_ns - m->turns.served_ns, wanted_ns = m->turns.waited_ns + had_ns;
+	uint64_t judged_ns = JUDGED_NS * m->limits.granted.cores_permille / SHARE_WHOLE_PERMILLE;
 
-	if (wanted_ns < JUDGED_NS)
+	if (m->credit.is_owed && m->credit.owed_ns >= judged_ns && m->turns.waited_ns >= AGAIN_NS)
+		turn_blame(&m->turns.turn, served_ns - m->turns.served_ns, now_ns);
+	else if (m->credit.is_owed)
 		return;
-	if (had_ns * SHARE_WHOLE_PERMILLE * 10 < wanted_ns * m->limits.granted.cores_permille * 9)
-		turn_blame(&m->turns.turn, had_ns, now_ns);
 	else
 		turn_forgive(&m->turns.turn);
 	m->turns.waited_ns = 0;

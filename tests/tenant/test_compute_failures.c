@@ -25,6 +25,7 @@ static const char *const calls[] = {
 	"cuCtxPopCurrent_v2",
 	"cuStreamGetCtx",
 	"cuStreamQuery",
+	"cuStreamGetCaptureInfo",
 	"cuStreamIsCapturing",
 	"cuThreadExchangeStreamCaptureMode",
 	"cuEventCreate",

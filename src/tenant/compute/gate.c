@@ -74,14 +74,18 @@ void gate_enter_slowly(CUstream stream, uint64_t key, struct gate_pass *ret_pass
 	uint64_t ticks = clock_ticks();
 
 	ret_pass->state = NULL;
-	if (is_on(ticks) && !capture_is_on(stream)) {
-		struct stream_state *s = streams_enter(stream);
+	ret_pass->capture = 0;
+	if (is_on(ticks)) {
+		struct stream_state *s = NULL;
 		enum meter_admitted admitted;
 
+		ret_pass->capture = capture_find(stream);
+		ret_pass->stream = stream;
+		ret_pass->estimate = estimate_find(key);
+		if (!ret_pass->capture)
+			s = streams_enter(stream);
 		if (s) {
 			ret_pass->state = s;
-			ret_pass->stream = stream;
-			ret_pass->estimate = estimate_find(key);
 			admitted = meter_admit(s, ret_pass->estimate, poll_now_ns(ticks));
 			ret_pass->is_full = admitted == METER_ENDS_BATCH;
 			/* Of none: it is late for whichever there is then. */
@@ -93,12 +97,34 @@ void gate_enter_slowly(CUstream stream, uint64_t key, struct gate_pass *ret_pass
 	errno = saved_errno;
 }
 
+/* Work that a capture was to take. If another thread ended that meanwhile, the device may have it. */
+static void leave_capture(const struct gate_pass *pass, CUresult result)
+{
+	uint64_t capture = result == CUDA_SUCCESS ? capture_find(pass->stream) : pass->capture;
+	struct stream_state *s = NULL;
+
+	if (capture != pass->capture || capture == CAPTURE_UNKNOWN)
+		s = streams_enter(pass->stream);
+	if (!s)
+		return;
+	meter_given_late(s, pass->estimate);
+	/* It has not waited before. */
+	meter_wait(s, pass->estimate);
+	streams_leave(s);
+}
+
 void gate_leave_slowly(struct gate_pass *pass, CUresult result)
 {
 	int saved_errno = errno;
 	struct stream_state *s = pass->state;
-	bool is_late = stream_state_batch(s) != pass->batch;
+	bool is_late;
 
+	if (!s) {
+		leave_capture(pass, result);
+		errno = saved_errno;
+		return;
+	}
+	is_late = stream_state_batch(s) != pass->batch;
 	if (LIKELY(!pass->is_full && !is_late))
 		return;
 	if (pass->is_full) {

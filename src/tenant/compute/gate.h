@@ -29,7 +29,8 @@ struct stream_state;
  * never free for another stream.
  */
 struct gate_pass {
-	struct stream_state *state; /* NULL: nothing is to be done after it */
+	struct stream_state *state; /* NULL: it is in no batch */
+	uint64_t capture;	    /* which is to take it; 0: none */
 	CUstream stream;
 	uint32_t estimate;
 	uint32_t batch; /* which one of the state's it was given to */
@@ -86,16 +87,18 @@ void gate_leave_slowly(struct gate_pass *pass, CUresult result);
  */
 static inline void gate_enter(CUstream stream, uint64_t key, struct gate_pass *ret_pass)
 {
-	if (LIKELY(gate_is_open()))
+	if (LIKELY(gate_is_open())) {
 		ret_pass->state = NULL;
-	else
+		ret_pass->capture = 0;
+	} else {
 		gate_enter_slowly(stream, key, ret_pass);
+	}
 }
 
 /* After the driver has answered. */
 static inline void gate_leave(struct gate_pass *pass, CUresult result)
 {
-	if (UNLIKELY(pass->state != NULL))
+	if (UNLIKELY(pass->state || pass->capture))
 		gate_leave_slowly(pass, result);
 }
 

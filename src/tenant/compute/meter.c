@@ -75,31 +75,43 @@ static enum throttle ask(struct meter *m, struct stream_state *s, uint64_t estim
 	return turns_ask(m, estimate_ns, work.busy_until_ns, now_ns, ret_wake_ns);
 }
 
-/* With the lock. False where work goes without a batch. */
-static bool open_batch(
+/*
+ * With the lock: waits until the stream may have a batch more, or has one that takes more. False where too many are under
+ * way, and none of them ends.
+ */
+static bool wait_for_room(
 	struct meter *m, struct stream_state *s, uint64_t estimate_ns, uint64_t now_ns)
 {
 	uint64_t wake_ns, stuck_since_ns = 0;
-	enum throttle why;
 
-	stream_state_note_pause(s, now_ns);
 	for (unsigned waits = 0; !has_room(s, now_ns); waits++) {
-		why = ask(m, s, estimate_ns, now_ns, &wake_ns);
+		enum throttle why = ask(m, s, estimate_ns, now_ns, &wake_ns);
+
 		if (throttle_is_stuck(why, s->drained_ns, now_ns, &stuck_since_ns)) {
 			if (s->pending == STREAM_PENDING)
 				return false;
 			why = THROTTLE_NONE;
 		}
-		if (why == THROTTLE_NONE && !s->is_open) {
-			begin_batch(m, s, now_ns);
+		if (why == THROTTLE_NONE && !s->is_open)
 			return true;
-		}
 		/* Once a batch: how often it looks again is the clock's business. */
 		if (waits == 0)
 			FAULT("meter: waiting");
 		wait_until(s, why, wake_ns, now_ns);
 		now_ns = clock_now_ns();
 	}
+	return true;
+}
+
+/* With the lock. False where work goes without a batch. */
+static bool open_batch(
+	struct meter *m, struct stream_state *s, uint64_t estimate_ns, uint64_t now_ns)
+{
+	stream_state_note_pause(s, now_ns);
+	if (!wait_for_room(m, s, estimate_ns, now_ns))
+		return false;
+	if (!s->is_open)
+		begin_batch(m, s, clock_now_ns());
 	return true;
 }
 
@@ -180,4 +192,9 @@ void meter_given_late(struct stream_state *s, uint32_t estimate)
 	stream_state_close(s);
 	FAULT("meter: late batch closed");
 	meter_say_busy_until(s->meter, streams_end_ns(s->meter));
+}
+
+void meter_wait(struct stream_state *s, uint32_t estimate)
+{
+	(void)wait_for_room(s->meter, s, estimate_ns(estimate), clock_now_ns());
 }

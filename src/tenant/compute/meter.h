@@ -30,3 +30,6 @@ void meter_given(struct stream_state *s);
  * measured as a batch of its own, or as part of the one that is open, or of the last closed one.
  */
 void meter_given_late(struct stream_state *s, uint32_t estimate);
+
+/* Waits until work of this kind might be given to the stream, as meter_admit() does, and gives none. */
+void meter_wait(struct stream_state *s, uint32_t estimate);

@@ -8,6 +8,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/bits.h"
 #include "gpu/abi/cuda.h"
@@ -23,4 +24,19 @@ static inline bool capture_is_on(CUstream stream)
 	if (LIKELY(!atomic_load_explicit(&capture_was_begun, memory_order_relaxed)))
 		return false;
 	return capture_is_on_slowly(stream);
+}
+
+/*
+ * Which capture takes what is launched on the stream; 0: none does, CAPTURE_UNKNOWN: one does that the driver does not tell
+ * from others. Another thread may end it at any time: work was taken by it where the same one is on before and after.
+ */
+#define CAPTURE_UNKNOWN UINT64_MAX
+uint64_t capture_find_slowly(CUstream stream);
+
+static inline uint64_t capture_find(CUstream stream)
+{
+	/* relaxed: as above */
+	if (LIKELY(!atomic_load_explicit(&capture_was_begun, memory_order_relaxed)))
+		return 0;
+	return capture_find_slowly(stream);
 }

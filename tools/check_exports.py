@@ -20,6 +20,7 @@ SIDES = [
     # table, simulated library, what its names look like
     ("src/gpu/cuda.def", "sim/cuda/libcuda.so.1", r"cu(dbg)?[A-Z]\w*$"),
     ("src/gpu/nvml.def", "sim/nvml/libnvidia-ml.so.1", r"nvml[A-Z]\w*$"),
+    ("src/gpu/nvml_node.def", "sim/nvml/libnvidia-ml.so.1", r"nvml[A-Z]\w*$"),
 ]
 TENANT = "src/tenant/libvgpu.so"
 

@@ -435,6 +435,7 @@ class Libraries(Tree):
     def build_all(self, tenant="int cuInit, dlsym, dlvsym;", cuda="int cuInit, cuCtxGetDevice;"):
         self.put("src/gpu/cuda.def", TOP + "HOOK(cuInit)\nCALL(cuCtxGetDevice)\n")
         self.put("src/gpu/nvml.def", TOP + "CALL(nvmlInit_v2)\n")
+        self.put("src/gpu/nvml_node.def", TOP + "CALL(nvmlInit_v2)\n")
         self.build("src/tenant/libvgpu.so", tenant)
         self.build("sim/cuda/libcuda.so.1", cuda)
         self.build("sim/nvml/libnvidia-ml.so.1", "int nvmlInit_v2;")

@@ -36,3 +36,9 @@ void driver_load_nvml(void *library, driver_lookup_fn *lookup, struct nvml_drive
 #define CALL(s) ret_driver->s = lookup(library, #s);
 #include "gpu/nvml.def"
 }
+
+void driver_load_nvml_node(void *library, driver_lookup_fn *lookup, struct nvml_node *ret_node)
+{
+#define CALL(s) ret_node->s = lookup(library, #s);
+#include "gpu/nvml_node.def"
+}

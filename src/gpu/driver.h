@@ -20,6 +20,12 @@ struct nvml_driver {
 #include "gpu/nvml.def"
 };
 
+/* What only programs of a node ask; every one may be NULL. */
+struct nvml_node {
+#define CALL(s) s##_fn *s;
+#include "gpu/nvml_node.def"
+};
+
 /* How a symbol is looked up in a library: dlsym()'s shape. */
 typedef void *driver_lookup_fn(void *library, const char *symbol);
 
@@ -30,6 +36,8 @@ typedef void *driver_lookup_fn(void *library, const char *symbol);
  */
 void driver_load_cuda(void *library, driver_lookup_fn *lookup, struct cuda_driver *ret_driver);
 void driver_load_nvml(void *library, driver_lookup_fn *lookup, struct nvml_driver *ret_driver);
+
+void driver_load_nvml_node(void *library, driver_lookup_fn *lookup, struct nvml_node *ret_node);
 
 /* Whether the function is such an answer in place of a missing one. */
 int driver_is_absent(const void *function);

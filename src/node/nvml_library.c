@@ -26,6 +26,7 @@ static int load(const char *path, struct nvml_library *l, struct err *err)
 		return NVML_LIBRARY_E_NONE;
 	}
 	driver_load_nvml(l->handle, dlsym, &l->driver);
+	driver_load_nvml_node(l->handle, dlsym, &l->node);
 #define X(symbol)              \
 	if (!l->driver.symbol) \
 		return err_set(err, ENOSYS, "%s has no %s; a newer driver is right", path, #symbol);

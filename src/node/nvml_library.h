@@ -10,6 +10,7 @@
 struct nvml_library {
 	void *handle; /* NULL: not open */
 	struct nvml_driver driver;
+	struct nvml_node node;
 	struct nvml_session session;
 };
 

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How near the devices of a node are to each other, and which of them belong together. */
+#include "policy/topology.h"
+
+#include <errno.h>
+
+#define LINK_SCORE 100u
+#define WAY_SCORE  10u
+
+/* The links by which two devices reach each other; switches pass on what both have. */
+static unsigned links_between(const struct topology *t, unsigned from, unsigned to)
+{
+	unsigned own = t->switch_links[from], other = t->switch_links[to];
+
+	if (t->pair[from][to].links)
+		return t->pair[from][to].links;
+	return own < other ? own : other;
+}
+
+bool topology_is_lopsided(const struct topology *topology, unsigned a, unsigned b)
+{
+	return !topology->pair[a][b].links != !topology->pair[b][a].links ||
+	       !topology->pair[a][b].way != !topology->pair[b][a].way;
+}
+
+unsigned topology_score(const struct topology *topology, unsigned from, unsigned to)
+{
+	if (from == to || topology_is_lopsided(topology, from, to))
+		return 0;
+	return WAY_SCORE * topology->pair[from][to].way +
+	       LINK_SCORE * links_between(topology, from, to);
+}
+
+/* A set is the places in the wish, a bit for each. */
+_Static_assert(TOPOLOGY_MAX <= 64, "a set is one word");
+
+#define STEPS_MAX (1u << (TOPOLOGY_EXACT + 1)) /* as many as all sets of so many devices take */
+
+struct search {
+	unsigned count, must, wanted;
+	unsigned score[TOPOLOGY_MAX][TOPOLOGY_MAX]; /* of both ways, by places */
+	unsigned most;				    /* of these */
+	unsigned steps_left;
+	uint64_t best;
+	unsigned best_sum;
+	bool is_first; /* of those that are as good as the best, this is the first */
+};
+
+static void begin(struct search *s, const struct topology *t, const struct topology_wish *w)
+{
+	s->count = w->count;
+	s->must = w->must;
+	s->wanted = w->wanted;
+	s->most = 0;
+	s->steps_left = STEPS_MAX;
+	for (unsigned i = 0; i < w->count; i++)
+		for (unsigned j = 0; j < w->count; j++) {
+			s->score[i][j] = topology_score(t, w->free[i], w->free[j]) +
+					 topology_score(t, w->free[j], w->free[i]);
+			if (s->score[i][j] > s->most)
+				s->most = s->score[i][j];
+		}
+}
+
+static bool has(uint64_t set, unsigned place)
+{
+	return set >> place & 1;
+}
+
+static uint64_t first_places(unsigned count)
+{
+	return count < 64 ? (UINT64_C(1) << count) - 1 : ~UINT64_C(0);
+}
+
+/* What the device at a place adds to the set. */
+static unsigned gain(const struct search *s, uint64_t set, unsigned place)
+{
+	unsigned sum = 0;
+
+	for (unsigned i = 0; i < s->count; i++)
+		if (has(set, i))
+			sum += s->score[i][place];
+	return sum;
+}
+
+/* One alone: the others shall lose least by it. */
+static void choose_one(struct search *s)
+{
+	unsigned least = UINT32_MAX;
+
+	for (unsigned i = 0; i < s->count; i++) {
+		unsigned sum = gain(s, first_places(s->count), i);
+
+		if (sum >= least)
+			continue;
+		least = sum;
+		s->best = UINT64_C(1) << i;
+	}
+}
+
+/* A set to begin with: what is nearest to those that are in, until there are enough. */
+static void grow(struct search *s, uint64_t set)
+{
+	unsigned sum = 0;
+
+	for (unsigned i = 0; i < s->count; i++)
+		if (has(set, i))
+			sum += gain(s, set & first_places(i), i);
+	for (int missing = (int)s->wanted - __builtin_popcountll(set); missing > 0; missing--) {
+		unsigned best = s->count, best_gain = 0;
+
+		for (unsigned i = 0; i < s->count; i++) {
+			unsigned more = has(set, i) ? 0 : gain(s, set, i);
+
+			if (has(set, i) || (best < s->count && more <= best_gain))
+				continue;
+			best = i;
+			best_gain = more;
+		}
+		set |= UINT64_C(1) << best;
+		sum += best_gain;
+	}
+	if (s->best && sum <= s->best_sum)
+		return;
+	s->best = set;
+	s->best_sum = sum;
+}
+
+static void note(struct search *s, uint64_t set, unsigned sum)
+{
+	if (sum < s->best_sum || (sum == s->best_sum && s->is_first))
+		return;
+	s->best = set;
+	s->best_sum = sum;
+	s->is_first = true;
+}
+
+/* Whether so many more, of the places from this one on, can make the set better than the best. */
+static bool has_hope(
+	const struct search *s, uint64_t set, unsigned sum, unsigned place, unsigned more)
+{
+	unsigned most_gain = 0;
+
+	for (unsigned i = place; i < s->count; i++) {
+		unsigned one = gain(s, set, i);
+
+		most_gain = one > most_gain ? one : most_gain;
+	}
+	sum += more * most_gain + more * (more - 1) / 2 * s->most;
+	return sum > s->best_sum || (sum == s->best_sum && !s->is_first);
+}
+
+/* All sets that begin with this one, in the order of the wish. */
+static void try_from(struct search *s, uint64_t set, unsigned sum, unsigned place)
+{
+	unsigned more = s->wanted - (unsigned)__builtin_popcountll(set);
+
+	if (!more) {
+		note(s, set, sum);
+		return;
+	}
+	if (!s->steps_left || s->count - place < more || !has_hope(s, set, sum, place, more))
+		return;
+	s->steps_left--;
+	try_from(s, set | UINT64_C(1) << place, sum + gain(s, set, place), place + 1);
+	if (place >= s->must)
+		try_from(s, set, sum, place + 1);
+}
+
+static void choose_many(struct search *s)
+{
+	uint64_t must = first_places(s->must);
+
+	for (unsigned i = 0; i < s->count; i++)
+		grow(s, must ? must : UINT64_C(1) << i);
+	try_from(s, 0, 0, 0);
+}
+
+int topology_choose(
+	const struct topology *topology, const struct topology_wish *wish, unsigned *ret_devices)
+{
+	struct search search = {.best = 0};
+
+	if (!wish->wanted || wish->wanted > wish->count || wish->must > wish->wanted ||
+		wish->count > TOPOLOGY_MAX)
+		return -EINVAL;
+	begin(&search, topology, wish);
+	if (wish->wanted > 1 || wish->must)
+		choose_many(&search);
+	else
+		choose_one(&search);
+	for (unsigned i = 0; i < wish->count; i++)
+		if (has(search.best, i))
+			*ret_devices++ = wish->free[i];
+	return 0;
+}

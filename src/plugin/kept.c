@@ -95,6 +95,14 @@ static int copy_text(const json_t *object, const char *key, char *to, size_t siz
 	return 0;
 }
 
+static bool is_cache(const char *name)
+{
+	size_t length = strlen(name);
+
+	return length > 6 && name[0] != '.' && !strchr(name, '/') &&
+	       !strcmp(name + length - 6, ".cache");
+}
+
 /* The file's name is the key; what stands in it is held against that. */
 static int decode(const char *text, size_t length, const char *key, struct kept *ret_kept)
 {
@@ -113,8 +121,7 @@ static int decode(const char *text, size_t length, const char *key, struct kept 
 		copy_text(json, "version", kept.version, sizeof(kept.version)) < 0 ||
 		copy_text(json, "boot", kept.boot, sizeof(kept.boot)) < 0 ||
 		kept_key(kept.pod_uid, container, right) < 0 || strcmp(right, key) ||
-		strchr(kept.container.cache, '/') || kept.container.cache[0] == '.' ||
-		!kept.container.cache[0])
+		!is_cache(kept.container.cache))
 		return -EBADMSG;
 	strcpy(kept.container.key, right);
 	*ret_kept = kept;

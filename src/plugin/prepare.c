@@ -10,7 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,17 +21,12 @@
 #include "base/fault.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "base/mark.h"
 #include "plugin/kept.h"
 #include "plugin/library.h"
 
-#define LOG_TOPIC      LOG_KUBELET
+#define LOG_TOPIC    LOG_KUBELET
 
-#define HOST_PATH_MOST 90 /* with a UUID and a slice's name behind it, still a path of a share */
-#define SLICE_SHOWN    17 /* characters of a container's name in its slice's, where it is too long */
-#define SHARE_FOLDER   "/etc/vgpu"
-#define LOCK_FOLDER    "/tmp/vgpulock"
-#define PRELOAD	       "/etc/ld.so.preload"
+#define CACHE_SUFFIX ".cache"
 
 static int read_boot(char ret_boot[KEPT_BOOT_BYTES], struct err *err)
 {
@@ -44,141 +39,127 @@ static int read_boot(char ret_boot[KEPT_BOOT_BYTES], struct err *err)
 	return 0;
 }
 
-/* As HAMi names it: of a random UUID, so that nobody can know it beforehand. */
-static void name_cache(char ret_cache[CONTAINER_CACHE_BYTES])
+static int check_devices(const struct share *share, struct err *err)
 {
-	uint64_t high = mark_random(), low = mark_random();
-
-	high = (high & ~UINT64_C(0xf000)) | 0x4000;
-	low = (low & ~(UINT64_C(3) << 62)) | UINT64_C(1) << 63;
-	snprintf(ret_cache, CONTAINER_CACHE_BYTES,
-		"%08" PRIx64 "-%04" PRIx64 "-%04" PRIx64 "-%04" PRIx64 "-%012" PRIx64 ".cache",
-		high >> 32, high >> 16 & 0xffff, high & 0xffff, low >> 48,
-		low & UINT64_C(0xffffffffffff));
-}
-
-static uint32_t hash_of(const char *text)
-{
-	uint32_t hash = 2166136261u; /* FNV-1a */
-
-	for (; *text; text++)
-		hash = (hash ^ (unsigned char)*text) * 16777619u;
-	return hash;
-}
-
-/* The key, where it is short enough to be a slice's name; else its beginning and a sum of all of it. */
-static void name_slice(const char *key, char ret_name[SHARE_NAME_BYTES])
-{
-	int pod = (int)(strchr(key, '_') - key) + 1;
-
-	if (strlen(key) < SHARE_NAME_BYTES)
-		strcpy(ret_name, key);
-	else
-		snprintf(ret_name, SHARE_NAME_BYTES, "%.*s.%08x", pod + SLICE_SHOWN, key,
-			hash_of(key));
-}
-
-static int check_grant(const struct share *grant, struct err *err)
-{
-	char text[SHARE_FILE_BYTES];
-	struct share_fault fault;
-	struct share again;
-	size_t length;
-	int r = share_format(grant, text, sizeof(text), &length);
-
-	if (r < 0 || grant->device_count == 0)
-		return err_set(err, EINVAL, "the container is granted no device, or too many");
-	for (unsigned i = 0; i < grant->device_count; i++)
-		if (strchr(grant->devices[i].uuid, '/') || grant->devices[i].uuid[0] == '.' ||
-			!strcmp(grant->devices[i].uuid, SHARE_ANY_DEVICE))
+	if (share->device_count == 0)
+		return err_set(err, EINVAL, "the container is granted no device");
+	for (unsigned i = 0; i < share->device_count; i++)
+		if (strchr(share->devices[i].uuid, '/') || share->devices[i].uuid[0] == '.' ||
+			!strcmp(share->devices[i].uuid, SHARE_ANY_DEVICE))
 			return err_set(err, EINVAL, "'%.100s' is no device's UUID",
-				grant->devices[i].uuid);
-	if (share_parse(text, length, &again, &fault) < 0)
-		return err_set(err, EINVAL, "the container's grant cannot be: %s", fault.why);
+				share->devices[i].uuid);
 	return 0;
 }
 
-/* The request with all names in it; those of an earlier call where there was one. */
-static int plan(const struct prepare_settings *settings, const struct kept_folder *folder,
-	const struct prepare_request *request, struct kept *kept, struct err *err)
+/* Whether the library will read what is written. */
+static int check_share(const struct share *share, struct err *err)
 {
-	struct kept before;
-	char key[CONTAINER_KEY_BYTES];
-	int r = kept_key(request->pod_uid, request->container, key);
+	char text[SHARE_FILE_BYTES];
+	struct share_fault fault = {.why = "it is too long"};
+	struct share again;
+	size_t length;
+	int r = check_devices(share, err);
 
+	if (r < 0)
+		return r;
+	r = share_format(share, text, sizeof(text), &length);
+	if (r == 0)
+		r = share_parse(text, length, &again, &fault);
+	if (r < 0 || !*share->slice)
+		return err_set(err, EINVAL, "the container's share cannot be: %s",
+			r < 0 ? fault.why : "it has no name");
+	return 0;
+}
+
+/* The region is the one file that the container sees in HOOK. */
+static int take_cache(const struct prepare_settings *settings, const struct share *share,
+	char ret_cache[CONTAINER_CACHE_BYTES], struct err *err)
+{
+	size_t hook = strlen(settings->place.hook), length = strlen(share->region);
+	const char *cache = share->region + hook + 1;
+
+	if (length <= hook + 1 + strlen(CACHE_SUFFIX) ||
+		strncmp(share->region, settings->place.hook, hook) || share->region[hook] != '/' ||
+		strchr(cache, '/') || cache[0] == '.' ||
+		strcmp(share->region + length - strlen(CACHE_SUFFIX), CACHE_SUFFIX) ||
+		strlen(cache) >= CONTAINER_CACHE_BYTES)
+		return err_set(err, EINVAL, "'%.200s' is no region in %.200s", share->region,
+			settings->place.hook);
+	strcpy(ret_cache, cache);
+	return 0;
+}
+
+static int plan(const struct prepare_settings *settings, const struct prepare_request *request,
+	struct kept *kept, struct err *err)
+{
+	int r;
+
+	*kept = (struct kept){.container.share = *request->share};
+	r = kept_key(request->pod_uid, request->container, kept->container.key);
 	if (r < 0)
 		return err_set(err, EINVAL,
 			"'%.64s', '%.64s' are no pod's UID and container's name", request->pod_uid,
 			request->container);
-	*kept = (struct kept){.container.share = request->grant};
 	snprintf(kept->pod_uid, sizeof(kept->pod_uid), "%s", request->pod_uid);
 	snprintf(kept->version, sizeof(kept->version), "%s", settings->version);
-	strcpy(kept->container.key, key);
-	name_slice(key, kept->container.share.slice);
-	if (kept_read(folder, key, &before) == 0)
-		strcpy(kept->container.cache, before.container.cache);
-	else
-		name_cache(kept->container.cache);
-	if (strlen(settings->place.hook) >= HOST_PATH_MOST ||
-		strlen(settings->place.turns) >= HOST_PATH_MOST)
-		return err_set(err, ENAMETOOLONG, "the paths of the host's folders are too long");
-	sprintf(kept->container.share.region, "%s/%s", settings->place.hook, kept->container.cache);
-	strcpy(kept->container.share.turns, settings->place.turns);
-	r = check_grant(&kept->container.share, err);
+	r = check_share(request->share, err);
+	if (r == 0)
+		r = take_cache(settings, request->share, kept->container.cache, err);
 	return r < 0 ? r : read_boot(kept->boot, err);
 }
 
-static void add(struct prepared *p, bool is_read_only, const char *to, const char *from)
+__attribute__((format(printf, 2, 3))) static bool put(
+	char to[CONTAINER_PATH_BYTES], const char *format, ...)
 {
-	struct prepare_mount *m = &p->mounts[p->mount_count++];
+	va_list args;
+	int length;
 
-	snprintf(m->to, sizeof(m->to), "%s", to);
-	snprintf(m->from, sizeof(m->from), "%s", from);
-	m->is_read_only = is_read_only;
+	va_start(args, format);
+	length = vsnprintf(to, CONTAINER_PATH_BYTES, format, args);
+	va_end(args);
+	return length >= 0 && length < CONTAINER_PATH_BYTES;
 }
 
-static void add_turns(struct prepared *p, const struct container *c)
-{
-	char record[SHARE_PATH_BYTES + SHARE_UUID_BYTES + SHARE_NAME_BYTES];
-
-	add(p, true, c->share.turns, c->share.turns);
-	for (unsigned i = 0; i < c->share.device_count; i++) {
-		snprintf(record, sizeof(record), "%s/%s/%s", c->share.turns,
-			c->share.devices[i].uuid, c->share.slice);
-		add(p, false, record, record);
-	}
-}
-
-static int list_mounts(const struct prepare_settings *settings, const struct kept *kept,
-	bool is_uncontrolled, struct prepared *ret_prepared, struct err *err)
+static int list_paths(const struct prepare_settings *settings, const struct kept *kept,
+	struct prepared *ret_prepared, struct err *err)
 {
 	const struct container_place *place = &settings->place;
-	struct prepared p = {.mount_count = 0};
-	char folder[CONTAINER_PATH_BYTES], from[CONTAINER_PATH_BYTES], to[SHARE_PATH_BYTES];
-	int r = container_region_path(place, &kept->container, from);
+	const struct container *c = &kept->container;
+	struct prepared p = {.records = {{0}}};
+	bool fits = put(p.preload, "%s/ld.so.preload", place->hook) &&
+		    put(p.region_folder, "%s/containers/%s", place->hook, c->key) &&
+		    put(p.region_file, "%s/%s", p.region_folder, c->cache) &&
+		    put(p.share_folder, "%s/%s", place->shares, c->key) &&
+		    put(p.lock_folder, "%s", place->lock) &&
+		    put(p.turns_folder, "%s", place->turns);
 
-	if (r < 0)
-		return err_set(err, -r, "the paths of the host's folders are too long");
-	strcpy(p.slice, kept->container.share.slice);
-	strcpy(p.cache, kept->container.share.region);
-	strcpy(folder, from);
-	*strrchr(folder, '/') = '\0';
-	add(&p, true, place->hook, folder);
-	add(&p, false, p.cache, from);
-	snprintf(to, sizeof(to), "%s/libvgpu.so", place->hook);
-	library_path(place->hook, kept->version, from);
-	add(&p, true, to, from);
-	if (!is_uncontrolled) {
-		snprintf(from, sizeof(from), "%s/ld.so.preload", place->hook);
-		add(&p, true, PRELOAD, from);
-	}
-	snprintf(from, sizeof(from), "%s/%s", place->shares, kept->container.key);
-	add(&p, true, SHARE_FOLDER, from);
-	if (*place->lock)
-		add(&p, true, LOCK_FOLDER, place->lock);
-	if (*place->turns)
-		add_turns(&p, &kept->container);
+	library_path(place->hook, kept->version, p.library);
+	for (unsigned i = 0; i < c->share.device_count && *place->turns; i++)
+		fits &= put(p.records[i], "%s/%s/%s", place->turns, c->share.devices[i].uuid,
+			c->share.slice);
+	if (!fits)
+		return err_set(err, ENAMETOOLONG, "the paths of the host's folders are too long");
 	*ret_prepared = p;
+	return 0;
+}
+
+int prepare_find_unique(const struct prepare_settings *settings, const char *pod_uid,
+	const char *container, char ret_unique[CONTAINER_CACHE_BYTES])
+{
+	_cleanup_(kept_close) struct kept_folder folder = KEPT_FOLDER_NULL;
+	char key[CONTAINER_KEY_BYTES];
+	struct err err = ERR_NULL;
+	struct kept kept;
+	int r = kept_key(pod_uid, container, key);
+
+	if (r == 0)
+		r = kept_open(settings->state, &folder, &err);
+	if (r == 0)
+		r = kept_read(&folder, key, &kept);
+	if (r < 0)
+		return -ENOENT;
+	snprintf(ret_unique, CONTAINER_CACHE_BYTES, "%.*s",
+		(int)(strlen(kept.container.cache) - strlen(CACHE_SUFFIX)), kept.container.cache);
 	return 0;
 }
 
@@ -186,14 +167,16 @@ int prepare_container(const struct prepare_settings *settings,
 	const struct prepare_request *request, struct prepared *ret_prepared, struct err *err)
 {
 	_cleanup_(kept_close) struct kept_folder folder = KEPT_FOLDER_NULL;
+	struct prepared prepared;
 	struct kept kept;
 	int r = kept_open(settings->state, &folder, err);
 
-	if (r < 0)
-		return r;
-	r = plan(settings, &folder, request, &kept, err);
+	if (r == 0)
+		r = plan(settings, request, &kept, err);
 	if (r == 0)
 		r = library_check(settings->place.hook, settings->version, err);
+	if (r == 0)
+		r = list_paths(settings, &kept, &prepared, err);
 	if (r < 0)
 		return r;
 	r = kept_write(&folder, &kept);
@@ -202,8 +185,9 @@ int prepare_container(const struct prepare_settings *settings,
 			settings->state, strerror(-r));
 	FAULT("prepare: kept");
 	r = container_make(&settings->place, &kept.container, false, err);
-	return r < 0 ? r
-		     : list_mounts(settings, &kept, request->is_uncontrolled, ret_prepared, err);
+	if (r == 0)
+		*ret_prepared = prepared;
+	return r;
 }
 
 struct restore {

@@ -16,8 +16,6 @@
 #include "node/container.h"
 #include "policy/share.h"
 
-#define PREPARE_MOUNTS (7 + SHARE_DEVICES)
-
 /* How long a container that was just prepared stays, whatever the list of pods says: the list may be older. */
 #define PREPARE_YOUNG_S 300
 
@@ -29,32 +27,32 @@ struct prepare_settings {
 	const char *version; /* of the library that new containers get: VGPU_VERSION */
 };
 
+/* The share is whole: its slice's name, and its region, HOOK/<unique>.cache, as the container sees it (plugin/grant.h). */
 struct prepare_request {
 	const char *pod_uid, *container; /* as Kubernetes has them */
-	struct share
-		grant; /* the devices, by UUID, and the priority; names and paths are set here */
-	bool is_uncontrolled; /* the library is not loaded before all others: no mount of /etc/ld.so.preload */
+	const struct share *share;
 };
 
-struct prepare_mount {
-	char to[CONTAINER_PATH_BYTES],
-		from[CONTAINER_PATH_BYTES]; /* in the container, on the host */
-	bool is_read_only;
-};
-
-/* The mounts in an order in which each comes after those above it. */
+/* Paths on the host, for struct grant_paths; "" where there is none. */
 struct prepared {
-	char slice[SHARE_NAME_BYTES];
-	char cache
-		[SHARE_PATH_BYTES]; /* the region as the container sees it: CUDA_DEVICE_MEMORY_SHARED_CACHE */
-	struct prepare_mount mounts[PREPARE_MOUNTS];
-	unsigned mount_count;
+	char library[CONTAINER_PATH_BYTES], preload[CONTAINER_PATH_BYTES];
+	char region_folder[CONTAINER_PATH_BYTES], region_file[CONTAINER_PATH_BYTES];
+	char share_folder[CONTAINER_PATH_BYTES], lock_folder[CONTAINER_PATH_BYTES];
+	char turns_folder[CONTAINER_PATH_BYTES];
+	char records[SHARE_DEVICES][CONTAINER_PATH_BYTES]; /* of the share's i-th device */
 };
 
 /*
+ * The <unique> of the region that the container was prepared with, for a second call to have the same. -ENOENT where it is
+ * not known.
+ */
+int prepare_find_unique(const struct prepare_settings *settings, const char *pod_uid,
+	const char *container, char ret_unique[CONTAINER_CACHE_BYTES]) MUST_CHECK;
+
+/*
  * Makes all that the container's mounts name, and keeps what is needed to make it again. A second call for the same
- * container has the same names; another grant replaces the first. -EINVAL where a name or the grant cannot be, -ENOENT
- * where the library is not installed, and what the file system says; err is set, and nothing is handed out.
+ * container replaces the share of the first; a region of the same name stays. -EINVAL where a name or the share
+ * cannot be, -ENOENT where the library is not installed, and what the file system says; err is set.
  */
 int prepare_container(const struct prepare_settings *settings,
 	const struct prepare_request *request, struct prepared *ret_prepared,

@@ -56,15 +56,20 @@ void host_remove(const struct host *host)
 	assert_int_equal(system(command), 0);
 }
 
-struct prepare_request host_request(const char *pod_uid, const char *container)
+struct share host_share(const struct host *host, const char *pod_uid, const char *container)
 {
-	struct prepare_request request = {.pod_uid = pod_uid,
-		.container = container,
-		.grant = {.priority = SHARE_DEFAULT_PRIORITY,
-			.device_count = 1,
-			.devices = {{.uuid = DEVICE_A, .memory_bytes = 1u << 30}}}};
+	struct share share = {.priority = SHARE_DEFAULT_PRIORITY,
+		.device_count = 1,
+		.devices = {{.uuid = DEVICE_A, .memory_bytes = 1u << 30}}};
+	unsigned sum = 0;
 
-	return request;
+	for (const char *c = container; *c; c++)
+		sum = 31 * sum + (unsigned char)*c;
+	snprintf(share.slice, sizeof(share.slice), "%.40s.%08x", pod_uid, sum);
+	snprintf(share.region, sizeof(share.region), "%s/%.20s-%08x.cache", host->hook,
+		pod_uid + 20, sum);
+	snprintf(share.turns, sizeof(share.turns), "/run/turns");
+	return share;
 }
 
 static DIR *open_below(const struct host *host, const char *folder)

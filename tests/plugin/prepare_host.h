@@ -18,8 +18,8 @@ struct host {
 void host_make(struct host *ret_host);
 void host_remove(const struct host *host);
 
-/* A container with a GiB of a device. */
-struct prepare_request host_request(const char *pod_uid, const char *container);
+/* The share of a container with a GiB of a device. */
+struct share host_share(const struct host *host, const char *pod_uid, const char *container);
 
 /* Makes all that is kept look so old. */
 void host_age(const struct host *host, unsigned seconds);

@@ -38,7 +38,8 @@ static int teardown(void **state)
 
 static struct prepared prepare(const char *pod_uid, const char *container)
 {
-	struct prepare_request request = host_request(pod_uid, container);
+	struct share share = host_share(&host, pod_uid, container);
+	struct prepare_request request = {pod_uid, container, &share};
 	struct prepared prepared;
 	struct err err = ERR_NULL;
 
@@ -75,80 +76,78 @@ static unsigned mode_of(const char *path)
 	return s.st_mode;
 }
 
-static const struct prepare_mount *mount_at(const struct prepared *p, const char *to)
-{
-	for (unsigned i = 0; i < p->mount_count; i++)
-		if (!strcmp(p->mounts[i].to, to))
-			return &p->mounts[i];
-	fail_msg("nothing is mounted at %s", to);
-	return NULL;
-}
-
 static void all_that_is_mounted_is_there(void **state)
 {
 	struct prepared p = prepare(POD, "main");
-	const struct prepare_mount *region = mount_at(&p, p.cache);
 	struct region opened = REGION_NULL;
-	char record[512];
 
-	assert_string_equal(p.slice, POD "_main");
-	for (unsigned i = 0; i < p.mount_count; i++) {
-		unsigned mode = mode_of(p.mounts[i].from);
-
-		/* What is writable is a file, and no folder is anybody else's. */
-		if (!p.mounts[i].is_read_only)
-			assert_int_equal(mode, S_IFREG | 0666);
-		else
-			assert_int_equal(mode & 022, 0);
-	}
-	assert_true(S_ISDIR(mode_of(mount_at(&p, host.hook)->from)));
-	assert_true(S_ISREG(mode_of(mount_at(&p, "/etc/ld.so.preload")->from)));
-	assert_true(S_ISDIR(mode_of(mount_at(&p, "/etc/vgpu")->from)));
-	assert_false(region->is_read_only);
-	assert_int_equal(region_open_existing(region->from, &opened), 0);
+	/* What is writable is a file, and no folder is anybody else's. */
+	assert_int_equal(mode_of(p.library), S_IFREG | 0755);
+	assert_int_equal(mode_of(p.preload), S_IFREG | 0644);
+	assert_int_equal(mode_of(p.region_folder), S_IFDIR | 0755);
+	assert_int_equal(mode_of(p.region_file), S_IFREG | 0666);
+	assert_int_equal(mode_of(p.share_folder), S_IFDIR | 0755);
+	assert_int_equal(mode_of(p.lock_folder), S_IFDIR | 0755);
+	assert_int_equal(mode_of(p.turns_folder), S_IFDIR | 0755);
+	assert_int_equal(mode_of(p.records[0]), S_IFREG | 0666);
+	assert_int_equal(region_open_existing(p.region_file, &opened), 0);
 	region_close(&opened);
-	snprintf(record, sizeof(record), "%s/%s/%s", host.turns, DEVICE_A, p.slice);
-	assert_false(mount_at(&p, record)->is_read_only);
 }
 
-static void the_share_says_what_was_granted(void **state)
+static void the_share_is_there_for_the_library(void **state)
 {
+	struct share share, wanted = host_share(&host, POD, "main");
 	struct prepared p = prepare(POD, "main");
 	char path[600], text[SHARE_FILE_BYTES];
 	struct share_fault fault;
-	struct share share;
 	size_t length;
 
-	snprintf(path, sizeof(path), "%s/share", mount_at(&p, "/etc/vgpu")->from);
+	snprintf(path, sizeof(path), "%s/share", p.share_folder);
+	assert_int_equal(mode_of(path), S_IFREG | 0444);
 	assert_int_equal(file_read(path, text, sizeof(text), &length), 0);
 	assert_int_equal(share_parse(text, length, &share, &fault), 0);
 	assert_int_equal(share_memory_bytes(&share, DEVICE_A), 1u << 30);
 	assert_int_equal(share_memory_bytes(&share, DEVICE_B), 0);
-	assert_string_equal(share.region, p.cache);
-	assert_string_equal(share.slice, p.slice);
+	assert_string_equal(share.region, wanted.region);
+	assert_string_equal(share.slice, wanted.slice);
 }
 
-static void a_second_call_has_the_same_names(void **state)
+static void a_second_call_finds_the_region_of_the_first(void **state)
 {
-	struct prepared first = prepare(POD, "main"), second = prepare(POD, "main");
+	char unique[CONTAINER_CACHE_BYTES];
+	struct prepared first, second;
+	struct stat before, after;
 
+	assert_int_equal(prepare_find_unique(&host.settings, POD, "main", unique), -ENOENT);
+	first = prepare(POD, "main");
+	assert_int_equal(stat(first.region_file, &before), 0);
+	assert_int_equal(prepare_find_unique(&host.settings, POD, "main", unique), 0);
+	assert_non_null(strstr(first.region_file, unique));
+	second = prepare(POD, "main");
 	assert_memory_equal(&first, &second, sizeof(first));
-	assert_int_equal(host_count(&host, "hook/vgpu/containers"), 1);
+	assert_int_equal(stat(first.region_file, &after), 0);
+	assert_int_equal(before.st_ino, after.st_ino);
 }
 
 static void containers_have_nothing_in_common(void **state)
 {
-	static const char longest[] =
-		"a23456789-123456789-123456789-123456789-123456789-123456789-123",
-			  like_it[] =
-				  "a23456789-123456789-123456789-123456789-123456789-123456789-124";
-	struct prepared a = prepare(POD, longest), b = prepare(POD, like_it),
-			c = prepare(OTHER, longest);
+	struct prepared a = prepare(POD, "a"), b = prepare(POD, "b"), c = prepare(OTHER, "a");
 
-	assert_string_not_equal(a.slice, b.slice);
-	assert_string_not_equal(a.slice, c.slice);
-	assert_string_not_equal(a.cache, b.cache);
-	assert_string_not_equal(mount_at(&a, "/etc/vgpu")->from, mount_at(&b, "/etc/vgpu")->from);
+	assert_string_not_equal(a.region_folder, b.region_folder);
+	assert_string_not_equal(a.region_folder, c.region_folder);
+	assert_string_not_equal(a.share_folder, b.share_folder);
+	assert_string_not_equal(a.share_folder, c.share_folder);
+	assert_string_not_equal(a.records[0], b.records[0]);
+}
+
+static void refuse(const char *pod_uid, const char *container, const struct share *share)
+{
+	struct prepare_request request = {pod_uid, container, share};
+	struct prepared prepared;
+	struct err err = ERR_NULL;
+
+	assert_int_equal(prepare_container(&host.settings, &request, &prepared, &err), -EINVAL);
+	assert_true(err.text[0]);
 }
 
 static void what_cannot_be_is_refused(void **state)
@@ -157,26 +156,30 @@ static void what_cannot_be_is_refused(void **state)
 		const char *pod, *container;
 	} wrong[] = {{"", "a"}, {POD, ""}, {"../../etc", "a"}, {POD, "a/b"}, {POD, ".."},
 		{POD, "a_b"}, {".pod", "a"}, {POD, "a\nb"}};
-	struct prepared prepared = {.mount_count = 77};
+	static const char *const uuids[] = {"../x", "*", "a b", ".x"};
+	static const char *const regions[] = {"/etc/x.cache", "%s/../x.cache", "%s/.cache", "%s/x",
+		"%sx/a.cache", "%s/.x.cache",
+		"%s/0123456789-123456789-123456789-123456789-12.cache"};
+	struct share right = host_share(&host, POD, "a"), share;
 
-	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
-		struct prepare_request request = host_request(wrong[i].pod, wrong[i].container);
-		struct err err = ERR_NULL;
-
-		assert_int_equal(
-			prepare_container(&host.settings, &request, &prepared, &err), -EINVAL);
-		assert_true(err.text[0]);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
+		refuse(wrong[i].pod, wrong[i].container, &right);
+	for (size_t i = 0; i < sizeof(uuids) / sizeof(*uuids); i++) {
+		share = right;
+		strcpy(share.devices[0].uuid, uuids[i]);
+		refuse(POD, "a", &share);
 	}
-	for (unsigned i = 0; i < 4; i++) {
-		static const char *const uuids[] = {"../x", "*", "a b", ".x"};
-		struct prepare_request request = host_request(POD, "a");
-		struct err err = ERR_NULL;
+	for (size_t i = 0; i < sizeof(regions) / sizeof(*regions); i++) {
+		const char *behind = strncmp(regions[i], "%s", 2) ? NULL : regions[i] + 2;
 
-		strcpy(request.grant.devices[0].uuid, uuids[i]);
-		assert_int_equal(
-			prepare_container(&host.settings, &request, &prepared, &err), -EINVAL);
+		share = right;
+		snprintf(share.region, sizeof(share.region), "%s%s",
+			behind ? host.hook : regions[i], behind ? behind : "");
+		refuse(POD, "a", &share);
 	}
-	assert_int_equal(prepared.mount_count, 77);
+	share = right;
+	share.device_count = 0;
+	refuse(POD, "a", &share);
 	assert_int_equal(host_count(&host, "state/containers"), 0);
 }
 
@@ -185,7 +188,8 @@ static void nothing_is_handed_out_without_the_library(void **state)
 	static const char *const files[] = {"libvgpu.so.1", "ld.so.preload"};
 
 	for (unsigned i = 0; i < 2; i++) {
-		struct prepare_request request = host_request(POD, "a");
+		struct share share = host_share(&host, POD, "a");
+		struct prepare_request request = {POD, "a", &share};
 		struct prepared prepared;
 		struct err err = ERR_NULL;
 		char path[256];
@@ -213,18 +217,19 @@ static void all_is_made_again_after_a_restart_of_the_machine(void **state)
 		host.root, host.root, host.state);
 	assert_int_equal(system(command), 0);
 	restore();
-	for (unsigned i = 0; i < p.mount_count; i++)
-		mode_of(p.mounts[i].from);
+	mode_of(p.region_file);
+	mode_of(p.records[0]);
+	mode_of(p.share_folder);
 }
 
 static void what_is_in_the_place_of_a_file_goes(void **state)
 {
 	struct prepared p = prepare(POD, "main");
-	const char *region = mount_at(&p, p.cache)->from;
+	const char *region = p.region_file;
 	char share[600];
 	int fd;
 
-	snprintf(share, sizeof(share), "%s/share", mount_at(&p, "/etc/vgpu")->from);
+	snprintf(share, sizeof(share), "%s/share", p.share_folder);
 	assert_int_equal(unlink(region), 0);
 	assert_int_equal(mkdir(region, 0777), 0);
 	assert_int_equal(unlink(share), 0);
@@ -263,7 +268,7 @@ static void a_container_with_a_living_process_stays(void **state)
 	struct region region = REGION_NULL;
 	unsigned slot;
 
-	assert_int_equal(region_open_existing(mount_at(&p, p.cache)->from, &region), 0);
+	assert_int_equal(region_open_existing(p.region_file, &region), 0);
 	assert_int_equal(slot_claim(&region, &slot), 0);
 	host_age(&host, PREPARE_YOUNG_S + 1);
 	collect(NULL, 0);
@@ -278,7 +283,7 @@ static void what_is_too_large_is_cut(void **state)
 {
 	static const char *const live[] = {POD};
 	struct prepared p = prepare(POD, "main");
-	const char *region = mount_at(&p, p.cache)->from;
+	const char *region = p.region_file;
 	struct stat before, after;
 
 	assert_int_equal(stat(region, &before), 0);
@@ -334,8 +339,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(all_that_is_mounted_is_there, setup, teardown),
-		cmocka_unit_test_setup_teardown(the_share_says_what_was_granted, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_second_call_has_the_same_names, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			the_share_is_there_for_the_library, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			a_second_call_finds_the_region_of_the_first, setup, teardown),
 		cmocka_unit_test_setup_teardown(containers_have_nothing_in_common, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_cannot_be_is_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(

@@ -128,7 +128,7 @@ static int list_paths(const struct prepare_settings *settings, const struct kept
 	struct prepared p = {.records = {{0}}};
 	bool fits = put(p.preload, "%s/ld.so.preload", place->hook) &&
 		    put(p.region_folder, "%s/containers/%s", place->hook, c->key) &&
-		    put(p.region_file, "%s/%s", p.region_folder, c->cache) &&
+		    container_region_path(place, c, p.region_file) == 0 &&
 		    put(p.share_folder, "%s/%s", place->shares, c->key) &&
 		    put(p.lock_folder, "%s", place->lock) &&
 		    put(p.turns_folder, "%s", place->turns);

@@ -2,6 +2,8 @@
 /* The order of turns, and which slices are believed. */
 #include "policy/turn_order.h"
 
+#include <stddef.h>
+
 /*
  * The most that one look adds to what a peer is blamed for. A waiting slice looks every 2 ms; if it was
  * itself stopped for long, that is nobody else's fault.
@@ -57,6 +59,25 @@ static bool ignore(struct turn_doubt *doubt, uint64_t now_ns)
 	return true;
 }
 
+void turn_order_note_wait(struct turn_doubt *doubt, uint64_t waited_ns)
+{
+	doubt->way_ns += waited_ns < BLAME_NS ? waited_ns : BLAME_NS;
+}
+
+/* Whether it came for whom the reader made room. It may put off when it comes as often as it likes. */
+static void note_promise(struct turn_peer *peer, uint64_t elapsed_ns, uint64_t now_ns)
+{
+	struct turn_doubt *doubt = &peer->doubt;
+	bool has_come = doubt->was_in_way || peer->claim.since_ns >= doubt->promised_since_ns;
+
+	if (doubt->promised_ns)
+		turn_order_note_wait(doubt, elapsed_ns);
+	if (has_come || now_ns > doubt->promised_ns) {
+		doubt->is_absent = !has_come && (doubt->is_absent || doubt->promised_ns);
+		doubt->promised_ns = 0;
+	}
+}
+
 bool turn_order_note(
 	struct turn_peer *peer, const struct turn_wish *wish, uint64_t elapsed_ns, uint64_t now_ns)
 {
@@ -68,6 +89,7 @@ bool turn_order_note(
 	doubt->was_in_way = state >= TURN_CLAIM;
 	if (state != TURN_WANT)
 		doubt->ticket_ns = now_ns;
+	note_promise(peer, elapsed_ns, now_ns);
 	if (!wish)
 		return false;
 	/* Nobody has been in the way of a new wish so far. */
@@ -86,11 +108,6 @@ bool turn_order_note(
 		return false;
 	doubt->in_way_ns += elapsed_ns < BLAME_NS ? elapsed_ns : BLAME_NS;
 	return doubt->in_way_ns > TURN_OVERSTAY_NS && ignore(doubt, now_ns);
-}
-
-void turn_order_note_wait(struct turn_doubt *doubt, uint64_t waited_ns)
-{
-	doubt->way_ns += waited_ns < BLAME_NS ? waited_ns : BLAME_NS;
 }
 
 static uint64_t owner_way_ns(const struct turn_peer *peers, unsigned count, uint64_t owner)
@@ -276,20 +293,26 @@ unsigned turn_order_count_alive(
 	return alive;
 }
 
-uint64_t turn_order_next_ns(const struct turn_peer *peers, unsigned count, uint32_t rank,
+uint64_t turn_order_next_ns(struct turn_peer *peers, unsigned count, uint32_t rank,
 	uint64_t lead_ns, uint64_t late_ns, uint64_t now_ns)
 {
-	uint64_t soonest_ns = 0;
+	struct turn_peer *soonest = NULL;
 
 	for (unsigned i = 0; i < count; i++) {
 		const struct turn_claim *c = &peers[i].claim;
 
 		if (c->rank >= rank || !turn_order_is_alive(c, now_ns) ||
-			turn_order_is_ignored(&peers[i], now_ns) || c->next_ns > now_ns + lead_ns ||
-			c->next_ns + late_ns < now_ns)
+			turn_order_is_ignored(&peers[i], now_ns) || peers[i].doubt.is_absent ||
+			c->next_ns > now_ns + lead_ns || c->next_ns + late_ns < now_ns)
 			continue;
-		if (!soonest_ns || c->next_ns < soonest_ns)
-			soonest_ns = c->next_ns;
+		if (!soonest || c->next_ns < soonest->claim.next_ns)
+			soonest = &peers[i];
 	}
-	return soonest_ns;
+	if (!soonest)
+		return 0;
+	if (!soonest->doubt.promised_ns) {
+		soonest->doubt.promised_ns = soonest->claim.next_ns + late_ns;
+		soonest->doubt.promised_since_ns = now_ns;
+	}
+	return soonest->claim.next_ns;
 }

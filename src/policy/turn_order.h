@@ -46,6 +46,7 @@ struct turn_claim {
 	uint32_t rank;
 	uint64_t until_ns;  /* the state counts until then */
 	uint64_t ticket_ns; /* since when it wants */
+	uint64_t since_ns;  /* when its last turn began */
 	uint64_t seen_ns;   /* its last sign of life */
 	uint64_t next_ns;   /* when it expects to come again; 0: it does not know */
 };
@@ -57,10 +58,13 @@ struct turn_doubt {
 	uint64_t wish_ns;   /* the ticket of that wish */
 	uint64_t ticket_ns; /* no earlier one is believed: it was seen not waiting then */
 	uint64_t ignored_until_ns;
+	uint64_t promised_ns; /* the reader makes room for it until then; 0: it does not */
+	uint64_t promised_since_ns;
 	uint64_t missed_until_ns; /* each turn that it missed counts TURN_MISS_NS, in a row */
 	uint32_t ignored_times;
 	bool was_in_way;
 	bool is_awaited; /* the reader's present wish waits for it */
+	bool is_absent;	 /* room was made for it in vain, and it has had no turn since */
 };
 
 struct turn_peer {
@@ -133,9 +137,9 @@ bool turn_order_is_wanted(const struct turn_peer *peers, unsigned count, uint32_
 
 /*
  * When the next slice of a better rank expects to come, as far as that is not more than lead_ns ahead, or
- * late_ns ago; 0: none does.
+ * late_ns ago; 0: none does. The reader makes room for it from then on, once, until it has come.
  */
-uint64_t turn_order_next_ns(const struct turn_peer *peers, unsigned count, uint32_t rank,
+uint64_t turn_order_next_ns(struct turn_peer *peers, unsigned count, uint32_t rank,
 	uint64_t lead_ns, uint64_t late_ns, uint64_t now_ns);
 
 /*

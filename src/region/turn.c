@@ -415,7 +415,7 @@ void turn_say_next(struct turn *t, uint64_t next_ns)
 }
 
 uint64_t turn_next_ns(
-	const struct turn *t, unsigned rank, uint64_t lead_ns, uint64_t late_ns, uint64_t now_ns)
+	struct turn *t, unsigned rank, uint64_t lead_ns, uint64_t late_ns, uint64_t now_ns)
 {
 	return t->own ? turn_order_next_ns(t->peers, t->peer_count, rank, lead_ns, late_ns, now_ns)
 		      : 0;

@@ -134,8 +134,8 @@ void turn_seize(struct turn *turn, unsigned rank, uint64_t now_ns, uint64_t busy
 void turn_say_next(struct turn *turn, uint64_t next_ns);
 
 /* When one of a better rank expects to come, as last read: see turn_order_next_ns(). */
-uint64_t turn_next_ns(const struct turn *turn, unsigned rank, uint64_t lead_ns, uint64_t late_ns,
-	uint64_t now_ns);
+uint64_t turn_next_ns(
+	struct turn *turn, unsigned rank, uint64_t lead_ns, uint64_t late_ns, uint64_t now_ns);
 
 /* Whether the turn should be given back: let the work drain, then turn_release(). Until then
  * turn_hold() goes on saying yes. begin_ns: when further work would begin, as the turn must not be over

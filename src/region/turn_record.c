@@ -136,6 +136,7 @@ int turn_record_decode(const struct turn_face *face, struct turn_claim *ret_clai
 	*ret_claim = (struct turn_claim){.state = TURN_WORD_STATE(word),
 		.until_ns = TURN_WORD_UNTIL_NS(word),
 		.ticket_ns = atomic_load_explicit(&face->ticket_ns, memory_order_relaxed),
+		.since_ns = atomic_load_explicit(&face->since_ns, memory_order_relaxed),
 		.seen_ns = atomic_load_explicit(&face->seen_ns, memory_order_relaxed),
 		.next_ns = atomic_load_explicit(&face->next_ns, memory_order_relaxed),
 		.rank = atomic_load_explicit(&face->rank, memory_order_relaxed)};

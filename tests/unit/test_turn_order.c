@@ -397,6 +397,54 @@ static void a_lease_is_bounded_and_shorter_when_somebody_waits(void **state)
 			rows[i].lease_ns);
 }
 
+#define LEAD_NS 400000u
+#define LATE_NS 200000u
+
+static uint64_t next_at(struct turn_peer *p, uint64_t at_ns)
+{
+	p->claim.seen_ns = at_ns;
+	return turn_order_next_ns(p, 1, 2, LEAD_NS, LATE_NS, at_ns);
+}
+
+static void room_is_made_for_who_comes_as_it_said(void **state)
+{
+	struct turn_peer p = peer(TURN_FREE, 0, 0, 0);
+	uint64_t next_ns = NOW + MS;
+
+	for (int i = 0; i < 20; i++, next_ns += MS) {
+		p.claim.next_ns = next_ns;
+		assert_int_equal(next_at(&p, next_ns - LEAD_NS - 1), 0);
+		assert_int_equal(next_at(&p, next_ns - LEAD_NS), next_ns);
+		/* Its turn was over before the reader looked. */
+		p.claim.since_ns = next_ns + LATE_NS;
+		turn_order_note(&p, NULL, 2 * LATE_NS, next_ns + LATE_NS + 1);
+	}
+	assert_int_equal(p.doubt.way_ns, 20 * 2 * LATE_NS);
+}
+
+static void room_is_made_once_for_who_puts_off_when_it_comes(void **state)
+{
+	struct turn_peer p = peer(TURN_FREE, 0, 0, 0);
+	uint64_t at_ns = NOW;
+
+	for (; at_ns < NOW + 100 * MS; at_ns += 100000) {
+		p.claim.next_ns = at_ns + LEAD_NS;
+		turn_order_note(&p, NULL, 100000, at_ns);
+		if (!next_at(&p, at_ns))
+			break;
+	}
+	assert_in_range(at_ns - NOW, LEAD_NS + LATE_NS, LEAD_NS + LATE_NS + 100000);
+	for (; at_ns < NOW + 100 * MS; at_ns += 100000) {
+		p.claim.next_ns = at_ns + LEAD_NS;
+		turn_order_note(&p, NULL, 100000, at_ns);
+		assert_int_equal(next_at(&p, at_ns), 0);
+	}
+	p.claim.state = TURN_HOLD;
+	p.claim.until_ns = at_ns + MS;
+	turn_order_note(&p, NULL, 100000, at_ns);
+	assert_int_equal(next_at(&p, at_ns), p.claim.next_ns);
+}
+
 static void a_sign_of_life_counts_for_a_second(void **state)
 {
 	struct turn_claim c = {.seen_ns = NOW};
@@ -431,6 +479,8 @@ int main(void)
 		cmocka_unit_test(what_is_known_of_one_record_counts_for_the_next),
 		cmocka_unit_test(no_ticket_is_believed_from_before_it_was_seen_not_waiting),
 		cmocka_unit_test(a_lease_is_bounded_and_shorter_when_somebody_waits),
+		cmocka_unit_test(room_is_made_for_who_comes_as_it_said),
+		cmocka_unit_test(room_is_made_once_for_who_puts_off_when_it_comes),
 		cmocka_unit_test(a_sign_of_life_counts_for_a_second),
 	};
 

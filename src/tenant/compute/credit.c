@@ -26,10 +26,10 @@
 /* Streams that begin within a ms begin together. */
 #define TOGETHER_NS 1000000u
 
-/* A slice that waits for others saves up more than its burst. */
+/* What a slice cannot have while it waits for others is saved up beyond its burst. */
 static uint64_t most_ns(const struct meter *m)
 {
-	return m->limits.granted.burst_ns + (m->credit.is_owed ? KEPT_NS : 0);
+	return m->limits.granted.burst_ns + m->credit.owed_ns;
 }
 
 static struct budget_rate ceiling_rate(const struct meter *m)

@@ -198,9 +198,10 @@ static void judge(struct meter *m, uint64_t now_ns)
 	m->turns.served_ns = served_ns;
 }
 
-void turns_waited(struct meter *m, uint64_t waited_ns, uint64_t now_ns)
+void turns_waited(struct meter *m, enum throttle why, uint64_t waited_ns, uint64_t now_ns)
 {
-	m->turns.is_awaited = false;
+	if (why == THROTTLE_NO_TURN)
+		m->turns.is_awaited = false;
 	m->turns.waited_ns += waited_ns;
 	judge(m, now_ns);
 }

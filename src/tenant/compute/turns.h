@@ -47,7 +47,9 @@ enum throttle turns_ask(struct meter *meter, uint64_t estimate_ns, uint64_t busy
 
 /* Without the lock: sleeps until there is news of the turn, or until then. */
 void turns_wait(struct meter *meter, uint64_t until_ns);
-void turns_waited(struct meter *meter, uint64_t waited_ns, uint64_t now_ns);
+
+/* It waited so long for others; why is THROTTLE_NO_TURN, or THROTTLE_YIELDING. */
+void turns_waited(struct meter *meter, enum throttle why, uint64_t waited_ns, uint64_t now_ns);
 
 /*
  * A thread is to wait until then. Where work of this process takes longer than was expected, the turn lasts as long, too;

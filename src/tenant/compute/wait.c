@@ -48,7 +48,7 @@ static void count_wait(struct meter *m, enum throttle why, uint64_t wake_ns, uin
 
 	if (why == THROTTLE_SUSPENDED || now_ns > wake_ns + TARDY_NS)
 		credit_pause(m, now_ns - since_ns, now_ns);
-	else if (why == THROTTLE_NO_TURN)
+	else if (why == THROTTLE_NO_TURN || why == THROTTLE_YIELDING)
 		credit_wait(m, now_ns - since_ns);
 }
 
@@ -76,8 +76,8 @@ void wait_until(struct stream_state *s, enum throttle why, uint64_t wake_ns, uin
 	limits_poll();
 	lock_enter(&m->lock);
 	s->users--;
-	if (why == THROTTLE_NO_TURN) {
-		turns_waited(m, clock_now_ns() - now_ns, clock_now_ns());
+	if (why == THROTTLE_NO_TURN || why == THROTTLE_YIELDING) {
+		turns_waited(m, why, clock_now_ns() - now_ns, clock_now_ns());
 		log_debug("a wait for the time slice ended", U64("began_ns", now_ns),
 			U64("until_ns", wake_ns), U64("at_ns", clock_now_ns()));
 	}

@@ -54,6 +54,17 @@ bool nvml_session_is_begun(const struct nvml_session *session)
 	return atomic_load(&session->is_begun);
 }
 
+bool nvml_session_is_lost(struct nvml_session *session)
+{
+	unsigned count;
+
+	if (!session->driver->nvmlDeviceGetCount_v2 ||
+		session->driver->nvmlDeviceGetCount_v2(&count) != NVML_ERROR_UNINITIALIZED)
+		return false;
+	atomic_store(&session->is_begun, false);
+	return true;
+}
+
 void nvml_session_reset_after_fork(struct nvml_session *session)
 {
 	session->lock = (struct lock)LOCK_INIT;

@@ -36,6 +36,9 @@ void nvml_session_end(struct nvml_session *session);
 
 bool nvml_session_is_begun(const struct nvml_session *session);
 
+/* Whether NVML says that it is not begun, though it was; then the session is not begun either. */
+bool nvml_session_is_lost(struct nvml_session *session);
+
 /* In the child, the session is not begun. */
 void nvml_session_reset_after_fork(struct nvml_session *session);
 

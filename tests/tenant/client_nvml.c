@@ -292,7 +292,14 @@ static int run_device(struct client *c, char **word, unsigned count)
 	return r;
 }
 
+/* endnvml: a program's own end */
+static int run_endnvml(struct client *c, char **word, unsigned count)
+{
+	return ASK(nvmlShutdown);
+}
+
 const struct client_command client_nvml_commands[] = {
+	{"endnvml", 0, run_endnvml, ""},
 	{"devices", 0, run_devices, ""},
 	{"device", 3, run_device, "UUID BUS SERIAL"},
 	{"has", 1, run_has, "SYMBOL"},

@@ -23,7 +23,6 @@ typedef int any_fn(long, long, long, long, long, long, long, long, long, long, l
 #define CALL(symbol)
 #define HOOK(symbol) any_fn symbol;
 #include "gpu/nvml.def"
-nvmlInit_v2_fn nvmlInit_v2;
 cuCtxSetCurrent_fn cuCtxSetCurrent;
 
 static const struct {
@@ -44,7 +43,8 @@ static void begin(void)
 
 	if (cuInit(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0) != 0 ||
 		cuDevicePrimaryCtxRetain((long)&context, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0) != 0 ||
-		cuCtxSetCurrent(context) != CUDA_SUCCESS || nvmlInit_v2() != NVML_SUCCESS)
+		cuCtxSetCurrent(context) != CUDA_SUCCESS ||
+		nvmlInit_v2(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0) != NVML_SUCCESS)
 		printf("there is no context\n");
 }
 

@@ -154,6 +154,62 @@ static void a_figure_of_the_device_is_not_remembered(void **state)
 	assert_int_equal(tenant_end(other), 0);
 }
 
+/* Where NVML has no figure; what is charged to one context ends with that. */
+static void an_end_of_a_context_gives_back_nothing_of_another_one(void **state)
+{
+	struct node *node = *state;
+	struct inject_rule silent = {
+		.symbol = "nvmlDeviceGetComputeRunningProcesses_v3", .tag = "*", .result = 999};
+	struct slice *slice = slice_new(node, "a", "4g", NULL);
+	struct tenant *t;
+
+	assert_true(inject_add_rule(node->machine, &silent) >= 0);
+	t = tenant_new(slice);
+	for (int i = 0; i < 5; i++) {
+		expect(t, OK, "module s data=4m");
+		expect(t, OK, "unload s");
+	}
+	expect(t, OK, "module m data=64m");
+	expect(t, OK, "newctx c 0");
+	expect(t, OK, "module n data=32m");
+	assert_true(slice_books(slice, 0) >= slice_truth(slice, 0));
+	expect(t, OK, "endctx c");
+	assert_in_range(
+		slice_books(slice, 0), slice_truth(slice, 0), slice_truth(slice, 0) + 16 * MIB);
+	expect(t, OK, "reset 0");
+	assert_int_equal(slice_agreed(slice, 0), 0);
+	assert_int_equal(tenant_end(t), 0);
+}
+
+/* Nor does anybody pay for others for longer than NVML fails. */
+static void a_figure_that_failed_for_a_while_is_asked_for_again(void **state)
+{
+	struct node *node = *state;
+	struct inject_rule silent = {
+		.symbol = "nvmlDeviceGetComputeRunningProcesses_v3", .tag = "a", .result = 999};
+	struct inject_rule slow = {
+		.symbol = "cuModuleLoadData", .tag = "a", .times = 1, .delay_ns = 300000000};
+	struct slice *slice = slice_new(node, "a", "4g", NULL);
+	struct tenant *t, *other = tenant_new(slice_new(node, "b", "4g", NULL));
+
+	assert_true(inject_add_rule(node->machine, &silent) >= 0);
+	t = tenant_new(slice);
+	for (int i = 0; i < 10; i++)
+		expect(t, OK, "module m%d data=4m", i);
+	assert_true(inject_add_rule(node->machine, &slow) >= 0);
+	tenant_tell(t, "module n data=64m");
+	expect(other, OK, "sleep 100");
+	expect(other, OK, "alloc x 600m");
+	assert_int_equal(tenant_answer(t), OK);
+	assert_true(slice_books(slice, 0) >= slice_truth(slice, 0));
+	inject_clear_rules(node->machine);
+	expect(t, OK, "sleep 1050");
+	expect(t, OUT_OF_MEMORY, "alloc a 8g");
+	assert_int_equal(slice_agreed(slice, 0), slice_truth(slice, 0));
+	assert_int_equal(tenant_end(t), 0);
+	assert_int_equal(tenant_end(other), 0);
+}
+
 static void a_launch_is_refused_before_its_frames_are_taken(void **state)
 {
 	struct slice *slice = slice_new(*state, "a", "4g", NULL);
@@ -363,6 +419,8 @@ int main(void)
 		test_with_node(a_library_that_tells_nothing_is_charged_or_refused),
 		test_with_node(a_library_is_known_after_its_first_use),
 		test_with_node(a_figure_of_the_device_is_not_remembered),
+		test_with_node(an_end_of_a_context_gives_back_nothing_of_another_one),
+		test_with_node(a_figure_that_failed_for_a_while_is_asked_for_again),
 		test_with_node(a_launch_is_refused_before_its_frames_are_taken),
 		test_with_node(the_frames_of_a_librarys_kernel_count_as_well),
 		test_with_node(a_stack_limit_takes_and_gives_at_once),

@@ -117,6 +117,21 @@ static void a_wrong_version_word_is_nvmls_to_refuse(void **state)
 	expect(t, want, "nvml 9");
 }
 
+static void a_program_ends_nvml_as_often_as_it_began_it(void **state)
+{
+	struct tenant *t = tenant_new(slice_new(*state, "a", "1g", NULL));
+
+	/* The library begins it for itself. */
+	expect(t, OUT_OF_MEMORY, "alloc a 1g");
+	expect(t, 1 /* UNINITIALIZED */, "endnvml");
+	expect(t, OK, "nvml 0");
+	expect(t, OK, "nvml 0");
+	expect(t, OK, "endnvml");
+	expect(t, OK, "endnvml");
+	expect(t, 1, "endnvml");
+	assert_int_equal(tenant_end(t), 0);
+}
+
 static void two_slices_on_one_card_do_not_see_each_other(void **state)
 {
 	struct node *node = *state;
@@ -262,6 +277,7 @@ int main(void)
 		test_with_node(nvml_shows_no_device_that_was_not_granted),
 		test_with_node(nvml_shows_the_slice_in_both_versions),
 		test_with_node(a_wrong_version_word_is_nvmls_to_refuse),
+		test_with_node(a_program_ends_nvml_as_often_as_it_began_it),
 		test_with_node(two_slices_on_one_card_do_not_see_each_other),
 		test_with_node(free_is_never_more_than_the_card_has),
 		test_with_node(a_quota_above_the_card_shows_the_card),

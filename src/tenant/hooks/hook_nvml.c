@@ -11,7 +11,28 @@
 #include "region/ledger.h"
 #include "region/snapshot.h"
 #include "tenant/hooks/hook.h"
+#include "tenant/slice/nvml.h"
 #include "tenant/slice/quota.h"
+
+/* NVML is begun once for the program's beginnings and for ours: it may end no more than its own. */
+#define INIT(symbol, names, ...)                    \
+	HOOK_NVML(symbol, __VA_ARGS__)              \
+	{                                           \
+		nvmlReturn_t r = nvml.symbol names; \
+                                                    \
+		if (r == NVML_SUCCESS)              \
+			nvml_program_began();       \
+		return r;                           \
+	}
+
+INIT(nvmlInit, (), void)
+INIT(nvmlInit_v2, (), void)
+INIT(nvmlInitWithFlags, (flags), unsigned int, flags)
+
+HOOK_NVML(nvmlShutdown, void)
+{
+	return nvml_program_may_end() ? nvml.nvmlShutdown() : NVML_ERROR_UNINITIALIZED;
+}
 
 /* The device's quota and the slice's use of it; false where there is no quota. A broken one is 0. */
 static bool slice_view(nvmlDevice_t device, uint64_t *ret_quota_bytes, uint64_t *ret_used_bytes)

@@ -22,6 +22,7 @@
                                                                               \
 		if (r != CUDA_SUCCESS)                                        \
 			return r;                                             \
+		guard.is_bounded = true;                                      \
 		r = cuda.symbol(stream, HOOK_NAMES(__VA_ARGS__));             \
 		guard_end(&guard);                                            \
 		return r;                                                     \
@@ -75,6 +76,7 @@ static CUresult create_green(struct device *device, CUcontext primary, CUgreenCt
 		return r;
 	r = guard_begin(device, GREEN_BOUND_BYTES, &guard);
 	if (r == CUDA_SUCCESS) {
+		guard.is_bounded = true;
 		r = cuda.cuGreenCtxCreate(green, description, device->ordinal, flags);
 		guard_end(&guard);
 	}

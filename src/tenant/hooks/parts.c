@@ -64,7 +64,7 @@ static const struct part parts[] = {
 	PART(runtime, .life_ended = runtime_life_ended),
 	PART(tiles, .life_ended = tiles_life_ended),
 	PART(untracked),
-	PART(reconcile, .compare = reconcile_compare),
+	PART(reconcile, .life_ended = reconcile_life_ended, .compare = reconcile_compare),
 	PART(oom, .compare = oom_compare), /* after the books are right */
 };
 /* clang-format on */

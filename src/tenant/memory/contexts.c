@@ -291,6 +291,11 @@ static void end_life(struct device *device, CUcontext context, uint64_t life)
 	FAULT("context: its memory given back");
 }
 
+static void forget_unattributed(struct device *device)
+{
+	reconcile_forget(device, atomic_load(&live[device->ordinal]) == 0);
+}
+
 void contexts_destroy_begin(CUcontext context, struct holding_end *ret_end)
 {
 	parts_context_ends(context);
@@ -305,7 +310,7 @@ void contexts_destroy_end(const struct holding_end *end, bool is_destroyed)
 			end->holding.life);
 	holding_end_done(end, is_destroyed);
 	if (is_destroyed && end->holding.serial)
-		reconcile_forget(state_device(end->holding.device));
+		forget_unattributed(state_device(end->holding.device));
 }
 
 /* Whether the driver holds a primary context; as_told where it does not answer. */
@@ -371,7 +376,7 @@ static void end_primary(struct primary *p, struct device *device)
 	p->charged_bytes = 0;
 	end_life(device, atomic_exchange(&p->context, NULL), life);
 	charge_give_back(device, bytes, CHARGE_CONTEXT);
-	reconcile_forget(device);
+	forget_unattributed(device);
 }
 
 /* Books what became of the primary context. */

@@ -3,7 +3,9 @@
 #include "tenant/memory/guard.h"
 
 #include "base/fault.h"
+#include "region/ledger.h"
 #include "tenant/driver/attach.h"
+#include "tenant/memory/contexts.h"
 #include "tenant/memory/reconcile.h"
 
 /* Our own question is no part of what the program captures, and must not end its capture. */
@@ -28,8 +30,11 @@ CUresult guard_begin(struct device *device, uint64_t bound_bytes, struct guard *
 	if (bound_bytes)
 		r = charge_reserve(device, bound_bytes, CHARGE_UNATTRIBUTED, &charge);
 	if (r == CUDA_SUCCESS)
-		*ret_guard = (struct guard){
-			.charge = charge, .free_bytes = guard_free_bytes(), .is_armed = true};
+		*ret_guard = (struct guard){.charge = charge,
+			.traffic = charge_traffic(),
+			.changes = ledger_changes(state.region.file, device->entry),
+			.free_bytes = guard_free_bytes(),
+			.is_armed = true};
 	return r;
 }
 
@@ -53,6 +58,14 @@ CUresult guard_begin_current(uint64_t bound_bytes, struct guard *ret_guard)
 	}
 }
 
+/* Whether nothing in the slice has been taken or given back meanwhile, as far as its books say. */
+static bool is_quiet(const struct guard *guard)
+{
+	return guard->traffic == charge_traffic() &&
+	       (uint32_t)guard->traffic == (guard->charge.is_under_way ? 1 : 0) &&
+	       guard->changes == ledger_changes(state.region.file, guard->charge.device->entry);
+}
+
 bool guard_end(struct guard *guard)
 {
 	struct device *d = guard->charge.device;
@@ -62,13 +75,19 @@ bool guard_end(struct guard *guard)
 		return true;
 	FAULT("guard: the driver was called");
 	after = guard_free_bytes();
-	guard->taken_bytes = (int64_t)(before - after);
+	guard->taken_bytes = before == UINT64_MAX || after == UINT64_MAX
+				     ? (int64_t)guard->charge.units * REGION_UNIT_BYTES
+				     : (int64_t)(before - after);
 	/* Free memory that did not move may hide what was taken behind what somebody else gave back. */
 	if (guard->charge.units == 0 && after == before && after != UINT64_MAX)
 		charge_undo(&guard->charge);
 	else
-		guard->grown_bytes =
-			reconcile_guarded(d, &guard->charge, guard->taken_bytes, &guard->is_told);
+		guard->grown_bytes = reconcile_guarded(d, &guard->charge,
+			&(struct reconcile_call){.free_change_bytes = guard->taken_bytes,
+				.life = contexts_life_current(),
+				.is_quiet = is_quiet(guard),
+				.is_bounded = guard->is_bounded},
+			&guard->is_told);
 	return !charge_is_above_quota(d);
 }
 

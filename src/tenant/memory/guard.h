@@ -20,7 +20,9 @@
 
 struct guard {
 	struct charge charge;
-	uint64_t free_bytes; /* before the call; UINT64_MAX: unknown */
+	uint64_t free_bytes;	   /* before the call; UINT64_MAX: unknown */
+	uint64_t traffic, changes; /* of this process and of the slice, before it */
+	bool is_bounded;     /* set by who begins: no call takes far more than what is reserved */
 	int64_t taken_bytes; /* after guard_end(): by how much the device's free memory fell */
 	int64_t grown_bytes; /* after guard_end(): what the call took for certain, by NVML's figure; 0: not known */
 	bool is_told; /* after guard_end(): that figure is this process's own, and not the device's */

@@ -27,12 +27,19 @@
 #include "tenant/slice/own_pid.h"
 #include "tenant/slice/parts.h"
 #include "tenant/memory/ipc.h"
+#include "tenant/memory/table.h"
 
 /* Comparisons that other threads may spoil before the careful side is taken. */
 #define LOOKS 4
 
-/* A context that is just being made is not in NVML's list yet; this often in a row it never will be. */
+/*
+ * A context that is just being made is not in NVML's list yet. After so many questions in a row the books stand alone, and
+ * it is asked once a second: a program can make it fail for a while.
+ */
 #define MISSES_MAX 5
+
+/* A call that is known to take little is charged for so many times as much at most, where only the device's figure tells. */
+#define BOUNDED_TIMES 4
 
 /* Between two looks that are to tell a free under way from memory that is gone. */
 #define SECOND_LOOK_NS 500000
@@ -42,14 +49,18 @@
 
 struct account {
 	struct lock lock; /* held for one comparison, and only ever tried */
-	_Atomic uint64_t next_ns, next_urgent_ns;
+	_Atomic uint64_t next_ns, next_urgent_ns, next_retry_ns;
 	_Atomic uint64_t unattributed_bytes; /* what is charged as unattributed */
 	_Atomic bool
 		is_careful; /* more may be charged than was taken, until a comparison is exact */
 	bool was_less;	    /* by the last comparison */
 	unsigned misses;    /* questions in a row that NVML had no figure for */
+	unsigned failures;  /* times that it had none for so long that the books stood alone */
 };
 static struct account accounts[STATE_ORDINALS];
+
+/* Charged while the books stand alone. key: the life of a context; a: bytes; b: the account's failures then. */
+static struct table untold;
 
 static uint64_t held_bytes(const struct device *d)
 {
@@ -95,6 +106,8 @@ static bool ask(struct account *t, const struct device *d, uint64_t known, uint6
 {
 	int r;
 
+	if (t->misses >= MISSES_MAX && !clock_is_due(&t->next_retry_ns, RECONCILE_CHECK_NS))
+		return false;
 	FAULT("reconcile: asking");
 	r = own_pid_memory_bytes(d->uuid, known, ret_used);
 	FAULT("reconcile: answered");
@@ -107,9 +120,12 @@ static bool ask(struct account *t, const struct device *d, uint64_t known, uint6
 	if (++t->misses < MISSES_MAX)
 		return false;
 	note(REGION_NOTE_NO_NVML);
-	if (t->misses == MISSES_MAX)
-		log_debug("nvml has no figure for this process, so its accounting stands alone",
-			STR("device", d->uuid));
+	if (t->misses > MISSES_MAX)
+		return false;
+	t->failures++;
+	(void)clock_is_due(&t->next_retry_ns, RECONCILE_CHECK_NS);
+	log_debug("nvml has no figure for this process, so its accounting stands alone",
+		STR("device", d->uuid));
 	return false;
 }
 
@@ -237,8 +253,7 @@ void reconcile_compare(struct device *device, enum parts_when why)
 	atomic_store_explicit(&t->next_urgent_ns, now + URGENT_NS, memory_order_relaxed);
 	atomic_store_explicit(&t->next_ns, now + RECONCILE_CHECK_NS, memory_order_relaxed);
 	FAULT("reconcile: locked");
-	if (t->misses < MISSES_MAX)
-		compare(t, device, is_urgent);
+	compare(t, device, is_urgent);
 	lock_leave(&t->lock);
 }
 
@@ -256,26 +271,56 @@ static bool wait_for(struct lock *lock)
 }
 
 /*
+ * What a call took by the device's free memory, which others change as well. Where the slice itself did, what the call took
+ * may be hidden: it is not taken for less than was reserved, nor for something given back.
+ */
+static int64_t lost_bytes(int64_t reserved, const struct reconcile_call *call)
+{
+	int64_t bytes = round_out_i64(call->free_change_bytes, REGION_UNIT_BYTES);
+	int64_t least = call->is_quiet ? 0 : reserved;
+
+	if (call->is_bounded && bytes > BOUNDED_TIMES * reserved)
+		return reserved;
+	return (reserved || !call->is_quiet) && bytes < least ? least : bytes;
+}
+
+/* What was charged to the context while the books stand alone; under the account's lock. */
+static void note_untold(const struct account *t, uint64_t life, int64_t more)
+{
+	TABLE_SCOPE place = table_enter(&untold, life, true);
+
+	if (!place.entry)
+		return;
+	if (place.entry->b != t->failures)
+		place.entry->a = 0;
+	place.entry->b = t->failures;
+	if (more < -(int64_t)place.entry->a)
+		more = -(int64_t)place.entry->a;
+	place.entry->a += (uint64_t)more;
+}
+
+/*
  * By how much the unattributed part has grown, as far as can be told; under the account's lock. Where other threads are
  * in the way, or memory of other processes, the whole reservation counts as taken as far as that can be,
  * until a comparison knows better.
  */
 static int64_t growth(struct account *t, struct device *d, const struct charge *charge,
-	int64_t free_change_bytes, bool *ret_is_certain)
+	const struct reconcile_call *call, bool *ret_is_certain)
 {
 	int64_t reserved = (int64_t)charge->units * REGION_UNIT_BYTES, more = 0;
 	struct finding found;
 
 	/*
 	 * A process that is just beginning need not wait for NVML: the next comparison will. But for what took more than was
-	 * reserved, which may not fit and has to go again.
+	 * reserved, which may not fit and has to go again; it may have, where others gave back as much.
 	 */
 	t->is_careful = true;
 	*ret_is_certain = false;
-	if (!nvml_is_begun() && t->misses == 0 && free_change_bytes <= reserved)
-		return free_change_bytes ? reserved : 0;
+	if (!nvml_is_begun() && t->misses == 0 && call->is_quiet &&
+		call->free_change_bytes <= reserved)
+		return call->free_change_bytes ? reserved : 0;
 
-	for (int i = 0; i < LOOKS && t->misses < MISSES_MAX; i++) {
+	for (int i = 0; i < LOOKS && (i == 0 || t->misses < MISSES_MAX); i++) {
 		if (!look(t, d, charge, &found))
 			continue;
 		if (found.is_exact) {
@@ -290,19 +335,19 @@ static int64_t growth(struct account *t, struct device *d, const struct charge *
 	}
 	*ret_is_certain = t->misses >= MISSES_MAX;
 	if (*ret_is_certain)
-		return round_out_i64(free_change_bytes, REGION_UNIT_BYTES);
+		return lost_bytes(reserved, call);
 	return more > reserved ? more : reserved;
 }
 
-int64_t reconcile_guarded(
-	struct device *device, struct charge *charge, int64_t free_change_bytes, bool *ret_is_told)
+int64_t reconcile_guarded(struct device *device, struct charge *charge,
+	const struct reconcile_call *call, bool *ret_is_told)
 {
 	struct account *t = &accounts[device->ordinal];
 	bool is_ours = wait_for(&t->lock), is_certain = false;
 	int64_t more;
 
 	/* Without the lock the whole reservation stays, and the next comparison finds what is too much. */
-	more = is_ours ? growth(t, device, charge, free_change_bytes, &is_certain)
+	more = is_ours ? growth(t, device, charge, call, &is_certain)
 		       : (int64_t)charge->units * REGION_UNIT_BYTES;
 	if (more < -(int64_t)t->unattributed_bytes)
 		more = -(int64_t)t->unattributed_bytes;
@@ -312,7 +357,9 @@ int64_t reconcile_guarded(
 	*ret_is_told = is_ours && t->misses < MISSES_MAX;
 	if (!is_ours)
 		return 0;
-	if (free_change_bytes < 0 && t->misses < MISSES_MAX)
+	if (!*ret_is_told && more && call->life)
+		note_untold(t, call->life, more);
+	else if (*ret_is_told && call->free_change_bytes < 0)
 		compare(t, device, true);
 	lock_leave(&t->lock);
 	return is_certain ? more : 0;
@@ -329,16 +376,31 @@ void reconcile_start(struct device *device)
 	atomic_store_explicit(&is_started, true, memory_order_relaxed);
 }
 
-void reconcile_forget(struct device *device)
+void reconcile_life_ended(struct device *device, uint64_t life)
+{
+	struct account *t = &accounts[device->ordinal];
+	struct table_entry entry;
+
+	if (table_take(&untold, life, &entry) != 0 || !wait_for(&t->lock))
+		return;
+	/* A comparison since then has corrected it. */
+	if (t->misses >= MISSES_MAX && entry.b == t->failures)
+		correct(t, device,
+			t->unattributed_bytes > entry.a ? t->unattributed_bytes - entry.a : 0);
+	lock_leave(&t->lock);
+}
+
+void reconcile_forget(struct device *device, bool is_last)
 {
 	struct account *t = &accounts[device->ordinal];
 	struct finding found;
 	uint64_t used;
 
 	/* A comparison under way will see for itself. */
-	if (!lock_try(&t->lock))
+	if (is_last ? !wait_for(&t->lock) : !lock_try(&t->lock))
 		return;
-	if (t->misses >= MISSES_MAX || own_pid_memory_bytes(device->uuid, 0, &used) < 0)
+	if (is_last &&
+		(t->misses >= MISSES_MAX || own_pid_memory_bytes(device->uuid, 0, &used) < 0))
 		correct(t, device, 0);
 	else if (look(t, device, &(struct charge){.is_under_way = true}, &found) && found.is_exact)
 		correct(t, device, within(&found, t->unattributed_bytes));
@@ -350,4 +412,5 @@ void reconcile_reset_after_fork(void)
 {
 	for (int i = 0; i < STATE_ORDINALS; i++)
 		accounts[i] = (struct account){.was_less = false};
+	table_forget(&untold);
 }

@@ -25,15 +25,21 @@ void reconcile_compare(struct device *device, enum parts_when when);
 
 /*
  * After a call that may have taken memory which nobody names (guard.h): ends the reservation's scope
- * and charges what NVML now shows beyond the books. free_change_bytes is by how much the device's free
- * memory fell during the call: charged as it is where NVML has no figure for this process. Waits at
+ * and charges what NVML now shows beyond the books. Where it has no figure for this process, what the device's free
+ * memory fell by is charged until the context ends. Waits at
  * most TRUTH_WAIT_NS for another thread's comparison; then the whole reservation stays charged until
  * the next one. Returns what the call took where that is certain, else 0; without a figure, what the device lost:
  * then *ret_is_told is false.
  */
 #define RECONCILE_WAIT_NS 50000000u
-int64_t reconcile_guarded(
-	struct device *device, struct charge *charge, int64_t free_change_bytes, bool *ret_is_told);
+struct reconcile_call {
+	int64_t free_change_bytes; /* by so much the device's free memory fell during the call */
+	uint64_t life;		   /* of the context that took it */
+	bool is_quiet;		   /* nothing else in the slice has taken or given back meanwhile */
+	bool is_bounded;	   /* the call takes what is reserved, or little more */
+};
+int64_t reconcile_guarded(struct device *device, struct charge *charge,
+	const struct reconcile_call *call, bool *ret_is_told);
 
 /*
  * By how much the books are above NVML's figure for this process; 0 where that cannot be told now. Not
@@ -41,8 +47,12 @@ int64_t reconcile_guarded(
  */
 uint64_t reconcile_spare_bytes(const struct device *device);
 
-/* A context is gone, and with it what the driver took for it: the next check finds the rest. */
-void reconcile_forget(struct device *device);
+/*
+ * A context is gone, and with it what the driver took for it. Where NVML has no figure, with the last one all is;
+ * before that, what reconcile_guarded() charged to its life.
+ */
+void reconcile_forget(struct device *device, bool is_last);
+void reconcile_life_ended(struct device *device, uint64_t life);
 
 /* For a child of fork(). */
 void reconcile_reset_after_fork(void);

@@ -14,10 +14,30 @@
 /* Never ended: to end it after each question would cost its whole beginning each time. */
 static struct nvml_session session = {.driver = &nvml, .load = attach_load_nvml};
 
+static _Atomic unsigned
+	program_beginnings; /* in a child of fork() as in its parent: NVML's own count is, too */
+
+void nvml_program_began(void)
+{
+	atomic_fetch_add(&program_beginnings, 1);
+}
+
+bool nvml_program_may_end(void)
+{
+	unsigned count = atomic_load(&program_beginnings);
+
+	while (count && !atomic_compare_exchange_weak(&program_beginnings, &count, count - 1))
+		;
+	return count > 0;
+}
+
+/* Where it was ended beside us it is begun anew. */
 static int find(const char *uuid, nvmlDevice_t *ret_device)
 {
 	int r = nvml_session_begin(&session);
 
+	if (r == 0 && nvml_session_is_lost(&session))
+		r = nvml_session_begin(&session);
 	return r < 0 ? r : nvml_find_device(&nvml, uuid, ret_device);
 }
 

@@ -26,5 +26,9 @@ int nvml_busy(const char *uuid, uint64_t since_us, struct busy_rows *ret_rows) M
 /* Whether NVML is begun, so that a question costs no more than itself. */
 bool nvml_is_begun(void);
 
+/* The program has begun NVML; whether it has, and not ended, so that it may end it once. */
+void nvml_program_began(void);
+bool nvml_program_may_end(void);
+
 /* For a child of fork(). */
 void nvml_reset_after_fork(void);

@@ -89,8 +89,20 @@ int turn_place_open(const char *path, int *ret_fd)
 	return r < 0 ? r : open_folder(fd, slash + 1, ret_fd);
 }
 
+/*
+ * Whether the operator has made this record for us: it is his, as the folder is, in which we can make none. Whose it is to
+ * write to he says by what he mounts, because he does not know a container's user.
+ */
+static bool is_by_operator(int folder_fd, const struct file_identity *record)
+{
+	struct file_identity folder;
+
+	return file_identify(folder_fd, &folder) == 0 && record->owner == folder.owner &&
+	       !(folder.mode & 022) && faccessat(folder_fd, ".", W_OK, 0) < 0;
+}
+
 /* What is there already is ours only with our magic in it; an empty one of ours, too. */
-static int check(int fd)
+static int check(int folder_fd, int fd)
 {
 	struct file_identity id;
 	uint64_t magic;
@@ -100,7 +112,7 @@ static int check(int fd)
 		return r;
 	if (!id.is_regular)
 		return -EBADMSG;
-	if (id.owner != geteuid())
+	if (id.owner != geteuid() && !is_by_operator(folder_fd, &id))
 		return -EPERM;
 	if (id.size_bytes == 0)
 		return 0;
@@ -114,7 +126,7 @@ static int check(int fd)
 static int open_existing(int folder_fd, const char *name, int *ret_fd)
 {
 	_cleanup_fd_ int fd = openat(folder_fd, name, OPEN_RECORD);
-	int r = fd < 0 ? -errno : check(fd);
+	int r = fd < 0 ? -errno : check(folder_fd, fd);
 
 	if (r < 0)
 		return r;

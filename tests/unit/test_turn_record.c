@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "region/turn_record.h"
@@ -136,6 +137,43 @@ static void what_belongs_to_another_user_does_not_count(void **state)
 	assert_int_equal(open_as(s, UUID, "d"), -EPERM);
 	assert_int_equal(chown(folder_of(s), 0, 0), 0);
 	assert_int_equal(open_as(s, UUID, "d"), 0);
+}
+
+/* In a process of another user: 0, or the error that its record's opening gave. */
+static int open_as_nobody(struct scratch *s, const char *slice)
+{
+	int status;
+	pid_t child = fork();
+
+	if (child == 0) {
+		if (setgid(54321) < 0 || setuid(54321) < 0)
+			_exit(200);
+		_exit(-open_as(s, UUID, slice));
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	return -WEXITSTATUS(status);
+}
+
+static void the_operators_record_is_for_whom_it_is_mounted(void **state)
+{
+	struct scratch *s = *state;
+	char device[400];
+
+	if (geteuid() != 0)
+		skip();
+	open_one(&a, s, "a", 0);
+	snprintf(device, sizeof(device), "%s/%s", folder_of(s), UUID);
+	assert_int_equal(chmod(s->folder, 0755), 0);
+	close(open(path_of(s, "c"), O_RDWR | O_CREAT, 0600));
+	assert_int_equal(chmod(path_of(s, "c"), 0666), 0);
+	/* Where all make records, one of root's is none of another user's. */
+	assert_int_equal(open_as_nobody(s, "c"), -EPERM);
+	assert_int_equal(chmod(device, 0755), 0);
+	assert_int_equal(open_as_nobody(s, "c"), 0);
+	/* A third user's there is not. */
+	assert_int_equal(chown(path_of(s, "c"), 12345, 12345), 0);
+	assert_int_equal(open_as_nobody(s, "c"), -EPERM);
+	assert_int_equal(open_as_nobody(s, "d"), -EACCES);
 }
 
 /* Of this user's, and long ago: by the file's time, and by what it says. */
@@ -323,6 +361,7 @@ int main(void)
 		TURN_TEST(a_file_with_something_else_in_it_is_not_written_to),
 		TURN_TEST(a_link_to_a_folder_is_not_followed),
 		TURN_TEST(what_belongs_to_another_user_does_not_count),
+		TURN_TEST(the_operators_record_is_for_whom_it_is_mounted),
 		TURN_TEST(the_long_dead_are_removed),
 		TURN_TEST(reading_by_path_does_as_well),
 		TURN_TEST(a_page_that_was_removed_is_made_again),

@@ -310,9 +310,10 @@ static void put_mounts(
 	snprintf(folder, sizeof(folder), "%.*s", (int)(strrchr(grant->region, '/') - grant->region),
 		grant->region);
 	put_mount(draft, grant->library, paths->library, true);
-	put_mount(draft, folder, paths->region_folder, false);
+	/* Where the region is a mount of its own, the container needs to write nothing beside it. */
+	put_mount(draft, folder, paths->region_folder, paths->region_file);
 	put_mount(draft, GRANT_LOCK_FOLDER,
-		paths->lock_folder ? paths->lock_folder : GRANT_LOCK_FOLDER, false);
+		paths->lock_folder ? paths->lock_folder : GRANT_LOCK_FOLDER, paths->lock_folder);
 	if (grant->has_library)
 		put_mount(draft, GRANT_PRELOAD, paths->preload, true);
 	if (paths->license) {

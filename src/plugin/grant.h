@@ -80,11 +80,11 @@ int grant_plan(const struct grant_node *node, const struct grant_container *cont
 struct grant_paths {
 	const char *library;	   /* the file, by its version's name */
 	const char *preload;	   /* a file that names the library as the container sees it */
-	const char *region_folder; /* writable; holds nothing but this slice's region */
+	const char *region_folder; /* holds nothing but this slice's region */
 	const char *
-		region_file; /* in it, already made: mounted on its own, nobody in the container can remove it */
+		region_file; /* in it, already made: mounted on its own, nobody in the container can remove it, and the folder is read-only */
 	const char *share_folder; /* holds the file `share`, and nothing that must not be seen */
-	const char *lock_folder;  /* /tmp/vgpulock */
+	const char *lock_folder;  /* /tmp/vgpulock, and then read-only */
 	const char *turns_folder; /* read-only in the container */
 	const char *records
 		[SHARE_DEVICES]; /* of grant.devices[i]: the slice's own turn record, writable */

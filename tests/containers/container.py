@@ -72,12 +72,14 @@ def read_line(line):
     words = shlex.split(line.replace("\\\n", " "))
     if words[:2] != ["docker", "run"]:
         raise AssertionError(line)
-    found = {"volumes": [], "env": [], "tmpfs": [], "read_only": False}
+    found = {"volumes": [], "env": [], "tmpfs": [], "read_only": False, "user": 0}
     rest = words[2:]
     while rest and rest[0].startswith("-"):
         option = rest.pop(0)
         if option == "--read-only":
             found["read_only"] = True
+        elif option == "--user":
+            found["user"] = int(rest.pop(0))
         elif option in ("-v", "-e", "--tmpfs", "--gpus"):
             key = {"-v": "volumes", "-e": "env", "--tmpfs": "tmpfs"}.get(option)
             value = rest.pop(0)
@@ -114,6 +116,7 @@ class Container:
         spec["root"]["readonly"] = options["read_only"]
         spec["process"].update({
             "terminal": False,
+            "user": {"uid": options["user"], "gid": options["user"]},
             "args": ["/bin/sh", "-c", script],
             "env": [f"PATH={place.build}/src/cli:{place.build}/sim/tool:{place.build}/examples:/usr/bin:/bin",
                     f"LD_LIBRARY_PATH={place.build}/sim/cuda:{place.build}/sim/nvml",

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""run.py BUILD: each container of docs/containers.md keeps its quota. Exits with 77 where no container can be had.
+"""run.py BUILD [PREPARED]: each container of docs/containers.md, and of the device plugin, keeps its quota. Exits with 77 where no container can be had.
 
 In each, five processes one after the other want 1286 MiB (a context of 518 and three blocks of 256), of 4 GiB.
 """
@@ -182,6 +182,58 @@ def is_one_device(place):
     holds(place, "docker run IMAGE", 2, mounts)
 
 
+def prepare(place, tool, pod):
+    """What the device plugin answers for a container, and has made for it on the host."""
+    done = subprocess.run([tool, place.host(""), f"{place.build}/src/tenant/libvgpu.so", pod], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, check=False,
+                          env={**os.environ, "LD_LIBRARY_PATH": f"{place.build}/sim/nvml",
+                               "VGPU_SIM_STATE": place.sim + "/machine"})
+    check(done.returncode == 0, "the plugin prepares a container", done.stderr)
+    answer = json.loads(done.stdout)
+    # As containerd and CRI-O mount them: what is deeper comes later.
+    answer["mounts"].sort(key=lambda m: m["containerPath"].count("/"))
+    return answer
+
+
+POD = "0b5e7d7a-4f39-4d0c-9d3e-0f6a9a7b1c11"
+# Whatever of these succeeds is named.
+HOSTILE = """
+tries() { "$@" 2>/dev/null && echo "HARM $*"; }
+for folder in /etc/vgpu /run/vgpu-turns /tmp/vgpulock $HOOK /run/vgpu-turns/*; do
+    tries touch $folder/mine
+    tries mkfifo $folder/fifo
+    tries ln -s /etc/passwd $folder/link
+done
+tries rm -f $HOOK/*.cache
+tries mv $HOOK/*.cache $HOOK/other
+tries ln $HOOK/*.cache /tmp/link
+tries sh -c 'echo >/etc/vgpu/share'
+tries sh -c 'echo >/etc/ld.so.preload'
+tries sh -c 'echo >$HOOK/libvgpu.so'
+for record in /run/vgpu-turns/*/*; do tries rm -f $record; done
+echo tried
+"""
+
+
+def is_prepared_by_the_plugin(place, tool, user):
+    """A read-only root, no new privileges, and nothing but the mounts of the plugin."""
+    answer = prepare(place, tool, POD)
+    os.chmod(place.sim, 0o777)
+    os.chmod(place.sim + "/machine", 0o666)
+    environment = " ".join(f"-e {e}" for e in answer["env"] if not e.startswith("NVIDIA"))
+    line = f"docker run --read-only --user {user} -e HOOK={place.host('/usr/local/vgpu')} {environment} IMAGE"
+    holds(place, line, 1, answer["mounts"])
+    records = [m["hostPath"] for m in answer["mounts"] if "/turns/" in m["hostPath"]]
+    check([os.path.getsize(r) > 4096 for r in records] == [True], "the slice has taken its turn record", records)
+    said = Container(place, line, HOSTILE, answer["mounts"]).end()
+    check("tried" in said and "HARM" not in said, "a tenant makes and removes no file", said)
+    # The machine was restarted: what was in memory has gone.
+    shutil.rmtree(place.host("/run/cantaloupe"))
+    again = prepare(place, tool, POD)
+    check(again == answer, "the same paths are there again", again)
+    holds(place, line, 1, again["mounts"])
+
+
 def shows_the_demo(place):
     shutil.copy(DEMO, place.sim)
     said = Container(place, "docker run IMAGE", f"/bin/sh /sim/demo.sh {place.build}; echo ended $?").end()
@@ -214,6 +266,8 @@ def main():
             attempt(title, holds, line, count)
         attempt("a container is seen from the host", is_seen_from_the_host, pages[0][2])
         attempt("a device of vgpu cdi", is_one_device)
+        for user in (1000, 0) if len(sys.argv) > 2 else ():
+            attempt(f"a container of the device plugin, user {user}", is_prepared_by_the_plugin, sys.argv[2], user)
         attempt("the demo in a container", shows_the_demo)
         attempt("slices inside a container", runs_slices_inside, pages[0][2])
         read_only = [line for _, _, line in pages if "--read-only" in line][0]

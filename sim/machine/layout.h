@@ -13,7 +13,7 @@
 #include "sim/machine/machine.h"
 
 #define LAYOUT_MAGIC   UINT64_C(0x314d495355504756) /* "VGPUSIM1" */
-#define LAYOUT_VERSION 4
+#define LAYOUT_VERSION 5
 
 /* Byte SLOT of this range of the file is locked by the process in slot SLOT: far past the end. */
 #define LAYOUT_LIVE_OFFSET (INT64_C(1) << 40)
@@ -160,6 +160,15 @@ struct layout_event_log {
 	struct event_report report[EVENT_KEPT_MAX];
 };
 
+/* Which cards are there, and whether the driver is: sim/machine/presence.h. */
+struct layout_presence {
+	_Atomic uint32_t lost; /* a bit a card */
+	_Atomic uint32_t is_stopped;
+	_Atomic uint32_t starts;
+	_Atomic uint32_t all_losses;
+	_Atomic uint32_t losses[MACHINE_DEVICES_MAX]; /* ever */
+};
+
 struct layout {
 	uint64_t magic;
 	uint32_t version;
@@ -191,6 +200,7 @@ struct layout {
 	struct layout_kept kept[MACHINE_KEPT_MAX];
 	struct layout_device device[MACHINE_DEVICES_MAX];
 	struct layout_event_log events[MACHINE_DEVICES_MAX];
+	struct layout_presence presence;
 	/* Last, for it is large and nearly all of it is never touched. */
 	struct layout_knot knot[MACHINE_PROCESSES_MAX][MACHINE_DEVICES_MAX][LAYOUT_KNOTS];
 };

@@ -10,6 +10,7 @@
 
 #include "sim/machine/event.h"
 #include "sim/machine/inject.h"
+#include "sim/machine/presence.h"
 #include "sim/machine/state_file.h"
 
 const char *machine_kind_name(enum machine_kind kind)
@@ -93,4 +94,5 @@ void machine_reset(struct machine *machine)
 	inject_clear_kernels(machine);
 	inject_clear_counts(machine);
 	event_clear(machine);
+	presence_clear(machine);
 }

@@ -37,7 +37,7 @@
 	}                                                                                         \
 	static nvmlReturn_t symbol##_body(int index, ENTRY_UNPACK params)
 
-/* nvmlInit and its like: `init` takes the number of the function. */
+/* nvmlInit and its like, which are never void: `init` takes the number of the function. */
 #define ENTRY_OPEN(symbol, params, init)    \
 	ENTRY_EXPORT symbol##_fn symbol;    \
 	nvmlReturn_t symbol params          \

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "sim/machine/event.h"
+#include "sim/machine/presence.h"
 #include "sim/nvml/entry.h"
 
 /* What an H200 says it can report (measured). */
@@ -71,6 +72,15 @@ static bool take_event(nvmlEventSet_t set, nvmlEventData_t *ret_data)
 	return false;
 }
 
+/* What a lost card reported before is told first. */
+static bool is_any_lost(nvmlEventSet_t set)
+{
+	for (int i = 0; i < BOARD_DEVICES_MAX; i++)
+		if (set->device[i].types && presence_is_lost(node_machine(), i))
+			return true;
+	return false;
+}
+
 ENTRY_BODY(nvmlEventSetWait, (nvmlEventSet_t set, nvmlEventData_t *data, unsigned int timeout_ms),
 	(set, data, timeout_ms))
 {
@@ -79,6 +89,10 @@ ENTRY_BODY(nvmlEventSetWait, (nvmlEventSet_t set, nvmlEventData_t *data, unsigne
 	if (!is_event_set(set) || !data)
 		return NVML_ERROR_INVALID_ARGUMENT;
 	while (!take_event(set, data)) {
+		if (is_any_lost(set))
+			return NVML_ERROR_GPU_IS_LOST;
+		if (presence_is_stopped(node_machine()))
+			return NVML_ERROR_UNKNOWN;
 		if (machine_now_ns() >= end_ns)
 			return NVML_ERROR_TIMEOUT;
 		poll(NULL, 0, timeout_ms < POLL_MS ? (int)timeout_ms : (int)POLL_MS);

@@ -30,12 +30,21 @@ ENTRY_BODY(nvmlDeviceGetCount, (unsigned int *count), (count))
 }
 ENTRY_ALIAS(nvmlDeviceGetCount_v2, nvmlDeviceGetCount, (unsigned int *count), (count))
 
+/* A card that is lost has no handle. */
+static nvmlReturn_t reply_handle(int index, nvmlDevice_t *ret_device)
+{
+	nvmlReturn_t result = node_check(node_handle(index));
+
+	if (result == NVML_SUCCESS)
+		*ret_device = node_handle(index);
+	return result;
+}
+
 ENTRY_BODY(nvmlDeviceGetHandleByIndex, (unsigned int index, nvmlDevice_t *device), (index, device))
 {
 	if (!device || index >= (unsigned int)node_count())
 		return NVML_ERROR_INVALID_ARGUMENT;
-	*device = node_handle(node_visible((int)index));
-	return NVML_SUCCESS;
+	return reply_handle(node_visible((int)index), device);
 }
 ENTRY_ALIAS(nvmlDeviceGetHandleByIndex_v2, nvmlDeviceGetHandleByIndex,
 	(unsigned int index, nvmlDevice_t *device), (index, device))
@@ -49,10 +58,8 @@ ENTRY_BODY(nvmlDeviceGetHandleByUUID, (const char *uuid, nvmlDevice_t *device), 
 		return NVML_ERROR_INVALID_ARGUMENT;
 	for (int i = 0; i < node_count(); i++) {
 		device_uuid(node_visible(i), text);
-		if (!strcmp(uuid, text)) {
-			*device = node_handle(node_visible(i));
-			return NVML_SUCCESS;
-		}
+		if (!strcmp(uuid, text))
+			return reply_handle(node_visible(i), device);
 	}
 	return NVML_ERROR_NOT_FOUND;
 }
@@ -66,10 +73,8 @@ ENTRY_BODY(
 		return NVML_ERROR_INVALID_ARGUMENT;
 	for (int i = 0; i < node_count(); i++) {
 		device_serial(node_visible(i), text);
-		if (!strcmp(serial, text)) {
-			*device = node_handle(node_visible(i));
-			return NVML_SUCCESS;
-		}
+		if (!strcmp(serial, text))
+			return reply_handle(node_visible(i), device);
 	}
 	return NVML_ERROR_NOT_FOUND;
 }
@@ -93,10 +98,8 @@ ENTRY_BODY(
 	}
 	for (int i = 0; i < node_count(); i++) {
 		board_pci(node_board(), node_visible(i), &device_bus, &device_slot);
-		if (!domain && bus == device_bus && slot == device_slot && !function) {
-			*device = node_handle(node_visible(i));
-			return NVML_SUCCESS;
-		}
+		if (!domain && bus == device_bus && slot == device_slot && !function)
+			return reply_handle(node_visible(i), device);
 	}
 	return NVML_ERROR_NOT_FOUND;
 }

@@ -15,6 +15,7 @@
 
 #include "sim/machine/inject.h"
 #include "sim/machine/lock.h"
+#include "sim/machine/presence.h"
 #include "sim/machine/visible.h"
 #include "sim/nvml/node.h"
 
@@ -28,6 +29,7 @@ static struct {
 	pthread_mutex_t lock;	    /* of init and shutdown */
 	_Atomic unsigned int users; /* read without the lock: see node_enter() */
 	struct machine *machine;
+	uint32_t starts; /* of the driver, when it was attached */
 	char words[64];
 	int visible[BOARD_DEVICES_MAX];
 	int visible_count;
@@ -55,6 +57,7 @@ static nvmlReturn_t attach(void)
 		fprintf(stderr, "libnvidia-ml (simulated): %s\n", why);
 		return NVML_ERROR_DRIVER_NOT_LOADED;
 	}
+	node.starts = presence_starts(node.machine);
 	snprintf(node.words, sizeof(node.words), "%s", words ? words : "");
 	node.visible_count = visible_cards(node_board(), node.visible);
 	for (int i = 0; i < NODE_CALLS; i++)
@@ -91,6 +94,8 @@ nvmlReturn_t node_init(enum node_call call)
 	if (result != NVML_SUCCESS)
 		return result;
 	result = enter_attached(call);
+	if (result == NVML_SUCCESS && presence_is_stopped(node.machine))
+		result = NVML_ERROR_DRIVER_NOT_LOADED;
 	if (result == NVML_SUCCESS)
 		set_users(count_users() + 1);
 	else if (!count_users())
@@ -98,12 +103,16 @@ nvmlReturn_t node_init(enum node_call call)
 	return result;
 }
 
-nvmlReturn_t node_shutdown(void)
+nvmlReturn_t node_shutdown(enum node_call call)
 {
+	nvmlReturn_t result;
 	LOCK_SCOPE(&node.lock);
 
 	if (!count_users())
 		return NVML_ERROR_UNINITIALIZED;
+	result = enter_attached(call);
+	if (result != NVML_SUCCESS)
+		return result;
 	set_users(count_users() - 1);
 	if (!count_users())
 		detach();
@@ -115,7 +124,21 @@ nvmlReturn_t node_enter(enum node_call call)
 	/* Pairs with the release in set_users(). */
 	if (!atomic_load_explicit(&node.users, memory_order_acquire))
 		return NVML_ERROR_UNINITIALIZED;
+	if (presence_is_stopped(node.machine))
+		return NVML_ERROR_DRIVER_NOT_LOADED;
+	/* What was opened of a driver that is gone stays void. */
+	if (presence_starts(node.machine) != node.starts)
+		return NVML_ERROR_UNKNOWN;
 	return enter_attached(call);
+}
+
+nvmlReturn_t node_check(nvmlDevice_t device)
+{
+	int index = node_index(device);
+
+	if (index < 0)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	return presence_is_lost(node.machine, index) ? NVML_ERROR_GPU_IS_LOST : NVML_SUCCESS;
 }
 
 nvmlReturn_t node_enter_device(enum node_call call, nvmlDevice_t device, int *ret_index)
@@ -125,7 +148,7 @@ nvmlReturn_t node_enter_device(enum node_call call, nvmlDevice_t device, int *re
 	if (result != NVML_SUCCESS)
 		return result;
 	*ret_index = node_index(device);
-	return *ret_index >= 0 ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
+	return node_check(device);
 }
 
 const struct board *node_board(void)

@@ -20,12 +20,15 @@ enum node_call {
  * the real library the last shutdown must not race with other calls.
  */
 nvmlReturn_t node_init(enum node_call call);
-nvmlReturn_t node_shutdown(void);
+nvmlReturn_t node_shutdown(enum node_call call);
 
 /* The start of every other function: refused before init, counted, and told an injected fault. */
 nvmlReturn_t node_enter(enum node_call call);
 /* The same, and the index behind a handle; a handle that is none of ours is an invalid argument. */
 nvmlReturn_t node_enter_device(enum node_call call, nvmlDevice_t device, int *ret_index);
+
+/* Whether a handle is of a device, which is there: SUCCESS, INVALID_ARGUMENT or GPU_IS_LOST. */
+nvmlReturn_t node_check(nvmlDevice_t device);
 
 /* Between init and shutdown. */
 const struct board *node_board(void);

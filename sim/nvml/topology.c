@@ -59,12 +59,23 @@ static nvmlGpuTopologyLevel_t ancestor(int a, int b)
 	return levels[topology_level(node_board(), a, b)];
 }
 
+static nvmlReturn_t check_pair(nvmlDevice_t a, nvmlDevice_t b, const void *ret_value)
+{
+	nvmlReturn_t result = node_check(a);
+
+	if (result == NVML_SUCCESS)
+		result = node_check(b);
+	return ret_value || result != NVML_SUCCESS ? result : NVML_ERROR_INVALID_ARGUMENT;
+}
+
 /* A machine of one card has no topology to tell (measured). */
 ENTRY_BODY(nvmlDeviceGetTopologyCommonAncestor,
 	(nvmlDevice_t a, nvmlDevice_t b, nvmlGpuTopologyLevel_t *level), (a, b, level))
 {
-	if (node_index(a) < 0 || node_index(b) < 0 || !level)
-		return NVML_ERROR_INVALID_ARGUMENT;
+	nvmlReturn_t result = check_pair(a, b, level);
+
+	if (result != NVML_SUCCESS)
+		return result;
 	if (node_count() == 1)
 		return NVML_ERROR_NOT_SUPPORTED;
 	*level = ancestor(node_index(a), node_index(b));
@@ -114,8 +125,11 @@ ENTRY_BODY(nvmlDeviceGetP2PStatus,
 	(nvmlDevice_t a, nvmlDevice_t b, nvmlGpuP2PCapsIndex_t index, nvmlGpuP2PStatus_t *status),
 	(a, b, index, status))
 {
-	if (node_index(a) < 0 || node_index(b) < 0 || !status ||
-		(unsigned int)index > NVML_P2P_CAPS_INDEX_UNKNOWN)
+	nvmlReturn_t result = check_pair(a, b, status);
+
+	if (result != NVML_SUCCESS)
+		return result;
+	if ((unsigned int)index > NVML_P2P_CAPS_INDEX_UNKNOWN)
 		return NVML_ERROR_INVALID_ARGUMENT;
 	*status = peer_status(node_index(a), node_index(b), index);
 	return NVML_SUCCESS;
@@ -123,8 +137,10 @@ ENTRY_BODY(nvmlDeviceGetP2PStatus,
 
 ENTRY_BODY(nvmlDeviceOnSameBoard, (nvmlDevice_t a, nvmlDevice_t b, int *is_same), (a, b, is_same))
 {
-	if (node_index(a) < 0 || node_index(b) < 0 || !is_same)
-		return NVML_ERROR_INVALID_ARGUMENT;
+	nvmlReturn_t result = check_pair(a, b, is_same);
+
+	if (result != NVML_SUCCESS)
+		return result;
 	*is_same = topology_level(node_board(), node_index(a), node_index(b)) <= TOPOLOGY_BOARD;
 	return NVML_SUCCESS;
 }

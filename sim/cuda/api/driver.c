@@ -7,6 +7,19 @@
 #include "sim/cuda/model/memory/pool.h"
 #include "sim/machine/mps_client.h"
 
+/* Cards that are lost are not counted, and without the driver there are none. */
+static int keep_present(int indices[MACHINE_DEVICES_MAX], int count)
+{
+	int kept = 0;
+
+	if (presence_is_stopped(driver.machine))
+		return 0;
+	for (int i = 0; i < count; i++)
+		if (!presence_is_lost(driver.machine, indices[i]))
+			indices[kept++] = indices[i];
+	return kept;
+}
+
 /* Under init_lock. */
 static CUresult start(void)
 {
@@ -16,7 +29,9 @@ static CUresult start(void)
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	count = visible_parse(getenv("CUDA_VISIBLE_DEVICES"), driver.board, indices);
+	driver.losses = presence_all_losses(driver.machine);
+	count = keep_present(
+		indices, visible_parse(getenv("CUDA_VISIBLE_DEVICES"), driver.board, indices));
 	if (count == 0)
 		return CUDA_ERROR_NO_DEVICE;
 	if (machine_join(driver.machine) != 0)

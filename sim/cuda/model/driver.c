@@ -85,3 +85,21 @@ struct device *driver_find_index(int index)
 	}
 	return NULL;
 }
+
+/*
+ * What a call answers then is estimated: programs on a card that fell off the bus report an unknown error. It is
+ * one for all of the process's calls, and for good.
+ */
+CUresult driver_check_lost(void)
+{
+	/* Relaxed, all: it becomes true once, and the next call looks, too. */
+	for (int i = 0; i < driver.device_count; i++) {
+		uint32_t then =
+			atomic_load_explicit(&driver.device[i].losses, memory_order_relaxed);
+
+		if (then && presence_losses(driver.machine, driver.device[i].index) + 1 != then)
+			atomic_store_explicit(&driver.has_lost, true, memory_order_relaxed);
+	}
+	return atomic_load_explicit(&driver.has_lost, memory_order_relaxed) ? CUDA_ERROR_UNKNOWN
+									    : CUDA_SUCCESS;
+}

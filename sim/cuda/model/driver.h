@@ -11,6 +11,7 @@
 #include "sim/machine/inject.h"
 #include "sim/machine/lock.h"
 #include "sim/machine/machine.h"
+#include "sim/machine/presence.h"
 
 /*
  * Two kinds of locks, taken in this order:
@@ -31,14 +32,18 @@ struct device {
 	struct context *primary; /* made at the first retain, then kept for ever */
 	uint32_t primary_refs;
 	uint32_t primary_flags;
-	uint32_t contexts;	/* alive */
+	uint32_t contexts; /* alive */
+	_Atomic uint32_t
+		losses; /* of the card and one, when its first context came to life; 0: none lives */
 	bool is_initialised_on; /* cuInit's bytes are taken */
 	struct pool *default_pool;
 	struct pool *current_pool;
 };
 
 struct driver {
-	_Atomic int stage; /* enum driver_stage */
+	_Atomic int stage;     /* enum driver_stage */
+	uint32_t losses;       /* of all cards, when the process began */
+	_Atomic bool has_lost; /* a card with a context of this process: nothing works any more */
 	struct machine *machine;
 	const struct board *board;
 	int device_count;
@@ -63,6 +68,9 @@ CUresult driver_attach(void);
 /* The same under init_lock. */
 CUresult driver_attach_locked(void);
 
+/* Some card was lost since the process began: whether this process had a context there. */
+CUresult driver_check_lost(void);
+
 /* The start of every call after cuInit: counts it, applies faults. CUDA_SUCCESS: go on. */
 static inline CUresult driver_enter(unsigned int call)
 {
@@ -71,6 +79,9 @@ static inline CUresult driver_enter(unsigned int call)
 		    atomic_load_explicit(&driver.stage, memory_order_acquire) != DRIVER_READY, 0))
 		return CUDA_ERROR_NOT_INITIALIZED;
 	machine_wait_running(driver.machine);
+	if (__builtin_expect(presence_all_losses(driver.machine) != driver.losses, 0) &&
+		driver_check_lost() != CUDA_SUCCESS)
+		return CUDA_ERROR_UNKNOWN;
 	return (CUresult)inject_enter(driver.machine, call);
 }
 

@@ -166,6 +166,31 @@ static void an_event_names_its_card(void **state)
 	assert_says("\"numa_node\":0");
 }
 
+static void a_card_and_the_driver_go_and_come(void **state)
+{
+	run("card lose --device 1");
+	assert_int_equal(status, 0);
+	run("smi -L");
+	assert_int_not_equal(status, 0);
+	assert_says("lost");
+	run("card return --device 1");
+	run("smi -L");
+	assert_int_equal(status, 0);
+	run("card lose --device 2");
+	assert_int_equal(status, 1);
+	run("card find");
+	assert_int_equal(status, 2);
+	run("driver stop");
+	assert_int_equal(status, 0);
+	run("smi -L");
+	assert_int_not_equal(status, 0);
+	run("driver start");
+	run("smi -L");
+	assert_int_equal(status, 0);
+	run("driver");
+	assert_int_equal(status, 2);
+}
+
 static void kernel_sets_a_duration(void **state)
 {
 	run("kernel saxpy 1.5ms");
@@ -275,6 +300,7 @@ int main(void)
 		TEST(reset_refuses_while_memory_is_held),
 		TEST(inject_lists_and_clears_rules),
 		TEST(an_event_names_its_card),
+		TEST(a_card_and_the_driver_go_and_come),
 		TEST(kernel_sets_a_duration),
 		TEST(smi_shows_devices_and_processes),
 		TEST(a_wrong_word_is_named),

@@ -49,6 +49,8 @@ CUresult context_activate(struct context *context, unsigned int flags)
 	struct device *device = context->device;
 	uint64_t bytes[MACHINE_KINDS_USED] = {0};
 
+	if (presence_is_lost(driver.machine, device->index) || presence_is_stopped(driver.machine))
+		return CUDA_ERROR_UNKNOWN;
 	bytes[MACHINE_CONTEXT] = driver.board->context_bytes;
 	bytes[MACHINE_CONTEXT_EXTRA] = driver.board->context_extra_bytes;
 	if (machine_grow_kinds(driver.machine, device->index, bytes) != 0)
@@ -62,6 +64,10 @@ CUresult context_activate(struct context *context, unsigned int flags)
 	for (int i = 0; i < CONTEXT_LIMITS; i++)
 		context_set_limit(context, (CUlimit)i, limits[i]);
 	timeline_init(context);
+	/* Relaxed: driver_check_lost() says why. */
+	if (!device->contexts)
+		atomic_store_explicit(&device->losses,
+			presence_losses(driver.machine, device->index) + 1, memory_order_relaxed);
 	machine_set_contexts(driver.machine, device->index, ++device->contexts);
 	/* Pairs with the acquire in context_is_alive(). */
 	atomic_store_explicit(&context->is_alive, 1, memory_order_release);
@@ -92,6 +98,9 @@ void context_end(struct context *context)
 	context->graph_bytes = 0;
 	context->graph_code_bytes = 0;
 	machine_set_contexts(driver.machine, device->index, --device->contexts);
+	/* Relaxed: as above. */
+	if (!device->contexts)
+		atomic_store_explicit(&device->losses, 0, memory_order_relaxed);
 	machine_shrink(driver.machine, device->index, MACHINE_CONTEXT, driver.board->context_bytes);
 	machine_shrink(driver.machine, device->index, MACHINE_CONTEXT_EXTRA,
 		driver.board->context_extra_bytes);

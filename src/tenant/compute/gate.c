@@ -150,7 +150,7 @@ void gate_copy_slowly(CUstream stream, uint64_t bytes)
 	struct stream_state *s;
 
 	if (is_on(clock_ticks()) && !capture_is_on(stream)) {
-		s = streams_enter(stream);
+		s = streams_enter_if_known(stream);
 		if (s) {
 			wait_while_suspended(s);
 			if (bytes >= GATE_COPY_BYTES) {
@@ -178,7 +178,7 @@ void gate_wait_begin_slowly(CUstream stream, bool is_all, struct gate_wait *ret_
 		return;
 	}
 	if (!is_all && stream != GATE_ANY_STREAM)
-		s = streams_enter(stream);
+		s = streams_enter_if_known(stream);
 	if (s) {
 		if (!capture_is_on(stream))
 			stream_state_note_wait(s, false, ret_wait->since_ns);

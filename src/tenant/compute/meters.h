@@ -35,6 +35,7 @@ struct meter {
 	struct meter_counts counts;
 	struct credit credit;
 	struct spans spans;
+	struct doubts doubts;
 	uint64_t since_ns; /* as said in the region */
 	uint32_t waits;	   /* of threads for the device, under way */
 	struct limits limits;

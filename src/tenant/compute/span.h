@@ -31,6 +31,12 @@ struct spans {
 #define SPANS_NULL {.overlap_permille = 1000}
 /* clang-format on */
 
+/* What streams' work is not believed, as doubt() has it. Of a meter; written by stream_state.c alone. */
+struct doubts {
+	uint32_t pauses;   /* so many, of any stream, are followed by single pieces of work */
+	uint64_t until_ns; /* and all that come until then */
+};
+
 struct meter;
 
 /*

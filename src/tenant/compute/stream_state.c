@@ -135,7 +135,7 @@ void stream_state_open(struct stream_state *s, bool is_alone, uint64_t now_ns)
 static void charge(struct stream_state *s, const struct span *span, uint64_t now_ns)
 {
 	if (span_charge(s->meter, span, now_ns))
-		s->doubted_pauses = DOUBTED_WHEN_SHOWN;
+		s->meter->doubts.pauses = DOUBTED_WHEN_SHOWN;
 }
 
 static void end_batch(struct stream_state *s)
@@ -341,19 +341,40 @@ void stream_state_break(struct stream_state *s, uint64_t now_ns)
 	s->is_chained = false;
 }
 
+/* Whether its last work is charged as estimated, if it is not seen to end; and of these, which are doubted. */
+static bool draw_doubt(const struct stream_state *s, uint64_t now_ns)
+{
+	bool is_estimated = s->is_open && s->batch->launches && !s->is_waited_for;
+
+	if (!is_estimated || hash_u64(now_ns) % DOUBTED)
+		return false;
+	s->meter->doubts.until_ns = now_ns + DOUBTED_TIMES * (now_ns - s->last_ns);
+	return true;
+}
+
 /*
  * The program's work comes after a pause. Its last work before that is charged as estimated, as nothing tells
  * when it ended, unless the program waited for it. So that estimates can be relied upon, the first
- * work after a pause is measured by itself, and after some pauses, which nobody can foresee, each piece is.
+ * work after a pause is measured by itself, and after some pauses, which nobody can foresee, each piece is, in all
+ * streams: the next long one may be given to another.
  */
 static void doubt(struct stream_state *s, uint64_t now_ns)
 {
-	bool is_estimated = s->is_open && s->batch->launches && !s->is_waited_for;
-	bool is_doubted = s->doubted_pauses || (is_estimated && hash_u64(now_ns) % DOUBTED == 0);
+	struct doubts *doubts = &s->meter->doubts;
+	bool is_doubted = draw_doubt(s, now_ns) || doubts->pauses || now_ns < doubts->until_ns;
+	uint64_t pause_ns = s->last_ns ? now_ns - s->last_ns : 0;
 
-	s->doubted_pauses -= s->doubted_pauses != 0;
+	doubts->pauses -= doubts->pauses != 0;
 	s->single_count = is_doubted ? UINT32_MAX : 1;
-	s->doubted_until_ns = now_ns + DOUBTED_TIMES * (now_ns - s->last_ns);
+	s->doubted_until_ns = now_ns + DOUBTED_TIMES * pause_ns;
+	if (s->doubted_until_ns < doubts->until_ns)
+		s->doubted_until_ns = doubts->until_ns;
+}
+
+void stream_state_give_up(struct stream_state *s, uint64_t now_ns)
+{
+	(void)draw_doubt(s, now_ns);
+	stream_state_break(s, now_ns);
 }
 
 void stream_state_note_pause(struct stream_state *s, uint64_t now_ns)

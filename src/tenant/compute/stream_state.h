@@ -75,8 +75,7 @@ struct stream_state {
 	bool has_stream; /* else its stream is gone */
 	uint32_t use;	 /* counts the streams that it was for */
 	uint32_t users;	 /* calls that come back to it: until then it is for no other stream */
-	uint32_t doubted_pauses;   /* so many are followed by single pieces of work */
-	uint64_t doubted_until_ns; /* until when these are */
+	uint64_t doubted_until_ns; /* until then each piece of work is a batch */
 	uint32_t filling;	   /* of the meter's credit by which it last opened a batch */
 	CUstream stream;
 	CUcontext context;
@@ -109,6 +108,9 @@ void stream_state_close(struct stream_state *s);
 
 /* The stream was idle since its last work, or is another from now on: charges the open batch by its estimate. */
 void stream_state_break(struct stream_state *s, uint64_t now_ns);
+
+/* The same where work may never come to the stream again: its estimate is doubted here, too. */
+void stream_state_give_up(struct stream_state *s, uint64_t now_ns);
 
 /*
  * Work comes. If it comes after a pause (the driver is asked where in doubt), the open batch ends as above, and what

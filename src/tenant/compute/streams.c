@@ -10,6 +10,7 @@
 #include "tenant/compute/streams.h"
 
 #include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/fault.h"
@@ -48,16 +49,18 @@ static bool is_state_of(
 }
 
 /* Nobody comes back to a stream that has been idle for so long, or it is found anew at little cost. */
-#define IDLE_NS 10000000u
+#define IDLE_NS	 10000000u
 
-static bool is_free(const struct stream_state *s, uint64_t now_ns)
+#define PLACE_NS 200000 /* between two looks for a place */
+
+static bool is_free(const struct stream_state *s, uint64_t idle_ns, uint64_t now_ns)
 {
 	if (!s->is_used)
 		return true;
 	/* What drains an open batch is an estimate. */
 	return !s->users && stream_state_is_drained(s, now_ns) &&
 	       (!s->has_stream ||
-		       (s->last_ns + IDLE_NS < now_ns && (!s->is_open || stream_state_is_done(s))));
+		       (s->last_ns + idle_ns < now_ns && (!s->is_open || stream_state_is_done(s))));
 }
 
 void streams_collect(struct meter *m, uint64_t now_ns)
@@ -128,17 +131,42 @@ bool streams_drain(struct meter *m, uint64_t now_ns)
 	return are_idle;
 }
 
-/* With the meter's lock: a stream state for another stream, or NULL. */
-static struct stream_state *take_state(struct meter *m, uint64_t now_ns)
+void streams_note_others(const struct stream_state *work, uint64_t now_ns)
 {
-	streams_collect(m, now_ns);
-	for (unsigned i = 0; i < STREAMS_MAX; i++) {
+	struct streams *streams = &work->meter->streams;
+
+	for (unsigned i = 0; i < streams->high; i++) {
+		struct stream_state *s = &streams->at[i];
+
+		if (s == work || !s->is_open || s->is_waited_for || s->thread ||
+			!s->batch->launches || now_ns <= s->last_ns + STREAM_PAUSE_NS ||
+			capture_is_on(s->stream))
+			continue;
+		if (stream_state_is_done(s))
+			stream_state_give_up(s, now_ns);
+		else if (is_reachable(s))
+			stream_state_close(s);
+	}
+}
+
+static bool has_state(const struct meter *m, CUcontext context)
+{
+	for (unsigned i = 0; i < m->streams.high; i++)
+		if (m->streams.at[i].is_used && m->streams.at[i].context == context)
+			return true;
+	return false;
+}
+
+static struct stream_state *take_idle(
+	struct meter *m, unsigned places, uint64_t idle_ns, uint64_t now_ns)
+{
+	for (unsigned i = 0; i < places; i++) {
 		struct stream_state *s = &m->streams.at[i];
 
-		if (!is_free(s, now_ns))
+		if (!is_free(s, idle_ns, now_ns))
 			continue;
 		if (s->is_used) {
-			stream_state_break(s, now_ns);
+			stream_state_give_up(s, now_ns);
 			stream_state_free(s);
 		}
 		if (i >= m->streams.high)
@@ -146,6 +174,17 @@ static struct stream_state *take_state(struct meter *m, uint64_t now_ns)
 		return s;
 	}
 	return NULL;
+}
+
+/* With the meter's lock: a stream state for another stream, or NULL. */
+static struct stream_state *take_state(struct meter *m, CUcontext context, uint64_t now_ns)
+{
+	unsigned places = STREAMS_MAX - (has_state(m, context) ? STREAMS_SPARE : 0);
+	struct stream_state *s;
+
+	streams_collect(m, now_ns);
+	s = take_idle(m, places, IDLE_NS, now_ns);
+	return s ? s : take_idle(m, places, 0, now_ns);
 }
 
 static bool is_timebase_used(const struct meter *m, const struct timebase *base)
@@ -189,9 +228,22 @@ static void give_state(struct stream_state *s, struct meter *m, CUstream stream,
 	s->timebase = context ? timebase_of(m, context) : NULL;
 }
 
+/* Whether events tell of all that the stream was given. */
+static bool is_told(struct stream_state *s)
+{
+	if (s->is_open && is_reachable(s) && !capture_is_on(s->stream))
+		stream_state_close(s);
+	if (s->is_open || s->has_no_events)
+		return false;
+	for (unsigned i = 0; i < s->pending; i++)
+		if (!s->batches[(s->first + i) % STREAM_BATCHES].is_timed)
+			return false;
+	return true;
+}
+
 /*
  * More streams work at the same time than can be told apart: one gives its state away. Events tell of the work that it
- * was given, and none of them is of another context.
+ * was given, and none of them is of another context. NULL: none can.
  */
 static struct stream_state *take_over(
 	struct meter *m, CUstream stream, CUcontext context, const void *thread)
@@ -201,20 +253,18 @@ static struct stream_state *take_over(
 	for (unsigned i = 0; i < STREAMS_MAX; i++) {
 		struct stream_state *s = &m->streams.at[(from + i) % STREAMS_MAX];
 
-		if (s->users || s->context != context || s->thread || s->has_no_events)
-			continue;
-		stream_state_close(s);
-		if (s->is_open || s->has_no_events)
+		if (!s->is_used || s->users || s->context != context ||
+			s->pending == STREAM_PENDING || !is_told(s))
 			continue;
 		s->is_chained = false;
 		s->use++;
 		give_state(s, m, stream, context, thread);
 		return s;
 	}
-	return &m->streams.at[from];
+	return NULL;
 }
 
-/* With the meter's lock. */
+/* With the meter's lock; NULL where there is no place. */
 static struct stream_state *find_in(
 	struct meter *m, CUstream stream, CUcontext context, const void *thread)
 {
@@ -223,7 +273,7 @@ static struct stream_state *find_in(
 	for (unsigned i = 0; i < m->streams.high; i++)
 		if (is_state_of(&m->streams.at[i], stream, context, thread))
 			return &m->streams.at[i];
-	s = take_state(m, clock_now_ns());
+	s = take_state(m, context, clock_now_ns());
 	FAULT("gate: stream state taken");
 	if (!s)
 		return take_over(m, stream, context, thread);
@@ -270,10 +320,29 @@ static bool find_current(CUcontext *ret_context)
 	return true;
 }
 
+static struct stream_state *find_or_wait(
+	struct meter *m, CUstream stream, CUcontext context, const void *thread, bool may_wait)
+{
+	const struct timespec rest = {.tv_nsec = PLACE_NS};
+	struct stream_state *s;
+
+	for (;;) {
+		lock_enter(&m->lock);
+		s = find_in(m, stream, context, thread);
+		if (s)
+			return s;
+		lock_leave(&m->lock);
+		if (!may_wait)
+			return NULL;
+		nanosleep(&rest, NULL);
+	}
+}
+
 /* The stream decides about context and device, whichever is current. */
-static struct stream_state *enter_slowly(CUstream stream, CUcontext context)
+static struct stream_state *enter_slowly(CUstream stream, CUcontext context, bool may_wait)
 {
 	const void *thread = thread_of(stream);
+	struct stream_state *s;
 	struct meter *m;
 
 	if (!context)
@@ -283,16 +352,13 @@ static struct stream_state *enter_slowly(CUstream stream, CUcontext context)
 	m = meter_of_context(context);
 	if (!m)
 		return NULL;
-	lock_enter(&m->lock);
-	recent.state = find_in(m, stream, context, thread);
-	recent.use = recent.state->use;
-	recent.meter = m;
-	recent.stream = stream;
-	recent.context = context;
-	return recent.state;
+	s = find_or_wait(m, stream, context, thread, may_wait);
+	if (s)
+		recent = (struct recent){stream, context, m, s, s->use};
+	return s;
 }
 
-struct stream_state *streams_enter(CUstream stream)
+static struct stream_state *enter(CUstream stream, bool may_wait)
 {
 	CUcontext context = NULL;
 
@@ -305,7 +371,17 @@ struct stream_state *streams_enter(CUstream stream)
 			return recent.state;
 		lock_leave(&recent.meter->lock);
 	}
-	return enter_slowly(stream, context);
+	return enter_slowly(stream, context, may_wait);
+}
+
+struct stream_state *streams_enter(CUstream stream)
+{
+	return enter(stream, true);
+}
+
+struct stream_state *streams_enter_if_known(CUstream stream)
+{
+	return enter(stream, false);
 }
 
 void streams_leave(struct stream_state *s)

@@ -7,7 +7,8 @@
 
 #include "tenant/compute/stream_state.h"
 
-#define STREAMS_MAX 128 /* that are told apart; PyTorch's pools have 96 */
+#define STREAMS_MAX   128 /* that are told apart; PyTorch's pools have 96 */
+#define STREAMS_SPARE 8	  /* of them, for contexts that have none */
 #define STREAMS_CONTEXTS \
 	8 /* of a device, whose events are placed on the host's clock each by itself */
 
@@ -19,8 +20,14 @@ struct streams {
 
 struct meter;
 
-/* The stream's state, with its meter's lock; NULL where the driver knows no context: it will say so itself. */
+/*
+ * The stream's state, with its meter's lock; NULL where the driver knows no context: it will say so itself. Where all places
+ * are in use, waits for one.
+ */
 struct stream_state *streams_enter(CUstream stream);
+
+/* The same for what gives no work; NULL also where there is no place, and so nothing known of the stream. */
+struct stream_state *streams_enter_if_known(CUstream stream);
 void streams_leave(struct stream_state *s);
 
 /* Charges the closed batches of all streams that are done. */
@@ -40,6 +47,12 @@ bool streams_are_others_idle(const struct stream_state *s, uint64_t now_ns);
 
 /* The same of all, and lets events tell when what is in open batches ends. */
 bool streams_drain(struct meter *meter, uint64_t now_ns);
+
+/*
+ * Work comes to the stream. What others were given last, a while ago, gets an event that tells when it ends; where they are
+ * idle already, it is charged as estimated, whether work ever comes there again or not.
+ */
+void streams_note_others(const struct stream_state *s, uint64_t now_ns);
 
 /* This thread is about to wait for the work of the current context, or for something in the stream that it used last. */
 void streams_wait_begins(struct meter *meter, bool is_all, uint64_t now_ns);

@@ -282,7 +282,7 @@ static int read_document(struct file *file, const char *flags[FLAG_COUNT])
 	yaml_node_t *root = yaml_document_get_root_node(&file->document);
 	int result;
 
-	if (!root)
+	if (!root || is_nothing(root))
 		return 0; /* an empty file says nothing */
 	if (root->type != YAML_MAPPING_NODE)
 		return refuse(file, root, "", "", "sections with keys are right");

@@ -8,16 +8,20 @@
 #include <string.h>
 
 #include "base/parse.h"
+#include "policy/share.h"
 
 #define ROW(section_, field_, key_, kind_, least_, most_, otherwise_, of_nodes) \
-	{.section = (section_),                                                 \
+	{                                                                       \
+		.section = (section_),                                          \
 		.key = (key_),                                                  \
 		.otherwise = (otherwise_),                                      \
 		.kind = KEY_##kind_,                                            \
 		.is_of_nodes = (of_nodes),                                      \
 		.offset = offsetof(struct config, field_),                      \
 		.least = (least_),                                              \
-		.most = (most_)},
+		.most = (most_),                                                \
+		.bounds = "a number from " #least_ " to " #most_ " is right",   \
+	},
 
 const struct key_row config_keys[] = {
 #define KEY(...)      ROW(__VA_ARGS__, false)
@@ -102,16 +106,32 @@ static bool read_real(const char *text, double *ret_number)
 	return true;
 }
 
+/* Letters and digits, and in between marks of names. */
+static bool is_name(const char *text, size_t length, size_t most)
+{
+	static const char plain[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+
+	if (!length || length > most || !strchr(plain, text[0]) || !strchr(plain, text[length - 1]))
+		return false;
+	for (size_t i = 0; i < length; i++)
+		if (!strchr(plain, text[i]) && !strchr("-_.", text[i]))
+			return false;
+	return true;
+}
+
 bool config_is_resource(const char *text)
 {
-	static const char letters[] =
-		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
-	size_t domain = strspn(text, letters), name;
+	size_t domain = strcspn(text, "/");
 
-	if (!domain || domain > 253 || text[domain] != '/')
-		return false;
-	name = strspn(text + domain + 1, letters);
-	return name && name <= 63 && !text[domain + 1 + name];
+	return text[domain] && is_name(text, domain, 253) &&
+	       is_name(text + domain + 1, strlen(text + domain + 1), 63);
+}
+
+/* As a share file can name it. */
+static bool is_path(const char *text)
+{
+	return *text == '/' && strlen(text) < SHARE_PATH_BYTES && !strpbrk(text, " \t\r\n");
 }
 
 static bool read_policy(const char *text, unsigned *ret_policy)
@@ -152,6 +172,9 @@ int config_set(
 		return *ret_right ? -EINVAL : set_text(config, text, field);
 	case KEY_TEXT:
 		return set_text(config, text, field);
+	case KEY_PATH:
+		*ret_right = is_path(text) ? NULL : "an absolute path without white space";
+		return *ret_right ? -EINVAL : set_text(config, text, field);
 	case KEY_SWITCH:
 		*ret_right = config_read_switch(text, field) ? NULL : "true or false";
 		break;
@@ -161,13 +184,13 @@ int config_set(
 	case KEY_WHOLE:
 		if (!config_read_whole(text, &whole) || (double)whole < row->least ||
 			(double)whole > row->most)
-			*ret_right = "a whole number within its bounds";
+			*ret_right = row->bounds;
 		else
 			*(int64_t *)field = whole;
 		break;
 	case KEY_REAL:
 		if (!read_real(text, &real) || real < row->least || real > row->most)
-			*ret_right = "a number within its bounds";
+			*ret_right = row->bounds;
 		else
 			*(double *)field = real;
 		break;

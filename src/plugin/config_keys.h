@@ -9,7 +9,7 @@
 #include "base/err.h"
 #include "plugin/config.h"
 
-enum key_kind { KEY_NAME, KEY_TEXT, KEY_SWITCH, KEY_WHOLE, KEY_REAL, KEY_POLICY };
+enum key_kind { KEY_NAME, KEY_TEXT, KEY_PATH, KEY_SWITCH, KEY_WHOLE, KEY_REAL, KEY_POLICY };
 
 struct key_row {
 	const char *section, *key, *otherwise;
@@ -17,6 +17,7 @@ struct key_row {
 	bool is_of_nodes; /* a node's own entry may say it */
 	size_t offset;	  /* in struct config */
 	double least, most;
+	const char *bounds; /* in words */
 };
 
 extern const struct key_row config_keys[];

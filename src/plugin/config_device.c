@@ -10,7 +10,9 @@
 #include "base/log.h"
 #include "plugin/config_keys.h"
 
-#define LOG_TOPIC LOG_OPTIONS
+#define LOG_TOPIC  LOG_OPTIONS
+#define DEPTH_MOST 200
+#define KEYS_MOST  1000
 
 struct file {
 	struct config *config;
@@ -74,6 +76,8 @@ static int check_keys(struct file *file, const yaml_node_t *mapping, const char 
 	const yaml_node_pair_t *start = mapping->data.mapping.pairs.start;
 	size_t count = (size_t)(mapping->data.mapping.pairs.top - start);
 
+	if (count > KEYS_MOST)
+		return refuse(file, mapping, section, "", "there are too many keys");
 	for (size_t i = 0; i < count; i++) {
 		const char *name = text_of(node_at(file, start[i].key));
 
@@ -296,6 +300,20 @@ static int read_document(struct file *file, const char *flags[FLAG_COUNT])
 	return result ? result : read_flags(file, flags);
 }
 
+/* The time that libyaml takes grows with the square of the brackets that are open. Those in texts are counted, too. */
+static bool is_too_deep(const char *text, size_t bytes)
+{
+	unsigned open = 0;
+
+	for (size_t i = 0; i < bytes; i++) {
+		open += text[i] == '[' || text[i] == '{';
+		open -= open && (text[i] == ']' || text[i] == '}');
+		if (open > DEPTH_MOST)
+			return true;
+	}
+	return false;
+}
+
 int config_read_device_file(struct config *config, const char *text, size_t bytes,
 	const char *flags[FLAG_COUNT], struct err *err)
 {
@@ -303,6 +321,9 @@ int config_read_device_file(struct config *config, const char *text, size_t byte
 	yaml_parser_t parser;
 	int result;
 
+	if (is_too_deep(text, bytes))
+		return err_set(err, EINVAL, "%.200s: more than %d brackets are open at once",
+			file.name, DEPTH_MOST);
 	if (!yaml_parser_initialize(&parser))
 		return -ENOMEM;
 	yaml_parser_set_input_string(&parser, (const unsigned char *)text, bytes);

@@ -242,6 +242,13 @@ static void hostile_files_are_answered(void **state)
 	snprintf(text + used, sizeof(text) - used,
 		"nvidia:\n  migProfileAllowlist: *a39\n  deviceSplitCount: 3\n");
 	assert_int_equal(read_sources(&s, &config, &err), -EINVAL);
+	for (used = 0; used < 100000; used += 2)
+		memcpy(text + used, "- ", 2);
+	text[used] = '\0';
+	assert_int_equal(read_sources(&s, &config, &err), -EINVAL);
+	for (used = 0; used < 180000;)
+		used += (size_t)sprintf(text + used, "k%zu:\n", used);
+	assert_int_equal(read_sources(&s, &config, &err), -EINVAL);
 	/* a mapping within itself */
 	REFUSED("nvidia.deviceSplitCount", .device = "nvidia: &n\n  deviceSplitCount: *n\n");
 }

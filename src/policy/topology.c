@@ -46,20 +46,11 @@ struct search {
 	bool is_first; /* of those that are as good as the best, this is the first */
 };
 
-static void begin(struct search *s, const struct topology *t, const struct topology_wish *w)
+static void set_score(struct search *s, unsigned i, unsigned j, unsigned score)
 {
-	s->count = w->count;
-	s->must = w->must;
-	s->wanted = w->wanted;
-	s->most = 0;
-	s->steps_left = STEPS_MAX;
-	for (unsigned i = 0; i < w->count; i++)
-		for (unsigned j = 0; j < w->count; j++) {
-			s->score[i][j] = topology_score(t, w->free[i], w->free[j]) +
-					 topology_score(t, w->free[j], w->free[i]);
-			if (s->score[i][j] > s->most)
-				s->most = s->score[i][j];
-		}
+	s->score[i][j] = s->score[j][i] = score;
+	if (score > s->most)
+		s->most = score;
 }
 
 static bool has(uint64_t set, unsigned place)
@@ -176,21 +167,58 @@ static void choose_many(struct search *s)
 	try_from(s, 0, 0, 0);
 }
 
+static bool is_possible(const struct topology_wish *wish)
+{
+	return wish->wanted && wish->wanted <= wish->count && wish->must <= wish->wanted &&
+	       wish->count <= TOPOLOGY_MAX;
+}
+
+/* The scores are set. */
+static void choose(struct search *s, const struct topology_wish *wish, unsigned *ret_devices)
+{
+	s->count = wish->count;
+	s->must = wish->must;
+	s->wanted = wish->wanted;
+	s->steps_left = STEPS_MAX;
+	if (wish->wanted > 1 || wish->must)
+		choose_many(s);
+	else
+		choose_one(s);
+	for (unsigned i = 0; i < wish->count; i++)
+		if (has(s->best, i))
+			*ret_devices++ = wish->free[i];
+}
+
 int topology_choose(
 	const struct topology *topology, const struct topology_wish *wish, unsigned *ret_devices)
 {
+	const unsigned *free = wish->free;
 	struct search search = {.best = 0};
 
-	if (!wish->wanted || wish->wanted > wish->count || wish->must > wish->wanted ||
-		wish->count > TOPOLOGY_MAX)
+	if (!is_possible(wish))
 		return -EINVAL;
-	begin(&search, topology, wish);
-	if (wish->wanted > 1 || wish->must)
-		choose_many(&search);
-	else
-		choose_one(&search);
 	for (unsigned i = 0; i < wish->count; i++)
-		if (has(search.best, i))
-			*ret_devices++ = wish->free[i];
+		for (unsigned j = 0; j <= i; j++)
+			set_score(&search, i, j,
+				topology_score(topology, free[i], free[j]) +
+					topology_score(topology, free[j], free[i]));
+	choose(&search, wish, ret_devices);
+	return 0;
+}
+
+int topology_choose_scored(const uint32_t *scores, unsigned device_count,
+	const struct topology_wish *wish, unsigned *ret_devices)
+{
+	const unsigned *free = wish->free;
+	struct search search = {.best = 0};
+
+	if (!is_possible(wish))
+		return -EINVAL;
+	for (unsigned i = 0; scores && i < wish->count; i++)
+		for (unsigned j = 0; j < i; j++)
+			set_score(&search, i, j,
+				scores[free[i] * device_count + free[j]] +
+					scores[free[j] * device_count + free[i]]);
+	choose(&search, wish, ret_devices);
 	return 0;
 }

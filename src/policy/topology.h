@@ -57,3 +57,11 @@ struct topology_wish {
 #define TOPOLOGY_EXACT 16
 int topology_choose(const struct topology *topology, const struct topology_wish *wish,
 	unsigned *ret_devices) MUST_CHECK;
+
+/*
+ * The same of scores that a node has said, [from * device_count + to], each at most TOPOLOGY_SCORE_MAX; NULL: none are
+ * known, and the first in the order of the wish are as good as any.
+ */
+#define TOPOLOGY_SCORE_MAX 100000u /* so that no sum of them is too large for 32 bits */
+int topology_choose_scored(const uint32_t *scores, unsigned device_count,
+	const struct topology_wish *wish, unsigned *ret_devices) MUST_CHECK;

@@ -74,20 +74,25 @@ static const char *read_number(struct piece text, int32_t *ret_number)
 	return NULL;
 }
 
-/* Copies a name; what could mean something else to a path, a shell or this text is none. */
-static const char *read_name(struct piece text, char *ret_name, size_t size)
+/* Copies a text without what could mean something else to a path, a shell or this text. */
+static const char *read_text(struct piece text, unsigned char least, char *ret_name, size_t size)
 {
 	if (text.length >= size)
 		return "is too long";
 	for (size_t i = 0; i < text.length; i++) {
 		unsigned char c = (unsigned char)text.at[i];
 
-		if (c <= ' ' || c >= 0x7f || strchr("\"'\\`$&|<>*?(){}[]#~!%", c))
+		if (c < least || c >= 0x7f || strchr("\"'\\`$&|<>*?(){}[]#~!%", c))
 			return "has a character that no name has";
 	}
 	memcpy(ret_name, text.at, text.length);
 	ret_name[text.length] = '\0';
 	return NULL;
+}
+
+static const char *read_name(struct piece text, char *ret_name, size_t size)
+{
+	return read_text(text, ' ' + 1, ret_name, size);
 }
 
 static const char *read_uuid(struct piece text, struct assignment_device *device)
@@ -144,7 +149,8 @@ static int read_device(
 	wrong = read_uuid(fields[0], &device);
 	if (wrong)
 		return refuse(spot, "the UUID", fields[0], wrong);
-	wrong = read_name(fields[1], device.vendor, sizeof(device.vendor));
+	wrong = read_text(
+		fields[1], ' ', device.vendor, sizeof(device.vendor)); /* "NVIDIA-NVIDIA A30" */
 	if (wrong)
 		return refuse(spot, "the vendor", fields[1], wrong);
 	wrong = read_number(fields[2], &device.memory_mib);

@@ -20,6 +20,7 @@ MAY_USE = {
     "net": ["base"],
     "kube": ["base", "net"],
     "plugin": ["base", "policy", "gpu", "node", "net", "kube"],
+    "scheduler": ["base", "policy", "net", "kube"],
     "cli": ["base", "policy", "region", "gpu", "node"],
 }
 

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a pod takes of a node's devices, as its annotations say. */
+#include "scheduler/reservation.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "kube/assignment.h"
+
+struct reservation {
+	struct books_pod pod;
+	struct assignment assignment;
+	struct books_charge *charges; /* and room for as many devices as the assignment has */
+	struct books_instance *instances;
+	json_t *instance_texts;
+};
+
+static bool is_over(const json_t *status)
+{
+	const char *phase = json_string_value(json_object_get(status, "phase"));
+
+	return phase && (!strcmp(phase, "Succeeded") || !strcmp(phase, "Failed"));
+}
+
+static bool has_ended_well(const json_t *status, const char *name)
+{
+	const json_t *its, *code;
+	size_t i;
+
+	json_array_foreach(json_object_get(status, "initContainerStatuses"), i, its)
+	{
+		const char *other = json_string_value(json_object_get(its, "name"));
+		const json_t *state = json_object_get(its, "state");
+
+		if (!name || !other || strcmp(name, other) != 0)
+			continue;
+		code = json_object_get(json_object_get(state, "terminated"), "exitCode");
+		return json_is_integer(code) && !json_integer_value(code);
+	}
+	return false;
+}
+
+/* Sidecars do not end, and are not waited for. */
+static bool have_inits_ended(const json_t *pod, const struct demand *demand)
+{
+	const json_t *list = json_object_get(json_object_get(pod, "spec"), "initContainers"),
+		     *container;
+	size_t i;
+
+	json_array_foreach(list, i,
+		container) if (demand->pod.requests[i].kind == FIT_INIT &&
+			       !has_ended_well(json_object_get(pod, "status"),
+				       json_string_value(
+					       json_object_get(container, "name")))) return false;
+	return true;
+}
+
+/*
+ * The container of each slot. Where what the containers ask for does not tell, and there is a slot for each, it is the one
+ * at its place; else each slot is a container of its own that runs beside the others.
+ */
+static void match(
+	const struct assignment *assignment, const struct fit_pod *pod, size_t *ret_containers)
+{
+	struct assignment_need *needs = calloc(pod->request_count + 1, sizeof(*needs));
+	struct err ignored;
+
+	for (size_t i = 0; needs && i < pod->request_count; i++)
+		needs[i] = (struct assignment_need){
+			pod->requests[i].devices, pod->requests[i].kind != FIT_APP};
+	if (!needs ||
+		assignment_match(assignment, needs, pod->request_count, ret_containers, &ignored))
+		for (size_t i = 0; i < assignment->count; i++)
+			ret_containers[i] = assignment->count == pod->request_count ? i : SIZE_MAX;
+	free(needs);
+}
+
+static size_t find_charge(struct reservation *reservation, const char *uuid)
+{
+	size_t i = 0;
+
+	while (i < reservation->pod.charge_count && strcmp(reservation->charges[i].uuid, uuid) != 0)
+		i++;
+	if (i == reservation->pod.charge_count) {
+		reservation->charges[i].uuid = uuid;
+		reservation->pod.charge_count++;
+	}
+	return i;
+}
+
+/* One request for each slot, of the kind of its container, and its devices as choices. */
+static int sum_up(struct reservation *reservation, const struct fit_pod *pod, bool skip_inits)
+{
+	const struct assignment *assignment = &reservation->assignment;
+	_cleanup_free_ struct fit_request *requests =
+		calloc(assignment->count + 1, sizeof(*requests));
+	_cleanup_free_ size_t *containers = calloc(assignment->count + 1, sizeof(*containers));
+	_cleanup_free_ struct fit_choice *choices =
+		calloc(ASSIGNMENT_DEVICES_MAX, sizeof(*choices));
+	struct fit_pod slots = {.requests = requests, .request_count = assignment->count};
+	struct rank_amount amounts[FIT_DEVICES];
+	size_t count = 0;
+
+	if (!requests || !containers || !choices)
+		return -ENOMEM;
+	match(assignment, pod, containers);
+	for (size_t i = 0; i < assignment->count; i++) {
+		const struct assignment_slot *slot = &assignment->slots[i];
+
+		requests[i].kind = slot->count && containers[i] < pod->request_count
+					   ? pod->requests[containers[i]].kind
+					   : FIT_APP;
+		if (skip_inits && requests[i].kind == FIT_INIT)
+			continue;
+		for (size_t d = 0; d < slot->count; d++) {
+			size_t at = find_charge(reservation, slot->devices[d].uuid);
+
+			if (at >= FIT_DEVICES)
+				return -EINVAL;
+			choices[count++] = (struct fit_choice){.request = (uint32_t)i,
+				.device = (uint32_t)at,
+				.memory_mib = slot->devices[d].memory_mib,
+				.cores = slot->devices[d].cores_percent};
+		}
+	}
+	fit_sum(&slots, choices, count, reservation->pod.charge_count, amounts);
+	for (size_t i = 0; i < reservation->pod.charge_count; i++)
+		reservation->charges[i].amount = amounts[i];
+	return 0;
+}
+
+static bool read_instance(const json_t *object, struct books_instance *ret_instance)
+{
+	const char *uuid = json_string_value(json_object_get(object, "gpuUUID"));
+	const json_t *place = json_object_get(object, "placement");
+	json_int_t start = json_integer_value(json_object_get(place, "start"));
+	json_int_t size = json_integer_value(json_object_get(place, "size"));
+
+	if (!uuid || !*uuid || start < 0 || start > UINT8_MAX || size <= 0 || size > UINT8_MAX)
+		return false;
+	*ret_instance = (struct books_instance){uuid, {(uint8_t)start, (uint8_t)size}};
+	return mig_slices(ret_instance->place);
+}
+
+static int read_instances(struct reservation *reservation, const char *text)
+{
+	const json_t *object;
+	size_t i;
+
+	if (!text || !*text)
+		return 0;
+	reservation->instance_texts = json_loads(text, 0, NULL);
+	reservation->pod.has_doubtful_instances = !json_is_array(reservation->instance_texts);
+	reservation->instances = calloc(
+		json_array_size(reservation->instance_texts) + 1, sizeof(*reservation->instances));
+	if (!reservation->instances)
+		return -ENOMEM;
+	json_array_foreach(reservation->instance_texts, i,
+		object) if (read_instance(object,
+				    &reservation->instances[reservation->pod.instance_count]))
+		reservation->pod.instance_count++;
+	else reservation->pod.has_doubtful_instances = true;
+	return 0;
+}
+
+static int read_all(struct reservation *reservation, const struct demand *demand, const json_t *pod,
+	struct err *err)
+{
+	struct books_pod *books = &reservation->pod;
+	int result = assignment_decode(
+		demand_annotation(pod, ASSIGNMENT_ALLOCATED), &reservation->assignment, err);
+
+	if (result)
+		return result;
+	reservation->charges = calloc(ASSIGNMENT_DEVICES_MAX, sizeof(*reservation->charges));
+	if (!reservation->charges)
+		return err_set(err, ENOMEM, "no memory");
+	result = sum_up(reservation, &demand->pod, have_inits_ended(pod, demand));
+	if (!result)
+		result = read_instances(reservation, demand_annotation(pod, RESERVATION_INSTANCES));
+	if (result)
+		return err_set(err, -result,
+			result == -ENOMEM ? "no memory" : "it was assigned more than 64 devices");
+	books->uid = demand->uid;
+	books->namespace = demand->namespace;
+	books->node = demand_annotation(pod, RESERVATION_NODE);
+	books->charges = reservation->charges;
+	books->instances = reservation->instances;
+	return books->charge_count ? 0 : -ENOENT;
+}
+
+int reservation_read(const struct demand_rules *rules, const json_t *pod,
+	struct reservation **ret_reservation, struct err *err)
+{
+	const char *node = demand_annotation(pod, RESERVATION_NODE);
+	const char *devices = demand_annotation(pod, ASSIGNMENT_ALLOCATED);
+	struct reservation *reservation;
+	struct demand demand;
+	int result;
+
+	if (!node || !*node || !devices || !*devices || is_over(json_object_get(pod, "status")))
+		return -ENOENT;
+	result = demand_read_containers(rules, pod, &demand);
+	reservation = result ? NULL : calloc(1, sizeof(*reservation));
+	if (!reservation) {
+		demand_deinit(&demand);
+		return err_set(err, ENOMEM, "no memory");
+	}
+	result = read_all(reservation, &demand, pod, err);
+	demand_deinit(&demand);
+	if (result)
+		reservation_free(reservation);
+	else
+		*ret_reservation = reservation;
+	return result;
+}
+
+const struct books_pod *reservation_pod(const struct reservation *reservation)
+{
+	return &reservation->pod;
+}
+
+void reservation_free(struct reservation *reservation)
+{
+	if (!reservation)
+		return;
+	assignment_deinit(&reservation->assignment);
+	json_decref(reservation->instance_texts);
+	free(reservation->instances);
+	free(reservation->charges);
+	free(reservation);
+}
+
+static int write_devices(const struct fit_node *node, const struct fit_pod *pod,
+	const struct fit_result *result, char **ret_text)
+{
+	_cleanup_free_ struct assignment_device *devices =
+		calloc(result->choice_count + 1, sizeof(*devices));
+	_cleanup_free_ struct assignment_slot *slots =
+		calloc(pod->request_count + 1, sizeof(*slots));
+	struct assignment assignment = {slots, pod->request_count, devices};
+
+	if (!devices || !slots)
+		return -ENOMEM;
+	for (size_t i = 0; i < result->choice_count; i++) {
+		const struct fit_choice *choice = &result->choices[i];
+		const char *uuid = node->devices[choice->device].uuid;
+		struct assignment_slot *slot = &slots[choice->request];
+
+		if (strlen(uuid) >= sizeof(devices[i].uuid))
+			return -EINVAL;
+		strcpy(devices[i].uuid, uuid);
+		strcpy(devices[i].vendor, ASSIGNMENT_VENDOR);
+		devices[i].memory_mib = (int32_t)choice->memory_mib;
+		devices[i].cores_percent = (int32_t)choice->cores;
+		if (!slot->count++)
+			slot->devices = &devices[i];
+	}
+	return assignment_encode(&assignment, ret_text);
+}
+
+static int write_instances(
+	const struct fit_node *node, const struct fit_result *result, char **ret_text)
+{
+	json_t *list = json_array();
+	size_t index = 0;
+	bool is_whole = list;
+
+	for (size_t i = 0; is_whole && i < result->choice_count; i++) {
+		const struct fit_choice *choice = &result->choices[i];
+
+		index = i && choice->request == choice[-1].request ? index + 1 : 0;
+		if (choice->mig.profile)
+			is_whole = !json_array_append_new(list,
+				json_pack("{s:i, s:I, s:s, s:s, s:{s:i, s:i}}", "containerIndex",
+					(int)choice->request, "deviceIndex", (json_int_t)index,
+					"gpuUUID", node->devices[choice->device].uuid, "profile",
+					choice->mig.profile->name, "placement", "start",
+					choice->mig.place.start, "size", choice->mig.place.size));
+	}
+	*ret_text = is_whole && json_array_size(list) ? json_dumps(list, JSON_COMPACT) : NULL;
+	is_whole = is_whole && (*ret_text || !json_array_size(list));
+	json_decref(list);
+	return is_whole ? 0 : -ENOMEM;
+}
+
+int reservation_write(const struct fit_node *node, const struct fit_pod *pod,
+	const struct fit_result *result, char **ret_devices, char **ret_instances)
+{
+	int error = write_devices(node, pod, result, ret_devices);
+
+	if (error)
+		return error;
+	error = write_instances(node, result, ret_instances);
+	if (error)
+		free(*ret_devices);
+	return error;
+}

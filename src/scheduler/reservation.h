@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a pod takes of a node's devices, as its annotations say, and how they come to say it. */
+#pragma once
+
+#include <jansson.h>
+
+#include "base/bits.h"
+#include "base/err.h"
+#include "policy/fit.h"
+#include "scheduler/books.h"
+#include "scheduler/demand.h"
+
+#define RESERVATION_NODE      "hami.io/vgpu-node"
+#define RESERVATION_INSTANCES "hami.io/vgpu-mig-allocations"
+
+struct reservation;
+
+/*
+ * Reads the annotations of a pod that has hami.io/vgpu-node. What init containers took counts until all of them have
+ * ended well. -ENOENT: it takes nothing, because it has none, or the pod is over. -EINVAL with err set; -ENOMEM.
+ */
+int reservation_read(const struct demand_rules *rules, const json_t *pod,
+	struct reservation **ret_reservation, struct err *err) MUST_CHECK;
+
+/* For books_set_pod(); good until it is freed. */
+const struct books_pod *reservation_pod(const struct reservation *reservation);
+
+/* Accepts NULL. */
+void reservation_free(struct reservation *reservation);
+
+/*
+ * The annotations that promise a pod these devices; the texts are the caller's to free. A container without devices has
+ * an empty slot. *ret_instances is NULL where no device is in MIG mode. -ENOMEM.
+ */
+int reservation_write(const struct fit_node *node, const struct fit_pod *pod,
+	const struct fit_result *result, char **ret_devices, char **ret_instances) MUST_CHECK;

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What HAMi v2.10.0 answered to recorded questions (vectors/README.md), asked of our scheduler. Each difference stands in the
+ * table below with its reason; what stands there and does not differ is a failure, too.
+ */
+#include <errno.h>
+#include <jansson.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bits.h"
+#include "kube/assignment.h"
+#include "kube/quantity.h"
+#include "scheduler/filter.h"
+#include "scheduler/reservation.h"
+
+static const struct {
+	const char *ids, *reason;
+} differences[] = {
+	{"containers-03 containers-05 init-10 sidecar-03",
+		"D1: empty slots stay, so that each slot is that of its container"},
+	{"quota-17 quota-18", "D2: containers that run together are summed up for the quota, too"},
+	{"type-04 type-09 type-10 type-16 type-17 type-20 uuid-05 uuid-12 uuid-13 uuid-14 value-31 "
+	 "mode-04 "
+	 "weights-19 random-17 random-37 random-57",
+		"D5: the request counts in a device's score, which matters where devices differ in "
+		"size"},
+	{"sidecar-01 sidecar-04", "D14: a sidecar runs beside the containers after it"},
+	{"numa-11 numa-17", "D27: all NUMA nodes are tried"},
+	{"mig-11 quota-24",
+		"D29: a percentage is of the largest profile, and the quota counts the profile"},
+	{"quota-25", "D30: of several quotas the strictest holds"},
+	{"wire-17", "D33: the length of a node's name is no reason"},
+	{"holder-03", "N2: init containers that have ended do not count after a restart either"},
+	{"policy-37 nodepolicy-13",
+		"a tie: ours is the later device, and the node whose name comes first"},
+	{"holder-21", "another vendor's annotation is not ours to judge"},
+	{"dialect-02 dialect-03", "registers of v2.7 and older are read, too"},
+	{"dialect-10 dialect2-03",
+		"what stands in the register of NVIDIA's devices is one, whatever it is called"},
+	{"dialect-16", "one device is not two because it is registered twice"},
+	{"scale-13", "percentages are counted in 64 bits"},
+};
+
+static unsigned checked, failed;
+
+static const char *text_of(const json_t *object, const char *key)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+
+	return text ? text : "";
+}
+
+static bool has_flag(const json_t *config, const char *flag)
+{
+	const json_t *value;
+	size_t i;
+
+	json_array_foreach(json_object_get(config, "flags"), i,
+		value) if (!strcmp(json_string_value(value), flag)) return true;
+	return false;
+}
+
+static struct demand_rules rules_of(const json_t *config)
+{
+	const json_t *changed = json_object_get(config, "nvidia");
+	struct demand_rules rules = {
+		.count = "nvidia.com/gpu",
+		.memory = "nvidia.com/gpumem",
+		.percentage = "nvidia.com/gpumem-percentage",
+		.cores = "nvidia.com/gpucores",
+		.node_policy =
+			has_flag(config, "--node-scheduler-policy=spread") ? "spread" : "binpack",
+		.device_policy =
+			has_flag(config, "--gpu-scheduler-policy=binpack") ? "binpack" : "spread",
+	};
+
+	rules.default_memory_mib = json_integer_value(json_object_get(changed, "defaultMemory"));
+	rules.default_cores = json_integer_value(json_object_get(changed, "defaultCores"));
+	rules.memory_factor = json_integer_value(json_object_get(changed, "memoryFactor"));
+	return rules;
+}
+
+/* A pod that was on the node before; what is not understood takes nothing. */
+static void add_holder(
+	struct books *books, const struct demand_rules *rules, json_t *pod, size_t at)
+{
+	struct reservation *reservation;
+	struct err err = ERR_NULL;
+	char uid[32];
+
+	snprintf(uid, sizeof(uid), "uid-%zu", at);
+	json_object_set_new(json_object_get(pod, "metadata"), "uid", json_string(uid));
+	if (reservation_read(rules, pod, &reservation, &err))
+		return;
+	if (books_set_pod(books, reservation_pod(reservation)))
+		abort();
+	reservation_free(reservation);
+}
+
+static void add_nodes(struct books *books, const struct demand_rules *rules, const json_t *nodes)
+{
+	const json_t *node;
+	json_t *pod;
+	size_t i, k, at = 0;
+
+	json_array_foreach(nodes, i, node)
+	{
+		const json_t *annotations = json_object_get(node, "annotations");
+		struct registry_texts texts = {
+			.devices =
+				json_string_value(json_object_get(annotations, REGISTRY_DEVICES)),
+			.scores = json_string_value(json_object_get(annotations, REGISTRY_SCORES)),
+			.cordon = json_string_value(json_object_get(annotations, REGISTRY_CORDON)),
+		};
+		struct err err = ERR_NULL;
+		int64_t slots;
+
+		if (!quantity_of(json_object_get(node, "allocatable"), rules->count, &slots) ||
+			!slots)
+			texts.devices = NULL;
+		if (books_set_node(books, text_of(node, "name"), &texts, &err) == -ENOMEM)
+			abort();
+		json_array_foreach(json_object_get(node, "pods"), k, pod)
+			add_holder(books, rules, pod, at++);
+	}
+}
+
+static int64_t limit_of(const json_t *hard, const char *resource, int64_t factor)
+{
+	char name[128];
+	int64_t value;
+
+	snprintf(name, sizeof(name), "limits.%s", resource);
+	return quantity_of(hard, name, &value) ? value * (factor > 1 ? factor : 1) : INT64_MAX;
+}
+
+static void add_quotas(struct books *books, const struct demand_rules *rules, const json_t *vector)
+{
+	const json_t *hard;
+	size_t i;
+
+	json_array_foreach(json_object_get(vector, "quota"), i, hard)
+	{
+		struct fit_room limit = {limit_of(hard, rules->memory, rules->memory_factor),
+			limit_of(hard, rules->cores, 1)};
+		char name[32];
+
+		snprintf(name, sizeof(name), "quota-%zu", i);
+		if (books_set_quota(books,
+			    text_of(json_object_get(json_object_get(vector, "pod"), "metadata"),
+				    "namespace"),
+			    name, &limit))
+			abort();
+	}
+}
+
+/* Our answer in the form of the recording. */
+static json_t *answer(struct books *books, const struct demand *demand, const json_t *vector)
+{
+	const json_t *list = json_object_get(vector, "nodeNames"), *name;
+	const char **names = calloc(json_array_size(list) + 1, sizeof(*names));
+	struct filter_request request = {demand, names, json_array_size(list)};
+	struct filter_answer ours;
+	json_t *said = json_object(), *failed_nodes = json_object();
+	size_t i;
+
+	json_array_foreach(list, i, name) names[i] = json_string_value(name);
+	if (filter(books, &request, &ours))
+		abort();
+	if (ours.chosen == FILTER_NONE) {
+		for (i = 0; i < request.name_count; i++)
+			json_object_set_new(failed_nodes, names[i], json_string(ours.reasons[i]));
+		json_object_set_new(said, "nodeNames", json_null());
+	} else {
+		json_object_set_new(said, "nodeNames", json_pack("[s]", names[ours.chosen]));
+		json_object_set_new(said, ASSIGNMENT_ALLOCATED, json_string(ours.devices));
+		if (ours.instances)
+			json_object_set_new(
+				said, RESERVATION_INSTANCES, json_string(ours.instances));
+	}
+	json_object_set_new(said, "failedNodes", failed_nodes);
+	filter_deinit(&ours);
+	free(names);
+	return said;
+}
+
+static json_t *recorded(const json_t *result)
+{
+	const json_t *annotations = json_object_get(result, "annotations"), *failed_nodes;
+	const char *devices = json_string_value(json_object_get(annotations, ASSIGNMENT_ALLOCATED));
+	const char *instances =
+		json_string_value(json_object_get(annotations, RESERVATION_INSTANCES));
+	json_t *said = json_object();
+
+	failed_nodes = json_object_get(result, "failedNodes");
+	json_object_set(said, "nodeNames", json_object_get(result, "nodeNames"));
+	json_object_set_new(said, "failedNodes",
+		failed_nodes ? json_copy((json_t *)failed_nodes) : json_object());
+	if (devices)
+		json_object_set_new(said, ASSIGNMENT_ALLOCATED, json_string(devices));
+	if (instances)
+		json_object_set_new(said, RESERVATION_INSTANCES, json_string(instances));
+	return said;
+}
+
+static bool has_word(const char *words, const char *word)
+{
+	const char *at = strstr(words, word);
+	size_t length = strlen(word);
+
+	return at && (at == words || at[-1] == ' ') && (!at[length] || at[length] == ' ');
+}
+
+static const char *reason_of(const char *id)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(differences); i++)
+		if (has_word(differences[i].ids, id))
+			return differences[i].reason;
+	return NULL;
+}
+
+static void judge(const json_t *vector, bool is_same, const json_t *ours, const json_t *theirs)
+{
+	const char *reason = reason_of(text_of(vector, "id"));
+	char *a, *b;
+
+	checked++;
+	if (is_same == !reason)
+		return;
+	failed++;
+	a = ours ? json_dumps(ours, JSON_COMPACT) : NULL;
+	b = theirs ? json_dumps(theirs, JSON_COMPACT) : NULL;
+	printf("%s (%s): %s %s\n    ours   %s\n    theirs %s\n", text_of(vector, "id"),
+		text_of(vector, "about"), text_of(vector, "defect"),
+		reason ? "is the same after all" : "", a, b);
+	free(a);
+	free(b);
+}
+
+static void ask(const json_t *vector)
+{
+	struct demand_rules rules = rules_of(json_object_get(vector, "config"));
+	const json_t *result = json_object_get(vector, "result");
+	json_t *ours = NULL, *theirs = recorded(result);
+	struct demand demand = {0};
+	struct err err = ERR_NULL;
+	struct books *books;
+	bool is_same;
+
+	if (books_new(&books))
+		abort();
+	add_nodes(books, &rules, json_object_get(vector, "nodes"));
+	add_quotas(books, &rules, vector);
+	if (demand_read(&rules, json_object_get(vector, "pod"), &demand, &err)) {
+		is_same = *text_of(result, "error");
+	} else if (!demand.asks) {
+		is_same = json_equal(
+			json_object_get(result, "nodeNames"), json_object_get(vector, "nodeNames"));
+	} else {
+		ours = answer(books, &demand, vector);
+		is_same = json_equal(ours, theirs);
+	}
+	judge(vector, is_same, ours, theirs);
+	demand_deinit(&demand);
+	books_free(books);
+	json_decref(ours);
+	json_decref(theirs);
+}
+
+int main(int argc, char **argv)
+{
+	FILE *file = argc == 2 ? fopen(argv[1], "r") : NULL;
+	char *line = NULL;
+	size_t size = 0;
+
+	if (!file) {
+		fprintf(stderr, "test_vectors FILE.jsonl\n");
+		return 2;
+	}
+	while (getline(&line, &size, file) > 0) {
+		json_t *vector = json_loads(line, 0, NULL);
+
+		if (!strcmp(text_of(vector, "request"), "filter"))
+			ask(vector);
+		json_decref(vector);
+	}
+	free(line);
+	fclose(file);
+	printf("%u recordings, %u failed\n", checked, failed);
+	return failed || !checked;
+}

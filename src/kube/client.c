@@ -73,6 +73,9 @@ static const struct verb create = {.method = "POST", .content = "Content-Type: a
 static const struct verb patch_verb = {.method = "PATCH",
 	.content = "Content-Type: application/merge-patch+json",
 	.is_repeatable = true};
+static const struct verb patch_if = {.method = "PATCH",
+	.content = "Content-Type: application/json-patch+json",
+	.is_repeatable = true};
 
 struct loop *kube_client_loop(const struct kube_client *client)
 {
@@ -325,6 +328,12 @@ int kube_patch(struct kube_client *client, const char *path, const json_t *patch
 		result = call_begin_to(client, &patch_verb, path, whole, done, context, ret_call);
 	json_decref(whole);
 	return result;
+}
+
+int kube_patch_if(struct kube_client *client, const char *path, const json_t *operations,
+	kube_done_fn *done, void *context, struct kube_call **ret_call)
+{
+	return call_begin_to(client, &patch_if, path, operations, done, context, ret_call);
 }
 
 int kube_stream(struct kube_client *client, const char *path, unsigned silence_s,

@@ -89,6 +89,14 @@ int kube_patch(struct kube_client *client, const char *path, const json_t *patch
 	struct kube_call **ret_call) MUST_CHECK;
 
 /*
+ * A JSON patch (RFC 6902): an array of operations, of which all are carried out or none. One that begins with
+ * "test" operations changes the object only as it is known. KUBE_E_INVALID where a test fails, which, too, can be the
+ * echo of the first attempt.
+ */
+int kube_patch_if(struct kube_client *client, const char *path, const json_t *operations,
+	kube_done_fn *done, void *context, struct kube_call **ret_call) MUST_CHECK;
+
+/*
  * Creates an object in a collection, or a subresource: events, bindings. Is repeated only where the server
  * has surely not carried it out. (libcurl itself sends once more on a new connection when an idle one turns
  * out to be closed.)

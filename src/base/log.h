@@ -41,7 +41,8 @@ enum log_level { LOG_OFF, LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG, LOG_TRACE };
 	X(MEMORY, "memory")   \
 	X(COMPUTE, "compute") \
 	X(NET, "net")         \
-	X(KUBELET, "kubelet")
+	X(KUBELET, "kubelet") \
+	X(PODS, "pods")
 
 enum log_topic {
 #define X(id, name) LOG_##id,

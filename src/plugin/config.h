@@ -42,6 +42,7 @@ struct config {
 	const char *config_file, *node_config_file, *node_name, *hook_path, *kubelet_socket;
 	const char *driver_root, *dev_root, *driver_root_here, *cdi_prefix, *cdi_hook;
 	const char *health_ignores, *health_heeds;
+	const char *state_folder, *library;
 	unsigned mig_strategy, device_id, discovery; /* of enum config_mig, config_id */
 	unsigned verbosity;
 	bool fails_on_init_error, passes_device_files, has_gdrcopy, has_gds, has_mofed;

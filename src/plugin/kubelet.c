@@ -51,7 +51,7 @@ static void detach(struct kubelet *kubelet)
 	rpc_server_free(kubelet->server);
 	kubelet->registration = NULL;
 	kubelet->server = NULL;
-	service_forget_watchers(kubelet->service);
+	service_forget_calls(kubelet->service);
 }
 
 static void ignore_message(void *context, const void *message, size_t bytes)

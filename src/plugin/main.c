@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * vgpu-device-plugin: tells the kubelet which slices the node's devices have.
- *
- * It does not hand them out yet: Allocate is refused, so that no container starts without its limits.
- */
+/* vgpu-device-plugin: hands the slices of a node's devices out to the containers of its pods. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -14,10 +10,8 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "node/nvml_library.h"
 #include "plugin/config.h"
-#include "plugin/kubelet.h"
-#include "plugin/slices.h"
+#include "plugin/plugin.h"
 
 #define LOG_TOPIC   LOG_KUBELET
 #define EXIT_FAILED 1
@@ -25,7 +19,7 @@
 
 static void write_help(void)
 {
-	puts("vgpu-device-plugin: tells the kubelet which slices this node's devices have\n");
+	puts("vgpu-device-plugin: hands the slices of this node's devices out to its pods\n");
 	flags_write_help(stdout);
 	puts("  --help, --version");
 }
@@ -49,29 +43,22 @@ static int open_signals(int *ret_fd)
 	return *ret_fd < 0 ? -errno : 0;
 }
 
-static int serve(
-	struct loop *loop, const struct config *config, struct service *service, struct err *err)
+static int serve(struct loop *loop, const struct config *config, struct err *err)
 {
-	const struct kubelet_request request = {config->kubelet_socket, config->resource_count};
-	struct kubelet *kubelet;
-	struct rpc *rpc;
-	int result = rpc_new(loop, &rpc);
+	struct plugin *plugin;
+	int result = plugin_start(loop, config, &plugin, err);
 
 	if (result)
-		return err_set(err, -result, "gRPC does not start: %s", strerror(-result));
-	result = kubelet_start(loop, rpc, &request, service, &kubelet, err);
-	if (!result) {
-		while (!(result = loop_run(loop, UINT64_MAX)))
-			;
-		if (result < 0)
-			err_set(err, -result, "the loop ended: %s", strerror(-result));
-		kubelet_stop(kubelet);
-	}
-	rpc_free(rpc);
+		return result;
+	while (!(result = loop_run(loop, UINT64_MAX)))
+		;
+	if (result < 0)
+		err_set(err, -result, "the loop ended: %s", strerror(-result));
+	plugin_stop(plugin);
 	return result < 0 ? result : 0;
 }
 
-static int serve_until_told(const struct config *config, struct service *service, struct err *err)
+static int serve_until_told(const struct config *config, struct err *err)
 {
 	_cleanup_fd_ int signals = -1;
 	struct loop_watch watch = {.ready = signal_came};
@@ -87,31 +74,9 @@ static int serve_until_told(const struct config *config, struct service *service
 	if (result)
 		err_set(err, -result, "cannot wait for signals: %s", strerror(-result));
 	else
-		result = serve(loop, config, service, err);
+		result = serve(loop, config, err);
 	loop_free(loop);
 	return result;
-}
-
-static int run(const struct config *config, struct err *err)
-{
-	_cleanup_free_ struct inventory *devices = calloc(1, sizeof(*devices));
-	_cleanup_free_ uint8_t *list = NULL;
-	struct service service = {0};
-	unsigned split_count = (unsigned)config->split_count;
-	int result;
-
-	if (!devices)
-		return err_set(err, ENOMEM, "no memory");
-	result = nvml_library_read_inventory(NULL, devices, err);
-	if (result)
-		return result < 0 ? result : -EIO;
-	result = slices_pack(devices, split_count, &list, &service.list_bytes);
-	if (result)
-		return err_set(err, -result, "no memory");
-	service.list = list;
-	log_info("devices are read", U64("devices", devices->count),
-		U64("slices", devices->count * split_count));
-	return serve_until_told(config, &service, err);
 }
 
 int main(int argc, char **argv)
@@ -133,7 +98,7 @@ int main(int argc, char **argv)
 		log_error("the configuration is not understood", STR("why", err.text));
 		return EXIT_USAGE;
 	}
-	result = run(config, &err);
+	result = serve_until_told(config, &err);
 	config_free(config);
 	if (result)
 		log_error("the plugin ends", STR("why", err.text));

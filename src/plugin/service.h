@@ -6,18 +6,23 @@
 #include <stdint.h>
 
 #include "net/rpc.h"
+#include "plugin/allocate.h"
 
 #define SERVICE_WATCHERS 8 /* a kubelet has one, and a short time two */
 
-/* The caller sets the list, packed by slices_pack(), which stays his. All else is zero at the start. */
+/* All is zero at the start. */
 struct service {
-	const uint8_t *list;
+	uint8_t *list;
 	size_t list_bytes;
 	struct rpc_call *watchers[SERVICE_WATCHERS];
+	struct allocate *allocate; /* NULL: nothing is handed out */
 };
 
 /* The methods; their context is a struct service. */
 extern const struct rpc_service service_methods;
 
+/* The list of slices, packed by slices_pack(), which is the service's then: all that watch are told. */
+void service_set_list(struct service *service, uint8_t *list, size_t bytes);
+
 /* After the server has ended: it told nobody that the calls went. */
-void service_forget_watchers(struct service *service);
+void service_forget_calls(struct service *service);

@@ -14,9 +14,11 @@
 struct slice {
 	V1beta1__Device message;
 	char id[ID_BYTES];
+	V1beta1__TopologyInfo topology;
+	V1beta1__NUMANode node, *nodes[1];
 };
 
-static char healthy[] = "Healthy";
+static char healthy[] = "Healthy", unhealthy[] = "Unhealthy";
 
 static int pack(V1beta1__ListAndWatchResponse *list, uint8_t **ret_message, size_t *ret_bytes)
 {
@@ -30,24 +32,36 @@ static int pack(V1beta1__ListAndWatchResponse *list, uint8_t **ret_message, size
 	return 0;
 }
 
-int slices_pack(const struct inventory *devices, unsigned split_count, uint8_t **ret_message,
-	size_t *ret_bytes)
+static void fill(struct slice *slice, const struct slices *slices, unsigned device, unsigned number)
 {
-	size_t count = (size_t)devices->count * split_count;
-	_cleanup_free_ struct slice *slices = calloc(count + 1, sizeof(*slices));
+	snprintf(slice->id, ID_BYTES, "%s-%u", slices->devices->device[device].uuid, number);
+	v1beta1__device__init(&slice->message);
+	slice->message.id = slice->id;
+	slice->message.health = slices->unhealthy >> device & 1 ? unhealthy : healthy;
+	if (slices->numa[device] < 0)
+		return;
+	v1beta1__topology_info__init(&slice->topology);
+	v1beta1__numanode__init(&slice->node);
+	slice->node.id = slices->numa[device];
+	slice->nodes[0] = &slice->node;
+	slice->topology.nodes = slice->nodes;
+	slice->topology.n_nodes = 1;
+	slice->message.topology = &slice->topology;
+}
+
+int slices_pack(const struct slices *slices, uint8_t **ret_message, size_t *ret_bytes)
+{
+	size_t count = (size_t)slices->devices->count * slices->split_count;
+	_cleanup_free_ struct slice *each = calloc(count + 1, sizeof(*each));
 	_cleanup_free_ V1beta1__Device **list = calloc(count + 1, sizeof(*list));
 	V1beta1__ListAndWatchResponse response = V1BETA1__LIST_AND_WATCH_RESPONSE__INIT;
 
-	if (!slices || !list)
+	if (!each || !list)
 		return -ENOMEM;
 	for (size_t i = 0; i < count; i++) {
-		const struct inventory_device *device = &devices->device[i / split_count];
-
-		snprintf(slices[i].id, ID_BYTES, "%s-%zu", device->uuid, i % split_count);
-		v1beta1__device__init(&slices[i].message);
-		slices[i].message.id = slices[i].id;
-		slices[i].message.health = healthy;
-		list[i] = &slices[i].message;
+		fill(&each[i], slices, (unsigned)(i / slices->split_count),
+			(unsigned)(i % slices->split_count));
+		list[i] = &each[i].message;
 	}
 	response.n_devices = count;
 	response.devices = list;

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The plugin's part in the cluster: it serves the kubelet's requests for pods, and registers the node's devices. */
+#pragma once
+
+#include "base/bits.h"
+#include "base/err.h"
+#include "net/loop.h"
+#include "net/rpc.h"
+#include "plugin/give.h"
+#include "plugin/pod.h"
+
+struct agent;
+
+/* The texts and the giver are the caller's and must live as long. */
+struct agent_request {
+	const char *node_name;
+	const char *
+		kubelet_path; /* of its socket for device plugins; the other is beside that folder */
+	struct pod_resources resources;
+	const struct giver *giver;
+};
+
+/*
+ * Begins, with the server that KUBECONFIG or the pod's service account names. A server that is away is waited for. -EINVAL,
+ * -ENOENT, -ENOMEM with err set.
+ */
+int agent_start(struct loop *loop, struct rpc *rpc, const struct agent_request *request,
+	struct agent **ret_agent, struct err *err) MUST_CHECK;
+
+/* Accepts NULL. */
+void agent_stop(struct agent *agent);
+
+struct allocate *agent_allocate(struct agent *agent);
+
+/*
+ * The UIDs of all pods of this node that want slices, in a list that the caller frees; the texts are the agent's. -EAGAIN:
+ * they are not known yet. -ENOMEM.
+ */
+int agent_list_pods(struct agent *agent, const char ***ret_uids, size_t *ret_count) MUST_CHECK;
+
+/* What the node's annotation says from now on; the text is the agent's then. */
+void agent_register(struct agent *agent, char *text);

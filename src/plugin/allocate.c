@@ -1,0 +1,491 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The kubelet's requests for slices.
+ *
+ * The first request of the queue is under way. The kubelet is answered as soon as the slot is taken; the lock is released
+ * after that, because the kubelet can do something meanwhile, and before the next request, because that needs the lock
+ * to be another's.
+ */
+#include "plugin/allocate.h"
+
+#include <device_plugin.pb-c.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "plugin/change.h"
+#include "plugin/find.h"
+
+#define LOG_TOPIC LOG_PODS
+
+/* The kubelet admits no other pod while it waits. */
+#define DEADLINE_NS (8ull * 1000000000)
+
+#define SLOT_TRIES \
+	3 /* of taking it, where the answer to an attempt was lost or the pod was changed meanwhile */
+
+struct job {
+	struct job *next;
+	struct rpc_call *call;		   /* NULL: nobody waits */
+	V1beta1__AllocateRequest *request; /* NULL: it is the other */
+	V1beta1__PreferredAllocationRequest *preferred;
+	size_t at; /* the container request that is under way */
+	uint8_t *answer;
+	size_t answer_bytes;
+	uint64_t began_ns;
+};
+
+struct allocate {
+	const struct cluster *cluster;
+	const struct giver *giver;
+	void (*done)(void *context);
+	void *context;
+	struct job *first, **last;
+	struct find find;
+	struct kube_call *call;
+	struct loop_timer start, deadline;
+	/* of the container request that is under way */
+	struct change_pod pod;
+	char *before, *slot, *rest;
+	bool is_last;
+	unsigned tries;
+	uint8_t *given;
+	size_t given_bytes;
+};
+
+static void find_next(struct allocate *allocate);
+static void take_slot(struct allocate *allocate);
+
+static void forget_container(struct allocate *allocate)
+{
+	change_pod_deinit(&allocate->pod);
+	free(allocate->before);
+	free(allocate->slot);
+	free(allocate->rest);
+	free(allocate->given);
+	allocate->before = allocate->slot = allocate->rest = NULL;
+	allocate->given = NULL;
+	allocate->tries = 0;
+}
+
+static void job_free(struct job *job)
+{
+	if (job->request)
+		v1beta1__allocate_request__free_unpacked(job->request, NULL);
+	if (job->preferred)
+		v1beta1__preferred_allocation_request__free_unpacked(job->preferred, NULL);
+	free(job->answer);
+	free(job);
+}
+
+/* The first of the queue is over; the next one begins, not from here. */
+static void job_end(struct allocate *allocate)
+{
+	struct job *job = allocate->first;
+
+	kube_cancel(allocate->call);
+	allocate->call = NULL;
+	find_cancel(&allocate->find);
+	loop_timer_clear(allocate->cluster->loop, &allocate->deadline);
+	forget_container(allocate);
+	allocate->first = job->next;
+	if (!allocate->first)
+		allocate->last = &allocate->first;
+	job_free(job);
+	if (allocate->first)
+		loop_timer_set(allocate->cluster->loop, &allocate->start, clock_now_ns());
+	else
+		allocate->done(allocate->context);
+}
+
+static void refuse(struct allocate *allocate, const char *words)
+{
+	struct job *job = allocate->first;
+
+	if (job->call)
+		rpc_refuse(job->call, RPC_FAILED_PRECONDITION, words);
+	job->call = NULL;
+}
+
+static void was_unlocked(void *context, const struct kube_result *result)
+{
+	struct allocate *allocate = context;
+
+	allocate->call = NULL;
+	if (!result->outcome)
+		log_info("the node's lock is released",
+			STR("node", node_name(allocate->cluster->node)));
+	if (!result->outcome || result->outcome == KUBE_E_INVALID)
+		node_forget_lock(allocate->cluster->node); /* not ours any more */
+	else
+		node_read_in(allocate->cluster->node, 1000000000ull);
+	job_end(allocate);
+}
+
+/* What goes wrong here is made good by reconcile.h. */
+static void unlock(struct allocate *allocate)
+{
+	const struct cluster *cluster = allocate->cluster;
+	const struct node_lock *lock = &node_state(cluster->node)->lock;
+
+	if (!lock->text[0] ||
+		(lock->has_owner && !lock_is_of(lock, allocate->pod.space, allocate->pod.name)) ||
+		change_unlock(
+			cluster->client, cluster->node, was_unlocked, allocate, &allocate->call))
+		job_end(allocate);
+}
+
+static void was_marked(void *context, const struct kube_result *result)
+{
+	struct allocate *allocate = context;
+
+	allocate->call = NULL;
+	if (!result->outcome)
+		pods_take(allocate->cluster->pods, result->body);
+	unlock(allocate);
+}
+
+/* The pod is the scheduler's again: the kubelet gives up a pod whose slices are refused. */
+static void fail(struct allocate *allocate, const char *words)
+{
+	const struct job *job = allocate->first;
+
+	log_warn("Allocate failed", STR("namespace", allocate->pod.space),
+		STR("pod", allocate->pod.name), STR("why", words),
+		U64("ms", (clock_now_ns() - job->began_ns) / 1000000));
+	refuse(allocate, words);
+	loop_timer_clear(allocate->cluster->loop, &allocate->deadline);
+	if (!allocate->pod.uid)
+		job_end(allocate);
+	else if (change_to_failed(allocate->cluster->client, &allocate->pod, was_marked, allocate,
+			 &allocate->call))
+		unlock(allocate);
+}
+
+/* Appends the message as the next of field 1. */
+static int append_answer(struct job *job, const uint8_t *message, size_t bytes)
+{
+	uint8_t *grown = realloc(job->answer, job->answer_bytes + bytes + 11), *at;
+	size_t rest = bytes;
+
+	if (!grown)
+		return -ENOMEM;
+	job->answer = grown;
+	at = grown + job->answer_bytes;
+	*at++ = 0x0a;
+	for (; rest > 0x7f; rest >>= 7)
+		*at++ = (uint8_t)(rest | 0x80);
+	*at++ = (uint8_t)rest;
+	memcpy(at, message, bytes);
+	job->answer_bytes = (size_t)(at - grown) + bytes;
+	return 0;
+}
+
+static void answer(struct allocate *allocate)
+{
+	struct job *job = allocate->first;
+
+	if (job->call)
+		rpc_answer(job->call, job->answer ? job->answer : (const uint8_t *)"",
+			job->answer_bytes);
+	job->call = NULL;
+	loop_timer_clear(allocate->cluster->loop, &allocate->deadline);
+}
+
+static void slot_is_taken(struct allocate *allocate)
+{
+	struct job *job = allocate->first;
+
+	if (append_answer(job, allocate->given, allocate->given_bytes)) {
+		fail(allocate, "no memory");
+		return;
+	}
+	log_info("slices are handed out", STR("namespace", allocate->pod.space),
+		STR("pod", allocate->pod.name), STR("devices", allocate->slot),
+		U64("ms", (clock_now_ns() - job->began_ns) / 1000000));
+	if (++job->at < job->request->n_container_requests) {
+		forget_container(allocate);
+		find_next(allocate);
+		return;
+	}
+	answer(allocate);
+	if (allocate->is_last)
+		unlock(allocate);
+	else
+		job_end(allocate);
+}
+
+/* Whether the slot is taken after all, or can be taken still. */
+static void pod_was_read(void *context, const struct kube_result *result)
+{
+	struct allocate *allocate = context;
+	const struct pod *pod = NULL;
+
+	allocate->call = NULL;
+	if (!result->outcome) {
+		pods_take(allocate->cluster->pods, result->body);
+		pod = pods_find_uid(allocate->cluster->pods, allocate->pod.uid);
+	}
+	if (pod && pod->to_allocate && !strcmp(pod->to_allocate, allocate->rest))
+		slot_is_taken(allocate);
+	else if (pod && pod->to_allocate && !strcmp(pod->to_allocate, allocate->before) &&
+		 allocate->tries < SLOT_TRIES)
+		take_slot(allocate);
+	else
+		fail(allocate, result->outcome == KUBE_E_NOT_FOUND
+				       ? "the pod is gone"
+				       : "the pod's reservation was changed meanwhile");
+}
+
+static void slot_was_taken(void *context, const struct kube_result *result)
+{
+	struct allocate *allocate = context;
+
+	allocate->call = NULL;
+	if (!result->outcome) {
+		pods_take(allocate->cluster->pods, result->body);
+		slot_is_taken(allocate);
+	} else if (result->outcome == KUBE_E_NOT_FOUND) {
+		fail(allocate, "the pod is gone");
+	} else if ((result->outcome != KUBE_E_INVALID && result->outcome != KUBE_E_CONFLICT) ||
+		   change_read(allocate->cluster->client, &allocate->pod, pod_was_read, allocate,
+			   &allocate->call)) {
+		fail(allocate, result->words);
+	}
+}
+
+static void take_slot(struct allocate *allocate)
+{
+	allocate->tries++;
+	if (change_slot(allocate->cluster->client, &allocate->pod, allocate->before, allocate->rest,
+		    allocate->is_last, slot_was_taken, allocate, &allocate->call))
+		fail(allocate, "no memory");
+}
+
+static void serve(struct allocate *allocate, const struct pod *pod)
+{
+	const struct job *job = allocate->first;
+	const V1beta1__ContainerAllocateRequest *request =
+		job->request->container_requests[job->at];
+	struct err err = ERR_NULL;
+	struct give_request wanted = {
+		.pod = pod,
+		.container = pod_next_container(pod),
+		.ids = request->devices_ids,
+		.id_count = request->n_devices_ids,
+	};
+
+	allocate->before = strdup(pod->to_allocate);
+	allocate->is_last = pod_slots_left(pod) == 1;
+	if (!allocate->before || pod_take_slot(pod, &allocate->slot, &allocate->rest)) {
+		fail(allocate, "no memory");
+		return;
+	}
+	wanted.slot = allocate->slot;
+	if (give(allocate->giver, &wanted, &allocate->given, &allocate->given_bytes, &err))
+		fail(allocate, err.text);
+	else
+		take_slot(allocate);
+}
+
+/* What is not in the answer the kubelet chooses by itself. */
+static void answer_preferred(struct allocate *allocate, const struct pod *pod)
+{
+	struct job *job = allocate->first;
+	const V1beta1__ContainerPreferredAllocationRequest *request =
+		job->preferred->container_requests[0];
+	struct give_choice choice = {
+		.free_ids = request->available_deviceids,
+		.free_count = request->n_available_deviceids,
+		.must_ids = request->must_include_deviceids,
+		.must_count = request->n_must_include_deviceids,
+		.wanted = (size_t)request->allocation_size,
+	};
+	V1beta1__ContainerPreferredAllocationResponse response =
+		V1BETA1__CONTAINER_PREFERRED_ALLOCATION_RESPONSE__INIT;
+	const char **ids = calloc(choice.wanted, sizeof(*ids));
+	char *slot = NULL, *rest = NULL;
+	uint8_t *packed = NULL;
+
+	if (pod && ids && !pod_take_slot(pod, &slot, &rest) && !give_prefer(slot, &choice, ids)) {
+		response.deviceids = (char **)ids;
+		response.n_deviceids = choice.wanted;
+		packed = malloc(v1beta1__container_preferred_allocation_response__get_packed_size(
+					&response) +
+				1);
+	}
+	if (packed &&
+		append_answer(job, packed,
+			v1beta1__container_preferred_allocation_response__pack(&response, packed)))
+		log_debug("no memory for a preferred allocation");
+	free(packed);
+	free(slot);
+	free(rest);
+	free(ids);
+	answer(allocate);
+	job_end(allocate);
+}
+
+static void was_found(void *context, const struct find_result *result)
+{
+	struct allocate *allocate = context;
+
+	if (allocate->first->preferred) {
+		answer_preferred(allocate, result->choice == CHOICE_POD ? result->pod : NULL);
+		return;
+	}
+	if (result->pod && change_pod_of(result->pod, &allocate->pod))
+		fail(allocate, "no memory");
+	else if (result->choice == CHOICE_POD)
+		serve(allocate, result->pod);
+	else
+		fail(allocate, result->words);
+}
+
+static void find_next(struct allocate *allocate)
+{
+	const struct job *job = allocate->first;
+
+	if (job->preferred)
+		find_begin(&allocate->find,
+			(unsigned)job->preferred->container_requests[0]->allocation_size);
+	else
+		find_begin(&allocate->find,
+			(unsigned)job->request->container_requests[job->at]->n_devices_ids);
+}
+
+/* A request that never reached the API server, or whose answer was lost: what it has done is found later. */
+static void deadline_has_come(void *context)
+{
+	struct allocate *allocate = context;
+
+	log_warn("Allocate took too long", STR("namespace", allocate->pod.space),
+		STR("pod", allocate->pod.name));
+	refuse(allocate, "the API server did not answer in time");
+	node_read_in(allocate->cluster->node, 1000000000ull);
+	job_end(allocate);
+}
+
+static void job_start(void *context)
+{
+	struct allocate *allocate = context;
+	struct job *job = allocate->first;
+
+	job->began_ns = clock_now_ns();
+	loop_timer_set(allocate->cluster->loop, &allocate->deadline, job->began_ns + DEADLINE_NS);
+	if (job->call)
+		find_next(allocate);
+	else
+		job_end(allocate);
+}
+
+static void enqueue(struct allocate *allocate, struct job *job)
+{
+	bool is_first = !allocate->first;
+
+	*allocate->last = job;
+	allocate->last = &job->next;
+	if (is_first)
+		loop_timer_set(allocate->cluster->loop, &allocate->start, clock_now_ns());
+}
+
+void allocate_take(
+	struct allocate *allocate, struct rpc_call *call, const void *message, size_t bytes)
+{
+	struct job *job = calloc(1, sizeof(*job));
+
+	if (job)
+		job->request = v1beta1__allocate_request__unpack(NULL, bytes, message);
+	if (!job || !job->request || !job->request->n_container_requests) {
+		rpc_refuse(call, RPC_INVALID, "the request is not understood");
+		if (job)
+			job_free(job);
+		return;
+	}
+	job->call = call;
+	enqueue(allocate, job);
+}
+
+void allocate_prefer(
+	struct allocate *allocate, struct rpc_call *call, const void *message, size_t bytes)
+{
+	struct job *job = calloc(1, sizeof(*job));
+
+	if (job)
+		job->preferred =
+			v1beta1__preferred_allocation_request__unpack(NULL, bytes, message);
+	/* the kubelet asks for one container at a time */
+	if (!job || !job->preferred || job->preferred->n_container_requests != 1 ||
+		job->preferred->container_requests[0]->allocation_size <= 0) {
+		rpc_answer(call, "", 0);
+		if (job)
+			job_free(job);
+		return;
+	}
+	job->call = call;
+	enqueue(allocate, job);
+}
+
+/*
+ * A kubelet that left asks again for a container whose answer it has not seen, so what is not done yet is better not done.
+ */
+void allocate_forget(struct allocate *allocate, const struct rpc_call *call)
+{
+	for (struct job *job = allocate->first; job; job = job->next)
+		if (job->call && (!call || job->call == call))
+			job->call = NULL;
+	if (allocate->first && !allocate->first->call && allocate->find.is_searching)
+		job_end(allocate);
+}
+
+void allocate_look_again(struct allocate *allocate)
+{
+	find_look_again(&allocate->find);
+}
+
+bool allocate_is_idle(const struct allocate *allocate)
+{
+	return !allocate->first;
+}
+
+int allocate_new(const struct cluster *cluster, const struct giver *giver,
+	void (*done)(void *context), void *context, struct allocate **ret_allocate)
+{
+	struct allocate *allocate = calloc(1, sizeof(*allocate));
+
+	if (!allocate)
+		return -ENOMEM;
+	allocate->cluster = cluster;
+	allocate->giver = giver;
+	allocate->done = done;
+	allocate->context = context;
+	allocate->last = &allocate->first;
+	allocate->find.cluster = cluster;
+	allocate->find.done = was_found;
+	allocate->find.context = allocate;
+	allocate->start = (struct loop_timer){.due = job_start, .context = allocate};
+	allocate->deadline = (struct loop_timer){.due = deadline_has_come, .context = allocate};
+	*ret_allocate = allocate;
+	return 0;
+}
+
+void allocate_free(struct allocate *allocate)
+{
+	struct job *job;
+
+	if (!allocate)
+		return;
+	kube_cancel(allocate->call);
+	find_cancel(&allocate->find);
+	loop_timer_clear(allocate->cluster->loop, &allocate->start);
+	loop_timer_clear(allocate->cluster->loop, &allocate->deadline);
+	forget_container(allocate);
+	while ((job = allocate->first)) {
+		allocate->first = job->next;
+		job_free(job);
+	}
+	free(allocate);
+}

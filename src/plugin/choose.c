@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which pod a request of the kubelet is for. */
+#include "plugin/choose.h"
+
+#include <string.h>
+
+/* By the kubelet's record: some container has none yet. Those that it does not name may have theirs. */
+static bool lacks_slices(const struct pod *pod)
+{
+	for (unsigned i = 0; i < pod->container_count; i++)
+		if (!pod->containers[i].has_slices)
+			return true;
+	return false;
+}
+
+bool choose_is_waiting(const struct pod *pod)
+{
+	const struct pod_container *next = pod_next_container(pod);
+
+	if (pod->is_over || pod->is_leaving || pod->is_admitted)
+		return false;
+	return next ? !next->has_slices : lacks_slices(pod);
+}
+
+/* Whether the next request for the pod would be of this size. */
+static bool fits(const struct pod *pod, unsigned slices)
+{
+	const struct pod_container *next = pod_next_container(pod);
+
+	if (next)
+		return next->slices == slices;
+	for (unsigned i = 0; i < pod->container_count; i++)
+		if (pod->containers[i].slices == slices && !pod->containers[i].has_slices)
+			return true;
+	return false;
+}
+
+/* Waits and fits, from this one on. */
+static struct pod *next_in_question(struct pod *pod, unsigned slices)
+{
+	while (pod && !(choose_is_waiting(pod) && fits(pod, slices)))
+		pod = pod->next;
+	return pod;
+}
+
+/* The scheduler has a place for it here, by the lock and the pod's own word together. */
+static bool has_place(const struct pod *pod, const char *node_name)
+{
+	return pod_slots_left(pod) && (!pod->node || !strcmp(pod->node, node_name));
+}
+
+/* The kubelet asks for the one at the front, unless it has refused that and has not said so yet. */
+static enum choice choose_owner(
+	const struct choose_request *request, const struct pod *owner, bool is_front)
+{
+	if (!is_front)
+		return request->is_settled ? CHOICE_NOBODY : CHOICE_UNSURE;
+	return has_place(owner, request->node_name) && pod_next_container(owner) ? CHOICE_POD
+										 : CHOICE_MISMATCH;
+}
+
+/* Without a lock the reservation is the tenant's word alone; that the kubelet asks for it now is not. */
+static enum choice choose_unlocked(const struct choose_request *request, const struct pod *front)
+{
+	if (!front || !pod_is_reserved(front, request->node_name) || !pod_next_container(front))
+		return CHOICE_NOBODY;
+	return request->is_settled || !next_in_question(front->next, request->slices)
+		       ? CHOICE_POD
+		       : CHOICE_UNSURE;
+}
+
+enum choice choose_pod(const struct choose_request *request, struct pod **ret_pod)
+{
+	struct pod *front = next_in_question(request->first, request->slices), *pod = front;
+	enum choice choice;
+
+	while (pod && !lock_is_of(request->lock, pod->space, pod->name))
+		pod = next_in_question(pod->next, request->slices);
+	choice = pod ? choose_owner(request, pod, pod == front) : choose_unlocked(request, front);
+	*ret_pod = choice == CHOICE_NOBODY ? NULL : pod ? pod : front;
+	return choice;
+}

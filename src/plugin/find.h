@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finds the pod that the kubelet asks for: what is known of the cluster is brought up to date, and then it is chosen. */
+#pragma once
+
+#include <stdbool.h>
+
+#include "plugin/choose.h"
+#include "plugin/cluster.h"
+#include "plugin/record.h"
+
+/* The words are for the kubelet, which shows them with the pod. */
+struct find_result {
+	enum choice choice; /* CHOICE_POD, CHOICE_NOBODY or CHOICE_MISMATCH */
+	struct pod *pod;    /* NULL for CHOICE_NOBODY */
+	const char *words;
+};
+
+/* The caller sets the first three; all else is zero at the start. One search at a time. */
+struct find {
+	const struct cluster *cluster;
+	void (*done)(void *context, const struct find_result *result);
+	void *context;
+	unsigned slices;
+	struct kube_call *call;
+	struct record record;
+	struct loop_timer begun, settled;
+	bool is_searching, has_asked_for_owner, is_settled;
+};
+
+/* Begins; done() comes later. */
+void find_begin(struct find *find, unsigned slices);
+
+/* The pods have changed. */
+void find_look_again(struct find *find);
+
+/* Ends without done(). */
+void find_cancel(struct find *find);

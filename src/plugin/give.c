@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a container gets. */
+#include "plugin/give.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "kube/assignment.h"
+
+static const char *const control_files[] = {
+	"/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia-modeset"};
+
+static const char *path_or_null(const char *path)
+{
+	return *path ? path : NULL;
+}
+
+static int make_answer(const struct giver *giver, const struct grant *grant,
+	const struct prepared *prepared, V1beta1__ContainerAllocateResponse **ret_answer,
+	struct err *err)
+{
+	const char *there[ARRAY_SIZE(control_files)];
+	struct grant_paths paths = {
+		.library = prepared->library,
+		.preload = prepared->preload,
+		.region_folder = prepared->region_folder,
+		.region_file = prepared->region_file,
+		.share_folder = prepared->share_folder,
+		.lock_folder = path_or_null(prepared->lock_folder),
+		.turns_folder = path_or_null(prepared->turns_folder),
+		.control_files = there,
+		.imex_channels = giver->node.config->imex_channels,
+		.imex_channel_count = giver->node.config->imex_channel_count,
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(control_files); i++)
+		if (!access(control_files[i], F_OK))
+			there[paths.control_file_count++] = control_files[i];
+	for (unsigned i = 0; i < grant->device_count; i++)
+		paths.records[i] = path_or_null(prepared->records[i]);
+	return grant_answer(&giver->node, grant, &paths, ret_answer, err);
+}
+
+static int pack(
+	const V1beta1__ContainerAllocateResponse *answer, uint8_t **ret_message, size_t *ret_bytes)
+{
+	uint8_t *message =
+		malloc(v1beta1__container_allocate_response__get_packed_size(answer) + 1);
+
+	if (!message)
+		return -ENOMEM;
+	*ret_bytes = v1beta1__container_allocate_response__pack(answer, message);
+	*ret_message = message;
+	return 0;
+}
+
+/* The grant is made ready on the host, and only then answered. */
+static int give_grant(const struct giver *giver, const struct give_request *request,
+	const struct grant *grant, uint8_t **ret_message, size_t *ret_bytes, struct err *err)
+{
+	const struct prepare_request wanted = {
+		.pod_uid = request->pod->uid,
+		.container = request->container->name,
+		.share = &grant->share,
+	};
+	V1beta1__ContainerAllocateResponse *answer;
+	struct prepared prepared;
+	int result = prepare_container(&giver->settings, &wanted, &prepared, err);
+
+	if (!result)
+		result = make_answer(giver, grant, &prepared, &answer, err);
+	if (result)
+		return result;
+	result = pack(answer, ret_message, ret_bytes);
+	v1beta1__container_allocate_response__free_unpacked(answer, NULL);
+	return result ? err_set(err, ENOMEM, "no memory") : 0;
+}
+
+/* A container that was prepared before keeps its region's name. */
+static void choose_unique(const struct giver *giver, const struct give_request *request,
+	char ret_unique[CONTAINER_CACHE_BYTES])
+{
+	if (prepare_find_unique(
+		    &giver->settings, request->pod->uid, request->container->name, ret_unique))
+		grant_draw_unique(ret_unique);
+}
+
+int give(const struct giver *giver, const struct give_request *request, uint8_t **ret_message,
+	size_t *ret_bytes, struct err *err)
+{
+	_cleanup_(assignment_deinit) struct assignment assignment = ASSIGNMENT_NULL;
+	const struct grant_container container = {
+		.pod_uid = request->pod->uid,
+		.name = request->container->name,
+		.priority = request->container->priority < 0 ? GRANT_NOT_GIVEN
+							     : request->container->priority,
+		.disable_control = request->container->disable_control,
+	};
+	char unique[CONTAINER_CACHE_BYTES];
+	struct grant grant;
+	int result = assignment_decode(request->slot, &assignment, err);
+
+	if (result)
+		return result;
+	if (!assignment.count)
+		return err_set(err, EINVAL, "device request not found");
+	choose_unique(giver, request, unique);
+	result = grant_plan(&giver->node, &container, &assignment.slots[0], request->ids,
+		request->id_count, unique, &grant, err);
+	return result ? result : give_grant(giver, request, &grant, ret_message, ret_bytes, err);
+}
+
+static bool is_on(const char *id, const char *uuid)
+{
+	return strlen(uuid) == grant_id_device(id) && !strncmp(id, uuid, strlen(uuid));
+}
+
+static bool is_taken(const char *id, const char *const *ids, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (!strcmp(ids[i], id))
+			return true;
+	return false;
+}
+
+/* "…-2" comes before "…-10". */
+static bool is_lower(const char *a, const char *b)
+{
+	size_t x = strlen(a), y = strlen(b);
+
+	return x != y ? x < y : strcmp(a, b) < 0;
+}
+
+/* The lowest of a device that is not taken yet, or NULL. */
+static const char *lowest(char *const *ids, size_t count, const char *uuid,
+	const char *const *taken, size_t taken_count)
+{
+	const char *found = NULL;
+
+	for (size_t i = 0; i < count; i++)
+		if (is_on(ids[i], uuid) && !is_taken(ids[i], taken, taken_count) &&
+			(!found || is_lower(ids[i], found)))
+			found = ids[i];
+	return found;
+}
+
+int give_prefer(const char *slot, const struct give_choice *choice, const char **ret_ids)
+{
+	_cleanup_(assignment_deinit) struct assignment assignment = ASSIGNMENT_NULL;
+	struct err err = ERR_NULL;
+	size_t musts = 0;
+
+	if (assignment_decode(slot, &assignment, &err) || !assignment.count ||
+		assignment.slots[0].count != choice->wanted)
+		return -ENODATA;
+	for (size_t i = 0; i < choice->wanted; i++) {
+		const char *uuid = assignment.slots[0].devices[i].uuid,
+			   *id = lowest(choice->must_ids, choice->must_count, uuid, ret_ids, i);
+
+		musts += id != NULL;
+		if (!id)
+			id = lowest(choice->free_ids, choice->free_count, uuid, ret_ids, i);
+		if (!id)
+			return -ENODATA;
+		ret_ids[i] = id;
+	}
+	return musts == choice->must_count ? 0 : -ENODATA;
+}

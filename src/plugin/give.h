@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a container gets: the slot of its pod's reservation becomes files on this node and the answer for the kubelet. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/bits.h"
+#include "base/err.h"
+#include "plugin/grant.h"
+#include "plugin/pod.h"
+#include "plugin/prepare.h"
+
+struct give_request {
+	const struct pod *pod;
+	const struct pod_container *container;
+	const char *slot; /* its text in the annotation */
+	char *const *ids; /* the kubelet's choice */
+	size_t id_count;
+};
+
+/* Of the node as it is now, and of its host. */
+struct giver {
+	struct grant_node node;
+	struct prepare_settings settings;
+};
+
+/*
+ * Makes the container's files ready and packs the message ContainerAllocateResponse, which the caller frees. Twice is the
+ * same as once. -EINVAL and the like with err set, which the pod's status will show.
+ */
+int give(const struct giver *giver, const struct give_request *request, uint8_t **ret_message,
+	size_t *ret_bytes, struct err *err) MUST_CHECK;
+
+struct give_choice {
+	char *const *free_ids, *const *must_ids;
+	size_t free_count, must_count, wanted;
+};
+
+/*
+ * Of the IDs that are free those that lie on the slot's devices, in its order and of each device the lowest; those that must
+ * be in it take the place of others of their device. -ENODATA where there are not as many. ret_ids has a place for each that is wanted; they
+ * are the caller's texts.
+ */
+int give_prefer(
+	const char *slot, const struct give_choice *choice, const char **ret_ids) MUST_CHECK;

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The device plugin as a whole. */
+#include "plugin/plugin.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "node/nvml_library.h"
+#include "plugin/agent.h"
+#include "plugin/kubelet.h"
+#include "plugin/library.h"
+#include "plugin/register.h"
+#include "plugin/service.h"
+#include "plugin/slices.h"
+
+#define LOG_TOPIC   LOG_KUBELET
+
+#define MIB	    20
+#define COLLECT_NS  (60ull * 1000000000)
+#define LOCK_FOLDER "/tmp/vgpulock"
+
+struct plugin {
+	const struct config *config;
+	struct loop *loop;
+	struct rpc *rpc;
+	struct inventory devices; /* that are shared */
+	struct slices slices;
+	struct giver giver;
+	struct service service;
+	struct agent *agent; /* NULL: it knows no cluster */
+	struct kubelet *kubelet;
+	struct loop_timer collect;
+	char hook[SHARE_PATH_BYTES], shares[SHARE_PATH_BYTES];
+};
+
+static const char *mode_of(const struct config *config)
+{
+	static const char *const names[] = {"hami-core", "mig", "mps"};
+
+	return names[config->mode];
+}
+
+static uint64_t memory_mib_of(const struct config *config, const struct inventory_device *device)
+{
+	uint64_t mib = device->total_bytes ? device->total_bytes >> MIB
+					   : (uint64_t)config->preconfigured_memory_mib;
+
+	return (uint64_t)((double)mib * config->memory_scaling);
+}
+
+/* A device whose memory nobody knows cannot be shared. */
+static int describe(const struct plugin *plugin, char **ret_text)
+{
+	struct register_device list[INVENTORY_MAX];
+	const struct config *config = plugin->config;
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < plugin->devices.count; i++) {
+		const struct inventory_device *device = &plugin->devices.device[i];
+		uint64_t memory_mib = memory_mib_of(config, device);
+
+		if (!memory_mib)
+			continue;
+		list[count++] = (struct register_device){
+			.uuid = device->uuid,
+			.name = device->name,
+			.index = device->index,
+			.slices = (unsigned)config->split_count,
+			.memory_mib = memory_mib,
+			.cores_percent = (unsigned)(100 * config->cores_scaling),
+			.numa = plugin->slices.numa[i],
+			.mode = mode_of(config),
+			.is_healthy = !(plugin->slices.unhealthy >> i & 1),
+		};
+	}
+	return register_format(list, count, ret_text);
+}
+
+/* The kubelet and the scheduler are told of the devices as they are now. */
+static int tell(struct plugin *plugin)
+{
+	uint8_t *list;
+	char *text;
+	size_t bytes;
+	int result = slices_pack(&plugin->slices, &list, &bytes);
+
+	if (result)
+		return result;
+	service_set_list(&plugin->service, list, bytes);
+	plugin->giver.node.unhealthy = plugin->slices.unhealthy;
+	if (!plugin->agent)
+		return 0;
+	result = describe(plugin, &text);
+	if (!result)
+		agent_register(plugin->agent, text);
+	return result;
+}
+
+static int read_devices(struct plugin *plugin, struct err *err)
+{
+	struct inventory *all = calloc(1, sizeof(*all));
+	int result = all ? nvml_library_read_inventory(NULL, all, err)
+			 : err_set(err, ENOMEM, "no memory");
+
+	for (unsigned i = 0; !result && i < all->count; i++) {
+		plugin->slices.numa[i] = -1;
+		if (!config_is_filtered(plugin->config, &all->device[i]))
+			plugin->devices.device[plugin->devices.count++] = all->device[i];
+	}
+	free(all);
+	plugin->slices.devices = &plugin->devices;
+	plugin->slices.split_count = (unsigned)plugin->config->split_count;
+	if (!result)
+		log_info("devices are read", U64("devices", plugin->devices.count),
+			U64("slices", plugin->devices.count * plugin->slices.split_count));
+	return result > 0 ? -EIO : result;
+}
+
+static void set_giver(struct plugin *plugin)
+{
+	const struct config *config = plugin->config;
+
+	snprintf(plugin->hook, sizeof(plugin->hook), "%s/vgpu", config->hook_path);
+	snprintf(plugin->shares, sizeof(plugin->shares), "%s/shares", config->state_folder);
+	plugin->giver = (struct giver){
+		.node = {.config = config,
+			.inventory = &plugin->devices,
+			.has_turns = *config->turns_folder},
+		.settings = {.place = {.hook = plugin->hook,
+				     .shares = plugin->shares,
+				     .turns = config->turns_folder,
+				     .lock = LOCK_FOLDER},
+			.state = config->state_folder,
+			.version = VGPU_VERSION},
+	};
+}
+
+/* Before a container can start: what containers have that the kubelet does not ask for again. */
+static int make_host_ready(struct plugin *plugin, struct err *err)
+{
+	const struct config *config = plugin->config;
+	unsigned failed = 0;
+	int result = 0;
+
+	if (*config->library)
+		result = library_install(
+			config->state_folder, plugin->hook, VGPU_VERSION, config->library, err);
+	if (!result)
+		result = prepare_restore(&plugin->giver.settings, &failed, err);
+	if (!result && failed)
+		log_warn("containers could not be restored", U64("containers", failed));
+	return result;
+}
+
+static void collect(void *context)
+{
+	struct plugin *plugin = context;
+	struct err err = ERR_NULL;
+	const char **uids;
+	size_t count;
+
+	loop_timer_set(plugin->loop, &plugin->collect, clock_now_ns() + COLLECT_NS);
+	if (agent_list_pods(plugin->agent, &uids, &count))
+		return;
+	if (prepare_collect(&plugin->giver.settings, uids, count, &err))
+		log_warn("files of pods that are gone stay", STR("why", err.text));
+	free(uids);
+}
+
+static int join_cluster(struct plugin *plugin, struct err *err)
+{
+	const struct config *config = plugin->config;
+	const struct agent_request request = {
+		.node_name = config->node_name,
+		.kubelet_path = config->kubelet_socket,
+		.resources = {config->resource_count, config->resource_priority},
+		.giver = &plugin->giver,
+	};
+	int result;
+
+	if (!*config->node_name) {
+		log_warn("no slices are handed out: NODE_NAME does not name this node");
+		return 0;
+	}
+	result = make_host_ready(plugin, err);
+	if (!result)
+		result = agent_start(plugin->loop, plugin->rpc, &request, &plugin->agent, err);
+	if (result)
+		return result;
+	plugin->service.allocate = agent_allocate(plugin->agent);
+	plugin->collect = (struct loop_timer){.due = collect, .context = plugin};
+	loop_timer_set(plugin->loop, &plugin->collect, clock_now_ns() + COLLECT_NS);
+	return 0;
+}
+
+static int join_kubelet(struct plugin *plugin, struct err *err)
+{
+	const struct kubelet_request request = {
+		plugin->config->kubelet_socket, plugin->config->resource_count};
+
+	if (*request.socket_path)
+		return kubelet_start(plugin->loop, plugin->rpc, &request, &plugin->service,
+			&plugin->kubelet, err);
+	return 0;
+}
+
+int plugin_start(
+	struct loop *loop, const struct config *config, struct plugin **ret_plugin, struct err *err)
+{
+	struct plugin *plugin = calloc(1, sizeof(*plugin));
+	int result;
+
+	if (!plugin)
+		return err_set(err, ENOMEM, "no memory");
+	plugin->config = config;
+	plugin->loop = loop;
+	set_giver(plugin);
+	result = read_devices(plugin, err);
+	if (!result && rpc_new(loop, &plugin->rpc))
+		result = err_set(err, ENOMEM, "gRPC does not start");
+	if (!result)
+		result = join_cluster(plugin, err);
+	if (!result && tell(plugin))
+		result = err_set(err, ENOMEM, "no memory");
+	if (!result)
+		result = join_kubelet(plugin, err);
+	if (result)
+		plugin_stop(plugin);
+	else
+		*ret_plugin = plugin;
+	return result;
+}
+
+void plugin_stop(struct plugin *plugin)
+{
+	if (!plugin)
+		return;
+	loop_timer_clear(plugin->loop, &plugin->collect);
+	kubelet_stop(plugin->kubelet);
+	agent_stop(plugin->agent);
+	if (plugin->rpc)
+		rpc_free(plugin->rpc);
+	free(plugin->service.list);
+	free(plugin);
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The device plugin as a whole: devices, kubelet and cluster in one loop. */
+#pragma once
+
+#include "base/bits.h"
+#include "base/err.h"
+#include "net/loop.h"
+#include "plugin/config.h"
+
+struct plugin;
+
+/*
+ * Begins; the configuration must live as long. Without a node's name or an API server it lists its slices and hands out none.
+ * -errno with err set.
+ */
+int plugin_start(struct loop *loop, const struct config *config, struct plugin **ret_plugin,
+	struct err *err) MUST_CHECK;
+
+/* Accepts NULL. */
+void plugin_stop(struct plugin *plugin);

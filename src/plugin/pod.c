@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A pod as far as it concerns the plugin. */
+#include "plugin/pod.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/parse.h"
+
+#define QUANTITY_MOST 1000000
+
+static const char *text_at(const json_t *object, const char *key)
+{
+	return json_string_value(json_object_get(object, key));
+}
+
+/* Whether it went well; what is not there stays NULL. */
+static bool copy(const json_t *object, const char *key, char **ret_text)
+{
+	const char *text = text_at(object, key);
+
+	*ret_text = text ? strdup(text) : NULL;
+	return !text || *ret_text;
+}
+
+/* As the scheduler has it: the limit, else the request. Below 0: neither, or no number. */
+static int64_t quantity_of(const json_t *container, const char *resource)
+{
+	const json_t *resources = json_object_get(container, "resources");
+	const char *text = text_at(json_object_get(resources, "limits"), resource);
+	uint64_t number;
+
+	if (!text)
+		text = text_at(json_object_get(resources, "requests"), resource);
+	return text && !parse_u64(text, QUANTITY_MOST, &number) ? (int64_t)number : -1;
+}
+
+/* The last of that name is in force. */
+static int copy_disable_control(const json_t *container, char **ret_text)
+{
+	const json_t *list = json_object_get(container, "env"), *variable, *last = NULL;
+	size_t i;
+
+	json_array_foreach(list, i, variable)
+	{
+		const char *name = text_at(variable, "name");
+
+		if (name && !strcmp(name, "CUDA_DISABLE_CONTROL"))
+			last = variable;
+	}
+	return last && !copy(last, "value", ret_text) ? -ENOMEM : 0;
+}
+
+static int add_container(struct pod *pod, const json_t *container, unsigned index,
+	const struct pod_resources *resources)
+{
+	struct pod_container *added = &pod->containers[pod->container_count];
+	int64_t slices = quantity_of(container, resources->slices);
+
+	if (slices <= 0)
+		return 0;
+	pod->container_count++;
+	added->slices = (unsigned)slices;
+	added->index = index;
+	added->priority = quantity_of(container, resources->priority);
+	if (!copy(container, "name", &added->name) ||
+		copy_disable_control(container, &added->disable_control))
+		return -ENOMEM;
+	return added->name ? 0 : -EINVAL;
+}
+
+static int read_containers(
+	struct pod *pod, const json_t *spec, const struct pod_resources *resources)
+{
+	const json_t *lists[] = {
+		json_object_get(spec, "initContainers"), json_object_get(spec, "containers")};
+	size_t count = json_array_size(lists[0]) + json_array_size(lists[1]);
+	unsigned index = 0;
+	int result = 0;
+
+	pod->containers = calloc(count + 1, sizeof(*pod->containers));
+	if (!pod->containers)
+		return -ENOMEM;
+	for (unsigned i = 0; i < ARRAY_SIZE(lists); i++)
+		for (size_t j = 0; j < json_array_size(lists[i]) && !result; j++)
+			result =
+				add_container(pod, json_array_get(lists[i], j), index++, resources);
+	return result;
+}
+
+static enum pod_phase phase_of(const char *text)
+{
+	static const char *const words[] = {"", "allocating", "success", "failed"};
+
+	for (size_t i = 1; text && i < ARRAY_SIZE(words); i++)
+		if (!strcmp(text, words[i]))
+			return (enum pod_phase)i;
+	return POD_PHASE_NONE;
+}
+
+static int read_rest(struct pod *pod, const json_t *object)
+{
+	const json_t *metadata = json_object_get(object, "metadata"),
+		     *annotations = json_object_get(metadata, "annotations"),
+		     *status = json_object_get(object, "status");
+	const char *phase = text_at(status, "phase"),
+		   *created = text_at(metadata, "creationTimestamp");
+
+	if (!copy(metadata, "namespace", &pod->space) || !copy(metadata, "name", &pod->name) ||
+		!copy(metadata, "uid", &pod->uid) ||
+		!copy(annotations, "hami.io/vgpu-node", &pod->node) ||
+		!copy(annotations, POD_TO_ALLOCATE, &pod->to_allocate))
+		return -ENOMEM;
+	pod->phase = phase_of(text_at(annotations, POD_BIND_PHASE));
+	pod->has_bind_time = text_at(annotations, "hami.io/bind-time");
+	pod->is_over = phase && (!strcmp(phase, "Succeeded") || !strcmp(phase, "Failed"));
+	pod->is_admitted = text_at(status, "startTime");
+	pod->is_leaving = text_at(metadata, "deletionTimestamp");
+	snprintf(pod->created, sizeof(pod->created), "%s", created ? created : "");
+	return pod->space && pod->name && pod->uid ? 0 : -EINVAL;
+}
+
+int pod_parse(const json_t *object, const struct pod_resources *resources, struct pod **ret_pod)
+{
+	struct pod *pod = calloc(1, sizeof(*pod));
+	int result;
+
+	if (!pod)
+		return -ENOMEM;
+	result = read_containers(pod, json_object_get(object, "spec"), resources);
+	if (!result && pod->container_count)
+		result = read_rest(pod, object);
+	if (result || !pod->container_count) {
+		pod_free(pod);
+		pod = NULL;
+	}
+	*ret_pod = pod;
+	return result;
+}
+
+void pod_free(struct pod *pod)
+{
+	if (!pod)
+		return;
+	for (unsigned i = 0; i < pod->container_count; i++) {
+		free(pod->containers[i].name);
+		free(pod->containers[i].disable_control);
+	}
+	free(pod->containers);
+	free(pod->space);
+	free(pod->name);
+	free(pod->uid);
+	free(pod->node);
+	free(pod->to_allocate);
+	free(pod);
+}
+
+void pod_update(struct pod *pod, struct pod *fresh)
+{
+	char *node = pod->node, *to_allocate = pod->to_allocate;
+
+	pod->node = fresh->node;
+	pod->to_allocate = fresh->to_allocate;
+	pod->phase = fresh->phase;
+	pod->has_bind_time = fresh->has_bind_time;
+	pod->is_over = fresh->is_over;
+	pod->is_admitted = fresh->is_admitted;
+	pod->is_leaving = fresh->is_leaving;
+	fresh->node = node;
+	fresh->to_allocate = to_allocate;
+	pod_free(fresh);
+}
+
+/* A slot is what stands before a ';', and is empty where nothing of it is left. */
+static const char *next_slot(const char *at, size_t *ret_length)
+{
+	while (at && *at == ';')
+		at++;
+	*ret_length = at ? strcspn(at, ";") : 0;
+	return at;
+}
+
+unsigned pod_slots_left(const struct pod *pod)
+{
+	const char *at = pod->to_allocate;
+	unsigned slots = 0;
+	size_t length;
+
+	for (at = next_slot(at, &length); length; at = next_slot(at + length, &length))
+		slots++;
+	return slots;
+}
+
+int pod_take_slot(const struct pod *pod, char **ret_slot, char **ret_rest)
+{
+	size_t length;
+	const char *slot = next_slot(pod->to_allocate, &length);
+
+	*ret_slot = strndup(slot ? slot : "", length);
+	if (asprintf(ret_rest, "%.*s%s", (int)(slot - pod->to_allocate),
+		    slot ? pod->to_allocate : "", slot ? slot + length : "") < 0)
+		*ret_rest = NULL;
+	if (*ret_slot && *ret_rest)
+		return 0;
+	free(*ret_slot);
+	free(*ret_rest);
+	return -ENOMEM;
+}
+
+/*
+ * Positions in the annotation are not those of containers where the scheduler has left empty slots out. The order is,
+ * and the kubelet asks in it: as many as are left are those at the end.
+ */
+const struct pod_container *pod_next_container(const struct pod *pod)
+{
+	unsigned left = pod_slots_left(pod);
+
+	return left && left <= pod->container_count ? &pod->containers[pod->container_count - left]
+						    : NULL;
+}
+
+bool pod_is_reserved(const struct pod *pod, const char *node_name)
+{
+	return pod->node && !strcmp(pod->node, node_name) && pod->has_bind_time &&
+	       pod->phase == POD_PHASE_ALLOCATING && pod_slots_left(pod) > 0;
+}

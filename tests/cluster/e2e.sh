@@ -5,6 +5,7 @@
 set -uo pipefail
 here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 . "$here/names.sh"
+. "$here/slices.sh"
 build=$(readlink -f "$1")
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
@@ -46,8 +47,15 @@ a_pod_runs_to_its_end() {
 # The plugin runs on the node itself, whose devices are a simulated machine of its own.
 start_plugin() {
     [ -x "$build/src/plugin/vgpu-device-plugin" ] || return 77
-    LD_LIBRARY_PATH=$build/sim/nvml VGPU_SIM_STATE=$CLUSTER_FOLDER/machine VGPU_SIM_BOARD=h200x2 \
-        "$build/src/plugin/vgpu-device-plugin" >>"$CLUSTER_FOLDER/log/plugin" 2>&1 &
+    mkdir -p "$CLUSTER_FOLDER/sim"
+    cat >"$CLUSTER_FOLDER/device-config.yaml" <<END
+nvidia: {resourceCountName: nvidia.com/gpu, deviceSplitCount: 10}
+cantaloupe: {turnsFolder: $CLUSTER_FOLDER/turns}
+END
+    LD_LIBRARY_PATH=$build/sim/nvml VGPU_SIM_STATE=$CLUSTER_FOLDER/sim/machine VGPU_SIM_BOARD=h200x2 \
+        NODE_NAME=$node_name HOOK_PATH=$CLUSTER_FOLDER/hook \
+        "$build/src/plugin/vgpu-device-plugin" --config-file "$CLUSTER_FOLDER/device-config.yaml" \
+        --state-folder "$CLUSTER_FOLDER/state" --library "$build/src/tenant/libvgpu.so" >>"$CLUSTER_FOLDER/log/plugin" 2>&1 &
     plugin=$!
 }
 
@@ -68,13 +76,6 @@ slices_come_back_with_the_kubelet() {
     "$CLUSTER" stop kubelet && "$CLUSTER" start kubelet && slices_are 0 20 && slices_are 20 20
 }
 
-# Until Allocate gives a container its limits it gives it nothing.
-a_slice_is_not_handed_out_without_limits() {
-    kubectl apply -f "$here/slice.yaml" &&
-        kubectl wait --for=jsonpath='{.status.reason}'=UnexpectedAdmissionError pod/slice --timeout=30s &&
-        kubectl delete pod/slice --timeout=30s
-}
-
 slices_go_with_the_plugin() {
     kill "$plugin" && slices_are 0 20
 }
@@ -90,7 +91,15 @@ check "a pod runs to its end" a_pod_runs_to_its_end
 check "the kubelet has the slices of two devices" the_kubelet_has_slices
 if [ -n "${plugin:-}" ]; then
     check "slices come back with the kubelet" slices_come_back_with_the_kubelet
-    check "a slice is not handed out without limits" a_slice_is_not_handed_out_without_limits
+    check "an image with a program of CUDA's is made" make_tenant_image
+    check "a program in a slice is refused beyond its quota" a_program_is_refused_beyond_its_quota
+    check "two containers have different quotas" two_containers_have_different_quotas
+    check "a wrong count is refused" a_wrong_count_is_refused
+    check "a device that is not there is refused" a_device_that_is_not_there_is_refused
+    check "a missing annotation is refused" a_missing_annotation_is_refused
+    check "a pod that no scheduler saw is refused" a_pod_that_no_scheduler_saw_is_refused
+    check "a stale lock is no obstacle" a_stale_lock_is_no_obstacle
+    check "what a killed plugin left is made good" a_killed_plugin_is_made_good
     check "slices go with the plugin" slices_go_with_the_plugin
 fi
 check "the client keeps its word before a real API server" program tests/kube/test_api

@@ -312,7 +312,7 @@ static int run_recvfd(struct client *c, char **word, unsigned count)
 static int run_newpoolx(struct client *c, char **word, unsigned count)
 {
 	CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
-		.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+		.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR | CU_MEM_HANDLE_TYPE_FABRIC,
 		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = c->device}};
 	CUmemoryPool pool = NULL;
 	CUresult r = c->cu.cuMemPoolCreate(&pool, &props);
@@ -345,6 +345,30 @@ static int run_importpool(struct client *c, char **word, unsigned count)
 		(void *)(uintptr_t)client_get(c, word[2]), CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
 		0);
 
+	if (r == CUDA_SUCCESS)
+		client_put(c, word[1], (uintptr_t)pool);
+	return (int)r;
+}
+
+static int run_exportpoolfabric(struct client *c, char **word, unsigned count)
+{
+	CUmemFabricHandle fabric;
+	CUresult r = c->cu.cuMemPoolExportToShareableHandle(
+		&fabric, pool_named(c, word[1]), CU_MEM_HANDLE_TYPE_FABRIC, 0);
+
+	if (r == CUDA_SUCCESS)
+		say_bytes(c, "handle", &fabric);
+	return (int)r;
+}
+
+static int run_importpoolfabric(struct client *c, char **word, unsigned count)
+{
+	CUmemoryPool pool = NULL;
+	CUmemFabricHandle fabric;
+	CUresult r;
+
+	read_bytes(word[2], &fabric);
+	r = c->cu.cuMemPoolImportFromShareableHandle(&pool, &fabric, CU_MEM_HANDLE_TYPE_FABRIC, 0);
 	if (r == CUDA_SUCCESS)
 		client_put(c, word[1], (uintptr_t)pool);
 	return (int)r;
@@ -426,6 +450,8 @@ const struct client_command client_share_commands[] = {
 	{"newpoolx", 1, run_newpoolx, "POOL"},
 	{"exportpool", 2, run_exportpool, "FD POOL"},
 	{"importpool", 2, run_importpool, "POOL FD"},
+	{"exportpoolfabric", 1, run_exportpoolfabric, "POOL"},
+	{"importpoolfabric", 2, run_importpoolfabric, "POOL BYTES"},
 	{"exportptr", 1, run_exportptr, "POINTER"},
 	{"importptr", 3, run_importptr, "POINTER POOL BYTES"},
 	{"external", 2, run_external, "NAME SIZE"},

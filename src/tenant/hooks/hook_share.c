@@ -93,6 +93,14 @@ static uint64_t key_of(CUmemAllocationHandleType type, const union shareable *s)
 	return type == CU_MEM_HANDLE_TYPE_FABRIC ? ipc_key(&s->fabric, sizeof(s->fabric)) : 0;
 }
 
+/* What nobody could keep track of is not given out. */
+static CUresult take_back(CUmemAllocationHandleType type, const union shareable *made)
+{
+	if (fd_of(type, made) >= 0)
+		close(made->fd);
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
 static CUresult give_shareable(
 	CUresult r, void *to, CUmemAllocationHandleType type, const union shareable *made)
 {
@@ -114,10 +122,10 @@ HOOK_BODY(cuMemExportToShareableHandle, void *, shareable, CUmemGenericAllocatio
 	if (r != CUDA_SUCCESS)
 		return r;
 	r = cuda.cuMemExportToShareableHandle(&made, handle, type, flags);
-	if (r == CUDA_SUCCESS)
-		mapped_export_end(&export, true, fd_of(type, &made), key_of(type, &made));
-	else
-		mapped_export_end(&export, false, -1, 0);
+	if (r != CUDA_SUCCESS)
+		(void)mapped_export_end(&export, false, -1, 0);
+	else if (!mapped_export_end(&export, true, fd_of(type, &made), key_of(type, &made)))
+		r = take_back(type, &made);
 	return give_shareable(r, shareable, type, &made);
 }
 
@@ -128,7 +136,7 @@ HOOK_BODY(cuMemExportToShareableHandle, void *, shareable, CUmemGenericAllocatio
 struct import {
 	bool is_shared;
 	unsigned shared;
-	uint64_t bytes; /* of another slice's; 0: not known */
+	uint64_t bytes; /* as it is told; 0: not known */
 	CUmemFabricHandle fabric;
 	int fd;	      /* -1: none */
 	void *handle; /* for the driver */
@@ -151,8 +159,9 @@ static void import_begin(void *handle, CUmemAllocationHandleType type, struct im
 		if (mark_get(ret_import->fd, &mark) < 0)
 			return;
 	}
-	ret_import->bytes = mark.steps * MARK_STEP_BYTES;
 	ret_import->is_shared = mark.id && ipc_hold(mark.id, false, &ret_import->shared);
+	ret_import->bytes = (ret_import->is_shared ? ipc_steps(ret_import->shared) : mark.steps) *
+			    MARK_STEP_BYTES;
 }
 
 /* After the driver's call, whatever its answer. */
@@ -206,8 +215,11 @@ HOOK_BODY(cuMemImportFromShareableHandle, CUmemGenericAllocationHandle *, handle
 		import_undo(&import);
 		return r;
 	}
-	r = import.is_shared ? mapped_keep_shared(made, import.shared)
-			     : keep_foreign(made, import.bytes);
+	if (!mapped_is_so_large(made, import.bytes))
+		r = CUDA_ERROR_OUT_OF_MEMORY;
+	else
+		r = import.is_shared ? mapped_keep_shared(made, import.shared)
+				     : keep_foreign(made, import.bytes);
 	if (r != CUDA_SUCCESS) {
 		cuda.cuMemRelease(made);
 		import_undo(&import);
@@ -227,17 +239,15 @@ HOOK_BODY(cuMemPoolExportToShareableHandle, void *, handle, CUmemoryPool, pool,
 	if (pools_is_ended(pool))
 		return CUDA_ERROR_INVALID_VALUE;
 	r = cuda.cuMemPoolExportToShareableHandle(&made, pool, type, flags);
-	if (r == CUDA_SUCCESS && !pools_share(pool, fd_of(type, &made), key_of(type, &made))) {
-		if (fd_of(type, &made) >= 0)
-			close(made.fd);
-		r = CUDA_ERROR_OUT_OF_MEMORY;
-	}
+	if (r == CUDA_SUCCESS && !pools_share(pool, fd_of(type, &made), key_of(type, &made)))
+		r = take_back(type, &made);
 	return give_shareable(r, handle, type, &made);
 }
 
 /*
  * An imported pool allocates nothing, and what is in it is its maker's. This process holds the maker's
- * shared allocation until it ends, because pointers of the pool may outlive the pool's handle here.
+ * shared allocation until it ends, because pointers of the pool may outlive the pool's handle here. Where there is
+ * none, nobody would be charged for the pool when its maker has ended.
  */
 HOOK_BODY(cuMemPoolImportFromShareableHandle, CUmemoryPool *, pool, void *, handle,
 	CUmemAllocationHandleType, type, unsigned long long, flags)
@@ -249,6 +259,11 @@ HOOK_BODY(cuMemPoolImportFromShareableHandle, CUmemoryPool *, pool, void *, hand
 	if (state_enter() != STATE_OPEN || !pool)
 		return cuda.cuMemPoolImportFromShareableHandle(pool, handle, type, flags);
 	import_begin(handle, type, &import);
+	if (!import.is_shared && is_shareable(type)) {
+		log_info("a pool is of no process of this slice, so it is not imported");
+		import_end(&import);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
 	pool_list_create_begin();
 	r = cuda.cuMemPoolImportFromShareableHandle(&made, import.handle, type, flags);
 	import_end(&import);

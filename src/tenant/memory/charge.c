@@ -130,7 +130,7 @@ static int try_charge(struct device *d, uint64_t units)
 }
 
 /* One thread of the process at a time looks for the dead; the others wait for what it finds. */
-static void reap(struct device *d)
+void charge_reap(struct device *d)
 {
 	uint64_t deadline = clock_now_ns() + SLOT_REAP_WAIT_NS;
 	struct timespec pause = {.tv_nsec = 200000};
@@ -164,7 +164,7 @@ static bool make_room(struct device *d, uint64_t units)
 	parts_compare(d, PARTS_REFUSAL);
 	if (try_charge(d, units) == 0)
 		return true;
-	reap(d);
+	charge_reap(d);
 	/* Another process may have had that room before us, and have let go of what it put there. */
 	for (unsigned i = 0; i < SWEEPS_MOST; i++) {
 		if (try_charge(d, units) == 0)
@@ -181,7 +181,7 @@ void charge_have_back(struct device *device)
 
 	parts_trim(device);
 	parts_compare(device, PARTS_REFUSAL);
-	reap(device);
+	charge_reap(device);
 	errno = saved_errno;
 }
 
@@ -261,7 +261,7 @@ void charge_put_right(struct device *device)
 		return;
 	parts_collect(device);
 	parts_compare(device, PARTS_VIEW);
-	reap(device);
+	charge_reap(device);
 	errno = saved_errno;
 }
 

@@ -148,6 +148,9 @@ bool charge_is_above_quota(struct device *device);
 /* Has back whatever the slice holds in vain, as before a refusal: may wait SLOT_REAP_WAIT_NS. */
 void charge_have_back(struct device *device);
 
+/* Only looks for the dead, and for shared allocations that nobody holds. */
+void charge_reap(struct device *device);
+
 /* For a child of fork(). */
 void charge_reset_after_fork(void);
 

@@ -145,8 +145,9 @@ void holding_keep(const struct holding *holding);
 /* Puts it back where its end was not to be. */
 void holding_put_back(enum holding_table in, uint64_t key, const struct holding *holding);
 
-/* Units of an imported holding that had none. False where another thread was faster. */
-bool holding_set_units(enum holding_table in, uint64_t key, uint32_t serial, uint32_t units);
+/* Changes the units of an imported holding. False where another thread was faster. */
+bool holding_set_units(
+	enum holding_table in, uint64_t key, uint32_t serial, uint32_t from, uint32_t to);
 
 /*
  * Changes the units and references of a holding by what change() says, as one step, adding it where it is

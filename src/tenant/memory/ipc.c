@@ -5,6 +5,7 @@
 
 #include <errno.h>
 
+#include "base/clock.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/mark.h"
@@ -46,6 +47,17 @@ static void add_to_sum(const struct part *p, uint64_t units)
 		&made_bytes[p->entry], units * REGION_UNIT_BYTES, memory_order_relaxed);
 }
 
+/* Whether another attempt may find a place: processes that have ended leave theirs to who looks for them. */
+static bool has_freed_places(struct device *device)
+{
+	static _Atomic uint64_t next_ns;
+
+	if (!clock_is_due(&next_ns, CHARGE_LOOK_NS))
+		return false;
+	charge_reap(device);
+	return true;
+}
+
 bool ipc_make(const struct ipc_memory *m, unsigned *ret_shared)
 {
 	struct shared_memory memory = {.slot = state.slot,
@@ -65,6 +77,8 @@ bool ipc_make(const struct ipc_memory *m, unsigned *ret_shared)
 
 	add_to_sum(&part, part.units);
 	r = shared_make(&state.region, &memory, ret_shared);
+	if (r == SHARED_E_FULL && has_freed_places(m->device))
+		r = shared_make(&state.region, &memory, ret_shared);
 	errno = saved_errno;
 	if (r) {
 		add_to_sum(&part, -(uint64_t)part.units);

@@ -62,8 +62,7 @@ CUresult mapped_refer_begin(
 		return CUDA_ERROR_INVALID_VALUE;
 	*ret_reference = (struct mapped_reference){.handle = handle,
 		.serial = holding.serial,
-		.is_uncharged =
-			holding.serial && holding.flags & HOLDING_FOREIGN && !holding.units};
+		.is_told = holding.serial && holding.flags & (HOLDING_FOREIGN | HOLDING_SHARED)};
 	FAULT("mapped: pinned");
 	return CUDA_SUCCESS;
 }
@@ -311,33 +310,34 @@ CUresult mapped_export_begin(CUmemGenericAllocationHandle handle, struct mapped_
 	return r;
 }
 
-static void end_shared(unsigned shared, int fd, uint64_t key)
+/* A descriptor without a mark would keep the memory when nobody is charged for it any more. */
+static bool end_shared(unsigned shared, int fd, uint64_t key)
 {
 	bool is_known = fd >= 0 ? mark_descriptor(shared, fd) : ipc_set_key(shared, key);
 
-	if (is_known || fd < 0)
-		ipc_let_go(shared, false);
-	else
-		log_info("exported memory stays counted until the process ends");
+	ipc_let_go(shared, false);
+	return is_known || fd < 0;
 }
 
-void mapped_export_end(const struct mapped_export *export, bool is_made, int fd, uint64_t key)
+bool mapped_export_end(const struct mapped_export *export, bool is_made, int fd, uint64_t key)
 {
 	const struct mapped_reference *reference = &export->reference;
+	bool is_known = true;
 
 	FAULT("mapped: exported");
 	if (export->is_shared && is_made)
-		end_shared(export->shared, fd, key);
+		is_known = end_shared(export->shared, fd, key);
 	else if (export->is_shared)
 		ipc_let_go(export->shared, false);
-	else if (!reference->serial)
-		return;
-	else if (is_made && fd >= 0 && exports_keep(reference, fd))
-		return;
-	else if (!is_made || fd < 0)
+	else if (!reference->serial || (is_made && fd >= 0 && exports_keep(reference, fd)))
+		return true;
+	else {
 		holding_unpin(HOLDING_CREATED, reference->handle, reference->serial);
-	else if (!holding_stay_by_pin(HOLDING_CREATED, reference->handle, reference->serial))
-		log_debug("exported memory was released meanwhile, and stays counted");
+		is_known = !is_made || fd < 0;
+	}
+	if (!is_known)
+		log_error("a descriptor cannot be marked, so memory is not exported");
+	return is_known;
 }
 
 static CUresult keep_imported(
@@ -373,26 +373,50 @@ CUresult mapped_keep_foreign(
 
 	if (r != CUDA_SUCCESS || !is_new || bytes == 0)
 		return r;
-	r = mapped_charge_foreign(handle, bytes);
+	r = mapped_check_size(handle, bytes);
 	if (r != CUDA_SUCCESS && holding_end_begin(HOLDING_CREATED, handle, &end) == 0)
 		holding_end_done(&end, true);
 	return r;
 }
 
-CUresult mapped_charge_foreign(CUmemGenericAllocationHandle handle, uint64_t bytes)
+CUresult mapped_check_size(CUmemGenericAllocationHandle handle, uint64_t bytes)
 {
 	_cleanup_charge_ struct charge charge = CHARGE_NULL;
+	uint64_t known;
 	struct holding h;
 	CUresult r;
 
-	if (holding_get(HOLDING_CREATED, handle, &h) != 0 || !(h.flags & HOLDING_FOREIGN) ||
-		h.units)
+	if (holding_get(HOLDING_CREATED, handle, &h) != 0)
 		return CUDA_SUCCESS;
-	r = charge_reserve(state_device(h.device), bytes, CHARGE_SHARED, &charge);
+	if (h.flags & HOLDING_SHARED)
+		return bytes <= ipc_steps(h.shared) * MARK_STEP_BYTES ? CUDA_SUCCESS
+								      : CUDA_ERROR_OUT_OF_MEMORY;
+	known = (uint64_t)h.units * REGION_UNIT_BYTES;
+	if (!(h.flags & HOLDING_FOREIGN) || bytes <= known)
+		return CUDA_SUCCESS;
+	r = charge_reserve(state_device(h.device), bytes - known, CHARGE_SHARED, &charge);
 	/* Where another thread was faster, its charge is enough. */
-	if (r == CUDA_SUCCESS && holding_set_units(HOLDING_CREATED, handle, h.serial, charge.units))
+	if (r == CUDA_SUCCESS && holding_set_units(HOLDING_CREATED, handle, h.serial, h.units,
+					 h.units + charge.units))
 		charge_take(&charge);
 	return r;
+}
+
+bool mapped_is_so_large(CUmemGenericAllocationHandle handle, uint64_t bytes)
+{
+	CUdeviceptr at;
+	CUresult r;
+
+	if (!bytes || !cuda.cuMemAddressReserve || !cuda.cuMemAddressFree)
+		return true;
+	if (cuda.cuMemAddressReserve(&at, bytes, 0, 0, 0) != CUDA_SUCCESS)
+		return false;
+	r = cuda.cuMemMap(at, bytes, 0, handle, 0);
+	if (r == CUDA_SUCCESS)
+		cuda.cuMemUnmap(at, bytes);
+	cuda.cuMemAddressFree(at, bytes);
+	/* What else may be in the way is found when the program maps it. */
+	return r != CUDA_ERROR_NOT_SUPPORTED;
 }
 
 void mapped_reset_after_fork(void)

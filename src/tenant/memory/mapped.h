@@ -25,7 +25,7 @@ CUresult mapped_keep(CUmemGenericAllocationHandle handle, struct charge *charge)
 struct mapped_reference {
 	CUmemGenericAllocationHandle handle;
 	uint32_t serial;
-	bool is_uncharged; /* another slice's, to be charged before it is mapped */
+	bool is_told; /* imported: what it takes is only told, so mapped_check_size() comes before it is mapped */
 };
 CUresult mapped_refer_begin(
 	CUmemGenericAllocationHandle handle, struct mapped_reference *ret_reference) MUST_CHECK;
@@ -51,7 +51,8 @@ struct mapped_export {
 };
 CUresult mapped_export_begin(
 	CUmemGenericAllocationHandle handle, struct mapped_export *ret_export) MUST_CHECK;
-void mapped_export_end(const struct mapped_export *export, bool is_made, int fd, uint64_t key);
+/* False: it cannot be kept track of where it goes, and the descriptor must be closed. */
+bool mapped_export_end(const struct mapped_export *export, bool is_made, int fd, uint64_t key);
 
 /* An imported handle: of a shared allocation that is held, and from now on by the handle. */
 CUresult mapped_keep_shared(CUmemGenericAllocationHandle handle, unsigned shared);
@@ -62,7 +63,15 @@ CUresult mapped_keep_shared(CUmemGenericAllocationHandle handle, unsigned shared
  */
 CUresult mapped_keep_foreign(
 	CUmemGenericAllocationHandle handle, struct device *device, uint64_t bytes);
-CUresult mapped_charge_foreign(CUmemGenericAllocationHandle handle, uint64_t bytes);
+
+/*
+ * The driver maps a handle whole or not at all (H200, driver 580), so what is to be mapped is its size, if it is. Charges
+ * what is more than its exporter said; CUDA_ERROR_OUT_OF_MEMORY where it said that it was another, smaller memory.
+ */
+CUresult mapped_check_size(CUmemGenericAllocationHandle handle, uint64_t bytes);
+
+/* The same of a handle that was just imported: false where it is not so large. */
+bool mapped_is_so_large(CUmemGenericAllocationHandle handle, uint64_t bytes);
 
 /* The mappings that lie wholly in a range. */
 struct mapped_part {

@@ -490,26 +490,41 @@ void pools_update(CUmemoryPool handle)
 		update(p);
 }
 
+static bool set_mark(int fd, uint64_t id)
+{
+	if (id && mark_set(fd, (struct mark){.id = id}) == 0)
+		return true;
+	log_error("a pool's descriptor cannot be marked, so it is not exported");
+	return false;
+}
+
+/* One more descriptor or handle of a pool opens what the first one opens. */
+static bool share_again(unsigned shared, int fd, uint64_t key)
+{
+	uint64_t known = atomic_load(&state.region.file->own.shared[shared].mark);
+	uint64_t id = known ? known : mark_new_id();
+
+	if (fd < 0)
+		return ipc_set_key(shared, key);
+	return set_mark(fd, id) && (known || ipc_set_mark(shared, id, fd));
+}
+
 bool pools_share(CUmemoryPool handle, int fd, uint64_t key)
 {
 	struct pool *p = pool_list_find_anywhere(handle);
 	struct ipc_memory memory = {.kind = CHARGE_POOL, .key = key, .fd = fd};
-	struct mark mark = {.steps = 0};
 	unsigned shared;
 
 	if (!p || !p->device)
 		return p != NULL;
 	LOCK_SCOPE(&p->lock);
-	if (fd >= 0) {
-		shared = p->shared;
-		mark.id = shared ? atomic_load(&state.region.file->own.shared[shared - 1].mark)
-				 : mark_new_id();
-		if (mark_set(fd, mark) < 0)
-			log_info("a pool's descriptor cannot be marked");
-		memory.key = memory.mark = mark.id;
-	}
 	if (p->shared)
-		return true;
+		return share_again(p->shared - 1, fd, key);
+	if (fd >= 0) {
+		memory.key = memory.mark = mark_new_id();
+		if (!set_mark(fd, memory.mark))
+			return false;
+	}
 	memory.device = p->device;
 	memory.bytes = p->held_bytes;
 	if (!ipc_make(&memory, &shared))

@@ -4,7 +4,7 @@
 # alike, as many at once as there are processors. What it finds lies in the working folder as crash-*; a
 # new corpus file belongs into corpus/TARGET.
 set -eu
-targets="parse ptx region share snapshot text"
+targets="parse ptx region share snapshot text assignment"
 here=$(cd "$(dirname "$0")" && pwd)
 root=$here/../..
 clang=${CLANG:-clang}
@@ -14,13 +14,20 @@ if ! command -v "$clang" >/dev/null 2>&1; then
 fi
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
+sources= libraries=
+if pkg-config --exists yaml-0.1 jansson 2>/dev/null; then
+    targets="$targets config"
+    sources=$(ls "$root"/src/plugin/config*.c "$root"/src/plugin/flags.c)
+    libraries=$(pkg-config --libs yaml-0.1 jansson)
+fi
 flags="-std=gnu17 -O1 -g -D_GNU_SOURCE -fno-strict-aliasing -fno-sanitize-recover=all -I$root -I$root/src"
 
-printf '%s\n' "$root"/src/base/*.c "$root"/src/policy/*.c "$root"/src/region/*.c "$root"/src/cli/text.c "$root"/src/cli/json.c |
+printf '%s\n' "$root"/src/base/*.c "$root"/src/policy/*.c "$root"/src/region/*.c "$root"/src/cli/text.c "$root"/src/cli/json.c \
+    "$root"/src/kube/assignment.c $sources |
     xargs -P "$(nproc)" -I {} sh -c 'cd "$1" && name=$(echo "$2" | tr / _) && shift 2 && "$@" -o "$name.o"' \
         - "$scratch" {} "$clang" $flags -fsanitize=fuzzer-no-link,address,undefined -c {}
-printf '%s\n' $targets | xargs -P "$(nproc)" -I {} sh -c 'target=$1 scratch=$2 here=$3 seconds=$4 && shift 4 &&
-    "$@" -o "$scratch/$target" "$here/fuzz_$target.c" "$scratch"/*.o && mkdir "$scratch/new-$target" &&
+printf '%s\n' $targets | xargs -P "$(nproc)" -I {} sh -c 'target=$1 scratch=$2 here=$3 seconds=$4 libraries=$5 && shift 5 &&
+    "$@" -o "$scratch/$target" "$here/fuzz_$target.c" "$scratch"/*.o $libraries && mkdir "$scratch/new-$target" &&
     "$scratch/$target" -max_total_time="$seconds" -max_len=4096 -verbosity=0 -print_final_stats=1 \
         "$scratch/new-$target" "$here/corpus/$target"' \
-    - {} "$scratch" "$here" $((${1:-60} / 6)) "$clang" $flags -fsanitize=fuzzer,address,undefined
+    - {} "$scratch" "$here" $((${1:-60} / $(echo $targets | wc -w))) "$libraries" "$clang" $flags -fsanitize=fuzzer,address,undefined

@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
 static int value_of(char c)
 {
-	static const char digits[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 	const char *at = c ? strchr(digits, c) : NULL;
 
 	return at ? (int)(at - digits) : -1;
@@ -52,4 +52,22 @@ int base64_decode(const char *text, char **ret_bytes)
 	}
 	*ret_bytes = bytes;
 	return 0;
+}
+
+char *base64_encode(const char *bytes, size_t count)
+{
+	char *text = malloc((count + 2) / 3 * 4 + 1), *at = text;
+
+	if (!text)
+		return NULL;
+	for (size_t i = 0; i < count; i += 3) {
+		uint32_t bits = 0;
+
+		for (size_t k = 0; k < 3; k++)
+			bits = bits << 8 | (i + k < count ? (unsigned char)bytes[i + k] : 0);
+		for (unsigned k = 0; k < 4; k++)
+			*at++ = i + k <= count ? digits[bits >> (18 - 6 * k) & 63] : '=';
+	}
+	*at = '\0';
+	return text;
 }

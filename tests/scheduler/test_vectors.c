@@ -12,7 +12,9 @@
 
 #include "base/bits.h"
 #include "kube/assignment.h"
+#include "kube/base64.h"
 #include "kube/quantity.h"
+#include "scheduler/admission.h"
 #include "scheduler/filter.h"
 #include "scheduler/reservation.h"
 
@@ -27,11 +29,17 @@ static const struct {
 	 "weights-19 random-17 random-37 random-57",
 		"D5: the request counts in a device's score, which matters where devices differ in "
 		"size"},
-	{"sidecar-01 sidecar-04", "D14: a sidecar runs beside the containers after it"},
+	{"sidecar-01 sidecar-04 webhook-66", "D14: a sidecar runs beside the containers after it"},
 	{"numa-11 numa-17", "D27: all NUMA nodes are tried"},
 	{"mig-11 quota-24",
 		"D29: a percentage is of the largest profile, and the quota counts the profile"},
 	{"quota-25", "D30: of several quotas the strictest holds"},
+	{"webhook-50 webhook-51 webhook-52 webhook-53 webhook-54",
+		"D31: the policy for cores is for containers with devices, and a variable is there "
+		"once"},
+	{"webhook-23", "a variable is there once"},
+	{"webhook-16", "the sentence is our own"},
+	{"webhook-40", "a new pod does not bring annotations that say which devices it has"},
 	{"wire-17", "D33: the length of a node's name is no reason"},
 	{"holder-03", "N2: init containers that have ended do not count after a restart either"},
 	{"policy-37 nodepolicy-13",
@@ -270,6 +278,86 @@ static void ask(const json_t *vector)
 	json_decref(theirs);
 }
 
+static struct admission_rules admission_rules_of(const json_t *config)
+{
+	const json_t *changed = json_object_get(config, "nvidia"), *count;
+	struct admission_rules rules = {
+		.demand = rules_of(config),
+		.priority = "nvidia.com/priority",
+		.scheduler = "hami-scheduler",
+		.takes_default = !has_flag(config, "--force-overwrite-default-scheduler=false"),
+		.core_policy = text_of(changed, "gpuCorePolicy"),
+		.runtime_class = text_of(changed, "runtimeClassName"),
+		.hides_devices = json_is_true(json_object_get(changed, "overwriteEnv")),
+	};
+
+	count = json_object_get(changed, "defaultGPUNum");
+	rules.default_count = count ? json_integer_value(count) : 1;
+	return rules;
+}
+
+static int compare_paths(const void *a, const void *b)
+{
+	const json_t *const *left = a, *const *right = b;
+
+	return strcmp(text_of(*left, "path"), text_of(*right, "path"));
+}
+
+/* What our answer and the recorded one have in common: allowed, status, and the patch by path. */
+static json_t *admission_said(const json_t *response)
+{
+	const char *encoded = json_string_value(json_object_get(response, "patch"));
+	const json_t *status = json_object_get(response, "status"), *list = NULL, *one;
+	json_t *said = json_object(), *sorted = json_array(), *decoded = NULL;
+	const json_t *operations[64];
+	size_t i, count = 0;
+	char *text;
+
+	json_object_set(said, "allowed", json_object_get(response, "allowed"));
+	json_object_set_new(said, "message", json_string(text_of(status, "message")));
+	if (encoded && !base64_decode(encoded, &text)) {
+		list = decoded = json_loads(text, 0, NULL);
+		free(text);
+	} else {
+		list = json_object_get(response, "patch");
+	}
+	json_array_foreach(list, i, one) if (count < ARRAY_SIZE(operations)) operations[count++] =
+		one;
+	qsort(operations, count, sizeof(*operations), compare_paths);
+	for (i = 0; i < count; i++)
+		json_array_append(sorted, (json_t *)operations[i]);
+	json_object_set_new(said, "patch", sorted);
+	json_decref(decoded);
+	return said;
+}
+
+static void admit(const json_t *vector)
+{
+	struct admission_rules rules = admission_rules_of(json_object_get(vector, "config"));
+	const json_t *admission = json_object_get(vector, "admission");
+	json_t *review, *answer, *ours, *theirs = admission_said(json_object_get(vector, "result"));
+	struct err err = ERR_NULL;
+	struct books *books;
+
+	if (!admission)
+		return; /* it was not asked */
+	if (books_new(&books))
+		abort();
+	add_quotas(books, &rules.demand, vector);
+	review = json_pack("{s:s, s:{s:s, s:s, s:O}}", "apiVersion",
+		text_of(admission, "apiVersion"), "request", "uid", "u", "operation",
+		text_of(admission, "operation"), "object", json_object_get(admission, "object"));
+	if (admission_answer(&rules, books, review, &answer, &err))
+		abort();
+	ours = admission_said(json_object_get(answer, "response"));
+	judge(vector, json_equal(ours, theirs), ours, theirs);
+	json_decref(review);
+	json_decref(answer);
+	json_decref(ours);
+	json_decref(theirs);
+	books_free(books);
+}
+
 int main(int argc, char **argv)
 {
 	FILE *file = argc == 2 ? fopen(argv[1], "r") : NULL;
@@ -285,6 +373,8 @@ int main(int argc, char **argv)
 
 		if (!strcmp(text_of(vector, "request"), "filter"))
 			ask(vector);
+		else if (!strcmp(text_of(vector, "request"), "webhook"))
+			admit(vector);
 		json_decref(vector);
 	}
 	free(line);

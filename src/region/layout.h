@@ -212,7 +212,8 @@ struct region_compute {
 		untracked_poller; /* who asks the driver: seconds << 32 | slot + 1; 0: nobody */
 	/* Others are at work, as far as known: until seconds << 32 | percent of what the slice leaves them. */
 	_Atomic uint64_t contended;
-	uint64_t unused[4];
+	_Atomic uint64_t full_ns; /* when the ceiling was last seen to grow no more; 0: never */
+	uint64_t unused[3];
 	_Atomic uint64_t cells[REGION_BUSY_WORDS];
 };
 

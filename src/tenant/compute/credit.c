@@ -23,6 +23,12 @@
 #define KEPT_NS UINT64_C(200000000)
 #define OWED_NS UINT64_C(20000000) /* waiting for honest slices costs less */
 
+/* Who works asks about credit more often. */
+#define ASKED_NS UINT64_C(50000000)
+
+/* A budget that lacks no more than this is full. */
+#define FULL_NS 1000
+
 /* Streams that begin within a ms begin together. */
 #define TOGETHER_NS 1000000u
 
@@ -154,7 +160,10 @@ void credit_pause(struct meter *m, uint64_t pause_ns, uint64_t now_ns)
 
 	if (!m->turns.peer_count)
 		return;
-	sure.burst_ns = ceiling.burst_ns = m->limits.granted.burst_ns + m->credit.kept_ns;
+	sure.burst_ns = ceiling.burst_ns = m->limits.granted.burst_ns;
+	/* What was saved up long before the pause the slice's other processes may have used. */
+	if (m->credit.asked_ns + pause_ns + ASKED_NS > now_ns)
+		sure.burst_ns = ceiling.burst_ns += m->credit.kept_ns;
 	spend(&m->books->budget, &sure, now_ns, now_ns, 0);
 	spend(&m->books->ceiling, &ceiling, now_ns, now_ns, 0);
 	m->credit.owed_ns -= pause_ns < m->credit.owed_ns ? pause_ns : m->credit.owed_ns;
@@ -170,6 +179,7 @@ static void find_kept(struct meter *m, uint64_t now_ns)
 		budget_balance_ns(word, &rate, now_ns) - (int64_t)m->limits.granted.burst_ns;
 
 	m->credit.kept_ns = kept_ns > 0 ? (uint64_t)kept_ns : 0;
+	m->credit.asked_ns = now_ns;
 }
 
 /*
@@ -208,6 +218,24 @@ static void fill(struct meter *m, uint64_t now_ns)
 	m->credit.filling++;
 }
 
+/*
+ * A filling that is left when the slice has saved up all that it may is a part of that no more: many processes would keep
+ * as many times the burst.
+ */
+static void drop_hoarded(struct meter *m, const struct budget_rate *rate, uint64_t now_ns)
+{
+	/* relaxed, all: as in spend() */
+	uint64_t word = atomic_load_explicit(&m->books->ceiling, memory_order_relaxed);
+
+	if (budget_balance_ns(word, rate, now_ns) + FULL_NS >= (int64_t)rate->burst_ns)
+		atomic_store_explicit(&m->books->full_ns, now_ns, memory_order_relaxed);
+	if (m->credit.balance_ns <= 0 || atomic_load_explicit(&m->books->full_ns,
+						 memory_order_relaxed) <= m->credit.filled_ns)
+		return;
+	m->credit.balance_ns = 0;
+	publish_advance(m);
+}
+
 uint64_t credit_ready_ns(struct meter *m, struct stream_state *s, uint64_t now_ns)
 {
 	struct budget_rate rate = ceiling_rate(m);
@@ -221,6 +249,7 @@ uint64_t credit_ready_ns(struct meter *m, struct stream_state *s, uint64_t now_n
 			flush(m, now_ns, now_ns);
 		return 0;
 	}
+	drop_hoarded(m, &rate, now_ns);
 	if (m->credit.balance_ns > 0 || may_overdraw(m, s, now_ns)) {
 		s->filling = m->credit.filling;
 		return 0;

@@ -21,7 +21,7 @@ struct credit {
 	uint32_t filling;   /* how often */
 	int64_t saved_ns; /* of its cores by the slice, as last found; less than 0: it owes, or borrows */
 	/* of its cap, beyond the burst, as last asked: what it could not have before */
-	uint64_t kept_ns;
+	uint64_t kept_ns, asked_ns; /* and when that was */
 	/* of its cores: what others had while it waited for the time slice */
 	uint64_t owed_ns;
 	/* how long the device had worked for the slice when that was last found */

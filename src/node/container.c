@@ -78,13 +78,27 @@ static int remove_other(void *context, int folder_fd, const char *name)
 	return 0;
 }
 
-/* A region's processes are known by their locks; whether these hold there is asked while nobody else has it. */
+/*
+ * Whether what is there is to go. One that its tenant has broken would refuse all memory for ever. One of another version
+ * belongs to the library that the container has mounted, which makes none in a folder that is read-only.
+ */
+static bool is_useless(const struct container_place *place, const struct container *c,
+	const char *path, bool is_new_boot)
+{
+	_cleanup_(region_close) struct region region = REGION_NULL;
+	int r = region_open_existing(path, &region);
+
+	if (r == 0)
+		return is_new_boot && !container_is_running(place, c);
+	return r == REGION_E_FOREIGN || r == REGION_E_TRUNCATED;
+}
+
 static int make_region(const char *path, struct err *err)
 {
 	_cleanup_(region_close) struct region region = REGION_NULL;
 	int r = region_open(path, &region);
 
-	if (r)
+	if (r && r != REGION_E_VERSION)
 		return err_set(err, r < 0 ? -r : EIO, "make %.300s: %s; %s", path,
 			region_explain(r), region_remedy(r));
 	return 0;
@@ -97,8 +111,9 @@ static int check_locks(const char *hook, int folder_fd, struct err *err)
 	int r;
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d/.trial", folder_fd);
-	unlinkat(folder_fd, ".trial", 0);
-	r = region_open(path, &region);
+	r = folder_sweep(folder_fd);
+	if (r == 0)
+		r = region_open(path, &region);
 	if (r == 0 && !region_keeps_locks(&region, REGION_LOCK_TRIAL))
 		r = -EOPNOTSUPP;
 	unlinkat(folder_fd, ".trial", 0);
@@ -161,8 +176,8 @@ static int make_books(const struct container_place *place, const struct containe
 	/* the runtime makes a folder of a file that it misses */
 	if (r == 0 && file_identify_at(folder_fd, c->cache, &id) == 0 && !id.is_regular)
 		r = unlinkat(folder_fd, c->cache, id.is_folder ? AT_REMOVEDIR : 0) < 0 ? -errno : 0;
-	if (r == 0 && is_new_boot && !container_is_running(place, c) &&
-		unlinkat(folder_fd, c->cache, 0) < 0 && errno != ENOENT)
+	if (r == 0 && is_useless(place, c, path, is_new_boot) &&
+		unlinkat(folder_fd, c->cache, 0) < 0)
 		r = -errno;
 	FAULT("container: old region gone");
 	if (r == 0)
@@ -201,6 +216,8 @@ static int make_records(const struct container_place *place, const struct contai
 		const char *uuid = c->share.devices[i].uuid;
 
 		r = folder_make_at(turns_fd, uuid, FOLDER_MODE, &device_fd);
+		if (r == 0)
+			r = folder_sweep(device_fd);
 		if (r == 0)
 			r = make_record(device_fd, c->share.slice, is_new_boot);
 		if (r < 0)

@@ -186,6 +186,16 @@ static int unlink_one(void *context, int folder_fd, const char *name)
 	return 0;
 }
 
+static int unlink_hidden(void *context, int folder_fd, const char *name)
+{
+	return name[0] == '.' ? unlink_one(context, folder_fd, name) : 0;
+}
+
+int folder_sweep(int folder_fd)
+{
+	return folder_each(folder_fd, unlink_hidden, NULL);
+}
+
 int folder_remove_at(int folder_fd, const char *name)
 {
 	_cleanup_fd_ int fd = openat(folder_fd, name, OPEN_FOLDER);

@@ -35,5 +35,8 @@ bool folder_has(int folder_fd, const char *name, const void *content, size_t byt
 int folder_each(int folder_fd, int (*what)(void *context, int folder_fd, const char *name),
 	void *context) MUST_CHECK;
 
+/* Removes hidden files, which those that were killed have left. */
+int folder_sweep(int folder_fd) MUST_CHECK;
+
 /* Removes the folder of that name with the files in it; -ENOTEMPTY where folders are in it. None is no failure. */
 int folder_remove_at(int folder_fd, const char *name) MUST_CHECK;

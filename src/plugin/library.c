@@ -57,6 +57,7 @@ int library_install(const char *state, const char *hook, const char *version, co
 	struct err *err)
 {
 	_cleanup_free_ char *content = malloc(LIBRARY_MOST_BYTES);
+	_cleanup_(kept_close) struct kept_folder folder = KEPT_FOLDER_NULL; /* for its lock */
 	_cleanup_fd_ int marks_fd = -1;
 	_cleanup_fd_ int hook_fd = -1;
 	char preload[CONTAINER_PATH_BYTES];
@@ -71,7 +72,9 @@ int library_install(const char *state, const char *hook, const char *version, co
 	if (r < 0 || bytes < 4 || memcmp(content, "\177ELF", 4))
 		return err_set(err, r < 0 ? -r : ENOEXEC, "%.300s is no library: %s", source,
 			strerror(r < 0 ? -r : ENOEXEC));
-	r = open_marks(state, &marks_fd, err);
+	r = kept_open(state, &folder, err);
+	if (r == 0)
+		r = open_marks(state, &marks_fd, err);
 	if (r == 0)
 		r = folder_make(hook, FOLDER_MODE, &hook_fd, err);
 	if (r < 0)
@@ -131,7 +134,7 @@ static int is_of(void *context, const char *key, const struct kept *kept)
 static int collect_one(void *context, int marks_fd, const char *version)
 {
 	const struct collect *c = context;
-	char name[KEPT_VERSION_BYTES + sizeof(PREFIX)];
+	char name[KEPT_VERSION_BYTES + sizeof(PREFIX)], unfinished[sizeof(name) + 8];
 	int r;
 
 	if (version[0] == '.' || strlen(version) >= KEPT_VERSION_BYTES ||
@@ -141,6 +144,9 @@ static int collect_one(void *context, int marks_fd, const char *version)
 	if (r)
 		return r < 0 ? r : 0;
 	snprintf(name, sizeof(name), PREFIX "%s", version);
+	snprintf(unfinished, sizeof(unfinished), ".%s.new", name); /* folder_put()'s */
+	if (unlinkat(c->hook_fd, unfinished, 0) < 0 && errno != ENOENT)
+		return -errno;
 	if (unlinkat(c->hook_fd, name, 0) < 0 && errno != ENOENT)
 		return -errno;
 	FAULT("library: removed");
@@ -160,7 +166,9 @@ int library_collect(const char *state, const char *hook, const char *version,
 	if (r < 0)
 		return r;
 	collect.hook_fd = hook_fd;
-	r = folder_each(marks_fd, collect_one, &collect);
+	r = folder_sweep(marks_fd);
+	if (r == 0)
+		r = folder_each(marks_fd, collect_one, &collect);
 	return r < 0 ? err_set(err, -r, "remove old libraries in %.300s: %s", hook, strerror(-r))
 		     : 0;
 }

@@ -21,6 +21,7 @@
 #include "base/fault.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "node/folder.h"
 #include "plugin/kept.h"
 #include "plugin/library.h"
 
@@ -305,7 +306,9 @@ int prepare_collect(const struct prepare_settings *settings, const char *const *
 
 	if (r < 0)
 		return r;
-	r = kept_each(&folder, collect_one, &collect);
+	r = folder_sweep(folder.folder_fd);
+	if (r == 0)
+		r = kept_each(&folder, collect_one, &collect);
 	if (r < 0)
 		return err_set(
 			err, -r, "read %.300s/containers: %s", settings->state, strerror(-r));

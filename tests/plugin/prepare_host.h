@@ -24,5 +24,8 @@ struct share host_share(const struct host *host, const char *pod_uid, const char
 /* Makes all that is kept look so old. */
 void host_age(const struct host *host, unsigned seconds);
 
-/* Names below a folder of the host, but for hidden ones. */
+/* Makes all that is kept look as if the machine had been restarted since. */
+void host_forget_boot(const struct host *host);
+
+/* Names in a folder of the host, hidden ones too. */
 unsigned host_count(const struct host *host, const char *folder);

@@ -6,21 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
-
-/* what cmocka.h needs before it */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "base/file.h"
 #include "plugin/library.h"
 #include "prepare_host.h"
 #include "region/region.h"
 #include "region/slot.h"
+#include "tests/unit/cmocka_ready.h"
+#include "tests/unit/overlay.h"
 
 static struct host host;
 
@@ -246,6 +241,134 @@ static void what_is_in_the_place_of_a_file_goes(void **state)
 	close(fd);
 }
 
+static void overwrite(const char *path, off_t at, const void *bytes, size_t count)
+{
+	int fd = open(path, O_WRONLY);
+
+	assert_true(fd >= 0);
+	assert_int_equal(pwrite(fd, bytes, count, at), count);
+	close(fd);
+}
+
+static void what_a_tenant_has_broken_is_made_anew(void **state)
+{
+	static const char *const live[] = {POD};
+	struct prepared p = prepare(POD, "main");
+	struct region region = REGION_NULL;
+	static char junk[100000];
+
+	memset(junk, 0xa5, sizeof(junk));
+	overwrite(p.region_file, 0, junk, sizeof(junk));
+	overwrite(p.records[0], 0, junk, 4096);
+	collect(live, 1);
+	restore();
+	assert_int_equal(region_open_existing(p.region_file, &region), 0);
+	region_close(&region);
+	assert_int_equal(truncate(p.region_file, 77), 0);
+	assert_int_equal(truncate(p.records[0], 1), 0);
+	prepare(POD, "main");
+	assert_int_equal(region_open_existing(p.region_file, &region), 0);
+	region_close(&region);
+}
+
+/* Its container has the library of that version mounted, which reads no other. */
+static void a_region_of_another_version_stays(void **state)
+{
+	static const uint32_t version = 77;
+	struct prepared p = prepare(POD, "main");
+	struct stat before, after;
+
+	overwrite(p.region_file, offsetof(struct region_file, own.version), &version,
+		sizeof(version));
+	assert_int_equal(stat(p.region_file, &before), 0);
+	host_forget_boot(&host);
+	restore();
+	assert_int_equal(stat(p.region_file, &after), 0);
+	assert_int_equal(before.st_ino, after.st_ino);
+}
+
+static void books_are_begun_anew_when_the_machine_was_restarted(void **state)
+{
+	struct prepared p = prepare(POD, "main");
+	struct region region = REGION_NULL;
+	struct stat before, after;
+	unsigned slot;
+
+	assert_int_equal(stat(p.region_file, &before), 0);
+	restore();
+	assert_int_equal(stat(p.region_file, &after), 0);
+	assert_int_equal(before.st_ino, after.st_ino);
+	/* Not under a process that began before this plugin. */
+	assert_int_equal(region_open_existing(p.region_file, &region), 0);
+	assert_int_equal(slot_claim(&region, &slot), 0);
+	host_forget_boot(&host);
+	restore();
+	assert_int_equal(stat(p.region_file, &after), 0);
+	assert_int_equal(before.st_ino, after.st_ino);
+	region_close(&region);
+	host_forget_boot(&host);
+	restore();
+	assert_int_equal(stat(p.region_file, &after), 0);
+	assert_int_not_equal(before.st_ino, after.st_ino);
+}
+
+static void what_lies_in_the_folder_is_not_followed(void **state)
+{
+	struct prepared p = prepare(POD, "main");
+	struct stat before, after;
+	char path[700];
+
+	assert_int_equal(stat(host.library, &before), 0);
+	snprintf(path, sizeof(path), "%s/link.cache", p.region_folder);
+	assert_int_equal(symlink(host.library, path), 0);
+	snprintf(path, sizeof(path), "%s/hard", p.region_folder);
+	assert_int_equal(link(host.library, path), 0);
+	snprintf(path, sizeof(path), "%s/fifo", p.region_folder);
+	assert_int_equal(mkfifo(path, 0666), 0);
+	assert_int_equal(unlink(p.records[0]), 0);
+	assert_int_equal(symlink(host.library, p.records[0]), 0);
+	prepare(POD, "main");
+	assert_int_equal(mode_of(p.records[0]), S_IFREG | 0666);
+	assert_int_equal(unlink(p.records[0]), 0);
+	assert_int_equal(link(host.library, p.records[0]), 0);
+	prepare(POD, "main");
+	assert_int_equal(symlink("/", path), 0);
+	host_age(&host, PREPARE_YOUNG_S + 1);
+	collect(NULL, 0);
+	assert_int_equal(host_count(&host, "hook/vgpu/containers"), 0);
+	assert_int_equal(stat(host.library, &after), 0);
+	assert_memory_equal(&before.st_mtim, &after.st_mtim, sizeof(before.st_mtim));
+	assert_int_equal(before.st_size, after.st_size);
+	assert_int_equal(before.st_mode, after.st_mode);
+	assert_int_equal(after.st_nlink, 1);
+}
+
+/* On an overlay, in a process of its own, which has the mount alone. */
+static int restore_on_overlay(void)
+{
+	struct err err = ERR_NULL;
+	const char *why;
+	unsigned failed;
+
+	if (!overlay_mount(host.hook, &why))
+		return OVERLAY_SKIPPED;
+	return prepare_restore(&host.settings, &failed, &err) == -EOPNOTSUPP && err.text[0] ? 0 : 1;
+}
+
+static void a_place_that_drops_locks_is_refused(void **state)
+{
+	pid_t child = fork();
+	int status;
+
+	if (child == 0)
+		_exit(restore_on_overlay());
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	if (WEXITSTATUS(status) == OVERLAY_SKIPPED)
+		skip();
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 static void what_belongs_to_pods_that_are_gone_goes(void **state)
 {
 	static const char *const live[] = {OTHER};
@@ -351,6 +474,15 @@ int main(void)
 			all_is_made_again_after_a_restart_of_the_machine, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			what_is_in_the_place_of_a_file_goes, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			what_a_tenant_has_broken_is_made_anew, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_region_of_another_version_stays, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			books_are_begun_anew_when_the_machine_was_restarted, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			what_lies_in_the_folder_is_not_followed, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			a_place_that_drops_locks_is_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			what_belongs_to_pods_that_are_gone_goes, setup, teardown),
 		cmocka_unit_test_setup_teardown(

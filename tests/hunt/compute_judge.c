@@ -89,25 +89,6 @@ static uint32_t lost_points(const struct compute_program *p)
 	return is_known && !getenv("HUNT_KNOWN") ? KNOWN_POINTS : UNDER_POINTS;
 }
 
-/*
- * A fault that stands open: work of the default stream, which seems to go on while a stream that waits for it does,
- * is charged for that time as well.
- */
-static bool has_streams_that_wait(const struct compute_program *p)
-{
-	bool has_own = false, has_other = false;
-
-	for (uint32_t i = 0; i < p->count; i++) {
-		const char *arguments = compute_kinds[p->steps[i].op].arguments;
-
-		if (!strchr(arguments, 's') || !strchr(arguments, 'n'))
-			continue;
-		has_own |= p->steps[i].stream == COMPUTE_STREAMS - 1;
-		has_other |= p->steps[i].stream != COMPUTE_STREAMS - 1;
-	}
-	return has_own && has_other && !getenv("HUNT_KNOWN");
-}
-
 /* Of a slice that is granted so much, the least. */
 static uint64_t percent_after(uint32_t percent, const struct compute_program *p)
 {
@@ -134,7 +115,7 @@ static const char *find_fault(const struct compute_program *p, const struct comp
 	least_ns = percent_after(p->peer_percent, p) * point_ns;
 	if (p->peer_percent && f->peer_served_ns + allowed_ns < least_ns)
 		return "the peer lost too much";
-	if (!is_harmless(p) || has_streams_that_wait(p))
+	if (!is_harmless(p))
 		return NULL;
 	if (!p->peer_percent && f->charged_ns > f->served_ns + over_ns)
 		return "charged more than served";

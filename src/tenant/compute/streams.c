@@ -149,6 +149,17 @@ void streams_note_others(const struct stream_state *work, uint64_t now_ns)
 	}
 }
 
+void streams_close_all(struct meter *m)
+{
+	for (unsigned i = 0; i < m->streams.high; i++) {
+		struct stream_state *s = &m->streams.at[i];
+
+		if (s->is_open && s->batch->launches && (!s->thread || s->thread == &recent) &&
+			!capture_is_on(s->stream))
+			stream_state_close(s);
+	}
+}
+
 static bool has_state(const struct meter *m, CUcontext context)
 {
 	for (unsigned i = 0; i < m->streams.high; i++)

@@ -54,6 +54,12 @@ bool streams_drain(struct meter *meter, uint64_t now_ns);
  */
 void streams_note_others(const struct stream_state *s, uint64_t now_ns);
 
+/*
+ * A thread is to wait, and the device idles: events tell when what is in open batches ends, where the thread can give
+ * some. The default stream would seem to have gone on as soon as a stream that waits for it is given more.
+ */
+void streams_close_all(struct meter *meter);
+
 /* This thread is about to wait for the work of the current context, or for something in the stream that it used last. */
 void streams_wait_begins(struct meter *meter, bool is_all, uint64_t now_ns);
 

@@ -59,8 +59,10 @@ void wait_until(struct stream_state *s, enum throttle why, uint64_t wake_ns, uin
 		m->limits.is_limited && (why == THROTTLE_NO_BUDGET || why == THROTTLE_TOO_FAR);
 	uint64_t last_ns = now_ns + THROTTLE_SLEEP_MAX_NS;
 
-	if (why == THROTTLE_SUSPENDED || why == THROTTLE_NO_BUDGET)
+	if (why == THROTTLE_SUSPENDED || why == THROTTLE_NO_BUDGET) {
+		streams_close_all(m);
 		turns_let_go(m, now_ns);
+	}
 	if (why != THROTTLE_NO_TURN)
 		wake_ns = turns_keep(m, wake_ns, now_ns);
 	s->users++;

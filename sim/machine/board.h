@@ -71,8 +71,8 @@ struct board {
 	int nvlink_count;     /* links of a card; 0: PCIe only */
 	int nvlink_mesh; /* so many cards are joined to each other by their links; 0: all to switches */
 	int nvlink_version;
-	int numa_nodes; /* cards are spread evenly over so many */
-	int has_mig;
+	int numa_nodes;	     /* cards are spread evenly over so many */
+	char mig_family[16]; /* of sim/machine/mig_profile.def; "none" */
 	int has_ecc;
 	int power_idle_mw;
 	int power_limit_mw;

@@ -14,6 +14,7 @@
 
 #include "sim/machine/board_builtin.h"
 #include "sim/machine/board_key.h"
+#include "sim/machine/mig.h"
 
 /* ASCII alone, whatever the locale. */
 static bool is_blank(char c)
@@ -176,6 +177,11 @@ static int check_whole(struct reading *reading)
 
 	if (!r)
 		r = check_memory(reading);
+	if (!r && strcmp(reading->board.mig_family, "none") != 0 &&
+		!mig_profile_at(&reading->board, 0))
+		r = complain(reading, -EINVAL,
+			"mig_family = %s: not right; there is no such family",
+			reading->board.mig_family);
 	return r ? r : check_pci(reading);
 }
 

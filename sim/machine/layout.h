@@ -11,9 +11,10 @@
 #include "sim/machine/event.h"
 #include "sim/machine/inject.h"
 #include "sim/machine/machine.h"
+#include "sim/machine/mig.h"
 
 #define LAYOUT_MAGIC   UINT64_C(0x314d495355504756) /* "VGPUSIM1" */
-#define LAYOUT_VERSION 5
+#define LAYOUT_VERSION 6
 
 /* Byte SLOT of this range of the file is locked by the process in slot SLOT: far past the end. */
 #define LAYOUT_LIVE_OFFSET (INT64_C(1) << 40)
@@ -66,7 +67,7 @@ struct layout_knot {
 struct layout_slot_device {
 	uint64_t bytes[MACHINE_KINDS_MAX];
 	uint32_t contexts;
-	uint32_t reserved0;
+	uint32_t part;	      /* of the card, as mig_part() makes it; 0: the whole card */
 	uint64_t limit_bytes; /* 0: none */
 	uint64_t reserved[6];
 	struct layout_schedule schedule;
@@ -201,6 +202,7 @@ struct layout {
 	struct layout_device device[MACHINE_DEVICES_MAX];
 	struct layout_event_log events[MACHINE_DEVICES_MAX];
 	struct layout_presence presence;
+	struct mig_card mig[MACHINE_DEVICES_MAX];
 	/* Last, for it is large and nearly all of it is never touched. */
 	struct layout_knot knot[MACHINE_PROCESSES_MAX][MACHINE_DEVICES_MAX][LAYOUT_KNOTS];
 };

@@ -135,6 +135,8 @@ uint64_t machine_free_bytes(struct machine *machine, int device);
 /* One process on one device. */
 struct machine_held {
 	bool has_context;
+	bool has_part; /* it uses a part of the card (sim/machine/mig.h), with these ids */
+	unsigned int instance, compute;
 	uint64_t shown_bytes; /* as NVML shows it; 0 without a context */
 	uint64_t held_bytes;  /* all kinds but MACHINE_INIT and MACHINE_CONTEXT_EXTRA */
 	uint64_t total_bytes; /* all kinds */

@@ -30,6 +30,11 @@ static void read_held(const struct layout *layout, uint32_t index, int device,
 
 	memset(ret_held, 0, sizeof(*ret_held));
 	ret_held->has_context = from->contexts > 0;
+	ret_held->has_part = from->part != 0;
+	if (from->part) {
+		ret_held->instance = (from->part - 1) >> 8;
+		ret_held->compute = (from->part - 1) & 0xff;
+	}
 	for (int kind = 0; kind < MACHINE_KINDS_USED; kind++)
 		ret_held->bytes[kind] = from->bytes[kind];
 	kept = kept_of_slot(layout, (int)index, device, ret_held->bytes);

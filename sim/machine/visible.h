@@ -2,6 +2,8 @@
 /* Which cards of the machine a process sees at all. */
 #pragma once
 
+#include <stdbool.h>
+
 #include "sim/machine/board.h"
 
 /*
@@ -10,3 +12,6 @@
  * machine. Returns how many; ret_indices has room for BOARD_DEVICES_MAX.
  */
 int visible_cards(const struct board *board, int *ret_indices);
+
+/* The same for a part of a card (sim/machine/mig.h): whether the list leaves it. */
+bool visible_part(const struct board *board, int index, unsigned int id, unsigned int compute);

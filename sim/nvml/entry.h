@@ -3,7 +3,7 @@
 #pragma once
 
 #include "gpu/abi/nvml.h"
-#include "sim/nvml/node.h"
+#include "sim/nvml/part.h"
 
 #define ENTRY_UNPACK(...) __VA_ARGS__
 #define ENTRY_EXPORT	  __attribute__((visibility("default")))
@@ -36,6 +36,23 @@
 		return result == NVML_SUCCESS ? symbol##_body(index, ENTRY_UNPACK args) : result; \
 	}                                                                                         \
 	static nvmlReturn_t symbol##_body(int index, ENTRY_UNPACK params)
+
+/* The same for what cards and their parts have: the body gets `part`, a struct part, in place of the device. */
+#define ENTRY_PART(symbol, params, args)                                                          \
+	static nvmlReturn_t symbol##_body(const struct part *part, ENTRY_UNPACK params);          \
+	ENTRY_EXPORT symbol##_fn symbol;                                                          \
+	nvmlReturn_t symbol(nvmlDevice_t device, ENTRY_UNPACK params)                             \
+	{                                                                                         \
+		struct part part;                                                                 \
+		nvmlReturn_t result = part_enter(NODE_##symbol, device, &part);                   \
+		return result == NVML_SUCCESS ? symbol##_body(&part, ENTRY_UNPACK args) : result; \
+	}                                                                                         \
+	static nvmlReturn_t symbol##_body(const struct part *part, ENTRY_UNPACK params)
+#define ENTRY_PART_ALIAS(symbol, other, params, args)         \
+	ENTRY_PART(symbol, params, args)                      \
+	{                                                     \
+		return other##_body(part, ENTRY_UNPACK args); \
+	}
 
 /* nvmlInit and its like, which are never void: `init` takes the number of the function. */
 #define ENTRY_OPEN(symbol, params, init)    \

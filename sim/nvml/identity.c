@@ -49,6 +49,26 @@ ENTRY_BODY(nvmlDeviceGetHandleByIndex, (unsigned int index, nvmlDevice_t *device
 ENTRY_ALIAS(nvmlDeviceGetHandleByIndex_v2, nvmlDeviceGetHandleByIndex,
 	(unsigned int index, nvmlDevice_t *device), (index, device))
 
+static nvmlReturn_t find_part(const char *uuid, nvmlDevice_t *ret_device)
+{
+	char text[MACHINE_UUID_SIZE];
+	nvmlDevice_t found = NULL;
+	struct part part;
+
+	for (int i = 0; i < node_count(); i++)
+		for (unsigned int number = 0;
+			(found = part_at(node_visible(i), number, &part)) != NULL; number++) {
+			part_uuid_text(&part, text);
+			if (strcmp(uuid, text) != 0)
+				continue;
+			if (node_check(node_handle(part.index)) != NVML_SUCCESS)
+				return NVML_ERROR_GPU_IS_LOST;
+			*ret_device = found;
+			return NVML_SUCCESS;
+		}
+	return NVML_ERROR_NOT_FOUND;
+}
+
 /* Letter by letter: the driver does not take capitals (measured). */
 ENTRY_BODY(nvmlDeviceGetHandleByUUID, (const char *uuid, nvmlDevice_t *device), (uuid, device))
 {
@@ -61,7 +81,7 @@ ENTRY_BODY(nvmlDeviceGetHandleByUUID, (const char *uuid, nvmlDevice_t *device), 
 		if (!strcmp(uuid, text))
 			return reply_handle(node_visible(i), device);
 	}
-	return NVML_ERROR_NOT_FOUND;
+	return find_part(uuid, device);
 }
 
 ENTRY_BODY(
@@ -106,16 +126,26 @@ ENTRY_BODY(
 ENTRY_ALIAS(nvmlDeviceGetHandleByPciBusId_v2, nvmlDeviceGetHandleByPciBusId,
 	(const char *bus_id, nvmlDevice_t *device), (bus_id, device))
 
-ENTRY_DEVICE(nvmlDeviceGetName, (char *name, unsigned int length), (name, length))
+ENTRY_PART(nvmlDeviceGetName, (char *name, unsigned int length), (name, length))
 {
-	return node_reply_text(node_board()->device_name, name, length);
+	char text[NVML_DEVICE_NAME_V2_BUFFER_SIZE + 32];
+
+	if (part->is_whole)
+		return node_reply_text(node_board()->device_name, name, length);
+	if (part->slices == part->profile->slices)
+		snprintf(text, sizeof(text), "%s MIG %s", node_board()->device_name,
+			part->profile->name);
+	else
+		snprintf(text, sizeof(text), "%s MIG %uc.%s", node_board()->device_name,
+			part->slices, part->profile->name);
+	return node_reply_text(text, name, length);
 }
 
-ENTRY_DEVICE(nvmlDeviceGetUUID, (char *uuid, unsigned int length), (uuid, length))
+ENTRY_PART(nvmlDeviceGetUUID, (char *uuid, unsigned int length), (uuid, length))
 {
 	char text[MACHINE_UUID_SIZE];
 
-	device_uuid(index, text);
+	part_uuid_text(part, text);
 	return node_reply_text(text, uuid, length);
 }
 
@@ -140,7 +170,23 @@ static unsigned int pci_slot(int index)
 	return bus << 8 | slot;
 }
 
-ENTRY_ANSWER(nvmlDeviceGetIndex, unsigned int, node_place(index))
+/* Of a part, its number among those of its card. */
+ENTRY_PART(nvmlDeviceGetIndex, (unsigned int *ret_index), (ret_index))
+{
+	struct part other;
+
+	if (!ret_index)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	*ret_index = 0;
+	if (part->is_whole)
+		*ret_index = (unsigned int)node_place(part->index);
+	else
+		while (part_at(part->index, *ret_index, &other) &&
+			(other.id != part->id || other.compute != part->compute))
+			++*ret_index;
+	return NVML_SUCCESS;
+}
+
 ENTRY_ANSWER(nvmlDeviceGetMinorNumber, unsigned int, index)
 ENTRY_ANSWER(nvmlDeviceGetModuleId, unsigned int, index + 1)
 ENTRY_ANSWER(nvmlDeviceGetBoardId, unsigned int, pci_slot(index))
@@ -159,16 +205,6 @@ ENTRY_DEVICE(nvmlDeviceGetCudaComputeCapability, (int *major, int *minor), (majo
 	*minor = node_board()->compute_minor;
 	return NVML_SUCCESS;
 }
-
-/* Only of MIG devices (measured: a whole H200 answers so). */
-ENTRY_DEVICE(nvmlDeviceGetAttributes, (nvmlDeviceAttributes_t * attributes), (attributes))
-{
-	if (!attributes)
-		return NVML_ERROR_INVALID_ARGUMENT;
-	return NVML_ERROR_NOT_SUPPORTED;
-}
-ENTRY_DEVICE_ALIAS(nvmlDeviceGetAttributes_v2, nvmlDeviceGetAttributes,
-	(nvmlDeviceAttributes_t * attributes), (attributes))
 
 static nvmlPciInfo_t pci_info(int index)
 {

@@ -9,55 +9,72 @@
 /* What an idle H200 shows as mapped by BAR1 (measured). */
 #define BAR1_IDLE_BYTES UINT64_C(1703936)
 
-static nvmlReturn_t read_memory(int index, struct machine_device *ret_memory)
+struct memory {
+	uint64_t total_bytes, reserved_bytes; /* the first without the second */
+	uint64_t used_bytes, free_bytes;
+};
+
+/* Processes of a part have its instance's memory. */
+static nvmlReturn_t read_memory(const struct part *part, struct memory *ret_memory)
 {
 	_cleanup_free_ struct machine_snapshot *snapshot = node_read_snapshot(NODE_WINDOW_NS);
 
 	if (!snapshot)
 		return NVML_ERROR_UNKNOWN;
-	*ret_memory = snapshot->device[index];
+	*ret_memory = (struct memory){
+		.total_bytes = node_board()->total_bytes,
+		.reserved_bytes = node_board()->reserved_bytes,
+		.used_bytes = snapshot->device[part->index].used_bytes,
+		.free_bytes = snapshot->device[part->index].free_bytes,
+	};
+	if (part->is_whole)
+		return NVML_SUCCESS;
+	*ret_memory = (struct memory){.total_bytes = part_total_bytes(part)};
+	for (int i = 0; i < snapshot->process_count; i++)
+		if (snapshot->process[i].device[part->index].has_part &&
+			snapshot->process[i].device[part->index].instance == part->id)
+			ret_memory->used_bytes +=
+				snapshot->process[i].device[part->index].total_bytes;
+	if (ret_memory->used_bytes < ret_memory->total_bytes)
+		ret_memory->free_bytes = ret_memory->total_bytes - ret_memory->used_bytes;
 	return NVML_SUCCESS;
 }
 
-ENTRY_DEVICE(nvmlDeviceGetMemoryInfo, (nvmlMemory_t * memory), (memory))
+ENTRY_PART(nvmlDeviceGetMemoryInfo, (nvmlMemory_t * memory), (memory))
 {
-	const struct board *board;
-	struct machine_device now;
+	struct memory now;
 	nvmlReturn_t result;
 
 	if (!memory)
 		return NVML_ERROR_INVALID_ARGUMENT;
-	result = read_memory(index, &now);
+	result = read_memory(part, &now);
 	if (result != NVML_SUCCESS)
 		return result;
-	board = node_board();
 	*memory = (nvmlMemory_t){
-		.total = board->total_bytes + board->reserved_bytes,
+		.total = now.total_bytes + now.reserved_bytes,
 		.free = now.free_bytes,
-		.used = board->reserved_bytes + now.used_bytes,
+		.used = now.reserved_bytes + now.used_bytes,
 	};
 	return NVML_SUCCESS;
 }
 
 /* A version word that it does not know is, to the driver, a function that it lacks (measured). */
-ENTRY_DEVICE(nvmlDeviceGetMemoryInfo_v2, (nvmlMemory_v2_t * memory), (memory))
+ENTRY_PART(nvmlDeviceGetMemoryInfo_v2, (nvmlMemory_v2_t * memory), (memory))
 {
-	const struct board *board;
-	struct machine_device now;
+	struct memory now;
 	nvmlReturn_t result;
 
 	if (!memory)
 		return NVML_ERROR_INVALID_ARGUMENT;
 	if (memory->version != nvmlMemory_v2)
 		return NVML_ERROR_FUNCTION_NOT_FOUND;
-	result = read_memory(index, &now);
+	result = read_memory(part, &now);
 	if (result != NVML_SUCCESS)
 		return result;
-	board = node_board();
 	*memory = (nvmlMemory_v2_t){
 		.version = nvmlMemory_v2,
-		.total = board->total_bytes + board->reserved_bytes,
-		.reserved = board->reserved_bytes,
+		.total = now.total_bytes + now.reserved_bytes,
+		.reserved = now.reserved_bytes,
 		.free = now.free_bytes,
 		.used = now.used_bytes,
 	};
@@ -68,13 +85,14 @@ ENTRY_DEVICE(nvmlDeviceGetMemoryInfo_v2, (nvmlMemory_v2_t * memory), (memory))
 ENTRY_DEVICE(nvmlDeviceGetBAR1MemoryInfo, (nvmlBAR1Memory_t * bar1), (bar1))
 {
 	const struct board *board;
-	struct machine_device now;
+	const struct part whole = {.index = index, .is_whole = true};
+	struct memory now;
 	uint64_t used_bytes;
 	nvmlReturn_t result;
 
 	if (!bar1)
 		return NVML_ERROR_INVALID_ARGUMENT;
-	result = read_memory(index, &now);
+	result = read_memory(&whole, &now);
 	if (result != NVML_SUCCESS)
 		return result;
 	board = node_board();

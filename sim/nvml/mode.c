@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Modes of a device, and MIG, which is never enabled here. */
+/* Modes of a device, and its errors. */
 #include "sim/machine/event.h"
 #include "sim/nvml/entry.h"
 
@@ -64,31 +64,3 @@ ENTRY_ANSWER(nvmlDeviceGetPersistenceMode, nvmlEnableState_t, NVML_FEATURE_ENABL
 /* Without a connector the first is still "enabled", the second "disabled" (measured). */
 ENTRY_ANSWER(nvmlDeviceGetDisplayMode, nvmlEnableState_t, NVML_FEATURE_ENABLED)
 ENTRY_ANSWER(nvmlDeviceGetDisplayActive, nvmlEnableState_t, NVML_FEATURE_DISABLED)
-
-ENTRY_DEVICE(
-	nvmlDeviceGetMigMode, (unsigned int *current, unsigned int *pending), (current, pending))
-{
-	if (!current || !pending)
-		return NVML_ERROR_INVALID_ARGUMENT;
-	if (!node_board()->has_mig)
-		return NVML_ERROR_NOT_SUPPORTED;
-	*current = NVML_DEVICE_MIG_DISABLE;
-	*pending = NVML_DEVICE_MIG_DISABLE;
-	return NVML_SUCCESS;
-}
-
-ENTRY_ANSWER(nvmlDeviceGetMaxMigDeviceCount, unsigned int, 0)
-ENTRY_ANSWER(nvmlDeviceIsMigDeviceHandle, unsigned int, 0)
-
-ENTRY_DEVICE(nvmlDeviceGetMigDeviceHandleByIndex,
-	(unsigned int mig_index, nvmlDevice_t *mig_device), (mig_index, mig_device))
-{
-	if (!mig_device)
-		return NVML_ERROR_INVALID_ARGUMENT;
-	return NVML_ERROR_NOT_FOUND;
-}
-
-/* Of a device that is no MIG device all three are refused (measured). */
-ENTRY_NONE(nvmlDeviceGetDeviceHandleFromMigDeviceHandle, nvmlDevice_t, NVML_ERROR_INVALID_ARGUMENT)
-ENTRY_NONE(nvmlDeviceGetGpuInstanceId, unsigned int, NVML_ERROR_INVALID_ARGUMENT)
-ENTRY_NONE(nvmlDeviceGetComputeInstanceId, unsigned int, NVML_ERROR_INVALID_ARGUMENT)

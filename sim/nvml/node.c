@@ -15,6 +15,7 @@
 
 #include "sim/machine/inject.h"
 #include "sim/machine/lock.h"
+#include "sim/machine/mig.h"
 #include "sim/machine/presence.h"
 #include "sim/machine/visible.h"
 #include "sim/nvml/node.h"
@@ -24,6 +25,7 @@ struct nvmlDevice_st {
 };
 
 static struct nvmlDevice_st handles[BOARD_DEVICES_MAX];
+static struct nvmlDevice_st parts[BOARD_DEVICES_MAX * MIG_INSTANCES_MAX * MIG_COMPUTES_MAX];
 
 static struct {
 	pthread_mutex_t lock;	    /* of init and shutdown */
@@ -134,10 +136,13 @@ nvmlReturn_t node_enter(enum node_call call)
 
 nvmlReturn_t node_check(nvmlDevice_t device)
 {
-	int index = node_index(device);
+	int place, index = node_index(device);
+	unsigned int compute;
 
 	if (index < 0)
-		return NVML_ERROR_INVALID_ARGUMENT;
+		return node_find_part(device, &index, &place, &compute)
+			       ? NVML_ERROR_NOT_SUPPORTED
+			       : NVML_ERROR_INVALID_ARGUMENT;
 	return presence_is_lost(node.machine, index) ? NVML_ERROR_GPU_IS_LOST : NVML_SUCCESS;
 }
 
@@ -188,6 +193,24 @@ int node_place(int index)
 nvmlDevice_t node_handle(int index)
 {
 	return &handles[index];
+}
+
+nvmlDevice_t node_part_handle(int index, int place, unsigned int compute)
+{
+	return &parts[(unsigned int)(index * MIG_INSTANCES_MAX + place) * MIG_COMPUTES_MAX +
+		      compute];
+}
+
+bool node_find_part(nvmlDevice_t device, int *ret_index, int *ret_place, unsigned int *ret_compute)
+{
+	uintptr_t number = ((uintptr_t)device - (uintptr_t)parts) / sizeof(parts[0]);
+
+	if ((uintptr_t)device < (uintptr_t)parts || number >= sizeof(parts) / sizeof(parts[0]))
+		return false;
+	*ret_compute = (unsigned int)(number % MIG_COMPUTES_MAX);
+	*ret_place = (int)(number / MIG_COMPUTES_MAX % MIG_INSTANCES_MAX);
+	*ret_index = (int)(number / MIG_COMPUTES_MAX / MIG_INSTANCES_MAX);
+	return true;
 }
 
 int node_index(nvmlDevice_t device)

@@ -52,6 +52,9 @@ int node_place(int index);
 
 /* The handle of device `index`. */
 nvmlDevice_t node_handle(int index);
+/* The handle of a part of a card, by its places there (sim/machine/mig.h), and back. */
+nvmlDevice_t node_part_handle(int index, int place, unsigned int compute);
+bool node_find_part(nvmlDevice_t device, int *ret_index, int *ret_place, unsigned int *ret_compute);
 /* The index behind a handle, or -1 for a handle that is none of ours. */
 int node_index(nvmlDevice_t device);
 

@@ -21,14 +21,23 @@ struct list {
 	struct list_row {
 		unsigned int pid;
 		uint64_t bytes;
-		unsigned int busy_percent; /* as NVML has seen it, in sixths */
+		unsigned int busy_percent;	/* as NVML has seen it, in sixths */
+		unsigned int instance, compute; /* or NVML_INSTANCE_NOT_AVAILABLE */
 	} row[MACHINE_PROCESSES_MAX];
 };
 
 enum group { ALL, MPS_CLIENTS, GRAPHICS };
 
+/* A card lists the processes of all its parts. */
+static bool is_on(const struct part *part, const struct machine_held *held)
+{
+	return held->has_context &&
+	       (part->is_whole || (held->has_part && held->instance == part->id &&
+					  held->compute == part->compute));
+}
+
 static nvmlReturn_t list_read(
-	int index, enum group group, uint64_t window_ns, struct list *ret_list)
+	const struct part *part, enum group group, uint64_t window_ns, struct list *ret_list)
 {
 	_cleanup_free_ struct machine_snapshot *snapshot = NULL;
 
@@ -40,10 +49,10 @@ static nvmlReturn_t list_read(
 		return NVML_ERROR_UNKNOWN;
 	for (int i = 0; i < snapshot->process_count; i++) {
 		const struct machine_process *process = &snapshot->process[i];
-		const struct machine_held *held = &process->device[index];
+		const struct machine_held *held = &process->device[part->index];
 		int32_t pid;
 
-		if (!held->has_context || (group == MPS_CLIENTS && !process->is_mps_client))
+		if (!is_on(part, held) || (group == MPS_CLIENTS && !process->is_mps_client))
 			continue;
 		pid = pid_seen(process);
 		if (!pid)
@@ -52,6 +61,8 @@ static nvmlReturn_t list_read(
 			.pid = (unsigned int)pid,
 			.bytes = held->shown_bytes,
 			.busy_percent = held->seen_percent,
+			.instance = held->has_part ? held->instance : NVML_INSTANCE_NOT_AVAILABLE,
+			.compute = held->has_part ? held->compute : NVML_INSTANCE_NOT_AVAILABLE,
 		};
 	}
 	return NVML_SUCCESS;
@@ -73,22 +84,22 @@ static nvmlReturn_t check_room(unsigned int there, unsigned int *count, const vo
 	return room < there ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
 }
 
-static nvmlReturn_t read_all(
-	int index, enum group group, unsigned int *count, const void *array, struct list *ret_list)
+static nvmlReturn_t read_all(const struct part *part, enum group group, unsigned int *count,
+	const void *array, struct list *ret_list)
 {
 	nvmlReturn_t result;
 
 	if (!count)
 		return NVML_ERROR_INVALID_ARGUMENT;
-	result = list_read(index, group, NODE_WINDOW_NS, ret_list);
+	result = list_read(part, group, NODE_WINDOW_NS, ret_list);
 	return result == NVML_SUCCESS ? check_room(ret_list->count, count, array) : result;
 }
 
 static nvmlReturn_t reply_v1(
-	int index, enum group group, unsigned int *count, nvmlProcessInfo_v1_t *infos)
+	const struct part *part, enum group group, unsigned int *count, nvmlProcessInfo_v1_t *infos)
 {
 	struct list list;
-	nvmlReturn_t result = read_all(index, group, count, infos, &list);
+	nvmlReturn_t result = read_all(part, group, count, infos, &list);
 
 	for (unsigned int i = 0; result == NVML_SUCCESS && i < list.count; i++) {
 		infos[i].pid = list.row[i].pid;
@@ -99,34 +110,34 @@ static nvmlReturn_t reply_v1(
 
 /* nvmlProcessInfo_v2_t is the same struct under its older name. */
 static nvmlReturn_t reply(
-	int index, enum group group, unsigned int *count, nvmlProcessInfo_t *infos)
+	const struct part *part, enum group group, unsigned int *count, nvmlProcessInfo_t *infos)
 {
 	struct list list;
-	nvmlReturn_t result = read_all(index, group, count, infos, &list);
+	nvmlReturn_t result = read_all(part, group, count, infos, &list);
 
 	for (unsigned int i = 0; result == NVML_SUCCESS && i < list.count; i++) {
 		infos[i].pid = list.row[i].pid;
 		infos[i].usedGpuMemory = list.row[i].bytes;
-		infos[i].gpuInstanceId = NVML_INSTANCE_NOT_AVAILABLE;
-		infos[i].computeInstanceId = NVML_INSTANCE_NOT_AVAILABLE;
+		infos[i].gpuInstanceId = list.row[i].instance;
+		infos[i].computeInstanceId = list.row[i].compute;
 	}
 	return result;
 }
 
 /* The three versions of a list. */
-#define LISTS(symbol, group)                                                                       \
-	ENTRY_DEVICE(symbol, (unsigned int *count, nvmlProcessInfo_v1_t *infos), (count, infos))   \
-	{                                                                                          \
-		return reply_v1(index, group, count, infos);                                       \
-	}                                                                                          \
-	ENTRY_DEVICE(                                                                              \
-		symbol##_v2, (unsigned int *count, nvmlProcessInfo_v2_t *infos), (count, infos))   \
-	{                                                                                          \
-		return reply(index, group, count, infos);                                          \
-	}                                                                                          \
-	ENTRY_DEVICE(symbol##_v3, (unsigned int *count, nvmlProcessInfo_t *infos), (count, infos)) \
-	{                                                                                          \
-		return reply(index, group, count, infos);                                          \
+#define LISTS(symbol, group)                                                                     \
+	ENTRY_PART(symbol, (unsigned int *count, nvmlProcessInfo_v1_t *infos), (count, infos))   \
+	{                                                                                        \
+		return reply_v1(part, group, count, infos);                                      \
+	}                                                                                        \
+	ENTRY_PART(                                                                              \
+		symbol##_v2, (unsigned int *count, nvmlProcessInfo_v2_t *infos), (count, infos)) \
+	{                                                                                        \
+		return reply(part, group, count, infos);                                         \
+	}                                                                                        \
+	ENTRY_PART(symbol##_v3, (unsigned int *count, nvmlProcessInfo_t *infos), (count, infos)) \
+	{                                                                                        \
+		return reply(part, group, count, infos);                                         \
 	}
 
 LISTS(nvmlDeviceGetComputeRunningProcesses, ALL)
@@ -142,6 +153,7 @@ static enum group group_of_mode(unsigned int mode)
 
 ENTRY_DEVICE(nvmlDeviceGetRunningProcessDetailList, (nvmlProcessDetailList_t * details), (details))
 {
+	const struct part whole = {.index = index, .is_whole = true};
 	struct list list;
 	nvmlReturn_t result;
 
@@ -151,14 +163,14 @@ ENTRY_DEVICE(nvmlDeviceGetRunningProcessDetailList, (nvmlProcessDetailList_t * d
 		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
 	if (details->mode > NVML_PROCESS_MODE_MPS)
 		return NVML_ERROR_INVALID_ARGUMENT;
-	result = read_all(index, group_of_mode(details->mode), &details->numProcArrayEntries,
+	result = read_all(&whole, group_of_mode(details->mode), &details->numProcArrayEntries,
 		details->procArray, &list);
 	for (unsigned int i = 0; result == NVML_SUCCESS && i < list.count; i++)
 		details->procArray[i] = (nvmlProcessDetail_v1_t){
 			.pid = list.row[i].pid,
 			.usedGpuMemory = list.row[i].bytes,
-			.gpuInstanceId = NVML_INSTANCE_NOT_AVAILABLE,
-			.computeInstanceId = NVML_INSTANCE_NOT_AVAILABLE,
+			.gpuInstanceId = list.row[i].instance,
+			.computeInstanceId = list.row[i].compute,
 		};
 	return result;
 }
@@ -192,7 +204,8 @@ static uint64_t sample_window(unsigned long long time_us, unsigned long long las
 static nvmlReturn_t read_samples(int index, uint64_t window_ns, const void *array,
 	unsigned int *count, struct list *ret_list)
 {
-	nvmlReturn_t result = list_read(index, ALL, window_ns, ret_list);
+	const struct part whole = {.index = index, .is_whole = true};
+	nvmlReturn_t result = list_read(&whole, ALL, window_ns, ret_list);
 	unsigned int used = 0, room = UTILIZATION_ROOM;
 
 	if (result != NVML_SUCCESS)

@@ -15,7 +15,7 @@
 #include "sim/machine/board.h"
 #include "sim/tests/nvml/scratch.h"
 
-#define NAMES "h200x2, h200, h200x8, h200nvlx4, h100, h100x8, a100-40, a100x16, l4x4, t4"
+#define NAMES "h200x2, h200, h200x8, h200nvlx4, h100, h100x8, a100-40, a100-80, a100x16, l4x4, t4"
 
 static void every_built_in_board_loads(void **state)
 {
@@ -28,7 +28,7 @@ static void every_built_in_board_loads(void **state)
 		assert_string_equal(board.name, board_builtin_name(i));
 		assert_in_range(board.device_count, 1, BOARD_DEVICES_MAX);
 	}
-	assert_int_equal(i, 10);
+	assert_int_equal(i, 11);
 	assert_null(board_builtin_text(i));
 }
 

@@ -671,6 +671,9 @@ typedef nvmlReturn_t nvmlDeviceRegisterEvents_fn(
 typedef nvmlReturn_t nvmlDeviceGetSupportedEventTypes_fn(
 	nvmlDevice_t device, unsigned long long *types);
 
+/* Functions: instances of a GPU. */
+#include "gpu/abi/nvml_mig.h"
+
 /* The sizes, on which callers compiled against NVIDIA's header rely. */
 
 _Static_assert(sizeof(nvmlReturn_t) == 4, "an int");

@@ -18,6 +18,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+
 #define LOCK_SPINS    200
 #define LOCK_SLEEP_NS 50000
 
@@ -73,6 +75,22 @@ static inline void lock_enter(struct lock *l)
 {
 	if (!lock_try(l))
 		lock_wait(l);
+}
+
+/* The same, but for no longer than that: false where somebody else keeps it. */
+static __attribute__((unused)) bool lock_enter_within(struct lock *l, uint64_t longest_ns)
+{
+	uint64_t deadline_ns;
+
+	if (lock_try(l))
+		return true;
+	deadline_ns = clock_now_ns() + longest_ns;
+	for (unsigned i = 0; !lock_try(l); i++) {
+		if (clock_now_ns() > deadline_ns)
+			return false;
+		lock_rest(i);
+	}
+	return true;
 }
 
 static inline void lock_leave(struct lock *l)

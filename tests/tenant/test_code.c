@@ -110,6 +110,22 @@ static void a_library_that_tells_nothing_is_charged_or_refused(void **state)
 	assert_int_equal(tenant_end(t), 0);
 }
 
+/* Of its second kernel only the code is new. */
+static void a_library_that_was_used_is_not_reserved_for_once_more(void **state)
+{
+	struct slice *slice = slice_new(*state, "a", "2g", NULL);
+	struct tenant *t = tenant_new(slice);
+
+	expect(t, OK, "library l data=1g");
+	expect(t, OK, "launch l");
+	expect_held(slice, GIB);
+	expect(t, OK, "uselibrary l");
+	expect(t, OK, "uselibrary l module");
+	expect(t, OK, "uselibrary l data");
+	expect_held(slice, GIB);
+	assert_int_equal(tenant_end(t), 0);
+}
+
 static void a_library_is_known_after_its_first_use(void **state)
 {
 	struct slice *slice = slice_new(*state, "a", "2g", NULL);
@@ -420,6 +436,7 @@ int main(void)
 		test_with_node(a_module_that_does_not_fit_is_refused),
 		test_with_node(a_library_is_charged_when_it_is_used),
 		test_with_node(a_library_that_tells_nothing_is_charged_or_refused),
+		test_with_node(a_library_that_was_used_is_not_reserved_for_once_more),
 		test_with_node(a_library_is_known_after_its_first_use),
 		test_with_node(a_figure_of_the_device_is_not_remembered),
 		test_with_node(an_end_of_a_context_gives_back_nothing_of_another_one),

@@ -116,7 +116,7 @@ static void end_place(const struct making *m, struct making_place *p, CUresult r
 	charge_undo(&p->heap);
 	/* Undoing the call would not give the memory back: nodes stay with the context. */
 	guard_end(&p->guard);
-	runtime_heap_end(p->heap_bytes, p->guard.grown_bytes);
+	runtime_heap_end(p->heap_bytes, guard_grown_bytes(&p->guard));
 	if (r == CUDA_SUCCESS && m->function)
 		code_note_launched(m->function, m->generation);
 }

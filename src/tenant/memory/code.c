@@ -24,6 +24,10 @@
 _Atomic uintptr_t code_launched[CODE_PLACES];
 HOT_WORD _Atomic bool code_has_many_contexts;
 static _Atomic uint32_t generation;
+
+/* Uses of libraries that tell nothing, device by device. A driver may compile in each. */
+#define FIRST_USE_WAIT_NS UINT64_C(60000000000)
+static struct lock first_uses[STATE_ORDINALS];
 static _Atomic uint32_t context_count;
 
 static bool is(const _Atomic bool *flag)
@@ -113,12 +117,57 @@ static uintptr_t use_of(const void *handle)
 	return (uintptr_t)handle | 1;
 }
 
+static bool is_used_here(CUlibrary library)
+{
+	return library && code_is_launched((CUfunction)use_of(library), NULL);
+}
+
 /* Of a library that was used in this context before, only functions may still come. */
 static struct image image_of(CUlibrary library)
 {
-	return code_is_launched((CUfunction)use_of(library), NULL)
-		       ? (struct image){.is_known = false}
-		       : libraries_image(library);
+	return is_used_here(library) ? (struct image){.is_known = false} : libraries_image(library);
+}
+
+/*
+ * A use of which nobody knows what it takes is judged before the next one begins on that device: of several at once each
+ * would be found to fit, as long as the others are not charged. False where that takes too long.
+ */
+static bool wait_for_others(CUlibrary library, struct lock **ret_alone)
+{
+	struct device *device;
+	struct lock *lock;
+
+	if (state_enter() != STATE_OPEN || is_used_here(library) ||
+		libraries_image(library).is_known || state_current_device(&device) != CUDA_SUCCESS)
+		return true;
+	lock = &first_uses[device->ordinal];
+	if (!lock_enter_within(lock, FIRST_USE_WAIT_NS))
+		return false;
+	*ret_alone = lock;
+	return true;
+}
+
+static void let_others_go_on(struct code_use *use)
+{
+	if (use->alone)
+		lock_leave(use->alone);
+	use->alone = NULL;
+}
+
+/* What is used, once nobody else is at such a use; the call counts as one with a library then. */
+static CUresult find_used(const void *handle, CUlibrary library, struct code_use *use)
+{
+	if (!libraries_enter(handle))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (!library && cuda.cuKernelGetLibrary(&library, (CUkernel)handle) != CUDA_SUCCESS)
+		library = NULL;
+	libraries_leave();
+	if (!wait_for_others(library, &use->alone)) {
+		log_error("other libraries take too long to be loaded, so one is refused");
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	use->library = library;
+	return libraries_enter(handle) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 static CUresult use_begin(const void *handle, CUlibrary library, struct code_use *ret_use)
@@ -128,17 +177,17 @@ static CUresult use_begin(const void *handle, CUlibrary library, struct code_use
 	*ret_use = (struct code_use){.key = 0};
 	if (code_is_launched((CUfunction)use_of(handle), NULL))
 		return CUDA_SUCCESS;
-	if (!libraries_enter(handle))
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	if (!library && cuda.cuKernelGetLibrary(&library, (CUkernel)handle) != CUDA_SUCCESS)
-		library = NULL;
-	ret_use->key = use_of(handle);
-	ret_use->library = library;
-	ret_use->generation = atomic_load(&generation);
-	ret_use->image = image_of(library);
-	r = code_load_begin(&ret_use->image, &ret_use->load);
+	r = find_used(handle, library, ret_use);
+	if (r == CUDA_SUCCESS) {
+		ret_use->key = use_of(handle);
+		ret_use->generation = atomic_load(&generation);
+		ret_use->image = image_of(ret_use->library);
+		r = code_load_begin(&ret_use->image, &ret_use->load);
+		if (r != CUDA_SUCCESS)
+			libraries_leave();
+	}
 	if (r != CUDA_SUCCESS)
-		libraries_leave();
+		let_others_go_on(ret_use);
 	return r;
 }
 
@@ -169,24 +218,34 @@ static void undo_use(const struct code_use *use, struct device *device)
 		log_warn("a library that took far more than was left of the quota was unloaded");
 }
 
-CUresult code_use_end(struct code_use *use, CUresult r)
+static CUresult end_use(struct code_use *use, CUresult r)
 {
 	struct device *device = use->load.guard.charge.device;
 	bool is_used = r == CUDA_SUCCESS;
 
-	if (!use->key)
-		return r;
 	FAULT("code: used");
 	is_used = code_load_end(&use->image, &use->load, is_used ? use->library : NULL) && is_used;
 	if (is_used)
-		libraries_used(use->library, guard_known_bytes(&use->load.guard));
+		libraries_used(use->library, &use->load.guard.growth);
 	libraries_leave();
-	if (is_used)
+	if (is_used) {
 		mark(use->key, use->generation);
+		if (use->library)
+			mark(use_of(use->library), use->generation);
+	}
 	if (is_used || r != CUDA_SUCCESS)
 		return r;
 	undo_use(use, device);
 	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult code_use_end(struct code_use *use, CUresult r)
+{
+	if (!use->key)
+		return r;
+	r = end_use(use, r);
+	let_others_go_on(use);
+	return r;
 }
 
 /* The library of a kernel that stands in a function's place; NULL for a function. */
@@ -289,7 +348,7 @@ void code_launch_end(struct code_launch *launch, CUresult r)
 		local_end(&launch->local);
 		guard_end(&launch->guard);
 	}
-	runtime_heap_end(launch->heap_bytes, launch->guard.grown_bytes);
+	runtime_heap_end(launch->heap_bytes, guard_grown_bytes(&launch->guard));
 	if (r == CUDA_SUCCESS && !launch->is_captured)
 		mark((uintptr_t)launch->function, launch->generation);
 	current_leave(is_entered);
@@ -325,5 +384,7 @@ void code_reset_after_fork(void)
 	/* relaxed: the child has one thread */
 	atomic_store_explicit(&code_has_many_contexts, false, memory_order_relaxed);
 	atomic_store(&context_count, 0);
+	for (int i = 0; i < STATE_ORDINALS; i++)
+		first_uses[i] = (struct lock)LOCK_INIT;
 	code_forget_launches();
 }

@@ -10,6 +10,7 @@
 
 #include <stdatomic.h>
 
+#include "base/lock.h"
 #include "tenant/memory/guard.h"
 #include "tenant/memory/image.h"
 
@@ -40,6 +41,7 @@ bool code_load_end(const struct image *image, struct code_load *load, const void
 struct code_use {
 	uintptr_t key; /* 0: used before in this context, nothing to do */
 	CUlibrary library;
+	struct lock *alone; /* held, where nobody knows what the use takes; or NULL */
 	uint32_t generation;
 	struct image image;
 	struct code_load load;

@@ -325,25 +325,14 @@ static bool is_active(const struct device *device, bool as_told)
 	return active;
 }
 
-static bool wait_for(struct lock *lock)
-{
-	uint64_t deadline = clock_now_ns() + PRIMARY_WAIT_NS;
-
-	for (unsigned i = 0; !lock_try(lock); i++) {
-		if (clock_now_ns() > deadline)
-			return false;
-		lock_rest(i);
-	}
-	return true;
-}
-
 CUresult contexts_primary_begin(struct device *device, bool may_come, struct primary_call *ret_call)
 {
 	struct primary *p = &primaries[device->ordinal];
 	CUresult r = CUDA_SUCCESS;
 
-	*ret_call = (struct primary_call){
-		.device = device, .charge = CHARGE_NULL, .is_alone = wait_for(&p->lock)};
+	*ret_call = (struct primary_call){.device = device,
+		.charge = CHARGE_NULL,
+		.is_alone = lock_enter_within(&p->lock, PRIMARY_WAIT_NS)};
 	if (!may_come)
 		parts_context_ends(atomic_load(&p->context));
 	if (!ret_call->is_alone)

@@ -6,7 +6,6 @@
 #include "region/ledger.h"
 #include "tenant/driver/attach.h"
 #include "tenant/memory/contexts.h"
-#include "tenant/memory/reconcile.h"
 
 /* Our own question is no part of what the program captures, and must not end its capture. */
 uint64_t guard_free_bytes(void)
@@ -82,12 +81,11 @@ bool guard_end(struct guard *guard)
 	if (guard->charge.units == 0 && after == before && after != UINT64_MAX)
 		charge_undo(&guard->charge);
 	else
-		guard->grown_bytes = reconcile_guarded(d, &guard->charge,
+		guard->growth = reconcile_guarded(d, &guard->charge,
 			&(struct reconcile_call){.free_change_bytes = guard->taken_bytes,
 				.life = contexts_life_current(),
 				.is_quiet = is_quiet(guard),
-				.is_bounded = guard->is_bounded},
-			&guard->is_told);
+				.is_bounded = guard->is_bounded});
 	return !charge_is_above_quota(d);
 }
 

@@ -17,15 +17,15 @@
 #pragma once
 
 #include "tenant/memory/charge.h"
+#include "tenant/memory/reconcile.h"
 
 struct guard {
 	struct charge charge;
 	uint64_t free_bytes;	   /* before the call; UINT64_MAX: unknown */
 	uint64_t traffic, changes; /* of this process and of the slice, before it */
-	bool is_bounded;     /* set by who begins: no call takes far more than what is reserved */
-	int64_t taken_bytes; /* after guard_end(): by how much the device's free memory fell */
-	int64_t grown_bytes; /* after guard_end(): what the call took for certain, by NVML's figure; 0: not known */
-	bool is_told; /* after guard_end(): that figure is this process's own, and not the device's */
+	bool is_bounded;      /* set by who begins: no call takes far more than what is reserved */
+	int64_t taken_bytes;  /* after guard_end(): by how much the device's free memory fell */
+	struct growth growth; /* after guard_end(): what the call took */
 	bool is_armed;
 };
 
@@ -47,10 +47,18 @@ CUresult guard_begin_current(uint64_t bound_bytes, struct guard *ret_guard) MUST
  */
 bool guard_end(struct guard *guard);
 
-/* After guard_end(): what the call took, by this process's own figure, for what is to be remembered; 0: not known. */
+/* After guard_end(): what the call took for certain, by whatever figure; 0: not known. */
+static inline int64_t guard_grown_bytes(const struct guard *guard)
+{
+	return guard->growth.is_certain ? guard->growth.charged_bytes : 0;
+}
+
+/* The same by this process's own figure, for what is to be remembered. */
 static inline uint64_t guard_known_bytes(const struct guard *guard)
 {
-	return guard->is_told && guard->grown_bytes > 0 ? (uint64_t)guard->grown_bytes : 0;
+	int64_t grown = guard->growth.is_told ? guard_grown_bytes(guard) : 0;
+
+	return grown > 0 ? (uint64_t)grown : 0;
 }
 
 /* Instead of guard_end(), where the driver was not called after all. */

@@ -184,15 +184,20 @@ struct image libraries_image(CUlibrary library)
 		.has_printf = entry.c & HAS_PRINTF};
 }
 
-void libraries_used(CUlibrary library, uint64_t bytes)
+void libraries_used(CUlibrary library, const struct growth *growth)
 {
+	uint64_t bytes =
+		growth->is_told && growth->charged_bytes > 0 ? (uint64_t)growth->charged_bytes : 0;
+
 	if (!library)
 		return;
 	TABLE_SCOPE place = table_enter(&libraries, (uintptr_t)library, false);
 	if (!place.entry)
 		return;
 	place.entry->c |= IS_USED;
-	if (!(place.entry->c & IS_KNOWN) && bytes > place.entry->a)
+	/* A figure that is not certain is better than none, and no better than another one. */
+	if (!(place.entry->c & IS_KNOWN) && bytes > place.entry->a &&
+		(growth->is_certain || place.entry->a == 0))
 		place.entry->a = bytes;
 }
 

@@ -15,6 +15,7 @@
 #include "tenant/memory/image.h"
 
 struct device;
+struct growth;
 
 /* Keeps what a library's image tells; false without memory. And forgets it, before it is unloaded. */
 bool libraries_keep(CUlibrary library, const struct image *image) MUST_CHECK;
@@ -30,8 +31,8 @@ struct image libraries_image(CUlibrary library);
 bool libraries_enter(const void *handle) MUST_CHECK;
 void libraries_leave(void);
 
-/* Within such a call: something of it is given out now, so it is never unloaded here. bytes: what it took; 0: unknown. */
-void libraries_used(CUlibrary library, uint64_t bytes);
+/* Within such a call: something of it is given out now, so it is never unloaded here. growth: what it took. */
+void libraries_used(CUlibrary library, const struct growth *growth);
 
 /*
  * Unloads it in the driver, gives back what it took of the current context's device, and remembers its handles; false

@@ -257,19 +257,6 @@ void reconcile_compare(struct device *device, enum parts_when why)
 	lock_leave(&t->lock);
 }
 
-static bool wait_for(struct lock *lock)
-{
-	uint64_t deadline = clock_now_ns() + RECONCILE_WAIT_NS;
-	struct timespec pause = {.tv_nsec = 100000};
-
-	while (!lock_try(lock)) {
-		if (clock_now_ns() > deadline)
-			return false;
-		nanosleep(&pause, NULL);
-	}
-	return true;
-}
-
 /*
  * What a call took by the device's free memory, which others change as well. Where the slice itself did, what the call took
  * may be hidden: it is not taken for less than was reserved, nor for something given back.
@@ -339,11 +326,12 @@ static int64_t growth(struct account *t, struct device *d, const struct charge *
 	return more > reserved ? more : reserved;
 }
 
-int64_t reconcile_guarded(struct device *device, struct charge *charge,
-	const struct reconcile_call *call, bool *ret_is_told)
+struct growth reconcile_guarded(
+	struct device *device, struct charge *charge, const struct reconcile_call *call)
 {
 	struct account *t = &accounts[device->ordinal];
-	bool is_ours = wait_for(&t->lock), is_certain = false;
+	bool is_ours = lock_enter_within(&t->lock, RECONCILE_WAIT_NS), is_certain = false;
+	struct growth found;
 	int64_t more;
 
 	/* Without the lock the whole reservation stays, and the next comparison finds what is too much. */
@@ -354,15 +342,17 @@ int64_t reconcile_guarded(struct device *device, struct charge *charge,
 	atomic_fetch_add(&t->unattributed_bytes, (uint64_t)more);
 	FAULT("reconcile: counted");
 	charge_commit(charge, more);
-	*ret_is_told = is_ours && t->misses < MISSES_MAX;
+	found = (struct growth){.charged_bytes = more,
+		.is_told = is_ours && t->misses < MISSES_MAX,
+		.is_certain = is_certain};
 	if (!is_ours)
-		return 0;
-	if (!*ret_is_told && more && call->life)
+		return found;
+	if (!found.is_told && more && call->life)
 		note_untold(t, call->life, more);
-	else if (*ret_is_told && call->free_change_bytes < 0)
+	else if (found.is_told && call->free_change_bytes < 0)
 		compare(t, device, true);
 	lock_leave(&t->lock);
-	return is_certain ? more : 0;
+	return found;
 }
 
 void reconcile_start(struct device *device)
@@ -381,7 +371,8 @@ void reconcile_life_ended(struct device *device, uint64_t life)
 	struct account *t = &accounts[device->ordinal];
 	struct table_entry entry;
 
-	if (table_take(&untold, life, &entry) != 0 || !wait_for(&t->lock))
+	if (table_take(&untold, life, &entry) != 0 ||
+		!lock_enter_within(&t->lock, RECONCILE_WAIT_NS))
 		return;
 	/* A comparison since then has corrected it. */
 	if (t->misses >= MISSES_MAX && entry.b == t->failures)
@@ -397,7 +388,7 @@ void reconcile_forget(struct device *device, bool is_last)
 	uint64_t used;
 
 	/* A comparison under way will see for itself. */
-	if (is_last ? !wait_for(&t->lock) : !lock_try(&t->lock))
+	if (is_last ? !lock_enter_within(&t->lock, RECONCILE_WAIT_NS) : !lock_try(&t->lock))
 		return;
 	if (is_last &&
 		(t->misses >= MISSES_MAX || own_pid_memory_bytes(device->uuid, 0, &used) < 0))

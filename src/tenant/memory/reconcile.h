@@ -27,9 +27,8 @@ void reconcile_compare(struct device *device, enum parts_when when);
  * After a call that may have taken memory which nobody names (guard.h): ends the reservation's scope
  * and charges what NVML now shows beyond the books. Where it has no figure for this process, what the device's free
  * memory fell by is charged until the context ends. Waits at
- * most TRUTH_WAIT_NS for another thread's comparison; then the whole reservation stays charged until
- * the next one. Returns what the call took where that is certain, else 0; without a figure, what the device lost:
- * then *ret_is_told is false.
+ * most RECONCILE_WAIT_NS for another thread's comparison; then the whole reservation stays charged until
+ * the next one.
  */
 #define RECONCILE_WAIT_NS 50000000u
 struct reconcile_call {
@@ -38,8 +37,13 @@ struct reconcile_call {
 	bool is_quiet;		   /* nothing else in the slice has taken or given back meanwhile */
 	bool is_bounded;	   /* the call takes what is reserved, or little more */
 };
-int64_t reconcile_guarded(struct device *device, struct charge *charge,
-	const struct reconcile_call *call, bool *ret_is_told);
+struct growth {
+	int64_t charged_bytes;
+	bool is_told;	 /* by the figure of this process, and not by what the device lost */
+	bool is_certain; /* that is what the call took; else the careful side of it */
+};
+struct growth reconcile_guarded(
+	struct device *device, struct charge *charge, const struct reconcile_call *call);
 
 /*
  * By how much the books are above NVML's figure for this process; 0 where that cannot be told now. Not

@@ -110,6 +110,28 @@ static void a_library_that_tells_nothing_is_charged_or_refused(void **state)
 	assert_int_equal(tenant_end(t), 0);
 }
 
+/* A driver gives an address out again: what it names then has nothing to do with the library that is gone. */
+static void a_new_function_is_not_taken_for_a_kernel_that_is_gone(void **state)
+{
+	struct node *node = *state;
+	struct slice *slice = slice_new(node, "a", "1g", NULL);
+	struct tenant *t = tenant_new(slice);
+
+	node->is_loud = true;
+	slice->slack_bytes = 600 * MIB; /* as long as it is loaded */
+	for (int i = 0; i < 4; i++) {
+		expect(t, OK, "library l fat data=600m");
+		expect(t, OUT_OF_MEMORY, "launch l");
+		expect(t, OK, "endlibrary l");
+	}
+	for (int i = 0; i < 40; i++) {
+		expect(t, OK, "module m");
+		expect(t, OK, "launch m");
+		expect(t, OK, "unload m");
+	}
+	assert_int_equal(tenant_end(t), 0);
+}
+
 /* Of its second kernel only the code is new. */
 static void a_library_that_was_used_is_not_reserved_for_once_more(void **state)
 {
@@ -436,6 +458,7 @@ int main(void)
 		test_with_node(a_module_that_does_not_fit_is_refused),
 		test_with_node(a_library_is_charged_when_it_is_used),
 		test_with_node(a_library_that_tells_nothing_is_charged_or_refused),
+		test_with_node(a_new_function_is_not_taken_for_a_kernel_that_is_gone),
 		test_with_node(a_library_that_was_used_is_not_reserved_for_once_more),
 		test_with_node(a_library_is_known_after_its_first_use),
 		test_with_node(a_figure_of_the_device_is_not_remembered),

@@ -238,6 +238,8 @@ HOOK_BODY(cuLibraryUnload, CUlibrary, library)
                                                               \
 		if (r == CUDA_SUCCESS)                        \
 			r = code_use_end(&use, call);         \
+		if (r == CUDA_SUCCESS)                        \
+			libraries_given(made);                \
 		return own ? HOOK_GIVE(r, to, made) : r;      \
 	}
 

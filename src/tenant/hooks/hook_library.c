@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hooks: questions about libraries and their kernels, whose handles may be of one that was unloaded here. */
+/* Hooks: questions about libraries, kernels and functions, whose handles may be of what was unloaded here. */
 #include "tenant/hooks/hook.h"
 #include "tenant/memory/libraries.h"
 
@@ -17,7 +17,48 @@
 
 /* Refused for a library that was unloaded because it did not fit. */
 HOOK_BODY(cuLibraryGetKernel, CUkernel *, kernel, CUlibrary, library, const char *, name)
-ASK(library, cuda.cuLibraryGetKernel(kernel, library, name))
+{
+	CUkernel made = NULL;
+	CUresult r;
+
+	if (!libraries_enter(library))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	r = cuda.cuLibraryGetKernel(kernel ? &made : NULL, library, name);
+	if (r == CUDA_SUCCESS)
+		libraries_given(made);
+	libraries_leave();
+	return kernel ? HOOK_GIVE(r, kernel, made) : r;
+}
+
+/* Its handle may have the address of a kernel that went with a library which did not fit. */
+HOOK_BODY(cuModuleGetFunction, CUfunction *, function, CUmodule, module, const char *, name)
+{
+	CUfunction made = NULL;
+	CUresult r = cuda.cuModuleGetFunction(function ? &made : NULL, module, name);
+
+	if (r == CUDA_SUCCESS)
+		libraries_given(made);
+	return function ? HOOK_GIVE(r, function, made) : r;
+}
+
+/* Its handles may have the addresses of kernels that went with a library which did not fit. */
+HOOK_BODY(cuModuleEnumerateFunctions, CUfunction *, functions, unsigned int, most, CUmodule, module)
+{
+	CUresult r = cuda.cuModuleEnumerateFunctions(functions, most, module);
+
+	if (r == CUDA_SUCCESS)
+		libraries_given_module(module);
+	return r;
+}
+
+static CUresult list_kernels(CUkernel *kernels, unsigned most, CUlibrary library)
+{
+	CUresult r = cuda.cuLibraryEnumerateKernels(kernels, most, library);
+
+	if (r == CUDA_SUCCESS)
+		libraries_given_library(library);
+	return r;
+}
 
 /* Refused for a library that was unloaded because it did not fit. */
 HOOK_BODY(cuLibraryGetKernelCount, unsigned int *, count, CUlibrary, library)
@@ -25,7 +66,7 @@ ASK(library, cuda.cuLibraryGetKernelCount(count, library))
 
 /* Refused for a library that was unloaded because it did not fit. */
 HOOK_BODY(cuLibraryEnumerateKernels, CUkernel *, kernels, unsigned int, most, CUlibrary, library)
-ASK(library, cuda.cuLibraryEnumerateKernels(kernels, most, library))
+ASK(library, list_kernels(kernels, most, library))
 
 /* Refused for a library that was unloaded because it did not fit. */
 HOOK_BODY(cuKernelGetLibrary, CUlibrary *, library, CUkernel, kernel)

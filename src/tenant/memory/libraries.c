@@ -20,6 +20,9 @@
 #define ENTER_WAIT_NS  UINT64_C(11000000000)
 #define UNLOAD_WAIT_NS UINT64_C(10000000000)
 
+/* Longest wait of a call for those under way, where an unloading was put off for one of these. */
+#define PENDING_WAIT_NS UINT64_C(50000000)
+
 /* What is known of a library. */
 #define HAS_HEAP   1u
 #define HAS_PRINTF 2u
@@ -33,15 +36,39 @@ static struct table libraries;
 static struct table gone;
 static _Atomic uint32_t gone_count;
 
+/* key: a library that will be unloaded when no call is under way; a: the ordinal of the device that it did not fit. */
+static struct table pending;
+static _Atomic uint32_t pending_count;
+
+static bool is_any_gone(void)
+{
+	return UNLIKELY(atomic_load(&gone_count) > 0);
+}
+
 /* Calls under way with libraries and kernels; UNLOADING: one is being unloaded, or will be after them. */
 #define UNLOADING UINT32_C(0x80000000)
 static _Atomic uint32_t calls;
 
+/* Calls that overlap would hold an unloading off for ever. */
+static void let_calls_end(void)
+{
+	uint64_t deadline = clock_now_ns() + PENDING_WAIT_NS;
+
+	for (unsigned i = 0; atomic_load(&pending_count) > 0 && atomic_load(&calls) > 0; i++) {
+		if (clock_now_ns() > deadline)
+			return;
+		lock_rest(i);
+	}
+}
+
 bool libraries_enter(const void *handle)
 {
 	uint64_t deadline = clock_now_ns() + ENTER_WAIT_NS;
-	uint32_t before = atomic_load(&calls);
+	uint32_t before;
 
+	if (UNLIKELY(atomic_load(&pending_count) > 0))
+		let_calls_end();
+	before = atomic_load(&calls);
 	for (unsigned i = 0;; i++) {
 		if (before & UNLOADING) {
 			if (clock_now_ns() > deadline)
@@ -53,16 +80,11 @@ bool libraries_enter(const void *handle)
 		}
 	}
 	FAULT("libraries: entered");
-	if (LIKELY(!atomic_load(&gone_count)) || table_get(&gone, (uintptr_t)handle, NULL) != 0)
+	if (!is_any_gone() || table_get(&gone, (uintptr_t)handle, NULL) != 0)
 		return true;
 	libraries_leave();
 	log_info("a library that was unloaded because it did not fit is refused");
 	return false;
-}
-
-void libraries_leave(void)
-{
-	atomic_fetch_sub(&calls, 1);
 }
 
 /* No call is under way, and none begins until end_unloading(). */
@@ -109,10 +131,13 @@ static bool list_kernels(CUlibrary library, CUkernel **ret_kernels, unsigned *re
 
 static bool bury(const void *handle)
 {
-	if (table_put(&gone, (struct table_entry){.key = (uintptr_t)handle}) < 0)
-		return false;
-	atomic_fetch_add(&gone_count, 1);
-	return true;
+	TABLE_SCOPE place = table_enter(&gone, (uintptr_t)handle, true);
+
+	if (place.entry && place.entry->a == 0)
+		atomic_fetch_add(&gone_count, 1);
+	if (place.entry)
+		place.entry->a = 1;
+	return place.entry;
 }
 
 /* The driver has given the handle out again, or the library stays after all. */
@@ -146,8 +171,6 @@ static bool bury_all(CUlibrary library, CUkernel const *kernels, unsigned count)
 bool libraries_keep(CUlibrary library, const struct image *image)
 {
 	struct table_entry entry = {.key = (uintptr_t)library};
-	_cleanup_free_ CUkernel *kernels = NULL;
-	unsigned count = 0;
 
 	if (state_enter() != STATE_OPEN)
 		return true;
@@ -158,10 +181,8 @@ bool libraries_keep(CUlibrary library, const struct image *image)
 			  (image->has_printf ? HAS_PRINTF : 0);
 	}
 	FAULT("libraries: loaded");
-	if (UNLIKELY(atomic_load(&gone_count) > 0)) {
-		list_kernels(library, &kernels, &count);
-		dig_up_all(library, kernels, kernels ? count : 0);
-	}
+	libraries_given(library);
+	libraries_given_library(library);
 	return table_put(&libraries, entry) == 0;
 }
 
@@ -208,6 +229,17 @@ static bool was_used(CUlibrary library)
 	return table_get(&libraries, (uintptr_t)library, &entry) != 0 || entry.c & IS_USED;
 }
 
+/* What the unloading gives back of another device than the current context's is found by the next comparison. */
+static void begin_guard(struct device *device, struct guard *ret_guard)
+{
+	struct device *current;
+
+	ret_guard->is_armed = false;
+	if (state_current_device(&current) == CUDA_SUCCESS && current == device &&
+		guard_begin(device, 0, ret_guard) != CUDA_SUCCESS)
+		log_debug("what a library gives back is found later");
+}
+
 /* While nobody else is at a library. */
 static bool unload(CUlibrary library, struct device *device)
 {
@@ -220,8 +252,7 @@ static bool unload(CUlibrary library, struct device *device)
 		!bury_all(library, kernels, count))
 		return false;
 	FAULT("libraries: unloading");
-	if (guard_begin(device, 0, &guard) != CUDA_SUCCESS)
-		guard.is_armed = false;
+	begin_guard(device, &guard);
 	is_gone = cuda.cuLibraryUnload(library) == CUDA_SUCCESS;
 	if (is_gone) {
 		libraries_forget(library);
@@ -233,12 +264,70 @@ static bool unload(CUlibrary library, struct device *device)
 	return is_gone;
 }
 
+static bool is_any(const struct table_entry *entry, uint64_t what)
+{
+	(void)entry;
+	(void)what;
+	return true;
+}
+
+/* Where no call is under way; else the last of these does it. */
+static void unload_pending(void)
+{
+	struct table_cursor cursor = {0};
+	struct table_entry entry;
+	uint32_t none = 0;
+
+	if (!atomic_compare_exchange_strong(&calls, &none, UNLOADING))
+		return;
+	FAULT("libraries: unloading what was put off");
+	while (table_take_next(&pending, is_any, 0, &cursor, &entry) == 0) {
+		CUlibrary library = (CUlibrary)(uintptr_t)entry.key;
+
+		atomic_fetch_sub(&pending_count, 1);
+		/* It stays where a call that was under way has given out something of it. */
+		if (unload(library, state_device((CUdevice)entry.a)))
+			log_info("a library that did not fit was unloaded");
+		else
+			dig_up(library);
+	}
+	end_unloading();
+}
+
+void libraries_leave(void)
+{
+	if (atomic_fetch_sub(&calls, 1) == 1 && UNLIKELY(atomic_load(&pending_count) > 0))
+		unload_pending();
+}
+
+/* From now on no call gets to it, and the last of those that are under way unloads it. */
+static void put_off(CUlibrary library, const struct device *device)
+{
+	_cleanup_free_ CUkernel *kernels = NULL;
+	struct table_entry entry = {.key = (uintptr_t)library, .a = (uint64_t)device->ordinal};
+	unsigned count = 0;
+
+	if (!libraries_enter(library))
+		return;
+	if (!was_used(library) && list_kernels(library, &kernels, &count) &&
+		bury_all(library, kernels, count)) {
+		if (table_put(&pending, entry) == 0)
+			atomic_fetch_add(&pending_count, 1);
+		else
+			dig_up_all(library, kernels, count);
+	}
+	FAULT("libraries: put off");
+	libraries_leave();
+}
+
 bool libraries_unload(CUlibrary library, struct device *device)
 {
 	bool is_gone = begin_unloading();
 
-	if (!is_gone)
+	if (!is_gone) {
+		put_off(library, device);
 		return false;
+	}
 	is_gone = unload(library, device);
 	end_unloading();
 	return is_gone;
@@ -246,13 +335,47 @@ bool libraries_unload(CUlibrary library, struct device *device)
 
 bool libraries_unloaded(CUlibrary library)
 {
-	return dig_up(library);
+	/* The handle is good for nothing until the driver has unloaded it, too. */
+	return table_get(&pending, (uintptr_t)library, NULL) == 0 || dig_up(library);
+}
+
+void libraries_given(const void *handle)
+{
+	if (is_any_gone() && handle)
+		dig_up(handle);
+}
+
+void libraries_given_library(CUlibrary library)
+{
+	_cleanup_free_ CUkernel *kernels = NULL;
+	unsigned count = 0;
+
+	if (is_any_gone() && list_kernels(library, &kernels, &count))
+		dig_up_all(library, kernels, count);
+}
+
+/* Asked once more, because the program's memory may be changed by now. */
+void libraries_given_module(CUmodule module)
+{
+	_cleanup_free_ CUfunction *functions = NULL;
+	unsigned count = 0;
+
+	if (!is_any_gone() || !cuda.cuModuleGetFunctionCount ||
+		cuda.cuModuleGetFunctionCount(&count, module) != CUDA_SUCCESS)
+		return;
+	functions = calloc(count + 1, sizeof(*functions));
+	if (!functions || cuda.cuModuleEnumerateFunctions(functions, count, module) != CUDA_SUCCESS)
+		return;
+	for (unsigned i = 0; i < count; i++)
+		dig_up(functions[i]);
 }
 
 void libraries_reset_after_fork(void)
 {
 	table_forget(&libraries);
 	table_forget(&gone);
+	table_forget(&pending);
 	atomic_store(&gone_count, 0);
+	atomic_store(&pending_count, 0);
 	atomic_store(&calls, 0);
 }

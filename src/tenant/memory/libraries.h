@@ -36,12 +36,18 @@ void libraries_used(CUlibrary library, const struct growth *growth);
 
 /*
  * Unloads it in the driver, gives back what it took of the current context's device, and remembers its handles; false
- * where it must stay. Outside of such a call.
+ * where it must stay, for good or, as long as a call holds that off for too long, until the last one has ended. Outside
+ * of such a call.
  */
 bool libraries_unload(CUlibrary library, struct device *device);
 
 /* The program unloads what was unloaded here already. */
 bool libraries_unloaded(CUlibrary library);
+
+/* The driver has given out a handle, or all of a library or module: what had such an address before is no more. */
+void libraries_given(const void *handle);
+void libraries_given_library(CUlibrary library);
+void libraries_given_module(CUmodule module);
 
 /* For a child of fork(). */
 void libraries_reset_after_fork(void);

@@ -27,7 +27,8 @@ struct kernel {
 	_Atomic unsigned long long
 		ready_life;	  /* of the context in which all is there for a launch */
 	struct kernel_told *told; /* launch_old.c; NULL: nothing yet */
-	struct kernel *next;
+	struct kernel *next;	  /* of its module, or of those that have ended */
+	void *memory;
 };
 
 /*

@@ -61,6 +61,49 @@ static void leave_library(struct module *module)
 	*link = module->next_instance;
 }
 
+/*
+ * Kernels that have ended, the oldest first. A handle of one is refused for a while; then the driver uses its memory
+ * again, as the real one does: the same address may be a kernel's at one time and a function's at another.
+ */
+#define DEAD_KERNELS 32
+static struct kernel *dead, **dead_end = &dead;
+static unsigned dead_count;
+
+/* In its memory a function's handle has the address that a library's kernel has. */
+#define FUNCTION_OFFSET offsetof(struct kernel, library_magic)
+
+static void bury_kernel(struct kernel *kernel)
+{
+	/* Relaxed: a launch under way may still find it; its image is never freed. */
+	atomic_store_explicit(&kernel->magic, 0, memory_order_relaxed);
+	kernel->next = NULL;
+	*dead_end = kernel;
+	dead_end = &kernel->next;
+	dead_count++;
+}
+
+static struct kernel *new_kernel(bool is_library)
+{
+	const size_t bytes = sizeof(struct kernel) + FUNCTION_OFFSET;
+	struct kernel *oldest = dead;
+	char *memory;
+
+	if (dead_count < DEAD_KERNELS) {
+		memory = calloc(1, bytes);
+	} else {
+		dead = oldest->next;
+		dead_count--;
+		memory = oldest->memory;
+		free(oldest->own_name);
+		memset(memory, 0, bytes);
+	}
+	if (!memory)
+		return NULL;
+	oldest = (struct kernel *)(void *)(memory + (is_library ? 0 : FUNCTION_OFFSET));
+	oldest->memory = memory;
+	return oldest;
+}
+
 /* The structures stay behind, so that stale handles can be told. */
 void module_end(struct module *module)
 {
@@ -75,9 +118,12 @@ void module_end(struct module *module)
 		if (module->next)
 			module->next->prev = module->prev;
 	}
-	for (struct kernel *kernel = module->kernels; kernel; kernel = kernel->next)
-		/* Relaxed: a launch under way may still find it; its image is never freed. */
-		atomic_store_explicit(&kernel->magic, 0, memory_order_relaxed);
+	while (module->kernels) {
+		struct kernel *kernel = module->kernels;
+
+		module->kernels = kernel->next;
+		bury_kernel(kernel);
+	}
 	module->magic = 0;
 }
 
@@ -116,6 +162,7 @@ static struct kernel *find_kernel(struct module *module, const char *name)
 {
 	const struct image_kernel *image = image_find(module->image, name);
 	struct kernel *kernel;
+	char *own_name;
 
 	for (kernel = module->kernels; kernel; kernel = kernel->next) {
 		if (strcmp(kernel->name, name) == 0)
@@ -123,14 +170,13 @@ static struct kernel *find_kernel(struct module *module, const char *name)
 	}
 	if (!image && !module->image->is_opaque)
 		return NULL;
-	kernel = calloc(1, sizeof(*kernel));
-	if (!kernel)
-		return NULL;
-	kernel->own_name = strdup(name);
-	if (!kernel->own_name) {
-		free(kernel);
+	own_name = strdup(name);
+	kernel = own_name ? new_kernel(module->is_library) : NULL;
+	if (!kernel) {
+		free(own_name);
 		return NULL;
 	}
+	kernel->own_name = own_name;
 	kernel->name = kernel->own_name;
 	atomic_init(&kernel->magic, KERNEL_MAGIC);
 	kernel->library_magic = KERNEL_LIBRARY_MAGIC;

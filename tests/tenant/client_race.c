@@ -20,10 +20,15 @@ static struct aside {
 	int result;
 } aside;
 
+/* The next threads can be cancelled at any instruction. */
+static bool is_hasty;
+
 static void *run_in_thread(void *argument)
 {
 	struct aside *a = argument;
 
+	if (is_hasty)
+		pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
 	a->result = (int)a->client->cu.cuCtxSetCurrent(a->context);
 	if (a->result == CUDA_SUCCESS)
 		a->result = client_run(a->client, a->word, a->count);
@@ -51,6 +56,18 @@ static int run_joined(struct client *c, char **word, unsigned count)
 	for (unsigned i = 0; i < aside.count; i++)
 		free(aside.word[i]);
 	return aside.result;
+}
+
+/* cancel: the thread, wherever it is */
+static int run_cancel(struct client *c, char **word, unsigned count)
+{
+	return pthread_cancel(aside.thread) == 0 ? 0 : CLIENT_FAILED;
+}
+
+static int run_hasty(struct client *c, char **word, unsigned count)
+{
+	is_hasty = true;
+	return 0;
 }
 
 struct race {
@@ -101,6 +118,8 @@ static int run_resetrace(struct client *c, char **word, unsigned count)
 
 const struct client_command client_race_commands[] = {
 	{"aside", 1, run_aside, "COMMAND..."},
+	{"cancel", 0, run_cancel, ""},
+	{"hasty", 0, run_hasty, ""},
 	{"joined", 0, run_joined, ""},
 	{"resetrace", 2, run_resetrace, "COUNT SIZE"},
 	{0},

@@ -24,6 +24,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/cancel.h"
 #include "base/fault.h"
 #include "gpu/abi/cuda.h"
 #include "gpu/abi/nvml.h"
@@ -179,12 +180,24 @@ static void remember_pools(void)
 extern void hunt_at_place(const char *place) __attribute__((weak, visibility("default")));
 extern bool hunt_is_out_of_memory(void) __attribute__((weak, visibility("default")));
 
+/* A thread that is cancelled at a place leaves all as it is there: no thread that can be comes to one. */
+static void check_cancellation(const char *place)
+{
+	int before = cancel_put_off();
+
+	if (before == PTHREAD_CANCEL_ENABLE)
+		fprintf(stderr, "a thread could be cancelled at '%s'\n", place);
+	cancel_as_before(&before);
+}
+
 void fault_hit(const char *place)
 {
 	const char *order = getenv("VGPU_FAULT");
 	char action[16];
 	unsigned n;
 	int at = 0;
+
+	check_cancellation(place);
 
 	if (is_child || is_inside)
 		return;

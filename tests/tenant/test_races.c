@@ -57,6 +57,45 @@ static void race(struct node *node, const char *const prepare[], const char *ref
 	}
 }
 
+/* The thread is in the driver, within a call of ours, when it is cancelled. */
+static void cancel_in(struct node *node, bool is_hasty)
+{
+	static const char *const calls[][3] = {
+		{"alloc a 64m", "cuMemAlloc_v2", "alloc b 64m"},
+		{"free a", "cuMemFree_v2", "free b"},
+		{"uselibrary k data", "cuLibraryGetGlobal", "uselibrary l data"},
+		{"async c 64m", "cuMemAllocAsync", "async d 64m"},
+		{"newctx e 0", "cuCtxCreate_v2", "alloc b 64m"},
+	};
+	struct slice *slice = slice_new(node, is_hasty ? "b" : "a", "4g", NULL);
+	struct tenant *t = tenant_new(slice);
+
+	expect(t, OK, "library k fat data=64m");
+	expect(t, OK, "library l fat data=64m");
+	if (is_hasty)
+		expect(t, OK, "hasty");
+	for (unsigned i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+		if (i == 1)
+			expect(t, OK, "alloc a 64m");
+		delay(node, calls[i][1]);
+		tell_aside(t, calls[i][0]);
+		expect(t, OK, "cancel");
+		tenant_ask(t, "joined");
+		inject_clear_rules(node->machine);
+		slice_agreed(slice, 0);
+		expect(t, OK, "%s", calls[i][2]);
+		slice_agreed(slice, 0);
+	}
+	assert_int_equal(tenant_end(t), 0);
+	assert_int_equal(slice_books(slice, 0), 0);
+}
+
+static void a_thread_that_is_cancelled_leaves_nothing_half_done(void **state)
+{
+	cancel_in(*state, false);
+	cancel_in(*state, true);
+}
+
 static void a_handle_that_is_released_is_not_exported_past_the_books(void **state)
 {
 	const char *const prepare[] = {"createx h 512m", NULL};
@@ -269,6 +308,7 @@ static void what_is_allocated_in_a_new_primary_context_does_not_end_with_the_old
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		test_with_node(a_thread_that_is_cancelled_leaves_nothing_half_done),
 		test_with_node(a_handle_that_is_released_is_not_exported_past_the_books),
 		test_with_node(a_range_that_is_freed_is_not_registered_past_the_books),
 		test_with_node(a_mapping_that_goes_is_not_registered_past_the_books),

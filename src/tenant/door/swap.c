@@ -65,6 +65,8 @@ static void add(void *real, void *hook)
 
 static void fill_cuda(void)
 {
+	CANCEL_PUT_OFF;
+
 	LOCK_SCOPE_OWN(&fill_lock);
 	if (has_cuda)
 		return;
@@ -79,6 +81,8 @@ static void fill_cuda(void)
 
 static void fill_nvml(void)
 {
+	CANCEL_PUT_OFF;
+
 	LOCK_SCOPE_OWN(&fill_lock);
 	if (has_nvml)
 		return;

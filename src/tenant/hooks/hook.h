@@ -9,7 +9,7 @@
  *	}
  *
  * names the function, and the type and name of each parameter. The body runs when the real library is attached.
- * The first hook that asks for a library also hands the table of parts down (slice/parts.h), so that the modules
+ * While it runs, the thread is not cancelled. The first hook that asks for a library also hands the table of parts down (slice/parts.h), so that the modules
  * below need not know what is built on them.
  *
  *	HOOK_FORMS(cuMemFreeAsync, _ptsz, CUdeviceptr, pointer, CUstream, stream)
@@ -24,6 +24,7 @@
  */
 #pragma once
 
+#include "base/cancel.h"
 #include "tenant/driver/attach.h"
 
 /*
@@ -135,6 +136,7 @@ static inline CUstream hook_meant_at(const void *stream, CUstream null_stream)
 	HOOK_INLINE result symbol##_body(HOOK_PARAMS(__VA_ARGS__)); \
 	result symbol(HOOK_PARAMS(__VA_ARGS__))                     \
 	{                                                           \
+		CANCEL_PUT_OFF;                                     \
 		if (!hook_attach_##library())                       \
 			return error;                               \
 		return symbol##_body(HOOK_NAMES(__VA_ARGS__));      \
@@ -158,6 +160,7 @@ static inline CUstream hook_meant_at(const void *stream, CUstream null_stream)
                                                                                  \
 		if (is_free)                                                     \
 			return cuda.symbol(HOOK_NAMES(__VA_ARGS__));             \
+		CANCEL_PUT_OFF;                                                  \
 		if (!hook_attach_cuda())                                         \
 			return CUDA_ERROR_NOT_INITIALIZED;                       \
 		return body(cuda.symbol, null_stream, HOOK_MEANTS(__VA_ARGS__)); \

@@ -73,6 +73,8 @@ _Atomic bool hook_has_cuda, hook_has_nvml;
 
 bool hook_attach_cuda_slowly(void)
 {
+	CANCEL_PUT_OFF; /* dlsym() comes here, too */
+
 	if (!attach_cuda())
 		return false;
 	parts_hand_down(parts, ARRAY_SIZE(parts));
@@ -83,6 +85,8 @@ bool hook_attach_cuda_slowly(void)
 
 bool hook_attach_nvml_slowly(void)
 {
+	CANCEL_PUT_OFF;
+
 	if (!attach_nvml())
 		return false;
 	parts_hand_down(parts, ARRAY_SIZE(parts));

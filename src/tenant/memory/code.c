@@ -65,6 +65,12 @@ CUresult code_load_begin(const struct image *image, struct code_load *ret_load)
 	return r;
 }
 
+/* What nobody has measured was not judged, unless the image told all. */
+static bool is_measured(const struct image *image, const struct code_load *load)
+{
+	return image->is_known || load->guard.growth.is_measured;
+}
+
 bool code_load_end(const struct image *image, struct code_load *load, const void *owner)
 {
 	struct guard *guard = &load->guard;
@@ -75,7 +81,7 @@ bool code_load_end(const struct image *image, struct code_load *load, const void
 	charge_undo(&load->managed);
 	if (!guard->is_armed)
 		return true;
-	has_room = guard_end(guard) && load->is_kept;
+	has_room = guard_end(guard) && load->is_kept && is_measured(image, load);
 	FAULT("code: loaded");
 	runtime_loaded(image, owner, guard_known_bytes(guard));
 	return has_room;
@@ -213,7 +219,8 @@ static bool is_far_above_quota(const struct device *device)
 static void undo_use(const struct code_use *use, struct device *device)
 {
 	log_info("a library took more than was left of the quota, so its use is refused");
-	if ((!use->load.is_kept || is_far_above_quota(device)) &&
+	if ((!use->load.is_kept || !is_measured(&use->image, &use->load) ||
+		    is_far_above_quota(device)) &&
 		libraries_unload(use->library, device))
 		log_warn("a library that took far more than was left of the quota was unloaded");
 }

@@ -41,6 +41,9 @@
 /* A call that is known to take little is charged for so many times as much at most, where only the device's figure tells. */
 #define BOUNDED_TIMES 4
 
+/* So many seconds in a row another thread may be found comparing. */
+#define DOUBTS_MAX 10
+
 /* Between two looks that are to tell a free under way from memory that is gone. */
 #define SECOND_LOOK_NS 500000
 
@@ -54,8 +57,10 @@ struct account {
 	_Atomic bool
 		is_careful; /* more may be charged than was taken, until a comparison is exact */
 	bool was_less;	    /* by the last comparison */
-	unsigned misses;    /* questions in a row that NVML had no figure for */
-	unsigned failures;  /* times that it had none for so long that the books stood alone */
+	_Atomic unsigned doubts; /* seconds in which another thread was comparing */
+	_Atomic uint64_t next_doubt_ns;
+	unsigned misses;   /* questions in a row that NVML had no figure for */
+	unsigned failures; /* times that it had none for so long that the books stood alone */
 };
 static struct account accounts[STATE_ORDINALS];
 
@@ -238,6 +243,17 @@ static void compare(struct account *t, struct device *d, bool is_urgent)
 /* relaxed all: a constant once it is set */
 static _Atomic bool is_started;
 
+/*
+ * A comparison lasts for milliseconds. One that does not end was left in the middle, by a handler of a signal that does not
+ * return: without comparisons there is no quota. Seconds in which the process is stopped count as one.
+ */
+static void doubt(struct account *t)
+{
+	if (clock_is_due(&t->next_doubt_ns, RECONCILE_CHECK_NS) &&
+		atomic_fetch_add(&t->doubts, 1) + 1 == DOUBTS_MAX)
+		state_on_failure("reconcile", "a comparison was left in the middle");
+}
+
 void reconcile_compare(struct device *device, enum parts_when why)
 {
 	bool is_urgent = why != PARTS_TICK;
@@ -248,8 +264,13 @@ void reconcile_compare(struct device *device, enum parts_when why)
 	/* relaxed: the clock decides how often, nothing else does */
 	if (!atomic_load_explicit(&is_started, memory_order_relaxed) ||
 		now < atomic_load_explicit(next, memory_order_relaxed) || held_bytes(device) == 0 ||
-		(why == PARTS_VIEW && !t->is_careful) || !lock_try(&t->lock))
+		(why == PARTS_VIEW && !t->is_careful))
 		return;
+	if (!lock_try(&t->lock)) {
+		doubt(t);
+		return;
+	}
+	t->doubts = 0;
 	atomic_store_explicit(&t->next_urgent_ns, now + URGENT_NS, memory_order_relaxed);
 	atomic_store_explicit(&t->next_ns, now + RECONCILE_CHECK_NS, memory_order_relaxed);
 	FAULT("reconcile: locked");
@@ -342,7 +363,10 @@ struct growth reconcile_guarded(
 	atomic_fetch_add(&t->unattributed_bytes, (uint64_t)more);
 	FAULT("reconcile: counted");
 	charge_commit(charge, more);
+	if (is_ours)
+		t->doubts = 0;
 	found = (struct growth){.charged_bytes = more,
+		.is_measured = is_ours,
 		.is_told = is_ours && t->misses < MISSES_MAX,
 		.is_certain = is_certain};
 	if (!is_ours)

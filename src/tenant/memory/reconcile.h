@@ -30,7 +30,7 @@ void reconcile_compare(struct device *device, enum parts_when when);
  * most RECONCILE_WAIT_NS for another thread's comparison; then the whole reservation stays charged until
  * the next one.
  */
-#define RECONCILE_WAIT_NS 50000000u
+#define RECONCILE_WAIT_NS UINT64_C(2000000000)
 struct reconcile_call {
 	int64_t free_change_bytes; /* by so much the device's free memory fell during the call */
 	uint64_t life;		   /* of the context that took it */
@@ -39,8 +39,9 @@ struct reconcile_call {
 };
 struct growth {
 	int64_t charged_bytes;
-	bool is_told;	 /* by the figure of this process, and not by what the device lost */
-	bool is_certain; /* that is what the call took; else the careful side of it */
+	bool is_measured; /* else the reservation is charged, whatever the call took */
+	bool is_told;	  /* by the figure of this process, and not by what the device lost */
+	bool is_certain;  /* that is what the call took; else the careful side of it */
 };
 struct growth reconcile_guarded(
 	struct device *device, struct charge *charge, const struct reconcile_call *call);

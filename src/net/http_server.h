@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An HTTP server in a daemon's loop, over libmicrohttpd; HTTPS where it is given a certificate.
+ *
+ * A request is told when it has come whole, and is answered at once or later, from the loop's thread. Who sends more than is
+ * allowed, or nothing for a while, is answered so or cut off without anybody being told.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/bits.h"
+#include "base/err.h"
+#include "net/loop.h"
+
+struct http_server;
+struct http_call;
+
+struct http_server_settings {
+	const char *address;	       /* "127.0.0.1", "::"; its family is the server's */
+	uint16_t port;		       /* 0: any; http_server_port() tells it */
+	const char *certificate, *key; /* PEM texts; NULL: plain HTTP */
+	size_t body_most_bytes;	       /* a longer one is answered with 413 */
+	unsigned connections_most;
+	unsigned silence_s; /* a connection on which nothing happens for so long is closed */
+};
+
+/*
+ * A request. It may be answered from here or later. Everything that http_call_*() gives is good until then.
+ */
+typedef void http_handle_fn(void *context, struct http_call *call);
+
+/*
+ * The call must not be answered any more, because the server ends. That a client has gone is not seen while its call waits
+ * for an answer.
+ */
+typedef void http_gone_fn(void *context, struct http_call *call);
+
+/* -EADDRINUSE, -EADDRNOTAVAIL, -EACCES, -EINVAL, -ENOMEM with err set. The settings are copied. */
+int http_server_start(struct loop *loop, const struct http_server_settings *settings,
+	http_handle_fn *handle, http_gone_fn *gone, void *context, struct http_server **ret_server,
+	struct err *err) MUST_CHECK;
+
+/* Ends it with all connections. Accepts NULL. Not from a callback. */
+void http_server_stop(struct http_server *server);
+
+uint16_t http_server_port(const struct http_server *server);
+
+const char *http_call_method(const struct http_call *call);
+const char *http_call_path(const struct http_call *call);
+
+/* The body with a zero behind it. */
+const char *http_call_body(const struct http_call *call, size_t *ret_bytes);
+
+/* Whatever the handler keeps with the call; NULL at first. */
+void http_call_set_data(struct http_call *call, void *data);
+void *http_call_data(const struct http_call *call);
+
+/*
+ * Answers, and the call is gone. The body is copied. Where there is no memory for that the connection is closed.
+ */
+void http_answer(struct http_call *call, unsigned status, const char *type, const char *body,
+	size_t body_bytes);

@@ -108,7 +108,7 @@ static int decode(const char *text, size_t length, const char *key, struct kept 
 {
 	_cleanup_(cleanup_json) json_t *json =
 		json_loadb(text, length, JSON_REJECT_DUPLICATES, NULL);
-	struct kept kept = {.made_s = 0};
+	struct kept kept = {.wanted_s = 0};
 	char container[64], right[CONTAINER_KEY_BYTES];
 	struct share_fault fault;
 	const char *share = json_string_value(json_object_get(json, "share"));
@@ -143,7 +143,7 @@ int kept_read(const struct kept_folder *folder, const char *key, struct kept *re
 		return r == -ENOENT ? r : -EBADMSG;
 	r = decode(text, length, key, ret_kept);
 	if (r == 0)
-		ret_kept->made_s = (int64_t)(id.changed_ns / 1000000000u);
+		ret_kept->wanted_s = (int64_t)(id.changed_ns / 1000000000u);
 	return r;
 }
 
@@ -166,6 +166,14 @@ int kept_write(const struct kept_folder *folder, const struct kept *kept)
 		return -ENOMEM;
 	snprintf(name, sizeof(name), "%s" SUFFIX, kept->container.key);
 	return folder_put(folder->folder_fd, name, text, strlen(text), FILE_MODE);
+}
+
+int kept_touch(const struct kept_folder *folder, const char *key)
+{
+	char name[NAME_BYTES];
+
+	snprintf(name, sizeof(name), "%s" SUFFIX, key);
+	return utimensat(folder->folder_fd, name, NULL, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
 }
 
 int kept_remove(const struct kept_folder *folder, const char *key)

@@ -22,7 +22,7 @@ struct kept {
 	char version[KEPT_VERSION_BYTES]; /* of the library that is mounted */
 	char boot[KEPT_BOOT_BYTES];	  /* of the machine, when its files were made last */
 	struct container container;
-	int64_t made_s; /* when the file was written; not in it */
+	int64_t wanted_s; /* when it was written, or touched last; not in it */
 };
 
 /* The folder of such files, open and locked: one change at a time, whatever number of plugins there is. */
@@ -45,6 +45,9 @@ int kept_key(
 /* -ENOENT where there is none, -EBADMSG where it is broken. */
 int kept_read(const struct kept_folder *folder, const char *key, struct kept *ret_kept) MUST_CHECK;
 int kept_write(const struct kept_folder *folder, const struct kept *kept) MUST_CHECK;
+
+/* Its container is still wanted: as if it had been written now. */
+int kept_touch(const struct kept_folder *folder, const char *key) MUST_CHECK;
 int kept_remove(const struct kept_folder *folder, const char *key) MUST_CHECK;
 
 /* Calls what for each, until one is not 0, which it returns. kept is NULL where the file is broken. */

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "node/nvml_library.h"
 #include "plugin/agent.h"
+#include "plugin/cdi.h"
 #include "plugin/kubelet.h"
 #include "plugin/library.h"
 #include "plugin/register.h"
@@ -139,6 +140,23 @@ static void set_giver(struct plugin *plugin)
 	};
 }
 
+static int specify_devices(const struct plugin *plugin, struct err *err)
+{
+	const struct config *config = plugin->config;
+	const struct cdi_request request = {
+		.state = config->state_folder,
+		.folder = CDI_FOLDER,
+		.driver_root = config->driver_root,
+		.driver_root_here = config->driver_root_here,
+		.dev_root = config->dev_root,
+		.hook = config->cdi_hook,
+		.has_indexes = config->device_id == CONFIG_ID_INDEX,
+		.devices = &plugin->devices,
+	};
+
+	return config->device_lists & CONFIG_LIST_ANY_CDI ? cdi_write(&request, err) : 0;
+}
+
 /* Before a container can start: what containers have that the kubelet does not ask for again. */
 static int make_host_ready(struct plugin *plugin, struct err *err)
 {
@@ -151,6 +169,8 @@ static int make_host_ready(struct plugin *plugin, struct err *err)
 			config->state_folder, plugin->hook, VGPU_VERSION, config->library, err);
 	if (!result)
 		result = prepare_restore(&plugin->giver.settings, &failed, err);
+	if (!result)
+		result = specify_devices(plugin, err);
 	if (!result && failed)
 		log_warn("containers could not be restored", U64("containers", failed));
 	return result;

@@ -218,8 +218,9 @@ static int restore_one(void *context, const char *key, const struct kept *kept)
 	r = container_make(&restore->settings->place, &kept->container, is_new_boot, &err);
 	FAULT("prepare: restored");
 	/* Only now, so that a kill in between begins the books anew once more. */
-	if (r == 0 && is_new_boot)
-		r = kept_write(restore->folder, &now);
+	if (r == 0)
+		r = is_new_boot ? kept_write(restore->folder, &now)
+				: kept_touch(restore->folder, key);
 	if (r < 0) {
 		log_error("a container's files could not be made again", STR("container", key),
 			STR("why", err.text[0] ? err.text : strerror(-r)));
@@ -267,7 +268,7 @@ static bool is_listed(const struct collect *collect, const char *pod_uid)
 /* One that seems to come from the future, because the clock was set back, is young, too. */
 static bool is_young(const struct collect *collect, const struct kept *kept)
 {
-	return collect->now_s - kept->made_s < PREPARE_YOUNG_S;
+	return collect->now_s - kept->wanted_s < PREPARE_YOUNG_S;
 }
 
 static int collect_one(void *context, const char *key, const struct kept *kept)
@@ -279,11 +280,11 @@ static int collect_one(void *context, const char *key, const struct kept *kept)
 
 	if (!kept)
 		return 0;
-	if (is_listed(collect, kept->pod_uid) || is_young(collect, kept) ||
-		container_is_running(place, &kept->container)) {
-		container_trim(place, &kept->container);
+	container_trim(place, &kept->container);
+	if (is_listed(collect, kept->pod_uid) || container_is_running(place, &kept->container))
+		return kept_touch(collect->folder, key);
+	if (is_young(collect, kept))
 		return 0;
-	}
 	r = container_remove(place, &kept->container, &err);
 	FAULT("prepare: files removed");
 	if (r == 0)

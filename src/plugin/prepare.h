@@ -16,7 +16,10 @@
 #include "node/container.h"
 #include "policy/share.h"
 
-/* How long a container that was just prepared stays, whatever the list of pods says: the list may be older. */
+/*
+ * How long a container's files stay when its pod is not in the list: the list may be older than the container, and of a
+ * pod that was deleted by force the kubelet may not have ended it yet, which must not lose its share meanwhile.
+ */
 #define PREPARE_YOUNG_S 300
 
 struct prepare_settings {
@@ -68,8 +71,8 @@ int prepare_restore(
 
 /*
  * Removes what belongs to pods that are not in the list, which must have every pod of this node that may still have a
- * process. What was made less than PREPARE_YOUNG_S ago stays, and so does a container in which a process of its slice
- * lives. Files that tenants have made too large are cut to their size.
+ * process, and were not for PREPARE_YOUNG_S, since a call with them, prepare_container() or prepare_restore(). A container
+ * in which a process of its slice lives stays. Files that tenants have made too large are cut to their size.
  */
 int prepare_collect(const struct prepare_settings *settings, const char *const *pod_uids,
 	size_t count, struct err *err) MUST_CHECK;

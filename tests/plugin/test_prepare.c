@@ -379,6 +379,8 @@ static void what_belongs_to_pods_that_are_gone_goes(void **state)
 	assert_int_equal(host_count(&host, "state/containers"), 2);
 	host_age(&host, PREPARE_YOUNG_S + 1);
 	collect(live, 1);
+	/* listed just now, so the list may be older than its end */
+	collect(NULL, 0);
 	assert_int_equal(host_count(&host, "state/containers"), 1);
 	assert_int_equal(host_count(&host, "state/shares"), 1);
 	assert_int_equal(host_count(&host, "hook/vgpu/containers"), 1);
@@ -397,6 +399,7 @@ static void a_container_with_a_living_process_stays(void **state)
 	collect(NULL, 0);
 	assert_int_equal(host_count(&host, "hook/vgpu/containers"), 1);
 	region_close(&region);
+	host_age(&host, PREPARE_YOUNG_S + 1);
 	collect(NULL, 0);
 	assert_int_equal(host_count(&host, "hook/vgpu/containers"), 0);
 	assert_int_equal(host_count(&host, "state/containers"), 0);

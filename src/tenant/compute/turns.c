@@ -22,10 +22,12 @@
 /* For so long a turn is kept for work that was never seen before, or is waited for where nobody can look at it. */
 #define UNKNOWN_NS UINT64_C(25000000)
 
-#define JUDGED_NS  UINT64_C(200000000) /* of which a slice had nothing of its share */
-#define AGAIN_NS   UINT64_C(50000000)  /* of waiting, since others were last judged */
+/* Of which a slice had nothing of its share: more than one lease (TURN_LEASE_NS); and what credit keeps is more. */
+#define JUDGED_NS      UINT64_C(280000000)
+#define JUDGED_MOST_NS UINT64_C(180000000) /* of the share */
+#define AGAIN_NS       UINT64_C(50000000)  /* of waiting, since others were last judged */
 
-#define REGULAR	   3 /* pauses of the same length, within an eighth, are no accident */
+#define REGULAR	       3 /* pauses of the same length, within an eighth, are no accident */
 
 /* Ranks of turns to a priority: within what the slice is sure of, and beyond it. */
 #define RANKS 2u
@@ -188,6 +190,8 @@ static void judge(struct meter *m, uint64_t now_ns)
 	uint64_t served_ns = atomic_load_explicit(&m->books->elapsed_ns, memory_order_relaxed);
 	uint64_t judged_ns = JUDGED_NS * m->limits.granted.cores_permille / SHARE_WHOLE_PERMILLE;
 
+	if (judged_ns > JUDGED_MOST_NS)
+		judged_ns = JUDGED_MOST_NS;
 	if (m->credit.is_owed && m->credit.owed_ns >= judged_ns && m->turns.waited_ns >= AGAIN_NS)
 		turn_blame(&m->turns.turn, served_ns - m->turns.served_ns, now_ns);
 	else if (m->credit.is_owed)

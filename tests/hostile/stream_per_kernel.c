@@ -37,7 +37,7 @@ int main(int argc, char **argv)
 {
 	/*
 	 * One kernel in eight is doubted, at random, and then those after the next 64 pauses are measured, for 1.1 s. So 8 of
-	 * 5 ms are hidden in each 1.1 s at most: 4 % of the device.
+	 * 5 ms are hidden in the first 1.1 s, 4 % of the device, and less after it.
 	 */
 	return served_main(argv,
 		&(struct served){.cap_percent = 30, .allowance_permille = 50, .attack = attack});

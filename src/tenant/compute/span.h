@@ -34,6 +34,7 @@ struct spans {
 /* What streams' work is not believed, as doubt() has it. Of a meter; written by stream_state.c alone. */
 struct doubts {
 	uint32_t pauses;   /* so many, of any stream, are followed by single pieces of work */
+	uint32_t times;	   /* work was found to be hidden so often, when there were none */
 	uint64_t until_ns; /* and all that come until then */
 };
 

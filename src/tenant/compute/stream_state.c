@@ -34,7 +34,8 @@
  */
 #define DOUBTED		   8
 #define DOUBTED_TIMES	   16
-#define DOUBTED_WHEN_SHOWN 64
+#define DOUBTED_WHEN_SHOWN 32 /* twice as many each time */
+#define DOUBTED_AGAIN	   7
 
 /* Work is charged as it runs, in steps of so much; what takes less is charged when it ends. */
 #define RUNNING_NS UINT64_C(100000000)
@@ -134,8 +135,14 @@ void stream_state_open(struct stream_state *s, bool is_alone, uint64_t now_ns)
 
 static void charge(struct stream_state *s, const struct span *span, uint64_t now_ns)
 {
-	if (span_charge(s->meter, span, now_ns))
-		s->meter->doubts.pauses = DOUBTED_WHEN_SHOWN;
+	struct doubts *doubts = &s->meter->doubts;
+
+	if (!span_charge(s->meter, span, now_ns))
+		return;
+	/* Found out anew, by chance. */
+	if (!doubts->pauses && doubts->times < DOUBTED_AGAIN)
+		doubts->times++;
+	doubts->pauses = DOUBTED_WHEN_SHOWN << doubts->times;
 }
 
 static void end_batch(struct stream_state *s)
@@ -362,11 +369,12 @@ static void doubt(struct stream_state *s, uint64_t now_ns)
 {
 	struct doubts *doubts = &s->meter->doubts;
 	bool is_doubted = draw_doubt(s, now_ns) || doubts->pauses || now_ns < doubts->until_ns;
-	uint64_t pause_ns = s->last_ns ? now_ns - s->last_ns : 0;
 
-	doubts->pauses -= doubts->pauses != 0;
+	/* A stream's beginning is none of these. */
+	doubts->pauses -= doubts->pauses && s->last_ns;
 	s->single_count = is_doubted ? UINT32_MAX : 1;
-	s->doubted_until_ns = now_ns + DOUBTED_TIMES * pause_ns;
+	/* At a stream's beginning: until its first pause. */
+	s->doubted_until_ns = now_ns + DOUBTED_TIMES * (now_ns - s->last_ns);
 	if (s->doubted_until_ns < doubts->until_ns)
 		s->doubted_until_ns = doubts->until_ns;
 }

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "net/rpc.h"
 #include "tests/unit/cmocka_ready.h"
+#include "tests/unit/looping.h"
 #include "tests/unit/scratch.h"
 
 #define SECOND_NS    1000000000ull
@@ -123,23 +124,6 @@ static int teardown(void **state)
 	return scratch_teardown(state);
 }
 
-static void run(unsigned ms)
-{
-	uint64_t until = clock_now_ns() + ms * 1000000ull;
-
-	while (clock_now_ns() < until)
-		assert_int_equal(loop_run(loop, until), 0);
-}
-
-static void wait_for(const bool *flag, unsigned most_s)
-{
-	uint64_t until = clock_now_ns() + most_s * SECOND_NS;
-
-	while (!*flag && clock_now_ns() < until)
-		assert_int_equal(loop_run(loop, until), 0);
-	assert_true(*flag);
-}
-
 struct answer {
 	uint8_t message[16384];
 	size_t bytes;
@@ -186,12 +170,12 @@ static void it_registers_and_lists_its_slices(void **state)
 
 	start_kubelet();
 	start_plugin();
-	wait_for(&was_registered, 5);
+	looping_wait(loop, &was_registered, 5);
 	assert_string_equal(endpoint, "nvidia-gpu.sock");
 	assert_string_equal(resource, "nvidia.com/gpu");
 	assert_string_equal(version, "v1beta1");
 	watch = ask(METHOD("ListAndWatch"), &answer);
-	wait_for(&answer.has_message, 5);
+	looping_wait(loop, &answer.has_message, 5);
 	list = v1beta1__list_and_watch_response__unpack(NULL, answer.bytes, answer.message);
 	assert_non_null(list);
 	assert_int_equal(list->n_devices, 20);
@@ -206,7 +190,7 @@ static void it_registers_and_lists_its_slices(void **state)
 	}
 	assert_string_not_equal(list->devices[0]->id, list->devices[10]->id);
 	v1beta1__list_and_watch_response__free_unpacked(list, NULL);
-	run(200);
+	looping_run(loop, 200);
 	assert_false(answer.is_done); /* it goes on */
 	rpc_request_free(watch);
 }
@@ -217,16 +201,16 @@ static void nothing_is_handed_out_without_a_cluster(void **state)
 
 	start_kubelet();
 	start_plugin();
-	wait_for(&was_registered, 5);
+	looping_wait(loop, &was_registered, 5);
 	ask(METHOD("GetDevicePluginOptions"), &answer);
-	wait_for(&answer.is_done, 5);
+	looping_wait(loop, &answer.is_done, 5);
 	assert_int_equal(answer.status, RPC_OK);
 	assert_int_equal(answer.bytes, 0);
 	ask(METHOD("Allocate"), &answer);
-	wait_for(&answer.is_done, 5);
+	looping_wait(loop, &answer.is_done, 5);
 	assert_int_equal(answer.status, RPC_FAILED_PRECONDITION);
 	ask(METHOD("GetPreferredAllocation"), &answer);
-	wait_for(&answer.is_done, 5);
+	looping_wait(loop, &answer.is_done, 5);
 	assert_int_equal(answer.status, RPC_OK);
 	assert_int_equal(answer.bytes, 0);
 }
@@ -260,20 +244,20 @@ static void it_registers_again_within_two_seconds(void **state)
 
 	start_kubelet();
 	start_plugin();
-	wait_for(&was_registered, 5);
+	looping_wait(loop, &was_registered, 5);
 	for (unsigned i = 0; i < 5; i++) {
 		uint64_t began;
 
-		run(300);
+		looping_run(loop, 300);
 		if (i == 1)
 			files = open_files();
 		restart_kubelet();
 		began = clock_now_ns();
-		wait_for(&was_registered, 5);
+		looping_wait(loop, &was_registered, 5);
 		assert_true(clock_now_ns() - began < 2 * SECOND_NS);
 		assert_return_code(access(plugin_path, F_OK), 0);
 	}
-	run(300);
+	looping_run(loop, 300);
 	assert_int_equal(registrations, 6);
 	assert_in_range(open_files(), 0, files + 2); /* what is closing may still be open */
 }
@@ -282,36 +266,36 @@ static void a_socket_that_is_removed_is_made_again(void **state)
 {
 	start_kubelet();
 	start_plugin();
-	wait_for(&was_registered, 5);
-	run(300);
+	looping_wait(loop, &was_registered, 5);
+	looping_run(loop, 300);
 	was_registered = false;
 	unlink(plugin_path);
-	wait_for(&was_registered, 2);
+	looping_wait(loop, &was_registered, 2);
 	assert_return_code(access(plugin_path, F_OK), 0);
 }
 
 static void a_kubelet_that_is_away_or_refuses_is_waited_for(void **state)
 {
 	start_plugin();
-	run(500);
+	looping_run(loop, 500);
 	refusals = 2;
 	start_kubelet();
-	wait_for(&was_registered, 5);
+	looping_wait(loop, &was_registered, 5);
 	assert_int_equal(refusals, 0);
 	/* the file of one that has died, where nobody listens */
 	stop_kubelet();
 	fclose(fopen(kubelet_path, "w"));
-	run(700);
+	looping_run(loop, 700);
 	unlink(kubelet_path);
 	start_kubelet();
-	wait_for(&was_registered, 3);
+	looping_wait(loop, &was_registered, 3);
 }
 
 static void it_ends_when_it_is_told(void **state)
 {
 	start_kubelet();
 	start_plugin();
-	wait_for(&was_registered, 5);
+	looping_wait(loop, &was_registered, 5);
 	assert_int_equal(stop_plugin(), 0);
 	assert_int_not_equal(access(plugin_path, F_OK), 0);
 }

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "plugin/allocate.h"
 #include "tests/unit/cmocka_ready.h"
+#include "tests/unit/looping.h"
 
 #define MS_NS 1000000ull
 
@@ -211,10 +212,7 @@ void town_kill_plugin(void)
 
 void town_run(unsigned ms)
 {
-	uint64_t until = clock_now_ns() + ms * MS_NS;
-
-	while (clock_now_ns() < until)
-		assert_int_equal(loop_run(town.loop, until), 0);
+	looping_run(town.loop, ms);
 }
 
 const char *town_lock(void)

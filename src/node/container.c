@@ -17,12 +17,13 @@
 #include "region/region.h"
 #include "region/snapshot.h"
 #include "region/turn_place.h"
-#include "region/turn_record.h"
 
-#define FOLDER_MODE  0755
-#define SHARE_MODE   0444
-#define RECORD_MODE  0666 /* the container's processes may be of any user */
-#define LIBRARY_NAME "libvgpu.so"
+#define FOLDER_MODE	  0755
+#define SHARE_MODE	  0444
+#define RECORD_MODE	  0666 /* the container's processes may be of any user */
+#define REGION_MOST_BYTES (16u << 20)
+#define RECORD_MOST_BYTES (1u << 20)
+#define LIBRARY_NAME	  "libvgpu.so"
 
 static int join(
 	char to[CONTAINER_PATH_BYTES], const char *first, const char *second, const char *third)
@@ -260,6 +261,7 @@ bool container_is_running(const struct container_place *place, const struct cont
 	       s->process_count > 0;
 }
 
+/* No file of any version is as large, and a process that has mapped one must not lose its end. */
 static void trim(const char *path, uint64_t size_bytes)
 {
 	_cleanup_fd_ int fd = -1;
@@ -268,7 +270,6 @@ static void trim(const char *path, uint64_t size_bytes)
 	if (file_open_regular(AT_FDCWD, path, O_RDWR | O_NOFOLLOW, &fd) < 0 ||
 		file_identify(fd, &id) < 0)
 		return;
-	/* What a process of ours has mapped is below that size. */
 	if (id.size_bytes > size_bytes && ftruncate(fd, (off_t)size_bytes) < 0)
 		return;
 }
@@ -278,11 +279,11 @@ void container_trim(const struct container_place *place, const struct container 
 	char path[CONTAINER_PATH_BYTES];
 
 	if (container_region_path(place, container, path) == 0)
-		trim(path, sizeof(struct region_file));
+		trim(path, REGION_MOST_BYTES);
 	for (unsigned i = 0; i < container->share.device_count && *place->turns; i++)
 		if (join(path, place->turns, container->share.devices[i].uuid,
 			    container->share.slice) == 0)
-			trim(path, sizeof(struct turn_record));
+			trim(path, RECORD_MOST_BYTES);
 }
 
 /* Removes a folder below another; none is no failure. */

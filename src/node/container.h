@@ -51,7 +51,7 @@ int container_check_place(const struct container_place *place, struct err *err) 
 /* Whether a process that has claimed a place in the container's region lives. */
 bool container_is_running(const struct container_place *place, const struct container *container);
 
-/* Cuts files to their size that the container's processes have made longer. */
+/* Cuts files that the container's processes have made longer than any of that kind is. */
 void container_trim(const struct container_place *place, const struct container *container);
 
 /* Removes the container's files; what is not there is no failure. -errno with err set. */

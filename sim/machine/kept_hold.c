@@ -58,6 +58,7 @@ int machine_keep(struct machine *machine, int device, enum machine_kind kind, ui
 		.device = (uint16_t)device,
 		.kind = (uint16_t)kind,
 		.tag = (uint16_t)mine->tag,
+		.part = mine->device[device].part,
 		.maker = (uint16_t)machine->slot,
 		.shown = (uint16_t)shown};
 	kept_set_held(kept, kept->maker, true);

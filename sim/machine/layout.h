@@ -129,7 +129,7 @@ struct layout_kept {
 	uint16_t tag, maker;	 /* of who made it: index of the tag, slot */
 	uint16_t shown;		 /* enum machine_shown */
 	uint16_t has_descriptor; /* one was made, and may live still */
-	uint32_t reserved0;
+	uint32_t part;		 /* of the card, as the slot of who made it has it */
 	uint64_t holders[MACHINE_PROCESSES_MAX / 64]; /* a bit a slot */
 };
 _Static_assert(sizeof(struct layout_kept) == 64, "kept");

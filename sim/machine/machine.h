@@ -129,7 +129,7 @@ int machine_change_stage(
 /* Waits until the calling process may go on. Cheap when it may. */
 void machine_wait_running(struct machine *machine);
 
-/* What is left of a device: total_bytes less what live or unreaped processes hold. */
+/* What is left of a device, or of the part of it that the process uses: live or unreaped processes hold the rest. */
 uint64_t machine_free_bytes(struct machine *machine, int device);
 
 /* One process on one device. */

@@ -96,3 +96,5 @@ static inline uint32_t mig_part(unsigned int id, unsigned int compute)
 /* "MIG-xxxxxxxx-...": a function of the card, the instance and the compute instance. */
 void mig_uuid_text(const struct board *board, int device, unsigned int id, unsigned int compute,
 	char ret_text[MACHINE_UUID_SIZE]);
+void mig_uuid(const struct board *board, int device, unsigned int id, unsigned int compute,
+	uint8_t ret_uuid[16]);

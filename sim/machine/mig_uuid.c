@@ -4,7 +4,7 @@
 
 #include "sim/machine/mig.h"
 
-static void make_uuid(const struct board *board, int device, unsigned int id, unsigned int compute,
+void mig_uuid(const struct board *board, int device, unsigned int id, unsigned int compute,
 	uint8_t ret_uuid[16])
 {
 	board_uuid(board, device * 65536 + 4096 + (int)(id * 16 + compute), ret_uuid);
@@ -17,7 +17,7 @@ void mig_uuid_text(const struct board *board, int device, unsigned int id, unsig
 {
 	uint8_t uuid[16];
 
-	make_uuid(board, device, id, compute, uuid);
+	mig_uuid(board, device, id, compute, uuid);
 	machine_uuid_text(uuid, ret_text);
 	memcpy(ret_text, "MIG", 3);
 }

@@ -157,12 +157,13 @@ void machine_leave(struct machine *machine)
 
 uint64_t machine_free_bytes(struct machine *machine, int device)
 {
+	const struct layout_slot *mine = state_file_own_slot(machine);
 	MACHINE_SCOPE(machine);
 
 	/* Nobody tells us when a descriptor is closed. */
 	if (machine->layout->kept_used > 0)
 		reap_dead(machine);
-	return usage_free_bytes(machine->layout, device);
+	return usage_free_bytes(machine->layout, device, mine ? mine->device[device].part : 0);
 }
 
 void machine_set_limit(struct machine *machine, int device, uint64_t bytes)
@@ -219,9 +220,9 @@ int machine_grow_kinds(
 	MACHINE_SCOPE(machine);
 	if (!usage_is_within_limit(machine, device, more - bytes[MACHINE_MANAGED]))
 		return MACHINE_E_FULL;
-	if (!usage_has_room(layout, device, more)) {
+	if (!usage_has_room(layout, device, mine->device[device].part, more)) {
 		reap_dead(machine);
-		if (!usage_has_room(layout, device, more))
+		if (!usage_has_room(layout, device, mine->device[device].part, more))
 			return MACHINE_E_FULL;
 	}
 	for (int kind = 0; kind < MACHINE_KINDS_USED; kind++)

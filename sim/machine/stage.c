@@ -49,7 +49,8 @@ int machine_read_stage(struct machine *machine, int pid, enum machine_stage *ret
 static bool has_room(const struct layout *layout, const struct layout_slot *slot)
 {
 	for (int device = 0; device < layout->board.board.device_count; device++)
-		if (!usage_has_room(layout, device, usage_of_slot(slot, device).total_bytes))
+		if (!usage_has_room(layout, device, slot->device[device].part,
+			    usage_of_slot(slot, device).total_bytes))
 			return false;
 	return true;
 }

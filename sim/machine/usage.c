@@ -42,29 +42,51 @@ struct usage usage_of_tag(const struct layout *layout, uint32_t tag, int device)
 	return sum;
 }
 
-static uint64_t used_bytes(const struct layout *layout, int device)
+/* Parts of one instance have its memory together; 0 is the whole card. */
+static bool is_same_memory(uint32_t part, uint32_t other)
+{
+	return !part || (other && (part - 1) >> 8 == (other - 1) >> 8);
+}
+
+static uint64_t used_bytes(const struct layout *layout, int device, uint32_t part)
 {
 	uint64_t used = 0;
 
 	for (uint32_t i = 0; i < layout->slots_used; i++)
-		if (usage_is_counted(&layout->slot[i]))
+		if (usage_is_counted(&layout->slot[i]) &&
+			is_same_memory(part, layout->slot[i].device[device].part))
 			used += usage_of_slot(&layout->slot[i], device).total_bytes;
 	for (uint32_t i = 0; i < layout->kept_used; i++)
-		if (layout->kept[i].is_used && layout->kept[i].device == device)
+		if (layout->kept[i].is_used && layout->kept[i].device == device &&
+			is_same_memory(part, layout->kept[i].part))
 			used += layout->kept[i].bytes;
 	return used;
 }
 
-uint64_t usage_free_bytes(const struct layout *layout, int device)
+static uint64_t total_bytes(const struct layout *layout, int device, uint32_t part)
 {
-	uint64_t used = used_bytes(layout, device), total = layout->board.board.total_bytes;
+	const struct mig_card *card = &layout->mig[device];
+	int place = part ? mig_find(card, (part - 1) >> 8) : -1;
+
+	if (!part)
+		return layout->board.board.total_bytes;
+	return place < 0 ? 0
+			 : (uint64_t)mig_profile_of_id(
+				   &layout->board.board, card->instance[place].profile_id)
+					   ->memory_mib
+				   << 20;
+}
+
+uint64_t usage_free_bytes(const struct layout *layout, int device, uint32_t part)
+{
+	uint64_t used = used_bytes(layout, device, part), total = total_bytes(layout, device, part);
 
 	return used < total ? total - used : 0;
 }
 
-bool usage_has_room(const struct layout *layout, int device, uint64_t more_bytes)
+bool usage_has_room(const struct layout *layout, int device, uint32_t part, uint64_t more_bytes)
 {
-	uint64_t used = used_bytes(layout, device), total = layout->board.board.total_bytes;
+	uint64_t used = used_bytes(layout, device, part), total = total_bytes(layout, device, part);
 
 	return used <= total && more_bytes <= total - used;
 }

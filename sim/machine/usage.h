@@ -22,11 +22,11 @@ struct usage usage_of_slot(const struct layout_slot *slot, int device);
 /* What the counted slots of a tag hold with their kept memory, and with that of nobody. */
 struct usage usage_of_tag(const struct layout *layout, uint32_t tag, int device);
 
-/* Whether the device has room for so much more than all counted slots and kept memory take. */
-bool usage_has_room(const struct layout *layout, int device, uint64_t more_bytes);
+/* Whether the device, or this part of it, has room for so much more than all counted slots and kept memory take. */
+bool usage_has_room(const struct layout *layout, int device, uint32_t part, uint64_t more_bytes);
 
-/* What is left of the device. */
-uint64_t usage_free_bytes(const struct layout *layout, int device);
+/* What is left of it. */
+uint64_t usage_free_bytes(const struct layout *layout, int device, uint32_t part);
 
 /* Whether the calling process may take more, by its own limit alone. */
 bool usage_is_within_limit(const struct machine *machine, int device, uint64_t more_bytes);

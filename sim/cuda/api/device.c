@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "sim/cuda/api/entry.h"
+#include "sim/cuda/model/part.h"
 #include "sim/machine/topology.h"
 
 ENTRY_BODY(cuDeviceGet, (CUdevice * device, int ordinal), (device, ordinal))
@@ -58,8 +59,18 @@ ENTRY_BODY(cuDeviceGetUuid, (CUuuid * uuid, CUdevice ordinal), (uuid, ordinal))
 	return CUDA_SUCCESS;
 }
 
-ENTRY_CALL(
-	cuDeviceGetUuid_v2, (CUuuid * uuid, CUdevice ordinal), cuDeviceGetUuid_body(uuid, ordinal))
+/* Of a part its own, where the first interface tells its card's. */
+ENTRY_BODY(cuDeviceGetUuid_v2, (CUuuid * uuid, CUdevice ordinal), (uuid, ordinal))
+{
+	struct device *device = driver_device(ordinal);
+
+	if (!uuid)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!device)
+		return CUDA_ERROR_INVALID_DEVICE;
+	part_uuid(device, (uint8_t *)uuid->bytes);
+	return CUDA_SUCCESS;
+}
 
 ENTRY_BODY(cuDeviceGetPCIBusId, (char *bus_id, int size, CUdevice ordinal), (bus_id, size, ordinal))
 {

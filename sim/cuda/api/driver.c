@@ -5,6 +5,7 @@
 
 #include "sim/cuda/api/entry.h"
 #include "sim/cuda/model/memory/pool.h"
+#include "sim/cuda/model/part.h"
 #include "sim/machine/mps_client.h"
 
 /* Cards that are lost are not counted, and without the driver there are none. */
@@ -30,12 +31,14 @@ static CUresult start(void)
 	if (result != CUDA_SUCCESS)
 		return result;
 	driver.losses = presence_all_losses(driver.machine);
-	count = keep_present(
-		indices, visible_parse(getenv("CUDA_VISIBLE_DEVICES"), driver.board, indices));
+	count = visible_parse(getenv("CUDA_VISIBLE_DEVICES"), driver.board, indices);
+	count = part_choose(getenv("CUDA_VISIBLE_DEVICES"), indices, count);
+	count = keep_present(indices, count);
 	if (count == 0)
 		return CUDA_ERROR_NO_DEVICE;
 	if (machine_join(driver.machine) != 0)
 		return CUDA_ERROR_SYSTEM_NOT_READY;
+	part_use();
 	for (int i = 0; i < count; i++) {
 		struct device *device = &driver.device[i];
 

@@ -12,8 +12,7 @@
  * The driver's rules: a list of indices or of UUIDs (a prefix will do if it fits one device only);
  * what follows the first entry that names no device, or names it in the other way than the first
  * one, is not read (measured on two H200: "GPU-86e34f1e,0" is one device); a device named twice makes the
- * whole list empty; the empty list shows nothing. Entries for MIG devices name none, as no
- * simulated card is partitioned yet.
+ * whole list empty; the empty list shows nothing. Entries for MIG devices are part.c's.
  */
 
 /* Those that the machine shows the process at all, which are counted from 0. */

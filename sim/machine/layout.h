@@ -14,7 +14,7 @@
 #include "sim/machine/mig.h"
 
 #define LAYOUT_MAGIC   UINT64_C(0x314d495355504756) /* "VGPUSIM1" */
-#define LAYOUT_VERSION 6
+#define LAYOUT_VERSION 7
 
 /* Byte SLOT of this range of the file is locked by the process in slot SLOT: far past the end. */
 #define LAYOUT_LIVE_OFFSET (INT64_C(1) << 40)
@@ -170,6 +170,10 @@ struct layout_presence {
 	_Atomic uint32_t losses[MACHINE_DEVICES_MAX]; /* ever */
 };
 
+/* What works for one process at a time: a card, or each instance of one by its id. */
+#define LAYOUT_INSTANCE_IDS 16
+#define LAYOUT_UNITS	    (MACHINE_DEVICES_MAX * (1 + LAYOUT_INSTANCE_IDS))
+
 struct layout {
 	uint64_t magic;
 	uint32_t version;
@@ -199,7 +203,7 @@ struct layout {
 	uint32_t kept_used; /* no place at or above was ever used */
 	uint32_t reserved3;
 	struct layout_kept kept[MACHINE_KEPT_MAX];
-	struct layout_device device[MACHINE_DEVICES_MAX];
+	struct layout_device device[LAYOUT_UNITS];
 	struct layout_event_log events[MACHINE_DEVICES_MAX];
 	struct layout_presence presence;
 	struct mig_card mig[MACHINE_DEVICES_MAX];
@@ -238,4 +242,28 @@ static inline void layout_set_state(struct layout_slot *slot, uint32_t state)
 static inline enum machine_stage layout_stage(const struct layout_slot *slot)
 {
 	return (enum machine_stage)atomic_load_explicit(&slot->stage, memory_order_relaxed);
+}
+
+/* What works for the slot on a card, and the card of that. */
+static inline int layout_unit(const struct layout_slot *slot, int device)
+{
+	uint32_t part = slot->device[device].part;
+
+	return part ? MACHINE_DEVICES_MAX + device * LAYOUT_INSTANCE_IDS + (int)((part - 1) >> 8)
+		    : device;
+}
+
+static inline int layout_card(int unit)
+{
+	return unit < MACHINE_DEVICES_MAX ? unit
+					  : (unit - MACHINE_DEVICES_MAX) / LAYOUT_INSTANCE_IDS;
+}
+
+/* Whether anything may work there: a card of the machine, or an instance of one that is cut. */
+static inline bool layout_has_unit(const struct layout *layout, int unit)
+{
+	int card = layout_card(unit);
+
+	return card < layout->board.board.device_count &&
+	       (unit < MACHINE_DEVICES_MAX || layout->mig[card].is_enabled);
 }

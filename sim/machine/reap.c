@@ -16,7 +16,9 @@
 /* What the devices have served until now is counted, before a process is forgotten. */
 static void catch_up(struct machine *machine)
 {
-	for (int i = 0; i < machine_board(machine)->device_count; i++) {
+	for (int i = 0; i < LAYOUT_UNITS; i++) {
+		if (!layout_has_unit(machine->layout, i))
+			continue;
 		LOCK_SCOPE_AS(lock, lock_try(&machine->layout->device[i].lock.mutex));
 
 		/* One that is stopped with the lock holds nobody up. */

@@ -23,6 +23,11 @@ static struct layout_schedule *own(const struct machine *machine, int device)
 	return &state_file_own_slot(machine)->device[device].schedule;
 }
 
+static int own_unit(const struct machine *machine, int device)
+{
+	return layout_unit(state_file_own_slot(machine), device);
+}
+
 static int wait_for_lock(pthread_mutex_t *mutex)
 {
 	struct timespec until;
@@ -39,9 +44,9 @@ static int wait_for_lock(pthread_mutex_t *mutex)
  * once a second: they go on as if each were alone. One that dies leaves nothing that is not right
  * enough: clocks of processes stand or go a little wrong by less than one step.
  */
-static pthread_mutex_t *take(struct machine *machine, int device, uint64_t now_ns)
+static pthread_mutex_t *take(struct machine *machine, int unit, uint64_t now_ns)
 {
-	pthread_mutex_t *mutex = &machine->layout->device[device].lock.mutex;
+	pthread_mutex_t *mutex = &machine->layout->device[unit].lock.mutex;
 	int r = pthread_mutex_trylock(mutex);
 
 	/* Relaxed, both: only how long to try. */
@@ -59,17 +64,17 @@ static pthread_mutex_t *take(struct machine *machine, int device, uint64_t now_n
  * Brings the schedule forward and returns the time that it is at. Without the lock that is now. Says
  * whether other processes than this have work.
  */
-static uint64_t advance(struct machine *machine, int device, const pthread_mutex_t *lock,
+static uint64_t advance(struct machine *machine, int unit, const pthread_mutex_t *lock,
 	uint64_t now_ns, bool *ret_are_others)
 {
-	*ret_are_others = lock && schedule_view_advance(machine, device, now_ns);
-	return lock ? machine->layout->device[device].at_ns : now_ns;
+	*ret_are_others = lock && schedule_view_advance(machine, unit, now_ns);
+	return lock ? machine->layout->device[unit].at_ns : now_ns;
 }
 
 /* Not under the device's lock, for it takes the machine's. */
-static void reap_at_times(struct machine *machine, int device, uint64_t now_ns)
+static void reap_at_times(struct machine *machine, int unit, uint64_t now_ns)
 {
-	struct layout_device *of = &machine->layout->device[device];
+	struct layout_device *of = &machine->layout->device[unit];
 
 	/* Relaxed, both: two that look at the same time do no harm. */
 	if (now_ns - atomic_load_explicit(&of->reaped_ns, memory_order_relaxed) < REAP_NS)
@@ -84,9 +89,9 @@ static void reap_at_times(struct machine *machine, int device, uint64_t now_ns)
 static uint64_t read_clock(
 	struct machine *machine, int device, uint64_t now_ns, bool *ret_are_others)
 {
-	LOCK_SCOPE_AS(lock, take(machine, device, now_ns));
+	LOCK_SCOPE_AS(lock, take(machine, own_unit(machine, device), now_ns));
 
-	return advance(machine, device, lock, now_ns, ret_are_others) -
+	return advance(machine, own_unit(machine, device), lock, now_ns, ret_are_others) -
 	       own(machine, device)->lag_ns;
 }
 
@@ -99,7 +104,7 @@ uint64_t schedule_now(struct machine *machine, int device)
 		return now;
 	clock = read_clock(machine, device, now, &are_others);
 	if (are_others)
-		reap_at_times(machine, device, now);
+		reap_at_times(machine, own_unit(machine, device), now);
 	return clock;
 }
 
@@ -111,9 +116,10 @@ uint64_t schedule_begin(struct machine *machine, int device)
 
 	if (machine->slot < 0)
 		return now;
-	lock = take(machine, device, now);
+	lock = take(machine, own_unit(machine, device), now);
 	machine->schedule_lock[device] = lock;
-	return advance(machine, device, lock, now, &are_others) - own(machine, device)->lag_ns;
+	return advance(machine, own_unit(machine, device), lock, now, &are_others) -
+	       own(machine, device)->lag_ns;
 }
 
 /* A piece of work more, joined with those that it touches. */
@@ -155,7 +161,8 @@ void schedule_end(struct machine *machine, int device, uint64_t start_ns, uint64
 	if (!lock || end_ns <= start_ns)
 		return;
 	add_span(own(machine, device), start_ns, end_ns);
-	schedule_view_set_member(&machine->layout->device[device], (uint32_t)machine->slot, true);
+	schedule_view_set_member(
+		&machine->layout->device[own_unit(machine, device)], (uint32_t)machine->slot, true);
 }
 
 void schedule_cut(struct machine *machine, int device, uint64_t clock_ns)
@@ -166,10 +173,10 @@ void schedule_cut(struct machine *machine, int device, uint64_t clock_ns)
 
 	if (machine->slot < 0)
 		return;
-	LOCK_SCOPE_AS(lock, take(machine, device, now));
+	LOCK_SCOPE_AS(lock, take(machine, own_unit(machine, device), now));
 	if (!lock)
 		return;
-	schedule_view_advance(machine, device, now);
+	schedule_view_advance(machine, own_unit(machine, device), now);
 	schedule = own(machine, device);
 	while (kept < schedule->span_count && schedule->span[kept].start_ns < clock_ns) {
 		if (schedule->span[kept].end_ns > clock_ns)
@@ -216,8 +223,8 @@ bool schedule_find_time(
 			*ret_time_ns = clock_ns;
 		return clock_ns <= now;
 	}
-	LOCK_SCOPE_AS(lock, take(machine, device, now));
-	now = advance(machine, device, lock, now, &are_others);
+	LOCK_SCOPE_AS(lock, take(machine, own_unit(machine, device), now));
+	now = advance(machine, own_unit(machine, device), lock, now, &are_others);
 	lag = own(machine, device)->lag_ns;
 	if (clock_ns > now - lag)
 		return false;
@@ -233,7 +240,7 @@ static uint64_t foresee(
 	struct schedule_view view;
 	uint64_t limit;
 
-	schedule_view_load(machine, device, &view);
+	schedule_view_load(machine, own_unit(machine, device), &view);
 	limit = view.at_ns + FORESEE_NS;
 	for (uint32_t i = 0; i < view.count; i++)
 		if (view.member[i].slot == (uint32_t)machine->slot)
@@ -257,9 +264,9 @@ static uint64_t expect(struct machine *machine, int device, uint64_t clock_ns, u
 	bool *ret_are_others, bool *ret_is_end)
 {
 	uint64_t lag;
-	LOCK_SCOPE_AS(lock, take(machine, device, now_ns));
+	LOCK_SCOPE_AS(lock, take(machine, own_unit(machine, device), now_ns));
 
-	now_ns = advance(machine, device, lock, now_ns, ret_are_others);
+	now_ns = advance(machine, own_unit(machine, device), lock, now_ns, ret_are_others);
 	lag = own(machine, device)->lag_ns;
 	if (clock_ns <= now_ns - lag)
 		return 0;
@@ -278,16 +285,23 @@ uint64_t schedule_expect(struct machine *machine, int device, uint64_t clock_ns,
 		return clock_ns > now ? clock_ns : 0;
 	expected = expect(machine, device, clock_ns, now, &are_others, ret_is_end);
 	if (are_others)
-		reap_at_times(machine, device, now);
+		reap_at_times(machine, own_unit(machine, device), now);
 	return expected;
+}
+
+static void catch_up(struct machine *machine, int unit, uint64_t now_ns)
+{
+	bool are_others;
+	LOCK_SCOPE_AS(lock, take(machine, unit, now_ns));
+
+	advance(machine, unit, lock, now_ns, &are_others);
 }
 
 void schedule_catch_up(struct machine *machine, int device, uint64_t now_ns)
 {
-	bool are_others;
-	LOCK_SCOPE_AS(lock, take(machine, device, now_ns));
-
-	advance(machine, device, lock, now_ns, &are_others);
+	for (int unit = 0; unit < LAYOUT_UNITS; unit++)
+		if (layout_card(unit) == device && layout_has_unit(machine->layout, unit))
+			catch_up(machine, unit, now_ns);
 }
 
 void schedule_catch_up_all(struct machine *machine)
@@ -299,10 +313,11 @@ void schedule_catch_up_all(struct machine *machine)
 void schedule_reset_slot(struct machine *machine, uint32_t slot)
 {
 	for (int device = 0; device < machine_board(machine)->device_count; device++) {
+		int unit = layout_unit(&machine->layout->slot[slot], device);
 		struct layout_slot_device *of = &machine->layout->slot[slot].device[device];
-		LOCK_SCOPE_AS(lock, take(machine, device, machine_now_ns()));
+		LOCK_SCOPE_AS(lock, take(machine, unit, machine_now_ns()));
 
-		schedule_view_set_member(&machine->layout->device[device], slot, false);
+		schedule_view_set_member(&machine->layout->device[unit], slot, false);
 		memset(&of->utilization, 0, sizeof(of->utilization));
 		memset(&of->schedule, 0, sizeof(of->schedule));
 		of->schedule.load = 100;
@@ -321,8 +336,8 @@ void machine_add_work(struct machine *machine, int device, uint64_t start_ns, ui
 	if (start_ns < done) {
 		utilization_credit(
 			&mine->device[device].utilization, start_ns, done, done - start_ns);
-		utilization_credit(&machine->layout->device[device].utilization, start_ns, done,
-			done - start_ns);
+		utilization_credit(&machine->layout->device[own_unit(machine, device)].utilization,
+			start_ns, done, done - start_ns);
 		start_ns = done;
 	}
 	schedule_end(machine, device, clock + (start_ns - now), clock + (end_ns - now));

@@ -47,9 +47,9 @@ static void add(
 	};
 }
 
-void schedule_view_load(const struct machine *machine, int device, struct schedule_view *ret_view)
+void schedule_view_load(const struct machine *machine, int unit, struct schedule_view *ret_view)
 {
-	const struct layout_device *of = &machine->layout->device[device];
+	const struct layout_device *of = &machine->layout->device[unit];
 
 	ret_view->at_ns = of->at_ns;
 	ret_view->slice_ns = (uint64_t)machine->layout->board.board.time_slice_us * 1000;
@@ -65,7 +65,7 @@ void schedule_view_load(const struct machine *machine, int device, struct schedu
 
 			/* Of a process that is gone nothing goes on. */
 			if (layout_is_used(&machine->layout->slot[slot]))
-				add(machine, device, slot, ret_view);
+				add(machine, layout_card(unit), slot, ret_view);
 		}
 }
 
@@ -89,15 +89,15 @@ static void note_step(struct machine *machine, int device, const struct schedule
 }
 
 /* Members that are no more in the view have no work, or are gone. */
-static void store(struct machine *machine, int device, const struct schedule_view *view)
+static void store(struct machine *machine, int unit, const struct schedule_view *view)
 {
-	struct layout_device *of = &machine->layout->device[device];
+	struct layout_device *of = &machine->layout->device[unit];
 	uint64_t members[MACHINE_PROCESSES_MAX / 64] = {0};
 
 	for (uint32_t i = 0; i < view->count; i++) {
 		const struct schedule_member *member = &view->member[i];
 		struct layout_schedule *schedule =
-			&machine->layout->slot[member->slot].device[device].schedule;
+			&machine->layout->slot[member->slot].device[layout_card(unit)].schedule;
 
 		schedule->lag_ns = member->lag_ns;
 		if (member->span != schedule->span)
@@ -116,32 +116,32 @@ static void store(struct machine *machine, int device, const struct schedule_vie
 }
 
 /* Plans one step of at most limit_ns, notes it, and lets its time pass. */
-static void step(struct machine *machine, int device, uint64_t limit_ns, struct schedule_view *view)
+static void step(struct machine *machine, int unit, uint64_t limit_ns, struct schedule_view *view)
 {
 	uint64_t from = view->at_ns, until = schedule_plan(view, limit_ns);
 	bool is_served = false;
 
 	for (uint32_t i = 0; i < view->count; i++) {
 		is_served = is_served || view->member[i].standing == SCHEDULE_SERVED;
-		note_step(machine, device, &view->member[i], from, until);
+		note_step(machine, layout_card(unit), &view->member[i], from, until);
 	}
 	if (is_served)
 		utilization_credit(
-			&machine->layout->device[device].utilization, from, until, until - from);
+			&machine->layout->device[unit].utilization, from, until, until - from);
 	schedule_pass(view, until);
 }
 
-bool schedule_view_advance(struct machine *machine, int device, uint64_t now_ns)
+bool schedule_view_advance(struct machine *machine, int unit, uint64_t now_ns)
 {
 	struct schedule_view view;
 
-	schedule_view_load(machine, device, &view);
+	schedule_view_load(machine, unit, &view);
 	if (now_ns < view.at_ns)
 		now_ns = view.at_ns;
 	for (int steps = 0; view.count > 0 && view.at_ns < now_ns && steps < STEPS_MAX; steps++)
-		step(machine, device, now_ns, &view);
+		step(machine, unit, now_ns, &view);
 	view.at_ns = now_ns;
-	store(machine, device, &view);
+	store(machine, unit, &view);
 	return view.count > 1 ||
 	       (view.count == 1 && view.member[0].slot != (uint32_t)machine->slot);
 }

@@ -8,7 +8,7 @@
 /* Whether a slot may have work on the device. */
 void schedule_view_set_member(struct layout_device *device, uint32_t slot, bool is_member);
 
-void schedule_view_load(const struct machine *machine, int device, struct schedule_view *ret_view);
+void schedule_view_load(const struct machine *machine, int unit, struct schedule_view *ret_view);
 
 /* Brings the schedule up to now_ns. Returns whether other processes than the caller have work. */
-bool schedule_view_advance(struct machine *machine, int device, uint64_t now_ns);
+bool schedule_view_advance(struct machine *machine, int unit, uint64_t now_ns);

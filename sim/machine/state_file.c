@@ -90,7 +90,7 @@ static int fill(struct layout *layout, const struct board *board)
 		r = pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
 	if (!r)
 		r = pthread_mutex_init(&layout->lock.mutex, &attr);
-	for (int i = 0; !r && i < MACHINE_DEVICES_MAX; i++)
+	for (int i = 0; !r && i < LAYOUT_UNITS; i++)
 		r = pthread_mutex_init(&layout->device[i].lock.mutex, &attr);
 	return -r;
 }

@@ -2,6 +2,7 @@
 /* A part of a card as the one device of a program (MIG). */
 #include "sim/tests/cuda/child.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -135,6 +136,80 @@ TEST(instances_have_their_memory_apart)
 	EQUAL(before - after, 8192 * MiB);
 }
 
+#define MS UINT64_C(1000000)
+
+static const char ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
+			  ".visible .entry spin(.param .u64 duration_ns)\n{ ret; }\n";
+
+static void spin(uint64_t duration_ns)
+{
+	void *params[] = {&duration_ns};
+	CUfunction function;
+	CUmodule module;
+
+	OK(cuModuleLoadData(&module, ptx));
+	OK(cuModuleGetFunction(&function, module, "spin"));
+	OK(cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, NULL, params, NULL));
+}
+
+/* In milliseconds, by its events; work before it, so that the host's time does not come between. */
+static float time_of(uint64_t duration_ns)
+{
+	CUevent start, end;
+	float ms;
+
+	OK(cuEventCreate(&start, 0));
+	OK(cuEventCreate(&end, 0));
+	spin(20 * MS);
+	OK(cuEventRecord(start, NULL));
+	spin(duration_ns);
+	OK(cuEventRecord(end, NULL));
+	OK(cuEventSynchronize(end));
+	OK(cuEventElapsedTime(&ms, start, end));
+	return ms;
+}
+
+static int ready_fds[2];
+
+static void keep_the_large_one_busy(void)
+{
+	setenv("CUDA_VISIBLE_DEVICES", large, 1);
+	child_context();
+	spin(100000 * MS);
+	CHECK(write(ready_fds[1], "x", 1) == 1);
+	pause();
+}
+
+static void time_on_the_small_one(void)
+{
+	setenv("CUDA_VISIBLE_DEVICES", small, 1);
+	child_context();
+	CHECK(time_of(100 * MS) < 102);
+}
+
+static void time_on_the_large_one(void)
+{
+	setenv("CUDA_VISIBLE_DEVICES", large, 1);
+	child_context();
+	CHECK(time_of(100 * MS) > 150);
+}
+
+/* Beside work on another instance a program loses nothing, on the same one it takes turns. */
+TEST(instances_have_their_time_apart)
+{
+	char byte;
+	int pid;
+
+	begin();
+	CHECK(pipe(ready_fds) == 0);
+	pid = child_start(keep_the_large_one_busy);
+	CHECK(read(ready_fds[0], &byte, 1) == 1);
+	child_wait(child_start(time_on_the_small_one), 0);
+	child_wait(child_start(time_on_the_large_one), 0);
+	kill(pid, SIGKILL);
+	child_wait(pid, SIGKILL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -144,6 +219,7 @@ int main(void)
 		cmocka_unit_test(a_card_in_mig_mode_is_no_device_itself),
 		cmocka_unit_test(a_part_that_is_not_there_is_no_device),
 		cmocka_unit_test(instances_have_their_memory_apart),
+		cmocka_unit_test(instances_have_their_time_apart),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

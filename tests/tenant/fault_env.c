@@ -9,12 +9,14 @@
  *	VGPU_FAULT="endpool N PLACE"  the device's current pool is destroyed there, as by another thread
  *	VGPU_FAULT="setpool N PLACE"  its default pool becomes current there, likewise
  *	VGPU_FAULT="usepool N PLACE"  8 GiB come there from the pool that the driver made last, likewise
+ *	VGPU_FAULT="endctx N PLACE"   the current context is destroyed there by another thread
  *	VGPU_FAULT="fail N PLACE"     our own machinery fails there, as where a graph finds no memory for its books
  *	VGPU_FAULT="memory N"	      our own memory runs out at the N-th request
  *	VGPU_FAULT="memory-from N"    and at all after it
  *	VGPU_FAULT_LOG=FILE	      each place that is passed is a line there
  */
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -31,6 +33,7 @@
 #include "tenant/driver/attach.h"
 #include "tenant/slice/state.h"
 
+#define CONTEXT_WAIT_MS	  200
 #define CHILD_SECONDS	  5 /* until a child that hangs is ended */
 #define BORROWED_BYTES	  (UINT64_C(64) << 20)
 #define UNANNOUNCED_BYTES (UINT64_C(16) << 20)
@@ -39,6 +42,7 @@
 cuInit_fn cuInit;
 cuDeviceTotalMem_v2_fn cuDeviceTotalMem_v2;
 cuCtxCreate_v2_fn cuCtxCreate_v2;
+cuCtxDestroy_v2_fn cuCtxDestroy_v2;
 cuMemGetInfo_v2_fn cuMemGetInfo_v2;
 cuMemAlloc_v2_fn cuMemAlloc_v2;
 cuMemFree_v2_fn cuMemFree_v2;
@@ -145,6 +149,34 @@ static void change_pool(bool is_end)
 	is_inside = false;
 }
 
+static void *destroy_context(void *context)
+{
+	static _Atomic bool is_done;
+
+	if (!context)
+		return (void *)(uintptr_t)atomic_load(&is_done);
+	if (cuCtxDestroy_v2(context) != CUDA_SUCCESS)
+		fprintf(stderr, "the context stays\n");
+	atomic_store(&is_done, true);
+	return NULL;
+}
+
+/* Destroys the current context in a thread of its own, which is waited for as long as nothing of ours keeps it. */
+static void end_context(void)
+{
+	CUcontext context = NULL;
+	pthread_t thread;
+
+	is_inside = true;
+	if (cuda.cuCtxGetCurrent(&context) != CUDA_SUCCESS || !context ||
+		pthread_create(&thread, NULL, destroy_context, context) != 0)
+		fprintf(stderr, "no context is ended\n");
+	else
+		pthread_detach(thread);
+	for (int i = 0; i < CONTEXT_WAIT_MS && !destroy_context(NULL); i++)
+		usleep(1000);
+}
+
 static cuMemPoolCreate_fn *create_pool;
 static CUmemoryPool last_pool;
 
@@ -220,6 +252,8 @@ void fault_hit(const char *place)
 		borrow();
 	else if (strcmp(action, "endpool") == 0 || strcmp(action, "setpool") == 0)
 		change_pool(action[0] == 'e');
+	else if (strcmp(action, "endctx") == 0)
+		end_context();
 	else if (strcmp(action, "usepool") == 0)
 		use_pool();
 	else if (strcmp(action, "fail") == 0)

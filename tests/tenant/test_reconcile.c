@@ -148,6 +148,24 @@ static void a_pool_that_is_destroyed_or_exchanged_beside_an_allocation_stays_cha
 		}
 }
 
+/* What it gives back is booked from what was read before; the context's end gives back all. */
+static void a_stack_that_shrinks_while_its_context_ends_is_given_back_once(void **state)
+{
+	struct course c = course_begin(*state);
+	struct tenant *t = course_start(&c, "VGPU_FAULT=endctx 2 local: asked");
+
+	expect(t, OK, "primary 0");
+	expect(t, OK, "alloc a 100m");
+	expect(t, OK, "newctx c 0");
+	expect(t, OK, "module m frame=2048");
+	expect(t, OK, "launch m");
+	tenant_ask(t, "limit stack 1k");
+	expect(t, OK, "sleep 300");
+	expect(t, OK, "primary 0");
+	assert_int_equal(slice_agreed(c.slice, 0), CONTEXT_BYTES + 100 * MIB);
+	assert_int_equal(tenant_end(t), 0);
+}
+
 /* More than the quota, as node_teardown() would find. */
 static void a_pool_that_is_used_before_it_is_known_is_charged(void **state)
 {
@@ -192,6 +210,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		test_with_node(
 			a_pool_that_is_destroyed_or_exchanged_beside_an_allocation_stays_charged),
+		test_with_node(a_stack_that_shrinks_while_its_context_ends_is_given_back_once),
 		test_with_node(a_pool_that_is_used_before_it_is_known_is_charged),
 		test_with_node(a_context_is_not_measured_beside_another_call),
 		test_with_node(a_wrong_size_of_a_context_is_corrected),

@@ -175,6 +175,8 @@ void local_end(struct charge *charge)
 void local_life_ended(struct device *device, uint64_t life)
 {
 	struct table_entry entry;
+	/* A call that ends now books the change from what it has read, and enters that. */
+	LOCK_SCOPE(&book_lock);
 
 	if (table_take(&contexts, life, &entry) == 0)
 		charge_give_back(device, entry.b, CHARGE_LOCAL);

@@ -16,53 +16,27 @@
 #include "tenant/hooks/hook.h"
 #include "tenant/memory/mapped.h"
 #include "tenant/memory/holding.h"
-#include "tenant/slice/own_pid.h"
+#include "tenant/memory/ipc.h"
 
 static bool keep(CUexternalMemory memory, struct charge *charge)
 {
-	if (!charge->device)
+	struct device *device = charge->device;
+
+	if (!device)
 		return true;
 	if (holding_put(HOLDING_EXTERNAL, (uintptr_t)memory,
-		    holding_of(charge, contexts_life_current(), 0)) < 0) {
+		    holding_of(charge, contexts_life_current(), HOLDING_OPEN_FOREIGN)) < 0) {
 		log_error("no memory for our own tables, so an import is refused");
 		return false;
 	}
-	charge_take(charge);
+	ipc_open_foreign(device, (int64_t)charge_take(charge));
 	return true;
-}
-
-/* What NVML shows for this process, where only one call is under way: the one that asks. */
-struct figure {
-	uint64_t traffic, bytes;
-};
-
-static bool read_figure(const struct charge *charge, struct figure *ret_figure)
-{
-	ret_figure->traffic = charge_traffic();
-	return charge->device && (uint32_t)ret_figure->traffic == 1 &&
-	       own_pid_memory_bytes(charge->device->uuid, 0, &ret_figure->bytes) == 0 &&
-	       ret_figure->traffic == charge_traffic();
-}
-
-/*
- * Memory that another process has is shown for that one, or for nobody when it has ended. It is taken for shown here
- * only where it came with the import: else as much that nobody names would be hidden.
- */
-static void tell_kind(struct charge *charge, const struct figure *before)
-{
-	struct figure after;
-
-	if (before->bytes != UINT64_MAX && read_figure(charge, &after) &&
-		after.traffic == before->traffic &&
-		after.bytes >= before->bytes + (uint64_t)charge->units * REGION_UNIT_BYTES)
-		charge->kind = CHARGE_MAPPED;
 }
 
 HOOK_BODY(cuImportExternalMemory, CUexternalMemory *, memory,
 	const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *, description)
 {
 	_cleanup_charge_ struct charge charge = CHARGE_NULL;
-	struct figure before;
 	CUexternalMemory made = NULL;
 	CUresult r = CUDA_SUCCESS;
 
@@ -72,12 +46,8 @@ HOOK_BODY(cuImportExternalMemory, CUexternalMemory *, memory,
 	if (description->size)
 		r = charge_reserve_current(
 			allocations_worst_bytes(description->size), CHARGE_SHARED, &charge);
-	if (!read_figure(&charge, &before))
-		before.bytes = UINT64_MAX;
 	if (r == CUDA_SUCCESS)
 		r = cuda.cuImportExternalMemory(&made, description);
-	if (r == CUDA_SUCCESS)
-		tell_kind(&charge, &before);
 	if (r == CUDA_SUCCESS && !keep(made, &charge)) {
 		cuda.cuDestroyExternalMemory(made);
 		r = CUDA_ERROR_OUT_OF_MEMORY;

@@ -58,7 +58,7 @@ void ipc_let_go(unsigned shared, bool is_over);
 /* NVML shows so much more (or less) of what the process made and shares: a pool's reserve changes. */
 void ipc_show(const struct device *device, int64_t bytes);
 
-/* So much more (or less) of another slice is open by a handle, and charged to this process. */
+/* So much more (or less) of another slice, or interface, is open here, and charged to this process. */
 void ipc_open_foreign(const struct device *device, int64_t bytes);
 
 /*

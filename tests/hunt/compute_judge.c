@@ -20,7 +20,7 @@
 
 #define OVER_POINTS   1 /* of the window */
 #define UNDER_POINTS  2
-#define KNOWN_POINTS  16
+#define KNOWN_POINTS  8
 #define TURNS_PERCENT 98       /* of its cores, beside another slice */
 #define LONG_WORK_NS  (5 * MS) /* about half a turn */
 #define BUSY_PERCENT  97       /* of the time, without the library: it always has work */
@@ -79,8 +79,8 @@ static bool always_has_work(const struct compute_program *p)
 }
 
 /*
- * Long work of unknown or uneven length ran into a peer's turns, and short work with pauses changed them too often. What
- * was found of that is mended; its bound is wide until it has been hunted for long.
+ * Where a function takes 20 ms at one time and half a ms at the next, its turns end too early and too late: the peer has 34 of
+ * 40 %. A longer hunt has found no more.
  */
 static uint32_t lost_points(const struct compute_program *p)
 {

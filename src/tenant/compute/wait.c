@@ -19,6 +19,9 @@
 
 #define TARDY_NS UINT64_C(5000000) /* by which a process may wake up too late */
 
+/* When work ends that is waited for is an estimate: it may have ended long before. */
+#define LOOK_NS UINT64_C(1000000)
+
 /* Timers are late by Linux' slack for them, 50 us, and some. */
 static void sleep_until(uint64_t wake_ns, uint64_t now_ns)
 {
@@ -65,16 +68,18 @@ void wait_until(struct stream_state *s, enum throttle why, uint64_t wake_ns, uin
 	}
 	if (why != THROTTLE_NO_TURN)
 		wake_ns = turns_keep(m, wake_ns, now_ns);
+	if (why == THROTTLE_TOO_FAR || why == THROTTLE_DRAINING)
+		last_ns = now_ns + LOOK_NS;
 	s->users++;
 	lock_leave(&m->lock);
 	if (may_poll && untracked_poll(m, now_ns))
 		; /* which took some of the time */
 	else if (why == THROTTLE_NO_TURN)
 		turns_wait(m, wake_ns < last_ns ? wake_ns : last_ns);
-	else if (why == THROTTLE_DRAINING)
+	else if (why == THROTTLE_DRAINING && wake_ns < last_ns)
 		sleep_exactly(wake_ns, now_ns);
 	else
-		sleep_until(wake_ns, now_ns);
+		sleep_until(wake_ns < last_ns ? wake_ns : last_ns, now_ns);
 	limits_poll();
 	lock_enter(&m->lock);
 	s->users--;

@@ -144,7 +144,7 @@ static void was_marked(void *context, const struct kube_result *result)
 
 	allocate->call = NULL;
 	if (!result->outcome)
-		pods_take(allocate->cluster->pods, result->body);
+		pods_renew(allocate->cluster->pods, result->body);
 	unlock(allocate);
 }
 
@@ -246,7 +246,7 @@ static void slot_was_taken(void *context, const struct kube_result *result)
 
 	allocate->call = NULL;
 	if (!result->outcome) {
-		pods_take(allocate->cluster->pods, result->body);
+		pods_renew(allocate->cluster->pods, result->body);
 		slot_is_taken(allocate);
 	} else if (result->outcome == KUBE_E_NOT_FOUND) {
 		fail(allocate, "the pod is gone");

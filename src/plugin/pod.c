@@ -106,7 +106,8 @@ static int read_rest(struct pod *pod, const json_t *object)
 		     *annotations = json_object_get(metadata, "annotations"),
 		     *status = json_object_get(object, "status");
 	const char *phase = text_at(status, "phase"),
-		   *created = text_at(metadata, "creationTimestamp");
+		   *created = text_at(metadata, "creationTimestamp"),
+		   *version = text_at(metadata, "resourceVersion");
 
 	if (!copy(metadata, "namespace", &pod->space) || !copy(metadata, "name", &pod->name) ||
 		!copy(metadata, "uid", &pod->uid) ||
@@ -118,6 +119,8 @@ static int read_rest(struct pod *pod, const json_t *object)
 	pod->is_over = phase && (!strcmp(phase, "Succeeded") || !strcmp(phase, "Failed"));
 	pod->is_admitted = text_at(status, "startTime");
 	pod->is_leaving = text_at(metadata, "deletionTimestamp");
+	if (!version || parse_u64(version, UINT64_MAX, &pod->version))
+		pod->version = 0;
 	snprintf(pod->created, sizeof(pod->created), "%s", created ? created : "");
 	return pod->space && pod->name && pod->uid ? 0 : -EINVAL;
 }
@@ -168,6 +171,7 @@ void pod_update(struct pod *pod, struct pod *fresh)
 	pod->is_over = fresh->is_over;
 	pod->is_admitted = fresh->is_admitted;
 	pod->is_leaving = fresh->is_leaving;
+	pod->version = fresh->version;
 	fresh->node = node;
 	fresh->to_allocate = to_allocate;
 	pod_free(fresh);

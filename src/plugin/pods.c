@@ -80,7 +80,8 @@ struct pod *pods_find(const struct pods *pods, const char *space, const char *na
 	return pod;
 }
 
-static struct pod *take(struct pods *pods, const json_t *object)
+/* An answer may be older than what the watch has said meanwhile. */
+static struct pod *take(struct pods *pods, const json_t *object, bool is_answer)
 {
 	struct pod *fresh, *known;
 
@@ -91,10 +92,12 @@ static struct pod *take(struct pods *pods, const json_t *object)
 	if (!fresh)
 		return NULL;
 	known = pods_find_uid(pods, fresh->uid);
-	if (known) {
+	if (known && is_answer && fresh->version < known->version)
+		pod_free(fresh);
+	else if (known)
 		pod_update(known, fresh);
+	if (known)
 		return known;
-	}
 	fresh->batch = pods->is_listing ? pods->batch : ++pods->batch;
 	link_pod(pods, fresh);
 	return fresh;
@@ -105,7 +108,16 @@ struct pod *pods_take(struct pods *pods, const json_t *object)
 	const char *node =
 		json_string_value(json_object_get(json_object_get(object, "spec"), "nodeName"));
 
-	return node && !strcmp(node, pods->node_name) ? take(pods, object) : NULL;
+	return node && !strcmp(node, pods->node_name) ? take(pods, object, true) : NULL;
+}
+
+void pods_renew(struct pods *pods, const json_t *object)
+{
+	const char *uid =
+		json_string_value(json_object_get(json_object_get(object, "metadata"), "uid"));
+
+	if (uid && pods_find_uid(pods, uid))
+		(void)take(pods, object, true);
 }
 
 static void list_begins(void *context)
@@ -126,7 +138,7 @@ static void object_came(void *context, bool is_present, const json_t *object)
 	struct pod *pod;
 
 	if (is_present) {
-		pod = take(pods, object);
+		pod = take(pods, object, false);
 		if (pod)
 			pod->is_seen = true;
 	} else {

@@ -32,3 +32,6 @@ struct pod *pods_find_uid(const struct pods *pods, const char *uid);
 
 /* Takes over what a call said, which may be ahead of the watch. NULL: it is of another node, or wants no slices. */
 struct pod *pods_take(struct pods *pods, const json_t *object);
+
+/* The same of a pod that is known. The answer to a change may come after the watch's word that the pod is gone. */
+void pods_renew(struct pods *pods, const json_t *object);

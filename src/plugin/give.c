@@ -3,6 +3,7 @@
 #include "plugin/give.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -18,11 +19,35 @@ static const char *path_or_null(const char *path)
 	return *path ? path : NULL;
 }
 
+/* Files of theirs that HAMi's containers get where the host has them; the path is the caller's room. */
+static const char *path_if_there(const char *folder, const char *name, char *room, size_t size)
+{
+	snprintf(room, size, "%s/%s", folder, name);
+	return access(room, F_OK) ? NULL : room;
+}
+
+/* Of the channels that the configuration names, those that this node has. */
+static size_t find_channels(const struct config *config, unsigned *ret_channels)
+{
+	char path[64];
+	size_t count = 0;
+
+	for (unsigned i = 0; i < config->imex_channel_count; i++) {
+		snprintf(path, sizeof(path), "/dev/nvidia-caps-imex-channels/channel%u",
+			config->imex_channels[i]);
+		if (!access(path, F_OK))
+			ret_channels[count++] = config->imex_channels[i];
+	}
+	return count;
+}
+
 static int make_answer(const struct giver *giver, const struct grant *grant,
 	const struct prepared *prepared, V1beta1__ContainerAllocateResponse **ret_answer,
 	struct err *err)
 {
-	const char *there[ARRAY_SIZE(control_files)];
+	const char *there[ARRAY_SIZE(control_files)], *hook = giver->settings.place.hook;
+	char license[CONTAINER_PATH_BYTES], validator[CONTAINER_PATH_BYTES];
+	unsigned channels[CONFIG_IMEX_MOST];
 	struct grant_paths paths = {
 		.library = prepared->library,
 		.preload = prepared->preload,
@@ -32,8 +57,10 @@ static int make_answer(const struct giver *giver, const struct grant *grant,
 		.lock_folder = path_or_null(prepared->lock_folder),
 		.turns_folder = path_or_null(prepared->turns_folder),
 		.control_files = there,
-		.imex_channels = giver->node.config->imex_channels,
-		.imex_channel_count = giver->node.config->imex_channel_count,
+		.imex_channels = channels,
+		.imex_channel_count = find_channels(giver->node.config, channels),
+		.license = path_if_there(hook, "license", license, sizeof(license)),
+		.validator = path_if_there(hook, "vgpuvalidator", validator, sizeof(validator)),
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(control_files); i++)

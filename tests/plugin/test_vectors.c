@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What HAMi's plugin answered to each recorded input, and what ours answers. The first argument is the file.
- *
- * A difference that the table does not name fails, and so does a row that no recording needs.
- */
+/* What HAMi's plugin answered to each recorded input, and what our parts answer. The first argument is the file. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,209 +7,12 @@
 
 #include "base/cleanup.h"
 #include "plugin/grant.h"
+#include "tests/plugin/differences.h"
 #include "tests/plugin/vectors.h"
 #include "tests/unit/cmocka_ready.h"
 
-#define ANSWERS 8
-#define PREFERRED \
-	"theirs renames devices by the place of the kubelet's ID, so limits change devices"
-
 static const char *path;
 static struct vectors vectors;
-
-/* What is another than what was recorded. */
-enum difference {
-	NOT_HERE,	/* it is nothing that Allocate or the configuration does */
-	REFUSED,	/* ours refuses what theirs does */
-	CONFIG_REFUSED, /* ours refuses the configuration; value: a word of the message */
-	ANSWERED,	/* ours answers where theirs fails */
-	VARIABLE,	/* a variable has another value; NULL: it is absent */
-	REGISTERS,	/* ours offers as many slices; value: the number */
-};
-
-static const struct row {
-	const char *id; /* a beginning that ends with '*' is for all that have it */
-	enum difference difference;
-	const char *name, *value, *reason;
-} rows[] = {
-	/* limits follow devices, not places */
-	{"alloc-two-gpus-reversed", VARIABLE, "CUDA_DEVICE_MEMORY_LIMIT_0", "5000m",
-		"limits are in the order in which programs count devices, which is NVML's"},
-	{"alloc-two-gpus-reversed", VARIABLE, "CUDA_DEVICE_MEMORY_LIMIT_1", "3000m", "the same"},
-	{"alloc-two-gpus-reversed", VARIABLE, "CUDA_DEVICE_SM_LIMIT", "50",
-		"the same: it is that of device 0"},
-	{"alloc-two-gpus-reversed", VARIABLE, "CUDA_DEVICE_SM_LIMIT_0", "50",
-		"theirs has one limit for all; ours has one for each where they differ"},
-	{"alloc-two-gpus-reversed", VARIABLE, "CUDA_DEVICE_SM_LIMIT_1", "30", "the same"},
-	{"alloc-same-gpu-twice", VARIABLE, "CUDA_DEVICE_MEMORY_LIMIT_0", "8000m",
-		"the container sees one device, and was charged for both parts"},
-	{"alloc-same-gpu-twice", VARIABLE, "CUDA_DEVICE_MEMORY_LIMIT_1", NULL, "the same"},
-	{"alloc-same-gpu-twice", VARIABLE, "CUDA_DEVICE_SM_LIMIT", "80", "the same"},
-	{"c*", VARIABLE, "CUDA_DEVICE_SM_LIMIT_0", "30",
-		"theirs has one limit for all; ours has one for each where they differ"},
-	{"c*", VARIABLE, "CUDA_DEVICE_SM_LIMIT_1", "50", "the same"},
-	{"cfg-preferred-init", VARIABLE, "NVIDIA_VISIBLE_DEVICES",
-		"GPU-5d9a8c00-1f6e-4c1b-9b57-000000000000", PREFERRED},
-	/* what no scheduler can have meant */
-	{"alloc-unknown-gpu", REFUSED, NULL, "has no device", "no such device is on the node"},
-	{"cfg-preferred-unaligned", REFUSED, NULL, "has no device", "the same"},
-	{"alloc-mem0", REFUSED, NULL, "no limit", "0m is no limit"},
-	{"health-alloc-unhealthy", REFUSED, NULL, "not healthy",
-		"the device is not to be handed out"},
-	{"cfg-nolib", REFUSED, NULL, "not there",
-		"the runtime would make folders of these names, and the pod would run without "
-		"limits"},
-	/* what theirs does not live through */
-	{"cfg-loglevel-absent", ANSWERED, NULL, NULL, "D32: a missing key has a default"},
-	{"reg-absent-deviceSplitCount", REGISTERS, NULL, "10", "D32"},
-	{"reg-absent-deviceMemoryScaling", REGISTERS, NULL, "2", "D32"},
-	{"reg-absent-deviceCoreScaling", REGISTERS, NULL, "2", "D32"},
-	{"reg-lost", REGISTERS, NULL, "4", "D9: one bad device ends nothing"},
-	{"reg-resource", REGISTERS, NULL, "4",
-		"recorded is the default resource, of which it has none"},
-	/* a file that is wrong is said to be */
-	{"reg-badconfig", CONFIG_REFUSED, NULL, "config.json, line 1",
-		"what it would have filtered or scaled would be handed out"},
-	{"reg-mode-odd", CONFIG_REFUSED, NULL, "operatingmode", "there is no such mode"},
-	/* the lock and the search for the pod are before a grant */
-	{"err-lock-unparsable", NOT_HERE, NULL, NULL, "the lock is not looked at here"},
-	{"err-lock-gone", NOT_HERE, NULL, NULL, "the same"},
-	{"err-fallback-phase", NOT_HERE, NULL, NULL, "the pod is not searched for here"},
-	{"err-fallback-node", NOT_HERE, NULL, NULL, "the same"},
-	{"err-unscheduled", NOT_HERE, NULL, NULL, "the same"},
-	{"cfg-cdi-annotations", NOT_HERE, NULL, NULL,
-		"the CDI specification is made of the driver's files, which are missing here"},
-	{"cfg-cdi-cri", NOT_HERE, NULL, NULL, "the same"},
-	{"cfg-envvar-cdi-cri", NOT_HERE, NULL, NULL, "the same"},
-	{"throughput", NOT_HERE, NULL, NULL, "it is a time"},
-};
-static bool was_needed[ARRAY_SIZE(rows)];
-
-static const struct row *find(const char *id, enum difference difference, const char *name)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		size_t length = strcspn(rows[i].id, "*");
-
-		if (rows[i].difference != difference || strncmp(rows[i].id, id, length) != 0 ||
-			(!rows[i].id[length] && id[length]) ||
-			(name && strcmp(rows[i].name, name) != 0))
-			continue;
-		was_needed[i] = true;
-		return &rows[i];
-	}
-	return NULL;
-}
-
-static const char *env_of(const V1beta1__ContainerAllocateResponse *answer, const char *name)
-{
-	for (size_t i = 0; i < answer->n_envs; i++)
-		if (!strcmp(answer->envs[i]->key, name))
-			return answer->envs[i]->value;
-	return NULL;
-}
-
-static bool is_same(const char *a, const char *b)
-{
-	return a && b ? !strcmp(a, b) : a == b;
-}
-
-/* Lists with commas are sets. */
-static bool is_same_set(const char *a, const char *b)
-{
-	char word[128];
-
-	if (!a || !b || strlen(a) != strlen(b))
-		return is_same(a, b);
-	while (*a) {
-		size_t length = strcspn(a, ",");
-
-		snprintf(word, sizeof(word), "%.*s", (int)length, a);
-		if (!strstr(b, word))
-			return false;
-		a += length + (a[length] == ',');
-	}
-	return true;
-}
-
-static void compare_variable(
-	const char *id, unsigned number, const char *name, const char *ours, const char *theirs)
-{
-	const struct row *row;
-
-	if (is_same_set(ours, theirs))
-		return;
-	row = find(id, VARIABLE, name);
-	if (!row)
-		fail_msg("%s, container %u: %s is %s, theirs %s", id, number, name, ours, theirs);
-	if (!is_same(row->value, ours))
-		fail_msg("%s, container %u: %s is %s, the table says %s", id, number, name, ours,
-			row->value);
-}
-
-static void compare_variables(const char *id, unsigned number,
-	const V1beta1__ContainerAllocateResponse *ours, const json_t *theirs)
-{
-	const char *name;
-	json_t *value;
-
-	json_object_foreach((json_t *)theirs, name, value)
-		compare_variable(id, number, name, env_of(ours, name), json_string_value(value));
-	for (size_t i = 0; i < ours->n_envs; i++)
-		if (!json_object_get(theirs, ours->envs[i]->key))
-			compare_variable(
-				id, number, ours->envs[i]->key, ours->envs[i]->value, NULL);
-}
-
-/* Ours besides theirs: the share, and the turns where the node has them. */
-static bool is_our_mount(const char *at)
-{
-	return !strcmp(at, GRANT_SHARE_FOLDER) ||
-	       !strncmp(at, GRANT_TURNS_FOLDER, strlen(GRANT_TURNS_FOLDER));
-}
-
-static void compare_mounts(
-	const char *id, const V1beta1__ContainerAllocateResponse *ours, const json_t *theirs)
-{
-	size_t matched = 0;
-
-	for (size_t i = 0; i < ours->n_mounts; i++) {
-		const V1beta1__Mount *mount = ours->mounts[i];
-		bool is_theirs = false;
-
-		for (size_t k = 0; k < json_array_size(theirs); k++) {
-			const json_t *other = json_array_get(theirs, k);
-
-			is_theirs |= is_same(mount->container_path,
-					     vector_text(other, "container_path")) &&
-				     is_same(mount->host_path, vector_text(other, "host_path")) &&
-				     mount->read_only ==
-					     json_is_true(json_object_get(other, "read_only"));
-		}
-		matched += is_theirs;
-		if (!is_theirs && !is_our_mount(mount->container_path))
-			fail_msg("%s: the mount %s of %s is none of theirs", id,
-				mount->container_path, mount->host_path);
-	}
-	if (matched != json_array_size(theirs))
-		fail_msg("%s: %zu of their %zu mounts", id, matched, json_array_size(theirs));
-}
-
-static void compare_cdi(
-	const char *id, const V1beta1__ContainerAllocateResponse *ours, const json_t *theirs)
-{
-	const json_t *names = json_object_get(theirs, "cdi_devices");
-	const json_t *annotations = json_object_get(theirs, "annotations");
-
-	assert_int_equal(ours->n_cdi_devices, json_array_size(names));
-	for (size_t i = 0; i < ours->n_cdi_devices; i++)
-		assert_string_equal(
-			ours->cdi_devices[i]->name, vector_text(json_array_get(names, i), "name"));
-	assert_int_equal(ours->n_annotations, json_object_size(annotations));
-	for (size_t i = 0; i < ours->n_annotations; i++)
-		assert_string_equal(ours->annotations[i]->value,
-			vector_text(annotations, ours->annotations[i]->key));
-	assert_int_equal(ours->n_devices, json_array_size(json_object_get(theirs, "devices")));
-}
 
 /* One container's request: what of the pod bears on it. */
 struct container {
@@ -351,14 +150,6 @@ static int serve(struct serving *s, const json_t *request,
 	return result;
 }
 
-static void compare_answer(const char *id, unsigned number,
-	const V1beta1__ContainerAllocateResponse *ours, const json_t *theirs)
-{
-	compare_variables(id, number, ours, json_object_get(theirs, "envs"));
-	compare_mounts(id, ours, json_object_get(theirs, "mounts"));
-	compare_cdi(id, ours, theirs);
-}
-
 /* What is left to serve is the same; theirs lengthens the text by a semicolon each time. */
 static void compare_rest(const char *id, const struct serving *s)
 {
@@ -393,14 +184,14 @@ static bool compare_outcome(const char *id, unsigned number, int result,
 	const struct row *row;
 
 	if (result && theirs) {
-		row = find(id, REFUSED, NULL);
+		row = differences_find(id, REFUSED, NULL);
 		if (!row || !strstr(err->text, row->value))
 			fail_msg("%s, container %u: refused: %s", id, number, err->text);
 	}
-	if (!result && !theirs && !find(id, ANSWERED, NULL))
+	if (!result && !theirs && !differences_find(id, ANSWERED, NULL))
 		fail_msg("%s, container %u: theirs refuses", id, number);
 	if (!result && theirs)
-		compare_answer(id, number, ours, theirs);
+		differences_compare(id, number, ours, theirs);
 	if (!result)
 		v1beta1__container_allocate_response__free_unpacked(ours, NULL);
 	return !result;
@@ -429,7 +220,7 @@ static void replay(const json_t *vector, const struct config *config)
 
 		is_whole = compare_outcome(id, i, result, answer, their_answer(vector, i), &err);
 	}
-	if (is_whole && !find(id, ANSWERED, NULL))
+	if (is_whole && !differences_find(id, ANSWERED, NULL))
 		compare_rest(id, s);
 	assignment_deinit(&s->pending);
 }
@@ -439,7 +230,7 @@ static void compare_offer(const json_t *vector, const struct config *config)
 {
 	const char *id = vector_text(vector, "id");
 	const json_t *asked = json_array_get(json_object_get(vector, "register"), 0);
-	const struct row *row = find(id, REGISTERS, NULL);
+	const struct row *row = differences_find(id, REGISTERS, NULL);
 	const char *expected = row ? row->value : vector_text(vector, "allocatable");
 	struct inventory inventory;
 	unsigned count = 0;
@@ -468,7 +259,7 @@ static struct config *read_config(const json_t *vector)
 
 	if (!vector_read_config(vector, &config, &err))
 		return config;
-	row = find(id, CONFIG_REFUSED, NULL);
+	row = differences_find(id, CONFIG_REFUSED, NULL);
 	if (row ? !strstr(err.text, row->value) : !json_object_get(vector, "exit"))
 		fail_msg("%s: %s", id, err.text);
 	return NULL;
@@ -490,7 +281,7 @@ static void each_recorded_allocation_is_answered_so_or_better(void **state)
 		if (!has_kind(vector, "allocate") && !json_object_get(vector, "allocate_request"))
 			continue;
 		count++;
-		if (find(vector_text(vector, "id"), NOT_HERE, NULL))
+		if (differences_find(vector_text(vector, "id"), NOT_HERE, NULL))
 			continue;
 		config = read_config(vector);
 		assert_non_null(config);
@@ -544,15 +335,13 @@ static void the_rest_is_of_other_parts(void **state)
 
 static void each_difference_that_is_named_is_there(void **state)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
-		if (!was_needed[i])
-			fail_msg("no recording needs the row of %s, %s: %s", rows[i].id,
-				rows[i].name ? rows[i].name : "", rows[i].reason);
+	differences_end();
 }
 
 static int setup(void **state)
 {
 	vectors_open(path, &vectors);
+	differences_begin(PARTS);
 	return 0;
 }
 

@@ -14,8 +14,8 @@
 static const struct {
 	const char *what, *by;
 } placeholders[] = {
-	{"{gpu0}", "GPU-5d9a8c00-1f6e-4c1b-9b57-000000000000"},
-	{"{gpu1}", "GPU-5d9a8c01-1f6e-4c1b-9b57-000000000001"},
+	{"{gpu0}", VECTOR_GPU0},
+	{"{gpu1}", VECTOR_GPU1},
 	{"{uid}", VECTOR_UID},
 	{"{uuid4}", VECTOR_UNIQUE},
 	{"{unix}", "1795325538"},
@@ -175,6 +175,15 @@ static char *node_text_of(const json_t *config)
 	return text;
 }
 
+void vector_make_files(const json_t *vector, char **ret_device, char **ret_node)
+{
+	const json_t *config = json_object_get(vector, "config");
+	bool is_broken = !strcmp(vector_text(vector, "id"), "reg-noyaml");
+
+	*ret_device = is_broken ? strdup("nvidia: [\n}") : device_text_of(config);
+	*ret_node = node_text_of(config);
+}
+
 static const json_t *environment;
 
 static char *look_up(const char *name)
@@ -192,16 +201,15 @@ int vector_read_config(const json_t *vector, struct config **ret_config, struct 
 {
 	const json_t *config = json_object_get(vector, "config");
 	const json_t *flag_list = json_object_get(config, "flags");
-	_cleanup_free_ char *device = !strcmp(vector_text(vector, "id"), "reg-noyaml")
-					      ? strdup("nvidia: [\n}")
-					      : device_text_of(config);
-	_cleanup_free_ char *node = node_text_of(config);
-	struct config_files files = {device, node, strlen(device), node ? strlen(node) : 0};
+	_cleanup_free_ char *device = NULL, *node = NULL;
+	struct config_files files;
 	char *argv[16] = {
 		(char *)"vgpu-device-plugin", (char *)"--config-file=/device-config.yaml"};
 	struct flags flags;
 	int argc = 2, result;
 
+	vector_make_files(vector, &device, &node);
+	files = (struct config_files){device, node, strlen(device), node ? strlen(node) : 0};
 	for (size_t i = 0; i < json_array_size(flag_list); i++)
 		argv[argc++] = (char *)json_string_value(json_array_get(flag_list, i));
 	environment = json_object_get(config, "env");

@@ -11,6 +11,10 @@
 #define VECTOR_UNIQUE "6ead0f30-affc-4ab6-937a-e6cb37978d76"
 #define VECTORS_MOST  256
 
+/* Those of the simulated node's board "h200x2". */
+#define VECTOR_GPU0 "GPU-1f0ead19-d94d-4165-a8f0-57b8642c51ab"
+#define VECTOR_GPU1 "GPU-c694b1ba-8b50-4581-a929-871f33e6dee0"
+
 struct vectors {
 	json_t *all[VECTORS_MOST];
 	size_t count;
@@ -28,3 +32,6 @@ void vector_read_inventory(const json_t *vector, struct inventory *ret_inventory
 /* The files, flags and environment of the vector; what flags_read() and config_read() say of them. */
 int vector_read_config(
 	const json_t *vector, struct config **ret_config, struct err *err) MUST_CHECK;
+
+/* The two files as texts, which the caller frees; *ret_node is NULL where there is none. */
+void vector_make_files(const json_t *vector, char **ret_device, char **ret_node);

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An API server over HTTP with one node and its pods: gets, lists, watches and patches of annotations. It loses nothing; for
+ * what real servers and networks do, see tests/kube/server.h and tests/plugin/town.h.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <pthread.h>
+#include <stdbool.h>
+
+struct apiserver {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	pthread_t acceptor;
+	json_t *node, *pods, *events; /* pods by their names, all of namespace "default" */
+	int listen_fd;
+	unsigned port, connections;
+	bool is_over;
+};
+
+void apiserver_start(struct apiserver *server, const char *node_name);
+void apiserver_stop(struct apiserver *server);
+
+/* Takes the object over; a pod of that name is replaced. */
+void apiserver_put_pod(struct apiserver *server, json_t *pod);
+void apiserver_set_status(struct apiserver *server, const char *pod, const char *phase);
+void apiserver_delete_pod(struct apiserver *server, const char *name);
+
+/* NULL removes it. */
+void apiserver_annotate_node(struct apiserver *server, const char *key, const char *value);
+
+/* A copy, which the caller frees; NULL where there is none. Of the node, where the pod is NULL. */
+char *apiserver_annotation(struct apiserver *server, const char *pod, const char *key);

@@ -151,9 +151,9 @@ struct allocate *agent_allocate(struct agent *agent)
 	return agent->allocate;
 }
 
-void agent_register(struct agent *agent, char *text)
+void agent_register(struct agent *agent, char *text, const char *scores)
 {
-	registration_set(agent->registration, text);
+	registration_set(agent->registration, text, scores);
 }
 
 int agent_list_pods(struct agent *agent, const char ***ret_uids, size_t *ret_count)

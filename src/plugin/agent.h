@@ -38,5 +38,5 @@ struct allocate *agent_allocate(struct agent *agent);
  */
 int agent_list_pods(struct agent *agent, const char ***ret_uids, size_t *ret_count) MUST_CHECK;
 
-/* What the node's annotation says from now on; the text is the agent's then. */
-void agent_register(struct agent *agent, char *text);
+/* What the node's annotations say from now on, as registration_set(). */
+void agent_register(struct agent *agent, char *text, const char *scores);

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "plugin/score.h"
 
 #define LOG_TOPIC LOG_PODS
 
@@ -31,17 +32,24 @@ struct node {
 	bool is_unread; /* said once */
 };
 
+static void take_text(const json_t *annotations, const char *key, char **text)
+{
+	const char *value = json_string_value(json_object_get(annotations, key));
+
+	free(*text);
+	*text = value ? strdup(value) : NULL;
+}
+
 void node_take(struct node *node, const json_t *object)
 {
 	const json_t *annotations =
 		json_object_get(json_object_get(object, "metadata"), "annotations");
-	const char *registered = json_string_value(json_object_get(annotations, NODE_REGISTER));
 
 	if (lock_parse(json_string_value(json_object_get(annotations, LOCK_ANNOTATION)),
 		    &node->state.lock))
 		log_warn("the node's lock is too long for one");
-	free(node->state.registered);
-	node->state.registered = registered ? strdup(registered) : NULL;
+	take_text(annotations, NODE_REGISTER, &node->state.registered);
+	take_text(annotations, SCORE_ANNOTATION, &node->state.scores);
 	node->state.is_known = true;
 	node->state.read_at_ns = clock_now_ns();
 	node->changed(node->context);
@@ -116,6 +124,7 @@ void node_stop(struct node *node)
 	kube_cancel(node->call);
 	loop_timer_clear(kube_client_loop(node->client), &node->timer);
 	free(node->state.registered);
+	free(node->state.scores);
 	free(node->name);
 	free(node->path);
 	free(node);

@@ -17,7 +17,7 @@ struct node_state {
 	bool is_known;
 	uint64_t read_at_ns;
 	struct node_lock lock;
-	char *registered; /* NULL: it says nothing */
+	char *registered, *scores; /* what it says; NULL: nothing */
 };
 
 /* Reads the node now and every half minute, and calls changed() after each. The name is copied. -ENOMEM. */

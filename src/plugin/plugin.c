@@ -7,14 +7,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "gpu/topology.h"
 #include "node/nvml_library.h"
 #include "plugin/agent.h"
 #include "plugin/cdi.h"
+#include "plugin/health.h"
 #include "plugin/kubelet.h"
 #include "plugin/library.h"
 #include "plugin/register.h"
+#include "plugin/score.h"
 #include "plugin/service.h"
 #include "plugin/slices.h"
 
@@ -34,7 +38,10 @@ struct plugin {
 	struct service service;
 	struct agent *agent; /* NULL: it knows no cluster */
 	struct kubelet *kubelet;
+	struct health *health;
 	struct loop_timer collect;
+	int numa[INVENTORY_MAX]; /* of each device; below 0: unknown */
+	char *scores;		 /* NULL: they are not told */
 	char hook[SHARE_PATH_BYTES], shares[SHARE_PATH_BYTES];
 };
 
@@ -73,7 +80,7 @@ static int describe(const struct plugin *plugin, char **ret_text)
 			.slices = (unsigned)config->split_count,
 			.memory_mib = memory_mib,
 			.cores_percent = (unsigned)(100 * config->cores_scaling),
-			.numa = plugin->slices.numa[i],
+			.numa = plugin->numa[i],
 			.mode = mode_of(config),
 			.is_healthy = !(plugin->slices.unhealthy >> i & 1),
 		};
@@ -97,28 +104,85 @@ static int tell(struct plugin *plugin)
 		return 0;
 	result = describe(plugin, &text);
 	if (!result)
-		agent_register(plugin->agent, text);
+		agent_register(plugin->agent, text, plugin->scores);
 	return result;
+}
+
+static void health_has_changed(void *context, uint64_t unhealthy)
+{
+	struct plugin *plugin = context;
+
+	plugin->slices.unhealthy = unhealthy;
+	if (tell(plugin))
+		log_error("no memory to tell of devices");
+}
+
+static int read_scores(struct plugin *plugin, const struct nvml_library *library)
+{
+	struct topology *topology = calloc(1, sizeof(*topology));
+	int result = -ENOMEM;
+
+	if (topology) {
+		topology_read(&library->driver, &library->node, &plugin->devices, topology);
+		result = score_format(&plugin->devices, topology, &plugin->scores);
+	}
+	free(topology);
+	return result;
+}
+
+/* Those that are shared, and where they are. */
+static int take_devices(
+	struct plugin *plugin, const struct nvml_library *library, const struct inventory *all)
+{
+	const struct config *config = plugin->config;
+
+	for (unsigned i = 0; i < all->count; i++) {
+		struct device_place place;
+		unsigned at = plugin->devices.count;
+
+		if (config_is_filtered(config, &all->device[i]))
+			continue;
+		topology_read_place(&library->driver, &library->node, &all->device[i], &place);
+		plugin->devices.device[at] = all->device[i];
+		plugin->numa[at] = place.numa_node;
+		plugin->slices.numa[at] = config->has_numa_topology ? place.numa_node : -1;
+		plugin->devices.count++;
+	}
+	return config->has_pair_scores ? read_scores(plugin, library) : 0;
 }
 
 static int read_devices(struct plugin *plugin, struct err *err)
 {
-	struct inventory *all = calloc(1, sizeof(*all));
-	int result = all ? nvml_library_read_inventory(NULL, all, err)
-			 : err_set(err, ENOMEM, "no memory");
+	_cleanup_(nvml_library_close) struct nvml_library library = {.handle = NULL};
+	_cleanup_free_ struct inventory *all = calloc(1, sizeof(*all));
+	int result =
+		all ? nvml_library_open(NULL, &library, err) : err_set(err, ENOMEM, "no memory");
 
-	for (unsigned i = 0; !result && i < all->count; i++) {
-		plugin->slices.numa[i] = -1;
-		if (!config_is_filtered(plugin->config, &all->device[i]))
-			plugin->devices.device[plugin->devices.count++] = all->device[i];
-	}
-	free(all);
+	if (!result)
+		result = inventory_read(&library.driver, all, err);
+	if (!result && take_devices(plugin, &library, all))
+		result = err_set(err, ENOMEM, "no memory");
 	plugin->slices.devices = &plugin->devices;
 	plugin->slices.split_count = (unsigned)plugin->config->split_count;
 	if (!result)
 		log_info("devices are read", U64("devices", plugin->devices.count),
 			U64("slices", plugin->devices.count * plugin->slices.split_count));
 	return result > 0 ? -EIO : result;
+}
+
+static int watch_health(struct plugin *plugin, struct err *err)
+{
+	const struct health_request request = {
+		.devices = &plugin->devices,
+		.ignores = plugin->config->health_ignores,
+		.heeds = plugin->config->health_heeds,
+		.changed = health_has_changed,
+		.context = plugin,
+	};
+	int result = health_start(plugin->loop, &request, &plugin->health);
+
+	return result ? err_set(err, -result, "health cannot be watched: %s", strerror(-result))
+		      : 0;
 }
 
 static void set_giver(struct plugin *plugin)
@@ -248,6 +312,8 @@ int plugin_start(
 		result = err_set(err, ENOMEM, "no memory");
 	if (!result)
 		result = join_kubelet(plugin, err);
+	if (!result)
+		result = watch_health(plugin, err);
 	if (result)
 		plugin_stop(plugin);
 	else
@@ -259,11 +325,13 @@ void plugin_stop(struct plugin *plugin)
 {
 	if (!plugin)
 		return;
+	health_stop(plugin->health);
 	loop_timer_clear(plugin->loop, &plugin->collect);
 	kubelet_stop(plugin->kubelet);
 	agent_stop(plugin->agent);
 	if (plugin->rpc)
 		rpc_free(plugin->rpc);
+	free(plugin->scores);
 	free(plugin->service.list);
 	free(plugin);
 }

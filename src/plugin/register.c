@@ -9,10 +9,12 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "plugin/score.h"
 
-#define LOG_TOPIC   LOG_PODS
+#define LOG_TOPIC LOG_PODS
 
-#define ANNOTATIONS "{s:{s:{s:s}}}"
+/* One that is NULL is left out. */
+#define ANNOTATIONS "{s:{s:{s:s,s:s*}}}"
 
 struct registration {
 	struct kube_client *client;
@@ -20,6 +22,7 @@ struct registration {
 	struct kube_call *call; /* NULL: nothing is written */
 	struct loop_timer timer;
 	char *text;
+	const char *scores;
 	unsigned failed;
 };
 
@@ -105,21 +108,27 @@ static void write_annotation(void *context)
 	json_decref(patch);
 }
 
+static bool is_other(const char *is, const char *should_be)
+{
+	return should_be && (!is || strcmp(is, should_be) != 0);
+}
+
 void registration_compare(struct registration *registration)
 {
 	const struct node_state *state = node_state(registration->node);
 
-	if (!state->is_known || !registration->text || registration->call ||
-		registration->timer.is_in)
+	if (!state->is_known || registration->call || registration->timer.is_in)
 		return;
-	if (!state->registered || strcmp(state->registered, registration->text) != 0)
+	if (is_other(state->registered, registration->text) ||
+		is_other(state->scores, registration->scores))
 		write_annotation(registration);
 }
 
-void registration_set(struct registration *registration, char *text)
+void registration_set(struct registration *registration, char *text, const char *scores)
 {
 	free(registration->text);
 	registration->text = text;
+	registration->scores = scores;
 	registration_compare(registration);
 }
 

@@ -35,8 +35,11 @@ int registration_start(struct kube_client *client, struct node *node,
 /* Accepts NULL. Before the end of the client. */
 void registration_stop(struct registration *registration);
 
-/* What it should say from now on; the text is the registration's then. NULL: it is left as it is. */
-void registration_set(struct registration *registration, char *text);
+/*
+ * What it should say from now on; the text is the registration's then. scores is the annotation of how near the devices are
+ * to each other, the caller's, for as long; NULL: it is left as it is.
+ */
+void registration_set(struct registration *registration, char *text, const char *scores);
 
 /* After the node was read. */
 void registration_compare(struct registration *registration);

@@ -19,7 +19,8 @@ struct draft {
 	bool is_short_of_memory;
 };
 
-static char *write_text(struct draft *draft, const char *format, va_list args)
+static __attribute__((format(printf, 2, 0))) char *write_text(
+	struct draft *draft, const char *format, va_list args)
 {
 	char *text;
 

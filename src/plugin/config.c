@@ -229,7 +229,7 @@ int config_load(const struct flags *flags, struct config **ret_config, struct er
 	const char *path = flags->text[FLAG_config_file];
 	const char *node_path = flags->text[FLAG_node_config_file];
 	_cleanup_free_ char *device_text = NULL, *node_text = NULL;
-	struct config_files files = {NULL};
+	struct config_files files = {.node_text = NULL};
 	int result = 0;
 
 	if (path && *path)

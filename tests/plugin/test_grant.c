@@ -92,7 +92,7 @@ static int plan(const struct scene *s, struct made *m, struct err *err)
 static V1beta1__ContainerAllocateResponse *answer_of(
 	const struct scene *s, const struct grant_paths *prepared, struct made *m)
 {
-	V1beta1__ContainerAllocateResponse *answer;
+	V1beta1__ContainerAllocateResponse *answer = NULL;
 	struct err err = ERR_NULL;
 
 	if (plan(s, m, &err) || grant_answer(&m->node, &m->grant, prepared, &answer, &err))

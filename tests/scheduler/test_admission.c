@@ -52,21 +52,23 @@ static void annotations_are_the_schedulers(void **state)
 /* Whatever a part is instead of what it should be, there is an answer or an error. */
 static void nothing_that_is_sent_is_believed_to_be_well_formed(void **state)
 {
+	static const char other_version[] =
+		"{\"apiVersion\":\"admission.k8s.io/v2\",\"request\":{\"uid\":\"u\"}}";
+	static const char no_object[] =
+		"{\"apiVersion\":\"admission.k8s.io/v1\",\"request\":{\"uid\":\"u\"}}";
 	static const char *const texts[] = {"1", "[]", "{}",
-		"{\"apiVersion\":\"admission.k8s.io/v1\"}",
-		"{\"apiVersion\":\"admission.k8s.io/v1\",\"request\":{\"uid\":\"u\"}}",
-		"{\"apiVersion\":\"admission.k8s.io/"
-		"v2\",\"request\":{\"uid\":\"u\",\"object\":{}}}"};
+		"{\"apiVersion\":\"admission.k8s.io/v1\"}", no_object, other_version};
+	static const char lists[] = "{\"metadata\":{\"annotations\":[]},\"spec\":"
+				    "{\"initContainers\":{},\"containers\":[{\"env\":1}]}}";
+	static const char names[] =
+		"{\"spec\":{\"containers\":[{\"name\":1,\"env\":[1,{}],\"resources\":{\"limits\":1,"
+		"\"requests\":{\"nvidia.com/gpu\":{}}}}]}}";
+	static const char amounts[] =
+		"{\"spec\":{\"containers\":[{\"resources\":{\"limits\":{\"nvidia.com/gpu\":"
+		"\"9223372036854775807\",\"nvidia.com/gpumem\":\"2147483647\"}}}]}}";
 	static const char *const pods[] = {"{}", "{\"spec\":1}", "{\"spec\":{\"containers\":1}}",
 		"{\"spec\":{\"containers\":[1,null,\"x\"]}}",
-		"{\"metadata\":1,\"spec\":{\"containers\":[{}]}}",
-		"{\"metadata\":{\"annotations\":[]},\"spec\":{\"initContainers\":{},\"containers\":"
-		"[{\"env\":1}]}}",
-		"{\"spec\":{\"containers\":[{\"name\":1,\"env\":[1,{}],\"resources\":{\"limits\":1,"
-		"\"requests\":"
-		"{\"nvidia.com/gpu\":{}}}}]}}",
-		"{\"spec\":{\"containers\":[{\"resources\":{\"limits\":{\"nvidia.com/gpu\":"
-		"\"9223372036854775807\",\"nvidia.com/gpumem\":\"2147483647\"}}}]}}"};
+		"{\"metadata\":1,\"spec\":{\"containers\":[{}]}}", lists, names, amounts};
 	struct books *books;
 	struct err err;
 	json_t *answer;

@@ -35,11 +35,11 @@ static void amounts_are_whole_or_none(void **state)
 
 static void registers_that_are_no_such_are_refused(void **state)
 {
+	static const char place[] = "[{\"id\":\"a\",\"migProfiles\":[{\"name\":\"1g\","
+				    "\"placements\":[{\"start\":30,\"size\":9}]}]}]";
 	static const char *const wrong[] = {"[{\"count\":1}]", "[{\"id\":\"a\",\"count\":\"1\"}]",
 		"[{\"id\":\"a\",\"devmem\":-1}]", "[{\"id\":\"a\",\"devmem\":2147483648}]", "[1]",
-		"GPU-a,1:", "GPU-a,x,1,1,t,0,true:",
-		"[{\"id\":\"a\",\"migProfiles\":[{\"name\":\"1g\",\"placements\":[{\"start\":30,"
-		"\"size\":9}]}]}]",
+		"GPU-a,1:", "GPU-a,x,1,1,t,0,true:", place,
 		"[{\"id\":\"a\",\"migProfiles\":[{}]}]"};
 	struct books *books;
 

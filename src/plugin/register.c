@@ -98,8 +98,8 @@ static void was_written(void *context, const struct kube_result *result)
 static void write_annotation(void *context)
 {
 	struct registration *registration = context;
-	json_t *patch = json_pack(
-		ANNOTATIONS, "metadata", "annotations", NODE_REGISTER, registration->text);
+	json_t *patch = json_pack(ANNOTATIONS, "metadata", "annotations", NODE_REGISTER,
+		registration->text, SCORE_ANNOTATION, registration->scores);
 
 	if (!patch || kube_patch(registration->client, node_path(registration->node), patch, NULL,
 			      was_written, registration, &registration->call))

@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "net/rpc.h"
+#include "plugin/node.h"
 #include "plugin/pod.h"
+#include "plugin/score.h"
 #include "tests/plugin/town.h"
 #include "tests/unit/cmocka_ready.h"
 
@@ -218,6 +220,31 @@ static void a_pod_that_is_deleted_meanwhile_leaves_nothing(void **state)
 	assert_null(town_lock());
 }
 
+static void devices_are_registered_once(void **state)
+{
+	json_t *annotations = town_annotations(town.node);
+	unsigned calls = town.calls;
+
+	agent_register(town.agent, strdup("[1]"), NULL);
+	town_run(50);
+	assert_string_equal(json_string_value(json_object_get(annotations, NODE_REGISTER)), "[1]");
+	assert_null(json_object_get(annotations, SCORE_ANNOTATION));
+	assert_int_equal(town.calls, calls + 1);
+	agent_register(town.agent, strdup("[2]"), "scores");
+	town_run(50);
+	assert_string_equal(json_string_value(json_object_get(annotations, NODE_REGISTER)), "[2]");
+	assert_string_equal(
+		json_string_value(json_object_get(annotations, SCORE_ANNOTATION)), "scores");
+	assert_int_equal(town.calls, calls + 2);
+	/* without a change, an hour is reading alone: twice a minute */
+	town_run(3600000);
+	assert_in_range(town.calls, calls + 100, calls + 2 + 121);
+	/* and what another has changed is put right */
+	json_object_del(annotations, NODE_REGISTER);
+	town_run(40000);
+	assert_string_equal(json_string_value(json_object_get(annotations, NODE_REGISTER)), "[2]");
+}
+
 /* ----- many, with faults ----- */
 
 struct totals {
@@ -321,6 +348,7 @@ int main(void)
 		TEST(a_lock_of_a_pod_that_is_not_bound_yet_stays),
 		TEST(a_plugin_that_was_killed_is_made_good),
 		TEST(a_pod_that_is_deleted_meanwhile_leaves_nothing),
+		TEST(devices_are_registered_once),
 		TEST(nothing_is_left_of_many_with_faults),
 	};
 

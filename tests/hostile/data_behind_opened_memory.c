@@ -38,11 +38,13 @@ static void open_and_load(void)
 static void run(int i)
 {
 	hostile_begin();
+	hostile_meet(
+		PROCESSES); /* while one tries to load, there is no room for another's context */
 	if (i == 0)
 		make();
 	else
 		open_and_load();
-	hostile_meet(PROCESSES);
+	hostile_meet(2 * PROCESSES);
 	hostile_look();
 }
 

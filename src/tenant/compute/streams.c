@@ -331,6 +331,10 @@ static bool find_current(CUcontext *ret_context)
 	return true;
 }
 
+/*
+ * As where the budget is used up: the places are in use as long as work lies in their streams, and a launch that nothing
+ * meters would be free.
+ */
 static struct stream_state *find_or_wait(
 	struct meter *m, CUstream stream, CUcontext context, const void *thread, bool may_wait)
 {

@@ -47,7 +47,8 @@ struct kube_call {
 	char *url, *body;
 	uint64_t deadline_ns;
 	unsigned attempts, silence_s;
-	bool was_renewed; /* tried with another token once */
+	unsigned token_number; /* of the token that the attempt has */
+	bool was_renewed;      /* tried with another token once */
 	struct lines lines;
 	struct kube_answer answer;
 	kube_take_fn *take; /* of a stream */
@@ -158,12 +159,16 @@ static void exchange_done(void *context, const struct http_result *result)
 	struct kube_call *call = context;
 	struct kube_client *client = call->client;
 	struct kube_attempt attempt;
+	bool is_stranger;
 
 	call->exchange = NULL;
 	call->answer.status = result->status;
 	kube_answer_classify(call->verb, result, &call->answer, &attempt);
-	if (attempt.outcome == KUBE_E_DENIED && call->answer.status == 401 && !call->was_renewed &&
-		kube_token_renew(&client->token, clock_now_ns())) {
+	is_stranger = attempt.outcome == KUBE_E_DENIED && call->answer.status == 401;
+	if (is_stranger)
+		kube_token_renew(&client->token, clock_now_ns());
+	/* It may have been another call that found the new token. */
+	if (is_stranger && !call->was_renewed && client->token.number != call->token_number) {
 		call->was_renewed = true;
 		call_again(call, 0, &attempt);
 	} else if (attempt.may_repeat) {
@@ -227,6 +232,7 @@ static int call_send(struct kube_call *call)
 		.most_bytes = client->settings.answer_most_bytes,
 	};
 
+	call->token_number = client->token.number;
 	if (token)
 		headers[count++] = token;
 	if (call->verb->content)

@@ -39,26 +39,26 @@ void kube_token_deinit(struct kube_token *token)
 	*token = (struct kube_token){0};
 }
 
-bool kube_token_renew(struct kube_token *token, uint64_t now_ns)
+void kube_token_renew(struct kube_token *token, uint64_t now_ns)
 {
 	char text[TOKEN_MOST_BYTES], *header;
 	size_t length;
 
 	if (!token->path)
-		return false;
+		return;
 	token->read_at_ns = now_ns;
 	if (file_read(token->path, text, sizeof(text), &length))
-		return false;
+		return;
 	header = header_of(text);
 	if (!header)
-		return false;
+		return;
 	if (token->header && !strcmp(header, token->header)) {
 		free(header);
-		return false;
+		return;
 	}
 	free(token->header);
 	token->header = header;
-	return true;
+	token->number++;
 }
 
 const char *kube_token_header(struct kube_token *token, uint64_t now_ns)

@@ -17,6 +17,7 @@ struct kube_token {
 	char *path;   /* NULL: it never changes */
 	char *header; /* "Authorization: Bearer ..."; NULL: there is none */
 	uint64_t read_at_ns;
+	unsigned number; /* of the header: each new one has another */
 };
 
 /* From a file, or the text itself; neither: without a token. -ENOMEM. */
@@ -29,5 +30,5 @@ void kube_token_deinit(struct kube_token *token);
  */
 const char *kube_token_header(struct kube_token *token, uint64_t now_ns);
 
-/* Reads the file at once; whether there is another token in it now. */
-bool kube_token_renew(struct kube_token *token, uint64_t now_ns);
+/* Reads the file at once. Another token in it has another number. */
+void kube_token_renew(struct kube_token *token, uint64_t now_ns);

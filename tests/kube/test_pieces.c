@@ -133,6 +133,7 @@ static void a_token_is_read_again_after_a_while(void **state)
 {
 	struct scratch *s = *state;
 	struct kube_token token;
+	unsigned number;
 
 	write_file(s->file, "one\n");
 	assert_int_equal(kube_token_init(&token, s->file, NULL), 0);
@@ -142,12 +143,19 @@ static void a_token_is_read_again_after_a_while(void **state)
 		kube_token_header(&token, KUBE_TOKEN_FRESH_NS), "Authorization: Bearer one");
 	assert_string_equal(
 		kube_token_header(&token, KUBE_TOKEN_FRESH_NS + 2), "Authorization: Bearer two");
-	assert_false(kube_token_renew(&token, 5));
+	number = token.number;
+	kube_token_renew(&token, 5);
 	/* what is empty or away leaves the old one */
 	write_file(s->file, "");
-	assert_false(kube_token_renew(&token, 5));
+	kube_token_renew(&token, 5);
 	remove(s->file);
-	assert_false(kube_token_renew(&token, 5));
+	kube_token_renew(&token, 5);
+	assert_int_equal(token.number, number);
+	write_file(s->file, "three");
+	kube_token_renew(&token, 5);
+	assert_int_not_equal(token.number, number);
+	write_file(s->file, "two");
+	kube_token_renew(&token, 5);
 	assert_string_equal(kube_token_header(&token, 6), "Authorization: Bearer two");
 	kube_token_deinit(&token);
 	assert_int_equal(kube_token_init(&token, NULL, "three"), 0);

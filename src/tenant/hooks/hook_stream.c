@@ -84,6 +84,25 @@ static CUresult create_green(struct device *device, CUcontext primary, CUgreenCt
 	return r;
 }
 
+/* Nobody ends the primary context meanwhile: the driver would make another one, of which nothing is in the books. */
+static CUresult create_green_in_primary(
+	struct device *device, CUgreenCtx *green, CUdevResourceDesc description, unsigned int flags)
+{
+	struct primary_call call;
+	CUcontext primary;
+	CUresult r = contexts_primary_begin(device, true, &call), retained;
+
+	if (r != CUDA_SUCCESS)
+		return r;
+	r = retained = cuda.cuDevicePrimaryCtxRetain(&primary, device->ordinal);
+	if (retained == CUDA_SUCCESS)
+		r = create_green(device, primary, green, description, flags);
+	r = contexts_primary_end(&call, r, retained == CUDA_SUCCESS ? primary : NULL);
+	if (retained == CUDA_SUCCESS)
+		let_go_of_primary(device);
+	return r;
+}
+
 HOOK_BODY(cuGreenCtxCreate, CUgreenCtx *, green, CUdevResourceDesc, description, CUdevice, ordinal,
 	unsigned int, flags)
 {
@@ -98,7 +117,7 @@ HOOK_BODY(cuGreenCtxCreate, CUgreenCtx *, green, CUdevResourceDesc, description,
 	r = hold_primary(device, &primary);
 	if (r != CUDA_SUCCESS)
 		return r;
-	r = create_green(device, primary, green, description, flags);
+	r = create_green_in_primary(device, green, description, flags);
 	let_go_of_primary(device);
 	return r;
 }

@@ -8,10 +8,10 @@
  * figure, and in a shared allocation's books (ipc.h). What it opened is in the figure of its maker, or in that of one
  * opener: in this one's only where nobody else holds it. What it opened of another slice is in the maker's or in its
  * own, so with such memory the unattributed part is known to lie between two bounds, and stays as it is between them;
- * each slice pays for itself, so nobody gains by that. A
- * comparison counts only if the process's charges were the same before and after the question; the unattributed part
- * rises at once, by what the books did not say in between either, and falls when two comparisons in a row
- * agree that it is less, with no call under way that could make it look smaller.
+ * each slice pays for itself, so nobody gains by that. The
+ * unattributed part rises at once, by what the books did not say before, after or during the question, and falls when two
+ * comparisons in a row agree that it is less, with the same charges before and after the question, and no call under way
+ * that could make it look smaller.
  */
 #define LOG_TOPIC LOG_LEDGER
 #include "tenant/memory/reconcile.h"
@@ -165,12 +165,13 @@ static bool look(struct account *t, struct device *d, const struct charge *reser
 	is_alone = traffic == charge_traffic() && (uint32_t)traffic == (is_mine ? 1 : 0);
 	parts_collect(d);
 	most = charge_watched(d);
-	if (!is_told || held != held_bytes(d) || hidden != hidden_bytes(d) ||
-		shown != ipc_shown_bytes(d) || foreign != ipc_foreign_bytes(d))
+	if (!is_told || hidden != hidden_bytes(d) || shown != ipc_shown_bytes(d) ||
+		foreign != ipc_foreign_bytes(d))
 		return false;
 	ret_found->least_bytes = above(used, known + foreign + (most > held ? most - held : 0));
-	ret_found->most_bytes = above(used, known);
-	ret_found->is_exact = is_alone;
+	/* While others charge and give back, only the least can be told. */
+	ret_found->most_bytes = held == held_bytes(d) ? above(used, known) : UINT64_MAX;
+	ret_found->is_exact = is_alone && ret_found->most_bytes != UINT64_MAX;
 	return true;
 }
 

@@ -43,13 +43,17 @@ ENTRY_BODY(nvmlEventSetCreate, (nvmlEventSet_t * set), (set))
 	return NVML_SUCCESS;
 }
 
-ENTRY_BODY(nvmlEventSetFree, (nvmlEventSet_t set), (set))
+/* Also one of a session that is void, which answers so. */
+ENTRY_EXPORT nvmlEventSetFree_fn nvmlEventSetFree;
+nvmlReturn_t nvmlEventSetFree(nvmlEventSet_t set)
 {
+	nvmlReturn_t result = node_enter(NODE_nvmlEventSetFree);
+
 	if (!is_event_set(set))
-		return NVML_ERROR_INVALID_ARGUMENT;
+		return result == NVML_SUCCESS ? NVML_ERROR_INVALID_ARGUMENT : result;
 	set->mark = 0;
 	free(set);
-	return NVML_SUCCESS;
+	return result;
 }
 
 static bool take_event(nvmlEventSet_t set, nvmlEventData_t *ret_data)

@@ -106,7 +106,8 @@ static void decide(struct find *find)
 
 static void look(struct find *find)
 {
-	if (!find->call && !find->record.request && pods_are_known(find->cluster->pods))
+	if (find->knows_lock && !find->call && !find->record.request &&
+		pods_are_known(find->cluster->pods))
 		decide(find);
 }
 
@@ -130,6 +131,7 @@ static void node_was_read(void *context, const struct kube_result *result)
 		end(find, CHOICE_NOBODY, NULL, "the node's lock cannot be read");
 		return;
 	}
+	find->knows_lock = true;
 	node_take(find->cluster->node, result->body);
 	if (find->is_searching) /* what the change was told to may have ended it */
 		look(find);
@@ -154,7 +156,8 @@ static void has_begun(void *context)
 	struct find *find = context;
 	const struct cluster *cluster = find->cluster;
 
-	if (lock_is_fresh(find))
+	find->knows_lock = lock_is_fresh(find);
+	if (find->knows_lock)
 		look(find);
 	else if (kube_get(cluster->client, node_path(cluster->node), node_was_read, find,
 			 &find->call))
@@ -167,7 +170,7 @@ void find_begin(struct find *find, unsigned slices)
 
 	find->slices = slices;
 	find->is_searching = true;
-	find->has_asked_for_owner = find->is_settled = false;
+	find->has_asked_for_owner = find->is_settled = find->knows_lock = false;
 	find->settled = (struct loop_timer){.due = has_settled, .context = find};
 	find->record.cluster = cluster;
 	find->record.done = record_was_read;

@@ -24,7 +24,7 @@ struct find {
 	struct kube_call *call;
 	struct record record;
 	struct loop_timer begun, settled;
-	bool is_searching, has_asked_for_owner, is_settled;
+	bool is_searching, knows_lock, has_asked_for_owner, is_settled;
 };
 
 /* Begins; done() comes later. */

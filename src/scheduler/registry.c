@@ -311,7 +311,7 @@ static size_t count_devices(const char *text, const json_t *list)
 {
 	size_t count = json_array_size(list);
 
-	for (; !list && text; text = strchr(text, ':'), text += !!text)
+	for (const char *at = list ? NULL : text; at; at = strchr(at + 1, ':'))
 		count++;
 	return count < FIT_DEVICES ? count : FIT_DEVICES;
 }
@@ -329,7 +329,9 @@ static int read_all(struct reader *reader, const struct registry_texts *texts, c
 	if (!registry->texts || !registry->profiles || !registry->devices)
 		return -ENOMEM;
 	registry->node.devices = registry->devices;
-	result = json_is_array(list) ? read_json(reader, list) : read_csv(reader, texts->devices);
+	if (!list && strchr("[{", texts->devices[strspn(texts->devices, " \t\r\n")]))
+		return err_set(reader->err, EINVAL, "%s is no JSON array", REGISTRY_DEVICES);
+	result = list ? read_json(reader, list) : read_csv(reader, texts->devices);
 	if (result)
 		return result;
 	if (!registry->node.device_count)
@@ -353,6 +355,10 @@ int registry_read(
 	if (!reader.registry)
 		return err_set(err, ENOMEM, "no memory");
 	list = json_loads(texts->devices, 0, NULL);
+	if (!json_is_array(list)) {
+		json_decref(list);
+		list = NULL;
+	}
 	result = read_all(&reader, texts, list);
 	json_decref(list);
 	if (result) {

@@ -39,8 +39,8 @@ static void registers_that_are_no_such_are_refused(void **state)
 				    "\"placements\":[{\"start\":30,\"size\":9}]}]}]";
 	static const char *const wrong[] = {"[{\"count\":1}]", "[{\"id\":\"a\",\"count\":\"1\"}]",
 		"[{\"id\":\"a\",\"devmem\":-1}]", "[{\"id\":\"a\",\"devmem\":2147483648}]", "[1]",
-		"GPU-a,1:", "GPU-a,x,1,1,t,0,true:", place,
-		"[{\"id\":\"a\",\"migProfiles\":[{}]}]"};
+		"GPU-a,1:", "{\"a\":\"b,1,1,1,t,0,true:c,1,1,1,t,0,true:d,1,1,1,t,0,true\"}",
+		"GPU-a,x,1,1,t,0,true:", place, "[{\"id\":\"a\",\"migProfiles\":[{}]}]"};
 	struct books *books;
 
 	assert_int_equal(books_new(&books), 0);

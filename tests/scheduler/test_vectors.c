@@ -335,7 +335,7 @@ static void admit(const json_t *vector)
 {
 	struct admission_rules rules = admission_rules_of(json_object_get(vector, "config"));
 	const json_t *admission = json_object_get(vector, "admission");
-	json_t *review, *answer, *ours, *theirs = admission_said(json_object_get(vector, "result"));
+	json_t *review, *answer, *ours, *theirs;
 	struct err err = ERR_NULL;
 	struct books *books;
 
@@ -343,6 +343,7 @@ static void admit(const json_t *vector)
 		return; /* it was not asked */
 	if (books_new(&books))
 		abort();
+	theirs = admission_said(json_object_get(vector, "result"));
 	add_quotas(books, &rules.demand, vector);
 	review = json_pack("{s:s, s:{s:s, s:s, s:O}}", "apiVersion",
 		text_of(admission, "apiVersion"), "request", "uid", "u", "operation",

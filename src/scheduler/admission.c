@@ -10,7 +10,6 @@
 
 #include "base/cleanup.h"
 #include "kube/base64.h"
-#include "kube/quantity.h"
 
 #define PATH_BYTES 512
 
@@ -168,33 +167,11 @@ static void set_variable(
 	}
 }
 
-static const json_t *of(const json_t *container, const char *list, const char *name)
-{
-	return is_said(name)
-		       ? json_object_get(
-				 json_object_get(json_object_get(container, "resources"), list),
-				 name)
-		       : NULL;
-}
-
 static bool is_limited(const json_t *container, const char *name)
-{
-	return of(container, "limits", name);
-}
-
-static bool is_asked(const json_t *container, const char *name)
-{
-	return is_limited(container, name) || of(container, "requests", name);
-}
-
-static bool read_amount(const json_t *container, const char *name, int64_t *ret_value)
 {
 	const json_t *resources = json_object_get(container, "resources");
 
-	return is_said(name) &&
-	       quantity_of(json_object_get(
-				   resources, is_limited(container, name) ? "limits" : "requests"),
-		       name, ret_value);
+	return is_said(name) && json_object_get(json_object_get(resources, "limits"), name);
 }
 
 static void check_percentage(struct review *review, const json_t *container)
@@ -202,8 +179,8 @@ static void check_percentage(struct review *review, const json_t *container)
 	const char *name = review->rules->demand.percentage;
 	int64_t value;
 
-	if (!is_asked(container, name) ||
-		(read_amount(container, name, &value) && value >= 0 && value <= 100))
+	if (!demand_is_asked(container, name) ||
+		(demand_amount(container, name, &value) && value >= 0 && value <= 100))
 		return;
 	deny(review, "container %s: %s is not a whole number from 0 to 100", name_of(container),
 		name);
@@ -214,11 +191,11 @@ static bool means_whole_devices(const struct demand_rules *rules, const json_t *
 {
 	int64_t percentage;
 
-	if (!is_asked(container, rules->count) || is_asked(container, rules->cores))
+	if (!demand_is_asked(container, rules->count) || demand_is_asked(container, rules->cores))
 		return false;
-	if (!is_asked(container, rules->percentage))
-		return !is_asked(container, rules->memory);
-	return read_amount(container, rules->percentage, &percentage) && percentage == 100;
+	if (!demand_is_asked(container, rules->percentage))
+		return !demand_is_asked(container, rules->memory);
+	return demand_amount(container, rules->percentage, &percentage) && percentage == 100;
 }
 
 static bool add_devices(struct review *review, const struct cursor *cursor)
@@ -248,7 +225,7 @@ static void change_container(struct review *review, const struct cursor *cursor)
 
 	check_percentage(review, cursor->container);
 	if (is_limited(cursor->container, rules->priority) &&
-		read_amount(cursor->container, rules->priority, &priority)) {
+		demand_amount(cursor->container, rules->priority, &priority)) {
 		snprintf(text, sizeof(text), "%lld", (long long)priority);
 		set_variable(review, cursor, "CUDA_TASK_PRIORITY", text);
 	}

@@ -185,14 +185,6 @@ void books_drop_node(struct books *books, const char *name)
 	drop_node_if_empty(books, node);
 }
 
-static struct fit_device *find_device(struct registry *registry, const char *uuid)
-{
-	for (size_t i = 0; i < registry->node.device_count; i++)
-		if (!strcmp(registry->devices[i].uuid, uuid))
-			return &registry->devices[i];
-	return NULL;
-}
-
 static void distrust_all_mig(struct registry *registry)
 {
 	for (size_t i = 0; i < registry->node.device_count; i++)
@@ -215,7 +207,7 @@ static bool has_instance(const struct pod *pod, const char *uuid)
 static void charge(struct registry *registry, const struct pod *pod)
 {
 	for (size_t i = 0; i < pod->charge_count; i++) {
-		struct fit_device *device = find_device(registry, pod->charges[i].uuid);
+		struct fit_device *device = registry_find(registry, pod->charges[i].uuid);
 
 		if (!device)
 			continue;
@@ -226,7 +218,7 @@ static void charge(struct registry *registry, const struct pod *pod)
 			device->is_healthy = false;
 	}
 	for (size_t i = 0; i < pod->instance_count; i++) {
-		struct fit_device *device = find_device(registry, pod->instances[i].uuid);
+		struct fit_device *device = registry_find(registry, pod->instances[i].uuid);
 
 		if (!device)
 			distrust_all_mig(registry);

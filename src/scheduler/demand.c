@@ -17,8 +17,16 @@ const char *demand_annotation(const json_t *object, const char *key)
 	return json_string_value(json_object_get(json_object_get(metadata, "annotations"), key));
 }
 
-/* The limit, or the request where there is none. */
-static bool amount_of(const json_t *container, const char *name, int64_t *ret_value)
+bool demand_is_asked(const json_t *container, const char *name)
+{
+	const json_t *resources = json_object_get(container, "resources");
+
+	return name && *name &&
+	       (json_object_get(json_object_get(resources, "limits"), name) ||
+		       json_object_get(json_object_get(resources, "requests"), name));
+}
+
+bool demand_amount(const json_t *container, const char *name, int64_t *ret_value)
 {
 	const json_t *resources = json_object_get(container, "resources");
 	const json_t *limits = json_object_get(resources, "limits");
@@ -30,24 +38,15 @@ static bool amount_of(const json_t *container, const char *name, int64_t *ret_va
 	return quantity_of(json_object_get(resources, "requests"), name, ret_value);
 }
 
-static bool is_there(const json_t *container, const char *name)
-{
-	const json_t *resources = json_object_get(container, "resources");
-
-	return name && *name &&
-	       (json_object_get(json_object_get(resources, "limits"), name) ||
-		       json_object_get(json_object_get(resources, "requests"), name));
-}
-
 /* False: the amount is none that any device could have, and the container counts as one without a request. */
 static bool read_memory(
 	const struct demand_rules *rules, const json_t *container, struct fit_request *request)
 {
 	int64_t factor = rules->memory_factor > 1 ? rules->memory_factor : 1, value;
 
-	if (!is_there(container, rules->memory))
+	if (!demand_is_asked(container, rules->memory))
 		return true;
-	if (!amount_of(container, rules->memory, &value) || value < 0 ||
+	if (!demand_amount(container, rules->memory, &value) || value < 0 ||
 		value > MEMORY_MOST_MIB / factor)
 		return false;
 	request->memory_mib = value * factor;
@@ -59,7 +58,7 @@ static void read_percentage(
 {
 	int64_t value;
 
-	if (amount_of(container, rules->percentage, &value) && value > 0)
+	if (demand_amount(container, rules->percentage, &value) && value > 0)
 		request->percentage = value > 100 ? 100 : value;
 	if (request->percentage >= 0 || request->memory_mib)
 		return;
@@ -75,11 +74,11 @@ static void read_container(
 	int64_t devices;
 
 	request->percentage = -1;
-	if (!amount_of(container, rules->count, &devices) || devices <= 0 ||
+	if (!demand_amount(container, rules->count, &devices) || devices <= 0 ||
 		!read_memory(rules, container, request))
 		return;
 	read_percentage(rules, container, request);
-	if (!amount_of(container, rules->cores, &request->cores))
+	if (!demand_amount(container, rules->cores, &request->cores))
 		request->cores = rules->default_cores;
 	if (request->cores < 0)
 		request->cores = 0;

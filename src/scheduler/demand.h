@@ -42,5 +42,11 @@ int demand_read_containers(
 /* Accepts what is all zero. */
 void demand_deinit(struct demand *demand);
 
+/* Whether a container names the resource, as a limit or a request; "" and NULL are no resource. */
+bool demand_is_asked(const json_t *container, const char *name);
+
+/* How much of it: the limit, or the request where there is none. False: it is not there, or no whole amount. */
+bool demand_amount(const json_t *container, const char *name, int64_t *ret_value) MUST_CHECK;
+
 /* The value of an annotation; NULL: it has none. */
 const char *demand_annotation(const json_t *object, const char *key);

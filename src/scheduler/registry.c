@@ -56,12 +56,12 @@ static bool get_amount(const json_t *object, const char *key, int64_t *ret_value
 	return (!value || json_is_integer(value)) && *ret_value >= 0 && *ret_value <= AMOUNT_MOST;
 }
 
-static bool is_known(const struct registry *registry, const char *uuid)
+struct fit_device *registry_find(const struct registry *registry, const char *uuid)
 {
 	for (size_t i = 0; i < registry->node.device_count; i++)
 		if (!strcmp(registry->devices[i].uuid, uuid))
-			return true;
-	return false;
+			return &registry->devices[i];
+	return NULL;
 }
 
 static int complain(struct reader *reader, size_t at, const char *what)
@@ -144,7 +144,7 @@ static int read_device(struct reader *reader, size_t at, const json_t *object)
 		!get_amount(object, "numa", &numa))
 		return complain(reader, at,
 			"count, devmem, devcore and numa are numbers from 0 to 2147483647");
-	if (is_known(registry, uuid))
+	if (registry_find(registry, uuid))
 		return 0;
 	device->uuid = keep(reader, uuid, strlen(uuid));
 	device->model = keep(reader, model ? model : "", model ? strlen(model) : 0);
@@ -216,7 +216,7 @@ static int read_csv_device(struct reader *reader, size_t at, char *line)
 		!read_csv_amount(fields[3], &device->all.cores) ||
 		!read_csv_amount(fields[5], &numa))
 		return complain(reader, at, "count, memory, cores and NUMA node are numbers");
-	if (is_known(registry, fields[0]))
+	if (registry_find(registry, fields[0]))
 		return 0;
 	device->uuid = keep(reader, fields[0], strlen(fields[0]));
 	device->model = keep(reader, fields[4], strlen(fields[4]));
@@ -251,15 +251,6 @@ static int read_csv(struct reader *reader, const char *text)
 	return 0;
 }
 
-static size_t index_of(const struct registry *registry, const char *uuid)
-{
-	size_t i = 0;
-
-	while (i < registry->node.device_count && strcmp(registry->devices[i].uuid, uuid) != 0)
-		i++;
-	return i;
-}
-
 /* [{"uuid":"GPU-a","score":{"GPU-b":100}}] */
 static int read_scores(struct registry *registry, const char *text)
 {
@@ -280,17 +271,19 @@ static int read_scores(struct registry *registry, const char *text)
 	json_array_foreach(list, i, row)
 	{
 		const char *from_uuid = json_string_value(get(row, "uuid"));
-		size_t from = from_uuid ? index_of(registry, from_uuid) : count;
+		const struct fit_device *from =
+			from_uuid ? registry_find(registry, from_uuid) : NULL;
 
 		json_object_foreach((json_t *)get(row, "score"), uuid, value)
 		{
-			size_t to = index_of(registry, uuid);
+			const struct fit_device *to = registry_find(registry, uuid);
 			json_int_t score = json_integer_value(value);
 
-			if (from < count && to < count && from != to && score > 0)
-				registry->joins[from * count + to] = score < TOPOLOGY_SCORE_MAX
-									     ? (uint32_t)score
-									     : TOPOLOGY_SCORE_MAX;
+			if (from && to && from != to && score > 0)
+				registry->joins[(size_t)(from - registry->devices) * count +
+						(size_t)(to - registry->devices)] =
+					score < TOPOLOGY_SCORE_MAX ? (uint32_t)score
+								   : TOPOLOGY_SCORE_MAX;
 		}
 	}
 	registry->node.joins = registry->joins;

@@ -36,6 +36,9 @@ struct registry_texts {
 int registry_read(const struct registry_texts *texts, struct registry **ret_registry,
 	struct err *err) MUST_CHECK;
 
+/* The device of that UUID; NULL: it has none. */
+struct fit_device *registry_find(const struct registry *registry, const char *uuid);
+
 /* Nothing is used any more, and the devices are as healthy as they were registered. */
 void registry_reset(struct registry *registry);
 

@@ -17,27 +17,13 @@ static void *launch(void *unused)
 	return unused;
 }
 
-static void make_graph(CUfunction kernel)
-{
-	uint64_t ns = KERNEL_NS;
-	void *parameters[] = {&ns};
-	CUDA_KERNEL_NODE_PARAMS_v2 node = hostile_node(kernel, NULL);
-	CUgraphNode made;
-	CUgraph nodes;
-
-	node.kernelParams = parameters;
-	MUST(cuGraphCreate(&nodes, 0));
-	MUST(cuGraphAddKernelNode_v2(&made, nodes, NULL, 0, &node));
-	MUST(cuGraphInstantiateWithFlags(&graph, nodes, 0));
-}
-
 static void attack(void)
 {
 	CUgraph captured;
 	pthread_t thread;
 
 	context = served_begin();
-	make_graph(served_kernel());
+	graph = served_graph(served_kernel(), KERNEL_NS);
 	MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
 	for (;;) {
 		MUST(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));

@@ -13,20 +13,6 @@
 static CUgraphExec graph;
 static CUcontext context;
 
-static void make_graph(CUfunction kernel)
-{
-	uint64_t ns = KERNEL_NS;
-	void *parameters[] = {&ns};
-	CUDA_KERNEL_NODE_PARAMS_v2 node = hostile_node(kernel, NULL);
-	CUgraphNode made;
-	CUgraph nodes;
-
-	node.kernelParams = parameters;
-	MUST(cuGraphCreate(&nodes, 0));
-	MUST(cuGraphAddKernelNode_v2(&made, nodes, NULL, 0, &node));
-	MUST(cuGraphInstantiateWithFlags(&graph, nodes, 0));
-}
-
 static void *launch_graph(void *unused)
 {
 	MUST(cuCtxSetCurrent(context));
@@ -41,7 +27,7 @@ static void attack(void)
 
 	context = served_begin();
 	kernel = served_kernel();
-	make_graph(kernel);
+	graph = served_graph(kernel, KERNEL_NS);
 	for (;;) {
 		served_launch(kernel, NULL, SHORT_NS);
 		MUST(pthread_create(&thread, NULL, launch_graph, NULL));

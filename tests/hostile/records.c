@@ -70,6 +70,16 @@ struct turn_record *records_make(const char *name)
 	return record;
 }
 
+void records_make_all(struct turn_record **ret_records, int count)
+{
+	char name[16];
+
+	for (int i = 0; i < count; i++) {
+		snprintf(name, sizeof(name), "x%d", i);
+		ret_records[i] = records_make(name);
+	}
+}
+
 /* The library adds a number that nobody knows beforehand to the slice's name. */
 static struct turn_record *find(const char *slice, int access)
 {

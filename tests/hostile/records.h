@@ -13,6 +13,9 @@ void records_enter(void);
 /* A record of that name, made with its magic where it is missing. */
 struct turn_record *records_make(const char *name);
 
+/* So many, of names that differ. */
+void records_make_all(struct turn_record **ret_records, int count);
+
 /* The record that the library made for this program's own slice, after it has given some work. */
 struct turn_record *records_own(void);
 

@@ -9,13 +9,9 @@
 static void attack(void)
 {
 	struct turn_record *record[RECORDS];
-	char name[16];
 
 	records_enter();
-	for (int i = 0; i < RECORDS; i++) {
-		snprintf(name, sizeof(name), "x%d", i);
-		record[i] = records_make(name);
-	}
+	records_make_all(record, RECORDS);
 	for (;;) {
 		for (int i = 0; i < RECORDS; i++)
 			record[i]->face.magic = 0;

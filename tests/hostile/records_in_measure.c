@@ -10,15 +10,12 @@ static void attack(void)
 	struct turn_record *record[RECORDS];
 	const struct turn_record *other;
 	uint64_t had_ns = 100 * MS, way_ns = 0;
-	char name[16];
 
 	records_enter();
 	other = records_of("s1");
-	for (int i = 0; i < RECORDS; i++) {
-		snprintf(name, sizeof(name), "x%d", i);
-		record[i] = records_make(name);
+	records_make_all(record, RECORDS);
+	for (int i = 0; i < RECORDS; i++)
 		records_say(record[i], TURN_FREE, 0, 0);
-	}
 	served_sleep(100 * MS);
 	for (unsigned i = 0;; i++) {
 		bool is_in_way = way_ns < had_ns + had_ns / 5;

@@ -7,14 +7,11 @@
 static void attack(void)
 {
 	struct turn_record *record[RECORDS];
-	char name[16];
 
 	records_enter();
-	for (int i = 0; i < RECORDS; i++) {
-		snprintf(name, sizeof(name), "x%d", i);
-		record[i] = records_make(name);
+	records_make_all(record, RECORDS);
+	for (int i = 0; i < RECORDS; i++)
 		records_say(record[i], TURN_FREE, 0, 0);
-	}
 	served_sleep(100 * MS);
 	for (unsigned i = 0;; i++) {
 		records_say(record[i % RECORDS], TURN_HOLD, 0, 20 * MS);

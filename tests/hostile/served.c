@@ -56,6 +56,21 @@ CUcontext served_context(void)
 	return context;
 }
 
+CUgraphExec served_graph(CUfunction kernel, uint64_t ns)
+{
+	void *parameters[] = {&ns};
+	CUDA_KERNEL_NODE_PARAMS_v2 node = hostile_node(kernel, NULL);
+	CUgraphExec graph;
+	CUgraphNode made;
+	CUgraph nodes;
+
+	node.kernelParams = parameters;
+	MUST(cuGraphCreate(&nodes, 0));
+	MUST(cuGraphAddKernelNode_v2(&made, nodes, NULL, 0, &node));
+	MUST(cuGraphInstantiateWithFlags(&graph, nodes, 0));
+	return graph;
+}
+
 void served_launch(CUfunction kernel, CUstream stream, uint64_t ns)
 {
 	void *parameters[] = {&ns};

@@ -57,6 +57,9 @@ CUfunction served_kernel(void);
 /* A kernel that takes so long; it has to be accepted. */
 void served_launch(CUfunction kernel, CUstream stream, uint64_t ns);
 
+/* A graph of one kernel that takes so long. */
+CUgraphExec served_graph(CUfunction kernel, uint64_t ns);
+
 void served_sleep(uint64_t ns);
 
 /*

@@ -42,15 +42,16 @@ HOOK_FORMS(cuStreamDestroy, _v2, CUstream, stream)
  * A green context lives in its device's primary context, and keeps that alive. So that each is booked
  * for itself, the primary one is there before the green one comes.
  */
-static CUresult hold_primary(struct device *device, CUcontext *ret_primary)
+static CUresult hold_primary(struct device *device)
 {
 	struct primary_call call;
+	CUcontext primary;
 	CUresult r = contexts_primary_begin(device, true, &call);
 
 	if (r != CUDA_SUCCESS)
 		return r;
-	r = cuda.cuDevicePrimaryCtxRetain(ret_primary, device->ordinal);
-	return contexts_primary_end(&call, r, r == CUDA_SUCCESS ? *ret_primary : NULL);
+	r = cuda.cuDevicePrimaryCtxRetain(&primary, device->ordinal);
+	return contexts_primary_end(&call, r, r == CUDA_SUCCESS ? primary : NULL);
 }
 
 static void let_go_of_primary(struct device *device)
@@ -107,14 +108,13 @@ HOOK_BODY(cuGreenCtxCreate, CUgreenCtx *, green, CUdevResourceDesc, description,
 	unsigned int, flags)
 {
 	struct device *device;
-	CUcontext primary;
 	CUresult r = contexts_enter(ordinal, &device);
 
 	if (r != CUDA_SUCCESS)
 		return r;
 	if (!device || !green || !description)
 		return cuda.cuGreenCtxCreate(green, description, ordinal, flags);
-	r = hold_primary(device, &primary);
+	r = hold_primary(device);
 	if (r != CUDA_SUCCESS)
 		return r;
 	r = create_green_in_primary(device, green, description, flags);

@@ -245,14 +245,3 @@ int config_load(const struct flags *flags, struct config **ret_config, struct er
 	files.node_text = node_text;
 	return config_read(flags, &files, ret_config, err);
 }
-
-bool config_is_filtered(const struct config *config, const struct inventory_device *device)
-{
-	for (size_t i = 0; i < config->filtered_uuid_count; i++)
-		if (!strcmp(config->filtered_uuids[i], device->uuid))
-			return true;
-	for (size_t i = 0; i < config->filtered_index_count; i++)
-		if (config->filtered_indexes[i] == device->index)
-			return true;
-	return false;
-}

@@ -18,7 +18,7 @@
 #define CONFIG_SPLIT_MOST 1000	     /* slices of one device; the kubelet keeps a text for each */
 #define CONFIG_IMEX_MOST  16
 
-enum config_mode { CONFIG_HAMI_CORE, CONFIG_MIG, CONFIG_MPS };
+enum config_mode { CONFIG_HAMI_CORE, CONFIG_MIG, CONFIG_MPS, CONFIG_MODES };
 enum config_mig { CONFIG_MIG_NONE, CONFIG_MIG_SINGLE, CONFIG_MIG_MIXED };
 enum config_id { CONFIG_ID_UUID, CONFIG_ID_INDEX };
 enum config_core_policy { CONFIG_CORES_DEFAULT, CONFIG_CORES_FORCE, CONFIG_CORES_DISABLE };
@@ -30,6 +30,13 @@ enum config_list {
 	CONFIG_LIST_CDI_ANNOTATIONS = 4,
 	CONFIG_LIST_CDI_CRI = 8,
 	CONFIG_LIST_ANY_CDI = CONFIG_LIST_CDI_ANNOTATIONS | CONFIG_LIST_CDI_CRI,
+};
+
+/* Devices of this node that an entry names. */
+struct config_devices {
+	const char **uuids;
+	int64_t *indexes;
+	size_t uuid_count, index_count;
 };
 
 /* One entry of migProfileAllowlist; lists end with NULL. */
@@ -63,11 +70,9 @@ struct config {
 	size_t profile_count;
 
 	/* of this node alone */
-	unsigned mode; /* of enum config_mode */
+	unsigned mode; /* of enum config_mode, of devices that no list below has */
 	bool has_preferred_allocation;
-	const char **filtered_uuids;
-	int64_t *filtered_indexes;
-	size_t filtered_uuid_count, filtered_index_count;
+	struct config_devices filtered, of_mode[CONFIG_MODES];
 
 	/* ours: section `cantaloupe` */
 	bool honours_disable_control; /* CUDA_DISABLE_CONTROL keeps the library out of a container */
@@ -99,3 +104,9 @@ void config_free(struct config *config);
 
 /* Whether the device is none of this plugin's (filterdevices). */
 bool config_is_filtered(const struct config *config, const struct inventory_device *device);
+
+/* How the device is divided: by the list that names it, else as the node's devices are. */
+enum config_mode config_mode_of(const struct config *config, const struct inventory_device *device);
+
+/* "hami-core", "mig", "mps". */
+extern const char *const config_mode_names[CONFIG_MODES];

@@ -48,6 +48,12 @@ const char *config_keep(struct config *config, const char *text, size_t length)
 	return kept->text;
 }
 
+static void free_devices(struct config_devices *list)
+{
+	free(list->uuids);
+	free(list->indexes);
+}
+
 void config_free(struct config *config)
 {
 	if (!config)
@@ -63,8 +69,9 @@ void config_free(struct config *config)
 		free(config->profiles[i].profiles);
 	}
 	free(config->profiles);
-	free(config->filtered_uuids);
-	free(config->filtered_indexes);
+	free_devices(&config->filtered);
+	for (unsigned i = 0; i < CONFIG_MODES; i++)
+		free_devices(&config->of_mode[i]);
 	free(config);
 }
 

@@ -8,6 +8,9 @@
 
 #include "plugin/config_keys.h"
 
+const char *const config_mode_names[CONFIG_MODES] = {
+	[CONFIG_HAMI_CORE] = "hami-core", [CONFIG_MIG] = "mig", [CONFIG_MPS] = "mps"};
+
 struct file {
 	struct config *config;
 	const char *name;
@@ -78,15 +81,13 @@ static int read_keys(struct file *file, const json_t *entry)
 
 static int read_mode(struct file *file, const json_t *entry)
 {
-	static const char *const words[] = {
-		[CONFIG_HAMI_CORE] = "hami-core", [CONFIG_MIG] = "mig", [CONFIG_MPS] = "mps"};
 	const json_t *value = value_of(entry, "operatingmode");
 	const char *text = json_string_value(value);
 
 	if (!value || (text && !*text))
 		return 0;
-	for (unsigned i = 0; text && i < ARRAY_SIZE(words); i++)
-		if (!strcmp(text, words[i])) {
+	for (unsigned i = 0; text && i < CONFIG_MODES; i++)
+		if (!strcmp(text, config_mode_names[i])) {
 			file->config->mode = i;
 			return 0;
 		}
@@ -104,70 +105,91 @@ static int read_preferred(struct file *file, const json_t *entry)
 	return 0;
 }
 
-static int read_filtered_uuids(struct file *file, const json_t *list)
+static int refuse_list(
+	const struct file *file, const char *key, const char *list, const char *right)
 {
-	struct config *config = file->config;
+	char whole[64];
+
+	snprintf(whole, sizeof(whole), "%s.%s", key, list);
+	return refuse(file, whole, right);
+}
+
+static int read_uuids(
+	struct file *file, const char *key, const json_t *list, struct config_devices *devices)
+{
 	size_t count = json_array_size(list);
 	const char **uuids = calloc(count + 1, sizeof(*uuids));
 
 	if (!uuids)
 		return -ENOMEM;
-	free(config->filtered_uuids);
-	config->filtered_uuids = uuids;
-	config->filtered_uuid_count = 0;
+	free(devices->uuids);
+	devices->uuids = uuids;
+	devices->uuid_count = 0;
 	for (size_t i = 0; i < count; i++) {
 		const char *text = json_string_value(json_array_get(list, i));
 
 		if (!text)
-			return refuse(file, "filterdevices.uuid", "a list of UUIDs");
-		uuids[i] = config_keep(config, text, strlen(text));
+			return refuse_list(file, key, "uuid", "a list of UUIDs");
+		uuids[i] = config_keep(file->config, text, strlen(text));
 		if (!uuids[i])
 			return -ENOMEM;
-		config->filtered_uuid_count++;
+		devices->uuid_count++;
 	}
 	return 0;
 }
 
-static int read_filtered_indexes(struct file *file, const json_t *list)
+static int read_indexes(
+	struct file *file, const char *key, const json_t *list, struct config_devices *devices)
 {
-	struct config *config = file->config;
 	size_t count = json_array_size(list);
 	int64_t *indexes = calloc(count + 1, sizeof(*indexes));
 
 	if (!indexes)
 		return -ENOMEM;
-	free(config->filtered_indexes);
-	config->filtered_indexes = indexes;
-	config->filtered_index_count = 0;
+	free(devices->indexes);
+	devices->indexes = indexes;
+	devices->index_count = 0;
 	for (size_t i = 0; i < count; i++) {
 		const json_t *item = json_array_get(list, i);
 
 		if (!json_is_integer(item) || json_integer_value(item) < 0)
-			return refuse(file, "filterdevices.index", "a list of whole numbers");
+			return refuse_list(file, key, "index", "a list of whole numbers");
 		indexes[i] = json_integer_value(item);
-		config->filtered_index_count++;
+		devices->index_count++;
 	}
 	return 0;
 }
 
-/* A filter that is not understood must not open what it closes. */
-static int read_filters(struct file *file, const json_t *entry)
+/* A list that is not understood must not open what it closes. */
+static int read_devices(
+	struct file *file, const char *key, const json_t *value, struct config_devices *devices)
 {
-	const json_t *filters = value_of(entry, "filterdevices"), *uuids, *indexes;
+	const json_t *uuids, *indexes;
 	int result = 0;
 
-	if (!filters)
+	if (!value)
 		return 0;
-	if (!json_is_object(filters))
-		return refuse(file, "filterdevices", "an object with lists `uuid` and `index`");
-	uuids = value_of(filters, "uuid");
-	indexes = value_of(filters, "index");
+	if (!json_is_object(value))
+		return refuse(file, key, "an object with lists `uuid` and `index`");
+	uuids = value_of(value, "uuid");
+	indexes = value_of(value, "index");
 	if ((uuids && !json_is_array(uuids)) || (indexes && !json_is_array(indexes)))
-		return refuse(file, "filterdevices", "`uuid` and `index` are lists");
+		return refuse(file, key, "`uuid` and `index` are lists");
 	if (uuids)
-		result = read_filtered_uuids(file, uuids);
-	if (!result && indexes)
-		result = read_filtered_indexes(file, indexes);
+		result = read_uuids(file, key, uuids, devices);
+	return !result && indexes ? read_indexes(file, key, indexes, devices) : result;
+}
+
+static int read_device_modes(struct file *file, const json_t *entry)
+{
+	const json_t *modes = value_of(entry, "devicemodes");
+	int result = 0;
+
+	if (modes && !json_is_object(modes))
+		return refuse(file, "devicemodes", "an object with hami-core, mig, mps");
+	for (unsigned i = 0; modes && i < CONFIG_MODES && !result; i++)
+		result = read_devices(file, "devicemodes", value_of(modes, config_mode_names[i]),
+			&file->config->of_mode[i]);
 	return result;
 }
 
@@ -179,7 +201,11 @@ static int read_entry(struct file *file, const json_t *entry)
 		result = read_mode(file, entry);
 	if (!result)
 		result = read_preferred(file, entry);
-	return result ? result : read_filters(file, entry);
+	if (!result)
+		result = read_device_modes(file, entry);
+	return result ? result
+		      : read_devices(file, "filterdevices", value_of(entry, "filterdevices"),
+				&file->config->filtered);
 }
 
 static int read_entries(struct file *file, const json_t *root)
@@ -215,4 +241,28 @@ int config_read_node_file(struct config *config, const char *text, size_t bytes,
 	result = read_entries(&file, root);
 	json_decref(root);
 	return result;
+}
+
+static bool is_in(const struct config_devices *list, const struct inventory_device *device)
+{
+	for (size_t i = 0; i < list->uuid_count; i++)
+		if (!strcmp(list->uuids[i], device->uuid))
+			return true;
+	for (size_t i = 0; i < list->index_count; i++)
+		if (list->indexes[i] == device->index)
+			return true;
+	return false;
+}
+
+bool config_is_filtered(const struct config *config, const struct inventory_device *device)
+{
+	return is_in(&config->filtered, device);
+}
+
+enum config_mode config_mode_of(const struct config *config, const struct inventory_device *device)
+{
+	for (unsigned i = 0; i < CONFIG_MODES; i++)
+		if (is_in(&config->of_mode[i], device))
+			return (enum config_mode)i;
+	return (enum config_mode)config->mode;
 }

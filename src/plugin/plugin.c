@@ -45,13 +45,6 @@ struct plugin {
 	char hook[SHARE_PATH_BYTES], shares[SHARE_PATH_BYTES];
 };
 
-static const char *mode_of(const struct config *config)
-{
-	static const char *const names[] = {"hami-core", "mig", "mps"};
-
-	return names[config->mode];
-}
-
 static uint64_t memory_mib_of(const struct config *config, const struct inventory_device *device)
 {
 	uint64_t mib = device->total_bytes ? device->total_bytes >> MIB
@@ -81,7 +74,7 @@ static int describe(const struct plugin *plugin, char **ret_text)
 			.memory_mib = memory_mib,
 			.cores_percent = (unsigned)(100 * config->cores_scaling),
 			.numa = plugin->numa[i],
-			.mode = mode_of(config),
+			.mode = config_mode_names[config_mode_of(config, device)],
 			.is_healthy = !(plugin->slices.unhealthy >> i & 1),
 		};
 	}

@@ -23,10 +23,10 @@ static void check(const struct config *c)
 	FUZZ_CHECK(c->turns_folder[0] == '/');
 	for (size_t i = 0; i < c->profile_count; i++)
 		FUZZ_CHECK(c->profiles[i].models[0] && c->profiles[i].profiles[0]);
-	for (size_t i = 0; i < c->filtered_uuid_count; i++)
-		FUZZ_CHECK(c->filtered_uuids[i]);
-	for (size_t i = 0; i < c->filtered_index_count; i++)
-		FUZZ_CHECK(c->filtered_indexes[i] >= 0);
+	for (size_t i = 0; i < c->filtered.uuid_count; i++)
+		FUZZ_CHECK(c->filtered.uuids[i]);
+	for (size_t i = 0; i < c->filtered.index_count; i++)
+		FUZZ_CHECK(c->filtered.indexes[i] >= 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)

@@ -283,6 +283,22 @@ static void a_nodes_own_entry_goes_before(void **state)
 	config_free(c);
 }
 
+static void a_device_has_a_mode_of_its_own(void **state)
+{
+	struct config *c = MADE(.node = NODE("\"operatingmode\":\"mps\",\"devicemodes\":{"
+					     "\"hami-core\":{\"uuid\":[\"GPU-a\"]},"
+					     "\"MIG\":{\"index\":[2]}}"),
+		.environment = on_node1);
+	struct inventory_device device = {.index = 0, .uuid = "GPU-a"};
+
+	assert_int_equal(config_mode_of(c, &device), CONFIG_HAMI_CORE);
+	strcpy(device.uuid, "GPU-b");
+	assert_int_equal(config_mode_of(c, &device), CONFIG_MPS);
+	device.index = 2;
+	assert_int_equal(config_mode_of(c, &device), CONFIG_MIG);
+	config_free(c);
+}
+
 static void only_entries_of_this_node_count_and_in_order(void **state)
 {
 	struct config *c =
@@ -330,6 +346,9 @@ static void a_bad_entry_is_refused_with_its_key(void **state)
 		{NODE("\"filterdevices\":{\"uuid\":[1]}"), "filterdevices.uuid"},
 		{NODE("\"filterdevices\":{\"index\":[\"1\"]}"), "filterdevices.index"},
 		{NODE("\"filterdevices\":{\"index\":[-1]}"), "filterdevices.index"},
+		{NODE("\"devicemodes\":[]"), "devicemodes"},
+		{NODE("\"devicemodes\":{\"mps\":[0]}"), "devicemodes"},
+		{NODE("\"devicemodes\":{\"mig\":{\"index\":[\"1\"]}}"), "devicemodes.index"},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
@@ -431,6 +450,7 @@ int main(void)
 		cmocka_unit_test(a_bad_value_is_refused_with_its_place),
 		cmocka_unit_test(hostile_files_are_answered),
 		cmocka_unit_test(a_nodes_own_entry_goes_before),
+		cmocka_unit_test(a_device_has_a_mode_of_its_own),
 		cmocka_unit_test(only_entries_of_this_node_count_and_in_order),
 		cmocka_unit_test(a_bad_entry_is_refused_with_its_key),
 		cmocka_unit_test(

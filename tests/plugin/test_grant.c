@@ -277,9 +277,9 @@ static void the_filtered_are_refused(void **state)
 	int64_t index = 1;
 
 	assert_int_equal(plan(SCENE(.assigned = ONE), &m, &err), 0);
-	m.config->filtered_indexes = malloc(sizeof(index));
-	*m.config->filtered_indexes = 0;
-	m.config->filtered_index_count = 1;
+	m.config->filtered.indexes = malloc(sizeof(index));
+	*m.config->filtered.indexes = 0;
+	m.config->filtered.index_count = 1;
 	{
 		const struct grant_container container = {
 			.pod_uid = UID, .name = "a", .priority = GRANT_NOT_GIVEN};

@@ -21,7 +21,9 @@ static CUgraphExec make_loop(CUfunction kernel)
 
 	body.kernelParams = parameters;
 	MUST(cuGraphCreate(&graph, 0));
-	MUST(cuGraphConditionalHandleCreate(&loop.conditional.handle, graph, NULL, ROUNDS, 1));
+	MUST(cuCtxGetCurrent(&loop.conditional.ctx));
+	MUST(cuGraphConditionalHandleCreate(
+		&loop.conditional.handle, graph, loop.conditional.ctx, ROUNDS, 1));
 	MUST(cuGraphAddNode(&node, graph, NULL, 0, &loop));
 	MUST(cuGraphAddKernelNode_v2(&node, loop.conditional.phGraph_out[0], NULL, 0, &body));
 	MUST(cuGraphInstantiateWithFlags(&exec, graph, 0));

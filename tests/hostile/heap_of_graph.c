@@ -67,8 +67,10 @@ static CUgraph conditional_of(CUfunction function, unsigned int value)
 	CUgraphNode node;
 	CUgraph graph;
 
+	MUST(cuCtxGetCurrent(&any.conditional.ctx));
 	MUST(cuGraphCreate(&graph, 0));
-	MUST(cuGraphConditionalHandleCreate(&any.conditional.handle, graph, NULL, value, 1));
+	MUST(cuGraphConditionalHandleCreate(
+		&any.conditional.handle, graph, any.conditional.ctx, value, 1));
 	MUST(cuGraphAddNode(&node, graph, NULL, 0, &any));
 	MUST(cuGraphAddKernelNode_v2(&node, any.conditional.phGraph_out[0], NULL, 0, &params));
 	return graph;

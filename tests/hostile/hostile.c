@@ -426,6 +426,10 @@ static int judge(struct judge *j, char **argv)
 		printf("%s: skipped, it needs a card of its own kind\n", j->name);
 		return SKIPPED;
 	}
+	if (j->program->is_slow_only && !getenv("TENANT_DRIVER")) {
+		printf("%s: skipped, it needs a driver that takes its time\n", j->name);
+		return SKIPPED;
+	}
 	if ((getenv("TENANT_DRIVER") ? open_machine(j) : open_card(j)) < wanted) {
 		printf("%s: skipped, it needs %d devices\n", j->name, wanted);
 		return SKIPPED;

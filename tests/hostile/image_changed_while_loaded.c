@@ -67,5 +67,6 @@ int main(int argc, char **argv)
 {
 	return hostile_main(argv, &(struct hostile){.quota_bytes = 2 * GIB,
 					  .slow_calls = {"cuModuleLoadData", "cuModuleLoad"},
+					  .is_slow_only = true,
 					  .attack = attack});
 }

@@ -171,14 +171,16 @@ static void libraries(struct tour *t)
 	const char *text = HEADER ".visible .global .align 4 .b8 data[3000000];\n"
 				  ".visible .global .attribute(.managed) .align 4 .b8 m[5000];\n"
 				  ".visible .entry k()\n{ ret; }\n";
+	/* Without a value, as cuDNN gives it. */
+	CUlibraryOption preserved = CU_LIBRARY_BINARY_IS_PRESERVED;
 	CUfunction function;
 	CUlibrary library;
 	CUdeviceptr data;
 	CUkernel kernel;
 	size_t bytes;
 
-	if (!tour_went_well(
-		    t, t->cu->cuLibraryLoadData(&library, text, NULL, NULL, 0, NULL, NULL, 0)))
+	if (!tour_went_well(t,
+		    t->cu->cuLibraryLoadData(&library, text, NULL, NULL, 0, &preserved, NULL, 1)))
 		return;
 	tour_went_well(t, t->cu->cuLibraryGetGlobal(&data, &bytes, library, "data"));
 	if (tour_went_well(t, t->cu->cuLibraryGetKernel(&kernel, library, "k")))

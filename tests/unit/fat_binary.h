@@ -19,10 +19,12 @@ struct fat_binary {
 	uint16_t minor, major;
 	uint32_t architecture, name_at, name_bytes;
 	uint64_t flags, unused, plain_bytes;
+	uint32_t options_of_ptxas,
+		no_options[3]; /* where the text of these begins in the head: an empty one */
 	char text[FAT_TEXT_BYTES];
 };
 #define FAT_HEAD_BYTES	16
-#define FAT_ENTRY_BYTES 64
+#define FAT_ENTRY_BYTES 80
 #define FAT_PTX		1
 #define FAT_FLAGS	0x11 /* of 64 bits, for Linux */
 
@@ -37,6 +39,8 @@ static inline void fat_binary_make(struct fat_binary *fat, const char *text)
 		.entry_version = 0x101,
 		.entry_head_bytes = FAT_ENTRY_BYTES,
 		.text_bytes = strlen(text) / 8 * 8 + 8,
+		.options = offsetof(struct fat_binary, options_of_ptxas) - FAT_HEAD_BYTES,
+		.options_of_ptxas = offsetof(struct fat_binary, no_options[1]) - FAT_HEAD_BYTES,
 		.major = 7,
 		.architecture = 70,
 		.flags = FAT_FLAGS};

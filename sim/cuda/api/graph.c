@@ -32,7 +32,8 @@ ENTRY_BODY(cuGraphConditionalHandleCreate,
 
 	if (!handle)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (context && context_check(context, &checked) != CUDA_SUCCESS)
+	/* NULL is none, also where one is current. */
+	if (!context || context_check(context, &checked) != CUDA_SUCCESS)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	LOCK_SCOPE(&driver.memory_lock);
 	return conditional_new_handle(graph_check(graph), default_value, flags, handle);

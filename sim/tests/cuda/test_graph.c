@@ -512,7 +512,9 @@ static CUgraph *add_conditional(
 		.conditional = {.type = type, .size = size}};
 	CUgraphNode node;
 
-	OK(cuGraphConditionalHandleCreate(&params.conditional.handle, graph, NULL, value, 1));
+	OK(cuCtxGetCurrent(&params.conditional.ctx));
+	OK(cuGraphConditionalHandleCreate(
+		&params.conditional.handle, graph, params.conditional.ctx, value, 1));
 	OK(cuGraphAddNode(&node, graph, NULL, 0, &params));
 	return params.conditional.phGraph_out;
 }

@@ -120,12 +120,13 @@ static CUresult library_loaded(
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* The program's options, as the driver gets them. */
+/* The program's options, as the driver gets them. Without values, which some need not have, they stay so. */
 #define OPTIONS_MOST 8 /* the driver knows two */
 struct options {
 	CUlibraryOption names[OPTIONS_MOST];
 	void *values[OPTIONS_MOST];
 	unsigned count;
+	bool has_values;
 	bool is_preserved;
 	void *preserved; /* its value */
 };
@@ -136,13 +137,13 @@ static bool copy_options(const CUlibraryOption *names, void *const *values, unsi
 {
 	struct options *o = ret_options;
 
-	o->count = 0;
-	o->is_preserved = false;
-	if (count > OPTIONS_MOST || (count && (!names || !values)))
+	*o = (struct options){.count = 0};
+	o->has_values = count && values;
+	if (count > OPTIONS_MOST || (count && !names))
 		return false;
 	if (count)
 		memcpy(o->names, names, count * sizeof(o->names[0]));
-	if (count)
+	if (o->has_values)
 		memcpy(o->values, values, count * sizeof(o->values[0]));
 	for (unsigned i = 0; i < count; i++) {
 		if (o->names[i] == CU_LIBRARY_BINARY_IS_PRESERVED) {
@@ -171,7 +172,9 @@ static CUresult load_library(CUlibrary *library, const struct image_source *sour
 	if (!source->copy)
 		preserve(library_options);
 	return cuda.cuLibraryLoadData(library, source->data, options, values, count,
-		library_options->names, library_options->values, library_options->count);
+		library_options->names,
+		library_options->has_values ? library_options->values : NULL,
+		library_options->count);
 }
 
 HOOK_BODY(cuLibraryLoadData, CUlibrary *, library, const void *, data, CUjit_option *, options,
@@ -196,9 +199,10 @@ HOOK_BODY(cuLibraryLoadFromFile, CUlibrary *, library, const char *, path, CUjit
 		copied.is_preserved)
 		return CUDA_ERROR_INVALID_VALUE;
 	LOAD_LIBRARY(NULL, path,
-		source.data ? load_library(to, &source, options, values, count, &copied)
-			    : cuda.cuLibraryLoadFromFile(to, path, options, values, count,
-				      copied.names, copied.values, copied.count))
+		source.data
+			? load_library(to, &source, options, values, count, &copied)
+			: cuda.cuLibraryLoadFromFile(to, path, options, values, count, copied.names,
+				  copied.has_values ? copied.values : NULL, copied.count))
 }
 
 static CUresult unload_library(CUlibrary library)

@@ -6,6 +6,16 @@
 
 #include "sim/machine/state_file.h"
 
+/* The driver reports an error of memory that could not be corrected by both ways [d]. */
+static const struct event_report double_bit_error = {EVENT_XID, EVENT_XID_DOUBLE_BIT};
+
+static void append(struct layout_event_log *log, const struct event_report *report)
+{
+	log->report[log->count % EVENT_KEPT_MAX] = *report;
+	layout_fence();
+	log->count++;
+}
+
 int event_raise(struct machine *machine, int device, const struct event_report *report)
 {
 	struct layout_event_log *log;
@@ -16,9 +26,9 @@ int event_raise(struct machine *machine, int device, const struct event_report *
 	MACHINE_SCOPE(machine);
 	if (report->type & (EVENT_ECC_CORRECTED | EVENT_ECC_UNCORRECTED))
 		log->ecc_errors[report->type == EVENT_ECC_CORRECTED]++;
-	log->report[log->count % EVENT_KEPT_MAX] = *report;
-	layout_fence();
-	log->count++;
+	append(log, report);
+	if (report->type & EVENT_ECC_UNCORRECTED)
+		append(log, &double_bit_error);
 	return 0;
 }
 

@@ -12,6 +12,8 @@
 #define EVENT_ECC_UNCORRECTED UINT64_C(2)
 #define EVENT_XID	      UINT64_C(8)
 
+#define EVENT_XID_DOUBLE_BIT  48 /* comes with each EVENT_ECC_UNCORRECTED */
+
 struct event_report {
 	uint64_t type;
 	uint64_t data; /* the number of an XID */
@@ -20,7 +22,7 @@ struct event_report {
 /* The last so many of a card can be read; earlier ones are lost to who did not. */
 #define EVENT_KEPT_MAX 32
 
-/* A card reports that; an error of memory is counted, too. -EINVAL: there is no such card. */
+/* A card reports that; an error of memory is counted, too, and one that was not corrected brings its XID. -EINVAL: there is no such card. */
 int event_raise(struct machine *machine, int device, const struct event_report *report);
 
 /* How many there were of a card: where a reader begins. */

@@ -180,6 +180,8 @@ static void an_event_is_seen_by_those_who_asked_for_it(void **state)
 	OK(nvmlEventSetWait_v2(set, &data, 1000));
 	assert_ptr_equal(data.device, device_at(1));
 	assert_int_equal(data.eventType, nvmlEventTypeXidCriticalError);
+	assert_int_equal(data.eventData, 48); /* of the memory's error */
+	OK(nvmlEventSetWait_v2(set, &data, 1000));
 	assert_int_equal(data.eventData, 79);
 	assert_int_equal(nvmlEventSetWait_v2(set, &data, 0), NVML_ERROR_TIMEOUT);
 	OK(nvmlDeviceGetTotalEccErrors(

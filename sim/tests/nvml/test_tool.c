@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "sim/machine/machine.h"
+#include "sim/machine/mig.h"
 #include "sim/tests/nvml/scratch.h"
 
 #define MiB 1048576ull
@@ -166,6 +166,42 @@ static void an_event_names_its_card(void **state)
 	assert_says("\"numa_node\":0");
 }
 
+static void a_card_is_cut_and_whole_again(void **state)
+{
+	struct machine *machine;
+	unsigned int id, compute;
+
+	run("mig");
+	assert_string_equal(
+		output, "device 0 whole, pending whole\ndevice 1 whole, pending whole\n");
+	run("mig on --device 1");
+	assert_int_equal(status, 0);
+	assert_int_equal(machine_open(NULL, NULL, &machine, NULL, 0), 0);
+	assert_int_equal(
+		mig_create(machine, 1, mig_profile_of_kind(machine_board(machine), 2), 4, &id), 0);
+	run("mig --json");
+	assert_says("{\"index\":1,\"mode\":\"mig\",\"pending\":\"mig\",\"instances\":[{\"id\":");
+	assert_says("\"profile\":\"3g.71gb\",\"start\":4,\"size\":4,\"uuid\":\"\"}");
+	assert_int_equal(mig_create_compute(machine, 1, id, 3, -1, &compute), 0);
+	machine_close(machine);
+	run("mig");
+	assert_says("device 1 mig, pending mig\n  instance ");
+	assert_says(" 3g.71gb at 4:4 MIG-");
+	run("mig off");
+	assert_int_equal(status, 1);
+	assert_says("device 1 has instances or is in use: its mode is pending");
+	run("mig on --device 2");
+	assert_int_equal(status, 1);
+	assert_says("there is no such device");
+	run("mig half");
+	assert_int_equal(status, 2);
+	run("reset");
+	run("start --board t4");
+	run("mig on");
+	assert_int_equal(status, 1);
+	assert_says("have no MIG");
+}
+
 static void a_card_and_the_driver_go_and_come(void **state)
 {
 	run("card lose --device 1");
@@ -300,6 +336,7 @@ int main(void)
 		TEST(reset_refuses_while_memory_is_held),
 		TEST(inject_lists_and_clears_rules),
 		TEST(an_event_names_its_card),
+		TEST(a_card_is_cut_and_whole_again),
 		TEST(a_card_and_the_driver_go_and_come),
 		TEST(kernel_sets_a_duration),
 		TEST(smi_shows_devices_and_processes),

@@ -91,6 +91,11 @@ uint64_t board_serial(const struct board *board, int device)
 	return 1650000000000ull + device_number(board, device, 3) % 100000000000ull;
 }
 
+int board_minor(const struct board *board, int device)
+{
+	return (board->minor_first + device) % board->device_count;
+}
+
 int board_numa_node(const struct board *board, int device)
 {
 	return device * board->numa_nodes / board->device_count;

@@ -71,7 +71,8 @@ struct board {
 	int nvlink_count;     /* links of a card; 0: PCIe only */
 	int nvlink_mesh; /* so many cards are joined to each other by their links; 0: all to switches */
 	int nvlink_version;
-	int numa_nodes;	     /* cards are spread evenly over so many */
+	int numa_nodes;	 /* cards are spread evenly over so many */
+	int minor_first; /* card i is /dev/nvidia<minor_first + i>, and behind the last comes 0 */
 	char mig_family[16]; /* of sim/machine/mig_profile.def; "none" */
 	int has_ecc;
 	int power_idle_mw;
@@ -115,6 +116,9 @@ void board_uuid(const struct board *board, int device, uint8_t ret_uuid[16]);
 /* Where card `device` sits on the PCI bus; domain and function are 0. NVML counts in this order. */
 void board_pci(
 	const struct board *board, int device, unsigned int *ret_bus, unsigned int *ret_slot);
+
+/* The number of card `device` in /dev, which is another than NVML's where the kernel has found it at another time. */
+int board_minor(const struct board *board, int device);
 
 /* The host's NUMA node that card `device` is on: cards are spread evenly. */
 int board_numa_node(const struct board *board, int device);

@@ -187,7 +187,7 @@ ENTRY_PART(nvmlDeviceGetIndex, (unsigned int *ret_index), (ret_index))
 	return NVML_SUCCESS;
 }
 
-ENTRY_ANSWER(nvmlDeviceGetMinorNumber, unsigned int, index)
+ENTRY_ANSWER(nvmlDeviceGetMinorNumber, unsigned int, (unsigned int)board_minor(node_board(), index))
 ENTRY_ANSWER(nvmlDeviceGetModuleId, unsigned int, index + 1)
 ENTRY_ANSWER(nvmlDeviceGetBoardId, unsigned int, pci_slot(index))
 ENTRY_ANSWER(nvmlDeviceGetBrand, nvmlBrandType_t, node_board()->brand)

@@ -12,9 +12,9 @@
 static nvmlReturn_t read_one(
 	const struct nvml_driver *nvml, unsigned index, struct inventory_device *ret_device)
 {
-	struct inventory_device d = {.index = index};
+	struct inventory_device d = {.index = index, .minor = index};
 	nvmlMemory_t memory = {0};
-	unsigned mig, pending;
+	unsigned mig, pending, minor;
 	nvmlDevice_t handle;
 	nvmlReturn_t r = nvml->nvmlDeviceGetHandleByIndex_v2(index, &handle);
 
@@ -22,6 +22,9 @@ static nvmlReturn_t read_one(
 		r = nvml->nvmlDeviceGetUUID(handle, d.uuid, sizeof(d.uuid));
 	if (r == NVML_SUCCESS)
 		r = nvml->nvmlDeviceGetName(handle, d.name, sizeof(d.name));
+	if (r == NVML_SUCCESS && nvml->nvmlDeviceGetMinorNumber &&
+		nvml->nvmlDeviceGetMinorNumber(handle, &minor) == NVML_SUCCESS)
+		d.minor = minor;
 	/* A card in MIG mode may not tell its memory; it is only shown. */
 	if (r == NVML_SUCCESS && nvml->nvmlDeviceGetMemoryInfo(handle, &memory) == NVML_SUCCESS)
 		d.total_bytes = memory.total;

@@ -14,6 +14,7 @@
 
 struct inventory_device {
 	unsigned index; /* NVML's: by PCI address */
+	unsigned minor; /* the kernel's: /dev/nvidia<minor> */
 	char uuid[UUID_TEXT_BYTES];
 	char name[UUID_TEXT_BYTES];
 	uint64_t total_bytes; /* 0: NVML does not tell */

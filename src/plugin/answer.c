@@ -222,7 +222,7 @@ static void put_device_files(struct draft *draft, const struct config *config,
 	for (size_t i = 0; i < paths->control_file_count; i++)
 		put_file(draft, root, paths->control_files[i]);
 	for (unsigned i = 0; i < grant->device_count; i++) {
-		snprintf(path, sizeof(path), "/dev/nvidia%u", grant->devices[i].device->index);
+		snprintf(path, sizeof(path), "/dev/nvidia%u", grant->devices[i].device->minor);
 		put_file(draft, root, path);
 	}
 	for (size_t i = 0; i < paths->imex_channel_count; i++) {

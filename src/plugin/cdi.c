@@ -107,7 +107,7 @@ static json_t *list_devices(const struct cdi_request *request)
 		char path[32], index[16];
 		json_t *node;
 
-		snprintf(path, sizeof(path), "/dev/nvidia%u", device->index);
+		snprintf(path, sizeof(path), "/dev/nvidia%u", device->minor);
 		snprintf(index, sizeof(index), "%u", device->index);
 		node = device_node(request, path);
 		json_array_append_new(list, json_pack("{s:s, s:{s:[o]}}", "name",

@@ -14,8 +14,9 @@
 #define FOLDER "/usr/lib/x86_64-linux-gnu"
 
 static char root[64], cdi[128], own[128];
-static struct inventory devices = {
-	.count = 2, .device = {{.index = 0, .uuid = "GPU-a"}, {.index = 1, .uuid = "GPU-b"}}};
+static struct inventory devices = {.count = 2,
+	.device = {{.index = 0, .minor = 1, .uuid = "GPU-a"},
+		{.index = 1, .minor = 0, .uuid = "GPU-b"}}};
 static struct cdi_request request;
 
 static void put_file(const char *path)
@@ -98,8 +99,8 @@ static void each_device_is_known_by_its_name(void **state)
 	assert_string_equal(text_of(list, 0, "name"), "GPU-a");
 	assert_string_equal(text_of(list, 1, "name"), "GPU-b");
 	second = edits_of(json_array_get(list, 1), "deviceNodes");
-	assert_string_equal(text_of(second, 0, "path"), "/dev/nvidia1");
-	assert_string_equal(text_of(second, 0, "hostPath"), "/drv/dev/nvidia1");
+	assert_string_equal(text_of(second, 0, "path"), "/dev/nvidia0");
+	assert_string_equal(text_of(second, 0, "hostPath"), "/drv/dev/nvidia0");
 	json_decref(spec);
 	request.has_indexes = true;
 	spec = read_spec();

@@ -14,7 +14,11 @@
 
 static struct inventory inventory = {.count = 2,
 	.device = {{.index = 0, .uuid = UUID0, .name = "NVIDIA H200", .total_bytes = 150754820096},
-		{.index = 1, .uuid = UUID1, .name = "NVIDIA H200", .total_bytes = 150754820096}}};
+		{.index = 1,
+			.minor = 5,
+			.uuid = UUID1,
+			.name = "NVIDIA H200",
+			.total_bytes = 150754820096}}};
 
 static const struct grant_paths paths = {.library = "/usr/local/vgpu/libvgpu.so.1",
 	.preload = "/usr/local/vgpu/ld.so.preload",
@@ -459,7 +463,7 @@ static void device_files_are_named_as_the_host_has_them(void **state)
 	assert_int_equal(answer->n_devices, 3);
 	assert_string_equal(answer->devices[0]->container_path, "/dev/nvidiactl");
 	assert_string_equal(answer->devices[0]->host_path, "/run/driver/dev/nvidiactl");
-	assert_string_equal(answer->devices[2]->container_path, "/dev/nvidia1");
+	assert_string_equal(answer->devices[2]->container_path, "/dev/nvidia5");
 	assert_string_equal(answer->devices[2]->permissions, "rw");
 	free_all(answer, &m);
 }

@@ -95,7 +95,7 @@ void vector_read_inventory(const json_t *vector, struct inventory *ret_inventory
 	for (unsigned i = 0; i < boards[at].count; i++) {
 		struct inventory_device *d = &ret_inventory->device[i];
 
-		d->index = i;
+		d->index = d->minor = i;
 		d->total_bytes = (uint64_t)boards[at].mib << 20;
 		strcpy(d->uuid, placeholders[i].by);
 		strcpy(d->name, boards[at].name);

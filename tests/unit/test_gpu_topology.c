@@ -3,6 +3,8 @@
 #include "gpu/topology.h"
 
 #include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #include "sim/tests/nvml/scratch.h"
 #include "tests/unit/cmocka_ready.h"
@@ -12,18 +14,23 @@ static struct nvml_node node;
 static struct inventory devices;
 static struct topology joined;
 
-static void read_board(const char *board)
+static void read_machine(void)
 {
 	void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW);
 	struct err err = ERR_NULL;
 
-	scratch_begin(board);
 	assert_non_null(library);
 	driver_load_nvml(library, dlsym, &nvml);
 	driver_load_nvml_node(library, dlsym, &node);
 	assert_int_equal(nvml.nvmlInit_v2(), NVML_SUCCESS);
 	assert_int_equal(inventory_read(&nvml, &devices, &err), 0);
 	topology_read(&nvml, &node, &devices, &joined);
+}
+
+static void read_board(const char *board)
+{
+	scratch_begin(board);
+	read_machine();
 }
 
 static void end(void)
@@ -55,6 +62,26 @@ static void boards_have_the_scores_of_their_data_sheets(void **state)
 		assert_int_equal(topology_score(&joined, 0, rows[i].far), rows[i].far_score);
 		end();
 	}
+}
+
+/* The kernel counts devices as it finds them, NVML by their place on the bus. */
+static void a_devices_file_has_the_kernels_number(void **state)
+{
+	FILE *file;
+
+	scratch_begin("h200x2");
+	file = fopen(scratch_path("late.board"), "we");
+	assert_non_null(file);
+	fputs("base = h200x2\ndevice_count = 3\nminor_first = 1\n", file);
+	fclose(file);
+	setenv("VGPU_SIM_BOARD", scratch_path("late.board"), 1);
+	read_machine();
+	assert_int_equal(devices.count, 3);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(devices.device[i].index, i);
+		assert_int_equal(devices.device[i].minor, (i + 1) % 3);
+	}
+	end();
 }
 
 static void one_card_is_joined_to_none(void **state)
@@ -99,6 +126,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(boards_have_the_scores_of_their_data_sheets),
+		cmocka_unit_test(a_devices_file_has_the_kernels_number),
 		cmocka_unit_test(one_card_is_joined_to_none),
 		cmocka_unit_test(devices_are_where_the_board_says),
 		cmocka_unit_test(without_the_functions_nothing_is_known),

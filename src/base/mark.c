@@ -2,8 +2,8 @@
 /*
  * A mark on an open file.
  *
- * An id is an offset of 63 bits: eight that say that the lock is a mark, 34 random ones, and 21 zeroes,
- * the room for the length of the lock, so that two marks of different ids never overlap.
+ * An id is an offset of 63 bits: eight that say that the lock is a mark, 33 random ones, one for what it is of, and 21
+ * zeroes, the room for the length of the lock, so that two marks of different ids never overlap.
  */
 #include "base/mark.h"
 
@@ -20,7 +20,8 @@
 #define MARK_SIGN   (UINT64_C(0x56) << 55)
 #define SIGN_BITS   (UINT64_C(0xff) << 55)
 #define LENGTH_BITS ((UINT64_C(1) << 21) - 1)
-#define RANDOM_BITS (~(SIGN_BITS | LENGTH_BITS) & INT64_MAX)
+#define POOL_BIT    (UINT64_C(1) << 21)
+#define RANDOM_BITS (~(SIGN_BITS | POOL_BIT | LENGTH_BITS) & INT64_MAX)
 
 uint64_t mark_random(void)
 {
@@ -35,9 +36,14 @@ uint64_t mark_random(void)
 	return hash_u64(clock_now_ns() ^ (uint64_t)getpid() << 40);
 }
 
-uint64_t mark_new_id(void)
+uint64_t mark_new_id(enum mark_of of)
 {
-	return MARK_SIGN | (mark_random() & RANDOM_BITS);
+	return MARK_SIGN | (of == MARK_OF_POOL ? POOL_BIT : 0) | (mark_random() & RANDOM_BITS);
+}
+
+enum mark_of mark_of(uint64_t id)
+{
+	return id & POOL_BIT ? MARK_OF_POOL : MARK_OF_MEMORY;
 }
 
 int mark_set(int fd, struct mark mark)

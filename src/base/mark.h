@@ -28,8 +28,13 @@ struct mark {
 /* Random bits; where the kernel has none to give, such as nobody else has. */
 uint64_t mark_random(void);
 
-/* An id that nobody else has: 34 random bits. 0 where the kernel has none to give. */
-uint64_t mark_new_id(void);
+/* An id that nobody else has: 33 random bits, and one that says what the file stands for. */
+enum mark_of {
+	MARK_OF_MEMORY,
+	MARK_OF_POOL, /* whose amount is not said */
+};
+uint64_t mark_new_id(enum mark_of of);
+enum mark_of mark_of(uint64_t id);
 
 /* Marks the open file behind fd for all its descriptors, those to come included. */
 int mark_set(int fd, struct mark mark) MUST_CHECK;

@@ -30,7 +30,7 @@ static bool is_alive(const struct scratch *s, uint64_t id)
 static void a_mark_is_read_from_any_copy_and_ends_with_the_last(void **state)
 {
 	struct scratch *s = *state;
-	struct mark mark = {.id = mark_new_id(), .steps = 77}, seen;
+	struct mark mark = {.id = mark_new_id(MARK_OF_MEMORY), .steps = 77}, seen;
 	int fd = open_file(s), copy;
 
 	assert_int_not_equal(mark.id, 0);
@@ -49,7 +49,8 @@ static void a_mark_is_read_from_any_copy_and_ends_with_the_last(void **state)
 static void one_file_may_be_opened_with_many_marks_and_one_mark_be_on_many(void **state)
 {
 	struct scratch *s = *state;
-	struct mark a = {.id = mark_new_id(), .steps = MARK_STEPS_MAX}, b = {.id = mark_new_id()};
+	struct mark a = {.id = mark_new_id(MARK_OF_MEMORY), .steps = MARK_STEPS_MAX},
+		    b = {.id = mark_new_id(MARK_OF_MEMORY)};
 	int first = open_file(s), second = open_file(s), third = open_file(s);
 	struct mark seen;
 

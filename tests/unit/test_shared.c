@@ -122,7 +122,7 @@ static void a_dead_holder_holds_nothing(void **state)
 static void a_descriptor_holds_it_wherever_it_is(void **state)
 {
 	struct scratch *s = *state;
-	struct mark mark = {.id = mark_new_id(), .steps = 1};
+	struct mark mark = {.id = mark_new_id(MARK_OF_MEMORY), .steps = 1};
 	struct pair p;
 	char path[400];
 	unsigned shared;
@@ -150,7 +150,7 @@ static void a_descriptor_holds_it_wherever_it_is(void **state)
 static void where_files_cannot_be_asked_the_charge_stays_until_the_next_boot(void **state)
 {
 	struct scratch *s = *state;
-	struct mark mark = {.id = mark_new_id()};
+	struct mark mark = {.id = mark_new_id(MARK_OF_MEMORY)};
 	struct pair p;
 	char path[400];
 	unsigned shared;

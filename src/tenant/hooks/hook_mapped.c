@@ -147,10 +147,7 @@ HOOK_BODY(cuMemMap, CUdeviceptr, at, size_t, bytes, size_t, offset, CUmemGeneric
 	r = mapped_refer_begin(handle, &reference);
 	if (r != CUDA_SUCCESS)
 		return r;
-	if (UNLIKELY(reference.is_told))
-		r = mapped_check_size(handle, bytes);
-	if (r == CUDA_SUCCESS)
-		r = cuda.cuMemMap(at, bytes, offset, handle, flags);
+	r = cuda.cuMemMap(at, bytes, offset, handle, flags);
 	if (r != CUDA_SUCCESS) {
 		mapped_refer_end(&reference, false);
 	} else if (!keep_mapping(at, bytes, &reference)) {

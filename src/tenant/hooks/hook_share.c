@@ -142,7 +142,8 @@ struct import {
 	void *handle; /* for the driver */
 };
 
-static void import_begin(void *handle, CUmemAllocationHandleType type, struct import *ret_import)
+static void import_begin(
+	void *handle, CUmemAllocationHandleType type, enum mark_of of, struct import *ret_import)
 {
 	struct mark mark = {.id = 0};
 
@@ -156,7 +157,7 @@ static void import_begin(void *handle, CUmemAllocationHandleType type, struct im
 		if (ret_import->fd < 0)
 			return;
 		ret_import->handle = (void *)(intptr_t)ret_import->fd;
-		if (mark_get(ret_import->fd, &mark) < 0)
+		if (mark_get(ret_import->fd, &mark) < 0 || mark_of(mark.id) != of)
 			return;
 	}
 	ret_import->is_shared = mark.id && ipc_hold(mark.id, false, &ret_import->shared);
@@ -171,28 +172,62 @@ static void import_end(const struct import *import)
 		close(import->fd);
 }
 
-static void import_undo(const struct import *import)
+static void import_undo(struct import *import)
 {
 	if (import->is_shared)
 		ipc_let_go(import->shared, false);
+	import->is_shared = false;
 }
 
-/* An import from another slice: charged as soon as its size is known. */
-static CUresult keep_foreign(CUmemGenericAllocationHandle handle, uint64_t bytes)
+/* Where the memory lies; NULL: not on a device, so it is nobody's. */
+static CUresult find_device(CUmemGenericAllocationHandle handle, struct device **ret_device)
 {
 	CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED};
-	struct device *device;
 	CUresult r = CUDA_ERROR_NOT_FOUND;
 
+	*ret_device = NULL;
 	if (cuda.cuMemGetAllocationPropertiesFromHandle)
 		r = cuda.cuMemGetAllocationPropertiesFromHandle(&properties, handle);
 	if (r == CUDA_SUCCESS && properties.location.type != CU_MEM_LOCATION_TYPE_DEVICE)
 		return CUDA_SUCCESS;
-	if (r != CUDA_SUCCESS || state_meet_device(properties.location.id, &device) != 0)
+	if (r != CUDA_SUCCESS || state_meet_device(properties.location.id, ret_device) != 0)
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	return CUDA_SUCCESS;
+}
+
+/*
+ * Memory that names a shared allocation is believed to be of it so often in a process: its maker may import it, others
+ * seldom do so twice. Nothing tells other memory of that size from it.
+ */
+#define HOLDS_BELIEVED 2
+
+static bool is_believed(const struct import *import, uint64_t bytes)
+{
+	return import->is_shared && bytes == import->bytes &&
+	       ipc_holds(import->shared) <= HOLDS_BELIEVED;
+}
+
+/*
+ * Enters what was imported: of the shared allocation that it names, or another slice's, or nobody's who would be charged for
+ * it, and then this process is.
+ */
+static CUresult keep_imported(CUmemGenericAllocationHandle handle, struct import *import)
+{
+	struct device *device;
+	CUresult r = find_device(handle, &device);
+	uint64_t bytes;
+
+	if (r != CUDA_SUCCESS)
+		return r;
+	bytes = device ? mapped_measure(handle, device, import->bytes) : 0;
+	if (is_believed(import, bytes))
+		return mapped_keep_shared(handle, import->shared);
+	import_undo(import);
+	if (!device)
+		return CUDA_SUCCESS;
 	log_info("memory of another slice is imported, and counted for this one as well",
 		STR("device", device->uuid), U64("bytes", bytes));
-	return mapped_keep_foreign(handle, device, bytes);
+	return bytes ? mapped_keep_foreign(handle, device, bytes) : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 HOOK_BODY(cuMemImportFromShareableHandle, CUmemGenericAllocationHandle *, handle, void *, os_handle,
@@ -208,22 +243,16 @@ HOOK_BODY(cuMemImportFromShareableHandle, CUmemGenericAllocationHandle *, handle
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (mode == STATE_ASIDE || !handle)
 		return cuda.cuMemImportFromShareableHandle(handle, os_handle, type);
-	import_begin(os_handle, type, &import);
+	import_begin(os_handle, type, MARK_OF_MEMORY, &import);
 	r = cuda.cuMemImportFromShareableHandle(&made, import.handle, type);
 	import_end(&import);
-	if (r != CUDA_SUCCESS) {
-		import_undo(&import);
-		return r;
+	if (r == CUDA_SUCCESS) {
+		r = keep_imported(made, &import);
+		if (r != CUDA_SUCCESS)
+			cuda.cuMemRelease(made);
 	}
-	if (!mapped_is_so_large(made, import.bytes))
-		r = CUDA_ERROR_OUT_OF_MEMORY;
-	else
-		r = import.is_shared ? mapped_keep_shared(made, import.shared)
-				     : keep_foreign(made, import.bytes);
-	if (r != CUDA_SUCCESS) {
-		cuda.cuMemRelease(made);
+	if (r != CUDA_SUCCESS)
 		import_undo(&import);
-	}
 	return HOOK_GIVE(r, handle, made);
 }
 
@@ -258,7 +287,7 @@ HOOK_BODY(cuMemPoolImportFromShareableHandle, CUmemoryPool *, pool, void *, hand
 
 	if (state_enter() != STATE_OPEN || !pool)
 		return cuda.cuMemPoolImportFromShareableHandle(pool, handle, type, flags);
-	import_begin(handle, type, &import);
+	import_begin(handle, type, MARK_OF_POOL, &import);
 	if (!import.is_shared && is_shareable(type)) {
 		log_info("a pool is of no process of this slice, so it is not imported");
 		import_end(&import);

@@ -59,7 +59,7 @@ static bool mark_descriptor(const struct mapped_reference *reference, int fd, ui
 bool exports_keep(const struct mapped_reference *reference, int fd)
 {
 	struct table_entry entry = {
-		.key = mark_new_id(), .a = reference->handle, .c = reference->serial};
+		.key = mark_new_id(MARK_OF_MEMORY), .a = reference->handle, .c = reference->serial};
 	int saved_errno = errno;
 	bool is_marked = mark_descriptor(reference, fd, entry.key);
 

@@ -368,18 +368,6 @@ void holding_end_all(enum holding_table in,
 	}
 }
 
-bool holding_set_units(
-	enum holding_table in, uint64_t key, uint32_t serial, uint32_t from, uint32_t to)
-{
-	TABLE_SCOPE place = enter(in, key, false);
-
-	if (!place.entry || place.entry->holding.serial != serial ||
-		place.entry->holding.units != from)
-		return false;
-	place.entry->holding.units = to;
-	return true;
-}
-
 bool holding_change(
 	enum holding_table in, uint64_t key, bool may_add, holding_change_fn *change, void *context)
 {

@@ -42,7 +42,7 @@ enum holding_flags {
 	HOLDING_SHARED = 1 << 3,	/* a shared allocation stands in the units' place */
 	HOLDING_KEY_ENDS = 1 << 4,   /* nobody can open the shared allocation after this holding */
 	HOLDING_MAY_STAY = 1 << 5,   /* something else may keep the memory when the key is gone */
-	HOLDING_FOREIGN = 1 << 6,    /* another slice's: no units until its size is known */
+	HOLDING_FOREIGN = 1 << 6,    /* another slice's, by a handle */
 	HOLDING_SHELVED = 1 << 7,    /* a small array: charged by its shelf */
 	HOLDING_DEFERRED = 1 << 8,   /* an array whose memory is mapped into it later */
 	HOLDING_EVERYWHERE = 1 << 9, /* charged on the other devices as well (everywhere.h) */
@@ -144,10 +144,6 @@ void holding_keep(const struct holding *holding);
 
 /* Puts it back where its end was not to be. */
 void holding_put_back(enum holding_table in, uint64_t key, const struct holding *holding);
-
-/* Changes the units of an imported holding. False where another thread was faster. */
-bool holding_set_units(
-	enum holding_table in, uint64_t key, uint32_t serial, uint32_t from, uint32_t to);
 
 /*
  * Changes the units and references of a holding by what change() says, as one step, adding it where it is

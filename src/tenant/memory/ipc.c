@@ -131,6 +131,13 @@ bool ipc_set_key(unsigned shared, uint64_t key)
 	return r == 0;
 }
 
+unsigned ipc_holds(unsigned shared)
+{
+	LOCK_SCOPE(&parts_lock);
+
+	return parts[shared].holds;
+}
+
 void ipc_hold_again(unsigned shared)
 {
 	LOCK_SCOPE(&parts_lock);

@@ -46,6 +46,9 @@ bool ipc_set_mark(unsigned shared, uint64_t mark, int fd) MUST_CHECK;
  */
 bool ipc_hold(uint64_t key, bool is_opened, unsigned *ret_shared) MUST_CHECK;
 
+/* How often this process holds it. */
+unsigned ipc_holds(unsigned shared);
+
 /* Holds once more what is held. */
 void ipc_hold_again(unsigned shared);
 

@@ -13,6 +13,7 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "base/mark.h"
+#include "region/ledger.h"
 #include "tenant/driver/attach.h"
 #include "tenant/memory/exports.h"
 #include "tenant/memory/ipc.h"
@@ -60,9 +61,7 @@ CUresult mapped_refer_begin(
 
 	if (holding_pin(HOLDING_CREATED, handle, &holding) != 0 && !is_nobodys(handle))
 		return CUDA_ERROR_INVALID_VALUE;
-	*ret_reference = (struct mapped_reference){.handle = handle,
-		.serial = holding.serial,
-		.is_told = holding.serial && holding.flags & (HOLDING_FOREIGN | HOLDING_SHARED)};
+	*ret_reference = (struct mapped_reference){.handle = handle, .serial = holding.serial};
 	FAULT("mapped: pinned");
 	return CUDA_SUCCESS;
 }
@@ -287,14 +286,15 @@ bool mapped_stay_end(struct mapped_range *range, bool is_made)
 static bool mark_descriptor(unsigned shared, int fd)
 {
 	uint64_t known = atomic_load(&state.region.file->own.shared[shared].mark);
-	struct mark mark = {.id = known ? known : mark_new_id(), .steps = ipc_steps(shared)};
+	struct mark mark = {
+		.id = known ? known : mark_new_id(MARK_OF_MEMORY), .steps = ipc_steps(shared)};
 
 	return mark_set(fd, mark) == 0 && (known || ipc_set_mark(shared, mark.id, fd));
 }
 
 CUresult mapped_export_begin(CUmemGenericAllocationHandle handle, struct mapped_export *ret_export)
 {
-	struct ipc_memory memory = {.key = mark_new_id(), .fd = -1};
+	struct ipc_memory memory = {.key = mark_new_id(MARK_OF_MEMORY), .fd = -1};
 	struct mapped_reference *reference = &ret_export->reference;
 	CUresult r = mapped_refer_begin(handle, reference);
 
@@ -366,57 +366,57 @@ CUresult mapped_keep_shared(CUmemGenericAllocationHandle handle, unsigned shared
 CUresult mapped_keep_foreign(
 	CUmemGenericAllocationHandle handle, struct device *device, uint64_t bytes)
 {
-	struct charge none = {.device = device, .kind = CHARGE_SHARED};
-	struct holding_end end;
-	bool is_new;
-	CUresult r = keep_imported(handle, holding_of(&none, 0, HOLDING_FOREIGN), &is_new);
-
-	if (r != CUDA_SUCCESS || !is_new || bytes == 0)
-		return r;
-	r = mapped_check_size(handle, bytes);
-	if (r != CUDA_SUCCESS && holding_end_begin(HOLDING_CREATED, handle, &end) == 0)
-		holding_end_done(&end, true);
-	return r;
-}
-
-CUresult mapped_check_size(CUmemGenericAllocationHandle handle, uint64_t bytes)
-{
 	_cleanup_charge_ struct charge charge = CHARGE_NULL;
-	uint64_t known;
-	struct holding h;
-	CUresult r;
+	bool is_new = false;
+	CUresult r = charge_reserve(device, bytes, CHARGE_SHARED, &charge);
 
-	if (holding_get(HOLDING_CREATED, handle, &h) != 0)
-		return CUDA_SUCCESS;
-	if (h.flags & HOLDING_SHARED)
-		return bytes <= ipc_steps(h.shared) * MARK_STEP_BYTES ? CUDA_SUCCESS
-								      : CUDA_ERROR_OUT_OF_MEMORY;
-	known = (uint64_t)h.units * REGION_UNIT_BYTES;
-	if (!(h.flags & HOLDING_FOREIGN) || bytes <= known)
-		return CUDA_SUCCESS;
-	r = charge_reserve(state_device(h.device), bytes - known, CHARGE_SHARED, &charge);
-	/* Where another thread was faster, its charge is enough. */
-	if (r == CUDA_SUCCESS && holding_set_units(HOLDING_CREATED, handle, h.serial, h.units,
-					 h.units + charge.units))
+	if (r == CUDA_SUCCESS)
+		r = keep_imported(handle, holding_of(&charge, 0, HOLDING_FOREIGN), &is_new);
+	if (is_new)
 		charge_take(&charge);
 	return r;
 }
 
-bool mapped_is_so_large(CUmemGenericAllocationHandle handle, uint64_t bytes)
+/* Whether just so much is mapped, in a range that is larger by a step. */
+static bool can_map(CUmemGenericAllocationHandle handle, CUdeviceptr at, uint64_t bytes)
 {
-	CUdeviceptr at;
-	CUresult r;
-
-	if (!bytes || !cuda.cuMemAddressReserve || !cuda.cuMemAddressFree)
-		return true;
-	if (cuda.cuMemAddressReserve(&at, bytes, 0, 0, 0) != CUDA_SUCCESS)
+	if (cuda.cuMemMap(at, bytes, 0, handle, 0) != CUDA_SUCCESS)
 		return false;
-	r = cuda.cuMemMap(at, bytes, 0, handle, 0);
-	if (r == CUDA_SUCCESS)
-		cuda.cuMemUnmap(at, bytes);
-	cuda.cuMemAddressFree(at, bytes);
-	/* What else may be in the way is found when the program maps it. */
-	return r != CUDA_ERROR_NOT_SUPPORTED;
+	cuda.cuMemUnmap(at, bytes);
+	return true;
+}
+
+/* The first size of those from least_bytes to most_bytes that it is mapped as, and not as a larger one, too; or 0. */
+static uint64_t find_size(
+	CUmemGenericAllocationHandle handle, uint64_t least_bytes, uint64_t most_bytes)
+{
+	uint64_t bytes = least_bytes, range_bytes = most_bytes + MAPPING_STEP_BYTES;
+	CUdeviceptr at;
+
+	if (!least_bytes || !cuda.cuMemAddressReserve || !cuda.cuMemAddressFree ||
+		cuda.cuMemAddressReserve(&at, range_bytes, 0, 0, 0) != CUDA_SUCCESS)
+		return 0;
+	while (bytes <= most_bytes &&
+		(!can_map(handle, at, bytes) || can_map(handle, at, bytes + MAPPING_STEP_BYTES)))
+		bytes += MAPPING_STEP_BYTES;
+	cuda.cuMemAddressFree(at, range_bytes);
+	return bytes <= most_bytes ? bytes : 0;
+}
+
+uint64_t mapped_measure(
+	CUmemGenericAllocationHandle handle, const struct device *device, uint64_t told_bytes)
+{
+	/* relaxed: as in charge.c */
+	uint32_t limit = atomic_load_explicit(&device->limit_units, memory_order_relaxed);
+	uint64_t found = find_size(handle, told_bytes, told_bytes);
+	size_t most = 0;
+
+	if (found || !cuda.cuDeviceTotalMem_v2 ||
+		cuda.cuDeviceTotalMem_v2(&most, device->ordinal) != CUDA_SUCCESS)
+		return found;
+	if (limit != LEDGER_NO_LIMIT && (uint64_t)limit * REGION_UNIT_BYTES < most)
+		most = (size_t)limit * REGION_UNIT_BYTES;
+	return find_size(handle, MAPPING_STEP_BYTES, most & ~(MAPPING_STEP_BYTES - 1));
 }
 
 void mapped_reset_after_fork(void)

@@ -25,7 +25,6 @@ CUresult mapped_keep(CUmemGenericAllocationHandle handle, struct charge *charge)
 struct mapped_reference {
 	CUmemGenericAllocationHandle handle;
 	uint32_t serial;
-	bool is_told; /* imported: what it takes is only told, so mapped_check_size() comes before it is mapped */
 };
 CUresult mapped_refer_begin(
 	CUmemGenericAllocationHandle handle, struct mapped_reference *ret_reference) MUST_CHECK;
@@ -57,21 +56,17 @@ bool mapped_export_end(const struct mapped_export *export, bool is_made, int fd,
 /* An imported handle: of a shared allocation that is held, and from now on by the handle. */
 CUresult mapped_keep_shared(CUmemGenericAllocationHandle handle, unsigned shared);
 
-/*
- * An imported handle of somebody who is not of this slice. What is not known to be so large yet (0) is
- * charged when it is mapped. CUDA_ERROR_OUT_OF_MEMORY: it must not be used.
- */
+/* An imported handle of somebody who is not of this slice. CUDA_ERROR_OUT_OF_MEMORY: it must not be used. */
 CUresult mapped_keep_foreign(
 	CUmemGenericAllocationHandle handle, struct device *device, uint64_t bytes);
 
 /*
- * The driver maps a handle whole or not at all (H200, driver 580), so what is to be mapped is its size, if it is. Charges
- * what is more than its exporter said; CUDA_ERROR_OUT_OF_MEMORY where it said that it was another, smaller memory.
+ * How large the memory of a handle is that was just imported, for nothing that comes with it needs to be true. The driver
+ * maps a handle whole or not at all (H200, driver 580), so it is what it can be mapped as: told_bytes, or what is found up
+ * to the most that the slice may have on the device. 0: it is larger, or cannot be mapped.
  */
-CUresult mapped_check_size(CUmemGenericAllocationHandle handle, uint64_t bytes);
-
-/* The same of a handle that was just imported: false where it is not so large. */
-bool mapped_is_so_large(CUmemGenericAllocationHandle handle, uint64_t bytes);
+uint64_t mapped_measure(
+	CUmemGenericAllocationHandle handle, const struct device *device, uint64_t told_bytes);
 
 /* The mappings that lie wholly in a range. */
 struct mapped_part {

@@ -502,7 +502,7 @@ static bool set_mark(int fd, uint64_t id)
 static bool share_again(unsigned shared, int fd, uint64_t key)
 {
 	uint64_t known = atomic_load(&state.region.file->own.shared[shared].mark);
-	uint64_t id = known ? known : mark_new_id();
+	uint64_t id = known ? known : mark_new_id(MARK_OF_POOL);
 
 	if (fd < 0)
 		return ipc_set_key(shared, key);
@@ -521,7 +521,7 @@ bool pools_share(CUmemoryPool handle, int fd, uint64_t key)
 	if (p->shared)
 		return share_again(p->shared - 1, fd, key);
 	if (fd >= 0) {
-		memory.key = memory.mark = mark_new_id();
+		memory.key = memory.mark = mark_new_id(MARK_OF_POOL);
 		if (!set_mark(fd, memory.mark))
 			return false;
 	}

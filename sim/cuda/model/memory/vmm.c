@@ -307,7 +307,9 @@ CUresult vmm_map(CUdeviceptr base, size_t size, size_t offset, CUmemGenericAlloc
 	if (!reservation || !handle || size == 0 || flags != 0 || !vmm_is_aligned(base) ||
 		!vmm_is_aligned(size) || !vmm_is_aligned(offset))
 		return CUDA_ERROR_INVALID_VALUE;
-	/* Measured: a handle is mapped whole or not at all. */
+	/* As it is documented; and measured: a handle is mapped whole or not at all. */
+	if (offset > handle->size || size > handle->size - offset)
+		return CUDA_ERROR_INVALID_VALUE;
 	if (offset != 0 || size != handle->size)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	for (place = &reservation->mappings; *place && (*place)->base + (*place)->size <= base;

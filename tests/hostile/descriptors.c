@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Processes that make memory and end, and one that keeps what it imports by descriptors whose mark is false. */
+#include "tests/hostile/descriptors.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#define ROUNDS	  5
+#define MARK_SIGN (0x56ll << 55) /* base/mark.c */
+#define MARK_ROOM (1ll << 55)
+
+static int pair[2];
+
+void descriptors_take_off_mark(int fd)
+{
+	struct flock off = {.l_type = F_UNLCK, .l_start = MARK_SIGN, .l_len = MARK_ROOM};
+
+	MUST(fcntl(fd, F_OFD_SETLK, &off));
+}
+
+void descriptors_set_mark(int fd, uint64_t id, unsigned steps)
+{
+	struct flock on = {.l_type = F_RDLCK, .l_start = (off_t)id, .l_len = steps + 1};
+
+	descriptors_take_off_mark(fd);
+	MUST(fcntl(fd, F_OFD_SETLK, &on));
+}
+
+uint64_t descriptors_mark_of(int fd)
+{
+	char path[48], line[256];
+	uint64_t id = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	file = fopen(path, "re");
+	MUST(!file);
+	while (fgets(line, sizeof(line), file)) {
+		char *end = strrchr(line, ' '), *start = end;
+
+		if (strncmp(line, "lock:", 5) != 0)
+			continue;
+		while (start > line && start[-1] != ' ')
+			start--;
+		if (strtoull(start, NULL, 10) >= MARK_SIGN)
+			id = strtoull(start, NULL, 10);
+	}
+	fclose(file);
+	return id;
+}
+
+bool descriptors_create(uint64_t bytes, int *ret_fd)
+{
+	CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+	CUmemGenericAllocationHandle handle;
+
+	if (cuMemCreate(&handle, bytes, &properties, 0) != CUDA_SUCCESS)
+		return false;
+	MUST(cuMemExportToShareableHandle(
+		ret_fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+	return true;
+}
+
+static void send_descriptor(int fd)
+{
+	char control[CMSG_SPACE(sizeof(int))] = {0}, byte = 0;
+	struct iovec data = {&byte, 1};
+	struct msghdr message = {.msg_iov = &data,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control)};
+	struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+
+	head->cmsg_level = SOL_SOCKET;
+	head->cmsg_type = SCM_RIGHTS;
+	head->cmsg_len = CMSG_LEN(sizeof(int));
+	*(int *)CMSG_DATA(head) = fd;
+	MUST(sendmsg(pair[0], &message, 0) < 0);
+}
+
+/* -1: none */
+static int receive_descriptor(void)
+{
+	char control[CMSG_SPACE(sizeof(int))] = {0}, byte;
+	struct iovec data = {&byte, 1};
+	struct msghdr message = {.msg_iov = &data,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control)};
+
+	MUST(recvmsg(pair[1], &message, 0) <= 0);
+	return CMSG_FIRSTHDR(&message) ? *(int *)CMSG_DATA(CMSG_FIRSTHDR(&message)) : -1;
+}
+
+static void make(const struct descriptors *way, int round)
+{
+	char byte;
+	int fd;
+
+	hostile_begin();
+	if (!descriptors_create(GIB, &fd))
+		_exit(0);
+	way->forge(fd, round);
+	send_descriptor(fd);
+	MUST(read(pair[0], &byte, 1) != 1);
+	_exit(0);
+}
+
+static void keep(const struct descriptors *way)
+{
+	CUmemGenericAllocationHandle handle;
+
+	hostile_begin();
+	if (way->prepare)
+		way->prepare();
+	MUST(write(pair[1], "x", 1) != 1);
+	for (;;) {
+		int fd = receive_descriptor();
+
+		if (fd < 0)
+			break;
+		cuMemImportFromShareableHandle(
+			&handle, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+		close(fd);
+		MUST(write(pair[1], "x", 1) != 1);
+	}
+	hostile_look();
+	_exit(0);
+}
+
+void descriptors_attack(const struct descriptors *way)
+{
+	pid_t keeper, maker;
+	char byte;
+
+	MUST(socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
+	keeper = fork();
+	if (keeper == 0)
+		keep(way);
+	MUST(read(pair[0], &byte, 1) != 1);
+	for (int i = 0; i < ROUNDS; i++) {
+		maker = fork();
+		if (maker == 0)
+			make(way, i);
+		MUST(waitpid(maker, NULL, 0) != maker);
+	}
+	MUST(write(pair[0], "x", 1) != 1);
+	MUST(waitpid(keeper, NULL, 0) != keeper);
+}

@@ -3,11 +3,13 @@
 #include "scheduler/reservation.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "kube/assignment.h"
+#include "kube/instances.h"
 
 struct reservation {
 	struct books_pod pod;
@@ -261,29 +263,35 @@ static int write_devices(const struct fit_node *node, const struct fit_pod *pod,
 	return assignment_encode(&assignment, ret_text);
 }
 
+/* *ret_text is NULL where there are none. */
 static int write_instances(
 	const struct fit_node *node, const struct fit_result *result, char **ret_text)
 {
-	json_t *list = json_array();
-	size_t index = 0;
-	bool is_whole = list;
+	struct instances list = {.at = calloc(result->choice_count + 1, sizeof(*list.at))};
+	unsigned index = 0;
+	int error = list.at ? 0 : -ENOMEM;
 
-	for (size_t i = 0; is_whole && i < result->choice_count; i++) {
+	*ret_text = NULL;
+	for (size_t i = 0; i < result->choice_count && !error; i++) {
 		const struct fit_choice *choice = &result->choices[i];
+		struct instance *instance = &list.at[list.count];
 
 		index = i && choice->request == choice[-1].request ? index + 1 : 0;
-		if (choice->mig.profile)
-			is_whole = !json_array_append_new(list,
-				json_pack("{s:i, s:I, s:s, s:s, s:{s:i, s:i}}", "containerIndex",
-					(int)choice->request, "deviceIndex", (json_int_t)index,
-					"gpuUUID", node->devices[choice->device].uuid, "profile",
-					choice->mig.profile->name, "placement", "start",
-					choice->mig.place.start, "size", choice->mig.place.size));
+		if (!choice->mig.profile)
+			continue;
+		*instance = (struct instance){.container = choice->request,
+			.device = index,
+			.start = choice->mig.place.start,
+			.size = choice->mig.place.size};
+		snprintf(instance->gpu, sizeof(instance->gpu), "%s",
+			node->devices[choice->device].uuid);
+		strcpy(instance->profile, choice->mig.profile->name);
+		list.count++;
 	}
-	*ret_text = is_whole && json_array_size(list) ? json_dumps(list, JSON_COMPACT) : NULL;
-	is_whole = is_whole && (*ret_text || !json_array_size(list));
-	json_decref(list);
-	return is_whole ? 0 : -ENOMEM;
+	if (list.count && !error)
+		error = instances_encode(&list, ret_text);
+	instances_deinit(&list);
+	return error;
 }
 
 int reservation_write(const struct fit_node *node, const struct fit_pod *pod,

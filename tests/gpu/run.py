@@ -22,7 +22,7 @@ import view
 from node import Node
 from report import Report
 
-DEADLINE_S = 540
+DEADLINE_S = 780
 
 SECTIONS = {
     "doors": sections.test_doors,

@@ -3,6 +3,7 @@
  * A program destroys a context, or resets the primary one, after the work in it is done and before anybody has asked for
  * the end of that work. The events by which it would be measured go with the context.
  */
+#include "tests/hostile/counted.h"
 #include "tests/hostile/served.h"
 
 #define KERNEL_NS (20 * MS)
@@ -22,6 +23,7 @@ static void attack(void)
 	CUcontext primary;
 	CUstream stream;
 
+	counted_crowd(4);
 	MUST(cuInit(0));
 	MUST(cuDevicePrimaryCtxRetain(&primary, 0));
 	for (unsigned i = 0;; i++) {

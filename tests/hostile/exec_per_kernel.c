@@ -2,6 +2,7 @@
 /* One process that calls exec when each of its kernels is done: its PID and start time stay, and what it learned does not. */
 #include <unistd.h>
 
+#include "tests/hostile/counted.h"
 #include "tests/hostile/served.h"
 
 #define KERNEL_NS (200 * MS)
@@ -10,6 +11,7 @@ static void attack(void)
 {
 	char name[] = "exec_per_kernel", *arguments[] = {name, NULL};
 
+	counted_crowd(3);
 	served_begin();
 	served_launch(served_kernel(), NULL, KERNEL_NS);
 	served_sleep(KERNEL_NS);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A program destroys a green context with work under way in it: that goes on in the primary one. */
+#include "tests/hostile/counted.h"
 #include "tests/hostile/served.h"
 
 #define KERNEL_NS (20 * MS)
@@ -12,6 +13,7 @@ static CUdevResourceDesc describe(void)
 
 	MUST(cuDeviceGetDevResource(0, &all, CU_DEV_RESOURCE_TYPE_SM));
 	MUST(cuDevSmResourceSplitByCount(&some, &count, &all, NULL, 0, 8));
+	counted_fill(some.sm.smCount);
 	MUST(cuDevResourceGenerateDesc(&description, &some, 1));
 	return description;
 }

@@ -62,7 +62,7 @@ void hostile_must(int result, const char *call, const char *file, int line)
 {
 	if (result == 0)
 		return;
-	fprintf(stderr, "%s:%d: %s: %d\n", file, line, call, result);
+	fprintf(stderr, "%s:%d: process %d: %s: %d\n", file, line, (int)getpid(), call, result);
 	exit(1);
 }
 
@@ -110,6 +110,7 @@ void hostile_keep_busy(CUstream stream)
 void hostile_processes(int count, void (*run)(int index))
 {
 	int status, failed = 0;
+	pid_t ended;
 
 	for (int i = 0; i < count; i++) {
 		pid_t pid = fork();
@@ -120,8 +121,15 @@ void hostile_processes(int count, void (*run)(int index))
 		}
 		MUST(pid < 0);
 	}
-	for (int i = 0; i < count; i++)
-		failed |= wait(&status) < 0 || status != 0;
+	for (int i = 0; i < count; i++) {
+		ended = wait(&status);
+		if (ended > 0 && status == 0)
+			continue;
+		failed = 1;
+		fprintf(stderr, "process %d ended by %s %d\n", (int)ended,
+			WIFSIGNALED(status) ? "signal" : "exit status",
+			WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+	}
 	MUST(failed);
 }
 

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include "tests/hostile/counted.h"
 #include "tests/hostile/served.h"
 
 #define KNOWN	  60 /* pieces, after which the kernel's time is known */
@@ -31,6 +32,7 @@ static void run_one(void)
 
 static void attack(void)
 {
+	counted_crowd(8);
 	for (;;) {
 		pid_t pid = fork();
 

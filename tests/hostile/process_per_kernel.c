@@ -3,10 +3,12 @@
  * A process for each kernel: it ends, or is killed, when its kernel is done, and nobody in it has asked for that. What it
  * was expected to take, and what was learned of it, would end with the process.
  */
+#include "tests/hostile/counted.h"
 #include "tests/hostile/served.h"
 
 static void attack(void)
 {
+	counted_crowd(8);
 	served_process_per_kernel(50 * MS);
 }
 

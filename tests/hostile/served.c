@@ -2,7 +2,6 @@
 /* Programs that want more of a device's time: what they have in common, and the judge. */
 #include "tests/hostile/served.h"
 
-#include <fcntl.h>
 #include <ftw.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -11,14 +10,33 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "sim/machine/inject.h"
 #include "sim/machine/machine.h"
+#include "tests/hostile/counted.h"
 
-#define SKIPPED	  77	     /* what meson takes for a skipped test */
-#define SETTLE_NS (300 * MS) /* until contexts are made, and the first debts paid */
+#define SKIPPED	  77 /* what meson takes for a skipped test */
+#define SETTLE_NS (300 * MS)
 #define LOOK_NS	  (5 * MS)
 #define LOOKS	  1000 /* in all: five seconds */
 #define ROLE	  "HOSTILE_ROLE"
+
+/* A card is there for a while, and begins slowly. */
+#define CARD_LOOKS	800
+#define CARD_FREE_LOOKS 2400
+#define CARD_FREE_STEP	200
+#define LOOKS_MOST	CARD_FREE_LOOKS
+#define CARD_BEGIN_NS	(20000 * MS)
+#define CARD_CROWD_NS	(1700 * MS)
+#define CARD_MEMORY	"64g"
+
+struct judge {
+	const struct served *program;
+	const char *name;
+	char folder[128];
+	struct machine *machine; /* NULL: on a card */
+	struct counted *counted; /* NULL: on the simulated node */
+};
 
 void served_sleep(uint64_t ns)
 {
@@ -31,15 +49,7 @@ void served_sleep(uint64_t ns)
 
 CUfunction served_kernel(void)
 {
-	static const char text[] =
-		".version 7.0\n.target sm_70\n.address_size 64\n"
-		".visible .entry busy(\n\t.param .u64 duration_ns\n)\n{ ret; }\n";
-	CUfunction kernel;
-	CUmodule module;
-
-	MUST(cuModuleLoadData(&module, text));
-	MUST(cuModuleGetFunction(&kernel, module, "busy"));
-	return kernel;
+	return counted_kernel();
 }
 
 CUcontext served_begin(void)
@@ -58,13 +68,11 @@ CUcontext served_context(void)
 
 CUgraphExec served_graph(CUfunction kernel, uint64_t ns)
 {
-	void *parameters[] = {&ns};
-	CUDA_KERNEL_NODE_PARAMS_v2 node = hostile_node(kernel, NULL);
+	CUDA_KERNEL_NODE_PARAMS_v2 node = counted_node(kernel, ns);
 	CUgraphExec graph;
 	CUgraphNode made;
 	CUgraph nodes;
 
-	node.kernelParams = parameters;
 	MUST(cuGraphCreate(&nodes, 0));
 	MUST(cuGraphAddKernelNode_v2(&made, nodes, NULL, 0, &node));
 	MUST(cuGraphInstantiateWithFlags(&graph, nodes, 0));
@@ -73,32 +81,37 @@ CUgraphExec served_graph(CUfunction kernel, uint64_t ns)
 
 void served_launch(CUfunction kernel, CUstream stream, uint64_t ns)
 {
-	void *parameters[] = {&ns};
+	CUDA_KERNEL_NODE_PARAMS_v2 node = counted_node(kernel, ns);
 
-	MUST(cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL));
+	MUST(cuLaunchKernel(kernel, node.gridDimX, 1, 1, node.blockDimX, 1, 1, 0, stream,
+		node.kernelParams, NULL));
 }
 
 /* Of the judge: what the child is started with. */
-static void start(const struct served *program, const char *folder, bool is_in_slice, char **argv)
+static void start(const struct judge *j, bool is_in_slice, char **argv)
 {
-	const char *clock = getenv("TEST_CLOCK_LIBRARY");
+	const char *clock = getenv("TEST_CLOCK_LIBRARY"), *driver = getenv("TENANT_DRIVER");
+	const struct served *program = j->program;
 	char path[256], preload[1024];
 	FILE *share;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	setpgid(0, 0);
 	MUST(setenv(ROLE, "attack", 1));
-	MUST(setenv("LD_LIBRARY_PATH", getenv("TENANT_DRIVER"), 1));
-	snprintf(path, sizeof(path), "%s/machine", folder);
-	MUST(setenv("VGPU_SIM_STATE", path, 1));
+	if (driver) {
+		MUST(setenv("LD_LIBRARY_PATH", driver, 1));
+		snprintf(path, sizeof(path), "%s/machine", j->folder);
+		MUST(setenv("VGPU_SIM_STATE", path, 1));
+	}
 	if (is_in_slice) {
-		snprintf(path, sizeof(path), "%s/share", folder);
+		snprintf(path, sizeof(path), "%s/share", j->folder);
 		share = fopen(path, "w");
 		MUST(!share);
 		fprintf(share,
 			"vgpu-share 1\nslice hostile\nregion %s/region\n%s\n"
-			"device * memory 16g cores %u\nend\n",
-			folder, program->terms ? program->terms : "", program->cap_percent);
+			"device * memory %s cores %u\nend\n",
+			j->folder, program->terms ? program->terms : "",
+			driver ? "16g" : CARD_MEMORY, program->cap_percent);
 		MUST(fclose(share));
 		MUST(setenv("VGPU_SHARE", path, 1));
 		snprintf(preload, sizeof(preload), "%s%s%s", clock ? clock : "", clock ? ":" : "",
@@ -111,53 +124,110 @@ static void start(const struct served *program, const char *folder, bool is_in_s
 	_exit(127);
 }
 
-static uint64_t served_ns(struct machine *machine)
+static uint64_t served_ns(const struct judge *j)
 {
-	struct machine_snapshot *snapshot = malloc(sizeof(*snapshot));
+	struct machine_snapshot *snapshot;
 	uint64_t ns;
 
+	if (j->counted)
+		return atomic_load(&j->counted->served_ns);
+	snapshot = malloc(sizeof(*snapshot));
 	MUST(!snapshot);
-	MUST(machine_read_snapshot(machine, 0, snapshot));
+	MUST(machine_read_snapshot(j->machine, 0, snapshot));
 	ns = snapshot->device[0].busy_ns;
 	free(snapshot);
 	return ns;
 }
 
-/* How much of a window the program was served at most, in permille. */
-static unsigned watch(const struct served *program, struct machine *machine)
+/* On a card a window may end behind what was given at once, and nobody chooses where. */
+static unsigned limit_permille(const struct judge *j)
 {
-	unsigned step = (unsigned)(program->window_ms * MS / LOOK_NS), most = 0;
-	uint64_t at_ns[LOOKS + 1], busy_ns[LOOKS + 1];
+	const struct served *program = j->program;
+	unsigned allowance = program->allowance_permille ? program->allowance_permille : 10;
+	uint64_t window_ns = program->window_ms ? program->window_ms * MS : CARD_LOOKS * LOOK_NS;
+	unsigned crowd, under_way;
 
-	if (!step)
-		step = LOOKS;
-	for (unsigned i = 0; i <= LOOKS; i++) {
-		at_ns[i] = machine_now_ns();
-		busy_ns[i] = served_ns(machine);
-		if (i >= step &&
-			(busy_ns[i] - busy_ns[i - step]) * 1000 / (at_ns[i] - at_ns[i - step]) >
-				most)
-			most = (unsigned)((busy_ns[i] - busy_ns[i - step]) * 1000 /
-					  (at_ns[i] - at_ns[i - step]));
+	if (j->counted) {
+		crowd = atomic_load(&j->counted->crowd);
+		under_way = 10 + (unsigned)(atomic_load(&j->counted->longest_ns) * 1000 *
+					    (crowd ? crowd : 1) / window_ns);
+		if (under_way > allowance)
+			allowance = under_way;
+	}
+	return program->cap_percent * 10 + allowance;
+}
+
+/* Until contexts are made, and the first debts paid. False where a card has nothing to do. */
+static bool settle(const struct judge *j, bool is_in_slice)
+{
+	uint64_t ns = j->program->settle_ms ? j->program->settle_ms * MS : SETTLE_NS;
+	uint64_t begin_ns = clock_now_ns(), work_ns;
+
+	if (j->counted) {
+		while (!atomic_load(&j->counted->rate) || !served_ns(j)) {
+			if (clock_now_ns() - begin_ns > CARD_BEGIN_NS)
+				return false;
+			served_sleep(LOOK_NS);
+		}
+		work_ns = clock_now_ns() - begin_ns;
+		if (!is_in_slice)
+			ns = 0;
+		else if (atomic_load(&j->counted->crowd))
+			ns += CARD_CROWD_NS;
+		else if (j->program->settle_ms)
+			ns = ns > work_ns ? ns - work_ns : 0;
+	}
+	served_sleep(ns);
+	return true;
+}
+
+/* How much of a window the program was served at most, in permille; on a card, without the library, until it is enough. */
+static unsigned watch(const struct judge *j, bool is_in_slice)
+{
+	static uint64_t at_ns[LOOKS_MOST + 1], busy_ns[LOOKS_MOST + 1];
+	bool is_brief = j->counted && !is_in_slice;
+	unsigned looks = is_brief ? CARD_FREE_LOOKS : j->counted ? CARD_LOOKS : LOOKS;
+	unsigned step = (unsigned)(j->program->window_ms * MS / LOOK_NS), most = 0, permille;
+
+	if (is_brief)
+		step = CARD_FREE_STEP;
+	else if (!step)
+		step = looks;
+	for (unsigned i = 0; i <= looks; i++) {
+		at_ns[i] = clock_now_ns();
+		busy_ns[i] = served_ns(j);
+		if (i >= step) {
+			permille = (unsigned)((busy_ns[i] - busy_ns[i - step]) * 1000 /
+					      (at_ns[i] - at_ns[i - step]));
+			if (permille > most)
+				most = permille;
+		}
+		if (is_brief && most > limit_permille(j))
+			break;
 		served_sleep(LOOK_NS);
 	}
 	return most;
 }
 
 /* False where the program ended before its time. */
-static bool run(const struct served *program, const char *folder, struct machine *machine,
-	bool is_in_slice, char **argv, unsigned *ret_permille)
+static bool run(const struct judge *j, bool is_in_slice, char **argv, unsigned *ret_permille)
 {
 	bool is_done;
-	pid_t pid = fork();
+	pid_t pid;
 
+	if (j->counted) {
+		atomic_store(&j->counted->served_ns, 0);
+		atomic_store(&j->counted->longest_ns, 0);
+	}
+	pid = fork();
 	MUST(pid < 0);
 	if (pid == 0)
-		start(program, folder, is_in_slice, argv);
+		start(j, is_in_slice, argv);
 	setpgid(pid, pid);
-	served_sleep(program->settle_ms ? program->settle_ms * MS : SETTLE_NS);
-	*ret_permille = watch(program, machine);
-	is_done = waitpid(pid, NULL, WNOHANG) == 0;
+	is_done = settle(j, is_in_slice);
+	if (is_done)
+		*ret_permille = watch(j, is_in_slice);
+	is_done = waitpid(pid, NULL, WNOHANG) == 0 && is_done;
 	kill(-pid, SIGKILL);
 	while (waitpid(-pid, NULL, 0) > 0)
 		;
@@ -169,63 +239,86 @@ static int remove_entry(const char *path, const struct stat *st, int type, struc
 	return remove(path);
 }
 
-static int judge(const struct served *program, const char *name, char **argv, const char *folder)
+static struct machine *open_machine(const struct judge *j)
 {
-	unsigned allowance = program->allowance_permille ? program->allowance_permille : 10;
-	unsigned most = program->cap_percent * 10 + allowance, free_permille, permille;
 	struct inject_rule slow = {.tag = "*", .delay_ns = 3 * MS};
-	struct machine *machine;
 	char path[256], why[256] = "";
-	bool is_done;
+	struct machine *machine;
 
-	snprintf(path, sizeof(path), "%s/machine", folder);
+	snprintf(path, sizeof(path), "%s/machine", j->folder);
 	if (machine_open(path, "h200", &machine, why, sizeof(why)) != 0) {
-		printf("%s: no simulated machine: %s\n", name, why);
-		return 1;
+		printf("%s: no simulated machine: %s\n", j->name, why);
+		return NULL;
 	}
-	if (program->slow_call) {
-		snprintf(slow.symbol, sizeof(slow.symbol), "%s", program->slow_call);
+	if (j->program->slow_call) {
+		snprintf(slow.symbol, sizeof(slow.symbol), "%s", j->program->slow_call);
 		MUST(inject_add_rule(machine, &slow) < 0);
 	}
-	is_done = run(program, folder, machine, false, argv, &free_permille) &&
-		  run(program, folder, machine, true, argv, &permille);
-	machine_close(machine);
-	if (!is_done) {
-		printf("%s: the program could not do its work\n", name);
+	return machine;
+}
+
+static int judge(struct judge *j, char **argv)
+{
+	const struct served *program = j->program;
+	unsigned free_permille, permille, most, least = j->counted ? 0 : program->least_permille;
+
+	if (!run(j, false, argv, &free_permille) || !run(j, true, argv, &permille)) {
+		printf("%s: the program could not do its work\n", j->name);
 		return 1;
 	}
-	printf("%s: cap %u %%, served %u.%u %% (%u.%u %% without the library)\n", name,
+	most = limit_permille(j);
+	printf("%s: cap %u %%, served %u.%u %% (%u.%u %% without the library)\n", j->name,
 		program->cap_percent, permille / 10, permille % 10, free_permille / 10,
 		free_permille % 10);
 	if (free_permille <= most)
-		printf("%s: this is no way above the cap\n", name);
-	if (permille < program->least_permille)
-		printf("%s: it is charged too much\n", name);
-	return permille > most || permille < program->least_permille || free_permille <= most;
+		printf("%s: this is no way above the cap\n", j->name);
+	if (permille > most)
+		printf("%s: it may be served %u.%u %%\n", j->name, most / 10, most % 10);
+	if (permille < least)
+		printf("%s: it is charged too much\n", j->name);
+	return permille > most || permille < least || free_permille <= most;
+}
+
+/* NULL where it can be judged. */
+static const char *why_skipped(const struct served *program)
+{
+	bool is_card = counted_is_on_card();
+
+	if (!is_card && !getenv("TEST_CLOCK_LIBRARY"))
+		return "it needs a card, or the simulated node on a virtual clock";
+	return is_card && program->slow_call ? "it needs a driver's call that is slow" : NULL;
 }
 
 int served_main(char **argv, const struct served *program)
 {
-	const char *tmp = getenv("TMPDIR"), *name = strrchr(argv[0], '/');
-	char folder[128];
-	int status;
+	const char *tmp = getenv("TMPDIR"), *name = strrchr(argv[0], '/'), *why;
+	struct judge j = {.program = program};
+	int status = 1;
 
-	name = name ? name + 1 : argv[0];
-	if (strncmp(name, "hostile-", 8) == 0)
-		name += 8;
+	j.name = name ? name + 1 : argv[0];
+	if (strncmp(j.name, "hostile-", 8) == 0)
+		j.name += 8;
 	if (getenv(ROLE)) {
 		program->attack();
 		return 1;
 	}
-	if (!getenv("TENANT_DRIVER") || !getenv("TEST_CLOCK_LIBRARY")) {
-		printf("%s: skipped, it needs the simulated node on a virtual clock\n", name);
+	why = why_skipped(program);
+	if (why) {
+		printf("%s: skipped, %s\n", j.name, why);
 		return SKIPPED;
 	}
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	snprintf(folder, sizeof(folder), "%s/hostile-XXXXXX", tmp ? tmp : "/tmp");
-	MUST(!mkdtemp(folder));
-	status = judge(program, name, argv, folder);
-	nftw(folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+	snprintf(j.folder, sizeof(j.folder), "%s/hostile-XXXXXX", tmp ? tmp : "/tmp");
+	MUST(!mkdtemp(j.folder));
+	if (counted_is_on_card())
+		j.counted = counted_make();
+	else
+		j.machine = open_machine(&j);
+	if (j.counted || j.machine)
+		status = judge(&j, argv);
+	if (j.machine)
+		machine_close(j.machine);
+	nftw(j.folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 	return status;
 }
 

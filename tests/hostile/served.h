@@ -17,7 +17,8 @@
  * The program starts itself twice, each time for some seconds, and is killed then: without the library, where it must be
  * served above the cap, or it is no way to more; and in a slice, where it must not. It prints "name: cap N %, served
  * M % (K % without the library)". What was served is the simulated device's own count, of all its processes, also of
- * those that are gone. It runs on the virtual clock (tests/clock): without TENANT_DRIVER, on a card, it is skipped.
+ * those that are gone, on the virtual clock (tests/clock); without TENANT_DRIVER, on a card, it is what the kernels
+ * themselves count (counted.h).
  */
 #pragma once
 
@@ -29,14 +30,15 @@
 
 struct served {
 	unsigned cap_percent;
-	unsigned settle_ms;	     /* before it is judged; 0: 300, until contexts are made */
-	unsigned window_ms;	     /* in which it must not be served above the cap; 0: 5 s */
+	unsigned settle_ms; /* before it is judged; 0: 300, until contexts are made */
+	unsigned window_ms; /* in which it must not be served above the cap; 0: 5 s, on a card 4 */
 	unsigned allowance_permille; /* of such a window, beyond the cap; 0: 10, a point */
-	unsigned least_permille; /* less in the best window is too much charged; 0: any is right */
-	const char *setting;	 /* NAME=VALUE of the slice's environment, or NULL */
-	const char *slow_call;	 /* of the driver, to take 3 ms, or NULL */
-	const char *terms;	 /* another line of the share file, or NULL */
-	void (*attack)(void);	 /* until it is killed */
+	unsigned
+		least_permille; /* less in the best window is too much charged; 0, or on a card: any is right */
+	const char *setting;   /* NAME=VALUE of the slice's environment, or NULL */
+	const char *slow_call; /* of the driver, to take 3 ms, or NULL */
+	const char *terms;     /* another line of the share file, or NULL */
+	void (*attack)(void);  /* until it is killed */
 };
 
 /* The program's whole work; returns its exit status. argv is main()'s. */

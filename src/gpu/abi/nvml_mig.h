@@ -16,14 +16,14 @@ typedef struct nvmlComputeInstance_st *nvmlComputeInstance_t;
 #define NVML_GPU_INSTANCE_PROFILE_1_SLICE_REV1	    0x7u /* with the engines for media */
 #define NVML_GPU_INSTANCE_PROFILE_2_SLICE_REV1	    0x8u
 #define NVML_GPU_INSTANCE_PROFILE_1_SLICE_REV2	    0x9u /* with twice the memory */
-#define NVML_GPU_INSTANCE_PROFILE_COUNT		    0xau
+#define NVML_GPU_INSTANCE_PROFILE_COUNT		    0x12u /* of the newest NVML; older ones know fewer */
 
 #define NVML_COMPUTE_INSTANCE_PROFILE_1_SLICE	    0x0u
 #define NVML_COMPUTE_INSTANCE_PROFILE_2_SLICE	    0x1u
 #define NVML_COMPUTE_INSTANCE_PROFILE_3_SLICE	    0x2u
 #define NVML_COMPUTE_INSTANCE_PROFILE_4_SLICE	    0x3u
 #define NVML_COMPUTE_INSTANCE_PROFILE_7_SLICE	    0x4u
-#define NVML_COMPUTE_INSTANCE_PROFILE_COUNT	    0x8u
+#define NVML_COMPUTE_INSTANCE_PROFILE_COUNT	    0x9u
 #define NVML_COMPUTE_INSTANCE_ENGINE_PROFILE_SHARED 0x0u
 
 typedef struct {

@@ -23,6 +23,8 @@ struct agent {
 	struct reconcile *reconcile;
 	struct registration *registration;
 	char record_path[108];
+	void (*pods_changed)(void *context, const struct pods *pods);
+	void *context;
 };
 
 static void look_again(void *context)
@@ -39,6 +41,8 @@ static void pods_have_changed(void *context)
 
 	allocate_look_again(agent->allocate);
 	look_again(agent);
+	if (agent->pods_changed)
+		agent->pods_changed(agent->context, agent->cluster.pods);
 }
 
 static void node_has_changed(void *context)
@@ -122,6 +126,8 @@ int agent_start(struct loop *loop, struct rpc *rpc, const struct agent_request *
 	agent->cluster.loop = loop;
 	agent->cluster.rpc = rpc;
 	agent->cluster.resource_name = request->resources.slices;
+	agent->pods_changed = request->pods_changed;
+	agent->context = request->context;
 	name_record(agent, request->kubelet_path);
 	result = connect_to_server(agent, err);
 	if (!result && make_parts(agent, request))

@@ -7,7 +7,7 @@
 #include "net/loop.h"
 #include "net/rpc.h"
 #include "plugin/give.h"
-#include "plugin/pod.h"
+#include "plugin/pods.h"
 
 struct agent;
 
@@ -18,6 +18,8 @@ struct agent_request {
 		kubelet_path; /* of its socket for device plugins; the other is beside that folder */
 	struct pod_resources resources;
 	const struct giver *giver;
+	void (*pods_changed)(void *context, const struct pods *pods);
+	void *context;
 };
 
 /*

@@ -50,6 +50,7 @@ struct allocate {
 	/* of the container request that is under way */
 	struct change_pod pod;
 	char *before, *slot, *rest;
+	char *instances_before, *instances; /* NULL: it has none */
 	bool is_last;
 	unsigned tries;
 	uint8_t *given;
@@ -66,6 +67,9 @@ static void forget_container(struct allocate *allocate)
 	free(allocate->slot);
 	free(allocate->rest);
 	free(allocate->given);
+	free(allocate->instances_before);
+	free(allocate->instances);
+	allocate->instances_before = allocate->instances = NULL;
 	allocate->before = allocate->slot = allocate->rest = NULL;
 	allocate->given = NULL;
 	allocate->tries = 0;
@@ -259,9 +263,13 @@ static void slot_was_taken(void *context, const struct kube_result *result)
 
 static void take_slot(struct allocate *allocate)
 {
+	const struct change_text slots = {allocate->before, allocate->rest};
+	const struct change_text instances = {allocate->instances_before, allocate->instances};
+
 	allocate->tries++;
-	if (change_slot(allocate->cluster->client, &allocate->pod, allocate->before, allocate->rest,
-		    allocate->is_last, slot_was_taken, allocate, &allocate->call))
+	if (change_slot(allocate->cluster->client, &allocate->pod, &slots,
+		    allocate->instances ? &instances : NULL, allocate->is_last, slot_was_taken,
+		    allocate, &allocate->call))
 		fail(allocate, "no memory");
 }
 
@@ -272,6 +280,7 @@ static void serve(struct allocate *allocate, const struct pod *pod)
 		job->request->container_requests[job->at];
 	struct err err = ERR_NULL;
 	struct give_request wanted = {
+		.pods = pods_first(allocate->cluster->pods),
 		.pod = pod,
 		.container = pod_next_container(pod),
 		.ids = request->devices_ids,
@@ -285,7 +294,9 @@ static void serve(struct allocate *allocate, const struct pod *pod)
 		return;
 	}
 	wanted.slot = allocate->slot;
-	if (give(allocate->giver, &wanted, &allocate->given, &allocate->given_bytes, &err))
+	allocate->instances_before = pod->instances ? strdup(pod->instances) : NULL;
+	if (give(allocate->giver, &wanted, &allocate->given, &allocate->given_bytes,
+		    &allocate->instances, &err))
 		fail(allocate, err.text);
 	else
 		take_slot(allocate);

@@ -99,14 +99,16 @@ static void put_file(struct draft *draft, const char *root, const char *path)
 	spec->permissions = copy(draft, "rw");
 }
 
-/* What a device is called in the answer. */
-static void name_device(const struct config *config, const struct inventory_device *device,
-	char ret_name[UUID_TEXT_BYTES])
+/* What a device is called in the answer; a part has no index that stays. */
+static void name_device(
+	const struct config *config, const struct grant_device *of, char ret_name[UUID_TEXT_BYTES])
 {
-	if (config->device_id == CONFIG_ID_INDEX)
-		snprintf(ret_name, UUID_TEXT_BYTES, "%u", device->index);
+	if (of->part.uuid)
+		snprintf(ret_name, UUID_TEXT_BYTES, "%s", of->part.uuid);
+	else if (config->device_id == CONFIG_ID_INDEX)
+		snprintf(ret_name, UUID_TEXT_BYTES, "%u", of->device->index);
 	else
-		snprintf(ret_name, UUID_TEXT_BYTES, "%s", device->uuid);
+		snprintf(ret_name, UUID_TEXT_BYTES, "%s", of->device->uuid);
 }
 
 /* The room is for as many as a slice may have. */
@@ -129,7 +131,7 @@ static void put_device_list(struct draft *draft, const struct config *config,
 	char list[LIST_BYTES] = "", channels[LIST_BYTES] = "", name[UUID_TEXT_BYTES];
 
 	for (unsigned i = 0; i < grant->device_count; i++) {
-		name_device(config, grant->devices[i].device, name);
+		name_device(config, &grant->devices[i], name);
 		add_to_list(list, "%s", name);
 	}
 	for (size_t i = 0; i < paths->imex_channel_count; i++)
@@ -147,7 +149,7 @@ static void put_volume_mounts(struct draft *draft, const struct config *config,
 	char at[sizeof(VOLUME_FOLDER) + UUID_TEXT_BYTES + 16], name[UUID_TEXT_BYTES];
 
 	for (unsigned i = 0; i < grant->device_count; i++) {
-		name_device(config, grant->devices[i].device, name);
+		name_device(config, &grant->devices[i], name);
 		snprintf(at, sizeof(at), VOLUME_FOLDER "/%s", name);
 		put_mount(draft, at, "/dev/null", false);
 	}
@@ -196,7 +198,7 @@ static void put_cdi(struct draft *draft, const struct config *config, const stru
 	char list[LIST_BYTES] = "", name[UUID_TEXT_BYTES];
 
 	for (unsigned i = 0; i < grant->device_count; i++) {
-		name_device(config, grant->devices[i].device, name);
+		name_device(config, &grant->devices[i], name);
 		put_cdi_name(draft, config, list, "gpu", name);
 	}
 	for (size_t i = 0; i < paths->imex_channel_count; i++) {
@@ -213,6 +215,29 @@ static void put_cdi(struct draft *draft, const struct config *config, const stru
 		put_cdi_annotation(draft, config, grant, list);
 }
 
+static void put_capabilities(
+	struct draft *draft, const char *root, const struct capability *capability)
+{
+	const int numbers[] = {capability->instance, capability->compute};
+	char path[64];
+
+	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
+		if (numbers[i] < 0)
+			continue;
+		snprintf(path, sizeof(path), "/dev/nvidia-caps/nvidia-cap%d", numbers[i]);
+		put_file(draft, root, path);
+	}
+}
+
+/* Parts of one device have its file together. */
+static bool is_first_of_device(const struct grant *grant, unsigned i)
+{
+	for (unsigned k = 0; k < i; k++)
+		if (grant->devices[k].device == grant->devices[i].device)
+			return false;
+	return true;
+}
+
 static void put_device_files(struct draft *draft, const struct config *config,
 	const struct grant *grant, const struct grant_paths *paths)
 {
@@ -223,7 +248,10 @@ static void put_device_files(struct draft *draft, const struct config *config,
 		put_file(draft, root, paths->control_files[i]);
 	for (unsigned i = 0; i < grant->device_count; i++) {
 		snprintf(path, sizeof(path), "/dev/nvidia%u", grant->devices[i].device->minor);
-		put_file(draft, root, path);
+		if (is_first_of_device(grant, i))
+			put_file(draft, root, path);
+		if (grant->devices[i].part.uuid)
+			put_capabilities(draft, root, &grant->devices[i].part.capability);
 	}
 	for (size_t i = 0; i < paths->imex_channel_count; i++) {
 		snprintf(path, sizeof(path), "/dev/nvidia-caps-imex-channels/channel%u",
@@ -350,7 +378,7 @@ int grant_answer(const struct grant_node *node, const struct grant *grant,
 	struct err *err)
 {
 	struct draft draft = {.answer = malloc(sizeof(*draft.answer))};
-	int result = check_paths(paths, err);
+	int result = grant->is_of_parts ? 0 : check_paths(paths, err);
 
 	if (!result && !draft.answer)
 		result = err_set(err, ENOMEM, "no memory");
@@ -359,9 +387,11 @@ int grant_answer(const struct grant_node *node, const struct grant *grant,
 		return result;
 	}
 	v1beta1__container_allocate_response__init(draft.answer);
-	put_limits(&draft, node->config, grant);
+	if (!grant->is_of_parts)
+		put_limits(&draft, node->config, grant);
 	put_devices(&draft, node->config, grant, paths);
-	put_mounts(&draft, grant, paths);
+	if (!grant->is_of_parts)
+		put_mounts(&draft, grant, paths);
 	if (draft.is_short_of_memory) {
 		v1beta1__container_allocate_response__free_unpacked(draft.answer, NULL);
 		return err_set(err, ENOMEM, "no memory");

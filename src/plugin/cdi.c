@@ -98,6 +98,24 @@ static json_t *mount_of(const struct cdi_request *request, const char *from, con
 		"options", "ro", "nosuid", "nodev", "rbind", "rprivate");
 }
 
+static void list_part(const struct cdi_request *request, const struct cdi_part *part, json_t *list)
+{
+	const int numbers[] = {part->capability.instance, part->capability.compute};
+	json_t *nodes = json_array();
+	char path[64];
+
+	snprintf(path, sizeof(path), "/dev/nvidia%u", part->minor);
+	json_array_append_new(nodes, device_node(request, path));
+	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
+		if (numbers[i] < 0)
+			continue;
+		snprintf(path, sizeof(path), "/dev/nvidia-caps/nvidia-cap%d", numbers[i]);
+		json_array_append_new(nodes, device_node(request, path));
+	}
+	json_array_append_new(list, json_pack("{s:s, s:{s:o}}", "name", part->uuid,
+					    "containerEdits", "deviceNodes", nodes));
+}
+
 static json_t *list_devices(const struct cdi_request *request)
 {
 	json_t *list = json_array();
@@ -114,6 +132,8 @@ static json_t *list_devices(const struct cdi_request *request)
 						    request->has_indexes ? index : device->uuid,
 						    "containerEdits", "deviceNodes", node));
 	}
+	for (unsigned i = 0; i < request->part_count; i++)
+		list_part(request, &request->parts[i], list);
 	return list;
 }
 

@@ -8,10 +8,18 @@
 #include "base/bits.h"
 #include "base/err.h"
 #include "gpu/inventory.h"
+#include "plugin/capability.h"
 
 #define CDI_FOLDER "/var/run/cdi"
 #define CDI_KIND   "k8s.device-plugin.nvidia.com/gpu"
 #define CDI_FILE   "k8s.device-plugin.nvidia.com-gpu.json"
+
+/* An instance of a device. */
+struct cdi_part {
+	const char *uuid;
+	unsigned minor; /* of the device */
+	struct capability capability;
+};
 
 struct cdi_request {
 	const char
@@ -23,6 +31,8 @@ struct cdi_request {
 	const char *hook; /* nvidia-ctk on the host; "": links are made as mounts instead */
 	bool has_indexes; /* devices are named by index, not by UUID */
 	const struct inventory *devices;
+	const struct cdi_part *parts; /* that there are now */
+	unsigned part_count;
 };
 
 /*

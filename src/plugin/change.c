@@ -13,6 +13,7 @@
 #define TO_ALLOCATE	      AT("vgpu-devices-to-allocate")
 #define BIND_PHASE	      AT("bind-phase")
 #define LOCK		      AT("mutex.lock")
+#define INSTANCES	      AT("vgpu-mig-allocations")
 
 #define OPERATION	      "{s:s,s:s,s:s}"
 #define DO(what, path, value) "op", what, "path", path, "value", value
@@ -63,17 +64,31 @@ static int patch_pod(struct kube_client *client, const struct change_pod *pod, j
 	return result;
 }
 
-int change_slot(struct kube_client *client, const struct change_pod *pod, const char *before,
-	const char *now, bool is_bound, kube_done_fn *done, void *context,
-	struct kube_call **ret_call)
+/* 0, where it is not NULL and was appended. */
+static int append(json_t *operations, json_t *operation)
+{
+	return json_array_append_new(operations, operation);
+}
+
+int change_slot(struct kube_client *client, const struct change_pod *pod,
+	const struct change_text *slots, const struct change_text *instances, bool is_bound,
+	kube_done_fn *done, void *context, struct kube_call **ret_call)
 {
 	json_t *operations = json_pack("[" OPERATION OPERATION OPERATION "]",
-		DO("test", "/metadata/uid", pod->uid), DO("test", TO_ALLOCATE, before),
-		DO("replace", TO_ALLOCATE, now));
+		DO("test", "/metadata/uid", pod->uid), DO("test", TO_ALLOCATE, slots->before),
+		DO("replace", TO_ALLOCATE, slots->now));
+	int result = 0;
 
-	if (operations && is_bound &&
-		json_array_append_new(
-			operations, json_pack(OPERATION, DO("add", BIND_PHASE, "success")))) {
+	if (instances) {
+		result |= append(
+			operations, json_pack(OPERATION, DO("test", INSTANCES, instances->before)));
+		result |= append(
+			operations, json_pack(OPERATION, DO("replace", INSTANCES, instances->now)));
+	}
+	if (is_bound)
+		result |=
+			append(operations, json_pack(OPERATION, DO("add", BIND_PHASE, "success")));
+	if (result) {
 		json_decref(operations);
 		return -ENOMEM;
 	}

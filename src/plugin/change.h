@@ -23,10 +23,17 @@ void change_pod_deinit(struct change_pod *pod);
 int change_read(struct kube_client *client, const struct change_pod *pod, kube_done_fn *done,
 	void *context, struct kube_call **ret_call) MUST_CHECK;
 
-/* The reservation is `now` instead of `before`; is_bound: that was its last slot, and the pod is bound. */
-int change_slot(struct kube_client *client, const struct change_pod *pod, const char *before,
-	const char *now, bool is_bound, kube_done_fn *done, void *context,
-	struct kube_call **ret_call) MUST_CHECK;
+struct change_text {
+	const char *before, *now;
+};
+
+/*
+ * The reservation is another; is_bound: that was its last slot, and the pod is bound. Of its instances those that were
+ * made are said at once; NULL: it has none.
+ */
+int change_slot(struct kube_client *client, const struct change_pod *pod,
+	const struct change_text *slots, const struct change_text *instances, bool is_bound,
+	kube_done_fn *done, void *context, struct kube_call **ret_call) MUST_CHECK;
 
 /* The binding has failed. */
 int change_to_failed(struct kube_client *client, const struct change_pod *pod, kube_done_fn *done,

@@ -115,10 +115,54 @@ static void choose_unique(const struct giver *giver, const struct give_request *
 		grant_draw_unique(ret_unique);
 }
 
-int give(const struct giver *giver, const struct give_request *request, uint8_t **ret_message,
+/* What is there of the node's files is the same for all, and a part of a device needs no more. */
+static int answer_parts(const struct giver *giver, const struct grant *grant, uint8_t **ret_message,
 	size_t *ret_bytes, struct err *err)
 {
-	_cleanup_(assignment_deinit) struct assignment assignment = ASSIGNMENT_NULL;
+	static const struct prepared none = {.library = ""};
+	V1beta1__ContainerAllocateResponse *answer;
+	int result = make_answer(giver, grant, &none, &answer, err);
+
+	if (result)
+		return result;
+	result = pack(answer, ret_message, ret_bytes);
+	v1beta1__container_allocate_response__free_unpacked(answer, NULL);
+	return result ? err_set(err, ENOMEM, "no memory") : 0;
+}
+
+/* Instances need no share: the hardware holds what they are. */
+static int give_parts(const struct giver *giver, const struct give_request *request,
+	const struct assignment_slot *slot, uint8_t **ret_message, size_t *ret_bytes,
+	char **ret_instances, struct err *err)
+{
+	const struct parts_wanted wanted = {
+		request->pods, request->pod, request->container->index, slot};
+	struct parts_given given;
+	struct grant grant;
+	int result = grant_plan_parts(
+		&giver->node, request->container->name, slot, request->id_count, &grant, err);
+
+	if (!result && !giver->parts)
+		result = err_set(err, EINVAL, "this node hands out no instances");
+	if (!result)
+		result = parts_give(giver->parts, &wanted, &given, err);
+	if (result)
+		return result;
+	for (unsigned i = 0; i < given.count; i++)
+		grant.devices[i].part =
+			(struct grant_part){given.instances[i].uuid, given.capabilities[i]};
+	result = answer_parts(giver, &grant, ret_message, ret_bytes, err);
+	if (result)
+		free(given.annotation);
+	else
+		*ret_instances = given.annotation;
+	return result;
+}
+
+static int give_whole(const struct giver *giver, const struct give_request *request,
+	const struct assignment_slot *slot, uint8_t **ret_message, size_t *ret_bytes,
+	struct err *err)
+{
 	const struct grant_container container = {
 		.pod_uid = request->pod->uid,
 		.name = request->container->name,
@@ -128,16 +172,29 @@ int give(const struct giver *giver, const struct give_request *request, uint8_t 
 	};
 	char unique[CONTAINER_CACHE_BYTES];
 	struct grant grant;
+	int result;
+
+	choose_unique(giver, request, unique);
+	result = grant_plan(&giver->node, &container, slot, request->ids, request->id_count, unique,
+		&grant, err);
+	return result ? result : give_grant(giver, request, &grant, ret_message, ret_bytes, err);
+}
+
+int give(const struct giver *giver, const struct give_request *request, uint8_t **ret_message,
+	size_t *ret_bytes, char **ret_instances, struct err *err)
+{
+	_cleanup_(assignment_deinit) struct assignment assignment = ASSIGNMENT_NULL;
 	int result = assignment_decode(request->slot, &assignment, err);
 
+	*ret_instances = NULL;
 	if (result)
 		return result;
 	if (!assignment.count)
 		return err_set(err, EINVAL, "device request not found");
-	choose_unique(giver, request, unique);
-	result = grant_plan(&giver->node, &container, &assignment.slots[0], request->ids,
-		request->id_count, unique, &grant, err);
-	return result ? result : give_grant(giver, request, &grant, ret_message, ret_bytes, err);
+	if (grant_is_of_parts(&giver->node, &assignment.slots[0]))
+		return give_parts(giver, request, &assignment.slots[0], ret_message, ret_bytes,
+			ret_instances, err);
+	return give_whole(giver, request, &assignment.slots[0], ret_message, ret_bytes, err);
 }
 
 static bool is_on(const char *id, const char *uuid)

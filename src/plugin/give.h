@@ -8,10 +8,12 @@
 #include "base/bits.h"
 #include "base/err.h"
 #include "plugin/grant.h"
+#include "plugin/parts.h"
 #include "plugin/pod.h"
 #include "plugin/prepare.h"
 
 struct give_request {
+	const struct pod *pods; /* all that are known, from the first on */
 	const struct pod *pod;
 	const struct pod_container *container;
 	const char *slot; /* its text in the annotation */
@@ -23,14 +25,16 @@ struct give_request {
 struct giver {
 	struct grant_node node;
 	struct prepare_settings settings;
+	struct parts *parts; /* NULL: no device is in mode mig */
 };
 
 /*
  * Makes the container's files ready and packs the message ContainerAllocateResponse, which the caller frees. Twice is the
- * same as once. -EINVAL and the like with err set, which the pod's status will show.
+ * same as once. Of instances that were made *ret_instances is the pod's new annotation, which the caller frees, else
+ * NULL. -EINVAL and the like with err set, which the pod's status will show.
  */
 int give(const struct giver *giver, const struct give_request *request, uint8_t **ret_message,
-	size_t *ret_bytes, struct err *err) MUST_CHECK;
+	size_t *ret_bytes, char **ret_instances, struct err *err) MUST_CHECK;
 
 struct give_choice {
 	char *const *free_ids, *const *must_ids;

@@ -53,7 +53,8 @@ static bool is_true(const char *text)
 	return false;
 }
 
-static int check_device(const struct grant_node *node, const struct assignment_device *wanted,
+/* What is the same for a whole device and for a part of one. */
+static int check_any(const struct grant_node *node, const struct assignment_device *wanted,
 	const struct inventory_device **ret_device, struct err *err)
 {
 	const struct inventory_device *device = inventory_lookup(node->inventory, wanted->uuid);
@@ -68,7 +69,24 @@ static int check_device(const struct grant_node *node, const struct assignment_d
 			wanted->uuid);
 	if (node->unhealthy >> (device - node->inventory->device) & 1)
 		return err_set(err, EINVAL, "device %s is not healthy", wanted->uuid);
-	if (device->is_mig || wanted->part[0])
+	*ret_device = device;
+	return 0;
+}
+
+static bool is_cut(const struct grant_node *node, const struct inventory_device *device)
+{
+	return config_mode_of(node->config, device) == CONFIG_MIG;
+}
+
+static int check_device(const struct grant_node *node, const struct assignment_device *wanted,
+	const struct inventory_device **ret_device, struct err *err)
+{
+	const struct inventory_device *device;
+	int result = check_any(node, wanted, &device, err);
+
+	if (result)
+		return result;
+	if (device->is_mig || wanted->part[0] || is_cut(node, device))
 		return err_set(err, EINVAL, "device %s can be had in MIG parts only", wanted->uuid);
 	if (wanted->memory_mib == 0)
 		return err_set(err, EINVAL,
@@ -203,6 +221,50 @@ static void fill_share(
 	}
 }
 
+static int check_count(
+	const char *container, const struct assignment_slot *slot, size_t id_count, struct err *err)
+{
+	if (slot->count == id_count && id_count)
+		return 0;
+	return err_set(err, EINVAL,
+		"device number not matched: %zu are assigned to container %.80s, and the kubelet "
+		"chose %zu",
+		slot->count, container, id_count);
+}
+
+bool grant_is_of_parts(const struct grant_node *node, const struct assignment_slot *slot)
+{
+	const struct inventory_device *device =
+		slot->count ? inventory_lookup(node->inventory, slot->devices[0].uuid) : NULL;
+
+	return device && is_cut(node, device);
+}
+
+int grant_plan_parts(const struct grant_node *node, const char *container,
+	const struct assignment_slot *slot, size_t id_count, struct grant *ret_grant,
+	struct err *err)
+{
+	struct grant g = {.is_of_parts = true};
+	int result = check_count(container, slot, id_count, err);
+
+	if (!result && slot->count > SHARE_DEVICES)
+		result = err_set(
+			err, EINVAL, "a container has no more than %d instances", SHARE_DEVICES);
+	for (size_t i = 0; i < slot->count && !result; i++) {
+		result = check_any(
+			node, &slot->devices[i], &g.devices[g.device_count++].device, err);
+		if (!result && !is_cut(node, g.devices[i].device))
+			result = err_set(err, EINVAL,
+				"device %s is whole, and others of container %.80s are in parts",
+				slot->devices[i].uuid, container);
+	}
+	if (result)
+		return result;
+	grant_draw_unique(g.unique);
+	*ret_grant = g;
+	return 0;
+}
+
 int grant_plan(const struct grant_node *node, const struct grant_container *container,
 	const struct assignment_slot *slot, char *const *ids, size_t id_count, const char *unique,
 	struct grant *ret_grant, struct err *err)
@@ -210,12 +272,9 @@ int grant_plan(const struct grant_node *node, const struct grant_container *cont
 	struct grant g = {.device_count = 0};
 	int result;
 
-	if (slot->count != id_count || !id_count)
-		return err_set(err, EINVAL,
-			"device number not matched: %zu are assigned to container %.80s, and the "
-			"kubelet "
-			"chose %zu",
-			slot->count, container->name, id_count);
+	result = check_count(container->name, slot, id_count, err);
+	if (result)
+		return result;
 	result = add_devices(node, slot, &g, err);
 	if (!result)
 		result = name_it(node, container, unique, &g, err);

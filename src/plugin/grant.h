@@ -17,6 +17,7 @@
 #include "base/err.h"
 #include "gpu/inventory.h"
 #include "kube/assignment.h"
+#include "plugin/capability.h"
 #include "plugin/config.h"
 #include "policy/share.h"
 
@@ -44,16 +45,24 @@ struct grant_node {
 	bool has_turns;	    /* the folder for turns is there; without it cores are the cap, too */
 };
 
+/* An instance of a device. */
+struct grant_part {
+	const char *uuid; /* "MIG-..."; NULL: the device is whole */
+	struct capability capability;
+};
+
 struct grant_device {
 	const struct inventory_device *device; /* in the node's inventory */
+	struct grant_part part;
 	uint64_t memory_mib;
 	unsigned cores_percent; /* 0: no limit */
 };
 
 struct grant {
-	/* in NVML's order, which is the order in which a container sees them; each once */
+	/* in NVML's order, which is the order in which a container sees them; each once, but for parts, in the slot's order */
 	struct grant_device devices[SHARE_DEVICES];
 	unsigned device_count;
+	bool is_of_parts; /* then there is no slice: nothing below but `unique` is set */
 	char slice[SHARE_NAME_BYTES]; /* the slice's name, and that of its turn records */
 	char folder
 		[SHARE_PATH_BYTES]; /* "<pod UID>_<container>", as HAMi names a region's folder */
@@ -72,6 +81,14 @@ struct grant {
 int grant_plan(const struct grant_node *node, const struct grant_container *container,
 	const struct assignment_slot *slot, char *const *ids, size_t id_count, const char *unique,
 	struct grant *ret_grant, struct err *err) MUST_CHECK;
+
+/* Whether the slot's devices are in mode mig, by the first of them. */
+bool grant_is_of_parts(const struct grant_node *node, const struct assignment_slot *slot);
+
+/* The same for such a slot; which part of each device it is, the caller adds. */
+int grant_plan_parts(const struct grant_node *node, const char *container,
+	const struct assignment_slot *slot, size_t id_count, struct grant *ret_grant,
+	struct err *err) MUST_CHECK;
 
 /*
  * What was made ready, as paths on the host. NULL is what there is none of; library, preload, region_folder and

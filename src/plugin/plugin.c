@@ -17,6 +17,7 @@
 #include "plugin/health.h"
 #include "plugin/kubelet.h"
 #include "plugin/library.h"
+#include "plugin/parts.h"
 #include "plugin/register.h"
 #include "plugin/score.h"
 #include "plugin/service.h"
@@ -39,6 +40,9 @@ struct plugin {
 	struct agent *agent; /* NULL: it knows no cluster */
 	struct kubelet *kubelet;
 	struct health *health;
+	struct parts *parts;
+	struct cdi_request cdi;
+	uint64_t failed; /* devices, by their health */
 	struct loop_timer collect;
 	int numa[INVENTORY_MAX]; /* of each device; below 0: unknown */
 	char *scores;		 /* NULL: they are not told */
@@ -53,30 +57,49 @@ static uint64_t memory_mib_of(const struct config *config, const struct inventor
 	return (uint64_t)((double)mib * config->memory_scaling);
 }
 
+static struct register_device describe_one(const struct plugin *plugin, unsigned i)
+{
+	const struct config *config = plugin->config;
+	const struct inventory_device *device = &plugin->devices.device[i];
+
+	return (struct register_device){
+		.uuid = device->uuid,
+		.name = device->name,
+		.index = device->index,
+		.slices = (unsigned)config->split_count,
+		.memory_mib = memory_mib_of(config, device),
+		.cores_percent = (unsigned)(100 * config->cores_scaling),
+		.numa = plugin->numa[i],
+		.mode = config_mode_names[config_mode_of(config, device)],
+		.is_healthy = !(plugin->slices.unhealthy >> i & 1),
+	};
+}
+
+/* What can be had of it are parts, and these are what they are. */
+static void describe_parts(const struct plugin *plugin, unsigned i, struct register_device *to)
+{
+	const struct inventory_device *device = &plugin->devices.device[i];
+
+	to->profiles = parts_profiles(plugin->parts, i, &to->profile_count, &to->slices);
+	if (!to->profiles)
+		return;
+	to->cores_percent = 100;
+	if (device->total_bytes)
+		to->memory_mib = device->total_bytes >> MIB;
+	if (!to->profile_count)
+		to->memory_mib = 0;
+}
+
 /* A device whose memory nobody knows cannot be shared. */
 static int describe(const struct plugin *plugin, char **ret_text)
 {
 	struct register_device list[INVENTORY_MAX];
-	const struct config *config = plugin->config;
 	unsigned count = 0;
 
 	for (unsigned i = 0; i < plugin->devices.count; i++) {
-		const struct inventory_device *device = &plugin->devices.device[i];
-		uint64_t memory_mib = memory_mib_of(config, device);
-
-		if (!memory_mib)
-			continue;
-		list[count++] = (struct register_device){
-			.uuid = device->uuid,
-			.name = device->name,
-			.index = device->index,
-			.slices = (unsigned)config->split_count,
-			.memory_mib = memory_mib,
-			.cores_percent = (unsigned)(100 * config->cores_scaling),
-			.numa = plugin->numa[i],
-			.mode = config_mode_names[config_mode_of(config, device)],
-			.is_healthy = !(plugin->slices.unhealthy >> i & 1),
-		};
+		list[count] = describe_one(plugin, i);
+		describe_parts(plugin, i, &list[count]);
+		count += list[count].memory_mib != 0;
 	}
 	return register_format(list, count, ret_text);
 }
@@ -87,8 +110,11 @@ static int tell(struct plugin *plugin)
 	uint8_t *list;
 	char *text;
 	size_t bytes;
-	int result = slices_pack(&plugin->slices, &list, &bytes);
+	int result;
 
+	plugin->slices.unhealthy =
+		plugin->failed | (plugin->parts ? parts_unready(plugin->parts) : 0);
+	result = slices_pack(&plugin->slices, &list, &bytes);
 	if (result)
 		return result;
 	service_set_list(&plugin->service, list, bytes);
@@ -105,7 +131,7 @@ static void health_has_changed(void *context, uint64_t unhealthy)
 {
 	struct plugin *plugin = context;
 
-	plugin->slices.unhealthy = unhealthy;
+	plugin->failed = unhealthy;
 	if (tell(plugin))
 		log_error("no memory to tell of devices");
 }
@@ -178,6 +204,22 @@ static int watch_health(struct plugin *plugin, struct err *err)
 		      : 0;
 }
 
+static void set_cdi(struct plugin *plugin)
+{
+	const struct config *config = plugin->config;
+
+	plugin->cdi = (struct cdi_request){
+		.state = config->state_folder,
+		.folder = CDI_FOLDER,
+		.driver_root = config->driver_root,
+		.driver_root_here = config->driver_root_here,
+		.dev_root = config->dev_root,
+		.hook = config->cdi_hook,
+		.has_indexes = config->device_id == CONFIG_ID_INDEX,
+		.devices = &plugin->devices,
+	};
+}
+
 static void set_giver(struct plugin *plugin)
 {
 	const struct config *config = plugin->config;
@@ -197,23 +239,6 @@ static void set_giver(struct plugin *plugin)
 	};
 }
 
-static int specify_devices(const struct plugin *plugin, struct err *err)
-{
-	const struct config *config = plugin->config;
-	const struct cdi_request request = {
-		.state = config->state_folder,
-		.folder = CDI_FOLDER,
-		.driver_root = config->driver_root,
-		.driver_root_here = config->driver_root_here,
-		.dev_root = config->dev_root,
-		.hook = config->cdi_hook,
-		.has_indexes = config->device_id == CONFIG_ID_INDEX,
-		.devices = &plugin->devices,
-	};
-
-	return config->device_lists & CONFIG_LIST_ANY_CDI ? cdi_write(&request, err) : 0;
-}
-
 /* Before a container can start: what containers have that the kubelet does not ask for again. */
 static int make_host_ready(struct plugin *plugin, struct err *err)
 {
@@ -227,7 +252,8 @@ static int make_host_ready(struct plugin *plugin, struct err *err)
 	if (!result)
 		result = prepare_restore(&plugin->giver.settings, &failed, err);
 	if (!result)
-		result = specify_devices(plugin, err);
+		result = config->device_lists & CONFIG_LIST_ANY_CDI ? cdi_write(&plugin->cdi, err)
+								    : 0;
 	if (!result && failed)
 		log_warn("containers could not be restored", U64("containers", failed));
 	return result;
@@ -248,6 +274,54 @@ static void collect(void *context)
 	free(uids);
 }
 
+static int join_kubelet(struct plugin *plugin, struct err *err)
+{
+	const struct kubelet_request request = {
+		plugin->config->kubelet_socket, plugin->config->resource_count};
+
+	if (*request.socket_path)
+		return kubelet_start(plugin->loop, plugin->rpc, &request, &plugin->service,
+			&plugin->kubelet, err);
+	return 0;
+}
+
+static void parts_have_changed(void *context)
+{
+	struct plugin *plugin = context;
+	struct err err = ERR_NULL;
+
+	if (tell(plugin))
+		log_error("no memory to tell of devices");
+	if (plugin->kubelet || !parts_are_restored(plugin->parts) || !join_kubelet(plugin, &err))
+		return;
+	log_error("the plugin ends", STR("why", err.text));
+	loop_stop(plugin->loop);
+}
+
+static int start_parts(struct plugin *plugin, struct err *err)
+{
+	const struct config *config = plugin->config;
+	const struct parts_request request = {
+		.config = config,
+		.devices = &plugin->devices,
+		.cdi = config->device_lists & CONFIG_LIST_ANY_CDI ? &plugin->cdi : NULL,
+		.capabilities = CAPABILITY_PATH,
+		.changed = parts_have_changed,
+		.context = plugin,
+	};
+	int result = parts_new(plugin->loop, &request, &plugin->parts, err);
+
+	plugin->giver.parts = plugin->parts;
+	return result;
+}
+
+static void pods_have_changed(void *context, const struct pods *pods)
+{
+	struct plugin *plugin = context;
+
+	parts_look(plugin->parts, pods);
+}
+
 static int join_cluster(struct plugin *plugin, struct err *err)
 {
 	const struct config *config = plugin->config;
@@ -256,6 +330,8 @@ static int join_cluster(struct plugin *plugin, struct err *err)
 		.kubelet_path = config->kubelet_socket,
 		.resources = {config->resource_count, config->resource_priority},
 		.giver = &plugin->giver,
+		.pods_changed = pods_have_changed,
+		.context = plugin,
 	};
 	int result;
 
@@ -265,23 +341,14 @@ static int join_cluster(struct plugin *plugin, struct err *err)
 	}
 	result = make_host_ready(plugin, err);
 	if (!result)
+		result = start_parts(plugin, err);
+	if (!result)
 		result = agent_start(plugin->loop, plugin->rpc, &request, &plugin->agent, err);
 	if (result)
 		return result;
 	plugin->service.allocate = agent_allocate(plugin->agent);
 	plugin->collect = (struct loop_timer){.due = collect, .context = plugin};
 	loop_timer_set(plugin->loop, &plugin->collect, clock_now_ns() + COLLECT_NS);
-	return 0;
-}
-
-static int join_kubelet(struct plugin *plugin, struct err *err)
-{
-	const struct kubelet_request request = {
-		plugin->config->kubelet_socket, plugin->config->resource_count};
-
-	if (*request.socket_path)
-		return kubelet_start(plugin->loop, plugin->rpc, &request, &plugin->service,
-			&plugin->kubelet, err);
 	return 0;
 }
 
@@ -295,6 +362,7 @@ int plugin_start(
 		return err_set(err, ENOMEM, "no memory");
 	plugin->config = config;
 	plugin->loop = loop;
+	set_cdi(plugin);
 	set_giver(plugin);
 	result = read_devices(plugin, err);
 	if (!result && rpc_new(loop, &plugin->rpc))
@@ -303,7 +371,8 @@ int plugin_start(
 		result = join_cluster(plugin, err);
 	if (!result && tell(plugin))
 		result = err_set(err, ENOMEM, "no memory");
-	if (!result)
+	/* Before that the kubelet starts no container of a pod whose instances are not there. */
+	if (!result && (!plugin->parts || parts_are_restored(plugin->parts)))
 		result = join_kubelet(plugin, err);
 	if (!result)
 		result = watch_health(plugin, err);
@@ -322,6 +391,7 @@ void plugin_stop(struct plugin *plugin)
 	loop_timer_clear(plugin->loop, &plugin->collect);
 	kubelet_stop(plugin->kubelet);
 	agent_stop(plugin->agent);
+	parts_free(plugin->parts);
 	if (plugin->rpc)
 		rpc_free(plugin->rpc);
 	free(plugin->scores);

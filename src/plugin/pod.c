@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/parse.h"
+#include "kube/instances.h"
 
 #define QUANTITY_MOST 1000000
 
@@ -112,7 +113,8 @@ static int read_rest(struct pod *pod, const json_t *object)
 	if (!copy(metadata, "namespace", &pod->space) || !copy(metadata, "name", &pod->name) ||
 		!copy(metadata, "uid", &pod->uid) ||
 		!copy(annotations, "hami.io/vgpu-node", &pod->node) ||
-		!copy(annotations, POD_TO_ALLOCATE, &pod->to_allocate))
+		!copy(annotations, POD_TO_ALLOCATE, &pod->to_allocate) ||
+		!copy(annotations, INSTANCES_ANNOTATION, &pod->instances))
 		return -ENOMEM;
 	pod->phase = phase_of(text_at(annotations, POD_BIND_PHASE));
 	pod->has_bind_time = text_at(annotations, "hami.io/bind-time");
@@ -157,15 +159,17 @@ void pod_free(struct pod *pod)
 	free(pod->uid);
 	free(pod->node);
 	free(pod->to_allocate);
+	free(pod->instances);
 	free(pod);
 }
 
 void pod_update(struct pod *pod, struct pod *fresh)
 {
-	char *node = pod->node, *to_allocate = pod->to_allocate;
+	char *node = pod->node, *to_allocate = pod->to_allocate, *instances = pod->instances;
 
 	pod->node = fresh->node;
 	pod->to_allocate = fresh->to_allocate;
+	pod->instances = fresh->instances;
 	pod->phase = fresh->phase;
 	pod->has_bind_time = fresh->has_bind_time;
 	pod->is_over = fresh->is_over;
@@ -174,6 +178,7 @@ void pod_update(struct pod *pod, struct pod *fresh)
 	pod->version = fresh->version;
 	fresh->node = node;
 	fresh->to_allocate = to_allocate;
+	fresh->instances = instances;
 	pod_free(fresh);
 }
 

@@ -31,6 +31,7 @@ struct pod {
 	char *space, *name, *uid;    /* of its namespace: its name */
 	char *node;		     /* "hami.io/vgpu-node"; NULL: not reserved */
 	char *to_allocate;	     /* NULL: not there */
+	char *instances;	     /* reserved ones (kube/instances.h); NULL: not there */
 	enum pod_phase phase;
 	bool has_bind_time;
 	bool is_over;	  /* has succeeded or failed */

@@ -43,6 +43,33 @@ static int set_number(json_t *object, const char *key, uint64_t number)
 	return number ? set(object, key, json_integer((json_int_t)number)) : 0;
 }
 
+static json_t *profile_object(const struct mig_profile *profile)
+{
+	json_t *places = json_array();
+
+	for (size_t i = 0; i < profile->place_count; i++)
+		if (json_array_append_new(
+			    places, json_pack("{s:i, s:i}", "start", profile->places[i].start,
+					    "size", profile->places[i].size)))
+			break;
+	return json_pack("{s:s, s:I, s:I, s:i, s:o}", "name", profile->name, "memoryMB",
+		(json_int_t)profile->memory_mib, "core", (json_int_t)profile->cores, "sliceCount",
+		(int)profile->slices, "placements", places);
+}
+
+static json_t *profile_list(const struct register_device *device)
+{
+	json_t *list = json_array();
+	int result = 0;
+
+	for (unsigned i = 0; i < device->profile_count && !result; i++)
+		result = json_array_append_new(list, profile_object(&device->profiles[i]));
+	if (!result)
+		return list;
+	json_decref(list);
+	return NULL;
+}
+
 static json_t *device_object(const struct register_device *device)
 {
 	json_t *object = json_object();
@@ -56,6 +83,8 @@ static json_t *device_object(const struct register_device *device)
 	result |= set_number(object, "numa", device->numa > 0 ? (uint64_t)device->numa : 0);
 	if (device->mode && *device->mode)
 		result |= set(object, "mode", json_string(device->mode));
+	if (device->profile_count)
+		result |= set(object, "migProfiles", profile_list(device));
 	if (device->is_healthy)
 		result |= set(object, "health", json_true());
 	if (!result)

@@ -11,14 +11,17 @@
 #include "base/bits.h"
 #include "kube/client.h"
 #include "plugin/node.h"
+#include "policy/mig.h"
 
 struct register_device {
 	const char *uuid, *name; /* as NVML has them */
 	unsigned index, slices;
 	uint64_t memory_mib;
 	unsigned cores_percent;
-	int numa;	  /* below 0: unknown */
-	const char *mode; /* "hami-core", "mig", "mps" */
+	int numa;			    /* below 0: unknown */
+	const char *mode;		    /* "hami-core", "mig", "mps" */
+	const struct mig_profile *profiles; /* of a device in mode mig */
+	unsigned profile_count;
 	bool is_healthy;
 };
 

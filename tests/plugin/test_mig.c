@@ -59,15 +59,19 @@ static int end(void **state)
 	return 0;
 }
 
-static struct mig_claim claim(unsigned gpu, const char *profile, unsigned start, unsigned size)
+static struct instance claim(unsigned gpu, const char *profile, unsigned start, unsigned size)
 {
-	return (struct mig_claim){gpus[gpu], profile, start, size};
+	struct instance instance = {.start = start, .size = size};
+
+	strcpy(instance.gpu, gpus[gpu]);
+	strcpy(instance.profile, profile);
+	return instance;
 }
 
-static int give(const struct mig_claim *claims, unsigned count, struct mig_part *ret_parts)
+static int give(struct instance *claims, unsigned count)
 {
 	struct err err = ERR_NULL;
-	int r = mig_give(&nvml, &node, claims, count, ret_parts, &err);
+	int r = mig_give(&nvml, &node, claims, count, &err);
 
 	assert_int_equal(r != 0, err.text[0] != '\0');
 	return r;
@@ -84,51 +88,84 @@ static unsigned count_on(unsigned gpu)
 	return partition_list(&found, &list, &err) ? 0 : list.count;
 }
 
+static bool is_there(const struct instance *instance)
+{
+	return mig_is_there(&nvml, &node, instance);
+}
+
+static unsigned sweep(const struct instance *claims, size_t count)
+{
+	unsigned removed;
+
+	return mig_sweep(&nvml, &node, gpus[0], claims, count, &removed);
+}
+
 static void a_reservation_is_made_exactly_and_once(void **state)
 {
-	const struct mig_claim claims[] = {
+	struct instance claims[] = {
 		claim(0, "1g.18gb", 6, 1), claim(0, "3g.71gb", 0, 4), claim(1, "2g.35gb", 2, 2)};
-	struct mig_part parts[3], again[3];
+	struct instance again[3], fresh = claims[0];
 	nvmlDevice_t device;
 
-	assert_int_equal(give(claims, 3, parts), 0);
+	assert_int_equal(give(claims, 3), 0);
 	assert_int_equal(count_on(0), 2);
 	assert_int_equal(count_on(1), 1);
 	for (unsigned i = 0; i < 3; i++) {
-		assert_memory_equal(parts[i].uuid, "MIG-", 4);
+		assert_true(claims[i].is_given);
+		assert_memory_equal(claims[i].uuid, "MIG-", 4);
 		assert_int_equal(
-			nvml.nvmlDeviceGetHandleByUUID(parts[i].uuid, &device), NVML_SUCCESS);
-		assert_true(mig_is_given(&nvml, &node, &claims[i], &parts[i]));
+			nvml.nvmlDeviceGetHandleByUUID(claims[i].uuid, &device), NVML_SUCCESS);
+		assert_true(is_there(&claims[i]));
 	}
-	assert_int_equal(give(claims, 3, again), 0);
+	memcpy(again, claims, sizeof(again));
+	assert_int_equal(give(again, 3), 0);
 	assert_int_equal(count_on(0), 2);
 	for (unsigned i = 0; i < 3; i++)
-		assert_string_equal(again[i].uuid, parts[i].uuid);
+		assert_string_equal(again[i].uuid, claims[i].uuid);
+	/* another that wants the same place was not given it */
+	assert_int_equal(give(&fresh, 1), -EBUSY);
+	assert_true(is_there(&claims[0]));
 }
 
 static void one_that_cannot_be_had_leaves_none_of_the_others(void **state)
 {
-	const struct mig_claim before = claim(0, "1g.18gb", 0, 1);
-	const struct mig_claim claims[] = {
-		claim(0, "1g.18gb", 0, 1), claim(0, "1g.18gb", 1, 1), claim(0, "2g.35gb", 0, 2)};
-	struct mig_part parts[3];
+	struct instance before = claim(0, "1g.18gb", 0, 1), claims[3];
 
-	assert_int_equal(give(&before, 1, parts), 0);
-	assert_int_equal(give(claims, 3, parts), -EBUSY);
+	assert_int_equal(give(&before, 1), 0);
+	claims[0] = before;
+	claims[1] = claim(0, "1g.18gb", 1, 1);
+	claims[2] = claim(0, "2g.35gb", 0, 2);
+	assert_int_equal(give(claims, 3), -EBUSY);
+	assert_false(claims[1].is_given);
 	assert_int_equal(count_on(0), 1);
-	assert_true(mig_is_given(&nvml, &node, &before, &parts[0]));
+	assert_true(is_there(&before));
+}
+
+/* A machine that was restarted has no instances, and its pods have them. */
+static void what_was_given_and_is_gone_is_made_again(void **state)
+{
+	struct instance claims[] = {claim(0, "3g.71gb", 4, 4), claim(0, "1g.18gb", 0, 1)}, again[2];
+
+	assert_int_equal(give(claims, 2), 0);
+	assert_int_equal(sweep(NULL, 0), 0);
+	assert_int_equal(count_on(0), 0);
+	assert_false(is_there(&claims[0]));
+	memcpy(again, claims, sizeof(again));
+	assert_int_equal(give(again, 2), 0);
+	assert_int_equal(count_on(0), 2);
+	assert_true(is_there(&again[0]));
 }
 
 static void what_is_no_place_is_refused(void **state)
 {
-	const struct mig_claim wrong[] = {claim(0, "1g.10gb", 0, 1), claim(0, "1g.18gb", 7, 1),
+	struct instance wrong[] = {claim(0, "1g.10gb", 0, 1), claim(0, "1g.18gb", 7, 1),
 		claim(0, "2g.35gb", 1, 2), claim(0, "3g.71gb", 0, 3)};
-	const struct mig_claim unknown = {"GPU-nowhere", "1g.18gb", 0, 1};
-	struct mig_part part;
+	struct instance unknown = claim(0, "1g.18gb", 0, 1);
 
+	strcpy(unknown.gpu, "GPU-nowhere");
 	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++)
-		assert_int_equal(give(&wrong[i], 1, &part), -EINVAL);
-	assert_int_equal(give(&unknown, 1, &part), -ENODEV);
+		assert_int_equal(give(&wrong[i], 1), -EINVAL);
+	assert_int_equal(give(&unknown, 1), -ENODEV);
 	assert_int_equal(count_on(0), 0);
 }
 
@@ -160,74 +197,73 @@ static pid_t start_program(unsigned instance)
 /* A pod that is terminating has its claim; one that is gone by force may have left a program. */
 static void what_is_claimed_or_used_stays_and_stops_nothing(void **state)
 {
-	const struct mig_claim claims[] = {
+	struct instance claims[] = {
 		claim(0, "1g.18gb", 0, 1), claim(0, "1g.18gb", 1, 1), claim(0, "2g.35gb", 2, 2)};
-	const struct mig_claim next = claim(0, "3g.71gb", 4, 4);
-	struct mig_part parts[3], other;
+	struct instance next = claim(0, "3g.71gb", 4, 4);
 	pid_t program;
 
-	assert_int_equal(give(claims, 3, parts), 0);
-	program = start_program(parts[0].instance);
-	assert_int_equal(mig_sweep(&nvml, &node, gpus[0], &claims[2], 1), 1);
+	assert_int_equal(give(claims, 3), 0);
+	program = start_program(claims[0].instance);
+	assert_int_equal(sweep(&claims[2], 1), 1);
 	assert_int_equal(count_on(0), 2);
-	assert_true(mig_is_given(&nvml, &node, &claims[0], &parts[0]));
-	assert_true(mig_is_given(&nvml, &node, &claims[2], &parts[2]));
-	assert_false(mig_is_given(&nvml, &node, &claims[1], &parts[1]));
-	assert_int_equal(give(&next, 1, &other), 0);
+	assert_true(is_there(&claims[0]));
+	assert_true(is_there(&claims[2]));
+	assert_false(is_there(&claims[1]));
+	assert_int_equal(give(&next, 1), 0);
 	kill(program, SIGKILL);
 	waitpid(program, NULL, 0);
-	assert_int_equal(mig_sweep(&nvml, &node, gpus[0], &claims[2], 1), 0);
+	assert_int_equal(sweep(&claims[2], 1), 0);
 	assert_int_equal(count_on(0), 1);
 }
 
-/* Other ids than the pod was given: it is not its part any more. */
-static void a_part_is_adopted_only_as_it_was_given(void **state)
+/* Other ids than the pod was given: it is not its instance any more. */
+static void an_instance_is_adopted_only_as_it_was_given(void **state)
 {
-	const struct mig_claim claims[] = {claim(0, "1g.18gb", 0, 1)};
-	struct mig_part part, other;
+	struct instance given = claim(0, "1g.18gb", 0, 1), other;
 
-	assert_int_equal(give(claims, 1, &part), 0);
-	other = part;
+	assert_int_equal(give(&given, 1), 0);
+	other = given;
 	other.compute++;
-	assert_false(mig_is_given(&nvml, &node, claims, &other));
-	other = part;
+	assert_false(is_there(&other));
+	assert_int_equal(give(&other, 1), -EBUSY);
+	other = given;
 	other.uuid[8] ^= 1;
-	assert_false(mig_is_given(&nvml, &node, claims, &other));
-	assert_true(mig_is_given(&nvml, &node, claims, &part));
+	assert_false(is_there(&other));
+	assert_true(is_there(&given));
 }
 
 /* Killed at each step of giving and sweeping in turn: the next one finishes, and nothing is left over. */
 static void from_any_step_on_the_next_one_finishes(void **state)
 {
-	const struct mig_claim old = claim(0, "7g.141gb", 0, 8);
-	const struct mig_claim claims[] = {claim(0, "1g.18gb", 6, 1), claim(0, "3g.71gb", 0, 4)};
+	const struct instance claims[] = {claim(0, "1g.18gb", 6, 1), claim(0, "3g.71gb", 0, 4)};
 	bool is_killed = true;
 
 	for (int step = 1; is_killed; step++) {
-		struct mig_part parts[2];
+		struct instance old = claim(0, "7g.141gb", 0, 8), wanted[2];
 		int status;
 		pid_t pid;
 
-		assert_int_equal(give(&old, 1, parts), 0);
+		memcpy(wanted, claims, sizeof(wanted));
+		assert_int_equal(give(&old, 1), 0);
 		pid = fork();
 		if (pid == 0) {
 			struct err err = ERR_NULL;
 
 			steps = 0;
 			deadly_step = step;
-			if (mig_sweep(&nvml, &node, gpus[0], claims, 2) ||
-				mig_give(&nvml, &node, claims, 2, parts, &err))
+			if (sweep(NULL, 0) || mig_give(&nvml, &node, wanted, 2, &err))
 				_exit(1);
 			_exit(0);
 		}
 		assert_int_equal(waitpid(pid, &status, 0), pid);
 		is_killed = WIFSIGNALED(status);
 		assert_true(is_killed || status == 0);
-		assert_int_equal(mig_sweep(&nvml, &node, gpus[0], claims, 2), 0);
-		assert_int_equal(give(claims, 2, parts), 0);
+		assert_int_equal(sweep(NULL, 0), 0);
+		assert_int_equal(give(wanted, 2), 0);
 		assert_int_equal(count_on(0), 2);
-		assert_int_equal(mig_sweep(&nvml, &node, gpus[0], &old, 1), 0);
-		assert_int_equal(mig_sweep(&nvml, &node, gpus[0], NULL, 0), 0);
+		assert_int_equal(sweep(claims, 2), 0);
+		assert_int_equal(count_on(0), 2);
+		assert_int_equal(sweep(NULL, 0), 0);
 		assert_int_equal(count_on(0), 0);
 		assert_true(step < 20);
 	}
@@ -235,13 +271,12 @@ static void from_any_step_on_the_next_one_finishes(void **state)
 
 static void a_mode_that_is_pending_is_an_error(void **state)
 {
-	const struct mig_claim wanted = claim(0, "1g.18gb", 0, 1);
+	struct instance wanted = claim(0, "1g.18gb", 0, 1);
 	struct holder holder = holder_start("whole", 0, 1, 1 << 20);
-	struct mig_part part;
 
-	assert_int_equal(give(&wanted, 1, &part), -EBUSY);
+	assert_int_equal(give(&wanted, 1), -EBUSY);
 	holder_end(&holder);
-	assert_int_equal(give(&wanted, 1, &part), 0);
+	assert_int_equal(give(&wanted, 1), 0);
 }
 
 int main(void)
@@ -250,9 +285,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_reservation_is_made_exactly_and_once),
 		TEST(one_that_cannot_be_had_leaves_none_of_the_others),
+		TEST(what_was_given_and_is_gone_is_made_again),
 		TEST(what_is_no_place_is_refused),
 		TEST(what_is_claimed_or_used_stays_and_stops_nothing),
-		TEST(a_part_is_adopted_only_as_it_was_given),
+		TEST(an_instance_is_adopted_only_as_it_was_given),
 		TEST(from_any_step_on_the_next_one_finishes),
 		TEST(a_mode_that_is_pending_is_an_error),
 	};

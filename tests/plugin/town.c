@@ -93,7 +93,7 @@ void rpc_request_free(struct rpc_request *request)
 
 /* What a container is given here is the text of its slot, behind its own name. */
 int give(const struct giver *giver, const struct give_request *request, uint8_t **ret_message,
-	size_t *ret_bytes, struct err *err)
+	size_t *ret_bytes, char **ret_instances, struct err *err)
 {
 	V1beta1__ContainerAllocateResponse answer = V1BETA1__CONTAINER_ALLOCATE_RESPONSE__INIT;
 	V1beta1__ContainerAllocateResponse__EnvsEntry env =
@@ -101,6 +101,7 @@ int give(const struct giver *giver, const struct give_request *request, uint8_t 
 	V1beta1__ContainerAllocateResponse__EnvsEntry *envs[] = {&env};
 	char name[] = "SLOT", text[512];
 
+	*ret_instances = NULL;
 	snprintf(text, sizeof(text), "%s/%s %s", request->pod->name, request->container->name,
 		request->slot);
 	env.key = name;

@@ -1,0 +1,523 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The node's GPUs in mode mig. */
+#include "plugin/parts.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "node/nvml_library.h"
+#include "plugin/mig.h"
+
+#define LOG_TOPIC  LOG_PODS
+
+#define SOON_NS	   (100ull * 1000000)	/* several changes at once are looked at once */
+#define LEFT_NS	   (5ull * 1000000000)	/* what is still used is tried again */
+#define UNREADY_NS (30ull * 1000000000) /* and a GPU that is not in MIG mode */
+#define GPU_PARTS  8
+
+struct cuts {
+	struct mig_profile profiles[PARTS_PROFILES];
+	unsigned count, most;
+};
+
+struct parts {
+	struct parts_request request;
+	struct loop *loop;
+	struct loop_timer timer;
+	const struct pods *pods; /* NULL: not known yet */
+	uint64_t in_mode, unready;
+	bool is_restored;
+	struct cuts *cuts; /* of each device */
+};
+
+static uint64_t bit(unsigned device)
+{
+	return UINT64_C(1) << device;
+}
+
+static const struct inventory_device *device_at(const struct parts *parts, unsigned i)
+{
+	return &parts->request.devices->device[i];
+}
+
+/* ----- how a GPU can be cut ----- */
+
+/* By the first entry for its name. Without any list all of them, but for those with engines that are there once. */
+static bool is_allowed(const struct config *config, const char *name, const char *profile)
+{
+	if (!config->profile_count)
+		return !strchr(profile, '+');
+	for (size_t i = 0; i < config->profile_count; i++)
+		for (const char **model = config->profiles[i].models; *model; model++) {
+			if (!strstr(name, *model))
+				continue;
+			for (const char **one = config->profiles[i].profiles; *one; one++)
+				if (!strcmp(*one, profile))
+					return true;
+			return false;
+		}
+	return false;
+}
+
+static void add_profile(struct cuts *cuts, const struct partition_profile *from, unsigned most)
+{
+	struct mig_profile *to = &cuts->profiles[cuts->count++];
+
+	*to = (struct mig_profile){.memory_mib = (int64_t)from->memory_mib,
+		.cores = (from->multiprocessors * 100 + most - 1) / most,
+		.slices = from->slices,
+		.place_count = from->place_count};
+	strcpy(to->name, from->name);
+	for (unsigned i = 0; i < from->place_count; i++)
+		to->places[i] = (struct mig_place){(uint8_t)from->start[i], (uint8_t)from->size};
+	if (from->most > cuts->most)
+		cuts->most = from->most;
+}
+
+static void read_cuts(
+	const struct parts *parts, unsigned device, const struct partition_profiles *all)
+{
+	const struct inventory_device *of = device_at(parts, device);
+	unsigned most = 1;
+
+	for (unsigned i = 0; i < all->count; i++)
+		if (all->at[i].multiprocessors > most)
+			most = all->at[i].multiprocessors;
+	for (unsigned i = 0; i < all->count; i++)
+		if (strlen(all->at[i].name) < sizeof(parts->cuts->profiles->name) &&
+			parts->cuts[device].count < PARTS_PROFILES &&
+			is_allowed(parts->request.config, of->name, all->at[i].name))
+			add_profile(&parts->cuts[device], &all->at[i], most);
+	if (!parts->cuts[device].count)
+		log_warn("a device in mode mig has no profile that migProfileAllowlist allows",
+			STR("device", of->uuid), STR("name", of->name));
+}
+
+/* ----- MIG mode ----- */
+
+static void set_unready(struct parts *parts, unsigned device, const char *why)
+{
+	uint64_t before = parts->unready;
+
+	if (why)
+		parts->unready |= bit(device);
+	else
+		parts->unready &= ~bit(device);
+	if (parts->unready == before)
+		return;
+	if (why)
+		log_warn("a device cannot be handed out in its mode",
+			STR("device", device_at(parts, device)->uuid), STR("why", why));
+	else
+		log_info("a device is in MIG mode", STR("device", device_at(parts, device)->uuid));
+}
+
+static void enable(struct parts *parts, const struct nvml_library *library, unsigned device)
+{
+	struct err err = ERR_NULL;
+	struct partition_gpu gpu;
+	int r = partition_find_gpu(
+		&library->driver, &library->node, device_at(parts, device)->uuid, &gpu, &err);
+
+	if (!r && !parts->cuts[device].count)
+		read_cuts(parts, device, &gpu.profiles);
+	if (!r)
+		r = partition_enable(&gpu, &err);
+	set_unready(parts, device, r ? err.text : NULL);
+}
+
+/* ----- what pods claim ----- */
+
+static int add_claims(const struct pod *pod, struct instances *claims)
+{
+	struct instances some, grown;
+	int r = instances_decode_some(pod->instances, &some);
+
+	if (r)
+		return r;
+	grown.at = realloc(claims->at, (claims->count + some.count + 1) * sizeof(*grown.at));
+	if (grown.at) {
+		memcpy(&grown.at[claims->count], some.at, some.count * sizeof(*some.at));
+		claims->at = grown.at;
+		claims->count += some.count;
+	}
+	instances_deinit(&some);
+	return grown.at ? 0 : -ENOMEM;
+}
+
+/* Of all pods that are not over, but for those of one container. */
+static int list_claims(
+	const struct pod *first, const struct parts_wanted *but, struct instances *ret_claims)
+{
+	struct instances claims = INSTANCES_NULL;
+
+	for (const struct pod *pod = first; pod; pod = pod->next) {
+		size_t kept = claims.count;
+
+		if (!pod->is_over && add_claims(pod, &claims)) {
+			instances_deinit(&claims);
+			return -ENOMEM;
+		}
+		for (size_t i = kept; i < claims.count; i++)
+			if (!but || pod != but->pod || claims.at[i].container != but->container)
+				claims.at[kept++] = claims.at[i];
+		claims.count = kept;
+	}
+	*ret_claims = claims;
+	return 0;
+}
+
+static void sweep(struct parts *parts, const struct nvml_library *library, unsigned device,
+	const struct instances *claims, unsigned *left, unsigned *removed)
+{
+	unsigned gone;
+
+	*left += mig_sweep(&library->driver, &library->node, device_at(parts, device)->uuid,
+		claims->at, claims->count, &gone);
+	*removed += gone;
+	if (gone)
+		log_info("instances that no pod reserves are removed",
+			STR("device", device_at(parts, device)->uuid), U64("instances", gone));
+}
+
+/* ----- the devices that runtimes know ----- */
+
+static unsigned add_parts(const struct parts *parts, const struct nvml_library *library,
+	unsigned device, struct partitions *list, struct cdi_part *ret_parts)
+{
+	const struct inventory_device *of = device_at(parts, device);
+	struct err err = ERR_NULL;
+	struct partition_gpu gpu;
+	unsigned count = 0;
+
+	if (partition_find_gpu(&library->driver, &library->node, of->uuid, &gpu, &err) ||
+		partition_list(&gpu, list, &err))
+		return 0;
+	for (unsigned i = 0; i < list->count; i++) {
+		struct cdi_part *part = &ret_parts[count];
+
+		*part = (struct cdi_part){.uuid = list->at[i].uuid, .minor = of->minor};
+		if (!list->at[i].is_whole)
+			continue;
+		if (capability_find(parts->request.capabilities, of->minor, list->at[i].instance,
+			    list->at[i].compute, &part->capability, &err))
+			log_warn("an instance is not specified", STR("instance", part->uuid),
+				STR("why", err.text));
+		else
+			count++;
+	}
+	return count;
+}
+
+static int specify(const struct parts *parts, const struct nvml_library *library, struct err *err)
+{
+	_cleanup_free_ struct partitions *lists = NULL;
+	_cleanup_free_ struct cdi_part *all = NULL;
+	struct cdi_request request;
+
+	if (!parts->request.cdi)
+		return 0;
+	lists = calloc(INVENTORY_MAX, sizeof(*lists));
+	all = calloc(INVENTORY_MAX * GPU_PARTS, sizeof(*all));
+	if (!lists || !all)
+		return err_set(err, ENOMEM, "no memory");
+	request = *parts->request.cdi;
+	request.parts = all;
+	for (unsigned i = 0; i < parts->request.devices->count; i++)
+		if (parts->in_mode & bit(i))
+			request.part_count +=
+				add_parts(parts, library, i, &lists[i], &all[request.part_count]);
+	return cdi_write(&request, err);
+}
+
+/* ----- after a change of the pods ----- */
+
+static void restore_one(
+	const struct nvml_library *library, const struct pod *pod, const struct instance *given)
+{
+	struct instance again = *given;
+	struct err err = ERR_NULL;
+
+	if (mig_is_there(&library->driver, &library->node, given))
+		return;
+	if (!mig_give(&library->driver, &library->node, &again, 1, &err) &&
+		!strcmp(again.uuid, given->uuid)) {
+		log_info("an instance is made again", STR("namespace", pod->space),
+			STR("pod", pod->name), STR("instance", given->uuid));
+		return;
+	}
+	log_error("an instance that a pod was given is not there any more",
+		STR("namespace", pod->space), STR("pod", pod->name), STR("instance", given->uuid),
+		STR("why", err.text[0] ? err.text : "in its place there is one of another name"));
+}
+
+/* The containers of a pod that is terminating are not started again. */
+static void restore(struct parts *parts, const struct nvml_library *library)
+{
+	for (const struct pod *pod = pods_first(parts->pods); pod; pod = pod->next) {
+		struct instances list;
+
+		if (pod->is_over || pod->is_leaving || instances_decode_some(pod->instances, &list))
+			continue;
+		for (size_t i = 0; i < list.count; i++)
+			if (list.at[i].is_given)
+				restore_one(library, pod, &list.at[i]);
+		instances_deinit(&list);
+	}
+	parts->is_restored = true;
+}
+
+/* How many instances are left that should not be. */
+static int put_right(struct parts *parts, const struct nvml_library *library, unsigned *ret_left)
+{
+	bool was_restored = parts->is_restored;
+	struct instances claims;
+	struct err err = ERR_NULL;
+	unsigned removed = 0;
+
+	if (list_claims(pods_first(parts->pods), NULL, &claims))
+		return -ENOMEM;
+	for (unsigned i = 0; i < parts->request.devices->count; i++)
+		if (parts->in_mode & bit(i)) {
+			if (parts->unready & bit(i))
+				enable(parts, library, i);
+			sweep(parts, library, i, &claims, ret_left, &removed);
+		}
+	instances_deinit(&claims);
+	if (!was_restored)
+		restore(parts, library);
+	if ((removed || !was_restored) && specify(parts, library, &err))
+		log_warn("instances are not specified", STR("why", err.text));
+	return 0;
+}
+
+static void pods_have_changed(void *context)
+{
+	struct parts *parts = context;
+	_cleanup_(nvml_library_close) struct nvml_library library = {.handle = NULL};
+	bool was_restored = parts->is_restored;
+	uint64_t unready = parts->unready;
+	struct err err = ERR_NULL;
+	unsigned left = 0;
+	bool has_failed =
+		nvml_library_open(NULL, &library, &err) || put_right(parts, &library, &left);
+
+	if (has_failed || left)
+		loop_timer_set(parts->loop, &parts->timer, clock_now_ns() + LEFT_NS);
+	else if (parts->unready & parts->in_mode)
+		loop_timer_set(parts->loop, &parts->timer, clock_now_ns() + UNREADY_NS);
+	if (was_restored != parts->is_restored || unready != parts->unready)
+		parts->request.changed(parts->request.context);
+}
+
+void parts_look(struct parts *parts, const struct pods *pods)
+{
+	parts->pods = pods;
+	if (parts->in_mode && pods_are_known(pods))
+		loop_timer_set(parts->loop, &parts->timer,
+			clock_now_ns() + (parts->is_restored ? SOON_NS : 0));
+}
+
+bool parts_are_restored(const struct parts *parts)
+{
+	return !parts->in_mode || parts->is_restored;
+}
+
+uint64_t parts_unready(const struct parts *parts)
+{
+	return parts->unready;
+}
+
+const struct mig_profile *parts_profiles(
+	const struct parts *parts, unsigned i, unsigned *ret_count, unsigned *ret_most)
+{
+	if (!(parts->in_mode & bit(i)))
+		return NULL;
+	*ret_count = parts->cuts[i].count;
+	*ret_most = parts->cuts[i].most;
+	return parts->cuts[i].profiles;
+}
+
+/* ----- one container ----- */
+
+static struct instance *find_entry(
+	const struct instances *list, unsigned container, unsigned device)
+{
+	for (size_t i = 0; i < list->count; i++)
+		if (list->at[i].container == container && list->at[i].device == device)
+			return &list->at[i];
+	return NULL;
+}
+
+/* Exactly one for each device of the slot, and of the same GPU. What the pod says that it was given is not believed. */
+static int choose(const struct parts_wanted *wanted, const struct instances *list,
+	struct parts_given *given, struct err *err)
+{
+	size_t reserved = 0;
+
+	for (size_t i = 0; i < list->count; i++)
+		reserved += list->at[i].container == wanted->container;
+	if (reserved != wanted->slot->count || reserved > SHARE_DEVICES)
+		return err_set(err, EINVAL,
+			"%zu instances are reserved for the container, and %zu are assigned",
+			reserved, wanted->slot->count);
+	for (unsigned i = 0; i < reserved; i++) {
+		const struct instance *entry = find_entry(list, wanted->container, i);
+		const char *gpu = wanted->slot->devices[i].uuid;
+
+		if (!entry)
+			return err_set(err, EINVAL,
+				"no instance is reserved for device %u of the container", i);
+		if (strcmp(entry->gpu, gpu) != 0)
+			return err_set(err, EINVAL,
+				"an instance of %.80s is reserved, and %.80s is assigned",
+				entry->gpu, gpu);
+		given->instances[i] = *entry;
+		given->instances[i].is_given = false;
+	}
+	given->count = (unsigned)reserved;
+	return 0;
+}
+
+static bool overlaps(const struct instance *a, const struct instance *b)
+{
+	return !strcmp(a->gpu, b->gpu) && a->start < b->start + b->size &&
+	       b->start < a->start + a->size;
+}
+
+/* What another has been given is its own, whatever this one's annotation says. */
+static int check_claims(
+	const struct instances *claims, const struct parts_given *given, struct err *err)
+{
+	for (unsigned i = 0; i < given->count; i++)
+		for (size_t k = 0; k < claims->count; k++)
+			if (claims->at[k].is_given &&
+				overlaps(&claims->at[k], &given->instances[i]))
+				return err_set(err, EBUSY,
+					"another container was given %s, which has the place of %s "
+					"at "
+					"%u:%u",
+					claims->at[k].uuid, given->instances[i].profile,
+					given->instances[i].start, given->instances[i].size);
+	return 0;
+}
+
+static int find_capabilities(const struct parts *parts, struct parts_given *given, struct err *err)
+{
+	int r = 0;
+
+	for (unsigned i = 0; i < given->count && !r; i++) {
+		const struct instance *instance = &given->instances[i];
+
+		r = capability_find(parts->request.capabilities,
+			inventory_lookup(parts->request.devices, instance->gpu)->minor,
+			instance->instance, instance->compute, &given->capabilities[i], err);
+	}
+	return r;
+}
+
+static int make(struct parts *parts, const struct parts_wanted *wanted, struct parts_given *given,
+	struct err *err)
+{
+	_cleanup_(nvml_library_close) struct nvml_library library = {.handle = NULL};
+	struct instances claims = INSTANCES_NULL;
+	unsigned left = 0, removed = 0;
+	int r = nvml_library_open(NULL, &library, err) ? -EIO : 0;
+
+	if (!r && list_claims(wanted->first, wanted, &claims))
+		r = err_set(err, ENOMEM, "no memory");
+	if (!r)
+		r = check_claims(&claims, given, err);
+	for (unsigned i = 0; i < parts->request.devices->count && !r; i++)
+		if (parts->in_mode & bit(i))
+			sweep(parts, &library, i, &claims, &left, &removed);
+	instances_deinit(&claims);
+	if (!r)
+		r = mig_give(&library.driver, &library.node, given->instances, given->count, err);
+	if (!r)
+		r = find_capabilities(parts, given, err);
+	return r ? r : specify(parts, &library, err);
+}
+
+static int record(
+	const struct instances *list, const struct parts_wanted *wanted, struct parts_given *given)
+{
+	for (unsigned i = 0; i < given->count; i++)
+		*find_entry(list, wanted->container, i) = given->instances[i];
+	return instances_encode(list, &given->annotation);
+}
+
+int parts_give(struct parts *parts, const struct parts_wanted *wanted,
+	struct parts_given *ret_given, struct err *err)
+{
+	struct instances list = INSTANCES_NULL;
+	int r = instances_decode(wanted->pod->instances, &list, err);
+
+	if (r)
+		return r;
+	*ret_given = (struct parts_given){.count = 0};
+	r = choose(wanted, &list, ret_given, err);
+	if (!r)
+		r = make(parts, wanted, ret_given, err);
+	if (!r && record(&list, wanted, ret_given))
+		r = err_set(err, ENOMEM, "no memory");
+	instances_deinit(&list);
+	return r;
+}
+
+/* ----- begin and end ----- */
+
+static int look_at_devices(struct parts *parts, struct err *err)
+{
+	_cleanup_(nvml_library_close) struct nvml_library library = {.handle = NULL};
+
+	for (unsigned i = 0; i < parts->request.devices->count; i++) {
+		if (config_mode_of(parts->request.config, device_at(parts, i)) == CONFIG_MIG)
+			parts->in_mode |= bit(i);
+		else if (device_at(parts, i)->is_mig)
+			set_unready(parts, i, "it is in MIG mode, and its mode here is another");
+	}
+	if (parts->in_mode && nvml_library_open(NULL, &library, err))
+		return -EIO;
+	for (unsigned i = 0; i < parts->request.devices->count; i++)
+		if (parts->in_mode & bit(i))
+			enable(parts, &library, i);
+	return 0;
+}
+
+int parts_new(struct loop *loop, const struct parts_request *request, struct parts **ret_parts,
+	struct err *err)
+{
+	struct parts *parts = calloc(1, sizeof(*parts));
+	int r;
+
+	if (parts)
+		parts->cuts = calloc(INVENTORY_MAX, sizeof(*parts->cuts));
+	if (!parts || !parts->cuts) {
+		free(parts);
+		return err_set(err, ENOMEM, "no memory");
+	}
+	parts->request = *request;
+	parts->loop = loop;
+	parts->timer = (struct loop_timer){.due = pods_have_changed, .context = parts};
+	r = look_at_devices(parts, err);
+	if (r)
+		parts_free(parts);
+	else
+		*ret_parts = parts;
+	return r;
+}
+
+void parts_free(struct parts *parts)
+{
+	if (!parts)
+		return;
+	loop_timer_clear(parts->loop, &parts->timer);
+	free(parts->cuts);
+	free(parts);
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The node's GPUs in mode mig: how they can be cut, the instances that their pods are given, and what becomes of these.
+ *
+ * A pod has its instances while its annotation reserves them and it is not over, also while it is terminating. What it was
+ * given and is gone, because the machine was restarted, is made again before the kubelet can start its containers. What nobody
+ * reserves is removed as soon as nothing uses it, and stops nothing else meanwhile.
+ */
+#pragma once
+
+#include "base/bits.h"
+#include "base/err.h"
+#include "kube/instances.h"
+#include "net/loop.h"
+#include "plugin/capability.h"
+#include "plugin/cdi.h"
+#include "plugin/config.h"
+#include "plugin/pods.h"
+#include "policy/mig.h"
+#include "policy/share.h"
+
+#define PARTS_PROFILES 24 /* of one GPU */
+
+struct parts;
+
+/* All of it is the caller's, for as long. */
+struct parts_request {
+	const struct config *config;
+	const struct inventory *devices;
+	const struct cdi_request *cdi; /* where instances are to be specified; NULL: nowhere */
+	const char *capabilities;      /* CAPABILITY_PATH */
+	/* What parts_are_restored() or parts_unready() say is other than before. */
+	void (*changed)(void *context);
+	void *context;
+};
+
+/* GPUs are brought into MIG mode where nothing uses them. -EIO and the like with err set; -ENOMEM. */
+int parts_new(struct loop *loop, const struct parts_request *request, struct parts **ret_parts,
+	struct err *err) MUST_CHECK;
+
+/* Accepts NULL. */
+void parts_free(struct parts *parts);
+
+/* The pods are known, or have changed: what is to be made again or removed will be. */
+void parts_look(struct parts *parts, const struct pods *pods);
+
+/* What pods were given is there: true as well where no device is in mode mig. */
+bool parts_are_restored(const struct parts *parts);
+
+/* Devices that cannot be handed out as their mode says. */
+uint64_t parts_unready(const struct parts *parts);
+
+/* How the inventory's i-th device can be cut, where it is in mode mig, else NULL; *ret_most instances of one kind. */
+const struct mig_profile *parts_profiles(
+	const struct parts *parts, unsigned i, unsigned *ret_count, unsigned *ret_most);
+
+/* What a container is given, in the order of its slot. */
+struct parts_given {
+	struct instance instances[SHARE_DEVICES];
+	struct capability capabilities[SHARE_DEVICES];
+	unsigned count;
+	char *annotation; /* of the pod, with what was made; the caller frees it */
+};
+
+struct parts_wanted {
+	const struct pod *first; /* of all that are known */
+	const struct pod *pod;
+	unsigned container; /* among all of the pod */
+	const struct assignment_slot *slot;
+};
+
+/*
+ * Makes the instances that the container has reserved, exactly these or none. -EINVAL and the like with err set, a sentence
+ * for the pod's status.
+ */
+int parts_give(struct parts *parts, const struct parts_wanted *wanted,
+	struct parts_given *ret_given, struct err *err) MUST_CHECK;

@@ -4,16 +4,22 @@
  *
  * libmicrohttpd runs without threads: its epoll descriptor is watched, and whenever it may have something to do it is run
  * from a callback of the loop. A call is suspended while it waits for its answer.
+ *
+ * It cannot change its certificate. So with a new one there is a new daemon of it at the same socket, and the one before is
+ * kept until its last connection has ended.
  */
 #include "net/http_server.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <gnutls/gnutls.h>
 #include <microhttpd.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 
@@ -38,23 +44,33 @@ struct http_call {
 	void *data;
 };
 
-struct http_server {
-	struct loop *loop;
+union address {
+	struct sockaddr any;
+	struct sockaddr_in four;
+	struct sockaddr_in6 six;
+};
+
+/* A daemon of the library's; the first of the server's list has the socket. */
+struct port {
+	struct http_server *server;
 	struct loop_watch watch;
 	struct loop_timer timer;
 	struct MHD_Daemon *daemon;
+	char *texts[3]; /* certificate, key, authority: the library does not copy all of them */
+	struct port *next;
+};
+
+struct http_server {
+	struct loop *loop;
+	struct port *ports;
 	http_handle_fn *handle;
 	http_gone_fn *gone;
 	void *context;
 	struct http_call *suspended;
 	size_t body_most_bytes;
+	unsigned connections_most, silence_s;
+	union address address;
 	uint16_t port;
-};
-
-union address {
-	struct sockaddr any;
-	struct sockaddr_in four;
-	struct sockaddr_in6 six;
 };
 
 static void suspend(struct http_call *call)
@@ -197,15 +213,45 @@ static void completed(void *context, struct MHD_Connection *connection, void **i
 	*its = NULL;
 }
 
-static void run(struct http_server *server)
+static void free_port(struct port *port)
+{
+	if (port->watch.is_in)
+		loop_watch_remove(port->server->loop, &port->watch);
+	loop_timer_clear(port->server->loop, &port->timer);
+	if (port->daemon)
+		MHD_stop_daemon(port->daemon);
+	for (size_t i = 0; i < ARRAY_SIZE(port->texts); i++)
+		free(port->texts[i]);
+	free(port);
+}
+
+static bool is_left(const struct port *port)
+{
+	const union MHD_DaemonInfo *info;
+
+	if (port == port->server->ports)
+		return false;
+	info = MHD_get_daemon_info(port->daemon, MHD_DAEMON_INFO_CURRENT_CONNECTIONS);
+	return !info || !info->num_connections;
+}
+
+static void run(struct port *port)
 {
 	MHD_UNSIGNED_LONG_LONG ms;
 
-	MHD_run(server->daemon);
-	if (MHD_get_timeout(server->daemon, &ms))
-		loop_timer_set(server->loop, &server->timer, clock_now_ns() + ms * 1000000);
-	else
-		loop_timer_clear(server->loop, &server->timer);
+	MHD_run(port->daemon);
+	if (is_left(port)) {
+		struct port **link = &port->server->ports;
+
+		while (*link != port)
+			link = &(*link)->next;
+		*link = port->next;
+		free_port(port);
+	} else if (MHD_get_timeout(port->daemon, &ms)) {
+		loop_timer_set(port->server->loop, &port->timer, clock_now_ns() + ms * 1000000);
+	} else {
+		loop_timer_clear(port->server->loop, &port->timer);
+	}
 }
 
 static void ready(void *context, uint32_t events)
@@ -218,6 +264,17 @@ static void due(void *context)
 	run(context);
 }
 
+static struct port *port_of(const struct http_call *call)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(call->connection, MHD_CONNECTION_INFO_DAEMON);
+	struct port *port = call->server->ports;
+
+	while (info && port->next && port->daemon != info->daemon)
+		port = port->next;
+	return port;
+}
+
 void http_answer(struct http_call *call, unsigned status, const char *type, const char *body,
 	size_t body_bytes)
 {
@@ -225,7 +282,7 @@ void http_answer(struct http_call *call, unsigned status, const char *type, cons
 	if (!call->link)
 		return; /* take() is on the stack and sends it */
 	resume(call);
-	loop_timer_set(call->server->loop, &call->server->timer, clock_now_ns());
+	loop_timer_set(call->server->loop, &port_of(call)->timer, clock_now_ns());
 }
 
 static int read_address(
@@ -244,45 +301,81 @@ static int read_address(
 	return 0;
 }
 
-static struct MHD_Daemon *start_daemon(struct http_server *server,
-	const struct http_server_settings *settings, const union address *address)
+/* socket below 0: it is made, and bound to the address. */
+static struct MHD_Daemon *start_daemon(const struct port *port, int socket)
 {
+	struct http_server *server = port->server;
 	unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME |
-			 (address->any.sa_family == AF_INET6 ? MHD_USE_IPv6 : 0) |
-			 (settings->certificate ? MHD_USE_TLS : 0);
-	struct MHD_OptionItem tls[] = {
-		{MHD_OPTION_HTTPS_MEM_CERT, 0, (void *)settings->certificate},
-		{MHD_OPTION_HTTPS_MEM_KEY, 0, (void *)settings->key}, {MHD_OPTION_END, 0, NULL}};
+			 (server->address.any.sa_family == AF_INET6 ? MHD_USE_IPv6 : 0) |
+			 (port->texts[0] ? MHD_USE_TLS : 0);
+	struct MHD_OptionItem tls[] = {{MHD_OPTION_HTTPS_MEM_CERT, 0, port->texts[0]},
+		{MHD_OPTION_HTTPS_MEM_KEY, 0, port->texts[1]},
+		{port->texts[2] ? MHD_OPTION_HTTPS_MEM_TRUST : MHD_OPTION_END, 0, port->texts[2]},
+		{MHD_OPTION_END, 0, NULL}};
+	struct MHD_OptionItem where[] = {
+		{socket < 0 ? MHD_OPTION_SOCK_ADDR : MHD_OPTION_LISTEN_SOCKET, socket,
+			socket < 0 ? &server->address.any : NULL},
+		{MHD_OPTION_END, 0, NULL}};
 	struct MHD_OptionItem none[] = {{MHD_OPTION_END, 0, NULL}};
 
 	errno = 0;
-	return MHD_start_daemon(flags, settings->port, NULL, NULL, take, server,
-		MHD_OPTION_SOCK_ADDR, &address->any, MHD_OPTION_CONNECTION_LIMIT,
-		settings->connections_most, MHD_OPTION_CONNECTION_TIMEOUT, settings->silence_s,
-		MHD_OPTION_NOTIFY_COMPLETED, completed, server, MHD_OPTION_ARRAY,
-		settings->certificate ? tls : none, MHD_OPTION_END);
+	return MHD_start_daemon(flags, 0, NULL, NULL, take, server, MHD_OPTION_CONNECTION_LIMIT,
+		server->connections_most, MHD_OPTION_CONNECTION_TIMEOUT, server->silence_s,
+		MHD_OPTION_NOTIFY_COMPLETED, completed, server, MHD_OPTION_ARRAY, where,
+		MHD_OPTION_ARRAY, port->texts[0] ? tls : none, MHD_OPTION_END);
 }
 
-static int begin(struct http_server *server, const struct http_server_settings *settings,
-	const union address *address, struct err *err)
+static int begin(struct port *port, int socket, struct err *err)
 {
 	const union MHD_DaemonInfo *info;
 	int result;
 
-	server->daemon = start_daemon(server, settings, address);
-	if (!server->daemon)
-		return err_set(err, errno ? errno : EINVAL, "%s:%u is not served: %s",
-			settings->address, settings->port,
+	port->daemon = start_daemon(port, socket);
+	if (!port->daemon)
+		return err_set(err, errno ? errno : EINVAL, "the port is not served: %s",
 			errno ? strerror(errno) : "the certificate or its key is not understood");
-	info = MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_BIND_PORT);
-	server->port = info ? info->port : 0;
-	info = MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD);
-	result = info ? loop_watch_add(server->loop, &server->watch, info->epoll_fd, EPOLLIN)
+	info = MHD_get_daemon_info(port->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+	result = info ? loop_watch_add(port->server->loop, &port->watch, info->epoll_fd, EPOLLIN)
 		      : -EINVAL;
+	return result ? err_set(err, -result, "the port is not served: %s", strerror(-result)) : 0;
+}
+
+static int new_port(struct http_server *server, const char *const texts[3], struct port **ret_port)
+{
+	struct port *port = calloc(1, sizeof(*port));
+
+	if (!port)
+		return -ENOMEM;
+	port->server = server;
+	port->watch = (struct loop_watch){.ready = ready, .context = port};
+	port->timer = (struct loop_timer){.due = due, .context = port};
+	for (size_t i = 0; i < ARRAY_SIZE(port->texts); i++) {
+		port->texts[i] = texts[i] ? strdup(texts[i]) : NULL;
+		if (texts[i] && !port->texts[i]) {
+			free_port(port);
+			return -ENOMEM;
+		}
+	}
+	*ret_port = port;
+	return 0;
+}
+
+static int add_port(
+	struct http_server *server, int socket, const char *const texts[3], struct err *err)
+{
+	struct port *port;
+	int result = new_port(server, texts, &port);
+
 	if (result)
-		return err_set(err, -result, "%s:%u is not served: %s", settings->address,
-			settings->port, strerror(-result));
-	run(server);
+		return err_set(err, ENOMEM, "no memory");
+	result = begin(port, socket, err);
+	if (result) {
+		free_port(port);
+		return result;
+	}
+	port->next = server->ports;
+	server->ports = port;
+	run(port);
 	return 0;
 }
 
@@ -290,27 +383,59 @@ int http_server_start(struct loop *loop, const struct http_server_settings *sett
 	http_handle_fn *handle, http_gone_fn *gone, void *context, struct http_server **ret_server,
 	struct err *err)
 {
+	const char *const texts[] = {
+		settings->certificate, settings->key, settings->client_authority};
 	struct http_server *server = calloc(1, sizeof(*server));
-	union address address;
+	const union MHD_DaemonInfo *info;
 	int result;
 
 	if (!server)
 		return err_set(err, ENOMEM, "no memory");
 	*server = (struct http_server){.loop = loop,
-		.watch = {.ready = ready, .context = server},
-		.timer = {.due = due, .context = server},
 		.handle = handle,
 		.gone = gone,
 		.context = context,
-		.body_most_bytes = settings->body_most_bytes};
-	result = read_address(settings, &address, err);
-	if (!result)
-		result = begin(server, settings, &address, err);
-	if (result)
-		http_server_stop(server);
-	else
-		*ret_server = server;
-	return result;
+		.body_most_bytes = settings->body_most_bytes,
+		.connections_most = settings->connections_most,
+		.silence_s = settings->silence_s};
+	result = read_address(settings, &server->address, err);
+	if (!result) {
+		result = add_port(server, -1, texts, err);
+		if (result)
+			err_wrap(err, "%s:%u", settings->address, settings->port);
+	}
+	if (result) {
+		free(server);
+		return result;
+	}
+	info = MHD_get_daemon_info(server->ports->daemon, MHD_DAEMON_INFO_BIND_PORT);
+	server->port = info ? info->port : 0;
+	*ret_server = server;
+	return 0;
+}
+
+/* The new daemon has a socket of its own number, because each closes its own. */
+int http_server_renew(struct http_server *server, const char *certificate, const char *key,
+	const char *client_authority, struct err *err)
+{
+	const char *const texts[] = {certificate, key, client_authority};
+	struct port *old = server->ports;
+	const union MHD_DaemonInfo *info =
+		MHD_get_daemon_info(old->daemon, MHD_DAEMON_INFO_LISTEN_FD);
+	int fd = info ? fcntl(info->listen_fd, F_DUPFD_CLOEXEC, 3) : -1, result;
+
+	if (fd < 0)
+		return err_set(err, EMFILE, "no descriptor");
+	result = add_port(server, fd, texts, err);
+	if (result) {
+		close(fd);
+		return result;
+	}
+	fd = MHD_quiesce_daemon(old->daemon);
+	if (fd >= 0)
+		close(fd);
+	run(old);
+	return 0;
 }
 
 /* No connection may be suspended when the daemon is stopped. */
@@ -322,8 +447,9 @@ static void end_suspended(struct http_server *server)
 		server->gone(server->context, call);
 		call->state = CALL_ANSWERED;
 		resume(call);
-		if (!server->suspended)
-			MHD_run(server->daemon);
+		for (struct port *port = server->ports; port && !server->suspended;
+			port = port->next)
+			MHD_run(port->daemon);
 	}
 }
 
@@ -331,12 +457,16 @@ void http_server_stop(struct http_server *server)
 {
 	if (!server)
 		return;
-	if (server->watch.is_in)
-		loop_watch_remove(server->loop, &server->watch);
+	for (struct port *port = server->ports; port; port = port->next)
+		if (port->watch.is_in)
+			loop_watch_remove(server->loop, &port->watch);
 	end_suspended(server);
-	if (server->daemon)
-		MHD_stop_daemon(server->daemon);
-	loop_timer_clear(server->loop, &server->timer);
+	while (server->ports) {
+		struct port *port = server->ports;
+
+		server->ports = port->next;
+		free_port(port);
+	}
 	free(server);
 }
 
@@ -359,6 +489,41 @@ const char *http_call_body(const struct http_call *call, size_t *ret_bytes)
 {
 	*ret_bytes = call->body_bytes;
 	return call->body;
+}
+
+static bool is_of_this_host(const struct sockaddr *address)
+{
+	const struct sockaddr_in *four = (const struct sockaddr_in *)address;
+	const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)address;
+
+	if (address->sa_family == AF_INET)
+		return ntohl(four->sin_addr.s_addr) >> 24 == 127;
+	if (address->sa_family != AF_INET6)
+		return false;
+	if (IN6_IS_ADDR_V4MAPPED(&six->sin6_addr))
+		return six->sin6_addr.s6_addr[12] == 127;
+	return IN6_IS_ADDR_LOOPBACK(&six->sin6_addr);
+}
+
+/* The library asks for a certificate where it has an authority, and lets pass what came, or did not. */
+static bool has_shown_certificate(const struct http_call *call)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(call->connection, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+	unsigned count = 0, status = 1;
+
+	if (!port_of(call)->texts[2] || !info || !info->tls_session)
+		return false;
+	return gnutls_certificate_get_peers(info->tls_session, &count) && count &&
+	       !gnutls_certificate_verify_peers2(info->tls_session, &status) && !status;
+}
+
+bool http_call_is_trusted(const struct http_call *call)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(call->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+
+	return (info && is_of_this_host(info->client_addr)) || has_shown_certificate(call);
 }
 
 void http_call_set_data(struct http_call *call, void *data)

@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,6 +22,7 @@ struct http_server_settings {
 	const char *address;	       /* "127.0.0.1", "::"; its family is the server's */
 	uint16_t port;		       /* 0: any; http_server_port() tells it */
 	const char *certificate, *key; /* PEM texts; NULL: plain HTTP */
+	const char *client_authority;  /* PEM text: clients may show a certificate of it; NULL */
 	size_t body_most_bytes;	       /* a longer one is answered with 413 */
 	unsigned connections_most;
 	unsigned silence_s; /* a connection on which nothing happens for so long is closed */
@@ -45,6 +47,13 @@ int http_server_start(struct loop *loop, const struct http_server_settings *sett
 /* Ends it with all connections. Accepts NULL. Not from a callback. */
 void http_server_stop(struct http_server *server);
 
+/*
+ * Connections that come from now on are shown this certificate; those that are there stay as they are. -EINVAL with err
+ * set: it is not understood, and the old one stays. Not from a callback.
+ */
+int http_server_renew(struct http_server *server, const char *certificate, const char *key,
+	const char *client_authority, struct err *err) MUST_CHECK;
+
 uint16_t http_server_port(const struct http_server *server);
 
 const char *http_call_method(const struct http_call *call);
@@ -52,6 +61,9 @@ const char *http_call_path(const struct http_call *call);
 
 /* The body with a zero behind it. */
 const char *http_call_body(const struct http_call *call, size_t *ret_bytes);
+
+/* Whether the client is on this host, or has shown a certificate of the authority that the settings name. */
+bool http_call_is_trusted(const struct http_call *call);
 
 /* Whatever the handler keeps with the call; NULL at first. */
 void http_call_set_data(struct http_call *call, void *data);

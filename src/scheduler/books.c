@@ -7,16 +7,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-
-/* Its default has cases that fall through, which clang takes for a mistake. */
-#define HASH_FUNCTION HASH_FNV
-/* The table says that it has no memory instead of ending the program. */
-#define HASH_NONFATAL_OOM 1
-#define uthash_nonfatal_oom(element)       \
-	do {                               \
-		(element)->is_lost = true; \
-	} while (0)
-#include <uthash.h>
+#include "scheduler/hash.h"
 
 struct charge {
 	char *uuid;
@@ -29,7 +20,7 @@ struct instance {
 };
 
 struct pod {
-	char *uid;
+	char *uid, *name;
 	struct node *node;
 	struct namespace *namespace;
 	struct pod *next, **link; /* of the node's pods */
@@ -37,7 +28,7 @@ struct pod {
 	size_t charge_count;
 	struct instance *instances;
 	size_t instance_count;
-	bool has_doubtful_instances, is_lost;
+	bool has_doubtful_instances, is_marked, is_lost;
 	UT_hash_handle hh;
 };
 
@@ -53,6 +44,7 @@ struct node {
 struct quota {
 	char *name;
 	struct fit_room limit;
+	bool is_marked;
 	struct quota *next;
 };
 
@@ -255,6 +247,7 @@ static void free_pod(struct pod *pod)
 	free(pod->charges);
 	free(pod->instances);
 	free(pod->uid);
+	free(pod->name);
 	free(pod);
 }
 
@@ -287,7 +280,8 @@ static struct pod *copy_pod(const struct books_pod *from)
 		return NULL;
 	pod->has_doubtful_instances = from->has_doubtful_instances;
 	pod->uid = strdup(from->uid);
-	if (!pod->uid || copy_charges(pod, from)) {
+	pod->name = strdup(from->name ? from->name : "");
+	if (!pod->uid || !pod->name || copy_charges(pod, from)) {
 		free_pod(pod);
 		return NULL;
 	}
@@ -374,6 +368,36 @@ void books_drop_pod(struct books *books, const char *uid)
 		drop(books, pod);
 }
 
+void books_mark_pods(struct books *books)
+{
+	for (struct pod *pod = books->pods; pod; pod = pod->hh.next)
+		pod->is_marked = true;
+}
+
+void books_see_pod(struct books *books, const char *uid)
+{
+	struct pod *pod = find_pod(books, uid);
+
+	if (pod)
+		pod->is_marked = false;
+}
+
+bool books_has_pod(const struct books *books, const char *uid)
+{
+	return find_pod(books, uid);
+}
+
+void books_sweep_pods(struct books *books)
+{
+	struct pod *pod, *next;
+
+	HASH_ITER(hh, books->pods, pod, next)
+	{
+		if (pod->is_marked)
+			drop(books, pod);
+	}
+}
+
 static struct quota **find_quota(struct namespace *namespace, const char *name)
 {
 	struct quota **link = &namespace->quotas;
@@ -402,6 +426,7 @@ int books_set_quota(struct books *books, const char *namespace_name, const char 
 		*link = quota;
 	}
 	(*link)->limit = *limit;
+	(*link)->is_marked = false;
 	return 0;
 }
 
@@ -425,9 +450,48 @@ void books_drop_quota(struct books *books, const char *namespace_name, const cha
 	drop_namespace_if_empty(books, namespace);
 }
 
+void books_mark_quotas(struct books *books)
+{
+	for (struct namespace *namespace = books->namespaces; namespace;
+		namespace = namespace->hh.next)
+		for (struct quota *quota = namespace->quotas; quota; quota = quota->next)
+			quota->is_marked = true;
+}
+
+void books_sweep_quotas(struct books *books)
+{
+	struct namespace *namespace, *next;
+
+	HASH_ITER(hh, books->namespaces, namespace, next)
+	{
+		struct quota **link = &namespace->quotas;
+
+		while (*link) {
+			if ((*link)->is_marked)
+				remove_quota(link);
+			else
+				link = &(*link)->next;
+		}
+		drop_namespace_if_empty(books, namespace);
+	}
+}
+
 static int64_t rest(int64_t limit, int64_t used)
 {
 	return limit == INT64_MAX ? limit : limit - used;
+}
+
+static struct fit_room strictest(const struct namespace *namespace)
+{
+	struct fit_room limit = {INT64_MAX, INT64_MAX};
+
+	for (const struct quota *quota = namespace->quotas; quota; quota = quota->next) {
+		if (quota->limit.memory_mib < limit.memory_mib)
+			limit.memory_mib = quota->limit.memory_mib;
+		if (quota->limit.cores < limit.cores)
+			limit.cores = quota->limit.cores;
+	}
+	return limit;
 }
 
 struct fit_room books_room(const struct books *books, const char *namespace_name)
@@ -435,18 +499,46 @@ struct fit_room books_room(const struct books *books, const char *namespace_name
 	const struct namespace *namespace = find_namespace(books, namespace_name);
 	struct fit_room room = {INT64_MAX, INT64_MAX};
 
-	for (const struct quota *quota = namespace ? namespace->quotas : NULL; quota;
-		quota = quota->next) {
-		if (quota->limit.memory_mib < room.memory_mib)
-			room.memory_mib = quota->limit.memory_mib;
-		if (quota->limit.cores < room.cores)
-			room.cores = quota->limit.cores;
-	}
 	if (namespace) {
+		room = strictest(namespace);
 		room.memory_mib = rest(room.memory_mib, namespace->used.memory_mib);
 		room.cores = rest(room.cores, namespace->used.cores);
 	}
 	return room;
+}
+
+void books_each_device(struct books *books, books_device_fn *take, void *context)
+{
+	for (const struct node *node = books->nodes; node; node = node->hh.next) {
+		const struct fit_node *its = books_node(books, node->name);
+
+		for (size_t i = 0; its && i < its->device_count; i++)
+			take(context, node->name, i, &its->devices[i]);
+	}
+}
+
+void books_each_charge(const struct books *books, books_charge_fn *take, void *context)
+{
+	for (const struct pod *pod = books->pods; pod; pod = pod->hh.next) {
+		struct books_pod its = {.uid = pod->uid,
+			.namespace = pod->namespace->name,
+			.node = pod->node->name,
+			.name = pod->name};
+
+		for (size_t i = 0; i < pod->charge_count; i++)
+			take(context, &its, pod->charges[i].uuid, &pod->charges[i].amount);
+	}
+}
+
+void books_each_quota(const struct books *books, books_quota_fn *take, void *context)
+{
+	for (const struct namespace *namespace = books->namespaces; namespace;
+		namespace = namespace->hh.next) {
+		struct fit_room limit = strictest(namespace);
+
+		if (namespace->quotas)
+			take(context, namespace->name, &limit, &namespace->used);
+	}
 }
 
 void books_free(struct books *books)

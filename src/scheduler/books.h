@@ -48,6 +48,7 @@ struct books_instance {
 
 struct books_pod {
 	const char *uid, *namespace, *node;
+	const char *name;		    /* for people; NULL: "" */
 	const struct books_charge *charges; /* one for each device */
 	size_t charge_count;
 	const struct books_instance *instances;
@@ -58,11 +59,36 @@ struct books_pod {
 /* The pod takes so much from now on, instead of what it took before. -ENOMEM: all is as it was. */
 int books_set_pod(struct books *books, const struct books_pod *pod) MUST_CHECK;
 void books_drop_pod(struct books *books, const char *uid);
+bool books_has_pod(const struct books *books, const char *uid);
+
+/* books_sweep_pods() drops those that were neither set nor seen since books_mark_pods(). */
+void books_mark_pods(struct books *books);
+void books_see_pod(struct books *books, const char *uid);
+void books_sweep_pods(struct books *books);
 
 /* A quota of a namespace; INT64_MAX: it does not limit that. Of several the strictest holds. -ENOMEM. */
 int books_set_quota(struct books *books, const char *namespace, const char *name,
 	const struct fit_room *limit) MUST_CHECK;
 void books_drop_quota(struct books *books, const char *namespace, const char *name);
+
+/* books_sweep_quotas() drops those that were not set since books_mark_quotas(). */
+void books_mark_quotas(struct books *books);
+void books_sweep_quotas(struct books *books);
+
+/* Each device that is registered, as books_node() has it. */
+typedef void books_device_fn(
+	void *context, const char *node, size_t index, const struct fit_device *device);
+void books_each_device(struct books *books, books_device_fn *take, void *context);
+
+/* Each device of each pod. */
+typedef void books_charge_fn(void *context, const struct books_pod *pod, const char *uuid,
+	const struct rank_amount *amount);
+void books_each_charge(const struct books *books, books_charge_fn *take, void *context);
+
+/* Each namespace that has quotas, with the strictest of them. */
+typedef void books_quota_fn(void *context, const char *namespace, const struct fit_room *limit,
+	const struct fit_room *used);
+void books_each_quota(const struct books *books, books_quota_fn *take, void *context);
 
 /* What the namespace may still take; negative where it has more than it may. */
 struct fit_room books_room(const struct books *books, const char *namespace);

@@ -187,6 +187,7 @@ static int read_all(struct reservation *reservation, const struct demand *demand
 			result == -ENOMEM ? "no memory" : "it was assigned more than 64 devices");
 	books->uid = demand->uid;
 	books->namespace = demand->namespace;
+	books->name = demand->name;
 	books->node = demand_annotation(pod, RESERVATION_NODE);
 	books->charges = reservation->charges;
 	books->instances = reservation->instances;

@@ -11,6 +11,7 @@
 #include "scheduler/demand.h"
 
 #define RESERVATION_NODE      "hami.io/vgpu-node"
+#define RESERVATION_TIME      "hami.io/vgpu-time" /* Unix seconds */
 #define RESERVATION_INSTANCES "hami.io/vgpu-mig-allocations"
 
 struct reservation;

@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the scheduler knows of the cluster. */
+#include "scheduler/cluster.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "kube/follow.h"
+#include "kube/quantity.h"
+#include "scheduler/hash.h"
+#include "scheduler/reservation.h"
+
+#define LOG_TOPIC LOG_PODS
+
+struct entry {
+	struct cluster_node node; /* first */
+	bool is_lost;
+	UT_hash_handle hh;
+};
+
+enum { NODES, PODS, QUOTAS, COLLECTIONS };
+
+struct cluster {
+	struct kube_client *client;
+	const struct settings *settings;
+	struct cluster_events events;
+	void *context;
+	struct books *books;
+	struct holds *holds;
+	struct entry *nodes;
+	struct kube_follow *follows[COLLECTIONS];
+	bool is_known[COLLECTIONS];
+};
+
+static const char *metadata_text(const json_t *object, const char *key)
+{
+	const char *text =
+		json_string_value(json_object_get(json_object_get(object, "metadata"), key));
+
+	return text ? text : "";
+}
+
+struct cluster_node *cluster_node(const struct cluster *cluster, const char *name)
+{
+	struct entry *entry;
+
+	HASH_FIND_STR(cluster->nodes, name, entry);
+	return entry ? &entry->node : NULL;
+}
+
+static struct cluster_node *find_or_add(struct cluster *cluster, const char *name)
+{
+	struct cluster_node *node = cluster_node(cluster, name);
+	struct entry *entry;
+
+	if (node)
+		return node;
+	entry = calloc(1, sizeof(*entry));
+	if (!entry || !(entry->node.name = strdup(name))) {
+		free(entry);
+		return NULL;
+	}
+	HASH_ADD_KEYPTR(hh, cluster->nodes, entry->node.name, strlen(entry->node.name), entry);
+	if (!entry->is_lost)
+		return &entry->node;
+	free(entry->node.name);
+	free(entry);
+	return NULL;
+}
+
+void cluster_release_node(struct cluster *cluster, struct cluster_node *node)
+{
+	struct entry *entry = (struct entry *)node;
+
+	if (node->is_present || node->binds)
+		return;
+	HASH_DEL(cluster->nodes, entry);
+	free(node->name);
+	free(node->version);
+	free(entry);
+}
+
+static void drop_node(struct cluster *cluster, struct cluster_node *node)
+{
+	books_drop_node(cluster->books, node->name);
+	node->is_present = false;
+	node->digest = 0;
+	node->lock[0] = '\0';
+	/* binds that wait fail, and the last of them releases the node */
+	if (node->binds)
+		cluster->events.lock_changed(cluster->context, node);
+	else
+		cluster_release_node(cluster, node);
+}
+
+struct registry_texts cluster_read_texts(const struct demand_rules *rules, const json_t *node)
+{
+	int64_t slots;
+	bool has_slots =
+		quantity_of(json_object_get(json_object_get(node, "status"), "allocatable"),
+			rules->count, &slots) &&
+		slots > 0;
+
+	return (struct registry_texts){
+		.devices = has_slots ? demand_annotation(node, REGISTRY_DEVICES) : NULL,
+		.scores = demand_annotation(node, REGISTRY_SCORES),
+		.cordon = demand_annotation(node, REGISTRY_CORDON),
+	};
+}
+
+/* FNV-1a, with the end of each text in it. */
+static uint64_t digest_of(const struct registry_texts *texts)
+{
+	const char *const all[] = {texts->devices, texts->scores, texts->cordon};
+	uint64_t digest = 14695981039346656037u;
+
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
+		for (const char *at = all[i]; at && *at; at++)
+			digest = (digest ^ (unsigned char)*at) * 1099511628211u;
+		digest = (digest ^ (all[i] ? 256 : 257)) * 1099511628211u;
+	}
+	return digest;
+}
+
+/* A node says the same again and again while its kubelet lives. */
+static void tell_books(struct cluster *cluster, struct cluster_node *node, const json_t *object)
+{
+	struct registry_texts texts = cluster_read_texts(&cluster->settings->rules.demand, object);
+	uint64_t digest = digest_of(&texts);
+	struct err err = ERR_NULL;
+
+	if (node->digest == digest)
+		return;
+	if (books_set_node(cluster->books, node->name, &texts, &err))
+		log_warn("a node's devices are not understood; they stay as they were",
+			STR("node", node->name), STR("why", err.text));
+	node->digest = digest;
+}
+
+static bool is_older(const char *version, const char *than)
+{
+	return than && strtoull(version, NULL, 10) < strtoull(than, NULL, 10);
+}
+
+static void note_lock(struct cluster *cluster, struct cluster_node *node, const char *lock)
+{
+	char text[NODELOCK_BYTES];
+
+	/* one that is cut is one of nobody */
+	snprintf(text, sizeof(text), "%s", lock ? lock : "");
+	if (!strcmp(text, node->lock))
+		return;
+	strcpy(node->lock, text);
+	node->lock_seen_ns = clock_now_ns();
+	cluster->events.lock_changed(cluster->context, node);
+}
+
+/* Annotations have to fit: an answer comes beside the watch, and may be older than it. */
+void cluster_take_node(struct cluster *cluster, const json_t *object)
+{
+	const char *name = metadata_text(object, "name");
+	const char *version = metadata_text(object, "resourceVersion");
+	struct cluster_node *node = *name ? find_or_add(cluster, name) : NULL;
+	char *copy = node && !is_older(version, node->version) ? strdup(version) : NULL;
+
+	if (node)
+		node->is_marked = false;
+	if (!copy)
+		return;
+	free(node->version);
+	node->version = copy;
+	node->is_present = true;
+	tell_books(cluster, node, object);
+	note_lock(cluster, node, demand_annotation(object, NODELOCK_ANNOTATION));
+}
+
+static void node_came(void *context, bool is_present, const json_t *object)
+{
+	struct cluster *cluster = context;
+	struct cluster_node *node = cluster_node(cluster, metadata_text(object, "name"));
+
+	if (is_present)
+		cluster_take_node(cluster, object);
+	else if (node)
+		drop_node(cluster, node);
+}
+
+static bool is_over(const json_t *pod)
+{
+	const char *phase =
+		json_string_value(json_object_get(json_object_get(pod, "status"), "phase"));
+
+	return phase && (!strcmp(phase, "Succeeded") || !strcmp(phase, "Failed"));
+}
+
+/* What a bound pod takes stands in its annotations, which came with its binding. */
+static void take_bound(
+	struct cluster *cluster, const json_t *pod, const char *uid, const char *node)
+{
+	const char *promised = demand_annotation(pod, RESERVATION_NODE);
+	struct reservation *reservation = NULL;
+	struct err err = ERR_NULL;
+	int result = promised && !strcmp(promised, node)
+			     ? reservation_read(
+				       &cluster->settings->rules.demand, pod, &reservation, &err)
+			     : -ENOENT;
+
+	if (!result)
+		result = books_set_pod(cluster->books, reservation_pod(reservation));
+	if (result == -ENOENT)
+		books_drop_pod(cluster->books, uid);
+	else if (result)
+		log_warn("what a pod takes is not understood; it counts as it did before",
+			STR("namespace", metadata_text(pod, "namespace")),
+			STR("pod", metadata_text(pod, "name")), STR("why", err.text));
+	if (reservation)
+		reservation_free(reservation);
+}
+
+static void pod_came(void *context, bool is_present, const json_t *pod)
+{
+	struct cluster *cluster = context;
+	const char *uid = metadata_text(pod, "uid");
+	struct hold *hold = holds_find(cluster->holds, uid);
+	const char *node =
+		json_string_value(json_object_get(json_object_get(pod, "spec"), "nodeName"));
+
+	if (hold)
+		hold->is_marked = false;
+	books_see_pod(cluster->books, uid);
+	if (!is_present || is_over(pod)) {
+		books_drop_pod(cluster->books, uid);
+		if (hold)
+			holds_forget(cluster->holds, hold);
+	} else if (node && *node) {
+		take_bound(cluster, pod, uid, node);
+		if (hold)
+			holds_forget(cluster->holds, hold);
+	} else {
+		holds_see(cluster->holds, pod);
+	}
+}
+
+static void quota_came(void *context, bool is_present, const json_t *quota)
+{
+	struct cluster *cluster = context;
+	const struct demand_rules *rules = &cluster->settings->rules.demand;
+	const json_t *hard = json_object_get(json_object_get(quota, "spec"), "hard");
+	const char *namespace = metadata_text(quota, "namespace");
+	struct fit_room limit = {INT64_MAX, INT64_MAX};
+	int64_t value, factor = rules->memory_factor > 1 ? rules->memory_factor : 1;
+	char name[300];
+
+	snprintf(name, sizeof(name), "limits.%.250s", rules->memory);
+	if (quantity_of(hard, name, &value) &&
+		__builtin_mul_overflow(value, factor, &limit.memory_mib))
+		limit.memory_mib = INT64_MAX;
+	snprintf(name, sizeof(name), "limits.%.250s", rules->cores);
+	if (quantity_of(hard, name, &value))
+		limit.cores = value;
+	if (!is_present || (limit.memory_mib == INT64_MAX && limit.cores == INT64_MAX))
+		books_drop_quota(cluster->books, namespace, metadata_text(quota, "name"));
+	else if (books_set_quota(cluster->books, namespace, metadata_text(quota, "name"), &limit))
+		log_error("no memory for a quota");
+}
+
+static void nodes_begin(void *context)
+{
+	struct cluster *cluster = context;
+
+	for (struct entry *entry = cluster->nodes; entry; entry = entry->hh.next) {
+		entry->node.is_marked = true;
+		/* a server that was restored from a copy counts from an earlier version on */
+		free(entry->node.version);
+		entry->node.version = NULL;
+	}
+}
+
+static void pods_begin(void *context)
+{
+	struct cluster *cluster = context;
+
+	books_mark_pods(cluster->books);
+	holds_mark(cluster->holds);
+}
+
+static void quotas_begin(void *context)
+{
+	struct cluster *cluster = context;
+
+	books_mark_quotas(cluster->books);
+}
+
+static void listed(struct cluster *cluster, size_t which)
+{
+	cluster->is_known[which] = true;
+	if (cluster_is_known(cluster))
+		cluster->events.known(cluster->context);
+}
+
+static void nodes_complete(void *context)
+{
+	struct cluster *cluster = context;
+	struct entry *entry, *next;
+
+	HASH_ITER(hh, cluster->nodes, entry, next)
+	{
+		if (entry->node.is_marked)
+			drop_node(cluster, &entry->node);
+	}
+	listed(cluster, NODES);
+}
+
+static void pods_complete(void *context)
+{
+	struct cluster *cluster = context;
+
+	books_sweep_pods(cluster->books);
+	holds_sweep(cluster->holds);
+	listed(cluster, PODS);
+}
+
+static void quotas_complete(void *context)
+{
+	struct cluster *cluster = context;
+
+	books_sweep_quotas(cluster->books);
+	listed(cluster, QUOTAS);
+}
+
+static void trouble_came(void *context, enum kube_outcome outcome, const char *words)
+{
+	if (outcome != KUBE_E_CANCELLED)
+		log_warn("the cluster cannot be followed; it is tried again", STR("why", words));
+}
+
+static const struct kube_follow_events follow_events[COLLECTIONS] = {
+	[NODES] = {nodes_begin, node_came, nodes_complete, trouble_came},
+	[PODS] = {pods_begin, pod_came, pods_complete, trouble_came},
+	[QUOTAS] = {quotas_begin, quota_came, quotas_complete, trouble_came},
+};
+
+/* "a=b,c" as a query: names and values of labels need nothing else escaped. */
+static char *selector_query(const char *selector)
+{
+	static const char head[] = "labelSelector=";
+	char *query = *selector ? malloc(sizeof(head) + 3 * strlen(selector)) : NULL, *at = query;
+
+	if (!query)
+		return NULL;
+	at = stpcpy(at, head);
+	for (; *selector; selector++)
+		if (strchr("=,!() /", *selector))
+			at += sprintf(at, "%%%02X", (unsigned char)*selector);
+		else
+			*at++ = *selector;
+	*at = '\0';
+	return query;
+}
+
+static int follow(struct cluster *cluster, size_t which)
+{
+	static const char *const paths[COLLECTIONS] = {
+		"/api/v1/nodes", "/api/v1/pods", "/api/v1/resourcequotas"};
+	const char *selector = which == NODES ? cluster->settings->node_selector : "";
+	_cleanup_free_ char *query = selector_query(selector);
+	struct kube_follow_request request = {.path = paths[which], .query = query};
+
+	if (*selector && !query)
+		return -ENOMEM;
+	return kube_follow_start(cluster->client, &request, &follow_events[which], cluster,
+		&cluster->follows[which]);
+}
+
+int cluster_start(struct kube_client *client, const struct settings *settings,
+	const struct cluster_events *events, void *context, struct cluster **ret_cluster)
+{
+	struct cluster *cluster = calloc(1, sizeof(*cluster));
+	int result;
+
+	if (!cluster)
+		return -ENOMEM;
+	cluster->client = client;
+	cluster->settings = settings;
+	cluster->events = *events;
+	cluster->context = context;
+	result = books_new(&cluster->books);
+	if (!result)
+		result = holds_new(client, cluster->books, &settings->rules.demand,
+			(int64_t)(settings->reservation_ns / 1000000000), &cluster->holds);
+	for (size_t i = 0; i < COLLECTIONS && !result; i++)
+		result = follow(cluster, i);
+	if (result)
+		cluster_stop(cluster);
+	else
+		*ret_cluster = cluster;
+	return result;
+}
+
+void cluster_stop(struct cluster *cluster)
+{
+	struct entry *entry, *next;
+
+	if (!cluster)
+		return;
+	for (size_t i = 0; i < COLLECTIONS; i++)
+		kube_follow_stop(cluster->follows[i]);
+	holds_free(cluster->holds);
+	books_free(cluster->books);
+	HASH_ITER(hh, cluster->nodes, entry, next)
+	{
+		HASH_DEL(cluster->nodes, entry);
+		free(entry->node.name);
+		free(entry->node.version);
+		free(entry);
+	}
+	free(cluster);
+}
+
+struct books *cluster_books(const struct cluster *cluster)
+{
+	return cluster->books;
+}
+
+struct holds *cluster_holds(const struct cluster *cluster)
+{
+	return cluster->holds;
+}
+
+bool cluster_is_known(const struct cluster *cluster)
+{
+	return cluster->is_known[NODES] && cluster->is_known[PODS] && cluster->is_known[QUOTAS];
+}
+
+uint64_t cluster_silence_ns(const struct cluster *cluster)
+{
+	uint64_t now = clock_now_ns(), most = 0;
+
+	for (size_t i = 0; i < COLLECTIONS; i++) {
+		uint64_t heard =
+			cluster->follows[i] ? kube_follow_heard_ns(cluster->follows[i]) : 0;
+
+		if (now - heard > most)
+			most = now - heard;
+	}
+	return most;
+}
+
+void cluster_list_pods_again(struct cluster *cluster)
+{
+	kube_follow_stop(cluster->follows[PODS]);
+	cluster->follows[PODS] = NULL;
+	cluster->is_known[PODS] = false;
+	if (follow(cluster, PODS))
+		log_error("no memory to list pods");
+}
+
+size_t cluster_node_count(const struct cluster *cluster)
+{
+	return HASH_COUNT(cluster->nodes);
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The scheduler's extender and webhook as a whole. */
+#include "scheduler/daemon.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "kube/access.h"
+#include "kube/client.h"
+#include "scheduler/certificate.h"
+#include "scheduler/extender.h"
+#include "scheduler/lease.h"
+#include "scheduler/metrics.h"
+#include "scheduler/server.h"
+
+#define LOG_TOPIC	LOG_PODS
+#define SECOND_NS	1000000000ull
+#define TICK_NS		(5 * SECOND_NS)
+#define EVENTS_A_SECOND 50
+
+struct daemon {
+	struct loop *loop;
+	const struct settings *settings;
+	struct kube_client *client, *events_client;
+	struct extender extender;
+	struct measure measure;
+	struct lease *lease;
+	struct server *server;
+	struct loop_timer tick;
+};
+
+static void lock_changed(void *context, struct cluster_node *node)
+{
+	struct daemon *daemon = context;
+
+	extender_lock_changed(&daemon->extender, node);
+}
+
+static void became_known(void *context)
+{
+	struct daemon *daemon = context;
+
+	log_info(
+		"the cluster is known", U64("nodes", cluster_node_count(daemon->extender.cluster)));
+}
+
+/*
+ * What the leader before has promised last may not have been told yet, so all pods are read again before the first
+ * answer. And whoever leads no more has nothing to say about promises.
+ */
+static void leadership_changed(void *context, bool leads)
+{
+	struct daemon *daemon = context;
+
+	daemon->extender.leads = leads;
+	holds_disown(cluster_holds(daemon->extender.cluster));
+	cluster_list_pods_again(daemon->extender.cluster);
+}
+
+static void tick(void *context)
+{
+	struct daemon *daemon = context;
+
+	holds_expire(cluster_holds(daemon->extender.cluster), time(NULL), daemon->extender.leads);
+	server_renew(daemon->server);
+	loop_timer_set(daemon->loop, &daemon->tick, clock_now_ns() + TICK_NS);
+}
+
+static int read_access(struct kube_access *ret_access, struct err *err)
+{
+	const char *path = getenv("KUBECONFIG"), *host = getenv("KUBERNETES_SERVICE_HOST");
+	_cleanup_free_ char *at_home = NULL;
+
+	if (path && *path)
+		return kube_access_read(path, ret_access, err);
+	if (host && *host)
+		return kube_access_in_pod(KUBE_ACCOUNT_FOLDER, host,
+			getenv("KUBERNETES_SERVICE_PORT"), ret_access, err);
+	path = getenv("HOME");
+	if (path && *path && asprintf(&at_home, "%s/.kube/config", path) >= 0 &&
+		!access(at_home, R_OK))
+		return kube_access_read(at_home, ret_access, err);
+	return err_set(err, ENOENT,
+		"there is no API server: neither KUBECONFIG nor a service account names one");
+}
+
+static int connect_to_server(struct daemon *daemon, struct err *err)
+{
+	struct kube_settings settings = kube_settings_default;
+	struct kube_access access = KUBE_ACCESS_NULL;
+	int result = read_access(&access, err);
+
+	settings.calls_per_s = (unsigned)daemon->settings->calls_per_s;
+	settings.burst = (unsigned)daemon->settings->burst;
+	if (daemon->settings->call_ns)
+		settings.deadline_ns = daemon->settings->call_ns;
+	settings.attempt_ns = settings.deadline_ns / 3 + 1;
+	settings.first_pause_ns = SECOND_NS / 20;
+	settings.most_pause_ns = 2 * SECOND_NS;
+	if (!result)
+		result = kube_client_new(daemon->loop, &access, &settings, &daemon->client, err);
+	settings.calls_per_s = EVENTS_A_SECOND;
+	settings.burst = 4 * EVENTS_A_SECOND;
+	if (!result)
+		result = kube_client_new(
+			daemon->loop, &access, &settings, &daemon->events_client, err);
+	kube_access_deinit(&access);
+	return result;
+}
+
+static int make_parts(struct daemon *daemon)
+{
+	static const struct cluster_events events = {lock_changed, became_known};
+	const struct settings *settings = daemon->settings;
+	struct extender *extender = &daemon->extender;
+	char host[256] = "";
+	int result;
+
+	*extender = (struct extender){.loop = daemon->loop,
+		.client = daemon->client,
+		.settings = settings,
+		.measure = &daemon->measure,
+		.leads = !settings->has_leader};
+	result = event_log_new(daemon->events_client,
+		*settings->scheduler_name ? settings->scheduler_name : "vgpu-scheduler",
+		&extender->events);
+	if (!result)
+		result = cluster_start(
+			daemon->client, settings, &events, daemon, &extender->cluster);
+	gethostname(host, sizeof(host) - 1);
+	if (!result && settings->has_leader)
+		result = lease_start(daemon->client,
+			&(struct lease_request){
+				settings->lease_namespace, settings->lease_name, host},
+			leadership_changed, daemon, &daemon->lease);
+	return result;
+}
+
+int daemon_start(struct loop *loop, const struct settings *settings, struct daemon **ret_daemon,
+	struct err *err)
+{
+	struct daemon *daemon = calloc(1, sizeof(*daemon));
+	int result;
+
+	if (!daemon)
+		return err_set(err, ENOMEM, "no memory");
+	daemon->loop = loop;
+	daemon->settings = settings;
+	daemon->tick = (struct loop_timer){.due = tick, .context = daemon};
+	result = connect_to_server(daemon, err);
+	if (!result && make_parts(daemon))
+		result = err_set(err, ENOMEM, "no memory");
+	if (!result)
+		result = server_start(loop, &daemon->extender, &daemon->server, err);
+	if (result) {
+		daemon_stop(daemon);
+		return result;
+	}
+	loop_timer_set(loop, &daemon->tick, clock_now_ns() + TICK_NS);
+	*ret_daemon = daemon;
+	return 0;
+}
+
+void daemon_stop(struct daemon *daemon)
+{
+	if (!daemon)
+		return;
+	loop_timer_clear(daemon->loop, &daemon->tick);
+	server_stop(daemon->server);
+	extender_stop_filters(&daemon->extender);
+	extender_stop_binds(&daemon->extender);
+	lease_stop(daemon->lease);
+	cluster_stop(daemon->extender.cluster);
+	if (daemon->client)
+		kube_client_free(daemon->client);
+	if (daemon->events_client)
+		kube_client_free(daemon->events_client);
+	event_log_free(daemon->extender.events);
+	free(daemon);
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Events on pods, for people. */
+#include "scheduler/event.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+
+#define UNDER_WAY_MOST 500
+#define SAID	       1024 /* that are remembered */
+#define QUIET_NS       (300ull * 1000000000)
+#define MESSAGE_BYTES  1024
+
+struct event_log {
+	struct kube_client *client;
+	char *component;
+	unsigned under_way;
+	uint64_t lost, number;
+	struct {
+		uint64_t digest, at_ns;
+	} said[SAID]; /* each at the place that its digest names */
+};
+
+int event_log_new(struct kube_client *client, const char *component, struct event_log **ret_log)
+{
+	struct event_log *log = calloc(1, sizeof(*log));
+
+	if (!log || !(log->component = strdup(component))) {
+		free(log);
+		return -ENOMEM;
+	}
+	log->client = client;
+	*ret_log = log;
+	return 0;
+}
+
+void event_log_free(struct event_log *log)
+{
+	if (!log)
+		return;
+	free(log->component);
+	free(log);
+}
+
+static bool was_said(struct event_log *log, const struct event *event)
+{
+	const char *const texts[] = {event->uid, event->reason, event->message};
+	uint64_t digest = 14695981039346656037u, now = clock_now_ns();
+	size_t at;
+
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+		for (const char *c = texts[i]; *c; c++)
+			digest = (digest ^ (unsigned char)*c) * 1099511628211u;
+	at = digest % SAID;
+	if (log->said[at].digest == digest && now - log->said[at].at_ns < QUIET_NS)
+		return true;
+	log->said[at].digest = digest;
+	log->said[at].at_ns = now;
+	return false;
+}
+
+static json_t *describe(struct event_log *log, const struct event *event)
+{
+	char stamp[32], name[320];
+	time_t now = time(NULL);
+	struct tm tm;
+
+	strftime(stamp, sizeof(stamp), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &tm));
+	snprintf(name, sizeof(name), "%.200s.%llx%llx", event->pod, (unsigned long long)now,
+		(unsigned long long)(clock_now_ns() ^ ++log->number << 48));
+	return json_pack(
+		"{s:s, s:s, s:{s:s, s:s}, s:{s:s, s:s, s:s, s:s, s:s}, s:s, s:s%, s:s, s:s, "
+		"s:s, s:i, s:{s:s}}",
+		"apiVersion", "v1", "kind", "Event", "metadata", "name", name, "namespace",
+		event->namespace, "involvedObject", "apiVersion", "v1", "kind", "Pod", "namespace",
+		event->namespace, "name", event->pod, "uid", event->uid, "reason", event->reason,
+		"message", event->message, strnlen(event->message, MESSAGE_BYTES), "type",
+		event->is_warning ? "Warning" : "Normal", "firstTimestamp", stamp, "lastTimestamp",
+		stamp, "count", 1, "source", "component", log->component);
+}
+
+static void was_told(void *context, const struct kube_result *result)
+{
+	struct event_log *log = context;
+
+	log->under_way--;
+	log->lost += result->outcome != 0;
+}
+
+void event_tell(struct event_log *log, const struct event *event)
+{
+	_cleanup_free_ char *path = NULL;
+	struct kube_call *call;
+	json_t *object;
+
+	if (was_said(log, event))
+		return;
+	object = log->under_way < UNDER_WAY_MOST ? describe(log, event) : NULL;
+	if (asprintf(&path, "/api/v1/namespaces/%s/events", event->namespace) < 0)
+		path = NULL;
+	if (path && object && !kube_create(log->client, path, object, was_told, log, &call))
+		log->under_way++;
+	else
+		log->lost++;
+	json_decref(object);
+}
+
+uint64_t event_lost_count(const struct event_log *log)
+{
+	return log->lost;
+}

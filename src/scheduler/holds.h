@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Devices that are kept for pods which are not bound yet.
+ *
+ * A pod's annotations say what it was promised, but do not say whether that still holds: they stay on a pod that was
+ * refused later, and a change of it that was made before comes later. So for a pod that is not bound the hold is what
+ * counts, and its annotations only where another scheduler, or this one before a restart, wrote them.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bits.h"
+#include "kube/client.h"
+#include "scheduler/books.h"
+
+struct holds;
+struct bind;
+struct filter_task;
+
+struct hold {
+	char *uid, *namespace, *name;
+	json_t *annotations; /* what the pod was promised */
+	bool is_own;	     /* this scheduler promised it */
+	bool is_kept; /* false: it has ended, and is remembered so that it does not come back */
+	bool is_marked;
+	int64_t until_s;	    /* Unix time */
+	struct filter_task *filter; /* that writes the annotations; NULL */
+	struct bind *bind;	    /* that is under way; NULL */
+};
+
+int holds_new(struct kube_client *client, struct books *books, const struct demand_rules *rules,
+	int64_t timeout_s, struct holds **ret_holds) MUST_CHECK;
+
+/* Accepts NULL. */
+void holds_free(struct holds *holds);
+
+/* The hold of a pod, ended ones as well; NULL: there is none. */
+struct hold *holds_find(const struct holds *holds, const char *uid);
+
+const char *hold_node(const struct hold *hold);
+
+/*
+ * Keeps for a pod what its annotations say, instead of what was kept for it. -EINVAL, -ENOENT: they say nothing that can be
+ * kept; -ENOMEM.
+ */
+int holds_keep(
+	struct holds *holds, const json_t *pod, bool is_own, struct hold **ret_hold) MUST_CHECK;
+
+/*
+ * A pod that is not bound, as the API server has it. What its annotations say is kept where this scheduler has said nothing
+ * else, and for as long as it would keep it itself.
+ */
+void holds_see(struct holds *holds, const json_t *pod);
+
+/* Gives the devices back. clears: the pod's annotations are removed, too. */
+void holds_end(struct holds *holds, struct hold *hold, bool clears);
+
+/*
+ * The pod is bound or gone: its hold is not needed. What it takes of the books is not touched. While it is written or bound it
+ * stays, and who does that forgets it at the end.
+ */
+void holds_forget(struct holds *holds, struct hold *hold);
+
+/* Ends those whose time has come, and which are not being bound. */
+void holds_expire(struct holds *holds, int64_t now_s, bool clears);
+
+/* Another scheduler leads: what is kept is what the annotations say. */
+void holds_disown(struct holds *holds);
+
+/* holds_sweep() forgets, with what they took, those that were not seen since holds_mark(). */
+void holds_mark(struct holds *holds);
+void holds_sweep(struct holds *holds);
+
+/* How many are kept. */
+size_t holds_count(const struct holds *holds);
+
+/* Removes the annotations of a pod that say what it was promised. Nobody waits for it. */
+void holds_clear(struct holds *holds, const char *namespace, const char *name, const char *uid);

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the scheduler serves by HTTP.
+ *
+ * One port has the routes of kube-scheduler and those of the API server, as HAMi's has. The first two reserve and bind
+ * without a question about who asks, so they are for clients on this host, or with a certificate.
+ */
+#include "scheduler/server.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/parse.h"
+#include "net/http_server.h"
+#include "scheduler/admission.h"
+#include "scheduler/certificate.h"
+#include "scheduler/metrics.h"
+
+#define LOG_TOPIC LOG_NET
+
+#define BODY_MOST_BYTES \
+	(8u << 20) /* a pod, and the names of 5,000 nodes or some hundred whole ones */
+#define CONNECTIONS_MOST 256
+#define SILENCE_S	 60
+#define SILENT_NS	 (180ull * 1000000000) /* the API server says something each minute */
+
+struct server {
+	struct extender *extender;
+	struct http_server *main, *metrics;
+	struct certificate certificate;
+	bool is_wrong; /* the certificate's files, which was said */
+};
+
+static void say(struct http_call *call, unsigned status, const char *text)
+{
+	http_answer(call, status, "text/plain", text, strlen(text));
+}
+
+static void serve_health(struct server *server, struct http_call *call)
+{
+	say(call, 200, "ok\n");
+}
+
+/* A replica that does not lead is ready, too: it serves the webhook, and leads as soon as it is to. */
+static void serve_readiness(struct server *server, struct http_call *call)
+{
+	const struct cluster *cluster = server->extender->cluster;
+
+	if (!cluster_is_known(cluster))
+		say(call, 503, "the cluster is not known yet\n");
+	else if (cluster_silence_ns(cluster) > SILENT_NS)
+		say(call, 503, "the API server is not heard of\n");
+	else
+		say(call, 200, "ok\n");
+}
+
+static void serve_webhook(struct server *server, struct http_call *call)
+{
+	struct extender *extender = server->extender;
+	uint64_t began_ns = clock_now_ns();
+	struct err err = ERR_NULL;
+	json_t *review = extender_read(call, &err), *answer = NULL;
+	const json_t *allowed;
+
+	if (review && admission_answer(&extender->settings->rules, cluster_books(extender->cluster),
+			      review, &answer, &err))
+		answer = NULL;
+	allowed = json_object_get(json_object_get(answer, "response"), "allowed");
+	measure_add(extender->measure, MEASURE_WEBHOOK, began_ns, !json_is_true(allowed));
+	json_decref(review);
+	if (answer)
+		extender_answer(call, answer);
+	else
+		say(call, 400, err.text);
+}
+
+static void serve_filter(struct server *server, struct http_call *call)
+{
+	extender_filter(server->extender, call);
+}
+
+static void serve_bind(struct server *server, struct http_call *call)
+{
+	extender_bind(server->extender, call);
+}
+
+static const struct route {
+	const char *path, *method;
+	bool is_for_trusted;
+	void (*serve)(struct server *server, struct http_call *call);
+} routes[] = {
+	{"/filter", "POST", true, serve_filter},
+	{"/bind", "POST", true, serve_bind},
+	{"/webhook", "POST", false, serve_webhook},
+	{"/healthz", "GET", false, serve_health},
+	{"/readyz", "GET", false, serve_readiness},
+};
+
+static void handle(void *context, struct http_call *call)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(routes); i++) {
+		if (strcmp(routes[i].path, http_call_path(call)) != 0)
+			continue;
+		if (strcmp(routes[i].method, http_call_method(call)) != 0)
+			say(call, 405, "method not allowed\n");
+		else if (routes[i].is_for_trusted && !http_call_is_trusted(call))
+			say(call, 403, "for clients on this host, or with a certificate\n");
+		else
+			routes[i].serve(context, call);
+		return;
+	}
+	say(call, 404, "404 page not found\n");
+}
+
+static void handle_metrics(void *context, struct http_call *call)
+{
+	const struct server *server = context;
+	char *text = NULL;
+
+	if (strcmp(http_call_path(call), "/metrics") || strcmp(http_call_method(call), "GET"))
+		say(call, 404, "404 page not found\n");
+	else if (metrics_write(server->extender, &text))
+		say(call, 500, "no memory\n");
+	else
+		http_answer(
+			call, 200, "text/plain; version=0.0.4; charset=utf-8", text, strlen(text));
+	free(text);
+}
+
+static void gone(void *context, struct http_call *call)
+{
+	extender_gone(call);
+}
+
+bool server_parse_address(const char *text, char ret_address[64], uint16_t *ret_port)
+{
+	const char *colon = strrchr(text, ':');
+	size_t length = colon ? (size_t)(colon - text) : 0;
+	uint64_t port;
+
+	if (!colon || parse_u64(colon + 1, UINT16_MAX, &port))
+		return false;
+	if (length >= 2 && text[0] == '[' && text[length - 1] == ']') {
+		text++;
+		length -= 2;
+	}
+	if (length >= 64)
+		return false;
+	memcpy(ret_address, text, length);
+	strcpy(ret_address + length, "");
+	if (!length)
+		strcpy(ret_address, "0.0.0.0");
+	*ret_port = (uint16_t)port;
+	return true;
+}
+
+static int listen_at(struct loop *loop, struct server *server, const char *where,
+	const struct certificate *certificate, http_handle_fn *handler,
+	struct http_server **ret_http, struct err *err)
+{
+	char address[64];
+	struct http_server_settings settings = {.address = address,
+		.certificate = certificate ? certificate->texts[0] : NULL,
+		.key = certificate ? certificate->texts[1] : NULL,
+		.client_authority = certificate ? certificate->texts[2] : NULL,
+		.body_most_bytes = certificate ? BODY_MOST_BYTES : 0,
+		.connections_most = CONNECTIONS_MOST,
+		.silence_s = SILENCE_S};
+
+	if (!server_parse_address(where, address, &settings.port))
+		return err_set(err, EINVAL, "'%.80s' is no ADDRESS:PORT", where);
+	return http_server_start(loop, &settings, handler, gone, server, ret_http, err);
+}
+
+static int read_certificate(
+	const struct settings *settings, struct certificate *ret_certificate, struct err *err)
+{
+	const char *const paths[] = {
+		settings->cert_file, settings->key_file, settings->client_ca_file};
+
+	return certificate_read(paths, ret_certificate, err);
+}
+
+int server_start(
+	struct loop *loop, struct extender *extender, struct server **ret_server, struct err *err)
+{
+	const struct settings *settings = extender->settings;
+	struct server *server = calloc(1, sizeof(*server));
+	int result;
+
+	if (!server)
+		return err_set(err, ENOMEM, "no memory");
+	server->extender = extender;
+	result = read_certificate(settings, &server->certificate, err);
+	if (!result)
+		result = listen_at(loop, server, settings->http_bind, &server->certificate, handle,
+			&server->main, err);
+	if (!result && *settings->metrics_bind)
+		result = listen_at(loop, server, settings->metrics_bind, NULL, handle_metrics,
+			&server->metrics, err);
+	if (result) {
+		server_stop(server);
+		return result;
+	}
+	if (server->metrics)
+		log_info("metrics are served", STR("at", settings->metrics_bind),
+			U64("port", http_server_port(server->metrics)));
+	log_info("requests are served", STR("at", settings->http_bind),
+		U64("port", http_server_port(server->main)),
+		STR("by", *settings->cert_file ? "https" : "http"));
+	*ret_server = server;
+	return 0;
+}
+
+void server_stop(struct server *server)
+{
+	if (!server)
+		return;
+	http_server_stop(server->main);
+	http_server_stop(server->metrics);
+	certificate_deinit(&server->certificate);
+	free(server);
+}
+
+/* Files that are replaced one after another do not go together for a moment: they are looked at again. */
+void server_renew(struct server *server)
+{
+	struct certificate fresh = {{NULL}};
+	struct err err = ERR_NULL;
+	int result;
+
+	if (!server->certificate.texts[0])
+		return;
+	result = read_certificate(server->extender->settings, &fresh, &err);
+	if (!result && certificate_is_same(&fresh, &server->certificate)) {
+		certificate_deinit(&fresh);
+		return;
+	}
+	if (!result)
+		result = http_server_renew(
+			server->main, fresh.texts[0], fresh.texts[1], fresh.texts[2], &err);
+	if (result) {
+		if (!server->is_wrong)
+			log_warn("the certificate stays as it was", STR("why", err.text));
+		server->is_wrong = true;
+		certificate_deinit(&fresh);
+		return;
+	}
+	server->is_wrong = false;
+	log_info("the certificate is renewed");
+	certificate_deinit(&server->certificate);
+	server->certificate = fresh;
+}

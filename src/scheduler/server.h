@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the scheduler serves by HTTP, and to whom. */
+#pragma once
+
+#include "base/bits.h"
+#include "base/err.h"
+#include "net/loop.h"
+#include "scheduler/extender.h"
+
+struct server;
+
+/* -EADDRINUSE, -EACCES, -EINVAL, -ENOENT, -ENOMEM with err set. */
+int server_start(struct loop *loop, struct extender *extender, struct server **ret_server,
+	struct err *err) MUST_CHECK;
+
+/* Accepts NULL. */
+void server_stop(struct server *server);
+
+/* Takes the certificate's files anew where they have changed. */
+void server_renew(struct server *server);
+
+/* "127.0.0.1:8080", ":9395", "[::1]:443". False: it is none. */
+bool server_parse_address(const char *text, char ret_address[64], uint16_t *ret_port);

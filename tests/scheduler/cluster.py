@@ -1,0 +1,380 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An API server in memory, and vgpu-scheduler before it.
+
+It has what a scheduler sees of one: lists, watches from a version on, merge and JSON patches with their preconditions,
+bindings that put their annotations onto the pod, and events. `fault` is asked before each call, and may answer instead."""
+
+import copy
+import http.client
+import http.server
+import json
+import os
+import pathlib
+import re
+import socketserver
+import subprocess
+import tempfile
+import threading
+import time
+
+LOCK = "hami.io/mutex.lock"
+REGISTER = "hami.io/node-nvidia-register"
+
+
+class Refusal(Exception):
+    """An answer that is no success: the status, and the server's words."""
+
+    def __init__(self, status, words):
+        super().__init__(words)
+        self.status = status
+
+
+def merge(target, patch):
+    for key, value in patch.items():
+        if value is None:
+            target.pop(key, None)
+        elif isinstance(value, dict):
+            if not isinstance(target.get(key), dict):
+                target[key] = {}
+            merge(target[key], value)
+        else:
+            target[key] = value
+
+
+def operate(target, operations):
+    """RFC 6902, as far as it is used: test, add, replace and remove of members."""
+    for operation in operations:
+        parts = [part.replace("~1", "/").replace("~0", "~") for part in operation["path"].split("/")[1:]]
+        place = target
+        for part in parts[:-1]:
+            place = place.get(part, {})
+        key, there = parts[-1], parts[-1] in place
+        what = operation["op"]
+        if what == "test" and place.get(key) != operation["value"]:
+            raise Refusal(422, "the test failed")
+        if what in ("replace", "remove") and not there:
+            raise Refusal(422, "there is no such member")
+        if what == "remove":
+            del place[key]
+        elif what in ("add", "replace"):
+            place[key] = operation["value"]
+
+
+class Cluster:
+    """The objects by collection and "namespace/name", and what happened to them."""
+
+    def __init__(self):
+        self.changed = threading.Condition()  # whose lock may be taken again
+        self.version = 0
+        self.objects = {}
+        self.history = []  # (version, collection, type, object)
+        self.calls = []  # (method, path)
+        self.fault = None  # of (method, path): None, or what raises Refusal, or sleeps
+        self.is_over = False
+
+    # What tests do to it.
+
+    def put(self, collection, item):
+        """Creates an object, or replaces it."""
+        with self.changed:
+            metadata = item.setdefault("metadata", {})
+            metadata.setdefault("uid", f"uid-{metadata.get('namespace', '')}-{metadata['name']}-{self.version}")
+            there = self.objects.get(collection, {}).get(self._key(item))
+            if collection == "pods" and there and there["metadata"]["uid"] != metadata["uid"]:
+                self.delete(collection, self._key(item))
+            self._store(collection, copy.deepcopy(item))
+            return metadata["uid"]
+
+    def change(self, collection, key, function):
+        with self.changed:
+            item = copy.deepcopy(self.objects[collection][key])
+            function(item)
+            self._store(collection, item)
+
+    def delete(self, collection, key):
+        with self.changed:
+            item = copy.deepcopy(self.objects[collection].pop(key))
+            self._tell(collection, "DELETED", item)
+
+    def get(self, collection, key):
+        with self.changed:
+            return copy.deepcopy(self.objects.get(collection, {}).get(key))
+
+    def annotations(self, collection, key):
+        return self.get(collection, key)["metadata"].get("annotations", {})
+
+    def events(self, pod):
+        with self.changed:
+            found = [item for item in self.objects.get("events", {}).values() if item["involvedObject"]["name"] == pod]
+        return [(item["type"], item["reason"], item["message"]) for item in found]
+
+    # What callers of the API do.
+
+    @staticmethod
+    def _key(item):
+        metadata = item["metadata"]
+        return f"{metadata['namespace']}/{metadata['name']}" if metadata.get("namespace") else metadata["name"]
+
+    def _tell(self, collection, kind, item):
+        self.version += 1
+        item["metadata"]["resourceVersion"] = str(self.version)
+        self.history.append((self.version, collection, kind, copy.deepcopy(item)))
+        self.changed.notify_all()
+
+    def _store(self, collection, item):
+        items = self.objects.setdefault(collection, {})
+        key = self._key(item)
+        self._tell(collection, "MODIFIED" if key in items else "ADDED", item)
+        items[key] = item
+
+    def _find(self, collection, key):
+        item = self.objects.get(collection, {}).get(key)
+        if item is None:
+            raise Refusal(404, f'{collection} "{key}" not found')
+        return item
+
+    def list(self, collection):
+        with self.changed:
+            items = copy.deepcopy(list(self.objects.get(collection, {}).values()))
+            return {"kind": "List", "metadata": {"resourceVersion": str(self.version)}, "items": items}
+
+    def read(self, collection, key):
+        with self.changed:
+            return copy.deepcopy(self._find(collection, key))
+
+    def patch(self, collection, key, body, is_merge):
+        with self.changed:
+            item = copy.deepcopy(self._find(collection, key))
+            if is_merge:
+                metadata = body.get("metadata", {})
+                for name in ("uid", "resourceVersion"):
+                    if name in metadata and metadata[name] != item["metadata"][name]:
+                        raise Refusal(409, f"{name} in precondition: {metadata[name]}")
+                merge(item, body)
+            else:
+                operate(item, body)
+            self._store(collection, item)
+            return copy.deepcopy(item)
+
+    def bind(self, key, binding):
+        with self.changed:
+            pod = copy.deepcopy(self._find("pods", key))
+            uid = binding["metadata"].get("uid")
+            if uid and uid != pod["metadata"]["uid"]:
+                raise Refusal(409, f"UID in precondition: {uid}, UID in object meta: {pod['metadata']['uid']}")
+            if pod["spec"].get("nodeName"):
+                raise Refusal(409, f"pod {key} is already assigned to node \"{pod['spec']['nodeName']}\"")
+            pod["spec"]["nodeName"] = binding["target"]["name"]
+            pod["metadata"].setdefault("annotations", {}).update(binding["metadata"].get("annotations", {}))
+            self._store("pods", pod)
+            return {"kind": "Status", "status": "Success"}
+
+    def create(self, collection, item):
+        with self.changed:
+            self._store(collection, item)
+            return copy.deepcopy(item)
+
+
+PATH = re.compile(r"/(?:api/v1|apis/[^/]+/v1)(?:/namespaces/([^/]+))?/([a-z]+)(?:/([^/]+))?(?:/([a-z]+))?$")
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def log_message(self, *_):
+        pass
+
+    def answer(self, status, body):
+        text = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def watch(self, collection, version):
+        cluster = self.server.cluster
+        self.send_response(200)
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        while True:
+            with cluster.changed:
+                while not cluster.is_over and not any(at > version for at, _, _, _ in cluster.history[-1:]):
+                    cluster.changed.wait(1)
+                if cluster.is_over:
+                    return
+                fresh = [row for row in cluster.history if row[0] > version]
+                version = cluster.version
+            for at, of, kind, item in fresh:
+                if of == collection:
+                    line = json.dumps({"type": kind, "object": item}).encode() + b"\n"
+                    self.wfile.write(f"{len(line):x}\r\n".encode() + line + b"\r\n")
+
+    def serve(self):
+        cluster = self.server.cluster
+        path, _, query = self.path.partition("?")
+        length = int(self.headers.get("Content-Length") or 0)
+        body = json.loads(self.rfile.read(length)) if length else None
+        if "watch=1" not in query:
+            cluster.calls.append((self.command, path))
+        try:
+            if cluster.fault:
+                cluster.fault(self.command, path)
+            match = PATH.match(path)
+            if not match:
+                raise Refusal(404, f"no such path: {path}")
+            space, collection, name, sub = match.groups()
+            key = f"{space}/{name}" if space else name
+            if self.command == "GET" and "watch=1" in query:
+                self.close_connection = True
+                self.watch(collection, int(re.search(r"resourceVersion=(\d+)", query)[1]))
+            elif self.command == "GET":
+                self.answer(200, cluster.read(collection, key) if name else cluster.list(collection))
+            elif self.command == "PATCH":
+                is_merge = "merge-patch" in self.headers["Content-Type"]
+                self.answer(200, cluster.patch(collection, key, body, is_merge))
+            elif sub == "binding":
+                self.answer(201, cluster.bind(key, body))
+            else:
+                self.answer(201, cluster.create(collection, body))
+        except Refusal as refusal:
+            self.answer(refusal.status, {"kind": "Status", "status": "Failure", "message": str(refusal),
+                                         "code": refusal.status})
+        except (BrokenPipeError, ConnectionResetError):
+            self.close_connection = True
+
+    do_GET = do_PATCH = do_POST = serve
+
+
+class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
+    daemon_threads = True
+    request_queue_size = 64
+
+    def handle_error(self, request, client_address):
+        """A scheduler that was killed has cut its connections."""
+
+
+class Town:
+    """A cluster, its server, and a folder for what belongs to it."""
+
+    def __init__(self):
+        self.cluster = Cluster()
+        self.server = Server(("127.0.0.1", 0), Handler)
+        self.server.cluster = self.cluster
+        threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
+        self.folder = tempfile.TemporaryDirectory(prefix="vgpu-scheduler-")
+        self.kubeconfig = pathlib.Path(self.folder.name, "kubeconfig")
+        self.kubeconfig.write_text(
+            "apiVersion: v1\nkind: Config\ncurrent-context: c\n"
+            "contexts: [{name: c, context: {cluster: c, user: u}}]\n"
+            f"clusters: [{{name: c, cluster: {{server: 'http://127.0.0.1:{self.server.server_address[1]}'}}}}]\n"
+            "users: [{name: u, user: {}}]\n")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        with self.cluster.changed:
+            self.cluster.is_over = True
+            self.cluster.changed.notify_all()
+        self.server.shutdown()
+        self.server.server_close()
+        self.folder.cleanup()
+
+
+class Scheduler:
+    """The program before such a cluster."""
+
+    def __init__(self, program, town, *flags, is_ready=True, metrics=False):
+        environment = {**os.environ, "KUBECONFIG": str(town.kubeconfig)}
+        arguments = [program, "--http_bind=127.0.0.1:0", "--scheduler-name=hami-scheduler",
+                     "--metrics-bind-address=" + ("127.0.0.1:0" if metrics else ""), *flags]
+        self.lines = []
+        self.process = subprocess.Popen(arguments, env=environment, stderr=subprocess.PIPE, text=True)
+        self.port = self.metrics_port = None
+        for line in self.process.stderr:
+            self.lines.append(line)
+            found = re.search(r'msg="metrics are served".* port=(\d+)', line)
+            if found:
+                self.metrics_port = int(found[1])
+            found = re.search(r'msg="requests are served".* port=(\d+)', line)
+            if found:
+                self.port = int(found[1])
+                break
+        if self.port is None:
+            raise AssertionError("it does not start: " + "".join(self.lines))
+        self.reader = threading.Thread(target=self._drain, daemon=True)
+        self.reader.start()
+        if is_ready:
+            wait_for(lambda: self.ask("GET", "/readyz")[0] == 200, "readiness")
+
+    def _drain(self):
+        for line in self.process.stderr:
+            self.lines.append(line)
+
+    def ask(self, method, path, body=None, timeout=40):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        try:
+            connection.request(method, path, body)
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode()
+        finally:
+            connection.close()
+
+    def post(self, path, body):
+        status, text = self.ask("POST", path, json.dumps(body))
+        if status != 200:
+            raise AssertionError(f"{path}: {status} {text}")
+        return json.loads(text)
+
+    def filter(self, pod, names):
+        return self.post("/filter", {"Pod": pod, "Nodes": None, "NodeNames": names})
+
+    def bind(self, pod, node):
+        metadata = pod["metadata"]
+        return self.post("/bind", {"PodName": metadata["name"], "PodNamespace": metadata["namespace"],
+                                   "PodUID": metadata["uid"], "Node": node})["Error"]
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        try:
+            code = self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise
+        self.reader.join(5)
+        if code not in (0, -9):
+            raise AssertionError(f"it ended with {code}:\n" + "".join(self.lines[-60:]))
+
+
+def wait_for(condition, what, seconds=20):
+    until = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > until:
+            raise AssertionError(f"{what} did not come within {seconds} s")
+        time.sleep(0.02)
+
+
+def device(number, memory=10000, **more):
+    return {"id": f"GPU-{number}", "index": number, "count": 10, "devmem": memory, "devcore": 100,
+            "type": "NVIDIA A30", "mode": "hami-core", "health": True, **more}
+
+
+def node(name, devices, allocatable="10", **annotations):
+    return {"metadata": {"name": name, "annotations": {REGISTER: json.dumps(devices), **annotations}},
+            "status": {"allocatable": {"nvidia.com/gpu": allocatable}}}
+
+
+def pod(name, memory=1000, gpus=1, **more):
+    limits = {"nvidia.com/gpu": str(gpus), "nvidia.com/gpumem": str(memory)} if gpus else {}
+    return {"metadata": {"name": name, "namespace": "default", **more},
+            "spec": {"containers": [{"name": "c", "image": "x", "resources": {"limits": limits}}]},
+            "status": {"phase": "Pending"}}

@@ -1,0 +1,486 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""daemon.py PROGRAM [TEST...]: vgpu-scheduler before an API server in memory, one test a function below."""
+
+import http.client
+import json
+import ssl
+import subprocess
+import sys
+import threading
+import time
+
+from cluster import LOCK, Refusal, Scheduler, Town, device, node, pod, wait_for
+
+PROGRAM = sys.argv[1]
+NODE = "hami.io/vgpu-node"
+TIME = "hami.io/vgpu-time"
+ALLOCATED = "hami.io/vgpu-devices-allocated"
+TO_ALLOCATE = "hami.io/vgpu-devices-to-allocate"
+PHASE = "hami.io/bind-phase"
+
+
+def stamp(age_s=0):
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - age_s))
+
+
+def put_pod(town, name, **more):
+    item = pod(name, **more)
+    town.cluster.put("pods", item)
+    return town.cluster.get("pods", f"default/{name}")
+
+
+def annotations(town, name):
+    return town.cluster.annotations("pods", f"default/{name}")
+
+
+def unlock(town, name="n1"):
+    town.cluster.change("nodes", name, lambda item: item["metadata"]["annotations"].pop(LOCK, None))
+
+
+def finish(town, name, phase="Running"):
+    """What the device plugin and the kubelet do to a pod that was bound."""
+    def change(item):
+        item["metadata"]["annotations"][PHASE] = "success"
+        item["status"]["phase"] = phase
+    town.cluster.change("pods", f"default/{name}", change)
+    unlock(town, annotations(town, name)[NODE])
+
+
+def one_node(town, memory=10000):
+    town.cluster.put("nodes", node("n1", [device(0, memory)]))
+
+
+def equal(is_, should_be):
+    if is_ != should_be:
+        raise AssertionError(f"is        {is_}\nshould be {should_be}")
+
+
+def contains(text, part):
+    if part not in text:
+        raise AssertionError(f"no {part!r} in {text!r}")
+
+
+def a_pod_is_filtered_and_bound(town):
+    one_node(town)
+    with Scheduler(PROGRAM, town) as scheduler:
+        item = put_pod(town, "p")
+        town.cluster.calls.clear()
+        answer = scheduler.filter(item, ["n1", "n2"])
+        equal(answer, {"Nodes": None, "NodeNames": ["n1"], "FailedNodes": {}, "FailedAndUnresolvableNodes": None,
+                       "Error": ""})
+        said = annotations(town, "p")
+        equal(said[ALLOCATED], "GPU-0,NVIDIA,1000,0:;")
+        equal(said[TO_ALLOCATE], said[ALLOCATED])
+        equal(said[NODE], "n1")
+        equal(town.cluster.get("pods", "default/p")["metadata"]["labels"], {NODE: "n1"})
+        equal(scheduler.bind(item, "n1"), "")
+        bound = town.cluster.get("pods", "default/p")
+        equal(bound["spec"]["nodeName"], "n1")
+        equal(bound["metadata"]["annotations"][PHASE], "allocating")
+        contains(town.cluster.annotations("nodes", "n1")[LOCK], ",default/p".replace("/", ","))
+        equal([call for call in town.cluster.calls if "events" not in call[1]],
+              [("PATCH", "/api/v1/namespaces/default/pods/p"), ("PATCH", "/api/v1/nodes/n1"),
+               ("POST", "/api/v1/namespaces/default/pods/p/binding")])
+        wait_for(lambda: len(town.cluster.events("p")) == 2, "events")
+        equal(sorted(town.cluster.events("p")),
+              [("Normal", "BindingSucceed", "Successfully binding node [n1] to default/p"),
+               ("Normal", "FilteringSucceed", "find fit node(n1), 1 nodes not fit, 1 nodes fit(n1:0.00)")])
+
+
+def what_is_promised_counts_at_once(town):
+    one_node(town)
+    with Scheduler(PROGRAM, town) as scheduler:
+        first, second = put_pod(town, "a", memory=6000), put_pod(town, "b", memory=6000)
+        town.cluster.fault = lambda method, path: time.sleep(0.3) if path.endswith("/pods/a") else None
+        asked = threading.Thread(target=scheduler.filter, args=(first, ["n1"]))
+        asked.start()
+        time.sleep(0.1)
+        equal(scheduler.filter(second, ["n1"])["FailedNodes"], {"n1": "1/1 CardInsufficientMemory"})
+        asked.join()
+        town.cluster.fault = None
+        # asked again, the pod finds its own devices free
+        equal(scheduler.filter(annotated(town, "a"), ["n1"])["NodeNames"], ["n1"])
+        town.cluster.delete("pods", "default/a")
+        wait_for(lambda: scheduler.filter(second, ["n1"])["NodeNames"] == ["n1"], "room")
+
+
+def annotated(town, name):
+    return town.cluster.get("pods", f"default/{name}")
+
+
+def a_promise_that_cannot_be_written_is_given_back(town):
+    one_node(town)
+    with Scheduler(PROGRAM, town) as scheduler:
+        first, second = put_pod(town, "a", memory=6000), put_pod(town, "b", memory=6000)
+
+        def refuse(method, path):
+            if path.endswith("/pods/a"):
+                raise Refusal(403, "not allowed")
+        town.cluster.fault = refuse
+        contains(scheduler.filter(first, ["n1"])["Error"], "not allowed")
+        equal(scheduler.filter(second, ["n1"])["NodeNames"], ["n1"])
+
+
+def a_filter_that_fails_takes_the_old_promise_back(town):
+    one_node(town)
+    town.cluster.put("nodes", node("n2", [device(1)]))
+    with Scheduler(PROGRAM, town) as scheduler:
+        first, second = put_pod(town, "a", memory=6000), put_pod(town, "b", memory=6000)
+        equal(scheduler.filter(first, ["n1"])["NodeNames"], ["n1"])
+        equal(scheduler.filter(annotated(town, "a"), ["n3"])["FailedNodes"], {"n3": "node unregistered"})
+        wait_for(lambda: ALLOCATED not in annotations(town, "a"), "the end of the annotations")
+        # a change of the pod that still has them does not bring the promise back
+        town.cluster.change("pods", "default/a", lambda item: item["metadata"]["annotations"].update(
+            first["metadata"].get("annotations", {}), touched="1"))
+        equal(scheduler.filter(second, ["n1"])["NodeNames"], ["n1"])
+
+
+def stale_annotations_do_not_come_back(town):
+    """As they stand on a pod that was refused long ago, and on one that is bound elsewhere."""
+    one_node(town)
+    old = {NODE: "n1", TIME: str(int(time.time()) - 4000), ALLOCATED: "GPU-0,NVIDIA,9000,0:;"}
+    put_pod(town, "old", annotations=old)
+    elsewhere = pod("elsewhere", annotations={**old, NODE: "n1"})
+    elsewhere["spec"]["nodeName"] = "n2"
+    town.cluster.put("pods", elsewhere)
+    with Scheduler(PROGRAM, town) as scheduler:
+        equal(scheduler.filter(put_pod(town, "p", memory=9000), ["n1"])["NodeNames"], ["n1"])
+
+
+def a_restart_knows_what_was_promised(town):
+    one_node(town)
+    with Scheduler(PROGRAM, town) as scheduler:
+        bound, promised = put_pod(town, "bound", memory=3000), put_pod(town, "promised", memory=3000)
+        scheduler.filter(bound, ["n1"])
+        equal(scheduler.bind(bound, "n1"), "")
+        finish(town, "bound")
+        scheduler.filter(promised, ["n1"])
+        scheduler.kill()
+    with Scheduler(PROGRAM, town) as scheduler:
+        equal(scheduler.filter(put_pod(town, "p", memory=4001), ["n1"])["FailedNodes"],
+              {"n1": "1/1 CardInsufficientMemory"})
+        equal(scheduler.bind(promised, "n1"), "")
+        equal(scheduler.filter(put_pod(town, "q", memory=4000), ["n1"])["NodeNames"], ["n1"])
+
+
+def a_promise_ends_with_its_time(town):
+    one_node(town)
+    with Scheduler(PROGRAM, town, "--reservation-timeout=1s") as scheduler:
+        first = put_pod(town, "a", memory=6000)
+        scheduler.filter(first, ["n1"])
+        wait_for(lambda: ALLOCATED not in annotations(town, "a"), "the end of the promise")
+        equal(scheduler.filter(put_pod(town, "b", memory=6000), ["n1"])["NodeNames"], ["n1"])
+        contains(scheduler.bind(first, "n1"), "no devices of the node are kept")
+
+
+def binds_of_a_node_wait_for_each_other(town):
+    one_node(town)
+    with Scheduler(PROGRAM, town) as scheduler:
+        pods = [put_pod(town, f"p{i}") for i in range(4)]
+        for item in pods:
+            equal(scheduler.filter(item, ["n1"])["NodeNames"], ["n1"])
+        said = {}
+        threads = [threading.Thread(target=lambda item=item: said.update(
+            {item["metadata"]["name"]: scheduler.bind(item, "n1")})) for item in pods]
+        for thread in threads:
+            thread.start()
+        for _ in pods:
+            def holder():
+                lock = town.cluster.annotations("nodes", "n1").get(LOCK)
+                name = lock.split(",")[2] if lock else None
+                return name and annotated(town, name)["spec"].get("nodeName") and name
+            wait_for(holder, "a lock")
+            equal(len(said) <= len(pods), True)
+            finish(town, holder())
+        for thread in threads:
+            thread.join()
+        equal(said, {item["metadata"]["name"]: "" for item in pods})
+
+
+def a_lock_that_stays_fails_the_bind_and_gives_back(town):
+    one_node(town)
+    holder = pod("holder", annotations={PHASE: "allocating"})
+    holder["spec"]["nodeName"] = "n1"
+    town.cluster.put("pods", holder)
+    lock = f"{stamp(1000)},default,holder"  # older than any lock, but its pod still waits
+    town.cluster.change("nodes", "n1", lambda item: item["metadata"]["annotations"].update({LOCK: lock}))
+    with Scheduler(PROGRAM, town, "--node-lock-retry-timeout=1s") as scheduler:
+        item = put_pod(town, "p", memory=9000)
+        scheduler.filter(item, ["n1"])
+        contains(scheduler.bind(item, "n1"), "node n1 has been locked within 5m0s: node lock contention")
+        equal(town.cluster.annotations("nodes", "n1")[LOCK], lock)
+        wait_for(lambda: ALLOCATED not in annotations(town, "p"), "the end of the promise")
+        equal(scheduler.filter(put_pod(town, "q", memory=9000), ["n1"])["NodeNames"], ["n1"])
+
+
+def locks_that_nobody_removes_are_taken_over(town):
+    over = pod("over")
+    over["spec"]["nodeName"], over["status"]["phase"] = "n1", "Failed"
+    served = pod("served", annotations={PHASE: "success"})
+    served["spec"]["nodeName"] = "n1"
+    town.cluster.put("pods", over)
+    town.cluster.put("pods", served)
+    put_pod(town, "unbound")
+    locks = [f"{stamp(10)},default,gone", f"{stamp(10)},default,over", f"{stamp(10)},default,served",
+             f"{stamp(100)},default,unbound", stamp(400), f"{stamp(400)},default", f"{stamp(400)},default,p,more"]
+    one_node(town)
+    with Scheduler(PROGRAM, town, "--node-lock-retry-timeout=3s") as scheduler:
+        for i, lock in enumerate(locks):
+            town.cluster.change("nodes", "n1", lambda item, lock=lock: item["metadata"]["annotations"].update({LOCK: lock}))
+            item = put_pod(town, f"p{i}", memory=100)
+            equal(scheduler.filter(item, ["n1"])["NodeNames"], ["n1"])
+            equal((lock, scheduler.bind(item, "n1")), (lock, ""))
+            finish(town, f"p{i}")
+
+
+def a_bind_that_fails_takes_back_its_lock(town):
+    one_node(town)
+    with Scheduler(PROGRAM, town) as scheduler:
+        item = put_pod(town, "p", memory=9000)
+        scheduler.filter(item, ["n1"])
+
+        def refuse(method, path):
+            if path.endswith("/binding"):
+                raise Refusal(403, "no bindings today")
+        town.cluster.fault = refuse
+        contains(scheduler.bind(item, "n1"), "no bindings today")
+        wait_for(lambda: LOCK not in town.cluster.annotations("nodes", "n1"), "the end of the lock")
+        wait_for(lambda: ALLOCATED not in annotations(town, "p"), "the end of the promise")
+        equal(PHASE in annotations(town, "p"), False)
+        wait_for(lambda: any(event[1] == "BindingFailed" for event in town.cluster.events("p")), "an event")
+        town.cluster.fault = None
+        equal(scheduler.filter(put_pod(town, "q", memory=9000), ["n1"])["NodeNames"], ["n1"])
+
+
+def a_lost_answer_to_a_binding_is_asked_for(town):
+    one_node(town)
+    with Scheduler(PROGRAM, town) as scheduler:
+        item = put_pod(town, "p")
+        scheduler.filter(item, ["n1"])
+        bind = town.cluster.bind
+
+        def carry_out_and_lose(key, binding):
+            bind(key, binding)
+            raise BrokenPipeError
+        town.cluster.bind = carry_out_and_lose
+        equal(scheduler.bind(item, "n1"), "")
+        equal(annotated(town, "p")["spec"]["nodeName"], "n1")
+        # and once more, for whoever has not heard it
+        equal(scheduler.bind(item, "n1"), "")
+        contains(town.cluster.annotations("nodes", "n1")[LOCK], ",default,p")
+
+
+def a_node_that_changes_meanwhile_is_read_again(town):
+    one_node(town)
+    with Scheduler(PROGRAM, town) as scheduler:
+        item = put_pod(town, "p")
+        scheduler.filter(item, ["n1"])
+        patch = town.cluster.patch
+
+        def change_first(collection, key, body, is_merge):
+            town.cluster.patch = patch
+            town.cluster.change("nodes", "n1", lambda item: item["metadata"]["annotations"].update(other="1"))
+            return patch(collection, key, body, is_merge)
+        town.cluster.patch = change_first
+        equal(scheduler.bind(item, "n1"), "")
+
+
+def binds_of_others_take_nothing(town):
+    one_node(town)
+    with Scheduler(PROGRAM, town) as scheduler:
+        item = put_pod(town, "p", memory=9000)
+        scheduler.filter(item, ["n1"])
+        stranger = {"metadata": {**item["metadata"], "name": "nobody"}}
+        contains(scheduler.bind(stranger, "n1"), "another name")
+        contains(scheduler.bind(item, "n2"), "another node")
+        contains(scheduler.bind({"metadata": {**item["metadata"], "uid": "other"}}, "n1"), "another pod")
+        contains(scheduler.bind(put_pod(town, "unasked"), "n1"), "no devices of the node are kept")
+        equal(scheduler.filter(put_pod(town, "q", memory=9000), ["n1"])["NodeNames"], None)
+        equal(scheduler.bind(item, "n1"), "")
+        # a pod without devices is bound as it is
+        equal(scheduler.bind(put_pod(town, "plain", gpus=0), "n1"), "")
+        # a bound pod is not given other devices
+        contains(scheduler.filter(item, ["n1"])["Error"], "bound already")
+
+
+def nodes_and_quotas_count_as_they_are(town):
+    one_node(town)
+    with Scheduler(PROGRAM, town) as scheduler:
+        def says(**more):
+            answer = scheduler.filter(put_pod(town, "p", **more), ["n1"])
+            return answer["FailedNodes"].get("n1") or answer["NodeNames"]
+        equal(says(), ["n1"])
+        town.cluster.change("nodes", "n1", lambda item: item["metadata"]["annotations"].update({"hami.io/device-cordon": "GPU-0"}))
+        wait_for(lambda: says() == "1/1 CardCordoned", "a cordon")
+        town.cluster.change("nodes", "n1", lambda item: item["metadata"]["annotations"].pop("hami.io/device-cordon"))
+        wait_for(lambda: says() == ["n1"], "its end")
+        town.cluster.change("nodes", "n1", lambda item: item["status"]["allocatable"].update({"nvidia.com/gpu": "0"}))
+        wait_for(lambda: says() == "node unregistered", "no devices")
+        town.cluster.change("nodes", "n1", lambda item: item["status"]["allocatable"].update({"nvidia.com/gpu": "10"}))
+        wait_for(lambda: says() == ["n1"], "devices")
+        town.cluster.put("resourcequotas", {"metadata": {"name": "q", "namespace": "default"},
+                                            "spec": {"hard": {"limits.nvidia.com/gpumem": "2000"}}})
+        wait_for(lambda: says(memory=2001) == "1/1 ResourceQuotaNotFit", "a quota")
+        equal(says(memory=2000), ["n1"])
+        town.cluster.delete("resourcequotas", "default/q")
+        wait_for(lambda: says(memory=2001) == ["n1"], "no quota")
+        town.cluster.delete("nodes", "n1")
+        wait_for(lambda: says() == "node unregistered", "no node")
+
+
+def readiness_tells_the_truth(town):
+    one_node(town)
+    gate = threading.Event()
+
+    def wait(method, path):
+        if path == "/api/v1/pods":
+            gate.wait()
+    town.cluster.fault = wait
+    with Scheduler(PROGRAM, town, is_ready=False) as scheduler:
+        equal(scheduler.ask("GET", "/healthz")[0], 200)
+        time.sleep(0.2)
+        equal(scheduler.ask("GET", "/readyz"), (503, "the cluster is not known yet\n"))
+        equal(scheduler.filter(put_pod(town, "p"), ["n1"])["Error"], "the cluster is not known yet")
+        gate.set()
+        wait_for(lambda: scheduler.ask("GET", "/readyz")[0] == 200, "readiness")
+
+
+def lease(holder, seconds=2):
+    now = time.time()
+    renewed = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{int(now % 1 * 1e6):06d}Z"
+    return {"metadata": {"name": "l", "namespace": "kube-system"},
+            "spec": {"holderIdentity": holder, "leaseDurationSeconds": seconds, "renewTime": renewed}}
+
+
+def the_leader_alone_serves_pods(town):
+    one_node(town)
+    host = subprocess.run(["hostname"], capture_output=True, text=True, check=True).stdout.strip()
+    flags = ["--leader-elect", "--leader-elect-resource-name=l", "--leader-elect-resource-namespace=kube-system"]
+    town.cluster.put("leases", lease(f"{host}er_1", 100))
+    with Scheduler(PROGRAM, town, *flags) as scheduler:
+        item = put_pod(town, "p")
+        equal(scheduler.filter(item, ["n1"])["Error"], "this replica does not lead")
+        # the one before has promised something just now
+        promised = {NODE: "n1", TIME: str(int(time.time())), ALLOCATED: "GPU-0,NVIDIA,9500,0:;"}
+        town.cluster.put("pods", pod("other", annotations=promised))
+        town.cluster.put("leases", lease(f"{host}_2"))
+        began = time.monotonic()
+        wait_for(lambda: not scheduler.filter(item, ["n1"])["Error"], "leadership")
+        equal(time.monotonic() - began < 2, True)
+        equal(scheduler.filter(item, ["n1"])["FailedNodes"], {"n1": "1/1 CardInsufficientMemory"})
+        # it is not renewed
+        wait_for(lambda: scheduler.filter(item, ["n1"])["Error"] == "this replica does not lead", "its end", 5)
+
+
+def what_is_no_request_is_answered(town):
+    one_node(town)
+    with Scheduler(PROGRAM, town) as scheduler:
+        equal(scheduler.ask("GET", "/filter")[0], 405)
+        equal(scheduler.ask("POST", "/prioritize")[0], 404)
+        equal(scheduler.ask("POST", "/webhook", "{")[0], 400)
+        for body in ("", "{", "[]", "null", "{}", '{"Pod":3}', '{"Pod":{"metadata":[]}}', "[" * 100000, '{"Pod":null}', "\0"):
+            status, text = scheduler.ask("POST", "/filter", body)
+            equal((body[:10], status, bool(json.loads(text)["Error"])), (body[:10], 200, True))
+            status, text = scheduler.ask("POST", "/bind", body)
+            equal((body[:10], status, bool(json.loads(text)["Error"])), (body[:10], 200, True))
+        equal(scheduler.ask("POST", "/filter", "x" * (9 << 20))[0], 413)
+        contains(scheduler.filter(pod("p", uid="u", namespace="a/../b"), ["n1"])["Error"], "no namespace")
+        contains(scheduler.filter(put_pod(town, "p"), None)["Error"], "neither Nodes nor NodeNames")
+        equal(scheduler.filter(pod("plain", gpus=0), ["x", "y"])["NodeNames"], ["x", "y"])
+        contains(scheduler.bind(pod("..", uid="u"), "n1"), "no pod")
+
+
+def the_webhook_answers(town):
+    with Scheduler(PROGRAM, town) as scheduler:
+        review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+                  "request": {"uid": "r", "operation": "CREATE", "namespace": "default", "object": pod("p")}}
+        said = scheduler.post("/webhook", review)["response"]
+        equal((said["uid"], said["allowed"], said["patchType"]), ("r", True, "JSONPatch"))
+
+
+def metrics_are_told(town):
+    one_node(town)
+    town.cluster.put("resourcequotas", {"metadata": {"name": "q", "namespace": "default"},
+                                        "spec": {"hard": {"limits.nvidia.com/gpumem": "9000"}}})
+    with Scheduler(PROGRAM, town, "--legacy-metrics", metrics=True) as scheduler:
+        scheduler.filter(put_pod(town, "p", memory=1000), ["n1"])
+        connection = http.client.HTTPConnection("127.0.0.1", scheduler.metrics_port, timeout=10)
+        connection.request("GET", "/metrics")
+        text = connection.getresponse().read().decode()
+        for line in (
+                'hami_gpu_memory_limit_bytes{zone="vGPU",node="n1",device_uuid="GPU-0",device_index="0",device_type="NVIDIA A30"} 10485760000',
+                'hami_vgpu_memory_allocated_bytes{zone="vGPU",namespace="default",node="n1",pod="p",container_index="0",device_uuid="GPU-0"} 1048576000',
+                'hami_resource_quota_used{zone="vGPU",namespace="default",quota_name="nvidia.com/gpumem",limit="9000"} 1000',
+                'GPUDeviceSharedNum{zone="vGPU",nodeid="n1",deviceuuid="GPU-0",deviceidx="0",devicetype="NVIDIA A30"} 1',
+                'vgpu_scheduler_request_duration_seconds_count{verb="filter"} 1', "vgpu_scheduler_reservations 1"):
+            contains(text, line + "\n")
+
+
+def make_certificate(folder, name, authority=None):
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
+               "-subj", f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", f"{folder}/{name}.key",
+               "-out", f"{folder}/{name}.crt"]
+    if authority:
+        command += ["-CA", f"{folder}/{authority}.crt", "-CAkey", f"{folder}/{authority}.key"]
+    subprocess.run(command, check=True, capture_output=True)
+
+
+def the_certificate_is_renewed(town):
+    folder = town.folder.name
+    for name in ("one", "two"):
+        make_certificate(folder, name)
+
+    def install(name):
+        for end in ("crt", "key"):
+            with open(f"{folder}/{name}.{end}", encoding="ascii") as source, \
+                    open(f"{folder}/tls.{end}", "w", encoding="ascii") as target:
+                target.write(source.read())
+
+    install("one")
+    flags = [f"--cert_file={folder}/tls.crt", f"--key_file={folder}/tls.key"]
+    with Scheduler(PROGRAM, town, *flags, is_ready=False) as scheduler:
+        def connect(name):
+            trust = ssl.create_default_context(cafile=f"{folder}/{name}.crt")
+            return http.client.HTTPSConnection("127.0.0.1", scheduler.port, context=trust, timeout=10)
+
+        def says(connection):
+            connection.request("GET", "/healthz")
+            answer = connection.getresponse()
+            return answer.read()
+
+        old = connect("one")
+        equal(says(old), b"ok\n")
+        install("two")
+
+        def is_new():
+            try:
+                return says(connect("two")) == b"ok\n"
+            except ssl.SSLError:
+                return False
+        wait_for(is_new, "the other certificate")
+        equal(says(old), b"ok\n")  # what was connected stays so
+
+
+def main():
+    tests = {name: test for name, test in globals().items() if callable(test) and test.__module__ == "__main__"
+             and test.__code__.co_varnames[:test.__code__.co_argcount] == ("town",) and name != "one_node"}
+    failed = 0
+    for name, test in tests.items():
+        if sys.argv[2:] and name not in sys.argv[2:]:
+            continue
+        began = time.monotonic()
+        try:
+            with Town() as town:
+                test(town)
+            print(f"ok    {name} ({time.monotonic() - began:.1f} s)", flush=True)
+        except Exception as error:  # pylint: disable=broad-except
+            failed += 1
+            print(f"FAILED {name}: {type(error).__name__}: {error}", flush=True)
+            if len(sys.argv) > 2:
+                raise
+    return failed != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -119,14 +119,37 @@ static int create(const char *path)
 	return r;
 }
 
-static int check(const struct region_file *f)
+/*
+ * Read, and not looked at in the mapping: whoever cuts the file short at this moment makes an error of it, and no signal.
+ * So a root's program may open a region that its tenant can write to.
+ */
+static int read_at(int fd, size_t at, void *to, size_t size)
 {
-	if (f->hami.magic != HAMI_MAGIC || f->hami.major != HAMI_MAJOR)
+	ssize_t got = pread(fd, to, size, (off_t)at);
+
+	if (got < 0)
+		return -errno;
+	return (size_t)got == size ? 0 : REGION_E_TRUNCATED;
+}
+
+static int check(int fd)
+{
+	struct {
+		int32_t magic, major;
+	} hami;
+	struct {
+		uint64_t magic;
+		uint32_t version, size_bytes;
+	} own;
+	int r = read_at(fd, offsetof(struct region_file, hami.magic), &hami, sizeof(hami));
+
+	if (r == 0)
+		r = read_at(fd, offsetof(struct region_file, own.magic), &own, sizeof(own));
+	if (r)
+		return r;
+	if (hami.magic != HAMI_MAGIC || hami.major != HAMI_MAJOR || own.magic != REGION_MAGIC)
 		return REGION_E_FOREIGN;
-	/* pairs with the store that ends fill() */
-	if (atomic_load_explicit(&f->own.magic, memory_order_acquire) != REGION_MAGIC)
-		return REGION_E_FOREIGN;
-	if (f->own.version != REGION_VERSION || f->own.size_bytes != sizeof(*f))
+	if (own.version != REGION_VERSION || own.size_bytes != sizeof(struct region_file))
 		return REGION_E_VERSION;
 	return 0;
 }
@@ -148,14 +171,11 @@ static int attach(const char *path, int fd, struct region *ret_region)
 				       id.size_bytes == sizeof(struct hami_region) + 1
 			       ? REGION_E_FOREIGN
 			       : REGION_E_TRUNCATED;
-	r = map(fd, &file);
-	if (r < 0)
+	r = check(fd);
+	if (r == 0)
+		r = map(fd, &file);
+	if (r)
 		return r;
-	r = check(file);
-	if (r) {
-		munmap(file, sizeof(*file));
-		return r;
-	}
 	*ret_region = (struct region){
 		.file = file, .fd = fd, .device = id.device, .inode = id.inode, .path = path};
 	return 0;

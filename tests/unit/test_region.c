@@ -383,6 +383,38 @@ static void a_full_file_system_is_an_error_and_not_a_signal(void **state)
 	assert_int_equal(status, 0);
 }
 
+/* No page of the file is there, and the file system has none left: an access of a mapping would be a signal. */
+static int open_what_cannot_be_touched(int fd, void *argument)
+{
+	struct scratch *s = argument;
+	struct region region = REGION_NULL;
+	_cleanup_fd_ int file = -1, filler = -1;
+	char path[600];
+
+	if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+		mount("none", s->folder, "tmpfs", 0, "size=64k") < 0)
+		return 77;
+	snprintf(path, sizeof(path), "%s/filler", s->folder);
+	file = open(s->file, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+	filler = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+	if (file < 0 || filler < 0 || ftruncate(file, sizeof(struct region_file)) < 0 ||
+		fallocate(filler, 0, 0, 65536) < 0)
+		return 2;
+	return region_open_existing(s->file, &region) == REGION_E_FOREIGN ? 0 : 1;
+}
+
+static void opening_touches_no_page_that_another_may_take_away(void **state)
+{
+	struct child c = child_start(open_what_cannot_be_touched, *state);
+	int status = child_wait(&c);
+
+	if (status == 77) {
+		print_message("skipped: no right to mount\n");
+		skip();
+	}
+	assert_int_equal(status, 0);
+}
+
 /* Whether a file of this name is mapped. */
 static int is_mapped(int fd, void *argument)
 {
@@ -470,6 +502,7 @@ int main(void)
 		SCRATCH_TEST(another_user_may_open_it_but_not_if_it_is_read_only),
 		SCRATCH_TEST(a_missing_folder_and_a_long_path_are_errors),
 		SCRATCH_TEST(a_full_file_system_is_an_error_and_not_a_signal),
+		SCRATCH_TEST(opening_touches_no_page_that_another_may_take_away),
 		SCRATCH_TEST(the_mapping_is_not_inherited_by_fork),
 		SCRATCH_TEST(a_file_that_was_replaced_is_noticed),
 		SCRATCH_TEST(closing_twice_and_closing_nothing_is_fine),

@@ -18,9 +18,12 @@
 #include "region/snapshot.h"
 #include "region/turn_place.h"
 
-#define FOLDER_MODE	  0755
+#define FOLDER_MODE 0755
+#define CLOSED_MODE \
+	0700 /* what is below is open to a container by its mounts, and to no user of the host */
 #define SHARE_MODE	  0444
-#define RECORD_MODE	  0666 /* the container's processes may be of any user */
+#define REGION_MODE	  0666 /* the container's processes may be of any user */
+#define RECORD_MODE	  0666
 #define REGION_MOST_BYTES (16u << 20)
 #define RECORD_MOST_BYTES (1u << 20)
 #define LIBRARY_NAME	  "libvgpu.so"
@@ -137,7 +140,7 @@ int container_check_place(const struct container_place *place, struct err *err)
 
 	if (r < 0)
 		return r;
-	r = folder_make_at(hook_fd, "containers", FOLDER_MODE, &folder_fd);
+	r = folder_make_at(hook_fd, "containers", CLOSED_MODE, &folder_fd);
 	if (r < 0)
 		return err_set(err, -r, "make %.300s/containers: %s", place->hook, strerror(-r));
 	return check_locks(place->hook, folder_fd, err);
@@ -152,7 +155,7 @@ static int open_region_folder(
 
 	if (r < 0)
 		return r;
-	r = folder_make_at(hook_fd, "containers", FOLDER_MODE, &containers_fd);
+	r = folder_make_at(hook_fd, "containers", CLOSED_MODE, &containers_fd);
 	if (r == 0)
 		r = folder_make_at(containers_fd, key, FOLDER_MODE, ret_fd);
 	return r < 0 ? err_set(err, -r, "make %.200s/containers/%s: %s", place->hook, key,
@@ -206,12 +209,36 @@ static int make_record(int device_fd, const char *slice, bool is_new_boot)
 	return r < 0 ? r : fchmod(fd, RECORD_MODE) < 0 ? -errno : 0;
 }
 
+static int is_other(void *context, int folder_fd, const char *name)
+{
+	return strcmp(name, context) != 0;
+}
+
+/* Users of the host may not write records either. A folder that has anything else in it is not ours to close. */
+static void close_parent(const char *path)
+{
+	const char *name = strrchr(path, '/') + 1;
+	_cleanup_fd_ int fd = -1;
+	char parent[CONTAINER_PATH_BYTES];
+	struct file_identity id;
+
+	snprintf(parent, sizeof(parent), "%.*s", (int)(name - path), path);
+	fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0 || file_identify(fd, &id) < 0 || id.owner != geteuid() ||
+		folder_each(fd, is_other, (void *)(uintptr_t)name) != 0)
+		return;
+	if (fchmod(fd, CLOSED_MODE) < 0)
+		return;
+}
+
 static int make_records(const struct container_place *place, const struct container *c,
 	bool is_new_boot, struct err *err)
 {
 	_cleanup_fd_ int turns_fd = -1;
 	int r = *place->turns ? folder_make(place->turns, FOLDER_MODE, &turns_fd, err) : 0;
 
+	if (r == 0 && *place->turns)
+		close_parent(place->turns);
 	for (unsigned i = 0; i < c->share.device_count && *place->turns && r == 0; i++) {
 		_cleanup_fd_ int device_fd = -1;
 		const char *uuid = c->share.devices[i].uuid;
@@ -249,26 +276,36 @@ int container_make(const struct container_place *place, const struct container *
 	return r < 0 ? r : make_lock_folder(place, err);
 }
 
-bool container_is_running(const struct container_place *place, const struct container *container)
+static void count_one(const struct snapshot_member *member, void *count)
 {
-	_cleanup_free_ struct snapshot *s = malloc(sizeof(*s));
-	char path[CONTAINER_PATH_BYTES];
-
-	/* Without memory nobody can know. */
-	if (!s)
-		return true;
-	return container_region_path(place, container, path) == 0 && snapshot_read(path, s) == 0 &&
-	       s->process_count > 0;
+	++*(unsigned *)count;
 }
 
-/* No file of any version is as large, and a process that has mapped one must not lose its end. */
-static void trim(const char *path, uint64_t size_bytes)
+/* Who lives is asked of no device, so that nothing that the region names is looked at. */
+bool container_is_running(const struct container_place *place, const struct container *container)
+{
+	char path[CONTAINER_PATH_BYTES];
+	unsigned count = 0;
+
+	return container_region_path(place, container, path) == 0 &&
+	       snapshot_visit(path, NULL, count_one, &count) == 0 && count > 0;
+}
+
+/*
+ * No file of any version is as large, and a process that has mapped one must not lose its end. Whoever is root in the
+ * container may also have made of it a program that runs as root.
+ */
+static void trim(const char *path, uint64_t size_bytes, unsigned mode)
 {
 	_cleanup_fd_ int fd = -1;
 	struct file_identity id;
 
 	if (file_open_regular(AT_FDCWD, path, O_RDWR | O_NOFOLLOW, &fd) < 0 ||
 		file_identify(fd, &id) < 0)
+		return;
+	if (id.owner != geteuid() && fchown(fd, geteuid(), getegid()) < 0)
+		return;
+	if (id.mode != mode && fchmod(fd, mode) < 0)
 		return;
 	if (id.size_bytes > size_bytes && ftruncate(fd, (off_t)size_bytes) < 0)
 		return;
@@ -279,11 +316,11 @@ void container_trim(const struct container_place *place, const struct container 
 	char path[CONTAINER_PATH_BYTES];
 
 	if (container_region_path(place, container, path) == 0)
-		trim(path, REGION_MOST_BYTES);
+		trim(path, REGION_MOST_BYTES, REGION_MODE);
 	for (unsigned i = 0; i < container->share.device_count && *place->turns; i++)
 		if (join(path, place->turns, container->share.devices[i].uuid,
 			    container->share.slice) == 0)
-			trim(path, RECORD_MOST_BYTES);
+			trim(path, RECORD_MOST_BYTES, RECORD_MODE);
 }
 
 /* Removes a folder below another; none is no failure. */

@@ -11,20 +11,21 @@
 #define READ_ONLY 1 /* ST_RDONLY, include/linux/statfs.h */
 
 #define LOCAL	  .is_remote = false
+#define PLAIN	  .is_plain = true
 #define REMOTE	  .is_remote = true
 
 static const struct filesystem known[] = {
-	{0x794c7630, "overlayfs", .drops_locks = true},
+	{0x794c7630, "overlayfs", .drops_locks = true, PLAIN},
 	{0x61756673, "aufs", .drops_locks = true},
 	{0x6a656a62, "shiftfs", .drops_locks = true},
-	{0x01021994, "tmpfs", LOCAL},
-	{0xef53, "ext4", LOCAL},
-	{0x58465342, "xfs", LOCAL},
-	{0x9123683e, "btrfs", LOCAL},
-	{0x2fc12fc1, "zfs", LOCAL},
+	{0x01021994, "tmpfs", PLAIN},
+	{0xef53, "ext4", PLAIN},
+	{0x58465342, "xfs", PLAIN},
+	{0x9123683e, "btrfs", PLAIN},
+	{0x2fc12fc1, "zfs", PLAIN},
 	{0x65735546, "fuse", LOCAL},
-	{0x01021997, "9p", LOCAL},
-	{0x858458f6, "ramfs", LOCAL},
+	{0x01021997, "9p", PLAIN},
+	{0x858458f6, "ramfs", PLAIN},
 	{0x6969, "nfs", REMOTE},
 	{0xff534d42, "cifs", REMOTE},
 	{0xfe534d42, "smb2", REMOTE},

@@ -8,6 +8,7 @@ struct filesystem {
 	unsigned magic; /* statfs(2) */
 	const char *name;
 	bool is_remote;	  /* other machines may have it mounted, too */
+	bool is_plain;	  /* to open a file for reading does nothing else, and asks no program */
 	bool drops_locks; /* a mapping keeps the file below, and not the locks of the one above */
 };
 

@@ -21,6 +21,7 @@
 #include "base/file.h"
 #include "base/lock.h"
 #include "base/mark.h"
+#include "region/filesystem.h"
 #include "region/ledger.h"
 
 #define NVIDIA_MAJOR 195 /* of /dev/nvidiactl (the kernel's list of devices) */
@@ -157,14 +158,23 @@ static int set_file(const struct region *region, struct region_shared *j, uint64
 	return 0;
 }
 
+/*
+ * Root looks at regions of others, too, and such a region may name any file: of the kernel's own file systems there are
+ * some where to open a file does something, and behind others is a program that need not answer.
+ */
+static bool is_harmless(int fd, const struct file_identity *id)
+{
+	return id->is_regular ? filesystem_of(fd)->is_plain : id->device_major == NVIDIA_MAJOR;
+}
+
 int shared_open_file(const struct shared_file *file)
 {
 	struct file_identity id;
-	_cleanup_fd_ int fd = open(file->path, O_PATH | O_CLOEXEC);
+	_cleanup_fd_ int fd = open(file->path, O_PATH | O_CLOEXEC | O_NOFOLLOW);
 	char again[48];
 
 	if (fd < 0 || file_identify(fd, &id) < 0 || id.device != file->device ||
-		id.inode != file->inode || (!id.is_regular && id.device_major != NVIDIA_MAJOR))
+		id.inode != file->inode || !is_harmless(fd, &id))
 		return -1;
 	snprintf(again, sizeof(again), "/proc/self/fd/%d", fd);
 	return open(again, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);

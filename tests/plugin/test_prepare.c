@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -424,6 +425,61 @@ static void what_is_too_large_is_cut(void **state)
 	region_close(&region);
 }
 
+static unsigned mode_below(const char *folder)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/%s", host.root, folder);
+	return mode_of(path);
+}
+
+static void users_of_the_host_reach_no_file_that_a_container_can_write_to(void **state)
+{
+	prepare(POD, "main");
+	assert_int_equal(mode_below("hook/vgpu/containers"), S_IFDIR | 0700);
+	assert_int_equal(mode_below("run"), S_IFDIR | 0700);
+	/* nor is anything closed that is not ours */
+	assert_int_equal(mode_below("hook"), S_IFDIR | 0755);
+}
+
+/* Whoever is root in a container may make a program of root's of its files. */
+static void a_container_leaves_no_program_of_roots(void **state)
+{
+	static const char *const live[] = {POD};
+	struct prepared p = prepare(POD, "main");
+
+	assert_int_equal(chmod(p.region_file, 06755), 0);
+	assert_int_equal(chmod(p.records[0], 06755), 0);
+	collect(live, 1);
+	assert_int_equal(mode_of(p.region_file), S_IFREG | 0666);
+	assert_int_equal(mode_of(p.records[0]), S_IFREG | 0666);
+}
+
+static void no_path_in_a_region_is_read(void **state)
+{
+	struct prepared p = prepare(POD, "main");
+	struct region region = REGION_NULL;
+	struct region_own *own;
+	struct stat s;
+	char events[1024];
+	int watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+
+	assert_int_equal(region_open_existing(p.region_file, &region), 0);
+	assert_int_equal(stat(host.library, &s), 0);
+	own = &region.file->own;
+	snprintf(own->shared_path, sizeof(own->shared_path), "%s", host.library);
+	own->shared[0].file_device = s.st_dev;
+	own->shared[0].file_inode = s.st_ino;
+	own->shared[0].mark = own->shared[0].word = 1;
+	own->shared_high = 1;
+	assert_true(inotify_add_watch(watch, host.library, IN_OPEN) >= 0);
+	collect(NULL, 0);
+	assert_int_equal(read(watch, events, sizeof(events)), -1);
+	assert_int_equal(errno, EAGAIN);
+	region_close(&region);
+	close(watch);
+}
+
 static void a_library_stays_while_a_container_has_it(void **state)
 {
 	static const char *const live[] = {POD};
@@ -496,6 +552,12 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			a_container_with_a_living_process_stays, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_is_too_large_is_cut, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			users_of_the_host_reach_no_file_that_a_container_can_write_to, setup,
+			teardown),
+		cmocka_unit_test_setup_teardown(
+			a_container_leaves_no_program_of_roots, setup, teardown),
+		cmocka_unit_test_setup_teardown(no_path_in_a_region_is_read, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			a_library_stays_while_a_container_has_it, setup, teardown),
 		cmocka_unit_test_setup_teardown(

@@ -4,6 +4,8 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/mark.h"
@@ -171,6 +173,34 @@ static void where_files_cannot_be_asked_the_charge_stays_until_the_next_boot(voi
 	stop(&p);
 }
 
+/* A region may name any file, and root looks at regions, too. */
+static void a_file_of_the_kernels_is_not_opened(void **state)
+{
+	struct shared_file file = {.path = "/proc/version"};
+	struct stat s;
+	int fd;
+
+	assert_int_equal(stat(file.path, &s), 0);
+	file.device = s.st_dev;
+	file.inode = s.st_ino;
+	assert_int_equal(shared_open_file(&file), -1);
+	/* nor is a link followed */
+	strcpy(file.path, "/proc/self/exe");
+	assert_int_equal(stat(file.path, &s), 0);
+	file.device = s.st_dev;
+	file.inode = s.st_ino;
+	assert_int_equal(shared_open_file(&file), -1);
+	snprintf(file.path, sizeof(file.path), "%.190s", ((struct scratch *)*state)->file);
+	fd = open(file.path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	assert_int_equal(fstat(fd, &s), 0);
+	close(fd);
+	file.device = s.st_dev;
+	file.inode = s.st_ino;
+	fd = shared_open_file(&file);
+	assert_true(fd >= 0);
+	close(fd);
+}
+
 static void there_is_place_for_so_many(void **state)
 {
 	struct pair p;
@@ -197,6 +227,7 @@ int main(void)
 		SCRATCH_TEST(a_dead_holder_holds_nothing),
 		SCRATCH_TEST(a_descriptor_holds_it_wherever_it_is),
 		SCRATCH_TEST(where_files_cannot_be_asked_the_charge_stays_until_the_next_boot),
+		SCRATCH_TEST(a_file_of_the_kernels_is_not_opened),
 		SCRATCH_TEST(there_is_place_for_so_many),
 	};
 

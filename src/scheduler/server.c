@@ -41,7 +41,7 @@ static void say(struct http_call *call, unsigned status, const char *text)
 
 static void serve_health(struct server *server, struct http_call *call)
 {
-	say(call, 200, "ok\n");
+	say(call, 200, "");
 }
 
 /* A replica that does not lead is ready, too: it serves the webhook, and leads as soon as it is to. */
@@ -54,7 +54,7 @@ static void serve_readiness(struct server *server, struct http_call *call)
 	else if (cluster_silence_ns(cluster) > SILENT_NS)
 		say(call, 503, "the API server is not heard of\n");
 	else
-		say(call, 200, "ok\n");
+		say(call, 200, "");
 }
 
 static void serve_webhook(struct server *server, struct http_call *call)

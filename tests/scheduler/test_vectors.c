@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What HAMi v2.10.0 answered to recorded questions (vectors/README.md), asked of our scheduler. Each difference stands in the
- * table below with its reason; what stands there and does not differ is a failure, too.
+ * What HAMi v2.10.0 answered to recorded questions (vectors/README.md), asked of our scheduler. Each difference stands in
+ * differences.def with its reason; what stands there and does not differ is a failure, too. What needs the program, and not its
+ * decisions alone, is asked by replay.py.
  */
 #include <errno.h>
 #include <jansson.h>
@@ -21,35 +22,8 @@
 static const struct {
 	const char *ids, *reason;
 } differences[] = {
-	{"containers-03 containers-05 init-10 sidecar-03",
-		"D1: empty slots stay, so that each slot is that of its container"},
-	{"quota-17 quota-18", "D2: containers that run together are summed up for the quota, too"},
-	{"type-04 type-09 type-10 type-16 type-17 type-20 uuid-05 uuid-12 uuid-13 uuid-14 value-31 "
-	 "mode-04 "
-	 "weights-19 random-17 random-37 random-57",
-		"D5: the request counts in a device's score, which matters where devices differ in "
-		"size"},
-	{"sidecar-01 sidecar-04 webhook-66", "D14: a sidecar runs beside the containers after it"},
-	{"numa-11 numa-17", "D27: all NUMA nodes are tried"},
-	{"mig-11 quota-24",
-		"D29: a percentage is of the largest profile, and the quota counts the profile"},
-	{"quota-25", "D30: of several quotas the strictest holds"},
-	{"webhook-50 webhook-51 webhook-52 webhook-53 webhook-54",
-		"D31: the policy for cores is for containers with devices, and a variable is there "
-		"once"},
-	{"webhook-23", "a variable is there once"},
-	{"webhook-16", "the sentence is our own"},
-	{"webhook-40", "a new pod does not bring annotations that say which devices it has"},
-	{"wire-17", "D33: the length of a node's name is no reason"},
-	{"holder-03", "N2: init containers that have ended do not count after a restart either"},
-	{"policy-37 nodepolicy-13",
-		"a tie: ours is the later device, and the node whose name comes first"},
-	{"holder-21", "another vendor's annotation is not ours to judge"},
-	{"dialect-02 dialect-03", "registers of v2.7 and older are read, too"},
-	{"dialect-10 dialect2-03",
-		"what stands in the register of NVIDIA's devices is one, whatever it is called"},
-	{"dialect-16", "one device is not two because it is registered twice"},
-	{"scale-13", "percentages are counted in 64 bits"},
+#define DIFFERENCE(ids, reason) {(ids), (reason)},
+#include "tests/scheduler/differences.def"
 };
 
 static unsigned checked, failed;

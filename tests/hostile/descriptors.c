@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Processes that make memory and end, and one that keeps what it imports by descriptors whose mark is false. */
+/* Processes that make memory and end, and one that keeps what it imports. */
 #include "tests/hostile/descriptors.h"
 
 #include <fcntl.h>
@@ -8,7 +8,6 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#define ROUNDS	  5
 #define MARK_SIGN (0x56ll << 55) /* base/mark.c */
 #define MARK_ROOM (1ll << 55)
 
@@ -103,18 +102,26 @@ static void make(const struct descriptors *way, int round)
 	int fd;
 
 	hostile_begin();
-	if (!descriptors_create(GIB, &fd))
+	if (!descriptors_create(way->bytes ? way->bytes : GIB, &fd))
 		_exit(0);
-	way->forge(fd, round);
+	if (way->forge)
+		way->forge(fd, round);
 	send_descriptor(fd);
 	MUST(read(pair[0], &byte, 1) != 1);
 	_exit(0);
 }
 
-static void keep(const struct descriptors *way)
+static void import_created(int fd)
 {
 	CUmemGenericAllocationHandle handle;
 
+	cuMemImportFromShareableHandle(
+		&handle, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+	close(fd);
+}
+
+static void keep(const struct descriptors *way)
+{
 	hostile_begin();
 	if (way->prepare)
 		way->prepare();
@@ -124,11 +131,14 @@ static void keep(const struct descriptors *way)
 
 		if (fd < 0)
 			break;
-		cuMemImportFromShareableHandle(
-			&handle, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
-		close(fd);
+		if (way->import)
+			way->import(fd);
+		else
+			import_created(fd);
 		MUST(write(pair[1], "x", 1) != 1);
 	}
+	if (way->finish)
+		way->finish();
 	hostile_look();
 	_exit(0);
 }
@@ -143,7 +153,7 @@ void descriptors_attack(const struct descriptors *way)
 	if (keeper == 0)
 		keep(way);
 	MUST(read(pair[0], &byte, 1) != 1);
-	for (int i = 0; i < ROUNDS; i++) {
+	for (int i = 0; i < (way->rounds ? way->rounds : 5); i++) {
 		maker = fork();
 		if (maker == 0)
 			make(way, i);

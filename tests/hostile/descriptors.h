@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The way of those that give a false mark to exported descriptors: processes that make 1 GiB each, export it, and end,
- * while another process of the slice keeps what it imports, and maps nothing.
+ * The way of those that keep memory of processes that have ended: processes that make some each, export it, and end, while
+ * another process of the slice keeps what it imports.
  */
 #pragma once
 
 #include "tests/hostile/hostile.h"
 
-/* The mark of an open file (base/mark.c): none, or another one. 0 steps: of a pool. */
+/* The mark of an open file (base/mark.c): none, or another one. */
 void descriptors_take_off_mark(int fd);
 void descriptors_set_mark(int fd, uint64_t id, unsigned steps);
 /* The id of its mark. */
@@ -17,7 +17,12 @@ uint64_t descriptors_mark_of(int fd);
 bool descriptors_create(uint64_t bytes, int *ret_fd);
 
 struct descriptors {
+	uint64_t bytes;	       /* of each process that ends; 0: 1 GiB */
+	int rounds;	       /* so many processes; 0: 5 */
 	void (*prepare)(void); /* in the process that keeps, before anything comes; or NULL */
-	void (*forge)(int fd, int round);
+	void (*forge)(int fd, int round); /* in one that ends, to its descriptor; or NULL */
+	void (*import)(
+		int fd); /* in the process that keeps; NULL: as created memory, which is not mapped */
+	void (*finish)(void); /* there, when all have ended; or NULL */
 };
 void descriptors_attack(const struct descriptors *way);

@@ -8,14 +8,34 @@
 #include "sim/cuda/model/memory/ipc.h"
 
 /*
- * Memory of another interface, by a descriptor of anything: the simulated card has no other interface
- * that could have taken it, so it is taken here.
+ * Memory of another interface. The simulated card has no other interface that could have taken it: by a descriptor of
+ * anything it is taken here, and one of created memory stands for what another process took.
  */
 struct CUextMemory_st {
 	struct device *device;
 	struct context *context;
 	uint64_t bytes, taken_bytes;
+	bool is_kept;
+	struct machine_kept kept;
 };
+
+/* A hold of what a descriptor keeps. False: it is of something else. */
+static bool hold(CUexternalMemory made, int fd)
+{
+	uint32_t index, generation;
+	LOCK_SCOPE(&driver.memory_lock);
+
+	made->is_kept = machine_kept_of_descriptor(driver.machine, fd, &index, &generation) == 0 &&
+			ipc_hold(index, generation, false, &made->kept);
+	return made->is_kept;
+}
+
+static void drop(CUexternalMemory made)
+{
+	LOCK_SCOPE(&driver.memory_lock);
+
+	ipc_drop(made->kept.index);
+}
 
 ENTRY_CURRENT(cuImportExternalMemory,
 	(CUexternalMemory * memory, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *description),
@@ -38,10 +58,15 @@ ENTRY_CURRENT(cuImportExternalMemory,
 	made->context = context;
 	made->bytes = description->size;
 	made->taken_bytes = (description->size + chunk - 1) / chunk * chunk;
-	if (machine_grow(driver.machine, made->device->index, MACHINE_VMM, made->taken_bytes) !=
-		0) {
+	if (!hold(made, description->handle.fd) && machine_grow(driver.machine, made->device->index,
+							   MACHINE_VMM, made->taken_bytes) != 0) {
 		free(made);
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	if (made->is_kept && made->kept.bytes != made->bytes) {
+		drop(made);
+		free(made);
+		return CUDA_ERROR_INVALID_VALUE;
 	}
 	/* The driver owns it from now on. */
 	close(description->handle.fd);
@@ -71,7 +96,11 @@ ENTRY_BODY(cuDestroyExternalMemory, (CUexternalMemory memory), (memory))
 {
 	if (!memory)
 		return CUDA_ERROR_INVALID_VALUE;
-	machine_shrink(driver.machine, memory->device->index, MACHINE_VMM, memory->taken_bytes);
+	if (memory->is_kept)
+		drop(memory);
+	else
+		machine_shrink(
+			driver.machine, memory->device->index, MACHINE_VMM, memory->taken_bytes);
 	free(memory);
 	return CUDA_SUCCESS;
 }

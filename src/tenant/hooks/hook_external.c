@@ -3,7 +3,8 @@
  * Hooks: memory of other interfaces (Vulkan and the like), and ranges that others register.
  *
  * What another interface took is charged for as long as it is imported: nobody else charges it, and the
- * process keeps it.
+ * process keeps it. NVML shows it for this process where the interface took it here; where another one did, it would be no
+ * cover for as much that nobody names.
  */
 #define LOG_TOPIC LOG_MEMORY
 #include <string.h>
@@ -17,19 +18,25 @@
 #include "tenant/memory/mapped.h"
 #include "tenant/memory/holding.h"
 #include "tenant/memory/ipc.h"
+#include "tenant/memory/reconcile.h"
 
 static bool keep(CUexternalMemory memory, struct charge *charge)
 {
 	struct device *device = charge->device;
+	unsigned flags;
+	int64_t bytes;
 
 	if (!device)
 		return true;
+	flags = reconcile_is_shown(device, charge) ? HOLDING_OPEN_FOREIGN : 0;
 	if (holding_put(HOLDING_EXTERNAL, (uintptr_t)memory,
-		    holding_of(charge, contexts_life_current(), HOLDING_OPEN_FOREIGN)) < 0) {
+		    holding_of(charge, contexts_life_current(), flags)) < 0) {
 		log_error("no memory for our own tables, so an import is refused");
 		return false;
 	}
-	ipc_open_foreign(device, (int64_t)charge_take(charge));
+	bytes = (int64_t)charge_take(charge);
+	if (flags)
+		ipc_open_foreign(device, bytes);
 	return true;
 }
 

@@ -8,7 +8,8 @@
  * figure, and in a shared allocation's books (ipc.h). What it opened is in the figure of its maker, or in that of one
  * opener: in this one's only where nobody else holds it. What it opened of another slice is in the maker's or in its
  * own, so with such memory the unattributed part is known to lie between two bounds, and stays as it is between them;
- * each slice pays for itself, so nobody gains by that. The
+ * each slice pays for itself, so nobody gains by that. Memory of other interfaces is so, too, where the figure had it when it
+ * was imported: it is this process's own then, or as much is charged as unattributed. The
  * unattributed part rises at once, by what the books did not say before, after or during the question, and falls when two
  * comparisons in a row agree that it is less, with the same charges before and after the question, and no call under way
  * that could make it look smaller.
@@ -378,6 +379,20 @@ struct growth reconcile_guarded(
 		compare(t, device, true);
 	lock_leave(&t->lock);
 	return found;
+}
+
+bool reconcile_is_shown(struct device *device, const struct charge *charge)
+{
+	struct account *t = &accounts[device->ordinal];
+	struct finding found = {.is_exact = false};
+
+	if (!lock_enter_within(&t->lock, RECONCILE_WAIT_NS))
+		return false;
+	for (int i = 0; i < LOOKS && !found.is_exact; i++)
+		if (!look(t, device, charge, &found))
+			found = (struct finding){.is_exact = false};
+	lock_leave(&t->lock);
+	return found.least_bytes >= (uint64_t)charge->units * REGION_UNIT_BYTES;
 }
 
 void reconcile_start(struct device *device)

@@ -53,6 +53,12 @@ struct growth reconcile_guarded(
 uint64_t reconcile_spare_bytes(const struct device *device);
 
 /*
+ * Whether NVML shows what is being charged for this process, beyond all that the books know to be shown: false where
+ * it does not, or that cannot be told.
+ */
+bool reconcile_is_shown(struct device *device, const struct charge *charge) MUST_CHECK;
+
+/*
  * A context is gone, and with it what the driver took for it. Where NVML has no figure, with the last one all is;
  * before that, what reconcile_guarded() charged to its life.
  */

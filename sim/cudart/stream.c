@@ -31,6 +31,10 @@ RUNTIME(cudaEventRecord, (CUevent event, CUstream stream), cuEventRecord(event, 
 RUNTIME(cudaEventRecordWithFlags, (CUevent event, CUstream stream, unsigned int flags),
 	cuEventRecordWithFlags(event, stream, flags))
 RUNTIME(cudaEventQuery, (CUevent event), cuEventQuery(event))
+RUNTIME(cudaIpcGetEventHandle, (CUipcEventHandle * handle, CUevent event),
+	cuIpcGetEventHandle(handle, event))
+RUNTIME(cudaIpcOpenEventHandle, (CUevent * event, CUipcEventHandle handle),
+	cuIpcOpenEventHandle(event, handle))
 RUNTIME(cudaEventSynchronize, (CUevent event), cuEventSynchronize(event))
 RUNTIME(cudaEventElapsedTime, (float *ms, CUevent start, CUevent end),
 	cuEventElapsedTime(ms, start, end))

@@ -14,7 +14,7 @@
 #include "sim/machine/mig.h"
 
 #define LAYOUT_MAGIC   UINT64_C(0x314d495355504756) /* "VGPUSIM1" */
-#define LAYOUT_VERSION 7
+#define LAYOUT_VERSION 8
 
 /* Byte SLOT of this range of the file is locked by the process in slot SLOT: far past the end. */
 #define LAYOUT_LIVE_OFFSET (INT64_C(1) << 40)
@@ -48,6 +48,18 @@ struct layout_span {
 	uint64_t end_ns;
 };
 
+/* Waits for others' clocks that a process has before it on a device. */
+#define LAYOUT_HOLDS 32
+
+/* The clock of the process stands still at at_ns until another's shows until_ns, or that one is gone. */
+struct layout_hold {
+	uint64_t at_ns;
+	uint64_t until_ns;
+	uint64_t start_time; /* of the other process, with its slot */
+	uint32_t slot;
+	uint32_t reserved;
+};
+
 /* The clock of a process on a device (schedule.h). Under the device's lock. */
 struct layout_schedule {
 	uint64_t lag_ns;     /* how far it is behind CLOCK_MONOTONIC */
@@ -55,6 +67,8 @@ struct layout_schedule {
 	uint32_t load;	     /* as schedule_member's, 0 standing still; since the last knot */
 	uint32_t span_count;
 	struct layout_span span[LAYOUT_SPANS]; /* by time, apart from each other */
+	uint64_t hold_count;
+	struct layout_hold hold[LAYOUT_HOLDS];
 };
 
 /* Where the speed of a process's clock changed: it showed clock_ns at time_ns. The latest ones. */
@@ -73,7 +87,8 @@ struct layout_slot_device {
 	struct layout_schedule schedule;
 	struct layout_utilization utilization;
 };
-_Static_assert(sizeof(struct layout_slot_device) == 16 * 8 + 64 + 24 + 256 + 8 + 128 * 16 + 48,
+_Static_assert(sizeof(struct layout_slot_device) ==
+		       16 * 8 + 64 + 24 + 256 + 8 + LAYOUT_HOLDS * 32 + 8 + 128 * 16 + 48,
 	"slot device");
 
 enum { LAYOUT_SLOT_FREE, LAYOUT_SLOT_USED };
@@ -133,6 +148,20 @@ struct layout_kept {
 	uint64_t holders[MACHINE_PROCESSES_MAX / 64]; /* a bit a slot */
 };
 _Static_assert(sizeof(struct layout_kept) == 64, "kept");
+
+/* An event that processes share, until its maker destroys it or ends. Under the file's lock. */
+#define LAYOUT_SHARED_EVENTS 256
+struct layout_shared_event {
+	uint32_t is_used;
+	uint32_t generation; /* grows with every use of the place */
+	uint32_t maker;	     /* slot */
+	uint32_t slot;	     /* of who recorded it last */
+	uint64_t maker_start_time;
+	uint64_t start_time;
+	uint64_t clock_ns; /* of the recorder on the device; 0: nobody has */
+	uint32_t device;
+	uint32_t reserved;
+};
 
 /* What a process lock takes at most on any libc we know (40 bytes on x86-64, 48 on aarch64). */
 #define LAYOUT_LOCK_SIZE 128
@@ -203,6 +232,7 @@ struct layout {
 	uint32_t kept_used; /* no place at or above was ever used */
 	uint32_t reserved3;
 	struct layout_kept kept[MACHINE_KEPT_MAX];
+	struct layout_shared_event shared_event[LAYOUT_SHARED_EVENTS];
 	struct layout_device device[LAYOUT_UNITS];
 	struct layout_event_log events[MACHINE_DEVICES_MAX];
 	struct layout_presence presence;

@@ -23,6 +23,12 @@ static struct layout_schedule *own(const struct machine *machine, int device)
 	return &state_file_own_slot(machine)->device[device].schedule;
 }
 
+static const struct layout_schedule *schedule_of(
+	const struct machine *machine, uint32_t slot, int device)
+{
+	return &machine->layout->slot[slot].device[device].schedule;
+}
+
 static int own_unit(const struct machine *machine, int device)
 {
 	return layout_unit(state_file_own_slot(machine), device);
@@ -184,6 +190,29 @@ void schedule_cut(struct machine *machine, int device, uint64_t clock_ns)
 		kept++;
 	}
 	schedule->span_count = kept;
+	kept = 0;
+	while (kept < schedule->hold_count && schedule->hold[kept].at_ns < clock_ns)
+		kept++;
+	schedule->hold_count = kept;
+}
+
+bool schedule_hold(
+	struct machine *machine, int device, uint64_t at_ns, const struct schedule_point *point)
+{
+	struct layout_schedule *schedule = own(machine, device);
+
+	/* Without the lock all go on as if each were alone. */
+	if (!machine->schedule_lock[device])
+		return true;
+	if (schedule->hold_count >= LAYOUT_HOLDS)
+		return false;
+	schedule->hold[schedule->hold_count++] = (struct layout_hold){.at_ns = at_ns,
+		.until_ns = point->clock_ns,
+		.start_time = point->start_time,
+		.slot = point->slot};
+	schedule_view_set_member(
+		&machine->layout->device[own_unit(machine, device)], (uint32_t)machine->slot, true);
+	return true;
 }
 
 /* Under the lock, at at_ns: when the clock had come to clock_ns, which it has. */
@@ -233,24 +262,24 @@ bool schedule_find_time(
 }
 
 /* Under the lock, with others: how it goes on if nobody comes and nobody dies. */
-static uint64_t foresee(
-	const struct machine *machine, int device, uint64_t clock_ns, bool *ret_is_end)
+static uint64_t foresee(const struct machine *machine, const struct schedule_point *point, int unit,
+	bool *ret_is_end)
 {
 	const struct schedule_member *mine = NULL;
 	struct schedule_view view;
 	uint64_t limit;
 
-	schedule_view_load(machine, own_unit(machine, device), &view);
+	schedule_view_load(machine, unit, &view);
 	limit = view.at_ns + FORESEE_NS;
 	for (uint32_t i = 0; i < view.count; i++)
-		if (view.member[i].slot == (uint32_t)machine->slot)
+		if (view.member[i].slot == point->slot)
 			mine = &view.member[i];
 	*ret_is_end = true;
 	if (!mine)
-		return clock_ns + own(machine, device)->lag_ns;
+		return point->clock_ns + schedule_of(machine, point->slot, point->device)->lag_ns;
 	while (view.at_ns < limit) {
 		uint64_t until = schedule_plan(&view, limit);
-		uint64_t more = schedule_time_to(mine, view.at_ns, clock_ns);
+		uint64_t more = schedule_time_to(mine, view.at_ns, point->clock_ns);
 
 		if (more <= until - view.at_ns)
 			return view.at_ns + more;
@@ -260,33 +289,79 @@ static uint64_t foresee(
 	return limit;
 }
 
-static uint64_t expect(struct machine *machine, int device, uint64_t clock_ns, uint64_t now_ns,
-	bool *ret_are_others, bool *ret_is_end)
+static int unit_of(const struct machine *machine, const struct schedule_point *point)
 {
-	uint64_t lag;
-	LOCK_SCOPE_AS(lock, take(machine, own_unit(machine, device), now_ns));
-
-	now_ns = advance(machine, own_unit(machine, device), lock, now_ns, ret_are_others);
-	lag = own(machine, device)->lag_ns;
-	if (clock_ns <= now_ns - lag)
-		return 0;
-	if (*ret_are_others || layout_stage(state_file_own_slot(machine)) == MACHINE_CHECKPOINTED)
-		return foresee(machine, device, clock_ns, ret_is_end);
-	return clock_ns + lag;
+	return layout_unit(&machine->layout->slot[point->slot], point->device);
 }
 
-uint64_t schedule_expect(struct machine *machine, int device, uint64_t clock_ns, bool *ret_is_end)
+static bool is_gone(const struct machine *machine, const struct schedule_point *point)
+{
+	const struct layout_slot *slot = &machine->layout->slot[point->slot];
+
+	return !layout_is_used(slot) || slot->start_time != point->start_time;
+}
+
+static uint64_t expect(struct machine *machine, const struct schedule_point *point, uint64_t now_ns,
+	bool *ret_are_others, bool *ret_is_end)
+{
+	int unit = unit_of(machine, point);
+	uint64_t lag;
+	LOCK_SCOPE_AS(lock, take(machine, unit, now_ns));
+
+	now_ns = advance(machine, unit, lock, now_ns, ret_are_others);
+	lag = schedule_of(machine, point->slot, point->device)->lag_ns;
+	if (is_gone(machine, point) || point->clock_ns <= now_ns - lag)
+		return 0;
+	if (*ret_are_others ||
+		layout_stage(&machine->layout->slot[point->slot]) == MACHINE_CHECKPOINTED)
+		return foresee(machine, point, unit, ret_is_end);
+	return point->clock_ns + lag;
+}
+
+uint64_t schedule_expect_point(
+	struct machine *machine, const struct schedule_point *point, bool *ret_is_end)
 {
 	uint64_t expected, now = machine_now_ns();
 	bool are_others;
 
 	*ret_is_end = true;
+	expected = expect(machine, point, now, &are_others, ret_is_end);
+	if (are_others)
+		reap_at_times(machine, unit_of(machine, point), now);
+	return expected;
+}
+
+uint64_t schedule_expect(struct machine *machine, int device, uint64_t clock_ns, bool *ret_is_end)
+{
+	uint64_t now = machine_now_ns();
+
+	*ret_is_end = true;
 	if (machine->slot < 0)
 		return clock_ns > now ? clock_ns : 0;
-	expected = expect(machine, device, clock_ns, now, &are_others, ret_is_end);
-	if (are_others)
-		reap_at_times(machine, own_unit(machine, device), now);
-	return expected;
+	return schedule_expect_point(machine,
+		&(struct schedule_point){state_file_own_slot(machine)->start_time, clock_ns,
+			(uint32_t)machine->slot, device},
+		ret_is_end);
+}
+
+bool schedule_is_past(struct machine *machine, const struct schedule_point *point)
+{
+	bool is_end;
+
+	return schedule_expect_point(machine, point, &is_end) == 0;
+}
+
+bool schedule_is_own(const struct machine *machine, const struct schedule_point *point)
+{
+	return machine->slot >= 0 && point->slot == (uint32_t)machine->slot &&
+	       !is_gone(machine, point);
+}
+
+bool schedule_is_beside(
+	const struct machine *machine, int device, const struct schedule_point *point)
+{
+	return machine->slot >= 0 && point->device == device &&
+	       unit_of(machine, point) == own_unit(machine, device);
 }
 
 static void catch_up(struct machine *machine, int unit, uint64_t now_ns)

@@ -25,6 +25,33 @@ uint64_t schedule_now(struct machine *machine, int device);
 uint64_t schedule_begin(struct machine *machine, int device);
 void schedule_end(struct machine *machine, int device, uint64_t start_ns, uint64_t end_ns);
 
+/* A moment: when the clock of a process shows that. */
+struct schedule_point {
+	uint64_t start_time; /* of the process, with its slot */
+	uint64_t clock_ns;
+	uint32_t slot;
+	int device;
+};
+
+/* Whether that was, or the process is gone. */
+bool schedule_is_past(struct machine *machine, const struct schedule_point *point);
+
+/* As schedule_expect(). */
+uint64_t schedule_expect_point(
+	struct machine *machine, const struct schedule_point *point, bool *ret_is_end);
+
+/* Whether the point is of the calling process, or of another one that works on the same device: with what it has of it. */
+bool schedule_is_own(const struct machine *machine, const struct schedule_point *point);
+bool schedule_is_beside(
+	const struct machine *machine, int device, const struct schedule_point *point);
+
+/*
+ * Between schedule_begin() and schedule_end(): the calling process's clock is to stand still at at_ns until that moment of
+ * another process that works on the same device. False: it waits for too much already.
+ */
+bool schedule_hold(struct machine *machine, int device, uint64_t at_ns,
+	const struct schedule_point *point) __attribute__((warn_unused_result));
+
 /* No work goes on after clock_ns: it was thrown away. */
 void schedule_cut(struct machine *machine, int device, uint64_t clock_ns);
 

@@ -20,8 +20,12 @@ struct schedule_member {
 	uint64_t lag_ns;
 	const struct layout_span *span; /* what is left of its work */
 	uint32_t span_count;
+	uint64_t start_time; /* of the process */
+	const struct layout_hold *hold;
+	uint32_t hold_count;
 	uint32_t load; /* 100 and less: full speed; 200: half of it */
 	bool is_halted;
+	bool is_held; /* by one of its holds, so it wants nothing */
 	enum schedule_standing standing;
 };
 
@@ -36,6 +40,9 @@ struct schedule_view {
 	uint32_t count;
 	struct schedule_member member[MACHINE_PROCESSES_MAX]; /* by slot */
 };
+
+/* Whether the other process's clock shows what the hold waits for, or that one is gone. */
+bool schedule_is_met(const struct schedule_view *view, const struct layout_hold *hold);
 
 /* Says which members are served from at_ns on, and returns until when, at most limit_ns. */
 uint64_t schedule_plan(struct schedule_view *view, uint64_t limit_ns);

@@ -35,6 +35,7 @@ static void add(
 	const struct layout_slot *from = &machine->layout->slot[slot];
 	const struct layout_schedule *schedule = &from->device[device].schedule;
 	uint32_t count = schedule->span_count;
+	uint64_t holds = schedule->hold_count;
 
 	view->member[view->count++] = (struct schedule_member){
 		.slot = slot,
@@ -43,8 +44,35 @@ static void add(
 		.lag_ns = schedule->lag_ns,
 		.span = schedule->span,
 		.span_count = count <= LAYOUT_SPANS ? count : LAYOUT_SPANS,
+		.start_time = from->start_time,
+		.hold = schedule->hold,
+		.hold_count = (uint32_t)(holds <= LAYOUT_HOLDS ? holds : LAYOUT_HOLDS),
 		.is_halted = layout_stage(from) == MACHINE_CHECKPOINTED,
 	};
+}
+
+static bool has(const struct schedule_view *view, uint32_t slot)
+{
+	for (uint32_t i = 0; i < view->count; i++)
+		if (view->member[i].slot == slot)
+			return true;
+	return false;
+}
+
+/* Whose clock a member waits for is there, too, without work. */
+static void add_others(const struct machine *machine, int unit, struct schedule_view *view)
+{
+	for (uint32_t i = 0; i < view->count; i++)
+		for (uint32_t j = 0; j < view->member[i].hold_count; j++) {
+			uint32_t slot = view->member[i].hold[j].slot;
+			const struct layout_slot *other;
+
+			if (slot >= MACHINE_PROCESSES_MAX || has(view, slot))
+				continue;
+			other = &machine->layout->slot[slot];
+			if (layout_is_used(other) && layout_unit(other, layout_card(unit)) == unit)
+				add(machine, layout_card(unit), slot, view);
+		}
 }
 
 void schedule_view_load(const struct machine *machine, int unit, struct schedule_view *ret_view)
@@ -67,6 +95,7 @@ void schedule_view_load(const struct machine *machine, int unit, struct schedule
 			if (layout_is_used(&machine->layout->slot[slot]))
 				add(machine, layout_card(unit), slot, ret_view);
 		}
+	add_others(machine, unit, ret_view);
 }
 
 /* What a step was for one member: its speed, and its work. */
@@ -88,6 +117,19 @@ static void note_step(struct machine *machine, int device, const struct schedule
 			(until_ns - from_ns) * 100 / member->load);
 }
 
+/* Holds that are behind the clock are over. */
+static void drop_holds(const struct schedule_view *view, const struct schedule_member *member,
+	struct layout_schedule *schedule)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < member->hold_count; i++)
+		if (schedule->hold[i].at_ns >= view->at_ns - member->lag_ns ||
+			!schedule_is_met(view, &schedule->hold[i]))
+			schedule->hold[kept++] = schedule->hold[i];
+	schedule->hold_count = kept;
+}
+
 /* Members that are no more in the view have no work, or are gone. */
 static void store(struct machine *machine, int unit, const struct schedule_view *view)
 {
@@ -104,7 +146,9 @@ static void store(struct machine *machine, int unit, const struct schedule_view 
 			memmove(schedule->span, member->span,
 				member->span_count * sizeof(schedule->span[0]));
 		schedule->span_count = member->span_count;
-		if (member->span_count > 0)
+		if (member->hold_count > 0)
+			drop_holds(view, member, schedule);
+		if (member->span_count > 0 || schedule->hold_count > 0)
 			members[member->slot / 64] |= UINT64_C(1) << (member->slot % 64);
 	}
 	memcpy(of->members, members, sizeof(members));

@@ -71,12 +71,15 @@ ENTRY_FORMS(cuEventRecordWithFlags, _ptsz, (CUevent event, CUstream handle, unsi
 ENTRY_BODY(cuEventQuery, (CUevent handle), (handle))
 {
 	struct event *event = timeline_find_event(handle);
+	struct schedule_point point;
 
 	if (!event)
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (captured_by(&event->captured))
 		return CUDA_ERROR_CAPTURED_EVENT;
-	if (timeline_event_ns(event) > timeline_now(event->context->device))
+	if (timeline_is_elsewhere(event, &point)
+			? !schedule_is_past(driver.machine, &point)
+			: timeline_event_ns(event) > timeline_now(event->context->device))
 		return CUDA_ERROR_NOT_READY;
 	array_collect();
 	heap_collect();
@@ -86,12 +89,16 @@ ENTRY_BODY(cuEventQuery, (CUevent handle), (handle))
 ENTRY_BODY(cuEventSynchronize, (CUevent handle), (handle))
 {
 	struct event *event = timeline_find_event(handle);
+	struct schedule_point point;
 
 	if (!event)
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (captured_by(&event->captured))
 		return CUDA_ERROR_CAPTURED_EVENT;
-	timeline_sleep_until(event->context, timeline_event_ns(event));
+	if (timeline_is_elsewhere(event, &point))
+		timeline_sleep_for(event->context, &point);
+	else
+		timeline_sleep_until(event->context, timeline_event_ns(event));
 	pool_collect_event(event->context->device);
 	array_collect();
 	heap_collect();

@@ -74,6 +74,7 @@ ENTRY_STREAM(cuStreamWaitEvent, _ptsz, handle,
 	(CUstream handle, CUevent event_handle, unsigned int flags), (handle, event_handle, flags))
 {
 	struct event *event = timeline_find_event(event_handle);
+	struct schedule_point point;
 
 	if (!event)
 		return CUDA_ERROR_INVALID_HANDLE;
@@ -82,6 +83,10 @@ ENTRY_STREAM(cuStreamWaitEvent, _ptsz, handle,
 	if (flags == CU_EVENT_WAIT_DEFAULT &&
 		(capture_is_on(stream) || captured_by(&event->captured)))
 		return capture_wait(stream, event);
+	if (timeline_is_elsewhere(event, &point)) {
+		timeline_hold_for(stream, &point);
+		return CUDA_SUCCESS;
+	}
 	timeline_hold(stream, timeline_carry(event->context->device, stream->context->device,
 				      timeline_event_ns(event)));
 	return CUDA_SUCCESS;

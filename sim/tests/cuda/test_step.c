@@ -75,6 +75,58 @@ static void two_processes_get_half_each(void **state)
 	assert_int_equal(clock_of(0), BEGIN + 200 * MS);
 }
 
+static void hold(uint32_t member, const struct layout_hold *holds, uint32_t count)
+{
+	view.member[member].hold = holds;
+	view.member[member].hold_count = count;
+}
+
+static void a_process_that_waits_for_another_stands_still_until_that_is_done(void **state)
+{
+	static const struct layout_span first = {BEGIN, BEGIN + 10 * MS},
+					second = {BEGIN, BEGIN + 20 * MS};
+	static const struct layout_hold wait = {
+		.at_ns = BEGIN + MS, .until_ns = BEGIN + 10 * MS, .slot = 0};
+
+	(void)state;
+	join(1, 100, &first, 1);
+	join(2, 100, &second, 1);
+	hold(1, &wait, 1);
+	/* It has a millisecond of its work before it waits. */
+	run_until(BEGIN + 11 * MS);
+	assert_int_equal(served[0], 10 * MS);
+	assert_int_equal(served[1], MS);
+	assert_int_equal(clock_of(1), BEGIN + MS);
+	run_until(BEGIN + 40 * MS);
+	assert_int_equal(served[1], 20 * MS);
+	assert_int_equal(clock_of(1), BEGIN + 30 * MS);
+}
+
+static void nobody_waits_for_who_is_gone_or_waits_for_him(void **state)
+{
+	static const struct layout_span work = {BEGIN, BEGIN + 10 * MS},
+					later = {BEGIN + 10 * MS, BEGIN + 20 * MS};
+	static const struct layout_hold gone = {.at_ns = BEGIN, .until_ns = BEGIN + MS, .slot = 7},
+					first = {.at_ns = BEGIN + 10 * MS,
+						.until_ns = BEGIN + 15 * MS,
+						.slot = 2},
+					second = {.at_ns = BEGIN + 10 * MS,
+						.until_ns = BEGIN + 15 * MS,
+						.slot = 1};
+
+	(void)state;
+	join(1, 100, &work, 1);
+	hold(0, &gone, 1);
+	run_until(BEGIN + 10 * MS);
+	assert_int_equal(served[0], 10 * MS);
+	join(2, 100, &later, 1);
+	join(3, 100, &later, 1);
+	hold(1, &first, 1);
+	hold(2, &second, 1);
+	run_until(BEGIN + 40 * MS);
+	assert_int_equal(served[1] + served[2], 20 * MS);
+}
+
 static void a_change_to_another_process_takes_time(void **state)
 {
 	static const struct layout_span work = {BEGIN, BEGIN + 8 * MS};
@@ -204,6 +256,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		STEP(two_processes_get_half_each),
+		STEP(a_process_that_waits_for_another_stands_still_until_that_is_done),
+		STEP(nobody_waits_for_who_is_gone_or_waits_for_him),
 		STEP(a_change_to_another_process_takes_time),
 		STEP(turns_go_round_and_pass_over_who_has_nothing),
 		STEP(a_lone_process_runs_at_full_speed_through_pauses),

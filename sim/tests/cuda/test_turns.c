@@ -27,6 +27,7 @@ static const char ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
 struct notes {
 	int ready;
 	int stop;
+	CUipcEventHandle event;
 };
 static struct notes *notes;
 
@@ -518,6 +519,82 @@ TEST(who_is_stopped_between_two_steps_holds_nobody_up_for_long)
 	end_neighbour(pid);
 }
 
+/* Another process's work, and an event of it; the event is this process's again when it goes on. */
+static void share_event(void)
+{
+	CUfunction function = begin();
+	CUevent event;
+
+	OK(cuEventCreate(&event, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING));
+	EQUAL(cuIpcGetEventHandle(NULL, event), CUDA_ERROR_INVALID_VALUE);
+	OK(cuIpcGetEventHandle(&notes->event, event));
+	tell(&notes->ready);
+	await(&notes->stop, 1);
+	spin(function, NULL, 400 * MS);
+	OK(cuEventRecord(event, NULL));
+	tell(&notes->ready);
+	await(&notes->stop, 2);
+	OK(cuCtxSynchronize());
+	_exit(0);
+}
+
+TEST(work_waits_for_an_event_of_another_process)
+{
+	CUevent other, before, after;
+	CUfunction function;
+	float ms;
+	int pid;
+
+	share_notes();
+	pid = child_start(share_event);
+	function = begin();
+	await(&notes->ready, 1);
+	OK(cuEventCreate(&before, 0));
+	OK(cuEventCreate(&after, 0));
+	OK(cuIpcOpenEventHandle(&other, notes->event));
+	/* Never recorded. */
+	OK(cuEventQuery(other));
+	OK(cuStreamWaitEvent(NULL, other, 0));
+	OK(cuStreamQuery(NULL));
+	tell(&notes->stop);
+	await(&notes->ready, 2);
+	OK(cuEventRecord(before, NULL));
+	OK(cuStreamWaitEvent(NULL, other, 0));
+	spin(function, NULL, 20 * MS);
+	OK(cuEventRecord(after, NULL));
+	EQUAL(cuEventQuery(other), CUDA_ERROR_NOT_READY);
+	EQUAL(cuEventQuery(after), CUDA_ERROR_NOT_READY);
+	OK(cuEventSynchronize(after));
+	OK(cuEventQuery(other));
+	OK(cuEventElapsedTime(&ms, before, after));
+	/* Some of it was over when the wait was given; none of both was beside each other. */
+	CHECK(ms > 100 && ms < 421);
+	tell(&notes->stop);
+	child_wait(pid, 0);
+	OK(cuEventDestroy_v2(other));
+	EQUAL(cuIpcOpenEventHandle(&other, notes->event), CUDA_ERROR_INVALID_HANDLE);
+}
+
+TEST(nobody_waits_for_an_event_of_a_process_that_was_killed)
+{
+	CUevent other;
+	int pid;
+
+	share_notes();
+	pid = child_start(share_event);
+	begin();
+	await(&notes->ready, 1);
+	OK(cuIpcOpenEventHandle(&other, notes->event));
+	tell(&notes->stop);
+	await(&notes->ready, 2);
+	OK(cuStreamWaitEvent(NULL, other, 0));
+	EQUAL(cuStreamQuery(NULL), CUDA_ERROR_NOT_READY);
+	kill(pid, SIGKILL);
+	child_wait(pid, SIGKILL);
+	OK(cuCtxSynchronize());
+	OK(cuEventSynchronize(other));
+}
+
 TEST(copies_and_fills_take_time_by_their_size)
 {
 	CUevent event[4];
@@ -573,6 +650,8 @@ int main(void)
 		cmocka_unit_test(without_slices_processes_run_side_by_side),
 		cmocka_unit_test(who_dies_between_two_steps_holds_nobody_up),
 		cmocka_unit_test(who_is_stopped_between_two_steps_holds_nobody_up_for_long),
+		cmocka_unit_test(work_waits_for_an_event_of_another_process),
+		cmocka_unit_test(nobody_waits_for_an_event_of_a_process_that_was_killed),
 		cmocka_unit_test(copies_and_fills_take_time_by_their_size),
 	};
 

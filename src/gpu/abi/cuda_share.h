@@ -46,6 +46,8 @@ typedef struct CUDA_EXTERNAL_MEMORY_BUFFER_DESC_st {
 } CUDA_EXTERNAL_MEMORY_BUFFER_DESC;
 _Static_assert(sizeof(CUDA_EXTERNAL_MEMORY_BUFFER_DESC) == 88, "external memory buffer");
 
+typedef CUresult cuIpcGetEventHandle_fn(CUipcEventHandle *handle, CUevent event);
+typedef CUresult cuIpcOpenEventHandle_fn(CUevent *event, CUipcEventHandle handle);
 typedef CUresult cuIpcGetMemHandle_fn(CUipcMemHandle *handle, CUdeviceptr dptr);
 typedef CUresult cuIpcOpenMemHandle_fn(
 	CUdeviceptr *dptr, CUipcMemHandle handle, unsigned int flags);

@@ -15,11 +15,15 @@
 /* Events are placed so often, long before what tells their time is overwritten (LAYOUT_KNOTS). */
 #define PLACE_NS UINT64_C(250000000)
 
+/* Before a wait for another process is tried again where there is no room for one more. */
+#define FULL_NS UINT64_C(200000)
+
 /*
  * No work is ever done: each stream only knows until when it is busy. Work given to it starts when
  * the stream is free, at once if it is idle, and waiting is sleeping until then. Streams of a process
  * do not slow each other down; processes take turns, in which the clock of those that wait stands
- * still. Copies from and to the host need no turn.
+ * still. Copies from and to the host need no turn. It also stands still where a stream has come to an event of
+ * another process that is not yet: as a whole, so the process's other streams wait as well.
  *
  * Streams and events are never given back to the C library but kept for the next, so that a handle
  * used after its end is refused and not followed into foreign memory.
@@ -107,6 +111,8 @@ void timeline_clear(struct context *context)
 		struct event *event = timeline->events;
 
 		timeline->events = event->next;
+		if (event->is_shared && !event->is_opened)
+			shared_event_end(driver.machine, &event->shared);
 		spare_event(event);
 	}
 	cut(context);
@@ -207,6 +213,8 @@ static void unlink_event(struct event *event)
 void timeline_free_event(struct event *event)
 {
 	unlink_event(event);
+	if (event->is_shared && !event->is_opened)
+		shared_event_end(driver.machine, &event->shared);
 	spare_event(event);
 }
 
@@ -255,6 +263,9 @@ uint64_t timeline_ready_ns(struct stream *stream, uint64_t now_ns)
 
 void timeline_mark(struct event *event, uint64_t time_ns)
 {
+	if (event->is_shared)
+		shared_event_record(
+			driver.machine, &event->shared, event->context->device->index, time_ns);
 	LOCK_SCOPE(&event->context->device->time_lock);
 	event->time_ns = time_ns;
 	event->is_recorded = true;
@@ -345,6 +356,55 @@ static void hold(struct stream *stream, uint64_t time_ns)
 		timeline->until_ns = time_ns;
 }
 
+static void sleep_to(uint64_t time_ns)
+{
+	struct timespec until = {
+		.tv_sec = (time_t)(time_ns / 1000000000), .tv_nsec = (long)(time_ns % 1000000000)};
+
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
+		;
+}
+
+bool timeline_is_elsewhere(struct event *event, struct schedule_point *ret_point)
+{
+	return event->is_shared && shared_event_read(driver.machine, &event->shared, ret_point) &&
+	       !schedule_is_own(driver.machine, ret_point);
+}
+
+/* False: more waits are before it than there is room for. */
+static bool try_hold_for(struct stream *stream, const struct schedule_point *point)
+{
+	int device = stream->context->device->index;
+	uint64_t at;
+	bool is_held;
+
+	LOCK_SCOPE(&stream->context->device->time_lock);
+	at = ready_ns(stream, schedule_begin(driver.machine, device));
+	is_held = schedule_hold(driver.machine, device, at, point);
+	schedule_end(driver.machine, device, at, at);
+	/* What comes after it is later than the moment at which the clock stands still. */
+	if (is_held)
+		hold(stream, at + 1);
+	return is_held;
+}
+
+void timeline_hold_for(struct stream *stream, const struct schedule_point *point)
+{
+	const struct device *device = stream->context->device;
+	uint64_t now = machine_now_ns(), then;
+	bool is_end;
+
+	if (schedule_is_beside(driver.machine, device->index, point)) {
+		while (!schedule_is_past(driver.machine, point) && !try_hold_for(stream, point))
+			sleep_to(machine_now_ns() + FULL_NS);
+		return;
+	}
+	/* On another device: as near as can be foreseen. */
+	then = schedule_expect_point(driver.machine, point, &is_end);
+	if (then > now)
+		timeline_hold(stream, timeline_now(device) + (then - now));
+}
+
 void timeline_hold(struct stream *stream, uint64_t time_ns)
 {
 	LOCK_SCOPE(&stream->context->device->time_lock);
@@ -388,15 +448,6 @@ uint64_t timeline_end_all(struct context *context)
 	return context->timeline.until_ns;
 }
 
-static void sleep_to(uint64_t time_ns)
-{
-	struct timespec until = {
-		.tv_sec = (time_t)(time_ns / 1000000000), .tv_nsec = (long)(time_ns % 1000000000)};
-
-	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
-		;
-}
-
 /* Sleeps until then, and to the moment where is_exact: timers are late, but those of a virtual clock never. */
 static void sleep_until(uint64_t time_ns, bool is_exact)
 {
@@ -421,6 +472,18 @@ void timeline_sleep_until(struct context *context, uint64_t time_ns)
 		sleep_until(wake, is_end);
 		LOCK_SCOPE(&device->time_lock);
 		place_all(context, timeline_now(device));
+	}
+}
+
+void timeline_sleep_for(struct context *context, const struct schedule_point *point)
+{
+	uint64_t wake;
+	bool is_end;
+
+	while ((wake = schedule_expect_point(driver.machine, point, &is_end)) != 0) {
+		sleep_until(wake, is_end);
+		LOCK_SCOPE(&context->device->time_lock);
+		place_all(context, timeline_now(context->device));
 	}
 }
 

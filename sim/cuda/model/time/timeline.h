@@ -11,6 +11,8 @@
 
 #include "gpu/abi/cuda.h"
 
+#include "sim/machine/shared_event.h"
+
 struct capture;
 struct context;
 struct green;
@@ -53,6 +55,9 @@ struct event {
 	_Atomic uint32_t magic;
 	unsigned int flags;
 	bool is_recorded;
+	bool is_shared; /* with other processes, by `shared` */
+	bool is_opened; /* another process made it */
+	struct shared_event shared;
 	struct context *context;
 	uint64_t time_ns;
 	uint64_t placed_ns; /* when that was, as CLOCK_MONOTONIC; 0: not yet known */
@@ -88,6 +93,17 @@ struct event *timeline_find_event(CUevent handle);
 
 /* The clock of a device. Takes no lock of the process. */
 uint64_t timeline_now(const struct device *device);
+
+/*
+ * The moment at which an event happens that another process recorded last. False: this one did, or nobody has.
+ */
+bool timeline_is_elsewhere(struct event *event, struct schedule_point *ret_point);
+
+/* Lets later work of the stream start when the moment of another process has come. Takes time_lock. */
+void timeline_hold_for(struct stream *stream, const struct schedule_point *point);
+
+/* Sleeps until then, as timeline_sleep_until(). */
+void timeline_sleep_for(struct context *context, const struct schedule_point *point);
 
 /* The event happens at that time of its device. Takes time_lock. */
 void timeline_mark(struct event *event, uint64_t time_ns);

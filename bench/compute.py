@@ -20,6 +20,7 @@ import time
 import compute_change
 import compute_cost
 import compute_share
+import compute_two
 from compare import machine_name
 from compute_rig import Failure, Rig
 
@@ -31,6 +32,7 @@ SECTIONS = {
     "priority": compute_change.priority,
     "cost": compute_cost.cost,
     "models": compute_cost.models,
+    "two": compute_two.two,
 }
 
 

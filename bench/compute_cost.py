@@ -15,7 +15,6 @@ MODELS = [("train", "training"), ("decode", "decoding, eager"),
           ("decode-graph", "decoding, as a graph")]
 GOAL_POINTS = 2.0
 GOAL_WHOLE = 99.0
-GOAL_TOGETHER = 1.05
 WHOLE = 99.9  # all but nothing, and yet a limit
 PHASES = [None, 25, None, 50]
 PHASE_ROUNDS = 4
@@ -93,25 +92,20 @@ def measure_whole(rig, args, what):
         100 * seen / native >= GOAL_WHOLE, "≥ %d %%" % GOAL_WHOLE
 
 
-def measure_two(rig, args):
-    seconds = args.seconds + 4
-    native = steps(rig, [None, None], "train", seconds)
-    slices = [rig.slice(turns=rig.turns, cores=50) for _ in range(2)]
-    seen = steps(rig, slices, "train", seconds)
-    ratio = sum(seen) / sum(native)
-    return {"steps/s native": " ".join("%.2f" % one for one in native),
-            "steps/s": " ".join("%.2f" % one for one in seen), "together": ratio}, \
-        ratio >= GOAL_TOGETHER, "≥ %.2f×" % GOAL_TOGETHER
+def lacking_models():
+    """What of the modules for models is not there, as a reason to skip; or nothing."""
+    lacking = [name for name in ("torch", "transformers") if not importlib.util.find_spec(name)]
+    return "no " + ", ".join(lacking) if lacking else ""
 
 
 def models(rig, args, report):
     report.section("models", "what a model does in its share")
-    lacking = [name for name in ("torch", "transformers") if not importlib.util.find_spec(name)]
+    why = "needs a card" if rig.is_sim else lacking_models()
     phases = {}
 
     def row(name, measure):
-        if rig.is_sim or lacking:
-            report.skip(name, "needs a card" if rig.is_sim else "no " + ", ".join(lacking))
+        if why:
+            report.skip(name, why)
         else:
             report.row(name, {}, measure)
 
@@ -119,7 +113,6 @@ def models(rig, args, report):
         for limit in PHASES[1::2]:
             row("%s, %d %%" % (name, limit), lambda: measure_model(rig, what, limit, phases))
     row("training, %g %%" % WHOLE, lambda: measure_whole(rig, args, "train"))
-    row("two trainings, 50 + 50", lambda: measure_two(rig, args))
 
 
 def added_ns(rig, slice_):

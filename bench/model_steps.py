@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """One process of bench/models.py: trains or decodes, and prints how fast as it goes.
 
-    model_steps.py train|decode|decode-graph SECONDS [FILE [EACH]]
+    model_steps.py train|train-each|decode|decode-graph SECONDS [FILE [EACH]]
 
+train-each waits for each step, the others for five at a time.
 Prints a line each EACH seconds (0.5): the time at its end, by the monotonic clock, and steps a second.
 With FILE it says "ready" and begins when the file is there.
 """
@@ -15,7 +16,7 @@ import time
 import torch
 
 TOKENS = 1024  # of a text
-STEPS = 5  # that are given before they are waited for
+STEPS = 5  # that are given before they are waited for, but for train-each
 
 
 def training():
@@ -80,7 +81,8 @@ def decoding(as_graph):
 
 def main():
     what, seconds = sys.argv[1], float(sys.argv[2])
-    step = training() if what == "train" else decoding(what == "decode-graph")
+    step = training() if what.startswith("train") else decoding(what == "decode-graph")
+    together = 1 if what == "train-each" else STEPS
     for _ in range(20):
         step()
     torch.cuda.synchronize()
@@ -93,10 +95,10 @@ def main():
     while time.monotonic() < end:
         start, count = time.monotonic(), 0
         while time.monotonic() < start + each:
-            for _ in range(STEPS):
+            for _ in range(together):
                 step()
             torch.cuda.synchronize()
-            count += STEPS
+            count += together
         now = time.monotonic()
         print("%.6f %.3f" % (now, count / (now - start)), flush=True)
 

@@ -49,6 +49,7 @@ static struct budget_rate ceiling_rate(const struct meter *m)
  * cores has had its part, and gives way to who has not.
  */
 #define TURNS_PERCENT 98 /* H200: 97.6 between two, 95 among eight */
+#define DUE_PERCENT   97 /* of its cores, for less than which others owe it the rest */
 
 static struct budget_rate sure_rate(const struct meter *m)
 {
@@ -131,14 +132,24 @@ static uint64_t budget_wait(const struct meter *m, uint64_t now_ns, int64_t more
 	return budget_wait_ns(budget_spend(word, &rate, now_ns, -more_ns), &rate, now_ns);
 }
 
+/* What the slice is to have of the device's time beside others: what changing over takes is everybody's loss. */
+static uint64_t due_permille(const struct meter *m)
+{
+	uint64_t permille = m->limits.granted.cores_permille;
+
+	/* A slice without a promise has its equal part. */
+	if (permille >= SHARE_WHOLE_PERMILLE)
+		permille = SHARE_WHOLE_PERMILLE / (m->turns.peer_count + 1);
+	return permille * DUE_PERCENT / 100;
+}
+
 /* While any process of the slice works it is given what goes to others otherwise. */
 static void find_owed(struct meter *m)
 {
 	/* relaxed: a moment late does no harm */
 	uint64_t served_ns = atomic_load_explicit(&m->books->elapsed_ns, memory_order_relaxed);
 	uint64_t paid_ns = (served_ns - m->credit.served_ns) *
-			   (SHARE_WHOLE_PERMILLE - m->limits.granted.cores_permille) /
-			   SHARE_WHOLE_PERMILLE;
+			   (SHARE_WHOLE_PERMILLE - due_permille(m)) / SHARE_WHOLE_PERMILLE;
 
 	m->credit.served_ns = served_ns;
 	m->credit.owed_ns -= paid_ns < m->credit.owed_ns ? paid_ns : m->credit.owed_ns;
@@ -148,7 +159,7 @@ static void find_owed(struct meter *m)
 void credit_wait(struct meter *m, uint64_t waited_ns)
 {
 	find_owed(m);
-	m->credit.owed_ns += waited_ns * m->limits.granted.cores_permille / 1000;
+	m->credit.owed_ns += waited_ns * due_permille(m) / SHARE_WHOLE_PERMILLE;
 	if (m->credit.owed_ns > KEPT_NS)
 		m->credit.owed_ns = KEPT_NS;
 	m->credit.is_owed |= m->credit.owed_ns > OWED_NS;

@@ -17,11 +17,12 @@ MAY_USE = {
     "tenant/hooks": [*_TENANT, "tenant/memory", "tenant/compute"],
     "tenant/door": ["base", "gpu", "tenant/driver", "tenant/hooks"],
     "node": ["base", "policy", "region", "gpu"],
+    "mps": ["base", "policy", "node"],
     "net": ["base"],
     "kube": ["base", "net"],
-    "plugin": ["base", "policy", "gpu", "node", "net", "kube"],
+    "plugin": ["base", "policy", "gpu", "node", "mps", "net", "kube"],
     "scheduler": ["base", "policy", "net", "kube"],
-    "cli": ["base", "policy", "region", "gpu", "node"],
+    "cli": ["base", "policy", "region", "gpu", "node", "mps"],
 }
 
 _MODEL = ["sim/machine", "sim/cuda/model"]

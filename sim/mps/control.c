@@ -104,7 +104,8 @@ static int make_control(const struct place *place)
 	int fd;
 
 	unlink(place->control);
-	if (mkfifo(place->control, 0666) != 0)
+	/* for clients of any user, whatever the umask */
+	if (mkfifo(place->control, 0666) != 0 || chmod(place->control, 0666) != 0)
 		return -errno;
 	fd = open(place->control, O_RDWR | O_NONBLOCK | O_CLOEXEC);
 	return fd >= 0 ? fd : -errno;

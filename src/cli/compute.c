@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "cli/json.h"
-#include "cli/mps.h"
+#include "policy/grant.h"
 
 void compute_print_percent(bool is_known, double part, char *to, size_t size)
 {
@@ -59,7 +59,7 @@ void compute_print(const struct view_device *d, char *to, size_t size)
 				*next ? next : "100%");
 	}
 	if (d->compute.is_mps)
-		snprintf(to, size, "MPS %u%%%s%s", mps_percent(&d->compute.granted),
+		snprintf(to, size, "MPS %u%%%s%s", grant_mps_percent(&d->compute.granted),
 			*state ? " " : "", state);
 	else if (*granted)
 		snprintf(to, size, "%s/%s%s%s", used, granted, *state ? " " : "", state);

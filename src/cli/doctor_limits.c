@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "cli/doctor_limits.h"
-#include "cli/mps_daemon.h"
+#include "mps/daemon.h"
 #include "node/turn_folder.h"
 #include "policy/device_name.h"
 #include "policy/grant.h"

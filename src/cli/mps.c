@@ -27,11 +27,11 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/file.h"
-#include "cli/mps_daemon.h"
+#include "cli/text.h"
+#include "mps/daemon.h"
 #include "node/slice.h"
 #include "policy/grant.h"
 
-#define PROGRAM	     "nvidia-cuda-mps-control"
 #define PREFIX	     ".mps-"
 #define NAME_BYTES   32
 #define GUARD	     "guard"
@@ -40,25 +40,11 @@
 
 int mps_find_program(bool is_sim, char ret_path[PLACE_BYTES], struct err *err)
 {
-	const char *at = getenv("PATH");
-	struct stat s;
+	int r = is_sim ? place_find_sim_mps(ret_path, err) : mps_daemon_find(ret_path, err);
 
-	if (is_sim)
-		return place_find_sim_mps(ret_path, err);
-	while (at && *at) {
-		int length = (int)strcspn(at, ":");
-
-		if (*at == '/' &&
-			snprintf(ret_path, PLACE_BYTES, "%.*s/" PROGRAM, length, at) <
-				PLACE_BYTES &&
-			access(ret_path, X_OK) == 0 && stat(ret_path, &s) == 0 &&
-			S_ISREG(s.st_mode))
-			return 0;
-		at += length;
-		at += *at == ':';
-	}
-	return err_set(err, ENOENT,
-		"--mps: there is no " PROGRAM " in PATH; it comes with NVIDIA's driver");
+	if (r < 0 && !is_sim)
+		err_wrap(err, "--mps");
+	return r;
 }
 
 static bool is_path(const char *path)
@@ -183,6 +169,7 @@ static int find_place(const char *root, const char *name, struct mps_place *ret_
 
 	if (strlen(root) + strlen(name) + sizeof("//pipe") > most)
 		return -ENAMETOOLONG;
+	*ret_place = (struct mps_place){.memory = ""};
 	snprintf(ret_place->pipe, sizeof(ret_place->pipe), "%.128s/%.24s/pipe", root, name);
 	snprintf(ret_place->log, sizeof(ret_place->log), "%.128s/%.24s/log", root, name);
 	return 0;
@@ -193,6 +180,7 @@ static int start(int root_fd, const char *name, const struct mps_place *place, c
 	const char *visible, struct err *err)
 {
 	char link[NAME_BYTES + 16];
+	int r;
 
 	remove_files(root_fd, name, "pipe");
 	remove_files(root_fd, name, "log");
@@ -202,7 +190,9 @@ static int start(int root_fd, const char *name, const struct mps_place *place, c
 		mkdir(place->log, 0700) < 0)
 		return err_set(err, errno, "make the folder of an MPS daemon, %s: %s", place->pipe,
 			strerror(errno));
-	return mps_daemon_start(place, program, visible, err);
+	r = mps_daemon_start(place, program, visible, err);
+	text_make_harmless(err->text);
+	return r;
 }
 
 static int join_own(const char *program, const char *visible, struct mps *mps, struct err *err)
@@ -337,11 +327,6 @@ void mps_sweep(const char *awaited)
 	closedir(folder);
 }
 
-unsigned mps_percent(const struct share_compute *compute)
-{
-	return compute->cap_permille ? (compute->cap_permille + 9u) / 10 : 100;
-}
-
 static int set(const char *variable, const char *value, struct err *err)
 {
 	if (setenv(variable, value, 1) < 0)
@@ -374,10 +359,10 @@ int mps_set_environment(const struct mps *mps, const struct share_compute *compu
 	uint16_t outer_permille;
 	int r;
 
-	snprintf(percent, sizeof(percent), "%u", mps_percent(compute));
+	snprintf(percent, sizeof(percent), "%u", grant_mps_percent(compute));
 	/* Like any limit from outside, it stays in force where it is the smaller one. */
 	if (outer && share_read_percent(outer, &outer_permille) &&
-		outer_permille < 10 * mps_percent(compute))
+		outer_permille < 10 * grant_mps_percent(compute))
 		snprintf(percent, sizeof(percent), "%.15s", outer);
 	r = set("CUDA_MPS_PIPE_DIRECTORY", mps->pipe, err);
 	if (r == 0 && *mps->log)

@@ -50,6 +50,3 @@ void mps_sweep(const char *awaited);
 /* Sets the variables that make a program its client. memory_bytes may be SHARE_UNLIMITED. */
 int mps_set_environment(const struct mps *mps, const struct share_compute *compute,
 	uint64_t memory_bytes, unsigned device_count, struct err *err) MUST_CHECK;
-
-/* A device's part of the multiprocessors, in whole percent, as the driver takes it. */
-unsigned mps_percent(const struct share_compute *compute);

@@ -12,11 +12,11 @@
 #include "base/cleanup.h"
 #include "cli/compute.h"
 #include "cli/json.h"
-#include "cli/mps.h"
 #include "cli/show.h"
 #include "cli/size.h"
 #include "cli/text.h"
 #include "cli/top.h"
+#include "policy/grant.h"
 
 #define CELL_BYTES	128
 #define SLICE_MIN_WIDTH 12
@@ -52,7 +52,7 @@ static void fill_rates(char (*cell)[CELL_BYTES], const struct view_compute *c)
 	compute_print_percent(r->is_known, r->busy, used, sizeof(used));
 	compute_print_granted(&c->granted, granted, sizeof(granted));
 	if (c->is_mps)
-		snprintf(cell[COMPUTE], CELL_BYTES, "MPS %u%%", mps_percent(&c->granted));
+		snprintf(cell[COMPUTE], CELL_BYTES, "MPS %u%%", grant_mps_percent(&c->granted));
 	else
 		snprintf(cell[COMPUTE], CELL_BYTES, "%s/%s", used, *granted ? granted : "-");
 	compute_print_percent(r->is_known, r->budget_wait, cell[WAIT], CELL_BYTES);

@@ -235,11 +235,12 @@ static int make_records(const struct container_place *place, const struct contai
 	bool is_new_boot, struct err *err)
 {
 	_cleanup_fd_ int turns_fd = -1;
-	int r = *place->turns ? folder_make(place->turns, FOLDER_MODE, &turns_fd, err) : 0;
+	bool has_turns = *place->turns && *c->share.turns;
+	int r = has_turns ? folder_make(place->turns, FOLDER_MODE, &turns_fd, err) : 0;
 
-	if (r == 0 && *place->turns)
+	if (r == 0 && has_turns)
 		close_parent(place->turns);
-	for (unsigned i = 0; i < c->share.device_count && *place->turns && r == 0; i++) {
+	for (unsigned i = 0; i < c->share.device_count && has_turns && r == 0; i++) {
 		_cleanup_fd_ int device_fd = -1;
 		const char *uuid = c->share.devices[i].uuid;
 

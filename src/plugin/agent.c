@@ -162,7 +162,7 @@ void agent_register(struct agent *agent, char *text, const char *scores)
 	registration_set(agent->registration, text, scores);
 }
 
-int agent_list_pods(struct agent *agent, const char ***ret_uids, size_t *ret_count)
+int agent_list_pods(struct agent *agent, bool is_all, const char ***ret_uids, size_t *ret_count)
 {
 	const struct pods *pods = agent->cluster.pods;
 	const char **uids;
@@ -177,7 +177,8 @@ int agent_list_pods(struct agent *agent, const char ***ret_uids, size_t *ret_cou
 		return -ENOMEM;
 	count = 0;
 	for (const struct pod *pod = pods_first(pods); pod; pod = pod->next)
-		uids[count++] = pod->uid;
+		if (is_all || !pod->is_over)
+			uids[count++] = pod->uid;
 	*ret_uids = uids;
 	*ret_count = count;
 	return 0;

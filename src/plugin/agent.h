@@ -35,10 +35,11 @@ void agent_stop(struct agent *agent);
 struct allocate *agent_allocate(struct agent *agent);
 
 /*
- * The UIDs of all pods of this node that want slices, in a list that the caller frees; the texts are the agent's. -EAGAIN:
- * they are not known yet. -ENOMEM.
+ * The UIDs of pods of this node that want slices, of all or of those that have not ended, in a list that the caller frees;
+ * the texts are the agent's. -EAGAIN: they are not known yet. -ENOMEM.
  */
-int agent_list_pods(struct agent *agent, const char ***ret_uids, size_t *ret_count) MUST_CHECK;
+int agent_list_pods(
+	struct agent *agent, bool is_all, const char ***ret_uids, size_t *ret_count) MUST_CHECK;
 
 /* What the node's annotations say from now on, as registration_set(). */
 void agent_register(struct agent *agent, char *text, const char *scores);

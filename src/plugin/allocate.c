@@ -24,6 +24,8 @@
 /* The kubelet admits no other pod while it waits. */
 #define DEADLINE_NS (8ull * 1000000000)
 
+#define AGAIN_NS    (5ull * 1000000) /* what a container needs is on its way */
+
 #define SLOT_TRIES \
 	3 /* of taking it, where the answer to an attempt was lost or the pod was changed meanwhile */
 
@@ -46,7 +48,7 @@ struct allocate {
 	struct job *first, **last;
 	struct find find;
 	struct kube_call *call;
-	struct loop_timer start, deadline;
+	struct loop_timer start, deadline, again;
 	/* of the container request that is under way */
 	struct change_pod pod;
 	char *before, *slot, *rest;
@@ -94,6 +96,7 @@ static void job_end(struct allocate *allocate)
 	allocate->call = NULL;
 	find_cancel(&allocate->find);
 	loop_timer_clear(allocate->cluster->loop, &allocate->deadline);
+	loop_timer_clear(allocate->cluster->loop, &allocate->again);
 	forget_container(allocate);
 	allocate->first = job->next;
 	if (!allocate->first)
@@ -162,6 +165,7 @@ static void fail(struct allocate *allocate, const char *words)
 		U64("ms", (clock_now_ns() - job->began_ns) / 1000000));
 	refuse(allocate, words);
 	loop_timer_clear(allocate->cluster->loop, &allocate->deadline);
+	loop_timer_clear(allocate->cluster->loop, &allocate->again);
 	if (!allocate->pod.uid)
 		job_end(allocate);
 	else if (change_to_failed(allocate->cluster->client, &allocate->pod, was_marked, allocate,
@@ -273,33 +277,50 @@ static void take_slot(struct allocate *allocate)
 		fail(allocate, "no memory");
 }
 
-static void serve(struct allocate *allocate, const struct pod *pod)
+/* The slot's container gets what it is for, and only then the slot is taken. */
+static void give_slot(void *context)
 {
+	struct allocate *allocate = context;
 	const struct job *job = allocate->first;
 	const V1beta1__ContainerAllocateRequest *request =
 		job->request->container_requests[job->at];
+	const struct pod *pod = pods_find_uid(allocate->cluster->pods, allocate->pod.uid);
 	struct err err = ERR_NULL;
 	struct give_request wanted = {
 		.pods = pods_first(allocate->cluster->pods),
 		.pod = pod,
-		.container = pod_next_container(pod),
+		.container = pod ? pod_next_container(pod) : NULL,
+		.slot = allocate->slot,
 		.ids = request->devices_ids,
 		.id_count = request->n_devices_ids,
 	};
+	int result;
 
-	allocate->before = strdup(pod->to_allocate);
-	allocate->is_last = pod_slots_left(pod) == 1;
-	if (!allocate->before || pod_take_slot(pod, &allocate->slot, &allocate->rest)) {
-		fail(allocate, "no memory");
+	if (!wanted.container) {
+		fail(allocate, "the pod is gone");
 		return;
 	}
-	wanted.slot = allocate->slot;
+	free(allocate->instances_before);
 	allocate->instances_before = pod->instances ? strdup(pod->instances) : NULL;
-	if (give(allocate->giver, &wanted, &allocate->given, &allocate->given_bytes,
-		    &allocate->instances, &err))
+	result = give(allocate->giver, &wanted, &allocate->given, &allocate->given_bytes,
+		&allocate->instances, &err);
+	if (result == -EAGAIN)
+		loop_timer_set(
+			allocate->cluster->loop, &allocate->again, clock_now_ns() + AGAIN_NS);
+	else if (result)
 		fail(allocate, err.text);
 	else
 		take_slot(allocate);
+}
+
+static void serve(struct allocate *allocate, const struct pod *pod)
+{
+	allocate->before = strdup(pod->to_allocate);
+	allocate->is_last = pod_slots_left(pod) == 1;
+	if (!allocate->before || pod_take_slot(pod, &allocate->slot, &allocate->rest))
+		fail(allocate, "no memory");
+	else
+		give_slot(allocate);
 }
 
 /* What is not in the answer the kubelet chooses by itself. */
@@ -478,6 +499,7 @@ int allocate_new(const struct cluster *cluster, const struct giver *giver,
 	allocate->find.done = was_found;
 	allocate->find.context = allocate;
 	allocate->start = (struct loop_timer){.due = job_start, .context = allocate};
+	allocate->again = (struct loop_timer){.due = give_slot, .context = allocate};
 	allocate->deadline = (struct loop_timer){.due = deadline_has_come, .context = allocate};
 	*ret_allocate = allocate;
 	return 0;
@@ -493,6 +515,7 @@ void allocate_free(struct allocate *allocate)
 	find_cancel(&allocate->find);
 	loop_timer_clear(allocate->cluster->loop, &allocate->start);
 	loop_timer_clear(allocate->cluster->loop, &allocate->deadline);
+	loop_timer_clear(allocate->cluster->loop, &allocate->again);
 	forget_container(allocate);
 	while ((job = allocate->first)) {
 		allocate->first = job->next;

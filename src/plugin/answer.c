@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "plugin/grant.h"
+#include "policy/grant.h"
 
 #define VISIBLE_DEVICES "NVIDIA_VISIBLE_DEVICES"
 #define VOLUME_FOLDER	"/var/run/nvidia-container-devices"
@@ -315,6 +316,20 @@ static void put_limits(struct draft *draft, const struct config *config, const s
 		put_env(draft, "GPU_CORE_UTILIZATION_POLICY", "disable");
 }
 
+/* The pipes are in a folder that its clients share, so none of them can put another daemon in the place of this one. */
+static void put_mps(struct draft *draft, const struct grant *grant, const struct grant_paths *paths)
+{
+	const struct grant_device *d = &grant->devices[0];
+
+	put_env(draft, "CUDA_MPS_PIPE_DIRECTORY", "%s", GRANT_MPS_FOLDER);
+	put_env(draft, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "%u",
+		grant_mps_percent(&grant->share.devices[0].compute));
+	put_env(draft, "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "0=%lluM",
+		(unsigned long long)d->memory_mib);
+	put_mount(draft, GRANT_MPS_FOLDER, paths->mps_pipe, true);
+	put_mount(draft, "/dev/shm", paths->mps_memory, false);
+}
+
 /* The slice's own record is mounted over the same file in the folder that is read-only. */
 static void put_turns(
 	struct draft *draft, const struct grant *grant, const struct grant_paths *paths)
@@ -358,13 +373,15 @@ static void put_mounts(
 		put_turns(draft, grant, paths);
 }
 
-static int check_paths(const struct grant_paths *paths, struct err *err)
+static int check_paths(const struct grant *grant, const struct grant_paths *paths, struct err *err)
 {
 	const struct {
 		const char *what, *path;
 	} needed[] = {{"library", paths->library}, {"ld.so.preload", paths->preload},
 		{"folder for the region", paths->region_folder},
-		{"folder with the share", paths->share_folder}};
+		{"folder with the share", paths->share_folder},
+		{"MPS daemon", grant->is_mps ? paths->mps_pipe : "/"},
+		{"shared memory of the MPS daemon", grant->is_mps ? paths->mps_memory : "/"}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(needed); i++)
 		if (!needed[i].path || !*needed[i].path)
@@ -378,7 +395,7 @@ int grant_answer(const struct grant_node *node, const struct grant *grant,
 	struct err *err)
 {
 	struct draft draft = {.answer = malloc(sizeof(*draft.answer))};
-	int result = grant->is_of_parts ? 0 : check_paths(paths, err);
+	int result = grant->is_of_parts ? 0 : check_paths(grant, paths, err);
 
 	if (!result && !draft.answer)
 		result = err_set(err, ENOMEM, "no memory");
@@ -392,6 +409,8 @@ int grant_answer(const struct grant_node *node, const struct grant *grant,
 	put_devices(&draft, node->config, grant, paths);
 	if (!grant->is_of_parts)
 		put_mounts(&draft, grant, paths);
+	if (grant->is_mps)
+		put_mps(&draft, grant, paths);
 	if (draft.is_short_of_memory) {
 		v1beta1__container_allocate_response__free_unpacked(draft.answer, NULL);
 		return err_set(err, ENOMEM, "no memory");

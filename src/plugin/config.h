@@ -49,7 +49,7 @@ struct config {
 	const char *config_file, *node_config_file, *node_name, *hook_path, *kubelet_socket;
 	const char *driver_root, *dev_root, *driver_root_here, *cdi_prefix, *cdi_hook;
 	const char *health_ignores, *health_heeds;
-	const char *state_folder, *library;
+	const char *state_folder, *library, *mps_control;
 	unsigned mig_strategy, device_id, discovery; /* of enum config_mig, config_id */
 	unsigned verbosity;
 	bool fails_on_init_error, passes_device_files, has_gdrcopy, has_gds, has_mofed;
@@ -76,7 +76,7 @@ struct config {
 
 	/* ours: section `cantaloupe` */
 	bool honours_disable_control; /* CUDA_DISABLE_CONTROL keeps the library out of a container */
-	const char *turns_folder;     /* on the host */
+	const char *turns_folder, *mps_folder; /* on the host */
 
 	/* of what flags.def has as texts */
 	const char *device_list_text, *imex_text, *has_topology_score, *split_text, *resource_text;

@@ -42,8 +42,8 @@ static size_t find_channels(const struct config *config, unsigned *ret_channels)
 }
 
 static int make_answer(const struct giver *giver, const struct grant *grant,
-	const struct prepared *prepared, V1beta1__ContainerAllocateResponse **ret_answer,
-	struct err *err)
+	const struct prepared *prepared, const struct mps_place *mps,
+	V1beta1__ContainerAllocateResponse **ret_answer, struct err *err)
 {
 	const char *there[ARRAY_SIZE(control_files)], *hook = giver->settings.place.hook;
 	char license[CONTAINER_PATH_BYTES], validator[CONTAINER_PATH_BYTES];
@@ -55,7 +55,9 @@ static int make_answer(const struct giver *giver, const struct grant *grant,
 		.region_file = prepared->region_file,
 		.share_folder = prepared->share_folder,
 		.lock_folder = path_or_null(prepared->lock_folder),
-		.turns_folder = path_or_null(prepared->turns_folder),
+		.turns_folder = grant->is_mps ? NULL : path_or_null(prepared->turns_folder),
+		.mps_pipe = mps->pipe,
+		.mps_memory = mps->memory,
 		.control_files = there,
 		.imex_channels = channels,
 		.imex_channel_count = find_channels(giver->node.config, channels),
@@ -94,11 +96,15 @@ static int give_grant(const struct giver *giver, const struct give_request *requ
 		.share = &grant->share,
 	};
 	V1beta1__ContainerAllocateResponse *answer;
+	struct mps_place mps = {.pipe = ""};
 	struct prepared prepared;
-	int result = prepare_container(&giver->settings, &wanted, &prepared, err);
+	int result =
+		grant->is_mps ? mps_join(giver->mps, grant->devices[0].device->uuid, &mps, err) : 0;
 
 	if (!result)
-		result = make_answer(giver, grant, &prepared, &answer, err);
+		result = prepare_container(&giver->settings, &wanted, &prepared, err);
+	if (!result)
+		result = make_answer(giver, grant, &prepared, &mps, &answer, err);
 	if (result)
 		return result;
 	result = pack(answer, ret_message, ret_bytes);
@@ -120,8 +126,9 @@ static int answer_parts(const struct giver *giver, const struct grant *grant, ui
 	size_t *ret_bytes, struct err *err)
 {
 	static const struct prepared none = {.library = ""};
+	static const struct mps_place no_mps = {.pipe = ""};
 	V1beta1__ContainerAllocateResponse *answer;
-	int result = make_answer(giver, grant, &none, &answer, err);
+	int result = make_answer(giver, grant, &none, &no_mps, &answer, err);
 
 	if (result)
 		return result;

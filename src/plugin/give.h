@@ -8,6 +8,7 @@
 #include "base/bits.h"
 #include "base/err.h"
 #include "plugin/grant.h"
+#include "plugin/mps.h"
 #include "plugin/parts.h"
 #include "plugin/pod.h"
 #include "plugin/prepare.h"
@@ -25,13 +26,14 @@ struct give_request {
 struct giver {
 	struct grant_node node;
 	struct prepare_settings settings;
+	struct mps *mps;     /* NULL: no device is in that mode */
 	struct parts *parts; /* NULL: no device is in mode mig */
 };
 
 /*
  * Makes the container's files ready and packs the message ContainerAllocateResponse, which the caller frees. Twice is the
  * same as once. Of instances that were made *ret_instances is the pod's new annotation, which the caller frees, else
- * NULL. -EINVAL and the like with err set, which the pod's status will show.
+ * NULL. -EAGAIN: something is on its way, to be asked for again in a moment. -EINVAL and the like with err set, which the pod's status will show.
  */
 int give(const struct giver *giver, const struct give_request *request, uint8_t **ret_message,
 	size_t *ret_bytes, char **ret_instances, struct err *err) MUST_CHECK;

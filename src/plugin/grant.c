@@ -145,6 +145,18 @@ static int add_devices(const struct grant_node *node, const struct assignment_sl
 	return 0;
 }
 
+/* A process has one daemon, and a daemon has one device. */
+static int choose_mps(const struct grant_node *node, struct grant *g, struct err *err)
+{
+	for (unsigned i = 0; i < g->device_count; i++)
+		g->is_mps |= config_mode_of(node->config, g->devices[i].device) == CONFIG_MPS;
+	return g->is_mps && g->device_count > 1
+		       ? err_set(err, EINVAL,
+				 "%u devices are assigned, and with MPS a container can have one",
+				 g->device_count)
+		       : 0;
+}
+
 /* By the UID and not by names, because the names of records are seen by all slices of a device. */
 static int name_it(const struct grant_node *node, const struct grant_container *container,
 	const char *unique, struct grant *g, struct err *err)
@@ -183,7 +195,8 @@ static enum config_core_policy policy_of(const struct config *config)
  * What a pod's own environment says of the policy is not asked: with the policy of the configuration, "default"
  * lends what no other slice uses, which is unknown without turns, "force" does not, and "disable" has no limit.
  */
-static struct share_compute compute_of(const struct grant_node *node, unsigned cores_percent)
+static struct share_compute compute_of(
+	const struct grant_node *node, unsigned cores_percent, bool has_turns)
 {
 	enum config_core_policy policy = policy_of(node->config);
 	struct share_compute compute = {.cores_permille = 0};
@@ -191,9 +204,8 @@ static struct share_compute compute_of(const struct grant_node *node, unsigned c
 	if (!cores_percent || policy == CONFIG_CORES_DISABLE)
 		return compute;
 	compute.cores_permille = (uint16_t)(10 * cores_percent);
-	compute.cap_permille = policy == CONFIG_CORES_FORCE || !node->has_turns
-				       ? compute.cores_permille
-				       : SHARE_WHOLE_PERMILLE;
+	compute.cap_permille = policy == CONFIG_CORES_FORCE || !has_turns ? compute.cores_permille
+									  : SHARE_WHOLE_PERMILLE;
 	return compute;
 }
 
@@ -201,11 +213,14 @@ static void fill_share(
 	const struct grant_node *node, const struct grant_container *container, struct grant *g)
 {
 	struct share *share = &g->share;
+	bool has_turns = node->has_turns && !g->is_mps;
 
 	strcpy(share->slice, g->slice);
 	strcpy(share->region, g->region);
-	if (node->has_turns)
+	if (has_turns)
 		strcpy(share->turns, GRANT_TURNS_FOLDER);
+	if (g->is_mps)
+		strcpy(share->mps, GRANT_MPS_FOLDER);
 	share->priority = SHARE_DEFAULT_PRIORITY;
 	if (container->priority >= 0)
 		share->priority = container->priority < SHARE_MAX_PRIORITY
@@ -217,7 +232,7 @@ static void fill_share(
 
 		strcpy(to->uuid, g->devices[i].device->uuid);
 		to->memory_bytes = g->devices[i].memory_mib * MIB_BYTES;
-		to->compute = compute_of(node, g->devices[i].cores_percent);
+		to->compute = compute_of(node, g->devices[i].cores_percent, has_turns);
 	}
 }
 
@@ -276,6 +291,8 @@ int grant_plan(const struct grant_node *node, const struct grant_container *cont
 	if (result)
 		return result;
 	result = add_devices(node, slot, &g, err);
+	if (!result)
+		result = choose_mps(node, &g, err);
 	if (!result)
 		result = name_it(node, container, unique, &g, err);
 	if (result)

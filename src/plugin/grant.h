@@ -23,7 +23,8 @@
 
 #define GRANT_UNIQUE_BYTES 37 /* "6ead0f30-affc-4ab6-937a-e6cb37978d76" */
 #define GRANT_ID_BYTES	   128
-#define GRANT_SHARE_FOLDER "/etc/vgpu" /* in the container */
+#define GRANT_SHARE_FOLDER "/etc/vgpu"	   /* in the container */
+#define GRANT_MPS_FOLDER   "/run/vgpu-mps" /* the pipes of the MPS daemon */
 #define GRANT_LOCK_FOLDER  "/tmp/vgpulock"
 #define GRANT_TURNS_FOLDER "/run/vgpu-turns"
 #define GRANT_PRELOAD	   "/etc/ld.so.preload"
@@ -69,6 +70,7 @@ struct grant {
 	char library[SHARE_PATH_BYTES]; /* paths in the container: HOOK_PATH/vgpu/libvgpu.so, */
 	char region[SHARE_PATH_BYTES];	/* and HOOK_PATH/vgpu/<unique>.cache */
 	char unique[GRANT_UNIQUE_BYTES];
+	bool is_mps;	  /* a client of its device's MPS daemon */
 	bool has_library; /* false where CUDA_DISABLE_CONTROL keeps it out */
 	struct share share;
 };
@@ -105,6 +107,8 @@ struct grant_paths {
 	const char *turns_folder; /* read-only in the container */
 	const char *records
 		[SHARE_DEVICES]; /* of grant.devices[i]: the slice's own turn record, writable */
+	const char *mps_pipe,
+		*mps_memory; /* of a client of MPS: the daemon's folder of pipes, and its /dev/shm */
 	const char *license, *validator;
 
 	/* that are there on this node */

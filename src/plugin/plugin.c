@@ -17,6 +17,7 @@
 #include "plugin/health.h"
 #include "plugin/kubelet.h"
 #include "plugin/library.h"
+#include "plugin/mps.h"
 #include "plugin/parts.h"
 #include "plugin/register.h"
 #include "plugin/score.h"
@@ -43,6 +44,7 @@ struct plugin {
 	struct parts *parts;
 	struct cdi_request cdi;
 	uint64_t failed; /* devices, by their health */
+	struct mps *mps; /* NULL: no containers are made ready */
 	struct loop_timer collect;
 	int numa[INVENTORY_MAX]; /* of each device; below 0: unknown */
 	char *scores;		 /* NULL: they are not told */
@@ -267,11 +269,48 @@ static void collect(void *context)
 	size_t count;
 
 	loop_timer_set(plugin->loop, &plugin->collect, clock_now_ns() + COLLECT_NS);
-	if (agent_list_pods(plugin->agent, &uids, &count))
+	if (agent_list_pods(plugin->agent, true, &uids, &count))
 		return;
 	if (prepare_collect(&plugin->giver.settings, uids, count, &err))
 		log_warn("files of pods that are gone stay", STR("why", err.text));
 	free(uids);
+}
+
+static void mark(void *context, const char *uuid)
+{
+	mps_mark(context, uuid);
+}
+
+/* Before the pods are known, each container that was made ready may run. */
+static int mark_clients(void *context, struct mps *mps)
+{
+	struct plugin *plugin = context;
+	struct err err = ERR_NULL;
+	const char **uids = NULL;
+	size_t count = 0;
+	int result;
+
+	if (!plugin->agent || agent_list_pods(plugin->agent, false, &uids, &count))
+		uids = NULL;
+	result = prepare_each_client(&plugin->giver.settings, uids, count, mark, mps, &err);
+	if (result)
+		log_warn("clients of MPS are not known", STR("why", err.text));
+	free(uids);
+	return result;
+}
+
+static int start_mps(struct plugin *plugin, struct err *err)
+{
+	const struct mps_request request = {
+		.folder = plugin->config->mps_folder,
+		.program = plugin->config->mps_control,
+		.mark_clients = mark_clients,
+		.context = plugin,
+	};
+	int result = mps_new(plugin->loop, &request, &plugin->mps, err);
+
+	plugin->giver.mps = plugin->mps;
+	return result;
 }
 
 static int join_kubelet(struct plugin *plugin, struct err *err)
@@ -343,6 +382,8 @@ static int join_cluster(struct plugin *plugin, struct err *err)
 	if (!result)
 		result = start_parts(plugin, err);
 	if (!result)
+		result = start_mps(plugin, err);
+	if (!result)
 		result = agent_start(plugin->loop, plugin->rpc, &request, &plugin->agent, err);
 	if (result)
 		return result;
@@ -390,6 +431,7 @@ void plugin_stop(struct plugin *plugin)
 	health_stop(plugin->health);
 	loop_timer_clear(plugin->loop, &plugin->collect);
 	kubelet_stop(plugin->kubelet);
+	mps_free(plugin->mps);
 	agent_stop(plugin->agent);
 	parts_free(plugin->parts);
 	if (plugin->rpc)

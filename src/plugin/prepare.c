@@ -316,3 +316,36 @@ int prepare_collect(const struct prepare_settings *settings, const char *const *
 	return library_collect(
 		settings->state, settings->place.hook, settings->version, &folder, err);
 }
+
+struct clients {
+	struct collect pods;
+	void (*found)(void *context, const char *uuid);
+	void *context;
+};
+
+static int take_client(void *context, const char *key, const struct kept *kept)
+{
+	const struct clients *clients = context;
+	const struct collect *pods = &clients->pods;
+
+	if (kept && *kept->container.share.mps &&
+		(!pods->pod_uids || is_listed(pods, kept->pod_uid) ||
+			container_is_running(&pods->settings->place, &kept->container)))
+		clients->found(clients->context, kept->container.share.devices[0].uuid);
+	return 0;
+}
+
+int prepare_each_client(const struct prepare_settings *settings, const char *const *pod_uids,
+	size_t count, void (*found)(void *context, const char *uuid), void *context,
+	struct err *err)
+{
+	_cleanup_(kept_close) struct kept_folder folder = KEPT_FOLDER_NULL;
+	struct clients clients = {.pods = {settings, &folder, pod_uids, count, 0},
+		.found = found,
+		.context = context};
+	int r = kept_open(settings->state, &folder, err);
+
+	if (r == 0)
+		r = kept_each(&folder, take_client, &clients);
+	return r;
+}

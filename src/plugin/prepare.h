@@ -70,6 +70,14 @@ int prepare_restore(
 	const struct prepare_settings *settings, unsigned *ret_failed, struct err *err) MUST_CHECK;
 
 /*
+ * Calls found() with the device of each container that is a client of a daemon of NVIDIA's Multi-Process Service, and
+ * whose pod is in the list (NULL: every pod may be) or in which a process of its slice lives.
+ */
+int prepare_each_client(const struct prepare_settings *settings, const char *const *pod_uids,
+	size_t count, void (*found)(void *context, const char *uuid), void *context,
+	struct err *err) MUST_CHECK;
+
+/*
  * Removes what belongs to pods that are not in the list, which must have every pod of this node that may still have a
  * process, and were not for PREPARE_YOUNG_S, since a call with them, prepare_container() or prepare_restore(). A container
  * in which a process of its slice lives stays. Files that tenants have made too large are cut.

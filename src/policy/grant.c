@@ -74,6 +74,11 @@ bool grant_is_client(const struct share *share, const char *mps_pipe)
 	return *share->mps && strcmp(share->mps, mps_pipe) == 0;
 }
 
+unsigned grant_mps_percent(const struct share_compute *compute)
+{
+	return compute->cap_permille ? (compute->cap_permille + 9u) / 10 : 100;
+}
+
 const char *grant_turns_path(const struct share *const shares[GRANT_SHARES], const char *mps_pipe,
 	const struct options *options)
 {

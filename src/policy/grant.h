@@ -45,6 +45,9 @@ const char *grant_mps_pipe(const char *value);
 /* Whether the share is for clients of the daemon behind that pipe. */
 bool grant_is_client(const struct share *share, const char *mps_pipe);
 
+/* A device's part of the multiprocessors, in whole percent, as the driver takes it. */
+unsigned grant_mps_percent(const struct share_compute *compute);
+
 /*
  * The folder for time slices: that of the first share in force that has one, else the environment's. NULL for
  * clients of MPS, and where there is none. A share that is not in force is NULL.

@@ -19,7 +19,7 @@
 #include "policy/turn_order.h"
 
 #define TURN_PEERS	64u   /* other slices of a device that are looked at */
-#define TURN_OWNERS	16u   /* users whose records went, and are remembered */
+#define TURN_OWNERS	16u   /* of records that went, and are remembered */
 #define TURN_PROCESSES	1024u /* of a slice; a process's number is its slot in the region */
 #define TURN_NAME_BYTES 88u   /* of a slice's name, with its zero byte */
 
@@ -35,16 +35,17 @@ struct turn_record;
 struct turn_peer_record {
 	const void *at; /* mapped for the kernel to look at: no access of ours may touch it */
 	uint64_t inode;
+	uint64_t
+		owner; /* the user whose file it is, or the record where only the operator makes any */
 	uint32_t news;	  /* the word to wait on, as last read */
-	uint32_t owner;	  /* the user whose file it is */
 	uint32_t listing; /* in which it was last met, and */
 	uint32_t first;	  /* first met */
 	char name[TURN_NAME_BYTES];
 };
 
-/* What records that are gone have left for those of the same user that come after them. */
+/* What records that are gone have left for those of the same owner that come after them. */
 struct turn_owner {
-	uint32_t owner;
+	uint64_t owner;
 	uint64_t at_ns; /* when the last one went; 0: none has */
 	struct turn_doubt doubt;
 };

@@ -143,7 +143,7 @@ int turn_record_decode(const struct turn_face *face, struct turn_claim *ret_clai
 	return 0;
 }
 
-static struct turn_owner *find_owner(struct turn *turn, uint32_t owner)
+static struct turn_owner *find_owner(struct turn *turn, uint64_t owner)
 {
 	for (unsigned i = 0; i < TURN_OWNERS; i++)
 		if (turn->owners[i].at_ns && turn->owners[i].owner == owner)
@@ -151,8 +151,8 @@ static struct turn_owner *find_owner(struct turn *turn, uint32_t owner)
 	return NULL;
 }
 
-/* The place for a user: the one that it has, or the oldest. */
-static struct turn_owner *take_owner(struct turn *turn, uint32_t owner)
+/* The place for an owner: the one that it has, or the oldest. */
+static struct turn_owner *take_owner(struct turn *turn, uint64_t owner)
 {
 	struct turn_owner *to = find_owner(turn, owner);
 
@@ -168,7 +168,7 @@ static struct turn_owner *take_owner(struct turn *turn, uint32_t owner)
 
 /*
  * A record that is broken, replaced or gone may come back under any name: what is known of it counts for the next ones of
- * its user.
+ * its user. The operator's can only come back as it was, and the next one is another tenant's.
  */
 static void leave_to_next(struct turn *turn, unsigned i)
 {
@@ -193,11 +193,16 @@ static void take_over(struct turn *turn, unsigned i)
 	from->doubt.way_ns = 0;
 }
 
+static uint64_t key_of(const struct file_identity *record)
+{
+	return hash_u64(record->inode) | OWNER_IS_RECORD;
+}
+
 /* Where nobody but the operator makes records, each is one tenant's; else a user may have made all that are his. */
 static uint64_t owner_of(const struct turn *turn, const struct file_identity *record)
 {
 	if (record->owner == geteuid() || turn->is_by_operator)
-		return hash_u64(record->inode) | OWNER_IS_RECORD;
+		return key_of(record);
 	return record->owner + 1u;
 }
 
@@ -348,7 +353,7 @@ static void add(struct turn *turn, int folder_fd, const struct entry *entry)
 	}
 	turn->peer_records[at] = (struct turn_peer_record){.at = address,
 		.inode = entry->inode,
-		.owner = identity.owner,
+		.owner = turn->is_by_operator ? key_of(&identity) : identity.owner,
 		.listing = turn->listing,
 		.first = turn->listing};
 	memcpy(turn->peer_records[at].name, entry->name, strlen(entry->name) + 1);

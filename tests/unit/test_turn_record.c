@@ -302,6 +302,84 @@ static void what_one_record_of_another_user_did_counts_for_all_of_his(void **sta
 			turn_order_is_ignored(&b.peers[i], now), b.peer_records[i].name[0] != 'a');
 }
 
+/* One that root made, for another user to look at or to write to. */
+static void make_as_root(struct scratch *s, const char *name)
+{
+	open_one(&c, s, name, 0);
+	turn_record_close(&c);
+	assert_int_equal(chmod(path_of(s, name), 0666), 0);
+}
+
+static void be_user(uid_t user)
+{
+	assert_int_equal(setresuid(user, user, 0), 0);
+}
+
+/* Of the letter's record, as slice b has it; -1: it has none. */
+static int is_believed(char letter)
+{
+	for (unsigned i = 0; i < b.peer_count; i++)
+		if (b.peer_records[i].name[0] == letter)
+			return !turn_order_is_ignored(&b.peers[i], now);
+	return -1;
+}
+
+/* Another user's slice b waits for x, and then finds that it has not had its share. */
+static void blame_x_as_nobody(struct scratch *s)
+{
+	be_user(54321);
+	open_one(&b, s, "b", 0);
+	for (unsigned i = 0; i < b.peer_count; i++)
+		if (b.peer_records[i].name[0] == 'x')
+			turn_order_note_wait(&b.peers[i].doubt, MS);
+	turn_blame(&b, 0, now);
+	be_user(0);
+}
+
+static void look_as_nobody(uint64_t later_ns)
+{
+	now += later_ns;
+	be_user(54321);
+	turn_count_peers(&b, now);
+	be_user(0);
+}
+
+static void what_one_of_the_operators_records_did_counts_for_it_alone(void **state)
+{
+	struct scratch *s = *state;
+	char device[400];
+
+	if (geteuid() != 0)
+		skip();
+	make_as_root(s, "b");
+	make_as_root(s, "x");
+	make_as_root(s, "y");
+	snprintf(device, sizeof(device), "%s/%s", folder_of(s), UUID);
+	assert_int_equal(chmod(s->folder, 0755), 0);
+	assert_int_equal(chmod(device, 0755), 0);
+	blame_x_as_nobody(s);
+	assert_int_equal(is_believed('x'), false);
+	assert_int_equal(is_believed('y'), true);
+	/* Nor where its tenant breaks it, for what the operator makes for the next one. */
+	assert_int_equal(truncate(path_of(s, "x"), 0), 0);
+	look_as_nobody(61 * MS);
+	assert_int_equal(is_believed('x'), -1);
+	make_as_root(s, "z");
+	look_as_nobody(61 * MS);
+	assert_int_equal(is_believed('z'), true);
+	make_as_root(s, "x");
+	look_as_nobody(61 * MS);
+	assert_int_equal(is_believed('x'), false);
+	assert_int_equal(is_believed('y'), true);
+	turn_close(&b);
+	/* Where everybody can make records, root may have made both for one slice. */
+	assert_int_equal(unlink(path_of(s, "b")), 0);
+	assert_int_equal(chmod(device, 01777), 0);
+	blame_x_as_nobody(s);
+	assert_int_equal(is_believed('x'), false);
+	assert_int_equal(is_believed('y'), false);
+}
+
 static void of_more_than_64_the_living_are_looked_at(void **state)
 {
 	struct scratch *s = *state;
@@ -368,6 +446,7 @@ int main(void)
 		TURN_TEST(
 			another_name_another_file_or_a_broken_one_does_not_help_who_is_not_believed),
 		TURN_TEST(what_one_record_of_another_user_did_counts_for_all_of_his),
+		TURN_TEST(what_one_of_the_operators_records_did_counts_for_it_alone),
 		TURN_TEST(of_more_than_64_the_living_are_looked_at),
 		TURN_TEST(a_watcher_sees_who_holds_and_who_waits),
 	};

@@ -162,12 +162,12 @@ static bool is_child_alive(int lock_fd)
 }
 
 /* What runs in it without having used a device yet, a daemon say, is a process of the slice, too. */
-static bool was_started_in(const char *path)
+static bool was_started_in(const char *path, uid_t owner)
 {
 	char share[SHARE_PATH_BYTES + 16];
 
 	snprintf(share, sizeof(share), "%s/share", path);
-	return started_in(share);
+	return started_in(share, owner);
 }
 
 static bool has_processes(const char *path)
@@ -178,10 +178,10 @@ static bool has_processes(const char *path)
 	snprintf(region, sizeof(region), "%s/region", path);
 	/* Without memory we cannot know, and then it stays. */
 	return !s || (snapshot_read(region, s) == 0 && s->process_count > 0) ||
-	       was_started_in(path);
+	       was_started_in(path, getuid());
 }
 
-bool slice_is_running(const char *path)
+bool slice_is_running(const char *path, uid_t owner)
 {
 	char lock[SHARE_PATH_BYTES + 8];
 	_cleanup_fd_ int fd = -1;
@@ -191,7 +191,7 @@ bool slice_is_running(const char *path)
 	if (file_open_regular(AT_FDCWD, lock, O_RDONLY | O_NOFOLLOW, &fd) < 0 ||
 		file_byte_is_locked(fd, SLICE_LOCK_RUN, &is_locked) < 0)
 		return false;
-	return is_locked || is_child_alive(fd) || was_started_in(path);
+	return is_locked || is_child_alive(fd) || was_started_in(path, owner);
 }
 
 /* A name with a dot before it may be a slice that is just being made. */

@@ -73,5 +73,5 @@ enum { SLICE_LOCK_RUN, SLICE_LOCK_EDIT, SLICE_LOCK_EVICT };
 #define SLICE_LOCK_WAIT_NS UINT64_C(5000000000)
 int slice_lock(int lock_fd, int at) MUST_CHECK;
 
-/* Whether the folder is that of a slice with a living `vgpu run`, or any living process that was started in it. */
-bool slice_is_running(const char *path);
+/* Whether the folder is that of a slice with a living `vgpu run`, or a living process of the owner's that was started in it. */
+bool slice_is_running(const char *path, uid_t owner);

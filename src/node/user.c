@@ -39,9 +39,9 @@ bool user_find(const char *text, uid_t *ret_uid)
 	return true;
 }
 
-bool user_of_process(pid_t pid, uid_t *ret_uid)
+/* The real, effective and saved one. */
+static bool read_users(pid_t pid, unsigned ret_uids[3])
 {
-	unsigned real, effective, saved;
 	char path[64], text[8192];
 	const char *line;
 	size_t length;
@@ -50,9 +50,25 @@ bool user_of_process(pid_t pid, uid_t *ret_uid)
 	if (file_read(path, text, sizeof(text), &length) < 0)
 		return false;
 	line = strstr(text, "\nUid:");
-	if (!line || sscanf(line + 5, "%u %u %u", &real, &effective, &saved) != 3 ||
-		real != effective || real != saved)
+	return line && sscanf(line + 5, "%u %u %u", &ret_uids[0], &ret_uids[1], &ret_uids[2]) == 3;
+}
+
+bool user_of_process(pid_t pid, uid_t *ret_uid)
+{
+	unsigned uids[3];
+
+	if (!read_users(pid, uids) || uids[0] != uids[1] || uids[0] != uids[2])
 		return false;
-	*ret_uid = real;
+	*ret_uid = uids[0];
+	return true;
+}
+
+bool user_who_started(pid_t pid, uid_t *ret_uid)
+{
+	unsigned uids[3];
+
+	if (!read_users(pid, uids))
+		return false;
+	*ret_uid = uids[0];
 	return true;
 }

@@ -20,3 +20,6 @@ bool user_read_number(const char *text, uid_t *ret_uid);
 
 /* Whose the process is: the real, effective and saved user in one. False where they differ or cannot be read. */
 bool user_of_process(pid_t pid, uid_t *ret_uid);
+
+/* The real user of the process alone. */
+bool user_who_started(pid_t pid, uid_t *ret_uid);

@@ -239,7 +239,7 @@ int view_read(const struct site *site, const struct inventory *devices, struct v
 		v.is_sim = site->is_sim;
 		v.is_others = site->owner != geteuid();
 		take_share(site->folder, devices, s->share_ns, &v);
-		v.is_running |= slice_is_running(site->folder);
+		v.is_running |= slice_is_running(site->folder, site->owner);
 	}
 	*ret_view = v;
 	return 0;

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -210,6 +211,79 @@ static void a_process_that_only_the_region_names_is_not_evicted(void **state)
 	evict_names(start_victim(ALICE), "which has not mapped that file");
 }
 
+/* Its environment is, by its own word, some TiB that nobody has touched. */
+static int claim_memory(size_t bytes)
+{
+	char *base =
+		mmap(NULL, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	struct prctl_mm_map map = {.exe_fd = (__u32)-1};
+	__u64 fields[52] = {0};
+	char text[4096] = "";
+	const char *at;
+	FILE *file = fopen("/proc/self/stat", "re");
+
+	if (!file || !fgets(text, sizeof(text), file) || base == MAP_FAILED)
+		return -1;
+	fclose(file);
+	at = strrchr(text, ')') + 2;
+	for (size_t i = 3; at && i < ARRAY_SIZE(fields); i++, at = at ? at + 1 : NULL) {
+		fields[i] = strtoull(at, NULL, 10);
+		at = strchr(at, ' ');
+	}
+	/* numbers of proc(5) */
+	map.start_code = fields[26];
+	map.end_code = fields[27];
+	map.start_stack = fields[28];
+	map.start_data = fields[45];
+	map.end_data = fields[46];
+	map.start_brk = map.brk = fields[47];
+	map.arg_start = fields[48];
+	map.arg_end = fields[49];
+	map.env_start = (uintptr_t)base;
+	map.env_end = (uintptr_t)base + bytes;
+	return prctl(PR_SET_MM, PR_SET_MM_MAP, &map, sizeof(map), 0);
+}
+
+static void an_environment_without_an_end_holds_up_nobody(void **state)
+{
+	int tell[2], outcome = -1;
+	pid_t pid;
+
+	assert_int_equal(pipe(tell), 0);
+	pid = fork();
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (setgid(ALICE) == 0 && setuid(ALICE) == 0)
+			outcome = claim_memory((size_t)1 << 44);
+		prctl(PR_SET_DUMPABLE, 1);
+		if (write(tell[1], &outcome, sizeof(outcome)) < 0)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	assert_int_equal(read(tell[0], &outcome, sizeof(outcome)), sizeof(outcome));
+	if (outcome == 0)
+		outcome = tool_run("timeout -s KILL 10 \"$VGPU\" run --memory 1g -- true")->status;
+	else
+		print_message("skipped: this kernel does not let a process say so\n");
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	close(tell[0]);
+	close(tell[1]);
+	assert_in_range(outcome + 1, 0, 1);
+}
+
+static void a_strangers_environment_keeps_no_slice_of_roots(void **state)
+{
+	const struct said *said =
+		tool_run(AS "as $A env VGPU_SHARE=/run/vgpu/web/share sleep 5 & sleep 0.2\n"
+			    "\"$VGPU\" run --memory 1g --name web -- true; ls /run/vgpu; kill $!; "
+			    "VGPU_SHARE=/run/vgpu/own/share sleep 5 >/dev/null & sleep 0.2\n"
+			    "\"$VGPU\" run --memory 1g --name own -- true; ls /run/vgpu; kill $!");
+
+	assert_string_equal(said->out, "own\n");
+}
+
 static void a_region_that_only_the_share_names_is_not_touched(void **state)
 {
 	const struct said *said;
@@ -309,6 +383,8 @@ int main(void)
 		cmocka_unit_test_setup(nothing_but_regular_files_is_opened, clear),
 		cmocka_unit_test_setup(a_process_that_only_the_region_names_is_not_evicted, clear),
 		cmocka_unit_test_setup(a_region_that_only_the_share_names_is_not_touched, clear),
+		cmocka_unit_test_setup(an_environment_without_an_end_holds_up_nobody, clear),
+		cmocka_unit_test_setup(a_strangers_environment_keeps_no_slice_of_roots, clear),
 		cmocka_unit_test_setup(a_share_that_is_mounted_alone_is_noted, clear),
 		cmocka_unit_test_setup(the_machines_folders_are_held_against_the_model, clear),
 	};

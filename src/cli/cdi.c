@@ -5,6 +5,7 @@
  * The form is that of the Container Device Interface, version 0.6.0, which Docker 25, Podman 4.1 and containerd 1.7
  * and later versions of them read.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -55,6 +56,15 @@ static int need_folder(
 		s->folder, line, path);
 }
 
+/* As the interface has names; a runtime refuses a file with another one whole. */
+static bool is_device_name(const char *name)
+{
+	size_t length = strlen(name);
+
+	return share_name_is_valid(name) && isalnum((unsigned char)name[0]) &&
+	       isalnum((unsigned char)name[length - 1]);
+}
+
 static int read_slice(const char *folder, struct cdi_slice *ret_slice, struct err *err)
 {
 	char path[PLACE_BYTES + 8], text[SHARE_FILE_BYTES];
@@ -73,9 +83,11 @@ static int read_slice(const char *folder, struct cdi_slice *ret_slice, struct er
 	if (share_parse(text, length, &s->share, &fault) < 0)
 		return err_set(err, EINVAL, "%.200s, line %u: %s", path, fault.line, fault.why);
 	name = *s->share.slice ? s->share.slice : strrchr(s->folder, '/') + 1;
-	if (!share_name_is_valid(name))
-		return err_set(err, EINVAL, "%.200s: a line `slice NAME` is missing in its share",
-			s->folder);
+	if (!is_device_name(name))
+		return err_set(err, EINVAL,
+			"%.200s: '%.80s' is no device's name, which begins and ends with a letter "
+			"or a digit; a line `slice NAME` in its share gives it one",
+			s->folder, name);
 	snprintf(s->name, sizeof(s->name), "%s", name);
 	cut_file(s->share.region, s->region);
 	r = need_folder(s->region, "region", s, err);
@@ -96,6 +108,53 @@ static int find_preload(const char *library, char ret_path[PLACE_BYTES], struct 
 	return err_set(err, ENOENT,
 		"%.150s does not name the library; right is: echo %.150s >%.150s", ret_path,
 		library, ret_path);
+}
+
+/* Whether the path is the folder's, or lies below it. */
+static bool is_below(const char *path, const char *folder)
+{
+	size_t length = strlen(folder);
+
+	return strncmp(path, folder, length) == 0 &&
+	       (!path[length] || path[length] == '/' || !strcmp(folder, "/"));
+}
+
+/* A container must not be able to write what its own or another one's limits are made of. */
+static int check_writable(const char *folder, const char *line, const struct cdi_slice *slices,
+	int count, const char *library, struct err *err)
+{
+	char whole[PLACE_BYTES];
+	const char *victim = NULL;
+
+	if (!*folder)
+		return 0;
+	if (!realpath(folder, whole))
+		return err_set(err, errno, "%.200s: %s", folder, strerror(errno));
+	if (is_below(library, whole))
+		victim = library;
+	for (int i = 0; i < count && !victim; i++)
+		if (is_below(slices[i].folder, whole))
+			victim = slices[i].folder;
+	return victim ? err_set(err, EINVAL,
+				"the line `%s` would let a container write to all of %.150s, in "
+				"which "
+				"%.150s is; a folder of its own is right",
+				line, folder, victim)
+		      : 0;
+}
+
+static int check_all_writable(
+	const struct cdi_slice *slices, int count, const char *library, struct err *err)
+{
+	int r = 0;
+
+	for (int i = 0; i < count && r == 0; i++) {
+		r = check_writable(slices[i].region, "region", slices, count, library, err);
+		if (r == 0)
+			r = check_writable(
+				slices[i].share.turns, "turns", slices, count, library, err);
+	}
+	return r;
 }
 
 static void put_mount(const char *from, const char *to, bool is_read_only, const char *comma)
@@ -144,6 +203,8 @@ int command_cdi(int argc, char **argv, int *ret_status, struct err *err)
 				r = err_set(err, EEXIST, "%.200s and %.200s are both named %s",
 					slices[k].folder, slices[i].folder, slices[i].name);
 	}
+	if (r == 0)
+		r = check_all_writable(slices, count, library, err);
 	if (r)
 		return r;
 	fputs("{\n  \"cdiVersion\": \"0.6.0\",\n  \"kind\": \"vgpu/slice\",\n  \"devices\": [\n",

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -83,6 +84,38 @@ static void what_is_no_slice_is_refused(void **state)
 	assert_string_equal(said->out, "");
 }
 
+static void refuse(const char *name, const char *lines, const char *why)
+{
+	const struct said *said =
+		tool_run("cd \"$HERE\" && " LIBRARY
+			 "mkdir -p '%s' f && printf 'vgpu-share 1\\n%s\\ndevice * "
+			 "memory 4g\\nend\\n' >'%s/share' && \"$VGPU\" cdi ./'%s'",
+			name, lines, name, name);
+
+	assert_int_equal(said->status, 1);
+	assert_string_equal(said->out, "");
+	assert_says(said->err, why);
+}
+
+/* It could write its own share then, another one's, or the library. */
+static void a_container_gets_no_folder_with_anybodys_limits(void **state)
+{
+	char line[600];
+
+	snprintf(line, sizeof(line), "region %s", tool_path("f/region"));
+	refuse("f", line, "would let a container write to all of");
+	snprintf(line, sizeof(line), "region %s", tool_path("region"));
+	refuse("f", line, "a folder of its own is right");
+	snprintf(line, sizeof(line), "turns %s", tool_path("f/../lib"));
+	refuse("f", line, "the line `turns` would let");
+}
+
+static void what_runtimes_take_for_no_name_is_refused(void **state)
+{
+	refuse("g-", "", "'g-' is no device's name");
+	refuse("f", "slice _f", "'_f' is no device's name");
+}
+
 static void a_library_that_nothing_loads_is_refused(void **state)
 {
 	const struct said *said = tool_run("cd \"$HERE\" && " LIBRARY SHARE(
@@ -97,6 +130,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_share_becomes_a_device),
 		cmocka_unit_test(what_is_no_slice_is_refused),
+		cmocka_unit_test(a_container_gets_no_folder_with_anybodys_limits),
+		cmocka_unit_test(what_runtimes_take_for_no_name_is_refused),
 		cmocka_unit_test(a_library_that_nothing_loads_is_refused),
 	};
 

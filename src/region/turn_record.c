@@ -328,15 +328,16 @@ static bool is_litter(const struct turn *turn, int fd, const struct turn_claim *
 
 static void add(struct turn *turn, int folder_fd, const struct entry *entry)
 {
-	_cleanup_fd_ int fd = openat(
-		folder_fd, entry->name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+	_cleanup_fd_ int fd = -1;
 	struct file_identity identity;
 	struct turn_face face;
 	struct turn_claim claim;
 	void *address;
 	int at;
 
-	if (fd < 0 || file_identify(fd, &identity) < 0 ||
+	/* a device that somebody made there is not opened */
+	if (file_open_regular(folder_fd, entry->name, O_RDONLY | O_NOFOLLOW, &fd) < 0 ||
+		file_identify(fd, &identity) < 0 ||
 		pread(fd, &face, sizeof(face), 0) != (ssize_t)sizeof(face) ||
 		turn_record_decode(&face, &claim) < 0)
 		return;

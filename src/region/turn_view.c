@@ -26,17 +26,14 @@ static void cleanup_dir(DIR **dir)
 		closedir(*dir);
 }
 
+/* Whoever can make names in the folder may have made a device of one: nothing but a file is opened. */
 static int read_head(int folder_fd, const char *name, struct head *ret_head)
 {
-	_cleanup_fd_ int fd =
-		openat(folder_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	struct file_identity identity;
-	int r = fd < 0 ? -errno : file_identify(fd, &identity);
+	_cleanup_fd_ int fd = -1;
+	int r = file_open_regular(folder_fd, name, O_RDONLY | O_NOFOLLOW, &fd);
 
 	if (r < 0)
 		return r;
-	if (!identity.is_regular)
-		return -EBADMSG;
 	return pread(fd, ret_head, sizeof(*ret_head), 0) == (ssize_t)sizeof(*ret_head) ? 0
 										       : -EBADMSG;
 }

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -70,6 +71,27 @@ static void what_is_no_page_is_passed_over(void **state)
 	c.clock_ns = test_clock;
 	assert_int_equal(turn_open(&c, folder_of(s), UUID, "c", 0, now), -ELOOP);
 	assert_int_equal(turn_open(&c, folder_of(s), UUID, "folder", 0, now), -EISDIR);
+}
+
+/* In a container whoever may make devices makes one there; to open some is to use them. */
+static void what_is_no_file_is_not_opened(void **state)
+{
+	struct scratch *s = *state;
+	struct turn_view views[4];
+	unsigned count;
+	char events[512];
+	int watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+
+	open_two(s);
+	assert_int_equal(mkfifo(path_of(s, "fifo"), 0644), 0);
+	assert_true(inotify_add_watch(watch, path_of(s, "fifo"), IN_OPEN) >= 0);
+	now += 1000 * MS;
+	turn_count_peers(&b, now);
+	assert_int_equal(turn_read(folder_of(s), UUID, now, views, 4, &count), 0);
+	assert_int_equal(count, 2);
+	assert_int_equal(read(watch, events, sizeof(events)), -1);
+	assert_int_equal(errno, EAGAIN);
+	close(watch);
 }
 
 static int open_as(struct scratch *s, const char *uuid, const char *slice)
@@ -436,6 +458,7 @@ int main(void)
 		TURN_TEST(a_new_page_waits_until_the_others_have_found_it),
 		TURN_TEST(a_page_that_is_cut_short_harms_nobody),
 		TURN_TEST(what_is_no_page_is_passed_over),
+		TURN_TEST(what_is_no_file_is_not_opened),
 		TURN_TEST(a_file_with_something_else_in_it_is_not_written_to),
 		TURN_TEST(a_link_to_a_folder_is_not_followed),
 		TURN_TEST(what_belongs_to_another_user_does_not_count),

@@ -191,6 +191,8 @@ static bool answer(struct apiserver *server, int fd, const char *request, const 
 		json_decref(object);
 		return goes_on;
 	}
+	if (server->loses_patches && !strcmp(method, "PATCH"))
+		return false;
 	object = find(server, path);
 	if (object && !strcmp(method, "PATCH")) {
 		change = json_loads(body, 0, NULL);
@@ -347,6 +349,13 @@ void apiserver_delete_pod(struct apiserver *server, const char *name)
 	if (pod)
 		tell(server, "DELETED", pod);
 	json_decref(pod);
+	pthread_mutex_unlock(&server->lock);
+}
+
+void apiserver_lose_patches(struct apiserver *server, bool is_losing)
+{
+	pthread_mutex_lock(&server->lock);
+	server->loses_patches = is_losing;
 	pthread_mutex_unlock(&server->lock);
 }
 

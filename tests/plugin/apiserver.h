@@ -17,6 +17,7 @@ struct apiserver {
 	int listen_fd;
 	unsigned port, connections;
 	bool is_over;
+	bool loses_patches; /* with the connection they came by, before they are done */
 };
 
 void apiserver_start(struct apiserver *server, const char *node_name);
@@ -26,6 +27,8 @@ void apiserver_stop(struct apiserver *server);
 void apiserver_put_pod(struct apiserver *server, json_t *pod);
 void apiserver_set_status(struct apiserver *server, const char *pod, const char *phase);
 void apiserver_delete_pod(struct apiserver *server, const char *name);
+
+void apiserver_lose_patches(struct apiserver *server, bool is_losing);
 
 /* NULL removes it. */
 void apiserver_annotate_node(struct apiserver *server, const char *key, const char *value);

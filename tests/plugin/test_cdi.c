@@ -108,6 +108,55 @@ static void each_device_is_known_by_its_name(void **state)
 	json_decref(spec);
 }
 
+/* Without its two files of the kernel no program can use an instance. */
+static void an_instance_has_its_cards_file_and_its_own(void **state)
+{
+	static const struct cdi_part parts[] = {{"MIG-a", 1, {12, 13}}, {"MIG-b", 0, {-1, -1}}};
+	json_t *spec;
+	const json_t *list, *nodes;
+
+	request.parts = parts;
+	request.part_count = 2;
+	spec = read_spec();
+	list = json_object_get(spec, "devices");
+	assert_int_equal(json_array_size(list), 4);
+	assert_string_equal(text_of(list, 2, "name"), "MIG-a");
+	nodes = edits_of(json_array_get(list, 2), "deviceNodes");
+	assert_int_equal(json_array_size(nodes), 3);
+	assert_string_equal(text_of(nodes, 0, "path"), "/dev/nvidia1");
+	assert_string_equal(text_of(nodes, 1, "hostPath"), "/drv/dev/nvidia-caps/nvidia-cap12");
+	assert_string_equal(text_of(nodes, 2, "path"), "/dev/nvidia-caps/nvidia-cap13");
+	nodes = edits_of(json_array_get(list, 3), "deviceNodes");
+	assert_int_equal(json_array_size(nodes), 1);
+	json_decref(spec);
+}
+
+static void the_kernel_says_which_files_are_an_instances(void **state)
+{
+	static const char text[] =
+		"config 1\nmonitor 2\ngpu0/gi0/access 3\ngpu0/gi0/ci0/access 4\n"
+		"gpu1/gi1/access 30\ngpu1/gi1/ci0/access 31\ngpu1/gi10/access 90\n";
+	struct capability found;
+	struct err err = ERR_NULL;
+	char path[256];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/mig-minors", root);
+	assert_int_equal(capability_find(path, 1, 1, 0, &found, &err), 0);
+	assert_int_equal(found.instance, -1);
+	file = fopen(path, "we");
+	assert_non_null(file);
+	fputs(text, file);
+	fclose(file);
+	assert_int_equal(capability_find(path, 1, 1, 0, &found, &err), 0);
+	assert_int_equal(found.instance, 30);
+	assert_int_equal(found.compute, 31);
+	assert_int_equal(capability_find(path, 1, 1, 1, &found, &err), -ENOENT);
+	assert_non_null(strstr(err.text, "no file for instance 1 of /dev/nvidia1"));
+	assert_int_equal(capability_find(path, 1, 10, 0, &found, &err), -ENOENT);
+	assert_int_equal(capability_find(path, 2, 1, 0, &found, &err), -ENOENT);
+}
+
 static void the_drivers_files_come_with_each(void **state)
 {
 	json_t *spec = read_spec();
@@ -172,6 +221,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(each_device_is_known_by_its_name, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			an_instance_has_its_cards_file_and_its_own, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			the_kernel_says_which_files_are_an_instances, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_drivers_files_come_with_each, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			what_no_container_could_use_is_not_written, setup, teardown),

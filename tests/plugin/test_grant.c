@@ -468,6 +468,51 @@ static void device_files_are_named_as_the_host_has_them(void **state)
 	free_all(answer, &m);
 }
 
+/* Parts of one card have its file once, and each its own two. */
+static void instances_are_named_and_nothing_else_is_said(void **state)
+{
+	const char *arguments[] = {"--device-list-strategy=envvar,cdi-cri",
+		"--device-id-strategy=index", "--pass-device-specs", NULL};
+	struct config *config = config_of(NULL, arguments);
+	struct config_devices *cut = &config->of_mode[CONFIG_MIG];
+	const struct grant_node node = {.config = config, .inventory = &inventory};
+	const struct grant_paths none = {.library = NULL};
+	struct assignment a = ASSIGNMENT_NULL;
+	struct grant grant;
+	struct err err = ERR_NULL;
+	V1beta1__ContainerAllocateResponse *answer;
+
+	cut->indexes = calloc(1, sizeof(*cut->indexes));
+	*cut->indexes = 1;
+	cut->index_count = 1;
+	assert_int_equal(assignment_decode(UUID1 ",NVIDIA,1,1:" UUID1 ",NVIDIA,1,1:;" UUID1
+						 ",NVIDIA,1,1:" UUID0 ",NVIDIA,1,1:;" UUID0
+						 ",NVIDIA,1,1:" UUID1 ",NVIDIA,1,1:;",
+				 &a, &err),
+		0);
+	assert_true(grant_is_of_parts(&node, &a.slots[0]));
+	assert_int_equal(grant_plan_parts(&node, "a", &a.slots[0], 1, &grant, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "device number not matched"));
+	assert_int_equal(grant_plan_parts(&node, "a", &a.slots[1], 2, &grant, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "is whole, and others of container a are in parts"));
+	assert_false(grant_is_of_parts(&node, &a.slots[2]));
+	assert_int_equal(grant_plan_parts(&node, "a", &a.slots[0], 2, &grant, &err), 0);
+	grant.devices[0].part = (struct grant_part){"MIG-a", {12, 13}};
+	grant.devices[1].part = (struct grant_part){"MIG-b", {-1, -1}};
+	assert_int_equal(grant_answer(&node, &grant, &none, &answer, &err), 0);
+	assert_int_equal(answer->n_envs, 1);
+	assert_string_equal(env_of(answer, "NVIDIA_VISIBLE_DEVICES"), "MIG-a,MIG-b");
+	assert_int_equal(answer->n_mounts, 0);
+	assert_int_equal(answer->n_cdi_devices, 2);
+	assert_string_equal(answer->cdi_devices[1]->name, CDI "gpu=MIG-b");
+	assert_int_equal(answer->n_devices, 3);
+	assert_string_equal(answer->devices[0]->container_path, "/dev/nvidia5");
+	assert_string_equal(answer->devices[2]->container_path, "/dev/nvidia-caps/nvidia-cap13");
+	v1beta1__container_allocate_response__free_unpacked(answer, NULL);
+	assignment_deinit(&a);
+	config_free(config);
+}
+
 static void the_device_of_an_id_is_before_its_number(void **state)
 {
 	static const struct {
@@ -509,6 +554,7 @@ int main(void)
 		cmocka_unit_test(volume_mounts_name_devices_by_files),
 		cmocka_unit_test(cdi_names_devices_and_nothing_else),
 		cmocka_unit_test(device_files_are_named_as_the_host_has_them),
+		cmocka_unit_test(instances_are_named_and_nothing_else_is_said),
 		cmocka_unit_test(the_device_of_an_id_is_before_its_number),
 		cmocka_unit_test(each_draw_is_another_uuid),
 	};

@@ -271,11 +271,14 @@ static int judge(struct judge *j, char **argv)
 		program->cap_percent, permille / 10, permille % 10, free_permille / 10,
 		free_permille % 10);
 	if (free_permille <= most)
-		printf("%s: this is no way above the cap\n", j->name);
+		printf("%s: this is no way above the cap%s\n", j->name,
+			j->counted ? " on this card" : "");
 	if (permille > most)
 		printf("%s: it may be served %u.%u %%\n", j->name, most / 10, most % 10);
 	if (permille < least)
 		printf("%s: it is charged too much\n", j->name);
+	if (j->counted && free_permille <= most && permille <= most)
+		return SKIPPED;
 	return permille > most || permille < least || free_permille <= most;
 }
 

@@ -50,5 +50,5 @@ static void attack(void)
 int main(int argc, char **argv)
 {
 	return served_main(
-		argv, &(struct served){.cap_percent = 30, .least_permille = 200, .attack = attack});
+		argv, &(struct served){.cap_percent = 30, .least_permille = 280, .attack = attack});
 }

@@ -40,7 +40,8 @@ static void attack(void)
 
 int main(int argc, char **argv)
 {
-	return served_main(
-		argv, &(struct served){
-			      .cap_percent = 30, .slow_call = "cuGraphLaunch", .attack = attack});
+	return served_main(argv, &(struct served){.cap_percent = 30,
+					 .least_permille = 270,
+					 .slow_call = "cuGraphLaunch",
+					 .attack = attack});
 }

@@ -152,6 +152,13 @@ static void end_batch(struct stream_state *s)
 	atomic_store_explicit(&s->batch_count, stream_state_batch(s) + 1, memory_order_relaxed);
 }
 
+static void record_end(struct stream_state *s, struct batch *b)
+{
+	b->has_end = record(s, &b->end);
+	b->is_timed = b->is_timed && b->has_end;
+	s->is_chained = b->has_end;
+}
+
 void stream_state_close(struct stream_state *s)
 {
 	struct batch *b = s->batch;
@@ -159,8 +166,7 @@ void stream_state_close(struct stream_state *s)
 	if (!s->is_open || s->pending == STREAM_PENDING)
 		return;
 	b->due_ns = s->drained_ns;
-	s->is_chained = record(s, &b->end);
-	b->is_timed = b->is_timed && s->is_chained;
+	record_end(s, b);
 	end_batch(s);
 	s->pending++;
 }
@@ -169,8 +175,7 @@ void stream_state_extend(struct stream_state *s)
 {
 	struct batch *b = &s->batches[(s->first + s->pending - 1) % STREAM_BATCHES];
 
-	s->is_chained = record(s, &b->end);
-	b->is_timed = b->is_timed && s->is_chained;
+	record_end(s, b);
 	s->batch = b;
 }
 
@@ -268,6 +273,20 @@ static void charge_running(struct stream_state *s, struct batch *b, uint64_t now
 	b->paid_ns = now_ns;
 }
 
+/* When a batch ended that is done, where an event was recorded behind it; false where that does not tell. */
+static bool place_end(struct stream_state *s, struct batch *b, struct span *span)
+{
+	uint64_t end_ns;
+
+	if (!b->has_end || !place(s, b->end, b->start_ns, &end_ns))
+		return false;
+	if (span->end_ns > end_ns)
+		span->end_ns = end_ns;
+	b->end_ns = span->end_ns;
+	b->is_placed = true;
+	return true;
+}
+
 /* Charges the oldest closed batch, if it is done. Where events do not tell, it ends when its stream is seen idle. */
 static bool collect_one(struct stream_state *s, uint64_t now_ns)
 {
@@ -281,17 +300,18 @@ static bool collect_one(struct stream_state *s, uint64_t now_ns)
 		.mix = b->mix};
 	CUresult r = CUDA_SUCCESS;
 
-	if (b->is_timed)
+	if (b->has_end)
 		r = events_query(b->end);
 	/* An error says nothing of the work. */
-	if ((!b->is_timed || (r != CUDA_SUCCESS && r != CUDA_ERROR_NOT_READY)) &&
+	if ((!b->has_end || (r != CUDA_SUCCESS && r != CUDA_ERROR_NOT_READY)) &&
 		!stream_state_is_done(s))
 		r = CUDA_ERROR_NOT_READY;
 	if (r == CUDA_ERROR_NOT_READY) {
 		charge_running(s, b, now_ns);
 		return false;
 	}
-	if (r != CUDA_SUCCESS || !b->is_timed || !measure(s, b, now_ns, &span)) {
+	if ((r != CUDA_SUCCESS || !b->is_timed || !measure(s, b, now_ns, &span)) &&
+		(r != CUDA_SUCCESS || !place_end(s, b, &span))) {
 		b->end_ns = span.end_ns;
 		b->is_placed = false;
 		s->is_chained = s->is_chained && s->pending > 1;

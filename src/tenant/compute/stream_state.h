@@ -44,6 +44,7 @@ struct batch {
 	int64_t running_ns;  /* so much */
 	uint32_t launches;
 	bool has_start;
+	bool has_end;	 /* an event was recorded behind it */
 	bool is_timed;	 /* events tell when it began and ended */
 	bool is_placed;	 /* its end is known on the host's clock, once it has ended */
 	bool is_unknown; /* there is work in it of which nobody knows how long it takes */

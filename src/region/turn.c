@@ -435,18 +435,19 @@ static bool hand_over(struct turn *t, uint64_t *word, uint64_t now_ns)
 	return true;
 }
 
-void turn_idle(struct turn *t, uint64_t now_ns)
+/* This process's work ends then (0: there is none), which is sooner than it was announced. */
+static void shorten(struct turn *t, uint64_t now_ns, uint64_t busy_until_ns)
 {
 	int saved = errno;
 	uint64_t word, end_ns;
 
-	if (!t->own)
-		return;
-	set(&t->own->busy_until_ns[t->process], 0);
+	set(&t->own->busy_until_ns[t->process], busy_until_ns);
 	word = load(&t->own->face.word);
 	if (!counts(word, TURN_HOLD, now_ns) || (word & TURN_WORD_FRESH))
 		return;
 	end_ns = slice_busy_ns(t, now_ns);
+	if (end_ns < busy_until_ns)
+		end_ns = busy_until_ns;
 	if ((word & TURN_WORD_DRAINING) && end_ns == 0) {
 		hand_over(t, &word, now_ns);
 		errno = saved;
@@ -463,6 +464,18 @@ void turn_idle(struct turn *t, uint64_t now_ns)
 		wake(t);
 	}
 	errno = saved;
+}
+
+void turn_idle(struct turn *t, uint64_t now_ns)
+{
+	if (t->own)
+		shorten(t, now_ns, 0);
+}
+
+void turn_shorten(struct turn *t, uint64_t now_ns, uint64_t busy_until_ns)
+{
+	if (t->own)
+		shorten(t, now_ns, sooner(busy_until_ns, now_ns + TURN_LEASE_NS));
 }
 
 int turn_release(struct turn *t, uint64_t now_ns)

@@ -147,6 +147,9 @@ bool turn_is_wanted(struct turn *turn, unsigned rank, uint64_t now_ns, uint64_t 
  * the grace from now on, and may be resumed in it by turn_hold() without asking anybody. */
 void turn_idle(struct turn *turn, uint64_t now_ns);
 
+/* This process's work ends sooner than it was announced, as far as it knows. */
+void turn_shorten(struct turn *turn, uint64_t now_ns, uint64_t busy_until_ns);
+
 /*
  * Hands the turn over: 0, or TURN_E_SHARED where other processes of the slice have work until later:
  * none of them gets more in (turn_hold() says TURN_E_WAIT), and the last one's release, or the end

@@ -108,6 +108,20 @@ static void an_idle_turn_is_kept_for_the_grace_and_no_longer(void **state)
 	assert_int_equal(hold(&a), TURN_E_WAIT);
 }
 
+static void a_turn_that_is_shortened_is_kept_for_the_work_that_is_left(void **state)
+{
+	open_two(*state);
+	assert_int_equal(hold_for(&a, 1, 100 * MS), TURN_HELD);
+	assert_int_equal(hold(&b), TURN_E_WAIT);
+	turn_shorten(&a, now, now + 5 * MS);
+	now += 5 * MS - 1;
+	assert_int_equal(hold(&b), TURN_E_WAIT);
+	/* and is not made longer */
+	turn_shorten(&a, now, now + 50 * MS);
+	now += 301 * US;
+	assert_int_equal(hold(&b), TURN_HELD);
+}
+
 static uint64_t missed_ns(const struct turn *t, const char *slice)
 {
 	for (unsigned i = 0; i < t->peer_count; i++)
@@ -253,6 +267,7 @@ int main(void)
 		TURN_TEST(the_turn_goes_to_and_fro),
 		TURN_TEST(a_better_rank_is_let_in_at_once),
 		TURN_TEST(an_idle_turn_is_kept_for_the_grace_and_no_longer),
+		TURN_TEST(a_turn_that_is_shortened_is_kept_for_the_work_that_is_left),
 		TURN_TEST(the_first_in_line_goes_first_and_has_300_us),
 		TURN_TEST(the_processes_of_a_slice_share_its_turn),
 		TURN_TEST(a_process_that_never_says_so_ends_with_what_it_announced),

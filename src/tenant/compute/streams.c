@@ -100,11 +100,15 @@ static bool is_reachable(const struct stream_state *s)
 	return !s->thread && s->stream && s->stream != CU_STREAM_LEGACY;
 }
 
-/* An open batch has no event that would tell of its end, so only time does, where none can be recorded. */
+/*
+ * An open batch has no event that would tell of its end: a wait for it does, or, where none can be recorded, only time.
+ */
 static bool is_idle(const struct stream_state *s, uint64_t now_ns)
 {
-	return !s->pending &&
-	       (!s->is_open || (!is_reachable(s) && now_ns >= s->drained_ns + THROTTLE_LATE_NS));
+	if (s->pending)
+		return false;
+	return !s->is_open || (s->is_waited_for && now_ns >= s->drained_ns) ||
+	       (!is_reachable(s) && now_ns >= s->drained_ns + THROTTLE_LATE_NS);
 }
 
 bool streams_are_idle(const struct meter *m, uint64_t now_ns)

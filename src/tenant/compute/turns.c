@@ -19,8 +19,10 @@
 #define HANDOVER_NS UINT64_C(1000000) /* with what a batch may be longer than expected */
 
 #define LATE_NS	    UINT64_C(300000) /* after so long late work is looked at again */
-/* For so long a turn is kept for work that was never seen before, or is waited for where nobody can look at it. */
+/* For so long a turn is kept for work that was never seen before, or whose end nobody waits for any more. */
 #define UNKNOWN_NS UINT64_C(25000000)
+/* And for work that is waited for where nobody can look at it. A process that ends or is stopped there keeps others for as long. */
+#define AWAITED_NS UINT64_C(100000000)
 
 /* Of which a slice had nothing of its share: more than one lease (TURN_LEASE_NS); and what credit keeps is more. */
 #define JUDGED_NS      UINT64_C(280000000)
@@ -229,7 +231,7 @@ void turns_wait_for_work(struct meter *m, uint64_t now_ns)
 	if (!m->turns.is_open || !m->turns.peer_count || m->turns.is_awaited ||
 		streams_are_idle(m, now_ns))
 		return;
-	turn_prolong(&m->turns.turn, rank_of(m), now_ns, now_ns + UNKNOWN_NS);
+	turn_prolong(&m->turns.turn, rank_of(m), now_ns, now_ns + AWAITED_NS);
 }
 
 void turns_let_go(struct meter *m, uint64_t now_ns)
@@ -242,8 +244,14 @@ void turns_let_go(struct meter *m, uint64_t now_ns)
 
 void turns_idle(struct meter *m, uint64_t now_ns)
 {
-	if (!streams_are_idle(m, now_ns))
+	uint64_t end_ns = streams_end_ns(m);
+
+	if (!streams_are_idle(m, now_ns)) {
+		if (m->turns.is_open && !m->turns.is_awaited && !m->waits)
+			turn_shorten(&m->turns.turn, now_ns,
+				(end_ns > now_ns ? end_ns : now_ns) + UNKNOWN_NS);
 		return;
+	}
 	meter_say_busy_until(m, 0);
 	if (!m->turns.is_open || m->turns.is_awaited)
 		return;

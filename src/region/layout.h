@@ -213,7 +213,9 @@ struct region_compute {
 	/* Others are at work, as far as known: until seconds << 32 | percent of what the slice leaves them. */
 	_Atomic uint64_t contended;
 	_Atomic uint64_t full_ns; /* when the ceiling was last seen to grow no more; 0: never */
-	uint64_t unused[3];
+	_Atomic uint64_t
+		overrun; /* of work that ran on when its turn was over; see policy/overrun.h */
+	uint64_t unused[2];
 	_Atomic uint64_t cells[REGION_BUSY_WORDS];
 };
 

@@ -323,10 +323,14 @@ int turn_hold(struct turn *t, unsigned rank, uint64_t now_ns, uint64_t busy_unti
 	/* A waiting slice limits the lease: polled first. */
 	if (counts(word, TURN_HOLD, now_ns))
 		poll_waiters(t, rank, now_ns);
-	if (LIKELY(keep(t, &word, now_ns, busy_until_ns)))
+	if (LIKELY(keep(t, &word, now_ns, busy_until_ns))) {
+		t->held_until_ns = TURN_WORD_UNTIL_NS(word);
 		return keep_errno(TURN_HELD, saved);
+	}
 	r = take(t, &word, rank, busy_until_ns, ret_poll_ns);
-	if (r != TURN_HELD)
+	if (r == TURN_HELD)
+		t->held_until_ns = TURN_WORD_UNTIL_NS(word);
+	else
 		set(&t->own->busy_until_ns[t->process], TURN_WANTS);
 	return keep_errno(r, saved);
 }
@@ -362,7 +366,8 @@ void turn_prolong(struct turn *t, unsigned rank, uint64_t now_ns, uint64_t busy_
 	touch(t, now_ns);
 	set(&t->own->busy_until_ns[t->process], sooner(busy_until_ns, now_ns + TURN_LEASE_NS));
 	poll_waiters(t, rank, now_ns);
-	keep(t, &word, now_ns, busy_until_ns);
+	if (keep(t, &word, now_ns, busy_until_ns))
+		t->held_until_ns = TURN_WORD_UNTIL_NS(word);
 	errno = saved;
 }
 
@@ -405,6 +410,7 @@ void turn_seize(struct turn *t, unsigned rank, uint64_t now_ns, uint64_t busy_un
 		set(&t->own->face.since_ns, now_ns);
 		set(&t->own->face.turns, get(&t->own->face.turns) + 1);
 	}
+	t->held_until_ns = TURN_WORD_UNTIL_NS(word);
 	errno = saved;
 }
 

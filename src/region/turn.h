@@ -63,6 +63,7 @@ struct turn {
 	uint64_t free_since_ns;	  /* seen free since then; 0: not */
 	uint64_t wanted_since_ns; /* since when somebody is seen waiting for our turn; 0: not */
 	uint64_t woke_ns;	  /* the last time that turn_idle() woke others */
+	uint64_t held_until_ns;	  /* as announced last for work of this process */
 	bool is_substitute;	  /* took the turn as the first in line did not: for a moment */
 	uint32_t process;
 	uint32_t peer_count;

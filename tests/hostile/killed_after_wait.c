@@ -43,10 +43,6 @@ static void attack(void)
 	}
 }
 
-/*
- * What a killed process had begun is charged as if it ran to its end: a run in seventeen was served 22.6 of 30 % here. The bound
- * tells that from a slice that is not served.
- */
 int main(int argc, char **argv)
 {
 	return served_main(

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
+#include "tenant/compute/overruns.h"
 #include "tenant/compute/wait.h"
 
 /* A batch that is so old ends. */
@@ -64,6 +65,8 @@ static enum throttle ask(struct meter *m, struct stream_state *s, uint64_t estim
 		work.unknown_since_ns = stream_state_unknown_since_ns(s);
 	work.busy_until_ns = streams_end_ns(m);
 	if (!work.is_suspended)
+		work.credit_ready_ns = overruns_barred_until_ns(m, now_ns);
+	if (!work.is_suspended && !work.credit_ready_ns)
 		work.credit_ready_ns = credit_ready_ns(m, s, now_ns);
 	work.drained_ns = s->drained_ns;
 	work.due_ns = s->pending ? s->batches[s->first].due_ns : 0;

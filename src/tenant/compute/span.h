@@ -11,6 +11,7 @@ struct span {
 	uint64_t start_ns, end_ns;
 	int64_t reserved_ns, running_ns; /* charged while it ran */
 	uint64_t paid_ns;		 /* until then; 0: nothing was */
+	uint64_t expected_ns;		 /* as it was given */
 	bool is_measured;
 	bool is_waited_for; /* its end was seen by a wait */
 	bool is_placed; /* it is known when it was; else none of it is taken for another stream's time */

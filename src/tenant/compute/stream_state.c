@@ -297,6 +297,7 @@ static bool collect_one(struct stream_state *s, uint64_t now_ns)
 		.reserved_ns = b->reserved_ns,
 		.running_ns = b->running_ns,
 		.paid_ns = b->paid_ns,
+		.expected_ns = b->expected_ns,
 		.mix = b->mix};
 	CUresult r = CUDA_SUCCESS;
 
@@ -350,6 +351,7 @@ static void charge_by_estimate(struct stream_state *s, struct batch *b, uint64_t
 			.reserved_ns = b->reserved_ns,
 			.running_ns = b->running_ns,
 			.paid_ns = b->paid_ns,
+			.expected_ns = b->expected_ns,
 			.mix = b->mix},
 		now_ns);
 	b->reserved_ns = 0;

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Work that runs on when its turn is over. */
+#include "policy/overrun.h"
+
+#include "policy/budget.h"
+
+/* As much as others may lose by it. */
+#define PERMILLE 20
+#define SAVED_NS UINT64_C(100000000)
+
+/* The most that is owed, and is paid in 12.5 s: a program that is not used to its own work may go on after that. */
+#define OWED_NS INT64_C(250000000)
+
+/* By so much an honest end is seen late. */
+#define LEAST_NS UINT64_C(500000)
+
+static const struct budget_rate rate = {.permille = PERMILLE, .burst_ns = SAVED_NS};
+
+uint64_t overrun_ns(
+	uint64_t start_ns, uint64_t end_ns, uint64_t expected_ns, uint64_t held_until_ns)
+{
+	uint64_t announced_ns = start_ns + expected_ns;
+
+	if (held_until_ns > announced_ns)
+		announced_ns = held_until_ns;
+	return end_ns > announced_ns + LEAST_NS ? end_ns - announced_ns : 0;
+}
+
+uint64_t overrun_note(uint64_t word, uint64_t ns, uint64_t now_ns)
+{
+	int64_t most_ns;
+
+	if (word == BUDGET_NONE)
+		word = budget_spend(word, &rate, now_ns, -(int64_t)SAVED_NS);
+	most_ns = budget_balance_ns(word, &rate, now_ns) + OWED_NS;
+	if (most_ns < 0)
+		most_ns = 0;
+	return budget_spend(word, &rate, now_ns, ns < (uint64_t)most_ns ? (int64_t)ns : most_ns);
+}
+
+uint64_t overrun_wait_ns(uint64_t word, uint64_t now_ns)
+{
+	return word == BUDGET_NONE ? 0 : budget_wait_ns(word, &rate, now_ns);
+}

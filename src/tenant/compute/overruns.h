@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Work of the slice that runs on when its turn is over (policy/overrun.h). With the meter's lock. */
+#pragma once
+
+#include <stdint.h>
+
+struct meter;
+
+/*
+ * Work is seen to have ended that was expected to take so long, and of which so much is charged now: the slice owes what ran
+ * on beside others' work.
+ */
+void overruns_note(struct meter *meter, uint64_t start_ns, uint64_t end_ns, uint64_t expected_ns,
+	uint64_t charged_ns, uint64_t now_ns);
+
+/* Until when the slice has no turn, as its work ran on when others had theirs; 0: it may have one. */
+uint64_t overruns_barred_until_ns(const struct meter *meter, uint64_t now_ns);

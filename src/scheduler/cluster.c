@@ -32,6 +32,7 @@ struct cluster {
 	void *context;
 	struct books *books;
 	struct holds *holds;
+	struct nudge *nudge;
 	struct entry *nodes;
 	struct kube_follow *follows[COLLECTIONS];
 	bool is_known[COLLECTIONS];
@@ -140,6 +141,7 @@ static void tell_books(struct cluster *cluster, struct cluster_node *node, const
 		log_warn("a node's devices are not understood; they stay as they were",
 			STR("node", node->name), STR("why", err.text));
 	node->digest = digest;
+	nudge_freed(cluster->nudge, node->name, true);
 }
 
 static bool is_older(const char *version, const char *than)
@@ -234,6 +236,9 @@ static void pod_came(void *context, bool is_present, const json_t *pod)
 		hold->is_marked = false;
 	books_see_pod(cluster->books, uid);
 	if (!is_present || is_over(pod)) {
+		if (books_has_pod(cluster->books, uid))
+			nudge_freed(cluster->nudge, hold && hold->is_kept ? hold_node(hold) : node,
+				true);
 		books_drop_pod(cluster->books, uid);
 		if (hold)
 			holds_forget(cluster->holds, hold);
@@ -267,6 +272,8 @@ static void quota_came(void *context, bool is_present, const json_t *quota)
 		books_drop_quota(cluster->books, namespace, metadata_text(quota, "name"));
 	else if (books_set_quota(cluster->books, namespace, metadata_text(quota, "name"), &limit))
 		log_error("no memory for a quota");
+	if (cluster->nodes)
+		nudge_freed(cluster->nudge, cluster->nodes->node.name, true);
 }
 
 static void nodes_begin(void *context)
@@ -391,8 +398,11 @@ int cluster_start(struct kube_client *client, const struct settings *settings,
 	cluster->context = context;
 	result = books_new(&cluster->books);
 	if (!result)
+		result = nudge_new(client, &cluster->nudge);
+	if (!result)
 		result = holds_new(client, cluster->books, &settings->rules.demand,
-			(int64_t)(settings->reservation_ns / 1000000000), &cluster->holds);
+			(int64_t)(settings->reservation_ns / 1000000000), cluster->nudge,
+			&cluster->holds);
 	for (size_t i = 0; i < COLLECTIONS && !result; i++)
 		result = follow(cluster, i);
 	if (result)
@@ -411,6 +421,7 @@ void cluster_stop(struct cluster *cluster)
 	for (size_t i = 0; i < COLLECTIONS; i++)
 		kube_follow_stop(cluster->follows[i]);
 	holds_free(cluster->holds);
+	nudge_free(cluster->nudge);
 	books_free(cluster->books);
 	HASH_ITER(hh, cluster->nodes, entry, next)
 	{
@@ -425,6 +436,11 @@ void cluster_stop(struct cluster *cluster)
 struct books *cluster_books(const struct cluster *cluster)
 {
 	return cluster->books;
+}
+
+struct nudge *cluster_nudge(const struct cluster *cluster)
+{
+	return cluster->nudge;
 }
 
 struct holds *cluster_holds(const struct cluster *cluster)

@@ -44,6 +44,7 @@ void cluster_stop(struct cluster *cluster);
 
 struct books *cluster_books(const struct cluster *cluster);
 struct holds *cluster_holds(const struct cluster *cluster);
+struct nudge *cluster_nudge(const struct cluster *cluster);
 
 /* Whether nodes, pods and quotas have been listed. */
 bool cluster_is_known(const struct cluster *cluster);

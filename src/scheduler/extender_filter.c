@@ -209,6 +209,7 @@ static void answer_none(struct look *look)
 	for (size_t i = 0; i < look->request.name_count; i++)
 		json_object_set_new(
 			failed, look->request.names[i], json_string(look->answer.reasons[i]));
+	nudge_refused(cluster_nudge(extender->cluster));
 	filter_events_none(extender->events, demand, &look->request, &look->answer);
 	filter_events_count(extender->measure, &look->answer);
 	if (hold || demand_annotation(look->pod, ASSIGNMENT_ALLOCATED))

@@ -27,6 +27,7 @@ struct holds {
 	struct books *books;
 	const struct demand_rules *rules;
 	int64_t timeout_s;
+	struct nudge *nudge;
 	struct entry *entries;
 	size_t kept_count;
 };
@@ -35,14 +36,17 @@ static const char *const keys[] = {RESERVATION_NODE, RESERVATION_TIME, ASSIGNMEN
 	ASSIGNMENT_ALLOCATED, RESERVATION_INSTANCES};
 
 int holds_new(struct kube_client *client, struct books *books, const struct demand_rules *rules,
-	int64_t timeout_s, struct holds **ret_holds)
+	int64_t timeout_s, struct nudge *nudge, struct holds **ret_holds)
 {
 	struct holds *holds = calloc(1, sizeof(*holds));
 
 	if (!holds)
 		return -ENOMEM;
-	*holds = (struct holds){
-		.client = client, .books = books, .rules = rules, .timeout_s = timeout_s};
+	*holds = (struct holds){.client = client,
+		.books = books,
+		.rules = rules,
+		.timeout_s = timeout_s,
+		.nudge = nudge};
 	*ret_holds = holds;
 	return 0;
 }
@@ -225,6 +229,7 @@ void holds_end(struct holds *holds, struct hold *hold, bool clears)
 	hold->is_kept = false;
 	holds->kept_count--;
 	books_drop_pod(holds->books, hold->uid);
+	nudge_freed(holds->nudge, hold_node(hold), false);
 	if (clears)
 		holds_clear(holds, hold->namespace, hold->name, hold->uid);
 }

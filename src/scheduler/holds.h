@@ -15,6 +15,7 @@
 #include "base/bits.h"
 #include "kube/client.h"
 #include "scheduler/books.h"
+#include "scheduler/nudge.h"
 
 struct holds;
 struct bind;
@@ -32,7 +33,7 @@ struct hold {
 };
 
 int holds_new(struct kube_client *client, struct books *books, const struct demand_rules *rules,
-	int64_t timeout_s, struct holds **ret_holds) MUST_CHECK;
+	int64_t timeout_s, struct nudge *nudge, struct holds **ret_holds) MUST_CHECK;
 
 /* Accepts NULL. */
 void holds_free(struct holds *holds);

@@ -6,9 +6,10 @@ set -uo pipefail
 here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 . "$here/names.sh"
 . "$here/slices.sh"
+. "$here/cases_scheduler.sh"
 build=$(readlink -f "$1")
 log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+trap 'stop_scheduler; rm -f "$log"' EXIT
 passed=0 failed=0 skipped=0
 
 # check SENTENCE COMMAND...: 77 says that it could not be tried.
@@ -111,6 +112,8 @@ if [ -n "${plugin:-}" ]; then
     check "a pod that no scheduler saw is refused" a_pod_that_no_scheduler_saw_is_refused
     check "a stale lock is no obstacle" a_stale_lock_is_no_obstacle
     check "what a killed plugin left is made good" a_killed_plugin_is_made_good
+    chmod -R a+rwX "$CLUSTER_FOLDER/sim"
+    scheduler_cases
     check "slices go with the plugin" slices_go_with_the_plugin
 fi
 check "the client keeps its word before a real API server" program tests/kube/test_api

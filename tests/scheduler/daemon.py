@@ -329,6 +329,33 @@ def nodes_and_quotas_count_as_they_are(town):
         wait_for(lambda: says() == "node unregistered", "no node")
 
 
+def room_after_a_refusal_is_a_change_of_the_node(town):
+    """kube-scheduler asks again when something has changed, and may have seen the other pod's end before us."""
+    one_node(town)
+    key = "cantaloupe.io/room-since"
+    with Scheduler(PROGRAM, town) as scheduler:
+        first, second = put_pod(town, "a", memory=6000), put_pod(town, "b", memory=6000)
+        scheduler.filter(first, ["n1"])
+        equal(scheduler.bind(first, "n1"), "")
+        finish(town, "a")
+        time.sleep(0.3)
+        equal(key in town.cluster.annotations("nodes", "n1"), False)
+        equal(scheduler.filter(second, ["n1"])["NodeNames"], None)
+        finish(town, "a", "Succeeded")
+        wait_for(lambda: key in town.cluster.annotations("nodes", "n1"), "the change", 2)
+        equal(scheduler.filter(second, ["n1"])["NodeNames"], ["n1"])
+        town.cluster.change("nodes", "n1", lambda item: item["metadata"]["annotations"].pop(key))
+        # and what is given back was never told to anybody
+        equal(scheduler.filter(put_pod(town, "c", memory=6000), ["n1"])["NodeNames"], None)
+
+        def refuse(method, path):
+            if path.endswith("/binding"):
+                raise Refusal(403, "no")
+        town.cluster.fault = refuse
+        scheduler.bind(second, "n1")
+        wait_for(lambda: key in town.cluster.annotations("nodes", "n1"), "the change", 3)
+
+
 def readiness_tells_the_truth(town):
     one_node(town)
     gate = threading.Event()

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+# Pods that only say what they want: webhook, kube-scheduler, vgpu-scheduler, kubelet and device plugin do the rest;
+# read by e2e.sh.
+# shellcheck shell=bash disable=SC2154
+scheduler=
+scheduler_port=9443
+
+# What vgpu-scheduler may do, which is all that it does.
+allow_scheduler() {
+    kubectl apply -f - <<END
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: vgpu-scheduler}
+rules:
+- {apiGroups: [""], resources: [pods, nodes], verbs: [get, list, watch, patch]}
+- {apiGroups: [""], resources: [pods/binding], verbs: [create]}
+- {apiGroups: [""], resources: [resourcequotas], verbs: [list, watch]}
+- {apiGroups: [""], resources: [events], verbs: [create]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: vgpu-scheduler}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: vgpu-scheduler}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: vgpu-scheduler}]
+END
+}
+
+# kube-scheduler as HAMi's chart has it: the profile's name, one extender, and resources that it does not count itself.
+configure_kube_scheduler() {
+    local name resources=
+    for name in gpu gpumem gpumem-percentage gpucores priority; do
+        resources="$resources{name: nvidia.com/$name, ignoredByScheduler: true}, "
+    done
+    cat >"$CLUSTER_FOLDER/scheduler.yaml" <<END
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+leaderElection: {leaderElect: false}
+clientConnection: {kubeconfig: $CLUSTER_FOLDER/scheduler.kubeconfig, qps: 1000, burst: 2000}
+profiles: [{schedulerName: default-scheduler}, {schedulerName: hami-scheduler}]
+extenders:
+- urlPrefix: https://127.0.0.1:$scheduler_port
+  filterVerb: filter
+  bindVerb: bind
+  enableHTTPS: true
+  tlsConfig: {caFile: $CLUSTER_FOLDER/keys/ca.crt}
+  nodeCacheCapable: true
+  weight: 1
+  httpTimeout: 30s
+  managedResources: [$resources]
+END
+    "$CLUSTER" stop scheduler && "$CLUSTER" start scheduler
+}
+
+configure_webhook() {
+    kubectl apply -f - <<END
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingWebhookConfiguration
+metadata: {name: vgpu-scheduler}
+webhooks:
+- name: vgpu.hami.io
+  admissionReviewVersions: [v1]
+  sideEffects: None
+  failurePolicy: Fail
+  objectSelector: {matchExpressions: [{key: hami.io/webhook, operator: NotIn, values: [ignore]}]}
+  rules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}]
+  clientConfig:
+    url: https://127.0.0.1:$scheduler_port/webhook
+    caBundle: $(base64 -w 0 "$CLUSTER_FOLDER/keys/ca.crt")
+END
+}
+
+# scheduler_asks PATH: what vgpu-scheduler answers.
+scheduler_asks() {
+    python3 - "$CLUSTER_FOLDER/keys/ca.crt" "https://127.0.0.1:$scheduler_port$1" <<'END'
+import ssl, sys, urllib.request
+print(urllib.request.urlopen(sys.argv[2], context=ssl.create_default_context(cafile=sys.argv[1]), timeout=5).status)
+END
+}
+
+start_scheduler() {
+    KUBECONFIG=$CLUSTER_FOLDER/vgpu-scheduler.kubeconfig "$build/src/scheduler/vgpu-scheduler" \
+        --http_bind "127.0.0.1:$scheduler_port" --cert_file "$CLUSTER_FOLDER/keys/webhook.crt" \
+        --key_file "$CLUSTER_FOLDER/keys/webhook.key" --scheduler-name hami-scheduler \
+        --metrics-bind-address 127.0.0.1:9395 >>"$CLUSTER_FOLDER/log/vgpu-scheduler" 2>&1 &
+    scheduler=$!
+    for _ in $(seq 100); do
+        [ "$(scheduler_asks /readyz 2>/dev/null)" != 200 ] || return 0
+        sleep 0.1
+    done
+    tail -n 20 "$CLUSTER_FOLDER/log/vgpu-scheduler"
+    return 1
+}
+
+stop_scheduler() {
+    [ -n "$scheduler" ] || return 0
+    kill "-${1:-TERM}" "$scheduler"
+    wait "$scheduler"
+    scheduler=
+}
+
+the_scheduler_is_ready() {
+    [ -x "$build/src/scheduler/vgpu-scheduler" ] || return 77
+    (
+        folder=$CLUSTER_FOLDER
+        . "$here/configure.sh"
+        certificate webhook /CN=vgpu-scheduler IP:127.0.0.1
+        kubeconfig vgpu-scheduler /CN=vgpu-scheduler
+    ) && allow_scheduler && start_scheduler && configure_kube_scheduler && configure_webhook
+}
+
+# asking NAME LIMITS COMMAND: nothing else says how it gets its slices.
+asking() {
+    cat <<END
+apiVersion: v1
+kind: Pod
+metadata: {name: $1}
+spec:
+  restartPolicy: Never
+  terminationGracePeriodSeconds: 0
+  volumes: [{name: sim, hostPath: {path: $CLUSTER_FOLDER/sim}}]
+  containers:
+$(container main 0 "$3")
+    resources: {limits: {$2}}
+END
+}
+
+apply_asking() {
+    asking "$@" | kubectl apply -f -
+}
+
+# What went wrong may stand in any of these.
+explain() {
+    kubectl describe "pod/$1" | tail -n 12
+    tail -q -n 8 "$CLUSTER_FOLDER/log/vgpu-scheduler" "$CLUSTER_FOLDER/log/plugin"
+    kubectl logs "$1" | tail -n 8
+    return 1
+}
+
+# has_said NAME TEXT: no pipe, whose writer would be ended by a reader that has seen enough.
+has_said() {
+    grep -q -- "$2" <<<"$(kubectl logs "$1")"
+}
+
+limits="nvidia.com/gpu: 1, nvidia.com/gpumem: 3000, nvidia.com/gpucores: 30"
+
+# 3000 MiB: a context of the simulated driver and nine blocks of 256 MiB.
+a_pod_that_only_asks_gets_its_slice() {
+    apply_asking asks "$limits" tenant && phase_is asks Succeeded && has_said asks "took 9 x 256 MiB" &&
+        [ "$(kubectl get pod asks -o jsonpath='{.spec.schedulerName}')" = hami-scheduler ] &&
+        [ "$(kubectl get pod asks -o jsonpath='{.metadata.labels.hami\.io/vgpu-node}')" = $node_name ] &&
+        is_bound asks && lock_is_released && gone asks || explain asks
+}
+
+# Two devices of 143771 MiB: the third that wants one for itself has to wait.
+what_does_not_fit_waits_and_says_why() {
+    local whole="nvidia.com/gpu: 1, nvidia.com/gpumem-percentage: 100" until_go="until [ -e /sim/go ]; do sleep 0.1; done"
+    rm -f "$CLUSTER_FOLDER/sim/go"
+    apply_asking first "$whole" "$until_go" && apply_asking second "$whole" "$until_go" && phase_is first Running &&
+        phase_is second Running || return
+    apply_asking third "$whole" tenant && kubectl wait --for=condition=PodScheduled=False pod/third --timeout=20s &&
+        kubectl get pod third -o jsonpath='{.status.conditions[0].message}' | grep "2/2 Card" || explain third || return
+    touch "$CLUSTER_FOLDER/sim/go"
+    phase_is third Succeeded 60 && gone first && gone second && gone third || explain third
+}
+
+# All of them want the node's lock at once.
+many_pods_at_once_all_run() {
+    local i began=$SECONDS
+    for i in $(seq 10); do
+        echo ---
+        asking "many-$i" "nvidia.com/gpu: 1, nvidia.com/gpumem: 1000" "tenant"
+    done | kubectl apply -f - >/dev/null || return
+    for i in $(seq 10); do
+        phase_is "many-$i" Succeeded 60 && has_said "many-$i" "took 1 x 256 MiB" || explain "many-$i" || return
+    done
+    echo "in $((SECONDS - began)) s"
+    ! grep -q "lock contention" "$CLUSTER_FOLDER/log/vgpu-scheduler" && lock_is_released &&
+        kubectl delete pod --timeout=30s $(seq -f 'many-%g' 10) >/dev/null
+}
+
+# Killed while a pod has its devices: the next one knows of it.
+a_scheduler_that_is_killed_forgets_nothing() {
+    local most="nvidia.com/gpu: 2, nvidia.com/gpumem-percentage: 60" until_go="until [ -e /sim/go ]; do sleep 0.1; done"
+    rm -f "$CLUSTER_FOLDER/sim/go"
+    apply_asking holds "$most" "$until_go" && phase_is holds Running || explain holds || return
+    stop_scheduler KILL
+    start_scheduler && apply_asking late "$most" tenant &&
+        kubectl wait --for=condition=PodScheduled=False pod/late --timeout=20s || explain late || return
+    touch "$CLUSTER_FOLDER/sim/go"
+    phase_is late Succeeded 60 && gone holds && gone late || explain late
+}
+
+# Without it no pod may be created that would pass it by.
+a_pod_waits_for_the_webhook() {
+    stop_scheduler
+    ! apply_asking early "$limits" tenant && start_scheduler && apply_asking early "$limits" tenant &&
+        phase_is early Succeeded 60 && gone early || explain early
+}
+
+leave_the_scheduler() {
+    kubectl delete mutatingwebhookconfiguration/vgpu-scheduler && stop_scheduler
+}
+
+scheduler_cases() {
+    check "the scheduler, its webhook and kube-scheduler are ready" the_scheduler_is_ready || return
+    check "a pod that only asks gets its slice" a_pod_that_only_asks_gets_its_slice
+    check "what does not fit waits, and says why" what_does_not_fit_waits_and_says_why
+    check "many pods at once all run" many_pods_at_once_all_run
+    check "a scheduler that is killed forgets nothing" a_scheduler_that_is_killed_forgets_nothing
+    check "a pod waits for the webhook" a_pod_waits_for_the_webhook
+    check "the scheduler goes" leave_the_scheduler
+}

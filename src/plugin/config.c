@@ -245,3 +245,110 @@ int config_load(const struct flags *flags, struct config **ret_config, struct er
 	files.node_text = node_text;
 	return config_read(flags, &files, ret_config, err);
 }
+
+/* Numbers and words that are asked for anew each time, and so may change under way. */
+static bool is_live(const struct key_row *row)
+{
+	return row->kind != KEY_NAME && row->kind != KEY_PATH;
+}
+
+static bool is_same_text(const void *a, const void *b)
+{
+	return !strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static bool is_same_flag(const struct option_row *row, const void *a, const void *b)
+{
+	if (row->kind == OPTION_TEXT)
+		return is_same_text(a, b);
+	return !memcmp(a, b, row->kind == OPTION_SWITCH ? sizeof(bool) : sizeof(unsigned));
+}
+
+static bool are_same_devices(const struct config_devices *a, const struct config_devices *b)
+{
+	if (a->uuid_count != b->uuid_count || a->index_count != b->index_count)
+		return false;
+	for (size_t i = 0; i < a->uuid_count; i++)
+		if (strcmp(a->uuids[i], b->uuids[i]) != 0)
+			return false;
+	for (size_t i = 0; i < a->index_count; i++)
+		if (a->indexes[i] != b->indexes[i])
+			return false;
+	return true;
+}
+
+static bool are_same_texts(const char *const *a, const char *const *b)
+{
+	while (*a && *b && !strcmp(*a, *b)) {
+		a++;
+		b++;
+	}
+	return !*a && !*b;
+}
+
+static bool are_same_profiles(const struct config *a, const struct config *b)
+{
+	if (a->profile_count != b->profile_count)
+		return false;
+	for (size_t i = 0; i < a->profile_count; i++)
+		if (!are_same_texts(a->profiles[i].models, b->profiles[i].models) ||
+			!are_same_texts(a->profiles[i].profiles, b->profiles[i].profiles))
+			return false;
+	return true;
+}
+
+static bool is_same_node(const struct config *a, const struct config *b)
+{
+	for (unsigned i = 0; i < CONFIG_MODES; i++)
+		if (!are_same_devices(&a->of_mode[i], &b->of_mode[i]))
+			return false;
+	return a->mode == b->mode && a->has_preferred_allocation == b->has_preferred_allocation &&
+	       are_same_devices(&a->filtered, &b->filtered);
+}
+
+static bool is_same_otherwise(const struct config *a, const struct config *b)
+{
+	const char *of_a = (const char *)a, *of_b = (const char *)b;
+
+	for (unsigned i = 0; i < FLAG_COUNT; i++)
+		if (!is_same_flag(&rows[i], of_a + rows[i].offset, of_b + rows[i].offset))
+			return false;
+	for (size_t i = 0; i < config_key_count; i++)
+		if (!is_live(&config_keys[i]) &&
+			!is_same_text(of_a + config_keys[i].offset, of_b + config_keys[i].offset))
+			return false;
+	return is_same_node(a, b) && are_same_profiles(a, b);
+}
+
+static int take_value(const struct key_row *row, struct config *config, const struct config *fresh)
+{
+	void *to = (char *)config + row->offset;
+	const void *from = (const char *)fresh + row->offset;
+	const char *text = row->kind == KEY_TEXT ? *(const char *const *)from : NULL;
+
+	if (text && !is_same_text(to, from)) {
+		text = config_keep(config, text, strlen(text));
+		if (!text)
+			return -ENOMEM;
+		*(const char **)to = text;
+	} else if (row->kind == KEY_SWITCH) {
+		*(bool *)to = *(const bool *)from;
+	} else if (row->kind == KEY_POLICY) {
+		*(unsigned *)to = *(const unsigned *)from;
+	} else if (row->kind == KEY_WHOLE || row->kind == KEY_REAL) {
+		memcpy(to, from, sizeof(int64_t));
+	}
+	return 0;
+}
+
+int config_absorb(struct config *config, const struct config *fresh)
+{
+	int result = 0;
+
+	if (!is_same_otherwise(config, fresh))
+		return CONFIG_E_OTHER;
+	for (size_t i = 0; i < config_key_count && !result; i++)
+		if (is_live(&config_keys[i]))
+			result = take_value(&config_keys[i], config, fresh);
+	return result;
+}

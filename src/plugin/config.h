@@ -99,6 +99,17 @@ int config_load(const struct flags *flags, struct config **ret_config, struct er
 int config_read(const struct flags *flags, const struct config_files *files,
 	struct config **ret_config, struct err *err) MUST_CHECK;
 
+enum {
+	_CONFIG_E_SUCCESS = 0,
+	CONFIG_E_OTHER, /* more is different than can change under way */
+};
+
+/*
+ * Takes over what may change under way: numbers, switches and words. CONFIG_E_OTHER where anything else is different, and then
+ * nothing is taken over; -ENOMEM.
+ */
+int config_absorb(struct config *config, const struct config *fresh) MUST_CHECK;
+
 /* Accepts NULL. */
 void config_free(struct config *config);
 

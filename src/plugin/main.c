@@ -10,8 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "plugin/config.h"
-#include "plugin/plugin.h"
+#include "plugin/life.h"
 
 #define LOG_TOPIC   LOG_KUBELET
 #define EXIT_FAILED 1
@@ -24,9 +23,24 @@ static void write_help(void)
 	puts("  --help, --version");
 }
 
+/* Signals that are there, told to the life of the plugin. */
+struct told {
+	struct loop *loop;
+	struct life *life;
+	int fd;
+};
+
 static void signal_came(void *context, uint32_t events)
 {
-	loop_stop(context);
+	const struct told *told = context;
+	struct signalfd_siginfo info;
+
+	if (read(told->fd, &info, sizeof(info)) != sizeof(info))
+		return;
+	if (info.ssi_signo == SIGHUP)
+		life_reload(told->life);
+	else
+		loop_stop(told->loop);
 }
 
 /* Before any thread is there: all of them have these signals blocked then. */
@@ -37,51 +51,51 @@ static int open_signals(int *ret_fd)
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
 	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
 		return -errno;
 	*ret_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	return *ret_fd < 0 ? -errno : 0;
 }
 
-static int serve(struct loop *loop, const struct config *config, struct err *err)
+/* Until a signal says so. Signals that come before it has begun wait. */
+static int serve(struct told *told, const struct flags *flags, struct err *err)
 {
-	struct plugin *plugin;
-	int result = plugin_start(loop, config, &plugin, err);
+	struct loop_watch watch = {.ready = signal_came, .context = told};
+	int result = life_start(told->loop, flags, &told->life, err);
 
 	if (result)
 		return result;
-	while (!(result = loop_run(loop, UINT64_MAX)))
-		;
+	result = loop_watch_add(told->loop, &watch, told->fd, EPOLLIN);
+	while (!result)
+		result = loop_run(told->loop, UINT64_MAX);
 	if (result < 0)
 		err_set(err, -result, "the loop ended: %s", strerror(-result));
-	plugin_stop(plugin);
+	else if (!life_goes_on(told->life))
+		result = err_set(err, EIO, "the configuration was changed");
+	loop_watch_remove(told->loop, &watch);
+	life_stop(told->life);
 	return result < 0 ? result : 0;
 }
 
-static int serve_until_told(const struct config *config, struct err *err)
+static int serve_until_told(const struct flags *flags, struct err *err)
 {
 	_cleanup_fd_ int signals = -1;
-	struct loop_watch watch = {.ready = signal_came};
-	struct loop *loop;
+	struct told told;
 	int result = open_signals(&signals);
 
 	if (!result)
-		result = loop_new(&loop);
+		result = loop_new(&told.loop);
 	if (result)
 		return err_set(err, -result, "cannot start: %s", strerror(-result));
-	watch.context = loop;
-	result = loop_watch_add(loop, &watch, signals, EPOLLIN);
-	if (result)
-		err_set(err, -result, "cannot wait for signals: %s", strerror(-result));
-	else
-		result = serve(loop, config, err);
-	loop_free(loop);
+	told.fd = signals;
+	result = serve(&told, flags, err);
+	loop_free(told.loop);
 	return result;
 }
 
 int main(int argc, char **argv)
 {
-	struct config *config = NULL;
 	struct err err = ERR_NULL;
 	struct flags flags;
 	int result = flags_read(argc, argv, getenv, &flags, &err);
@@ -92,14 +106,11 @@ int main(int argc, char **argv)
 	}
 	log_set_sink(&log_daemon);
 	log_set_level(LOG_INFO);
-	if (!result)
-		result = config_load(&flags, &config, &err);
-	if (result) {
+	result = result ? LIFE_E_CONFIG : serve_until_told(&flags, &err);
+	if (result == LIFE_E_CONFIG) {
 		log_error("the configuration is not understood", STR("why", err.text));
 		return EXIT_USAGE;
 	}
-	result = serve_until_told(config, &err);
-	config_free(config);
 	if (result)
 		log_error("the plugin ends", STR("why", err.text));
 	return result ? EXIT_FAILED : 0;

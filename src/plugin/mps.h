@@ -16,7 +16,7 @@
 struct mps;
 
 struct mps_request {
-	const char *folder;  /* "/run/cantaloupe/mps"; the same on the host and here */
+	const char *folder;  /* "/run/cantaloupe-mps"; the same on the host and here */
 	const char *program; /* nvidia-cuda-mps-control; "": the one in PATH */
 	/* Calls mps_mark() for the device of each container that is a client. -errno: nobody knows. */
 	int (*mark_clients)(void *context, struct mps *mps);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -166,10 +167,18 @@ static int take_devices(
 		topology_read_place(&library->driver, &library->node, &all->device[i], &place);
 		plugin->devices.device[at] = all->device[i];
 		plugin->numa[at] = place.numa_node;
-		plugin->slices.numa[at] = config->has_numa_topology ? place.numa_node : -1;
 		plugin->devices.count++;
 	}
 	return config->has_pair_scores ? read_scores(plugin, library) : 0;
+}
+
+static void set_slices(struct plugin *plugin)
+{
+	const struct config *config = plugin->config;
+
+	plugin->slices.split_count = (unsigned)config->split_count;
+	for (unsigned i = 0; i < plugin->devices.count; i++)
+		plugin->slices.numa[i] = config->has_numa_topology ? plugin->numa[i] : -1;
 }
 
 static int read_devices(struct plugin *plugin, struct err *err)
@@ -184,11 +193,11 @@ static int read_devices(struct plugin *plugin, struct err *err)
 	if (!result && take_devices(plugin, &library, all))
 		result = err_set(err, ENOMEM, "no memory");
 	plugin->slices.devices = &plugin->devices;
-	plugin->slices.split_count = (unsigned)plugin->config->split_count;
+	set_slices(plugin);
 	if (!result)
 		log_info("devices are read", U64("devices", plugin->devices.count),
 			U64("slices", plugin->devices.count * plugin->slices.split_count));
-	return result > 0 ? -EIO : result;
+	return result ? PLUGIN_E_DEVICES : 0;
 }
 
 static int watch_health(struct plugin *plugin, struct err *err)
@@ -361,6 +370,21 @@ static void pods_have_changed(void *context, const struct pods *pods)
 	parts_look(plugin->parts, pods);
 }
 
+/* Those that each container gets. */
+static int check_channels(const struct config *config, struct err *err)
+{
+	char path[64];
+
+	for (unsigned i = 0; config->is_imex_required && i < config->imex_channel_count; i++) {
+		snprintf(path, sizeof(path), "/dev/nvidia-caps-imex-channels/channel%u",
+			config->imex_channels[i]);
+		if (access(path, F_OK))
+			return err_set(err, errno, "%s, which --imex-required wants: %s", path,
+				strerror(errno));
+	}
+	return 0;
+}
+
 static int join_cluster(struct plugin *plugin, struct err *err)
 {
 	const struct config *config = plugin->config;
@@ -405,7 +429,9 @@ int plugin_start(
 	plugin->loop = loop;
 	set_cdi(plugin);
 	set_giver(plugin);
-	result = read_devices(plugin, err);
+	result = check_channels(config, err);
+	if (!result)
+		result = read_devices(plugin, err);
 	if (!result && rpc_new(loop, &plugin->rpc))
 		result = err_set(err, ENOMEM, "gRPC does not start");
 	if (!result)
@@ -422,6 +448,12 @@ int plugin_start(
 	else
 		*ret_plugin = plugin;
 	return result;
+}
+
+int plugin_refresh(struct plugin *plugin)
+{
+	set_slices(plugin);
+	return tell(plugin);
 }
 
 void plugin_stop(struct plugin *plugin)

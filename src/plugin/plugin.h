@@ -9,12 +9,20 @@
 
 struct plugin;
 
+enum {
+	_PLUGIN_E_SUCCESS = 0,
+	PLUGIN_E_DEVICES, /* NVML cannot be asked; err is set */
+};
+
 /*
  * Begins; the configuration must live as long. Without a node's name or an API server it lists its slices and hands out none.
  * -errno with err set.
  */
 int plugin_start(struct loop *loop, const struct config *config, struct plugin **ret_plugin,
 	struct err *err) MUST_CHECK;
+
+/* After config_absorb(): kubelet and scheduler are told what is different. -ENOMEM. */
+int plugin_refresh(struct plugin *plugin) MUST_CHECK;
 
 /* Accepts NULL. */
 void plugin_stop(struct plugin *plugin);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -21,6 +22,7 @@
 #define OPEN_FOLDER (O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW)
 #define PARENT_MODE 0755
 #define PATH_BYTES  4096
+#define ATTEMPTS    100 /* another user may be as quick */
 
 static int make_parents(const char *path, struct err *err)
 {
@@ -37,39 +39,66 @@ static int make_parents(const char *path, struct err *err)
 	return 0; /* what could not be made, opening the folder will tell */
 }
 
+static int rename_both(const char *a, const char *b)
+{
+	return syscall(SYS_renameat2, AT_FDCWD, a, AT_FDCWD, b, 2 /* RENAME_EXCHANGE */) < 0
+		       ? -errno
+		       : 0;
+}
+
+/*
+ * What is not ours goes under another name, and a folder of ours comes in its place at the same instant: whoever waits for
+ * the name to be free would have it first.
+ */
 static int move_aside(const char *path, struct err *err)
 {
 	const char *name = strrchr(path, '/') + 1;
 	char aside[PATH_BYTES];
 	int length = snprintf(aside, sizeof(aside), "%.*s.was-%s.%llx", (int)(name - path), path,
 		name, (unsigned long long)clock_now_ns());
+	int r = length < 0 || length >= PATH_BYTES ? -ENAMETOOLONG
+		: mkdir(aside, 0700) < 0	   ? -errno
+						   : rename_both(aside, path);
 
-	if (length < 0 || length >= PATH_BYTES || rename(path, aside) < 0)
-		return err_set(err, errno, "move %.300s out of the way: %s", path, strerror(errno));
-	return 0;
+	/* a file system without it, or the name is free just now */
+	if (r == -EINVAL || r == -ENOSYS || r == -ENOENT) {
+		rmdir(aside);
+		r = r == -ENOENT || rename(path, aside) == 0 ? 0 : -errno;
+	}
+	return r < 0 ? err_set(err, -r, "move %.300s out of the way: %s", path, strerror(-r)) : 0;
+}
+
+static bool is_ours(const struct file_identity *id)
+{
+	return id->owner == geteuid() && id->is_folder;
 }
 
 int folder_make(const char *path, unsigned mode, int *ret_fd, struct err *err)
 {
-	_cleanup_fd_ int fd = -1;
 	struct file_identity id;
 	int r = path[0] == '/' && path[1]
 			? make_parents(path, err)
 			: err_set(err, EINVAL, "'%.200s' is no absolute path", path);
 
-	if (r < 0)
-		return r;
-	if (file_identify_at(AT_FDCWD, path, &id) == 0 && (id.owner != geteuid() || !id.is_folder))
-		r = move_aside(path, err);
-	if (r < 0)
-		return r;
-	if (mkdir(path, mode & 0777) < 0 && errno != EEXIST)
-		return err_set(err, errno, "make %.300s: %s", path, strerror(errno));
-	fd = open(path, OPEN_FOLDER);
-	if (fd < 0 || file_identify(fd, &id) < 0 || id.owner != geteuid() || fchmod(fd, mode) < 0)
-		return err_set(err, EPERM, "%.300s cannot be made this user's own", path);
-	*ret_fd = take_fd(&fd);
-	return 0;
+	for (int i = 0; i < ATTEMPTS && r == 0; i++) {
+		_cleanup_fd_ int fd = -1;
+
+		if (file_identify_at(AT_FDCWD, path, &id) == 0 && !is_ours(&id))
+			r = move_aside(path, err);
+		if (r == 0 && mkdir(path, mode & 0777) < 0 && errno != EEXIST)
+			r = err_set(err, errno, "make %.300s: %s", path, strerror(errno));
+		if (r < 0)
+			break;
+		fd = open(path, OPEN_FOLDER);
+		if (fd < 0 || file_identify(fd, &id) < 0 || !is_ours(&id))
+			continue;
+		if (fchmod(fd, mode) < 0)
+			return err_set(
+				err, errno, "change the mode of %.300s: %s", path, strerror(errno));
+		*ret_fd = take_fd(&fd);
+		return 0;
+	}
+	return r < 0 ? r : err_set(err, EPERM, "%.300s cannot be made this user's own", path);
 }
 
 int folder_make_at(int folder_fd, const char *name, unsigned mode, int *ret_fd)

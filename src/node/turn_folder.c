@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/file.h"
+#include "node/folder.h"
 #include "region/turn.h"
 #include "region/turn_place.h"
 
@@ -38,29 +39,11 @@ static void make(const char *path)
 		rmdir(path);
 }
 
-/* Makes the folder root's, in a folder that only root can rename in. */
 static int prepare(const char *path, struct err *err)
 {
 	_cleanup_fd_ int fd = -1;
-	struct file_identity id;
-	char aside[SHARE_PATH_BYTES + 64];
-	int r = file_identify_at(AT_FDCWD, path, &id);
 
-	if (r == 0 && (id.owner != 0 || !id.is_folder)) {
-		const char *name = strrchr(path, '/') + 1;
-
-		snprintf(aside, sizeof(aside), "%.*s.was-%s.%llx", (int)(name - path), path, name,
-			(unsigned long long)clock_now_ns());
-		if (rename(path, aside) < 0)
-			return err_set(
-				err, errno, "move %s out of the way: %s", path, strerror(errno));
-	}
-	if (mkdir(path, TURNS_MODE & 0777) < 0 && errno != EEXIST)
-		return err_set(err, errno, "make %s: %s", path, strerror(errno));
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	if (fd < 0 || file_identify(fd, &id) < 0 || id.owner != 0 || fchmod(fd, TURNS_MODE) < 0)
-		return err_set(err, EPERM, "%s cannot be made root's", path);
-	return 0;
+	return folder_make(path, TURNS_MODE, &fd, err);
 }
 
 static const char *find_path(void)

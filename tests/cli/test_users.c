@@ -338,6 +338,35 @@ static void the_machines_folders_are_held_against_the_model(void **state)
 		1);
 }
 
+/* Alice takes the name whenever it is free. */
+static void who_is_quick_cannot_keep_root_from_a_shared_folder(void **state)
+{
+	static const char folder[] = "/dev/shm/vgpu-turns";
+	struct stat s;
+	int status = -1;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (setgid(ALICE) < 0 || setuid(ALICE) < 0)
+			_exit(1);
+		for (;;)
+			mkdir(folder, 0755);
+	}
+	for (int i = 0; i < 5 && status != 1; i++) {
+		tool_run("rm -rf %s", folder);
+		for (int k = 0; k < 1000 && stat(folder, &s) < 0; k++)
+			usleep(1000);
+		status = tool_run("unset VGPU_TURNS; \"$VGPU\" prepare")->status;
+	}
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	assert_int_equal(status, 0);
+	assert_int_equal(stat(folder, &s), 0);
+	assert_int_equal(s.st_uid, 0);
+	tool_run("rm -rf %s /dev/shm/.was-*", folder);
+}
+
 /* A mount of the file alone keeps the file that it was, whatever takes its name. */
 static void a_share_that_is_mounted_alone_is_noted(void **state)
 {
@@ -386,6 +415,7 @@ int main(void)
 		cmocka_unit_test_setup(an_environment_without_an_end_holds_up_nobody, clear),
 		cmocka_unit_test_setup(a_strangers_environment_keeps_no_slice_of_roots, clear),
 		cmocka_unit_test_setup(a_share_that_is_mounted_alone_is_noted, clear),
+		cmocka_unit_test_setup(who_is_quick_cannot_keep_root_from_a_shared_folder, clear),
 		cmocka_unit_test_setup(the_machines_folders_are_held_against_the_model, clear),
 	};
 

@@ -158,7 +158,7 @@ static const char *read_path(char *to, const char *word, const char *again)
 
 #define ANY_LINE                                                                           \
 	"the line is none of: slice NAME, region PATH, turns PATH, mps PATH, priority N, " \
-	"burst N, suspended, device UUID memory SIZE, end"
+	"burst N, suspended, exports none, device UUID memory SIZE, end"
 
 /* Reads one line that is neither the first nor the last; NULL, or why it is wrong. */
 static const char *read_line(struct share *s, const struct words *w)
@@ -189,6 +189,12 @@ static const char *read_line(struct share *s, const struct words *w)
 			s->turns, w->word[1], "the slice has a folder for time slices already");
 	if (strcmp(w->word[0], "mps") == 0)
 		return read_path(s->mps, w->word[1], "the slice has a daemon of MPS already");
+	if (strcmp(w->word[0], "exports") == 0) {
+		if (s->has_no_exports || strcmp(w->word[1], "none") != 0)
+			return "of exports a share says once: exports none";
+		s->has_no_exports = true;
+		return NULL;
+	}
 	if (strcmp(w->word[0], "priority") == 0) {
 		if (s->priority != PRIORITY_UNSET)
 			return "the slice has a priority already";
@@ -365,6 +371,8 @@ int share_format(const struct share *share, char *buffer, size_t size, size_t *r
 	}
 	if (share->is_suspended)
 		put(&o, "suspended\n");
+	if (share->has_no_exports)
+		put(&o, "exports none\n");
 	for (unsigned i = 0; i < share->device_count; i++) {
 		put(&o, "device ");
 		put(&o, share->devices[i].uuid);

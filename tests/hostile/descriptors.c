@@ -60,9 +60,8 @@ bool descriptors_create(uint64_t bytes, int *ret_fd)
 
 	if (cuMemCreate(&handle, bytes, &properties, 0) != CUDA_SUCCESS)
 		return false;
-	MUST(cuMemExportToShareableHandle(
-		ret_fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
-	return true;
+	return cuMemExportToShareableHandle(
+		       ret_fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0) == CUDA_SUCCESS;
 }
 
 static void send_descriptor(int fd)

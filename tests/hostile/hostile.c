@@ -270,8 +270,10 @@ static void write_share(const struct judge *j, const char *path)
 
 	MUST(!file);
 	fprintf(file,
-		"vgpu-share 1\nslice hostile\nregion %s%s/region\ndevice * memory %llu\nend\n",
+		"vgpu-share 1\nslice hostile\nregion %s%s/region\n%s\ndevice * memory %llu\n"
+		"end\n",
 		j->folder, j->program->is_on_overlay ? "/" OVERLAY : "",
+		j->program->terms ? j->program->terms : "",
 		(unsigned long long)j->program->quota_bytes);
 	MUST(fclose(file));
 }

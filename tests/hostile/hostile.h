@@ -46,6 +46,7 @@ struct hostile {
 	int device_count;	  /* that the way needs; 0: one */
 	const char *board;	  /* lines of a board on H200s; skipped on a card; or NULL */
 	const char *setting;	  /* NAME=VALUE of the slice's environment, or NULL */
+	const char *terms;	  /* another line of the share file, or NULL */
 	bool is_on_overlay; /* the slice's region lies on an overlay; skipped where none can be mounted */
 	const char *slow_calls
 		[SLOW_CALLS]; /* of the driver, to take 50 ms on the simulated node as well */

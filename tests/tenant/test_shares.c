@@ -10,6 +10,8 @@
 
 #include "base/cleanup.h"
 
+#define NOT_SUPPORTED 801
+
 /* What the slice holds beside so many contexts, by the driver and by the books, which agree. */
 static void expect_beside(struct slice *slice, unsigned contexts, uint64_t bytes)
 {
@@ -392,6 +394,30 @@ static void what_nobody_marked_is_charged_for_what_it_is(void **state)
 	assert_int_equal(tenant_end(user), 0);
 }
 
+static void a_share_may_say_that_no_descriptors_are_given_out(void **state)
+{
+	struct slice *slice = slice_new(*state, "a", "1g", NULL);
+	struct tenant *t = tenant_new(slice);
+	char text[1024];
+
+	expect(t, OK, "createx h 64m");
+	expect(t, OK, "newpoolx p");
+	expect(t, OK, "alloc a 64m");
+	snprintf(text, sizeof(text),
+		"vgpu-share 1\nslice a\nregion %s\nexports none\ndevice * memory 1g\nend\n",
+		slice->region);
+	slice_write(slice, text);
+	/* A refusal reads it anew. */
+	expect(t, OUT_OF_MEMORY, "alloc x 2g");
+	expect(t, NOT_SUPPORTED, "export f h");
+	expect(t, NOT_SUPPORTED, "exportpool f p");
+	expect(t, NOT_SUPPORTED, "range f a 64m");
+	/* Handles that are bytes keep nothing. */
+	expect(t, OK, "ipcget a");
+	expect(t, OK, "exportfabric h");
+	assert_int_equal(tenant_end(t), 0);
+}
+
 static void a_shared_pool_stays_charged_and_its_users_pay_nothing(void **state)
 {
 	struct slice *slice = slice_new(*state, "a", "2g", NULL);
@@ -606,6 +632,7 @@ int main(void)
 		test_with_node(more_than_the_region_has_places_for_comes_back_when_it_ends),
 		test_with_node(another_slice_cannot_open_more_than_its_quota),
 		test_with_node(what_nobody_marked_is_charged_for_what_it_is),
+		test_with_node(a_share_may_say_that_no_descriptors_are_given_out),
 		test_with_node(a_shared_pool_stays_charged_and_its_users_pay_nothing),
 		test_with_node(a_pool_is_opened_by_its_second_handle),
 		test_with_node(a_pool_that_was_destroyed_cannot_be_shared),

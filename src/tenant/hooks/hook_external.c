@@ -19,6 +19,7 @@
 #include "tenant/memory/holding.h"
 #include "tenant/memory/ipc.h"
 #include "tenant/memory/reconcile.h"
+#include "tenant/slice/quota.h"
 
 static bool keep(CUexternalMemory memory, struct charge *charge)
 {
@@ -73,6 +74,8 @@ HOOK_BODY(cuDestroyExternalMemory, CUexternalMemory, memory)
 		return cuda.cuDestroyExternalMemory(memory);
 	r = cuda.cuDestroyExternalMemory(memory);
 	holding_end_done(&end, r == CUDA_SUCCESS);
+	if (!(end.holding.flags & HOLDING_OPEN_FOREIGN))
+		reconcile_look_again(state_device(end.holding.device));
 	return r;
 }
 
@@ -135,7 +138,7 @@ HOOK_BODY(cuMemGetHandleForAddressRange, void *, handle, CUdeviceptr, at, size_t
 
 	if (state_enter() != STATE_OPEN || !handle || !bytes)
 		return cuda.cuMemGetHandleForAddressRange(handle, at, bytes, type, flags);
-	if (type != CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD)
+	if (type != CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD || !quota_may_export())
 		return CUDA_ERROR_NOT_SUPPORTED;
 	r = pin_range(at, bytes, &range);
 	if (r != CUDA_SUCCESS)

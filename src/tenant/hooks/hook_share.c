@@ -15,6 +15,7 @@
 #include "tenant/memory/pool_list.h"
 #include "tenant/memory/pools.h"
 #include "tenant/memory/ipc.h"
+#include "tenant/slice/quota.h"
 
 /* Managed memory cannot be shared, so a host fallback cannot either: the driver says so, and we why. */
 HOOK_BODY(cuIpcGetMemHandle, CUipcMemHandle *, handle, CUdeviceptr, pointer)
@@ -93,6 +94,15 @@ static uint64_t key_of(CUmemAllocationHandleType type, const union shareable *s)
 	return type == CU_MEM_HANDLE_TYPE_FABRIC ? ipc_key(&s->fabric, sizeof(s->fabric)) : 0;
 }
 
+/* What a slice that gives out no descriptors is told. */
+static bool is_withheld(CUmemAllocationHandleType type)
+{
+	if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || quota_may_export())
+		return false;
+	log_info("the slice's share says that no descriptors of device memory are given out");
+	return true;
+}
+
 /* What nobody could keep track of is not given out. */
 static CUresult take_back(CUmemAllocationHandleType type, const union shareable *made)
 {
@@ -118,6 +128,8 @@ HOOK_BODY(cuMemExportToShareableHandle, void *, shareable, CUmemGenericAllocatio
 
 	if (state_enter() != STATE_OPEN || !shareable || !is_shareable(type))
 		return cuda.cuMemExportToShareableHandle(shareable, handle, type, flags);
+	if (is_withheld(type))
+		return CUDA_ERROR_NOT_SUPPORTED;
 	r = mapped_export_begin(handle, &export);
 	if (r != CUDA_SUCCESS)
 		return r;
@@ -264,6 +276,8 @@ HOOK_BODY(cuMemPoolExportToShareableHandle, void *, handle, CUmemoryPool, pool,
 
 	if (state_enter() != STATE_OPEN || !handle || !is_shareable(type))
 		return cuda.cuMemPoolExportToShareableHandle(handle, pool, type, flags);
+	if (is_withheld(type))
+		return CUDA_ERROR_NOT_SUPPORTED;
 	/* Until it is empty the driver still has a pool that the program has destroyed. */
 	if (pools_is_ended(pool))
 		return CUDA_ERROR_INVALID_VALUE;

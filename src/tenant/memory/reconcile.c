@@ -384,15 +384,29 @@ struct growth reconcile_guarded(
 bool reconcile_is_shown(struct device *device, const struct charge *charge)
 {
 	struct account *t = &accounts[device->ordinal];
-	struct finding found = {.is_exact = false};
+	uint64_t bytes = (uint64_t)charge->units * REGION_UNIT_BYTES;
+	struct timespec pause = {.tv_nsec = SECOND_LOOK_NS};
+	struct finding found;
+	bool is_shown = false;
 
 	if (!lock_enter_within(&t->lock, RECONCILE_WAIT_NS))
 		return false;
-	for (int i = 0; i < LOOKS && !found.is_exact; i++)
+	for (int i = 0; i < LOOKS && !is_shown; i++) {
+		if (i)
+			nanosleep(&pause, NULL);
 		if (!look(t, device, charge, &found))
-			found = (struct finding){.is_exact = false};
+			continue;
+		is_shown = found.least_bytes >= bytes;
+		if (found.is_exact)
+			break;
+	}
 	lock_leave(&t->lock);
-	return found.least_bytes >= (uint64_t)charge->units * REGION_UNIT_BYTES;
+	return is_shown;
+}
+
+void reconcile_look_again(const struct device *device)
+{
+	accounts[device->ordinal].is_careful = true;
 }
 
 void reconcile_start(struct device *device)

@@ -58,6 +58,9 @@ uint64_t reconcile_spare_bytes(const struct device *device);
  */
 bool reconcile_is_shown(struct device *device, const struct charge *charge) MUST_CHECK;
 
+/* What was charged as not shown, and may have been all the same, is gone: who asks next is told after a comparison. */
+void reconcile_look_again(const struct device *device);
+
 /*
  * A context is gone, and with it what the driver took for it. Where NVML has no figure, with the last one all is;
  * before that, what reconcile_guarded() charged to its life.

@@ -231,6 +231,13 @@ bool quota_is_granted(const char *uuid)
 	       (!quota.own.is_in_force || share_device(share_of(&quota.own), uuid));
 }
 
+bool quota_may_export(void)
+{
+	LOCK_SCOPE_OWN(&quota.share_lock);
+	return !(quota.system.is_in_force && share_of(&quota.system)->has_no_exports) &&
+	       !(quota.own.is_in_force && share_of(&quota.own)->has_no_exports);
+}
+
 /* A whole percent, as the driver takes it. One that was told more is limited by time. */
 static bool is_divided(const struct share *share, const struct share_compute *c)
 {

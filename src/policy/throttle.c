@@ -12,15 +12,23 @@
 #define AHEAD_YIELDING_NS UINT64_C(100000)
 
 /* Spin instead of sleeping if the turn ends within this time. */
-#define SPIN_NS	 UINT64_C(200000)
+#define SPIN_NS UINT64_C(200000)
 
-#define STUCK_NS UINT64_C(250000000) /* how long work that should have ended is waited for */
+/* By so much others' time slices, and changing over to them and back, make a batch late (H200: 2 ms, and 0.15 each way). */
+#define OTHERS_NS UINT64_C(2300000)
+
+#define STUCK_NS  UINT64_C(250000000) /* how long work that should have ended is waited for */
 
 static uint64_t ahead_ns(const struct throttle_work *w)
 {
 	if (w->is_yielding)
 		return AHEAD_YIELDING_NS;
 	return w->has_peers ? AHEAD_AMONG_PEERS_NS : AHEAD_NS;
+}
+
+static uint64_t late_ns(const struct throttle_work *w)
+{
+	return THROTTLE_LATE_NS + (w->is_shared ? OTHERS_NS : 0);
 }
 
 /* Whether the stream has little enough before it. */
@@ -33,7 +41,7 @@ static enum throttle throttle_stream(const struct throttle_work *w, uint64_t *re
 		return THROTTLE_TOO_FAR;
 	}
 	*ret_wake_ns = w->now_ns + THROTTLE_SLEEP_MIN_NS;
-	if (w->is_full || (w->due_ns && w->now_ns > w->due_ns + THROTTLE_LATE_NS))
+	if (w->is_full || (w->due_ns && w->now_ns > w->due_ns + late_ns(w)))
 		return THROTTLE_TOO_FAR;
 	/*
 	 * One by one, or as much of a long kernel's as fits its estimate would be let through before the

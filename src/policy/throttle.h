@@ -51,6 +51,7 @@ struct throttle_work {
 	bool is_full;	  /* the stream has as many closed batches as it can have */
 	bool has_peers;	  /* other slices take turns with this one */
 	bool is_yielding; /* one of them goes first */
+	bool is_shared;	  /* the driver gives the device to others, too, by its own time slices */
 };
 
 /* The reason, and when to ask again. */

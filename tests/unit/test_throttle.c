@@ -88,6 +88,12 @@ static void work_that_is_late_or_fills_the_stream_is_polled(void **state)
 	expect_work(w, THROTTLE_NONE, 0);
 	w.due_ns--;
 	expect_work(w, THROTTLE_TOO_FAR, NOW + 50 * US);
+	/* by others' time slices, where there are any */
+	w.is_shared = true;
+	w.due_ns = NOW - THROTTLE_LATE_NS - 2300 * US;
+	expect_work(w, THROTTLE_NONE, 0);
+	w.due_ns--;
+	expect_work(w, THROTTLE_TOO_FAR, NOW + 50 * US);
 	expect_work((struct throttle_work){.has_work = true, .is_full = true}, THROTTLE_TOO_FAR,
 		NOW + 50 * US);
 }

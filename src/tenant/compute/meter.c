@@ -55,7 +55,8 @@ static enum throttle ask(struct meter *m, struct stream_state *s, uint64_t estim
 		.is_suspended = m->limits.is_suspended || m->limits.is_blocked,
 		.is_unknown = estimate_ns == ESTIMATE_UNKNOWN_NS,
 		.has_peers = m->turns.peer_count != 0,
-		.is_yielding = m->turns.is_yielding};
+		.is_yielding = m->turns.is_yielding,
+		.is_shared = m->limits.contended_percent != 0};
 	enum throttle why;
 
 	stream_state_close(s);

@@ -7,8 +7,8 @@
 #include "policy/overrun.h"
 #include "tenant/compute/meters.h"
 
-void overruns_note(struct meter *m, uint64_t start_ns, uint64_t end_ns, uint64_t expected_ns,
-	uint64_t charged_ns, uint64_t now_ns)
+void overruns_note(struct meter *m, const struct span *span, uint64_t charged_ns, unsigned times,
+	uint64_t now_ns)
 {
 	_Atomic uint64_t *word = &m->books->overrun;
 	/* relaxed, both: the word is complete in itself */
@@ -16,14 +16,15 @@ void overruns_note(struct meter *m, uint64_t start_ns, uint64_t end_ns, uint64_t
 
 	if (!m->turns.is_open || !m->turns.peer_count)
 		return;
-	ns = overrun_ns(start_ns, end_ns, expected_ns, m->turns.turn.held_until_ns);
+	ns = overrun_ns(
+		span->start_ns, span->end_ns, span->expected_ns, m->turns.turn.held_until_ns);
 	if (ns > charged_ns)
 		ns = charged_ns;
 	if (!ns)
 		return;
 	log_debug("work ran on when its time slice was over", U64("overrun_ns", ns));
-	while (!atomic_compare_exchange_weak_explicit(word, &seen, overrun_note(seen, ns, now_ns),
-		memory_order_relaxed, memory_order_relaxed))
+	while (!atomic_compare_exchange_weak_explicit(word, &seen,
+		overrun_note(seen, ns * times, now_ns), memory_order_relaxed, memory_order_relaxed))
 		;
 }
 

@@ -5,13 +5,11 @@
 #include <stdint.h>
 
 struct meter;
+struct span;
 
-/*
- * Work is seen to have ended that was expected to take so long, and of which so much is charged now: the slice owes what ran
- * on beside others' work.
- */
-void overruns_note(struct meter *meter, uint64_t start_ns, uint64_t end_ns, uint64_t expected_ns,
-	uint64_t charged_ns, uint64_t now_ns);
+/* Work of which so much is charged is seen to have ended: the slice owes what ran on beside others', so many times. */
+void overruns_note(struct meter *meter, const struct span *span, uint64_t charged_ns,
+	unsigned times, uint64_t now_ns);
 
 /* Until when the slice has no turn, as its work ran on when others had theirs; 0: it may have one. */
 uint64_t overruns_barred_until_ns(const struct meter *meter, uint64_t now_ns);

@@ -32,6 +32,9 @@ struct spans {
 #define SPANS_NULL {.overlap_permille = 1000}
 /* clang-format on */
 
+/* Of pauses before which work was charged as estimated, one in so many is followed by work of which each piece is measured. */
+#define DOUBTED 8
+
 /* What streams' work is not believed, as doubt() has it. Of a meter; written by stream_state.c alone. */
 struct doubts {
 	uint32_t pauses;   /* so many, of any stream, are followed by single pieces of work */

@@ -28,11 +28,9 @@
 #define RECORD_MAX_NS 50000u
 
 /*
- * Of pauses before which work was charged as estimated, one in so many is followed by work of which each piece is
- * measured, for so many times as long as the pause, which is as much as it may have hidden; a launch costs
- * 1.7 us more then (H200). Once that has shown work to be hidden, the next pauses are all doubted.
+ * After a pause that is doubted each piece of work is measured for so many times as long as the pause, which is as much as it
+ * may have hidden; a launch costs 1.7 us more then (H200). Once that has shown work to be hidden, the next pauses are all doubted.
  */
-#define DOUBTED		   8
 #define DOUBTED_TIMES	   16
 #define DOUBTED_WHEN_SHOWN 32 /* twice as many each time */
 #define DOUBTED_AGAIN	   7

@@ -142,6 +142,17 @@ static void an_instance_is_made_recorded_kept_and_removed(void **state)
 	cut_await_counts(0, 0, 3);
 }
 
+/* Of its first container. */
+static json_t *wants_two(json_t *pod)
+{
+	const json_t *container =
+		json_array_get(json_object_get(json_object_get(pod, "spec"), "containers"), 0);
+
+	json_object_set_new(json_object_get(json_object_get(container, "resources"), "limits"),
+		"nvidia.com/gpu", json_string("2"));
+	return pod;
+}
+
 static void several_instances_and_containers_are_as_reserved(void **state)
 {
 	char slots[512], text[2048] = "", list[256];
@@ -167,26 +178,78 @@ static void several_instances_and_containers_are_as_reserved(void **state)
 	text[0] = '\0';
 	cut_reserve(text, sizeof(text), 0, 0, 1, "1g.18gb", 0, 1);
 	cut_reserve(text, sizeof(text), 0, 1, 0, "7g.141gb", 0, 8);
-	{
-		json_t *pod = cut_make_pod("b", slots, text, 1);
-
-		json_object_set_new(
-			json_object_get(
-				json_object_get(
-					json_array_get(json_object_get(json_object_get(pod, "spec"),
-							       "containers"),
-						0),
-					"resources"),
-				"limits"),
-			"nvidia.com/gpu", json_string("2"));
-		cut_bind_pod("b", pod);
-	}
+	cut_bind_pod("b", wants_two(cut_make_pod("b", slots, text, 1)));
 	cut_allocate(1, 2, &answer);
 	snprintf(list, sizeof(list), "%s,", cut_instance(1, "1g.18gb", 0));
 	strcat(list, cut_instance(0, "7g.141gb", 0));
 	cut_assert_list(&answer, list);
 	stage_answer_free(&answer);
 	assert_int_equal(cut_count(1), 3);
+}
+
+struct preferred {
+	char ids[4][128];
+	size_t count;
+	bool is_done;
+};
+
+static void take_preferred(void *context, const void *message, size_t bytes)
+{
+	struct preferred *preferred = context;
+	V1beta1__PreferredAllocationResponse *answer =
+		v1beta1__preferred_allocation_response__unpack(NULL, bytes, message);
+
+	assert_non_null(answer);
+	if (answer->n_container_responses == 1)
+		preferred->count = answer->container_responses[0]->n_deviceids;
+	assert_true(preferred->count <= ARRAY_SIZE(preferred->ids));
+	for (size_t i = 0; i < preferred->count; i++)
+		snprintf(preferred->ids[i], sizeof(preferred->ids[i]), "%s",
+			answer->container_responses[0]->deviceids[i]);
+	v1beta1__preferred_allocation_response__free_unpacked(answer, NULL);
+}
+
+static void preferred_ends(void *context, int status, const char *words)
+{
+	((struct preferred *)context)->is_done = true;
+}
+
+/* Two instances of one card are two of its slices in the kubelet's books. */
+static void the_kubelet_is_told_which_slices_instances_are(void **state)
+{
+	static const struct rpc_listener listener = {take_preferred, preferred_ends};
+	V1beta1__ContainerPreferredAllocationRequest container =
+		V1BETA1__CONTAINER_PREFERRED_ALLOCATION_REQUEST__INIT;
+	V1beta1__ContainerPreferredAllocationRequest *containers[] = {&container};
+	V1beta1__PreferredAllocationRequest message = V1BETA1__PREFERRED_ALLOCATION_REQUEST__INIT;
+	static struct preferred preferred;
+	char slots[512], text[2048] = "", ids[20][128], *list[20];
+	struct rpc_request *call;
+	uint8_t packed[4096];
+
+	stage_start(NULL);
+	snprintf(slots, sizeof(slots), "%s,NVIDIA,1,1:%s,NVIDIA,1,1:;", cut.gpus[1], cut.gpus[1]);
+	cut_reserve(text, sizeof(text), 0, 0, 1, "1g.18gb", 6, 1);
+	cut_reserve(text, sizeof(text), 0, 1, 1, "1g.18gb", 5, 1);
+	cut_bind_pod("a", wants_two(cut_make_pod("a", slots, text, 1)));
+	for (unsigned i = 0; i < 20; i++) {
+		list[i] = ids[i];
+		snprintf(ids[i], sizeof(ids[i]), "%s-%u", cut.gpus[i / 10], i % 10);
+	}
+	container.available_deviceids = list;
+	container.n_available_deviceids = 20;
+	container.allocation_size = 2;
+	message.container_requests = containers;
+	message.n_container_requests = 1;
+	assert_int_equal(rpc_send(stage.rpc, stage_path(stage.endpoint),
+				 "/v1beta1.DevicePlugin/GetPreferredAllocation", packed,
+				 v1beta1__preferred_allocation_request__pack(&message, packed),
+				 20000000000ull, &listener, &preferred, &call),
+		0);
+	stage_wait(&preferred.is_done, 10);
+	assert_int_equal(preferred.count, 2);
+	assert_string_equal(preferred.ids[0], ids[10]);
+	assert_string_equal(preferred.ids[1], ids[11]);
 }
 
 /* ----- what ends in between ----- */
@@ -477,6 +540,7 @@ int main(int argc, char **argv)
 		TEST(the_allowlist_says_which_profiles),
 		TEST(an_instance_is_made_recorded_kept_and_removed),
 		TEST(several_instances_and_containers_are_as_reserved),
+		TEST(the_kubelet_is_told_which_slices_instances_are),
 		TEST(killed_between_making_and_recording_nothing_is_left_over),
 		TEST(a_plugin_that_restarts_adopts_what_pods_have),
 		TEST(a_node_that_restarts_has_its_instances_before_the_kubelet_asks),

@@ -31,7 +31,8 @@ struct parts {
 	struct loop_timer timer;
 	const struct pods *pods; /* NULL: not known yet */
 	uint64_t in_mode, unready;
-	bool is_restored;
+	bool is_restored, is_stale; /* what pods were given was there once; it may be gone since */
+	char *claimed; /* what pods claimed when that was put right last; NULL: never, or it is not right */
 	struct cuts *cuts; /* of each device */
 };
 
@@ -270,44 +271,76 @@ static void restore(struct parts *parts, const struct nvml_library *library)
 		instances_deinit(&list);
 	}
 	parts->is_restored = true;
+	parts->is_stale = false;
 }
 
-/* How many instances are left that should not be. */
-static int put_right(struct parts *parts, const struct nvml_library *library, unsigned *ret_left)
+/* *ret_left: instances that should not be there. */
+static void put_right(struct parts *parts, const struct nvml_library *library,
+	const struct instances *claims, unsigned *ret_left)
 {
-	bool was_restored = parts->is_restored;
-	struct instances claims;
+	bool is_stale = parts->is_stale || !parts->is_restored;
 	struct err err = ERR_NULL;
 	unsigned removed = 0;
 
-	if (list_claims(pods_first(parts->pods), NULL, &claims))
-		return -ENOMEM;
 	for (unsigned i = 0; i < parts->request.devices->count; i++)
 		if (parts->in_mode & bit(i)) {
-			if (parts->unready & bit(i))
+			if (is_stale || parts->unready & bit(i))
 				enable(parts, library, i);
-			sweep(parts, library, i, &claims, ret_left, &removed);
+			sweep(parts, library, i, claims, ret_left, &removed);
 		}
-	instances_deinit(&claims);
-	if (!was_restored)
+	if (is_stale)
 		restore(parts, library);
-	if ((removed || !was_restored) && specify(parts, library, &err))
+	if ((removed || is_stale) && specify(parts, library, &err))
 		log_warn("instances are not specified", STR("why", err.text));
-	return 0;
+}
+
+static void forget_claimed(struct parts *parts)
+{
+	free(parts->claimed);
+	parts->claimed = NULL;
+}
+
+/* Whether there is nothing to do, because pods claim what they did. */
+static bool is_right(const struct parts *parts, const char *claimed)
+{
+	return parts->claimed && !parts->is_stale && !(parts->unready & parts->in_mode) &&
+	       !strcmp(parts->claimed, claimed);
+}
+
+/* NVML is begun where something is to be done, and then only. */
+static int look(struct parts *parts, unsigned *ret_left)
+{
+	_cleanup_(nvml_library_close) struct nvml_library library = {.handle = NULL};
+	struct instances claims;
+	struct err err = ERR_NULL;
+	char *claimed = NULL;
+	int r = list_claims(pods_first(parts->pods), NULL, &claims);
+
+	if (r)
+		return r;
+	r = instances_encode(&claims, &claimed);
+	if (!r && !is_right(parts, claimed)) {
+		r = nvml_library_open(NULL, &library, &err) ? -EIO : 0;
+		if (!r)
+			put_right(parts, &library, &claims, ret_left);
+	}
+	instances_deinit(&claims);
+	forget_claimed(parts);
+	if (r || *ret_left)
+		free(claimed);
+	else
+		parts->claimed = claimed;
+	return r;
 }
 
 static void pods_have_changed(void *context)
 {
 	struct parts *parts = context;
-	_cleanup_(nvml_library_close) struct nvml_library library = {.handle = NULL};
 	bool was_restored = parts->is_restored;
 	uint64_t unready = parts->unready;
-	struct err err = ERR_NULL;
 	unsigned left = 0;
-	bool has_failed =
-		nvml_library_open(NULL, &library, &err) || put_right(parts, &library, &left);
 
-	if (has_failed || left)
+	if (look(parts, &left) || left)
 		loop_timer_set(parts->loop, &parts->timer, clock_now_ns() + LEFT_NS);
 	else if (parts->unready & parts->in_mode)
 		loop_timer_set(parts->loop, &parts->timer, clock_now_ns() + UNREADY_NS);
@@ -321,6 +354,13 @@ void parts_look(struct parts *parts, const struct pods *pods)
 	if (parts->in_mode && pods_are_known(pods))
 		loop_timer_set(parts->loop, &parts->timer,
 			clock_now_ns() + (parts->is_restored ? SOON_NS : 0));
+}
+
+void parts_look_at_devices(struct parts *parts)
+{
+	parts->is_stale = true;
+	if (parts->pods)
+		parts_look(parts, parts->pods);
 }
 
 bool parts_are_restored(const struct parts *parts)
@@ -429,6 +469,8 @@ static int make(struct parts *parts, const struct parts_wanted *wanted, struct p
 	unsigned left = 0, removed = 0;
 	int r = nvml_library_open(NULL, &library, err) ? -EIO : 0;
 
+	/* the pod may be gone before its claim is looked at */
+	forget_claimed(parts);
 	if (!r && list_claims(wanted->first, wanted, &claims))
 		r = err_set(err, ENOMEM, "no memory");
 	if (!r)
@@ -472,7 +514,7 @@ int parts_give(struct parts *parts, const struct parts_wanted *wanted,
 
 /* ----- begin and end ----- */
 
-static int look_at_devices(struct parts *parts, struct err *err)
+static int take_devices(struct parts *parts, struct err *err)
 {
 	_cleanup_(nvml_library_close) struct nvml_library library = {.handle = NULL};
 
@@ -505,7 +547,7 @@ int parts_new(struct loop *loop, const struct parts_request *request, struct par
 	parts->request = *request;
 	parts->loop = loop;
 	parts->timer = (struct loop_timer){.due = pods_have_changed, .context = parts};
-	r = look_at_devices(parts, err);
+	r = take_devices(parts, err);
 	if (r)
 		parts_free(parts);
 	else
@@ -519,5 +561,6 @@ void parts_free(struct parts *parts)
 		return;
 	loop_timer_clear(parts->loop, &parts->timer);
 	free(parts->cuts);
+	free(parts->claimed);
 	free(parts);
 }

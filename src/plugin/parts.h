@@ -44,6 +44,9 @@ void parts_free(struct parts *parts);
 /* The pods are known, or have changed: what is to be made again or removed will be. */
 void parts_look(struct parts *parts, const struct pods *pods);
 
+/* A device or the driver is there again: what pods were given may have gone with it. */
+void parts_look_at_devices(struct parts *parts);
+
 /* What pods were given is there: true as well where no device is in mode mig. */
 bool parts_are_restored(const struct parts *parts);
 

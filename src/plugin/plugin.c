@@ -134,6 +134,8 @@ static void health_has_changed(void *context, uint64_t unhealthy)
 {
 	struct plugin *plugin = context;
 
+	if (plugin->parts && plugin->failed & ~unhealthy)
+		parts_look_at_devices(plugin->parts);
 	plugin->failed = unhealthy;
 	if (tell(plugin))
 		log_error("no memory to tell of devices");

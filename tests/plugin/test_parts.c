@@ -12,6 +12,7 @@
 #include "net/rpc.h"
 #include "sim/machine/event.h"
 #include "sim/machine/mig.h"
+#include "sim/machine/presence.h"
 #include "tests/plugin/cut_node.h"
 #include "tests/unit/cmocka_ready.h"
 
@@ -332,11 +333,23 @@ static void a_plugin_that_restarts_adopts_what_pods_have(void **state)
 	cut_await_counts(1, 0, 3);
 }
 
+static void forget_instances(int gpu)
+{
+	struct mig_card card;
+
+	mig_read(cut.machine, gpu, &card);
+	for (int i = 0; i < MIG_INSTANCES_MAX; i++)
+		if (card.instance[i].is_used) {
+			mig_destroy_compute(cut.machine, gpu, card.instance[i].id, 0);
+			assert_int_equal(mig_destroy(cut.machine, gpu, card.instance[i].id), 0);
+		}
+	assert_int_equal(mig_set_mode(cut.machine, gpu, false), 0);
+}
+
 /* It has no instances then, and the kubelet starts the containers with what they had. */
 static void a_node_that_restarts_has_its_instances_before_the_kubelet_asks(void **state)
 {
 	char uuids[2][MACHINE_UUID_SIZE];
-	struct mig_card card;
 
 	stage_start(NULL);
 	cut_bind("a", 0, "3g.71gb", 0, 4);
@@ -346,16 +359,8 @@ static void a_node_that_restarts_has_its_instances_before_the_kubelet_asks(void 
 	snprintf(uuids[0], MACHINE_UUID_SIZE, "%s", cut_instance(0, "3g.71gb", 0));
 	snprintf(uuids[1], MACHINE_UUID_SIZE, "%s", cut_instance(1, "1g.18gb", 5));
 	assert_int_equal(stage_stop(SIGTERM), 0);
-	for (int gpu = 0; gpu < 2; gpu++) {
-		mig_read(cut.machine, gpu, &card);
-		for (int i = 0; i < MIG_INSTANCES_MAX; i++)
-			if (card.instance[i].is_used) {
-				mig_destroy_compute(cut.machine, gpu, card.instance[i].id, 0);
-				assert_int_equal(
-					mig_destroy(cut.machine, gpu, card.instance[i].id), 0);
-			}
-		mig_set_mode(cut.machine, gpu, false);
-	}
+	for (int gpu = 0; gpu < 2; gpu++)
+		forget_instances(gpu);
 	apiserver_delete_pod(&stage.api, "b");
 	stage_start(NULL);
 	assert_string_equal(cut_instance(0, "3g.71gb", 0), uuids[0]);
@@ -505,13 +510,42 @@ static void a_card_in_mig_mode_that_should_be_whole_is_not_offered(void **state)
 	json_decref(list);
 }
 
-static bool half_is_unhealthy(void)
+static unsigned count_unhealthy(void)
 {
 	unsigned count = 0;
 
 	for (size_t i = 0; i < stage.list->n_devices; i++)
 		count += !strcmp(stage.list->devices[i]->health, "Unhealthy");
-	return count == 10;
+	return count;
+}
+
+static bool half_is_unhealthy(void)
+{
+	return count_unhealthy() == 10;
+}
+
+static bool all_are_healthy(void)
+{
+	return count_unhealthy() == 0;
+}
+
+static void a_card_that_returns_has_its_instances_again(void **state)
+{
+	char uuid[MACHINE_UUID_SIZE];
+
+	stage_start(NULL);
+	cut_bind("a", 0, "1g.18gb", 2, 1);
+	cut_serve("a", 0, "1g.18gb", 2);
+	snprintf(uuid, sizeof(uuid), "%s", cut_instance(0, "1g.18gb", 2));
+	stage_watch();
+	stage_run(300);
+	assert_int_equal(presence_lose(cut.machine, 0), 0);
+	stage_await(half_is_unhealthy, 10);
+	forget_instances(0);
+	assert_int_equal(presence_return(cut.machine, 0), 0);
+	stage_await(all_are_healthy, 10);
+	cut_await_counts(1, 0, 5);
+	assert_string_equal(cut_instance(0, "1g.18gb", 2), uuid);
 }
 
 static void a_card_that_fails_gives_no_instance_and_keeps_those_it_has(void **state)
@@ -550,6 +584,7 @@ int main(int argc, char **argv)
 		TEST(cards_of_both_modes_are_handed_out_as_theirs),
 		TEST(a_card_that_cannot_be_cut_yet_is_not_offered),
 		TEST(a_card_in_mig_mode_that_should_be_whole_is_not_offered),
+		TEST(a_card_that_returns_has_its_instances_again),
 		TEST(a_card_that_fails_gives_no_instance_and_keeps_those_it_has),
 	};
 

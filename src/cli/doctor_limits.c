@@ -4,8 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "cli/doctor_limits.h"
 #include "mps/daemon.h"
+#include "node/far.h"
 #include "node/turn_folder.h"
 #include "policy/device_name.h"
 #include "policy/grant.h"
@@ -111,13 +113,10 @@ const char *limits_mps(const struct patient *patient)
 bool limits_mps_is_alive(const struct patient *patient)
 {
 	const char *pipe = limits_mps(patient);
-	char far[4096];
+	_cleanup_(far_close) struct far far = FAR_NULL;
 
 	/* The path is the process's own. */
-	return pipe &&
-	       (size_t)snprintf(far, sizeof(far), "/proc/%d/root%s", patient->pid, pipe) <
-		       sizeof(far) &&
-	       mps_daemon_is_alive(far);
+	return pipe && far_open(patient->pid, pipe, &far) == 0 && mps_daemon_is_alive(far.path);
 }
 
 static const char *mps_pipe(const struct patient *p)
@@ -148,18 +147,19 @@ int limits_count_peers(const struct patient *patient, unsigned *ret_count)
 	const char *turns = limits_turns(patient), *own = patient->view ? patient->view->name : "";
 	struct limit limits[SHARE_DEVICES];
 	unsigned count = limits_find(patient, limits), total = 0;
-	char folder[4096];
+	_cleanup_(far_close) struct far folder = FAR_NULL;
+	int r;
 
 	if (!turns)
 		return -ENOENT;
 	/* The path is the process's own. */
-	if ((size_t)snprintf(folder, sizeof(folder), "/proc/%d/root%s", patient->pid, turns) >=
-		sizeof(folder))
-		return -ENAMETOOLONG;
+	r = far_open(patient->pid, turns, &folder);
+	if (r < 0)
+		return r;
 	for (unsigned i = 0; i < count; i++) {
 		unsigned peers;
-		int r = turn_folder_count_slices(folder, limits[i].uuid, own, &peers);
 
+		r = turn_folder_count_slices(folder.path, limits[i].uuid, own, &peers);
 		if (r < 0)
 			return r;
 		total += peers;

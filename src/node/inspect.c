@@ -11,6 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "node/far.h"
 #include "region/filesystem.h"
 #include "region/region.h"
 
@@ -85,13 +86,14 @@ static bool find_libraries(int pid, struct inspection *i)
 static const char *find_preload(int pid, char *environment)
 {
 	const char *variable = look_up(environment, "LD_PRELOAD");
-	char path[64], text[4096];
+	_cleanup_(far_close) struct far far = FAR_NULL;
+	char text[4096];
 	size_t length;
 
 	if (variable && strstr(variable, LIBRARY))
 		return "LD_PRELOAD";
-	snprintf(path, sizeof(path), "/proc/%d/root/etc/ld.so.preload", pid);
-	if (file_read_regular(AT_FDCWD, path, 0, text, sizeof(text), &length) == 0 &&
+	if (far_open(pid, "/etc/ld.so.preload", &far) == 0 &&
+		file_read_regular(AT_FDCWD, far.path, 0, text, sizeof(text), &length) == 0 &&
 		strstr(text, LIBRARY))
 		return "/etc/ld.so.preload";
 	return NULL;
@@ -117,14 +119,14 @@ static bool is_mounted(int pid, const char *path)
 static struct inspected_share read_share(int pid, const char *path)
 {
 	struct inspected_share seen = {.path = path, .is_mount = is_mounted(pid, path)};
-	char far[4096], text[SHARE_FILE_BYTES];
+	_cleanup_(far_close) struct far far = FAR_NULL;
+	char text[SHARE_FILE_BYTES];
 	struct share_fault fault;
 	size_t length;
-	int r;
+	int r = far_open(pid, path, &far);
 
-	if ((size_t)snprintf(far, sizeof(far), "/proc/%d/root%s", pid, path) >= sizeof(far))
-		return (struct inspected_share){.path = path, .why = strerror(ENAMETOOLONG)};
-	r = file_read_regular(AT_FDCWD, far, 0, text, sizeof(text), &length);
+	if (r == 0)
+		r = file_read_regular(AT_FDCWD, far.path, 0, text, sizeof(text), &length);
 	if (r == 0 && share_parse(text, length, &seen.share, &fault) == 0)
 		return seen;
 	seen.why = r == -EBADF ? "it is no regular file" : r < 0 ? strerror(-r) : fault.why;
@@ -134,20 +136,35 @@ static struct inspected_share read_share(int pid, const char *path)
 
 static void read_shares(int pid, struct inspection *i)
 {
-	char far[96];
-	struct file_identity id;
+	_cleanup_(far_close) struct far far = FAR_NULL;
 
-	snprintf(far, sizeof(far), "/proc/%d/root" SHARE_SYSTEM_PATH, pid);
-	if (file_identify_path(far, &id) != -ENOENT)
+	if (far_open(pid, SHARE_SYSTEM_PATH, &far) != -ENOENT)
 		i->shares[0] = read_share(pid, SHARE_SYSTEM_PATH);
 	if (i->options.share_path)
 		i->shares[1] = read_share(pid, i->options.share_path);
+}
+
+/* The path for us, by the nearest folder that is there; "" where none is. */
+static void find_region(int pid, const char *path, struct far *far, char *ret_path, size_t size)
+{
+	char folder[SHARE_PATH_BYTES];
+	size_t length = strlen(path);
+	int r = -ENOENT;
+
+	while (r < 0 && length > 0) {
+		while (length > 0 && path[--length] != '/')
+			;
+		snprintf(folder, sizeof(folder), "%.*s", length ? (int)length : 1, path);
+		r = far_open(pid, folder, far);
+	}
+	snprintf(ret_path, size, "%s%s", r < 0 ? "" : far->path, r < 0 ? "" : path + length);
 }
 
 static void read_region(int pid, struct inspection *i)
 {
 	struct inspected_region *r = &i->region;
 	const char *path = REGION_DEFAULT_PATH;
+	_cleanup_(far_close) struct far folder = FAR_NULL;
 	char far[SHARE_PATH_BYTES + 32];
 	int outcome;
 
@@ -158,7 +175,7 @@ static void read_region(int pid, struct inspection *i)
 	else if (i->options.region_path)
 		path = i->options.region_path;
 	snprintf(r->path, sizeof(r->path), "%s", path);
-	snprintf(far, sizeof(far), "/proc/%d/root%s", pid, r->path);
+	find_region(pid, r->path, &folder, far, sizeof(far));
 	r->file_system = filesystem_at(far)->name;
 	outcome = region_foresee(far);
 	if (outcome) {

@@ -83,14 +83,18 @@ int turn_read(const char *folder, const char *uuid, uint64_t now_ns, struct turn
 	struct head head;
 	unsigned count = 0;
 	char path[512];
-	int r;
+	int r, fd;
 
 	r = snprintf(path, sizeof(path), "%s/%s", folder, uuid);
 	if (r < 0 || (size_t)r >= sizeof(path))
 		return -ENAMETOOLONG;
-	dir = opendir(path);
-	if (!dir)
-		return -errno;
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	dir = fd < 0 ? NULL : fdopendir(fd);
+	if (!dir) {
+		r = -errno;
+		cleanup_fd(&fd);
+		return r;
+	}
 	for (int i = 0; i < NAMES_READ && count < room && (entry = readdir(dir)); i++) {
 		if (!turn_record_is_name(entry->d_name) ||
 			read_head(dirfd(dir), entry->d_name, &head) < 0 ||

@@ -338,6 +338,28 @@ static void the_machines_folders_are_held_against_the_model(void **state)
 		1);
 }
 
+/* In a root of its own a link leads a process to its own files, and root to those, too. */
+static void a_link_in_a_root_of_its_own_leads_to_nothing_of_ours(void **state)
+{
+	const struct said *said = tool_run(
+		"share() { printf 'vgpu-share 1\\ndevice * memory %%s\\nend\\n' \"$2\" >\"$1\"; }\n"
+		"mkdir /tmp/root && mount --bind / /tmp/root && "
+		"mount -t tmpfs none /tmp/root/mnt || exit 77\n"
+		"mkdir /tmp/root/mnt/own; share /tmp/root/mnt/own/share 2g; share /tmp/ours 3g\n"
+		"ln -s /tmp/ours /tmp/root/mnt/out; ln -s /mnt/own /tmp/root/mnt/in\n"
+		"for path in /mnt/out /mnt/in/share /../../mnt/own/share; do "
+		"VGPU_SHARE=$path chroot /tmp/root sleep 5 & sleep 0.3; "
+		"\"$VGPU\" doctor $! | grep 'limits\\|share file'; kill $!; done\n"
+		"umount /tmp/root/mnt /tmp/root; rm -r /tmp/root /tmp/ours");
+
+	if (said->status == 77)
+		skip();
+	assert_null(strstr(said->out, "3G"));
+	assert_says(said->out, "share file /mnt/out, line 0: No such file");
+	assert_says(said->out, "memory 2G from /mnt/in/share");
+	assert_says(said->out, "memory 2G from /../../mnt/own/share");
+}
+
 /* Alice takes the name whenever it is free. */
 static void who_is_quick_cannot_keep_root_from_a_shared_folder(void **state)
 {
@@ -415,6 +437,7 @@ int main(void)
 		cmocka_unit_test_setup(an_environment_without_an_end_holds_up_nobody, clear),
 		cmocka_unit_test_setup(a_strangers_environment_keeps_no_slice_of_roots, clear),
 		cmocka_unit_test_setup(a_share_that_is_mounted_alone_is_noted, clear),
+		cmocka_unit_test_setup(a_link_in_a_root_of_its_own_leads_to_nothing_of_ours, clear),
 		cmocka_unit_test_setup(who_is_quick_cannot_keep_root_from_a_shared_folder, clear),
 		cmocka_unit_test_setup(the_machines_folders_are_held_against_the_model, clear),
 	};

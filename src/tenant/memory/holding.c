@@ -440,6 +440,7 @@ static bool charge_for_sharing(const struct holding *h, struct ipc_memory *memor
 	if (charge_reserve(memory->device, CHUNK_BYTES, memory->kind, &charge) != CUDA_SUCCESS)
 		return false;
 	memory->bytes = charge_take(&charge);
+	memory->is_beyond = true;
 	return true;
 }
 

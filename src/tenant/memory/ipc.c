@@ -18,7 +18,7 @@ struct part {
 	uint32_t units; /* as of the making or the first opening */
 	uint8_t entry;	/* the device's, in the region */
 	uint8_t kind;
-	bool is_made; /* by this process, and shown for it */
+	bool is_shown; /* for this process, which made it */
 };
 
 /* Guards the rest; held while the region's shared allocations are changed, for some 10 us, or 50 ms where another process is stopped with them. */
@@ -70,18 +70,20 @@ bool ipc_make(const struct ipc_memory *m, unsigned *ret_shared)
 		.units = (uint32_t)memory.units,
 		.entry = (uint8_t)m->device->entry,
 		.kind = (uint8_t)m->kind,
-		.is_made = true};
+		.is_shown = !m->is_beyond};
 	int saved_errno = errno, r;
 	CHARGE_SCOPE();
 	LOCK_SCOPE(&parts_lock);
 
-	add_to_sum(&part, part.units);
+	if (part.is_shown)
+		add_to_sum(&part, part.units);
 	r = shared_make(&state.region, &memory, ret_shared);
 	if (r == SHARED_E_FULL && has_freed_places(m->device))
 		r = shared_make(&state.region, &memory, ret_shared);
 	errno = saved_errno;
 	if (r) {
-		add_to_sum(&part, -(uint64_t)part.units);
+		if (part.is_shown)
+			add_to_sum(&part, -(uint64_t)part.units);
 		log_debug("shared memory is not entered as such", U64("bytes", m->bytes));
 		return false;
 	}
@@ -189,7 +191,7 @@ void ipc_let_go(unsigned shared, bool is_over)
 	if (--p->holds > 0)
 		return;
 	bytes = (uint64_t)p->units * REGION_UNIT_BYTES;
-	if (p->is_made)
+	if (p->is_shown)
 		add_to_sum(p, -(uint64_t)p->units);
 	set_opened(shared, 0);
 	shared_let_go(&state.region, state.slot, shared);

@@ -23,6 +23,7 @@ struct ipc_memory {
 	uint64_t key;
 	uint64_t mark; /* of the descriptor fd; 0: none keeps it, and fd is -1 */
 	int fd;
+	bool is_beyond; /* charged beside what holds the memory here, so NVML shows nothing for it */
 };
 
 /*

@@ -7,17 +7,15 @@
  * of the binding come with the binding itself, so that a pod has them exactly if it is bound. A bind that fails takes back
  * the lock, the promise, and the pod's annotations.
  */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "scheduler/bind_calls.h"
 #include "scheduler/extender.h"
-#include "scheduler/reservation.h"
 
 #define LOG_TOPIC LOG_PODS
 #define SECOND_NS 1000000000ull
@@ -107,31 +105,6 @@ static void tell(const struct bind *bind, const char *reason, const char *messag
 						   .is_warning = is_warning});
 }
 
-static void was_unlocked(void *context, const struct kube_result *result)
-{
-	if (result->outcome && result->outcome != KUBE_E_INVALID &&
-		result->outcome != KUBE_E_NOT_FOUND)
-		log_warn("a node's lock could not be removed; it holds until it is too old",
-			STR("why", result->words));
-}
-
-/* Only where it is still the one that this bind has set. */
-static void unlock(const struct bind *bind)
-{
-	static const char place[] = "/metadata/annotations/hami.io~1mutex.lock";
-	json_t *operations = json_pack("[{s:s, s:s, s:s}, {s:s, s:s}]", "op", "test", "path", place,
-		"value", bind->lock, "op", "remove", "path", place);
-	_cleanup_free_ char *path = NULL;
-	struct kube_call *call;
-
-	if (asprintf(&path, "/api/v1/nodes/%s", bind->node_name) < 0)
-		path = NULL;
-	if (!path || !operations ||
-		kube_patch_if(bind->extender->client, path, operations, was_unlocked, NULL, &call))
-		log_warn("no memory to remove a node's lock");
-	json_decref(operations);
-}
-
 /* Gives everything back. */
 static void fail(struct bind *bind, const char *why)
 {
@@ -143,7 +116,7 @@ static void fail(struct bind *bind, const char *why)
 
 	snprintf(words, sizeof(words), "%s", why);
 	if (*bind->lock)
-		unlock(bind);
+		bind_calls_unlock(extender->client, bind->node_name, bind->lock);
 	tell(bind, "BindingFailed", words, true);
 	free_bind(bind);
 	if (hold && hold->is_kept)
@@ -178,13 +151,10 @@ static void wait_again(struct bind *bind, uint64_t pause_ns)
 static int call_pod(struct bind *bind, const char *namespace, const char *name, enum step next,
 	kube_done_fn *done)
 {
-	_cleanup_free_ char *path = NULL;
-
-	if (asprintf(&path, "/api/v1/namespaces/%s/pods/%s", namespace, name) < 0)
-		return -ENOMEM;
 	bind->step = next;
 	bind->extender->measure->calls++;
-	return kube_get(bind->extender->client, path, done, bind, &bind->call);
+	return bind_calls_read_pod(
+		bind->extender->client, namespace, name, done, bind, &bind->call);
 }
 
 static const char *node_of(const json_t *pod)
@@ -203,16 +173,36 @@ static bool is_pod_of(const struct bind *bind, const json_t *pod)
 	return uid && (!*bind->uid || !strcmp(uid, bind->uid));
 }
 
+/*
+ * Nobody knows whether it is bound. Lock, promise and annotations stay: a pod that is bound needs them, and of one that is not
+ * the watch, the next Filter or their time takes them back.
+ */
+static void leave_unknown(struct bind *bind, const char *why)
+{
+	struct extender *extender = bind->extender;
+	struct http_call *http = bind->http;
+	uint64_t began_ns = bind->began_ns;
+	char words[600];
+
+	snprintf(words, sizeof(words), "it is not known whether the pod is bound: %.500s", why);
+	tell(bind, "BindingFailed", words, true);
+	free_bind(bind);
+	answer(extender, http, began_ns, words);
+}
+
 static void was_confirmed(void *context, const struct kube_result *result)
 {
 	struct bind *bind = context;
 
 	bind->call = NULL;
-	if (!result->outcome && is_pod_of(bind, result->body) &&
-		!strcmp(node_of(result->body), bind->node_name))
+	if (result->outcome == KUBE_E_NOT_FOUND)
+		fail(bind, result->words);
+	else if (result->outcome)
+		leave_unknown(bind, result->words);
+	else if (is_pod_of(bind, result->body) && !strcmp(node_of(result->body), bind->node_name))
 		succeed(bind);
 	else
-		fail(bind, result->outcome ? result->words : "the binding was not carried out");
+		fail(bind, "the binding was not carried out");
 }
 
 static void was_bound(void *context, const struct kube_result *result)
@@ -231,42 +221,14 @@ static void was_bound(void *context, const struct kube_result *result)
 	}
 }
 
-/*
- * The binding's annotations become the pod's together with its node. They are all of them, so that what the pod says is what
- * the books say, whatever was written onto it since.
- */
-static json_t *binding_of(const struct bind *bind)
-{
-	json_t *annotations = bind->hold ? json_copy(bind->hold->annotations) : json_object();
-	char now[24];
-
-	snprintf(now, sizeof(now), "%lld", (long long)time(NULL));
-	if (bind->hold) {
-		json_object_set_new(annotations, "hami.io/bind-phase", json_string("allocating"));
-		json_object_set_new(annotations, "hami.io/bind-time", json_string(now));
-	}
-	return json_pack("{s:s, s:s, s:{s:s, s:s, s:s, s:o}, s:{s:s, s:s, s:s}}", "apiVersion",
-		"v1", "kind", "Binding", "metadata", "name", bind->name, "namespace",
-		bind->namespace, "uid", bind->uid, "annotations", annotations, "target",
-		"apiVersion", "v1", "kind", "Node", "name", bind->node_name);
-}
-
 static void send_binding(struct bind *bind)
 {
-	_cleanup_free_ char *path = NULL;
-	json_t *binding = binding_of(bind);
-	int result = -ENOMEM;
+	const struct bind_target target = {bind->namespace, bind->name, bind->uid, bind->node_name,
+		bind->hold ? bind->hold->annotations : NULL};
 
 	bind->step = STEP_BIND;
 	bind->extender->measure->calls++;
-	if (asprintf(&path, "/api/v1/namespaces/%s/pods/%s/binding", bind->namespace, bind->name) <
-		0)
-		path = NULL;
-	if (path && binding)
-		result = kube_create(
-			bind->extender->client, path, binding, was_bound, bind, &bind->call);
-	json_decref(binding);
-	if (result)
+	if (bind_calls_bind(bind->extender->client, &target, was_bound, bind, &bind->call))
 		fail(bind, "no memory");
 }
 
@@ -287,13 +249,10 @@ static void was_reread(void *context, const struct kube_result *result)
 /* The node has changed meanwhile. */
 static void reread(struct bind *bind)
 {
-	_cleanup_free_ char *path = NULL;
-
 	bind->step = STEP_REREAD;
 	bind->extender->measure->calls++;
-	if (asprintf(&path, "/api/v1/nodes/%s", bind->node_name) < 0)
-		path = NULL;
-	if (!path || kube_get(bind->extender->client, path, was_reread, bind, &bind->call))
+	if (bind_calls_read_node(
+		    bind->extender->client, bind->node_name, was_reread, bind, &bind->call))
 		fail(bind, "no memory");
 }
 
@@ -316,23 +275,14 @@ static void was_locked(void *context, const struct kube_result *result)
 
 static void set_lock(struct bind *bind)
 {
-	_cleanup_free_ char *path = NULL;
-	json_t *patch;
-
 	nodelock_format(time(NULL), bind->namespace, bind->name, bind->lock);
-	patch = json_pack(
-		"{s:{s:{s:s}}}", "metadata", "annotations", NODELOCK_ANNOTATION, bind->lock);
 	bind->step = STEP_LOCK;
 	bind->extender->measure->calls++;
-	if (asprintf(&path, "/api/v1/nodes/%s", bind->node_name) < 0)
-		path = NULL;
-	if (!path || !patch ||
-		kube_patch(bind->extender->client, path, patch, bind->node->version, was_locked,
-			bind, &bind->call)) {
+	if (bind_calls_lock(bind->extender->client, bind->node_name, bind->node->version,
+		    bind->lock, was_locked, bind, &bind->call)) {
 		bind->lock[0] = '\0';
 		fail(bind, "no memory");
 	}
-	json_decref(patch);
 }
 
 static void say_contention(struct bind *bind)

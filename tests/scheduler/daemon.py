@@ -272,6 +272,29 @@ def a_lost_answer_to_a_binding_is_asked_for(town):
         contains(town.cluster.annotations("nodes", "n1")[LOCK], ",default,p")
 
 
+def a_binding_of_which_nothing_is_known_takes_nothing_back(town):
+    one_node(town)
+    with Scheduler(PROGRAM, town) as scheduler:
+        item = put_pod(town, "p")
+        scheduler.filter(item, ["n1"])
+        bind = town.cluster.bind
+
+        def carry_out_and_lose(key, binding):
+            def refuse(method, path):
+                if method == "GET" and path.endswith("/pods/p"):
+                    raise Refusal(403, "not today")
+            bind(key, binding)
+            town.cluster.fault = refuse
+            raise BrokenPipeError
+        town.cluster.bind = carry_out_and_lose
+        contains(scheduler.bind(item, "n1"), "it is not known whether the pod is bound")
+        time.sleep(0.3)
+        said = annotations(town, "p")
+        equal((said[PHASE], said[TO_ALLOCATE]), ("allocating", "GPU-0,NVIDIA,1000,0:;"))
+        contains(town.cluster.annotations("nodes", "n1")[LOCK], ",default,p")
+        equal(scheduler.filter(put_pod(town, "q", memory=9001), ["n1"])["NodeNames"], None)
+
+
 def a_node_that_changes_meanwhile_is_read_again(town):
     one_node(town)
     with Scheduler(PROGRAM, town) as scheduler:

@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plugin/cdi.h"
 #include "plugin/grant.h"
 #include "policy/grant.h"
 
 #define VISIBLE_DEVICES "NVIDIA_VISIBLE_DEVICES"
 #define VOLUME_FOLDER	"/var/run/nvidia-container-devices"
-#define CDI_VENDOR	"k8s.device-plugin.nvidia.com"
 #define LIST_BYTES	4096 /* of the names of a slice's devices with commas */
 
 /* A list that does not fit in memory makes no message at all, so only the end asks. */

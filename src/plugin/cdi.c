@@ -225,6 +225,110 @@ static int make(const struct cdi_request *request, json_t **ret_spec, struct err
 	return *ret_spec ? 0 : err_set(err, ENOMEM, "no memory");
 }
 
+static const struct extra {
+	unsigned bit;
+	const char *class, *nodes[3], *mounts[3]; /* patterns; and paths, where they are there */
+} extras[] = {
+	{CDI_GDRCOPY, "gdrcopy", {"/dev/gdrdrv"}, {NULL}},
+	{CDI_GDS, "gds", {"/dev/nvidia-fs*"}, {"/run/udev", "/etc/cufile.json"}},
+	{CDI_MOFED, "mofed", {"/dev/infiniband/uverbs*", "/dev/infiniband/rdma_cm"}, {NULL}},
+};
+
+/* As the driver's root has it, or this program's own. */
+static void add_nodes(const struct cdi_request *request, const char *pattern, json_t *nodes)
+{
+	const char *roots[] = {prefix_of(request->driver_root_here), ""};
+
+	for (size_t i = 0; i < ARRAY_SIZE(roots) && json_array_size(nodes) == 0; i++) {
+		_cleanup_(cleanup_glob) glob_t found = {0};
+		char whole[PATH_BYTES];
+
+		snprintf(whole, sizeof(whole), "%s%s", roots[i], pattern);
+		if (glob(whole, 0, NULL, &found))
+			continue;
+		for (size_t k = 0; k < found.gl_pathc; k++)
+			json_array_append_new(
+				nodes, device_node(request, found.gl_pathv[k] + strlen(roots[i])));
+	}
+}
+
+static int put_spec(int folder_fd, const char *class, json_t *devices, struct err *err)
+{
+	_cleanup_(cleanup_json) json_t *spec = json_pack("{s:s, s:o, s:O}", "cdiVersion",
+		CDI_VERSION, "kind", json_sprintf(CDI_VENDOR "/%s", class), "devices", devices);
+	_cleanup_free_ char *text = spec ? json_dumps(spec, JSON_INDENT(1)) : NULL;
+	char name[sizeof(CDI_VENDOR) + 32];
+	int r = -ENOMEM;
+
+	snprintf(name, sizeof(name), CDI_VENDOR "-%s.json", class);
+	if (text)
+		r = folder_put(folder_fd, name, text, strlen(text), FILE_MODE);
+	return r < 0 ? err_set(err, -r, "write %s: %s", name, strerror(-r)) : 0;
+}
+
+static int put_extra(const struct cdi_request *request, const struct extra *extra, int folder_fd,
+	struct err *err)
+{
+	_cleanup_(cleanup_json) json_t *devices = NULL;
+	json_t *nodes = json_array(), *mounts = json_array();
+	char here[PATH_BYTES];
+
+	for (size_t i = 0; i < ARRAY_SIZE(extra->nodes) && extra->nodes[i]; i++) {
+		json_t *more = json_array();
+
+		add_nodes(request, extra->nodes[i], more);
+		json_array_extend(nodes, more);
+		json_decref(more);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(extra->mounts) && extra->mounts[i]; i++) {
+		snprintf(here, sizeof(here), "%s%s", prefix_of(request->driver_root_here),
+			extra->mounts[i]);
+		if (access(here, F_OK) == 0)
+			json_array_append_new(
+				mounts, mount_of(request, extra->mounts[i], extra->mounts[i]));
+	}
+	if (json_array_size(nodes) == 0) {
+		json_decref(nodes);
+		json_decref(mounts);
+		return err_set(err, ENOENT, "--%s-enabled, and %s is not there", extra->class,
+			extra->nodes[0]);
+	}
+	devices = json_pack("[{s:s, s:{s:o, s:o}}]", "name", "all", "containerEdits", "deviceNodes",
+		nodes, "mounts", mounts);
+	return put_spec(folder_fd, extra->class, devices, err);
+}
+
+static int put_channels(const struct cdi_request *request, int folder_fd, struct err *err)
+{
+	_cleanup_(cleanup_json) json_t *devices = json_array();
+	char path[64], name[16];
+
+	for (unsigned i = 0; i < request->channel_count; i++) {
+		json_t *nodes = json_array();
+
+		snprintf(path, sizeof(path), "/dev/nvidia-caps-imex-channels/channel%u",
+			request->channels[i]);
+		snprintf(name, sizeof(name), "%u", request->channels[i]);
+		add_nodes(request, path, nodes);
+		if (json_array_size(nodes) > 0)
+			json_array_append_new(
+				devices, json_pack("{s:s, s:{s:O}}", "name", name, "containerEdits",
+						 "deviceNodes", nodes));
+		json_decref(nodes);
+	}
+	return json_array_size(devices) ? put_spec(folder_fd, "imex-channel", devices, err) : 0;
+}
+
+static int put_extras(const struct cdi_request *request, int folder_fd, struct err *err)
+{
+	int r = put_channels(request, folder_fd, err);
+
+	for (size_t i = 0; i < ARRAY_SIZE(extras) && r == 0; i++)
+		if (request->extras & extras[i].bit)
+			r = put_extra(request, &extras[i], folder_fd, err);
+	return r;
+}
+
 static int check_request(const struct cdi_request *request, struct err *err)
 {
 	if (request->devices->count == 0)
@@ -261,6 +365,8 @@ int cdi_write(const struct cdi_request *request, struct err *err)
 	if (!text)
 		return err_set(err, ENOMEM, "no memory");
 	r = folder_make(request->folder, FOLDER_MODE, &folder_fd, err);
+	if (r == 0)
+		r = put_extras(request, folder_fd, err);
 	if (r < 0)
 		return r;
 	r = folder_put(folder_fd, CDI_FILE, text, strlen(text), FILE_MODE);

@@ -11,8 +11,12 @@
 #include "plugin/capability.h"
 
 #define CDI_FOLDER "/var/run/cdi"
-#define CDI_KIND   "k8s.device-plugin.nvidia.com/gpu"
-#define CDI_FILE   "k8s.device-plugin.nvidia.com-gpu.json"
+#define CDI_VENDOR "k8s.device-plugin.nvidia.com"
+#define CDI_KIND   CDI_VENDOR "/gpu"
+#define CDI_FILE   CDI_VENDOR "-gpu.json"
+
+/* What containers get beside their devices, each a kind of its own with one device, "all". */
+enum cdi_extra { CDI_GDRCOPY = 1, CDI_GDS = 2, CDI_MOFED = 4 };
 
 /* An instance of a device. */
 struct cdi_part {
@@ -28,8 +32,11 @@ struct cdi_request {
 	const char *driver_root;      /* on the host, and */
 	const char *driver_root_here; /* where it is for this program */
 	const char *dev_root;	      /* on the host; "": the driver's */
-	const char *hook; /* nvidia-ctk on the host; "": links are made as mounts instead */
-	bool has_indexes; /* devices are named by index, not by UUID */
+	const char *hook;	  /* nvidia-ctk on the host; "": links are made as mounts instead */
+	bool has_indexes;	  /* devices are named by index, not by UUID */
+	unsigned extras;	  /* bits of enum cdi_extra */
+	const unsigned *channels; /* of IMEX; of the kind imex-channel those that are there */
+	unsigned channel_count;
 	const struct inventory *devices;
 	const struct cdi_part *parts; /* that there are now */
 	unsigned part_count;
@@ -37,6 +44,6 @@ struct cdi_request {
 
 /*
  * Writes it by rename; a runtime never reads half of it. -ENOENT where the driver's libcuda.so.VERSION is not found, so that
- * no container starts that could not use its devices. -errno with err set.
+ * no container starts that could not use its devices; and where an extra has no file. -errno with err set.
  */
 int cdi_write(const struct cdi_request *request, struct err *err) MUST_CHECK;

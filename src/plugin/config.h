@@ -75,6 +75,7 @@ struct config {
 	struct config_devices filtered, of_mode[CONFIG_MODES];
 
 	/* ours: section `cantaloupe` */
+	bool trusts_assignments;      /* also where they give more than the container asks for */
 	bool honours_disable_control; /* CUDA_DISABLE_CONTROL keeps the library out of a container */
 	const char *turns_folder, *mps_folder; /* on the host */
 
@@ -118,6 +119,9 @@ bool config_is_filtered(const struct config *config, const struct inventory_devi
 
 /* How the device is divided: by the list that names it, else as the node's devices are. */
 enum config_mode config_mode_of(const struct config *config, const struct inventory_device *device);
+
+/* What the scheduler is told of the device's memory; 0: nobody knows it. */
+uint64_t config_memory_mib(const struct config *config, const struct inventory_device *device);
 
 /* "hami-core", "mig", "mps". */
 extern const char *const config_mode_names[CONFIG_MODES];

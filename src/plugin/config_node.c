@@ -266,3 +266,11 @@ enum config_mode config_mode_of(const struct config *config, const struct invent
 			return (enum config_mode)i;
 	return (enum config_mode)config->mode;
 }
+
+uint64_t config_memory_mib(const struct config *config, const struct inventory_device *device)
+{
+	uint64_t mib = device->total_bytes ? device->total_bytes >> 20
+					   : (uint64_t)config->preconfigured_memory_mib;
+
+	return (uint64_t)((double)mib * config->memory_scaling);
+}

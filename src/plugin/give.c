@@ -170,7 +170,10 @@ static int give_whole(const struct giver *giver, const struct give_request *requ
 	const struct assignment_slot *slot, uint8_t **ret_message, size_t *ret_bytes,
 	struct err *err)
 {
+	const struct pod_container *of = request->container;
+	const struct grant_asked asked = {of->memory_mib, of->memory_percent, of->cores_percent};
 	const struct grant_container container = {
+		.asked = &asked,
 		.pod_uid = request->pod->uid,
 		.name = request->container->name,
 		.priority = request->container->priority < 0 ? GRANT_NOT_GIVEN

@@ -129,13 +129,50 @@ static int add_device(const struct assignment_device *wanted, const struct inven
 	return 0;
 }
 
-static int add_devices(const struct grant_node *node, const struct assignment_slot *slot,
-	struct grant *g, struct err *err)
+/* As the scheduler reckons it: an amount, else a part of what is registered, else the default. */
+static uint64_t asked_mib(const struct config *config, const struct grant_asked *asked,
+	const struct inventory_device *device)
+{
+	uint64_t all = config_memory_mib(config, device);
+
+	if (asked->memory_mib > 0)
+		return (uint64_t)asked->memory_mib *
+		       (uint64_t)(config->memory_factor > 1 ? config->memory_factor : 1);
+	if (asked->memory_percent > 0)
+		return asked->memory_percent < 100 ? all * (uint64_t)asked->memory_percent / 100
+						   : all;
+	return config->default_memory_mib ? (uint64_t)config->default_memory_mib : all;
+}
+
+/* Who may write a pod's annotations cannot take more than the pod was admitted and counted for. */
+static int check_asked(const struct config *config, const struct grant_asked *asked,
+	const struct assignment_device *wanted, const struct inventory_device *device,
+	struct err *err)
+{
+	uint64_t memory_mib = asked_mib(config, asked, device);
+	int64_t cores = asked->cores_percent >= 0 ? asked->cores_percent : config->default_cores;
+
+	if ((uint64_t)wanted->memory_mib > memory_mib)
+		return err_set(err, EINVAL,
+			"%d MiB of device %s are assigned, and the container asks for %llu",
+			wanted->memory_mib, wanted->uuid, (unsigned long long)memory_mib);
+	if (cores > 0 && (wanted->cores_percent == 0 || wanted->cores_percent > cores))
+		return err_set(err, EINVAL,
+			"%d percent of device %s are assigned (0: no limit), and the container "
+			"asks for %d",
+			wanted->cores_percent, wanted->uuid, (int)cores);
+	return 0;
+}
+
+static int add_devices(const struct grant_node *node, const struct grant_asked *asked,
+	const struct assignment_slot *slot, struct grant *g, struct err *err)
 {
 	for (size_t i = 0; i < slot->count; i++) {
 		const struct inventory_device *device = NULL;
 		int result = check_device(node, &slot->devices[i], &device, err);
 
+		if (!result && asked && !node->config->trusts_assignments)
+			result = check_asked(node->config, asked, &slot->devices[i], device, err);
 		if (result)
 			return result;
 		if (add_device(&slot->devices[i], device, g))
@@ -290,7 +327,7 @@ int grant_plan(const struct grant_node *node, const struct grant_container *cont
 	result = check_count(container->name, slot, id_count, err);
 	if (result)
 		return result;
-	result = add_devices(node, slot, &g, err);
+	result = add_devices(node, container->asked, slot, &g, err);
 	if (!result)
 		result = choose_mps(node, &g, err);
 	if (!result)

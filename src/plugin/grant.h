@@ -30,12 +30,18 @@
 #define GRANT_PRELOAD	   "/etc/ld.so.preload"
 #define GRANT_NOT_GIVEN	   (-1)
 
+/* What a container asks for of each device; below 0: it does not say. */
+struct grant_asked {
+	int64_t memory_mib, memory_percent, cores_percent;
+};
+
 /* What of the pod bears on the container. */
 struct grant_container {
 	const char *pod_uid, *name;
 	int64_t priority; /* limits of the priority resource; GRANT_NOT_GIVEN */
 	const char
 		*disable_control; /* the value of CUDA_DISABLE_CONTROL in its own list; or NULL */
+	const struct grant_asked *asked; /* NULL: it is not looked at */
 };
 
 /* The node as it is now. */

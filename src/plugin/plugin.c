@@ -52,14 +52,6 @@ struct plugin {
 	char hook[SHARE_PATH_BYTES], shares[SHARE_PATH_BYTES];
 };
 
-static uint64_t memory_mib_of(const struct config *config, const struct inventory_device *device)
-{
-	uint64_t mib = device->total_bytes ? device->total_bytes >> MIB
-					   : (uint64_t)config->preconfigured_memory_mib;
-
-	return (uint64_t)((double)mib * config->memory_scaling);
-}
-
 static struct register_device describe_one(const struct plugin *plugin, unsigned i)
 {
 	const struct config *config = plugin->config;
@@ -70,7 +62,7 @@ static struct register_device describe_one(const struct plugin *plugin, unsigned
 		.name = device->name,
 		.index = device->index,
 		.slices = (unsigned)config->split_count,
-		.memory_mib = memory_mib_of(config, device),
+		.memory_mib = config_memory_mib(config, device),
 		.cores_percent = (unsigned)(100 * config->cores_scaling),
 		.numa = plugin->numa[i],
 		.mode = config_mode_names[config_mode_of(config, device)],
@@ -229,6 +221,10 @@ static void set_cdi(struct plugin *plugin)
 		.dev_root = config->dev_root,
 		.hook = config->cdi_hook,
 		.has_indexes = config->device_id == CONFIG_ID_INDEX,
+		.extras = (config->has_gdrcopy ? CDI_GDRCOPY : 0) |
+			  (config->has_gds ? CDI_GDS : 0) | (config->has_mofed ? CDI_MOFED : 0),
+		.channels = config->imex_channels,
+		.channel_count = config->imex_channel_count,
 		.devices = &plugin->devices,
 	};
 }
@@ -393,7 +389,9 @@ static int join_cluster(struct plugin *plugin, struct err *err)
 	const struct agent_request request = {
 		.node_name = config->node_name,
 		.kubelet_path = config->kubelet_socket,
-		.resources = {config->resource_count, config->resource_priority},
+		.resources = {config->resource_count, config->resource_priority,
+			config->resource_memory, config->resource_memory_percentage,
+			config->resource_cores},
 		.giver = &plugin->giver,
 		.pods_changed = pods_have_changed,
 		.context = plugin,

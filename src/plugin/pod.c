@@ -7,10 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/parse.h"
 #include "kube/instances.h"
+#include "kube/quantity.h"
 
-#define QUANTITY_MOST 1000000
+#define QUANTITY_MOST INT32_MAX
 
 static const char *text_at(const json_t *object, const char *key)
 {
@@ -27,15 +29,16 @@ static bool copy(const json_t *object, const char *key, char **ret_text)
 }
 
 /* As the scheduler has it: the limit, else the request. Below 0: neither, or no number. */
-static int64_t quantity_of(const json_t *container, const char *resource)
+static int64_t amount_of(const json_t *container, const char *resource)
 {
 	const json_t *resources = json_object_get(container, "resources");
-	const char *text = text_at(json_object_get(resources, "limits"), resource);
-	uint64_t number;
+	int64_t amount;
 
-	if (!text)
-		text = text_at(json_object_get(resources, "requests"), resource);
-	return text && !parse_u64(text, QUANTITY_MOST, &number) ? (int64_t)number : -1;
+	if (!resource ||
+		(!quantity_of(json_object_get(resources, "limits"), resource, &amount) &&
+			!quantity_of(json_object_get(resources, "requests"), resource, &amount)))
+		return -1;
+	return amount <= QUANTITY_MOST ? amount : -1;
 }
 
 /* The last of that name is in force. */
@@ -54,18 +57,22 @@ static int copy_disable_control(const json_t *container, char **ret_text)
 	return last && !copy(last, "value", ret_text) ? -ENOMEM : 0;
 }
 
-static int add_container(struct pod *pod, const json_t *container, unsigned index,
+static int add_container(struct pod *pod, const json_t *container, bool is_init,
 	const struct pod_resources *resources)
 {
 	struct pod_container *added = &pod->containers[pod->container_count];
-	int64_t slices = quantity_of(container, resources->slices);
+	int64_t slices = amount_of(container, resources->slices);
 
+	pod->needs[pod->need_count++] = (struct assignment_need){slices > 0 ? slices : 0, is_init};
 	if (slices <= 0)
 		return 0;
 	pod->container_count++;
 	added->slices = (unsigned)slices;
-	added->index = index;
-	added->priority = quantity_of(container, resources->priority);
+	added->index = pod->need_count - 1;
+	added->priority = amount_of(container, resources->priority);
+	added->memory_mib = amount_of(container, resources->memory);
+	added->memory_percent = amount_of(container, resources->memory_percentage);
+	added->cores_percent = amount_of(container, resources->cores);
 	if (!copy(container, "name", &added->name) ||
 		copy_disable_control(container, &added->disable_control))
 		return -ENOMEM;
@@ -78,16 +85,15 @@ static int read_containers(
 	const json_t *lists[] = {
 		json_object_get(spec, "initContainers"), json_object_get(spec, "containers")};
 	size_t count = json_array_size(lists[0]) + json_array_size(lists[1]);
-	unsigned index = 0;
 	int result = 0;
 
 	pod->containers = calloc(count + 1, sizeof(*pod->containers));
-	if (!pod->containers)
+	pod->needs = calloc(count + 1, sizeof(*pod->needs));
+	if (!pod->containers || !pod->needs)
 		return -ENOMEM;
 	for (unsigned i = 0; i < ARRAY_SIZE(lists); i++)
 		for (size_t j = 0; j < json_array_size(lists[i]) && !result; j++)
-			result =
-				add_container(pod, json_array_get(lists[i], j), index++, resources);
+			result = add_container(pod, json_array_get(lists[i], j), i == 0, resources);
 	return result;
 }
 
@@ -114,6 +120,7 @@ static int read_rest(struct pod *pod, const json_t *object)
 		!copy(metadata, "uid", &pod->uid) ||
 		!copy(annotations, "hami.io/vgpu-node", &pod->node) ||
 		!copy(annotations, POD_TO_ALLOCATE, &pod->to_allocate) ||
+		!copy(annotations, ASSIGNMENT_ALLOCATED, &pod->allocated) ||
 		!copy(annotations, INSTANCES_ANNOTATION, &pod->instances))
 		return -ENOMEM;
 	pod->phase = phase_of(text_at(annotations, POD_BIND_PHASE));
@@ -154,6 +161,8 @@ void pod_free(struct pod *pod)
 		free(pod->containers[i].disable_control);
 	}
 	free(pod->containers);
+	free(pod->needs);
+	free(pod->allocated);
 	free(pod->space);
 	free(pod->name);
 	free(pod->uid);
@@ -165,11 +174,13 @@ void pod_free(struct pod *pod)
 
 void pod_update(struct pod *pod, struct pod *fresh)
 {
-	char *node = pod->node, *to_allocate = pod->to_allocate, *instances = pod->instances;
+	char *node = pod->node, *to_allocate = pod->to_allocate, *instances = pod->instances,
+	     *allocated = pod->allocated;
 
 	pod->node = fresh->node;
 	pod->to_allocate = fresh->to_allocate;
 	pod->instances = fresh->instances;
+	pod->allocated = fresh->allocated;
 	pod->phase = fresh->phase;
 	pod->has_bind_time = fresh->has_bind_time;
 	pod->is_over = fresh->is_over;
@@ -179,6 +190,7 @@ void pod_update(struct pod *pod, struct pod *fresh)
 	fresh->node = node;
 	fresh->to_allocate = to_allocate;
 	fresh->instances = instances;
+	fresh->allocated = allocated;
 	pod_free(fresh);
 }
 
@@ -218,16 +230,55 @@ int pod_take_slot(const struct pod *pod, char **ret_slot, char **ret_rest)
 	return -ENOMEM;
 }
 
-/*
- * Positions in the annotation are not those of containers where the scheduler has left empty slots out. The order is,
- * and the kubelet asks in it: as many as are left are those at the end.
- */
+/* What stands before the semicolon with that number, counted from 0; NULL where there are not as many. */
+static const char *slot_at(const char *text, unsigned number, size_t *ret_length)
+{
+	while (number && (text = strchr(text, ';'))) {
+		text++;
+		number--;
+	}
+	*ret_length = text ? strcspn(text, ";") : 0;
+	return text;
+}
+
+/* By the reservation as it was written, because emptied slots are not told from those of containers without devices. */
+static int match(const struct pod *pod, unsigned slot, size_t *ret_index)
+{
+	_cleanup_(assignment_deinit) struct assignment written = ASSIGNMENT_NULL;
+	_cleanup_free_ size_t *containers = NULL;
+	struct err err = ERR_NULL;
+	int result = assignment_decode(pod->allocated, &written, &err);
+
+	if (result || slot >= written.count)
+		return -EINVAL;
+	containers = calloc(written.count, sizeof(*containers));
+	if (!containers)
+		return -ENOMEM;
+	result = assignment_match(&written, pod->needs, pod->need_count, containers, &err);
+	if (!result)
+		*ret_index = containers[slot];
+	return result;
+}
+
 const struct pod_container *pod_next_container(const struct pod *pod)
 {
-	unsigned left = pod_slots_left(pod);
+	size_t length, written_length, index;
+	const char *slot = next_slot(pod->to_allocate, &length), *written;
+	unsigned number = 0;
 
-	return left && left <= pod->container_count ? &pod->containers[pod->container_count - left]
-						    : NULL;
+	if (!length || !pod->allocated)
+		return NULL;
+	for (const char *at = pod->to_allocate; at < slot; at++)
+		number += *at == ';';
+	/* Nothing is handed out that was not written at first. */
+	written = slot_at(pod->allocated, number, &written_length);
+	if (!written || written_length != length || memcmp(written, slot, length) != 0 ||
+		match(pod, number, &index))
+		return NULL;
+	for (unsigned i = 0; i < pod->container_count; i++)
+		if (pod->containers[i].index == index)
+			return &pod->containers[i];
+	return NULL;
 }
 
 bool pod_is_reserved(const struct pod *pod, const char *node_name)

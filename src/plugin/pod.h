@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/bits.h"
+#include "kube/assignment.h"
 
 #define POD_TO_ALLOCATE "hami.io/vgpu-devices-to-allocate"
 #define POD_BIND_PHASE	"hami.io/bind-phase"
@@ -18,9 +19,11 @@
 struct pod_container {
 	char *name;
 	unsigned slices;
-	unsigned index;	       /* among all containers of the pod, init containers first */
-	bool has_slices;       /* by the kubelet's record, which does not name init containers */
-	int64_t priority;      /* below 0: it asks for none */
+	unsigned index;	  /* among all containers of the pod, init containers first */
+	bool has_slices;  /* by the kubelet's record, which does not name init containers */
+	int64_t priority; /* below 0: it asks for none */
+	/* as the priority; of each slice */
+	int64_t memory_mib, memory_percent, cores_percent;
 	char *disable_control; /* CUDA_DISABLE_CONTROL of its own environment; NULL: not there */
 };
 
@@ -31,6 +34,7 @@ struct pod {
 	char *space, *name, *uid;    /* of its namespace: its name */
 	char *node;		     /* "hami.io/vgpu-node"; NULL: not reserved */
 	char *to_allocate;	     /* NULL: not there */
+	char *allocated;	     /* the reservation as it was written; NULL: not there */
 	char *instances;	     /* reserved ones (kube/instances.h); NULL: not there */
 	enum pod_phase phase;
 	bool has_bind_time;
@@ -43,11 +47,13 @@ struct pod {
 	char created[24]; /* RFC 3339, UTC */
 	unsigned container_count;
 	struct pod_container *containers;
+	unsigned need_count; /* of all containers */
+	struct assignment_need *needs;
 };
 
 /* What the resources are called. */
 struct pod_resources {
-	const char *slices, *priority;
+	const char *slices, *priority, *memory, *memory_percentage, *cores;
 };
 
 /* *ret_pod is NULL where it wants no slices. -ENOMEM, -EINVAL. */

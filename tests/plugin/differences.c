@@ -74,17 +74,12 @@ static const struct row rows[] = {
 	/* whom the program serves */
 	{PROGRAM, "alloc-fallback-success", REFUSED, NULL, "no pod that waits",
 		"D11: without a lock, a pod that was served already is none that waits"},
-	{PROGRAM, "err-index-range", ANSWERED, NULL, NULL,
-		"the only slot with devices is that of the only container that asks for one"},
 	{PROGRAM, "err-lock-unparsable", ANSWERED, NULL, NULL,
 		"only the lock's time cannot be read; whose it is can, and theirs leaves it "
 		"behind"},
 	{PROGRAM, "err-lock-gone", ANSWERED, NULL, NULL,
 		"a lock whose pod is gone is left over, and the pod that waits has its "
 		"reservation"},
-	{PROGRAM, "err-second-container", NOT_HERE, NULL, NULL,
-		"a slot is missing: the one that is there is taken for the last container, and the "
-		"pod fails either way"},
 	/* the program makes more ready on the host */
 	{PROGRAM, "*", MOUNT, "/usr/local/vgpu", "ro",
 		"the region in it is a mount of its own, and a second one must not be made beside "

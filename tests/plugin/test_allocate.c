@@ -73,7 +73,7 @@ static void two_containers_are_served_in_order_with_four_calls(void **state)
 /* A scheduler that leaves empty slots out, and one that does not. */
 static void slots_without_devices_say_nothing(void **state)
 {
-	town_bind("a", ";;" ONE ";;" TWO ";", (unsigned[]){0, 1, 0, 1}, 4);
+	town_bind("a", ";" ONE ";;" TWO ";", (unsigned[]){0, 1, 0, 1}, 4);
 	assert_int_equal(town_allocate(1, given, sizeof(given)), 0);
 	assert_string_equal(given, "a/c1 " ONE);
 	assert_int_equal(town_allocate(1, given, sizeof(given)), 0);
@@ -95,6 +95,17 @@ static void a_wrong_count_is_refused_and_not_anothers(void **state)
 	town_run(40000);
 	assert_null(town_lock());
 	assert_annotation("a", POD_BIND_PHASE, "failed");
+}
+
+/* What is asked for now was not written by the scheduler. */
+static void a_slot_that_was_changed_is_refused(void **state)
+{
+	town_bind("a", ONE ";", (unsigned[]){1}, 1);
+	json_object_set_new(town_annotations(json_object_get(town.pods, "a")), POD_TO_ALLOCATE,
+		json_string("GPU-0,NVIDIA,90000,0:;"));
+	town_tell(json_object_get(town.pods, "a"), true);
+	town_run(50);
+	assert_int_equal(town_allocate(1, given, sizeof(given)), RPC_FAILED_PRECONDITION);
 }
 
 static void a_missing_annotation_fails_and_releases(void **state)
@@ -337,6 +348,7 @@ int main(void)
 		TEST(one_container_is_served_with_three_calls),
 		TEST(two_containers_are_served_in_order_with_four_calls),
 		TEST(slots_without_devices_say_nothing),
+		TEST(a_slot_that_was_changed_is_refused),
 		TEST(a_wrong_count_is_refused_and_not_anothers),
 		TEST(a_missing_annotation_fails_and_releases),
 		TEST(a_pod_that_was_not_scheduled_gets_nothing),

@@ -217,6 +217,50 @@ static void what_no_container_could_use_is_not_written(void **state)
 	assert_int_equal(before.st_ino, after.st_ino);
 }
 
+static json_t *read_extra(const char *class)
+{
+	char path[300];
+
+	snprintf(path, sizeof(path), "%s/" CDI_VENDOR "-%s.json", cdi, class);
+	return json_load_file(path, JSON_REJECT_DUPLICATES, NULL);
+}
+
+static void what_comes_beside_the_devices_is_a_kind_of_its_own(void **state)
+{
+	static const unsigned channels[] = {0, 7};
+	struct err err = ERR_NULL;
+	char command[512];
+	json_t *spec;
+	const json_t *nodes;
+
+	request.extras = CDI_GDRCOPY | CDI_MOFED;
+	request.channels = channels;
+	request.channel_count = 2;
+	assert_int_equal(cdi_write(&request, &err), -ENOENT);
+	assert_string_equal(err.text, "--gdrcopy-enabled, and /dev/gdrdrv is not there");
+	snprintf(command, sizeof(command),
+		"mkdir -p %s/dev/infiniband %s/dev/nvidia-caps-imex-channels", root, root);
+	assert_int_equal(system(command), 0);
+	put_file("/dev/gdrdrv");
+	put_file("/dev/infiniband/uverbs0");
+	put_file("/dev/infiniband/uverbs1");
+	put_file("/dev/infiniband/rdma_cm");
+	put_file("/dev/nvidia-caps-imex-channels/channel7");
+	json_decref(read_spec());
+	spec = read_extra("mofed");
+	assert_string_equal(json_string_value(json_object_get(spec, "kind")), CDI_VENDOR "/mofed");
+	assert_string_equal(text_of(json_object_get(spec, "devices"), 0, "name"), "all");
+	nodes = edits_of(json_array_get(json_object_get(spec, "devices"), 0), "deviceNodes");
+	assert_int_equal(json_array_size(nodes), 3);
+	assert_string_equal(text_of(nodes, 0, "hostPath"), "/drv/dev/infiniband/uverbs0");
+	json_decref(spec);
+	spec = read_extra("imex-channel");
+	assert_int_equal(json_array_size(json_object_get(spec, "devices")), 1);
+	assert_string_equal(text_of(json_object_get(spec, "devices"), 0, "name"), "7");
+	json_decref(spec);
+	assert_null(read_extra("gds"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -228,6 +272,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_drivers_files_come_with_each, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			what_no_container_could_use_is_not_written, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			what_comes_beside_the_devices_is_a_kind_of_its_own, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -60,6 +60,7 @@ struct scene {
 	int64_t priority;
 	uint64_t unhealthy;
 	bool has_priority, is_mig, has_no_turns;
+	const struct grant_asked *asked;
 };
 
 struct made {
@@ -74,7 +75,8 @@ static int plan(const struct scene *s, struct made *m, struct err *err)
 	const struct grant_container container = {.pod_uid = s->pod_uid ? s->pod_uid : UID,
 		.name = s->container ? s->container : "a",
 		.priority = s->has_priority ? s->priority : GRANT_NOT_GIVEN,
-		.disable_control = s->disable_control};
+		.disable_control = s->disable_control,
+		.asked = s->asked};
 	struct assignment a = ASSIGNMENT_NULL;
 	int result;
 
@@ -272,6 +274,52 @@ static void what_cannot_have_been_meant_is_refused(void **state)
 	refused(SCENE(.assigned = ONE, .hook = "/usr/my folder"), "HOOK_PATH");
 	memset(many, 'a', 300);
 	refused(SCENE(.assigned = ONE, .hook = many), "HOOK_PATH");
+}
+
+static void never_more_is_granted_than_asked_for(void **state)
+{
+	static const struct grant_asked exact = {3000, -1, 30}, part = {-1, 50, -1},
+					nothing = {-1, -1, -1}, no_cores = {3000, -1, 0};
+	struct made m;
+	struct err err = ERR_NULL;
+
+	/* the card has 143,771 MiB */
+	static const struct {
+		const struct grant_asked *asked;
+		const char *config, *assigned, *why;
+	} cases[] = {
+		{&exact, NULL, UUID0 ",NVIDIA,3000,30:;", NULL},
+		{&exact, NULL, UUID0 ",NVIDIA,2000,20:;", NULL},
+		{&exact, NULL, UUID0 ",NVIDIA,3001,30:;", "3001 MiB of device"},
+		{&exact, NULL, UUID0 ",NVIDIA,3000,31:;", "31 percent of device"},
+		{&exact, NULL, UUID0 ",NVIDIA,3000,0:;", "0: no limit"},
+		{&exact, "nvidia:\n  memoryFactor: 2\n", UUID0 ",NVIDIA,6000,30:;", NULL},
+		{&exact, "cantaloupe:\n  trustAssignments: true\n", UUID0 ",NVIDIA,9000,0:;", NULL},
+		{&no_cores, NULL, UUID0 ",NVIDIA,3000,0:;", NULL},
+		{&part, NULL, UUID0 ",NVIDIA,71885,0:;", NULL},
+		{&part, NULL, UUID0 ",NVIDIA,71886,0:;", "asks for 71885"},
+		{&part, "nvidia:\n  deviceMemoryScaling: 2\n", UUID0 ",NVIDIA,143771,0:;", NULL},
+		{&nothing, NULL, UUID0 ",NVIDIA,143771,100:;", NULL},
+		{&nothing, NULL, UUID0 ",NVIDIA,143772,100:;", "asks for 143771"},
+		{&nothing, "nvidia:\n  defaultMemory: 500\n  defaultCores: 10\n",
+			UUID0 ",NVIDIA,500,10:;", NULL},
+		{&nothing, "nvidia:\n  defaultMemory: 500\n  defaultCores: 10\n",
+			UUID0 ",NVIDIA,501,10:;", "asks for 500"},
+		{&nothing, "nvidia:\n  defaultCores: 10\n", UUID0 ",NVIDIA,500,0:;", "asks for 10"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const struct scene *s = SCENE(.assigned = cases[i].assigned,
+			.asked = cases[i].asked, .config = cases[i].config);
+
+		if (cases[i].why) {
+			refused(s, cases[i].why);
+			continue;
+		}
+		if (plan(s, &m, &err))
+			fail_msg("%zu: %s", i, err.text);
+		config_free(m.config);
+	}
 }
 
 static void the_filtered_are_refused(void **state)
@@ -545,6 +593,7 @@ int main(void)
 		cmocka_unit_test(the_share_is_what_was_assigned),
 		cmocka_unit_test(limits_follow_devices_and_not_their_places),
 		cmocka_unit_test(what_cannot_have_been_meant_is_refused),
+		cmocka_unit_test(never_more_is_granted_than_asked_for),
 		cmocka_unit_test(the_filtered_are_refused),
 		cmocka_unit_test(slices_of_a_pod_have_names_of_their_own),
 		cmocka_unit_test(the_library_is_left_out_only_where_that_may_be),

@@ -131,7 +131,9 @@ static void start_plugin(const json_t *vector)
 	last = now;
 	stop_plugin();
 	vector_make_files(vector, &device, &node);
-	snprintf(turns, sizeof(turns), "cantaloupe:\n  turnsFolder: %s/turns\n", folder);
+	/* in many recordings more is assigned than the pod asks for */
+	snprintf(turns, sizeof(turns),
+		"cantaloupe:\n  trustAssignments: true\n  turnsFolder: %s/turns\n", folder);
 	write_file("device-config.yaml", device, turns);
 	snprintf(path, sizeof(path), "%s/config.json", folder);
 	unlink(path);

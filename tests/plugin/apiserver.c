@@ -3,6 +3,7 @@
 #include "tests/plugin/apiserver.h"
 
 #include <arpa/inet.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -267,6 +268,8 @@ static void *accept_all(void *context)
 			free(connection);
 			return NULL;
 		}
+		/* head and body are two packets: the second must not wait for an answer to the first */
+		setsockopt(connection->fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
 		pthread_mutex_lock(&server->lock);
 		server->connections++;
 		pthread_mutex_unlock(&server->lock);

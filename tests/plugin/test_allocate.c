@@ -256,6 +256,20 @@ static void devices_are_registered_once(void **state)
 	assert_string_equal(json_string_value(json_object_get(annotations, NODE_REGISTER)), "[2]");
 }
 
+static void a_registration_that_fails_is_tried_again(void **state)
+{
+	json_t *annotations = town_annotations(town.node);
+
+	town_run(50);
+	town.fault_permille = 1000;
+	agent_register(town.agent, strdup("[3]"), NULL);
+	town_run(500);
+	town.fault_permille = 0;
+	json_object_del(annotations, NODE_REGISTER); /* where only the answer was lost */
+	town_run(60000);
+	assert_string_equal(json_string_value(json_object_get(annotations, NODE_REGISTER)), "[3]");
+}
+
 /* ----- many, with faults ----- */
 
 struct totals {
@@ -361,6 +375,7 @@ int main(void)
 		TEST(a_plugin_that_was_killed_is_made_good),
 		TEST(a_pod_that_is_deleted_meanwhile_leaves_nothing),
 		TEST(devices_are_registered_once),
+		TEST(a_registration_that_fails_is_tried_again),
 		TEST(nothing_is_left_of_many_with_faults),
 	};
 

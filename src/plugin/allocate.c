@@ -23,6 +23,7 @@
 
 /* The kubelet admits no other pod while it waits. */
 #define DEADLINE_NS (8ull * 1000000000)
+#define PREFER_NS   (2ull * 1000000000) /* without an answer it chooses by itself */
 
 #define AGAIN_NS    (5ull * 1000000) /* what a container needs is on its way */
 
@@ -394,6 +395,10 @@ static void deadline_has_come(void *context)
 {
 	struct allocate *allocate = context;
 
+	if (allocate->first->preferred) {
+		answer_preferred(allocate, NULL);
+		return;
+	}
 	log_warn("Allocate took too long", STR("namespace", allocate->pod.space),
 		STR("pod", allocate->pod.name));
 	refuse(allocate, "the API server did not answer in time");
@@ -407,7 +412,8 @@ static void job_start(void *context)
 	struct job *job = allocate->first;
 
 	job->began_ns = clock_now_ns();
-	loop_timer_set(allocate->cluster->loop, &allocate->deadline, job->began_ns + DEADLINE_NS);
+	loop_timer_set(allocate->cluster->loop, &allocate->deadline,
+		job->began_ns + (job->preferred ? PREFER_NS : DEADLINE_NS));
 	if (job->call)
 		find_next(allocate);
 	else

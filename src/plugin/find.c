@@ -4,6 +4,9 @@
  *
  * The kubelet's record and the node's lock are read at the same time. The lock is not read again for the same pod's next
  * container: while the pod that it names waits, the scheduler gives it to nobody else.
+ *
+ * A pod that the scheduler has bound since then is none that the kubelet can have asked for: the one that it asks for was
+ * deleted meanwhile. So before a pod without a lock is chosen, the lock is read again.
  */
 #include "plugin/find.h"
 
@@ -15,6 +18,9 @@
 
 /* How long the state of a pod that was told to nobody yet may be on its way. */
 #define SETTLE_NS (700ull * 1000000)
+
+/* When the node is read again after a failure. */
+#define AGAIN_NS (1000ull * 1000000)
 
 /* The lock's owner is asked for by then, where it still waits. */
 #define FRESH_NS (20ull * 1000000000)
@@ -67,7 +73,7 @@ static void owner_was_read(void *context, const struct kube_result *result)
 /* The watch may be behind the kubelet's own. */
 static bool ask_for_owner(struct find *find)
 {
-	const struct node_lock *lock = &node_state(find->cluster->node)->lock;
+	const struct node_lock *lock = &find->lock;
 	_cleanup_free_ char *path = NULL;
 
 	if (find->has_asked_for_owner || !lock->has_owner ||
@@ -79,13 +85,29 @@ static bool ask_for_owner(struct find *find)
 	return path && !kube_get(find->cluster->client, path, owner_was_read, find, &find->call);
 }
 
+static void read_lock(struct find *find);
+
+static void decide_for(struct find *find, struct pod *pod)
+{
+	if (lock_is_of(&find->lock, pod->space, pod->name)) {
+		end(find, CHOICE_POD, pod, "");
+	} else if (find->read_for != pod->batch) {
+		find->read_for = pod->batch;
+		read_lock(find);
+	} else if (lock_is_of(&node_state(find->cluster->node)->lock, pod->space, pod->name)) {
+		end(find, CHOICE_NOBODY, NULL, "the pod is gone");
+	} else {
+		end(find, CHOICE_POD, pod, "");
+	}
+}
+
 static void decide(struct find *find)
 {
 	const struct cluster *cluster = find->cluster;
 	struct choose_request request = {
 		.first = pods_first(cluster->pods),
 		.node_name = node_name(cluster->node),
-		.lock = &node_state(cluster->node)->lock,
+		.lock = &find->lock,
 		.slices = find->slices,
 		.is_settled = find->is_settled,
 	};
@@ -93,7 +115,7 @@ static void decide(struct find *find)
 	enum choice choice = choose_pod(&request, &pod);
 
 	if (choice == CHOICE_POD)
-		end(find, choice, pod, "");
+		decide_for(find, pod);
 	else if (choice == CHOICE_MISMATCH)
 		end(find, choice, pod, "device request not found");
 	else if (choice == CHOICE_NOBODY && ask_for_owner(find))
@@ -122,19 +144,37 @@ static void record_was_read(void *context)
 	look(context);
 }
 
+/* The first that is known is the one that counts. */
+static void keep_lock(struct find *find)
+{
+	if (!find->knows_lock)
+		find->lock = node_state(find->cluster->node)->lock;
+	find->knows_lock = true;
+}
+
 static void node_was_read(void *context, const struct kube_result *result)
 {
 	struct find *find = context;
 
 	find->call = NULL;
 	if (result->outcome) {
+		node_read_in(find->cluster->node, AGAIN_NS); /* whose it was is to be released */
 		end(find, CHOICE_NOBODY, NULL, "the node's lock cannot be read");
 		return;
 	}
-	find->knows_lock = true;
 	node_take(find->cluster->node, result->body);
-	if (find->is_searching) /* what the change was told to may have ended it */
-		look(find);
+	if (!find->is_searching) /* what the change was told to has ended it */
+		return;
+	keep_lock(find);
+	look(find);
+}
+
+static void read_lock(struct find *find)
+{
+	const struct cluster *cluster = find->cluster;
+
+	if (kube_get(cluster->client, node_path(cluster->node), node_was_read, find, &find->call))
+		end(find, CHOICE_NOBODY, NULL, "no memory");
 }
 
 /* Whether the lock is known to be that of a pod which waits for its next container. */
@@ -154,14 +194,13 @@ static bool lock_is_fresh(const struct find *find)
 static void has_begun(void *context)
 {
 	struct find *find = context;
-	const struct cluster *cluster = find->cluster;
 
-	find->knows_lock = lock_is_fresh(find);
-	if (find->knows_lock)
+	if (lock_is_fresh(find)) {
+		keep_lock(find);
 		look(find);
-	else if (kube_get(cluster->client, node_path(cluster->node), node_was_read, find,
-			 &find->call))
-		end(find, CHOICE_NOBODY, NULL, "no memory");
+	} else {
+		read_lock(find);
+	}
 }
 
 void find_begin(struct find *find, unsigned slices)
@@ -170,6 +209,7 @@ void find_begin(struct find *find, unsigned slices)
 
 	find->slices = slices;
 	find->is_searching = true;
+	find->read_for = 0;
 	find->has_asked_for_owner = find->is_settled = find->knows_lock = false;
 	find->settled = (struct loop_timer){.due = has_settled, .context = find};
 	find->record.cluster = cluster;

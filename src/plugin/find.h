@@ -24,6 +24,9 @@ struct find {
 	struct kube_call *call;
 	struct record record;
 	struct loop_timer begun, settled;
+	struct node_lock lock; /* as it was when the kubelet asked */
+	uint64_t
+		read_for; /* the batch of the pod without a lock for which it was read again; 0: none */
 	bool is_searching, knows_lock, has_asked_for_owner, is_settled;
 };
 

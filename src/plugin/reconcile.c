@@ -49,8 +49,7 @@ static void was_unlocked(void *context, const struct kube_result *result)
 		pause_a_while(reconcile);
 		return;
 	}
-	log_info("a lock that was left over is released",
-		STR("lock", node_state(reconcile->cluster->node)->lock.text));
+	log_info("a lock that was left over is released", STR("lock", reconcile->lock));
 	node_forget_lock(reconcile->cluster->node);
 	reconcile_look(reconcile);
 }

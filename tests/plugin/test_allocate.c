@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "net/rpc.h"
 #include "plugin/node.h"
 #include "plugin/pod.h"
@@ -231,6 +232,29 @@ static void a_pod_that_is_deleted_meanwhile_leaves_nothing(void **state)
 	assert_null(town_lock());
 }
 
+static void bind_b(void *context)
+{
+	town_bind("b", ONE ";", (unsigned[]){1}, 1);
+}
+
+/* It is bound while the kubelet still waits for another, which was deleted before anybody looked. */
+static void a_pod_that_is_bound_later_does_not_pay_for_one_that_is_gone(void **state)
+{
+	struct loop_timer later = {.due = bind_b};
+
+	town_bind("a", TWO ";", (unsigned[]){1}, 1);
+	town_run(10);
+	town_delete("a");
+	town_run(40000);
+	assert_null(town_lock());
+	loop_timer_set(town.loop, &later, clock_now_ns() + 300000000);
+	assert_int_equal(town_allocate(1, given, sizeof(given)), RPC_FAILED_PRECONDITION);
+	assert_annotation("b", POD_TO_ALLOCATE, ONE ";");
+	assert_non_null(town_lock());
+	assert_int_equal(town_allocate(1, given, sizeof(given)), 0);
+	assert_string_equal(given, "b/c0 " ONE);
+}
+
 static void devices_are_registered_once(void **state)
 {
 	json_t *annotations = town_annotations(town.node);
@@ -369,6 +393,7 @@ int main(void)
 		TEST(under_the_lock_of_another_a_stray_gets_nothing),
 		TEST(a_stray_behind_it_does_not_hold_a_pod_up),
 		TEST(a_pod_with_forged_annotations_gets_nothing_of_another),
+		TEST(a_pod_that_is_bound_later_does_not_pay_for_one_that_is_gone),
 		TEST(a_pod_without_a_lock_is_found),
 		TEST(a_lock_of_a_pod_that_is_gone_is_released),
 		TEST(a_lock_of_a_pod_that_is_not_bound_yet_stays),

@@ -118,6 +118,8 @@ missing_e2e() {
     have ip || printf 'iproute2\tip\n'
     have iptables || printf 'iptables\tiptables\n'
     have openssl || printf 'openssl\topenssl\n'
+    have curl || printf 'curl\tcurl\n'
+    have jq || printf 'jq\tjq\n'
     have nsenter || printf 'util-linux\tnsenter\n'
     have go || python3 -m pip --version >/dev/null 2>&1 || printf 'python3-pip\tgo, or pip to get it\n'
 }

@@ -100,6 +100,7 @@ stop_scheduler() {
 
 the_scheduler_is_ready() {
     [ -x "$build/src/scheduler/vgpu-scheduler" ] || return 77
+    gone thirty sixty # which have a part of a device that is wanted whole
     (
         folder=$CLUSTER_FOLDER
         . "$here/configure.sh"

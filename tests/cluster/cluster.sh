@@ -12,6 +12,7 @@
 #   cluster.sh image REF FILE[:PLACE]...  an image of busybox, files and their libraries
 #   cluster.sh stop PROGRAM [SIGNAL]    of etcd apiserver manager scheduler containerd kubelet; KILL after 5 s
 #   cluster.sh start PROGRAM            inside, too, where $CLUSTER is this script
+#   cluster.sh reboot                   the node loses power: containerd, kubelet and pods are gone, and what lay in /run
 #   cluster.sh down                     ends it and removes all but FOLDER/log
 #
 # CLUSTER_FOLDER   one cluster's files (/tmp/cantaloupe-cluster; run: a new one, whose logs stay after a failure)
@@ -182,7 +183,7 @@ image() {
     inside ctr -n k8s.io images import "$folder/images/$(tr '/:' '__' <<<"$1").tar" >/dev/null
 }
 
-# order start|stop PROGRAM SIGNAL: is carried out when this returns.
+# order start|stop|reboot PROGRAM SIGNAL: is carried out when this returns.
 order() {
     local answer=$$-$RANDOM
     echo "$1 $2 ${3:-TERM} $answer" >"$folder/control"
@@ -257,9 +258,10 @@ run) run "$@" ;;
 exec) is_up && inside "$@" ;;
 image) image "$@" ;;
 start | stop) order "$command" "$@" ;;
+reboot) order reboot node ;;
 down) down ;;
 *)
-    sed -n '3,19s/^# \{0,1\}//p' "$self" >&2
+    sed -n '3,20s/^# \{0,1\}//p' "$self" >&2
     exit 2
     ;;
 esac

@@ -64,7 +64,7 @@ clientConnection: {kubeconfig: $folder/scheduler.kubeconfig, qps: 1000, burst: 2
 END
 }
 
-# The thresholds of eviction are low: a CI machine's disk may be nearly full.
+# The thresholds of eviction are low: a CI machine's disk may be nearly full. What ends is started again at once.
 write_kubelet() {
     cat >"$folder/kubelet.yaml" <<END
 apiVersion: kubelet.config.k8s.io/v1beta1
@@ -81,6 +81,8 @@ failSwapOn: false
 makeIPTablesUtilChains: false
 resolvConf: ""
 nodeStatusUpdateFrequency: 1s
+featureGates: {KubeletCrashLoopBackOffMax: true}
+crashLoopBackOff: {maxContainerRestartPeriod: 1s}
 evictionHard: {memory.available: 50Mi, nodefs.available: 1%, nodefs.inodesFree: 1%, imagefs.available: 1%}
 imageGCHighThresholdPercent: 100
 imageGCLowThresholdPercent: 99

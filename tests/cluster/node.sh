@@ -146,6 +146,45 @@ import_images() {
     done
 }
 
+# The processes of the pods and their shims; those that they leave become ours.
+kill_pods() {
+    local pid
+    for pid in /proc/[0-9]*; do
+        if grep -q kubepods "$pid/cgroup" 2>/dev/null || [ "$(cat "$pid/comm" 2>/dev/null)" = containerd-shim ]; then
+            kill -KILL "${pid#/proc/}" 2>/dev/null || true
+        fi
+    done
+}
+
+unmount_below() {
+    local at
+    while read -r at; do
+        umount -l "$at"
+    done < <(awk -v below="$1/" 'index($5, below) == 1 { print $5 }' /proc/self/mountinfo | sort -r)
+}
+
+# As after a loss of power: disks keep what they have. The machine says that it was started anew by another boot id.
+reboot() {
+    local at
+    for name in kubelet containerd; do
+        kill -KILL "${pids[$name]}" 2>/dev/null || true
+        wait "${pids[$name]}" || true
+    done
+    kill_pods
+    sleep 0.2
+    kill_pods
+    for at in /run/containerd /run/netns /run/cni /run/cantaloupe /tmp/vgpulock; do
+        unmount_below $at
+        rm -rf $at
+    done
+    unmount_below /var/lib/kubelet/pods
+    find /sys/fs/cgroup -depth -type d -path '*/kubepods/*' -exec rmdir {} + 2>/dev/null || true
+    mkdir -p /run/netns /run/containerd
+    cat /proc/sys/kernel/random/uuid >"$folder/boot-id"
+    umount /proc/sys/kernel/random/boot_id 2>/dev/null || true
+    mount --bind "$folder/boot-id" /proc/sys/kernel/random/boot_id
+}
+
 hostname $node_name
 mount_own
 make_network
@@ -171,6 +210,7 @@ while read -r -u 3 order name signal answer; do
         [ "$name" != apiserver ] || until is_ready; do sleep 0.1; done
         ;;
     stop) stop "$name" "$signal" ;;
+    reboot) reboot ;;
     esac
     : >"$folder/answers/$answer"
 done

@@ -99,6 +99,12 @@ static void parse(struct kube_answer *answer)
 	answer->count = answer->room = 0;
 }
 
+/* A server may say so before it has read the request, and end the stream with it. */
+static bool is_stranger(const struct http_result *result)
+{
+	return result->outcome == HTTP_E_CUT && result->status == 401;
+}
+
 void kube_answer_classify(const struct verb *verb, const struct http_result *result,
 	struct kube_answer *answer, struct kube_attempt *ret_attempt)
 {
@@ -110,7 +116,7 @@ void kube_answer_classify(const struct verb *verb, const struct http_result *res
 		err_set(&ret_attempt->words, 0, "the answer is too large");
 		return;
 	}
-	if (result->outcome) {
+	if (result->outcome && !is_stranger(result)) {
 		classify_failure(verb, result->outcome == HTTP_E_NOT_SENT, ret_attempt);
 		err_set(&ret_attempt->words, 0, "no answer from the API server: %s", result->words);
 		return;

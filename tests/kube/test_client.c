@@ -303,7 +303,7 @@ static void a_token_that_is_refused_is_read_again(void **state)
 {
 	static const struct server_step steps[] = {
 		{.expect = "GET", .status = 200, .body = "{}"},
-		{.expect = "GET", .status = 401},
+		{.expect = "GET", .status = 401, .body = "{", .end = SERVER_CUT},
 		{.expect = "GET", .status = 200, .body = "{}"},
 		{.expect = "GET", .status = 401},
 	};

@@ -58,7 +58,7 @@ INSTALLED := --prefix $(PREFIX) --libdir lib --sysconfdir /etc
 	test-under-load clients fuzz models check check-layers \
 	check-links check-files check-docs check-coverage check-format check-exports check-glibc \
 	check-tools check-install asan tsan format docs build-bench bench gpu-test gpu-bench install \
-	uninstall setup-build setup-test setup-e2e setup-ci e2e ci dist clean
+	uninstall setup-build setup-test setup-e2e setup-ci e2e e2e-long ci dist clean
 
 ## Everyday
 all: setup-build ## build everything that is installed, in build/release
@@ -113,6 +113,9 @@ models: ## search the models of tests/model with spin
 
 e2e: setup-e2e build-test ## a real Kubernetes on this machine, in namespaces of its own; as root; its build takes minutes, once
 	$(Q)tests/cluster/cluster.sh run --node tests/cluster/e2e.sh build/test
+
+e2e-long: e2e ## the same, and with containerd 2 what takes CDI; its build takes minutes, once
+	$(Q)CLUSTER_CONTAINERD=2 tests/cluster/cluster.sh run --node tests/cluster/e2e.sh build/test slices cdi
 
 ## Checkers
 check: ## all checkers; goes on after a finding

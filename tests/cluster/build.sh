@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# build.sh [fetch]: Kubernetes and etcd from their Go modules, as one program with six names, in the cache folder.
+# build.sh [fetch]: Kubernetes and etcd from their Go modules, as one program with six names, in the cache folder; with
+# CLUSTER_CONTAINERD=2 containerd 2, too.
 # Ten minutes of processor time once; nothing where this version lies there. programs/go.mod and go.sum
 # pin every module. fetch: only downloads what the build reads.
 set -euo pipefail
@@ -55,9 +56,24 @@ build() {
     mv "$unfinished" "$binaries/kubernetes"
 }
 
+# Devices of other kinds than ours need libraries that are not there. Its runc is the machine's.
+build_containerd() {
+    local unfinished=$containerd_binaries.$$
+    say "building containerd $containerd_version in $containerd_binaries (minutes)"
+    cd "$here/containerd"
+    mkdir -p "$unfinished"
+    CGO_ENABLED=0 GOFLAGS= nice -n 15 go build -mod=readonly -trimpath -buildvcs=false \
+        -tags no_btrfs,no_zfs,no_devmapper,no_aufs -o "$unfinished/" tool
+    mv "$unfinished" "$containerd_binaries"
+}
+
 mkdir -p "$binaries"
 exec 9>"$binaries/lock"
 flock 9
+if ! is_own_containerd && [ ! -d "$containerd_binaries" ]; then
+    provide_go
+    build_containerd
+fi
 if [ ! -x "$binaries/kubernetes" ]; then
     provide_go
     fetch

@@ -17,6 +17,7 @@
 #
 # CLUSTER_FOLDER   one cluster's files (/tmp/cantaloupe-cluster; run: a new one, whose logs stay after a failure)
 # CANTALOUPE_CACHE what is built once (~/.cache/cantaloupe)
+# CLUSTER_CONTAINERD 2: containerd 2, which knows CDI, in the place of the machine's
 set -euo pipefail
 self=$(readlink -f "${BASH_SOURCE[0]}")
 here=$(dirname "$self")
@@ -169,6 +170,7 @@ up() {
 inside() {
     local pid
     read -r pid _ <"$(own first)"
+    is_own_containerd || PATH=$containerd_binaries:$PATH
     nsenter -t "$pid" --mount --net --pid --ipc --uts --cgroup \
         env -C "$PWD" PATH="$binaries:$PATH" KUBECONFIG="$folder/admin.kubeconfig" \
         CLUSTER_FOLDER="$folder" CLUSTER="$self" "$@"

@@ -19,7 +19,7 @@ passed=0 failed=0 skipped=0
 # Whatever was stopped must be able to end.
 leave() {
     stop_plugin
-    ! declare -F stop_scheduler >/dev/null || stop_scheduler
+    stop_scheduler
     rm -f "$log" "$figures"
 }
 trap leave EXIT
@@ -55,8 +55,10 @@ check() {
     return $code
 }
 
+for file in "$here"/cases_*.sh; do
+    . "$file"
+done
 for group in $groups; do
-    . "$here/cases_$group.sh"
     "${group}_cases"
 done
 echo

@@ -9,6 +9,13 @@ programs="etcd kube-apiserver kube-controller-manager kube-scheduler kubelet kub
 cache=${CANTALOUPE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/cantaloupe}
 binaries=$cache/kubernetes-$kubernetes_version
 
+# CLUSTER_CONTAINERD=2: that containerd, which knows CDI, in the place of the machine's own; as in containerd/go.mod.
+containerd_version=2.1.9
+containerd_binaries=$cache/containerd-$containerd_version
+is_own_containerd() {
+    [ "${CLUSTER_CONTAINERD:-}" != 2 ]
+}
+
 # Documentation addresses (RFC 5737). They exist in the cluster's network namespace only.
 node_name=node1
 node_address=192.0.2.10

@@ -8,6 +8,7 @@ folder=$1 with_kubelet=$2
 here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 . "$here/names.sh"
 PATH=$binaries:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+is_own_containerd || PATH=$containerd_binaries:$PATH
 declare -A pids
 
 # What lies in memory only is gone with the namespace. Places that programs have built in: the kubelet's

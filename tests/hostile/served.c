@@ -21,6 +21,12 @@
 #define LOOKS	  1000 /* in all: five seconds */
 #define ROLE	  "HOSTILE_ROLE"
 
+/* Of the library, for streams; and pieces of work after which a kernel's time is known. */
+#define PLACES		  128
+#define PLACES_OF_CONTEXT 120
+#define KNOWN		  40
+#define SHORT_NS	  20000
+
 /* A card is there for a while, and begins slowly. */
 #define CARD_LOOKS	800
 #define CARD_FREE_LOOKS 2400
@@ -246,7 +252,8 @@ static struct machine *open_machine(const struct judge *j)
 	struct machine *machine;
 
 	snprintf(path, sizeof(path), "%s/machine", j->folder);
-	if (machine_open(path, "h200", &machine, why, sizeof(why)) != 0) {
+	if (machine_open(path, j->program->is_of_two ? "h200x2" : "h200", &machine, why,
+		    sizeof(why)) != 0) {
 		printf("%s: no simulated machine: %s\n", j->name, why);
 		return NULL;
 	}
@@ -289,6 +296,8 @@ static const char *why_skipped(const struct served *program)
 
 	if (!is_card && !getenv("TEST_CLOCK_LIBRARY"))
 		return "it needs a card, or the simulated node on a virtual clock";
+	if (is_card && program->is_of_two)
+		return "it needs two devices";
 	return is_card && program->slow_call ? "it needs a driver's call that is slow" : NULL;
 }
 
@@ -323,6 +332,45 @@ int served_main(char **argv, const struct served *program)
 		machine_close(j.machine);
 	nftw(j.folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 	return status;
+}
+
+/* The program's own work makes the kernel's time known, so that what waits hardly holds any of the slice's time. */
+static void make_known(CUfunction kernel)
+{
+	for (unsigned i = 0; i < KNOWN; i++) {
+		served_launch(kernel, NULL, SHORT_NS);
+		MUST(cuStreamSynchronize(NULL));
+	}
+}
+
+/* Short work in so many streams of a context, behind the event. */
+static void fill_context(unsigned streams, CUevent event)
+{
+	CUfunction kernel;
+	CUstream stream;
+
+	served_context();
+	kernel = served_kernel();
+	make_known(kernel);
+	for (unsigned i = 0; i < streams; i++) {
+		MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+		MUST(cuStreamWaitEvent(stream, event, 0));
+		served_launch(kernel, stream, SHORT_NS);
+	}
+}
+
+void served_fill_places(unsigned more)
+{
+	CUcontext context;
+	CUevent event;
+
+	MUST(cuCtxCreate_v2(&context, 0, 1));
+	MUST(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+	served_launch(served_kernel(), NULL, 3600000 * MS);
+	MUST(cuEventRecord(event, NULL));
+	fill_context(PLACES_OF_CONTEXT, event);
+	for (unsigned i = PLACES_OF_CONTEXT; i < PLACES + more; i++)
+		fill_context(1, event);
 }
 
 int served_beside_main(void (*attack)(void))

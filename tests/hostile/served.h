@@ -38,6 +38,7 @@ struct served {
 	const char *setting;   /* NAME=VALUE of the slice's environment, or NULL */
 	const char *slow_call; /* of the driver, to take 3 ms, or NULL */
 	const char *terms;     /* another line of the share file, or NULL */
+	bool is_of_two;	       /* the machine has two devices; skipped on a card */
 	void (*attack)(void);  /* until it is killed */
 };
 
@@ -63,6 +64,12 @@ void served_launch(CUfunction kernel, CUstream stream, uint64_t ns);
 CUgraphExec served_graph(CUfunction kernel, uint64_t ns);
 
 void served_sleep(uint64_t ns);
+
+/*
+ * Keeps all places busy that the library has for streams, and so many more, by short work that waits for another device: a
+ * context with 120 streams, and one each for the others.
+ */
+void served_fill_places(unsigned more);
 
 /*
  * A process for each kernel of this length, one after the other, without end: it ends, or is killed, when its kernel is

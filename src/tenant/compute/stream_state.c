@@ -37,6 +37,7 @@
 
 /* Work is charged as it runs, in steps of so much; what takes less is charged when it ends. */
 #define RUNNING_NS UINT64_C(100000000)
+#define SHARED_NS  UINT64_C(10000000)
 
 /* The clocks drift apart by 2 ppm, and the driver tells distances in a float. */
 #define BASE_NS UINT64_C(10000000000)
@@ -49,7 +50,7 @@
 
 bool stream_state_is_done(const struct stream_state *s)
 {
-	return !s->has_stream || events_is_idle(s->context, s->stream);
+	return !s->is_shared && (!s->has_stream || events_is_idle(s->context, s->stream));
 }
 
 /* Whether work given now follows what is there, with no pause between: asks the driver where in doubt. */
@@ -285,6 +286,25 @@ static bool place_end(struct stream_state *s, struct batch *b, struct span *span
 	return true;
 }
 
+/* Charges what several streams have by the clock, for good: it is never seen to end. */
+static void charge_shared(struct stream_state *s, struct batch *b, uint64_t now_ns)
+{
+	uint64_t from_ns = b->paid_ns > b->start_ns ? b->paid_ns : b->start_ns;
+
+	if (now_ns < from_ns + SHARED_NS)
+		return;
+	charge(s,
+		&(struct span){.start_ns = from_ns,
+			.end_ns = now_ns,
+			.reserved_ns = b->reserved_ns,
+			.running_ns = b->running_ns,
+			.mix = b->mix},
+		now_ns);
+	b->reserved_ns = 0;
+	b->running_ns = 0;
+	b->paid_ns = now_ns;
+}
+
 /* Charges the oldest closed batch, if it is done. Where events do not tell, it ends when its stream is seen idle. */
 static bool collect_one(struct stream_state *s, uint64_t now_ns)
 {
@@ -299,6 +319,10 @@ static bool collect_one(struct stream_state *s, uint64_t now_ns)
 		.mix = b->mix};
 	CUresult r = CUDA_SUCCESS;
 
+	if (s->is_shared) {
+		charge_shared(s, b, now_ns);
+		return false;
+	}
 	if (b->has_end)
 		r = events_query(b->end);
 	/* An error says nothing of the work. */
@@ -421,7 +445,7 @@ void stream_state_note_pause(struct stream_state *s, uint64_t now_ns)
 
 void stream_state_note_wait(struct stream_state *s, bool must_measure, uint64_t now_ns)
 {
-	if (!s->is_used || !s->is_open)
+	if (!s->is_used || !s->is_open || s->is_shared)
 		return;
 	s->is_awaited = now_ns <= s->last_ns + BLOCKED_NS || !stream_state_is_done(s);
 	if (s->is_awaited && (must_measure || s->batch->expected_ns >= WORTH_AN_EVENT_NS))
@@ -436,7 +460,7 @@ static uint64_t begin_ns_of_open(const struct stream_state *s)
 
 void stream_state_note_waited(struct stream_state *s, uint64_t since_ns, uint64_t now_ns)
 {
-	if (!s->is_used)
+	if (!s->is_used || s->is_shared)
 		return;
 	if (s->drained_ns > now_ns)
 		s->drained_ns = now_ns;
@@ -494,6 +518,24 @@ void stream_state_free(struct stream_state *s)
 	stream_state_clear(s);
 	s->use++;
 	end_batch(s);
+}
+
+void stream_state_share(struct stream_state *s)
+{
+	/* Its events end with their context, and say nothing of the other streams. */
+	for (unsigned i = 0; i < STREAM_BATCHES; i++) {
+		struct batch *b = &s->batches[i];
+
+		b->is_timed = b->is_placed = b->has_end = false;
+		b->start = b->end = NULL;
+	}
+	s->is_shared = true;
+	s->has_no_events = true;
+	s->is_chained = false;
+	s->is_awaited = false;
+	s->is_waited_for = false;
+	s->context = NULL;
+	s->timebase = NULL;
 }
 
 void stream_state_lose_context(struct stream_state *s, uint64_t now_ns)

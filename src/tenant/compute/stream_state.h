@@ -72,6 +72,7 @@ struct stream_state {
 	bool is_awaited; /* a wait began after the last work given, and before its end was seen */
 	bool is_waited_for; /* that wait has ended, and tells when the work did */
 	bool has_no_events; /* the driver makes none here: the host's clock alone tells */
+	bool is_shared;	    /* several streams have it: nothing tells when their work ends */
 	bool is_used;
 	bool has_stream; /* else its stream is gone */
 	uint32_t use;	 /* counts the streams that it was for */
@@ -148,6 +149,12 @@ void stream_state_free(struct stream_state *s);
 
 /* All but its counts is as in one that was never used. */
 void stream_state_clear(struct stream_state *s);
+
+/*
+ * Other streams have it, too, from now on, of any context, and for good. Whatever is given to it is charged by the clock as
+ * long as the process lives.
+ */
+void stream_state_share(struct stream_state *s);
 
 /* Its context is gone, and its stream and events with that. Charges what was not collected by the clock. */
 void stream_state_lose_context(struct stream_state *s, uint64_t now_ns);

@@ -173,9 +173,9 @@ static bool has_state(const struct meter *m, CUcontext context)
 }
 
 static struct stream_state *take_idle(
-	struct meter *m, unsigned places, uint64_t idle_ns, uint64_t now_ns)
+	struct meter *m, unsigned first, unsigned places, uint64_t idle_ns, uint64_t now_ns)
 {
-	for (unsigned i = 0; i < places; i++) {
+	for (unsigned i = first; i < places; i++) {
 		struct stream_state *s = &m->streams.at[i];
 
 		if (!is_free(s, idle_ns, now_ns))
@@ -198,8 +198,8 @@ static struct stream_state *take_state(struct meter *m, CUcontext context, uint6
 	struct stream_state *s;
 
 	streams_collect(m, now_ns);
-	s = take_idle(m, places, IDLE_NS, now_ns);
-	return s ? s : take_idle(m, places, 0, now_ns);
+	s = take_idle(m, 0, places, IDLE_NS, now_ns);
+	return s ? s : take_idle(m, 0, places, 0, now_ns);
 }
 
 static bool is_timebase_used(const struct meter *m, const struct timebase *base)
@@ -263,10 +263,10 @@ static bool is_told(struct stream_state *s)
 static struct stream_state *take_over(
 	struct meter *m, CUstream stream, CUcontext context, const void *thread)
 {
-	unsigned from = (unsigned)(hash_u64((uintptr_t)stream) % STREAMS_MAX);
+	unsigned from = (unsigned)(hash_u64((uintptr_t)stream) % STREAMS_ALL);
 
-	for (unsigned i = 0; i < STREAMS_MAX; i++) {
-		struct stream_state *s = &m->streams.at[(from + i) % STREAMS_MAX];
+	for (unsigned i = 0; i < STREAMS_ALL; i++) {
+		struct stream_state *s = &m->streams.at[(from + i) % STREAMS_ALL];
 
 		if (!s->is_used || s->users || s->context != context ||
 			s->pending == STREAM_PENDING || !is_told(s))
@@ -277,6 +277,22 @@ static struct stream_state *take_over(
 		return s;
 	}
 	return NULL;
+}
+
+/* With the meter's lock: for a stream that has waited long. What the others wait for may be what it is about to give. */
+static struct stream_state *take_late(
+	struct meter *m, CUstream stream, CUcontext context, const void *thread)
+{
+	struct stream_state *s = take_idle(m, STREAMS_MAX, STREAMS_ALL, 0, clock_now_ns());
+
+	if (!s) {
+		s = &m->streams.at[STREAMS_ALL - 1];
+		stream_state_share(s);
+		return s;
+	}
+	stream_state_clear(s);
+	give_state(s, m, stream, context, thread);
+	return s;
 }
 
 /* With the meter's lock; NULL where there is no place. */
@@ -336,18 +352,22 @@ static bool find_current(CUcontext *ret_context)
 }
 
 /*
- * As where the budget is used up: the places are in use as long as work lies in their streams, and a launch that nothing
- * meters would be free.
+ * The places are in use as long as work lies in their streams, and a launch that nothing meters would be free. Work that does
+ * not end may wait for this one.
  */
 static struct stream_state *find_or_wait(
 	struct meter *m, CUstream stream, CUcontext context, const void *thread, bool may_wait)
 {
 	const struct timespec rest = {.tv_nsec = PLACE_NS};
+	uint64_t since_ns = 0;
 	struct stream_state *s;
 
 	for (;;) {
 		lock_enter(&m->lock);
 		s = find_in(m, stream, context, thread);
+		if (!s && may_wait &&
+			throttle_is_stuck(THROTTLE_TOO_FAR, 0, clock_now_ns(), &since_ns))
+			s = take_late(m, stream, context, thread);
 		if (s)
 			return s;
 		lock_leave(&m->lock);
@@ -543,12 +563,12 @@ void streams_context_ended(struct meter *m, CUcontext context, uint64_t now_ns)
 
 void streams_reset_after_fork(struct streams *streams)
 {
-	uint32_t uses[STREAMS_MAX];
+	uint32_t uses[STREAMS_ALL];
 
 	/* This thread, too, remembers one of the parent's. */
-	for (unsigned i = 0; i < STREAMS_MAX; i++)
+	for (unsigned i = 0; i < STREAMS_ALL; i++)
 		uses[i] = streams->at[i].use + 1;
 	memset(streams, 0, sizeof(*streams));
-	for (unsigned i = 0; i < STREAMS_MAX; i++)
+	for (unsigned i = 0; i < STREAMS_ALL; i++)
 		streams->at[i].use = uses[i];
 }

@@ -9,20 +9,22 @@
 
 #define STREAMS_MAX   128 /* that are told apart; PyTorch's pools have 96 */
 #define STREAMS_SPARE 8	  /* of them, for contexts that have none */
+#define STREAMS_LATE  8	  /* places beyond these, for streams that have waited long for one */
+#define STREAMS_ALL   (STREAMS_MAX + STREAMS_LATE)
 #define STREAMS_CONTEXTS \
 	8 /* of a device, whose events are placed on the host's clock each by itself */
 
 struct streams {
 	unsigned high; /* states from here on were never used */
 	struct timebase timebases[STREAMS_CONTEXTS];
-	struct stream_state at[STREAMS_MAX];
+	struct stream_state at[STREAMS_ALL];
 };
 
 struct meter;
 
 /*
  * The stream's state, with its meter's lock; NULL where the driver knows no context: it will say so itself. Where all places
- * are in use, waits for one.
+ * are in use, waits for one. That has an end: after it there are some more, of which the last is shared by all that find none.
  */
 struct stream_state *streams_enter(CUstream stream);
 

@@ -11,7 +11,7 @@ here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 . "$here/plugin.sh"
 build=$(readlink -f "$1")
 shift
-groups=${*:-slices hostile life health strategies scheduler node}
+groups=${*:-slices hostile life health strategies scheduler node mig}
 log=$(mktemp)
 figures=$(mktemp)
 passed=0 failed=0 skipped=0

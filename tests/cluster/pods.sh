@@ -52,7 +52,7 @@ END
 }
 
 # pod NAME SLOTS CONTAINERS [INIT-CONTAINERS]: bound to the node past any scheduler. SLOTS "": it has no annotations.
-# Variable restart: its restartPolicy.
+# Variables: restart, its restartPolicy; instances, the annotation of those that are reserved.
 pod() {
     cat <<END
 apiVersion: v1
@@ -70,6 +70,7 @@ END
     hami.io/vgpu-devices-allocated: "$2"
     hami.io/vgpu-devices-to-allocate: "$2"
 END
+    [ -z "${instances:-}" ] || echo "    hami.io/vgpu-mig-allocations: '$instances'"
     cat <<END
 spec:
   nodeName: $node_name

@@ -287,6 +287,25 @@ USE(void *, function, code_use_begin, library,
 HOOK_BODY(cuKernelGetFunction, CUfunction *, function, CUkernel, kernel)
 USE(CUfunction, function, code_use_kernel_begin, kernel, cuda.cuKernelGetFunction(own, kernel))
 
+/* Of a kernel that stands in a function's place it loads the library. */
+HOOK_BODY(cuFuncGetModule, CUmodule *, module, CUfunction, function)
+{
+	CUmodule made = NULL;
+	CUresult r = CUDA_SUCCESS;
+
+	if (module && state_enter() != STATE_ASIDE)
+		r = code_prepare(function);
+	if (r != CUDA_SUCCESS)
+		return r;
+	if (!libraries_enter(function))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	r = cuda.cuFuncGetModule(module ? &made : NULL, function);
+	libraries_leave();
+	if (r == CUDA_SUCCESS)
+		libraries_given(made);
+	return module ? HOOK_GIVE(r, module, made) : r;
+}
+
 HOOK_BODY(cuFuncLoad, CUfunction, function)
 {
 	struct code_load load;

@@ -4,6 +4,7 @@
 #include "tenant/memory/contexts.h"
 #include "tenant/hooks/hook.h"
 #include "tenant/compute/gate.h"
+#include "tenant/driver/current.h"
 #include "tenant/memory/local.h"
 #include "tenant/memory/runtime.h"
 
@@ -30,7 +31,44 @@
 
 CREATE(cuStreamCreate, unsigned int, flags)
 CREATE(cuStreamCreateWithPriority, unsigned int, flags, int, priority)
-CREATE(cuGreenCtxStreamCreate, CUgreenCtx, green, unsigned int, flags, int, priority)
+
+/* In the green context, which need not be current: what is current may be another device's, or nothing. */
+static CUresult create_green_stream(
+	CUcontext context, CUstream *stream, CUgreenCtx green, unsigned int flags, int priority)
+{
+	struct guard guard;
+	bool is_entered = current_enter(context);
+	CUcontext current = context;
+	CUresult r = is_entered ? CUDA_SUCCESS : cuda.cuCtxGetCurrent(&current);
+
+	if (r == CUDA_SUCCESS && current != context)
+		r = CUDA_ERROR_INVALID_CONTEXT;
+	if (r == CUDA_SUCCESS)
+		r = guard_begin_current(STREAM_BOUND_BYTES, &guard);
+	if (r == CUDA_SUCCESS) {
+		guard.is_bounded = true;
+		r = cuda.cuGreenCtxStreamCreate(stream, green, flags, priority);
+		guard_end(&guard);
+	}
+	current_leave(is_entered);
+	return r;
+}
+
+HOOK_BODY(cuGreenCtxStreamCreate, CUstream *, stream, CUgreenCtx, green, unsigned int, flags, int,
+	priority)
+{
+	CUcontext context = NULL;
+	CUresult r;
+
+	if (state_enter() == STATE_ASIDE || !stream || !green)
+		return cuda.cuGreenCtxStreamCreate(stream, green, flags, priority);
+	r = cuda.cuCtxFromGreenCtx ? cuda.cuCtxFromGreenCtx(&context, green)
+				   : CUDA_ERROR_NOT_SUPPORTED;
+	if (r != CUDA_SUCCESS)
+		return r;
+	contexts_green_seen(green, context);
+	return create_green_stream(context, stream, green, flags, priority);
+}
 
 HOOK_FORMS(cuStreamDestroy, _v2, CUstream, stream)
 {

@@ -377,12 +377,18 @@ CUresult mapped_keep_foreign(
 	return r;
 }
 
+#define UNMAP_TRIES 3 /* a driver that fails does not fail each time */
+
 /* Whether just so much is mapped, in a range that is larger by a step. */
 static bool can_map(CUmemGenericAllocationHandle handle, CUdeviceptr at, uint64_t bytes)
 {
 	if (cuda.cuMemMap(at, bytes, 0, handle, 0) != CUDA_SUCCESS)
 		return false;
-	cuda.cuMemUnmap(at, bytes);
+	/* What stayed mapped would be held when the program has let go of it. */
+	for (unsigned i = 0; i < UNMAP_TRIES; i++)
+		if (cuda.cuMemUnmap(at, bytes) == CUDA_SUCCESS)
+			return true;
+	log_error("memory that was mapped for its size stays mapped", U64("bytes", bytes));
 	return true;
 }
 

@@ -42,7 +42,7 @@ static CUresult create_green_stream(
 	CUresult r = is_entered ? CUDA_SUCCESS : cuda.cuCtxGetCurrent(&current);
 
 	if (r == CUDA_SUCCESS && current != context)
-		r = CUDA_ERROR_INVALID_CONTEXT;
+		r = CUDA_ERROR_OUT_OF_MEMORY;
 	if (r == CUDA_SUCCESS)
 		r = guard_begin_current(STREAM_BOUND_BYTES, &guard);
 	if (r == CUDA_SUCCESS) {

@@ -48,7 +48,7 @@ is_in_mode_mig() {
 
 the_scheduler_is_told_of_profiles() {
     echo "{\"nodeconfig\": [{\"name\": \"$node_name\", \"operatingmode\": \"mig\"}]}" >"$CLUSTER_FOLDER/mig.json"
-    restart_plugin --node-config-file "$CLUSTER_FOLDER/mig.json" && within 10 is_in_mode_mig && slices_are 20 20
+    restart_plugin --node-config-file "$CLUSTER_FOLDER/mig.json" && within 10 is_in_mode_mig && slices_are 20 60
 }
 
 # Of 16 GiB a context takes some.

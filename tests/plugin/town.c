@@ -197,7 +197,7 @@ void town_start_plugin(void)
 	struct agent_request request = {
 		.node_name = TOWN_NODE,
 		.kubelet_path = "/nonexistent/device-plugins/kubelet.sock",
-		.resources = {TOWN_RESOURCE, "nvidia.com/priority"},
+		.resources = {.slices = TOWN_RESOURCE, .priority = "nvidia.com/priority"},
 	};
 	struct err err = ERR_NULL;
 

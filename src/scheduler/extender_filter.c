@@ -25,7 +25,9 @@ struct filter_task {
 	struct http_call *http; /* NULL: it is not to be answered any more */
 	struct kube_call *call;
 	struct hold *hold;
-	char *node, *message;
+	char *node, *message, *path;
+	json_t *patch;
+	bool is_waiting; /* for the end of what takes an earlier promise off the pod */
 	uint64_t began_ns;
 	struct filter_task *next, **link;
 };
@@ -49,12 +51,17 @@ static void refuse(
 static void end_task(struct filter_task *task)
 {
 	kube_cancel(task->call);
+	if (task->is_waiting)
+		holds_await_clear(
+			cluster_holds(task->extender->cluster), task->hold->uid, NULL, NULL);
 	*task->link = task->next;
 	if (task->next)
 		task->next->link = task->link;
 	task->hold->filter = NULL;
 	free(task->node);
 	free(task->message);
+	free(task->path);
+	json_decref(task->patch);
 	free(task);
 }
 
@@ -115,8 +122,27 @@ static json_t *patch_of(const struct hold *hold, bool had_instances)
 		annotations, "labels", RESERVATION_NODE, node);
 }
 
+static int send_promise(struct filter_task *task)
+{
+	task->extender->measure->calls++;
+	return kube_patch(task->extender->client, task->path, task->patch, NULL, was_written, task,
+		&task->call);
+}
+
+static void was_cleared(void *context)
+{
+	struct filter_task *task = context;
+
+	task->is_waiting = false;
+	if (send_promise(task)) {
+		task->call = NULL;
+		was_written(task,
+			&(struct kube_result){.outcome = KUBE_E_UNREACHABLE, .words = "no memory"});
+	}
+}
+
 static struct filter_task *new_task(
-	struct extender *extender, struct hold *hold, const char *message)
+	struct extender *extender, struct hold *hold, bool had_instances, const char *message)
 {
 	struct filter_task *task = calloc(1, sizeof(*task));
 
@@ -132,7 +158,10 @@ static struct filter_task *new_task(
 	hold->filter = task;
 	task->node = strdup(hold_node(hold));
 	task->message = strdup(message);
-	if (task->node && task->message)
+	task->patch = patch_of(hold, had_instances);
+	if (asprintf(&task->path, "/api/v1/namespaces/%s/pods/%s", hold->namespace, hold->name) < 0)
+		task->path = NULL;
+	if (task->node && task->message && task->patch && task->path)
 		return task;
 	end_task(task);
 	return NULL;
@@ -141,21 +170,17 @@ static struct filter_task *new_task(
 static int write_promise(struct extender *extender, struct http_call *http, struct hold *hold,
 	bool had_instances, const char *message, uint64_t began_ns)
 {
-	struct filter_task *task = new_task(extender, hold, message);
-	json_t *patch = patch_of(hold, had_instances);
-	_cleanup_free_ char *path = NULL;
+	struct filter_task *task = new_task(extender, hold, had_instances, message);
 
-	if (asprintf(&path, "/api/v1/namespaces/%s/pods/%s", hold->namespace, hold->name) < 0)
-		path = NULL;
-	if (!task || !patch || !path ||
-		kube_patch(extender->client, path, patch, NULL, was_written, task, &task->call)) {
-		json_decref(patch);
-		if (task)
-			end_task(task);
+	if (!task)
+		return -ENOMEM;
+	task->is_waiting =
+		holds_await_clear(cluster_holds(extender->cluster), hold->uid, was_cleared, task);
+	if (!task->is_waiting && send_promise(task)) {
+		task->call = NULL;
+		end_task(task);
 		return -ENOMEM;
 	}
-	json_decref(patch);
-	extender->measure->calls++;
 	task->http = http;
 	task->began_ns = began_ns;
 	http_call_set_data(http, &task->http);

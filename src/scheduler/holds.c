@@ -22,6 +22,16 @@ struct entry {
 	UT_hash_handle hh;
 };
 
+/* The annotations of a pod that are being removed. */
+struct clear {
+	struct holds *holds;
+	struct kube_call *call;
+	char *uid;
+	void (*done)(void *); /* NULL: nobody waits */
+	void *context;
+	struct clear *next, **link;
+};
+
 struct holds {
 	struct kube_client *client;
 	struct books *books;
@@ -29,6 +39,7 @@ struct holds {
 	int64_t timeout_s;
 	struct nudge *nudge;
 	struct entry *entries;
+	struct clear *clears;
 	size_t kept_count;
 };
 
@@ -60,6 +71,16 @@ static void free_entry(struct entry *entry)
 	free(entry);
 }
 
+static void free_clear(struct clear *clear)
+{
+	kube_cancel(clear->call);
+	*clear->link = clear->next;
+	if (clear->next)
+		clear->next->link = clear->link;
+	free(clear->uid);
+	free(clear);
+}
+
 void holds_free(struct holds *holds)
 {
 	struct entry *entry, *next;
@@ -71,6 +92,8 @@ void holds_free(struct holds *holds)
 		HASH_DEL(holds->entries, entry);
 		free_entry(entry);
 	}
+	while (holds->clears)
+		free_clear(holds->clears);
 	free(holds);
 }
 
@@ -196,28 +219,84 @@ void holds_see(struct holds *holds, const json_t *pod)
 		holds_end(holds, hold, false);
 }
 
+static struct clear *find_clear(const struct holds *holds, const char *uid)
+{
+	struct clear *clear = holds->clears;
+
+	while (clear && strcmp(clear->uid, uid) != 0)
+		clear = clear->next;
+	return clear;
+}
+
+static struct clear *new_clear(struct holds *holds, const char *uid)
+{
+	struct clear *clear = calloc(1, sizeof(*clear));
+
+	if (!clear || !(clear->uid = strdup(uid))) {
+		free(clear);
+		return NULL;
+	}
+	clear->holds = holds;
+	clear->link = &holds->clears;
+	clear->next = holds->clears;
+	if (clear->next)
+		clear->next->link = &clear->next;
+	holds->clears = clear;
+	return clear;
+}
+
+bool holds_await_clear(
+	struct holds *holds, const char *uid, void (*done)(void *context), void *context)
+{
+	struct clear *clear = find_clear(holds, uid);
+
+	if (!clear)
+		return false;
+	clear->done = done;
+	clear->context = context;
+	return true;
+}
+
 static void was_cleared(void *context, const struct kube_result *result)
 {
+	struct clear *clear = context;
+	void (*done)(void *) = clear->done;
+	void *waiting = clear->context;
+
 	if (result->outcome && result->outcome != KUBE_E_NOT_FOUND)
 		log_debug(
 			"annotations of a pod that has no devices stay", STR("why", result->words));
+	clear->call = NULL;
+	free_clear(clear);
+	if (done)
+		done(waiting);
 }
 
 void holds_clear(struct holds *holds, const char *namespace, const char *name, const char *uid)
 {
-	json_t *none = json_object(),
-	       *patch = json_pack("{s:{s:s, s:O, s:{s:n}}}", "metadata", "uid", uid, "annotations",
-		       none, "labels", RESERVATION_NODE);
+	/* nothing is written to the pod while one is under way: another would find the same */
+	struct clear *clear = find_clear(holds, uid) ? NULL : new_clear(holds, uid);
+	json_t *none, *patch;
 	_cleanup_free_ char *path = NULL;
-	struct kube_call *call;
 
+	if (!clear) {
+		if (!find_clear(holds, uid))
+			log_warn("no memory to remove a pod's annotations");
+		return;
+	}
+	none = json_object();
+	patch = json_pack("{s:{s:s, s:O, s:{s:n}}}", "metadata", "uid", uid, "annotations", none,
+		"labels", RESERVATION_NODE);
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
 		json_object_set_new(none, keys[i], json_null());
 	if (asprintf(&path, "/api/v1/namespaces/%s/pods/%s", namespace, name) < 0)
 		path = NULL;
 	if (!path || !patch ||
-		kube_patch(holds->client, path, patch, NULL, was_cleared, NULL, &call))
+		kube_patch(holds->client, path, patch, NULL, was_cleared, clear, &clear->call)) {
 		log_warn("no memory to remove a pod's annotations");
+		clear->call = NULL;
+		free_clear(clear);
+	}
 	json_decref(none);
 	json_decref(patch);
 }

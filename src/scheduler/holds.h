@@ -78,5 +78,12 @@ void holds_sweep(struct holds *holds);
 /* How many are kept. */
 size_t holds_count(const struct holds *holds);
 
-/* Removes the annotations of a pod that say what it was promised. Nobody waits for it. */
+/* Removes the annotations of a pod that say what it was promised. Only what is written to the pod next waits for it. */
 void holds_clear(struct holds *holds, const char *namespace, const char *name, const char *uid);
+
+/*
+ * Whether a pod's annotations are being removed. The server may carry that out after what is written meanwhile: who writes to
+ * the pod waits for done, which comes once. One can wait; NULL: it does not wait any more.
+ */
+bool holds_await_clear(
+	struct holds *holds, const char *uid, void (*done)(void *context), void *context);

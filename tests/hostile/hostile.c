@@ -457,7 +457,10 @@ static int judge(struct judge *j, char **argv)
 	if (!j->machine)
 		most += CARD_BYTES;
 	if (unlimited <= most)
-		printf("%s: this is no way above the quota\n", j->name);
+		printf("%s: this is no way above the quota%s\n", j->name,
+			j->machine ? "" : " on this card");
+	if (!j->machine && unlimited <= most && held <= most)
+		return SKIPPED;
 	return held > most || unlimited <= most;
 }
 

@@ -2,6 +2,8 @@
 /* Sizes and whole numbers as people write them. */
 #include "base/parse.h"
 
+#include <string.h>
+
 /* Reads digits from *text on; returns how many, or -1 where the value does not fit. */
 static int digits(const char **text, uint64_t *ret_value)
 {
@@ -110,6 +112,19 @@ int parse_u64(const char *text, uint64_t max, uint64_t *ret_value)
 		return PARSE_E_TOO_LARGE;
 	*ret_value = value;
 	return 0;
+}
+
+bool parse_switch(const char *text, bool *ret_switch)
+{
+	static const char *const words[] = {
+		"true", "True", "TRUE", "t", "T", "1", "false", "False", "FALSE", "f", "F", "0"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		if (!strcmp(text, words[i])) {
+			*ret_switch = i < ARRAY_SIZE(words) / 2;
+			return true;
+		}
+	return false;
 }
 
 const char *parse_advice(int outcome)

@@ -2,6 +2,7 @@
 /* Sizes and whole numbers as people write them; anything else is refused, never guessed at. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/bits.h"
@@ -23,6 +24,9 @@ int parse_size(const char *text, uint64_t *ret_bytes) MUST_CHECK;
 
 /* Parses decimal digits up to max, nothing else. */
 int parse_u64(const char *text, uint64_t max, uint64_t *ret_value) MUST_CHECK;
+
+/* Reads a switch as Go's programs do: true, t or 1, and false, f or 0. False where it is none, and *ret_switch is untouched. */
+bool parse_switch(const char *text, bool *ret_switch) MUST_CHECK;
 
 /* What would have been right, as the end of a sentence; for PARSE_E_*. */
 const char *parse_advice(int outcome);

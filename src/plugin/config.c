@@ -72,7 +72,7 @@ static void straighten(struct reading *reading)
 	for (unsigned i = 0; i < FLAG_COUNT; i++) {
 		bool is_on;
 
-		if (rows[i].kind == OPTION_SWITCH && config_read_switch(reading->texts[i], &is_on))
+		if (rows[i].kind == OPTION_SWITCH && parse_switch(reading->texts[i], &is_on))
 			reading->texts[i] = is_on ? "true" : "false";
 	}
 }

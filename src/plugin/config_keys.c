@@ -75,19 +75,6 @@ void config_free(struct config *config)
 	free(config);
 }
 
-bool config_read_switch(const char *text, bool *ret_switch)
-{
-	static const char *const words[] = {
-		"true", "True", "TRUE", "t", "T", "1", "false", "False", "FALSE", "f", "F", "0"};
-
-	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
-		if (!strcmp(text, words[i])) {
-			*ret_switch = i < ARRAY_SIZE(words) / 2;
-			return true;
-		}
-	return false;
-}
-
 bool config_read_whole(const char *text, int64_t *ret_number)
 {
 	bool is_negative = *text == '-';
@@ -183,7 +170,7 @@ int config_set(
 		*ret_right = is_path(text) ? NULL : "an absolute path without white space";
 		return *ret_right ? -EINVAL : set_text(config, text, field);
 	case KEY_SWITCH:
-		*ret_right = config_read_switch(text, field) ? NULL : "true or false";
+		*ret_right = parse_switch(text, field) ? NULL : "true or false";
 		break;
 	case KEY_POLICY:
 		*ret_right = read_policy(text, field) ? NULL : "default, force or disable";

@@ -33,9 +33,8 @@ int config_set(struct config *config, const struct key_row *row, const char *tex
 /* Whether a text is a resource's name, DOMAIN/NAME. */
 bool config_is_resource(const char *text);
 
-/* False where the text is no such thing, and *ret is untouched. */
+/* False where the text is no such thing, and *ret_number is untouched. */
 bool config_read_whole(const char *text, int64_t *ret_number);
-bool config_read_switch(const char *text, bool *ret_switch);
 
 /* The two files, each into a configuration that has its defaults. -EINVAL with err set, or -ENOMEM. */
 int config_read_device_file(struct config *config, const char *text, size_t bytes,

@@ -91,8 +91,7 @@ static int64_t believed(int64_t advance_ns)
 	return advance_ns < -most_ns ? -most_ns : advance_ns;
 }
 
-/* Its turn is over, as it is no more. */
-static void note_overrun(struct region_compute *compute, uint64_t ns, uint64_t now_ns)
+void busy_note_overrun(struct region_compute *compute, uint64_t ns, uint64_t now_ns)
 {
 	uint64_t seen = atomic_load_explicit(&compute->overrun, memory_order_relaxed);
 
@@ -114,8 +113,9 @@ void busy_charge_left(
 	if (limits & REGION_COMPUTE_LIMITED)
 		spend(&compute->ceiling, limits >> 32 & 0xffff, since_ns, now_ns,
 			(int64_t)elapsed - believed(advance_ns));
+	/* Its turn is over, as it is no more. */
 	if (limits & REGION_COMPUTE_TURNS)
-		note_overrun(compute, overrun_ns(0, elapsed, 0, 0), now_ns);
+		busy_note_overrun(compute, overrun_ns(0, elapsed, 0, 0), now_ns);
 	atomic_fetch_add_explicit(&compute->elapsed_ns, elapsed, memory_order_relaxed);
 	atomic_fetch_add_explicit(&compute->busy_ns, elapsed, memory_order_relaxed);
 }

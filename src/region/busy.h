@@ -28,3 +28,6 @@ uint64_t busy_mark(struct region_compute *compute, uint64_t start_ns, uint64_t e
 #define BUSY_LEFT_NS UINT64_C(10000000000)
 void busy_charge_left(
 	struct region_compute *compute, uint64_t since_ns, int64_t advance_ns, uint64_t now_ns);
+
+/* The slice owes work that ran on for so long when its turn was over (policy/overrun.h). Lock-free. */
+void busy_note_overrun(struct region_compute *compute, uint64_t ns, uint64_t now_ns);

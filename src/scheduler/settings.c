@@ -74,19 +74,6 @@ static const struct flag *find(const char *text, size_t length)
 	return NULL;
 }
 
-static bool read_switch(const char *text, bool *ret_switch)
-{
-	static const char *const words[] = {
-		"true", "True", "TRUE", "t", "T", "1", "false", "False", "FALSE", "f", "F", "0"};
-
-	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
-		if (!strcmp(text, words[i])) {
-			*ret_switch = i < ARRAY_SIZE(words) / 2;
-			return true;
-		}
-	return false;
-}
-
 static int set(
 	struct settings *settings, const struct flag *flag, const char *value, struct err *err)
 {
@@ -98,7 +85,7 @@ static int set(
 		*(const char **)field = value;
 		break;
 	case KIND_SWITCH:
-		right = read_switch(value, field) ? NULL : "true or false";
+		right = parse_switch(value, field) ? NULL : "true or false";
 		break;
 	case KIND_NUMBER:
 		right = parse_u64(value, 1000000, field) ? "a number up to 1000000" : NULL;

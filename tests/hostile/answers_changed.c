@@ -3,60 +3,21 @@
  * What a call answers in the program's memory is changed at the instant after the driver has written it, as a second
  * thread may do: into the name of something else, which the books then take for the new memory. A process each
  * tries a kind of memory.
- *
- * The answer lies in a page that cannot be written: the signal lets the write happen, and one instruction later the
- * answer is changed.
  */
-#include <signal.h>
-#include <sys/mman.h>
-#include <ucontext.h>
-
 #include "tests/hostile/hostile.h"
+#include "tests/hostile/watched.h"
 
 #define ROUNDS	    200
 #define BLOCK_BYTES (48 * MIB)
 #define ROWS	    2048
-#define PAGE_BYTES  4096
-#define STEP_FLAG   0x100 /* of x86: a trap after the next instruction */
 
 static volatile uint64_t *answer; /* in a page of its own */
 static uint64_t wrong;		  /* what it becomes */
 
-#ifdef __x86_64__
-static void let_write(int number, siginfo_t *info, void *context)
+static void change(void *page)
 {
-	ucontext_t *u = context;
-
-	(void)number;
-	(void)info;
-	mprotect((void *)answer, PAGE_BYTES, PROT_READ | PROT_WRITE);
-	u->uc_mcontext.gregs[REG_EFL] |= STEP_FLAG;
+	*(volatile uint64_t *)page = wrong;
 }
-
-static void change(int number, siginfo_t *info, void *context)
-{
-	ucontext_t *u = context;
-
-	(void)number;
-	(void)info;
-	*answer = wrong;
-	mprotect((void *)answer, PAGE_BYTES, PROT_READ);
-	u->uc_mcontext.gregs[REG_EFL] &= ~(greg_t)STEP_FLAG;
-}
-
-static void take_signals(void)
-{
-	struct sigaction write = {.sa_sigaction = let_write, .sa_flags = SA_SIGINFO};
-	struct sigaction step = {.sa_sigaction = change, .sa_flags = SA_SIGINFO};
-
-	MUST(sigaction(SIGSEGV, &write, NULL));
-	MUST(sigaction(SIGTRAP, &step, NULL));
-}
-#else
-static void take_signals(void)
-{
-}
-#endif
 
 static CUresult allocate(void *to)
 {
@@ -114,9 +75,7 @@ static void run(int index)
 	(void)index;
 	hostile_begin();
 	MUST(way->first(&wrong));
-	answer = mmap(NULL, PAGE_BYTES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	MUST(answer == MAP_FAILED);
-	take_signals();
+	answer = watched_page(change);
 	for (int i = 0; i < ROUNDS; i++)
 		if (way->call((void *)answer) != CUDA_SUCCESS)
 			break;

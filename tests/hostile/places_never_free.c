@@ -9,18 +9,7 @@
 
 static void attack(void)
 {
-	CUfunction kernel;
-	CUstream stream;
-
-	MUST(cuInit(0));
-	served_fill_places(0);
-	served_context();
-	kernel = served_kernel();
-	MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-	for (;;) {
-		served_launch(kernel, stream, KERNEL_NS);
-		MUST(cuStreamSynchronize(stream));
-	}
+	served_without_place(0, KERNEL_NS);
 }
 
 int main(int argc, char **argv)

@@ -9,25 +9,12 @@
 
 static void attack(void)
 {
-	CUfunction kernel;
-	CUstream stream;
-
-	MUST(cuInit(0));
-	served_fill_places(8);
-	served_context();
-	kernel = served_kernel();
-	MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-	for (;;) {
-		served_launch(kernel, stream, KERNEL_NS);
-		MUST(cuStreamSynchronize(stream));
-	}
+	served_without_place(8, KERNEL_NS);
 }
 
 int main(int argc, char **argv)
 {
-	return served_main(argv, &(struct served){.cap_percent = 30,
-					 .settle_ms = 4000,
-					 .is_of_two = true,
-
-					 .attack = attack});
+	return served_main(argv,
+		&(struct served){
+			.cap_percent = 30, .settle_ms = 4000, .is_of_two = true, .attack = attack});
 }

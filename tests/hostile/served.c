@@ -373,6 +373,22 @@ void served_fill_places(unsigned more)
 		fill_context(1, event);
 }
 
+void served_without_place(unsigned more, uint64_t kernel_ns)
+{
+	CUfunction kernel;
+	CUstream stream;
+
+	MUST(cuInit(0));
+	served_fill_places(more);
+	served_context();
+	kernel = served_kernel();
+	MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	for (;;) {
+		served_launch(kernel, stream, kernel_ns);
+		MUST(cuStreamSynchronize(stream));
+	}
+}
+
 int served_beside_main(void (*attack)(void))
 {
 	if (!getenv(ROLE))

@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "kube/instances.h"
 #include "sim/machine/mig.h"
+#include "tests/plugin/mig_program.h"
 #include "tests/unit/cmocka_ready.h"
 
 #define ONE "{\"nvidia.com/gpu\":\"1\"}"
@@ -84,43 +85,19 @@ const char *cut_instance(int gpu, const char *profile, unsigned start)
 	return uuid;
 }
 
-/* A program in a container. */
 pid_t cut_start_program(int gpu, const char *uuid)
 {
 	struct mig_card card;
 	char other[MACHINE_UUID_SIZE];
-	int ready[2];
-	char byte;
-	pid_t pid;
+	int instance = -1;
 
 	mig_read(cut.machine, gpu, &card);
-	assert_int_equal(pipe(ready), 0);
-	pid = fork();
-	if (pid == 0) {
-		struct machine *own;
-
-		if (machine_open(NULL, NULL, &own, NULL, 0) || machine_join(own))
-			_exit(1);
-		for (int i = 0; uuid && i < MIG_INSTANCES_MAX; i++) {
-			mig_uuid_text(machine_board(own), gpu, card.instance[i].id, 0, other);
-			if (card.instance[i].is_used && !strcmp(uuid, other))
-				mig_use(own, gpu, card.instance[i].id, 0);
-		}
-		machine_set_contexts(own, gpu, 1);
-		if (write(ready[1], "x", 1) == 1)
-			pause();
-		_exit(1);
+	for (int i = 0; uuid && i < MIG_INSTANCES_MAX; i++) {
+		mig_uuid_text(machine_board(cut.machine), gpu, card.instance[i].id, 0, other);
+		if (card.instance[i].is_used && !strcmp(uuid, other))
+			instance = (int)card.instance[i].id;
 	}
-	assert_int_equal(read(ready[0], &byte, 1), 1);
-	close(ready[0]);
-	close(ready[1]);
-	return pid;
-}
-
-void cut_end_program(pid_t pid)
-{
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
+	return mig_program_start(gpu, instance);
 }
 
 /* ----- pods ----- */

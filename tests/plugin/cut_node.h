@@ -34,7 +34,6 @@ const char *cut_instance(int gpu, const char *profile, unsigned start);
 
 /* A program in a container that has the instance; NULL: the whole card. */
 pid_t cut_start_program(int gpu, const char *uuid);
-void cut_end_program(pid_t pid);
 
 /* Adds one to a text of reservations, which begins as "". */
 void cut_reserve(char *text, size_t size, unsigned container, unsigned device, int gpu,

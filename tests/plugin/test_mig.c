@@ -13,6 +13,7 @@
 #include "base/fault.h"
 #include "sim/machine/mig.h"
 #include "sim/tests/nvml/scratch.h"
+#include "tests/plugin/mig_program.h"
 #include "tests/unit/cmocka_ready.h"
 
 static struct nvml_driver nvml;
@@ -169,31 +170,6 @@ static void what_is_no_place_is_refused(void **state)
 	assert_int_equal(count_on(0), 0);
 }
 
-/* A program in a container. */
-static pid_t start_program(unsigned instance)
-{
-	struct machine *machine;
-	int ready[2];
-	char byte;
-	pid_t pid;
-
-	assert_int_equal(pipe(ready), 0);
-	pid = fork();
-	if (pid == 0) {
-		if (machine_open(NULL, NULL, &machine, NULL, 0) || machine_join(machine))
-			_exit(1);
-		mig_use(machine, 0, instance, 0);
-		machine_set_contexts(machine, 0, 1);
-		if (write(ready[1], "x", 1) == 1)
-			pause();
-		_exit(1);
-	}
-	assert_int_equal(read(ready[0], &byte, 1), 1);
-	close(ready[0]);
-	close(ready[1]);
-	return pid;
-}
-
 /* A pod that is terminating has its claim; one that is gone by force may have left a program. */
 static void what_is_claimed_or_used_stays_and_stops_nothing(void **state)
 {
@@ -203,15 +179,14 @@ static void what_is_claimed_or_used_stays_and_stops_nothing(void **state)
 	pid_t program;
 
 	assert_int_equal(give(claims, 3), 0);
-	program = start_program(claims[0].instance);
+	program = mig_program_start(0, (int)claims[0].instance);
 	assert_int_equal(sweep(&claims[2], 1), 1);
 	assert_int_equal(count_on(0), 2);
 	assert_true(is_there(&claims[0]));
 	assert_true(is_there(&claims[2]));
 	assert_false(is_there(&claims[1]));
 	assert_int_equal(give(&next, 1), 0);
-	kill(program, SIGKILL);
-	waitpid(program, NULL, 0);
+	mig_program_end(program);
 	assert_int_equal(sweep(&claims[2], 1), 0);
 	assert_int_equal(count_on(0), 1);
 }

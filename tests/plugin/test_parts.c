@@ -14,6 +14,7 @@
 #include "sim/machine/mig.h"
 #include "sim/machine/presence.h"
 #include "tests/plugin/cut_node.h"
+#include "tests/plugin/mig_program.h"
 #include "tests/unit/cmocka_ready.h"
 
 #define MIXED_NODE                                       \
@@ -328,7 +329,7 @@ static void a_plugin_that_restarts_adopts_what_pods_have(void **state)
 	assert_string_equal(cut_instance(0, "1g.18gb", 3), uuid);
 	cut_bind("b", 0, "1g.18gb", 4, 1);
 	cut_serve("b", 0, "1g.18gb", 4);
-	cut_end_program(pid);
+	mig_program_end(pid);
 	apiserver_delete_pod(&stage.api, "a");
 	cut_await_counts(1, 0, 3);
 }
@@ -385,7 +386,7 @@ static void a_program_that_outlives_its_pod_stops_nobody_else(void **state)
 	cut_refuse(0, "is in the way of 1g.18gb at 0:1");
 	stage_unbind("x", "Failed");
 	assert_int_equal(cut_count(0), 2);
-	cut_end_program(pid);
+	mig_program_end(pid);
 	cut_await_counts(1, 0, 8);
 	cut_bind("d", 0, "1g.18gb", 0, 1);
 	cut_serve("d", 0, "1g.18gb", 0);
@@ -485,7 +486,7 @@ static void a_card_that_cannot_be_cut_yet_is_not_offered(void **state)
 	json_decref(list);
 	cut_bind("a", 1, "1g.18gb", 2, 1);
 	cut_serve("a", 1, "1g.18gb", 2);
-	cut_end_program(pid);
+	mig_program_end(pid);
 	cut_bind("b", 1, "1g.18gb", 3, 1);
 	cut_serve("b", 1, "1g.18gb", 3);
 	for (unsigned i = 0; i < 50 && !is_healthy; i++) {

@@ -241,10 +241,8 @@ bool quota_may_export(void)
 /* A whole percent, as the driver takes it. One that was told more is limited by time. */
 static bool is_divided(const struct share *share, const struct share_compute *c)
 {
-	unsigned granted =
-		c->cap_permille ? (c->cap_permille + 9u) / 10 * 10 : SHARE_WHOLE_PERMILLE;
-
-	return grant_is_client(share, quota.mps_pipe) && quota.mps_permille <= granted;
+	return grant_is_client(share, quota.mps_pipe) &&
+	       quota.mps_permille <= grant_mps_percent(c) * 10;
 }
 
 static const struct share *in_force(const struct source *source)

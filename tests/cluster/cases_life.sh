@@ -93,21 +93,33 @@ a_server_is_away_during_allocate() {
         within 10 [ "$(annotation away bind-phase)" = failed ] && another_pod_has_its_slice heir && gone away
 }
 
-# What lay in memory is gone, and the kubelet mounts what its checkpoint says. A kubelet that comes to its pods before the
-# plugin has come to it refuses them, and then they are begun anew: what is never seen is one without its slice.
+# kubelet_was_first NAME: the kubelet came to the pod before the plugin had come to the kubelet, and refused the pod itself:
+# it knew no such resource, or knew it from its checkpoint without a device.
+kubelet_was_first() {
+    has_failed_with "$1" unregistered || has_failed_with "$1" "no healthy devices present"
+}
+
+# is_decided NAME RESTARTS: it runs again, or the kubelet has refused it.
+is_decided() {
+    runs_since_restart "$1" "$2" || kubelet_was_first "$1"
+}
+
+# What lay in memory is gone, and the kubelet mounts what its checkpoint says. Pods that the kubelet refuses are begun anew:
+# what is never seen is one without its slice.
 a_node_is_booted() {
-    local before counts
+    local before thirty sixty
     before=$(plugin_says "registered with the kubelet")
-    counts=$(($(restarts thirty) + 1))
+    thirty=$(($(restarts thirty) + 1)) sixty=$(($(restarts sixty) + 1))
     stop_plugin
     "$CLUSTER" reboot && [ ! -e $turns ] && start_plugin && "$CLUSTER" start containerd && "$CLUSTER" start kubelet &&
         within 30 has_said_more_often "registered with the kubelet" "$before" && slices_are 20 30 || return 1
-    if has_failed_with thirty "unregistered" || has_failed_with sixty "unregistered"; then
+    within 60 is_decided thirty $thirty && within 60 is_decided sixty $sixty
+    if kubelet_was_first thirty || kubelet_was_first sixty; then
         figure "the kubelet was first"
-        counts=0
+        thirty=0 sixty=0
         gone thirty sixty && pods_that_stay_begin || return 1
     fi
-    runs thirty $counts && runs sixty && within 10 has_room thirty 9 && has_room sixty 17 && own_records_are_files &&
+    runs thirty $thirty && runs sixty $sixty && within 10 has_room thirty 9 && has_room sixty 17 && own_records_are_files &&
         share_as_told
 }
 

@@ -24,6 +24,7 @@ struct attempt {
 	const struct fit_pod *pod;
 	const struct fit_request *request;
 	struct fit_result *result;
+	struct fit_sight *sights; /* NULL: nobody asks */
 	struct load running[FIT_DEVICES], peak[FIT_DEVICES], now[FIT_DEVICES];
 	int64_t memory_mib,
 		cores; /* all devices' sums of what the pod is charged, with the container at hand */
@@ -228,16 +229,23 @@ static void take(struct attempt *attempt, const struct fit_choice *choice)
 	attempt->result->choices[attempt->result->choice_count++] = *choice;
 }
 
+static double score_of(const struct attempt *attempt, const struct fit_choice *choice)
+{
+	const struct fit_device *device = &attempt->node->devices[choice->device];
+	struct rank_amount used = sum(device->used, attempt->now[choice->device].amount);
+
+	used = sum(used, (struct rank_amount){1, choice->memory_mib, choice->cores});
+	return rank_score(&used, &device->all, &attempt->pod->weights);
+}
+
 static double key_of(
 	const struct attempt *attempt, enum rank_key key, const struct fit_choice *choice)
 {
 	const struct fit_device *device = &attempt->node->devices[choice->device];
-	struct rank_amount used = sum(device->used, attempt->now[choice->device].amount);
-	double score;
 
 	switch (key) {
 	case RANK_UNUSED:
-		return -(double)used.slots;
+		return -(double)(device->used.slots + attempt->now[choice->device].amount.slots);
 	case RANK_NUMA:
 		return device->numa;
 	case RANK_NUMA_LOWER:
@@ -246,9 +254,16 @@ static double key_of(
 	case RANK_BINPACK:
 		break;
 	}
-	used = sum(used, (struct rank_amount){1, choice->memory_mib, choice->cores});
-	score = rank_score(&used, &device->all, &attempt->pod->weights);
-	return key == RANK_BINPACK ? score : -score;
+	return key == RANK_BINPACK ? score_of(attempt, choice) : -score_of(attempt, choice);
+}
+
+static void note_sight(
+	const struct attempt *attempt, const struct fit_choice *choice, enum fit_reason reason)
+{
+	size_t row = choice->request * attempt->node->device_count;
+
+	attempt->sights[row + choice->device] = (struct fit_sight){
+		true, reason, choice->memory_mib, choice->cores, score_of(attempt, choice)};
 }
 
 static bool comes_before(const struct candidate *a, const struct candidate *b, size_t keys)
@@ -288,6 +303,8 @@ static size_t find_candidates(struct attempt *attempt, struct candidate *ret_lis
 		enum fit_reason reason = judge(attempt, i, &choice);
 		struct candidate one = {.device = i, .has_no_room = reason != FIT_REASONS};
 
+		if (attempt->sights)
+			note_sight(attempt, &choice, reason);
 		if (one.has_no_room)
 			attempt->result->reasons[reason]++;
 		if (one.has_no_room &&
@@ -431,7 +448,8 @@ static bool fit_container(struct attempt *attempt, const struct fit_request *req
 	return is_enough;
 }
 
-bool fit(const struct fit_node *node, const struct fit_pod *pod, struct fit_result *ret_result)
+bool fit_explain(const struct fit_node *node, const struct fit_pod *pod,
+	struct fit_result *ret_result, struct fit_sight *ret_sights)
 {
 	size_t loads_bytes = node->device_count * sizeof(struct load);
 	struct attempt attempt;
@@ -439,6 +457,7 @@ bool fit(const struct fit_node *node, const struct fit_pod *pod, struct fit_resu
 	attempt.node = node;
 	attempt.pod = pod;
 	attempt.result = ret_result;
+	attempt.sights = ret_sights;
 	attempt.memory_mib = attempt.cores = 0;
 	memset(attempt.running, 0, loads_bytes);
 	memset(attempt.peak, 0, loads_bytes);
@@ -447,6 +466,11 @@ bool fit(const struct fit_node *node, const struct fit_pod *pod, struct fit_resu
 		if (pod->requests[i].devices > 0 && !fit_container(&attempt, &pod->requests[i]))
 			return false;
 	return true;
+}
+
+bool fit(const struct fit_node *node, const struct fit_pod *pod, struct fit_result *ret_result)
+{
+	return fit_explain(node, pod, ret_result, NULL);
 }
 
 double fit_node_score(const struct fit_node *node)

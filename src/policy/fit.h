@@ -108,6 +108,18 @@ const char *fit_reason_word(enum fit_reason reason);
 /* Whether all containers fit. */
 bool fit(const struct fit_node *node, const struct fit_pod *pod, struct fit_result *ret_result);
 
+/* One device, before the first of a container's is taken. */
+struct fit_sight {
+	bool is_seen;		   /* false: an earlier container did not fit */
+	enum fit_reason reason;	   /* FIT_REASONS: it would do */
+	int64_t memory_mib, cores; /* what the container would take of it */
+	double score;		   /* how full it would be then, as spread and binpack compare it */
+};
+
+/* fit(), which says of each device what it was to each container: sight [request * node->device_count + device]. */
+bool fit_explain(const struct fit_node *node, const struct fit_pod *pod,
+	struct fit_result *ret_result, struct fit_sight *ret_sights);
+
 /* How full the node is, without the pod; 0 where slots, cores or memory are none. */
 double fit_node_score(const struct fit_node *node);
 

@@ -57,6 +57,27 @@ static void a_whole_device_is_nobody_elses(void **state)
 	assert_int_equal(result.reasons[FIT_COMPUTE_EXHAUSTED], 1);
 }
 
+static void each_device_is_told_why_not_and_how_full(void **state)
+{
+	const struct fit_device devices[] = {card("a", 0, 0), card("b", 24000, 0)};
+	const struct fit_node node = {devices, 2, NULL};
+	const struct fit_request requests[] = {
+		{FIT_APP, 1, 1000, -1, 50}, {FIT_APP, 2, 1000, -1, 0}, {FIT_APP, 1, 1, -1, 0}};
+	const struct fit_pod pod = asks(requests, 3);
+	struct fit_sight sights[6] = {0};
+
+	assert_false(fit_explain(&node, &pod, &result, sights));
+	assert_int_equal(sights[0].reason, FIT_REASONS);
+	assert_int_equal(sights[0].memory_mib, 1000);
+	assert_true(sights[0].score > 6.4 &&
+		    sights[0].score < 6.41); /* 1/10, 1000/24576 and 50/100 of 10 */
+	assert_int_equal(sights[1].reason, FIT_LACKS_MEMORY);
+	assert_int_equal(sights[2].reason, FIT_REASONS);
+	assert_true(sights[2].score > sights[0].score);
+	assert_int_equal(sights[3].reason, FIT_LACKS_MEMORY);
+	assert_false(sights[4].is_seen || sights[5].is_seen);
+}
+
 static void a_quota_counts_what_is_held_at_once(void **state)
 {
 	struct fit_device device = card("a", 0, 0);
@@ -221,6 +242,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_init_container_adds_nothing_to_those_after_it),
 		cmocka_unit_test(a_whole_device_is_nobody_elses),
+		cmocka_unit_test(each_device_is_told_why_not_and_how_full),
 		cmocka_unit_test(a_quota_counts_what_is_held_at_once),
 		cmocka_unit_test(an_instance_is_not_promised_twice),
 		cmocka_unit_test(no_device_is_given_twice),

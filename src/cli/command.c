@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/text.h"
+#include "base/text.h"
 
 int command_refuse(struct err *err, const char *format, ...)
 {

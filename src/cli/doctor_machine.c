@@ -6,7 +6,7 @@
 
 #include "base/cleanup.h"
 #include "cli/json.h"
-#include "cli/text.h"
+#include "base/text.h"
 #include "node/machine.h"
 
 static void show_text(const struct machine *m, unsigned wrong_count)

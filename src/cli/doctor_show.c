@@ -10,7 +10,7 @@
 #include "cli/json.h"
 #include "cli/show.h"
 #include "cli/size.h"
-#include "cli/text.h"
+#include "base/text.h"
 
 static void put(const char *text)
 {

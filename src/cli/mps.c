@@ -27,7 +27,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/file.h"
-#include "cli/text.h"
+#include "base/text.h"
 #include "mps/daemon.h"
 #include "node/slice.h"
 #include "policy/grant.h"

@@ -15,7 +15,7 @@
 #include "cli/compute_limits.h"
 #include "cli/edit.h"
 #include "cli/size.h"
-#include "cli/text.h"
+#include "base/text.h"
 #include "node/nvml_library.h"
 #include "node/place.h"
 #include "policy/device_name.h"

@@ -6,7 +6,7 @@
 #include "cli/compute.h"
 #include "cli/show.h"
 #include "cli/size.h"
-#include "cli/text.h"
+#include "base/text.h"
 
 #define COLUMNS_MAX 8
 #define CELL_BYTES  256

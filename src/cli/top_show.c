@@ -14,7 +14,7 @@
 #include "cli/json.h"
 #include "cli/show.h"
 #include "cli/size.h"
-#include "cli/text.h"
+#include "base/text.h"
 #include "cli/top.h"
 #include "policy/grant.h"
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cli/json.h"
-#include "cli/text.h"
+#include "base/text.h"
 #include "tests/fuzz/fuzz.h"
 
 /*

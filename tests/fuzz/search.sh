@@ -22,7 +22,7 @@ if pkg-config --exists yaml-0.1 jansson 2>/dev/null; then
 fi
 flags="-std=gnu17 -O1 -g -D_GNU_SOURCE -fno-strict-aliasing -fno-sanitize-recover=all -I$root -I$root/src"
 
-printf '%s\n' "$root"/src/base/*.c "$root"/src/policy/*.c "$root"/src/region/*.c "$root"/src/cli/text.c "$root"/src/cli/json.c \
+printf '%s\n' "$root"/src/base/*.c "$root"/src/policy/*.c "$root"/src/region/*.c "$root"/src/cli/json.c \
     "$root"/src/kube/assignment.c $sources |
     xargs -P "$(nproc)" -I {} sh -c 'cd "$1" && name=$(echo "$2" | tr / _) && shift 2 && "$@" -o "$name.o"' \
         - "$scratch" {} "$clang" $flags -fsanitize=fuzzer-no-link,address,undefined -c {}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Text from files and from other processes, for a terminal. */
-#include "cli/text.h"
+#include "base/text.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -30,6 +30,10 @@ struct kube_access {
  */
 int kube_access_read(const char *path, struct kube_access *ret_access, struct err *err) MUST_CHECK;
 
+/* The same of the context of that name; NULL: the current one. */
+int kube_access_read_context(const char *path, const char *context, struct kube_access *ret_access,
+	struct err *err) MUST_CHECK;
+
 /*
  * The service account of this pod: its folder (usually KUBE_ACCOUNT_FOLDER) with token and ca.crt, and the
  * server from host and port, as KUBERNETES_SERVICE_HOST and _PORT name them.
@@ -37,6 +41,13 @@ int kube_access_read(const char *path, struct kube_access *ret_access, struct er
 #define KUBE_ACCOUNT_FOLDER "/var/run/secrets/kubernetes.io/serviceaccount"
 int kube_access_in_pod(const char *folder, const char *host, const char *port,
 	struct kube_access *ret_access, struct err *err) MUST_CHECK;
+
+/*
+ * Where a program looks for it: the file at path, else the one that KUBECONFIG names, else the service account of this pod, else
+ * ~/.kube/config. path and context may be NULL. -ENOENT: there is none.
+ */
+int kube_access_find(const char *path, const char *context, struct kube_access *ret_access,
+	struct err *err) MUST_CHECK;
 
 /* Accepts one that is empty, and one that is half made. */
 void kube_access_deinit(struct kube_access *access);

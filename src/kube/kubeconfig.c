@@ -11,7 +11,7 @@
 #include "kube/base64.h"
 
 struct file {
-	const char *path;
+	const char *path, *context_name; /* NULL: the current one */
 	yaml_document_t document;
 	struct err *err;
 };
@@ -156,8 +156,9 @@ static int take_context(struct file *file, struct kube_access *access)
 {
 	const yaml_node_t *root = yaml_document_get_root_node(&file->document);
 	const yaml_node_t *context = NULL, *cluster = NULL, *user = NULL;
-	int result = find_named(
-		file, "contexts", "context", text_at(file, root, "current-context"), &context);
+	const char *name =
+		file->context_name ? file->context_name : text_at(file, root, "current-context");
+	int result = find_named(file, "contexts", "context", name, &context);
 
 	if (!result)
 		result = find_named(
@@ -192,9 +193,15 @@ static int parse(FILE *stream, struct file *file, struct kube_access *access)
 
 int kube_access_read(const char *path, struct kube_access *ret_access, struct err *err)
 {
+	return kube_access_read_context(path, NULL, ret_access, err);
+}
+
+int kube_access_read_context(
+	const char *path, const char *context, struct kube_access *ret_access, struct err *err)
+{
 	_cleanup_file_ FILE *stream = fopen(path, "re");
 	struct kube_access access = KUBE_ACCESS_NULL;
-	struct file file = {.path = path, .err = err};
+	struct file file = {.path = path, .context_name = context, .err = err};
 	int result;
 
 	if (!stream)

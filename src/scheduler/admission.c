@@ -19,7 +19,7 @@ struct review {
 	json_t *pod;   /* the copy */
 	json_t *patch; /* an array of operations */
 	bool has_device, is_out_of_memory;
-	char denied[256]; /* why it is; "": it is not */
+	char denied[ADMISSION_WORDS_BYTES]; /* why it is; "": it is not */
 };
 
 /* Of the scheduler and the device plugin alone. */
@@ -462,4 +462,27 @@ int admission_answer(const struct admission_rules *rules, const struct books *bo
 				    "AdmissionReview", "response", its)
 			  : NULL;
 	return *ret_answer ? 0 : err_set(err, ENOMEM, "no memory");
+}
+
+int admission_change(const struct admission_rules *rules, const struct books *books,
+	const char *namespace, const json_t *pod, json_t **ret_pod,
+	char ret_denied[ADMISSION_WORDS_BYTES], const char **ret_remark)
+{
+	struct review review = {.rules = rules, .pod = json_deep_copy(pod), .patch = json_array()};
+	json_t *request = json_pack("{s:s}", "namespace", namespace);
+	const char *remark = NULL;
+
+	review.is_out_of_memory = !review.pod || !review.patch || !request;
+	if (!review.is_out_of_memory)
+		remark = look(&review, books, request);
+	json_decref(review.patch);
+	json_decref(request);
+	if (review.is_out_of_memory) {
+		json_decref(review.pod);
+		return -ENOMEM;
+	}
+	strcpy(ret_denied, review.denied);
+	*ret_pod = review.pod;
+	*ret_remark = remark;
+	return 0;
 }

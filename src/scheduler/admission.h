@@ -31,3 +31,13 @@ struct admission_rules {
 /* The review with its response, for the caller to json_decref(). -EINVAL with err set: it is no review; -ENOMEM. */
 int admission_answer(const struct admission_rules *rules, const struct books *books,
 	const json_t *review, json_t **ret_answer, struct err *err) MUST_CHECK;
+
+#define ADMISSION_WORDS_BYTES 256
+
+/*
+ * A new pod of a namespace alone, as it would be after that: *ret_pod is a copy with the changes, for the caller to json_decref().
+ * ret_denied is why it is denied, or "". *ret_remark is why it passes as it is; NULL: it does not, or there is nothing to say. -ENOMEM.
+ */
+int admission_change(const struct admission_rules *rules, const struct books *books,
+	const char *namespace, const json_t *pod, json_t **ret_pod,
+	char ret_denied[ADMISSION_WORDS_BYTES], const char **ret_remark) MUST_CHECK;

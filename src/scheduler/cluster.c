@@ -11,8 +11,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "kube/follow.h"
-#include "kube/quantity.h"
 #include "scheduler/hash.h"
+#include "scheduler/object.h"
 #include "scheduler/reservation.h"
 
 #define LOG_TOPIC LOG_PODS
@@ -37,14 +37,6 @@ struct cluster {
 	struct kube_follow *follows[COLLECTIONS];
 	bool is_known[COLLECTIONS];
 };
-
-static const char *metadata_text(const json_t *object, const char *key)
-{
-	const char *text =
-		json_string_value(json_object_get(json_object_get(object, "metadata"), key));
-
-	return text ? text : "";
-}
 
 struct cluster_node *cluster_node(const struct cluster *cluster, const char *name)
 {
@@ -99,21 +91,6 @@ static void drop_node(struct cluster *cluster, struct cluster_node *node)
 		cluster_release_node(cluster, node);
 }
 
-struct registry_texts cluster_read_texts(const struct demand_rules *rules, const json_t *node)
-{
-	int64_t slots;
-	bool has_slots =
-		quantity_of(json_object_get(json_object_get(node, "status"), "allocatable"),
-			rules->count, &slots) &&
-		slots > 0;
-
-	return (struct registry_texts){
-		.devices = has_slots ? demand_annotation(node, REGISTRY_DEVICES) : NULL,
-		.scores = demand_annotation(node, REGISTRY_SCORES),
-		.cordon = demand_annotation(node, REGISTRY_CORDON),
-	};
-}
-
 /* FNV-1a, with the end of each text in it. */
 static uint64_t digest_of(const struct registry_texts *texts)
 {
@@ -131,7 +108,7 @@ static uint64_t digest_of(const struct registry_texts *texts)
 /* A node says the same again and again while its kubelet lives. */
 static void tell_books(struct cluster *cluster, struct cluster_node *node, const json_t *object)
 {
-	struct registry_texts texts = cluster_read_texts(&cluster->settings->rules.demand, object);
+	struct registry_texts texts = object_read_node(&cluster->settings->rules.demand, object);
 	uint64_t digest = digest_of(&texts);
 	struct err err = ERR_NULL;
 
@@ -165,8 +142,8 @@ static void note_lock(struct cluster *cluster, struct cluster_node *node, const 
 /* Annotations have to fit: an answer comes beside the watch, and may be older than it. */
 void cluster_take_node(struct cluster *cluster, const json_t *object)
 {
-	const char *name = metadata_text(object, "name");
-	const char *version = metadata_text(object, "resourceVersion");
+	const char *name = object_text(object, "name");
+	const char *version = object_text(object, "resourceVersion");
 	struct cluster_node *node = *name ? find_or_add(cluster, name) : NULL;
 	char *copy = node && !is_older(version, node->version) ? strdup(version) : NULL;
 
@@ -184,7 +161,7 @@ void cluster_take_node(struct cluster *cluster, const json_t *object)
 static void node_came(void *context, bool is_present, const json_t *object)
 {
 	struct cluster *cluster = context;
-	struct cluster_node *node = cluster_node(cluster, metadata_text(object, "name"));
+	struct cluster_node *node = cluster_node(cluster, object_text(object, "name"));
 
 	if (is_present)
 		cluster_take_node(cluster, object);
@@ -192,25 +169,12 @@ static void node_came(void *context, bool is_present, const json_t *object)
 		drop_node(cluster, node);
 }
 
-static bool is_over(const json_t *pod)
+static void take_bound(struct cluster *cluster, const json_t *pod, const char *uid)
 {
-	const char *phase =
-		json_string_value(json_object_get(json_object_get(pod, "status"), "phase"));
-
-	return phase && (!strcmp(phase, "Succeeded") || !strcmp(phase, "Failed"));
-}
-
-/* What a bound pod takes stands in its annotations, which came with its binding. */
-static void take_bound(
-	struct cluster *cluster, const json_t *pod, const char *uid, const char *node)
-{
-	const char *promised = demand_annotation(pod, RESERVATION_NODE);
 	struct reservation *reservation = NULL;
 	struct err err = ERR_NULL;
-	int result = promised && !strcmp(promised, node)
-			     ? reservation_read(
-				       &cluster->settings->rules.demand, pod, &reservation, &err)
-			     : -ENOENT;
+	int result =
+		reservation_read_bound(&cluster->settings->rules.demand, pod, &reservation, &err);
 
 	if (!result)
 		result = books_set_pod(cluster->books, reservation_pod(reservation));
@@ -218,8 +182,8 @@ static void take_bound(
 		books_drop_pod(cluster->books, uid);
 	else if (result)
 		log_warn("what a pod takes is not understood; it counts as it did before",
-			STR("namespace", metadata_text(pod, "namespace")),
-			STR("pod", metadata_text(pod, "name")), STR("why", err.text));
+			STR("namespace", object_text(pod, "namespace")),
+			STR("pod", object_text(pod, "name")), STR("why", err.text));
 	if (reservation)
 		reservation_free(reservation);
 }
@@ -227,23 +191,22 @@ static void take_bound(
 static void pod_came(void *context, bool is_present, const json_t *pod)
 {
 	struct cluster *cluster = context;
-	const char *uid = metadata_text(pod, "uid");
+	const char *uid = object_text(pod, "uid");
 	struct hold *hold = holds_find(cluster->holds, uid);
-	const char *node =
-		json_string_value(json_object_get(json_object_get(pod, "spec"), "nodeName"));
+	const char *node = object_node(pod);
 
 	if (hold)
 		hold->is_marked = false;
 	books_see_pod(cluster->books, uid);
-	if (!is_present || is_over(pod)) {
+	if (!is_present || object_is_over(pod)) {
 		if (books_has_pod(cluster->books, uid))
 			nudge_freed(cluster->nudge, hold && hold->is_kept ? hold_node(hold) : node,
 				true);
 		books_drop_pod(cluster->books, uid);
 		if (hold)
 			holds_forget(cluster->holds, hold);
-	} else if (node && *node) {
-		take_bound(cluster, pod, uid, node);
+	} else if (*node) {
+		take_bound(cluster, pod, uid);
 		if (hold)
 			holds_forget(cluster->holds, hold);
 	} else {
@@ -254,23 +217,12 @@ static void pod_came(void *context, bool is_present, const json_t *pod)
 static void quota_came(void *context, bool is_present, const json_t *quota)
 {
 	struct cluster *cluster = context;
-	const struct demand_rules *rules = &cluster->settings->rules.demand;
-	const json_t *hard = json_object_get(json_object_get(quota, "spec"), "hard");
-	const char *namespace = metadata_text(quota, "namespace");
-	struct fit_room limit = {INT64_MAX, INT64_MAX};
-	int64_t value, factor = rules->memory_factor > 1 ? rules->memory_factor : 1;
-	char name[300];
+	const char *namespace = object_text(quota, "namespace"), *name = object_text(quota, "name");
+	struct fit_room limit;
 
-	snprintf(name, sizeof(name), "limits.%.250s", rules->memory);
-	if (quantity_of(hard, name, &value) &&
-		__builtin_mul_overflow(value, factor, &limit.memory_mib))
-		limit.memory_mib = INT64_MAX;
-	snprintf(name, sizeof(name), "limits.%.250s", rules->cores);
-	if (quantity_of(hard, name, &value))
-		limit.cores = value;
-	if (!is_present || (limit.memory_mib == INT64_MAX && limit.cores == INT64_MAX))
-		books_drop_quota(cluster->books, namespace, metadata_text(quota, "name"));
-	else if (books_set_quota(cluster->books, namespace, metadata_text(quota, "name"), &limit))
+	if (!object_read_quota(&cluster->settings->rules.demand, quota, &limit) || !is_present)
+		books_drop_quota(cluster->books, namespace, name);
+	else if (books_set_quota(cluster->books, namespace, name, &limit))
 		log_error("no memory for a quota");
 	if (cluster->nodes)
 		nudge_freed(cluster->nudge, cluster->nodes->node.name, true);

@@ -65,6 +65,3 @@ void cluster_take_node(struct cluster *cluster, const json_t *object);
 void cluster_release_node(struct cluster *cluster, struct cluster_node *node);
 
 size_t cluster_node_count(const struct cluster *cluster);
-
-/* Of a node's object, what the books are told: texts point into it. devices is NULL where the kubelet has none to give. */
-struct registry_texts cluster_read_texts(const struct demand_rules *rules, const json_t *node);

@@ -9,7 +9,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "kube/access.h"
@@ -73,29 +72,11 @@ static void tick(void *context)
 	loop_timer_set(daemon->loop, &daemon->tick, clock_now_ns() + TICK_NS);
 }
 
-static int read_access(struct kube_access *ret_access, struct err *err)
-{
-	const char *path = getenv("KUBECONFIG"), *host = getenv("KUBERNETES_SERVICE_HOST");
-	_cleanup_free_ char *at_home = NULL;
-
-	if (path && *path)
-		return kube_access_read(path, ret_access, err);
-	if (host && *host)
-		return kube_access_in_pod(KUBE_ACCOUNT_FOLDER, host,
-			getenv("KUBERNETES_SERVICE_PORT"), ret_access, err);
-	path = getenv("HOME");
-	if (path && *path && asprintf(&at_home, "%s/.kube/config", path) >= 0 &&
-		!access(at_home, R_OK))
-		return kube_access_read(at_home, ret_access, err);
-	return err_set(err, ENOENT,
-		"there is no API server: neither KUBECONFIG nor a service account names one");
-}
-
 static int connect_to_server(struct daemon *daemon, struct err *err)
 {
 	struct kube_settings settings = kube_settings_default;
 	struct kube_access access = KUBE_ACCESS_NULL;
-	int result = read_access(&access, err);
+	int result = kube_access_find(NULL, NULL, &access, err);
 
 	settings.calls_per_s = (unsigned)daemon->settings->calls_per_s;
 	settings.burst = (unsigned)daemon->settings->burst;

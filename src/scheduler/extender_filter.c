@@ -13,6 +13,7 @@
 #include "scheduler/extender.h"
 #include "scheduler/filter.h"
 #include "scheduler/filter_events.h"
+#include "scheduler/object.h"
 #include "scheduler/reservation.h"
 
 #define LOG_TOPIC	 LOG_PODS
@@ -187,30 +188,6 @@ static int write_promise(struct extender *extender, struct http_call *http, stru
 	return 0;
 }
 
-/* The annotations are put into the caller's object, as they will be on the pod. */
-static int annotate(json_t *pod, const struct filter_answer *answer, const char *node)
-{
-	json_t *metadata = json_object_get(pod, "metadata"), *annotations;
-	char now[24];
-
-	snprintf(now, sizeof(now), "%lld", (long long)time(NULL));
-	annotations = json_object_get(metadata, "annotations");
-	annotations = json_is_object(annotations) ? json_copy(annotations) : json_object();
-	json_object_del(annotations, RESERVATION_INSTANCES);
-	if (json_object_set_new(annotations, RESERVATION_NODE, json_string(node)) ||
-		json_object_set_new(annotations, RESERVATION_TIME, json_string(now)) ||
-		json_object_set_new(
-			annotations, ASSIGNMENT_TO_ALLOCATE, json_string(answer->devices)) ||
-		json_object_set_new(
-			annotations, ASSIGNMENT_ALLOCATED, json_string(answer->devices)) ||
-		(answer->instances && json_object_set_new(annotations, RESERVATION_INSTANCES,
-					      json_string(answer->instances)))) {
-		json_decref(annotations);
-		return -ENOMEM;
-	}
-	return json_object_set_new(metadata, "annotations", annotations) ? -ENOMEM : 0;
-}
-
 /* One request, while it is looked at. */
 struct look {
 	struct extender *extender;
@@ -255,7 +232,8 @@ static void promise(struct look *look)
 
 	filter_events_count(extender->measure, &look->answer);
 	if (message)
-		result = annotate(look->pod, &look->answer, node);
+		result = reservation_annotate(
+			look->pod, node, look->answer.devices, look->answer.instances, time(NULL));
 	if (!result)
 		result = holds_keep(holds, look->pod, true, &hold);
 	if (!result)
@@ -339,7 +317,7 @@ static int simulate(struct look *look, const json_t *items, struct books *books,
 
 	json_array_foreach(items, i, node)
 	{
-		struct registry_texts texts = cluster_read_texts(rules, node);
+		struct registry_texts texts = object_read_node(rules, node);
 		struct err err = ERR_NULL;
 
 		names[i] = json_string_value(

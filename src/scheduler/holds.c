@@ -147,13 +147,6 @@ static struct entry *add(struct holds *holds, const struct books_pod *from, cons
 	return NULL;
 }
 
-static int64_t time_of(const json_t *annotations)
-{
-	const char *text = json_string_value(json_object_get(annotations, RESERVATION_TIME));
-
-	return text ? strtoll(text, NULL, 10) : 0;
-}
-
 static int keep(struct holds *holds, const struct books_pod *from, const json_t *pod, bool is_own,
 	struct hold **ret_hold)
 {
@@ -176,7 +169,7 @@ static int keep(struct holds *holds, const struct books_pod *from, const json_t 
 	holds->kept_count += !hold->is_kept;
 	hold->is_kept = true;
 	hold->is_own = is_own;
-	hold->until_s = time_of(annotations) + holds->timeout_s;
+	hold->until_s = reservation_time_s(annotations) + holds->timeout_s;
 	*ret_hold = hold;
 	return 0;
 }
@@ -212,7 +205,7 @@ void holds_see(struct holds *holds, const json_t *pod)
 		hold->is_marked = false;
 	if (!uid || (hold && hold->is_kept && hold->is_own) || is_known)
 		return;
-	if (time_of(annotations) + holds->timeout_s > time(NULL) &&
+	if (reservation_time_s(annotations) + holds->timeout_s > time(NULL) &&
 		!holds_keep(holds, pod, false, &hold))
 		return;
 	if (hold && hold->is_kept)

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "scheduler/object.h"
+
 /* RFC 3339: "2026-01-02T03:04:05Z", with a fraction or a zone "+08:00"; INT64_MAX: it is none. */
 static int64_t parse_stamp(const char *text)
 {
@@ -71,13 +73,6 @@ static const char *text_at(const json_t *object, const char *outer, const char *
 	return text ? text : "";
 }
 
-static bool is_over(const json_t *pod)
-{
-	const char *phase = text_at(pod, "status", "phase");
-
-	return !strcmp(phase, "Succeeded") || !strcmp(phase, "Failed");
-}
-
 /* The plugin sets the phase to something else when it has served the pod or failed to. */
 static bool waits_for_devices(const json_t *pod)
 {
@@ -97,7 +92,7 @@ enum nodelock_verdict nodelock_judge(const struct nodelock *lock, const char *no
 		age_s = seen_s;
 	if (!*lock->name)
 		return age_s > timeout_s ? NODELOCK_LEFT : NODELOCK_HELD;
-	if (!pod || is_over(pod))
+	if (!pod || object_is_over(pod))
 		return NODELOCK_LEFT;
 	bound = text_at(pod, "spec", "nodeName");
 	if (!*bound)

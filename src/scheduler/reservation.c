@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "kube/assignment.h"
 #include "kube/instances.h"
+#include "scheduler/object.h"
 
 struct reservation {
 	struct books_pod pod;
@@ -18,13 +19,6 @@ struct reservation {
 	struct books_instance *instances;
 	json_t *instance_texts;
 };
-
-static bool is_over(const json_t *status)
-{
-	const char *phase = json_string_value(json_object_get(status, "phase"));
-
-	return phase && (!strcmp(phase, "Succeeded") || !strcmp(phase, "Failed"));
-}
 
 static bool has_ended_well(const json_t *status, const char *name)
 {
@@ -203,7 +197,7 @@ int reservation_read(const struct demand_rules *rules, const json_t *pod,
 	struct demand demand;
 	int result;
 
-	if (!node || !*node || !devices || !*devices || is_over(json_object_get(pod, "status")))
+	if (!node || !*node || !devices || !*devices || object_is_over(pod))
 		return -ENOENT;
 	result = demand_read_containers(rules, pod, &demand);
 	reservation = result ? NULL : calloc(1, sizeof(*reservation));
@@ -218,6 +212,23 @@ int reservation_read(const struct demand_rules *rules, const json_t *pod,
 	else
 		*ret_reservation = reservation;
 	return result;
+}
+
+int reservation_read_bound(const struct demand_rules *rules, const json_t *pod,
+	struct reservation **ret_reservation, struct err *err)
+{
+	const char *promised = demand_annotation(pod, RESERVATION_NODE);
+
+	return promised && !strcmp(promised, object_node(pod))
+		       ? reservation_read(rules, pod, ret_reservation, err)
+		       : -ENOENT;
+}
+
+int64_t reservation_time_s(const json_t *annotations)
+{
+	const char *text = json_string_value(json_object_get(annotations, RESERVATION_TIME));
+
+	return text ? strtoll(text, NULL, 10) : 0;
 }
 
 const struct books_pod *reservation_pod(const struct reservation *reservation)
@@ -306,4 +317,26 @@ int reservation_write(const struct fit_node *node, const struct fit_pod *pod,
 	if (error)
 		free(*ret_devices);
 	return error;
+}
+
+int reservation_annotate(
+	json_t *pod, const char *node, const char *devices, const char *instances, int64_t now_s)
+{
+	json_t *metadata = json_object_get(pod, "metadata"), *annotations;
+	char now[24];
+
+	snprintf(now, sizeof(now), "%lld", (long long)now_s);
+	annotations = json_object_get(metadata, "annotations");
+	annotations = json_is_object(annotations) ? json_copy(annotations) : json_object();
+	json_object_del(annotations, RESERVATION_INSTANCES);
+	if (json_object_set_new(annotations, RESERVATION_NODE, json_string(node)) ||
+		json_object_set_new(annotations, RESERVATION_TIME, json_string(now)) ||
+		json_object_set_new(annotations, ASSIGNMENT_TO_ALLOCATE, json_string(devices)) ||
+		json_object_set_new(annotations, ASSIGNMENT_ALLOCATED, json_string(devices)) ||
+		(instances && json_object_set_new(annotations, RESERVATION_INSTANCES,
+				      json_string(instances)))) {
+		json_decref(annotations);
+		return -ENOMEM;
+	}
+	return json_object_set_new(metadata, "annotations", annotations) ? -ENOMEM : 0;
 }

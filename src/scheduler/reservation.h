@@ -23,6 +23,13 @@ struct reservation;
 int reservation_read(const struct demand_rules *rules, const json_t *pod,
 	struct reservation **ret_reservation, struct err *err) MUST_CHECK;
 
+/* The same of a bound pod, which takes nothing where its annotations, that came with its binding, name another node. */
+int reservation_read_bound(const struct demand_rules *rules, const json_t *pod,
+	struct reservation **ret_reservation, struct err *err) MUST_CHECK;
+
+/* When a promise was made, as annotations say; 0: they do not. */
+int64_t reservation_time_s(const json_t *annotations);
+
 /* For books_set_pod(); good until it is freed. */
 const struct books_pod *reservation_pod(const struct reservation *reservation);
 
@@ -35,3 +42,7 @@ void reservation_free(struct reservation *reservation);
  */
 int reservation_write(const struct fit_node *node, const struct fit_pod *pod,
 	const struct fit_result *result, char **ret_devices, char **ret_instances) MUST_CHECK;
+
+/* Puts a promise into a pod's object, as it will be on the pod. instances: NULL without MIG. -ENOMEM. */
+int reservation_annotate(json_t *pod, const char *node, const char *devices, const char *instances,
+	int64_t now_s) MUST_CHECK;

@@ -93,10 +93,46 @@ static void nothing_that_is_sent_is_believed_to_be_well_formed(void **state)
 	books_free(books);
 }
 
+static void a_pod_alone_is_changed_as_its_review_would(void **state)
+{
+	json_t *pod = json_pack("{s:{s:s, s:{s:s}}, s:{s:[{s:s, s:{s:{s:s}}}]}}", "metadata",
+		"name", "p", "annotations", "hami.io/vgpu-node", "n1", "spec", "containers", "name",
+		"c", "resources", "limits", "nvidia.com/gpumem", "1000");
+	json_t *before = json_deep_copy(pod), *changed = NULL;
+	char denied[ADMISSION_WORDS_BYTES];
+	const char *remark;
+	struct books *books;
+
+	assert_int_equal(books_new(&books), 0);
+	assert_int_equal(
+		admission_change(&rules, books, "team", pod, &changed, denied, &remark), 0);
+	assert_true(json_equal(pod, before));
+	assert_string_equal(denied, "");
+	assert_null(remark);
+	assert_null(demand_annotation(changed, "hami.io/vgpu-node"));
+	assert_string_equal(json_string_value(json_object_get(
+				    json_object_get(changed, "spec"), "schedulerName")),
+		"vgpu");
+	assert_true(demand_is_asked(
+		json_array_get(json_object_get(json_object_get(changed, "spec"), "containers"), 0),
+		"nvidia.com/gpu"));
+	json_decref(changed);
+	assert_int_equal(
+		books_set_quota(books, "team", "q", &(struct fit_room){999, INT64_MAX}), 0);
+	assert_int_equal(
+		admission_change(&rules, books, "team", pod, &changed, denied, &remark), 0);
+	assert_string_equal(denied, "exceeding resource quota");
+	json_decref(changed);
+	json_decref(before);
+	json_decref(pod);
+	books_free(books);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(annotations_are_the_schedulers),
+		cmocka_unit_test(a_pod_alone_is_changed_as_its_review_would),
 		cmocka_unit_test(nothing_that_is_sent_is_believed_to_be_well_formed),
 	};
 

@@ -28,7 +28,8 @@ struct pod {
 	size_t charge_count;
 	struct instance *instances;
 	size_t instance_count;
-	bool has_doubtful_instances, is_marked, is_lost;
+	struct books_standing standing;
+	bool has_doubtful_instances, is_aside, is_marked, is_lost;
 	UT_hash_handle hh;
 };
 
@@ -232,7 +233,8 @@ const struct fit_node *books_node(struct books *books, const char *name)
 	if (node->is_stale) {
 		registry_reset(node->registry);
 		for (const struct pod *pod = node->pods; pod; pod = pod->next)
-			charge(node->registry, pod);
+			if (!pod->is_aside)
+				charge(node->registry, pod);
 		node->is_stale = false;
 	}
 	return &node->registry->node;
@@ -279,6 +281,7 @@ static struct pod *copy_pod(const struct books_pod *from)
 	if (!pod)
 		return NULL;
 	pod->has_doubtful_instances = from->has_doubtful_instances;
+	pod->standing = from->standing;
 	pod->uid = strdup(from->uid);
 	pod->name = strdup(from->name ? from->name : "");
 	if (!pod->uid || !pod->name || copy_charges(pod, from)) {
@@ -366,6 +369,26 @@ void books_drop_pod(struct books *books, const char *uid)
 
 	if (pod)
 		drop(books, pod);
+}
+
+void books_set_aside(struct books *books, const char *uid, bool is_aside)
+{
+	struct pod *pod = find_pod(books, uid);
+
+	if (!pod || pod->is_aside == is_aside)
+		return;
+	pod->is_aside = is_aside;
+	pod->node->is_stale = true;
+	count_for_quota(pod, is_aside ? -1 : 1);
+}
+
+void books_each_occupant(
+	const struct books *books, const char *name, books_occupant_fn *take, void *context)
+{
+	const struct node *node = find_node(books, name);
+
+	for (const struct pod *pod = node ? node->pods : NULL; pod; pod = pod->next)
+		take(context, pod->uid, &pod->standing);
 }
 
 void books_mark_pods(struct books *books)

@@ -46,6 +46,13 @@ struct books_instance {
 	struct mig_place place;
 };
 
+/* What decides which pods make room for another. */
+struct books_standing {
+	int32_t priority;
+	int64_t since_s;	  /* Unix time; of pods of one priority the later goes first */
+	bool is_bound, is_ending; /* to a node; it has been told to end */
+};
+
 struct books_pod {
 	const char *uid, *namespace, *node;
 	const char *name;		    /* for people; NULL: "" */
@@ -54,12 +61,22 @@ struct books_pod {
 	const struct books_instance *instances;
 	size_t instance_count;
 	bool has_doubtful_instances; /* what says which is not understood */
+	struct books_standing standing;
 };
 
 /* The pod takes so much from now on, instead of what it took before. -ENOMEM: all is as it was. */
 int books_set_pod(struct books *books, const struct books_pod *pod) MUST_CHECK;
 void books_drop_pod(struct books *books, const char *uid);
 bool books_has_pod(const struct books *books, const char *uid);
+
+/* Until it is taken back, nodes and quotas are as though the pod were gone. One that is not there stays so. */
+void books_set_aside(struct books *books, const char *uid, bool is_aside);
+
+/* The pods of a node. */
+typedef void books_occupant_fn(
+	void *context, const char *uid, const struct books_standing *standing);
+void books_each_occupant(
+	const struct books *books, const char *node, books_occupant_fn *take, void *context);
 
 /* books_sweep_pods() drops those that were neither set nor seen since books_mark_pods(). */
 void books_mark_pods(struct books *books);

@@ -183,6 +183,14 @@ int demand_read(const struct demand_rules *rules, const json_t *pod, struct dema
 	return result;
 }
 
+int32_t demand_priority(const json_t *pod)
+{
+	json_int_t value =
+		json_integer_value(json_object_get(json_object_get(pod, "spec"), "priority"));
+
+	return value < INT32_MIN || value > INT32_MAX ? 0 : (int32_t)value;
+}
+
 void demand_deinit(struct demand *demand)
 {
 	free((void *)demand->pod.requests);

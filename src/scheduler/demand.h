@@ -48,5 +48,8 @@ bool demand_is_asked(const json_t *container, const char *name);
 /* How much of it: the limit, or the request where there is none. False: it is not there, or no whole amount. */
 bool demand_amount(const json_t *container, const char *name, int64_t *ret_value) MUST_CHECK;
 
+/* The pod's priority; 0 where it has none. */
+int32_t demand_priority(const json_t *pod);
+
 /* The value of an annotation; NULL: it has none. */
 const char *demand_annotation(const json_t *object, const char *key);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The extender's part of kube-scheduler: POST /filter and POST /bind.
+ * The extender's part of kube-scheduler: POST /filter, POST /bind and POST /preempt.
  *
  * Filter decides and writes the promise onto the pod before it answers. What was decided counts from that moment on, so
  * the next pod finds less, whether or not the writing is done. A promise ends when the pod is filtered again, is deleted,
@@ -35,6 +35,7 @@ struct extender {
 /* A whole request; it is answered at once or later. */
 void extender_filter(struct extender *extender, struct http_call *call);
 void extender_bind(struct extender *extender, struct http_call *call);
+void extender_preempt(struct extender *extender, struct http_call *call);
 
 /* The call must not be answered any more. */
 void extender_gone(struct http_call *call);

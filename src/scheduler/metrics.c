@@ -309,7 +309,7 @@ static void write_number(
 
 static void write_work(FILE *out, const struct extender *extender)
 {
-	static const char *const verbs[MEASURE_VERBS] = {"filter", "bind", "webhook"};
+	static const char *const verbs[MEASURE_VERBS] = {"filter", "bind", "webhook", "preempt"};
 	const struct measure *measure = extender->measure;
 
 	write_head(out, "vgpu_scheduler_request_duration_seconds",

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/cleanup.h"
 #include "kube/assignment.h"
@@ -161,6 +162,28 @@ static int read_instances(struct reservation *reservation, const char *text)
 	return 0;
 }
 
+/* "2026-01-01T00:00:00Z"; 0: it is none. */
+static int64_t read_time(const json_t *object, const char *key)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+	struct tm tm = {0};
+
+	return text && strptime(text, "%Y-%m-%dT%H:%M:%SZ", &tm) ? (int64_t)timegm(&tm) : 0;
+}
+
+static struct books_standing read_standing(const json_t *pod)
+{
+	const json_t *metadata = json_object_get(pod, "metadata");
+	const json_t *spec = json_object_get(pod, "spec");
+	const char *node = json_string_value(json_object_get(spec, "nodeName"));
+	int64_t started_s = read_time(json_object_get(pod, "status"), "startTime");
+
+	return (struct books_standing){.priority = demand_priority(pod),
+		.since_s = started_s ? started_s : read_time(metadata, "creationTimestamp"),
+		.is_bound = node && *node,
+		.is_ending = json_object_get(metadata, "deletionTimestamp")};
+}
+
 static int read_all(struct reservation *reservation, const struct demand *demand, const json_t *pod,
 	struct err *err)
 {
@@ -185,6 +208,7 @@ static int read_all(struct reservation *reservation, const struct demand *demand
 	books->node = demand_annotation(pod, RESERVATION_NODE);
 	books->charges = reservation->charges;
 	books->instances = reservation->instances;
+	books->standing = read_standing(pod);
 	return books->charge_count ? 0 : -ENOENT;
 }
 

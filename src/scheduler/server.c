@@ -87,6 +87,11 @@ static void serve_bind(struct server *server, struct http_call *call)
 	extender_bind(server->extender, call);
 }
 
+static void serve_preempt(struct server *server, struct http_call *call)
+{
+	extender_preempt(server->extender, call);
+}
+
 static const struct route {
 	const char *path, *method;
 	bool is_for_trusted;
@@ -94,6 +99,7 @@ static const struct route {
 } routes[] = {
 	{"/filter", "POST", true, serve_filter},
 	{"/bind", "POST", true, serve_bind},
+	{"/preempt", "POST", true, serve_preempt},
 	{"/webhook", "POST", false, serve_webhook},
 	{"/healthz", "GET", false, serve_health},
 	{"/readyz", "GET", false, serve_readiness},

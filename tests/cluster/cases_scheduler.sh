@@ -25,10 +25,11 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: vgpu-schedule
 END
 }
 
-# kube-scheduler as HAMi's chart has it: the profile's name, one extender, and resources that it does not count itself.
+# kube-scheduler as HAMi's chart has it: the profile's name, one extender, and resources that it does not count itself. But
+# it counts slices: where they run out it looks for pods to preempt.
 configure_kube_scheduler() {
-    local name resources=
-    for name in gpu gpumem gpumem-percentage gpucores priority; do
+    local name resources="{name: nvidia.com/gpu}, "
+    for name in gpumem gpumem-percentage gpucores priority; do
         resources="$resources{name: nvidia.com/$name, ignoredByScheduler: true}, "
     done
     cat >"$CLUSTER_FOLDER/scheduler.yaml" <<END
@@ -41,6 +42,7 @@ extenders:
 - urlPrefix: https://127.0.0.1:$scheduler_port
   filterVerb: filter
   bindVerb: bind
+  preemptVerb: preempt
   enableHTTPS: true
   tlsConfig: {caFile: $CLUSTER_FOLDER/keys/ca.crt}
   nodeCacheCapable: true
@@ -100,6 +102,7 @@ stop_scheduler() {
 
 the_scheduler_is_ready() {
     [ -x "$build/src/scheduler/vgpu-scheduler" ] || return 77
+    [ -n "$plugin" ] || { the_kubelet_has_slices && make_tenant_image; } || return
     gone thirty sixty # which have a part of a device that is wanted whole
     (
         folder=$CLUSTER_FOLDER
@@ -109,13 +112,15 @@ the_scheduler_is_ready() {
     ) && allow_scheduler && start_scheduler && configure_kube_scheduler && configure_webhook
 }
 
-# asking NAME LIMITS COMMAND: nothing else says how it gets its slices.
+# asking NAME LIMITS COMMAND: nothing else says how it gets its slices. Variables: class, its priority class; notes, its
+# annotations.
 asking() {
     cat <<END
 apiVersion: v1
 kind: Pod
-metadata: {name: $1}
+metadata: {name: $1, annotations: {${notes:-}}}
 spec:
+  priorityClassName: ${class:-""}
   restartPolicy: Never
   terminationGracePeriodSeconds: 0
   volumes: [{name: sim, hostPath: {path: $CLUSTER_FOLDER/sim}}]
@@ -198,6 +203,28 @@ a_pod_waits_for_the_webhook() {
         phase_is early Succeeded 60 && gone early || explain early
 }
 
+make_priorities() {
+    local row
+    for row in low:1 middle:2 high:1000; do
+        printf -- '---\n{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: %s}, value: %s}\n' \
+            "${row%:*}" "${row#*:}"
+    done | kubectl apply -f -
+}
+
+# Each device is one slice. kube-scheduler would end the least important pod, which has the other device.
+preemption_ends_the_pod_that_is_in_the_way() {
+    local whole="nvidia.com/gpu: 1, nvidia.com/gpumem-percentage: 100" stay="tail -f /dev/null"
+    split=1 restart_plugin && slices_are 2 20 && make_priorities || return
+    class=low notes="nvidia.com/use-gpuuuid: $(gpu 0)" apply_asking less "$whole" "$stay" &&
+        class=middle notes="nvidia.com/use-gpuuuid: $(gpu 1)" apply_asking more "$whole" "$stay" &&
+        phase_is less Running && phase_is more Running || explain less || return
+    class=high notes="nvidia.com/use-gpuuuid: $(gpu 1)" apply_asking urgent "$whole" tenant &&
+        phase_is urgent Succeeded 60 && [ -z "$(of_pod more .metadata.name 2>/dev/null)" ] && has_phase less Running &&
+        kubectl get events --field-selector reason=Preempted -o jsonpath='{.items[*].involvedObject.name}' | grep -x more ||
+        explain urgent || return
+    gone urgent less && restart_plugin && slices_are 20 20
+}
+
 leave_the_scheduler() {
     kubectl delete mutatingwebhookconfiguration/vgpu-scheduler && stop_scheduler
 }
@@ -209,5 +236,6 @@ scheduler_cases() {
     check "many pods at once all run" many_pods_at_once_all_run
     check "a scheduler that is killed forgets nothing" a_scheduler_that_is_killed_forgets_nothing
     check "a pod waits for the webhook" a_pod_waits_for_the_webhook
+    check "preemption ends the pod that is in the way, and no other" preemption_ends_the_pod_that_is_in_the_way
     check "the scheduler goes" leave_the_scheduler
 }

@@ -6,7 +6,7 @@ turns=/run/cantaloupe/turns
 plugin=
 : >>"$CLUSTER_FOLDER/log/plugin"
 
-# start_plugin [OPTION...]: with --program FILE another one than that of the build.
+# start_plugin [OPTION...]: with --program FILE another one than that of the build. Variable: split, slices of a device.
 start_plugin() {
     local program=$build/src/plugin/vgpu-device-plugin
     if [ "${1:-}" = --program ]; then
@@ -16,7 +16,7 @@ start_plugin() {
     [ -x "$program" ] || return 77
     mkdir -p "$CLUSTER_FOLDER/sim"
     cat >"$CLUSTER_FOLDER/device-config.yaml" <<END
-nvidia: {resourceCountName: nvidia.com/gpu, deviceSplitCount: 10}
+nvidia: {resourceCountName: nvidia.com/gpu, deviceSplitCount: ${split:-10}}
 cantaloupe: {honourDisableControl: false}
 END
     LD_LIBRARY_PATH=$build/sim/nvml VGPU_SIM_STATE=$CLUSTER_FOLDER/sim/machine VGPU_SIM_BOARD=h200x2 \

@@ -497,6 +497,51 @@ def metrics_are_told(town):
             contains(text, line + "\n")
 
 
+def bound_pod(town, name, where, memory, priority, **more):
+    """A pod that runs where its annotations say, with what it takes of device GPU-`where`."""
+    said = {NODE: "n1", TIME: str(int(time.time())), ALLOCATED: f"GPU-{where},NVIDIA,{memory},0:;"}
+    item = pod(name, memory=memory, uid=name, annotations=said, **more)
+    item["spec"].update(nodeName="n1", priority=priority)
+    item["status"]["phase"] = "Running"
+    town.cluster.put("pods", item)
+
+
+def victims(scheduler, wants, priority, proposed, violations=0):
+    wants["spec"]["priority"] = priority
+    answer = scheduler.post("/preempt", {"Pod": wants, "NodeNameToVictims": None, "NodeNameToMetaVictims": {
+        "n1": {"Pods": [{"UID": uid} for uid in proposed], "NumPDBViolations": violations}}})
+    found = answer["NodeNameToMetaVictims"].get("n1")
+    return found and (sorted(one["UID"] for one in found["Pods"]), found["NumPDBViolations"])
+
+
+def preemption_ends_what_is_needed_and_no_more(town):
+    town.cluster.put("nodes", node("n1", [device(0, count=2), device(1, count=2)]))
+    for name, where, memory, priority in (("a", 0, 6000, 1), ("b", 0, 3000, 2), ("c", 1, 9000, 3), ("d", 1, 500, 0)):
+        bound_pod(town, name, where, memory, priority)
+    with Scheduler(PROGRAM, town) as scheduler:
+        # kube-scheduler sees slices alone, so it would end the least important pod, which is of no use here
+        equal(victims(scheduler, put_pod(town, "p", memory=5000), 9, ["d"]), (["a"], 0))
+        equal(victims(scheduler, put_pod(town, "p", memory=500), 9, ["d"]), (["d"], 0))
+        equal(victims(scheduler, put_pod(town, "p", memory=10000), 9, ["d"], 5), (["a", "b"], 2))
+        equal(victims(scheduler, put_pod(town, "p", memory=10000), 2, ["d"]), None)
+        equal(victims(scheduler, put_pod(town, "p", memory=10001), 9, ["d"]), None)
+        here = put_pod(town, "p", memory=9500, annotations={"nvidia.com/use-gpuuuid": "GPU-1"})
+        equal(victims(scheduler, here, 9, ["a"]), (["c"], 0))
+        equal(victims(scheduler, here, 3, ["a"]), None)
+        # one that has no devices goes for reasons that are not known here
+        equal(victims(scheduler, put_pod(town, "p", memory=500), 9, ["d", "other"]), (["d", "other"], 0))
+        # what is promised is nowhere yet, and nothing has changed
+        equal(scheduler.filter(put_pod(town, "p", memory=500), ["n1"])["FailedNodes"], {"n1": "2/2 CardTimeSlicingExhausted"})
+        town.cluster.delete("pods", "default/a")
+        wait_for(lambda: scheduler.filter(put_pod(town, "q", memory=6500), ["n1"])["NodeNames"] == ["n1"], "room")
+        # slices are there: what is proposed goes for other reasons
+        town.cluster.put("nodes", node("n1", [device(0), device(1)]))
+        wait_for(lambda: victims(scheduler, put_pod(town, "p", memory=10), 9, ["d"]) == (["d"], 0), "more slices")
+        equal(victims(scheduler, put_pod(town, "p", memory=9000), 9, ["d"]), (["c", "d"], 0))
+        equal(victims(scheduler, pod("plain", gpus=0), 9, ["d"], 1), (["d"], 1))
+        equal(scheduler.ask("POST", "/preempt", "{}")[0], 503)
+
+
 def make_certificate(folder, name, authority=None):
     command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
                "-subj", f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", f"{folder}/{name}.key",

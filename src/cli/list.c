@@ -13,11 +13,13 @@
 #include "node/devices.h"
 #include "node/sites.h"
 #include "node/slice.h"
+#include "node/slice_metrics.h"
 
 #define REGIONS_MAX 64 /* --region options */
 
 const char help_list[] =
 	"  --json         for programs: sizes in bytes, all processes and kinds\n"
+	"  --prometheus   metrics as text, for the textfile folder of node_exporter\n"
 	"  --processes    one row for each process\n"
 	"  --all          also slices without a running process\n"
 	"  --sim          ask the simulated node for the names of devices\n"
@@ -32,7 +34,7 @@ const char help_list[] =
 struct request {
 	const char *regions[REGIONS_MAX];
 	unsigned region_count;
-	bool is_json, with_processes, is_all, is_sim;
+	bool is_json, is_prometheus, with_processes, is_all, is_sim;
 };
 
 struct views {
@@ -52,6 +54,9 @@ static int read_option(int option, struct request *r, char **argv, struct err *e
 	switch (option) {
 	case 'j':
 		r->is_json = true;
+		return 0;
+	case 'm':
+		r->is_prometheus = true;
 		return 0;
 	case 'p':
 		r->with_processes = true;
@@ -77,6 +82,7 @@ static int read_request(int argc, char **argv, struct request *ret_request, stru
 {
 	static const struct option options[] = {
 		{"json", no_argument, NULL, 'j'},
+		{"prometheus", no_argument, NULL, 'm'},
 		{"processes", no_argument, NULL, 'p'},
 		{"all", no_argument, NULL, 'a'},
 		{"sim", no_argument, NULL, 's'},
@@ -95,6 +101,9 @@ static int read_request(int argc, char **argv, struct request *ret_request, stru
 		return command_refuse(err,
 			"list takes options only, not '%s'; to look at one file: --region PATH",
 			argv[optind]);
+	if (request.is_prometheus && (request.is_json || request.with_processes))
+		return command_refuse(err, "--prometheus is a form of its own; without %s is right",
+			request.is_json ? "--json" : "--processes");
 	*ret_request = request;
 	return 0;
 }
@@ -162,7 +171,9 @@ static int read_views(const struct request *request, const struct sites *sites,
 
 static void show(const struct request *request, const struct views *views)
 {
-	if (request->is_json)
+	if (request->is_prometheus)
+		slice_metrics_write(stdout, views->view, views->count);
+	else if (request->is_json)
 		show_json(views->view, views->count);
 	else if (views->count == 0)
 		puts("There are no slices on this machine. To make one: vgpu run --memory 2g -- "
@@ -191,7 +202,8 @@ int command_list(int argc, char **argv, int *ret_status, struct err *err)
 		return r;
 	if (read_views(&request, &sites, devices, &views, &failures) < 0)
 		return err_set(err, ENOMEM, "no memory");
-	view_measure(views.view, views.count, MEASURE_NS);
+	if (!request.is_prometheus)
+		view_measure(views.view, views.count, MEASURE_NS);
 	if (views.count > 0 || !request.region_count)
 		show(&request, &views);
 	/* A region that was named must be there; one that was found may be anything. */

@@ -191,6 +191,45 @@ static void json_is_json_and_counts_in_bytes(void **state)
 	drop(&s);
 }
 
+/* Prints the samples of the device's families by their names; fails where a line or a sample's identity is wrong. */
+#define READ_METRICS                                                                               \
+	"python3 -c '\n"                                                                           \
+	"import re, sys\n"                                                                         \
+	"seen, typed = {}, set()\n"                                                                \
+	"for line in sys.stdin.buffer.read().decode().split(\"\\n\")[:-1]:\n"                      \
+	"    if line.startswith(\"# TYPE\"):\n"                                                    \
+	"        assert line.split()[2] not in typed; typed.add(line.split()[2])\n"                \
+	"    if line.startswith(\"#\"): continue\n"                                                \
+	"    m = "                                                                                 \
+	"re.fullmatch(r\"([a-z_]+)\\{((?:[a-z_]+=\\\"(?:[^\\\"\\\\]|\\\\[\\\\n\\\"])*\\\",?)+)\\}" \
+	" ([0-9.e+]+)\", line)\n"                                                                  \
+	"    assert m and m[1] in typed and line.rsplit(\" \", 1)[0] not in seen, line\n"          \
+	"    seen[line.rsplit(\" \", 1)[0]] = 1\n"                                                 \
+	"    print(m[1], m[3], m[2] if \"kind=\" in m[2] else \"\")'"
+
+static void metrics_are_what_prometheus_reads(void **state)
+{
+	struct slice s, other;
+	const struct said *said;
+
+	make(&s, tool_path("one.cache"));
+	make(&other, tool_path("a\"\\b\xff\n.cache"));
+	said = tool_run("\"$VGPU\" list --prometheus --region \"$HERE/one.cache\" "
+			"--region \"$HERE/$(printf 'a\"\\\\b\\377\\n.cache')\" | " READ_METRICS);
+	assert_string_equal(said->err, "");
+	assert_says(said->out, "vgpu_slice_memory_used_bytes 1610612736 \n"
+			       "vgpu_slice_memory_used_bytes 1610612736 \n");
+	assert_says(said->out, "vgpu_slice_memory_quota_bytes 2147483648 \n");
+	assert_says(said->out, "vgpu_slice_processes 1 \n");
+	assert_says(said->out, "vgpu_slice_memory_kind_bytes 25165824 slice=\"one\"");
+	assert_null(strstr(said->out, "compute_seconds"));
+	drop(&s);
+	drop(&other);
+	said = tool_run("\"$VGPU\" list --prometheus --json");
+	assert_int_equal(said->status, 2);
+	assert_says(said->err, "--prometheus is a form of its own; without --json is right");
+}
+
 static void a_hostile_name_moves_no_cursor_and_breaks_no_json(void **state)
 {
 	char name[16] = "";
@@ -347,6 +386,7 @@ int main(void)
 		cmocka_unit_test(limits_of_a_slice_that_meters_nothing_are_its_shares),
 		cmocka_unit_test(processes_are_listed_one_by_one),
 		cmocka_unit_test(json_is_json_and_counts_in_bytes),
+		cmocka_unit_test(metrics_are_what_prometheus_reads),
 		cmocka_unit_test(a_hostile_name_moves_no_cursor_and_breaks_no_json),
 		cmocka_unit_test(text_stays_text_and_bytes_that_are_none_are_replaced),
 		cmocka_unit_test(what_is_in_force_is_shown_beside_what_is_to_come),

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What slices use and were granted, as metrics. */
+#include "node/slice_metrics.h"
+
+#include <stdint.h>
+
+#include "base/bits.h"
+#include "node/exposition.h"
+
+#define S_OF_NS(ns) ((double)(ns) / 1e9)
+
+/* A sample's value; false where there is none. */
+typedef bool value_fn(const struct view *v, const struct view_device *d, double *ret_value);
+
+#define VALUE(function, is_there, value)                                                           \
+	static bool function(const struct view *v, const struct view_device *d, double *ret_value) \
+	{                                                                                          \
+		(void)v, (void)d;                                                                  \
+		*ret_value = (value);                                                              \
+		return (is_there);                                                                 \
+	}
+
+VALUE(memory_used, true, (double)d->use.used_bytes)
+VALUE(memory_quota, d->quota_bytes != 0, (double)d->quota_bytes)
+VALUE(memory_evicted, true, (double)d->evicted_bytes)
+VALUE(refusals, true, (double)d->refusal_count)
+VALUE(corrections, true, (double)d->drift_count)
+VALUE(busy, d->compute.is_metered, S_OF_NS(d->compute.busy_ns))
+VALUE(lent, d->compute.is_metered, S_OF_NS(d->compute.lent_ns))
+VALUE(budget_wait, d->compute.is_metered, S_OF_NS(d->compute.budget_wait_ns))
+VALUE(turn_wait, d->compute.is_metered, S_OF_NS(d->compute.turn_wait_ns))
+VALUE(launches, d->compute.is_metered, (double)d->compute.launches)
+VALUE(sure_part, d->compute.granted.cores_permille != 0, d->compute.granted.cores_permille / 1e3)
+VALUE(cap_part, d->compute.granted.cap_permille != 0, d->compute.granted.cap_permille / 1e3)
+VALUE(is_pending, true, d->is_pending)
+VALUE(is_suspended, true, (d->compute.state & REGION_COMPUTE_SUSPENDED) != 0)
+VALUE(is_blocked, true, (d->compute.state & REGION_COMPUTE_BLOCKED) != 0)
+VALUE(processes, true, v->process_count)
+
+static const struct family {
+	const char *name, *type, *help;
+	value_fn *value;
+} families[] = {
+	{"vgpu_slice_memory_used_bytes", "gauge",
+		"Memory of the device that the slice's processes hold", memory_used},
+	{"vgpu_slice_memory_quota_bytes", "gauge", "Memory of the device that they may hold",
+		memory_quota},
+	{"vgpu_slice_memory_evicted_bytes", "gauge",
+		"Memory that was moved to the host while the slice is suspended", memory_evicted},
+	{"vgpu_slice_memory_refusals_total", "counter", "Requests for memory beyond the quota",
+		refusals},
+	{"vgpu_slice_memory_corrections_total", "counter",
+		"Comparisons in which the driver's figure and the slice's books differed",
+		corrections},
+	{"vgpu_slice_compute_seconds_total", "counter",
+		"Time that the slice's work was on the device", busy},
+	{"vgpu_slice_compute_borrowed_seconds_total", "counter",
+		"Part of that time beyond what the slice is sure of", lent},
+	{"vgpu_slice_compute_cap_wait_seconds_total", "counter",
+		"Time that threads of the slice waited because of its cap", budget_wait},
+	{"vgpu_slice_compute_turn_wait_seconds_total", "counter",
+		"Time that threads of the slice waited for its time slice", turn_wait},
+	{"vgpu_slice_compute_launches_total", "counter", "Pieces of work given to the device",
+		launches},
+	{"vgpu_slice_compute_granted_ratio", "gauge",
+		"Part of the device's time that the slice is sure of", sure_part},
+	{"vgpu_slice_compute_cap_ratio", "gauge", "Part of the device's time that it never exceeds",
+		cap_part},
+	{"vgpu_slice_is_pending", "gauge",
+		"1 while the share file says what no process has applied yet", is_pending},
+	{"vgpu_slice_is_suspended", "gauge", "1 while the slice is suspended", is_suspended},
+	{"vgpu_slice_is_blocked", "gauge", "1 while a monitor holds the slice's work back",
+		is_blocked},
+	{"vgpu_slice_processes", "gauge", "Processes of the slice that live", processes},
+};
+
+#define KIND_FAMILY "vgpu_slice_memory_kind_bytes"
+
+static const char *const kind_names[] = {
+#define X(id, name) name,
+	CHARGE_KINDS(X)
+#undef X
+};
+
+enum { LABELS = 6 };
+
+struct labels {
+	char at[16], index[16];
+	struct exposition_label list[LABELS + 1]; /* and a place for one more */
+};
+
+/* The region's path and the place in it make a sample the only one with its labels, whatever names say. */
+static void label(const struct view *v, unsigned at, struct labels *ret_labels)
+{
+	const struct view_device *d = &v->devices[at];
+
+	snprintf(ret_labels->at, sizeof(ret_labels->at), "%u", at);
+	snprintf(ret_labels->index, sizeof(ret_labels->index), "%d", d->index);
+	ret_labels->list[0] = (struct exposition_label){"slice", v->name};
+	ret_labels->list[1] = (struct exposition_label){"user", v->user};
+	ret_labels->list[2] = (struct exposition_label){"region", v->region};
+	ret_labels->list[3] = (struct exposition_label){"vdevice_index", ret_labels->at};
+	ret_labels->list[4] =
+		(struct exposition_label){"device_index", d->index < 0 ? "" : ret_labels->index};
+	ret_labels->list[5] = (struct exposition_label){"device_uuid", d->uuid};
+}
+
+static void write_family(
+	FILE *out, const struct family *family, const struct view *views, size_t count)
+{
+	struct labels labels;
+	double value;
+
+	exposition_write_head(out, family->name, family->help, family->type);
+	for (size_t i = 0; i < count; i++)
+		for (unsigned k = 0; k < views[i].device_count; k++) {
+			if (!family->value(&views[i], &views[i].devices[k], &value))
+				continue;
+			label(&views[i], k, &labels);
+			exposition_write(out, family->name, labels.list, LABELS, value);
+		}
+}
+
+static void write_kinds(FILE *out, const struct view *views, size_t count)
+{
+	struct labels labels;
+
+	exposition_write_head(out, KIND_FAMILY,
+		"Memory that the slice's processes hold, by what it is for", "gauge");
+	for (size_t i = 0; i < count; i++)
+		for (unsigned k = 0; k < views[i].device_count; k++) {
+			label(&views[i], k, &labels);
+			for (int kind = 0; kind < CHARGE_KIND_COUNT; kind++) {
+				labels.list[LABELS] =
+					(struct exposition_label){"kind", kind_names[kind]};
+				exposition_write(out, KIND_FAMILY, labels.list, LABELS + 1,
+					(double)views[i].devices[k].use.kind_bytes[kind]);
+			}
+		}
+}
+
+void slice_metrics_write(FILE *out, const struct view *views, size_t count)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(families); i++)
+		write_family(out, &families[i], views, count);
+	write_kinds(out, views, count);
+}

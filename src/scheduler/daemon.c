@@ -17,6 +17,7 @@
 #include "scheduler/extender.h"
 #include "scheduler/lease.h"
 #include "scheduler/metrics.h"
+#include "scheduler/own_certificate.h"
 #include "scheduler/server.h"
 
 #define LOG_TOPIC	LOG_PODS
@@ -32,6 +33,7 @@ struct daemon {
 	struct measure measure;
 	struct lease *lease;
 	struct server *server;
+	struct own_certificate *own_certificate; /* NULL: there are files, or none */
 	struct loop_timer tick;
 };
 
@@ -124,6 +126,25 @@ static int make_parts(struct daemon *daemon)
 	return result;
 }
 
+static void certificate_came(void *context, const char *certificate, const char *key)
+{
+	const struct daemon *daemon = context;
+
+	server_take_certificate(daemon->server, certificate, key);
+}
+
+static int make_certificate(struct daemon *daemon, struct err *err)
+{
+	const struct settings *settings = daemon->settings;
+	const struct own_certificate_request request = {.secret = settings->webhook_secret,
+		.configuration = settings->webhook_configuration,
+		.hosts = settings->webhook_hosts,
+		.life_ns = settings->certificate_life_ns};
+
+	return own_certificate_start(
+		daemon->client, &request, certificate_came, daemon, &daemon->own_certificate, err);
+}
+
 int daemon_start(struct loop *loop, const struct settings *settings, struct daemon **ret_daemon,
 	struct err *err)
 {
@@ -139,7 +160,9 @@ int daemon_start(struct loop *loop, const struct settings *settings, struct daem
 	if (!result && make_parts(daemon))
 		result = err_set(err, ENOMEM, "no memory");
 	if (!result)
-		result = server_start(loop, &daemon->extender, &daemon->server, err);
+		result = server_start(&daemon->extender, &daemon->server, err);
+	if (!result && *settings->webhook_secret)
+		result = make_certificate(daemon, err);
 	if (result) {
 		daemon_stop(daemon);
 		return result;
@@ -154,6 +177,7 @@ void daemon_stop(struct daemon *daemon)
 	if (!daemon)
 		return;
 	loop_timer_clear(daemon->loop, &daemon->tick);
+	own_certificate_stop(daemon->own_certificate);
 	server_stop(daemon->server);
 	extender_stop_filters(&daemon->extender);
 	extender_stop_binds(&daemon->extender);

@@ -30,8 +30,9 @@
 struct server {
 	struct extender *extender;
 	struct http_server *main, *metrics;
-	struct certificate certificate;
-	bool is_wrong; /* the certificate's files, which was said */
+	struct certificate certificate,
+		own;   /* own: what was taken; without the clients' authority */
+	bool is_wrong; /* the certificate, which was said */
 };
 
 static void say(struct http_call *call, unsigned status, const char *text)
@@ -181,44 +182,85 @@ static int listen_at(struct loop *loop, struct server *server, const char *where
 	return http_server_start(loop, &settings, handler, gone, server, ret_http, err);
 }
 
-static int read_certificate(
-	const struct settings *settings, struct certificate *ret_certificate, struct err *err)
+static int copy_own(const struct certificate *own, struct certificate *certificate, struct err *err)
 {
-	const char *const paths[] = {
-		settings->cert_file, settings->key_file, settings->client_ca_file};
-
-	return certificate_read(paths, ret_certificate, err);
+	for (size_t i = 0; i < 2; i++) {
+		if (!own->texts[i])
+			continue;
+		certificate->texts[i] = strdup(own->texts[i]);
+		if (!certificate->texts[i])
+			return err_set(err, ENOMEM, "no memory");
+	}
+	return 0;
 }
 
-int server_start(
-	struct loop *loop, struct extender *extender, struct server **ret_server, struct err *err)
+static int read_certificate(
+	const struct server *server, struct certificate *ret_certificate, struct err *err)
 {
-	const struct settings *settings = extender->settings;
+	const struct settings *settings = server->extender->settings;
+	const char *const paths[] = {
+		settings->cert_file, settings->key_file, settings->client_ca_file};
+	int result = certificate_read(paths, ret_certificate, err);
+
+	if (!result)
+		result = copy_own(&server->own, ret_certificate, err);
+	if (result)
+		certificate_deinit(ret_certificate);
+	return result;
+}
+
+/* The certificate is taken over where it does. */
+static int begin(struct server *server, struct certificate *certificate, struct err *err)
+{
+	const struct settings *settings = server->extender->settings;
+	int result = listen_at(server->extender->loop, server, settings->http_bind, certificate,
+		handle, &server->main, err);
+
+	if (result)
+		return result;
+	log_info("requests are served", STR("at", settings->http_bind),
+		U64("port", http_server_port(server->main)),
+		STR("by", certificate->texts[0] ? "https" : "http"));
+	server->certificate = *certificate;
+	*certificate = (struct certificate){{NULL}};
+	return 0;
+}
+
+static int begin_all(struct server *server, struct err *err)
+{
+	const struct settings *settings = server->extender->settings;
+	struct certificate certificate = {{NULL}};
+	int result = 0;
+
+	if (*settings->metrics_bind)
+		result = listen_at(server->extender->loop, server, settings->metrics_bind, NULL,
+			handle_metrics, &server->metrics, err);
+	if (server->metrics)
+		log_info("metrics are served", STR("at", settings->metrics_bind),
+			U64("port", http_server_port(server->metrics)));
+	if (!result && !*settings->webhook_secret) {
+		result = read_certificate(server, &certificate, err);
+		if (!result)
+			result = begin(server, &certificate, err);
+		certificate_deinit(&certificate);
+	}
+	return result;
+}
+
+int server_start(struct extender *extender, struct server **ret_server, struct err *err)
+{
 	struct server *server = calloc(1, sizeof(*server));
 	int result;
 
 	if (!server)
 		return err_set(err, ENOMEM, "no memory");
 	server->extender = extender;
-	result = read_certificate(settings, &server->certificate, err);
-	if (!result)
-		result = listen_at(loop, server, settings->http_bind, &server->certificate, handle,
-			&server->main, err);
-	if (!result && *settings->metrics_bind)
-		result = listen_at(loop, server, settings->metrics_bind, NULL, handle_metrics,
-			&server->metrics, err);
-	if (result) {
+	result = begin_all(server, err);
+	if (result)
 		server_stop(server);
-		return result;
-	}
-	if (server->metrics)
-		log_info("metrics are served", STR("at", settings->metrics_bind),
-			U64("port", http_server_port(server->metrics)));
-	log_info("requests are served", STR("at", settings->http_bind),
-		U64("port", http_server_port(server->main)),
-		STR("by", *settings->cert_file ? "https" : "http"));
-	*ret_server = server;
-	return 0;
+	else
+		*ret_server = server;
+	return result;
 }
 
 void server_stop(struct server *server)
@@ -228,7 +270,27 @@ void server_stop(struct server *server)
 	http_server_stop(server->main);
 	http_server_stop(server->metrics);
 	certificate_deinit(&server->certificate);
+	certificate_deinit(&server->own);
 	free(server);
+}
+
+static int install(struct server *server, struct certificate *fresh, struct err *err)
+{
+	int result;
+
+	if (!server->main)
+		return begin(server, fresh, err);
+	if (certificate_is_same(fresh, &server->certificate))
+		return 0;
+	result = http_server_renew(
+		server->main, fresh->texts[0], fresh->texts[1], fresh->texts[2], err);
+	if (result)
+		return result;
+	log_info("the certificate is renewed");
+	certificate_deinit(&server->certificate);
+	server->certificate = *fresh;
+	*fresh = (struct certificate){{NULL}};
+	return 0;
 }
 
 /* Files that are replaced one after another do not go together for a moment: they are looked at again. */
@@ -238,25 +300,27 @@ void server_renew(struct server *server)
 	struct err err = ERR_NULL;
 	int result;
 
-	if (!server->certificate.texts[0])
+	if (!server->certificate.texts[0] && !server->own.texts[0])
 		return;
-	result = read_certificate(server->extender->settings, &fresh, &err);
-	if (!result && certificate_is_same(&fresh, &server->certificate)) {
-		certificate_deinit(&fresh);
-		return;
-	}
+	result = read_certificate(server, &fresh, &err);
 	if (!result)
-		result = http_server_renew(
-			server->main, fresh.texts[0], fresh.texts[1], fresh.texts[2], &err);
-	if (result) {
-		if (!server->is_wrong)
-			log_warn("the certificate stays as it was", STR("why", err.text));
-		server->is_wrong = true;
-		certificate_deinit(&fresh);
+		result = install(server, &fresh, &err);
+	certificate_deinit(&fresh);
+	if (result && !server->is_wrong)
+		log_warn("the certificate stays as it was", STR("why", err.text));
+	server->is_wrong = result;
+}
+
+void server_take_certificate(struct server *server, const char *certificate, const char *key)
+{
+	struct certificate own = {{strdup(certificate), strdup(key), NULL}};
+
+	if (!own.texts[0] || !own.texts[1]) {
+		certificate_deinit(&own);
+		log_error("no memory for a certificate");
 		return;
 	}
-	server->is_wrong = false;
-	log_info("the certificate is renewed");
-	certificate_deinit(&server->certificate);
-	server->certificate = fresh;
+	certificate_deinit(&server->own);
+	server->own = own;
+	server_renew(server);
 }

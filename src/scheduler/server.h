@@ -4,20 +4,24 @@
 
 #include "base/bits.h"
 #include "base/err.h"
-#include "net/loop.h"
 #include "scheduler/extender.h"
 
 struct server;
 
 /* -EADDRINUSE, -EACCES, -EINVAL, -ENOENT, -ENOMEM with err set. */
-int server_start(struct loop *loop, struct extender *extender, struct server **ret_server,
-	struct err *err) MUST_CHECK;
+int server_start(struct extender *extender, struct server **ret_server, struct err *err) MUST_CHECK;
 
 /* Accepts NULL. */
 void server_stop(struct server *server);
 
 /* Takes the certificate's files anew where they have changed. */
 void server_renew(struct server *server);
+
+/*
+ * The certificate, as PEM texts, where the settings name no files but a secret. Until the first comes, nothing but metrics is
+ * served.
+ */
+void server_take_certificate(struct server *server, const char *certificate, const char *key);
 
 /* "127.0.0.1:8080", ":9395", "[::1]:443". False: it is none. */
 bool server_parse_address(const char *text, char ret_address[64], uint16_t *ret_port);

@@ -12,8 +12,9 @@
 #include "base/file.h"
 #include "base/parse.h"
 
-#define FILE_BYTES (1u << 20) /* a ConfigMap has no more */
-#define YEAR_NS	   (365ull * 86400 * 1000000000)
+#define FILE_BYTES    (1u << 20) /* a ConfigMap has no more */
+#define YEAR_NS	      (365ull * 86400 * 1000000000)
+#define LIFE_LEAST_NS 10000000000ull
 
 enum kind { KIND_TEXT, KIND_SWITCH, KIND_NUMBER, KIND_TIME };
 
@@ -158,7 +159,13 @@ static int check(const struct settings *settings, struct err *err)
 {
 	if (!*settings->cert_file != !*settings->key_file)
 		return err_set(err, EINVAL, "--cert_file and --key_file go together");
-	if (*settings->client_ca_file && !*settings->cert_file)
+	if (*settings->webhook_secret && *settings->cert_file)
+		return err_set(err, EINVAL, "--webhook-secret takes the place of --cert_file");
+	if (*settings->webhook_configuration && !*settings->webhook_secret)
+		return err_set(err, EINVAL, "--webhook-configuration needs --webhook-secret");
+	if (settings->certificate_life_ns < LIFE_LEAST_NS)
+		return err_set(err, EINVAL, "--webhook-certificate-life is at least 10s");
+	if (*settings->client_ca_file && !*settings->cert_file && !*settings->webhook_secret)
 		return err_set(err, EINVAL, "--client_ca_file needs --cert_file");
 	if (settings->has_leader && (!*settings->lease_name || !*settings->lease_namespace))
 		return err_set(err, EINVAL,

@@ -22,11 +22,11 @@ REGISTER = "hami.io/node-nvidia-register"
 
 
 class Refusal(Exception):
-    """An answer that is no success: the status, and the server's words."""
+    """An answer that is no success: the status, the server's words, and its reason in one word."""
 
-    def __init__(self, status, words):
+    def __init__(self, status, words, reason=""):
         super().__init__(words)
-        self.status = status
+        self.status, self.reason = status, reason
 
 
 def merge(target, patch):
@@ -42,12 +42,12 @@ def merge(target, patch):
 
 
 def operate(target, operations):
-    """RFC 6902, as far as it is used: test, add, replace and remove of members."""
+    """RFC 6902, as far as it is used: test, add, replace and remove of members, of items of lists, too."""
     for operation in operations:
         parts = [part.replace("~1", "/").replace("~0", "~") for part in operation["path"].split("/")[1:]]
         place = target
         for part in parts[:-1]:
-            place = place.get(part, {})
+            place = place[int(part)] if isinstance(place, list) else place.get(part, {})
         key, there = parts[-1], parts[-1] in place
         what = operation["op"]
         if what == "test" and place.get(key) != operation["value"]:
@@ -169,8 +169,12 @@ class Cluster:
             self._store("pods", pod)
             return {"kind": "Status", "status": "Success"}
 
-    def create(self, collection, item):
+    def create(self, collection, item, space=None):
         with self.changed:
+            if space:
+                item["metadata"].setdefault("namespace", space)
+            if self._key(item) in self.objects.get(collection, {}):
+                raise Refusal(409, f"{self._key(item)} already exists", "AlreadyExists")
             self._store(collection, item)
             return copy.deepcopy(item)
 
@@ -237,10 +241,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             elif sub == "binding":
                 self.answer(201, cluster.bind(key, body))
             else:
-                self.answer(201, cluster.create(collection, body))
+                self.answer(201, cluster.create(collection, body, space))
         except Refusal as refusal:
             self.answer(refusal.status, {"kind": "Status", "status": "Failure", "message": str(refusal),
-                                         "code": refusal.status})
+                                         "reason": refusal.reason, "code": refusal.status})
         except (BrokenPipeError, ConnectionResetError):
             self.close_connection = True
 

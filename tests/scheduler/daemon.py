@@ -2,9 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """daemon.py PROGRAM [TEST...]: vgpu-scheduler before an API server in memory, one test a function below."""
 
+import base64
+import contextlib
 import http.client
 import inspect
 import json
+import socket
 import ssl
 import subprocess
 import sys
@@ -585,6 +588,98 @@ def the_certificate_is_renewed(town):
                 return False
         wait_for(is_new, "the other certificate")
         equal(says(old), b"")  # what was connected stays so
+
+
+OWN = ["--webhook-secret=system/keys", "--webhook-configuration=hooks", "--webhook-hosts=127.0.0.1,vgpu.system.svc"]
+
+
+def authority_of(town, folder=None):
+    """What the API server is told to trust, as a file."""
+    bundle = town.cluster.get("mutatingwebhookconfigurations", "hooks")["webhooks"][0]["clientConfig"].get("caBundle")
+    path = f"{folder or town.folder.name}/bundle.crt"
+    with open(path, "wb") as target:
+        target.write(base64.b64decode(bundle or ""))
+    return path
+
+
+def served_certificate(scheduler, bundle):
+    """The one that is shown, as far as it is trusted."""
+    trust = ssl.create_default_context(cafile=bundle)
+    with socket.create_connection(("127.0.0.1", scheduler.port), 10) as raw:
+        with trust.wrap_socket(raw, server_hostname="vgpu.system.svc") as tls:
+            return tls.getpeercert(True)
+
+
+def put_hooks(town):
+    town.cluster.put("mutatingwebhookconfigurations", {
+        "metadata": {"name": "hooks"}, "webhooks": [{"name": "a", "clientConfig": {}}, {"name": "b", "clientConfig": {"caBundle": "eA=="}}]})
+
+
+def replicas_make_one_certificate(town):
+    put_hooks(town)
+    both = threading.Barrier(2)
+    waits = {"left": 2}
+
+    def fault(method, path):
+        """Both find no secret before one of them makes it."""
+        if method == "POST" and path.endswith("/secrets") and waits["left"]:
+            waits["left"] -= 1
+            both.wait(10)
+    town.cluster.fault = fault
+    with contextlib.ExitStack() as stack:
+        starting = [threading.Thread(target=lambda: replicas.append(
+            stack.enter_context(Scheduler(PROGRAM, town, *OWN, is_ready=False)))) for _ in range(2)]
+        replicas = []
+        for one in starting:
+            one.start()
+        for one in starting:
+            one.join()
+        secret = town.cluster.get("secrets", "system/keys")
+        equal((secret["type"], sorted(secret["data"])), ("kubernetes.io/tls", ["ca.crt", "ca.key", "tls.crt", "tls.key"]))
+        hooks = town.cluster.get("mutatingwebhookconfigurations", "hooks")["webhooks"]
+        equal([hook["clientConfig"]["caBundle"] for hook in hooks], [secret["data"]["ca.crt"]] * 2)
+        shown = {served_certificate(one, authority_of(town)) for one in replicas}
+        equal(len(shown), 1)
+    # the next one takes what is there, and for other hosts makes another by the same authority
+    with Scheduler(PROGRAM, town, *OWN, is_ready=False) as scheduler:
+        equal(served_certificate(scheduler, authority_of(town)) in shown, True)
+    with Scheduler(PROGRAM, town, *OWN, "--webhook-hosts=vgpu.system.svc,::1", is_ready=False) as scheduler:
+        equal(served_certificate(scheduler, authority_of(town)) in shown, False)
+    equal(town.cluster.get("secrets", "system/keys")["data"]["ca.crt"], secret["data"]["ca.crt"])
+
+
+def an_own_certificate_is_renewed_in_time(town):
+    put_hooks(town)
+    with Scheduler(PROGRAM, town, *OWN, "--webhook-certificate-life=10s", is_ready=False) as scheduler:
+        first = served_certificate(scheduler, authority_of(town))
+        # what is not understood is made anew, as is what somebody else has told the API server
+        town.cluster.change("secrets", "system/keys", lambda item: item["data"].update({"ca.crt": "eA=="}))
+        wait_for(lambda: town.cluster.get("secrets", "system/keys")["data"]["ca.crt"] != "eA==", "another authority")
+
+        def is_new():
+            try:
+                return served_certificate(scheduler, authority_of(town)) != first
+            except ssl.SSLError:
+                return False
+        wait_for(is_new, "another certificate")
+        first = served_certificate(scheduler, authority_of(town))
+        town.cluster.change("mutatingwebhookconfigurations", "hooks", lambda item: item["webhooks"][0]["clientConfig"].clear())
+        wait_for(is_new, "the renewed certificate")
+        served_certificate(scheduler, authority_of(town))
+
+
+def a_certificate_comes_when_it_may_be_kept(town):
+    """While the secret may not be read or made, nothing is served; where the API server cannot be told, it is."""
+    def fault(method, path):
+        if "/secrets" in path or "/mutating" in path:
+            raise Refusal(403, "not allowed")
+    town.cluster.fault = fault
+    threading.Timer(1, lambda: setattr(town.cluster, "fault", lambda method, path: "/mutating" in path and fault(method, path))).start()
+    with Scheduler(PROGRAM, town, *OWN, is_ready=False) as scheduler:
+        equal(any("not allowed" in line for line in scheduler.lines), True)
+        with open(f"{town.folder.name}/ca.crt", "wb") as target:
+            target.write(base64.b64decode(town.cluster.get("secrets", "system/keys")["data"]["ca.crt"]))
+        served_certificate(scheduler, f"{town.folder.name}/ca.crt")
 
 
 def others_need_a_certificate(town):

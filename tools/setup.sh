@@ -87,7 +87,7 @@ missing_daemons() {
     missing_module jansson libjansson-dev
     missing_module yaml-0.1 libyaml-dev
     missing_module libmicrohttpd libmicrohttpd-dev
-    missing_module grpc libgrpc-dev
+    missing_module grpc_unsecure libgrpc-dev
     missing_module libprotobuf-c libprotobuf-c-dev
     [ -e /usr/include/uthash.h ] || printf 'uthash-dev\t<uthash.h>\n'
     have protoc-c || printf 'protobuf-c-compiler\tprotoc-c\n'

@@ -14,7 +14,7 @@
 #define EVENT_SET_MARK	 0x7665766e65766e00ull
 
 /* Nobody wakes who waits: the machine is asked this often. */
-#define POLL_MS 5u
+#define POLL_MS 50u
 
 struct nvmlEventSet_st {
 	unsigned long long mark; /* against handles that are none of ours, and double frees */

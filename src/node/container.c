@@ -64,7 +64,7 @@ static int make_share(
 	if (r == 0)
 		r = folder_make_at(shares_fd, c->key, FOLDER_MODE, &folder_fd);
 	if (r == 0)
-		r = folder_put(folder_fd, "share", text, length, SHARE_MODE);
+		r = folder_put(folder_fd, "share", text, length, SHARE_MODE, FOLDER_SYNC);
 	return r < 0 ? err_set(err, -r, "write %s/%s/share: %s", place->shares, c->key,
 			       strerror(-r))
 		     : 0;
@@ -185,7 +185,7 @@ static int make_books(const struct container_place *place, const struct containe
 		r = -errno;
 	FAULT("container: old region gone");
 	if (r == 0)
-		r = folder_put(folder_fd, LIBRARY_NAME, "", 0, SHARE_MODE);
+		r = folder_put(folder_fd, LIBRARY_NAME, "", 0, SHARE_MODE, FOLDER_NO_SYNC);
 	if (r < 0)
 		return err_set(
 			err, -r, "%.200s/containers/%s: %s", place->hook, c->key, strerror(-r));

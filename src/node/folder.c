@@ -145,8 +145,13 @@ static int write_all(int fd, const char *content, size_t bytes)
 	return 0;
 }
 
-static int write_new(
-	int folder_fd, const char *name, const void *content, size_t bytes, unsigned mode)
+int folder_sync(int folder_fd)
+{
+	return fsync(folder_fd) < 0 ? -errno : 0;
+}
+
+static int write_new(int folder_fd, const char *name, const void *content, size_t bytes,
+	unsigned mode, enum folder_sync sync)
 {
 	_cleanup_fd_ int fd =
 		openat(folder_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -157,12 +162,13 @@ static int write_new(
 		r = write_all(fd, content, bytes);
 	FAULT("folder: file written");
 	/* fchmod, because the umask may be anything */
-	if (r == 0 && (fchmod(fd, mode) < 0 || fsync(fd) < 0))
+	if (r == 0 && (fchmod(fd, mode) < 0 || (sync != FOLDER_NO_SYNC && fsync(fd) < 0)))
 		r = -errno;
 	return r;
 }
 
-int folder_put(int folder_fd, const char *name, const void *content, size_t bytes, unsigned mode)
+int folder_put(int folder_fd, const char *name, const void *content, size_t bytes, unsigned mode,
+	enum folder_sync sync)
 {
 	char temporary[NAME_MAX + 1];
 	struct file_identity id;
@@ -173,7 +179,7 @@ int folder_put(int folder_fd, const char *name, const void *content, size_t byte
 	if (folder_has(folder_fd, name, content, bytes, mode))
 		return 0;
 	unlinkat(folder_fd, temporary, 0); /* of one that was killed */
-	r = write_new(folder_fd, temporary, content, bytes, mode);
+	r = write_new(folder_fd, temporary, content, bytes, mode, sync);
 	/* A runtime makes a folder where it misses a file that is to be mounted. */
 	if (r == 0 && file_identify_at(folder_fd, name, &id) == 0 && id.is_folder &&
 		unlinkat(folder_fd, name, AT_REMOVEDIR) < 0)
@@ -183,8 +189,8 @@ int folder_put(int folder_fd, const char *name, const void *content, size_t byte
 	FAULT("folder: file renamed");
 	if (r < 0)
 		unlinkat(folder_fd, temporary, 0);
-	else if (fsync(folder_fd) < 0)
-		r = -errno;
+	else if (sync == FOLDER_SYNC)
+		r = folder_sync(folder_fd);
 	return r;
 }
 

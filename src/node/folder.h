@@ -21,12 +21,22 @@ int folder_make(const char *path, unsigned mode, int *ret_fd, struct err *err) M
 /* Makes the folder in one of this user's. What else has the name, and is no folder, is removed. */
 int folder_make_at(int folder_fd, const char *name, unsigned mode, int *ret_fd) MUST_CHECK;
 
+/* What of a new file is on the disk when folder_put() returns. */
+enum folder_sync {
+	FOLDER_SYNC,	     /* all of it */
+	FOLDER_SYNC_CONTENT, /* not yet its name, which is until folder_sync() */
+	FOLDER_NO_SYNC,	     /* nothing: it is made again where it is missing */
+};
+
 /*
  * Writes the file anew under a name of its own (a dot, the name, ".new") and renames it: after a power cut it has the old
  * content or the new one. One caller at a time. Where the content is there already, nothing is written.
  */
-int folder_put(int folder_fd, const char *name, const void *content, size_t bytes,
-	unsigned mode) MUST_CHECK;
+int folder_put(int folder_fd, const char *name, const void *content, size_t bytes, unsigned mode,
+	enum folder_sync sync) MUST_CHECK;
+
+/* The names of the files in it are on the disk. */
+int folder_sync(int folder_fd) MUST_CHECK;
 
 /* Whether the file is this user's own, by no other name, with that mode and content. */
 bool folder_has(int folder_fd, const char *name, const void *content, size_t bytes, unsigned mode);

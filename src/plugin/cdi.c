@@ -262,7 +262,7 @@ static int put_spec(int folder_fd, const char *class, json_t *devices, struct er
 
 	snprintf(name, sizeof(name), CDI_VENDOR "-%s.json", class);
 	if (text)
-		r = folder_put(folder_fd, name, text, strlen(text), FILE_MODE);
+		r = folder_put(folder_fd, name, text, strlen(text), FILE_MODE, FOLDER_SYNC);
 	return r < 0 ? err_set(err, -r, "write %s: %s", name, strerror(-r)) : 0;
 }
 
@@ -369,7 +369,7 @@ int cdi_write(const struct cdi_request *request, struct err *err)
 		r = put_extras(request, folder_fd, err);
 	if (r < 0)
 		return r;
-	r = folder_put(folder_fd, CDI_FILE, text, strlen(text), FILE_MODE);
+	r = folder_put(folder_fd, CDI_FILE, text, strlen(text), FILE_MODE, FOLDER_SYNC);
 	return r < 0 ? err_set(err, -r, "write %.200s/" CDI_FILE ": %s", request->folder,
 			       strerror(-r))
 		     : 0;

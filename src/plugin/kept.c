@@ -165,7 +165,13 @@ int kept_write(const struct kept_folder *folder, const struct kept *kept)
 	if (!text)
 		return -ENOMEM;
 	snprintf(name, sizeof(name), "%s" SUFFIX, kept->container.key);
-	return folder_put(folder->folder_fd, name, text, strlen(text), FILE_MODE);
+	return folder_put(
+		folder->folder_fd, name, text, strlen(text), FILE_MODE, FOLDER_SYNC_CONTENT);
+}
+
+int kept_sync(const struct kept_folder *folder)
+{
+	return folder_sync(folder->folder_fd);
 }
 
 int kept_touch(const struct kept_folder *folder, const char *key)

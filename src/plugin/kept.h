@@ -44,7 +44,10 @@ int kept_key(
 
 /* -ENOENT where there is none, -EBADMSG where it is broken. */
 int kept_read(const struct kept_folder *folder, const char *key, struct kept *ret_kept) MUST_CHECK;
+
+/* A power cut may lose it until kept_sync(): what is made of it meanwhile costs the disk no second wait. */
 int kept_write(const struct kept_folder *folder, const struct kept *kept) MUST_CHECK;
+int kept_sync(const struct kept_folder *folder) MUST_CHECK;
 
 /* Its container is still wanted: as if it had been written now. */
 int kept_touch(const struct kept_folder *folder, const char *key) MUST_CHECK;

@@ -50,7 +50,7 @@ static int put_library(int hook_fd, const char *version, const char *content, si
 			 "takes its "
 			 "place for containers that start from now on",
 			STR("version", version));
-	return folder_put(hook_fd, name, content, bytes, LIBRARY_MODE);
+	return folder_put(hook_fd, name, content, bytes, LIBRARY_MODE, FOLDER_SYNC);
 }
 
 int library_install(const char *state, const char *hook, const char *version, const char *source,
@@ -79,14 +79,15 @@ int library_install(const char *state, const char *hook, const char *version, co
 		r = folder_make(hook, FOLDER_MODE, &hook_fd, err);
 	if (r < 0)
 		return r;
-	r = folder_put(marks_fd, version, "", 0, PRELOAD_MODE);
+	r = folder_put(marks_fd, version, "", 0, PRELOAD_MODE, FOLDER_SYNC);
 	FAULT("library: marked");
 	if (r == 0)
 		r = put_library(hook_fd, version, content, bytes);
 	FAULT("library: installed");
 	snprintf(preload, sizeof(preload), "%s/libvgpu.so\n", hook);
 	if (r == 0)
-		r = folder_put(hook_fd, "ld.so.preload", preload, strlen(preload), PRELOAD_MODE);
+		r = folder_put(hook_fd, "ld.so.preload", preload, strlen(preload), PRELOAD_MODE,
+			FOLDER_SYNC);
 	return r < 0 ? err_set(err, -r, "install the library in %.300s: %s", hook, strerror(-r))
 		     : 0;
 }

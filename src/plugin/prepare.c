@@ -4,7 +4,8 @@
  *
  * First the container's JSON is kept, then its files are made from that, and removed before it: so after a kill at any
  * place a file without its JSON is never left, and prepare_restore() or prepare_collect() goes on. The lock of the folder
- * of such JSON is held all the while.
+ * of such JSON is held all the while. JSON and share are on the disk before the kubelet is answered, because it hands out the
+ * same mounts again after a power cut; what is made again of these is not waited for.
  */
 #include "plugin/prepare.h"
 
@@ -181,14 +182,18 @@ int prepare_container(const struct prepare_settings *settings,
 	if (r < 0)
 		return r;
 	r = kept_write(&folder, &kept);
+	FAULT("prepare: kept");
+	if (r == 0) {
+		r = container_make(&settings->place, &kept.container, false, err);
+		if (r < 0)
+			return r;
+		r = kept_sync(&folder);
+	}
 	if (r < 0)
 		return err_set(err, -r, "keep %s in %.200s: %s", kept.container.key,
 			settings->state, strerror(-r));
-	FAULT("prepare: kept");
-	r = container_make(&settings->place, &kept.container, false, err);
-	if (r == 0)
-		*ret_prepared = prepared;
-	return r;
+	*ret_prepared = prepared;
+	return 0;
 }
 
 struct restore {
@@ -242,6 +247,8 @@ int prepare_restore(const struct prepare_settings *settings, unsigned *ret_faile
 	if (r < 0)
 		return r;
 	r = kept_each(&folder, restore_one, &restore);
+	if (r == 0)
+		r = kept_sync(&folder);
 	if (r < 0)
 		return err_set(
 			err, -r, "read %.300s/containers: %s", settings->state, strerror(-r));

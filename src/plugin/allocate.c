@@ -8,16 +8,17 @@
  */
 #include "plugin/allocate.h"
 
-#include <device_plugin.pb-c.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "plugin/change.h"
 #include "plugin/find.h"
+#include "plugin/job.h"
 
 #define LOG_TOPIC LOG_PODS
 
@@ -29,17 +30,6 @@
 
 #define SLOT_TRIES \
 	3 /* of taking it, where the answer to an attempt was lost or the pod was changed meanwhile */
-
-struct job {
-	struct job *next;
-	struct rpc_call *call;		   /* NULL: nobody waits */
-	V1beta1__AllocateRequest *request; /* NULL: it is the other */
-	V1beta1__PreferredAllocationRequest *preferred;
-	size_t at; /* the container request that is under way */
-	uint8_t *answer;
-	size_t answer_bytes;
-	uint64_t began_ns;
-};
 
 struct allocate {
 	const struct cluster *cluster;
@@ -78,16 +68,6 @@ static void forget_container(struct allocate *allocate)
 	allocate->tries = 0;
 }
 
-static void job_free(struct job *job)
-{
-	if (job->request)
-		v1beta1__allocate_request__free_unpacked(job->request, NULL);
-	if (job->preferred)
-		v1beta1__preferred_allocation_request__free_unpacked(job->preferred, NULL);
-	free(job->answer);
-	free(job);
-}
-
 /* The first of the queue is over; the next one begins, not from here. */
 static void job_end(struct allocate *allocate)
 {
@@ -107,15 +87,6 @@ static void job_end(struct allocate *allocate)
 		loop_timer_set(allocate->cluster->loop, &allocate->start, clock_now_ns());
 	else
 		allocate->done(allocate->context);
-}
-
-static void refuse(struct allocate *allocate, const char *words)
-{
-	struct job *job = allocate->first;
-
-	if (job->call)
-		rpc_refuse(job->call, RPC_FAILED_PRECONDITION, words);
-	job->call = NULL;
 }
 
 static void was_unlocked(void *context, const struct kube_result *result)
@@ -164,7 +135,7 @@ static void fail(struct allocate *allocate, const char *words)
 	log_warn("Allocate failed", STR("namespace", allocate->pod.space),
 		STR("pod", allocate->pod.name), STR("why", words),
 		U64("ms", (clock_now_ns() - job->began_ns) / 1000000));
-	refuse(allocate, words);
+	job_refuse(allocate->first, words);
 	loop_timer_clear(allocate->cluster->loop, &allocate->deadline);
 	loop_timer_clear(allocate->cluster->loop, &allocate->again);
 	if (!allocate->pod.uid)
@@ -174,33 +145,9 @@ static void fail(struct allocate *allocate, const char *words)
 		unlock(allocate);
 }
 
-/* Appends the message as the next of field 1. */
-static int append_answer(struct job *job, const uint8_t *message, size_t bytes)
-{
-	uint8_t *grown = realloc(job->answer, job->answer_bytes + bytes + 11), *at;
-	size_t rest = bytes;
-
-	if (!grown)
-		return -ENOMEM;
-	job->answer = grown;
-	at = grown + job->answer_bytes;
-	*at++ = 0x0a;
-	for (; rest > 0x7f; rest >>= 7)
-		*at++ = (uint8_t)(rest | 0x80);
-	*at++ = (uint8_t)rest;
-	memcpy(at, message, bytes);
-	job->answer_bytes = (size_t)(at - grown) + bytes;
-	return 0;
-}
-
 static void answer(struct allocate *allocate)
 {
-	struct job *job = allocate->first;
-
-	if (job->call)
-		rpc_answer(job->call, job->answer ? job->answer : (const uint8_t *)"",
-			job->answer_bytes);
-	job->call = NULL;
+	job_answer(allocate->first);
 	loop_timer_clear(allocate->cluster->loop, &allocate->deadline);
 }
 
@@ -208,7 +155,7 @@ static void slot_is_taken(struct allocate *allocate)
 {
 	struct job *job = allocate->first;
 
-	if (append_answer(job, allocate->given, allocate->given_bytes)) {
+	if (job_append(job, allocate->given, allocate->given_bytes)) {
 		fail(allocate, "no memory");
 		return;
 	}
@@ -324,40 +271,27 @@ static void serve(struct allocate *allocate, const struct pod *pod)
 		give_slot(allocate);
 }
 
-/* What is not in the answer the kubelet chooses by itself. */
+/* Of a pod that is not found nobody knows a slot. What is not in the answer the kubelet chooses by itself. */
 static void answer_preferred(struct allocate *allocate, const struct pod *pod)
 {
 	struct job *job = allocate->first;
-	const V1beta1__ContainerPreferredAllocationRequest *request =
+	const V1beta1__ContainerPreferredAllocationRequest *asked =
 		job->preferred->container_requests[0];
-	struct give_choice choice = {
-		.free_ids = request->available_deviceids,
-		.free_count = request->n_available_deviceids,
-		.must_ids = request->must_include_deviceids,
-		.must_count = request->n_must_include_deviceids,
-		.wanted = (size_t)request->allocation_size,
+	struct prefer_request request = {
+		.free_ids = asked->available_deviceids,
+		.free_count = asked->n_available_deviceids,
+		.must_ids = asked->must_include_deviceids,
+		.must_count = asked->n_must_include_deviceids,
+		.wanted = (size_t)asked->allocation_size,
 	};
-	V1beta1__ContainerPreferredAllocationResponse response =
-		V1BETA1__CONTAINER_PREFERRED_ALLOCATION_RESPONSE__INIT;
-	const char **ids = calloc(choice.wanted, sizeof(*ids));
-	char *slot = NULL, *rest = NULL;
-	uint8_t *packed = NULL;
+	_cleanup_free_ const char **ids = calloc(request.wanted, sizeof(*ids));
+	_cleanup_free_ char *slot = NULL;
+	_cleanup_free_ char *rest = NULL;
 
-	if (pod && ids && !pod_take_slot(pod, &slot, &rest) && !give_prefer(slot, &choice, ids)) {
-		response.deviceids = (char **)ids;
-		response.n_deviceids = choice.wanted;
-		packed = malloc(v1beta1__container_preferred_allocation_response__get_packed_size(
-					&response) +
-				1);
-	}
-	if (packed &&
-		append_answer(job, packed,
-			v1beta1__container_preferred_allocation_response__pack(&response, packed)))
+	if (ids && (!pod || !pod_take_slot(pod, &slot, &rest)) &&
+		!give_prefer(allocate->giver, slot, &request, ids) &&
+		job_append_preferred(job, ids, request.wanted))
 		log_debug("no memory for a preferred allocation");
-	free(packed);
-	free(slot);
-	free(rest);
-	free(ids);
 	answer(allocate);
 	job_end(allocate);
 }
@@ -380,14 +314,7 @@ static void was_found(void *context, const struct find_result *result)
 
 static void find_next(struct allocate *allocate)
 {
-	const struct job *job = allocate->first;
-
-	if (job->preferred)
-		find_begin(&allocate->find,
-			(unsigned)job->preferred->container_requests[0]->allocation_size);
-	else
-		find_begin(&allocate->find,
-			(unsigned)job->request->container_requests[job->at]->n_devices_ids);
+	find_begin(&allocate->find, job_slices(allocate->first));
 }
 
 /* A request that never reached the API server, or whose answer was lost: what it has done is found later. */
@@ -401,7 +328,7 @@ static void deadline_has_come(void *context)
 	}
 	log_warn("Allocate took too long", STR("namespace", allocate->pod.space),
 		STR("pod", allocate->pod.name));
-	refuse(allocate, "the API server did not answer in time");
+	job_refuse(allocate->first, "the API server did not answer in time");
 	node_read_in(allocate->cluster->node, 1000000000ull);
 	job_end(allocate);
 }
@@ -433,38 +360,23 @@ static void enqueue(struct allocate *allocate, struct job *job)
 void allocate_take(
 	struct allocate *allocate, struct rpc_call *call, const void *message, size_t bytes)
 {
-	struct job *job = calloc(1, sizeof(*job));
+	struct job *job;
 
-	if (job)
-		job->request = v1beta1__allocate_request__unpack(NULL, bytes, message);
-	if (!job || !job->request || !job->request->n_container_requests) {
+	if (job_new(call, false, message, bytes, &job))
 		rpc_refuse(call, RPC_INVALID, "the request is not understood");
-		if (job)
-			job_free(job);
-		return;
-	}
-	job->call = call;
-	enqueue(allocate, job);
+	else
+		enqueue(allocate, job);
 }
 
 void allocate_prefer(
 	struct allocate *allocate, struct rpc_call *call, const void *message, size_t bytes)
 {
-	struct job *job = calloc(1, sizeof(*job));
+	struct job *job;
 
-	if (job)
-		job->preferred =
-			v1beta1__preferred_allocation_request__unpack(NULL, bytes, message);
-	/* the kubelet asks for one container at a time */
-	if (!job || !job->preferred || job->preferred->n_container_requests != 1 ||
-		job->preferred->container_requests[0]->allocation_size <= 0) {
+	if (job_new(call, true, message, bytes, &job))
 		rpc_answer(call, "", 0);
-		if (job)
-			job_free(job);
-		return;
-	}
-	job->call = call;
-	enqueue(allocate, job);
+	else
+		enqueue(allocate, job);
 }
 
 /*

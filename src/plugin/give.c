@@ -207,59 +207,10 @@ int give(const struct giver *giver, const struct give_request *request, uint8_t 
 	return give_whole(giver, request, &assignment.slots[0], ret_message, ret_bytes, err);
 }
 
-static bool is_on(const char *id, const char *uuid)
+int give_prefer(const struct giver *giver, const char *slot, struct prefer_request *request,
+	const char **ret_ids)
 {
-	return strlen(uuid) == grant_id_device(id) && !strncmp(id, uuid, strlen(uuid));
-}
-
-static bool is_taken(const char *id, const char *const *ids, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		if (!strcmp(ids[i], id))
-			return true;
-	return false;
-}
-
-/* "…-2" comes before "…-10". */
-static bool is_lower(const char *a, const char *b)
-{
-	size_t x = strlen(a), y = strlen(b);
-
-	return x != y ? x < y : strcmp(a, b) < 0;
-}
-
-/* The lowest of a device that is not taken yet, or NULL. */
-static const char *lowest(char *const *ids, size_t count, const char *uuid,
-	const char *const *taken, size_t taken_count)
-{
-	const char *found = NULL;
-
-	for (size_t i = 0; i < count; i++)
-		if (is_on(ids[i], uuid) && !is_taken(ids[i], taken, taken_count) &&
-			(!found || is_lower(ids[i], found)))
-			found = ids[i];
-	return found;
-}
-
-int give_prefer(const char *slot, const struct give_choice *choice, const char **ret_ids)
-{
-	_cleanup_(assignment_deinit) struct assignment assignment = ASSIGNMENT_NULL;
-	struct err err = ERR_NULL;
-	size_t musts = 0;
-
-	if (assignment_decode(slot, &assignment, &err) || !assignment.count ||
-		assignment.slots[0].count != choice->wanted)
-		return -ENODATA;
-	for (size_t i = 0; i < choice->wanted; i++) {
-		const char *uuid = assignment.slots[0].devices[i].uuid,
-			   *id = lowest(choice->must_ids, choice->must_count, uuid, ret_ids, i);
-
-		musts += id != NULL;
-		if (!id)
-			id = lowest(choice->free_ids, choice->free_count, uuid, ret_ids, i);
-		if (!id)
-			return -ENODATA;
-		ret_ids[i] = id;
-	}
-	return musts == choice->must_count ? 0 : -ENODATA;
+	request->devices = giver->node.inventory;
+	request->topology = &giver->topology;
+	return slot ? prefer_reserved(slot, request, ret_ids) : prefer_nearest(request, ret_ids);
 }

@@ -11,6 +11,7 @@
 #include "plugin/mps.h"
 #include "plugin/parts.h"
 #include "plugin/pod.h"
+#include "plugin/prefer.h"
 #include "plugin/prepare.h"
 
 struct give_request {
@@ -28,6 +29,7 @@ struct giver {
 	struct prepare_settings settings;
 	struct mps *mps;     /* NULL: no device is in that mode */
 	struct parts *parts; /* NULL: no device is in mode mig */
+	struct topology topology;
 };
 
 /*
@@ -38,15 +40,9 @@ struct giver {
 int give(const struct giver *giver, const struct give_request *request, uint8_t **ret_message,
 	size_t *ret_bytes, char **ret_instances, struct err *err) MUST_CHECK;
 
-struct give_choice {
-	char *const *free_ids, *const *must_ids;
-	size_t free_count, must_count, wanted;
-};
-
 /*
- * Of the IDs that are free those that lie on the slot's devices, in its order and of each device the lowest; those that must
- * be in it take the place of others of their device. -ENODATA where there are not as many. ret_ids has a place for each that is wanted; they
- * are the caller's texts.
+ * What the kubelet had best choose for the slot's container, or where there is no slot; the request's devices are filled in.
+ * -ENODATA: it chooses by itself.
  */
-int give_prefer(
-	const char *slot, const struct give_choice *choice, const char **ret_ids) MUST_CHECK;
+int give_prefer(const struct giver *giver, const char *slot, struct prefer_request *request,
+	const char **ret_ids) MUST_CHECK;

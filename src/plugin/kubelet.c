@@ -36,7 +36,8 @@ struct kubelet {
 	struct stat registered_at;	  /* the socket that the registration went to */
 	const char *kubelet_path, *resource_name;
 	char path[108], *name; /* of our socket; its name is in the path */
-	bool is_refused;       /* said once, until it goes well */
+	bool is_preferring;
+	bool is_refused; /* said once, until it goes well */
 };
 
 static bool is_same(const struct stat *a, const struct stat *b)
@@ -81,6 +82,7 @@ static int send_registration(struct kubelet *kubelet)
 {
 	static char version[] = "v1beta1";
 	static const struct rpc_listener listener = {ignore_message, registered};
+	V1beta1__DevicePluginOptions options = V1BETA1__DEVICE_PLUGIN_OPTIONS__INIT;
 	V1beta1__RegisterRequest request = V1BETA1__REGISTER_REQUEST__INIT;
 	uint8_t *packed;
 	size_t bytes;
@@ -89,6 +91,8 @@ static int send_registration(struct kubelet *kubelet)
 	request.version = version;
 	request.endpoint = kubelet->name;
 	request.resource_name = (char *)kubelet->resource_name;
+	options.get_preferred_allocation_available = kubelet->is_preferring;
+	request.options = &options;
 	packed = malloc(v1beta1__register_request__get_packed_size(&request));
 	if (!packed)
 		return -ENOMEM;
@@ -167,6 +171,7 @@ int kubelet_start(struct loop *loop, struct rpc *rpc, const struct kubelet_reque
 	kubelet->service = service;
 	kubelet->kubelet_path = request->socket_path;
 	kubelet->resource_name = request->resource_name;
+	kubelet->is_preferring = request->is_preferring;
 	kubelet->timer = (struct loop_timer){.due = poll_sockets, .context = kubelet};
 	result = name_socket(kubelet, err);
 	if (result) {

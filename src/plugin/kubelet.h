@@ -17,6 +17,7 @@ struct kubelet_request {
 	const char *socket_path; /* the kubelet's */
 	const char *
 		resource_name; /* "nvidia.com/gpu"; the socket is named after what is behind the slash */
+	bool is_preferring; /* said with the registration, which kubelets do not heed */
 };
 
 /*

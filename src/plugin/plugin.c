@@ -133,19 +133,6 @@ static void health_has_changed(void *context, uint64_t unhealthy)
 		log_error("no memory to tell of devices");
 }
 
-static int read_scores(struct plugin *plugin, const struct nvml_library *library)
-{
-	struct topology *topology = calloc(1, sizeof(*topology));
-	int result = -ENOMEM;
-
-	if (topology) {
-		topology_read(&library->driver, &library->node, &plugin->devices, topology);
-		result = score_format(&plugin->devices, topology, &plugin->scores);
-	}
-	free(topology);
-	return result;
-}
-
 /* Those that are shared, and where they are. */
 static int take_devices(
 	struct plugin *plugin, const struct nvml_library *library, const struct inventory *all)
@@ -163,7 +150,10 @@ static int take_devices(
 		plugin->numa[at] = place.numa_node;
 		plugin->devices.count++;
 	}
-	return config->has_pair_scores ? read_scores(plugin, library) : 0;
+	topology_read(&library->driver, &library->node, &plugin->devices, &plugin->giver.topology);
+	return config->has_pair_scores
+		       ? score_format(&plugin->devices, &plugin->giver.topology, &plugin->scores)
+		       : 0;
 }
 
 static void set_slices(struct plugin *plugin)
@@ -322,8 +312,8 @@ static int start_mps(struct plugin *plugin, struct err *err)
 
 static int join_kubelet(struct plugin *plugin, struct err *err)
 {
-	const struct kubelet_request request = {
-		plugin->config->kubelet_socket, plugin->config->resource_count};
+	const struct kubelet_request request = {plugin->config->kubelet_socket,
+		plugin->config->resource_count, plugin->config->has_preferred_allocation};
 
 	if (*request.socket_path)
 		return kubelet_start(plugin->loop, plugin->rpc, &request, &plugin->service,

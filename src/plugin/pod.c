@@ -227,6 +227,7 @@ int pod_take_slot(const struct pod *pod, char **ret_slot, char **ret_rest)
 		return 0;
 	free(*ret_slot);
 	free(*ret_rest);
+	*ret_slot = *ret_rest = NULL;
 	return -ENOMEM;
 }
 

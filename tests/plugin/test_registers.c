@@ -212,6 +212,11 @@ static void replay(const json_t *vector)
 	}
 	stage_start(flags);
 	stage_watch();
+	assert_int_equal(stage.is_preferring,
+		json_is_true(json_object_get(
+			json_object_get(
+				json_array_get(json_object_get(vector, "register"), 0), "options"),
+			"get_preferred_allocation_available")));
 	if (!find(id, IS_OFFER))
 		compare_register(id, vector);
 	compare_list(id, vector);

@@ -114,7 +114,8 @@ int give(const struct giver *giver, const struct give_request *request, uint8_t 
 	return 0;
 }
 
-int give_prefer(const char *slot, const struct give_choice *choice, const char **ret_ids)
+int give_prefer(const struct giver *giver, const char *slot, struct prefer_request *request,
+	const char **ret_ids)
 {
 	return -ENODATA;
 }

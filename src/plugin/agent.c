@@ -100,8 +100,12 @@ static int make_parts(struct agent *agent, const struct agent_request *request)
 {
 	static const struct pods_events events = {pods_have_changed};
 	struct cluster *cluster = &agent->cluster;
+	const struct config *config = request->config;
+	const struct pod_resources resources = {config->resource_count, config->resource_priority,
+		config->resource_memory, config->resource_memory_percentage,
+		config->resource_cores};
 	int result = node_start(
-		cluster->client, request->node_name, node_has_changed, agent, &cluster->node);
+		cluster->client, config->node_name, node_has_changed, agent, &cluster->node);
 
 	if (!result)
 		result = registration_start(cluster->client, cluster->node, &agent->registration);
@@ -110,8 +114,8 @@ static int make_parts(struct agent *agent, const struct agent_request *request)
 	if (!result)
 		result = reconcile_new(cluster, agent->allocate, &agent->reconcile);
 	if (!result)
-		result = pods_start(cluster->client, request->node_name, &request->resources,
-			&events, agent, &cluster->pods);
+		result = pods_start(cluster->client, config->node_name, &resources, &events, agent,
+			&cluster->pods);
 	return result;
 }
 
@@ -125,10 +129,10 @@ int agent_start(struct loop *loop, struct rpc *rpc, const struct agent_request *
 		return err_set(err, ENOMEM, "no memory");
 	agent->cluster.loop = loop;
 	agent->cluster.rpc = rpc;
-	agent->cluster.resource_name = request->resources.slices;
+	agent->cluster.config = request->config;
 	agent->pods_changed = request->pods_changed;
 	agent->context = request->context;
-	name_record(agent, request->kubelet_path);
+	name_record(agent, request->config->kubelet_socket);
 	result = connect_to_server(agent, err);
 	if (!result && make_parts(agent, request))
 		result = err_set(err, ENOMEM, "no memory");

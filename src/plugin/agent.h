@@ -11,12 +11,9 @@
 
 struct agent;
 
-/* The texts and the giver are the caller's and must live as long. */
+/* All of it is the caller's and must live as long. */
 struct agent_request {
-	const char *node_name;
-	const char *
-		kubelet_path; /* of its socket for device plugins; the other is beside that folder */
-	struct pod_resources resources;
+	const struct config *config; /* its numbers and switches may change under way */
 	const struct giver *giver;
 	void (*pods_changed)(void *context, const struct pods *pods);
 	void *context;

@@ -62,7 +62,8 @@ static enum choice choose_owner(
 /* Without a lock the reservation is the tenant's word alone; that the kubelet asks for it now is not. */
 static enum choice choose_unlocked(const struct choose_request *request, const struct pod *front)
 {
-	if (!front || !pod_is_reserved(front, request->node_name) || !pod_next_container(front))
+	if (request->requires_lock || !front || !pod_is_reserved(front, request->node_name) ||
+		!pod_next_container(front))
 		return CHOICE_NOBODY;
 	return request->is_settled || !next_in_question(front->next, request->slices)
 		       ? CHOICE_POD

@@ -16,7 +16,8 @@ struct choose_request {
 	const char *node_name;
 	const struct node_lock *lock;
 	unsigned slices;
-	bool is_settled; /* nothing is on its way any more: the answer is never CHOICE_UNSURE */
+	bool requires_lock; /* the pod's own word is nothing without it */
+	bool is_settled;    /* nothing is on its way any more: the answer is never CHOICE_UNSURE */
 };
 
 enum choice {

@@ -5,6 +5,7 @@
 #include "kube/client.h"
 #include "net/loop.h"
 #include "net/rpc.h"
+#include "plugin/config.h"
 #include "plugin/node.h"
 #include "plugin/pods.h"
 
@@ -14,5 +15,6 @@ struct cluster {
 	struct kube_client *client;
 	struct node *node;
 	struct pods *pods;
-	const char *resource_name, *record_path;
+	const struct config *config; /* as it is now */
+	const char *record_path;
 };

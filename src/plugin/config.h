@@ -75,6 +75,7 @@ struct config {
 	struct config_devices filtered, of_mode[CONFIG_MODES];
 
 	/* ours: section `cantaloupe` */
+	bool requires_lock;	      /* a pod without the node's lock is served nothing */
 	bool trusts_assignments;      /* also where they give more than the container asks for */
 	bool honours_disable_control; /* CUDA_DISABLE_CONTROL keeps the library out of a container */
 	const char *turns_folder, *mps_folder; /* on the host */

@@ -42,8 +42,8 @@ static int refuse(const struct file *file, const yaml_node_t *node, const char *
 {
 	const char *text = text_of(node);
 
-	return err_set(file->err, EINVAL, "%.150s, line %zu: %s%s%.60s %s%.60s%s: %s", file->name,
-		node->start_mark.line + 1, section, *section ? "." : "", key, text ? "is '" : "",
+	return err_set(file->err, EINVAL, "%.150s, line %zu: %s%s%.60s%s%.60s%s: %s", file->name,
+		node->start_mark.line + 1, section, *section ? "." : "", key, text ? " is '" : "",
 		text ? text : "", text ? "'" : "", right);
 }
 
@@ -281,6 +281,22 @@ static int read_flags(struct file *file, const char *flags[FLAG_COUNT])
 	return result;
 }
 
+/* How NVIDIA's plugin counts slices. To be silent about it would offer another number of them than is asked for. */
+static int refuse_sharing(struct file *file, const yaml_node_t *root)
+{
+	static const char *const ways[] = {"timeSlicing", "mps"};
+	const yaml_node_t *sharing = value_of(file, root, "sharing"), *way;
+
+	for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
+		way = value_of(file, sharing, ways[i]);
+		if (way)
+			return refuse(file, way, "sharing", ways[i],
+				i ? "operatingmode mps of the node is right"
+				  : "nvidia.deviceSplitCount says how many slices a device has");
+	}
+	return 0;
+}
+
 static int read_document(struct file *file, const char *flags[FLAG_COUNT])
 {
 	yaml_node_t *root = yaml_document_get_root_node(&file->document);
@@ -297,6 +313,8 @@ static int read_document(struct file *file, const char *flags[FLAG_COUNT])
 		result = read_profiles(file, value_of(file, root, "nvidia"));
 	if (!result)
 		result = read_section(file, "cantaloupe");
+	if (!result)
+		result = refuse_sharing(file, root);
 	return result ? result : read_flags(file, flags);
 }
 

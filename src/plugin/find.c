@@ -109,6 +109,7 @@ static void decide(struct find *find)
 		.node_name = node_name(cluster->node),
 		.lock = &find->lock,
 		.slices = find->slices,
+		.requires_lock = cluster->config->requires_lock,
 		.is_settled = find->is_settled,
 	};
 	struct pod *pod;
@@ -121,7 +122,9 @@ static void decide(struct find *find)
 	else if (choice == CHOICE_NOBODY && ask_for_owner(find))
 		return;
 	else if (find->is_settled)
-		end(find, CHOICE_NOBODY, NULL, "no pod that waits on this node has a reservation");
+		end(find, CHOICE_NOBODY, NULL,
+			request.requires_lock ? "no pod that waits on this node has its lock"
+					      : "no pod that waits on this node has a reservation");
 	else
 		wait_for_more(find);
 }

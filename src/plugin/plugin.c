@@ -377,11 +377,7 @@ static int join_cluster(struct plugin *plugin, struct err *err)
 {
 	const struct config *config = plugin->config;
 	const struct agent_request request = {
-		.node_name = config->node_name,
-		.kubelet_path = config->kubelet_socket,
-		.resources = {config->resource_count, config->resource_priority,
-			config->resource_memory, config->resource_memory_percentage,
-			config->resource_cores},
+		.config = config,
 		.giver = &plugin->giver,
 		.pods_changed = pods_have_changed,
 		.context = plugin,

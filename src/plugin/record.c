@@ -41,7 +41,8 @@ static void take_list(void *context, const void *message, size_t bytes)
 		struct pod *pod = pods_find(record->cluster->pods, row->namespace_, row->name);
 
 		for (size_t j = 0; pod && j < row->n_containers; j++)
-			enter_container(pod, row->containers[j], record->cluster->resource_name);
+			enter_container(
+				pod, row->containers[j], record->cluster->config->resource_count);
 	}
 	if (list)
 		v1__list_pod_resources_response__free_unpacked(list, NULL);

@@ -179,6 +179,32 @@ static void a_pod_without_a_lock_is_found(void **state)
 	}
 }
 
+/* D11: where the scheduler always locks, a pod's annotations are no word at all. */
+static void without_the_lock_that_is_required_a_pod_gets_nothing(void **state)
+{
+	static const char *const locks[] = {
+		"", "2026-11-22T00:00:00Z", "2026-11-22T00:00:00Z,default,b"};
+
+	town.config.requires_lock = true;
+	for (unsigned i = 0; i < 3; i++) {
+		town_bind("a", ONE ";", (unsigned[]){1}, 1);
+		town_set_lock(locks[i]);
+		assert_int_equal(town_allocate(1, given, sizeof(given)), RPC_FAILED_PRECONDITION);
+		assert_string_equal(given, "no pod that waits on this node has its lock");
+		assert_annotation("a", POD_TO_ALLOCATE, ONE ";");
+		town_set_lock("2026-11-22T00:00:00Z,default,a");
+		assert_int_equal(town_allocate(1, given, sizeof(given)), 0);
+		assert_string_equal(given, "a/c0 " ONE);
+		town_delete("a");
+		town_run(50);
+	}
+	/* the next request finds it changed */
+	town.config.requires_lock = false;
+	town_bind("a", ONE ";", (unsigned[]){1}, 1);
+	town_set_lock("");
+	assert_int_equal(town_allocate(1, given, sizeof(given)), 0);
+}
+
 static void a_lock_of_a_pod_that_is_gone_is_released(void **state)
 {
 	town_bind("a", ONE ";", (unsigned[]){1}, 1);
@@ -395,6 +421,7 @@ int main(void)
 		TEST(a_pod_with_forged_annotations_gets_nothing_of_another),
 		TEST(a_pod_that_is_bound_later_does_not_pay_for_one_that_is_gone),
 		TEST(a_pod_without_a_lock_is_found),
+		TEST(without_the_lock_that_is_required_a_pod_gets_nothing),
 		TEST(a_lock_of_a_pod_that_is_gone_is_released),
 		TEST(a_lock_of_a_pod_that_is_not_bound_yet_stays),
 		TEST(a_plugin_that_was_killed_is_made_good),

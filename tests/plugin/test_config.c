@@ -161,7 +161,8 @@ static void what_says_nothing_leaves_the_default(void **state)
 {
 	static const char *const texts[] = {"", "\n# nothing\n", "nvidia:\n", "nvidia: {}\n",
 		"nvidia: null\n", "version: v1\n", "nvidia:\n  deviceSplitCount:\n",
-		"nvidia:\n  deviceSplitCount: ~\n  newKeyOfLater: [1, {a: b}]\n", "---\n...\n"};
+		"nvidia:\n  deviceSplitCount: ~\n  newKeyOfLater: [1, {a: b}]\n", "---\n...\n",
+		"sharing:\n  timeSlicing:\n  mps: null\n", "sharing: {}\n"};
 
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
 		struct config *c = MADE(.device = texts[i]);
@@ -211,6 +212,12 @@ static void a_bad_value_is_refused_with_its_place(void **state)
 		{"nvidia:\n  migProfileAllowlist: [{models: [a], profiles: [large]}]\n", "1g.10gb"},
 		{"cantaloupe:\n  turnsFolder: turns\n", "absolute path"},
 		{"cantaloupe:\n  turnsFolder: /a b\n", "absolute path"},
+		{"cantaloupe:\n  requireNodeLock: often\n", "requireNodeLock"},
+		{"version: v1\nsharing:\n  timeSlicing:\n    resources:\n"
+		 "    - {name: nvidia.com/gpu, replicas: 4}\n",
+			"line 4: sharing.timeSlicing: nvidia.deviceSplitCount"},
+		{"sharing: {mps: {resources: [{name: nvidia.com/gpu, replicas: 4}]}}\n",
+			"line 1: sharing.mps: operatingmode mps"},
 		{"flags:\n  migStrategy: some\n", "mig-strategy 'some'"},
 		{"flags:\n  plugin:\n    deviceListStrategy: [envvar, paper]\n",
 			"device-list-strategy 'envvar,paper'"},

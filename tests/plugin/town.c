@@ -177,7 +177,14 @@ void town_begin(uint32_t seed)
 	assert_true(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text));
 	close(fd);
 	setenv("KUBECONFIG", kubeconfig, 1);
-	town = (struct town){.random = seed};
+	town = (struct town){.random = seed,
+		.config = {.node_name = TOWN_NODE,
+			.kubelet_socket = "/nonexistent/device-plugins/kubelet.sock",
+			.resource_count = TOWN_RESOURCE,
+			.resource_priority = "nvidia.com/priority",
+			.resource_memory = "nvidia.com/gpumem",
+			.resource_memory_percentage = "nvidia.com/gpumem-percentage",
+			.resource_cores = "nvidia.com/gpucores"}};
 	assert_int_equal(loop_new(&town.loop), 0);
 	town.node = json_pack("{s:{s:s,s:{}}}", "metadata", "name", TOWN_NODE, "annotations");
 	town.pods = json_object();
@@ -195,11 +202,7 @@ void town_end(void)
 
 void town_start_plugin(void)
 {
-	struct agent_request request = {
-		.node_name = TOWN_NODE,
-		.kubelet_path = "/nonexistent/device-plugins/kubelet.sock",
-		.resources = {.slices = TOWN_RESOURCE, .priority = "nvidia.com/priority"},
-	};
+	struct agent_request request = {.config = &town.config};
 	struct err err = ERR_NULL;
 
 	if (agent_start(town.loop, NULL, &request, &town.agent, &err))

@@ -20,7 +20,8 @@
 struct town {
 	struct loop *loop;
 	struct agent *agent;
-	json_t *node, *pods; /* pods by their names, all of one namespace */
+	struct config config; /* the plugin's */
+	json_t *node, *pods;  /* pods by their names, all of one namespace */
 	unsigned calls, faults;
 	unsigned fault_permille; /* of calls: lost before or after they are carried out */
 	uint32_t random;

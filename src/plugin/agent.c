@@ -156,6 +156,11 @@ void agent_stop(struct agent *agent)
 	free(agent);
 }
 
+const struct cluster *agent_cluster(const struct agent *agent)
+{
+	return &agent->cluster;
+}
+
 struct allocate *agent_allocate(struct agent *agent)
 {
 	return agent->allocate;

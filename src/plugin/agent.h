@@ -6,6 +6,7 @@
 #include "base/err.h"
 #include "net/loop.h"
 #include "net/rpc.h"
+#include "plugin/cluster.h"
 #include "plugin/give.h"
 #include "plugin/pods.h"
 
@@ -29,6 +30,7 @@ int agent_start(struct loop *loop, struct rpc *rpc, const struct agent_request *
 /* Accepts NULL. */
 void agent_stop(struct agent *agent);
 
+const struct cluster *agent_cluster(const struct agent *agent);
 struct allocate *agent_allocate(struct agent *agent);
 
 /*

@@ -38,7 +38,7 @@ static bool fits(const struct pod *pod, unsigned slices)
 /* Waits and fits, from this one on. */
 static struct pod *next_in_question(struct pod *pod, unsigned slices)
 {
-	while (pod && !(choose_is_waiting(pod) && fits(pod, slices)))
+	while (pod && (pod->is_unlisted || !choose_is_waiting(pod) || !fits(pod, slices)))
 		pod = pod->next;
 	return pod;
 }

@@ -101,6 +101,7 @@ static void decide_for(struct find *find, struct pod *pod)
 	}
 }
 
+/* The kubelet knows a pod before it asks for its slices, so one that it does not list is not asked for. */
 static void decide(struct find *find)
 {
 	const struct cluster *cluster = find->cluster;
@@ -113,7 +114,10 @@ static void decide(struct find *find)
 		.is_settled = find->is_settled,
 	};
 	struct pod *pod;
-	enum choice choice = choose_pod(&request, &pod);
+	enum choice choice;
+
+	record_enter(&find->record);
+	choice = choose_pod(&request, &pod);
 
 	if (choice == CHOICE_POD)
 		decide_for(find, pod);

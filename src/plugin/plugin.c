@@ -15,6 +15,7 @@
 #include "node/nvml_library.h"
 #include "plugin/agent.h"
 #include "plugin/cdi.h"
+#include "plugin/collect.h"
 #include "plugin/health.h"
 #include "plugin/kubelet.h"
 #include "plugin/library.h"
@@ -28,7 +29,6 @@
 #define LOG_TOPIC   LOG_KUBELET
 
 #define MIB	    20
-#define COLLECT_NS  (60ull * 1000000000)
 #define LOCK_FOLDER "/tmp/vgpulock"
 
 struct plugin {
@@ -46,7 +46,7 @@ struct plugin {
 	struct cdi_request cdi;
 	uint64_t failed; /* devices, by their health */
 	struct mps *mps; /* NULL: no containers are made ready */
-	struct loop_timer collect;
+	struct collect collect;
 	int numa[INVENTORY_MAX]; /* of each device; below 0: unknown */
 	char *scores;		 /* NULL: they are not told */
 	char hook[SHARE_PATH_BYTES], shares[SHARE_PATH_BYTES];
@@ -258,21 +258,6 @@ static int make_host_ready(struct plugin *plugin, struct err *err)
 	return result;
 }
 
-static void collect(void *context)
-{
-	struct plugin *plugin = context;
-	struct err err = ERR_NULL;
-	const char **uids;
-	size_t count;
-
-	loop_timer_set(plugin->loop, &plugin->collect, clock_now_ns() + COLLECT_NS);
-	if (agent_list_pods(plugin->agent, true, &uids, &count))
-		return;
-	if (prepare_collect(&plugin->giver.settings, uids, count, &err))
-		log_warn("files of pods that are gone stay", STR("why", err.text));
-	free(uids);
-}
-
 static void mark(void *context, const char *uuid)
 {
 	mps_mark(context, uuid);
@@ -398,8 +383,7 @@ static int join_cluster(struct plugin *plugin, struct err *err)
 	if (result)
 		return result;
 	plugin->service.allocate = agent_allocate(plugin->agent);
-	plugin->collect = (struct loop_timer){.due = collect, .context = plugin};
-	loop_timer_set(plugin->loop, &plugin->collect, clock_now_ns() + COLLECT_NS);
+	collect_start(&plugin->collect, plugin->agent, &plugin->giver.settings);
 	return 0;
 }
 
@@ -447,7 +431,7 @@ void plugin_stop(struct plugin *plugin)
 	if (!plugin)
 		return;
 	health_stop(plugin->health);
-	loop_timer_clear(plugin->loop, &plugin->collect);
+	collect_stop(&plugin->collect);
 	kubelet_stop(plugin->kubelet);
 	mps_free(plugin->mps);
 	agent_stop(plugin->agent);

@@ -41,6 +41,7 @@ struct pod {
 	bool is_over;	  /* has succeeded or failed */
 	bool is_admitted; /* the kubelet has decided about it */
 	bool is_leaving;  /* is deleted, and may still run */
+	bool is_unlisted; /* by the kubelet's record: it does not know the pod */
 	bool is_seen;	  /* in the list that is under way */
 	uint64_t version; /* grows with each change; 0: it is not said */
 	uint64_t batch;	  /* of those that became known at once */

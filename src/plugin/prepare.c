@@ -269,7 +269,7 @@ static bool is_listed(const struct collect *collect, const char *pod_uid)
 	for (size_t i = 0; i < collect->count; i++)
 		if (!strcmp(collect->pod_uids[i], pod_uid))
 			return true;
-	return false;
+	return !collect->pod_uids;
 }
 
 /* One that seems to come from the future, because the clock was set back, is young, too. */
@@ -336,7 +336,7 @@ static int take_client(void *context, const char *key, const struct kept *kept)
 	const struct collect *pods = &clients->pods;
 
 	if (kept && *kept->container.share.mps &&
-		(!pods->pod_uids || is_listed(pods, kept->pod_uid) ||
+		(is_listed(pods, kept->pod_uid) ||
 			container_is_running(&pods->settings->place, &kept->container)))
 		clients->found(clients->context, kept->container.share.devices[0].uuid);
 	return 0;

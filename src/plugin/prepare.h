@@ -80,7 +80,7 @@ int prepare_each_client(const struct prepare_settings *settings, const char *con
 /*
  * Removes what belongs to pods that are not in the list, which must have every pod of this node that may still have a
  * process, and were not for PREPARE_YOUNG_S, since a call with them, prepare_container() or prepare_restore(). A container
- * in which a process of its slice lives stays. Files that tenants have made too large are cut.
+ * in which a process of its slice lives stays. Files that tenants have made too large are cut. Without a list all stay.
  */
 int prepare_collect(const struct prepare_settings *settings, const char *const *pod_uids,
 	size_t count, struct err *err) MUST_CHECK;

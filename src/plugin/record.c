@@ -2,7 +2,6 @@
 /* The kubelet's own record of what each container has been given. */
 #include "plugin/record.h"
 
-#include <pod_resources.pb-c.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -22,30 +21,69 @@ static bool has_slices(const V1__ContainerResources *container, const char *reso
 	return false;
 }
 
-static void enter_container(
-	struct pod *pod, const V1__ContainerResources *container, const char *resource_name)
+static bool is_of(const V1__PodResources *row, const struct pod *pod)
+{
+	return !strcmp(row->name, pod->name) && !strcmp(row->namespace_, pod->space);
+}
+
+/* The kubelet may still have the one before of that name, whose slices are not the pod's. */
+static void enter_container(struct pod *pod, const V1__ContainerResources *container,
+	const char *resource_name, bool is_first)
 {
 	for (unsigned i = 0; i < pod->container_count; i++)
 		if (!strcmp(pod->containers[i].name, container->name))
-			pod->containers[i].has_slices = has_slices(container, resource_name);
+			pod->containers[i].has_slices = has_slices(container, resource_name) &&
+							(is_first || pod->containers[i].has_slices);
+}
+
+static void enter_pod(const struct record *record, struct pod *pod)
+{
+	pod->is_unlisted = record->answer != NULL;
+	for (size_t i = 0; record->answer && i < record->answer->n_pod_resources; i++) {
+		const V1__PodResources *row = record->answer->pod_resources[i];
+
+		if (!is_of(row, pod))
+			continue;
+		for (size_t j = 0; j < row->n_containers; j++)
+			enter_container(pod, row->containers[j],
+				record->cluster->config->resource_count, pod->is_unlisted);
+		pod->is_unlisted = false;
+	}
+}
+
+void record_enter(const struct record *record)
+{
+	for (struct pod *pod = pods_first(record->cluster->pods); pod; pod = pod->next)
+		enter_pod(record, pod);
+}
+
+bool record_has_unknown(const struct record *record)
+{
+	for (size_t i = 0; record->answer && i < record->answer->n_pod_resources; i++) {
+		const V1__PodResources *row = record->answer->pod_resources[i];
+
+		if (pods_find(record->cluster->pods, row->namespace_, row->name))
+			continue;
+		for (size_t j = 0; j < row->n_containers; j++)
+			if (has_slices(row->containers[j], record->cluster->config->resource_count))
+				return true;
+	}
+	return false;
+}
+
+static void forget_answer(struct record *record)
+{
+	if (record->answer)
+		v1__list_pod_resources_response__free_unpacked(record->answer, NULL);
+	record->answer = NULL;
 }
 
 static void take_list(void *context, const void *message, size_t bytes)
 {
-	const struct record *record = context;
-	V1__ListPodResourcesResponse *list =
-		v1__list_pod_resources_response__unpack(NULL, bytes, message);
+	struct record *record = context;
 
-	for (size_t i = 0; list && i < list->n_pod_resources; i++) {
-		const V1__PodResources *row = list->pod_resources[i];
-		struct pod *pod = pods_find(record->cluster->pods, row->namespace_, row->name);
-
-		for (size_t j = 0; pod && j < row->n_containers; j++)
-			enter_container(
-				pod, row->containers[j], record->cluster->config->resource_count);
-	}
-	if (list)
-		v1__list_pod_resources_response__free_unpacked(list, NULL);
+	forget_answer(record);
+	record->answer = v1__list_pod_resources_response__unpack(NULL, bytes, message);
 }
 
 static void ended(void *context, int status, const char *words)
@@ -57,6 +95,8 @@ static void ended(void *context, int status, const char *words)
 		log_warn("the kubelet does not tell its record of slices", STR("why", words),
 			U64("status", status));
 	record->is_missed = status != RPC_OK;
+	if (status != RPC_OK)
+		forget_answer(record);
 	record->done(record->context);
 }
 
@@ -73,4 +113,5 @@ void record_cancel(struct record *record)
 {
 	rpc_request_free(record->request);
 	record->request = NULL;
+	forget_answer(record);
 }

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <pod_resources.pb-c.h>
 #include <stdbool.h>
 
 #include "plugin/cluster.h"
@@ -14,12 +15,19 @@ struct record {
 	const struct cluster *cluster;
 	void (*done)(void *context);
 	void *context;
-	struct rpc_request *request; /* NULL: nothing is asked */
-	bool is_missed;		     /* said once */
+	struct rpc_request *request;	      /* NULL: nothing is asked */
+	V1__ListPodResourcesResponse *answer; /* NULL: there is none */
+	bool is_missed;			      /* said once */
 };
 
-/* Enters the record in the pods (has_slices) and calls done(), later. False: nobody is there to be asked. */
+/* Asks, and calls done(), later. False: nobody is there to be asked. */
 bool record_read(struct record *record);
 
-/* Ends without done(). */
+/* Enters the answer, where there is one, in the pods that are known now (is_unlisted, has_slices). */
+void record_enter(const struct record *record);
+
+/* Whether the answer has a pod with slices that is not known. */
+bool record_has_unknown(const struct record *record);
+
+/* Ends without done(); the answer is forgotten. */
 void record_cancel(struct record *record);

@@ -205,6 +205,67 @@ static void without_the_lock_that_is_required_a_pod_gets_nothing(void **state)
 	assert_int_equal(town_allocate(1, given, sizeof(given)), 0);
 }
 
+static void bind_b(void *context)
+{
+	town_bind("b", ONE ";", (unsigned[]){1}, 1);
+}
+
+static void set_record(const char *name, bool has_slices)
+{
+	if (!town.record)
+		town.record = json_object();
+	json_object_set_new(town.record, name, json_boolean(has_slices));
+}
+
+/* It is bound, and the kubelet has not heard of it: what it asks for is another's. */
+static void a_pod_that_the_kubelet_does_not_list_is_not_served(void **state)
+{
+	set_record("other", true);
+	town_bind("a", ONE ";", (unsigned[]){1}, 1);
+	assert_int_equal(town_allocate(1, given, sizeof(given)), RPC_FAILED_PRECONDITION);
+	assert_annotation("a", POD_TO_ALLOCATE, ONE ";");
+	assert_annotation("a", POD_BIND_PHASE, "allocating");
+	assert_non_null(town_lock());
+	set_record("a", false);
+	assert_int_equal(town_allocate(1, given, sizeof(given)), 0);
+	assert_string_equal(given, "a/c0 " ONE);
+}
+
+/* Of two that wait the record says whom the kubelet asks for; so nobody is waited for. */
+static void the_record_says_who_is_asked_for(void **state)
+{
+	uint64_t began_ns;
+
+	town_bind("a", ONE ";", (unsigned[]){1}, 1);
+	town_bind("b", TWO ";", (unsigned[]){1}, 1);
+	town_run(50);
+	set_record("b", false);
+	began_ns = clock_now_ns();
+	assert_int_equal(town_allocate(1, given, sizeof(given)), 0);
+	assert_string_equal(given, "b/c0 " TWO);
+	assert_true(clock_now_ns() - began_ns < 500000000);
+	assert_annotation("a", POD_TO_ALLOCATE, ONE ";");
+}
+
+/* Its annotations were written anew by who may; the kubelet has given it slices. */
+static void a_pod_with_slices_by_the_record_gets_no_more(void **state)
+{
+	town_bind("a", ONE ";", (unsigned[]){1}, 1);
+	set_record("a", true);
+	assert_int_equal(town_allocate(1, given, sizeof(given)), RPC_FAILED_PRECONDITION);
+	assert_annotation("a", POD_TO_ALLOCATE, ONE ";");
+}
+
+/* The watch is behind the kubelet's. */
+static void a_pod_that_becomes_known_after_the_record_is_served(void **state)
+{
+	town_run(50);
+	set_record("b", false);
+	bind_b(NULL);
+	assert_int_equal(town_allocate(1, given, sizeof(given)), 0);
+	assert_string_equal(given, "b/c0 " ONE);
+}
+
 static void a_lock_of_a_pod_that_is_gone_is_released(void **state)
 {
 	town_bind("a", ONE ";", (unsigned[]){1}, 1);
@@ -256,11 +317,6 @@ static void a_pod_that_is_deleted_meanwhile_leaves_nothing(void **state)
 	assert_int_equal(town_allocate(1, given, sizeof(given)), RPC_FAILED_PRECONDITION);
 	town_run(40000);
 	assert_null(town_lock());
-}
-
-static void bind_b(void *context)
-{
-	town_bind("b", ONE ";", (unsigned[]){1}, 1);
 }
 
 /* It is bound while the kubelet still waits for another, which was deleted before anybody looked. */
@@ -422,6 +478,10 @@ int main(void)
 		TEST(a_pod_that_is_bound_later_does_not_pay_for_one_that_is_gone),
 		TEST(a_pod_without_a_lock_is_found),
 		TEST(without_the_lock_that_is_required_a_pod_gets_nothing),
+		TEST(a_pod_that_the_kubelet_does_not_list_is_not_served),
+		TEST(the_record_says_who_is_asked_for),
+		TEST(a_pod_with_slices_by_the_record_gets_no_more),
+		TEST(a_pod_that_becomes_known_after_the_record_is_served),
 		TEST(a_lock_of_a_pod_that_is_gone_is_released),
 		TEST(a_lock_of_a_pod_that_is_not_bound_yet_stays),
 		TEST(a_plugin_that_was_killed_is_made_good),

@@ -71,9 +71,10 @@ static void restore(void)
 
 static void collect(const char *const *pod_uids, size_t count)
 {
+	static const char *const none[] = {NULL};
 	struct err err = ERR_NULL;
 
-	if (prepare_collect(&host.settings, pod_uids, count, &err) < 0)
+	if (prepare_collect(&host.settings, pod_uids ? pod_uids : none, count, &err) < 0)
 		fail_msg("%s", err.text);
 }
 
@@ -399,10 +400,15 @@ static void a_place_that_drops_locks_is_refused(void **state)
 static void what_belongs_to_pods_that_are_gone_goes(void **state)
 {
 	static const char *const live[] = {OTHER};
+	struct err err = ERR_NULL;
 
 	prepare(POD, "main");
 	prepare(OTHER, "main");
 	collect(live, 1); /* too young */
+	assert_int_equal(host_count(&host, "state/containers"), 2);
+	host_age(&host, PREPARE_YOUNG_S + 1);
+	/* nobody knows which pods there are */
+	assert_int_equal(prepare_collect(&host.settings, NULL, 0, &err), 0);
 	assert_int_equal(host_count(&host, "state/containers"), 2);
 	host_age(&host, PREPARE_YOUNG_S + 1);
 	collect(live, 1);

@@ -4,6 +4,7 @@
 
 #include <device_plugin.pb-c.h>
 #include <errno.h>
+#include <pod_resources.pb-c.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,16 +80,77 @@ void rpc_refuse(struct rpc_call *call, enum rpc_status status, const char *words
 	snprintf(call->slot, sizeof(call->slot), "%s", words);
 }
 
-/* There is no record: its socket does not exist. */
+/* The record's socket, which is there only where the kubelet has a record. */
+int access(const char *path, int mode)
+{
+	assert_string_equal(path, "/var/lib/kubelet/pod-resources/kubelet.sock");
+	return town.record ? 0 : -1;
+}
+
+struct rpc_request {
+	struct loop_timer timer;
+	const struct rpc_listener *listener;
+	void *context;
+};
+
+static void tell_record(void *context)
+{
+	struct rpc_request *request = context;
+	V1__ListPodResourcesResponse answer = V1__LIST_POD_RESOURCES_RESPONSE__INIT;
+	V1__PodResources rows[16], *list[16];
+	V1__ContainerResources container = V1__CONTAINER_RESOURCES__INIT, *containers = &container;
+	V1__ContainerDevices devices = V1__CONTAINER_DEVICES__INIT, *given = &devices;
+	char first[] = "c0", resource[] = TOWN_RESOURCE, space[] = "default", id[] = "GPU-0";
+	char *ids = id;
+	uint8_t packed[4096];
+	const char *name;
+	json_t *has_slices;
+
+	container.name = first;
+	devices.resource_name = resource;
+	devices.device_ids = &ids;
+	devices.n_device_ids = 1;
+	container.devices = &given;
+	container.n_devices = 1;
+	answer.pod_resources = list;
+	json_object_foreach(town.record, name, has_slices)
+	{
+		V1__PodResources *row = list[answer.n_pod_resources] =
+			&rows[answer.n_pod_resources];
+
+		v1__pod_resources__init(row);
+		answer.n_pod_resources++;
+		row->name = (char *)name;
+		row->namespace_ = space;
+		row->containers = &containers;
+		row->n_containers = json_is_true(has_slices);
+	}
+	assert_true(v1__list_pod_resources_response__get_packed_size(&answer) <= sizeof(packed));
+	request->listener->message(
+		request->context, packed, v1__list_pod_resources_response__pack(&answer, packed));
+	request->listener->done(request->context, RPC_OK, "");
+	free(request);
+}
+
 int rpc_send(struct rpc *rpc, const char *socket_path, const char *method, const void *message,
 	size_t bytes, uint64_t timeout_ns, const struct rpc_listener *listener, void *context,
 	struct rpc_request **ret_request)
 {
-	return -ENOMEM;
+	struct rpc_request *request = calloc(1, sizeof(*request));
+
+	assert_non_null(request);
+	*request =
+		(struct rpc_request){{.due = tell_record, .context = request}, listener, context};
+	loop_timer_set(town.loop, &request->timer, clock_now_ns() + MS_NS);
+	*ret_request = request;
+	return 0;
 }
 
 void rpc_request_free(struct rpc_request *request)
 {
+	if (request)
+		loop_timer_clear(town.loop, &request->timer);
+	free(request);
 }
 
 /* What a container is given here is the text of its slot, behind its own name. */
@@ -179,7 +241,7 @@ void town_begin(uint32_t seed)
 	setenv("KUBECONFIG", kubeconfig, 1);
 	town = (struct town){.random = seed,
 		.config = {.node_name = TOWN_NODE,
-			.kubelet_socket = "/nonexistent/device-plugins/kubelet.sock",
+			.kubelet_socket = "/var/lib/kubelet/device-plugins/kubelet.sock",
 			.resource_count = TOWN_RESOURCE,
 			.resource_priority = "nvidia.com/priority",
 			.resource_memory = "nvidia.com/gpumem",
@@ -197,6 +259,7 @@ void town_end(void)
 	unlink(kubeconfig);
 	json_decref(town.node);
 	json_decref(town.pods);
+	json_decref(town.record);
 	loop_free(town.loop);
 }
 

@@ -22,6 +22,8 @@ struct town {
 	struct agent *agent;
 	struct config config; /* the plugin's */
 	json_t *node, *pods;  /* pods by their names, all of one namespace */
+	/* the kubelet\'s: whether the first container of a pod of that name has slices; NULL: it has none */
+	json_t *record;
 	unsigned calls, faults;
 	unsigned fault_permille; /* of calls: lost before or after they are carried out */
 	uint32_t random;

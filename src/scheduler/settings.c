@@ -15,6 +15,7 @@
 #define FILE_BYTES    (1u << 20) /* a ConfigMap has no more */
 #define YEAR_NS	      (365ull * 86400 * 1000000000)
 #define LIFE_LEAST_NS 10000000000ull
+#define LOCK_VARIABLE "HAMI_NODELOCK_EXPIRE"
 
 enum kind { KIND_TEXT, KIND_SWITCH, KIND_NUMBER, KIND_TIME };
 
@@ -173,6 +174,17 @@ static int check(const struct settings *settings, struct err *err)
 	return 0;
 }
 
+/* HAMi's variable; the command line goes before it. */
+static int read_environment(struct settings *settings, struct err *err)
+{
+	const char *text = getenv(LOCK_VARIABLE);
+
+	if (text && *text && !settings_parse_time(text, &settings->lock_ns))
+		return err_set(err, EINVAL,
+			LOCK_VARIABLE " is '%.80s': a time like 5m or 28s is right", text);
+	return 0;
+}
+
 static int read_all(int argc, char **argv, struct settings *settings, struct err *err)
 {
 	int result = 0;
@@ -180,6 +192,8 @@ static int read_all(int argc, char **argv, struct settings *settings, struct err
 	for (size_t i = 0; i < ARRAY_SIZE(flags) && !result; i++)
 		if (flags[i].meaning)
 			result = set(settings, &flags[i], flags[i].otherwise, err);
+	if (!result)
+		result = read_environment(settings, err);
 	for (int i = 1; i < argc && !result && !settings->wants_help && !settings->wants_version;
 		i++)
 		result = argv[i][0] == '-' && argv[i][1]

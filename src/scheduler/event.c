@@ -10,6 +10,9 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/log.h"
+
+#define LOG_TOPIC      LOG_PODS
 
 #define UNDER_WAY_MOST 500
 #define SAID	       1024 /* that are remembered */
@@ -89,7 +92,8 @@ static void was_told(void *context, const struct kube_result *result)
 	struct event_log *log = context;
 
 	log->under_way--;
-	log->lost += result->outcome != 0;
+	if (result->outcome && !log->lost++)
+		log_warn("an event could not be told", STR("why", result->words));
 }
 
 void event_tell(struct event_log *log, const struct event *event)

@@ -5,26 +5,6 @@
 scheduler=
 scheduler_port=9443
 
-# What vgpu-scheduler may do, which is all that it does.
-allow_scheduler() {
-    kubectl apply -f - <<END
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata: {name: vgpu-scheduler}
-rules:
-- {apiGroups: [""], resources: [pods, nodes], verbs: [get, list, watch, patch]}
-- {apiGroups: [""], resources: [pods/binding], verbs: [create]}
-- {apiGroups: [""], resources: [resourcequotas], verbs: [list, watch]}
-- {apiGroups: [""], resources: [events], verbs: [create]}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRoleBinding
-metadata: {name: vgpu-scheduler}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: vgpu-scheduler}
-subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: vgpu-scheduler}]
-END
-}
-
 # kube-scheduler as HAMi's chart has it: the profile's name, one extender, and resources that it does not count itself. But
 # it counts slices: where they run out it looks for pods to preempt.
 configure_kube_scheduler() {
@@ -44,7 +24,7 @@ extenders:
   bindVerb: bind
   preemptVerb: preempt
   enableHTTPS: true
-  tlsConfig: {caFile: $CLUSTER_FOLDER/keys/ca.crt}
+  tlsConfig: {caFile: $CLUSTER_FOLDER/webhook.crt}
   nodeCacheCapable: true
   weight: 1
   httpTimeout: 30s
@@ -67,28 +47,41 @@ webhooks:
   rules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}]
   clientConfig:
     url: https://127.0.0.1:$scheduler_port/webhook
-    caBundle: $(base64 -w 0 "$CLUSTER_FOLDER/keys/ca.crt")
 END
+}
+
+# What the scheduler has told the API server to trust, for kube-scheduler and for these cases.
+take_authority() {
+    api GET /apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/vgpu-scheduler |
+        jq -r '.webhooks[0].clientConfig.caBundle // empty' | base64 -d >"$CLUSTER_FOLDER/webhook.crt" &&
+        [ -s "$CLUSTER_FOLDER/webhook.crt" ]
 }
 
 # scheduler_asks PATH: what vgpu-scheduler answers.
 scheduler_asks() {
-    python3 - "$CLUSTER_FOLDER/keys/ca.crt" "https://127.0.0.1:$scheduler_port$1" <<'END'
+    python3 - "$CLUSTER_FOLDER/webhook.crt" "https://127.0.0.1:$scheduler_port$1" <<'END'
 import ssl, sys, urllib.request
 print(urllib.request.urlopen(sys.argv[2], context=ssl.create_default_context(cafile=sys.argv[1]), timeout=5).status)
 END
 }
 
+# As in its pod: a user without a name or a capability, and no file that can be written.
+as_in_a_pod() {
+    exec unshare --mount sh -c 'mount --make-rprivate / && mount -o remount,bind,ro / && exec "$@"' sh \
+        setpriv --reuid 65532 --regid 65532 --clear-groups --no-new-privs --bounding-set=-all --inh-caps=-all "$@"
+}
+
+is_scheduler_ready() {
+    [ "$(scheduler_asks /readyz 2>/dev/null)" = 200 ]
+}
+
 start_scheduler() {
-    KUBECONFIG=$CLUSTER_FOLDER/vgpu-scheduler.kubeconfig "$build/src/scheduler/vgpu-scheduler" \
-        --http_bind "127.0.0.1:$scheduler_port" --cert_file "$CLUSTER_FOLDER/keys/webhook.crt" \
-        --key_file "$CLUSTER_FOLDER/keys/webhook.key" --scheduler-name hami-scheduler \
+    KUBECONFIG=$CLUSTER_FOLDER/vgpu-scheduler.kubeconfig as_in_a_pod "$build/src/scheduler/vgpu-scheduler" \
+        --http_bind "127.0.0.1:$scheduler_port" --webhook-secret kube-system/vgpu-scheduler \
+        --webhook-configuration vgpu-scheduler --scheduler-name hami-scheduler \
         --metrics-bind-address 127.0.0.1:9395 >>"$CLUSTER_FOLDER/log/vgpu-scheduler" 2>&1 &
     scheduler=$!
-    for _ in $(seq 100); do
-        [ "$(scheduler_asks /readyz 2>/dev/null)" != 200 ] || return 0
-        sleep 0.1
-    done
+    within 10 take_authority && within 10 is_scheduler_ready && return
     tail -n 20 "$CLUSTER_FOLDER/log/vgpu-scheduler"
     return 1
 }
@@ -100,6 +93,11 @@ stop_scheduler() {
     scheduler=
 }
 
+is_without_rights() {
+    grep -q "^CapBnd:.0*$" "/proc/$scheduler/status" && grep -q "^NoNewPrivs:.1$" "/proc/$scheduler/status" &&
+        grep -q "^Uid:.65532" "/proc/$scheduler/status" && grep -q "^[0-9 :/]* / / ro" "/proc/$scheduler/mountinfo"
+}
+
 the_scheduler_is_ready() {
     [ -x "$build/src/scheduler/vgpu-scheduler" ] || return 77
     [ -n "$plugin" ] || { the_kubelet_has_slices && make_tenant_image; } || return
@@ -107,9 +105,10 @@ the_scheduler_is_ready() {
     (
         folder=$CLUSTER_FOLDER
         . "$here/configure.sh"
-        certificate webhook /CN=vgpu-scheduler IP:127.0.0.1
-        kubeconfig vgpu-scheduler /CN=vgpu-scheduler
-    ) && allow_scheduler && start_scheduler && configure_kube_scheduler && configure_webhook
+        kubeconfig vgpu-scheduler /CN=system:serviceaccount:kube-system:vgpu-scheduler
+    ) && chmod o+x "$CLUSTER_FOLDER" "$CLUSTER_FOLDER/keys" && chmod o+r "$CLUSTER_FOLDER/keys/vgpu-scheduler.key" &&
+        kubectl apply -f "$here/../../deploy/scheduler-rbac.yaml" && configure_webhook && start_scheduler &&
+        is_without_rights && configure_kube_scheduler
 }
 
 # asking NAME LIMITS COMMAND: nothing else says how it gets its slices. Variables: class, its priority class; notes, its
@@ -225,6 +224,12 @@ preemption_ends_the_pod_that_is_in_the_way() {
     gone urgent less && restart_plugin && slices_are 20 20
 }
 
+# Also in its log: the API server refuses what it has not.
+each_verb_of_its_roles_is_needed() {
+    python3 "$here/rbac.py" "$build/src/scheduler/vgpu-scheduler" "$here/../../deploy/scheduler-rbac.yaml" \
+        "$CLUSTER_FOLDER/vgpu-scheduler.kubeconfig"
+}
+
 leave_the_scheduler() {
     kubectl delete mutatingwebhookconfiguration/vgpu-scheduler && stop_scheduler
 }
@@ -238,4 +243,5 @@ scheduler_cases() {
     check "a pod waits for the webhook" a_pod_waits_for_the_webhook
     check "preemption ends the pod that is in the way, and no other" preemption_ends_the_pod_that_is_in_the_way
     check "the scheduler goes" leave_the_scheduler
+    check "each verb of the scheduler's roles is needed" each_verb_of_its_roles_is_needed
 }

@@ -22,6 +22,7 @@ MAY_USE = {
     "kube": ["base", "net"],
     "plugin": ["base", "policy", "gpu", "node", "mps", "net", "kube"],
     "scheduler": ["base", "policy", "net", "kube"],
+    "plan": ["base", "policy", "net", "kube", "scheduler"],
     "cli": ["base", "policy", "region", "gpu", "node", "mps"],
 }
 

@@ -16,8 +16,15 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 sources= libraries=
 if pkg-config --exists yaml-0.1 jansson 2>/dev/null; then
-    targets="$targets config"
-    sources=$(ls "$root"/src/plugin/config*.c "$root"/src/plugin/flags.c)
+    targets="$targets config objects"
+    sources=$(ls "$root"/src/plugin/config*.c "$root"/src/plugin/flags.c "$root"/src/kube/base64.c "$root"/src/kube/instances.c \
+        "$root"/src/kube/quantity.c)
+    for name in admission books demand filter object registry reservation settings settings_file; do
+        sources="$sources $root/src/scheduler/$name.c"
+    done
+    for name in decide document imagine placement reader template world; do
+        sources="$sources $root/src/plan/$name.c"
+    done
     libraries=$(pkg-config --libs yaml-0.1 jansson)
 fi
 flags="-std=gnu17 -O1 -g -D_GNU_SOURCE -fno-strict-aliasing -fno-sanitize-recover=all -I$root -I$root/src"
@@ -27,7 +34,9 @@ printf '%s\n' "$root"/src/base/*.c "$root"/src/policy/*.c "$root"/src/region/*.c
     xargs -P "$(nproc)" -I {} sh -c 'cd "$1" && name=$(echo "$2" | tr / _) && shift 2 && "$@" -o "$name.o"' \
         - "$scratch" {} "$clang" $flags -fsanitize=fuzzer-no-link,address,undefined -c {}
 printf '%s\n' $targets | xargs -P "$(nproc)" -I {} sh -c 'target=$1 scratch=$2 here=$3 seconds=$4 libraries=$5 && shift 5 &&
-    "$@" -o "$scratch/$target" "$here/fuzz_$target.c" "$scratch"/*.o $libraries && mkdir "$scratch/new-$target" &&
+    # of the command line, json.c has a name that jansson has, too
+    objects=$(ls "$scratch"/*.o | { [ "$target" = text ] && cat || grep -v src_cli_json; }) &&
+    "$@" -o "$scratch/$target" "$here/fuzz_$target.c" $objects $libraries && mkdir "$scratch/new-$target" &&
     "$scratch/$target" -max_total_time="$seconds" -max_len=4096 -verbosity=0 -print_final_stats=1 \
         "$scratch/new-$target" "$here/corpus/$target"' \
     - {} "$scratch" "$here" $((${1:-60} / $(echo $targets | wc -w))) "$libraries" "$clang" $flags -fsanitize=fuzzer,address,undefined

@@ -32,8 +32,10 @@ _vgpu() {
 	--board) words=$(vgpu-sim boards 2>/dev/null | cut -d ' ' -f 1) ;;
 	--cores | --cap) words='10 20 25 30 40 50 60 75 80 90 100' ;;
 	--priority) words='0 1 2 3 4 5 6 7 8 9' ;;
-	--name | --weight | --interval) return ;;
-	--region)
+	--name | --weight | --interval | --add-node | --drain | --context | --namespace | -n | --scheduler-name) return ;;
+	--node-policy) words='binpack spread' ;;
+	--device-policy) words='spread binpack mutex numa topology-aware' ;;
+	--region | --nodes | --pods | --config | --kubeconfig)
 		mapfile -t COMPREPLY < <(compgen -f -- "$current")
 		return
 		;;
@@ -53,7 +55,7 @@ _vgpu() {
 	elif [[ -z $words && ${COMP_WORDS[1]} == @(doctor|set|suspend|resume) && $current != -* ]]; then
 		words=$("$tool" list 2>/dev/null | sed 1d | cut -d ' ' -f 1 | sort -u)
 	elif [[ -z $words ]]; then
-		words=$("$tool" help "${COMP_WORDS[1]}" 2>/dev/null | grep -o -- '--[a-z]\+' | sort -u)
+		words=$("$tool" help "${COMP_WORDS[1]}" 2>/dev/null | grep -o -- '--[a-z][a-z-]*' | sort -u)
 	fi
 	mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
 }

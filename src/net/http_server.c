@@ -68,7 +68,7 @@ struct http_server {
 	void *context;
 	struct http_call *suspended;
 	size_t body_most_bytes;
-	unsigned connections_most, silence_s;
+	unsigned connections_most, client_connections_most, silence_s;
 	union address address;
 	uint16_t port;
 };
@@ -320,7 +320,8 @@ static struct MHD_Daemon *start_daemon(const struct port *port, int socket)
 
 	errno = 0;
 	return MHD_start_daemon(flags, 0, NULL, NULL, take, server, MHD_OPTION_CONNECTION_LIMIT,
-		server->connections_most, MHD_OPTION_CONNECTION_TIMEOUT, server->silence_s,
+		server->connections_most, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
+		server->client_connections_most, MHD_OPTION_CONNECTION_TIMEOUT, server->silence_s,
 		MHD_OPTION_NOTIFY_COMPLETED, completed, server, MHD_OPTION_ARRAY, where,
 		MHD_OPTION_ARRAY, port->texts[0] ? tls : none, MHD_OPTION_END);
 }
@@ -397,6 +398,7 @@ int http_server_start(struct loop *loop, const struct http_server_settings *sett
 		.context = context,
 		.body_most_bytes = settings->body_most_bytes,
 		.connections_most = settings->connections_most,
+		.client_connections_most = settings->client_connections_most,
 		.silence_s = settings->silence_s};
 	result = read_address(settings, &server->address, err);
 	if (!result) {
@@ -524,6 +526,25 @@ bool http_call_is_trusted(const struct http_call *call)
 		MHD_get_connection_info(call->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
 
 	return (info && is_of_this_host(info->client_addr)) || has_shown_certificate(call);
+}
+
+void http_call_address(const struct http_call *call, char ret_text[HTTP_ADDRESS_BYTES])
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(call->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+	const struct sockaddr *address = info ? info->client_addr : NULL;
+
+	ret_text[0] = '\0';
+	if (address && address->sa_family == AF_INET) {
+		inet_ntop(AF_INET, &((const struct sockaddr_in *)address)->sin_addr, ret_text,
+			HTTP_ADDRESS_BYTES);
+	} else if (address && address->sa_family == AF_INET6) {
+		struct in6_addr network = ((const struct sockaddr_in6 *)address)->sin6_addr;
+
+		if (!IN6_IS_ADDR_V4MAPPED(&network))
+			memset(network.s6_addr + 8, 0, 8);
+		inet_ntop(AF_INET6, &network, ret_text, HTTP_ADDRESS_BYTES);
+	}
 }
 
 void http_call_set_data(struct http_call *call, void *data)

@@ -25,6 +25,7 @@ struct http_server_settings {
 	const char *client_authority;  /* PEM text: clients may show a certificate of it; NULL */
 	size_t body_most_bytes;	       /* a longer one is answered with 413 */
 	unsigned connections_most;
+	unsigned client_connections_most; /* of one address; 0: no limit */
 	unsigned silence_s; /* a connection on which nothing happens for so long is closed */
 };
 
@@ -64,6 +65,10 @@ const char *http_call_body(const struct http_call *call, size_t *ret_bytes);
 
 /* Whether the client is on this host, or has shown a certificate of the authority that the settings name. */
 bool http_call_is_trusted(const struct http_call *call);
+
+/* The client's address; of IPv6 that of its network, of which a client may have any. */
+#define HTTP_ADDRESS_BYTES 46
+void http_call_address(const struct http_call *call, char ret_text[HTTP_ADDRESS_BYTES]);
 
 /* Whatever the handler keeps with the call; NULL at first. */
 void http_call_set_data(struct http_call *call, void *data);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 
 #include "base/cleanup.h"
@@ -12,6 +13,7 @@
 #include "scheduler/daemon.h"
 
 #define LOG_TOPIC   LOG_PODS
+#define DESCRIPTORS 4096
 #define EXIT_FAILED 1
 #define EXIT_USAGE  2
 
@@ -41,6 +43,18 @@ static int open_signals(int *ret_fd)
 		return -errno;
 	*ret_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	return *ret_fd < 0 ? -errno : 0;
+}
+
+/* A pod's soft limit may be below what connections take. */
+static void allow_descriptors(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= DESCRIPTORS)
+		return;
+	limit.rlim_cur = limit.rlim_max < DESCRIPTORS ? limit.rlim_max : DESCRIPTORS;
+	if (setrlimit(RLIMIT_NOFILE, &limit))
+		log_warn("few descriptors are allowed", STR("why", strerror(errno)));
 }
 
 static int serve(struct loop *loop, const struct settings *settings, struct err *err)
@@ -89,6 +103,7 @@ int main(int argc, char **argv)
 		settings.wants_help ? write_help() : (void)puts(VGPU_VERSION);
 		return 0;
 	}
+	allow_descriptors();
 	log_set_sink(&log_daemon);
 	log_set_level(!result && settings.is_debug ? LOG_DEBUG : LOG_INFO);
 	if (result) {

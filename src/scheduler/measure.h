@@ -24,6 +24,7 @@ struct measure {
 	uint64_t rejections[FIT_REASONS +
 			    1]; /* nodes that did not do, by reason; last: not registered */
 	uint64_t calls;		/* to the API server */
+	uint64_t turned_away;	/* requests of a client that made too many */
 };
 
 void measure_add(

@@ -329,6 +329,8 @@ static void write_work(FILE *out, const struct extender *extender)
 			(unsigned long long)measure->rejections[i]);
 	write_number(out, "vgpu_scheduler_api_calls_total", "counter",
 		"Calls to the API server for pods, without events", measure->calls);
+	write_number(out, "vgpu_scheduler_requests_turned_away_total", "counter",
+		"Requests of clients that made too many", measure->turned_away);
 	write_number(out, "vgpu_scheduler_events_lost_total", "counter",
 		"Events that could not be told", event_lost_count(extender->events));
 }

@@ -17,13 +17,16 @@
 #include "net/http_server.h"
 #include "scheduler/admission.h"
 #include "scheduler/certificate.h"
+#include "scheduler/client_rate.h"
 #include "scheduler/metrics.h"
 
 #define LOG_TOPIC LOG_NET
 
 #define BODY_MOST_BYTES \
 	(8u << 20) /* a pod, and the names of 5,000 nodes or some hundred whole ones */
-#define CONNECTIONS_MOST 256
+/* each bind that waits for its node's lock has one */
+#define CONNECTIONS_MOST 1024
+#define OF_A_CLIENT_MOST 768
 #define SILENCE_S	 60
 #define SILENT_NS	 (180ull * 1000000000) /* the API server says something each minute */
 
@@ -31,7 +34,8 @@ struct server {
 	struct extender *extender;
 	struct http_server *main, *metrics;
 	struct certificate certificate,
-		own;   /* own: what was taken; without the clients' authority */
+		own; /* own: what was taken; without the clients' authority */
+	struct client_rate rate;
 	bool is_wrong; /* the certificate, which was said */
 };
 
@@ -106,8 +110,26 @@ static const struct route {
 	{"/readyz", "GET", false, serve_readiness},
 };
 
+/* kube-scheduler, on this host or with a certificate, asks as often as it likes. */
+static bool is_too_often(struct server *server, const struct http_call *call)
+{
+	char address[HTTP_ADDRESS_BYTES];
+
+	if (http_call_is_trusted(call))
+		return false;
+	http_call_address(call, address);
+	if (client_rate_take(&server->rate, address, clock_now_ns()))
+		return false;
+	server->extender->measure->turned_away++;
+	return true;
+}
+
 static void handle(void *context, struct http_call *call)
 {
+	if (is_too_often(context, call)) {
+		say(call, 429, "too many requests\n");
+		return;
+	}
 	for (size_t i = 0; i < ARRAY_SIZE(routes); i++) {
 		if (strcmp(routes[i].path, http_call_path(call)) != 0)
 			continue;
@@ -175,6 +197,7 @@ static int listen_at(struct loop *loop, struct server *server, const char *where
 		.client_authority = certificate ? certificate->texts[2] : NULL,
 		.body_most_bytes = certificate ? BODY_MOST_BYTES : 0,
 		.connections_most = CONNECTIONS_MOST,
+		.client_connections_most = OF_A_CLIENT_MOST,
 		.silence_s = SILENCE_S};
 
 	if (!server_parse_address(where, address, &settings.port))
@@ -255,6 +278,8 @@ int server_start(struct extender *extender, struct server **ret_server, struct e
 	if (!server)
 		return err_set(err, ENOMEM, "no memory");
 	server->extender = extender;
+	server->rate.per_s = (unsigned)extender->settings->client_calls_per_s;
+	server->rate.burst = (unsigned)extender->settings->client_burst;
 	result = begin_all(server, err);
 	if (result)
 		server_stop(server);

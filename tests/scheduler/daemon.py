@@ -590,6 +590,30 @@ def the_certificate_is_renewed(town):
         equal(says(old), b"")  # what was connected stays so
 
 
+def a_client_may_ask_so_often(town):
+    """From elsewhere, for which an address of this machine stands, where it has one."""
+    said = subprocess.run(["hostname", "-I"], capture_output=True, text=True, check=False).stdout.split()
+    address = next((one for one in said if ":" not in one), None)
+    with Scheduler(PROGRAM, town, "--http_bind=0.0.0.0:0", "--client-qps=2", "--client-burst=10") as scheduler:
+        def statuses(where, count):
+            found = []
+            for _ in range(count):
+                connection = http.client.HTTPConnection(where, scheduler.port, timeout=10)
+                connection.request("GET", "/healthz")
+                found.append(connection.getresponse().status)
+                connection.close()
+            return found
+        equal(set(statuses("127.0.0.1", 40)), {200})
+        if address:
+            began = time.monotonic()
+            found = statuses(address, 40)
+            passed = found.count(200)
+            equal((found[:10], found.count(429)), ([200] * 10, 40 - passed))
+            equal(passed <= 11 + 2 * (time.monotonic() - began), True)
+            time.sleep(0.6)
+            equal(statuses(address, 1), [200])
+
+
 OWN = ["--webhook-secret=system/keys", "--webhook-configuration=hooks", "--webhook-hosts=127.0.0.1,vgpu.system.svc"]
 
 

@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/parse.h"
+#include "net/address.h"
 #include "net/http_server.h"
 #include "scheduler/admission.h"
 #include "scheduler/certificate.h"
@@ -164,33 +164,11 @@ static void gone(void *context, struct http_call *call)
 	extender_gone(call);
 }
 
-bool server_parse_address(const char *text, char ret_address[64], uint16_t *ret_port)
-{
-	const char *colon = strrchr(text, ':');
-	size_t length = colon ? (size_t)(colon - text) : 0;
-	uint64_t port;
-
-	if (!colon || parse_u64(colon + 1, UINT16_MAX, &port))
-		return false;
-	if (length >= 2 && text[0] == '[' && text[length - 1] == ']') {
-		text++;
-		length -= 2;
-	}
-	if (length >= 64)
-		return false;
-	memcpy(ret_address, text, length);
-	strcpy(ret_address + length, "");
-	if (!length)
-		strcpy(ret_address, "0.0.0.0");
-	*ret_port = (uint16_t)port;
-	return true;
-}
-
 static int listen_at(struct loop *loop, struct server *server, const char *where,
 	const struct certificate *certificate, http_handle_fn *handler,
 	struct http_server **ret_http, struct err *err)
 {
-	char address[64];
+	char address[ADDRESS_BYTES];
 	struct http_server_settings settings = {.address = address,
 		.certificate = certificate ? certificate->texts[0] : NULL,
 		.key = certificate ? certificate->texts[1] : NULL,
@@ -200,7 +178,7 @@ static int listen_at(struct loop *loop, struct server *server, const char *where
 		.client_connections_most = OF_A_CLIENT_MOST,
 		.silence_s = SILENCE_S};
 
-	if (!server_parse_address(where, address, &settings.port))
+	if (!address_parse(where, address, &settings.port))
 		return err_set(err, EINVAL, "'%.80s' is no ADDRESS:PORT", where);
 	return http_server_start(loop, &settings, handler, gone, server, ret_http, err);
 }

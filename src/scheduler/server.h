@@ -22,6 +22,3 @@ void server_renew(struct server *server);
  * served.
  */
 void server_take_certificate(struct server *server, const char *certificate, const char *key);
-
-/* "127.0.0.1:8080", ":9395", "[::1]:443". False: it is none. */
-bool server_parse_address(const char *text, char ret_address[64], uint16_t *ret_port);

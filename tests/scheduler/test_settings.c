@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "scheduler/server.h"
+#include "net/address.h"
 #include "scheduler/settings.h"
 #include "tests/unit/cmocka_ready.h"
 
@@ -109,15 +109,15 @@ static void an_address_has_a_port(void **state)
 	char address[64];
 	uint16_t port;
 
-	assert_true(server_parse_address("127.0.0.1:80", address, &port));
+	assert_true(address_parse("127.0.0.1:80", address, &port));
 	assert_string_equal(address, "127.0.0.1");
 	assert_int_equal(port, 80);
-	assert_true(server_parse_address(":9395", address, &port));
+	assert_true(address_parse(":9395", address, &port));
 	assert_string_equal(address, "0.0.0.0");
-	assert_true(server_parse_address("[::1]:443", address, &port));
+	assert_true(address_parse("[::1]:443", address, &port));
 	assert_string_equal(address, "::1");
 	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++)
-		assert_false(server_parse_address(wrong[i], address, &port));
+		assert_false(address_parse(wrong[i], address, &port));
 }
 
 int main(void)

@@ -23,6 +23,7 @@ MAY_USE = {
     "plugin": ["base", "policy", "gpu", "node", "mps", "net", "kube"],
     "scheduler": ["base", "policy", "net", "kube"],
     "plan": ["base", "policy", "net", "kube", "scheduler"],
+    "monitor": ["base", "policy", "region", "gpu", "node", "net", "kube"],
     "cli": ["base", "policy", "region", "gpu", "node", "mps"],
 }
 

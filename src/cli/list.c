@@ -172,7 +172,7 @@ static int read_views(const struct request *request, const struct sites *sites,
 static void show(const struct request *request, const struct views *views)
 {
 	if (request->is_prometheus)
-		slice_metrics_write(stdout, views->view, views->count);
+		slice_metrics_write(stdout, views->view, NULL, views->count);
 	else if (request->is_json)
 		show_json(views->view, views->count);
 	else if (views->count == 0)

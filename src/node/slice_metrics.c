@@ -82,16 +82,25 @@ static const char *const kind_names[] = {
 #undef X
 };
 
-enum { LABELS = 6 };
+enum { LABELS = 9 };
 
 struct labels {
 	char at[16], index[16];
 	struct exposition_label list[LABELS + 1]; /* and a place for one more */
 };
 
+struct all {
+	const struct view *views;
+	const struct slice_owner *owners;
+	size_t count;
+};
+
 /* The region's path and the place in it make a sample the only one with its labels, whatever names say. */
-static void label(const struct view *v, unsigned at, struct labels *ret_labels)
+static void label(const struct all *all, size_t i, unsigned at, struct labels *ret_labels)
 {
+	static const struct slice_owner nobody = {"", "", ""};
+	const struct slice_owner *owner = all->owners ? &all->owners[i] : &nobody;
+	const struct view *v = &all->views[i];
 	const struct view_device *d = &v->devices[at];
 
 	snprintf(ret_labels->at, sizeof(ret_labels->at), "%u", at);
@@ -103,45 +112,52 @@ static void label(const struct view *v, unsigned at, struct labels *ret_labels)
 	ret_labels->list[4] =
 		(struct exposition_label){"device_index", d->index < 0 ? "" : ret_labels->index};
 	ret_labels->list[5] = (struct exposition_label){"device_uuid", d->uuid};
+	ret_labels->list[6] = (struct exposition_label){"namespace", owner->namespace};
+	ret_labels->list[7] = (struct exposition_label){"pod", owner->pod};
+	ret_labels->list[8] = (struct exposition_label){"container", owner->container};
 }
 
-static void write_family(
-	FILE *out, const struct family *family, const struct view *views, size_t count)
+static void write_family(FILE *out, const struct family *family, const struct all *all)
 {
 	struct labels labels;
 	double value;
 
 	exposition_write_head(out, family->name, family->help, family->type);
-	for (size_t i = 0; i < count; i++)
-		for (unsigned k = 0; k < views[i].device_count; k++) {
-			if (!family->value(&views[i], &views[i].devices[k], &value))
+	for (size_t i = 0; i < all->count; i++)
+		for (unsigned k = 0; k < all->views[i].device_count; k++) {
+			if (!family->value(&all->views[i], &all->views[i].devices[k], &value))
 				continue;
-			label(&views[i], k, &labels);
+			label(all, i, k, &labels);
 			exposition_write(out, family->name, labels.list, LABELS, value);
 		}
 }
 
-static void write_kinds(FILE *out, const struct view *views, size_t count)
+static void write_kinds(FILE *out, const struct all *all)
 {
 	struct labels labels;
 
 	exposition_write_head(out, KIND_FAMILY,
 		"Memory that the slice's processes hold, by what it is for", "gauge");
-	for (size_t i = 0; i < count; i++)
-		for (unsigned k = 0; k < views[i].device_count; k++) {
-			label(&views[i], k, &labels);
+	for (size_t i = 0; i < all->count; i++)
+		for (unsigned k = 0; k < all->views[i].device_count; k++) {
+			const struct view_device *d = &all->views[i].devices[k];
+
+			label(all, i, k, &labels);
 			for (int kind = 0; kind < CHARGE_KIND_COUNT; kind++) {
 				labels.list[LABELS] =
 					(struct exposition_label){"kind", kind_names[kind]};
 				exposition_write(out, KIND_FAMILY, labels.list, LABELS + 1,
-					(double)views[i].devices[k].use.kind_bytes[kind]);
+					(double)d->use.kind_bytes[kind]);
 			}
 		}
 }
 
-void slice_metrics_write(FILE *out, const struct view *views, size_t count)
+void slice_metrics_write(
+	FILE *out, const struct view *views, const struct slice_owner *owners, size_t count)
 {
+	const struct all all = {views, owners, count};
+
 	for (size_t i = 0; i < ARRAY_SIZE(families); i++)
-		write_family(out, &families[i], views, count);
-	write_kinds(out, views, count);
+		write_family(out, &families[i], &all);
+	write_kinds(out, &all);
 }

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The monitor as a whole: it looks at the node's containers, tells metrics, and tells containers whether they may work. */
+#pragma once
+
+#include "base/bits.h"
+#include "base/err.h"
+#include "net/loop.h"
+
+struct monitor_settings {
+	const char *metrics_bind; /* "ADDRESS:PORT"; "": nowhere */
+	const char *hook;	  /* the folder in which `containers` is */
+	const char *node;	  /* this node's name in the cluster; "": there is no cluster */
+	const char *nvml;	  /* NVML's path; NULL: the machine's own */
+	bool has_legacy;
+};
+
+struct monitor;
+
+/* 0; -errno with err set. The settings must live as long. */
+int monitor_start(struct loop *loop, const struct monitor_settings *settings,
+	struct monitor **ret_monitor, struct err *err) MUST_CHECK;
+
+/* Accepts NULL. */
+void monitor_stop(struct monitor *monitor);

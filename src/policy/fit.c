@@ -138,28 +138,31 @@ static bool is_over_quota(const struct attempt *attempt, uint32_t device, struct
 
 /*
  * The instances of all containers are made before the first of them starts, so that not even those of init containers may
- * overlap. A later container may have the very instance of an init container that has ended by then.
+ * overlap. A later container may have the very instance of an init container that has ended by then; it gets the smallest
+ * that is large enough, and of two that are alike the one that is there.
  */
 static bool choose_instance(const struct attempt *attempt, uint32_t at, struct fit_choice *choice)
 {
 	const struct fit_device *device = &attempt->node->devices[at];
 	uint32_t now = attempt->now[at].mig_taken;
-	struct mig_choice smallest;
+	struct mig_choice there = {0};
+	bool is_free = mig_choose(device->profiles, device->profile_count,
+		device->mig_taken | now | attempt->peak[at].mig_taken, choice->memory_mib,
+		&choice->mig);
 
-	if (!mig_choose(device->profiles, device->profile_count, 0, choice->memory_mib, &smallest))
-		return false;
 	for (size_t i = 0; i < attempt->result->choice_count; i++) {
 		const struct fit_choice *earlier = &attempt->result->choices[i];
 
-		if (earlier->device == at && earlier->mig.profile == smallest.profile &&
-			!(mig_slices(earlier->mig.place) & now)) {
-			choice->mig = earlier->mig;
-			return true;
-		}
+		if (earlier->device == at && earlier->mig.profile &&
+			earlier->mig.profile->memory_mib >= choice->memory_mib &&
+			!(mig_slices(earlier->mig.place) & now) &&
+			(!there.profile || mig_is_smaller(earlier->mig.profile, there.profile)))
+			there = earlier->mig;
 	}
-	return mig_choose(device->profiles, device->profile_count,
-		device->mig_taken | now | attempt->peak[at].mig_taken, choice->memory_mib,
-		&choice->mig);
+	if (!there.profile || (is_free && mig_is_smaller(choice->mig.profile, there.profile)))
+		return is_free;
+	choice->mig = there;
+	return true;
 }
 
 /* The tests of what is free. */
@@ -289,27 +292,38 @@ static void insert(struct candidate *list, size_t count, const struct candidate 
 	list[at] = *one;
 }
 
+/* With a quota it depends on what is collected before why a device has no room. */
+static bool is_judged_in_turn(const struct attempt *attempt)
+{
+	const struct fit_room *room = &attempt->pod->room;
+
+	return !attempt->pod->policy.is_topology &&
+	       (room->memory_mib != INT64_MAX || room->cores != INT64_MAX);
+}
+
 /*
- * Those that would do, in the order in which they are taken; of the others the reasons are counted. Where all must be of one
- * NUMA node, those that are only too full are in the list, too: they part the others.
+ * Those that would do, in the order in which they are taken; of the others the reasons are counted. Those that are only too
+ * full are in the list, too, where all must be of one NUMA node, because they part the others, and where they are judged
+ * in turn: then collect() counts them.
  */
 static size_t find_candidates(struct attempt *attempt, struct candidate *ret_list)
 {
 	const struct rank_policy *policy = &attempt->pod->policy;
+	bool is_in_turn = is_judged_in_turn(attempt);
 	size_t count = 0;
 
 	for (uint32_t i = 0; i < attempt->node->device_count; i++) {
 		struct fit_choice choice;
 		enum fit_reason reason = judge(attempt, i, &choice);
 		struct candidate one = {.device = i, .has_no_room = reason != FIT_REASONS};
+		bool is_out = reason == FIT_NOT_HEALTHY || reason == FIT_CORDONED ||
+			      reason == FIT_TYPE_DIFFERS;
 
 		if (attempt->sights)
 			note_sight(attempt, &choice, reason);
-		if (one.has_no_room)
+		if (one.has_no_room && (is_out || !is_in_turn))
 			attempt->result->reasons[reason]++;
-		if (one.has_no_room &&
-			(!attempt->pod->is_numa_bound || reason == FIT_NOT_HEALTHY ||
-				reason == FIT_CORDONED || reason == FIT_TYPE_DIFFERS))
+		if (one.has_no_room && (is_out || (!is_in_turn && !attempt->pod->is_numa_bound)))
 			continue;
 		for (size_t k = 0; k < policy->key_count; k++)
 			one.keys[k] = key_of(attempt, policy->keys[k], &choice);
@@ -322,13 +336,14 @@ static size_t find_candidates(struct attempt *attempt, struct candidate *ret_lis
 static bool collect(struct attempt *attempt, const struct candidate *list, size_t count)
 {
 	int64_t missing = attempt->request->devices;
+	bool is_in_turn = is_judged_in_turn(attempt);
 
 	for (size_t i = 0; i < count && missing; i++) {
 		bool is_mig = attempt->node->devices[list[i].device].is_mig;
 		struct fit_choice choice;
 		enum fit_reason reason;
 
-		if (list[i].has_no_room)
+		if (list[i].has_no_room && !is_in_turn)
 			continue;
 		do {
 			reason = attempt->result->choice_count == FIT_CHOICES

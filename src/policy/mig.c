@@ -36,7 +36,7 @@ static bool find_place(
 	return was_found;
 }
 
-static bool is_smaller(const struct mig_profile *a, const struct mig_profile *b)
+bool mig_is_smaller(const struct mig_profile *a, const struct mig_profile *b)
 {
 	if (a->memory_mib != b->memory_mib)
 		return a->memory_mib < b->memory_mib;
@@ -52,7 +52,7 @@ bool mig_choose(const struct mig_profile *profiles, size_t count, uint32_t taken
 		struct mig_place place;
 
 		if (profiles[i].memory_mib < memory_mib ||
-			(best.profile && !is_smaller(&profiles[i], best.profile)) ||
+			(best.profile && !mig_is_smaller(&profiles[i], best.profile)) ||
 			!find_place(&profiles[i], taken, &place))
 			continue;
 		best = (struct mig_choice){&profiles[i], place};

@@ -29,8 +29,11 @@ struct mig_choice {
 	struct mig_place place;
 };
 
+/* By memory, then by slices. */
+bool mig_is_smaller(const struct mig_profile *a, const struct mig_profile *b);
+
 /*
- * The smallest profile of at least so much memory that has a free place: by memory, then by slices. Of its places
+ * The smallest profile of at least so much memory that has a free place. Of its places
  * the lowest, but for profiles of one and three slices, which come in from the top, so that the larger ones keep their
  * room. taken: bits of slices that are in use.
  */

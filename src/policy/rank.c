@@ -21,11 +21,13 @@ static void add_key(struct rank_policy *policy, enum rank_key key)
 static struct rank_policy policy_of_list(const char *list, bool is_numa_bound)
 {
 	struct rank_policy policy = {0};
+	bool is_numa_said = false;
 	struct name name;
 
 	if (is_numa_bound)
 		add_key(&policy, RANK_NUMA);
 	while (name_next(&list, &name)) {
+		is_numa_said |= name_is(&name, "numa");
 		if (name_is(&name, "binpack"))
 			add_key(&policy, RANK_BINPACK);
 		else if (name_is(&name, "spread"))
@@ -37,7 +39,7 @@ static struct rank_policy policy_of_list(const char *list, bool is_numa_bound)
 		else if (name_is(&name, "topology-aware"))
 			policy.is_topology = true;
 	}
-	if (policy.key_count == is_numa_bound)
+	if (policy.key_count == is_numa_bound && !is_numa_said)
 		add_key(&policy, RANK_SPREAD);
 	return policy;
 }

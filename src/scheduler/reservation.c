@@ -209,7 +209,9 @@ static int read_all(struct reservation *reservation, const struct demand *demand
 	books->charges = reservation->charges;
 	books->instances = reservation->instances;
 	books->standing = read_standing(pod);
-	return books->charge_count ? 0 : -ENOENT;
+	return books->charge_count || books->instance_count || books->has_doubtful_instances
+		       ? 0
+		       : -ENOENT;
 }
 
 int reservation_read(const struct demand_rules *rules, const json_t *pod,

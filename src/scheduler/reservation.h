@@ -18,7 +18,7 @@ struct reservation;
 
 /*
  * Reads the annotations of a pod that has hami.io/vgpu-node. What init containers took counts until all of them have
- * ended well. -ENOENT: it takes nothing, because it has none, or the pod is over. -EINVAL with err set; -ENOMEM.
+ * ended well; instances are there until the pod is over. -ENOENT: it takes nothing, because it has none, or the pod is over. -EINVAL with err set; -ENOMEM.
  */
 int reservation_read(const struct demand_rules *rules, const json_t *pod,
 	struct reservation **ret_reservation, struct err *err) MUST_CHECK;

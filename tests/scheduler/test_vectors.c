@@ -14,10 +14,10 @@
 #include "base/bits.h"
 #include "kube/assignment.h"
 #include "kube/base64.h"
-#include "kube/quantity.h"
 #include "scheduler/admission.h"
 #include "scheduler/filter.h"
 #include "scheduler/reservation.h"
+#include "tests/scheduler/case.h"
 
 static const struct {
 	const char *ids, *reason;
@@ -27,117 +27,6 @@ static const struct {
 };
 
 static unsigned checked, failed;
-
-static const char *text_of(const json_t *object, const char *key)
-{
-	const char *text = json_string_value(json_object_get(object, key));
-
-	return text ? text : "";
-}
-
-static bool has_flag(const json_t *config, const char *flag)
-{
-	const json_t *value;
-	size_t i;
-
-	json_array_foreach(json_object_get(config, "flags"), i,
-		value) if (!strcmp(json_string_value(value), flag)) return true;
-	return false;
-}
-
-static struct demand_rules rules_of(const json_t *config)
-{
-	const json_t *changed = json_object_get(config, "nvidia");
-	struct demand_rules rules = {
-		.count = "nvidia.com/gpu",
-		.memory = "nvidia.com/gpumem",
-		.percentage = "nvidia.com/gpumem-percentage",
-		.cores = "nvidia.com/gpucores",
-		.node_policy =
-			has_flag(config, "--node-scheduler-policy=spread") ? "spread" : "binpack",
-		.device_policy =
-			has_flag(config, "--gpu-scheduler-policy=binpack") ? "binpack" : "spread",
-	};
-
-	rules.default_memory_mib = json_integer_value(json_object_get(changed, "defaultMemory"));
-	rules.default_cores = json_integer_value(json_object_get(changed, "defaultCores"));
-	rules.memory_factor = json_integer_value(json_object_get(changed, "memoryFactor"));
-	return rules;
-}
-
-/* A pod that was on the node before; what is not understood takes nothing. */
-static void add_holder(
-	struct books *books, const struct demand_rules *rules, json_t *pod, size_t at)
-{
-	struct reservation *reservation;
-	struct err err = ERR_NULL;
-	char uid[32];
-
-	snprintf(uid, sizeof(uid), "uid-%zu", at);
-	json_object_set_new(json_object_get(pod, "metadata"), "uid", json_string(uid));
-	if (reservation_read(rules, pod, &reservation, &err))
-		return;
-	if (books_set_pod(books, reservation_pod(reservation)))
-		abort();
-	reservation_free(reservation);
-}
-
-static void add_nodes(struct books *books, const struct demand_rules *rules, const json_t *nodes)
-{
-	const json_t *node;
-	json_t *pod;
-	size_t i, k, at = 0;
-
-	json_array_foreach(nodes, i, node)
-	{
-		const json_t *annotations = json_object_get(node, "annotations");
-		struct registry_texts texts = {
-			.devices =
-				json_string_value(json_object_get(annotations, REGISTRY_DEVICES)),
-			.scores = json_string_value(json_object_get(annotations, REGISTRY_SCORES)),
-			.cordon = json_string_value(json_object_get(annotations, REGISTRY_CORDON)),
-		};
-		struct err err = ERR_NULL;
-		int64_t slots;
-
-		if (!quantity_of(json_object_get(node, "allocatable"), rules->count, &slots) ||
-			!slots)
-			texts.devices = NULL;
-		if (books_set_node(books, text_of(node, "name"), &texts, &err) == -ENOMEM)
-			abort();
-		json_array_foreach(json_object_get(node, "pods"), k, pod)
-			add_holder(books, rules, pod, at++);
-	}
-}
-
-static int64_t limit_of(const json_t *hard, const char *resource, int64_t factor)
-{
-	char name[128];
-	int64_t value;
-
-	snprintf(name, sizeof(name), "limits.%s", resource);
-	return quantity_of(hard, name, &value) ? value * (factor > 1 ? factor : 1) : INT64_MAX;
-}
-
-static void add_quotas(struct books *books, const struct demand_rules *rules, const json_t *vector)
-{
-	const json_t *hard;
-	size_t i;
-
-	json_array_foreach(json_object_get(vector, "quota"), i, hard)
-	{
-		struct fit_room limit = {limit_of(hard, rules->memory, rules->memory_factor),
-			limit_of(hard, rules->cores, 1)};
-		char name[32];
-
-		snprintf(name, sizeof(name), "quota-%zu", i);
-		if (books_set_quota(books,
-			    text_of(json_object_get(json_object_get(vector, "pod"), "metadata"),
-				    "namespace"),
-			    name, &limit))
-			abort();
-	}
-}
 
 /* Our answer in the form of the recording. */
 static json_t *answer(struct books *books, const struct demand *demand, const json_t *vector)
@@ -206,7 +95,7 @@ static const char *reason_of(const char *id)
 
 static void judge(const json_t *vector, bool is_same, const json_t *ours, const json_t *theirs)
 {
-	const char *reason = reason_of(text_of(vector, "id"));
+	const char *reason = reason_of(case_text(vector, "id"));
 	char *a, *b;
 
 	checked++;
@@ -215,8 +104,8 @@ static void judge(const json_t *vector, bool is_same, const json_t *ours, const 
 	failed++;
 	a = ours ? json_dumps(ours, JSON_COMPACT) : NULL;
 	b = theirs ? json_dumps(theirs, JSON_COMPACT) : NULL;
-	printf("%s (%s): %s %s\n    ours   %s\n    theirs %s\n", text_of(vector, "id"),
-		text_of(vector, "about"), text_of(vector, "defect"),
+	printf("%s (%s): %s %s\n    ours   %s\n    theirs %s\n", case_text(vector, "id"),
+		case_text(vector, "about"), case_text(vector, "defect"),
 		reason ? "is the same after all" : "", a, b);
 	free(a);
 	free(b);
@@ -224,7 +113,7 @@ static void judge(const json_t *vector, bool is_same, const json_t *ours, const 
 
 static void ask(const json_t *vector)
 {
-	struct demand_rules rules = rules_of(json_object_get(vector, "config"));
+	struct demand_rules rules = case_rules(json_object_get(vector, "config"));
 	const json_t *result = json_object_get(vector, "result");
 	json_t *ours = NULL, *theirs = recorded(result);
 	struct demand demand = {0};
@@ -234,10 +123,10 @@ static void ask(const json_t *vector)
 
 	if (books_new(&books))
 		abort();
-	add_nodes(books, &rules, json_object_get(vector, "nodes"));
-	add_quotas(books, &rules, vector);
+	case_add_nodes(books, &rules, json_object_get(vector, "nodes"));
+	case_add_quotas(books, &rules, vector);
 	if (demand_read(&rules, json_object_get(vector, "pod"), &demand, &err)) {
-		is_same = *text_of(result, "error");
+		is_same = *case_text(result, "error");
 	} else if (!demand.asks) {
 		is_same = json_equal(
 			json_object_get(result, "nodeNames"), json_object_get(vector, "nodeNames"));
@@ -256,12 +145,13 @@ static struct admission_rules admission_rules_of(const json_t *config)
 {
 	const json_t *changed = json_object_get(config, "nvidia"), *count;
 	struct admission_rules rules = {
-		.demand = rules_of(config),
+		.demand = case_rules(config),
 		.priority = "nvidia.com/priority",
 		.scheduler = "hami-scheduler",
-		.takes_default = !has_flag(config, "--force-overwrite-default-scheduler=false"),
-		.core_policy = text_of(changed, "gpuCorePolicy"),
-		.runtime_class = text_of(changed, "runtimeClassName"),
+		.takes_default =
+			!case_has_flag(config, "--force-overwrite-default-scheduler=false"),
+		.core_policy = case_text(changed, "gpuCorePolicy"),
+		.runtime_class = case_text(changed, "runtimeClassName"),
 		.hides_devices = json_is_true(json_object_get(changed, "overwriteEnv")),
 	};
 
@@ -274,7 +164,7 @@ static int compare_paths(const void *a, const void *b)
 {
 	const json_t *const *left = a, *const *right = b;
 
-	return strcmp(text_of(*left, "path"), text_of(*right, "path"));
+	return strcmp(case_text(*left, "path"), case_text(*right, "path"));
 }
 
 /* What our answer and the recorded one have in common: allowed, status, and the patch by path. */
@@ -288,7 +178,7 @@ static json_t *admission_said(const json_t *response)
 	char *text;
 
 	json_object_set(said, "allowed", json_object_get(response, "allowed"));
-	json_object_set_new(said, "message", json_string(text_of(status, "message")));
+	json_object_set_new(said, "message", json_string(case_text(status, "message")));
 	if (encoded && !base64_decode(encoded, &text)) {
 		list = decoded = json_loads(text, 0, NULL);
 		free(text);
@@ -318,10 +208,10 @@ static void admit(const json_t *vector)
 	if (books_new(&books))
 		abort();
 	theirs = admission_said(json_object_get(vector, "result"));
-	add_quotas(books, &rules.demand, vector);
+	case_add_quotas(books, &rules.demand, vector);
 	review = json_pack("{s:s, s:{s:s, s:s, s:O}}", "apiVersion",
-		text_of(admission, "apiVersion"), "request", "uid", "u", "operation",
-		text_of(admission, "operation"), "object", json_object_get(admission, "object"));
+		case_text(admission, "apiVersion"), "request", "uid", "u", "operation",
+		case_text(admission, "operation"), "object", json_object_get(admission, "object"));
 	if (admission_answer(&rules, books, review, &answer, &err))
 		abort();
 	ours = admission_said(json_object_get(answer, "response"));
@@ -346,9 +236,9 @@ int main(int argc, char **argv)
 	while (getline(&line, &size, file) > 0) {
 		json_t *vector = json_loads(line, 0, NULL);
 
-		if (!strcmp(text_of(vector, "request"), "filter"))
+		if (!strcmp(case_text(vector, "request"), "filter"))
 			ask(vector);
-		else if (!strcmp(text_of(vector, "request"), "webhook"))
+		else if (!strcmp(case_text(vector, "request"), "webhook"))
 			admit(vector);
 		json_decref(vector);
 	}

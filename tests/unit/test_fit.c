@@ -123,6 +123,13 @@ static void an_instance_is_not_promised_twice(void **state)
 	requests[1].kind = FIT_APP;
 	assert_true(fit(&node, &pod, &result));
 	requests[1].memory_mib = 5000;
+	assert_true(fit(&node, &pod, &result));
+	assert_ptr_equal(result.choices[1].mig.profile, &profiles[1]);
+	requests[0].kind = FIT_SIDECAR;
+	assert_false(fit(&node, &pod, &result));
+	requests[0].kind = FIT_INIT;
+	requests[0].memory_mib = 5000;
+	requests[1].memory_mib = 60000;
 	assert_false(fit(&node, &pod, &result));
 }
 

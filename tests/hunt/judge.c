@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The judge. It asks the machine and looks into the region, and has nothing of the library's. With HUNT_TRACE it
- * says what it sees at each yield point.
+ * The judge. It asks the machine and looks into the region, and has nothing of the library's. With HUNT_TRACE=FILE
+ * it says there what it sees at each yield point.
  */
 #include "tests/hunt/judge.h"
 
@@ -23,7 +23,7 @@ static struct {
 	const struct region_file *region;
 	uint64_t quota_bytes, chunk_bytes, most_found_later;
 	const char *tag, *what;
-	bool is_traced;
+	int trace_fd; /* -1: none */
 	unsigned number;
 } judge;
 
@@ -43,12 +43,13 @@ void judge_open(const char *region, uint64_t quota_bytes)
 {
 	int fd = open(region, O_RDONLY | O_CLOEXEC);
 	void *at = mmap(NULL, sizeof(struct region_file), PROT_READ, MAP_SHARED, fd, 0);
+	const char *trace = getenv("HUNT_TRACE");
 	char why[256];
 
+	judge.trace_fd = trace ? open(trace, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666) : -1;
 	judge.tag = getenv("VGPU_SIM_TAG");
 	judge.quota_bytes = quota_bytes;
 	judge.what = "begin";
-	judge.is_traced = getenv("HUNT_TRACE");
 	if (fd < 0 || at == MAP_FAILED || !judge.tag ||
 		machine_open(NULL, NULL, &judge.machine, why, sizeof(why)) != 0)
 		judge_fail("broken", "no machine, or no region %s", region);
@@ -110,8 +111,8 @@ void judge_now(const char *place)
 	struct machine_truth truth = truth_now();
 	uint64_t books = ledger_used_bytes(judge.region, 0);
 
-	if (judge.is_traced)
-		dprintf(2, "%2u %9llu held %9llu books  %s\n", judge.number,
+	if (judge.trace_fd >= 0)
+		dprintf(judge.trace_fd, "%2u %9llu held %9llu books  %s\n", judge.number,
 			(unsigned long long)(truth.held_bytes / KIB),
 			(unsigned long long)(books / KIB), place);
 	expect_charged(&truth, books, place);

@@ -174,6 +174,8 @@ static void env_complete(
 	env_add(env, "VGPU_SIM_STATE=%s", node->state);
 	env_add(env, "VGPU_SIM_BOARD=h200x2");
 	env_add(env, "VGPU_SIM_TAG=%s", slice ? slice->name : "nobody");
+	if (getenv("HUNT_TRACE"))
+		env_add(env, "HUNT_TRACE=%s", getenv("HUNT_TRACE"));
 	if (slice && slice->share[0])
 		env_add(env, "VGPU_SHARE=%s", slice->share);
 	env->strings[env->count] = NULL;

@@ -4,10 +4,13 @@
  *
  * The room of a new context is part of what the context was measured to take, so only what is more
  * (or less) is booked here: table entry key the life of a context, a the stack limit of the beginning, b the bytes
- * booked, which are never below zero, c how many calls are under way that need such room.
+ * booked, which are never below zero, c how many calls are under way that need such room, d whether what is booked is
+ * an estimate.
  *
  * While one is under way, another thread may lower the limit, by which the driver gives room back and takes it again
- * for the first. So what is booked falls only when no such call is left.
+ * for the first. So what is booked falls only when no such call is left. Until then it is an estimate: the driver may
+ * have less, which would hide as much that nobody names. So it counts as a call under way (charge.h), and no comparison
+ * is exact until the last call has made it what the driver says.
  */
 #define LOG_TOPIC LOG_MEMORY
 #include "tenant/memory/local.h"
@@ -139,8 +142,8 @@ void local_end(struct charge *charge)
 {
 	struct table_entry entry;
 	struct device *device;
-	uint64_t first, now, stack;
-	uint64_t life;
+	uint64_t first, now, stack, life;
+	bool is_estimate, was_estimate;
 
 	if (state_enter() != STATE_OPEN || !find_current(&life, &device)) {
 		charge_undo(charge);
@@ -157,7 +160,9 @@ void local_end(struct charge *charge)
 	stack = stack_bytes();
 	now = room_bytes(device, stack);
 	now = now > first ? now - first : 0;
-	if (entry.c > 0 && now < entry.b)
+	was_estimate = entry.d;
+	is_estimate = stack == 0 ? was_estimate : entry.c > 0 && now < entry.b;
+	if (is_estimate)
 		now = entry.b;
 	/* Without an answer what was reserved stays. */
 	if (stack == 0)
@@ -165,9 +170,14 @@ void local_end(struct charge *charge)
 	if (!charge->device)
 		*charge = (struct charge){.device = device, .kind = CHARGE_LOCAL};
 	FAULT("local: asked");
+	if (is_estimate && !was_estimate)
+		charge_enter();
 	charge_commit(charge, (int64_t)(now - entry.b));
+	if (was_estimate && !is_estimate)
+		charge_leave(NULL);
 	FAULT("local: booked");
 	entry.b = now;
+	entry.d = is_estimate;
 	if (table_put(&contexts, entry) < 0)
 		log_warn("memory stays counted until the process ends");
 }
@@ -178,8 +188,11 @@ void local_life_ended(struct device *device, uint64_t life)
 	/* A call that ends now books the change from what it has read, and enters that. */
 	LOCK_SCOPE(&book_lock);
 
-	if (table_take(&contexts, life, &entry) == 0)
-		charge_give_back(device, entry.b, CHARGE_LOCAL);
+	if (table_take(&contexts, life, &entry) != 0)
+		return;
+	charge_give_back(device, entry.b, CHARGE_LOCAL);
+	if (entry.d)
+		charge_leave(NULL);
 }
 
 void local_reset_after_fork(void)

@@ -5,6 +5,7 @@
  */
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "tests/tenant/course.h"
@@ -205,9 +206,67 @@ static void a_context_is_not_measured_beside_exported_memory(void **state)
 	}
 }
 
+/*
+ * What another process took unannounced is found while this one's call is in the driver: that is above the quota by 10 MiB
+ * then, for which the call is not refused. Of the rest of the quota rest_mib are left for the call.
+ */
+static void expect_no_blame(void **state, unsigned rest_mib, const char *symbol, const char *call)
+{
+	struct inject_rule slow = {.tag = "*", .times = 1, .delay_ns = 500000000};
+	struct course c = course_begin(*state);
+	struct tenant *t = course_start(&c, "VGPU_FAULT=");
+	struct tenant *other = course_start(&c, "VGPU_FAULT=borrow 2 charge: reserved");
+
+	c.node->is_loud = true;
+	c.slice->slack_bytes = UNANNOUNCED_BYTES;
+	snprintf(slow.symbol, sizeof(slow.symbol), "%s", symbol);
+	expect(t, OK, "primary 0");
+	expect(t, OK, "alloc a 2m");
+	expect(other, OK, "primary 0");
+	expect(other, OK, "alloc a 2m");
+	expect(other, OK, "alloc b %um", 4096 - 2 * 518 - 4 - rest_mib);
+	assert_true(inject_add_rule(c.node->machine, &slow) >= 0);
+	tenant_tell(t, "%s", call);
+	usleep(100000);
+	expect(other, OUT_OF_MEMORY, "alloc c 8g");
+	assert_true(slice_books(c.slice, 0) > 4 * GIB);
+	assert_int_equal(tenant_answer(t), OK);
+	assert_int_equal(tenant_end(t), 0);
+	assert_int_equal(tenant_end(other), 0);
+}
+
+static void a_context_is_not_refused_for_what_another_process_took(void **state)
+{
+	expect_no_blame(state, 518 + 6, "cuCtxCreate_v2", "newctx c 0");
+}
+
+static void an_image_is_not_refused_for_what_another_process_took(void **state)
+{
+	expect_no_blame(state, 2 + 6, "cuModuleLoadData", "module m");
+}
+
+/* The driver shows it for who opened it, at once; the books say that both hold it until the dead are looked for. */
+static void memory_of_a_maker_that_was_killed_is_charged_once(void **state)
+{
+	struct slice *slice = slice_new(*state, "a", "2g", NULL);
+	struct tenant *maker = tenant_new(slice), *opener = tenant_new(slice);
+
+	expect(maker, OK, "alloc a 256m");
+	expect(maker, OK, "ipcget a");
+	expect(opener, OK, "ipcopen b %s", strstr(maker->answer, "handle=") + strlen("handle="));
+	expect(opener, OK, "stream s");
+	tenant_kill(maker, SIGKILL);
+	expect(opener, OUT_OF_MEMORY, "alloc c 8g");
+	assert_int_equal(slice_agreed(slice, 0), slice_truth(slice, 0));
+	assert_int_equal(tenant_end(opener), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		test_with_node(a_context_is_not_refused_for_what_another_process_took),
+		test_with_node(an_image_is_not_refused_for_what_another_process_took),
+		test_with_node(memory_of_a_maker_that_was_killed_is_charged_once),
 		test_with_node(
 			a_pool_that_is_destroyed_or_exchanged_beside_an_allocation_stays_charged),
 		test_with_node(a_stack_that_shrinks_while_its_context_ends_is_given_back_once),

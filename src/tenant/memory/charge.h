@@ -22,6 +22,7 @@ struct charge {
 	uint32_t units;
 	enum charge_kind kind;
 	bool is_under_way; /* reserved, and counted in the traffic until it is committed */
+	uint64_t found_bytes; /* of a context's: reconcile_found_bytes() before it */
 };
 
 /*

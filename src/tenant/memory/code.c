@@ -47,6 +47,7 @@ CUresult code_check(const struct image *image)
 CUresult code_load_begin(const struct image *image, struct code_load *ret_load)
 {
 	uint64_t bound = CODE_STEP_BYTES, runtime = 0;
+	struct device *device;
 	CUresult r = code_check(image);
 
 	*ret_load = (struct code_load){.guard = {.is_armed = false}, .managed = CHARGE_NULL};
@@ -54,6 +55,8 @@ CUresult code_load_begin(const struct image *image, struct code_load *ret_load)
 		r = runtime_load_begin(image, &runtime);
 	if (r != CUDA_SUCCESS)
 		return r;
+	if (state_enter() == STATE_OPEN && state_current_device(&device) == CUDA_SUCCESS)
+		reconcile_before(device);
 	bound = sum_u64(bound, round_up_u64(image->device_bytes, CODE_STEP_BYTES));
 	bound = sum_u64(bound, runtime);
 	/* Without a context the driver says so itself. */

@@ -124,7 +124,10 @@ CUresult contexts_reserve(struct device *device, struct charge *ret_charge)
 	CUresult r;
 
 	reconcile_start(device);
+	reconcile_before(device);
 	r = charge_reserve(device, expected_bytes(device), CHARGE_CONTEXT, ret_charge);
+	if (r == CUDA_SUCCESS)
+		ret_charge->found_bytes = reconcile_found_bytes(device);
 	if (r == CUDA_SUCCESS && !own_pid_is_certain(device) &&
 		ledger_held_bytes(state.region.file, state.slot, device->entry) ==
 			(uint64_t)ret_charge->units * REGION_UNIT_BYTES)
@@ -135,7 +138,8 @@ CUresult contexts_reserve(struct device *device, struct charge *ret_charge)
 /* What is known of a context's size. */
 enum contexts_found {
 	CONTEXTS_KNOWN,
-	CONTEXTS_UNSURE, /* its charge may be, or was, too small */
+	CONTEXTS_UNSURE, /* its charge may be too small */
+	CONTEXTS_LARGER, /* it was */
 };
 
 /* Makes what was reserved for a context what it took. The charge is not taken yet, so nothing is noted. */
@@ -240,16 +244,22 @@ static enum contexts_found measure(struct device *device, struct charge *charge)
 		correct(device, charge, measured);
 	if (is_exact && measured <= MEASURED_MAX_TIMES * estimate(device))
 		learn(device, measured);
-	return is_exact && measured <= charged ? CONTEXTS_KNOWN : CONTEXTS_UNSURE;
+	if (!is_exact)
+		return CONTEXTS_UNSURE;
+	return measured <= charged ? CONTEXTS_KNOWN : CONTEXTS_LARGER;
 }
 
-/* What a context took beyond its charge is found at once, not a second later. False where there was no room for it. */
-static bool has_room(struct device *device, enum contexts_found found)
+/*
+ * What a context took beyond its charge is found at once, not a second later. False where there was no room for it: not
+ * where others are the reason that the slice is above its quota.
+ */
+static bool has_room(struct device *device, enum contexts_found found, uint64_t found_bytes)
 {
 	if (found == CONTEXTS_KNOWN)
 		return true;
 	parts_compare(device, PARTS_REFUSAL);
-	if (!charge_is_above_quota(device))
+	if (!charge_is_above_quota(device) ||
+		(found == CONTEXTS_UNSURE && reconcile_found_bytes(device) == found_bytes))
 		return true;
 	log_warn("a context took more than was left of the quota, so it is refused");
 	return false;
@@ -258,6 +268,7 @@ static bool has_room(struct device *device, enum contexts_found found)
 CUresult contexts_keep(CUcontext context, struct charge *charge)
 {
 	struct device *device = charge->device;
+	uint64_t found_bytes = charge->found_bytes;
 	enum contexts_found found = measure(device, charge);
 	struct holding holding = holding_of(charge, atomic_fetch_add(&last_life, 1) + 1, 0);
 	struct holding_end end;
@@ -274,7 +285,7 @@ CUresult contexts_keep(CUcontext context, struct charge *charge)
 	charge_take(charge);
 	atomic_fetch_add(&live[device->ordinal], 1);
 	parts_context_made();
-	if (has_room(device, found))
+	if (has_room(device, found, found_bytes))
 		return CUDA_SUCCESS;
 	contexts_destroy_begin(context, &end);
 	contexts_destroy_end(&end, cuda.cuCtxDestroy_v2(context) == CUDA_SUCCESS);
@@ -384,6 +395,7 @@ CUresult contexts_primary_end(struct primary_call *call, CUresult r, CUcontext c
 {
 	struct primary *p = &primaries[call->device->ordinal];
 	enum contexts_found found = CONTEXTS_KNOWN;
+	uint64_t found_bytes = call->charge.found_bytes;
 
 	if (!call->is_alone)
 		return r;
@@ -392,7 +404,7 @@ CUresult contexts_primary_end(struct primary_call *call, CUresult r, CUcontext c
 		found = measure(call->device, &call->charge);
 	follow_primary(p, call, context);
 	charge_undo(&call->charge);
-	if (!has_room(call->device, found)) {
+	if (!has_room(call->device, found, found_bytes)) {
 		cuda.cuDevicePrimaryCtxRelease_v2(call->device->ordinal);
 		follow_primary(p, call, NULL);
 		r = CUDA_ERROR_OUT_OF_MEMORY;

@@ -32,6 +32,7 @@ CUresult guard_begin(struct device *device, uint64_t bound_bytes, struct guard *
 		*ret_guard = (struct guard){.charge = charge,
 			.traffic = charge_traffic(),
 			.changes = ledger_changes(state.region.file, device->entry),
+			.found_bytes = reconcile_found_bytes(device),
 			.free_bytes = guard_free_bytes(),
 			.is_armed = true};
 	return r;
@@ -86,7 +87,7 @@ bool guard_end(struct guard *guard)
 				.life = contexts_life_current(),
 				.is_quiet = is_quiet(guard),
 				.is_bounded = guard->is_bounded});
-	return !charge_is_above_quota(d);
+	return !charge_is_above_quota(d) || reconcile_found_bytes(d) == guard->found_bytes;
 }
 
 void guard_cancel(struct guard *guard)

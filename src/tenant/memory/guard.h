@@ -23,6 +23,7 @@ struct guard {
 	struct charge charge;
 	uint64_t free_bytes;	   /* before the call; UINT64_MAX: unknown */
 	uint64_t traffic, changes; /* of this process and of the slice, before it */
+	uint64_t found_bytes;	   /* reconcile_found_bytes() before it */
 	bool is_bounded;      /* set by who begins: no call takes far more than what is reserved */
 	int64_t taken_bytes;  /* after guard_end(): by how much the device's free memory fell */
 	struct growth growth; /* after guard_end(): what the call took */
@@ -43,7 +44,8 @@ CUresult guard_begin_current(uint64_t bound_bytes, struct guard *ret_guard) MUST
 
 /*
  * Charges what the call took, or gives back what it gave back. False where the slice is above its
- * quota now: what can be undone should be, between another guard_begin(device, 0) and guard_end().
+ * quota now, and something was found in this process meanwhile that no call had reserved, so this one may have taken
+ * it: what can be undone should be, between another guard_begin(device, 0) and guard_end().
  */
 bool guard_end(struct guard *guard);
 

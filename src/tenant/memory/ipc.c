@@ -219,7 +219,7 @@ void ipc_open_foreign(const struct device *device, int64_t bytes)
  * Where others have it open, too, the driver shows it for one of them, and nothing tells for which. Were it taken for
  * shown here, as much that nobody names would be hidden.
  */
-static uint64_t alone_bytes(const struct device *device)
+static uint64_t opened_bytes(const struct device *device, bool is_alone)
 {
 	const struct region_own *own = &state.region.file->own;
 	unsigned high = atomic_load(&own->shared_high);
@@ -230,7 +230,7 @@ static uint64_t alone_bytes(const struct device *device)
 		uint64_t word = atomic_load_explicit(&opened[i], memory_order_relaxed);
 
 		if (word && (word & 0xff) == device->entry + 1u &&
-			shared_is_held_alone(&own->shared[i], state.slot))
+			shared_is_held_alone(&own->shared[i], state.slot) == is_alone)
 			units += word >> 8;
 	}
 	return units * REGION_UNIT_BYTES;
@@ -240,7 +240,12 @@ uint64_t ipc_shown_bytes(const struct device *device)
 {
 	/* relaxed: as in add_to_sum() */
 	return atomic_load_explicit(&made_bytes[device->entry], memory_order_relaxed) +
-	       alone_bytes(device);
+	       opened_bytes(device, true);
+}
+
+bool ipc_is_open_elsewhere(const struct device *device)
+{
+	return opened_bytes(device, false) > 0;
 }
 
 uint64_t ipc_foreign_bytes(const struct device *device)

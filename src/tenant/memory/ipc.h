@@ -73,5 +73,8 @@ void ipc_open_foreign(const struct device *device, int64_t bytes);
 uint64_t ipc_shown_bytes(const struct device *device);
 uint64_t ipc_foreign_bytes(const struct device *device);
 
+/* Whether this process has memory of the slice open that others hold, too: it may be shown for this one any time. */
+bool ipc_is_open_elsewhere(const struct device *device);
+
 /* For a child of fork(). */
 void ipc_reset_after_fork(void);

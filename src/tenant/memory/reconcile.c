@@ -55,6 +55,7 @@ struct account {
 	struct lock lock; /* held for one comparison, and only ever tried */
 	_Atomic uint64_t next_ns, next_urgent_ns, next_retry_ns;
 	_Atomic uint64_t unattributed_bytes; /* what is charged as unattributed */
+	_Atomic uint64_t found_bytes;	     /* reconcile_found_bytes() */
 	_Atomic bool
 		is_careful; /* more may be charged than was taken, until a comparison is exact */
 	bool was_less;	    /* by the last comparison */
@@ -136,11 +137,11 @@ static bool ask(struct account *t, const struct device *d, uint64_t known, uint6
 }
 
 /*
- * Looks; false where nothing can be told now. What is reserved is in the books for what is just being
+ * Looks once; false where nothing can be told now. What is reserved is in the books for what is just being
  * looked for. What came back by itself, as streams went on, is taken out of the books before and after the question:
  * it would hide what was taken.
  */
-static bool look(struct account *t, struct device *d, const struct charge *reserved,
+static bool look_once(struct account *t, struct device *d, const struct charge *reserved,
 	struct finding *ret_found)
 {
 	uint64_t traffic, held, hidden, unseen, shown, foreign, most, used, known = 0;
@@ -176,6 +177,29 @@ static bool look(struct account *t, struct device *d, const struct charge *reser
 	return true;
 }
 
+/*
+ * Looks. What this process opened is shown for it from the instant in which its last other holder lets it go, or dies, and
+ * the books follow. So while there is such memory, more is believed when the dead have been looked for, and when it is
+ * still there a moment later.
+ */
+static bool look(struct account *t, struct device *d, const struct charge *reserved,
+	struct finding *ret_found)
+{
+	uint64_t expected = t->unattributed_bytes +
+			    (reserved ? (uint64_t)reserved->units * REGION_UNIT_BYTES : 0);
+	struct timespec pause = {.tv_nsec = SECOND_LOOK_NS};
+	bool is_told = look_once(t, d, reserved, ret_found);
+
+	if (!is_told || ret_found->least_bytes <= expected || !ipc_is_open_elsewhere(d))
+		return is_told;
+	charge_reap(d);
+	for (int i = 0; i < LOOKS && is_told && ret_found->least_bytes > expected; i++) {
+		nanosleep(&pause, NULL);
+		is_told = look_once(t, d, reserved, ret_found);
+	}
+	return is_told;
+}
+
 /* The unattributed part as it is thought to be, within what it can be. */
 static uint64_t within(const struct finding *found, uint64_t other)
 {
@@ -206,10 +230,13 @@ static void correct(struct account *t, struct device *d, uint64_t other)
 	uint64_t charged = t->unattributed_bytes;
 
 	FAULT("reconcile: looked");
-	if (other > charged)
+	if (other > charged) {
+		/* Before it can make the slice be above its quota. */
+		atomic_fetch_add(&t->found_bytes, other - charged);
 		charge_anyway(d, other - charged, CHARGE_UNATTRIBUTED);
-	else if (other < charged)
+	} else if (other < charged) {
 		charge_give_back(d, charged - other, CHARGE_UNATTRIBUTED);
+	}
 	FAULT("reconcile: charged");
 	atomic_fetch_add(&t->unattributed_bytes, other - charged);
 	t->was_less = false;
@@ -354,15 +381,16 @@ struct growth reconcile_guarded(
 {
 	struct account *t = &accounts[device->ordinal];
 	bool is_ours = lock_enter_within(&t->lock, RECONCILE_WAIT_NS), is_certain = false;
+	int64_t more, reserved = (int64_t)charge->units * REGION_UNIT_BYTES;
 	struct growth found;
-	int64_t more;
 
 	/* Without the lock the whole reservation stays, and the next comparison finds what is too much. */
-	more = is_ours ? growth(t, device, charge, call, &is_certain)
-		       : (int64_t)charge->units * REGION_UNIT_BYTES;
+	more = is_ours ? growth(t, device, charge, call, &is_certain) : reserved;
 	if (more < -(int64_t)t->unattributed_bytes)
 		more = -(int64_t)t->unattributed_bytes;
 	atomic_fetch_add(&t->unattributed_bytes, (uint64_t)more);
+	if (more > reserved)
+		atomic_fetch_add(&t->found_bytes, (uint64_t)(more - reserved));
 	FAULT("reconcile: counted");
 	charge_commit(charge, more);
 	if (is_ours)
@@ -379,6 +407,24 @@ struct growth reconcile_guarded(
 		compare(t, device, true);
 	lock_leave(&t->lock);
 	return found;
+}
+
+uint64_t reconcile_found_bytes(const struct device *device)
+{
+	return atomic_load(&accounts[device->ordinal].found_bytes);
+}
+
+void reconcile_before(struct device *device)
+{
+	struct account *t = &accounts[device->ordinal];
+	struct finding found;
+
+	/* Who has the lock finds it, and a process that is just beginning has little to be found. */
+	if (!nvml_is_begun() || held_bytes(device) == 0 || !lock_try(&t->lock))
+		return;
+	if (look(t, device, NULL, &found) && found.least_bytes > t->unattributed_bytes)
+		correct(t, device, found.least_bytes);
+	lock_leave(&t->lock);
 }
 
 bool reconcile_is_shown(struct device *device, const struct charge *charge)

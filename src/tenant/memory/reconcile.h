@@ -47,6 +47,16 @@ struct growth reconcile_guarded(
 	struct device *device, struct charge *charge, const struct reconcile_call *call);
 
 /*
+ * All that was ever found for this process on the device beyond what its calls had reserved. A call in which it has grown
+ * may have taken that; one in which it has not took no more than it had reserved, and is not refused for the slice being
+ * above its quota, which others were the reason of.
+ */
+uint64_t reconcile_found_bytes(const struct device *device);
+
+/* Before a call that is refused where it takes too much: what is there already is found now, and not taken for its. */
+void reconcile_before(struct device *device);
+
+/*
  * By how much the books are above NVML's figure for this process; 0 where that cannot be told now. Not
  * a proof by itself that something was given back: another thread's reservation looks the same.
  */

@@ -21,7 +21,7 @@ struct charge {
 	struct device *device; /* NULL: nothing is charged */
 	uint32_t units;
 	enum charge_kind kind;
-	bool is_under_way; /* reserved, and counted in the traffic until it is committed */
+	bool is_under_way;    /* reserved, and counted in the traffic until it is committed */
 	uint64_t found_bytes; /* of a context's: reconcile_found_bytes() before it */
 };
 

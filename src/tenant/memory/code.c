@@ -23,6 +23,9 @@
 
 _Atomic uintptr_t code_launched[CODE_PLACES];
 HOT_WORD _Atomic bool code_has_many_contexts;
+/* Guards the setting and forgetting of marks, and the next. */
+static struct lock marks_lock;
+static uint32_t room_changes; /* under way */
 static _Atomic uint32_t generation;
 
 /* Uses of libraries that tell nothing, device by device. A driver may compile in each. */
@@ -95,19 +98,15 @@ uintptr_t code_key_slowly(CUfunction function, CUstream stream)
 	return code_key(function, contexts_of_stream(stream));
 }
 
-/*
- * Marks a function as launched, or a library as used. Whoever forgets counts up before, so a mark that
- * comes too late for that is taken back.
- */
+/* Marks a function as launched, or a library as used: not where all was forgotten since. */
 static void mark(uintptr_t handle, uint32_t at_generation)
 {
 	bool is_by_context = is(&code_has_many_contexts);
 	uintptr_t key = is_by_context ? code_key_slowly((CUfunction)handle, NULL) : handle;
-	_Atomic uintptr_t *place = code_place(key);
+	LOCK_SCOPE(&marks_lock);
 
-	atomic_store(place, key);
-	if (atomic_load(&generation) != at_generation)
-		atomic_store(place, 0);
+	if (room_changes == 0 && atomic_load(&generation) == at_generation)
+		atomic_store(code_place(key), key);
 }
 
 uint32_t code_generation(void)
@@ -364,12 +363,37 @@ void code_launch_end(struct code_launch *launch, CUresult r)
 	current_leave(is_entered);
 }
 
-void code_forget_launches(void)
+/* Under the lock of marks. */
+static void forget_launches(void)
 {
 	atomic_fetch_add(&generation, 1);
 	for (unsigned i = 0; i < CODE_PLACES; i++)
 		/* relaxed: whoever sees the old mark launches at the same time as the unloading */
 		atomic_store_explicit(&code_launched[i], 0, memory_order_relaxed);
+}
+
+void code_forget_launches(void)
+{
+	LOCK_SCOPE(&marks_lock);
+
+	forget_launches();
+}
+
+void code_room_begin(void)
+{
+	LOCK_SCOPE(&marks_lock);
+
+	room_changes++;
+	forget_launches();
+}
+
+void code_room_end(void)
+{
+	LOCK_SCOPE(&marks_lock);
+
+	room_changes--;
+	/* A launch that began meanwhile may have found the room as it was. */
+	atomic_fetch_add(&generation, 1);
 }
 
 void code_context_made(void)
@@ -394,6 +418,8 @@ void code_reset_after_fork(void)
 	/* relaxed: the child has one thread */
 	atomic_store_explicit(&code_has_many_contexts, false, memory_order_relaxed);
 	atomic_store(&context_count, 0);
+	marks_lock = (struct lock)LOCK_INIT;
+	room_changes = 0;
 	for (int i = 0; i < STATE_ORDINALS; i++)
 		first_uses[i] = (struct lock)LOCK_INIT;
 	code_forget_launches();

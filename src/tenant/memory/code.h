@@ -122,8 +122,16 @@ CUresult code_launch_begin(
 	CUfunction function, CUstream stream, struct code_launch *ret_launch) MUST_CHECK;
 void code_launch_end(struct code_launch *launch, CUresult r);
 
-/* A function may be gone, or the room for its frames: each is to be looked at once more. */
+/* A function may be gone: each is to be looked at once more. */
 void code_forget_launches(void);
+
+/*
+ * Around a change of the room for frames: each is to be looked at once more, and none is launched unseen until the change is
+ * in the books. A launch that has been found to take nothing, and has not come to the driver, is the exception; what it takes
+ * is found by the next comparison.
+ */
+void code_room_begin(void);
+void code_room_end(void);
 
 /* A further context was made: from now on functions are told apart by context. */
 void code_context_made(void);

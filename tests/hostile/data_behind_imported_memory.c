@@ -9,13 +9,7 @@
 
 static void import(int fd)
 {
-	CUDA_EXTERNAL_MEMORY_HANDLE_DESC description = {
-		.type = CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD, .size = BYTES};
-	CUexternalMemory memory;
-
-	description.handle.fd = fd;
-	if (cuImportExternalMemory(&memory, &description) != CUDA_SUCCESS)
-		close(fd);
+	descriptors_import_external(fd, BYTES);
 }
 
 static void load(void)

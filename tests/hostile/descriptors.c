@@ -119,6 +119,17 @@ static void import_created(int fd)
 	close(fd);
 }
 
+void descriptors_import_external(int fd, uint64_t bytes)
+{
+	CUDA_EXTERNAL_MEMORY_HANDLE_DESC description = {
+		.type = CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD, .size = bytes};
+	CUexternalMemory memory;
+
+	description.handle.fd = fd;
+	if (cuImportExternalMemory(&memory, &description) != CUDA_SUCCESS)
+		close(fd);
+}
+
 static void keep(const struct descriptors *way)
 {
 	hostile_begin();

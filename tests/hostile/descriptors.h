@@ -16,6 +16,9 @@ uint64_t descriptors_mark_of(int fd);
 /* Created memory that can be exported, and a descriptor of it. False: there is none. */
 bool descriptors_create(uint64_t bytes, int *ret_fd);
 
+/* Imports it as memory of another interface, which it stands for on the simulated node. */
+void descriptors_import_external(int fd, uint64_t bytes);
+
 struct descriptors {
 	uint64_t bytes;	       /* of each process that ends; 0: 1 GiB */
 	int rounds;	       /* so many processes; 0: 5 */

@@ -21,7 +21,8 @@
 #include "tenant/memory/reconcile.h"
 #include "tenant/slice/quota.h"
 
-static bool keep(CUexternalMemory memory, struct charge *charge)
+static bool keep(
+	CUexternalMemory memory, struct charge *charge, const struct reconcile_figure *before)
 {
 	struct device *device = charge->device;
 	unsigned flags;
@@ -29,7 +30,7 @@ static bool keep(CUexternalMemory memory, struct charge *charge)
 
 	if (!device)
 		return true;
-	flags = reconcile_is_shown(device, charge) ? HOLDING_OPEN_FOREIGN : 0;
+	flags = reconcile_is_shown(device, charge, before) ? HOLDING_OPEN_FOREIGN : 0;
 	if (holding_put(HOLDING_EXTERNAL, (uintptr_t)memory,
 		    holding_of(charge, contexts_life_current(), flags)) < 0) {
 		log_error("no memory for our own tables, so an import is refused");
@@ -38,6 +39,8 @@ static bool keep(CUexternalMemory memory, struct charge *charge)
 	bytes = (int64_t)charge_take(charge);
 	if (flags)
 		ipc_open_foreign(device, bytes);
+	else
+		reconcile_before(device); /* what it may be shown as is no later call's */
 	return true;
 }
 
@@ -45,6 +48,7 @@ HOOK_BODY(cuImportExternalMemory, CUexternalMemory *, memory,
 	const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *, description)
 {
 	_cleanup_charge_ struct charge charge = CHARGE_NULL;
+	struct reconcile_figure before = {.is_told = false};
 	CUexternalMemory made = NULL;
 	CUresult r = CUDA_SUCCESS;
 
@@ -54,9 +58,11 @@ HOOK_BODY(cuImportExternalMemory, CUexternalMemory *, memory,
 	if (description->size)
 		r = charge_reserve_current(
 			allocations_worst_bytes(description->size), CHARGE_SHARED, &charge);
+	if (r == CUDA_SUCCESS && charge.device)
+		before = reconcile_ask(charge.device);
 	if (r == CUDA_SUCCESS)
 		r = cuda.cuImportExternalMemory(&made, description);
-	if (r == CUDA_SUCCESS && !keep(made, &charge)) {
+	if (r == CUDA_SUCCESS && !keep(made, &charge, &before)) {
 		cuda.cuDestroyExternalMemory(made);
 		r = CUDA_ERROR_OUT_OF_MEMORY;
 	}

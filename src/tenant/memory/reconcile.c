@@ -427,22 +427,43 @@ void reconcile_before(struct device *device)
 	lock_leave(&t->lock);
 }
 
-bool reconcile_is_shown(struct device *device, const struct charge *charge)
+struct reconcile_figure reconcile_ask(const struct device *device)
+{
+	struct reconcile_figure figure = {.traffic = charge_traffic()};
+
+	figure.is_told =
+		own_pid_memory_bytes(device->uuid, held_bytes(device), &figure.used_bytes) == 0;
+	return figure;
+}
+
+/* By that call alone: none was under way before, and none has begun. */
+static bool has_risen(
+	const struct device *device, const struct reconcile_figure *before, uint64_t bytes)
+{
+	struct reconcile_figure now = reconcile_ask(device);
+
+	return before->is_told && now.is_told && (uint32_t)before->traffic == 1 &&
+	       before->traffic == charge_traffic() && now.used_bytes >= before->used_bytes + bytes;
+}
+
+bool reconcile_is_shown(
+	struct device *device, const struct charge *charge, const struct reconcile_figure *before)
 {
 	struct account *t = &accounts[device->ordinal];
 	uint64_t bytes = (uint64_t)charge->units * REGION_UNIT_BYTES;
 	struct timespec pause = {.tv_nsec = SECOND_LOOK_NS};
 	struct finding found;
-	bool is_shown = false;
+	bool is_shown = has_risen(device, before, bytes);
 
-	if (!lock_enter_within(&t->lock, RECONCILE_WAIT_NS))
-		return false;
+	if (is_shown || !lock_enter_within(&t->lock, RECONCILE_WAIT_NS))
+		return is_shown;
 	for (int i = 0; i < LOOKS && !is_shown; i++) {
 		if (i)
 			nanosleep(&pause, NULL);
 		if (!look(t, device, charge, &found))
 			continue;
-		is_shown = found.least_bytes >= bytes;
+		/* What is charged as unattributed may be all that the figure has beside. */
+		is_shown = found.least_bytes >= bytes + t->unattributed_bytes;
 		if (found.is_exact)
 			break;
 	}

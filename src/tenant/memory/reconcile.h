@@ -62,11 +62,19 @@ void reconcile_before(struct device *device);
  */
 uint64_t reconcile_spare_bytes(const struct device *device);
 
+/* NVML's figure for this process, and its calls then. */
+struct reconcile_figure {
+	uint64_t used_bytes, traffic;
+	bool is_told;
+};
+struct reconcile_figure reconcile_ask(const struct device *device);
+
 /*
- * Whether NVML shows what is being charged for this process, beyond all that the books know to be shown: false where
- * it does not, or that cannot be told.
+ * Whether NVML shows for this process what is being charged, and was not there yet before: the figure rose by it while no
+ * other call was under way, or has it beyond all that is in the books. False where it has not, or that cannot be told.
  */
-bool reconcile_is_shown(struct device *device, const struct charge *charge) MUST_CHECK;
+bool reconcile_is_shown(struct device *device, const struct charge *charge,
+	const struct reconcile_figure *before) MUST_CHECK;
 
 /* What was charged as not shown, and may have been all the same, is gone: who asks next is told after a comparison. */
 void reconcile_look_again(const struct device *device);

@@ -518,6 +518,9 @@ static int take_devices(struct parts *parts, struct err *err)
 {
 	_cleanup_(nvml_library_close) struct nvml_library library = {.handle = NULL};
 
+	if (parts->request.config->mig_strategy != CONFIG_MIG_NONE)
+		log_warn("mig-strategy is not used: instances are handed out where operatingmode "
+			 "is mig");
 	for (unsigned i = 0; i < parts->request.devices->count; i++) {
 		if (config_mode_of(parts->request.config, device_at(parts, i)) == CONFIG_MIG)
 			parts->in_mode |= bit(i);

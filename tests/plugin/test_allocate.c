@@ -210,6 +210,22 @@ static void bind_b(void *context)
 	town_bind("b", ONE ";", (unsigned[]){1}, 1);
 }
 
+/* D12: the scheduler has given the lock of one that still waits to another; neither gets what is the other's. */
+static void a_lock_that_was_handed_over_changes_nobodys_devices(void **state)
+{
+	town_bind("a", ONE ";", (unsigned[]){1}, 1);
+	town_run(50);
+	town_bind("b", TWO ";", (unsigned[]){1}, 1);
+	town_run(50);
+	assert_int_equal(town_allocate(1, given, sizeof(given)), RPC_FAILED_PRECONDITION);
+	assert_annotation("b", POD_TO_ALLOCATE, TWO ";");
+	assert_non_null(town_lock());
+	town_set_status("a", "Failed");
+	town_run(50);
+	assert_int_equal(town_allocate(1, given, sizeof(given)), 0);
+	assert_string_equal(given, "b/c0 " TWO);
+}
+
 static void set_record(const char *name, bool has_slices)
 {
 	if (!town.record)
@@ -478,6 +494,7 @@ int main(void)
 		TEST(a_pod_that_is_bound_later_does_not_pay_for_one_that_is_gone),
 		TEST(a_pod_without_a_lock_is_found),
 		TEST(without_the_lock_that_is_required_a_pod_gets_nothing),
+		TEST(a_lock_that_was_handed_over_changes_nobodys_devices),
 		TEST(a_pod_that_the_kubelet_does_not_list_is_not_served),
 		TEST(the_record_says_who_is_asked_for),
 		TEST(a_pod_with_slices_by_the_record_gets_no_more),

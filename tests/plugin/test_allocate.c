@@ -356,7 +356,7 @@ static void a_pod_that_is_bound_later_does_not_pay_for_one_that_is_gone(void **s
 static void devices_are_registered_once(void **state)
 {
 	json_t *annotations = town_annotations(town.node);
-	unsigned calls = town.calls;
+	unsigned calls = town.calls, patches;
 
 	agent_register(town.agent, strdup("[1]"), NULL);
 	town_run(50);
@@ -370,8 +370,10 @@ static void devices_are_registered_once(void **state)
 		json_string_value(json_object_get(annotations, SCORE_ANNOTATION)), "scores");
 	assert_int_equal(town.calls, calls + 2);
 	/* without a change, an hour is reading alone: twice a minute */
+	patches = town.patches;
 	town_run(3600000);
 	assert_in_range(town.calls, calls + 100, calls + 2 + 121);
+	assert_int_equal(town.patches, patches);
 	/* and what another has changed is put right */
 	json_object_del(annotations, NODE_REGISTER);
 	town_run(40000);
@@ -463,7 +465,7 @@ static void nothing_is_left_of_many_with_faults(void **state)
 	struct totals totals = {0};
 
 	town.fault_permille = 40;
-	for (unsigned round = 0; round < 100; round++) {
+	for (unsigned round = 0; round < 130; round++) {
 		for (unsigned i = 0; i < 50; i++)
 			live(round * 50 + i, &totals);
 		town_run(60000);
@@ -473,7 +475,26 @@ static void nothing_is_left_of_many_with_faults(void **state)
 	print_message("%u pods, %u containers served, %u pods failed, %u calls, %u faults\n",
 		totals.pods, totals.containers, totals.failed, town.calls, town.faults);
 	assert_true(totals.served > 3000);
+	assert_true(totals.containers + totals.failed > 10000);
 	assert_true(town.faults > 1000);
+}
+
+/* The first call after the pod is bound, the second, and so on, each in each way. */
+static void each_call_may_fail_in_each_way(void **state)
+{
+	for (unsigned i = 0; i < 3 * 5; i++) {
+		struct totals totals = {0};
+
+		town_run(50);
+		town.fault = (enum town_fault)(TOWN_CALL_LOST + i % 3);
+		town.fault_in = 1 + i / 3;
+		live(i, &totals);
+		town_run(60000);
+		town.fault_in = 0;
+		assert_null(town_lock());
+		assert_books(i, i + 1);
+	}
+	assert_int_equal(town.faults, 3 * 5);
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -505,6 +526,7 @@ int main(void)
 		TEST(a_pod_that_is_deleted_meanwhile_leaves_nothing),
 		TEST(devices_are_registered_once),
 		TEST(a_registration_that_fails_is_tried_again),
+		TEST(each_call_may_fail_in_each_way),
 		TEST(nothing_is_left_of_many_with_faults),
 	};
 

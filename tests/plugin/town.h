@@ -17,6 +17,8 @@
 #define TOWN_NODE     "node1"
 #define TOWN_RESOURCE "nvidia.com/gpu"
 
+enum town_fault { TOWN_NO_FAULT, TOWN_CALL_LOST, TOWN_ANSWER_LOST, TOWN_REPEATED };
+
 struct town {
 	struct loop *loop;
 	struct agent *agent;
@@ -24,7 +26,9 @@ struct town {
 	json_t *node, *pods;  /* pods by their names, all of one namespace */
 	/* the kubelet\'s: whether the first container of a pod of that name has slices; NULL: it has none */
 	json_t *record;
-	unsigned calls, faults;
+	unsigned calls, patches, faults;
+	unsigned fault_in; /* the so manieth call from now has this fault; 0: none */
+	enum town_fault fault;
 	unsigned fault_permille; /* of calls: lost before or after they are carried out */
 	uint32_t random;
 	uint64_t version;

@@ -251,6 +251,7 @@ static enum kube_outcome carry_out(const struct kube_call *call, json_t **ret_ob
 		return KUBE_E_NOT_FOUND;
 	if (!strcmp(call->method, "GET"))
 		return 0;
+	town.patches++;
 	if (!strcmp(call->method, "PATCH"))
 		merge(object, call->body);
 	else
@@ -279,20 +280,30 @@ static bool is_unlucky(void)
 	return is;
 }
 
+static enum town_fault next_fault(void)
+{
+	if (town.fault_in && !--town.fault_in) {
+		town.faults++;
+		return town.fault;
+	}
+	if (is_unlucky())
+		return town_random(2) ? TOWN_ANSWER_LOST : TOWN_CALL_LOST;
+	return is_unlucky() ? TOWN_REPEATED : TOWN_NO_FAULT;
+}
+
 /* Faults: nothing was done, or it was and the answer lost, or its own first attempt is in its way. */
 static void call_due(void *context)
 {
 	struct kube_call *call = context;
 	struct kube_result result = {.words = "the server answered 4xx"};
 	json_t *object = NULL;
-	bool is_lost = is_unlucky(), is_repeated = !is_lost && is_unlucky();
+	enum town_fault fault = next_fault();
 
-	if (!is_lost || town_random(2)) {
+	if (fault != TOWN_CALL_LOST)
 		result.outcome = carry_out(call, &object);
-		if (is_repeated)
-			result.outcome = carry_out(call, &object);
-	}
-	if (is_lost)
+	if (fault == TOWN_REPEATED)
+		result.outcome = carry_out(call, &object);
+	if (fault == TOWN_CALL_LOST || fault == TOWN_ANSWER_LOST)
 		result.outcome = KUBE_E_UNREACHABLE;
 	result.body = result.outcome ? NULL : json_deep_copy(object);
 	kube_done_fn *done = call->done;

@@ -72,6 +72,25 @@ a_pod_that_no_scheduler_saw_is_refused() {
     pod stray "" "$(container main 1 tenant)" | create && is_refused stray "no pod that waits" && gone stray
 }
 
+# Whether it has the pod that it asks for while it asks, only a real kubelet can say: all of these cases do.
+the_record_is_read() {
+    [ -S /var/lib/kubelet/pod-resources/kubelet.sock ] && [ "$(plugin_says "does not tell its record")" = 0 ]
+}
+
+# require_lock BOOLEAN: the plugin reads its configuration again.
+require_lock() {
+    local before
+    before=$(plugin_says "configuration was read again")
+    sed -i "s/^cantaloupe: {.*honour/cantaloupe: {requireNodeLock: $1, honour/" "$CLUSTER_FOLDER/device-config.yaml" &&
+        within 5 has_said_more_often "configuration was read again" "$before"
+}
+
+only_the_pod_with_the_lock_is_served() {
+    require_lock true && pod unlocked "$(slot 0 1000 0);" "$(container main 1 tenant)" | create &&
+        is_refused unlocked "has its lock" && start locked "$(slot 0 1000 0);" "$(container main 1 tenant)" &&
+        phase_is locked Succeeded && lock_is_released && gone unlocked locked && require_lock false
+}
+
 # The pod that the lock names ended long ago; the one that is asked for gets its own.
 a_stale_lock_is_no_obstacle() {
     lock nobody 2026-01-01T00:00:00Z && pod stale "$(slot 0 1000 0);" "$(container main 1 tenant)" | create &&
@@ -138,6 +157,8 @@ slices_cases() {
     check "a device that is not there is refused" a_device_that_is_not_there_is_refused
     check "a missing annotation is refused" a_missing_annotation_is_refused
     check "a pod that no scheduler saw is refused" a_pod_that_no_scheduler_saw_is_refused
+    check "the kubelet's record of slices is read" the_record_is_read
+    check "where the lock is required, only its pod is served" only_the_pod_with_the_lock_is_served
     check "a stale lock is no obstacle" a_stale_lock_is_no_obstacle
     check "a library that is missing is refused" a_library_that_is_missing_is_refused
     check "pods that stay begin" pods_that_stay_begin || return

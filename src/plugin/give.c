@@ -142,9 +142,9 @@ static int give_parts(const struct giver *giver, const struct give_request *requ
 	const struct assignment_slot *slot, uint8_t **ret_message, size_t *ret_bytes,
 	char **ret_instances, struct err *err)
 {
-	const struct parts_wanted wanted = {
+	const struct claims_wanted wanted = {
 		request->pods, request->pod, request->container->index, slot};
-	struct parts_given given;
+	struct claims_given given;
 	struct grant grant;
 	int result = grant_plan_parts(
 		&giver->node, request->container->name, slot, request->id_count, &grant, err);

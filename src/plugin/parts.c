@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "node/nvml_library.h"
+#include "plugin/cuts.h"
 #include "plugin/mig.h"
 
 #define LOG_TOPIC  LOG_PODS
@@ -19,11 +20,6 @@
 #define LEFT_NS	   (5ull * 1000000000)	/* what is still used is tried again */
 #define UNREADY_NS (30ull * 1000000000) /* and a GPU that is not in MIG mode */
 #define GPU_PARTS  8
-
-struct cuts {
-	struct mig_profile profiles[PARTS_PROFILES];
-	unsigned count, most;
-};
 
 struct parts {
 	struct parts_request request;
@@ -44,59 +40,6 @@ static uint64_t bit(unsigned device)
 static const struct inventory_device *device_at(const struct parts *parts, unsigned i)
 {
 	return &parts->request.devices->device[i];
-}
-
-/* ----- how a GPU can be cut ----- */
-
-/* By the first entry for its name. Without any list all of them, but for those with engines that are there once. */
-static bool is_allowed(const struct config *config, const char *name, const char *profile)
-{
-	if (!config->profile_count)
-		return !strchr(profile, '+');
-	for (size_t i = 0; i < config->profile_count; i++)
-		for (const char **model = config->profiles[i].models; *model; model++) {
-			if (!strstr(name, *model))
-				continue;
-			for (const char **one = config->profiles[i].profiles; *one; one++)
-				if (!strcmp(*one, profile))
-					return true;
-			return false;
-		}
-	return false;
-}
-
-static void add_profile(struct cuts *cuts, const struct partition_profile *from, unsigned most)
-{
-	struct mig_profile *to = &cuts->profiles[cuts->count++];
-
-	*to = (struct mig_profile){.memory_mib = (int64_t)from->memory_mib,
-		.cores = (from->multiprocessors * 100 + most - 1) / most,
-		.slices = from->slices,
-		.place_count = from->place_count};
-	strcpy(to->name, from->name);
-	for (unsigned i = 0; i < from->place_count; i++)
-		to->places[i] = (struct mig_place){(uint8_t)from->start[i], (uint8_t)from->size};
-	if (from->most > cuts->most)
-		cuts->most = from->most;
-}
-
-static void read_cuts(
-	const struct parts *parts, unsigned device, const struct partition_profiles *all)
-{
-	const struct inventory_device *of = device_at(parts, device);
-	unsigned most = 1;
-
-	for (unsigned i = 0; i < all->count; i++)
-		if (all->at[i].multiprocessors > most)
-			most = all->at[i].multiprocessors;
-	for (unsigned i = 0; i < all->count; i++)
-		if (strlen(all->at[i].name) < sizeof(parts->cuts->profiles->name) &&
-			parts->cuts[device].count < PARTS_PROFILES &&
-			is_allowed(parts->request.config, of->name, all->at[i].name))
-			add_profile(&parts->cuts[device], &all->at[i], most);
-	if (!parts->cuts[device].count)
-		log_warn("a device in mode mig has no profile that migProfileAllowlist allows",
-			STR("device", of->uuid), STR("name", of->name));
 }
 
 /* ----- MIG mode ----- */
@@ -126,52 +69,14 @@ static void enable(struct parts *parts, const struct nvml_library *library, unsi
 		&library->driver, &library->node, device_at(parts, device)->uuid, &gpu, &err);
 
 	if (!r && !parts->cuts[device].count)
-		read_cuts(parts, device, &gpu.profiles);
+		cuts_read(parts->request.config, device_at(parts, device), &gpu.profiles,
+			&parts->cuts[device]);
 	if (!r)
 		r = partition_enable(&gpu, &err);
 	set_unready(parts, device, r ? err.text : NULL);
 }
 
-/* ----- what pods claim ----- */
-
-static int add_claims(const struct pod *pod, struct instances *claims)
-{
-	struct instances some, grown;
-	int r = instances_decode_some(pod->instances, &some);
-
-	if (r)
-		return r;
-	grown.at = realloc(claims->at, (claims->count + some.count + 1) * sizeof(*grown.at));
-	if (grown.at) {
-		memcpy(&grown.at[claims->count], some.at, some.count * sizeof(*some.at));
-		claims->at = grown.at;
-		claims->count += some.count;
-	}
-	instances_deinit(&some);
-	return grown.at ? 0 : -ENOMEM;
-}
-
-/* Of all pods that are not over, but for those of one container. */
-static int list_claims(
-	const struct pod *first, const struct parts_wanted *but, struct instances *ret_claims)
-{
-	struct instances claims = INSTANCES_NULL;
-
-	for (const struct pod *pod = first; pod; pod = pod->next) {
-		size_t kept = claims.count;
-
-		if (!pod->is_over && add_claims(pod, &claims)) {
-			instances_deinit(&claims);
-			return -ENOMEM;
-		}
-		for (size_t i = kept; i < claims.count; i++)
-			if (!but || pod != but->pod || claims.at[i].container != but->container)
-				claims.at[kept++] = claims.at[i];
-		claims.count = kept;
-	}
-	*ret_claims = claims;
-	return 0;
-}
+/* ----- what is not claimed ----- */
 
 static void sweep(struct parts *parts, const struct nvml_library *library, unsigned device,
 	const struct instances *claims, unsigned *left, unsigned *removed)
@@ -314,7 +219,7 @@ static int look(struct parts *parts, unsigned *ret_left)
 	struct instances claims;
 	struct err err = ERR_NULL;
 	char *claimed = NULL;
-	int r = list_claims(pods_first(parts->pods), NULL, &claims);
+	int r = claims_list(pods_first(parts->pods), NULL, &claims);
 
 	if (r)
 		return r;
@@ -385,69 +290,7 @@ const struct mig_profile *parts_profiles(
 
 /* ----- one container ----- */
 
-static struct instance *find_entry(
-	const struct instances *list, unsigned container, unsigned device)
-{
-	for (size_t i = 0; i < list->count; i++)
-		if (list->at[i].container == container && list->at[i].device == device)
-			return &list->at[i];
-	return NULL;
-}
-
-/* Exactly one for each device of the slot, and of the same GPU. What the pod says that it was given is not believed. */
-static int choose(const struct parts_wanted *wanted, const struct instances *list,
-	struct parts_given *given, struct err *err)
-{
-	size_t reserved = 0;
-
-	for (size_t i = 0; i < list->count; i++)
-		reserved += list->at[i].container == wanted->container;
-	if (reserved != wanted->slot->count || reserved > SHARE_DEVICES)
-		return err_set(err, EINVAL,
-			"%zu instances are reserved for the container, and %zu are assigned",
-			reserved, wanted->slot->count);
-	for (unsigned i = 0; i < reserved; i++) {
-		const struct instance *entry = find_entry(list, wanted->container, i);
-		const char *gpu = wanted->slot->devices[i].uuid;
-
-		if (!entry)
-			return err_set(err, EINVAL,
-				"no instance is reserved for device %u of the container", i);
-		if (strcmp(entry->gpu, gpu) != 0)
-			return err_set(err, EINVAL,
-				"an instance of %.80s is reserved, and %.80s is assigned",
-				entry->gpu, gpu);
-		given->instances[i] = *entry;
-		given->instances[i].is_given = false;
-	}
-	given->count = (unsigned)reserved;
-	return 0;
-}
-
-static bool overlaps(const struct instance *a, const struct instance *b)
-{
-	return !strcmp(a->gpu, b->gpu) && a->start < b->start + b->size &&
-	       b->start < a->start + a->size;
-}
-
-/* What another has been given is its own, whatever this one's annotation says. */
-static int check_claims(
-	const struct instances *claims, const struct parts_given *given, struct err *err)
-{
-	for (unsigned i = 0; i < given->count; i++)
-		for (size_t k = 0; k < claims->count; k++)
-			if (claims->at[k].is_given &&
-				overlaps(&claims->at[k], &given->instances[i]))
-				return err_set(err, EBUSY,
-					"another container was given %s, which has the place of %s "
-					"at "
-					"%u:%u",
-					claims->at[k].uuid, given->instances[i].profile,
-					given->instances[i].start, given->instances[i].size);
-	return 0;
-}
-
-static int find_capabilities(const struct parts *parts, struct parts_given *given, struct err *err)
+static int find_capabilities(const struct parts *parts, struct claims_given *given, struct err *err)
 {
 	int r = 0;
 
@@ -461,7 +304,7 @@ static int find_capabilities(const struct parts *parts, struct parts_given *give
 	return r;
 }
 
-static int make(struct parts *parts, const struct parts_wanted *wanted, struct parts_given *given,
+static int make(struct parts *parts, const struct claims_wanted *wanted, struct claims_given *given,
 	struct err *err)
 {
 	_cleanup_(nvml_library_close) struct nvml_library library = {.handle = NULL};
@@ -471,10 +314,10 @@ static int make(struct parts *parts, const struct parts_wanted *wanted, struct p
 
 	/* the pod may be gone before its claim is looked at */
 	forget_claimed(parts);
-	if (!r && list_claims(wanted->first, wanted, &claims))
+	if (!r && claims_list(wanted->first, wanted, &claims))
 		r = err_set(err, ENOMEM, "no memory");
 	if (!r)
-		r = check_claims(&claims, given, err);
+		r = claims_check(&claims, given, err);
 	for (unsigned i = 0; i < parts->request.devices->count && !r; i++)
 		if (parts->in_mode & bit(i))
 			sweep(parts, &library, i, &claims, &left, &removed);
@@ -486,27 +329,19 @@ static int make(struct parts *parts, const struct parts_wanted *wanted, struct p
 	return r ? r : specify(parts, &library, err);
 }
 
-static int record(
-	const struct instances *list, const struct parts_wanted *wanted, struct parts_given *given)
-{
-	for (unsigned i = 0; i < given->count; i++)
-		*find_entry(list, wanted->container, i) = given->instances[i];
-	return instances_encode(list, &given->annotation);
-}
-
-int parts_give(struct parts *parts, const struct parts_wanted *wanted,
-	struct parts_given *ret_given, struct err *err)
+int parts_give(struct parts *parts, const struct claims_wanted *wanted,
+	struct claims_given *ret_given, struct err *err)
 {
 	struct instances list = INSTANCES_NULL;
 	int r = instances_decode(wanted->pod->instances, &list, err);
 
 	if (r)
 		return r;
-	*ret_given = (struct parts_given){.count = 0};
-	r = choose(wanted, &list, ret_given, err);
+	*ret_given = (struct claims_given){.count = 0};
+	r = claims_choose(wanted, &list, ret_given, err);
 	if (!r)
 		r = make(parts, wanted, ret_given, err);
-	if (!r && record(&list, wanted, ret_given))
+	if (!r && claims_record(&list, wanted, ret_given))
 		r = err_set(err, ENOMEM, "no memory");
 	instances_deinit(&list);
 	return r;

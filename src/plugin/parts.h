@@ -10,16 +10,12 @@
 
 #include "base/bits.h"
 #include "base/err.h"
-#include "kube/instances.h"
 #include "net/loop.h"
-#include "plugin/capability.h"
 #include "plugin/cdi.h"
+#include "plugin/claims.h"
 #include "plugin/config.h"
 #include "plugin/pods.h"
 #include "policy/mig.h"
-#include "policy/share.h"
-
-#define PARTS_PROFILES 24 /* of one GPU */
 
 struct parts;
 
@@ -57,24 +53,9 @@ uint64_t parts_unready(const struct parts *parts);
 const struct mig_profile *parts_profiles(
 	const struct parts *parts, unsigned i, unsigned *ret_count, unsigned *ret_most);
 
-/* What a container is given, in the order of its slot. */
-struct parts_given {
-	struct instance instances[SHARE_DEVICES];
-	struct capability capabilities[SHARE_DEVICES];
-	unsigned count;
-	char *annotation; /* of the pod, with what was made; the caller frees it */
-};
-
-struct parts_wanted {
-	const struct pod *first; /* of all that are known */
-	const struct pod *pod;
-	unsigned container; /* among all of the pod */
-	const struct assignment_slot *slot;
-};
-
 /*
  * Makes the instances that the container has reserved, exactly these or none. -EINVAL and the like with err set, a sentence
  * for the pod's status.
  */
-int parts_give(struct parts *parts, const struct parts_wanted *wanted,
-	struct parts_given *ret_given, struct err *err) MUST_CHECK;
+int parts_give(struct parts *parts, const struct claims_wanted *wanted,
+	struct claims_given *ret_given, struct err *err) MUST_CHECK;

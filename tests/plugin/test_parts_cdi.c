@@ -99,13 +99,13 @@ static void begin(void)
 		fail_msg("%s", err.text);
 }
 
-static int give(unsigned start, struct parts_given *given, struct err *err)
+static int give(unsigned start, struct claims_given *given, struct err *err)
 {
 	struct assignment_device device = {.memory_mib = 1};
 	const struct assignment_slot slot = {&device, 1};
 	char text[512], name[] = "a";
 	struct pod pod = {.space = name, .name = name, .uid = name, .instances = text};
-	const struct parts_wanted wanted = {&pod, &pod, 0, &slot};
+	const struct claims_wanted wanted = {&pod, &pod, 0, &slot};
 
 	strcpy(device.uuid, devices.device[1].uuid);
 	snprintf(text, sizeof(text),
@@ -133,7 +133,7 @@ static bool is_specified(const char *word)
 
 static void an_instance_is_specified_when_it_is_given(void **state)
 {
-	struct parts_given given;
+	struct claims_given given;
 	struct err err = ERR_NULL;
 	char first[128];
 
@@ -156,7 +156,7 @@ static void an_instance_is_specified_when_it_is_given(void **state)
 
 static void without_its_files_an_instance_is_refused(void **state)
 {
-	struct parts_given given;
+	struct claims_given given;
 	struct err err = ERR_NULL;
 	char text[256];
 

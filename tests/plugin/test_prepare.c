@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,20 +19,6 @@
 #include "tests/unit/overlay.h"
 
 static struct host host;
-static char synced[1024]; /* names of what was waited for, each with a space */
-
-int fsync(int fd)
-{
-	char link[64], path[512];
-	ssize_t length;
-
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	length = readlink(link, path, sizeof(path) - 1);
-	path[length < 0 ? 0 : length] = '\0';
-	snprintf(synced + strlen(synced), sizeof(synced) - strlen(synced), "%s ",
-		strrchr(path, '/') ? strrchr(path, '/') + 1 : path);
-	return (int)syscall(SYS_fsync, fd);
-}
 
 static int setup(void **state)
 {
@@ -76,17 +61,6 @@ static void collect(const char *const *pod_uids, size_t count)
 
 	if (prepare_collect(&host.settings, pod_uids ? pod_uids : none, count, &err) < 0)
 		fail_msg("%s", err.text);
-}
-
-/* Each wait for the disk is one of the kubelet's: only for what the rest can be made from, and the share. */
-static void the_disk_is_waited_for_four_times(void **state)
-{
-	synced[0] = '\0';
-	prepare(POD, "main");
-	assert_string_equal(synced, "." POD "_main.json.new .share.new " POD "_main containers ");
-	synced[0] = '\0';
-	prepare(POD, "main");
-	assert_string_equal(synced, "containers ");
 }
 
 static unsigned mode_of(const char *path)
@@ -557,7 +531,6 @@ static void a_version_with_another_content_is_replaced_by_the_images(void **stat
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(the_disk_is_waited_for_four_times, setup, teardown),
 		cmocka_unit_test_setup_teardown(all_that_is_mounted_is_there, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			the_share_is_there_for_the_library, setup, teardown),

@@ -321,7 +321,7 @@ static int tell(struct story *story)
 static void write_text(const struct story *story)
 {
 	const json_t *answer = json_object_get(story->whole, "answer"), *finding;
-	json_t *answers;
+	struct show_words words = {{false}};
 	size_t i;
 
 	show_text(stdout, story->whole, "namespace");
@@ -340,9 +340,8 @@ static void write_text(const struct story *story)
 	if (answer) {
 		putchar('\n');
 		show_answer(stdout, answer, story->options->with_scores);
-		answers = json_pack("[O]", answer);
-		show_words(stdout, answers);
-		json_decref(answers);
+		show_note_words(&words, answer);
+		show_words(stdout, &words);
 		puts("\nOf kube-scheduler, cordon, taints, nodeSelector and node affinity are "
 		     "looked "
 		     "at; its other\nplugins (processors, memory, volumes, spreading) are not "

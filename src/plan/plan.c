@@ -33,10 +33,47 @@ static json_t *describe_settled(struct world *world, const struct world_pod *pod
 	return answer;
 }
 
-/* Of a cluster's pods, those that need no device are left out. */
-static int answer_pod(struct world *world, struct world_pod *pod,
-	const struct decide_request *request, bool *is_all, json_t *answers)
+/* What is shown of answers, of which each is as large as the cluster and is not kept. */
+struct view {
+	const struct options *options;
+	bool is_all, is_any;
+	json_t *rows;  /* for the table: answers without their nodes */
+	FILE *details; /* into the text */
+	char *text;
+	size_t bytes;
+	struct show_words words;
+};
+
+static void write_json(const struct view *view, const json_t *answer)
 {
+	fputs(view->is_any ? ",\n" : "{\"pods\": [\n", stdout);
+	json_dumpf(answer, stdout, JSON_INDENT(2) | JSON_ENSURE_ASCII);
+}
+
+/* Takes the answer. */
+static int show(struct view *view, json_t *answer)
+{
+	int result = answer ? 0 : -ENOMEM;
+
+	if (!result && view->options->is_json) {
+		write_json(view, answer);
+	} else if (!result) {
+		fputc('\n', view->details);
+		show_answer(view->details, answer, view->options->with_scores);
+		show_note_words(&view->words, answer);
+		json_object_del(answer, "nodes");
+		result = json_array_append(view->rows, answer) ? -ENOMEM : 0;
+	}
+	view->is_any = true;
+	json_decref(answer);
+	return result;
+}
+
+/* Of a cluster's pods, those that need no device are left out. */
+static int answer_pod(struct view *view, struct world *world, struct world_pod *pod)
+{
+	const struct options *options = view->options;
+	const struct decide_request request = {options->is_json || options->with_scores, true};
 	enum decide_outcome outcome;
 	json_t *answer;
 	int result;
@@ -44,45 +81,35 @@ static int answer_pod(struct world *world, struct world_pod *pod,
 	if (pod->state == WORLD_RUNS)
 		return 0;
 	if (pod->state != WORLD_WAITS)
-		return json_array_append_new(answers, describe_settled(world, pod)) ? -ENOMEM : 0;
-	result = decide(world, pod, request, &outcome, &answer);
+		return show(view, describe_settled(world, pod));
+	result = decide(world, pod, &request, &outcome, &answer);
 	if (result)
 		return result;
 	if (outcome == DECIDE_PENDING || outcome == DECIDE_REFUSED)
-		*is_all = false;
-	if (outcome == DECIDE_OTHERS && !pod->is_new) {
-		json_decref(answer);
-		return 0;
-	}
-	return json_array_append_new(answers, answer) ? -ENOMEM : 0;
+		view->is_all = false;
+	if (outcome != DECIDE_OTHERS || pod->is_new)
+		return show(view, answer);
+	json_decref(answer);
+	return 0;
 }
 
-static void write_json(const json_t *answers, bool is_all)
+static void end_json(const struct view *view)
 {
-	json_t *whole = json_pack("{s:b, s:O}", "is_all_placed", is_all, "pods", answers);
-
-	json_dumpf(whole, stdout, JSON_INDENT(2) | JSON_ENSURE_ASCII);
-	putchar('\n');
-	json_decref(whole);
+	printf("%s],\n\"is_all_placed\": %s}\n", view->is_any ? "\n" : "{\"pods\": [",
+		view->is_all ? "true" : "false");
 }
 
-static void write_text(const struct options *options, const json_t *answers)
+static void end_text(struct view *view)
 {
-	const json_t *answer;
-	size_t i;
-
-	if (!json_array_size(answers)) {
+	if (!view->is_any) {
 		puts("no pod waits for a device");
 		return;
 	}
-	show_table(stdout, answers);
-	json_array_foreach(answers, i, answer)
-	{
-		putchar('\n');
-		show_answer(stdout, answer, options->with_scores);
-	}
-	show_words(stdout, answers);
-	if (options->with_scores)
+	show_table(stdout, view->rows);
+	fflush(view->details);
+	fwrite(view->text, 1, view->bytes, stdout);
+	show_words(stdout, &view->words);
+	if (view->options->with_scores)
 		puts("\nA score says how full a node is, or a device would be: 10 each for slices, "
 		     "compute time and\nmemory that are all used. binpack takes the highest, "
 		     "spread "
@@ -94,22 +121,25 @@ static void write_text(const struct options *options, const json_t *answers)
 
 int plan_show(const struct options *options, struct load *load, int *ret_status, struct err *err)
 {
-	const struct decide_request request = {options->is_json || options->with_scores, true};
+	struct view view = {.options = options, .is_all = true, .rows = json_array()};
 	struct world *world = &load->world;
-	json_t *answers = json_array();
-	bool is_all = true;
-	int result = answers ? 0 : -ENOMEM;
+	int result;
 
+	view.details = open_memstream(&view.text, &view.bytes);
+	result = view.rows && view.details ? 0 : -ENOMEM;
 	world_sort(world);
 	for (size_t i = 0; i < world->pod_count && !result; i++)
-		result = answer_pod(world, &world->pods[i], &request, &is_all, answers);
+		result = answer_pod(&view, world, &world->pods[i]);
 	if (result)
 		err_set(err, -result, "no memory");
 	else if (options->is_json)
-		write_json(answers, is_all);
+		end_json(&view);
 	else
-		write_text(options, answers);
-	json_decref(answers);
-	*ret_status = is_all ? PLAN_ALL_PLACED : PLAN_NOT_ALL;
+		end_text(&view);
+	if (view.details)
+		fclose(view.details);
+	free(view.text);
+	json_decref(view.rows);
+	*ret_status = view.is_all ? PLAN_ALL_PLACED : PLAN_NOT_ALL;
 	return result;
 }

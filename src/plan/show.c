@@ -8,7 +8,6 @@
 #include "base/bits.h"
 #include "base/cleanup.h"
 #include "base/text.h"
-#include "policy/fit.h"
 
 #define COLUMNS	   5
 #define CELL_BYTES 96
@@ -377,26 +376,28 @@ static const char *const meanings[FIT_REASONS] = {
 	[FIT_QUOTA] = "the namespace's quota is used up",
 };
 
-static bool occurs(const json_t *answers, const char *word)
+void show_note_words(struct show_words *words, const json_t *answer)
 {
-	const json_t *answer, *node;
-	size_t i, at;
+	const json_t *node;
+	size_t at;
 
-	json_array_foreach(answers, i, answer) json_array_foreach(json_object_get(answer, "nodes"),
-		at, node) if (strstr(text_of(node, "reason"), word)) return true;
-	return false;
+	json_array_foreach(json_object_get(answer, "nodes"), at, node)
+	{
+		for (unsigned i = 0; i < FIT_REASONS; i++)
+			if (strstr(text_of(node, "reason"), fit_reason_word((enum fit_reason)i)))
+				words->occurs[i] = true;
+	}
 }
 
-void show_words(FILE *out, const json_t *answers)
+void show_words(FILE *out, const struct show_words *words)
 {
 	bool is_first = true;
 
 	for (unsigned i = 0; i < FIT_REASONS; i++) {
-		const char *word = fit_reason_word((enum fit_reason)i);
-
-		if (!occurs(answers, word))
+		if (!words->occurs[i])
 			continue;
-		fprintf(out, "%s%s: %s\n", is_first ? "\n" : "", word, meanings[i]);
+		fprintf(out, "%s%s: %s\n", is_first ? "\n" : "",
+			fit_reason_word((enum fit_reason)i), meanings[i]);
 		is_first = false;
 	}
 }

@@ -168,6 +168,35 @@ what_does_not_fit_waits_and_says_why() {
     phase_is third Succeeded 60 && gone first && gone second && gone third || explain third
 }
 
+# vgpu_says CODE WORDS...: what a person with an account of the cluster is told, and how that ends.
+vgpu_says() {
+    local code=0 wanted=$1
+    shift
+    KUBECONFIG=$CLUSTER_FOLDER/admin.kubeconfig "$build/src/cli/vgpu" "$@" || code=$?
+    [ $code -eq "$wanted" ] || { echo "vgpu $*: ended with $code, not $wanted"; return 1; }
+}
+
+# The plan names the devices that a pod gets then; and what waits is told why, and what would help.
+a_person_is_told_why_a_pod_waits() {
+    local whole="nvidia.com/gpu: 1, nvidia.com/gpumem-percentage: 100" until_go="until [ -e /sim/go ]; do sleep 0.1; done" said name
+    rm -f "$CLUSTER_FOLDER/sim/go"
+    for name in first second; do
+        said=$(asking $name "$whole" "$until_go" | vgpu_says 0 plan --json --pods - | grep -o '"uuid": "[^"]*"' | tail -n 1) &&
+            apply_asking $name "$whole" "$until_go" && phase_is $name Running &&
+            of_pod $name '.metadata.annotations["hami.io/vgpu-devices-allocated"]' | grep "$(cut -d '"' -f 4 <<<"$said")" ||
+            explain $name || return
+    done
+    apply_asking third "$whole" tenant && kubectl wait --for=condition=PodScheduled=False pod/third --timeout=20s || return
+    said=$(vgpu_says 1 explain third) && grep -q "$node_name: 2/2 Card" <<<"$said" && grep -q "FilteringFailed\|FailedScheduling" <<<"$said" &&
+        said=$(vgpu_says 0 explain first) && grep -q "is bound to node $node_name" <<<"$said" &&
+        said=$(vgpu_says 1 plan) && grep -q "default/third .* fits nowhere" <<<"$said" &&
+        said=$(vgpu_says 0 plan --add-node "like=$node_name") && grep -q "default/third *like-$node_name" <<<"$said" &&
+        said=$(vgpu_says 1 plan --drain "$node_name") && grep -q "default/first: fits nowhere (it ran on" <<<"$said" ||
+        { echo "$said"; explain third; return 1; }
+    touch "$CLUSTER_FOLDER/sim/go"
+    phase_is third Succeeded 60 && gone first && gone second && gone third || explain third
+}
+
 # All of them want the node's lock at once.
 many_pods_at_once_all_run() {
     local i began=$SECONDS
@@ -238,6 +267,7 @@ scheduler_cases() {
     check "the scheduler, its webhook and kube-scheduler are ready" the_scheduler_is_ready || return
     check "a pod that only asks gets its slice" a_pod_that_only_asks_gets_its_slice
     check "what does not fit waits, and says why" what_does_not_fit_waits_and_says_why
+    check "a person is told why a pod waits, and what would help" a_person_is_told_why_a_pod_waits
     check "many pods at once all run" many_pods_at_once_all_run
     check "a scheduler that is killed forgets nothing" a_scheduler_that_is_killed_forgets_nothing
     check "a pod waits for the webhook" a_pod_waits_for_the_webhook

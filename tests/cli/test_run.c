@@ -80,7 +80,7 @@ static void a_call_that_makes_no_sense_says_what_would(void **state)
 static void help_tells_of_every_command(void **state)
 {
 	static const char *const commands[] = {"run", "set", "cdi", "suspend", "resume", "list",
-		"top", "doctor", "prepare", "help", "version"};
+		"top", "doctor", "prepare", "plan", "explain", "help", "version"};
 
 	assert_says(tool_run("\"$VGPU\" help")->out, "vgpu list");
 	assert_says(tool_run("\"$VGPU\" --help")->out, "vgpu run");
@@ -102,7 +102,8 @@ static void help_tells_of_every_command(void **state)
 	assert_string_equal(
 		tool_run("\"$VGPU\" run --memory 2g sh -c 'echo $0' --help")->out, "--help\n");
 	assert_string_equal(tool_run("\"$VGPU\" help --names")->out,
-		"run\nset\ncdi\nsuspend\nresume\nlist\ntop\ndoctor\nprepare\nhelp\nversion\n");
+		"run\nset\ncdi\nsuspend\nresume\nlist\ntop\ndoctor\nprepare\nplan\nexplain\nhelp\nv"
+		"ersion\n");
 	assert_int_equal(tool_run("\"$VGPU\" --version")->status, 0);
 	assert_int_equal(tool_run("\"$VGPU\"")->status, 2);
 }

@@ -58,13 +58,18 @@ INSTALLED := --prefix $(PREFIX) --libdir lib --sysconfdir /etc
 	test-under-load clients fuzz differential models check check-layers \
 	check-links check-files check-docs check-coverage check-format check-exports check-glibc \
 	check-tools check-install asan tsan format docs build-bench bench gpu-test gpu-bench install \
-	uninstall setup-build setup-test setup-e2e setup-ci e2e e2e-long ci dist clean
+	uninstall install-kube uninstall-kube kube setup-kube setup-build setup-test setup-e2e setup-ci e2e e2e-long ci dist clean
 
 ## Everyday
 all: setup-build ## build everything that is installed, in build/release
 	$(Q)$(CONFIGURE) build/release --buildtype debugoptimized -Db_ndebug=true -Dtests=disabled \
 		-Ddaemons=disabled $(INSTALLED)
 	$(Q)$(COMPILE) build/release
+
+kube: setup-kube ## build that and the programs for Kubernetes, in build/kube
+	$(Q)$(CONFIGURE) build/kube --buildtype debugoptimized -Db_ndebug=true -Dtests=disabled \
+		-Ddaemons=enabled $(INSTALLED)
+	$(Q)$(COMPILE) build/kube
 
 demo: all ## show a slice, on a real GPU or on the simulated node
 	$(Q)tools/demo.sh build/release
@@ -193,14 +198,23 @@ gpu-test: setup-build ## the tests that need a real GPU
 
 ## Installing
 install: ## install under PREFIX (/usr/local) and DESTDIR; with sudo after `make all` too
-	$(Q)MAKE="$(MAKE)" tools/install.sh build/release
+	$(Q)MAKE="$(MAKE)" tools/install.sh build/release all
+
+install-kube: ## the same with what Kubernetes needs, and `vgpu plan`
+	$(Q)MAKE="$(MAKE)" tools/install.sh build/kube kube
 
 uninstall: ## remove what install put there
 	$(Q)$(PYTHON) tools/uninstall.py build/release
 
+uninstall-kube: ## remove what install-kube put there
+	$(Q)$(PYTHON) tools/uninstall.py build/kube
+
 ## House keeping
 setup-build: ## install what building needs and is missing
 	$(Q)tools/setup.sh build
+
+setup-kube: ## install what the programs for Kubernetes need and is missing
+	$(Q)tools/setup.sh kube
 
 setup-test: ## install what testing needs and is missing
 	$(Q)tools/setup.sh test

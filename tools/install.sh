@@ -1,15 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# install.sh FOLDER: installs a build under DESTDIR. Builds first what is not built, and does that
+# install.sh FOLDER TARGET: installs a build under DESTDIR. Makes the target first, which builds what is not built, and does that
 # as the user behind sudo, so that no file in the build folder ever belongs to root.
 set -eu
 folder=$1
+target=$2
 
 if [ "$(id -u)" -eq 0 ] && [ -n "${SUDO_USER:-}" ] && [ "$SUDO_USER" != root ]; then
     sudo -u "$SUDO_USER" env PATH="$PATH" ${CC:+CC="$CC"} "${MAKE:-make}" --no-print-directory \
-        all PREFIX="$PREFIX"
+        "$target" PREFIX="$PREFIX"
 else
-    "${MAKE:-make}" --no-print-directory all PREFIX="$PREFIX"
+    "${MAKE:-make}" --no-print-directory "$target" PREFIX="$PREFIX"
 fi
 if ! command -v meson >/dev/null 2>&1; then
     echo "install: root does not see meson; try: sudo env PATH=\"\$PATH\" make install" >&2

@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# setup.sh build|test|ci|e2e: what the build needs and this machine lacks is installed with apt-get, by
+# setup.sh build|kube|test|ci|e2e: what the build needs and this machine lacks is installed with apt-get, by
 # name, and said before. Where nothing is missing nothing is done and no network is needed.
 #
 #   build   a C compiler, the C library's headers, meson >= 1.0, ninja
+#   kube    and what the programs for Kubernetes link with
 #   test    and cmocka, pkg-config, python3
 #   ci      and clang with its sanitizers, clang-format 14, spin, runc, what the daemons link with; without these,
 #           CI skips a step, or builds no daemons
@@ -12,9 +13,9 @@ set -eu
 
 set_name=${1:-build}
 case $set_name in
-build | test | ci | e2e) ;;
+build | kube | test | ci | e2e) ;;
 *)
-    echo "usage: $0 build|test|ci|e2e" >&2
+    echo "usage: $0 build|kube|test|ci|e2e" >&2
     exit 2
     ;;
 esac
@@ -83,10 +84,12 @@ missing_module() {
 }
 
 missing_daemons() {
+    have pkg-config || printf 'pkg-config\tpkg-config\n'
     missing_module libcurl libcurl4-openssl-dev
     missing_module jansson libjansson-dev
     missing_module yaml-0.1 libyaml-dev
     missing_module libmicrohttpd libmicrohttpd-dev
+    missing_module gnutls libgnutls28-dev
     missing_module grpc_unsecure libgrpc-dev
     missing_module libprotobuf-c libprotobuf-c-dev
     [ -e /usr/include/uthash.h ] || printf 'uthash-dev\t<uthash.h>\n'
@@ -162,7 +165,8 @@ provide() {
 }
 
 provide missing_build || exit 1
-[ "$set_name" = build ] || provide missing_test || exit 1
+[ "$set_name" != kube ] || provide missing_daemons || exit 1
+[ "$set_name" = build ] || [ "$set_name" = kube ] || provide missing_test || exit 1
 [ "$set_name" != e2e ] || provide missing_e2e || exit 1
 if [ "$set_name" = ci ]; then
     # Twice: which sanitizer package fits is known when clang is there.

@@ -15,8 +15,9 @@ struct charge {
 };
 
 struct instance {
-	char *uuid;
+	char *uuid, *profile, *given;
 	struct mig_place place;
+	unsigned instance, compute;
 };
 
 struct pod {
@@ -244,13 +245,31 @@ static void free_pod(struct pod *pod)
 {
 	for (size_t i = 0; i < pod->charge_count; i++)
 		free(pod->charges[i].uuid);
-	for (size_t i = 0; i < pod->instance_count; i++)
+	for (size_t i = 0; i < pod->instance_count; i++) {
 		free(pod->instances[i].uuid);
+		free(pod->instances[i].profile);
+		free(pod->instances[i].given);
+	}
 	free(pod->charges);
 	free(pod->instances);
 	free(pod->uid);
 	free(pod->name);
 	free(pod);
+}
+
+static bool copy_text(const char *text, char **ret_copy)
+{
+	*ret_copy = text ? strdup(text) : NULL;
+	return *ret_copy || !text;
+}
+
+static bool copy_instance(const struct books_instance *from, struct instance *ret_instance)
+{
+	*ret_instance = (struct instance){
+		.place = from->place, .instance = from->instance, .compute = from->compute};
+	return copy_text(from->uuid, &ret_instance->uuid) &&
+	       copy_text(from->profile, &ret_instance->profile) &&
+	       copy_text(from->given, &ret_instance->given);
 }
 
 static int copy_charges(struct pod *pod, const struct books_pod *from)
@@ -265,12 +284,9 @@ static int copy_charges(struct pod *pod, const struct books_pod *from)
 		if (!pod->charges[pod->charge_count++].uuid)
 			return -ENOMEM;
 	}
-	for (size_t i = 0; i < from->instance_count; i++) {
-		pod->instances[i].place = from->instances[i].place;
-		pod->instances[i].uuid = strdup(from->instances[i].uuid);
-		if (!pod->instances[pod->instance_count++].uuid)
+	for (size_t i = 0; i < from->instance_count; i++)
+		if (!copy_instance(&from->instances[i], &pod->instances[pod->instance_count++]))
 			return -ENOMEM;
-	}
 	return 0;
 }
 
@@ -551,6 +567,27 @@ void books_each_charge(const struct books *books, books_charge_fn *take, void *c
 		for (size_t i = 0; i < pod->charge_count; i++)
 			take(context, &its, pod->charges[i].uuid, &pod->charges[i].amount);
 	}
+}
+
+static void take_instances(
+	const struct node *node, const struct pod *pod, books_instance_fn *take, void *context)
+{
+	for (size_t i = 0; i < pod->instance_count; i++) {
+		const struct instance *its = &pod->instances[i];
+		const struct fit_device *device = registry_find(node->registry, its->uuid);
+
+		if (device)
+			take(context, node->name, (size_t)(device - node->registry->devices),
+				&(struct books_instance){its->uuid, its->place, its->profile,
+					its->given, its->instance, its->compute});
+	}
+}
+
+void books_each_instance(struct books *books, books_instance_fn *take, void *context)
+{
+	for (const struct node *node = books->nodes; node; node = node->hh.next)
+		for (const struct pod *pod = node->pods; pod && node->registry; pod = pod->next)
+			take_instances(node, pod, take, context);
 }
 
 void books_each_quota(const struct books *books, books_quota_fn *take, void *context)

@@ -42,8 +42,11 @@ struct books_charge {
 
 /* An instance that a pod was promised. */
 struct books_instance {
-	const char *uuid;
+	const char *uuid; /* of the device */
 	struct mig_place place;
+	const char *profile;	    /* NULL: it is not said */
+	const char *given;	    /* the instance's own UUID; NULL: it is not made yet */
+	unsigned instance, compute; /* the driver's numbers, once it is */
 };
 
 /* What decides which pods make room for another. */
@@ -101,6 +104,11 @@ void books_each_device(struct books *books, books_device_fn *take, void *context
 typedef void books_charge_fn(void *context, const struct books_pod *pod, const char *uuid,
 	const struct rank_amount *amount);
 void books_each_charge(const struct books *books, books_charge_fn *take, void *context);
+
+/* Each instance of each pod that is on a device which is registered: index and UUID are the device's. */
+typedef void books_instance_fn(
+	void *context, const char *node, size_t index, const struct books_instance *instance);
+void books_each_instance(struct books *books, books_instance_fn *take, void *context);
 
 /* Each namespace that has quotas, with the strictest of them. */
 typedef void books_quota_fn(void *context, const char *namespace, const struct fit_room *limit,

@@ -216,6 +216,34 @@ static void write_charges(struct writer *writer, const struct books *books)
 	}
 }
 
+/* Those that the device plugin has made. */
+static void take_instance(
+	void *context, const char *node, size_t index, const struct books_instance *instance)
+{
+	FILE *out = ((const struct writer *)context)->out;
+
+	if (!instance->given)
+		return;
+	fputs("hami_node_gpu_mig_instance_info{zone=\"vGPU\"", out);
+	write_label(out, "node", node);
+	write_label(out, "device_uuid", instance->uuid);
+	write_number_label(out, "device_index", (int64_t)index);
+	write_label(out, "mig_uuid", instance->given);
+	write_label(out, "profile", instance->profile ? instance->profile : "");
+	write_number_label(out, "gpu_instance_id", instance->instance);
+	write_number_label(out, "compute_instance_id", instance->compute);
+	write_number_label(out, "placement_start", instance->place.start);
+	write_number_label(out, "placement_size", instance->place.size);
+	fputs("} 1\n", out);
+}
+
+static void write_instances(struct writer *writer, struct books *books)
+{
+	write_head(writer->out, "hami_node_gpu_mig_instance_info",
+		"Realized MIG instance identity and scheduler placement", "gauge");
+	books_each_instance(books, take_instance, writer);
+}
+
 static void write_quota(FILE *out, bool is_legacy, const char *namespace, const char *resource,
 	int64_t limit, int64_t used)
 {
@@ -365,6 +393,7 @@ int metrics_write(const struct extender *extender, char **ret_text)
 	if (!writer.out)
 		return -ENOMEM;
 	write_devices(&writer, books);
+	write_instances(&writer, books);
 	write_charges(&writer, books);
 	write_quotas(&writer, books);
 	write_work(writer.out, extender);

@@ -137,7 +137,12 @@ static bool read_instance(const json_t *object, struct books_instance *ret_insta
 
 	if (!uuid || !*uuid || start < 0 || start > UINT8_MAX || size <= 0 || size > UINT8_MAX)
 		return false;
-	*ret_instance = (struct books_instance){uuid, {(uint8_t)start, (uint8_t)size}};
+	*ret_instance = (struct books_instance){uuid, {(uint8_t)start, (uint8_t)size},
+		.profile = json_string_value(json_object_get(object, "profile")),
+		.given = json_string_value(json_object_get(object, "migUUID")),
+		.instance = (unsigned)json_integer_value(json_object_get(object, "gpuInstanceID")),
+		.compute =
+			(unsigned)json_integer_value(json_object_get(object, "computeInstanceID"))};
 	return mig_slices(ret_instance->place);
 }
 

@@ -22,6 +22,7 @@ TIME = "hami.io/vgpu-time"
 ALLOCATED = "hami.io/vgpu-devices-allocated"
 TO_ALLOCATE = "hami.io/vgpu-devices-to-allocate"
 PHASE = "hami.io/bind-phase"
+INSTANCES = "hami.io/vgpu-mig-allocations"
 
 
 def stamp(age_s=0):
@@ -486,6 +487,13 @@ def metrics_are_told(town):
     one_node(town)
     town.cluster.put("resourcequotas", {"metadata": {"name": "q", "namespace": "default"},
                                         "spec": {"hard": {"limits.nvidia.com/gpumem": "9000"}}})
+    town.cluster.put("nodes", node("m", [device(1, mode="mig", index=0, migProfiles=[
+        {"name": "1g.5gb", "memoryMB": 5000, "core": 14, "sliceCount": 1, "placements": [{"start": 0, "size": 1}]}])]))
+    cut = pod("cut", annotations={NODE: "m", TIME: str(int(time.time())), ALLOCATED: "GPU-1,NVIDIA,5000,14:;", INSTANCES: json.dumps([
+        {"containerIndex": 0, "deviceIndex": 0, "gpuUUID": "GPU-1", "profile": "1g.5gb", "placement": {"start": 0, "size": 1},
+         "migUUID": "MIG-a", "gpuInstanceID": 7, "computeInstanceID": 0}])})
+    cut["spec"]["nodeName"] = "m"
+    town.cluster.put("pods", cut)
     with Scheduler(PROGRAM, town, "--legacy-metrics", metrics=True) as scheduler:
         scheduler.filter(put_pod(town, "p", memory=1000), ["n1"])
         connection = http.client.HTTPConnection("127.0.0.1", scheduler.metrics_port, timeout=10)
@@ -494,7 +502,8 @@ def metrics_are_told(town):
         for line in (
                 'hami_gpu_memory_limit_bytes{zone="vGPU",node="n1",device_uuid="GPU-0",device_index="0",device_type="NVIDIA A30"} 10485760000',
                 'hami_vgpu_memory_allocated_bytes{zone="vGPU",namespace="default",node="n1",pod="p",container_index="0",device_uuid="GPU-0"} 1048576000',
-                'hami_resource_quota_used{zone="vGPU",namespace="default",quota_name="nvidia.com/gpumem",limit="9000"} 1000',
+                'hami_node_gpu_mig_instance_info{zone="vGPU",node="m",device_uuid="GPU-1",device_index="0",mig_uuid="MIG-a",profile="1g.5gb",gpu_instance_id="7",compute_instance_id="0",placement_start="0",placement_size="1"} 1',
+                'hami_resource_quota_used{zone="vGPU",namespace="default",quota_name="nvidia.com/gpumem",limit="9000"} 6000',
                 'GPUDeviceSharedNum{zone="vGPU",nodeid="n1",deviceuuid="GPU-0",deviceidx="0",devicetype="NVIDIA A30"} 1',
                 'vgpu_scheduler_request_duration_seconds_count{verb="filter"} 1', "vgpu_scheduler_reservations 1"):
             contains(text, line + "\n")

@@ -69,14 +69,11 @@ static const char *decide(
 	struct demand demand;
 	struct err err = ERR_NULL;
 	struct preempt_request request = {.demand = &demand, .priority = demand_priority(pod)};
-	const char *trouble = extender_trouble(extender);
 	json_t *proposal;
 	int result = 0;
 
 	if (!json_is_object(pod) || !json_is_object(proposals))
 		return "the arguments have no pod or no nodes";
-	if (trouble)
-		return trouble;
 	if (demand_read(&extender->settings->rules.demand, pod, &demand, &err))
 		return "the pod's annotations are not understood";
 	json_object_foreach(proposals, request.node, proposal)
@@ -94,16 +91,20 @@ void extender_preempt(struct extender *extender, struct http_call *call)
 	uint64_t began_ns = clock_now_ns();
 	struct err err = ERR_NULL;
 	json_t *arguments = extender_read(call, &err), *nodes = json_object();
-	const char *trouble = arguments ? decide(extender, json_object_get(arguments, "Pod"),
-						  proposals_of(arguments), nodes)
-					: err.text;
+	const char *trouble = extender_trouble(extender), *wrong = NULL;
 
-	measure_add(extender->measure, MEASURE_PREEMPT, began_ns, trouble);
-	if (trouble) {
-		json_decref(nodes);
+	if (!arguments)
+		wrong = err.text;
+	else if (!trouble)
+		wrong = decide(extender, json_object_get(arguments, "Pod"), proposals_of(arguments),
+			nodes);
+	measure_add(extender->measure, MEASURE_PREEMPT, began_ns, trouble || wrong);
+	if (wrong)
+		http_answer(call, 400, "text/plain", wrong, strlen(wrong));
+	else if (trouble)
 		http_answer(call, 503, "text/plain", trouble, strlen(trouble));
-	} else {
-		extender_answer(call, json_pack("{s:o}", "NodeNameToMetaVictims", nodes));
-	}
+	else
+		extender_answer(call, json_pack("{s:O}", "NodeNameToMetaVictims", nodes));
+	json_decref(nodes);
 	json_decref(arguments);
 }

@@ -98,10 +98,8 @@ is_without_rights() {
         grep -q "^Uid:.65532" "/proc/$scheduler/status" && grep -q "^[0-9 :/]* / / ro" "/proc/$scheduler/mountinfo"
 }
 
-the_scheduler_is_ready() {
+bring_scheduler_up() {
     [ -x "$build/src/scheduler/vgpu-scheduler" ] || return 77
-    [ -n "$plugin" ] || { the_kubelet_has_slices && make_tenant_image; } || return
-    gone thirty sixty # which have a part of a device that is wanted whole
     (
         folder=$CLUSTER_FOLDER
         . "$here/configure.sh"
@@ -109,6 +107,12 @@ the_scheduler_is_ready() {
     ) && chmod o+x "$CLUSTER_FOLDER" "$CLUSTER_FOLDER/keys" && chmod o+r "$CLUSTER_FOLDER/keys/vgpu-scheduler.key" &&
         kubectl apply -f "$here/../../deploy/scheduler-rbac.yaml" && configure_webhook && start_scheduler &&
         is_without_rights && configure_kube_scheduler
+}
+
+the_scheduler_is_ready() {
+    [ -n "$plugin" ] || { the_kubelet_has_slices && make_tenant_image; } || return
+    gone thirty sixty # which have a part of a device that is wanted whole
+    bring_scheduler_up
 }
 
 # asking NAME LIMITS COMMAND: nothing else says how it gets its slices. Variables: class, its priority class; notes, its

@@ -11,7 +11,7 @@ here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 . "$here/plugin.sh"
 build=$(readlink -f "$1")
 shift
-groups=${*:-slices hostile life health strategies scheduler node mig}
+groups=${*:-slices hostile life health strategies scheduler many node mig}
 log=$(mktemp)
 figures=$(mktemp)
 passed=0 failed=0 skipped=0
@@ -20,6 +20,7 @@ passed=0 failed=0 skipped=0
 leave() {
     stop_plugin
     stop_scheduler
+    stop_pairs
     rm -f "$log" "$figures"
 }
 trap leave EXIT

@@ -17,8 +17,9 @@ import sys
 import threading
 import time
 
+from server import Api
+
 PROGRAM, ROLES, KUBECONFIG = sys.argv[1:]
-FOLDER = os.environ["CLUSTER_FOLDER"]
 SPACE, PORT = "kube-system", 9543
 ACCOUNT = f"system:serviceaccount:{SPACE}:vgpu-scheduler"
 ROLE_PATH = "/apis/rbac.authorization.k8s.io/v1"
@@ -28,29 +29,6 @@ LEASE = f"/apis/coordination.k8s.io/v1/namespaces/{SPACE}/leases"
 PODS = "/api/v1/namespaces/default/pods"
 NODE = "/api/v1/nodes/rbac"
 REFUSED = re.compile(r'cannot (\w+) resource \\?"([a-z/]+)\\?"')
-
-
-class Api:
-    """The API server, for its administrator."""
-
-    def __init__(self):
-        trust = ssl.create_default_context(cafile=f"{FOLDER}/keys/ca.crt")
-        trust.load_cert_chain(f"{FOLDER}/keys/admin.crt", f"{FOLDER}/keys/admin.key")
-        self.connection = http.client.HTTPSConnection("192.0.2.10", 6443, context=trust, timeout=20)
-
-    def ask(self, method, path, body=None, kind="application/json"):
-        self.connection.request(method, path, json.dumps(body) if body else None, {"Content-Type": kind})
-        answer = self.connection.getresponse()
-        return answer.status, json.loads(answer.read())
-
-    def must(self, method, path, body=None, kind="application/json"):
-        status, answer = self.ask(method, path, body, kind)
-        if status >= 300:
-            raise AssertionError(f"{method} {path}: {status} {answer.get('message')}")
-        return answer
-
-    def merge(self, path, body):
-        return self.must("PATCH", path, body, "application/merge-patch+json")
 
 
 def make_scene(api):

@@ -551,7 +551,7 @@ def preemption_ends_what_is_needed_and_no_more(town):
         wait_for(lambda: victims(scheduler, put_pod(town, "p", memory=10), 9, ["d"]) == (["d"], 0), "more slices")
         equal(victims(scheduler, put_pod(town, "p", memory=9000), 9, ["d"]), (["c", "d"], 0))
         equal(victims(scheduler, pod("plain", gpus=0), 9, ["d"], 1), (["d"], 1))
-        equal(scheduler.ask("POST", "/preempt", "{}")[0], 503)
+        equal(scheduler.ask("POST", "/preempt", "{}")[0], 400)
 
 
 def make_certificate(folder, name, authority=None):

@@ -69,7 +69,8 @@ def right_requests(town):
     review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
               "request": {"uid": "r", "operation": "CREATE", "namespace": "default", "object": item, "oldObject": item,
                           "userInfo": {"username": "u"}}}
-    return [("/filter", names), ("/filter", nodes), ("/bind", bind), ("/webhook", review)]
+    preempt = {"Pod": item, "NodeNameToMetaVictims": {"n1": {"Pods": [{"UID": "u"}, {"UID": "v"}], "NumPDBViolations": 1}}}
+    return [("/filter", names), ("/filter", nodes), ("/bind", bind), ("/webhook", review), ("/preempt", preempt)]
 
 
 def odd_body(random_, body):

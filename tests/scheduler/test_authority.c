@@ -34,7 +34,7 @@ static unsigned count(const char *text, const char *part)
 
 static void a_certificate_is_renewed_with_a_third_left(void **state)
 {
-	struct authority authority = {NULL};
+	struct authority authority = {.bundle = NULL};
 	char *bundle, *certificate;
 
 	assert_true(renewed(&authority, "a.b.svc, 127.0.0.1,::1", NOW));
@@ -51,7 +51,7 @@ static void a_certificate_is_renewed_with_a_third_left(void **state)
 
 static void other_hosts_get_another_certificate(void **state)
 {
-	struct authority authority = {NULL};
+	struct authority authority = {.bundle = NULL};
 
 	assert_true(renewed(&authority, "a.b.svc,127.0.0.1", NOW));
 	assert_false(renewed(&authority, "a.b.svc", NOW));
@@ -63,7 +63,7 @@ static void other_hosts_get_another_certificate(void **state)
 /* Replicas that have not seen the new one serve what the old one has signed. */
 static void the_authority_before_is_trusted_while_it_is_good(void **state)
 {
-	struct authority authority = {NULL};
+	struct authority authority = {.bundle = NULL};
 	char *bundle;
 
 	assert_true(renewed(&authority, "a", NOW));
@@ -81,7 +81,7 @@ static void the_authority_before_is_trusted_while_it_is_good(void **state)
 
 static void what_is_not_understood_is_made_anew(void **state)
 {
-	struct authority authority = {NULL}, other = {NULL};
+	struct authority authority = {.bundle = NULL}, other = {.bundle = NULL};
 
 	assert_true(renewed(&authority, "a", NOW));
 	assert_true(renewed(&other, "a", NOW));

@@ -147,7 +147,8 @@ static int choose(struct search *search, struct preempt_answer *answer)
 		!lacks_slices(books_node(search->books, search->request->node), &search->pod);
 	bool fits;
 
-	qsort(search->occupants, search->count, sizeof(*search->occupants), compare);
+	if (search->count)
+		qsort(search->occupants, search->count, sizeof(*search->occupants), compare);
 	fits = spare(search);
 	for (size_t i = 0; i < search->count; i++)
 		books_set_aside(search->books, search->occupants[i].uid, false);

@@ -17,9 +17,11 @@
 
 #define COMMON_HELP                                                                           \
 	"  --config FILE         device-config.yaml of the scheduler; without it, defaults\n" \
-	"  --node-policy P       its --node-scheduler-policy: binpack or spread\n"            \
-	"  --device-policy P     its --gpu-scheduler-policy\n"                                \
-	"  --scheduler-name S    its --scheduler-name\n"                                      \
+	"  --node-policy P       which node is taken, as it was told: binpack (as it is "     \
+	"otherwise), spread\n"                                                                \
+	"  --device-policy P     which device: spread (otherwise), binpack, mutex, numa, "    \
+	"topology-aware\n"                                                                    \
+	"  --scheduler-name S    the scheduler that new pods with devices are given to\n"     \
 	"  --kubeconfig FILE     of the cluster; else KUBECONFIG or ~/.kube/config\n"         \
 	"  --context NAME        of that file, instead of its current one\n"                  \
 	"  -n, --namespace NS    of objects that name none (default)\n"                       \

@@ -95,10 +95,22 @@ static int take(struct options *options, int option, const char *value, struct e
 	}
 }
 
+/* "NAMESPACE/NAME", as the table has it, or the name alone. */
+static void take_pod(struct options *options, char *text)
+{
+	char *slash = strchr(text, '/');
+
+	options->pod = slash ? slash + 1 : text;
+	if (!slash)
+		return;
+	*slash = '\0';
+	options->namespace = text;
+}
+
 static int check(const struct options *options, struct err *err)
 {
-	if (options->is_explain && !options->pod)
-		return err_set(err, EINVAL, "a pod is needed: vgpu explain POD [-n NAMESPACE]");
+	if (options->is_explain && (!options->pod || !*options->pod))
+		return err_set(err, EINVAL, "a pod is needed: vgpu explain [NAMESPACE/]POD");
 	if (options->is_explain && (options->added.count || options->drained.count))
 		return err_set(err, EINVAL, "--add-node and --drain are of `vgpu plan`");
 	if (!options->is_explain && options->nodes.count &&
@@ -138,7 +150,7 @@ int options_read(int argc, char **argv, struct options *ret_options, struct err 
 			result = take(options, option, optarg, err);
 	}
 	if (!result && options->is_explain && optind < argc)
-		options->pod = argv[optind++];
+		take_pod(options, argv[optind++]);
 	if (!result && optind < argc)
 		result = err_set(err, EINVAL, "'%.100s' is not expected here; see `vgpu help %s`",
 			argv[optind], argv[0]);

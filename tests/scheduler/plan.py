@@ -271,7 +271,7 @@ def test_a_pod_that_waits_is_explained():
         whole, code = explain(town, "big")
         assert code == 1 and whole["answer"]["state"] == "pending" and not whole["is_well"]
         assert reasons(whole["answer"])["a"] == "2/2 CardInsufficientMemory" and whole["events"][0]["reason"] == "FailedScheduling"
-        text = run("explain", "big", kubeconfig=town.kubeconfig).stdout
+        text = run("explain", "default/big", "-n", "other", kubeconfig=town.kubeconfig).stdout
         assert "its last events:" in text and "fits nowhere" in text and "0/2 nodes" in text
         small = pod("small", 5000)
         small["spec"]["schedulingGates"] = [{"name": "wait"}]

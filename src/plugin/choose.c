@@ -35,10 +35,26 @@ static bool fits(const struct pod *pod, unsigned slices)
 	return false;
 }
 
-/* Waits and fits, from this one on. */
+static bool is_in_question(const struct pod *pod, unsigned slices)
+{
+	return choose_is_waiting(pod) && fits(pod, slices);
+}
+
+/* The next that the kubelet may ask for, from this one on. */
 static struct pod *next_in_question(struct pod *pod, unsigned slices)
 {
-	while (pod && (pod->is_unlisted || !choose_is_waiting(pod) || !fits(pod, slices)))
+	while (pod && (pod->is_unlisted || !is_in_question(pod, slices)))
+		pod = pod->next;
+	return pod;
+}
+
+/* The one with the lock, also where the kubelet has not heard of it: while it waits, no other's own word counts. */
+static struct pod *find_owner(const struct choose_request *request)
+{
+	struct pod *pod = request->first;
+
+	while (pod && !(lock_is_of(request->lock, pod->space, pod->name) &&
+			      is_in_question(pod, request->slices)))
 		pod = pod->next;
 	return pod;
 }
@@ -72,12 +88,11 @@ static enum choice choose_unlocked(const struct choose_request *request, const s
 
 enum choice choose_pod(const struct choose_request *request, struct pod **ret_pod)
 {
-	struct pod *front = next_in_question(request->first, request->slices), *pod = front;
-	enum choice choice;
+	struct pod *front = next_in_question(request->first, request->slices),
+		   *owner = find_owner(request);
+	enum choice choice = owner ? choose_owner(request, owner, owner == front)
+				   : choose_unlocked(request, front);
 
-	while (pod && !lock_is_of(request->lock, pod->space, pod->name))
-		pod = next_in_question(pod->next, request->slices);
-	choice = pod ? choose_owner(request, pod, pod == front) : choose_unlocked(request, front);
-	*ret_pod = choice == CHOICE_NOBODY ? NULL : pod ? pod : front;
+	*ret_pod = choice == CHOICE_NOBODY ? NULL : owner ? owner : front;
 	return choice;
 }

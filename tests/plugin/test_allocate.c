@@ -247,6 +247,23 @@ static void a_pod_that_the_kubelet_does_not_list_is_not_served(void **state)
 	assert_string_equal(given, "a/c0 " ONE);
 }
 
+/* The kubelet has not heard of the lock's pod yet: that makes nothing of another's own word. */
+static void a_forged_pod_gets_nothing_while_anothers_lock_is_held(void **state)
+{
+	town_bind("forged", TWO ";", (unsigned[]){1}, 1);
+	town_bind("a", ONE ";", (unsigned[]){1}, 1);
+	town_run(50);
+	set_record("forged", false);
+	assert_int_equal(town_allocate(1, given, sizeof(given)), RPC_FAILED_PRECONDITION);
+	assert_annotation("forged", POD_TO_ALLOCATE, TWO ";");
+	assert_non_null(town_lock());
+	town_set_status("forged", "Failed");
+	town_run(50);
+	set_record("a", false);
+	assert_int_equal(town_allocate(1, given, sizeof(given)), 0);
+	assert_string_equal(given, "a/c0 " ONE);
+}
+
 /* Of two that wait the record says whom the kubelet asks for; so nobody is waited for. */
 static void the_record_says_who_is_asked_for(void **state)
 {
@@ -517,6 +534,7 @@ int main(void)
 		TEST(without_the_lock_that_is_required_a_pod_gets_nothing),
 		TEST(a_lock_that_was_handed_over_changes_nobodys_devices),
 		TEST(a_pod_that_the_kubelet_does_not_list_is_not_served),
+		TEST(a_forged_pod_gets_nothing_while_anothers_lock_is_held),
 		TEST(the_record_says_who_is_asked_for),
 		TEST(a_pod_with_slices_by_the_record_gets_no_more),
 		TEST(a_pod_that_becomes_known_after_the_record_is_served),

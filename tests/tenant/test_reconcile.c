@@ -261,12 +261,31 @@ static void memory_of_a_maker_that_was_killed_is_charged_once(void **state)
 	assert_int_equal(tenant_end(opener), 0);
 }
 
+/* Before the dead are looked for. */
+static void a_context_is_not_measured_beside_memory_of_a_dead_maker(void **state)
+{
+	struct slice *slice = slice_new(*state, "a", "4g", NULL);
+	struct tenant *maker = tenant_new(slice), *opener = tenant_new(slice);
+	struct region_device *device = &meter_region(slice)->own.devices[0];
+
+	expect(maker, OK, "alloc a 256m");
+	expect(maker, OK, "ipcget a");
+	expect(opener, OK, "ipcopen b %s", strstr(maker->answer, "handle=") + strlen("handle="));
+	tenant_kill(maker, SIGKILL);
+	device->context_measured_ns = 0;
+	expect(opener, OK, "newctx c 0");
+	assert_int_equal(device->context_bytes, CONTEXT_BYTES);
+	assert_int_equal(slice_agreed(slice, 0), 2 * CONTEXT_BYTES + 256 * MIB);
+	assert_int_equal(tenant_end(opener), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		test_with_node(a_context_is_not_refused_for_what_another_process_took),
 		test_with_node(an_image_is_not_refused_for_what_another_process_took),
 		test_with_node(memory_of_a_maker_that_was_killed_is_charged_once),
+		test_with_node(a_context_is_not_measured_beside_memory_of_a_dead_maker),
 		test_with_node(
 			a_pool_that_is_destroyed_or_exchanged_beside_an_allocation_stays_charged),
 		test_with_node(a_stack_that_shrinks_while_its_context_ends_is_given_back_once),

@@ -183,7 +183,8 @@ static bool holds_contexts_alone(const struct device *device, uint64_t held)
 	uint64_t other = atomic_load_explicit(&kinds[CHARGE_UNATTRIBUTED], memory_order_relaxed);
 
 	return held == contexts + other && other <= UNANNOUNCED_MAX_BYTES &&
-	       !ipc_shown_bytes(device) && !ipc_foreign_bytes(device);
+	       !ipc_shown_bytes(device) && !ipc_foreign_bytes(device) &&
+	       !ipc_is_open_elsewhere(device);
 }
 
 /*

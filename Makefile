@@ -55,7 +55,7 @@ INSTALLED := --prefix $(PREFIX) --libdir lib --sysconfdir /etc
 .NOTPARALLEL:
 .SUFFIXES:
 .PHONY: help all demo test suites build-test unit stress soak hunt rounds \
-	test-under-load clients fuzz differential models check check-layers \
+	test-under-load clients fuzz differential faults models check check-layers \
 	check-links check-files check-docs check-coverage check-format check-exports check-glibc \
 	check-tools check-install asan tsan format docs build-bench bench gpu-test gpu-bench install \
 	uninstall install-kube uninstall-kube kube setup-kube setup-build setup-test setup-e2e setup-ci e2e e2e-long ci dist clean
@@ -115,6 +115,9 @@ fuzz: ## search for inputs that break a parser or a region: FUZZ_SECONDS=n long 
 
 differential: build-test ## a slow model and the scheduler decide about 100,000 random cases: SEED=n CASES=n
 	$(Q)tests/scheduler/differential.py build/test/tests/scheduler/scheduler_decide $(or $(CASES),100000) $(SEED)
+
+faults: build-test ## FAULT_SECONDS=600 pods come and go beside calls that fail, kills and broken watches: SEED=n
+	$(Q)tests/scheduler/faults.py build/test/src/scheduler/vgpu-scheduler $(or $(FAULT_SECONDS),600) $(SEED)
 
 models: ## search the models of tests/model with spin
 	$(Q)tools/check_models.sh

@@ -8,10 +8,7 @@
 #include <time.h>
 
 #include "base/cleanup.h"
-#include "base/log.h"
 #include "scheduler/nodelock.h"
-
-#define LOG_TOPIC LOG_PODS
 
 int bind_calls_read_pod(struct kube_client *client, const char *namespace, const char *name,
 	kube_done_fn *done, void *context, struct kube_call **ret_call)
@@ -49,28 +46,21 @@ int bind_calls_lock(struct kube_client *client, const char *node, const char *ve
 	return result;
 }
 
-static void was_unlocked(void *context, const struct kube_result *result)
-{
-	if (result->outcome && result->outcome != KUBE_E_INVALID &&
-		result->outcome != KUBE_E_NOT_FOUND)
-		log_warn("a node's lock could not be removed; it holds until it is too old",
-			STR("why", result->words));
-}
-
-void bind_calls_unlock(struct kube_client *client, const char *node, const char *lock)
+int bind_calls_unlock(struct kube_client *client, const char *node, const char *lock,
+	kube_done_fn *done, void *context, struct kube_call **ret_call)
 {
 	static const char place[] = "/metadata/annotations/hami.io~1mutex.lock";
 	json_t *operations = json_pack("[{s:s, s:s, s:s}, {s:s, s:s}]", "op", "test", "path", place,
 		"value", lock, "op", "remove", "path", place);
 	_cleanup_free_ char *path = NULL;
-	struct kube_call *call;
+	int result = -ENOMEM;
 
 	if (asprintf(&path, "/api/v1/nodes/%s", node) < 0)
 		path = NULL;
-	if (!path || !operations ||
-		kube_patch_if(client, path, operations, was_unlocked, NULL, &call))
-		log_warn("no memory to remove a node's lock");
+	if (path && operations)
+		result = kube_patch_if(client, path, operations, done, context, ret_call);
 	json_decref(operations);
+	return result;
 }
 
 static json_t *binding_of(const struct bind_target *target)

@@ -17,8 +17,9 @@ int bind_calls_lock(struct kube_client *client, const char *node, const char *ve
 	const char *lock, kube_done_fn *done, void *context,
 	struct kube_call **ret_call) MUST_CHECK;
 
-/* Removes the lock, where it is still this one. Nobody waits for it. */
-void bind_calls_unlock(struct kube_client *client, const char *node, const char *lock);
+/* Removes the lock, where it is still this one: else KUBE_E_INVALID. */
+int bind_calls_unlock(struct kube_client *client, const char *node, const char *lock,
+	kube_done_fn *done, void *context, struct kube_call **ret_call) MUST_CHECK;
 
 struct bind_target {
 	const char *namespace, *name, *uid, *node;

@@ -17,9 +17,11 @@
 #include "scheduler/bind_calls.h"
 #include "scheduler/extender.h"
 
-#define LOG_TOPIC LOG_PODS
-#define SECOND_NS 1000000000ull
-#define LOOK_NS	  SECOND_NS /* between two looks at who has a lock */
+#define LOG_TOPIC   LOG_PODS
+#define SECOND_NS   1000000000ull
+#define LOOK_NS	    SECOND_NS /* between two looks at who has a lock */
+
+#define NOT_LEADING "this replica does not lead any more"
 
 enum step {
 	STEP_IDENTIFY, /* reads a pod for which nothing is kept */
@@ -29,6 +31,7 @@ enum step {
 	STEP_LOCK,
 	STEP_BIND,
 	STEP_CONFIRM, /* reads the pod, because the answer to the binding was lost */
+	STEP_UNLOCK,  /* has failed, and takes its lock back */
 };
 
 struct bind {
@@ -40,6 +43,7 @@ struct bind {
 	struct cluster_node *node;
 	char *namespace, *name, *uid, *node_name;
 	char lock[NODELOCK_BYTES]; /* that it has set; "": none */
+	char why[600];		   /* it has failed */
 	enum step step;
 	uint64_t began_ns, deadline_ns;
 	struct bind *next, **link; /* of all */
@@ -105,23 +109,52 @@ static void tell(const struct bind *bind, const char *reason, const char *messag
 						   .is_warning = is_warning});
 }
 
-/* Gives everything back. */
-static void fail(struct bind *bind, const char *why)
+/* Gives back what is kept. A replica that leads no more has nothing to say about promises. */
+static void end_failed(struct bind *bind)
 {
 	struct extender *extender = bind->extender;
 	struct http_call *http = bind->http;
 	struct hold *hold = bind->hold;
 	uint64_t began_ns = bind->began_ns;
-	char words[600];
+	char words[sizeof(bind->why)];
 
-	snprintf(words, sizeof(words), "%s", why);
-	if (*bind->lock)
-		bind_calls_unlock(extender->client, bind->node_name, bind->lock);
+	memcpy(words, bind->why, sizeof(words));
 	tell(bind, "BindingFailed", words, true);
 	free_bind(bind);
 	if (hold && hold->is_kept)
-		holds_end(cluster_holds(extender->cluster), hold, true);
+		holds_end(cluster_holds(extender->cluster), hold, extender->leads);
 	answer(extender, http, began_ns, words);
+}
+
+static void was_unlocked(void *context, const struct kube_result *result)
+{
+	struct bind *bind = context;
+
+	bind->call = NULL;
+	if (!result->outcome)
+		cluster_take_node(bind->extender->cluster, result->body);
+	else if (result->outcome != KUBE_E_INVALID && result->outcome != KUBE_E_NOT_FOUND)
+		log_warn("a node's lock could not be removed; it holds until it is too old",
+			STR("why", result->words));
+	end_failed(bind);
+}
+
+/*
+ * Gives everything back, the lock first: until that is known, the node looks as if the pod still had it. The lock of a replica that
+ * leads no more stays: the pod's next bind, by another, may go by it.
+ */
+static void fail(struct bind *bind, const char *why)
+{
+	bool has_lock = *bind->lock && bind->extender->leads;
+
+	snprintf(bind->why, sizeof(bind->why), "%s", why);
+	bind->step = STEP_UNLOCK;
+	if (has_lock && !bind_calls_unlock(bind->extender->client, bind->node_name, bind->lock,
+				was_unlocked, bind, &bind->call))
+		return;
+	if (has_lock)
+		log_warn("no memory to remove a node's lock");
+	end_failed(bind);
 }
 
 static void succeed(struct bind *bind)
@@ -174,20 +207,22 @@ static bool is_pod_of(const struct bind *bind, const json_t *pod)
 }
 
 /*
- * Nobody knows whether it is bound. Lock, promise and annotations stay: a pod that is bound needs them, and of one that is not
- * the watch, the next Filter or their time takes them back.
+ * Nobody knows whether it is bound. Lock, promise and annotations stay, because a pod that is bound needs them, and it is asked
+ * until it is known; so long the pod is not promised anything else.
  */
 static void leave_unknown(struct bind *bind, const char *why)
 {
-	struct extender *extender = bind->extender;
 	struct http_call *http = bind->http;
-	uint64_t began_ns = bind->began_ns;
 	char words[600];
 
 	snprintf(words, sizeof(words), "it is not known whether the pod is bound: %.500s", why);
+	leave_queue(bind);
+	loop_timer_set(bind->extender->loop, &bind->timer, clock_now_ns() + LOOK_NS);
+	bind->http = NULL;
+	if (!http)
+		return;
 	tell(bind, "BindingFailed", words, true);
-	free_bind(bind);
-	answer(extender, http, began_ns, words);
+	answer(bind->extender, http, bind->began_ns, words);
 }
 
 static void was_confirmed(void *context, const struct kube_result *result)
@@ -226,6 +261,10 @@ static void send_binding(struct bind *bind)
 	const struct bind_target target = {bind->namespace, bind->name, bind->uid, bind->node_name,
 		bind->hold ? bind->hold->annotations : NULL};
 
+	if (!bind->extender->leads) {
+		fail(bind, NOT_LEADING);
+		return;
+	}
 	bind->step = STEP_BIND;
 	bind->extender->measure->calls++;
 	if (bind_calls_bind(bind->extender->client, &target, was_bound, bind, &bind->call))
@@ -275,7 +314,10 @@ static void was_locked(void *context, const struct kube_result *result)
 
 static void set_lock(struct bind *bind)
 {
-	nodelock_format(time(NULL), bind->namespace, bind->name, bind->lock);
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	nodelock_format(&now, bind->namespace, bind->name, bind->lock);
 	bind->step = STEP_LOCK;
 	bind->extender->measure->calls++;
 	if (bind_calls_lock(bind->extender->client, bind->node_name, bind->node->version,
@@ -356,6 +398,8 @@ static void step(struct bind *bind)
 		fail(bind, "the node is gone");
 	else if (bind->hold && !bind->hold->is_kept)
 		fail(bind, "the pod is gone, or its devices were given back");
+	else if (!bind->extender->leads)
+		fail(bind, NOT_LEADING);
 	else if (bind->node->binds != bind && clock_now_ns() >= bind->deadline_ns)
 		say_contention(bind);
 	else if (bind->node->binds != bind)
@@ -371,7 +415,12 @@ static void step(struct bind *bind)
 
 static void due(void *context)
 {
-	step(context);
+	struct bind *bind = context;
+
+	if (bind->step != STEP_CONFIRM)
+		step(bind);
+	else if (call_pod(bind, bind->namespace, bind->name, STEP_CONFIRM, was_confirmed))
+		leave_unknown(bind, "no memory");
 }
 
 void extender_lock_changed(struct extender *extender, struct cluster_node *node)

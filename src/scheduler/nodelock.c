@@ -54,15 +54,14 @@ bool nodelock_is_of(const struct nodelock *lock, const char *namespace, const ch
 	return *lock->name && !strcmp(lock->namespace, namespace) && !strcmp(lock->name, name);
 }
 
-void nodelock_format(
-	int64_t now_s, const char *namespace, const char *name, char ret_text[NODELOCK_BYTES])
+void nodelock_format(const struct timespec *now, const char *namespace, const char *name,
+	char ret_text[NODELOCK_BYTES])
 {
-	time_t now = (time_t)now_s;
 	struct tm tm;
 	char stamp[32];
 
-	strftime(stamp, sizeof(stamp), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &tm));
-	snprintf(ret_text, NODELOCK_BYTES, "%s,%s,%s", stamp, namespace, name);
+	strftime(stamp, sizeof(stamp), "%Y-%m-%dT%H:%M:%S", gmtime_r(&now->tv_sec, &tm));
+	snprintf(ret_text, NODELOCK_BYTES, "%s.%09ldZ,%s,%s", stamp, now->tv_nsec, namespace, name);
 }
 
 static const char *text_at(const json_t *object, const char *outer, const char *inner)

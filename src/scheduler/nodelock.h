@@ -11,11 +11,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "base/bits.h"
 
 #define NODELOCK_ANNOTATION "hami.io/mutex.lock"
-#define NODELOCK_BYTES	    384 /* "2026-01-02T03:04:05Z,NAMESPACE,NAME" */
+#define NODELOCK_BYTES	    384 /* "2026-01-02T03:04:05.000000000Z,NAMESPACE,NAME" */
 
 /* How long a pod that is not bound may have a lock: no scheduler takes so long from the lock to the binding. */
 #define NODELOCK_BINDING_S 30
@@ -30,9 +31,9 @@ bool nodelock_parse(const char *text, struct nodelock *ret_lock);
 
 bool nodelock_is_of(const struct nodelock *lock, const char *namespace, const char *name);
 
-/* The text of a lock that is set now. */
-void nodelock_format(
-	int64_t now_s, const char *namespace, const char *name, char ret_text[NODELOCK_BYTES]);
+/* The text of a lock that is set now. With a fraction of the second, so that no other lock of the pod looks the same. */
+void nodelock_format(const struct timespec *now, const char *namespace, const char *name,
+	char ret_text[NODELOCK_BYTES]);
 
 enum nodelock_verdict {
 	NODELOCK_HELD, /* it is to be waited for */

@@ -70,6 +70,11 @@ class Cluster:
         self.history = []  # (version, collection, type, object)
         self.calls = []  # (method, path)
         self.fault = None  # of (method, path): None, or what raises Refusal, or sleeps
+        self.fault_after = None  # the same, when it is carried out, and not answered yet
+        self.streams = 0  # watches that began before are ended when it changes
+        self.oldest = 0  # versions before are forgotten
+        self.repeats = 0  # so many events are told again with the next one
+        self.is_silent = False  # watches tell nothing
         self.is_over = False
 
     # What tests do to it.
@@ -197,23 +202,32 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(text)
 
+    def tell(self, kind, item):
+        line = json.dumps({"type": kind, "object": item}).encode() + b"\n"
+        self.wfile.write(f"{len(line):x}\r\n".encode() + line + b"\r\n")
+
     def watch(self, collection, version):
-        cluster = self.server.cluster
+        cluster, told = self.server.cluster, []
+        stream = cluster.streams
         self.send_response(200)
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
         while True:
             with cluster.changed:
-                while not cluster.is_over and not any(at > version for at, _, _, _ in cluster.history[-1:]):
-                    cluster.changed.wait(1)
-                if cluster.is_over:
+                while not cluster.is_over and stream == cluster.streams and version >= cluster.oldest and \
+                        (cluster.is_silent or not any(at > version for at, _, _, _ in cluster.history[-1:])):
+                    cluster.changed.wait(0.3)
+                if cluster.is_over or stream != cluster.streams:
+                    return
+                if version < cluster.oldest:
+                    self.tell("ERROR", {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old resource version"})
                     return
                 fresh = [row for row in cluster.history if row[0] > version]
                 version = cluster.version
-            for at, of, kind, item in fresh:
-                if of == collection:
-                    line = json.dumps({"type": kind, "object": item}).encode() + b"\n"
-                    self.wfile.write(f"{len(line):x}\r\n".encode() + line + b"\r\n")
+            mine = [(kind, item) for at, of, kind, item in fresh if of == collection]
+            for kind, item in told[-cluster.repeats:] * (cluster.repeats > 0) + mine:
+                self.tell(kind, item)
+            told = (told + mine)[-20:]
 
     def serve(self):
         cluster = self.server.cluster
@@ -233,15 +247,19 @@ class Handler(http.server.BaseHTTPRequestHandler):
             if self.command == "GET" and "watch=1" in query:
                 self.close_connection = True
                 self.watch(collection, int(re.search(r"resourceVersion=(\d+)", query)[1]))
-            elif self.command == "GET":
-                self.answer(200, cluster.read(collection, key) if name else cluster.list(collection))
+                return
+            if self.command == "GET":
+                answer = 200, cluster.read(collection, key) if name else cluster.list(collection)
             elif self.command == "PATCH":
                 is_merge = "merge-patch" in self.headers["Content-Type"]
-                self.answer(200, cluster.patch(collection, key, body, is_merge))
+                answer = 200, cluster.patch(collection, key, body, is_merge)
             elif sub == "binding":
-                self.answer(201, cluster.bind(key, body))
+                answer = 201, cluster.bind(key, body)
             else:
-                self.answer(201, cluster.create(collection, body, space))
+                answer = 201, cluster.create(collection, body, space)
+            if cluster.fault_after:
+                cluster.fault_after(self.command, path)
+            self.answer(*answer)
         except Refusal as refusal:
             self.answer(refusal.status, {"kind": "Status", "status": "Failure", "message": str(refusal),
                                          "reason": refusal.reason, "code": refusal.status})
@@ -292,7 +310,7 @@ class Scheduler:
 
     def __init__(self, program, town, *flags, is_ready=True, metrics=False):
         environment = {**os.environ, "KUBECONFIG": str(town.kubeconfig)}
-        arguments = [program, "--http_bind=127.0.0.1:0", "--scheduler-name=hami-scheduler",
+        arguments = [*([program] if isinstance(program, str) else program), "--http_bind=127.0.0.1:0", "--scheduler-name=hami-scheduler",
                      "--metrics-bind-address=" + ("127.0.0.1:0" if metrics else ""), *flags]
         self.lines = []
         self.process = subprocess.Popen(arguments, env=environment, stderr=subprocess.PIPE, text=True)

@@ -13,8 +13,8 @@ static void a_lock_is_read_and_written(void **state)
 	char text[NODELOCK_BYTES];
 	struct nodelock lock;
 
-	nodelock_format(NOW, "space", "pod", text);
-	assert_string_equal(text, "2026-01-02T03:04:05Z,space,pod");
+	nodelock_format(&(struct timespec){NOW, 6}, "space", "pod", text);
+	assert_string_equal(text, "2026-01-02T03:04:05.000000006Z,space,pod");
 	assert_true(nodelock_parse(text, &lock));
 	assert_int_equal(lock.set_s, NOW);
 	assert_true(nodelock_is_of(&lock, "space", "pod"));

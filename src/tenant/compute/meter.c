@@ -24,11 +24,15 @@ static uint64_t batch_ns(const struct meter *m)
 	return m->turns.is_yielding ? BATCH_YIELDING_NS : METER_BATCH_NS;
 }
 
-/* Whether the open batch takes more. */
-static bool has_room(struct stream_state *s, uint64_t now_ns)
+/*
+ * Whether the open batch takes more. What was never seen before has a batch of its own: beside work that takes less than it
+ * is taken for, it would be taken for nothing.
+ */
+static bool has_room(struct stream_state *s, uint64_t estimate_ns, uint64_t now_ns)
 {
 	return s->is_open && s->batch->expected_ns < batch_ns(s->meter) &&
-	       now_ns < s->begun_ns + BATCH_AGE_NS;
+	       now_ns < s->begun_ns + BATCH_AGE_NS &&
+	       (estimate_ns != ESTIMATE_UNKNOWN_NS || !s->batch->launches);
 }
 
 static void begin_batch(struct meter *m, struct stream_state *s, uint64_t now_ns)
@@ -88,7 +92,7 @@ static bool wait_for_room(
 {
 	uint64_t wake_ns, stuck_since_ns = 0;
 
-	for (unsigned waits = 0; !has_room(s, now_ns); waits++) {
+	for (unsigned waits = 0; !has_room(s, estimate_ns, now_ns); waits++) {
 		enum throttle why = ask(m, s, estimate_ns, now_ns, &wake_ns);
 
 		if (throttle_is_stuck(why, s->drained_ns, now_ns, &stuck_since_ns)) {
@@ -146,7 +150,7 @@ enum meter_admitted meter_admit(struct stream_state *s, uint32_t estimate, uint6
 	bool is_full, has_batch = true;
 	uint64_t ns = estimate_ns(estimate);
 
-	if (UNLIKELY(!has_room(s, now_ns) || now_ns > s->last_ns + STREAM_PAUSE_NS)) {
+	if (UNLIKELY(!has_room(s, ns, now_ns) || now_ns > s->last_ns + STREAM_PAUSE_NS)) {
 		has_batch = open_batch(m, s, ns, clock_now_ns());
 		now_ns = clock_now_ns();
 		m->counts.batches++;

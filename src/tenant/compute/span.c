@@ -109,7 +109,8 @@ bool span_charge(struct meter *m, const struct span *span, uint64_t now_ns)
 	credit_end_running(m, span->running_ns);
 	credit_charge(m, span->reserved_ns, (int64_t)fresh, from, now_ns);
 	/* What is found out by chance stands for as much that is not. */
-	overruns_note(m, span, elapsed, is_hidden && !m->doubts.pauses ? DOUBTED : 1, now_ns);
+	overruns_note(m, span, elapsed + (uint64_t)span->running_ns,
+		is_hidden && !m->doubts.pauses ? DOUBTED : 1, now_ns);
 	/* relaxed: for people to read */
 	if (m->credit.is_borrowing)
 		atomic_fetch_add_explicit(&m->books->lent_ns, fresh, memory_order_relaxed);

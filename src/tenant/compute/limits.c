@@ -115,6 +115,9 @@ static void find_limits(struct meter *m)
 		limits = (struct quota_limits){
 			.cores_permille = 1, .cap_permille = 1, .weight = 1, .priority = 9};
 	}
+	/* What others leave it cannot know without turns. */
+	if (m->turns.is_denied && limits.cores_permille < limits.cap_permille)
+		limits.cap_permille = limits.cores_permille;
 	m->limits.granted = limits;
 	m->limits.is_limited = limits.cap_permille < SHARE_WHOLE_PERMILLE;
 	m->limits.is_watched = !m->limits.is_limited && !is_contended;

@@ -77,8 +77,9 @@ struct turn {
 	uint32_t
 		alive_count; /* of them, as last read; and the best rank of these: UINT32_MAX without any */
 	uint32_t best_rank;
-	uint32_t own_news;   /* as awaited -1 */
-	int32_t awaited;     /* whose news turn_wait() is for; -1: our own */
+	uint32_t own_news; /* as awaited -1 */
+	int32_t awaited;   /* whose news turn_wait() is for; -1: our own */
+	bool is_blind;	   /* the folder cannot be listed: others may be there that are not known */
 	bool is_by_operator; /* nobody but the operator makes records: the folder is closed to us */
 	bool is_by_file;     /* records are read by their path: the better way is forbidden here */
 	char folder[256];    /* the device's */

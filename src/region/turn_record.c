@@ -408,7 +408,7 @@ static void meet(struct turn *turn, int folder_fd, const struct entry *entry)
 	add(turn, folder_fd, entry);
 }
 
-static void list(struct turn *turn)
+static void list(struct turn *turn, uint64_t changed_ns)
 {
 	_cleanup_fd_ int fd = -1;
 	union {
@@ -416,6 +416,9 @@ static void list(struct turn *turn)
 		char bytes[LIST_BYTES];
 	} buffer;
 
+	turn->is_blind = true;
+	/* Tried again soon. */
+	turn->folder_changed_ns = 0;
 	if (turn_place_open(turn->folder, &fd) < 0)
 		return;
 	turn->listing++;
@@ -423,10 +426,15 @@ static void list(struct turn *turn)
 	for (int round = 0; round < LIST_ROUNDS; round++) {
 		long length = syscall(SYS_getdents64, fd, &buffer, sizeof(buffer));
 
-		if (length == 0)
-			forget_gone(turn);
-		if (length <= 0)
+		if (length < 0)
 			return;
+		/* Who fills the folder blinds nobody. */
+		turn->is_blind = false;
+		turn->folder_changed_ns = changed_ns;
+		if (length == 0) {
+			forget_gone(turn);
+			return;
+		}
 		for (long at = 0; at < length;) {
 			const struct entry *entry =
 				(const struct entry *)(const void *)(buffer.bytes + at);
@@ -459,22 +467,25 @@ static void find_peers(struct turn *turn, uint64_t now_ns)
 	bool is_first = turn->listed_ns == 0;
 	struct file_identity identity;
 	uint64_t real;
+	int r;
 
 	if (!is_first &&
 		(now_ns < turn->folder_asked_ns + ASK_NS || now_ns < turn->listed_ns + LIST_NS))
 		return;
 	turn->folder_asked_ns = now_ns;
 	real = real_ns();
-	if (file_identify_path(turn->folder, &identity) < 0)
+	r = file_identify_path(turn->folder, &identity);
+	/* One that is gone has nobody in it. */
+	turn->is_blind = (r < 0 && r != -ENOENT) || (turn->is_blind && r == 0);
+	if (r < 0)
 		return;
 	if (!is_first && identity.changed_ns == turn->folder_changed_ns &&
 		now_ns < turn->listed_ns + LIST_ANYWAY_NS)
 		return;
 	turn->listed_ns = now_ns;
-	/* A second change within the same tick of the file system's clock leaves the same time. */
-	turn->folder_changed_ns = identity.changed_ns + TICK_NS > real ? 0 : identity.changed_ns;
 	keep_own(turn, now_ns);
-	list(turn);
+	/* A second change within the same tick of the file system's clock leaves the same time. */
+	list(turn, identity.changed_ns + TICK_NS > real ? 0 : identity.changed_ns);
 }
 
 void turn_record_read_peers(struct turn *turn, bool is_all, uint64_t now_ns)

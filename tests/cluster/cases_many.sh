@@ -27,7 +27,7 @@ leaseDuration: 4s, renewDeadline: 3s, retryPeriod: 1s}|" -e "s|127.0.0.1:$schedu
     # the shell's name is the host's; both end with it
     KUBECONFIG=$CLUSTER_FOLDER/vgpu-scheduler.kubeconfig setsid unshare --uts sh -c "hostname $1
         '$build/src/scheduler/vgpu-scheduler' --http_bind 127.0.0.1:$2 --webhook-secret kube-system/vgpu-scheduler \
-            --webhook-configuration vgpu-scheduler --scheduler-name hami-scheduler --metrics-bind-address= --leader-elect \
+            --webhook-configuration vgpu-scheduler --scheduler-name hami-scheduler --metrics-bind-address= --trusted-users '$trusted' --leader-elect \
             --leader-elect-resource-name hami-scheduler --leader-elect-resource-namespace kube-system &
         exec kube-scheduler --config '$at.yaml' --bind-address=127.0.0.1 --secure-port=$3 \
             --authentication-kubeconfig='$CLUSTER_FOLDER/scheduler.kubeconfig' \
@@ -76,6 +76,8 @@ many_cases() {
     check "a quota of the namespace holds" many quota
     check "who asks for a device alone has it alone" many exclusive
     check "a pod gets an instance, or a device with MPS" many modes
+    check "room comes by an eviction, and not by a node that was lost" many room_comes_and_goes
+    check "what a pod has been given is changed by no other user" many forged
     check "an API server that is started anew loses nothing" an_api_server_that_is_started_anew_loses_nothing
     check "a replica that is killed loses nothing" a_replica_that_is_killed_loses_nothing
     check "nodes and scheduler go" leave_the_nodes

@@ -4,6 +4,7 @@
 # shellcheck shell=bash disable=SC2154
 scheduler=
 scheduler_port=9443
+trusted=admin,system:serviceaccount:kube-system:vgpu-scheduler # the first stands for the device plugin
 
 # kube-scheduler as HAMi's chart has it: the profile's name, one extender, and resources that it does not count itself. But
 # it counts slices: where they run out it looks for pods to preempt.
@@ -45,8 +46,13 @@ webhooks:
   failurePolicy: Fail
   objectSelector: {matchExpressions: [{key: hami.io/webhook, operator: NotIn, values: [ignore]}]}
   rules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}]
-  clientConfig:
-    url: https://127.0.0.1:$scheduler_port/webhook
+  clientConfig: {url: "https://127.0.0.1:$scheduler_port/webhook"}
+- name: guard.vgpu.hami.io
+  admissionReviewVersions: [v1]
+  sideEffects: None
+  failurePolicy: Ignore # else no pod could be changed while no replica is there
+  rules: [{apiGroups: [""], apiVersions: [v1], operations: [UPDATE], resources: [pods]}]
+  clientConfig: {url: "https://127.0.0.1:$scheduler_port/webhook"}
 END
 }
 
@@ -79,7 +85,7 @@ start_scheduler() {
     KUBECONFIG=$CLUSTER_FOLDER/vgpu-scheduler.kubeconfig as_in_a_pod "$build/src/scheduler/vgpu-scheduler" \
         --http_bind "127.0.0.1:$scheduler_port" --webhook-secret kube-system/vgpu-scheduler \
         --webhook-configuration vgpu-scheduler --scheduler-name hami-scheduler \
-        --metrics-bind-address 127.0.0.1:9395 >>"$CLUSTER_FOLDER/log/vgpu-scheduler" 2>&1 &
+        --trusted-users "$trusted" --metrics-bind-address 127.0.0.1:9395 >>"$CLUSTER_FOLDER/log/vgpu-scheduler" 2>&1 &
     scheduler=$!
     within 10 take_authority && within 10 is_scheduler_ready && return
     tail -n 20 "$CLUSTER_FOLDER/log/vgpu-scheduler"

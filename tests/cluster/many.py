@@ -233,6 +233,38 @@ def modes(api):
     clear(api)
 
 
+def room_comes_and_goes(api):
+    """By eviction; and a node that was lost has what its pods have when it comes back."""
+    put_node(api, "lost-a", [device("lost", 0)])
+    create(api, [make_pod("old", {"gpu": 1, "gpumem": 6000}, "lost")])
+    wait_bound(api, 1)
+    create(api, [make_pod("new", {"gpu": 1, "gpumem": 6000}, "lost")])
+    wait_refused(api, "new", "1/1 CardInsufficientMemory")
+    api.must("DELETE", "/api/v1/nodes/lost-a")
+    put_node(api, "lost-a", [device("lost", 0)])
+    time.sleep(1)
+    equal(bound_nodes(api)["new"], None)
+    api.must("POST", f"{PODS}/old/eviction", {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "old"}})
+    equal(wait_bound(api, 1), {"new": "lost-a"})
+    audit(api)
+    clear(api)
+
+
+def forged(api):
+    """What a pod has been given is changed by nobody but the scheduler and the device plugin, and a new pod brings none."""
+    brought = make_pod("brought", {"gpu": 1, "gpumem": 1000}, **{PREFIX + "vgpu-devices-allocated": "GPU-many-a-0,NVIDIA,1,1:;",
+                                                                PREFIX + "vgpu-node": "many-a"})
+    create(api, [brought])
+    wait_bound(api, 1)
+    equal([one[1:] for one in audit(api).values()], [[1000, 0]])
+    for change in ("vgpu-devices-allocated=GPU-many-a-0,NVIDIA,1,1:;", "bind-phase-"):
+        said = subprocess.run(["kubectl", "annotate", "--overwrite", "--as=tenant", "--as-group=system:masters", "pod/brought", PREFIX + change],
+                              capture_output=True, text=True, check=False)
+        equal((said.returncode, "the scheduler and the device plugin" in said.stderr), (1, True))
+    subprocess.run(["kubectl", "annotate", "--as=tenant", "--as-group=system:masters", "pod/brought", "other=one"], check=True, capture_output=True)
+    clear(api)
+
+
 def interrupted(api, *command):
     """In the middle of a burst the command is run; afterwards nothing is lost, and nothing given twice."""
     create(api, [make_pod(f"burst-{i}", {"gpu": 1, "gpumem": 1000}) for i in range(40)])

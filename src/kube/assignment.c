@@ -90,6 +90,14 @@ static const char *read_text(struct piece text, unsigned char least, char *ret_n
 	return NULL;
 }
 
+bool assignment_is_uuid(const char *uuid)
+{
+	char copy[ASSIGNMENT_UUID_BYTES];
+
+	return *uuid && !strpbrk(uuid, ",:;") &&
+	       !read_text((struct piece){uuid, strlen(uuid)}, ' ' + 1, copy, sizeof(copy));
+}
+
 static const char *read_name(struct piece text, char *ret_name, size_t size)
 {
 	return read_text(text, ' ' + 1, ret_name, size);

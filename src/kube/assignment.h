@@ -54,6 +54,9 @@ struct assignment {
 		0       \
 	}
 
+/* Whether an annotation can carry it, and the plugin reads it there. */
+bool assignment_is_uuid(const char *uuid);
+
 /*
  * Reads an annotation's text, any bytes up to a zero byte. -EINVAL with err set, a sentence that names slot and device;
  * -ENOMEM.

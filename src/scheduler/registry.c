@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/parse.h"
+#include "kube/assignment.h"
 #include "policy/names.h"
 #include "policy/topology.h"
 
@@ -138,6 +139,8 @@ static int read_device(struct reader *reader, size_t at, const json_t *object)
 
 	if (!uuid || !*uuid)
 		return complain(reader, at, "it has no id");
+	if (!assignment_is_uuid(uuid))
+		return complain(reader, at, "its id is none that an annotation can carry");
 	if (!get_amount(object, "count", &device->all.slots) ||
 		!get_amount(object, "devmem", &device->all.memory_mib) ||
 		!get_amount(object, "devcore", &device->all.cores) ||

@@ -16,10 +16,10 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 sources= libraries=
 if pkg-config --exists yaml-0.1 jansson 2>/dev/null; then
-    targets="$targets config objects"
+    targets="$targets config objects filter admission lock"
     sources=$(ls "$root"/src/plugin/config*.c "$root"/src/plugin/flags.c "$root"/src/kube/base64.c "$root"/src/kube/instances.c \
-        "$root"/src/kube/quantity.c)
-    for name in admission books demand filter object registry reservation settings settings_file; do
+        "$root"/src/kube/quantity.c "$root"/tests/scheduler/case.c)
+    for name in admission books demand filter nodelock object registry reservation settings settings_file; do
         sources="$sources $root/src/scheduler/$name.c"
     done
     for name in decide document imagine placement reader template world; do

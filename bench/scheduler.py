@@ -87,7 +87,7 @@ class Round:
         self.bench, self.kind, self.policy, self.count = bench, kind, policy, count
         self.bound, self.served = {}, set()
         self.pool = concurrent.futures.ThreadPoolExecutor(4)
-        self.errors = []
+        self.errors, self.used = [], {}
 
     def serve(self, name, node):
         """As the device plugin: the pod has its devices, the node's lock is free."""
@@ -116,13 +116,14 @@ class Round:
                                                       pod_object(name, self.kind, self.policy)), names))
         time.sleep(2)
         version = bench.api.call("GET", "/api/v1/namespaces/default/pods?limit=1")["metadata"]["resourceVersion"]
-        before, began = bench.figures(), time.monotonic()
+        before, used = bench.figures(), bench.processors()
         watcher = threading.Thread(target=bench.api.watch_pods, args=(version, self.take), daemon=True)
         watcher.start()
         subprocess.run([os.environ["CLUSTER"], "stop", "scheduler", "CONT"], check=True)
         began = time.monotonic()
         watcher.join(bench.options.seconds)
         after, now = bench.figures(), time.monotonic()
+        self.used = {name: seconds - used.get(name, 0) for name, seconds in bench.processors().items()}
         self.pool.shutdown()
         if not self.bound:
             raise RuntimeError("no pod was bound")
@@ -141,6 +142,9 @@ class Round:
                       f" {used['bind'] * 1e3 / max(1, used['binds']):.0f} ms, {used['cpu'] / seconds * 100:.0f} % of a processor,"
                       f" {self.bench.memory_mib()} MiB")
         print(words, flush=True)
+        print("    processor time a pod, ms: " + ", ".join(
+            f"{name} {seconds * 1e3 / len(self.bound):.1f}" for name, seconds in sorted(self.used.items(), key=lambda row: -row[1])
+            if seconds * 1e3 / len(self.bound) >= 0.1), flush=True)
         if self.errors:
             print(f"    {len(self.errors)} errors of the bench: {self.errors[0]}", flush=True)
 
@@ -170,6 +174,19 @@ class Bench:
                 "failed": value('request_failures_total{verb="bind"}'),
                 **{verb: value(took + f'sum{{verb="{verb}"}}') for verb in ("filter", "bind")},
                 **{verb + "s": value(took + f'count{{verb="{verb}"}}') for verb in ("filter", "bind")}}
+
+    @staticmethod
+    def processors():
+        """Seconds of a processor that each program has had."""
+        used = {}
+        for file in pathlib.Path("/proc").glob("[0-9]*/stat"):
+            try:
+                name, fields = re.search(r"\((.*)\) (.*)", file.read_text(encoding="ascii")).groups()
+            except OSError:
+                continue
+            seconds = sum(map(int, fields.split()[11:13])) / os.sysconf("SC_CLK_TCK")
+            used[name] = used.get(name, 0) + seconds
+        return used
 
     def memory_mib(self):
         text = pathlib.Path(f"/proc/{self.pid}/status").read_text(encoding="ascii")

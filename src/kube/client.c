@@ -64,6 +64,7 @@ struct kube_client {
 	struct rate rate;
 	char *server;
 	struct kube_call *first;
+	uint64_t sent;
 	struct loop_watch cancel_watch;
 	bool is_cancelled;
 };
@@ -81,6 +82,11 @@ static const struct verb patch_if = {.method = "PATCH",
 struct loop *kube_client_loop(const struct kube_client *client)
 {
 	return client->loop;
+}
+
+uint64_t kube_client_sent(const struct kube_client *client)
+{
+	return client->sent;
 }
 
 uint64_t kube_client_pause_ns(const struct kube_client *client, unsigned failed)
@@ -238,6 +244,7 @@ static int call_send(struct kube_call *call)
 	if (call->verb->content)
 		headers[count++] = call->verb->content;
 	call->attempts++;
+	client->sent++;
 	return http_send(client->http, &request, &events, call, &call->exchange);
 }
 

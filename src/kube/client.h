@@ -118,6 +118,9 @@ int kube_stream(struct kube_client *client, const char *path, unsigned silence_s
 /* Ends a call without its callback. Accepts NULL. The server may have carried it out. */
 void kube_cancel(struct kube_call *call);
 
+/* How many requests it has sent. */
+uint64_t kube_client_sent(const struct kube_client *client);
+
 /* The loop that the client is in. */
 struct loop *kube_client_loop(const struct kube_client *client);
 

@@ -8,7 +8,11 @@
 #include <time.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
+#include "kube/assignment.h"
 #include "scheduler/nodelock.h"
+#include "scheduler/promise.h"
+#include "scheduler/reservation.h"
 
 int bind_calls_read_pod(struct kube_client *client, const char *namespace, const char *name,
 	kube_done_fn *done, void *context, struct kube_call **ret_call)
@@ -30,11 +34,21 @@ int bind_calls_read_node(struct kube_client *client, const char *name, kube_done
 	return path ? kube_get(client, path, done, context, ret_call) : -ENOMEM;
 }
 
-int bind_calls_lock(struct kube_client *client, const char *node, const char *version,
-	const char *lock, kube_done_fn *done, void *context, struct kube_call **ret_call)
+int bind_calls_read_pods(struct kube_client *client, const char *node, kube_done_fn *done,
+	void *context, struct kube_call **ret_call)
 {
-	json_t *patch =
-		json_pack("{s:{s:{s:s}}}", "metadata", "annotations", NODELOCK_ANNOTATION, lock);
+	_cleanup_free_ char *path = NULL;
+
+	if (asprintf(&path, "/api/v1/pods?fieldSelector=spec.nodeName%%3D%s", node) < 0)
+		path = NULL;
+	return path ? kube_get(client, path, done, context, ret_call) : -ENOMEM;
+}
+
+/* Takes the annotations. */
+static int change_node(struct kube_client *client, const char *node, const char *version,
+	json_t *annotations, kube_done_fn *done, void *context, struct kube_call **ret_call)
+{
+	json_t *patch = json_pack("{s:{s:o}}", "metadata", "annotations", annotations);
 	_cleanup_free_ char *path = NULL;
 	int result = -ENOMEM;
 
@@ -46,38 +60,43 @@ int bind_calls_lock(struct kube_client *client, const char *node, const char *ve
 	return result;
 }
 
-int bind_calls_unlock(struct kube_client *client, const char *node, const char *lock,
+int bind_calls_lock(struct kube_client *client, const char *node, const char *version,
+	const char *lock, bool is_there, kube_done_fn *done, void *context,
+	struct kube_call **ret_call)
+{
+	json_t *annotations = json_pack("{s:s}", NODELOCK_ANNOTATION, lock);
+
+	if (is_there)
+		json_object_set_new(annotations, "cantaloupe.io/lock-taken",
+			json_sprintf("%llu", (unsigned long long)clock_now_ns()));
+	return change_node(client, node, version, annotations, done, context, ret_call);
+}
+
+int bind_calls_unlock(struct kube_client *client, const char *node, const char *version,
 	kube_done_fn *done, void *context, struct kube_call **ret_call)
 {
-	static const char place[] = "/metadata/annotations/hami.io~1mutex.lock";
-	json_t *operations = json_pack("[{s:s, s:s, s:s}, {s:s, s:s}]", "op", "test", "path", place,
-		"value", lock, "op", "remove", "path", place);
-	_cleanup_free_ char *path = NULL;
-	int result = -ENOMEM;
-
-	if (asprintf(&path, "/api/v1/nodes/%s", node) < 0)
-		path = NULL;
-	if (path && operations)
-		result = kube_patch_if(client, path, operations, done, context, ret_call);
-	json_decref(operations);
-	return result;
+	return change_node(client, node, version, json_pack("{s:n}", NODELOCK_ANNOTATION), done,
+		context, ret_call);
 }
 
 static json_t *binding_of(const struct bind_target *target)
 {
-	json_t *annotations =
-		target->annotations ? json_copy((json_t *)target->annotations) : json_object();
+	json_t *annotations = json_object(), *labels = json_object();
 	char now[24];
 
-	snprintf(now, sizeof(now), "%lld", (long long)time(NULL));
 	if (target->annotations) {
-		json_object_set_new(annotations, "hami.io/bind-phase", json_string("allocating"));
+		json_object_update(annotations, (json_t *)target->annotations);
+		snprintf(now, sizeof(now), "%lld", (long long)time(NULL));
+		json_object_set_new(
+			annotations, RESERVATION_PHASE, json_string(RESERVATION_ALLOCATING));
 		json_object_set_new(annotations, "hami.io/bind-time", json_string(now));
+		if (promise_is_label(target->node))
+			json_object_set_new(labels, RESERVATION_NODE, json_string(target->node));
 	}
-	return json_pack("{s:s, s:s, s:{s:s, s:s, s:s, s:o}, s:{s:s, s:s, s:s}}", "apiVersion",
+	return json_pack("{s:s, s:s, s:{s:s, s:s, s:s, s:o, s:o}, s:{s:s, s:s, s:s}}", "apiVersion",
 		"v1", "kind", "Binding", "metadata", "name", target->name, "namespace",
-		target->namespace, "uid", target->uid, "annotations", annotations, "target",
-		"apiVersion", "v1", "kind", "Node", "name", target->node);
+		target->namespace, "uid", target->uid, "annotations", annotations, "labels", labels,
+		"target", "apiVersion", "v1", "kind", "Node", "name", target->node);
 }
 
 int bind_calls_bind(struct kube_client *client, const struct bind_target *target,

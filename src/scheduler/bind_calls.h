@@ -3,6 +3,7 @@
 #pragma once
 
 #include <jansson.h>
+#include <stdbool.h>
 
 #include "base/bits.h"
 #include "kube/client.h"
@@ -12,13 +13,20 @@ int bind_calls_read_pod(struct kube_client *client, const char *namespace, const
 int bind_calls_read_node(struct kube_client *client, const char *name, kube_done_fn *done,
 	void *context, struct kube_call **ret_call) MUST_CHECK;
 
-/* Sets the lock where the node is still at that version: else KUBE_E_CONFLICT. */
+/* The pods that are bound to a node, as they are now. */
+int bind_calls_read_pods(struct kube_client *client, const char *node, kube_done_fn *done,
+	void *context, struct kube_call **ret_call) MUST_CHECK;
+
+/*
+ * Sets the lock where the node is still at that version: else KUBE_E_CONFLICT. is_there: it has this lock already, and gets
+ * another version all the same.
+ */
 int bind_calls_lock(struct kube_client *client, const char *node, const char *version,
-	const char *lock, kube_done_fn *done, void *context,
+	const char *lock, bool is_there, kube_done_fn *done, void *context,
 	struct kube_call **ret_call) MUST_CHECK;
 
-/* Removes the lock, where it is still this one: else KUBE_E_INVALID. */
-int bind_calls_unlock(struct kube_client *client, const char *node, const char *lock,
+/* Removes the lock where the node is still at that version. */
+int bind_calls_unlock(struct kube_client *client, const char *node, const char *version,
 	kube_done_fn *done, void *context, struct kube_call **ret_call) MUST_CHECK;
 
 struct bind_target {

@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "kube/assignment.h"
 #include "kube/follow.h"
 #include "scheduler/hash.h"
 #include "scheduler/object.h"
@@ -36,6 +37,7 @@ struct cluster {
 	struct entry *nodes;
 	struct kube_follow *follows[COLLECTIONS];
 	bool is_known[COLLECTIONS];
+	bool lists_nodes; /* at this moment */
 };
 
 struct cluster_node *cluster_node(const struct cluster *cluster, const char *name)
@@ -58,6 +60,8 @@ static struct cluster_node *find_or_add(struct cluster *cluster, const char *nam
 		free(entry);
 		return NULL;
 	}
+	/* one that is new has no pods yet */
+	entry->node.is_listed = entry->node.is_verified = !cluster->lists_nodes;
 	HASH_ADD_KEYPTR(hh, cluster->nodes, entry->node.name, strlen(entry->node.name), entry);
 	if (!entry->is_lost)
 		return &entry->node;
@@ -70,7 +74,7 @@ void cluster_release_node(struct cluster *cluster, struct cluster_node *node)
 {
 	struct entry *entry = (struct entry *)node;
 
-	if (node->is_present || node->binds)
+	if (node->is_present || node->turns)
 		return;
 	HASH_DEL(cluster->nodes, entry);
 	free(node->name);
@@ -81,11 +85,11 @@ void cluster_release_node(struct cluster *cluster, struct cluster_node *node)
 static void drop_node(struct cluster *cluster, struct cluster_node *node)
 {
 	books_drop_node(cluster->books, node->name);
-	node->is_present = false;
+	node->is_present = node->is_listed = node->is_verified = false;
 	node->digest = 0;
 	node->lock[0] = '\0';
-	/* binds that wait fail, and the last of them releases the node */
-	if (node->binds)
+	/* turns that wait fail, and the last of them releases the node */
+	if (node->turns)
 		cluster->events.lock_changed(cluster->context, node);
 	else
 		cluster_release_node(cluster, node);
@@ -134,6 +138,8 @@ static void note_lock(struct cluster *cluster, struct cluster_node *node, const 
 	snprintf(text, sizeof(text), "%s", lock ? lock : "");
 	if (!strcmp(text, node->lock))
 		return;
+	if (*text && strcmp(text, node->own_lock) != 0)
+		node->is_listed = node->is_verified = false;
 	strcpy(node->lock, text);
 	node->lock_seen_ns = clock_now_ns();
 	cluster->events.lock_changed(cluster->context, node);
@@ -169,13 +175,30 @@ static void node_came(void *context, bool is_present, const json_t *object)
 		drop_node(cluster, node);
 }
 
+/* Whether the books have what a bound pod takes: it was seen so before, or this program has promised the same there. */
+static bool is_expected(const struct cluster *cluster, const json_t *pod, const char *uid)
+{
+	const struct hold *hold = holds_find(cluster->holds, uid);
+
+	if (!hold || hold->is_over)
+		return books_has_pod(cluster->books, uid);
+	return hold->is_kept && !strcmp(hold_node(hold), object_node(pod)) &&
+	       json_equal(json_object_get(hold->annotations, ASSIGNMENT_ALLOCATED),
+		       json_object_get(
+			       json_object_get(json_object_get(pod, "metadata"), "annotations"),
+			       ASSIGNMENT_ALLOCATED));
+}
+
 static void take_bound(struct cluster *cluster, const json_t *pod, const char *uid)
 {
+	struct cluster_node *node = cluster_node(cluster, object_node(pod));
 	struct reservation *reservation = NULL;
 	struct err err = ERR_NULL;
 	int result =
 		reservation_read_bound(&cluster->settings->rules.demand, pod, &reservation, &err);
 
+	if (!result && node && !is_expected(cluster, pod, uid))
+		node->others++;
 	if (!result)
 		result = books_set_pod(cluster->books, reservation_pod(reservation));
 	if (result == -ENOENT)
@@ -207,6 +230,7 @@ static void pod_came(void *context, bool is_present, const json_t *pod)
 			holds_forget(cluster->holds, hold);
 	} else if (*node) {
 		take_bound(cluster, pod, uid);
+		holds_see_bound(cluster->holds, pod);
 		if (hold)
 			holds_forget(cluster->holds, hold);
 	} else {
@@ -232,11 +256,13 @@ static void nodes_begin(void *context)
 {
 	struct cluster *cluster = context;
 
+	cluster->lists_nodes = true;
 	for (struct entry *entry = cluster->nodes; entry; entry = entry->hh.next) {
 		entry->node.is_marked = true;
 		/* a server that was restored from a copy counts from an earlier version on */
 		free(entry->node.version);
 		entry->node.version = NULL;
+		entry->node.is_listed = entry->node.is_verified = false;
 	}
 }
 
@@ -246,6 +272,8 @@ static void pods_begin(void *context)
 
 	books_mark_pods(cluster->books);
 	holds_mark(cluster->holds);
+	for (struct entry *entry = cluster->nodes; entry; entry = entry->hh.next)
+		entry->node.is_listed = !*entry->node.lock || entry->node.is_verified;
 }
 
 static void quotas_begin(void *context)
@@ -272,6 +300,9 @@ static void nodes_complete(void *context)
 		if (entry->node.is_marked)
 			drop_node(cluster, &entry->node);
 	}
+	cluster->lists_nodes = false;
+	/* what was bound before is among the pods that are listed after */
+	cluster_list_pods_again(cluster);
 	listed(cluster, NODES);
 }
 
@@ -281,6 +312,8 @@ static void pods_complete(void *context)
 
 	books_sweep_pods(cluster->books);
 	holds_sweep(cluster->holds);
+	for (struct entry *entry = cluster->nodes; entry; entry = entry->hh.next)
+		entry->node.is_verified |= entry->node.is_listed;
 	listed(cluster, PODS);
 }
 
@@ -355,8 +388,11 @@ int cluster_start(struct kube_client *client, const struct settings *settings,
 		result = holds_new(client, cluster->books, &settings->rules.demand,
 			(int64_t)(settings->reservation_ns / 1000000000), cluster->nudge,
 			&cluster->holds);
-	for (size_t i = 0; i < COLLECTIONS && !result; i++)
-		result = follow(cluster, i);
+	/* pods are listed after the nodes */
+	if (!result)
+		result = follow(cluster, NODES);
+	if (!result)
+		result = follow(cluster, QUOTAS);
 	if (result)
 		cluster_stop(cluster);
 	else
@@ -426,6 +462,36 @@ void cluster_list_pods_again(struct cluster *cluster)
 	cluster->is_known[PODS] = false;
 	if (follow(cluster, PODS))
 		log_error("no memory to list pods");
+}
+
+bool cluster_knows_pods(const struct cluster *cluster, const json_t *list)
+{
+	const struct demand_rules *rules = &cluster->settings->rules.demand;
+	const json_t *pod;
+	size_t i;
+
+	json_array_foreach(json_object_get(list, "items"), i, pod)
+	{
+		const char *uid = object_text(pod, "uid");
+		const struct hold *hold = holds_find(cluster->holds, uid);
+		struct reservation *reservation;
+		struct err err;
+
+		if (reservation_read_bound(rules, pod, &reservation, &err))
+			continue;
+		reservation_free(reservation);
+		if (!books_has_pod(cluster->books, uid) || (hold && hold->is_kept))
+			return false;
+	}
+	return true;
+}
+
+void cluster_each_node(struct cluster *cluster, void (*take)(struct cluster_node *node))
+{
+	struct entry *entry, *next;
+
+	HASH_ITER(hh, cluster->nodes, entry, next)
+	take(&entry->node);
 }
 
 size_t cluster_node_count(const struct cluster *cluster)

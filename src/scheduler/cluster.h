@@ -17,15 +17,22 @@
 #include "scheduler/settings.h"
 
 struct cluster;
-struct bind;
+struct turn;
 
 struct cluster_node {
-	char *name, *version;	    /* resourceVersion */
-	char lock[NODELOCK_BYTES];  /* the annotation's text; "": none */
-	uint64_t lock_seen_ns;	    /* since when it is so */
-	struct bind *binds;	    /* that wait for it, in the order of their coming */
-	uint64_t digest;	    /* of what the books were told */
-	bool is_marked, is_present; /* in the cluster; one that is not stays while a bind waits */
+	char *name, *version;	       /* resourceVersion */
+	char lock[NODELOCK_BYTES];     /* the annotation's text; "": none */
+	uint64_t lock_seen_ns;	       /* since when it is so */
+	char own_lock[NODELOCK_BYTES]; /* the last that this program has set */
+	struct turn *turns;	       /* of binds, in the order of their coming */
+	uint64_t digest;	       /* of what the books were told */
+	uint64_t others;	       /* how often pods came that another scheduler had bound */
+	bool is_marked, is_present; /* in the cluster; one that is not stays while it has turns */
+	/*
+	 * Whoever binds to the node locks it. Verified: its pods have been listed, and since then every change of it was
+	 * seen, and no lock but this program's own among them. Listed: the same, but for the list, which is under way.
+	 */
+	bool is_verified, is_listed;
 };
 
 struct cluster_events {
@@ -58,10 +65,19 @@ void cluster_list_pods_again(struct cluster *cluster);
 /* NULL: there is none. */
 struct cluster_node *cluster_node(const struct cluster *cluster, const char *name);
 
-/* A node as the server answered it; what is older than what is known says nothing. */
+/*
+ * A node as the server answered it; what is older than what is known says nothing. Who has not changed it itself, at the version
+ * that is known, takes is_verified from it before.
+ */
 void cluster_take_node(struct cluster *cluster, const json_t *object);
 
-/* The node may be forgotten where it is gone from the cluster, and no bind waits for it. */
+/* The node may be forgotten where it is gone from the cluster, and has no turns. */
 void cluster_release_node(struct cluster *cluster, struct cluster_node *node);
+
+/* Whether all pods of this list that take devices are in the books as bound. */
+bool cluster_knows_pods(const struct cluster *cluster, const json_t *list);
+
+/* take() may release the node. */
+void cluster_each_node(struct cluster *cluster, void (*take)(struct cluster_node *node));
 
 size_t cluster_node_count(const struct cluster *cluster);

@@ -179,7 +179,6 @@ void daemon_stop(struct daemon *daemon)
 	loop_timer_clear(daemon->loop, &daemon->tick);
 	own_certificate_stop(daemon->own_certificate);
 	server_stop(daemon->server);
-	extender_stop_filters(&daemon->extender);
 	extender_stop_binds(&daemon->extender);
 	lease_stop(daemon->lease);
 	cluster_stop(daemon->extender.cluster);

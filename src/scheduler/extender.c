@@ -47,13 +47,6 @@ const char *extender_trouble(const struct extender *extender)
 	return NULL;
 }
 
-bool extender_is_name(const char *text)
-{
-	size_t length = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789-.");
-
-	return length && !text[length] && length <= 253 && *text != '.' && *text != '-';
-}
-
 /* The data of a call that is answered later is where its owner keeps it. */
 void extender_gone(struct http_call *call)
 {

@@ -2,9 +2,9 @@
 /*
  * The extender's part of kube-scheduler: POST /filter, POST /bind and POST /preempt.
  *
- * Filter decides and writes the promise onto the pod before it answers. What was decided counts from that moment on, so
- * the next pod finds less, whether or not the writing is done. A promise ends when the pod is filtered again, is deleted,
- * could not be written or bound, or was not bound in time.
+ * Filter decides, begins to write the promise onto the pod, and answers. What was decided counts from that moment on, so the next
+ * pod finds less. Bind waits for the writing. A promise ends when the pod is filtered again, is deleted, could not be written or
+ * bound, or was not bound in time.
  */
 #pragma once
 
@@ -28,7 +28,6 @@ struct extender {
 	const struct settings *settings;
 	struct measure *measure;
 	bool leads; /* else it answers with an error */
-	struct filter_task *filters;
 	struct bind *binds;
 };
 
@@ -43,8 +42,7 @@ void extender_gone(struct http_call *call);
 /* Binds that are under way. */
 size_t extender_bind_count(const struct extender *extender);
 
-/* Ends what is under way without an answer. */
-void extender_stop_filters(struct extender *extender);
+/* Ends them without an answer. */
 void extender_stop_binds(struct extender *extender);
 
 /* The node's lock has changed. */
@@ -58,11 +56,8 @@ json_t *extender_read(struct http_call *call, struct err *err);
 /* Answers with this object, which it takes; NULL: there was no memory. */
 void extender_answer(struct http_call *call, json_t *answer);
 
-/* Whether a text can be the name of a pod or a namespace: it becomes part of a path. */
-bool extender_is_name(const char *text);
-
 /* Why no pod can be served now; NULL: one can. */
 const char *extender_trouble(const struct extender *extender);
 
 /* Ends the waiting for a lock of a bind; false: it is being bound, and cannot be stopped. */
-bool extender_abort_bind(struct extender *extender, struct bind *bind, const char *why);
+bool extender_abort_bind(struct bind *bind, const char *why);

@@ -16,22 +16,7 @@
 #include "scheduler/object.h"
 #include "scheduler/reservation.h"
 
-#define LOG_TOPIC	 LOG_PODS
-
-#define LABEL_MOST_BYTES 63 /* of a label's value */
-
-/* A promise that is being written. */
-struct filter_task {
-	struct extender *extender;
-	struct http_call *http; /* NULL: it is not to be answered any more */
-	struct kube_call *call;
-	struct hold *hold;
-	char *node, *message, *path;
-	json_t *patch;
-	bool is_waiting; /* for the end of what takes an earlier promise off the pod */
-	uint64_t began_ns;
-	struct filter_task *next, **link;
-};
+#define LOG_TOPIC LOG_PODS
 
 /* nodes, names and failed are taken; NULL stands for null. */
 static json_t *result_of(json_t *nodes, json_t *names, json_t *failed, const char *error)
@@ -46,146 +31,6 @@ static void refuse(
 {
 	measure_add(extender->measure, MEASURE_FILTER, began_ns, true);
 	extender_answer(call, result_of(NULL, NULL, NULL, why));
-}
-
-/* The hold stays: who ends a task says what becomes of it. */
-static void end_task(struct filter_task *task)
-{
-	kube_cancel(task->call);
-	if (task->is_waiting)
-		holds_await_clear(
-			cluster_holds(task->extender->cluster), task->hold->uid, NULL, NULL);
-	*task->link = task->next;
-	if (task->next)
-		task->next->link = task->link;
-	task->hold->filter = NULL;
-	free(task->node);
-	free(task->message);
-	free(task->path);
-	json_decref(task->patch);
-	free(task);
-}
-
-static void tell(struct extender *extender, const struct hold *hold, const char *message)
-{
-	event_tell(extender->events, &(struct event){.namespace = hold->namespace,
-					     .pod = hold->name,
-					     .uid = hold->uid,
-					     .reason = "FilteringSucceed",
-					     .message = message});
-}
-
-static void was_written(void *context, const struct kube_result *result)
-{
-	struct filter_task *task = context;
-	struct extender *extender = task->extender;
-	struct hold *hold = task->hold;
-	struct http_call *http = task->http;
-	json_t *names = json_pack("[s]", task->node);
-	uint64_t began_ns = task->began_ns;
-	bool is_lost = !hold->is_kept;
-
-	task->call = NULL;
-	if (!result->outcome && !is_lost)
-		tell(extender, hold, task->message);
-	end_task(task);
-	if (result->outcome || is_lost) {
-		json_decref(names);
-		if (is_lost)
-			holds_forget(cluster_holds(extender->cluster), hold);
-		else /* it may have been written all the same */
-			holds_end(cluster_holds(extender->cluster), hold,
-				result->outcome != KUBE_E_NOT_FOUND);
-		if (http)
-			refuse(extender, http, began_ns,
-				is_lost ? "the pod is gone" : result->words);
-		return;
-	}
-	measure_add(extender->measure, MEASURE_FILTER, began_ns, false);
-	if (http)
-		extender_answer(http, result_of(NULL, names, json_object(), ""));
-	else
-		json_decref(names);
-}
-
-/* What an earlier promise left on the pod, and this one does not say, is removed. */
-static json_t *patch_of(const struct hold *hold, bool had_instances)
-{
-	const char *node = hold_node(hold);
-	json_t *annotations = json_copy(hold->annotations);
-
-	if (annotations && had_instances && !json_object_get(annotations, RESERVATION_INSTANCES))
-		json_object_set_new(annotations, RESERVATION_INSTANCES, json_null());
-	if (strlen(node) > LABEL_MOST_BYTES)
-		return json_pack(
-			"{s:{s:s, s:o}}", "metadata", "uid", hold->uid, "annotations", annotations);
-	return json_pack("{s:{s:s, s:o, s:{s:s}}}", "metadata", "uid", hold->uid, "annotations",
-		annotations, "labels", RESERVATION_NODE, node);
-}
-
-static int send_promise(struct filter_task *task)
-{
-	task->extender->measure->calls++;
-	return kube_patch(task->extender->client, task->path, task->patch, NULL, was_written, task,
-		&task->call);
-}
-
-static void was_cleared(void *context)
-{
-	struct filter_task *task = context;
-
-	task->is_waiting = false;
-	if (send_promise(task)) {
-		task->call = NULL;
-		was_written(task,
-			&(struct kube_result){.outcome = KUBE_E_UNREACHABLE, .words = "no memory"});
-	}
-}
-
-static struct filter_task *new_task(
-	struct extender *extender, struct hold *hold, bool had_instances, const char *message)
-{
-	struct filter_task *task = calloc(1, sizeof(*task));
-
-	if (!task)
-		return NULL;
-	task->extender = extender;
-	task->hold = hold;
-	task->link = &extender->filters;
-	task->next = extender->filters;
-	if (task->next)
-		task->next->link = &task->next;
-	extender->filters = task;
-	hold->filter = task;
-	task->node = strdup(hold_node(hold));
-	task->message = strdup(message);
-	task->patch = patch_of(hold, had_instances);
-	if (asprintf(&task->path, "/api/v1/namespaces/%s/pods/%s", hold->namespace, hold->name) < 0)
-		task->path = NULL;
-	if (task->node && task->message && task->patch && task->path)
-		return task;
-	end_task(task);
-	return NULL;
-}
-
-static int write_promise(struct extender *extender, struct http_call *http, struct hold *hold,
-	bool had_instances, const char *message, uint64_t began_ns)
-{
-	struct filter_task *task = new_task(extender, hold, had_instances, message);
-
-	if (!task)
-		return -ENOMEM;
-	task->is_waiting =
-		holds_await_clear(cluster_holds(extender->cluster), hold->uid, was_cleared, task);
-	if (!task->is_waiting && send_promise(task)) {
-		task->call = NULL;
-		end_task(task);
-		return -ENOMEM;
-	}
-	task->http = http;
-	task->began_ns = began_ns;
-	http_call_set_data(http, &task->http);
-	return 0;
 }
 
 /* One request, while it is looked at. */
@@ -215,32 +60,50 @@ static void answer_none(struct look *look)
 	filter_events_none(extender->events, demand, &look->request, &look->answer);
 	filter_events_count(extender->measure, &look->answer);
 	if (hold || demand_annotation(look->pod, ASSIGNMENT_ALLOCATED))
-		holds_clear(holds, demand->namespace, demand->name, demand->uid);
+		holds_clear(holds, &(struct promise_pod){demand->namespace, demand->name,
+					   demand->uid, object_text(look->pod, "resourceVersion")});
 	measure_add(extender->measure, MEASURE_FILTER, look->began_ns, false);
 	extender_answer(look->http, result_of(NULL, NULL, failed, ""));
 }
 
+static void answer_found(struct look *look, const char *node, const char *message)
+{
+	struct extender *extender = look->extender;
+
+	event_tell(extender->events, &(struct event){.namespace = look->demand.namespace,
+					     .pod = look->demand.name,
+					     .uid = look->demand.uid,
+					     .reason = "FilteringSucceed",
+					     .message = message});
+	measure_add(extender->measure, MEASURE_FILTER, look->began_ns, false);
+	extender_answer(look->http, result_of(NULL, json_pack("[s]", node), json_object(), ""));
+}
+
+/* Its writing is waited for by the bind. */
 static void promise(struct look *look)
 {
 	struct extender *extender = look->extender;
 	struct holds *holds = cluster_holds(extender->cluster);
-	const char *node = look->request.names[look->answer.chosen];
+	const char *name = look->request.names[look->answer.chosen];
+	const struct cluster_node *node = cluster_node(extender->cluster, name);
 	_cleanup_free_ char *message = filter_events_found(&look->request, &look->answer);
-	bool had_instances = demand_annotation(look->pod, RESERVATION_INSTANCES);
 	struct hold *hold = NULL;
 	int result = -ENOMEM;
 
 	filter_events_count(extender->measure, &look->answer);
 	if (message)
 		result = reservation_annotate(
-			look->pod, node, look->answer.devices, look->answer.instances, time(NULL));
+			look->pod, name, look->answer.devices, look->answer.instances, time(NULL));
 	if (!result)
 		result = holds_keep(holds, look->pod, true, &hold);
-	if (!result)
-		result = write_promise(
-			extender, look->http, hold, had_instances, message, look->began_ns);
-	if (!result)
+	if (!result) {
+		hold->others = node ? node->others : 0;
+		result = holds_write(holds, hold);
+	}
+	if (!result) {
+		answer_found(look, name, message);
 		return;
+	}
 	if (hold)
 		holds_end(holds, hold, false);
 	refuse(extender, look->http, look->began_ns, strerror(-result));
@@ -249,24 +112,18 @@ static void promise(struct look *look)
 /* What was promised before is given back: kube-scheduler asks again because it did not come to a binding. */
 static const char *give_back(struct extender *extender, const char *uid)
 {
-	struct hold *hold = holds_find(cluster_holds(extender->cluster), uid);
-	struct filter_task *task = hold ? hold->filter : NULL;
+	struct holds *holds = cluster_holds(extender->cluster);
+	struct hold *hold = holds_find(holds, uid);
 
 	if (!hold)
 		return books_has_pod(cluster_books(extender->cluster), uid)
 			       ? "the pod is bound already"
 			       : NULL;
-	if (hold->bind && !extender_abort_bind(extender, hold->bind, "the pod is scheduled anew"))
+	if (hold->bind && !extender_abort_bind(hold->bind, "the pod is scheduled anew"))
 		return "the pod is being bound";
-	if (task) {
-		struct http_call *http = task->http;
-		uint64_t began_ns = task->began_ns;
-
-		end_task(task);
-		if (http)
-			refuse(extender, http, began_ns, "the pod was asked for again");
-	}
-	holds_end(cluster_holds(extender->cluster), hold, false);
+	hold = holds_find(holds, uid);
+	if (hold)
+		holds_end(holds, hold, false);
 	return NULL;
 }
 
@@ -368,8 +225,7 @@ static void decide_simulation(struct look *look, const json_t *nodes)
 
 static bool has_identity(const struct demand *demand)
 {
-	return *demand->uid && extender_is_name(demand->name) &&
-	       extender_is_name(demand->namespace);
+	return *demand->uid && object_is_name(demand->name) && object_is_name(demand->namespace);
 }
 
 static void filter_pod(struct look *look, const json_t *arguments)
@@ -419,10 +275,4 @@ void extender_filter(struct extender *extender, struct http_call *call)
 	else
 		filter_pod(&look, arguments);
 	json_decref(arguments);
-}
-
-void extender_stop_filters(struct extender *extender)
-{
-	while (extender->filters)
-		end_task(extender->filters);
 }

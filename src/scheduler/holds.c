@@ -9,26 +9,35 @@
 #include <time.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "kube/assignment.h"
 #include "scheduler/hash.h"
+#include "scheduler/object.h"
 #include "scheduler/reservation.h"
 
 #define LOG_TOPIC LOG_PODS
 
+/*
+ * kube-scheduler binds some milliseconds after the answer, and in a rush of pods some hundred. The promise is written when nothing
+ * was promised or bound for the first of these, and at the latest after the second.
+ */
+#define QUIET_NS 50000000ull
+#define LATE_NS	 2000000000ull
+
 struct entry {
 	struct hold hold; /* first */
+	struct holds *holds;
+	struct loop_timer write_timer;
+	uint64_t kept_ns;
 	bool is_lost;
 	UT_hash_handle hh;
 };
 
-/* The annotations of a pod that are being removed. */
+/* The annotations of a pod that are being taken off. */
 struct clear {
-	struct holds *holds;
-	struct kube_call *call;
+	struct promise *promise;
 	char *uid;
-	void (*done)(void *); /* NULL: nobody waits */
-	void *context;
 	struct clear *next, **link;
 };
 
@@ -41,10 +50,9 @@ struct holds {
 	struct entry *entries;
 	struct clear *clears;
 	size_t kept_count;
+	uint64_t busy_ns;  /* when something was promised or bound last */
+	bool needs_labels; /* the server does not take them from bindings */
 };
-
-static const char *const keys[] = {RESERVATION_NODE, RESERVATION_TIME, ASSIGNMENT_TO_ALLOCATE,
-	ASSIGNMENT_ALLOCATED, RESERVATION_INSTANCES};
 
 int holds_new(struct kube_client *client, struct books *books, const struct demand_rules *rules,
 	int64_t timeout_s, struct nudge *nudge, struct holds **ret_holds)
@@ -64,7 +72,11 @@ int holds_new(struct kube_client *client, struct books *books, const struct dema
 
 static void free_entry(struct entry *entry)
 {
+	promise_cancel(entry->hold.writing);
+	loop_timer_clear(kube_client_loop(entry->holds->client), &entry->write_timer);
 	json_decref(entry->hold.annotations);
+	free(entry->hold.version);
+	free(entry->hold.trouble);
 	free(entry->hold.uid);
 	free(entry->hold.namespace);
 	free(entry->hold.name);
@@ -73,7 +85,7 @@ static void free_entry(struct entry *entry)
 
 static void free_clear(struct clear *clear)
 {
-	kube_cancel(clear->call);
+	promise_cancel(clear->promise);
 	*clear->link = clear->next;
 	if (clear->next)
 		clear->next->link = clear->link;
@@ -112,21 +124,16 @@ const char *hold_node(const struct hold *hold)
 	return node ? node : "";
 }
 
-static json_t *copy_annotations(const json_t *pod)
+static struct clear *find_clear(const struct holds *holds, const char *uid)
 {
-	const json_t *all = json_object_get(json_object_get(pod, "metadata"), "annotations");
-	json_t *copy = json_object();
+	struct clear *clear = holds->clears;
 
-	for (size_t i = 0; i < ARRAY_SIZE(keys) && copy; i++) {
-		json_t *value = json_object_get(all, keys[i]);
-
-		if (value && json_object_set(copy, keys[i], value)) {
-			json_decref(copy);
-			copy = NULL;
-		}
-	}
-	return copy;
+	while (clear && strcmp(clear->uid, uid) != 0)
+		clear = clear->next;
+	return clear;
 }
+
+static void write_is_due(void *context);
 
 static struct entry *add(struct holds *holds, const struct books_pod *from, const char *name)
 {
@@ -134,6 +141,8 @@ static struct entry *add(struct holds *holds, const struct books_pod *from, cons
 
 	if (!entry)
 		return NULL;
+	entry->holds = holds;
+	entry->write_timer = (struct loop_timer){.due = write_is_due, .context = entry};
 	entry->hold.uid = strdup(from->uid);
 	entry->hold.namespace = strdup(from->namespace);
 	entry->hold.name = strdup(name);
@@ -147,16 +156,42 @@ static struct entry *add(struct holds *holds, const struct books_pod *from, cons
 	return NULL;
 }
 
+static void set_text(char **text, const char *value)
+{
+	char *copy = value ? strdup(value) : NULL;
+
+	free(*text);
+	*text = copy;
+}
+
+/* Who waits for the hold looks at it again. */
+static void tell(struct hold *hold)
+{
+	void (*changed)(void *) = hold->changed;
+
+	hold->changed = NULL;
+	if (changed)
+		changed(hold->context);
+}
+
+static void stop_writing(struct hold *hold)
+{
+	struct entry *entry = (struct entry *)hold;
+
+	loop_timer_clear(kube_client_loop(entry->holds->client), &entry->write_timer);
+	promise_cancel(hold->writing);
+	hold->writing = NULL;
+}
+
 static int keep(struct holds *holds, const struct books_pod *from, const json_t *pod, bool is_own,
 	struct hold **ret_hold)
 {
-	const char *name =
-		json_string_value(json_object_get(json_object_get(pod, "metadata"), "name"));
-	json_t *annotations = copy_annotations(pod);
+	json_t *annotations = promise_copy(pod);
 	struct hold *hold = holds_find(holds, from->uid);
+	struct clear *clear = find_clear(holds, from->uid);
 	struct entry *entry = NULL;
 
-	if (annotations && !hold && (entry = add(holds, from, name ? name : "")))
+	if (annotations && !hold && (entry = add(holds, from, object_text(pod, "name"))))
 		hold = &entry->hold;
 	if (!annotations || !hold || books_set_pod(holds->books, from)) {
 		json_decref(annotations);
@@ -164,11 +199,18 @@ static int keep(struct holds *holds, const struct books_pod *from, const json_t 
 			holds_forget(holds, hold);
 		return -ENOMEM;
 	}
+	if (clear)
+		free_clear(clear);
+	stop_writing(hold);
 	json_decref(hold->annotations);
 	hold->annotations = annotations;
+	set_text(&hold->version, object_text(pod, "resourceVersion"));
+	set_text(&hold->trouble, NULL);
 	holds->kept_count += !hold->is_kept;
 	hold->is_kept = true;
+	hold->is_over = false;
 	hold->is_own = is_own;
+	hold->is_dirty |= !is_own;
 	hold->until_s = reservation_time_s(annotations) + holds->timeout_s;
 	*ret_hold = hold;
 	return 0;
@@ -212,15 +254,6 @@ void holds_see(struct holds *holds, const json_t *pod)
 		holds_end(holds, hold, false);
 }
 
-static struct clear *find_clear(const struct holds *holds, const char *uid)
-{
-	struct clear *clear = holds->clears;
-
-	while (clear && strcmp(clear->uid, uid) != 0)
-		clear = clear->next;
-	return clear;
-}
-
 static struct clear *new_clear(struct holds *holds, const char *uid)
 {
 	struct clear *clear = calloc(1, sizeof(*clear));
@@ -229,7 +262,6 @@ static struct clear *new_clear(struct holds *holds, const char *uid)
 		free(clear);
 		return NULL;
 	}
-	clear->holds = holds;
 	clear->link = &holds->clears;
 	clear->next = holds->clears;
 	if (clear->next)
@@ -238,72 +270,151 @@ static struct clear *new_clear(struct holds *holds, const char *uid)
 	return clear;
 }
 
-bool holds_await_clear(
-	struct holds *holds, const char *uid, void (*done)(void *context), void *context)
-{
-	struct clear *clear = find_clear(holds, uid);
-
-	if (!clear)
-		return false;
-	clear->done = done;
-	clear->context = context;
-	return true;
-}
-
 static void was_cleared(void *context, const struct kube_result *result)
 {
 	struct clear *clear = context;
-	void (*done)(void *) = clear->done;
-	void *waiting = clear->context;
 
-	if (result->outcome && result->outcome != KUBE_E_NOT_FOUND)
+	if (result->outcome && result->outcome != KUBE_E_NOT_FOUND &&
+		result->outcome != KUBE_E_INVALID)
 		log_debug(
 			"annotations of a pod that has no devices stay", STR("why", result->words));
-	clear->call = NULL;
+	clear->promise = NULL;
 	free_clear(clear);
-	if (done)
-		done(waiting);
 }
 
-void holds_clear(struct holds *holds, const char *namespace, const char *name, const char *uid)
+void holds_clear(struct holds *holds, const struct promise_pod *pod)
 {
-	/* nothing is written to the pod while one is under way: another would find the same */
-	struct clear *clear = find_clear(holds, uid) ? NULL : new_clear(holds, uid);
-	json_t *none, *patch;
-	_cleanup_free_ char *path = NULL;
+	struct clear *clear;
 
-	if (!clear) {
-		if (!find_clear(holds, uid))
-			log_warn("no memory to remove a pod's annotations");
+	if (find_clear(holds, pod->uid))
 		return;
-	}
-	none = json_object();
-	patch = json_pack("{s:{s:s, s:O, s:{s:n}}}", "metadata", "uid", uid, "annotations", none,
-		"labels", RESERVATION_NODE);
-	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
-		json_object_set_new(none, keys[i], json_null());
-	if (asprintf(&path, "/api/v1/namespaces/%s/pods/%s", namespace, name) < 0)
-		path = NULL;
-	if (!path || !patch ||
-		kube_patch(holds->client, path, patch, NULL, was_cleared, clear, &clear->call)) {
-		log_warn("no memory to remove a pod's annotations");
-		clear->call = NULL;
+	clear = new_clear(holds, pod->uid);
+	if (clear && promise_write(holds->client, pod, NULL, was_cleared, clear, &clear->promise)) {
+		clear->promise = NULL;
 		free_clear(clear);
+		clear = NULL;
 	}
-	json_decref(none);
-	json_decref(patch);
+	if (!clear)
+		log_warn("no memory to remove a pod's annotations");
+}
+
+static struct promise_pod pod_of(const struct hold *hold)
+{
+	return (struct promise_pod){
+		hold->namespace, hold->name, hold->uid, hold->version ? hold->version : ""};
 }
 
 void holds_end(struct holds *holds, struct hold *hold, bool clears)
 {
+	struct promise_pod pod = pod_of(hold);
+
 	if (!hold->is_kept)
 		return;
+	stop_writing(hold);
 	hold->is_kept = false;
 	holds->kept_count--;
 	books_drop_pod(holds->books, hold->uid);
 	nudge_freed(holds->nudge, hold_node(hold), false);
-	if (clears)
-		holds_clear(holds, hold->namespace, hold->name, hold->uid);
+	if (clears && hold->is_dirty)
+		holds_clear(holds, &pod);
+	tell(hold);
+}
+
+/* Where nobody knows whether it was written it is taken off again. */
+static void was_written(void *context, const struct kube_result *result)
+{
+	struct hold *hold = context;
+	struct holds *holds = ((struct entry *)hold)->holds;
+
+	hold->writing = NULL;
+	if (!result->outcome) {
+		set_text(&hold->version, object_text(result->body, "resourceVersion"));
+		tell(hold);
+		return;
+	}
+	log_warn("a promise could not be written onto its pod", STR("namespace", hold->namespace),
+		STR("pod", hold->name), STR("why", result->words));
+	set_text(&hold->trouble, result->words);
+	holds_end(holds, hold, result->outcome != KUBE_E_NOT_FOUND);
+}
+
+static int send_promise(struct holds *holds, struct hold *hold)
+{
+	struct promise_pod pod = pod_of(hold);
+
+	hold->is_dirty = true;
+	return promise_write(
+		holds->client, &pod, hold->annotations, was_written, hold, &hold->writing);
+}
+
+/* False: it is to be written now. */
+static bool wait_for_quiet(struct holds *holds, struct entry *entry)
+{
+	uint64_t now = clock_now_ns(), until = holds->busy_ns + QUIET_NS;
+
+	if (now >= until || now >= entry->kept_ns + LATE_NS)
+		return false;
+	loop_timer_set(kube_client_loop(holds->client), &entry->write_timer, until);
+	return true;
+}
+
+static void write_is_due(void *context)
+{
+	struct entry *entry = context;
+
+	if (!wait_for_quiet(entry->holds, entry) && send_promise(entry->holds, &entry->hold))
+		was_written(&entry->hold,
+			&(struct kube_result){.outcome = KUBE_E_UNREACHABLE, .words = "no memory"});
+}
+
+int holds_write(struct holds *holds, struct hold *hold)
+{
+	struct entry *entry = (struct entry *)hold;
+
+	holds->busy_ns = entry->kept_ns = clock_now_ns();
+	if (!hold->is_dirty && !holds->needs_labels && wait_for_quiet(holds, entry))
+		return 0;
+	return send_promise(holds, hold);
+}
+
+bool holds_is_writing(struct holds *holds, struct hold *hold)
+{
+	struct entry *entry = (struct entry *)hold;
+
+	holds->busy_ns = clock_now_ns();
+	loop_timer_clear(kube_client_loop(holds->client), &entry->write_timer);
+	return hold->writing;
+}
+
+static void was_labelled(void *context, const struct kube_result *result)
+{
+	struct clear *label = context;
+
+	if (result->outcome && result->outcome != KUBE_E_NOT_FOUND)
+		log_warn("a pod has no label that names its node", STR("why", result->words));
+	label->promise = NULL;
+	free_clear(label);
+}
+
+void holds_see_bound(struct holds *holds, const json_t *pod)
+{
+	const json_t *metadata = json_object_get(pod, "metadata");
+	const char *promised = demand_annotation(pod, RESERVATION_NODE),
+		   *phase = demand_annotation(pod, RESERVATION_PHASE), *node = object_node(pod);
+	struct promise_pod its = {.namespace = object_text(pod, "namespace"),
+		.name = object_text(pod, "name"),
+		.uid = object_text(pod, "uid")};
+	struct clear *label;
+
+	if (!promised || strcmp(promised, node) != 0 || !promise_is_label(node) || !phase ||
+		strcmp(phase, RESERVATION_ALLOCATING) != 0 ||
+		json_object_get(json_object_get(metadata, "labels"), RESERVATION_NODE) ||
+		find_clear(holds, its.uid))
+		return;
+	holds->needs_labels = true;
+	label = new_clear(holds, its.uid);
+	if (label && promise_label(holds->client, &its, node, was_labelled, label, &label->promise))
+		free_clear(label);
 }
 
 void holds_forget(struct holds *holds, struct hold *hold)
@@ -312,10 +423,21 @@ void holds_forget(struct holds *holds, struct hold *hold)
 
 	holds->kept_count -= hold->is_kept;
 	hold->is_kept = false;
-	if (hold->bind || hold->filter)
+	stop_writing(hold);
+	tell(hold);
+	hold->is_over = hold->bind;
+	if (hold->bind)
 		return;
 	HASH_DEL(holds->entries, entry);
 	free_entry(entry);
+}
+
+void holds_unbind(struct holds *holds, struct hold *hold)
+{
+	hold->bind = NULL;
+	hold->changed = NULL;
+	if (hold->is_over)
+		holds_forget(holds, hold);
 }
 
 void holds_expire(struct holds *holds, int64_t now_s, bool clears)
@@ -326,7 +448,7 @@ void holds_expire(struct holds *holds, int64_t now_s, bool clears)
 	{
 		struct hold *hold = &entry->hold;
 
-		if (!hold->is_kept || hold->bind || hold->filter || hold->until_s > now_s)
+		if (!hold->is_kept || hold->bind || hold->until_s > now_s)
 			continue;
 		log_info("a pod was not bound in time; its devices are free again",
 			STR("namespace", hold->namespace), STR("pod", hold->name));
@@ -356,7 +478,7 @@ void holds_sweep(struct holds *holds)
 
 	HASH_ITER(hh, holds->entries, entry, next)
 	{
-		if (!entry->hold.is_marked || entry->hold.bind || entry->hold.filter)
+		if (!entry->hold.is_marked || entry->hold.bind)
 			continue;
 		if (entry->hold.is_kept)
 			books_drop_pod(holds->books, entry->hold.uid);

@@ -16,20 +16,26 @@
 #include "kube/client.h"
 #include "scheduler/books.h"
 #include "scheduler/nudge.h"
+#include "scheduler/promise.h"
 
 struct holds;
 struct bind;
-struct filter_task;
 
 struct hold {
 	char *uid, *namespace, *name;
+	char *version;	     /* of the pod, as it was last seen */
+	char *trouble;	     /* why it could not be written; NULL */
 	json_t *annotations; /* what the pod was promised */
 	bool is_own;	     /* this scheduler promised it */
-	bool is_kept; /* false: it has ended, and is remembered so that it does not come back */
-	bool is_marked;
-	int64_t until_s;	    /* Unix time */
-	struct filter_task *filter; /* that writes the annotations; NULL */
-	struct bind *bind;	    /* that is under way; NULL */
+	bool is_kept;  /* false: it has ended, and is remembered so that it does not come back */
+	bool is_dirty; /* the pod has annotations of a promise, or may have */
+	bool is_marked, is_over;	/* over: the bind forgets it at its end */
+	int64_t until_s;		/* Unix time */
+	uint64_t others;		/* the node's, when it was promised */
+	struct promise *writing;	/* the annotations; NULL */
+	struct bind *bind;		/* that is under way; NULL */
+	void (*changed)(void *context); /* it is written, or has ended; NULL: nobody waits */
+	void *context;
 };
 
 int holds_new(struct kube_client *client, struct books *books, const struct demand_rules *rules,
@@ -51,6 +57,18 @@ int holds_keep(
 	struct holds *holds, const json_t *pod, bool is_own, struct hold **ret_hold) MUST_CHECK;
 
 /*
+ * Writes the annotations onto the pod: in a moment, because the binding brings them, too, and mostly comes sooner; at once
+ * where there may be others, or the server does not take labels from bindings. What cannot be written ends. -ENOMEM.
+ */
+int holds_write(struct holds *holds, struct hold *hold) MUST_CHECK;
+
+/* The pod is about to be bound. Whether that has to wait for the writing; what has not begun does not begin any more. */
+bool holds_is_writing(struct holds *holds, struct hold *hold);
+
+/* A bound pod: whether the server has taken the node's label from its binding is seen by it. */
+void holds_see_bound(struct holds *holds, const json_t *pod);
+
+/*
  * A pod that is not bound, as the API server has it. What its annotations say is kept where this scheduler has said nothing
  * else, and for as long as it would keep it itself.
  */
@@ -60,10 +78,13 @@ void holds_see(struct holds *holds, const json_t *pod);
 void holds_end(struct holds *holds, struct hold *hold, bool clears);
 
 /*
- * The pod is bound or gone: its hold is not needed. What it takes of the books is not touched. While it is written or bound it
- * stays, and who does that forgets it at the end.
+ * The pod is bound or gone: its hold is not needed. What it takes of the books is not touched. While it is being bound it
+ * stays, and the bind forgets it at the end.
  */
 void holds_forget(struct holds *holds, struct hold *hold);
+
+/* The bind of it is at its end. */
+void holds_unbind(struct holds *holds, struct hold *hold);
 
 /* Ends those whose time has come, and which are not being bound. */
 void holds_expire(struct holds *holds, int64_t now_s, bool clears);
@@ -78,12 +99,5 @@ void holds_sweep(struct holds *holds);
 /* How many are kept. */
 size_t holds_count(const struct holds *holds);
 
-/* Removes the annotations of a pod that say what it was promised. Only what is written to the pod next waits for it. */
-void holds_clear(struct holds *holds, const char *namespace, const char *name, const char *uid);
-
-/*
- * Whether a pod's annotations are being removed. The server may carry that out after what is written meanwhile: who writes to
- * the pod waits for done, which comes once. One can wait; NULL: it does not wait any more.
- */
-bool holds_await_clear(
-	struct holds *holds, const char *uid, void (*done)(void *context), void *context);
+/* Takes the annotations that say what it was promised off a pod that is not bound, unless it is promised something meanwhile. */
+void holds_clear(struct holds *holds, const struct promise_pod *pod);

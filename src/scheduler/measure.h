@@ -23,7 +23,6 @@ struct measure {
 	uint64_t failed[MEASURE_VERBS]; /* answers with an error, or a denial */
 	uint64_t rejections[FIT_REASONS +
 			    1]; /* nodes that did not do, by reason; last: not registered */
-	uint64_t calls;		/* to the API server */
 	uint64_t turned_away;	/* requests of a client that made too many */
 };
 

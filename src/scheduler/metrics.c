@@ -356,7 +356,7 @@ static void write_work(FILE *out, const struct extender *extender)
 			i < FIT_REASONS ? fit_reason_word((enum fit_reason)i) : "NodeUnregistered",
 			(unsigned long long)measure->rejections[i]);
 	write_number(out, "vgpu_scheduler_api_calls_total", "counter",
-		"Calls to the API server for pods, without events", measure->calls);
+		"Requests to the API server, without events", kube_client_sent(extender->client));
 	write_number(out, "vgpu_scheduler_requests_turned_away_total", "counter",
 		"Requests of clients that made too many", measure->turned_away);
 	write_number(out, "vgpu_scheduler_events_lost_total", "counter",

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "scheduler/reservation.h"
 #include "scheduler/object.h"
 
 /* RFC 3339: "2026-01-02T03:04:05Z", with a fraction or a zone "+08:00"; INT64_MAX: it is none. */
@@ -78,7 +79,7 @@ static bool waits_for_devices(const json_t *pod)
 	const json_t *metadata = json_object_get(pod, "metadata");
 
 	return !strcmp(text_at(pod, "status", "phase"), "Pending") &&
-	       !strcmp(text_at(metadata, "annotations", "hami.io/bind-phase"), "allocating");
+	       !strcmp(text_at(metadata, "annotations", RESERVATION_PHASE), RESERVATION_ALLOCATING);
 }
 
 enum nodelock_verdict nodelock_judge(const struct nodelock *lock, const char *node,

@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "scheduler/object.h"
 
 #define LOG_TOPIC LOG_PODS
 #define SECOND_NS 1000000000ull
@@ -84,20 +85,12 @@ void nudge_refused(struct nudge *nudge)
 	nudge->refused_ns = clock_now_ns();
 }
 
-/* It becomes part of a path, and may be of an annotation. */
-static bool is_name(const char *text)
-{
-	size_t length = text ? strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789-.") : 0;
-
-	return length && !text[length] && *text != '.';
-}
-
 /* At most once a second, and a moment later: more may come together. */
 void nudge_freed(struct nudge *nudge, const char *node, bool was_told)
 {
 	uint64_t now = clock_now_ns(), at = now + SECOND_NS / 10;
 
-	if (!is_name(node) || !nudge->was_refused ||
+	if (!object_is_name(node) || !nudge->was_refused ||
 		(was_told && now - nudge->refused_ns > LATE_NS))
 		return;
 	free(nudge->node);

@@ -15,6 +15,13 @@ const char *object_text(const json_t *object, const char *key)
 	return text ? text : "";
 }
 
+bool object_is_name(const char *text)
+{
+	size_t length = text ? strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789-.") : 0;
+
+	return length && !text[length] && length <= 253 && *text != '.' && *text != '-';
+}
+
 const char *object_node(const json_t *pod)
 {
 	const char *node =

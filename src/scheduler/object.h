@@ -13,6 +13,9 @@
 /* A text of the metadata, such as "name"; "": it is not there. */
 const char *object_text(const json_t *object, const char *key);
 
+/* Whether a text can be the name of an object: it becomes part of a path. Accepts NULL. */
+bool object_is_name(const char *text);
+
 /* The node that a pod is bound to; "": none. */
 const char *object_node(const json_t *pod);
 

@@ -14,6 +14,10 @@
 #define RESERVATION_TIME      "hami.io/vgpu-time" /* Unix seconds */
 #define RESERVATION_INSTANCES "hami.io/vgpu-mig-allocations"
 
+/* Of a bound pod; the device plugin changes it when it has served the pod, or failed to. */
+#define RESERVATION_PHASE      "hami.io/bind-phase"
+#define RESERVATION_ALLOCATING "allocating"
+
 struct reservation;
 
 /*

@@ -75,6 +75,7 @@ class Cluster:
         self.oldest = 0  # versions before are forgotten
         self.repeats = 0  # so many events are told again with the next one
         self.is_silent = False  # watches tell nothing
+        self.takes_labels = True  # from bindings, as since 1.35
         self.is_over = False
 
     # What tests do to it.
@@ -138,9 +139,12 @@ class Cluster:
             raise Refusal(404, f'{collection} "{key}" not found')
         return item
 
-    def list(self, collection):
+    def list(self, collection, node=None):
+        """node: pods that are bound to it."""
         with self.changed:
             items = copy.deepcopy(list(self.objects.get(collection, {}).values()))
+            if node:
+                items = [item for item in items if item["spec"].get("nodeName") == node]
             return {"kind": "List", "metadata": {"resourceVersion": str(self.version)}, "items": items}
 
     def read(self, collection, key):
@@ -171,6 +175,8 @@ class Cluster:
                 raise Refusal(409, f"pod {key} is already assigned to node \"{pod['spec']['nodeName']}\"")
             pod["spec"]["nodeName"] = binding["target"]["name"]
             pod["metadata"].setdefault("annotations", {}).update(binding["metadata"].get("annotations", {}))
+            if self.takes_labels:
+                pod["metadata"].setdefault("labels", {}).update(binding["metadata"].get("labels", {}))
             self._store("pods", pod)
             return {"kind": "Status", "status": "Success"}
 
@@ -224,6 +230,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                     return
                 fresh = [row for row in cluster.history if row[0] > version]
                 version = cluster.version
+            self.server.gate.wait()
             mine = [(kind, item) for at, of, kind, item in fresh if of == collection]
             for kind, item in told[-cluster.repeats:] * (cluster.repeats > 0) + mine:
                 self.tell(kind, item)
@@ -249,7 +256,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 self.watch(collection, int(re.search(r"resourceVersion=(\d+)", query)[1]))
                 return
             if self.command == "GET":
-                answer = 200, cluster.read(collection, key) if name else cluster.list(collection)
+                node = re.search(r"fieldSelector=spec.nodeName%3D([^&]+)", query)
+                answer = 200, cluster.read(collection, key) if name else cluster.list(collection, node and node[1])
             elif self.command == "PATCH":
                 is_merge = "merge-patch" in self.headers["Content-Type"]
                 answer = 200, cluster.patch(collection, key, body, is_merge)
@@ -270,28 +278,44 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
+    """A way to the cluster, with a kubeconfig in the folder. While its gate is closed no watch says anything."""
+
     daemon_threads = True
     request_queue_size = 64
+
+    def __init__(self, cluster, folder):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.cluster = cluster
+        self.gate = threading.Event()
+        self.gate.set()
+        threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
+        self.kubeconfig = pathlib.Path(folder, f"kubeconfig-{self.server_address[1]}")
+        self.kubeconfig.write_text(
+            "apiVersion: v1\nkind: Config\ncurrent-context: c\n"
+            "contexts: [{name: c, context: {cluster: c, user: u}}]\n"
+            f"clusters: [{{name: c, cluster: {{server: 'http://127.0.0.1:{self.server_address[1]}'}}}}]\n"
+            "users: [{name: u, user: {}}]\n")
 
     def handle_error(self, request, client_address):
         """A scheduler that was killed has cut its connections."""
 
 
 class Town:
-    """A cluster, its server, and a folder for what belongs to it."""
+    """A cluster, its servers, and a folder for what belongs to it."""
 
     def __init__(self):
         self.cluster = Cluster()
-        self.server = Server(("127.0.0.1", 0), Handler)
-        self.server.cluster = self.cluster
-        threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
         self.folder = tempfile.TemporaryDirectory(prefix="vgpu-scheduler-")
-        self.kubeconfig = pathlib.Path(self.folder.name, "kubeconfig")
-        self.kubeconfig.write_text(
-            "apiVersion: v1\nkind: Config\ncurrent-context: c\n"
-            "contexts: [{name: c, context: {cluster: c, user: u}}]\n"
-            f"clusters: [{{name: c, cluster: {{server: 'http://127.0.0.1:{self.server.server_address[1]}'}}}}]\n"
-            "users: [{name: u, user: {}}]\n")
+        self.servers = [Server(self.cluster, self.folder.name)]
+
+    @property
+    def kubeconfig(self):
+        return self.servers[-1].kubeconfig
+
+    def open_server(self):
+        """For the schedulers that are started from now on."""
+        self.servers.append(Server(self.cluster, self.folder.name))
+        return self.servers[-1]
 
     def __enter__(self):
         return self
@@ -300,8 +324,10 @@ class Town:
         with self.cluster.changed:
             self.cluster.is_over = True
             self.cluster.changed.notify_all()
-        self.server.shutdown()
-        self.server.server_close()
+        for server in self.servers:
+            server.gate.set()
+            server.shutdown()
+            server.server_close()
         self.folder.cleanup()
 
 

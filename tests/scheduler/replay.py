@@ -13,10 +13,11 @@ import re
 import sys
 import time
 
-from cluster import LOCK, REGISTER, Scheduler, Town
+from cluster import LOCK, REGISTER, Scheduler, Town, wait_for
 
 PROGRAM = sys.argv[1]
 COUNT = "nvidia.com/gpu"
+NODE = "hami.io/vgpu-node"
 SETTLE_S = 0.1  # until a change of an object has surely come by the watch
 
 
@@ -77,11 +78,15 @@ def read_pod(town, name):
     return town.cluster.get("pods", f"vectors/{name}")
 
 
-def ask(town, scheduler, name, names, was):
-    """The answer to a Filter in the recording's form."""
+def ask(town, scheduler, name, names, was, is_promised):
+    """The answer to a Filter in the recording's form. Ours writes what was promised a moment later."""
     time.sleep(SETTLE_S)
     answer = scheduler.filter(read_pod(town, name), names)
-    time.sleep(SETTLE_S)
+    if is_promised and answer["NodeNames"]:
+        wait_for(lambda: read_pod(town, name)["metadata"].get("annotations", {}).get(NODE) == answer["NodeNames"][0],
+                 "the promise", 5)
+    else:
+        time.sleep(SETTLE_S)
     metadata = read_pod(town, name)["metadata"]
     said = {"nodeNames": answer["NodeNames"], "failedNodes": answer["FailedNodes"] or {}, "error": answer["Error"],
             "annotations": timeless(added(metadata.get("annotations", {}), was))}
@@ -142,11 +147,12 @@ class Sequence:
         else:
             name = self.first
         was = step["pod"]["metadata"].get("annotations", {}) if isinstance(step["pod"], dict) else {}
-        return ask(self.town, self.scheduler, name, step["nodeNames"], was), recorded_filter(step["result"])
+        is_promised = NODE in step["result"].get("annotations", {})
+        return ask(self.town, self.scheduler, name, step["nodeNames"], was, is_promised), recorded_filter(step["result"])
 
     def timeline(self, step):
         """What it comes to in the end."""
-        said = ask(self.town, self.scheduler, self.first, [self.node], {})
+        said = ask(self.town, self.scheduler, self.first, [self.node], {}, False)
         ours = "fits" if said["nodeNames"] else said["failedNodes"].get(self.node)
         return {"says": [ours]}, {"says": sorted({row[1] for row in step["timeline"]})}
 
@@ -203,7 +209,8 @@ def put_lock(vector, town):
 
 def replay_bind(vector, town, scheduler):
     name = put_pod(town, vector["pod"])
-    ours = {"filter": ask(town, scheduler, name, [vector["nodes"][0]["name"]], {})}
+    is_promised = NODE in vector["result"]["filter"].get("annotations", {})
+    ours = {"filter": ask(town, scheduler, name, [vector["nodes"][0]["name"]], {}, is_promised)}
     lock = put_lock(vector, town) if "lockBefore" in vector else None
     time.sleep(SETTLE_S)
     uid = vector["bind"]["PodUID"]

@@ -1,0 +1,173 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""fences.py PROGRAM [TEST...]: what the API server carries out late, and two leaders for a moment."""
+
+import copy
+import sys
+import time
+
+from cluster import LOCK, Refusal, Scheduler, device, node, wait_for
+from daemon import NODE, PROGRAM, annotated, annotations, contains, equal, finish, main, one_node, put_pod, stamp, unlock
+
+
+class Late:
+    """The server carries the first of such patches out after nobody waits for it any more."""
+
+    def __init__(self, town, is_such):
+        self.patch, self.is_such, self.arguments, self.outcome = town.cluster.patch, is_such, None, None
+        town.cluster.patch = self
+
+    def __call__(self, collection, key, body, is_merge):
+        if self.arguments is None and self.is_such(collection, body):
+            self.arguments = copy.deepcopy((collection, key, body, is_merge))
+            raise BrokenPipeError
+        return self.patch(collection, key, body, is_merge)
+
+    def happen(self):
+        try:
+            self.patch(*self.arguments)
+            self.outcome = 200
+        except Refusal as refusal:
+            self.outcome = refusal.status
+
+
+def refuse_the_next_binding(place):
+    def refuse_once(method, path):
+        if path.endswith("/binding"):
+            place.cluster.fault = None
+            raise Refusal(403, "not yet")
+    place.cluster.fault = refuse_once
+
+
+def at_the_beginning_of_a_second():
+    """A lock says when it was set, in seconds."""
+    time.sleep(1.02 - time.time() % 1)
+
+
+def a_late_removal_of_a_lock_hits_no_later_one(town):
+    one_node(town)
+    with Scheduler(PROGRAM, town) as scheduler:
+        item = put_pod(town, "p")
+        late = Late(town, lambda collection, body: collection == "nodes" and LOCK in str(body) and
+                    (isinstance(body, list) or body["metadata"]["annotations"][LOCK] is None))
+        refuse_the_next_binding(town)
+        at_the_beginning_of_a_second()
+        scheduler.filter(item, ["n1"])
+        contains(scheduler.bind(item, "n1"), "not yet")
+        wait_for(lambda: LOCK not in town.cluster.annotations("nodes", "n1"), "the end of the lock")
+        scheduler.filter(item, ["n1"])
+        equal(scheduler.bind(item, "n1"), "")
+        late.happen()
+        equal(late.outcome, 409)
+        contains(town.cluster.annotations("nodes", "n1")[LOCK], ",default,p")
+
+
+def a_lock_is_set_again_only_when_its_removal_is_answered(town):
+    one_node(town)
+    with Scheduler(PROGRAM, town) as scheduler:
+        first, second = put_pod(town, "a"), put_pod(town, "b")
+        patch, order = town.cluster.patch, []
+
+        def note(collection, key, body, is_merge):
+            if collection == "nodes":
+                lock = body["metadata"]["annotations"][LOCK]
+                order.append(lock and lock.split(",")[2])
+                if not lock:
+                    time.sleep(0.3)
+            return patch(collection, key, body, is_merge)
+        town.cluster.patch = note
+        for item in (first, second):
+            scheduler.filter(item, ["n1"])
+        refuse_the_next_binding(town)
+        contains(scheduler.bind(first, "n1"), "not yet")
+        began = time.monotonic()
+        equal(scheduler.bind(second, "n1"), "")
+        equal(time.monotonic() - began > 0.2, True)
+        equal(order, ["a", None, "b"])
+
+
+def a_late_removal_of_a_promise_hits_no_later_one(town):
+    one_node(town)
+    with Scheduler(PROGRAM, town) as scheduler:
+        item = put_pod(town, "p")
+        late = Late(town, lambda collection, body: collection == "pods" and
+                    body["metadata"].get("annotations", {}).get(NODE, "") is None)
+        scheduler.filter(item, ["n1"])
+        wait_for(lambda: NODE in annotations(town, "p"), "the promise")
+        equal(scheduler.filter(annotated(town, "p"), ["n2"])["NodeNames"], None)
+        wait_for(lambda: late.arguments and NODE not in annotations(town, "p"), "the end of the promise")
+        scheduler.filter(annotated(town, "p"), ["n1"])
+        wait_for(lambda: NODE in annotations(town, "p"), "the promise")
+        late.happen()
+        equal((late.outcome, annotations(town, "p")[NODE]), (409, "n1"))
+
+
+def a_promise_that_is_written_late_changes_no_bound_pod(town):
+    one_node(town)
+    town.cluster.put("nodes", node("n2", [device(1)]))
+    with Scheduler(PROGRAM, town) as scheduler:
+        item = put_pod(town, "p")
+        late = Late(town, lambda collection, body: collection == "pods" and
+                    body["metadata"].get("annotations", {}).get(NODE) == "n2")
+        scheduler.filter(item, ["n2"])
+        wait_for(lambda: late.arguments, "the promise")
+        equal(scheduler.filter(item, ["n1"])["NodeNames"], ["n1"])
+        equal(scheduler.bind(item, "n1"), "")
+        late.happen()
+        equal((late.outcome, annotations(town, "p")[NODE]), (409, "n1"))
+
+
+def of_two_leaders_the_second_decides_again(town):
+    """Both promise the same device; the second has heard of what the first did, or of nothing yet."""
+    one_node(town)
+    for heard in ("all", "nothing"):
+        server = town.open_server()
+        with Scheduler(PROGRAM, town) as late:
+            town.open_server()
+            with Scheduler(PROGRAM, town) as first:
+                pods = [put_pod(town, name + heard, memory=6000) for name in ("a", "b")]
+                time.sleep(0.2)
+                if heard == "nothing":
+                    server.gate.clear()
+                equal(late.filter(pods[1], ["n1"])["NodeNames"], ["n1"])
+                equal(first.filter(pods[0], ["n1"])["NodeNames"], ["n1"])
+                equal(first.bind(pods[0], "n1"), "")
+                finish(town, "a" + heard)
+                if heard == "all":
+                    time.sleep(0.2)
+                contains(late.bind(pods[1], "n1"), "another scheduler has bound pods to the node")
+                equal(annotated(town, "b" + heard)["spec"].get("nodeName"), None)
+                wait_for(lambda: LOCK not in town.cluster.annotations("nodes", "n1"), "the end of the lock")
+                server.gate.set()
+                wait_for(lambda late=late, pods=pods: late.filter(pods[1], ["n1"])["FailedNodes"] ==
+                         {"n1": "1/1 CardInsufficientMemory"}, "what the other has bound")
+                # what fits beside it is bound by either
+                small = put_pod(town, "c" + heard, memory=4000)
+                equal(late.filter(small, ["n1"])["NodeNames"], ["n1"])
+                equal(late.bind(small, "n1"), "")
+        for name in ("a", "b", "c"):
+            town.cluster.delete("pods", f"default/{name}{heard}")
+        unlock(town)
+
+
+def a_lock_of_this_pod_that_another_is_about_to_remove_is_taken_over(town):
+    one_node(town)
+    with Scheduler(PROGRAM, town) as scheduler:
+        item = put_pod(town, "p")
+        lock = f"{stamp()},default,p"
+        town.cluster.change("nodes", "n1", lambda node: node["metadata"]["annotations"].update({LOCK: lock}))
+        version = town.cluster.get("nodes", "n1")["metadata"]["resourceVersion"]
+        time.sleep(0.2)
+        scheduler.filter(item, ["n1"])
+        equal(scheduler.bind(item, "n1"), "")
+        removal = {"metadata": {"resourceVersion": version, "annotations": {LOCK: None}}}
+        try:
+            town.cluster.patch("nodes", "n1", removal, True)
+            raise AssertionError("the lock could be removed")
+        except Refusal as refusal:
+            equal(refusal.status, 409)
+        equal(town.cluster.annotations("nodes", "n1")[LOCK], lock)
+
+
+if __name__ == "__main__":
+    sys.exit(main(globals()))

@@ -87,9 +87,12 @@ static void promise(struct look *look)
 	const char *name = look->request.names[look->answer.chosen];
 	const struct cluster_node *node = cluster_node(extender->cluster, name);
 	_cleanup_free_ char *message = filter_events_found(&look->request, &look->answer);
+	json_t *before = promise_copy(look->pod);
+	bool is_dirty = json_object_size(before);
 	struct hold *hold = NULL;
 	int result = -ENOMEM;
 
+	json_decref(before);
 	filter_events_count(extender->measure, &look->answer);
 	if (message)
 		result = reservation_annotate(
@@ -98,6 +101,7 @@ static void promise(struct look *look)
 		result = holds_keep(holds, look->pod, true, &hold);
 	if (!result) {
 		hold->others = node ? node->others : 0;
+		hold->is_dirty |= is_dirty;
 		result = holds_write(holds, hold);
 	}
 	if (!result) {

@@ -43,6 +43,8 @@ def set_lock(town, lock):
 
 
 def allocated(town, name):
+    """It is written a moment after the answer."""
+    wait_for(lambda: ALLOCATED in town.cluster.get("pods", f"default/{name}")["metadata"].get("annotations", {}), "the promise")
     text = town.cluster.annotations("pods", f"default/{name}")[ALLOCATED]
     return sorted(part.split(",")[0] for part in text.replace(";", "").split(":") if part)
 

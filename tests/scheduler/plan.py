@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 
-from cluster import LOCK, Scheduler, Town, device, node, pod
+from cluster import LOCK, Scheduler, Town, device, node, pod, wait_for
 
 HERE = pathlib.Path(__file__).with_name("plan")
 NODES, RUNNING, WANTED = (str(HERE / name) for name in ("nodes.yaml", "running.yaml", "wanted.yaml"))
@@ -373,6 +373,8 @@ def compare(vector):
             return False  # it asks for no device
         with Scheduler(SCHEDULER, town, *flags[0]) as scheduler:
             answer = scheduler.filter(town.cluster.get("pods", key), vector["nodeNames"])
+            if answer["NodeNames"]:  # it is written a moment later
+                wait_for(lambda: town.cluster.get("pods", key)["metadata"].get("annotations", {}).get("hami.io/vgpu-node") == answer["NodeNames"][0], "the promise")
         said = town.cluster.annotations("pods", key)
         ours = (planned.get("node"), {name: text for name, text in reasons(planned).items() if not planned.get("node")})
         theirs = ((answer["NodeNames"] or [None])[0], answer["FailedNodes"] or {})

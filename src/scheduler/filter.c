@@ -11,6 +11,7 @@
 #include "scheduler/reservation.h"
 
 #define REASON_BYTES 64
+#define AHEAD	     2 /* nodes whose devices are fetched before they are looked at */
 
 static int compare(const void *a, const void *b)
 {
@@ -56,11 +57,10 @@ static bool is_better(const struct filter_request *request, const struct filter_
 	return strcmp(request->names[one], request->names[best]) < 0;
 }
 
-static bool try_node(struct books *books, const struct filter_request *request,
+static bool try_node(const struct fit_node *node, const struct filter_request *request,
 	const struct fit_pod *pod, size_t at, struct filter_answer *answer, struct best *best,
 	struct fit_result **scratch)
 {
-	const struct fit_node *node = books_node(books, request->names[at]);
 	struct fit_result *result = *scratch;
 
 	if (!node)
@@ -76,10 +76,20 @@ static bool try_node(struct books *books, const struct filter_request *request,
 	return true;
 }
 
+static void prefetch(const struct fit_node *node)
+{
+	const char *at = (const char *)node->devices;
+
+	for (size_t i = 0; i < node->device_count * sizeof(*node->devices); i += 64)
+		__builtin_prefetch(at + i);
+}
+
 int filter(
 	struct books *books, const struct filter_request *request, struct filter_answer *ret_answer)
 {
 	_cleanup_free_ struct fit_result *results = malloc(2 * sizeof(*results));
+	_cleanup_free_ const struct fit_node **nodes =
+		malloc((request->name_count + 1) * sizeof(const struct fit_node *));
 	struct fit_result *scratch = results;
 	struct best best = {.at = FILTER_NONE, .result = results + 1};
 	struct fit_pod pod = request->demand->pod;
@@ -89,12 +99,18 @@ int filter(
 		.name_count = request->name_count,
 		.reasons = calloc(request->name_count + 1, sizeof(char *)),
 		.scores = calloc(request->name_count + 1, sizeof(double))};
-	if (!results || !ret_answer->reasons || !ret_answer->scores)
+	if (!results || !nodes || !ret_answer->reasons || !ret_answer->scores)
 		result = -ENOMEM;
 	pod.room = books_room(books, request->demand->namespace);
+	/* all are looked up first, so that their devices are on the way from memory while others are judged */
 	for (size_t i = 0; !result && i < request->name_count; i++)
-		if (!try_node(books, request, &pod, i, ret_answer, &best, &scratch))
+		nodes[i] = books_node(books, request->names[i]);
+	for (size_t i = 0; !result && i < request->name_count; i++) {
+		if (i + AHEAD < request->name_count && nodes[i + AHEAD])
+			prefetch(nodes[i + AHEAD]);
+		if (!try_node(nodes[i], request, &pod, i, ret_answer, &best, &scratch))
 			result = -ENOMEM;
+	}
 	if (!result && best.at != FILTER_NONE) {
 		ret_answer->chosen = best.at;
 		result = reservation_write(

@@ -119,6 +119,7 @@ def serve_pods(api, scheduler, number, wanted):
     if wanted in (None, ("get", "nodes")):
         changing.start()
     scheduler.ask("/filter", {"Pod": pod, "Nodes": None, "NodeNames": ["rbac"]})
+    time.sleep(0.1)  # a promise is written where the pod is not bound at once
     scheduler.bind(pod)
     is_over.set()
     if changing.ident:

@@ -4,13 +4,17 @@
  * as one line of JSON. Run by bench/compute.py, on a real card and on the simulated node.
  *
  *	compute-load [OPTION=VALUE]...
- *	shape=stream		stream, streams4, graph, coop, sync, periodic, calibrate, cost
+ *	shape=stream		stream, streams4, graph, coop, sync, periodic, train, calibrate, cost
  *	duration_us=200		of a kernel
  *	blocks=0		of a kernel; 0: one for each multiprocessor
  *	rate=0			kernels count this many turns a µs (of calibrate) instead of looking at the
  *				time; so what a kernel does stays the same where the device leaves it
  *	graph=20		kernels in a graph
  *	burst=20 period_us=5000	of shape=periodic: kernels, and time from burst to burst
+ *	burst=20 host_us=12	of shape=train: kernels in a step, and what the host takes for each launch,
+ *	pause_us=400		and what it takes before the last fifth of a step's, of an optimizer
+ *	each=0 jitter=5		after how many steps it waits for the device (0: never), and by how many
+ *				percent the lengths of kernels vary
  *	ahead_us=20000		how much work is given to the device beforehand
  *	seconds=3		how long
  *	bin_us=1000		how fine the line tells when kernels ran
@@ -32,6 +36,7 @@
 #include "bench/load_device.h"
 #include "bench/load_options.h"
 #include "bench/load_report.h"
+#include "bench/load_train.h"
 
 extern cuCtxSynchronize_fn cuCtxSynchronize;
 extern cuStreamSynchronize_fn cuStreamSynchronize;
@@ -204,6 +209,8 @@ static void load(void)
 		run_bursts(start_ns, end_ns, 1, 0);
 	else if (load_option.shape == LOAD_PERIODIC)
 		run_bursts(start_ns, end_ns, load_option.burst, load_option.period_us * NS_PER_US);
+	else if (load_option.shape == LOAD_TRAIN)
+		launches = load_train(end_ns, &spans, &waits);
 	else
 		run_ahead(end_ns);
 	load_need(cuCtxSynchronize(), "cuCtxSynchronize");

@@ -7,7 +7,7 @@
 #include <string.h>
 
 static const char *const shape_names[] = {
-	"stream", "streams4", "graph", "coop", "sync", "periodic", "calibrate", "cost"};
+	"stream", "streams4", "graph", "coop", "sync", "periodic", "train", "calibrate", "cost"};
 
 struct load_options load_option = {.duration_us = 200,
 	.graph = 20,
@@ -15,6 +15,9 @@ struct load_options load_option = {.duration_us = 200,
 	.period_us = 5000,
 	.ahead_us = 20000,
 	.bin_us = 1000,
+	.host_us = 12,
+	.pause_us = 400,
+	.jitter = 5,
 	.seconds = 3};
 
 static bool read_shape(const char *text)
@@ -41,7 +44,8 @@ bool load_option_read(const char *text)
 	} numbers[] = {{"duration_us", &load_option.duration_us}, {"blocks", &load_option.blocks},
 		{"graph", &load_option.graph}, {"burst", &load_option.burst},
 		{"period_us", &load_option.period_us}, {"ahead_us", &load_option.ahead_us},
-		{"bin_us", &load_option.bin_us}};
+		{"bin_us", &load_option.bin_us}, {"host_us", &load_option.host_us},
+		{"each", &load_option.each}, {"jitter", &load_option.jitter}};
 	const char *value = strchr(text, '=');
 	size_t length;
 

@@ -12,13 +12,15 @@ enum load_shape {
 	LOAD_COOP,
 	LOAD_SYNC,
 	LOAD_PERIODIC,
+	LOAD_TRAIN,
 	LOAD_CALIBRATE,
 	LOAD_COST
 };
 
 struct load_options {
 	enum load_shape shape;
-	uint64_t duration_us, blocks, graph, burst, period_us, ahead_us, bin_us;
+	uint64_t duration_us, blocks, graph, burst, period_us, ahead_us, bin_us, host_us, pause_us,
+		each, jitter;
 	double rate, seconds;
 	const char *wait;
 };

@@ -13,6 +13,8 @@
 #define CLOCK_PAGE "TEST_CLOCK" /* environment: the page's path */
 #define CLOCK_LIBRARY \
 	"TEST_CLOCK_LIBRARY" /* environment: what is to be preloaded into every process */
+#define CLOCK_LATE \
+	"TEST_CLOCK_LATE_US" /* environment: by so many us threads wake up late; 0 where not given */
 #define CLOCK_MAGIC   UINT64_C(0x31636b6c63747376)
 #define CLOCK_THREADS 4096
 #define CLOCK_SIGNAL  63 /* ends a poll */

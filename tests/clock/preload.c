@@ -88,14 +88,17 @@ EXPORT int gettimeofday(struct timeval *ret, void *zone)
 EXPORT int clock_nanosleep(
 	clockid_t clock, int flags, const struct timespec *request, struct timespec *ret_left)
 {
-	uint64_t deadline, now;
+	uint64_t deadline, before, now;
 	int r;
 
 	if (!is_ours(clock) || !clock_is_virtual())
 		return -(int)CALL(clock_nanosleep, clock, flags, request, ret_left, 0, 0);
 	deadline = flags & TIMER_ABSTIME ? deadline_of(clock, request)
 					 : atomic_load(&clock_page->now_ns) + ns_of(request);
+	before = atomic_load(&clock_page->now_ns);
 	r = clock_sleep_until(deadline);
+	if (r == 0 && deadline > before)
+		clock_wake_up(deadline - before);
 	now = atomic_load(&clock_page->now_ns);
 	if (r < 0 && ret_left && !(flags & TIMER_ABSTIME))
 		*ret_left = time_of(deadline > now ? deadline - now : 0);

@@ -21,12 +21,15 @@
 #define FUTEX_OF_32_BIT	 2
 #define RETRY_NS	 200000 /* real time; where the kernel does not know it */
 
+#define BRIEF_NS	 20000 /* a shorter sleep stands for work of the processor, and ends in time */
+
 struct futex_wait {
 	uint64_t value, address;
 	uint32_t flags, reserved;
 };
 
 struct clock_page *clock_page;
+static uint64_t late_ns; /* by which a thread wakes up after what woke it */
 
 #define OF_THREAD static __thread __attribute__((tls_model("initial-exec")))
 OF_THREAD struct thread_record *own;
@@ -70,7 +73,7 @@ static int own_tid(void)
 
 static void attach(void)
 {
-	const char *path = getenv(CLOCK_PAGE);
+	const char *path = getenv(CLOCK_PAGE), *late = getenv(CLOCK_LATE);
 	int fd = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
 	struct clock_page *at = MAP_FAILED;
 
@@ -80,6 +83,7 @@ static void attach(void)
 	close(fd);
 	if (at != MAP_FAILED && at->magic == CLOCK_MAGIC)
 		clock_page = at;
+	late_ns = late ? 1000 * strtoul(late, NULL, 10) : 0;
 }
 
 bool clock_is_virtual(void)
@@ -187,6 +191,12 @@ int clock_sleep_until(uint64_t deadline_ns)
 	return r == -EINTR && atomic_load(&clock_page->now_ns) < deadline_ns ? -EINTR : 0;
 }
 
+void clock_wake_up(uint64_t slept_ns)
+{
+	if (late_ns && slept_ns > BRIEF_NS)
+		clock_sleep_until(atomic_load(&clock_page->now_ns) + late_ns);
+}
+
 /* Until either of the two changes. */
 static long wait_on_two(
 	const void *word, uint32_t value, const _Atomic uint32_t *wake, uint32_t before)
@@ -216,6 +226,8 @@ long clock_wait_on(const void *word, uint32_t value, uint64_t deadline_ns)
 	clock_begin_wait(THREAD_LISTENS, deadline_ns);
 	r = wait_on_two(word, value, &t->wake, wake);
 	clock_end_wait();
+	if (r == 0 || atomic_load(&t->wake) != wake)
+		clock_wake_up(UINT64_MAX);
 	return r != 0 && atomic_load(&t->wake) != wake ? -ETIMEDOUT : r;
 }
 

@@ -23,6 +23,9 @@ uint64_t clock_read_ns(void);
 /* 0, or -EINTR. */
 int clock_sleep_until(uint64_t deadline_ns);
 
+/* A thread that has slept for so long goes on late, where CLOCK_LATE says so. */
+void clock_wake_up(uint64_t slept_ns);
+
 /* A wait for a futex that also ends at the deadline: 0, -ETIMEDOUT, or another -errno. */
 long clock_wait_on(const void *word, uint32_t value, uint64_t deadline_ns);
 

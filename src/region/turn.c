@@ -20,6 +20,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/lock.h"
+#include "policy/turn_length.h"
 #include "region/turn_record.h"
 
 #define BEAT_NS	    UINT64_C(2000000)	/* who waits says so again: well within TURN_WISH_NS */
@@ -437,6 +438,16 @@ void turn_prolong(struct turn *t, unsigned rank, uint64_t now_ns, uint64_t busy_
 	errno = saved;
 }
 
+uint64_t turn_length(struct turn *t, unsigned rank, uint64_t now_ns)
+{
+	/* The word that the others read: who tells them another than itself has short turns where they have. */
+	if (!t->own || !t->long_ns ||
+		!turn_length_is_steady(get(&t->own->face.steady_ns), now_ns) ||
+		!turn_order_are_steady(t->peers, t->peer_count, rank, now_ns))
+		return t->quantum_ns;
+	return t->long_ns;
+}
+
 bool turn_is_wanted(struct turn *t, unsigned rank, uint64_t now_ns, uint64_t begin_ns)
 {
 	int saved = errno;
@@ -451,8 +462,8 @@ bool turn_is_wanted(struct turn *t, unsigned rank, uint64_t now_ns, uint64_t beg
 	/* Another process of the slice has begun it. */
 	if (word & TURN_WORD_DRAINING)
 		return true;
-	end_ns = get(&t->books->since_ns) + (t->is_substitute ? 0 : t->quantum_ns);
 	poll_waiters(t, rank, now_ns);
+	end_ns = get(&t->books->since_ns) + (t->is_substitute ? 0 : turn_length(t, rank, now_ns));
 	errno = saved;
 	if (is_tampered(t, now_ns) && turn_order_is_held(t->peers, t->peer_count, now_ns))
 		return true;

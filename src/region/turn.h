@@ -63,6 +63,7 @@ struct turn {
 	uint64_t (*clock_ns)(
 		void); /* what a test puts there; turn_open() puts the clock where it is NULL */
 	uint64_t quantum_ns, grace_ns;
+	uint64_t long_ns;   /* a turn's while all work without a pause; 0: it is no longer then */
 	uint64_t polled_ns; /* the last poll of the peers; and the last one of all of them */
 	uint64_t polled_all_ns;
 	uint64_t listed_ns, folder_changed_ns, folder_asked_ns;
@@ -108,10 +109,22 @@ void turn_close(struct turn *turn);
 void turn_reset_after_fork(struct turn *turn);
 
 /*
- * How long a turn lasts while others of the same rank wait (0: 5 ms; at most 35 ms), and how long one
+ * How long a turn lasts while others of the same rank wait (0: 5 ms; at most TURN_LENGTH_MAX_NS), and how long one
  * is kept for a slice without work (0: 300 us; at most 5 ms).
  */
 void turn_set_times(struct turn *turn, uint64_t quantum_ns, uint64_t grace_ns);
+
+/*
+ * How long one lasts where this slice and all that wait have worked without a pause for a while (policy/turn_length.h); 0: as
+ * always, and the slice's record says that to others, too.
+ */
+void turn_set_long(struct turn *turn, uint64_t long_ns, uint64_t now_ns);
+
+/* The slice's work comes after a pause: from now on it works without one. */
+void turn_say_pause(struct turn *turn, uint64_t now_ns);
+
+/* How long a turn lasts now, by what was last read of the others. */
+uint64_t turn_length(struct turn *turn, unsigned rank, uint64_t now_ns);
 
 /* Other slices that have made themselves heard within the last second. Reads them every 5 ms. */
 unsigned turn_count_peers(struct turn *turn, uint64_t now_ns);

@@ -143,6 +143,7 @@ int turn_record_decode(const struct turn_face *face, struct turn_claim *ret_clai
 		.since_ns = atomic_load_explicit(&face->since_ns, memory_order_relaxed),
 		.seen_ns = atomic_load_explicit(&face->seen_ns, memory_order_relaxed),
 		.next_ns = atomic_load_explicit(&face->next_ns, memory_order_relaxed),
+		.steady_ns = atomic_load_explicit(&face->steady_ns, memory_order_relaxed),
 		.rank = atomic_load_explicit(&face->rank, memory_order_relaxed)};
 	return 0;
 }

@@ -32,8 +32,9 @@ struct turn_face {
 	_Atomic uint64_t turns;
 	_Atomic uint64_t held_ns;
 	_Atomic uint64_t magic;
-	_Atomic uint64_t next_ns; /* when it expects to come again; 0: it does not know */
-	uint64_t unused[7];
+	_Atomic uint64_t next_ns;   /* when it expects to come again; 0: it does not know */
+	_Atomic uint64_t steady_ns; /* since when it works without a pause; 0: it does not say */
+	uint64_t unused[6];
 };
 
 struct turn_distrust {

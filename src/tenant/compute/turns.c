@@ -11,14 +11,11 @@
 #include "base/log.h"
 #include "base/mark.h"
 #include "policy/share.h"
+#include "policy/turn_length.h"
 #include "tenant/compute/estimate.h"
 #include "tenant/compute/meters.h"
 
-/* A slice waits for the turns of all others no longer than this for each slice, itself counted in. */
-#define WAIT_NS	    UINT64_C(6000000)
-#define HANDOVER_NS UINT64_C(1000000) /* with what a batch may be longer than expected */
-
-#define LATE_NS	    UINT64_C(300000) /* after so long late work is looked at again */
+#define LATE_NS UINT64_C(300000) /* after so long late work is looked at again */
 /* For so long a turn is kept for work that was never seen before, or whose end nobody waits for any more. */
 #define UNKNOWN_NS UINT64_C(25000000)
 /* And for work that is waited for where nobody can look at it. A process that ends or is stopped there keeps others for as long. */
@@ -82,27 +79,33 @@ static void open_record(struct meter *m, uint64_t now_ns)
 			STR("why", strerror(-r)));
 }
 
-/* The fewer there are, the longer their turns: each change takes some of the device's time. */
-static uint64_t turn_ns(unsigned peer_count)
+/* The slice's rank for turns: its priority, and whether it borrows. */
+static unsigned rank_of(const struct meter *m)
 {
-	return peer_count ? WAIT_NS * (peer_count + 1) / peer_count - HANDOVER_NS - THROTTLE_MORE_NS
-			  : WAIT_NS;
+	/* What others have had of its cores it gets before all of them. */
+	if (m->credit.is_owed)
+		return 0;
+	return m->limits.granted.priority * RANKS + m->credit.is_borrowing;
 }
 
 void turns_poll(struct meter *m, uint64_t now_ns)
 {
+	uint32_t weight = m->limits.granted.weight * 100u / SHARE_DEFAULT_WEIGHT;
+	struct turn *turn = &m->turns.turn;
 	unsigned best;
 
 	if (!m->turns.tried_ns || (m->turns.is_denied && now_ns > m->turns.tried_ns + TRY_NS)) {
 		m->turns.tried_ns = now_ns;
 		open_record(m, now_ns);
 	}
+	m->turns.is_due = m->turns.is_awaited;
 	if (!m->turns.is_open || m->turns.is_awaited)
 		return;
-	m->turns.peer_count = turn_count_peers(&m->turns.turn, now_ns);
-	turn_set_times(&m->turns.turn,
-		turn_ns(m->turns.peer_count) * m->limits.granted.weight / SHARE_DEFAULT_WEIGHT, 0);
-	best = m->turns.turn.best_rank / RANKS;
+	m->turns.peer_count = turn_count_peers(turn, now_ns);
+	turn_set_times(turn, turn_length_ns(m->turns.peer_count, weight), 0);
+	turn_set_long(turn, turn_length_long_ns(m->turns.peer_count, weight), now_ns);
+	m->turns.length_ns = turn_length(turn, rank_of(m), now_ns);
+	best = turn->best_rank / RANKS;
 	m->turns.is_yielding = m->turns.peer_count && best < m->limits.granted.priority;
 	m->turns.goes_first = m->turns.peer_count && best > m->limits.granted.priority;
 }
@@ -122,13 +125,13 @@ void turns_note_burst(struct meter *m, uint64_t now_ns)
 			m->turns.regular >= REGULAR ? now_ns + m->turns.period_ns : 0);
 }
 
-/* The slice's rank for turns: its priority, and whether it borrows. */
-static unsigned rank_of(const struct meter *m)
+void turns_note_pause(struct meter *m, uint64_t now_ns)
 {
-	/* What others have had of its cores it gets before all of them. */
-	if (m->credit.is_owed)
-		return 0;
-	return m->limits.granted.priority * RANKS + m->credit.is_borrowing;
+	if (!m->turns.is_open)
+		return;
+	streams_collect(m, now_ns);
+	if (now_ns > streams_idle_since_ns(m, now_ns) + TURN_PAUSE_NS)
+		turn_say_pause(&m->turns.turn, now_ns);
 }
 
 enum throttle turns_ask(struct meter *m, uint64_t estimate_ns, uint64_t busy_until_ns,
@@ -154,6 +157,7 @@ enum throttle turns_ask(struct meter *m, uint64_t estimate_ns, uint64_t busy_unt
 		turn_seize(&m->turns.turn, rank, now_ns, until_ns);
 		return THROTTLE_NONE;
 	}
+	m->turns.length_ns = turn_length(&m->turns.turn, rank, now_ns);
 	if (m->turns.peer_count)
 		turn.is_wanted = turn_is_wanted(&m->turns.turn, rank, now_ns, moment_ns);
 	/*
@@ -212,6 +216,9 @@ void turns_waited(struct meter *m, enum throttle why, uint64_t waited_ns, uint64
 {
 	if (why == THROTTLE_NO_TURN)
 		m->turns.is_awaited = false;
+	/* Whoever waits at each poll would never learn who came and who went. */
+	if (m->turns.is_due && !m->turns.is_awaited)
+		turns_poll(m, now_ns);
 	m->turns.waited_ns += waited_ns;
 	judge(m, now_ns);
 }

@@ -136,7 +136,7 @@ int live_list(struct live *live, const char *path, const char *query, const char
 	do {
 		_cleanup_free_ char *whole = page_path(path, query, token);
 		const char *next;
-		json_t *page;
+		json_t *page = NULL;
 		int result =
 			whole ? get(live, whole, &page, err) : err_set(err, ENOMEM, "no memory");
 

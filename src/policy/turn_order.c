@@ -4,8 +4,6 @@
 
 #include <stddef.h>
 
-#include "policy/turn_length.h"
-
 /*
  * The most that one look adds to what a peer is blamed for. A waiting slice looks every 2 ms; if it was
  * itself stopped for long, that is nobody else's fault.
@@ -257,29 +255,6 @@ bool turn_order_is_wanted(const struct turn_peer *peers, unsigned count, uint32_
 	}
 	*ret_waiting = is_waiting;
 	return is_wanted;
-}
-
-bool turn_order_is_held(const struct turn_peer *peers, unsigned count, uint64_t now_ns)
-{
-	for (unsigned i = 0; i < count; i++)
-		if (turn_order_state(&peers[i], now_ns) == TURN_HOLD)
-			return true;
-	return false;
-}
-
-bool turn_order_are_steady(
-	const struct turn_peer *peers, unsigned count, uint32_t rank, uint64_t now_ns)
-{
-	for (unsigned i = 0; i < count; i++) {
-		const struct turn_peer *p = &peers[i];
-		bool is_about = (p->is_alive && !turn_order_is_ignored(p, now_ns)) ||
-				turn_order_state(p, now_ns) != TURN_FREE;
-
-		if (is_about && p->claim.rank >= rank &&
-			!turn_length_is_steady(p->claim.steady_ns, now_ns))
-			return false;
-	}
-	return true;
 }
 
 uint64_t turn_order_lease_ns(

@@ -49,7 +49,6 @@ struct turn_claim {
 	uint64_t since_ns;  /* when its last turn began */
 	uint64_t seen_ns;   /* its last sign of life */
 	uint64_t next_ns;   /* when it expects to come again; 0: it does not know */
-	uint64_t steady_ns; /* since when it works without a pause; 0: it does not say */
 };
 
 /* One reader's knowledge of another slice's honesty; all zero is a stranger, who is believed. */
@@ -135,17 +134,6 @@ struct turn_line turn_order_line(const struct turn_peer *peers, unsigned count,
  */
 bool turn_order_is_wanted(const struct turn_peer *peers, unsigned count, uint32_t rank,
 	uint64_t quantum_end_ns, uint64_t now_ns, bool *ret_waiting);
-
-/* Whether any of them holds the turn. */
-bool turn_order_is_held(const struct turn_peer *peers, unsigned count, uint64_t now_ns);
-
-/*
- * Whether all that live have worked without a pause for so long that turns may be long. One that waited at some turns only would
- * make these short, and the others not. One of a better rank waits for no turn's end; one that is not believed counts while it
- * waits.
- */
-bool turn_order_are_steady(
-	const struct turn_peer *peers, unsigned count, uint32_t rank, uint64_t now_ns);
 
 /*
  * When the next slice of a better rank expects to come, as far as that is not more than lead_ns ahead, or

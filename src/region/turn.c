@@ -20,7 +20,6 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/lock.h"
-#include "policy/turn_length.h"
 #include "region/turn_record.h"
 
 #define BEAT_NS	    UINT64_C(2000000)	/* who waits says so again: well within TURN_WISH_NS */
@@ -32,9 +31,6 @@
 #define AGAIN_NS    UINT64_C(20000)	/* the first in line met another's claim */
 #define FRESH_SPINS 100u		/* another process of ours confirms: two steps */
 #define WAKE_NS	    UINT64_C(500000)	/* turn_idle() wakes others at most that often */
-#define BOOKED_NS \
-	UINT64_C(1000000000) /* what counts for longer is not of this start of the machine */
-#define TAMPERED_NS UINT64_C(2000000000) /* for so long after a change a slice is humble */
 
 static int keep_errno(int r, int saved)
 {
@@ -53,29 +49,11 @@ static uint64_t load(const _Atomic uint64_t *at)
 	return atomic_load(at);
 }
 
-/*
- * Says to others what the books say. A process that puts an older word over a newer one so sees that at once. Sequentially
- * consistent, with the fence in read_peers(): said before polled.
- */
-static void publish(struct turn *t)
-{
-	uint64_t word = load(&t->books->word), said;
-
-	for (unsigned i = 0; i < FRESH_SPINS; i++) {
-		said = word;
-		atomic_store(&t->own->face.word, said);
-		word = load(&t->books->word);
-		if (word == said)
-			return;
-	}
-}
-
 static bool change(struct turn *t, uint64_t *word, uint64_t to)
 {
-	/* Sequentially consistent: as in publish() */
-	if (!atomic_compare_exchange_strong(&t->books->word, word, to))
+	/* Sequentially consistent, with the fence in read_peers(): said before polled. */
+	if (!atomic_compare_exchange_strong(&t->own->face.word, word, to))
 		return false;
-	publish(t);
 	*word = to;
 	return true;
 }
@@ -92,43 +70,10 @@ static uint64_t get(const _Atomic uint64_t *at)
 	return atomic_load_explicit(at, memory_order_relaxed);
 }
 
-/* Whether the record says what the slice does. Another process of it may be at it: it has a moment. */
-static bool is_as_said(const struct turn *t)
-{
-	for (unsigned i = 0; i < FRESH_SPINS; i++) {
-		if (load(&t->own->face.word) == load(&t->books->word))
-			return true;
-		lock_pause();
-	}
-	return false;
-}
-
-/*
- * Where another program has changed the record, others know nothing of us, or what is wrong. What is no record they do not
- * see: as with a new one, they have some time to find it.
- */
-static void mend(struct turn *t, uint64_t now_ns)
-{
-	if (UNLIKELY(get(&t->own->face.magic) != TURN_MAGIC)) {
-		set(&t->own->born_ns, now_ns);
-		set(&t->own->face.magic, TURN_MAGIC);
-	} else if (LIKELY(is_as_said(t))) {
-		return;
-	}
-	t->tampered_ns = now_ns;
-	publish(t);
-}
-
-static bool is_tampered(const struct turn *t, uint64_t now_ns)
-{
-	return t->tampered_ns && now_ns < t->tampered_ns + TAMPERED_NS;
-}
-
 static void touch(struct turn *t, uint64_t now_ns)
 {
 	uint64_t seen = get(&t->own->face.seen_ns);
 
-	mend(t, now_ns);
 	if (seen + TOUCH_NS <= now_ns || seen > now_ns)
 		set(&t->own->face.seen_ns, now_ns);
 }
@@ -144,7 +89,7 @@ static void wake(struct turn *t)
 
 static unsigned process_high(const struct turn *t)
 {
-	return (unsigned)sooner(atomic_load(&t->books->process_high), TURN_PROCESSES);
+	return (unsigned)sooner(atomic_load(&t->own->process_high), TURN_PROCESSES);
 }
 
 /*
@@ -158,7 +103,7 @@ static uint64_t slice_busy_ns(const struct turn *t, uint64_t now_ns)
 
 	for (unsigned i = 0; i < high; i++) {
 		/* relaxed: ordered by the word, as said */
-		uint64_t until = get(&t->books->busy_until_ns[i]);
+		uint64_t until = get(&t->own->busy_until_ns[i]);
 
 		/* A dead one's is past soon; beyond the longest lease it is not believed. */
 		if (i != t->process && until > latest && until <= now_ns + TURN_LEASE_NS)
@@ -170,15 +115,14 @@ static uint64_t slice_busy_ns(const struct turn *t, uint64_t now_ns)
 static uint64_t lease(struct turn *t, uint64_t now_ns, uint64_t busy_until_ns)
 {
 	/* Of an earlier turn, which another process of the slice may have ended. */
-	if (t->wanted_since_ns < get(&t->books->since_ns))
+	if (t->wanted_since_ns < get(&t->own->face.since_ns))
 		t->wanted_since_ns = 0;
 	return turn_order_lease_ns(now_ns, busy_until_ns, t->grace_ns, t->wanted_since_ns);
 }
 
 static bool counts(uint64_t word, enum turn_state state, uint64_t now_ns)
 {
-	return TURN_WORD_STATE(word) == state && now_ns < TURN_WORD_UNTIL_NS(word) &&
-	       TURN_WORD_UNTIL_NS(word) < now_ns + BOOKED_NS;
+	return TURN_WORD_STATE(word) == state && now_ns < TURN_WORD_UNTIL_NS(word);
 }
 
 /*
@@ -207,7 +151,7 @@ static bool keep(struct turn *t, uint64_t *word, uint64_t now_ns, uint64_t busy_
 
 	for (unsigned i = 0; i < FRESH_SPINS && (*word & TURN_WORD_FRESH); i++) {
 		lock_pause();
-		*word = load(&t->books->word);
+		*word = load(&t->own->face.word);
 	}
 	while (counts(*word, TURN_HOLD, now_ns) &&
 		!(*word & (TURN_WORD_DRAINING | TURN_WORD_FRESH))) {
@@ -236,8 +180,8 @@ static void poll_peers(struct turn *t, const struct turn_wish *wish, bool is_all
 {
 	uint64_t elapsed_ns = now_ns > t->polled_ns ? now_ns - t->polled_ns : 0;
 
-	t->polled_ns = now_ns;
 	turn_record_read_peers(t, is_all, now_ns);
+	t->polled_ns = now_ns;
 	for (unsigned i = 0; i < t->peer_count; i++)
 		if (turn_order_note(&t->peers[i], wish, elapsed_ns, now_ns))
 			turn_record_say_distrust(t, i);
@@ -248,8 +192,7 @@ static void poll_peers(struct turn *t, const struct turn_wish *wish, bool is_all
 static bool say_wish(struct turn *t, uint64_t *word, unsigned rank, uint64_t now_ns)
 {
 	if (!counts(*word, TURN_WANT, now_ns))
-		set(&t->books->since_ns, now_ns);
-	set(&t->own->face.ticket_ns, get(&t->books->since_ns));
+		set(&t->own->face.ticket_ns, now_ns);
 	/* relaxed: as in set() */
 	atomic_store_explicit(&t->own->face.rank, rank, memory_order_relaxed);
 	return change(t, word, TURN_WORD(TURN_WANT, now_ns + TURN_WISH_NS));
@@ -259,7 +202,7 @@ static bool say_wish(struct turn *t, uint64_t *word, unsigned rank, uint64_t now
 static struct turn_line poll_line(
 	struct turn *t, const struct turn_wish *wish, bool is_blamed, bool is_all, uint64_t now_ns)
 {
-	poll_peers(t, is_blamed && !is_tampered(t, now_ns) ? wish : NULL, is_all, now_ns);
+	poll_peers(t, is_blamed ? wish : NULL, is_all, now_ns);
 	return turn_order_line(t->peers, t->peer_count, wish, now_ns);
 }
 
@@ -273,12 +216,6 @@ static int wait_in_line(
 	if (until_ns < now_ns + AGAIN_NS)
 		until_ns = now_ns + AGAIN_NS;
 	return wait_for(t, line->in_way, sooner(until_ns, now_ns + BEAT_NS), ret_poll_ns);
-}
-
-static void begin(struct turn *t, uint64_t now_ns)
-{
-	set(&t->books->since_ns, now_ns);
-	set(&t->own->face.since_ns, now_ns);
 }
 
 /* Claims the free turn; a slice that does the same at the same time is met in the second poll. */
@@ -307,7 +244,7 @@ static int claim(struct turn *t, uint64_t *word, const struct turn_wish *wish,
 	t->is_substitute = line.first >= 0;
 	if (line.first >= 0)
 		turn_order_note_miss(&t->peers[line.first], t->alive_count, now_ns);
-	begin(t, now_ns);
+	set(&t->own->face.since_ns, now_ns);
 	set(&t->own->face.turns, get(&t->own->face.turns) + 1);
 	t->free_since_ns = 0;
 	return TURN_HELD;
@@ -325,7 +262,7 @@ static int take(struct turn *t, uint64_t *word, unsigned rank, uint64_t busy_unt
 
 	/* Before the word, so that what changes it wakes us. acquire: pairs with the release in wake() */
 	t->own_news = atomic_load_explicit(&t->own->face.news, memory_order_acquire);
-	*word = load(&t->books->word);
+	*word = load(&t->own->face.word);
 	if ((*word & TURN_WORD_DRAINING) && counts(*word, TURN_HOLD, now_ns))
 		return wait_for(
 			t, -1, sooner(TURN_WORD_UNTIL_NS(*word), now_ns + POLL_NS), ret_poll_ns);
@@ -340,7 +277,7 @@ static int take(struct turn *t, uint64_t *word, unsigned rank, uint64_t busy_unt
 	if (counts(*word, TURN_CLAIM, now_ns) || counts(*word, TURN_HOLD, now_ns) ||
 		!say_wish(t, word, rank, now_ns))
 		return wait_for(t, -1, now_ns + SOON_NS, ret_poll_ns);
-	wish.ticket_ns = get(&t->books->since_ns);
+	wish.ticket_ns = get(&t->own->face.ticket_ns);
 	FAULT("turn: wanted");
 	if (t->polled_ns + TURN_WISH_NS < now_ns)
 		t->free_since_ns = 0;
@@ -381,8 +318,8 @@ int turn_hold(struct turn *t, unsigned rank, uint64_t now_ns, uint64_t busy_unti
 		return TURN_HELD;
 	touch(t, now_ns);
 	/* relaxed: the change of the word that follows shows it */
-	set(&t->books->busy_until_ns[t->process], sooner(busy_until_ns, now_ns + TURN_LEASE_NS));
-	word = load(&t->books->word);
+	set(&t->own->busy_until_ns[t->process], sooner(busy_until_ns, now_ns + TURN_LEASE_NS));
+	word = load(&t->own->face.word);
 	/* A waiting slice limits the lease: polled first. */
 	if (counts(word, TURN_HOLD, now_ns))
 		poll_waiters(t, rank, now_ns);
@@ -394,22 +331,12 @@ int turn_hold(struct turn *t, unsigned rank, uint64_t now_ns, uint64_t busy_unti
 	if (r == TURN_HELD)
 		t->held_until_ns = TURN_WORD_UNTIL_NS(word);
 	else
-		set(&t->books->busy_until_ns[t->process], TURN_WANTS);
+		set(&t->own->busy_until_ns[t->process], TURN_WANTS);
 	return keep_errno(r, saved);
-}
-
-void turn_forgive(struct turn *t)
-{
-	for (unsigned i = 0; i < t->peer_count; i++)
-		t->peers[i].doubt.way_ns = 0;
 }
 
 void turn_blame(struct turn *t, uint64_t served_ns, uint64_t now_ns)
 {
-	if (is_tampered(t, now_ns)) {
-		turn_forgive(t);
-		return;
-	}
 	if (!turn_order_blame(t->peers, t->peer_count, served_ns, now_ns))
 		return;
 	for (unsigned i = 0; i < t->peer_count; i++) {
@@ -420,6 +347,12 @@ void turn_blame(struct turn *t, uint64_t served_ns, uint64_t now_ns)
 	}
 }
 
+void turn_forgive(struct turn *t)
+{
+	for (unsigned i = 0; i < t->peer_count; i++)
+		t->peers[i].doubt.way_ns = 0;
+}
+
 void turn_prolong(struct turn *t, unsigned rank, uint64_t now_ns, uint64_t busy_until_ns)
 {
 	int saved = errno;
@@ -427,25 +360,15 @@ void turn_prolong(struct turn *t, unsigned rank, uint64_t now_ns, uint64_t busy_
 
 	if (!t->own)
 		return;
-	word = load(&t->books->word);
+	word = load(&t->own->face.word);
 	if (!counts(word, TURN_HOLD, now_ns))
 		return;
 	touch(t, now_ns);
-	set(&t->books->busy_until_ns[t->process], sooner(busy_until_ns, now_ns + TURN_LEASE_NS));
+	set(&t->own->busy_until_ns[t->process], sooner(busy_until_ns, now_ns + TURN_LEASE_NS));
 	poll_waiters(t, rank, now_ns);
 	if (keep(t, &word, now_ns, busy_until_ns))
 		t->held_until_ns = TURN_WORD_UNTIL_NS(word);
 	errno = saved;
-}
-
-uint64_t turn_length(struct turn *t, unsigned rank, uint64_t now_ns)
-{
-	/* The word that the others read: who tells them another than itself has short turns where they have. */
-	if (!t->own || !t->long_ns ||
-		!turn_length_is_steady(get(&t->own->face.steady_ns), now_ns) ||
-		!turn_order_are_steady(t->peers, t->peer_count, rank, now_ns))
-		return t->quantum_ns;
-	return t->long_ns;
 }
 
 bool turn_is_wanted(struct turn *t, unsigned rank, uint64_t now_ns, uint64_t begin_ns)
@@ -456,17 +379,15 @@ bool turn_is_wanted(struct turn *t, unsigned rank, uint64_t now_ns, uint64_t beg
 
 	if (!t->own)
 		return false;
-	word = load(&t->books->word);
+	word = load(&t->own->face.word);
 	if (!counts(word, TURN_HOLD, now_ns))
 		return false;
 	/* Another process of the slice has begun it. */
 	if (word & TURN_WORD_DRAINING)
 		return true;
+	end_ns = get(&t->own->face.since_ns) + (t->is_substitute ? 0 : t->quantum_ns);
 	poll_waiters(t, rank, now_ns);
-	end_ns = get(&t->books->since_ns) + (t->is_substitute ? 0 : turn_length(t, rank, now_ns));
 	errno = saved;
-	if (is_tampered(t, now_ns) && turn_order_is_held(t->peers, t->peer_count, now_ns))
-		return true;
 	return turn_order_is_wanted(t->peers, t->peer_count, rank, begin_ns >= end_ns ? 0 : end_ns,
 		now_ns, &is_waiting);
 }
@@ -479,14 +400,14 @@ void turn_seize(struct turn *t, unsigned rank, uint64_t now_ns, uint64_t busy_un
 	if (!t->own)
 		return;
 	touch(t, now_ns);
-	set(&t->books->busy_until_ns[t->process], sooner(busy_until_ns, now_ns + TURN_LEASE_NS));
+	set(&t->own->busy_until_ns[t->process], sooner(busy_until_ns, now_ns + TURN_LEASE_NS));
 	/* relaxed: the change of the word that follows shows it */
 	atomic_store_explicit(&t->own->face.rank, rank, memory_order_relaxed);
-	word = load(&t->books->word);
+	word = load(&t->own->face.word);
 	if (!keep(t, &word, now_ns, busy_until_ns) &&
 		change(t, &word, TURN_WORD(TURN_HOLD, lease(t, now_ns, busy_until_ns)))) {
 		set(&t->own->face.ticket_ns, now_ns);
-		begin(t, now_ns);
+		set(&t->own->face.since_ns, now_ns);
 		set(&t->own->face.turns, get(&t->own->face.turns) + 1);
 	}
 	t->held_until_ns = TURN_WORD_UNTIL_NS(word);
@@ -509,7 +430,7 @@ uint64_t turn_next_ns(
 /* Frees the turn; the word is the slice's hold. False where that has gone on in the meantime. */
 static bool hand_over(struct turn *t, uint64_t *word, uint64_t now_ns)
 {
-	uint64_t since_ns = get(&t->books->since_ns);
+	uint64_t since_ns = get(&t->own->face.since_ns);
 
 	if (!change(t, word, TURN_WORD(TURN_FREE, 0)))
 		return false;
@@ -526,8 +447,8 @@ static void shorten(struct turn *t, uint64_t now_ns, uint64_t busy_until_ns)
 	int saved = errno;
 	uint64_t word, end_ns;
 
-	set(&t->books->busy_until_ns[t->process], busy_until_ns);
-	word = load(&t->books->word);
+	set(&t->own->busy_until_ns[t->process], busy_until_ns);
+	word = load(&t->own->face.word);
 	if (!counts(word, TURN_HOLD, now_ns) || (word & TURN_WORD_FRESH))
 		return;
 	end_ns = slice_busy_ns(t, now_ns);
@@ -570,8 +491,8 @@ int turn_release(struct turn *t, uint64_t now_ns)
 
 	if (!t->own)
 		return 0;
-	set(&t->books->busy_until_ns[t->process], 0);
-	word = load(&t->books->word);
+	set(&t->own->busy_until_ns[t->process], 0);
+	word = load(&t->own->face.word);
 	while (counts(word, TURN_HOLD, now_ns)) {
 		/* Another process is just going on. */
 		if (word & TURN_WORD_FRESH)
@@ -595,7 +516,7 @@ static bool is_shared_wish(const struct turn *t)
 	unsigned high = process_high(t);
 
 	for (unsigned i = 0; i < high; i++)
-		if (get(&t->books->busy_until_ns[i]) == TURN_WANTS)
+		if (get(&t->own->busy_until_ns[i]) == TURN_WANTS)
 			return true;
 	return false;
 }
@@ -608,7 +529,7 @@ void turn_leave(struct turn *t)
 	if (!t->own)
 		return;
 	turn_release(t, t->clock_ns());
-	word = load(&t->books->word);
+	word = load(&t->own->face.word);
 	if (TURN_WORD_STATE(word) == TURN_WANT && !is_shared_wish(t) &&
 		change(t, &word, TURN_WORD(TURN_FREE, 0)))
 		wake(t);

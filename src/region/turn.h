@@ -7,9 +7,6 @@
  * a lease: a wish, a claim and a hold each count until a time that stands beside them, so who dies or
  * is stopped is past by itself. See docs/decisions/0016-turns.md.
  *
- * The slice's own processes go by its books, of which the record is a copy for others: what any other program writes there
- * is no turn. A slice that finds its record changed blames nobody for some time, and gives way to who works beside it.
- *
  * Nothing here waits, except turn_wait(). errno is kept. The caller lets one thread of a process at a
  * time use a `struct turn`. Times are CLOCK_MONOTONIC's.
  */
@@ -32,7 +29,6 @@ enum {
 	TURN_E_SHARED, /* the slice's other processes still have work on the device */
 };
 
-struct region_turn;
 struct turn_record;
 
 /* Where another slice's record is. */
@@ -57,20 +53,16 @@ struct turn_owner {
 /* One for each process and device; in static storage, begun with TURN_NULL (all zero). */
 struct turn {
 	struct turn_record *own; /* NULL: not open */
-	/* The slice's books, put there before it is opened; where it is NULL then, they lie in the record. */
-	struct region_turn *books;
 	uint64_t own_inode;
 	uint64_t (*clock_ns)(
 		void); /* what a test puts there; turn_open() puts the clock where it is NULL */
 	uint64_t quantum_ns, grace_ns;
-	uint64_t long_ns;   /* a turn's while all work without a pause; 0: it is no longer then */
 	uint64_t polled_ns; /* the last poll of the peers; and the last one of all of them */
 	uint64_t polled_all_ns;
 	uint64_t listed_ns, folder_changed_ns, folder_asked_ns;
 	uint64_t free_since_ns;	  /* seen free since then; 0: not */
 	uint64_t wanted_since_ns; /* since when somebody is seen waiting for our turn; 0: not */
 	uint64_t woke_ns;	  /* the last time that turn_idle() woke others */
-	uint64_t tampered_ns;	  /* when the record was last found changed; 0: never */
 	uint64_t held_until_ns;	  /* as announced last for work of this process */
 	bool is_substitute;	  /* took the turn as the first in line did not: for a moment */
 	uint32_t process;
@@ -78,9 +70,8 @@ struct turn {
 	uint32_t
 		alive_count; /* of them, as last read; and the best rank of these: UINT32_MAX without any */
 	uint32_t best_rank;
-	uint32_t own_news; /* as awaited -1 */
-	int32_t awaited;   /* whose news turn_wait() is for; -1: our own */
-	bool is_blind;	   /* the folder cannot be listed: others may be there that are not known */
+	uint32_t own_news;   /* as awaited -1 */
+	int32_t awaited;     /* whose news turn_wait() is for; -1: our own */
 	bool is_by_operator; /* nobody but the operator makes records: the folder is closed to us */
 	bool is_by_file;     /* records are read by their path: the better way is forbidden here */
 	char folder[256];    /* the device's */
@@ -109,22 +100,10 @@ void turn_close(struct turn *turn);
 void turn_reset_after_fork(struct turn *turn);
 
 /*
- * How long a turn lasts while others of the same rank wait (0: 5 ms; at most TURN_LENGTH_MAX_NS), and how long one
+ * How long a turn lasts while others of the same rank wait (0: 5 ms; at most 35 ms), and how long one
  * is kept for a slice without work (0: 300 us; at most 5 ms).
  */
 void turn_set_times(struct turn *turn, uint64_t quantum_ns, uint64_t grace_ns);
-
-/*
- * How long one lasts where this slice and all that wait have worked without a pause for a while (policy/turn_length.h); 0: as
- * always, and the slice's record says that to others, too.
- */
-void turn_set_long(struct turn *turn, uint64_t long_ns, uint64_t now_ns);
-
-/* The slice's work comes after a pause: from now on it works without one. */
-void turn_say_pause(struct turn *turn, uint64_t now_ns);
-
-/* How long a turn lasts now, by what was last read of the others. */
-uint64_t turn_length(struct turn *turn, unsigned rank, uint64_t now_ns);
 
 /* Other slices that have made themselves heard within the last second. Reads them every 5 ms. */
 unsigned turn_count_peers(struct turn *turn, uint64_t now_ns);

@@ -4,14 +4,14 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "policy/turn_length.h"
 #include "region/turn.h"
 #include "region/turn_place.h"
 #include "region/turn_record.h"
 
-#define QUANTUM_NS   UINT64_C(5000000)
-#define GRACE_NS     UINT64_C(300000)
-#define GRACE_MAX_NS UINT64_C(5000000)
+#define QUANTUM_NS     UINT64_C(5000000)
+#define QUANTUM_MAX_NS UINT64_C(35000000) /* below TURN_WANTED_NS, with room for a batch */
+#define GRACE_NS       UINT64_C(300000)
+#define GRACE_MAX_NS   UINT64_C(5000000)
 
 static uint64_t at_most(uint64_t value, uint64_t most)
 {
@@ -20,37 +20,18 @@ static uint64_t at_most(uint64_t value, uint64_t most)
 
 void turn_set_times(struct turn *t, uint64_t quantum_ns, uint64_t grace_ns)
 {
-	t->quantum_ns = quantum_ns ? at_most(quantum_ns, TURN_LENGTH_MAX_NS) : QUANTUM_NS;
+	t->quantum_ns = quantum_ns ? at_most(quantum_ns, QUANTUM_MAX_NS) : QUANTUM_NS;
 	t->grace_ns = grace_ns ? at_most(grace_ns, GRACE_MAX_NS) : GRACE_NS;
-}
-
-void turn_set_long(struct turn *t, uint64_t long_ns, uint64_t now_ns)
-{
-	/* relaxed, both: told to others by the change of the word that follows */
-	uint64_t said_ns =
-		t->own ? atomic_load_explicit(&t->own->face.steady_ns, memory_order_relaxed) : 0;
-
-	t->long_ns = long_ns;
-	if (t->own && !long_ns != !said_ns)
-		atomic_store_explicit(
-			&t->own->face.steady_ns, long_ns ? now_ns : 0, memory_order_relaxed);
-}
-
-void turn_say_pause(struct turn *t, uint64_t now_ns)
-{
-	/* relaxed: as in turn_set_long() */
-	if (t->own && t->long_ns)
-		atomic_store_explicit(&t->own->face.steady_ns, now_ns, memory_order_relaxed);
 }
 
 /* Counts the process among the slice's. The word of its slot's last owner is wiped. */
 static void enter(struct turn *t)
 {
-	_Atomic uint64_t *high = &t->books->process_high;
+	_Atomic uint64_t *high = &t->own->process_high;
 	uint64_t seen = atomic_load(high);
 
 	/* relaxed: the process says nothing before the change of a word that shows it */
-	atomic_store_explicit(&t->books->busy_until_ns[t->process], 0, memory_order_relaxed);
+	atomic_store_explicit(&t->own->busy_until_ns[t->process], 0, memory_order_relaxed);
 	while (seen <= t->process)
 		if (atomic_compare_exchange_weak(high, &seen, t->process + 1))
 			break;

@@ -64,25 +64,13 @@ its_environment_gives_no_more() {
         CUDA_DEVICE_SM_LIMIT_0=0 GPU_CORE_UTILIZATION_POLICY=disable VGPU_COMPUTE_BURST_MS=1000 CUDA_TASK_PRIORITY=0
 }
 
-# sixty_beside [COMMAND...]: what sixty gets beside thirty's program, in percent; COMMAND runs that.
-sixty_beside() {
-    local got
-    read -r -a got <<<"$(loads "$@")"
-    echo "${got[1]:-0}"
-}
-
-# It may write its own record. sixty has what it has beside an honest one, before and after, as far as the machine is steady.
+# It may write its own record, which some seconds pass until nobody believes (SECURITY.md). While it does, both work.
 a_broken_record_costs_no_neighbour() {
-    local before beside after
-    before=$(sixty_beside)
     # shellcheck disable=SC2016 # the container's own
-    beside=$(sixty_beside sh -c 'record=$(ls -d /run/vgpu-turns/*/$(sed -n "s/^slice //p" /etc/vgpu/share))
+    shares_are_within 15 55 36 85 sh -c 'record=$(ls -d /run/vgpu-turns/*/$(sed -n "s/^slice //p" /etc/vgpu/share))
         for i in $(seq 140); do
             head -c 4096 /dev/urandom | dd of=$record conv=notrunc 2>/dev/null; sleep 0.05
-        done & exec "$@"' sh)
-    after=$(sixty_beside)
-    figure "$beside %, beside an honest one $before and $after"
-    [ "$before" -ge 42 ] && [ "$after" -ge 42 ] && [ "$beside" -ge $(((before < after ? before : after) - 2)) ]
+        done & exec "$@"' sh
 }
 
 # Its programs are refused, or held to the same; the neighbour's books are others.

@@ -2,8 +2,7 @@
 /*
  * neighbours SLICES PROGRAM...: what each program that means harm costs the other slices of the device.
  *
- * One slice is the program's, and the others work honestly. At first an honest program is in its slice, too. It pauses now
- * and then, so that turns are short (policy/turn_length.h): that they are is no harm of a program that means any. It is killed,
+ * One slice is the program's, and the others work honestly. At first an honest program is in its slice, too. It is killed,
  * and the other one is begun. Over any ten seconds from then on it must not cost any other slice more than 20 permille of
  * the device. One that is killed before takes with it what it did until then.
  */
@@ -28,8 +27,7 @@
 #define COST_PERMILLE 20
 #define ROLE	      "HOSTILE_ROLE"
 #define KERNEL_NS     500000u
-#define PAUSE_EACH    100u /* kernels */
-#define SKIPPED	      77   /* what meson takes for a skipped test */
+#define SKIPPED	      77 /* what meson takes for a skipped test */
 
 struct scene {
 	char folder[128];
@@ -41,19 +39,14 @@ struct scene {
 	unsigned before[SLICES];
 };
 
-static void work(bool does_pause)
+static void work(void)
 {
 	CUfunction kernel;
 
 	served_begin();
 	kernel = served_kernel();
-	for (unsigned i = 1;; i++) {
+	for (;;)
 		served_launch(kernel, NULL, KERNEL_NS);
-		if (!does_pause || i % PAUSE_EACH)
-			continue;
-		MUST(cuStreamSynchronize(NULL));
-		served_sleep(MS);
-	}
 }
 
 static void set(const char *name, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -201,7 +194,7 @@ static unsigned harm(const char *program, unsigned count)
 	MUST(machine_open(path, "h200", &s.machine, why, sizeof(why)));
 	for (unsigned i = 0; i < count; i++) {
 		write_share(&s, i);
-		begin(&s, i, "/proc/self/exe", i ? "work" : "pause");
+		begin(&s, i, "/proc/self/exe", "work");
 	}
 	served_sleep(SETTLE_NS);
 	read_busy(&s, 0);
@@ -228,7 +221,7 @@ int main(int argc, char **argv)
 	unsigned count = argc > 1 ? (unsigned)atoi(argv[1]) : 0, dear = 0;
 
 	if (getenv(ROLE)) {
-		work(strcmp(getenv(ROLE), "pause") == 0);
+		work();
 		return 1;
 	}
 	if (!getenv("TENANT_DRIVER") || !getenv("TEST_CLOCK_LIBRARY")) {

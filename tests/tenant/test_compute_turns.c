@@ -14,7 +14,7 @@
 /* Without a limit the simulated driver queues whatever it is given: 32 ms of it here. */
 #define QUEUED "compute launch 500 each=64"
 #define WINDOW_US \
-	(4 * METER_WINDOW_US) /* half of a turn more or less at its ends is 3 of a thousand */
+	(2 * METER_WINDOW_US) /* half of a turn more or less at its ends is 2 of a thousand */
 #define TOLERANCE 6	      /* tenths of a percent; the clock is virtual (tests/clock) */
 #define LOST	  12 /* the same below: also what the device takes to change over, 0.15 ms a turn */
 
@@ -193,39 +193,9 @@ static void two_processes_of_a_slice_share_its_turns(void **state)
 	settle();
 	turns = turns_of_first(&c);
 	measure(&c, WINDOW_US);
-	assert_in_range(turns_of_first(&c) - turns, WINDOW_US / 65000, WINDOW_US / 23000);
+	assert_in_range(turns_of_first(&c) - turns, WINDOW_US / 30000, WINDOW_US / 17000);
 	assert_in_range(c.permille[0], 400 - LOST, 400 + TOLERANCE);
 	assert_in_range(c.permille[1], 500 - LOST, 500 + TOLERANCE);
-}
-
-/* So many turns a second the first of them has from now on. */
-static unsigned turns_a_second(const struct couple *c)
-{
-	uint64_t from = turns_of_first(c), from_ns = machine_now_ns();
-
-	usleep(METER_WINDOW_US);
-	return (unsigned)((turns_of_first(c) - from) * 1000000000 / (machine_now_ns() - from_ns));
-}
-
-/* Rounds of 22 ms become such of 50 where both work without a pause, and of three slices' short turns when one comes. */
-static void turns_are_long_while_nobody_comes_and_goes(void **state)
-{
-	struct couple c = couple_of(state);
-
-	join(&c, "cores 40", "compute launch 500");
-	join(&c, "cores 40", "compute launch 500 each=10");
-	settle();
-	settle();
-	assert_in_range(turns_a_second(&c), 16, 22);
-	join(&c, "cores 15", "compute launch 1000 sync idle");
-	settle();
-	assert_true(turns_a_second(&c) > 30);
-	measure(&c, WINDOW_US);
-	assert_in_range(c.permille[0], 400 - LOST, 400 + TOLERANCE);
-	assert_in_range(c.permille[1], 400 - LOST, 400 + TOLERANCE);
-	tenant_kill(c.tenants[2], SIGKILL);
-	usleep(METER_WINDOW_US);
-	assert_in_range(turns_a_second(&c), 16, 22);
 }
 
 /* Priority 0 takes what it needs, and the others have the rest. */
@@ -258,7 +228,6 @@ int main(void)
 		test_with_node(who_is_killed_with_the_turn_holds_nobody_up),
 		test_with_node(who_is_stopped_with_the_turn_holds_nobody_up),
 		test_with_node(two_processes_of_a_slice_share_its_turns),
-		test_with_node(turns_are_long_while_nobody_comes_and_goes),
 		test_with_node(who_goes_first_is_not_held_up_by_who_goes_later),
 	};
 

@@ -8,7 +8,6 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "policy/turn_length.h"
 #include "region/turn_record.h"
 #include "tests/unit/child.h"
 #include "tests/unit/turn_scene.h"
@@ -79,112 +78,6 @@ static void the_turn_goes_to_and_fro(void **state)
 		now += MS;
 		turn_release(&b, now);
 	}
-}
-
-/* Two that work without a pause, and a third one that has come; the first one has the turn, and they wait. */
-static void begin_long(const struct scratch *s)
-{
-	open_one(&c, s, "c", 0);
-	open_two(s);
-	now += 1000 * MS;
-	turn_set_times(&a, 5 * MS, 0);
-	turn_set_long(&a, 30 * MS, now);
-	turn_set_long(&b, 30 * MS, now);
-	now += TURN_STEADY_NS;
-	assert_int_equal(hold(&a), TURN_HELD);
-	assert_int_equal(hold(&b), TURN_E_WAIT);
-	/* and it is seen to wait */
-	now += MS;
-	assert_int_equal(hold(&a), TURN_HELD);
-}
-
-/* Until the turn is over, and the others wait meanwhile. */
-static uint64_t turn_of_a(struct turn *also)
-{
-	uint64_t start = now;
-
-	while (!turn_is_wanted(&a, 1, now, now)) {
-		now += MS;
-		assert_int_equal(hold(&b), TURN_E_WAIT);
-		if (also)
-			assert_int_equal(hold(also), TURN_E_WAIT);
-		assert_true(now < start + 100 * MS);
-		assert_int_equal(hold(&a), TURN_HELD);
-	}
-	return now - start;
-}
-
-static void a_turn_is_long_where_all_that_wait_work_without_a_pause(void **state)
-{
-	begin_long(*state);
-	assert_in_range(turn_of_a(NULL), 29 * MS, 30 * MS);
-}
-
-static void a_turn_is_short_at_once_when_one_waits_that_comes_and_goes(void **state)
-{
-	begin_long(*state);
-	for (unsigned i = 0; i < 10; i++) {
-		now += MS;
-		assert_int_equal(hold(&b), TURN_E_WAIT);
-		assert_int_equal(hold(&a), TURN_HELD);
-	}
-	assert_false(turn_is_wanted(&a, 1, now, now));
-	/*
-	 * It has not been heard of for a second, and records of such are read each 5 ms. It says nothing, as one of an older
-	 * library does.
-	 */
-	assert_int_equal(hold(&c), TURN_E_WAIT);
-	assert_in_range(turn_of_a(&c), 0, 5 * MS);
-}
-
-static void turns_are_short_for_a_second_after_one_came_that_comes_and_goes(void **state)
-{
-	begin_long(*state);
-	c.own->face.rank = 1;
-	turn_count_peers(&c, now);
-	assert_in_range(turn_of_a(NULL), 4 * MS, 6 * MS);
-}
-
-static void a_pause_of_any_of_them_makes_turns_short_for_a_while(void **state)
-{
-	struct turn *const each[] = {&a, &b};
-
-	for (unsigned i = 0; i < 2; i++) {
-		begin_long(*state);
-		turn_say_pause(each[i], now);
-		assert_in_range(turn_of_a(NULL), 4 * MS, 5 * MS);
-		teardown(state);
-		setup(state);
-	}
-}
-
-/* What a slice's own record tells others is what its own turn goes by. */
-static void who_denies_it_has_short_turns_itself(void **state)
-{
-	begin_long(*state);
-	a.own->face.steady_ns = 0;
-	assert_in_range(turn_of_a(NULL), 4 * MS, 5 * MS);
-}
-
-static void who_claims_it_waits_longer_itself_and_nobody_else_does(void **state)
-{
-	begin_long(*state);
-	c.own->face.steady_ns = 1;
-	/* b comes and goes */
-	turn_say_pause(&b, now);
-	assert_in_range(turn_of_a(&c), 4 * MS, 5 * MS);
-}
-
-static void one_that_has_no_room_for_longer_turns_says_so(void **state)
-{
-	begin_long(*state);
-	turn_set_long(&b, 0, now);
-	assert_int_equal(b.own->face.steady_ns, 0);
-	turn_say_pause(&b, now);
-	assert_int_equal(b.own->face.steady_ns, 0);
-	assert_in_range(turn_of_a(NULL), 4 * MS, 5 * MS);
-	turn_set_long(&b, 30 * MS, now);
-	assert_int_equal(b.own->face.steady_ns, now);
 }
 
 static void a_better_rank_is_let_in_at_once(void **state)
@@ -372,13 +265,6 @@ int main(void)
 		TURN_TEST(alone_one_has_the_turn_at_once),
 		TURN_TEST(one_that_is_not_open_is_in_nobodys_way),
 		TURN_TEST(the_turn_goes_to_and_fro),
-		TURN_TEST(a_turn_is_long_where_all_that_wait_work_without_a_pause),
-		TURN_TEST(a_turn_is_short_at_once_when_one_waits_that_comes_and_goes),
-		TURN_TEST(turns_are_short_for_a_second_after_one_came_that_comes_and_goes),
-		TURN_TEST(a_pause_of_any_of_them_makes_turns_short_for_a_while),
-		TURN_TEST(who_denies_it_has_short_turns_itself),
-		TURN_TEST(who_claims_it_waits_longer_itself_and_nobody_else_does),
-		TURN_TEST(one_that_has_no_room_for_longer_turns_says_so),
 		TURN_TEST(a_better_rank_is_let_in_at_once),
 		TURN_TEST(an_idle_turn_is_kept_for_the_grace_and_no_longer),
 		TURN_TEST(a_turn_that_is_shortened_is_kept_for_the_work_that_is_left),

@@ -3,7 +3,6 @@
 #include "policy/turn_order.h"
 
 #include "base/bits.h"
-#include "policy/turn_length.h"
 #include "tests/unit/cmocka_ready.h"
 
 #define MS  UINT64_C(1000000)
@@ -146,37 +145,6 @@ static void a_holder_gives_way_to_its_like_after_its_quantum_and_to_better_ones_
 		assert_false(turn_order_is_wanted(&p, 1, rows[i].own, 0, NOW, &is_waiting));
 		assert_false(is_waiting);
 	}
-}
-
-static void turns_are_long_where_all_that_count_are_steady(void **state)
-{
-	static const struct {
-		enum turn_state says;
-		uint32_t rank;
-		bool is_alive, is_ignored, counts;
-	} rows[] = {
-		{TURN_FREE, 1, true, false, true},
-		{TURN_FREE, 1, true, true, false},
-		{TURN_FREE, 1, false, false, false},
-		{TURN_WANT, 1, false, false, true},
-		{TURN_WANT, 2, true, true, true},
-		{TURN_WANT, 0, true, false, false}, /* is let in at once */
-		{TURN_HOLD, 1, false, false, true},
-		{TURN_HOLD, 1, true, true, false},
-	};
-	struct turn_peer peers[2];
-
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		peers[0] = peer(TURN_WANT, 1, NOW - 5, NOW + MS);
-		peers[0].claim.steady_ns = NOW - TURN_STEADY_NS;
-		peers[1] = peer(rows[i].says, rows[i].rank, NOW - 5, NOW + MS);
-		peers[1].is_alive = rows[i].is_alive;
-		peers[1].doubt.ignored_until_ns = rows[i].is_ignored ? NOW + 1 : 0;
-		peers[1].claim.steady_ns = NOW - TURN_STEADY_NS + 1;
-		assert_int_equal(turn_order_are_steady(peers, 2, 1, NOW), !rows[i].counts);
-		assert_true(turn_order_are_steady(peers, 2, 1, NOW + 1));
-	}
-	assert_true(turn_order_are_steady(NULL, 0, 1, NOW));
 }
 
 /* How long it is believed by a reader that looks every 2 ms; the longest that the test lasts otherwise. */
@@ -493,7 +461,6 @@ static void a_sign_of_life_counts_for_a_second(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(turns_are_long_where_all_that_count_are_steady),
 		cmocka_unit_test(what_a_record_says_counts_until_its_time),
 		cmocka_unit_test(the_best_rank_goes_first_and_then_who_came_first),
 		cmocka_unit_test(who_claims_or_holds_is_in_the_way_as_long_as_it_is_believed),

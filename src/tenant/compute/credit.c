@@ -209,7 +209,7 @@ static bool may_overdraw(const struct meter *m, const struct stream_state *s, ui
  */
 static int64_t filling_ns(const struct meter *m, uint64_t now_ns)
 {
-	uint64_t turn_ns = m->turns.length_ns;
+	uint64_t turn_ns = m->turns.turn.quantum_ns;
 	uint64_t round_ns = turn_ns * (m->turns.peer_count + 1);
 	uint64_t ns = round_ns * m->limits.granted.cap_permille / 1000;
 

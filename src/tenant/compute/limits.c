@@ -23,9 +23,6 @@
 
 #define SHOW_NS	 1000000000u
 
-/* A slice that cannot see who else is there works beside all of them. It costs them no more than that. */
-#define BLIND_PERMILLE 20
-
 /* HAMi's monitor reads this as "launched lately", and counts it down. */
 #define RECENT_KERNEL 2
 
@@ -118,11 +115,6 @@ static void find_limits(struct meter *m)
 		limits = (struct quota_limits){
 			.cores_permille = 1, .cap_permille = 1, .weight = 1, .priority = 9};
 	}
-	/* What others leave it cannot know without turns. */
-	if (m->turns.is_denied && limits.cores_permille < limits.cap_permille)
-		limits.cap_permille = limits.cores_permille;
-	if (m->turns.is_open && m->turns.turn.is_blind && limits.cap_permille > BLIND_PERMILLE)
-		limits.cap_permille = BLIND_PERMILLE;
 	m->limits.granted = limits;
 	m->limits.is_limited = limits.cap_permille < SHARE_WHOLE_PERMILLE;
 	m->limits.is_watched = !m->limits.is_limited && !is_contended;

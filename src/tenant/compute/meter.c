@@ -115,8 +115,7 @@ static bool wait_for_room(
 static bool open_batch(
 	struct meter *m, struct stream_state *s, uint64_t estimate_ns, uint64_t now_ns)
 {
-	if (stream_state_note_pause(s, now_ns))
-		turns_note_pause(m, now_ns);
+	stream_state_note_pause(s, now_ns);
 	streams_note_others(s, now_ns);
 	if (!wait_for_room(m, s, estimate_ns, now_ns))
 		return false;

@@ -429,11 +429,9 @@ void stream_state_give_up(struct stream_state *s, uint64_t now_ns)
 	stream_state_break(s, now_ns);
 }
 
-bool stream_state_note_pause(struct stream_state *s, uint64_t now_ns)
+void stream_state_note_pause(struct stream_state *s, uint64_t now_ns)
 {
-	bool is_pause = !is_continued(s, now_ns);
-
-	if (is_pause) {
+	if (!is_continued(s, now_ns)) {
 		uint64_t last_ns = s->last_ns;
 
 		doubt(s, now_ns);
@@ -443,7 +441,6 @@ bool stream_state_note_pause(struct stream_state *s, uint64_t now_ns)
 	} else if (s->single_count && now_ns > s->doubted_until_ns) {
 		s->single_count = 0;
 	}
-	return is_pause;
 }
 
 void stream_state_note_wait(struct stream_state *s, bool must_measure, uint64_t now_ns)

@@ -94,22 +94,6 @@ uint64_t streams_end_ns(const struct meter *m)
 	return latest;
 }
 
-uint64_t streams_idle_since_ns(const struct meter *m, uint64_t now_ns)
-{
-	uint64_t latest = 0;
-
-	for (unsigned i = 0; i < m->streams.high; i++) {
-		const struct stream_state *s = &m->streams.at[i];
-		uint64_t end_ns = s->drained_ns > s->last_ns ? s->drained_ns : s->last_ns;
-
-		if (s->is_used && (s->pending || end_ns > now_ns))
-			return now_ns;
-		if (s->is_used && end_ns > latest)
-			latest = end_ns;
-	}
-	return latest;
-}
-
 /* Streams of other threads, and those that have no handle of their own, cannot be given an event from here. */
 static bool is_reachable(const struct stream_state *s)
 {

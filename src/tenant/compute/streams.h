@@ -41,9 +41,6 @@ uint64_t streams_begin_ns(const struct meter *meter, uint64_t now_ns);
 /* When all that this process has given to the device should be done; 0: nothing is known of. */
 uint64_t streams_end_ns(const struct meter *meter);
 
-/* Since when nothing of this process is on the device, as far as that is known or estimated; now: something is. */
-uint64_t streams_idle_since_ns(const struct meter *meter, uint64_t now_ns);
-
 /* Whether it is known that nothing of this process is on the device. */
 bool streams_are_idle(const struct meter *meter, uint64_t now_ns);
 

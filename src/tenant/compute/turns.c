@@ -11,11 +11,14 @@
 #include "base/log.h"
 #include "base/mark.h"
 #include "policy/share.h"
-#include "policy/turn_length.h"
 #include "tenant/compute/estimate.h"
 #include "tenant/compute/meters.h"
 
-#define LATE_NS UINT64_C(300000) /* after so long late work is looked at again */
+/* A slice waits for the turns of all others no longer than this for each slice, itself counted in. */
+#define WAIT_NS	    UINT64_C(6000000)
+#define HANDOVER_NS UINT64_C(1000000) /* with what a batch may be longer than expected */
+
+#define LATE_NS	    UINT64_C(300000) /* after so long late work is looked at again */
 /* For so long a turn is kept for work that was never seen before, or whose end nobody waits for any more. */
 #define UNKNOWN_NS UINT64_C(25000000)
 /* And for work that is waited for where nobody can look at it. A process that ends or is stopped there keeps others for as long. */
@@ -26,7 +29,6 @@
 #define JUDGED_MOST_NS UINT64_C(180000000) /* of the share */
 #define AGAIN_NS       UINT64_C(50000000)  /* of waiting, since others were last judged */
 
-#define TRY_NS	       UINT64_C(1000000000) /* between two tries to open the record */
 #define REGULAR	       3 /* pauses of the same length, within an eighth, are no accident */
 
 /* Ranks of turns to a priority: within what the slice is sure of, and beyond it. */
@@ -63,15 +65,12 @@ static void open_record(struct meter *m, uint64_t now_ns)
 	if (!path)
 		return;
 	slice_name(name);
-	m->turns.turn.books = &m->books->turn;
 	r = turn_open(&m->turns.turn, path, m->device->uuid, name, state.slot, now_ns);
 	/* Where the folder is read-only, the operator has made a record for the slice, by its name. */
 	if (r == -EROFS || r == -EACCES)
 		r = turn_open(&m->turns.turn, path, m->device->uuid, quota_slice_name(), state.slot,
 			now_ns);
 	m->turns.is_open = r == 0;
-	/* A program can make that fail. Where there is no folder, or none that can be trusted, the machine has no turns. */
-	m->turns.is_denied = r < 0 && r != -ENOENT && r != -ENOTDIR && r != -EPERM;
 	if (r < 0)
 		log_warn("no time slices can be had on a device, so the time of other slices "
 			 "counts, too",
@@ -79,33 +78,27 @@ static void open_record(struct meter *m, uint64_t now_ns)
 			STR("why", strerror(-r)));
 }
 
-/* The slice's rank for turns: its priority, and whether it borrows. */
-static unsigned rank_of(const struct meter *m)
+/* The fewer there are, the longer their turns: each change takes some of the device's time. */
+static uint64_t turn_ns(unsigned peer_count)
 {
-	/* What others have had of its cores it gets before all of them. */
-	if (m->credit.is_owed)
-		return 0;
-	return m->limits.granted.priority * RANKS + m->credit.is_borrowing;
+	return peer_count ? WAIT_NS * (peer_count + 1) / peer_count - HANDOVER_NS - THROTTLE_MORE_NS
+			  : WAIT_NS;
 }
 
 void turns_poll(struct meter *m, uint64_t now_ns)
 {
-	uint32_t weight = m->limits.granted.weight * 100u / SHARE_DEFAULT_WEIGHT;
-	struct turn *turn = &m->turns.turn;
 	unsigned best;
 
-	if (!m->turns.tried_ns || (m->turns.is_denied && now_ns > m->turns.tried_ns + TRY_NS)) {
-		m->turns.tried_ns = now_ns;
+	if (!m->turns.was_tried) {
+		m->turns.was_tried = true;
 		open_record(m, now_ns);
 	}
-	m->turns.is_due = m->turns.is_awaited;
 	if (!m->turns.is_open || m->turns.is_awaited)
 		return;
-	m->turns.peer_count = turn_count_peers(turn, now_ns);
-	turn_set_times(turn, turn_length_ns(m->turns.peer_count, weight), 0);
-	turn_set_long(turn, turn_length_long_ns(m->turns.peer_count, weight), now_ns);
-	m->turns.length_ns = turn_length(turn, rank_of(m), now_ns);
-	best = turn->best_rank / RANKS;
+	m->turns.peer_count = turn_count_peers(&m->turns.turn, now_ns);
+	turn_set_times(&m->turns.turn,
+		turn_ns(m->turns.peer_count) * m->limits.granted.weight / SHARE_DEFAULT_WEIGHT, 0);
+	best = m->turns.turn.best_rank / RANKS;
 	m->turns.is_yielding = m->turns.peer_count && best < m->limits.granted.priority;
 	m->turns.goes_first = m->turns.peer_count && best > m->limits.granted.priority;
 }
@@ -125,13 +118,13 @@ void turns_note_burst(struct meter *m, uint64_t now_ns)
 			m->turns.regular >= REGULAR ? now_ns + m->turns.period_ns : 0);
 }
 
-void turns_note_pause(struct meter *m, uint64_t now_ns)
+/* The slice's rank for turns: its priority, and whether it borrows. */
+static unsigned rank_of(const struct meter *m)
 {
-	if (!m->turns.is_open)
-		return;
-	streams_collect(m, now_ns);
-	if (now_ns > streams_idle_since_ns(m, now_ns) + TURN_PAUSE_NS)
-		turn_say_pause(&m->turns.turn, now_ns);
+	/* What others have had of its cores it gets before all of them. */
+	if (m->credit.is_owed)
+		return 0;
+	return m->limits.granted.priority * RANKS + m->credit.is_borrowing;
 }
 
 enum throttle turns_ask(struct meter *m, uint64_t estimate_ns, uint64_t busy_until_ns,
@@ -157,7 +150,6 @@ enum throttle turns_ask(struct meter *m, uint64_t estimate_ns, uint64_t busy_unt
 		turn_seize(&m->turns.turn, rank, now_ns, until_ns);
 		return THROTTLE_NONE;
 	}
-	m->turns.length_ns = turn_length(&m->turns.turn, rank, now_ns);
 	if (m->turns.peer_count)
 		turn.is_wanted = turn_is_wanted(&m->turns.turn, rank, now_ns, moment_ns);
 	/*
@@ -216,9 +208,6 @@ void turns_waited(struct meter *m, enum throttle why, uint64_t waited_ns, uint64
 {
 	if (why == THROTTLE_NO_TURN)
 		m->turns.is_awaited = false;
-	/* Whoever waits at each poll would never learn who came and who went. */
-	if (m->turns.is_due && !m->turns.is_awaited)
-		turns_poll(m, now_ns);
 	m->turns.waited_ns += waited_ns;
 	judge(m, now_ns);
 }

@@ -16,8 +16,8 @@ REPEAT         ?= 1
 FUZZ_SECONDS   ?= 60
 
 # what test-under-load runs, and beside how many busy loops
-LOAD_TESTS     ?= busy pacing turn_stress gate sim-cuda-turns life pressure processes shares signals \
-	neighbours compute_terms compute_turns
+LOAD_TESTS     ?= busy pacing turn_stress gate sim-cuda-turns sim-cuda-waits life pressure processes exports \
+	shares signals neighbours compute_terms compute_turns
 LOAD_LOOPS     ?= 3
 
 # how many random operations on the simulated driver (`make test` does 100,000)
@@ -54,11 +54,11 @@ INSTALLED := --prefix $(PREFIX) --libdir lib --sysconfdir /etc
 .DEFAULT_GOAL := all
 .NOTPARALLEL:
 .SUFFIXES:
-.PHONY: help all demo test suites build-test unit stress soak hunt rounds \
-	test-under-load clients fuzz differential faults models check check-layers \
+.PHONY: help all demo test suites build-test unit stress load hunt rounds \
+	test-under-load clients roots aarch64 fuzz differential faults models check check-layers \
 	check-links check-files check-docs check-coverage check-format check-exports check-glibc \
 	check-tools check-install asan tsan format docs build-bench bench gpu-test gpu-bench install \
-	uninstall install-kube uninstall-kube kube setup-kube setup-build setup-test setup-e2e setup-ci e2e e2e-long ci dist clean
+	uninstall install-kube uninstall-kube kube setup-kube setup-build setup-test setup-aarch64 setup-e2e setup-ci e2e e2e-day e2e-long soak ci dist clean
 
 ## Everyday
 all: setup-build ## build everything that is installed, in build/release
@@ -91,7 +91,7 @@ stress: build-test ## the stress tests: STRESS_SECONDS=n long, REPEAT=n times
 	$(Q)STRESS_SECONDS=$(STRESS_SECONDS) $(TEST) build/test --suite stress --repeat $(REPEAT) \
 		--timeout-multiplier 0
 
-soak: build-test ## a random load of LOAD_OPERATIONS=n, from LOAD_SEED=n on
+load: build-test ## a random load of LOAD_OPERATIONS=n, from LOAD_SEED=n on
 	$(Q)LOAD_OPERATIONS=$(LOAD_OPERATIONS) $(TEST) build/test --suite soak --suite long --verbose \
 		--timeout-multiplier 0
 
@@ -110,6 +110,12 @@ test-under-load: build-test ## LOAD_TESTS="NAME..." beside LOAD_LOOPS=3 busy loo
 clients: build-test ## real clients in a slice on the simulated node: CLIENTS="nvitop torch ..."
 	$(Q)$(PYTHON) tests/clients/run.py build/test $(if $(CLIENTS),--clients "$(CLIENTS)")
 
+roots: build-test ## the library in roots of other distributions, as root: ROOTS="xenial trixie musl"
+	$(Q)$(PYTHON) tests/roots/run.py build/test $(ROOTS)
+
+aarch64: setup-aarch64 ## everything built for aarch64, and tests of it under qemu: TESTS="ledger quota"
+	$(Q)$(PYTHON) tests/aarch64/run.py build/aarch64 $(TESTS)
+
 fuzz: ## search for inputs that break a parser or a region: FUZZ_SECONDS=n long in all
 	$(Q)tests/fuzz/search.sh $(FUZZ_SECONDS)
 
@@ -124,9 +130,26 @@ models: ## search the models of tests/model with spin
 
 e2e: setup-e2e build-test ## a real Kubernetes on this machine, in namespaces of its own; as root; its build takes minutes, once
 	$(Q)tests/cluster/cluster.sh run --node tests/cluster/e2e.sh build/test
+	$(Q)tests/cluster/cluster.sh run --node tests/cluster/e2e.sh build/test chart
 
 e2e-long: e2e ## the same, and with containerd 2 what takes CDI; its build takes minutes, once
 	$(Q)CLUSTER_CONTAINERD=2 tests/cluster/cluster.sh run --node tests/cluster/e2e.sh build/test slices cdi
+
+e2e-day: setup-e2e build-test ## a day in the life of three nodes with GPUs of different kinds, all accounts compared after each step
+	$(Q)tests/cluster/cluster.sh run --node tests/cluster/e2e.sh build/test day
+
+soak: setup-e2e build-test ## MINUTES=30 of random pods and faults on those nodes, from SEED=n on; into bench/results/soak.md
+	$(Q)MINUTES=$(or $(MINUTES),30) SEED=$(SEED) SOAK_REPORT=$(CURDIR)/bench/results/soak.md \
+		tests/cluster/cluster.sh run --node tests/cluster/e2e.sh build/test soak
+
+playground: kube setup-e2e ## a Kubernetes with simulated GPUs that stays: KIND=h200x2, or any of `vgpu-sim boards`; as root
+	$(Q)tests/cluster/playground.sh up build/kube $(KIND)
+
+check-playground: kube setup-e2e ## bring one up, try slices in it, take it down
+	$(Q)tests/cluster/playground.sh try build/kube l4x4
+
+playground-down: ## take it down
+	$(Q)tests/cluster/playground.sh down
 
 ## Checkers
 check: ## all checkers; goes on after a finding
@@ -184,8 +207,9 @@ docs: ## make docs/generated and docs/coverage.md anew from the tables
 build-bench: all
 	$(Q)$(COMPILE) build/release bench-programs
 
-bench: build-bench ## measure on the simulated node
-	$(Q)bench/run.sh build/release
+bench: build-bench build-test ## measure on the simulated node; BENCH="filter size plugin monitor pods" those of Kubernetes alone
+	$(Q)$(if $(BENCH),,bench/run.sh build/release)
+	$(Q)bench/kube.sh build/test $(BENCH)
 
 gpu-bench: build-bench ## measure on this machine's GPU
 	$(Q)bench/run.sh --gpu build/release
@@ -206,6 +230,24 @@ install: ## install under PREFIX (/usr/local) and DESTDIR; with sudo after `make
 install-kube: ## the same with what Kubernetes needs, and `vgpu plan`
 	$(Q)MAKE="$(MAKE)" tools/install.sh build/kube kube
 
+.PHONY: playground playground-down check-playground image manifests deb build-deb check-deb
+image: kube ## the image of all programs for Kubernetes, build/cantaloupe-image.tar, and what is in it
+	$(Q)$(PYTHON) tools/image.py build/kube build/cantaloupe-image.tar $(IMAGE)
+
+build-deb: setup-kube
+	$(Q)$(CONFIGURE) build/deb --buildtype debugoptimized -Db_ndebug=true -Dtests=disabled \
+		-Ddaemons=enabled --prefix /usr --libdir lib --sysconfdir /etc
+	$(Q)$(COMPILE) build/deb
+
+deb: build-deb ## Debian packages, in build/deb/packages
+	$(Q)tools/deb.sh build/deb build/deb/packages
+
+check-deb: build-deb ## the packages are the same each time, and lintian finds nothing, where it is installed
+	$(Q)$(PYTHON) tests/delivery/test_deb.py build/deb
+
+manifests: ## render the chart into deploy/, for clusters without Helm; builds Helm once
+	$(Q)$(PYTHON) tools/manifests.py $$(tests/cluster/build.sh helm)
+
 uninstall: ## remove what install put there
 	$(Q)$(PYTHON) tools/uninstall.py build/release
 
@@ -221,6 +263,9 @@ setup-kube: ## install what the programs for Kubernetes need and is missing
 
 setup-test: ## install what testing needs and is missing
 	$(Q)tools/setup.sh test
+
+setup-aarch64: ## install what a build for aarch64 needs and is missing
+	$(Q)tools/setup.sh aarch64
 
 setup-e2e: ## install what a test cluster needs and is missing
 	$(Q)tools/setup.sh e2e
@@ -241,10 +286,11 @@ clean: ## remove every build folder
 
 help: ## this list
 	@awk -F ':.*## ' '/^## / { print "\n" substr($$0, 4) } \
-		/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+		/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo "Variables: CC, PREFIX, DESTDIR, V=1 (show commands), WERROR=true (of tests),"
 	@echo "LOAD_TESTS, LOAD_LOOPS (of test-under-load),"
-	@echo "STRESS_SECONDS, REPEAT, LOAD_OPERATIONS, LOAD_SEED (of soak),"
+	@echo "STRESS_SECONDS, REPEAT, LOAD_OPERATIONS, LOAD_SEED (of load), MINUTES, SEED (of soak),"
 	@echo "HUNT_SECONDS, HUNT_SEED, HUNT_REPLAY=FILE, HUNT_PROGRAM=TEXT (of hunt), ROUNDS, FAMILY (of rounds),"
+	@echo "IMAGE=NAME:TAG (of image), KIND (of playground), TESTS (of aarch64), BENCH (of bench),"
 	@echo "CLIENTS (of clients; torch takes 3 GB), LIBRARIES (of a driver, for check-coverage)"

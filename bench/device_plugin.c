@@ -89,9 +89,41 @@ static int compare(const void *a, const void *b)
 
 static void print_times(const char *what, unsigned count)
 {
+	if (!count)
+		return;
 	qsort(times_ms, count, sizeof(*times_ms), compare);
 	printf("%s: median %.2f ms, p99 %.2f ms, most %.2f ms (%u)\n", what, times_ms[count / 2],
 		times_ms[count * 99 / 100], times_ms[count - 1], count);
+}
+
+static void take_nothing(void *context, const void *message, size_t bytes)
+{
+}
+
+static void call_ends(void *context, int status, const char *words)
+{
+	*(bool *)context = true;
+}
+
+/* A kubelet keeps its connection, and this one makes one for each call: so much of each Allocate is the bench's. */
+static void measure_connections(void)
+{
+	static const struct rpc_listener listener = {take_nothing, call_ends};
+
+	for (unsigned i = 0; i < allocates; i++) {
+		uint64_t began_ns = clock_now_ns();
+		struct rpc_request *request;
+		bool is_done = false;
+
+		assert_int_equal(rpc_send(stage.rpc, stage_path(stage.endpoint),
+					 "/v1beta1.DevicePlugin/GetDevicePluginOptions", "", 0,
+					 10000000000u, &listener, &is_done, &request),
+			0);
+		stage_wait(&is_done, 10);
+		times_ms[i] = (double)(clock_now_ns() - began_ns) / 1e6;
+		stage_run(20);
+	}
+	print_times("an empty call with its connection", allocates);
 }
 
 /* From the kubelet's request to the plugin's answer; the API server is on this machine. */
@@ -168,6 +200,7 @@ static void measure(void **state)
 	sleep(idle_s);
 	printf("without work %.3f %% of a core over %u s\n",
 		100 * (double)(busy_ns() - busy) / (double)(clock_now_ns() - began_ns), idle_s);
+	measure_connections();
 	measure_allocates();
 	printf("resident %.1f MiB\n", (double)resident_kib() / 1024);
 	measure_restarts();

@@ -26,25 +26,38 @@ KINDS = {"alone": {}, "devices": {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "2
 class Api:
     """The API server; a connection for each thread."""
 
-    def __init__(self, server, keys):
+    def __init__(self, server, authority, token):
         self.host = server.partition("//")[2]
-        self.trust = ssl.create_default_context(cafile=f"{keys}/ca.crt")
-        self.trust.load_cert_chain(f"{keys}/admin.crt", f"{keys}/admin.key")
+        self.trust = ssl.create_default_context(cafile=authority)
+        self.headers = {"Authorization": f"Bearer {token}"}
         self.own = threading.local()
 
     def connect(self):
         return http.client.HTTPSConnection(self.host, context=self.trust, timeout=60)
 
-    def call(self, method, path, body=None, kind="application/json"):
+    def read(self, method, path, body=None, kind="application/json"):
         if not hasattr(self.own, "connection"):
             self.own.connection = self.connect()
         connection = self.own.connection
-        connection.request(method, path, json.dumps(body) if body else None, {"Content-Type": kind})
+        connection.request(method, path, json.dumps(body) if body else None, {"Content-Type": kind, **self.headers})
         answer = connection.getresponse()
         text = answer.read()
         if answer.status >= 300 and answer.status != 404:
             raise RuntimeError(f"{method} {path}: {answer.status} {text[:300]}")
-        return json.loads(text)
+        return text.decode()
+
+    def call(self, *arguments):
+        return json.loads(self.read(*arguments))
+
+    def requests(self):
+        """How many of each kind the server has carried out."""
+        found = {}
+        for labels, count in re.findall(r"^apiserver_request_total\{(.*?)\} (\S+)$", self.read("GET", "/metrics"), re.M):
+            label = dict(re.findall(r'(\w+)="(.*?)"', labels))
+            if label["verb"] != "WATCH":
+                key = f'{label["verb"]} {label["resource"]}/{label["subresource"]} {label["code"]}'.replace("/ ", " ")
+                found[key] = found.get(key, 0) + float(count)
+        return found
 
     def merge(self, path, body):
         return self.call("PATCH", path, body, "application/merge-patch+json")
@@ -53,7 +66,8 @@ class Api:
         """The server ends a watch that is slow; it goes on from where it was."""
         while True:
             connection = self.connect()
-            connection.request("GET", f"/api/v1/namespaces/default/pods?watch=1&resourceVersion={version}")
+            connection.request("GET", f"/api/v1/namespaces/default/pods?watch=1&resourceVersion={version}",
+                               headers=self.headers)
             answer = connection.getresponse()
             for line in iter(answer.readline, b""):
                 pod = json.loads(line)["object"]
@@ -87,7 +101,7 @@ class Round:
         self.bench, self.kind, self.policy, self.count = bench, kind, policy, count
         self.bound, self.served = {}, set()
         self.pool = concurrent.futures.ThreadPoolExecutor(4)
-        self.errors, self.used = [], {}
+        self.errors, self.used, self.requests = [], {}, {}
 
     def serve(self, name, node):
         """As the device plugin: the pod has its devices, the node's lock is free."""
@@ -116,6 +130,7 @@ class Round:
                                                       pod_object(name, self.kind, self.policy)), names))
         time.sleep(2)
         version = bench.api.call("GET", "/api/v1/namespaces/default/pods?limit=1")["metadata"]["resourceVersion"]
+        requests = bench.api.requests()
         before, used = bench.figures(), bench.processors()
         watcher = threading.Thread(target=bench.api.watch_pods, args=(version, self.take), daemon=True)
         watcher.start()
@@ -125,6 +140,7 @@ class Round:
         after, now = bench.figures(), time.monotonic()
         self.used = {name: seconds - used.get(name, 0) for name, seconds in bench.processors().items()}
         self.pool.shutdown()
+        self.requests = {kind: (count - requests.get(kind, 0)) / self.count for kind, count in bench.api.requests().items()}
         if not self.bound:
             raise RuntimeError("no pod was bound")
         last = max(self.bound.values()) if len(self.bound) == self.count else now
@@ -145,6 +161,8 @@ class Round:
         print("    processor time a pod, ms: " + ", ".join(
             f"{name} {seconds * 1e3 / len(self.bound):.1f}" for name, seconds in sorted(self.used.items(), key=lambda row: -row[1])
             if seconds * 1e3 / len(self.bound) >= 0.1), flush=True)
+        print(f"    load {os.getloadavg()[0]:.1f}; of the API server, a pod: " + ", ".join(
+            f"{count:.2f} {kind}" for kind, count in sorted(self.requests.items()) if count >= 0.05), flush=True)
         if self.errors:
             print(f"    {len(self.errors)} errors of the bench: {self.errors[0]}", flush=True)
 
@@ -157,7 +175,7 @@ class Round:
 
 class Bench:
     def __init__(self, arguments, options):
-        self.api = Api(arguments.server, arguments.keys)
+        self.api = Api(arguments.server, arguments.authority, arguments.token)
         self.metrics, self.pid, self.options = arguments.metrics, arguments.pid, options
 
     def figures(self):
@@ -208,7 +226,7 @@ class Bench:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    for name in ("server", "keys", "metrics"):
+    for name in ("server", "authority", "token", "metrics"):
         parser.add_argument(name)
     parser.add_argument("pid", type=int)
     parser.add_argument("--nodes", type=int, default=1000)

@@ -17,6 +17,7 @@ if [ -z "${CLUSTER_FOLDER:-}" ]; then
 fi
 
 . "$cluster/names.sh"
+. "$cluster/extender.sh"
 (
     # shellcheck disable=SC2034
     folder=$CLUSTER_FOLDER
@@ -25,33 +26,26 @@ fi
 )
 "$CLUSTER" stop manager # it would taint nodes that have no kubelet
 
+# Those that make the calls are service accounts, as in a cluster: the API server looks a token up, but verifies a
+# certificate's signature anew at each call.
+# account FILE: the kubeconfig names one in the place of a certificate.
+account() {
+    local name=bench-${1%.*}
+    kubectl -n kube-system create serviceaccount "$name" >/dev/null
+    kubectl create clusterrolebinding "$name" --clusterrole=cluster-admin --serviceaccount="kube-system:$name" >/dev/null
+    sed -i "/client-certificate:/d; s/client-key:.*/token: $(kubectl -n kube-system create token "$name" --duration 2h)/" \
+        "$CLUSTER_FOLDER/$1"
+}
+cp "$KUBECONFIG" "$CLUSTER_FOLDER/extender.kubeconfig"
+account extender.kubeconfig
+account scheduler.kubeconfig
+
 # shellcheck disable=SC2086
-"$build/src/scheduler/vgpu-scheduler" --http_bind 127.0.0.1:$port --cert_file "$CLUSTER_FOLDER/keys/webhook.crt" \
+KUBECONFIG=$CLUSTER_FOLDER/extender.kubeconfig "$build/src/scheduler/vgpu-scheduler" --http_bind 127.0.0.1:$port --cert_file "$CLUSTER_FOLDER/keys/webhook.crt" \
     --key_file "$CLUSTER_FOLDER/keys/webhook.key" --scheduler-name hami-scheduler \
     --metrics-bind-address 127.0.0.1:9395 ${SCHEDULER_FLAGS:-} >"$CLUSTER_FOLDER/log/vgpu-scheduler" 2>&1 &
 scheduler=$!
 trap 'kill $scheduler' EXIT
-resources=
-for name in gpu gpumem gpumem-percentage gpucores priority; do
-    resources="$resources{name: nvidia.com/$name, ignoredByScheduler: true}, "
-done
-cat >"$CLUSTER_FOLDER/scheduler.yaml" <<END
-apiVersion: kubescheduler.config.k8s.io/v1
-kind: KubeSchedulerConfiguration
-leaderElection: {leaderElect: false}
-clientConnection: {kubeconfig: $CLUSTER_FOLDER/scheduler.kubeconfig, qps: 5000, burst: 10000}
-profiles: [{schedulerName: default-scheduler}, {schedulerName: hami-scheduler}]
-extenders:
-- urlPrefix: https://127.0.0.1:$port
-  filterVerb: filter
-  bindVerb: bind
-  enableHTTPS: true
-  tlsConfig: {caFile: $CLUSTER_FOLDER/keys/ca.crt}
-  nodeCacheCapable: true
-  weight: 1
-  httpTimeout: 30s
-  managedResources: [$resources]
-END
 kubectl apply -f - >/dev/null <<END
 apiVersion: admissionregistration.k8s.io/v1
 kind: MutatingWebhookConfiguration
@@ -67,6 +61,6 @@ webhooks:
     url: https://127.0.0.1:$port/webhook
     caBundle: $(base64 -w 0 "$CLUSTER_FOLDER/keys/ca.crt")
 END
-"$CLUSTER" stop scheduler
-"$CLUSTER" start scheduler
-python3 "$here/scheduler.py" "https://$node_address:6443" "$CLUSTER_FOLDER/keys" http://127.0.0.1:9395/metrics $scheduler "$@"
+configure_kube_scheduler "$CLUSTER_FOLDER/keys/ca.crt" $port
+python3 "$here/scheduler.py" "https://$server_address:6443" "$CLUSTER_FOLDER/keys/ca.crt" \
+    "$(sed -n 's/.*token: //p' "$CLUSTER_FOLDER/extender.kubeconfig")" http://127.0.0.1:9395/metrics $scheduler "$@"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes docs/generated/ and docs/coverage.md from the tables in the source, so that no page lists
+"""Writes docs/generated/, docs/coverage.md, man pages and completions from the tables in the source, so that no page lists
 by hand what a table already says. With --check writes nothing and says which page is out of date."""
 
 import argparse
@@ -10,9 +10,13 @@ import sys
 
 import coverage
 import csource
+import gen_man
+import metrics
 
 TABLES = [("src/gpu/cuda.def", "libcuda.so.1"), ("src/gpu/nvml.def", "libnvidia-ml.so.1")]
 OPTIONS = "src/policy/options.def"
+KEYS = "src/plugin/keys.def"
+FLAGS = [("src/plugin/flags.def", "vgpu-device-plugin"), ("src/scheduler/flags.def", "vgpu-scheduler")]
 COMMANDS = [("src/cli/commands.def", "vgpu"), ("sim/tool/command.def", "vgpu-sim")]
 COVERAGE = "docs/coverage.md"
 HEADER = "<!-- Made by tools/gen_docs.py from %s; `make docs` makes it anew. -->\n\n"
@@ -93,6 +97,38 @@ def options_page(root):
     return text + grid(["variable", "kind", "meaning"], lines)
 
 
+def keys_table(root):
+    lines = []
+    for row in csource.rows(csource.read(root, KEYS), r"(?:NODE_)?KEY"):
+        section, _, key, kind, _, _, otherwise, meaning = row.args
+        lines.append(["`%s`" % section, "`%s`" % key, kind.lower(), "`%s`" % otherwise if otherwise else "",
+                      "yes" if row.macro == "NODE_KEY" else "", meaning])
+    return grid(["section", "key", "kind", "default", "of a node, too", "meaning"], lines)
+
+
+def flags_table(root, path):
+    lines = []
+    for row in csource.rows(csource.read(root, path), "FLAG"):
+        has_variable = len(row.args) == 7
+        flag, variable = row.args[1], row.args[2] if has_variable else "NULL"
+        names = ["`--%s`" % flag] if flag != "NULL" else []
+        names += ["`$%s`" % variable] if variable != "NULL" else []
+        lines.append([", ".join(names), "`%s`" % row.args[-2] if row.args[-2] else "", row.args[-1]])
+    return grid(["flag, variable", "default", "meaning"], lines)
+
+
+def settings_page(root):
+    text = HEADER % ", ".join([KEYS] + [path for path, _ in FLAGS])
+    text += "# Settings in Kubernetes\n\nNames that HAMi has, too, mean the same. Where a key or a flag is missing, its"
+    text += " default is in force.\n\n## device-config.yaml\n\nThe scheduler reads the section `nvidia` alone."
+    text += " Beside these the section `nvidia` has `migProfileAllowlist`\n([plugin.md](../plugin.md))."
+    text += " What a node may have of its own stands in `/config/config.json` in the same\nwords, in letters of"
+    text += " either case.\n\n" + keys_table(root)
+    for path, program in FLAGS:
+        text += "\n## %s\n\n" % program + flags_table(root, path)
+    return text
+
+
 def commands_page(root):
     there = [(p, program) for p, program in COMMANDS if os.path.isfile(os.path.join(root, p))]
     text = HEADER % " and ".join(path for path, _ in there)
@@ -105,6 +141,33 @@ def commands_page(root):
             lines.append(["`%s`" % " ".join(usage), words[-1] if words else row.note])
         text += "\n## %s\n\n" % program + grid(["command", "what it does"], lines)
     return text
+
+
+def metrics_page(root):
+    text = HEADER % ", ".join(path for _, path, _ in metrics.TABLES)
+    text += "# Metrics\n\nA label in brackets is missing where there is nothing to say: without a cluster there is no namespace. Names"
+    text += " that begin with `hami_` are HAMi's,\nwith its labels, and its units, whatever a name says of them. The older names are told with"
+    text += " `--legacy-metrics` alone.\n"
+    for title, path, programs in metrics.TABLES:
+        table = metrics.read_table(root, path)
+        teller = " and ".join({"vgpu": "`vgpu list --prometheus`"}.get(one, "`%s`" % one) for one in programs)
+        text += "\n## %s\n\nBy %s.\n\n" % (title, teller)
+        alike = {tuple(one.labels.items()) for one in table}
+        lines = [["`%s`" % one.name, one.kind, one.unit, labels_of(one), one.words] for one in table if not one.is_old]
+        head = ["name", "type", "unit", "labels", "meaning"]
+        if len(table) > 1 and len(alike) == 2 and path == metrics.SLICES[1]:
+            common = labels_of(table[0])
+            text += "All have the labels %s.\n\n" % common
+            lines = [line[:3] + [line[3][len(common):].lstrip(", ")] + line[4:] for line in lines]
+        text += grid(head, lines)
+        old = [[("`%s`" % one.name), ", ".join("`%s`" % o.name for o in one.old), labels_of(one.old[0])] for one in table if one.old]
+        if old:
+            text += "\nOlder names:\n\n" + grid(["name", "before", "labels"], old)
+    return text
+
+
+def labels_of(metric):
+    return ", ".join("[`%s`]" % name if may_lack else "`%s`" % name for name, may_lack in metric.labels.items())
 
 
 def forms_of(symbols):
@@ -236,8 +299,14 @@ def pages(root):
         made["docs/generated/hooks.md"] = hooks_page(root)
     if os.path.isfile(os.path.join(root, OPTIONS)):
         made["docs/generated/options.md"] = options_page(root)
+    if os.path.isfile(os.path.join(root, KEYS)):
+        made["docs/generated/settings.md"] = settings_page(root)
+    if os.path.isfile(os.path.join(root, metrics.SLICES[1])):
+        made["docs/generated/metrics.md"] = metrics_page(root)
     if any(os.path.isfile(os.path.join(root, path)) for path, _ in COMMANDS):
         made["docs/generated/commands.md"] = commands_page(root)
+    made.update(gen_man.man_pages(root))
+    made.update(gen_man.completions(root))
     return made
 
 

@@ -19,11 +19,12 @@ MAY_USE = {
     "node": ["base", "policy", "region", "gpu"],
     "mps": ["base", "policy", "node"],
     "net": ["base"],
+    "web": ["base", "net"],
     "kube": ["base", "net"],
     "plugin": ["base", "policy", "gpu", "node", "mps", "net", "kube"],
-    "scheduler": ["base", "policy", "net", "kube"],
+    "scheduler": ["base", "policy", "net", "web", "kube"],
     "plan": ["base", "policy", "net", "kube", "scheduler"],
-    "monitor": ["base", "policy", "region", "gpu", "node", "net", "kube"],
+    "monitor": ["base", "policy", "region", "gpu", "node", "net", "web", "kube"],
     "cli": ["base", "policy", "region", "gpu", "node", "mps"],
 }
 

@@ -1,21 +1,22 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# setup.sh build|kube|test|ci|e2e: what the build needs and this machine lacks is installed with apt-get, by
+# setup.sh build|kube|test|ci|e2e|aarch64: what the build needs and this machine lacks is installed with apt-get, by
 # name, and said before. Where nothing is missing nothing is done and no network is needed.
 #
 #   build   a C compiler, the C library's headers, meson >= 1.0, ninja
 #   kube    and what the programs for Kubernetes link with
 #   test    and cmocka, pkg-config, python3
-#   ci      and clang with its sanitizers, clang-format 14, spin, runc, what the daemons link with; without these,
+#   ci      and clang with its sanitizers, clang-format 14, spin, runc, debootstrap, musl-gcc, what the daemons link with; without these,
 #           CI skips a step, or builds no daemons
 #   e2e     and what a Kubernetes cluster on this machine is made of, as far as packages have it
+#   aarch64 and a compiler for that processor, qemu, and the keys of Debian's packages
 set -eu
 
 set_name=${1:-build}
 case $set_name in
-build | kube | test | ci | e2e) ;;
+build | kube | test | ci | e2e | aarch64) ;;
 *)
-    echo "usage: $0 build|kube|test|ci|e2e" >&2
+    echo "usage: $0 build|kube|test|ci|e2e|aarch64" >&2
     exit 2
     ;;
 esac
@@ -108,6 +109,8 @@ missing_ci() {
     fi
     have spin || printf 'spin\tspin\n'
     have runc || printf 'runc\trunc\n'
+    have debootstrap || printf 'debootstrap\tdebootstrap\n'
+    have musl-gcc || printf 'musl-tools\tmusl-gcc\n'
     have git || printf 'git\tgit\n'
     missing_daemons
 }
@@ -125,6 +128,14 @@ missing_e2e() {
     have jq || printf 'jq\tjq\n'
     have nsenter || printf 'util-linux\tnsenter\n'
     have go || python3 -m pip --version >/dev/null 2>&1 || printf 'python3-pip\tgo, or pip to get it\n'
+}
+
+missing_aarch64() {
+    have aarch64-linux-gnu-gcc || printf 'gcc-aarch64-linux-gnu libc6-dev-arm64-cross\taarch64-linux-gnu-gcc\n'
+    have qemu-aarch64-static || printf 'qemu-user-static\tqemu-aarch64-static\n'
+    [ -e /usr/share/keyrings/debian-archive-keyring.gpg ] ||
+        printf 'debian-archive-keyring\tthe keys of Debian\n'
+    have protoc-c || printf 'protobuf-c-compiler\tprotoc-c\n'
 }
 
 as_root() {
@@ -168,6 +179,7 @@ provide missing_build || exit 1
 [ "$set_name" != kube ] || provide missing_daemons || exit 1
 [ "$set_name" = build ] || [ "$set_name" = kube ] || provide missing_test || exit 1
 [ "$set_name" != e2e ] || provide missing_e2e || exit 1
+[ "$set_name" != aarch64 ] || provide missing_aarch64 || echo "setup: what needs these is skipped"
 if [ "$set_name" = ci ]; then
     # Twice: which sanitizer package fits is known when clang is there.
     { provide missing_ci && provide missing_ci; } || echo "setup: CI will skip what needs these"

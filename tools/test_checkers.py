@@ -10,6 +10,8 @@ import sys
 import tempfile
 import unittest
 
+import metrics
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = "/* SPDX-License-Identifier: Apache-2.0 */\n/* A file. */\n"
 
@@ -349,6 +351,53 @@ class Docs(Tree):
     def test_a_comment_that_names_no_page_is_found(self):
         self.put("src/base/x.c", TOP + "\n/* see docs/" + "none.md */\n")
         self.finds("check_docs.py", "src/base/x.c:4: the reader is sent to docs/none.md")
+
+    def test_a_command_that_is_none_is_found(self):
+        self.put("src/cli/commands.def", TOP + 'COMMAND(list, command_list, "[--all]", "shows")\n')
+        self.put("docs/a.md", "# A\n\n`vgpu list --all --ever`, `vgpu lost`\n")
+        self.is_content("gen_docs.py")
+        self.finds("check_docs.py", "docs/a.md:3: the reader is sent to --ever of `vgpu`")
+        self.finds("check_docs.py", "docs/a.md:3: the reader is sent to lost of `vgpu`")
+
+    def test_a_metric_that_no_program_tells_is_found(self):
+        self.put("src/node/slice_metrics.def", TOP + 'LABELS(S, "slice user?")\nMETRIC(a, "gauge", "bytes", "vgpu_slice_a_bytes", "S kind", "a")\n')
+        self.put("deploy/alerts.yaml", '  - alert: A\n    expr: "sum by (slice, kind) (vgpu_slice_a_bytes) > 1"\n'
+                 '  - alert: B\n    expr: "vgpu_slice_a_bytes{pod=\\"p\\"} + on (user) vgpu_slice_b_bytes"\n')
+        self.put("deploy/grafana-dashboard.json", '{"templating": {"list": []}, "panels": [{"targets": [\n'
+                 '{"expr": "vgpu_slice_a_bytes", "legendFormat": "{{user}} {{gpu}}"}]}]}')
+        self.put("docs/a.md", "# A\n\n`vgpu_slice_*`, `vgpu_slice_a_bytes`, `vgpu_slice_c_bytes`\n")
+        self.put("src/node/x.c", TOP + '\nint x = f("vgpu_slice_a_bytes ");\n')
+        self.is_content("gen_docs.py")
+        for words in ("deploy/alerts.yaml:4: the reader is sent to the metric vgpu_slice_b_bytes",
+                      "deploy/alerts.yaml:4: the reader is sent to the label pod of vgpu_slice_a_bytes, vgpu_slice_b_bytes",
+                      "deploy/grafana-dashboard.json:2: the reader is sent to the label gpu of vgpu_slice_a_bytes",
+                      "docs/a.md:3: the reader is sent to the metric vgpu_slice_c_bytes",
+                      "src/node/x.c:4: the reader is sent to the metric vgpu_slice_a_bytes"):
+            self.finds("check_docs.py", words)
+        self.assertEqual(metrics.wrong_in_scrape(self.root, "vgpu", "# HELP vgpu_slice_a_bytes b\n# TYPE vgpu_slice_a_bytes gauge\n"
+                                                 'vgpu_slice_a_bytes{slice="a\\",pod=\\"",pod="p"} 1\nvgpu_slice_b 1\n'),
+                         ["vgpu_slice_a_bytes has the label pod", "vgpu_slice_a_bytes is told as gauge: b",
+                          "vgpu_slice_a_bytes lacks the label kind", "vgpu_slice_b is in no table"])
+
+    def test_commands_in_pages_for_users_are_known(self):
+        for path, text in (("Makefile", "all: x ## y\nimage:\n\tbuild/image.tar\n"), ("tools/image.py", ""), ("examples/a.yaml", "hami.io/known: 1\n"),
+                           ("sim/tool/command.def", TOP + 'COMMAND(start, "", "starts")\n'), ("src/scheduler/flags.def", 'FLAG(a, "http_bind", 1)\n'),
+                           ("src/plugin/flags.def", ""), ("src/monitor/main.c", TOP), ("tests/t.py", 'run("kubectl", "apply")\nmake all\n')):
+            self.put(path, text)
+        good = ("<!-- run by tests/t.py -->\n```sh\nmake all\nkubectl apply -f examples/a.yaml\n```\n"
+                "<!-- not run: it needs a card -->\n```console\n# ctr -n x import build/image.tar\n$ docker run --gpus all IMAGE --any\n```\n"
+                "```sh\ncat >/a <<END\nsome words\nEND\nsudo vgpu-sim start && vgpu-scheduler --http_bind x\n```\n`kubectl get node NODE`, `hami.io/known`\n")
+        self.put("README.md", good)
+        self.is_content("gen_docs.py")
+        self.is_content("check_docs.py")
+        for bad, said in (("```\nmake all\n```\n", "README.md:2: a block in no language"), ("```sh\nmake none\n```\n", "make none: no such target"),
+                          ("```sh\nif\n```\n", "bash does not read it"), ("```sh\nvgpu-sim end\n```\n", "vgpu-sim end: no such command"),
+                          ("```console\n$ vgpu-scheduler --what\n```\n", "vgpu-scheduler has no --what"), ("`kubectl get gpus`\n", "kind gpus is not known"),
+                          ("```sh\nkubectl apply -f examples/b.yaml\n```\n", "examples/b.yaml is not there"), ("`hami.io/other`\n", "no program knows hami.io/other"),
+                          ("<!-- run by tests/t.py -->\n```sh\nhelm install x\n```\n", "tests/t.py does not run helm install x"),
+                          ("<!-- not run: no -->\n```sh\nmake all\n```\n", "no reason is given"), ("```sh\nother x\n```\n", "the program other is not known")):
+            self.put("README.md", bad)
+            self.finds("check_docs.py", said)
 
 
 class Coverage(Tree):

@@ -148,36 +148,36 @@ int file_read_regular(
 	return r < 0 ? r : read_all(fd, buffer, size, ret_length);
 }
 
-static int lock_call(int fd, int command, int type, int64_t at, struct flock *ret_lock)
+static int lock_call(int fd, int command, int type, int64_t at)
 {
 	struct flock l = {.l_type = (short)type, .l_whence = SEEK_SET, .l_start = at, .l_len = 1};
 
-	if (fcntl(fd, command, &l) < 0)
-		return errno == EACCES ? -EAGAIN : -errno;
-	if (ret_lock)
-		*ret_lock = l;
-	return 0;
+	return fcntl(fd, command, &l) < 0 ? errno == EACCES ? -EAGAIN : -errno : 0;
 }
 
 int file_lock_byte(int fd, int64_t at)
 {
-	return lock_call(fd, F_OFD_SETLK, F_WRLCK, at, NULL);
+	return lock_call(fd, F_OFD_SETLK, F_WRLCK, at);
 }
 
 void file_unlock_byte(int fd, int64_t at)
 {
 	/* Unlocking what we hold cannot fail on a valid descriptor. */
-	if (lock_call(fd, F_OFD_SETLK, F_UNLCK, at, NULL) < 0)
+	if (lock_call(fd, F_OFD_SETLK, F_UNLCK, at) < 0)
 		return;
 }
 
 int file_byte_is_locked(int fd, int64_t at, bool *ret_is_locked)
 {
-	struct flock l = {.l_type = F_UNLCK};
-	int r = lock_call(fd, F_OFD_GETLK, F_WRLCK, at, &l);
+	return file_range_is_locked(fd, at, 1, ret_is_locked);
+}
 
-	if (r < 0)
-		return r;
+int file_range_is_locked(int fd, int64_t at, int64_t length, bool *ret_is_locked)
+{
+	struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = at, .l_len = length};
+
+	if (fcntl(fd, F_OFD_GETLK, &l) < 0)
+		return -errno;
 	*ret_is_locked = l.l_type != F_UNLCK;
 	return 0;
 }

@@ -63,5 +63,8 @@ int file_lock_byte(int fd, int64_t at) MUST_CHECK;
 void file_unlock_byte(int fd, int64_t at);
 int file_byte_is_locked(int fd, int64_t at, bool *ret_is_locked) MUST_CHECK;
 
+/* Whether another description has a lock on any byte of the range; the descriptor may be for reading alone. */
+int file_range_is_locked(int fd, int64_t at, int64_t length, bool *ret_is_locked) MUST_CHECK;
+
 /* Takes the lock on a range for reading, which any number of descriptions may hold at once. */
 int file_share_range(int fd, int64_t at, int64_t length) MUST_CHECK;

@@ -127,6 +127,13 @@ bool parse_switch(const char *text, bool *ret_switch)
 	return false;
 }
 
+bool parse_is_on(const char *text)
+{
+	bool is_on;
+
+	return text && parse_switch(text, &is_on) && is_on;
+}
+
 const char *parse_advice(int outcome)
 {
 	switch (outcome) {

@@ -28,5 +28,8 @@ int parse_u64(const char *text, uint64_t max, uint64_t *ret_value) MUST_CHECK;
 /* Reads a switch as Go's programs do: true, t or 1, and false, f or 0. False where it is none, and *ret_switch is untouched. */
 bool parse_switch(const char *text, bool *ret_switch) MUST_CHECK;
 
+/* Whether it is such a switch, and on; it may be NULL. */
+bool parse_is_on(const char *text);
+
 /* What would have been right, as the end of a sentence; for PARSE_E_*. */
 const char *parse_advice(int outcome);

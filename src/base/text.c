@@ -68,3 +68,11 @@ size_t text_width(const char *text)
 		width += ((unsigned char)*text & 0xc0) != 0x80;
 	return width;
 }
+
+void text_copy(char *to, size_t size, const char *from)
+{
+	size_t length = strnlen(from, size - 1);
+
+	memcpy(to, from, length);
+	to[length] = '\0';
+}

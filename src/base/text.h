@@ -19,5 +19,8 @@ void text_make_ascii(char *text);
 /* Writes a text as text_make_harmless() leaves it. */
 void text_put(FILE *out, const char *text);
 
+/* Copies as much of a text as has room; the rest is cut. */
+void text_copy(char *to, size_t size, const char *from);
+
 /* The characters of a harmless text. */
 size_t text_width(const char *text);

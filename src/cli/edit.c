@@ -26,7 +26,8 @@
 #include "node/user.h"
 #include "policy/device_name.h"
 
-#define TEMPORARY "share.new" /* one is enough: it is made under the lock */
+#define TEMPORARY   "share.new" /* one is enough: it is made under the lock */
+#define COMMON_LOCK "../.lock"	/* beside the slices' folders */
 
 static int explain_none(const char *name, const char *region, struct err *err)
 {
@@ -163,6 +164,24 @@ static int read_share(struct edit *e, struct err *err)
 	return 0;
 }
 
+/* The device plugin's slices have no lock: their containers see the folder, and could hold it. All of these have one together. */
+static int open_lock(int folder_fd, int *ret_fd)
+{
+	int r = file_open_regular(folder_fd, "lock", O_RDWR | O_NOFOLLOW, ret_fd);
+	int fd;
+
+	if (r != -ENOENT)
+		return r;
+	fd = openat(
+		folder_fd, COMMON_LOCK, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0 && errno == EEXIST)
+		return file_open_regular(folder_fd, COMMON_LOCK, O_RDWR | O_NOFOLLOW, ret_fd);
+	if (fd < 0)
+		return -errno;
+	*ret_fd = fd;
+	return 0;
+}
+
 int edit_begin(const char *folder, const char *name, struct edit *ret_edit, struct err *err)
 {
 	int r;
@@ -172,7 +191,7 @@ int edit_begin(const char *folder, const char *name, struct edit *ret_edit, stru
 	r = root_open_path(folder, &ret_edit->folder_fd, &ret_edit->folder_owner);
 	if (r < 0)
 		return explain_failure(ret_edit, "open its folder", -r, err);
-	r = file_open_regular(ret_edit->folder_fd, "lock", O_RDWR | O_NOFOLLOW, &ret_edit->lock_fd);
+	r = open_lock(ret_edit->folder_fd, &ret_edit->lock_fd);
 	if (r < 0)
 		return explain_failure(ret_edit, "open its lock", -r, err);
 	snprintf(ret_edit->region, sizeof(ret_edit->region), "/proc/self/fd/%d/region",

@@ -3,34 +3,13 @@
 #include "cli/json.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
-#include "base/utf8.h"
-
-#define REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
-
-void json_write_string(FILE *out, const char *text)
-{
-	uint32_t character;
-	unsigned length;
-
-	putc('"', out);
-	for (; *text; text += length ? length : 1) {
-		length = utf8_read(text, &character);
-		if (length == 0)
-			fputs(REPLACEMENT, out);
-		else if (character == '"' || character == '\\')
-			fprintf(out, "\\%c", *text);
-		else if (character < ' ' || (character >= 0x7f && character <= 0x9f))
-			fprintf(out, "\\u%04x", (unsigned)character);
-		else
-			fwrite(text, 1, length, out);
-	}
-	putc('"', out);
-}
+#include "base/json_text.h"
 
 void json_string(const char *text)
 {
-	json_write_string(stdout, text);
+	json_text_write(stdout, text);
 }
 
 void json_key(const char *key)

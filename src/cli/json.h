@@ -4,13 +4,8 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 
-/*
- * A string. Valid UTF-8 stays as it is, a byte that is none becomes U+FFFD, and control characters are written as
- * escapes, those of Latin 1 too: what is shown on a terminal is harmless there.
- */
-void json_write_string(FILE *out, const char *text);
+/* A string (base/json_text.h). */
 void json_string(const char *text);
 
 /* The beginning of a member: its key and what stands before its value. */

@@ -169,10 +169,20 @@ static int read_views(const struct request *request, const struct sites *sites,
 /* Short enough for a person not to notice, and some hundred times what is measured at once. */
 #define MEASURE_NS UINT64_C(100000000)
 
+static void write_metrics(const struct views *views)
+{
+	_cleanup_free_ const struct view **list = calloc(views->count + 1, sizeof(*list));
+
+	for (size_t i = 0; list && i < views->count; i++)
+		list[i] = &views->view[i];
+	if (list)
+		slice_metrics_write(stdout, list, NULL, views->count);
+}
+
 static void show(const struct request *request, const struct views *views)
 {
 	if (request->is_prometheus)
-		slice_metrics_write(stdout, views->view, NULL, views->count);
+		write_metrics(views);
 	else if (request->is_json)
 		show_json(views->view, views->count);
 	else if (views->count == 0)

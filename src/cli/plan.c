@@ -15,27 +15,28 @@
 #define PROGRAM	   "vgpu-plan"
 #define PATH_BYTES 4096
 
-#define COMMON_HELP                                                                           \
-	"  --config FILE         device-config.yaml of the scheduler; without it, defaults\n" \
-	"  --node-policy P       which node is taken, as it was told: binpack (as it is "     \
-	"otherwise), spread\n"                                                                \
-	"  --device-policy P     which device: spread (otherwise), binpack, mutex, numa, "    \
-	"topology-aware\n"                                                                    \
-	"  --scheduler-name S    the scheduler that new pods with devices are given to\n"     \
-	"  --kubeconfig FILE     of the cluster; else KUBECONFIG or ~/.kube/config\n"         \
-	"  --context NAME        of that file, instead of its current one\n"                  \
-	"  -n, --namespace NS    of objects that name none (default)\n"                       \
-	"  --scores              each node's and device's score, and the policy in force\n"   \
+#define COMMON_HELP                                                                               \
+	"  --config FILE         device-config.yaml of the scheduler; without it, defaults\n"     \
+	"  --node-policy P       which node is taken, as it was told: binpack (as it is "         \
+	"otherwise), spread\n"                                                                    \
+	"  --device-policy P     which device is taken: spread (otherwise), binpack, mutex, "     \
+	"numa, topology-aware\n"                                                                  \
+	"  --scheduler-name S    the scheduler that new pods with devices are given to\n"         \
+	"  --kubeconfig FILE     how the cluster is reached; else KUBECONFIG or ~/.kube/config\n" \
+	"  --context NAME        the context of that file, instead of its current one\n"          \
+	"  -n, --namespace NS    the namespace of objects that name none (default)\n"             \
+	"  --scores              each node's and device's score, and the policy in force\n"       \
 	"  --json                all of it for programs, with units in the names\n"
 
 const char help_plan[] =
-	"  --nodes FILE          nodes, as `kubectl get nodes -o yaml` writes them, instead of a\n"
-	"                        cluster; pods and quotas may stand there, too\n"
-	"  --pods FILE           pods, Deployments, Jobs to place beside what waits already\n"
-	"  --add-node NODE       "
-	"'name=n9,type=NVIDIA-H100-80GB-HBM3,gpus=8,memory=81559Mi,split=10',\n"
-	"                        or 'like=NODE': one more, with nothing on it\n"
-	"  --drain NODE          what runs there is placed again\n" COMMON_HELP "\n"
+	"  --nodes FILE          nodes from a file instead of a cluster, as `kubectl get nodes -o\n"
+	"                        yaml` writes them; pods and quotas may stand there, too\n"
+	"  --pods FILE           pods from a file, or Deployments or Jobs, to place beside what\n"
+	"                        waits already\n"
+	"  --add-node NODE       one more node with nothing on it: like=NODE, or\n"
+	"                        "
+	"name=n9,type=NVIDIA-H100-80GB-HBM3,gpus=8,memory=81559Mi,split=10\n"
+	"  --drain NODE          a node whose pods are placed again elsewhere\n" COMMON_HELP "\n"
 	"Files are YAML or JSON, - is standard input; these four may be given several times. Says\n"
 	"where each pod that waits would go, with which devices, and why not on each other node:\n"
 	"the scheduler's own decision, and nothing is changed. Ends with 0 if all have a place, 1\n"

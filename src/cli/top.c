@@ -27,7 +27,8 @@
 const char help_top[] =
 	"  --once              one table, of what happened within the interval, and no more\n"
 	"  --json              for programs: an object a line, one for each interval\n"
-	"  --interval SECONDS  how often is read, 0.1 to 3600; 1 where not given, 0.5 with --once\n"
+	"  --interval SECONDS  time between readings, 0.1 to 3600; 1 if not given, 0.5 with "
+	"--once\n"
 	"  --sim               ask the simulated node for the names of devices\n"
 	"\n"
 	"One row for each slice and device: MEMORY used and granted; COMPUTE used and granted, in\n"

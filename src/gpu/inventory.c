@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/parse.h"
@@ -60,6 +61,21 @@ const struct inventory_device *inventory_lookup(const struct inventory *inventor
 		if (device_name_is_same(inventory->device[i].uuid, uuid))
 			return &inventory->device[i];
 	return NULL;
+}
+
+static int compare_indices(const void *a, const void *b)
+{
+	const struct inventory_device *left = a, *right = b;
+
+	return (left->index > right->index) - (left->index < right->index);
+}
+
+void inventory_keep(struct inventory *inventory, const struct inventory *known)
+{
+	for (unsigned i = 0; i < known->count && inventory->count < INVENTORY_MAX; i++)
+		if (!inventory_lookup(inventory, known->device[i].uuid))
+			inventory->device[inventory->count++] = known->device[i];
+	qsort(inventory->device, inventory->count, sizeof(*inventory->device), compare_indices);
 }
 
 /* "0 GPU-…, 1 GPU-…" as far as it fits. */

@@ -30,6 +30,9 @@ struct inventory {
 int inventory_read(const struct nvml_driver *nvml, struct inventory *ret_inventory,
 	struct err *err) MUST_CHECK;
 
+/* Adds the devices of `known` that the inventory lacks, in the order of their indices, as far as there is room. */
+void inventory_keep(struct inventory *inventory, const struct inventory *known);
+
 /*
  * The device that a person means by an index, a UUID, or the beginning of one that no other device has.
  * -ENODEV with err set, which lists the devices.

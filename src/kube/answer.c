@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kube/prune.h"
+
 void kube_answer_clear(struct kube_answer *answer)
 {
 	json_decref(answer->json);
@@ -93,7 +95,7 @@ static void classify_status(const struct verb *verb, const struct http_result *r
 static void parse(struct kube_answer *answer)
 {
 	if (answer->count)
-		answer->json = json_loadb(answer->bytes, answer->count, JSON_ALLOW_NUL, NULL);
+		answer->json = prune_load(answer->bytes, answer->count, answer->unused);
 	free(answer->bytes);
 	answer->bytes = NULL;
 	answer->count = answer->room = 0;

@@ -22,7 +22,8 @@ struct kube_answer {
 	int status;
 	char *bytes;
 	size_t count, room;
-	json_t *json; /* parsed by kube_answer_classify() */
+	json_t *json;		   /* parsed by kube_answer_classify() */
+	const char *const *unused; /* for prune_load() */
 };
 
 struct kube_attempt {

@@ -345,12 +345,31 @@ static bool try(reading_fn *read, const struct assignment *assignment,
 	return true;
 }
 
+/* Whether each app container that asks for devices has a slot. */
+static bool is_whole(const struct assignment *assignment, const struct assignment_need *needs,
+	size_t need_count, const size_t *containers)
+{
+	for (size_t i = 0; i < need_count; i++) {
+		bool has_slot = needs[i].is_init || needs[i].count <= 0;
+
+		for (size_t k = 0; k < assignment->count && !has_slot; k++)
+			has_slot = assignment->slots[k].count && containers[k] == i;
+		if (!has_slot)
+			return false;
+	}
+	return true;
+}
+
 int assignment_match(const struct assignment *assignment, const struct assignment_need *needs,
 	size_t need_count, size_t *ret_containers, struct err *err)
 {
 	static reading_fn *const readings[] = {
 		read_by_place, read_without_init, read_without_empty};
 
+	for (size_t i = 0; i < ARRAY_SIZE(readings); i++)
+		if (try(readings[i], assignment, needs, need_count, ret_containers) &&
+			is_whole(assignment, needs, need_count, ret_containers))
+			return 0;
 	for (size_t i = 0; i < ARRAY_SIZE(readings); i++)
 		if (try(readings[i], assignment, needs, need_count, ret_containers))
 			return 0;

@@ -86,7 +86,8 @@ struct assignment_need {
  * Which container each slot is for. The slots must be as they were written (-allocated), because emptied ones are not
  * told from those of containers without devices. HAMi 2.10 has a slot for each container, before 2.9 for each
  * that is no init container, and 2.10 leaves out those without devices where it does not mean to: the first of
- * these readings in which each slot with devices is that of a container that asks for as many is right.
+ * these readings in which each slot with devices is that of a container that asks for as many is right. One that leaves
+ * an app container without the devices that it asks for comes after those that do not.
  * ret_containers has a place for each slot; of one without devices it says nothing. -EINVAL with err set where
  * no reading fits.
  */

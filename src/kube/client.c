@@ -17,6 +17,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "kube/lines.h"
+#include "kube/prune.h"
 #include "kube/rate.h"
 #include "kube/token.h"
 #include "kube/answer.h"
@@ -169,6 +170,7 @@ static void exchange_done(void *context, const struct http_result *result)
 
 	call->exchange = NULL;
 	call->answer.status = result->status;
+	call->answer.unused = client->settings.unused;
 	kube_answer_classify(call->verb, result, &call->answer, &attempt);
 	is_stranger = attempt.outcome == KUBE_E_DENIED && call->answer.status == 401;
 	if (is_stranger)
@@ -190,7 +192,7 @@ static void exchange_done(void *context, const struct http_result *result)
 static int take_line(void *context, const char *line, size_t bytes)
 {
 	struct kube_call *call = context;
-	json_t *parsed = json_loadb(line, bytes, JSON_ALLOW_NUL, NULL);
+	json_t *parsed = prune_load(line, bytes, call->client->settings.unused);
 	int result = parsed ? call->take(call->context, parsed) : -EBADMSG;
 
 	json_decref(parsed);

@@ -28,6 +28,10 @@ struct kube_settings {
 	uint64_t first_pause_ns, most_pause_ns; /* between attempts, where the server names none */
 	size_t answer_most_bytes;		/* a larger one is not read to its end */
 	/*
+	 * Keys of lists that nobody reads, up to a NULL: they are empty in what the server answers, wherever they are. NULL: none.
+	 */
+	const char *const *unused;
+	/*
 	 * A descriptor. Once it can be read, every call ends with KUBE_E_CANCELLED, and so does each later
 	 * one: an eventfd or a pipe, by which any thread or signal handler stops the client. -1: none. It is
 	 * the caller's.

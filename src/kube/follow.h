@@ -9,9 +9,11 @@
  */
 #pragma once
 
+#include <errno.h>
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "base/bits.h"
 #include "kube/client.h"
@@ -52,6 +54,20 @@ struct kube_follow_request {
 int kube_follow_start(struct kube_client *client, const struct kube_follow_request *request,
 	const struct kube_follow_events *events, void *context,
 	struct kube_follow **ret_follow) MUST_CHECK;
+
+/* The pods that are bound to the node. -EINVAL where it can have no such name. */
+static inline int kube_follow_pods_of(struct kube_client *client, const char *node_name,
+	const struct kube_follow_events *events, void *context, struct kube_follow **ret_follow)
+{
+	char query[300];
+	int length = snprintf(query, sizeof(query), "fieldSelector=spec.nodeName%%3D%s", node_name);
+
+	if (length < 0 || (size_t)length >= sizeof(query))
+		return -EINVAL;
+	return kube_follow_start(client,
+		&(struct kube_follow_request){.path = "/api/v1/pods", .query = query}, events,
+		context, ret_follow);
+}
 
 /* Ends it; no callback comes any more. Accepts NULL. Before the end of the client. */
 void kube_follow_stop(struct kube_follow *follow);

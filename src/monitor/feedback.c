@@ -29,9 +29,9 @@ static struct company find_company(const struct hami_figures *const *containers,
 	for (size_t i = 0; i < count; i++) {
 		const struct hami_figures *other = containers[i];
 
-		/* held-back ones are at -1 at most */
+		/* Held-back ones are at -1 at most. What a container says of itself is nothing to one with a share. */
 		if (answers[i].recent_launches <= 0 || other->priority < 0 ||
-			!has_device(other, uuid))
+			(its->is_granted && !other->is_granted) || !has_device(other, uuid))
 			continue;
 		company.is_behind |= other->priority < its->priority;
 		company.equals += other->priority == its->priority;

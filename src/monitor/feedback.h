@@ -5,6 +5,8 @@
  * A container is active for as long as its library says that it has launched work; each decision counts that down by one. Where an
  * active container of a smaller number in `priority` (a more important one) is on one of its devices, a container is held back. A
  * container that is alone with its priority on all of its devices, with no more important one beside it, may exceed its limit.
+ * Priority and devices of a container with a share are the share's, and none without one stands in its way: a region is written by
+ * the container itself.
  */
 #pragma once
 

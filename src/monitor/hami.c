@@ -9,10 +9,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-
-#define MAGIC	  19920718
-#define PROCESSES 1024
-#define MAJOR	  1
+#include "region/layout.h"
 
 /* Offsets in bytes; numbers are little-endian. What one device has of a process stands behind that of the one before. */
 struct layout {
@@ -24,23 +21,23 @@ struct layout {
 };
 
 static const struct layout layouts[] = {
-	{.bytes = 2008952,
-		.major = 4,
-		.device_count = 56,
-		.uuids = 64,
-		.limits = 1600,
-		.processes = 1856,
-		.process_bytes = 1960,
-		.process_count = 2008896,
-		.is_limited = 2008900,
-		.recent_launches = 2008904,
-		.priority = 2008908,
-		.last_launch_s = 2008912,
-		.use = 8,
-		.use_bytes = 64,
-		.busy = 1160,
-		.busy_bytes = 48,
-		.status = 1928},
+	{.bytes = sizeof(struct hami_region),
+		.major = offsetof(struct hami_region, major),
+		.device_count = offsetof(struct hami_region, device_count),
+		.uuids = offsetof(struct hami_region, uuids),
+		.limits = offsetof(struct hami_region, limit_bytes),
+		.processes = offsetof(struct hami_region, slots),
+		.process_bytes = sizeof(struct hami_slot),
+		.process_count = offsetof(struct hami_region, slot_count),
+		.is_limited = offsetof(struct hami_region, utilization_switch),
+		.recent_launches = offsetof(struct hami_region, recent_kernel),
+		.priority = offsetof(struct hami_region, priority),
+		.last_launch_s = offsetof(struct hami_region, last_kernel_s),
+		.use = offsetof(struct hami_slot, used),
+		.use_bytes = sizeof(struct hami_use),
+		.busy = offsetof(struct hami_slot, utilization),
+		.busy_bytes = sizeof(struct hami_utilization),
+		.status = offsetof(struct hami_slot, status)},
 	{.bytes = 1197896,
 		.device_count = 48,
 		.uuids = 56,
@@ -59,7 +56,7 @@ static const struct layout layouts[] = {
 };
 
 /* Of a process and a device: context, module, buffer, offset, total; and decoder, encoder, multiprocessors. */
-enum { USE_CONTEXT, USE_MODULE, USE_BUFFER, USE_TOTAL = 4 };
+enum { USE_CONTEXT, USE_MODULE, USE_BUFFER, USE_OFFSET, USE_TOTAL };
 #define BUSY_WORD 2
 
 static uint64_t word(const uint8_t *at)
@@ -110,6 +107,7 @@ static void read_process(const struct layout *l, const uint8_t *process, struct 
 		add(&d->context_bytes, word(use + 8 * USE_CONTEXT));
 		add(&d->module_bytes, word(use + 8 * USE_MODULE));
 		add(&d->buffer_bytes, word(use + 8 * USE_BUFFER));
+		add(&d->offset_bytes, word(use + 8 * USE_OFFSET));
 		add(&d->used_bytes, word(use + 8 * USE_TOTAL));
 		add(&d->busy_percent, word(process + l->busy + i * l->busy_bytes + 8 * BUSY_WORD));
 	}
@@ -120,47 +118,68 @@ static unsigned clamp(int64_t value, unsigned most)
 	return value < 0 ? 0 : value > (int64_t)most ? most : (unsigned)value;
 }
 
-static void read_all(const struct layout *l, const uint8_t *file, struct hami_figures *to)
+static void read_devices(const struct layout *l, const uint8_t *head, struct hami_figures *to)
 {
-	unsigned processes = clamp(half(file + l->process_count), PROCESSES);
-
-	to->device_count = word(file + l->device_count) > HAMI_DEVICES
-				   ? HAMI_DEVICES
-				   : (unsigned)word(file + l->device_count);
+	to->device_count = word(head + l->device_count) > REGION_DEVICES
+				   ? REGION_DEVICES
+				   : (unsigned)word(head + l->device_count);
 	for (unsigned i = 0; i < to->device_count; i++) {
-		memcpy(to->devices[i].uuid, file + l->uuids + i * (size_t)HAMI_UUID_BYTES,
-			HAMI_UUID_BYTES - 1);
-		to->devices[i].limit_bytes = word(file + l->limits + i * 8);
+		memcpy(to->devices[i].uuid, head + l->uuids + i * (size_t)REGION_UUID_BYTES,
+			REGION_UUID_BYTES - 1);
+		to->devices[i].limit_bytes = word(head + l->limits + i * 8);
 	}
-	for (unsigned i = 0; i < processes; i++)
-		read_process(l, file + l->processes + i * l->process_bytes, to);
-	to->recent_launches = half(file + l->recent_launches);
-	to->is_limited = half(file + l->is_limited);
-	to->priority = half(file + l->priority);
-	to->last_launch_s = l->last_launch_s ? word(file + l->last_launch_s) : 0;
+}
+
+static void read_tail(const struct layout *l, const uint8_t *tail, struct hami_figures *to)
+{
+	tail -= l->process_count;
+	to->recent_launches = half(tail + l->recent_launches);
+	to->is_limited = half(tail + l->is_limited);
+	to->priority = half(tail + l->priority);
+	to->last_launch_s = l->last_launch_s ? word(tail + l->last_launch_s) : 0;
+}
+
+/* Where the file has become shorter, it is none of ours. */
+static int read_part(int fd, uint8_t *to, size_t bytes, size_t at)
+{
+	ssize_t got = pread(fd, to, bytes, (off_t)at);
+
+	return got < 0 ? -errno : (size_t)got == bytes ? 0 : HAMI_E_FOREIGN;
+}
+
+/* Most regions have a few processes of a thousand: no others are read. */
+static int read_processes(int fd, const struct layout *l, unsigned count, struct hami_figures *to)
+{
+	_cleanup_free_ uint8_t *process = malloc(l->process_bytes);
+	int r = process ? 0 : -ENOMEM;
+
+	for (unsigned i = 0; i < count && !r; i++) {
+		r = read_part(fd, process, l->process_bytes, l->processes + i * l->process_bytes);
+		if (!r)
+			read_process(l, process, to);
+	}
+	return r;
 }
 
 int hami_read(int fd, struct hami_figures *ret_figures)
 {
-	_cleanup_free_ uint8_t *file = NULL;
+	uint8_t head[offsetof(struct hami_region, slots)],
+		tail[sizeof(struct hami_region) - offsetof(struct hami_region, slot_count)];
 	const struct layout *l;
-	ssize_t got;
 	int r = find_layout(fd, &l);
 
+	if (!r)
+		r = read_part(fd, head, l->processes, 0);
+	if (!r)
+		r = read_part(fd, tail, l->bytes - l->process_count, l->process_count);
 	if (r)
 		return r;
-	file = malloc(l->bytes);
-	if (!file)
-		return -ENOMEM;
-	got = pread(fd, file, l->bytes, 0);
-	if (got < 0)
-		return -errno;
-	if ((size_t)got != l->bytes || half(file) != MAGIC ||
-		(l->major && half(file + l->major) != MAJOR))
+	if (half(head) != HAMI_MAGIC || (l->major && half(head + l->major) != HAMI_MAJOR))
 		return HAMI_E_FOREIGN;
 	memset(ret_figures, 0, sizeof(*ret_figures));
-	read_all(l, file, ret_figures);
-	return 0;
+	read_devices(l, head, ret_figures);
+	read_tail(l, tail, ret_figures);
+	return read_processes(fd, l, clamp(half(tail), REGION_SLOTS), ret_figures);
 }
 
 static int write_half(int fd, size_t at, int32_t value)

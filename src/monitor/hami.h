@@ -11,22 +11,22 @@
 #include <stdint.h>
 
 #include "base/bits.h"
-
-#define HAMI_DEVICES	16
-#define HAMI_UUID_BYTES 96
+#include "region/layout.h"
 
 struct hami_device {
-	char uuid[HAMI_UUID_BYTES];
-	uint64_t limit_bytes;						/* 0: none */
-	uint64_t used_bytes, context_bytes, module_bytes, buffer_bytes; /* of all processes */
+	char uuid[REGION_UUID_BYTES];
+	uint64_t limit_bytes; /* 0: none */
+	uint64_t used_bytes, context_bytes, module_bytes, buffer_bytes,
+		offset_bytes;  /* of all processes */
 	uint64_t busy_percent; /* likewise, as they say themselves */
 };
 
 struct hami_figures {
-	struct hami_device devices[HAMI_DEVICES];
+	struct hami_device devices[REGION_DEVICES];
 	unsigned device_count, process_count;
 	uint64_t last_launch_s; /* of the machine's clock; 0: not told */
 	int32_t recent_launches, is_limited, priority;
+	bool is_granted; /* priority and devices are root's word (scan.h), not the container's own */
 };
 
 enum {

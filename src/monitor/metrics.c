@@ -11,57 +11,63 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "node/exposition.h"
+#include "base/exposition.h"
 #include "node/slice_metrics.h"
 
 #define ZONE	   "zone", "vGPU"
 #define TYPE_BYTES (sizeof("NVIDIA-") + UUID_TEXT_BYTES)
 #define UUID_BYTES 41
 
+/* The same as numbers of metrics. */
 struct figures {
 	bool is_known;
 	double memory_bytes, busy_percent, controller_percent;
 };
 
-static struct figures ask(const struct metrics_source *s, const struct inventory_device *device)
+struct metrics_device metrics_read_device(const struct metrics_source *s, const char *uuid)
 {
-	struct figures figures = {.is_known = false};
+	struct metrics_device figures = {.is_known = false};
 	nvmlUtilization_t busy;
 	nvmlMemory_t memory;
 	nvmlDevice_t handle;
 
-	if (!s->nvml || nvml_find_device(s->nvml, device->uuid, &handle) ||
+	if (!s->nvml || nvml_find_device(s->nvml, uuid, &handle) ||
 		nvml_read_memory(s->nvml, handle, &memory))
 		return figures;
 	figures.is_known = true;
-	figures.memory_bytes = (double)memory.used;
+	figures.total_bytes = memory.total;
+	figures.memory_bytes = memory.used;
 	if (s->nvml->nvmlDeviceGetUtilizationRates(handle, &busy) == NVML_SUCCESS) {
+		figures.has_busy = true;
 		figures.busy_percent = busy.gpu;
 		figures.controller_percent = busy.memory;
 	}
 	return figures;
 }
 
+#define METRIC EXPOSITION_FAMILY
+#define LEGACY EXPOSITION_FAMILY
+#define LABELS EXPOSITION_LABELS
+#include "monitor/metrics.def"
+
 static const struct {
-	const char *name, *legacy, *help;
+	const struct exposition_family *family, *legacy;
 	size_t offset;
 	bool has_node;
 } host_families[] = {
-	{"hami_host_gpu_memory_used_bytes", "HostGPUMemoryUsage",
-		"GPU device memory usage in bytes", offsetof(struct figures, memory_bytes), true},
-	{"hami_host_gpu_utilization_ratio", "HostCoreUtilization",
-		"GPU core utilization ratio (0-100)", offsetof(struct figures, busy_percent), true},
-	{"hami_host_gpu_memory_controller_utilization_ratio", NULL,
-		"GPU memory controller utilization ratio (0-100)",
-		offsetof(struct figures, controller_percent), false},
+	{&host_memory_family, &old_host_memory_family, offsetof(struct figures, memory_bytes),
+		true},
+	{&host_busy_family, &old_host_busy_family, offsetof(struct figures, busy_percent), true},
+	{&host_controller_family, NULL, offsetof(struct figures, controller_percent), false},
 };
 
 static void write_host(FILE *out, const struct metrics_source *s, const struct figures *figures,
 	size_t family, bool is_legacy)
 {
-	const char *name = is_legacy ? host_families[family].legacy : host_families[family].name;
+	const struct exposition_family *told =
+		is_legacy ? host_families[family].legacy : host_families[family].family;
 
-	exposition_write_head(out, name, host_families[family].help, "gauge");
+	exposition_write_head(out, told);
 	for (unsigned i = 0; i < s->devices->count; i++) {
 		const struct inventory_device *device = &s->devices->device[i];
 		char index[16], type[TYPE_BYTES];
@@ -79,7 +85,7 @@ static void write_host(FILE *out, const struct metrics_source *s, const struct f
 		snprintf(type, sizeof(type), "NVIDIA-%s", device->name);
 		memcpy(&value, (const char *)&figures[i] + host_families[family].offset,
 			sizeof(value));
-		exposition_write(out, name, labels, ARRAY_SIZE(labels), value);
+		exposition_write(out, told->name, labels, ARRAY_SIZE(labels), value);
 	}
 }
 
@@ -87,8 +93,12 @@ static void write_hosts(FILE *out, const struct metrics_source *s)
 {
 	struct figures figures[INVENTORY_MAX];
 
-	for (unsigned i = 0; i < s->devices->count; i++)
-		figures[i] = ask(s, &s->devices->device[i]);
+	for (unsigned i = 0; i < s->devices->count; i++) {
+		struct metrics_device device = metrics_read_device(s, s->devices->device[i].uuid);
+
+		figures[i] = (struct figures){device.is_known, (double)device.memory_bytes,
+			device.busy_percent, device.controller_percent};
+	}
 	for (size_t i = 0; i < ARRAY_SIZE(host_families); i++) {
 		write_host(out, s, figures, i, false);
 		if (s->has_legacy && host_families[i].legacy)
@@ -119,73 +129,141 @@ VALUE(last_launch, container->last_launch_s != 0,
 	s->now_s > container->last_launch_s ? s->now_s - container->last_launch_s : 0)
 
 static const struct container_family {
-	const char *name, *legacy, *help;
+	const struct exposition_family *family, *legacy;
 	value_fn *value;
 } container_families[] = {
-	{"hami_vgpu_memory_used_bytes", "vGPU_device_memory_usage_in_bytes",
-		"vGPU device memory usage in bytes", used},
-	{"hami_vgpu_memory_limit_bytes", "vGPU_device_memory_limit_in_bytes",
-		"vGPU device memory limit in bytes", limit},
-	{"hami_container_device_memory_bytes", NULL, "Container device memory usage in bytes",
-		used},
-	{"hami_container_device_utilization_ratio", "Device_utilization_desc_of_container",
-		"Container device SM utilization ratio", busy},
-	{"hami_container_last_kernel_elapsed_seconds", "Device_last_kernel_of_container",
-		"Seconds since last kernel execution in container", last_launch},
-	{"hami_vgpu_memory_context_bytes", NULL, "Container device memory context size in bytes",
-		context},
-	{"hami_vgpu_memory_module_bytes", NULL, "Container device memory module size in bytes",
-		module},
-	{"hami_vgpu_memory_buffer_bytes", NULL, "Container device memory buffer size in bytes",
-		buffer},
+	{&used_family, &old_used_family, used},
+	{&limit_family, &old_limit_family, limit},
+	{&container_memory_family, NULL, used},
+	{&busy_family, &old_busy_family, busy},
+	{&last_launch_family, &old_last_launch_family, last_launch},
+	{&context_family, NULL, context},
+	{&module_family, NULL, module},
+	{&buffer_family, NULL, buffer},
 };
 
-/* Whose container it is. Where there is a cluster and it does not know the pod, the container is on its way out. */
-static bool find_pod(
-	const struct metrics_source *s, const struct scan_container *c, struct pod_name *ret_pod)
+bool metrics_find_pod(const struct metrics_source *s, const struct scan_container *c,
+	struct slice_owner *ret_owner)
 {
-	*ret_pod = (struct pod_name){"", c->uid};
-	return !s->pods || pod_names_find(s->pods, c->uid, ret_pod);
+	const struct pod_name *pod = pod_names_find(s->pods, c->uid);
+
+	*ret_owner = pod ? (struct slice_owner){pod->namespace, pod->name, c->name}
+			 : (struct slice_owner){"", c->uid, c->name};
+	return !s->pods || pod;
 }
 
 static void write_container(FILE *out, const struct metrics_source *s,
 	const struct container_family *family, const struct scan_container *c, bool is_legacy)
 {
-	struct pod_name pod;
+	struct slice_owner owner;
 
-	if (!find_pod(s, c, &pod))
+	if (!metrics_find_pod(s, c, &owner))
 		return;
 	for (unsigned i = 0; i < c->figures.device_count; i++) {
 		const struct hami_device *device = &c->figures.devices[i];
 		char index[16], uuid[UUID_BYTES];
 		struct exposition_label labels[] = {{ZONE},
-			{is_legacy ? "podnamespace" : "namespace", pod.namespace},
-			{is_legacy ? "podname" : "pod", pod.name},
-			{is_legacy ? "ctrname" : "container", c->name},
+			{is_legacy ? "podnamespace" : "namespace", owner.namespace},
+			{is_legacy ? "podname" : "pod", owner.pod},
+			{is_legacy ? "ctrname" : "container", owner.container},
 			{is_legacy ? "vdeviceid" : "vdevice_index", index},
 			{is_legacy ? "deviceuuid" : "device_uuid", uuid}};
 		double value;
 
+		if (!*device->uuid)
+			continue;
 		snprintf(index, sizeof(index), "%u", i);
 		snprintf(uuid, sizeof(uuid), "%.40s", device->uuid);
 		if (family->value(s, &c->figures, device, &value))
-			exposition_write(out, is_legacy ? family->legacy : family->name, labels,
-				ARRAY_SIZE(labels), value);
+			exposition_write(out, (is_legacy ? family->legacy : family->family)->name,
+				labels, ARRAY_SIZE(labels), value);
 	}
 }
 
 static void write_containers(FILE *out, const struct metrics_source *s,
 	const struct container_family *family, bool is_legacy)
 {
-	exposition_write_head(
-		out, is_legacy ? family->legacy : family->name, family->help, "gauge");
+	exposition_write_head(out, is_legacy ? family->legacy : family->family);
 	for (size_t i = 0; i < s->scan->count; i++)
 		write_container(out, s, family, &s->scan->list[i], is_legacy);
 }
 
+/* The old name of a container's memory, which has its parts as labels. */
+static void write_memory(FILE *out, const struct metrics_source *s)
+{
+	struct slice_owner owner;
+
+	exposition_write_head(out, &old_memory_family);
+	for (size_t i = 0; i < s->scan->count; i++) {
+		const struct scan_container *c = &s->scan->list[i];
+
+		for (unsigned k = 0; k < c->figures.device_count && metrics_find_pod(s, c, &owner);
+			k++) {
+			const struct hami_device *d = &c->figures.devices[k];
+			char uuid[UUID_BYTES];
+
+			if (!*d->uuid)
+				continue;
+			snprintf(uuid, sizeof(uuid), "%.40s", d->uuid);
+			EXPOSITION_WRITE(out, old_memory_family.name, (double)d->used_bytes, {ZONE},
+				{"podnamespace", owner.namespace}, {"podname", owner.pod},
+				{"ctrname", owner.container}, {"vdeviceid", EXPOSITION_NUMBER(k)},
+				{"deviceuuid", uuid},
+				{"context", EXPOSITION_NUMBER(d->context_bytes)},
+				{"module", EXPOSITION_NUMBER(d->module_bytes)},
+				{"data", EXPOSITION_NUMBER(d->buffer_bytes)},
+				{"offset", EXPOSITION_NUMBER(d->offset_bytes)});
+		}
+	}
+}
+
+/* Of devices that are cut, what the device plugin has given. Its word is an annotation of the pod. */
+static void write_instance(
+	FILE *out, const struct pod_name *pod, const struct instance *instance, bool is_legacy)
+{
+	char uuid[UUID_BYTES];
+
+	if (!instance->is_given || instance->container >= pod->container_count)
+		return;
+	snprintf(uuid, sizeof(uuid), "%.40s", instance->gpu);
+	EXPOSITION_WRITE(out, (is_legacy ? &old_instance_family : &instance_family)->name, 1,
+		{ZONE}, {is_legacy ? "podnamespace" : "namespace", pod->namespace},
+		{is_legacy ? "podname" : "pod", pod->name},
+		{is_legacy ? "ctrname" : "container", pod->containers[instance->container].name},
+		{is_legacy ? "vdeviceid" : "vdevice_index", EXPOSITION_NUMBER(instance->device)},
+		{is_legacy ? "deviceuuid" : "device_uuid", uuid},
+		{is_legacy ? "" : "mig_uuid", is_legacy ? "" : instance->uuid},
+		{is_legacy ? "" : "profile", is_legacy ? "" : instance->profile},
+		{is_legacy ? "instanceid" : "gpu_instance_id",
+			EXPOSITION_NUMBER(instance->instance)},
+		{is_legacy ? "" : "compute_instance_id",
+			is_legacy ? "" : EXPOSITION_NUMBER(instance->compute)});
+}
+
+/* The same place twice would be the same sample twice. */
+static bool is_repeated(const struct instances *instances, size_t at)
+{
+	const struct instance *it = &instances->at[at];
+
+	for (size_t i = 0; i < at; i++)
+		if (instances->at[i].container == it->container &&
+			instances->at[i].device == it->device)
+			return true;
+	return false;
+}
+
+static void write_instances(FILE *out, const struct metrics_source *s, bool is_legacy)
+{
+	exposition_write_head(out, is_legacy ? &old_instance_family : &instance_family);
+	for (const struct pod_name *pod = pod_names_first(s->pods); pod; pod = pod->next)
+		for (size_t i = 0; i < pod->instances.count; i++)
+			if (!is_repeated(&pod->instances, i))
+				write_instance(out, pod, &pod->instances.at[i], is_legacy);
+}
+
 static void write_slices(FILE *out, const struct metrics_source *s)
 {
-	_cleanup_free_ struct view *views = calloc(s->scan->count + 1, sizeof(*views));
+	_cleanup_free_ const struct view **views = calloc(s->scan->count + 1, sizeof(*views));
 	_cleanup_free_ struct slice_owner *owners = calloc(s->scan->count + 1, sizeof(*owners));
 	size_t count = 0;
 
@@ -193,27 +271,29 @@ static void write_slices(FILE *out, const struct metrics_source *s)
 		return;
 	for (size_t i = 0; i < s->scan->count; i++) {
 		const struct scan_container *c = &s->scan->list[i];
-		struct pod_name pod;
 
-		if (!c->is_ours || !find_pod(s, c, &pod))
+		if (!c->view || !metrics_find_pod(s, c, &owners[count]))
 			continue;
-		views[count] = c->view; /* for as long as the scan is there */
-		owners[count++] = (struct slice_owner){pod.namespace, pod.name, c->name};
+		views[count++] = c->view;
 	}
 	slice_metrics_write(out, views, owners, count);
 }
 
 void metrics_write(FILE *out, const struct metrics_source *source)
 {
-	struct exposition_label version[] = {{"version", VGPU_VERSION}};
-
 	write_hosts(out, source);
 	for (size_t i = 0; i < ARRAY_SIZE(container_families); i++) {
 		write_containers(out, source, &container_families[i], false);
 		if (source->has_legacy && container_families[i].legacy)
 			write_containers(out, source, &container_families[i], true);
 	}
+	write_instances(out, source, false);
+	if (source->has_legacy) {
+		write_memory(out, source);
+		write_instances(out, source, true);
+	}
 	write_slices(out, source);
-	exposition_write_head(out, "hami_build_info", "The program's version", "gauge");
-	exposition_write(out, "hami_build_info", version, 1, 1);
+	audit_write(source->audit, source->pods, out);
+	exposition_write_head(out, &build_family);
+	EXPOSITION_WRITE(out, build_family.name, 1, {"version", VGPU_VERSION});
 }

@@ -5,8 +5,10 @@
 #include <stdio.h>
 
 #include "gpu/nvml.h"
+#include "monitor/audit.h"
 #include "monitor/pods.h"
 #include "monitor/scan.h"
+#include "node/slice_metrics.h"
 
 struct metrics_source {
 	const char *node;
@@ -14,8 +16,9 @@ struct metrics_source {
 	const struct inventory *devices;
 	const struct nvml_driver *nvml; /* NULL: there is none */
 	const struct pod_names *pods;	/* NULL: there is no cluster */
-	uint64_t now_s;			/* of the machine's clock */
-	bool has_legacy;		/* the names before HAMi 2.9, too */
+	const struct audit *audit;
+	uint64_t now_s;	 /* of the machine's clock */
+	bool has_legacy; /* the names before HAMi 2.9, too */
 };
 
 /*
@@ -23,3 +26,16 @@ struct metrics_source {
  * vgpu_slice_* for those that have our library.
  */
 void metrics_write(FILE *out, const struct metrics_source *source);
+
+/* What the driver says of a device, or of an instance. */
+struct metrics_device {
+	bool is_known, has_busy;
+	uint64_t total_bytes, memory_bytes;
+	unsigned busy_percent, controller_percent;
+};
+
+struct metrics_device metrics_read_device(const struct metrics_source *source, const char *uuid);
+
+/* Whose container it is. Where there is a cluster and it does not know the pod, the container is on its way out. */
+bool metrics_find_pod(const struct metrics_source *source, const struct scan_container *container,
+	struct slice_owner *ret_owner);

@@ -3,6 +3,7 @@
 #include "monitor/monitor.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,33 +14,52 @@
 #include "base/log.h"
 #include "kube/access.h"
 #include "kube/client.h"
+#include "kube/event.h"
+#include "monitor/audit.h"
 #include "monitor/feedback.h"
+#include "monitor/garbage.h"
 #include "monitor/metrics.h"
+#include "monitor/page.h"
 #include "net/address.h"
 #include "net/http_server.h"
 #include "node/nvml_library.h"
+#include "web/web.h"
 
 #define LOG_TOPIC	 LOG_NET
 #define SECOND_NS	 1000000000ull
 #define LOOK_NS		 (5 * SECOND_NS)
-#define CONNECTIONS_MOST 64
+#define CONNECTIONS_MOST 256
+#define OF_A_CLIENT_MOST 8 /* so that no pod keeps the kubelet and Prometheus out */
 #define SILENCE_S	 60
+#define KEPT_BYTES	 (4 << 20)
+#define EVENTS_PER_S	 1
+#define EVENTS_BURST	 10
 
 struct monitor {
 	struct loop *loop;
 	const struct monitor_settings *settings;
 	struct kube_client *client;
+	struct kube_client *event_client;
+	struct event_log *events;
 	struct pod_names *pods;
+	struct audit_settings audit_settings;
+	struct audit *audit;
 	struct http_server *server;
+	struct page *page; /* NULL: there is none */
+	struct web *web;
 	struct nvml_library nvml;
 	struct inventory devices;
-	struct loop_timer look;
+	struct loop_timer look, audit_due;
 	bool has_nvml, is_nvml_missed; /* the latter was said */
 };
 
-/* A driver may be loaded, or replaced, after this program has begun. */
+/*
+ * A driver may be loaded, or replaced, after this program has begun. A device that it told once and tells no longer is
+ * kept, so that its loss is seen; one that another driver does not tell is gone.
+ */
 static void find_devices(struct monitor *m)
 {
+	struct inventory known = m->devices;
 	struct err err = ERR_NULL;
 	int r = 0;
 
@@ -47,6 +67,8 @@ static void find_devices(struct monitor *m)
 		nvml_library_close(&m->nvml);
 		m->has_nvml = false;
 	}
+	if (!m->has_nvml)
+		known.count = 0;
 	if (!m->has_nvml) {
 		r = nvml_library_open(m->settings->nvml, &m->nvml, &err);
 		m->has_nvml = r == 0;
@@ -54,9 +76,17 @@ static void find_devices(struct monitor *m)
 	m->devices.count = 0;
 	if (m->has_nvml && inventory_read(&m->nvml.driver, &m->devices, &err))
 		m->devices.count = 0;
+	inventory_keep(&m->devices, &known);
 	if (r && !m->is_nvml_missed)
 		log_warn("there is no figure of devices", STR("why", err.text));
 	m->is_nvml_missed = r != 0;
+}
+
+static int read_scan(const struct monitor *m, bool has_views, struct scan *ret_scan)
+{
+	const struct scan_place place = {m->settings->hook, m->settings->shares};
+
+	return scan_read(&place, &m->devices, has_views, ret_scan);
 }
 
 static void tell(const struct scan *scan)
@@ -72,10 +102,23 @@ static void tell(const struct scan *scan)
 	if (feedback_decide(figures, scan->count, answers))
 		return;
 	for (size_t i = 0; i < scan->count; i++)
-		if (hami_write(scan->list[i].fd, answers[i].recent_launches,
-			    answers[i].is_limited) < 0)
+		if (scan->list[i].fd >= 0 &&
+			hami_write(scan->list[i].fd, answers[i].recent_launches,
+				answers[i].is_limited) < 0)
 			log_warn("a container cannot be told whether it may work",
 				STR("container", scan->list[i].name));
+}
+
+static struct metrics_source source_of(const struct monitor *m, const struct scan *scan)
+{
+	return (struct metrics_source){.node = m->settings->node,
+		.scan = scan,
+		.devices = &m->devices,
+		.nvml = m->has_nvml ? &m->nvml.driver : NULL,
+		.pods = m->pods,
+		.audit = m->audit,
+		.now_s = (uint64_t)time(NULL),
+		.has_legacy = m->settings->has_legacy};
 }
 
 static void look(void *context)
@@ -84,25 +127,35 @@ static void look(void *context)
 	struct monitor *m = context;
 
 	find_devices(m);
-	if (scan_read(m->settings->hook, &m->devices, &scan) == 0)
+	if (read_scan(m, m->page != NULL, &scan) == 0) {
+		struct metrics_source source = source_of(m, &scan);
+
 		tell(&scan);
+		if (m->page)
+			page_sample(m->page, &source);
+	}
 	loop_timer_set(m->loop, &m->look, clock_now_ns() + LOOK_NS);
+}
+
+static void audit(void *context)
+{
+	_cleanup_(scan_clear) struct scan scan = {.count = 0};
+	struct monitor *m = context;
+
+	if (m->has_nvml && m->pods && read_scan(m, false, &scan) == 0)
+		audit_look(m->audit, &scan, &m->devices, &m->nvml.driver, m->pods);
+	garbage_collect(m->settings->hook, m->settings->shares, m->pods);
+	loop_timer_set(m->loop, &m->audit_due, clock_now_ns() + m->settings->audit_s * SECOND_NS);
 }
 
 static int write_text(struct monitor *m, char **ret_text)
 {
 	_cleanup_(scan_clear) struct scan scan = {.count = 0};
-	struct metrics_source source = {.node = m->settings->node,
-		.scan = &scan,
-		.devices = &m->devices,
-		.nvml = m->has_nvml ? &m->nvml.driver : NULL,
-		.pods = m->pods,
-		.now_s = (uint64_t)time(NULL),
-		.has_legacy = m->settings->has_legacy};
+	struct metrics_source source = source_of(m, &scan);
 	char *text = NULL;
 	size_t bytes;
 	FILE *out;
-	int r = scan_read(m->settings->hook, &m->devices, &scan);
+	int r = read_scan(m, true, &scan);
 
 	if (r)
 		return r;
@@ -115,6 +168,28 @@ static int write_text(struct monitor *m, char **ret_text)
 		return -ENOMEM;
 	}
 	*ret_text = text;
+	return 0;
+}
+
+static int write_page(void *context, FILE *out)
+{
+	_cleanup_(scan_clear) struct scan scan = {.count = 0};
+	struct monitor *m = context;
+	struct metrics_source source = source_of(m, &scan);
+	int r = read_scan(m, true, &scan);
+
+	if (r)
+		return r;
+	page_sample(m->page, &source);
+	page_write(m->page, &source, out);
+	return 0;
+}
+
+static int write_history(void *context, FILE *out)
+{
+	const struct monitor *m = context;
+
+	page_write_history(m->page, out);
 	return 0;
 }
 
@@ -175,8 +250,10 @@ static void gone(void *context, struct http_call *call)
 static int listen_at(struct monitor *m, const char *where, struct err *err)
 {
 	char address[ADDRESS_BYTES];
-	struct http_server_settings settings = {
-		.address = address, .connections_most = CONNECTIONS_MOST, .silence_s = SILENCE_S};
+	struct http_server_settings settings = {.address = address,
+		.connections_most = CONNECTIONS_MOST,
+		.client_connections_most = OF_A_CLIENT_MOST,
+		.silence_s = SILENCE_S};
 	int r;
 
 	if (!address_parse(where, address, &settings.port))
@@ -189,6 +266,30 @@ static int listen_at(struct monitor *m, const char *where, struct err *err)
 	return r;
 }
 
+static int show_page(struct monitor *m, struct err *err)
+{
+	const struct web_source source = {write_page, write_history, m};
+
+	m->page = page_new();
+	if (!m->page)
+		return err_set(err, ENOMEM, "no memory");
+	return web_start(m->loop, m->settings->page_bind, &source, &m->web, err);
+}
+
+/* Events never delay the watch of the pods, and a node that tells too many tells fewer. */
+static int open_events(struct monitor *m, const struct kube_access *access, struct err *err)
+{
+	struct kube_settings settings = kube_settings_default;
+	int r;
+
+	settings.calls_per_s = EVENTS_PER_S;
+	settings.burst = EVENTS_BURST;
+	r = kube_client_new(m->loop, access, &settings, &m->event_client, err);
+	if (!r && event_log_new(m->event_client, "vgpu-monitor", &m->events))
+		r = err_set(err, ENOMEM, "no memory");
+	return r;
+}
+
 static int follow_pods(struct monitor *m, struct err *err)
 {
 	struct kube_access access = KUBE_ACCESS_NULL;
@@ -198,30 +299,70 @@ static int follow_pods(struct monitor *m, struct err *err)
 		r = kube_client_new(m->loop, &access, &kube_settings_default, &m->client, err);
 	if (!r && pod_names_start(m->client, m->settings->node, &m->pods))
 		r = err_set(err, ENOMEM, "no memory");
+	if (!r)
+		r = open_events(m, &access, err);
 	kube_access_deinit(&access);
 	return r;
+}
+
+static void found(void *context, const struct audit_finding *finding)
+{
+	static const char *const reasons[] = {
+		"VgpuProcessOutsideSlice", "VgpuMemoryAboveQuota", "VgpuComputeAboveCap"};
+	struct monitor *m = context;
+	char text[640];
+	const char *said = text;
+
+	snprintf(text, sizeof(text), "%s%s", finding->sentence,
+		finding->is_ended ? "; the process was ended" : "");
+	log_warn("the driver's figures are against a container's limits",
+		STR("namespace", finding->pod->namespace), STR("pod", finding->pod->name),
+		STR("why", said));
+	if (m->events)
+		event_tell(m->events, &(struct event){.namespace = finding->pod->namespace,
+					      .pod = finding->pod->name,
+					      .uid = finding->pod->uid,
+					      .reason = reasons[finding->kind],
+					      .message = said,
+					      .is_warning = true});
+}
+
+static int begin_audits(struct monitor *m, struct err *err)
+{
+	m->audit_settings =
+		(struct audit_settings){.ended = m->settings->ended, .found = found, .context = m};
+	return audit_new(&m->audit_settings, &m->audit) ? err_set(err, ENOMEM, "no memory") : 0;
 }
 
 int monitor_start(struct loop *loop, const struct monitor_settings *settings,
 	struct monitor **ret_monitor, struct err *err)
 {
 	struct monitor *m = calloc(1, sizeof(*m));
-	int r = 0;
+	int r;
 
 	if (!m)
 		return err_set(err, ENOMEM, "no memory");
+	/* A scrape takes a megabyte or two for a moment. Given back each time, their pages were a third of its cost. */
+	mallopt(M_TRIM_THRESHOLD, KEPT_BYTES);
+	mallopt(M_MMAP_THRESHOLD, KEPT_BYTES);
 	m->loop = loop;
 	m->settings = settings;
 	m->look = (struct loop_timer){.due = look, .context = m};
-	if (*settings->node)
+	m->audit_due = (struct loop_timer){.due = audit, .context = m};
+	find_devices(m); /* the first answer has them */
+	r = begin_audits(m, err);
+	if (!r && *settings->node)
 		r = follow_pods(m, err);
 	if (!r && *settings->metrics_bind)
 		r = listen_at(m, settings->metrics_bind, err);
+	if (!r && *settings->page_bind)
+		r = show_page(m, err);
 	if (r) {
 		monitor_stop(m);
 		return r;
 	}
 	look(m);
+	audit(m);
 	*ret_monitor = m;
 	return 0;
 }
@@ -231,10 +372,17 @@ void monitor_stop(struct monitor *m)
 	if (!m)
 		return;
 	loop_timer_clear(m->loop, &m->look);
+	loop_timer_clear(m->loop, &m->audit_due);
 	http_server_stop(m->server);
+	web_stop(m->web);
+	page_free(m->page);
 	pod_names_stop(m->pods);
+	event_log_free(m->events);
+	if (m->event_client)
+		kube_client_free(m->event_client);
 	if (m->client)
 		kube_client_free(m->client);
+	audit_free(m->audit);
 	nvml_library_close(&m->nvml);
 	free(m);
 }

@@ -1,93 +1,148 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The names of this node's pods. */
+/* This node's pods as far as they concern the monitor. */
 #include "monitor/pods.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "base/log.h"
 #include "kube/follow.h"
 
 #define LOG_TOPIC LOG_PODS
 
-struct known {
-	struct known *next;
-	char *uid, *namespace, *name;
-	bool is_seen;
-};
-
 struct pod_names {
 	struct kube_follow *follow;
-	struct known *first;
+	struct pod_name *first;
 	bool is_known;
 };
 
-static void free_known(struct known *known)
+static void free_pod(struct pod_name *pod)
 {
-	free(known->uid);
-	free(known->namespace);
-	free(known->name);
-	free(known);
+	for (size_t i = 0; i < pod->container_count; i++)
+		free(pod->containers[i].name);
+	free(pod->containers);
+	instances_deinit(&pod->instances);
+	free(pod->uid);
+	free(pod->namespace);
+	free(pod->name);
+	free(pod);
 }
 
-static struct known **find(struct pod_names *names, const char *uid)
+static struct pod_name **find(struct pod_names *names, const char *uid)
 {
-	struct known **at = &names->first;
+	struct pod_name **at = &names->first;
 
 	while (*at && strcmp((*at)->uid, uid) != 0)
 		at = &(*at)->next;
 	return at;
 }
 
-static void add(struct pod_names *names, const char *uid, const char *namespace, const char *name)
+static const char *text_at(const json_t *object, const char *key)
 {
-	struct known *known = calloc(1, sizeof(*known));
+	return json_string_value(json_object_get(object, key));
+}
 
-	if (!known)
-		return;
-	known->uid = strdup(uid);
-	known->namespace = strdup(namespace);
-	known->name = strdup(name);
-	known->is_seen = true;
-	if (!known->uid || !known->namespace || !known->name) {
-		free_known(known);
-		return;
+/* "containerd://0123", as the kubelet says it in the pod's status. */
+static void read_mark(const json_t *states, struct pod_container *container)
+{
+	const json_t *state;
+	size_t i;
+
+	json_array_foreach(states, i, state)
+	{
+		const char *name = text_at(state, "name"), *mark = text_at(state, "containerID");
+		const char *behind = mark ? strstr(mark, "://") : NULL;
+
+		if (name && behind && !strcmp(name, container->name) &&
+			strlen(behind + 3) < sizeof(container->mark))
+			strcpy(container->mark, behind + 3);
 	}
-	known->next = names->first;
-	names->first = known;
+}
+
+static int read_containers(struct pod_name *pod, const json_t *object)
+{
+	static const char *const keys[][2] = {
+		{"initContainers", "initContainerStatuses"}, {"containers", "containerStatuses"}};
+	const json_t *spec = json_object_get(object, "spec"),
+		     *status = json_object_get(object, "status"), *container;
+	size_t most = json_array_size(json_object_get(spec, keys[0][0])) +
+		      json_array_size(json_object_get(spec, keys[1][0])),
+	       i;
+
+	pod->containers = calloc(most + 1, sizeof(*pod->containers));
+	if (!pod->containers)
+		return -ENOMEM;
+	for (size_t k = 0; k < ARRAY_SIZE(keys); k++)
+		json_array_foreach(json_object_get(spec, keys[k][0]), i, container)
+		{
+			struct pod_container *added = &pod->containers[pod->container_count];
+			const char *name = text_at(container, "name");
+
+			added->name = strdup(name ? name : "");
+			if (!added->name)
+				return -ENOMEM;
+			pod->container_count++;
+			read_mark(json_object_get(status, keys[k][1]), added);
+		}
+	return 0;
+}
+
+/* NULL: it is no pod, or there is no memory. */
+static struct pod_name *read_pod(const json_t *object)
+{
+	const json_t *metadata = json_object_get(object, "metadata");
+	const char *uid = text_at(metadata, "uid"), *namespace = text_at(metadata, "namespace"),
+		   *name = text_at(metadata, "name");
+	struct pod_name *pod = uid && namespace && name ? calloc(1, sizeof(*pod)) : NULL;
+
+	if (!pod)
+		return NULL;
+	pod->uid = strdup(uid);
+	pod->namespace = strdup(namespace);
+	pod->name = strdup(name);
+	pod->is_seen = true;
+	if (pod->uid && pod->namespace && pod->name && !read_containers(pod, object) &&
+		!instances_decode_some(
+			text_at(json_object_get(metadata, "annotations"), INSTANCES_ANNOTATION),
+			&pod->instances))
+		return pod;
+	free_pod(pod);
+	return NULL;
+}
+
+static void drop(struct pod_name **at)
+{
+	struct pod_name *gone = *at;
+
+	*at = gone->next;
+	free_pod(gone);
 }
 
 static void list_begins(void *context)
 {
 	struct pod_names *names = context;
 
-	for (struct known *known = names->first; known; known = known->next)
-		known->is_seen = false;
+	for (struct pod_name *pod = names->first; pod; pod = pod->next)
+		pod->is_seen = false;
 }
 
 static void object_came(void *context, bool is_present, const json_t *object)
 {
 	struct pod_names *names = context;
-	const json_t *metadata = json_object_get(object, "metadata");
-	const char *uid = json_string_value(json_object_get(metadata, "uid"));
-	const char *namespace = json_string_value(json_object_get(metadata, "namespace"));
-	const char *name = json_string_value(json_object_get(metadata, "name"));
-	struct known **at, *gone;
+	const char *uid = text_at(json_object_get(object, "metadata"), "uid");
+	struct pod_name **at = uid ? find(names, uid) : NULL, *pod;
 
-	if (!uid || !namespace || !name)
+	if (!at)
 		return;
-	at = find(names, uid);
-	if (is_present && *at) {
-		(*at)->is_seen = true;
-	} else if (is_present) {
-		add(names, uid, namespace, name);
-	} else if (*at) {
-		gone = *at;
-		*at = gone->next;
-		free_known(gone);
+	pod = is_present ? read_pod(object) : NULL;
+	if (is_present && !pod)
+		return; /* what was known of it stays */
+	if (*at)
+		drop(at);
+	if (pod) {
+		pod->next = names->first;
+		names->first = pod;
 	}
 }
 
@@ -95,13 +150,11 @@ static void list_is_complete(void *context)
 {
 	struct pod_names *names = context;
 
-	for (struct known **at = &names->first, *known; (known = *at);) {
-		if (known->is_seen) {
-			at = &known->next;
-			continue;
-		}
-		*at = known->next;
-		free_known(known);
+	for (struct pod_name **at = &names->first; *at;) {
+		if ((*at)->is_seen)
+			at = &(*at)->next;
+		else
+			drop(at);
 	}
 	names->is_known = true;
 }
@@ -117,17 +170,11 @@ int pod_names_start(struct kube_client *client, const char *node_name, struct po
 	static const struct kube_follow_events events = {
 		list_begins, object_came, list_is_complete, trouble_came};
 	struct pod_names *names = calloc(1, sizeof(*names));
-	_cleanup_free_ char *query = NULL;
-	int r = -ENOMEM;
+	int r;
 
 	if (!names)
 		return -ENOMEM;
-	if (asprintf(&query, "fieldSelector=spec.nodeName%%3D%s", node_name) < 0)
-		query = NULL;
-	if (query)
-		r = kube_follow_start(client,
-			&(struct kube_follow_request){.path = "/api/v1/pods", .query = query},
-			&events, names, &names->follow);
+	r = kube_follow_pods_of(client, node_name, &events, names, &names->follow);
 	if (r)
 		pod_names_stop(names);
 	else
@@ -140,10 +187,8 @@ void pod_names_stop(struct pod_names *names)
 	if (!names)
 		return;
 	kube_follow_stop(names->follow);
-	for (struct known *known = names->first, *next; known; known = next) {
-		next = known->next;
-		free_known(known);
-	}
+	while (names->first)
+		drop(&names->first);
 	free(names);
 }
 
@@ -152,14 +197,24 @@ bool pod_names_are_known(const struct pod_names *names)
 	return names->is_known;
 }
 
-bool pod_names_find(const struct pod_names *names, const char *uid, struct pod_name *ret_name)
+const struct pod_name *pod_names_find(const struct pod_names *names, const char *uid)
 {
-	const struct known *known = names ? names->first : NULL;
+	const struct pod_name *pod = pod_names_first(names);
 
-	while (known && strcmp(known->uid, uid) != 0)
-		known = known->next;
-	if (!known)
-		return false;
-	*ret_name = (struct pod_name){known->namespace, known->name};
-	return true;
+	while (pod && strcmp(pod->uid, uid) != 0)
+		pod = pod->next;
+	return pod;
+}
+
+const struct pod_name *pod_names_first(const struct pod_names *names)
+{
+	return names ? names->first : NULL;
+}
+
+const struct pod_container *pod_find_container(const struct pod_name *pod, const char *mark)
+{
+	for (size_t i = 0; *mark && i < pod->container_count; i++)
+		if (!strcmp(pod->containers[i].mark, mark))
+			return &pod->containers[i];
+	return NULL;
 }

@@ -1,14 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The names of this node's pods, by the UID that stands in the names of their containers' folders. */
+/* This node's pods as far as they concern the monitor, by the UID that stands in the names of their containers' folders. */
 #pragma once
 
 #include "base/bits.h"
 #include "kube/client.h"
+#include "kube/instances.h"
+
+#define POD_MARK_BYTES 80 /* of a container's name at the runtime: 64 digits */
 
 struct pod_names;
 
+struct pod_container {
+	char *name;
+	char mark
+		[POD_MARK_BYTES]; /* by which the runtime calls it, without "containerd://"; "": it has not begun */
+};
+
 struct pod_name {
-	const char *namespace, *name;
+	struct pod_name *next;
+	char *uid, *namespace, *name;
+	struct pod_container *containers; /* init containers first */
+	size_t container_count;
+	struct instances instances; /* of devices that are cut */
+	bool is_seen;		    /* in the list that is under way */
 };
 
 /* Follows the pods of that node. -ENOMEM. */
@@ -21,5 +35,11 @@ void pod_names_stop(struct pod_names *names);
 /* Whether all that the server has are known. */
 bool pod_names_are_known(const struct pod_names *names);
 
-/* False: there is none, as far as is known. What is told is good until the loop goes on. Accepts NULL, which knows none. */
-bool pod_names_find(const struct pod_names *names, const char *uid, struct pod_name *ret_name);
+/* NULL: there is none, as far as is known. What is told is good until the loop goes on. Accepts NULL, which knows none. */
+const struct pod_name *pod_names_find(const struct pod_names *names, const char *uid);
+
+/* Likewise; the rest by `next`. */
+const struct pod_name *pod_names_first(const struct pod_names *names);
+
+/* The container with that mark; NULL: there is none. */
+const struct pod_container *pod_find_container(const struct pod_name *pod, const char *mark);

@@ -15,9 +15,8 @@
 #include "base/log.h"
 #include "region/region.h"
 
-#define LOG_TOPIC  LOG_REGION
-#define PATH_BYTES 4096
-#define SUFFIX	   ".cache"
+#define LOG_TOPIC LOG_REGION
+#define SUFFIX	  ".cache"
 
 static bool is_region_name(const char *name)
 {
@@ -48,39 +47,69 @@ static int find_region(int folder_fd, char *ret_name, size_t size)
 	return r;
 }
 
-static bool read_name(const char *folder, struct scan_container *to)
+bool scan_split_name(
+	const char *folder, char ret_uid[SCAN_UID_BYTES], char ret_name[SCAN_NAME_BYTES])
 {
 	const char *end = strchr(folder, '_');
 
-	if (!end || end == folder || (size_t)(end - folder) >= sizeof(to->uid) || !end[1] ||
-		strlen(end + 1) >= sizeof(to->name))
+	if (!end || end == folder || end - folder >= SCAN_UID_BYTES || !end[1] ||
+		strlen(end + 1) >= SCAN_NAME_BYTES)
 		return false;
-	memcpy(to->uid, folder, (size_t)(end - folder));
-	strcpy(to->name, end + 1);
+	memcpy(ret_uid, folder, (size_t)(end - folder));
+	ret_uid[end - folder] = '\0';
+	strcpy(ret_name, end + 1);
 	return true;
 }
 
-/* What of it is ours beyond the part that HAMi's readers know. */
-static void read_view(const char *path, const struct scan_container *c,
-	const struct inventory *devices, struct view *ret_view, bool *ret_is_ours)
+void scan_read_view(struct scan_container *c, const struct inventory *devices)
 {
 	char name[sizeof(c->uid) + sizeof(c->name)];
-	struct site site = {.region = (char *)path, .name = name};
+	struct site site = {.region = c->path, .name = name};
 	struct err err = ERR_NULL;
 
 	snprintf(name, sizeof(name), "%s_%s", c->uid, c->name);
-	*ret_is_ours = view_read(&site, devices, ret_view, &err) == 0;
+	c->view = malloc(sizeof(*c->view));
+	if (c->view && view_read(&site, devices, c->view, &err)) {
+		free(c->view);
+		c->view = NULL;
+	}
 }
 
-static int read_container(const char *containers, const char *folder,
-	const struct inventory *devices, struct scan_container *c)
+static struct share *read_share(const char *shares, const char *folder)
+{
+	struct share *share = malloc(sizeof(*share));
+	char path[SCAN_PATH_BYTES], text[SHARE_FILE_BYTES];
+	struct share_fault fault;
+	size_t length;
+
+	if (share &&
+		(size_t)snprintf(path, sizeof(path), "%s/%s/share", shares, folder) <
+			sizeof(path) &&
+		!file_read_regular(AT_FDCWD, path, O_NOFOLLOW, text, sizeof(text), &length) &&
+		!share_parse(text, length, share, &fault))
+		return share;
+	free(share);
+	return NULL;
+}
+
+/* The container can write its region, so what bears on others is the share's. */
+static void believe_share(const struct share *share, struct hami_figures *figures)
+{
+	figures->is_granted = true;
+	figures->priority = share->priority;
+	for (unsigned i = 0; i < figures->device_count; i++)
+		if (!share_device(share, figures->devices[i].uuid))
+			figures->devices[i].uuid[0] = '\0';
+}
+
+static int read_region(const char *containers, const char *folder, const struct inventory *devices,
+	struct scan_container *c)
 {
 	_cleanup_fd_ int folder_fd = -1, fd = -1;
-	char file[256], path[PATH_BYTES];
+	char file[256], path[SCAN_PATH_BYTES];
 	int r;
 
-	if (!read_name(folder, c) ||
-		(size_t)snprintf(path, sizeof(path), "%s/%s", containers, folder) >= sizeof(path))
+	if ((size_t)snprintf(path, sizeof(path), "%s/%s", containers, folder) >= sizeof(path))
 		return HAMI_E_FOREIGN;
 	folder_fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (folder_fd < 0 || find_region(folder_fd, file, sizeof(file)))
@@ -93,39 +122,58 @@ static int read_container(const char *containers, const char *folder,
 			STR("why", r < 0 ? strerror(-r) : "it is none"));
 		return r;
 	}
-	if ((size_t)snprintf(path, sizeof(path), "%s/%s/%s", containers, folder, file) <
-		sizeof(path))
-		read_view(path, c, devices, &c->view, &c->is_ours);
+	if ((size_t)snprintf(c->path, sizeof(c->path), "%s/%s/%s", containers, folder, file) <
+			sizeof(c->path) &&
+		devices)
+		scan_read_view(c, devices);
+	if (c->share)
+		believe_share(c->share, &c->figures);
 	c->fd = take_fd(&fd);
 	return 0;
 }
 
-static int add(struct scan *scan, const char *containers, const char *folder,
+/* One that has broken its region is a container all the same. */
+static bool read_container(const char *containers, const char *shares, const char *folder,
+	const struct inventory *devices, struct scan_container *c)
+{
+	c->fd = -1;
+	if (!scan_split_name(folder, c->uid, c->name))
+		return false;
+	c->share = read_share(shares, folder);
+	return !read_region(containers, folder, devices, c) || c->share;
+}
+
+static int add(struct scan *scan, const char *containers, const char *shares, const char *folder,
 	const struct inventory *devices)
 {
-	struct scan_container *list =
-		reallocarray(scan->list, scan->count + 1, sizeof(*scan->list));
 	struct scan_container *c;
 
-	if (!list)
-		return -ENOMEM;
-	scan->list = list;
-	c = &list[scan->count];
+	if (scan->count == scan->capacity) {
+		size_t capacity = scan->capacity ? 2 * scan->capacity : 16;
+
+		c = reallocarray(scan->list, capacity, sizeof(*c));
+		if (!c)
+			return -ENOMEM;
+		scan->list = c;
+		scan->capacity = capacity;
+	}
+	c = &scan->list[scan->count];
 	memset(c, 0, sizeof(*c));
-	if (read_container(containers, folder, devices, c) == 0)
+	if (read_container(containers, shares, folder, devices, c))
 		scan->count++;
 	return 0;
 }
 
-int scan_read(const char *hook, const struct inventory *devices, struct scan *ret_scan)
+int scan_read(const struct scan_place *place, const struct inventory *devices, bool has_views,
+	struct scan *ret_scan)
 {
 	struct scan scan = {.count = 0};
-	char containers[PATH_BYTES];
+	char containers[SCAN_PATH_BYTES];
 	DIR *folder;
 	int r = 0;
 
 	*ret_scan = scan;
-	if ((size_t)snprintf(containers, sizeof(containers), "%s/containers", hook) >=
+	if ((size_t)snprintf(containers, sizeof(containers), "%s/containers", place->hook) >=
 		sizeof(containers))
 		return 0;
 	folder = opendir(containers);
@@ -133,7 +181,8 @@ int scan_read(const char *hook, const struct inventory *devices, struct scan *re
 		return errno == ENOMEM ? -ENOMEM : 0;
 	for (struct dirent *e = readdir(folder); e && r == 0; e = readdir(folder))
 		if (e->d_name[0] != '.')
-			r = add(&scan, containers, e->d_name, devices);
+			r = add(&scan, containers, place->shares, e->d_name,
+				has_views ? devices : NULL);
 	closedir(folder);
 	if (r)
 		scan_clear(&scan);
@@ -144,10 +193,21 @@ int scan_read(const char *hook, const struct inventory *devices, struct scan *re
 void scan_clear(struct scan *scan)
 {
 	for (size_t i = 0; i < scan->count; i++) {
-		if (scan->list[i].is_ours)
-			view_clear(&scan->list[i].view);
-		close(scan->list[i].fd);
+		if (scan->list[i].view)
+			view_clear(scan->list[i].view);
+		free(scan->list[i].view);
+		free(scan->list[i].share);
+		if (scan->list[i].fd >= 0)
+			close(scan->list[i].fd);
 	}
 	free(scan->list);
 	*scan = (struct scan){.count = 0};
+}
+
+struct scan_container *scan_find(const struct scan *scan, const char *uid, const char *name)
+{
+	for (size_t i = 0; i < scan->count; i++)
+		if (!strcmp(scan->list[i].uid, uid) && !strcmp(scan->list[i].name, name))
+			return &scan->list[i];
+	return NULL;
 }

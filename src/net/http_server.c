@@ -35,6 +35,8 @@ struct http_call {
 	struct MHD_Connection *connection;
 	char *method, *path, *body;
 	size_t body_bytes;
+	char client[HTTP_ADDRESS_BYTES];
+	struct http_call *next_held, **held_link; /* of all that there are */
 	enum call_state state;
 	struct MHD_Response
 		*response; /* of an answered one, until it is queued; NULL: there was no memory */
@@ -67,7 +69,8 @@ struct http_server {
 	http_gone_fn *gone;
 	void *context;
 	struct http_call *suspended;
-	size_t body_most_bytes;
+	struct http_call *held;
+	size_t body_most_bytes, client_bodies_most_bytes;
 	unsigned connections_most, client_connections_most, silence_s;
 	union address address;
 	uint16_t port;
@@ -92,8 +95,27 @@ static void resume(struct http_call *call)
 	MHD_resume_connection(call->connection);
 }
 
+static void hold(struct http_server *server, struct http_call *call)
+{
+	call->held_link = &server->held;
+	call->next_held = server->held;
+	if (call->next_held)
+		call->next_held->held_link = &call->next_held;
+	server->held = call;
+}
+
+static void let_go(struct http_call *call)
+{
+	if (!call->held_link)
+		return;
+	*call->held_link = call->next_held;
+	if (call->next_held)
+		call->next_held->held_link = call->held_link;
+}
+
 static void free_call(struct http_call *call)
 {
+	let_go(call);
 	if (call->response)
 		MHD_destroy_response(call->response);
 	free(call->method);
@@ -114,10 +136,25 @@ static struct http_call *new_call(struct http_server *server, struct MHD_Connect
 	call->method = strdup(method);
 	call->path = strdup(path);
 	call->body = calloc(1, 1);
-	if (call->method && call->path && call->body)
+	if (call->method && call->path && call->body) {
+		http_call_address(call, call->client);
+		hold(server, call);
 		return call;
+	}
 	free_call(call);
 	return NULL;
+}
+
+/* Many connections of one client hold no more together than it may. */
+static bool is_too_much(const struct http_call *call, size_t count)
+{
+	size_t most = call->server->client_bodies_most_bytes, sum = count;
+
+	for (const struct http_call *other = call->server->held; other && most;
+		other = other->next_held)
+		if (!strcmp(other->client, call->client))
+			sum += other->body_bytes;
+	return most && sum > most;
 }
 
 /* What is too long is read to its end, and then answered. */
@@ -126,8 +163,12 @@ static enum MHD_Result read_body(struct http_call *call, const char *bytes, size
 	char *grown;
 
 	if (call->state == CALL_TOO_LONG ||
-		count > call->server->body_most_bytes - call->body_bytes) {
+		count > call->server->body_most_bytes - call->body_bytes ||
+		is_too_much(call, count)) {
 		call->state = CALL_TOO_LONG;
+		free(call->body);
+		call->body = NULL;
+		call->body_bytes = 0;
 		return MHD_YES;
 	}
 	grown = realloc(call->body, call->body_bytes + count + 1);
@@ -154,15 +195,23 @@ static enum MHD_Result send_answer(struct http_call *call)
 	return result;
 }
 
-static void prepare(struct http_call *call, unsigned status, const char *type, const char *body,
-	size_t body_bytes)
+static bool add_headers(
+	struct MHD_Response *response, const struct http_header *headers, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (!MHD_add_response_header(response, headers[i].name, headers[i].value))
+			return false;
+	return true;
+}
+
+static void prepare(struct http_call *call, unsigned status, const struct http_header *headers,
+	size_t header_count, const char *body, size_t body_bytes)
 {
 	call->state = CALL_ANSWERED;
 	call->status = status;
 	call->response =
 		MHD_create_response_from_buffer(body_bytes, (void *)body, MHD_RESPMEM_MUST_COPY);
-	if (call->response &&
-		!MHD_add_response_header(call->response, MHD_HTTP_HEADER_CONTENT_TYPE, type)) {
+	if (call->response && !add_headers(call->response, headers, header_count)) {
 		MHD_destroy_response(call->response);
 		call->response = NULL;
 	}
@@ -186,9 +235,10 @@ static enum MHD_Result take(void *context, struct MHD_Connection *connection, co
 		return read_body(call, bytes, had);
 	}
 	if (call->state == CALL_TOO_LONG) {
+		static const struct http_header type = {MHD_HTTP_HEADER_CONTENT_TYPE, "text/plain"};
 		static const char words[] = "the body is too long\n";
 
-		prepare(call, 413, "text/plain", words, sizeof(words) - 1);
+		prepare(call, 413, &type, 1, words, sizeof(words) - 1);
 	} else if (call->state == CALL_READING) {
 		call->state = CALL_HANDLED;
 		server->handle(server->context, call);
@@ -275,14 +325,22 @@ static struct port *port_of(const struct http_call *call)
 	return port;
 }
 
-void http_answer(struct http_call *call, unsigned status, const char *type, const char *body,
-	size_t body_bytes)
+void http_answer_with(struct http_call *call, unsigned status, const struct http_header *headers,
+	size_t header_count, const char *body, size_t body_bytes)
 {
-	prepare(call, status, type, body, body_bytes);
+	prepare(call, status, headers, header_count, body, body_bytes);
 	if (!call->link)
 		return; /* take() is on the stack and sends it */
 	resume(call);
 	loop_timer_set(call->server->loop, &port_of(call)->timer, clock_now_ns());
+}
+
+void http_answer(struct http_call *call, unsigned status, const char *type, const char *body,
+	size_t body_bytes)
+{
+	const struct http_header header = {MHD_HTTP_HEADER_CONTENT_TYPE, type};
+
+	http_answer_with(call, status, &header, 1, body, body_bytes);
 }
 
 static int read_address(
@@ -397,6 +455,7 @@ int http_server_start(struct loop *loop, const struct http_server_settings *sett
 		.gone = gone,
 		.context = context,
 		.body_most_bytes = settings->body_most_bytes,
+		.client_bodies_most_bytes = settings->client_bodies_most_bytes,
 		.connections_most = settings->connections_most,
 		.client_connections_most = settings->client_connections_most,
 		.silence_s = settings->silence_s};
@@ -485,6 +544,11 @@ const char *http_call_method(const struct http_call *call)
 const char *http_call_path(const struct http_call *call)
 {
 	return call->path;
+}
+
+const char *http_call_header(const struct http_call *call, const char *name)
+{
+	return MHD_lookup_connection_value(call->connection, MHD_HEADER_KIND, name);
 }
 
 const char *http_call_body(const struct http_call *call, size_t *ret_bytes)

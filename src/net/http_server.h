@@ -24,6 +24,7 @@ struct http_server_settings {
 	const char *certificate, *key; /* PEM texts; NULL: plain HTTP */
 	const char *client_authority;  /* PEM text: clients may show a certificate of it; NULL */
 	size_t body_most_bytes;	       /* a longer one is answered with 413 */
+	size_t client_bodies_most_bytes; /* of one address, together; what is more is answered with 413; 0: no limit */
 	unsigned connections_most;
 	unsigned client_connections_most; /* of one address; 0: no limit */
 	unsigned silence_s; /* a connection on which nothing happens for so long is closed */
@@ -60,6 +61,9 @@ uint16_t http_server_port(const struct http_server *server);
 const char *http_call_method(const struct http_call *call);
 const char *http_call_path(const struct http_call *call);
 
+/* The value of a header of the request; NULL: it has none. */
+const char *http_call_header(const struct http_call *call, const char *name);
+
 /* The body with a zero behind it. */
 const char *http_call_body(const struct http_call *call, size_t *ret_bytes);
 
@@ -79,3 +83,11 @@ void *http_call_data(const struct http_call *call);
  */
 void http_answer(struct http_call *call, unsigned status, const char *type, const char *body,
 	size_t body_bytes);
+
+struct http_header {
+	const char *name, *value;
+};
+
+/* The same with these headers, the type's among them. */
+void http_answer_with(struct http_call *call, unsigned status, const struct http_header *headers,
+	size_t header_count, const char *body, size_t body_bytes);

@@ -49,8 +49,8 @@ int container_region_path(const struct container_place *place, const struct cont
 		       : 0;
 }
 
-static int make_share(
-	const struct container_place *place, const struct container *c, struct err *err)
+static int make_share(const struct container_place *place, const struct container *c,
+	struct folder_later *later, struct err *err)
 {
 	_cleanup_fd_ int shares_fd = -1;
 	_cleanup_fd_ int folder_fd = -1;
@@ -64,7 +64,9 @@ static int make_share(
 	if (r == 0)
 		r = folder_make_at(shares_fd, c->key, FOLDER_MODE, &folder_fd);
 	if (r == 0)
-		r = folder_put(folder_fd, "share", text, length, SHARE_MODE, FOLDER_SYNC);
+		r = folder_put_later(folder_fd, "share", text, length, SHARE_MODE, later);
+	if (r == 0 && later)
+		r = folder_sync_later(shares_fd, later);
 	return r < 0 ? err_set(err, -r, "write %s/%s/share: %s", place->shares, c->key,
 			       strerror(-r))
 		     : 0;
@@ -264,9 +266,9 @@ static int make_lock_folder(const struct container_place *place, struct err *err
 }
 
 int container_make(const struct container_place *place, const struct container *container,
-	bool is_new_boot, struct err *err)
+	bool is_new_boot, struct folder_later *later, struct err *err)
 {
-	int r = make_share(place, container, err);
+	int r = make_share(place, container, later, err);
 
 	FAULT("container: share made");
 	if (r == 0)

@@ -12,6 +12,7 @@
 
 #include "base/bits.h"
 #include "base/err.h"
+#include "node/folder.h"
 #include "policy/share.h"
 
 #define CONTAINER_PATH_BYTES  512
@@ -24,8 +25,8 @@ struct container_place {
 		hook; /* "/usr/local/vgpu": the library, ld.so.preload, and a folder with the region of each container */
 	const char *shares; /* "/var/lib/cantaloupe/shares": a folder with the share file of each */
 	const char *turns;  /* "/run/cantaloupe/turns": the turn records; "": there are no turns */
-	const char
-		*lock; /* "/tmp/vgpulock": an empty folder that HAMi's containers have; "": none */
+	const char *
+		lock; /* "/var/lib/cantaloupe/vgpulock": an empty folder that HAMi's containers have; "": none */
 };
 
 struct container {
@@ -36,10 +37,11 @@ struct container {
 
 /*
  * Makes what is missing of a container's files; what is there and right stays. is_new_boot: no process of before can
- * live, so its books are begun anew. -errno with err set.
+ * live, so its books are begun anew. The share is on the disk, or with a list when
+ * what is added to that is. -errno with err set.
  */
 int container_make(const struct container_place *place, const struct container *container,
-	bool is_new_boot, struct err *err) MUST_CHECK;
+	bool is_new_boot, struct folder_later *later, struct err *err) MUST_CHECK;
 
 /* Where the container's region is on the host; -ENAMETOOLONG. */
 int container_region_path(const struct container_place *place, const struct container *container,

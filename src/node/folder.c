@@ -145,13 +145,38 @@ static int write_all(int fd, const char *content, size_t bytes)
 	return 0;
 }
 
-int folder_sync(int folder_fd)
+static bool is_listed(const struct folder_later *later, int fd)
 {
-	return fsync(folder_fd) < 0 ? -errno : 0;
+	struct file_identity id, listed;
+
+	for (unsigned i = 0; i < later->count && file_identify(fd, &id) == 0; i++)
+		if (file_identify(later->fds[i], &listed) == 0 && listed.device == id.device &&
+			listed.inode == id.inode)
+			return true;
+	return false;
+}
+
+int folder_sync_later(int fd, struct folder_later *later)
+{
+	int again;
+
+	if (later && is_listed(later, fd))
+		return 0;
+	again = later && later->count < ARRAY_SIZE(later->fds) ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
+	if (again < 0)
+		return fsync(fd) < 0 ? -errno : 0;
+	later->fds[later->count++] = again;
+	return 0;
+}
+
+/* Of a file that is there already the old content is on the disk until the new one is. */
+static int sync_new(int fd, bool is_another, struct folder_later *later)
+{
+	return folder_sync_later(fd, is_another ? NULL : later);
 }
 
 static int write_new(int folder_fd, const char *name, const void *content, size_t bytes,
-	unsigned mode, enum folder_sync sync)
+	unsigned mode, int *ret_fd)
 {
 	_cleanup_fd_ int fd =
 		openat(folder_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -162,27 +187,41 @@ static int write_new(int folder_fd, const char *name, const void *content, size_
 		r = write_all(fd, content, bytes);
 	FAULT("folder: file written");
 	/* fchmod, because the umask may be anything */
-	if (r == 0 && (fchmod(fd, mode) < 0 || (sync != FOLDER_NO_SYNC && fsync(fd) < 0)))
+	if (r == 0 && fchmod(fd, mode) < 0)
 		r = -errno;
+	*ret_fd = take_fd(&fd);
 	return r;
 }
 
-int folder_put(int folder_fd, const char *name, const void *content, size_t bytes, unsigned mode,
-	enum folder_sync sync)
+/* It may be of a caller that has not come to wait for the disk. */
+static int sync_again(int folder_fd, const char *name, struct folder_later *later)
+{
+	_cleanup_fd_ int fd = openat(folder_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	int r = fd < 0 ? -errno : folder_sync_later(fd, later);
+
+	return r < 0 ? r : folder_sync_later(folder_fd, later);
+}
+
+static int put(int folder_fd, const char *name, const void *content, size_t bytes, unsigned mode,
+	enum folder_sync sync, struct folder_later *later)
 {
 	char temporary[NAME_MAX + 1];
 	struct file_identity id;
+	_cleanup_fd_ int fd = -1;
 	int length = snprintf(temporary, sizeof(temporary), ".%s.new", name), r;
 
 	if (length < 0 || (size_t)length >= sizeof(temporary))
 		return -ENAMETOOLONG;
 	if (folder_has(folder_fd, name, content, bytes, mode))
-		return 0;
+		return later ? sync_again(folder_fd, name, later) : 0;
 	unlinkat(folder_fd, temporary, 0); /* of one that was killed */
-	r = write_new(folder_fd, temporary, content, bytes, mode, sync);
+	r = write_new(folder_fd, temporary, content, bytes, mode, &fd);
+	if (file_identify_at(folder_fd, name, &id) < 0)
+		id = (struct file_identity){.is_folder = false};
+	if (r == 0 && sync == FOLDER_SYNC)
+		r = sync_new(fd, id.is_regular, later);
 	/* A runtime makes a folder where it misses a file that is to be mounted. */
-	if (r == 0 && file_identify_at(folder_fd, name, &id) == 0 && id.is_folder &&
-		unlinkat(folder_fd, name, AT_REMOVEDIR) < 0)
+	if (r == 0 && id.is_folder && unlinkat(folder_fd, name, AT_REMOVEDIR) < 0)
 		r = -errno;
 	if (r == 0 && renameat(folder_fd, temporary, folder_fd, name) < 0)
 		r = -errno;
@@ -190,8 +229,20 @@ int folder_put(int folder_fd, const char *name, const void *content, size_t byte
 	if (r < 0)
 		unlinkat(folder_fd, temporary, 0);
 	else if (sync == FOLDER_SYNC)
-		r = folder_sync(folder_fd);
+		r = sync_new(folder_fd, false, later);
 	return r;
+}
+
+int folder_put(int folder_fd, const char *name, const void *content, size_t bytes, unsigned mode,
+	enum folder_sync sync)
+{
+	return put(folder_fd, name, content, bytes, mode, sync, NULL);
+}
+
+int folder_put_later(int folder_fd, const char *name, const void *content, size_t bytes,
+	unsigned mode, struct folder_later *later)
+{
+	return put(folder_fd, name, content, bytes, mode, FOLDER_SYNC, later);
 }
 
 int folder_each(

@@ -23,9 +23,8 @@ int folder_make_at(int folder_fd, const char *name, unsigned mode, int *ret_fd) 
 
 /* What of a new file is on the disk when folder_put() returns. */
 enum folder_sync {
-	FOLDER_SYNC,	     /* all of it */
-	FOLDER_SYNC_CONTENT, /* not yet its name, which is until folder_sync() */
-	FOLDER_NO_SYNC,	     /* nothing: it is made again where it is missing */
+	FOLDER_SYNC,	/* all of it */
+	FOLDER_NO_SYNC, /* nothing: it is made again where it is missing */
 };
 
 /*
@@ -35,8 +34,21 @@ enum folder_sync {
 int folder_put(int folder_fd, const char *name, const void *content, size_t bytes, unsigned mode,
 	enum folder_sync sync) MUST_CHECK;
 
-/* The names of the files in it are on the disk. */
-int folder_sync(int folder_fd) MUST_CHECK;
+/* Files and folders that are to be on the disk soon, for the caller to fsync() and close: all at once take one commit's time. */
+struct folder_later {
+	int fds[8];
+	unsigned count;
+};
+
+/*
+ * The same, but that is on the disk only when what it has added to the list is. A file of a new name may be empty after a
+ * power cut until then; another one has the old content or the new one. NULL: as FOLDER_SYNC.
+ */
+int folder_put_later(int folder_fd, const char *name, const void *content, size_t bytes,
+	unsigned mode, struct folder_later *later) MUST_CHECK;
+
+/* Adds what the descriptor is of, once. Without a list, or where it is full, it waits for the disk. */
+int folder_sync_later(int fd, struct folder_later *later) MUST_CHECK;
 
 /* Whether the file is this user's own, by no other name, with that mode and content. */
 bool folder_has(int folder_fd, const char *name, const void *content, size_t bytes, unsigned mode);

@@ -142,7 +142,11 @@ static bool is_still(const struct process *p)
 
 int pids_find(uint32_t own_pid, uint64_t pid_namespace, uint64_t start_time)
 {
-	if (pid_namespace == process_own_namespace())
+	static uint64_t own; /* a process never leaves it */
+
+	if (!own)
+		own = process_own_namespace();
+	if (pid_namespace == own)
 		return (int)own_pid;
 	if (clock_now_ns() >= all.good_until_ns)
 		read_all();

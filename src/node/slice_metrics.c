@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #include "base/bits.h"
-#include "node/exposition.h"
+#include "base/exposition.h"
 
 #define S_OF_NS(ns) ((double)(ns) / 1e9)
 
@@ -37,44 +37,31 @@ VALUE(is_suspended, true, (d->compute.state & REGION_COMPUTE_SUSPENDED) != 0)
 VALUE(is_blocked, true, (d->compute.state & REGION_COMPUTE_BLOCKED) != 0)
 VALUE(processes, true, v->process_count)
 
-static const struct family {
-	const char *name, *type, *help;
+#define METRIC EXPOSITION_FAMILY
+#define LABELS EXPOSITION_LABELS
+#include "node/slice_metrics.def"
+
+static const struct {
+	const struct exposition_family *family;
 	value_fn *value;
 } families[] = {
-	{"vgpu_slice_memory_used_bytes", "gauge",
-		"Memory of the device that the slice's processes hold", memory_used},
-	{"vgpu_slice_memory_quota_bytes", "gauge", "Memory of the device that they may hold",
-		memory_quota},
-	{"vgpu_slice_memory_evicted_bytes", "gauge",
-		"Memory that was moved to the host while the slice is suspended", memory_evicted},
-	{"vgpu_slice_memory_refusals_total", "counter", "Requests for memory beyond the quota",
-		refusals},
-	{"vgpu_slice_memory_corrections_total", "counter",
-		"Comparisons in which the driver's figure and the slice's books differed",
-		corrections},
-	{"vgpu_slice_compute_seconds_total", "counter",
-		"Time that the slice's work was on the device", busy},
-	{"vgpu_slice_compute_borrowed_seconds_total", "counter",
-		"Part of that time beyond what the slice is sure of", lent},
-	{"vgpu_slice_compute_cap_wait_seconds_total", "counter",
-		"Time that threads of the slice waited because of its cap", budget_wait},
-	{"vgpu_slice_compute_turn_wait_seconds_total", "counter",
-		"Time that threads of the slice waited for its time slice", turn_wait},
-	{"vgpu_slice_compute_launches_total", "counter", "Pieces of work given to the device",
-		launches},
-	{"vgpu_slice_compute_granted_ratio", "gauge",
-		"Part of the device's time that the slice is sure of", sure_part},
-	{"vgpu_slice_compute_cap_ratio", "gauge", "Part of the device's time that it never exceeds",
-		cap_part},
-	{"vgpu_slice_is_pending", "gauge",
-		"1 while the share file says what no process has applied yet", is_pending},
-	{"vgpu_slice_is_suspended", "gauge", "1 while the slice is suspended", is_suspended},
-	{"vgpu_slice_is_blocked", "gauge", "1 while a monitor holds the slice's work back",
-		is_blocked},
-	{"vgpu_slice_processes", "gauge", "Processes of the slice that live", processes},
+	{&memory_used_family, memory_used},
+	{&memory_quota_family, memory_quota},
+	{&memory_evicted_family, memory_evicted},
+	{&refusals_family, refusals},
+	{&corrections_family, corrections},
+	{&busy_family, busy},
+	{&lent_family, lent},
+	{&budget_wait_family, budget_wait},
+	{&turn_wait_family, turn_wait},
+	{&launches_family, launches},
+	{&sure_part_family, sure_part},
+	{&cap_part_family, cap_part},
+	{&is_pending_family, is_pending},
+	{&is_suspended_family, is_suspended},
+	{&is_blocked_family, is_blocked},
+	{&processes_family, processes},
 };
-
-#define KIND_FAMILY "vgpu_slice_memory_kind_bytes"
 
 static const char *const kind_names[] = {
 #define X(id, name) name,
@@ -90,7 +77,7 @@ struct labels {
 };
 
 struct all {
-	const struct view *views;
+	const struct view *const *views;
 	const struct slice_owner *owners;
 	size_t count;
 };
@@ -100,7 +87,7 @@ static void label(const struct all *all, size_t i, unsigned at, struct labels *r
 {
 	static const struct slice_owner nobody = {"", "", ""};
 	const struct slice_owner *owner = all->owners ? &all->owners[i] : &nobody;
-	const struct view *v = &all->views[i];
+	const struct view *v = all->views[i];
 	const struct view_device *d = &v->devices[at];
 
 	snprintf(ret_labels->at, sizeof(ret_labels->at), "%u", at);
@@ -117,15 +104,16 @@ static void label(const struct all *all, size_t i, unsigned at, struct labels *r
 	ret_labels->list[8] = (struct exposition_label){"container", owner->container};
 }
 
-static void write_family(FILE *out, const struct family *family, const struct all *all)
+static void write_family(FILE *out, const struct exposition_family *family, value_fn *value_of,
+	const struct all *all)
 {
 	struct labels labels;
 	double value;
 
-	exposition_write_head(out, family->name, family->help, family->type);
+	exposition_write_head(out, family);
 	for (size_t i = 0; i < all->count; i++)
-		for (unsigned k = 0; k < all->views[i].device_count; k++) {
-			if (!family->value(&all->views[i], &all->views[i].devices[k], &value))
+		for (unsigned k = 0; k < all->views[i]->device_count; k++) {
+			if (!value_of(all->views[i], &all->views[i]->devices[k], &value))
 				continue;
 			label(all, i, k, &labels);
 			exposition_write(out, family->name, labels.list, LABELS, value);
@@ -136,28 +124,27 @@ static void write_kinds(FILE *out, const struct all *all)
 {
 	struct labels labels;
 
-	exposition_write_head(out, KIND_FAMILY,
-		"Memory that the slice's processes hold, by what it is for", "gauge");
+	exposition_write_head(out, &kinds_family);
 	for (size_t i = 0; i < all->count; i++)
-		for (unsigned k = 0; k < all->views[i].device_count; k++) {
-			const struct view_device *d = &all->views[i].devices[k];
+		for (unsigned k = 0; k < all->views[i]->device_count; k++) {
+			const struct view_device *d = &all->views[i]->devices[k];
 
 			label(all, i, k, &labels);
 			for (int kind = 0; kind < CHARGE_KIND_COUNT; kind++) {
 				labels.list[LABELS] =
 					(struct exposition_label){"kind", kind_names[kind]};
-				exposition_write(out, KIND_FAMILY, labels.list, LABELS + 1,
+				exposition_write(out, kinds_family.name, labels.list, LABELS + 1,
 					(double)d->use.kind_bytes[kind]);
 			}
 		}
 }
 
 void slice_metrics_write(
-	FILE *out, const struct view *views, const struct slice_owner *owners, size_t count)
+	FILE *out, const struct view *const *views, const struct slice_owner *owners, size_t count)
 {
 	const struct all all = {views, owners, count};
 
 	for (size_t i = 0; i < ARRAY_SIZE(families); i++)
-		write_family(out, &families[i], &all);
+		write_family(out, families[i].family, families[i].value, &all);
 	write_kinds(out, &all);
 }

@@ -18,4 +18,4 @@ struct slice_owner {
  * The owners are in the order of the views; NULL: there are none.
  */
 void slice_metrics_write(
-	FILE *out, const struct view *views, const struct slice_owner *owners, size_t count);
+	FILE *out, const struct view *const *views, const struct slice_owner *owners, size_t count);

@@ -11,6 +11,7 @@
 #include "kube/assignment.h"
 #include "kube/instances.h"
 #include "plan/placement.h"
+#include "plan/victims.h"
 #include "scheduler/filter.h"
 #include "scheduler/object.h"
 #include "scheduler/reservation.h"
@@ -169,8 +170,9 @@ static const char *why_unregistered(const struct look *look, const json_t *node)
 static void describe_filtered(struct look *look, size_t at, json_t *object, const json_t *node)
 {
 	size_t place = look->places[at];
-	const char *reason = look->filter.reasons[place];
+	const struct filter_reason *reason = look->filter.reasons[place];
 	const char *name = look->names[place];
+	char words[FILTER_WORDS_BYTES];
 
 	if (!reason) {
 		set(object, "answer",
@@ -180,7 +182,8 @@ static void describe_filtered(struct look *look, size_t at, json_t *object, cons
 	}
 	set(object, "answer", json_string("refused"));
 	set(object, "by", json_string("vgpu-scheduler"));
-	set(object, "reason", json_string(reason));
+	filter_explain(reason, words);
+	set(object, "reason", json_string(words));
 	if (!books_node(look->world->books, name))
 		set(object, "hint", json_string(why_unregistered(look, node)));
 }
@@ -330,6 +333,17 @@ static json_t *describe_nodes(struct look *look, char **why)
 	return list;
 }
 
+static int describe_victims(struct look *look)
+{
+	const struct filter_request request = {&look->demand, look->names, look->name_count};
+	json_t *object;
+	int result = victims_find(look->world, look->pod, &request, &object);
+
+	if (!result)
+		set(look->answer, "preemption", object);
+	return result;
+}
+
 static int finish(struct look *look, char **why, enum decide_outcome *ret_outcome)
 {
 	size_t chosen = look->filter.chosen;
@@ -338,7 +352,7 @@ static int finish(struct look *look, char **why, enum decide_outcome *ret_outcom
 	*ret_outcome = chosen == FILTER_NONE ? DECIDE_PENDING : DECIDE_PLACED;
 	set(look->answer, "state", json_string(chosen == FILTER_NONE ? "pending" : "placed"));
 	if (chosen == FILTER_NONE)
-		return 0;
+		return describe_victims(look);
 	set(look->answer, "node", json_string(look->names[chosen]));
 	set(look->answer, "devices",
 		decide_devices(look->world, look->pod, look->names[chosen], look->filter.devices,

@@ -18,6 +18,16 @@ static int read_files(struct load *load, const struct options_list *files, struc
 	return 0;
 }
 
+/* Who may not read them has pods of files without their priorities. */
+static int read_classes(struct load *load, struct err *err)
+{
+	struct err ignored = ERR_NULL;
+	int result = live_list(load->live, "/apis/scheduling.k8s.io/v1/priorityclasses", NULL,
+		"PriorityClass", &load->live_objects, &ignored);
+
+	return result == -ENOMEM ? err_set(err, ENOMEM, "no memory") : 0;
+}
+
 static int read_cluster(struct load *load, const struct options *options, struct err *err)
 {
 	static const struct {
@@ -29,6 +39,8 @@ static int read_cluster(struct load *load, const struct options *options, struct
 	for (size_t i = 0; i < ARRAY_SIZE(collections) && !result; i++)
 		result = live_list(load->live, collections[i].path, NULL, collections[i].kind,
 			&load->live_objects, err);
+	if (!result)
+		result = read_classes(load, err);
 	return result;
 }
 

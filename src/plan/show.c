@@ -325,6 +325,31 @@ static void show_policy(FILE *out, const json_t *policy)
 		number_of(weights, "core"), number_of(weights, "memory"));
 }
 
+static void show_preemption(FILE *out, const json_t *preemption)
+{
+	const json_t *pod;
+	size_t i;
+
+	if (!preemption)
+		return;
+	fputs("  would fit on ", out);
+	show_text(out, preemption, "node");
+	fputs(" if these ended: ", out);
+	json_array_foreach(json_object_get(preemption, "ends"), i, pod)
+	{
+		if (i)
+			fputs(", ", out);
+		show_text(out, pod, "namespace");
+		fputc('/', out);
+		show_text(out, pod, "pod");
+	}
+	fputs(json_is_true(json_object_get(preemption, "is_asked"))
+			? "; they are of lower priority, and kube-scheduler may end them\n"
+			: "; they are of lower priority, but kube-scheduler ends none while slices "
+			  "are left\n",
+		out);
+}
+
 void show_answer(FILE *out, const json_t *answer, bool with_scores)
 {
 	const char *node = text_of(answer, "node");
@@ -357,6 +382,7 @@ void show_answer(FILE *out, const json_t *answer, bool with_scores)
 	if (with_scores && json_object_get(answer, "policy"))
 		show_policy(out, json_object_get(answer, "policy"));
 	show_nodes(out, json_object_get(answer, "nodes"), with_scores);
+	show_preemption(out, json_object_get(answer, "preemption"));
 }
 
 static const char *const meanings[FIT_REASONS] = {

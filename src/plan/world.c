@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "kube/assignment.h"
+#include "plan/priority.h"
 #include "plan/template.h"
 #include "scheduler/object.h"
 #include "scheduler/reservation.h"
@@ -20,7 +21,8 @@ int world_init(struct world *world, const struct settings *settings, const char 
 {
 	*world = (struct world){
 		.settings = settings, .namespace = namespace, .now_s = now_s, .warn = warn};
-	return books_new(&world->books);
+	world->classes = json_object();
+	return world->classes ? books_new(&world->books) : -ENOMEM;
 }
 
 void world_deinit(struct world *world)
@@ -33,6 +35,7 @@ void world_deinit(struct world *world)
 	free(world->pods);
 	if (world->books)
 		books_free(world->books);
+	json_decref(world->classes);
 	*world = (struct world){0};
 }
 
@@ -129,6 +132,21 @@ static int complete_pod(const struct world *world, json_t *object)
 	return json_object_set_new(metadata, "uid", json_string(text)) ? -ENOMEM : 0;
 }
 
+/* Who plans may not have the class at hand, or may not read it. */
+static int give_priority(const struct world *world, json_t *pod, struct err *err)
+{
+	char words[sizeof(err->text) + 300];
+	int result = priority_give(world->classes, pod, err);
+
+	if (result != -EINVAL)
+		return result;
+	snprintf(words, sizeof(words), "Pod %s: %s; it counts as 0", object_text(pod, "name"),
+		err->text);
+	world->warn(words);
+	*err = (struct err)ERR_NULL;
+	return 0;
+}
+
 static int add_new_pod(struct world *world, json_t *object, struct err *err)
 {
 	int result = check_pod(object, err);
@@ -137,6 +155,8 @@ static int add_new_pod(struct world *world, json_t *object, struct err *err)
 		result = err_set(err, EINVAL, "there are more than %d pods", WORLD_PODS_MOST);
 	if (!result && complete_pod(world, object))
 		result = err_set(err, ENOMEM, "no memory");
+	if (!result)
+		result = give_priority(world, object, err);
 	if (!result)
 		return enter_pod(world, object, WORLD_WAITS, true, err);
 	json_decref(object);
@@ -241,6 +261,8 @@ static int add_one(
 		return is_first ? add_node(world, one->object, err) : 0;
 	if (!strcmp(kind, "ResourceQuota"))
 		return is_first ? add_quota(world, one->object, err) : 0;
+	if (!strcmp(kind, "PriorityClass"))
+		return is_first ? priority_add(world->classes, one->object, err) : 0;
 	if (!strcmp(kind, "Pod"))
 		return is_first ? 0 : add_pod(world, one->object, err);
 	return is_first ? 0 : add_workload(world, one->object, err);

@@ -41,6 +41,7 @@ struct world {
 	const struct settings *settings;
 	const char *namespace; /* of objects that name none */
 	struct books *books;
+	json_t *classes; /* of priorities, by their names */
 	struct world_node *nodes;
 	size_t node_count;
 	struct world_pod *pods;

@@ -12,16 +12,22 @@
 #include "plugin/cluster.h"
 #include "plugin/reconcile.h"
 #include "plugin/register.h"
+#include "plugin/resize.h"
 
-#define LOG_TOPIC LOG_PODS
+#define LOG_TOPIC    LOG_PODS
 
-#define SECOND_NS 1000000000ull
+#define SECOND_NS    1000000000ull
+#define EVENTS_PER_S 1 /* of a client of their own: they delay nothing */
+#define EVENTS_BURST 10
 
 struct agent {
 	struct cluster cluster;
 	struct allocate *allocate;
 	struct reconcile *reconcile;
 	struct registration *registration;
+	struct kube_client *event_client;
+	struct event_log *events;
+	struct resize *resize;
 	char record_path[108];
 	void (*pods_changed)(void *context, const struct pods *pods);
 	void *context;
@@ -43,6 +49,7 @@ static void pods_have_changed(void *context)
 	look_again(agent);
 	if (agent->pods_changed)
 		agent->pods_changed(agent->context, agent->cluster.pods);
+	resize_look(agent->resize);
 }
 
 static void node_has_changed(void *context)
@@ -80,6 +87,12 @@ static int connect_to_server(struct agent *agent, struct err *err)
 	if (!result)
 		result = kube_client_new(
 			agent->cluster.loop, &access, &settings, &agent->cluster.client, err);
+	settings = kube_settings_default;
+	settings.calls_per_s = EVENTS_PER_S;
+	settings.burst = EVENTS_BURST;
+	if (!result)
+		result = kube_client_new(
+			agent->cluster.loop, &access, &settings, &agent->event_client, err);
 	kube_access_deinit(&access);
 	return result;
 }
@@ -102,8 +115,8 @@ static int make_parts(struct agent *agent, const struct agent_request *request)
 	struct cluster *cluster = &agent->cluster;
 	const struct config *config = request->config;
 	const struct pod_resources resources = {config->resource_count, config->resource_priority,
-		config->resource_memory, config->resource_memory_percentage,
-		config->resource_cores};
+		config->resource_memory, config->resource_memory_percentage, config->resource_cores,
+		config->hook_path};
 	int result = node_start(
 		cluster->client, config->node_name, node_has_changed, agent, &cluster->node);
 
@@ -113,6 +126,10 @@ static int make_parts(struct agent *agent, const struct agent_request *request)
 		result = allocate_new(cluster, request->giver, look_again, agent, &agent->allocate);
 	if (!result)
 		result = reconcile_new(cluster, agent->allocate, &agent->reconcile);
+	if (!result)
+		result = event_log_new(agent->event_client, "vgpu-device-plugin", &agent->events);
+	if (!result)
+		result = resize_new(cluster, request->giver, agent->events, &agent->resize);
 	if (!result)
 		result = pods_start(cluster->client, config->node_name, &resources, &events, agent,
 			&cluster->pods);
@@ -147,11 +164,15 @@ void agent_stop(struct agent *agent)
 {
 	if (!agent)
 		return;
+	resize_free(agent->resize);
 	pods_stop(agent->cluster.pods);
 	reconcile_free(agent->reconcile);
 	allocate_free(agent->allocate);
 	registration_stop(agent->registration);
 	node_stop(agent->cluster.node);
+	event_log_free(agent->events);
+	if (agent->event_client)
+		kube_client_free(agent->event_client);
 	kube_client_free(agent->cluster.client);
 	free(agent);
 }

@@ -48,6 +48,7 @@ struct allocate {
 	unsigned tries;
 	uint8_t *given;
 	size_t given_bytes;
+	struct flush flush;
 };
 
 static void find_next(struct allocate *allocate);
@@ -55,6 +56,7 @@ static void take_slot(struct allocate *allocate);
 
 static void forget_container(struct allocate *allocate)
 {
+	flush_deinit(&allocate->flush);
 	change_pod_deinit(&allocate->pod);
 	free(allocate->before);
 	free(allocate->slot);
@@ -155,6 +157,10 @@ static void slot_is_taken(struct allocate *allocate)
 {
 	struct job *job = allocate->first;
 
+	if (flush_wait(&allocate->flush)) {
+		fail(allocate, "the container's files cannot be written to the disk");
+		return;
+	}
 	if (job_append(job, allocate->given, allocate->given_bytes)) {
 		fail(allocate, "no memory");
 		return;
@@ -241,6 +247,7 @@ static void give_slot(void *context)
 		.slot = allocate->slot,
 		.ids = request->devices_ids,
 		.id_count = request->n_devices_ids,
+		.flush = &allocate->flush,
 	};
 	int result;
 

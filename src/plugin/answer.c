@@ -286,7 +286,7 @@ static void put_devices(struct draft *draft, const struct config *config, const 
  * The variables say what the share says, for programs and images that know only them. They are the container's own to
  * change, so they can lower a limit and no more. Limits are in NVML's order, as programs count devices.
  */
-static void put_limits(struct draft *draft, const struct config *config, const struct grant *grant)
+static void put_amounts(struct draft *draft, const struct grant *grant)
 {
 	unsigned common = grant->devices[0].cores_percent;
 	char name[48];
@@ -307,6 +307,13 @@ static void put_limits(struct draft *draft, const struct config *config, const s
 		snprintf(name, sizeof(name), "CUDA_DEVICE_SM_LIMIT_%u", i);
 		put_env(draft, name, "%u", grant->devices[i].cores_percent);
 	}
+}
+
+/* A slice that may grow beyond them has none: the least of all limits is in force, and variables stay. */
+static void put_limits(struct draft *draft, const struct config *config, const struct grant *grant)
+{
+	if (!config->resizes_beyond_limits)
+		put_amounts(draft, grant);
 	put_env(draft, "CUDA_DEVICE_MEMORY_SHARED_CACHE", "%s", grant->region);
 	if (config->memory_scaling > 1)
 		put_env(draft, "CUDA_OVERSUBSCRIBE", "true");

@@ -14,6 +14,8 @@
 #define BIND_PHASE	      AT("bind-phase")
 #define LOCK		      AT("mutex.lock")
 #define INSTANCES	      AT("vgpu-mig-allocations")
+#define ALLOCATED	      AT("vgpu-devices-allocated")
+#define WISH		      "/metadata/annotations/cantaloupe.io~1resize"
 
 #define OPERATION	      "{s:s,s:s,s:s}"
 #define DO(what, path, value) "op", what, "path", path, "value", value
@@ -93,6 +95,18 @@ int change_slot(struct kube_client *client, const struct change_pod *pod,
 		return -ENOMEM;
 	}
 	return patch_pod(client, pod, operations, done, context, ret_call);
+}
+
+int change_allocation(struct kube_client *client, const struct change_pod *pod,
+	const struct change_text *allocation, const char *wish, kube_done_fn *done, void *context,
+	struct kube_call **ret_call)
+{
+	return patch_pod(client, pod,
+		json_pack("[" OPERATION OPERATION OPERATION OPERATION "]",
+			DO("test", "/metadata/uid", pod->uid), DO("test", WISH, wish),
+			DO("test", ALLOCATED, allocation->before),
+			DO("replace", ALLOCATED, allocation->now)),
+		done, context, ret_call);
 }
 
 /* Its annotations may all have been removed; then there is no phase to be set. */

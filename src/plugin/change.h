@@ -35,6 +35,11 @@ int change_slot(struct kube_client *client, const struct change_pod *pod,
 	const struct change_text *slots, const struct change_text *instances, bool is_bound,
 	kube_done_fn *done, void *context, struct kube_call **ret_call) MUST_CHECK;
 
+/* The allocation of a pod that runs is another, as the pod still wishes it (kube/wish.h). */
+int change_allocation(struct kube_client *client, const struct change_pod *pod,
+	const struct change_text *allocation, const char *wish, kube_done_fn *done, void *context,
+	struct kube_call **ret_call) MUST_CHECK;
+
 /* The binding has failed. */
 int change_to_failed(struct kube_client *client, const struct change_pod *pod, kube_done_fn *done,
 	void *context, struct kube_call **ret_call) MUST_CHECK;

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "base/cleanup.h"
+
 /* By the kubelet's record: some container has none yet. Those that it does not name may have theirs. */
 static bool lacks_slices(const struct pod *pod)
 {
@@ -84,6 +86,23 @@ static enum choice choose_unlocked(const struct choose_request *request, const s
 	return request->is_settled || !next_in_question(front->next, request->slices)
 		       ? CHOICE_POD
 		       : CHOICE_UNSURE;
+}
+
+const char *choose_explain(const struct pod *pod, struct err *err)
+{
+	_cleanup_(assignment_deinit) struct assignment left = ASSIGNMENT_NULL;
+
+	if (!pod->to_allocate)
+		return "device request not found";
+	if (assignment_decode(pod->to_allocate, &left, err))
+		return err->text;
+	if (!pod_slots_left(pod))
+		return "no pending device allocation found";
+	return pod_has_written_slot(pod)
+		       ? "device number not matched: the reservation does not fit the pod's "
+			 "containers"
+		       : "the reservation is not the one that was written at first "
+			 "(hami.io/vgpu-devices-allocated)";
 }
 
 enum choice choose_pod(const struct choose_request *request, struct pod **ret_pod)

@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include "base/err.h"
 #include "plugin/lock.h"
 #include "plugin/pod.h"
 
@@ -29,6 +30,9 @@ enum choice {
 
 /* *ret_pod is NULL for CHOICE_NOBODY. */
 enum choice choose_pod(const struct choose_request *request, struct pod **ret_pod);
+
+/* Why a reservation is CHOICE_MISMATCH; the text may be the one in err. */
+const char *choose_explain(const struct pod *pod, struct err *err);
 
 /* Whether the kubelet may still ask for slices of it. */
 bool choose_is_waiting(const struct pod *pod);

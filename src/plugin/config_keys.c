@@ -10,17 +10,17 @@
 #include "base/parse.h"
 #include "policy/share.h"
 
-#define ROW(section_, field_, key_, kind_, least_, most_, otherwise_, of_nodes) \
-	{                                                                       \
-		.section = (section_),                                          \
-		.key = (key_),                                                  \
-		.otherwise = (otherwise_),                                      \
-		.kind = KEY_##kind_,                                            \
-		.is_of_nodes = (of_nodes),                                      \
-		.offset = offsetof(struct config, field_),                      \
-		.least = (least_),                                              \
-		.most = (most_),                                                \
-		.bounds = "a number from " #least_ " to " #most_ " is right",   \
+#define ROW(section_, field_, key_, kind_, least_, most_, otherwise_, meaning_, of_nodes) \
+	{                                                                                 \
+		.section = (section_),                                                    \
+		.key = (key_),                                                            \
+		.otherwise = (otherwise_),                                                \
+		.kind = KEY_##kind_,                                                      \
+		.is_of_nodes = (of_nodes),                                                \
+		.offset = offsetof(struct config, field_),                                \
+		.least = (least_),                                                        \
+		.most = (most_),                                                          \
+		.bounds = "a number from " #least_ " to " #most_ " is right",             \
 	},
 
 const struct key_row config_keys[] = {

@@ -122,7 +122,7 @@ static void decide(struct find *find)
 	if (choice == CHOICE_POD)
 		decide_for(find, pod);
 	else if (choice == CHOICE_MISMATCH)
-		end(find, choice, pod, "device request not found");
+		end(find, choice, pod, choose_explain(pod, &find->why));
 	else if (choice == CHOICE_NOBODY && ask_for_owner(find))
 		return;
 	else if (find->is_settled)

@@ -27,6 +27,7 @@ struct find {
 	struct node_lock lock; /* as it was when the kubelet asked */
 	uint64_t
 		read_for; /* the batch of the pod without a lock for which it was read again; 0: none */
+	struct err why;
 	bool is_searching, knows_lock, has_asked_for_owner, is_settled;
 };
 

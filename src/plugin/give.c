@@ -94,6 +94,7 @@ static int give_grant(const struct giver *giver, const struct give_request *requ
 		.pod_uid = request->pod->uid,
 		.container = request->container->name,
 		.share = &grant->share,
+		.flush = request->flush,
 	};
 	V1beta1__ContainerAllocateResponse *answer;
 	struct mps_place mps = {.pipe = ""};
@@ -179,6 +180,7 @@ static int give_whole(const struct giver *giver, const struct give_request *requ
 		.priority = request->container->priority < 0 ? GRANT_NOT_GIVEN
 							     : request->container->priority,
 		.disable_control = request->container->disable_control,
+		.covering = request->container->covering,
 	};
 	char unique[CONTAINER_CACHE_BYTES];
 	struct grant grant;

@@ -21,6 +21,7 @@ struct give_request {
 	const char *slot; /* its text in the annotation */
 	char *const *ids; /* the kubelet's choice */
 	size_t id_count;
+	struct flush *flush; /* what must be on the disk before the kubelet is answered */
 };
 
 /* Of the node as it is now, and of its host. */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mark.h"
+#include "base/parse.h"
 
 #define MIB_BYTES   UINT64_C(0x100000)
 #define UUID_DASHES 5 /* of "GPU-8dcd427f-483b-b48f-d7e5-75fb19a52b76" */
@@ -40,17 +41,6 @@ void grant_draw_unique(char ret_unique[GRANT_UNIQUE_BYTES])
 		(unsigned)(a >> 32), (unsigned)(a >> 16 & 0xffff), (unsigned)(a & 0xfff),
 		(unsigned)(b >> 48 & 0x3fff) | 0x8000,
 		(unsigned long long)(b & UINT64_C(0xffffffffffff)));
-}
-
-/* As Go's strconv.ParseBool reads it. */
-static bool is_true(const char *text)
-{
-	static const char *const words[] = {"1", "t", "T", "TRUE", "true", "True"};
-
-	for (size_t i = 0; text && i < ARRAY_SIZE(words); i++)
-		if (!strcmp(text, words[i]))
-			return true;
-	return false;
 }
 
 /* What is the same for a whole device and for a part of one. */
@@ -273,6 +263,31 @@ static void fill_share(
 	}
 }
 
+int grant_check_resized(const struct grant_node *node, const struct grant_asked *asked,
+	const struct assignment_device *wanted, struct err *err)
+{
+	const struct inventory_device *device;
+	int result = check_device(node, wanted, &device, err);
+
+	if (!result && !node->config->resizes_beyond_limits)
+		result = check_asked(node->config, asked, wanted, device, err);
+	if (!result && config_mode_of(node->config, device) == CONFIG_MPS)
+		result = err_set(err, EINVAL,
+			"device %s is shared by MPS, whose clients keep what they began with",
+			wanted->uuid);
+	return result;
+}
+
+struct share_device grant_resized(
+	const struct grant_node *node, const struct assignment_device *wanted, bool has_turns)
+{
+	struct share_device device = {.memory_bytes = (uint64_t)wanted->memory_mib * MIB_BYTES,
+		.compute = compute_of(node, (unsigned)wanted->cores_percent, has_turns)};
+
+	snprintf(device.uuid, sizeof(device.uuid), "%s", wanted->uuid);
+	return device;
+}
+
 static int check_count(
 	const char *container, const struct assignment_slot *slot, size_t id_count, struct err *err)
 {
@@ -325,6 +340,11 @@ int grant_plan(const struct grant_node *node, const struct grant_container *cont
 	int result;
 
 	result = check_count(container->name, slot, id_count, err);
+	if (!result && container->covering)
+		result = err_set(err, EINVAL,
+			"container %.80s mounts something of its own at %.120s, where its limits "
+			"are",
+			container->name, container->covering);
 	if (result)
 		return result;
 	result = add_devices(node, container->asked, slot, &g, err);
@@ -335,7 +355,7 @@ int grant_plan(const struct grant_node *node, const struct grant_container *cont
 	if (result)
 		return result;
 	g.has_library =
-		!(node->config->honours_disable_control && is_true(container->disable_control));
+		!(node->config->honours_disable_control && parse_is_on(container->disable_control));
 	fill_share(node, container, &g);
 	*ret_grant = g;
 	return 0;

@@ -42,6 +42,7 @@ struct grant_container {
 	const char
 		*disable_control; /* the value of CUDA_DISABLE_CONTROL in its own list; or NULL */
 	const struct grant_asked *asked; /* NULL: it is not looked at */
+	const char *covering; /* a path of its own over its limits' (plugin/cover.h); NULL: none */
 };
 
 /* The node as it is now. */
@@ -89,6 +90,14 @@ struct grant {
 int grant_plan(const struct grant_node *node, const struct grant_container *container,
 	const struct assignment_slot *slot, char *const *ids, size_t id_count, const char *unique,
 	struct grant *ret_grant, struct err *err) MUST_CHECK;
+
+/* Whether a device of a slice that runs can become what is wanted. -EINVAL with err set, a sentence for the pod. */
+int grant_check_resized(const struct grant_node *node, const struct grant_asked *asked,
+	const struct assignment_device *wanted, struct err *err) MUST_CHECK;
+
+/* A device's line in the share of a slice that takes turns or not. */
+struct share_device grant_resized(
+	const struct grant_node *node, const struct assignment_device *wanted, bool has_turns);
 
 /* Whether the slot's devices are in mode mig, by the first of them. */
 bool grant_is_of_parts(const struct grant_node *node, const struct assignment_slot *slot);

@@ -20,13 +20,18 @@ void job_free(struct job *job)
 	free(job);
 }
 
-/* The kubelet asks for one container's preference at a time. */
+/* The kubelet asks for one container's preference at a time, and for no more than it has: room is made for as many. */
 static bool is_understood(const struct job *job)
 {
+	const V1beta1__ContainerPreferredAllocationRequest *asked;
+
 	if (job->request)
 		return job->request->n_container_requests;
-	return job->preferred && job->preferred->n_container_requests == 1 &&
-	       job->preferred->container_requests[0]->allocation_size > 0;
+	if (!job->preferred || job->preferred->n_container_requests != 1)
+		return false;
+	asked = job->preferred->container_requests[0];
+	return asked->allocation_size > 0 &&
+	       (size_t)asked->allocation_size <= asked->n_available_deviceids;
 }
 
 int job_new(struct rpc_call *call, bool is_preferred, const void *message, size_t bytes,

@@ -147,7 +147,8 @@ int kept_read(const struct kept_folder *folder, const char *key, struct kept *re
 	return r;
 }
 
-int kept_write(const struct kept_folder *folder, const struct kept *kept)
+int kept_write(
+	const struct kept_folder *folder, const struct kept *kept, struct folder_later *later)
 {
 	_cleanup_(cleanup_json) json_t *json = NULL;
 	_cleanup_free_ char *text = NULL;
@@ -165,13 +166,17 @@ int kept_write(const struct kept_folder *folder, const struct kept *kept)
 	if (!text)
 		return -ENOMEM;
 	snprintf(name, sizeof(name), "%s" SUFFIX, kept->container.key);
-	return folder_put(
-		folder->folder_fd, name, text, strlen(text), FILE_MODE, FOLDER_SYNC_CONTENT);
+	return folder_put_later(folder->folder_fd, name, text, strlen(text), FILE_MODE, later);
 }
 
-int kept_sync(const struct kept_folder *folder)
+bool kept_is_empty(const struct kept_folder *folder, const char *key)
 {
-	return folder_sync(folder->folder_fd);
+	char name[NAME_BYTES];
+	struct file_identity id;
+
+	snprintf(name, sizeof(name), "%s" SUFFIX, key);
+	return file_identify_at(folder->folder_fd, name, &id) == 0 && id.is_regular &&
+	       id.size_bytes == 0;
 }
 
 int kept_touch(const struct kept_folder *folder, const char *key)

@@ -45,9 +45,12 @@ int kept_key(
 /* -ENOENT where there is none, -EBADMSG where it is broken. */
 int kept_read(const struct kept_folder *folder, const char *key, struct kept *ret_kept) MUST_CHECK;
 
-/* A power cut may lose it until kept_sync(): what is made of it meanwhile costs the disk no second wait. */
-int kept_write(const struct kept_folder *folder, const struct kept *kept) MUST_CHECK;
-int kept_sync(const struct kept_folder *folder) MUST_CHECK;
+/* Whether nothing is in it, which nobody has written. */
+bool kept_is_empty(const struct kept_folder *folder, const char *key);
+
+/* It is on the disk, or with a list when what is added to that is. */
+int kept_write(const struct kept_folder *folder, const struct kept *kept,
+	struct folder_later *later) MUST_CHECK;
 
 /* Its container is still wanted: as if it had been written now. */
 int kept_touch(const struct kept_folder *folder, const char *key) MUST_CHECK;

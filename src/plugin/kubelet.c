@@ -103,6 +103,17 @@ static int send_registration(struct kubelet *kubelet)
 	return result;
 }
 
+/* Who reaches the socket can ask for the slices of the pod that waits: its folder may be open, and the umask may be anything. */
+static int serve(struct kubelet *kubelet, struct err *err)
+{
+	mode_t mask = umask(0177);
+	int result = rpc_serve(kubelet->rpc, kubelet->path, &service_methods, kubelet->service,
+		&kubelet->server, err);
+
+	umask(mask);
+	return result;
+}
+
 /* The kubelet asks back while it registers, so the server is there first. */
 static void attach(struct kubelet *kubelet, const struct stat *at)
 {
@@ -110,8 +121,7 @@ static void attach(struct kubelet *kubelet, const struct stat *at)
 	int result;
 
 	detach(kubelet);
-	result = rpc_serve(kubelet->rpc, kubelet->path, &service_methods, kubelet->service,
-		&kubelet->server, &err);
+	result = serve(kubelet, &err);
 	if (!result) {
 		kubelet->registered_at = *at;
 		result = send_registration(kubelet);

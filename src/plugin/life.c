@@ -23,7 +23,7 @@
 
 #define FILES	  2
 #define POLL_NS	  (500ull * 1000000)
-#define WAIT_NS	  (10ull * 1000000000) /* for a driver */
+#define WAIT_NS	  (10ull * 1000000000) /* for a driver, or a device that is lost */
 
 /* What tells one content of a file from another, without reading it; all zero where it is not there. */
 struct stamp {
@@ -69,6 +69,8 @@ static int begin(struct life *life, struct err *err)
 {
 	int result = plugin_start(life->loop, life->config, &life->plugin, err);
 
+	if (!result && plugin_lacks_devices(life->plugin))
+		loop_timer_set(life->loop, &life->wait, clock_now_ns() + WAIT_NS);
 	if (!is_waited_for(life, result))
 		return result > 0 ? -EIO : result;
 	log_warn("the devices cannot be read; it is tried again", STR("why", err->text));
@@ -89,6 +91,12 @@ static void waited(void *context)
 	struct life *life = context;
 	struct err err = ERR_NULL;
 
+	if (life->plugin && !plugin_finds_more_devices(life->plugin)) {
+		loop_timer_set(life->loop, &life->wait, clock_now_ns() + WAIT_NS);
+		return;
+	}
+	plugin_stop(life->plugin);
+	life->plugin = NULL;
 	if (begin(life, &err))
 		end(life, err.text);
 }

@@ -16,6 +16,7 @@
 #include "plugin/agent.h"
 #include "plugin/cdi.h"
 #include "plugin/collect.h"
+#include "plugin/ends.h"
 #include "plugin/health.h"
 #include "plugin/kubelet.h"
 #include "plugin/library.h"
@@ -26,16 +27,17 @@
 #include "plugin/service.h"
 #include "plugin/slices.h"
 
-#define LOG_TOPIC   LOG_KUBELET
+#define LOG_TOPIC LOG_KUBELET
 
-#define MIB	    20
-#define LOCK_FOLDER "/tmp/vgpulock"
+#define MIB	  20
 
 struct plugin {
 	const struct config *config;
 	struct loop *loop;
 	struct rpc *rpc;
 	struct inventory devices; /* that are shared */
+	unsigned read_count;	  /* devices that could be read, */
+	unsigned lost_count;	  /* and those that NVML counts beside them */
 	struct slices slices;
 	struct giver giver;
 	struct service service;
@@ -47,9 +49,11 @@ struct plugin {
 	uint64_t failed; /* devices, by their health */
 	struct mps *mps; /* NULL: no containers are made ready */
 	struct collect collect;
+	struct ends ends;
+	struct loop_timer ends_look;
 	int numa[INVENTORY_MAX]; /* of each device; below 0: unknown */
 	char *scores;		 /* NULL: they are not told */
-	char hook[SHARE_PATH_BYTES], shares[SHARE_PATH_BYTES];
+	char hook[SHARE_PATH_BYTES], shares[SHARE_PATH_BYTES], lock[SHARE_PATH_BYTES];
 };
 
 static struct register_device describe_one(const struct plugin *plugin, unsigned i)
@@ -165,6 +169,32 @@ static void set_slices(struct plugin *plugin)
 		plugin->slices.numa[i] = config->has_numa_topology ? plugin->numa[i] : -1;
 }
 
+static void count_lost(struct plugin *plugin, const struct nvml_library *library, unsigned read)
+{
+	unsigned count;
+
+	plugin->read_count = read;
+	if (library->driver.nvmlDeviceGetCount_v2(&count) != NVML_SUCCESS || count <= read)
+		return;
+	plugin->lost_count = count - read;
+	log_warn("devices are lost; they are looked for again", U64("devices", count - read));
+}
+
+bool plugin_lacks_devices(const struct plugin *plugin)
+{
+	return plugin->lost_count > 0;
+}
+
+bool plugin_finds_more_devices(const struct plugin *plugin)
+{
+	_cleanup_(nvml_library_close) struct nvml_library library = {.handle = NULL};
+	_cleanup_free_ struct inventory *all = calloc(1, sizeof(*all));
+	struct err err = ERR_NULL;
+
+	return all && !nvml_library_open(NULL, &library, &err) &&
+	       !inventory_read(&library.driver, all, &err) && all->count > plugin->read_count;
+}
+
 static int read_devices(struct plugin *plugin, struct err *err)
 {
 	_cleanup_(nvml_library_close) struct nvml_library library = {.handle = NULL};
@@ -174,6 +204,8 @@ static int read_devices(struct plugin *plugin, struct err *err)
 
 	if (!result)
 		result = inventory_read(&library.driver, all, err);
+	if (!result)
+		count_lost(plugin, &library, all->count);
 	if (!result && take_devices(plugin, &library, all))
 		result = err_set(err, ENOMEM, "no memory");
 	plugin->slices.devices = &plugin->devices;
@@ -225,6 +257,8 @@ static void set_giver(struct plugin *plugin)
 
 	snprintf(plugin->hook, sizeof(plugin->hook), "%s/vgpu", config->hook_path);
 	snprintf(plugin->shares, sizeof(plugin->shares), "%s/shares", config->state_folder);
+	/* any user of the host could be the first to make one in /tmp */
+	snprintf(plugin->lock, sizeof(plugin->lock), "%s/vgpulock", config->state_folder);
 	plugin->giver = (struct giver){
 		.node = {.config = config,
 			.inventory = &plugin->devices,
@@ -232,7 +266,7 @@ static void set_giver(struct plugin *plugin)
 		.settings = {.place = {.hook = plugin->hook,
 				     .shares = plugin->shares,
 				     .turns = config->turns_folder,
-				     .lock = LOCK_FOLDER},
+				     .lock = plugin->lock},
 			.state = config->state_folder,
 			.version = VGPU_VERSION},
 	};
@@ -358,6 +392,14 @@ static int check_channels(const struct config *config, struct err *err)
 	return 0;
 }
 
+static void look_for_ends(void *context)
+{
+	struct plugin *plugin = context;
+
+	ends_look(&plugin->ends);
+	loop_timer_set(plugin->loop, &plugin->ends_look, clock_now_ns() + ENDS_LOOK_NS);
+}
+
 static int join_cluster(struct plugin *plugin, struct err *err)
 {
 	const struct config *config = plugin->config;
@@ -384,6 +426,7 @@ static int join_cluster(struct plugin *plugin, struct err *err)
 		return result;
 	plugin->service.allocate = agent_allocate(plugin->agent);
 	collect_start(&plugin->collect, plugin->agent, &plugin->giver.settings);
+	look_for_ends(plugin);
 	return 0;
 }
 
@@ -397,6 +440,8 @@ int plugin_start(
 		return err_set(err, ENOMEM, "no memory");
 	plugin->config = config;
 	plugin->loop = loop;
+	plugin->ends = (struct ends){.settings = &plugin->giver.settings};
+	plugin->ends_look = (struct loop_timer){.due = look_for_ends, .context = plugin};
 	set_cdi(plugin);
 	set_giver(plugin);
 	result = check_channels(config, err);
@@ -432,6 +477,8 @@ void plugin_stop(struct plugin *plugin)
 		return;
 	health_stop(plugin->health);
 	collect_stop(&plugin->collect);
+	loop_timer_clear(plugin->loop, &plugin->ends_look);
+	ends_deinit(&plugin->ends);
 	kubelet_stop(plugin->kubelet);
 	mps_free(plugin->mps);
 	agent_stop(plugin->agent);

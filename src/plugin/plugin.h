@@ -2,6 +2,8 @@
 /* The device plugin as a whole: devices, kubelet and cluster in one loop. */
 #pragma once
 
+#include <stdbool.h>
+
 #include "base/bits.h"
 #include "base/err.h"
 #include "net/loop.h"
@@ -20,6 +22,12 @@ enum {
  */
 int plugin_start(struct loop *loop, const struct config *config, struct plugin **ret_plugin,
 	struct err *err) MUST_CHECK;
+
+/* Whether NVML counted a device that could not be read when it began: it is not known, and not watched. */
+bool plugin_lacks_devices(const struct plugin *plugin);
+
+/* Whether one of them is there now: the plugin has to begin anew. Takes as long as the driver does. */
+bool plugin_finds_more_devices(const struct plugin *plugin);
 
 /* After config_absorb(): kubelet and scheduler are told what is different. -ENOMEM. */
 int plugin_refresh(struct plugin *plugin) MUST_CHECK;

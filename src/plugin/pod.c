@@ -11,6 +11,8 @@
 #include "base/parse.h"
 #include "kube/instances.h"
 #include "kube/quantity.h"
+#include "kube/wish.h"
+#include "plugin/cover.h"
 
 #define QUANTITY_MOST INT32_MAX
 
@@ -74,7 +76,8 @@ static int add_container(struct pod *pod, const json_t *container, bool is_init,
 	added->memory_percent = amount_of(container, resources->memory_percentage);
 	added->cores_percent = amount_of(container, resources->cores);
 	if (!copy(container, "name", &added->name) ||
-		copy_disable_control(container, &added->disable_control))
+		copy_disable_control(container, &added->disable_control) ||
+		cover_find(container, resources->hook, &added->covering))
 		return -ENOMEM;
 	return added->name ? 0 : -EINVAL;
 }
@@ -121,6 +124,7 @@ static int read_rest(struct pod *pod, const json_t *object)
 		!copy(annotations, "hami.io/vgpu-node", &pod->node) ||
 		!copy(annotations, POD_TO_ALLOCATE, &pod->to_allocate) ||
 		!copy(annotations, ASSIGNMENT_ALLOCATED, &pod->allocated) ||
+		!copy(annotations, WISH_ANNOTATION, &pod->wish) ||
 		!copy(annotations, INSTANCES_ANNOTATION, &pod->instances))
 		return -ENOMEM;
 	pod->phase = phase_of(text_at(annotations, POD_BIND_PHASE));
@@ -159,10 +163,12 @@ void pod_free(struct pod *pod)
 	for (unsigned i = 0; i < pod->container_count; i++) {
 		free(pod->containers[i].name);
 		free(pod->containers[i].disable_control);
+		free(pod->containers[i].covering);
 	}
 	free(pod->containers);
 	free(pod->needs);
 	free(pod->allocated);
+	free(pod->wish);
 	free(pod->space);
 	free(pod->name);
 	free(pod->uid);
@@ -175,12 +181,15 @@ void pod_free(struct pod *pod)
 void pod_update(struct pod *pod, struct pod *fresh)
 {
 	char *node = pod->node, *to_allocate = pod->to_allocate, *instances = pod->instances,
-	     *allocated = pod->allocated;
+	     *allocated = pod->allocated, *wish = pod->wish;
 
+	if (!wish || !fresh->wish || strcmp(wish, fresh->wish) != 0)
+		pod->wish_rests_ns = 0;
 	pod->node = fresh->node;
 	pod->to_allocate = fresh->to_allocate;
 	pod->instances = fresh->instances;
 	pod->allocated = fresh->allocated;
+	pod->wish = fresh->wish;
 	pod->phase = fresh->phase;
 	pod->has_bind_time = fresh->has_bind_time;
 	pod->is_over = fresh->is_over;
@@ -191,15 +200,30 @@ void pod_update(struct pod *pod, struct pod *fresh)
 	fresh->to_allocate = to_allocate;
 	fresh->instances = instances;
 	fresh->allocated = allocated;
+	fresh->wish = wish;
 	pod_free(fresh);
 }
 
-/* A slot is what stands before a ';', and is empty where nothing of it is left. */
+/* Old writers have ",,0,0:" for a container without devices. What is not understood is not empty. */
+static bool has_device(const char *slot, size_t length)
+{
+	_cleanup_(assignment_deinit) struct assignment read = ASSIGNMENT_NULL;
+	_cleanup_free_ char *text = length ? strndup(slot, length) : NULL;
+	struct err err = ERR_NULL;
+
+	return text && (assignment_decode(text, &read, &err) || read.slots[0].count);
+}
+
+/* A slot is what stands before a ';', and has no device where nothing of it is left. */
 static const char *next_slot(const char *at, size_t *ret_length)
 {
-	while (at && *at == ';')
-		at++;
-	*ret_length = at ? strcspn(at, ";") : 0;
+	while (at && *at) {
+		*ret_length = strcspn(at, ";");
+		if (has_device(at, *ret_length))
+			return at;
+		at += *ret_length + (at[*ret_length] == ';');
+	}
+	*ret_length = 0;
 	return at;
 }
 
@@ -261,20 +285,35 @@ static int match(const struct pod *pod, unsigned slot, size_t *ret_index)
 	return result;
 }
 
-const struct pod_container *pod_next_container(const struct pod *pod)
+/* The number of the next slot, where it is as it was written at first. */
+static bool find_written(const struct pod *pod, unsigned *ret_number)
 {
-	size_t length, written_length, index;
+	size_t length, written_length;
 	const char *slot = next_slot(pod->to_allocate, &length), *written;
 	unsigned number = 0;
 
 	if (!length || !pod->allocated)
-		return NULL;
+		return false;
 	for (const char *at = pod->to_allocate; at < slot; at++)
 		number += *at == ';';
-	/* Nothing is handed out that was not written at first. */
+	*ret_number = number;
 	written = slot_at(pod->allocated, number, &written_length);
-	if (!written || written_length != length || memcmp(written, slot, length) != 0 ||
-		match(pod, number, &index))
+	return written && written_length == length && !memcmp(written, slot, length);
+}
+
+bool pod_has_written_slot(const struct pod *pod)
+{
+	unsigned number;
+
+	return find_written(pod, &number);
+}
+
+const struct pod_container *pod_next_container(const struct pod *pod)
+{
+	unsigned number;
+	size_t index;
+
+	if (!find_written(pod, &number) || match(pod, number, &index))
 		return NULL;
 	for (unsigned i = 0; i < pod->container_count; i++)
 		if (pod->containers[i].index == index)

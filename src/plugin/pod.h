@@ -25,6 +25,7 @@ struct pod_container {
 	/* as the priority; of each slice */
 	int64_t memory_mib, memory_percent, cores_percent;
 	char *disable_control; /* CUDA_DISABLE_CONTROL of its own environment; NULL: not there */
+	char *covering; /* what it mounts of its own over what its limits are made of; NULL: nothing */
 };
 
 enum pod_phase { POD_PHASE_NONE, POD_PHASE_ALLOCATING, POD_PHASE_SUCCESS, POD_PHASE_FAILED };
@@ -35,7 +36,9 @@ struct pod {
 	char *node;		     /* "hami.io/vgpu-node"; NULL: not reserved */
 	char *to_allocate;	     /* NULL: not there */
 	char *allocated;	     /* the reservation as it was written; NULL: not there */
-	char *instances;	     /* reserved ones (kube/instances.h); NULL: not there */
+	char *wish; /* how large its slices are to be (kube/wish.h); NULL: as they are */
+	uint64_t wish_rests_ns; /* until then that wish is not looked at again */
+	char *instances;	/* reserved ones (kube/instances.h); NULL: not there */
 	enum pod_phase phase;
 	bool has_bind_time;
 	bool is_over;	  /* has succeeded or failed */
@@ -52,9 +55,9 @@ struct pod {
 	struct assignment_need *needs;
 };
 
-/* What the resources are called. */
+/* What the resources are called, and HOOK_PATH. */
 struct pod_resources {
-	const char *slices, *priority, *memory, *memory_percentage, *cores;
+	const char *slices, *priority, *memory, *memory_percentage, *cores, *hook;
 };
 
 /* *ret_pod is NULL where it wants no slices. -ENOMEM, -EINVAL. */
@@ -72,6 +75,9 @@ int pod_take_slot(const struct pod *pod, char **ret_slot, char **ret_rest) MUST_
 
 /* Slots of the reservation that have not been handed out; 0 where there is none. */
 unsigned pod_slots_left(const struct pod *pod);
+
+/* Whether the next slot is one that was reserved at first: nothing else is handed out. */
+bool pod_has_written_slot(const struct pod *pod);
 
 /* The container that the next slot is for; NULL where the reservation does not fit the pod. */
 const struct pod_container *pod_next_container(const struct pod *pod);

@@ -8,11 +8,9 @@
 #include "plugin/pods.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "base/log.h"
 #include "kube/follow.h"
 
@@ -178,9 +176,7 @@ int pods_start(struct kube_client *client, const char *node_name,
 {
 	static const struct kube_follow_events follow_events = {
 		list_begins, object_came, list_is_complete, trouble_came};
-	struct kube_follow_request request = {.path = "/api/v1/pods"};
 	struct pods *pods = calloc(1, sizeof(*pods));
-	_cleanup_free_ char *query = NULL;
 	int result = -ENOMEM;
 
 	if (!pods)
@@ -189,11 +185,9 @@ int pods_start(struct kube_client *client, const char *node_name,
 	pods->context = context;
 	pods->node_name = strdup(node_name);
 	pods->resources = *resources;
-	if (asprintf(&query, "fieldSelector=spec.nodeName%%3D%s", node_name) < 0)
-		query = NULL;
-	request.query = query;
-	if (query && pods->node_name)
-		result = kube_follow_start(client, &request, &follow_events, pods, &pods->follow);
+	if (pods->node_name)
+		result =
+			kube_follow_pods_of(client, node_name, &follow_events, pods, &pods->follow);
 	if (result)
 		pods_stop(pods);
 	else

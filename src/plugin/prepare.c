@@ -5,7 +5,8 @@
  * First the container's JSON is kept, then its files are made from that, and removed before it: so after a kill at any
  * place a file without its JSON is never left, and prepare_restore() or prepare_collect() goes on. The lock of the folder
  * of such JSON is held all the while. JSON and share are on the disk before the kubelet is answered, because it hands out the
- * same mounts again after a power cut; what is made again of these is not waited for.
+ * same mounts again after a power cut; what is made again of these is not waited for. They get there while the plugin
+ * asks the API server.
  */
 #include "plugin/prepare.h"
 
@@ -169,6 +170,8 @@ int prepare_container(const struct prepare_settings *settings,
 	const struct prepare_request *request, struct prepared *ret_prepared, struct err *err)
 {
 	_cleanup_(kept_close) struct kept_folder folder = KEPT_FOLDER_NULL;
+	_cleanup_(flush_deinit) struct flush own = {.result = 0};
+	struct flush *flush = request->flush ? request->flush : &own;
 	struct prepared prepared;
 	struct kept kept;
 	int r = kept_open(settings->state, &folder, err);
@@ -181,13 +184,14 @@ int prepare_container(const struct prepare_settings *settings,
 		r = list_paths(settings, &kept, &prepared, err);
 	if (r < 0)
 		return r;
-	r = kept_write(&folder, &kept);
+	r = kept_write(&folder, &kept, &flush->later);
 	FAULT("prepare: kept");
 	if (r == 0) {
-		r = container_make(&settings->place, &kept.container, false, err);
+		r = container_make(&settings->place, &kept.container, false, &flush->later, err);
 		if (r < 0)
 			return r;
-		r = kept_sync(&folder);
+		flush_begin(flush);
+		r = request->flush ? 0 : flush_wait(flush);
 	}
 	if (r < 0)
 		return err_set(err, -r, "keep %s in %.200s: %s", kept.container.key,
@@ -196,12 +200,79 @@ int prepare_container(const struct prepare_settings *settings,
 	return 0;
 }
 
+static int resize(struct share *share, const struct prepare_resized *resized, bool *ret_has_changed,
+	struct err *err)
+{
+	*ret_has_changed = false;
+	for (unsigned i = 0; i < resized->count; i++) {
+		const struct share_device *wanted = &resized->devices[i];
+		struct share_device *its = share->devices;
+
+		while (its < share->devices + share->device_count &&
+			strcmp(its->uuid, wanted->uuid) != 0)
+			its++;
+		if (its == share->devices + share->device_count || *share->mps)
+			return err_set(err, EINVAL,
+				"container %.63s has no slice of %.63s that can change",
+				resized->container, wanted->uuid);
+		if (its->memory_bytes == wanted->memory_bytes &&
+			!memcmp(&its->compute, &wanted->compute, sizeof(its->compute)))
+			continue;
+		*its = *wanted;
+		*ret_has_changed = true;
+	}
+	return 0;
+}
+
+int prepare_resize(const struct prepare_settings *settings, const struct prepare_resized *resized,
+	bool *ret_has_changed, struct err *err)
+{
+	_cleanup_(kept_close) struct kept_folder folder = KEPT_FOLDER_NULL;
+	char key[CONTAINER_KEY_BYTES];
+	struct kept kept;
+	int r = kept_key(resized->pod_uid, resized->container, key);
+
+	if (r == 0)
+		r = kept_open(settings->state, &folder, err);
+	if (r == 0)
+		r = kept_read(&folder, key, &kept);
+	if (r < 0)
+		return err_set(
+			err, -r, "container %.63s was given no slice here", resized->container);
+	r = resize(&kept.container.share, resized, ret_has_changed, err);
+	if (r < 0 || !*ret_has_changed)
+		return r;
+	r = kept_write(&folder, &kept, NULL);
+	FAULT("prepare: resized");
+	if (r < 0)
+		return err_set(
+			err, -r, "keep %s in %.200s: %s", key, settings->state, strerror(-r));
+	return container_make(&settings->place, &kept.container, false, NULL, err);
+}
+
 struct restore {
 	const struct prepare_settings *settings;
 	const struct kept_folder *folder;
+	struct flush flush;
 	char boot[KEPT_BOOT_BYTES];
 	unsigned failed;
 };
+
+/*
+ * A power cut has left an empty file of one whose Allocate was not answered: the kubelet does not know of it, and asks again
+ * or gives its pod up.
+ */
+static bool drop_unanswered(const struct restore *restore, const char *key)
+{
+	struct container container = {.share = {.device_count = 0}};
+	struct err err = ERR_NULL;
+
+	if (!kept_is_empty(restore->folder, key))
+		return false;
+	snprintf(container.key, sizeof(container.key), "%s", key);
+	return container_remove(&restore->settings->place, &container, &err) == 0 &&
+	       kept_remove(restore->folder, key) == 0;
+}
 
 /* Nothing of a container whose JSON is broken can be made; the JSON is left for people to see. */
 static int restore_one(void *context, const char *key, const struct kept *kept)
@@ -212,6 +283,8 @@ static int restore_one(void *context, const char *key, const struct kept *kept)
 	bool is_new_boot;
 	int r;
 
+	if (!kept && drop_unanswered(restore, key))
+		return 0;
 	if (!kept) {
 		log_error("what was kept of a container is broken", STR("container", key));
 		restore->failed++;
@@ -220,11 +293,11 @@ static int restore_one(void *context, const char *key, const struct kept *kept)
 	now = *kept;
 	is_new_boot = strcmp(kept->boot, restore->boot);
 	strcpy(now.boot, restore->boot);
-	r = container_make(&restore->settings->place, &kept->container, is_new_boot, &err);
+	r = container_make(&restore->settings->place, &kept->container, is_new_boot, NULL, &err);
 	FAULT("prepare: restored");
 	/* Only now, so that a kill in between begins the books anew once more. */
 	if (r == 0)
-		r = is_new_boot ? kept_write(restore->folder, &now)
+		r = is_new_boot ? kept_write(restore->folder, &now, &restore->flush.later)
 				: kept_touch(restore->folder, key);
 	if (r < 0) {
 		log_error("a container's files could not be made again", STR("container", key),
@@ -237,7 +310,7 @@ static int restore_one(void *context, const char *key, const struct kept *kept)
 int prepare_restore(const struct prepare_settings *settings, unsigned *ret_failed, struct err *err)
 {
 	_cleanup_(kept_close) struct kept_folder folder = KEPT_FOLDER_NULL;
-	struct restore restore = {.settings = settings, .folder = &folder};
+	struct restore restore = {.settings = settings, .folder = &folder, .flush = {.result = 0}};
 	int r = kept_open(settings->state, &folder, err);
 
 	if (r == 0)
@@ -247,8 +320,9 @@ int prepare_restore(const struct prepare_settings *settings, unsigned *ret_faile
 	if (r < 0)
 		return r;
 	r = kept_each(&folder, restore_one, &restore);
-	if (r == 0)
-		r = kept_sync(&folder);
+	flush_begin(&restore.flush);
+	if (flush_wait(&restore.flush) && r == 0)
+		r = -EIO;
 	if (r < 0)
 		return err_set(
 			err, -r, "read %.300s/containers: %s", settings->state, strerror(-r));

@@ -14,6 +14,7 @@
 #include "base/bits.h"
 #include "base/err.h"
 #include "node/container.h"
+#include "plugin/flush.h"
 #include "policy/share.h"
 
 /*
@@ -34,6 +35,7 @@ struct prepare_settings {
 struct prepare_request {
 	const char *pod_uid, *container; /* as Kubernetes has them */
 	const struct share *share;
+	struct flush *flush; /* NULL: it is waited for */
 };
 
 /* Paths on the host, for struct grant_paths; "" where there is none. */
@@ -60,6 +62,20 @@ int prepare_find_unique(const struct prepare_settings *settings, const char *pod
 int prepare_container(const struct prepare_settings *settings,
 	const struct prepare_request *request, struct prepared *ret_prepared,
 	struct err *err) MUST_CHECK;
+
+/* A device has other amounts from now on. */
+struct prepare_resized {
+	const char *pod_uid, *container;
+	const struct share_device *devices;
+	unsigned count;
+};
+
+/*
+ * Writes the share of a container that was prepared anew, where it is another; what processes have mounted follows. -ENOENT
+ * where the container is not known, -EINVAL where it has no such device; err is set.
+ */
+int prepare_resize(const struct prepare_settings *settings, const struct prepare_resized *resized,
+	bool *ret_has_changed, struct err *err) MUST_CHECK;
 
 /*
  * Makes again what is missing of all containers that are known, for a plugin's start: the kubelet does not ask again for a

@@ -89,8 +89,10 @@ static bool is_constrained(const char *list)
 }
 
 /* The tests that do not depend on what is in use. */
-static enum fit_reason describes(const struct fit_pod *pod, const struct fit_device *device)
+static enum fit_reason describes(const struct attempt *attempt, const struct fit_device *device)
 {
+	const struct fit_pod *pod = attempt->pod;
+
 	if (!device->is_healthy)
 		return FIT_NOT_HEALTHY;
 	if (device->is_cordoned)
@@ -100,6 +102,9 @@ static enum fit_reason describes(const struct fit_pod *pod, const struct fit_dev
 	if (is_constrained(pod->types) && !names_occur_in(pod->types, device->model))
 		return FIT_TYPE_DIFFERS;
 	if (pod->modes && !strstr(pod->modes, device->mode))
+		return FIT_TYPE_DIFFERS;
+	/* A process has one daemon of MPS: the device plugin refuses such a device to a container that has another, too. */
+	if (attempt->request->devices > 1 && device->mode && !strcmp(device->mode, "mps"))
 		return FIT_TYPE_DIFFERS;
 	return FIT_REASONS;
 }
@@ -172,28 +177,30 @@ static enum fit_reason has_room(
 	const struct fit_device *device = &attempt->node->devices[at];
 	const struct load *now = &attempt->now[at];
 	struct rank_amount used = sum(device->used, now->amount), more;
+	int64_t cores = choice->cores;
 
 	if (device->all.slots <= used.slots)
 		return FIT_SLICES_EXHAUSTED;
 	if (attempt->pod->policy.is_mutex && used.slots)
 		return FIT_EXCLUSIVE;
-	if (device->is_mig && choose_instance(attempt, at, choice))
+	/* What would be taken decides its place among others, too, also where there is no room. */
+	if (device->is_mig && choose_instance(attempt, at, choice)) {
 		choice->memory_mib = choice->mig.profile->memory_mib;
-	more = (struct rank_amount){1, choice->memory_mib,
-		choice->mig.profile ? choice->mig.profile->cores : choice->cores};
+		choice->cores = choice->mig.profile->cores;
+	}
+	more = (struct rank_amount){1, choice->memory_mib, choice->cores};
 	if (is_over_quota(attempt, at, now->amount, sum(now->amount, more)))
 		return FIT_QUOTA;
 	if (device->all.memory_mib - used.memory_mib < choice->memory_mib)
 		return FIT_LACKS_MEMORY;
-	if (device->all.cores - used.cores < choice->cores)
+	if (device->all.cores - used.cores < cores)
 		return FIT_LACKS_CORES;
-	if (device->all.cores == WHOLE_CORES && choice->cores == WHOLE_CORES && used.slots)
+	if (device->all.cores == WHOLE_CORES && cores == WHOLE_CORES && used.slots)
 		return FIT_EXCLUSIVE;
-	if (device->all.cores && used.cores == device->all.cores && !choice->cores)
+	if (device->all.cores && used.cores == device->all.cores && !cores)
 		return FIT_COMPUTE_EXHAUSTED;
 	if (device->is_mig && !choice->mig.profile)
 		return FIT_MIG_INFEASIBLE;
-	choice->cores = more.cores;
 	return FIT_REASONS;
 }
 
@@ -202,7 +209,7 @@ static enum fit_reason judge(
 	const struct attempt *attempt, uint32_t at, struct fit_choice *ret_choice)
 {
 	const struct fit_device *device = &attempt->node->devices[at];
-	enum fit_reason reason = describes(attempt->pod, device);
+	enum fit_reason reason = describes(attempt, device);
 	int64_t cores = attempt->request->cores;
 
 	*ret_choice = (struct fit_choice){
@@ -486,6 +493,47 @@ bool fit_explain(const struct fit_node *node, const struct fit_pod *pod,
 bool fit(const struct fit_node *node, const struct fit_pod *pod, struct fit_result *ret_result)
 {
 	return fit_explain(node, pod, ret_result, NULL);
+}
+
+/* The only one that asks for devices; NULL: there are several, or none. */
+static const struct fit_request *only_request(const struct fit_pod *pod)
+{
+	const struct fit_request *only = NULL;
+
+	for (size_t i = 0; i < pod->request_count; i++) {
+		if (pod->requests[i].devices <= 0)
+			continue;
+		if (only)
+			return NULL;
+		only = &pod->requests[i];
+	}
+	return only;
+}
+
+/* Without a limit of the namespace no device depends on another, so that it is enough to count those that would do. */
+bool fit_surely(
+	const struct fit_node *node, const struct fit_pod *pod, struct fit_result *ret_scratch)
+{
+	struct attempt attempt;
+	int64_t missing;
+
+	attempt.request = only_request(pod);
+	if (!attempt.request || pod->is_numa_bound || pod->room.memory_mib != INT64_MAX ||
+		pod->room.cores != INT64_MAX)
+		return false;
+	attempt.node = node;
+	attempt.pod = pod;
+	attempt.result = ret_scratch;
+	attempt.memory_mib = attempt.cores = 0;
+	ret_scratch->choice_count = 0;
+	missing = attempt.request->devices;
+	for (uint32_t i = 0; i < node->device_count && missing; i++) {
+		struct fit_choice choice;
+
+		attempt.running[i] = attempt.peak[i] = attempt.now[i] = (struct load){{0}, 0};
+		missing -= judge(&attempt, i, &choice) == FIT_REASONS;
+	}
+	return !missing;
 }
 
 double fit_node_score(const struct fit_node *node)

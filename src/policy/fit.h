@@ -38,6 +38,7 @@ struct fit_node {
 	size_t device_count; /* at most FIT_DEVICES */
 	/* How well devices are joined, as topology_choose_scored() has it. NULL: it is not known. */
 	const uint32_t *joins;
+	double fullness; /* for who ranks nodes again and again: what fit_node_score() says */
 };
 
 enum fit_kind { FIT_INIT, FIT_SIDECAR, FIT_APP };
@@ -107,6 +108,13 @@ const char *fit_reason_word(enum fit_reason reason);
 
 /* Whether all containers fit. */
 bool fit(const struct fit_node *node, const struct fit_pod *pod, struct fit_result *ret_result);
+
+/*
+ * Whether the pod fits for sure, at a glance: one container that asks, whose devices need not be of one NUMA node, in a namespace
+ * without a limit. False: fit() has to say.
+ */
+bool fit_surely(
+	const struct fit_node *node, const struct fit_pod *pod, struct fit_result *ret_scratch);
 
 /* One device, before the first of a container's is taken. */
 struct fit_sight {

@@ -11,6 +11,9 @@
 /* The most that is owed, and is paid in 12.5 s: a program that is not used to its own work may go on after that. */
 #define OWED_NS INT64_C(250000000)
 
+/* What ended longer ago is paid. */
+#define PAST_NS UINT64_C(60000000000)
+
 /* By so much an honest end is seen late. */
 #define LEAST_NS UINT64_C(500000)
 
@@ -26,16 +29,19 @@ uint64_t overrun_ns(
 	return end_ns > announced_ns + LEAST_NS ? end_ns - announced_ns : 0;
 }
 
-uint64_t overrun_note(uint64_t word, uint64_t ns, uint64_t now_ns)
+uint64_t overrun_note(uint64_t word, uint64_t ns, uint64_t ended_ns, uint64_t now_ns)
 {
 	int64_t most_ns;
 
+	if (now_ns - ended_ns > PAST_NS)
+		ended_ns = ended_ns < now_ns ? now_ns - PAST_NS : now_ns;
 	if (word == BUDGET_NONE)
-		word = budget_spend(word, &rate, now_ns, -(int64_t)SAVED_NS);
+		word = budget_spend(word, &rate, ended_ns, -(int64_t)SAVED_NS);
 	most_ns = budget_balance_ns(word, &rate, now_ns) + OWED_NS;
 	if (most_ns < 0)
 		most_ns = 0;
-	return budget_spend(word, &rate, now_ns, ns < (uint64_t)most_ns ? (int64_t)ns : most_ns);
+	return budget_spend_since(
+		word, &rate, ended_ns, now_ns, ns < (uint64_t)most_ns ? (int64_t)ns : most_ns);
 }
 
 uint64_t overrun_wait_ns(uint64_t word, uint64_t now_ns)

@@ -17,8 +17,8 @@
 uint64_t overrun_ns(
 	uint64_t start_ns, uint64_t end_ns, uint64_t expected_ns, uint64_t held_until_ns);
 
-/* The slice's word (0: none yet) after work ran on for so long. */
-uint64_t overrun_note(uint64_t word, uint64_t ns, uint64_t now_ns);
+/* The slice's word (0: none yet) after work ran on for so long, until ended_ns; it is paid from then on. */
+uint64_t overrun_note(uint64_t word, uint64_t ns, uint64_t ended_ns, uint64_t now_ns);
 
 /* For how long the slice has no turn; 0: it may have one. */
 uint64_t overrun_wait_ns(uint64_t word, uint64_t now_ns);

@@ -89,27 +89,38 @@ static void choose_one(struct search *s)
 	}
 }
 
-/* A set to begin with: what is nearest to those that are in, until there are enough. */
-static void grow(struct search *s, uint64_t set)
+/* What each device would add, once this one is in the set. */
+static void add_gains(const struct search *s, unsigned place, unsigned from, const unsigned *gains,
+	unsigned *ret_gains)
 {
-	unsigned sum = 0;
+	for (unsigned i = from; i < s->count; i++)
+		ret_gains[i] = gains[i] + s->score[place][i];
+}
+
+/* The device that is nearest to those in the set. */
+static unsigned nearest(const struct search *s, uint64_t set, const unsigned *gains)
+{
+	unsigned best = s->count;
 
 	for (unsigned i = 0; i < s->count; i++)
-		if (has(set, i))
-			sum += gain(s, set & first_places(i), i);
-	for (int missing = (int)s->wanted - __builtin_popcountll(set); missing > 0; missing--) {
-		unsigned best = s->count, best_gain = 0;
-
-		for (unsigned i = 0; i < s->count; i++) {
-			unsigned more = has(set, i) ? 0 : gain(s, set, i);
-
-			if (has(set, i) || (best < s->count && more <= best_gain))
-				continue;
+		if (!has(set, i) && (best == s->count || gains[i] > gains[best]))
 			best = i;
-			best_gain = more;
-		}
-		set |= UINT64_C(1) << best;
-		sum += best_gain;
+	return best;
+}
+
+/* A set to begin with: what is nearest to those that are in, until there are enough. */
+static void grow(struct search *s, uint64_t begin)
+{
+	unsigned gains[TOPOLOGY_MAX] = {0}, sum = 0;
+	uint64_t set = 0;
+
+	for (unsigned count = 0; count < s->wanted; count++) {
+		uint64_t left = begin & ~set;
+		unsigned place = left ? (unsigned)__builtin_ctzll(left) : nearest(s, set, gains);
+
+		sum += gains[place];
+		set |= UINT64_C(1) << place;
+		add_gains(s, place, 0, gains, gains);
 	}
 	if (s->best && sum <= s->best_sum)
 		return;
@@ -128,43 +139,45 @@ static void note(struct search *s, uint64_t set, unsigned sum)
 
 /* Whether so many more, of the places from this one on, can make the set better than the best. */
 static bool has_hope(
-	const struct search *s, uint64_t set, unsigned sum, unsigned place, unsigned more)
+	const struct search *s, const unsigned *gains, unsigned sum, unsigned place, unsigned more)
 {
 	unsigned most_gain = 0;
 
-	for (unsigned i = place; i < s->count; i++) {
-		unsigned one = gain(s, set, i);
-
-		most_gain = one > most_gain ? one : most_gain;
-	}
+	for (unsigned i = place; i < s->count; i++)
+		most_gain = gains[i] > most_gain ? gains[i] : most_gain;
 	sum += more * most_gain + more * (more - 1) / 2 * s->most;
 	return sum > s->best_sum || (sum == s->best_sum && !s->is_first);
 }
 
-/* All sets that begin with this one, in the order of the wish. */
-static void try_from(struct search *s, uint64_t set, unsigned sum, unsigned place)
+/* All sets that begin with this one and have so many more, in the order of the wish. gains: of the places from this one on. */
+static void try_from(struct search *s, uint64_t set, unsigned sum, const unsigned *gains,
+	unsigned place, unsigned more)
 {
-	unsigned more = s->wanted - (unsigned)__builtin_popcountll(set);
+	unsigned next[TOPOLOGY_MAX];
 
 	if (!more) {
 		note(s, set, sum);
 		return;
 	}
-	if (!s->steps_left || s->count - place < more || !has_hope(s, set, sum, place, more))
-		return;
-	s->steps_left--;
-	try_from(s, set | UINT64_C(1) << place, sum + gain(s, set, place), place + 1);
-	if (place >= s->must)
-		try_from(s, set, sum, place + 1);
+	for (; s->steps_left && s->count - place >= more && has_hope(s, gains, sum, place, more);
+		place++) {
+		s->steps_left--;
+		add_gains(s, place, place + 1, gains, next);
+		try_from(s, set | UINT64_C(1) << place, sum + gains[place], next, place + 1,
+			more - 1);
+		if (place < s->must)
+			return;
+	}
 }
 
 static void choose_many(struct search *s)
 {
+	const unsigned gains[TOPOLOGY_MAX] = {0};
 	uint64_t must = first_places(s->must);
 
 	for (unsigned i = 0; i < s->count; i++)
 		grow(s, must ? must : UINT64_C(1) << i);
-	try_from(s, 0, 0, 0);
+	try_from(s, 0, 0, gains, 0, s->wanted);
 }
 
 static bool is_possible(const struct topology_wish *wish)

@@ -257,6 +257,14 @@ bool turn_order_is_wanted(const struct turn_peer *peers, unsigned count, uint32_
 	return is_wanted;
 }
 
+bool turn_order_is_held(const struct turn_peer *peers, unsigned count, uint64_t now_ns)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (turn_order_state(&peers[i], now_ns) == TURN_HOLD)
+			return true;
+	return false;
+}
+
 uint64_t turn_order_lease_ns(
 	uint64_t now_ns, uint64_t busy_until_ns, uint64_t grace_ns, uint64_t wanted_since_ns)
 {

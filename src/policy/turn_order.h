@@ -135,6 +135,9 @@ struct turn_line turn_order_line(const struct turn_peer *peers, unsigned count,
 bool turn_order_is_wanted(const struct turn_peer *peers, unsigned count, uint32_t rank,
 	uint64_t quantum_end_ns, uint64_t now_ns, bool *ret_waiting);
 
+/* Whether any of them holds the turn. */
+bool turn_order_is_held(const struct turn_peer *peers, unsigned count, uint64_t now_ns);
+
 /*
  * When the next slice of a better rank expects to come, as far as that is not more than lead_ns ahead, or
  * late_ns ago; 0: none does. The reader makes room for it from then on, once, until it has come.

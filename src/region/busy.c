@@ -91,31 +91,36 @@ static int64_t believed(int64_t advance_ns)
 	return advance_ns < -most_ns ? -most_ns : advance_ns;
 }
 
-void busy_note_overrun(struct region_compute *compute, uint64_t ns, uint64_t now_ns)
+void busy_note_overrun(
+	struct region_compute *compute, uint64_t ns, uint64_t ended_ns, uint64_t now_ns)
 {
 	uint64_t seen = atomic_load_explicit(&compute->overrun, memory_order_relaxed);
 
 	while (!atomic_compare_exchange_weak_explicit(&compute->overrun, &seen,
-		overrun_note(seen, ns, now_ns), memory_order_relaxed, memory_order_relaxed))
+		overrun_note(seen, ns, ended_ns, now_ns), memory_order_relaxed,
+		memory_order_relaxed))
 		;
 }
 
-void busy_charge_left(
-	struct region_compute *compute, uint64_t since_ns, int64_t advance_ns, uint64_t now_ns)
+void busy_charge_left(struct region_compute *compute, uint64_t since_ns, int64_t advance_ns,
+	uint64_t ended_ns, uint64_t now_ns)
 {
 	uint64_t limits = atomic_load_explicit(&compute->limits, memory_order_relaxed), elapsed;
 
 	if (!since_ns || since_ns > now_ns)
 		since_ns = now_ns;
+	/* An end before that was another process's. */
+	if (ended_ns <= since_ns || ended_ns > now_ns)
+		ended_ns = now_ns;
 	elapsed = busy_mark(compute, since_ns,
-		now_ns - since_ns < BUSY_LEFT_NS ? now_ns : since_ns + BUSY_LEFT_NS);
+		ended_ns - since_ns < BUSY_LEFT_NS ? ended_ns : since_ns + BUSY_LEFT_NS);
 	spend(&compute->budget, limits >> 48, since_ns, now_ns, (int64_t)elapsed);
 	if (limits & REGION_COMPUTE_LIMITED)
 		spend(&compute->ceiling, limits >> 32 & 0xffff, since_ns, now_ns,
 			(int64_t)elapsed - believed(advance_ns));
 	/* Its turn is over, as it is no more. */
 	if (limits & REGION_COMPUTE_TURNS)
-		busy_note_overrun(compute, overrun_ns(0, elapsed, 0, 0), now_ns);
+		busy_note_overrun(compute, overrun_ns(0, elapsed, 0, 0), ended_ns, now_ns);
 	atomic_fetch_add_explicit(&compute->elapsed_ns, elapsed, memory_order_relaxed);
 	atomic_fetch_add_explicit(&compute->busy_ns, elapsed, memory_order_relaxed);
 }

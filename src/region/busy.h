@@ -21,13 +21,15 @@
 uint64_t busy_mark(struct region_compute *compute, uint64_t start_ns, uint64_t end_ns);
 
 /*
- * Charges the work that a process had under way since since_ns when it ended; 0: none. Nothing tells when that was, so
- * it is charged until now, but no more than BUSY_LEFT_NS: a process may have been idle for long before anybody looks.
+ * Charges the work that a process had under way since since_ns when it ended; 0: none. It is charged until ended_ns, when
+ * no process of the slice lived any more (ended.h); where that is not known, or is before since_ns, until now, but no more
+ * than BUSY_LEFT_NS: a process may have been idle for long before anybody looks.
  * advance_ns is what the process had taken of the ceiling in advance: it pays for the work, and what is left goes back.
  */
 #define BUSY_LEFT_NS UINT64_C(10000000000)
-void busy_charge_left(
-	struct region_compute *compute, uint64_t since_ns, int64_t advance_ns, uint64_t now_ns);
+void busy_charge_left(struct region_compute *compute, uint64_t since_ns, int64_t advance_ns,
+	uint64_t ended_ns, uint64_t now_ns);
 
-/* The slice owes work that ran on for so long when its turn was over (policy/overrun.h). Lock-free. */
-void busy_note_overrun(struct region_compute *compute, uint64_t ns, uint64_t now_ns);
+/* The slice owes work that ran on for so long, until ended_ns, when its turn was over (policy/overrun.h). Lock-free. */
+void busy_note_overrun(
+	struct region_compute *compute, uint64_t ns, uint64_t ended_ns, uint64_t now_ns);

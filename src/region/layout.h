@@ -88,7 +88,7 @@ PIN(struct hami_slot, sequence, 1936);
 
 /* Part two: our own. */
 #define REGION_MAGIC   0x31504f4c544e4143ull /* "CANTLOP1" */
-#define REGION_VERSION 8
+#define REGION_VERSION 9
 
 /* What device memory is held for; the order is the file's. */
 #define CHARGE_KINDS(X)       \
@@ -195,6 +195,19 @@ struct region_shared {
 	48 /* of 64 bits; the rest tells which lap of the ring they belong to */
 #define REGION_BUSY_WORDS 4096
 
+/*
+ * What the slice says of its turns on a device (turn.h). Its processes go by this; the slice's record is a copy for others,
+ * which other programs of its container may write to.
+ */
+struct region_turn {
+	_Atomic uint64_t word;	       /* TURN_WORD() */
+	_Atomic uint64_t since_ns;     /* since when it wants the turn, or has it */
+	_Atomic uint64_t process_high; /* processes' numbers are below it; it only grows */
+	uint64_t unused[5];
+	/* The end of each process's work, TURN_WANTS, or 0. */
+	_Atomic uint64_t busy_until_ns[REGION_SLOTS];
+};
+
 struct region_compute {
 	_Atomic uint64_t budget;   /* of what the slice is sure to get; see policy/budget.h */
 	_Atomic uint64_t ceiling;  /* of what it never gets more than; likewise */
@@ -217,6 +230,7 @@ struct region_compute {
 		overrun; /* of work that ran on when its turn was over; see policy/overrun.h */
 	uint64_t unused[2];
 	_Atomic uint64_t cells[REGION_BUSY_WORDS];
+	struct region_turn turn;
 };
 
 enum region_compute_state {
@@ -263,6 +277,7 @@ PIN(struct region_own, slots, 2112);
 PIN(struct region_own, shared_path, 2112 + 2112 * REGION_SLOTS);
 PIN(struct region_own, compute, 2112 + 2112 * REGION_SLOTS + 192 + 192 * REGION_SHARED);
 PIN(struct region_compute, cells, 128);
+PIN(struct region_compute, turn, 128 + 8 * REGION_BUSY_WORDS);
 _Static_assert(sizeof(struct region_compute) % 64 == 0, "no cache line shared by two devices");
 _Static_assert(sizeof(struct region_shared) == 192, "struct region_shared");
 _Static_assert(sizeof(struct region_device) == 128,

@@ -88,11 +88,40 @@ static int take_space(int fd)
 	return 0;
 }
 
+static int write_at(int fd, const struct region_file *file, size_t at, size_t size)
+{
+	errno = ENOSPC; /* what a short write means */
+	return pwrite(fd, (const char *)file + at, size, (off_t)at) == (ssize_t)size ? 0 : -errno;
+}
+
+/*
+ * Written, and not stored into a mapping: the first store into a file that has its space and no content makes a file system
+ * fill megabytes around it.
+ */
+static int write_begin(int fd)
+{
+	const size_t tail = offsetof(struct region_file, hami.slot_count);
+	struct region_file *file = mmap(NULL, sizeof(*file), PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	int r;
+
+	if (file == MAP_FAILED)
+		return -errno;
+	fill(file);
+	r = write_at(fd, file, 0, offsetof(struct region_file, hami.slots));
+	if (r == 0)
+		r = write_at(fd, file, tail, sizeof(file->hami) - tail);
+	if (r == 0)
+		r = write_at(fd, file, offsetof(struct region_file, own),
+			offsetof(struct region_own, devices));
+	munmap(file, sizeof(*file));
+	return r;
+}
+
 /* Makes a region under a name of its own and links it to path; that another was faster is fine. */
 static int create(const char *path)
 {
 	char temporary[4096];
-	struct region_file *file;
 	_cleanup_fd_ int fd = -1;
 	int r;
 
@@ -105,10 +134,8 @@ static int create(const char *path)
 		return -errno;
 	r = filesystem_of(fd)->is_remote ? REGION_E_REMOTE : take_space(fd);
 	if (r == 0)
-		r = map(fd, &file);
+		r = write_begin(fd);
 	if (r == 0) {
-		fill(file);
-		munmap(file, sizeof(*file));
 		FAULT("begin: region filled");
 		/* fchmod, because the process's umask is the process's. */
 		if (fchmod(fd, 0666) < 0 || (link(temporary, path) < 0 && errno != EEXIST))
@@ -156,7 +183,7 @@ static int check(int fd)
 
 static int attach(const char *path, int fd, struct region *ret_region)
 {
-	struct region_file *file;
+	struct region_file *file = NULL;
 	struct file_identity id;
 	int r = file_identify(fd, &id);
 

@@ -25,7 +25,9 @@ struct region {
 	int fd; /* -1 once region_drop_fd() was called */
 	dev_t device;
 	ino_t inode;
-	const char *path;   /* the caller's, and kept alive by it */
+	const char *path; /* the caller's, and kept alive by it */
+	const char *
+		share; /* the same: the share file, beside which its slice's end is told (ended.h); or NULL */
 	struct token token; /* of this process's slots, where one was needed (slot.c) */
 	const void *token_page;
 };

@@ -22,6 +22,7 @@
 #include "base/fault.h"
 #include "base/file.h"
 #include "region/busy.h"
+#include "region/ended.h"
 #include "region/shared.h"
 #include "region/ledger.h"
 #include "region/process.h"
@@ -92,11 +93,23 @@ static void publish(struct region_file *f, unsigned i, const struct token *token
 	atomic_store_explicit(&own->state, SLOT_LIVE, memory_order_release);
 }
 
-/* Charges the work that the slot's dead owner had under way; the caller has its lock. */
-static void charge_left(struct region_file *f, unsigned i)
+/* One with a token may live without a lock, by which an end is seen. */
+static uint64_t find_end(const struct region *region, const struct region_slot *own)
 {
+	/* relaxed: as in find_by_token() */
+	return atomic_load_explicit(&own->token_place, memory_order_relaxed)
+		       ? 0
+		       : ended_read(region->share, region->device, region->inode);
+}
+
+/* Charges the work that the slot's dead owner had under way; the caller has its lock. */
+static void charge_left(const struct region *region, unsigned i)
+{
+	struct region_slot *own = &region->file->own.slots[i];
+	uint64_t ended_ns = 0;
+	bool is_read = false;
+
 	for (unsigned d = 0; d < REGION_DEVICES; d++) {
-		struct region_slot *own = &f->own.slots[i];
 		/* relaxed, all: under the lock nobody else changes them */
 		uint64_t since_ns =
 			atomic_load_explicit(&own->busy_since_ns[d], memory_order_relaxed);
@@ -109,14 +122,20 @@ static void charge_left(struct region_file *f, unsigned i)
 		 * Work is charged before it is forgotten: again, by the next one, where we die in between. What goes back
 		 * is forgotten before.
 		 */
-		busy_charge_left(&f->own.compute[d], since_ns, advance_ns, clock_now_ns());
+		if (!is_read)
+			ended_ns = find_end(region, own);
+		is_read = true;
+		busy_charge_left(&region->file->own.compute[d], since_ns, advance_ns, ended_ns,
+			clock_now_ns());
 		atomic_store_explicit(&own->busy_since_ns[d], 0, memory_order_relaxed);
 	}
 }
 
 /* Gives back what the slot holds and frees it; the caller has its lock. */
-static void clear(struct region_file *f, unsigned i)
+static void clear(const struct region *region, unsigned i)
 {
+	struct region_file *f = region->file;
+
 	/* relaxed: HAMi's monitor reads without order */
 	atomic_store_explicit(&f->hami.slots[i].status, HAMI_EXITED, memory_order_relaxed);
 	atomic_store_explicit(&f->hami.slots[i].pid, 0, memory_order_relaxed);
@@ -124,7 +143,7 @@ static void clear(struct region_file *f, unsigned i)
 	shared_forget_slot(f, i);
 	FAULT("reap: shared forgotten");
 	ledger_reap(f, i);
-	charge_left(f, i);
+	charge_left(region, i);
 	for (unsigned d = 0; d < REGION_DEVICES; d++) {
 		/* relaxed: the release below publishes them */
 		atomic_store_explicit(&f->own.slots[i].evicted_bytes[d], 0, memory_order_relaxed);
@@ -136,12 +155,12 @@ static void clear(struct region_file *f, unsigned i)
 }
 
 /* Unless the words of the slot's dead owner are being changed from outside (evict.c); -EAGAIN then. */
-static int clear_unless_evicting(struct region_file *f, int fd, unsigned i)
+static int clear_unless_evicting(const struct region *region, int fd, unsigned i)
 {
 	int r = file_lock_byte(fd, REGION_LOCK_EVICT + i);
 
 	if (r == 0) {
-		clear(f, i);
+		clear(region, i);
 		file_unlock_byte(fd, REGION_LOCK_EVICT + i);
 	}
 	return r;
@@ -188,7 +207,7 @@ static int sign(struct region *region, unsigned i)
 	r = vouch(region, i, &token);
 	/* Its last owner may have died in between, too. */
 	if (r == 0)
-		r = clear_unless_evicting(f, region->fd, i);
+		r = clear_unless_evicting(region, region->fd, i);
 	if (r)
 		return r;
 	raise_high(f, i);
@@ -299,8 +318,7 @@ static int reap_one(struct region *region, int fd, unsigned i, uint64_t waited_n
 	/* Under the lock nobody else changes it; another reaper may have been faster. */
 	if (atomic_load_explicit(&own->state, memory_order_acquire) == SLOT_LIVE &&
 		find_by_token(own) == SLOT_OWNER_GONE) {
-		r = may_linger(own, waited_ns) ? -EAGAIN
-					       : clear_unless_evicting(region->file, fd, i);
+		r = may_linger(own, waited_ns) ? -EAGAIN : clear_unless_evicting(region, fd, i);
 		if (r == 0)
 			r = 1;
 	}
@@ -330,7 +348,7 @@ void slot_charge_dead(struct region *region)
 		if (!has_left(own) || file_lock_byte(region->fd, REGION_LOCK_SLOTS + i) != 0)
 			continue;
 		if (has_left(own) && find_by_token(own) == SLOT_OWNER_GONE && !may_work(own))
-			charge_left(region->file, i);
+			charge_left(region, i);
 		file_unlock_byte(region->fd, REGION_LOCK_SLOTS + i);
 	}
 }

@@ -11,7 +11,6 @@
 #include "region/turn.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <linux/futex.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -19,151 +18,20 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
-#include "base/lock.h"
-#include "region/turn_record.h"
+#include "region/turn_word.h"
 
-#define BEAT_NS	    UINT64_C(2000000)	/* who waits says so again: well within TURN_WISH_NS */
-#define POLL_NS	    UINT64_C(500000)	/* a holder polls who waits */
-#define BETTER_NS   UINT64_C(50000)	/* and where one is about who would go first */
-#define PEERS_NS    UINT64_C(5000000)	/* turn_count_peers() polls */
-#define TOUCH_NS    UINT64_C(100000000) /* a sign of life: well within TURN_ALIVE_NS */
-#define SOON_NS	    UINT64_C(50000)	/* another process of ours is at it: some us */
-#define AGAIN_NS    UINT64_C(20000)	/* the first in line met another's claim */
-#define FRESH_SPINS 100u		/* another process of ours confirms: two steps */
-#define WAKE_NS	    UINT64_C(500000)	/* turn_idle() wakes others at most that often */
+#define BEAT_NS	  UINT64_C(2000000) /* who waits says so again: well within TURN_WISH_NS */
+#define POLL_NS	  UINT64_C(500000)  /* a holder polls who waits */
+#define BETTER_NS UINT64_C(50000)   /* and where one is about who would go first */
+#define PEERS_NS  UINT64_C(5000000) /* turn_count_peers() polls */
+#define SOON_NS	  UINT64_C(50000)   /* another process of ours is at it: some us */
+#define AGAIN_NS  UINT64_C(20000)   /* the first in line met another's claim */
+#define WAKE_NS	  UINT64_C(500000)  /* turn_idle() wakes others at most that often */
 
 static int keep_errno(int r, int saved)
 {
 	errno = saved;
 	return r;
-}
-
-static uint64_t sooner(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
-static uint64_t load(const _Atomic uint64_t *at)
-{
-	/* Sequentially consistent: what the slice's processes and the others say is one order. */
-	return atomic_load(at);
-}
-
-static bool change(struct turn *t, uint64_t *word, uint64_t to)
-{
-	/* Sequentially consistent, with the fence in read_peers(): said before polled. */
-	if (!atomic_compare_exchange_strong(&t->own->face.word, word, to))
-		return false;
-	*word = to;
-	return true;
-}
-
-static void set(_Atomic uint64_t *at, uint64_t value)
-{
-	/* relaxed: told to others by the change of the word that follows, or only for those who watch */
-	atomic_store_explicit(at, value, memory_order_relaxed);
-}
-
-static uint64_t get(const _Atomic uint64_t *at)
-{
-	/* relaxed: as in set() */
-	return atomic_load_explicit(at, memory_order_relaxed);
-}
-
-static void touch(struct turn *t, uint64_t now_ns)
-{
-	uint64_t seen = get(&t->own->face.seen_ns);
-
-	if (seen + TOUCH_NS <= now_ns || seen > now_ns)
-		set(&t->own->face.seen_ns, now_ns);
-}
-
-static void wake(struct turn *t)
-{
-	_Atomic uint32_t *news = &t->own->face.news;
-
-	/* release: pairs with the kernel's read of it before a sleep in turn_wait() */
-	atomic_fetch_add_explicit(news, 1, memory_order_release);
-	syscall(SYS_futex, news, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
-}
-
-static unsigned process_high(const struct turn *t)
-{
-	return (unsigned)sooner(atomic_load(&t->own->process_high), TURN_PROCESSES);
-}
-
-/*
- * The latest end of work of the slice's other processes. Read between a look at the word and its change: who
- * comes with work says so here before it changes the word.
- */
-static uint64_t slice_busy_ns(const struct turn *t, uint64_t now_ns)
-{
-	unsigned high = process_high(t);
-	uint64_t latest = 0;
-
-	for (unsigned i = 0; i < high; i++) {
-		/* relaxed: ordered by the word, as said */
-		uint64_t until = get(&t->own->busy_until_ns[i]);
-
-		/* A dead one's is past soon; beyond the longest lease it is not believed. */
-		if (i != t->process && until > latest && until <= now_ns + TURN_LEASE_NS)
-			latest = until;
-	}
-	return latest > now_ns ? latest : 0;
-}
-
-static uint64_t lease(struct turn *t, uint64_t now_ns, uint64_t busy_until_ns)
-{
-	/* Of an earlier turn, which another process of the slice may have ended. */
-	if (t->wanted_since_ns < get(&t->own->face.since_ns))
-		t->wanted_since_ns = 0;
-	return turn_order_lease_ns(now_ns, busy_until_ns, t->grace_ns, t->wanted_since_ns);
-}
-
-static bool counts(uint64_t word, enum turn_state state, uint64_t now_ns)
-{
-	return TURN_WORD_STATE(word) == state && now_ns < TURN_WORD_UNTIL_NS(word);
-}
-
-/*
- * Puts a hold into the word, from a claim or a hold that counts, and makes sure that it counted until
- * everybody could see the new one. False where it did not, or another process was faster.
- */
-static bool put_hold(struct turn *t, uint64_t *word, uint64_t until_ns)
-{
-	uint64_t counted_until_ns = TURN_WORD_UNTIL_NS(*word);
-	uint64_t hold = TURN_WORD(TURN_HOLD, until_ns);
-
-	FAULT("turn: before the hold");
-	if (!change(t, word, hold | TURN_WORD_FRESH))
-		return false;
-	FAULT("turn: before the hold is confirmed");
-	if (t->clock_ns() < counted_until_ns)
-		return change(t, word, hold);
-	change(t, word, TURN_WORD(TURN_FREE, 0));
-	return false;
-}
-
-/* Prolongs a hold of the slice as far as the work needs it. */
-static bool keep(struct turn *t, uint64_t *word, uint64_t now_ns, uint64_t busy_until_ns)
-{
-	uint64_t until_ns = lease(t, now_ns, busy_until_ns);
-
-	for (unsigned i = 0; i < FRESH_SPINS && (*word & TURN_WORD_FRESH); i++) {
-		lock_pause();
-		*word = load(&t->own->face.word);
-	}
-	while (counts(*word, TURN_HOLD, now_ns) &&
-		!(*word & (TURN_WORD_DRAINING | TURN_WORD_FRESH))) {
-		uint64_t counted_until_ns = TURN_WORD_UNTIL_NS(*word);
-
-		/* By 1 ns: a process of the slice that is about to end the turn finds it changed. */
-		if (until_ns <= counted_until_ns && change(t, word, *word + TURN_WORD(0, 1)))
-			return t->clock_ns() < counted_until_ns;
-		if (until_ns > counted_until_ns && put_hold(t, word, until_ns))
-			return true;
-	}
-	return false;
 }
 
 static int wait_for(struct turn *t, int other, uint64_t poll_ns, uint64_t *ret_poll_ns)
@@ -180,8 +48,8 @@ static void poll_peers(struct turn *t, const struct turn_wish *wish, bool is_all
 {
 	uint64_t elapsed_ns = now_ns > t->polled_ns ? now_ns - t->polled_ns : 0;
 
-	turn_record_read_peers(t, is_all, now_ns);
 	t->polled_ns = now_ns;
+	turn_record_read_peers(t, is_all, now_ns);
 	for (unsigned i = 0; i < t->peer_count; i++)
 		if (turn_order_note(&t->peers[i], wish, elapsed_ns, now_ns))
 			turn_record_say_distrust(t, i);
@@ -191,18 +59,19 @@ static void poll_peers(struct turn *t, const struct turn_wish *wish, bool is_all
 /* Says, or goes on saying, that the slice wants the turn. False where another process has gone on. */
 static bool say_wish(struct turn *t, uint64_t *word, unsigned rank, uint64_t now_ns)
 {
-	if (!counts(*word, TURN_WANT, now_ns))
-		set(&t->own->face.ticket_ns, now_ns);
-	/* relaxed: as in set() */
+	if (!turn_counts(*word, TURN_WANT, now_ns))
+		turn_set(&t->books->since_ns, now_ns);
+	turn_set(&t->own->face.ticket_ns, turn_get(&t->books->since_ns));
+	/* relaxed: as in turn_set() */
 	atomic_store_explicit(&t->own->face.rank, rank, memory_order_relaxed);
-	return change(t, word, TURN_WORD(TURN_WANT, now_ns + TURN_WISH_NS));
+	return turn_word_change(t, word, TURN_WORD(TURN_WANT, now_ns + TURN_WISH_NS));
 }
 
 /* Polls for the reader's wish: who stands before it. While others may not have found us, they are not to blame. */
 static struct turn_line poll_line(
 	struct turn *t, const struct turn_wish *wish, bool is_blamed, bool is_all, uint64_t now_ns)
 {
-	poll_peers(t, is_blamed ? wish : NULL, is_all, now_ns);
+	poll_peers(t, is_blamed && !turn_word_is_tampered(t, now_ns) ? wish : NULL, is_all, now_ns);
 	return turn_order_line(t->peers, t->peer_count, wish, now_ns);
 }
 
@@ -215,7 +84,13 @@ static int wait_in_line(
 	t->free_since_ns = 0;
 	if (until_ns < now_ns + AGAIN_NS)
 		until_ns = now_ns + AGAIN_NS;
-	return wait_for(t, line->in_way, sooner(until_ns, now_ns + BEAT_NS), ret_poll_ns);
+	return wait_for(t, line->in_way, turn_sooner(until_ns, now_ns + BEAT_NS), ret_poll_ns);
+}
+
+static void begin(struct turn *t, uint64_t now_ns)
+{
+	turn_set(&t->books->since_ns, now_ns);
+	turn_set(&t->own->face.since_ns, now_ns);
 }
 
 /* Claims the free turn; a slice that does the same at the same time is met in the second poll. */
@@ -225,27 +100,27 @@ static int claim(struct turn *t, uint64_t *word, const struct turn_wish *wish,
 	uint64_t now_ns = t->clock_ns();
 	struct turn_line line;
 
-	if (!change(t, word, TURN_WORD(TURN_CLAIM, now_ns + TURN_CLAIM_NS)))
+	if (!turn_word_change(t, word, TURN_WORD(TURN_CLAIM, now_ns + TURN_CLAIM_NS)))
 		return wait_for(t, -1, now_ns + SOON_NS, ret_poll_ns);
 	FAULT("turn: claimed");
 	line = poll_line(t, wish, true, true, now_ns);
 	if (line.in_way >= 0) {
 		bool is_held = t->peers[line.in_way].claim.state == TURN_HOLD;
 
-		change(t, word, TURN_WORD(TURN_WANT, now_ns + TURN_WISH_NS));
+		turn_word_change(t, word, TURN_WORD(TURN_WANT, now_ns + TURN_WISH_NS));
 		if (is_held)
 			return wait_in_line(t, &line, now_ns, ret_poll_ns);
 		return wait_for(t, line.in_way,
 			now_ns + (line.before == 0 ? AGAIN_NS : TURN_TAKE_NS), ret_poll_ns);
 	}
 	t->wanted_since_ns = 0;
-	if (!put_hold(t, word, lease(t, now_ns, busy_until_ns)))
+	if (!turn_word_put_hold(t, word, turn_word_lease(t, now_ns, busy_until_ns)))
 		return wait_for(t, -1, now_ns + SOON_NS, ret_poll_ns);
 	t->is_substitute = line.first >= 0;
 	if (line.first >= 0)
 		turn_order_note_miss(&t->peers[line.first], t->alive_count, now_ns);
-	set(&t->own->face.since_ns, now_ns);
-	set(&t->own->face.turns, get(&t->own->face.turns) + 1);
+	begin(t, now_ns);
+	turn_set(&t->own->face.turns, turn_get(&t->own->face.turns) + 1);
 	t->free_since_ns = 0;
 	return TURN_HELD;
 }
@@ -255,17 +130,17 @@ static int take(struct turn *t, uint64_t *word, unsigned rank, uint64_t busy_unt
 	uint64_t *ret_poll_ns)
 {
 	uint64_t now_ns = t->clock_ns(), take_ns;
-	uint64_t born_ns = get(&t->own->born_ns);
+	uint64_t born_ns = turn_get(&t->own->born_ns);
 	struct turn_wish wish = {.rank = rank};
 	struct turn_line line;
 	bool is_new;
 
-	/* Before the word, so that what changes it wakes us. acquire: pairs with the release in wake() */
+	/* Before the word, so that what changes it wakes us. acquire: pairs with the release in turn_word_wake() */
 	t->own_news = atomic_load_explicit(&t->own->face.news, memory_order_acquire);
-	*word = load(&t->own->face.word);
-	if ((*word & TURN_WORD_DRAINING) && counts(*word, TURN_HOLD, now_ns))
-		return wait_for(
-			t, -1, sooner(TURN_WORD_UNTIL_NS(*word), now_ns + POLL_NS), ret_poll_ns);
+	*word = turn_load(&t->books->word);
+	if ((*word & TURN_WORD_DRAINING) && turn_counts(*word, TURN_HOLD, now_ns))
+		return wait_for(t, -1, turn_sooner(TURN_WORD_UNTIL_NS(*word), now_ns + POLL_NS),
+			ret_poll_ns);
 	/*
 	 * Others may not have found us yet, and would not see our claim: no wish, as who is first in line and
 	 * does not take the turn is not believed for long.
@@ -273,11 +148,11 @@ static int take(struct turn *t, uint64_t *word, unsigned rank, uint64_t busy_unt
 	is_new = now_ns < born_ns + TURN_BORN_NS && now_ns >= born_ns;
 	if (is_new && turn_count_peers(t, now_ns) > 0)
 		return wait_for(
-			t, -1, sooner(born_ns + TURN_BORN_NS, now_ns + BEAT_NS), ret_poll_ns);
-	if (counts(*word, TURN_CLAIM, now_ns) || counts(*word, TURN_HOLD, now_ns) ||
+			t, -1, turn_sooner(born_ns + TURN_BORN_NS, now_ns + BEAT_NS), ret_poll_ns);
+	if (turn_counts(*word, TURN_CLAIM, now_ns) || turn_counts(*word, TURN_HOLD, now_ns) ||
 		!say_wish(t, word, rank, now_ns))
 		return wait_for(t, -1, now_ns + SOON_NS, ret_poll_ns);
-	wish.ticket_ns = get(&t->own->face.ticket_ns);
+	wish.ticket_ns = turn_get(&t->books->since_ns);
 	FAULT("turn: wanted");
 	if (t->polled_ns + TURN_WISH_NS < now_ns)
 		t->free_since_ns = 0;
@@ -288,7 +163,7 @@ static int take(struct turn *t, uint64_t *word, unsigned rank, uint64_t busy_unt
 		t->free_since_ns = now_ns;
 	take_ns = t->free_since_ns + line.wait_ns;
 	if (now_ns < take_ns)
-		return wait_for(t, line.first, sooner(take_ns, now_ns + BEAT_NS), ret_poll_ns);
+		return wait_for(t, line.first, turn_sooner(take_ns, now_ns + BEAT_NS), ret_poll_ns);
 	return claim(t, word, &wish, busy_until_ns, ret_poll_ns);
 }
 
@@ -316,14 +191,15 @@ int turn_hold(struct turn *t, unsigned rank, uint64_t now_ns, uint64_t busy_unti
 
 	if (!t->own)
 		return TURN_HELD;
-	touch(t, now_ns);
+	turn_word_touch(t, now_ns);
 	/* relaxed: the change of the word that follows shows it */
-	set(&t->own->busy_until_ns[t->process], sooner(busy_until_ns, now_ns + TURN_LEASE_NS));
-	word = load(&t->own->face.word);
+	turn_set(&t->books->busy_until_ns[t->process],
+		turn_sooner(busy_until_ns, now_ns + TURN_LEASE_NS));
+	word = turn_load(&t->books->word);
 	/* A waiting slice limits the lease: polled first. */
-	if (counts(word, TURN_HOLD, now_ns))
+	if (turn_counts(word, TURN_HOLD, now_ns))
 		poll_waiters(t, rank, now_ns);
-	if (LIKELY(keep(t, &word, now_ns, busy_until_ns))) {
+	if (LIKELY(turn_word_keep(t, &word, now_ns, busy_until_ns))) {
 		t->held_until_ns = TURN_WORD_UNTIL_NS(word);
 		return keep_errno(TURN_HELD, saved);
 	}
@@ -331,12 +207,22 @@ int turn_hold(struct turn *t, unsigned rank, uint64_t now_ns, uint64_t busy_unti
 	if (r == TURN_HELD)
 		t->held_until_ns = TURN_WORD_UNTIL_NS(word);
 	else
-		set(&t->own->busy_until_ns[t->process], TURN_WANTS);
+		turn_set(&t->books->busy_until_ns[t->process], TURN_WANTS);
 	return keep_errno(r, saved);
+}
+
+void turn_forgive(struct turn *t)
+{
+	for (unsigned i = 0; i < t->peer_count; i++)
+		t->peers[i].doubt.way_ns = 0;
 }
 
 void turn_blame(struct turn *t, uint64_t served_ns, uint64_t now_ns)
 {
+	if (turn_word_is_tampered(t, now_ns)) {
+		turn_forgive(t);
+		return;
+	}
 	if (!turn_order_blame(t->peers, t->peer_count, served_ns, now_ns))
 		return;
 	for (unsigned i = 0; i < t->peer_count; i++) {
@@ -347,12 +233,6 @@ void turn_blame(struct turn *t, uint64_t served_ns, uint64_t now_ns)
 	}
 }
 
-void turn_forgive(struct turn *t)
-{
-	for (unsigned i = 0; i < t->peer_count; i++)
-		t->peers[i].doubt.way_ns = 0;
-}
-
 void turn_prolong(struct turn *t, unsigned rank, uint64_t now_ns, uint64_t busy_until_ns)
 {
 	int saved = errno;
@@ -360,13 +240,14 @@ void turn_prolong(struct turn *t, unsigned rank, uint64_t now_ns, uint64_t busy_
 
 	if (!t->own)
 		return;
-	word = load(&t->own->face.word);
-	if (!counts(word, TURN_HOLD, now_ns))
+	word = turn_load(&t->books->word);
+	if (!turn_counts(word, TURN_HOLD, now_ns))
 		return;
-	touch(t, now_ns);
-	set(&t->own->busy_until_ns[t->process], sooner(busy_until_ns, now_ns + TURN_LEASE_NS));
+	turn_word_touch(t, now_ns);
+	turn_set(&t->books->busy_until_ns[t->process],
+		turn_sooner(busy_until_ns, now_ns + TURN_LEASE_NS));
 	poll_waiters(t, rank, now_ns);
-	if (keep(t, &word, now_ns, busy_until_ns))
+	if (turn_word_keep(t, &word, now_ns, busy_until_ns))
 		t->held_until_ns = TURN_WORD_UNTIL_NS(word);
 	errno = saved;
 }
@@ -379,15 +260,17 @@ bool turn_is_wanted(struct turn *t, unsigned rank, uint64_t now_ns, uint64_t beg
 
 	if (!t->own)
 		return false;
-	word = load(&t->own->face.word);
-	if (!counts(word, TURN_HOLD, now_ns))
+	word = turn_load(&t->books->word);
+	if (!turn_counts(word, TURN_HOLD, now_ns))
 		return false;
 	/* Another process of the slice has begun it. */
 	if (word & TURN_WORD_DRAINING)
 		return true;
-	end_ns = get(&t->own->face.since_ns) + (t->is_substitute ? 0 : t->quantum_ns);
+	end_ns = turn_get(&t->books->since_ns) + (t->is_substitute ? 0 : t->quantum_ns);
 	poll_waiters(t, rank, now_ns);
 	errno = saved;
+	if (turn_word_is_tampered(t, now_ns) && turn_order_is_held(t->peers, t->peer_count, now_ns))
+		return true;
 	return turn_order_is_wanted(t->peers, t->peer_count, rank, begin_ns >= end_ns ? 0 : end_ns,
 		now_ns, &is_waiting);
 }
@@ -399,16 +282,18 @@ void turn_seize(struct turn *t, unsigned rank, uint64_t now_ns, uint64_t busy_un
 
 	if (!t->own)
 		return;
-	touch(t, now_ns);
-	set(&t->own->busy_until_ns[t->process], sooner(busy_until_ns, now_ns + TURN_LEASE_NS));
+	turn_word_touch(t, now_ns);
+	turn_set(&t->books->busy_until_ns[t->process],
+		turn_sooner(busy_until_ns, now_ns + TURN_LEASE_NS));
 	/* relaxed: the change of the word that follows shows it */
 	atomic_store_explicit(&t->own->face.rank, rank, memory_order_relaxed);
-	word = load(&t->own->face.word);
-	if (!keep(t, &word, now_ns, busy_until_ns) &&
-		change(t, &word, TURN_WORD(TURN_HOLD, lease(t, now_ns, busy_until_ns)))) {
-		set(&t->own->face.ticket_ns, now_ns);
-		set(&t->own->face.since_ns, now_ns);
-		set(&t->own->face.turns, get(&t->own->face.turns) + 1);
+	word = turn_load(&t->books->word);
+	if (!turn_word_keep(t, &word, now_ns, busy_until_ns) &&
+		turn_word_change(t, &word,
+			TURN_WORD(TURN_HOLD, turn_word_lease(t, now_ns, busy_until_ns)))) {
+		turn_set(&t->own->face.ticket_ns, now_ns);
+		begin(t, now_ns);
+		turn_set(&t->own->face.turns, turn_get(&t->own->face.turns) + 1);
 	}
 	t->held_until_ns = TURN_WORD_UNTIL_NS(word);
 	errno = saved;
@@ -417,7 +302,7 @@ void turn_seize(struct turn *t, unsigned rank, uint64_t now_ns, uint64_t busy_un
 void turn_say_next(struct turn *t, uint64_t next_ns)
 {
 	if (t->own)
-		set(&t->own->face.next_ns, next_ns);
+		turn_set(&t->own->face.next_ns, next_ns);
 }
 
 uint64_t turn_next_ns(
@@ -430,14 +315,14 @@ uint64_t turn_next_ns(
 /* Frees the turn; the word is the slice's hold. False where that has gone on in the meantime. */
 static bool hand_over(struct turn *t, uint64_t *word, uint64_t now_ns)
 {
-	uint64_t since_ns = get(&t->own->face.since_ns);
+	uint64_t since_ns = turn_get(&t->books->since_ns);
 
-	if (!change(t, word, TURN_WORD(TURN_FREE, 0)))
+	if (!turn_word_change(t, word, TURN_WORD(TURN_FREE, 0)))
 		return false;
-	set(&t->own->face.held_ns,
-		get(&t->own->face.held_ns) + (now_ns > since_ns ? now_ns - since_ns : 0));
+	turn_set(&t->own->face.held_ns,
+		turn_get(&t->own->face.held_ns) + (now_ns > since_ns ? now_ns - since_ns : 0));
 	t->wanted_since_ns = 0;
-	wake(t);
+	turn_word_wake(t);
 	return true;
 }
 
@@ -447,11 +332,11 @@ static void shorten(struct turn *t, uint64_t now_ns, uint64_t busy_until_ns)
 	int saved = errno;
 	uint64_t word, end_ns;
 
-	set(&t->own->busy_until_ns[t->process], busy_until_ns);
-	word = load(&t->own->face.word);
-	if (!counts(word, TURN_HOLD, now_ns) || (word & TURN_WORD_FRESH))
+	turn_set(&t->books->busy_until_ns[t->process], busy_until_ns);
+	word = turn_load(&t->books->word);
+	if (!turn_counts(word, TURN_HOLD, now_ns) || (word & TURN_WORD_FRESH))
 		return;
-	end_ns = slice_busy_ns(t, now_ns);
+	end_ns = turn_word_slice_busy_ns(t, now_ns);
 	if (end_ns < busy_until_ns)
 		end_ns = busy_until_ns;
 	if ((word & TURN_WORD_DRAINING) && end_ns == 0) {
@@ -459,15 +344,15 @@ static void shorten(struct turn *t, uint64_t now_ns, uint64_t busy_until_ns)
 		errno = saved;
 		return;
 	}
-	end_ns = lease(t, now_ns, end_ns);
+	end_ns = turn_word_lease(t, now_ns, end_ns);
 	if (end_ns >= TURN_WORD_UNTIL_NS(word))
 		return;
 	/* A shorter lease is no claim: it needs no confirmation. A process that came in between goes first. */
-	if (!change(t, &word, TURN_WORD(TURN_HOLD, end_ns) | (word & TURN_WORD_DRAINING)))
+	if (!turn_word_change(t, &word, TURN_WORD(TURN_HOLD, end_ns) | (word & TURN_WORD_DRAINING)))
 		return;
 	if (t->wanted_since_ns && t->woke_ns + WAKE_NS <= now_ns) {
 		t->woke_ns = now_ns;
-		wake(t);
+		turn_word_wake(t);
 	}
 	errno = saved;
 }
@@ -481,7 +366,7 @@ void turn_idle(struct turn *t, uint64_t now_ns)
 void turn_shorten(struct turn *t, uint64_t now_ns, uint64_t busy_until_ns)
 {
 	if (t->own)
-		shorten(t, now_ns, sooner(busy_until_ns, now_ns + TURN_LEASE_NS));
+		shorten(t, now_ns, turn_sooner(busy_until_ns, now_ns + TURN_LEASE_NS));
 }
 
 int turn_release(struct turn *t, uint64_t now_ns)
@@ -491,20 +376,20 @@ int turn_release(struct turn *t, uint64_t now_ns)
 
 	if (!t->own)
 		return 0;
-	set(&t->own->busy_until_ns[t->process], 0);
-	word = load(&t->own->face.word);
-	while (counts(word, TURN_HOLD, now_ns)) {
+	turn_set(&t->books->busy_until_ns[t->process], 0);
+	word = turn_load(&t->books->word);
+	while (turn_counts(word, TURN_HOLD, now_ns)) {
 		/* Another process is just going on. */
 		if (word & TURN_WORD_FRESH)
 			return keep_errno(TURN_E_SHARED, saved);
-		end_ns = slice_busy_ns(t, now_ns);
+		end_ns = turn_word_slice_busy_ns(t, now_ns);
 		if (end_ns == 0) {
 			if (hand_over(t, &word, now_ns))
 				break;
 			continue;
 		}
-		end_ns = sooner(end_ns, TURN_WORD_UNTIL_NS(word));
-		if (change(t, &word, TURN_WORD(TURN_HOLD, end_ns) | TURN_WORD_DRAINING))
+		end_ns = turn_sooner(end_ns, TURN_WORD_UNTIL_NS(word));
+		if (turn_word_change(t, &word, TURN_WORD(TURN_HOLD, end_ns) | TURN_WORD_DRAINING))
 			return keep_errno(TURN_E_SHARED, saved);
 	}
 	return keep_errno(0, saved);
@@ -513,10 +398,10 @@ int turn_release(struct turn *t, uint64_t now_ns)
 /* Whether another process of the slice waits. One that died waiting is believed: the wish ends by itself. */
 static bool is_shared_wish(const struct turn *t)
 {
-	unsigned high = process_high(t);
+	unsigned high = turn_word_process_high(t);
 
 	for (unsigned i = 0; i < high; i++)
-		if (get(&t->own->busy_until_ns[i]) == TURN_WANTS)
+		if (turn_get(&t->books->busy_until_ns[i]) == TURN_WANTS)
 			return true;
 	return false;
 }
@@ -529,10 +414,10 @@ void turn_leave(struct turn *t)
 	if (!t->own)
 		return;
 	turn_release(t, t->clock_ns());
-	word = load(&t->own->face.word);
+	word = turn_load(&t->books->word);
 	if (TURN_WORD_STATE(word) == TURN_WANT && !is_shared_wish(t) &&
-		change(t, &word, TURN_WORD(TURN_FREE, 0)))
-		wake(t);
+		turn_word_change(t, &word, TURN_WORD(TURN_FREE, 0)))
+		turn_word_wake(t);
 	t->free_since_ns = 0;
 	errno = saved;
 }
@@ -543,7 +428,7 @@ unsigned turn_count_peers(struct turn *t, uint64_t now_ns)
 
 	if (!t->own)
 		return 0;
-	touch(t, now_ns);
+	turn_word_touch(t, now_ns);
 	if (now_ns >= t->polled_ns + PEERS_NS || now_ns < t->polled_ns)
 		poll_peers(t, NULL, false, now_ns);
 	errno = saved;

@@ -7,6 +7,9 @@
  * a lease: a wish, a claim and a hold each count until a time that stands beside them, so who dies or
  * is stopped is past by itself. See docs/decisions/0016-turns.md.
  *
+ * The slice's own processes go by its books, of which the record is a copy for others: what any other program writes there
+ * is no turn. A slice that finds its record changed blames nobody for some time, and gives way to who works beside it.
+ *
  * Nothing here waits, except turn_wait(). errno is kept. The caller lets one thread of a process at a
  * time use a `struct turn`. Times are CLOCK_MONOTONIC's.
  */
@@ -29,6 +32,7 @@ enum {
 	TURN_E_SHARED, /* the slice's other processes still have work on the device */
 };
 
+struct region_turn;
 struct turn_record;
 
 /* Where another slice's record is. */
@@ -53,6 +57,8 @@ struct turn_owner {
 /* One for each process and device; in static storage, begun with TURN_NULL (all zero). */
 struct turn {
 	struct turn_record *own; /* NULL: not open */
+	/* The slice's books, put there before it is opened; where it is NULL then, they lie in the record. */
+	struct region_turn *books;
 	uint64_t own_inode;
 	uint64_t (*clock_ns)(
 		void); /* what a test puts there; turn_open() puts the clock where it is NULL */
@@ -63,6 +69,7 @@ struct turn {
 	uint64_t free_since_ns;	  /* seen free since then; 0: not */
 	uint64_t wanted_since_ns; /* since when somebody is seen waiting for our turn; 0: not */
 	uint64_t woke_ns;	  /* the last time that turn_idle() woke others */
+	uint64_t tampered_ns;	  /* when the record was last found changed; 0: never */
 	uint64_t held_until_ns;	  /* as announced last for work of this process */
 	bool is_substitute;	  /* took the turn as the first in line did not: for a moment */
 	uint32_t process;
@@ -70,8 +77,9 @@ struct turn {
 	uint32_t
 		alive_count; /* of them, as last read; and the best rank of these: UINT32_MAX without any */
 	uint32_t best_rank;
-	uint32_t own_news;   /* as awaited -1 */
-	int32_t awaited;     /* whose news turn_wait() is for; -1: our own */
+	uint32_t own_news; /* as awaited -1 */
+	int32_t awaited;   /* whose news turn_wait() is for; -1: our own */
+	bool is_blind;	   /* the folder cannot be listed: others may be there that are not known */
 	bool is_by_operator; /* nobody but the operator makes records: the folder is closed to us */
 	bool is_by_file;     /* records are read by their path: the better way is forbidden here */
 	char folder[256];    /* the device's */

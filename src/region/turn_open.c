@@ -27,11 +27,11 @@ void turn_set_times(struct turn *t, uint64_t quantum_ns, uint64_t grace_ns)
 /* Counts the process among the slice's. The word of its slot's last owner is wiped. */
 static void enter(struct turn *t)
 {
-	_Atomic uint64_t *high = &t->own->process_high;
+	_Atomic uint64_t *high = &t->books->process_high;
 	uint64_t seen = atomic_load(high);
 
 	/* relaxed: the process says nothing before the change of a word that shows it */
-	atomic_store_explicit(&t->own->busy_until_ns[t->process], 0, memory_order_relaxed);
+	atomic_store_explicit(&t->books->busy_until_ns[t->process], 0, memory_order_relaxed);
 	while (seen <= t->process)
 		if (atomic_compare_exchange_weak(high, &seen, t->process + 1))
 			break;

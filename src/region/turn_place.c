@@ -101,7 +101,13 @@ static bool is_by_operator(int folder_fd, const struct file_identity *record)
 	       !(folder.mode & 022) && faccessat(folder_fd, ".", W_OK, 0) < 0;
 }
 
-/* What is there already is ours only with our magic in it; an empty one of ours, too. */
+/* As long as a record is, which another program may have broken. It is made whole again. */
+static bool is_as_long(const struct file_identity *record)
+{
+	return record->size_bytes == 0 || record->size_bytes == sizeof(struct turn_record);
+}
+
+/* What is there already is ours if it has our magic in it, or is as long as ours, or is empty. */
 static int check(int folder_fd, int fd)
 {
 	struct file_identity id;
@@ -112,9 +118,11 @@ static int check(int folder_fd, int fd)
 		return r;
 	if (!id.is_regular)
 		return -EBADMSG;
-	if (id.owner != geteuid() && !is_by_operator(folder_fd, &id))
+	if (is_by_operator(folder_fd, &id))
+		return 0;
+	if (id.owner != geteuid())
 		return -EPERM;
-	if (id.size_bytes == 0)
+	if (is_as_long(&id))
 		return 0;
 	if (pread(fd, &magic, sizeof(magic), offsetof(struct turn_record, face.magic)) !=
 			(ssize_t)sizeof(magic) ||

@@ -116,9 +116,13 @@ int turn_record_open_own(struct turn *turn, uint64_t now_ns)
 		r = file_identify(fd, &identity);
 	if (r < 0)
 		return r;
+	if (!turn->books || (turn->own && turn->books == &turn->own->books))
+		turn->books = &((struct turn_record *)at)->books;
 	turn->own = at;
 	turn->own_inode = identity.inode;
-	/* relaxed: of several first ones any will do */
+	/* relaxed, all: of several first ones any will do; what is no record the others do not see */
+	if (atomic_load_explicit(&turn->own->face.magic, memory_order_relaxed) != TURN_MAGIC)
+		atomic_store_explicit(&turn->own->born_ns, now_ns, memory_order_relaxed);
 	atomic_compare_exchange_strong_explicit(
 		&turn->own->born_ns, &unborn, now_ns, memory_order_relaxed, memory_order_relaxed);
 	/* pairs with the check in turn_record_decode(); all else in a new record is right as zero */
@@ -217,11 +221,12 @@ void turn_record_doubt_owner(struct turn *turn, unsigned i)
 	to->at_ns = turn->clock_ns();
 }
 
-/* The last one moves to its place. */
+/* The last one moves to its place. Its slice may make it whole again, which the folder does not show. */
 static void forget(struct turn *turn, unsigned i)
 {
 	unsigned last = --turn->peer_count;
 
+	turn->folder_changed_ns = 0;
 	leave_to_next(turn, i);
 	munmap((void *)(uintptr_t)turn->peer_records[i].at, sizeof(struct turn_face));
 	turn->peer_records[i] = turn->peer_records[last];
@@ -242,16 +247,25 @@ static int read_file(const struct turn *turn, unsigned i, struct turn_face *ret_
 										       : -EBADMSG;
 }
 
-static int take_in(struct turn *turn, unsigned i, const struct turn_face *face)
+/*
+ * What is no record any more says nothing, until its slice mends it. Nor is believed what is said without a sign of life: it
+ * is not read as often as who waits for it would need.
+ */
+static void take_in(struct turn *turn, unsigned i, const struct turn_face *face)
 {
+	struct turn_claim *claim = &turn->peers[i].claim;
+
 	/* relaxed: as in turn_record_decode() */
 	turn->peer_records[i].news = atomic_load_explicit(&face->news, memory_order_relaxed);
-	return turn_record_decode(face, &turn->peers[i].claim);
+	if (turn_record_decode(face, claim) < 0)
+		*claim = (struct turn_claim){.state = TURN_FREE};
+	if (!turn_order_is_alive(claim, turn->polled_ns))
+		claim->state = TURN_FREE;
 }
 
 /*
  * Reads as many of the wanted records as the kernel gives in one go. Returns how many of them are done;
- * *ret_broken says whether the one behind these is not to be read.
+ * *ret_broken says whether the one behind these cannot be read.
  */
 static unsigned read_some(
 	struct turn *turn, const uint8_t *wanted, unsigned count, bool *ret_broken)
@@ -274,10 +288,7 @@ static unsigned read_some(
 	done = got < 0 ? 0 : (unsigned)((size_t)got / sizeof(faces[0]));
 	*ret_broken = done < count;
 	for (unsigned k = 0; k < done; k++)
-		if (take_in(turn, wanted[k], &faces[k]) < 0) {
-			*ret_broken = true;
-			return k;
-		}
+		take_in(turn, wanted[k], &faces[k]);
 	return done;
 }
 
@@ -285,7 +296,9 @@ static void read_by_file(struct turn *turn, unsigned i, bool *ret_broken)
 {
 	struct turn_face face;
 
-	*ret_broken = read_file(turn, i, &face) < 0 || take_in(turn, i, &face) < 0;
+	*ret_broken = read_file(turn, i, &face) < 0;
+	if (!*ret_broken)
+		take_in(turn, i, &face);
 }
 
 /* A place for one more: a free one, or that of a slice that does not live. */
@@ -395,7 +408,7 @@ static void meet(struct turn *turn, int folder_fd, const struct entry *entry)
 	add(turn, folder_fd, entry);
 }
 
-static void list(struct turn *turn)
+static void list(struct turn *turn, uint64_t changed_ns)
 {
 	_cleanup_fd_ int fd = -1;
 	union {
@@ -403,6 +416,9 @@ static void list(struct turn *turn)
 		char bytes[LIST_BYTES];
 	} buffer;
 
+	turn->is_blind = true;
+	/* Tried again soon. */
+	turn->folder_changed_ns = 0;
 	if (turn_place_open(turn->folder, &fd) < 0)
 		return;
 	turn->listing++;
@@ -410,10 +426,15 @@ static void list(struct turn *turn)
 	for (int round = 0; round < LIST_ROUNDS; round++) {
 		long length = syscall(SYS_getdents64, fd, &buffer, sizeof(buffer));
 
-		if (length == 0)
-			forget_gone(turn);
-		if (length <= 0)
+		if (length < 0)
 			return;
+		/* Who fills the folder blinds nobody. */
+		turn->is_blind = false;
+		turn->folder_changed_ns = changed_ns;
+		if (length == 0) {
+			forget_gone(turn);
+			return;
+		}
 		for (long at = 0; at < length;) {
 			const struct entry *entry =
 				(const struct entry *)(const void *)(buffer.bytes + at);
@@ -446,22 +467,25 @@ static void find_peers(struct turn *turn, uint64_t now_ns)
 	bool is_first = turn->listed_ns == 0;
 	struct file_identity identity;
 	uint64_t real;
+	int r;
 
 	if (!is_first &&
 		(now_ns < turn->folder_asked_ns + ASK_NS || now_ns < turn->listed_ns + LIST_NS))
 		return;
 	turn->folder_asked_ns = now_ns;
 	real = real_ns();
-	if (file_identify_path(turn->folder, &identity) < 0)
+	r = file_identify_path(turn->folder, &identity);
+	/* One that is gone has nobody in it. */
+	turn->is_blind = (r < 0 && r != -ENOENT) || (turn->is_blind && r == 0);
+	if (r < 0)
 		return;
 	if (!is_first && identity.changed_ns == turn->folder_changed_ns &&
 		now_ns < turn->listed_ns + LIST_ANYWAY_NS)
 		return;
 	turn->listed_ns = now_ns;
-	/* A second change within the same tick of the file system's clock leaves the same time. */
-	turn->folder_changed_ns = identity.changed_ns + TICK_NS > real ? 0 : identity.changed_ns;
 	keep_own(turn, now_ns);
-	list(turn);
+	/* A second change within the same tick of the file system's clock leaves the same time. */
+	list(turn, identity.changed_ns + TICK_NS > real ? 0 : identity.changed_ns);
 }
 
 void turn_record_read_peers(struct turn *turn, bool is_all, uint64_t now_ns)

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/bits.h"
+#include "region/layout.h"
 #include "region/turn.h"
 
 #define TURN_MAGIC     UINT64_C(0x31306e7275747667) /* "gvturn01" */
@@ -43,17 +44,15 @@ struct turn_distrust {
 struct turn_record {
 	struct turn_face face;
 	struct turn_distrust distrusts[TURN_DISTRUSTS]; /* for those who watch */
-	_Atomic uint64_t process_high; /* processes' numbers are below it; it only grows */
-	_Atomic uint64_t born_ns;      /* when it was made */
+	uint64_t unused_word;
+	_Atomic uint64_t born_ns; /* when it was made, or made whole again */
 	uint8_t unused[4096 - sizeof(struct turn_face) -
 		       TURN_DISTRUSTS * sizeof(struct turn_distrust) - 2 * sizeof(uint64_t)];
-	/* Only for the slice's own processes: the end of each one's work, TURN_WANTS, or 0. */
-	_Atomic uint64_t busy_until_ns[TURN_PROCESSES];
+	struct region_turn books; /* of a slice that has no others */
 };
 
 _Static_assert(sizeof(struct turn_face) == 2 * CACHE_LINE_BYTES, "two lines are read of a record");
-_Static_assert(
-	sizeof(struct turn_record) == 4096 + 8 * TURN_PROCESSES, "a record and the processes");
+_Static_assert(REGION_SLOTS == TURN_PROCESSES, "a process's number is its slot");
 
 /*
  * State and time in one word, so that they change together. Draining: the turn is being handed over. Fresh:
@@ -72,7 +71,7 @@ uint64_t turn_record_hash(const char *name);
 /* Whether it can be a slice's record: no dot in front, no slash. */
 bool turn_record_is_name(const char *name);
 
-/* Opens our own record in turn->folder, making it where it is missing. */
+/* Opens our own record in turn->folder, making it where it is missing, or where what is there is no record any more. */
 int turn_record_open_own(struct turn *turn, uint64_t now_ns) MUST_CHECK;
 
 /* Decodes a face that was read; -EBADMSG where it is no record's. */
@@ -80,7 +79,7 @@ int turn_record_decode(const struct turn_face *face, struct turn_claim *ret_clai
 
 /*
  * Finds new peers, and reads the claims of all of them, or (is_all not set) of those that live, into turn->peers.
- * Those whose record is broken are forgotten.
+ * One whose record is broken says nothing, and one whose record is cut short is forgotten.
  */
 void turn_record_read_peers(struct turn *turn, bool is_all, uint64_t now_ns);
 

@@ -10,6 +10,8 @@
 
 #include "base/cleanup.h"
 #include "kube/base64.h"
+#include "kube/wish.h"
+#include "scheduler/enlarge.h"
 
 #define PATH_BYTES 512
 
@@ -315,20 +317,25 @@ static void change_pod(struct review *review)
 		deny(review, "pod has node assigned");
 }
 
-static void remove_annotations(struct review *review)
+static void remove_annotation(struct review *review, const char *key)
 {
 	json_t *annotations =
 		json_object_get(json_object_get(review->pod, "metadata"), "annotations");
+	char path[PATH_BYTES] = "/metadata/annotations";
 
-	for (size_t i = 0; i < ARRAY_SIZE(own_annotations); i++) {
-		char path[PATH_BYTES] = "/metadata/annotations";
+	if (!json_object_get(annotations, key))
+		return;
+	append_key(path, key);
+	json_object_del(annotations, key);
+	note(review, "remove", path, NULL);
+}
 
-		if (!json_object_get(annotations, own_annotations[i]))
-			continue;
-		append_key(path, own_annotations[i]);
-		json_object_del(annotations, own_annotations[i]);
-		note(review, "remove", path, NULL);
-	}
+static void remove_annotations(struct review *review)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(own_annotations); i++)
+		remove_annotation(review, own_annotations[i]);
+	/* a wish is for slices that run */
+	remove_annotation(review, WISH_ANNOTATION);
 }
 
 static void review_new(struct review *review, const struct books *books, const char *namespace)
@@ -356,18 +363,37 @@ static bool is_trusted(const struct admission_rules *rules, const char *user)
 	return false;
 }
 
+static bool is_changed(const struct review *review, const json_t *old, const char *key)
+{
+	const char *before = demand_annotation(old, key),
+		   *after = demand_annotation(review->pod, key);
+
+	return before != after && (!before || !after || strcmp(before, after) != 0);
+}
+
+/* What its running slices are to be beyond what they are has to be left of the quota. */
+static void check_wish(struct review *review, const struct books *books, const json_t *request)
+{
+	const char *namespace = json_string_value(json_object_get(request, "namespace"));
+	const struct fit_room room = books_room(books, namespace ? namespace : "");
+	struct err err = ERR_NULL;
+	int r = enlarge_check(&review->rules->demand, review->pod, &room, &err);
+
+	if (r == -ENOMEM)
+		review->is_out_of_memory = true;
+	else if (r)
+		deny(review, "%s", err.text);
+}
+
 /* A pod that is there: only what is ours is looked at. */
-static void review_changed(struct review *review, const json_t *request)
+static void review_changed(struct review *review, const struct books *books, const json_t *request)
 {
 	const char *user = json_string_value(
 		json_object_get(json_object_get(request, "userInfo"), "username"));
 	const json_t *old = json_object_get(request, "oldObject");
 
 	for (size_t i = 0; i < ARRAY_SIZE(own_annotations); i++) {
-		const char *before = demand_annotation(old, own_annotations[i]);
-		const char *after = demand_annotation(review->pod, own_annotations[i]);
-
-		if (before == after || (before && after && !strcmp(before, after)))
+		if (!is_changed(review, old, own_annotations[i]))
 			continue;
 		if (!is_trusted(review->rules, user))
 			deny(review,
@@ -375,6 +401,8 @@ static void review_changed(struct review *review, const json_t *request)
 				"alone",
 				own_annotations[i]);
 	}
+	if (is_changed(review, old, WISH_ANNOTATION))
+		check_wish(review, books, request);
 }
 
 static json_t *response(const struct review *review, const char *uid, const char *remark)
@@ -400,14 +428,20 @@ static json_t *response(const struct review *review, const char *uid, const char
 	return NULL;
 }
 
+static bool is_update(const json_t *request)
+{
+	const char *operation = json_string_value(json_object_get(request, "operation"));
+
+	return operation && !strcmp(operation, "UPDATE");
+}
+
 /* The remark that an answer has which lets a pod pass as it is. */
 static const char *look(struct review *review, const struct books *books, const json_t *request)
 {
-	const char *operation = json_string_value(json_object_get(request, "operation"));
 	const json_t *spec = json_object_get(review->pod, "spec");
 
-	if (operation && !strcmp(operation, "UPDATE")) {
-		review_changed(review, request);
+	if (is_update(request)) {
+		review_changed(review, books, request);
 		return NULL;
 	}
 	if (!json_array_size(json_object_get(spec, "containers"))) {
@@ -419,6 +453,16 @@ static const char *look(struct review *review, const struct books *books, const 
 		return "pod already has different scheduler assigned";
 	}
 	review_new(review, books, json_string_value(json_object_get(request, "namespace")));
+	return NULL;
+}
+
+static const char *look_from_outside(
+	struct review *review, const struct books *books, const json_t *request)
+{
+	if (is_update(request))
+		review_changed(review, books, request);
+	else
+		remove_annotations(review);
 	return NULL;
 }
 
@@ -436,8 +480,12 @@ static int check_review(const json_t *request, const char *version, struct err *
 	return 0;
 }
 
-int admission_answer(const struct admission_rules *rules, const struct books *books,
-	const json_t *review_object, json_t **ret_answer, struct err *err)
+typedef const char *look_fn(
+	struct review *review, const struct books *books, const json_t *request);
+
+static int answer_by(look_fn *look_at, const struct admission_rules *rules,
+	const struct books *books, const json_t *review_object, json_t **ret_answer,
+	struct err *err)
 {
 	const json_t *request = json_object_get(review_object, "request");
 	const char *version = json_string_value(json_object_get(review_object, "apiVersion"));
@@ -451,7 +499,7 @@ int admission_answer(const struct admission_rules *rules, const struct books *bo
 	review.pod = json_deep_copy(json_object_get(request, "object"));
 	review.patch = json_array();
 	if (review.pod && review.patch) {
-		remark = look(&review, books, request);
+		remark = look_at(&review, books, request);
 		if (!review.is_out_of_memory)
 			its = response(&review, json_string_value(json_object_get(request, "uid")),
 				remark);
@@ -462,6 +510,18 @@ int admission_answer(const struct admission_rules *rules, const struct books *bo
 				    "AdmissionReview", "response", its)
 			  : NULL;
 	return *ret_answer ? 0 : err_set(err, ENOMEM, "no memory");
+}
+
+int admission_answer(const struct admission_rules *rules, const struct books *books,
+	const json_t *review, json_t **ret_answer, struct err *err)
+{
+	return answer_by(look, rules, books, review, ret_answer, err);
+}
+
+int admission_guard(const struct admission_rules *rules, const struct books *books,
+	const json_t *review, json_t **ret_answer, struct err *err)
+{
+	return answer_by(look_from_outside, rules, books, review, ret_answer, err);
 }
 
 int admission_change(const struct admission_rules *rules, const struct books *books,

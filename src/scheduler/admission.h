@@ -32,6 +32,13 @@ struct admission_rules {
 int admission_answer(const struct admission_rules *rules, const struct books *books,
 	const json_t *review, json_t **ret_answer, struct err *err) MUST_CHECK;
 
+/*
+ * The same for pods that a selector leaves out, of which some are labels that a pod gives itself: a new one loses what is the
+ * scheduler's and the device plugin's to say, and stays as it is otherwise.
+ */
+int admission_guard(const struct admission_rules *rules, const struct books *books,
+	const json_t *review, json_t **ret_answer, struct err *err) MUST_CHECK;
+
 #define ADMISSION_WORDS_BYTES 256
 
 /*

@@ -3,6 +3,7 @@
 #include "scheduler/bind_calls.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -14,34 +15,37 @@
 #include "scheduler/promise.h"
 #include "scheduler/reservation.h"
 
+static int __attribute__((format(printf, 5, 6))) get(struct kube_client *client, kube_done_fn *done,
+	void *context, struct kube_call **ret_call, const char *format, ...)
+{
+	_cleanup_free_ char *path = NULL;
+	va_list arguments;
+
+	va_start(arguments, format);
+	if (vasprintf(&path, format, arguments) < 0)
+		path = NULL;
+	va_end(arguments);
+	return path ? kube_get(client, path, done, context, ret_call) : -ENOMEM;
+}
+
 int bind_calls_read_pod(struct kube_client *client, const char *namespace, const char *name,
 	kube_done_fn *done, void *context, struct kube_call **ret_call)
 {
-	_cleanup_free_ char *path = NULL;
-
-	if (asprintf(&path, "/api/v1/namespaces/%s/pods/%s", namespace, name) < 0)
-		path = NULL;
-	return path ? kube_get(client, path, done, context, ret_call) : -ENOMEM;
+	return get(
+		client, done, context, ret_call, "/api/v1/namespaces/%s/pods/%s", namespace, name);
 }
 
 int bind_calls_read_node(struct kube_client *client, const char *name, kube_done_fn *done,
 	void *context, struct kube_call **ret_call)
 {
-	_cleanup_free_ char *path = NULL;
-
-	if (asprintf(&path, "/api/v1/nodes/%s", name) < 0)
-		path = NULL;
-	return path ? kube_get(client, path, done, context, ret_call) : -ENOMEM;
+	return get(client, done, context, ret_call, "/api/v1/nodes/%s", name);
 }
 
 int bind_calls_read_pods(struct kube_client *client, const char *node, kube_done_fn *done,
 	void *context, struct kube_call **ret_call)
 {
-	_cleanup_free_ char *path = NULL;
-
-	if (asprintf(&path, "/api/v1/pods?fieldSelector=spec.nodeName%%3D%s", node) < 0)
-		path = NULL;
-	return path ? kube_get(client, path, done, context, ret_call) : -ENOMEM;
+	return get(client, done, context, ret_call,
+		"/api/v1/pods?fieldSelector=spec.nodeName%%3D%s", node);
 }
 
 /* Takes the annotations. */
@@ -93,10 +97,11 @@ static json_t *binding_of(const struct bind_target *target)
 		if (promise_is_label(target->node))
 			json_object_set_new(labels, RESERVATION_NODE, json_string(target->node));
 	}
-	return json_pack("{s:s, s:s, s:{s:s, s:s, s:s, s:o, s:o}, s:{s:s, s:s, s:s}}", "apiVersion",
-		"v1", "kind", "Binding", "metadata", "name", target->name, "namespace",
-		target->namespace, "uid", target->uid, "annotations", annotations, "labels", labels,
-		"target", "apiVersion", "v1", "kind", "Node", "name", target->node);
+	return json_pack("{s:s, s:s, s:{s:s, s:s, s:s, s:s, s:o, s:o}, s:{s:s, s:s, s:s}}",
+		"apiVersion", "v1", "kind", "Binding", "metadata", "name", target->name,
+		"namespace", target->namespace, "uid", target->uid, "resourceVersion",
+		target->version, "annotations", annotations, "labels", labels, "target",
+		"apiVersion", "v1", "kind", "Node", "name", target->node);
 }
 
 int bind_calls_bind(struct kube_client *client, const struct bind_target *target,
@@ -112,5 +117,22 @@ int bind_calls_bind(struct kube_client *client, const struct bind_target *target
 	if (path && binding)
 		result = kube_create(client, path, binding, done, context, ret_call);
 	json_decref(binding);
+	return result;
+}
+
+int bind_calls_renew_pod(struct kube_client *client, const struct bind_target *pod,
+	kube_done_fn *done, void *context, struct kube_call **ret_call)
+{
+	json_t *patch =
+		json_pack("{s:{s:{s:o}}}", "metadata", "annotations", "cantaloupe.io/not-bound",
+			json_sprintf("%llu", (unsigned long long)clock_now_ns()));
+	_cleanup_free_ char *path = NULL;
+	int result = -ENOMEM;
+
+	if (asprintf(&path, "/api/v1/namespaces/%s/pods/%s", pod->namespace, pod->name) < 0)
+		path = NULL;
+	if (path && patch)
+		result = kube_patch(client, path, patch, pod->version, done, context, ret_call);
+	json_decref(patch);
 	return result;
 }

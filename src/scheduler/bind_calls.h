@@ -31,6 +31,7 @@ int bind_calls_unlock(struct kube_client *client, const char *node, const char *
 
 struct bind_target {
 	const char *namespace, *name, *uid, *node;
+	const char *version; /* of the pod; KUBE_E_CONFLICT: it has another, and is not bound */
 	/*
 	 * What the pod was promised; NULL: it has no devices. The API server puts a binding's annotations onto the pod together
 	 * with its node. These are all of them, and the phase: what the pod says is then what the books say, whatever
@@ -40,4 +41,11 @@ struct bind_target {
 };
 
 int bind_calls_bind(struct kube_client *client, const struct bind_target *target,
+	kube_done_fn *done, void *context, struct kube_call **ret_call) MUST_CHECK;
+
+/*
+ * Gives a pod that is still at that version another one: a binding that names it, and that the server carries out after nobody
+ * waits for it any more, binds nothing then. Else KUBE_E_CONFLICT.
+ */
+int bind_calls_renew_pod(struct kube_client *client, const struct bind_target *pod,
 	kube_done_fn *done, void *context, struct kube_call **ret_call) MUST_CHECK;

@@ -51,8 +51,8 @@ struct books_instance {
 
 /* What decides which pods make room for another. */
 struct books_standing {
+	int64_t since_s; /* Unix time; of pods of one priority the later goes first */
 	int32_t priority;
-	int64_t since_s;	  /* Unix time; of pods of one priority the later goes first */
 	bool is_bound, is_ending; /* to a node; it has been told to end */
 };
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -142,6 +143,7 @@ static void note_lock(struct cluster *cluster, struct cluster_node *node, const 
 		node->is_listed = node->is_verified = false;
 	strcpy(node->lock, text);
 	node->lock_seen_ns = clock_now_ns();
+	node->lock_seen_s = time(NULL);
 	cluster->events.lock_changed(cluster->context, node);
 }
 
@@ -211,6 +213,15 @@ static void take_bound(struct cluster *cluster, const json_t *pod, const char *u
 		reservation_free(reservation);
 }
 
+/* What this program has promised on the node before, it has promised without knowing of this. */
+static void note_promise_of_other(const struct cluster *cluster, const struct hold *hold)
+{
+	struct cluster_node *node = hold ? cluster_node(cluster, hold_node(hold)) : NULL;
+
+	if (node)
+		node->others++;
+}
+
 static void pod_came(void *context, bool is_present, const json_t *pod)
 {
 	struct cluster *cluster = context;
@@ -221,6 +232,8 @@ static void pod_came(void *context, bool is_present, const json_t *pod)
 	if (hold)
 		hold->is_marked = false;
 	books_see_pod(cluster->books, uid);
+	if (!is_present || object_is_over(pod) || *node)
+		cluster->events.pod_settled(cluster->context, uid);
 	if (!is_present || object_is_over(pod)) {
 		if (books_has_pod(cluster->books, uid))
 			nudge_freed(cluster->nudge, hold && hold->is_kept ? hold_node(hold) : node,
@@ -233,8 +246,8 @@ static void pod_came(void *context, bool is_present, const json_t *pod)
 		holds_see_bound(cluster->holds, pod);
 		if (hold)
 			holds_forget(cluster->holds, hold);
-	} else {
-		holds_see(cluster->holds, pod);
+	} else if (holds_see(cluster->holds, pod)) {
+		note_promise_of_other(cluster, holds_find(cluster->holds, uid));
 	}
 }
 

@@ -20,13 +20,14 @@ struct cluster;
 struct turn;
 
 struct cluster_node {
-	char *name, *version;	       /* resourceVersion */
-	char lock[NODELOCK_BYTES];     /* the annotation's text; "": none */
-	uint64_t lock_seen_ns;	       /* since when it is so */
+	char *name, *version;	   /* resourceVersion */
+	char lock[NODELOCK_BYTES]; /* the annotation's text; "": none */
+	uint64_t lock_seen_ns;	   /* since when it is so */
+	int64_t lock_seen_s;	   /* the same moment by the wall clock, which may be set later */
 	char own_lock[NODELOCK_BYTES]; /* the last that this program has set */
 	struct turn *turns;	       /* of binds, in the order of their coming */
 	uint64_t digest;	       /* of what the books were told */
-	uint64_t others;	       /* how often pods came that another scheduler had bound */
+	uint64_t others; /* how often pods came that another scheduler had bound, or promised it */
 	bool is_marked, is_present; /* in the cluster; one that is not stays while it has turns */
 	/*
 	 * Whoever binds to the node locks it. Verified: its pods have been listed, and since then every change of it was
@@ -37,6 +38,8 @@ struct cluster_node {
 
 struct cluster_events {
 	void (*lock_changed)(void *context, struct cluster_node *node);
+	/* The pod is bound, over or gone. */
+	void (*pod_settled)(void *context, const char *uid);
 	/* All lists are known, for the first time or again. */
 	void (*known)(void *context);
 };

@@ -17,8 +17,11 @@
 #include "scheduler/extender.h"
 #include "scheduler/lease.h"
 #include "scheduler/metrics.h"
+#include "scheduler/overview.h"
 #include "scheduler/own_certificate.h"
 #include "scheduler/server.h"
+#include "scheduler/waiting.h"
+#include "web/web.h"
 
 #define LOG_TOPIC	LOG_PODS
 #define SECOND_NS	1000000000ull
@@ -31,6 +34,9 @@ struct daemon {
 	struct kube_client *client, *events_client;
 	struct extender extender;
 	struct measure measure;
+	struct waiting waiting;
+	struct series_list series;
+	struct web *web; /* NULL: there is no page */
 	struct lease *lease;
 	struct server *server;
 	struct own_certificate *own_certificate; /* NULL: there are files, or none */
@@ -42,6 +48,13 @@ static void lock_changed(void *context, struct cluster_node *node)
 	struct daemon *daemon = context;
 
 	extender_lock_changed(&daemon->extender, node);
+}
+
+static void pod_settled(void *context, const char *uid)
+{
+	struct daemon *daemon = context;
+
+	waiting_settle(&daemon->waiting, uid);
 }
 
 static void became_known(void *context)
@@ -69,10 +82,17 @@ static void tick(void *context)
 {
 	struct daemon *daemon = context;
 
-	holds_expire(cluster_holds(daemon->extender.cluster), time(NULL), daemon->extender.leads);
+	holds_expire(cluster_holds(daemon->extender.cluster), daemon->extender.leads);
 	server_renew(daemon->server);
+	if (daemon->web)
+		overview_sample(&daemon->extender, &daemon->series);
 	loop_timer_set(daemon->loop, &daemon->tick, clock_now_ns() + TICK_NS);
 }
+
+/* Of nodes and pods most is in these. */
+static const char *const unused[] = {"managedFields", "images", "conditions", "env", "envFrom",
+	"volumes", "volumeMounts", "tolerations", "volumesInUse", "volumesAttached", "command",
+	"args", "containerStatuses", NULL};
 
 static int connect_to_server(struct daemon *daemon, struct err *err)
 {
@@ -84,6 +104,7 @@ static int connect_to_server(struct daemon *daemon, struct err *err)
 	settings.burst = (unsigned)daemon->settings->burst;
 	if (daemon->settings->call_ns)
 		settings.deadline_ns = daemon->settings->call_ns;
+	settings.unused = unused;
 	settings.attempt_ns = settings.deadline_ns / 3 + 1;
 	settings.first_pause_ns = SECOND_NS / 20;
 	settings.most_pause_ns = 2 * SECOND_NS;
@@ -100,7 +121,7 @@ static int connect_to_server(struct daemon *daemon, struct err *err)
 
 static int make_parts(struct daemon *daemon)
 {
-	static const struct cluster_events events = {lock_changed, became_known};
+	static const struct cluster_events events = {lock_changed, pod_settled, became_known};
 	const struct settings *settings = daemon->settings;
 	struct extender *extender = &daemon->extender;
 	char host[256] = "";
@@ -110,6 +131,7 @@ static int make_parts(struct daemon *daemon)
 		.client = daemon->client,
 		.settings = settings,
 		.measure = &daemon->measure,
+		.waiting = &daemon->waiting,
 		.leads = !settings->has_leader};
 	result = event_log_new(daemon->events_client,
 		*settings->scheduler_name ? settings->scheduler_name : "vgpu-scheduler",
@@ -145,6 +167,28 @@ static int make_certificate(struct daemon *daemon, struct err *err)
 		daemon->client, &request, certificate_came, daemon, &daemon->own_certificate, err);
 }
 
+static int write_page(void *context, FILE *out)
+{
+	struct daemon *daemon = context;
+
+	return overview_write(&daemon->extender, &daemon->series, out);
+}
+
+static int write_history(void *context, FILE *out)
+{
+	const struct daemon *daemon = context;
+
+	series_write(&daemon->series, out);
+	return 0;
+}
+
+static int show_page(struct daemon *daemon, struct err *err)
+{
+	const struct web_source source = {write_page, write_history, daemon};
+
+	return web_start(daemon->loop, daemon->settings->page_bind, &source, &daemon->web, err);
+}
+
 int daemon_start(struct loop *loop, const struct settings *settings, struct daemon **ret_daemon,
 	struct err *err)
 {
@@ -161,6 +205,8 @@ int daemon_start(struct loop *loop, const struct settings *settings, struct daem
 		result = err_set(err, ENOMEM, "no memory");
 	if (!result)
 		result = server_start(&daemon->extender, &daemon->server, err);
+	if (!result && *settings->page_bind)
+		result = show_page(daemon, err);
 	if (!result && *settings->webhook_secret)
 		result = make_certificate(daemon, err);
 	if (result) {
@@ -179,6 +225,8 @@ void daemon_stop(struct daemon *daemon)
 	loop_timer_clear(daemon->loop, &daemon->tick);
 	own_certificate_stop(daemon->own_certificate);
 	server_stop(daemon->server);
+	web_stop(daemon->web);
+	series_clear(&daemon->series);
 	extender_stop_binds(&daemon->extender);
 	lease_stop(daemon->lease);
 	cluster_stop(daemon->extender.cluster);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/parse.h"
 #include "kube/quantity.h"
 
 #define MEMORY_MOST_MIB INT32_MAX /* of a request; annotations carry 32 bits */
@@ -117,17 +118,6 @@ static int read_containers(
 	return 0;
 }
 
-/* What Go's strconv.ParseBool() takes for true, since users know it by that. */
-static bool is_true(const char *text)
-{
-	static const char *const words[] = {"1", "t", "T", "TRUE", "true", "True"};
-
-	for (size_t i = 0; text && i < ARRAY_SIZE(words); i++)
-		if (!strcmp(text, words[i]))
-			return true;
-	return false;
-}
-
 static const char *or_else(const char *text, const char *other)
 {
 	return text ? text : other;
@@ -142,7 +132,7 @@ static int read_wishes(
 	struct fit_pod *fit = &demand->pod;
 
 	demand->is_spread = !strcmp(node_policy, "spread");
-	fit->is_numa_bound = is_true(demand_annotation(pod, "nvidia.com/numa-bind"));
+	fit->is_numa_bound = parse_is_on(demand_annotation(pod, "nvidia.com/numa-bind"));
 	fit->policy = rank_policy_of(or_else(demand_annotation(pod, "hami.io/gpu-scheduler-policy"),
 					     rules->device_policy),
 		fit->is_numa_bound);

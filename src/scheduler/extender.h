@@ -15,7 +15,7 @@
 #include "kube/client.h"
 #include "net/http_server.h"
 #include "scheduler/cluster.h"
-#include "scheduler/event.h"
+#include "kube/event.h"
 #include "scheduler/measure.h"
 #include "scheduler/settings.h"
 
@@ -27,6 +27,7 @@ struct extender {
 	struct event_log *events;
 	const struct settings *settings;
 	struct measure *measure;
+	struct waiting *waiting;
 	bool leads; /* else it answers with an error */
 	struct bind *binds;
 };

@@ -15,7 +15,14 @@
 #include "scheduler/object.h"
 #include "scheduler/turn.h"
 
-#define ASK_NS 1000000000ull /* between two questions whether a pod is bound */
+#define ASK_NS	   1000000000ull /* between two questions whether a pod is bound */
+#define TRIES_MOST 5		 /* of a pod that others change at the same time */
+
+/*
+ * Each has a connection, and those for Filter and the webhook, which may come from the same address, shall have some left. More than
+ * these fail at once, and kube-scheduler comes back with them.
+ */
+#define WAITING_MOST 512
 
 struct bind {
 	struct extender *extender;
@@ -25,7 +32,10 @@ struct bind {
 	struct hold *hold; /* NULL: the pod has no devices */
 	struct turn *turn; /* NULL: it has none, or does not need it */
 	char *namespace, *name, *uid, *node_name;
+	char *version; /* of the pod, which the binding names; NULL: none was sent */
 	uint64_t began_ns;
+	unsigned tries;
+	bool may_come;	 /* nobody knows whether the server will carry out the binding */
 	bool is_unknown; /* whether it is bound */
 	struct bind *next, **link;
 };
@@ -47,6 +57,7 @@ static void free_bind(struct bind *bind, bool unlocks)
 	free(bind->name);
 	free(bind->uid);
 	free(bind->node_name);
+	free(bind->version);
 	free(bind);
 }
 
@@ -134,6 +145,92 @@ static void leave_unknown(struct bind *bind, const char *why)
 	answer(bind->extender, http, bind->began_ns, words);
 }
 
+static void go_on(struct bind *bind);
+static void was_confirmed(void *context, const struct kube_result *result);
+
+static struct bind_target target_of(const struct bind *bind)
+{
+	return (struct bind_target){bind->namespace, bind->name, bind->uid, bind->node_name,
+		bind->version, bind->hold ? bind->hold->annotations : NULL};
+}
+
+static void confirm(struct bind *bind)
+{
+	if (read_pod(bind, was_confirmed))
+		leave_unknown(bind, "no memory");
+}
+
+static void was_bound(void *context, const struct kube_result *result)
+{
+	struct bind *bind = context;
+
+	bind->call = NULL;
+	bind->may_come =
+		result->outcome == KUBE_E_UNCERTAIN || result->outcome == KUBE_E_NOT_UNDERSTOOD;
+	if (!result->outcome)
+		succeed(bind);
+	else if (bind->may_come || result->outcome == KUBE_E_EXISTS ||
+		 result->outcome == KUBE_E_CONFLICT)
+		confirm(bind);
+	else
+		fail(bind, result->words);
+}
+
+static void send_binding(struct bind *bind, const char *version)
+{
+	struct bind_target target;
+
+	free(bind->version);
+	bind->version = strdup(version);
+	target = target_of(bind);
+	if (!bind->extender->leads)
+		fail(bind, "this replica does not lead any more");
+	else if (!bind->version ||
+		 bind_calls_bind(bind->extender->client, &target, was_bound, bind, &bind->call))
+		fail(bind, "no memory");
+}
+
+/* A binding that comes late names a version that the pod has no more. */
+static void was_renewed(void *context, const struct kube_result *result)
+{
+	struct bind *bind = context;
+
+	bind->call = NULL;
+	if (!result->outcome || result->outcome == KUBE_E_NOT_FOUND)
+		fail(bind, "the binding was not carried out");
+	else if (result->outcome == KUBE_E_CONFLICT && ++bind->tries <= TRIES_MOST)
+		confirm(bind);
+	else
+		leave_unknown(bind, result->words);
+}
+
+/*
+ * The server may still be about to bind it. What was promised is given back only when it cannot any more: another pod would
+ * have the devices, and the lock.
+ */
+static void renew(struct bind *bind)
+{
+	struct bind_target target = target_of(bind);
+
+	if (bind_calls_renew_pod(bind->extender->client, &target, was_renewed, bind, &bind->call))
+		leave_unknown(bind, "no memory");
+}
+
+/* A pod that has changed since Filter is bound as it is now. */
+static void is_not_bound(struct bind *bind, const char *version)
+{
+	if (bind->hold)
+		hold_set_version(bind->hold, version);
+	if (bind->may_come && !strcmp(version, bind->version))
+		renew(bind);
+	else if (bind->may_come || bind->is_unknown || ++bind->tries > TRIES_MOST)
+		fail(bind, "the binding was not carried out");
+	else if (bind->hold)
+		go_on(bind);
+	else
+		send_binding(bind, version);
+}
+
 static void was_confirmed(void *context, const struct kube_result *result)
 {
 	struct bind *bind = context;
@@ -143,38 +240,14 @@ static void was_confirmed(void *context, const struct kube_result *result)
 		fail(bind, result->words);
 	else if (result->outcome)
 		leave_unknown(bind, result->words);
-	else if (is_pod_of(bind, result->body) &&
-		 !strcmp(object_node(result->body), bind->node_name))
+	else if (!is_pod_of(bind, result->body))
+		fail(bind, "there is another pod of that name");
+	else if (!*object_node(result->body))
+		is_not_bound(bind, object_text(result->body, "resourceVersion"));
+	else if (!strcmp(object_node(result->body), bind->node_name))
 		succeed(bind);
 	else
-		fail(bind, "the binding was not carried out");
-}
-
-static void was_bound(void *context, const struct kube_result *result)
-{
-	struct bind *bind = context;
-
-	bind->call = NULL;
-	if (!result->outcome)
-		succeed(bind);
-	else if (result->outcome == KUBE_E_UNCERTAIN || result->outcome == KUBE_E_EXISTS ||
-		 result->outcome == KUBE_E_CONFLICT) {
-		if (read_pod(bind, was_confirmed))
-			fail(bind, "no memory");
-	} else {
-		fail(bind, result->words);
-	}
-}
-
-static void send_binding(struct bind *bind)
-{
-	const struct bind_target target = {bind->namespace, bind->name, bind->uid, bind->node_name,
-		bind->hold ? bind->hold->annotations : NULL};
-
-	if (!bind->extender->leads)
-		fail(bind, "this replica does not lead any more");
-	else if (bind_calls_bind(bind->extender->client, &target, was_bound, bind, &bind->call))
-		fail(bind, "no memory");
+		fail(bind, "the pod is bound to another node");
 }
 
 /* It is told by who may be in the middle of something. */
@@ -203,8 +276,10 @@ static void go_on(struct bind *bind)
 		fail(bind, "another scheduler has bound pods to the node");
 	else if (holds_is_writing(cluster_holds(bind->extender->cluster), hold))
 		hold->changed = hold_changed;
+	else if (!hold->version || !*hold->version)
+		confirm(bind);
 	else
-		send_binding(bind);
+		send_binding(bind, hold->version);
 }
 
 static void has_turn(void *context, const char *why)
@@ -225,8 +300,8 @@ static void due(void *context)
 
 	if (!bind->is_unknown)
 		go_on(bind);
-	else if (read_pod(bind, was_confirmed))
-		leave_unknown(bind, "no memory");
+	else
+		confirm(bind);
 }
 
 void extender_lock_changed(struct extender *extender, struct cluster_node *node)
@@ -263,8 +338,17 @@ static void was_identified(void *context, const struct kube_result *result)
 	else if (demand.asks)
 		fail(bind, "no devices of the node are kept for the pod");
 	else
-		send_binding(bind);
+		send_binding(bind, object_text(result->body, "resourceVersion"));
 	demand_deinit(&demand);
+}
+
+static size_t count_waiting(const struct extender *extender)
+{
+	size_t count = 0;
+
+	for (const struct bind *bind = extender->binds; bind; bind = bind->next)
+		count += bind->http != NULL;
+	return count;
 }
 
 /* What was promised a pod is bound on its node. */
@@ -286,6 +370,8 @@ static void begin_with(struct bind *bind, struct hold *hold)
 		hold->bind = bind;
 		if (!node || !node->is_present)
 			fail(bind, "the node is gone");
+		else if (count_waiting(extender) > WAITING_MOST)
+			fail(bind, "too many pods wait to be bound");
 		else if (turn_begin(&request, has_turn, bind, &bind->turn))
 			fail(bind, "no memory");
 	}

@@ -10,11 +10,13 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "kube/assignment.h"
+#include "scheduler/arguments.h"
 #include "scheduler/extender.h"
 #include "scheduler/filter.h"
 #include "scheduler/filter_events.h"
 #include "scheduler/object.h"
 #include "scheduler/reservation.h"
+#include "scheduler/waiting.h"
 
 #define LOG_TOPIC LOG_PODS
 
@@ -38,12 +40,84 @@ struct look {
 	struct extender *extender;
 	struct http_call *http;
 	json_t *pod;
-	const json_t *names; /* as asked */
+	struct arguments arguments;
 	struct demand demand;
 	struct filter_request request;
 	struct filter_answer answer;
 	uint64_t began_ns;
 };
+
+static void add_failed(json_t *failed, const struct look *look, size_t at)
+{
+	char words[FILTER_WORDS_BYTES];
+
+	filter_explain(look->answer.reasons[at], words);
+	json_object_set_new(failed, look->request.names[at], json_string(words));
+}
+
+/* Whether JSON has it as it is. */
+static bool is_plain(const char *name)
+{
+	while (*name >= ' ' && *name < 127 && *name != '"' && *name != '\\')
+		name++;
+	return !*name;
+}
+
+static void write_name(FILE *file, const char *name)
+{
+	json_t *text;
+
+	if (is_plain(name)) {
+		putc_unlocked('"', file);
+		fputs_unlocked(name, file);
+		putc_unlocked('"', file);
+		return;
+	}
+	text = json_string(name);
+	json_dumpf(text, file, JSON_ENCODE_ANY);
+	json_decref(text);
+}
+
+/* result_of() with a reason for each node, of which there may be thousands that are mostly the same. */
+static void write_failed(const struct look *look, FILE *file)
+{
+	const struct filter_reason *before = NULL;
+	char words[FILTER_WORDS_BYTES] = "";
+
+	fputs("{\"Nodes\":null,\"NodeNames\":null,\"FailedNodes\":{", file);
+	for (size_t i = 0; i < look->request.name_count; i++) {
+		const struct filter_reason *reason = look->answer.reasons[i];
+
+		if (!before || memcmp(before, reason, sizeof(*reason)) != 0)
+			filter_explain(reason, words);
+		before = reason;
+		if (i)
+			putc_unlocked(',', file);
+		write_name(file, look->request.names[i]);
+		fputs_unlocked(":\"", file);
+		fputs_unlocked(words, file);
+		putc_unlocked('"', file);
+	}
+	fputs("},\"FailedAndUnresolvableNodes\":null,\"Error\":\"\"}", file);
+}
+
+static void answer_failed(struct look *look)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t bytes;
+	FILE *file = open_memstream(&text, &bytes);
+	bool is_written = false;
+
+	if (file) {
+		write_failed(look, file);
+		is_written = !ferror(file);
+		is_written &= !fclose(file);
+	}
+	if (is_written)
+		http_answer(look->http, 200, "application/json", text, bytes);
+	else
+		extender_answer(look->http, NULL);
+}
 
 static void answer_none(struct look *look)
 {
@@ -51,19 +125,16 @@ static void answer_none(struct look *look)
 	const struct demand *demand = &look->demand;
 	struct holds *holds = cluster_holds(extender->cluster);
 	struct hold *hold = holds_find(holds, demand->uid);
-	json_t *failed = json_object();
 
-	for (size_t i = 0; i < look->request.name_count; i++)
-		json_object_set_new(
-			failed, look->request.names[i], json_string(look->answer.reasons[i]));
 	nudge_refused(cluster_nudge(extender->cluster));
 	filter_events_none(extender->events, demand, &look->request, &look->answer);
 	filter_events_count(extender->measure, &look->answer);
+	waiting_note(extender->waiting, &look->request, &look->answer, time(NULL));
 	if (hold || demand_annotation(look->pod, ASSIGNMENT_ALLOCATED))
 		holds_clear(holds, &(struct promise_pod){demand->namespace, demand->name,
 					   demand->uid, object_text(look->pod, "resourceVersion")});
 	measure_add(extender->measure, MEASURE_FILTER, look->began_ns, false);
-	extender_answer(look->http, result_of(NULL, NULL, failed, ""));
+	answer_failed(look);
 }
 
 static void answer_found(struct look *look, const char *node, const char *message)
@@ -105,6 +176,7 @@ static void promise(struct look *look)
 		result = holds_write(holds, hold);
 	}
 	if (!result) {
+		waiting_settle(extender->waiting, look->demand.uid);
 		answer_found(look, name, message);
 		return;
 	}
@@ -131,21 +203,8 @@ static const char *give_back(struct extender *extender, const char *uid)
 	return NULL;
 }
 
-static const char **list_names(const json_t *names, size_t *ret_count)
-{
-	const char **list = calloc(json_array_size(names) + 1, sizeof(*list));
-	const json_t *name;
-	size_t i;
-
-	*ret_count = 0;
-	json_array_foreach(names, i, name) if (list && json_is_string(name)) list[(*ret_count)++] =
-		json_string_value(name);
-	return list;
-}
-
 static void decide(struct look *look)
 {
-	_cleanup_free_ const char **names = list_names(look->names, &look->request.name_count);
 	const char *why = give_back(look->extender, look->demand.uid);
 	int result;
 
@@ -153,11 +212,9 @@ static void decide(struct look *look)
 		refuse(look->extender, look->http, look->began_ns, why);
 		return;
 	}
-	look->request.names = names;
-	look->request.demand = &look->demand;
-	result = names ? filter(cluster_books(look->extender->cluster), &look->request,
-				 &look->answer)
-		       : -ENOMEM;
+	look->request = (struct filter_request){
+		&look->demand, look->arguments.names, look->arguments.name_count};
+	result = filter(cluster_books(look->extender->cluster), &look->request, &look->answer);
 	if (result) {
 		refuse(look->extender, look->http, look->began_ns, strerror(-result));
 		return;
@@ -200,8 +257,7 @@ static void answer_simulation(struct look *look, const json_t *items)
 
 	for (size_t i = 0; i < look->request.name_count; i++)
 		if (look->answer.reasons[i])
-			json_object_set_new(failed, look->request.names[i],
-				json_string(look->answer.reasons[i]));
+			add_failed(failed, look, i);
 	if (chosen != FILTER_NONE)
 		json_array_append(list, json_array_get(items, chosen));
 	measure_add(look->extender->measure, MEASURE_FILTER, look->began_ns, false);
@@ -232,9 +288,9 @@ static bool has_identity(const struct demand *demand)
 	return *demand->uid && object_is_name(demand->name) && object_is_name(demand->namespace);
 }
 
-static void filter_pod(struct look *look, const json_t *arguments)
+static void filter_pod(struct look *look)
 {
-	const json_t *nodes = json_object_get(arguments, "Nodes");
+	const json_t *nodes = json_object_get(look->arguments.object, "Nodes");
 	struct extender *extender = look->extender;
 	const char *trouble = extender_trouble(extender);
 	struct err err = ERR_NULL;
@@ -246,10 +302,10 @@ static void filter_pod(struct look *look, const json_t *arguments)
 	if (!look->demand.asks) {
 		measure_add(extender->measure, MEASURE_FILTER, look->began_ns, false);
 		extender_answer(look->http, result_of(json_incref((json_t *)nodes),
-						    json_incref((json_t *)look->names), NULL, ""));
+						    arguments_list(&look->arguments), NULL, ""));
 	} else if (json_is_object(nodes)) {
 		decide_simulation(look, nodes);
-	} else if (!json_is_array(look->names)) {
+	} else if (!look->arguments.has_names) {
 		refuse(extender, look->http, look->began_ns,
 			"extender args have neither Nodes nor NodeNames");
 	} else if (!has_identity(&look->demand)) {
@@ -267,16 +323,17 @@ void extender_filter(struct extender *extender, struct http_call *call)
 {
 	struct look look = {.extender = extender, .http = call, .began_ns = clock_now_ns()};
 	struct err err = ERR_NULL;
-	json_t *arguments = extender_read(call, &err);
+	size_t bytes;
+	const char *body = http_call_body(call, &bytes);
+	int result = arguments_read(body, bytes, &look.arguments, &err);
 
-	look.pod = json_object_get(arguments, "Pod");
-	look.names = json_object_get(arguments, "NodeNames");
-	if (!arguments)
+	look.pod = json_object_get(look.arguments.object, "Pod");
+	if (result)
 		refuse(extender, call, look.began_ns, err.text);
 	else if (!json_is_object(look.pod) ||
 		 !json_is_object(json_object_get(look.pod, "metadata")))
 		refuse(extender, call, look.began_ns, "extender args missing pod");
 	else
-		filter_pod(&look, arguments);
-	json_decref(arguments);
+		filter_pod(&look);
+	arguments_deinit(&look.arguments);
 }

@@ -11,41 +11,51 @@
 #include "scheduler/reservation.h"
 
 #define REASON_BYTES 64
-#define AHEAD	     2 /* nodes whose devices are fetched before they are looked at */
+#define AHEAD	     4	 /* nodes whose devices are fetched before they are looked at */
+#define AHEAD_BYTES  256 /* of each: mostly the first would do */
 
 static int compare(const void *a, const void *b)
 {
 	return strcmp(a, b);
 }
 
-/* "1/4 CardNotHealth, 3/4 CardInsufficientMemory"; NULL: no memory. */
-static char *explain(const struct fit_result *result, size_t device_count)
+void filter_explain(const struct filter_reason *reason, char ret_words[FILTER_WORDS_BYTES])
 {
-	char reasons[FIT_REASONS][REASON_BYTES], *text;
+	char lines[FIT_REASONS][REASON_BYTES];
 	size_t count = 0, used = 0;
 
-	if (result->reasons[FIT_LACKS_DEVICES])
-		return strdup(fit_reason_word(FIT_LACKS_DEVICES));
+	ret_words[0] = '\0';
+	if (reason->is_unregistered) {
+		strcpy(ret_words, "node unregistered");
+		return;
+	}
+	if (reason->devices[FIT_LACKS_DEVICES]) {
+		strcpy(ret_words, fit_reason_word(FIT_LACKS_DEVICES));
+		return;
+	}
 	for (unsigned i = 0; i < FIT_REASONS; i++)
-		if (result->reasons[i])
-			snprintf(reasons[count++], REASON_BYTES, "%u/%zu %s", result->reasons[i],
-				device_count, fit_reason_word((enum fit_reason)i));
-	qsort(reasons, count, REASON_BYTES, compare);
-	text = malloc(count * (REASON_BYTES + 2) + 1);
-	if (!text)
-		return NULL;
-	text[0] = '\0';
+		if (reason->devices[i])
+			snprintf(lines[count++], REASON_BYTES, "%u/%u %s", reason->devices[i],
+				reason->device_count, fit_reason_word((enum fit_reason)i));
+	qsort(lines, count, REASON_BYTES, compare);
 	for (size_t i = 0; i < count; i++)
-		used += (size_t)sprintf(text + used, "%s%s", i ? ", " : "", reasons[i]);
-	return text;
+		used += (size_t)sprintf(ret_words + used, "%s%s", i ? ", " : "", lines[i]);
 }
 
-/* The best node so far, with what was chosen of it. */
-struct best {
-	size_t at;
-	const struct fit_node *node;
-	struct fit_result *result;
-};
+/* Of this text there are as many as nodes, so it is written when it is asked for. */
+static struct filter_reason *reason_of(const struct fit_node *node, const struct fit_result *result)
+{
+	struct filter_reason *reason = calloc(1, sizeof(*reason));
+
+	if (!reason)
+		return NULL;
+	reason->is_unregistered = !node;
+	for (unsigned i = 0; i < FIT_REASONS && node; i++)
+		if (!result->reasons[FIT_LACKS_DEVICES] || i == FIT_LACKS_DEVICES)
+			reason->devices[i] = (uint16_t)result->reasons[i];
+	reason->device_count = node ? (uint16_t)node->device_count : 0;
+	return reason;
+}
 
 static bool is_better(const struct filter_request *request, const struct filter_answer *answer,
 	size_t one, size_t best)
@@ -57,22 +67,36 @@ static bool is_better(const struct filter_request *request, const struct filter_
 	return strcmp(request->names[one], request->names[best]) < 0;
 }
 
-static bool try_node(const struct fit_node *node, const struct filter_request *request,
-	const struct fit_pod *pod, size_t at, struct filter_answer *answer, struct best *best,
-	struct fit_result **scratch)
-{
-	struct fit_result *result = *scratch;
+/* One request, while its nodes are looked at. */
+struct search {
+	const struct filter_request *request;
+	struct fit_pod pod;
+	struct fit_result result; /* of the node at hand */
+	const struct fit_node **nodes;
+	struct filter_answer *answer;
+	bool was_enough; /* a glance at the node before */
+};
 
-	if (!node)
-		return (answer->reasons[at] = strdup("node unregistered"));
-	if (!fit(node, pod, result))
-		return (answer->reasons[at] = explain(result, node->device_count));
-	answer->scores[at] = fit_node_score(node);
+/* Where many nodes are full a glance is mostly in vain. */
+static bool does_fit(struct search *search, const struct fit_node *node)
+{
+	if (search->was_enough && fit_surely(node, &search->pod, &search->result))
+		return true;
+	search->was_enough = fit(node, &search->pod, &search->result);
+	return search->was_enough;
+}
+
+static bool try_node(struct search *search, size_t at)
+{
+	const struct fit_node *node = search->nodes[at];
+	struct filter_answer *answer = search->answer;
+
+	if (!node || !does_fit(search, node))
+		return (answer->reasons[at] = reason_of(node, &search->result));
+	answer->scores[at] = node->fullness;
 	answer->fit_count++;
-	if (best->at == FILTER_NONE || is_better(request, answer, at, best->at)) {
-		*scratch = best->result;
-		*best = (struct best){at, node, result};
-	}
+	if (answer->chosen == FILTER_NONE || is_better(search->request, answer, at, answer->chosen))
+		answer->chosen = at;
 	return true;
 }
 
@@ -80,42 +104,64 @@ static void prefetch(const struct fit_node *node)
 {
 	const char *at = (const char *)node->devices;
 
-	for (size_t i = 0; i < node->device_count * sizeof(*node->devices); i += 64)
+	for (size_t i = 0; i < AHEAD_BYTES; i += 64)
 		__builtin_prefetch(at + i);
+}
+
+/* All are looked up first, so that their devices are on the way from memory while others are judged. */
+static int try_all(struct search *search, struct books *books)
+{
+	size_t count = search->request->name_count;
+
+	for (size_t i = 0; i < count; i++)
+		search->nodes[i] = books_node(books, search->request->names[i]);
+	for (size_t i = 0; i < count; i++) {
+		if (i + AHEAD < count && search->nodes[i + AHEAD])
+			prefetch(search->nodes[i + AHEAD]);
+		if (!try_node(search, i))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* Its devices are chosen again, because only of the best node they are needed. */
+static int promise(struct search *search)
+{
+	struct filter_answer *answer = search->answer;
+	const struct fit_node *node;
+
+	if (answer->chosen == FILTER_NONE)
+		return 0;
+	node = search->nodes[answer->chosen];
+	if (!fit(node, &search->pod, &search->result))
+		return -EPROTO;
+	return reservation_write(
+		node, &search->pod, &search->result, &answer->devices, &answer->instances);
 }
 
 int filter(
 	struct books *books, const struct filter_request *request, struct filter_answer *ret_answer)
 {
-	_cleanup_free_ struct fit_result *results = malloc(2 * sizeof(*results));
+	_cleanup_free_ struct search *search = malloc(sizeof(*search));
 	_cleanup_free_ const struct fit_node **nodes =
 		malloc((request->name_count + 1) * sizeof(const struct fit_node *));
-	struct fit_result *scratch = results;
-	struct best best = {.at = FILTER_NONE, .result = results + 1};
-	struct fit_pod pod = request->demand->pod;
-	int result = 0;
+	int result = -ENOMEM;
 
 	*ret_answer = (struct filter_answer){.chosen = FILTER_NONE,
 		.name_count = request->name_count,
-		.reasons = calloc(request->name_count + 1, sizeof(char *)),
+		.reasons = calloc(request->name_count + 1, sizeof(*ret_answer->reasons)),
 		.scores = calloc(request->name_count + 1, sizeof(double))};
-	if (!results || !nodes || !ret_answer->reasons || !ret_answer->scores)
-		result = -ENOMEM;
-	pod.room = books_room(books, request->demand->namespace);
-	/* all are looked up first, so that their devices are on the way from memory while others are judged */
-	for (size_t i = 0; !result && i < request->name_count; i++)
-		nodes[i] = books_node(books, request->names[i]);
-	for (size_t i = 0; !result && i < request->name_count; i++) {
-		if (i + AHEAD < request->name_count && nodes[i + AHEAD])
-			prefetch(nodes[i + AHEAD]);
-		if (!try_node(nodes[i], request, &pod, i, ret_answer, &best, &scratch))
-			result = -ENOMEM;
+	if (search && nodes && ret_answer->reasons && ret_answer->scores) {
+		search->request = request;
+		search->pod = request->demand->pod;
+		search->pod.room = books_room(books, request->demand->namespace);
+		search->nodes = nodes;
+		search->answer = ret_answer;
+		search->was_enough = true;
+		result = try_all(search, books);
 	}
-	if (!result && best.at != FILTER_NONE) {
-		ret_answer->chosen = best.at;
-		result = reservation_write(
-			best.node, &pod, best.result, &ret_answer->devices, &ret_answer->instances);
-	}
+	if (!result)
+		result = promise(search);
 	if (result)
 		filter_deinit(ret_answer);
 	return result;

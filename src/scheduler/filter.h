@@ -2,7 +2,9 @@
 /* Which of the nodes a pod is put on, and why not on the others. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/bits.h"
 #include "scheduler/books.h"
@@ -17,10 +19,22 @@ struct filter_request {
 	size_t name_count;
 };
 
+/* Why a node would not do. */
+struct filter_reason {
+	bool is_unregistered;
+	uint16_t device_count;
+	uint16_t devices
+		[FIT_REASONS]; /* how many are out for each; where the node has too few, that alone */
+};
+
+/* "1/4 CardNotHealth, 3/4 CardInsufficientMemory" */
+#define FILTER_WORDS_BYTES 1024
+void filter_explain(const struct filter_reason *reason, char ret_words[FILTER_WORDS_BYTES]);
+
 struct filter_answer {
-	size_t chosen;	/* index of the node's name; FILTER_NONE: it fits nowhere */
-	char **reasons; /* for each name why not; NULL: it would do */
-	double *scores; /* of those that would do */
+	size_t chosen;			/* index of the node's name; FILTER_NONE: it fits nowhere */
+	struct filter_reason **reasons; /* for each name; NULL: it would do */
+	double *scores;			/* of those that would do */
 	size_t name_count, fit_count;
 	char *devices;	 /* the annotations; NULL where it fits nowhere */
 	char *instances; /* NULL also without MIG */

@@ -59,17 +59,6 @@ char *filter_events_found(const struct filter_request *request, const struct fil
 	return strdup(message.text);
 }
 
-/* "1/4 CardNotHealth, 3/4 CardInsufficientMemory", or the word alone. */
-static bool has_reason(const char *text, const char *word)
-{
-	size_t length = strlen(word);
-
-	for (const char *at = text; (at = strstr(at, word)); at += length)
-		if ((at == text || at[-1] == ' ') && (!at[length] || at[length] == ','))
-			return true;
-	return false;
-}
-
 static int compare(const void *a, const void *b)
 {
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
@@ -105,14 +94,13 @@ void filter_events_none(struct event_log *log, const struct demand *demand,
 	char text[80];
 
 	for (unsigned i = 0; i < FIT_REASONS && names; i++) {
-		const char *word = fit_reason_word((enum fit_reason)i);
 		size_t count = 0;
 
 		for (size_t n = 0; n < answer->name_count; n++)
-			if (has_reason(answer->reasons[n], word))
+			if (answer->reasons[n]->devices[i])
 				names[count++] = request->names[n];
 		if (count)
-			tell_reason(log, demand, word, names, count);
+			tell_reason(log, demand, fit_reason_word((enum fit_reason)i), names, count);
 	}
 	free(names);
 	snprintf(
@@ -123,13 +111,10 @@ void filter_events_none(struct event_log *log, const struct demand *demand,
 void filter_events_count(struct measure *measure, const struct filter_answer *answer)
 {
 	for (size_t n = 0; n < answer->name_count; n++) {
-		bool is_known = !answer->reasons[n];
+		const struct filter_reason *reason = answer->reasons[n];
 
-		for (unsigned i = 0; i < FIT_REASONS && answer->reasons[n]; i++)
-			if (has_reason(answer->reasons[n], fit_reason_word((enum fit_reason)i))) {
-				measure->rejections[i]++;
-				is_known = true;
-			}
-		measure->rejections[FIT_REASONS] += !is_known;
+		for (unsigned i = 0; i < FIT_REASONS && reason; i++)
+			measure->rejections[i] += reason->devices[i] > 0;
+		measure->rejections[FIT_REASONS] += reason && reason->is_unregistered;
 	}
 }

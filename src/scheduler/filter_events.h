@@ -2,7 +2,7 @@
 /* What people are told of a decision. */
 #pragma once
 
-#include "scheduler/event.h"
+#include "kube/event.h"
 #include "scheduler/filter.h"
 #include "scheduler/measure.h"
 

@@ -22,8 +22,9 @@
  * kube-scheduler binds some milliseconds after the answer, and in a rush of pods some hundred. The promise is written when nothing
  * was promised or bound for the first of these, and at the latest after the second.
  */
-#define QUIET_NS 50000000ull
-#define LATE_NS	 2000000000ull
+#define SECOND_NS 1000000000ull
+#define QUIET_NS  50000000ull
+#define LATE_NS	  2000000000ull
 
 struct entry {
 	struct hold hold; /* first */
@@ -164,6 +165,11 @@ static void set_text(char **text, const char *value)
 	*text = copy;
 }
 
+void hold_set_version(struct hold *hold, const char *version)
+{
+	set_text(&hold->version, version);
+}
+
 /* Who waits for the hold looks at it again. */
 static void tell(struct hold *hold)
 {
@@ -181,6 +187,18 @@ static void stop_writing(struct hold *hold)
 	loop_timer_clear(kube_client_loop(entry->holds->client), &entry->write_timer);
 	promise_cancel(hold->writing);
 	hold->writing = NULL;
+}
+
+/* What is promised for longer than the time that there is comes from a clock that was set since. */
+static uint64_t until_ns(const struct holds *holds, const json_t *annotations)
+{
+	int64_t left_s = reservation_time_s(annotations) + holds->timeout_s - time(NULL);
+
+	if (left_s < 0)
+		left_s = 0;
+	if (left_s > holds->timeout_s)
+		left_s = holds->timeout_s;
+	return clock_now_ns() + (uint64_t)left_s * SECOND_NS;
 }
 
 static int keep(struct holds *holds, const struct books_pod *from, const json_t *pod, bool is_own,
@@ -211,7 +229,7 @@ static int keep(struct holds *holds, const struct books_pod *from, const json_t 
 	hold->is_over = false;
 	hold->is_own = is_own;
 	hold->is_dirty |= !is_own;
-	hold->until_s = reservation_time_s(annotations) + holds->timeout_s;
+	hold->until_ns = until_ns(holds, annotations);
 	*ret_hold = hold;
 	return 0;
 }
@@ -234,7 +252,7 @@ static bool is_same(const json_t *a, const json_t *b, const char *key)
 	return json_equal(json_object_get(a, key), json_object_get(b, key));
 }
 
-void holds_see(struct holds *holds, const json_t *pod)
+bool holds_see(struct holds *holds, const json_t *pod)
 {
 	const json_t *metadata = json_object_get(pod, "metadata");
 	const json_t *annotations = json_object_get(metadata, "annotations");
@@ -246,12 +264,13 @@ void holds_see(struct holds *holds, const json_t *pod)
 	if (hold)
 		hold->is_marked = false;
 	if (!uid || (hold && hold->is_kept && hold->is_own) || is_known)
-		return;
+		return false;
 	if (reservation_time_s(annotations) + holds->timeout_s > time(NULL) &&
 		!holds_keep(holds, pod, false, &hold))
-		return;
+		return true;
 	if (hold && hold->is_kept)
 		holds_end(holds, hold, false);
+	return false;
 }
 
 static struct clear *new_clear(struct holds *holds, const char *uid)
@@ -358,11 +377,13 @@ static bool wait_for_quiet(struct holds *holds, struct entry *entry)
 	return true;
 }
 
+/* A pod that is being bound needs no promise: its binding brings it, and a bind that fails takes it back. */
 static void write_is_due(void *context)
 {
 	struct entry *entry = context;
 
-	if (!wait_for_quiet(entry->holds, entry) && send_promise(entry->holds, &entry->hold))
+	if (!entry->hold.bind && !wait_for_quiet(entry->holds, entry) &&
+		send_promise(entry->holds, &entry->hold))
 		was_written(&entry->hold,
 			&(struct kube_result){.outcome = KUBE_E_UNREACHABLE, .words = "no memory"});
 }
@@ -440,15 +461,16 @@ void holds_unbind(struct holds *holds, struct hold *hold)
 		holds_forget(holds, hold);
 }
 
-void holds_expire(struct holds *holds, int64_t now_s, bool clears)
+void holds_expire(struct holds *holds, bool clears)
 {
 	struct entry *entry, *next;
+	uint64_t now = clock_now_ns();
 
 	HASH_ITER(hh, holds->entries, entry, next)
 	{
 		struct hold *hold = &entry->hold;
 
-		if (!hold->is_kept || hold->bind || hold->until_s > now_s)
+		if (!hold->is_kept || hold->bind || hold->until_ns > now)
 			continue;
 		log_info("a pod was not bound in time; its devices are free again",
 			STR("namespace", hold->namespace), STR("pod", hold->name));

@@ -30,7 +30,7 @@ struct hold {
 	bool is_kept;  /* false: it has ended, and is remembered so that it does not come back */
 	bool is_dirty; /* the pod has annotations of a promise, or may have */
 	bool is_marked, is_over;	/* over: the bind forgets it at its end */
-	int64_t until_s;		/* Unix time */
+	uint64_t until_ns;		/* by a clock that nobody sets */
 	uint64_t others;		/* the node's, when it was promised */
 	struct promise *writing;	/* the annotations; NULL */
 	struct bind *bind;		/* that is under way; NULL */
@@ -49,6 +49,9 @@ struct hold *holds_find(const struct holds *holds, const char *uid);
 
 const char *hold_node(const struct hold *hold);
 
+/* The pod was seen at this version. */
+void hold_set_version(struct hold *hold, const char *version);
+
 /*
  * Keeps for a pod what its annotations say, instead of what was kept for it. -EINVAL, -ENOENT: they say nothing that can be
  * kept; -ENOMEM.
@@ -57,8 +60,9 @@ int holds_keep(
 	struct holds *holds, const json_t *pod, bool is_own, struct hold **ret_hold) MUST_CHECK;
 
 /*
- * Writes the annotations onto the pod: in a moment, because the binding brings them, too, and mostly comes sooner; at once
- * where there may be others, or the server does not take labels from bindings. What cannot be written ends. -ENOMEM.
+ * Writes the annotations onto the pod: in a moment, because the binding brings them, too, and mostly comes sooner, and not
+ * while it is being bound; at once where there may be others, or the server does not take labels from bindings. What
+ * cannot be written ends. -ENOMEM.
  */
 int holds_write(struct holds *holds, struct hold *hold) MUST_CHECK;
 
@@ -70,9 +74,9 @@ void holds_see_bound(struct holds *holds, const json_t *pod);
 
 /*
  * A pod that is not bound, as the API server has it. What its annotations say is kept where this scheduler has said nothing
- * else, and for as long as it would keep it itself.
+ * else, and for as long as it would keep it itself. True: what another scheduler has promised counts from now on.
  */
-void holds_see(struct holds *holds, const json_t *pod);
+bool holds_see(struct holds *holds, const json_t *pod);
 
 /* Gives the devices back. clears: the pod's annotations are removed, too. */
 void holds_end(struct holds *holds, struct hold *hold, bool clears);
@@ -87,7 +91,7 @@ void holds_forget(struct holds *holds, struct hold *hold);
 void holds_unbind(struct holds *holds, struct hold *hold);
 
 /* Ends those whose time has come, and which are not being bound. */
-void holds_expire(struct holds *holds, int64_t now_s, bool clears);
+void holds_expire(struct holds *holds, bool clears);
 
 /* Another scheduler leads: what is kept is what the annotations say. */
 void holds_disown(struct holds *holds);

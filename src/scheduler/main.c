@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* vgpu-scheduler: which node a pod with slices gets, and which devices there. */
 #include <errno.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/resource.h>
-#include <sys/signalfd.h>
 
-#include "base/cleanup.h"
 #include "base/log.h"
+#include "net/service.h"
 #include "scheduler/daemon.h"
 
 #define LOG_TOPIC   LOG_PODS
@@ -24,27 +23,6 @@ static void write_help(void)
 	puts("  --help, --version");
 }
 
-static void signal_came(void *context, uint32_t events)
-{
-	loop_stop(context);
-}
-
-static int open_signals(int *ret_fd)
-{
-	sigset_t set;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
-	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
-		return -errno;
-	/* a client that has gone is seen by the write that fails */
-	if (signal(SIGPIPE, SIG_IGN) == SIG_ERR)
-		return -errno;
-	*ret_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	return *ret_fd < 0 ? -errno : 0;
-}
-
 /* A pod's soft limit may be below what connections take. */
 static void allow_descriptors(void)
 {
@@ -57,44 +35,19 @@ static void allow_descriptors(void)
 		log_warn("few descriptors are allowed", STR("why", strerror(errno)));
 }
 
-static int serve(struct loop *loop, const struct settings *settings, struct err *err)
+static int start(struct loop *loop, const void *settings, void **ret_daemon, struct err *err)
 {
-	struct daemon *daemon;
-	int result = daemon_start(loop, settings, &daemon, err);
-
-	if (result)
-		return result;
-	while (!(result = loop_run(loop, UINT64_MAX)))
-		;
-	if (result < 0)
-		err_set(err, -result, "the loop ended: %s", strerror(-result));
-	daemon_stop(daemon);
-	return result < 0 ? result : 0;
+	return daemon_start(loop, settings, (struct daemon **)ret_daemon, err);
 }
 
-static int serve_until_told(const struct settings *settings, struct err *err)
+static void stop(void *daemon)
 {
-	_cleanup_fd_ int signals = -1;
-	struct loop_watch watch = {.ready = signal_came};
-	struct loop *loop;
-	int result = open_signals(&signals);
-
-	if (!result)
-		result = loop_new(&loop);
-	if (result)
-		return err_set(err, -result, "cannot start: %s", strerror(-result));
-	watch.context = loop;
-	result = loop_watch_add(loop, &watch, signals, EPOLLIN);
-	if (result)
-		err_set(err, -result, "cannot wait for signals: %s", strerror(-result));
-	else
-		result = serve(loop, settings, err);
-	loop_free(loop);
-	return result;
+	daemon_stop(daemon);
 }
 
 int main(int argc, char **argv)
 {
+	static const struct service service = {start, stop};
 	struct settings settings;
 	struct err err = ERR_NULL;
 	int result = settings_read(argc, argv, &settings, &err);
@@ -104,13 +57,16 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	allow_descriptors();
+	/* lists of pods come and go as many small pieces: with these kept apart they are put together again and again */
+	mallopt(M_MXFAST, 0);
 	log_set_sink(&log_daemon);
 	log_set_level(!result && settings.is_debug ? LOG_DEBUG : LOG_INFO);
 	if (result) {
 		log_error("the configuration is not understood", STR("why", err.text));
 		return EXIT_USAGE;
 	}
-	result = serve_until_told(&settings, &err);
+	signal(SIGPIPE, SIG_IGN);
+	result = service_run(&service, &settings, &err);
 	settings_deinit(&settings);
 	if (result)
 		log_error("the scheduler ends", STR("why", err.text));

@@ -13,9 +13,11 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/exposition.h"
 
-#define MIB	   1048576.0
-#define VALUE_TEXT 24
+#define MIB	    1048576.0
+#define ZONE	    "zone", "vGPU"
+#define LABELS_MOST 8
 
 struct writer {
 	FILE *out;
@@ -65,75 +67,53 @@ static double memory_share(const struct fit_device *device)
 /* Labels beyond the node's and the device's. */
 enum { WITH_CORES = 1, WITH_LIMIT = 2, WITHOUT_TYPE = 4, WITH_SHARED = 8 };
 
+#define METRIC EXPOSITION_FAMILY
+#define LEGACY EXPOSITION_FAMILY
+#define LABELS EXPOSITION_LABELS
+#include "scheduler/metrics.def"
+
 static const struct family {
-	const char *name, *legacy, *help;
+	const struct exposition_family *family, *legacy;
 	double (*value)(const struct fit_device *device);
 	unsigned labels;
 } families[] = {
-	{"hami_gpu_memory_limit_bytes", "GPUDeviceMemoryLimit",
-		"Device memory limit for a certain GPU", memory_limit, 0},
-	{"hami_gpu_core_limit_ratio", "GPUDeviceCoreLimit", "Device core limit for a certain GPU",
-		core_limit, 0},
-	{"hami_gpu_memory_allocated_bytes", "GPUDeviceMemoryAllocated",
-		"Device memory allocated for a certain GPU", memory_used, WITH_CORES},
-	{"hami_gpu_shared_count", "GPUDeviceSharedNum", "Number of containers sharing this GPU",
-		shared, 0},
-	{"hami_gpu_core_allocated_ratio", "GPUDeviceCoreAllocated",
-		"Device core allocated for a certain GPU", cores_used, 0},
-	{"hami_node_gpu_overview", "nodeGPUOverview", "GPU overview on a certain node", memory_used,
+	{&memory_limit_family, &old_memory_limit_family, memory_limit, 0},
+	{&core_limit_family, &old_core_limit_family, core_limit, 0},
+	{&memory_used_family, &old_memory_used_family, memory_used, WITH_CORES},
+	{&shared_family, &old_shared_family, shared, 0},
+	{&cores_used_family, &old_cores_used_family, cores_used, 0},
+	{&overview_family, &old_overview_family, memory_used,
 		WITH_CORES | WITH_LIMIT | WITH_SHARED},
-	{"hami_node_gpu_memory_allocated_ratio", "nodeGPUMemoryPercentage",
-		"GPU Memory Allocated Percentage on a certain GPU", memory_share, 0},
+	{&memory_share_family, &old_memory_share_family, memory_share, 0},
 };
-
-/* name="value", with what the form cannot have in a value escaped. */
-static void write_label(FILE *out, const char *name, const char *value)
-{
-	fprintf(out, ",%s=\"", name);
-	for (; *value; value++) {
-		if (*value == '\n')
-			fputs("\\n", out);
-		else if (*value == '"' || *value == '\\')
-			fprintf(out, "\\%c", *value);
-		else
-			fputc(*value, out);
-	}
-	fputc('"', out);
-}
-
-static void write_number_label(FILE *out, const char *name, int64_t value)
-{
-	char text[VALUE_TEXT];
-
-	snprintf(text, sizeof(text), "%lld", (long long)value);
-	write_label(out, name, text);
-}
-
-static void write_head(FILE *out, const char *name, const char *help, const char *type)
-{
-	fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
-}
 
 static void write_device(
 	FILE *out, const struct family *family, bool is_legacy, const struct told *told)
 {
 	const struct fit_device *device = told->device;
+	struct exposition_label labels[LABELS_MOST] = {{ZONE},
+		{is_legacy ? "nodeid" : "node", told->node},
+		{is_legacy ? "deviceuuid" : "device_uuid", device->uuid},
+		{is_legacy ? "deviceidx" : "device_index", EXPOSITION_NUMBER(told->index)},
+		{is_legacy ? "devicetype" : "device_type", device->model}};
+	const struct {
+		unsigned wanted;
+		struct exposition_label label;
+	} more[] = {
+		{WITH_CORES, {is_legacy ? "devicecores" : "device_cores",
+				     EXPOSITION_NUMBER(device->used.cores)}},
+		{WITH_LIMIT, {is_legacy ? "devicememorylimit" : "device_memory_limit",
+				     EXPOSITION_NUMBER(device->all.memory_mib)}},
+		{WITH_SHARED, {is_legacy ? "sharedcontainers" : "shared_containers",
+				      EXPOSITION_NUMBER(device->used.slots)}},
+	};
+	size_t count = 5;
 
-	fprintf(out, "%s{zone=\"vGPU\"", is_legacy ? family->legacy : family->name);
-	write_label(out, is_legacy ? "nodeid" : "node", told->node);
-	write_label(out, is_legacy ? "deviceuuid" : "device_uuid", device->uuid);
-	write_number_label(out, is_legacy ? "deviceidx" : "device_index", (int64_t)told->index);
-	write_label(out, is_legacy ? "devicetype" : "device_type", device->model);
-	if (family->labels & WITH_CORES)
-		write_number_label(
-			out, is_legacy ? "devicecores" : "device_cores", device->used.cores);
-	if (family->labels & WITH_LIMIT)
-		write_number_label(out, is_legacy ? "devicememorylimit" : "device_memory_limit",
-			device->all.memory_mib);
-	if (family->labels & WITH_SHARED)
-		write_number_label(out, is_legacy ? "sharedcontainers" : "shared_containers",
-			device->used.slots);
-	fprintf(out, "} %.17g\n", family->value(device));
+	for (size_t i = 0; i < ARRAY_SIZE(more); i++)
+		if (family->labels & more[i].wanted)
+			labels[count++] = more[i].label;
+	exposition_write(out, (is_legacy ? family->legacy : family->family)->name, labels, count,
+		family->value(device));
 }
 
 static void take_device(
@@ -156,11 +136,11 @@ static void write_devices(struct writer *writer, struct books *books)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(families); i++) {
 		writer->family = &families[i];
-		write_head(writer->out, families[i].name, families[i].help, "gauge");
+		exposition_write_head(writer->out, families[i].family);
 		books_each_device(books, take_device, writer);
 		if (!writer->extender->settings->has_legacy_metrics)
 			continue;
-		write_head(writer->out, families[i].legacy, families[i].help, "gauge");
+		exposition_write_head(writer->out, families[i].legacy);
 		books_each_device(books, take_device_legacy, writer);
 	}
 }
@@ -168,50 +148,44 @@ static void write_devices(struct writer *writer, struct books *books)
 static void write_charge(FILE *out, const char *name, bool is_legacy, const struct books_pod *pod,
 	const char *uuid, double value)
 {
-	fprintf(out, "%s{zone=\"vGPU\"", name);
-	write_label(out, is_legacy ? "podnamespace" : "namespace", pod->namespace);
-	write_label(out, is_legacy ? "nodename" : "node", pod->node);
-	write_label(out, is_legacy ? "podname" : "pod", pod->name);
-	write_label(out, is_legacy ? "containeridx" : "container_index", "0");
-	write_label(out, is_legacy ? "deviceuuid" : "device_uuid", uuid);
-	fprintf(out, "} %.17g\n", value);
+	EXPOSITION_WRITE(out, name, value, {ZONE},
+		{is_legacy ? "podnamespace" : "namespace", pod->namespace},
+		{is_legacy ? "nodename" : "node", pod->node},
+		{is_legacy ? "podname" : "pod", pod->name},
+		{is_legacy ? "containeridx" : "container_index", "0"},
+		{is_legacy ? "deviceuuid" : "device_uuid", uuid});
 }
 
-#define CHARGE_TAKER(function, name, is_legacy, value)                                        \
-	static void function(void *context, const struct books_pod *pod, const char *uuid,    \
-		const struct rank_amount *amount)                                             \
-	{                                                                                     \
-		write_charge(((const struct writer *)context)->out, (name), (is_legacy), pod, \
-			uuid, (value));                                                       \
+#define CHARGE_TAKER(id, is_legacy, value)                                                         \
+	static void take_##id(void *context, const struct books_pod *pod, const char *uuid,        \
+		const struct rank_amount *amount)                                                  \
+	{                                                                                          \
+		write_charge(((const struct writer *)context)->out, id##_family.name, (is_legacy), \
+			pod, uuid, (value));                                                       \
 	}
 
-CHARGE_TAKER(
-	take_memory, "hami_vgpu_memory_allocated_bytes", false, (double)amount->memory_mib *MIB)
-CHARGE_TAKER(take_cores, "hami_vgpu_core_allocated_ratio", false, (double)amount->cores)
-CHARGE_TAKER(take_memory_legacy, "vGPUMemoryAllocated", true, (double)amount->memory_mib *MIB)
-CHARGE_TAKER(take_cores_legacy, "vGPUCoreAllocated", true, (double)amount->cores)
+CHARGE_TAKER(charged_memory, false, (double)amount->memory_mib *MIB)
+CHARGE_TAKER(charged_cores, false, (double)amount->cores)
+CHARGE_TAKER(old_charged_memory, true, (double)amount->memory_mib *MIB)
+CHARGE_TAKER(old_charged_cores, true, (double)amount->cores)
 
 static void write_charges(struct writer *writer, const struct books *books)
 {
 	static const struct {
-		const char *name, *help;
+		const struct exposition_family *family;
 		books_charge_fn *take;
 		bool is_legacy;
 	} rows[] = {
-		{"hami_vgpu_memory_allocated_bytes", "vGPU memory allocated from a container",
-			take_memory, false},
-		{"hami_vgpu_core_allocated_ratio", "vGPU core allocated from a container",
-			take_cores, false},
-		{"vGPUMemoryAllocated", "vGPU memory allocated from a container",
-			take_memory_legacy, true},
-		{"vGPUCoreAllocated", "vGPU core allocated from a container", take_cores_legacy,
-			true},
+		{&charged_memory_family, take_charged_memory, false},
+		{&charged_cores_family, take_charged_cores, false},
+		{&old_charged_memory_family, take_old_charged_memory, true},
+		{&old_charged_cores_family, take_old_charged_cores, true},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		if (rows[i].is_legacy && !writer->extender->settings->has_legacy_metrics)
 			continue;
-		write_head(writer->out, rows[i].name, rows[i].help, "gauge");
+		exposition_write_head(writer->out, rows[i].family);
 		books_each_charge(books, rows[i].take, writer);
 	}
 }
@@ -220,28 +194,40 @@ static void write_charges(struct writer *writer, const struct books *books)
 static void take_instance(
 	void *context, const char *node, size_t index, const struct books_instance *instance)
 {
-	FILE *out = ((const struct writer *)context)->out;
+	if (!instance->given)
+		return;
+	EXPOSITION_WRITE(((const struct writer *)context)->out, instance_family.name, 1, {ZONE},
+		{"node", node}, {"device_uuid", instance->uuid},
+		{"device_index", EXPOSITION_NUMBER(index)}, {"mig_uuid", instance->given},
+		{"profile", instance->profile ? instance->profile : ""},
+		{"gpu_instance_id", EXPOSITION_NUMBER(instance->instance)},
+		{"compute_instance_id", EXPOSITION_NUMBER(instance->compute)},
+		{"placement_start", EXPOSITION_NUMBER(instance->place.start)},
+		{"placement_size", EXPOSITION_NUMBER(instance->place.size)});
+}
+
+static void take_old_instance(
+	void *context, const char *node, size_t index, const struct books_instance *instance)
+{
+	char name[128];
 
 	if (!instance->given)
 		return;
-	fputs("hami_node_gpu_mig_instance_info{zone=\"vGPU\"", out);
-	write_label(out, "node", node);
-	write_label(out, "device_uuid", instance->uuid);
-	write_number_label(out, "device_index", (int64_t)index);
-	write_label(out, "mig_uuid", instance->given);
-	write_label(out, "profile", instance->profile ? instance->profile : "");
-	write_number_label(out, "gpu_instance_id", instance->instance);
-	write_number_label(out, "compute_instance_id", instance->compute);
-	write_number_label(out, "placement_start", instance->place.start);
-	write_number_label(out, "placement_size", instance->place.size);
-	fputs("} 1\n", out);
+	snprintf(name, sizeof(name), "%s-%u", instance->profile ? instance->profile : "",
+		instance->instance);
+	EXPOSITION_WRITE(((const struct writer *)context)->out, old_instance_family.name, 1, {ZONE},
+		{"nodeid", node}, {"deviceuuid", instance->uuid},
+		{"deviceidx", EXPOSITION_NUMBER(index)}, {"migname", name});
 }
 
 static void write_instances(struct writer *writer, struct books *books)
 {
-	write_head(writer->out, "hami_node_gpu_mig_instance_info",
-		"Realized MIG instance identity and scheduler placement", "gauge");
+	exposition_write_head(writer->out, &instance_family);
 	books_each_instance(books, take_instance, writer);
+	if (!writer->extender->settings->has_legacy_metrics)
+		return;
+	exposition_write_head(writer->out, &old_instance_family);
+	books_each_instance(books, take_old_instance, writer);
 }
 
 static void write_quota(FILE *out, bool is_legacy, const char *namespace, const char *resource,
@@ -249,11 +235,10 @@ static void write_quota(FILE *out, bool is_legacy, const char *namespace, const 
 {
 	if (limit == INT64_MAX)
 		return;
-	fprintf(out, "%s{zone=\"vGPU\"", is_legacy ? "QuotaUsed" : "hami_resource_quota_used");
-	write_label(out, is_legacy ? "quotanamespace" : "namespace", namespace);
-	write_label(out, is_legacy ? "quotaName" : "quota_name", resource);
-	write_number_label(out, "limit", limit);
-	fprintf(out, "} %lld\n", (long long)used);
+	EXPOSITION_WRITE(out, (is_legacy ? &old_quota_used_family : &quota_used_family)->name,
+		(double)used, {ZONE}, {is_legacy ? "quotanamespace" : "namespace", namespace},
+		{is_legacy ? "quotaName" : "quota_name", resource},
+		{"limit", EXPOSITION_NUMBER(limit)});
 }
 
 static void take_quota(void *context, const char *namespace, const struct fit_room *limit,
@@ -280,12 +265,9 @@ static void take_quota_legacy(void *context, const char *namespace, const struct
 
 static void write_limit(FILE *out, const char *namespace, const char *resource, int64_t limit)
 {
-	if (limit == INT64_MAX)
-		return;
-	fputs("hami_resource_quota_limit{zone=\"vGPU\"", out);
-	write_label(out, "namespace", namespace);
-	write_label(out, "quota_name", resource);
-	fprintf(out, "} %lld\n", (long long)limit);
+	if (limit != INT64_MAX)
+		EXPOSITION_WRITE(out, quota_limit_family.name, (double)limit, {ZONE},
+			{"namespace", namespace}, {"quota_name", resource});
 }
 
 static void take_limit(void *context, const char *namespace, const struct fit_room *limit,
@@ -300,22 +282,19 @@ static void take_limit(void *context, const char *namespace, const struct fit_ro
 
 static void write_quotas(struct writer *writer, const struct books *books)
 {
-	static const char help[] = "resourcequota usage for a certain device";
-
-	write_head(writer->out, "hami_resource_quota_used", help, "gauge");
+	exposition_write_head(writer->out, &quota_used_family);
 	books_each_quota(books, take_quota, writer);
-	write_head(writer->out, "hami_resource_quota_limit",
-		"resourcequota limit for a certain device", "gauge");
+	exposition_write_head(writer->out, &quota_limit_family);
 	books_each_quota(books, take_limit, writer);
 	if (!writer->extender->settings->has_legacy_metrics)
 		return;
-	write_head(writer->out, "QuotaUsed", help, "gauge");
+	exposition_write_head(writer->out, &old_quota_used_family);
 	books_each_quota(books, take_quota_legacy, writer);
 }
 
 static void write_histogram(FILE *out, const char *verb, const struct measure_histogram *took)
 {
-	static const char name[] = "vgpu_scheduler_request_duration_seconds";
+	const char *name = duration_family.name;
 	uint64_t total = 0;
 
 	for (unsigned i = 0; i < MEASURE_BOUNDS; i++) {
@@ -328,11 +307,10 @@ static void write_histogram(FILE *out, const char *verb, const struct measure_hi
 	fprintf(out, "%s_count{verb=\"%s\"} %llu\n", name, verb, (unsigned long long)took->count);
 }
 
-static void write_number(
-	FILE *out, const char *name, const char *type, const char *help, uint64_t value)
+static void write_number(FILE *out, const struct exposition_family *family, uint64_t value)
 {
-	write_head(out, name, help, type);
-	fprintf(out, "%s %llu\n", name, (unsigned long long)value);
+	exposition_write_head(out, family);
+	fprintf(out, "%s %llu\n", family->name, (unsigned long long)value);
 }
 
 static void write_work(FILE *out, const struct extender *extender)
@@ -340,47 +318,33 @@ static void write_work(FILE *out, const struct extender *extender)
 	static const char *const verbs[MEASURE_VERBS] = {"filter", "bind", "webhook", "preempt"};
 	const struct measure *measure = extender->measure;
 
-	write_head(out, "vgpu_scheduler_request_duration_seconds",
-		"Time from a request to its answer", "histogram");
+	exposition_write_head(out, &duration_family);
 	for (unsigned i = 0; i < MEASURE_VERBS; i++)
 		write_histogram(out, verbs[i], &measure->took[i]);
-	write_head(out, "vgpu_scheduler_request_failures_total",
-		"Requests that were answered with an error or a denial", "counter");
+	exposition_write_head(out, &failures_family);
 	for (unsigned i = 0; i < MEASURE_VERBS; i++)
-		fprintf(out, "vgpu_scheduler_request_failures_total{verb=\"%s\"} %llu\n", verbs[i],
+		fprintf(out, "%s{verb=\"%s\"} %llu\n", failures_family.name, verbs[i],
 			(unsigned long long)measure->failed[i]);
-	write_head(out, "vgpu_scheduler_node_rejections_total",
-		"Nodes that a pod did not fit on, by reason", "counter");
+	exposition_write_head(out, &rejections_family);
 	for (unsigned i = 0; i <= FIT_REASONS; i++)
-		fprintf(out, "vgpu_scheduler_node_rejections_total{reason=\"%s\"} %llu\n",
+		fprintf(out, "%s{reason=\"%s\"} %llu\n", rejections_family.name,
 			i < FIT_REASONS ? fit_reason_word((enum fit_reason)i) : "NodeUnregistered",
 			(unsigned long long)measure->rejections[i]);
-	write_number(out, "vgpu_scheduler_api_calls_total", "counter",
-		"Requests to the API server, without events", kube_client_sent(extender->client));
-	write_number(out, "vgpu_scheduler_requests_turned_away_total", "counter",
-		"Requests of clients that made too many", measure->turned_away);
-	write_number(out, "vgpu_scheduler_events_lost_total", "counter",
-		"Events that could not be told", event_lost_count(extender->events));
+	write_number(out, &api_calls_family, kube_client_sent(extender->client));
+	write_number(out, &turned_away_family, measure->turned_away);
+	write_number(out, &events_lost_family, event_lost_count(extender->events));
+	write_number(out, &events_left_out_family, event_left_out_count(extender->events));
 }
 
 static void write_state(FILE *out, const struct extender *extender)
 {
-	write_number(out, "vgpu_scheduler_binds_waiting", "gauge",
-		"Binds that wait for a node's lock or an answer", extender_bind_count(extender));
-	write_number(out, "vgpu_scheduler_reservations", "gauge",
-		"Pods for which devices are kept until they are bound",
-		holds_count(cluster_holds(extender->cluster)));
-	write_number(out, "vgpu_scheduler_nodes", "gauge", "Nodes that are known",
-		cluster_node_count(extender->cluster));
-	write_number(out, "vgpu_scheduler_is_leader", "gauge", "1 where this replica serves pods",
-		extender->leads);
-	write_number(out, "vgpu_scheduler_is_known", "gauge",
-		"1 where nodes, pods and quotas are listed", cluster_is_known(extender->cluster));
-	write_head(out, "hami_build_info", "The program's version", "gauge");
-	fprintf(out,
-		"hami_build_info{version=\"%s\",revision=\"\",build_date=\"\",go_version=\"\","
-		"compiler=\"\",platform=\"\"} 1\n",
-		VGPU_VERSION);
+	write_number(out, &binds_waiting_family, extender_bind_count(extender));
+	write_number(out, &reservations_family, holds_count(cluster_holds(extender->cluster)));
+	write_number(out, &nodes_family, cluster_node_count(extender->cluster));
+	write_number(out, &is_leader_family, extender->leads);
+	write_number(out, &is_known_family, cluster_is_known(extender->cluster));
+	exposition_write_head(out, &build_family);
+	EXPOSITION_WRITE(out, build_family.name, 1, {"version", VGPU_VERSION});
 }
 
 int metrics_write(const struct extender *extender, char **ret_text)

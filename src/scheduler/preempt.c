@@ -98,8 +98,7 @@ static bool spare(struct search *search)
 	return true;
 }
 
-/* Whether the node has fewer slices left than the pod asks for, which kube-scheduler sees, too. */
-static bool lacks_slices(const struct fit_node *node, const struct fit_pod *pod)
+bool preempt_lacks_slices(const struct fit_node *node, const struct fit_pod *pod)
 {
 	int64_t free_count = 0, running = 0, most = 0;
 
@@ -143,8 +142,8 @@ static int list(const struct search *search, bool keeps_proposal, struct preempt
 
 static int choose(struct search *search, struct preempt_answer *answer)
 {
-	bool keeps_proposal =
-		!lacks_slices(books_node(search->books, search->request->node), &search->pod);
+	bool keeps_proposal = !preempt_lacks_slices(
+		books_node(search->books, search->request->node), &search->pod);
 	bool fits;
 
 	if (search->count)

@@ -24,6 +24,9 @@ struct preempt_answer {
 	size_t count;
 };
 
+/* Whether the node has fewer slices left than the pod asks for, which kube-scheduler sees, too. NULL: it has none. */
+bool preempt_lacks_slices(const struct fit_node *node, const struct fit_pod *pod);
+
 /*
  * Decides it; the books are as before. A pod without devices gets what is proposed. Pods of a lower priority may be ended, those that are proposed and others, and as few
  * as will do: the more important stay. What is proposed and has no devices is needed for reasons that are not known here, and

@@ -38,10 +38,13 @@ static const json_t *get(const json_t *object, const char *key)
 	return NULL;
 }
 
-static const char *keep(struct reader *reader, const char *text, size_t length)
+/* `before`: the same text of the device before; NULL. */
+static const char *keep(struct reader *reader, const char *text, size_t length, const char *before)
 {
 	char *kept = reader->text_end;
 
+	if (before && !strncmp(before, text, length) && !before[length])
+		return before;
 	memcpy(kept, text, length);
 	kept[length] = '\0';
 	reader->text_end += length + 1;
@@ -63,6 +66,24 @@ struct fit_device *registry_find(const struct registry *registry, const char *uu
 		if (!strcmp(registry->devices[i].uuid, uuid))
 			return &registry->devices[i];
 	return NULL;
+}
+
+static const struct fit_device *last_device(const struct registry *registry)
+{
+	return registry->node.device_count ? &registry->devices[registry->node.device_count - 1]
+					   : NULL;
+}
+
+/* The devices of a node are mostly of one model, whose name is there once. */
+static void keep_texts(struct reader *reader, struct fit_device *device, const char *uuid,
+	const char *model, const char *mode)
+{
+	const struct fit_device *before = last_device(reader->registry);
+
+	device->uuid = keep(reader, uuid, strlen(uuid), NULL);
+	device->model = keep(reader, model, strlen(model), before ? before->model : NULL);
+	device->mode = keep(reader, mode, strlen(mode), before ? before->mode : NULL);
+	device->is_mig = !strcmp(mode, "mig");
 }
 
 static int complain(struct reader *reader, size_t at, const char *what)
@@ -149,10 +170,7 @@ static int read_device(struct reader *reader, size_t at, const json_t *object)
 			"count, devmem, devcore and numa are numbers from 0 to 2147483647");
 	if (registry_find(registry, uuid))
 		return 0;
-	device->uuid = keep(reader, uuid, strlen(uuid));
-	device->model = keep(reader, model ? model : "", model ? strlen(model) : 0);
-	device->mode = keep(reader, mode ? mode : "", mode ? strlen(mode) : 0);
-	device->is_mig = mode && !strcmp(mode, "mig");
+	keep_texts(reader, device, uuid, model ? model : "", mode ? mode : "");
 	set_health(registry, json_is_true(get(object, "health")));
 	device->numa = (unsigned)numa;
 	if (!read_profiles(reader, get(object, "migProfiles"), device))
@@ -221,11 +239,8 @@ static int read_csv_device(struct reader *reader, size_t at, char *line)
 		return complain(reader, at, "count, memory, cores and NUMA node are numbers");
 	if (registry_find(registry, fields[0]))
 		return 0;
-	device->uuid = keep(reader, fields[0], strlen(fields[0]));
-	device->model = keep(reader, fields[4], strlen(fields[4]));
-	device->mode =
-		count == CSV_FIELDS ? keep(reader, fields[8], strlen(fields[8])) : "hami-core";
-	device->is_mig = !strcmp(device->mode, "mig");
+	keep_texts(reader, device, fields[0], fields[4],
+		count == CSV_FIELDS ? fields[8] : "hami-core");
 	set_health(registry, !strcmp(fields[6], "true"));
 	device->numa = (unsigned)numa;
 	registry->node.device_count++;
@@ -317,8 +332,12 @@ static int read_all(struct reader *reader, const struct registry_texts *texts, c
 	struct registry *registry = reader->registry;
 	int result;
 
-	/* what is kept was part of the text, and each ends with a zero where the text had a quote, a comma or a colon */
-	registry->texts = reader->text_end = malloc(strlen(texts->devices) + 1);
+	/*
+	 * What is kept was part of the text, and each ends with a zero where the text had a quote, a comma or a colon; but for a
+	 * mode that was not said, once.
+	 */
+	registry->texts = reader->text_end =
+		malloc(strlen(texts->devices) + 1 + sizeof("hami-core") * FIT_DEVICES);
 	registry->profiles = calloc(count_profiles(list) + 1, sizeof(*registry->profiles));
 	registry->devices =
 		calloc(count_devices(texts->devices, list) + 1, sizeof(*registry->devices));
@@ -336,6 +355,29 @@ static int read_all(struct reader *reader, const struct registry_texts *texts, c
 		registry->devices[i].is_cordoned =
 			texts->cordon && names_have(texts->cordon, registry->devices[i].uuid);
 	return read_scores(registry, texts->scores);
+}
+
+static void move(const char **text, const char *from, char *to)
+{
+	*text = to + (*text - from);
+}
+
+/* The JSON text is much longer than what is kept of it. */
+static void trim(struct registry *registry, const char *end)
+{
+	size_t bytes = (size_t)(end - registry->texts);
+	char *old = registry->texts, *texts = malloc(bytes);
+
+	if (!texts)
+		return;
+	memcpy(texts, old, bytes);
+	registry->texts = texts;
+	for (size_t i = 0; i < registry->node.device_count; i++) {
+		move(&registry->devices[i].uuid, old, texts);
+		move(&registry->devices[i].model, old, texts);
+		move(&registry->devices[i].mode, old, texts);
+	}
+	free(old);
 }
 
 int registry_read(
@@ -361,6 +403,7 @@ int registry_read(
 		registry_free(reader.registry);
 		return result == -ENOMEM ? err_set(err, ENOMEM, "no memory") : result;
 	}
+	trim(reader.registry, reader.text_end);
 	*ret_registry = reader.registry;
 	return 0;
 }

@@ -74,6 +74,16 @@ static void match(
 	free(needs);
 }
 
+/* In all its slots; a device that is there twice counts twice. */
+static size_t count_devices(const struct assignment *assignment)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < assignment->count; i++)
+		count += assignment->slots[i].count;
+	return count;
+}
+
 static size_t find_charge(struct reservation *reservation, const char *uuid)
 {
 	size_t i = 0;
@@ -95,7 +105,7 @@ static int sum_up(struct reservation *reservation, const struct fit_pod *pod, bo
 		calloc(assignment->count + 1, sizeof(*requests));
 	_cleanup_free_ size_t *containers = calloc(assignment->count + 1, sizeof(*containers));
 	_cleanup_free_ struct fit_choice *choices =
-		calloc(ASSIGNMENT_DEVICES_MAX, sizeof(*choices));
+		calloc(count_devices(assignment) + 1, sizeof(*choices));
 	struct fit_pod slots = {.requests = requests, .request_count = assignment->count};
 	struct rank_amount amounts[FIT_DEVICES];
 	size_t count = 0;
@@ -198,7 +208,8 @@ static int read_all(struct reservation *reservation, const struct demand *demand
 
 	if (result)
 		return result;
-	reservation->charges = calloc(ASSIGNMENT_DEVICES_MAX, sizeof(*reservation->charges));
+	reservation->charges =
+		calloc(count_devices(&reservation->assignment) + 1, sizeof(*reservation->charges));
 	if (!reservation->charges)
 		return err_set(err, ENOMEM, "no memory");
 	result = sum_up(reservation, &demand->pod, have_inits_ended(pod, demand));

@@ -24,6 +24,7 @@
 
 #define BODY_MOST_BYTES \
 	(8u << 20) /* a pod, and the names of 5,000 nodes or some hundred whole ones */
+#define BODIES_OF_A_CLIENT_MOST_BYTES (64u << 20)
 /* each bind that waits for its node's lock has one */
 #define CONNECTIONS_MOST 1024
 #define OF_A_CLIENT_MOST 768
@@ -62,7 +63,9 @@ static void serve_readiness(struct server *server, struct http_call *call)
 		say(call, 200, "");
 }
 
-static void serve_webhook(struct server *server, struct http_call *call)
+static void review_pod(struct server *server, struct http_call *call,
+	int (*answer_review)(const struct admission_rules *rules, const struct books *books,
+		const json_t *review, json_t **ret_answer, struct err *err))
 {
 	struct extender *extender = server->extender;
 	uint64_t began_ns = clock_now_ns();
@@ -70,7 +73,7 @@ static void serve_webhook(struct server *server, struct http_call *call)
 	json_t *review = extender_read(call, &err), *answer = NULL;
 	const json_t *allowed;
 
-	if (review && admission_answer(&extender->settings->rules, cluster_books(extender->cluster),
+	if (review && answer_review(&extender->settings->rules, cluster_books(extender->cluster),
 			      review, &answer, &err))
 		answer = NULL;
 	allowed = json_object_get(json_object_get(answer, "response"), "allowed");
@@ -80,6 +83,16 @@ static void serve_webhook(struct server *server, struct http_call *call)
 		extender_answer(call, answer);
 	else
 		say(call, 400, err.text);
+}
+
+static void serve_webhook(struct server *server, struct http_call *call)
+{
+	review_pod(server, call, admission_answer);
+}
+
+static void serve_guard(struct server *server, struct http_call *call)
+{
+	review_pod(server, call, admission_guard);
 }
 
 static void serve_filter(struct server *server, struct http_call *call)
@@ -106,6 +119,7 @@ static const struct route {
 	{"/bind", "POST", true, serve_bind},
 	{"/preempt", "POST", true, serve_preempt},
 	{"/webhook", "POST", false, serve_webhook},
+	{"/guard", "POST", false, serve_guard},
 	{"/healthz", "GET", false, serve_health},
 	{"/readyz", "GET", false, serve_readiness},
 };
@@ -174,6 +188,7 @@ static int listen_at(struct loop *loop, struct server *server, const char *where
 		.key = certificate ? certificate->texts[1] : NULL,
 		.client_authority = certificate ? certificate->texts[2] : NULL,
 		.body_most_bytes = certificate ? BODY_MOST_BYTES : 0,
+		.client_bodies_most_bytes = BODIES_OF_A_CLIENT_MOST_BYTES,
 		.connections_most = CONNECTIONS_MOST,
 		.client_connections_most = OF_A_CLIENT_MOST,
 		.silence_s = SILENCE_S};

@@ -17,7 +17,7 @@ struct settings {
 	const char *http_bind, *cert_file, *key_file, *client_ca_file, *metrics_bind;
 	const char *scheduler_name, *node_policy, *device_policy, *node_selector;
 	const char *lease_name, *lease_namespace, *config_file, *trusted_users;
-	const char *webhook_secret, *webhook_configuration, *webhook_hosts;
+	const char *webhook_secret, *webhook_configuration, *webhook_hosts, *page_bind;
 	uint64_t calls_per_s, burst, client_calls_per_s, client_burst;
 	uint64_t call_ns, lock_ns, bind_wait_ns, reservation_ns, certificate_life_ns;
 	bool takes_default, has_leader, has_legacy_metrics, is_debug;

@@ -189,8 +189,10 @@ static void say_contention(struct turn *turn)
 static void judge(struct turn *turn, const struct nodelock *lock, const json_t *pod)
 {
 	int64_t seen_s = (int64_t)((clock_now_ns() - turn->node->lock_seen_ns) / SECOND_NS);
-	enum nodelock_verdict verdict = nodelock_judge(lock, turn->node->name, pod, time(NULL),
-		seen_s, (int64_t)(turn->settings->lock_ns / SECOND_NS));
+	/* a clock that is set while the lock is there makes it no older */
+	enum nodelock_verdict verdict =
+		nodelock_judge(lock, turn->node->name, pod, turn->node->lock_seen_s + seen_s,
+			seen_s, (int64_t)(turn->settings->lock_ns / SECOND_NS));
 
 	if (verdict == NODELOCK_LEFT) {
 		log_info("a node's lock is taken over", STR("node", turn->node->name),
@@ -227,7 +229,7 @@ static void look_at_lock(struct turn *turn, const struct nodelock *lock)
 	if (!*lock->name || !object_is_name(lock->namespace) || !object_is_name(lock->name)) {
 		judge(turn, &(struct nodelock){.set_s = lock->set_s}, NULL);
 	} else if (now < turn->node->lock_seen_ns + LOOK_NS && now < turn->deadline_ns &&
-		   lock->set_s + 1 >= time(NULL)) {
+		   lock->set_s + 1 >= turn->node->lock_seen_s) {
 		wake(turn, now + LOOK_NS);
 	} else {
 		turn->step = STEP_HOLDER;

@@ -223,6 +223,10 @@ static void metrics_are_what_prometheus_reads(void **state)
 	assert_says(said->out, "vgpu_slice_processes 1 \n");
 	assert_says(said->out, "vgpu_slice_memory_kind_bytes 25165824 slice=\"one\"");
 	assert_null(strstr(said->out, "compute_seconds"));
+	said = tool_run("\"$VGPU\" list --prometheus --region \"$HERE/one.cache\" | "
+			"python3 \"$METRICS\" vgpu");
+	assert_string_equal(said->out, "");
+	assert_int_equal(said->status, 0);
 	drop(&s);
 	drop(&other);
 	said = tool_run("\"$VGPU\" list --prometheus --json");

@@ -160,6 +160,26 @@ static void a_hard_limit_stays_hard_and_a_soft_one_soft(void **state)
 	drop(&k);
 }
 
+/* The device plugin's slices are so: their containers see the folder. */
+static void slices_without_a_lock_have_one_together(void **state)
+{
+	struct keeper k;
+	struct share s;
+
+	make("device " A " memory 2g cores 30\\n");
+	keep(&k);
+	tool_run("rm \"$VGPU_STATE/one/lock\"");
+	set("--memory 1g", &s);
+	assert_int_equal(s.devices[0].memory_bytes, GIB);
+	set("--memory 3g", &s);
+	assert_int_equal(s.devices[0].memory_bytes, 3 * GIB);
+	assert_string_equal(
+		tool_run("ls \"$VGPU_STATE/one\"; stat -c %%a \"$VGPU_STATE/.lock\"")->out,
+		"region\nshare\n600\n");
+	tool_run("rm \"$VGPU_STATE/.lock\"");
+	drop(&k);
+}
+
 static void a_device_under_the_wildcard_gets_a_line_of_its_own(void **state)
 {
 	struct keeper k;
@@ -326,6 +346,7 @@ int main(void)
 		cmocka_unit_test(a_call_that_makes_no_sense_says_what_would),
 		cmocka_unit_test(what_is_named_changes_and_the_rest_stays),
 		cmocka_unit_test(a_hard_limit_stays_hard_and_a_soft_one_soft),
+		cmocka_unit_test(slices_without_a_lock_have_one_together),
 		cmocka_unit_test(a_device_under_the_wildcard_gets_a_line_of_its_own),
 		cmocka_unit_test(what_is_not_the_slices_is_refused_with_what_is),
 		cmocka_unit_test(a_quota_below_what_is_held_is_set_and_noted),

@@ -16,7 +16,7 @@ within() {
 api() {
     curl --silent --show-error --fail-with-body --max-time 30 --cacert "$CLUSTER_FOLDER/keys/ca.crt" \
         --cert "$CLUSTER_FOLDER/keys/admin.crt" --key "$CLUSTER_FOLDER/keys/admin.key" \
-        --request "$1" ${3:+--header "Content-Type: $3" --data-binary @-} "https://$node_address:6443$2"
+        --request "$1" ${3:+--header "Content-Type: $3" --data-binary @-} "https://$server_address:6443$2"
 }
 
 # merge PATH JSON

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# build.sh [fetch]: Kubernetes and etcd from their Go modules, as one program with six names, in the cache folder; with
-# CLUSTER_CONTAINERD=2 containerd 2, too.
+# build.sh [fetch|helm]: Kubernetes and etcd from their Go modules, as one program with six names, and Helm, in the cache
+# folder; with CLUSTER_CONTAINERD=2 containerd 2, too.
 # Ten minutes of processor time once; nothing where this version lies there. programs/go.mod and go.sum
-# pin every module. fetch: only downloads what the build reads.
+# pin every module. fetch: only downloads what the build reads. helm: that alone, and says where it is.
 set -euo pipefail
 here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 . "$here/names.sh"
@@ -67,12 +67,30 @@ build_containerd() {
     mv "$unfinished" "$containerd_binaries"
 }
 
+build_helm() {
+    local unfinished=$helm_binaries.$$
+    say "building Helm $helm_version in $helm_binaries (minutes)"
+    cd "$here/helm"
+    mkdir -p "$unfinished"
+    CGO_ENABLED=0 GOFLAGS= nice -n 15 go build -mod=readonly -trimpath -buildvcs=false \
+        -ldflags "-s -w -X helm.sh/helm/v3/internal/version.version=v$helm_version" -o "$unfinished/" helm.sh/helm/v3/cmd/helm
+    mv "$unfinished" "$helm_binaries"
+}
+
 mkdir -p "$binaries"
 exec 9>"$binaries/lock"
 flock 9
 if ! is_own_containerd && [ ! -d "$containerd_binaries" ]; then
     provide_go
     build_containerd
+fi
+if [ "${1:-}" != fetch ] && [ ! -d "$helm_binaries" ]; then
+    provide_go
+    build_helm
+fi
+if [ "${1:-}" = helm ]; then
+    echo "$helm_binaries/helm"
+    exit
 fi
 if [ ! -x "$binaries/kubernetes" ]; then
     provide_go

@@ -16,6 +16,37 @@ a_container_restarts_in_place() {
         [ "$(plugin_says "slices are handed out")" = "$given" ]
 }
 
+# firsts_are COUNT: so often the container of the pod killed has said what it got of its first three seconds.
+firsts_are() {
+    [ "$(grep -c '"busy"' "$CLUSTER_FOLDER/sim/first")" = "$1" ]
+}
+
+# first NUMBER: that part, in percent.
+first() {
+    sed -n 's/.*"busy": \([0-9.]*\),.*/\1/p' "$CLUSTER_FOLDER/sim/first" | awk "NR == $1 { printf \"%.0f\", 100 * \$1 }"
+}
+
+# Its shell ends with the program, and the container, with what was started to kill, with its shell.
+kill_container() {
+    # shellcheck disable=SC2016 # the container's own
+    in_pod killed sh -c 'for p in /proc/[0-9]*; do grep -q compute-load $p/comm && kill -9 ${p#/proc/}; done' || true
+}
+
+# Its next program begins ten seconds later, as after a pause of the kubelet's, which is shorter here; another container works on the
+# device all the while. What was under way at the death is charged, and not the time in between.
+a_killed_container_has_its_share_again() {
+    local load="compute-load shape=stream duration_us=500" began
+    : >"$CLUSTER_FOLDER/sim/first"
+    restart=Always start killed "$(slot 1 2000 50);$(slot 1 2000 40);" "$(container main 1 \
+        "[ ! -s /sim/first ] || sleep 10; $load seconds=3 >>/sim/first; $load seconds=600 >/dev/null; exit 1" &&
+        container other 1 "$load seconds=600 >/dev/null")" && lock_is_released && within 60 firsts_are 1 && sleep 1 &&
+        kill_container || return 1
+    began=$SECONDS
+    within 60 firsts_are 2 || return 1
+    figure "$(first 1) and, $((SECONDS - began - 3)) s after its death, $(first 2) %"
+    [ $((SECONDS - began)) -ge 12 ] && [ "$(first 2)" -ge 25 ] && gone killed
+}
+
 # The books of those that run are the same before and after: four blocks of nine, and another context.
 a_plugin_restarts_under_pods() {
     local before
@@ -134,6 +165,7 @@ slices_go_with_the_plugin() {
 
 life_cases() {
     check "a container that restarts in place keeps its slice" a_container_restarts_in_place
+    check "a container that is killed has its share when it starts again" a_killed_container_has_its_share_again
     check "a plugin restarts under running pods" a_plugin_restarts_under_pods
     check "a plugin is upgraded under running pods" a_plugin_is_upgraded
     check "a kubelet restarts under running pods" a_kubelet_restarts_under_pods

@@ -2,37 +2,10 @@
 # Pods that only say what they want: webhook, kube-scheduler, vgpu-scheduler, kubelet and device plugin do the rest;
 # read by e2e.sh.
 # shellcheck shell=bash disable=SC2154
+. "$here/extender.sh"
 scheduler=
 scheduler_port=9443
 trusted=admin,system:serviceaccount:kube-system:vgpu-scheduler # the first stands for the device plugin
-
-# kube-scheduler as HAMi's chart has it: the profile's name, one extender, and resources that it does not count itself. But
-# it counts slices: where they run out it looks for pods to preempt.
-configure_kube_scheduler() {
-    local name resources="{name: nvidia.com/gpu}, "
-    for name in gpumem gpumem-percentage gpucores priority; do
-        resources="$resources{name: nvidia.com/$name, ignoredByScheduler: true}, "
-    done
-    cat >"$CLUSTER_FOLDER/scheduler.yaml" <<END
-apiVersion: kubescheduler.config.k8s.io/v1
-kind: KubeSchedulerConfiguration
-leaderElection: {leaderElect: false}
-clientConnection: {kubeconfig: $CLUSTER_FOLDER/scheduler.kubeconfig, qps: 1000, burst: 2000}
-profiles: [{schedulerName: default-scheduler}, {schedulerName: hami-scheduler}]
-extenders:
-- urlPrefix: https://127.0.0.1:$scheduler_port
-  filterVerb: filter
-  bindVerb: bind
-  preemptVerb: preempt
-  enableHTTPS: true
-  tlsConfig: {caFile: $CLUSTER_FOLDER/webhook.crt}
-  nodeCacheCapable: true
-  weight: 1
-  httpTimeout: 30s
-  managedResources: [$resources]
-END
-    "$CLUSTER" stop scheduler && "$CLUSTER" start scheduler
-}
 
 configure_webhook() {
     kubectl apply -f - <<END
@@ -53,6 +26,15 @@ webhooks:
   failurePolicy: Ignore # else no pod could be changed while no replica is there
   rules: [{apiGroups: [""], apiVersions: [v1], operations: [UPDATE], resources: [pods]}]
   clientConfig: {url: "https://127.0.0.1:$scheduler_port/webhook"}
+- name: new.guard.vgpu.hami.io
+  admissionReviewVersions: [v1]
+  sideEffects: None
+  failurePolicy: Ignore
+  rules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}]
+  matchConditions:
+  - name: has-annotations
+    expression: has(object.metadata.annotations) && object.metadata.annotations.exists(k, k.startsWith('hami.io/') || k.startsWith('cantaloupe.io/'))
+  clientConfig: {url: "https://127.0.0.1:$scheduler_port/guard"}
 END
 }
 
@@ -112,7 +94,7 @@ bring_scheduler_up() {
         kubeconfig vgpu-scheduler /CN=system:serviceaccount:kube-system:vgpu-scheduler
     ) && chmod o+x "$CLUSTER_FOLDER" "$CLUSTER_FOLDER/keys" && chmod o+r "$CLUSTER_FOLDER/keys/vgpu-scheduler.key" &&
         kubectl apply -f "$here/../../deploy/scheduler-rbac.yaml" && configure_webhook && start_scheduler &&
-        is_without_rights && configure_kube_scheduler
+        is_without_rights && configure_kube_scheduler "$CLUSTER_FOLDER/webhook.crt" "$scheduler_port"
 }
 
 the_scheduler_is_ready() {

@@ -54,7 +54,7 @@ any_user_has_a_slice() {
 }
 
 a_wrong_count_is_refused() {
-    start wrong "$(slot 0 3000 30);" "$(container main 2 tenant)" && is_refused wrong "device request not found" &&
+    start wrong "$(slot 0 3000 30);" "$(container main 2 tenant)" && is_refused wrong "device number not matched" &&
         lock_is_released && [ "$(annotation wrong bind-phase)" = failed ] && gone wrong
 }
 

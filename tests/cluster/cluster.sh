@@ -10,13 +10,16 @@
 #                                       --node containerd and a kubelet, too
 #   cluster.sh exec COMMAND...          runs COMMAND inside; kubectl is in its PATH
 #   cluster.sh image REF FILE[:PLACE]...  an image of busybox, files and their libraries
-#   cluster.sh stop PROGRAM [SIGNAL]    of etcd apiserver manager scheduler containerd kubelet; KILL after 5 s
-#   cluster.sh start PROGRAM            inside, too, where $CLUSTER is this script
+#   cluster.sh stop PROGRAM [SIGNAL]    of etcd apiserver manager scheduler containerd kubelet; KILL after 5 s; kubelet@node2 is
+#                                       another node's, and node2 by KILL that node: it loses power
+#   cluster.sh start PROGRAM            inside, too, where $CLUSTER is this script; node2, node3, node4: another node, with namespaces,
+#                                       a disk and a simulated machine (FOLDER/nodes/NAME/sim) of its own
 #   cluster.sh reboot                   the node loses power: containerd, kubelet and pods are gone, and what lay in /run
 #   cluster.sh down                     ends it and removes all but FOLDER/log
 #
 # CLUSTER_FOLDER   one cluster's files (/tmp/cantaloupe-cluster; run: a new one, whose logs stay after a failure)
 # CANTALOUPE_CACHE what is built once (~/.cache/cantaloupe)
+# CLUSTER_SIMULATES yes: containers that ask for NVIDIA's devices are given the simulated driver of FOLDER/sim
 # CLUSTER_CONTAINERD 2: containerd 2, which knows CDI, in the place of the machine's
 set -euo pipefail
 self=$(readlink -f "${BASH_SOURCE[0]}")
@@ -49,13 +52,25 @@ is_up() {
     lives "$(own first)"
 }
 
+# unified_above PATH: the nearest cgroup of version 2 that hands down what a kubelet needs. Below one with processes of its
+# own, as the caller's is, nothing has controllers.
+unified_above() {
+    local path=${1%/} have
+    while [ -n "$path" ]; do
+        have=" $(cat "/sys/fs/cgroup$path/cgroup.subtree_control") "
+        [[ $have != *" cpu "* || $have != *" memory "* || $have != *" pids "* ]] || break
+        path=${path%/*}
+    done
+    echo "$path"
+}
+
 # A folder for the cluster in each hierarchy, below the caller's own.
 cgroup_folders() {
     local controllers path
     while IFS=: read -r _ controllers path; do
         controllers=${controllers#name=}
         if [ -e /sys/fs/cgroup/cgroup.controllers ]; then
-            [ -n "$controllers" ] || echo "/sys/fs/cgroup${path%/}/cluster-$$"
+            [ -n "$controllers" ] || echo "/sys/fs/cgroup$(unified_above "$path")/cluster-$$"
         elif [ -n "$controllers" ] && [ -d "/sys/fs/cgroup/$controllers$path" ]; then
             echo "/sys/fs/cgroup/$controllers${path%/}/cluster-$$"
         fi
@@ -133,6 +148,16 @@ start_namespaces() {
     done
     [ -n "$first" ] || fail "namespaces did not start: $(cat "$folder/log/node")"
     echo "$first $(birth_of "$first")" >"$(own first)"
+    [ ! -e "$folder/unified" ] || leave_to_pods "$outer"
+}
+
+# leave_to_pods PID: a cgroup of version 2 with a process of its own hands no controllers down, and from inside nobody can
+# move unshare, which is outside.
+leave_to_pods() {
+    local at
+    at=$(cat "$(own cgroups)")
+    mkdir "$at/outside"
+    echo "$1" >"$at/outside/cgroup.procs"
 }
 
 wait_for_node() {
@@ -153,7 +178,7 @@ up() {
     [ ! -e /sys/fs/cgroup/cgroup.controllers ] || : >"$folder/unified"
     write_configuration
     if [ $with_kubelet = yes ]; then
-        make_image local.test/pause:1 /bin/busybox:/pause
+        make_image local.test/pause:1 "$(command -v busybox):/pause"
         make_image local.test/busybox:1
     fi
     save_settings
@@ -172,7 +197,7 @@ inside() {
     read -r pid _ <"$(own first)"
     is_own_containerd || PATH=$containerd_binaries:$PATH
     nsenter -t "$pid" --mount --net --pid --ipc --uts --cgroup \
-        env -C "$PWD" PATH="$binaries:$PATH" KUBECONFIG="$folder/admin.kubeconfig" \
+        env -C "$PWD" PATH="$binaries:$helm_binaries:$PATH" KUBECONFIG="$folder/admin.kubeconfig" \
         CLUSTER_FOLDER="$folder" CLUSTER="$self" "$@"
 }
 
@@ -187,8 +212,9 @@ image() {
 
 # order start|stop|reboot PROGRAM SIGNAL: is carried out when this returns.
 order() {
-    local answer=$$-$RANDOM
-    echo "$1 $2 ${3:-TERM} $answer" >"$folder/control"
+    local answer=$$-$RANDOM at=$folder
+    [[ $2 != *@* ]] || at=$folder/nodes/${2#*@}
+    echo "$1 ${2%@*} ${3:-TERM} $answer" >"$at/control"
     for _ in $(seq 300); do
         [ ! -e "$folder/answers/$answer" ] || return 0
         sleep 0.1
@@ -263,7 +289,7 @@ start | stop) order "$command" "$@" ;;
 reboot) order reboot node ;;
 down) down ;;
 *)
-    sed -n '3,20s/^# \{0,1\}//p' "$self" >&2
+    sed -n '3,23s/^# \{0,1\}//p' "$self" >&2
     exit 2
     ;;
 esac

@@ -29,7 +29,7 @@ contexts:
 clusters:
 - name: test
   cluster:
-    server: https://$node_address:6443
+    server: https://$server_address:6443
     certificate-authority: $folder/keys/ca.crt
 users:
 - name: $1
@@ -44,13 +44,12 @@ write_keys() {
     openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 30 -subj /CN=cluster \
         -keyout "$folder/keys/ca.key" -out "$folder/keys/ca.crt" 2>/dev/null
     certificate apiserver /CN=kube-apiserver \
-        "IP:127.0.0.1,IP:$node_address,IP:$service_address,DNS:localhost,DNS:kubernetes.default.svc"
+        "IP:127.0.0.1,IP:$server_address,IP:$service_address,DNS:localhost,DNS:kubernetes.default.svc"
     openssl ecparam -name prime256v1 -genkey -noout -out "$folder/keys/accounts.key" 2>/dev/null
     openssl ec -in "$folder/keys/accounts.key" -pubout -out "$folder/keys/accounts.pub" 2>/dev/null
     kubeconfig admin /O=system:masters/CN=admin
     kubeconfig manager /CN=system:kube-controller-manager
     kubeconfig scheduler /CN=system:kube-scheduler
-    kubeconfig kubelet "/O=system:nodes/CN=system:node:$node_name"
     # two tokens of one user, for tests of rotation
     printf '%s,rotating,1001,"system:masters"\n' first-token second-token >"$folder/tokens.csv"
 }
@@ -81,6 +80,7 @@ failSwapOn: false
 makeIPTablesUtilChains: false
 resolvConf: ""
 nodeStatusUpdateFrequency: 1s
+nodeLeaseDurationSeconds: 8
 featureGates: {KubeletCrashLoopBackOffMax: true}
 crashLoopBackOff: {maxContainerRestartPeriod: 1s}
 evictionHard: {memory.available: 50Mi, nodefs.available: 1%, nodefs.inodesFree: 1%, imagefs.available: 1%}
@@ -89,9 +89,25 @@ imageGCLowThresholdPercent: 99
 END
 }
 
+# With CLUSTER_SIMULATES=yes containers that ask for NVIDIA's devices are given the simulated driver of $folder/sim.
+write_runtime() {
+    [ "${CLUSTER_SIMULATES:-}" = yes ] || return 0
+    cat >"$folder/runtime" <<END
+#!/bin/sh
+exec python3 "$here/sim_runtime.py" "$folder/sim" "\$@"
+END
+    chmod 755 "$folder/runtime"
+    cat <<END
+      [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+        BinaryName = "$folder/runtime"
+END
+}
+
 # restrict_oom_score_adj: without CAP_SYS_RESOURCE runc may not lower it, and no sandbox would start.
 write_containerd() {
-    cat >"$folder/containerd.toml" <<END
+    local at
+    at=$(node_folder)
+    cat >"$at/containerd.toml" <<END
 version = 2
 root = "/var/lib/containerd"
 state = "/run/containerd"
@@ -105,12 +121,13 @@ state = "/run/containerd"
     default_runtime_name = "runc"
     [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
       runtime_type = "io.containerd.runc.v2"
+$(write_runtime)
   [plugins."io.containerd.grpc.v1.cri".cni]
-    bin_dir = "/usr/lib/cni"
-    conf_dir = "$folder/cni"
+    bin_dir = "$network_plugins"
+    conf_dir = "$at/cni"
 END
-    mkdir -p "$folder/cni"
-    cat >"$folder/cni/10-pods.conflist" <<END
+    mkdir -p "$at/cni"
+    cat >"$at/cni/10-pods.conflist" <<END
 {"cniVersion": "0.4.0", "name": "pods", "plugins": [
   {"type": "bridge", "bridge": "pods0", "isGateway": true, "hairpinMode": true,
    "ipam": {"type": "host-local", "dataDir": "/run/cni",
@@ -118,9 +135,15 @@ END
 END
 }
 
+# write_node: what a node has of its own.
+write_node() {
+    kubeconfig "kubelet-$node_name" "/O=system:nodes/CN=system:node:$node_name"
+    write_containerd
+}
+
 write_configuration() {
     write_keys
     write_scheduler
     write_kubelet
-    write_containerd
+    write_node
 }

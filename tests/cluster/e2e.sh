@@ -11,7 +11,7 @@ here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 . "$here/plugin.sh"
 build=$(readlink -f "$1")
 shift
-groups=${*:-slices hostile life health strategies scheduler many node mig}
+groups=${*:-slices hostile life health strategies scheduler node mig monitor resize roles many} # many last: it ends the API server, and a kubelet takes its time to come back to it
 log=$(mktemp)
 figures=$(mktemp)
 passed=0 failed=0 skipped=0
@@ -20,6 +20,7 @@ passed=0 failed=0 skipped=0
 leave() {
     stop_plugin
     stop_scheduler
+    stop_monitor
     stop_pairs
     rm -f "$log" "$figures"
 }

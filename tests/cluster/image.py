@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""image.py ARCHIVE NAME FILE[:PLACE]...: a container image without a registry, as an OCI archive.
+"""image.py ARCHIVE NAME FILE[:PLACE]|LINK=TARGET...: a container image without a registry, as an OCI archive.
 
 It holds a static busybox with its links, and the files with the libraries that they load, which
 keep the places that they have here.
@@ -11,11 +11,12 @@ import io
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
 
-BUSYBOX = "/bin/busybox"
+BUSYBOX = shutil.which("busybox") or "/bin/busybox"
 OCI = "application/vnd.oci.image."
 EPOCH = "1970-01-01T00:00:00Z"
 
@@ -67,6 +68,10 @@ def layer_of(files):
     layer.add_text("etc/passwd", "root:x:0:0::/:/bin/sh\n")
     layer.add_text("etc/group", "root:x:0:\n")
     for name in files:
+        if "=" in name:
+            place, _, target = name.partition("=")
+            layer.enter(place, tarfile.SYMTYPE, target=target)
+            continue
         source, _, place = name.partition(":")
         layer.add_program(source, place or source)
     return layer.finish()

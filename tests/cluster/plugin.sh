@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# The device plugin on the node itself, whose devices are a simulated machine of its own; read by e2e.sh.
+# The device plugin on the node itself, whose devices are a simulated machine of its own, or real (CLUSTER_CARD=real); read by
+# e2e.sh.
 # shellcheck shell=bash disable=SC2154
 hook=$CLUSTER_FOLDER/hook
 turns=/run/cantaloupe/turns
@@ -19,8 +20,9 @@ start_plugin() {
 nvidia: {resourceCountName: nvidia.com/gpu, deviceSplitCount: ${split:-10}}
 cantaloupe: {honourDisableControl: false}
 END
-    LD_LIBRARY_PATH=$build/sim/nvml VGPU_SIM_STATE=$CLUSTER_FOLDER/sim/machine VGPU_SIM_BOARD=h200x2 \
-        NODE_NAME=$node_name HOOK_PATH=$hook \
+    local devices=(LD_LIBRARY_PATH="$build/sim/nvml" VGPU_SIM_STATE="$CLUSTER_FOLDER/sim/machine" VGPU_SIM_BOARD=h200x2)
+    [ "${CLUSTER_CARD:-}" != real ] || devices=()
+    env "${devices[@]}" NODE_NAME=$node_name HOOK_PATH="$hook" \
         "$program" --config-file "$CLUSTER_FOLDER/device-config.yaml" --state-folder "$CLUSTER_FOLDER/state" \
         --library "$build/src/tenant/libvgpu.so" "$@" >>"$CLUSTER_FOLDER/log/plugin" 2>&1 &
     plugin=$!

@@ -6,7 +6,6 @@ ROLES is the manifest, which was applied, and KUBECONFIG is its account's. The p
 server refuses nothing, and then with each verb taken away, where the server's refusal must be seen: in an answer, or in the log."""
 
 import base64
-import copy
 import http.client
 import json
 import os
@@ -17,12 +16,12 @@ import sys
 import threading
 import time
 
+import roles
 from server import Api
 
 PROGRAM, ROLES, KUBECONFIG = sys.argv[1:]
 SPACE, PORT = "kube-system", 9543
 ACCOUNT = f"system:serviceaccount:{SPACE}:vgpu-scheduler"
-ROLE_PATH = "/apis/rbac.authorization.k8s.io/v1"
 HOOKS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 SECRET = f"/api/v1/namespaces/{SPACE}/secrets/vgpu-scheduler"
 LEASE = f"/apis/coordination.k8s.io/v1/namespaces/{SPACE}/leases"
@@ -151,60 +150,25 @@ def exercise(api, wanted, number):
     return set(REFUSED.findall(scheduler.text)), scheduler.text
 
 
-def without(role, at, verb):
-    less = copy.deepcopy(role)
-    less["rules"][at]["verbs"].remove(verb)
-    less["rules"] = [rule for rule in less["rules"] if rule["verbs"]]
-    return less
-
-
-def is_allowed(api, role, rule, verb):
-    resource, _, sub = rule["resources"][0].partition("/")
-    attributes = {"verb": verb, "group": rule["apiGroups"][0], "resource": resource, "subresource": sub,
-                  "name": rule.get("resourceNames", [""])[0], "namespace": role["metadata"].get("namespace", "")}
-    return api.must("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", {
-        "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
-        "spec": {"user": ACCOUNT, "resourceAttributes": attributes}})["status"]["allowed"]
-
-
-def path_of(role):
-    space = role["metadata"].get("namespace")
-    return f"{ROLE_PATH}/namespaces/{space}/roles/vgpu-scheduler" if space else f"{ROLE_PATH}/clusterroles/vgpu-scheduler"
-
-
-def settle(api, role, rule, verb, is_wanted):
-    until = time.monotonic() + 10
-    while is_allowed(api, role, rule, verb) != is_wanted:
-        if time.monotonic() > until:
-            raise AssertionError(f"{verb} {rule['resources']} does not become {is_wanted}")
-        time.sleep(0.02)
-
-
 def main():
     api = Api()
-    text = subprocess.run(["kubectl", "create", "--dry-run=client", "-o", "json", "-f", ROLES], check=True, capture_output=True, text=True).stdout
-    decoder, objects = json.JSONDecoder(), []
-    while text.strip():
-        one, end = decoder.raw_decode(text.strip())
-        objects += one.get("items", [one])
-        text = text.strip()[end:]
-    roles = [one for one in objects if one["kind"] in ("Role", "ClusterRole")]
+    all_roles = roles.read(ROLES)
     make_scene(api)
     seen, said = exercise(api, None, "all")
     if seen or '"NodeNames":["rbac"]' not in said:
         raise AssertionError(f"with all of its roles it was refused {seen}:\n{said}")
     failed = []
     count = 0
-    for role in roles:
+    for role in all_roles:
         for at, rule in enumerate(role["rules"]):
             for verb in rule["verbs"]:
                 count += 1
                 wanted = (verb, rule["resources"][0])
-                api.must("PUT", path_of(role), without(role, at, verb))
-                settle(api, role, rule, verb, False)
+                api.must("PUT", roles.path_of(role), roles.without(role, at, verb))
+                roles.settle(api, ACCOUNT, role, rule, verb, False)
                 seen, said = exercise(api, wanted, count)
-                api.must("PUT", path_of(role), role)
-                settle(api, role, rule, verb, True)
+                api.must("PUT", roles.path_of(role), role)
+                roles.settle(api, ACCOUNT, role, rule, verb, True)
                 if wanted not in seen:
                     failed.append(wanted)
                     print(f"nothing fails without {wanted}; refused: {seen}\n{said[-1500:]}")

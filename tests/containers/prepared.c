@@ -97,7 +97,8 @@ static int answer_for(
 	struct prepared prepared;
 	struct grant_paths paths;
 	struct grant grant;
-	struct prepare_request request = {pod, "main", &grant.share};
+	struct prepare_request request = {
+		.pod_uid = pod, .container = "main", .share = &grant.share};
 	int r;
 
 	if (prepare_find_unique(&root->settings, pod, "main", unique) < 0)

@@ -3,7 +3,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "cli/json.h"
+#include "base/json_text.h"
 #include "base/text.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -127,7 +127,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	text_put(out, text);
 	FUZZ_CHECK(fflush(out) == 0 && strcmp(written, shown) == 0);
 	rewind(out);
-	json_write_string(out, text);
+	json_text_write(out, text);
 	FUZZ_CHECK(fclose(out) == 0);
 	check_json(text, written, length);
 	strcpy(shown, text);

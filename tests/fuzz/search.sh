@@ -14,18 +14,23 @@ if ! command -v "$clang" >/dev/null 2>&1; then
 fi
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-sources= libraries=
+sources= libraries= network=
 if pkg-config --exists yaml-0.1 jansson 2>/dev/null; then
-    targets="$targets config objects filter admission lock"
-    sources=$(ls "$root"/src/plugin/config*.c "$root"/src/plugin/flags.c "$root"/src/kube/base64.c "$root"/src/kube/instances.c \
+    targets="$targets config instances objects filter admission arguments lock prune"
+    sources=$(ls "$root"/src/plugin/config*.c "$root"/src/plugin/flags.c "$root"/src/kube/base64.c "$root"/src/kube/instances.c "$root"/src/kube/prune.c "$root"/src/kube/wish.c \
         "$root"/src/kube/quantity.c "$root"/tests/scheduler/case.c)
-    for name in admission books demand filter nodelock object registry reservation settings settings_file; do
+    if pkg-config --exists libmicrohttpd gnutls 2>/dev/null; then
+        targets="$targets http"
+        sources="$sources $root/src/net/http_server.c $root/src/net/loop.c"
+        network=$(pkg-config --libs libmicrohttpd gnutls)
+    fi
+    for name in admission arguments booked_pod books demand enlarge filter nodelock object preempt quotas registry reservation settings settings_file; do
         sources="$sources $root/src/scheduler/$name.c"
     done
-    for name in decide document imagine placement reader template world; do
+    for name in decide document imagine placement priority reader template victims world; do
         sources="$sources $root/src/plan/$name.c"
     done
-    libraries=$(pkg-config --libs yaml-0.1 jansson)
+    libraries="$(pkg-config --libs yaml-0.1 jansson) $network"
 fi
 flags="-std=gnu17 -O1 -g -D_GNU_SOURCE -fno-strict-aliasing -fno-sanitize-recover=all -I$root -I$root/src"
 

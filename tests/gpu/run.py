@@ -17,6 +17,7 @@ import hostile
 import many
 import mps
 import names
+import plugin
 import sections
 import view
 from node import Node
@@ -39,6 +40,7 @@ SECTIONS = {
     "many": many.test_many,
     "abi": abi.test_abi,
     "names": names.test_names,
+    "plugin": plugin.test_plugin,
 }
 
 

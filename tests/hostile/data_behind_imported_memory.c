@@ -5,25 +5,12 @@
  */
 #include "tests/hostile/descriptors.h"
 
-#define BYTES (512 * MIB)
-
-static void import(int fd)
-{
-	descriptors_import_external(fd, BYTES);
-}
-
-static void load(void)
-{
-	struct hostile_code code = {.variables = ".visible .global .align 4 .b8 data[0x60000000];"};
-	CUmodule module;
-
-	cuModuleLoadData(&module, hostile_fat_binary(&code));
-}
-
 static void attack(void)
 {
-	descriptors_attack(&(struct descriptors){
-		.bytes = BYTES, .rounds = 3, .import = import, .finish = load});
+	descriptors_attack(&(struct descriptors){.bytes = DESCRIPTORS_EXTERNAL_BYTES,
+		.rounds = 3,
+		.import = descriptors_import_external,
+		.finish = descriptors_load_data});
 }
 
 int main(int argc, char **argv)

@@ -16,8 +16,12 @@ uint64_t descriptors_mark_of(int fd);
 /* Created memory that can be exported, and a descriptor of it. False: there is none. */
 bool descriptors_create(uint64_t bytes, int *ret_fd);
 
-/* Imports it as memory of another interface, which it stands for on the simulated node. */
-void descriptors_import_external(int fd, uint64_t bytes);
+/* Imports so much as memory of another interface, which it stands for on the simulated node. */
+#define DESCRIPTORS_EXTERNAL_BYTES (512 * MIB)
+void descriptors_import_external(int fd);
+
+/* Loads 1.5 GiB of data, of which a fat binary tells nothing. */
+void descriptors_load_data(void);
 
 struct descriptors {
 	uint64_t bytes;	       /* of each process that ends; 0: 1 GiB */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * neighbours SLICES PROGRAM...: what each program that means harm costs the other slices of the device.
+ * neighbours SLICES [lend] PROGRAM...: what each program that means harm costs the other slices of the device. lend: each may
+ * use what the others leave, and nothing limits a slice that is alone.
  *
  * One slice is the program's, and the others work honestly. At first an honest program is in its slice, too. It is killed,
  * and the other one is begun. Over any ten seconds from then on it must not cost any other slice more than 20 permille of
@@ -27,26 +28,42 @@
 #define COST_PERMILLE 20
 #define ROLE	      "HOSTILE_ROLE"
 #define KERNEL_NS     500000u
+#define AHEAD	      8u /* of them, and as many that are under way */
 #define SKIPPED	      77 /* what meson takes for a skipped test */
 
 struct scene {
 	char folder[128];
 	struct machine *machine;
 	unsigned count;
+	bool is_lending;
 	pid_t pids[SLICES]; /* the first one's is the program that means harm */
 	uint64_t busy_ns[SLICES][STEPS + 1];
 	uint64_t at_ns[STEPS + 1];
 	unsigned before[SLICES];
 };
 
+/* Without a limit the simulated driver queues whatever it is given. */
+static void keep_short(CUevent *events, unsigned i)
+{
+	if (i % AHEAD)
+		return;
+	MUST(cuEventRecord(events[i / AHEAD % 2], NULL));
+	MUST(cuEventSynchronize(events[(i / AHEAD + 1) % 2]));
+}
+
 static void work(void)
 {
 	CUfunction kernel;
+	CUevent events[2];
 
 	served_begin();
 	kernel = served_kernel();
-	for (;;)
+	for (unsigned i = 0; i < 2; i++)
+		MUST(cuEventCreate(&events[i], CU_EVENT_DISABLE_TIMING));
+	for (unsigned i = 1;; i++) {
 		served_launch(kernel, NULL, KERNEL_NS);
+		keep_short(events, i);
+	}
 }
 
 static void set(const char *name, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -80,8 +97,9 @@ static void write_share(const struct scene *s, unsigned slice)
 	MUST(!share);
 	fprintf(share,
 		"vgpu-share 1\nslice s%u\nregion %s/region%u\nturns %s/turns\n"
-		"device * memory 16g cores %u\nend\n",
-		slice, s->folder, slice, s->folder, cores_of(s, slice));
+		"device * memory 16g cores %u%s\nend\n",
+		slice, s->folder, slice, s->folder, cores_of(s, slice),
+		s->is_lending ? " cap 100" : "");
 	MUST(fclose(share));
 }
 
@@ -180,9 +198,9 @@ static int remove_entry(const char *path, const struct stat *st, int type, struc
 	return remove(path);
 }
 
-static unsigned harm(const char *program, unsigned count)
+static unsigned harm(const char *program, unsigned count, bool is_lending)
 {
-	struct scene s = {.count = count};
+	struct scene s = {.count = count, .is_lending = is_lending};
 	const char *tmp = getenv("TMPDIR"), *name = strstr(program, "hostile-");
 	char path[256], why[256] = "";
 	unsigned dear;
@@ -219,6 +237,7 @@ static unsigned harm(const char *program, unsigned count)
 int main(int argc, char **argv)
 {
 	unsigned count = argc > 1 ? (unsigned)atoi(argv[1]) : 0, dear = 0;
+	bool is_lending;
 
 	if (getenv(ROLE)) {
 		work();
@@ -230,7 +249,8 @@ int main(int argc, char **argv)
 	}
 	MUST(count < 2 || count > SLICES);
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	for (int i = 2; i < argc; i++)
-		dear += harm(argv[i], count);
+	is_lending = argc > 2 && strcmp(argv[2], "lend") == 0;
+	for (int i = 2 + is_lending; i < argc; i++)
+		dear += harm(argv[i], count, is_lending);
 	return dear != 0;
 }

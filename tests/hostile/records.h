@@ -16,8 +16,14 @@ struct turn_record *records_make(const char *name);
 /* So many, of names that differ. */
 void records_make_all(struct turn_record **ret_records, int count);
 
+/* The record that an earlier program of this one's slice has left. */
+struct turn_record *records_left(void);
+
 /* The record that the library made for this program's own slice, after it has given some work. */
 struct turn_record *records_own(void);
+
+/* The slice works without end, and another process, which never touches CUDA, lies in its record meanwhile. */
+void records_beside_work(void (*lie)(struct turn_record *record));
 
 /* The record of another slice, to be read. */
 const struct turn_record *records_of(const char *slice);

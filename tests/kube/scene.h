@@ -34,8 +34,8 @@ static inline struct kube_settings scene_settings(void)
 	struct kube_settings settings = kube_settings_default;
 
 	settings.calls_per_s = 0;
-	settings.deadline_ns = 4 * SECOND_NS;
-	settings.attempt_ns = 2 * SECOND_NS;
+	settings.deadline_ns = 40 * SECOND_NS;
+	settings.attempt_ns = 20 * SECOND_NS;
 	settings.first_pause_ns = SECOND_NS / 50;
 	settings.most_pause_ns = SECOND_NS / 5;
 	return settings;
@@ -97,7 +97,7 @@ static inline void scene_run(struct scene *scene, unsigned ms)
 /* Lets the loop run until so many requests have come, and a moment longer. */
 static inline void scene_wait_for_requests(struct scene *scene, size_t count)
 {
-	uint64_t until = clock_now_ns() + 5 * SECOND_NS;
+	uint64_t until = clock_now_ns() + 30 * SECOND_NS;
 
 	while (server_count(&scene->server) < count && clock_now_ns() < until)
 		scene_run(scene, 10);

@@ -152,6 +152,10 @@ static void each_slot_finds_its_container(void **state)
 	/* before 2.9: without init containers */
 	MATCH(A ";" B ";", "12", none_of_init, one, one);
 	MATCH(";" A ";", "2", none_of_init, none, one);
+	/* what they ask for has no slot */
+	MATCH(A ";", "1", one_of_init, one);
+	MATCH(A ";" B ";", "12", one_of_init, one, one);
+	MATCH(";" A ";", "2", one_of_init, none, one);
 	/* 2.10: without those that have no device */
 	MATCH(A ";", "1", none, one);
 	MATCH(A ";" B ";", "02", one, none, one);

@@ -23,7 +23,7 @@ static struct seen get_all(const struct server_step *steps, size_t count)
 
 	scene_begin(&scene, steps, count);
 	assert_int_equal(kube_get(scene.client, "/api/v1/nodes/n", scene_done, &seen, &call), 0);
-	scene_wait(&scene, &seen.is_done, 10);
+	scene_wait(&scene, &seen.is_done, 30);
 	scene_end(&scene);
 	assert_int_equal(seen.count, 1);
 	return seen;
@@ -39,7 +39,7 @@ static struct seen create_all(const struct server_step *steps, size_t count)
 	assert_int_equal(
 		kube_create(scene.client, "/api/v1/events", object, scene_done, &seen, &call), 0);
 	json_decref(object);
-	scene_wait(&scene, &seen.is_done, 10);
+	scene_wait(&scene, &seen.is_done, 30);
 	scene_end(&scene);
 	return seen;
 }
@@ -184,7 +184,7 @@ static void a_deadline_ends_a_call(void **state)
 	scene.settings.deadline_ns = SECOND_NS;
 	seen = GET({.expect = "GET", .status = 0, .end = SERVER_HANG});
 	assert_int_equal(seen.outcome, KUBE_E_UNREACHABLE);
-	assert_true(clock_now_ns() - began < 4 * SECOND_NS);
+	assert_true(clock_now_ns() - began < 20 * SECOND_NS);
 	seen_clear(&seen);
 }
 
@@ -199,7 +199,7 @@ static void a_server_that_is_away_is_unreachable(void **state)
 	scene.settings.deadline_ns = SECOND_NS / 2;
 	scene_connect(&scene, &access);
 	assert_int_equal(kube_get(scene.client, "/api", scene_done, &seen, &call), 0);
-	scene_wait(&scene, &seen.is_done, 5);
+	scene_wait(&scene, &seen.is_done, 30);
 	assert_int_equal(seen.outcome, KUBE_E_UNREACHABLE);
 	assert_true(seen.attempts > 1);
 	seen_clear(&seen);
@@ -219,7 +219,7 @@ static void a_patch_names_the_version_it_is_for(void **state)
 	assert_int_equal(
 		kube_patch(scene.client, "/api/v1/nodes/n", patch, "71", scene_done, &seen, &call),
 		0);
-	scene_wait(&scene, &seen.is_done, 5);
+	scene_wait(&scene, &seen.is_done, 30);
 	assert_int_equal(seen.outcome, 0);
 	assert_non_null(strstr(server_request(&scene.server, 0),
 		"Content-Type: application/merge-patch+json\r\n"));
@@ -258,13 +258,13 @@ static void another_thread_can_cancel_everything(void **state)
 	scene_wait_for_requests(&scene, 1);
 	assert_false(one.is_done || two.is_done);
 	pthread_create(&thread, NULL, say_stop, &fd);
-	scene_wait(&scene, &one.is_done, 5);
-	scene_wait(&scene, &two.is_done, 5);
+	scene_wait(&scene, &one.is_done, 30);
+	scene_wait(&scene, &two.is_done, 30);
 	pthread_join(thread, NULL);
 	assert_int_equal(one.outcome, KUBE_E_CANCELLED);
 	assert_int_equal(two.outcome, KUBE_E_CANCELLED);
 	assert_int_equal(kube_get(scene.client, "/later", scene_done, &later, &call), 0);
-	scene_wait(&scene, &later.is_done, 5);
+	scene_wait(&scene, &later.is_done, 30);
 	assert_int_equal(later.outcome, KUBE_E_CANCELLED);
 	scene_end(&scene);
 	close(fd);
@@ -316,18 +316,18 @@ static void a_token_that_is_refused_is_read_again(void **state)
 	scene.token_file = s->file;
 	SCENE_BEGIN(&scene, steps);
 	assert_int_equal(kube_get(scene.client, "/api", scene_done, &seen, &call), 0);
-	scene_wait(&scene, &seen.is_done, 5);
+	scene_wait(&scene, &seen.is_done, 30);
 	write_token(s->file, "new\n");
 	seen_clear(&seen);
 	assert_int_equal(kube_get(scene.client, "/api", scene_done, &seen, &call), 0);
-	scene_wait(&scene, &seen.is_done, 5);
+	scene_wait(&scene, &seen.is_done, 30);
 	assert_int_equal(seen.outcome, 0);
 	assert_non_null(strstr(server_request(&scene.server, 1), "Authorization: Bearer old\r\n"));
 	assert_non_null(strstr(server_request(&scene.server, 2), "Authorization: Bearer new\r\n"));
 	/* the same once more: nothing to be tried */
 	seen_clear(&seen);
 	assert_int_equal(kube_get(scene.client, "/api", scene_done, &seen, &call), 0);
-	scene_wait(&scene, &seen.is_done, 5);
+	scene_wait(&scene, &seen.is_done, 30);
 	assert_int_equal(seen.outcome, KUBE_E_DENIED);
 	seen_clear(&seen);
 	scene_end(&scene);
@@ -350,7 +350,7 @@ static void calls_keep_to_the_rate(void **state)
 	for (size_t i = 0; i < 10; i++)
 		assert_int_equal(kube_get(scene.client, "/api", scene_done, &seen[i], &call), 0);
 	for (size_t i = 0; i < 10; i++) {
-		scene_wait(&scene, &seen[i].is_done, 5);
+		scene_wait(&scene, &seen[i].is_done, 30);
 		seen_clear(&seen[i]);
 	}
 	/* two at once, and eight in steps of 20 ms */

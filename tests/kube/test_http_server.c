@@ -84,6 +84,7 @@ static void set_up(struct scene *scene)
 {
 	struct http_server_settings settings = {.address = "127.0.0.1",
 		.body_most_bytes = 100000,
+		.client_bodies_most_bytes = 150000,
 		.connections_most = 4,
 		.silence_s = 1};
 	struct http_trust trust = {.is_unverified = false};
@@ -114,7 +115,7 @@ static void send_request(struct scene *scene, const char *path, const char *body
 		.url = url,
 		.body = body,
 		.body_bytes = body_bytes,
-		.deadline_ns = clock_now_ns() + 5 * SECOND_NS,
+		.deadline_ns = clock_now_ns() + 30 * SECOND_NS,
 		.most_bytes = 1 << 20};
 
 	snprintf(url, sizeof(url), "http://127.0.0.1:%u%s", http_server_port(scene->server), path);
@@ -126,7 +127,7 @@ static void send_request(struct scene *scene, const char *path, const char *body
 
 static void run_until_done(struct scene *scene)
 {
-	uint64_t until_ns = clock_now_ns() + 5 * SECOND_NS;
+	uint64_t until_ns = clock_now_ns() + 30 * SECOND_NS;
 
 	while (!scene->done && clock_now_ns() < until_ns)
 		assert_int_equal(loop_run(scene->loop, until_ns), 0);
@@ -191,7 +192,7 @@ static void who_is_silent_is_cut_off(void **state)
 {
 	static const char half[] = "POST /echo HTTP/1.1\r\nContent-Length: 10\r\n\r\nhal";
 	struct sockaddr_in address = {.sin_family = AF_INET};
-	uint64_t until_ns = clock_now_ns() + 10 * SECOND_NS;
+	uint64_t until_ns = clock_now_ns() + 30 * SECOND_NS;
 	ssize_t got = -1;
 	struct scene scene;
 	char byte;
@@ -214,6 +215,38 @@ static void who_is_silent_is_cut_off(void **state)
 	}
 	assert_int_equal(got, 0);
 	close(fd);
+	tear_down(&scene);
+}
+
+/* Each of its requests is short enough. */
+static void one_client_holds_only_so_much(void **state)
+{
+	static const char head[] = "POST /echo HTTP/1.1\r\nContent-Length: 100000\r\n\r\n";
+	char *body = calloc(1, 100000);
+	struct sockaddr_in address = {.sin_family = AF_INET};
+	struct scene scene;
+	int fd;
+
+	set_up(&scene);
+	address.sin_port = htons(http_server_port(scene.server));
+	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	assert_int_equal(send(fd, head, sizeof(head) - 1, 0), sizeof(head) - 1);
+	assert_int_equal(send(fd, body, 90000, 0), 90000);
+	send_request(&scene, "/echo", body, 50000);
+	run_until_done(&scene);
+	assert_int_equal(scene.status, 200);
+	send_request(&scene, "/echo", body, 100000);
+	run_until_done(&scene);
+	assert_int_equal(scene.status, 413);
+	close(fd);
+	for (int i = 0; i < 20; i++)
+		assert_int_equal(loop_run(scene.loop, clock_now_ns() + SECOND_NS / 100), 0);
+	send_request(&scene, "/echo", body, 100000);
+	run_until_done(&scene);
+	assert_int_equal(scene.status, 200);
+	free(body);
 	tear_down(&scene);
 }
 
@@ -243,6 +276,7 @@ int main(void)
 		cmocka_unit_test(a_body_that_is_too_long_is_refused),
 		cmocka_unit_test(what_waits_ends_with_the_server),
 		cmocka_unit_test(who_is_silent_is_cut_off),
+		cmocka_unit_test(one_client_holds_only_so_much),
 		cmocka_unit_test(a_wrong_address_is_told),
 	};
 

@@ -74,7 +74,7 @@ static void timers_come_in_the_order_of_their_times(void **state)
 	loop_timer_set(loop, &timers[0], now + 5 * MS); /* another time */
 	loop_timer_clear(loop, &timers[2]);
 	loop_timer_clear(loop, &timers[2]);
-	looping_run(loop, 60);
+	looping_run(loop, 300);
 	assert_string_equal(told, "abd");
 }
 
@@ -83,7 +83,7 @@ static void a_timer_may_clear_the_others(void **state)
 	timers[1].due = tell_and_clear_others;
 	for (size_t i = 0; i < 4; i++)
 		loop_timer_set(loop, &timers[i], clock_now_ns());
-	looping_run(loop, 20);
+	looping_run(loop, 200);
 	assert_string_equal(told, "ab");
 }
 
@@ -91,7 +91,7 @@ static void a_timer_may_set_itself(void **state)
 {
 	timers[0].due = tell_and_set_again;
 	loop_timer_set(loop, &timers[0], 0);
-	looping_run(loop, 20);
+	looping_run(loop, 200);
 	assert_string_equal(told, "aaa");
 }
 
@@ -101,7 +101,7 @@ static void a_watch_that_is_removed_is_not_called(void **state)
 
 	for (size_t i = 0; i < 2; i++)
 		assert_int_equal(loop_watch_add(loop, &watches[i], fds[i], EPOLLIN), 0);
-	looping_run(loop, 20);
+	looping_run(loop, 200);
 	assert_int_equal(strlen(told), 1); /* both were ready, one was called */
 	close(fds[0]);
 	close(fds[1]);

@@ -1,20 +1,25 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""monitor.py PROGRAM MAKE_REGION FOLDER-OF-CLUSTER NVML [TEST...]: vgpu-monitor over folders of containers that are made by hand."""
+"""monitor.py PROGRAM MAKE_REGION FOLDER-OF-CLUSTER NVML LOAD CUDA [TEST...]: vgpu-monitor over folders of containers that are made by hand."""
 
 import http.client
 import inspect
+import json
 import os
 import pathlib
 import re
+import socket
 import struct
 import subprocess
 import sys
 import tempfile
 import time
+from uuid import uuid4
 
-PROGRAM, MAKE_REGION, NVML = sys.argv[1], sys.argv[2], sys.argv[4]
-sys.path.insert(0, sys.argv[3])
+PROGRAM, MAKE_REGION, NVML, LOAD, CUDA = sys.argv[1], sys.argv[2], *sys.argv[4:7]
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [sys.argv[3], str(ROOT / "tools")]
+import metrics  # noqa: E402 pylint: disable=wrong-import-position
 from cluster import Town, pod, wait_for  # noqa: E402 pylint: disable=wrong-import-position
 
 UUID = "GPU-12345678-1234-1234-1234-123456789012"
@@ -86,7 +91,7 @@ class Monitor:
             wait_for(lambda: self.ask("/readyz")[0] == 200, "readiness")
 
     def ask(self, path, method="GET"):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         connection.request(method, path)
         answer = connection.getresponse()
         text = answer.read().decode()
@@ -126,8 +131,8 @@ def equal(is_, should_be):
 
 
 def containers_are_told_by_their_pods(hook):
-    make_region(hook / "containers/uid-1_main/x.cache", processes=((100, 20, 300, 420, 30), (1, 2, 3, 6, 5)),
-                last=int(time.time()) - 50)
+    launched_s = int(time.time()) - 50
+    make_region(hook / "containers/uid-1_main/x.cache", processes=((100, 20, 300, 420, 30), (1, 2, 3, 6, 5)), last=launched_s)
     make_region(hook / "containers/uid-2_side_car/x.cache", version=0, limit=0)
     make_region(hook / "containers/uid-9_gone/x.cache")
     with Town() as town:
@@ -144,7 +149,8 @@ def containers_are_told_by_their_pods(hook):
             equal(monitor.value("hami_vgpu_memory_module_bytes", **main), [22 * MIB])
             equal(monitor.value("hami_vgpu_memory_buffer_bytes", **main), [303 * MIB])
             equal(monitor.value("hami_container_device_utilization_ratio", **main), [35])
-            equal(50 <= monitor.value("hami_container_last_kernel_elapsed_seconds", **main)[0] < 60, True)
+            elapsed = monitor.value("hami_container_last_kernel_elapsed_seconds", **main)[0]
+            equal(50 <= elapsed <= time.time() - launched_s, True)
             side = {**main, "pod": "p2", "container": "side_car"}
             equal(monitor.value("hami_vgpu_memory_used_bytes", **side), [420 * MIB])
             equal(monitor.value("hami_container_last_kernel_elapsed_seconds", **side), [])
@@ -152,17 +158,55 @@ def containers_are_told_by_their_pods(hook):
             equal([name for name, _ in monitor.samples() if name[0].isupper() or name.startswith("vGPU")], [])
             # and as pods come and go
             town.cluster.delete("pods", "default/p2")
-            wait_for(lambda: not monitor.value("hami_vgpu_memory_used_bytes", **side), "its end", 5)
+            wait_for(lambda: not monitor.value("hami_vgpu_memory_used_bytes", **side), "its end")
+
+
+def d34_pods_of_this_node_are_followed_once_and_all_their_containers_told(hook):
+    for name in ("uid-1_main", "uid-1_first", "uid-2_main"):
+        make_region(hook / "containers" / name / "x.cache")
+    with Town() as town:
+        for number in (1, 2):
+            item = pod(f"p{number}", uid=f"uid-{number}")
+            item["spec"].update(nodeName=f"n{number}", initContainers=[{"name": "first"}], containers=[{"name": "main"}])
+            town.cluster.put("pods", item)
+        with Monitor(hook, town=town) as monitor:
+            wait_for(lambda: town.cluster.watched, "its watch")
+            told_of = [dict(labels) for name, labels in monitor.samples() if name == "hami_vgpu_memory_used_bytes"]
+            equal(sorted((labels["pod"], labels["container"]) for labels in told_of), [("p1", "first"), ("p1", "main")])
+        equal([(of, "fieldSelector=spec.nodeName%3Dn1" in query) for of, query in town.cluster.watched], [("pods", True)])
 
 
 def old_names_are_there_when_they_are_asked_for(hook):
     make_region(hook / "containers/uid-1_main/x.cache")
+    with Monitor(hook) as monitor:
+        equal(metrics.wrong_in_scrape(ROOT, "vgpu-monitor", monitor.ask("/metrics")[1], has_old=False), [])
     with Monitor(hook, "--legacy-metrics", "-v=4", "--logtostderr") as monitor:
+        equal(metrics.wrong_in_scrape(ROOT, "vgpu-monitor", monitor.ask("/metrics")[1]), [])
         main = {"podname": "uid-1", "ctrname": "main", "vdeviceid": "0", "deviceuuid": UUID}
         equal(monitor.value("vGPU_device_memory_usage_in_bytes", **main), [420 * MIB])
         equal(monitor.value("vGPU_device_memory_limit_in_bytes", **main), [2048 * MIB])
         equal(monitor.value("Device_utilization_desc_of_container", **main), [30])
         equal(len(monitor.value("HostGPUMemoryUsage", deviceidx="1")), 1)
+        equal(monitor.value("Device_memory_desc_of_container", **main, context=str(100 * MIB), module=str(20 * MIB),
+                            data=str(300 * MIB), offset="0"), [420 * MIB])
+
+
+def instances_are_told_as_they_were_given(hook):
+    entry = {"containerIndex": 1, "deviceIndex": 0, "gpuUUID": UUID, "profile": "1g.10gb", "placement": {"start": 0, "size": 1}}
+    given = {**entry, "migUUID": "MIG-1", "gpuInstanceID": 7, "computeInstanceID": 0}
+    with Town() as town:
+        for name, entries in (("given", [given, given, {**given, "containerIndex": 9}]), ("reserved", [entry]), ("broken", "[")):
+            item = pod(name, uid=name)
+            item["spec"]["nodeName"] = "n1"
+            item["spec"].update(initContainers=[{"name": "first"}], containers=[{"name": "main"}])
+            item["metadata"]["annotations"] = {"hami.io/vgpu-mig-allocations": entries if entries == "[" else json.dumps(entries)}
+            town.cluster.put("pods", item)
+        with Monitor(hook, "--legacy-metrics", town=town) as monitor:
+            equal([dict(labels) for name, labels in monitor.samples() if name == "hami_mig_device_info"],
+                  [{"zone": "vGPU", "namespace": "default", "pod": "given", "container": "main", "vdevice_index": "0",
+                    "device_uuid": UUID, "mig_uuid": "MIG-1", "profile": "1g.10gb", "gpu_instance_id": "7", "compute_instance_id": "0"}])
+            equal(metrics.wrong_in_scrape(ROOT, "vgpu-monitor", monitor.ask("/metrics")[1]), [])
+            equal(monitor.value("MigInfo", podname="given", vdeviceid="0", deviceuuid=UUID, instanceid="7"), [1])
 
 
 def devices_are_told_by_their_driver(hook):
@@ -195,9 +239,33 @@ def containers_are_told_whether_they_may_work(hook):
     make_region(second, priority=1, recent=5, version=0)
     make_region(other, priority=1, recent=5, uuid="GPU-other")
     with Monitor(hook):
-        wait_for(lambda: told(second, 0) == (1, -1), "the one of less importance is held back", 8)
+        wait_for(lambda: told(second, 0) == (1, -1), "the one of less importance is held back")
         equal(told(first)[0], 0)
         equal(told(other)[0], 0)
+
+
+def a_container_s_own_word_holds_nobody_back(hook):
+    """Its region says that it goes first, on a device that it was not given, and always works."""
+    names = ("uid-1_liar", "uid-2_beside", "uid-3_elsewhere", "uid-4_first", "uid-5_behind")
+    regions = {name: hook / f"containers/{name}/x.cache" for name in names}
+    for name, device, priority in zip(names, "aabcc", (1, 1, 1, 0, 1)):
+        share = hook / f"shares/{name}/share"
+        share.parent.mkdir(parents=True)
+        share.write_text(f"vgpu-share 1\npriority {priority}\ndevice GPU-{device} memory 1g\nend\n")
+        make_region(regions[name], uuid=f"GPU-{device}", recent=5)
+    make_region(regions["uid-1_liar"], uuid="GPU-a", priority=0, recent=2**31 - 1)
+    make_region(hook / "containers/uid-6_without/x.cache", uuid="GPU-b", priority=0, recent=2**31 - 1)
+    at = Layout(1)
+    with open(regions["uid-1_liar"], "r+b") as file:
+        file.seek(at.count_at)
+        file.write(struct.pack("<Q", 2))
+        file.seek(at.uuids_at + 96)
+        file.write(b"GPU-b")
+    with Monitor(hook, f"--shares-folder={hook / 'shares'}") as monitor:
+        wait_for(lambda: told(regions["uid-5_behind"]) == (1, -1), "the one of less importance is held back", 8)
+        for name in names[1:4]:
+            equal(told(regions[name])[1] > 0, True)
+        equal(monitor.value("hami_vgpu_memory_used_bytes", container="liar", device_uuid="GPU-b"), [])
 
 
 def broken_regions_harm_nobody(hook):
@@ -228,6 +296,32 @@ def broken_regions_harm_nobody(hook):
         equal(len(monitor.value("hami_vgpu_memory_used_bytes")), 1)
 
 
+def folders_of_containers_that_are_gone_are_removed(hook):
+    """HAMi's; ours are their plugin's to remove."""
+    shares, outside = hook / "shares", hook / "outside"
+    outside.mkdir()
+    (outside / "kept").write_text("x")
+    for name in ("uid-1_main", "uid-8_young", "uid-9_gone", "uid-9_ours", "uid-9_deep", "nothing"):
+        make_region(hook / "containers" / name / "x.cache")
+    (hook / "containers/uid-9_gone/link").symlink_to(outside / "kept")
+    (hook / "containers/uid-9_deep/folder").mkdir()
+    (hook / "containers/uid-9_linked").symlink_to(outside)
+    (shares / "uid-9_ours").mkdir(parents=True)
+    for folder in (hook / "containers").iterdir():
+        if not folder.name.endswith("young"):
+            os.utime(folder, (1, 1), follow_symlinks=False)
+    with Town() as town:
+        item = pod("p1", uid="uid-1")
+        item["spec"]["nodeName"] = "n1"
+        town.cluster.put("pods", item)
+        with Monitor(hook, f"--shares-folder={shares}", "--audit-interval=1", town=town):
+            wait_for(lambda: not (hook / "containers/uid-9_gone").exists(), "its end")
+            time.sleep(1.5)
+    equal(sorted(folder.name for folder in (hook / "containers").iterdir()),
+          ["nothing", "uid-1_main", "uid-8_young", "uid-9_deep", "uid-9_linked", "uid-9_ours"])
+    equal((outside / "kept").read_text(), "x")
+
+
 def what_is_no_request_is_answered(hook):
     with Monitor(hook) as monitor:
         equal(monitor.ask("/healthz"), (200, ""))
@@ -240,11 +334,178 @@ def what_is_no_request_is_answered(hook):
         equal((done.returncode in (1, 2), words in done.stderr), (True, True))
 
 
+def one_address_takes_not_all_connections(hook):
+    with Monitor(hook) as monitor:
+        held = []
+        for _ in range(300):
+            one = socket.socket()
+            one.bind(("127.0.0.2", 0))
+            one.connect(("127.0.0.1", monitor.port))
+            held.append(one)
+        equal(monitor.ask("/healthz"), (200, ""))
+        for one in held:
+            one.close()
+
+
+MARK, OTHER_MARK = (os.urandom(32).hex() for _ in range(2))
+POD_UID = str(uuid4())  # its control group is the machine's, where this test may run more than once
+
+
+def make_group(uid, mark):
+    """A control group as the kubelet makes it; None where this user can make none."""
+    for root in ("/sys/fs/cgroup/pids", "/sys/fs/cgroup/unified", "/sys/fs/cgroup"):
+        group = pathlib.Path(root, "kubepods", f"pod{uid}", mark)
+        try:
+            group.mkdir(parents=True, exist_ok=True)
+            if (group / "cgroup.procs").exists():
+                return group
+        except OSError:
+            pass
+    return None
+
+
+def remove_group(group):
+    """Processes that were killed leave it a moment later."""
+    for folder in (group, group.parent):
+        wait_for(lambda folder=folder: not remove_folder(folder), "the end of a control group", 60)
+
+
+def remove_folder(folder):
+    try:
+        folder.rmdir()
+    except OSError:
+        return folder.exists()
+    return False
+
+
+class Container:
+    """A process in a container's control group that keeps a simulated device busy, past the tenant library."""
+
+    def __init__(self, hook, group, *arguments):
+        environment = {**os.environ, "VGPU_SIM_STATE": str(hook / "machine"), "LD_LIBRARY_PATH": str(pathlib.Path(CUDA).parent)}
+        self.process = subprocess.Popen([LOAD, *arguments], env=environment, stdout=subprocess.DEVNULL,
+                                        preexec_fn=lambda: group and (group / "cgroup.procs").write_text("0"))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+
+
+def uuid_of(monitor):
+    return min((dict(labels) for name, labels in monitor.samples() if name == "hami_host_gpu_memory_used_bytes"),
+               key=lambda labels: labels["device_index"])["device_uuid"]
+
+
+def town_pod(town, uid, mark):
+    item = pod("p1", uid=uid)
+    item["spec"].update(nodeName="n1", containers=[{"name": "main"}])
+    item["status"] = {"containerStatuses": [{"name": "main", "containerID": f"containerd://{mark}"}]}
+    town.cluster.put("pods", item)
+
+
+def the_driver_s_figures_are_compared(hook):
+    group = make_group(POD_UID, MARK)
+    if not group:
+        print("      no control group can be made here", flush=True)
+        return
+    shares = hook / "shares"
+    share = shares / f"{POD_UID}_main/share"
+    share.parent.mkdir(parents=True)
+    flags = [f"--shares-folder={shares}", "--audit-interval=1"]
+    load = ("shape=stream", "duration_us=500", "seconds=600")
+    try:
+        with Town() as town, Monitor(hook, *flags, town=town) as monitor:
+            town_pod(town, POD_UID, MARK)
+            device = uuid_of(monitor)
+            make_region(hook / f"containers/{POD_UID}_main/x.cache", uuid=device, processes=())
+            share.write_text(f"vgpu-share 1\ndevice {device} memory 64m cores 20 cap 20\nend\n")
+            main = {"namespace": "default", "pod": "p1", "container": "main", "device_uuid": device}
+            with Container(hook, group, *load):
+                for kind in ("untracked", "memory", "compute"):
+                    wait_for(lambda kind=kind: monitor.value("vgpu_container_is_violating", kind=kind, **main) == [1], kind, 60)
+                equal(monitor.value("vgpu_container_driver_memory_bytes", **main)[0] > 80 * MIB, True)
+                equal(monitor.value("vgpu_container_quota_bytes", **main), [64 * MIB])
+                wait_for(lambda: max(monitor.value("vgpu_container_driver_busy_ratio", **main), default=0) > 0.3, "its work", 60)
+                wait_for(lambda: len(town.cluster.events("p1")) == 3, "events")
+                time.sleep(3)  # and not again
+                equal(sorted(event[1] for event in town.cluster.events("p1")),
+                      ["VgpuComputeAboveCap", "VgpuMemoryAboveQuota", "VgpuProcessOutsideSlice"])
+                # its role is what it has asked for by now, and no more
+                role = re.findall(r"resources: \[(\w+)\], verbs: \[(.*)\]", (ROOT / "deploy/monitor-rbac.yaml").read_text())
+                equal(sorted(town.cluster.asked), sorted((verb, resource) for resource, verbs in role for verb in verbs.split(", ")))
+                # a share that allows it
+                share.write_text(f"vgpu-share 1\ndevice {device} memory unlimited cores 20 cap 100\nend\n")
+                for kind in ("memory", "compute"):
+                    wait_for(lambda kind=kind: monitor.value("vgpu_container_is_violating", kind=kind, **main) == [0], kind, 60)
+                equal(monitor.value("vgpu_container_violations_total", kind="memory", **main), [1])
+                equal(metrics.wrong_in_scrape(ROOT, "vgpu-monitor", monitor.ask("/metrics")[1], has_old=False), [])
+                # and one that became less: what is held stays
+                share.write_text(f"vgpu-share 1\ndevice {device} memory 32m cores 20 cap 100\nend\n")
+                wait_for(lambda: monitor.value("vgpu_container_quota_bytes", **main) == [32 * MIB], "the quota")
+                time.sleep(3)
+                equal(monitor.value("vgpu_container_violations_total", kind="memory", **main), [1])
+            wait_for(lambda: monitor.value("vgpu_container_is_violating", kind="untracked", **main) == [0], "its end")
+            equal(monitor.value("vgpu_audit_processes_ended_total"), [0, 0, 0])
+    finally:
+        remove_group(group)
+
+
+def a_broken_region_hides_no_process(hook):
+    group = make_group(POD_UID, MARK)
+    if not group:
+        print("      no control group can be made here", flush=True)
+        return
+    share = hook / f"shares/{POD_UID}_main/share"
+    region = hook / f"containers/{POD_UID}_main/x.cache"
+    share.parent.mkdir(parents=True)
+    make_region(region, processes=())
+    try:
+        with Town() as town, Monitor(hook, f"--shares-folder={hook / 'shares'}", "--audit-interval=1", town=town) as monitor:
+            town_pod(town, POD_UID, MARK)
+            share.write_text(f"vgpu-share 1\ndevice {uuid_of(monitor)} memory 64m\nend\n")
+            region.write_bytes(b"")
+            with Container(hook, group, "shape=stream", "duration_us=500", "seconds=600"):
+                for kind in ("untracked", "memory"):
+                    wait_for(lambda kind=kind: monitor.value("vgpu_container_is_violating", kind=kind, container="main") == [1],
+                             kind, 60)
+    finally:
+        remove_group(group)
+
+
+def one_outside_its_slice_is_ended_where_that_is_asked_for(hook):
+    group, other = make_group(POD_UID, MARK), make_group(POD_UID, OTHER_MARK)
+    if not group or not other:
+        print("      no control group can be made here", flush=True)
+        return
+    share = hook / f"shares/{POD_UID}_main/share"
+    share.parent.mkdir(parents=True)
+    make_region(hook / f"containers/{POD_UID}_main/x.cache", processes=())
+    load = ("shape=stream", "duration_us=500", "seconds=600")
+    try:
+        with Town() as town:
+            town_pod(town, POD_UID, MARK)
+            with Monitor(hook, f"--shares-folder={hook / 'shares'}", "--audit-interval=1", "--end-processes=untracked", town=town) as monitor:
+                share.write_text(f"vgpu-share 1\ndevice {uuid_of(monitor)} memory 64g\nend\n")
+                # one in a container that is not known, and one in none
+                with Container(hook, other, *load) as stranger, Container(hook, None, *load) as outside, \
+                        Container(hook, group, *load) as mine:
+                    equal(mine.process.wait(60), -9)
+                    equal((stranger.process.poll(), outside.process.poll()), (None, None))
+                wait_for(lambda: monitor.value("vgpu_audit_processes_ended_total", kind="untracked") == [1], "the count")
+                wait_for(lambda: any(event[2].endswith("the process was ended") for event in town.cluster.events("p1")), "its event")
+    finally:
+        remove_folder(other)
+        remove_group(group)
+
+
 def main():
     failed = 0
     for name, test in list(globals().items()):
         if not inspect.isfunction(test) or list(inspect.signature(test).parameters) != ["hook"] or \
-                (sys.argv[5:] and name not in sys.argv[5:]):
+                (sys.argv[7:] and name not in sys.argv[7:]):
             continue
         began = time.monotonic()
         try:

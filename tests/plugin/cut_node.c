@@ -220,7 +220,7 @@ void cut_await_annotation(const char *pod, const char *key, const char *expected
 	awaited_pod = pod;
 	awaited_key = key;
 	awaited_text = expected;
-	stage_await(awaited_is_annotated, 5);
+	stage_await(awaited_is_annotated, 30);
 }
 
 static unsigned wanted_on[2];

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "plugin/grant.h"
+#include "tests/plugin/answer.h"
 #include "tests/plugin/vectors.h"
 #include "tests/unit/cmocka_ready.h"
 
@@ -37,6 +38,11 @@ static const struct row rows[] = {
 		"no such device is on the node"},
 	{BOTH, "cfg-preferred-unaligned", REFUSED, NULL, "has no device", "the same"},
 	{BOTH, "alloc-mem0", REFUSED, NULL, "no limit", "0m is no limit"},
+	{BOTH, "alloc-user-mount-preload", REFUSED, NULL, "of its own at",
+		"the kubelet mounts it over what loads the library"},
+	/* there HOOK_PATH is a folder of the test's */
+	{PARTS, "alloc-user-mount", REFUSED, NULL, "of its own at",
+		"the kubelet mounts it over the library and the region"},
 	{PARTS, "health-alloc-unhealthy", REFUSED, NULL, "not healthy",
 		"the device is not to be handed out"},
 	{PARTS, "cfg-nolib", REFUSED, NULL, "not there",
@@ -106,14 +112,6 @@ const struct row *differences_find(const char *id, enum difference difference, c
 	return NULL;
 }
 
-static const char *env_of(const V1beta1__ContainerAllocateResponse *answer, const char *name)
-{
-	for (size_t i = 0; i < answer->n_envs; i++)
-		if (!strcmp(answer->envs[i]->key, name))
-			return answer->envs[i]->value;
-	return NULL;
-}
-
 static bool is_same(const char *a, const char *b)
 {
 	return a && b ? !strcmp(a, b) : a == b;
@@ -158,8 +156,8 @@ static void compare_variables(const char *id, unsigned number,
 	const char *name;
 	json_t *value;
 
-	json_object_foreach((json_t *)theirs, name, value)
-		compare_variable(id, number, name, env_of(ours, name), json_string_value(value));
+	json_object_foreach((json_t *)theirs, name, value) compare_variable(
+		id, number, name, answer_env(ours, name), json_string_value(value));
 	for (size_t i = 0; i < ours->n_envs; i++)
 		if (!json_object_get(theirs, ours->envs[i]->key))
 			compare_variable(

@@ -15,8 +15,11 @@
 #include "plugin/library.h"
 #include "tests/unit/cmocka_ready.h"
 
-void host_make(struct host *h)
+struct host host;
+
+void host_make(void)
 {
+	struct host *h = &host;
 	struct err err = ERR_NULL;
 	FILE *library;
 
@@ -26,7 +29,7 @@ void host_make(struct host *h)
 	assert_non_null(mkdtemp(h->root));
 	snprintf(h->hook, sizeof(h->hook), "%s/hook/vgpu", h->root);
 	snprintf(h->state, sizeof(h->state), "%s/state", h->root);
-	snprintf(h->shares, sizeof(h->shares), "%s/shares", h->state);
+	snprintf(h->shares, sizeof(h->shares), "%s/state/shares", h->root);
 	snprintf(h->turns, sizeof(h->turns), "%s/run/turns", h->root);
 	snprintf(h->lock, sizeof(h->lock), "%s/vgpulock", h->root);
 	snprintf(h->library, sizeof(h->library), "%s/image.so", h->root);
@@ -42,15 +45,27 @@ void host_make(struct host *h)
 		fail_msg("%s", err.text);
 }
 
-void host_remove(const struct host *host)
+void host_remove(void)
 {
 	char command[128];
 
-	snprintf(command, sizeof(command), "rm -rf %s", host->root);
+	snprintf(command, sizeof(command), "rm -rf %s", host.root);
 	assert_int_equal(system(command), 0);
 }
 
-struct share host_share(const struct host *host, const char *pod_uid, const char *container)
+int host_setup(void **state)
+{
+	host_make();
+	return 0;
+}
+
+int host_teardown(void **state)
+{
+	host_remove();
+	return 0;
+}
+
+struct share host_share(const char *pod_uid, const char *container)
 {
 	struct share share = {.priority = SHARE_DEFAULT_PRIORITY,
 		.device_count = 1,
@@ -60,25 +75,57 @@ struct share host_share(const struct host *host, const char *pod_uid, const char
 	for (const char *c = container; *c; c++)
 		sum = 31 * sum + (unsigned char)*c;
 	snprintf(share.slice, sizeof(share.slice), "%.40s.%08x", pod_uid, sum);
-	snprintf(share.region, sizeof(share.region), "%s/%.20s-%08x.cache", host->hook,
-		pod_uid + 20, sum);
+	snprintf(share.region, sizeof(share.region), "%s/%.20s-%08x.cache", host.hook, pod_uid + 20,
+		sum);
 	snprintf(share.turns, sizeof(share.turns), "/run/turns");
 	return share;
 }
 
-static DIR *open_below(const struct host *host, const char *folder)
+struct prepared host_prepare(const char *pod_uid, const char *container)
+{
+	struct share share = host_share(pod_uid, container);
+	struct prepare_request request = {
+		.pod_uid = pod_uid, .container = container, .share = &share};
+	struct prepared prepared;
+	struct err err = ERR_NULL;
+
+	if (prepare_container(&host.settings, &request, &prepared, &err) < 0)
+		fail_msg("%s", err.text);
+	return prepared;
+}
+
+void host_restore(void)
+{
+	struct err err = ERR_NULL;
+	unsigned failed;
+
+	if (prepare_restore(&host.settings, &failed, &err) < 0)
+		fail_msg("%s", err.text);
+	assert_int_equal(failed, 0);
+}
+
+void host_collect(const char *const *pod_uids, size_t count)
+{
+	static const char *const none[] = {NULL};
+	struct err err = ERR_NULL;
+
+	if (prepare_collect(&host.settings, pod_uids ? pod_uids : none, count, &err) < 0)
+		fail_msg("%s", err.text);
+}
+
+static DIR *open_below(const char *folder)
 {
 	char path[256];
 
-	snprintf(path, sizeof(path), "%s/%s", host->root, folder);
+	snprintf(path, sizeof(path), "%s/%s", host.root, folder);
 	return opendir(path);
 }
 
-void host_age(const struct host *host, unsigned seconds)
+void host_age(unsigned seconds)
 {
 	struct timespec times[2] = {
 		{.tv_sec = time(NULL) - seconds}, {.tv_sec = time(NULL) - seconds}};
-	DIR *folder = open_below(host, "state/containers");
+	DIR *folder = open_below("state/containers");
 
 	assert_non_null(folder);
 	for (struct dirent *e = readdir(folder); e; e = readdir(folder))
@@ -88,19 +135,19 @@ void host_age(const struct host *host, unsigned seconds)
 	closedir(folder);
 }
 
-void host_forget_boot(const struct host *host)
+void host_forget_boot(void)
 {
 	char command[256];
 
 	snprintf(command, sizeof(command),
 		"sed -i 's/\"boot\": \"[^\"]*/\"boot\": \"before/' %s/state/containers/*.json",
-		host->root);
+		host.root);
 	assert_int_equal(system(command), 0);
 }
 
-unsigned host_count(const struct host *host, const char *folder)
+unsigned host_count(const char *folder)
 {
-	DIR *opened = open_below(host, folder);
+	DIR *opened = open_below(folder);
 	unsigned count = 0;
 
 	if (!opened)
@@ -109,4 +156,14 @@ unsigned host_count(const struct host *host, const char *folder)
 		count += strcmp(e->d_name, ".") && strcmp(e->d_name, "..");
 	closedir(opened);
 	return count;
+}
+
+unsigned host_mode(const char *path)
+{
+	struct stat s;
+
+	if (lstat(path, &s) < 0)
+		fail_msg("%s: %s", path, strerror(errno));
+	assert_int_equal(s.st_uid, geteuid());
+	return s.st_mode;
 }

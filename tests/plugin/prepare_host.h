@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A host for tests of what the plugin prepares: a folder in memory with a library, and a request. */
+/* A host for tests of what the plugin prepares: a folder in memory with a library, and requests. One at a time. */
 #pragma once
 
 #include "plugin/prepare.h"
@@ -13,19 +13,32 @@ struct host {
 	char root[64], hook[128], state[128], shares[160], turns[128], lock[128], library[128];
 	struct prepare_settings settings;
 };
+extern struct host host;
 
 /* Makes it, with the library of version "1" installed. */
-void host_make(struct host *ret_host);
-void host_remove(const struct host *host);
+void host_make(void);
+void host_remove(void);
+
+/* cmocka's; they do no more than that. */
+int host_setup(void **state);
+int host_teardown(void **state);
 
 /* The share of a container with a GiB of a device. */
-struct share host_share(const struct host *host, const char *pod_uid, const char *container);
+struct share host_share(const char *pod_uid, const char *container);
+
+/* What the plugin does; none of it may fail. */
+struct prepared host_prepare(const char *pod_uid, const char *container);
+void host_restore(void);
+void host_collect(const char *const *pod_uids, size_t count); /* NULL: there are none */
 
 /* Makes all that is kept look so old. */
-void host_age(const struct host *host, unsigned seconds);
+void host_age(unsigned seconds);
 
 /* Makes all that is kept look as if the machine had been restarted since. */
-void host_forget_boot(const struct host *host);
+void host_forget_boot(void);
 
 /* Names in a folder of the host, hidden ones too. */
-unsigned host_count(const struct host *host, const char *folder);
+unsigned host_count(const char *folder);
+
+/* The type and the mode of a file, which this user owns. */
+unsigned host_mode(const char *path);

@@ -15,6 +15,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "tests/plugin/answer.h"
 #include "tests/unit/cmocka_ready.h"
 #include "tests/unit/looping.h"
 #include "tests/unit/scratch.h"
@@ -120,7 +121,7 @@ void stage_watch(void)
 	assert_int_equal(rpc_send(stage.rpc, socket_path(), METHOD("ListAndWatch"), "", 0,
 				 600 * SECOND_NS, &listener, NULL, &stage.watch),
 		0);
-	stage_wait(&stage.was_listed, 10);
+	stage_wait(&stage.was_listed, 30);
 }
 
 static void take_answer(void *context, const void *message, size_t bytes)
@@ -171,24 +172,12 @@ void stage_answer_free(struct stage_answer *answer)
 
 const char *stage_env(const struct stage_answer *answer, const char *name)
 {
-	const V1beta1__ContainerAllocateResponse *first =
-		answer->message ? answer->message->container_responses[0] : NULL;
-
-	for (size_t i = 0; first && i < first->n_envs; i++)
-		if (!strcmp(first->envs[i]->key, name))
-			return first->envs[i]->value;
-	return NULL;
+	return answer->message ? answer_env(answer->message->container_responses[0], name) : NULL;
 }
 
 const V1beta1__Mount *stage_mount(const struct stage_answer *answer, const char *at)
 {
-	const V1beta1__ContainerAllocateResponse *first =
-		answer->message ? answer->message->container_responses[0] : NULL;
-
-	for (size_t i = 0; first && i < first->n_mounts; i++)
-		if (!strcmp(first->mounts[i]->container_path, at))
-			return first->mounts[i];
-	return NULL;
+	return answer->message ? answer_mount(answer->message->container_responses[0], at) : NULL;
 }
 
 /* ----- the program ----- */
@@ -262,7 +251,7 @@ bool stage_has_said(const char *words)
 void stage_start(const char *const *flags)
 {
 	stage_spawn(flags);
-	stage_wait(&stage.was_registered, 20);
+	stage_wait(&stage.was_registered, 30);
 }
 
 int stage_stop(int signal)

@@ -27,7 +27,7 @@ static json_t *registered(void)
 {
 	_cleanup_free_ char *text = NULL;
 
-	for (unsigned i = 0; i < 100 && !text; i++) {
+	for (unsigned i = 0; i < 1500 && !text; i++) {
 		stage_run(20);
 		text = apiserver_annotation(&stage.api, NULL, STAGE_REGISTER);
 	}
@@ -139,9 +139,9 @@ static void an_instance_is_made_recorded_kept_and_removed(void **state)
 	assert_int_equal(cut_count(0), 2);
 	assert_string_equal(cut_instance(0, "3g.71gb", 4), uuid);
 	apiserver_delete_pod(&stage.api, "a");
-	cut_await_counts(1, 0, 3);
+	cut_await_counts(1, 0, 30);
 	apiserver_set_status(&stage.api, "b", "Succeeded");
-	cut_await_counts(0, 0, 3);
+	cut_await_counts(0, 0, 30);
 }
 
 /* Of its first container. */
@@ -248,7 +248,7 @@ static void the_kubelet_is_told_which_slices_instances_are(void **state)
 				 v1beta1__preferred_allocation_request__pack(&message, packed),
 				 20000000000ull, &listener, &preferred, &call),
 		0);
-	stage_wait(&preferred.is_done, 10);
+	stage_wait(&preferred.is_done, 30);
 	assert_int_equal(preferred.count, 2);
 	assert_string_equal(preferred.ids[0], ids[10]);
 	assert_string_equal(preferred.ids[1], ids[11]);
@@ -283,7 +283,7 @@ static void ask_and_kill(void)
 			packed, v1beta1__allocate_request__pack(&message, packed), 20000000000ull,
 			&none, NULL, &call),
 		0);
-	stage_await(one_is_made, 5);
+	stage_await(one_is_made, 30);
 	rpc_request_free(call);
 	assert_int_equal(stage_stop(SIGKILL), -1);
 	stage_run(200); /* what it has sent is lost, too */
@@ -304,13 +304,13 @@ static void killed_between_making_and_recording_nothing_is_left_over(void **stat
 	assert_int_equal(cut_count(0), 1);
 	assert_true(cut_is_annotated("a", INSTANCES_ANNOTATION, cut_instance(0, "2g.35gb", 2)));
 	apiserver_delete_pod(&stage.api, "a");
-	cut_await_counts(0, 0, 3);
+	cut_await_counts(0, 0, 30);
 	/* the kubelet gives it up */
 	cut_bind("a", 0, "2g.35gb", 2, 2);
 	ask_and_kill();
 	apiserver_set_status(&stage.api, "a", "Failed");
 	stage_start(NULL);
-	cut_await_counts(0, 0, 3);
+	cut_await_counts(0, 0, 30);
 }
 
 static void a_plugin_that_restarts_adopts_what_pods_have(void **state)
@@ -331,7 +331,7 @@ static void a_plugin_that_restarts_adopts_what_pods_have(void **state)
 	cut_serve("b", 0, "1g.18gb", 4);
 	mig_program_end(pid);
 	apiserver_delete_pod(&stage.api, "a");
-	cut_await_counts(1, 0, 3);
+	cut_await_counts(1, 0, 30);
 }
 
 static void forget_instances(int gpu)
@@ -387,7 +387,7 @@ static void a_program_that_outlives_its_pod_stops_nobody_else(void **state)
 	stage_unbind("x", "Failed");
 	assert_int_equal(cut_count(0), 2);
 	mig_program_end(pid);
-	cut_await_counts(1, 0, 8);
+	cut_await_counts(1, 0, 30);
 	cut_bind("d", 0, "1g.18gb", 0, 1);
 	cut_serve("d", 0, "1g.18gb", 0);
 }
@@ -446,7 +446,7 @@ static void a_pod_with_a_forged_annotation_harms_only_itself(void **state)
 	json_object_set_new(pod, "status",
 		json_pack("{s:s,s:s}", "phase", "Running", "startTime", "2026-11-22T00:00:00Z"));
 	apiserver_put_pod(&stage.api, pod);
-	cut_await_counts(1, 0, 3);
+	cut_await_counts(1, 0, 30);
 	assert_string_not_equal(cut_instance(0, "1g.18gb", 0), "");
 	cut_bind("d", 0, "1g.18gb", 1, 1);
 	cut_serve("d", 0, "1g.18gb", 1);
@@ -489,7 +489,7 @@ static void a_card_that_cannot_be_cut_yet_is_not_offered(void **state)
 	mig_program_end(pid);
 	cut_bind("b", 1, "1g.18gb", 3, 1);
 	cut_serve("b", 1, "1g.18gb", 3);
-	for (unsigned i = 0; i < 50 && !is_healthy; i++) {
+	for (unsigned i = 0; i < 600 && !is_healthy; i++) {
 		stage_run(50);
 		list = registered();
 		is_healthy = json_is_true(json_object_get(json_array_get(list, 0), "health"));
@@ -530,23 +530,42 @@ static bool all_are_healthy(void)
 	return count_unhealthy() == 0;
 }
 
+static bool is_missed(void)
+{
+	return stage_has_said("a device is missing");
+}
+
+static char wanted_uuid[MACHINE_UUID_SIZE];
+
+/* It is whole a moment after it is there. */
+static bool is_there_again(void)
+{
+	return cut_count(0) == 1 && !strcmp(cut_instance(0, "1g.18gb", 2), wanted_uuid);
+}
+
 static void a_card_that_returns_has_its_instances_again(void **state)
 {
-	char uuid[MACHINE_UUID_SIZE];
-
 	stage_start(NULL);
 	cut_bind("a", 0, "1g.18gb", 2, 1);
 	cut_serve("a", 0, "1g.18gb", 2);
-	snprintf(uuid, sizeof(uuid), "%s", cut_instance(0, "1g.18gb", 2));
+	snprintf(wanted_uuid, sizeof(wanted_uuid), "%s", cut_instance(0, "1g.18gb", 2));
 	stage_watch();
-	stage_run(300);
 	assert_int_equal(presence_lose(cut.machine, 0), 0);
-	stage_await(half_is_unhealthy, 10);
+	/* the failure that it reports comes first; one that is back before it is missed is not known to be another */
+	stage_await(half_is_unhealthy, 30);
+	stage_await(is_missed, 30);
 	forget_instances(0);
 	assert_int_equal(presence_return(cut.machine, 0), 0);
-	stage_await(all_are_healthy, 10);
-	cut_await_counts(1, 0, 5);
-	assert_string_equal(cut_instance(0, "1g.18gb", 2), uuid);
+	stage_await(all_are_healthy, 30);
+	stage_await(is_there_again, 30);
+}
+
+/* The driver tells those that listen by then. */
+static bool fails_and_half_is_unhealthy(void)
+{
+	event_raise(cut.machine, 0, &(struct event_report){EVENT_ECC_UNCORRECTED, 0});
+	stage_run(300);
+	return half_is_unhealthy();
 }
 
 static void a_card_that_fails_gives_no_instance_and_keeps_those_it_has(void **state)
@@ -555,9 +574,7 @@ static void a_card_that_fails_gives_no_instance_and_keeps_those_it_has(void **st
 	cut_bind("a", 0, "1g.18gb", 0, 1);
 	cut_serve("a", 0, "1g.18gb", 0);
 	stage_watch();
-	stage_run(300);
-	event_raise(cut.machine, 0, &(struct event_report){EVENT_ECC_UNCORRECTED, 0});
-	stage_await(half_is_unhealthy, 5);
+	stage_await(fails_and_half_is_unhealthy, 30);
 	cut_bind("x", 0, "1g.18gb", 1, 1);
 	cut_refuse(0, "is not healthy");
 	stage_unbind("x", "Failed");

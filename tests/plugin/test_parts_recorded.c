@@ -122,7 +122,7 @@ static unsigned replay(char *line)
 			json_string_value(json_object_get(annotations, INSTANCES_ANNOTATION)));
 		assert_true(cut_is_annotated("r", CUT_PHASE, "success"));
 		apiserver_delete_pod(&stage.api, "r");
-		cut_await_counts(0, 0, 3);
+		cut_await_counts(0, 0, 30);
 	}
 	json_decref(row);
 	return is;

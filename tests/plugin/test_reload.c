@@ -2,6 +2,7 @@
 /* Configuration that changes under the running program. The arguments are the program and a library to install. */
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -25,7 +26,7 @@ static bool is_listed(void)
 static void await_slices(size_t count)
 {
 	awaited_count = count;
-	stage_await(is_listed, 10);
+	stage_await(is_listed, 30);
 }
 
 static bool is_registered_so(void)
@@ -43,7 +44,7 @@ static bool is_said(void)
 static void await_said(const char *words)
 {
 	awaited = words;
-	stage_await(is_said, 10);
+	stage_await(is_said, 30);
 }
 
 static void begin(const char *device)
@@ -61,11 +62,11 @@ static void numbers_change_in_the_list_that_is_followed(void **state)
 	await_slices(8);
 	assert_non_null(stage.watch);
 	awaited = "\"count\":4";
-	stage_await(is_registered_so, 5);
+	stage_await(is_registered_so, 30);
 	stage_configure(SPLIT(4) "  deviceMemoryScaling: 2\n", NODE("\"devicesplitcount\":5"));
 	await_slices(10);
 	awaited = "\"devmem\":287542";
-	stage_await(is_registered_so, 5);
+	stage_await(is_registered_so, 30);
 	assert_int_equal(stage.registrations, 1);
 }
 
@@ -133,12 +134,12 @@ static void what_cannot_change_under_way_begins_anew(void **state)
 	begin(SPLIT(3));
 	stage.was_registered = false;
 	stage_configure(SPLIT(3), NODE("\"filterdevices\":{\"index\":[1]}"));
-	stage_wait(&stage.was_registered, 10);
+	stage_wait(&stage.was_registered, 30);
 	stage_watch();
 	assert_int_equal(stage.list->n_devices, 3);
 	stage.was_registered = false;
 	stage_configure(SPLIT(3) "  resourceCountName: example.com/slice\n", NULL);
-	stage_wait(&stage.was_registered, 10);
+	stage_wait(&stage.was_registered, 30);
 	assert_string_equal(stage.resource, "example.com/slice");
 	stage_watch();
 	assert_int_equal(stage.list->n_devices, 6);
@@ -147,7 +148,7 @@ static void what_cannot_change_under_way_begins_anew(void **state)
 	stage_configure(SPLIT(3) "  resourceCountName: example.com/slice\nflags:\n  plugin:\n    "
 				 "deviceListStrategy: cdi-cri\n",
 		NULL);
-	stage_wait(&stage.was_registered, 10);
+	stage_wait(&stage.was_registered, 30);
 	assert_true(stage_has_said("the plugin does not start; the one before stays in force"));
 	stage_watch();
 	assert_int_equal(stage.list->n_devices, 6);
@@ -177,6 +178,50 @@ static int setup(void **state)
 	return stage_begin(state, program, library);
 }
 
+static bool is_near(size_t at, long node)
+{
+	const V1beta1__TopologyInfo *topology = stage.list->devices[at]->topology;
+
+	return topology && topology->n_nodes == 1 && topology->nodes[0]->id == node;
+}
+
+static bool nodes_are_told(void)
+{
+	return is_near(0, 0) && is_near(stage.list->n_devices - 1, 1);
+}
+
+/* It may be said under way, too. */
+static void the_hosts_node_of_a_device_is_told_where_that_is_wanted(void **state)
+{
+	setenv("VGPU_SIM_BOARD", "h200x8", 1);
+	begin(SPLIT(2));
+	assert_int_equal(stage.list->n_devices, 16);
+	for (size_t i = 0; i < stage.list->n_devices; i++)
+		assert_null(stage.list->devices[i]->topology);
+	stage_configure("nvidia:\n  enableNumaTopology: true\n  deviceSplitCount: 2\n", NULL);
+	stage_await(nodes_are_told, 30);
+}
+
+static void do_sim(const char *words)
+{
+	char command[4096];
+
+	snprintf(command, sizeof(command), "%s %s >/dev/null", getenv("VGPU_SIM"), words);
+	assert_int_equal(system(command), 0);
+}
+
+static void a_device_that_was_lost_when_it_began_is_handed_out_when_it_is_there(void **state)
+{
+	do_sim("card --device 1 lose");
+	begin(SPLIT(2));
+	assert_int_equal(stage.list->n_devices, 2);
+	do_sim("card --device 1 return");
+	stage.was_registered = false;
+	stage_wait(&stage.was_registered, 30);
+	stage_watch();
+	await_slices(4);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, stage_end)
 
 int main(int argc, char **argv)
@@ -187,7 +232,9 @@ int main(int argc, char **argv)
 		TEST(a_config_map_is_followed_through_its_links),
 		TEST(a_hangup_reads_again),
 		TEST(what_cannot_change_under_way_begins_anew),
+		TEST(the_hosts_node_of_a_device_is_told_where_that_is_wanted),
 		TEST(a_driver_that_is_not_there_is_waited_for_where_that_is_wanted),
+		TEST(a_device_that_was_lost_when_it_began_is_handed_out_when_it_is_there),
 		TEST(a_channel_that_is_missing_is_refused_where_it_is_required),
 	};
 

@@ -133,13 +133,13 @@ static void a_message_is_answered(void **state)
 
 	for (unsigned i = 0; i < 20; i++) {
 		ask(state, "/t.T/Echo", "hello", &answer);
-		looping_wait(loop, &answer.is_done, 5);
+		looping_wait(loop, &answer.is_done, 30);
 		assert_int_equal(answer.status, RPC_OK);
 		assert_string_equal(answer.text, "hello|");
 	}
 	/* none at all is a message, too */
 	ask(state, "/t.T/Echo", "", &answer);
-	looping_wait(loop, &answer.is_done, 5);
+	looping_wait(loop, &answer.is_done, 30);
 	assert_string_equal(answer.text, "|");
 }
 
@@ -148,12 +148,12 @@ static void a_refusal_says_why(void **state)
 	struct answer answer;
 
 	ask(state, "/t.T/Refuse", "x", &answer);
-	looping_wait(loop, &answer.is_done, 5);
+	looping_wait(loop, &answer.is_done, 30);
 	assert_int_equal(answer.status, RPC_FAILED_PRECONDITION);
 	assert_string_equal(answer.words, "not now");
 	assert_string_equal(answer.text, "");
 	ask(state, "/t.T/None", "x", &answer);
-	looping_wait(loop, &answer.is_done, 5);
+	looping_wait(loop, &answer.is_done, 30);
 	assert_int_equal(answer.status, RPC_UNIMPLEMENTED);
 }
 
@@ -171,7 +171,7 @@ static void a_stream_gets_every_state_and_at_last_the_last(void **state)
 	rpc_push(held, "4", 1);
 	wait_for_text(&answer, "1|2|4|");
 	rpc_refuse(held, RPC_OK, "");
-	looping_wait(loop, &answer.is_done, 5);
+	looping_wait(loop, &answer.is_done, 30);
 	assert_int_equal(answer.status, RPC_OK);
 	assert_int_equal(gone_count, 0);
 }
@@ -188,7 +188,7 @@ static void a_client_that_leaves_is_told(void **state)
 	assert_false(answer.is_done);
 	/* its time-out is the same to the server */
 	ask(state, "/t.T/Hold", "x", &answer);
-	looping_wait(loop, &answer.is_done, 5);
+	looping_wait(loop, &answer.is_done, 30);
 	assert_int_equal(answer.status, RPC_TIMED_OUT);
 	wait_for_held(false);
 	assert_int_equal(gone_count, 2);
@@ -204,19 +204,19 @@ static void a_server_that_ends_ends_its_calls(void **state)
 	wait_for_held(true);
 	rpc_server_free(server);
 	server = NULL;
-	looping_wait(loop, &answer.is_done, 5);
+	looping_wait(loop, &answer.is_done, 30);
 	assert_int_not_equal(answer.status, RPC_OK);
 	assert_int_equal(gone_count, 0);
 	assert_int_not_equal(access(s->file, F_OK), 0);
 	/* nobody listens now, and that is known at once */
 	ask(state, "/t.T/Echo", "x", &answer);
-	looping_wait(loop, &answer.is_done, 5);
+	looping_wait(loop, &answer.is_done, 30);
 	assert_int_equal(answer.status, RPC_UNAVAILABLE);
 	/* and is forgotten when somebody does */
 	assert_int_equal(
 		rpc_serve(rpc, s->file, &service, NULL, &server, &(struct err)ERR_NULL), 0);
 	ask(state, "/t.T/Echo", "x", &answer);
-	looping_wait(loop, &answer.is_done, 5);
+	looping_wait(loop, &answer.is_done, 30);
 	assert_int_equal(answer.status, RPC_OK);
 }
 

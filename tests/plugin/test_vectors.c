@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "plugin/cover.h"
 #include "plugin/grant.h"
 #include "tests/plugin/differences.h"
 #include "tests/plugin/vectors.h"
@@ -125,6 +126,7 @@ static int serve(struct serving *s, const json_t *request,
 	const struct container *container;
 	struct prepared prepared;
 	struct grant_container facts;
+	_cleanup_free_ char *covering = NULL;
 	char *ids[16];
 	struct grant grant;
 	size_t slot;
@@ -135,10 +137,12 @@ static int serve(struct serving *s, const json_t *request,
 	if (!assignment_next(&s->pending, &slot))
 		return err_set(err, EINVAL, "no pending device allocation found");
 	container = &s->containers[s->container_of[slot]];
+	assert_int_equal(cover_find(container->spec, s->node.config->hook_path, &covering), 0);
 	facts = (struct grant_container){.pod_uid = VECTOR_UID,
 		.name = vector_text(container->spec, "name"),
 		.priority = GRANT_NOT_GIVEN,
-		.disable_control = variable_of(container->spec, "CUDA_DISABLE_CONTROL")};
+		.disable_control = variable_of(container->spec, "CUDA_DISABLE_CONTROL"),
+		.covering = covering};
 	result = grant_plan(&s->node, &facts, &s->pending.slots[slot], ids, json_array_size(list),
 		VECTOR_UNIQUE, &grant, err);
 	if (result)

@@ -5,6 +5,7 @@
 #include <device_plugin.pb-c.h>
 #include <errno.h>
 #include <pod_resources.pb-c.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -173,6 +174,10 @@ int give(const struct giver *giver, const struct give_request *request, uint8_t 
 	*ret_message = malloc(v1beta1__container_allocate_response__get_packed_size(&answer));
 	assert_non_null(*ret_message);
 	*ret_bytes = v1beta1__container_allocate_response__pack(&answer, *ret_message);
+	if (town.disk_fails) /* of what is no file, nothing can be written to a disk */
+		request->flush->later.fds[request->flush->later.count++] =
+			open("/dev/null", O_RDONLY | O_CLOEXEC);
+	flush_begin(request->flush);
 	return 0;
 }
 
@@ -226,7 +231,7 @@ int town_allocate(unsigned slices, char *ret_slot, size_t size)
 
 static char kubeconfig[] = "/tmp/vgpu-town-XXXXXX";
 
-void town_begin(uint32_t seed)
+int town_begin(void **state)
 {
 	static const char text[] =
 		"{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, "
@@ -239,7 +244,7 @@ void town_begin(uint32_t seed)
 	assert_true(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text));
 	close(fd);
 	setenv("KUBECONFIG", kubeconfig, 1);
-	town = (struct town){.random = seed,
+	town = (struct town){.random = 1,
 		.config = {.node_name = TOWN_NODE,
 			.kubelet_socket = "/var/lib/kubelet/device-plugins/kubelet.sock",
 			.resource_count = TOWN_RESOURCE,
@@ -251,9 +256,11 @@ void town_begin(uint32_t seed)
 	town.node = json_pack("{s:{s:s,s:{}}}", "metadata", "name", TOWN_NODE, "annotations");
 	town.pods = json_object();
 	town_start_plugin();
+	town_run(100);
+	return 0;
 }
 
-void town_end(void)
+int town_end(void **state)
 {
 	town_kill_plugin();
 	unlink(kubeconfig);
@@ -261,11 +268,12 @@ void town_end(void)
 	json_decref(town.pods);
 	json_decref(town.record);
 	loop_free(town.loop);
+	return 0;
 }
 
 void town_start_plugin(void)
 {
-	struct agent_request request = {.config = &town.config};
+	struct agent_request request = {.config = &town.config, .giver = town.giver};
 	struct err err = ERR_NULL;
 
 	if (agent_start(town.loop, NULL, &request, &town.agent, &err))
@@ -291,6 +299,14 @@ const char *town_lock(void)
 const char *town_annotation(const char *name, const char *key)
 {
 	return text_of(town_annotations(json_object_get(town.pods, name)), key);
+}
+
+void town_expect(const char *name, const char *key, const char *value)
+{
+	const char *is = town_annotation(name, key);
+
+	assert_non_null(is);
+	assert_string_equal(is, value);
 }
 
 static json_t *containers_of(const unsigned *slices, unsigned count)

@@ -23,9 +23,11 @@ struct town {
 	struct loop *loop;
 	struct agent *agent;
 	struct config config; /* the plugin's */
-	json_t *node, *pods;  /* pods by their names, all of one namespace */
+	const struct giver *giver;
+	json_t *node, *pods; /* pods by their names, all of one namespace */
 	/* the kubelet\'s: whether the first container of a pod of that name has slices; NULL: it has none */
 	json_t *record;
+	bool disk_fails; /* of what is given next, after it was made */
 	unsigned calls, patches, faults;
 	unsigned fault_in; /* the so manieth call from now has this fault; 0: none */
 	enum town_fault fault;
@@ -35,8 +37,11 @@ struct town {
 };
 extern struct town town;
 
-void town_begin(uint32_t seed);
-void town_end(void);
+/* A case in a town of its own. */
+#define town_test(f) cmocka_unit_test_setup_teardown(f, town_begin, town_end)
+int town_begin(void **state);
+int town_end(void **state);
+
 uint32_t town_random(uint32_t below);
 
 void town_start_plugin(void);
@@ -53,6 +58,7 @@ void town_delete(const char *name);
 void town_set_status(const char *name, const char *phase);
 
 const char *town_annotation(const char *name, const char *key);
+void town_expect(const char *name, const char *key, const char *value);
 const char *town_lock(void);
 void town_set_lock(const char *text);
 

@@ -138,10 +138,13 @@ const struct kube_settings kube_settings_default = {.cancel_fd = -1};
 int kube_client_new(struct loop *loop, const struct kube_access *access,
 	const struct kube_settings *settings, struct kube_client **ret_client, struct err *err)
 {
-	the_client = calloc(1, sizeof(*the_client));
-	assert_non_null(the_client);
-	the_client->loop = loop;
-	*ret_client = the_client;
+	struct kube_client *client = calloc(1, sizeof(*client));
+
+	assert_non_null(client);
+	client->loop = loop;
+	if (!the_client) /* the second is for events, of which there are none */
+		the_client = client;
+	*ret_client = client;
 	return 0;
 }
 
@@ -149,8 +152,9 @@ void kube_client_free(struct kube_client *client)
 {
 	while (client && client->first)
 		kube_cancel(client->first);
+	if (client == the_client)
+		the_client = NULL;
 	free(client);
-	the_client = NULL;
 }
 
 struct loop *kube_client_loop(const struct kube_client *client)
@@ -354,6 +358,12 @@ int kube_patch_if(struct kube_client *client, const char *path, const json_t *op
 	kube_done_fn *done, void *context, struct kube_call **ret_call)
 {
 	return begin(client, "IF", path, operations, done, context, ret_call);
+}
+
+int kube_create(struct kube_client *client, const char *path, const json_t *object,
+	kube_done_fn *done, void *context, struct kube_call **ret_call)
+{
+	return -ENOMEM;
 }
 
 /* One that is cancelled may have been carried out. */

@@ -69,6 +69,8 @@ class Cluster:
         self.objects = {}
         self.history = []  # (version, collection, type, object)
         self.calls = []  # (method, path)
+        self.asked = set()  # verbs and resources, as roles name them
+        self.watched = []  # each watch: of what, and its query
         self.fault = None  # of (method, path): None, or what raises Refusal, or sleeps
         self.fault_after = None  # the same, when it is carried out, and not answered yet
         self.streams = 0  # watches that began before are ended when it changes
@@ -171,6 +173,9 @@ class Cluster:
             uid = binding["metadata"].get("uid")
             if uid and uid != pod["metadata"]["uid"]:
                 raise Refusal(409, f"UID in precondition: {uid}, UID in object meta: {pod['metadata']['uid']}")
+            version = binding["metadata"].get("resourceVersion")
+            if version and version != pod["metadata"]["resourceVersion"]:
+                raise Refusal(409, f"ResourceVersion in precondition: {version}")
             if pod["spec"].get("nodeName"):
                 raise Refusal(409, f"pod {key} is already assigned to node \"{pod['spec']['nodeName']}\"")
             pod["spec"]["nodeName"] = binding["target"]["name"]
@@ -213,12 +218,19 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(f"{len(line):x}\r\n".encode() + line + b"\r\n")
 
     def watch(self, collection, version):
-        cluster, told = self.server.cluster, []
-        stream = cluster.streams
         self.send_response(200)
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
+        try:
+            self.tell_changes(collection, version)
+        finally:
+            self.server.watches.pop(threading.get_ident(), None)
+
+    def tell_changes(self, collection, version):
+        cluster, told = self.server.cluster, []
+        stream = cluster.streams
         while True:
+            self.server.watches[threading.get_ident()] = collection, version
             with cluster.changed:
                 while not cluster.is_over and stream == cluster.streams and version >= cluster.oldest and \
                         (cluster.is_silent or not any(at > version for at, _, _, _ in cluster.history[-1:])):
@@ -251,8 +263,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 raise Refusal(404, f"no such path: {path}")
             space, collection, name, sub = match.groups()
             key = f"{space}/{name}" if space else name
+            verb = {"GET": "watch" if "watch=1" in query else "get" if name else "list", "PATCH": "patch", "POST": "create"}[self.command]
+            cluster.asked.add((verb, f"{collection}/{sub}" if sub else collection))
             if self.command == "GET" and "watch=1" in query:
                 self.close_connection = True
+                cluster.watched.append((collection, query))
                 self.watch(collection, int(re.search(r"resourceVersion=(\d+)", query)[1]))
                 return
             if self.command == "GET":
@@ -288,6 +303,7 @@ class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
         self.cluster = cluster
         self.gate = threading.Event()
         self.gate.set()
+        self.watches = {}  # by thread: of what, and the version up to which it has told
         threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
         self.kubeconfig = pathlib.Path(folder, f"kubeconfig-{self.server_address[1]}")
         self.kubeconfig.write_text(
@@ -295,6 +311,12 @@ class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
             "contexts: [{name: c, context: {cluster: c, user: u}}]\n"
             f"clusters: [{{name: c, cluster: {{server: 'http://127.0.0.1:{self.server_address[1]}'}}}}]\n"
             "users: [{name: u, user: {}}]\n")
+
+    def has_told(self, version, count):
+        """Whether so many schedulers, which are all of this server, were told of what happened up to there."""
+        told = list(self.watches.values())
+        return all(at >= version for _, at in told) and all(
+            sum(of == collection for of, _ in told) >= count for collection in ("nodes", "pods", "resourcequotas"))
 
     def handle_error(self, request, client_address):
         """A scheduler that was killed has cut its connections."""
@@ -317,6 +339,15 @@ class Town:
         self.servers.append(Server(self.cluster, self.folder.name))
         return self.servers[-1]
 
+    def tell(self, *schedulers):
+        """What happened so far is known to these schedulers then: it was written to their connections before the question came."""
+        version = self.cluster.version
+        for scheduler in schedulers:
+            count = sum(one.server is scheduler.server for one in schedulers)
+            wait_for(lambda server=scheduler.server, count=count: server.has_told(version, count), "the end of what there is to tell")
+            for _ in range(2):
+                scheduler.ask("GET", "/healthz")
+
     def __enter__(self):
         return self
 
@@ -338,7 +369,7 @@ class Scheduler:
         environment = {**os.environ, "KUBECONFIG": str(town.kubeconfig)}
         arguments = [*([program] if isinstance(program, str) else program), "--http_bind=127.0.0.1:0", "--scheduler-name=hami-scheduler",
                      "--metrics-bind-address=" + ("127.0.0.1:0" if metrics else ""), *flags]
-        self.lines = []
+        self.lines, self.server = [], town.servers[-1]
         self.process = subprocess.Popen(arguments, env=environment, stderr=subprocess.PIPE, text=True)
         self.port = self.metrics_port = None
         for line in self.process.stderr:
@@ -361,7 +392,7 @@ class Scheduler:
         for line in self.process.stderr:
             self.lines.append(line)
 
-    def ask(self, method, path, body=None, timeout=40):
+    def ask(self, method, path, body=None, timeout=120):
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
         try:
             connection.request(method, path, body)
@@ -394,7 +425,7 @@ class Scheduler:
     def __exit__(self, *_):
         self.process.terminate()
         try:
-            code = self.process.wait(20)
+            code = self.process.wait(60)
         except subprocess.TimeoutExpired:
             self.process.kill()
             raise
@@ -403,7 +434,7 @@ class Scheduler:
             raise AssertionError(f"it ended with {code}:\n" + "".join(self.lines[-60:]))
 
 
-def wait_for(condition, what, seconds=20):
+def wait_for(condition, what, seconds=60):
     until = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > until:

@@ -7,6 +7,7 @@ import contextlib
 import http.client
 import inspect
 import json
+import pathlib
 import socket
 import ssl
 import subprocess
@@ -16,6 +17,10 @@ import time
 
 from cluster import LOCK, Refusal, Scheduler, Town, device, node, pod, wait_for
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+import metrics  # noqa: E402 pylint: disable=wrong-import-position
+
 PROGRAM = sys.argv[1]
 NODE = "hami.io/vgpu-node"
 TIME = "hami.io/vgpu-time"
@@ -23,6 +28,10 @@ ALLOCATED = "hami.io/vgpu-devices-allocated"
 TO_ALLOCATE = "hami.io/vgpu-devices-to-allocate"
 PHASE = "hami.io/bind-phase"
 INSTANCES = "hami.io/vgpu-mig-allocations"
+
+
+class Skipped(Exception):
+    """What this machine lacks for a test, or the rest of it."""
 
 
 def stamp(age_s=0):
@@ -71,12 +80,19 @@ def calls(place):
     return [call for call in place.cluster.calls if "events" not in call[1] and call[1].count("/") > 3]
 
 
+QUIET_S = 0.05  # a promise is written when nothing is promised or bound for so long
+TRIES = 50  # for a binding that comes sooner, on a machine that does other things
+
+
+def changes(place):
+    """Of pods and nodes, by method."""
+    return [method for method, _ in calls(place) if method != "GET"]
+
+
 def a_pod_is_filtered_and_bound(town):
-    """Two calls, where the binding comes soon."""
     one_node(town)
     with Scheduler(PROGRAM, town) as scheduler:
         item = put_pod(town, "p")
-        town.cluster.calls.clear()
         answer = scheduler.filter(item, ["n1", "n2"])
         equal(answer, {"Nodes": None, "NodeNames": ["n1"], "FailedNodes": {}, "FailedAndUnresolvableNodes": None,
                        "Error": ""})
@@ -88,12 +104,29 @@ def a_pod_is_filtered_and_bound(town):
         equal(said[ALLOCATED], "GPU-0,NVIDIA,1000,0:;")
         equal((said[TO_ALLOCATE], said[NODE], said[PHASE]), (said[ALLOCATED], "n1", "allocating"))
         contains(town.cluster.annotations("nodes", "n1")[LOCK], ",default/p".replace("/", ","))
-        time.sleep(0.1)
-        equal(calls(town), [("PATCH", "/api/v1/nodes/n1"), ("POST", "/api/v1/namespaces/default/pods/p/binding")])
         wait_for(lambda: len(town.cluster.events("p")) == 2, "events")
         equal(sorted(town.cluster.events("p")),
               [("Normal", "BindingSucceed", "Successfully binding node [n1] to default/p"),
                ("Normal", "FilteringSucceed", "find fit node(n1), 1 nodes not fit, 1 nodes fit(n1:0.00)")])
+
+
+def a_pod_that_is_bound_soon_takes_two_calls(town):
+    one_node(town)
+    with Scheduler(PROGRAM, town) as scheduler:
+        for number in range(TRIES):
+            name = f"p{number}"
+            item = put_pod(town, name)
+            town.cluster.calls.clear()
+            began = time.monotonic()
+            equal(scheduler.filter(item, ["n1"])["NodeNames"], ["n1"])
+            equal(scheduler.bind(item, "n1"), "")
+            took = time.monotonic() - began
+            town.tell(scheduler)  # of the binding, after which it could have more to do
+            if calls(town) == [("PATCH", "/api/v1/nodes/n1"), ("POST", f"/api/v1/namespaces/default/pods/{name}/binding")]:
+                return
+            equal((sorted(changes(town)), took > QUIET_S), (["PATCH", "PATCH", "POST"], True))
+            finish(town, name, "Succeeded")
+    raise AssertionError(f"no binding came within {QUIET_S} s")
 
 
 def a_pod_that_is_not_bound_soon_says_what_it_was_promised(town):
@@ -110,19 +143,73 @@ def a_pod_that_is_not_bound_soon_says_what_it_was_promised(town):
         equal([call[0] for call in calls(town)], ["PATCH", "PATCH", "POST"])
 
 
+def waits_unwritten(town, scheduler, item):
+    """Whether it says nothing while it waits; a bind may come later than the promise is written, on a machine that does other things."""
+    name, said = item["metadata"]["name"], []
+    town.cluster.calls.clear()
+    equal(scheduler.filter(item, ["n1"])["NodeNames"], ["n1"])
+    binder = threading.Thread(target=lambda: said.append(scheduler.bind(item, "n1")))
+    binder.start()
+    until = time.monotonic() + 2.5
+    while time.monotonic() < until and ALLOCATED not in annotations(town, name):
+        time.sleep(0.05)
+    is_unwritten = ALLOCATED not in annotations(town, name)
+    equal(said, [])
+    if is_unwritten:
+        unlock(town)
+    else:
+        town.cluster.delete("pods", f"default/{name}")
+    binder.join()
+    equal(said == [""], is_unwritten)
+    return is_unwritten
+
+
+def a_pod_that_waits_for_its_node_is_not_written(town):
+    """Its binding brings what it was promised."""
+    one_node(town)
+    town.cluster.put("pods", dict(pod("holder", annotations={PHASE: "allocating"}), spec={"nodeName": "n1", "containers": []}))
+    town.cluster.change("nodes", "n1", lambda item: item["metadata"]["annotations"].update({LOCK: f"{stamp()},default,holder"}))
+    with Scheduler(PROGRAM, town) as scheduler:
+        name = next((f"p{i}" for i in range(TRIES) if waits_unwritten(town, scheduler, put_pod(town, f"p{i}"))), None)
+        equal(name and annotations(town, name)[ALLOCATED], "GPU-0,NVIDIA,1000,0:;")
+        equal([call for call in calls(town) if call[0] != "GET"],
+              [("PATCH", "/api/v1/nodes/n1"), ("POST", f"/api/v1/namespaces/default/pods/{name}/binding")])
+
+
+def in_a_rush_what_goes_well_is_not_told_of_each(town):
+    town.cluster.put("nodes", node("n1", [device(0, 100000, count=1000)]))
+    with Scheduler(PROGRAM, town, metrics=True) as scheduler:
+        for i in range(300):
+            equal(scheduler.filter(put_pod(town, f"p{i}", memory=1), ["n1"])["NodeNames"], ["n1"])
+        equal(scheduler.filter(put_pod(town, "large", memory=200000), ["n1"])["NodeNames"], None)
+        wait_for(lambda: any(kind == "Warning" for kind, _, _ in town.cluster.events("large")), "what failed")
+        connection = http.client.HTTPConnection("127.0.0.1", scheduler.metrics_port, timeout=60)
+        connection.request("GET", "/metrics")
+        text = connection.getresponse().read().decode()
+        left_out = int(text.partition("\nvgpu_scheduler_events_left_out_total ")[2].split()[0])
+        wait_for(lambda: sum(len(town.cluster.events(f"p{i}")) for i in range(300)) == 300 - left_out, "the others")
+        equal(left_out > 0 and len(town.cluster.events("p0")), 1)
+
+
 def a_server_that_takes_no_labels_from_bindings_is_noticed(town):
     one_node(town)
     town.cluster.takes_labels = False
     with Scheduler(PROGRAM, town) as scheduler:
-        for name in ("a", "b"):
+        is_noticed = False
+        for number in range(TRIES):
+            name = f"p{number}"
             town.cluster.calls.clear()
             item = put_pod(town, name)
             equal(scheduler.filter(item, ["n1"])["NodeNames"], ["n1"])
             equal(scheduler.bind(item, "n1"), "")
             wait_for(lambda name=name: annotated(town, name)["metadata"].get("labels") == {NODE: "n1"}, "the label")
-            finish(town, name)
-        # the second was written before it was bound
-        equal([call[0] for call in calls(town)], ["PATCH", "PATCH", "POST"])
+            finish(town, name, "Succeeded")
+            if is_noticed:  # it was written before it was bound
+                equal(changes(town), ["PATCH", "PATCH", "POST"])
+                return
+            # one that is bound too late to be the first has its label from its promise
+            is_noticed = changes(town) == ["PATCH", "POST", "PATCH"]
+    raise AssertionError("no binding came soon enough to need its label")
 
 
 def what_is_promised_counts_at_once(town):
@@ -149,7 +236,7 @@ def a_bind_waits_for_what_is_being_written(town):
                 time.sleep(0.4)
         town.cluster.fault = be_slow
         scheduler.filter(item, ["n1"])
-        began.wait(5)
+        equal(began.wait(20), True)
         equal(scheduler.bind(item, "n1"), "")
         equal([call[0] for call in calls(town)][-1], "POST")
         equal(annotations(town, "p")[PHASE], "allocating")
@@ -225,7 +312,8 @@ def a_promise_ends_with_its_time(town):
     with Scheduler(PROGRAM, town, "--reservation-timeout=1s") as scheduler:
         first = put_pod(town, "a", memory=6000)
         scheduler.filter(first, ["n1"])
-        wait_for(lambda: ALLOCATED in annotations(town, "a"), "the promise")
+        wait_for(lambda: any(ALLOCATED in one["metadata"].get("annotations", {}) for _, of, _, one in list(town.cluster.history) if of == "pods"),
+                 "the promise")
         wait_for(lambda: ALLOCATED not in annotations(town, "a"), "the end of the promise")
         equal(scheduler.filter(put_pod(town, "b", memory=6000), ["n1"])["NodeNames"], ["n1"])
         contains(scheduler.bind(first, "n1"), "no devices of the node are kept")
@@ -271,6 +359,30 @@ def a_lock_that_stays_fails_the_bind_and_gives_back(town):
         equal(scheduler.filter(put_pod(town, "q", memory=9000), ["n1"])["NodeNames"], ["n1"])
 
 
+def many_binds_leave_room_for_filter(town):
+    """Of binds that wait for one lock, each with a connection, those that are too many fail at once, and Filter is answered."""
+    town.cluster.put("nodes", node("n1", [device(0, 100000, count=1000)]))
+    holder = pod("holder", annotations={PHASE: "allocating"})
+    holder["spec"]["nodeName"] = "n1"
+    town.cluster.put("pods", holder)
+    lock = f"{stamp()},default,holder"
+    town.cluster.change("nodes", "n1", lambda item: item["metadata"]["annotations"].update({LOCK: lock}))
+    with Scheduler(PROGRAM, town, "--node-lock-retry-timeout=600s") as scheduler:
+        waiting = []
+        for i in range(780):
+            item = put_pod(town, f"p{i}", memory=1)
+            equal(scheduler.filter(item, ["n1"])["NodeNames"], ["n1"])
+            if len(waiting) == 512:
+                contains(scheduler.bind(item, "n1"), "too many pods wait to be bound")
+                continue
+            waiting.append(http.client.HTTPConnection("127.0.0.1", scheduler.port, timeout=120))
+            waiting[-1].request("POST", "/bind", json.dumps(
+                {"PodName": f"p{i}", "PodNamespace": "default", "PodUID": item["metadata"]["uid"], "Node": "n1"}))
+        equal(scheduler.filter(put_pod(town, "last", memory=1), ["n1"])["NodeNames"], ["n1"])
+        for connection in waiting:
+            connection.close()
+
+
 def locks_that_nobody_removes_are_taken_over(town):
     over = pod("over")
     over["spec"]["nodeName"], over["status"]["phase"] = "n1", "Failed"
@@ -282,7 +394,7 @@ def locks_that_nobody_removes_are_taken_over(town):
     locks = [f"{stamp(10)},default,gone", f"{stamp(10)},default,over", f"{stamp(10)},default,served",
              f"{stamp(100)},default,unbound", stamp(400), f"{stamp(400)},default", f"{stamp(400)},default,p,more"]
     one_node(town)
-    with Scheduler(PROGRAM, town, "--node-lock-retry-timeout=3s") as scheduler:
+    with Scheduler(PROGRAM, town, "--node-lock-retry-timeout=20s") as scheduler:
         for i, lock in enumerate(locks):
             town.cluster.change("nodes", "n1", lambda item, lock=lock: item["metadata"]["annotations"].update({LOCK: lock}))
             item = put_pod(town, f"p{i}", memory=100)
@@ -447,11 +559,11 @@ def room_after_a_refusal_is_a_change_of_the_node(town):
         scheduler.filter(first, ["n1"])
         equal(scheduler.bind(first, "n1"), "")
         finish(town, "a")
-        time.sleep(0.3)
+        town.tell(scheduler)
         equal(key in town.cluster.annotations("nodes", "n1"), False)
         equal(scheduler.filter(second, ["n1"])["NodeNames"], None)
         finish(town, "a", "Succeeded")
-        wait_for(lambda: key in town.cluster.annotations("nodes", "n1"), "the change", 2)
+        wait_for(lambda: key in town.cluster.annotations("nodes", "n1"), "the change")
         equal(scheduler.filter(second, ["n1"])["NodeNames"], ["n1"])
         town.cluster.change("nodes", "n1", lambda item: item["metadata"]["annotations"].pop(key))
         # and what is given back was never told to anybody
@@ -462,7 +574,7 @@ def room_after_a_refusal_is_a_change_of_the_node(town):
                 raise Refusal(403, "no")
         town.cluster.fault = refuse
         scheduler.bind(second, "n1")
-        wait_for(lambda: key in town.cluster.annotations("nodes", "n1"), "the change", 3)
+        wait_for(lambda: key in town.cluster.annotations("nodes", "n1"), "the change")
 
 
 def readiness_tells_the_truth(town):
@@ -475,7 +587,6 @@ def readiness_tells_the_truth(town):
     town.cluster.fault = wait
     with Scheduler(PROGRAM, town, is_ready=False) as scheduler:
         equal(scheduler.ask("GET", "/healthz")[0], 200)
-        time.sleep(0.2)
         equal(scheduler.ask("GET", "/readyz"), (503, "the cluster is not known yet\n"))
         equal(scheduler.filter(put_pod(town, "p"), ["n1"])["Error"], "the cluster is not known yet")
         gate.set()
@@ -500,13 +611,12 @@ def the_leader_alone_serves_pods(town):
         # the one before has promised something just now
         promised = {NODE: "n1", TIME: str(int(time.time())), ALLOCATED: "GPU-0,NVIDIA,9500,0:;"}
         town.cluster.put("pods", pod("other", annotations=promised))
-        town.cluster.put("leases", lease(f"{host}_2"))
-        began = time.monotonic()
-        wait_for(lambda: not scheduler.filter(item, ["n1"])["Error"], "leadership")
-        equal(time.monotonic() - began < 2, True)
+        town.cluster.put("leases", lease(f"{host}_2", 100))
+        wait_for(lambda: not scheduler.filter(item, ["n1"])["Error"], "leadership", 10)
         equal(scheduler.filter(item, ["n1"])["FailedNodes"], {"n1": "1/1 CardInsufficientMemory"})
         # it is not renewed
-        wait_for(lambda: scheduler.filter(item, ["n1"])["Error"] == "this replica does not lead", "its end", 5)
+        town.cluster.put("leases", lease(f"{host}_2", 1))
+        wait_for(lambda: scheduler.filter(item, ["n1"])["Error"] == "this replica does not lead", "its end")
 
 
 def what_is_no_request_is_answered(town):
@@ -523,6 +633,8 @@ def what_is_no_request_is_answered(town):
         equal(scheduler.ask("POST", "/filter", "x" * (9 << 20))[0], 413)
         contains(scheduler.filter(pod("p", uid="u", namespace="a/../b"), ["n1"])["Error"], "no namespace")
         contains(scheduler.filter(put_pod(town, "p"), None)["Error"], "neither Nodes nor NodeNames")
+        equal(scheduler.filter(put_pod(town, "q"), []), {"Nodes": None, "NodeNames": None, "FailedNodes": {},
+                                                         "FailedAndUnresolvableNodes": None, "Error": ""})
         equal(scheduler.filter(pod("plain", gpus=0), ["x", "y"])["NodeNames"], ["x", "y"])
         contains(scheduler.bind(pod("..", uid="u"), "n1"), "no pod")
 
@@ -548,13 +660,15 @@ def metrics_are_told(town):
     town.cluster.put("pods", cut)
     with Scheduler(PROGRAM, town, "--legacy-metrics", metrics=True) as scheduler:
         scheduler.filter(put_pod(town, "p", memory=1000), ["n1"])
-        connection = http.client.HTTPConnection("127.0.0.1", scheduler.metrics_port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", scheduler.metrics_port, timeout=60)
         connection.request("GET", "/metrics")
         text = connection.getresponse().read().decode()
+        equal(metrics.wrong_in_scrape(ROOT, "vgpu-scheduler", text), [])
         for line in (
                 'hami_gpu_memory_limit_bytes{zone="vGPU",node="n1",device_uuid="GPU-0",device_index="0",device_type="NVIDIA A30"} 10485760000',
                 'hami_vgpu_memory_allocated_bytes{zone="vGPU",namespace="default",node="n1",pod="p",container_index="0",device_uuid="GPU-0"} 1048576000',
                 'hami_node_gpu_mig_instance_info{zone="vGPU",node="m",device_uuid="GPU-1",device_index="0",mig_uuid="MIG-a",profile="1g.5gb",gpu_instance_id="7",compute_instance_id="0",placement_start="0",placement_size="1"} 1',
+                'nodeGPUMigInstance{zone="vGPU",nodeid="m",deviceuuid="GPU-1",deviceidx="0",migname="1g.5gb-7"} 1',
                 'hami_resource_quota_used{zone="vGPU",namespace="default",quota_name="nvidia.com/gpumem",limit="9000"} 6000',
                 'GPUDeviceSharedNum{zone="vGPU",nodeid="n1",deviceuuid="GPU-0",deviceidx="0",devicetype="NVIDIA A30"} 1',
                 'vgpu_scheduler_request_duration_seconds_count{verb="filter"} 1', "vgpu_scheduler_reservations 1"):
@@ -631,7 +745,7 @@ def the_certificate_is_renewed(town):
     with Scheduler(PROGRAM, town, *flags, is_ready=False) as scheduler:
         def connect(name):
             trust = ssl.create_default_context(cafile=f"{folder}/{name}.crt")
-            return http.client.HTTPSConnection("127.0.0.1", scheduler.port, context=trust, timeout=10)
+            return http.client.HTTPSConnection("127.0.0.1", scheduler.port, context=trust, timeout=60)
 
         def says(connection):
             connection.request("GET", "/healthz")
@@ -659,7 +773,7 @@ def a_client_may_ask_so_often(town):
         def statuses(where, count):
             found = []
             for _ in range(count):
-                connection = http.client.HTTPConnection(where, scheduler.port, timeout=10)
+                connection = http.client.HTTPConnection(where, scheduler.port, timeout=60)
                 connection.request("GET", "/healthz")
                 found.append(connection.getresponse().status)
                 connection.close()
@@ -709,7 +823,7 @@ def replicas_make_one_certificate(town):
         """Both find no secret before one of them makes it."""
         if method == "POST" and path.endswith("/secrets") and waits["left"]:
             waits["left"] -= 1
-            both.wait(10)
+            both.wait(60)
     town.cluster.fault = fault
     with contextlib.ExitStack() as stack:
         starting = [threading.Thread(target=lambda: replicas.append(
@@ -736,30 +850,38 @@ def replicas_make_one_certificate(town):
 def an_own_certificate_is_renewed_in_time(town):
     put_hooks(town)
     with Scheduler(PROGRAM, town, *OWN, "--webhook-certificate-life=10s", is_ready=False) as scheduler:
-        first = served_certificate(scheduler, authority_of(town))
+        def shown():
+            """One may have ended before it was looked at."""
+            try:
+                return served_certificate(scheduler, authority_of(town))
+            except ssl.SSLError:
+                return None
+
+        def is_new():
+            return shown() not in (None, first)
+
+        first = None
+        wait_for(is_new, "a certificate")
+        first = shown()
         # what is not understood is made anew, as is what somebody else has told the API server
         town.cluster.change("secrets", "system/keys", lambda item: item["data"].update({"ca.crt": "eA=="}))
         wait_for(lambda: town.cluster.get("secrets", "system/keys")["data"]["ca.crt"] != "eA==", "another authority")
-
-        def is_new():
-            try:
-                return served_certificate(scheduler, authority_of(town)) != first
-            except ssl.SSLError:
-                return False
         wait_for(is_new, "another certificate")
-        first = served_certificate(scheduler, authority_of(town))
+        first = shown() or first
         town.cluster.change("mutatingwebhookconfigurations", "hooks", lambda item: item["webhooks"][0]["clientConfig"].clear())
         wait_for(is_new, "the renewed certificate")
-        served_certificate(scheduler, authority_of(town))
 
 
 def a_certificate_comes_when_it_may_be_kept(town):
     """While the secret may not be read or made, nothing is served; where the API server cannot be told, it is."""
+    left = [2]
+
     def fault(method, path):
-        if "/secrets" in path or "/mutating" in path:
+        if "/secrets" in path:
+            left[0] -= 1
+        if "/mutating" in path or ("/secrets" in path and left[0] >= 0):
             raise Refusal(403, "not allowed")
     town.cluster.fault = fault
-    threading.Timer(1, lambda: setattr(town.cluster, "fault", lambda method, path: "/mutating" in path and fault(method, path))).start()
     with Scheduler(PROGRAM, town, *OWN, is_ready=False) as scheduler:
         equal(any("not allowed" in line for line in scheduler.lines), True)
         with open(f"{town.folder.name}/ca.crt", "wb") as target:
@@ -783,16 +905,20 @@ def others_need_a_certificate(town):
             trust.check_hostname = False
             if shown:
                 trust.load_cert_chain(f"{folder}/{shown}.crt", f"{folder}/{shown}.key")
-            connection = http.client.HTTPSConnection(where, scheduler.port, context=trust, timeout=10)
+            connection = http.client.HTTPSConnection(where, scheduler.port, context=trust, timeout=60)
             connection.request("POST", path, "{}")
             return connection.getresponse().status
-        equal(status("127.0.0.1", None), 200)
-        if address:
-            equal(status(address, None), 403)
-            equal(status(address, None, "/bind"), 403)
-            equal(status(address, None, "/webhook"), 400)
-            equal(status(address, "friend"), 200)
-            equal(status(address, "other"), 403)
+        is_for_trusted = {"/filter": 200, "/bind": 200, "/preempt": 400}
+        for path, answer in is_for_trusted.items():
+            equal((path, status("127.0.0.1", None, path)), (path, answer))
+        if not address:
+            raise Skipped("this machine has no second address")
+        for path, answer in is_for_trusted.items():
+            equal((path, status(address, None, path)), (path, 403))
+            equal((path, status(address, "friend", path)), (path, answer))
+            equal((path, status(address, "other", path)), (path, 403))
+        for path in ("/webhook", "/guard"):
+            equal((path, status(address, None, path)), (path, 400))
 
 
 class Killer:
@@ -817,11 +943,13 @@ class Killer:
 
 def serve_as_kube_scheduler(town, scheduler, name, flaky):
     """Filter and bind until it is bound, as kube-scheduler does, with three calls for each; flaky: the scheduler may be gone."""
+    promise = ("PATCH", f"/api/v1/namespaces/default/pods/{name}")
     while not annotated(town, name)["spec"].get("nodeName"):
         try:
+            before = town.cluster.calls.count(promise)
             said = scheduler.filter(annotated(town, name), ["n1"])
             if said["NodeNames"]:
-                time.sleep(0.1)
+                wait_for(lambda before=before: town.cluster.calls.count(promise) > before or scheduler.process.poll() is not None, "the promise")
                 scheduler.bind(annotated(town, name), "n1")
         except (OSError, http.client.HTTPException):
             if flaky:
@@ -889,6 +1017,8 @@ def main(names):
             with Town() as town:
                 test(town)
             print(f"ok    {name} ({time.monotonic() - began:.1f} s)", flush=True)
+        except Skipped as reason:
+            print(f"skip  {name}: {reason}", flush=True)
         except Exception as error:  # pylint: disable=broad-except
             failed += 1
             print(f"FAILED {name}: {type(error).__name__}: {error}", flush=True)

@@ -10,8 +10,12 @@ static json_t *failed_of(const struct filter_answer *ours, const char *const *na
 {
 	json_t *failed = json_object();
 
-	for (size_t i = 0; i < ours->name_count; i++)
-		json_object_set_new(failed, names[i], json_string(ours->reasons[i]));
+	for (size_t i = 0; i < ours->name_count; i++) {
+		char words[FILTER_WORDS_BYTES];
+
+		filter_explain(ours->reasons[i], words);
+		json_object_set_new(failed, names[i], json_string(words));
+	}
 	return json_pack("{s:o}", "failed", failed);
 }
 

@@ -9,33 +9,16 @@ import sys
 import threading
 import time
 
-from cluster import LOCK, Scheduler, Town, device, node, pod, wait_for
-
-PROGRAM = sys.argv[1]
-ALLOCATED, PHASE = "hami.io/vgpu-devices-allocated", "hami.io/bind-phase"
-
-
-def put_pod(town, name, **more):
-    item = pod(name, **more)
-    town.cluster.put("pods", item)
-    return town.cluster.get("pods", f"default/{name}")
+from cluster import LOCK, Scheduler, device, node, pod, wait_for
+from daemon import ALLOCATED, INSTANCES, NODE, PHASE, PROGRAM, annotations, equal, main, put_pod, stamp
 
 
 def bound(town, name, where, assigned, **more):
     """A pod that runs there with these devices."""
-    item = pod(name, annotations={"hami.io/vgpu-node": where, ALLOCATED: assigned, PHASE: "success"}, **more)
+    item = pod(name, annotations={NODE: where, ALLOCATED: assigned, PHASE: "success"}, **more)
     item["spec"]["nodeName"], item["status"]["phase"] = where, "Running"
     town.cluster.put("pods", item)
     return town.cluster.get("pods", f"default/{name}")
-
-
-def equal(is_, should_be):
-    if is_ != should_be:
-        raise AssertionError(f"is        {is_}\nshould be {should_be}")
-
-
-def ago(seconds):
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - seconds))
 
 
 def set_lock(town, lock):
@@ -45,7 +28,7 @@ def set_lock(town, lock):
 def allocated(town, name):
     """It is written a moment after the answer."""
     wait_for(lambda: ALLOCATED in town.cluster.get("pods", f"default/{name}")["metadata"].get("annotations", {}), "the promise")
-    text = town.cluster.annotations("pods", f"default/{name}")[ALLOCATED]
+    text = annotations(town, name)[ALLOCATED]
     return sorted(part.split(",")[0] for part in text.replace(";", "").split(":") if part)
 
 
@@ -56,7 +39,7 @@ def d3_the_time_of_a_lock_is_the_one_that_was_set(town):
             ("", ["--node-lock-timeout=5s"], True), ("", [], False), ("5s", [], True), ("1h", ["--node-lock-timeout=5s"], True),
             ("5s", ["--node-lock-timeout=1h"], False)):
         os.environ["HAMI_NODELOCK_EXPIRE"] = environment
-        set_lock(town, ago(60))
+        set_lock(town, stamp(60))
         with Scheduler(PROGRAM, town, "--node-lock-retry-timeout=300ms", *flags) as scheduler:
             item = put_pod(town, "p", memory=100)
             equal(scheduler.filter(item, ["n1"])["NodeNames"], ["n1"])
@@ -83,51 +66,62 @@ def d15_a_restart_and_a_new_node_are_known_at_once(town):
     began = time.monotonic()
     with Scheduler(PROGRAM, town) as scheduler:
         equal(scheduler.filter(put_pod(town, "p"), ["n1"])["NodeNames"], ["n1"])
-        equal(time.monotonic() - began < 5, True)
+        equal(time.monotonic() - began < 10, True)  # others take 15 s
         town.cluster.put("nodes", node("n2", [device(1, 20000)]))
-        wait_for(lambda: scheduler.filter(put_pod(town, "q", memory=15000), ["n1", "n2"])["NodeNames"] == ["n2"], "n2", 2)
+        wait_for(lambda: scheduler.filter(put_pod(town, "q", memory=15000), ["n1", "n2"])["NodeNames"] == ["n2"], "n2", 30)
 
 
 def d17_a_pod_that_is_placed_again_says_no_old_instances(town):
     town.cluster.put("nodes", node("n1", [device(0)]))
     with Scheduler(PROGRAM, town) as scheduler:
-        item = put_pod(town, "p", annotations={"hami.io/vgpu-mig-allocations": '[{"gpuUUID":"GPU-9"}]'})
+        item = put_pod(town, "p", annotations={INSTANCES: '[{"gpuUUID":"GPU-9"}]'})
         equal(scheduler.filter(item, ["n1"])["NodeNames"], ["n1"])
         equal(scheduler.bind(item, "n1"), "")
-        equal("hami.io/vgpu-mig-allocations" in town.cluster.annotations("pods", "default/p"), False)
+        equal(INSTANCES in annotations(town, "p"), False)
+
+
+def processor_s(scheduler):
+    with open(f"/proc/{scheduler.process.pid}/stat", encoding="ascii") as file:
+        return sum(map(int, file.read().rpartition(")")[2].split()[11:13])) / os.sysconf("SC_CLK_TCK")
 
 
 def d28_the_best_of_many_sets_is_found_soon(town):
-    """8 of 16 devices: 12,870 sets. Two switches have eight each."""
+    """8 of 16 devices: 12,870 sets, over which others take 29 ms. Two switches have eight each. It is asked often, because a
+    processor's time is told in hundredths of a second."""
     links = [{"uuid": f"GPU-{i}", "score": {f"GPU-{j}": 100 if i % 2 == j % 2 else 10 for j in range(16) if j != i}}
              for i in range(16)]
-    town.cluster.put("nodes", node("n1", [device(i) for i in range(16)], "160",
+    town.cluster.put("nodes", node("n1", [device(i, 100000, count=100) for i in range(16)], "1600",
                                    **{"hami.io/node-nvidia-score": json.dumps(links)}))
     with Scheduler(PROGRAM, town) as scheduler:
-        item = put_pod(town, "p", gpus=8, annotations={"hami.io/gpu-scheduler-policy": "topology-aware"})
-        began = time.monotonic()
-        equal(scheduler.filter(item, ["n1"])["NodeNames"], ["n1"])
-        equal(time.monotonic() - began < 0.5, True)
-        equal(len({int(uuid[4:]) % 2 for uuid in allocated(town, "p")}), 1)
+        pods = [put_pod(town, f"p{i}", gpus=8, annotations={"hami.io/gpu-scheduler-policy": "topology-aware"}) for i in range(50)]
+        town.tell(scheduler)
+        began = processor_s(scheduler)
+        for item in pods:
+            equal(scheduler.filter(item, ["n1"])["NodeNames"], ["n1"])
+        took_s = processor_s(scheduler) - began
+        equal((took_s, took_s < 50 * 0.029 / 2), (took_s, True))
+        for i in (0, 49):
+            equal(len({int(uuid[4:]) % 2 for uuid in allocated(town, f"p{i}")}), 1)
 
 
 def d36_a_server_that_is_slow_holds_up_nobody_else(town):
     town.cluster.put("nodes", node("n1", [device(0)]))
-    gate = threading.Event()
+    gate, began = threading.Event(), threading.Event()
 
     def wait(method, path):
-        if method == "PATCH" and path.endswith("/pods/slow"):
-            gate.wait(10)
+        if method == "PATCH" and not path.endswith("/pods/q"):
+            began.set()
+            gate.wait(60)
     with Scheduler(PROGRAM, town, metrics=True) as scheduler:
         slow = put_pod(town, "slow")
         town.cluster.fault = wait
         asked = threading.Thread(target=lambda: (scheduler.filter(slow, ["n1"]), scheduler.bind(slow, "n1")))
         asked.start()
-        time.sleep(0.1)
-        began = time.monotonic()
+        equal(began.wait(20), True)
+        asked_at = time.monotonic()
         equal(scheduler.filter(put_pod(town, "q"), ["n1"])["NodeNames"], ["n1"])
         equal(scheduler.ask("GET", "/readyz")[0], 200)
-        equal(time.monotonic() - began < 2, True)
+        equal(time.monotonic() - asked_at < 8, True)  # the slow call is given up, and sent again, after 10
         gate.set()
         asked.join()
 
@@ -178,7 +172,7 @@ def d41_scores_that_are_not_whole_end_nothing(town):
 
 def n1_a_pod_that_ends_counts_until_it_has_ended(town):
     town.cluster.put("nodes", node("n1", [device(0)]))
-    bound(town, "ends", "n1", "GPU-0,NVIDIA,9000,0:;", deletionTimestamp=ago(1), deletionGracePeriodSeconds=600)
+    bound(town, "ends", "n1", "GPU-0,NVIDIA,9000,0:;", deletionTimestamp=stamp(1), deletionGracePeriodSeconds=600)
     with Scheduler(PROGRAM, town) as scheduler:
         item = put_pod(town, "p", memory=2000)
         equal(scheduler.filter(item, ["n1"])["FailedNodes"], {"n1": "1/1 CardInsufficientMemory"})
@@ -189,7 +183,7 @@ def n1_a_pod_that_ends_counts_until_it_has_ended(town):
 def n3_a_bind_that_fails_leaves_the_lock_of_others(town):
     town.cluster.put("nodes", node("n1", [device(0)]))
     with Scheduler(PROGRAM, town, "--node-lock-retry-timeout=300ms") as scheduler:
-        for number, lock in enumerate((ago(1), "not understood", f"{ago(1)},default", f"{ago(1)},a,b,c")):
+        for number, lock in enumerate((stamp(1), "not understood", f"{stamp(1)},default", f"{stamp(1)},a,b,c")):
             set_lock(town, lock)
             item = put_pod(town, f"p{number}", memory=100)
             equal(scheduler.filter(item, ["n1"])["NodeNames"], ["n1"])
@@ -208,25 +202,8 @@ def n5_a_second_bind_changes_nothing(town):
         equal(scheduler.bind(item, "n1"), "")
         time.sleep(0.2)
         equal(town.cluster.annotations("nodes", "n1")[LOCK], lock)
-        equal(town.cluster.annotations("pods", "default/p")[PHASE], "allocating")
-
-
-def main():
-    tests = [test for name, test in globals().items() if name[0] in "dn" and name[1].isdigit()]
-    failed = 0
-    for test in tests:
-        if sys.argv[2:] and test.__name__ not in sys.argv[2:]:
-            continue
-        began = time.monotonic()
-        try:
-            with Town() as town:
-                test(town)
-            print(f"ok    {test.__name__} ({time.monotonic() - began:.1f} s)", flush=True)
-        except Exception as error:  # pylint: disable=broad-except
-            failed += 1
-            print(f"FAILED {test.__name__}: {type(error).__name__}: {error}", flush=True)
-    return failed != 0
+        equal(annotations(town, "p")[PHASE], "allocating")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(globals()))

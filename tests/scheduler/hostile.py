@@ -69,8 +69,10 @@ def right_requests(town):
     review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
               "request": {"uid": "r", "operation": "CREATE", "namespace": "default", "object": item, "oldObject": item,
                           "userInfo": {"username": "u"}}}
+    change = {**review, "request": {**review["request"], "operation": "UPDATE"}}
     preempt = {"Pod": item, "NodeNameToMetaVictims": {"n1": {"Pods": [{"UID": "u"}, {"UID": "v"}], "NumPDBViolations": 1}}}
-    return [("/filter", names), ("/filter", nodes), ("/bind", bind), ("/webhook", review), ("/preempt", preempt)]
+    return [("/filter", names), ("/filter", nodes), ("/bind", bind), ("/webhook", review), ("/guard", review), ("/guard", change),
+            ("/preempt", preempt)]
 
 
 def odd_body(random_, body):
@@ -131,7 +133,7 @@ def main():
             town.cluster.put("resourcequotas", {"metadata": {"name": "q", "namespace": "default"}, "spec": {"hard": {}}})
             fresh = pod("fresh", uid="fresh")
             town.cluster.put("pods", fresh)
-            time.sleep(0.2)
+            town.tell(scheduler)
             said = scheduler.filter(fresh, ["n2"])
             if said["Error"] or "n2" not in (said["NodeNames"] or []) + list(said["FailedNodes"]):
                 raise AssertionError(f"it does not serve what is right: {said}")

@@ -134,6 +134,37 @@ def test_a_quota_and_the_webhook_count():
     assert said["default/forged"]["devices"][0]["memory_mib"] == 1000, "what a new pod claims is nothing"
 
 
+def running(name, memory, priority, where="n"):
+    item = pod(name, uid=name, annotations={"hami.io/vgpu-node": where, "hami.io/vgpu-devices-allocated": f"GPU-0,NVIDIA,{memory},0:;"})
+    item["spec"].update(nodeName=where, priority=priority)
+    return {"kind": "Pod", **item, "status": {"phase": "Running"}}
+
+
+def test_pods_of_lower_priority_that_are_in_the_way_are_named():
+    objects = [{"kind": "Node", **node("n", [device(0, 10000, count=2)])}, running("low", 6000, 5), running("lower", 3000, 1),
+               {"kind": "PriorityClass", "metadata": {"name": "high"}, "value": 100},
+               {"kind": "PriorityClass", "metadata": {"name": "calm"}, "value": 90, "preemptionPolicy": "Never"}]
+
+    def wanted(name, memory, **spec):
+        item = pod(name, memory=memory)
+        item["spec"].update(spec)
+        return {"kind": "Pod", **item}
+    text = yaml_of(*objects, wanted("small", 4000, priorityClassName="high"), wanted("large", 7000, priorityClassName="high"),
+                   wanted("calm", 7000, priorityClassName="calm"), wanted("plain", 7000))
+    said = answers("--nodes", "-", text=text)
+    assert list(said) == ["default/small", "default/large", "default/calm", "default/plain"], "by priority"
+    assert said["default/small"]["preemption"] == {"node": "n", "is_asked": True, "ends": [{"namespace": "default", "pod": "lower"}]}
+    assert [row["pod"] for row in said["default/large"]["preemption"]["ends"]] == ["low"]
+    assert "preemption" not in said["default/calm"] and "preemption" not in said["default/plain"]
+    assert "would fit on n if these ended: default/lower; they are of lower priority, and kube-scheduler may end them" in \
+        plan("--nodes", "-", text=text).stdout
+    text = text.replace('"count": 2', '"count": 10').replace('\\"count\\": 2', '\\"count\\": 10')
+    assert not answers("--nodes", "-", text=text)["default/small"]["preemption"]["is_asked"], "slices are left"
+    done = run("plan", "--nodes", "-", text=yaml_of(objects[0], wanted("p", 100, priorityClassName="none")))
+    assert done.returncode == 0 and "no PriorityClass 'none' is known; it counts as 0" in done.stderr, done.stderr
+    assert run("plan", "--nodes", "-", text=yaml_of({"kind": "PriorityClass", "metadata": {"name": "x"}})).returncode == 2
+
+
 def test_what_kube_scheduler_says_is_named():
     wanted = {"kind": "Pod", **pod("p")}
     wanted["spec"]["nodeSelector"] = {"zone": "b"}

@@ -18,14 +18,13 @@ from cluster import LOCK, REGISTER, Scheduler, Town, wait_for
 PROGRAM = sys.argv[1]
 COUNT = "nvidia.com/gpu"
 NODE = "hami.io/vgpu-node"
-SETTLE_S = 0.1  # until a change of an object has surely come by the watch
 
 
-def read_differences(path):
+def read_differences(path, macro="DIFFERENCE"):
     """Recording: reason."""
     text = pathlib.Path(path).read_text(encoding="utf-8")
     found = {}
-    for ids, reason in re.findall(r'DIFFERENCE\(((?:\s*"[^"]*")+),((?:\s*"[^"]*")+)\)', text):
+    for ids, reason in re.findall(r'\b' + macro + r'\(((?:\s*"[^"]*")+),((?:\s*"[^"]*")+)\)', text):
         for name in "".join(re.findall(r'"([^"]*)"', ids)).split():
             found[name] = "".join(re.findall(r'"([^"]*)"', reason))
     return found
@@ -80,13 +79,13 @@ def read_pod(town, name):
 
 def ask(town, scheduler, name, names, was, is_promised):
     """The answer to a Filter in the recording's form. Ours writes what was promised a moment later."""
-    time.sleep(SETTLE_S)
+    town.tell(scheduler)
     answer = scheduler.filter(read_pod(town, name), names)
     if is_promised and answer["NodeNames"]:
         wait_for(lambda: read_pod(town, name)["metadata"].get("annotations", {}).get(NODE) == answer["NodeNames"][0],
-                 "the promise", 5)
+                 "the promise")
     else:
-        time.sleep(SETTLE_S)
+        time.sleep(0.1)
     metadata = read_pod(town, name)["metadata"]
     said = {"nodeNames": answer["NodeNames"], "failedNodes": answer["FailedNodes"] or {}, "error": answer["Error"],
             "annotations": timeless(added(metadata.get("annotations", {}), was))}
@@ -212,12 +211,24 @@ def replay_bind(vector, town, scheduler):
     is_promised = NODE in vector["result"]["filter"].get("annotations", {})
     ours = {"filter": ask(town, scheduler, name, [vector["nodes"][0]["name"]], {}, is_promised)}
     lock = put_lock(vector, town) if "lockBefore" in vector else None
-    time.sleep(SETTLE_S)
+    town.tell(scheduler)
     uid = vector["bind"]["PodUID"]
     if uid == "<the pod's>":
         uid = read_pod(town, name)["metadata"]["uid"]
     ours["body"] = scheduler.post("/bind", {**vector["bind"], "PodUID": uid})
-    time.sleep(SETTLE_S)
+    theirs = {key: vector["result"][key] for key in ("body", "podNode", "podAnnotations", "nodeAnnotations")}
+    theirs["filter"] = recorded_filter(vector["result"]["filter"])
+    theirs["events"] = sorted(vector["events"])
+    # events are told, and what was promised is taken back, a moment later
+    until = time.monotonic() + 20
+    while True:
+        look_at_bind(vector, town, name, lock, ours)
+        if (ours == theirs) != vector["differs"] or time.monotonic() > until:
+            return ours, theirs
+        time.sleep(0.02)
+
+
+def look_at_bind(vector, town, name, lock, ours):
     pod = read_pod(town, name)
     ours["podNode"] = pod["spec"].get("nodeName")
     ours["podAnnotations"] = timeless(added(pod["metadata"].get("annotations", {}), {}))
@@ -227,10 +238,6 @@ def replay_bind(vector, town, scheduler):
         word = "<RFC3339 as set>" if is_ == lock else "<RFC3339 now>"
         ours["nodeAnnotations"][LOCK] = word + "".join(is_.partition(",")[1:])
     ours["events"] = sorted(map(list, town.cluster.events(name)))
-    theirs = {key: vector["result"][key] for key in ("body", "podNode", "podAnnotations", "nodeAnnotations")}
-    theirs["filter"] = recorded_filter(vector["result"]["filter"])
-    theirs["events"] = sorted(vector["events"])
-    return ours, theirs
 
 
 def replay_simulation(vector, town, scheduler):
@@ -277,8 +284,9 @@ def main():
         if vector["request"] not in REPLAYS or (sys.argv[4:] and vector["id"] not in sys.argv[4:]):
             continue
         checked += 1
-        ours, theirs = replay(vector)
         reason = differences.get(vector["id"])
+        vector["differs"] = bool(reason)
+        ours, theirs = replay(vector)
         if (ours == theirs) == (reason is None):
             continue
         failed += 1

@@ -171,17 +171,22 @@ def decode_instances(text):
         return None
 
 
-def slots_by_container(config, pod, slots):
-    """The slots of the containers in order; the empty ones may be missing (D1), or those of init containers (2.8). What is over
-    belongs to containers, too."""
+def kinds_of_slots(config, pod, slots):
+    """What kind of container each slot is of. Writers have a slot for each container, or none for init containers (2.8), or none
+    for those without devices (D1): the first of these by which each slot has as many devices as its container asks for. Where none
+    does, a slot for each is by place; else each slot is of a container that runs beside the others."""
     all_of = containers_of(pod)
-    if len(slots) == len(all_of):
-        return slots
-    filled = [slot for slot in slots if slot]
-    asking = [at for at, (_, c) in enumerate(all_of) if read_request(config, c)]
-    if len(filled) == len(asking):
-        return [filled[asking.index(at)] if at in asking else [] for at in range(len(all_of))]
-    return slots
+    requests = [read_request(config, c) for _, c in all_of]
+    everybody = list(range(len(all_of)))
+    apps = [at for at in everybody if all_of[at][0] == "app"]
+    asking = [at for at in everybody if requests[at]]
+    filled = [at for at, slot in enumerate(slots) if slot]
+    for among in (everybody, apps, asking):
+        if among is asking and filled != list(range(len(filled))):
+            continue
+        if all(at < len(among) and requests[among[at]] and requests[among[at]].count == len(slots[at]) for at in filled):
+            return [all_of[among[at]][0] if at in filled else "app" for at in range(len(slots))]
+    return [all_of[at][0] if len(slots) == len(all_of) else "app" for at in range(len(slots))]
 
 
 class Holder:
@@ -198,16 +203,14 @@ class Holder:
             return
         try:
             text = annotations.get("hami.io/vgpu-devices-allocated", "")
-            slots = slots_by_container(config, pod, decode(text))
+            slots = decode(text)
         except ValueError:
             return
         statuses = {row["name"] for row in pod.get("status", {}).get("initContainerStatuses", [])
                     if row.get("state", {}).get("terminated", {}).get("exitCode") == 0}
-        all_of = containers_of(pod)
-        is_over = all(c.get("name") in statuses for kind, c in all_of if kind == "init")
-        over = {at for at, (kind, _) in enumerate(all_of) if kind == "init" and is_over}
-        kinds = [kind for kind, _ in all_of] + ["app"] * len(slots)
-        self.taken = collapse([(kind, slot) for at, (kind, slot) in enumerate(zip(kinds, slots)) if at not in over])
+        is_over = all(c.get("name") in statuses for kind, c in containers_of(pod) if kind == "init")
+        kinds = kinds_of_slots(config, pod, slots)
+        self.taken = collapse([(kind, slot) for kind, slot in zip(kinds, slots) if kind != "init" or not is_over])
         self.instances = decode_instances(annotations.get("hami.io/vgpu-mig-allocations", "")) if text else []
         self.is_doubtful = self.instances is None
         self.instances = [row[1:] for row in self.instances or []]  # they are there until the pod is gone
@@ -416,6 +419,8 @@ class Fit:
             return "CardNotHealth"
         if device.uuid in self.case.cordoned:
             return "CardCordoned"
+        if self.request.count > 1 and device.mode == "mps":  # a process has one daemon
+            return "CardTypeMismatch"
         return None if self.case.wishes.takes_type(device) else "CardTypeMismatch"
 
     def run(self):

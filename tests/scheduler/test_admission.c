@@ -5,6 +5,12 @@
 #include "scheduler/admission.h"
 #include "tests/unit/cmocka_ready.h"
 
+/* In base64: removes "hami.io/vgpu-devices-allocated" and "cantaloupe.io/resize". */
+#define LEFT_OUT_PATCH                                                                             \
+	"W3sib3AiOiJyZW1vdmUiLCJwYXRoIjoiL21ldGFkYXRhL2Fubm90YXRpb25zL2hhbWkuaW9+MXZncHUtZGV2aWNl" \
+	"cy1hbGxvY2F0ZWQifSx7Im9wIjoicmVtb3ZlIiwicGF0aCI6Ii9tZXRhZGF0YS9hbm5vdGF0aW9ucy9jYW50YWxv" \
+	"dXBlLmlvfjFyZXNpemUifV0="
+
 static const char *const trusted[] = {"system:serviceaccount:kube-system:scheduler", NULL};
 
 static const struct admission_rules rules = {.demand = {.count = "nvidia.com/gpu",
@@ -16,6 +22,22 @@ static const struct admission_rules rules = {.demand = {.count = "nvidia.com/gpu
 	.default_count = 1,
 	.trusted = trusted};
 
+/* Whether the answer to this review is yes; takes both. */
+static bool is_allowed(json_t *review, struct books *books)
+{
+	struct err err = ERR_NULL;
+	json_t *answer;
+	bool is_yes;
+
+	assert_non_null(review);
+	assert_int_equal(admission_answer(&rules, books, review, &answer, &err), 0);
+	is_yes = json_is_true(json_object_get(json_object_get(answer, "response"), "allowed"));
+	json_decref(answer);
+	json_decref(review);
+	books_free(books);
+	return is_yes;
+}
+
 static bool is_update_allowed(const char *user, const char *before, const char *after)
 {
 	json_t *review = json_pack(
@@ -24,19 +46,10 @@ static bool is_update_allowed(const char *user, const char *before, const char *
 		"userInfo", "username", user, "oldObject", "metadata", "annotations",
 		"hami.io/vgpu-devices-allocated", before, "a", "1", "object", "metadata",
 		"annotations", "hami.io/vgpu-devices-allocated", after, "a", "2");
-	struct err err = ERR_NULL;
 	struct books *books;
-	json_t *answer;
-	bool is_allowed;
 
-	assert_non_null(review);
 	assert_int_equal(books_new(&books), 0);
-	assert_int_equal(admission_answer(&rules, books, review, &answer, &err), 0);
-	is_allowed = json_is_true(json_object_get(json_object_get(answer, "response"), "allowed"));
-	json_decref(answer);
-	json_decref(review);
-	books_free(books);
-	return is_allowed;
+	return is_allowed(review, books);
 }
 
 static void annotations_are_the_schedulers(void **state)
@@ -47,6 +60,31 @@ static void annotations_are_the_schedulers(void **state)
 	assert_false(is_update_allowed("eve", "x", NULL));
 	assert_false(is_update_allowed("eve", "x", "y"));
 	assert_true(is_update_allowed(trusted[0], "x", "y"));
+}
+
+/* A label of its own keeps the webhook away from it, and not the guard. */
+static void a_pod_that_is_left_out_brings_no_annotations(void **state)
+{
+	json_t *review = json_pack(
+		"{s:s, s:{s:s, s:s, s:{s:{s:{s:s}, s:{s:s, s:s, s:s}}, s:{s:s, s:[{s:s}]}}}}",
+		"apiVersion", "admission.k8s.io/v1", "request", "uid", "u", "operation", "CREATE",
+		"object", "metadata", "labels", "hami.io/webhook", "ignore", "annotations",
+		"hami.io/vgpu-devices-allocated", "G0,NVIDIA,1,1:;", "cantaloupe.io/resize", "{}",
+		"hami.io/other", "x", "spec", "nodeName", "n1", "containers", "name", "main");
+	struct err err = ERR_NULL;
+	struct books *books;
+	json_t *answer;
+	const char *patch;
+
+	assert_non_null(review);
+	assert_int_equal(books_new(&books), 0);
+	assert_int_equal(admission_guard(&rules, books, review, &answer, &err), 0);
+	assert_true(json_is_true(json_object_get(json_object_get(answer, "response"), "allowed")));
+	patch = json_string_value(json_object_get(json_object_get(answer, "response"), "patch"));
+	assert_string_equal(patch, LEFT_OUT_PATCH);
+	json_decref(answer);
+	json_decref(review);
+	books_free(books);
 }
 
 /* Whatever a part is instead of what it should be, there is an answer or an error. */
@@ -93,6 +131,45 @@ static void nothing_that_is_sent_is_believed_to_be_well_formed(void **state)
 	books_free(books);
 }
 
+/* Of a namespace that has 1,000 MiB and 20 percent left. */
+static bool is_wish_of_allowed(const char *allocated, const char *before, const char *after)
+{
+	json_t *review =
+		json_pack("{s:s, s:{s:s, s:s, s:s, s:{s:{s:{s:s*, s:s*}}}, s:{s:{s:{s:s*, s:s*}},"
+			  " s:{s:[{s:s, s:{s:{s:s}}}]}}}}",
+			"apiVersion", "admission.k8s.io/v1", "request", "uid", "u", "operation",
+			"UPDATE", "namespace", "team", "oldObject", "metadata", "annotations",
+			"cantaloupe.io/resize", before, "hami.io/vgpu-devices-allocated", allocated,
+			"object", "metadata", "annotations", "cantaloupe.io/resize", after,
+			"hami.io/vgpu-devices-allocated", allocated, "spec", "containers", "name",
+			"main", "resources", "limits", rules.demand.count, "1");
+	struct books *books;
+
+	assert_int_equal(books_new(&books), 0);
+	assert_int_equal(books_set_quota(books, "team", "q", &(struct fit_room){1000, 20}), 0);
+	return is_allowed(review, books);
+}
+
+static bool is_wish_allowed(const char *before, const char *after)
+{
+	return is_wish_of_allowed("G0,NVIDIA,500,10:;", before, after);
+}
+
+static void a_wish_takes_no_more_than_the_quota_leaves(void **state)
+{
+	assert_true(is_wish_allowed(NULL, "{\"main\": {\"gpumem\": 1500, \"gpucores\": 30}}"));
+	assert_true(is_wish_allowed(NULL, "{\"main\": {\"gpumem\": 100}}"));
+	assert_false(is_wish_allowed(NULL, "{\"main\": {\"gpumem\": 1501}}"));
+	assert_false(is_wish_allowed(NULL, "{\"main\": {\"gpucores\": 31}}"));
+	assert_false(is_wish_allowed("{}", "{\"other\": {\"gpumem\": 1}}"));
+	assert_false(is_wish_allowed("{}", "x"));
+	assert_false(is_wish_of_allowed(NULL, NULL, "{\"main\": {\"gpumem\": 1}}"));
+	assert_true(is_wish_of_allowed(NULL, "{}", NULL));
+	/* what was so before is not this change's, and one may take it back */
+	assert_true(is_wish_allowed("x", "x"));
+	assert_true(is_wish_allowed("x", NULL));
+}
+
 static void a_pod_alone_is_changed_as_its_review_would(void **state)
 {
 	json_t *pod = json_pack("{s:{s:s, s:{s:s}}, s:{s:[{s:s, s:{s:{s:s}}}]}}", "metadata",
@@ -132,6 +209,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(annotations_are_the_schedulers),
+		cmocka_unit_test(a_pod_that_is_left_out_brings_no_annotations),
+		cmocka_unit_test(a_wish_takes_no_more_than_the_quota_leaves),
 		cmocka_unit_test(a_pod_alone_is_changed_as_its_review_would),
 		cmocka_unit_test(nothing_that_is_sent_is_believed_to_be_well_formed),
 	};

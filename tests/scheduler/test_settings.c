@@ -103,6 +103,18 @@ static void a_file_names_resources(void **state)
 	settings_deinit(&settings);
 }
 
+static void an_empty_file_leaves_the_defaults(void **state)
+{
+	struct settings settings = {.config_file = "f"};
+	struct err err = ERR_NULL;
+
+	assert_int_equal(settings_read_file(&settings, "", 0, &err), 0);
+	assert_string_equal(settings.rules.demand.count, "nvidia.com/gpu");
+	assert_string_equal(settings.rules.demand.memory, "nvidia.com/gpumem");
+	assert_int_equal(settings.rules.default_count, 1);
+	settings_deinit(&settings);
+}
+
 static void an_address_has_a_port(void **state)
 {
 	static const char *const wrong[] = {"", "127.0.0.1", "127.0.0.1:", ":65536", ":x"};
@@ -127,6 +139,7 @@ int main(void)
 		cmocka_unit_test(flags_are_those_of_the_chart),
 		cmocka_unit_test(what_is_wrong_is_named),
 		cmocka_unit_test(a_file_names_resources),
+		cmocka_unit_test(an_empty_file_leaves_the_defaults),
 		cmocka_unit_test(an_address_has_a_port),
 	};
 

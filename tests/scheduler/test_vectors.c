@@ -42,8 +42,12 @@ static json_t *answer(struct books *books, const struct demand *demand, const js
 	if (filter(books, &request, &ours))
 		abort();
 	if (ours.chosen == FILTER_NONE) {
-		for (i = 0; i < request.name_count; i++)
-			json_object_set_new(failed_nodes, names[i], json_string(ours.reasons[i]));
+		for (i = 0; i < request.name_count; i++) {
+			char words[FILTER_WORDS_BYTES];
+
+			filter_explain(ours.reasons[i], words);
+			json_object_set_new(failed_nodes, names[i], json_string(words));
+		}
 		json_object_set_new(said, "nodeNames", json_null());
 	} else {
 		json_object_set_new(said, "nodeNames", json_pack("[s]", names[ours.chosen]));

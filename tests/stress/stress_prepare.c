@@ -31,7 +31,6 @@
 static const char *const pods[PODS] = {
 	POD, OTHER, "0b5e7d7a-4f39-4d0c-9d3e-0f6a9a7b1c33", "0b5e7d7a-4f39-4d0c-9d3e-0f6a9a7b1c44"};
 
-static struct host host;
 static unsigned steps_left; /* until this process is killed; 0: it is not */
 
 void fault_hit(const char *place)
@@ -45,22 +44,10 @@ bool fault_is_out_of_memory(void)
 	return false;
 }
 
-static int setup(void **state)
-{
-	host_make(&host);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	host_remove(&host);
-	return 0;
-}
-
 static int prepare_one(const char *pod_uid, struct prepared *ret_prepared)
 {
-	struct share share = host_share(&host, pod_uid, "main");
-	struct prepare_request request = {pod_uid, "main", &share};
+	struct share share = host_share(pod_uid, "main");
+	struct prepare_request request = {.pod_uid = pod_uid, .container = "main", .share = &share};
 	struct err err = ERR_NULL;
 	int r = prepare_container(&host.settings, &request, ret_prepared, &err);
 
@@ -74,16 +61,6 @@ static void collect(const char *const *list, size_t count)
 
 	if (prepare_collect(&host.settings, list, count, &err) < 0)
 		fail_msg("%s", err.text);
-}
-
-static void restore(void)
-{
-	struct err err = ERR_NULL;
-	unsigned failed;
-
-	if (prepare_restore(&host.settings, &failed, &err) < 0)
-		fail_msg("%s", err.text);
-	assert_int_equal(failed, 0);
 }
 
 static void is_absent_or(const char *path, const char *content)
@@ -105,7 +82,7 @@ static void nothing_is_half_made(void)
 	size_t length;
 
 	for (unsigned i = 0; i < PODS; i++) {
-		struct share share = host_share(&host, pods[i], "main");
+		struct share share = host_share(pods[i], "main");
 		struct region region = REGION_NULL;
 		int r;
 
@@ -129,13 +106,13 @@ static void all_is_in_order(void)
 {
 	unsigned count;
 
-	restore();
+	host_restore();
 	collect(pods, PODS);
 	nothing_is_half_made();
-	count = host_count(&host, "state/containers");
-	assert_int_equal(host_count(&host, "state/shares"), count);
-	assert_int_equal(host_count(&host, "hook/vgpu/containers"), count);
-	assert_int_equal(host_count(&host, "run/turns/" DEVICE_A), count);
+	count = host_count("state/containers");
+	assert_int_equal(host_count("state/shares"), count);
+	assert_int_equal(host_count("hook/vgpu/containers"), count);
+	assert_int_equal(host_count("run/turns/" DEVICE_A), count);
 }
 
 /* The life of a plugin: it begins, is upgraded, prepares two containers, of which one goes, and begins again. */
@@ -147,15 +124,15 @@ static void live(void)
 	if (library_install(host.state, host.hook, "2", host.library, &err) < 0)
 		fail_msg("%s", err.text);
 	host.settings.version = "2";
-	restore();
+	host_restore();
 	assert_int_equal(prepare_one(pods[0], &prepared), 0);
 	assert_int_equal(prepare_one(pods[1], &prepared), 0);
-	host_age(&host, PREPARE_YOUNG_S + 1);
+	host_age(PREPARE_YOUNG_S + 1);
 	collect(pods, 1);
 	/* the machine is restarted */
-	host_forget_boot(&host);
-	restore();
-	host_age(&host, PREPARE_YOUNG_S + 1);
+	host_forget_boot();
+	host_restore();
+	host_age(PREPARE_YOUNG_S + 1);
 	collect(NULL, 0);
 }
 
@@ -190,8 +167,8 @@ static void a_kill_at_each_step_leaves_nothing_half_made(void **state)
 		was_killed = is_killed_at(step);
 		nothing_is_half_made();
 		all_is_in_order();
-		host_remove(&host);
-		host_make(&host);
+		host_remove();
+		host_make();
 	}
 	print_message("%u steps\n", step);
 	assert_true(step > 90);
@@ -207,7 +184,7 @@ static int do_anything(struct random *random)
 	case 0:
 		return prepare_restore(&host.settings, &failed, &err);
 	case 1:
-		host_age(&host, PREPARE_YOUNG_S + 1);
+		host_age(PREPARE_YOUNG_S + 1);
 		return prepare_collect(&host.settings, pods, random_below(random, PODS), &err);
 	case 2:
 		return library_install(host.state, host.hook, "1", host.library, &err);
@@ -302,7 +279,7 @@ static int fill(const char *folder, const char *size)
 	snprintf(pod_uid, sizeof(pod_uid), "0b5e7d7a-4f39-4d0c-9d3e-%012u", 0);
 	if (prepare_one(pod_uid, &prepared) != 0)
 		return 4;
-	host_age(&host, PREPARE_YOUNG_S + 1);
+	host_age(PREPARE_YOUNG_S + 1);
 	collect(NULL, 0);
 	return prepare_one(pod_uid, &prepared) == 0 ? 0 : 5;
 }
@@ -329,12 +306,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
-			a_kill_at_each_step_leaves_nothing_half_made, setup, teardown),
+			a_kill_at_each_step_leaves_nothing_half_made, host_setup, host_teardown),
 		cmocka_unit_test_setup_teardown(
-			two_plugins_that_are_killed_at_any_moment_leave_nothing_half_made, setup,
-			teardown),
+			two_plugins_that_are_killed_at_any_moment_leave_nothing_half_made,
+			host_setup, host_teardown),
 		cmocka_unit_test_setup_teardown(
-			a_full_disk_refuses_and_harms_no_other, setup, teardown),
+			a_full_disk_refuses_and_harms_no_other, host_setup, host_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -174,6 +174,9 @@ static void the_quota_outlives_everybody(void **state)
 		}
 	}
 	let_finish(&s);
+	print_message("idle: books %llu MiB, driver %llu MiB\n",
+		(unsigned long long)(slice_books(s.slice, 0) / MIB),
+		(unsigned long long)(slice_truth(s.slice, 0) / MIB));
 	expect(s.tenant[0], OK, "families");
 	print_message(
 		"%llu operations, %llu refused, %u processes killed, peak %llu of %llu MiB,%s\n",

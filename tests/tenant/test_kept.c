@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory that something else than a pointer keeps: other interfaces, registered ranges, descriptors. */
-#include "tests/tenant/tenant.h"
-
-static void expect_beside(struct slice *slice, unsigned contexts, uint64_t bytes)
-{
-	assert_int_equal(slice_agreed(slice, 0), contexts * CONTEXT_BYTES + bytes);
-}
+#include "tests/tenant/sharing.h"
 
 static void memory_of_other_interfaces_is_charged_while_it_is_imported(void **state)
 {

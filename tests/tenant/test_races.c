@@ -291,6 +291,30 @@ static void room_for_frames_comes_back_when_a_context_ends_under_way(void **stat
 
 #define RESET_ROUNDS 10
 
+/* Two calls of which nobody knows what they take, one in the other; then the process makes no call any more. */
+static void what_was_reserved_beside_another_call_comes_back_when_both_have_ended(void **state)
+{
+	static const char *const calls[][2] = {
+		{"module m heap printf", "cuModuleLoadData"},
+		{"alloc a 2m", "cuMemAlloc_v2"},
+	};
+	struct node *node = *state;
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct slice *slice = slice_new(node, i ? "b" : "a", "2g", NULL);
+		struct tenant *t = tenant_new(slice);
+
+		expect(t, OK, "primary 0");
+		delay(node, calls[i][1]);
+		tell_aside(t, calls[i][0]);
+		expect(t, OK, "library l fat");
+		expect(t, OK, "joined");
+		assert_int_equal(slice_books(slice, 0), slice_truth(slice, 0));
+		inject_clear_rules(node->machine);
+		assert_int_equal(tenant_end(t), 0);
+	}
+}
+
 static void what_is_allocated_in_a_new_primary_context_does_not_end_with_the_old_one(void **state)
 {
 	struct slice *slice = slice_new(*state, "a", "20g", NULL);
@@ -308,6 +332,8 @@ static void what_is_allocated_in_a_new_primary_context_does_not_end_with_the_old
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		test_with_node(
+			what_was_reserved_beside_another_call_comes_back_when_both_have_ended),
 		test_with_node(a_thread_that_is_cancelled_leaves_nothing_half_done),
 		test_with_node(a_handle_that_is_released_is_not_exported_past_the_books),
 		test_with_node(a_range_that_is_freed_is_not_registered_past_the_books),

@@ -21,7 +21,7 @@ typedef CUresult any_fn(long, long, long, long, long, long, long, long, long);
 #include "gpu/cuda.def"
 
 struct cuda_driver cuda;
-_Atomic bool hook_has_cuda = true;
+_Atomic bool hook_has_cuda = true, call_end_is_awaited;
 _Atomic uint32_t gate_mode;
 _Atomic uint64_t gate_next_poll;
 __thread uint32_t gate_free_passes;
@@ -45,6 +45,10 @@ static struct {
 	CUresult left_with;
 } seen;
 static CUresult answer;
+
+void hook_ended_slowly(void)
+{
+}
 
 bool hook_attach_cuda_slowly(void)
 {

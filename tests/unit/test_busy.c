@@ -305,7 +305,7 @@ static void what_the_dead_left_is_charged_until_now_and_no_longer_than_ten_secon
 
 	memset(&c, 0, sizeof(c));
 	atomic_store(&c.limits, UINT64_C(200) << 48 | cap | REGION_COMPUTE_LIMITED);
-	busy_charge_left(&c, now - SECOND / 2, 0, now);
+	busy_charge_left(&c, now - SECOND / 2, 0, 0, now);
 	assert_in_range(c.busy_ns, SECOND / 2 - 5000, SECOND / 2);
 	assert_int_equal(c.elapsed_ns, c.busy_ns);
 	/* Less what has grown meanwhile: 30 % to the ceiling, 20 to the other. */
@@ -315,18 +315,43 @@ static void what_the_dead_left_is_charged_until_now_and_no_longer_than_ten_secon
 	assert_in_range(-budget_balance_ns(c.budget, &rate, now), SECOND * 40 / 100 - 10000,
 		SECOND * 40 / 100 + 1000);
 	/* The same time again is not new. */
-	busy_charge_left(&c, now - SECOND / 2, 0, now);
+	busy_charge_left(&c, now - SECOND / 2, 0, 0, now);
 	assert_in_range(c.busy_ns, SECOND / 2 - 5000, SECOND / 2);
 	/* The future, as after a new start of the machine, is nothing. */
-	busy_charge_left(&c, now + 1, 0, now);
-	busy_charge_left(&c, now, 0, now);
+	busy_charge_left(&c, now + 1, 0, 0, now);
+	busy_charge_left(&c, now, 0, 0, now);
 	assert_in_range(c.busy_ns, SECOND / 2 - 5000, SECOND / 2);
 	memset(&c, 0, sizeof(c));
 	atomic_store(&c.limits, cap);
-	busy_charge_left(&c, now - 60 * SECOND, 0, now);
+	busy_charge_left(&c, now - 60 * SECOND, 0, 0, now);
 	assert_in_range(c.busy_ns, 10 * SECOND - 10000, 10 * SECOND);
 	/* Without a limit nothing is owed to one. */
 	assert_int_equal(c.ceiling, 0);
+}
+
+static uint64_t charge_until(uint64_t since_ns, uint64_t ended_ns, uint64_t now_ns)
+{
+	static struct region_compute c;
+
+	memset(&c, 0, sizeof(c));
+	busy_charge_left(&c, since_ns, 0, ended_ns, now_ns);
+	return c.busy_ns;
+}
+
+static void what_the_dead_left_is_charged_until_none_of_the_slice_lived(void **state)
+{
+	const uint64_t now = 100 * SECOND, since = now - 12 * SECOND, all = 10 * SECOND;
+
+	assert_in_range(
+		charge_until(since, since + SECOND / 4, now), SECOND / 4 - 5000, SECOND / 4);
+	assert_in_range(charge_until(since, since + 11 * SECOND, now), all - 10000, all);
+	/* An end before it began, or to come, is of another. */
+	assert_in_range(charge_until(since, since, now), all - 10000, all);
+	assert_in_range(charge_until(since, 1, now), all - 10000, all);
+	assert_in_range(charge_until(since, now + 1, now), all - 10000, all);
+	assert_in_range(charge_until(since, UINT64_MAX, now), all - 10000, all);
+	assert_int_equal(charge_until(0, now - SECOND, now), 0);
+	assert_int_equal(charge_until(now + 1, now - SECOND, now), 0);
 }
 
 static void what_the_dead_took_in_advance_pays_for_their_work(void **state)
@@ -339,7 +364,7 @@ static void what_the_dead_took_in_advance_pays_for_their_work(void **state)
 	atomic_store(&c.limits, cap | REGION_COMPUTE_LIMITED);
 	atomic_store(
 		&c.ceiling, budget_spend(BUDGET_NONE, &rate, now - 50 * ms, (int64_t)(4 * ms)));
-	busy_charge_left(&c, now - 50 * ms, (int64_t)(4 * ms), now);
+	busy_charge_left(&c, now - 50 * ms, (int64_t)(4 * ms), 0, now);
 	/* What has grown while it ran is not lost, however little may be saved up. */
 	assert_in_range(
 		-budget_balance_ns(c.ceiling, &rate, now), 35 * ms - 10000, 35 * ms + 10000);
@@ -347,14 +372,14 @@ static void what_the_dead_took_in_advance_pays_for_their_work(void **state)
 	memset(&c, 0, sizeof(c));
 	atomic_store(&c.limits, cap | REGION_COMPUTE_LIMITED);
 	atomic_store(&c.ceiling, budget_spend(BUDGET_NONE, &rate, now, (int64_t)(4 * ms)));
-	busy_charge_left(&c, 0, (int64_t)(4 * ms), now);
+	busy_charge_left(&c, 0, (int64_t)(4 * ms), 0, now);
 	assert_in_range(budget_balance_ns(c.ceiling, &rate, now), 0, 100);
 	assert_int_equal(c.elapsed_ns, 0);
 	/* Or owes, and no word is believed without a bound. */
-	busy_charge_left(&c, 0, -(int64_t)(4 * ms), now);
+	busy_charge_left(&c, 0, -(int64_t)(4 * ms), 0, now);
 	assert_in_range(-budget_balance_ns(c.ceiling, &rate, now), 4 * ms - 10000, 4 * ms);
-	busy_charge_left(&c, 0, INT64_MIN, now);
-	busy_charge_left(&c, 0, INT64_MAX, now);
+	busy_charge_left(&c, 0, INT64_MIN, 0, now);
+	busy_charge_left(&c, 0, INT64_MAX, 0, now);
 	assert_in_range(-budget_balance_ns(c.ceiling, &rate, now), 0, 4 * ms);
 }
 
@@ -376,6 +401,7 @@ int main(void)
 		TEST(never_more_is_new_than_was_told),
 		TEST(what_threads_mark_at_the_same_time_counts_once),
 		TEST(what_the_dead_left_is_charged_until_now_and_no_longer_than_ten_seconds),
+		TEST(what_the_dead_left_is_charged_until_none_of_the_slice_lived),
 		TEST(what_the_dead_took_in_advance_pays_for_their_work),
 	};
 

@@ -31,7 +31,7 @@ static struct fit_pod asks(const struct fit_request *requests, size_t count)
 static void an_init_container_adds_nothing_to_those_after_it(void **state)
 {
 	struct fit_device device = card("a", 0, 0);
-	struct fit_node node = {&device, 1, NULL};
+	struct fit_node node = {.devices = &device, .device_count = 1};
 	struct fit_request requests[] = {{FIT_INIT, 1, 20000, -1, 0}, {FIT_INIT, 1, 20000, -1, 0},
 		{FIT_APP, 1, 20000, -1, 0}};
 	struct fit_pod pod = asks(requests, 3);
@@ -45,7 +45,7 @@ static void an_init_container_adds_nothing_to_those_after_it(void **state)
 static void a_whole_device_is_nobody_elses(void **state)
 {
 	struct fit_device device = card("a", 1000, 0);
-	struct fit_node node = {&device, 1, NULL};
+	struct fit_node node = {.devices = &device, .device_count = 1};
 	struct fit_request request = {FIT_APP, 1, 1000, -1, 100};
 	struct fit_pod pod = asks(&request, 1);
 
@@ -57,10 +57,26 @@ static void a_whole_device_is_nobody_elses(void **state)
 	assert_int_equal(result.reasons[FIT_COMPUTE_EXHAUSTED], 1);
 }
 
+static void a_device_with_mps_is_given_alone(void **state)
+{
+	struct fit_device devices[] = {card("a", 0, 0), card("b", 0, 0)};
+	const struct fit_node node = {.devices = devices, .device_count = 2};
+	struct fit_request requests[] = {{FIT_APP, 2, 1000, -1, 0}, {FIT_APP, 1, 1000, -1, 0}};
+	const struct fit_pod both = asks(requests, 1), one = asks(&requests[1], 1);
+
+	devices[0].mode = "mps";
+	assert_false(fit(&node, &both, &result));
+	assert_int_equal(result.reasons[FIT_TYPE_DIFFERS], 1);
+	assert_false(fit_surely(&node, &both, &result));
+	devices[1].is_healthy = false;
+	assert_true(fit(&node, &one, &result));
+	assert_int_equal(result.choices[0].device, 0);
+}
+
 static void each_device_is_told_why_not_and_how_full(void **state)
 {
 	const struct fit_device devices[] = {card("a", 0, 0), card("b", 24000, 0)};
-	const struct fit_node node = {devices, 2, NULL};
+	const struct fit_node node = {.devices = devices, .device_count = 2};
 	const struct fit_request requests[] = {
 		{FIT_APP, 1, 1000, -1, 50}, {FIT_APP, 2, 1000, -1, 0}, {FIT_APP, 1, 1, -1, 0}};
 	const struct fit_pod pod = asks(requests, 3);
@@ -81,7 +97,7 @@ static void each_device_is_told_why_not_and_how_full(void **state)
 static void a_quota_counts_what_is_held_at_once(void **state)
 {
 	struct fit_device device = card("a", 0, 0);
-	struct fit_node node = {&device, 1, NULL};
+	struct fit_node node = {.devices = &device, .device_count = 1};
 	struct fit_request requests[] = {{FIT_INIT, 1, 3000, -1, 0}, {FIT_APP, 1, 3000, -1, 0}};
 	struct fit_pod pod = asks(requests, 2);
 
@@ -99,7 +115,7 @@ static void an_instance_is_not_promised_twice(void **state)
 			7},
 		{"7g.80gb", 80768, 100, 7, {{0, 8}}, 1}};
 	struct fit_device device = card("a", 0, 0);
-	struct fit_node node = {&device, 1, NULL};
+	struct fit_node node = {.devices = &device, .device_count = 1};
 	struct fit_request requests[] = {{FIT_APP, 7, 5000, -1, 0}, {FIT_APP, 1, 5000, -1, 0}};
 	struct fit_pod pod = asks(requests, 1);
 	uint32_t taken = 0;
@@ -203,7 +219,7 @@ static size_t count_that_do(const struct fit_node *node, const struct fit_pod *p
 	one.devices = 1;
 	alone.requests = &one;
 	for (size_t i = 0; i < node->device_count; i++) {
-		struct fit_node single = {&node->devices[i], 1, NULL};
+		struct fit_node single = {.devices = &node->devices[i], .device_count = 1};
 
 		count += fit(&single, &alone, &result);
 	}
@@ -218,8 +234,10 @@ static void no_device_is_given_twice(void **state)
 	for (unsigned round = 0; round < 100000; round++) {
 		struct fit_device devices[DEVICES];
 		struct fit_request requests[3];
-		struct fit_node node = {devices, 1 + (size_t)draw(DEVICES), NULL};
+		struct fit_node node = {
+			.devices = devices, .device_count = 1 + (size_t)draw(DEVICES)};
 		struct fit_pod pod = asks(requests, 1 + (size_t)draw(3));
+		bool is_sure;
 		size_t enough;
 
 		for (size_t i = 0; i < DEVICES; i++) {
@@ -235,6 +253,10 @@ static void no_device_is_given_twice(void **state)
 			pod.is_numa_bound);
 		enough = pod.request_count == 1 && !pod.is_numa_bound ? count_that_do(&node, &pod)
 								      : 0;
+		is_sure = fit_surely(&node, &pod, &result);
+		if (pod.request_count == 1 && !pod.is_numa_bound && requests[0].devices)
+			assert_int_equal(is_sure, fit(&node, &pod, &result));
+		assert_true(!is_sure || fit(&node, &pod, &result));
 		if (fit(&node, &pod, &result)) {
 			assert_true(!enough || enough >= (size_t)requests[0].devices);
 			check_choices(&node, &pod);
@@ -249,6 +271,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_init_container_adds_nothing_to_those_after_it),
 		cmocka_unit_test(a_whole_device_is_nobody_elses),
+		cmocka_unit_test(a_device_with_mps_is_given_alone),
 		cmocka_unit_test(each_device_is_told_why_not_and_how_full),
 		cmocka_unit_test(a_quota_counts_what_is_held_at_once),
 		cmocka_unit_test(an_instance_is_not_promised_twice),

@@ -30,42 +30,60 @@ static void work_that_ends_in_time_or_is_seen_a_little_late_does_not(void **stat
 
 static void the_first_tenth_of_a_second_is_free(void **state)
 {
-	uint64_t word = overrun_note(0, SAVED, NOW);
+	uint64_t word = overrun_note(0, SAVED, NOW, NOW);
 
 	assert_int_equal(overrun_wait_ns(0, NOW), 0);
 	assert_int_equal(overrun_wait_ns(word, NOW), 0);
-	assert_in_range(overrun_wait_ns(overrun_note(word, MS, NOW), NOW), 50 * MS - EXACT,
+	assert_in_range(overrun_wait_ns(overrun_note(word, MS, NOW, NOW), NOW), 50 * MS - EXACT,
 		50 * MS + EXACT);
 }
 
 static void a_fiftieth_of_the_time_is_free(void **state)
 {
-	uint64_t word = overrun_note(0, SAVED, NOW), now_ns = NOW;
+	uint64_t word = overrun_note(0, SAVED, NOW, NOW), now_ns = NOW;
 
 	for (int i = 0; i < 1000; i++) {
 		now_ns += S / 10;
-		word = overrun_note(word, 2 * MS - US, now_ns);
+		word = overrun_note(word, 2 * MS - US, now_ns, now_ns);
 		assert_int_equal(overrun_wait_ns(word, now_ns), 0);
 	}
 	for (int i = 0; i < 10; i++) {
 		now_ns += S / 10;
-		word = overrun_note(word, 40 * MS, now_ns);
+		word = overrun_note(word, 40 * MS, now_ns, now_ns);
 	}
 	assert_true(overrun_wait_ns(word, now_ns) > 9 * S);
 }
 
 static void what_is_owed_is_paid_within_a_while(void **state)
 {
-	uint64_t word = overrun_note(0, 1000 * S, NOW);
+	uint64_t word = overrun_note(0, 1000 * S, NOW, NOW);
 
 	assert_in_range(overrun_wait_ns(word, NOW), 50 * OWED - EXACT, 50 * OWED + EXACT);
 	for (int i = 0; i < 100; i++)
-		word = overrun_note(word, S, NOW);
+		word = overrun_note(word, S, NOW, NOW);
 	assert_in_range(overrun_wait_ns(word, NOW), 50 * OWED - EXACT, 50 * OWED + EXACT);
 	assert_int_equal(overrun_wait_ns(word, NOW + 51 * OWED), 0);
 	/* no more than at first is saved up afterwards */
-	word = overrun_note(word, SAVED + MS, NOW + 1000 * S);
+	word = overrun_note(word, SAVED + MS, NOW + 1000 * S, NOW + 1000 * S);
 	assert_in_range(overrun_wait_ns(word, NOW + 1000 * S), 50 * MS - EXACT, 50 * MS + EXACT);
+}
+
+/* As much is paid since then as at any time, but what was owed before is not paid twice. */
+static void what_ended_some_time_ago_is_paid_since(void **state)
+{
+	const uint64_t now = 100 * S;
+	uint64_t word = overrun_note(0, S, now - 10 * S, now);
+
+	assert_in_range(
+		overrun_wait_ns(word, now), 50 * OWED - 10 * S - EXACT, 50 * OWED - 10 * S + EXACT);
+	assert_int_equal(overrun_wait_ns(overrun_note(0, S, now - 13 * S, now), now), 0);
+	assert_int_equal(overrun_wait_ns(overrun_note(0, S, 1, 4400 * S), 4400 * S), 0);
+	/* What was owed since is not paid before. */
+	word = overrun_note(overrun_note(0, OWED, now, now), 10 * MS, now - 10 * S, now);
+	assert_in_range(overrun_wait_ns(word, now), 50 * (OWED - SAVED + 10 * MS) - EXACT,
+		50 * (OWED - SAVED + 10 * MS) + EXACT);
+	/* A moment to come is now. */
+	assert_int_equal(overrun_note(0, S, now + S, now), overrun_note(0, S, now, now));
 }
 
 int main(void)
@@ -77,6 +95,7 @@ int main(void)
 		cmocka_unit_test(the_first_tenth_of_a_second_is_free),
 		cmocka_unit_test(a_fiftieth_of_the_time_is_free),
 		cmocka_unit_test(what_is_owed_is_paid_within_a_while),
+		cmocka_unit_test(what_ended_some_time_ago_is_paid_since),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -135,6 +135,17 @@ static void two_that_fit_are_none(void **unused)
 	assert_int_equal(host_pid(), 0);
 }
 
+static void one_that_fits_beside_ours_that_does_not_is_none(void **unused)
+{
+	own_pid_before_context(&device);
+	list(OUR_HOSTS_PID, CONTEXT + 64 * MIB);
+	list(OUR_HOSTS_PID + 1, CONTEXT);
+	used_bytes += 2 * CONTEXT + 64 * MIB + 2 * EXTRA;
+	own_pid_after_context(&device, CONTEXT);
+	assert_int_equal(own_pid(), getpid());
+	assert_int_equal(host_pid(), 0);
+}
+
 static void a_stranger_with_our_number_is_not_us(void **unused)
 {
 	list((unsigned)getpid(), 900 * MIB);
@@ -196,6 +207,7 @@ int main(void)
 		TEST(a_new_pid_with_what_a_context_takes_is_ours_beside_busy_neighbours),
 		TEST(a_new_pid_that_fits_neither_is_not),
 		TEST(two_that_fit_are_none),
+		TEST(one_that_fits_beside_ours_that_does_not_is_none),
 		TEST(a_stranger_with_our_number_is_not_us),
 		TEST(without_a_list_from_before_nothing_is_new),
 		TEST(a_figure_that_stays_far_below_the_books_is_anothers),

@@ -144,6 +144,18 @@ static void a_number_above_the_maximum_is_refused(void **state)
 	assert_true(value == UINT64_MAX);
 }
 
+static void a_switch_is_on_by_the_words_of_go(void **state)
+{
+	static const char *const on[] = {"1", "t", "T", "true", "True", "TRUE"};
+	static const char *const others[] = {"0", "f", "false", "", "yes", "tRUE", "true ", "11"};
+
+	for (unsigned i = 0; i < sizeof(on) / sizeof(*on); i++)
+		assert_true(parse_is_on(on[i]));
+	for (unsigned i = 0; i < sizeof(others) / sizeof(*others); i++)
+		assert_false(parse_is_on(others[i]));
+	assert_false(parse_is_on(NULL));
+}
+
 static void each_refusal_says_what_would_be_right(void **state)
 {
 	for (int r = PARSE_E_NOT_A_SIZE; r <= PARSE_E_TOO_LARGE; r++)
@@ -164,6 +176,7 @@ int main(void)
 		cmocka_unit_test(the_largest_sizes_fit_and_the_next_ones_do_not),
 		cmocka_unit_test(a_number_has_no_suffix),
 		cmocka_unit_test(a_number_above_the_maximum_is_refused),
+		cmocka_unit_test(a_switch_is_on_by_the_words_of_go),
 		cmocka_unit_test(each_refusal_says_what_would_be_right),
 	};
 

@@ -55,7 +55,8 @@ _vgpu() {
 	elif [[ -z $words && ${COMP_WORDS[1]} == @(doctor|set|suspend|resume) && $current != -* ]]; then
 		words=$("$tool" list 2>/dev/null | sed 1d | cut -d ' ' -f 1 | sort -u)
 	elif [[ -z $words ]]; then
-		words=$("$tool" help "${COMP_WORDS[1]}" 2>/dev/null | grep -o -- '--[a-z][a-z-]*' | sort -u)
+		# the lines of options; other words of the text may name those of other programs
+		words=$("$tool" help "${COMP_WORDS[1]}" 2>/dev/null | sed -nE 's/^  (-[a-z], )?(--[a-z][a-z-]*).*/\2/p' | sort -u)
 	fi
 	mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
 }

@@ -1,139 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Processes that take turns on a device. Times are those of events, which follow from the turns and
- * not from how busy the machine of the test is.
- */
-#include "sim/machine/schedule.h"
-#include "sim/tests/cuda/child.h"
+/* Processes that take turns on a device, or run side by side as clients of MPS. */
+#include "sim/tests/cuda/neighbour.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
-
-#define MS UINT64_C(1000000)
-/* No test waits longer for another process. */
-#define WAIT_NS (20000 * MS)
-
-static const char ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
-			  ".visible .entry spin(.param .u64 duration_ns)\n{ ret; }\n";
-
-/* What the processes of a test tell each other. */
-struct notes {
-	int ready;
-	int stop;
-	CUipcEventHandle event;
-};
-static struct notes *notes;
-
-static void share_notes(void)
-{
-	notes = mmap(
-		NULL, sizeof(*notes), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	CHECK(notes != MAP_FAILED);
-}
-
-static void nap(void)
-{
-	static const struct timespec time = {.tv_nsec = 500000};
-
-	nanosleep(&time, NULL);
-}
-
-/* Pairs with each other. */
-static void tell(int *what)
-{
-	__atomic_fetch_add(what, 1, __ATOMIC_RELEASE);
-}
-
-static void await(const int *what, int value)
-{
-	uint64_t end = machine_now_ns() + WAIT_NS;
-
-	while (__atomic_load_n(what, __ATOMIC_ACQUIRE) < value) {
-		CHECK(machine_now_ns() < end);
-		nap();
-	}
-}
-
-static CUfunction begin(void)
-{
-	CUfunction function;
-	CUmodule module;
-
-	child_context();
-	OK(cuModuleLoadData(&module, ptx));
-	OK(cuModuleGetFunction(&function, module, "spin"));
-	return function;
-}
-
-static void spin(CUfunction function, CUstream stream, uint64_t duration_ns)
-{
-	void *params[] = {&duration_ns};
-
-	OK(cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, stream, params, NULL));
-}
-
-/* How long so much work takes, in pieces, by its events. */
-static float time_work(CUfunction function, int pieces, uint64_t piece_ns)
-{
-	CUevent start, end;
-	float ms;
-
-	OK(cuEventCreate(&start, 0));
-	OK(cuEventCreate(&end, 0));
-	/* Work before it, so that the host's time does not come between. */
-	spin(function, NULL, 20 * MS);
-	OK(cuEventRecord(start, NULL));
-	for (int i = 0; i < pieces; i++)
-		spin(function, NULL, piece_ns);
-	OK(cuEventRecord(end, NULL));
-	OK(cuEventSynchronize(end));
-	OK(cuEventQuery(end));
-	OK(cuStreamQuery(NULL));
-	OK(cuEventElapsedTime(&ms, start, end));
-	return ms;
-}
-
-/* A neighbour with work for longer than any test; it is killed, or told to stop. */
-static void be_busy(void)
-{
-	CUfunction function = begin();
-
-	for (int i = 0; i < 1000; i++)
-		spin(function, NULL, 100 * MS);
-	tell(&notes->ready);
-	await(&notes->stop, 1);
-	_exit(0);
-}
-
-static int start_neighbour(void)
-{
-	int pid = child_start(be_busy);
-
-	await(&notes->ready, 1);
-	return pid;
-}
-
-static void end_neighbour(int pid)
-{
-	tell(&notes->stop);
-	child_wait(pid, 0);
-}
-
-/* Until the next look. */
-static const struct machine_snapshot *look(uint64_t window_ns)
-{
-	static struct machine_snapshot snap;
-
-	EQUAL(machine_read_snapshot(child_machine(), window_ns, &snap), 0);
-	return &snap;
-}
 
 static void work_and_tell(void)
 {
@@ -165,7 +39,6 @@ TEST(a_lone_process_runs_at_full_speed_after_others)
 	float ms;
 	int pid;
 
-	share_notes();
 	pid = start_neighbour();
 	function = begin();
 	ms = time_work(function, 1, 20 * MS);
@@ -186,7 +59,6 @@ TEST(time_between_events_includes_the_turns_of_others)
 	float first, second, both;
 	int pid;
 
-	share_notes();
 	pid = start_neighbour();
 	function = begin();
 	for (int i = 0; i < 3; i++)
@@ -217,7 +89,6 @@ TEST(streams_of_one_process_do_not_slow_each_other)
 	uint64_t began;
 	int pid;
 
-	share_notes();
 	pid = start_neighbour();
 	function = begin();
 	for (int i = 0; i < 3; i++)
@@ -238,50 +109,6 @@ TEST(streams_of_one_process_do_not_slow_each_other)
 	end_neighbour(pid);
 }
 
-TEST(work_of_a_process_that_was_killed_holds_nobody_up)
-{
-	CUfunction function;
-	float ms;
-	int pid;
-
-	share_notes();
-	pid = start_neighbour();
-	function = begin();
-	EQUAL(kill(pid, SIGKILL), 0);
-	child_wait(pid, SIGKILL);
-	/* It is found to be dead within 50 ms of waiting, on a machine that is not too busy. */
-	ms = time_work(function, 50, 10 * MS);
-	CHECK(ms >= 500 && ms < 800);
-	EQUAL(look(MS)->process_count, 1);
-}
-
-TEST(work_of_a_process_that_is_checkpointed_waits_and_holds_nobody_up)
-{
-	CUcheckpointLockArgs lock = {0};
-	CUfunction function;
-	uint64_t busy;
-	float ms;
-	int pid;
-
-	share_notes();
-	pid = start_neighbour();
-	function = begin();
-	OK(cuCheckpointProcessLock(pid, &lock));
-	/* What was given to the device before is still done. */
-	ms = time_work(function, 2, 10 * MS);
-	CHECK(ms > 32 && ms < 48);
-	OK(cuCheckpointProcessCheckpoint(pid, NULL));
-	ms = time_work(function, 2, 10 * MS);
-	CHECK(ms > 19.9f && ms < 21);
-	OK(cuCheckpointProcessRestore(pid, NULL));
-	OK(cuCheckpointProcessUnlock(pid, NULL));
-	busy = look(MS)->device[0].busy_ns;
-	ms = time_work(function, 2, 10 * MS);
-	CHECK(ms > 32 && ms < 48);
-	CHECK(look(MS)->device[0].busy_ns - busy >= 32 * MS);
-	end_neighbour(pid);
-}
-
 static uint64_t called_at;
 static void note_time(void *unused)
 {
@@ -295,7 +122,6 @@ TEST(host_functions_wait_for_the_turns_of_others)
 	uint64_t began;
 	int pid;
 
-	share_notes();
 	pid = start_neighbour();
 	function = begin();
 	began = machine_now_ns();
@@ -306,25 +132,6 @@ TEST(host_functions_wait_for_the_turns_of_others)
 	end_neighbour(pid);
 }
 
-TEST(a_context_that_ends_takes_its_work_along)
-{
-	CUcontext context;
-	CUfunction function;
-	CUmodule module;
-	float ms;
-
-	function = begin();
-	OK(cuCtxCreate_v2(&context, 0, 0));
-	OK(cuModuleLoadData(&module, ptx));
-	OK(cuModuleGetFunction(&function, module, "spin"));
-	spin(function, NULL, 100000 * MS);
-	OK(cuCtxDestroy_v2(context));
-	function = begin();
-	ms = time_work(function, 1, MS);
-	CHECK(ms > 0.99f && ms < 2);
-	CHECK(look(MS)->device[0].busy_ns < 10000 * MS);
-}
-
 TEST(half_of_the_time_shows_as_half_of_the_use)
 {
 	const struct machine_snapshot *snap;
@@ -332,7 +139,6 @@ TEST(half_of_the_time_shows_as_half_of_the_use)
 	CUfunction function;
 	int pid;
 
-	share_notes();
 	pid = start_neighbour();
 	function = begin();
 	for (int i = 0; i < 100; i++)
@@ -385,7 +191,6 @@ TEST(clients_of_mps_run_side_by_side)
 	float ms;
 	int pid;
 
-	share_notes();
 	become_client("50");
 	pid = start_neighbour();
 	function = begin();
@@ -401,7 +206,6 @@ TEST(clients_of_mps_that_want_more_than_all_are_slowed)
 	float ms;
 	int pid;
 
-	share_notes();
 	become_client("");
 	pid = start_neighbour();
 	function = begin();
@@ -417,7 +221,6 @@ TEST(a_client_of_mps_takes_turns_with_who_is_none)
 	float ms;
 	int pid;
 
-	share_notes();
 	become_client("50");
 	pid = start_neighbour();
 	no_client();
@@ -459,7 +262,6 @@ TEST(without_slices_processes_run_side_by_side)
 	float ms;
 	int pid;
 
-	share_notes();
 	snprintf(path, sizeof(path), "%.*s/plain.board", (int)(strrchr(state, '/') - state), state);
 	file = fopen(path, "w");
 	CHECK(file);
@@ -472,127 +274,6 @@ TEST(without_slices_processes_run_side_by_side)
 	ms = time_work(function, 1, MS);
 	CHECK(ms > 1.95f && ms < 2.1f);
 	end_neighbour(pid);
-}
-
-static void hold_the_lock(void)
-{
-	EQUAL(machine_join(child_machine()), 0);
-	schedule_begin(child_machine(), 0);
-	tell(&notes->ready);
-	await(&notes->stop, 1);
-	_exit(0);
-}
-
-TEST(who_dies_between_two_steps_holds_nobody_up)
-{
-	CUfunction function;
-	float ms;
-	int pid;
-
-	share_notes();
-	pid = child_start(hold_the_lock);
-	await(&notes->ready, 1);
-	EQUAL(kill(pid, SIGKILL), 0);
-	child_wait(pid, SIGKILL);
-	function = begin();
-	ms = time_work(function, 1, 20 * MS);
-	CHECK(ms > 19.9f && ms < 21);
-}
-
-TEST(who_is_stopped_between_two_steps_holds_nobody_up_for_long)
-{
-	CUfunction function;
-	uint64_t began;
-	int pid;
-
-	share_notes();
-	pid = child_start(hold_the_lock);
-	await(&notes->ready, 1);
-	EQUAL(kill(pid, SIGSTOP), 0);
-	function = begin();
-	began = machine_now_ns();
-	for (int i = 0; i < 1000; i++)
-		spin(function, NULL, 1000);
-	OK(cuCtxSynchronize());
-	CHECK(machine_now_ns() - began < 5000 * MS);
-	EQUAL(kill(pid, SIGCONT), 0);
-	end_neighbour(pid);
-}
-
-/* Another process's work, and an event of it; the event is this process's again when it goes on. */
-static void share_event(void)
-{
-	CUfunction function = begin();
-	CUevent event;
-
-	OK(cuEventCreate(&event, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING));
-	EQUAL(cuIpcGetEventHandle(NULL, event), CUDA_ERROR_INVALID_VALUE);
-	OK(cuIpcGetEventHandle(&notes->event, event));
-	tell(&notes->ready);
-	await(&notes->stop, 1);
-	spin(function, NULL, 400 * MS);
-	OK(cuEventRecord(event, NULL));
-	tell(&notes->ready);
-	await(&notes->stop, 2);
-	OK(cuCtxSynchronize());
-	_exit(0);
-}
-
-TEST(work_waits_for_an_event_of_another_process)
-{
-	CUevent other, before, after;
-	CUfunction function;
-	float ms;
-	int pid;
-
-	share_notes();
-	pid = child_start(share_event);
-	function = begin();
-	await(&notes->ready, 1);
-	OK(cuEventCreate(&before, 0));
-	OK(cuEventCreate(&after, 0));
-	OK(cuIpcOpenEventHandle(&other, notes->event));
-	/* Never recorded. */
-	OK(cuEventQuery(other));
-	OK(cuStreamWaitEvent(NULL, other, 0));
-	OK(cuStreamQuery(NULL));
-	tell(&notes->stop);
-	await(&notes->ready, 2);
-	OK(cuEventRecord(before, NULL));
-	OK(cuStreamWaitEvent(NULL, other, 0));
-	spin(function, NULL, 20 * MS);
-	OK(cuEventRecord(after, NULL));
-	EQUAL(cuEventQuery(other), CUDA_ERROR_NOT_READY);
-	EQUAL(cuEventQuery(after), CUDA_ERROR_NOT_READY);
-	OK(cuEventSynchronize(after));
-	OK(cuEventQuery(other));
-	OK(cuEventElapsedTime(&ms, before, after));
-	/* Some of it was over when the wait was given; none of both was beside each other. */
-	CHECK(ms > 100 && ms < 421);
-	tell(&notes->stop);
-	child_wait(pid, 0);
-	OK(cuEventDestroy_v2(other));
-	EQUAL(cuIpcOpenEventHandle(&other, notes->event), CUDA_ERROR_INVALID_HANDLE);
-}
-
-TEST(nobody_waits_for_an_event_of_a_process_that_was_killed)
-{
-	CUevent other;
-	int pid;
-
-	share_notes();
-	pid = child_start(share_event);
-	begin();
-	await(&notes->ready, 1);
-	OK(cuIpcOpenEventHandle(&other, notes->event));
-	tell(&notes->stop);
-	await(&notes->ready, 2);
-	OK(cuStreamWaitEvent(NULL, other, 0));
-	EQUAL(cuStreamQuery(NULL), CUDA_ERROR_NOT_READY);
-	kill(pid, SIGKILL);
-	child_wait(pid, SIGKILL);
-	OK(cuCtxSynchronize());
-	OK(cuEventSynchronize(other));
 }
 
 TEST(copies_and_fills_take_time_by_their_size)
@@ -637,10 +318,7 @@ int main(void)
 		cmocka_unit_test(a_lone_process_runs_at_full_speed_after_others),
 		cmocka_unit_test(time_between_events_includes_the_turns_of_others),
 		cmocka_unit_test(streams_of_one_process_do_not_slow_each_other),
-		cmocka_unit_test(work_of_a_process_that_was_killed_holds_nobody_up),
-		cmocka_unit_test(work_of_a_process_that_is_checkpointed_waits_and_holds_nobody_up),
 		cmocka_unit_test(host_functions_wait_for_the_turns_of_others),
-		cmocka_unit_test(a_context_that_ends_takes_its_work_along),
 		cmocka_unit_test(half_of_the_time_shows_as_half_of_the_use),
 		cmocka_unit_test(clients_of_mps_run_side_by_side),
 		cmocka_unit_test(clients_of_mps_that_want_more_than_all_are_slowed),
@@ -648,10 +326,6 @@ int main(void)
 		cmocka_unit_test(a_client_of_mps_has_its_own_limit_of_memory),
 		cmocka_unit_test(the_limit_of_mps_is_for_its_clients_alone),
 		cmocka_unit_test(without_slices_processes_run_side_by_side),
-		cmocka_unit_test(who_dies_between_two_steps_holds_nobody_up),
-		cmocka_unit_test(who_is_stopped_between_two_steps_holds_nobody_up_for_long),
-		cmocka_unit_test(work_waits_for_an_event_of_another_process),
-		cmocka_unit_test(nobody_waits_for_an_event_of_a_process_that_was_killed),
 		cmocka_unit_test(copies_and_fills_take_time_by_their_size),
 	};
 

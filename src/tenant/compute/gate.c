@@ -19,8 +19,7 @@
  * Work that comes in quick succession asks the clock for each 32nd time, so that a poll is late by some
  * 100 us; and work that comes slowly asks each time.
  */
-#define FREE_PASSES 32
-#define QUICK_TICKS 3000000 /* for all of them: about a ms */
+#define FREE_PASSES 32 /* in about a ms, all of them */
 
 __thread uint32_t gate_free_passes;
 
@@ -29,7 +28,7 @@ bool gate_has_rest(void)
 	static __thread uint64_t asked_ticks;
 	uint64_t ticks = clock_ticks();
 
-	gate_free_passes = ticks - asked_ticks < QUICK_TICKS ? FREE_PASSES : 0;
+	gate_free_passes = ticks - asked_ticks < clock_ticks_of_ms() ? FREE_PASSES : 0;
 	asked_ticks = ticks;
 	/* relaxed: a poll too early or late does no harm */
 	return ticks < atomic_load_explicit(&gate_next_poll, memory_order_relaxed);

@@ -23,6 +23,9 @@
 
 #define SHOW_NS	 1000000000u
 
+/* A slice that cannot see who else is there works beside all of them. It costs them no more than that. */
+#define BLIND_PERMILLE 20
+
 /* HAMi's monitor reads this as "launched lately", and counts it down. */
 #define RECENT_KERNEL 2
 
@@ -116,8 +119,20 @@ static void find_limits(struct meter *m)
 			.cores_permille = 1, .cap_permille = 1, .weight = 1, .priority = 9};
 	}
 	m->limits.granted = limits;
-	m->limits.is_limited = limits.cap_permille < SHARE_WHOLE_PERMILLE;
-	m->limits.is_watched = !m->limits.is_limited && !is_contended;
+	m->limits.is_watched = !is_contended;
+}
+
+/* A slice without turns, or one that may not know of all others, is not lent what others leave. */
+static void lower_limits(struct meter *m)
+{
+	struct quota_limits *limits = &m->limits.granted;
+
+	if (m->turns.is_denied && limits->cores_permille < limits->cap_permille)
+		limits->cap_permille = limits->cores_permille;
+	if (m->turns.is_open && m->turns.turn.is_blind && limits->cap_permille > BLIND_PERMILLE)
+		limits->cap_permille = BLIND_PERMILLE;
+	m->limits.is_limited = limits->cap_permille < SHARE_WHOLE_PERMILLE;
+	m->limits.is_watched = m->limits.is_watched && !m->limits.is_limited;
 }
 
 /* Reads the limits again; whether work for the device has to be metered. */
@@ -129,6 +144,7 @@ static bool refresh(struct meter *m, uint64_t now_ns)
 	FAULT("meter: limits read");
 	heed_monitor(m, now_ns);
 	turns_poll(m, now_ns);
+	lower_limits(m);
 	if (m->since_ns) {
 		streams_collect(m, now_ns);
 		meter_say_busy_since(m, streams_begin_ns(m, now_ns));
@@ -139,6 +155,23 @@ static bool refresh(struct meter *m, uint64_t now_ns)
 	show_limits(m);
 	return m->limits.is_limited || m->limits.is_suspended || m->limits.is_blocked ||
 	       m->limits.is_watched || m->turns.peer_count;
+}
+
+/* Work of the time in which it is not metered belongs to no batch. */
+static void set_mode(uint32_t mode, uint64_t now_ns)
+{
+	/* relaxed, both: see gate_is_open() */
+	uint32_t was = atomic_load_explicit(&gate_mode, memory_order_relaxed);
+
+	for (int i = 0; i < STATE_ORDINALS && mode != was; i++) {
+		struct device *device = state_known_device(i);
+
+		if (device) {
+			LOCK_SCOPE(&meter_of(device)->lock);
+			streams_break(meter_of(device), now_ns);
+		}
+	}
+	atomic_store_explicit(&gate_mode, mode, memory_order_relaxed);
 }
 
 void limits_poll(void)
@@ -159,6 +192,5 @@ void limits_poll(void)
 		if (device && refresh(meter_of(device), now_ns))
 			is_metered = true;
 	}
-	/* relaxed: see gate_is_open() */
-	atomic_store_explicit(&gate_mode, is_metered ? GATE_ON : GATE_POLL, memory_order_relaxed);
+	set_mode(is_metered ? GATE_ON : GATE_POLL, now_ns);
 }

@@ -22,7 +22,7 @@ void overruns_note(struct meter *m, const struct span *span, uint64_t charged_ns
 	if (!ns)
 		return;
 	log_debug("work ran on when its time slice was over", U64("overrun_ns", ns));
-	busy_note_overrun(m->books, ns * times, now_ns);
+	busy_note_overrun(m->books, ns * times, now_ns, now_ns);
 }
 
 uint64_t overruns_barred_until_ns(const struct meter *m, uint64_t now_ns)

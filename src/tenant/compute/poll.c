@@ -9,6 +9,7 @@ HOT_WORD _Atomic uint32_t gate_mode;
 HOT_WORD _Atomic uint64_t gate_next_poll;
 
 #define POLL_NS 50000000u
+#define POLL_MS 50u
 
 /*
  * The host's clock by the processor's ticks, between two polls. Written by the thread that polls, one at a time
@@ -24,12 +25,15 @@ static HOT_WORD struct {
 
 static void set_rate(uint64_t ticks, uint64_t ns, uint64_t ns_per_tick)
 {
-	/* acquire and release: pair with those in poll_now_ns() */
-	atomic_fetch_add_explicit(&rate.sequence, 1, memory_order_acq_rel);
+	/* relaxed: the fence below keeps what follows behind it */
+	atomic_fetch_add_explicit(&rate.sequence, 1, memory_order_relaxed);
+	/* pairs with the fence in poll_now_ns(): who sees one of the values below sees the odd number */
+	atomic_thread_fence(memory_order_release);
 	/* relaxed: between the two of the sequence */
 	atomic_store_explicit(&rate.ticks, ticks, memory_order_relaxed);
 	atomic_store_explicit(&rate.ns, ns, memory_order_relaxed);
 	atomic_store_explicit(&rate.ns_per_tick, ns_per_tick, memory_order_relaxed);
+	/* pairs with the acquire in poll_now_ns() */
 	atomic_fetch_add_explicit(&rate.sequence, 1, memory_order_release);
 }
 
@@ -41,7 +45,7 @@ uint64_t poll_now_ns(uint64_t ticks)
 	uint64_t ns = atomic_load_explicit(&rate.ns, memory_order_relaxed);
 	uint64_t each = atomic_load_explicit(&rate.ns_per_tick, memory_order_relaxed);
 
-	/* the loads above are not later than the one below */
+	/* pairs with the fence in set_rate(): the loads above are not later than the one below */
 	atomic_thread_fence(memory_order_acquire);
 	if (UNLIKELY(sequence % 2 || !each || ticks - from > RATE_TICKS ||
 		     atomic_load_explicit(&rate.sequence, memory_order_relaxed) != sequence))
@@ -54,14 +58,16 @@ bool poll_is_due(uint64_t now_ns)
 	static _Atomic uint64_t last_ticks, last_ns;
 	/* relaxed all: a poll too early or late does no harm */
 	uint64_t due = atomic_load_explicit(&gate_next_poll, memory_order_relaxed);
-	uint64_t ticks = clock_ticks(), passed_ticks, passed_ns, step = POLL_NS;
+	uint64_t ticks = clock_ticks(), passed_ticks, passed_ns, step;
 
 	passed_ticks = ticks - atomic_exchange_explicit(&last_ticks, ticks, memory_order_relaxed);
 	passed_ns = now_ns - atomic_exchange_explicit(&last_ns, now_ns, memory_order_relaxed);
-	if (passed_ns > POLL_NS / 2 && passed_ns < 100 * (uint64_t)POLL_NS)
+	if (passed_ns > POLL_NS / 2 && passed_ns < 100 * (uint64_t)POLL_NS) {
 		step = (uint64_t)((double)passed_ticks / (double)passed_ns * POLL_NS);
-	else
+	} else {
 		passed_ns = 0;
+		step = POLL_MS * clock_ticks_of_ms();
+	}
 	if (!atomic_compare_exchange_strong_explicit(&gate_next_poll, &due, ticks + step,
 		    memory_order_relaxed, memory_order_relaxed))
 		return false;

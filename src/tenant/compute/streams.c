@@ -69,6 +69,16 @@ void streams_collect(struct meter *m, uint64_t now_ns)
 		stream_state_collect(&m->streams.at[i], now_ns);
 }
 
+void streams_break(struct meter *m, uint64_t now_ns)
+{
+	for (unsigned i = 0; i < m->streams.high; i++) {
+		struct stream_state *s = &m->streams.at[i];
+
+		if (s->is_used && !s->is_shared)
+			stream_state_break(s, now_ns);
+	}
+}
+
 uint64_t streams_begin_ns(const struct meter *m, uint64_t now_ns)
 {
 	uint64_t earliest = 0, begin_ns;

@@ -35,6 +35,11 @@ void streams_leave(struct stream_state *s);
 /* Charges the closed batches of all streams that are done. */
 void streams_collect(struct meter *meter, uint64_t now_ns);
 
+/*
+ * What follows is not metered, or was not: open batches end, charged as estimated, and none goes on from what is there.
+ */
+void streams_break(struct meter *meter, uint64_t now_ns);
+
 /* Since when work is under way that is not charged yet; 0: none is known of. */
 uint64_t streams_begin_ns(const struct meter *meter, uint64_t now_ns);
 

@@ -29,6 +29,7 @@
 #define JUDGED_MOST_NS UINT64_C(180000000) /* of the share */
 #define AGAIN_NS       UINT64_C(50000000)  /* of waiting, since others were last judged */
 
+#define TRY_NS	       UINT64_C(1000000000) /* between two tries to open the record */
 #define REGULAR	       3 /* pauses of the same length, within an eighth, are no accident */
 
 /* Ranks of turns to a priority: within what the slice is sure of, and beyond it. */
@@ -65,12 +66,15 @@ static void open_record(struct meter *m, uint64_t now_ns)
 	if (!path)
 		return;
 	slice_name(name);
+	m->turns.turn.books = &m->books->turn;
 	r = turn_open(&m->turns.turn, path, m->device->uuid, name, state.slot, now_ns);
 	/* Where the folder is read-only, the operator has made a record for the slice, by its name. */
 	if (r == -EROFS || r == -EACCES)
 		r = turn_open(&m->turns.turn, path, m->device->uuid, quota_slice_name(), state.slot,
 			now_ns);
 	m->turns.is_open = r == 0;
+	/* A program can make that fail. Where there is no folder, or none that can be trusted, the machine has no turns. */
+	m->turns.is_denied = r < 0 && r != -ENOENT && r != -ENOTDIR && r != -EPERM;
 	if (r < 0)
 		log_warn("no time slices can be had on a device, so the time of other slices "
 			 "counts, too",
@@ -89,10 +93,11 @@ void turns_poll(struct meter *m, uint64_t now_ns)
 {
 	unsigned best;
 
-	if (!m->turns.was_tried) {
-		m->turns.was_tried = true;
+	if (!m->turns.tried_ns || (m->turns.is_denied && now_ns > m->turns.tried_ns + TRY_NS)) {
+		m->turns.tried_ns = now_ns;
 		open_record(m, now_ns);
 	}
+	m->turns.is_due = m->turns.is_awaited;
 	if (!m->turns.is_open || m->turns.is_awaited)
 		return;
 	m->turns.peer_count = turn_count_peers(&m->turns.turn, now_ns);
@@ -208,6 +213,9 @@ void turns_waited(struct meter *m, enum throttle why, uint64_t waited_ns, uint64
 {
 	if (why == THROTTLE_NO_TURN)
 		m->turns.is_awaited = false;
+	/* Whoever waits at each poll would never learn who came and who went. */
+	if (m->turns.is_due && !m->turns.is_awaited)
+		turns_poll(m, now_ns);
 	m->turns.waited_ns += waited_ns;
 	judge(m, now_ns);
 }

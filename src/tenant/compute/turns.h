@@ -15,13 +15,15 @@ struct meter;
 
 /* Of a meter; written by turns.c alone. */
 struct turns {
-	bool was_tried;	     /* to open the record */
-	bool is_open;	     /* there is a folder of turns */
-	bool is_awaited;     /* a thread sleeps for the turn, and nobody else may touch it */
-	bool is_yielding;    /* another slice goes before ours: little is given at a time */
-	bool goes_first;     /* ours goes before all of them, and does not wait */
-	unsigned peer_count; /* slices that take turns with ours */
-	unsigned regular;    /* how often in a row work came after the same pause */
+	uint64_t tried_ns; /* when the record was last tried to be opened; 0: never */
+	bool is_open;	   /* there is a folder of turns */
+	bool is_denied;	  /* there is, and the record cannot be had: nothing is lent to the slice */
+	bool is_awaited;  /* a thread sleeps for the turn, and nobody else may touch it */
+	bool is_due;	  /* a poll came while a thread slept for the turn */
+	bool is_yielding; /* another slice goes before ours: little is given at a time */
+	bool goes_first;  /* ours goes before all of them, and does not wait */
+	unsigned peer_count;	      /* slices that take turns with ours */
+	unsigned regular;	      /* how often in a row work came after the same pause */
 	uint64_t burst_ns, period_ns; /* when work last came after a pause, and how often it does */
 	uint64_t waited_ns;	      /* since the others were last judged */
 	uint64_t served_ns;	      /* how long the device had worked for the slice then */
@@ -29,7 +31,7 @@ struct turns {
 };
 
 /*
- * Opens the slice's turn record at first, where there is a folder of turns. Counts the slices that take turns with
+ * Opens the slice's turn record at first, where there is a folder of turns, and again where that failed. Counts the slices that take turns with
  * this one, and compares their ranks; sets how long a turn is.
  */
 void turns_poll(struct meter *meter, uint64_t now_ns);

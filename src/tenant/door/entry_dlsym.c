@@ -13,6 +13,7 @@
  */
 #include <dlfcn.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "tenant/door/swap.h"
 #include "tenant/hooks/hook.h"
@@ -21,14 +22,52 @@
 __attribute__((visibility("default"))) dlsym_fn dlsym;
 __attribute__((visibility("default"))) dlvsym_fn dlvsym;
 
-static inline bool is_cuda_name(const char *name)
+/*
+ * Another thread of the program can change the name at any time. What is looked up by the tail call is the thread's copy of a
+ * name that was found to be no driver's: that lasts when our frame is gone. A handler of a signal may look up another one in
+ * between. So the letters by which a driver's name is known come there in one piece, and none but other names' ever do.
+ */
+#define COPY_BYTES  1024 /* longer ones are treated as a driver's */
+#define START_BYTES 4
+static __thread union {
+	volatile uint32_t start;
+	char bytes[COPY_BYTES];
+} copy;
+
+union start {
+	uint32_t word;
+	char bytes[START_BYTES];
+};
+
+/* The name's first letters, and zeros behind its end. */
+static inline union start start_of(const char *name)
 {
-	return name[0] == 'c' && name[1] == 'u';
+	union start s = {.word = 0};
+
+	for (int i = 0; i < START_BYTES && (s.bytes[i] = ((const volatile char *)name)[i]); i++)
+		;
+	return s;
 }
 
-static inline bool is_nvml_name(const char *name)
+static inline bool is_nvml_name(union start s)
 {
-	return name[0] == 'n' && name[1] == 'v' && name[2] == 'm' && name[3] == 'l';
+	return s.bytes[0] == 'n' && s.bytes[1] == 'v' && s.bytes[2] == 'm' && s.bytes[3] == 'l';
+}
+
+/* The thread's copy of the name; NULL where it may be a driver's, or is long. */
+static inline const char *copy_other_name(const char *name)
+{
+	union start s = start_of(name);
+
+	if ((s.bytes[0] == 'c' && s.bytes[1] == 'u') || is_nvml_name(s))
+		return NULL;
+	copy.start = s.word;
+	if (!s.bytes[START_BYTES - 1])
+		return copy.bytes;
+	for (int i = START_BYTES; i < COPY_BYTES; i++)
+		if (!(copy.bytes[i] = name[i]))
+			return copy.bytes;
+	return NULL;
 }
 
 /*
@@ -37,19 +76,30 @@ static inline bool is_nvml_name(const char *name)
  */
 static void attach(const char *name)
 {
-	if (is_cuda_name(name) ? hook_attach_cuda() : hook_attach_nvml())
+	if (is_nvml_name(start_of(name)) ? hook_attach_nvml() : hook_attach_cuda())
 		return;
+}
+
+/* The function as the program is to have it. Another thread may have loaded the driver, or changed the name, since attach(). */
+static void *swap(const struct libc_symbols *libc, void *found)
+{
+	/* A lookup that succeeds takes away what one that did not has left for dlerror(). */
+	if (found && !hook_attach_cuda())
+		found = libc->dlsym(RTLD_DEFAULT, "dlsym") ? found : NULL;
+	return swap_address(found);
 }
 
 void *dlsym(void *handle, const char *name)
 {
 	const struct libc_symbols *libc = symbols_libc();
+	const char *other;
 	void *found;
 
 	if (UNLIKELY(!libc))
 		return NULL;
-	if (LIKELY(!is_cuda_name(name) && !is_nvml_name(name)))
-		return libc->dlsym(handle, name);
+	other = copy_other_name(name);
+	if (LIKELY(other))
+		return libc->dlsym(handle, other);
 	attach(name);
 	if (handle == RTLD_NEXT)
 		found = symbols_find_next(__builtin_return_address(0), name);
@@ -57,21 +107,23 @@ void *dlsym(void *handle, const char *name)
 		found = libc->dlsym(handle, name);
 	if (found && swap_is_ours(found))
 		found = libc->dlsym(RTLD_NEXT, name);
-	return swap_address(found);
+	return swap(libc, found);
 }
 
 void *dlvsym(void *handle, const char *name, const char *version)
 {
 	const struct libc_symbols *libc = symbols_libc();
+	const char *other;
 	void *found;
 
 	if (UNLIKELY(!libc))
 		return NULL;
-	if (LIKELY(!is_cuda_name(name) && !is_nvml_name(name)))
-		return libc->dlvsym(handle, name, version);
+	other = copy_other_name(name);
+	if (LIKELY(other))
+		return libc->dlvsym(handle, other, version);
 	attach(name);
 	found = libc->dlvsym(handle, name, version);
 	if (found && swap_is_ours(found))
 		found = libc->dlvsym(RTLD_NEXT, name, version);
-	return swap_address(found);
+	return swap(libc, found);
 }

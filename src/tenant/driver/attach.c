@@ -13,6 +13,7 @@
 
 #include "base/fault.h"
 #include "base/lock.h"
+#include "base/log.h"
 #include "tenant/driver/symbols.h"
 
 #define CUDA_SONAME "libcuda.so.1"
@@ -28,6 +29,9 @@ static void *open_library(const char *name, int flags)
 {
 	const struct libc_symbols *libc = symbols_libc();
 
+	if (!libc) /* before glibc 2.34, in a process whose driver does not bring libdl */
+		log_error("the C library's dlopen is not found, so no call reaches the driver",
+			STR("library", name));
 	return libc ? libc->dlopen(name, RTLD_LAZY | flags) : NULL;
 }
 

@@ -26,6 +26,7 @@
 
 #include "base/cancel.h"
 #include "tenant/driver/attach.h"
+#include "tenant/driver/call_end.h"
 
 /*
  * Another thread of the program can change the program's memory at any time. So a hook never reads there what the
@@ -43,6 +44,7 @@ extern _Atomic bool hook_has_cuda, hook_has_nvml;
 
 bool hook_attach_cuda_slowly(void);
 bool hook_attach_nvml_slowly(void);
+void hook_ended_slowly(void);
 
 /* Whether CUDA is attached already. */
 static inline bool hook_is_attached(void)
@@ -126,6 +128,16 @@ static inline CUstream hook_meant_at(const void *stream, CUstream null_stream)
 /* Bodies are part of their functions: a form costs what it would if it were written by hand. */
 #define HOOK_INLINE static inline __attribute__((always_inline))
 
+/* What is done when the body has ended, and all that it held is let go. */
+static inline void hook_ended(const int *scope)
+{
+	(void)scope;
+	/* relaxed: a thread sees what it has left to be done itself */
+	if (UNLIKELY(atomic_load_explicit(&call_end_is_awaited, memory_order_relaxed)))
+		hook_ended_slowly();
+}
+#define HOOK_ENDS __attribute__((cleanup(hook_ended), unused)) const int hook_ends_ = 0
+
 /* The exported function: checked against its row and its type. */
 #define HOOK_EXPORT(symbol)                                                           \
 	_Static_assert(HOOK_##symbol < HOOK_COUNT, "no row in cuda.def or nvml.def"); \
@@ -139,6 +151,7 @@ static inline CUstream hook_meant_at(const void *stream, CUstream null_stream)
 		CANCEL_PUT_OFF;                                     \
 		if (!hook_attach_##library())                       \
 			return error;                               \
+		HOOK_ENDS;                                          \
 		return symbol##_body(HOOK_NAMES(__VA_ARGS__));      \
 	}                                                           \
 	HOOK_INLINE result symbol##_body(HOOK_PARAMS(__VA_ARGS__))
@@ -163,6 +176,7 @@ static inline CUstream hook_meant_at(const void *stream, CUstream null_stream)
 		CANCEL_PUT_OFF;                                                  \
 		if (!hook_attach_cuda())                                         \
 			return CUDA_ERROR_NOT_INITIALIZED;                       \
+		HOOK_ENDS;                                                       \
 		return body(cuda.symbol, null_stream, HOOK_MEANTS(__VA_ARGS__)); \
 	}
 

@@ -134,14 +134,19 @@ static CUresult making_end(struct making *m, CUresult r)
 	return r;
 }
 
-/* An executable graph was made. */
-static CUresult keep(struct making *m, CUresult r, CUgraphExec made)
+/*
+ * An executable graph was made. Another thread may have given the graph more since it was looked through; nodes that
+ * allocate cannot be taken out of a graph again.
+ */
+static CUresult keep(struct making *m, CUresult r, CUgraph graph, CUgraphExec made)
 {
-	if (r == CUDA_SUCCESS && state_enter() == STATE_OPEN) {
+	if (r != CUDA_SUCCESS || state_enter() != STATE_OPEN)
+		return making_end(m, r);
+	r = graph_survey_again(graph, &m->survey);
+	if (r == CUDA_SUCCESS)
 		r = graphs_keep(made, &m->survey);
-		if (r != CUDA_SUCCESS)
-			cuda.cuGraphExecDestroy(made);
-	}
+	if (r != CUDA_SUCCESS)
+		cuda.cuGraphExecDestroy(made);
 	return making_end(m, r);
 }
 
@@ -157,7 +162,7 @@ HOOK_FORMS(cuGraphInstantiate, _v2, CUgraphExec *, exec, CUgraph, graph, CUgraph
 	r = making_begin(graph, &m);
 	if (r == CUDA_SUCCESS)
 		r = real(&made, graph, error_node, log, log_bytes);
-	r = keep(&m, r, made);
+	r = keep(&m, r, graph, made);
 	return HOOK_GIVE(r, exec, made);
 }
 
@@ -173,23 +178,25 @@ HOOK_BODY(
 	r = making_begin(graph, &m);
 	if (r == CUDA_SUCCESS)
 		r = cuda.cuGraphInstantiateWithFlags(&made, graph, flags);
-	r = keep(&m, r, made);
+	r = keep(&m, r, graph, made);
 	return HOOK_GIVE(r, exec, made);
 }
 
-/* An instantiation that may upload the graph as well. */
-struct with_params {
-	CUgraphExec *exec;
-	CUgraph graph;
-	CUDA_GRAPH_INSTANTIATE_PARAMS *params;
-	cuGraphInstantiateWithParams_fn *run;
-};
-
-static CUresult ask_with_params(const struct graph_call *call)
+static CUresult run(cuGraphLaunch_fn *function, CUgraphExec exec, CUstream stream)
 {
-	const struct with_params *w = call->more;
+	return graphs_call(&(struct graph_call){.run = function, .exec = exec, .stream = stream});
+}
 
-	return w->run(w->exec, w->graph, w->params);
+/* The driver's own upload is as much, and comes after the graph was looked through again. */
+static CUresult upload(CUgraphExec made, CUstream stream)
+{
+	CUresult r = run(cuda.cuGraphUpload, made, stream);
+
+	if (r == CUDA_SUCCESS)
+		return r;
+	graph_survey_free_needs(graphs_any() ? graphs_take(made) : NULL);
+	cuda.cuGraphExecDestroy(made);
+	return r;
 }
 
 HOOK_FORMS(cuGraphInstantiateWithParams, _ptsz, CUgraphExec *, exec, CUgraph, graph,
@@ -197,35 +204,25 @@ HOOK_FORMS(cuGraphInstantiateWithParams, _ptsz, CUgraphExec *, exec, CUgraph, gr
 {
 	CUDA_GRAPH_INSTANTIATE_PARAMS wanted;
 	CUgraphExec made = NULL;
-	const struct with_params with = {&made, graph, &wanted, real};
-	struct graph_call call = {.ask = ask_with_params, .more = &with};
 	struct making m = MAKING(false);
+	cuuint64_t flags;
 	CUresult r;
 
 	if (!exec || !graph || !params)
 		return real(exec, graph, params);
 	wanted = *params;
-	call.stream = hook_meant(wanted.hUploadStream, null_stream);
+	flags = wanted.flags;
+	wanted.flags &= ~(cuuint64_t)CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD;
 	r = making_begin(graph, &m);
 	if (r == CUDA_SUCCESS)
-		r = wanted.flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD
-			    ? graphs_call_with(m.survey.needs, &call)
-			    : call.ask(&call);
-	r = keep(&m, r, made);
+		r = real(&made, graph, &wanted);
+	r = keep(&m, r, graph, made);
+	if (r == CUDA_SUCCESS && flags != wanted.flags)
+		r = upload(made, hook_meant(wanted.hUploadStream, null_stream));
 	/* Which node the driver refused, and why. */
+	wanted.flags = flags;
 	*params = wanted;
 	return HOOK_GIVE(r, exec, made);
-}
-
-static CUresult ask_to_run(const struct graph_call *call)
-{
-	return call->run(call->exec, call->stream);
-}
-
-static CUresult run(cuGraphLaunch_fn *function, CUgraphExec exec, CUstream stream)
-{
-	return graphs_call(&(struct graph_call){
-		.ask = ask_to_run, .exec = exec, .stream = stream, .run = function});
 }
 
 HOOK_FORMS(cuGraphUpload, _ptsz, CUgraphExec, exec, CUstream, stream)

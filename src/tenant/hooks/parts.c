@@ -71,6 +71,11 @@ static const struct part parts[] = {
 
 _Atomic bool hook_has_cuda, hook_has_nvml;
 
+void hook_ended_slowly(void)
+{
+	reconcile_pay();
+}
+
 bool hook_attach_cuda_slowly(void)
 {
 	CANCEL_PUT_OFF; /* dlsym() comes here, too */

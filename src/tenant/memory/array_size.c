@@ -108,6 +108,13 @@ static bool can_ask(bool is_mipmap)
 				   cuda.cuArrayDestroy;
 }
 
+static CUresult ask(const CUDA_ARRAY3D_DESCRIPTOR *probe, unsigned level_count, CUdevice device,
+	CUDA_ARRAY_MEMORY_REQUIREMENTS *ret)
+{
+	return level_count > 0 ? ask_mipmap(probe, level_count, device, ret)
+			       : ask_array(probe, device, ret);
+}
+
 uint64_t array_size_ask(
 	const CUDA_ARRAY3D_DESCRIPTOR *descriptor, unsigned level_count, CUresult *ret_refusal)
 {
@@ -119,8 +126,10 @@ uint64_t array_size_ask(
 	probe.Flags |= CUDA_ARRAY3D_DEFERRED_MAPPING;
 	if (can_ask(level_count > 0) && cuda.cuCtxGetDevice &&
 		cuda.cuCtxGetDevice(&device) == CUDA_SUCCESS)
-		r = level_count > 0 ? ask_mipmap(&probe, level_count, device, &need)
-				    : ask_array(&probe, device, &need);
+		r = ask(&probe, level_count, device, &need);
+	/* A failure of that moment would leave the array charged by the formula for its whole life. */
+	if (r != CUDA_SUCCESS && r != CUDA_ERROR_NOT_SUPPORTED && r != CUDA_ERROR_INVALID_VALUE)
+		r = ask(&probe, level_count, device, &need);
 	*ret_refusal = r == CUDA_ERROR_NOT_SUPPORTED ? CUDA_SUCCESS : r;
 	if (r == CUDA_SUCCESS && need.size > 0)
 		return round_up_u64(need.size, REGION_UNIT_BYTES);

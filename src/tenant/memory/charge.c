@@ -107,6 +107,11 @@ static void show_to_watcher(struct device *d)
 		;
 }
 
+uint64_t charge_held_bytes(const struct device *device)
+{
+	return ledger_held_bytes(state.region.file, state.slot, device->entry);
+}
+
 uint64_t charge_watch(struct device *device)
 {
 	atomic_store(&device->watched, 1);

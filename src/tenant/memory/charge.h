@@ -135,8 +135,11 @@ void charge_undo(struct charge *charge);
 #define CHARGE_LOOK_NS 100000000u
 void charge_put_right(struct device *device);
 
+/* What this process holds of the device now. */
+uint64_t charge_held_bytes(const struct device *device);
+
 /*
- * What this process holds of the device now; and then the most that it held after any charge since, 0
+ * The same; and then the most that it held after any charge since, 0
  * where there was none. What the driver gives is charged before and given back after, so what it has for
  * us at any instant between the two is at most the larger one. One watcher at a time.
  */

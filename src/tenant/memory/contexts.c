@@ -129,8 +129,7 @@ CUresult contexts_reserve(struct device *device, struct charge *ret_charge)
 	if (r == CUDA_SUCCESS)
 		ret_charge->found_bytes = reconcile_found_bytes(device);
 	if (r == CUDA_SUCCESS && !own_pid_is_certain(device) &&
-		ledger_held_bytes(state.region.file, state.slot, device->entry) ==
-			(uint64_t)ret_charge->units * REGION_UNIT_BYTES)
+		charge_held_bytes(device) == (uint64_t)ret_charge->units * REGION_UNIT_BYTES)
 		own_pid_before_context(device);
 	return r;
 }
@@ -225,7 +224,7 @@ static enum contexts_found measure(struct device *device, struct charge *charge)
 	/* To begin NVML takes longer than it is worth each time. */
 	if (learned && !nvml_is_begun() && !is_to_be_measured(device))
 		return CONTEXTS_KNOWN;
-	held = ledger_held_bytes(state.region.file, state.slot, device->entry);
+	held = charge_held_bytes(device);
 	FAULT("context: asking");
 	if (own_pid_memory_bytes(device->uuid, held - charged, &used) != 0)
 		return CONTEXTS_KNOWN;

@@ -23,7 +23,7 @@
 #define DEPTH_MOST 64
 
 static struct table
-	bodies; /* key: conditional node; a: the driver's array of graphs; b: how many */
+	bodies; /* key: conditional node; a: its first body; b: how many; or key: body_key(); a: the next one */
 
 static CUresult add_graph(CUgraph graph, struct graph_survey *survey, unsigned depth);
 
@@ -58,6 +58,7 @@ CUresult graph_survey_kernel(const CUDA_KERNEL_NODE_PARAMS_v2 *params, struct gr
 	struct graph_place *place;
 	CUresult r;
 
+	survey->content += hash_u64((uintptr_t)function + hash_u64((uintptr_t)params->ctx));
 	if (cuda.cuCtxGetCurrent)
 		cuda.cuCtxGetCurrent(&current);
 	place = graph_survey_place(survey, params->ctx ? params->ctx : current);
@@ -149,17 +150,25 @@ static CUresult add_child(CUgraphNode node, struct graph_survey *survey, unsigne
 	return r == CUDA_SUCCESS ? add_graph(child, survey, depth + 1) : r;
 }
 
+static uint64_t body_key(uint64_t body)
+{
+	return body | 1;
+}
+
 static CUresult add_bodies(CUgraphNode node, struct graph_survey *survey, unsigned depth)
 {
 	struct table_entry entry = {.b = 0};
-	const CUgraph *graphs;
 	CUresult r = CUDA_SUCCESS;
+	uint64_t count;
 
 	if (table_get(&bodies, (uintptr_t)node, &entry) != 0)
 		return CUDA_SUCCESS;
-	graphs = (const CUgraph *)(uintptr_t)entry.a;
-	for (uint64_t i = 0; i < entry.b && r == CUDA_SUCCESS; i++)
-		r = add_graph(graphs[i], survey, depth + 1);
+	count = entry.b;
+	for (uint64_t i = 0; i < count && r == CUDA_SUCCESS; i++) {
+		r = add_graph((CUgraph)(uintptr_t)entry.a, survey, depth + 1);
+		if (i + 1 < count && table_get(&bodies, body_key(entry.a), &entry) != 0)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+	}
 	return r;
 }
 
@@ -172,6 +181,7 @@ static CUresult add_node(CUgraphNode node, struct graph_survey *survey, unsigned
 	if (r != CUDA_SUCCESS)
 		return r;
 	survey->node_count++;
+	survey->content += hash_u64((uintptr_t)node);
 	switch (type) {
 	case CU_GRAPH_NODE_TYPE_KERNEL:
 		return add_kernel(node, survey);
@@ -222,13 +232,28 @@ CUresult graph_survey_graph(CUgraph graph, struct graph_survey *survey)
 	return r;
 }
 
+CUresult graph_survey_again(CUgraph graph, const struct graph_survey *before)
+{
+	_cleanup_graph_survey_ struct graph_survey now = GRAPH_SURVEY_NULL;
+	CUresult r = graph_survey_graph(graph, &now);
+
+	if (r != CUDA_SUCCESS || now.content == before->content)
+		return r;
+	log_error("a graph was changed while it was instantiated, so it is refused");
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
 void graph_survey_keep_bodies(CUgraphNode node, const CUDA_CONDITIONAL_NODE_PARAMS *params)
 {
-	struct table_entry entry = {
-		.key = (uintptr_t)node, .a = (uintptr_t)params->phGraph_out, .b = params->size};
+	struct table_entry entry = {.key = (uintptr_t)node, .b = params->size};
 
-	if (params->phGraph_out && table_put(&bodies, entry) < 0)
-		state_on_failure("graph", "no memory");
+	/* The program may write there later. */
+	for (unsigned i = 0; params->phGraph_out && i < params->size; i++) {
+		entry.a = (uintptr_t)params->phGraph_out[i];
+		if (table_put(&bodies, entry) < 0)
+			state_on_failure("graph", "no memory");
+		entry.key = body_key(entry.a);
+	}
 }
 
 void graph_survey_free_needs(struct need *needs)

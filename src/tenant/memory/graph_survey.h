@@ -29,6 +29,7 @@ struct graph_survey {
 	uint64_t node_count; /* with those of child graphs and bodies */
 	struct graph_place places[GRAPH_PLACES];
 	unsigned place_count;
+	uint64_t content; /* which nodes, and kernels in them: a sum of hashes */
 	uint64_t balance; /* 0: all that is allocated is freed, and nothing else */
 	struct need *needs;
 };
@@ -43,6 +44,11 @@ struct graph_survey {
  * its allocations cannot be entered; the driver's own error where it does not tell what is in it.
  */
 CUresult graph_survey_graph(CUgraph graph, struct graph_survey *survey) MUST_CHECK;
+
+/*
+ * The same once more, when the graph was instantiated: CUDA_ERROR_OUT_OF_MEMORY where it is not as it was found before.
+ */
+CUresult graph_survey_again(CUgraph graph, const struct graph_survey *before) MUST_CHECK;
 
 /* The place of a context, begun where there is none; NULL where there are too many. */
 struct graph_place *graph_survey_place(struct graph_survey *survey, CUcontext context);

@@ -94,7 +94,7 @@ static uint64_t id_of(CUstream stream)
 }
 
 /* One device's part of a call. */
-struct turn {
+struct device_call {
 	struct need *need;
 	struct pool *pool;
 	uint64_t stream_id;
@@ -111,15 +111,15 @@ static void begin_epoch(struct calm *calm)
 }
 
 /* How the pool has changed since the last launch. */
-static void look(struct turn *t, struct calm *calm)
+static void read_pool(struct device_call *c, struct calm *calm)
 {
 	uint64_t losses;
 
-	t->held_bytes = pools_read(t->pool, &losses);
+	c->held_bytes = pools_read(c->pool, &losses);
 	if (losses != calm->losses || calm->epoch == 0)
 		begin_epoch(calm);
 	calm->losses = losses;
-	if (t->held_bytes == 0) {
+	if (c->held_bytes == 0) {
 		calm->is_calm = true;
 		calm->stream_id = 0;
 	}
@@ -130,48 +130,48 @@ static void look(struct turn *t, struct calm *calm)
 }
 
 /* Bytes that the call takes at most. */
-static uint64_t growth_bytes(struct turn *t)
+static uint64_t growth_bytes(struct device_call *c)
 {
-	struct calm *calm = &calms[t->need->device->ordinal];
-	const struct need *need = t->need;
+	struct calm *calm = &calms[c->need->device->ordinal];
+	const struct need *need = c->need;
 
-	t->is_in_place = t->is_calm = false;
-	if (!t->is_still)
+	c->is_in_place = c->is_calm = false;
+	if (!c->is_still)
 		return need->bytes;
-	look(t, calm);
-	t->is_in_place =
-		need->epoch == calm->epoch && (!calm->is_shared || need->stream_id == t->stream_id);
-	t->is_calm = calm->is_calm && need->is_balanced && t->stream_id != 0 &&
-		     (calm->stream_id == 0 || calm->stream_id == t->stream_id);
-	if (t->is_in_place)
+	read_pool(c, calm);
+	c->is_in_place =
+		need->epoch == calm->epoch && (!calm->is_shared || need->stream_id == c->stream_id);
+	c->is_calm = calm->is_calm && need->is_balanced && c->stream_id != 0 &&
+		     (calm->stream_id == 0 || calm->stream_id == c->stream_id);
+	if (c->is_in_place)
 		return 0;
-	if (t->is_calm)
-		return need->bytes - (need->bytes < t->held_bytes ? need->bytes : t->held_bytes);
+	if (c->is_calm)
+		return need->bytes - (need->bytes < c->held_bytes ? need->bytes : c->held_bytes);
 	return need->bytes;
 }
 
 /* Reserves; the pool is still from here to end(), as far as that could be had. */
-static CUresult begin(struct turn *t, CUstream stream)
+static CUresult begin(struct device_call *c, CUstream stream)
 {
 	uint64_t reserved_bytes = 0, growth;
 	CUresult r;
 
-	t->pool = pool_list_of_graphs(t->need->device);
-	if (!t->pool)
+	c->pool = pool_list_of_graphs(c->need->device);
+	if (!c->pool)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	for (;;) {
-		t->is_still = pools_hold_still(t->pool);
+		c->is_still = pools_hold_still(c->pool);
 		FAULT("graph: memory is still");
-		growth = growth_bytes(t);
-		if (!t->is_still)
-			atomic_store(&calms[t->need->device->ordinal].is_spoiled, true);
+		growth = growth_bytes(c);
+		if (!c->is_still)
+			atomic_store(&calms[c->need->device->ordinal].is_spoiled, true);
 		if (growth <= reserved_bytes)
 			return CUDA_SUCCESS;
 		/* To make room the pool may be trimmed, after which the answer may be another. */
-		if (t->is_still)
-			pools_let_move(t->pool);
-		charge_undo(&t->charge);
-		r = pools_reserve(t->pool, growth, stream, &t->charge);
+		if (c->is_still)
+			pools_let_move(c->pool);
+		charge_undo(&c->charge);
+		r = pools_reserve(c->pool, growth, stream, &c->charge);
 		if (r != CUDA_SUCCESS)
 			return r;
 		reserved_bytes = growth;
@@ -179,57 +179,52 @@ static CUresult begin(struct turn *t, CUstream stream)
 }
 
 /* Learns from a launch, before which the pool was read, for the next ones. */
-static void learn(const struct turn *t, uint64_t held_bytes, uint64_t losses, bool is_done)
+static void learn(const struct device_call *c, uint64_t held_bytes, uint64_t losses, bool is_done)
 {
-	struct calm *calm = &calms[t->need->device->ordinal];
-	bool is_apart = t->is_in_place || t->held_bytes == 0 ||
-			held_bytes >= t->held_bytes + t->need->bytes;
+	struct calm *calm = &calms[c->need->device->ordinal];
+	bool is_apart = c->is_in_place || c->held_bytes == 0 ||
+			held_bytes >= c->held_bytes + c->need->bytes;
 
-	if (losses != calm->losses || !is_done || (!is_apart && !t->is_calm))
+	if (losses != calm->losses || !is_done || (!is_apart && !c->is_calm))
 		begin_epoch(calm);
 	else if (!is_apart)
 		calm->is_shared = true;
 	calm->losses = losses;
-	calm->is_calm = t->is_calm;
-	calm->stream_id = t->stream_id;
-	t->need->epoch = is_done ? calm->epoch : 0;
-	t->need->stream_id = t->stream_id;
+	calm->is_calm = c->is_calm;
+	calm->stream_id = c->stream_id;
+	c->need->epoch = is_done ? calm->epoch : 0;
+	c->need->stream_id = c->stream_id;
 }
 
-static void end(struct turn *t, bool is_done)
+static void end(struct device_call *c, bool is_done)
 {
 	uint64_t held_bytes, losses;
 
 	FAULT("graph: the driver was called");
-	pools_keep(t->pool, &t->charge);
+	pools_keep(c->pool, &c->charge);
 	FAULT("graph: charged");
-	held_bytes = pools_read(t->pool, &losses);
-	if (!t->is_still) {
-		atomic_store(&calms[t->need->device->ordinal].is_spoiled, true);
+	held_bytes = pools_read(c->pool, &losses);
+	if (!c->is_still) {
+		atomic_store(&calms[c->need->device->ordinal].is_spoiled, true);
 		return;
 	}
-	learn(t, held_bytes, losses, is_done);
-	pools_let_move(t->pool);
+	learn(c, held_bytes, losses, is_done);
+	pools_let_move(c->pool);
 }
 
-static CUresult call_in_turn(struct need *need, const struct graph_call *call, uint64_t stream_id)
+static CUresult call_on_each(struct need *need, const struct graph_call *call, uint64_t stream_id)
 {
-	struct turn turn = {.need = need, .stream_id = stream_id, .charge = CHARGE_NULL};
+	struct device_call own = {.need = need, .stream_id = stream_id, .charge = CHARGE_NULL};
 	CUresult r;
 
 	if (!need)
-		return call->ask(call);
-	r = begin(&turn, call->stream);
+		return call->run(call->exec, call->stream);
+	r = begin(&own, call->stream);
 	if (r != CUDA_SUCCESS)
 		return r;
-	r = call_in_turn(need->next, call, stream_id);
-	end(&turn, r == CUDA_SUCCESS);
+	r = call_on_each(need->next, call, stream_id);
+	end(&own, r == CUDA_SUCCESS);
 	return r;
-}
-
-CUresult graphs_call_with(struct need *needs, const struct graph_call *call)
-{
-	return call_in_turn(needs, call, needs ? id_of(call->stream) : 0);
 }
 
 CUresult graphs_call(const struct graph_call *call)
@@ -238,14 +233,14 @@ CUresult graphs_call(const struct graph_call *call)
 
 	if (!call->exec || table_get(&execs, (uintptr_t)call->exec, &entry) != 0 ||
 		capture_is_on(call->stream))
-		return call->ask(call);
+		return call->run(call->exec, call->stream);
 	switch (state_enter()) {
 	case STATE_OPEN:
-		return graphs_call_with((struct need *)(uintptr_t)entry.a, call);
+		return call_on_each((struct need *)(uintptr_t)entry.a, call, id_of(call->stream));
 	case STATE_CLOSED:
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	default:
-		return call->ask(call);
+		return call->run(call->exec, call->stream);
 	}
 }
 

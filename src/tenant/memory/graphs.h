@@ -14,15 +14,11 @@
 #include "base/bits.h"
 #include "tenant/memory/graph_survey.h"
 
-/* A call that may take memory for a graph: an upload, a launch, an instantiation that uploads. */
+/* A call that may take memory for a graph: an upload, a launch. */
 struct graph_call {
-	CUresult (*ask)(const struct graph_call *call);
+	cuGraphLaunch_fn *run;
 	CUgraphExec exec;
 	CUstream stream;
-	union {
-		cuGraphLaunch_fn *run;
-		const void *more; /* of the caller */
-	};
 };
 
 /* How many executable graphs of the process allocate memory. */
@@ -43,7 +39,6 @@ void graphs_put_back(CUgraphExec exec, struct need *needs);
 
 /* Calls the driver with the memory that the needs (of call->exec) make necessary charged. */
 CUresult graphs_call(const struct graph_call *call);
-CUresult graphs_call_with(struct need *needs, const struct graph_call *call);
 
 /* The program's own trim of the device. */
 CUresult graphs_trim(CUdevice ordinal);

@@ -56,8 +56,7 @@ static void end_this_process(const struct device *d)
 {
 	log_warn("the quota was lowered below what the slice holds, and this process holds most of "
 		 "it: it ends itself (ACTIVE_OOM_KILLER)",
-		STR("device", d->uuid),
-		U64("held_bytes", ledger_held_bytes(state.region.file, state.slot, d->entry)),
+		STR("device", d->uuid), U64("held_bytes", charge_held_bytes(d)),
 		U64("used_bytes", ledger_used_bytes(state.region.file, d->entry)),
 		U64("quota_bytes", (uint64_t)limit_of(d) * REGION_UNIT_BYTES));
 	kill(getpid(), SIGKILL);

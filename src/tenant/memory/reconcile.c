@@ -2,42 +2,23 @@
 /*
  * The driver's own figure beside the books.
  *
- * The books run ahead of the driver: a charge is there before the memory is, and leaves after it.
- * So NVML's figure is above the books only by what is in none of them. Managed memory is the one
- * thing that is in the books and not in NVML's figure. What this process made and shares is in the
- * figure, and in a shared allocation's books (ipc.h). What it opened is in the figure of its maker, or in that of one
- * opener: in this one's only where nobody else holds it. What it opened of another slice is in the maker's or in its
- * own, so with such memory the unattributed part is known to lie between two bounds, and stays as it is between them;
- * each slice pays for itself, so nobody gains by that. Memory of other interfaces is so, too, where the figure had it when it
- * was imported: it is this process's own then, or as much is charged as unattributed. The
- * unattributed part rises at once, by what the books did not say before, after or during the question, and falls when two
- * comparisons in a row agree that it is less, with the same charges before and after the question, and no call under way
- * that could make it look smaller.
+ * What a comparison finds (finding.h) is the unattributed part, which rises at once, by what the books did not say before,
+ * after or during the question, and falls when two comparisons in a row agree that it is less, with the same charges before
+ * and after the question, and no call under way that could make it look smaller.
  */
-#define LOG_TOPIC LOG_LEDGER
 #include "tenant/memory/reconcile.h"
 
-#include <time.h>
+#include <errno.h>
 
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/lock.h"
-#include "base/log.h"
-#include "region/ledger.h"
+#include "tenant/driver/call_end.h"
 #include "tenant/slice/nvml.h"
 #include "tenant/slice/own_pid.h"
 #include "tenant/slice/parts.h"
-#include "tenant/memory/ipc.h"
+#include "tenant/memory/finding.h"
 #include "tenant/memory/table.h"
-
-/* Comparisons that other threads may spoil before the careful side is taken. */
-#define LOOKS 4
-
-/*
- * A context that is just being made is not in NVML's list yet. After so many questions in a row the books stand alone, and
- * it is asked once a second: a program can make it fail for a while.
- */
-#define MISSES_MAX 5
 
 /* A call that is known to take little is charged for so many times as much at most, where only the device's figure tells. */
 #define BOUNDED_TIMES 4
@@ -45,173 +26,42 @@
 /* So many seconds in a row another thread may be found comparing. */
 #define DOUBTS_MAX 10
 
-/* Between two looks that are to tell a free under way from memory that is gone. */
-#define SECOND_LOOK_NS 500000
-
 /* Between two urgent questions: a program that is refused again and again asks often. */
 #define URGENT_NS 20000000u
 
 struct account {
 	struct lock lock; /* held for one comparison, and only ever tried */
-	_Atomic uint64_t next_ns, next_urgent_ns, next_retry_ns;
+	_Atomic uint64_t next_ns, next_urgent_ns;
 	_Atomic uint64_t unattributed_bytes; /* what is charged as unattributed */
 	_Atomic uint64_t found_bytes;	     /* reconcile_found_bytes() */
 	_Atomic bool
 		is_careful; /* more may be charged than was taken, until a comparison is exact */
-	bool was_less;	    /* by the last comparison */
+	_Atomic bool
+		is_owed; /* that is so as another call was in the way: compared when all have ended */
+	uint64_t next_owed_ns;	 /* later where comparisons took long */
+	bool was_less;		 /* by the last comparison */
 	_Atomic unsigned doubts; /* seconds in which another thread was comparing */
 	_Atomic uint64_t next_doubt_ns;
-	unsigned misses;   /* questions in a row that NVML had no figure for */
-	unsigned failures; /* times that it had none for so long that the books stood alone */
+	struct finding_misses misses; /* is_payable() has no lock */
 };
 static struct account accounts[STATE_ORDINALS];
 
-/* Charged while the books stand alone. key: the life of a context; a: bytes; b: the account's failures then. */
+/*
+ * What is owed takes one part of so many of the time where other calls spoil it again and again, and may take that of so
+ * long at once: the last of many calls finds it not spent.
+ */
+#define OWED_TIMES    16
+#define OWED_BURST_NS UINT64_C(640000000)
+/* To know less than that the process does not begin NVML, for which it would wait. */
+#define OWED_WORTH_BYTES UINT64_C(0x2000000)
+
+/* Charged while the books stand alone. key: the life of a context; a: bytes; b: how often it had come to that. */
 static struct table untold;
-
-static uint64_t held_bytes(const struct device *d)
-{
-	return ledger_held_bytes(state.region.file, state.slot, d->entry);
-}
-
-/* What is in the books and not always in NVML's figure: managed memory, and what is another's. */
-static uint64_t hidden_bytes(const struct device *d)
-{
-	const _Atomic uint64_t *kinds =
-		state.region.file->own.slots[state.slot].kind_bytes[d->entry];
-
-	/* relaxed: compared before and after, as part of what is held */
-	return atomic_load_explicit(&kinds[CHARGE_MANAGED], memory_order_relaxed) +
-	       atomic_load_explicit(&kinds[CHARGE_SHARED], memory_order_relaxed);
-}
-
-static void note(enum region_note bits)
-{
-	/* relaxed: for people to read */
-	atomic_store_explicit(
-		&state.region.file->own.slots[state.slot].notes, bits, memory_order_relaxed);
-}
-
-/*
- * What NVML shows beyond the books lies between the two, which differ where memory of other slices is open,
- * and where another thread charged meanwhile: what it took and freed again between two equal readings of
- * the books may be in NVML's figure. The books run ahead of the driver, so what the figure has beyond the
- * most that they said is never too much; both are exact where no other call of this process was under way.
- */
-struct finding {
-	uint64_t least_bytes, most_bytes;
-	bool is_exact;
-};
-
-static uint64_t above(uint64_t used, uint64_t known)
-{
-	return used > known ? round_up_u64(used - known, REGION_UNIT_BYTES) : 0;
-}
-
-/* NVML's figure; false where it has none, with a note of that for people. */
-static bool ask(struct account *t, const struct device *d, uint64_t known, uint64_t *ret_used)
-{
-	int r;
-
-	if (t->misses >= MISSES_MAX && !clock_is_due(&t->next_retry_ns, RECONCILE_CHECK_NS))
-		return false;
-	FAULT("reconcile: asking");
-	r = own_pid_memory_bytes(d->uuid, known, ret_used);
-	FAULT("reconcile: answered");
-	if (r == 0) {
-		note(REGION_NOTE_NVML);
-		own_pid_is_confirmed(d);
-		t->misses = 0;
-		return true;
-	}
-	if (++t->misses < MISSES_MAX)
-		return false;
-	note(REGION_NOTE_NO_NVML);
-	if (t->misses > MISSES_MAX)
-		return false;
-	t->failures++;
-	(void)clock_is_due(&t->next_retry_ns, RECONCILE_CHECK_NS);
-	log_debug("nvml has no figure for this process, so its accounting stands alone",
-		STR("device", d->uuid));
-	return false;
-}
-
-/*
- * Looks once; false where nothing can be told now. What is reserved is in the books for what is just being
- * looked for. What came back by itself, as streams went on, is taken out of the books before and after the question:
- * it would hide what was taken.
- */
-static bool look_once(struct account *t, struct device *d, const struct charge *reserved,
-	struct finding *ret_found)
-{
-	uint64_t traffic, held, hidden, unseen, shown, foreign, most, used, known = 0;
-	uint64_t other = t->unattributed_bytes;
-	bool is_mine = reserved && reserved->is_under_way, is_told, is_alone;
-
-	parts_collect(d);
-	traffic = charge_traffic();
-	held = charge_watch(d);
-	hidden = hidden_bytes(d);
-	unseen = hidden + other;
-	shown = ipc_shown_bytes(d);
-	foreign = ipc_foreign_bytes(d);
-
-	if (reserved)
-		unseen += (uint64_t)reserved->units * REGION_UNIT_BYTES;
-	/* A charge on its way moves one of them before the other. */
-	is_told = unseen <= held;
-	if (is_told) {
-		known = held - unseen + shown;
-		is_told = ask(t, d, known, &used);
-	}
-	is_alone = traffic == charge_traffic() && (uint32_t)traffic == (is_mine ? 1 : 0);
-	parts_collect(d);
-	most = charge_watched(d);
-	if (!is_told || hidden != hidden_bytes(d) || shown != ipc_shown_bytes(d) ||
-		foreign != ipc_foreign_bytes(d))
-		return false;
-	ret_found->least_bytes = above(used, known + foreign + (most > held ? most - held : 0));
-	/* While others charge and give back, only the least can be told. */
-	ret_found->most_bytes = held == held_bytes(d) ? above(used, known) : UINT64_MAX;
-	ret_found->is_exact = is_alone && ret_found->most_bytes != UINT64_MAX;
-	return true;
-}
-
-/*
- * Looks. What this process opened is shown for it from the instant in which its last other holder lets it go, or dies, and
- * the books follow. So while there is such memory, more is believed when the dead have been looked for, and when it is
- * still there a moment later.
- */
-static bool look(struct account *t, struct device *d, const struct charge *reserved,
-	struct finding *ret_found)
-{
-	uint64_t expected = t->unattributed_bytes +
-			    (reserved ? (uint64_t)reserved->units * REGION_UNIT_BYTES : 0);
-	struct timespec pause = {.tv_nsec = SECOND_LOOK_NS};
-	bool is_told = look_once(t, d, reserved, ret_found);
-
-	if (!is_told || ret_found->least_bytes <= expected || !ipc_is_open_elsewhere(d))
-		return is_told;
-	charge_reap(d);
-	for (int i = 0; i < LOOKS && is_told && ret_found->least_bytes > expected; i++) {
-		nanosleep(&pause, NULL);
-		is_told = look_once(t, d, reserved, ret_found);
-	}
-	return is_told;
-}
-
-/* The unattributed part as it is thought to be, within what it can be. */
-static uint64_t within(const struct finding *found, uint64_t other)
-{
-	if (other < found->least_bytes)
-		return found->least_bytes;
-	return other > found->most_bytes ? found->most_bytes : other;
-}
 
 uint64_t reconcile_spare_bytes(const struct device *d)
 {
-	uint64_t traffic = charge_traffic(), held = held_bytes(d), used;
-	uint64_t hidden = hidden_bytes(d);
+	uint64_t traffic = charge_traffic(), held = charge_held_bytes(d), used;
+	uint64_t hidden = finding_hidden_bytes(d);
 
 	/*
 	 * The call that asks is the one under way. What this process shares or opened is in the figure at
@@ -222,6 +72,13 @@ uint64_t reconcile_spare_bytes(const struct device *d)
 		traffic != charge_traffic())
 		return 0;
 	return held > used + hidden ? held - hidden - used : 0;
+}
+
+/* Looks; under the account's lock. */
+static bool look(struct account *t, struct device *d, const struct charge *reserved,
+	struct finding *ret_found)
+{
+	return finding_look(&t->misses, d, &t->unattributed_bytes, reserved, ret_found);
 }
 
 /* Makes the unattributed part what it was found to be; under the account's lock. */
@@ -246,10 +103,18 @@ static void correct(struct account *t, struct device *d, uint64_t other)
 			memory_order_relaxed);
 }
 
+/* The account is as it is charged until a comparison knows better. */
+static void owe(struct account *t)
+{
+	t->is_careful = true;
+	t->is_owed = true;
+	/* pairs with reconcile_pay(), which says before it looks that nothing is */
+	atomic_store(&call_end_is_awaited, true);
+}
+
 /* Looks; what is less is believed when it is exact, and so twice. Under the account's lock. */
 static void compare(struct account *t, struct device *d, bool is_urgent)
 {
-	struct timespec pause = {.tv_nsec = SECOND_LOOK_NS};
 	struct finding found;
 
 	if (!look(t, d, NULL, &found))
@@ -258,14 +123,17 @@ static void compare(struct account *t, struct device *d, bool is_urgent)
 		if (found.is_exact && t->was_less)
 			break;
 		t->was_less |= found.is_exact;
-		if (!is_urgent || i == LOOKS)
+		if (!is_urgent || i == FINDING_LOOKS)
 			return;
-		nanosleep(&pause, NULL);
+		finding_pause();
 		if (!look(t, d, NULL, &found))
 			return;
 	}
-	correct(t, d, within(&found, t->unattributed_bytes));
-	if (found.is_exact && found.least_bytes == found.most_bytes)
+	correct(t, d, finding_within(&found, t->unattributed_bytes));
+	if (!found.is_exact)
+		return;
+	t->is_owed = false;
+	if (found.least_bytes == found.most_bytes)
 		t->is_careful = false;
 }
 
@@ -292,8 +160,8 @@ void reconcile_compare(struct device *device, enum parts_when why)
 
 	/* relaxed: the clock decides how often, nothing else does */
 	if (!atomic_load_explicit(&is_started, memory_order_relaxed) ||
-		now < atomic_load_explicit(next, memory_order_relaxed) || held_bytes(device) == 0 ||
-		(why == PARTS_VIEW && !t->is_careful))
+		now < atomic_load_explicit(next, memory_order_relaxed) ||
+		charge_held_bytes(device) == 0 || (why == PARTS_VIEW && !t->is_careful))
 		return;
 	if (!lock_try(&t->lock)) {
 		doubt(t);
@@ -305,6 +173,51 @@ void reconcile_compare(struct device *device, enum parts_when why)
 	FAULT("reconcile: locked");
 	compare(t, device, is_urgent);
 	lock_leave(&t->lock);
+}
+
+/* Whether a comparison can tell now. */
+static bool is_payable(const struct account *t)
+{
+	return t->is_owed && !finding_is_blind(&t->misses) &&
+	       (nvml_is_begun() || t->unattributed_bytes >= OWED_WORTH_BYTES);
+}
+
+/* As often as it may; under the account's lock. */
+static void pay(struct account *t, struct device *d)
+{
+	uint64_t begin_ns = clock_now_ns(), next_ns = t->next_owed_ns;
+
+	if (next_ns > begin_ns)
+		return;
+	FAULT("reconcile: owed");
+	compare(t, d, true);
+	if (next_ns + OWED_BURST_NS < begin_ns)
+		next_ns = begin_ns - OWED_BURST_NS;
+	t->next_owed_ns = next_ns + OWED_TIMES * (clock_now_ns() - begin_ns);
+}
+
+void reconcile_pay(void)
+{
+	int saved_errno = errno;
+	bool is_owed = false;
+
+	/* The last call to end does it. */
+	if ((uint32_t)charge_traffic() != 0)
+		return;
+	/* pairs with owe() */
+	atomic_store(&call_end_is_awaited, false);
+	for (int i = 0; i < STATE_ORDINALS; i++) {
+		struct account *t = &accounts[i];
+
+		if (is_payable(t) && lock_try(&t->lock)) {
+			pay(t, state_device(i));
+			lock_leave(&t->lock);
+		}
+		is_owed |= is_payable(t);
+	}
+	if (is_owed)
+		atomic_store(&call_end_is_awaited, true);
+	errno = saved_errno;
 }
 
 /*
@@ -328,9 +241,9 @@ static void note_untold(const struct account *t, uint64_t life, int64_t more)
 
 	if (!place.entry)
 		return;
-	if (place.entry->b != t->failures)
+	if (place.entry->b != t->misses.blind_times)
 		place.entry->a = 0;
-	place.entry->b = t->failures;
+	place.entry->b = t->misses.blind_times;
 	if (more < -(int64_t)place.entry->a)
 		more = -(int64_t)place.entry->a;
 	place.entry->a += (uint64_t)more;
@@ -351,26 +264,27 @@ static int64_t growth(struct account *t, struct device *d, const struct charge *
 	 * A process that is just beginning need not wait for NVML: the next comparison will. But for what took more than was
 	 * reserved, which may not fit and has to go again; it may have, where others gave back as much.
 	 */
-	t->is_careful = true;
+	owe(t);
 	*ret_is_certain = false;
-	if (!nvml_is_begun() && t->misses == 0 && call->is_quiet &&
+	if (!nvml_is_begun() && t->misses.in_a_row == 0 && call->is_quiet &&
 		call->free_change_bytes <= reserved)
 		return call->free_change_bytes ? reserved : 0;
 
-	for (int i = 0; i < LOOKS && (i == 0 || t->misses < MISSES_MAX); i++) {
+	for (int i = 0; i < FINDING_LOOKS && (i == 0 || !finding_is_blind(&t->misses)); i++) {
 		if (!look(t, d, charge, &found))
 			continue;
 		if (found.is_exact) {
-			more = (int64_t)(within(&found,
+			more = (int64_t)(finding_within(&found,
 						 t->unattributed_bytes + (uint64_t)reserved) -
 					 t->unattributed_bytes);
+			t->is_owed = more < 0;
 			t->is_careful = more < 0 || found.least_bytes != found.most_bytes;
 			*ret_is_certain = found.least_bytes == found.most_bytes;
 			return more > 0 ? more : 0;
 		}
 		more = (int64_t)(found.least_bytes - t->unattributed_bytes);
 	}
-	*ret_is_certain = t->misses >= MISSES_MAX;
+	*ret_is_certain = finding_is_blind(&t->misses);
 	if (*ret_is_certain)
 		return lost_bytes(reserved, call);
 	return more > reserved ? more : reserved;
@@ -397,10 +311,12 @@ struct growth reconcile_guarded(
 		t->doubts = 0;
 	found = (struct growth){.charged_bytes = more,
 		.is_measured = is_ours,
-		.is_told = is_ours && t->misses < MISSES_MAX,
+		.is_told = is_ours && !finding_is_blind(&t->misses),
 		.is_certain = is_certain};
-	if (!is_ours)
+	if (!is_ours) {
+		owe(t);
 		return found;
+	}
 	if (!found.is_told && more && call->life)
 		note_untold(t, call->life, more);
 	else if (found.is_told && call->free_change_bytes < 0)
@@ -420,7 +336,7 @@ void reconcile_before(struct device *device)
 	struct finding found;
 
 	/* Who has the lock finds it, and a process that is just beginning has little to be found. */
-	if (!nvml_is_begun() || held_bytes(device) == 0 || !lock_try(&t->lock))
+	if (!nvml_is_begun() || charge_held_bytes(device) == 0 || !lock_try(&t->lock))
 		return;
 	if (look(t, device, NULL, &found) && found.least_bytes > t->unattributed_bytes)
 		correct(t, device, found.least_bytes);
@@ -431,8 +347,8 @@ struct reconcile_figure reconcile_ask(const struct device *device)
 {
 	struct reconcile_figure figure = {.traffic = charge_traffic()};
 
-	figure.is_told =
-		own_pid_memory_bytes(device->uuid, held_bytes(device), &figure.used_bytes) == 0;
+	figure.is_told = own_pid_memory_bytes(
+				 device->uuid, charge_held_bytes(device), &figure.used_bytes) == 0;
 	return figure;
 }
 
@@ -451,15 +367,14 @@ bool reconcile_is_shown(
 {
 	struct account *t = &accounts[device->ordinal];
 	uint64_t bytes = (uint64_t)charge->units * REGION_UNIT_BYTES;
-	struct timespec pause = {.tv_nsec = SECOND_LOOK_NS};
 	struct finding found;
 	bool is_shown = has_risen(device, before, bytes);
 
 	if (is_shown || !lock_enter_within(&t->lock, RECONCILE_WAIT_NS))
 		return is_shown;
-	for (int i = 0; i < LOOKS && !is_shown; i++) {
+	for (int i = 0; i < FINDING_LOOKS && !is_shown; i++) {
 		if (i)
-			nanosleep(&pause, NULL);
+			finding_pause();
 		if (!look(t, device, charge, &found))
 			continue;
 		/* What is charged as unattributed may be all that the figure has beside. */
@@ -473,7 +388,7 @@ bool reconcile_is_shown(
 
 void reconcile_look_again(const struct device *device)
 {
-	accounts[device->ordinal].is_careful = true;
+	owe(&accounts[device->ordinal]);
 }
 
 void reconcile_start(struct device *device)
@@ -496,7 +411,7 @@ void reconcile_life_ended(struct device *device, uint64_t life)
 		!lock_enter_within(&t->lock, RECONCILE_WAIT_NS))
 		return;
 	/* A comparison since then has corrected it. */
-	if (t->misses >= MISSES_MAX && entry.b == t->failures)
+	if (finding_is_blind(&t->misses) && entry.b == t->misses.blind_times)
 		correct(t, device,
 			t->unattributed_bytes > entry.a ? t->unattributed_bytes - entry.a : 0);
 	lock_leave(&t->lock);
@@ -512,10 +427,10 @@ void reconcile_forget(struct device *device, bool is_last)
 	if (is_last ? !lock_enter_within(&t->lock, RECONCILE_WAIT_NS) : !lock_try(&t->lock))
 		return;
 	if (is_last &&
-		(t->misses >= MISSES_MAX || own_pid_memory_bytes(device->uuid, 0, &used) < 0))
+		(finding_is_blind(&t->misses) || own_pid_memory_bytes(device->uuid, 0, &used) < 0))
 		correct(t, device, 0);
 	else if (look(t, device, &(struct charge){.is_under_way = true}, &found) && found.is_exact)
-		correct(t, device, within(&found, t->unattributed_bytes));
+		correct(t, device, finding_within(&found, t->unattributed_bytes));
 	/* else the next comparison, which comes before any refusal */
 	lock_leave(&t->lock);
 }

@@ -24,6 +24,13 @@ void reconcile_start(struct device *device);
 void reconcile_compare(struct device *device, enum parts_when when);
 
 /*
+ * When a call of the program has ended and nothing of it is under way any more. Where a comparison could not be exact
+ * because of other calls (driver/call_end.h), the last of them to end makes it good: the process may make none for long, and
+ * others of the slice would lack what it has in its books and not on the device.
+ */
+void reconcile_pay(void);
+
+/*
  * After a call that may have taken memory which nobody names (guard.h): ends the reservation's scope
  * and charges what NVML now shows beyond the books. Where it has no figure for this process, what the device's free
  * memory fell by is charged until the context ends. Waits at

@@ -113,7 +113,7 @@ static void keep(unsigned pid)
 
 static void find(const struct process_rows *rows, uint64_t grown, uint64_t context_bytes)
 {
-	unsigned candidate = 0, candidates = 0;
+	unsigned candidate = 0, candidates = 0, newcomers = 0;
 
 	for (unsigned i = 0; i < rows->count; i++) {
 		if (was_listed(rows->at[i].pid))
@@ -122,12 +122,18 @@ static void find(const struct process_rows *rows, uint64_t grown, uint64_t conte
 			keep(rows->at[i].pid);
 			return;
 		}
+		/*
+		 * Another process that began meanwhile may be the one that looks like ours, where ours has
+		 * more than a context already.
+		 */
+		newcomers += rows->at[i].usedGpuMemory == NVML_VALUE_NOT_AVAILABLE ||
+			     rows->at[i].usedGpuMemory >= CONTEXT_MIN_BYTES;
 		if (!is_like_ours(rows->at[i].usedGpuMemory, grown, context_bytes))
 			continue;
 		candidate = rows->at[i].pid;
 		candidates++;
 	}
-	if (candidates == 1)
+	if (candidates == 1 && newcomers == 1)
 		keep(candidate);
 }
 

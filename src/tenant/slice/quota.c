@@ -327,6 +327,11 @@ const char *quota_region_path(void)
 	return quota.region_path;
 }
 
+const char *quota_system_share(void)
+{
+	return quota.system.path;
+}
+
 static bool reload_if_changed(struct source *source)
 {
 	struct file_identity id;

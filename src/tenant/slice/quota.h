@@ -47,6 +47,9 @@ const struct options *quota_options(void);
 /* The slice's region file. Like the other names below it is what it was at quota_start(). */
 const char *quota_region_path(void);
 
+/* SHARE_SYSTEM_PATH where there is such a share, else NULL: of one that the environment names anybody may be the owner. */
+const char *quota_system_share(void);
+
 /* The time of change of the share file of VGPU_SHARE that is in force; 0: none was read. */
 uint64_t quota_share_ns(void);
 

@@ -113,6 +113,7 @@ static enum state_mode open_region(void)
 		why = region_explain(r);
 		right = region_remedy(r);
 	} else {
+		state.region.share = quota_system_share();
 		slot_charge_dead(&state.region);
 		r = slot_claim(&state.region, &state.slot);
 		why = explain_claim(r);

@@ -3,6 +3,7 @@
 #include "sim/cuda/model/graph/conditional.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "sim/cuda/model/driver.h"
 #include "sim/cuda/model/graph/graph.h"
@@ -22,7 +23,8 @@ struct conditional {
 	CUgraphConditionalNodeType type;
 	const struct handle *handle;
 	size_t body_count;
-	CUgraph bodies[]; /* what phGraph_out shows */
+	CUgraph *shown; /* phGraph_out: the program may write there */
+	CUgraph bodies[];
 };
 
 CUresult conditional_new_handle(const struct graph *graph, unsigned int default_value,
@@ -77,18 +79,20 @@ CUresult conditional_new(CUDA_CONDITIONAL_NODE_PARAMS *params, struct conditiona
 
 	if (!handle || handle->magic != HANDLE_MAGIC || !is_size_valid(params->type, params->size))
 		return CUDA_ERROR_INVALID_VALUE;
-	conditional = calloc(1, sizeof(*conditional) + params->size * sizeof(CUgraph));
+	conditional = calloc(1, sizeof(*conditional) + 2 * params->size * sizeof(CUgraph));
 	if (!conditional)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	conditional->type = params->type;
 	conditional->handle = handle;
+	conditional->shown = conditional->bodies + params->size;
 	result = add_bodies(conditional, params->size);
 	if (result != CUDA_SUCCESS) {
 		conditional_drop(conditional);
 		return result;
 	}
 	*ret_conditional = conditional;
-	params->phGraph_out = conditional->bodies;
+	memcpy(conditional->shown, conditional->bodies, params->size * sizeof(CUgraph));
+	params->phGraph_out = conditional->shown;
 	return CUDA_SUCCESS;
 }
 

@@ -232,6 +232,18 @@ static void link_plain(struct plain *plain)
 	heap->plains = plain;
 }
 
+/* Its memory and its addresses are taken; a failure gives them back. */
+static CUresult enter_plain(struct plain *plain, CUdeviceptr *ret_base)
+{
+	link_plain(plain);
+	if (address_set_owner(plain->base, plain->bytes, &plain->owner) != 0) {
+		heap_free(&plain->owner, plain->base);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	*ret_base = plain->base;
+	return CUDA_SUCCESS;
+}
+
 static CUresult alloc_plain(
 	struct context *context, size_t bytes, enum machine_kind kind, CUdeviceptr *ret_base)
 {
@@ -257,13 +269,7 @@ static CUresult alloc_plain(
 		free(plain);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	link_plain(plain);
-	if (address_set_owner(plain->base, bytes, &plain->owner) != 0) {
-		heap_free(&plain->owner, plain->base);
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	}
-	*ret_base = plain->base;
-	return CUDA_SUCCESS;
+	return enter_plain(plain, ret_base);
 }
 
 /* Of one context. */
@@ -316,13 +322,7 @@ CUresult heap_alloc_managed(
 		free(plain);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	link_plain(plain);
-	if (address_set_owner(plain->base, bytes, &plain->owner) != 0) {
-		heap_free(&plain->owner, plain->base);
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	}
-	*ret_base = plain->base;
-	return CUDA_SUCCESS;
+	return enter_plain(plain, ret_base);
 }
 
 void heap_move_managed(struct plain *plain, struct device *device)

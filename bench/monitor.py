@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""monitor.py BUILD [SLICES] [SECONDS]: what vgpu-monitor costs on a node: processor time, memory, the time of a scrape.
+
+BUILD was built with tests. Each slice has a process that holds memory of a simulated device. One row of a table."""
+
+import http.client
+import os
+import pathlib
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+BUILD = pathlib.Path(sys.argv[1])
+SLICES, SECONDS = (int(argument) for argument in (sys.argv[2:] + ["64", "60"][len(sys.argv) - 2:]))
+UUID = "GPU-12345678-1234-1234-1234-{:012d}"
+SCRAPES = 50
+
+
+def cpu_s(pid):
+    """To a ns, of all its threads."""
+    return sum(int(pathlib.Path(task, "schedstat").read_text().split()[0]) for task in pathlib.Path(f"/proc/{pid}/task").iterdir()) / 1e9
+
+
+def peak_mib(pid):
+    status = pathlib.Path(f"/proc/{pid}/status").read_text()
+    return int(re.search(r"VmHWM:\s+(\d+)", status)[1]) / 1024
+
+
+def make_slices(hook):
+    makers = []
+    for i in range(SLICES):
+        region = hook / f"containers/0b5e7d7a-4f39-4d0c-9d3e-{i:012d}_main/x.cache"
+        region.parent.mkdir(parents=True)
+        maker = subprocess.Popen([BUILD / "tests/monitor/make_region", region, UUID.format(i % 8)], stdin=subprocess.PIPE,
+                                 stdout=subprocess.PIPE)
+        maker.stdout.readline()
+        makers.append(maker)
+    return makers
+
+
+def scrape(port):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    began = time.perf_counter()
+    connection.request("GET", "/metrics")
+    text = connection.getresponse().read()
+    return 1000 * (time.perf_counter() - began), len(text)
+
+
+def measure(hook):
+    monitor = subprocess.Popen(
+        [BUILD / "src/monitor/vgpu-monitor", "--metrics-bind-address=127.0.0.1:0", f"--hook-path={hook}",
+         f"--nvml={BUILD / 'sim/nvml/libnvidia-ml.so.1'}", "--node-name="],
+        env={**os.environ, "VGPU_SIM_STATE": str(hook / "machine")}, stderr=subprocess.PIPE, text=True)
+    try:
+        port = next(int(found[1]) for found in (re.search(r"port=(\d+)", line) for line in monitor.stderr) if found)
+        scrape(port)
+        began = cpu_s(monitor.pid)
+        time.sleep(SECONDS)
+        share = (cpu_s(monitor.pid) - began) / SECONDS
+        before = cpu_s(monitor.pid)
+        times = [scrape(port) for _ in range(SCRAPES)]
+        cost_ms = 1000 * (cpu_s(monitor.pid) - before) / SCRAPES
+        print(f"| {SLICES} | {100 * share:.2f} % | {peak_mib(monitor.pid):.1f} MiB | {statistics.median(t for t, _ in times):.1f} ms | "
+              f"{max(t for t, _ in times):.1f} ms | {cost_ms:.1f} ms | {times[0][1] / 1024:.0f} KiB |")
+    finally:
+        monitor.terminate()
+        monitor.wait()
+        monitor.stderr.close()
+
+
+def main():
+    with tempfile.TemporaryDirectory(prefix="vgpu-bench-", dir="/dev/shm") as folder:
+        makers = make_slices(pathlib.Path(folder))
+        try:
+            print("| slices | processor without scrapes | memory at the most | scrape, median | the longest | its processor time | text |")
+            print("| --- | --- | --- | --- | --- | --- | --- |")
+            measure(pathlib.Path(folder))
+        finally:
+            for maker in makers:
+                maker.stdin.close()
+                maker.wait()
+                maker.stdout.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A device waits for an event of another process, and not for one that is killed, stopped or checkpointed. */
+#include "sim/machine/schedule.h"
+#include "sim/tests/cuda/neighbour.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+TEST(work_of_a_process_that_was_killed_holds_nobody_up)
+{
+	CUfunction function;
+	float ms;
+	int pid;
+
+	pid = start_neighbour();
+	function = begin();
+	EQUAL(kill(pid, SIGKILL), 0);
+	child_wait(pid, SIGKILL);
+	/* It is found to be dead within 50 ms of waiting, on a machine that is not too busy. */
+	ms = time_work(function, 50, 10 * MS);
+	CHECK(ms >= 500 && ms < 800);
+	EQUAL(look(MS)->process_count, 1);
+}
+
+TEST(work_of_a_process_that_is_checkpointed_waits_and_holds_nobody_up)
+{
+	CUcheckpointLockArgs lock = {0};
+	CUfunction function;
+	uint64_t busy;
+	float ms;
+	int pid;
+
+	pid = start_neighbour();
+	function = begin();
+	OK(cuCheckpointProcessLock(pid, &lock));
+	/* What was given to the device before is still done. */
+	ms = time_work(function, 2, 10 * MS);
+	CHECK(ms > 32 && ms < 48);
+	OK(cuCheckpointProcessCheckpoint(pid, NULL));
+	ms = time_work(function, 2, 10 * MS);
+	CHECK(ms > 19.9f && ms < 21);
+	OK(cuCheckpointProcessRestore(pid, NULL));
+	OK(cuCheckpointProcessUnlock(pid, NULL));
+	busy = look(MS)->device[0].busy_ns;
+	ms = time_work(function, 2, 10 * MS);
+	CHECK(ms > 32 && ms < 48);
+	CHECK(look(MS)->device[0].busy_ns - busy >= 32 * MS);
+	end_neighbour(pid);
+}
+
+TEST(a_context_that_ends_takes_its_work_along)
+{
+	CUcontext context;
+	CUfunction function;
+	float ms;
+
+	function = begin();
+	OK(cuCtxCreate_v2(&context, 0, 0));
+	function = load_spin();
+	spin(function, NULL, 100000 * MS);
+	OK(cuCtxDestroy_v2(context));
+	function = begin();
+	ms = time_work(function, 1, MS);
+	CHECK(ms > 0.99f && ms < 2);
+	CHECK(look(MS)->device[0].busy_ns < 10000 * MS);
+}
+
+static void hold_the_lock(void)
+{
+	EQUAL(machine_join(child_machine()), 0);
+	schedule_begin(child_machine(), 0);
+	tell(&notes->ready);
+	await(&notes->stop, 1);
+	_exit(0);
+}
+
+TEST(who_dies_between_two_steps_holds_nobody_up)
+{
+	CUfunction function;
+	float ms;
+	int pid;
+
+	share_notes();
+	pid = child_start(hold_the_lock);
+	await(&notes->ready, 1);
+	EQUAL(kill(pid, SIGKILL), 0);
+	child_wait(pid, SIGKILL);
+	function = begin();
+	ms = time_work(function, 1, 20 * MS);
+	CHECK(ms > 19.9f && ms < 21);
+}
+
+TEST(who_is_stopped_between_two_steps_holds_nobody_up_for_long)
+{
+	CUfunction function;
+	uint64_t began;
+	int pid;
+
+	share_notes();
+	pid = child_start(hold_the_lock);
+	await(&notes->ready, 1);
+	EQUAL(kill(pid, SIGSTOP), 0);
+	function = begin();
+	began = machine_now_ns();
+	for (int i = 0; i < 1000; i++)
+		spin(function, NULL, 1000);
+	OK(cuCtxSynchronize());
+	CHECK(machine_now_ns() - began < 5000 * MS);
+	EQUAL(kill(pid, SIGCONT), 0);
+	end_neighbour(pid);
+}
+
+/* Another process's work, and an event of it; the event is this process's again when it goes on. */
+static void share_event(void)
+{
+	CUfunction function = begin();
+	CUevent event;
+
+	OK(cuEventCreate(&event, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING));
+	EQUAL(cuIpcGetEventHandle(NULL, event), CUDA_ERROR_INVALID_VALUE);
+	OK(cuIpcGetEventHandle(&notes->event, event));
+	tell(&notes->ready);
+	await(&notes->stop, 1);
+	spin(function, NULL, 400 * MS);
+	OK(cuEventRecord(event, NULL));
+	tell(&notes->ready);
+	await(&notes->stop, 2);
+	OK(cuCtxSynchronize());
+	_exit(0);
+}
+
+TEST(work_waits_for_an_event_of_another_process)
+{
+	CUevent other, before, after;
+	CUfunction function;
+	float ms;
+	int pid;
+
+	share_notes();
+	pid = child_start(share_event);
+	function = begin();
+	await(&notes->ready, 1);
+	OK(cuEventCreate(&before, 0));
+	OK(cuEventCreate(&after, 0));
+	OK(cuIpcOpenEventHandle(&other, notes->event));
+	/* Never recorded. */
+	OK(cuEventQuery(other));
+	OK(cuStreamWaitEvent(NULL, other, 0));
+	OK(cuStreamQuery(NULL));
+	tell(&notes->stop);
+	await(&notes->ready, 2);
+	OK(cuEventRecord(before, NULL));
+	OK(cuStreamWaitEvent(NULL, other, 0));
+	spin(function, NULL, 20 * MS);
+	OK(cuEventRecord(after, NULL));
+	EQUAL(cuEventQuery(other), CUDA_ERROR_NOT_READY);
+	EQUAL(cuEventQuery(after), CUDA_ERROR_NOT_READY);
+	OK(cuEventSynchronize(after));
+	OK(cuEventQuery(other));
+	OK(cuEventElapsedTime(&ms, before, after));
+	/* Some of it was over when the wait was given; none of both was beside each other. */
+	CHECK(ms > 100 && ms < 421);
+	tell(&notes->stop);
+	child_wait(pid, 0);
+	OK(cuEventDestroy_v2(other));
+	EQUAL(cuIpcOpenEventHandle(&other, notes->event), CUDA_ERROR_INVALID_HANDLE);
+}
+
+TEST(nobody_waits_for_an_event_of_a_process_that_was_killed)
+{
+	CUevent other;
+	int pid;
+
+	share_notes();
+	pid = child_start(share_event);
+	begin();
+	await(&notes->ready, 1);
+	OK(cuIpcOpenEventHandle(&other, notes->event));
+	tell(&notes->stop);
+	await(&notes->ready, 2);
+	OK(cuStreamWaitEvent(NULL, other, 0));
+	EQUAL(cuStreamQuery(NULL), CUDA_ERROR_NOT_READY);
+	kill(pid, SIGKILL);
+	child_wait(pid, SIGKILL);
+	OK(cuCtxSynchronize());
+	OK(cuEventSynchronize(other));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(work_of_a_process_that_was_killed_holds_nobody_up),
+		cmocka_unit_test(work_of_a_process_that_is_checkpointed_waits_and_holds_nobody_up),
+		cmocka_unit_test(a_context_that_ends_takes_its_work_along),
+		cmocka_unit_test(who_dies_between_two_steps_holds_nobody_up),
+		cmocka_unit_test(who_is_stopped_between_two_steps_holds_nobody_up_for_long),
+		cmocka_unit_test(work_waits_for_an_event_of_another_process),
+		cmocka_unit_test(nobody_waits_for_an_event_of_a_process_that_was_killed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

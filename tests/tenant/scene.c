@@ -5,6 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/bits.h"
+#include "base/clock.h"
+
+#define MS UINT64_C(1000000)
+
 const char *const compute_lists[3] = {"nvmlDeviceGetComputeRunningProcesses",
 	"nvmlDeviceGetComputeRunningProcesses_v2", "nvmlDeviceGetComputeRunningProcesses_v3"};
 const char *const empty_lists[6] = {"nvmlDeviceGetGraphicsRunningProcesses",
@@ -52,13 +57,20 @@ void check_rows(const struct scene *s)
 		shows(l, " %d:%llu", s->two->pid, (unsigned long long)(CONTEXT_BYTES + 10 * MIB)));
 }
 
+/* The simulated card looks six times a second who works: whoever works alone for that long is seen. */
 void make_busy(struct scene *s)
 {
-	struct machine *machine = s->a->node->machine;
+	struct tenant *const in_turn[] = {s->other, s->one};
+	uint64_t began_ns;
+	unsigned tries = 0;
 
-	assert_int_equal(inject_set_kernel(machine, "work", 300 * UINT64_C(1000000)), 0);
-	tenant_tell(s->one, "work work");
-	tenant_tell(s->other, "work work");
-	assert_int_equal(tenant_answer(s->one), OK);
-	assert_int_equal(tenant_answer(s->other), OK);
+	assert_int_equal(inject_set_kernel(s->a->node->machine, "work", 300 * MS), 0);
+	do {
+		assert_true(tries++ < 20);
+		began_ns = clock_now_ns();
+		for (unsigned i = 0; i < ARRAY_SIZE(in_turn); i++) {
+			tenant_tell(in_turn[i], "work work");
+			assert_int_equal(tenant_answer(in_turn[i]), OK);
+		}
+	} while (clock_now_ns() - began_ns > 800 * MS);
 }

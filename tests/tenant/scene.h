@@ -30,5 +30,5 @@ bool shows(const struct tenant *t, const char *format, ...) __attribute__((forma
 /* That the looker's last answer lists one and two, with what they hold. */
 void check_rows(const struct scene *s);
 
-/* Lets one and other work at the same time, for 0.3 s. */
+/* Lets other and then one work for 0.3 s each, within 0.8 s: figures of the last second have both. */
 void make_busy(struct scene *s);

@@ -26,7 +26,9 @@
 #define DEADLINE_NS (8ull * 1000000000)
 #define PREFER_NS   (2ull * 1000000000) /* without an answer it chooses by itself */
 
-#define AGAIN_NS    (5ull * 1000000) /* what a container needs is on its way */
+/* What a container needs is on its way: it is asked for again, each time after twice as long. */
+#define AGAIN_NS      (5ull * 1000000)
+#define AGAIN_MOST_NS (250ull * 1000000)
 
 #define SLOT_TRIES \
 	3 /* of taking it, where the answer to an attempt was lost or the pod was changed meanwhile */
@@ -46,6 +48,8 @@ struct allocate {
 	char *instances_before, *instances; /* NULL: it has none */
 	bool is_last;
 	unsigned tries;
+	uint64_t again_ns;  /* 0: it has not waited */
+	struct err waiting; /* for what */
 	uint8_t *given;
 	size_t given_bytes;
 	struct flush flush;
@@ -68,6 +72,7 @@ static void forget_container(struct allocate *allocate)
 	allocate->before = allocate->slot = allocate->rest = NULL;
 	allocate->given = NULL;
 	allocate->tries = 0;
+	allocate->again_ns = 0;
 }
 
 /* The first of the queue is over; the next one begins, not from here. */
@@ -231,6 +236,18 @@ static void take_slot(struct allocate *allocate)
 		fail(allocate, "no memory");
 }
 
+static void give_again(struct allocate *allocate, const struct err *why)
+{
+	uint64_t doubled_ns = allocate->again_ns * 2;
+
+	allocate->waiting = *why;
+	allocate->again_ns = !doubled_ns		  ? AGAIN_NS
+			     : doubled_ns < AGAIN_MOST_NS ? doubled_ns
+							  : AGAIN_MOST_NS;
+	loop_timer_set(
+		allocate->cluster->loop, &allocate->again, clock_now_ns() + allocate->again_ns);
+}
+
 /* The slot's container gets what it is for, and only then the slot is taken. */
 static void give_slot(void *context)
 {
@@ -259,13 +276,14 @@ static void give_slot(void *context)
 	allocate->instances_before = pod->instances ? strdup(pod->instances) : NULL;
 	result = give(allocate->giver, &wanted, &allocate->given, &allocate->given_bytes,
 		&allocate->instances, &err);
-	if (result == -EAGAIN)
-		loop_timer_set(
-			allocate->cluster->loop, &allocate->again, clock_now_ns() + AGAIN_NS);
-	else if (result)
+	if (result == -EAGAIN) {
+		give_again(allocate, &err);
+	} else if (result) {
 		fail(allocate, err.text);
-	else
+	} else {
+		allocate->again_ns = 0;
 		take_slot(allocate);
+	}
 }
 
 static void serve(struct allocate *allocate, const struct pod *pod)
@@ -331,6 +349,10 @@ static void deadline_has_come(void *context)
 
 	if (allocate->first->preferred) {
 		answer_preferred(allocate, NULL);
+		return;
+	}
+	if (allocate->again_ns) {
+		fail(allocate, allocate->waiting.text);
 		return;
 	}
 	log_warn("Allocate took too long", STR("namespace", allocate->pod.space),

@@ -36,7 +36,8 @@ struct giver {
 /*
  * Makes the container's files ready and packs the message ContainerAllocateResponse, which the caller frees. Twice is the
  * same as once. Of instances that were made *ret_instances is the pod's new annotation, which the caller frees, else
- * NULL. -EAGAIN: something is on its way, to be asked for again in a moment. -EINVAL and the like with err set, which the pod's status will show.
+ * NULL. err is set with -EAGAIN: something is on its way, to be asked for again in a moment; and with -EINVAL and the like:
+ * the pod's status will show it.
  */
 int give(const struct giver *giver, const struct give_request *request, uint8_t **ret_message,
 	size_t *ret_bytes, char **ret_instances, struct err *err) MUST_CHECK;

@@ -133,6 +133,12 @@ static void has_failed(struct daemon *daemon, const struct err *err)
 	daemon->is_due = false;
 }
 
+static int is_on_its_way(const struct daemon *daemon, struct err *err)
+{
+	return err_set(err, EAGAIN, "the MPS control daemon of device %.100s does not listen yet",
+		daemon->uuid);
+}
+
 /* -EAGAIN: it is on its way. */
 static int begin_start(struct mps *mps, struct daemon *daemon, struct err *err)
 {
@@ -152,7 +158,7 @@ static int begin_start(struct mps *mps, struct daemon *daemon, struct err *err)
 	}
 	daemon->is_running = true;
 	look_soon(mps, POLL_NS);
-	return -EAGAIN;
+	return is_on_its_way(daemon, err);
 }
 
 static void begin_stop(struct mps *mps, struct daemon *daemon)
@@ -256,7 +262,7 @@ int mps_join(struct mps *mps, const char *uuid, struct mps_place *ret_place, str
 		return err_set(err, EINVAL, "no MPS daemon can be had for device %.100s", uuid);
 	if (daemon->is_running) {
 		daemon->is_due |= daemon->run.is_start;
-		return -EAGAIN;
+		return is_on_its_way(daemon, err);
 	}
 	if (mps_daemon_is_alive(daemon->place.pipe)) {
 		daemon->joined_ns = clock_now_ns();

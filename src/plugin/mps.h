@@ -32,7 +32,7 @@ void mps_free(struct mps *mps);
 
 /*
  * For a container that is about to be a client: the device's daemon is started where it does not listen. -EAGAIN: it is on
- * its way, to be asked for again in a moment; other errors with err set.
+ * its way, to be asked for again in a moment. err is set with that and with other errors.
  */
 int mps_join(
 	struct mps *mps, const char *uuid, struct mps_place *ret_place, struct err *err) MUST_CHECK;

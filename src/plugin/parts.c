@@ -324,6 +324,9 @@ static int make(struct parts *parts, const struct claims_wanted *wanted, struct 
 	instances_deinit(&claims);
 	if (!r)
 		r = mig_give(&library.driver, &library.node, given->instances, given->count, err);
+	/* a program that is about to end with its pod */
+	if (r == -EBUSY && left)
+		return -EAGAIN;
 	if (!r)
 		r = find_capabilities(parts, given, err);
 	return r ? r : specify(parts, &library, err);

@@ -54,8 +54,8 @@ const struct mig_profile *parts_profiles(
 	const struct parts *parts, unsigned i, unsigned *ret_count, unsigned *ret_most);
 
 /*
- * Makes the instances that the container has reserved, exactly these or none. -EINVAL and the like with err set, a sentence
- * for the pod's status.
+ * Makes the instances that the container has reserved, exactly these or none. -EAGAIN with err set: what no pod reserves any
+ * more is still in use, and may be in the way for a moment. -EINVAL and the like with err set, a sentence for the pod's status.
  */
 int parts_give(struct parts *parts, const struct claims_wanted *wanted,
 	struct claims_given *ret_given, struct err *err) MUST_CHECK;

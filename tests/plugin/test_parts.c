@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "kube/instances.h"
 #include "net/rpc.h"
 #include "sim/machine/event.h"
@@ -392,6 +393,29 @@ static void a_program_that_outlives_its_pod_stops_nobody_else(void **state)
 	cut_serve("d", 0, "1g.18gb", 0);
 }
 
+static void end_program(void *context)
+{
+	mig_program_end(*(pid_t *)context);
+}
+
+/* A pod that is deleted by force is gone before its program. */
+static void a_program_that_is_about_to_end_is_waited_for(void **state)
+{
+	struct loop_timer end = {.due = end_program};
+	pid_t pid;
+
+	stage_start(NULL);
+	cut_bind("a", 0, "1g.18gb", 0, 1);
+	cut_serve("a", 0, "1g.18gb", 0);
+	pid = cut_start_program(0, cut_instance(0, "1g.18gb", 0));
+	apiserver_delete_pod(&stage.api, "a");
+	cut_bind("b", 0, "2g.35gb", 0, 2);
+	end.context = &pid;
+	loop_timer_set(stage.loop, &end, clock_now_ns() + 300 * UINT64_C(1000000));
+	cut_serve("b", 0, "2g.35gb", 0);
+	assert_int_equal(cut_count(0), 1);
+}
+
 static void what_does_not_fit_is_refused_with_a_sentence(void **state)
 {
 #define AT(gpu, profile, start, size)                                                             \
@@ -597,6 +621,7 @@ int main(int argc, char **argv)
 		TEST(a_plugin_that_restarts_adopts_what_pods_have),
 		TEST(a_node_that_restarts_has_its_instances_before_the_kubelet_asks),
 		TEST(a_program_that_outlives_its_pod_stops_nobody_else),
+		TEST(a_program_that_is_about_to_end_is_waited_for),
 		TEST(what_does_not_fit_is_refused_with_a_sentence),
 		TEST(a_pod_with_a_forged_annotation_harms_only_itself),
 		TEST(cards_of_both_modes_are_handed_out_as_theirs),

@@ -119,7 +119,8 @@ def main():
         if trial.returncode:
             print("no mount namespace here")
             return SKIPPED
-        with tempfile.TemporaryDirectory() as place:
+        # not where another file system will be mounted over it
+        with tempfile.TemporaryDirectory(dir="/var/tmp") as place:
             return subprocess.run([*spaces, sys.executable, __file__, os.path.abspath(sys.argv[1]), place], check=False).returncode
     failed = ran = 0
     machine = Machine(*enclose(sys.argv[1], pathlib.Path(sys.argv[2])))

@@ -18,7 +18,6 @@ import time
 import urllib.parse
 
 DEPLOY = pathlib.Path(__file__).resolve().parents[2] / "deploy"
-SKIPPED = 77
 RULE_HEAD = """# SPDX-License-Identifier: Apache-2.0
 # Made by tests/deploy/monitoring.py --make from alerts.yaml.
 apiVersion: monitoring.coreos.com/v1
@@ -81,12 +80,9 @@ CASES = {
 }
 ROOT = DEPLOY.parent
 sys.path.insert(0, str(ROOT / "tools"))
+sys.path.append(str(ROOT / "tests"))
+from cases import SKIPPED, equal, run  # noqa: E402 pylint: disable=wrong-import-position
 import metrics as tables  # noqa: E402 pylint: disable=wrong-import-position
-
-
-def equal(is_, should_be):
-    if is_ != should_be:
-        raise AssertionError(f"is        {is_}\nshould be {should_be}")
 
 
 def made():
@@ -271,24 +267,14 @@ def main():
     if sys.argv[1:] == ["--make"]:
         (DEPLOY / "prometheus-rule.yaml").write_text(made())
         return 0
-    failed, lacks = 0, [name for name in ("prometheus", "promtool") if not shutil.which(name)]
+    lacks = [name for name in ("prometheus", "promtool") if not shutil.which(name)]
     sys.path += sys.argv[5:7]
-    for test in (the_operators_form_is_the_same, the_dashboard_is_whole, each_rule_fires_and_rests, each_name_is_one_that_the_programs_tell):
-        name = test.__name__
-        if sys.argv[7:] and name not in sys.argv[7:]:
-            continue
-        if lacks and name.startswith("each_"):
-            continue
-        began = time.monotonic()
-        try:
-            test()
-            print(f"ok    {name} ({time.monotonic() - began:.1f} s)", flush=True)
-        except Exception as error:  # pylint: disable=broad-except
-            failed += 1
-            print(f"FAILED {name}: {type(error).__name__}: {error}", flush=True)
+    cases = [the_operators_form_is_the_same, the_dashboard_is_whole]
     if lacks:
         print(f"no {' and no '.join(lacks)} here: apt-get install prometheus")
-    return 1 if failed else SKIPPED if lacks else 0
+    else:
+        cases += [each_rule_fires_and_rests, each_name_is_one_that_the_programs_tell]
+    return run(cases, sys.argv[7:]) or (SKIPPED if lacks else 0)
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """monitor.py PROGRAM MAKE_REGION FOLDER-OF-CLUSTER NVML LOAD CUDA [TEST...]: vgpu-monitor over folders of containers that are made by hand."""
 
+import contextlib
 import http.client
-import inspect
 import json
 import os
 import pathlib
@@ -19,7 +19,9 @@ from uuid import uuid4
 PROGRAM, MAKE_REGION, NVML, LOAD, CUDA = sys.argv[1], sys.argv[2], *sys.argv[4:7]
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [sys.argv[3], str(ROOT / "tools")]
+sys.path.append(str(ROOT / "tests"))
 import metrics  # noqa: E402 pylint: disable=wrong-import-position
+from cases import collect, equal, run  # noqa: E402 pylint: disable=wrong-import-position
 from cluster import Town, pod, wait_for  # noqa: E402 pylint: disable=wrong-import-position
 
 UUID = "GPU-12345678-1234-1234-1234-123456789012"
@@ -123,11 +125,6 @@ class Monitor:
         code = self.process.wait(20)
         self.process.stderr.close()
         assert code == 0, code
-
-
-def equal(is_, should_be):
-    if is_ != should_be:
-        raise AssertionError(f"is        {is_}\nshould be {should_be}")
 
 
 def containers_are_told_by_their_pods(hook):
@@ -501,22 +498,11 @@ def one_outside_its_slice_is_ended_where_that_is_asked_for(hook):
         remove_group(group)
 
 
-def main():
-    failed = 0
-    for name, test in list(globals().items()):
-        if not inspect.isfunction(test) or list(inspect.signature(test).parameters) != ["hook"] or \
-                (sys.argv[7:] and name not in sys.argv[7:]):
-            continue
-        began = time.monotonic()
-        try:
-            with tempfile.TemporaryDirectory(prefix="vgpu-monitor-") as folder:
-                test(pathlib.Path(folder))
-            print(f"ok    {name} ({time.monotonic() - began:.1f} s)", flush=True)
-        except Exception as error:  # pylint: disable=broad-except
-            failed += 1
-            print(f"FAILED {name}: {type(error).__name__}: {error}", flush=True)
-    return failed != 0
+@contextlib.contextmanager
+def a_folder():
+    with tempfile.TemporaryDirectory(prefix="vgpu-monitor-") as folder:
+        yield pathlib.Path(folder)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(collect(globals(), "hook"), sys.argv[7:], a_folder))

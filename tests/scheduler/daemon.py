@@ -5,7 +5,6 @@
 import base64
 import contextlib
 import http.client
-import inspect
 import json
 import pathlib
 import socket
@@ -19,6 +18,8 @@ from cluster import LOCK, Refusal, Scheduler, Town, device, node, pod, wait_for
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
+sys.path.append(str(ROOT / "tests"))
+from cases import Skipped, collect, contains, equal, run  # noqa: E402 pylint: disable=wrong-import-position
 import metrics  # noqa: E402 pylint: disable=wrong-import-position
 
 PROGRAM = sys.argv[1]
@@ -28,10 +29,6 @@ ALLOCATED = "hami.io/vgpu-devices-allocated"
 TO_ALLOCATE = "hami.io/vgpu-devices-to-allocate"
 PHASE = "hami.io/bind-phase"
 INSTANCES = "hami.io/vgpu-mig-allocations"
-
-
-class Skipped(Exception):
-    """What this machine lacks for a test, or the rest of it."""
 
 
 def stamp(age_s=0):
@@ -63,16 +60,6 @@ def finish(town, name, phase="Running"):
 
 def one_node(town, memory=10000):
     town.cluster.put("nodes", node("n1", [device(0, memory)]))
-
-
-def equal(is_, should_be):
-    if is_ != should_be:
-        raise AssertionError(f"is        {is_}\nshould be {should_be}")
-
-
-def contains(text, part):
-    if part not in text:
-        raise AssertionError(f"no {part!r} in {text!r}")
 
 
 def calls(place):
@@ -1006,25 +993,8 @@ def errors_at_each_call_lose_nothing(_):
 
 
 def main(names):
-    tests = {name: test for name, test in names.items() if inspect.isfunction(test) and test.__module__ == "__main__"
-             and list(inspect.signature(test).parameters) in (["town"], ["_"]) and name != "one_node"}
-    failed = 0
-    for name, test in tests.items():
-        if sys.argv[2:] and name not in sys.argv[2:]:
-            continue
-        began = time.monotonic()
-        try:
-            with Town() as town:
-                test(town)
-            print(f"ok    {name} ({time.monotonic() - began:.1f} s)", flush=True)
-        except Skipped as reason:
-            print(f"skip  {name}: {reason}", flush=True)
-        except Exception as error:  # pylint: disable=broad-except
-            failed += 1
-            print(f"FAILED {name}: {type(error).__name__}: {error}", flush=True)
-            if len(sys.argv) > 2:
-                raise
-    return failed != 0
+    """The cases of the script with these globals(), each with a town of its own."""
+    return run(collect(names, "town", "_"), sys.argv[2:], Town)
 
 
 if __name__ == "__main__":

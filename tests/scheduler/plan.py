@@ -4,7 +4,6 @@
 memory, and beside the scheduler itself; one test a function below."""
 
 import copy
-import inspect
 import json
 import os
 import pathlib
@@ -14,9 +13,12 @@ import time
 
 from cluster import LOCK, Scheduler, Town, device, node, pod, wait_for
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
+import cases  # noqa: E402 pylint: disable=wrong-import-position
+
 HERE = pathlib.Path(__file__).with_name("plan")
 NODES, RUNNING, WANTED = (str(HERE / name) for name in ("nodes.yaml", "running.yaml", "wanted.yaml"))
-VGPU = PLAN = SCHEDULER = VECTORS = None
+VGPU, PLAN, SCHEDULER, VECTORS = sys.argv[1:5]
 
 
 def run(*words, text=None, kubeconfig=None):
@@ -431,23 +433,5 @@ def test_it_decides_as_the_scheduler_does():
     assert checked >= 20, checked
 
 
-def main():
-    global VGPU, PLAN, SCHEDULER, VECTORS
-    VGPU, PLAN, SCHEDULER, VECTORS = sys.argv[1:5]
-    tests = [(name, function) for name, function in globals().items() if name.startswith("test_") and inspect.isfunction(function)]
-    failed = 0
-    for name, function in tests:
-        if sys.argv[5:] and name not in sys.argv[5:]:
-            continue
-        try:
-            function()
-        except Exception as error:  # each is told, and the others go on
-            import traceback
-            failed += 1
-            print(f"{name}: {error!r}\n{traceback.format_exc()}", flush=True)
-    print(f"{len(tests)} tests, {failed} failed")
-    return failed != 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(cases.run(cases.collect(globals()), sys.argv[5:]))

@@ -4,6 +4,7 @@
 import base64
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -106,6 +107,13 @@ class Browser:
 
     def requests(self):
         return [event["params"]["request"]["url"] for event in self.events if event.get("method") == "Network.requestWillBeSent"]
+
+    def check(self):
+        """What holds of each page: nothing is wider than the screen, the console is silent, and no other host is asked."""
+        assert self.run("document.documentElement.scrollWidth <= innerWidth"), "it is wider than the screen"
+        assert not self.complaints(), self.complaints()
+        others = [url for url in self.requests() if not re.match(r"http://127\.0\.0\.1:\d+/", url)]
+        assert not others, others
 
     def close(self):
         self.process.terminate()

@@ -4,22 +4,18 @@
 
 import json
 import os
+import pathlib
 import re
 import sys
 import time
 
-sys.path.append(sys.argv[2])
+sys.path += [sys.argv[2], str(pathlib.Path(__file__).resolve().parents[1])]
 from browser import Browser, find  # noqa: E402 pylint: disable=wrong-import-position
+from cases import SKIPPED, collect, equal, run  # noqa: E402 pylint: disable=wrong-import-position
 from cluster import REGISTER, Scheduler, Town, device, node, pod, wait_for  # noqa: E402 pylint: disable=wrong-import-position
 from stage import request  # noqa: E402 pylint: disable=wrong-import-position
 
-SKIPPED = 77
 MIB = 1 << 20
-
-
-def equal(is_, should_be):
-    if is_ != should_be:
-        raise AssertionError(f"is        {is_}\nshould be {should_be}")
 
 
 class Page:
@@ -135,10 +131,10 @@ def it_only_shows():
             equal(page.state()["nodes"], [])
 
 
-def it_is_shown_in_chromium():
+def it_is_shown_in_chromium(browser):
     with Town() as town:
         a_day(town)
-        with Page(town) as page, Browser(find()) as browser:
+        with Page(town) as page:
             fill(town, page)
             # an API server would not take such a name; the scheduler is told what it is told
             evil = {"metadata": {"name": "<img src=x onerror=alert(1)>", "namespace": "default", "uid": "evil"}, **{key: pod("x", memory=90000)[key]
@@ -153,8 +149,7 @@ def it_is_shown_in_chromium():
                     browser.open(f"http://127.0.0.1:{page.port}/", "document.getElementById('live')?.textContent === 'live' && "
                                  "document.querySelectorAll('.node').length === 4")
                     time.sleep(0.3)
-                    equal(browser.run("document.documentElement.scrollWidth <= innerWidth"), True)
-                    equal(browser.complaints(), [])
+                    browser.check()
                     if "PICTURES" in os.environ:
                         browser.picture(f"{os.environ['PICTURES']}/cluster-{width}-{'dark' if is_dark else 'light'}.png")
             words = browser.run("document.querySelector('main').innerText")
@@ -170,21 +165,15 @@ def it_is_shown_in_chromium():
             equal(browser.run("[document.querySelector('.node').open, document.activeElement.tagName]"), [False, "SUMMARY"])
 
 
-def main():
-    is_browser, failed = "--browser" in sys.argv, 0
-    if is_browser and not find():
+def main(is_browser):
+    if not is_browser:
+        return run(collect(globals()))
+    program = find()
+    if not program:
         print("no Chromium here: apt-get install chromium")
         return SKIPPED
-    for test in [it_is_shown_in_chromium] if is_browser else [the_state_is_told_whole, what_is_many_is_bounded, it_only_shows]:
-        began = time.monotonic()
-        try:
-            test()
-            print(f"ok    {test.__name__} ({time.monotonic() - began:.1f} s)", flush=True)
-        except Exception as error:  # pylint: disable=broad-except
-            failed += 1
-            print(f"FAILED {test.__name__}: {type(error).__name__}: {error}", flush=True)
-    return failed != 0
+    return run(collect(globals(), "browser"), given=lambda: Browser(program))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main("--browser" in sys.argv))

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """page.py MONITOR MAKE-SLICES NVML VGPU-SIM [TEST...]: the page in Chromium. PICTURES=FOLDER keeps pictures of it."""
 
-import inspect
+import contextlib
 import os
-import re
+import pathlib
 import subprocess
 import sys
 import time
@@ -12,9 +12,11 @@ import time
 from browser import Browser, find
 from stage import Node, many_slices, some_slices, wait_for
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
+from cases import SKIPPED, collect, equal, run  # noqa: E402 pylint: disable=wrong-import-position
+
 BINARIES, SIM = sys.argv[1:4], sys.argv[4]
 SIZES = ((1280, 800), (390, 844))
-SKIPPED = 77
 # An hour is too long for a test: what history.json would say then.
 HOUR = """(() => { const real = window.fetch; window.fetch = async (path, options) => {
     const answer = await real(path, options);
@@ -27,21 +29,9 @@ HOUR = """(() => { const real = window.fetch; window.fetch = async (path, option
     return new Response(JSON.stringify(history)); }; })()"""
 
 
-def equal(is_, should_be):
-    if is_ != should_be:
-        raise AssertionError(f"is        {is_}\nshould be {should_be}")
-
-
 def open_page(browser, node, gpus, slices):
     browser.open(f"http://127.0.0.1:{node.port}/", "document.getElementById('live')?.textContent === 'live' && "
                  f"document.querySelectorAll('.gpu').length === {gpus} && document.querySelectorAll('tbody tr').length === {slices}")
-
-
-def check(browser):
-    """What holds of each page: nothing is wider than the screen, the console is silent, and no other host is asked."""
-    equal(browser.run("document.documentElement.scrollWidth <= innerWidth"), True)
-    equal(browser.complaints(), [])
-    equal([url for url in browser.requests() if not re.match(r"http://127\.0\.0\.1:\d+/", url)], [])
 
 
 def pictures(browser, node, name, gpus, slices):
@@ -50,7 +40,7 @@ def pictures(browser, node, name, gpus, slices):
             browser.look(width, height, is_dark)
             open_page(browser, node, gpus, slices)
             time.sleep(0.3)
-            check(browser)
+            browser.check()
             if "PICTURES" in os.environ:
                 browser.picture(f"{os.environ['PICTURES']}/{name}-{width}-{'dark' if is_dark else 'light'}.png", gpus <= 2)
 
@@ -111,7 +101,7 @@ def names_are_text(browser):
         browser.look()
         open_page(browser, node, 2, len(names))
         time.sleep(2.5)
-        check(browser)
+        browser.check()
         equal(browser.run("[window.harm === undefined, document.querySelectorAll('main img, main script, main b[onclick]').length]"), [True, 0])
         told = browser.run("[...document.querySelectorAll('tbody .of')].map(e => e.textContent)")
         equal(sorted(told), sorted(names))
@@ -160,24 +150,13 @@ def an_end_of_the_program_is_seen(browser):
 
 
 def main():
-    failed, program = 0, find()
+    program = find()
     if not program:
         print("no Chromium here: apt-get install chromium")
         return SKIPPED
     with Browser(program) as browser:
         browser.call("Page.addScriptToEvaluateOnNewDocument", source=HOUR)
-        for name, test in list(globals().items()):
-            if not inspect.isfunction(test) or list(inspect.signature(test).parameters) != ["browser"] or name == "check" or \
-                    (sys.argv[5:] and name not in sys.argv[5:]):
-                continue
-            began = time.monotonic()
-            try:
-                test(browser)
-                print(f"ok    {name} ({time.monotonic() - began:.1f} s)", flush=True)
-            except Exception as error:  # pylint: disable=broad-except
-                failed += 1
-                print(f"FAILED {name}: {type(error).__name__}: {error}", flush=True)
-    return failed != 0
+        return run(collect(globals(), "browser"), sys.argv[5:], lambda: contextlib.nullcontext(browser))
 
 
 if __name__ == "__main__":

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """web.py MONITOR MAKE-SLICES NVML VGPU-SIM [TEST...]: the page's JSON and its headers, without a browser."""
 
-import inspect
 import json
 import os
+import pathlib
 import re
 import subprocess
 import sys
@@ -12,17 +12,15 @@ import time
 
 from stage import Node, many_slices, request, some_slices, wait_for
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
+from cases import collect, equal, run  # noqa: E402 pylint: disable=wrong-import-position
+
 BINARIES, SIM = sys.argv[1:4], sys.argv[4]
 MIB = 1 << 20
 LOOK_S = 5 # the monitor reads the devices again
 POLICY = ("default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
           "form-action 'none'; frame-ancestors 'none'")
 PATHS = ("/", "/page.css", "/page.js", "/icon.svg", "/state.json", "/history.json")
-
-
-def equal(is_, should_be):
-    if is_ != should_be:
-        raise AssertionError(f"is        {is_}\nshould be {should_be}")
 
 
 def slices_of(node):
@@ -179,21 +177,5 @@ def many_cost_little():
         equal(len(text) < 100000, True)
 
 
-def main():
-    failed = 0
-    for name, test in list(globals().items()):
-        if not inspect.isfunction(test) or test.__module__ != "__main__" or name in ("main", "equal", "slices_of") or \
-                (sys.argv[5:] and name not in sys.argv[5:]):
-            continue
-        began = time.monotonic()
-        try:
-            test()
-            print(f"ok    {name} ({time.monotonic() - began:.1f} s)", flush=True)
-        except Exception as error:  # pylint: disable=broad-except
-            failed += 1
-            print(f"FAILED {name}: {type(error).__name__}: {error}", flush=True)
-    return failed != 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(collect(globals()), sys.argv[5:]))

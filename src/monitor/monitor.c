@@ -121,12 +121,11 @@ static struct metrics_source source_of(const struct monitor *m, const struct sca
 		.has_legacy = m->settings->has_legacy};
 }
 
-static void look(void *context)
+/* With the devices as they were found last. */
+static void look(struct monitor *m)
 {
 	_cleanup_(scan_clear) struct scan scan = {.count = 0};
-	struct monitor *m = context;
 
-	find_devices(m);
 	if (read_scan(m, m->page != NULL, &scan) == 0) {
 		struct metrics_source source = source_of(m, &scan);
 
@@ -135,6 +134,12 @@ static void look(void *context)
 			page_sample(m->page, &source);
 	}
 	loop_timer_set(m->loop, &m->look, clock_now_ns() + LOOK_NS);
+}
+
+static void look_again(void *context)
+{
+	find_devices(context);
+	look(context);
 }
 
 static void audit(void *context)
@@ -347,9 +352,9 @@ int monitor_start(struct loop *loop, const struct monitor_settings *settings,
 	mallopt(M_MMAP_THRESHOLD, KEPT_BYTES);
 	m->loop = loop;
 	m->settings = settings;
-	m->look = (struct loop_timer){.due = look, .context = m};
+	m->look = (struct loop_timer){.due = look_again, .context = m};
 	m->audit_due = (struct loop_timer){.due = audit, .context = m};
-	find_devices(m); /* the first answer has them */
+	find_devices(m); /* before anybody is told that there is something to ask */
 	r = begin_audits(m, err);
 	if (!r && *settings->node)
 		r = follow_pods(m, err);

@@ -366,13 +366,12 @@ int assignment_match(const struct assignment *assignment, const struct assignmen
 	static reading_fn *const readings[] = {
 		read_by_place, read_without_init, read_without_empty};
 
-	for (size_t i = 0; i < ARRAY_SIZE(readings); i++)
-		if (try(readings[i], assignment, needs, need_count, ret_containers) &&
-			is_whole(assignment, needs, need_count, ret_containers))
-			return 0;
-	for (size_t i = 0; i < ARRAY_SIZE(readings); i++)
-		if (try(readings[i], assignment, needs, need_count, ret_containers))
-			return 0;
+	for (int is_any_right = 0; is_any_right < 2; is_any_right++)
+		for (size_t i = 0; i < ARRAY_SIZE(readings); i++)
+			if (try(readings[i], assignment, needs, need_count, ret_containers) &&
+				(is_any_right ||
+					is_whole(assignment, needs, need_count, ret_containers)))
+				return 0;
 	return err_set(err, EINVAL,
 		"the assigned devices are not those that the pod's containers ask for");
 }

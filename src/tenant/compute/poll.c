@@ -8,8 +8,8 @@
 HOT_WORD _Atomic uint32_t gate_mode;
 HOT_WORD _Atomic uint64_t gate_next_poll;
 
-#define POLL_NS 50000000u
 #define POLL_MS 50u
+#define POLL_NS (POLL_MS * UINT64_C(1000000))
 
 /*
  * The host's clock by the processor's ticks, between two polls. Written by the thread that polls, one at a time
@@ -62,8 +62,8 @@ bool poll_is_due(uint64_t now_ns)
 
 	passed_ticks = ticks - atomic_exchange_explicit(&last_ticks, ticks, memory_order_relaxed);
 	passed_ns = now_ns - atomic_exchange_explicit(&last_ns, now_ns, memory_order_relaxed);
-	if (passed_ns > POLL_NS / 2 && passed_ns < 100 * (uint64_t)POLL_NS) {
-		step = (uint64_t)((double)passed_ticks / (double)passed_ns * POLL_NS);
+	if (passed_ns > POLL_NS / 2 && passed_ns < 100 * POLL_NS) {
+		step = (uint64_t)((double)passed_ticks / (double)passed_ns * (double)POLL_NS);
 	} else {
 		passed_ns = 0;
 		step = POLL_MS * clock_ticks_of_ms();

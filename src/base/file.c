@@ -139,6 +139,17 @@ int file_read(const char *path, char *buffer, size_t size, size_t *ret_length)
 	return fd < 0 ? -errno : read_all(fd, buffer, size, ret_length);
 }
 
+int file_read_boot(char ret_boot[FILE_BOOT_BYTES])
+{
+	size_t length;
+	int r = file_read("/proc/sys/kernel/random/boot_id", ret_boot, FILE_BOOT_BYTES, &length);
+
+	if (r < 0)
+		return r;
+	ret_boot[strcspn(ret_boot, "\n")] = '\0';
+	return 0;
+}
+
 int file_read_regular(
 	int folder_fd, const char *path, int flags, char *buffer, size_t size, size_t *ret_length)
 {

@@ -50,6 +50,11 @@ int file_read_regular(int folder_fd, const char *path, int flags, char *buffer, 
  */
 int file_read(const char *path, char *buffer, size_t size, size_t *ret_length) MUST_CHECK;
 
+#define FILE_BOOT_BYTES 40 /* a UUID and its zero byte */
+
+/* The id that the kernel has made for this boot of the machine. -errno where it does not tell it. */
+int file_read_boot(char ret_boot[FILE_BOOT_BYTES]) MUST_CHECK;
+
 /* -EFBIG where this process may make no file so large (RLIMIT_FSIZE): to try would end it by SIGXFSZ. */
 int file_may_grow_to(uint64_t size_bytes) MUST_CHECK;
 

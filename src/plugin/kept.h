@@ -11,16 +11,16 @@
 
 #include "base/bits.h"
 #include "base/err.h"
+#include "base/file.h"
 #include "node/container.h"
 
 #define KEPT_POD_BYTES	   40
 #define KEPT_VERSION_BYTES 64
-#define KEPT_BOOT_BYTES	   40
 
 struct kept {
 	char pod_uid[KEPT_POD_BYTES];
 	char version[KEPT_VERSION_BYTES]; /* of the library that is mounted */
-	char boot[KEPT_BOOT_BYTES];	  /* of the machine, when its files were made last */
+	char boot[FILE_BOOT_BYTES];	  /* of the machine, when its files were made last */
 	struct container container;
 	int64_t wanted_s; /* when it was written, or touched last; not in it */
 };

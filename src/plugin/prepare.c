@@ -31,15 +31,11 @@
 
 #define CACHE_SUFFIX ".cache"
 
-static int read_boot(char ret_boot[KEPT_BOOT_BYTES], struct err *err)
+static int read_boot(char ret_boot[FILE_BOOT_BYTES], struct err *err)
 {
-	size_t length;
-	int r = file_read("/proc/sys/kernel/random/boot_id", ret_boot, KEPT_BOOT_BYTES, &length);
+	int r = file_read_boot(ret_boot);
 
-	if (r < 0)
-		return err_set(err, -r, "read the machine's boot id: %s", strerror(-r));
-	ret_boot[strcspn(ret_boot, "\n")] = '\0';
-	return 0;
+	return r < 0 ? err_set(err, -r, "read the machine's boot id: %s", strerror(-r)) : 0;
 }
 
 static int check_devices(const struct share *share, struct err *err)
@@ -254,7 +250,7 @@ struct restore {
 	const struct prepare_settings *settings;
 	const struct kept_folder *folder;
 	struct flush flush;
-	char boot[KEPT_BOOT_BYTES];
+	char boot[FILE_BOOT_BYTES];
 	unsigned failed;
 };
 

@@ -14,7 +14,6 @@
 #include "region/layout.h"
 #include "region/process.h"
 
-#define BOOT_BYTES    40
 #define FDINFO_BYTES  1024
 #define OTHERS_WRITE  022
 #define MOUNT_UNKNOWN 0
@@ -32,13 +31,11 @@ int ended_look(int region_fd, bool *ret_is_ended)
 
 int ended_format(uint64_t at_ns, dev_t device, ino_t inode, char ret_text[ENDED_BYTES])
 {
-	char boot[BOOT_BYTES];
-	size_t length;
-	int r = file_read("/proc/sys/kernel/random/boot_id", boot, sizeof(boot), &length);
+	char boot[FILE_BOOT_BYTES];
+	int r = file_read_boot(boot);
 
 	if (r < 0)
 		return r;
-	boot[strcspn(boot, "\n")] = '\0';
 	snprintf(ret_text, ENDED_BYTES, "%llu region %llx:%llx boot %s clock %llu\n",
 		(unsigned long long)at_ns, (unsigned long long)device, (unsigned long long)inode,
 		boot, (unsigned long long)process_read_namespace("/proc/self/ns/time"));

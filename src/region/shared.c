@@ -95,15 +95,15 @@ bool shared_is_held_alone(const struct region_shared *j, unsigned slot)
 /* A number for this boot of the kernel, 0 where it does not say. */
 static uint64_t read_boot(void)
 {
-	char text[64];
+	char boot[FILE_BOOT_BYTES];
 	uint64_t hash = 0;
-	size_t length;
 
-	if (file_read("/proc/sys/kernel/random/boot_id", text, sizeof(text), &length) < 0)
+	if (file_read_boot(boot) < 0)
 		return 0;
-	for (size_t i = 0; i < length; i++)
-		hash = hash_u64(hash ^ (uint8_t)text[i]);
-	return hash;
+	for (const char *at = boot; *at; at++)
+		hash = hash_u64(hash ^ (uint8_t)*at);
+	/* the line's end is part of it in regions that exist */
+	return hash_u64(hash ^ '\n');
 }
 
 /*

@@ -223,6 +223,17 @@ static void a_killed_process_gives_its_lock_back(void **state)
 	close(fd);
 }
 
+static void a_boot_has_one_id(void **state)
+{
+	char one[FILE_BOOT_BYTES], two[FILE_BOOT_BYTES];
+
+	assert_int_equal(file_read_boot(one), 0);
+	assert_int_equal(file_read_boot(two), 0);
+	assert_string_equal(one, two);
+	assert_int_equal(strlen(one), 36);
+	assert_null(strpbrk(one, " \n"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -236,6 +247,7 @@ int main(void)
 		SCRATCH_TEST(a_reader_may_ask_for_a_lock_but_not_take_one),
 		SCRATCH_TEST(a_mapping_keeps_the_lock_when_the_descriptor_is_closed),
 		SCRATCH_TEST(a_killed_process_gives_its_lock_back),
+		cmocka_unit_test(a_boot_has_one_id),
 	};
 
 	return cmocka_run_group_tests_name("file", tests, NULL, NULL);

@@ -15,53 +15,64 @@
 #include "scheduler/promise.h"
 #include "scheduler/reservation.h"
 
-static int __attribute__((format(printf, 5, 6))) get(struct kube_client *client, kube_done_fn *done,
-	void *context, struct kube_call **ret_call, const char *format, ...)
+#define POD_PATH  "/api/v1/namespaces/%s/pods/%s"
+#define NODE_PATH "/api/v1/nodes/%s"
+
+/* NULL: no memory. */
+static char *__attribute__((format(printf, 1, 2))) make_path(const char *format, ...)
 {
-	_cleanup_free_ char *path = NULL;
+	char *path = NULL;
 	va_list arguments;
 
 	va_start(arguments, format);
 	if (vasprintf(&path, format, arguments) < 0)
 		path = NULL;
 	va_end(arguments);
+	return path;
+}
+
+static int get(struct kube_client *client, const char *path, kube_done_fn *done, void *context,
+	struct kube_call **ret_call)
+{
 	return path ? kube_get(client, path, done, context, ret_call) : -ENOMEM;
+}
+
+/* Puts annotations, which it takes, onto what is there and has that version. */
+static int annotate(struct kube_client *client, const char *path, const char *version,
+	json_t *annotations, kube_done_fn *done, void *context, struct kube_call **ret_call)
+{
+	json_t *patch = json_pack("{s:{s:o}}", "metadata", "annotations", annotations);
+	int result = path && patch
+			     ? kube_patch(client, path, patch, version, done, context, ret_call)
+			     : -ENOMEM;
+
+	json_decref(patch);
+	return result;
 }
 
 int bind_calls_read_pod(struct kube_client *client, const char *namespace, const char *name,
 	kube_done_fn *done, void *context, struct kube_call **ret_call)
 {
-	return get(
-		client, done, context, ret_call, "/api/v1/namespaces/%s/pods/%s", namespace, name);
+	_cleanup_free_ char *path = make_path(POD_PATH, namespace, name);
+
+	return get(client, path, done, context, ret_call);
 }
 
 int bind_calls_read_node(struct kube_client *client, const char *name, kube_done_fn *done,
 	void *context, struct kube_call **ret_call)
 {
-	return get(client, done, context, ret_call, "/api/v1/nodes/%s", name);
+	_cleanup_free_ char *path = make_path(NODE_PATH, name);
+
+	return get(client, path, done, context, ret_call);
 }
 
 int bind_calls_read_pods(struct kube_client *client, const char *node, kube_done_fn *done,
 	void *context, struct kube_call **ret_call)
 {
-	return get(client, done, context, ret_call,
-		"/api/v1/pods?fieldSelector=spec.nodeName%%3D%s", node);
-}
+	_cleanup_free_ char *path =
+		make_path("/api/v1/pods?fieldSelector=spec.nodeName%%3D%s", node);
 
-/* Takes the annotations. */
-static int change_node(struct kube_client *client, const char *node, const char *version,
-	json_t *annotations, kube_done_fn *done, void *context, struct kube_call **ret_call)
-{
-	json_t *patch = json_pack("{s:{s:o}}", "metadata", "annotations", annotations);
-	_cleanup_free_ char *path = NULL;
-	int result = -ENOMEM;
-
-	if (asprintf(&path, "/api/v1/nodes/%s", node) < 0)
-		path = NULL;
-	if (path && patch)
-		result = kube_patch(client, path, patch, version, done, context, ret_call);
-	json_decref(patch);
-	return result;
+	return get(client, path, done, context, ret_call);
 }
 
 int bind_calls_lock(struct kube_client *client, const char *node, const char *version,
@@ -69,17 +80,20 @@ int bind_calls_lock(struct kube_client *client, const char *node, const char *ve
 	struct kube_call **ret_call)
 {
 	json_t *annotations = json_pack("{s:s}", NODELOCK_ANNOTATION, lock);
+	_cleanup_free_ char *path = make_path(NODE_PATH, node);
 
 	if (is_there)
 		json_object_set_new(annotations, "cantaloupe.io/lock-taken",
 			json_sprintf("%llu", (unsigned long long)clock_now_ns()));
-	return change_node(client, node, version, annotations, done, context, ret_call);
+	return annotate(client, path, version, annotations, done, context, ret_call);
 }
 
 int bind_calls_unlock(struct kube_client *client, const char *node, const char *version,
 	kube_done_fn *done, void *context, struct kube_call **ret_call)
 {
-	return change_node(client, node, version, json_pack("{s:n}", NODELOCK_ANNOTATION), done,
+	_cleanup_free_ char *path = make_path(NODE_PATH, node);
+
+	return annotate(client, path, version, json_pack("{s:n}", NODELOCK_ANNOTATION), done,
 		context, ret_call);
 }
 
@@ -107,15 +121,11 @@ static json_t *binding_of(const struct bind_target *target)
 int bind_calls_bind(struct kube_client *client, const struct bind_target *target,
 	kube_done_fn *done, void *context, struct kube_call **ret_call)
 {
+	_cleanup_free_ char *path = make_path(POD_PATH "/binding", target->namespace, target->name);
 	json_t *binding = binding_of(target);
-	_cleanup_free_ char *path = NULL;
-	int result = -ENOMEM;
+	int result = path && binding ? kube_create(client, path, binding, done, context, ret_call)
+				     : -ENOMEM;
 
-	if (asprintf(&path, "/api/v1/namespaces/%s/pods/%s/binding", target->namespace,
-		    target->name) < 0)
-		path = NULL;
-	if (path && binding)
-		result = kube_create(client, path, binding, done, context, ret_call);
 	json_decref(binding);
 	return result;
 }
@@ -123,16 +133,9 @@ int bind_calls_bind(struct kube_client *client, const struct bind_target *target
 int bind_calls_renew_pod(struct kube_client *client, const struct bind_target *pod,
 	kube_done_fn *done, void *context, struct kube_call **ret_call)
 {
-	json_t *patch =
-		json_pack("{s:{s:{s:o}}}", "metadata", "annotations", "cantaloupe.io/not-bound",
-			json_sprintf("%llu", (unsigned long long)clock_now_ns()));
-	_cleanup_free_ char *path = NULL;
-	int result = -ENOMEM;
+	json_t *now = json_sprintf("%llu", (unsigned long long)clock_now_ns());
+	_cleanup_free_ char *path = make_path(POD_PATH, pod->namespace, pod->name);
 
-	if (asprintf(&path, "/api/v1/namespaces/%s/pods/%s", pod->namespace, pod->name) < 0)
-		path = NULL;
-	if (path && patch)
-		result = kube_patch(client, path, patch, pod->version, done, context, ret_call);
-	json_decref(patch);
-	return result;
+	return annotate(client, path, pod->version,
+		json_pack("{s:o}", "cantaloupe.io/not-bound", now), done, context, ret_call);
 }

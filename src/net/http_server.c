@@ -10,18 +10,17 @@
  */
 #include "net/http_server.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <gnutls/gnutls.h>
 #include <microhttpd.h>
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "net/address.h"
 
 enum call_state {
 	CALL_READING,
@@ -35,7 +34,7 @@ struct http_call {
 	struct MHD_Connection *connection;
 	char *method, *path, *body;
 	size_t body_bytes;
-	char client[HTTP_ADDRESS_BYTES];
+	char client[ADDRESS_CLIENT_BYTES];
 	struct http_call *next_held, **held_link; /* of all that there are */
 	enum call_state state;
 	struct MHD_Response
@@ -44,12 +43,6 @@ struct http_call {
 	struct http_call *next,
 		**link; /* of those that are suspended; link is NULL where it is not */
 	void *data;
-};
-
-union address {
-	struct sockaddr any;
-	struct sockaddr_in four;
-	struct sockaddr_in6 six;
 };
 
 /* A daemon of the library's; the first of the server's list has the socket. */
@@ -124,9 +117,19 @@ static void free_call(struct http_call *call)
 	free(call);
 }
 
+/* The client's; NULL: the library does not tell it. */
+static const struct sockaddr *address_of(struct MHD_Connection *connection)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+
+	return info ? info->client_addr : NULL;
+}
+
 static struct http_call *new_call(struct http_server *server, struct MHD_Connection *connection,
 	const char *method, const char *path)
 {
+	const struct sockaddr *address = address_of(connection);
 	struct http_call *call = calloc(1, sizeof(*call));
 
 	if (!call)
@@ -137,7 +140,8 @@ static struct http_call *new_call(struct http_server *server, struct MHD_Connect
 	call->path = strdup(path);
 	call->body = calloc(1, 1);
 	if (call->method && call->path && call->body) {
-		http_call_address(call, call->client);
+		if (address)
+			address_of_client(address, call->client);
 		hold(server, call);
 		return call;
 	}
@@ -343,22 +347,6 @@ void http_answer(struct http_call *call, unsigned status, const char *type, cons
 	http_answer_with(call, status, &header, 1, body, body_bytes);
 }
 
-static int read_address(
-	const struct http_server_settings *settings, union address *ret_address, struct err *err)
-{
-	memset(ret_address, 0, sizeof(*ret_address));
-	if (inet_pton(AF_INET, settings->address, &ret_address->four.sin_addr) == 1) {
-		ret_address->four.sin_family = AF_INET;
-		ret_address->four.sin_port = htons(settings->port);
-	} else if (inet_pton(AF_INET6, settings->address, &ret_address->six.sin6_addr) == 1) {
-		ret_address->six.sin6_family = AF_INET6;
-		ret_address->six.sin6_port = htons(settings->port);
-	} else {
-		return err_set(err, EINVAL, "'%s' is no IP address", settings->address);
-	}
-	return 0;
-}
-
 /* socket below 0: it is made, and bound to the address. */
 static struct MHD_Daemon *start_daemon(const struct port *port, int socket)
 {
@@ -459,11 +447,12 @@ int http_server_start(struct loop *loop, const struct http_server_settings *sett
 		.connections_most = settings->connections_most,
 		.client_connections_most = settings->client_connections_most,
 		.silence_s = settings->silence_s};
-	result = read_address(settings, &server->address, err);
-	if (!result) {
+	if (address_make(settings->address, settings->port, &server->address)) {
 		result = add_port(server, -1, texts, err);
 		if (result)
 			err_wrap(err, "%s:%u", settings->address, settings->port);
+	} else {
+		result = err_set(err, EINVAL, "'%s' is no IP address", settings->address);
 	}
 	if (result) {
 		free(server);
@@ -557,20 +546,6 @@ const char *http_call_body(const struct http_call *call, size_t *ret_bytes)
 	return call->body;
 }
 
-static bool is_of_this_host(const struct sockaddr *address)
-{
-	const struct sockaddr_in *four = (const struct sockaddr_in *)address;
-	const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)address;
-
-	if (address->sa_family == AF_INET)
-		return ntohl(four->sin_addr.s_addr) >> 24 == 127;
-	if (address->sa_family != AF_INET6)
-		return false;
-	if (IN6_IS_ADDR_V4MAPPED(&six->sin6_addr))
-		return six->sin6_addr.s6_addr[12] == 127;
-	return IN6_IS_ADDR_LOOPBACK(&six->sin6_addr);
-}
-
 /* The library asks for a certificate where it has an authority, and lets pass what came, or did not. */
 static bool has_shown_certificate(const struct http_call *call)
 {
@@ -586,29 +561,14 @@ static bool has_shown_certificate(const struct http_call *call)
 
 bool http_call_is_trusted(const struct http_call *call)
 {
-	const union MHD_ConnectionInfo *info =
-		MHD_get_connection_info(call->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+	const struct sockaddr *address = address_of(call->connection);
 
-	return (info && is_of_this_host(info->client_addr)) || has_shown_certificate(call);
+	return (address && address_is_of_this_host(address)) || has_shown_certificate(call);
 }
 
-void http_call_address(const struct http_call *call, char ret_text[HTTP_ADDRESS_BYTES])
+const char *http_call_client(const struct http_call *call)
 {
-	const union MHD_ConnectionInfo *info =
-		MHD_get_connection_info(call->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-	const struct sockaddr *address = info ? info->client_addr : NULL;
-
-	ret_text[0] = '\0';
-	if (address && address->sa_family == AF_INET) {
-		inet_ntop(AF_INET, &((const struct sockaddr_in *)address)->sin_addr, ret_text,
-			HTTP_ADDRESS_BYTES);
-	} else if (address && address->sa_family == AF_INET6) {
-		struct in6_addr network = ((const struct sockaddr_in6 *)address)->sin6_addr;
-
-		if (!IN6_IS_ADDR_V4MAPPED(&network))
-			memset(network.s6_addr + 8, 0, 8);
-		inet_ntop(AF_INET6, &network, ret_text, HTTP_ADDRESS_BYTES);
-	}
+	return call->client;
 }
 
 void http_call_set_data(struct http_call *call, void *data)

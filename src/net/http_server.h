@@ -70,9 +70,8 @@ const char *http_call_body(const struct http_call *call, size_t *ret_bytes);
 /* Whether the client is on this host, or has shown a certificate of the authority that the settings name. */
 bool http_call_is_trusted(const struct http_call *call);
 
-/* The client's address; of IPv6 that of its network, of which a client may have any. */
-#define HTTP_ADDRESS_BYTES 46
-void http_call_address(const struct http_call *call, char ret_text[HTTP_ADDRESS_BYTES]);
+/* The client as address_of_client() tells it. */
+const char *http_call_client(const struct http_call *call);
 
 /* Whatever the handler keeps with the call; NULL at first. */
 void http_call_set_data(struct http_call *call, void *data);

@@ -127,12 +127,9 @@ static const struct route {
 /* kube-scheduler, on this host or with a certificate, asks as often as it likes. */
 static bool is_too_often(struct server *server, const struct http_call *call)
 {
-	char address[HTTP_ADDRESS_BYTES];
-
 	if (http_call_is_trusted(call))
 		return false;
-	http_call_address(call, address);
-	if (client_rate_take(&server->rate, address, clock_now_ns()))
+	if (client_rate_take(&server->rate, http_call_client(call), clock_now_ns()))
 		return false;
 	server->extender->measure->turned_away++;
 	return true;

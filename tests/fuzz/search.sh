@@ -21,7 +21,7 @@ if pkg-config --exists yaml-0.1 jansson 2>/dev/null; then
         "$root"/src/kube/quantity.c "$root"/tests/scheduler/case.c)
     if pkg-config --exists libmicrohttpd gnutls 2>/dev/null; then
         targets="$targets http"
-        sources="$sources $root/src/net/http_server.c $root/src/net/loop.c"
+        sources="$sources $root/src/net/address.c $root/src/net/http_server.c $root/src/net/loop.c"
         network=$(pkg-config --libs libmicrohttpd gnutls)
     fi
     for name in admission arguments booked_pod books demand enlarge filter nodelock object preempt quotas registry reservation settings settings_file; do

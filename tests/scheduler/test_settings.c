@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "net/address.h"
 #include "scheduler/settings.h"
 #include "tests/unit/cmocka_ready.h"
 
@@ -115,23 +114,6 @@ static void an_empty_file_leaves_the_defaults(void **state)
 	settings_deinit(&settings);
 }
 
-static void an_address_has_a_port(void **state)
-{
-	static const char *const wrong[] = {"", "127.0.0.1", "127.0.0.1:", ":65536", ":x"};
-	char address[64];
-	uint16_t port;
-
-	assert_true(address_parse("127.0.0.1:80", address, &port));
-	assert_string_equal(address, "127.0.0.1");
-	assert_int_equal(port, 80);
-	assert_true(address_parse(":9395", address, &port));
-	assert_string_equal(address, "0.0.0.0");
-	assert_true(address_parse("[::1]:443", address, &port));
-	assert_string_equal(address, "::1");
-	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++)
-		assert_false(address_parse(wrong[i], address, &port));
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -140,7 +122,6 @@ int main(void)
 		cmocka_unit_test(what_is_wrong_is_named),
 		cmocka_unit_test(a_file_names_resources),
 		cmocka_unit_test(an_empty_file_leaves_the_defaults),
-		cmocka_unit_test(an_address_has_a_port),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -65,6 +65,19 @@ unsigned cut_count(int gpu)
 	return count;
 }
 
+void cut_forget_instances(int gpu)
+{
+	struct mig_card card;
+
+	mig_read(cut.machine, gpu, &card);
+	for (int i = 0; i < MIG_INSTANCES_MAX; i++)
+		if (card.instance[i].is_used) {
+			mig_destroy_compute(cut.machine, gpu, card.instance[i].id, 0);
+			assert_int_equal(mig_destroy(cut.machine, gpu, card.instance[i].id), 0);
+		}
+	assert_int_equal(mig_set_mode(cut.machine, gpu, false), 0);
+}
+
 /* The name of the instance at exactly this place, "" where there is none. */
 const char *cut_instance(int gpu, const char *profile, unsigned start)
 {

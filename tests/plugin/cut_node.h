@@ -29,6 +29,9 @@ void cut_take_machine(const char *board);
 unsigned cut_count(int gpu);
 void cut_await_counts(unsigned first, unsigned second, unsigned most_s);
 
+/* As a restart of the node does: the card has none, and is not cut any more. */
+void cut_forget_instances(int gpu);
+
 /* The name of the instance at exactly this place, "" where there is none; one at a time. */
 const char *cut_instance(int gpu, const char *profile, unsigned start);
 

@@ -29,16 +29,16 @@ struct seen {
 };
 
 /* Short pauses, no limit of the rate, deadlines of a few seconds. */
-static inline struct kube_settings scene_settings(void)
+static inline struct scene scene_fresh(void)
 {
-	struct kube_settings settings = kube_settings_default;
+	struct scene scene = {.settings = kube_settings_default};
 
-	settings.calls_per_s = 0;
-	settings.deadline_ns = 40 * SECOND_NS;
-	settings.attempt_ns = 20 * SECOND_NS;
-	settings.first_pause_ns = SECOND_NS / 50;
-	settings.most_pause_ns = SECOND_NS / 5;
-	return settings;
+	scene.settings.calls_per_s = 0;
+	scene.settings.deadline_ns = 40 * SECOND_NS;
+	scene.settings.attempt_ns = 20 * SECOND_NS;
+	scene.settings.first_pause_ns = SECOND_NS / 50;
+	scene.settings.most_pause_ns = SECOND_NS / 5;
+	return scene;
 }
 
 static inline void scene_connect(struct scene *scene, const struct kube_access *access)

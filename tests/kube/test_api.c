@@ -27,7 +27,7 @@ static const char *folder, *script;
 
 static void connect_as(struct kube_access *access)
 {
-	scene = (struct scene){.settings = scene_settings()};
+	scene = scene_fresh();
 	scene.settings.deadline_ns = 60 * SECOND_NS;
 	scene.settings.attempt_ns = 30 * SECOND_NS;
 	scene_connect(&scene, access);
@@ -345,23 +345,29 @@ static void write_file(const char *path, const char *text)
 	fclose(file);
 }
 
-static void a_token_is_replaced_under_a_running_client(void **state)
+static void connect_by_token(const char *file)
 {
-	static struct model model;
-	struct scratch *s = *state;
 	struct kube_access access;
-	struct kube_follow *followed;
-	char tokens[300];
 
-	delete_ours();
 	read_access(&access);
 	free(access.certificate_file);
 	free(access.key_file);
 	access.certificate_file = access.key_file = NULL;
-	access.token_file = strdup(s->file);
-	write_file(s->file, "first-token\n");
+	access.token_file = strdup(file);
 	connect_as(&access);
 	kube_access_deinit(&access);
+}
+
+static void a_token_is_replaced_under_a_running_client(void **state)
+{
+	static struct model model;
+	struct scratch *s = *state;
+	struct kube_follow *followed;
+	char tokens[300];
+
+	delete_ours();
+	write_file(s->file, "first-token\n");
+	connect_by_token(s->file);
 	model = (struct model){.all = 0};
 	followed = follow(&model, 0);
 	scene_wait(&scene, &model.has_all, 30);
@@ -378,13 +384,7 @@ static void a_token_is_replaced_under_a_running_client(void **state)
 	/* one that it does not know */
 	write_file(s->file, "third-token\n");
 	scene_disconnect(&scene);
-	read_access(&access);
-	free(access.certificate_file);
-	free(access.key_file);
-	access.certificate_file = access.key_file = NULL;
-	access.token_file = strdup(s->file);
-	connect_as(&access);
-	kube_access_deinit(&access);
+	connect_by_token(s->file);
 	must(get(MAPS), KUBE_E_DENIED);
 	scene_disconnect(&scene);
 	write_file(tokens, "first-token,rotating,1001,\"system:masters\"\n"
@@ -418,7 +418,7 @@ static void a_server_that_cannot_prove_itself_is_told_nothing(void **state)
 	read_access(&access);
 	free(access.authority_file);
 	access.authority_file = NULL;
-	scene = (struct scene){.settings = scene_settings()};
+	scene = scene_fresh();
 	scene.settings.deadline_ns = SECOND_NS;
 	scene_connect(&scene, &access);
 	kube_access_deinit(&access);

@@ -10,11 +10,6 @@
 
 static struct scene scene;
 
-static struct scene fresh(void)
-{
-	return (struct scene){.settings = scene_settings()};
-}
-
 /* One call to its end, from nothing to nothing. */
 static struct seen get_all(const struct server_step *steps, size_t count)
 {
@@ -58,7 +53,7 @@ static void an_object_is_handed_over(void **state)
 {
 	struct seen seen;
 
-	scene = fresh();
+	scene = scene_fresh();
 	seen = GET(good);
 	assert_int_equal(seen.outcome, 0);
 	assert_int_equal(seen.attempts, 1);
@@ -71,7 +66,7 @@ static void a_zero_character_in_a_text_is_read(void **state)
 {
 	struct seen seen;
 
-	scene = fresh();
+	scene = scene_fresh();
 	seen = GET({.expect = "GET", .status = 200, .body = "{\"a\":\"b\\u0000c\"}"});
 	assert_int_equal(seen.outcome, 0);
 	seen_clear(&seen);
@@ -82,7 +77,7 @@ static void a_server_that_is_too_busy_is_asked_again_when_it_says(void **state)
 	uint64_t began = clock_now_ns();
 	struct seen seen;
 
-	scene = fresh();
+	scene = scene_fresh();
 	seen = GET({.expect = "GET", .status = 429, .headers = "Retry-After: 1\r\n", .body = "{}"},
 		good);
 	assert_int_equal(seen.outcome, 0);
@@ -100,7 +95,7 @@ static void a_get_is_repeated_after_500_and_after_a_cut(void **state)
 {
 	struct seen seen;
 
-	scene = fresh();
+	scene = scene_fresh();
 	seen = GET({.expect = "GET", .status = 500},
 		{.expect = "GET", .status = 200, .body = "{", .end = SERVER_CUT},
 		{.expect = "GET", .end = SERVER_CUT}, {.expect = "GET", .status = 503}, good);
@@ -113,7 +108,7 @@ static void a_create_whose_answer_is_lost_is_not_repeated(void **state)
 {
 	struct seen seen;
 
-	scene = fresh();
+	scene = scene_fresh();
 	seen = CREATE({.expect = "POST", .status = 201, .body = "{\"kin", .end = SERVER_CUT});
 	assert_int_equal(seen.outcome, KUBE_E_UNCERTAIN);
 	assert_int_equal(seen.attempts, 1);
@@ -151,7 +146,7 @@ static void every_refusal_has_its_name(void **state)
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		struct seen seen;
 
-		scene = fresh();
+		scene = scene_fresh();
 		seen = GET({.expect = "GET", .status = rows[i].status, .body = rows[i].body});
 		assert_int_equal(seen.outcome, rows[i].outcome);
 		assert_int_equal(seen.status, rows[i].status);
@@ -168,7 +163,7 @@ static void an_answer_that_is_too_large_is_not_read_to_its_end(void **state)
 	struct seen seen;
 
 	memset(body, ' ', sizeof(body) - 1);
-	scene = fresh();
+	scene = scene_fresh();
 	scene.settings.answer_most_bytes = 65536;
 	seen = GET({.expect = "GET", .status = 200, .body = body});
 	assert_int_equal(seen.outcome, KUBE_E_NOT_UNDERSTOOD);
@@ -180,7 +175,7 @@ static void a_deadline_ends_a_call(void **state)
 	uint64_t began = clock_now_ns();
 	struct seen seen;
 
-	scene = fresh();
+	scene = scene_fresh();
 	scene.settings.deadline_ns = SECOND_NS;
 	seen = GET({.expect = "GET", .status = 0, .end = SERVER_HANG});
 	assert_int_equal(seen.outcome, KUBE_E_UNREACHABLE);
@@ -195,7 +190,7 @@ static void a_server_that_is_away_is_unreachable(void **state)
 	struct seen seen = {0};
 	struct kube_call *call;
 
-	scene = fresh();
+	scene = scene_fresh();
 	scene.settings.deadline_ns = SECOND_NS / 2;
 	scene_connect(&scene, &access);
 	assert_int_equal(kube_get(scene.client, "/api", scene_done, &seen, &call), 0);
@@ -214,7 +209,7 @@ static void a_patch_names_the_version_it_is_for(void **state)
 	struct seen seen = {0};
 	struct kube_call *call;
 
-	scene = fresh();
+	scene = scene_fresh();
 	SCENE_BEGIN(&scene, steps);
 	assert_int_equal(
 		kube_patch(scene.client, "/api/v1/nodes/n", patch, "71", scene_done, &seen, &call),
@@ -247,7 +242,7 @@ static void another_thread_can_cancel_everything(void **state)
 	struct kube_call *call;
 	pthread_t thread;
 
-	scene = fresh();
+	scene = scene_fresh();
 	scene.settings.cancel_fd = fd;
 	scene.settings.calls_per_s = 1;
 	scene.settings.burst = 1;
@@ -277,7 +272,7 @@ static void a_call_that_is_cancelled_says_nothing_more(void **state)
 	struct seen seen = {0};
 	struct kube_call *call, *waiting;
 
-	scene = fresh();
+	scene = scene_fresh();
 	SCENE_BEGIN(&scene, steps);
 	assert_int_equal(kube_get(scene.client, "/api", scene_done, &seen, &call), 0);
 	scene_wait_for_requests(&scene, 1);
@@ -312,7 +307,7 @@ static void a_token_that_is_refused_is_read_again(void **state)
 	struct kube_call *call;
 
 	write_token(s->file, "old\n");
-	scene = fresh();
+	scene = scene_fresh();
 	scene.token_file = s->file;
 	SCENE_BEGIN(&scene, steps);
 	assert_int_equal(kube_get(scene.client, "/api", scene_done, &seen, &call), 0);
@@ -342,7 +337,7 @@ static void calls_keep_to_the_rate(void **state)
 
 	for (size_t i = 0; i < 10; i++)
 		steps[i] = (struct server_step){.expect = "GET", .status = 200, .body = "{}"};
-	scene = fresh();
+	scene = scene_fresh();
 	scene.settings.calls_per_s = 50;
 	scene.settings.burst = 2;
 	SCENE_BEGIN(&scene, steps);

@@ -103,7 +103,7 @@ static void follow_to(const struct server_step *steps, size_t count, const char 
 {
 	struct told told = {.last = expected};
 
-	scene = (struct scene){.settings = scene_settings()};
+	scene = scene_fresh();
 	scene_begin(&scene, steps, count);
 	start(&told);
 	for (uint64_t until = clock_now_ns() + 30 * SECOND_NS;
@@ -214,7 +214,7 @@ static void it_can_be_stopped_from_its_own_callback(void **state)
 			SERVER_HANG)};
 	struct told told = {.stops_at_object = true};
 
-	scene = (struct scene){.settings = scene_settings()};
+	scene = scene_fresh();
 	SCENE_BEGIN(&scene, steps);
 	start(&told);
 	scene_wait_for_requests(&scene, 2);
@@ -222,7 +222,7 @@ static void it_can_be_stopped_from_its_own_callback(void **state)
 	scene_end(&scene);
 	/* and in a list */
 	told = (struct told){.stops_at_object = true};
-	scene = (struct scene){.settings = scene_settings()};
+	scene = scene_fresh();
 	scene_begin(&scene, &one_page, 1);
 	start(&told);
 	scene_wait_for_requests(&scene, 1);
@@ -236,7 +236,7 @@ static void a_client_that_is_cancelled_follows_no_more(void **state)
 	struct told told = {.last = "!"};
 	int fd = eventfd(0, EFD_CLOEXEC);
 
-	scene = (struct scene){.settings = scene_settings()};
+	scene = scene_fresh();
 	scene.settings.cancel_fd = fd;
 	SCENE_BEGIN(&scene, steps);
 	start(&told);

@@ -187,11 +187,21 @@ static void what_waits_ends_with_the_server(void **state)
 	tear_down(&scene);
 }
 
+static int connect_to(const struct scene *scene)
+{
+	struct sockaddr_in address = {.sin_family = AF_INET,
+		.sin_port = htons(http_server_port(scene->server)),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	return fd;
+}
+
 /* One who connects and says nothing, or half a request, is cut off, and others are served meanwhile. */
 static void who_is_silent_is_cut_off(void **state)
 {
 	static const char half[] = "POST /echo HTTP/1.1\r\nContent-Length: 10\r\n\r\nhal";
-	struct sockaddr_in address = {.sin_family = AF_INET};
 	uint64_t until_ns = clock_now_ns() + 30 * SECOND_NS;
 	ssize_t got = -1;
 	struct scene scene;
@@ -199,10 +209,7 @@ static void who_is_silent_is_cut_off(void **state)
 	int fd;
 
 	set_up(&scene);
-	address.sin_port = htons(http_server_port(scene.server));
-	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	fd = connect_to(&scene);
 	assert_int_equal(send(fd, half, sizeof(half) - 1, 0), sizeof(half) - 1);
 	send_request(&scene, "/echo", "hello", 5);
 	run_until_done(&scene);
@@ -223,15 +230,11 @@ static void one_client_holds_only_so_much(void **state)
 {
 	static const char head[] = "POST /echo HTTP/1.1\r\nContent-Length: 100000\r\n\r\n";
 	char *body = calloc(1, 100000);
-	struct sockaddr_in address = {.sin_family = AF_INET};
 	struct scene scene;
 	int fd;
 
 	set_up(&scene);
-	address.sin_port = htons(http_server_port(scene.server));
-	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	fd = connect_to(&scene);
 	assert_int_equal(send(fd, head, sizeof(head) - 1, 0), sizeof(head) - 1);
 	assert_int_equal(send(fd, body, 90000, 0), 90000);
 	send_request(&scene, "/echo", body, 50000);

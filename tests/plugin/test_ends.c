@@ -12,8 +12,7 @@
 #include "base/file.h"
 #include "prepare_host.h"
 #include "region/ended.h"
-#include "region/slot.h"
-#include "tests/unit/child.h"
+#include "tests/plugin/living.h"
 #include "tests/unit/cmocka_ready.h"
 
 static struct ends ends;
@@ -54,31 +53,10 @@ static uint64_t told(const struct prepared *p)
 	return file_identify_path(p->region_file, &id) ? 0 : ended_read(path, id.device, id.inode);
 }
 
-static int live(int fd, void *argument)
-{
-	struct region region = REGION_NULL;
-	unsigned slot;
-
-	if (region_open(argument, &region) != 0 || slot_claim(&region, &slot) != 0)
-		return 1;
-	region_drop_fd(&region);
-	child_say(fd, slot);
-	child_hear(fd);
-	return 0;
-}
-
-static struct child start(const struct prepared *p)
-{
-	struct child c = child_start(live, (void *)p->region_file);
-
-	assert_int_not_equal(child_hear(c.fd), UINT64_MAX);
-	return c;
-}
-
 static void an_end_is_told_and_a_life_is_not(void **state)
 {
 	struct prepared p = prepare(POD), other = prepare(OTHER);
-	struct child c = start(&p);
+	struct child c = living_start(p.region_file);
 	uint64_t before_ns, first_ns;
 
 	look();
@@ -95,7 +73,7 @@ static void an_end_is_told_and_a_life_is_not(void **state)
 	/* The first look is the nearest. */
 	look();
 	assert_int_equal(told(&p), first_ns);
-	c = start(&p);
+	c = living_start(p.region_file);
 	look();
 	assert_int_equal(told(&p), first_ns);
 	child_kill(&c);
@@ -126,7 +104,7 @@ static void who_begins_anew_leaves_what_was_told(void **state)
 	assert_in_range(told(&p), first_ns + 1, clock_now_ns());
 	/* One that was away while a process lived and died does not know; one that saw it live does. */
 	first_ns = told(&p);
-	c = start(&p);
+	c = living_start(p.region_file);
 	ends_deinit(&ends);
 	ends = (struct ends){.settings = &host.settings};
 	look();
@@ -138,7 +116,7 @@ static void who_begins_anew_leaves_what_was_told(void **state)
 static void a_region_that_is_made_anew_is_another(void **state)
 {
 	struct prepared p = prepare(POD);
-	struct child c = start(&p);
+	struct child c = living_start(p.region_file);
 
 	look();
 	assert_int_equal(told(&p), 0);
@@ -155,7 +133,7 @@ static void a_region_that_is_made_anew_is_another(void **state)
 static void what_a_tenant_writes_does_not_count(void **state)
 {
 	struct prepared p = prepare(POD);
-	struct child c = start(&p);
+	struct child c = living_start(p.region_file);
 
 	assert_int_equal(truncate(p.region_file, 0), 0);
 	look();

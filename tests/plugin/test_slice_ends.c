@@ -7,10 +7,9 @@
 
 #include "base/file.h"
 #include "region/ended.h"
-#include "region/slot.h"
+#include "tests/plugin/living.h"
 #include "tests/plugin/stage.h"
 #include "tests/plugin/vectors.h"
-#include "tests/unit/child.h"
 #include "tests/unit/cmocka_ready.h"
 
 #define UID "8f3c1f0e-2b7a-4a61-9d0f-000000000001"
@@ -47,27 +46,13 @@ static void allocate(void)
 	stage_answer_free(&answer);
 }
 
-static int live(int fd, void *argument)
-{
-	struct region opened = REGION_NULL;
-	unsigned slot;
-
-	if (region_open(region, &opened) != 0 || slot_claim(&opened, &slot) != 0)
-		return 1;
-	region_drop_fd(&opened);
-	child_say(fd, slot);
-	child_hear(fd);
-	return 0;
-}
-
 static void an_end_is_told_within_a_second_or_two(void **state)
 {
 	struct child c;
 
 	stage_start(NULL);
 	allocate();
-	c = child_start(live, NULL);
-	assert_int_not_equal(child_hear(c.fd), UINT64_MAX);
+	c = living_start(region);
 	stage_run(3000);
 	assert_false(is_told());
 	child_kill(&c);

@@ -74,15 +74,22 @@ static void hold_the_lock(void)
 	_exit(0);
 }
 
-TEST(who_dies_between_two_steps_holds_nobody_up)
+static int start_lock_holder(void)
 {
-	CUfunction function;
-	float ms;
 	int pid;
 
 	share_notes();
 	pid = child_start(hold_the_lock);
 	await(&notes->ready, 1);
+	return pid;
+}
+
+TEST(who_dies_between_two_steps_holds_nobody_up)
+{
+	CUfunction function;
+	float ms;
+	int pid = start_lock_holder();
+
 	EQUAL(kill(pid, SIGKILL), 0);
 	child_wait(pid, SIGKILL);
 	function = begin();
@@ -94,11 +101,8 @@ TEST(who_is_stopped_between_two_steps_holds_nobody_up_for_long)
 {
 	CUfunction function;
 	uint64_t began;
-	int pid;
+	int pid = start_lock_holder();
 
-	share_notes();
-	pid = child_start(hold_the_lock);
-	await(&notes->ready, 1);
 	EQUAL(kill(pid, SIGSTOP), 0);
 	function = begin();
 	began = machine_now_ns();

@@ -166,7 +166,8 @@ static void the_kubelet_is_told_which_slices_instances_are(void **state)
 	assert_string_equal(preferred.ids[1], ids[11]);
 }
 
-static void a_program_that_outlives_its_pod_stops_nobody_else(void **state)
+/* A program in the first place of the first card, whose pod is gone. */
+static pid_t outlive_pod(void)
 {
 	pid_t pid;
 
@@ -175,6 +176,13 @@ static void a_program_that_outlives_its_pod_stops_nobody_else(void **state)
 	cut_serve("a", 0, "1g.18gb", 0);
 	pid = cut_start_program(0, cut_instance(0, "1g.18gb", 0));
 	apiserver_delete_pod(&stage.api, "a");
+	return pid;
+}
+
+static void a_program_that_outlives_its_pod_stops_nobody_else(void **state)
+{
+	pid_t pid = outlive_pod();
+
 	cut_bind("b", 0, "1g.18gb", 1, 1);
 	cut_serve("b", 0, "1g.18gb", 1);
 	/* it is not given to another with the program in it */
@@ -197,13 +205,8 @@ static void end_program(void *context)
 static void a_program_that_is_about_to_end_is_waited_for(void **state)
 {
 	struct loop_timer end = {.due = end_program};
-	pid_t pid;
+	pid_t pid = outlive_pod();
 
-	stage_start(NULL);
-	cut_bind("a", 0, "1g.18gb", 0, 1);
-	cut_serve("a", 0, "1g.18gb", 0);
-	pid = cut_start_program(0, cut_instance(0, "1g.18gb", 0));
-	apiserver_delete_pod(&stage.api, "a");
 	cut_bind("b", 0, "2g.35gb", 0, 2);
 	end.context = &pid;
 	loop_timer_set(stage.loop, &end, clock_now_ns() + 300 * UINT64_C(1000000));

@@ -34,7 +34,7 @@ struct suspect {
 	uint64_t amount;
 };
 
-/* A container on a device. */
+/* A container on a device; without a device, a container in the kubelet's record. */
 struct entry {
 	struct entry *next;
 	char uid[64], name[SCAN_NAME_BYTES], device[UUID_TEXT_BYTES];
@@ -73,7 +73,7 @@ struct rows {
 	unsigned count;
 };
 
-static const char *const kind_names[] = {"untracked", "memory", "compute"};
+static const char *const kind_names[] = {"untracked", "memory", "compute", "books"};
 
 int audit_new(const struct audit_settings *settings, struct audit **ret_audit)
 {
@@ -102,10 +102,10 @@ bool audit_parse_kinds(const char *text, unsigned *ret_kinds)
 	while (*text) {
 		size_t length = strcspn(text, ","), kind = 0;
 
-		while (kind < AUDIT_KINDS && (strlen(kind_names[kind]) != length ||
+		while (kind < AUDIT_BOOKS && (strlen(kind_names[kind]) != length ||
 						     strncmp(kind_names[kind], text, length) != 0))
 			kind++;
-		if (kind == AUDIT_KINDS)
+		if (kind == AUDIT_BOOKS)
 			return false;
 		kinds |= 1u << kind;
 		text += length;
@@ -172,19 +172,19 @@ static struct scan_container *find_container(
 }
 
 static struct entry *take_entry(
-	struct audit *audit, const struct scan_container *c, const char *device)
+	struct audit *audit, const char *uid, const char *name, const char *device)
 {
 	struct entry *e = audit->first;
 
-	while (e && (strcmp(e->uid, c->uid) != 0 || strcmp(e->name, c->name) != 0 ||
+	while (e && (strcmp(e->uid, uid) != 0 || strcmp(e->name, name) != 0 ||
 			    strcmp(e->device, device) != 0))
 		e = e->next;
 	if (!e) {
 		e = calloc(1, sizeof(*e));
 		if (!e)
 			return NULL;
-		snprintf(e->uid, sizeof(e->uid), "%s", c->uid);
-		snprintf(e->name, sizeof(e->name), "%s", c->name);
+		snprintf(e->uid, sizeof(e->uid), "%s", uid);
+		snprintf(e->name, sizeof(e->name), "%s", name);
 		snprintf(e->device, sizeof(e->device), "%s", device);
 		e->next = audit->first;
 		audit->first = e;
@@ -237,7 +237,7 @@ static void suspect(
 static void add_process(struct audit *audit, struct scan_container *c, const struct row *row,
 	const char *device, const struct inventory *devices, const struct suspect *who)
 {
-	struct entry *e = take_entry(audit, c, device);
+	struct entry *e = take_entry(audit, c->uid, c->name, device);
 	struct process_identity again;
 	struct owner owner;
 
@@ -304,9 +304,13 @@ static unsigned busy_permille(struct entry *e)
 	return e->window_count == WINDOW ? sum / WINDOW : 0;
 }
 
-static void describe(const struct entry *e, enum audit_kind kind, char *text, size_t size)
+/* books: what is wrong in them. */
+static void describe(
+	const struct entry *e, enum audit_kind kind, const char *books, char *text, size_t size)
 {
-	if (kind == AUDIT_UNTRACKED)
+	if (kind == AUDIT_BOOKS)
+		snprintf(text, size, "%s", books);
+	else if (kind == AUDIT_UNTRACKED)
 		snprintf(text, size,
 			"container %.63s has a process on %s that is not part of its slice: its "
 			"limits do not hold it",
@@ -345,7 +349,7 @@ static bool end(struct audit *audit, const struct entry *e, enum audit_kind kind
 }
 
 static void judge(struct audit *audit, struct entry *e, enum audit_kind kind, bool is_wrong,
-	const struct pod_name *pod)
+	const struct pod_name *pod, const char *books)
 {
 	struct audit_finding finding = {
 		.kind = kind, .pod = pod, .container = e->name, .device_uuid = e->device};
@@ -357,7 +361,7 @@ static void judge(struct audit *audit, struct entry *e, enum audit_kind kind, bo
 		return;
 	if (e->found[kind].in_a_row == IN_A_ROW)
 		e->found[kind].total++;
-	describe(e, kind, sentence, sizeof(sentence));
+	describe(e, kind, books, sentence, sizeof(sentence));
 	finding.sentence = sentence;
 	finding.is_ended = end(audit, e, kind);
 	if (e->found[kind].is_told && now_ns - e->found[kind].told_ns < QUIET_NS)
@@ -389,29 +393,66 @@ static void judge_all(struct audit *audit, struct entry *e, const struct pod_nam
 
 	if (!e->is_seen)
 		e->bytes = e->busy_percent = e->untracked = 0;
-	judge(audit, e, AUDIT_UNTRACKED, e->untracked > 0, pod);
-	judge(audit, e, AUDIT_MEMORY, has_too_much(e), pod);
+	judge(audit, e, AUDIT_UNTRACKED, e->untracked > 0, pod, NULL);
+	judge(audit, e, AUDIT_MEMORY, has_too_much(e), pod, NULL);
 	judge(audit, e, AUDIT_COMPUTE, e->cap_permille && busy > e->cap_permille + SLACK_PERMILLE,
-		pod);
+		pod, NULL);
+}
+
+/* Of those that are on a device, or in the kubelet's record. */
+static void see_none(struct audit *audit, bool is_on_device)
+{
+	for (struct entry *e = audit->first; e; e = e->next)
+		if ((*e->device != '\0') == is_on_device)
+			e->is_seen = false;
 }
 
 void audit_look(struct audit *audit, struct scan *scan, const struct inventory *devices,
 	const struct nvml_driver *nvml, const struct pod_names *pods)
 {
-	for (struct entry *e = audit->first; e; e = e->next)
-		e->is_seen = false;
+	see_none(audit, true);
 	for (unsigned i = 0; i < devices->count; i++)
 		look_at_device(audit, scan, devices, i, nvml, pods);
 	for (struct entry **at = &audit->first, *e; (e = *at);) {
 		const struct pod_name *pod = pod_names_find(pods, e->uid);
 
-		if (pod && scan_find(scan, e->uid, e->name)) {
+		if (!*e->device) {
+			at = &e->next;
+		} else if (pod && scan_find(scan, e->uid, e->name)) {
 			judge_all(audit, e, pod);
 			at = &e->next;
-			continue;
+		} else {
+			*at = e->next;
+			free(e);
 		}
-		*at = e->next;
-		free(e);
+	}
+}
+
+void audit_books_begin(struct audit *audit)
+{
+	see_none(audit, false);
+}
+
+void audit_books(struct audit *audit, const struct pod_name *pod, const char *container,
+	const char *sentence)
+{
+	struct entry *e = take_entry(audit, pod->uid, container, "");
+
+	if (!e)
+		return;
+	e->is_seen = true;
+	judge(audit, e, AUDIT_BOOKS, sentence, pod, sentence);
+}
+
+void audit_books_end(struct audit *audit)
+{
+	for (struct entry **at = &audit->first, *e; (e = *at);) {
+		if (*e->device || e->is_seen) {
+			at = &e->next;
+		} else {
+			*at = e->next;
+			free(e);
+		}
 	}
 }
 
@@ -466,9 +507,11 @@ static const struct {
 static void write_entry(FILE *out, size_t family, const struct entry *e, const struct pod_name *pod)
 {
 	for (unsigned kind = 0; kind < families[family].kinds; kind++) {
+		bool is_of_books = families[family].kinds > 1 && kind == AUDIT_BOOKS;
 		double value;
 
-		if (families[family].value(e, (enum audit_kind)kind, &value))
+		if (is_of_books == !*e->device &&
+			families[family].value(e, (enum audit_kind)kind, &value))
 			EXPOSITION_WRITE(out, families[family].family->name, value,
 				{"namespace", pod->namespace}, {"pod", pod->name},
 				{"container", e->name}, {"device_uuid", e->device},
@@ -488,7 +531,7 @@ void audit_write(const struct audit *audit, const struct pod_names *pods, FILE *
 		}
 	}
 	exposition_write_head(out, &ended_family);
-	for (unsigned kind = 0; kind < AUDIT_KINDS; kind++)
+	for (unsigned kind = 0; kind < AUDIT_BOOKS; kind++)
 		EXPOSITION_WRITE(out, ended_family.name, (double)audit->ended[kind],
 			{"kind", kind_names[kind]});
 }

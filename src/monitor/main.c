@@ -33,6 +33,12 @@ static const char help[] =
 	"        where the device plugin has the folder `containers` (/usr/local/vgpu)\n"
 	"  --shares-folder FOLDER\n"
 	"        where it has the share files (/var/lib/cantaloupe/shares)\n"
+	"  --pod-resources-socket FILE\n"
+	"        the kubelet's, which tells what each container was given "
+	"(/var/lib/kubelet/pod-resources/kubelet.sock);\n"
+	"        empty: it is not asked\n"
+	"  --resource-name NAME\n"
+	"        by which containers ask for slices (nvidia.com/gpu)\n"
 	"  --audit-interval SECONDS\n"
 	"        between two comparisons of the driver's figures with what was granted, 1 to 300 "
 	"(15)\n"
@@ -55,6 +61,8 @@ enum {
 	OPTION_HOOK,
 	OPTION_NVML,
 	OPTION_SHARES,
+	OPTION_POD_RESOURCES,
+	OPTION_RESOURCE,
 	OPTION_AUDIT,
 	OPTION_END,
 	OPTION_IGNORED
@@ -106,6 +114,12 @@ static int read_option(int option, struct monitor_settings *settings)
 	case OPTION_SHARES:
 		settings->shares = optarg;
 		return 0;
+	case OPTION_POD_RESOURCES:
+		settings->pod_resources = optarg;
+		return 0;
+	case OPTION_RESOURCE:
+		settings->resource = optarg;
+		return 0;
 	case OPTION_AUDIT:
 		if (parse_u64(optarg, AUDIT_MOST_S, &seconds) || !seconds)
 			return refuse("--audit-interval", optarg, "seconds from 1 to 300");
@@ -135,6 +149,8 @@ static int read_settings(int argc, char **argv, struct monitor_settings *setting
 		{"hook-path", required_argument, NULL, OPTION_HOOK},
 		{"nvml", required_argument, NULL, OPTION_NVML},
 		{"shares-folder", required_argument, NULL, OPTION_SHARES},
+		{"pod-resources-socket", required_argument, NULL, OPTION_POD_RESOURCES},
+		{"resource-name", required_argument, NULL, OPTION_RESOURCE},
 		{"audit-interval", required_argument, NULL, OPTION_AUDIT},
 		{"end-processes", required_argument, NULL, OPTION_END},
 		/* HAMi's log's */
@@ -150,6 +166,8 @@ static int read_settings(int argc, char **argv, struct monitor_settings *setting
 		.node = variable("NODE_NAME", ""),
 		.hook = variable("HOOK_PATH", "/usr/local/vgpu"),
 		.shares = "/var/lib/cantaloupe/shares",
+		.pod_resources = "/var/lib/kubelet/pod-resources/kubelet.sock",
+		.resource = "nvidia.com/gpu",
 		.audit_s = 15};
 	while ((option = getopt_long_only(argc, argv, "", options, NULL)) != -1) {
 		r = read_option(option, settings);

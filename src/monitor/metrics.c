@@ -294,6 +294,7 @@ void metrics_write(FILE *out, const struct metrics_source *source)
 	}
 	write_slices(out, source);
 	audit_write(source->audit, source->pods, out);
+	books_write(&source->books, out);
 	exposition_write_head(out, &build_family);
 	EXPOSITION_WRITE(out, build_family.name, 1, {"version", VGPU_VERSION});
 }

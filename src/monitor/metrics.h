@@ -6,6 +6,7 @@
 
 #include "gpu/nvml.h"
 #include "monitor/audit.h"
+#include "monitor/books.h"
 #include "monitor/pods.h"
 #include "monitor/scan.h"
 #include "node/slice_metrics.h"
@@ -17,6 +18,7 @@ struct metrics_source {
 	const struct nvml_driver *nvml; /* NULL: there is none */
 	const struct pod_names *pods;	/* NULL: there is no cluster */
 	const struct audit *audit;
+	struct books books;
 	uint64_t now_s;	 /* of the machine's clock */
 	bool has_legacy; /* the names before HAMi 2.9, too */
 };

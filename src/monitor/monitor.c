@@ -20,6 +20,7 @@
 #include "monitor/garbage.h"
 #include "monitor/metrics.h"
 #include "monitor/page.h"
+#include "monitor/record.h"
 #include "net/address.h"
 #include "net/http_server.h"
 #include "node/nvml_library.h"
@@ -44,6 +45,8 @@ struct monitor {
 	struct pod_names *pods;
 	struct audit_settings audit_settings;
 	struct audit *audit;
+	struct record_settings record_settings;
+	struct record *record; /* NULL: the kubelet is not asked */
 	struct http_server *server;
 	struct page *page; /* NULL: there is none */
 	struct web *web;
@@ -109,6 +112,11 @@ static void tell(const struct scan *scan)
 				STR("container", scan->list[i].name));
 }
 
+static struct books books_of(const struct monitor *m, const V1__ListPodResourcesResponse *answer)
+{
+	return (struct books){answer, m->settings->resource, m->pods};
+}
+
 static struct metrics_source source_of(const struct monitor *m, const struct scan *scan)
 {
 	return (struct metrics_source){.node = m->settings->node,
@@ -117,6 +125,7 @@ static struct metrics_source source_of(const struct monitor *m, const struct sca
 		.nvml = m->has_nvml ? &m->nvml.driver : NULL,
 		.pods = m->pods,
 		.audit = m->audit,
+		.books = books_of(m, record_answer(m->record)),
 		.now_s = (uint64_t)time(NULL),
 		.has_legacy = m->settings->has_legacy};
 }
@@ -150,7 +159,21 @@ static void audit(void *context)
 	if (m->has_nvml && m->pods && read_scan(m, false, &scan) == 0)
 		audit_look(m->audit, &scan, &m->devices, &m->nvml.driver, m->pods);
 	garbage_collect(m->settings->hook, m->settings->shares, m->pods);
+	if (m->record)
+		record_ask(m->record);
 	loop_timer_set(m->loop, &m->audit_due, clock_now_ns() + m->settings->audit_s * SECOND_NS);
+}
+
+/* The slices are looked at anew: the kubelet's word is of this moment. */
+static void record_came(void *context, const V1__ListPodResourcesResponse *answer)
+{
+	_cleanup_(scan_clear) struct scan scan = {.count = 0};
+	struct monitor *m = context;
+	const struct scan_place place = {m->settings->hook, m->settings->shares};
+	const struct books books = books_of(m, answer);
+
+	if (read_scan(m, false, &scan) == 0)
+		books_compare(&books, &place, &scan, m->audit);
 }
 
 static int write_text(struct monitor *m, char **ret_text)
@@ -302,25 +325,27 @@ static int follow_pods(struct monitor *m, struct err *err)
 
 	if (!r)
 		r = kube_client_new(m->loop, &access, &kube_settings_default, &m->client, err);
-	if (!r && pod_names_start(m->client, m->settings->node, &m->pods))
+	if (!r && pod_names_start(m->client, m->settings->node, m->settings->resource, &m->pods))
 		r = err_set(err, ENOMEM, "no memory");
 	if (!r)
 		r = open_events(m, &access, err);
+	if (!r && *m->settings->pod_resources)
+		r = record_new(m->loop, &m->record_settings, &m->record, err);
 	kube_access_deinit(&access);
 	return r;
 }
 
 static void found(void *context, const struct audit_finding *finding)
 {
-	static const char *const reasons[] = {
-		"VgpuProcessOutsideSlice", "VgpuMemoryAboveQuota", "VgpuComputeAboveCap"};
+	static const char *const reasons[] = {"VgpuProcessOutsideSlice", "VgpuMemoryAboveQuota",
+		"VgpuComputeAboveCap", "VgpuSliceNotAsGiven"};
 	struct monitor *m = context;
 	char text[640];
 	const char *said = text;
 
 	snprintf(text, sizeof(text), "%s%s", finding->sentence,
 		finding->is_ended ? "; the process was ended" : "");
-	log_warn("the driver's figures are against a container's limits",
+	log_warn("a container has other than it was granted",
 		STR("namespace", finding->pod->namespace), STR("pod", finding->pod->name),
 		STR("why", said));
 	if (m->events)
@@ -352,6 +377,7 @@ int monitor_start(struct loop *loop, const struct monitor_settings *settings,
 	mallopt(M_MMAP_THRESHOLD, KEPT_BYTES);
 	m->loop = loop;
 	m->settings = settings;
+	m->record_settings = (struct record_settings){settings->pod_resources, record_came, m};
 	m->look = (struct loop_timer){.due = look_again, .context = m};
 	m->audit_due = (struct loop_timer){.due = audit, .context = m};
 	find_devices(m); /* before anybody is told that there is something to ask */
@@ -381,6 +407,7 @@ void monitor_stop(struct monitor *m)
 	http_server_stop(m->server);
 	web_stop(m->web);
 	page_free(m->page);
+	record_free(m->record);
 	pod_names_stop(m->pods);
 	event_log_free(m->events);
 	if (m->event_client)

@@ -7,14 +7,16 @@
 #include "net/loop.h"
 
 struct monitor_settings {
-	const char *metrics_bind; /* "ADDRESS:PORT"; "": nowhere */
-	const char *page_bind;	  /* likewise; "": there is no page */
-	const char *hook;	  /* the folder in which `containers` is */
-	const char *node;	  /* this node's name in the cluster; "": there is no cluster */
-	const char *nvml;	  /* NVML's path; NULL: the machine's own */
-	const char *shares;	  /* the folder with the share file of each container */
-	unsigned ended;		  /* for what processes are ended: bits of enum audit_kind */
-	unsigned audit_s;	  /* between audits */
+	const char *metrics_bind;  /* "ADDRESS:PORT"; "": nowhere */
+	const char *page_bind;	   /* likewise; "": there is no page */
+	const char *hook;	   /* the folder in which `containers` is */
+	const char *node;	   /* this node's name in the cluster; "": there is no cluster */
+	const char *nvml;	   /* NVML's path; NULL: the machine's own */
+	const char *shares;	   /* the folder with the share file of each container */
+	const char *pod_resources; /* the kubelet's socket for pod resources; "": it is not asked */
+	const char *resource;	   /* by which containers ask for slices */
+	unsigned ended;		   /* for what processes are ended: bits of enum audit_kind */
+	unsigned audit_s;	   /* between audits */
 	bool has_legacy;
 };
 

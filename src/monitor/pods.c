@@ -6,13 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/log.h"
 #include "kube/follow.h"
+#include "kube/quantity.h"
 
 #define LOG_TOPIC LOG_PODS
 
 struct pod_names {
 	struct kube_follow *follow;
+	const char *resource;
 	struct pod_name *first;
 	bool is_known;
 };
@@ -23,6 +26,7 @@ static void free_pod(struct pod_name *pod)
 		free(pod->containers[i].name);
 	free(pod->containers);
 	instances_deinit(&pod->instances);
+	assignment_deinit(&pod->assignment);
 	free(pod->uid);
 	free(pod->namespace);
 	free(pod->name);
@@ -43,8 +47,8 @@ static const char *text_at(const json_t *object, const char *key)
 	return json_string_value(json_object_get(object, key));
 }
 
-/* "containerd://0123", as the kubelet says it in the pod's status. */
-static void read_mark(const json_t *states, struct pod_container *container)
+/* As the kubelet says it in the pod's status, a mark as "containerd://0123". */
+static void read_status(const json_t *states, struct pod_container *container)
 {
 	const json_t *state;
 	size_t i;
@@ -54,8 +58,10 @@ static void read_mark(const json_t *states, struct pod_container *container)
 		const char *name = text_at(state, "name"), *mark = text_at(state, "containerID");
 		const char *behind = mark ? strstr(mark, "://") : NULL;
 
-		if (name && behind && !strcmp(name, container->name) &&
-			strlen(behind + 3) < sizeof(container->mark))
+		if (!name || strcmp(name, container->name) != 0)
+			continue;
+		container->is_running = json_object_get(json_object_get(state, "state"), "running");
+		if (behind && strlen(behind + 3) < sizeof(container->mark))
 			strcpy(container->mark, behind + 3);
 	}
 }
@@ -83,13 +89,58 @@ static int read_containers(struct pod_name *pod, const json_t *object)
 			if (!added->name)
 				return -ENOMEM;
 			pod->container_count++;
-			read_mark(json_object_get(status, keys[k][1]), added);
+			read_status(json_object_get(status, keys[k][1]), added);
 		}
 	return 0;
 }
 
+static struct assignment_need need_of(const json_t *container, const char *resource, bool is_init)
+{
+	const json_t *resources = json_object_get(container, "resources");
+	int64_t count = 0;
+
+	if (!quantity_of(json_object_get(resources, "limits"), resource, &count) &&
+		!quantity_of(json_object_get(resources, "requests"), resource, &count))
+		count = 0;
+	return (struct assignment_need){count > 0 ? count : 0, is_init};
+}
+
+/* An annotation of nonsense assigns nothing. */
+static int read_assignment(struct pod_name *pod, const json_t *object, const char *resource)
+{
+	const json_t *spec = json_object_get(object, "spec"), *container;
+	const char *text =
+		text_at(json_object_get(json_object_get(object, "metadata"), "annotations"),
+			ASSIGNMENT_ALLOCATED);
+	_cleanup_free_ struct assignment_need *needs =
+		calloc(pod->container_count + 1, sizeof(*needs));
+	_cleanup_free_ size_t *containers = NULL;
+	struct err err = ERR_NULL;
+	size_t count = 0, i;
+	int r;
+
+	if (!needs)
+		return -ENOMEM;
+	if (!text)
+		return 0;
+	json_array_foreach(json_object_get(spec, "initContainers"), i, container) needs[count++] =
+		need_of(container, resource, true);
+	json_array_foreach(json_object_get(spec, "containers"), i, container) needs[count++] =
+		need_of(container, resource, false);
+	r = assignment_decode(text, &pod->assignment, &err);
+	containers = calloc(pod->assignment.count + 1, sizeof(*containers));
+	if (r == -ENOMEM || !containers)
+		return -ENOMEM;
+	pod->is_misassigned =
+		r || assignment_match(&pod->assignment, needs, count, containers, &err);
+	for (i = 0; i < pod->assignment.count && !pod->is_misassigned; i++)
+		if (pod->assignment.slots[i].count)
+			pod->containers[containers[i]].slot = &pod->assignment.slots[i];
+	return 0;
+}
+
 /* NULL: it is no pod, or there is no memory. */
-static struct pod_name *read_pod(const json_t *object)
+static struct pod_name *read_pod(const json_t *object, const char *resource)
 {
 	const json_t *metadata = json_object_get(object, "metadata");
 	const char *uid = text_at(metadata, "uid"), *namespace = text_at(metadata, "namespace"),
@@ -103,6 +154,7 @@ static struct pod_name *read_pod(const json_t *object)
 	pod->name = strdup(name);
 	pod->is_seen = true;
 	if (pod->uid && pod->namespace && pod->name && !read_containers(pod, object) &&
+		!read_assignment(pod, object, resource) &&
 		!instances_decode_some(
 			text_at(json_object_get(metadata, "annotations"), INSTANCES_ANNOTATION),
 			&pod->instances))
@@ -135,7 +187,7 @@ static void object_came(void *context, bool is_present, const json_t *object)
 
 	if (!at)
 		return;
-	pod = is_present ? read_pod(object) : NULL;
+	pod = is_present ? read_pod(object, names->resource) : NULL;
 	if (is_present && !pod)
 		return; /* what was known of it stays */
 	if (*at)
@@ -165,7 +217,8 @@ static void trouble_came(void *context, enum kube_outcome outcome, const char *w
 		log_warn("pods cannot be followed; it is tried again", STR("why", words));
 }
 
-int pod_names_start(struct kube_client *client, const char *node_name, struct pod_names **ret_names)
+int pod_names_start(struct kube_client *client, const char *node_name, const char *resource,
+	struct pod_names **ret_names)
 {
 	static const struct kube_follow_events events = {
 		list_begins, object_came, list_is_complete, trouble_came};
@@ -174,6 +227,7 @@ int pod_names_start(struct kube_client *client, const char *node_name, struct po
 
 	if (!names)
 		return -ENOMEM;
+	names->resource = resource;
 	r = kube_follow_pods_of(client, node_name, &events, names, &names->follow);
 	if (r)
 		pod_names_stop(names);
@@ -202,6 +256,16 @@ const struct pod_name *pod_names_find(const struct pod_names *names, const char 
 	const struct pod_name *pod = pod_names_first(names);
 
 	while (pod && strcmp(pod->uid, uid) != 0)
+		pod = pod->next;
+	return pod;
+}
+
+const struct pod_name *pod_names_find_named(
+	const struct pod_names *names, const char *namespace, const char *name)
+{
+	const struct pod_name *pod = pod_names_first(names);
+
+	while (pod && (strcmp(pod->name, name) != 0 || strcmp(pod->namespace, namespace) != 0))
 		pod = pod->next;
 	return pod;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/bits.h"
+#include "kube/assignment.h"
 #include "kube/client.h"
 #include "kube/instances.h"
 
@@ -14,6 +15,9 @@ struct pod_container {
 	char *name;
 	char mark
 		[POD_MARK_BYTES]; /* by which the runtime calls it, without "containerd://"; "": it has not begun */
+	bool is_running;
+	const struct assignment_slot
+		*slot; /* what its pod's annotation assigns to it; NULL: it does not say */
 };
 
 struct pod_name {
@@ -21,13 +25,15 @@ struct pod_name {
 	char *uid, *namespace, *name;
 	struct pod_container *containers; /* init containers first */
 	size_t container_count;
-	struct instances instances; /* of devices that are cut */
-	bool is_seen;		    /* in the list that is under way */
+	struct instances instances;   /* of devices that are cut */
+	struct assignment assignment; /* of all its containers */
+	bool is_misassigned;	      /* its annotation fits its containers in no way */
+	bool is_seen;		      /* in the list that is under way */
 };
 
-/* Follows the pods of that node. -ENOMEM. */
-int pod_names_start(
-	struct kube_client *client, const char *node_name, struct pod_names **ret_names) MUST_CHECK;
+/* Follows the pods of that node, whose containers ask for slices by that resource. The names must live as long. -ENOMEM. */
+int pod_names_start(struct kube_client *client, const char *node_name, const char *resource,
+	struct pod_names **ret_names) MUST_CHECK;
 
 /* Accepts NULL. Before the end of the client. */
 void pod_names_stop(struct pod_names *names);
@@ -37,6 +43,10 @@ bool pod_names_are_known(const struct pod_names *names);
 
 /* NULL: there is none, as far as is known. What is told is good until the loop goes on. Accepts NULL, which knows none. */
 const struct pod_name *pod_names_find(const struct pod_names *names, const char *uid);
+
+/* Likewise by its name. */
+const struct pod_name *pod_names_find_named(
+	const struct pod_names *names, const char *namespace, const char *name);
 
 /* Likewise; the rest by `next`. */
 const struct pod_name *pod_names_first(const struct pod_names *names);

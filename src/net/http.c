@@ -340,6 +340,14 @@ static bool set_request(struct http_exchange *exchange, const struct http_reques
 	curl_easy_setopt(easy, CURLOPT_WRITEDATA, exchange);
 	curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, (long)client->is_suspect);
 	client->is_suspect = false;
+	if (request->socket_path) {
+		curl_easy_setopt(easy, CURLOPT_UNIX_SOCKET_PATH, request->socket_path);
+		curl_easy_setopt(
+			easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE);
+		curl_easy_setopt(easy, CURLOPT_PROXY, "");
+		/* what gRPC sends on one that is idle, libcurl 7.88 takes for an error of the next exchange */
+		curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, 1L);
+	}
 	set_trust(easy, &client->trust);
 	set_limits(easy, request);
 	if (request->body) {

@@ -36,6 +36,8 @@ struct http_trust {
 
 struct http_request {
 	const char *method, *url;
+	const char *
+		socket_path; /* of a server of HTTP/2, whatever host the URL names; NULL: that host */
 	const char *const *headers; /* "Name: value", the last is NULL; NULL: none */
 	const char *body;	    /* NULL: none */
 	size_t body_bytes;

@@ -111,6 +111,25 @@ it_is_ended_where_that_is_asked_for() {
         [ "$(restarts watched)" = 0 ] && [ "$(told vgpu_container_driver_memory_bytes 'pod="watched"')" -gt 0 ]
 }
 
+# assigned NAME SLOTS: by the pod's annotation.
+assigned() {
+    kubectl annotate --overwrite pod "$1" "hami.io/vgpu-devices-allocated=$2"
+}
+
+what_the_kubelet_gave_is_compared() {
+    within 10 is_told 1 vgpu_container_kubelet_slices 'pod="watched"' &&
+        within 10 is_told 0 vgpu_container_is_violating 'pod="watched"' 'kind="books"' || {
+        monitor_asks /metrics | grep -E 'kubelet|books'
+        return 1
+    }
+    assigned watched "$(slot 1 3000 30);" && within 20 is_told 1 vgpu_container_is_violating 'pod="watched"' 'kind="books"' &&
+        within 20 has_event watched VgpuSliceNotAsGiven && ! has_event beside VgpuSliceNotAsGiven &&
+        assigned watched "$(slot 0 3000 30);" && within 20 is_told 0 vgpu_container_is_violating 'pod="watched"' 'kind="books"' || {
+        monitor_asks /metrics | grep -E 'kubelet|books'
+        return 1
+    }
+}
+
 leave_the_monitor() {
     gone watched beside && stop_monitor
 }
@@ -118,6 +137,7 @@ leave_the_monitor() {
 monitor_cases() {
     check "the monitor is ready" the_monitor_is_ready || return
     check "slices are told by their pods, as the driver has them" slices_are_told_by_their_pods
+    check "what the kubelet gave is compared with slices and annotations" what_the_kubelet_gave_is_compared
     check "a process outside its slice is told" a_process_outside_its_slice_is_told
     check "it is ended where that is asked for" it_is_ended_where_that_is_asked_for
     check "the monitor goes" leave_the_monitor

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""monitor.py PROGRAM MAKE_REGION FOLDER-OF-CLUSTER NVML LOAD CUDA [TEST...]: vgpu-monitor over folders of containers that are made by hand."""
+"""monitor.py PROGRAM MAKE_REGION FOLDER-OF-CLUSTER NVML LOAD CUDA KUBELET [TEST...]: vgpu-monitor over folders of containers that are made by hand."""
 
 import contextlib
 import http.client
@@ -16,7 +16,7 @@ import tempfile
 import time
 from uuid import uuid4
 
-PROGRAM, MAKE_REGION, NVML, LOAD, CUDA = sys.argv[1], sys.argv[2], *sys.argv[4:7]
+PROGRAM, MAKE_REGION, NVML, LOAD, CUDA, KUBELET = sys.argv[1], sys.argv[2], *sys.argv[4:8]
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [sys.argv[3], str(ROOT / "tools")]
 sys.path.append(str(ROOT / "tests"))
@@ -80,7 +80,7 @@ class Monitor:
             flags = ["--node-name=n1", *flags]
         self.lines = []
         self.process = subprocess.Popen([PROGRAM, "--metrics-bind-address=127.0.0.1:0", f"--hook-path={hook}", f"--nvml={NVML}",
-                                         *flags], env=environment, stderr=subprocess.PIPE, text=True)
+                                         "--pod-resources-socket=", *flags], env=environment, stderr=subprocess.PIPE, text=True)
         self.port = None
         for line in self.process.stderr:
             self.lines.append(line)
@@ -498,6 +498,65 @@ def one_outside_its_slice_is_ended_where_that_is_asked_for(hook):
         remove_group(group)
 
 
+def given_pod(town, name, device):
+    """A pod whose one container runs, asks for a slice, and has it on that device by its annotation."""
+    item = pod(name, uid=f"uid-{name}")
+    item["metadata"]["annotations"] = {"hami.io/vgpu-devices-allocated": f"{device},NVIDIA,1024,30:;"}
+    item["spec"].update(nodeName="n1", containers=[{"name": "main", "resources": {"limits": {"nvidia.com/gpu": "1"}}}])
+    item["status"] = {"containerStatuses": [{"name": "main", "containerID": f"containerd://{name}", "state": {"running": {}}}]}
+    town.cluster.put("pods", item)
+
+
+def the_kubelet_s_record_is_compared(hook):
+    """One slice as it was given, one whose container was given none, a container without a slice, and an annotation of another device."""
+    sock, record, shares = hook / "kubelet.sock", hook / "record", hook / "shares"
+    other = UUID[:-1] + "9"
+    for name in ("right", "ungiven", "moved"):
+        make_region(hook / f"containers/uid-{name}_main/x.cache")
+        (shares / f"uid-{name}_main").mkdir(parents=True)
+        (shares / f"uid-{name}_main/share").write_text(f"vgpu-share 1\ndevice {UUID} memory 1g\nend\n")
+    rows = {name: f"default {name} main nvidia.com/gpu {UUID}-{i}" for i, name in enumerate(("right", "bare", "moved"))}
+    rows["ungiven"] = "default ungiven main nvidia.com/gpu -"
+    record.write_text("\n".join(rows.values()) + "\n")
+    with Town() as town, Monitor(hook, f"--shares-folder={shares}", "--audit-interval=1", f"--pod-resources-socket={sock}", town=town) as monitor:
+        for name in rows:
+            given_pod(town, name, other if name == "moved" else UUID)
+
+        def violating():
+            return {dict(labels)["pod"]: value for (name, labels), value in monitor.samples().items()
+                    if name == "vgpu_container_is_violating" and dict(labels)["kind"] == "books"}
+
+        # no socket is no fault, and neither is one that is silent
+        equal((violating(), monitor.value("vgpu_kubelet_record_is_read")), ({}, [0]))
+        with subprocess.Popen([KUBELET, sock, record]) as kubelet:
+            try:
+                wait_for(lambda: violating() == {"right": 0, "bare": 1, "ungiven": 1, "moved": 1}, "what was found", 60)
+                equal(monitor.value("vgpu_kubelet_record_is_read"), [1])
+                equal(sorted(dict(labels)["pod"] for name, labels in monitor.samples() if name == "vgpu_container_kubelet_slices"),
+                      ["bare", "moved", "right"])
+                equal(metrics.wrong_in_scrape(ROOT, "vgpu-monitor", monitor.ask("/metrics")[1], has_old=False), [])
+                for name in ("bare", "ungiven", "moved"):
+                    wait_for(lambda name=name: [event[1] for event in town.cluster.events(name)] == ["VgpuSliceNotAsGiven"], "its event")
+                equal(town.cluster.events("right"), [])
+                # what is put right is right
+                (shares / "uid-bare_main").mkdir()
+                (shares / "uid-bare_main/share").write_text(f"vgpu-share 1\ndevice {UUID} memory 1g\nend\n")
+                make_region(hook / "containers/uid-bare_main/x.cache")
+                wait_for(lambda: violating()["bare"] == 0, "its end", 60)
+                equal(monitor.value("vgpu_container_violations_total", pod="bare", kind="books"), [1])
+                # nothing is judged by a record that does not come, and scrapes go on
+                record.unlink()
+                wait_for(lambda: monitor.value("vgpu_kubelet_record_is_read") == [0], "silence", 60)
+                equal(violating(), {})
+                record.write_text("")  # a refusal
+                record.write_text("\n".join(rows.values()) + "\n")
+                wait_for(lambda: violating().get("moved") == 1, "the record again", 60)
+            finally:
+                kubelet.terminate()
+        wait_for(lambda: monitor.value("vgpu_kubelet_record_is_read") == [0], "the kubelet's end", 60)
+    equal(kubelet.returncode, 0)
+
+
 @contextlib.contextmanager
 def a_folder():
     with tempfile.TemporaryDirectory(prefix="vgpu-monitor-") as folder:
@@ -505,4 +564,4 @@ def a_folder():
 
 
 if __name__ == "__main__":
-    sys.exit(run(collect(globals(), "hook"), sys.argv[7:], a_folder))
+    sys.exit(run(collect(globals(), "hook"), sys.argv[8:], a_folder))

@@ -54,7 +54,7 @@ def measure(hook):
     monitor = subprocess.Popen(
         [BUILD / "src/monitor/vgpu-monitor", "--metrics-bind-address=127.0.0.1:0", f"--hook-path={hook}",
          f"--nvml={BUILD / 'sim/nvml/libnvidia-ml.so.1'}", "--node-name="],
-        env={**os.environ, "VGPU_SIM_STATE": str(hook / "machine")}, stderr=subprocess.PIPE, text=True)
+        env={**os.environ, "VGPU_SIM_STATE": str(hook / "machine"), "VGPU_STATE": str(hook / "state")}, stderr=subprocess.PIPE, text=True)
     try:
         port = next(int(found[1]) for found in (re.search(r"port=(\d+)", line) for line in monitor.stderr) if found)
         scrape(port)

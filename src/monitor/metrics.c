@@ -147,6 +147,10 @@ bool metrics_find_pod(const struct metrics_source *s, const struct scan_containe
 {
 	const struct pod_name *pod = pod_names_find(s->pods, c->uid);
 
+	if (!*c->uid) {
+		*ret_owner = (struct slice_owner){"", c->view->name, ""};
+		return true;
+	}
 	*ret_owner = pod ? (struct slice_owner){pod->namespace, pod->name, c->name}
 			 : (struct slice_owner){"", c->uid, c->name};
 	return !s->pods || pod;
@@ -261,11 +265,12 @@ static void write_instances(FILE *out, const struct metrics_source *s, bool is_l
 				write_instance(out, pod, &pod->instances.at[i], is_legacy);
 }
 
+/* Those of `vgpu run` come last, and are nobody's container. */
 static void write_slices(FILE *out, const struct metrics_source *s)
 {
-	_cleanup_free_ const struct view **views = calloc(s->scan->count + 1, sizeof(*views));
-	_cleanup_free_ struct slice_owner *owners = calloc(s->scan->count + 1, sizeof(*owners));
-	size_t count = 0;
+	size_t most = s->scan->count + s->local->count + 1, count = 0;
+	_cleanup_free_ const struct view **views = calloc(most, sizeof(*views));
+	_cleanup_free_ struct slice_owner *owners = calloc(most, sizeof(*owners));
 
 	if (!views || !owners)
 		return;
@@ -275,6 +280,10 @@ static void write_slices(FILE *out, const struct metrics_source *s)
 		if (!c->view || !metrics_find_pod(s, c, &owners[count]))
 			continue;
 		views[count++] = c->view;
+	}
+	for (size_t i = 0; i < s->local->count; i++) {
+		owners[count] = (struct slice_owner){"", "", ""};
+		views[count++] = s->local->list[i].view;
 	}
 	slice_metrics_write(out, views, owners, count);
 }

@@ -14,6 +14,7 @@
 struct metrics_source {
 	const char *node;
 	const struct scan *scan;
+	const struct scan *local; /* slices of `vgpu run` */
 	const struct inventory *devices;
 	const struct nvml_driver *nvml; /* NULL: there is none */
 	const struct pod_names *pods;	/* NULL: there is no cluster */
@@ -38,6 +39,9 @@ struct metrics_device {
 
 struct metrics_device metrics_read_device(const struct metrics_source *source, const char *uuid);
 
-/* Whose container it is. Where there is a cluster and it does not know the pod, the container is on its way out. */
+/*
+ * Whose container it is; a slice of `vgpu run` has a name in the place of a pod's, and neither namespace nor container. Where there is a cluster and it does not know the pod, the container is on its
+ * way out.
+ */
 bool metrics_find_pod(const struct metrics_source *source, const struct scan_container *container,
 	struct slice_owner *ret_owner);

@@ -18,6 +18,7 @@
 #include "monitor/audit.h"
 #include "monitor/feedback.h"
 #include "monitor/garbage.h"
+#include "monitor/local.h"
 #include "monitor/metrics.h"
 #include "monitor/page.h"
 #include "monitor/record.h"
@@ -52,6 +53,7 @@ struct monitor {
 	struct web *web;
 	struct nvml_library nvml;
 	struct inventory devices;
+	struct sites sites; /* of slices of `vgpu run`, as the last look found them */
 	struct loop_timer look, audit_due;
 	bool has_nvml, is_nvml_missed; /* the latter was said */
 };
@@ -83,6 +85,16 @@ static void find_devices(struct monitor *m)
 	if (r && !m->is_nvml_missed)
 		log_warn("there is no figure of devices", STR("why", err.text));
 	m->is_nvml_missed = r != 0;
+}
+
+/* Who may read /tmp may have filled it: that is looked through here, and by no scrape. */
+static void find_local(struct monitor *m)
+{
+	struct err err = ERR_NULL;
+
+	sites_clear(&m->sites);
+	if (sites_find_folders(&m->sites, &err))
+		log_warn("slices of this machine's users are not told", STR("why", err.text));
 }
 
 static int read_scan(const struct monitor *m, bool has_views, struct scan *ret_scan)
@@ -117,10 +129,27 @@ static struct books books_of(const struct monitor *m, const V1__ListPodResources
 	return (struct books){answer, m->settings->resource, m->pods};
 }
 
-static struct metrics_source source_of(const struct monitor *m, const struct scan *scan)
+/* What is told, as it is now. */
+struct telling {
+	struct scan scan, local;
+	struct metrics_source source;
+};
+
+static void telling_clear(struct telling *telling)
 {
-	return (struct metrics_source){.node = m->settings->node,
-		.scan = scan,
+	scan_clear(&telling->scan);
+	scan_clear(&telling->local);
+}
+
+static int telling_read(const struct monitor *m, struct telling *t)
+{
+	int r = read_scan(m, true, &t->scan);
+
+	if (r)
+		return r;
+	t->source = (struct metrics_source){.node = m->settings->node,
+		.scan = &t->scan,
+		.local = &t->local,
 		.devices = &m->devices,
 		.nvml = m->has_nvml ? &m->nvml.driver : NULL,
 		.pods = m->pods,
@@ -128,20 +157,21 @@ static struct metrics_source source_of(const struct monitor *m, const struct sca
 		.books = books_of(m, record_answer(m->record)),
 		.now_s = (uint64_t)time(NULL),
 		.has_legacy = m->settings->has_legacy};
+	return local_read(&m->sites, &m->devices, &t->local);
 }
 
 /* With the devices as they were found last. */
 static void look(struct monitor *m)
 {
-	_cleanup_(scan_clear) struct scan scan = {.count = 0};
+	_cleanup_(telling_clear) struct telling now = {.scan.count = 0};
+	int r;
 
-	if (read_scan(m, m->page != NULL, &scan) == 0) {
-		struct metrics_source source = source_of(m, &scan);
-
-		tell(&scan);
-		if (m->page)
-			page_sample(m->page, &source);
-	}
+	find_local(m);
+	r = m->page ? telling_read(m, &now) : read_scan(m, false, &now.scan);
+	if (r == 0)
+		tell(&now.scan);
+	if (r == 0 && m->page)
+		page_sample(m->page, &now.source);
 	loop_timer_set(m->loop, &m->look, clock_now_ns() + LOOK_NS);
 }
 
@@ -178,19 +208,18 @@ static void record_came(void *context, const V1__ListPodResourcesResponse *answe
 
 static int write_text(struct monitor *m, char **ret_text)
 {
-	_cleanup_(scan_clear) struct scan scan = {.count = 0};
-	struct metrics_source source = source_of(m, &scan);
+	_cleanup_(telling_clear) struct telling now = {.scan.count = 0};
 	char *text = NULL;
 	size_t bytes;
 	FILE *out;
-	int r = read_scan(m, true, &scan);
+	int r = telling_read(m, &now);
 
 	if (r)
 		return r;
 	out = open_memstream(&text, &bytes);
 	if (!out)
 		return -ENOMEM;
-	metrics_write(out, &source);
+	metrics_write(out, &now.source);
 	if (fclose(out)) {
 		free(text);
 		return -ENOMEM;
@@ -201,15 +230,14 @@ static int write_text(struct monitor *m, char **ret_text)
 
 static int write_page(void *context, FILE *out)
 {
-	_cleanup_(scan_clear) struct scan scan = {.count = 0};
+	_cleanup_(telling_clear) struct telling now = {.scan.count = 0};
 	struct monitor *m = context;
-	struct metrics_source source = source_of(m, &scan);
-	int r = read_scan(m, true, &scan);
+	int r = telling_read(m, &now);
 
 	if (r)
 		return r;
-	page_sample(m->page, &source);
-	page_write(m->page, &source, out);
+	page_sample(m->page, &now.source);
+	page_write(m->page, &now.source, out);
 	return 0;
 }
 
@@ -415,6 +443,7 @@ void monitor_stop(struct monitor *m)
 	if (m->client)
 		kube_client_free(m->client);
 	audit_free(m->audit);
+	sites_clear(&m->sites);
 	nvml_library_close(&m->nvml);
 	free(m);
 }

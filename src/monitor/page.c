@@ -58,10 +58,11 @@ static const char *uuid_of(const struct part *part)
 
 typedef void part_fn(void *context, const struct part *part);
 
-static void each_part(const struct metrics_source *source, part_fn *take, void *context)
+static void each_part_of(
+	const struct metrics_source *source, const struct scan *scan, part_fn *take, void *context)
 {
-	for (size_t i = 0; i < source->scan->count; i++) {
-		const struct scan_container *c = &source->scan->list[i];
+	for (size_t i = 0; i < scan->count; i++) {
+		const struct scan_container *c = &scan->list[i];
 		unsigned count = c->view ? c->view->device_count : c->figures.device_count;
 		struct part part = {.container = c};
 
@@ -73,6 +74,12 @@ static void each_part(const struct metrics_source *source, part_fn *take, void *
 				take(context, &part);
 		}
 	}
+}
+
+static void each_part(const struct metrics_source *source, part_fn *take, void *context)
+{
+	each_part_of(source, source->scan, take, context);
+	each_part_of(source, source->local, take, context);
 }
 
 static struct series *series_of(struct page *page, const struct part *part, bool *ret_is_new)
@@ -113,7 +120,7 @@ static void note_refusal(struct page *page, const struct part *part, uint64_t co
 	*refusal = (struct refusal){.at_s = time(NULL), .count = count};
 	text_copy(refusal->namespace, sizeof(refusal->namespace), part->owner.namespace);
 	text_copy(refusal->pod, sizeof(refusal->pod), part->owner.pod);
-	text_copy(refusal->container, sizeof(refusal->container), part->container->name);
+	text_copy(refusal->container, sizeof(refusal->container), part->owner.container);
 	text_copy(refusal->device, sizeof(refusal->device), uuid_of(part));
 }
 
@@ -252,7 +259,8 @@ static void write_part(void *context, const struct part *part)
 	w->is_first = false;
 	json_text_write_member(w->out, "namespace", part->owner.namespace);
 	json_text_write_member(w->out, "pod", part->owner.pod);
-	json_text_write_member(w->out, "container", part->container->name);
+	json_text_write_member(w->out, "container", part->owner.container);
+	json_text_write_member(w->out, "user", part->ours ? part->container->view->user : "");
 	fprintf(w->out, "\"vdevice\":%u,", part->at);
 	write_number(w->out, "memory_used_bytes", used_of(part), true);
 	write_rates(w->out, part, series);

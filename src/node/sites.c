@@ -161,6 +161,7 @@ static int add_folder(struct sites *s, const char *root, int root_fd, uid_t owne
 static int add_root(struct sites *s, const char *root, uid_t owner)
 {
 	DIR *folder = NULL;
+	unsigned looked_at = 0;
 	int fd, r = 0;
 
 	if (root_open(root, owner, &fd, &owner) < 0)
@@ -171,7 +172,7 @@ static int add_root(struct sites *s, const char *root, uid_t owner)
 		return 0;
 	}
 	for (struct dirent *e = readdir(folder); e && r == 0; e = readdir(folder))
-		if (e->d_name[0] != '.')
+		if (e->d_name[0] != '.' && (!s->most_of_user || looked_at++ < s->most_of_user))
 			r = add_folder(s, root, fd, owner, e->d_name);
 	closedir(folder);
 	return r;
@@ -284,21 +285,26 @@ static int add_mappings(struct sites *s)
 	return r;
 }
 
-static int look(struct sites *s)
+static int look_for_folders(struct sites *s)
 {
-	const char *hook_path = getenv("HOOK_PATH"), *runtime = getenv("XDG_RUNTIME_DIR");
-	char pattern[PATH_BYTES];
+	const char *runtime = getenv("XDG_RUNTIME_DIR");
+	char path[PATH_BYTES];
 	int r = add_root(s, "/run/vgpu", 0);
 
 	if (r == 0 && runtime && *runtime &&
-		(size_t)snprintf(pattern, sizeof(pattern), "%s/vgpu", runtime) < sizeof(pattern))
-		r = add_root(s, pattern, geteuid());
+		(size_t)snprintf(path, sizeof(path), "%s/vgpu", runtime) < sizeof(path))
+		r = add_root(s, path, geteuid());
 	if (r == 0)
 		r = add_roots(s, "/run/user/", "/vgpu");
-	if (r == 0)
-		r = add_roots(s, "/tmp/vgpu-", "");
-	if (r == 0)
-		r = add_regions(s, CONTAINERS);
+	return r ? r : add_roots(s, "/tmp/vgpu-", "");
+}
+
+static int look_for_regions(struct sites *s)
+{
+	const char *hook_path = getenv("HOOK_PATH");
+	char pattern[PATH_BYTES];
+	int r = add_regions(s, CONTAINERS);
+
 	if (r == 0 && hook_path && *hook_path &&
 		(size_t)snprintf(pattern, sizeof(pattern), "%s/containers/*/*.cache", hook_path) <
 			sizeof(pattern))
@@ -308,12 +314,26 @@ static int look(struct sites *s)
 	return r ? r : add_mappings(s);
 }
 
-int sites_find(struct sites *sites, struct err *err)
+static int find(struct sites *sites, bool has_regions, struct err *err)
 {
 	const char *named = getenv("VGPU_STATE");
-	int r = named && *named ? add_root(sites, named, ROOT_OF_ANYBODY) : look(sites);
+	bool is_named = named && *named;
+	int r = is_named ? add_root(sites, named, ROOT_OF_ANYBODY) : look_for_folders(sites);
 
+	if (r == 0 && has_regions && !is_named)
+		r = look_for_regions(sites);
 	return r < 0 ? err_set(err, -r, "look for slices: %s", strerror(-r)) : 0;
+}
+
+int sites_find(struct sites *sites, struct err *err)
+{
+	return find(sites, true, err);
+}
+
+int sites_find_folders(struct sites *sites, struct err *err)
+{
+	sites->most_of_user = SITES_OF_USER;
+	return find(sites, false, err);
 }
 
 int sites_add(struct sites *sites, const char *path, struct err *err)

@@ -23,7 +23,11 @@ struct site {
 struct sites {
 	struct site *list;
 	size_t count, capacity;
+	unsigned most_of_user; /* so many entries of a user's folder are looked at; 0: all */
 };
+
+/* For a daemon, which any user could keep busy otherwise: it is many more than a machine can run. */
+#define SITES_OF_USER 256
 
 #define SITES_NULL     \
 	(struct sites) \
@@ -37,6 +41,12 @@ struct sites {
  * there. Each region is found once. 0 or -ENOMEM.
  */
 int sites_find(struct sites *sites, struct err *err) MUST_CHECK;
+
+/*
+ * Looks for the folders of `vgpu run` alone, of every user, as far as they may be read; not at more than SITES_OF_USER of each. 0 or
+ * -ENOMEM.
+ */
+int sites_find_folders(struct sites *sites, struct err *err) MUST_CHECK;
 
 /* Adds the region at the path. 0, -ENOMEM, or another -errno where there is nothing at the path. */
 int sites_add(struct sites *sites, const char *path, struct err *err) MUST_CHECK;

@@ -281,7 +281,7 @@ function showRow(row, slice, index) {
 	row.className = `h${index % 8}`;
 	say(swatch, String(index + 1));
 	say(who.querySelector(".name"), slice.pod);
-	say(who.querySelector(".of"), [slice.namespace, slice.container].filter(Boolean).join(" · "));
+	say(who.querySelector(".of"), [slice.namespace, slice.container, slice.user].filter(Boolean).join(" · "));
 	const [used, limit] = memory.firstElementChild.children;
 	if (slice.memory_used_bytes === null) {
 		say(used, bytes(slice.memory_quota_bytes));
@@ -363,7 +363,7 @@ function showGpu(card, gpu) {
 }
 
 function matches(slice) {
-	return [slice.pod, slice.namespace, slice.container].some((text) => text.toLowerCase().includes(page.find));
+	return [slice.pod, slice.namespace, slice.container, slice.user || ""].some((text) => text.toLowerCase().includes(page.find));
 }
 
 function found(node) {

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""monitor.py PROGRAM MAKE_REGION FOLDER-OF-CLUSTER NVML LOAD CUDA KUBELET [TEST...]: vgpu-monitor over folders of containers that are made by hand."""
+"""monitor.py PROGRAM MAKE_REGION FOLDER-OF-CLUSTER NVML LOAD CUDA KUBELET VGPU [TEST...]: vgpu-monitor over folders of containers that are made by hand."""
 
 import contextlib
 import http.client
 import json
 import os
 import pathlib
+import pwd
 import re
 import socket
 import struct
@@ -16,7 +17,7 @@ import tempfile
 import time
 from uuid import uuid4
 
-PROGRAM, MAKE_REGION, NVML, LOAD, CUDA, KUBELET = sys.argv[1], sys.argv[2], *sys.argv[4:8]
+PROGRAM, MAKE_REGION, NVML, LOAD, CUDA, KUBELET, VGPU = sys.argv[1], sys.argv[2], *sys.argv[4:9]
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [sys.argv[3], str(ROOT / "tools")]
 sys.path.append(str(ROOT / "tests"))
@@ -69,36 +70,43 @@ def told(path, version=1):
     return struct.unpack_from("<ii", path.read_bytes(), at.switch_at)
 
 
+def ask(port, path, method="GET"):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection.request(method, path)
+    answer = connection.getresponse()
+    text = answer.read().decode()
+    connection.close()
+    return answer.status, text
+
+
 class Monitor:
     """The program with a folder of containers."""
 
     def __init__(self, hook, *flags, town=None):
         environment = {key: value for key, value in os.environ.items() if key not in ("NODE_NAME", "HOOK_PATH")}
         environment["VGPU_SIM_STATE"] = str(hook / "machine")
+        environment["VGPU_STATE"] = str(hook / "state")
         if town:
             environment["KUBECONFIG"] = str(town.kubeconfig)
             flags = ["--node-name=n1", *flags]
         self.lines = []
         self.process = subprocess.Popen([PROGRAM, "--metrics-bind-address=127.0.0.1:0", f"--hook-path={hook}", f"--nvml={NVML}",
                                          "--pod-resources-socket=", *flags], env=environment, stderr=subprocess.PIPE, text=True)
-        self.port = None
-        for line in self.process.stderr:
-            self.lines.append(line)
-            found = re.search(r'msg="metrics are served".* port=(\d+)', line)
-            if found:
-                self.port = int(found[1])
-                break
-        assert self.port, self.lines
+        self.port = self.port_of("metrics are served")
         if town:
             wait_for(lambda: self.ask("/readyz")[0] == 200, "readiness")
 
+    def port_of(self, words):
+        """By its log, which is read as far as there."""
+        for line in self.process.stderr:
+            self.lines.append(line)
+            found = re.search(rf'msg="{words}".* port=(\d+)', line)
+            if found:
+                return int(found[1])
+        raise AssertionError(self.lines)
+
     def ask(self, path, method="GET"):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
-        connection.request(method, path)
-        answer = connection.getresponse()
-        text = answer.read().decode()
-        connection.close()
-        return answer.status, text
+        return ask(self.port, path, method)
 
     def samples(self):
         """By name and labels; each line is as Prometheus reads it, and no sample is there twice."""
@@ -228,6 +236,41 @@ def slices_of_ours_are_told_whole(hook):
             maker.stdin.close()
             maker.wait()
             equal(monitor.value("vgpu_slice_memory_used_bytes", container="main"), [0])
+
+
+def slices_without_a_pod_are_told_by_their_name_and_user(hook):
+    """Those of `vgpu run`, as `vgpu list` has them, on the page, too."""
+    folder = hook / "state/train"
+    folder.mkdir(parents=True, mode=0o700)
+    (hook / "state").chmod(0o700)
+    (folder / "share").write_text(f"vgpu-share 1\nslice train\nregion {folder}/region\ndevice {UUID} memory 1g cores 30\nend\n")
+    make_region(hook / "containers/uid-1_main/x.cache")
+    user = pwd.getpwuid(os.geteuid()).pw_name
+    with subprocess.Popen([MAKE_REGION, folder / "region", UUID], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as maker:
+        maker.stdout.readline()
+        with Monitor(hook, "--http=127.0.0.1:0") as monitor:
+            page = monitor.port_of("the page is served")
+            train = {"slice": "train", "user": user, "region": str(folder / "region")}
+            equal(monitor.value("vgpu_slice_memory_used_bytes", **train), [64 * MIB])
+            equal(monitor.value("vgpu_slice_compute_granted_ratio", **train), [0.3])
+            told_of = [dict(labels) for name, labels in monitor.samples() if dict(labels).get("slice") == "train"]
+            equal([labels for labels in told_of if labels.keys() & {"namespace", "pod", "container"}], [])
+            # what HAMi's names tell are containers
+            equal(len(monitor.value("hami_vgpu_memory_used_bytes")), 1)
+            listed = subprocess.run([VGPU, "list", "--prometheus"], env={**os.environ, "VGPU_STATE": str(hook / "state")}, capture_output=True,
+                                    text=True, timeout=60, check=True).stdout
+            its = [line for line in monitor.ask("/metrics")[1].splitlines() if 'slice="train"' in line]
+            equal(sorted(its), sorted(line for line in listed.splitlines() if 'slice="train"' in line))
+            equal(metrics.wrong_in_scrape(ROOT, "vgpu-monitor", monitor.ask("/metrics")[1], has_old=False), [])
+            gpus = json.loads(ask(page, "/state.json")[1])["nodes"][0]["gpus"]
+            slices = [one for gpu in gpus for one in gpu["slices"] if one["user"]]
+            equal([(one["pod"], one["namespace"], one["container"], one["user"], one["memory_used_bytes"]) for one in slices],
+                  [("train", "", "", user, 64 * MIB)])
+            maker.stdin.close()
+            maker.wait()
+            equal(monitor.value("vgpu_slice_memory_used_bytes", **train), [])
+            # what it writes into containers, it does not write here
+            equal(monitor.value("vgpu_container_is_violating"), [])
 
 
 def containers_are_told_whether_they_may_work(hook):
@@ -564,4 +607,4 @@ def a_folder():
 
 
 if __name__ == "__main__":
-    sys.exit(run(collect(globals(), "hook"), sys.argv[8:], a_folder))
+    sys.exit(run(collect(globals(), "hook"), sys.argv[9:], a_folder))

@@ -51,7 +51,8 @@ class Node:
         self.hook = pathlib.Path(self.place.name)
         self.state_file = str(self.hook / "machine")
         known = {name: value for name, value in os.environ.items() if name not in ("NODE_NAME", "HOOK_PATH", "KUBECONFIG")}
-        self.environment = {**known, "VGPU_SIM_STATE": self.state_file, "VGPU_SIM_BOARD": board, **(environment or {})}
+        self.environment = {**known, "VGPU_SIM_STATE": self.state_file, "VGPU_SIM_BOARD": board,
+                            "VGPU_STATE": str(self.hook / "state"), **(environment or {})}
         mark = "metrics are served" if metrics else "the page is served"
         self.process, self.port, self.lines = start(
             [binaries[0], f"--metrics-bind-address={metrics}", f"--hook-path={self.hook}", f"--nvml={binaries[2]}", *flags],

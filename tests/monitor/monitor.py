@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""monitor.py PROGRAM MAKE_REGION FOLDER-OF-CLUSTER NVML LOAD CUDA KUBELET VGPU [TEST...]: vgpu-monitor over folders of containers that are made by hand."""
+"""monitor.py PROGRAM MAKE_REGION FOLDER-OF-CLUSTER NVML LOAD CUDA KUBELET VGPU CUT-CARD [TEST...]: vgpu-monitor over folders of containers that are made by hand."""
 
 import contextlib
 import http.client
@@ -17,7 +17,7 @@ import tempfile
 import time
 from uuid import uuid4
 
-PROGRAM, MAKE_REGION, NVML, LOAD, CUDA, KUBELET, VGPU = sys.argv[1], sys.argv[2], *sys.argv[4:9]
+PROGRAM, MAKE_REGION, NVML, LOAD, CUDA, KUBELET, VGPU, CUT_CARD = sys.argv[1], sys.argv[2], *sys.argv[4:10]
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [sys.argv[3], str(ROOT / "tools")]
 sys.path.append(str(ROOT / "tests"))
@@ -212,6 +212,44 @@ def instances_are_told_as_they_were_given(hook):
                     "device_uuid": UUID, "mig_uuid": "MIG-1", "profile": "1g.10gb", "gpu_instance_id": "7", "compute_instance_id": "0"}])
             equal(metrics.wrong_in_scrape(ROOT, "vgpu-monitor", monitor.ask("/metrics")[1]), [])
             equal(monitor.value("MigInfo", podname="given", vdeviceid="0", deviceuuid=UUID, instanceid="7"), [1])
+
+
+def slices_on_instances_are_told(hook):
+    """Two parts of a card that is cut, each with a slice, beside a card that is whole."""
+    environment = {**os.environ, "VGPU_SIM_BOARD": "h200x2"}
+    uuids = [subprocess.run([CUT_CARD, hook / "machine", "0", "1g.18gb"], env=environment, capture_output=True, text=True, check=True).stdout.strip()
+             for _ in range(2)]
+    with Town() as town, contextlib.ExitStack() as makers:
+        for i, uuid in enumerate(uuids):
+            region, share = hook / f"containers/uid-{i}_main/x.cache", hook / f"shares/uid-{i}_main/share"
+            region.parent.mkdir(parents=True)
+            share.parent.mkdir(parents=True)
+            share.write_text(f"vgpu-share 1\ndevice {uuid} memory 16g\nend\n")
+            maker = makers.enter_context(subprocess.Popen([MAKE_REGION, region, uuid], stdin=subprocess.PIPE, stdout=subprocess.PIPE))
+            maker.stdout.readline()
+            item = pod(f"p{i}", uid=f"uid-{i}")
+            item["spec"].update(nodeName="n1", containers=[{"name": "main"}])
+            item["metadata"]["annotations"] = {"hami.io/vgpu-mig-allocations": json.dumps([{
+                "containerIndex": 0, "deviceIndex": 0, "gpuUUID": UUID, "profile": "1g.18gb", "placement": {"start": i, "size": 1}, "migUUID": uuid,
+                "gpuInstanceID": 7 + i, "computeInstanceID": 0}])}
+            town.cluster.put("pods", item)
+        with Monitor(hook, f"--shares-folder={hook / 'shares'}", "--audit-interval=1", "--http=127.0.0.1:0", town=town) as monitor:
+            page = monitor.port_of("the page is served")
+            for i, uuid in enumerate(uuids):
+                its = {"pod": f"p{i}", "container": "main", "device_uuid": uuid}
+                equal(monitor.value("vgpu_slice_memory_used_bytes", **its), [64 * MIB])
+                equal([labels for name, labels in monitor.samples() if name.startswith("vgpu_slice_") and "device_index" in dict(labels)], [])
+                equal(monitor.value("hami_vgpu_memory_used_bytes", **{**its, "device_uuid": uuid[:40]}), [64 * MIB])
+                equal(monitor.value("hami_mig_device_info", pod=f"p{i}", mig_uuid=uuid, gpu_instance_id=str(7 + i)), [1])
+            # of a card that is cut the driver tells no use as a whole
+            equal(len(monitor.value("hami_host_gpu_memory_used_bytes")), 2)
+            equal(metrics.wrong_in_scrape(ROOT, "vgpu-monitor", monitor.ask("/metrics")[1], has_old=False), [])
+            gpus = json.loads(ask(page, "/state.json")[1])["nodes"][0]["gpus"]
+            equal([(gpu["index"], gpu["is_mig"], gpu["is_healthy"], [one["pod"] for one in gpu["slices"]]) for gpu in gpus[:2]],
+                  [(0, True, True, []), (1, False, True, [])])
+            equal(sorted((gpu["uuid"], gpu["index"], gpu["is_healthy"], gpu["trouble"], [one["pod"] for one in gpu["slices"]]) for gpu in gpus[2:]),
+                  sorted((uuid, None, True, "", [f"p{i}"]) for i, uuid in enumerate(uuids)))
+            equal([15 < gpu["memory_bytes"] / 1024 / MIB < 19 for gpu in gpus[2:]], [True, True])
 
 
 def devices_are_told_by_their_driver(hook):
@@ -607,4 +645,4 @@ def a_folder():
 
 
 if __name__ == "__main__":
-    sys.exit(run(collect(globals(), "hook"), sys.argv[9:], a_folder))
+    sys.exit(run(collect(globals(), "hook"), sys.argv[10:], a_folder))

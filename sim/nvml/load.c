@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "sim/machine/event.h"
+#include "sim/machine/mig.h"
 #include "sim/nvml/entry.h"
 
 /* A card writing memory without a pause drew 87 % of the way from idle to its limit (measured). */
@@ -49,10 +50,14 @@ static int between(int idle, int busy, unsigned int permille)
 ENTRY_DEVICE(nvmlDeviceGetUtilizationRates, (nvmlUtilization_t * utilization), (utilization))
 {
 	struct load load;
+	struct mig_card card;
 	nvmlReturn_t result;
 
 	if (!utilization)
 		return NVML_ERROR_INVALID_ARGUMENT;
+	mig_read(node_machine(), index, &card);
+	if (card.is_enabled)
+		return NVML_ERROR_NOT_SUPPORTED;
 	result = read_load(index, &load);
 	if (result != NVML_SUCCESS)
 		return result;

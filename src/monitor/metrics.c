@@ -20,7 +20,7 @@
 
 /* The same as numbers of metrics. */
 struct figures {
-	bool is_known;
+	bool is_known, has_busy;
 	double memory_bytes, busy_percent, controller_percent;
 };
 
@@ -53,12 +53,13 @@ struct metrics_device metrics_read_device(const struct metrics_source *s, const 
 static const struct {
 	const struct exposition_family *family, *legacy;
 	size_t offset;
-	bool has_node;
+	bool has_node, is_of_use;
 } host_families[] = {
-	{&host_memory_family, &old_host_memory_family, offsetof(struct figures, memory_bytes),
+	{&host_memory_family, &old_host_memory_family, offsetof(struct figures, memory_bytes), true,
+		false},
+	{&host_busy_family, &old_host_busy_family, offsetof(struct figures, busy_percent), true,
 		true},
-	{&host_busy_family, &old_host_busy_family, offsetof(struct figures, busy_percent), true},
-	{&host_controller_family, NULL, offsetof(struct figures, controller_percent), false},
+	{&host_controller_family, NULL, offsetof(struct figures, controller_percent), false, true},
 };
 
 static void write_host(FILE *out, const struct metrics_source *s, const struct figures *figures,
@@ -79,7 +80,9 @@ static void write_host(FILE *out, const struct metrics_source *s, const struct f
 			{is_legacy ? "devicetype" : "device_type", type}};
 		double value;
 
-		if (!figures[i].is_known)
+		/* of a card that is cut the driver tells no use */
+		if (!figures[i].is_known ||
+			(host_families[family].is_of_use && !figures[i].has_busy))
 			continue;
 		snprintf(index, sizeof(index), "%u", device->index);
 		snprintf(type, sizeof(type), "NVIDIA-%s", device->name);
@@ -96,8 +99,9 @@ static void write_hosts(FILE *out, const struct metrics_source *s)
 	for (unsigned i = 0; i < s->devices->count; i++) {
 		struct metrics_device device = metrics_read_device(s, s->devices->device[i].uuid);
 
-		figures[i] = (struct figures){device.is_known, (double)device.memory_bytes,
-			device.busy_percent, device.controller_percent};
+		figures[i] = (struct figures){device.is_known, device.has_busy,
+			(double)device.memory_bytes, device.busy_percent,
+			device.controller_percent};
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(host_families); i++) {
 		write_host(out, s, figures, i, false);

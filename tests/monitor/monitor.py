@@ -243,6 +243,8 @@ def slices_on_instances_are_told(hook):
                 equal(monitor.value("hami_mig_device_info", pod=f"p{i}", mig_uuid=uuid, gpu_instance_id=str(7 + i)), [1])
             # of a card that is cut the driver tells no use as a whole
             equal(len(monitor.value("hami_host_gpu_memory_used_bytes")), 2)
+            for name in ("hami_host_gpu_utilization_ratio", "hami_host_gpu_memory_controller_utilization_ratio"):
+                equal([dict(labels)["device_index"] for its, labels in monitor.samples() if its == name], ["1"])
             equal(metrics.wrong_in_scrape(ROOT, "vgpu-monitor", monitor.ask("/metrics")[1], has_old=False), [])
             gpus = json.loads(ask(page, "/state.json")[1])["nodes"][0]["gpus"]
             equal([(gpu["index"], gpu["is_mig"], gpu["is_healthy"], [one["pod"] for one in gpu["slices"]]) for gpu in gpus[:2]],

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""replay.py PROGRAM VECTORS DIFFERENCES [ID...]: what HAMi v2.10.0 did in sequences of requests, binds and simulations
+"""replay.py PROGRAM VECTORS DIFFERENCES ANSWERS [ID...]: what HAMi v2.10.0 did in sequences of requests, binds and simulations
 (vectors/README.md), asked of vgpu-scheduler before an API server in memory.
 
-Each difference stands in differences.def with its reason; what stands there and does not differ is a failure, too."""
+Each difference stands in differences.def with its reason, and in answers.jsonl with the answer that is right instead. Any other
+answer is a failure, and so is a difference that is none."""
 
 import calendar
 import copy
@@ -28,6 +29,21 @@ def read_differences(path, macro="DIFFERENCE"):
         for name in "".join(re.findall(r'"([^"]*)"', ids)).split():
             found[name] = "".join(re.findall(r'"([^"]*)"', reason))
     return found
+
+
+def read_answers(path, differences):
+    """Recording: the parts of it that are otherwise. There is one for each difference, and no other."""
+    with open(path, encoding="utf-8") as lines:
+        found = {answer.pop("id"): answer for answer in map(json.loads, lines)}
+    if found.keys() != set(differences):
+        raise AssertionError(f"in one of the two alone: {sorted(found.keys() ^ set(differences))}")
+    return found
+
+
+def corrected(vector, answer):
+    """The recording with the answer that is right."""
+    steps = [{**step, **other} for step, other in zip(vector.get("steps", []), answer.get("steps", []), strict="steps" in answer)]
+    return {**vector, **answer, **({"steps": steps} if steps else {})}
 
 
 def flags_of(vector, town):
@@ -147,21 +163,20 @@ class Sequence:
             name = self.first
         was = step["pod"]["metadata"].get("annotations", {}) if isinstance(step["pod"], dict) else {}
         is_promised = NODE in step["result"].get("annotations", {})
-        return ask(self.town, self.scheduler, name, step["nodeNames"], was, is_promised), recorded_filter(step["result"])
+        return ask(self.town, self.scheduler, name, step["nodeNames"], was, is_promised)
 
-    def timeline(self, step):
+    def timeline(self):
         """What it comes to in the end."""
         said = ask(self.town, self.scheduler, self.first, [self.node], {}, False)
-        ours = "fits" if said["nodeNames"] else said["failedNodes"].get(self.node)
-        return {"says": [ours]}, {"says": sorted({row[1] for row in step["timeline"]})}
+        return {"says": ["fits" if said["nodeNames"] else said["failedNodes"].get(self.node)]}
 
     def do(self, step):
-        """Ours and theirs; None where the step asks nothing."""
+        """What is said; None where the step asks nothing."""
         what = step["do"]
         if what.startswith("filter"):
             return self.filter(step)
         if "asked every second" in what:
-            return self.timeline(step)
+            return self.timeline()
         if what.startswith("register annotation becomes"):
             self.annotate(REGISTER, step["value"])
         elif what.startswith("node annotation hami.io/device-cordon"):
@@ -181,8 +196,12 @@ class Sequence:
 
 def replay_sequence(vector, town, scheduler):
     sequence = Sequence(vector, town, scheduler)
-    pairs = [pair for pair in map(sequence.do, vector["steps"]) if pair]
-    return [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    return [said for said in map(sequence.do, vector["steps"]) if said]
+
+
+def recorded_sequence(vector):
+    return [{"says": sorted({row[1] for row in step["timeline"]})} if "timeline" in step else recorded_filter(step["result"])
+            for step in vector["steps"] if "timeline" in step or "result" in step]
 
 
 def age_of(lock):
@@ -216,16 +235,18 @@ def replay_bind(vector, town, scheduler):
     if uid == "<the pod's>":
         uid = read_pod(town, name)["metadata"]["uid"]
     ours["body"] = scheduler.post("/bind", {**vector["bind"], "PodUID": uid})
-    theirs = {key: vector["result"][key] for key in ("body", "podNode", "podAnnotations", "nodeAnnotations")}
-    theirs["filter"] = recorded_filter(vector["result"]["filter"])
-    theirs["events"] = sorted(vector["events"])
     # events are told, and what was promised is taken back, a moment later
-    until = time.monotonic() + 20
+    until, right = time.monotonic() + 20, recorded_bind(vector)
     while True:
         look_at_bind(vector, town, name, lock, ours)
-        if (ours == theirs) != vector["differs"] or time.monotonic() > until:
-            return ours, theirs
+        if ours == right or time.monotonic() > until:
+            return ours
         time.sleep(0.02)
+
+
+def recorded_bind(vector):
+    said = {key: vector["result"][key] for key in ("body", "podNode", "podAnnotations", "nodeAnnotations")}
+    return {**said, "filter": recorded_filter(vector["result"]["filter"]), "events": sorted(vector["events"])}
 
 
 def look_at_bind(vector, town, name, lock, ours):
@@ -246,52 +267,60 @@ def replay_simulation(vector, town, scheduler):
     answer = scheduler.post("/filter", {"Pod": read_pod(town, name), "Nodes": {"metadata": {}, "items": items},
                                         "NodeNames": vector["given"]["nodeNames"]})
     nodes = [item["metadata"]["name"] for item in (answer["Nodes"] or {"items": []})["items"]]
-    ours = {"nodeNames": answer["NodeNames"], "failedNodes": answer["FailedNodes"] or {}, "error": answer["Error"],
+    return {"nodeNames": answer["NodeNames"], "failedNodes": answer["FailedNodes"] or {}, "error": answer["Error"],
             "nodes": nodes, "annotations": added(read_pod(town, name)["metadata"].get("annotations", {}), {})}
-    return ours, vector["result"]
 
 
 def replay_raw(vector, _, scheduler):
     asked = vector["http"]
     body = asked["body"]
     status, text = scheduler.ask(asked["method"], asked["path"], body if isinstance(body, str) or body is None else json.dumps(body))
-    return {"http": status, "body": text}, vector["result"]
+    return {"http": status, "body": text}
 
 
 def replay_raw_pod(vector, town, scheduler):
     name = put_pod(town, vector["pod"])
-    status, _ = scheduler.ask("POST", "/filter", json.dumps({"Pod": read_pod(town, name), "Nodes": None, "NodeNames": None}))
-    return {"http": status}, vector["result"]
+    status, text = scheduler.ask("POST", "/filter", json.dumps({"Pod": read_pod(town, name), "Nodes": None, "NodeNames": None}))
+    return {"http": status, "body": text}
 
 
-REPLAYS = {"sequence": replay_sequence, "bind": replay_bind, "simulate": replay_simulation, "raw": replay_raw,
-           "rawpod": replay_raw_pod}
+def recorded_result(vector):
+    return vector["result"]
 
 
-def replay(vector):
+# How it is asked, and what was recorded in the same form.
+REPLAYS = {"sequence": (replay_sequence, recorded_sequence), "bind": (replay_bind, recorded_bind),
+           "simulate": (replay_simulation, recorded_result), "raw": (replay_raw, recorded_result),
+           "rawpod": (replay_raw_pod, recorded_result)}
+
+
+def judge(vector, answer):
+    """What is wrong with ours."""
+    replay, recorded = REPLAYS[vector["request"]]
+    right = corrected(vector, answer) if answer else vector
+    if answer and recorded(right) == recorded(vector):
+        return " is said to differ, and does not"
     with Town() as town:
-        put_nodes(vector, town)
-        with Scheduler(PROGRAM, town, *flags_of(vector, town)) as scheduler:
-            return REPLAYS[vector["request"]](vector, town, scheduler)
+        put_nodes(right, town)
+        with Scheduler(PROGRAM, town, *flags_of(right, town)) as scheduler:
+            ours = replay(right, town, scheduler)
+    return None if ours == recorded(right) else f"\n    ours  {json.dumps(ours)}\n    right {json.dumps(recorded(right))}"
 
 
 def main():
     differences = read_differences(sys.argv[3])
+    answers = read_answers(sys.argv[4], {**differences, **read_differences(sys.argv[3], "TOLD")})
     checked = failed = 0
     with open(sys.argv[2], encoding="utf-8") as lines:
         vectors = [json.loads(line) for line in lines]
     for vector in vectors:
-        if vector["request"] not in REPLAYS or (sys.argv[4:] and vector["id"] not in sys.argv[4:]):
+        if vector["request"] not in REPLAYS or (sys.argv[5:] and vector["id"] not in sys.argv[5:]):
             continue
         checked += 1
-        reason = differences.get(vector["id"])
-        vector["differs"] = bool(reason)
-        ours, theirs = replay(vector)
-        if (ours == theirs) == (reason is None):
-            continue
-        failed += 1
-        print(f"{vector['id']} ({vector['about']}) {vector.get('defect', '')}: {'is the same after all' if reason else ''}")
-        print(f"    ours   {json.dumps(ours)}\n    theirs {json.dumps(theirs)}", flush=True)
+        wrong = judge(vector, answers.get(vector["id"]))
+        if wrong:
+            failed += 1
+            print(f"{vector['id']} ({vector['about']}) {vector.get('defect', '')}: {wrong}", flush=True)
     print(f"{checked} recordings, {failed} failed")
     return failed != 0 or not checked
 

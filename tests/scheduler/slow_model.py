@@ -97,7 +97,7 @@ class Device:  # pylint: disable=too-many-instance-attributes
         self.at, self.uuid = at, row["id"]
         self.count, self.memory, self.cores = row.get("count", 0), row.get("devmem", 0), row.get("devcore", 0)
         self.type, self.numa, self.mode = row.get("type", ""), row.get("numa", 0), row.get("mode", "")
-        self.is_healthy, self.profiles = row.get("health", False), row.get("migProfiles") or []
+        self.is_healthy, self.profiles = row.get("health", False), row.get("migprofiles") or []
         self.used = self.used_memory = self.used_cores = 0
         self.placements, self.ended = [], []
 
@@ -126,11 +126,24 @@ def read_csv(text):
     return rows
 
 
+KINDS = {"id": str, "index": int, "count": int, "devmem": int, "devcore": int, "type": str, "numa": int, "mode": str, "health": bool,
+         "migprofiles": list}
+
+
+def read_row(row):
+    """Names of members are read in any case; a value of another kind makes the whole register none."""
+    row = {key.lower(): value for key, value in row.items()}
+    for key, kind in KINDS.items():
+        if not isinstance(row.get(key, kind()), kind):
+            raise ValueError(key)
+    return row
+
+
 def read_register(text):
     if not text:
         return []
     try:
-        rows = json.loads(text) if text.lstrip().startswith("[") else read_csv(text)
+        rows = [read_row(row) for row in json.loads(text)] if text.lstrip().startswith("[") else read_csv(text)
     except ValueError:
         return []
     unique = {row["id"]: row for row in reversed(rows)}

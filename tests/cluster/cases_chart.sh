@@ -87,9 +87,15 @@ chart_pod() {
     kubectl -n $chart_space get pod -l "app.kubernetes.io/component=$1" -o 'jsonpath={.items[0].status.podIP}'
 }
 
+# By the monitor in its pod.
+the_record_is_read() {
+    curl -sf "http://$(chart_pod device-plugin):9394/metrics" | grep -x 'vgpu_kubelet_record_is_read 1'
+}
+
 metrics_tell_of_slices() {
     curl -sf "http://$(chart_pod device-plugin):9394/metrics" | grep hami_host_gpu_memory_used_bytes &&
-        curl -sf "http://$(chart_pod scheduler):9395/metrics" | grep 'vgpu_scheduler_nodes 1'
+        curl -sf "http://$(chart_pod scheduler):9395/metrics" | grep 'vgpu_scheduler_nodes 1' &&
+        within 20 the_record_is_read
 }
 
 # The kubelet counts the signal to end; what ends late is killed, and that takes longer than the grace.

@@ -53,6 +53,7 @@ struct http_client {
 	char *authority, *certificate, *key;
 	struct http_trust trust; /* points to the three */
 	bool is_suspect; /* something timed out: the connection may be dead without a word */
+	bool has_http1;	 /* the server has answered so */
 };
 
 /* A descriptor of libcurl's in the loop. */
@@ -142,7 +143,11 @@ static void finish(struct http_exchange *exchange)
 	char words[CURL_ERROR_SIZE];
 	struct http_result result = {.outcome = outcome_of(exchange), .words = words};
 	curl_off_t retry_after = 0;
+	long version = 0;
 
+	curl_easy_getinfo(exchange->easy, CURLINFO_HTTP_VERSION, &version);
+	exchange->client->has_http1 |=
+		version == CURL_HTTP_VERSION_1_0 || version == CURL_HTTP_VERSION_1_1;
 	result.status = status_of(exchange);
 	curl_easy_getinfo(exchange->easy, CURLINFO_RETRY_AFTER, &retry_after);
 	result.retry_after_s = retry_after > 0 && retry_after < 3600 ? (unsigned)retry_after : 0;
@@ -332,8 +337,11 @@ static bool set_request(struct http_exchange *exchange, const struct http_reques
 	curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
 	curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
 	curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
-	curl_easy_setopt(
-		easy, CURLOPT_PIPEWAIT, 1L); /* rather wait for a connection than open a second */
+	/*
+	 * Rather wait for a connection than open a second. With HTTP/1 there is nothing to wait for, and libcurl wakes who waits when
+	 * another exchange ends, which a watch does not.
+	 */
+	curl_easy_setopt(easy, CURLOPT_PIPEWAIT, (long)!client->has_http1);
 	curl_easy_setopt(easy, CURLOPT_PRIVATE, exchange);
 	curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, exchange->words);
 	curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, keep_bytes);

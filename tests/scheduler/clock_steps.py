@@ -9,7 +9,7 @@ import time
 LIBRARY = sys.argv.pop(2)
 
 # pylint: disable=wrong-import-position
-from cluster import LOCK, Scheduler, wait_for
+from cluster import LOCK, Scheduler, device, node, wait_for
 from daemon import ALLOCATED, PROGRAM, annotations, contains, equal, finish, lease, main, one_node, put_pod, stamp
 
 HOURS = 3 * 3600
@@ -98,9 +98,8 @@ def a_lease_holds_by_no_wall_clock(town):
             wait_for(lambda item=item: "lead" in scheduler.filter(item, ["n1"])["Error"], "the lease's end")
 
 
-def readiness_ends_when_the_api_server_is_silent(town):
-    """It says something each minute, so three minutes without a word are too long. How it comes back is not asked here:
-    the timers of connections do not bear such a step."""
+def readiness_ends_when_the_api_server_is_silent_and_comes_back_with_it(town):
+    """It says something each minute, so three minutes without a word are too long."""
     def cut(*_):
         raise BrokenPipeError
     clock = Clock(town, "STEPPED_MONOTONIC")
@@ -112,6 +111,12 @@ def readiness_ends_when_the_api_server_is_silent(town):
         clock.set(190)
         equal(scheduler.ask("GET", "/readyz"), (503, "the API server is not heard of\n"))
         equal(scheduler.ask("GET", "/healthz"), (200, ""))
+        town.cluster.is_silent, town.cluster.fault = False, None
+        town.cluster.put("nodes", node("n2", [device(1)]))
+        town.cluster.put("resourcequotas", {"metadata": {"name": "q", "namespace": "default"}, "spec": {"hard": {}}})
+        item = put_pod(town, "p")
+        wait_for(lambda: scheduler.ask("GET", "/readyz") == (200, ""), "readiness")
+        equal(scheduler.filter(item, ["n2"])["NodeNames"], ["n2"])
 
 
 if __name__ == "__main__":

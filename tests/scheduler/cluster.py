@@ -4,6 +4,7 @@
 It has what a scheduler sees of one: lists, watches from a version on, merge and JSON patches with their preconditions,
 bindings that put their annotations onto the pod, and events. `fault` is asked before each call, and may answer instead."""
 
+import contextlib
 import copy
 import http.client
 import http.server
@@ -11,6 +12,7 @@ import json
 import os
 import pathlib
 import re
+import socket
 import socketserver
 import subprocess
 import tempfile
@@ -304,6 +306,7 @@ class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
         self.gate = threading.Event()
         self.gate.set()
         self.watches = {}  # by thread: of what, and the version up to which it has told
+        self.connections = set()
         threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
         self.kubeconfig = pathlib.Path(folder, f"kubeconfig-{self.server_address[1]}")
         self.kubeconfig.write_text(
@@ -311,6 +314,20 @@ class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
             "contexts: [{name: c, context: {cluster: c, user: u}}]\n"
             f"clusters: [{{name: c, cluster: {{server: 'http://127.0.0.1:{self.server_address[1]}'}}}}]\n"
             "users: [{name: u, user: {}}]\n")
+
+    def process_request(self, request, client_address):
+        self.connections.add(request)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request):
+        self.connections.discard(request)
+        super().shutdown_request(request)
+
+    def cut(self):
+        """All connections, as a server that restarts does."""
+        for connection in list(self.connections):
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
 
     def has_told(self, version, count):
         """Whether so many schedulers, which are all of this server, were told of what happened up to there."""

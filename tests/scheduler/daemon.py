@@ -580,6 +580,41 @@ def readiness_tells_the_truth(town):
         wait_for(lambda: scheduler.ask("GET", "/readyz")[0] == 200, "readiness")
 
 
+def all_is_followed_again_when_connections_were_cut(town):
+    """All at once, so that the watches begin anew at once, too."""
+    one_node(town)
+    with Scheduler(PROGRAM, town) as scheduler:
+        for number in range(10):
+            town.servers[0].cut()
+            town.cluster.put("nodes", node(f"m{number}", [device(number + 1)]))
+            item = put_pod(town, f"p{number}")
+            town.tell(scheduler)
+            equal(scheduler.filter(item, [f"m{number}"])["NodeNames"], [f"m{number}"])
+
+
+def all_is_followed_again_when_the_api_server_was_away(town):
+    one_node(town)
+    with Scheduler(PROGRAM, town) as scheduler:
+        def be_away(*_):
+            raise BrokenPipeError
+        town.cluster.fault = be_away
+        town.servers[0].cut()
+        for at in (0, 1):
+            town.cluster.put("nodes", node(f"n{at + 2}", [device(at + 1)]))
+        taken = pod("taken", memory=9000, annotations={NODE: "n1", ALLOCATED: "GPU-0,NVIDIA,9000,0:;", PHASE: "success"})
+        taken["spec"]["nodeName"] = "n1"
+        town.cluster.put("pods", taken)
+        town.cluster.put("resourcequotas", {"metadata": {"name": "q", "namespace": "default"},
+                                            "spec": {"hard": {"limits.nvidia.com/gpumem": "12000"}}})
+        time.sleep(0.3)
+        town.cluster.fault = None
+        town.tell(scheduler)
+        equal(scheduler.filter(put_pod(town, "full", memory=2000), ["n1"])["FailedNodes"], {"n1": "1/1 CardInsufficientMemory"})
+        equal(scheduler.filter(put_pod(town, "much", memory=4000), ["n2"])["NodeNames"], None)
+        equal(scheduler.filter(put_pod(town, "fits", memory=2000), ["n2"])["NodeNames"], ["n2"])
+        equal(scheduler.ask("GET", "/readyz"), (200, ""))
+
+
 def lease(holder, seconds=2):
     now = time.time()
     renewed = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{int(now % 1 * 1e6):06d}Z"

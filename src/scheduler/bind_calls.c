@@ -76,16 +76,12 @@ int bind_calls_read_pods(struct kube_client *client, const char *node, kube_done
 }
 
 int bind_calls_lock(struct kube_client *client, const char *node, const char *version,
-	const char *lock, bool is_there, kube_done_fn *done, void *context,
-	struct kube_call **ret_call)
+	const char *lock, kube_done_fn *done, void *context, struct kube_call **ret_call)
 {
-	json_t *annotations = json_pack("{s:s}", NODELOCK_ANNOTATION, lock);
 	_cleanup_free_ char *path = make_path(NODE_PATH, node);
 
-	if (is_there)
-		json_object_set_new(annotations, "cantaloupe.io/lock-taken",
-			json_sprintf("%llu", (unsigned long long)clock_now_ns()));
-	return annotate(client, path, version, annotations, done, context, ret_call);
+	return annotate(client, path, version, json_pack("{s:s}", NODELOCK_ANNOTATION, lock), done,
+		context, ret_call);
 }
 
 int bind_calls_unlock(struct kube_client *client, const char *node, const char *version,

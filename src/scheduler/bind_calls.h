@@ -17,12 +17,9 @@ int bind_calls_read_node(struct kube_client *client, const char *name, kube_done
 int bind_calls_read_pods(struct kube_client *client, const char *node, kube_done_fn *done,
 	void *context, struct kube_call **ret_call) MUST_CHECK;
 
-/*
- * Sets the lock where the node is still at that version: else KUBE_E_CONFLICT. is_there: it has this lock already, and gets
- * another version all the same.
- */
+/* Sets the lock where the node is still at that version: else KUBE_E_CONFLICT. */
 int bind_calls_lock(struct kube_client *client, const char *node, const char *version,
-	const char *lock, bool is_there, kube_done_fn *done, void *context,
+	const char *lock, kube_done_fn *done, void *context,
 	struct kube_call **ret_call) MUST_CHECK;
 
 /* Removes the lock where the node is still at that version. */

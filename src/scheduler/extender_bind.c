@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * POST /bind: a turn at the node, the end of the promise's writing, then the binding.
+ * POST /bind: the end of the promise's writing, a turn at the node, then the binding.
  *
  * The phase and the time of the binding come with the binding itself, so that a pod has them exactly if it is bound. A bind that
  * fails takes back the lock, the promise, and the pod's annotations.
@@ -145,7 +145,6 @@ static void leave_unknown(struct bind *bind, const char *why)
 	answer(bind->extender, http, bind->began_ns, words);
 }
 
-static void go_on(struct bind *bind);
 static void was_confirmed(void *context, const struct kube_result *result);
 
 static struct bind_target target_of(const struct bind *bind)
@@ -216,7 +215,7 @@ static void renew(struct bind *bind)
 		leave_unknown(bind, "no memory");
 }
 
-/* A pod that has changed since Filter is bound as it is now. */
+/* A pod that has changed since Filter is bound as it is now, under a lock that is newer than what was read. */
 static void is_not_bound(struct bind *bind, const char *version)
 {
 	if (bind->hold)
@@ -226,7 +225,7 @@ static void is_not_bound(struct bind *bind, const char *version)
 	else if (bind->may_come || bind->is_unknown || ++bind->tries > TRIES_MOST)
 		fail(bind, "the binding was not carried out");
 	else if (bind->hold)
-		go_on(bind);
+		turn_again(bind->turn);
 	else
 		send_binding(bind, version);
 }
@@ -258,7 +257,12 @@ static void hold_changed(void *context)
 	loop_timer_set(bind->extender->loop, &bind->timer, clock_now_ns());
 }
 
-/* The lock is the pod's. What was promised must be written, and nobody else may have put pods onto the node since. */
+static const char *why_not_kept(const struct hold *hold)
+{
+	return hold->trouble ? hold->trouble : "the pod is gone, or its devices were given back";
+}
+
+/* The lock is the pod's. Nobody else may have put pods onto the node since it was promised. */
 static void go_on(struct bind *bind)
 {
 	struct hold *hold = bind->hold;
@@ -266,16 +270,13 @@ static void go_on(struct bind *bind)
 	const char *trouble = extender_trouble(bind->extender);
 
 	if (!hold->is_kept)
-		fail(bind, hold->trouble ? hold->trouble
-					 : "the pod is gone, or its devices were given back");
+		fail(bind, why_not_kept(hold));
 	else if (trouble)
 		fail(bind, trouble);
 	else if (!hold->is_own)
 		fail(bind, "another scheduler has promised the devices");
 	else if (!node || node->others != hold->others)
 		fail(bind, "another scheduler has bound pods to the node");
-	else if (holds_is_writing(cluster_holds(bind->extender->cluster), hold))
-		hold->changed = hold_changed;
 	else if (!hold->version || !*hold->version)
 		confirm(bind);
 	else
@@ -286,22 +287,35 @@ static void has_turn(void *context, const char *why)
 {
 	struct bind *bind = context;
 
-	if (why) {
+	if (why)
 		fail(bind, why);
-		return;
-	}
-	bind->hold->context = bind;
-	go_on(bind);
+	else
+		go_on(bind);
+}
+
+static void take_turn(struct bind *bind)
+{
+	struct extender *extender = bind->extender;
+	struct cluster_node *node = cluster_node(extender->cluster, bind->node_name);
+	const struct turn_request request = {extender->client, extender->cluster,
+		extender->settings, node, bind->namespace, bind->name};
+
+	if (!bind->hold->is_kept)
+		fail(bind, why_not_kept(bind->hold));
+	else if (!node || !node->is_present)
+		fail(bind, "the node is gone");
+	else if (turn_begin(&request, has_turn, bind, &bind->turn))
+		fail(bind, "no memory");
 }
 
 static void due(void *context)
 {
 	struct bind *bind = context;
 
-	if (!bind->is_unknown)
-		go_on(bind);
-	else
+	if (bind->is_unknown)
 		confirm(bind);
+	else
+		take_turn(bind);
 }
 
 void extender_lock_changed(struct extender *extender, struct cluster_node *node)
@@ -354,11 +368,6 @@ static size_t count_waiting(const struct extender *extender)
 /* What was promised a pod is bound on its node. */
 static void begin_with(struct bind *bind, struct hold *hold)
 {
-	struct extender *extender = bind->extender;
-	struct cluster_node *node = cluster_node(extender->cluster, bind->node_name);
-	const struct turn_request request = {extender->client, extender->cluster,
-		extender->settings, node, bind->namespace, bind->name};
-
 	if (strcmp(hold->name, bind->name) != 0 || strcmp(hold->namespace, bind->namespace) != 0) {
 		fail(bind, "the pod of that uid has another name");
 	} else if (hold->bind) {
@@ -368,12 +377,13 @@ static void begin_with(struct bind *bind, struct hold *hold)
 	} else {
 		bind->hold = hold;
 		hold->bind = bind;
-		if (!node || !node->is_present)
-			fail(bind, "the node is gone");
-		else if (count_waiting(extender) > WAITING_MOST)
+		hold->context = bind;
+		if (count_waiting(bind->extender) > WAITING_MOST)
 			fail(bind, "too many pods wait to be bound");
-		else if (turn_begin(&request, has_turn, bind, &bind->turn))
-			fail(bind, "no memory");
+		else if (holds_is_writing(cluster_holds(bind->extender->cluster), hold))
+			hold->changed = hold_changed;
+		else
+			take_turn(bind);
 	}
 }
 

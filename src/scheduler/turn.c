@@ -25,6 +25,7 @@
 enum step {
 	STEP_WAIT,   /* for its place, or for the lock to go */
 	STEP_HOLDER, /* reads the pod that has the lock */
+	STEP_RENEW,  /* gives that pod another version */
 	STEP_REREAD, /* reads the node */
 	STEP_LOCK,
 	STEP_VERIFY, /* reads the pods of the node */
@@ -40,7 +41,8 @@ struct turn {
 	struct kube_call *call;
 	struct loop_timer timer;
 	char *namespace, *name;
-	char lock[NODELOCK_BYTES]; /* that it has set, or may have; "": none */
+	char lock[NODELOCK_BYTES];   /* that it has set, or may have; "": none */
+	char judged[NODELOCK_BYTES]; /* the lock whose pod is looked at */
 	enum step step;
 	unsigned tries;
 	uint64_t deadline_ns, sent_ns;
@@ -93,6 +95,8 @@ static void pods_came(void *context, const struct kube_result *result)
 	turn->call = NULL;
 	if (result->outcome) {
 		finish(turn, result->words);
+	} else if (strcmp(turn->node->lock, turn->lock) != 0) {
+		finish(turn, "another scheduler has taken the node's lock");
 	} else if (cluster_knows_pods(turn->cluster, result->body)) {
 		turn->node->is_verified = true;
 		finish(turn, NULL);
@@ -153,22 +157,20 @@ static void was_locked(void *context, const struct kube_result *result)
 }
 
 /*
- * The node changes with it in any case: a lock of this pod that is there already may be about to be removed by who has set it,
- * which then fails.
+ * Also a lock of this pod that is there already is another one then: who has set it, and is about to remove it, does not find it
+ * any more.
  */
 static void set_lock(struct turn *turn)
 {
-	bool is_there = *turn->node->lock && !strcmp(turn->node->lock, turn->lock);
 	struct timespec now;
 
 	clock_gettime(CLOCK_REALTIME, &now);
-	if (!is_there)
-		nodelock_format(&now, turn->namespace, turn->name, turn->lock);
+	nodelock_format(&now, turn->namespace, turn->name, turn->lock);
 	strcpy(turn->node->own_lock, turn->lock);
 	turn->step = STEP_LOCK;
 	turn->sent_ns = clock_now_ns();
 	if (bind_calls_lock(turn->client, turn->node->name, turn->node->version, turn->lock,
-		    is_there, was_locked, turn, &turn->call)) {
+		    was_locked, turn, &turn->call)) {
 		turn->lock[0] = '\0';
 		finish(turn, "no memory");
 	}
@@ -185,7 +187,44 @@ static void say_contention(struct turn *turn)
 	finish(turn, words);
 }
 
-/* The lock is somebody else's. */
+static void was_renewed(void *context, const struct kube_result *result)
+{
+	struct turn *turn = context;
+	bool is_same = turn->node->is_present && !strcmp(turn->node->lock, turn->judged);
+
+	turn->call = NULL;
+	turn->step = STEP_WAIT;
+	if (result->outcome && result->outcome != KUBE_E_NOT_FOUND &&
+		result->outcome != KUBE_E_CONFLICT)
+		finish(turn, result->words);
+	else if (is_same && result->outcome != KUBE_E_CONFLICT)
+		set_lock(turn);
+	else
+		step(turn);
+}
+
+/*
+ * Who has set the lock of a pod that is not bound may have sent a binding that the server is about to carry out. It names the
+ * version that the pod had when the lock was set, and finds another.
+ */
+static void take_over(struct turn *turn, const struct nodelock *lock, const json_t *pod)
+{
+	const struct bind_target owner = {.namespace = lock->namespace,
+		.name = lock->name,
+		.version = object_text(pod, "resourceVersion")};
+
+	log_info("a node's lock is taken over", STR("node", turn->node->name),
+		STR("lock", turn->node->lock));
+	if (!pod || object_is_over(pod) || *object_node(pod)) {
+		set_lock(turn);
+		return;
+	}
+	turn->step = STEP_RENEW;
+	if (bind_calls_renew_pod(turn->client, &owner, was_renewed, turn, &turn->call))
+		finish(turn, "no memory");
+}
+
+/* The lock is another pod's. */
 static void judge(struct turn *turn, const struct nodelock *lock, const json_t *pod)
 {
 	int64_t seen_s = (int64_t)((clock_now_ns() - turn->node->lock_seen_ns) / SECOND_NS);
@@ -195,9 +234,7 @@ static void judge(struct turn *turn, const struct nodelock *lock, const json_t *
 			seen_s, (int64_t)(turn->settings->lock_ns / SECOND_NS));
 
 	if (verdict == NODELOCK_LEFT) {
-		log_info("a node's lock is taken over", STR("node", turn->node->name),
-			STR("lock", turn->node->lock));
-		set_lock(turn);
+		take_over(turn, lock, pod);
 	} else if (clock_now_ns() >= turn->deadline_ns) {
 		say_contention(turn);
 	} else {
@@ -213,12 +250,26 @@ static void holder_came(void *context, const struct kube_result *result)
 
 	turn->call = NULL;
 	turn->step = STEP_WAIT;
-	if (!turn->node->is_present || !nodelock_parse(turn->node->lock, &lock))
+	if (!turn->node->is_present || strcmp(turn->node->lock, turn->judged) != 0 ||
+		!nodelock_parse(turn->node->lock, &lock))
 		step(turn);
 	else if (result->outcome && result->outcome != KUBE_E_NOT_FOUND)
 		finish(turn, result->words);
-	else
+	else if (!nodelock_is_of(&lock, turn->namespace, turn->name))
 		judge(turn, &lock, result->body);
+	else if (*object_node(result->body))
+		finish(turn, "another scheduler has bound the pod");
+	else
+		take_over(turn, &lock, result->body);
+}
+
+static void read_holder(struct turn *turn, const struct nodelock *lock)
+{
+	turn->step = STEP_HOLDER;
+	strcpy(turn->judged, turn->node->lock);
+	if (bind_calls_read_pod(
+		    turn->client, lock->namespace, lock->name, holder_came, turn, &turn->call))
+		finish(turn, "no memory");
 }
 
 /* A lock that was set just now is that of a pod whose devices are being handed out. */
@@ -232,10 +283,7 @@ static void look_at_lock(struct turn *turn, const struct nodelock *lock)
 		   lock->set_s + 1 >= turn->node->lock_seen_s) {
 		wake(turn, now + LOOK_NS);
 	} else {
-		turn->step = STEP_HOLDER;
-		if (bind_calls_read_pod(turn->client, lock->namespace, lock->name, holder_came,
-			    turn, &turn->call))
-			finish(turn, "no memory");
+		read_holder(turn, lock);
 	}
 }
 
@@ -256,11 +304,12 @@ static void step(struct turn *turn)
 		reread(turn);
 	} else if (!nodelock_parse(turn->node->lock, &lock)) {
 		set_lock(turn);
-	} else if (nodelock_is_of(&lock, turn->namespace, turn->name)) {
-		strcpy(turn->lock, turn->node->lock);
+	} else if (!nodelock_is_of(&lock, turn->namespace, turn->name)) {
+		look_at_lock(turn, &lock);
+	} else if (!strcmp(turn->node->lock, turn->node->own_lock)) {
 		set_lock(turn);
 	} else {
-		look_at_lock(turn, &lock);
+		read_holder(turn, &lock);
 	}
 }
 
@@ -310,9 +359,16 @@ int turn_begin(const struct turn_request *request, void (*done)(void *context, c
 	return 0;
 }
 
+void turn_again(struct turn *turn)
+{
+	turn->step = STEP_WAIT;
+	wake(turn, clock_now_ns());
+}
+
 bool turn_is_waiting(const struct turn *turn)
 {
-	return turn->step == STEP_WAIT || turn->step == STEP_HOLDER || turn->step == STEP_REREAD;
+	return turn->step == STEP_WAIT || turn->step == STEP_HOLDER || turn->step == STEP_RENEW ||
+	       turn->step == STEP_REREAD;
 }
 
 static void find_lock(struct turn *turn);

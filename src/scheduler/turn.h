@@ -7,7 +7,8 @@
  * answered the next turn waits, so that none can hit a later lock.
  *
  * Under the lock no other scheduler binds to the node. Where one may have done so before, without this program having seen it, the
- * node's pods are read first.
+ * node's pods are read first. A lock of a pod that is not bound is taken over after that pod was given another version: a binding
+ * that names one known before its lock then binds nothing, however late it comes.
  */
 #pragma once
 
@@ -29,13 +30,16 @@ struct turn_request {
 };
 
 /*
- * Takes a place. done comes once, later: with NULL where the lock is the pod's, else with why it is not to be had. Either way
+ * Takes a place. done comes later: with NULL where the lock is the pod's, else with why it is not to be had. Either way
  * the turn is then to be ended. -ENOMEM.
  */
 int turn_begin(const struct turn_request *request, void (*done)(void *context, const char *why),
 	void *context, struct turn **ret_turn) MUST_CHECK;
 
-/* Whether it waits for the lock, and has done nothing yet. */
+/* The lock is set once more, and done comes again: a version of the pod that was learned under the lock can be another's work. */
+void turn_again(struct turn *turn);
+
+/* Whether it waits for the lock, and its end needs no answer. */
 bool turn_is_waiting(const struct turn *turn);
 
 /* Ends it, done or not. unlocks: the lock is removed where it is set; else it stays, for the device plugin. Accepts NULL. */

@@ -2,13 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """fences.py PROGRAM [TEST...]: what the API server carries out late, and two leaders for a moment."""
 
+import contextlib
 import copy
+import http.client
 import sys
 import threading
 import time
 
-from cluster import LOCK, Refusal, Scheduler, device, node, wait_for
-from daemon import NODE, PROGRAM, annotated, annotations, contains, equal, finish, main, one_node, put_pod, stamp, unlock
+from cluster import LOCK, Refusal, Scheduler, device, node, pod, wait_for
+from daemon import NODE, PHASE, PROGRAM, annotated, annotations, contains, equal, finish, main, one_node, put_pod, stamp, unlock
 
 
 class Late:
@@ -122,13 +124,14 @@ def a_promise_that_is_written_late_changes_no_bound_pod(town):
 class LateBinding:
     """The server carries the first binding out after nobody waits for it any more."""
 
-    def __init__(self, town):
-        self.bind, self.arguments = town.cluster.bind, None
+    def __init__(self, town, then=lambda: None):
+        self.bind, self.arguments, self.then = town.cluster.bind, None, then
         town.cluster.bind = self
 
     def __call__(self, *arguments):
         if self.arguments is None:
             self.arguments = copy.deepcopy(arguments)
+            self.then()
             raise Refusal(504, "it takes long")
         return self.bind(*arguments)
 
@@ -278,7 +281,105 @@ def a_lock_of_this_pod_that_another_is_about_to_remove_is_taken_over(town):
             raise AssertionError("the lock could be removed")
         except Refusal as refusal:
             equal(refusal.status, 409)
+        is_ = town.cluster.annotations("nodes", "n1")[LOCK]
+        equal((is_ != lock, is_.split(",")[1:]), (True, ["default", "p"]))
+
+
+def lock_node(town, lock):
+    town.cluster.change("nodes", "n1", lambda node: node["metadata"]["annotations"].update({LOCK: lock}))
+
+
+def killed_at_its_binding(town, name):
+    """A pod, and the binding that a scheduler has sent for it before it was killed; its lock is old by now."""
+    with Scheduler(PROGRAM, town) as scheduler:
+        item = put_pod(town, name, memory=9000)
+        late = LateBinding(town, scheduler.kill)
+        scheduler.filter(item, ["n1"])
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            scheduler.bind(item, "n1")
+    lock_node(town, f"{stamp(100)},default,{name}")
+    return item, late
+
+
+def a_binding_of_a_scheduler_that_is_gone_binds_nothing_once_its_lock_is_taken_over(town):
+    one_node(town)
+    _, late = killed_at_its_binding(town, "p")
+    with Scheduler(PROGRAM, town) as scheduler:
+        other = put_pod(town, "other", memory=9000)
+        equal(scheduler.filter(other, ["n1"])["NodeNames"], ["n1"])
+        equal(scheduler.bind(other, "n1"), "")
+        equal(late.happen(), 409)
+
+
+def a_binding_of_a_scheduler_that_is_gone_binds_nothing_once_its_pod_is_bound_anew(town):
+    one_node(town)
+    item, late = killed_at_its_binding(town, "p")
+    with Scheduler(PROGRAM, town) as scheduler:
+        scheduler.filter(item, ["n1"])
+        refuse_the_next_binding(town)
+        contains(scheduler.bind(item, "n1"), "not yet")
+        equal(late.happen(), 409)
+
+
+def waiting_pod(town, name):
+    """One that is bound, and waits for its devices; its lock."""
+    item = pod(name, annotations={NODE: "n1", PHASE: "allocating"})
+    item["spec"]["nodeName"] = "n1"
+    town.cluster.put("pods", item)
+    return f"{stamp()},default,{name}"
+
+
+def a_lock_that_changes_while_its_pod_is_read_is_judged_anew(town):
+    one_node(town)
+    lock_node(town, f"{stamp(100)},default,gone")
+    with Scheduler(PROGRAM, town, "--node-lock-retry-timeout=1s") as scheduler:
+        lock = waiting_pod(town, "waiting")
+
+        def change_lock(_, path):
+            if path.endswith("/pods/gone"):
+                lock_node(town, lock)
+                town.tell(scheduler)
+        town.cluster.fault = change_lock
+        item = put_pod(town, "p")
+        scheduler.filter(item, ["n1"])
+        contains(scheduler.bind(item, "n1"), "node lock contention")
         equal(town.cluster.annotations("nodes", "n1")[LOCK], lock)
+
+
+def a_lock_that_is_taken_while_pods_are_read_is_none(town):
+    one_node(town)
+    lock_node(town, f"{stamp()},default,gone")
+    with Scheduler(PROGRAM, town) as scheduler:
+        unlock(town)
+        lock = waiting_pod(town, "waiting")
+
+        def take_lock(_, path):
+            if path == "/api/v1/pods":
+                lock_node(town, lock)
+                town.tell(scheduler)
+        town.cluster.fault = take_lock
+        item = put_pod(town, "p")
+        scheduler.filter(item, ["n1"])
+        contains(scheduler.bind(item, "n1"), "another scheduler has taken the node's lock")
+        equal(town.cluster.annotations("nodes", "n1")[LOCK], lock)
+
+
+def a_pod_that_has_changed_since_is_bound_under_a_lock_that_is_still_there(town):
+    one_node(town)
+    with Scheduler(PROGRAM, town, "--node-lock-retry-timeout=1s") as scheduler:
+        lock, bind, bindings = waiting_pod(town, "waiting"), town.cluster.bind, []
+
+        def change_first(key, binding):
+            bindings.append(key)
+            if len(bindings) == 1:
+                town.cluster.change("pods", key, lambda one: one["metadata"].update(annotations={"other": "1"}))
+                lock_node(town, lock)
+            return bind(key, binding)
+        town.cluster.bind = change_first
+        item = put_pod(town, "p")
+        scheduler.filter(item, ["n1"])
+        contains(scheduler.bind(item, "n1"), "node lock contention")
+        equal((len(bindings), town.cluster.annotations("nodes", "n1")[LOCK]), (1, lock))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ import sys
 import threading
 import time
 
-from auditor import audit
 from cluster import LOCK, Scheduler, Town, device, node, wait_for
 from faults import CASE_S, FLAGS, PROGRAM, Case, ask, put_pod, serve
 
@@ -226,8 +225,7 @@ class Failover(Case):
     def run(self):
         with Town() as town:
             names = ["n1", "n2"]
-            for at, name in enumerate(names):
-                town.cluster.put("nodes", node(name, [{**device(at * 2 + k), "count": 3} for k in range(2)]))
+            self.put_nodes(town)
             self.watch_bindings(town)
             self.replicas = [Replica(town, "replica-a"), Replica(town, "replica-b")]
             self.scheduler = self.replicas[0].scheduler

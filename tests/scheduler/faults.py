@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """faults.py PROGRAM [SECONDS [SEED]]: pods come and go while calls fail, the scheduler is killed and watches break.
 
-First some cases by hand; then random ones for so long, each judged by the auditor at every binding and at its end. The faults of
+First some cases by hand; then random ones for so long, each with pods of several kinds, a second node of whole devices, of such in
+MIG mode or under MPS, and perhaps a quota. The auditor judges each at every binding and at its end. The faults of
 a case are a list of (number of a call, what happens to it); of a case that fails, the list is made short and printed."""
 
 import http.client
@@ -13,8 +14,9 @@ import sys
 import threading
 import time
 
-from auditor import audit, holds
+from auditor import audit, holds, instances_of
 from cluster import LOCK, Refusal, Scheduler, Town, device, node, pod, wait_for
+from random_case import MIG
 
 PROGRAM = sys.argv[1]
 PHASE = "hami.io/bind-phase"
@@ -22,9 +24,13 @@ FLAGS = ["--kube-timeout=1s", "--node-lock-retry-timeout=2s"]
 CASE_S = 90  # in which all pods have to come to their end; the lock of one that is not bound holds for 30
 
 
-def put_pod(town, name, **more):
-    town.cluster.put("pods", pod(name, **more))
-    return town.cluster.get("pods", f"default/{name}")
+def put_pod(town, name, inits=(), containers=(), **more):
+    """Containers stand in the place of the one that there would be."""
+    item = pod(name, **more)
+    if containers:
+        item["spec"].update(initContainers=list(inits), containers=list(containers))
+    town.cluster.put("pods", item)
+    return town.cluster.get("pods", f"{item['metadata']['namespace']}/{name}")
 
 
 def read_pod(town, name):
@@ -48,8 +54,12 @@ def schedule(town, scheduler, name, names):
     return said["Error"] if said else None
 
 
+def audit_town(town):
+    return audit(*(town.cluster.list(of)["items"] for of in ("nodes", "pods", "resourcequotas")))
+
+
 def check(town):
-    found = audit(town.cluster.list("nodes")["items"], town.cluster.list("pods")["items"])
+    found = audit_town(town)
     if found:
         raise AssertionError("; ".join(found))
 
@@ -152,6 +162,9 @@ def serve(town, r):
         def end(pod_item, is_served=is_served):
             pod_item["metadata"]["annotations"][PHASE] = "success" if is_served else "failed"
             pod_item["status"]["phase"] = "Running" if is_served else "Failed"
+            pod_item["status"]["initContainerStatuses"] = [
+                {"name": one["name"], "state": {"terminated": {"exitCode": 0}}}
+                for one in pod_item["spec"].get("initContainers", []) if is_served and "restartPolicy" not in one]
         town.cluster.change("pods", f"{lock[1]}/{lock[2]}", end)
         town.cluster.change("nodes", item["metadata"]["name"], lambda it: it["metadata"]["annotations"].pop(LOCK, None))
 
@@ -200,14 +213,45 @@ class Case:  # pylint: disable=too-many-instance-attributes
 
     def __init__(self, seed, plan=None):
         self.r = random.Random(seed)
+        self.mode = self.r.choice(("hami-core", "mig", "mps"))  # of the second node's devices
+        self.quota = self.r.choice((None, 20000, 30000))
         self.pods = [self.random_pod(number) for number in range(self.r.randrange(6, 12))]
         share = self.r.choice((0.02, 0.05, 0.15))
         drawn = {call: self.r.choice(Faults.KINDS) for call in range(3, 150) if self.r.random() < share}
         self.plan = drawn if plan is None else plan
         self.found, self.scheduler, self.lock = [], None, threading.Lock()
 
+    def random_container(self, name, memories=(1000, 2000, 4000), gpus=1, **more):
+        limits = {"nvidia.com/gpu": str(gpus), "nvidia.com/gpumem": str(self.r.choice(memories)),
+                  "nvidia.com/gpucores": str(self.r.choice((0, 0, 10, 20)))}
+        return {"name": name, "image": "x", "resources": {"limits": limits if gpus else {}}, **more}
+
     def random_pod(self, number):
-        return {"name": f"p{number}", "memory": self.r.choice((1000, 3000, 5000, 6000, 9000)), "gpus": self.r.choice((1, 1, 1, 2))}
+        """Each fits alone onto the first node, or, where it asks for a mode, onto the second."""
+        name, make = f"p{number}", self.random_container
+        kind = self.r.choice(("plain", "plain", "devices", "containers", "inits", "sidecars", self.mode))
+        if kind == "plain":
+            return {"name": name, "memory": self.r.choice((1000, 3000, 5000, 6000, 9000))}
+        if kind == "devices":
+            return {"name": name, "memory": self.r.choice((1000, 3000, 6000)), "gpus": 2}
+        app = make("c", (1000, 5000), gpus=self.r.choice((0, 1, 1, 2)))
+        if kind == "containers":
+            return {"name": name, "containers": [make("a"), app, make("b", gpus=self.r.choice((0, 1)))]}
+        if kind == "inits":
+            return {"name": name, "inits": [make("i", (1000, 8000)), make("j", gpus=self.r.choice((0, 2)))], "containers": [app]}
+        if kind == "sidecars":
+            return {"name": name, "containers": [app],
+                    "inits": [make("s", restartPolicy="Always"), make("i", (1000, 5000), gpus=self.r.choice((0, 1)))]}
+        return {"name": name, "annotations": {"nvidia.com/vgpu-mode": self.mode}, "inits": [make("i")] * self.r.choice((0, 1)),
+                "containers": [make("c", (1000, 5000)), make("d")][:self.r.choice((1, 2))]}
+
+    def put_nodes(self, town):
+        second = {"memory": MIG["NVIDIA A30"][0], "migProfiles": MIG["NVIDIA A30"][1]} if self.mode == "mig" else {}
+        town.cluster.put("nodes", node("n1", [device(at, count=4) for at in (0, 1)]))
+        town.cluster.put("nodes", node("n2", [device(at, count=4, mode=self.mode, **second) for at in (2, 3)]))
+        if self.quota:
+            town.cluster.put("resourcequotas", {"metadata": {"name": "q", "namespace": "default"},
+                                                "spec": {"hard": {"limits.nvidia.com/gpumem": str(self.quota)}}})
 
     def begin(self, town):
         self.scheduler = Scheduler(PROGRAM, town, *FLAGS, is_ready=False)
@@ -218,7 +262,7 @@ class Case:  # pylint: disable=too-many-instance-attributes
         def audited(*arguments):
             with town.cluster.changed:
                 result = bind(*arguments)
-                self.found += audit(town.cluster.list("nodes")["items"], town.cluster.list("pods")["items"])
+                self.found += audit_town(town)
             return result
         town.cluster.bind = audited
 
@@ -255,8 +299,7 @@ class Case:  # pylint: disable=too-many-instance-attributes
         """What is wrong."""
         with Town() as town:
             names = ["n1", "n2"]
-            for at, name in enumerate(names):
-                town.cluster.put("nodes", node(name, [{**device(at * 2 + k), "count": 3} for k in range(2)]))
+            self.put_nodes(town)
             faults = Faults(town, self.plan)
             faults.kill = lambda: self.scheduler.kill()  # pylint: disable=unnecessary-lambda
             self.watch_bindings(town)
@@ -298,20 +341,35 @@ class Case:  # pylint: disable=too-many-instance-attributes
         if self.scheduler.process.poll() is not None:
             self.begin(town)
         wait_for(lambda: self.scheduler.ask("GET", "/readyz")[0] == 200, "readiness")
-        self.found += audit(town.cluster.list("nodes")["items"], town.cluster.list("pods")["items"])
-        free = {f"GPU-{at}": 10000 for at in range(4)}
+        self.found += audit_town(town)
+        free = {f"GPU-{at}": 10000 for at in range(2 if self.mode == "mig" else 4)}
         for item in town.cluster.list("pods")["items"]:
             if item["status"]["phase"] not in ("Succeeded", "Failed"):
                 for uuid, (_, memory, _) in holds(item).items():
-                    free[uuid] -= memory
+                    if uuid in free:
+                        free[uuid] -= memory
         for uuid, rest in free.items():
             self.probe(town, uuid, rest)
+        if self.mode == "mig":
+            self.probe_instances(town)
+
+    def probe_instances(self, town):
+        """Those of one place each that are left, one pod each."""
+        taken = {(uuid, place) for item in town.cluster.list("pods")["items"] if item["status"]["phase"] not in ("Succeeded", "Failed")
+                 for uuid, places in instances_of(item) for place in places}
+        for uuid in ("GPU-2", "GPU-3"):
+            left = 4 - sum(one == uuid for one, _ in taken)
+            wants = {"annotations": {"nvidia.com/use-gpuuuid": uuid}, "memory": 5000, "namespace": "probes"}
+            items = [put_pod(town, f"{uuid.lower()}-{at}", **wants) for at in range(left + 1)]
+            fits = [bool(self.scheduler.filter(item, ["n1", "n2"])["NodeNames"]) for item in items]
+            if fits != [True] * left + [False]:
+                self.found.append(f"{uuid} has {left} places left, and pods that want one each are answered by {fits}")
 
     def probe(self, town, uuid, rest):
         for memory, fits in ((rest + 1, False), (rest, True)):
             if not memory:
                 continue
-            item = put_pod(town, "probe", memory=memory, annotations={"nvidia.com/use-gpuuuid": uuid})
+            item = put_pod(town, "probe", memory=memory, annotations={"nvidia.com/use-gpuuuid": uuid}, namespace="probes")
             until = time.monotonic() + 20  # watches may be behind
             while True:
                 said = self.scheduler.filter(item, ["n1", "n2"])
@@ -321,7 +379,7 @@ class Case:  # pylint: disable=too-many-instance-attributes
                 time.sleep(0.1)
             if not is_right:
                 self.found.append(f"{uuid} has {rest} left, and {memory} are answered by {said}")
-            town.cluster.delete("pods", "default/probe")
+            town.cluster.delete("pods", "probes/probe")
             time.sleep(0.05)
 
 

@@ -5,6 +5,9 @@
  * Four times a second the two sockets are compared with what was there: whether the kubelet's is another than
  * the one we registered at, and whether ours is there. That costs two system calls, and unlike a watch on the
  * folder it cannot miss what happened while the folder itself was made anew, or mounted over.
+ *
+ * A kubelet that watches no more is registered with again where its socket is still the same: it knows plugins by their resource's
+ * name, and when one ends it drops whoever has that name now (seen with 1.35).
  */
 #include "plugin/kubelet.h"
 
@@ -23,6 +26,7 @@
 
 #define POLL_NS	    (250ull * 1000000)
 #define REFUSED_NS  (1000ull * 1000000) /* after a failure */
+#define LEFT_NS	    (100ull * 1000000)	/* the kubelet first finishes with what it has dropped */
 #define REGISTER_NS (5ull * 1000000000)
 #define REGISTER    "/v1beta1.Registration/Register"
 
@@ -37,7 +41,8 @@ struct kubelet {
 	const char *kubelet_path, *resource_name;
 	char path[108], *name; /* of our socket; its name is in the path */
 	bool is_preferring;
-	bool is_refused; /* said once, until it goes well */
+	bool is_refused;	/* said once, until it goes well */
+	bool is_left, is_again; /* it watches no more; it is being registered with for that */
 };
 
 static bool is_same(const struct stat *a, const struct stat *b)
@@ -53,6 +58,7 @@ static void detach(struct kubelet *kubelet)
 	kubelet->registration = NULL;
 	kubelet->server = NULL;
 	service_forget_calls(kubelet->service);
+	kubelet->is_left = kubelet->is_again = false;
 }
 
 static void ignore_message(void *context, const void *message, size_t bytes)
@@ -69,6 +75,11 @@ static void registered(void *context, int status, const char *words)
 		log_info("registered with the kubelet", STR("resource", kubelet->resource_name),
 			STR("socket", kubelet->path));
 		kubelet->is_refused = false;
+		return;
+	}
+	/* it has ended itself: its socket is there until it begins again */
+	if (kubelet->is_again && status == RPC_UNAVAILABLE) {
+		kubelet->is_left = true;
 		return;
 	}
 	if (!kubelet->is_refused)
@@ -135,6 +146,24 @@ static void attach(struct kubelet *kubelet, const struct stat *at)
 	detach(kubelet);
 }
 
+static void has_left(void *context)
+{
+	struct kubelet *kubelet = context;
+
+	kubelet->is_left = true;
+	loop_timer_set(kubelet->loop, &kubelet->timer, clock_now_ns() + LEFT_NS);
+}
+
+static void register_again(struct kubelet *kubelet)
+{
+	if (kubelet->registration)
+		return;
+	kubelet->is_left = false;
+	kubelet->is_again = true;
+	if (send_registration(kubelet))
+		kubelet->is_left = true;
+}
+
 static void poll_sockets(void *context)
 {
 	struct kubelet *kubelet = context;
@@ -147,6 +176,8 @@ static void poll_sockets(void *context)
 	if (!kubelet->server || !is_same(&theirs, &kubelet->registered_at) ||
 		stat(kubelet->path, &ours) < 0)
 		attach(kubelet, &theirs);
+	else if (kubelet->is_left)
+		register_again(kubelet);
 }
 
 /* Beside the kubelet's, named after the resource: "nvidia-gpu.sock", as HAMi has it. */
@@ -188,6 +219,8 @@ int kubelet_start(struct loop *loop, struct rpc *rpc, const struct kubelet_reque
 		free(kubelet);
 		return result;
 	}
+	service->left = has_left;
+	service->left_context = kubelet;
 	loop_timer_set(loop, &kubelet->timer, clock_now_ns());
 	*ret_kubelet = kubelet;
 	return 0;
@@ -198,6 +231,7 @@ void kubelet_stop(struct kubelet *kubelet)
 	if (!kubelet)
 		return;
 	loop_timer_clear(kubelet->loop, &kubelet->timer);
+	kubelet->service->left = NULL;
 	detach(kubelet);
 	free(kubelet);
 }

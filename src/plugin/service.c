@@ -61,10 +61,17 @@ static void start_container(void *context, struct rpc_call *call, const void *me
 static void gone(void *context, struct rpc_call *call)
 {
 	struct service *service = context;
+	bool was_watching = false, is_watched = false;
 
-	for (size_t i = 0; i < SERVICE_WATCHERS; i++)
-		if (service->watchers[i] == call)
+	for (size_t i = 0; i < SERVICE_WATCHERS; i++) {
+		if (service->watchers[i] == call) {
 			service->watchers[i] = NULL;
+			was_watching = true;
+		}
+		is_watched |= service->watchers[i] != NULL;
+	}
+	if (was_watching && !is_watched && service->left)
+		service->left(service->left_context);
 	if (service->allocate)
 		allocate_forget(service->allocate, call);
 }

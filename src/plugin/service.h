@@ -15,7 +15,9 @@ struct service {
 	uint8_t *list;
 	size_t list_bytes;
 	struct rpc_call *watchers[SERVICE_WATCHERS];
-	struct allocate *allocate; /* NULL: nothing is handed out */
+	struct allocate *allocate;   /* NULL: nothing is handed out */
+	void (*left)(void *context); /* NULL; the last that watched does so no more */
+	void *left_context;
 };
 
 /* The methods; their context is a struct service. */

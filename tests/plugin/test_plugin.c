@@ -278,6 +278,30 @@ static void a_socket_that_is_removed_is_made_again(void **state)
 	assert_return_code(access(plugin_path, F_OK), 0);
 }
 
+/* As one does that drops a plugin because another of the same resource has ended. */
+static void a_kubelet_that_watches_no_more_is_told_again(void **state)
+{
+	static struct answer answer;
+	struct rpc_request *watch;
+
+	start_kubelet();
+	start_plugin();
+	looping_wait(loop, &was_registered, 30);
+	for (unsigned i = 0; i < 3; i++) {
+		watch = ask(METHOD("ListAndWatch"), &answer);
+		looping_wait(loop, &answer.has_message, 30);
+		was_registered = false;
+		rpc_request_free(watch);
+		looping_wait(loop, &was_registered, 30);
+	}
+	watch = ask(METHOD("ListAndWatch"), &answer);
+	looping_wait(loop, &answer.has_message, 30);
+	looping_run(loop, 600);
+	assert_false(answer.is_done);
+	assert_int_equal(registrations, 4);
+	rpc_request_free(watch);
+}
+
 static void a_kubelet_that_is_away_or_refuses_is_waited_for(void **state)
 {
 	start_plugin();
@@ -313,6 +337,7 @@ int main(int argc, char **argv)
 		TEST(nothing_is_handed_out_without_a_cluster),
 		TEST(it_registers_again_within_two_seconds),
 		TEST(a_socket_that_is_removed_is_made_again),
+		TEST(a_kubelet_that_watches_no_more_is_told_again),
 		TEST(a_kubelet_that_is_away_or_refuses_is_waited_for),
 		TEST(it_ends_when_it_is_told),
 	};

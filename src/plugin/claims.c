@@ -3,9 +3,10 @@
 #include "plugin/claims.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/cleanup.h"
 
 static int add_claims(const struct pod *pod, struct instances *claims)
 {
@@ -44,6 +45,43 @@ int claims_list(
 	}
 	*ret_claims = claims;
 	return 0;
+}
+
+static bool has_slice(const struct pod *pod, const char *gpu)
+{
+	_cleanup_(assignment_deinit) struct assignment all = ASSIGNMENT_NULL;
+	struct err ignored = ERR_NULL;
+	int r = pod->allocated ? assignment_decode(pod->allocated, &all, &ignored) : 0;
+
+	if (r)
+		return r == -ENOMEM;
+	for (size_t i = 0; i < all.count; i++)
+		for (size_t k = 0; k < all.slots[i].count; k++)
+			if (!strcmp(all.slots[i].devices[k].uuid, gpu))
+				return true;
+	return false;
+}
+
+static bool has_instance(const struct pod *pod, const char *gpu)
+{
+	struct instances its;
+	bool has = false;
+
+	if (instances_decode_some(pod->instances, &its))
+		return false;
+	for (size_t i = 0; i < its.count && !has; i++)
+		has = !strcmp(its.at[i].gpu, gpu);
+	instances_deinit(&its);
+	return has;
+}
+
+/* Also where there is no memory: nothing is removed then. */
+bool claims_are_unknown(const struct pod *first, const char *gpu)
+{
+	for (const struct pod *pod = first; pod; pod = pod->next)
+		if (!pod->is_over && has_slice(pod, gpu) && !has_instance(pod, gpu))
+			return true;
+	return false;
 }
 
 static struct instance *find_entry(

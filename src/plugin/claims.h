@@ -2,6 +2,8 @@
 /* Instances that pods have reserved by their annotations, and those that one container is given of them. */
 #pragma once
 
+#include <stdbool.h>
+
 #include "base/bits.h"
 #include "base/err.h"
 #include "kube/instances.h"
@@ -27,6 +29,12 @@ struct claims_wanted {
 /* Of all pods that are not over, but for those of one container, where it is not NULL. The caller ends the list. -ENOMEM. */
 int claims_list(const struct pod *first, const struct claims_wanted *but,
 	struct instances *ret_claims) MUST_CHECK;
+
+/*
+ * Whether a pod that is not over has a slice of the GPU and does not say which instance that is, as those do not that HAMi up to 2.9 has
+ * placed.
+ */
+bool claims_are_unknown(const struct pod *first, const char *gpu);
 
 /* What is reserved for the container in its pod's list becomes what it is to be given. -EINVAL with err set. */
 int claims_choose(const struct claims_wanted *wanted, const struct instances *list,

@@ -27,6 +27,7 @@ struct parts {
 	struct loop_timer timer;
 	const struct pods *pods; /* NULL: not known yet */
 	uint64_t in_mode, unready;
+	uint64_t unknown; /* some pod's instance is not known: none of the device is removed */
 	bool is_restored, is_stale; /* what pods were given was there once; it may be gone since */
 	char *claimed; /* what pods claimed when that was put right last; NULL: never, or it is not right */
 	struct cuts *cuts; /* of each device */
@@ -78,11 +79,38 @@ static void enable(struct parts *parts, const struct nvml_library *library, unsi
 
 /* ----- what is not claimed ----- */
 
+static void forget_claimed(struct parts *parts)
+{
+	free(parts->claimed);
+	parts->claimed = NULL;
+}
+
+static void take_unknown(struct parts *parts, const struct pod *first)
+{
+	uint64_t before = parts->unknown;
+
+	parts->unknown = 0;
+	for (unsigned i = 0; i < parts->request.devices->count; i++) {
+		const char *uuid = device_at(parts, i)->uuid;
+
+		if (!(parts->in_mode & bit(i)) || !claims_are_unknown(first, uuid))
+			continue;
+		parts->unknown |= bit(i);
+		if (!(before & bit(i)))
+			log_info("a pod does not say which instance it has; all of the device stay",
+				STR("device", uuid));
+	}
+	if (parts->unknown != before)
+		forget_claimed(parts);
+}
+
 static void sweep(struct parts *parts, const struct nvml_library *library, unsigned device,
 	const struct instances *claims, unsigned *left, unsigned *removed)
 {
 	unsigned gone;
 
+	if (parts->unknown & bit(device))
+		return;
 	*left += mig_sweep(&library->driver, &library->node, device_at(parts, device)->uuid,
 		claims->at, claims->count, &gone);
 	*removed += gone;
@@ -199,12 +227,6 @@ static void put_right(struct parts *parts, const struct nvml_library *library,
 		log_warn("instances are not specified", STR("why", err.text));
 }
 
-static void forget_claimed(struct parts *parts)
-{
-	free(parts->claimed);
-	parts->claimed = NULL;
-}
-
 /* Whether there is nothing to do, because pods claim what they did. */
 static bool is_right(const struct parts *parts, const char *claimed)
 {
@@ -223,6 +245,7 @@ static int look(struct parts *parts, unsigned *ret_left)
 
 	if (r)
 		return r;
+	take_unknown(parts, pods_first(parts->pods));
 	r = instances_encode(&claims, &claimed);
 	if (!r && !is_right(parts, claimed)) {
 		r = nvml_library_open(NULL, &library, &err) ? -EIO : 0;
@@ -314,6 +337,7 @@ static int make(struct parts *parts, const struct claims_wanted *wanted, struct 
 
 	/* the pod may be gone before its claim is looked at */
 	forget_claimed(parts);
+	take_unknown(parts, wanted->first);
 	if (!r && claims_list(wanted->first, wanted, &claims))
 		r = err_set(err, ENOMEM, "no memory");
 	if (!r)

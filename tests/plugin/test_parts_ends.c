@@ -2,9 +2,11 @@
 /* Instances when the program ends, or the node: the arguments are those of test_parts.c. */
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "kube/instances.h"
 #include "net/rpc.h"
+#include "sim/machine/mig.h"
 #include "tests/plugin/cut_node.h"
 #include "tests/plugin/mig_program.h"
 #include "tests/unit/cmocka_ready.h"
@@ -108,6 +110,52 @@ static void a_node_that_restarts_has_its_instances_before_the_kubelet_asks(void 
 	assert_int_equal(cut_count(1), 0);
 }
 
+static void make_instance(int gpu, const char *profile, int start)
+{
+	const struct board *board = machine_board(cut.machine);
+	unsigned id, compute;
+
+	for (unsigned i = 0;; i++) {
+		const struct mig_profile *at = mig_profile_at(board, i);
+
+		assert_non_null(at);
+		if (strcmp(at->name, profile) != 0)
+			continue;
+		assert_int_equal(mig_create(cut.machine, gpu, at, start, &id), 0);
+		assert_int_equal(
+			mig_create_compute(cut.machine, gpu, id, at->slices, -1, &compute), 0);
+		return;
+	}
+}
+
+/* HAMi's plugin up to 2.9 has made it; which one a pod has only that plugin knew. */
+static void instances_of_another_version_s_pods_stay(void **state)
+{
+	char slots[128];
+	json_t *pod;
+
+	for (int gpu = 0; gpu < 2; gpu++) {
+		assert_int_equal(mig_set_mode(cut.machine, gpu, true), 0);
+		make_instance(gpu, "1g.18gb", 0);
+	}
+	snprintf(slots, sizeof(slots), "%s[1g.18gb-0],NVIDIA,16384,13:;", cut.gpus[0]);
+	pod = cut_make_pod("a", slots, NULL, 1);
+	json_object_set_new(json_object_get(json_object_get(pod, "metadata"), "annotations"),
+		CUT_PHASE, json_string("success"));
+	json_object_set_new(pod, "status",
+		json_pack("{s:s,s:s}", "phase", "Running", "startTime", "2026-11-22T00:00:00Z"));
+	apiserver_put_pod(&stage.api, pod);
+	stage_start(NULL);
+	cut_await_counts(1, 0, 30);
+	/* also when others come and go there */
+	cut_bind("b", 1, "1g.18gb", 1, 1);
+	cut_serve("b", 1, "1g.18gb", 1);
+	apiserver_delete_pod(&stage.api, "b");
+	cut_await_counts(1, 0, 30);
+	apiserver_delete_pod(&stage.api, "a");
+	cut_await_counts(0, 0, 30);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, cut_setup, cut_teardown)
 
 int main(int argc, char **argv)
@@ -116,6 +164,7 @@ int main(int argc, char **argv)
 		TEST(killed_between_making_and_recording_nothing_is_left_over),
 		TEST(a_plugin_that_restarts_adopts_what_pods_have),
 		TEST(a_node_that_restarts_has_its_instances_before_the_kubelet_asks),
+		TEST(instances_of_another_version_s_pods_stay),
 	};
 
 	if (argc != 3)

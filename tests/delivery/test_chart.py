@@ -377,6 +377,8 @@ class Chart(unittest.TestCase):
     def test_accounts_agree(self):
         one = Rendered({"scheduler": {"serviceAccountName": "s"}, "devicePlugin": {"serviceAccountName": "p"}, "namespaceOverride": "space"})
         self.assertEqual(one.flags("vgpu-scheduler")["trusted-users"], "system:serviceaccount:space:s,system:serviceaccount:space:p")
+        more = Rendered({"scheduler": {"admissionWebhook": {"trustedUsers": ["system:serviceaccount:kube-system:hami-device-plugin", "b"]}}})
+        self.assertEqual(more.flags("vgpu-scheduler")["trusted-users"].split(",")[2:], ["system:serviceaccount:kube-system:hami-device-plugin", "b"])
         for (kind, _), o in one.objects.items():
             if kind.endswith("RoleBinding"):
                 self.assertIn((o["subjects"][0]["name"], o["subjects"][0]["namespace"]), (("s", "space"), ("p", "space")))

@@ -11,7 +11,7 @@ here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 . "$here/plugin.sh"
 build=$(readlink -f "$1")
 shift
-groups=${*:-slices hostile life health strategies scheduler node mig monitor resize roles many} # many last: it ends the API server, and a kubelet takes its time to come back to it
+groups=${*:-slices hostile life health strategies scheduler exchange node mig monitor resize roles many} # many last: it ends the API server, and a kubelet takes its time to come back to it
 log=$(mktemp)
 figures=$(mktemp)
 passed=0 failed=0 skipped=0
@@ -19,6 +19,8 @@ passed=0 failed=0 skipped=0
 # Whatever was stopped must be able to end.
 leave() {
     stop_plugin
+    stop_theirs
+    stop_watching
     stop_scheduler
     stop_monitor
     stop_pairs

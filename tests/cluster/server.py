@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The API server of a test cluster, for its administrator: for cases that are written in Python."""
+"""The API server of a test cluster, for its administrator or another account: for cases that are written in Python."""
 
 import http.client
 import json
@@ -10,11 +10,11 @@ FOLDER = os.environ["CLUSTER_FOLDER"]
 
 
 class Api:
-    """One connection to it."""
+    """One connection to it, of an account that has a key."""
 
-    def __init__(self):
+    def __init__(self, account="admin"):
         trust = ssl.create_default_context(cafile=f"{FOLDER}/keys/ca.crt")
-        trust.load_cert_chain(f"{FOLDER}/keys/admin.crt", f"{FOLDER}/keys/admin.key")
+        trust.load_cert_chain(f"{FOLDER}/keys/{account}.crt", f"{FOLDER}/keys/{account}.key")
         self.connection = http.client.HTTPSConnection("192.0.2.10", 6443, context=trust, timeout=20)
 
     def ask(self, method, path, body=None, kind="application/json"):

@@ -88,7 +88,7 @@ static void write_failed(const struct look *look, FILE *file)
 	for (size_t i = 0; i < look->request.name_count; i++) {
 		const struct filter_reason *reason = look->answer.reasons[i];
 
-		if (!before || memcmp(before, reason, sizeof(*reason)) != 0)
+		if (reason != before)
 			filter_explain(reason, words);
 		before = reason;
 		if (i)

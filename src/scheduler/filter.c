@@ -42,19 +42,38 @@ void filter_explain(const struct filter_reason *reason, char ret_words[FILTER_WO
 		used += (size_t)sprintf(ret_words + used, "%s%s", i ? ", " : "", lines[i]);
 }
 
-/* Of this text there are as many as nodes, so it is written when it is asked for. */
-static struct filter_reason *reason_of(const struct fit_node *node, const struct fit_result *result)
-{
-	struct filter_reason *reason = calloc(1, sizeof(*reason));
+/* What reasons of the answer point to, the latest first. */
+struct kept_reason {
+	struct filter_reason reason;
+	struct kept_reason *next;
+};
 
-	if (!reason)
-		return NULL;
-	reason->is_unregistered = !node;
+/* As text it is written when it is asked for. */
+static struct filter_reason reason_of(const struct fit_node *node, const struct fit_result *result)
+{
+	struct filter_reason reason = {.is_unregistered = !node};
+
 	for (unsigned i = 0; i < FIT_REASONS && node; i++)
 		if (!result->reasons[FIT_LACKS_DEVICES] || i == FIT_LACKS_DEVICES)
-			reason->devices[i] = (uint16_t)result->reasons[i];
-	reason->device_count = node ? (uint16_t)node->device_count : 0;
+			reason.devices[i] = (uint16_t)result->reasons[i];
+	reason.device_count = node ? (uint16_t)node->device_count : 0;
 	return reason;
+}
+
+/* Of thousands of nodes most would not do for the same reason as the one before. */
+static const struct filter_reason *keep_reason(
+	struct filter_answer *answer, const struct filter_reason *reason)
+{
+	struct kept_reason *kept = answer->kept;
+
+	if (kept && !memcmp(&kept->reason, reason, sizeof(*reason)))
+		return &kept->reason;
+	kept = malloc(sizeof(*kept));
+	if (!kept)
+		return NULL;
+	*kept = (struct kept_reason){*reason, answer->kept};
+	answer->kept = kept;
+	return &kept->reason;
 }
 
 static bool is_better(const struct filter_request *request, const struct filter_answer *answer,
@@ -91,8 +110,11 @@ static bool try_node(struct search *search, size_t at)
 	const struct fit_node *node = search->nodes[at];
 	struct filter_answer *answer = search->answer;
 
-	if (!node || !does_fit(search, node))
-		return (answer->reasons[at] = reason_of(node, &search->result));
+	if (!node || !does_fit(search, node)) {
+		struct filter_reason reason = reason_of(node, &search->result);
+
+		return (answer->reasons[at] = keep_reason(answer, &reason));
+	}
 	answer->scores[at] = node->fullness;
 	answer->fit_count++;
 	if (answer->chosen == FILTER_NONE || is_better(search->request, answer, at, answer->chosen))
@@ -169,8 +191,12 @@ int filter(
 
 void filter_deinit(struct filter_answer *answer)
 {
-	for (size_t i = 0; answer->reasons && i < answer->name_count; i++)
-		free(answer->reasons[i]);
+	struct kept_reason *kept;
+
+	while ((kept = answer->kept)) {
+		answer->kept = kept->next;
+		free(kept);
+	}
 	free(answer->reasons);
 	free(answer->scores);
 	free(answer->devices);

@@ -19,9 +19,9 @@ struct filter_request {
 	size_t name_count;
 };
 
-/* Why a node would not do. */
+/* Why a node would not do. It has no padding, so two can be compared as bytes. */
 struct filter_reason {
-	bool is_unregistered;
+	uint16_t is_unregistered;
 	uint16_t device_count;
 	uint16_t devices
 		[FIT_REASONS]; /* how many are out for each; where the node has too few, that alone */
@@ -32,12 +32,13 @@ struct filter_reason {
 void filter_explain(const struct filter_reason *reason, char ret_words[FILTER_WORDS_BYTES]);
 
 struct filter_answer {
-	size_t chosen;			/* index of the node's name; FILTER_NONE: it fits nowhere */
-	struct filter_reason **reasons; /* for each name; NULL: it would do */
-	double *scores;			/* of those that would do */
+	size_t chosen; /* index of the node's name; FILTER_NONE: it fits nowhere */
+	const struct filter_reason **reasons; /* for each name; NULL: it would do */
+	double *scores;			      /* of those that would do */
 	size_t name_count, fit_count;
-	char *devices;	 /* the annotations; NULL where it fits nowhere */
-	char *instances; /* NULL also without MIG */
+	char *devices;		  /* the annotations; NULL where it fits nowhere */
+	char *instances;	  /* NULL also without MIG */
+	struct kept_reason *kept; /* what these are: one for names that stand beside each other */
 };
 
 /*

@@ -182,5 +182,5 @@ provide missing_build || exit 1
 [ "$set_name" != aarch64 ] || provide missing_aarch64 || echo "setup: what needs these is skipped"
 if [ "$set_name" = ci ]; then
     # Twice: which sanitizer package fits is known when clang is there.
-    { provide missing_ci && provide missing_ci; } || echo "setup: CI will skip what needs these"
+    provide missing_ci || provide missing_ci || echo "setup: CI will skip what needs these"
 fi

@@ -736,8 +736,8 @@ def preemption_ends_what_is_needed_and_no_more(town):
         wait_for(lambda: scheduler.filter(put_pod(town, "q", memory=6500), ["n1"])["NodeNames"] == ["n1"], "room")
         # slices are there: what is proposed goes for other reasons
         town.cluster.put("nodes", node("n1", [device(0), device(1)]))
-        wait_for(lambda: victims(scheduler, put_pod(town, "p", memory=10), 9, ["d"]) == (["d"], 0), "more slices")
-        equal(victims(scheduler, put_pod(town, "p", memory=9000), 9, ["d"]), (["c", "d"], 0))
+        wait_for(lambda: victims(scheduler, put_pod(town, "p", memory=9000), 9, ["d"]) == (["c", "d"], 0), "more slices")
+        equal(victims(scheduler, put_pod(town, "p", memory=10), 9, ["d"]), (["d"], 0))
         equal(victims(scheduler, pod("plain", gpus=0), 9, ["d"], 1), (["d"], 1))
         equal(scheduler.ask("POST", "/preempt", "{}")[0], 400)
 

@@ -3,7 +3,7 @@
  * Preloaded: the wall clock is ahead by as many seconds as the file $STEPPED_CLOCK says, and monotonic time, which never goes
  * back, by as many as $STEPPED_MONOTONIC says.
  */
-#include <stdio.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -12,18 +12,20 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
+/* By system calls alone: a sanitizer asks for the time inside malloc(). */
 static long step_s(const char *name)
 {
 	const char *path = getenv(name);
-	FILE *file = path ? fopen(path, "re") : NULL;
-	long step = 0;
+	int file = path ? (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC) : -1;
+	char text[32];
+	long bytes;
 
-	if (!file)
+	if (file < 0)
 		return 0;
-	if (fscanf(file, "%ld", &step) != 1)
-		step = 0;
-	fclose(file);
-	return step;
+	bytes = syscall(SYS_read, file, text, sizeof(text) - 1);
+	syscall(SYS_close, file);
+	text[bytes < 0 ? 0 : bytes] = '\0';
+	return strtol(text, NULL, 10);
 }
 
 EXPORT int clock_gettime(clockid_t clock, struct timespec *ret_time)

@@ -931,6 +931,7 @@ def others_need_a_certificate(town):
             connection.request("POST", path, "{}")
             return connection.getresponse().status
         is_for_trusted = {"/filter": 200, "/bind": 200, "/preempt": 400}
+        wait_for(lambda: status("127.0.0.1", None, "/preempt") == 400, "the cluster is known")
         for path, answer in is_for_trusted.items():
             equal((path, status("127.0.0.1", None, path)), (path, answer))
         if not address:

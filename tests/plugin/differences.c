@@ -49,7 +49,8 @@ static const struct row rows[] = {
 		"the runtime would make folders of these names, and the pod would run without "
 		"limits"},
 	/* what theirs does not live through */
-	{BOTH, "cfg-loglevel-absent", ANSWERED, NULL, NULL, "D32: a missing key has a default"},
+	{BOTH, "cfg-loglevel-absent", ANSWERED, NULL, "cfg-noconfig",
+		"D32: a missing key has a default"},
 	{PARTS, "reg-absent-deviceSplitCount", REGISTERS, NULL, "10", "D32"},
 	{PARTS, "reg-absent-deviceMemoryScaling", REGISTERS, NULL, "2", "D32"},
 	{PARTS, "reg-absent-deviceCoreScaling", REGISTERS, NULL, "2", "D32"},
@@ -80,10 +81,10 @@ static const struct row rows[] = {
 	/* whom the program serves */
 	{PROGRAM, "alloc-fallback-success", REFUSED, NULL, "no pod that waits",
 		"D11: without a lock, a pod that was served already is none that waits"},
-	{PROGRAM, "err-lock-unparsable", ANSWERED, NULL, NULL,
+	{PROGRAM, "err-lock-unparsable", ANSWERED, NULL, "alloc-one",
 		"only the lock's time cannot be read; whose it is can, and theirs leaves it "
 		"behind"},
-	{PROGRAM, "err-lock-gone", ANSWERED, NULL, NULL,
+	{PROGRAM, "err-lock-gone", ANSWERED, NULL, "alloc-one",
 		"a lock whose pod is gone is left over, and the pod that waits has its "
 		"reservation"},
 	/* the program makes more ready on the host */

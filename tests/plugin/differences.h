@@ -13,10 +13,10 @@ enum difference {
 	NOT_HERE,	/* it is nothing that Allocate or the configuration does */
 	REFUSED,	/* ours refuses what theirs does */
 	CONFIG_REFUSED, /* ours refuses the configuration; value: a word of the message */
-	ANSWERED,	/* ours answers where theirs fails */
-	MOUNT,		/* a mount is read-only; name: where; value: "ro" */
-	VARIABLE,	/* a variable has another value; NULL: it is absent */
-	REGISTERS,	/* ours offers as many slices; value: the number */
+	ANSWERED, /* ours answers where theirs fails; value: the recording whose answer is the right one */
+	MOUNT,	   /* a mount is read-only; name: where; value: "ro" */
+	VARIABLE,  /* a variable has another value; NULL: it is absent */
+	REGISTERS, /* ours offers as many slices; value: the number */
 };
 
 /* The parts alone, or the program before a kubelet and an API server. */

@@ -72,6 +72,22 @@ void vectors_close(struct vectors *vectors)
 	vectors->count = 0;
 }
 
+const json_t *vectors_find(const struct vectors *vectors, const char *id)
+{
+	for (size_t i = 0; i < vectors->count; i++)
+		if (!strcmp(vector_text(vectors->all[i], "id"), id))
+			return vectors->all[i];
+	fail_msg("no recording is %s", id);
+	return NULL;
+}
+
+const json_t *vector_answer(const json_t *vector, size_t number)
+{
+	const json_t *response = json_array_get(json_object_get(vector, "response"), number);
+
+	return json_array_get(json_object_get(response, "container_responses"), 0);
+}
+
 const char *vector_text(const json_t *vector, const char *key)
 {
 	return json_string_value(json_object_get(vector, key));

@@ -24,6 +24,12 @@ struct vectors {
 void vectors_open(const char *path, struct vectors *ret_vectors);
 void vectors_close(struct vectors *vectors);
 
+/* The recording with this id, which has to be there. */
+const json_t *vectors_find(const struct vectors *vectors, const char *id);
+
+/* The recorded answer to the pod's request with this number, or NULL where it was refused. */
+const json_t *vector_answer(const json_t *vector, size_t number);
+
 const char *vector_text(const json_t *vector, const char *key);
 
 /* The devices of the vector's board. */

@@ -436,6 +436,10 @@ static void a_missing_file_is_none_and_a_broken_one_is_refused(void **state)
 
 	assert_int_equal(config_load(&flags, &config, &err), 0);
 	config_free(config);
+	flags.text[FLAG_config_file] = "";
+	assert_int_equal(config_load(&flags, &config, &err), 0);
+	assert_int_equal(config->split_count, 10);
+	config_free(config);
 	flags.text[FLAG_config_file] = s->file;
 	flags.text[FLAG_node_config_file] = "/nothing/there";
 	assert_int_equal(config_load(&flags, &config, &err), -ENOENT);

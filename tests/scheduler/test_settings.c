@@ -114,6 +114,22 @@ static void an_empty_file_leaves_the_defaults(void **state)
 	settings_deinit(&settings);
 }
 
+/* Theirs ends at once. A chart may name the flag and fill in nothing. */
+static void an_empty_flag_leaves_the_defaults(void **state)
+{
+	struct settings settings;
+	struct err err = ERR_NULL;
+
+	assert_int_equal(READ(&settings, &err, (char *)"--device-config-file="), 0);
+	assert_string_equal(settings.rules.demand.count, "nvidia.com/gpu");
+	assert_string_equal(settings.rules.demand.memory, "nvidia.com/gpumem");
+	assert_int_equal(settings.rules.default_count, 1);
+	settings_deinit(&settings);
+	assert_int_equal(READ(&settings, &err, (char *)"--device-config-file", (char *)""), 0);
+	assert_string_equal(settings.rules.demand.cores, "nvidia.com/gpucores");
+	settings_deinit(&settings);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -122,6 +138,7 @@ int main(void)
 		cmocka_unit_test(what_is_wrong_is_named),
 		cmocka_unit_test(a_file_names_resources),
 		cmocka_unit_test(an_empty_file_leaves_the_defaults),
+		cmocka_unit_test(an_empty_flag_leaves_the_defaults),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

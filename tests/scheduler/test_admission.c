@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who may change which annotations, and reviews that are none. What a new pod gets is in test_vectors.c. */
+/*
+ * Who may change which annotations, reviews that are none, and pods to which several rules apply. What a new pod gets by each
+ * of them alone is in test_vectors.c.
+ */
 #include <string.h>
 
 #include "scheduler/admission.h"
@@ -205,6 +208,154 @@ static void a_pod_alone_is_changed_as_its_review_would(void **state)
 	books_free(books);
 }
 
+#define BIT(n) (1u << (n))
+
+/* What may be wrong with a pod, in the order in which it is looked at. */
+enum trouble { NO_CONTAINERS, OTHERS, PERCENTAGE, PRIVILEGED, HAS_NODE, OVER_QUOTA, TROUBLES };
+
+static const struct {
+	const char *words;
+	bool is_allowed;
+} troubles[TROUBLES] = {
+	[NO_CONTAINERS] = {"pod has no containers", false},
+	[OTHERS] = {"pod already has different scheduler assigned", true},
+	[PERCENTAGE] = {"container c: nvidia.com/gpumem-percentage is not a whole number from 0 to "
+			"100",
+		false},
+	[PRIVILEGED] = {"container c is privileged", false},
+	[HAS_NODE] = {"pod has node assigned", false},
+	[OVER_QUOTA] = {"exceeding resource quota", false},
+};
+
+static const struct admission_rules all_rules = {
+	.demand = {.count = "nvidia.com/gpu",
+		.memory = "nvidia.com/gpumem",
+		.percentage = "nvidia.com/gpumem-percentage",
+		.cores = "nvidia.com/gpucores"},
+	.priority = "nvidia.com/priority",
+	.scheduler = "vgpu",
+	.takes_default = true,
+	.core_policy = "force",
+	.runtime_class = "nvidia",
+	.hides_devices = true,
+	.default_count = 1};
+
+static json_t *pod_with(unsigned set)
+{
+	const char *list = set & BIT(NO_CONTAINERS) ? "initContainers" : "containers";
+
+	return json_pack("{s:{s:s}, s:{s:s, s:s*, s:[{s:s, s:{s:b}, s:{s:{s:s, s:s, s:s*}}}]}}",
+		"metadata", "name", "p", "spec", "schedulerName",
+		set & BIT(OTHERS) ? "volcano" : "default-scheduler", "nodeName",
+		set & BIT(HAS_NODE) ? "n1" : NULL, list, "name", "c", "securityContext",
+		"privileged", (set & BIT(PRIVILEGED)) != 0, "resources", "limits", "nvidia.com/gpu",
+		"1", "nvidia.com/gpumem", "1000", "nvidia.com/gpumem-percentage",
+		set & BIT(PERCENTAGE) ? "101" : NULL);
+}
+
+/* All sets of troubles: the first of them is what is said. */
+static void of_several_rules_the_first_speaks(void **state)
+{
+	for (unsigned set = 0; set < BIT(TROUBLES); set++) {
+		unsigned first = set ? (unsigned)__builtin_ctz(set) : TROUBLES;
+		struct fit_room room = {set & BIT(OVER_QUOTA) ? 999 : 1000, INT64_MAX};
+		json_t *pod = pod_with(set), *changed = NULL;
+		char denied[ADMISSION_WORDS_BYTES];
+		const char *remark = NULL, *said;
+		struct books *books;
+
+		assert_non_null(pod);
+		assert_int_equal(books_new(&books), 0);
+		assert_int_equal(books_set_quota(books, "team", "q", &room), 0);
+		assert_int_equal(
+			admission_change(&all_rules, books, "team", pod, &changed, denied, &remark),
+			0);
+		said = *denied ? denied : remark ? remark : "";
+		if (strcmp(said, first < TROUBLES ? troubles[first].words : "") != 0)
+			fail_msg("set %x: '%s'", set, said);
+		assert_int_equal(!*denied, first == TROUBLES || troubles[first].is_allowed);
+		/* of another scheduler's pod nothing is changed */
+		assert_int_equal(json_equal(changed, pod), first <= OTHERS);
+		json_decref(changed);
+		json_decref(pod);
+		books_free(books);
+	}
+}
+
+static bool is_text(const json_t *value, const char *text)
+{
+	return text ? value && !strcmp(json_string_value(value), text) : !value;
+}
+
+/* The names of a container's variables, each with a space behind it. */
+static void list_variables(const json_t *container, char ret_names[256])
+{
+	const json_t *variable;
+	size_t i;
+
+	ret_names[0] = '\0';
+	json_array_foreach(json_object_get(container, "env"), i, variable)
+	{
+		strcat(ret_names, json_string_value(json_object_get(variable, "name")));
+		strcat(ret_names, " ");
+	}
+}
+
+#define PRIORITY "CUDA_TASK_PRIORITY "
+#define POLICY	 "GPU_CORE_UTILIZATION_POLICY "
+#define HIDDEN	 "NVIDIA_VISIBLE_DEVICES "
+
+/* One container, to which several rules apply: what one has added, the next one sees. */
+static void what_a_rule_adds_the_next_one_sees(void **state)
+{
+	static const struct {
+		const char *limits;	   /* of the container */
+		const char *count, *cores; /* after it; NULL: there is none */
+		const char *variables;	   /* in this order */
+	} rows[] = {
+		{"{\"nvidia.com/priority\":\"1\"}", NULL, NULL, PRIORITY HIDDEN},
+		{"{\"nvidia.com/priority\":\"1\",\"nvidia.com/gpu\":\"2\"}", "2", "100",
+			PRIORITY POLICY},
+		{"{\"nvidia.com/priority\":\"1\",\"nvidia.com/gpucores\":\"30\"}", "1", "30",
+			PRIORITY POLICY},
+		{"{\"nvidia.com/gpumem-percentage\":\"100\"}", "1", "100", POLICY},
+		{"{\"nvidia.com/gpumem-percentage\":\"50\"}", "1", NULL, POLICY},
+		{"{\"nvidia.com/gpumem\":\"1000\",\"nvidia.com/gpumem-percentage\":\"100\"}", "1",
+			"100", POLICY},
+		{"{\"nvidia.com/gpumem\":\"1000\"}", "1", NULL, POLICY},
+		{"{}", NULL, NULL, HIDDEN},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		json_t *pod = json_pack("{s:{s:s}, s:{s:[{s:s, s:{s:o}}]}}", "metadata", "name",
+			"p", "spec", "containers", "name", "c", "resources", "limits",
+			json_loads(rows[i].limits, 0, NULL));
+		char denied[ADMISSION_WORDS_BYTES], names[256];
+		const json_t *spec, *container, *limits;
+		const char *remark, *class;
+		struct books *books;
+		json_t *changed;
+
+		assert_int_equal(books_new(&books), 0);
+		assert_int_equal(
+			admission_change(&all_rules, books, "team", pod, &changed, denied, &remark),
+			0);
+		assert_string_equal(denied, "");
+		spec = json_object_get(changed, "spec");
+		container = json_array_get(json_object_get(spec, "containers"), 0);
+		limits = json_object_get(json_object_get(container, "resources"), "limits");
+		list_variables(container, names);
+		assert_string_equal(names, rows[i].variables);
+		assert_true(is_text(json_object_get(limits, "nvidia.com/gpu"), rows[i].count));
+		assert_true(is_text(json_object_get(limits, "nvidia.com/gpucores"), rows[i].cores));
+		class = json_string_value(json_object_get(spec, "runtimeClassName"));
+		assert_int_equal(class && !strcmp(class, "nvidia"), rows[i].count != NULL);
+		json_decref(changed);
+		json_decref(pod);
+		books_free(books);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -212,6 +363,8 @@ int main(void)
 		cmocka_unit_test(a_pod_that_is_left_out_brings_no_annotations),
 		cmocka_unit_test(a_wish_takes_no_more_than_the_quota_leaves),
 		cmocka_unit_test(a_pod_alone_is_changed_as_its_review_would),
+		cmocka_unit_test(of_several_rules_the_first_speaks),
+		cmocka_unit_test(what_a_rule_adds_the_next_one_sees),
 		cmocka_unit_test(nothing_that_is_sent_is_believed_to_be_well_formed),
 	};
 

@@ -130,6 +130,28 @@ def a_pod_that_is_not_bound_soon_says_what_it_was_promised(town):
         equal([call[0] for call in calls(town)], ["PATCH", "PATCH", "POST"])
 
 
+def a_simulation_keeps_nothing(town):
+    """An autoscaler's question, of nodes that are there, too: no device is kept, and nothing is written or told of the pod."""
+    items = [node(name, [device(number)]) for number, name in enumerate(("n1", "n2"))]
+    for item in items:
+        town.cluster.put("nodes", item)
+    with Scheduler(PROGRAM, town) as scheduler:
+        asked = put_pod(town, "asked", memory=10000)
+        town.cluster.calls.clear()
+        for _ in range(3):
+            answer = scheduler.post("/filter", {"Pod": asked, "Nodes": {"metadata": {}, "items": items}, "NodeNames": None})
+            equal((answer["NodeNames"], answer["FailedNodes"], answer["Error"]), (None, {}, ""))
+            equal([item["metadata"]["name"] for item in answer["Nodes"]["items"]], ["n1"])
+        # the whole of both nodes is there for others; what is promised to them is written after what would be written of the first
+        for name, place in (("p1", "n1"), ("p2", "n2")):
+            equal(scheduler.filter(put_pod(town, name, memory=10000), [place])["NodeNames"], [place])
+        for name in ("p1", "p2"):
+            wait_for(lambda name=name: ALLOCATED in annotations(town, name) and town.cluster.events(name), "what is written and told of the others")
+        equal(sorted(path for _, path in town.cluster.calls if "events" not in path),
+              [f"/api/v1/namespaces/default/pods/{name}" for name in ("p1", "p2")])
+        equal((annotations(town, "asked"), town.cluster.events("asked")), ({}, []))
+
+
 def waits_unwritten(town, scheduler, item):
     """Whether it says nothing while it waits; a bind may come later than the promise is written, on a machine that does other things."""
     name, said = item["metadata"]["name"], []

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether the docs still fit the tree: generated pages are current, links lead somewhere, so do the
 comments that name a page, each `vgpu COMMAND --flag` of a page is one that there is, and so is each metric of rules, dashboard and pages.
-Commands in the pages for users: doc_commands.py."""
+Commands in the pages for users: doc_commands.py; tables of known defects: doc_defects.py."""
 
 import argparse
 import os
@@ -12,6 +12,7 @@ import sys
 
 import csource
 import doc_commands
+import doc_defects
 import metrics
 
 COMMANDS = "src/cli/commands.def"
@@ -78,7 +79,7 @@ def main():
                                *metrics.wrong_in_text(root), *metrics.declared_elsewhere(root)]:
         print("%s:%d: the reader is sent to %s, which is not there" % (path, line, target))
         result = 1
-    for path, line, said in doc_commands.wrong(root):
+    for path, line, said in (*doc_commands.wrong(root), *doc_defects.wrong(root)):
         print("%s:%d: %s" % (path, line, said))
         result = 1
     return 1 if result else 0

@@ -379,6 +379,21 @@ class Docs(Tree):
                          ["vgpu_slice_a_bytes has the label pod", "vgpu_slice_a_bytes is told as gauge: b",
                           "vgpu_slice_a_bytes lacks the label kind", "vgpu_slice_b is in no table"])
 
+    def test_a_defect_that_no_test_names_is_found(self):
+        head = "# D\n\n| | theirs | ours | shown by |\n|---|---|---|---|\n"
+        self.put("tests/plugin/differences.c", TOP + 'DIFFERENCE("cfg-a cfg-b", "D2: so")\n')
+        self.put("tests/plugin/vectors/plugin.jsonl", '{"id": "cfg-c", "defect": "D3"}\n')
+        self.put("tests/plugin/test_a.c", TOP + "\n/* D1: why. */\nstatic void one(void **state)\n{\n}\n\n/* D10. */\nstatic void other(void **state)\n{\n}\n")
+        good = "| D1 | x | y | `test_a: one`, `other` |\n| D2 | x | y | `test_a` (`cfg-a`) |\n| D3 | x | y | `test_a: other`, `cfg-*` |\n| | x | y | `test_a: other` |\n"
+        self.put("docs/plugin-defects.md", head + good)
+        self.is_content("gen_docs.py")
+        self.is_content("check_docs.py")
+        for bad, said in (("| D1 | x | y | `test_a: other` |\n", "no test of this row names D1"), ("| | x | y | `test_a: three` |\n", "test_a has no test three"),
+                          ("| | x | y | `test_b: one` |\n", "test_b has no test one"), ("| D2 | x | y | `test_a` (`cfg-c`) |\n", "names D2")):
+            self.put("docs/plugin-defects.md", head + good + bad)
+            self.finds("check_docs.py", "docs/plugin-defects.md:9: ")
+            self.finds("check_docs.py", said)
+
     def test_commands_in_pages_for_users_are_known(self):
         for path, text in (("Makefile", "all: x ## y\nimage:\n\tbuild/image.tar\n"), ("tools/image.py", ""), ("examples/a.yaml", "hami.io/known: 1\n"),
                            ("sim/tool/command.def", TOP + 'COMMAND(start, "", "starts")\n'), ("src/scheduler/flags.def", 'FLAG(a, "http_bind", 1)\n'),

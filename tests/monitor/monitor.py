@@ -349,6 +349,7 @@ def a_container_s_own_word_holds_nobody_back(hook):
 
 
 def broken_regions_harm_nobody(hook):
+    """D21: a tenant may cut the file, and write what it wants into it."""
     make_region(hook / "containers/uid-1_main/x.cache")
     broken = hook / "containers/uid-2_main/x.cache"
     make_region(broken)

@@ -48,7 +48,7 @@ static void two_containers_are_served_in_order_with_four_calls(void **state)
 	assert_int_equal(town.calls - before, 4);
 }
 
-/* A scheduler that leaves empty slots out, and one that does not. */
+/* D1: a scheduler that leaves empty slots out, and one that does not. */
 static void slots_without_devices_say_nothing(void **state)
 {
 	town_bind("a", ";" ONE ";;" TWO ";", (unsigned[]){0, 1, 0, 1}, 4);
@@ -198,7 +198,7 @@ static void a_stray_behind_it_does_not_hold_a_pod_up(void **state)
 	assert_int_equal(town_allocate(1, given, sizeof(given)), RPC_FAILED_PRECONDITION);
 }
 
-/* What a tenant can write on his own pod is not enough. */
+/* D11: what a tenant can write on his own pod is not enough. */
 static void a_pod_with_forged_annotations_gets_nothing_of_another(void **state)
 {
 	town_bind("a", ONE ";", (unsigned[]){1}, 1);

@@ -67,6 +67,7 @@ static void a_pod_that_is_deleted_meanwhile_leaves_nothing(void **state)
 	assert_null(town_lock());
 }
 
+/* D6: what has not changed is not written again. */
 static void devices_are_registered_once(void **state)
 {
 	json_t *annotations = town_annotations(town.node);
@@ -94,6 +95,7 @@ static void devices_are_registered_once(void **state)
 	assert_string_equal(json_string_value(json_object_get(annotations, NODE_REGISTER)), "[2]");
 }
 
+/* D8: it counts as written when it is. */
 static void a_registration_that_fails_is_tried_again(void **state)
 {
 	json_t *annotations = town_annotations(town.node);

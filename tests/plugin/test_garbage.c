@@ -105,6 +105,7 @@ static int allocate(char *const *ids, size_t count)
 	return call("Allocate", packed, v1beta1__allocate_request__pack(&message, packed));
 }
 
+/* And what is nothing (D39). */
 static void what_is_far_too_much_is_refused(void **state)
 {
 	static char *many[10000], large[MOST_BYTES];

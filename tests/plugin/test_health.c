@@ -106,6 +106,7 @@ static void lists_say_which_xids_are_failures(void **state)
 	assert_true(health_is_failure("nonsense,,", ",4x8", 48));
 }
 
+/* D9: nor does it end the plugin. */
 static void a_failure_is_one_devices_alone(void **state)
 {
 	start("", "");
@@ -118,6 +119,7 @@ static void a_failure_is_one_devices_alone(void **state)
 	assert_int_equal(changes, 2);
 }
 
+/* D10: nobody has to start anything again. */
 static void a_device_that_returns_is_fit_again(void **state)
 {
 	start("", "");

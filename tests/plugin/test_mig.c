@@ -170,7 +170,7 @@ static void what_is_no_place_is_refused(void **state)
 	assert_int_equal(count_on(0), 0);
 }
 
-/* A pod that is terminating has its claim; one that is gone by force may have left a program. */
+/* D22: a pod that is terminating has its claim; one that is gone by force may have left a program. */
 static void what_is_claimed_or_used_stays_and_stops_nothing(void **state)
 {
 	struct instance claims[] = {

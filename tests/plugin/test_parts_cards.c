@@ -209,6 +209,7 @@ static bool fails_and_half_is_unhealthy(void)
 	return half_is_unhealthy();
 }
 
+/* D25: a failure is told of the card, and counts for all that is cut of it. */
 static void a_card_that_fails_gives_no_instance_and_keeps_those_it_has(void **state)
 {
 	stage_start(NULL);

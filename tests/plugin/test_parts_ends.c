@@ -68,6 +68,7 @@ static void killed_between_making_and_recording_nothing_is_left_over(void **stat
 	cut_await_counts(0, 0, 30);
 }
 
+/* D23: one that has nothing yet is no reason to stop. */
 static void a_plugin_that_restarts_adopts_what_pods_have(void **state)
 {
 	char uuid[MACHINE_UUID_SIZE];

@@ -113,6 +113,7 @@ static void a_config_map_is_followed_through_its_links(void **state)
 	assert_int_equal(stage.registrations, 1);
 }
 
+/* D7: what registers is begun anew, and not once more. */
 static void a_hangup_reads_again(void **state)
 {
 	unsigned registrations;

@@ -285,7 +285,7 @@ def a_filter_that_fails_takes_the_old_promise_back(town):
 
 
 def stale_annotations_do_not_come_back(town):
-    """As they stand on a pod that was refused long ago, and on one that is bound elsewhere."""
+    """D20: as they stand on a pod that was refused long ago, and on one that is bound elsewhere."""
     one_node(town)
     old = {NODE: "n1", TIME: str(int(time.time()) - 4000), ALLOCATED: "GPU-0,NVIDIA,9000,0:;"}
     put_pod(town, "old", annotations=old)
@@ -515,6 +515,7 @@ def a_node_that_changes_meanwhile_is_read_again(town):
 
 
 def binds_of_others_take_nothing(town):
+    """D19: a bind takes what was promised to its own pod, and on its own node."""
     one_node(town)
     with Scheduler(PROGRAM, town) as scheduler:
         item = put_pod(town, "p", memory=9000)
@@ -645,6 +646,7 @@ def lease(holder, seconds=2):
 
 
 def the_leader_alone_serves_pods(town):
+    """D16: a host whose name begins with this one's is another."""
     one_node(town)
     host = subprocess.run(["hostname"], capture_output=True, text=True, check=True).stdout.strip()
     flags = ["--leader-elect", "--leader-elect-resource-name=l", "--leader-elect-resource-namespace=kube-system"]

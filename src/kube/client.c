@@ -233,6 +233,7 @@ static int call_send(struct kube_call *call)
 		.headers = headers,
 		.body = call->body,
 		.body_bytes = call->body ? strlen(call->body) : 0,
+		.is_once = !call->verb->is_repeatable,
 		.deadline_ns = call->deadline_ns == UINT64_MAX ? 0
 			       : until < call->deadline_ns     ? until
 							       : call->deadline_ns,

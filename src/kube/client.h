@@ -102,8 +102,7 @@ int kube_patch_if(struct kube_client *client, const char *path, const json_t *op
 
 /*
  * Creates an object in a collection, or a subresource: events, bindings. Is repeated only where the server
- * has surely not carried it out. (libcurl itself sends once more on a new connection when an idle one turns
- * out to be closed.)
+ * has surely not carried it out.
  */
 int kube_create(struct kube_client *client, const char *path, const json_t *object,
 	kube_done_fn *done, void *context, struct kube_call **ret_call) MUST_CHECK;

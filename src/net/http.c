@@ -38,6 +38,8 @@ struct http_exchange {
 	struct curl_slist *headers;
 	struct http_events events;
 	void *context;
+	char *body; /* of what is sent once; NULL: libcurl has it */
+	size_t body_bytes, sent_bytes;
 	char *pending; /* bytes that data() has not been given */
 	size_t pending_bytes, room_bytes, most_bytes;
 	bool is_overfull, is_finished;
@@ -100,6 +102,7 @@ static void exchange_free(struct http_exchange *exchange)
 		curl_easy_cleanup(exchange->easy);
 	}
 	curl_slist_free_all(exchange->headers);
+	free(exchange->body);
 	free(exchange->pending);
 	free(exchange);
 }
@@ -329,6 +332,42 @@ static bool set_headers(struct http_exchange *exchange, const char *const *heade
 	return true;
 }
 
+static size_t give_body(char *bytes, size_t size, size_t count, void *context)
+{
+	struct http_exchange *exchange = context;
+	size_t left = exchange->body_bytes - exchange->sent_bytes;
+
+	count = count * size < left ? count * size : left;
+	memcpy(bytes, exchange->body + exchange->sent_bytes, count);
+	exchange->sent_bytes += count;
+	return count;
+}
+
+/* libcurl asks for it before it sends a body once more, and gives up then. */
+static int refuse_rewind(void *context, curl_off_t offset, int origin)
+{
+	return CURL_SEEKFUNC_FAIL;
+}
+
+static bool set_body(struct http_exchange *exchange, const struct http_request *request)
+{
+	CURL *easy = exchange->easy;
+
+	curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->body_bytes);
+	if (!request->is_once)
+		return !curl_easy_setopt(easy, CURLOPT_COPYPOSTFIELDS, request->body);
+	exchange->body = malloc(request->body_bytes + 1);
+	if (!exchange->body)
+		return false;
+	memcpy(exchange->body, request->body, request->body_bytes);
+	exchange->body_bytes = request->body_bytes;
+	curl_easy_setopt(easy, CURLOPT_POST, 1L);
+	curl_easy_setopt(easy, CURLOPT_READFUNCTION, give_body);
+	curl_easy_setopt(easy, CURLOPT_READDATA, exchange);
+	curl_easy_setopt(easy, CURLOPT_SEEKFUNCTION, refuse_rewind);
+	return true;
+}
+
 static bool set_request(struct http_exchange *exchange, const struct http_request *request)
 {
 	CURL *easy = exchange->easy;
@@ -358,13 +397,8 @@ static bool set_request(struct http_exchange *exchange, const struct http_reques
 	}
 	set_trust(easy, &client->trust);
 	set_limits(easy, request);
-	if (request->body) {
-		curl_easy_setopt(
-			easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->body_bytes);
-		if (curl_easy_setopt(easy, CURLOPT_COPYPOSTFIELDS, request->body))
-			return false;
-	}
-	return !curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, request->method) &&
+	return (!request->body || set_body(exchange, request)) &&
+	       !curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, request->method) &&
 	       !curl_easy_setopt(easy, CURLOPT_URL, request->url) &&
 	       set_headers(exchange, request->headers);
 }

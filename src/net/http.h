@@ -41,6 +41,11 @@ struct http_request {
 	const char *const *headers; /* "Name: value", the last is NULL; NULL: none */
 	const char *body;	    /* NULL: none */
 	size_t body_bytes;
+	/*
+	 * A body is sent once at most: HTTP_E_CUT, where an idle connection ends under it. Else it is sent again on another, which the
+	 * server cannot tell from a second request.
+	 */
+	bool is_once;
 	uint64_t deadline_ns; /* CLOCK_MONOTONIC; 0: none */
 	unsigned silence_s;   /* ends when nothing came for so long; 0: never */
 	size_t most_bytes;    /* of the answer that data() has not been given yet */

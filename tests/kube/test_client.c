@@ -24,17 +24,23 @@ static struct seen get_all(const struct server_step *steps, size_t count)
 	return seen;
 }
 
-static struct seen create_all(const struct server_step *steps, size_t count)
+static void create(struct seen *seen)
 {
-	struct seen seen = {0};
 	struct kube_call *call;
 	json_t *object = json_pack("{s:s}", "kind", "Event");
 
-	scene_begin(&scene, steps, count);
 	assert_int_equal(
-		kube_create(scene.client, "/api/v1/events", object, scene_done, &seen, &call), 0);
+		kube_create(scene.client, "/api/v1/events", object, scene_done, seen, &call), 0);
 	json_decref(object);
-	scene_wait(&scene, &seen.is_done, 30);
+	scene_wait(&scene, &seen->is_done, 30);
+}
+
+static struct seen create_all(const struct server_step *steps, size_t count)
+{
+	struct seen seen = {0};
+
+	scene_begin(&scene, steps, count);
+	create(&seen);
 	scene_end(&scene);
 	return seen;
 }
@@ -120,6 +126,25 @@ static void a_create_whose_answer_is_lost_is_not_repeated(void **state)
 	seen = CREATE({.expect = "POST", .status = 0, .end = SERVER_HANG});
 	assert_int_equal(seen.outcome, KUBE_E_UNCERTAIN);
 	seen_clear(&seen);
+}
+
+/* The server may have carried it out before the connection ended. */
+static void a_create_on_an_idle_connection_that_ends_is_not_sent_again(void **state)
+{
+	struct server_step steps[] = {{.expect = "GET", .status = 200, .body = "{}"},
+		{.expect = "POST", .status = 0, .end = SERVER_CUT}};
+	struct seen seen = {0};
+	struct kube_call *call;
+
+	scene = scene_fresh();
+	SCENE_BEGIN(&scene, steps);
+	assert_int_equal(kube_get(scene.client, "/api/v1/pods", scene_done, &seen, &call), 0);
+	scene_wait(&scene, &seen.is_done, 30);
+	seen_clear(&seen);
+	create(&seen);
+	assert_int_equal(seen.outcome, KUBE_E_UNCERTAIN);
+	seen_clear(&seen);
+	scene_end(&scene); /* and no further request came */
 }
 
 static void every_refusal_has_its_name(void **state)
@@ -361,6 +386,7 @@ int main(void)
 		cmocka_unit_test(a_server_that_is_too_busy_is_asked_again_when_it_says),
 		cmocka_unit_test(a_get_is_repeated_after_500_and_after_a_cut),
 		cmocka_unit_test(a_create_whose_answer_is_lost_is_not_repeated),
+		cmocka_unit_test(a_create_on_an_idle_connection_that_ends_is_not_sent_again),
 		cmocka_unit_test(every_refusal_has_its_name),
 		cmocka_unit_test(an_answer_that_is_too_large_is_not_read_to_its_end),
 		cmocka_unit_test(a_deadline_ends_a_call),

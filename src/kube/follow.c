@@ -28,7 +28,7 @@ struct kube_follow {
 	struct kube_follow_events events;
 	void *context;
 	char *path, *query;
-	unsigned page_objects;
+	unsigned page_objects, silence_s;
 	struct kube_call *call; /* NULL: pauses */
 	struct loop_timer timer;
 	char *version;	 /* NULL: is to be listed */
@@ -279,8 +279,8 @@ static void watch(struct kube_follow *follow)
 		    follow->path, WATCH_S, follow->version, follow->query ? "&" : "",
 		    follow->query ? follow->query : "") < 0)
 		path = NULL;
-	if (!path || kube_stream(follow->client, path, SILENCE_S, take_event, watch_done, follow,
-			     &follow->call))
+	if (!path || kube_stream(follow->client, path, follow->silence_s, take_event, watch_done,
+			     follow, &follow->call))
 		resume_after_pause(follow);
 }
 
@@ -296,6 +296,7 @@ int kube_follow_start(struct kube_client *client, const struct kube_follow_reque
 	follow->context = context;
 	follow->timer = (struct loop_timer){.due = resume, .context = follow};
 	follow->page_objects = request->page_objects ? request->page_objects : PAGE_OBJECTS;
+	follow->silence_s = request->silence_s ? request->silence_s : SILENCE_S;
 	set_text(&follow->path, request->path);
 	set_text(&follow->query, request->query);
 	if (!follow->path || (request->query && !follow->query)) {

@@ -48,6 +48,8 @@ struct kube_follow_request {
 	const char *query; /* selectors, escaped: "fieldSelector=spec.nodeName%3Dn1"; NULL: all */
 	unsigned
 		page_objects; /* in one page of a list; 0: 200. A page is in memory as a whole, for a moment */
+	/* A watch that says nothing for so long is given up and begun anew: its connection may be dead. 0: 150 s. */
+	unsigned silence_s;
 };
 
 /* Begins; the request is copied. -ENOMEM. */

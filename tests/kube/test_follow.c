@@ -16,7 +16,9 @@ struct told {
 	char text[2048];
 	struct kube_follow *follow;
 	bool stops_at_object; /* the callback ends it */
-	bool is_over;	      /* the text ends with the last word */
+	bool stops_at_last;   /* the same with the last word */
+	unsigned silence_s;
+	bool is_over; /* the text ends with the last word */
 	const char *last;
 	enum kube_outcome outcome;
 };
@@ -60,7 +62,7 @@ static void object(void *context, bool is_present, const json_t *object)
 		json_string_value(json_object_get(metadata, "name")),
 		json_string_value(json_object_get(metadata, "resourceVersion")));
 	tell(told, text);
-	if (told->stops_at_object)
+	if (told->stops_at_object || (told->stops_at_last && told->is_over))
 		kube_follow_stop(told->follow);
 }
 
@@ -92,7 +94,8 @@ static struct server_step stream(const char *expect, const char *body, enum serv
 
 static void start(struct told *told)
 {
-	struct kube_follow_request request = {.path = "/api/v1/pods", .page_objects = 2};
+	struct kube_follow_request request = {
+		.path = "/api/v1/pods", .page_objects = 2, .silence_s = told->silence_s};
 
 	assert_int_equal(
 		kube_follow_start(scene.client, &request, &events, told, &told->follow), 0);
@@ -169,6 +172,22 @@ static void half_a_line_is_not_told_and_comes_again(void **state)
 			EVENT("ADDED", "b", "11") "{\"type\":\"ADDED\",\"object\":{\"metad",
 			SERVER_WHOLE),
 		stream(WATCH("11"), EVENT("ADDED", "c", "12"), SERVER_HANG));
+}
+
+/* The server does not close, neither before its first event nor after it: what happened meanwhile is told to the next watch. */
+static void a_watch_that_falls_silent_is_begun_anew(void **state)
+{
+	struct server_step steps[] = {one_page, stream(WATCH("10"), "", SERVER_HANG),
+		stream(WATCH("10"), EVENT("ADDED", "b", "11"), SERVER_HANG),
+		stream(WATCH("11"), EVENT("DELETED", "a", "12"), SERVER_HANG)};
+	struct told told = {.last = "-a@12 ", .stops_at_last = true, .silence_s = 1};
+
+	scene = scene_fresh();
+	SCENE_BEGIN(&scene, steps);
+	start(&told);
+	scene_wait(&scene, &told.is_over, 60);
+	assert_string_equal(told.text, "[+a@7 ]!+b@11 !-a@12 ");
+	scene_end(&scene);
 }
 
 static void what_is_no_event_is_trouble(void **state)
@@ -258,6 +277,7 @@ int main(void)
 		cmocka_unit_test(a_collection_may_be_empty),
 		cmocka_unit_test(a_watch_goes_on_where_it_was),
 		cmocka_unit_test(half_a_line_is_not_told_and_comes_again),
+		cmocka_unit_test(a_watch_that_falls_silent_is_begun_anew),
 		cmocka_unit_test(what_is_no_event_is_trouble),
 		cmocka_unit_test(a_place_that_is_forgotten_means_a_new_list),
 		cmocka_unit_test(another_error_in_a_watch_is_trouble),

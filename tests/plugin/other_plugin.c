@@ -35,7 +35,7 @@ static size_t word_count;
 static uint8_t *list;
 static size_t list_bytes;
 
-static void fail(const char *what)
+static _Noreturn void fail(const char *what)
 {
 	fprintf(stderr, "other-plugin: %s\n", what);
 	exit(1);

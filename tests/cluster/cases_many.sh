@@ -14,6 +14,16 @@ the_scheduler_has_three_nodes() {
     bring_scheduler_up && many setup
 }
 
+# Of boards with switches for NVLink, with pairs behind a switch for PCIe, and with bridges.
+boards_are_joined() {
+    local row scores
+    mkdir -p "$CLUSTER_FOLDER/boards"
+    for row in h200x8:4 l4x4:2 h200nvlx4:2 a100x16:8; do
+        scores=$(LD_LIBRARY_PATH=$build/sim/nvml VGPU_SIM_STATE=$CLUSTER_FOLDER/boards/${row%:*} VGPU_SIM_BOARD=${row%:*} \
+            "$build/tests/plugin/say-scores") && many topology "${row%:*}" "${row#*:}" "$scores" || return
+    done
+}
+
 an_api_server_that_is_started_anew_loses_nothing() {
     many interrupted sh -c '"$CLUSTER" stop apiserver && "$CLUSTER" start apiserver'
 }
@@ -72,7 +82,7 @@ many_cases() {
     check "the scheduler has three nodes that are registered, and no more" the_scheduler_has_three_nodes || return
     check "pods are packed on one node, or spread over three" many spread_and_pack
     check "a hundred pods at once are all bound, and no device has too many" many gang
-    check "four of eight devices are those that are joined best" many topology
+    check "devices of a pod are those that the device plugin says are joined best" boards_are_joined
     check "a quota of the namespace holds" many quota
     check "who asks for a device alone has it alone" many exclusive
     check "a pod gets an instance, or a device with MPS" many modes

@@ -8,6 +8,7 @@ server are real. Each case ends with the audit: what pods have on each device is
 
 import collections
 import http.client
+import itertools
 import json
 import subprocess
 import sys
@@ -160,17 +161,21 @@ def gang(api):
     return f"100 pods in {time.monotonic() - began:.1f} s"
 
 
-def topology(api):
-    """Eight cards behind switches: four of them to a group by far better joins, and half of each group is taken."""
-    devices = [device("switch", i, numa=i // 4) for i in range(8)]
-    scores = [{"uuid": one["id"], "score": {other["id"]: 1800 if a % 2 == b % 2 else 20 for b, other in enumerate(devices) if a != b}}
-              for a, one in enumerate(devices)]
-    put_node(api, "switch-a", devices, **{PREFIX + "node-nvidia-score": json.dumps(scores)})
-    create(api, [make_pod("joined", {"gpu": 4, "gpumem": 1000}, "switch", **{PREFIX + "gpu-scheduler-policy": "topology-aware"})])
+def topology(api, board, wanted, scores):
+    """A pod gets those devices of a board that its own plugin says are joined best. The first device is out, so that they are not the first."""
+    scores = json.loads(scores)
+    devices = [{**device(board, i, health=i > 0), "id": one["uuid"]} for i, one in enumerate(scores)]
+    near = {one["uuid"]: one["score"] for one in scores}
+
+    def joined(uuids):
+        return sum(near[one][other] for one, other in itertools.combinations(uuids, 2))
+
+    put_node(api, f"{board}-a", devices, **{PREFIX + "node-nvidia-score": json.dumps(scores)})
+    create(api, [make_pod("joined", {"gpu": int(wanted), "gpumem": 1000}, board, **{PREFIX + "gpu-scheduler-policy": "topology-aware"})])
     wait_bound(api, 1)
-    groups = {int(uuid[-1]) % 2 for uuid in audit(api)}
-    equal(len(groups), 1)
+    equal(joined(sorted(audit(api))), max(map(joined, itertools.combinations(list(near)[1:], int(wanted)))))
     clear(api)
+    api.must("DELETE", f"/api/v1/nodes/{board}-a")  # boards have cards of the same names
 
 
 def quota(api):

@@ -48,7 +48,7 @@ three_nodes_are_there() {
         simulate_on "${row%:*}" start --board "${row#*:}" && chmod -R a+rwX "$(dirname "$(machine_of "${row%:*}")")" || return
     done
     kubectl wait --for=create node/node2 node/node3 --timeout=20s && kubectl wait --for=condition=Ready node --all --timeout=30s &&
-        kubectl -n kube-node-lease wait --for=create lease/node1 lease/node2 lease/node3 --timeout=30s
+        within 30 kubectl -n kube-node-lease get lease/node1 lease/node2 lease/node3 >/dev/null 2>&1
 }
 
 day_helm() {

@@ -130,7 +130,7 @@ static int take(struct turn *t, uint64_t *word, unsigned rank, uint64_t busy_unt
 	uint64_t *ret_poll_ns)
 {
 	uint64_t now_ns = t->clock_ns(), take_ns;
-	uint64_t born_ns = turn_get(&t->own->born_ns);
+	uint64_t born_ns = turn_record_born_ns(t);
 	struct turn_wish wish = {.rank = rank};
 	struct turn_line line;
 	bool is_new;

@@ -58,7 +58,7 @@ int turn_open(struct turn *t, const char *folder, const char *uuid, const char *
 		t->clock_ns = clock_now_ns;
 	if (t->quantum_ns == 0)
 		turn_set_times(t, 0, 0);
-	r = turn_record_open_own(t, now_ns);
+	r = turn_record_open_own(t);
 	if (r == 0) {
 		enter(t);
 		turn_count_peers(t, now_ns);

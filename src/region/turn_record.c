@@ -100,9 +100,33 @@ static int map(int fd, bool is_own, void **ret_at)
 	return 0;
 }
 
-int turn_record_open_own(struct turn *turn, uint64_t now_ns)
+void turn_record_show(struct turn *turn)
 {
-	uint64_t unborn = 0;
+	/* relaxed: of several first ones any will do; what is no record the others do not see */
+	if (atomic_load_explicit(&turn->own->face.magic, memory_order_relaxed) != TURN_MAGIC) {
+		atomic_store_explicit(&turn->own->born_ns, 0, memory_order_relaxed);
+		/* release: after that; pairs with the check in turn_record_decode(). All else in a new record is right as zero. */
+		atomic_store_explicit(&turn->own->face.magic, TURN_MAGIC, memory_order_release);
+	}
+	(void)turn_record_born_ns(turn);
+}
+
+uint64_t turn_record_born_ns(struct turn *turn)
+{
+	/* relaxed, both: a time, of which any that is later is as good */
+	uint64_t born_ns = atomic_load_explicit(&turn->own->born_ns, memory_order_relaxed), now_ns;
+
+	if (LIKELY(born_ns))
+		return born_ns;
+	now_ns = turn->clock_ns();
+	return atomic_compare_exchange_strong_explicit(&turn->own->born_ns, &born_ns, now_ns,
+		       memory_order_relaxed, memory_order_relaxed)
+		       ? now_ns
+		       : born_ns;
+}
+
+int turn_record_open_own(struct turn *turn)
+{
 	struct file_identity identity;
 	_cleanup_fd_ int folder_fd = -1, fd = -1;
 	void *at;
@@ -120,13 +144,7 @@ int turn_record_open_own(struct turn *turn, uint64_t now_ns)
 		turn->books = &((struct turn_record *)at)->books;
 	turn->own = at;
 	turn->own_inode = identity.inode;
-	/* relaxed, all: of several first ones any will do; what is no record the others do not see */
-	if (atomic_load_explicit(&turn->own->face.magic, memory_order_relaxed) != TURN_MAGIC)
-		atomic_store_explicit(&turn->own->born_ns, now_ns, memory_order_relaxed);
-	atomic_compare_exchange_strong_explicit(
-		&turn->own->born_ns, &unborn, now_ns, memory_order_relaxed, memory_order_relaxed);
-	/* pairs with the check in turn_record_decode(); all else in a new record is right as zero */
-	atomic_store_explicit(&turn->own->face.magic, TURN_MAGIC, memory_order_release);
+	turn_record_show(turn);
 	return 0;
 }
 
@@ -446,7 +464,7 @@ static void list(struct turn *turn, uint64_t changed_ns)
 }
 
 /* Where our own record was removed, nobody new can find us: begin with another one. */
-static void keep_own(struct turn *turn, uint64_t now_ns)
+static void keep_own(struct turn *turn)
 {
 	char path[NAME_MAX_BYTES];
 	struct file_identity identity;
@@ -457,7 +475,7 @@ static void keep_own(struct turn *turn, uint64_t now_ns)
 	r = file_identify_path(path, &identity);
 	if ((r == 0 && identity.inode == turn->own_inode) || (r < 0 && r != -ENOENT))
 		return;
-	if (turn_record_open_own(turn, now_ns) == 0)
+	if (turn_record_open_own(turn) == 0)
 		munmap(old, sizeof(*old));
 }
 
@@ -483,7 +501,7 @@ static void find_peers(struct turn *turn, uint64_t now_ns)
 		now_ns < turn->listed_ns + LIST_ANYWAY_NS)
 		return;
 	turn->listed_ns = now_ns;
-	keep_own(turn, now_ns);
+	keep_own(turn);
 	/* A second change within the same tick of the file system's clock leaves the same time. */
 	list(turn, identity.changed_ns + TICK_NS > real ? 0 : identity.changed_ns);
 }

@@ -72,7 +72,16 @@ uint64_t turn_record_hash(const char *name);
 bool turn_record_is_name(const char *name);
 
 /* Opens our own record in turn->folder, making it where it is missing, or where what is there is no record any more. */
-int turn_record_open_own(struct turn *turn, uint64_t now_ns) MUST_CHECK;
+int turn_record_open_own(struct turn *turn) MUST_CHECK;
+
+/*
+ * Makes what is mapped a record. It is born afterwards, by the clock as it is then: a slice that was stopped while it made its record is not
+ * older than others can know.
+ */
+void turn_record_show(struct turn *turn);
+
+/* When others could find the record: not before now, where nobody has said so yet. */
+uint64_t turn_record_born_ns(struct turn *turn);
 
 /* Decodes a face that was read; -EBADMSG where it is no record's. */
 int turn_record_decode(const struct turn_face *face, struct turn_claim *ret_claim) MUST_CHECK;

@@ -59,8 +59,7 @@ static bool is_as_said(const struct turn *t)
 static void mend(struct turn *t, uint64_t now_ns)
 {
 	if (UNLIKELY(turn_get(&t->own->face.magic) != TURN_MAGIC)) {
-		turn_set(&t->own->born_ns, now_ns);
-		turn_set(&t->own->face.magic, TURN_MAGIC);
+		turn_record_show(t);
 	} else if (LIKELY(is_as_said(t))) {
 		return;
 	}

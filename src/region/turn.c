@@ -129,8 +129,9 @@ static int claim(struct turn *t, uint64_t *word, const struct turn_wish *wish,
 static int take(struct turn *t, uint64_t *word, unsigned rank, uint64_t busy_until_ns,
 	uint64_t *ret_poll_ns)
 {
-	uint64_t now_ns = t->clock_ns(), take_ns;
+	/* First: it may be the time of this moment, and the clock is not before it. */
 	uint64_t born_ns = turn_record_born_ns(t);
+	uint64_t now_ns = t->clock_ns(), take_ns;
 	struct turn_wish wish = {.rank = rank};
 	struct turn_line line;
 	bool is_new;

@@ -1,14 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # configure.sh FOLDER [MESON OPTIONS]: sets up a build folder, or leaves it alone where it was set
-# up with the same options, compiler and meson. Anything else is set up anew, so that no build ever
-# mixes two sets of options.
+# up with the same options, compiler and meson for the same tree. Anything else is set up anew, so
+# that no build ever mixes two sets of options, or looks for a tree that was moved or is gone.
 set -eu
 folder=$1
 shift
 
 stamp=$folder/configured-with
-now="CC=${CC:-} CFLAGS=${CFLAGS:-} LDFLAGS=${LDFLAGS:-} meson=$(meson --version) $*"
+now="tree=$PWD CC=${CC:-} CFLAGS=${CFLAGS:-} LDFLAGS=${LDFLAGS:-} meson=$(meson --version) $*"
 if [ -f "$folder/build.ninja" ] && [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$now" ]; then
     exit 0
 fi

@@ -143,7 +143,7 @@ def main():
     except Skipped as reason:
         print("skipped: no old C library to build against: %s" % reason)
         return 0
-    files = os.path.join(CACHE, "files")
+    files = os.path.join(os.path.abspath(args.build), "roots")
     os.makedirs(files, exist_ok=True)
     build_old(oldest, files)
     shutil.copy(os.path.join(args.build, "src/tenant/libvgpu.so"), files)

@@ -2,13 +2,14 @@
 /*
  * The files of pods that are gone are removed.
  *
- * A pod is gone where the API server does not list it. While the kubelet has slices in its record for one that is not
- * listed, the two do not have the same pods, and nothing is removed: the record names no UID, so any file may be that pod's.
+ * A pod is gone where the API server does not list it and the kubelet has no slices in its record for it. It is looked
+ * once a minute, by a plugin that was just begun, too: so what is left of a pod goes within PREPARE_YOUNG_S and a minute.
  */
 #include "plugin/collect.h"
 
 #include <stdlib.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
 
@@ -19,22 +20,21 @@
 static void sweep(void *context)
 {
 	struct collect *collect = context;
-	const char **uids;
-	size_t count;
+	_cleanup_free_ const char **uids = NULL;
+	_cleanup_free_ struct prepare_name *names = NULL;
+	struct prepare_pods pods;
 	struct err err = ERR_NULL;
 
-	if (agent_list_pods(collect->agent, true, &uids, &count))
+	if (agent_list_pods(collect->agent, true, &uids, &pods.uid_count) ||
+		record_list_unknown(&collect->record, &names, &pods.name_count))
 		return;
-	if (record_has_unknown(&collect->record)) {
-		log_info("the kubelet has a pod that the API server does not list; no files are "
-			 "removed");
-		free(uids);
-		uids = NULL;
-		count = 0;
-	}
-	if (prepare_collect(collect->settings, uids, count, &err))
+	pods.uids = uids;
+	pods.names = names;
+	if (pods.name_count)
+		log_info("the kubelet has pods that the API server does not list; their files stay",
+			U64("pods", pods.name_count));
+	if (prepare_collect(collect->settings, &pods, &err))
 		log_warn("files of pods that are gone stay", STR("why", err.text));
-	free(uids);
 	record_cancel(&collect->record);
 }
 

@@ -93,6 +93,8 @@ static int give_grant(const struct giver *giver, const struct give_request *requ
 	const struct prepare_request wanted = {
 		.pod_uid = request->pod->uid,
 		.container = request->container->name,
+		.pod_space = request->pod->space,
+		.pod_name = request->pod->name,
 		.share = &grant->share,
 		.flush = request->flush,
 	};

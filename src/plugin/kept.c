@@ -95,6 +95,13 @@ static int copy_text(const json_t *object, const char *key, char *to, size_t siz
 	return 0;
 }
 
+/* One that is not there, or too long to be one, is "". */
+static void copy_name(const json_t *object, const char *key, char *to, size_t size)
+{
+	if (copy_text(object, key, to, size) < 0)
+		*to = 0;
+}
+
 static bool is_cache(const char *name)
 {
 	size_t length = strlen(name);
@@ -123,6 +130,8 @@ static int decode(const char *text, size_t length, const char *key, struct kept 
 		kept_key(kept.pod_uid, container, right) < 0 || strcmp(right, key) ||
 		!is_cache(kept.container.cache))
 		return -EBADMSG;
+	copy_name(json, "namespace", kept.pod_space, sizeof(kept.pod_space));
+	copy_name(json, "name", kept.pod_name, sizeof(kept.pod_name));
 	strcpy(kept.container.key, right);
 	*ret_kept = kept;
 	return 0;
@@ -158,10 +167,10 @@ int kept_write(
 
 	if (r < 0)
 		return r;
-	json = json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:s}", "format", FORMAT, "pod",
-		kept->pod_uid, "container", strchr(kept->container.key, '_') + 1, "cache",
-		kept->container.cache, "version", kept->version, "boot", kept->boot, "share",
-		share);
+	json = json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "format", FORMAT, "pod",
+		kept->pod_uid, "namespace", kept->pod_space, "name", kept->pod_name, "container",
+		strchr(kept->container.key, '_') + 1, "cache", kept->container.cache, "version",
+		kept->version, "boot", kept->boot, "share", share);
 	text = json ? json_dumps(json, JSON_INDENT(1)) : NULL;
 	if (!text)
 		return -ENOMEM;

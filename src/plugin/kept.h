@@ -15,10 +15,14 @@
 #include "node/container.h"
 
 #define KEPT_POD_BYTES	   40
+#define KEPT_SPACE_BYTES   64  /* a namespace's name */
+#define KEPT_NAME_BYTES	   254 /* a pod's */
 #define KEPT_VERSION_BYTES 64
 
 struct kept {
 	char pod_uid[KEPT_POD_BYTES];
+	/* what the kubelet calls it; "": not known, as of one that an earlier version has kept */
+	char pod_space[KEPT_SPACE_BYTES], pod_name[KEPT_NAME_BYTES];
 	char version[KEPT_VERSION_BYTES]; /* of the library that is mounted */
 	char boot[FILE_BOOT_BYTES];	  /* of the machine, when its files were made last */
 	struct container container;

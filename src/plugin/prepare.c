@@ -100,6 +100,10 @@ static int plan(const struct prepare_settings *settings, const struct prepare_re
 			"'%.64s', '%.64s' are no pod's UID and container's name", request->pod_uid,
 			request->container);
 	snprintf(kept->pod_uid, sizeof(kept->pod_uid), "%s", request->pod_uid);
+	snprintf(kept->pod_space, sizeof(kept->pod_space), "%s",
+		request->pod_space ? request->pod_space : "");
+	snprintf(kept->pod_name, sizeof(kept->pod_name), "%s",
+		request->pod_name ? request->pod_name : "");
 	snprintf(kept->version, sizeof(kept->version), "%s", settings->version);
 	r = check_share(request->share, err);
 	if (r == 0)
@@ -292,9 +296,8 @@ static int restore_one(void *context, const char *key, const struct kept *kept)
 	r = container_make(&restore->settings->place, &kept->container, is_new_boot, NULL, &err);
 	FAULT("prepare: restored");
 	/* Only now, so that a kill in between begins the books anew once more. */
-	if (r == 0)
-		r = is_new_boot ? kept_write(restore->folder, &now, &restore->flush.later)
-				: kept_touch(restore->folder, key);
+	if (r == 0 && is_new_boot)
+		r = kept_write(restore->folder, &now, &restore->flush.later);
 	if (r < 0) {
 		log_error("a container's files could not be made again", STR("container", key),
 			STR("why", err.text[0] ? err.text : strerror(-r)));
@@ -329,17 +332,34 @@ int prepare_restore(const struct prepare_settings *settings, unsigned *ret_faile
 struct collect {
 	const struct prepare_settings *settings;
 	const struct kept_folder *folder;
-	const char *const *pod_uids;
-	size_t count;
+	const struct prepare_pods *pods;
 	int64_t now_s;
 };
 
-static bool is_listed(const struct collect *collect, const char *pod_uid)
+static bool is_listed(const char *const *uids, size_t count, const char *uid)
 {
-	for (size_t i = 0; i < collect->count; i++)
-		if (!strcmp(collect->pod_uids[i], pod_uid))
+	for (size_t i = 0; i < count; i++)
+		if (!strcmp(uids[i], uid))
 			return true;
-	return !collect->pod_uids;
+	return false;
+}
+
+/* The kubelet's record has no UID. */
+static bool is_in_record(const struct prepare_pods *pods, const struct kept *kept)
+{
+	for (size_t i = 0; i < pods->name_count; i++)
+		if (!*kept->pod_name || (!strcmp(pods->names[i].space, kept->pod_space) &&
+						!strcmp(pods->names[i].name, kept->pod_name)))
+			return true;
+	return false;
+}
+
+static bool is_wanted(const struct collect *collect, const struct kept *kept)
+{
+	const struct prepare_pods *pods = collect->pods;
+
+	return is_listed(pods->uids, pods->uid_count, kept->pod_uid) || is_in_record(pods, kept) ||
+	       container_is_running(&collect->settings->place, &kept->container);
 }
 
 /* One that seems to come from the future, because the clock was set back, is young, too. */
@@ -358,8 +378,13 @@ static int collect_one(void *context, const char *key, const struct kept *kept)
 	if (!kept)
 		return 0;
 	container_trim(place, &kept->container);
-	if (is_listed(collect, kept->pod_uid) || container_is_running(place, &kept->container))
-		return kept_touch(collect->folder, key);
+	if (is_wanted(collect, kept)) {
+		r = kept_touch(collect->folder, key);
+		if (r < 0)
+			log_warn("when a container was wanted last is not kept",
+				STR("container", key), STR("why", strerror(-r)));
+		return 0;
+	}
 	if (is_young(collect, kept))
 		return 0;
 	r = container_remove(place, &kept->container, &err);
@@ -375,11 +400,11 @@ static int collect_one(void *context, const char *key, const struct kept *kept)
 	return 0;
 }
 
-int prepare_collect(const struct prepare_settings *settings, const char *const *pod_uids,
-	size_t count, struct err *err)
+int prepare_collect(
+	const struct prepare_settings *settings, const struct prepare_pods *pods, struct err *err)
 {
 	_cleanup_(kept_close) struct kept_folder folder = KEPT_FOLDER_NULL;
-	struct collect collect = {settings, &folder, pod_uids, count, (int64_t)time(NULL)};
+	struct collect collect = {settings, &folder, pods, (int64_t)time(NULL)};
 	int r = kept_open(settings->state, &folder, err);
 
 	if (r < 0)
@@ -395,7 +420,9 @@ int prepare_collect(const struct prepare_settings *settings, const char *const *
 }
 
 struct clients {
-	struct collect pods;
+	const struct prepare_settings *settings;
+	const char *const *pod_uids; /* NULL: every pod may be */
+	size_t count;
 	void (*found)(void *context, const char *uuid);
 	void *context;
 };
@@ -403,11 +430,11 @@ struct clients {
 static int take_client(void *context, const char *key, const struct kept *kept)
 {
 	const struct clients *clients = context;
-	const struct collect *pods = &clients->pods;
 
 	if (kept && *kept->container.share.mps &&
-		(is_listed(pods, kept->pod_uid) ||
-			container_is_running(&pods->settings->place, &kept->container)))
+		(!clients->pod_uids ||
+			is_listed(clients->pod_uids, clients->count, kept->pod_uid) ||
+			container_is_running(&clients->settings->place, &kept->container)))
 		clients->found(clients->context, kept->container.share.devices[0].uuid);
 	return 0;
 }
@@ -417,9 +444,7 @@ int prepare_each_client(const struct prepare_settings *settings, const char *con
 	struct err *err)
 {
 	_cleanup_(kept_close) struct kept_folder folder = KEPT_FOLDER_NULL;
-	struct clients clients = {.pods = {settings, &folder, pod_uids, count, 0},
-		.found = found,
-		.context = context};
+	struct clients clients = {settings, pod_uids, count, found, context};
 	int r = kept_open(settings->state, &folder, err);
 
 	if (r == 0)

@@ -18,7 +18,7 @@
 #include "policy/share.h"
 
 /*
- * How long a container's files stay when its pod is not in the list: the list may be older than the container, and of a
+ * How long a container's files stay when its pod is nowhere: the list may be older than the container, and of a
  * pod that was deleted by force the kubelet may not have ended it yet, which must not lose its share meanwhile.
  */
 #define PREPARE_YOUNG_S 300
@@ -33,7 +33,8 @@ struct prepare_settings {
 
 /* The share is whole: its slice's name, and its region, HOOK/<unique>.cache, as the container sees it (plugin/grant.h). */
 struct prepare_request {
-	const char *pod_uid, *container; /* as Kubernetes has them */
+	const char *pod_uid, *container;  /* as Kubernetes has them */
+	const char *pod_space, *pod_name; /* NULL: they are not known */
 	const struct share *share;
 	struct flush *flush; /* NULL: it is waited for */
 };
@@ -93,10 +94,21 @@ int prepare_each_client(const struct prepare_settings *settings, const char *con
 	size_t count, void (*found)(void *context, const char *uuid), void *context,
 	struct err *err) MUST_CHECK;
 
+/* The pods of this node: every one that may still have a process. */
+struct prepare_pods {
+	const char *const *uids; /* in the API server's list */
+	size_t uid_count;
+	const struct prepare_name {
+		const char *space, *name;
+	} * names; /* in the kubelet's record, and not in the list */
+	size_t name_count;
+};
+
 /*
- * Removes what belongs to pods that are not in the list, which must have every pod of this node that may still have a
- * process, and were not for PREPARE_YOUNG_S, since a call with them, prepare_container() or prepare_restore(). A container
- * in which a process of its slice lives stays. Files that tenants have made too large are cut. Without a list all stay.
+ * Removes what belongs to pods that are not among these, and were not for PREPARE_YOUNG_S, since a call with them or
+ * prepare_container(); prepare_restore() counts in the first start after one of the machine alone. A container
+ * in which a process of its slice lives stays. Where a name is given, so does one whose pod's name is not known. Files that
+ * tenants have made too large are cut. One that fails keeps no other back.
  */
-int prepare_collect(const struct prepare_settings *settings, const char *const *pod_uids,
-	size_t count, struct err *err) MUST_CHECK;
+int prepare_collect(const struct prepare_settings *settings, const struct prepare_pods *pods,
+	struct err *err) MUST_CHECK;

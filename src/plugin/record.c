@@ -2,6 +2,8 @@
 /* The kubelet's own record of what each container has been given. */
 #include "plugin/record.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -57,18 +59,33 @@ void record_enter(const struct record *record)
 		enter_pod(record, pod);
 }
 
-bool record_has_unknown(const struct record *record)
+static bool is_unknown(const struct record *record, const V1__PodResources *row)
 {
-	for (size_t i = 0; record->answer && i < record->answer->n_pod_resources; i++) {
+	if (pods_find(record->cluster->pods, row->namespace_, row->name))
+		return false;
+	for (size_t i = 0; i < row->n_containers; i++)
+		if (has_slices(row->containers[i], record->cluster->config->resource_count))
+			return true;
+	return false;
+}
+
+int record_list_unknown(
+	const struct record *record, struct prepare_name **ret_names, size_t *ret_count)
+{
+	size_t rows = record->answer ? record->answer->n_pod_resources : 0, count = 0;
+	struct prepare_name *names = calloc(rows + 1, sizeof(*names));
+
+	if (!names)
+		return -ENOMEM;
+	for (size_t i = 0; i < rows; i++) {
 		const V1__PodResources *row = record->answer->pod_resources[i];
 
-		if (pods_find(record->cluster->pods, row->namespace_, row->name))
-			continue;
-		for (size_t j = 0; j < row->n_containers; j++)
-			if (has_slices(row->containers[j], record->cluster->config->resource_count))
-				return true;
+		if (is_unknown(record, row))
+			names[count++] = (struct prepare_name){row->namespace_, row->name};
 	}
-	return false;
+	*ret_names = names;
+	*ret_count = count;
+	return 0;
 }
 
 static void forget_answer(struct record *record)

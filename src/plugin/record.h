@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 #include "plugin/cluster.h"
+#include "plugin/prepare.h"
 
 /* All else is zero at the start. */
 struct record {
@@ -26,8 +27,9 @@ bool record_read(struct record *record);
 /* Enters the answer, where there is one, in the pods that are known now (is_unlisted, has_slices). */
 void record_enter(const struct record *record);
 
-/* Whether the answer has a pod with slices that is not known. */
-bool record_has_unknown(const struct record *record);
+/* Pods with slices that the answer has and that are not known. The list is the caller's to free, its texts are the answer's. */
+int record_list_unknown(
+	const struct record *record, struct prepare_name **ret_names, size_t *ret_count) MUST_CHECK;
 
 /* Ends without done(); the answer is forgotten. */
 void record_cancel(struct record *record);

@@ -26,7 +26,7 @@ NODES = ("node1", "node2", "node3")
 CARDS = {"node1": 2, "node2": 1, "node3": 4}
 DAEMONS = {"vgpu-scheduler": "vgpu-scheduler", "vgpu-device-plu": "vgpu-device-plugin", "vgpu-monitor": "vgpu-monitor"}
 PODS_AT_ONCE = 14
-SWEPT_S = 480  # plugins keep files of pods that are gone for five minutes, and look each minute
+SWEPT_S = 400  # files of pods that are gone stay for six minutes at the most (docs/plugin.md); the rest is for asking
 QUIET_S = 90  # a node that comes back takes half of it
 
 

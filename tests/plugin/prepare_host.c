@@ -16,6 +16,7 @@
 #include "tests/unit/cmocka_ready.h"
 
 struct host host;
+const struct prepare_name host_name = {"default", "pod"};
 
 void host_make(void)
 {
@@ -84,8 +85,11 @@ struct share host_share(const char *pod_uid, const char *container)
 struct prepared host_prepare(const char *pod_uid, const char *container)
 {
 	struct share share = host_share(pod_uid, container);
-	struct prepare_request request = {
-		.pod_uid = pod_uid, .container = container, .share = &share};
+	struct prepare_request request = {.pod_uid = pod_uid,
+		.container = container,
+		.pod_space = host_name.space,
+		.pod_name = host_name.name,
+		.share = &share};
 	struct prepared prepared;
 	struct err err = ERR_NULL;
 
@@ -106,10 +110,14 @@ void host_restore(void)
 
 void host_collect(const char *const *pod_uids, size_t count)
 {
-	static const char *const none[] = {NULL};
+	host_collect_pods(&(struct prepare_pods){.uids = pod_uids, .uid_count = count});
+}
+
+void host_collect_pods(const struct prepare_pods *pods)
+{
 	struct err err = ERR_NULL;
 
-	if (prepare_collect(&host.settings, pod_uids ? pod_uids : none, count, &err) < 0)
+	if (prepare_collect(&host.settings, pods, &err) < 0)
 		fail_msg("%s", err.text);
 }
 
@@ -142,6 +150,15 @@ void host_forget_boot(void)
 	snprintf(command, sizeof(command),
 		"sed -i 's/\"boot\": \"[^\"]*/\"boot\": \"before/' %s/state/containers/*.json",
 		host.root);
+	assert_int_equal(system(command), 0);
+}
+
+void host_forget_name(void)
+{
+	char command[256];
+
+	snprintf(command, sizeof(command),
+		"sed -i '/\"name\":/d; /\"namespace\":/d' %s/state/containers/*.json", host.root);
 	assert_int_equal(system(command), 0);
 }
 

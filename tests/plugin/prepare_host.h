@@ -14,6 +14,7 @@ struct host {
 	struct prepare_settings settings;
 };
 extern struct host host;
+extern const struct prepare_name host_name; /* of all its pods */
 
 /* Makes it, with the library of version "1" installed. */
 void host_make(void);
@@ -30,12 +31,16 @@ struct share host_share(const char *pod_uid, const char *container);
 struct prepared host_prepare(const char *pod_uid, const char *container);
 void host_restore(void);
 void host_collect(const char *const *pod_uids, size_t count); /* NULL: there are none */
+void host_collect_pods(const struct prepare_pods *pods);
 
 /* Makes all that is kept look so old. */
 void host_age(unsigned seconds);
 
 /* Makes all that is kept look as if the machine had been restarted since. */
 void host_forget_boot(void);
+
+/* Makes all that is kept look as if an earlier version had kept it. */
+void host_forget_name(void);
 
 /* Names in a folder of the host, hidden ones too. */
 unsigned host_count(const char *folder);

@@ -119,15 +119,10 @@ static void what_lies_in_the_folder_is_not_followed(void **state)
 static void what_belongs_to_pods_that_are_gone_goes(void **state)
 {
 	static const char *const live[] = {OTHER};
-	struct err err = ERR_NULL;
 
 	host_prepare(POD, "main");
 	host_prepare(OTHER, "main");
 	host_collect(live, 1); /* too young */
-	assert_int_equal(host_count("state/containers"), 2);
-	host_age(PREPARE_YOUNG_S + 1);
-	/* nobody knows which pods there are */
-	assert_int_equal(prepare_collect(&host.settings, NULL, 0, &err), 0);
 	assert_int_equal(host_count("state/containers"), 2);
 	host_age(PREPARE_YOUNG_S + 1);
 	host_collect(live, 1);
@@ -137,6 +132,48 @@ static void what_belongs_to_pods_that_are_gone_goes(void **state)
 	assert_int_equal(host_count("state/shares"), 1);
 	assert_int_equal(host_count("hook/vgpu/containers"), 1);
 	assert_int_equal(host_count("run/turns/" DEVICE_A), 1);
+}
+
+/* The kubelet's record has names alone. */
+static void what_the_kubelet_alone_knows_stays(void **state)
+{
+	static const struct prepare_name others = {"default", "another"};
+	const struct prepare_pods of_another = {.names = &others, .name_count = 1};
+	const struct prepare_pods of_it = {.names = &host_name, .name_count = 1};
+
+	host_prepare(POD, "main");
+	host_age(PREPARE_YOUNG_S + 1);
+	host_collect_pods(&of_it);
+	host_collect(NULL, 0); /* the kubelet had it just now */
+	assert_int_equal(host_count("state/containers"), 1);
+	host_age(PREPARE_YOUNG_S + 1);
+	host_collect_pods(&of_another);
+	assert_int_equal(host_count("state/containers"), 0);
+}
+
+/* An earlier version has kept no name: it may be the pod that the kubelet has. */
+static void one_whose_name_is_not_known_may_be_any(void **state)
+{
+	static const struct prepare_name others = {"default", "another"};
+	const struct prepare_pods of_another = {.names = &others, .name_count = 1};
+
+	host_prepare(POD, "main");
+	host_forget_name();
+	host_age(PREPARE_YOUNG_S + 1);
+	host_collect_pods(&of_another);
+	assert_int_equal(host_count("state/containers"), 1);
+	host_age(PREPARE_YOUNG_S + 1);
+	host_collect(NULL, 0);
+	assert_int_equal(host_count("state/containers"), 0);
+}
+
+static void a_start_of_the_plugin_prolongs_nothing(void **state)
+{
+	host_prepare(POD, "main");
+	host_age(PREPARE_YOUNG_S + 1);
+	host_restore();
+	host_collect(NULL, 0);
+	assert_int_equal(host_count("state/containers"), 0);
 }
 
 static void a_container_with_a_living_process_stays(void **state)
@@ -266,6 +303,9 @@ int main(void)
 		TEST(a_region_of_another_version_stays),
 		TEST(what_lies_in_the_folder_is_not_followed),
 		TEST(what_belongs_to_pods_that_are_gone_goes),
+		TEST(what_the_kubelet_alone_knows_stays),
+		TEST(one_whose_name_is_not_known_may_be_any),
+		TEST(a_start_of_the_plugin_prolongs_nothing),
 		TEST(a_container_with_a_living_process_stays),
 		TEST(what_is_too_large_is_cut),
 		TEST(a_container_leaves_no_program_of_roots),

@@ -57,10 +57,7 @@ static int prepare_one(const char *pod_uid, struct prepared *ret_prepared)
 
 static void collect(const char *const *list, size_t count)
 {
-	struct err err = ERR_NULL;
-
-	if (prepare_collect(&host.settings, list, count, &err) < 0)
-		fail_msg("%s", err.text);
+	host_collect(list, count);
 }
 
 static void is_absent_or(const char *path, const char *content)
@@ -185,7 +182,10 @@ static int do_anything(struct random *random)
 		return prepare_restore(&host.settings, &failed, &err);
 	case 1:
 		host_age(PREPARE_YOUNG_S + 1);
-		return prepare_collect(&host.settings, pods, random_below(random, PODS), &err);
+		return prepare_collect(&host.settings,
+			&(struct prepare_pods){
+				.uids = pods, .uid_count = random_below(random, PODS)},
+			&err);
 	case 2:
 		return library_install(host.state, host.hook, "1", host.library, &err);
 	default:

@@ -8,7 +8,7 @@
 # threads.
 #
 # The address sanitizer builds everything, with clang where it is installed, so that its warnings are
-# seen, too.
+# seen, too. meson itself looks for ccache only where nobody names the compiler.
 set -eu
 kind=$1
 folder=$2
@@ -18,7 +18,8 @@ if [ "$kind" = address ]; then
     flags=address,undefined
     suites="--suite unit --suite sim --suite stress"
     if [ -z "${CC:-}" ] && command -v clang >/dev/null 2>&1; then
-        export CC=clang
+        CC=$(command -v ccache >/dev/null 2>&1 && echo "ccache clang" || echo clang)
+        export CC
     fi
 else
     flags=thread

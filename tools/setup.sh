@@ -7,7 +7,7 @@
 #   kube    and what the programs for Kubernetes link with
 #   test    and cmocka, pkg-config, python3
 #   ci      and clang with its sanitizers, clang-format 14, spin, runc, debootstrap, musl-gcc, what the daemons link with; without these,
-#           CI skips a step, or builds no daemons
+#           CI skips a step, or builds no daemons; and ccache, without which it takes longer
 #   e2e     and what a Kubernetes cluster on this machine is made of, as far as packages have it
 #   aarch64 and a compiler for that processor, qemu, and the keys of Debian's packages
 set -eu
@@ -112,6 +112,7 @@ missing_ci() {
     have debootstrap || printf 'debootstrap\tdebootstrap\n'
     have musl-gcc || printf 'musl-tools\tmusl-gcc\n'
     have git || printf 'git\tgit\n'
+    have ccache || printf 'ccache\tccache\n'
     missing_daemons
 }
 
@@ -182,5 +183,5 @@ provide missing_build || exit 1
 [ "$set_name" != aarch64 ] || provide missing_aarch64 || echo "setup: what needs these is skipped"
 if [ "$set_name" = ci ]; then
     # Twice: which sanitizer package fits is known when clang is there.
-    provide missing_ci || provide missing_ci || echo "setup: CI will skip what needs these"
+    provide missing_ci || provide missing_ci || echo "setup: CI does without these, or skips what needs them"
 fi

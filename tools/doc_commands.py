@@ -15,7 +15,7 @@ import csource
 PAGES = ("README.md", "docs/containers.md", "docs/kubernetes.md", "docs/migrating-from-hami.md", "docs/troubleshooting.md", "docs/faq.md",
          "docs/monitor.md", "docs/web.md", "docs/machine.md", "docs/plugin.md", "docs/scheduler.md")
 FENCE = re.compile(r"(?:^<!-- (run by|not run:) (.*?) ?-->\n)?^```(\w*)\n(.*?)^```$", re.M | re.S)
-DAEMONS = {"vgpu-scheduler": "src/scheduler/flags.def", "vgpu-device-plugin": "src/plugin/flags.def", "vgpu-monitor": "src/monitor/main.c"}
+DAEMONS = {"vgpu-scheduler": "src/scheduler/flags.def", "vgpu-device-plugin": "src/plugin/config/flags.def", "vgpu-monitor": "src/monitor/main.c"}
 # of programs that are not ours: the words that may come first
 VERBS = {"kubectl": "apply get describe logs exec label annotate cordon uncordon delete wait port-forward rollout", "helm": "install upgrade uninstall template",
          "docker": "run exec", "podman": "run", "nerdctl": "run", "ctr": "-n", "systemctl": "enable", "apt-get": "install", "nvidia-smi": ""}

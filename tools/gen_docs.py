@@ -15,8 +15,8 @@ import metrics
 
 TABLES = [("src/gpu/cuda.def", "libcuda.so.1"), ("src/gpu/nvml.def", "libnvidia-ml.so.1")]
 OPTIONS = "src/policy/options.def"
-KEYS = "src/plugin/keys.def"
-FLAGS = [("src/plugin/flags.def", "vgpu-device-plugin"), ("src/scheduler/flags.def", "vgpu-scheduler")]
+KEYS = "src/plugin/config/keys.def"
+FLAGS = [("src/plugin/config/flags.def", "vgpu-device-plugin"), ("src/scheduler/flags.def", "vgpu-scheduler")]
 COMMANDS = [("src/cli/commands.def", "vgpu"), ("sim/tool/command.def", "vgpu-sim")]
 COVERAGE = "docs/coverage.md"
 HEADER = "<!-- Made by tools/gen_docs.py from %s; `make docs` makes it anew. -->\n\n"

@@ -12,7 +12,7 @@ COMMANDS = "src/cli/commands.def"
 TITLE = '.\\" SPDX-License-Identifier: Apache-2.0\n.\\" Made of %s.\n'
 DAEMONS = {
     "vgpu-scheduler": ("src/scheduler/flags.def", "kube-scheduler's extender and the webhook for pods with slices", "docs/scheduler.md"),
-    "vgpu-device-plugin": ("src/plugin/flags.def", "hands the slices of a node's devices out to its pods", "docs/plugin.md"),
+    "vgpu-device-plugin": ("src/plugin/config/flags.def", "hands the slices of a node's devices out to its pods", "docs/plugin.md"),
     "vgpu-monitor": ("src/monitor/main.c", "tells what the slices of a node use, as metrics", "docs/monitor.md"),
 }
 # what a value is, by its name in the table

@@ -4,6 +4,7 @@ check_links.py calls and data. The arrows point down only (docs/architecture.md)
 
 _SLICE = ["base", "policy", "region", "gpu", "tenant/driver"]
 _TENANT = [*_SLICE, "tenant/slice"]
+_NODE_SIDE = ["base", "policy", "gpu", "node", "net", "kube"]
 
 MAY_USE = {
     "base": [],
@@ -21,7 +22,13 @@ MAY_USE = {
     "net": ["base"],
     "web": ["base", "net"],
     "kube": ["base", "net"],
-    "plugin": ["base", "policy", "gpu", "node", "mps", "net", "kube"],
+    "plugin/config": ["base", "policy", "gpu"],
+    "plugin/host": ["base", "policy", "gpu", "node"],
+    "plugin/devices": ["base", "policy", "gpu", "node", "net"],
+    "plugin/grant": ["base", "policy", "gpu", "kube", "plugin/config", "plugin/host"],
+    "plugin/cluster": [*_NODE_SIDE, "plugin/config", "plugin/host", "plugin/devices", "plugin/grant"],
+    "plugin/mig": [*_NODE_SIDE, "plugin/config", "plugin/host", "plugin/cluster"],
+    "plugin": [*_NODE_SIDE, "mps", "plugin/config", "plugin/host", "plugin/devices", "plugin/grant", "plugin/cluster", "plugin/mig"],
     "scheduler": ["base", "policy", "net", "web", "kube"],
     "plan": ["base", "policy", "net", "kube", "scheduler"],
     "monitor": ["base", "policy", "region", "gpu", "node", "net", "web", "kube"],

@@ -397,7 +397,7 @@ class Docs(Tree):
     def test_commands_in_pages_for_users_are_known(self):
         for path, text in (("Makefile", "all: x ## y\nimage:\n\tbuild/image.tar\n"), ("tools/image.py", ""), ("examples/a.yaml", "hami.io/known: 1\n"),
                            ("sim/tool/command.def", TOP + 'COMMAND(start, "", "starts")\n'), ("src/scheduler/flags.def", 'FLAG(a, "http_bind", 1)\n'),
-                           ("src/plugin/flags.def", ""), ("src/monitor/main.c", TOP), ("tests/t.py", 'run("kubectl", "apply")\nmake all\n')):
+                           ("src/plugin/config/flags.def", ""), ("src/monitor/main.c", TOP), ("tests/t.py", 'run("kubectl", "apply")\nmake all\n')):
             self.put(path, text)
         good = ("<!-- run by tests/t.py -->\n```sh\nmake all\nkubectl apply -f examples/a.yaml\n```\n"
                 "<!-- not run: it needs a card -->\n```console\n# ctr -n x import build/image.tar\n$ docker run --gpus all IMAGE --any\n```\n"

@@ -9,7 +9,7 @@
 
 #include "base/log.h"
 #include "plugin/allocate.h"
-#include "plugin/cluster.h"
+#include "plugin/cluster/cluster.h"
 #include "plugin/reconcile.h"
 #include "plugin/register.h"
 #include "plugin/resize.h"

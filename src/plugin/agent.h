@@ -6,9 +6,9 @@
 #include "base/err.h"
 #include "net/loop.h"
 #include "net/rpc.h"
-#include "plugin/cluster.h"
+#include "plugin/cluster/cluster.h"
 #include "plugin/give.h"
-#include "plugin/pods.h"
+#include "plugin/cluster/pods.h"
 
 struct agent;
 

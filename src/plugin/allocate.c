@@ -16,8 +16,8 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "plugin/change.h"
-#include "plugin/find.h"
+#include "plugin/cluster/change.h"
+#include "plugin/cluster/find.h"
 #include "plugin/job.h"
 
 #define LOG_TOPIC LOG_PODS

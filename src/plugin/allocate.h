@@ -11,7 +11,7 @@
 #include <stddef.h>
 
 #include "base/bits.h"
-#include "plugin/cluster.h"
+#include "plugin/cluster/cluster.h"
 #include "plugin/give.h"
 
 struct allocate;

@@ -16,7 +16,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "plugin/config.h"
+#include "plugin/config/config.h"
 #include "plugin/plugin.h"
 
 #define LOG_TOPIC LOG_KUBELET

@@ -10,7 +10,7 @@
 #include "base/bits.h"
 #include "base/err.h"
 #include "net/loop.h"
-#include "plugin/flags.h"
+#include "plugin/config/flags.h"
 
 struct life;
 

@@ -7,7 +7,7 @@
 #include "base/bits.h"
 #include "base/err.h"
 #include "net/loop.h"
-#include "plugin/config.h"
+#include "plugin/config/config.h"
 
 struct plugin;
 

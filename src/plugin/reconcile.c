@@ -15,8 +15,8 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "plugin/change.h"
-#include "plugin/choose.h"
+#include "plugin/cluster/change.h"
+#include "plugin/cluster/choose.h"
 
 #define LOG_TOPIC LOG_PODS
 

@@ -7,7 +7,7 @@
 
 #include "base/bits.h"
 #include "plugin/allocate.h"
-#include "plugin/cluster.h"
+#include "plugin/cluster/cluster.h"
 
 struct reconcile;
 

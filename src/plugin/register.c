@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "plugin/score.h"
+#include "plugin/devices/score.h"
 
 #define LOG_TOPIC LOG_PODS
 

@@ -10,7 +10,7 @@
 
 #include "base/bits.h"
 #include "kube/client.h"
-#include "plugin/node.h"
+#include "plugin/cluster/node.h"
 #include "policy/mig.h"
 
 struct register_device {

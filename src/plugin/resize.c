@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "kube/wish.h"
 #include "plugin/capacity.h"
-#include "plugin/change.h"
+#include "plugin/cluster/change.h"
 
 #define LOG_TOPIC LOG_PODS
 

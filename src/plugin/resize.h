@@ -12,7 +12,7 @@
 
 #include "base/bits.h"
 #include "kube/event.h"
-#include "plugin/cluster.h"
+#include "plugin/cluster/cluster.h"
 #include "plugin/give.h"
 
 struct resize;

@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "node/nvml_library.h"
-#include "plugin/grant.h"
-#include "plugin/library.h"
-#include "plugin/prepare.h"
+#include "plugin/grant/grant.h"
+#include "plugin/host/library.h"
+#include "plugin/host/prepare.h"
 
 struct root {
 	char hook_path[200], hook[220], state[200], shares[220], turns[200], lock[200];

@@ -205,7 +205,7 @@ class Chart(unittest.TestCase):
 
     def test_keys_of_the_device_config_are_known(self):
         known = {}
-        for section, key in re.findall(r'KEY\("(\w+)", \w+, "(\w+)"', text_of("src/plugin/keys.def")):
+        for section, key in re.findall(r'KEY\("(\w+)", \w+, "(\w+)"', text_of("src/plugin/config/keys.def")):
             known.setdefault(section, {"migProfileAllowlist"} if section == "nvidia" else set()).add(key)
         for section, keys in self.plain.device_config().items():
             self.assertLessEqual(set(keys), known[section])

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "plugin/config.h"
+#include "plugin/config/config.h"
 #include "tests/fuzz/fuzz.h"
 
 static void check(const struct config *c)

@@ -17,7 +17,7 @@ trap 'rm -rf "$scratch"' EXIT
 sources= libraries= network=
 if pkg-config --exists yaml-0.1 jansson 2>/dev/null; then
     targets="$targets config instances objects filter admission arguments lock prune"
-    sources=$(ls "$root"/src/plugin/config*.c "$root"/src/plugin/flags.c "$root"/src/kube/base64.c "$root"/src/kube/instances.c "$root"/src/kube/prune.c "$root"/src/kube/wish.c \
+    sources=$(ls "$root"/src/plugin/config/*.c "$root"/src/kube/base64.c "$root"/src/kube/instances.c "$root"/src/kube/prune.c "$root"/src/kube/wish.c \
         "$root"/src/kube/quantity.c "$root"/tests/scheduler/case.c)
     if pkg-config --exists libmicrohttpd gnutls 2>/dev/null; then
         targets="$targets http"

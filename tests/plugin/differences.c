@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "plugin/grant.h"
+#include "plugin/grant/grant.h"
 #include "tests/plugin/answer.h"
 #include "tests/plugin/vectors.h"
 #include "tests/unit/cmocka_ready.h"

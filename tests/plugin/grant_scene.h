@@ -2,7 +2,7 @@
 /* A container and its node, for tests of what is granted: two cards, and what was made ready for the container. */
 #pragma once
 
-#include "plugin/grant.h"
+#include "plugin/grant/grant.h"
 
 #define UUID0  "GPU-c694b1ba-0000-4000-8000-000000000000"
 #define UUID1  "GPU-1f0ead19-0000-4000-8000-000000000001"

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "plugin/library.h"
+#include "plugin/host/library.h"
 #include "tests/unit/cmocka_ready.h"
 
 struct host host;

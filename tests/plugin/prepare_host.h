@@ -2,7 +2,7 @@
 /* A host for tests of what the plugin prepares: a folder in memory with a library, and requests. One at a time. */
 #pragma once
 
-#include "plugin/prepare.h"
+#include "plugin/host/prepare.h"
 
 #define DEVICE_A "GPU-11111111-2222-3333-4444-555555555555"
 #define DEVICE_B "GPU-99999999-2222-3333-4444-555555555555"

@@ -4,7 +4,7 @@
 
 #include "gpu/topology.h"
 #include "node/nvml_library.h"
-#include "plugin/score.h"
+#include "plugin/devices/score.h"
 
 int main(void)
 {

@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "net/rpc.h"
-#include "plugin/pod.h"
+#include "plugin/cluster/pod.h"
 #include "tests/plugin/town.h"
 #include "tests/unit/cmocka_ready.h"
 

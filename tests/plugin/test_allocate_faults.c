@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "net/rpc.h"
-#include "plugin/node.h"
-#include "plugin/pod.h"
-#include "plugin/score.h"
+#include "plugin/cluster/node.h"
+#include "plugin/cluster/pod.h"
+#include "plugin/devices/score.h"
 #include "tests/plugin/town.h"
 #include "tests/unit/cmocka_ready.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The specification of the node's devices for the Container Device Interface. */
-#include "plugin/cdi.h"
+#include "plugin/host/cdi.h"
 
 #include <errno.h>
 #include <jansson.h>

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plugin/config.h"
+#include "plugin/config/config.h"
 #include "tests/unit/cmocka_ready.h"
 #include "tests/unit/scratch.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The end of a slice's last process is told beside its share, and nothing else is. */
-#include "plugin/ends.h"
+#include "plugin/host/ends.h"
 
 #include <dirent.h>
 #include <stdio.h>

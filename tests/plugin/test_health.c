@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "node/nvml_library.h"
-#include "plugin/health.h"
+#include "plugin/devices/health.h"
 #include "tests/unit/cmocka_ready.h"
 #include "tests/unit/scratch.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Instances of GPUs as pods have reserved them, on the simulated node, and that from any step on. */
-#include "plugin/mig.h"
+#include "plugin/mig/mig.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "node/nvml_library.h"
-#include "plugin/parts.h"
+#include "plugin/mig/parts.h"
 #include "tests/unit/cmocka_ready.h"
 #include "tests/unit/scratch.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which of the free slices the kubelet is told to choose. */
-#include "plugin/prefer.h"
+#include "plugin/grant/prefer.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "plugin/library.h"
+#include "plugin/host/library.h"
 #include "prepare_host.h"
 #include "region/region.h"
 #include "region/slot.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The annotation by which the scheduler knows how near a node's devices are, as others' plugins write it. */
-#include "plugin/score.h"
+#include "plugin/devices/score.h"
 
 #include <jansson.h>
 #include <stdio.h>

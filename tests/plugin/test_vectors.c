@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "plugin/cover.h"
-#include "plugin/grant.h"
+#include "plugin/grant/cover.h"
+#include "plugin/grant/grant.h"
 #include "tests/plugin/differences.h"
 #include "tests/plugin/vectors.h"
 #include "tests/unit/cmocka_ready.h"

@@ -5,7 +5,7 @@
 #include <jansson.h>
 
 #include "gpu/inventory.h"
-#include "plugin/config.h"
+#include "plugin/config/config.h"
 
 #define VECTOR_UID    "8f3c1f0e-2b7a-4a61-9d0f-0d5b6f3a9c11"
 #define VECTOR_UNIQUE "6ead0f30-affc-4ab6-937a-e6cb37978d76"

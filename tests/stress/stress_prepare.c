@@ -19,7 +19,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/file.h"
-#include "plugin/library.h"
+#include "plugin/host/library.h"
 #include "region/region.h"
 #include "tests/plugin/prepare_host.h"
 #include "tests/stress/random.h"

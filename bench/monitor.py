@@ -33,8 +33,13 @@ def peak_mib(pid):
 def make_slices(hook):
     makers = []
     for i in range(SLICES):
-        region = hook / f"containers/0b5e7d7a-4f39-4d0c-9d3e-{i:012d}_main/x.cache"
+        name = f"0b5e7d7a-4f39-4d0c-9d3e-{i:012d}_main"
+        region = hook / "containers" / name / "x.cache"
+        share = hook / "shares" / name / "share"
         region.parent.mkdir(parents=True)
+        share.parent.mkdir(parents=True)
+        share.write_text(f"vgpu-share 1\nslice {name}\nregion {region}\ndevice {UUID.format(i % 8)} memory 1g cores 10\nend\n",
+                         encoding="utf-8")
         maker = subprocess.Popen([BUILD / "tests/monitor/make_region", region, UUID.format(i % 8)], stdin=subprocess.PIPE,
                                  stdout=subprocess.PIPE)
         maker.stdout.readline()
@@ -52,7 +57,7 @@ def scrape(port):
 
 def measure(hook):
     monitor = subprocess.Popen(
-        [BUILD / "src/monitor/vgpu-monitor", "--metrics-bind-address=127.0.0.1:0", f"--hook-path={hook}",
+        [BUILD / "src/monitor/vgpu-monitor", "--metrics-bind-address=127.0.0.1:0", f"--hook-path={hook}", f"--shares-folder={hook}/shares",
          f"--nvml={BUILD / 'sim/nvml/libnvidia-ml.so.1'}", "--node-name="],
         env={**os.environ, "VGPU_SIM_STATE": str(hook / "machine"), "VGPU_STATE": str(hook / "state")}, stderr=subprocess.PIPE, text=True)
     try:

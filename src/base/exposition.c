@@ -2,6 +2,8 @@
 /* Metrics in the text form that Prometheus reads. */
 #include "base/exposition.h"
 
+#include <stdbool.h>
+
 #include "base/utf8.h"
 
 #define REPLACEMENT  "\xef\xbf\xbd" /* U+FFFD */
@@ -59,30 +61,66 @@ static void write_value(FILE *out, const char *value)
 	}
 }
 
-void exposition_write(FILE *out, const char *name, const struct exposition_label *labels,
-	size_t label_count, double value)
+static bool has_label(const struct exposition_label *labels, size_t count)
 {
-	char number[NUMBER_BYTES], before = '{';
+	for (size_t i = 0; i < count; i++)
+		if (*labels[i].value)
+			return true;
+	return false;
+}
 
-	fputs_unlocked(name, out);
+void exposition_write_labels(FILE *out, const struct exposition_label *labels, size_t label_count)
+{
+	bool is_first = true;
+
 	for (size_t i = 0; i < label_count; i++) {
 		if (!*labels[i].value)
 			continue;
-		putc_unlocked(before, out);
+		if (!is_first)
+			putc_unlocked(',', out);
 		fputs_unlocked(labels[i].name, out);
 		fputs_unlocked("=\"", out);
 		write_value(out, labels[i].value);
 		putc_unlocked('"', out);
-		before = ',';
+		is_first = false;
 	}
-	if (before == ',')
-		putc_unlocked('}', out);
+}
+
+static void write_number(FILE *out, double value)
+{
+	char number[NUMBER_BYTES];
+
 	/* most are whole, and printing those so takes a tenth */
 	if (value >= 0 && value < WHOLE_MOST && value == (double)(uint64_t)value)
 		snprintf(number, sizeof(number), " %llu\n", (unsigned long long)value);
 	else
 		snprintf(number, sizeof(number), " %.17g\n", value);
 	fputs_unlocked(number, out);
+}
+
+void exposition_write(FILE *out, const char *name, const struct exposition_label *labels,
+	size_t label_count, double value)
+{
+	bool has_labels = has_label(labels, label_count);
+
+	fputs_unlocked(name, out);
+	if (has_labels)
+		putc_unlocked('{', out);
+	exposition_write_labels(out, labels, label_count);
+	if (has_labels)
+		putc_unlocked('}', out);
+	write_number(out, value);
+}
+
+void exposition_write_with(
+	FILE *out, const char *name, const char *labels, const char *more, double value)
+{
+	fputs_unlocked(name, out);
+	putc_unlocked('{', out);
+	fputs_unlocked(labels, out);
+	fputs_unlocked(more, out);
+	putc_unlocked('}', out);
+	write_number(out, value);
 }
 
 const char *exposition_number(long long number, char text[EXPOSITION_NUMBER_BYTES])

@@ -37,6 +37,14 @@ void exposition_write_head(FILE *out, const struct exposition_family *family);
 void exposition_write(FILE *out, const char *name, const struct exposition_label *labels,
 	size_t label_count, double value);
 
+/*
+ * Labels as they stand in a sample, without braces, for who has many samples with the same: exposition_write_with() has them
+ * as such a text, and behind it more of them, or "".
+ */
+void exposition_write_labels(FILE *out, const struct exposition_label *labels, size_t label_count);
+void exposition_write_with(
+	FILE *out, const char *name, const char *labels, const char *more, double value);
+
 /* The same with the labels as arguments, each in braces. */
 #define EXPOSITION_WRITE(out, name, value, ...)                                         \
 	do {                                                                            \

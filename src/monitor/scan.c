@@ -26,25 +26,31 @@ static bool is_region_name(const char *name)
 	       !strcmp(name + length - strlen(SUFFIX), SUFFIX);
 }
 
-/* The first file of that name; a container has one. */
-static int find_region(int folder_fd, char *ret_name, size_t size)
+static void cleanup_folder(DIR **folder)
 {
-	DIR *folder;
-	int copy = openat(folder_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = -ENOENT;
+	if (*folder)
+		closedir(*folder);
+}
 
-	if (copy < 0)
-		return -errno;
-	folder = fdopendir(copy);
-	if (!folder) {
-		close(copy);
-		return -ENOMEM;
-	}
-	for (struct dirent *e = readdir(folder); e && r; e = readdir(folder))
-		if (is_region_name(e->d_name) &&
-			(size_t)snprintf(ret_name, size, "%s", e->d_name) < size)
-			r = 0;
-	closedir(folder);
-	return r;
+/* The first file of that name; a container has one. */
+static bool find_region(DIR *folder, char *ret_name, size_t size)
+{
+	struct dirent *e = readdir(folder);
+
+	while (e && !(is_region_name(e->d_name) &&
+			    (size_t)snprintf(ret_name, size, "%s", e->d_name) < size))
+		e = readdir(folder);
+	return e != NULL;
+}
+
+static DIR *open_folder(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *folder = fd < 0 ? NULL : fdopendir(fd);
+
+	if (fd >= 0 && !folder)
+		close(fd);
+	return folder;
 }
 
 bool scan_split_name(
@@ -69,12 +75,13 @@ void scan_read_view(struct scan_container *c, const struct inventory *devices)
 
 	snprintf(name, sizeof(name), "%s_%s", c->uid, c->name);
 	c->view = malloc(sizeof(*c->view));
-	if (c->view && view_read(&site, devices, c->view, &err)) {
+	if (c->view && view_read_open(&site, c->fd, devices, c->view, &err)) {
 		free(c->view);
 		c->view = NULL;
 	}
 }
 
+/* Its folder is root's, and no container can write there. */
 static struct share *read_share(const char *shares, const char *folder)
 {
 	struct share *share = malloc(sizeof(*share));
@@ -85,7 +92,7 @@ static struct share *read_share(const char *shares, const char *folder)
 	if (share &&
 		(size_t)snprintf(path, sizeof(path), "%s/%s/share", shares, folder) <
 			sizeof(path) &&
-		!file_read_regular(AT_FDCWD, path, O_NOFOLLOW, text, sizeof(text), &length) &&
+		!file_read(path, text, sizeof(text), &length) &&
 		!share_parse(text, length, share, &fault))
 		return share;
 	free(share);
@@ -105,16 +112,17 @@ static void believe_share(const struct share *share, struct hami_figures *figure
 static int read_region(const char *containers, const char *folder, const struct inventory *devices,
 	struct scan_container *c)
 {
-	_cleanup_fd_ int folder_fd = -1, fd = -1;
+	_cleanup_(cleanup_folder) DIR *opened = NULL;
+	_cleanup_fd_ int fd = -1;
 	char file[256], path[SCAN_PATH_BYTES];
 	int r;
 
 	if ((size_t)snprintf(path, sizeof(path), "%s/%s", containers, folder) >= sizeof(path))
 		return HAMI_E_FOREIGN;
-	folder_fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (folder_fd < 0 || find_region(folder_fd, file, sizeof(file)))
+	opened = open_folder(path);
+	if (!opened || !find_region(opened, file, sizeof(file)))
 		return HAMI_E_FOREIGN;
-	r = file_open_regular(folder_fd, file, O_RDWR | O_NOFOLLOW, &fd);
+	r = file_open_regular(dirfd(opened), file, O_RDWR | O_NOFOLLOW, &fd);
 	if (!r)
 		r = hami_read(fd, &c->figures);
 	if (r) {
@@ -122,13 +130,13 @@ static int read_region(const char *containers, const char *folder, const struct 
 			STR("why", r < 0 ? strerror(-r) : "it is none"));
 		return r;
 	}
+	c->fd = take_fd(&fd);
 	if ((size_t)snprintf(c->path, sizeof(c->path), "%s/%s/%s", containers, folder, file) <
 			sizeof(c->path) &&
 		devices)
 		scan_read_view(c, devices);
 	if (c->share)
 		believe_share(c->share, &c->figures);
-	c->fd = take_fd(&fd);
 	return 0;
 }
 

@@ -2,7 +2,9 @@
 /* What slices use and were granted, as metrics. */
 #include "node/slice_metrics.h"
 
+#include <errno.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include "base/bits.h"
 #include "base/exposition.h"
@@ -63,88 +65,98 @@ static const struct {
 	{&processes_family, processes},
 };
 
-static const char *const kind_names[] = {
-#define X(id, name) name,
+static const char *const kind_labels[] = {
+#define X(id, name) ",kind=\"" name "\"",
 	CHARGE_KINDS(X)
 #undef X
 };
 
-enum { LABELS = 9 };
-
-struct labels {
-	char at[16], index[16];
-	struct exposition_label list[LABELS + 1]; /* and a place for one more */
+/* A device of a slice. The labels are the same of all its samples, and are written once. */
+struct part {
+	const struct view *view;
+	const struct view_device *device;
+	size_t labels_at;
 };
 
 struct all {
-	const struct view *const *views;
-	const struct slice_owner *owners;
+	struct part *parts;
 	size_t count;
+	char *labels; /* of each, with its end */
 };
 
 /* The region's path and the place in it make a sample the only one with its labels, whatever names say. */
-static void label(const struct all *all, size_t i, unsigned at, struct labels *ret_labels)
+static void write_labels(
+	FILE *out, const struct view *v, const struct slice_owner *owner, unsigned at)
+{
+	const struct view_device *d = &v->devices[at];
+	const struct exposition_label labels[] = {{"slice", v->name}, {"user", v->user},
+		{"region", v->region}, {"vdevice_index", EXPOSITION_NUMBER(at)},
+		{"device_index", d->index < 0 ? "" : EXPOSITION_NUMBER(d->index)},
+		{"device_uuid", d->uuid}, {"namespace", owner->namespace}, {"pod", owner->pod},
+		{"container", owner->container}};
+
+	exposition_write_labels(out, labels, ARRAY_SIZE(labels));
+	putc('\0', out);
+}
+
+static void list_parts(FILE *labels, const struct view *const *views,
+	const struct slice_owner *owners, size_t count, struct all *all)
 {
 	static const struct slice_owner nobody = {"", "", ""};
-	const struct slice_owner *owner = all->owners ? &all->owners[i] : &nobody;
-	const struct view *v = all->views[i];
-	const struct view_device *d = &v->devices[at];
 
-	snprintf(ret_labels->at, sizeof(ret_labels->at), "%u", at);
-	snprintf(ret_labels->index, sizeof(ret_labels->index), "%d", d->index);
-	ret_labels->list[0] = (struct exposition_label){"slice", v->name};
-	ret_labels->list[1] = (struct exposition_label){"user", v->user};
-	ret_labels->list[2] = (struct exposition_label){"region", v->region};
-	ret_labels->list[3] = (struct exposition_label){"vdevice_index", ret_labels->at};
-	ret_labels->list[4] =
-		(struct exposition_label){"device_index", d->index < 0 ? "" : ret_labels->index};
-	ret_labels->list[5] = (struct exposition_label){"device_uuid", d->uuid};
-	ret_labels->list[6] = (struct exposition_label){"namespace", owner->namespace};
-	ret_labels->list[7] = (struct exposition_label){"pod", owner->pod};
-	ret_labels->list[8] = (struct exposition_label){"container", owner->container};
+	for (size_t i = 0; i < count; i++)
+		for (unsigned k = 0; k < views[i]->device_count; k++) {
+			all->parts[all->count++] = (struct part){
+				views[i], &views[i]->devices[k], (size_t)ftell(labels)};
+			write_labels(labels, views[i], owners ? &owners[i] : &nobody, k);
+		}
 }
 
 static void write_family(FILE *out, const struct exposition_family *family, value_fn *value_of,
 	const struct all *all)
 {
-	struct labels labels;
 	double value;
 
 	exposition_write_head(out, family);
-	for (size_t i = 0; i < all->count; i++)
-		for (unsigned k = 0; k < all->views[i]->device_count; k++) {
-			if (!value_of(all->views[i], &all->views[i]->devices[k], &value))
-				continue;
-			label(all, i, k, &labels);
-			exposition_write(out, family->name, labels.list, LABELS, value);
-		}
+	for (const struct part *p = all->parts; p < all->parts + all->count; p++)
+		if (value_of(p->view, p->device, &value))
+			exposition_write_with(
+				out, family->name, all->labels + p->labels_at, "", value);
 }
 
 static void write_kinds(FILE *out, const struct all *all)
 {
-	struct labels labels;
-
 	exposition_write_head(out, &kinds_family);
-	for (size_t i = 0; i < all->count; i++)
-		for (unsigned k = 0; k < all->views[i]->device_count; k++) {
-			const struct view_device *d = &all->views[i]->devices[k];
+	for (const struct part *p = all->parts; p < all->parts + all->count; p++)
+		for (int kind = 0; kind < CHARGE_KIND_COUNT; kind++)
+			exposition_write_with(out, kinds_family.name, all->labels + p->labels_at,
+				kind_labels[kind], (double)p->device->use.kind_bytes[kind]);
+}
 
-			label(all, i, k, &labels);
-			for (int kind = 0; kind < CHARGE_KIND_COUNT; kind++) {
-				labels.list[LABELS] =
-					(struct exposition_label){"kind", kind_names[kind]};
-				exposition_write(out, kinds_family.name, labels.list, LABELS + 1,
-					(double)d->use.kind_bytes[kind]);
-			}
-		}
+static int read_all(const struct view *const *views, const struct slice_owner *owners, size_t count,
+	struct all *ret_all)
+{
+	size_t most = 0, bytes;
+	FILE *labels = open_memstream(&ret_all->labels, &bytes);
+
+	for (size_t i = 0; i < count; i++)
+		most += views[i]->device_count;
+	ret_all->parts = calloc(most + 1, sizeof(*ret_all->parts));
+	if (labels && ret_all->parts)
+		list_parts(labels, views, owners, count, ret_all);
+	return !labels || fclose(labels) || !ret_all->parts ? -ENOMEM : 0;
 }
 
 void slice_metrics_write(
 	FILE *out, const struct view *const *views, const struct slice_owner *owners, size_t count)
 {
-	const struct all all = {views, owners, count};
+	struct all all = {.count = 0};
 
+	if (read_all(views, owners, count, &all))
+		all.count = 0; /* families without samples */
 	for (size_t i = 0; i < ARRAY_SIZE(families); i++)
 		write_family(out, families[i].family, families[i].value, &all);
 	write_kinds(out, &all);
+	free(all.parts);
+	free(all.labels);
 }

@@ -211,12 +211,24 @@ static bool may_live(uint32_t pid, uint64_t pid_namespace, uint64_t start_time)
 	       pids_find(pid, pid_namespace, start_time) != 0;
 }
 
+static int read_region(const struct site *site, int region_fd, struct snapshot *s)
+{
+	return region_fd < 0 ? snapshot_read_from_outside(site->region, may_live, s)
+			     : snapshot_read_open(region_fd, may_live, s);
+}
+
 int view_read(const struct site *site, const struct inventory *devices, struct view *ret_view,
 	struct err *err)
 {
+	return view_read_open(site, -1, devices, ret_view, err);
+}
+
+int view_read_open(const struct site *site, int region_fd, const struct inventory *devices,
+	struct view *ret_view, struct err *err)
+{
 	_cleanup_free_ struct snapshot *s = malloc(sizeof(*s));
 	struct view v = {.processes = NULL};
-	int r = s ? snapshot_read_from_outside(site->region, may_live, s) : -ENOMEM;
+	int r = s ? read_region(site, region_fd, s) : -ENOMEM;
 
 	v.read_ns = clock_now_ns();
 	if (r != 0 && s)

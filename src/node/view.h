@@ -88,6 +88,10 @@ struct view {
 int view_read(const struct site *site, const struct inventory *devices, struct view *ret_view,
 	struct err *err) MUST_CHECK;
 
+/* The same with the site's region, which is open for reading and a regular file. */
+int view_read_open(const struct site *site, int region_fd, const struct inventory *devices,
+	struct view *ret_view, struct err *err) MUST_CHECK;
+
 /* Fills in the rates of `after` since `before`, a reading of the same slice. */
 void view_compare(const struct view *before, struct view *after);
 

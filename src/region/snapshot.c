@@ -33,11 +33,20 @@ struct head {
 };
 _Static_assert(sizeof(struct head) == offsetof(struct region_own, slots), "struct head");
 
+/* The part of struct hami_region that is read. */
+struct names {
+	char uuids[REGION_DEVICES][REGION_UUID_BYTES];
+	uint64_t limit_bytes[REGION_DEVICES];
+};
+#define NAMES_AT offsetof(struct hami_region, uuids)
+_Static_assert(
+	NAMES_AT + offsetof(struct names, limit_bytes) == offsetof(struct hami_region, limit_bytes),
+	"struct names");
+
 struct reader {
 	int fd;
 	struct head head;
-	char uuids[REGION_DEVICES][REGION_UUID_BYTES];
-	uint64_t limit_bytes[REGION_DEVICES];
+	struct names names;
 	char shared_path[REGION_PATH_BYTES];
 	uint64_t live[REGION_SLOTS / 64]; /* a bit a slot whose owner was found alive */
 	snapshot_lives_fn *lives;	  /* or NULL */
@@ -58,19 +67,23 @@ static bool is_kernels_link(const char *path)
 	return strncmp(path, "/proc/", 6) == 0 && strstr(path, "/map_files/");
 }
 
-/* Opens and checks; r->fd is the caller's to close, in any case. */
-static int begin(const char *path, struct reader *r)
+static int open_region(const char *path, int *ret_fd)
 {
-	int e;
+	int e = file_open_regular(
+		AT_FDCWD, path, O_RDONLY | (is_kernels_link(path) ? 0 : O_NOFOLLOW), ret_fd);
 
-	memset(r->live, 0, sizeof(r->live));
+	return e == -EBADF ? REGION_E_FOREIGN : e;
+}
+
+/* Checks it; the descriptor stays the caller's. */
+static int begin_open(int fd, struct reader *r)
+{
+	int e = read_at(fd, OWN_AT, &r->head, sizeof(r->head));
+
+	r->fd = fd;
 	r->lives = NULL;
-	r->fd = -1;
-	e = file_open_regular(
-		AT_FDCWD, path, O_RDONLY | (is_kernels_link(path) ? 0 : O_NOFOLLOW), &r->fd);
-	if (e)
-		return e == -EBADF ? REGION_E_FOREIGN : e;
-	e = read_at(r->fd, OWN_AT, &r->head, sizeof(r->head));
+	r->shared_path[0] = '\0';
+	memset(r->live, 0, sizeof(r->live));
 	if (e == REGION_E_TRUNCATED)
 		return REGION_E_FOREIGN;
 	if (!e && r->head.magic != REGION_MAGIC)
@@ -79,11 +92,8 @@ static int begin(const char *path, struct reader *r)
 			  r->head.size_bytes != sizeof(struct region_file)))
 		return REGION_E_VERSION;
 	if (!e)
-		e = read_at(r->fd, offsetof(struct hami_region, uuids), r->uuids, sizeof(r->uuids));
-	if (!e)
-		e = read_at(r->fd, offsetof(struct hami_region, limit_bytes), r->limit_bytes,
-			sizeof(r->limit_bytes));
-	if (!e)
+		e = read_at(r->fd, NAMES_AT, &r->names, sizeof(r->names));
+	if (!e && r->head.shared_high)
 		e = read_at(r->fd, OWN_AT + offsetof(struct region_own, shared_path),
 			r->shared_path, sizeof(r->shared_path));
 	if (e)
@@ -95,8 +105,18 @@ static int begin(const char *path, struct reader *r)
 	if (r->head.shared_high > REGION_SHARED)
 		r->head.shared_high = REGION_SHARED;
 	for (int i = 0; i < REGION_DEVICES; i++)
-		r->uuids[i][REGION_UUID_BYTES - 1] = '\0';
+		r->names.uuids[i][REGION_UUID_BYTES - 1] = '\0';
 	return 0;
+}
+
+/* Opens and checks; r->fd is the caller's to close, in any case. */
+static int begin(const char *path, struct reader *r)
+{
+	int e;
+
+	r->fd = -1;
+	e = open_region(path, &r->fd);
+	return e ? e : begin_open(r->fd, r);
 }
 
 /* Reads slot i; *ret_is_live says whether its owner lives. */
@@ -254,10 +274,10 @@ static int read_all(struct reader *r, struct snapshot *s)
 	s->share_ns = r->head.share_ns;
 	s->device_count = r->head.device_count;
 	for (unsigned d = 0; d < s->device_count; d++) {
-		s->devices[d] = (struct snapshot_device){.limit_bytes = r->limit_bytes[d],
+		s->devices[d] = (struct snapshot_device){.limit_bytes = r->names.limit_bytes[d],
 			.refusal_count = r->head.devices[d].refusal_count,
 			.drift_count = r->head.devices[d].drift_count};
-		memcpy(s->devices[d].uuid, r->uuids[d], REGION_UUID_BYTES);
+		memcpy(s->devices[d].uuid, r->names.uuids[d], REGION_UUID_BYTES);
 		e = read_compute(r, d, &s->devices[d].compute);
 		if (e)
 			return e;
@@ -286,14 +306,19 @@ int snapshot_read(const char *path, struct snapshot *ret_snapshot)
 int snapshot_read_from_outside(
 	const char *path, snapshot_lives_fn *lives, struct snapshot *ret_snapshot)
 {
+	_cleanup_fd_ int fd = -1;
+	int e = open_region(path, &fd);
+
+	return e ? e : snapshot_read_open(fd, lives, ret_snapshot);
+}
+
+int snapshot_read_open(int fd, snapshot_lives_fn *lives, struct snapshot *ret_snapshot)
+{
 	struct reader r;
-	int e = begin(path, &r);
+	int e = begin_open(fd, &r);
 
 	r.lives = lives;
-	if (!e)
-		e = read_all(&r, ret_snapshot);
-	cleanup_fd(&r.fd);
-	return e;
+	return e ? e : read_all(&r, ret_snapshot);
 }
 
 /* The device's place in the region; device_count where the region does not know it. */
@@ -301,7 +326,7 @@ static unsigned find_device(const struct reader *r, const char *uuid)
 {
 	unsigned d = 0;
 
-	while (d < r->head.device_count && !device_name_is_same(r->uuids[d], uuid))
+	while (d < r->head.device_count && !device_name_is_same(r->names.uuids[d], uuid))
 		d++;
 	return d;
 }
@@ -429,7 +454,7 @@ int snapshot_device_use(
 	int e = begin(path, &r);
 
 	if (!e && (d = find_device(&r, uuid)) < r.head.device_count) {
-		limit = r.limit_bytes[d];
+		limit = r.names.limit_bytes[d];
 		e = visit_all(&r, d, add_held, &used, &used);
 	}
 	cleanup_fd(&r.fd);

@@ -65,6 +65,9 @@ typedef bool snapshot_lives_fn(uint32_t pid, uint64_t pid_namespace, uint64_t st
 int snapshot_read_from_outside(
 	const char *path, snapshot_lives_fn *lives, struct snapshot *ret_snapshot) MUST_CHECK;
 
+/* The same of a region that the caller has open for reading, and that is a regular file. */
+int snapshot_read_open(int fd, snapshot_lives_fn *lives, struct snapshot *ret_snapshot) MUST_CHECK;
+
 /* A living process of the slice, as snapshot_visit() shows it. */
 struct snapshot_member {
 	uint32_t pid;		/* in the namespace below */

@@ -182,7 +182,13 @@ HOOK_BODY(
 	return HOOK_GIVE(r, exec, made);
 }
 
-static CUresult run(cuGraphLaunch_fn *function, CUgraphExec exec, CUstream stream)
+static CUresult run_upload(cuGraphUpload_fn *function, CUgraphExec exec, CUstream stream)
+{
+	return graphs_call(&(struct graph_call){
+		.run = function, .exec = exec, .stream = stream, .is_upload = true});
+}
+
+static CUresult run_launch(cuGraphLaunch_fn *function, CUgraphExec exec, CUstream stream)
 {
 	return graphs_call(&(struct graph_call){.run = function, .exec = exec, .stream = stream});
 }
@@ -190,7 +196,7 @@ static CUresult run(cuGraphLaunch_fn *function, CUgraphExec exec, CUstream strea
 /* The driver's own upload is as much, and comes after the graph was looked through again. */
 static CUresult upload(CUgraphExec made, CUstream stream)
 {
-	CUresult r = run(cuda.cuGraphUpload, made, stream);
+	CUresult r = run_upload(cuda.cuGraphUpload, made, stream);
 
 	if (r == CUDA_SUCCESS)
 		return r;
@@ -227,7 +233,7 @@ HOOK_FORMS(cuGraphInstantiateWithParams, _ptsz, CUgraphExec *, exec, CUgraph, gr
 
 HOOK_FORMS(cuGraphUpload, _ptsz, CUgraphExec, exec, CUstream, stream)
 {
-	return graphs_any() ? run(real, exec, stream) : real(exec, stream);
+	return graphs_any() ? run_upload(real, exec, stream) : real(exec, stream);
 }
 
 HOOK_FORMS(cuGraphLaunch, _ptsz, CUgraphExec, exec, CUstream, stream)
@@ -236,7 +242,7 @@ HOOK_FORMS(cuGraphLaunch, _ptsz, CUgraphExec, exec, CUstream, stream)
 	CUresult r;
 
 	gate_enter(stream, gate_key(exec, 0), &pass);
-	r = graphs_any() ? run(real, exec, stream) : real(exec, stream);
+	r = graphs_any() ? run_launch(real, exec, stream) : real(exec, stream);
 	gate_leave(&pass, r);
 	return r;
 }

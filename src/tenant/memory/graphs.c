@@ -17,6 +17,9 @@
  * launches since the pool was empty, the pool is calm, and a launch takes no more than what its needs
  * are above what the pool holds.
  *
+ * (1) is not so of an upload. What the graph allocated may be there still, or the graph may run in another stream: then it
+ * takes other memory. A launch frees the one first, or is refused, and waits for the other.
+ *
  * Whatever happens in truth, the pool is read after each launch, and the books are corrected.
  */
 #define LOG_TOPIC LOG_MEMORY
@@ -98,6 +101,7 @@ struct device_call {
 	struct need *need;
 	struct pool *pool;
 	uint64_t stream_id;
+	bool is_upload;
 	uint64_t held_bytes; /* before the call */
 	bool is_in_place, is_calm;
 	bool is_still;
@@ -139,8 +143,8 @@ static uint64_t growth_bytes(struct device_call *c)
 	if (!c->is_still)
 		return need->bytes;
 	read_pool(c, calm);
-	c->is_in_place =
-		need->epoch == calm->epoch && (!calm->is_shared || need->stream_id == c->stream_id);
+	c->is_in_place = !c->is_upload && need->epoch == calm->epoch &&
+			 (!calm->is_shared || need->stream_id == c->stream_id);
 	c->is_calm = calm->is_calm && need->is_balanced && c->stream_id != 0 &&
 		     (calm->stream_id == 0 || calm->stream_id == c->stream_id);
 	if (c->is_in_place)
@@ -214,7 +218,10 @@ static void end(struct device_call *c, bool is_done)
 
 static CUresult call_on_each(struct need *need, const struct graph_call *call, uint64_t stream_id)
 {
-	struct device_call own = {.need = need, .stream_id = stream_id, .charge = CHARGE_NULL};
+	struct device_call own = {.need = need,
+		.stream_id = stream_id,
+		.is_upload = call->is_upload,
+		.charge = CHARGE_NULL};
 	CUresult r;
 
 	if (!need)

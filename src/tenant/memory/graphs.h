@@ -5,11 +5,13 @@
  * The driver takes memory for them when they are uploaded or launched, out of one pool for each
  * device, and only a trim gives it back (H200, driver 580). So a launch reserves what the graph
  * needs at most, and afterwards what the pool is seen to hold is charged (pools.h). A launch that
- * takes no more than is there already reserves nothing: see graphs.c for how that is known.
+ * takes no more than is there already reserves nothing: see graphs.c for how that is known. An upload of a
+ * graph that has memory may take as much once more, and reserves it.
  */
 #pragma once
 
 #include <stdatomic.h>
+#include <stdbool.h>
 
 #include "base/bits.h"
 #include "tenant/memory/graph_survey.h"
@@ -19,6 +21,7 @@ struct graph_call {
 	cuGraphLaunch_fn *run;
 	CUgraphExec exec;
 	CUstream stream;
+	bool is_upload;
 };
 
 /* How many executable graphs of the process allocate memory. */

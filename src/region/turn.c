@@ -6,7 +6,7 @@
  * - who claims says so and then looks at the others, so of two that claim at least one sees the other;
  * - whoever stops counting does so by the clock: who judges reads the clock before the record, and who goes
  *   on stores the new time before it reads the clock. In time means that every judge sees the new time.
- * tests/model/turn.pml is the protocol as a model.
+ * tests/model/turn.pml is the protocol as a model, and tests/model/turn_wake.pml how who waits is woken.
  */
 #include "region/turn.h"
 
@@ -451,10 +451,11 @@ int turn_wait(struct turn *t, uint64_t until_ns)
 	if (!t->own)
 		return keep_errno(nanosleep(&rest, NULL) < 0 ? -errno : 0, saved);
 	if (t->awaited >= 0 && (uint32_t)t->awaited < t->peer_count) {
-		const struct turn_peer_record *other = &t->peer_records[t->awaited];
-
-		on = (const char *)other->at + offsetof(struct turn_face, news);
-		news = other->news;
+		on = (const char *)t->peer_records[t->awaited].at +
+		     offsetof(struct turn_face, news);
+		/* What woke sleepers since we decided to wait did not wake us. */
+		if (!turn_record_is_as_read(t, (unsigned)t->awaited, &news))
+			return keep_errno(0, saved);
 	} else {
 		on = &t->own->face.news;
 		news = t->own_news;

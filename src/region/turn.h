@@ -41,7 +41,7 @@ struct turn_peer_record {
 	uint64_t inode;
 	uint64_t
 		owner; /* the user whose file it is, or the record where only the operator makes any */
-	uint32_t news;	  /* the word to wait on, as last read */
+	uint64_t word;	  /* its TURN_WORD(), as last read */
 	uint32_t listing; /* in which it was last met, and */
 	uint32_t first;	  /* first met */
 	char name[TURN_NAME_BYTES];

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -252,17 +253,41 @@ static void forget(struct turn *turn, unsigned i)
 	turn->awaited = -1;
 }
 
-static int read_file(const struct turn *turn, unsigned i, struct turn_face *ret_face)
+/* Whether that part of a peer's record could be read, by its path. */
+static bool read_file(const struct turn *turn, unsigned i, size_t at, void *to, size_t size)
 {
 	char path[NAME_MAX_BYTES];
 	_cleanup_fd_ int fd = -1;
 
 	join(path, turn->folder, turn->peer_records[i].name);
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-	if (fd < 0)
-		return -errno;
-	return pread(fd, ret_face, sizeof(*ret_face), 0) == (ssize_t)sizeof(*ret_face) ? 0
-										       : -EBADMSG;
+	return fd >= 0 && pread(fd, to, size, (off_t)at) == (ssize_t)size;
+}
+
+/* The same, in whichever way records are read here. */
+static bool read_part(const struct turn *turn, unsigned i, size_t at, void *to, size_t size)
+{
+	struct iovec local = {.iov_base = to, .iov_len = size};
+	struct iovec remote = {
+		.iov_base = (char *)(uintptr_t)turn->peer_records[i].at + at, .iov_len = size};
+
+	if (turn->is_by_file)
+		return read_file(turn, i, at, to, size);
+	return syscall(SYS_process_vm_readv, getpid(), &local, 1, &remote, 1, 0) == (long)size;
+}
+
+bool turn_record_is_as_read(const struct turn *turn, unsigned i, uint32_t *ret_news)
+{
+	uint64_t word;
+
+	*ret_news = 0;
+	if (!read_part(turn, i, offsetof(struct turn_face, news), ret_news, sizeof(*ret_news)))
+		return true;
+	/* acquire: pairs with the release in turn_word_wake(). Whoever has its news sees the word that they are of. */
+	atomic_thread_fence(memory_order_acquire);
+	if (!read_part(turn, i, offsetof(struct turn_face, word), &word, sizeof(word)))
+		return true;
+	return word == turn->peer_records[i].word;
 }
 
 /*
@@ -274,7 +299,7 @@ static void take_in(struct turn *turn, unsigned i, const struct turn_face *face)
 	struct turn_claim *claim = &turn->peers[i].claim;
 
 	/* relaxed: as in turn_record_decode() */
-	turn->peer_records[i].news = atomic_load_explicit(&face->news, memory_order_relaxed);
+	turn->peer_records[i].word = atomic_load_explicit(&face->word, memory_order_relaxed);
 	if (turn_record_decode(face, claim) < 0)
 		*claim = (struct turn_claim){.state = TURN_FREE};
 	if (!turn_order_is_alive(claim, turn->polled_ns))
@@ -314,7 +339,7 @@ static void read_by_file(struct turn *turn, unsigned i, bool *ret_broken)
 {
 	struct turn_face face;
 
-	*ret_broken = read_file(turn, i, &face) < 0;
+	*ret_broken = !read_file(turn, i, 0, &face, sizeof(face));
 	if (!*ret_broken)
 		take_in(turn, i, &face);
 }

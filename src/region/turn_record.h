@@ -28,7 +28,7 @@ struct turn_face {
 	_Atomic uint64_t since_ns; /* the present turn's begin */
 	_Atomic uint64_t seen_ns;
 	_Atomic uint32_t rank;
-	_Atomic uint32_t news; /* counts what sleepers are woken for; a futex */
+	_Atomic uint32_t news; /* counts what sleepers are woken for, after the word; a futex */
 	_Atomic uint64_t turns;
 	_Atomic uint64_t held_ns;
 	_Atomic uint64_t magic;
@@ -91,6 +91,12 @@ int turn_record_decode(const struct turn_face *face, struct turn_claim *ret_clai
  * One whose record is broken says nothing, and one whose record is cut short is forgotten.
  */
 void turn_record_read_peers(struct turn *turn, bool is_all, uint64_t now_ns);
+
+/*
+ * Whether a peer's word is what it was when the peer was last read. *ret_news is what turn_wait() may sleep on then: it was
+ * read before the word, so what changes the word later changes it, too. True where the record is cut short: nobody can sleep on it.
+ */
+bool turn_record_is_as_read(const struct turn *turn, unsigned peer, uint32_t *ret_news);
 
 /* What is doubted of a peer is doubted of all that its owner makes from now on, where that is another user. */
 void turn_record_doubt_owner(struct turn *turn, unsigned peer);

@@ -85,7 +85,10 @@ void turn_word_wake(struct turn *t)
 {
 	_Atomic uint32_t *news = &t->own->face.news;
 
-	/* release: pairs with the kernel's read of it before a sleep in turn_wait() */
+	/*
+	 * release: after the word. Pairs with the fence in turn_record_is_as_read(), for the slice's own processes with the load in
+	 * take() (turn.c), and with the kernel's read of it before a sleep in turn_wait().
+	 */
 	atomic_fetch_add_explicit(news, 1, memory_order_release);
 	syscall(SYS_futex, news, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }

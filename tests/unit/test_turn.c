@@ -259,6 +259,32 @@ static void a_waiter_in_another_process_is_woken(void **state)
 	assert_int_equal(child_wait(&child), 0);
 }
 
+/* Of a holder that goes on between our look at it and our sleep nobody wakes us any more. */
+static void assert_no_sleep_after_a_release(bool is_by_file)
+{
+	uint64_t look;
+	uint32_t news;
+
+	b.is_by_file = is_by_file;
+	assert_int_equal(hold(&a), TURN_HELD);
+	assert_int_equal(turn_hold(&b, 1, now, now + MS, &look), TURN_E_WAIT);
+	assert_true(turn_record_is_as_read(&b, 0, &news));
+	assert_int_equal(turn_release(&a, now), 0);
+	assert_false(turn_record_is_as_read(&b, 0, &news));
+	assert_int_equal(news, atomic_load(&a.own->face.news));
+	/* One that slept here would not come back. */
+	assert_int_equal(turn_wait(&b, now + 1000000 * MS), 0);
+	assert_int_equal(hold(&b), TURN_HELD);
+	assert_int_equal(turn_release(&b, now), 0);
+}
+
+static void who_waits_does_not_sleep_on_what_it_was_not_woken_for(void **state)
+{
+	open_two(*state);
+	assert_no_sleep_after_a_release(false);
+	assert_no_sleep_after_a_release(true);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -273,6 +299,7 @@ int main(void)
 		TURN_TEST(a_process_that_never_says_so_ends_with_what_it_announced),
 		TURN_TEST(one_process_that_leaves_does_not_end_the_others_wish),
 		TURN_TEST(a_waiter_in_another_process_is_woken),
+		TURN_TEST(who_waits_does_not_sleep_on_what_it_was_not_woken_for),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -57,6 +57,9 @@ int kube_follow_start(struct kube_client *client, const struct kube_follow_reque
 	const struct kube_follow_events *events, void *context,
 	struct kube_follow **ret_follow) MUST_CHECK;
 
+/* A node has a hundred pods or more, of 10 KiB each and some ten times that when they are read. */
+#define KUBE_FOLLOW_PODS_OF_PAGE 16
+
 /* The pods that are bound to the node. -EINVAL where it can have no such name. */
 static inline int kube_follow_pods_of(struct kube_client *client, const char *node_name,
 	const struct kube_follow_events *events, void *context, struct kube_follow **ret_follow)
@@ -67,8 +70,10 @@ static inline int kube_follow_pods_of(struct kube_client *client, const char *no
 	if (length < 0 || (size_t)length >= sizeof(query))
 		return -EINVAL;
 	return kube_follow_start(client,
-		&(struct kube_follow_request){.path = "/api/v1/pods", .query = query}, events,
-		context, ret_follow);
+		&(struct kube_follow_request){.path = "/api/v1/pods",
+			.query = query,
+			.page_objects = KUBE_FOLLOW_PODS_OF_PAGE},
+		events, context, ret_follow);
 }
 
 /* Ends it; no callback comes any more. Accepts NULL. Before the end of the client. */

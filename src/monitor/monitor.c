@@ -346,13 +346,19 @@ static int open_events(struct monitor *m, const struct kube_access *access, stru
 	return r;
 }
 
+/* Of pods most is in these. */
+static const char *const unused[] = {"managedFields", "conditions", "env", "envFrom", "volumes",
+	"volumeMounts", "tolerations", "command", "args", NULL};
+
 static int follow_pods(struct monitor *m, struct err *err)
 {
+	struct kube_settings settings = kube_settings_default;
 	struct kube_access access = KUBE_ACCESS_NULL;
 	int r = kube_access_find(NULL, NULL, &access, err);
 
+	settings.unused = unused;
 	if (!r)
-		r = kube_client_new(m->loop, &access, &kube_settings_default, &m->client, err);
+		r = kube_client_new(m->loop, &access, &settings, &m->client, err);
 	if (!r && pod_names_start(m->client, m->settings->node, m->settings->resource, &m->pods))
 		r = err_set(err, ENOMEM, "no memory");
 	if (!r)

@@ -73,6 +73,11 @@ static int read_access(struct kube_access *ret_access, struct err *err)
 		"there is no API server: neither KUBECONFIG nor a service account names one");
 }
 
+/* Of pods and the node most is in these. */
+static const char *const unused[] = {"managedFields", "conditions", "images", "volumesInUse",
+	"volumesAttached", "envFrom", "volumes", "tolerations", "command", "args",
+	"containerStatuses", "initContainerStatuses", NULL};
+
 /* An attempt is short, because the kubelet waits for most of them. */
 static int connect_to_server(struct agent *agent, struct err *err)
 {
@@ -84,6 +89,7 @@ static int connect_to_server(struct agent *agent, struct err *err)
 	settings.attempt_ns = 2 * SECOND_NS;
 	settings.first_pause_ns = SECOND_NS / 20;
 	settings.most_pause_ns = 2 * SECOND_NS;
+	settings.unused = unused;
 	if (!result)
 		result = kube_client_new(
 			agent->cluster.loop, &access, &settings, &agent->cluster.client, err);

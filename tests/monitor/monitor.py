@@ -181,6 +181,20 @@ def d34_pods_of_this_node_are_followed_once_and_all_their_containers_told(hook):
         equal([(of, "fieldSelector=spec.nodeName%3Dn1" in query) for of, query in town.cluster.watched], [("pods", True)])
 
 
+def pods_are_listed_a_few_at_a_time(hook):
+    """A page is in memory as a whole: a hundred pods at once were 20 MiB."""
+    make_region(hook / "containers/uid-0_c/x.cache")
+    make_region(hook / "containers/uid-99_c/x.cache")
+    with Town() as town:
+        for number in range(100):
+            item = pod(f"p{number}", uid=f"uid-{number}")
+            item["spec"]["nodeName"] = "n1"
+            town.cluster.put("pods", item)
+        with Monitor(hook, town=town) as monitor:
+            equal(sorted(dict(labels)["pod"] for name, labels in monitor.samples() if name == "hami_vgpu_memory_used_bytes"), ["p0", "p99"])
+        equal(town.cluster.longest_page, 16)
+
+
 def old_names_are_there_when_they_are_asked_for(hook):
     make_region(hook / "containers/uid-1_main/x.cache")
     with Monitor(hook) as monitor:

@@ -77,6 +77,8 @@ class Cluster:
         self.fault_after = None  # the same, when it is carried out, and not answered yet
         self.streams = 0  # watches that began before are ended when it changes
         self.oldest = 0  # versions before are forgotten
+        self.rests = []  # what is behind each page: the whole list, where it begins, its version
+        self.longest_page = 0  # objects
         self.repeats = 0  # so many events are told again with the next one
         self.is_silent = False  # watches tell nothing
         self.takes_labels = True  # from bindings, as since 1.35
@@ -143,13 +145,21 @@ class Cluster:
             raise Refusal(404, f'{collection} "{key}" not found')
         return item
 
-    def list(self, collection, node=None):
-        """node: pods that are bound to it."""
+    def list(self, collection, node=None, most=None, rest=None):
+        """node: pods that are bound to it. A page has so many; rest: those behind another page."""
         with self.changed:
-            items = copy.deepcopy(list(self.objects.get(collection, {}).values()))
-            if node:
-                items = [item for item in items if item["spec"].get("nodeName") == node]
-            return {"kind": "List", "metadata": {"resourceVersion": str(self.version)}, "items": items}
+            if rest:
+                items, begin, version = self.rests[int(rest)]
+            else:
+                items, begin, version = copy.deepcopy(list(self.objects.get(collection, {}).values())), 0, self.version
+                items = [item for item in items if not node or item["spec"].get("nodeName") == node]
+            end = begin + most if most else len(items)
+            metadata = {"resourceVersion": str(version)}
+            if end < len(items):
+                metadata["continue"] = str(len(self.rests))
+                self.rests.append((items, end, version))
+            self.longest_page = max(self.longest_page, len(items[begin:end]))
+            return {"kind": "List", "metadata": metadata, "items": items[begin:end]}
 
     def read(self, collection, key):
         with self.changed:
@@ -274,7 +284,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 return
             if self.command == "GET":
                 node = re.search(r"fieldSelector=spec.nodeName%3D([^&]+)", query)
-                answer = 200, cluster.read(collection, key) if name else cluster.list(collection, node and node[1])
+                most, rest = (re.search(rf"{word}=(\d+)", query) for word in ("limit", "continue"))
+                answer = 200, cluster.read(collection, key) if name else cluster.list(
+                    collection, node and node[1], most and int(most[1]), rest and rest[1])
             elif self.command == "PATCH":
                 is_merge = "merge-patch" in self.headers["Content-Type"]
                 answer = 200, cluster.patch(collection, key, body, is_merge)

@@ -82,7 +82,7 @@ def ask(port, path, method="GET"):
 class Monitor:
     """The program with a folder of containers."""
 
-    def __init__(self, hook, *flags, town=None):
+    def __init__(self, hook, *flags, town=None, within=()):
         environment = {key: value for key, value in os.environ.items() if key not in ("NODE_NAME", "HOOK_PATH")}
         environment["VGPU_SIM_STATE"] = str(hook / "machine")
         environment["VGPU_STATE"] = str(hook / "state")
@@ -90,7 +90,7 @@ class Monitor:
             environment["KUBECONFIG"] = str(town.kubeconfig)
             flags = ["--node-name=n1", *flags]
         self.lines = []
-        self.process = subprocess.Popen([PROGRAM, "--metrics-bind-address=127.0.0.1:0", f"--hook-path={hook}", f"--nvml={NVML}",
+        self.process = subprocess.Popen([*within, PROGRAM, "--metrics-bind-address=127.0.0.1:0", f"--hook-path={hook}", f"--nvml={NVML}",
                                          "--pod-resources-socket=", *flags], env=environment, stderr=subprocess.PIPE, text=True)
         self.port = self.port_of("metrics are served")
         if town:
@@ -325,6 +325,66 @@ def slices_without_a_pod_are_told_by_their_name_and_user(hook):
             equal(monitor.value("vgpu_slice_memory_used_bytes", **train), [])
             # what it writes into containers, it does not write here
             equal(monitor.value("vgpu_container_is_violating"), [])
+
+
+# $1 is what stands for /usr/local/vgpu, the only place to write to; $2 the capabilities, "": there are no limits. What ProtectSystem=strict
+# leaves writable is left so.
+UNIT_LIMITS = r"""
+hook=$1 capabilities=$2
+shift 2
+unset VGPU_STATE XDG_RUNTIME_DIR
+mkdir -p /run/user
+mount --bind "$hook/users" /run/user
+[ "$capabilities" ] || exec "$@"
+mount --bind "$hook" "$hook"
+while read -r _ place _; do
+    case $place in /proc* | /sys* | /dev* | "$hook"*) ;; *) mount -o remount,bind,ro "$place" || exit 1 ;; esac
+done </proc/mounts
+exec setpriv --bounding-set="-all,$capabilities" --inh-caps=-all --no-new-privs "$@"
+"""
+
+
+def the_unit_s_limits_hide_nothing(hook):
+    """Of containers and of another user's `vgpu run`: what is told within the limits of vgpu-monitor.service, and without them."""
+    if os.geteuid() or subprocess.run(["unshare", "-m", "mount", "--make-rprivate", "/"], stderr=subprocess.DEVNULL, check=False).returncode:
+        return
+    unit = (ROOT / "dist/systemd/vgpu-monitor.service.in").read_text(encoding="utf-8")
+    settings = dict(line.split("=", 1) for line in unit.splitlines() if re.match(r"\w+=", line))
+    equal([settings[key] for key in ("ProtectSystem", "ReadWritePaths", "NoNewPrivileges")], ["strict", "-/usr/local/vgpu", "yes"])
+    capabilities = ",".join("+" + name.removeprefix("CAP_").lower() for name in settings["CapabilityBoundingSet"].split())
+    folder = hook / "users/1/vgpu/train"
+    folder.mkdir(parents=True)
+    hook.chmod(0o755)
+    for place in (hook / "users/1", folder.parent, folder):
+        place.chmod(0o700)
+        os.chown(place, 1, 1)
+    (folder / "share").write_text(f"vgpu-share 1\nslice train\nregion {folder}/region\ndevice {UUID} memory 1g cores 30\nend\n")
+    os.chown(folder / "share", 1, 1)
+    make_region(hook / "containers/uid-1_main/x.cache", priority=0, recent=5)
+    make_region(hook / "containers/uid-2_main/x.cache", priority=1, recent=5)
+    os.chown(hook / "containers/uid-2_main/x.cache", 1, 1)
+    (hook / "containers/uid-2_main/x.cache").chmod(0o600)
+    told_of = []
+    with subprocess.Popen([MAKE_REGION, folder / "region", UUID], stdin=subprocess.PIPE, stdout=subprocess.PIPE, user=1, group=1,
+                          extra_groups=[]) as maker:
+        maker.stdout.readline()
+        for limits in ("", capabilities):
+            within = ["unshare", "-m", "--propagation", "private", "bash", "-c", UNIT_LIMITS, "limits", str(hook), limits]
+            with Monitor(hook, "--http=127.0.0.1:0", within=within) as monitor:
+                page = monitor.port_of("the page is served")
+                its = {key: value for key, value in monitor.samples().items()
+                       if key[0].startswith("hami_host") or dict(key[1]).get("region", "/run/user/1/").startswith(("/run/user/1/", str(hook)))}
+                gpus = json.loads(ask(page, "/state.json")[1])["nodes"][0]["gpus"]
+                shown = sorted((one["pod"], one["user"], one["memory_used_bytes"]) for gpu in gpus for one in gpu["slices"]
+                               if one["pod"] in ("train", "uid-1", "uid-2"))
+                status = pathlib.Path(f"/proc/{monitor.process.pid}/status").read_text(encoding="utf-8")
+                told_of.append((its, shown))
+                equal("NoNewPrivs:\t1" in status, bool(limits))
+                wait_for(lambda: told(hook / "containers/uid-2_main/x.cache")[0] == 1, "the one of less importance is held back")
+            make_region(hook / "containers/uid-2_main/x.cache", priority=1, recent=5)
+        maker.stdin.close()
+    equal([row[:2] for row in told_of[0][1]], [("train", pwd.getpwuid(1).pw_name), ("uid-1", ""), ("uid-2", "")])
+    equal(told_of[1], told_of[0])
 
 
 def containers_are_told_whether_they_may_work(hook):

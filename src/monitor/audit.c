@@ -371,16 +371,33 @@ static void judge(struct audit *audit, struct entry *e, enum audit_kind kind, bo
 	audit->settings->found(audit->settings->context, &finding);
 }
 
-/* A slice that was made smaller may keep what it has, and no more. */
-static bool has_too_much(struct entry *e)
+/* What the pod's allocation says of it, which is what others are not given; UINT64_MAX: it does not say. */
+static uint64_t allocated_bytes(const struct entry *e, const struct pod_name *pod)
 {
-	uint64_t most;
+	for (size_t i = 0; pod && i < pod->container_count; i++) {
+		const struct assignment_slot *slot = pod->containers[i].slot;
+
+		if (!slot || strcmp(pod->containers[i].name, e->name) != 0)
+			continue;
+		for (size_t k = 0; k < slot->count; k++)
+			if (!strcmp(slot->devices[k].uuid, e->device))
+				return (uint64_t)slot->devices[k].memory_mib * MIB;
+	}
+	return UINT64_MAX;
+}
+
+/* A slice that was made smaller may keep what it has, as long as nobody else is given it, and no more. */
+static bool has_too_much(struct entry *e, const struct pod_name *pod)
+{
+	uint64_t most, allocated = allocated_bytes(e, pod);
 
 	if (e->quota_bytes && (!e->last_quota_bytes || e->quota_bytes < e->last_quota_bytes) &&
 		e->was_judged)
 		e->excused_bytes = e->bytes;
 	else if (e->bytes < e->excused_bytes)
 		e->excused_bytes = e->bytes;
+	if (allocated < e->excused_bytes)
+		e->excused_bytes = allocated;
 	e->was_judged = true;
 	e->last_quota_bytes = e->quota_bytes;
 	most = e->quota_bytes > e->excused_bytes ? e->quota_bytes : e->excused_bytes;
@@ -394,7 +411,7 @@ static void judge_all(struct audit *audit, struct entry *e, const struct pod_nam
 	if (!e->is_seen)
 		e->bytes = e->busy_percent = e->untracked = 0;
 	judge(audit, e, AUDIT_UNTRACKED, e->untracked > 0, pod, NULL);
-	judge(audit, e, AUDIT_MEMORY, has_too_much(e), pod, NULL);
+	judge(audit, e, AUDIT_MEMORY, has_too_much(e, pod), pod, NULL);
 	judge(audit, e, AUDIT_COMPUTE, e->cap_permille && busy > e->cap_permille + SLACK_PERMILLE,
 		pod, NULL);
 }

@@ -14,6 +14,7 @@
 #include "base/fault.h"
 #include "base/file.h"
 #include "node/folder.h"
+#include "policy/device_name.h"
 #include "region/region.h"
 #include "region/snapshot.h"
 #include "region/turn_place.h"
@@ -292,6 +293,31 @@ bool container_is_running(const struct container_place *place, const struct cont
 
 	return container_region_path(place, container, path) == 0 &&
 	       snapshot_visit(path, NULL, count_one, &count) == 0 && count > 0;
+}
+
+static uint64_t held_bytes(const struct snapshot *snapshot, const char *uuid)
+{
+	for (unsigned i = 0; i < snapshot->device_count; i++)
+		if (device_name_is_same(snapshot->devices[i].uuid, uuid))
+			return snapshot->devices[i].used_bytes;
+	return 0;
+}
+
+int container_held_bytes(const struct container_place *place, const struct container *container,
+	const char *uuid, uint64_t *ret_bytes)
+{
+	_cleanup_free_ struct snapshot *snapshot = malloc(sizeof(*snapshot));
+	char path[CONTAINER_PATH_BYTES];
+	int r;
+
+	if (!snapshot)
+		return -ENOMEM;
+	r = container_region_path(place, container, path);
+	if (r == 0)
+		r = snapshot_read(path, snapshot);
+	if (r == 0)
+		*ret_bytes = held_bytes(snapshot, uuid);
+	return r;
 }
 
 /*

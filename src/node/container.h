@@ -9,6 +9,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/bits.h"
 #include "base/err.h"
@@ -52,6 +53,13 @@ int container_check_place(const struct container_place *place, struct err *err) 
 
 /* Whether a process that has claimed a place in the container's region lives. */
 bool container_is_running(const struct container_place *place, const struct container *container);
+
+/*
+ * What processes in the container's region hold of a device, and descriptors keep, by its books; 0 where no process has begun to use
+ * it. What snapshot_read() says where they cannot be read.
+ */
+int container_held_bytes(const struct container_place *place, const struct container *container,
+	const char *uuid, uint64_t *ret_bytes) MUST_CHECK;
 
 /* Cuts files that the container's processes have made longer than any of that kind is. */
 void container_trim(const struct container_place *place, const struct container *container);

@@ -602,6 +602,13 @@ def the_driver_s_figures_are_compared(hook):
                 wait_for(lambda: monitor.value("vgpu_container_quota_bytes", **main) == [32 * MIB], "the quota")
                 time.sleep(3)
                 equal(monitor.value("vgpu_container_violations_total", kind="memory", **main), [1])
+
+                # for as long as its pod's allocation has it
+                def allocate(item):
+                    item["metadata"]["annotations"] = {"hami.io/vgpu-devices-allocated": f"{device},NVIDIA,32,20:;"}
+                    item["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": "1"}}
+                town.cluster.change("pods", "default/p1", allocate)
+                wait_for(lambda: monitor.value("vgpu_container_violations_total", kind="memory", **main) == [2], "what another may be given")
             wait_for(lambda: monitor.value("vgpu_container_is_violating", kind="untracked", **main) == [0], "its end")
             equal(monitor.value("vgpu_audit_processes_ended_total"), [0, 0, 0])
     finally:

@@ -38,6 +38,7 @@ struct pod {
 	char *allocated;	     /* the reservation as it was written; NULL: not there */
 	char *wish; /* how large its slices are to be (kube/wish.h); NULL: as they are */
 	uint64_t wish_rests_ns; /* until then that wish is not looked at again */
+	uint64_t shrunk_ns;	/* when a share of it became less; 0: not since the plugin began */
 	char *instances;	/* reserved ones (kube/instances.h); NULL: not there */
 	enum pod_phase phase;
 	bool has_bind_time;

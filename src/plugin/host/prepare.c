@@ -250,6 +250,22 @@ int prepare_resize(const struct prepare_settings *settings, const struct prepare
 	return container_make(&settings->place, &kept.container, false, NULL, err);
 }
 
+int prepare_held_bytes(const struct prepare_settings *settings, const char *pod_uid,
+	const char *container, const char *uuid, uint64_t *ret_bytes)
+{
+	_cleanup_(kept_close) struct kept_folder folder = KEPT_FOLDER_NULL;
+	char key[CONTAINER_KEY_BYTES];
+	struct err err = ERR_NULL;
+	struct kept kept;
+	int r = kept_key(pod_uid, container, key);
+
+	if (r == 0)
+		r = kept_open(settings->state, &folder, &err);
+	if (r == 0)
+		r = kept_read(&folder, key, &kept);
+	return r ? r : container_held_bytes(&settings->place, &kept.container, uuid, ret_bytes);
+}
+
 struct restore {
 	const struct prepare_settings *settings;
 	const struct kept_folder *folder;

@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/bits.h"
 #include "base/err.h"
@@ -77,6 +78,14 @@ struct prepare_resized {
  */
 int prepare_resize(const struct prepare_settings *settings, const struct prepare_resized *resized,
 	bool *ret_has_changed, struct err *err) MUST_CHECK;
+
+/*
+ * What the processes of a container's slice hold of a device, and descriptors keep, by its books; 0 where no process has begun
+ * to use it. -ENOENT where the container is not known; what the file system says, or an outcome of region_open(), where its books
+ * cannot be read.
+ */
+int prepare_held_bytes(const struct prepare_settings *settings, const char *pod_uid,
+	const char *container, const char *uuid, uint64_t *ret_bytes) MUST_CHECK;
 
 /*
  * Makes again what is missing of all containers that are known, for a plugin's start: the kubelet does not ask again for a

@@ -26,6 +26,9 @@ struct attempt {
 	struct fit_result *result;
 	struct fit_sight *sights; /* NULL: nobody asks */
 	struct load running[FIT_DEVICES], peak[FIT_DEVICES], now[FIT_DEVICES];
+	enum fit_reason described
+		[FIT_DEVICES]; /* the same for all containers: lists of names may be long */
+	bool is_of_type[FIT_DEVICES];
 	int64_t memory_mib,
 		cores; /* all devices' sums of what the pod is charged, with the container at hand */
 };
@@ -88,25 +91,17 @@ static bool is_constrained(const char *list)
 	return !names_are_blank(list);
 }
 
-/* The tests that do not depend on what is in use. */
-static enum fit_reason describes(const struct attempt *attempt, const struct fit_device *device)
+/* Devices beside each other are mostly of one model. */
+static bool is_of_type(const struct attempt *attempt, uint32_t at)
 {
 	const struct fit_pod *pod = attempt->pod;
+	const struct fit_device *device = &attempt->node->devices[at];
 
-	if (!device->is_healthy)
-		return FIT_NOT_HEALTHY;
-	if (device->is_cordoned)
-		return FIT_CORDONED;
+	if (at && !strcmp(device[-1].model, device->model))
+		return attempt->is_of_type[at - 1];
 	if (is_constrained(pod->not_types) && names_occur_in(pod->not_types, device->model))
-		return FIT_TYPE_DIFFERS;
-	if (is_constrained(pod->types) && !names_occur_in(pod->types, device->model))
-		return FIT_TYPE_DIFFERS;
-	if (pod->modes && !strstr(pod->modes, device->mode))
-		return FIT_TYPE_DIFFERS;
-	/* A process has one daemon of MPS: the device plugin refuses such a device to a container that has another, too. */
-	if (attempt->request->devices > 1 && device->mode && !strcmp(device->mode, "mps"))
-		return FIT_TYPE_DIFFERS;
-	return FIT_REASONS;
+		return false;
+	return !is_constrained(pod->types) || names_occur_in(pod->types, device->model);
 }
 
 static bool is_wanted(const struct fit_pod *pod, const struct fit_device *device)
@@ -114,6 +109,31 @@ static bool is_wanted(const struct fit_pod *pod, const struct fit_device *device
 	if (is_constrained(pod->not_uuids) && names_have(pod->not_uuids, device->uuid))
 		return false;
 	return !is_constrained(pod->uuids) || names_have(pod->uuids, device->uuid);
+}
+
+/* The tests that depend neither on what is in use nor on the container. From the first device on. */
+static void describe(struct attempt *attempt, uint32_t at)
+{
+	const struct fit_pod *pod = attempt->pod;
+	const struct fit_device *device = &attempt->node->devices[at];
+	enum fit_reason reason = FIT_REASONS;
+
+	attempt->is_of_type[at] = is_of_type(attempt, at);
+	if (!device->is_healthy)
+		reason = FIT_NOT_HEALTHY;
+	else if (device->is_cordoned)
+		reason = FIT_CORDONED;
+	else if (!attempt->is_of_type[at] || (pod->modes && !strstr(pod->modes, device->mode)))
+		reason = FIT_TYPE_DIFFERS;
+	else if (!is_wanted(pod, device))
+		reason = FIT_UUID_DIFFERS;
+	attempt->described[at] = reason;
+}
+
+/* A process has one daemon of MPS: the device plugin refuses such a device to a container that has another, too. */
+static bool is_one_of_several_mps(const struct attempt *attempt, const struct fit_device *device)
+{
+	return attempt->request->devices > 1 && device->mode && !strcmp(device->mode, "mps");
 }
 
 /* What the request takes of this device, before MIG rounds it up. */
@@ -209,7 +229,7 @@ static enum fit_reason judge(
 	const struct attempt *attempt, uint32_t at, struct fit_choice *ret_choice)
 {
 	const struct fit_device *device = &attempt->node->devices[at];
-	enum fit_reason reason = describes(attempt, device);
+	enum fit_reason reason = attempt->described[at];
 	int64_t cores = attempt->request->cores;
 
 	*ret_choice = (struct fit_choice){
@@ -218,11 +238,10 @@ static enum fit_reason judge(
 		.memory_mib = memory_of(attempt->request, device),
 		.cores = cores > WHOLE_CORES ? WHOLE_CORES : cores,
 	};
-	if (reason != FIT_REASONS)
-		return reason;
-	if (!is_wanted(attempt->pod, device))
-		return FIT_UUID_DIFFERS;
-	return has_room(attempt, at, ret_choice);
+	if ((reason == FIT_REASONS || reason == FIT_UUID_DIFFERS) &&
+		is_one_of_several_mps(attempt, device))
+		return FIT_TYPE_DIFFERS;
+	return reason == FIT_REASONS ? has_room(attempt, at, ret_choice) : reason;
 }
 
 static void take(struct attempt *attempt, const struct fit_choice *choice)
@@ -484,6 +503,8 @@ bool fit_explain(const struct fit_node *node, const struct fit_pod *pod,
 	memset(attempt.running, 0, loads_bytes);
 	memset(attempt.peak, 0, loads_bytes);
 	ret_result->choice_count = 0;
+	for (uint32_t i = 0; i < node->device_count; i++)
+		describe(&attempt, i);
 	for (size_t i = 0; i < pod->request_count; i++)
 		if (pod->requests[i].devices > 0 && !fit_container(&attempt, &pod->requests[i]))
 			return false;
@@ -531,6 +552,7 @@ bool fit_surely(
 		struct fit_choice choice;
 
 		attempt.running[i] = attempt.peak[i] = attempt.now[i] = (struct load){{0}, 0};
+		describe(&attempt, i);
 		missing -= judge(&attempt, i, &choice) == FIT_REASONS;
 	}
 	return !missing;

@@ -30,6 +30,16 @@ bool name_is(const struct name *name, const char *text)
 	return !strncmp(name->text, text, name->length) && !text[name->length];
 }
 
+/* Whether what stands there is a whole name of the list. */
+static bool is_name(const char *list, const char *from, const char *end)
+{
+	while (from > list && is_blank(from[-1]))
+		from--;
+	while (is_blank(*end))
+		end++;
+	return (from == list || from[-1] == ',') && (!*end || *end == ',');
+}
+
 bool names_are_blank(const char *list)
 {
 	while (list && is_blank(*list))
@@ -37,12 +47,15 @@ bool names_are_blank(const char *list)
 	return !list || !*list;
 }
 
+/* The list may be long, and is searched for each of thousands of devices. */
 bool names_have(const char *list, const char *text)
 {
-	struct name name;
+	size_t length = strlen(text);
 
-	while (name_next(&list, &name))
-		if (name.length && name_is(&name, text))
+	if (!list || !length || strchr(text, ',') || is_blank(*text) || is_blank(text[length - 1]))
+		return false;
+	for (const char *at = list; (at = strstr(at, text)); at++)
+		if (is_name(list, at, at + length))
 			return true;
 	return false;
 }

@@ -10,6 +10,7 @@
 #include "kube/quantity.h"
 
 #define MEMORY_MOST_MIB INT32_MAX /* of a request; annotations carry 32 bits */
+#define LIST_MOST_BYTES 8192 /* of names, which each device is looked for in: about 200 UUIDs */
 
 const char *demand_annotation(const json_t *object, const char *key)
 {
@@ -123,6 +124,28 @@ static const char *or_else(const char *text, const char *other)
 	return text ? text : other;
 }
 
+static int read_list(const json_t *pod, const char *key, const char **ret_list, struct err *err)
+{
+	*ret_list = demand_annotation(pod, key);
+	if (*ret_list && strlen(*ret_list) > LIST_MOST_BYTES)
+		return err_set(
+			err, EINVAL, "annotation %s is longer than %d bytes", key, LIST_MOST_BYTES);
+	return 0;
+}
+
+static int read_lists(const json_t *pod, struct fit_pod *fit, struct err *err)
+{
+	int r = read_list(pod, "nvidia.com/use-gputype", &fit->types, err);
+
+	if (!r)
+		r = read_list(pod, "nvidia.com/nouse-gputype", &fit->not_types, err);
+	if (!r)
+		r = read_list(pod, "nvidia.com/use-gpuuuid", &fit->uuids, err);
+	if (!r)
+		r = read_list(pod, "nvidia.com/nouse-gpuuuid", &fit->not_uuids, err);
+	return r ? r : read_list(pod, "nvidia.com/vgpu-mode", &fit->modes, err);
+}
+
 static int read_wishes(
 	const struct demand_rules *rules, const json_t *pod, struct demand *demand, struct err *err)
 {
@@ -130,19 +153,16 @@ static int read_wishes(
 	const char *node_policy = or_else(
 		demand_annotation(pod, "hami.io/node-scheduler-policy"), rules->node_policy);
 	struct fit_pod *fit = &demand->pod;
+	int result;
 
 	demand->is_spread = !strcmp(node_policy, "spread");
 	fit->is_numa_bound = parse_is_on(demand_annotation(pod, "nvidia.com/numa-bind"));
 	fit->policy = rank_policy_of(or_else(demand_annotation(pod, "hami.io/gpu-scheduler-policy"),
 					     rules->device_policy),
 		fit->is_numa_bound);
-	fit->types = demand_annotation(pod, "nvidia.com/use-gputype");
-	fit->not_types = demand_annotation(pod, "nvidia.com/nouse-gputype");
-	fit->uuids = demand_annotation(pod, "nvidia.com/use-gpuuuid");
-	fit->not_uuids = demand_annotation(pod, "nvidia.com/nouse-gpuuuid");
-	fit->modes = demand_annotation(pod, "nvidia.com/vgpu-mode");
 	fit->weights = rank_weights_default;
-	return weights ? rank_weights_parse(weights, &fit->weights, err) : 0;
+	result = read_lists(pod, fit, err);
+	return result || !weights ? result : rank_weights_parse(weights, &fit->weights, err);
 }
 
 int demand_read_containers(

@@ -97,6 +97,17 @@ def a_pod_is_filtered_and_bound(town):
                ("Normal", "FilteringSucceed", "find fit node(n1), 1 nodes not fit, 1 nodes fit(n1:0.00)")])
 
 
+def a_list_of_names_that_is_too_long_is_refused(town):
+    """Each device of the cluster is looked for in it, while all others wait."""
+    one_node(town)
+    with Scheduler(PROGRAM, town) as scheduler:
+        for key in ("use-gputype", "nouse-gputype", "use-gpuuuid", "nouse-gpuuuid", "vgpu-mode"):
+            key = f"nvidia.com/{key}"
+            for length, words in ((8192, ""), (8193, f"annotation {key} is longer than 8192 bytes")):
+                item = put_pod(town, f"p{length}", annotations={key: "x".rjust(length, ",")})
+                equal(scheduler.filter(item, ["n1"])["Error"], words)
+
+
 def a_pod_that_is_bound_soon_takes_two_calls(town):
     one_node(town)
     with Scheduler(PROGRAM, town) as scheduler:

@@ -42,6 +42,32 @@ static void an_init_container_adds_nothing_to_those_after_it(void **state)
 	assert_int_equal(result.reasons[FIT_LACKS_MEMORY], 1);
 }
 
+/* What a pod says of models and UUIDs is looked up once for all of its containers, and once for models that are alike. */
+static void each_container_has_a_device_of_the_type(void **state)
+{
+	struct fit_device devices[] = {
+		card("a", 0, 0), card("b", 0, 0), card("c", 0, 0), card("d", 0, 0)};
+	struct fit_node node = {.devices = devices, .device_count = 4};
+	struct fit_request requests[] = {{FIT_APP, 1, 20000, -1, 0}, {FIT_APP, 1, 20000, -1, 0}};
+	struct fit_pod pod = asks(requests, 2);
+
+	devices[0].model = devices[2].model = devices[3].model = "NVIDIA H100";
+	pod.types = "h100";
+	pod.not_uuids = "x, c";
+	assert_true(fit(&node, &pod, &result));
+	assert_int_equal(result.choice_count, 2);
+	assert_int_equal(result.choices[0].device + result.choices[1].device, 3);
+	pod.not_uuids = "c,d";
+	assert_false(fit(&node, &pod, &result));
+	assert_int_equal(result.reasons[FIT_TYPE_DIFFERS], 1);
+	assert_int_equal(result.reasons[FIT_UUID_DIFFERS], 2);
+	pod.request_count = 1;
+	pod.not_types = "H1";
+	assert_false(fit_surely(&node, &pod, &result));
+	pod.not_types = "A30";
+	assert_true(fit_surely(&node, &pod, &result));
+}
+
 static void a_whole_device_is_nobody_elses(void **state)
 {
 	struct fit_device device = card("a", 1000, 0);
@@ -270,6 +296,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_init_container_adds_nothing_to_those_after_it),
+		cmocka_unit_test(each_container_has_a_device_of_the_type),
 		cmocka_unit_test(a_whole_device_is_nobody_elses),
 		cmocka_unit_test(a_device_with_mps_is_given_alone),
 		cmocka_unit_test(each_device_is_told_why_not_and_how_full),

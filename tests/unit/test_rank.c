@@ -11,6 +11,12 @@ static void names_are_found_in_lists(void **state)
 	assert_false(names_have(",", ""));
 	assert_false(names_have("abc", "ab"));
 	assert_false(names_have("ab", "abc"));
+	assert_true(names_have("abc,xab, ab\t,c", "ab"));
+	assert_true(names_have("ab", "ab"));
+	assert_false(names_have("abab, a b ,b a", "ab"));
+	assert_false(names_have("a,b", "a,b"));
+	assert_false(names_have("a, b", " b"));
+	assert_false(names_have(NULL, "b"));
 	assert_true(names_occur_in("a30,H100", "NVIDIA A30"));
 	assert_false(names_occur_in(",", "NVIDIA A30"));
 	assert_false(names_occur_in("A300", "NVIDIA A30"));

@@ -340,7 +340,7 @@ class Chart(unittest.TestCase):
         self.assertEqual(self.plain.flags("vgpu-monitor")["shares-folder"], "/var/lib/cantaloupe/shares")
         ends = Rendered({"devicePlugin": {"monitor": {"endProcesses": ["memory", "compute"], "auditInterval": 5}}})
         self.assertEqual((ends.flags("vgpu-monitor")["end-processes"], ends.flags("vgpu-monitor")["audit-interval"]), ("memory,compute", "5"))
-        self.assertEqual(ends.container("vgpu-monitor")["securityContext"]["capabilities"]["add"], ["SYS_ADMIN", "KILL"])
+        self.assertEqual(ends.container("vgpu-monitor")["securityContext"]["capabilities"]["add"], ["SYS_ADMIN", "DAC_OVERRIDE", "KILL"])
         auto = Rendered({"devicePlugin": {"nvidiaDriverRoot": "auto"}})
         self.assertNotIn("nvidia-driver-root", auto.flags("device-plugin"))
 

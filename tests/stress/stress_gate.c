@@ -174,17 +174,22 @@ static void *work(void *argument)
 	return NULL;
 }
 
-/* A slice's process; its exit status says whether a call failed. */
-static int live(unsigned slice, uint64_t seed, uint64_t until_ns)
+/* A slice's process, for so long from when it tells READY that the library takes signals; its exit status says whether
+ * a call failed. */
+static int live(unsigned slice, uint64_t seed, unsigned duration_s, int ready)
 {
 	static struct worker workers[THREADS];
 	const struct region_compute *books;
 	CUmodule module;
+	uint64_t until_ns;
 	int failed = 0;
 
-	alarm((unsigned)((until_ns - clock_now_ns()) / 1000000000u) + DEADLINE_S);
+	alarm(duration_s + DEADLINE_S);
 	if (cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context) ||
 		cuModuleLoadData(&module, text) || cuModuleGetFunction(&function, module, "busy"))
+		return 2;
+	until_ns = clock_now_ns() + duration_s * UINT64_C(1000000000);
+	if (write(ready, "", 1) != 1)
 		return 2;
 	for (unsigned i = 0; i < THREADS; i++) {
 		workers[i].random = random_stream(seed, slice * THREADS + i);
@@ -226,19 +231,26 @@ static void write_share(unsigned slice, const char *lines, unsigned cores, unsig
 	assert_int_equal(rename(next, path), 0);
 }
 
-static pid_t start(unsigned slice, uint64_t seed, uint64_t until_ns)
+/* Comes back when the process is ready, or has ended. */
+static pid_t start(unsigned slice, uint64_t seed, unsigned duration_s)
 {
 	char path[64];
+	int ready[2];
 	pid_t pid;
 
 	write_share(slice, "", 30, 60);
 	snprintf(path, sizeof(path), "%s/share%u", folder, slice);
+	assert_int_equal(pipe(ready), 0);
 	fflush(NULL);
 	pid = fork();
-	if (pid != 0)
-		return pid;
-	setenv("VGPU_SHARE", path, 1);
-	_exit(live(slice, seed, until_ns));
+	if (pid == 0) {
+		setenv("VGPU_SHARE", path, 1);
+		_exit(live(slice, seed, duration_s, ready[1]));
+	}
+	close(ready[1]);
+	assert_true(read(ready[0], path, 1) >= 0);
+	close(ready[0]);
+	return pid;
 }
 
 static void disturb(struct random *random, const pid_t *pids)
@@ -265,17 +277,17 @@ static void disturb(struct random *random, const pid_t *pids)
 static void threads_of_two_slices_work_while_their_limits_change(void **unused)
 {
 	const char *seconds = getenv("STRESS_SECONDS");
-	uint64_t seed = random_seed(), from_ns = clock_now_ns();
-	uint64_t until_ns = from_ns + (seconds ? strtoull(seconds, NULL, 10) : 4) * 1000000000u;
+	unsigned duration_s = seconds ? (unsigned)strtoul(seconds, NULL, 10) : 4;
+	uint64_t seed = random_seed(), until_ns;
 	struct random random = random_stream(seed, 99);
 	pid_t pids[SLICES];
 	int status[SLICES];
 
 	for (unsigned i = 0; i < SLICES; i++) {
-		pids[i] = start(i, seed, until_ns);
+		pids[i] = start(i, seed, duration_s);
 		assert_true(pids[i] > 0);
 	}
-	usleep(CHANGE_US * 10);
+	until_ns = clock_now_ns() + duration_s * UINT64_C(1000000000);
 	while (clock_now_ns() < until_ns) {
 		usleep(CHANGE_US);
 		disturb(&random, pids);

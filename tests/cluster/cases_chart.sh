@@ -39,11 +39,14 @@ make_own_images() {
         rm "$CLUSTER_FOLDER/kube.tar"
 }
 
-# From the image alone, in a container of its own.
+# From the image alone, in a container of its own. The shim writes what it says to a file: of a program that ends at once ctr itself
+# may not have begun to read.
 each_program_runs_from_the_image() {
-    local program
+    local program said
     for program in vgpu vgpu-plan vgpu-scheduler vgpu-device-plugin vgpu-monitor; do
-        ctr -n k8s.io run --rm --read-only $own_image "image-$program" "/usr/local/bin/$program" --version | grep '[0-9]' || return
+        said=$CLUSTER_FOLDER/said-$program
+        ctr -n k8s.io run --rm --read-only --log-uri "file://$said" $own_image "image-$program" "/usr/local/bin/$program" --version &&
+            grep '[0-9]' "$said" || return
     done
 }
 

@@ -10,6 +10,7 @@ set -eu
 cd "$(dirname "$0")/.."
 memory_mib=4000 # of one search
 limit_s=600     # of one search
+compiler=${CC:-$(command -v ccache || true) cc}
 
 # search MODEL right|wrong OPTIONS [CLAIM], in a folder of its own
 search() {
@@ -20,8 +21,8 @@ search() {
     flags=
     [ -n "$claim" ] || flags="-DSAFETY -DNOFAIR"
     rc=0
-    (cd "$folder" && spin $options -a model.pml && ${CC:-cc} -O2 -w -DCOLLAPSE $flags \
-        -DVECTORSZ=4096 -DMEMLIM=$memory_mib -o pan pan.c &&
+    (cd "$folder" && spin $options -a model.pml && $compiler -O2 -w -DCOLLAPSE $flags \
+        -DVECTORSZ=4096 -DMEMLIM=$memory_mib -c pan.c && $compiler -o pan pan.o &&
         timeout $limit_s ./pan -m1000000 ${claim:+-a -N "$claim"}) >"$folder/log" 2>&1 || rc=$?
     if [ $rc -eq 124 ]; then
         echo "$model:1: the search takes more than $limit_s s ($options); make the model smaller"

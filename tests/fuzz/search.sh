@@ -37,7 +37,7 @@ flags="-std=gnu17 -O1 -g -D_GNU_SOURCE -fno-strict-aliasing -fno-sanitize-recove
 printf '%s\n' "$root"/src/base/*.c "$root"/src/policy/*.c "$root"/src/region/*.c "$root"/src/cli/json.c \
     "$root"/src/kube/assignment.c $sources |
     xargs -P "$(nproc)" -I {} sh -c 'cd "$1" && name=$(echo "$2" | tr / _) && shift 2 && "$@" -o "$name.o"' \
-        - "$scratch" {} "$clang" $flags -fsanitize=fuzzer-no-link,address,undefined -c {}
+        - "$scratch" {} $(command -v ccache || true) "$clang" $flags -fsanitize=fuzzer-no-link,address,undefined -c {}
 printf '%s\n' $targets | xargs -P "$(nproc)" -I {} sh -c 'target=$1 scratch=$2 here=$3 seconds=$4 libraries=$5 && shift 5 &&
     # of the command line, json.c has a name that jansson has, too
     objects=$(ls "$scratch"/*.o | { [ "$target" = text ] && cat || grep -v src_cli_json; }) &&

@@ -21,6 +21,9 @@
 
 #include "base/clock.h"
 #include "net/address.h"
+#include "net/crowd.h"
+
+#define CROWDED_FROM 16 /* with one part of so many left, one connection goes for each that comes */
 
 enum call_state {
 	CALL_READING,
@@ -63,6 +66,8 @@ struct http_server {
 	void *context;
 	struct http_call *suspended;
 	struct http_call *held;
+	struct crowd crowd;
+	bool has_room; /* a connection has ended since the library was run last */
 	size_t body_most_bytes, client_bodies_most_bytes;
 	unsigned connections_most, client_connections_most, silence_s;
 	union address address;
@@ -124,6 +129,40 @@ static const struct sockaddr *address_of(struct MHD_Connection *connection)
 		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
 
 	return info ? info->client_addr : NULL;
+}
+
+static int descriptor_of(struct MHD_Connection *connection)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+
+	return info ? info->connect_fd : -1;
+}
+
+static struct crowd_guest *guest_of(struct MHD_Connection *connection)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+
+	return info ? info->socket_context : NULL;
+}
+
+static void came_or_went(void *context, struct MHD_Connection *connection, void **its,
+	enum MHD_ConnectionNotificationCode code)
+{
+	struct http_server *server = context;
+	const struct sockaddr *address = address_of(connection);
+	char client[ADDRESS_CLIENT_BYTES] = "";
+
+	if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
+		crowd_leave(&server->crowd, *its);
+		*its = NULL;
+		server->has_room = true;
+		return;
+	}
+	if (address)
+		address_of_client(address, client);
+	*its = crowd_enter(&server->crowd, client, descriptor_of(connection));
 }
 
 static struct http_call *new_call(struct http_server *server, struct MHD_Connection *connection,
@@ -245,6 +284,7 @@ static enum MHD_Result take(void *context, struct MHD_Connection *connection, co
 		prepare(call, 413, &type, 1, words, sizeof(words) - 1);
 	} else if (call->state == CALL_READING) {
 		call->state = CALL_HANDLED;
+		crowd_serve(guest_of(connection), true);
 		server->handle(server->context, call);
 	}
 	if (call->state == CALL_ANSWERED)
@@ -259,6 +299,7 @@ static void completed(void *context, struct MHD_Connection *connection, void **i
 	struct http_server *server = context;
 	struct http_call *call = *its;
 
+	crowd_serve(guest_of(connection), false);
 	if (!call)
 		return;
 	if (call->state == CALL_HANDLED)
@@ -293,6 +334,7 @@ static void run(struct port *port)
 {
 	MHD_UNSIGNED_LONG_LONG ms;
 
+	port->server->has_room = false;
 	MHD_run(port->daemon);
 	if (is_left(port)) {
 		struct port **link = &port->server->ports;
@@ -301,6 +343,9 @@ static void run(struct port *port)
 			link = &(*link)->next;
 		*link = port->next;
 		free_port(port);
+	} else if (port->server->has_room) {
+		/* one that it had no room for is accepted when it is run again, and nothing else says so */
+		loop_timer_set(port->server->loop, &port->timer, clock_now_ns());
 	} else if (MHD_get_timeout(port->daemon, &ms)) {
 		loop_timer_set(port->server->loop, &port->timer, clock_now_ns() + ms * 1000000);
 	} else {
@@ -368,8 +413,9 @@ static struct MHD_Daemon *start_daemon(const struct port *port, int socket)
 	return MHD_start_daemon(flags, 0, NULL, NULL, take, server, MHD_OPTION_CONNECTION_LIMIT,
 		server->connections_most, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
 		server->client_connections_most, MHD_OPTION_CONNECTION_TIMEOUT, server->silence_s,
-		MHD_OPTION_NOTIFY_COMPLETED, completed, server, MHD_OPTION_ARRAY, where,
-		MHD_OPTION_ARRAY, port->texts[0] ? tls : none, MHD_OPTION_END);
+		MHD_OPTION_NOTIFY_COMPLETED, completed, server, MHD_OPTION_NOTIFY_CONNECTION,
+		came_or_went, server, MHD_OPTION_ARRAY, where, MHD_OPTION_ARRAY,
+		port->texts[0] ? tls : none, MHD_OPTION_END);
 }
 
 static int begin(struct port *port, int socket, struct err *err)
@@ -426,6 +472,13 @@ static int add_port(
 	return 0;
 }
 
+static unsigned crowded_from(unsigned connections_most)
+{
+	unsigned spare = connections_most / CROWDED_FROM;
+
+	return spare ? connections_most - spare : 0;
+}
+
 int http_server_start(struct loop *loop, const struct http_server_settings *settings,
 	http_handle_fn *handle, http_gone_fn *gone, void *context, struct http_server **ret_server,
 	struct err *err)
@@ -439,6 +492,7 @@ int http_server_start(struct loop *loop, const struct http_server_settings *sett
 	if (!server)
 		return err_set(err, ENOMEM, "no memory");
 	*server = (struct http_server){.loop = loop,
+		.crowd.most = crowded_from(settings->connections_most),
 		.handle = handle,
 		.gone = gone,
 		.context = context,

@@ -25,7 +25,8 @@ struct http_server_settings {
 	const char *client_authority;  /* PEM text: clients may show a certificate of it; NULL */
 	size_t body_most_bytes;	       /* a longer one is answered with 413 */
 	size_t client_bodies_most_bytes; /* of one address, together; what is more is answered with 413; 0: no limit */
-	unsigned connections_most;
+	unsigned
+		connections_most; /* from 16 on, nearly so many crowd it: then one goes for each that comes (net/crowd.h) */
 	unsigned client_connections_most; /* of one address; 0: no limit */
 	unsigned silence_s; /* a connection on which nothing happens for so long is closed */
 };

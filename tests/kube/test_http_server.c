@@ -253,6 +253,59 @@ static void one_client_holds_only_so_much(void **state)
 	tear_down(&scene);
 }
 
+/* From another address, which says nothing. */
+static int connect_as_other(const struct scene *scene)
+{
+	struct sockaddr_in other = {.sin_family = AF_INET,
+				   .sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1)},
+			   server = {.sin_family = AF_INET,
+				   .sin_port = htons(http_server_port(scene->server)),
+				   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_int_equal(bind(fd, (struct sockaddr *)&other, sizeof(other)), 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&server, sizeof(server)), 0);
+	return fd;
+}
+
+/* They would keep everybody else out until they are cut off for their silence. */
+static void a_crowd_keeps_nobody_out(void **state)
+{
+	static const char request[] = "GET /never HTTP/1.1\r\nHost: h\r\n\r\n";
+	struct http_server_settings settings = {.address = "127.0.0.1",
+		.body_most_bytes = 5,
+		.connections_most = 32,
+		.silence_s = 60};
+	struct err err = ERR_NULL;
+	struct scene scene;
+	int served, crowd[80];
+	char answer[256] = "";
+
+	set_up(&scene);
+	http_server_stop(scene.server);
+	assert_int_equal(
+		http_server_start(scene.loop, &settings, handle, gone, &scene, &scene.server, &err),
+		0);
+	served = connect_as_other(&scene);
+	assert_int_equal(send(served, request, sizeof(request) - 1, 0), sizeof(request) - 1);
+	while (!scene.handled)
+		assert_int_equal(loop_run(scene.loop, UINT64_MAX), 0);
+	for (int i = 0; i < 80; i++)
+		crowd[i] = connect_as_other(&scene);
+	send_request(&scene, "/echo", "hello", 5);
+	run_until_done(&scene);
+	assert_int_equal(scene.status, 200);
+	/* and the one that waits for its answer is still there */
+	http_answer(scene.waiting, 200, "text/plain", "at last", 7);
+	for (int i = 0; i < 300 && recv(served, answer, sizeof(answer) - 1, MSG_DONTWAIT) <= 0; i++)
+		assert_int_equal(loop_run(scene.loop, clock_now_ns() + SECOND_NS / 100), 0);
+	assert_non_null(strstr(answer, "at last"));
+	close(served);
+	for (int i = 0; i < 80; i++)
+		close(crowd[i]);
+	tear_down(&scene);
+}
+
 static void a_wrong_address_is_told(void **state)
 {
 	struct http_server_settings settings = {
@@ -280,6 +333,7 @@ int main(void)
 		cmocka_unit_test(what_waits_ends_with_the_server),
 		cmocka_unit_test(who_is_silent_is_cut_off),
 		cmocka_unit_test(one_client_holds_only_so_much),
+		cmocka_unit_test(a_crowd_keeps_nobody_out),
 		cmocka_unit_test(a_wrong_address_is_told),
 	};
 

@@ -12,6 +12,7 @@
 #include "kube/base64.h"
 #include "kube/wish.h"
 #include "scheduler/enlarge.h"
+#include "scheduler/object.h"
 
 #define PATH_BYTES 512
 
@@ -371,11 +372,19 @@ static bool is_changed(const struct review *review, const json_t *old, const cha
 	return before != after && (!before || !after || strcmp(before, after) != 0);
 }
 
-/* What its running slices are to be beyond what they are has to be left of the quota. */
+static int64_t add(int64_t room, int64_t wished)
+{
+	return room == INT64_MAX ? room : room + wished;
+}
+
+/* What its running slices are to be beyond what they are has to be left of the quota, which counts what it wished for before. */
 static void check_wish(struct review *review, const struct books *books, const json_t *request)
 {
 	const char *namespace = json_string_value(json_object_get(request, "namespace"));
-	const struct fit_room room = books_room(books, namespace ? namespace : "");
+	const struct fit_room left = books_room(books, namespace ? namespace : ""),
+			      wished = books_wished(books, object_text(review->pod, "uid")),
+			      room = {add(left.memory_mib, wished.memory_mib),
+				      add(left.cores, wished.cores)};
 	struct err err = ERR_NULL;
 	int r = enlarge_check(&review->rules->demand, review->pod, &room, &err);
 

@@ -51,6 +51,7 @@ struct booked_pod *booked_pod_new(const struct books_pod *from)
 		.name = put(&at, from->name ? from->name : ""),
 		.instances = instances,
 		.standing = from->standing,
+		.wished = from->wished,
 		.charge_count = (uint32_t)from->charge_count,
 		.instance_count = (uint32_t)from->instance_count,
 		.has_doubtful_instances = from->has_doubtful_instances};

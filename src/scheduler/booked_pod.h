@@ -12,6 +12,7 @@ struct booked_pod {
 	const char *uid, *name;
 	const struct books_instance *instances;
 	struct books_standing standing;
+	struct fit_room wished;
 	uint32_t charge_count, instance_count;
 	bool has_doubtful_instances, is_aside, is_marked, is_lost;
 	UT_hash_handle hh;

@@ -121,6 +121,8 @@ static void count_for_quota(struct booked_pod *pod, int64_t times)
 		pod->namespace->used.memory_mib += times * pod->charges[i].amount.memory_mib;
 		pod->namespace->used.cores += times * pod->charges[i].amount.cores;
 	}
+	pod->namespace->used.memory_mib += times * pod->wished.memory_mib;
+	pod->namespace->used.cores += times * pod->wished.cores;
 }
 
 /* After this nothing fails any more. */
@@ -226,6 +228,13 @@ void books_see_pod(struct books *books, const char *uid)
 
 	if (pod)
 		pod->is_marked = false;
+}
+
+struct fit_room books_wished(const struct books *books, const char *uid)
+{
+	const struct booked_pod *pod = find_pod(books, uid);
+
+	return pod ? pod->wished : (struct fit_room){0};
 }
 
 bool books_has_pod(const struct books *books, const char *uid)

@@ -65,6 +65,8 @@ struct books_pod {
 	size_t instance_count;
 	bool has_doubtful_instances; /* what says which is not understood */
 	struct books_standing standing;
+	struct fit_room
+		wished; /* beyond its charges; its namespace's quota counts it, no device does */
 };
 
 /* The pod takes so much from now on, instead of what it took before. -ENOMEM: all is as it was. */
@@ -114,6 +116,9 @@ void books_each_instance(struct books *books, books_instance_fn *take, void *con
 typedef void books_quota_fn(void *context, const char *namespace, const struct fit_room *limit,
 	const struct fit_room *used);
 void books_each_quota(const struct books *books, books_quota_fn *take, void *context);
+
+/* What the pod wishes for, as books_set_pod() was told; nothing where it is not there. */
+struct fit_room books_wished(const struct books *books, const char *uid);
 
 /* What the namespace may still take; negative where it has more than it may. */
 struct fit_room books_room(const struct books *books, const char *namespace);

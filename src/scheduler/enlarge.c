@@ -38,24 +38,26 @@ static struct fit_room sum(const struct assignment *assignment)
 	return all;
 }
 
-static int compare(const struct wish_pod *pod, const struct fit_room *room, struct err *err)
+/* What it has, and what it wishes for. */
+static int sum_both(const struct wish_pod *pod, struct fit_room *ret_had, struct fit_room *ret_has,
+	struct err *err)
 {
 	_cleanup_(wish_clear_slots) struct wish_slots before = WISH_SLOTS_NULL,
 						      after = WISH_SLOTS_NULL;
-	struct fit_room had, has;
 	int r = wish_read_slots(pod, pod->allocated, &before, err);
 
 	if (!r)
 		r = wish_apply(pod, &after, err);
 	if (r)
 		return r;
-	had = sum(&before.assignment);
-	has = sum(&after.assignment);
-	if ((has.memory_mib > had.memory_mib &&
-		    has.memory_mib - had.memory_mib > room->memory_mib) ||
-		(has.cores > had.cores && has.cores - had.cores > room->cores))
-		return err_set(err, EINVAL, "exceeding resource quota");
+	*ret_had = sum(&before.assignment);
+	*ret_has = sum(&after.assignment);
 	return 0;
+}
+
+static int64_t more(int64_t has, int64_t had)
+{
+	return has > had ? has - had : 0;
 }
 
 static bool has_needs(const struct wish_pod *pod)
@@ -66,27 +68,71 @@ static bool has_needs(const struct wish_pod *pod)
 	return false;
 }
 
-int enlarge_check(const struct demand_rules *rules, const json_t *pod, const struct fit_room *room,
-	struct err *err)
+/* A pod's object as a wish is read of it; names and needs have to be freed. */
+static int read_pod(const struct demand_rules *rules, const json_t *pod, const char ***ret_names,
+	struct assignment_need **ret_needs, struct wish_pod *ret_wish)
 {
 	const json_t *spec = json_object_get(pod, "spec");
 	size_t most = json_array_size(json_object_get(spec, "initContainers")) +
 		      json_array_size(json_object_get(spec, "containers"));
-	_cleanup_free_ const char **names = calloc(most + 1, sizeof(*names));
-	_cleanup_free_ struct assignment_need *needs = calloc(most + 1, sizeof(*needs));
-	struct wish_pod wish = {.text = demand_annotation(pod, WISH_ANNOTATION),
+	const char **names = *ret_names = calloc(most + 1, sizeof(*names));
+	struct assignment_need *needs = *ret_needs = calloc(most + 1, sizeof(*needs));
+
+	*ret_wish = (struct wish_pod){.text = demand_annotation(pod, WISH_ANNOTATION),
 		.allocated = demand_annotation(pod, ASSIGNMENT_ALLOCATED),
 		.names = names,
 		.needs = needs};
-
-	if (!wish.text)
-		return 0;
 	if (!names || !needs)
+		return -ENOMEM;
+	read_containers(rules, spec, "initContainers", true, names, needs, &ret_wish->count);
+	read_containers(rules, spec, "containers", false, names, needs, &ret_wish->count);
+	return 0;
+}
+
+int enlarge_check(const struct demand_rules *rules, const json_t *pod, const struct fit_room *room,
+	struct err *err)
+{
+	_cleanup_free_ const char **names = NULL;
+	_cleanup_free_ struct assignment_need *needs = NULL;
+	struct fit_room had, has;
+	struct wish_pod wish;
+	int r;
+
+	if (!demand_annotation(pod, WISH_ANNOTATION))
+		return 0;
+	if (read_pod(rules, pod, &names, &needs, &wish))
 		return err_set(err, ENOMEM, "no memory");
-	read_containers(rules, spec, "initContainers", true, names, needs, &wish.count);
-	read_containers(rules, spec, "containers", false, names, needs, &wish.count);
 	/* what it will have is not known, so nobody could say whether that is left of the quota */
 	if (!wish.allocated)
 		return has_needs(&wish) ? err_set(err, EINVAL, "the pod has no slices yet") : 0;
-	return compare(&wish, room, err);
+	r = sum_both(&wish, &had, &has, err);
+	if (r)
+		return r;
+	if ((has.memory_mib > had.memory_mib &&
+		    has.memory_mib - had.memory_mib > room->memory_mib) ||
+		(has.cores > had.cores && has.cores - had.cores > room->cores))
+		return err_set(err, EINVAL, "exceeding resource quota");
+	return 0;
+}
+
+int enlarge_wished(const struct demand_rules *rules, const json_t *pod, struct fit_room *ret_wished)
+{
+	_cleanup_free_ const char **names = NULL;
+	_cleanup_free_ struct assignment_need *needs = NULL;
+	struct fit_room had, has;
+	struct wish_pod wish;
+	struct err ignored;
+	int r;
+
+	*ret_wished = (struct fit_room){0};
+	if (!demand_annotation(pod, WISH_ANNOTATION))
+		return 0;
+	r = read_pod(rules, pod, &names, &needs, &wish);
+	if (!r && wish.allocated)
+		r = sum_both(&wish, &had, &has, &ignored);
+	if (r || !wish.allocated)
+		return r == -ENOMEM ? r : 0;
+	*ret_wished =
+		(struct fit_room){more(has.memory_mib, had.memory_mib), more(has.cores, had.cores)};
+	return 0;
 }

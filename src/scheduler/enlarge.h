@@ -16,3 +16,10 @@
  */
 int enlarge_check(const struct demand_rules *rules, const json_t *pod, const struct fit_room *room,
 	struct err *err) MUST_CHECK;
+
+/*
+ * What the pod wishes for beyond what it has: it will have that when there is room on its node, so the quota counts it from now on.
+ * None where the wish is not understood, which nobody carries out. -ENOMEM.
+ */
+int enlarge_wished(const struct demand_rules *rules, const json_t *pod,
+	struct fit_room *ret_wished) MUST_CHECK;

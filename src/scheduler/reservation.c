@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "kube/assignment.h"
 #include "kube/instances.h"
+#include "scheduler/enlarge.h"
 #include "scheduler/object.h"
 
 struct reservation {
@@ -249,6 +250,8 @@ int reservation_read(const struct demand_rules *rules, const json_t *pod,
 	}
 	result = read_all(reservation, &demand, pod, err);
 	demand_deinit(&demand);
+	if (!result && enlarge_wished(rules, pod, &reservation->pod.wished))
+		result = err_set(err, ENOMEM, "no memory");
 	if (result)
 		reservation_free(reservation);
 	else

@@ -4,6 +4,7 @@
 
 import base64
 import contextlib
+import copy
 import http.client
 import json
 import pathlib
@@ -702,6 +703,43 @@ def the_webhook_answers(town):
                   "request": {"uid": "r", "operation": "CREATE", "namespace": "default", "object": pod("p")}}
         said = scheduler.post("/webhook", review)["response"]
         equal((said["uid"], said["allowed"], said["patchType"]), ("r", True, "JSONPatch"))
+
+
+def wishes_that_wait_count_for_the_quota(town):
+    """The device plugin carries a wish out when there is room on its node, and looks at no quota then."""
+    one_node(town)
+    town.cluster.put("resourcequotas", {"metadata": {"name": "q", "namespace": "default"},
+                                        "spec": {"hard": {"limits.nvidia.com/gpumem": "5000"}}})
+    for name in ("a", "b"):
+        item = pod(name, memory=4000, annotations={NODE: "n1", TIME: str(int(time.time())), ALLOCATED: "GPU-0,NVIDIA,1000,0:;"})
+        item["spec"]["nodeName"], item["status"]["phase"] = "n1", "Running"
+        town.cluster.put("pods", item)
+    with Scheduler(PROGRAM, town) as scheduler:
+        def wish(name, memory):
+            """As the API server asks, and then has it; no memory: it is taken back."""
+            old = town.cluster.get("pods", f"default/{name}")
+            new = copy.deepcopy(old)
+            new["metadata"]["annotations"]["cantaloupe.io/resize"] = json.dumps({"c": {"gpumem": memory}} if memory else {})
+            review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+                      "request": {"uid": "r", "operation": "UPDATE", "namespace": "default", "object": new, "oldObject": old,
+                                  "userInfo": {"username": "tenant"}}}
+            if not scheduler.post("/webhook", review)["response"]["allowed"]:
+                return False
+            town.cluster.put("pods", new)
+            town.tell(scheduler)
+            return True
+        fresh = put_pod(town, "fresh", memory=1500)
+        town.tell(scheduler)
+        equal(wish("a", 3000), True)
+        equal(wish("b", 3000), False)
+        equal(list(scheduler.filter(fresh, ["n1"])["FailedNodes"].values()), ["1/1 ResourceQuotaNotFit"])
+        equal(wish("b", 1500), True)
+        equal(wish("a", 3501), False)  # what it wished for before is its own to have
+        equal(wish("a", 3500), True)
+        equal(wish("a", 500), True)  # less counts when it is given back
+        equal(wish("b", 4001), False)
+        equal(wish("b", None), True)
+        equal(scheduler.filter(fresh, ["n1"])["NodeNames"], ["n1"])
 
 
 def metrics_are_told(town):

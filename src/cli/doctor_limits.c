@@ -69,6 +69,7 @@ static void lower_by_environment(
 
 	lower(l, grant_environment_bytes(o, index), ENVIRONMENT_MEMORY, &compute,
 		ENVIRONMENT_COMPUTE);
+	grant_force(&l->compute, o, &compute);
 }
 
 static bool is_in_force(const struct inspected_share *s)

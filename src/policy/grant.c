@@ -50,6 +50,13 @@ bool grant_lower(struct share_compute *compute, const struct share_compute *by)
 	       compute->cap_permille != before.cap_permille;
 }
 
+void grant_force(struct share_compute *compute, const struct options *options,
+	const struct share_compute *environment)
+{
+	if (options->policy == OPTIONS_POLICY_FORCE && environment->cores_permille)
+		compute->cap_permille = compute->cores_permille;
+}
+
 unsigned grant_burst_ms(
 	const struct share *const shares[GRANT_SHARES], const struct options *options)
 {

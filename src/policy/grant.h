@@ -33,6 +33,13 @@ struct share_compute grant_environment_compute(
 bool grant_lower(struct share_compute *compute, const struct share_compute *by);
 
 /*
+ * Under the policy "force" nothing is borrowed, also when a share has lowered the cores below the environment's: they are
+ * the cap. After all others; *environment is what grant_environment_compute() said.
+ */
+void grant_force(struct share_compute *compute, const struct options *options,
+	const struct share_compute *environment);
+
+/*
  * How much compute time a slice may save up, in ms: the least burst of the shares in force (of one that says none,
  * SHARE_DEFAULT_BURST_MS), and no more than the environment says. A share that is not in force is NULL.
  */

@@ -89,6 +89,21 @@ static void the_lesser_of_each_is_in_force(void **state)
 	}
 }
 
+static void what_is_forced_borrows_nothing_when_cores_are_lowered(void **state)
+{
+	const struct options forced = {.policy = OPTIONS_POLICY_FORCE},
+			     lent = {.policy = OPTIONS_POLICY_DEFAULT};
+	const struct share_compute limit = {600, 600, 0}, none = {0, 0, 0};
+	struct share_compute c = {300, 600, 100};
+
+	grant_force(&c, &lent, &limit);
+	grant_force(&c, &forced, &none);
+	assert_int_equal(c.cap_permille, 600);
+	grant_force(&c, &forced, &limit);
+	assert_int_equal(c.cores_permille, 300);
+	assert_int_equal(c.cap_permille, 300);
+}
+
 static void a_change_is_told_and_a_weight_is_none(void **state)
 {
 	struct share_compute c = {500, 1000, 100};
@@ -178,6 +193,7 @@ int main(void)
 		cmocka_unit_test(a_device_has_its_own_limit_else_that_of_all),
 		cmocka_unit_test(the_environment_lends_where_others_can_be_seen),
 		cmocka_unit_test(the_lesser_of_each_is_in_force),
+		cmocka_unit_test(what_is_forced_borrows_nothing_when_cores_are_lowered),
 		cmocka_unit_test(a_change_is_told_and_a_weight_is_none),
 		cmocka_unit_test(the_driver_has_a_pipe_of_its_own),
 		cmocka_unit_test(the_first_share_that_has_a_folder_names_it),

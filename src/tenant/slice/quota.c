@@ -296,6 +296,7 @@ int quota_compute(const char *uuid, bool is_contended, struct quota_limits *ret_
 	/* The system's share has the last word on what cannot be compared: the weight. */
 	restrict_by(&t, &c, &quota.own, uuid);
 	restrict_by(&t, &c, &quota.system, uuid);
+	grant_force(&c, &quota.options, &environment);
 	t.cores_permille = c.cores_permille;
 	t.cap_permille = c.cap_permille;
 	t.weight = c.weight;

@@ -134,6 +134,7 @@ e2e: setup-e2e build-test ## a real Kubernetes on this machine, in namespaces of
 
 e2e-long: e2e ## the same, and with containerd 2 what takes CDI; its build takes minutes, once
 	$(Q)CLUSTER_CONTAINERD=2 tests/cluster/cluster.sh run --node tests/cluster/e2e.sh build/test slices cdi
+	$(Q)tests/cluster/cluster.sh run --node tests/cluster/e2e.sh build/test card minutes
 
 e2e-day: setup-e2e build-test ## a day in the life of three nodes with GPUs of different kinds, all accounts compared after each step
 	$(Q)tests/cluster/cluster.sh run --node tests/cluster/e2e.sh build/test day

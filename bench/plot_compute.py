@@ -15,25 +15,11 @@ import os
 import statistics
 import sys
 
+from svg import COLOURS, head, text
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 WIDTH, LEFT, RIGHT = 740, 64, 170
 TOP, HEIGHT, GAP, LOW_HEIGHT, BOTTOM = 48, 300, 44, 130, 52
-# told apart by people who do not tell red from green, on white and on black
-COLOURS = ["#0077bb", "#ee7733", "#009988", "#cc3377", "#777777"]
-STYLE = """
-  text { font: 13px system-ui, sans-serif; fill: #24292f; }
-  .title { font-size: 15px; font-weight: 600; }
-  .small { font-size: 12px; fill: #57606a; }
-  .grid { stroke: #d0d7de; stroke-width: 1; }
-  .granted { stroke: #57606a; stroke-width: 1.5; stroke-dasharray: 5 4; fill: none; }
-  .goal { fill: #8c959f; fill-opacity: 0.18; }
-  @media (prefers-color-scheme: dark) {
-    text { fill: #e6edf3; }
-    .small { fill: #9198a1; }
-    .grid { stroke: #3d444d; }
-    .granted { stroke: #9198a1; }
-  }
-"""
 
 
 def read(paths):
@@ -89,11 +75,6 @@ class Panel:
                 self.x(x) + shift, self.y(mean), colour)
 
 
-def text(x, y, words, kind="", more=""):
-    return '<text%s x="%.1f" y="%.1f"%s>%s</text>' % (
-        ' class="%s"' % kind if kind else "", x, y, more, words)
-
-
 def furthest(found):
     return max(abs(share - limit) for of in found.values() for limit, shares in of.items()
                for share in shares)
@@ -104,10 +85,7 @@ def picture(found, machine):
     edge = 2 if furthest(found) <= 2 else 5 if furthest(found) <= 5 else 10
     above = Panel(TOP, HEIGHT, 0, 100)
     below = Panel(TOP + HEIGHT + GAP, LOW_HEIGHT, -edge, edge)
-    yield '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" ' \
-        'role="img" aria-label="Share of compute time over what was granted">' % (
-            WIDTH, height, WIDTH, height)
-    yield "<style>%s</style>" % STYLE
+    yield from head(WIDTH, height, "Share of compute time over what was granted")
     yield text(LEFT, 26, "Compute time delivered over compute time granted (%s)" % machine, "title")
     yield from above.grid(range(0, 101, 20), "%d %%")
     yield '<rect class="goal" x="%.1f" y="%.1f" width="%.1f" height="%.1f"/>' % (

@@ -44,7 +44,8 @@ cards() {
     is_real && nvidia-smi -L | wc -l || echo 2
 }
 
-# The slice's name is the pod's; nothing else says where it goes.
+# training NAME CORES [serve]: the slice's name is the pod's; nothing else says where it goes. Variables: policy, of
+# its cores; priority.
 training() {
     local folder more= mounts=
     for folder in /usr /opt $(is_real || echo "$build"); do
@@ -66,8 +67,9 @@ spec:
   - name: main
     image: local.test/host:1
     imagePullPolicy: Never
-    command: [python3, /train/train.py, $1, /train]
+    command: [python3, /train/train.py, $1, /train${3:+, $3}]
     env:
+    - {name: GPU_CORE_UTILIZATION_POLICY, value: "${policy:-default}"}
     - {name: PATH, value: "$PATH:/bin"}
     - {name: HOME, value: /tmp}
     - {name: LD_LIBRARY_PATH, value: "$(driver_libraries)"}
@@ -75,7 +77,7 @@ spec:
     - {name: VGPU_SIM_BOARD, value: h200x2}
     resources:
       requests: {cpu: 500m} # a machine that is busy otherwise gives nothing to those that ask for nothing
-      limits: {nvidia.com/gpu: 1, nvidia.com/gpumem: $card_memory_mib, nvidia.com/gpucores: $2}
+      limits: {nvidia.com/gpu: 1, nvidia.com/gpumem: $card_memory_mib, nvidia.com/gpucores: $2${priority:+, nvidia.com/priority: $priority}}
     volumeMounts:$mounts
     - {name: folder, mountPath: /train}
 END

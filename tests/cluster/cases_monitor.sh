@@ -6,7 +6,7 @@ monitor_port=9394
 
 # start_monitor [OPTION...]: by its own account.
 start_monitor() {
-    LD_LIBRARY_PATH=$build/sim/nvml VGPU_SIM_STATE=$CLUSTER_FOLDER/sim/machine VGPU_SIM_BOARD=h200x2 \
+    LD_LIBRARY_PATH=$(driver_libraries) VGPU_SIM_STATE=$CLUSTER_FOLDER/sim/machine VGPU_SIM_BOARD=h200x2 \
         KUBECONFIG=$CLUSTER_FOLDER/vgpu-monitor.kubeconfig \
         "$build/src/monitor/vgpu-monitor" --node-name $node_name --hook-path "$hook/vgpu" \
         --shares-folder "$CLUSTER_FOLDER/state/shares" \

@@ -22,6 +22,7 @@ leave() {
     stop_theirs
     stop_watching
     stop_scheduler
+    stop_recording
     stop_monitor
     stop_pairs
     rm -f "$log" "$figures"

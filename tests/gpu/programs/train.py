@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""train.py NAME FOLDER: a training loop, which says each half second what it has done; FOLDER/pause-NAME stops it.
+"""train.py NAME FOLDER [serve]: a training loop, which says each half second what it has done; FOLDER/pause-NAME stops it.
+serve: requests come at a steady rate instead, and it says how long they took.
 train.py fill: takes memory until it is refused.
 
 Without PyTorch the steps are kernels of 2 ms through CUDA's driver API.
@@ -19,6 +20,7 @@ except ImportError:
 WIDTH, LAYERS, BATCH = 4096, 4, 4096
 BLOCK = 256 << 20
 BURST = 50  # steps between two looks at the clock
+REQUEST_S, PATIENCE_S = 0.05, 1.0
 KERNEL = b""".version 7.0
 .target sm_75
 .address_size 64
@@ -52,6 +54,11 @@ class Network:
         self.optimizer.zero_grad()
         self.loss.backward()
         self.optimizer.step()
+
+    def answer(self):
+        with torch.no_grad():
+            for _ in range(8):
+                self.model(self.data)
 
     def finish(self):
         torch.cuda.synchronize()
@@ -92,6 +99,10 @@ class Driver:
     def step(self):
         self.need(self.cuda.cuLaunchKernel(self.kernel, 1, 1, 1, 1, 1, 1, 0, None, self.arguments, None))
 
+    def answer(self):
+        for _ in range(4):
+            self.step()
+
     def finish(self):
         self.need(self.cuda.cuCtxSynchronize())
 
@@ -108,6 +119,30 @@ class Driver:
 
 def say(**what):
     print(json.dumps(what), flush=True)
+
+
+def serve(work, pause):
+    """A request that comes while one before it is served waits for it; one that has waited too long is given up."""
+    came, said, took, lost = time.time(), time.time(), [], 0
+    while True:
+        time.sleep(max(0.0, came - time.time()))
+        if os.path.exists(pause):
+            came = time.time()
+        else:
+            work.answer()
+            work.finish()
+            took.append(time.time() - came)
+        came += REQUEST_S
+        now = time.time()
+        while came < now - PATIENCE_S:
+            came += REQUEST_S
+            lost += 1
+        if now >= said + 0.5:
+            said = now
+            took.sort()
+            times = {"p50_ms": round(took[len(took) // 2] * 1e3, 1), "most_ms": round(took[-1] * 1e3, 1)} if took else {}
+            say(at=round(now, 3), requests=len(took), lost=lost, **times)
+            took, lost = [], 0
 
 
 def train(work, pause):
@@ -135,7 +170,8 @@ def main():
         say(mib=blocks * (BLOCK >> 20), error=error, words=words)
         return
     say(program=torch.__version__ if torch else "driver", begin_s=round(time.time() - begin, 1))
-    train(work, os.path.join(sys.argv[2], "pause-" + sys.argv[1]))
+    do = serve if sys.argv[3:] == ["serve"] else train
+    do(work, os.path.join(sys.argv[2], "pause-" + sys.argv[1]))
 
 
 main()

@@ -8,8 +8,8 @@
 
 /*
  * A process is alive exactly as long as it holds a file lock on its slot's byte. The lock belongs
- * to an open file description that only a mapping of the process keeps (slot.c). So it falls when
- * the address space goes: at exit, exec, or any signal, and never by closing descriptors. PIDs were
+ * to an open file description that a mapping of the process keeps, and a descriptor of its children of fork() (slot.c). So
+ * it falls when the address space goes and no child has the descriptor: at exit, exec, or any signal. PIDs were
  * rejected: they are reused, and mean nothing across PID namespaces.
  */
 

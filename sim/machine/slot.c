@@ -120,11 +120,14 @@ int machine_join(struct machine *machine)
 	fd = state_file_reopen(machine);
 	if (fd < 0)
 		return fd;
-	/* From the end of this function on the mapping alone holds the lock of the byte. */
+	/*
+	 * The mapping holds the lock of the byte, and so does the descriptor, in this process and in children of fork() that
+	 * do not call exec: theirs are open files of the driver, too, and with these the memory stays.
+	 */
 	page = mmap(NULL, page_size, PROT_READ, MAP_SHARED, fd, 0);
 	if (page == MAP_FAILED)
 		return -errno;
-	/* A child must not keep its parent alive. */
+	/* A child that closes its descriptors does not keep its parent's memory. */
 	madvise(page, page_size, MADV_DONTFORK);
 	slot = take_slot(machine, fd);
 	if (slot < 0) {
@@ -133,6 +136,7 @@ int machine_join(struct machine *machine)
 	}
 	machine->slot = slot;
 	machine->live_page = page;
+	machine->live_fd = take_fd(&fd);
 	return 0;
 }
 
@@ -152,6 +156,9 @@ void machine_leave(struct machine *machine)
 	free_slot(machine);
 	munmap(machine->live_page, (size_t)sysconf(_SC_PAGESIZE));
 	machine->live_page = NULL;
+	/* Unless the program has closed it, and the number is another file's by now. */
+	if (state_file_is_own(machine, machine->live_fd))
+		close(machine->live_fd);
 	machine->slot = -1;
 }
 

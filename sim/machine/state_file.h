@@ -15,6 +15,7 @@ struct machine {
 	struct layout *layout;
 	int slot;	 /* of this process, or -1 */
 	void *live_page; /* the mapping that keeps the slot's byte locked, or NULL */
+	int live_fd;	 /* the descriptor by which children do; of a process in a slot */
 	_Atomic uint64_t without_lock_until_ns;		     /* see schedule.c */
 	pthread_mutex_t *schedule_lock[MACHINE_DEVICES_MAX]; /* from schedule_begin() on, or NULL */
 	dev_t file_dev;

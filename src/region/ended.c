@@ -24,6 +24,9 @@ int ended_look(int region_fd, bool *ret_is_ended)
 	bool is_locked;
 	int r = file_range_is_locked(region_fd, REGION_LOCK_SLOTS, REGION_SLOTS, &is_locked);
 
+	/* Work goes on in contexts that children keep (slot.c). */
+	if (r == 0 && !is_locked)
+		r = file_range_is_locked(region_fd, REGION_LOCK_CHILDREN, REGION_SLOTS, &is_locked);
 	if (r == 0)
 		*ret_is_ended = !is_locked;
 	return r;

@@ -20,7 +20,7 @@
 #define ENDED_FILE  "ended"
 #define ENDED_BYTES 192
 
-/* Whether no process of the region lives; through a description that has no lock. -errno. */
+/* Whether no process of the region lives, nor a child that keeps what one had; through a description that has no lock. -errno. */
 int ended_look(int region_fd, bool *ret_is_ended) MUST_CHECK;
 
 /* The file's text. -errno where the machine does not tell its boot. */

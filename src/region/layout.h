@@ -289,10 +289,11 @@ PIN(struct region_slot, kind_bytes, 168);
 
 /*
  * Locks are OFD byte locks on the file at offsets behind any data: a byte a slot, one for the shared allocations, a
- * second byte a slot for whoever changes a living process's words from outside (evict.h), and a third by which who claims
- * it tries what becomes of a lock (slot.c).
+ * second byte a slot for whoever changes a living process's words from outside (evict.h), a third by which who claims
+ * it tries what becomes of a lock, and a fourth that its owner's children of fork() keep (slot.c).
  */
-#define REGION_LOCK_SLOTS  (INT64_C(1) << 40)
-#define REGION_LOCK_SHARED (REGION_LOCK_SLOTS + REGION_SLOTS)
-#define REGION_LOCK_EVICT  (REGION_LOCK_SHARED + 1)
-#define REGION_LOCK_TRIAL  (REGION_LOCK_EVICT + REGION_SLOTS)
+#define REGION_LOCK_SLOTS    (INT64_C(1) << 40)
+#define REGION_LOCK_SHARED   (REGION_LOCK_SLOTS + REGION_SLOTS)
+#define REGION_LOCK_EVICT    (REGION_LOCK_SHARED + 1)
+#define REGION_LOCK_TRIAL    (REGION_LOCK_EVICT + REGION_SLOTS)
+#define REGION_LOCK_CHILDREN (REGION_LOCK_TRIAL + REGION_SLOTS)

@@ -296,6 +296,8 @@ void region_close(struct region *region)
 	region_drop_fd(region);
 	if (region->token_page)
 		token_drop(region->token_page);
+	if (region->children_page)
+		munmap((void *)region->children_page, (size_t)sysconf(_SC_PAGESIZE));
 	if (region->file)
 		munmap(region->file, sizeof(*region->file));
 	*region = REGION_NULL;

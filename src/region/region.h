@@ -23,6 +23,8 @@ enum {
 struct region {
 	struct region_file *file;
 	int fd; /* -1 once region_drop_fd() was called */
+	const void *
+		children_page; /* the mapping that children of fork() inherit (slot_leave_to_children()) */
 	dev_t device;
 	ino_t inode;
 	const char *path; /* the caller's, and kept alive by it */
@@ -75,7 +77,7 @@ void region_unlock(int fd, int64_t at);
 
 /*
  * For a child of fork(): forgets the parent's region, whose mapping it did not inherit. A descriptor
- * that the parent had not dropped yet is closed, because it would keep the parent's slot alive.
+ * that the parent had not dropped yet is closed, because it would keep the parent's slot alive; children_page stays.
  */
 void region_reset_after_fork(struct region *region);
 

@@ -9,11 +9,15 @@
  * there the process is still to be seen in /proc, where we can look, as alive and leaving. A process that runs on
  * without it has called exec; the kernel closes the device files within that call, so a short grace is enough. One
  * that /proc does not show and that had a token gets a longer one.
+ *
+ * A child of fork() that does not call exec has its parent's device files open, and these keep the device memory when the
+ * parent has ended (docs/decisions/0035-children-keep-memory.md).
  */
 #include "region/slot.h"
 
 #include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -68,6 +72,37 @@ int slot_find_owner(int fd, unsigned i, const struct region_slot *slot, enum slo
 	if (r == 0)
 		*ret_owner = is_locked ? SLOT_OWNER_LIVES : find_by_token(slot);
 	return r;
+}
+
+int slot_leave_to_children(struct region *region, unsigned slot)
+{
+	_cleanup_fd_ int fd = -1;
+	void *page;
+	int r;
+
+	if (region->token_page)
+		return token_leave_to_children(region->token_page);
+	r = region_reopen(region, &fd);
+	if (r == 0)
+		r = file_share_range(fd, REGION_LOCK_CHILDREN + slot, 1);
+	if (r)
+		return r;
+	page = mmap(NULL, (size_t)sysconf(_SC_PAGESIZE), PROT_NONE, MAP_SHARED, fd, 0);
+	if (page == MAP_FAILED)
+		return -errno;
+	region->children_page = page;
+	return 0;
+}
+
+bool slot_is_left(int fd, unsigned i, const struct region_slot *slot)
+{
+	bool is_locked, holds = false;
+
+	/* relaxed: a dead owner's words do not change */
+	for (unsigned d = 0; d < REGION_DEVICES; d++)
+		holds |= atomic_load_explicit(&slot->held[d], memory_order_relaxed) != 0;
+	return holds && file_byte_is_locked(fd, REGION_LOCK_CHILDREN + i, &is_locked) == 0 &&
+	       is_locked;
 }
 
 static void publish(struct region_file *f, unsigned i, const struct token *token)
@@ -217,6 +252,15 @@ static int sign(struct region *region, unsigned i)
 	return 0;
 }
 
+/* Whether children of an earlier owner keep what it held, or would keep the next one's charges. */
+static bool is_of_children(const struct region *region, unsigned i)
+{
+	bool is_locked;
+
+	return file_byte_is_locked(region->fd, REGION_LOCK_CHILDREN + i, &is_locked) == 0 &&
+	       is_locked;
+}
+
 static int take(struct region *region, unsigned *ret_slot)
 {
 	struct region_file *f = region->file;
@@ -233,7 +277,7 @@ static int take(struct region *region, unsigned *ret_slot)
 		if (r < 0)
 			return r;
 		FAULT("begin: slot locked");
-		r = sign(region, i);
+		r = is_of_children(region, i) ? -EAGAIN : sign(region, i);
 		if (r == 0) {
 			*ret_slot = i;
 			return 0;
@@ -318,8 +362,11 @@ static int reap_one(struct region *region, int fd, unsigned i, uint64_t waited_n
 	/* Under the lock nobody else changes it; another reaper may have been faster. */
 	if (atomic_load_explicit(&own->state, memory_order_acquire) == SLOT_LIVE &&
 		find_by_token(own) == SLOT_OWNER_GONE) {
-		r = may_linger(own, waited_ns) ? -EAGAIN : clear_unless_evicting(region, fd, i);
-		if (r == 0)
+		if (may_linger(own, waited_ns))
+			r = -EAGAIN;
+		else if (slot_is_left(fd, i, own))
+			charge_left(region, i);
+		else if ((r = clear_unless_evicting(region, fd, i)) == 0)
 			r = 1;
 	}
 	file_unlock_byte(fd, REGION_LOCK_SLOTS + i);

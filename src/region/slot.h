@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/bits.h"
@@ -25,6 +26,16 @@ enum {
  */
 int slot_claim(struct region *region, unsigned *ret_slot) MUST_CHECK;
 
+/*
+ * Lets what the slot holds stay charged, when this process has ended, as long as a child lives that it forked and that has not
+ * called exec: such a child has the driver's files open, which keep the memory. By a mapping that is inherited; a token is
+ * inherited itself.
+ */
+int slot_leave_to_children(struct region *region, unsigned slot) MUST_CHECK;
+
+/* Whether slot i, whose words are *slot, holds something that children of its owner may keep. */
+bool slot_is_left(int fd, unsigned i, const struct region_slot *slot);
+
 enum slot_owner {
 	SLOT_OWNER_GONE,
 	SLOT_OWNER_LIVES,
@@ -39,7 +50,8 @@ int slot_find_owner(
  * Gives back what dead processes hold, except where the kernel is still taking a process down: its
  * device memory is not free before that is done. Waits at most SLOT_REAP_WAIT_NS in all for such
  * ones, and where that was in vain, not again for SLOT_REST_NS: a call of the program may come here
- * several times. *ret_reaped says how many slots were given back. One thread of a process at a time.
+ * several times. What is left to children stays, and the work that was under way is charged. *ret_reaped says how many slots were
+ * given back. One thread of a process at a time.
  */
 #define SLOT_REAP_WAIT_NS 50000000u
 #define SLOT_REST_NS	  200000000u

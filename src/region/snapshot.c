@@ -119,7 +119,7 @@ static int begin(const char *path, struct reader *r)
 	return e ? e : begin_open(r->fd, r);
 }
 
-/* Reads slot i; *ret_is_live says whether its owner lives. */
+/* Reads slot i; *ret_is_live says whether its owner lives, or children of it that may keep what it held. */
 static int read_slot(
 	const struct reader *r, unsigned i, struct region_slot *ret_slot, bool *ret_is_live)
 {
@@ -135,7 +135,7 @@ static int read_slot(
 	*ret_is_live =
 		owner == SLOT_OWNER_UNKNOWN && r->lives
 			? r->lives(ret_slot->pid, ret_slot->pid_namespace, ret_slot->start_time)
-			: owner != SLOT_OWNER_GONE;
+			: owner != SLOT_OWNER_GONE || slot_is_left(r->fd, i, ret_slot);
 	return 0;
 }
 

@@ -54,6 +54,11 @@ static int attach(int id, const void **ret_page)
 	return 0;
 }
 
+int token_leave_to_children(const void *page)
+{
+	return madvise((void *)page, SIZES, MADV_DOFORK) < 0 ? -errno : 0;
+}
+
 int token_make(struct token *ret_token, const void **ret_page)
 {
 	uint64_t namespace = own_namespace();

@@ -33,4 +33,7 @@ enum token_state {
 int token_make(struct token *ret_token, const void **ret_page) MUST_CHECK;
 void token_drop(const void *page);
 
+/* From now on children of fork() keep it as well, for as long as they do not call exec. -errno. */
+int token_leave_to_children(const void *page) MUST_CHECK;
+
 enum token_state token_look(const struct token *token);

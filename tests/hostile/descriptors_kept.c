@@ -15,7 +15,8 @@ static void make(int index)
 	CUdeviceptr block;
 	int fd;
 
-	hostile_begin();
+	if (!hostile_try_begin())
+		return;
 	if (cuMemAlloc_v2(&block, GIB) == CUDA_SUCCESS)
 		cuMemGetHandleForAddressRange(
 			&fd, block, GIB, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0);
@@ -30,7 +31,6 @@ static void attack(void)
 {
 	for (int i = 0; i < MAKERS; i++)
 		hostile_processes(1, make);
-	hostile_begin();
 	hostile_look();
 }
 

@@ -84,6 +84,15 @@ CUcontext hostile_begin(void)
 	return context;
 }
 
+bool hostile_try_begin(void)
+{
+	CUcontext context;
+
+	MUST(cuInit(0));
+	return cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS &&
+	       cuCtxSetCurrent(context) == CUDA_SUCCESS;
+}
+
 #define BUSY_NS UINT64_C(500000000)
 
 /* Looks at the device's clock until the time is over; the simulated driver takes it from the parameter's name. */

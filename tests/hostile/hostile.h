@@ -67,6 +67,8 @@ void hostile_must(int result, const char *call, const char *file, int line);
 
 /* Initialises the driver and makes the primary context of device 0 current. */
 CUcontext hostile_begin(void);
+/* The same where the slice may have no room for a context: false. */
+bool hostile_try_begin(void);
 
 /* Gives the stream a kernel that takes half a second. */
 void hostile_keep_busy(CUstream stream);

@@ -264,7 +264,7 @@ static void a_child_of_a_process_that_asked_nvml_alone_counts_for_itself(void **
 	assert_int_equal(slice_agreed(slice, 0), 2 * CONTEXT_BYTES);
 }
 
-static void a_parent_that_dies_gives_all_back_although_its_child_lives(void **state)
+static void what_a_parent_held_is_given_back_when_its_child_has_ended_too(void **state)
 {
 	struct slice *slice = slice_new(*state, "a", "2g", NULL);
 	struct tenant *t = tenant_new(slice), *other = tenant_new(slice);
@@ -273,11 +273,12 @@ static void a_parent_that_dies_gives_all_back_although_its_child_lives(void **st
 	expect(t, OK, "fork");
 	kill(t->pid, SIGKILL);
 	waitpid(t->pid, NULL, 0);
-	expect_all_for(other, 1);
+	expect(other, OUT_OF_MEMORY, "alloc b 800m");
+	assert_int_equal(slice_agreed(slice, 0), 2 * CONTEXT_BYTES + 800 * MIB);
 	expect(t, OK, "pid");
-	assert_int_equal(slice_agreed(slice, 0), CONTEXT_BYTES);
 	tenant_tell(t, "_exit 0");
 	tenant_end(t);
+	expect_all_for(other, 1);
 }
 
 static void exec_gives_all_back_and_begins_anew(void **state)
@@ -350,7 +351,7 @@ int main(void)
 		test_with_node(a_child_of_a_process_with_cuda_does_not_touch_its_parents_account),
 		test_with_node(the_parent_dies_and_the_child_lives_on),
 		test_with_node(a_child_of_a_process_that_asked_nvml_alone_counts_for_itself),
-		test_with_node(a_parent_that_dies_gives_all_back_although_its_child_lives),
+		test_with_node(what_a_parent_held_is_given_back_when_its_child_has_ended_too),
 		test_with_node(exec_gives_all_back_and_begins_anew),
 		test_with_node(processes_of_other_pid_namespaces_share_the_books),
 	};

@@ -236,28 +236,44 @@ static void a_stopped_owner_is_alive(void **state)
 	region_close(&region);
 }
 
+/* Outlives its parent, and ends where it runs. */
 static int wait_for_the_end(int fd, void *argument)
 {
+	prctl(PR_SET_PDEATHSIG, 0);
+	child_say(fd, 1);
 	child_hear(fd);
 	return 0;
 }
 
 /* Claims, forks, says the child's PID, and waits for its own end. */
-static int claim_and_fork(int fd, void *argument)
+static int claim_and_fork_as(int fd, const char *path, bool is_left)
 {
 	struct region region = REGION_NULL;
 	struct child heir;
 	unsigned slot;
 
-	if (region_open(argument, &region) != 0 || slot_claim(&region, &slot) != 0)
+	if (region_open(path, &region) != 0 || slot_claim(&region, &slot) != 0)
 		return 1;
+	if (is_left && slot_leave_to_children(&region, slot) != 0)
+		return 3;
 	region_drop_fd(&region);
 	if (ledger_charge(region.file, slot, 0, 10, 1000000) != 0)
 		return 2;
 	heir = child_start(wait_for_the_end, NULL);
+	child_hear(heir.fd);
 	child_say(fd, (uint64_t)heir.pid);
 	child_hear(fd);
 	return 0;
+}
+
+static int claim_and_fork(int fd, void *argument)
+{
+	return claim_and_fork_as(fd, argument, false);
+}
+
+static int claim_and_leave(int fd, void *argument)
+{
+	return claim_and_fork_as(fd, argument, true);
 }
 
 static void a_child_of_fork_does_not_keep_its_parents_slot_alive(void **state)
@@ -280,6 +296,33 @@ static void a_child_of_fork_does_not_keep_its_parents_slot_alive(void **state)
 	assert_given_back(&region);
 	kill(heir, SIGKILL);
 	assert_int_equal(waitpid(heir, NULL, 0), heir);
+	prctl(PR_SET_CHILD_SUBREAPER, 0);
+	region_close(&region);
+}
+
+static void what_is_left_to_children_is_given_back_with_the_last_of_them(void **state)
+{
+	struct scratch *s = *state;
+	struct region region = REGION_NULL;
+	struct child c;
+	unsigned slot;
+	pid_t heir;
+
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	c = child_start(claim_and_leave, s->file);
+	heir = (pid_t)child_hear(c.fd);
+	assert_true(heir > 0);
+	assert_int_equal(region_open(s->file, &region), 0);
+	/* stopped, it cannot act on its parent's death before we have looked */
+	kill(heir, SIGSTOP);
+	assert_int_equal(child_kill(&c), CHILD_SIGNALLED + SIGKILL);
+	assert_int_equal(reap(&region), 0);
+	assert_int_equal(ledger_used_units(region.file, 0), 10);
+	assert_int_equal(slot_claim(&region, &slot), 0);
+	assert_int_equal(slot, 1);
+	kill(heir, SIGKILL);
+	assert_int_equal(waitpid(heir, NULL, 0), heir);
+	assert_given_back(&region);
 	prctl(PR_SET_CHILD_SUBREAPER, 0);
 	region_close(&region);
 }
@@ -571,6 +614,7 @@ int main(void)
 		SCRATCH_TEST(closing_the_region_gives_all_back),
 		SCRATCH_TEST(a_stopped_owner_is_alive),
 		SCRATCH_TEST(a_child_of_fork_does_not_keep_its_parents_slot_alive),
+		SCRATCH_TEST(what_is_left_to_children_is_given_back_with_the_last_of_them),
 		SCRATCH_TEST(processes_of_several_pid_namespaces_share_a_region),
 		SCRATCH_TEST(all_slots_can_be_taken_and_one_more_is_refused),
 		SCRATCH_TEST(a_pid_that_another_process_has_now_saves_nobody),

@@ -116,6 +116,8 @@ static enum state_mode open_region(void)
 		state.region.share = quota_system_share();
 		slot_charge_dead(&state.region);
 		r = slot_claim(&state.region, &state.slot);
+		if (r == 0)
+			r = slot_leave_to_children(&state.region, state.slot);
 		why = explain_claim(r);
 		right = r == SLOT_E_FULL ? "fewer processes" : region_remedy(REGION_E_REMOTE);
 	}

@@ -98,6 +98,16 @@ class Accounts:
                     begun[f"{pod['metadata']['uid']}_{name}"] = {uuid: memory for uuid, memory, _ in slot}
         return begun
 
+    def with_wishes(self, whole, shares):
+        """What shares are to say: a slice that was made smaller than what it holds is allocated that until it gives it back."""
+        wished = {}
+        for pod in self.bound:
+            wish = json.loads(pod["metadata"].get("annotations", {}).get("cantaloupe.io/resize") or "{}")
+            for name, amounts in wish.items():
+                wished[f"{pod['metadata']['uid']}_{name}"] = amounts.get("gpumem", float("inf"))
+        return {folder: {uuid: wished[folder] if folder in wished and shares.get(folder, {}).get(uuid) == wished[folder] < memory else memory
+                         for uuid, memory in slot.items()} for folder, slot in whole.items()}
+
     def compare_node(self, node):
         name = node["metadata"]["name"]
         rows = json.loads(node["metadata"].get("annotations", {}).get(auditor.PREFIX + "node-nvidia-register") or "[]")
@@ -109,7 +119,8 @@ class Accounts:
         for path in (disk_of(name) / "host-var-lib-cantaloupe" / "shares").glob("*/share"):
             words = [line.split() for line in path.read_text(encoding="utf-8").splitlines()]
             shares[path.parent.name] = {line[1]: int(line[3]) // MIB for line in words if line[0] == "device"}
-        self.equal(f"shares of {name}", {folder: slot for folder, slot in shares.items() if folder in whole}, whole)
+        self.equal(f"shares of {name}", {folder: slot for folder, slot in shares.items() if folder in whole},
+                   self.with_wishes(whole, shares))
         self.compare_instances(name)
         monitors = [pod for pod in self.own["device-plugin"] if pod["spec"]["nodeName"] == name]
         if [is_ready(pod) for pod in monitors] != [True]:

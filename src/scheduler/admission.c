@@ -189,6 +189,20 @@ static void check_percentage(struct review *review, const json_t *container)
 		name);
 }
 
+/* Filter could only take the container for one that asks for nothing, and no device plugin would serve it. */
+static void check_amounts(struct review *review, const json_t *container)
+{
+	const struct demand_rules *rules = &review->rules->demand;
+	const char *const names[] = {rules->count, rules->memory, rules->cores};
+	int64_t value;
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (demand_is_asked(container, names[i]) &&
+			!demand_amount(container, names[i], &value))
+			deny(review, "container %s: %s is no amount that there is",
+				name_of(container), names[i]);
+}
+
 /* Whoever asks for a device and says nothing of how much of it, means all of it. */
 static bool means_whole_devices(const struct demand_rules *rules, const json_t *container)
 {
@@ -227,6 +241,7 @@ static void change_container(struct review *review, const struct cursor *cursor)
 	bool has_device;
 
 	check_percentage(review, cursor->container);
+	check_amounts(review, cursor->container);
 	if (is_limited(cursor->container, rules->priority) &&
 		demand_amount(cursor->container, rules->priority, &priority)) {
 		snprintf(text, sizeof(text), "%lld", (long long)priority);

@@ -3,6 +3,7 @@
  * Who may change which annotations, reviews that are none, and pods to which several rules apply. What a new pod gets by each
  * of them alone is in test_vectors.c.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "scheduler/admission.h"
@@ -208,6 +209,34 @@ static void a_pod_alone_is_changed_as_its_review_would(void **state)
 	books_free(books);
 }
 
+/* Filter would take the container for one that asks for nothing. */
+static void an_amount_that_is_none_is_denied(void **state)
+{
+	static const char *const amounts[][2] = {{"nvidia.com/gpu", "10E"},
+		{"nvidia.com/gpumem", "10E"}, {"nvidia.com/gpumem", "1500m"},
+		{"nvidia.com/gpucores", "x"}};
+	struct books *books;
+
+	assert_int_equal(books_new(&books), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(amounts); i++) {
+		json_t *pod = json_pack("{s:{}, s:{s:[{s:s, s:{s:{s:s, s:s}}}]}}", "metadata",
+			"spec", "containers", "name", "c", "resources", "limits", "nvidia.com/gpu",
+			"1", amounts[i][0], amounts[i][1]);
+		char denied[ADMISSION_WORDS_BYTES], words[ADMISSION_WORDS_BYTES];
+		const char *remark;
+		json_t *changed;
+
+		snprintf(words, sizeof(words), "container c: %s is no amount that there is",
+			amounts[i][0]);
+		assert_int_equal(
+			admission_change(&rules, books, "team", pod, &changed, denied, &remark), 0);
+		assert_string_equal(denied, words);
+		json_decref(changed);
+		json_decref(pod);
+	}
+	books_free(books);
+}
+
 #define BIT(n) (1u << (n))
 
 /* What may be wrong with a pod, in the order in which it is looked at. */
@@ -362,6 +391,7 @@ int main(void)
 		cmocka_unit_test(annotations_are_the_schedulers),
 		cmocka_unit_test(a_pod_that_is_left_out_brings_no_annotations),
 		cmocka_unit_test(a_wish_takes_no_more_than_the_quota_leaves),
+		cmocka_unit_test(an_amount_that_is_none_is_denied),
 		cmocka_unit_test(a_pod_alone_is_changed_as_its_review_would),
 		cmocka_unit_test(of_several_rules_the_first_speaks),
 		cmocka_unit_test(what_a_rule_adds_the_next_one_sees),

@@ -392,12 +392,27 @@ void stream_state_break(struct stream_state *s, uint64_t now_ns)
 	s->is_chained = false;
 }
 
+/*
+ * One of each DOUBTED in a row, and nobody can foresee which. Were each drawn by itself, a program would be lucky now and then,
+ * and hide work for as long as it is judged.
+ */
+static bool draw_lot(struct doubts *doubts, uint64_t now_ns)
+{
+	bool is_doubted;
+
+	if (!doubts->drawn)
+		doubts->lot = (uint32_t)(hash_u64(now_ns) % DOUBTED);
+	is_doubted = doubts->drawn == doubts->lot;
+	doubts->drawn = (doubts->drawn + 1) % DOUBTED;
+	return is_doubted;
+}
+
 /* Whether its last work is charged as estimated, if it is not seen to end; and of these, which are doubted. */
 static bool draw_doubt(const struct stream_state *s, uint64_t now_ns)
 {
 	bool is_estimated = s->is_open && s->batch->launches && !s->is_waited_for;
 
-	if (!is_estimated || hash_u64(now_ns) % DOUBTED)
+	if (!is_estimated || !draw_lot(&s->meter->doubts, now_ns))
 		return false;
 	s->meter->doubts.until_ns = now_ns + DOUBTED_TIMES * (now_ns - s->last_ns);
 	return true;

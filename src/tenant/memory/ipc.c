@@ -12,6 +12,9 @@
 #include "region/shared.h"
 #include "region/ledger.h"
 
+/* Of 50 ms each, where another process has the lock: what has no mark is not exported, so a slow machine is waited for. */
+#define MARK_TRIES 20
+
 /* What this process knows of a shared allocation that it holds. */
 struct part {
 	uint32_t holds; /* 0: not held */
@@ -119,8 +122,12 @@ uint32_t ipc_steps(unsigned shared)
 
 bool ipc_set_mark(unsigned shared, uint64_t mark, int fd)
 {
-	int saved_errno = errno, r = shared_set_mark(&state.region, shared, mark, fd);
+	int saved_errno = errno, r;
+	unsigned left = MARK_TRIES;
 
+	do
+		r = shared_set_mark(&state.region, shared, mark, fd);
+	while (r == -EBUSY && --left > 0);
 	errno = saved_errno;
 	return r == 0;
 }

@@ -10,6 +10,8 @@
  * RTLD_NEXT is answered from the list of loaded objects instead. With RTLD_DEFAULT, or a handle of
  * the whole program, the real dlsym() finds our own exported hook first, although the program may
  * have loaded no driver, or one that lacks the function: then what counts is what comes after us.
+ *
+ * The C library's own dlsym() and dlvsym(), looked up with its handle, would lead past us. Who asks for them is given ours.
  */
 #include <dlfcn.h>
 #include <stddef.h>
@@ -54,12 +56,19 @@ static inline bool is_nvml_name(union start s)
 	return s.bytes[0] == 'n' && s.bytes[1] == 'v' && s.bytes[2] == 'm' && s.bytes[3] == 'l';
 }
 
-/* The thread's copy of the name; NULL where it may be a driver's, or is long. */
+/* dlsym, dlvsym */
+static inline bool is_lookup_name(union start s)
+{
+	return s.bytes[0] == 'd' && s.bytes[1] == 'l' && (s.bytes[2] == 's' || s.bytes[2] == 'v') &&
+	       (s.bytes[3] == 'y' || s.bytes[3] == 's');
+}
+
+/* The thread's copy of the name; NULL where it may be a driver's or a lookup's, or is long. */
 static inline const char *copy_other_name(const char *name)
 {
 	union start s = start_of(name);
 
-	if ((s.bytes[0] == 'c' && s.bytes[1] == 'u') || is_nvml_name(s))
+	if ((s.bytes[0] == 'c' && s.bytes[1] == 'u') || is_nvml_name(s) || is_lookup_name(s))
 		return NULL;
 	copy.start = s.word;
 	if (!s.bytes[START_BYTES - 1])
@@ -83,6 +92,10 @@ static void attach(const char *name)
 /* The function as the program is to have it. Another thread may have loaded the driver, or changed the name, since attach(). */
 static void *swap(const struct libc_symbols *libc, void *found)
 {
+	if (found == (void *)libc->dlsym)
+		return (void *)dlsym;
+	if (found == (void *)libc->dlvsym)
+		return (void *)dlvsym;
 	/* A lookup that succeeds takes away what one that did not has left for dlerror(). */
 	if (found && !hook_attach_cuda())
 		found = libc->dlsym(RTLD_DEFAULT, "dlsym") ? found : NULL;

@@ -361,7 +361,12 @@ class Case:  # pylint: disable=too-many-instance-attributes
             left = 4 - sum(one == uuid for one, _ in taken)
             wants = {"annotations": {"nvidia.com/use-gpuuuid": uuid}, "memory": 5000, "namespace": "probes"}
             items = [put_pod(town, f"{uuid.lower()}-{at}", **wants) for at in range(left + 1)]
-            fits = [bool(self.scheduler.filter(item, ["n1", "n2"])["NodeNames"]) for item in items]
+            until = time.monotonic() + 20  # watches may be behind
+            while True:
+                fits = [bool(self.scheduler.filter(item, ["n1", "n2"])["NodeNames"]) for item in items]
+                if fits == [True] * left + [False] or time.monotonic() > until:
+                    break
+                time.sleep(0.1)
             if fits != [True] * left + [False]:
                 self.found.append(f"{uuid} has {left} places left, and pods that want one each are answered by {fits}")
 

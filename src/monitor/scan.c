@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "region/ended.h"
 #include "region/region.h"
 
 #define LOG_TOPIC LOG_REGION
@@ -99,9 +100,16 @@ static struct share *read_share(const char *shares, const char *folder)
 	return NULL;
 }
 
-/* The container can write its region, so what bears on others is the share's. */
-static void believe_share(const struct share *share, struct hami_figures *figures)
+/*
+ * The container can write its region, so what bears on others is the share's. And whose last process has ended works no
+ * more, whatever it has left there.
+ */
+static void believe_share(int region_fd, const struct share *share, struct hami_figures *figures)
 {
+	bool is_ended;
+
+	if (figures->recent_launches > 0 && ended_look(region_fd, &is_ended) == 0 && is_ended)
+		figures->recent_launches = 0;
 	figures->is_granted = true;
 	figures->priority = share->priority;
 	for (unsigned i = 0; i < figures->device_count; i++)
@@ -136,7 +144,7 @@ static int read_region(const char *containers, const char *folder, const struct 
 		devices)
 		scan_read_view(c, devices);
 	if (c->share)
-		believe_share(c->share, &c->figures);
+		believe_share(c->fd, c->share, &c->figures);
 	return 0;
 }
 

@@ -3,6 +3,7 @@
 """monitor.py PROGRAM MAKE_REGION FOLDER-OF-CLUSTER NVML LOAD CUDA KUBELET VGPU CUT-CARD [TEST...]: vgpu-monitor over folders of containers that are made by hand."""
 
 import contextlib
+import fcntl
 import http.client
 import json
 import os
@@ -62,6 +63,13 @@ def make_region(path, version=1, uuid=UUID, limit=2048 * MIB, processes=((100, 2
         struct.pack_into("<q", data, at.last_at, last)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)
+
+
+def living(path):
+    """The region as a process of its slice has it: with the lock of a slot, as long as the file is open."""
+    file = open(path, "rb+")  # pylint: disable=consider-using-with
+    fcntl.fcntl(file, fcntl.F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 1 << 40, 1, 0))
+    return file
 
 
 def told(path, version=1):
@@ -399,7 +407,7 @@ def containers_are_told_whether_they_may_work(hook):
 
 
 def a_container_s_own_word_holds_nobody_back(hook):
-    """Its region says that it goes first, on a device that it was not given, and always works."""
+    """Its region says that it goes first, on a device that it was not given, and always works. Who has no process does not."""
     names = ("uid-1_liar", "uid-2_beside", "uid-3_elsewhere", "uid-4_first", "uid-5_behind")
     regions = {name: hook / f"containers/{name}/x.cache" for name in names}
     for name, device, priority in zip(names, "aabcc", (1, 1, 1, 0, 1)):
@@ -415,10 +423,15 @@ def a_container_s_own_word_holds_nobody_back(hook):
         file.write(struct.pack("<Q", 2))
         file.seek(at.uuids_at + 96)
         file.write(b"GPU-b")
+    processes = {name: living(regions[name]) for name in names}
     with Monitor(hook, f"--shares-folder={hook / 'shares'}") as monitor:
         wait_for(lambda: told(regions["uid-5_behind"]) == (1, -1), "the one of less importance is held back", 8)
         for name in names[1:4]:
             equal(told(regions[name])[1] > 0, True)
+        processes["uid-4_first"].close()
+        wait_for(lambda: told(regions["uid-5_behind"]) == (0, 0), "it goes on when the other has no process", 8)
+        for process in processes.values():
+            process.close()
         equal(monitor.value("hami_vgpu_memory_used_bytes", container="liar", device_uuid="GPU-b"), [])
 
 

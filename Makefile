@@ -116,8 +116,8 @@ roots: build-test ## the library in roots of other distributions, as root: ROOTS
 aarch64: setup-aarch64 ## everything built for aarch64, and tests of it under qemu: TESTS="ledger quota"
 	$(Q)$(PYTHON) tests/aarch64/run.py build/aarch64 $(TESTS)
 
-fuzz: ## search for inputs that break a parser or a region: FUZZ_SECONDS=n long in all
-	$(Q)tests/fuzz/search.sh $(FUZZ_SECONDS)
+fuzz: setup-test ## search for inputs that break a parser or a region: FUZZ_SECONDS=n long in all
+	$(Q)tests/fuzz/search.sh build/fuzz $(FUZZ_SECONDS)
 
 differential: build-test ## a slow model and the scheduler decide about 100,000 random cases: SEED=n CASES=n
 	$(Q)tests/scheduler/differential.py build/test/tests/scheduler/scheduler_decide $(or $(CASES),100000) $(SEED)

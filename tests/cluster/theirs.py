@@ -85,6 +85,15 @@ def lock_text(pod, version):
     return now if version == "2.6" else f"{now},{pod['metadata']['namespace']},{pod['metadata']['name']}"
 
 
+def set_lock(api, text, node):
+    """False where the node is not as it was read any more: the kubelet writes there, too."""
+    body = {"metadata": {"annotations": {LOCK: text}, "resourceVersion": node["metadata"]["resourceVersion"]}}
+    status, answer = api.ask("PATCH", NODE_PATH, body, "application/merge-patch+json")
+    if status >= 300 and status != 409:
+        raise AssertionError(f"the node's lock: {status} {answer.get('message')}")
+    return status < 300
+
+
 def bind(api, name, version, slots):
     """A lock that is there stays as long as its owner wants it."""
     pod = api.must("GET", PODS + name)
@@ -93,12 +102,11 @@ def bind(api, name, version, slots):
              labels={NODE: NODE_NAME})
     until = time.monotonic() + 20
     node = api.must("GET", NODE_PATH)
-    while LOCK in annotations(node):
+    while LOCK in annotations(node) or not set_lock(api, lock_text(pod, version), node):
         if time.monotonic() > until:
-            raise Refused(f"node lock contention: {annotations(node)[LOCK]}")
+            raise Refused(f"node lock contention: {annotations(node).get(LOCK)}")
         time.sleep(0.1)
         node = api.must("GET", NODE_PATH)
-    annotate(api, NODE_PATH, {LOCK: lock_text(pod, version)}, resourceVersion=node["metadata"]["resourceVersion"])
     annotate(api, PODS + name, {PHASE: "allocating", BIND_TIME: now})
     api.must("POST", f"{PODS}{name}/binding", {
         "apiVersion": "v1", "kind": "Binding", "metadata": {"name": name, "uid": pod["metadata"]["uid"]},
@@ -198,10 +206,12 @@ def find_pod(api):
 
 
 def release(api, pod):
-    node = api.must("GET", NODE_PATH)
-    lock = annotations(node).get(LOCK)
-    if lock and ("," not in lock or lock.endswith(f",{pod['metadata']['namespace']},{pod['metadata']['name']}")):
-        annotate(api, NODE_PATH, {LOCK: None}, resourceVersion=node["metadata"]["resourceVersion"])
+    owner = f",{pod['metadata']['namespace']},{pod['metadata']['name']}"
+    while True:
+        node = api.must("GET", NODE_PATH)
+        lock = annotations(node).get(LOCK)
+        if not lock or ("," in lock and not lock.endswith(owner)) or set_lock(api, None, node):
+            return
 
 
 def write_region(path, version, slot):

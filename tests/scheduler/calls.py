@@ -176,7 +176,7 @@ class Case:
         while count != len(faults.names) and not faults.has_killed:
             count = len(faults.names)
             try:
-                town.tell(scheduler)
+                town.tell(scheduler, is_gone=lambda: faults.has_killed)
             except OSError:
                 pass
             faults.wait()

@@ -368,12 +368,15 @@ class Town:
         self.servers.append(Server(self.cluster, self.folder.name))
         return self.servers[-1]
 
-    def tell(self, *schedulers):
-        """What happened so far is known to these schedulers then: it was written to their connections before the question came."""
+    def tell(self, *schedulers, is_gone=lambda: False):
+        """
+        What happened so far is known to these schedulers then: it was written to their connections before the question came.
+        is_gone: whether one was killed meanwhile, to which nothing more is told.
+        """
         version = self.cluster.version
         for scheduler in schedulers:
             count = sum(one.server is scheduler.server for one in schedulers)
-            wait_for(lambda server=scheduler.server, count=count: server.has_told(version, count), "the end of what there is to tell")
+            wait_for(lambda server=scheduler.server, count=count: server.has_told(version, count) or is_gone(), "the end of what there is to tell")
             for _ in range(2):
                 scheduler.ask("GET", "/healthz")
 

@@ -3,6 +3,7 @@
 #include "tests/plugin/mig_program.h"
 
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,6 +21,8 @@ pid_t mig_program_start(int gpu, int instance)
 	assert_int_equal(pipe(ready), 0);
 	pid = fork();
 	if (pid == 0) {
+		/* a test that fails must not leave it behind: who waits for the end of its output would wait for ever */
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (machine_open(NULL, NULL, &own, NULL, 0) || machine_join(own))
 			_exit(1);
 		if (instance >= 0)

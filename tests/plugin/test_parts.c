@@ -166,6 +166,8 @@ static void the_kubelet_is_told_which_slices_instances_are(void **state)
 	assert_string_equal(preferred.ids[1], ids[11]);
 }
 
+#define HEARD_MS 500
+
 /* A program in the first place of the first card, whose pod is gone. */
 static pid_t outlive_pod(void)
 {
@@ -176,6 +178,8 @@ static pid_t outlive_pod(void)
 	cut_serve("a", 0, "1g.18gb", 0);
 	pid = cut_start_program(0, cut_instance(0, "1g.18gb", 0));
 	apiserver_delete_pod(&stage.api, "a");
+	/* a plugin that has not heard of it yet refuses the place to another */
+	stage_run(HEARD_MS);
 	return pid;
 }
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # bundle.sh BUILD ARCHIVE: what a machine without a network lacks for a cluster with our programs in it, as one
 # archive (tar, xz) of some 45 MiB. BUILD is a folder that was built with tests. Takes patchelf. The archive's folder is a
-# cache: CANTALOUPE_CACHE=FOLDER CLUSTER_CONTAINERD=2 cluster.sh run --node e2e.sh FOLDER/build card
+# cache: CANTALOUPE_CACHE=FOLDER CLUSTER_CONTAINERD=2 cluster.sh run --node e2e.sh FOLDER/build card minutes
 #
 # The machine needs glibc as new as this one's, bash, python3, curl, jq, openssl, util-linux, and root.
 set -euo pipefail
@@ -49,13 +49,13 @@ bring "containerd-$containerd_version" "$containerd_binaries"/*
 bring brought/bin "$(command -v runc)" "$(command -v busybox)"
 ln -s busybox "$to/brought/bin/ip"
 bring brought/cni /usr/lib/cni/bridge /usr/lib/cni/host-local /usr/lib/cni/loopback
-for file in src/plugin/vgpu-device-plugin src/scheduler/vgpu-scheduler src/cli/vgpu src/tenant/libvgpu.so \
+for file in src/plugin/vgpu-device-plugin src/scheduler/vgpu-scheduler src/monitor/vgpu-monitor src/cli/vgpu src/tenant/libvgpu.so \
     tests/gpu/client tests/plugin/grant-one sim/cuda/libcuda.so.1 sim/nvml/libnvidia-ml.so.1 sim/tool/vgpu-sim \
     sim/mps/nvidia-cuda-mps-control; do
     bring "build/${file%/*}" "$build/$file"
 done
 cp "$build/src/tenant/ld.so.preload" "$to/build/src/tenant/"
-for folder in brought/bin brought/lib build/src/plugin build/src/scheduler build/tests/plugin; do
+for folder in brought/bin brought/lib build/src/plugin build/src/scheduler build/src/monitor build/tests/plugin; do
     find_libraries "$folder"
 done
 chmod -R a+rX "$to"

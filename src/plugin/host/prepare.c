@@ -146,20 +146,26 @@ static int list_paths(const struct prepare_settings *settings, const struct kept
 	return 0;
 }
 
+/* Opens the folder and reads what is kept there of a container. What kept_key(), kept_open() and kept_read() say. */
+static int read_kept(const struct prepare_settings *settings, const char *pod_uid,
+	const char *container, struct kept_folder *ret_folder, struct kept *ret_kept)
+{
+	char key[CONTAINER_KEY_BYTES];
+	struct err ignored = ERR_NULL;
+	int r = kept_key(pod_uid, container, key);
+
+	if (r == 0)
+		r = kept_open(settings->state, ret_folder, &ignored);
+	return r ? r : kept_read(ret_folder, key, ret_kept);
+}
+
 int prepare_find_unique(const struct prepare_settings *settings, const char *pod_uid,
 	const char *container, char ret_unique[CONTAINER_CACHE_BYTES])
 {
 	_cleanup_(kept_close) struct kept_folder folder = KEPT_FOLDER_NULL;
-	char key[CONTAINER_KEY_BYTES];
-	struct err err = ERR_NULL;
 	struct kept kept;
-	int r = kept_key(pod_uid, container, key);
 
-	if (r == 0)
-		r = kept_open(settings->state, &folder, &err);
-	if (r == 0)
-		r = kept_read(&folder, key, &kept);
-	if (r < 0)
+	if (read_kept(settings, pod_uid, container, &folder, &kept) < 0)
 		return -ENOENT;
 	snprintf(ret_unique, CONTAINER_CACHE_BYTES, "%.*s",
 		(int)(strlen(kept.container.cache) - strlen(CACHE_SUFFIX)), kept.container.cache);
@@ -228,14 +234,9 @@ int prepare_resize(const struct prepare_settings *settings, const struct prepare
 	bool *ret_has_changed, struct err *err)
 {
 	_cleanup_(kept_close) struct kept_folder folder = KEPT_FOLDER_NULL;
-	char key[CONTAINER_KEY_BYTES];
 	struct kept kept;
-	int r = kept_key(resized->pod_uid, resized->container, key);
+	int r = read_kept(settings, resized->pod_uid, resized->container, &folder, &kept);
 
-	if (r == 0)
-		r = kept_open(settings->state, &folder, err);
-	if (r == 0)
-		r = kept_read(&folder, key, &kept);
 	if (r < 0)
 		return err_set(
 			err, -r, "container %.63s was given no slice here", resized->container);
@@ -245,8 +246,8 @@ int prepare_resize(const struct prepare_settings *settings, const struct prepare
 	r = kept_write(&folder, &kept, NULL);
 	FAULT("prepare: resized");
 	if (r < 0)
-		return err_set(
-			err, -r, "keep %s in %.200s: %s", key, settings->state, strerror(-r));
+		return err_set(err, -r, "keep %s in %.200s: %s", kept.container.key,
+			settings->state, strerror(-r));
 	return container_make(&settings->place, &kept.container, false, NULL, err);
 }
 
@@ -254,15 +255,9 @@ int prepare_held_bytes(const struct prepare_settings *settings, const char *pod_
 	const char *container, const char *uuid, uint64_t *ret_bytes)
 {
 	_cleanup_(kept_close) struct kept_folder folder = KEPT_FOLDER_NULL;
-	char key[CONTAINER_KEY_BYTES];
-	struct err err = ERR_NULL;
 	struct kept kept;
-	int r = kept_key(pod_uid, container, key);
+	int r = read_kept(settings, pod_uid, container, &folder, &kept);
 
-	if (r == 0)
-		r = kept_open(settings->state, &folder, &err);
-	if (r == 0)
-		r = kept_read(&folder, key, &kept);
 	return r ? r : container_held_bytes(&settings->place, &kept.container, uuid, ret_bytes);
 }
 

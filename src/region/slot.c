@@ -94,15 +94,22 @@ int slot_leave_to_children(struct region *region, unsigned slot)
 	return 0;
 }
 
+/* Whether children of an owner of the slot live: of the present one, or of an earlier one. */
+static bool has_children(int fd, unsigned i)
+{
+	bool is_locked;
+
+	return file_byte_is_locked(fd, REGION_LOCK_CHILDREN + i, &is_locked) == 0 && is_locked;
+}
+
 bool slot_is_left(int fd, unsigned i, const struct region_slot *slot)
 {
-	bool is_locked, holds = false;
+	bool holds = false;
 
 	/* relaxed: a dead owner's words do not change */
 	for (unsigned d = 0; d < REGION_DEVICES; d++)
 		holds |= atomic_load_explicit(&slot->held[d], memory_order_relaxed) != 0;
-	return holds && file_byte_is_locked(fd, REGION_LOCK_CHILDREN + i, &is_locked) == 0 &&
-	       is_locked;
+	return holds && has_children(fd, i);
 }
 
 static void publish(struct region_file *f, unsigned i, const struct token *token)
@@ -252,15 +259,6 @@ static int sign(struct region *region, unsigned i)
 	return 0;
 }
 
-/* Whether children of an earlier owner keep what it held, or would keep the next one's charges. */
-static bool is_of_children(const struct region *region, unsigned i)
-{
-	bool is_locked;
-
-	return file_byte_is_locked(region->fd, REGION_LOCK_CHILDREN + i, &is_locked) == 0 &&
-	       is_locked;
-}
-
 static int take(struct region *region, unsigned *ret_slot)
 {
 	struct region_file *f = region->file;
@@ -277,7 +275,8 @@ static int take(struct region *region, unsigned *ret_slot)
 		if (r < 0)
 			return r;
 		FAULT("begin: slot locked");
-		r = is_of_children(region, i) ? -EAGAIN : sign(region, i);
+		/* children of an earlier owner keep what it held, or would keep our charges */
+		r = has_children(region->fd, i) ? -EAGAIN : sign(region, i);
 		if (r == 0) {
 			*ret_slot = i;
 			return 0;

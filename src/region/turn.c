@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
+#include "region/turn_owner.h"
 #include "region/turn_word.h"
 
 #define BEAT_NS	  UINT64_C(2000000) /* who waits says so again: well within TURN_WISH_NS */
@@ -230,7 +231,7 @@ void turn_blame(struct turn *t, uint64_t served_ns, uint64_t now_ns)
 		if (!turn_order_is_ignored(&t->peers[i], now_ns))
 			continue;
 		turn_record_say_distrust(t, i);
-		turn_record_doubt_owner(t, i);
+		turn_owner_doubt(t, i);
 	}
 }
 

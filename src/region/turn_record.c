@@ -15,19 +15,19 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "region/turn_owner.h"
 #include "region/turn_place.h"
 
 #define LIST_NS 50000000u /* between two listings of the folder */
 #define LIST_ANYWAY_NS \
-	1000000000u /* and of one that did not change: a clock may have been set back */
-#define ASK_NS		1000000u  /* between two questions whether it has changed */
-#define DEAD_NS		5000000u  /* between two polls of records of those who do not live */
-#define TICK_NS		20000000u /* a folder's time of change is that coarse */
-#define LIST_ROUNDS	8	  /* of LIST_BYTES each: some hundred names */
-#define LIST_BYTES	4096
-#define LITTER_NS	UINT64_C(600000000000) /* without a sign of life */
-#define OWNER_IS_RECORD (UINT64_C(1) << 63)    /* of a key; users' are smaller */
-#define NAME_MAX_BYTES	(sizeof(((struct turn *)0)->folder) + TURN_NAME_BYTES)
+	1000000000u		/* and of one that did not change: a clock may have been set back */
+#define ASK_NS	       1000000u /* between two questions whether it has changed */
+#define DEAD_NS	       5000000u /* between two polls of records of those who do not live */
+#define TICK_NS	       20000000u /* a folder's time of change is that coarse */
+#define LIST_ROUNDS    8	 /* of LIST_BYTES each: some hundred names */
+#define LIST_BYTES     4096
+#define LITTER_NS      UINT64_C(600000000000) /* without a sign of life */
+#define NAME_MAX_BYTES (sizeof(((struct turn *)0)->folder) + TURN_NAME_BYTES)
 
 /* The kernel's, which has no name in the C library before 2.30. */
 struct entry {
@@ -166,87 +166,13 @@ int turn_record_decode(const struct turn_face *face, struct turn_claim *ret_clai
 	return 0;
 }
 
-static struct turn_owner *find_owner(struct turn *turn, uint64_t owner)
-{
-	for (unsigned i = 0; i < TURN_OWNERS; i++)
-		if (turn->owners[i].at_ns && turn->owners[i].owner == owner)
-			return &turn->owners[i];
-	return NULL;
-}
-
-/* The place for an owner: the one that it has, or the oldest. */
-static struct turn_owner *take_owner(struct turn *turn, uint64_t owner)
-{
-	struct turn_owner *to = find_owner(turn, owner);
-
-	if (to)
-		return to;
-	to = &turn->owners[0];
-	for (unsigned i = 1; i < TURN_OWNERS; i++)
-		if (turn->owners[i].at_ns < to->at_ns)
-			to = &turn->owners[i];
-	*to = (struct turn_owner){.owner = owner};
-	return to;
-}
-
-/*
- * A record that is broken, replaced or gone may come back under any name: what is known of it counts for the next ones of
- * its user. The operator's can only come back as it was, and the next one is another tenant's.
- */
-static void leave_to_next(struct turn *turn, unsigned i)
-{
-	struct turn_owner *to = take_owner(turn, turn->peer_records[i].owner);
-	struct turn_doubt *doubt = &turn->peers[i].doubt;
-	uint64_t now_ns = turn->clock_ns();
-
-	if (doubt->is_awaited && now_ns > turn->polled_ns)
-		turn_order_note_wait(doubt, now_ns - turn->polled_ns);
-	turn_order_inherit(&to->doubt, doubt);
-	to->at_ns = now_ns;
-}
-
-/* The waits for those that went count for one of the records that are there. */
-static void take_over(struct turn *turn, unsigned i)
-{
-	struct turn_owner *from = find_owner(turn, turn->peer_records[i].owner);
-
-	if (!from)
-		return;
-	turn_order_inherit(&turn->peers[i].doubt, &from->doubt);
-	from->doubt.way_ns = 0;
-}
-
-static uint64_t key_of(const struct file_identity *record)
-{
-	return hash_u64(record->inode) | OWNER_IS_RECORD;
-}
-
-/* Where nobody but the operator makes records, each is one tenant's; else a user may have made all that are his. */
-static uint64_t owner_of(const struct turn *turn, const struct file_identity *record)
-{
-	if (record->owner == geteuid() || turn->is_by_operator)
-		return key_of(record);
-	return record->owner + 1u;
-}
-
-void turn_record_doubt_owner(struct turn *turn, unsigned i)
-{
-	struct turn_owner *to;
-
-	if (turn->peers[i].owner & OWNER_IS_RECORD)
-		return;
-	to = take_owner(turn, turn->peer_records[i].owner);
-	turn_order_inherit(&to->doubt, &turn->peers[i].doubt);
-	to->at_ns = turn->clock_ns();
-}
-
 /* The last one moves to its place. Its slice may make it whole again, which the folder does not show. */
 static void forget(struct turn *turn, unsigned i)
 {
 	unsigned last = --turn->peer_count;
 
 	turn->folder_changed_ns = 0;
-	leave_to_next(turn, i);
+	turn_owner_leave(turn, i);
 	munmap((void *)(uintptr_t)turn->peer_records[i].at, sizeof(struct turn_face));
 	turn->peer_records[i] = turn->peer_records[last];
 	turn->peers[i] = turn->peers[last];
@@ -351,7 +277,7 @@ static int find_room(struct turn *turn)
 		return (int)turn->peer_count++;
 	for (unsigned i = 0; i < turn->peer_count; i++)
 		if (!turn->peers[i].is_alive) {
-			leave_to_next(turn, i);
+			turn_owner_leave(turn, i);
 			munmap((void *)(uintptr_t)turn->peer_records[i].at,
 				sizeof(struct turn_face));
 			return (int)i;
@@ -410,15 +336,14 @@ static void add(struct turn *turn, int folder_fd, const struct entry *entry)
 	}
 	turn->peer_records[at] = (struct turn_peer_record){.at = address,
 		.inode = entry->inode,
-		.owner = turn->is_by_operator ? key_of(&identity) : identity.owner,
 		.listing = turn->listing,
 		.first = turn->listing};
 	memcpy(turn->peer_records[at].name, entry->name, strlen(entry->name) + 1);
 	turn->peers[at] = (struct turn_peer){.claim = claim,
 		.is_alive = true,
-		.owner = owner_of(turn, &identity),
 		.wins_ties = strcmp(entry->name, turn->slice) < 0};
-	take_over(turn, (unsigned)at);
+	turn_owner_note(turn, (unsigned)at, &identity);
+	turn_owner_take_over(turn, (unsigned)at);
 	turn->awaited = -1;
 }
 
@@ -430,7 +355,7 @@ static void forget_gone(struct turn *turn)
 			forget(turn, i);
 	for (unsigned i = 0; i < turn->peer_count; i++)
 		if (turn->peer_records[i].first == turn->listing)
-			take_over(turn, i);
+			turn_owner_take_over(turn, i);
 }
 
 /* One name in the folder: a known file, maybe under another name, or a new one. */

@@ -98,9 +98,6 @@ void turn_record_read_peers(struct turn *turn, bool is_all, uint64_t now_ns);
  */
 bool turn_record_is_as_read(const struct turn *turn, unsigned peer, uint32_t *ret_news);
 
-/* What is doubted of a peer is doubted of all that its owner makes from now on, where that is another user. */
-void turn_record_doubt_owner(struct turn *turn, unsigned peer);
-
 /* Says in our own record, for those who watch, until when a peer is not believed. */
 void turn_record_say_distrust(struct turn *turn, unsigned peer);
 

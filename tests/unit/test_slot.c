@@ -2,82 +2,18 @@
 /* Slots: taken once, kept as long as their process lives, and given back by every kind of death. */
 #include "region/slot.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <pthread.h>
 #include <sched.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/syscall.h>
 
 #include "base/clock.h"
 #include "region/ledger.h"
 #include "region/process.h"
-#include "tests/unit/child.h"
+#include "tests/unit/claimer.h"
 #include "tests/unit/cmocka_ready.h"
 #include "tests/unit/scratch.h"
 
 #define CLAIMERS 8
 #define SKIPPED	 77
-
-/* What a child is to do when it has its slot and holds 10 units of device 0. */
-enum what_then { WAIT, EXIT, EXEC, CLOSE_AND_WAIT };
-
-struct order {
-	const char *path;
-	enum what_then what_then;
-	unsigned slots;
-};
-
-/* Says the number of its last slot, or UINT64_MAX; then obeys. */
-static int claim(int fd, void *argument)
-{
-	struct order *order = argument;
-	struct region region = REGION_NULL;
-	unsigned slot = 0;
-
-	if (region_open(order->path, &region) != 0)
-		return 1;
-	for (unsigned i = 0; i < order->slots; i++)
-		if (slot_claim(&region, &slot) != 0)
-			return 2;
-	region_drop_fd(&region);
-	if (ledger_charge(region.file, slot, 0, 10, 1000000) != 0)
-		return 3;
-	child_say(fd, slot);
-	if (order->what_then == EXEC) {
-		child_hear(fd);
-		execl("/bin/sleep", "sleep", "1000", (char *)NULL);
-		return 4;
-	}
-	if (order->what_then == CLOSE_AND_WAIT) {
-		region_close(&region);
-		child_say(fd, 1);
-	}
-	if (order->what_then != EXIT)
-		child_hear(fd);
-	return 0;
-}
-
-static struct child start_claimer(const struct scratch *s, enum what_then what_then)
-{
-	struct order order = {.path = s->file, .what_then = what_then, .slots = 1};
-
-	return child_start(claim, &order);
-}
-
-static unsigned reap(struct region *region)
-{
-	unsigned reaped = 9999;
-
-	assert_int_equal(slot_reap(region, &reaped), 0);
-	return reaped;
-}
-
-static uint32_t slot_state(const struct region *region, unsigned slot)
-{
-	return atomic_load(&region->file->own.slots[slot].state);
-}
 
 static void a_process_takes_the_first_free_slot_and_signs_it(void **state)
 {
@@ -123,22 +59,6 @@ static void a_living_owner_is_not_reaped_and_not_robbed(void **state)
 	assert_int_equal(ledger_used_units(region.file, 0), 10);
 	child_kill(&c);
 	region_close(&region);
-}
-
-static void assert_free(struct region *region)
-{
-	assert_int_equal(slot_state(region, 0), SLOT_FREE);
-	assert_int_equal(ledger_used_units(region->file, 0), 0);
-	assert_int_equal(ledger_held_units(region->file, 0, 0), 0);
-	assert_int_equal(atomic_load(&region->file->hami.slots[0].pid), 0);
-	assert_int_equal(atomic_load(&region->file->hami.slots[0].status), HAMI_EXITED);
-	assert_int_equal(reap(region), 0);
-}
-
-static void assert_given_back(struct region *region)
-{
-	assert_int_equal(reap(region), 1);
-	assert_free(region);
 }
 
 static void a_killed_owner_gives_all_back(void **state)
@@ -276,55 +196,63 @@ static int claim_and_leave(int fd, void *argument)
 	return claim_and_fork_as(fd, argument, true);
 }
 
+struct family {
+	struct region region;
+	struct child parent;
+	pid_t heir;
+};
+
+/* A parent that holds 10 units, and its child, which lives longer and which this process inherits then. */
+static struct family start_family(const struct scratch *s, child_fn *parent)
+{
+	struct family f = {.region = REGION_NULL};
+
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	f.parent = child_start(parent, (void *)s->file);
+	f.heir = (pid_t)child_hear(f.parent.fd);
+	assert_true(f.heir > 0);
+	assert_int_equal(region_open(s->file, &f.region), 0);
+	assert_int_equal(reap(&f.region), 0);
+	return f;
+}
+
+static void kill_parent(struct family *f)
+{
+	/* stopped, it cannot act on its parent's death before we have looked */
+	kill(f->heir, SIGSTOP);
+	assert_int_equal(child_kill(&f->parent), CHILD_SIGNALLED + SIGKILL);
+}
+
+static void kill_heir(struct family *f)
+{
+	kill(f->heir, SIGKILL);
+	assert_int_equal(waitpid(f->heir, NULL, 0), f->heir);
+	prctl(PR_SET_CHILD_SUBREAPER, 0);
+}
+
 static void a_child_of_fork_does_not_keep_its_parents_slot_alive(void **state)
 {
-	struct scratch *s = *state;
-	struct region region = REGION_NULL;
-	struct child c;
-	pid_t heir;
+	struct family f = start_family(*state, claim_and_fork);
 
-	/* the heir outlives its parent, and this process inherits it */
-	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	c = child_start(claim_and_fork, s->file);
-	heir = (pid_t)child_hear(c.fd);
-	assert_true(heir > 0);
-	assert_int_equal(region_open(s->file, &region), 0);
-	assert_int_equal(reap(&region), 0);
-	/* stopped, it cannot act on its parent's death before we have looked */
-	kill(heir, SIGSTOP);
-	assert_int_equal(child_kill(&c), CHILD_SIGNALLED + SIGKILL);
-	assert_given_back(&region);
-	kill(heir, SIGKILL);
-	assert_int_equal(waitpid(heir, NULL, 0), heir);
-	prctl(PR_SET_CHILD_SUBREAPER, 0);
-	region_close(&region);
+	kill_parent(&f);
+	assert_given_back(&f.region);
+	kill_heir(&f);
+	region_close(&f.region);
 }
 
 static void what_is_left_to_children_is_given_back_with_the_last_of_them(void **state)
 {
-	struct scratch *s = *state;
-	struct region region = REGION_NULL;
-	struct child c;
+	struct family f = start_family(*state, claim_and_leave);
 	unsigned slot;
-	pid_t heir;
 
-	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	c = child_start(claim_and_leave, s->file);
-	heir = (pid_t)child_hear(c.fd);
-	assert_true(heir > 0);
-	assert_int_equal(region_open(s->file, &region), 0);
-	/* stopped, it cannot act on its parent's death before we have looked */
-	kill(heir, SIGSTOP);
-	assert_int_equal(child_kill(&c), CHILD_SIGNALLED + SIGKILL);
-	assert_int_equal(reap(&region), 0);
-	assert_int_equal(ledger_used_units(region.file, 0), 10);
-	assert_int_equal(slot_claim(&region, &slot), 0);
+	kill_parent(&f);
+	assert_int_equal(reap(&f.region), 0);
+	assert_int_equal(ledger_used_units(f.region.file, 0), 10);
+	assert_int_equal(slot_claim(&f.region, &slot), 0);
 	assert_int_equal(slot, 1);
-	kill(heir, SIGKILL);
-	assert_int_equal(waitpid(heir, NULL, 0), heir);
-	assert_given_back(&region);
-	prctl(PR_SET_CHILD_SUBREAPER, 0);
-	region_close(&region);
+	kill_heir(&f);
+	assert_given_back(&f.region);
+	region_close(&f.region);
 }
 
 /* Becomes the first process of a new PID namespace's child, and claims there. */
@@ -411,138 +339,6 @@ static void all_slots_can_be_taken_and_one_more_is_refused(void **state)
 	region_close(&region);
 }
 
-/* A slot whose owner is dead, signed with this process's PID, namespace, and the given time. */
-static void leave_a_slot(const struct scratch *s, struct region *region, uint64_t start_time)
-{
-	struct child c = start_claimer(s, WAIT);
-
-	assert_int_equal(child_hear(c.fd), 0);
-	assert_int_equal(region_open(s->file, region), 0);
-	child_kill(&c);
-	atomic_store(&region->file->own.slots[0].pid, (uint32_t)getpid());
-	atomic_store(&region->file->own.slots[0].start_time, start_time);
-}
-
-static void a_pid_that_another_process_has_now_saves_nobody(void **state)
-{
-	struct region region = REGION_NULL;
-	struct process_identity me;
-	uint64_t start;
-
-	process_identify_self(&me);
-	leave_a_slot(*state, &region, me.start_time + 1);
-	start = clock_now_ns();
-	assert_given_back(&region);
-	assert_true(clock_now_ns() - start < SLOT_REAP_WAIT_NS);
-	region_close(&region);
-}
-
-static void an_owner_without_its_lock_that_runs_on_is_waited_for_only_briefly(void **state)
-{
-	struct region region = REGION_NULL;
-	struct process_identity me;
-	uint64_t start, waited;
-
-	process_identify_self(&me);
-	leave_a_slot(*state, &region, me.start_time);
-	start = clock_now_ns();
-	assert_int_equal(reap(&region), 1);
-	waited = clock_now_ns() - start;
-	assert_true(waited >= 20000000);
-	assert_true(waited < 1000000000);
-	region_close(&region);
-}
-
-static void *outlive(void *argument)
-{
-	for (;;)
-		pause();
-	return NULL;
-}
-
-/* Without its lock, and for the kernel on its way out as long as its second thread lives. */
-static int linger(int fd, void *argument)
-{
-	struct region region = REGION_NULL;
-	pthread_t thread;
-	unsigned slot;
-
-	if (region_open(argument, &region) != 0 || slot_claim(&region, &slot) != 0 ||
-		ledger_charge(region.file, slot, 0, 10, 1000000) != 0 ||
-		pthread_create(&thread, NULL, outlive, NULL) != 0)
-		return 1;
-	region_close(&region);
-	child_say(fd, 1);
-	syscall(SYS_exit, 0); /* of this thread alone */
-	return 2;
-}
-
-static uint64_t time_of_reap(struct region *region, unsigned reaped)
-{
-	uint64_t start = clock_now_ns();
-
-	assert_int_equal(reap(region), reaped);
-	return clock_now_ns() - start;
-}
-
-static void an_owner_that_lingers_is_waited_for_once_and_then_left_alone(void **state)
-{
-	struct scratch *s = *state;
-	struct region region = REGION_NULL;
-	struct child c = child_start(linger, s->file);
-	uint64_t first;
-
-	assert_int_equal(child_hear(c.fd), 1);
-	assert_int_equal(region_open(s->file, &region), 0);
-	nanosleep(&(struct timespec){.tv_nsec = SLOT_REST_NS}, NULL);
-	first = time_of_reap(&region, 0);
-	assert_true(first >= SLOT_REAP_WAIT_NS && first < 2 * SLOT_REAP_WAIT_NS);
-	for (int i = 0; i < 5; i++)
-		assert_true(time_of_reap(&region, 0) < SLOT_REAP_WAIT_NS / 2);
-	assert_int_equal(ledger_used_units(region.file, 0), 10);
-	nanosleep(&(struct timespec){.tv_nsec = SLOT_REST_NS}, NULL);
-	assert_true(time_of_reap(&region, 0) >= SLOT_REAP_WAIT_NS);
-	assert_int_equal(child_kill(&c), CHILD_SIGNALLED + SIGKILL);
-	assert_given_back(&region);
-	region_close(&region);
-	/* The next test begins without it. */
-	nanosleep(&(struct timespec){.tv_nsec = SLOT_REST_NS}, NULL);
-}
-
-static int reap_and_say(int fd, void *argument)
-{
-	struct region region = REGION_NULL;
-	unsigned reaped;
-
-	if (region_open(argument, &region) != 0)
-		return 1;
-	child_say(fd, 1);
-	if (slot_reap(&region, &reaped) != 0)
-		return 2;
-	child_say(fd, reaped);
-	return 0;
-}
-
-/* A reaper that loses the processor while it waits must not give up on what it saw before. */
-static void a_reaper_that_was_stopped_meanwhile_looks_once_more(void **state)
-{
-	struct timespec longer = {.tv_nsec = SLOT_REAP_WAIT_NS + 20000000};
-	struct scratch *s = *state;
-	struct child owner = start_claimer(s, CLOSE_AND_WAIT), reaper;
-
-	assert_int_equal(child_hear(owner.fd), 0);
-	assert_int_equal(child_hear(owner.fd), 1);
-	reaper = child_start(reap_and_say, s->file);
-	assert_int_equal(child_hear(reaper.fd), 1);
-	nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
-	kill(reaper.pid, SIGSTOP);
-	nanosleep(&longer, NULL);
-	kill(reaper.pid, SIGCONT);
-	assert_int_equal(child_hear(reaper.fd), 1);
-	assert_int_equal(child_wait(&reaper), 0);
-	child_kill(&owner);
-}
-
 static void a_slot_that_a_dead_claimer_left_half_made_is_taken_clean(void **state)
 {
 	struct scratch *s = *state;
@@ -559,26 +355,6 @@ static void a_slot_that_a_dead_claimer_left_half_made_is_taken_clean(void **stat
 	assert_int_equal(ledger_used_units(region.file, 2), 0);
 	assert_int_equal(atomic_load(&region.file->own.slots[0].kind_bytes[2][CHARGE_POOL]), 0);
 	region_close(&region);
-}
-
-static void reaping_in_a_file_that_was_replaced_touches_neither(void **state)
-{
-	struct scratch *s = *state;
-	struct region region = REGION_NULL, other = REGION_NULL;
-	struct child c = start_claimer(s, WAIT);
-	unsigned reaped = 99;
-
-	assert_int_equal(child_hear(c.fd), 0);
-	assert_int_equal(region_open(s->file, &region), 0);
-	child_kill(&c);
-	assert_int_equal(unlink(s->file), 0);
-	assert_int_equal(slot_reap(&region, &reaped), -ENOENT);
-	assert_int_equal(region_open(s->file, &other), 0);
-	assert_int_equal(slot_reap(&region, &reaped), -ESTALE);
-	assert_int_equal(reaped, 99);
-	assert_int_equal(slot_state(&region, 0), SLOT_LIVE);
-	region_close(&region);
-	region_close(&other);
 }
 
 static void hostile_slots_neither_crash_nor_hang(void **state)
@@ -617,12 +393,7 @@ int main(void)
 		SCRATCH_TEST(what_is_left_to_children_is_given_back_with_the_last_of_them),
 		SCRATCH_TEST(processes_of_several_pid_namespaces_share_a_region),
 		SCRATCH_TEST(all_slots_can_be_taken_and_one_more_is_refused),
-		SCRATCH_TEST(a_pid_that_another_process_has_now_saves_nobody),
-		SCRATCH_TEST(an_owner_without_its_lock_that_runs_on_is_waited_for_only_briefly),
-		SCRATCH_TEST(an_owner_that_lingers_is_waited_for_once_and_then_left_alone),
-		SCRATCH_TEST(a_reaper_that_was_stopped_meanwhile_looks_once_more),
 		SCRATCH_TEST(a_slot_that_a_dead_claimer_left_half_made_is_taken_clean),
-		SCRATCH_TEST(reaping_in_a_file_that_was_replaced_touches_neither),
 		SCRATCH_TEST(hostile_slots_neither_crash_nor_hang),
 	};
 

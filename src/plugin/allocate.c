@@ -45,13 +45,13 @@ struct allocate {
 	/* of the container request that is under way */
 	struct change_pod pod;
 	char *before, *slot, *rest;
-	char *instances_before, *instances; /* NULL: it has none */
+	char *instances_before; /* NULL: it has none */
+	struct given given;
+	struct change_pod holder; /* who has the place and may be gone */
 	bool is_last;
 	unsigned tries;
 	uint64_t again_ns;  /* 0: it has not waited */
 	struct err waiting; /* for what */
-	uint8_t *given;
-	size_t given_bytes;
 	struct flush flush;
 };
 
@@ -65,12 +65,13 @@ static void forget_container(struct allocate *allocate)
 	free(allocate->before);
 	free(allocate->slot);
 	free(allocate->rest);
-	free(allocate->given);
+	free(allocate->given.message);
+	free(allocate->given.instances);
 	free(allocate->instances_before);
-	free(allocate->instances);
-	allocate->instances_before = allocate->instances = NULL;
+	change_pod_deinit(&allocate->holder);
+	allocate->instances_before = NULL;
 	allocate->before = allocate->slot = allocate->rest = NULL;
-	allocate->given = NULL;
+	allocate->given = (struct given){.message = NULL};
 	allocate->tries = 0;
 	allocate->again_ns = 0;
 }
@@ -166,7 +167,7 @@ static void slot_is_taken(struct allocate *allocate)
 		fail(allocate, "the container's files cannot be written to the disk");
 		return;
 	}
-	if (job_append(job, allocate->given, allocate->given_bytes)) {
+	if (job_append(job, allocate->given.message, allocate->given.bytes)) {
 		fail(allocate, "no memory");
 		return;
 	}
@@ -227,12 +228,13 @@ static void slot_was_taken(void *context, const struct kube_result *result)
 static void take_slot(struct allocate *allocate)
 {
 	const struct change_text slots = {allocate->before, allocate->rest};
-	const struct change_text instances = {allocate->instances_before, allocate->instances};
+	const struct change_text instances = {
+		allocate->instances_before, allocate->given.instances};
 
 	allocate->tries++;
 	if (change_slot(allocate->cluster->client, &allocate->pod, &slots,
-		    allocate->instances ? &instances : NULL, allocate->is_last, slot_was_taken,
-		    allocate, &allocate->call))
+		    allocate->given.instances ? &instances : NULL, allocate->is_last,
+		    slot_was_taken, allocate, &allocate->call))
 		fail(allocate, "no memory");
 }
 
@@ -246,6 +248,41 @@ static void give_again(struct allocate *allocate, const struct err *why)
 							  : AGAIN_MOST_NS;
 	loop_timer_set(
 		allocate->cluster->loop, &allocate->again, clock_now_ns() + allocate->again_ns);
+}
+
+static void give_slot(void *context);
+
+static void holder_was_read(void *context, const struct kube_result *result)
+{
+	struct allocate *allocate = context;
+	struct pods *pods = allocate->cluster->pods;
+	const struct pod *holder;
+
+	allocate->call = NULL;
+	pods_take_read(pods, allocate->holder.space, allocate->holder.name, result);
+	holder = pods_find_uid(pods, allocate->holder.uid);
+	change_pod_deinit(&allocate->holder);
+	if (holder && !holder->is_over)
+		fail(allocate, allocate->waiting.text);
+	else
+		give_slot(allocate);
+}
+
+/*
+ * The scheduler may have heard before us that a pod is gone, and the kubelet asks once. The server is asked about one pod after
+ * another, and the first that is there ends it: so what tenants write on their pods costs one read.
+ */
+static void ask_for_holder(struct allocate *allocate, const struct err *why)
+{
+	const struct pod *holder = allocate->given.holder;
+
+	allocate->waiting = *why;
+	if (!holder)
+		fail(allocate, why->text);
+	else if (change_pod_of(holder, &allocate->holder) ||
+		 change_read(allocate->cluster->client, &allocate->holder, holder_was_read,
+			 allocate, &allocate->call))
+		fail(allocate, "no memory");
 }
 
 /* The slot's container gets what it is for, and only then the slot is taken. */
@@ -274,10 +311,11 @@ static void give_slot(void *context)
 	}
 	free(allocate->instances_before);
 	allocate->instances_before = pod->instances ? strdup(pod->instances) : NULL;
-	result = give(allocate->giver, &wanted, &allocate->given, &allocate->given_bytes,
-		&allocate->instances, &err);
+	result = give(allocate->giver, &wanted, &allocate->given, &err);
 	if (result == -EAGAIN) {
 		give_again(allocate, &err);
+	} else if (result == -EBUSY) {
+		ask_for_holder(allocate, &err);
 	} else if (result) {
 		fail(allocate, err.text);
 	} else {

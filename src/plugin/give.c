@@ -142,12 +142,11 @@ static int answer_parts(const struct giver *giver, const struct grant *grant, ui
 
 /* Instances need no share: the hardware holds what they are. */
 static int give_parts(const struct giver *giver, const struct give_request *request,
-	const struct assignment_slot *slot, uint8_t **ret_message, size_t *ret_bytes,
-	char **ret_instances, struct err *err)
+	const struct assignment_slot *slot, struct given *ret_given, struct err *err)
 {
 	const struct claims_wanted wanted = {
 		request->pods, request->pod, request->container->index, slot};
-	struct claims_given given;
+	struct claims_given given = {.holder = NULL};
 	struct grant grant;
 	int result = grant_plan_parts(
 		&giver->node, request->container->name, slot, request->id_count, &grant, err);
@@ -156,22 +155,22 @@ static int give_parts(const struct giver *giver, const struct give_request *requ
 		result = err_set(err, EINVAL, "this node hands out no instances");
 	if (!result)
 		result = parts_give(giver->parts, &wanted, &given, err);
+	ret_given->holder = given.holder;
 	if (result)
 		return result;
 	for (unsigned i = 0; i < given.count; i++)
 		grant.devices[i].part =
 			(struct grant_part){given.instances[i].uuid, given.capabilities[i]};
-	result = answer_parts(giver, &grant, ret_message, ret_bytes, err);
+	result = answer_parts(giver, &grant, &ret_given->message, &ret_given->bytes, err);
 	if (result)
 		free(given.annotation);
 	else
-		*ret_instances = given.annotation;
+		ret_given->instances = given.annotation;
 	return result;
 }
 
 static int give_whole(const struct giver *giver, const struct give_request *request,
-	const struct assignment_slot *slot, uint8_t **ret_message, size_t *ret_bytes,
-	struct err *err)
+	const struct assignment_slot *slot, struct given *ret_given, struct err *err)
 {
 	const struct pod_container *of = request->container;
 	const struct grant_asked asked = {of->memory_mib, of->memory_percent, of->cores_percent};
@@ -191,24 +190,25 @@ static int give_whole(const struct giver *giver, const struct give_request *requ
 	choose_unique(giver, request, unique);
 	result = grant_plan(&giver->node, &container, slot, request->ids, request->id_count, unique,
 		&grant, err);
-	return result ? result : give_grant(giver, request, &grant, ret_message, ret_bytes, err);
+	return result ? result
+		      : give_grant(giver, request, &grant, &ret_given->message, &ret_given->bytes,
+				err);
 }
 
-int give(const struct giver *giver, const struct give_request *request, uint8_t **ret_message,
-	size_t *ret_bytes, char **ret_instances, struct err *err)
+int give(const struct giver *giver, const struct give_request *request, struct given *ret_given,
+	struct err *err)
 {
 	_cleanup_(assignment_deinit) struct assignment assignment = ASSIGNMENT_NULL;
 	int result = assignment_decode(request->slot, &assignment, err);
 
-	*ret_instances = NULL;
+	*ret_given = (struct given){.message = NULL};
 	if (result)
 		return result;
 	if (!assignment.count)
 		return err_set(err, EINVAL, "device request not found");
 	if (grant_is_of_parts(&giver->node, &assignment.slots[0]))
-		return give_parts(giver, request, &assignment.slots[0], ret_message, ret_bytes,
-			ret_instances, err);
-	return give_whole(giver, request, &assignment.slots[0], ret_message, ret_bytes, err);
+		return give_parts(giver, request, &assignment.slots[0], ret_given, err);
+	return give_whole(giver, request, &assignment.slots[0], ret_given, err);
 }
 
 int give_prefer(const struct giver *giver, const char *slot, struct prefer_request *request,

@@ -24,6 +24,14 @@ struct give_request {
 	struct flush *flush; /* what must be on the disk before the kubelet is answered */
 };
 
+struct given {
+	uint8_t *message; /* ContainerAllocateResponse, packed; the caller frees it */
+	size_t bytes;
+	char *instances; /* of a pod with instances its new annotation, which the caller frees, else NULL */
+	const struct pod
+		*holder; /* of -EBUSY: the pod of those that has the place; NULL: none of them */
+};
+
 /* Of the node as it is now, and of its host. */
 struct giver {
 	struct grant_node node;
@@ -34,13 +42,12 @@ struct giver {
 };
 
 /*
- * Makes the container's files ready and packs the message ContainerAllocateResponse, which the caller frees. Twice is the
- * same as once. Of instances that were made *ret_instances is the pod's new annotation, which the caller frees, else
- * NULL. err is set with -EAGAIN: something is on its way, to be asked for again in a moment; and with -EINVAL and the like:
- * the pod's status will show it.
+ * Makes the container's files ready and packs the answer. Twice is the same as once. err is set with -EAGAIN: something is
+ * on its way, to be asked for again in a moment; with -EBUSY: another pod has the place, if it is still there; and with -EINVAL and
+ * the like. The pod's status will show it.
  */
-int give(const struct giver *giver, const struct give_request *request, uint8_t **ret_message,
-	size_t *ret_bytes, char **ret_instances, struct err *err) MUST_CHECK;
+int give(const struct giver *giver, const struct give_request *request, struct given *ret_given,
+	struct err *err) MUST_CHECK;
 
 /*
  * What the kubelet had best choose for the slot's container, or where there is no slot; the request's devices are filled in.

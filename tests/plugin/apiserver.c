@@ -161,7 +161,7 @@ static void watch(struct apiserver *server, int fd, size_t at)
 	while (is_there && !server->is_over) {
 		_cleanup_free_ char *text = NULL;
 
-		if (at >= json_array_size(server->events)) {
+		if (server->is_watch_late || at >= json_array_size(server->events)) {
 			pthread_cond_wait(&server->changed, &server->lock);
 			continue;
 		}
@@ -195,6 +195,7 @@ static bool answer(struct apiserver *server, int fd, const char *request, const 
 	if (server->loses_patches && !strcmp(method, "PATCH"))
 		return false;
 	object = find(server, path);
+	server->reads += !strncmp(path, POD, strlen(POD)) && !strcmp(method, "GET");
 	if (object && !strcmp(method, "PATCH")) {
 		change = json_loads(body, 0, NULL);
 		status = patch(server, object, change);
@@ -360,6 +361,24 @@ void apiserver_lose_patches(struct apiserver *server, bool is_losing)
 	pthread_mutex_lock(&server->lock);
 	server->loses_patches = is_losing;
 	pthread_mutex_unlock(&server->lock);
+}
+
+void apiserver_delay_watch(struct apiserver *server, bool is_late)
+{
+	pthread_mutex_lock(&server->lock);
+	server->is_watch_late = is_late;
+	pthread_cond_broadcast(&server->changed);
+	pthread_mutex_unlock(&server->lock);
+}
+
+unsigned apiserver_reads(struct apiserver *server)
+{
+	unsigned reads;
+
+	pthread_mutex_lock(&server->lock);
+	reads = server->reads;
+	pthread_mutex_unlock(&server->lock);
+	return reads;
 }
 
 void apiserver_annotate_node(struct apiserver *server, const char *key, const char *value)

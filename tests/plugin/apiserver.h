@@ -17,6 +17,8 @@ struct apiserver {
 	int listen_fd;
 	unsigned port, connections;
 	bool is_over;
+	bool is_watch_late; /* it says nothing */
+	unsigned reads;	    /* of single pods */
 	bool loses_patches; /* with the connection they came by, before they are done */
 };
 
@@ -29,6 +31,10 @@ void apiserver_set_status(struct apiserver *server, const char *pod, const char 
 void apiserver_delete_pod(struct apiserver *server, const char *name);
 
 void apiserver_lose_patches(struct apiserver *server, bool is_losing);
+
+/* What happens from now on is told by the watch when it is not late any more. */
+void apiserver_delay_watch(struct apiserver *server, bool is_late);
+unsigned apiserver_reads(struct apiserver *server);
 
 /* NULL removes it. */
 void apiserver_annotate_node(struct apiserver *server, const char *key, const char *value);

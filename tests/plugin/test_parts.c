@@ -166,8 +166,6 @@ static void the_kubelet_is_told_which_slices_instances_are(void **state)
 	assert_string_equal(preferred.ids[1], ids[11]);
 }
 
-#define HEARD_MS 500
-
 /* A program in the first place of the first card, whose pod is gone. */
 static pid_t outlive_pod(void)
 {
@@ -178,8 +176,6 @@ static pid_t outlive_pod(void)
 	cut_serve("a", 0, "1g.18gb", 0);
 	pid = cut_start_program(0, cut_instance(0, "1g.18gb", 0));
 	apiserver_delete_pod(&stage.api, "a");
-	/* a plugin that has not heard of it yet refuses the place to another */
-	stage_run(HEARD_MS);
 	return pid;
 }
 
@@ -278,6 +274,102 @@ static void a_pod_with_a_forged_annotation_harms_only_itself(void **state)
 	cut_serve("d", 0, "1g.18gb", 1);
 }
 
+/* The scheduler has heard that they are gone, and the plugin has not. */
+static void the_place_of_pods_that_are_gone_is_given_before_the_watch_says_so(void **state)
+{
+	stage_start(NULL);
+	cut_bind("a", 0, "1g.18gb", 0, 1);
+	cut_serve("a", 0, "1g.18gb", 0);
+	cut_bind("b", 0, "1g.18gb", 1, 1);
+	cut_serve("b", 0, "1g.18gb", 1);
+	apiserver_delay_watch(&stage.api, true);
+	apiserver_delete_pod(&stage.api, "a");
+	apiserver_set_status(&stage.api, "b", "Succeeded");
+	cut_bind("d", 0, "2g.35gb", 0, 2);
+	cut_serve("d", 0, "2g.35gb", 0);
+	assert_int_equal(cut_count(0), 1);
+	apiserver_delay_watch(&stage.api, false);
+	apiserver_delete_pod(&stage.api, "d");
+	cut_await_counts(0, 0, 30);
+}
+
+/* It does not say which instance it has, so that none of the card was removed. */
+static void the_card_of_a_pod_that_is_gone_is_cut_anew_before_the_watch_says_so(void **state)
+{
+	char slots[256];
+	json_t *pod;
+
+	stage_start(NULL);
+	cut_bind("a", 0, "1g.18gb", 0, 1);
+	cut_serve("a", 0, "1g.18gb", 0);
+	snprintf(slots, sizeof(slots), "%s,NVIDIA,1000,10:;", cut.gpus[0]);
+	pod = cut_make_pod("u", slots, NULL, 1);
+	json_object_set_new(pod, "status",
+		json_pack("{s:s,s:s}", "phase", "Running", "startTime", "2026-11-22T00:00:00Z"));
+	apiserver_put_pod(&stage.api, pod);
+	apiserver_delete_pod(&stage.api, "a");
+	stage_run(50);
+	apiserver_delay_watch(&stage.api, true);
+	apiserver_delete_pod(&stage.api, "u");
+	cut_bind("b", 0, "2g.35gb", 0, 2);
+	cut_serve("b", 0, "2g.35gb", 0);
+	assert_int_equal(cut_count(0), 1);
+}
+
+/* One that is there ends it, so many pods that claim a place by a forged annotation cost one read, and others none. */
+static void who_claims_a_place_is_read_once_and_delays_nobody_else(void **state)
+{
+	char uuid[MACHINE_UUID_SIZE], text[512], name[] = "1";
+	unsigned reads;
+
+	stage_start(NULL);
+	cut_bind("a", 0, "1g.18gb", 0, 1);
+	cut_serve("a", 0, "1g.18gb", 0);
+	snprintf(uuid, sizeof(uuid), "%s", cut_instance(0, "1g.18gb", 0));
+	snprintf(text, sizeof(text),
+		"[{\"containerIndex\":0,\"deviceIndex\":0,\"gpuUUID\":\"%s\",\"profile\":"
+		"\"7g.141gb\",\"placement\":{\"start\":0,\"size\":8},\"gpuInstanceID\":0,"
+		"\"computeInstanceID\":0,\"migUUID\":\"%s\"}]",
+		cut.gpus[0], uuid);
+	for (; name[0] < '9'; name[0]++) {
+		json_t *pod = cut_make_pod(name, ";", text, 1);
+
+		json_object_set_new(pod, "status",
+			json_pack("{s:s,s:s}", "phase", "Running", "startTime",
+				"2026-11-22T00:00:00Z"));
+		apiserver_put_pod(&stage.api, pod);
+	}
+	cut_bind("b", 0, "1g.18gb", 1, 1);
+	stage_run(50);
+	reads = apiserver_reads(&stage.api);
+	cut_refuse(0, "another container was given MIG-");
+	assert_int_equal(apiserver_reads(&stage.api) - reads, 1);
+	cut_await_annotation("b", CUT_PHASE, "failed");
+	cut_await_annotation(NULL, STAGE_LOCK, NULL);
+	stage_unbind("b", "Failed");
+	cut_bind("d", 1, "1g.18gb", 1, 1);
+	stage_run(50);
+	reads = apiserver_reads(&stage.api);
+	cut_serve("d", 1, "1g.18gb", 1);
+	assert_int_equal(apiserver_reads(&stage.api), reads);
+	assert_string_equal(cut_instance(0, "1g.18gb", 0), uuid);
+}
+
+/* The watch says nothing of it, and the server has it. */
+static void who_is_there_keeps_its_place_while_the_watch_is_late(void **state)
+{
+	stage_start(NULL);
+	cut_bind("a", 0, "1g.18gb", 0, 1);
+	cut_serve("a", 0, "1g.18gb", 0);
+	cut_bind("b", 0, "1g.18gb", 1, 1);
+	cut_serve("b", 0, "1g.18gb", 1);
+	apiserver_delay_watch(&stage.api, true);
+	apiserver_delete_pod(&stage.api, "a");
+	cut_bind("x", 0, "2g.35gb", 0, 2);
+	cut_refuse(0, "another container was given MIG-");
+	assert_string_not_equal(cut_instance(0, "1g.18gb", 1), "");
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, cut_setup, cut_teardown)
 
 int main(int argc, char **argv)
@@ -290,6 +382,10 @@ int main(int argc, char **argv)
 		TEST(a_program_that_is_about_to_end_is_waited_for),
 		TEST(what_does_not_fit_is_refused_with_a_sentence),
 		TEST(a_pod_with_a_forged_annotation_harms_only_itself),
+		TEST(the_place_of_pods_that_are_gone_is_given_before_the_watch_says_so),
+		TEST(the_card_of_a_pod_that_is_gone_is_cut_anew_before_the_watch_says_so),
+		TEST(who_is_there_keeps_its_place_while_the_watch_is_late),
+		TEST(who_claims_a_place_is_read_once_and_delays_nobody_else),
 	};
 
 	if (argc != 3)

@@ -155,8 +155,8 @@ void rpc_request_free(struct rpc_request *request)
 }
 
 /* What a container is given here is the text of its slot, behind its own name. */
-int give(const struct giver *giver, const struct give_request *request, uint8_t **ret_message,
-	size_t *ret_bytes, char **ret_instances, struct err *err)
+int give(const struct giver *giver, const struct give_request *request, struct given *ret_given,
+	struct err *err)
 {
 	V1beta1__ContainerAllocateResponse answer = V1BETA1__CONTAINER_ALLOCATE_RESPONSE__INIT;
 	V1beta1__ContainerAllocateResponse__EnvsEntry env =
@@ -164,16 +164,16 @@ int give(const struct giver *giver, const struct give_request *request, uint8_t 
 	V1beta1__ContainerAllocateResponse__EnvsEntry *envs[] = {&env};
 	char name[] = "SLOT", text[512];
 
-	*ret_instances = NULL;
+	*ret_given = (struct given){.message = NULL};
 	snprintf(text, sizeof(text), "%s/%s %s", request->pod->name, request->container->name,
 		request->slot);
 	env.key = name;
 	env.value = text;
 	answer.envs = envs;
 	answer.n_envs = 1;
-	*ret_message = malloc(v1beta1__container_allocate_response__get_packed_size(&answer));
-	assert_non_null(*ret_message);
-	*ret_bytes = v1beta1__container_allocate_response__pack(&answer, *ret_message);
+	ret_given->message = malloc(v1beta1__container_allocate_response__get_packed_size(&answer));
+	assert_non_null(ret_given->message);
+	ret_given->bytes = v1beta1__container_allocate_response__pack(&answer, ret_given->message);
 	if (town.disk_fails) /* of what is no file, nothing can be written to a disk */
 		request->flush->later.fds[request->flush->later.count++] =
 			open("/dev/null", O_RDONLY | O_CLOEXEC);

@@ -109,10 +109,38 @@ struct pod *pods_take(struct pods *pods, const json_t *object)
 	return node && !strcmp(node, pods->node_name) ? take(pods, object, true) : NULL;
 }
 
+static const char *uid_of(const json_t *object)
+{
+	return json_string_value(json_object_get(json_object_get(object, "metadata"), "uid"));
+}
+
+void pods_take_read(
+	struct pods *pods, const char *space, const char *name, const struct kube_result *result)
+{
+	const char *uid = uid_of(result->body);
+	bool is_changed = false;
+
+	if (!result->outcome)
+		pods_take(pods, result->body);
+	else if (result->outcome != KUBE_E_NOT_FOUND)
+		return;
+	for (struct pod *pod = pods->first, *next; pod; pod = next) {
+		next = pod->next;
+		if (strcmp(pod->space, space) || strcmp(pod->name, name) ||
+			(uid && !strcmp(pod->uid, uid)))
+			continue;
+		log_info("a pod is gone, which the watch has not said yet", STR("namespace", space),
+			STR("pod", name));
+		unlink_pod(pods, pod);
+		is_changed = true;
+	}
+	if (is_changed)
+		pods->events.changed(pods->context);
+}
+
 void pods_renew(struct pods *pods, const json_t *object)
 {
-	const char *uid =
-		json_string_value(json_object_get(json_object_get(object, "metadata"), "uid"));
+	const char *uid = uid_of(object);
 
 	if (uid && pods_find_uid(pods, uid))
 		(void)take(pods, object, true);
@@ -131,8 +159,7 @@ static void list_begins(void *context)
 static void object_came(void *context, bool is_present, const json_t *object)
 {
 	struct pods *pods = context;
-	const char *uid =
-		json_string_value(json_object_get(json_object_get(object, "metadata"), "uid"));
+	const char *uid = uid_of(object);
 	struct pod *pod;
 
 	if (is_present) {

@@ -33,5 +33,12 @@ struct pod *pods_find_uid(const struct pods *pods, const char *uid);
 /* Takes over what a call said, which may be ahead of the watch. NULL: it is of another node, or wants no slices. */
 struct pod *pods_take(struct pods *pods, const json_t *object);
 
+/*
+ * Takes over what the server said of the pod of this name when that was read, and that there is none: what was known by that
+ * name and is another is forgotten, which the watch may not have said yet. A read that failed says nothing.
+ */
+void pods_take_read(
+	struct pods *pods, const char *space, const char *name, const struct kube_result *result);
+
 /* The same of a pod that is known. The answer to a change may come after the watch's word that the pod is gone. */
 void pods_renew(struct pods *pods, const json_t *object);

@@ -76,10 +76,15 @@ static bool has_instance(const struct pod *pod, const char *gpu)
 }
 
 /* Also where there is no memory: nothing is removed then. */
+static bool is_unknown(const struct pod *pod, const char *gpu)
+{
+	return has_slice(pod, gpu) && !has_instance(pod, gpu);
+}
+
 bool claims_are_unknown(const struct pod *first, const char *gpu)
 {
 	for (const struct pod *pod = first; pod; pod = pod->next)
-		if (!pod->is_over && has_slice(pod, gpu) && !has_instance(pod, gpu))
+		if (!pod->is_over && is_unknown(pod, gpu))
 			return true;
 	return false;
 }
@@ -143,6 +148,38 @@ int claims_check(const struct instances *claims, const struct claims_given *give
 					claims->at[k].uuid, given->instances[i].profile,
 					given->instances[i].start, given->instances[i].size);
 	return 0;
+}
+
+static bool holds(const struct pod *pod, const struct instance *place, bool is_given)
+{
+	struct instances its;
+	bool holds = false;
+
+	if (instances_decode_some(pod->instances, &its))
+		return false;
+	for (size_t i = 0; i < its.count && !holds; i++)
+		holds = (its.at[i].is_given || !is_given) && overlaps(&its.at[i], place);
+	instances_deinit(&its);
+	return holds || (!is_given && is_unknown(pod, place->gpu));
+}
+
+static const struct pod *find_holder(
+	const struct claims_wanted *wanted, const struct claims_given *given, bool is_given)
+{
+	for (const struct pod *pod = wanted->first; pod; pod = pod->next)
+		for (unsigned i = 0; i < given->count; i++)
+			if (pod != wanted->pod && !pod->is_over &&
+				holds(pod, &given->instances[i], is_given))
+				return pod;
+	return NULL;
+}
+
+const struct pod *claims_find_holder(
+	const struct claims_wanted *wanted, const struct claims_given *given)
+{
+	const struct pod *holder = find_holder(wanted, given, true);
+
+	return holder ? holder : find_holder(wanted, given, false);
 }
 
 int claims_record(const struct instances *list, const struct claims_wanted *wanted,

@@ -17,6 +17,8 @@ struct claims_given {
 	struct capability capabilities[SHARE_DEVICES];
 	unsigned count;
 	char *annotation; /* of the pod, with what was made; the caller frees it */
+	const struct pod *
+		holder; /* what is known to have the place of one that cannot be had; NULL: nobody */
 };
 
 struct claims_wanted {
@@ -43,6 +45,13 @@ int claims_choose(const struct claims_wanted *wanted, const struct instances *li
 /* -EBUSY with err set: another container was given such a place. */
 int claims_check(const struct instances *claims, const struct claims_given *given,
 	struct err *err) MUST_CHECK;
+
+/*
+ * The pod for which what is to be given cannot be had: it was given such a place, or else reserves one or does not say which
+ * it has. What it says is its tenant's word, and it may be gone. NULL: there is none.
+ */
+const struct pod *claims_find_holder(
+	const struct claims_wanted *wanted, const struct claims_given *given);
 
 /* Sets the annotation: the pod's list with what was made. -ENOMEM. */
 int claims_record(const struct instances *list, const struct claims_wanted *wanted,

@@ -351,6 +351,8 @@ static int make(struct parts *parts, const struct claims_wanted *wanted, struct 
 	/* a program that is about to end with its pod */
 	if (r == -EBUSY && left)
 		return -EAGAIN;
+	if (r == -EBUSY)
+		given->holder = claims_find_holder(wanted, given);
 	if (!r)
 		r = find_capabilities(parts, given, err);
 	return r ? r : specify(parts, &library, err);

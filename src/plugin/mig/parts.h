@@ -55,7 +55,8 @@ const struct mig_profile *parts_profiles(
 
 /*
  * Makes the instances that the container has reserved, exactly these or none. -EAGAIN with err set: what no pod reserves any
- * more is still in use, and may be in the way for a moment. -EINVAL and the like with err set, a sentence for the pod's status.
+ * more is still in use, and may be in the way for a moment. -EBUSY with err set: another has the place, by what is known of it,
+ * and ret_given->holder is set. -EINVAL and the like with err set, a sentence for the pod's status.
  */
 int parts_give(struct parts *parts, const struct claims_wanted *wanted,
 	struct claims_given *ret_given, struct err *err) MUST_CHECK;

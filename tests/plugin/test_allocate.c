@@ -365,6 +365,48 @@ static void a_pod_that_is_bound_later_does_not_pay_for_one_that_is_gone(void **s
 	assert_string_equal(given, "b/c0 " ONE);
 }
 
+/* The scheduler has heard of it, and has given the lock to another. */
+static void who_waited_before_and_is_gone_holds_nobody_up(void **state)
+{
+	town_bind("a", ONE ";", (unsigned[]){1}, 1);
+	town_bind("b", ONE ";", (unsigned[]){1}, 1);
+	town_delay_watch(true);
+	town_delete("a");
+	town_set_status("b", "Failed");
+	town_bind("d", TWO ";", (unsigned[]){1}, 1);
+	assert_int_equal(town_allocate(1, given, sizeof(given)), 0);
+	assert_string_equal(given, "d/c0 " TWO);
+	town_delay_watch(false);
+	town_run(50);
+	assert_null(town_lock());
+}
+
+static void who_waits_before_it_is_there_by_the_servers_word(void **state)
+{
+	town_bind("a", ONE ";", (unsigned[]){1}, 1);
+	town_delay_watch(true);
+	town_bind("b", TWO ";", (unsigned[]){1}, 1);
+	assert_int_equal(town_allocate(1, given, sizeof(given)), RPC_FAILED_PRECONDITION);
+	town_expect("b", POD_TO_ALLOCATE, TWO ";");
+}
+
+/* As those of a StatefulSet have. */
+static void a_pod_with_the_name_of_one_that_is_gone_is_served(void **state)
+{
+	town_bind("a", ONE ";", (unsigned[]){1}, 1);
+	assert_int_equal(town_allocate(1, given, sizeof(given)), 0);
+	town_set_status("a", "Running");
+	town_delay_watch(true);
+	town_delete("a");
+	town_bind("a", TWO ";", (unsigned[]){1}, 1);
+	assert_int_equal(town_allocate(1, given, sizeof(given)), 0);
+	assert_string_equal(given, "a/c0 " TWO);
+	town_delay_watch(false);
+	town_run(50);
+	assert_null(town_lock());
+	town_expect("a", POD_BIND_PHASE, "success");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -390,6 +432,9 @@ int main(void)
 		town_test(the_record_says_who_is_asked_for),
 		town_test(a_pod_with_slices_by_the_record_gets_no_more),
 		town_test(a_pod_that_becomes_known_after_the_record_is_served),
+		town_test(who_waited_before_and_is_gone_holds_nobody_up),
+		town_test(who_waits_before_it_is_there_by_the_servers_word),
+		town_test(a_pod_with_the_name_of_one_that_is_gone_is_served),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

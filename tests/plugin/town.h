@@ -27,7 +27,8 @@ struct town {
 	json_t *node, *pods; /* pods by their names, all of one namespace */
 	/* the kubelet\'s: whether the first container of a pod of that name has slices; NULL: it has none */
 	json_t *record;
-	bool disk_fails; /* of what is given next, after it was made */
+	bool is_watch_late; /* it says nothing of what happens */
+	bool disk_fails;    /* of what is given next, after it was made */
 	unsigned calls, patches, faults;
 	unsigned fault_in; /* the so manieth call from now has this fault; 0: none */
 	enum town_fault fault;
@@ -74,5 +75,6 @@ int town_allocate(unsigned slices, char *ret_slot, size_t size);
 /* Of an object. */
 json_t *town_annotations(json_t *object);
 
-/* The plugin's watch will say so of a pod. */
+/* The plugin's watch will say so of a pod; while it is late, not before it is not any more. */
 void town_tell(json_t *object, bool is_present);
+void town_delay_watch(bool is_late);

@@ -64,8 +64,19 @@ void town_tell(json_t *object, bool is_present)
 	event->is_present = is_present;
 	*follow->last = event;
 	follow->last = &event->next;
-	if (!follow->timer.is_in)
+	if (!follow->timer.is_in && !town.is_watch_late)
 		loop_timer_set(town.loop, &follow->timer, clock_now_ns() + town_random(3) * MS_NS);
+}
+
+/* What is on its way when it becomes late comes. */
+void town_delay_watch(bool is_late)
+{
+	struct kube_follow *follow = the_client->follow;
+
+	town_run(50);
+	town.is_watch_late = is_late;
+	if (!is_late && follow->first)
+		loop_timer_set(town.loop, &follow->timer, clock_now_ns());
 }
 
 static void tell_list(struct kube_follow *follow)

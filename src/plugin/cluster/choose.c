@@ -105,6 +105,14 @@ const char *choose_explain(const struct pod *pod, struct err *err)
 			 "(hami.io/vgpu-devices-allocated)";
 }
 
+const struct pod *choose_before_owner(const struct choose_request *request)
+{
+	const struct pod *front = next_in_question(request->first, request->slices),
+			 *owner = find_owner(request);
+
+	return owner && front != owner ? front : NULL;
+}
+
 enum choice choose_pod(const struct choose_request *request, struct pod **ret_pod)
 {
 	struct pod *front = next_in_question(request->first, request->slices),

@@ -31,6 +31,9 @@ enum choice {
 /* *ret_pod is NULL for CHOICE_NOBODY. */
 enum choice choose_pod(const struct choose_request *request, struct pod **ret_pod);
 
+/* Where the lock's pod waits, the one that waits before it; NULL: there is none. */
+const struct pod *choose_before_owner(const struct choose_request *request);
+
 /* Why a reservation is CHOICE_MISMATCH; the text may be the one in err. */
 const char *choose_explain(const struct pod *pod, struct err *err);
 

@@ -60,29 +60,46 @@ static void wait_for_more(struct find *find)
 		loop_timer_set(find->cluster->loop, &find->settled, clock_now_ns() + SETTLE_NS);
 }
 
-static void owner_was_read(void *context, const struct kube_result *result)
+static void pod_was_read(void *context, const struct kube_result *result)
 {
 	struct find *find = context;
 
 	find->call = NULL;
-	if (!result->outcome)
-		pods_take(find->cluster->pods, result->body);
-	look(find);
+	pods_take_read(find->cluster->pods, find->asked_space, find->asked_name, result);
+	find_look_again(find);
 }
 
-/* The watch may be behind the kubelet's own. */
+/* The watch may be behind the kubelet's own. Who was asked for last is not asked for again. */
+static bool ask_for(struct find *find, const char *space, const char *name)
+{
+	_cleanup_free_ char *path = NULL;
+
+	if (!strcmp(find->asked_space, space) && !strcmp(find->asked_name, name))
+		return false;
+	snprintf(find->asked_space, sizeof(find->asked_space), "%s", space);
+	snprintf(find->asked_name, sizeof(find->asked_name), "%s", name);
+	if (asprintf(&path, "/api/v1/namespaces/%s/pods/%s", space, name) < 0)
+		path = NULL;
+	return path && !kube_get(find->cluster->client, path, pod_was_read, find, &find->call);
+}
+
+/* One that is known by its name, and waits no more, may be the one before. */
 static bool ask_for_owner(struct find *find)
 {
 	const struct node_lock *lock = &find->lock;
-	_cleanup_free_ char *path = NULL;
+	const struct pod *known =
+		lock->has_owner ? pods_find(find->cluster->pods, lock->space, lock->name) : NULL;
 
-	if (find->has_asked_for_owner || !lock->has_owner ||
-		pods_find(find->cluster->pods, lock->space, lock->name))
-		return false;
-	find->has_asked_for_owner = true;
-	if (asprintf(&path, "/api/v1/namespaces/%s/pods/%s", lock->space, lock->name) < 0)
-		path = NULL;
-	return path && !kube_get(find->cluster->client, path, owner_was_read, find, &find->call);
+	return lock->has_owner && !(known && choose_is_waiting(known)) &&
+	       ask_for(find, lock->space, lock->name);
+}
+
+/* What waits before the lock's pod may be gone, or have been refused. */
+static bool ask_for_first(struct find *find, const struct choose_request *request)
+{
+	const struct pod *first = choose_before_owner(request);
+
+	return first && ask_for(find, first->space, first->name);
 }
 
 static void read_lock(struct find *find);
@@ -119,11 +136,13 @@ static void decide(struct find *find)
 	record_enter(&find->record);
 	choice = choose_pod(&request, &pod);
 
+	if (!(pod && lock_is_of(&find->lock, pod->space, pod->name)) && ask_for_owner(find))
+		return;
 	if (choice == CHOICE_POD)
 		decide_for(find, pod);
 	else if (choice == CHOICE_MISMATCH)
 		end(find, choice, pod, choose_explain(pod, &find->why));
-	else if (choice == CHOICE_NOBODY && ask_for_owner(find))
+	else if (choice == CHOICE_NOBODY && ask_for_first(find, &request))
 		return;
 	else if (find->is_settled)
 		end(find, CHOICE_NOBODY, NULL,
@@ -217,7 +236,8 @@ void find_begin(struct find *find, unsigned slices)
 	find->slices = slices;
 	find->is_searching = true;
 	find->read_for = 0;
-	find->has_asked_for_owner = find->is_settled = find->knows_lock = false;
+	find->asked_space[0] = find->asked_name[0] = '\0';
+	find->is_settled = find->knows_lock = false;
 	find->settled = (struct loop_timer){.due = has_settled, .context = find};
 	find->record.cluster = cluster;
 	find->record.done = record_was_read;

@@ -28,7 +28,8 @@ struct find {
 	uint64_t
 		read_for; /* the batch of the pod without a lock for which it was read again; 0: none */
 	struct err why;
-	bool is_searching, knows_lock, has_asked_for_owner, is_settled;
+	char asked_space[64], asked_name[254]; /* the pod that the server was asked for last */
+	bool is_searching, knows_lock, is_settled;
 };
 
 /* Begins; done() comes later. */

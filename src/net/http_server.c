@@ -22,31 +22,9 @@
 #include "base/clock.h"
 #include "net/address.h"
 #include "net/crowd.h"
+#include "net/http_call.h"
 
-#define CROWDED_FROM 16 /* with one part of so many left, one connection goes for each that comes */
-
-enum call_state {
-	CALL_READING,
-	CALL_TOO_LONG,
-	CALL_HANDLED, /* the handler has it */
-	CALL_ANSWERED,
-};
-
-struct http_call {
-	struct http_server *server;
-	struct MHD_Connection *connection;
-	char *method, *path, *body;
-	size_t body_bytes;
-	char client[ADDRESS_CLIENT_BYTES];
-	struct http_call *next_held, **held_link; /* of all that there are */
-	enum call_state state;
-	struct MHD_Response
-		*response; /* of an answered one, until it is queued; NULL: there was no memory */
-	unsigned status;
-	struct http_call *next,
-		**link; /* of those that are suspended; link is NULL where it is not */
-	void *data;
-};
+#define SPARE_PARTS 16 /* of connections one part in so many is left free (net/crowd.h) */
 
 /* A daemon of the library's; the first of the server's list has the socket. */
 struct port {
@@ -65,10 +43,9 @@ struct http_server {
 	http_gone_fn *gone;
 	void *context;
 	struct http_call *suspended;
-	struct http_call *held;
+	struct http_calls calls;
 	struct crowd crowd;
 	bool has_room; /* a connection has ended since the library was run last */
-	size_t body_most_bytes, client_bodies_most_bytes;
 	unsigned connections_most, client_connections_most, silence_s;
 	union address address;
 	uint16_t port;
@@ -93,35 +70,6 @@ static void resume(struct http_call *call)
 	MHD_resume_connection(call->connection);
 }
 
-static void hold(struct http_server *server, struct http_call *call)
-{
-	call->held_link = &server->held;
-	call->next_held = server->held;
-	if (call->next_held)
-		call->next_held->held_link = &call->next_held;
-	server->held = call;
-}
-
-static void let_go(struct http_call *call)
-{
-	if (!call->held_link)
-		return;
-	*call->held_link = call->next_held;
-	if (call->next_held)
-		call->next_held->held_link = call->held_link;
-}
-
-static void free_call(struct http_call *call)
-{
-	let_go(call);
-	if (call->response)
-		MHD_destroy_response(call->response);
-	free(call->method);
-	free(call->path);
-	free(call->body);
-	free(call);
-}
-
 /* The client's; NULL: the library does not tell it. */
 static const struct sockaddr *address_of(struct MHD_Connection *connection)
 {
@@ -129,6 +77,15 @@ static const struct sockaddr *address_of(struct MHD_Connection *connection)
 		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
 
 	return info ? info->client_addr : NULL;
+}
+
+static void tell_client(struct MHD_Connection *connection, char ret_client[ADDRESS_CLIENT_BYTES])
+{
+	const struct sockaddr *address = address_of(connection);
+
+	*ret_client = '\0';
+	if (address)
+		address_of_client(address, ret_client);
 }
 
 static int descriptor_of(struct MHD_Connection *connection)
@@ -151,8 +108,7 @@ static void came_or_went(void *context, struct MHD_Connection *connection, void 
 	enum MHD_ConnectionNotificationCode code)
 {
 	struct http_server *server = context;
-	const struct sockaddr *address = address_of(connection);
-	char client[ADDRESS_CLIENT_BYTES] = "";
+	char client[ADDRESS_CLIENT_BYTES];
 
 	if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
 		crowd_leave(&server->crowd, *its);
@@ -160,104 +116,22 @@ static void came_or_went(void *context, struct MHD_Connection *connection, void 
 		server->has_room = true;
 		return;
 	}
-	if (address)
-		address_of_client(address, client);
+	tell_client(connection, client);
 	*its = crowd_enter(&server->crowd, client, descriptor_of(connection));
 }
 
+/* NULL: there is no memory. */
 static struct http_call *new_call(struct http_server *server, struct MHD_Connection *connection,
 	const char *method, const char *path)
 {
-	const struct sockaddr *address = address_of(connection);
-	struct http_call *call = calloc(1, sizeof(*call));
+	char client[ADDRESS_CLIENT_BYTES];
+	struct http_call *call;
 
-	if (!call)
-		return NULL;
-	call->server = server;
-	call->connection = connection;
-	call->method = strdup(method);
-	call->path = strdup(path);
-	call->body = calloc(1, 1);
-	if (call->method && call->path && call->body) {
-		if (address)
-			address_of_client(address, call->client);
-		hold(server, call);
-		return call;
-	}
-	free_call(call);
-	return NULL;
-}
-
-/* Many connections of one client hold no more together than it may. */
-static bool is_too_much(const struct http_call *call, size_t count)
-{
-	size_t most = call->server->client_bodies_most_bytes, sum = count;
-
-	for (const struct http_call *other = call->server->held; other && most;
-		other = other->next_held)
-		if (!strcmp(other->client, call->client))
-			sum += other->body_bytes;
-	return most && sum > most;
-}
-
-/* What is too long is read to its end, and then answered. */
-static enum MHD_Result read_body(struct http_call *call, const char *bytes, size_t count)
-{
-	char *grown;
-
-	if (call->state == CALL_TOO_LONG ||
-		count > call->server->body_most_bytes - call->body_bytes ||
-		is_too_much(call, count)) {
-		call->state = CALL_TOO_LONG;
-		free(call->body);
-		call->body = NULL;
-		call->body_bytes = 0;
-		return MHD_YES;
-	}
-	grown = realloc(call->body, call->body_bytes + count + 1);
-	if (!grown)
-		return MHD_NO;
-	memcpy(grown + call->body_bytes, bytes, count);
-	call->body = grown;
-	call->body_bytes += count;
-	grown[call->body_bytes] = '\0';
-	return MHD_YES;
-}
-
-/* MHD_NO closes the connection. */
-static enum MHD_Result send_answer(struct http_call *call)
-{
-	struct MHD_Response *response = call->response;
-	enum MHD_Result result = MHD_NO;
-
-	call->response = NULL;
-	if (response) {
-		result = MHD_queue_response(call->connection, call->status, response);
-		MHD_destroy_response(response);
-	}
-	return result;
-}
-
-static bool add_headers(
-	struct MHD_Response *response, const struct http_header *headers, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		if (!MHD_add_response_header(response, headers[i].name, headers[i].value))
-			return false;
-	return true;
-}
-
-static void prepare(struct http_call *call, unsigned status, const struct http_header *headers,
-	size_t header_count, const char *body, size_t body_bytes)
-{
-	call->state = CALL_ANSWERED;
-	call->status = status;
-	call->response =
-		MHD_create_response_from_buffer(body_bytes, (void *)body, MHD_RESPMEM_MUST_COPY);
-	if (call->response && !add_headers(call->response, headers, header_count)) {
-		MHD_destroy_response(call->response);
-		call->response = NULL;
-	}
+	tell_client(connection, client);
+	call = http_call_new(&server->calls, connection, client, method, path);
+	if (call)
+		call->server = server;
+	return call;
 }
 
 /* Comes when the head is there, for each piece of the body, when it is whole, and again after it was resumed. */
@@ -275,20 +149,20 @@ static enum MHD_Result take(void *context, struct MHD_Connection *connection, co
 		size_t had = *count;
 
 		*count = 0;
-		return read_body(call, bytes, had);
+		return http_call_read(call, bytes, had);
 	}
 	if (call->state == CALL_TOO_LONG) {
 		static const struct http_header type = {MHD_HTTP_HEADER_CONTENT_TYPE, "text/plain"};
 		static const char words[] = "the body is too long\n";
 
-		prepare(call, 413, &type, 1, words, sizeof(words) - 1);
+		http_call_prepare(call, 413, &type, 1, words, sizeof(words) - 1);
 	} else if (call->state == CALL_READING) {
 		call->state = CALL_HANDLED;
 		crowd_serve(guest_of(connection), true);
 		server->handle(server->context, call);
 	}
 	if (call->state == CALL_ANSWERED)
-		return send_answer(call);
+		return http_call_send(call);
 	suspend(call);
 	return MHD_YES;
 }
@@ -304,7 +178,7 @@ static void completed(void *context, struct MHD_Connection *connection, void **i
 		return;
 	if (call->state == CALL_HANDLED)
 		server->gone(server->context, call);
-	free_call(call);
+	http_call_free(call);
 	*its = NULL;
 }
 
@@ -377,7 +251,7 @@ static struct port *port_of(const struct http_call *call)
 void http_answer_with(struct http_call *call, unsigned status, const struct http_header *headers,
 	size_t header_count, const char *body, size_t body_bytes)
 {
-	prepare(call, status, headers, header_count, body, body_bytes);
+	http_call_prepare(call, status, headers, header_count, body, body_bytes);
 	if (!call->link)
 		return; /* take() is on the stack and sends it */
 	resume(call);
@@ -474,7 +348,7 @@ static int add_port(
 
 static unsigned crowded_from(unsigned connections_most)
 {
-	unsigned spare = connections_most / CROWDED_FROM;
+	unsigned spare = connections_most / SPARE_PARTS;
 
 	return spare ? connections_most - spare : 0;
 }
@@ -496,8 +370,8 @@ int http_server_start(struct loop *loop, const struct http_server_settings *sett
 		.handle = handle,
 		.gone = gone,
 		.context = context,
-		.body_most_bytes = settings->body_most_bytes,
-		.client_bodies_most_bytes = settings->client_bodies_most_bytes,
+		.calls = {.body_most_bytes = settings->body_most_bytes,
+			.client_bodies_most_bytes = settings->client_bodies_most_bytes},
 		.connections_most = settings->connections_most,
 		.client_connections_most = settings->client_connections_most,
 		.silence_s = settings->silence_s};
@@ -579,27 +453,6 @@ uint16_t http_server_port(const struct http_server *server)
 	return server->port;
 }
 
-const char *http_call_method(const struct http_call *call)
-{
-	return call->method;
-}
-
-const char *http_call_path(const struct http_call *call)
-{
-	return call->path;
-}
-
-const char *http_call_header(const struct http_call *call, const char *name)
-{
-	return MHD_lookup_connection_value(call->connection, MHD_HEADER_KIND, name);
-}
-
-const char *http_call_body(const struct http_call *call, size_t *ret_bytes)
-{
-	*ret_bytes = call->body_bytes;
-	return call->body;
-}
-
 /* The library asks for a certificate where it has an authority, and lets pass what came, or did not. */
 static bool has_shown_certificate(const struct http_call *call)
 {
@@ -618,19 +471,4 @@ bool http_call_is_trusted(const struct http_call *call)
 	const struct sockaddr *address = address_of(call->connection);
 
 	return (address && address_is_of_this_host(address)) || has_shown_certificate(call);
-}
-
-const char *http_call_client(const struct http_call *call)
-{
-	return call->client;
-}
-
-void http_call_set_data(struct http_call *call, void *data)
-{
-	call->data = data;
-}
-
-void *http_call_data(const struct http_call *call)
-{
-	return call->data;
 }

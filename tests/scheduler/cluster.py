@@ -466,6 +466,12 @@ class Scheduler:
             raise AssertionError(f"it ended with {code}:\n" + "".join(self.lines[-60:]))
 
 
+def other_address():
+    """One of this machine's own beside 127.0.0.1, which stands for elsewhere; None: it has none."""
+    said = subprocess.run(["hostname", "-I"], capture_output=True, text=True, check=False).stdout.split()
+    return next((one for one in said if ":" not in one), None)
+
+
 def wait_for(condition, what, seconds=60):
     until = time.monotonic() + seconds
     while not condition():

@@ -82,6 +82,16 @@ struct share host_share(const char *pod_uid, const char *container)
 	return share;
 }
 
+struct prepared host_prepare_as(const struct prepare_request *request)
+{
+	struct prepared prepared;
+	struct err err = ERR_NULL;
+
+	if (prepare_container(&host.settings, request, &prepared, &err) < 0)
+		fail_msg("%s", err.text);
+	return prepared;
+}
+
 struct prepared host_prepare(const char *pod_uid, const char *container)
 {
 	struct share share = host_share(pod_uid, container);
@@ -90,12 +100,8 @@ struct prepared host_prepare(const char *pod_uid, const char *container)
 		.pod_space = host_name.space,
 		.pod_name = host_name.name,
 		.share = &share};
-	struct prepared prepared;
-	struct err err = ERR_NULL;
 
-	if (prepare_container(&host.settings, &request, &prepared, &err) < 0)
-		fail_msg("%s", err.text);
-	return prepared;
+	return host_prepare_as(&request);
 }
 
 void host_restore(void)

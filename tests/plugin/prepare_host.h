@@ -29,6 +29,7 @@ struct share host_share(const char *pod_uid, const char *container);
 
 /* What the plugin does; none of it may fail. */
 struct prepared host_prepare(const char *pod_uid, const char *container);
+struct prepared host_prepare_as(const struct prepare_request *request);
 void host_restore(void);
 void host_collect(const char *const *pod_uids, size_t count); /* NULL: there are none */
 void host_collect_pods(const struct prepare_pods *pods);

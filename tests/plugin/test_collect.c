@@ -55,15 +55,11 @@ static void run_pod(const char *name)
 	struct share share;
 	struct prepare_request request = {
 		.container = "c0", .pod_space = "default", .pod_name = name, .share = &share};
-	struct prepared prepared;
-	struct err err = ERR_NULL;
 
 	town_bind(name, NULL, (unsigned[]){1}, 1);
-	request.pod_uid = json_string_value(json_object_get(
-		json_object_get(json_object_get(town.pods, name), "metadata"), "uid"));
+	request.pod_uid = town_uid(name);
 	share = host_share(POD, name);
-	if (prepare_container(&host.settings, &request, &prepared, &err))
-		fail_msg("%s", err.text);
+	host_prepare_as(&request);
 	town_run(100);
 }
 

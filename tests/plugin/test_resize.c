@@ -59,19 +59,14 @@ static struct prepared begin(const char *name)
 {
 	struct share share = host_share(POD, "c0");
 	struct prepare_request request = {.container = "c0", .share = &share};
-	struct prepared prepared;
-	struct err err = ERR_NULL;
 	char given[512];
 
 	town_bind(name, SLOT("1000"), (unsigned[]){1}, 1);
 	assert_int_equal(town_allocate(1, given, sizeof(given)), 0);
 	town_run(50);
-	request.pod_uid = json_string_value(json_object_get(
-		json_object_get(json_object_get(town.pods, name), "metadata"), "uid"));
+	request.pod_uid = town_uid(name);
 	share.devices[0].memory_bytes = 1000 * MIB;
-	if (prepare_container(&host.settings, &request, &prepared, &err))
-		fail_msg("%s", err.text);
-	return prepared;
+	return host_prepare_as(&request);
 }
 
 static uint64_t share_mib(const struct prepared *prepared)

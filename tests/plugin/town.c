@@ -301,6 +301,11 @@ const char *town_annotation(const char *name, const char *key)
 	return text_of(town_annotations(json_object_get(town.pods, name)), key);
 }
 
+const char *town_uid(const char *name)
+{
+	return text_of(json_object_get(json_object_get(town.pods, name), "metadata"), "uid");
+}
+
 void town_expect(const char *name, const char *key, const char *value)
 {
 	const char *is = town_annotation(name, key);

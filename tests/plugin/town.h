@@ -59,6 +59,7 @@ void town_delete(const char *name);
 void town_set_status(const char *name, const char *phase);
 
 const char *town_annotation(const char *name, const char *key);
+const char *town_uid(const char *name); /* as long as the pod is there */
 void town_expect(const char *name, const char *key, const char *value);
 const char *town_lock(void);
 void town_set_lock(const char *text);

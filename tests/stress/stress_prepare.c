@@ -55,11 +55,6 @@ static int prepare_one(const char *pod_uid, struct prepared *ret_prepared)
 	return r;
 }
 
-static void collect(const char *const *list, size_t count)
-{
-	host_collect(list, count);
-}
-
 static void is_absent_or(const char *path, const char *content)
 {
 	char text[SHARE_FILE_BYTES];
@@ -104,7 +99,7 @@ static void all_is_in_order(void)
 	unsigned count;
 
 	host_restore();
-	collect(pods, PODS);
+	host_collect(pods, PODS);
 	nothing_is_half_made();
 	count = host_count("state/containers");
 	assert_int_equal(host_count("state/shares"), count);
@@ -125,12 +120,12 @@ static void live(void)
 	assert_int_equal(prepare_one(pods[0], &prepared), 0);
 	assert_int_equal(prepare_one(pods[1], &prepared), 0);
 	host_age(PREPARE_YOUNG_S + 1);
-	collect(pods, 1);
+	host_collect(pods, 1);
 	/* the machine is restarted */
 	host_forget_boot();
 	host_restore();
 	host_age(PREPARE_YOUNG_S + 1);
-	collect(NULL, 0);
+	host_collect(NULL, 0);
 }
 
 static bool is_killed_at(unsigned step)
@@ -280,7 +275,7 @@ static int fill(const char *folder, const char *size)
 	if (prepare_one(pod_uid, &prepared) != 0)
 		return 4;
 	host_age(PREPARE_YOUNG_S + 1);
-	collect(NULL, 0);
+	host_collect(NULL, 0);
 	return prepare_one(pod_uid, &prepared) == 0 ? 0 : 5;
 }
 

@@ -387,19 +387,12 @@ static bool is_changed(const struct review *review, const json_t *old, const cha
 	return before != after && (!before || !after || strcmp(before, after) != 0);
 }
 
-static int64_t add(int64_t room, int64_t wished)
-{
-	return room == INT64_MAX ? room : room + wished;
-}
-
-/* What its running slices are to be beyond what they are has to be left of the quota, which counts what it wished for before. */
+/* What its running slices are to be beyond what they are has to be left of the quota. */
 static void check_wish(struct review *review, const struct books *books, const json_t *request)
 {
 	const char *namespace = json_string_value(json_object_get(request, "namespace"));
-	const struct fit_room left = books_room(books, namespace ? namespace : ""),
-			      wished = books_wished(books, object_text(review->pod, "uid")),
-			      room = {add(left.memory_mib, wished.memory_mib),
-				      add(left.cores, wished.cores)};
+	const struct fit_room room = books_room_for_wish(
+		books, namespace ? namespace : "", object_text(review->pod, "uid"));
 	struct err err = ERR_NULL;
 	int r = enlarge_check(&review->rules->demand, review->pod, &room, &err);
 

@@ -230,13 +230,6 @@ void books_see_pod(struct books *books, const char *uid)
 		pod->is_marked = false;
 }
 
-struct fit_room books_wished(const struct books *books, const char *uid)
-{
-	const struct booked_pod *pod = find_pod(books, uid);
-
-	return pod ? pod->wished : (struct fit_room){0};
-}
-
 bool books_has_pod(const struct books *books, const char *uid)
 {
 	return find_pod(books, uid);
@@ -274,9 +267,19 @@ void books_sweep_quotas(struct books *books)
 	quotas_sweep(&books->quotas);
 }
 
+static const struct fit_room nothing = {0};
+
 struct fit_room books_room(const struct books *books, const char *namespace)
 {
-	return quotas_room(&books->quotas, namespace);
+	return quotas_room(&books->quotas, namespace, &nothing);
+}
+
+struct fit_room books_room_for_wish(
+	const struct books *books, const char *namespace, const char *uid)
+{
+	const struct booked_pod *pod = find_pod(books, uid);
+
+	return quotas_room(&books->quotas, namespace, pod ? &pod->wished : &nothing);
 }
 
 void books_each_device(struct books *books, books_device_fn *take, void *context)

@@ -117,8 +117,9 @@ typedef void books_quota_fn(void *context, const char *namespace, const struct f
 	const struct fit_room *used);
 void books_each_quota(const struct books *books, books_quota_fn *take, void *context);
 
-/* What the pod wishes for, as books_set_pod() was told; nothing where it is not there. */
-struct fit_room books_wished(const struct books *books, const char *uid);
-
 /* What the namespace may still take; negative where it has more than it may. */
 struct fit_room books_room(const struct books *books, const char *namespace);
+
+/* The same for another wish of that pod: what it wished for before does not count. */
+struct fit_room books_room_for_wish(
+	const struct books *books, const char *namespace, const char *uid);

@@ -140,14 +140,16 @@ bool quotas_limit(const struct quotas_namespace *namespace, struct fit_room *ret
 	return namespace->quotas;
 }
 
-struct fit_room quotas_room(const struct quotas *quotas, const char *name)
+struct fit_room quotas_room(
+	const struct quotas *quotas, const char *name, const struct fit_room *uncounted)
 {
 	const struct quotas_namespace *namespace = find(quotas, name);
 	struct fit_room room = {INT64_MAX, INT64_MAX};
 
 	if (namespace && quotas_limit(namespace, &room)) {
-		room.memory_mib = rest(room.memory_mib, namespace->used.memory_mib);
-		room.cores = rest(room.cores, namespace->used.cores);
+		room.memory_mib =
+			rest(room.memory_mib, namespace->used.memory_mib - uncounted->memory_mib);
+		room.cores = rest(room.cores, namespace->used.cores - uncounted->cores);
 	}
 	return room;
 }

@@ -39,8 +39,9 @@ void quotas_drop(struct quotas *quotas, const char *namespace, const char *name)
 void quotas_mark(struct quotas *quotas);
 void quotas_sweep(struct quotas *quotas);
 
-/* What the strictest leave. */
-struct fit_room quotas_room(const struct quotas *quotas, const char *namespace);
+/* What the strictest leave, if so much of what is used did not count. */
+struct fit_room quotas_room(
+	const struct quotas *quotas, const char *namespace, const struct fit_room *uncounted);
 
 /* The strictest of the namespace; false: it has none. */
 bool quotas_limit(const struct quotas_namespace *namespace, struct fit_room *ret_limit);

@@ -15,7 +15,7 @@ import os
 import statistics
 import sys
 
-from svg import COLOURS, head, text
+from svg import COLOURS, Panel, head, text
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 WIDTH, LEFT, RIGHT = 740, 64, 170
@@ -40,39 +40,21 @@ def duration(us):
     return "%g ms" % (us / 1000) if us >= 1000 else "%d µs" % us
 
 
-class Panel:
-    """A part of the picture with its scales; x is percent granted."""
+def series(panel, points, colour, shift):
+    """points: (limit, least, mean, most); shift: in px, so that series do not hide each other."""
+    moved = Panel(panel.left + shift, panel.right + shift, panel.xs, panel.top, panel.height, panel.ys)
+    yield moved.line([(x, mean) for x, _, mean, _ in points], 'stroke="%s" stroke-width="1.5"' % colour)
+    for x, least, mean, most in points:
+        yield '<line x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f" stroke="%s" stroke-width="2"/>' % (
+            moved.x(x), moved.x(x), moved.y(least), moved.y(most), colour)
+        yield '<circle cx="%.1f" cy="%.1f" r="3.5" fill="%s"/>' % (moved.x(x), moved.y(mean), colour)
 
-    def __init__(self, top, height, low, high):
-        self.top, self.height, self.low, self.high = top, height, low, high
 
-    @staticmethod
-    def x(value):
-        return LEFT + (WIDTH - LEFT - RIGHT) * value / 100
-
-    def y(self, value):
-        value = min(max(value, self.low), self.high)
-        return self.top + self.height * (self.high - value) / (self.high - self.low)
-
-    def grid(self, ticks, form):
-        for tick in ticks:
-            yield '<line class="grid" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/>' % (
-                self.x(0), self.x(100), self.y(tick), self.y(tick))
-            yield '<text class="small" x="%.1f" y="%.1f" text-anchor="end">%s</text>' % (
-                self.x(0) - 8, self.y(tick) + 4, form % tick)
-        for tick in range(0, 101, 10):
-            yield '<line class="grid" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/>' % (
-                self.x(tick), self.x(tick), self.top, self.top + self.height)
-
-    def series(self, points, colour, shift):
-        """points: (limit, least, mean, most); shift: in px, so that series do not hide each other."""
-        line = " ".join("%.1f,%.1f" % (self.x(x) + shift, self.y(mean)) for x, _, mean, _ in points)
-        yield '<polyline points="%s" fill="none" stroke="%s" stroke-width="1.5"/>' % (line, colour)
-        for x, least, mean, most in points:
-            yield '<line x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f" stroke="%s" stroke-width="2"/>' % (
-                self.x(x) + shift, self.x(x) + shift, self.y(least), self.y(most), colour)
-            yield '<circle cx="%.1f" cy="%.1f" r="3.5" fill="%s"/>' % (
-                self.x(x) + shift, self.y(mean), colour)
+def grid(panel, ticks, form):
+    yield from panel.grid(ticks, form)
+    for tick in range(0, 101, 10):
+        yield '<line class="grid" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/>' % (
+            panel.x(tick), panel.x(tick), panel.top, panel.top + panel.height)
 
 
 def furthest(found):
@@ -83,14 +65,15 @@ def furthest(found):
 def picture(found, machine):
     height = TOP + HEIGHT + GAP + LOW_HEIGHT + BOTTOM
     edge = 2 if furthest(found) <= 2 else 5 if furthest(found) <= 5 else 10
-    above = Panel(TOP, HEIGHT, 0, 100)
-    below = Panel(TOP + HEIGHT + GAP, LOW_HEIGHT, -edge, edge)
+    # x is percent granted
+    above = Panel(LEFT, WIDTH - RIGHT, (0, 100), TOP, HEIGHT, (0, 100))
+    below = Panel(LEFT, WIDTH - RIGHT, (0, 100), TOP + HEIGHT + GAP, LOW_HEIGHT, (-edge, edge))
     yield from head(WIDTH, height, "Share of compute time over what was granted")
     yield text(LEFT, 26, "Compute time delivered over compute time granted (%s)" % machine, "title")
-    yield from above.grid(range(0, 101, 20), "%d %%")
+    yield from grid(above, range(0, 101, 20), "%d %%")
     yield '<rect class="goal" x="%.1f" y="%.1f" width="%.1f" height="%.1f"/>' % (
         below.x(0), below.y(1), below.x(100) - below.x(0), below.y(-1) - below.y(1))
-    yield from below.grid((-edge, -edge / 2, 0, edge / 2, edge), "%+g")
+    yield from grid(below, (-edge, -edge / 2, 0, edge / 2, edge), "%+g")
     for panel, start, end in ((above, 0, 100), (below, 0, 0)):
         yield '<path class="granted" d="M%.1f %.1fL%.1f %.1f"/>' % (
             panel.x(0), panel.y(start), panel.x(100), panel.y(end))
@@ -99,8 +82,8 @@ def picture(found, machine):
         shift = 3 * (place - (len(found) - 1) / 2)
         rows = [(limit, min(of), statistics.mean(of), max(of))
                 for limit, of in sorted(of_kernel.items())]
-        yield from above.series(rows, colour, 0)
-        yield from below.series([(x, a - x, b - x, c - x) for x, a, b, c in rows], colour, shift)
+        yield from series(above, rows, colour, 0)
+        yield from series(below, [(x, a - x, b - x, c - x) for x, a, b, c in rows], colour, shift)
         y = TOP + 20 + 22 * place
         yield '<circle cx="%d" cy="%d" r="4" fill="%s"/>' % (WIDTH - RIGHT + 22, y - 4, colour)
         yield text(WIDTH - RIGHT + 34, y, "kernels of %s" % duration(kernel_us))

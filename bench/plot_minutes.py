@@ -13,7 +13,7 @@ import json
 import os
 import pathlib
 
-from svg import COLOURS, head, text
+from svg import COLOURS, Panel, head, text
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 WIDTH, LEFT, RIGHT = 900, 64, 150
@@ -35,30 +35,9 @@ def shares(samples, pod):
     return [(at, 100 * (done - before) / (at - then)) for (then, before), (at, done) in zip(rows, rows[SMOOTHED_S:])]
 
 
-class Panel:
-    """x is seconds."""
-
-    def __init__(self, top, height, high, begin, end):
-        self.top, self.height, self.high, self.begin, self.end = top, height, high, begin, end
-
-    def x(self, at):
-        return LEFT + (WIDTH - LEFT - RIGHT) * (at - self.begin) / (self.end - self.begin)
-
-    def y(self, value):
-        return self.top + self.height * (1 - min(max(value / self.high, 0), 1))
-
-    def grid(self, ticks, form):
-        for tick in ticks:
-            yield '<line class="grid" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/>' % (LEFT, WIDTH - RIGHT, self.y(tick), self.y(tick))
-            yield text(LEFT - 8, self.y(tick) + 4, form % tick, "small", ' text-anchor="end"')
-
-    def line(self, points, colour, more=""):
-        return '<polyline points="%s" fill="none" stroke="%s" stroke-width="1.8"%s/>' % (
-            " ".join("%.1f,%.1f" % (self.x(at), self.y(value)) for at, value in points), colour, more)
-
-    def dots(self, points, colour):
-        for at, value in points:
-            yield '<circle cx="%.1f" cy="%.1f" r="1.6" fill="%s"/>' % (self.x(at), self.y(value), colour)
+def dots(panel, points, colour):
+    for at, value in points:
+        yield '<circle cx="%.1f" cy="%.1f" r="1.6" fill="%s"/>' % (panel.x(at), panel.y(value), colour)
 
 
 def legend(rows, top):
@@ -72,8 +51,9 @@ def picture(samples, parts, machine):
     samples = [row for row in samples if begin <= row["at"] <= end]
     quotas = [pod["quota"] for row in samples for pod in row["pods"].values() if "quota" in pod]
     height = TOP + HEIGHT + GAP + LOW_HEIGHT + BOTTOM
-    above = Panel(TOP, HEIGHT, 100, begin, end)
-    below = Panel(TOP + HEIGHT + GAP, LOW_HEIGHT, max(quotas) / GIB + 1, begin, end)
+    most_gib = max(quotas) / GIB + 1
+    above = Panel(LEFT, WIDTH - RIGHT, (begin, end), TOP, HEIGHT, (0, 100))
+    below = Panel(LEFT, WIDTH - RIGHT, (begin, end), TOP + HEIGHT + GAP, LOW_HEIGHT, (0, most_gib))
     yield from head(WIDTH, height, "Pods of one card, second by second")
     yield text(LEFT, 26, "Pods on one card, second by second (%s)" % machine, "title")
     for part, follows in zip(parts, parts[1:]):
@@ -82,14 +62,15 @@ def picture(samples, parts, machine):
         yield text((above.x(part["at"]) + above.x(follows["at"])) / 2, TOP - 10, PARTS[part["part"]], "small",
                    ' text-anchor="middle"')
     yield from above.grid(range(0, 101, 20), "%d %%")
-    yield from below.grid(range(0, int(below.high) + 1, 2), "%d GiB")
-    yield from above.dots([(row["at"], row["driver"]["busy"]) for row in samples], COLOURS[4])
+    yield from below.grid(range(0, int(most_gib) + 1, 2), "%d GiB")
+    yield from dots(above, [(row["at"], row["driver"]["busy"]) for row in samples], COLOURS[4])
     for pod, colour in zip(PODS, COLOURS):
-        yield above.line(shares(samples, pod), colour)
+        look = 'stroke="%s" stroke-width="1.8"' % colour
+        yield above.line(shares(samples, pod), look)
         for what, dashes in (("used", ""), ("quota", ' stroke-dasharray="5 4" stroke-opacity="0.6"')):
             yield below.line([(row["at"], row["pods"][pod][what] / GIB) for row in samples if what in row["pods"].get(pod, {})],
-                             colour, dashes)
-        yield from below.dots([(row["at"], row["driver"]["pods"][pod] / GIB) for row in samples if pod in row["driver"]["pods"]], colour)
+                             look + dashes)
+        yield from dots(below, [(row["at"], row["driver"]["pods"][pod] / GIB) for row in samples if pod in row["driver"]["pods"]], colour)
     yield from legend([*zip(COLOURS, PODS), (COLOURS[4], "the driver's figure")], TOP + 10)
     yield text(WIDTH - RIGHT + 12, below.top + 14, "lines: the monitor", "small")
     yield text(WIDTH - RIGHT + 12, below.top + 32, "dots: the driver", "small")

@@ -7,8 +7,8 @@
 #include "net/loop.h"
 #include "net/rpc.h"
 #include "plugin/cluster/cluster.h"
-#include "plugin/give.h"
 #include "plugin/cluster/pods.h"
+#include "plugin/give.h"
 
 struct agent;
 

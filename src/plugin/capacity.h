@@ -5,8 +5,8 @@
 #include "base/bits.h"
 #include "base/err.h"
 #include "kube/wish.h"
-#include "plugin/grant/grant.h"
 #include "plugin/cluster/pods.h"
+#include "plugin/grant/grant.h"
 
 /*
  * Whether the pod may have that: no more of a device than is registered beside what all other pods of the node have, and no

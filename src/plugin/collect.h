@@ -5,8 +5,8 @@
 #include "base/bits.h"
 #include "net/loop.h"
 #include "plugin/agent.h"
-#include "plugin/host/prepare.h"
 #include "plugin/cluster/record.h"
+#include "plugin/host/prepare.h"
 
 /* All is zero at the start. */
 struct collect {

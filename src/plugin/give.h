@@ -7,12 +7,12 @@
 
 #include "base/bits.h"
 #include "base/err.h"
-#include "plugin/grant/grant.h"
-#include "plugin/mps.h"
-#include "plugin/mig/parts.h"
 #include "plugin/cluster/pod.h"
+#include "plugin/grant/grant.h"
 #include "plugin/grant/prefer.h"
 #include "plugin/host/prepare.h"
+#include "plugin/mig/parts.h"
+#include "plugin/mps.h"
 
 struct give_request {
 	const struct pod *pods; /* all that are known, from the first on */

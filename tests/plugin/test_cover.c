@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plugin/grant/cover.h"
 #include "plugin/cluster/pod.h"
+#include "plugin/grant/cover.h"
 #include "tests/unit/cmocka_ready.h"
 
 static bool covers(json_t *container, const char *hook)

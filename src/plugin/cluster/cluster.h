@@ -5,9 +5,9 @@
 #include "kube/client.h"
 #include "net/loop.h"
 #include "net/rpc.h"
-#include "plugin/config/config.h"
 #include "plugin/cluster/node.h"
 #include "plugin/cluster/pods.h"
+#include "plugin/config/config.h"
 
 struct cluster {
 	struct loop *loop;

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plugin/host/cdi.h"
 #include "plugin/grant/grant.h"
+#include "plugin/host/cdi.h"
 #include "policy/grant.h"
 
 #define VISIBLE_DEVICES "NVIDIA_VISIBLE_DEVICES"

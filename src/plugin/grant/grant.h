@@ -17,8 +17,8 @@
 #include "base/err.h"
 #include "gpu/inventory.h"
 #include "kube/assignment.h"
-#include "plugin/host/capability.h"
 #include "plugin/config/config.h"
+#include "plugin/host/capability.h"
 #include "policy/share.h"
 
 #define GRANT_UNIQUE_BYTES 37 /* "6ead0f30-affc-4ab6-937a-e6cb37978d76" */

@@ -42,7 +42,8 @@ struct grant_container {
 	const char
 		*disable_control; /* the value of CUDA_DISABLE_CONTROL in its own list; or NULL */
 	const struct grant_asked *asked; /* NULL: it is not looked at */
-	const char *covering; /* a path of its own over its limits' (plugin/cover.h); NULL: none */
+	const char *
+		covering; /* a path of its own over its limits' (plugin/grant/cover.h); NULL: none */
 };
 
 /* The node as it is now. */

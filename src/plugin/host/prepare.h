@@ -32,7 +32,7 @@ struct prepare_settings {
 	const char *version; /* of the library that new containers get: VGPU_VERSION */
 };
 
-/* The share is whole: its slice's name, and its region, HOOK/<unique>.cache, as the container sees it (plugin/grant.h). */
+/* The share is whole: its slice's name, and its region, HOOK/<unique>.cache, as the container sees it (plugin/grant/grant.h). */
 struct prepare_request {
 	const char *pod_uid, *container;  /* as Kubernetes has them */
 	const char *pod_space, *pod_name; /* NULL: they are not known */

@@ -219,8 +219,8 @@ static void slot_was_taken(void *context, const struct kube_result *result)
 	} else if (result->outcome == KUBE_E_NOT_FOUND) {
 		fail(allocate, "the pod is gone");
 	} else if ((result->outcome != KUBE_E_INVALID && result->outcome != KUBE_E_CONFLICT) ||
-		   change_read(allocate->cluster->client, &allocate->pod, pod_was_read, allocate,
-			   &allocate->call)) {
+		   pods_read(allocate->cluster->client, allocate->pod.space, allocate->pod.name,
+			   pod_was_read, allocate, &allocate->call)) {
 		fail(allocate, result->words);
 	}
 }
@@ -280,8 +280,8 @@ static void ask_for_holder(struct allocate *allocate, const struct err *why)
 	if (!holder)
 		fail(allocate, why->text);
 	else if (change_pod_of(holder, &allocate->holder) ||
-		 change_read(allocate->cluster->client, &allocate->holder, holder_was_read,
-			 allocate, &allocate->call))
+		 pods_read(allocate->cluster->client, allocate->holder.space, allocate->holder.name,
+			 holder_was_read, allocate, &allocate->call))
 		fail(allocate, "no memory");
 }
 

@@ -8,11 +8,9 @@
 #include "plugin/reconcile.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "plugin/cluster/change.h"
@@ -99,7 +97,6 @@ static bool look_at_lock(struct reconcile *reconcile)
 	const struct cluster *cluster = reconcile->cluster;
 	const struct node_lock *lock = &node_state(cluster->node)->lock;
 	const struct pod *pod;
-	_cleanup_free_ char *path = NULL;
 
 	if (!lock->has_owner)
 		return false;
@@ -108,10 +105,8 @@ static bool look_at_lock(struct reconcile *reconcile)
 		return false;
 	free(reconcile->lock);
 	reconcile->lock = strdup(lock->text);
-	if (asprintf(&path, "/api/v1/namespaces/%s/pods/%s", lock->space, lock->name) < 0)
-		path = NULL;
-	return path && reconcile->lock &&
-	       !kube_get(cluster->client, path, owner_was_read, reconcile, &reconcile->call);
+	return reconcile->lock && !pods_read(cluster->client, lock->space, lock->name,
+					  owner_was_read, reconcile, &reconcile->call);
 }
 
 static void was_marked(void *context, const struct kube_result *result)

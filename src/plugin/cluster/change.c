@@ -37,27 +37,11 @@ void change_pod_deinit(struct change_pod *pod)
 	*pod = (struct change_pod){.uid = NULL};
 }
 
-static char *path_of(const struct change_pod *pod)
-{
-	char *path;
-
-	return asprintf(&path, "/api/v1/namespaces/%s/pods/%s", pod->space, pod->name) < 0 ? NULL
-											   : path;
-}
-
-int change_read(struct kube_client *client, const struct change_pod *pod, kube_done_fn *done,
-	void *context, struct kube_call **ret_call)
-{
-	_cleanup_free_ char *path = path_of(pod);
-
-	return path ? kube_get(client, path, done, context, ret_call) : -ENOMEM;
-}
-
 /* The operations are released. */
 static int patch_pod(struct kube_client *client, const struct change_pod *pod, json_t *operations,
 	kube_done_fn *done, void *context, struct kube_call **ret_call)
 {
-	_cleanup_free_ char *path = path_of(pod);
+	_cleanup_free_ char *path = pod_path(pod->space, pod->name);
 	int result = -ENOMEM;
 
 	if (path && operations)

@@ -20,9 +20,6 @@ struct change_pod {
 int change_pod_of(const struct pod *pod, struct change_pod *ret_pod) MUST_CHECK;
 void change_pod_deinit(struct change_pod *pod);
 
-int change_read(struct kube_client *client, const struct change_pod *pod, kube_done_fn *done,
-	void *context, struct kube_call **ret_call) MUST_CHECK;
-
 struct change_text {
 	const char *before, *now;
 };

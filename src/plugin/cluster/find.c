@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "base/clock.h"
 
 /* How long the state of a pod that was told to nobody yet may be on its way. */
@@ -72,15 +71,11 @@ static void pod_was_read(void *context, const struct kube_result *result)
 /* The watch may be behind the kubelet's own. Who was asked for last is not asked for again. */
 static bool ask_for(struct find *find, const char *space, const char *name)
 {
-	_cleanup_free_ char *path = NULL;
-
 	if (!strcmp(find->asked_space, space) && !strcmp(find->asked_name, name))
 		return false;
 	snprintf(find->asked_space, sizeof(find->asked_space), "%s", space);
 	snprintf(find->asked_name, sizeof(find->asked_name), "%s", name);
-	if (asprintf(&path, "/api/v1/namespaces/%s/pods/%s", space, name) < 0)
-		path = NULL;
-	return path && !kube_get(find->cluster->client, path, pod_was_read, find, &find->call);
+	return !pods_read(find->cluster->client, space, name, pod_was_read, find, &find->call);
 }
 
 /* One that is known by its name, and waits no more, may be the one before. */

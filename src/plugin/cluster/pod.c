@@ -178,6 +178,13 @@ void pod_free(struct pod *pod)
 	free(pod);
 }
 
+char *pod_path(const char *space, const char *name)
+{
+	char *path;
+
+	return asprintf(&path, "/api/v1/namespaces/%s/pods/%s", space, name) < 0 ? NULL : path;
+}
+
 void pod_update(struct pod *pod, struct pod *fresh)
 {
 	char *node = pod->node, *to_allocate = pod->to_allocate, *instances = pod->instances,

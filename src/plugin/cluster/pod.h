@@ -68,6 +68,9 @@ int pod_parse(const json_t *object, const struct pod_resources *resources,
 /* Accepts NULL. */
 void pod_free(struct pod *pod);
 
+/* Where the API server has a pod of that name; the caller frees it. NULL: there is no memory. */
+char *pod_path(const char *space, const char *name);
+
 /* Takes over what can change: annotations, phase and the like. The other is emptied and freed. */
 void pod_update(struct pod *pod, struct pod *fresh);
 

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/log.h"
 #include "kube/follow.h"
 
@@ -112,6 +113,14 @@ struct pod *pods_take(struct pods *pods, const json_t *object)
 static const char *uid_of(const json_t *object)
 {
 	return json_string_value(json_object_get(json_object_get(object, "metadata"), "uid"));
+}
+
+int pods_read(struct kube_client *client, const char *space, const char *name, kube_done_fn *done,
+	void *context, struct kube_call **ret_call)
+{
+	_cleanup_free_ char *path = pod_path(space, name);
+
+	return path ? kube_get(client, path, done, context, ret_call) : -ENOMEM;
 }
 
 void pods_take_read(

@@ -33,6 +33,10 @@ struct pod *pods_find_uid(const struct pods *pods, const char *uid);
 /* Takes over what a call said, which may be ahead of the watch. NULL: it is of another node, or wants no slices. */
 struct pod *pods_take(struct pods *pods, const json_t *object);
 
+/* Asks the server for the pod of that name. As kube_get(). */
+int pods_read(struct kube_client *client, const char *space, const char *name, kube_done_fn *done,
+	void *context, struct kube_call **ret_call) MUST_CHECK;
+
 /*
  * Takes over what the server said of the pod of this name when that was read, and that there is none: what was known by that
  * name and is another is forgotten, which the watch may not have said yet. A read that failed says nothing.

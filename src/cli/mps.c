@@ -12,7 +12,6 @@
  */
 #include "cli/mps.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -27,6 +26,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/listing.h"
 #include "base/text.h"
 #include "mps/daemon.h"
 #include "node/slice.h"
@@ -146,19 +146,14 @@ static int make_guarded(int root_fd, const char *name, int *ret_lock_fd)
 static void remove_files(int root_fd, const char *name, const char *folder)
 {
 	char path[NAME_BYTES + 8];
-	DIR *d;
-	int fd;
+	_cleanup_(listing_close) DIR *d = NULL;
 
 	snprintf(path, sizeof(path), "%s/%s", name, folder);
-	fd = openat(root_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	d = fd < 0 ? NULL : fdopendir(fd);
-	if (!d) {
-		cleanup_fd(&fd);
+	d = listing_open(root_fd, path);
+	if (!d)
 		return;
-	}
 	for (struct dirent *e = readdir(d); e; e = readdir(d))
-		unlinkat(fd, e->d_name, 0);
-	closedir(d);
+		unlinkat(dirfd(d), e->d_name, 0);
 	unlinkat(root_fd, path, AT_REMOVEDIR);
 }
 

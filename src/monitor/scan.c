@@ -2,7 +2,6 @@
 /* The containers of this node that have a region. */
 #include "monitor/scan.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -12,6 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "base/listing.h"
 #include "base/log.h"
 #include "region/ended.h"
 #include "region/region.h"
@@ -27,12 +27,6 @@ static bool is_region_name(const char *name)
 	       !strcmp(name + length - strlen(SUFFIX), SUFFIX);
 }
 
-static void cleanup_folder(DIR **folder)
-{
-	if (*folder)
-		closedir(*folder);
-}
-
 /* The first file of that name; a container has one. */
 static bool find_region(DIR *folder, char *ret_name, size_t size)
 {
@@ -42,16 +36,6 @@ static bool find_region(DIR *folder, char *ret_name, size_t size)
 			    (size_t)snprintf(ret_name, size, "%s", e->d_name) < size))
 		e = readdir(folder);
 	return e != NULL;
-}
-
-static DIR *open_folder(const char *path)
-{
-	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	DIR *folder = fd < 0 ? NULL : fdopendir(fd);
-
-	if (fd >= 0 && !folder)
-		close(fd);
-	return folder;
 }
 
 bool scan_split_name(
@@ -120,14 +104,14 @@ static void believe_share(int region_fd, const struct share *share, struct hami_
 static int read_region(const char *containers, const char *folder, const struct inventory *devices,
 	struct scan_container *c)
 {
-	_cleanup_(cleanup_folder) DIR *opened = NULL;
+	_cleanup_(listing_close) DIR *opened = NULL;
 	_cleanup_fd_ int fd = -1;
 	char file[256], path[SCAN_PATH_BYTES];
 	int r;
 
 	if ((size_t)snprintf(path, sizeof(path), "%s/%s", containers, folder) >= sizeof(path))
 		return HAMI_E_FOREIGN;
-	opened = open_folder(path);
+	opened = listing_open(AT_FDCWD, path);
 	if (!opened || !find_region(opened, file, sizeof(file)))
 		return HAMI_E_FOREIGN;
 	r = file_open_regular(dirfd(opened), file, O_RDWR | O_NOFOLLOW, &fd);

@@ -2,7 +2,6 @@
 /* The folders and files that slices of several users share, held against the model of docs/machine.md. */
 #include "node/machine.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
@@ -15,6 +14,7 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "base/listing.h"
 #include "node/place.h"
 #include "node/turn_folder.h"
 #include "policy/share.h"
@@ -109,17 +109,11 @@ typedef void entry_fn(struct machine *m, const char *folder, const char *name, u
 
 static void visit(struct machine *m, const char *path, uid_t owner, entry_fn *of)
 {
-	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	DIR *folder = fd < 0 ? NULL : fdopendir(fd);
+	_cleanup_(listing_close) DIR *folder = listing_open(AT_FDCWD, path);
 
-	if (!folder) {
-		cleanup_fd(&fd);
-		return;
-	}
-	for (struct dirent *e = readdir(folder); e; e = readdir(folder))
+	for (struct dirent *e = folder ? readdir(folder) : NULL; e; e = readdir(folder))
 		if (strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
 			of(m, path, e->d_name, owner);
-	closedir(folder);
 }
 
 static bool join(char *to, size_t size, const char *folder, const char *name)

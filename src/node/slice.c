@@ -13,7 +13,6 @@
  */
 #include "node/slice.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -27,6 +26,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/listing.h"
 #include "node/started.h"
 #include "region/process.h"
 #include "region/region.h"
@@ -127,17 +127,13 @@ int slice_lock(int lock_fd, int at)
 /* Removes the slice's files and then, if nothing else is in it, the folder. */
 static void remove_folder(int root_fd, const char *name)
 {
-	int fd = openat(root_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	DIR *folder = fd < 0 ? NULL : fdopendir(fd);
+	_cleanup_(listing_close) DIR *folder = listing_open(root_fd, name);
 
-	if (!folder) {
-		cleanup_fd(&fd);
+	if (!folder)
 		return;
-	}
 	for (struct dirent *e = readdir(folder); e; e = readdir(folder))
 		if (is_ours_to_remove(e->d_name))
-			unlinkat(fd, e->d_name, 0);
-	closedir(folder);
+			unlinkat(dirfd(folder), e->d_name, 0);
 	unlinkat(root_fd, name, AT_REMOVEDIR);
 }
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The turn records, read from outside for people to see. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "base/listing.h"
 #include "region/turn.h"
 #include "region/turn_record.h"
 
@@ -19,12 +19,6 @@ struct head {
 	struct turn_face face;
 	struct turn_distrust distrusts[TURN_DISTRUSTS];
 };
-
-static void cleanup_dir(DIR **dir)
-{
-	if (*dir)
-		closedir(*dir);
-}
 
 /* Whoever can make names in the folder may have made a device of one: nothing but a file is opened. */
 static int read_head(int folder_fd, const char *name, struct head *ret_head)
@@ -77,24 +71,20 @@ static void count_distrusts(
 int turn_read(const char *folder, const char *uuid, uint64_t now_ns, struct turn_view *views,
 	unsigned room, unsigned *ret_count)
 {
-	_cleanup_(cleanup_dir) DIR *dir = NULL;
+	_cleanup_(listing_close) DIR *dir = NULL;
 	struct dirent *entry;
 	struct turn_claim claim;
 	struct head head;
 	unsigned count = 0;
 	char path[512];
-	int r, fd;
+	int r;
 
 	r = snprintf(path, sizeof(path), "%s/%s", folder, uuid);
 	if (r < 0 || (size_t)r >= sizeof(path))
 		return -ENAMETOOLONG;
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	dir = fd < 0 ? NULL : fdopendir(fd);
-	if (!dir) {
-		r = -errno;
-		cleanup_fd(&fd);
-		return r;
-	}
+	dir = listing_open(AT_FDCWD, path);
+	if (!dir)
+		return -errno;
 	for (int i = 0; i < NAMES_READ && count < room && (entry = readdir(dir)); i++) {
 		if (!turn_record_is_name(entry->d_name) ||
 			read_head(dirfd(dir), entry->d_name, &head) < 0 ||

@@ -156,11 +156,16 @@ static void watch(struct apiserver *server, int fd, size_t at)
 {
 	bool is_there = put(fd, "HTTP/1.1 200 x\r\nContent-Type: application/json\r\n"
 				"Transfer-Encoding: chunked\r\n\r\n");
+	size_t number = ++server->watch_count;
 	char size[32];
 
+	server->last_watch = number;
+	server->watches++;
 	while (is_there && !server->is_over) {
 		_cleanup_free_ char *text = NULL;
 
+		if (server->last_watch == number)
+			server->told = at;
 		if (server->is_watch_late || at >= json_array_size(server->events)) {
 			pthread_cond_wait(&server->changed, &server->lock);
 			continue;
@@ -169,6 +174,7 @@ static void watch(struct apiserver *server, int fd, size_t at)
 		snprintf(size, sizeof(size), "%zx\r\n", strlen(text) + 1);
 		is_there = put(fd, size) && put(fd, text) && put(fd, "\n\r\n");
 	}
+	server->watches--;
 }
 
 /* False where the connection is over. */
@@ -379,6 +385,34 @@ unsigned apiserver_reads(struct apiserver *server)
 	reads = server->reads;
 	pthread_mutex_unlock(&server->lock);
 	return reads;
+}
+
+void apiserver_forget_watch(struct apiserver *server)
+{
+	pthread_mutex_lock(&server->lock);
+	server->last_watch = 0;
+	pthread_mutex_unlock(&server->lock);
+}
+
+bool apiserver_has_told(struct apiserver *server)
+{
+	bool has_told;
+
+	pthread_mutex_lock(&server->lock);
+	has_told = server->is_watch_late ||
+		   (server->last_watch && server->told == json_array_size(server->events));
+	pthread_mutex_unlock(&server->lock);
+	return has_told;
+}
+
+bool apiserver_has_heard(struct apiserver *server)
+{
+	bool has_heard;
+
+	pthread_mutex_lock(&server->lock);
+	has_heard = server->connections == server->watches;
+	pthread_mutex_unlock(&server->lock);
+	return has_heard;
 }
 
 void apiserver_annotate_node(struct apiserver *server, const char *key, const char *value)

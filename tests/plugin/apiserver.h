@@ -15,7 +15,9 @@ struct apiserver {
 	pthread_t acceptor;
 	json_t *node, *pods, *events; /* pods by their names, all of namespace "default" */
 	int listen_fd;
-	unsigned port, connections;
+	unsigned port, connections, watches; /* of these, those that follow pods */
+	size_t watch_count, last_watch,
+		told; /* the last's number, 0: none; up to which event it has told */
 	bool is_over;
 	bool is_watch_late; /* it says nothing */
 	unsigned reads;	    /* of single pods */
@@ -38,6 +40,15 @@ unsigned apiserver_reads(struct apiserver *server);
 
 /* NULL removes it. */
 void apiserver_annotate_node(struct apiserver *server, const char *key, const char *value);
+
+/* The next program's watch is another. */
+void apiserver_forget_watch(struct apiserver *server);
+
+/* Whether what happened so far is written to the last watch's connection, where that is not late. */
+bool apiserver_has_told(struct apiserver *server);
+
+/* Whether all requests of a program that has ended were carried out, or lost. */
+bool apiserver_has_heard(struct apiserver *server);
 
 /* A copy, which the caller frees; NULL where there is none. Of the node, where the pod is NULL. */
 char *apiserver_annotation(struct apiserver *server, const char *pod, const char *key);

@@ -200,7 +200,7 @@ void cut_serve(const char *name, int gpu, const char *profile, unsigned start)
 	assert_memory_equal(stage_env(&answer, "NVIDIA_VISIBLE_DEVICES"), "MIG-", 4);
 	stage_answer_free(&answer);
 	apiserver_set_status(&stage.api, name, "Running");
-	stage_run(50);
+	stage_tell();
 }
 
 void cut_refuse(int gpu, const char *words)

@@ -215,6 +215,7 @@ void stage_spawn(const char *const *flags)
 	for (; flags && *flags && argc < FLAGS_MOST - 1; flags++)
 		argv[argc++] = (char *)*flags;
 	stage.was_registered = false;
+	apiserver_forget_watch(&stage.api);
 	fd = open(stage_path("said"), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600);
 	assert_true(fd >= 0);
 	stage.plugin = fork();
@@ -296,6 +297,36 @@ void stage_await(bool (*claim)(void), unsigned most_s)
 	assert_true(claim());
 }
 
+static bool has_told(void)
+{
+	return apiserver_has_told(&stage.api);
+}
+
+static void ignore_message(void *context, const void *message, size_t bytes)
+{
+}
+
+/* What comes by a connection is taken before what is asked twice after it. */
+void stage_tell(void)
+{
+	static const struct rpc_listener listener = {ignore_message, take_end};
+	struct stage_answer answer;
+	struct rpc_request *call;
+
+	if (!stage.plugin)
+		return;
+	stage_await(has_told, 30);
+	for (unsigned i = 0; i < 2; i++) {
+		answer = (struct stage_answer){.is_done = false};
+		assert_int_equal(
+			rpc_send(stage.rpc, socket_path(), METHOD("GetDevicePluginOptions"), "", 0,
+				30 * SECOND_NS, &listener, &answer, &call),
+			0);
+		stage_wait(&answer.is_done, 35);
+		assert_int_equal(answer.status, RPC_OK);
+	}
+}
+
 /* ----- the scheduler ----- */
 
 void stage_bind(const char *name, const char *uid, const char *slots, const char *limits)
@@ -322,10 +353,10 @@ void stage_bind(const char *name, const char *uid, const char *slots, const char
 void stage_unbind(const char *name, const char *phase)
 {
 	apiserver_set_status(&stage.api, name, phase);
-	stage_run(30);
+	stage_tell();
 	apiserver_delete_pod(&stage.api, name);
 	apiserver_annotate_node(&stage.api, STAGE_LOCK, NULL);
-	stage_run(30);
+	stage_tell();
 }
 
 /* ----- all of it ----- */

@@ -63,6 +63,9 @@ void stage_spawn(const char *const *flags);
 int stage_stop(int signal);
 
 void stage_run(unsigned ms);
+
+/* What happened to pods so far is known to the program then. Nothing where it does not run. */
+void stage_tell(void);
 void stage_wait(const bool *flag, unsigned most_s);
 
 /* Waits at most so long until claim() says yes. */

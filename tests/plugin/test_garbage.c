@@ -63,7 +63,7 @@ static void one_pod_is_served(const char *name, const char *uid)
 	snprintf(slot, sizeof(slot), "%.*s,NVIDIA,3000,30:;", (int)(strrchr(first, '-') - first),
 		first);
 	stage_bind(name, uid, slot, LIMITS);
-	stage_run(20);
+	stage_tell();
 	stage_allocate(ids, 1, &answer);
 	if (answer.status)
 		fail_msg("%s", answer.words);

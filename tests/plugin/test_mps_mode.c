@@ -100,7 +100,7 @@ static void serve(const char *name, const char *uid)
 		fail_msg("%s", answer.words);
 	stage_answer_free(&answer);
 	apiserver_set_status(&stage.api, name, "Running");
-	stage_run(50);
+	stage_tell();
 }
 
 static void a_container_is_told_of_its_daemon(void **state)
@@ -222,9 +222,9 @@ static void a_daemon_without_clients_ends_with_the_plugin_or_before(void **state
 	serve("r", UID "3");
 	stage_stop(SIGKILL);
 	start();
-	stage_run(300); /* it has no clients from before its own time */
+	stage_tell(); /* it has no clients from before its own time */
 	apiserver_delete_pod(&stage.api, "r");
-	stage_run(200);
+	stage_tell();
 	assert_true(is_there());
 	assert_int_equal(stage_stop(SIGTERM), 0);
 	assert_true(is_gone());

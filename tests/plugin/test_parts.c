@@ -86,7 +86,7 @@ static void several_instances_and_containers_are_as_reserved(void **state)
 	cut_assert_list(&answer, cut_instance(1, "2g.35gb", 2));
 	stage_answer_free(&answer);
 	apiserver_set_status(&stage.api, "a", "Running");
-	stage_run(50);
+	stage_tell();
 	/* one container, two instances of two cards */
 	snprintf(slots, sizeof(slots), "%s,NVIDIA,1,1:%s,NVIDIA,1,1:;", cut.gpus[1], cut.gpus[0]);
 	text[0] = '\0';
@@ -308,7 +308,7 @@ static void the_card_of_a_pod_that_is_gone_is_cut_anew_before_the_watch_says_so(
 		json_pack("{s:s,s:s}", "phase", "Running", "startTime", "2026-11-22T00:00:00Z"));
 	apiserver_put_pod(&stage.api, pod);
 	apiserver_delete_pod(&stage.api, "a");
-	stage_run(50);
+	stage_tell();
 	apiserver_delay_watch(&stage.api, true);
 	apiserver_delete_pod(&stage.api, "u");
 	cut_bind("b", 0, "2g.35gb", 0, 2);
@@ -340,7 +340,7 @@ static void who_claims_a_place_is_read_once_and_delays_nobody_else(void **state)
 		apiserver_put_pod(&stage.api, pod);
 	}
 	cut_bind("b", 0, "1g.18gb", 1, 1);
-	stage_run(50);
+	stage_tell();
 	reads = apiserver_reads(&stage.api);
 	cut_refuse(0, "another container was given MIG-");
 	assert_int_equal(apiserver_reads(&stage.api) - reads, 1);
@@ -348,7 +348,7 @@ static void who_claims_a_place_is_read_once_and_delays_nobody_else(void **state)
 	cut_await_annotation(NULL, STAGE_LOCK, NULL);
 	stage_unbind("b", "Failed");
 	cut_bind("d", 1, "1g.18gb", 1, 1);
-	stage_run(50);
+	stage_tell();
 	reads = apiserver_reads(&stage.api);
 	cut_serve("d", 1, "1g.18gb", 1);
 	assert_int_equal(apiserver_reads(&stage.api), reads);

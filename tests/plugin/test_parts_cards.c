@@ -109,7 +109,7 @@ static void cards_of_both_modes_are_handed_out_as_theirs(void **state)
 	assert_non_null(stage_mount(&answer, "/etc/vgpu"));
 	stage_answer_free(&answer);
 	apiserver_set_status(&stage.api, "a", "Running");
-	stage_run(50);
+	stage_tell();
 	cut_bind("b", 1, "1g.18gb", 2, 1);
 	cut_serve("b", 1, "1g.18gb", 2);
 }

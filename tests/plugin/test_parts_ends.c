@@ -16,6 +16,11 @@ static bool one_is_made(void)
 	return cut_count(0) == 1;
 }
 
+static bool has_heard(void)
+{
+	return apiserver_has_heard(&stage.api);
+}
+
 /* Sends a request whose answer nobody waits for. */
 static void ask_and_kill(void)
 {
@@ -41,7 +46,7 @@ static void ask_and_kill(void)
 	stage_await(one_is_made, 30);
 	rpc_request_free(call);
 	assert_int_equal(stage_stop(SIGKILL), -1);
-	stage_run(200); /* what it has sent is lost, too */
+	stage_await(has_heard, 30); /* what it has sent is lost, too */
 	apiserver_lose_patches(&stage.api, false);
 	assert_false(cut_is_annotated("a", INSTANCES_ANNOTATION, "migUUID"));
 }
@@ -53,6 +58,7 @@ static void killed_between_making_and_recording_nothing_is_left_over(void **stat
 	ask_and_kill();
 	/* the kubelet asks again: it is this pod's still */
 	stage_start(NULL);
+	stage_tell();
 	stage_run(300);
 	assert_int_equal(cut_count(0), 1);
 	cut_serve("a", 0, "2g.35gb", 2);
@@ -81,6 +87,7 @@ static void a_plugin_that_restarts_adopts_what_pods_have(void **state)
 	pid = cut_start_program(0, uuid);
 	assert_int_equal(stage_stop(SIGKILL), -1);
 	stage_start(NULL);
+	stage_tell();
 	stage_run(300);
 	assert_string_equal(cut_instance(0, "1g.18gb", 3), uuid);
 	cut_bind("b", 0, "1g.18gb", 4, 1);

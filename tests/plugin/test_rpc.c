@@ -98,7 +98,7 @@ static int teardown(void **state)
 /* Lets the loop run until the server holds a call, or such a call has gone. */
 static void wait_for_held(bool is_held)
 {
-	uint64_t until = clock_now_ns() + 5 * SECOND_NS;
+	uint64_t until = clock_now_ns() + 30 * SECOND_NS;
 
 	while (!held == is_held && clock_now_ns() < until)
 		looping_run(loop, 5);
@@ -107,7 +107,7 @@ static void wait_for_held(bool is_held)
 
 static void wait_for_text(const struct answer *answer, const char *text)
 {
-	uint64_t until = clock_now_ns() + 5 * SECOND_NS;
+	uint64_t until = clock_now_ns() + 30 * SECOND_NS;
 
 	while (strcmp(answer->text, text) && clock_now_ns() < until)
 		looping_run(loop, 5);
@@ -116,23 +116,29 @@ static void wait_for_text(const struct answer *answer, const char *text)
 
 static void wait_for_last(const struct answer *answer, const char *last)
 {
-	uint64_t until = clock_now_ns() + 5 * SECOND_NS;
+	uint64_t until = clock_now_ns() + 30 * SECOND_NS;
 
 	while (!strstr(answer->text, last) && clock_now_ns() < until)
 		looping_run(loop, 5);
 }
 
-static struct rpc_request *ask(
-	void **state, const char *method, const char *text, struct answer *answer)
+static struct rpc_request *ask_for(
+	void **state, const char *method, const char *text, unsigned most_s, struct answer *answer)
 {
 	struct scratch *s = *state;
 	struct rpc_request *request;
 
 	memset(answer, 0, sizeof(*answer));
-	assert_int_equal(rpc_send(rpc, s->file, method, text, strlen(text), 2 * SECOND_NS,
+	assert_int_equal(rpc_send(rpc, s->file, method, text, strlen(text), most_s * SECOND_NS,
 				 &listener, answer, &request),
 		0);
 	return request;
+}
+
+static struct rpc_request *ask(
+	void **state, const char *method, const char *text, struct answer *answer)
+{
+	return ask_for(state, method, text, 30, answer);
 }
 
 static void a_message_is_answered(void **state)
@@ -141,13 +147,13 @@ static void a_message_is_answered(void **state)
 
 	for (unsigned i = 0; i < 20; i++) {
 		ask(state, "/t.T/Echo", "hello", &answer);
-		looping_wait(loop, &answer.is_done, 30);
+		looping_wait(loop, &answer.is_done, 60);
 		assert_int_equal(answer.status, RPC_OK);
 		assert_string_equal(answer.text, "hello|");
 	}
 	/* none at all is a message, too */
 	ask(state, "/t.T/Echo", "", &answer);
-	looping_wait(loop, &answer.is_done, 30);
+	looping_wait(loop, &answer.is_done, 60);
 	assert_string_equal(answer.text, "|");
 }
 
@@ -156,12 +162,12 @@ static void a_refusal_says_why(void **state)
 	struct answer answer;
 
 	ask(state, "/t.T/Refuse", "x", &answer);
-	looping_wait(loop, &answer.is_done, 30);
+	looping_wait(loop, &answer.is_done, 60);
 	assert_int_equal(answer.status, RPC_FAILED_PRECONDITION);
 	assert_string_equal(answer.words, "not now");
 	assert_string_equal(answer.text, "");
 	ask(state, "/t.T/None", "x", &answer);
-	looping_wait(loop, &answer.is_done, 30);
+	looping_wait(loop, &answer.is_done, 60);
 	assert_int_equal(answer.status, RPC_UNIMPLEMENTED);
 }
 
@@ -180,7 +186,7 @@ static void a_stream_gets_every_state_and_at_last_the_last(void **state)
 	wait_for_last(&answer, "4|");
 	assert_true(!strcmp(answer.text, "1|2|4|") || !strcmp(answer.text, "1|4|"));
 	rpc_refuse(held, RPC_OK, "");
-	looping_wait(loop, &answer.is_done, 30);
+	looping_wait(loop, &answer.is_done, 60);
 	assert_int_equal(answer.status, RPC_OK);
 	assert_int_equal(gone_count, 0);
 }
@@ -196,8 +202,8 @@ static void a_client_that_leaves_is_told(void **state)
 	assert_int_equal(gone_count, 1);
 	assert_false(answer.is_done);
 	/* its time-out is the same to the server */
-	ask(state, "/t.T/Hold", "x", &answer);
-	looping_wait(loop, &answer.is_done, 30);
+	ask_for(state, "/t.T/Hold", "x", 2, &answer);
+	looping_wait(loop, &answer.is_done, 60);
 	assert_int_equal(answer.status, RPC_TIMED_OUT);
 	wait_for_held(false);
 	assert_int_equal(gone_count, 2);
@@ -213,19 +219,19 @@ static void a_server_that_ends_ends_its_calls(void **state)
 	wait_for_held(true);
 	rpc_server_free(server);
 	server = NULL;
-	looping_wait(loop, &answer.is_done, 30);
+	looping_wait(loop, &answer.is_done, 60);
 	assert_int_not_equal(answer.status, RPC_OK);
 	assert_int_equal(gone_count, 0);
 	assert_int_not_equal(access(s->file, F_OK), 0);
 	/* nobody listens now, and that is known at once */
 	ask(state, "/t.T/Echo", "x", &answer);
-	looping_wait(loop, &answer.is_done, 30);
+	looping_wait(loop, &answer.is_done, 60);
 	assert_int_equal(answer.status, RPC_UNAVAILABLE);
 	/* and is forgotten when somebody does */
 	assert_int_equal(
 		rpc_serve(rpc, s->file, &service, NULL, &server, &(struct err)ERR_NULL), 0);
 	ask(state, "/t.T/Echo", "x", &answer);
-	looping_wait(loop, &answer.is_done, 30);
+	looping_wait(loop, &answer.is_done, 60);
 	assert_int_equal(answer.status, RPC_OK);
 }
 

@@ -29,7 +29,7 @@
 #define EXTRA_NS   (2 * MS) /* by which a piece may take longer than was reserved */
 #define SECONDS	   2u
 #define GRAIN_NS   100000u /* of waits */
-#define PATIENCE_S 20u
+#define PATIENCE_S 60u
 
 static const struct budget_rate rate = {.permille = PERMILLE, .burst_ns = BURST_NS};
 

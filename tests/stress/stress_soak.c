@@ -21,13 +21,14 @@
 #include "tests/unit/cmocka_ready.h"
 #include "tests/unit/scratch.h"
 
-#define WORKERS 8
-#define THREADS 2
-#define DEVICES 2u
-#define LIMIT	1000u
-#define LARGEST 200u /* units of one charge */
-#define CHARGES 16   /* that a thread holds at most */
-#define KILL_NS 3000000u
+#define WORKERS	    8
+#define THREADS	    2
+#define DEVICES	    2u
+#define LIMIT	    1000u
+#define LARGEST	    200u /* units of one charge */
+#define CHARGES	    16	 /* that a thread holds at most */
+#define KILL_NS	    3000000u
+#define PATIENCE_NS UINT64_C(30000000000)
 
 struct plan {
 	const char *path;
@@ -158,14 +159,16 @@ static void soak(struct child *workers, struct plan *plan, const struct region_f
 	struct random random = random_stream(plan->seed, 0);
 	uint32_t highest = 0;
 
-	for (; now < end; now = clock_now_ns(), looks++) {
+	/* on a busy machine those that were just started need longer */
+	for (; now < end || (highest <= LIMIT / 2 && now < end + PATIENCE_NS);
+		now = clock_now_ns(), looks++) {
 		for (unsigned d = 0; d < DEVICES; d++) {
 			uint32_t used = ledger_used_units(seen, d);
 
 			assert_true(used <= LIMIT);
 			highest = used > highest ? used : highest;
 		}
-		if (now < next_kill)
+		if (now < next_kill || (deaths && now >= end))
 			continue;
 		next_kill = now + 1 + random_below(&random, 2 * KILL_NS);
 		deaths++;

@@ -16,7 +16,7 @@
 #define LIMIT	   1000u
 #define ROUNDS	   2000
 #define LONGEST_NS 50000000u /* that anybody may be held up by a stopped process */
-#define ATTEMPTS   3	     /* a busy machine may take the processor away for longer than that */
+#define ATTEMPTS   20	     /* a busy machine may take the processor away for longer than that */
 #define FIRST_HELD 10u
 
 struct plan {
@@ -94,20 +94,23 @@ static void assert_nobody_waits(struct region *region, unsigned slot)
 {
 	struct region newcomer = REGION_NULL;
 	unsigned reaped, other;
-	uint64_t start, took = UINT64_MAX;
+	uint64_t start, took = UINT64_MAX, newcomer_took = UINT64_MAX;
 
 	for (int i = 0; i < ATTEMPTS && took > LONGEST_NS; i++)
 		took = go_on(region, slot);
 	assert_true(took <= LONGEST_NS);
 
-	start = clock_now_ns();
-	assert_int_equal(region_open(region->path, &newcomer), 0);
-	assert_int_equal(slot_claim(&newcomer, &other), 0);
-	assert_int_equal(slot_reap(region, &reaped), 0);
-	if (ledger_settle(region->file, 0) != 0)
-		assert_true(ledger_used_units(region->file, 0) <= LIMIT);
-	assert_true(clock_now_ns() - start < 10 * SLOT_REAP_WAIT_NS);
-	region_close(&newcomer);
+	for (int i = 0; i < ATTEMPTS && newcomer_took >= 10 * SLOT_REAP_WAIT_NS; i++) {
+		start = clock_now_ns();
+		assert_int_equal(region_open(region->path, &newcomer), 0);
+		assert_int_equal(slot_claim(&newcomer, &other), 0);
+		assert_int_equal(slot_reap(region, &reaped), 0);
+		if (ledger_settle(region->file, 0) != 0)
+			assert_true(ledger_used_units(region->file, 0) <= LIMIT);
+		newcomer_took = clock_now_ns() - start;
+		region_close(&newcomer);
+	}
+	assert_true(newcomer_took < 10 * SLOT_REAP_WAIT_NS);
 }
 
 static void assert_exact(struct region *region)

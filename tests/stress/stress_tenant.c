@@ -259,9 +259,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(threads_by_every_way_stay_within_the_quota),
 	};
-	char folder[] = "/tmp/stress-tenant-XXXXXX", path[64];
+	char folder[256], path[300];
+	const char *parent = getenv("TMPDIR");
 	int failed;
 
+	snprintf(folder, sizeof(folder), "%s/stress-tenant-XXXXXX", parent ? parent : "/tmp");
 	if (!mkdtemp(folder))
 		return 1;
 	snprintf(path, sizeof(path), "%s/machine", folder);

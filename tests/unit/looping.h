@@ -10,8 +10,9 @@ static inline void looping_run(struct loop *loop, unsigned ms)
 {
 	uint64_t until_ns = clock_now_ns() + ms * UINT64_C(1000000);
 
-	while (clock_now_ns() < until_ns)
+	do
 		assert_int_equal(loop_run(loop, until_ns), 0);
+	while (clock_now_ns() < until_ns);
 }
 
 /* Fails where the flag is not set after so many seconds. */

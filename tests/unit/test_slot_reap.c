@@ -8,6 +8,8 @@
 #include "region/process.h"
 #include "tests/unit/claimer.h"
 
+#define ATTEMPTS 20 /* a busy machine may take the processor away meanwhile */
+
 /* A slot whose owner is dead, signed with this process's PID, namespace, and the given time. */
 static void leave_a_slot(const struct scratch *s, struct region *region, uint64_t start_time)
 {
@@ -24,30 +26,41 @@ static void a_pid_that_another_process_has_now_saves_nobody(void **state)
 {
 	struct region region = REGION_NULL;
 	struct process_identity me;
-	uint64_t start;
+	uint64_t start, took = UINT64_MAX;
 
 	process_identify_self(&me);
-	leave_a_slot(*state, &region, me.start_time + 1);
-	start = clock_now_ns();
-	assert_given_back(&region);
-	assert_true(clock_now_ns() - start < SLOT_REAP_WAIT_NS);
-	region_close(&region);
+	for (int i = 0; i < ATTEMPTS && took >= SLOT_REAP_WAIT_NS; i++) {
+		leave_a_slot(*state, &region, me.start_time + 1);
+		start = clock_now_ns();
+		assert_given_back(&region);
+		took = clock_now_ns() - start;
+		region_close(&region);
+	}
+	assert_true(took < SLOT_REAP_WAIT_NS);
+}
+
+static uint64_t time_of_reap(struct region *region, unsigned reaped)
+{
+	uint64_t start = clock_now_ns();
+
+	assert_int_equal(reap(region), reaped);
+	return clock_now_ns() - start;
 }
 
 static void an_owner_without_its_lock_that_runs_on_is_waited_for_only_briefly(void **state)
 {
 	struct region region = REGION_NULL;
 	struct process_identity me;
-	uint64_t start, waited;
+	uint64_t waited = UINT64_MAX;
 
 	process_identify_self(&me);
-	leave_a_slot(*state, &region, me.start_time);
-	start = clock_now_ns();
-	assert_int_equal(reap(&region), 1);
-	waited = clock_now_ns() - start;
-	assert_true(waited >= 20000000);
+	for (int i = 0; i < ATTEMPTS && waited >= 1000000000; i++) {
+		leave_a_slot(*state, &region, me.start_time);
+		waited = time_of_reap(&region, 1);
+		assert_true(waited >= 20000000);
+		region_close(&region);
+	}
 	assert_true(waited < 1000000000);
-	region_close(&region);
 }
 
 static void *outlive(void *argument)
@@ -74,12 +87,18 @@ static int linger(int fd, void *argument)
 	return 2;
 }
 
-static uint64_t time_of_reap(struct region *region, unsigned reaped)
+/* Whether one wait was as short as it should be, and five looks after it did not wait. */
+static bool waits_once(struct region *region)
 {
-	uint64_t start = clock_now_ns();
+	uint64_t first;
+	bool is_alone = true;
 
-	assert_int_equal(reap(region), reaped);
-	return clock_now_ns() - start;
+	nanosleep(&(struct timespec){.tv_nsec = SLOT_REST_NS}, NULL);
+	first = time_of_reap(region, 0);
+	assert_true(first >= SLOT_REAP_WAIT_NS);
+	for (int i = 0; i < 5; i++)
+		is_alone &= time_of_reap(region, 0) < SLOT_REAP_WAIT_NS / 2;
+	return is_alone && first < 2 * SLOT_REAP_WAIT_NS;
 }
 
 static void an_owner_that_lingers_is_waited_for_once_and_then_left_alone(void **state)
@@ -87,15 +106,13 @@ static void an_owner_that_lingers_is_waited_for_once_and_then_left_alone(void **
 	struct scratch *s = *state;
 	struct region region = REGION_NULL;
 	struct child c = child_start(linger, s->file);
-	uint64_t first;
+	bool is_right = false;
 
 	assert_int_equal(child_hear(c.fd), 1);
 	assert_int_equal(region_open(s->file, &region), 0);
-	nanosleep(&(struct timespec){.tv_nsec = SLOT_REST_NS}, NULL);
-	first = time_of_reap(&region, 0);
-	assert_true(first >= SLOT_REAP_WAIT_NS && first < 2 * SLOT_REAP_WAIT_NS);
-	for (int i = 0; i < 5; i++)
-		assert_true(time_of_reap(&region, 0) < SLOT_REAP_WAIT_NS / 2);
+	for (int i = 0; i < ATTEMPTS && !is_right; i++)
+		is_right = waits_once(&region);
+	assert_true(is_right);
 	assert_int_equal(ledger_used_units(region.file, 0), 10);
 	nanosleep(&(struct timespec){.tv_nsec = SLOT_REST_NS}, NULL);
 	assert_true(time_of_reap(&region, 0) >= SLOT_REAP_WAIT_NS);

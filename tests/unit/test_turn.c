@@ -3,6 +3,7 @@
 #include "region/turn.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -11,6 +12,9 @@
 #include "region/turn_record.h"
 #include "tests/unit/child.h"
 #include "tests/unit/turn_scene.h"
+
+#define ATTEMPTS \
+	20 /* a busy machine may take the processor away for longer than a turn is announced */
 
 static void alone_one_has_the_turn_at_once(void **state)
 {
@@ -237,19 +241,27 @@ static int wait_in_child(int fd, void *argument)
 	return 0;
 }
 
-static void a_waiter_in_another_process_is_woken(void **state)
+static bool has_said(const struct child *child)
+{
+	return poll(&(struct pollfd){.fd = child->fd, .events = POLLIN}, 1, 0) == 1;
+}
+
+/* False where the turn was lost before it was wanted: this process had no processor for longer than it had announced. */
+static bool wake_a_child(void *state)
 {
 	uint64_t look, deadline = clock_now_ns() + 20000 * MS;
-	struct child child;
+	struct child child = child_start(wait_in_child, state);
+	bool is_wanted;
 
-	assert_int_equal(turn_open(&a, folder_of(*state), UUID, "a", 0, clock_now_ns()), 0);
-	child = child_start(wait_in_child, *state);
 	assert_int_equal(child_hear(child.fd), 1);
-	/* long enough that it is not lost on a busy machine */
-	assert_int_equal(
-		turn_hold(&a, 1, clock_now_ns(), clock_now_ns() + 30 * MS, &look), TURN_HELD);
+	/* the child of an attempt before has ended with its turn */
+	while (turn_hold(&a, 1, clock_now_ns(), clock_now_ns() + 30 * MS, &look) != TURN_HELD) {
+		assert_true(clock_now_ns() < deadline);
+		turn_wait(&a, look);
+	}
 	child_say(child.fd, 1);
-	while (!turn_is_wanted(&a, 1, clock_now_ns(), clock_now_ns())) {
+	while (!(is_wanted = turn_is_wanted(&a, 1, clock_now_ns(), clock_now_ns())) &&
+		!has_said(&child)) {
 		assert_true(clock_now_ns() < deadline);
 		assert_true(turn_hold(&a, 1, clock_now_ns(), clock_now_ns() + 30 * MS, &look) >= 0);
 		turn_wait(&a, clock_now_ns() + 200 * US);
@@ -257,6 +269,17 @@ static void a_waiter_in_another_process_is_woken(void **state)
 	turn_release(&a, clock_now_ns());
 	assert_int_equal(child_hear(child.fd), 2);
 	assert_int_equal(child_wait(&child), 0);
+	return is_wanted;
+}
+
+static void a_waiter_in_another_process_is_woken(void **state)
+{
+	bool was_wanted = false;
+
+	assert_int_equal(turn_open(&a, folder_of(*state), UUID, "a", 0, clock_now_ns()), 0);
+	for (unsigned i = 0; i < ATTEMPTS && !was_wanted; i++)
+		was_wanted = wake_a_child(*state);
+	assert_true(was_wanted);
 }
 
 /* Of a holder that goes on between our look at it and our sleep nobody wakes us any more. */

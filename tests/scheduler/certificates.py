@@ -75,7 +75,7 @@ def authority_of(town, folder=None):
 def served_certificate(scheduler, bundle):
     """The one that is shown, as far as it is trusted."""
     trust = ssl.create_default_context(cafile=bundle)
-    with socket.create_connection(("127.0.0.1", scheduler.port), 10) as raw:
+    with socket.create_connection(("127.0.0.1", scheduler.port), 60) as raw:
         with trust.wrap_socket(raw, server_hostname="vgpu.system.svc") as tls:
             return tls.getpeercert(True)
 

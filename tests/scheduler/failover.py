@@ -22,6 +22,7 @@ from faults import CASE_S, FLAGS, PROGRAM, Case, ask, put_pod, serve
 LEASE_S = 1
 LONG_LEASE_S = 4
 DEFAULT_LEASE_S = 15
+LONGEST_LEASE_S = 300
 SLACK_S = 12  # 2, the period in which a kube-scheduler looks at the lease, and what a busy machine adds
 ELECTION = ["--leader-elect", "--leader-elect-resource-name=l", "--leader-elect-resource-namespace=k"]
 SPACE = ["unshare", "--uts"] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user", "--uts"]
@@ -70,7 +71,7 @@ def take_over_in_time(lease_s, ret_took_s):
         town.cluster.put("nodes", node("n1", [device(0)]))
         replicas = [Replica(town, "replica-a"), Replica(town, "replica-b")]
         try:
-            lead(town, "replica-a", 1, lease_s)
+            lead(town, "replica-a", 1, LONGEST_LEASE_S)  # how long these two last is no matter
             kept, waiting = put_pod(town, "kept", memory=6000), put_pod(town, "waiting", memory=4000)
             wait_for(lambda: replicas[0].scheduler.filter(kept, ["n1"])["NodeNames"] == ["n1"], "the first leader")
             if replicas[0].scheduler.bind(kept, "n1"):
@@ -83,7 +84,7 @@ def take_over_in_time(lease_s, ret_took_s):
             other = replicas[1].scheduler
             if "lead" not in other.filter(waiting, ["n1"])["Error"]:
                 return "the other serves without the lease"
-            lead(town, "replica-b", 1, lease_s)
+            lead(town, "replica-b", 1, LONGEST_LEASE_S)
             wait_for(lambda: other.filter(waiting, ["n1"])["NodeNames"] == ["n1"], "the other leader")
             wait_for(lambda: other.bind(waiting, "n1") == "", "a binding")
             ret_took_s.append(time.monotonic() - killed)
@@ -113,7 +114,7 @@ class Failover(Case):
     def __init__(self, seed):
         super().__init__(seed, {})
         self.replicas, self.leader, self.renewed, self.taken = [], 0, 0, 0
-        self.hurt_at, self.back_at, self.hurt = 0, 0, None
+        self.hurt_at, self.back_at, self.hurt, self.blow = 0, 0, None, None
 
     def renew(self, town):
         """As the kube-scheduler of the leader does; where it is silent for long enough the other takes over."""
@@ -139,7 +140,8 @@ class Failover(Case):
         """From another thread, so that it comes in the middle of anything."""
         self.hurt = hurt = self.replicas[self.leader]
         blow = hurt.scheduler.process.kill if self.r.random() < 0.5 else lambda: hurt.stop(True)
-        threading.Timer(self.r.uniform(0, 0.03), blow).start()
+        self.blow = threading.Timer(self.r.uniform(0, 0.03), blow)
+        self.blow.start()
         self.back_at = time.monotonic() + self.r.uniform(0.1, 3)
 
     def change_replicas(self, town, names):
@@ -147,6 +149,7 @@ class Failover(Case):
         if self.hurt is None and now >= self.hurt_at:
             self.strike()
         elif self.hurt is not None and now >= self.back_at:
+            self.blow.join()
             if self.hurt.is_stopped:  # else it is killed
                 self.hurt.stop(False)
                 if self.hurt is not self.replicas[self.leader]:
@@ -210,6 +213,8 @@ class Failover(Case):
 
     def end_all(self, town, names, binds):
         """Nobody is hurt any more: what waits is bound, as far as there is room."""
+        if self.blow:
+            self.blow.join()
         for replica in self.replicas:
             if replica.is_stopped:
                 replica.stop(False)

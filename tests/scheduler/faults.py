@@ -177,11 +177,26 @@ class Faults:
     def __init__(self, town, plan):
         self.town, self.plan, self.count = town, dict(plan), 0
         self.after, self.kill = threading.local(), None
+        self.killing = threading.Lock()
         town.cluster.fault, town.cluster.fault_after = self.before, self.afterwards
 
+    def end(self):
+        """No more of it: who was about to kill the scheduler has done so, or does not."""
+        with self.killing:
+            self.plan = None
+
+    def strike(self):
+        with self.killing:
+            if self.plan is not None:
+                self.kill()
+
     def before(self, method, path):
+        plan = self.plan
+        if plan is None:
+            self.after.what = ""
+            return
         self.count += 1
-        what = self.plan.get(self.count, "")
+        what = plan.get(self.count, "")
         self.after.what = what
         cluster = self.town.cluster
         if what in ("expire", "end"):
@@ -192,7 +207,7 @@ class Faults:
         elif what == "repeat":
             cluster.repeats = 3 - cluster.repeats
         elif what == "kill":
-            self.kill()
+            self.strike()
         elif what.startswith("slow"):
             time.sleep(1.2)
         if what in ("cut", "kill"):
@@ -203,7 +218,7 @@ class Faults:
     def afterwards(self, _, path):
         what = getattr(self.after, "what", "")
         if what == "kill-after":
-            self.kill()
+            self.strike()
         if what in ("lost", "slow-lost", "kill-after"):
             raise BrokenPipeError
 
@@ -306,7 +321,7 @@ class Case:  # pylint: disable=too-many-instance-attributes
             self.begin(town)
             try:
                 self.drive(town, names)
-                faults.plan = {}
+                faults.end()
                 self.settle(town)
             finally:
                 self.scheduler.kill()
@@ -337,7 +352,6 @@ class Case:  # pylint: disable=too-many-instance-attributes
         """What the scheduler believes is what the auditor counts: of each device exactly the rest is free."""
         if self.found:
             return
-        time.sleep(0.1)
         if self.scheduler.process.poll() is not None:
             self.begin(town)
         wait_for(lambda: self.scheduler.ask("GET", "/readyz")[0] == 200, "readiness")

@@ -93,15 +93,18 @@ def read_pod(town, name):
     return town.cluster.get("pods", f"vectors/{name}")
 
 
-def ask(town, scheduler, name, names, was, is_promised):
-    """The answer to a Filter in the recording's form. Ours writes what was promised a moment later."""
+def ask(town, scheduler, name, names, was, right):
+    """
+    The answer to a Filter in the recording's form. Ours writes what was promised a moment later, and takes it back so, too.
+    right: the annotations that it should have then, None where nobody asks.
+    """
     town.tell(scheduler)
     answer = scheduler.filter(read_pod(town, name), names)
-    if is_promised and answer["NodeNames"]:
-        wait_for(lambda: read_pod(town, name)["metadata"].get("annotations", {}).get(NODE) == answer["NodeNames"][0],
-                 "the promise")
-    else:
-        time.sleep(0.1)
+    if not right or NODE not in right:
+        time.sleep(0.1)  # nothing is written that should not be
+    until = time.monotonic() + 20
+    while right is not None and timeless(added(read_pod(town, name)["metadata"].get("annotations", {}), was)) != right and time.monotonic() < until:
+        time.sleep(0.02)
     metadata = read_pod(town, name)["metadata"]
     said = {"nodeNames": answer["NodeNames"], "failedNodes": answer["FailedNodes"] or {}, "error": answer["Error"],
             "annotations": timeless(added(metadata.get("annotations", {}), was))}
@@ -162,12 +165,11 @@ class Sequence:
         else:
             name = self.first
         was = step["pod"]["metadata"].get("annotations", {}) if isinstance(step["pod"], dict) else {}
-        is_promised = NODE in step["result"].get("annotations", {})
-        return ask(self.town, self.scheduler, name, step["nodeNames"], was, is_promised)
+        return ask(self.town, self.scheduler, name, step["nodeNames"], was, step["result"].get("annotations", {}))
 
     def timeline(self):
         """What it comes to in the end."""
-        said = ask(self.town, self.scheduler, self.first, [self.node], {}, False)
+        said = ask(self.town, self.scheduler, self.first, [self.node], {}, None)
         return {"says": ["fits" if said["nodeNames"] else said["failedNodes"].get(self.node)]}
 
     def do(self, step):
@@ -227,8 +229,8 @@ def put_lock(vector, town):
 
 def replay_bind(vector, town, scheduler):
     name = put_pod(town, vector["pod"])
-    is_promised = NODE in vector["result"]["filter"].get("annotations", {})
-    ours = {"filter": ask(town, scheduler, name, [vector["nodes"][0]["name"]], {}, is_promised)}
+    right = vector["result"]["filter"].get("annotations", {})
+    ours = {"filter": ask(town, scheduler, name, [vector["nodes"][0]["name"]], {}, right)}
     lock = put_lock(vector, town) if "lockBefore" in vector else None
     town.tell(scheduler)
     uid = vector["bind"]["PodUID"]

@@ -31,7 +31,7 @@ def put_quotas(vector, town):
 
 def events_of(vector, town, name):
     """Ours come a moment after the answer, in any order."""
-    right, until = sorted(vector.get("events", [])), time.monotonic() + 10
+    right, until = sorted(vector.get("events", [])), time.monotonic() + 60
     while True:
         ours = sorted(map(list, town.cluster.events(name)))
         if ours == right or time.monotonic() > until:

@@ -106,7 +106,7 @@ def binds_that_wait_are_told(town):
         equal((numbers(scheduler)["reservations"], said), (2, []))
         town.cluster.change("nodes", "n1", lambda item: item["metadata"]["annotations"].pop(LOCK))
         wait_for(lambda: said == [""], "the first bind")
-        equal(numbers(scheduler)["binds_waiting"], 1)
+        wait_for(lambda: numbers(scheduler)["binds_waiting"] == 1, "one bind")
         first = next(item["metadata"]["name"] for item in pods
                      if town.cluster.get("pods", f"default/{item['metadata']['name']}")["spec"].get("nodeName"))
         equal(town.cluster.annotations("pods", f"default/{first}")[NODE], "n1")

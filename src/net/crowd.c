@@ -6,12 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <utlist.h>
 
 #include "net/address.h"
 
 struct crowd_guest {
 	struct crowd_client *client; /* NULL: it was shut down */
-	struct crowd_guest *next, *previous;
+	struct crowd_guest *next, *prev;
 	int fd;
 	bool is_served;
 };
@@ -19,7 +20,7 @@ struct crowd_guest {
 /* Its guests in the order in which they asked last, or came. */
 struct crowd_client {
 	struct crowd_client *next;
-	struct crowd_guest *first, *last;
+	struct crowd_guest *guests;
 	unsigned count;
 	char address[ADDRESS_CLIENT_BYTES];
 };
@@ -36,46 +37,8 @@ static struct crowd_client *find_client(struct crowd *crowd, const char *address
 	if (!client)
 		return NULL;
 	snprintf(client->address, sizeof(client->address), "%s", address);
-	client->next = crowd->clients;
-	crowd->clients = client;
+	LL_PREPEND(crowd->clients, client);
 	return client;
-}
-
-static void put_last(struct crowd_guest *guest)
-{
-	struct crowd_client *client = guest->client;
-
-	guest->next = NULL;
-	guest->previous = client->last;
-	if (client->last)
-		client->last->next = guest;
-	else
-		client->first = guest;
-	client->last = guest;
-}
-
-static void take_out(struct crowd_guest *guest)
-{
-	struct crowd_client *client = guest->client;
-
-	if (guest->previous)
-		guest->previous->next = guest->next;
-	else
-		client->first = guest->next;
-	if (guest->next)
-		guest->next->previous = guest->previous;
-	else
-		client->last = guest->previous;
-}
-
-static void drop_client(struct crowd *crowd, struct crowd_client *client)
-{
-	struct crowd_client **link = &crowd->clients;
-
-	while (*link != client)
-		link = &(*link)->next;
-	*link = client->next;
-	free(client);
 }
 
 /* It counts no more. */
@@ -83,16 +46,18 @@ static void forget(struct crowd *crowd, struct crowd_guest *guest)
 {
 	struct crowd_client *client = guest->client;
 
-	take_out(guest);
+	DL_DELETE(client->guests, guest);
 	guest->client = NULL;
 	crowd->count--;
-	if (!--client->count)
-		drop_client(crowd, client);
+	if (--client->count)
+		return;
+	LL_DELETE(crowd->clients, client);
+	free(client);
 }
 
 static struct crowd_guest *longest_quiet(const struct crowd_client *client)
 {
-	struct crowd_guest *guest = client->first;
+	struct crowd_guest *guest = client->guests;
 
 	while (guest && guest->is_served)
 		guest = guest->next;
@@ -128,7 +93,7 @@ struct crowd_guest *crowd_enter(struct crowd *crowd, const char *client, int fd)
 		free(guest);
 		return NULL;
 	}
-	put_last(guest);
+	DL_APPEND(guest->client->guests, guest);
 	guest->client->count++;
 	crowd->count++;
 	return guest;
@@ -148,6 +113,6 @@ void crowd_serve(struct crowd_guest *guest, bool is_served)
 	guest->is_served = is_served;
 	if (!guest->client)
 		return;
-	take_out(guest);
-	put_last(guest);
+	DL_DELETE(guest->client->guests, guest);
+	DL_APPEND(guest->client->guests, guest);
 }

@@ -88,12 +88,12 @@ static enum throttle ask(struct meter *m, struct stream_state *s, uint64_t estim
  * way, and none of them ends.
  */
 static bool wait_for_room(
-	struct meter *m, struct stream_state *s, uint64_t estimate_ns, uint64_t now_ns)
+	struct meter *m, struct stream_state *s, uint32_t estimate, uint64_t now_ns)
 {
-	uint64_t wake_ns, stuck_since_ns = 0;
+	uint64_t wake_ns, stuck_since_ns = 0, ns;
 
-	for (unsigned waits = 0; !has_room(s, estimate_ns, now_ns); waits++) {
-		enum throttle why = ask(m, s, estimate_ns, now_ns, &wake_ns);
+	for (unsigned waits = 0; !has_room(s, ns = estimate_ns(estimate), now_ns); waits++) {
+		enum throttle why = ask(m, s, ns, now_ns, &wake_ns);
 
 		if (throttle_is_stuck(why, s->drained_ns, now_ns, &stuck_since_ns)) {
 			if (s->pending == STREAM_PENDING)
@@ -112,12 +112,11 @@ static bool wait_for_room(
 }
 
 /* With the lock. False where work goes without a batch. */
-static bool open_batch(
-	struct meter *m, struct stream_state *s, uint64_t estimate_ns, uint64_t now_ns)
+static bool open_batch(struct meter *m, struct stream_state *s, uint32_t estimate, uint64_t now_ns)
 {
 	stream_state_note_pause(s, now_ns);
 	streams_note_others(s, now_ns);
-	if (!wait_for_room(m, s, estimate_ns, now_ns))
+	if (!wait_for_room(m, s, estimate, now_ns))
 		return false;
 	if (!s->is_open)
 		begin_batch(m, s, clock_now_ns());
@@ -151,7 +150,9 @@ enum meter_admitted meter_admit(struct stream_state *s, uint32_t estimate, uint6
 	uint64_t ns = estimate_ns(estimate);
 
 	if (UNLIKELY(!has_room(s, ns, now_ns) || now_ns > s->last_ns + STREAM_PAUSE_NS)) {
-		has_batch = open_batch(m, s, ns, clock_now_ns());
+		has_batch = open_batch(m, s, estimate, clock_now_ns());
+		/* What it waited for may have told how long it takes. */
+		ns = estimate_ns(estimate);
 		now_ns = clock_now_ns();
 		m->counts.batches++;
 		/* relaxed: for people to read */
@@ -205,5 +206,5 @@ void meter_given_late(struct stream_state *s, uint32_t estimate)
 
 void meter_wait(struct stream_state *s, uint32_t estimate)
 {
-	(void)wait_for_room(s->meter, s, estimate_ns(estimate), clock_now_ns());
+	(void)wait_for_room(s->meter, s, estimate, clock_now_ns());
 }

@@ -101,8 +101,10 @@ bool span_charge(struct meter *m, const struct span *span, uint64_t now_ns)
 			(uint32_t)(m->spans.overlap_permille + error / OVERLAP_SHARE);
 	}
 	/* With others about, the first work also waits for the device to change over: 0.15 ms (H200). */
+	/* What is expected to take a batch has an event behind it, and is found out at once: it takes longer beside others' work. */
 	is_hidden = span->is_measured && !m->spans.interrupted &&
-		    estimate_learn(&span->mix, took, span->is_first && m->turns.peer_count);
+		    estimate_learn(&span->mix, took, span->is_first && m->turns.peer_count) &&
+		    span->expected_ns < METER_BATCH_NS;
 	log_debug("work was counted", U64("start_ns", span->start_ns), U64("took_ns", took),
 		U64("charged_ns", fresh), U64("reserved_ns", (uint64_t)span->reserved_ns),
 		U64("measured", span->is_measured));

@@ -21,7 +21,7 @@ struct job {
 	struct client *c;
 	const char *form;
 	uint64_t duration_ns, size_bytes; /* of a piece: a kernel's, a copy's */
-	uint64_t until_ns, count, each;
+	uint64_t until_ns, count, each, ahead;
 	unsigned stream_count, thread_count;
 	bool does_synchronize, does_poll, does_poll_event, does_fork, is_idle_between, does_hide;
 	CUcontext context;
@@ -29,6 +29,7 @@ struct job {
 	CUstream streams[STREAMS_MOST];
 	CUgraphExec graph;
 	CUdeviceptr from, to;
+	CUevent ahead_events[2];
 };
 
 /* Functions that are not in the doors' table are found once. */
@@ -220,6 +221,23 @@ static CUresult poll_event(CUstream stream)
 	return r;
 }
 
+/* So many pieces are under way, and up to as many more behind them: a program that never lets the device idle. */
+static CUresult keep_ahead(struct job *j, CUstream stream, uint64_t i)
+{
+	CUevent *next = &j->ahead_events[i / j->ahead % 2];
+	CUevent *last = &j->ahead_events[(i / j->ahead + 1) % 2];
+	CUresult r = CUDA_SUCCESS;
+	FUNCTION(cuEventRecord);
+
+	if (!*next)
+		r = ((cuEventCreate_fn *)client_find("cuEventCreate"))(next, CU_EVENT_DEFAULT);
+	if (r == CUDA_SUCCESS)
+		r = f(*next, stream);
+	if (r == CUDA_SUCCESS && *last)
+		r = ((cuEventSynchronize_fn *)client_find("cuEventSynchronize"))(*last);
+	return r;
+}
+
 /* As a child may begin: whatever is answered, it must be answered. */
 static void live_as_child(struct job *j, uint64_t number)
 {
@@ -265,6 +283,8 @@ static CUresult rest_after(struct job *j, CUstream stream, uint64_t i)
 
 	if (j->does_synchronize || (j->each && i % j->each == j->each - 1))
 		r = j->c->cu.cuStreamSynchronize(stream);
+	if (j->ahead && i % j->ahead == j->ahead - 1)
+		r = keep_ahead(j, stream, i);
 	if (j->does_poll)
 		r = poll_stream(stream);
 	if (j->does_poll_event)
@@ -350,6 +370,8 @@ static bool read_word(struct job *j, const char *word)
 		j->count = client_size(word + 6);
 	else if (strncmp(word, "each=", 5) == 0)
 		j->each = client_size(word + 5);
+	else if (strncmp(word, "ahead=", 6) == 0)
+		j->ahead = client_size(word + 6);
 	else if (strncmp(word, "ms=", 3) == 0)
 		j->until_ns = clock_now_ns() + client_size(word + 3) * 1000000;
 	else if (strncmp(word, "bytes=", 6) == 0)
@@ -388,7 +410,8 @@ static int run_compute(struct client *c, char **word, unsigned count)
 
 const struct client_command client_compute_commands[] = {
 	{"compute", 2, run_compute,
-		"FORM MICROSECONDS [sync|poll|event|fork|idle] [each=N] [streams=N] [threads=N] "
+		"FORM MICROSECONDS [sync|poll|event|fork|idle] [each=N] [ahead=N] [streams=N] "
+		"[threads=N] "
 		"[count=N] "
 		"[ms=N] [bytes=SIZE]"},
 	{0},

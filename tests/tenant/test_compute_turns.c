@@ -7,12 +7,17 @@
 #include <unistd.h>
 
 #include "base/bits.h"
+#include "region/layout.h"
 #include "region/turn.h"
 #include "tests/tenant/meter.h"
 
 #define SLICES 3
 /* Without a limit the simulated driver queues whatever it is given: 32 ms of it here. */
 #define QUEUED "compute launch 500 each=64"
+/* 0.5 to 1 s of kernels of 60 ms. */
+#define LONG_QUEUED    "compute launch 60000 ahead=8"
+#define LONG_WINDOW_US 6000000
+#define LONG_KERNEL    10 /* permille of it */
 #define WINDOW_US \
 	(2 * METER_WINDOW_US) /* half of a turn more or less at its ends is 2 of a thousand */
 #define TOLERANCE 6	      /* tenths of a percent; the clock is virtual (tests/clock) */
@@ -143,6 +148,60 @@ static void what_nobody_uses_is_lent(void **state)
 	assert_true(c.permille[0] > 990);
 }
 
+/* Two that lend, of which the second comes while the first has long kernels queued. */
+static void come_beside_long_kernels(void **state, const unsigned cores[2], const char *cap)
+{
+	struct couple c = couple_of(state);
+	char terms[64];
+
+	for (unsigned i = 0; i < 2; i++) {
+		snprintf(terms, sizeof(terms), "cores %u cap %s", cores[i], cap);
+		join(&c, terms, LONG_QUEUED);
+		settle();
+	}
+	/* What was queued before runs on beside the other one's work. */
+	usleep(2 * METER_WINDOW_US);
+	measure(&c, LONG_WINDOW_US);
+	for (unsigned i = 0; i < 2; i++)
+		assert_true(c.permille[i] + LOST + LONG_KERNEL >= cores[i] * 10);
+}
+
+static void long_kernels_that_were_queued_while_alone_cost_no_turns(void **state)
+{
+	come_beside_long_kernels(state, (const unsigned[]){30, 60}, "100");
+}
+
+static void nor_do_they_where_the_larger_slice_had_queued_them(void **state)
+{
+	come_beside_long_kernels(state, (const unsigned[]){60, 30}, "100");
+}
+
+/* Beside another one's each takes twice as long, and that is not what a program hides. */
+static void the_first_long_kernels_beside_another_slice_cost_no_turns(void **state)
+{
+	come_beside_long_kernels(state, (const unsigned[]){30, 60}, "99");
+}
+
+/* It runs on beside the other one's work, and nothing can cut it; but it is not forgotten. */
+static void who_queues_seconds_of_work_while_alone_pays_for_it(void **state)
+{
+	struct couple c = couple_of(state);
+	uint64_t charged_ns;
+
+	join(&c, "cores 30 cap 100", "compute launch 20000 ahead=150");
+	settle();
+	join(&c, "cores 60 cap 100", "compute launch 500 ahead=8");
+	/* The first 150 end, and the next are found under way, until these end. */
+	usleep(6500000);
+	charged_ns = meter_books(c.slices[0])->elapsed_ns;
+	usleep(5000000);
+	assert_true(meter_books(c.slices[0])->elapsed_ns - charged_ns > 4 * UINT64_C(1000000000));
+	usleep(1500000);
+	measure(&c, WINDOW_US);
+	assert_true(c.permille[0] < 10);
+	assert_true(c.permille[1] > 980);
+}
+
 static void who_is_killed_with_the_turn_holds_nobody_up(void **state)
 {
 	struct couple c = couple_of(state);
@@ -225,6 +284,10 @@ int main(void)
 		test_with_node(each_gets_its_own_share_beside_the_other),
 		test_with_node(three_get_their_shares_however_they_work),
 		test_with_node(what_nobody_uses_is_lent),
+		test_with_node(long_kernels_that_were_queued_while_alone_cost_no_turns),
+		test_with_node(nor_do_they_where_the_larger_slice_had_queued_them),
+		test_with_node(the_first_long_kernels_beside_another_slice_cost_no_turns),
+		test_with_node(who_queues_seconds_of_work_while_alone_pays_for_it),
 		test_with_node(who_is_killed_with_the_turn_holds_nobody_up),
 		test_with_node(who_is_stopped_with_the_turn_holds_nobody_up),
 		test_with_node(two_processes_of_a_slice_share_its_turns),

@@ -135,6 +135,18 @@ static void lower_limits(struct meter *m)
 	m->limits.is_watched = m->limits.is_watched && !m->limits.is_limited;
 }
 
+/* Whether work for the device has to be metered. */
+static bool find_metered(struct meter *m, uint64_t now_ns)
+{
+	bool is_metered = m->limits.is_limited || m->limits.is_suspended || m->limits.is_blocked ||
+			  m->limits.is_watched || m->turns.peer_count;
+
+	if (is_metered && m->limits.is_unmetered)
+		m->limits.unmetered_until_ns = now_ns;
+	m->limits.is_unmetered = !is_metered;
+	return is_metered;
+}
+
 /* Reads the limits again; whether work for the device has to be metered. */
 static bool refresh(struct meter *m, uint64_t now_ns)
 {
@@ -153,8 +165,7 @@ static bool refresh(struct meter *m, uint64_t now_ns)
 	m->limits.contended_percent = untracked_others_percent(m, now_ns);
 	show_utilization(m, now_ns);
 	show_limits(m);
-	return m->limits.is_limited || m->limits.is_suspended || m->limits.is_blocked ||
-	       m->limits.is_watched || m->turns.peer_count;
+	return find_metered(m, now_ns);
 }
 
 /* Work of the time in which it is not metered belongs to no batch. */

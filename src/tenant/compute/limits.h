@@ -15,7 +15,9 @@ struct limits {
 	bool is_watched; /* it has switched limits off for now, and looks at how busy the slice is */
 	uint32_t
 		contended_percent; /* processes that take no turns use of what they may; 0: there are none */
-	uint32_t counted_permille; /* of elapsed time: what is not others' (untracked.h) */
+	uint32_t counted_permille;   /* of elapsed time: what is not others' (untracked.h) */
+	bool is_unmetered;	     /* work passes without a batch, as far as this device says */
+	uint64_t unmetered_until_ns; /* until then it did; 0: it never has */
 	struct quota_limits granted;
 	uint64_t blocked_since_ns; /* 0: not */
 	uint64_t seen_batches;	   /* of the meter's, when HAMi's monitor was last told */

@@ -19,6 +19,12 @@
 
 #define BATCH_YIELDING_NS 100000u /* beside a slice that goes first */
 
+/*
+ * What a slice has queued while it was alone is waited for so long when another one comes. It is nobody's fault: nothing
+ * told how much that was.
+ */
+#define BACKLOG_NS UINT64_C(2000000000)
+
 static uint64_t batch_ns(const struct meter *m)
 {
 	return m->turns.is_yielding ? BATCH_YIELDING_NS : METER_BATCH_NS;
@@ -114,6 +120,10 @@ static bool wait_for_room(
 /* With the lock. False where work goes without a batch. */
 static bool open_batch(struct meter *m, struct stream_state *s, uint32_t estimate, uint64_t now_ns)
 {
+	uint64_t unmetered_ns = m->limits.unmetered_until_ns;
+
+	if (unmetered_ns && now_ns < unmetered_ns + BACKLOG_NS)
+		stream_state_note_backlog(s, unmetered_ns, unmetered_ns + BACKLOG_NS, now_ns);
 	stream_state_note_pause(s, now_ns);
 	streams_note_others(s, now_ns);
 	if (!wait_for_room(m, s, estimate, now_ns))

@@ -100,9 +100,20 @@ static void renew_base(struct stream_state *s, uint64_t now_ns)
 	}
 }
 
-void stream_state_open(struct stream_state *s, bool is_alone, uint64_t now_ns)
+/* The next batch, which holds nothing yet. */
+static struct batch *begin(struct stream_state *s)
 {
 	struct batch *b = &s->batches[(s->first + s->pending) % STREAM_BATCHES];
+
+	*b = (struct batch){.start = b->start, .end = b->end};
+	s->batch = b;
+	s->is_open = true;
+	return b;
+}
+
+void stream_state_open(struct stream_state *s, bool is_alone, uint64_t now_ns)
+{
+	struct batch *b = begin(s);
 
 	/* A batch that is not chained was found to be so before, and the driver is not asked again. */
 	if (s->is_chained && !is_continued(s, now_ns))
@@ -116,20 +127,9 @@ void stream_state_open(struct stream_state *s, bool is_alone, uint64_t now_ns)
 	/* A thread that lost its processor in between does not know better than before. */
 	if (b->start_ns > now_ns + RECORD_MAX_NS)
 		b->start_ns = now_ns;
-	b->is_placed = false;
-	b->given_ns = 0;
-	b->expected_ns = 0;
-	b->reserved_ns = 0;
-	b->paid_ns = 0;
-	b->running_ns = 0;
-	b->launches = 0;
-	b->is_unknown = false;
-	b->mix.kind_count = 0;
 	if (!s->is_chained)
 		s->drained_ns = now_ns;
 	s->begun_ns = now_ns;
-	s->batch = b;
-	s->is_open = true;
 }
 
 static void charge(struct stream_state *s, const struct span *span, uint64_t now_ns)
@@ -168,6 +168,24 @@ void stream_state_close(struct stream_state *s)
 	record_end(s, b);
 	end_batch(s);
 	s->pending++;
+}
+
+void stream_state_note_backlog(
+	struct stream_state *s, uint64_t since_ns, uint64_t until_ns, uint64_t now_ns)
+{
+	struct batch *b;
+
+	if (s->last_ns > since_ns || s->is_shared || stream_state_is_done(s))
+		return;
+	stream_state_collect(s, now_ns);
+	if (s->is_open || s->pending)
+		return;
+	b = begin(s);
+	b->is_backlog = b->is_placed = true;
+	b->start_ns = s->begun_ns = since_ns;
+	b->expected_ns = until_ns - since_ns;
+	s->drained_ns = until_ns;
+	stream_state_close(s);
 }
 
 void stream_state_extend(struct stream_state *s)
@@ -312,6 +330,7 @@ static bool collect_one(struct stream_state *s, uint64_t now_ns)
 	struct span span = {.start_ns = b->start_ns,
 		.end_ns = now_ns > b->start_ns ? now_ns : b->start_ns,
 		.is_first = b->has_start,
+		.is_placed = b->is_backlog,
 		.reserved_ns = b->reserved_ns,
 		.running_ns = b->running_ns,
 		.paid_ns = b->paid_ns,

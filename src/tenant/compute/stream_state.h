@@ -48,6 +48,7 @@ struct batch {
 	bool is_timed;	 /* events tell when it began and ended */
 	bool is_placed;	 /* its end is known on the host's clock, once it has ended */
 	bool is_unknown; /* there is work in it of which nobody knows how long it takes */
+	bool is_backlog; /* it was given unmetered, and only its end is to be seen */
 	struct estimate_mix mix;
 	CUevent start, end; /* made when first needed */
 	uint64_t start_ns;  /* CLOCK_MONOTONIC's, when the start was recorded, where it has one */
@@ -101,6 +102,13 @@ bool stream_state_is_done(const struct stream_state *s);
  * process is at work.
  */
 void stream_state_open(struct stream_state *s, bool is_alone, uint64_t now_ns);
+
+/*
+ * Work comes that is metered, as what was given until since_ns was not. If that is under way, it is a closed batch which began
+ * then and should have ended at until_ns.
+ */
+void stream_state_note_backlog(
+	struct stream_state *s, uint64_t since_ns, uint64_t until_ns, uint64_t now_ns);
 
 /* The last closed batch, of which there is one, ends with what was given just now, and is the one that takes more. */
 void stream_state_extend(struct stream_state *s);

@@ -131,6 +131,7 @@ models: ## search the models of tests/model with spin
 e2e: setup-e2e build-test ## a real Kubernetes on this machine, in namespaces of its own; as root; its build takes minutes, once
 	$(Q)tests/cluster/cluster.sh run --node tests/cluster/e2e.sh build/test
 	$(Q)tests/cluster/cluster.sh run --node tests/cluster/e2e.sh build/test chart
+	$(Q)tests/cluster/ends.sh
 
 e2e-long: e2e ## the same, and with containerd 2 what takes CDI; its build takes minutes, once
 	$(Q)CLUSTER_CONTAINERD=2 tests/cluster/cluster.sh run --node tests/cluster/e2e.sh build/test slices cdi

@@ -5,7 +5,8 @@
 #
 #   cluster.sh lacks                    says what this machine lacks for a cluster, and cannot get; else nothing
 #   cluster.sh build                    builds the programs, where they are missing
-#   cluster.sh run [--node] COMMAND...  up, COMMAND inside, down; the exit code is COMMAND's
+#   cluster.sh run [--node] COMMAND...  up, COMMAND inside, down; the exit code is COMMAND's. When it is told to end, all of it ends at
+#                                       once; when it is killed, its processes do, and the next run or up removes the rest
 #   cluster.sh up [--node]              starts etcd, API server, controller manager and scheduler; with
 #                                       --node containerd and a kubelet, too
 #   cluster.sh exec COMMAND...          runs COMMAND inside; kubectl is in its PATH
@@ -19,6 +20,7 @@
 #
 # CLUSTER_FOLDER   one cluster's files (/tmp/cantaloupe-cluster; run: a new one, whose logs stay after a failure)
 # CANTALOUPE_CACHE what is built once (~/.cache/cantaloupe)
+# CLUSTER_OWNER    of up: a process whose cluster it is. When that is gone, the next run or up removes the cluster
 # CLUSTER_SIMULATES yes: containers that ask for NVIDIA's devices are given the simulated driver of FOLDER/sim
 # CLUSTER_CONTAINERD 2: containerd 2, which knows CDI, in the place of the machine's
 set -euo pipefail
@@ -27,9 +29,10 @@ here=$(dirname "$self")
 . "$here/names.sh"
 . "$here/configure.sh"
 folder=$(readlink -m "${CLUSTER_FOLDER:-/tmp/cantaloupe-cluster}")
+owner=${CLUSTER_OWNER:-} is_run=no
 
 # What a cluster changes outside its folder is known here, for down, which works without the folder, too: NAME.first,
-# NAME.cgroups; and for all of them together the kernel's settings as they were before the first.
+# NAME.cgroups, NAME.owner; and for all of them together the kernel's settings as they were before the first.
 known=/run/cantaloupe-cluster
 
 # own KIND: this cluster's file.
@@ -45,7 +48,7 @@ birth_of() {
 # lives FILE: whether the process that it names is there.
 lives() {
     local pid birth
-    [ -s "$1" ] && read -r pid birth <"$1" && [ "$(birth_of "$pid")" = "$birth" ]
+    [ -s "$1" ] && read -r pid birth _ <"$1" && [ "$(birth_of "$pid")" = "$birth" ]
 }
 
 is_up() {
@@ -129,15 +132,28 @@ restore_settings() (
     rm "$known/settings"
 ) 9>"$known/lock"
 
-# The namespaces' first process is the child of unshare, which waits for it. What it started as is told by $!, never by name.
+# Of a cluster whose owner was killed. Two that look at once do it one after another.
+remove_leftovers() (
+    flock 8
+    for file in "$known"/*.owner; do
+        [ -e "$file" ] && ! lives "$file" || continue
+        read -r _ _ folder <"$file"
+        say "removes what is left in $folder; its owner was killed"
+        down
+    done
+) 8>"$known/leftovers"
+
+# The namespaces' first process is the child of unshare, which waits for it, and which in a run ends with this shell. What it
+# started as is told by $!, never by name.
 start_namespaces() {
-    local outer first= cgroups
+    local outer first= cgroups dies=
+    [ $is_run = no ] || dies="setpriv --pdeathsig KILL"
     cgroups=$(own cgroups) # before: the first child of what follows must be the namespaces' first process
     (
         while read -r at; do
             echo $BASHPID >"$at/cgroup.procs"
         done <"$cgroups"
-        exec setsid unshare --mount --net --pid --ipc --uts --cgroup --fork --kill-child=KILL --mount-proc \
+        exec $dies setsid unshare --mount --net --pid --ipc --uts --cgroup --fork --kill-child=KILL --mount-proc \
             "$here/node.sh" "$folder" "$1"
     ) </dev/null >"$folder/log/node" 2>&1 &
     outer=$!
@@ -171,10 +187,13 @@ wait_for_node() {
 up() {
     local with_kubelet=no
     [ "${1:-}" != --node ] || with_kubelet=yes
+    mkdir -p "$known"
+    remove_leftovers
     ! is_up || fail "$folder: is up already"
+    [ -z "$owner" ] || echo "$owner $(birth_of "$owner") $folder" >"$(own owner)"
     "$here/build.sh"
     rm -rf "$folder"
-    mkdir -p "$folder/log" "$folder/answers" "$folder/images" "$known"
+    mkdir -p "$folder/log" "$folder/answers" "$folder/images"
     [ ! -e /sys/fs/cgroup/cgroup.controllers ] || : >"$folder/unified"
     write_configuration
     if [ $with_kubelet = yes ]; then
@@ -237,19 +256,23 @@ down() {
     rm -f "$(own cgroups)"
     [ ! -e "$(own first)" ] || restore_settings
     [ ! -d "$folder" ] || find "$folder" -mindepth 1 -maxdepth 1 ! -name log -exec rm -rf {} +
+    rm -f "$(own owner)"
 }
 
+# Nothing is waited for in the foreground: a shell that waits so takes no signal.
 run() {
     local result=0 option=
+    is_run=yes owner=$$
     if [ "${1:-}" = --node ]; then
         option=$1
         shift
     fi
     folder=$(mktemp -d "${TMPDIR:-/tmp}/cantaloupe-cluster-XXXXXX")
-    trap down EXIT
+    trap 'trap "" INT TERM HUP; down' EXIT # who ends it may say so twice
     trap 'exit 130' INT TERM HUP
     up $option
-    inside "$@" || result=$?
+    inside "$@" <&0 &
+    wait $! || result=$?
     down
     trap - EXIT
     if [ $result -eq 0 ]; then
@@ -289,7 +312,7 @@ start | stop) order "$command" "$@" ;;
 reboot) order reboot node ;;
 down) down ;;
 *)
-    sed -n '3,23s/^# \{0,1\}//p' "$self" >&2
+    sed -n '3,25s/^# \{0,1\}//p' "$self" >&2
     exit 2
     ;;
 esac

@@ -85,7 +85,9 @@ END
 try() {
     export CLUSTER_FOLDER=${PLAYGROUND_FOLDER:-/tmp/cantaloupe-playground-try}
     folder=$CLUSTER_FOLDER
-    trap 'cluster down' EXIT
+    export CLUSTER_OWNER=$$
+    trap 'trap "" INT TERM HUP; cluster down' EXIT # who ends it may say so twice
+    trap 'exit 130' INT TERM HUP
     up "$@"
     cluster exec kubectl apply -f "$here/../../examples/kubernetes/two-slices.yaml"
     cluster exec kubectl wait --for=condition=Ready pod/small pod/large --timeout=60s

@@ -125,8 +125,8 @@ differential: build-test ## a slow model and the scheduler decide about 100,000 
 faults: build-test ## FAULT_SECONDS=600 pods come and go beside calls that fail, kills and broken watches: SEED=n
 	$(Q)tests/scheduler/faults.py build/test/src/scheduler/vgpu-scheduler $(or $(FAULT_SECONDS),600) $(SEED)
 
-models: ## search the models of tests/model with spin
-	$(Q)tools/check_models.sh
+models: ## search the models of tests/model with spin: MODELS="turn ledger"
+	$(Q)tools/check_models.sh $(MODELS)
 
 e2e: setup-e2e build-test ## a real Kubernetes on this machine, in namespaces of its own; as root; its build takes minutes, once
 	$(Q)tests/cluster/cluster.sh run --node tests/cluster/e2e.sh build/test
@@ -294,5 +294,5 @@ help: ## this list
 	@echo "LOAD_TESTS, LOAD_LOOPS (of test-under-load),"
 	@echo "STRESS_SECONDS, REPEAT, LOAD_OPERATIONS, LOAD_SEED (of load), MINUTES, SEED (of soak),"
 	@echo "HUNT_SECONDS, HUNT_SEED, HUNT_REPLAY=FILE, HUNT_PROGRAM=TEXT (of hunt), ROUNDS, FAMILY (of rounds),"
-	@echo "IMAGE=NAME:TAG (of image), KIND (of playground), TESTS (of aarch64), BENCH (of bench),"
+	@echo "MODELS (of models), IMAGE=NAME:TAG (of image), KIND (of playground), TESTS (of aarch64), BENCH (of bench),"
 	@echo "CLIENTS (of clients; torch takes 3 GB), LIBRARIES (of a driver, for check-coverage)"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Has spin search every model in tests/model/ to the end: no error, no state left out. As many
-# searches run at once as there are processors.
+# check_models.sh [NAME...]: has spin search every model in tests/model/, or those named, to the end: no error, no state left
+# out. As many searches run at once as there are processors.
 #
 # Each `ltl NAME` of a model is searched on its own. A model may carry lines
 # `/* run: -DNAME ... */` for the variants to search, and `/* run-must-fail: -DNAME ... */` for
@@ -62,7 +62,15 @@ if [ "${1:-}" = --search ]; then
     search "$@"
     exit
 fi
-set -- tests/model/*.pml
+for name; do
+    if [ ! -f "tests/model/$name.pml" ]; then
+        echo "$0: there is no model '$name'; there are:" $(cd tests/model && ls *.pml | sed 's/\.pml$//') >&2
+        exit 2
+    fi
+    shift
+    set -- "$@" "tests/model/$name.pml"
+done
+[ $# -gt 0 ] || set -- tests/model/*.pml
 if [ ! -f "$1" ]; then
     echo "skipped: no models in tests/model"
     exit 0

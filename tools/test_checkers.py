@@ -302,6 +302,15 @@ class Files(Tree):
         self.is_content("check_files.py")
 
 
+class Models(unittest.TestCase):
+    def test_a_model_that_is_not_there_is_no_success(self):
+        for names in (["nonsense"], ["turn", "nonsense"]):
+            run = subprocess.run([os.path.join(HERE, "check_models.sh"), *names], stdout=subprocess.PIPE,
+                                 stderr=subprocess.STDOUT, text=True, check=False)
+            self.assertEqual(run.returncode, 2, run.stdout)
+            self.assertIn("there is no model 'nonsense'; there are: ledger ", run.stdout)
+
+
 class Docs(Tree):
     TABLE = TOP + 'OPTION(limit, "VGPU_LIMIT", SIZE,\n\t"how much, " "in all")\n'
 

@@ -132,7 +132,7 @@ missing_e2e() {
 }
 
 missing_aarch64() {
-    have aarch64-linux-gnu-gcc || printf 'gcc-aarch64-linux-gnu libc6-dev-arm64-cross\taarch64-linux-gnu-gcc\n'
+    have aarch64-linux-gnu-gcc || printf 'gcc-aarch64-linux-gnu\taarch64-linux-gnu-gcc\n'
     have qemu-aarch64-static || printf 'qemu-user-static\tqemu-aarch64-static\n'
     [ -e /usr/share/keyrings/debian-archive-keyring.gpg ] ||
         printf 'debian-archive-keyring\tthe keys of Debian\n'

@@ -53,11 +53,13 @@ plugin_config plugin_grant plugin_prefer plugin_vectors prepare""".split()
 FORK = "qemu does not forward MADV_DONTFORK"
 COPY = "qemu has no process_vm_readv()"
 USERS = "the namespace has one user"
+REAPER = "qemu refuses PR_SET_CHILD_SUBREAPER"
 STAT = "qemu makes up /proc/self/stat"
 CASES = {
     "a_child_of_fork_does_not_keep_it": FORK,
     "a_child_of_fork_does_not_keep_its_parents_slot_alive": FORK,
     "the_mapping_is_not_inherited_by_fork": FORK,
+    "what_is_left_to_children_is_given_back_with_the_last_of_them": REAPER,
     "an_owner_that_lingers_is_waited_for_once_and_then_left_alone": STAT,
     "a_name_full_of_brackets_and_spaces_misleads_nobody": STAT,
     "what_cannot_be_copied_is_refused": COPY,

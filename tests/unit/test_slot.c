@@ -203,6 +203,17 @@ struct family {
 	pid_t heir;
 };
 
+static pid_t heir_left;
+
+/* A case that fails must not leave it behind: who waits for the end of its output would wait for ever. */
+static int end_family(void **state)
+{
+	if (heir_left)
+		kill(heir_left, SIGKILL);
+	heir_left = 0;
+	return scratch_teardown(state);
+}
+
 /* A parent that holds 10 units, and its child, which lives longer and which this process inherits then. */
 static struct family start_family(const struct scratch *s, child_fn *parent)
 {
@@ -212,6 +223,7 @@ static struct family start_family(const struct scratch *s, child_fn *parent)
 	f.parent = child_start(parent, (void *)s->file);
 	f.heir = (pid_t)child_hear(f.parent.fd);
 	assert_true(f.heir > 0);
+	heir_left = f.heir;
 	assert_int_equal(region_open(s->file, &f.region), 0);
 	assert_int_equal(reap(&f.region), 0);
 	return f;
@@ -227,6 +239,7 @@ static void kill_parent(struct family *f)
 static void kill_heir(struct family *f)
 {
 	kill(f->heir, SIGKILL);
+	heir_left = 0;
 	assert_int_equal(waitpid(f->heir, NULL, 0), f->heir);
 	prctl(PR_SET_CHILD_SUBREAPER, 0);
 }
@@ -379,6 +392,8 @@ static void hostile_slots_neither_crash_nor_hang(void **state)
 	region_close(&region);
 }
 
+#define FAMILY_TEST(f) cmocka_unit_test_setup_teardown(f, scratch_setup, end_family)
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -390,8 +405,8 @@ int main(void)
 		SCRATCH_TEST(an_owner_that_calls_exec_gives_all_back_and_lives_on),
 		SCRATCH_TEST(closing_the_region_gives_all_back),
 		SCRATCH_TEST(a_stopped_owner_is_alive),
-		SCRATCH_TEST(a_child_of_fork_does_not_keep_its_parents_slot_alive),
-		SCRATCH_TEST(what_is_left_to_children_is_given_back_with_the_last_of_them),
+		FAMILY_TEST(a_child_of_fork_does_not_keep_its_parents_slot_alive),
+		FAMILY_TEST(what_is_left_to_children_is_given_back_with_the_last_of_them),
 		SCRATCH_TEST(processes_of_several_pid_namespaces_share_a_region),
 		SCRATCH_TEST(all_slots_can_be_taken_and_one_more_is_refused),
 		SCRATCH_TEST(a_slot_that_a_dead_claimer_left_half_made_is_taken_clean),

@@ -38,26 +38,28 @@ static struct fit_room sum(const struct assignment *assignment)
 	return all;
 }
 
-/* What it has, and what it wishes for. */
-static int sum_both(const struct wish_pod *pod, struct fit_room *ret_had, struct fit_room *ret_has,
-	struct err *err)
+static int64_t more(int64_t has, int64_t had)
+{
+	return has > had ? has - had : 0;
+}
+
+/* What it wishes for beyond what it has. */
+static int find_more(const struct wish_pod *pod, struct fit_room *ret_more, struct err *err)
 {
 	_cleanup_(wish_clear_slots) struct wish_slots before = WISH_SLOTS_NULL,
 						      after = WISH_SLOTS_NULL;
 	int r = wish_read_slots(pod, pod->allocated, &before, err);
+	struct fit_room had, has;
 
 	if (!r)
 		r = wish_apply(pod, &after, err);
 	if (r)
 		return r;
-	*ret_had = sum(&before.assignment);
-	*ret_has = sum(&after.assignment);
+	had = sum(&before.assignment);
+	has = sum(&after.assignment);
+	*ret_more =
+		(struct fit_room){more(has.memory_mib, had.memory_mib), more(has.cores, had.cores)};
 	return 0;
-}
-
-static int64_t more(int64_t has, int64_t had)
-{
-	return has > had ? has - had : 0;
 }
 
 static bool has_needs(const struct wish_pod *pod)
@@ -94,7 +96,7 @@ int enlarge_check(const struct demand_rules *rules, const json_t *pod, const str
 {
 	_cleanup_free_ const char **names = NULL;
 	_cleanup_free_ struct assignment_need *needs = NULL;
-	struct fit_room had, has;
+	struct fit_room wished;
 	struct wish_pod wish;
 	int r;
 
@@ -105,12 +107,12 @@ int enlarge_check(const struct demand_rules *rules, const json_t *pod, const str
 	/* what it will have is not known, so nobody could say whether that is left of the quota */
 	if (!wish.allocated)
 		return has_needs(&wish) ? err_set(err, EINVAL, "the pod has no slices yet") : 0;
-	r = sum_both(&wish, &had, &has, err);
+	r = find_more(&wish, &wished, err);
 	if (r)
 		return r;
-	if ((has.memory_mib > had.memory_mib &&
-		    has.memory_mib - had.memory_mib > room->memory_mib) ||
-		(has.cores > had.cores && has.cores - had.cores > room->cores))
+	/* what becomes no more may, also where the namespace has too much */
+	if ((wished.memory_mib && wished.memory_mib > room->memory_mib) ||
+		(wished.cores && wished.cores > room->cores))
 		return err_set(err, EINVAL, "exceeding resource quota");
 	return 0;
 }
@@ -119,7 +121,6 @@ int enlarge_wished(const struct demand_rules *rules, const json_t *pod, struct f
 {
 	_cleanup_free_ const char **names = NULL;
 	_cleanup_free_ struct assignment_need *needs = NULL;
-	struct fit_room had, has;
 	struct wish_pod wish;
 	struct err ignored;
 	int r;
@@ -129,10 +130,6 @@ int enlarge_wished(const struct demand_rules *rules, const json_t *pod, struct f
 		return 0;
 	r = read_pod(rules, pod, &names, &needs, &wish);
 	if (!r && wish.allocated)
-		r = sum_both(&wish, &had, &has, &ignored);
-	if (r || !wish.allocated)
-		return r == -ENOMEM ? r : 0;
-	*ret_wished =
-		(struct fit_room){more(has.memory_mib, had.memory_mib), more(has.cores, had.cores)};
-	return 0;
+		r = find_more(&wish, ret_wished, &ignored);
+	return r == -ENOMEM ? r : 0;
 }

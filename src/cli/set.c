@@ -277,7 +277,10 @@ static enum arrival await_arrival(const struct edit *edit)
 	if (!s || file_identify_at(edit->folder_fd, "share", &share) < 0)
 		return WAITING_FOR_A_CALL;
 	do {
-		if (snapshot_read(edit->region, s) != 0 || s->process_count == 0)
+		/* A container's has a path of the container's. */
+		if (snapshot_read(edit->region, s) != 0)
+			return WAITING_FOR_A_CALL;
+		if (s->process_count == 0)
 			return WAITING_FOR_A_PROGRAM;
 		if (s->share_ns == share.changed_ns)
 			return ARRIVED;

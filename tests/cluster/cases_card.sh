@@ -245,7 +245,7 @@ one_is_resized() {
 }
 
 # Their files stay for some minutes, for a kubelet that has not asked yet.
-nothing_is_left() {
+both_go() {
     kubectl delete pod thirty sixty --timeout=60s && lock_is_released && within 10 the_card_is_free
 }
 
@@ -275,6 +275,6 @@ card_cases() {
     check "both are beside each other again" both_have_their_shares
     check "one is resized to 4 GiB and 10 % while it trains" one_is_resized thirty 4096 10
     check "10 % beside 60 %" one_trains thirty nobody 7 14
-    check "both are deleted, and nothing is left" nothing_is_left
+    check "both are deleted, and nothing is left" both_go
     check "the scheduler goes" leave_the_scheduler
 }

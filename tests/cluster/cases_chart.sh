@@ -91,14 +91,14 @@ chart_pod() {
 }
 
 # By the monitor in its pod.
-the_record_is_read() {
+the_record_is_told_as_read() {
     curl -sf "http://$(chart_pod device-plugin):9394/metrics" | grep -x 'vgpu_kubelet_record_is_read 1'
 }
 
 metrics_tell_of_slices() {
     curl -sf "http://$(chart_pod device-plugin):9394/metrics" | grep hami_host_gpu_memory_used_bytes &&
         curl -sf "http://$(chart_pod scheduler):9395/metrics" | grep 'vgpu_scheduler_nodes 1' &&
-        within 20 the_record_is_read
+        within 20 the_record_is_told_as_read
 }
 
 # The kubelet counts the signal to end; what ends late is killed, and that takes longer than the grace.

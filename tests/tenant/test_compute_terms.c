@@ -243,6 +243,35 @@ static void a_monitor_that_says_so_blocks_a_slice(void **state)
 	tenant_kill(t, SIGKILL);
 }
 
+#define ASKED (-2) /* whether the monitor lives */
+
+static void a_monitor_that_lives_blocks_a_slice_for_good_and_one_that_is_gone_does_not(void **state)
+{
+	struct slice *slice = meter_slice(*state, "a", "", NULL);
+	struct tenant *t =
+		meter_start(slice, "linked", 0, NULL, "compute launch 500 sync ms=600000");
+	struct hami_region *hami;
+	uint64_t launches;
+
+	slice->node->is_loud = true;
+	assert_true(goes_on(slice));
+	hami = &meter_region(slice)->hami;
+	atomic_store(&hami->recent_kernel, -1);
+	assert_true(stands_still(slice));
+	launches = meter_calls(slice->node, "cuLaunchKernel");
+	for (unsigned i = 0; i < 3; i++) {
+		wait_for(70000, atomic_load(&hami->recent_kernel) == ASKED);
+		usleep(5000000); /* its next look */
+		assert_int_equal(atomic_load(&hami->recent_kernel), ASKED);
+		atomic_store(&hami->recent_kernel, -1);
+	}
+	assert_int_equal(meter_calls(slice->node, "cuLaunchKernel"), launches);
+	wait_for(70000, atomic_load(&hami->recent_kernel) == ASKED);
+	wait_for(15000, atomic_load(&hami->recent_kernel) >= 0);
+	assert_true(goes_on(slice));
+	tenant_kill(t, SIGKILL);
+}
+
 static void a_suspended_slice_gives_nothing_to_the_device(void **state)
 {
 	struct slice *slice = meter_slice(*state, "a", "", NULL);
@@ -354,6 +383,8 @@ int main(void)
 		test_with_node(kernels_without_a_limit_are_seen_by_a_monitor_too),
 		test_with_node(a_monitor_that_switched_limits_off_sees_how_busy_a_slice_is),
 		test_with_node(a_monitor_that_says_so_blocks_a_slice),
+		test_with_node(
+			a_monitor_that_lives_blocks_a_slice_for_good_and_one_that_is_gone_does_not),
 		test_with_node(a_suspended_slice_gives_nothing_to_the_device),
 		test_with_node(who_begins_in_a_suspended_slice_waits),
 		test_with_node(who_waits_can_be_ended),

@@ -18,8 +18,13 @@
 #include "tenant/compute/signals.h"
 #include "tenant/compute/turns.h"
 
-/* A monitor that has blocked for so long without a break may be gone; then work goes on for a moment. */
+/*
+ * A monitor that has blocked for so long without a break may be gone. So it is asked, by another number below 0, which one that
+ * lives replaces at its next look, each five seconds. Where no answer comes, as from HAMi's, work goes on for a moment.
+ */
 #define BLOCK_NS UINT64_C(60000000000)
+#define ASK_NS	 UINT64_C(12000000000)
+#define ASKED	 (-2)
 
 #define SHOW_NS	 1000000000u
 
@@ -39,23 +44,34 @@ static bool has_work(const struct meter *m)
 	       atomic_load_explicit(&gate_mode, memory_order_relaxed) == GATE_POLL;
 }
 
-/* relaxed all: HAMi's monitor and we write these without order, and read them again soon */
+/* Whether a monitor lets others go first. */
+static void heed_block(struct limits *l, _Atomic int32_t *recent, uint64_t now_ns)
+{
+	/* relaxed, all: HAMi's monitor and we write it without order, and read it again soon */
+	int32_t said = atomic_load_explicit(recent, memory_order_relaxed);
+	bool is_asked = said == ASKED;
+
+	l->is_blocked = said < 0;
+	if (said >= 0) {
+		l->blocked_since_ns = 0;
+	} else if (!l->blocked_since_ns || is_asked != l->is_asked) {
+		l->blocked_since_ns = now_ns;
+		l->is_asked = is_asked;
+	} else if (now_ns > l->blocked_since_ns + (is_asked ? ASK_NS : BLOCK_NS)) {
+		atomic_compare_exchange_strong(recent, &said, is_asked ? 0 : ASKED);
+		if (is_asked)
+			log_warn("a monitor let others go first, and does not answer: going on");
+	}
+}
+
+/* relaxed all: see heed_block() */
 static void heed_monitor(struct meter *m, uint64_t now_ns)
 {
 	struct hami_region *hami = &state.region.file->hami;
-	int32_t recent = atomic_load_explicit(&hami->recent_kernel, memory_order_relaxed);
+	int32_t recent;
 
-	m->limits.is_blocked = recent < 0;
-	if (!m->limits.is_blocked) {
-		m->limits.blocked_since_ns = 0;
-	} else if (!m->limits.blocked_since_ns) {
-		m->limits.blocked_since_ns = now_ns;
-	} else if (now_ns > m->limits.blocked_since_ns + BLOCK_NS) {
-		/* One that lives blocks again at its next look. */
-		atomic_store_explicit(&hami->recent_kernel, 0, memory_order_relaxed);
-		log_warn("a monitor has let others go first for a minute: going on");
-		m->limits.blocked_since_ns = 0;
-	}
+	heed_block(&m->limits, &hami->recent_kernel, now_ns);
+	recent = atomic_load_explicit(&hami->recent_kernel, memory_order_relaxed);
 	if (has_work(m) && recent >= 0) {
 		if (recent != RECENT_KERNEL)
 			atomic_compare_exchange_strong(

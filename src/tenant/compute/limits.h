@@ -12,6 +12,7 @@ struct limits {
 	bool is_limited;   /* there is a cap */
 	bool is_suspended; /* nothing new may reach the device, by the share or by a signal */
 	bool is_blocked;   /* the monitor lets others go first */
+	bool is_asked;	   /* and was asked whether it lives */
 	bool is_watched; /* it has switched limits off for now, and looks at how busy the slice is */
 	uint32_t
 		contended_percent; /* processes that take no turns use of what they may; 0: there are none */

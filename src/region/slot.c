@@ -384,18 +384,24 @@ static bool has_left(const struct region_slot *own)
 	return false;
 }
 
-void slot_charge_dead(struct region *region)
+void slot_charge_dead(const struct region *region, unsigned but)
 {
 	unsigned high = atomic_load(&region->file->own.slot_high);
+	_cleanup_fd_ int fd = -1;
 
 	for (unsigned i = 0; i < high && i < REGION_SLOTS; i++) {
 		const struct region_slot *own = &region->file->own.slots[i];
 
-		if (!has_left(own) || file_lock_byte(region->fd, REGION_LOCK_SLOTS + i) != 0)
+		if (i == but || !has_left(own))
+			continue;
+		/* Its own description: our locks are ours through each other one. */
+		if (fd < 0 && region_reopen(region, &fd) < 0)
+			return;
+		if (file_lock_byte(fd, REGION_LOCK_SLOTS + i) != 0)
 			continue;
 		if (has_left(own) && find_by_token(own) == SLOT_OWNER_GONE && !may_work(own))
 			charge_left(region, i);
-		file_unlock_byte(region->fd, REGION_LOCK_SLOTS + i);
+		file_unlock_byte(fd, REGION_LOCK_SLOTS + i);
 	}
 }
 

@@ -62,6 +62,7 @@ int slot_reap_until(struct region *region, uint64_t deadline_ns, unsigned *ret_r
 
 /*
  * Charges the work that dead processes had under way (busy_charge_left()), and leaves the rest of their slots to be
- * given back. Through the region's descriptor, before this process takes a slot; waits for nobody.
+ * given back. `but` is the caller's own slot, or REGION_SLOTS. Waits for nobody; where the region cannot be opened, the next call
+ * charges them.
  */
-void slot_charge_dead(struct region *region);
+void slot_charge_dead(const struct region *region, unsigned but);

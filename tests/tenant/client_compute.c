@@ -23,7 +23,8 @@ struct job {
 	uint64_t duration_ns, size_bytes; /* of a piece: a kernel's, a copy's */
 	uint64_t until_ns, count, each, ahead;
 	unsigned stream_count, thread_count;
-	bool does_synchronize, does_poll, does_poll_event, does_fork, is_idle_between, does_hide;
+	bool does_synchronize, does_poll, does_poll_event, does_fork, is_idle_between, does_hide,
+		does_leave;
 	CUcontext context;
 	CUfunction function;
 	CUstream streams[STREAMS_MOST];
@@ -362,6 +363,8 @@ static bool read_word(struct job *j, const char *word)
 		j->is_idle_between = true;
 	else if (strcmp(word, "hide") == 0)
 		j->does_hide = true;
+	else if (strcmp(word, "leave") == 0)
+		j->does_leave = true;
 	else if (strncmp(word, "streams=", 8) == 0)
 		j->stream_count = (unsigned)client_size(word + 8);
 	else if (strncmp(word, "threads=", 8) == 0)
@@ -383,7 +386,7 @@ static bool read_word(struct job *j, const char *word)
 
 /*
  * compute FORM MICROSECONDS [OPTION]...: gives pieces of work that take so long, for a minute or as the
- * options say, and waits for the last of them.
+ * options say, and waits for the last of them, unless it is to leave them.
  */
 static int run_compute(struct client *c, char **word, unsigned count)
 {
@@ -405,12 +408,13 @@ static int run_compute(struct client *c, char **word, unsigned count)
 	r = prepare(&j);
 	if (r == CUDA_SUCCESS)
 		r = j.thread_count ? work_in_threads(&j) : work(&j);
-	return (int)(r == CUDA_SUCCESS ? c->cu.cuCtxSynchronize() : r);
+	return (int)(r == CUDA_SUCCESS && !j.does_leave ? c->cu.cuCtxSynchronize() : r);
 }
 
 const struct client_command client_compute_commands[] = {
 	{"compute", 2, run_compute,
-		"FORM MICROSECONDS [sync|poll|event|fork|idle] [each=N] [ahead=N] [streams=N] "
+		"FORM MICROSECONDS [sync|poll|event|fork|idle|leave] [each=N] [ahead=N] "
+		"[streams=N] "
 		"[threads=N] "
 		"[count=N] "
 		"[ms=N] [bytes=SIZE]"},

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A slice whose processes were all killed, and whose next one begins as much later as a kubelet takes: it is charged until
- * the slice was told to have no process, which the device plugin does within a quarter of a second.
+ * Processes that end with work that they have not waited for. A slice whose processes were all killed, and whose next one begins
+ * as much later as a kubelet takes, is charged until the slice was told to have no process, which the device plugin does within a
+ * quarter of a second.
  *
  * The test and its tenants have an /etc of their own, mounted once: a process that mounts waits in the kernel, and the virtual
  * clock takes that for a wait for time.
@@ -188,6 +189,49 @@ static void a_slice_that_begins_again_beside_another_has_its_turns(void **state)
 	assert_in_range(share_of(&pod, 3000000), 450, 510);
 }
 
+/* One of a slice, with a context, that has given 5 ms of work, which was done long ago, and has not asked. */
+static struct tenant *begin_one_that_leaves(struct slice *slice)
+{
+	struct tenant *t = tenant_start(slice->node, slice, "linked", FORCE, NULL);
+
+	expect(t, OK, "primary 0");
+	expect(t, OK, "compute launch 5000 count=1 leave");
+	usleep(2000000);
+	return t;
+}
+
+static void who_ends_without_having_waited_pays_for_his_work_alone(void **state)
+{
+	struct slice *slice = meter_slice(*state, "a", "", "cores 10 cap 10");
+	uint64_t before_ns;
+
+	unlink(SHARE);
+	tenant_end(begin_one_that_leaves(slice));
+	usleep(1000000);
+	before_ns = meter_books(slice)->busy_ns;
+	assert_in_range(before_ns, 4 * MS, 6 * MS);
+	tenant_end(meter_start(slice, "linked", 0, FORCE, "compute launch 500 count=1"));
+	assert_in_range(meter_books(slice)->busy_ns - before_ns, 0, 2 * MS);
+}
+
+/* What it had under way is charged until the others see that it is dead, not until the next one begins. */
+static void one_of_a_slice_that_is_killed_is_charged_by_those_who_work_on(void **state)
+{
+	struct slice *slice = meter_slice(*state, "a", "", "cores 50 cap 50");
+	struct tenant *other,
+		*works = meter_start(slice, "linked", 0, FORCE, "compute launch 1000");
+
+	other = begin_one_that_leaves(slice);
+	tenant_kill(other, SIGKILL);
+	/* what it is charged, 2.2 s, is paid in 4.4 */
+	usleep(6000000);
+	other = tenant_start(slice->node, slice, "linked", FORCE, NULL);
+	expect(other, OK, "primary 0");
+	assert_in_range(meter_permille(slice, 0, METER_WINDOW_US), 450, 550);
+	tenant_end(other);
+	tenant_kill(works, SIGKILL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -195,6 +239,8 @@ int main(void)
 		test_with_node(a_slice_whose_end_nobody_tells_pays_for_all_of_the_pause),
 		test_with_node(who_dies_with_a_long_kernel_under_way_pays_for_it),
 		test_with_node(a_slice_that_begins_again_beside_another_has_its_turns),
+		test_with_node(who_ends_without_having_waited_pays_for_his_work_alone),
+		test_with_node(one_of_a_slice_that_is_killed_is_charged_by_those_who_work_on),
 	};
 
 	has_etc = enter_etc();

@@ -253,7 +253,7 @@ static uint64_t charge(const struct scratch *s, uint64_t ended_after_ns, bool ha
 		ended_format(since_ns + ended_after_ns, region.device, region.inode, text), 0);
 	put(f.ended, text, strlen(text));
 	atomic_store(&region.file->own.slots[0].token_place, has_token);
-	slot_charge_dead(&region);
+	slot_charge_dead(&region, REGION_SLOTS);
 	charged_ns = region.file->own.compute[0].busy_ns;
 	assert_in_range(region.file->own.compute[3].busy_ns, charged_ns - SECOND / 10,
 		charged_ns + SECOND / 10);

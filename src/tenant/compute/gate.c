@@ -4,8 +4,10 @@
 
 #include <errno.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/cancel.h"
 #include "tenant/compute/estimate.h"
 #include "tenant/compute/limits.h"
 #include "tenant/compute/meter.h"
@@ -19,7 +21,9 @@
  * Work that comes in quick succession asks the clock for each 32nd time, so that a poll is late by some
  * 100 us; and work that comes slowly asks each time.
  */
-#define FREE_PASSES 32 /* in about a ms, all of them */
+#define FREE_PASSES  32 /* in about a ms, all of them */
+
+#define EXIT_WAIT_NS 5000000u /* for another thread that has the meter's lock */
 
 __thread uint32_t gate_free_passes;
 
@@ -34,18 +38,6 @@ bool gate_has_rest(void)
 	return ticks < atomic_load_explicit(&gate_next_poll, memory_order_relaxed);
 }
 
-void gate_context_made(void)
-{
-	uint32_t off = GATE_OFF;
-
-	if (state_enter() == STATE_OPEN)
-		signals_take();
-	/* The first poll is now, so that no launch is before it. */
-	if (atomic_compare_exchange_strong(&gate_mode, &off, GATE_POLL))
-		atomic_store(&gate_next_poll, 0);
-	limits_poll();
-}
-
 /*
  * Whether there is a region to meter by. A child of fork() has nothing yet to look at. Where our own machinery has
  * failed, memory is refused, and time goes on to be metered.
@@ -55,6 +47,46 @@ static bool can_meter(void)
 	enum state_mode mode = state_enter();
 
 	return LIKELY(mode == STATE_OPEN) || (mode == STATE_CLOSED && state.region.file);
+}
+
+/*
+ * Who ends without having waited for his work is not charged for the time in which he gave no more. The driver still
+ * answers then: what it does at the end it was asked for before this was.
+ */
+static void settle_at_exit(void)
+{
+	CANCEL_PUT_OFF;
+	/* relaxed: as in gate_is_open() */
+	if (atomic_load_explicit(&gate_mode, memory_order_relaxed) == GATE_OFF || !can_meter())
+		return;
+	for (unsigned i = 0; i < REGION_DEVICES; i++) {
+		struct meter *m = &meters[i];
+		uint64_t now_ns;
+
+		if (!atomic_load(&m->is_ready) || !lock_enter_within(&m->lock, EXIT_WAIT_NS))
+			continue;
+		now_ns = clock_now_ns();
+		streams_collect(m, now_ns);
+		meter_say_busy_since(m, streams_begin_ns(m, now_ns));
+		turns_idle(m, now_ns);
+		lock_leave(&m->lock);
+	}
+}
+
+void gate_context_made(void)
+{
+	static bool is_heard; /* of the process's end; children of fork() are, too */
+	uint32_t off = GATE_OFF;
+
+	if (state_enter() == STATE_OPEN)
+		signals_take();
+	/* The first poll is now, so that no launch is before it. */
+	if (atomic_compare_exchange_strong(&gate_mode, &off, GATE_POLL)) {
+		atomic_store(&gate_next_poll, 0);
+		if (!is_heard)
+			is_heard = atexit(settle_at_exit) == 0;
+	}
+	limits_poll();
 }
 
 static bool is_on(uint64_t ticks)

@@ -12,6 +12,7 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "policy/share.h"
+#include "region/slot.h"
 #include "tenant/compute/poll.h"
 #include "tenant/compute/meters.h"
 #include "tenant/compute/untracked.h"
@@ -30,6 +31,9 @@
 
 /* A slice that cannot see who else is there works beside all of them. It costs them no more than that. */
 #define BLIND_PERMILLE 20
+
+/* How often the dead of the slice are looked for: what one had under way is charged until then. */
+#define DEAD_NS UINT64_C(200000000)
 
 /* HAMi's monitor reads this as "launched lately", and counts it down. */
 #define RECENT_KERNEL 2
@@ -201,6 +205,17 @@ static void set_mode(uint32_t mode, uint64_t now_ns)
 	atomic_store_explicit(&gate_mode, mode, memory_order_relaxed);
 }
 
+static void look_for_dead(uint64_t now_ns)
+{
+	static _Atomic uint64_t next_ns;
+
+	/* relaxed, both: a look too many does no harm */
+	if (!state.region.file || now_ns < atomic_load_explicit(&next_ns, memory_order_relaxed))
+		return;
+	atomic_store_explicit(&next_ns, now_ns + DEAD_NS, memory_order_relaxed);
+	slot_charge_dead(&state.region, state.slot);
+}
+
 void limits_poll(void)
 {
 	uint64_t now_ns;
@@ -213,6 +228,7 @@ void limits_poll(void)
 	if (!poll_is_due(now_ns))
 		return;
 	state_refresh_limits(false);
+	look_for_dead(now_ns);
 	for (int i = 0; i < STATE_ORDINALS; i++) {
 		struct device *device = state_known_device(i);
 

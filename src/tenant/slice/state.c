@@ -114,7 +114,7 @@ static enum state_mode open_region(void)
 		right = region_remedy(r);
 	} else {
 		state.region.share = quota_system_share();
-		slot_charge_dead(&state.region);
+		slot_charge_dead(&state.region, REGION_SLOTS);
 		r = slot_claim(&state.region, &state.slot);
 		if (r == 0)
 			r = slot_leave_to_children(&state.region, state.slot);

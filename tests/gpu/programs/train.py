@@ -112,6 +112,7 @@ class Driver:
 
     def fill(self):
         blocks, where = 0, ctypes.c_uint64()
+        self.step()  # as a network's weights are made, which nobody waits for
         while not (result := self.cuda.cuMemAlloc_v2(ctypes.byref(where), ctypes.c_size_t(BLOCK))):
             blocks += 1
         return blocks, "error %d" % result, ""

@@ -8,10 +8,10 @@ registered_healthy() {
 
 # What is reserved on it is refused; what runs on the other goes on.
 a_lost_device_is_not_handed_out() {
-    simulate card lose --device 1 && slices_are 10 20 && within 10 registered_healthy "[true,false]" &&
+    simulate card lose --device 1 && slices_are 10 20 && within 30 registered_healthy "[true,false]" &&
         start lost "$(slot 1 1000 0);" "$(container main 1 tenant)" && is_refused lost "" &&
         lock_is_released && gone lost && simulate card return --device 1 && slices_are 20 20 &&
-        within 10 registered_healthy "[true,true]"
+        within 30 registered_healthy "[true,true]"
 }
 
 a_device_that_reports_a_failure_is_not_handed_out() {

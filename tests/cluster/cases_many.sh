@@ -67,9 +67,9 @@ leads() {
 a_replica_that_is_killed_loses_nothing() {
     api DELETE /apis/coordination.k8s.io/v1/namespaces/kube-system/leases/hami-scheduler >/dev/null 2>&1
     stop_scheduler
-    "$CLUSTER" stop scheduler && start_pair one $scheduler_port 10261 && within 20 leads one && within 10 is_scheduler_ready &&
+    "$CLUSTER" stop scheduler && start_pair one $scheduler_port 10261 && within 30 leads one && within 30 is_scheduler_ready &&
         start_pair two 9444 10262 || return
-    many interrupted kill -KILL -- "-${pairs[one]}" && leads two || { tail -n 20 "$CLUSTER_FOLDER"/log/pair-*; return 1; }
+    many interrupted kill -KILL -- "-${pairs[one]}" && within 30 leads two || { tail -n 20 "$CLUSTER_FOLDER"/log/pair-*; return 1; }
     stop_pairs
     "$CLUSTER" start scheduler
 }

@@ -48,12 +48,12 @@ is_in_mode_mig() {
 
 the_scheduler_is_told_of_profiles() {
     echo "{\"nodeconfig\": [{\"name\": \"$node_name\", \"operatingmode\": \"mig\"}]}" >"$CLUSTER_FOLDER/mig.json"
-    restart_plugin --node-config-file "$CLUSTER_FOLDER/mig.json" && within 10 is_in_mode_mig && slices_are 20 60
+    restart_plugin --node-config-file "$CLUSTER_FOLDER/mig.json" && within 30 is_in_mode_mig && slices_are 20 60
 }
 
 # Of 16 GiB a context takes some.
 a_pod_has_the_memory_of_its_instance() {
-    cut_pod cut-a 0 1g.18gb 3 1 && sees_instance cut-a "$(instance 0 1g.18gb 3)" && lock_is_released && is_bound cut-a &&
+    cut_pod cut-a 0 1g.18gb 3 1 && sees_instance cut-a "$(instance 0 1g.18gb 3)" && lock_is_released && within 20 is_bound cut-a &&
         [[ $(annotation cut-a vgpu-mig-allocations) == *'"migUUID":"MIG-'* ]] && has_room cut-a 61
 }
 

@@ -12,7 +12,7 @@ start_monitor() {
         --shares-folder "$CLUSTER_FOLDER/state/shares" \
         --metrics-bind-address 127.0.0.1:$monitor_port --audit-interval 1 "$@" >>"$CLUSTER_FOLDER/log/monitor" 2>&1 &
     monitor=$!
-    within 10 monitor_is_ready && return
+    within 30 monitor_is_ready && return
     tail -n 20 "$CLUSTER_FOLDER/log/monitor"
     return 1
 }
@@ -70,19 +70,23 @@ a_process() {
     in_pod "$1" ${2:-} /bin/compute-load shape=stream duration_us=500 seconds=600 >/dev/null 2>&1 &
 }
 
+the_driver_agrees() {
+    is_told "$(told vgpu_slice_memory_used_bytes "pod=\"$1\"")" vgpu_container_driver_memory_bytes "pod=\"$1\""
+}
+
 slices_are_told_by_their_pods() {
     keep watched "$(slot 0 3000 30)" && lock_is_released && keep beside "$(slot 0 3000 0)" && lock_is_released || return
     a_process watched
-    within 10 is_told 3145728000 vgpu_slice_memory_quota_bytes 'pod="watched"' || {
+    within 30 is_told 3145728000 vgpu_slice_memory_quota_bytes 'pod="watched"' || {
         monitor_asks /metrics | grep vgpu_slice_memory_quota
         return 1
     }
-    within 15 is_told 0 vgpu_container_is_violating 'pod="watched"' 'kind="untracked"' || {
+    within 30 is_told 0 vgpu_container_is_violating 'pod="watched"' 'kind="untracked"' || {
         monitor_asks /metrics | grep vgpu_
         tail -n 20 "$CLUSTER_FOLDER/log/monitor"
         return 1
     }
-    is_told "$(told vgpu_slice_memory_used_bytes 'pod="watched"')" vgpu_container_driver_memory_bytes 'pod="watched"' &&
+    within 30 the_driver_agrees watched &&
         ! has_event watched VgpuProcessOutsideSlice
 }
 
@@ -96,8 +100,8 @@ make_own_loader() {
 a_process_outside_its_slice_is_told() {
     make_own_loader watched || return
     a_process watched /tmp/loader
-    within 20 is_told 1 vgpu_container_is_violating 'pod="watched"' 'kind="untracked"' &&
-        within 20 has_event watched VgpuProcessOutsideSlice && ! has_event beside VgpuProcessOutsideSlice || {
+    within 30 is_told 1 vgpu_container_is_violating 'pod="watched"' 'kind="untracked"' &&
+        within 30 has_event watched VgpuProcessOutsideSlice && ! has_event beside VgpuProcessOutsideSlice || {
         monitor_asks /metrics | grep vgpu_container
         return 1
     }
@@ -106,8 +110,8 @@ a_process_outside_its_slice_is_told() {
 # Its neighbours' processes and those in their slices are not.
 it_is_ended_where_that_is_asked_for() {
     stop_monitor
-    start_monitor --end-processes untracked && within 20 is_told 1 vgpu_audit_processes_ended_total 'kind="untracked"' &&
-        within 10 is_told 0 vgpu_container_is_violating 'pod="watched"' 'kind="untracked"' &&
+    start_monitor --end-processes untracked && within 30 is_told 1 vgpu_audit_processes_ended_total 'kind="untracked"' &&
+        within 30 is_told 0 vgpu_container_is_violating 'pod="watched"' 'kind="untracked"' &&
         [ "$(restarts watched)" = 0 ] && [ "$(told vgpu_container_driver_memory_bytes 'pod="watched"')" -gt 0 ]
 }
 
@@ -117,14 +121,14 @@ assigned() {
 }
 
 what_the_kubelet_gave_is_compared() {
-    within 10 is_told 1 vgpu_container_kubelet_slices 'pod="watched"' &&
-        within 10 is_told 0 vgpu_container_is_violating 'pod="watched"' 'kind="books"' || {
+    within 30 is_told 1 vgpu_container_kubelet_slices 'pod="watched"' &&
+        within 30 is_told 0 vgpu_container_is_violating 'pod="watched"' 'kind="books"' || {
         monitor_asks /metrics | grep -E 'kubelet|books'
         return 1
     }
-    assigned watched "$(slot 1 3000 30);" && within 20 is_told 1 vgpu_container_is_violating 'pod="watched"' 'kind="books"' &&
-        within 20 has_event watched VgpuSliceNotAsGiven && ! has_event beside VgpuSliceNotAsGiven &&
-        assigned watched "$(slot 0 3000 30);" && within 20 is_told 0 vgpu_container_is_violating 'pod="watched"' 'kind="books"' || {
+    assigned watched "$(slot 1 3000 30);" && within 30 is_told 1 vgpu_container_is_violating 'pod="watched"' 'kind="books"' &&
+        within 30 has_event watched VgpuSliceNotAsGiven && ! has_event beside VgpuSliceNotAsGiven &&
+        assigned watched "$(slot 0 3000 30);" && within 30 is_told 0 vgpu_container_is_violating 'pod="watched"' 'kind="books"' || {
         monitor_asks /metrics | grep -E 'kubelet|books'
         return 1
     }

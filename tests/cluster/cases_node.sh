@@ -3,7 +3,7 @@
 # shellcheck shell=bash disable=SC2154
 
 the_node_is_ready() {
-    kubectl wait --for=condition=Ready node/$node_name --timeout=5s
+    kubectl wait --for=condition=Ready node/$node_name --timeout=60s
 }
 
 a_pod_runs_to_its_end() {

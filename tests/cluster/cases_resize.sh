@@ -14,7 +14,7 @@ is_allocated() {
 
 # has_become NAME SLOT BLOCKS: by what schedulers count, and by what a program gets.
 has_become() {
-    within 10 is_allocated "$1" "$2;" && within 10 has_room "$1" "$3"
+    within 30 is_allocated "$1" "$2;" && within 30 has_room "$1" "$3"
 }
 
 # says_refused NAME WORDS: in an event.
@@ -37,15 +37,15 @@ a_slice_becomes_smaller_and_as_large_as_it_was() {
 
 # 141 GB has the device; 3,000 are another's.
 more_than_the_device_has_is_refused() {
-    wish elastic '{"elastic": {"gpumem": 141000}}' && within 10 says_refused elastic "would be granted, and it has" &&
+    wish elastic '{"elastic": {"gpumem": 141000}}' && within 30 says_refused elastic "would be granted, and it has" &&
         is_allocated elastic "$(slot 0 5000 20);" && has_room elastic 17 &&
-        wish elastic '{"elastic": {"gpucores": 80}}' && within 10 says_refused elastic "percent of device" &&
+        wish elastic '{"elastic": {"gpucores": 80}}' && within 30 says_refused elastic "percent of device" &&
         is_allocated elastic "$(slot 0 5000 20);"
 }
 
 what_is_not_understood_is_refused() {
-    wish elastic '{"elastic": 1}' && within 10 says_refused elastic "no object" &&
-        wish elastic '{"other": {"gpumem": 1}}' && within 10 says_refused elastic "without a slice" &&
+    wish elastic '{"elastic": 1}' && within 30 says_refused elastic "no object" &&
+        wish elastic '{"other": {"gpumem": 1}}' && within 30 says_refused elastic "without a slice" &&
         is_allocated elastic "$(slot 0 5000 20);"
 }
 

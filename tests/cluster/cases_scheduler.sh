@@ -69,7 +69,7 @@ start_scheduler() {
         --webhook-configuration vgpu-scheduler --scheduler-name hami-scheduler \
         --trusted-users "$trusted" --metrics-bind-address 127.0.0.1:9395 >>"$CLUSTER_FOLDER/log/vgpu-scheduler" 2>&1 &
     scheduler=$!
-    within 10 take_authority && within 10 is_scheduler_ready && return
+    within 30 take_authority && within 30 is_scheduler_ready && return
     tail -n 20 "$CLUSTER_FOLDER/log/vgpu-scheduler"
     return 1
 }
@@ -138,14 +138,18 @@ has_said() {
     grep -q -- "$2" <<<"$(kubectl logs "$1")"
 }
 
+was_preempted() {
+    kubectl get events --field-selector reason=Preempted -o jsonpath='{.items[*].involvedObject.name}' | grep -x "$1"
+}
+
 limits="nvidia.com/gpu: 1, nvidia.com/gpumem: 3000, nvidia.com/gpucores: 30"
 
 # 3000 MiB: a context of the simulated driver and nine blocks of 256 MiB.
 a_pod_that_only_asks_gets_its_slice() {
-    apply_asking asks "$limits" tenant && phase_is asks Succeeded && has_said asks "took 9 x 256 MiB" &&
+    apply_asking asks "$limits" tenant && phase_is asks Succeeded && within 20 has_said asks "took 9 x 256 MiB" &&
         [ "$(kubectl get pod asks -o jsonpath='{.spec.schedulerName}')" = hami-scheduler ] &&
         [ "$(kubectl get pod asks -o jsonpath='{.metadata.labels.hami\.io/vgpu-node}')" = $node_name ] &&
-        is_bound asks && lock_is_released && gone asks || explain asks
+        within 20 is_bound asks && lock_is_released && gone asks || explain asks
 }
 
 # Two devices of 143771 MiB: the third that wants one for itself has to wait.
@@ -154,7 +158,7 @@ what_does_not_fit_waits_and_says_why() {
     rm -f "$CLUSTER_FOLDER/sim/go"
     apply_asking first "$whole" "$until_go" && apply_asking second "$whole" "$until_go" && phase_is first Running &&
         phase_is second Running || return
-    apply_asking third "$whole" tenant && kubectl wait --for=condition=PodScheduled=False pod/third --timeout=20s &&
+    apply_asking third "$whole" tenant && kubectl wait --for=condition=PodScheduled=False pod/third --timeout=60s &&
         kubectl get pod third -o jsonpath='{.status.conditions[0].message}' | grep "2/2 Card" || explain third || return
     touch "$CLUSTER_FOLDER/sim/go"
     phase_is third Succeeded 60 && gone first && gone second && gone third || explain third
@@ -178,7 +182,7 @@ a_person_is_told_why_a_pod_waits() {
             of_pod $name '.metadata.annotations["hami.io/vgpu-devices-allocated"]' | grep "$(cut -d '"' -f 4 <<<"$said")" ||
             explain $name || return
     done
-    apply_asking third "$whole" tenant && kubectl wait --for=condition=PodScheduled=False pod/third --timeout=20s || return
+    apply_asking third "$whole" tenant && kubectl wait --for=condition=PodScheduled=False pod/third --timeout=60s || return
     said=$(vgpu_says 1 explain third) && grep -q "$node_name: 2/2 Card" <<<"$said" && grep -q "FilteringFailed\|FailedScheduling" <<<"$said" &&
         said=$(vgpu_says 0 explain first) && grep -q "is bound to node $node_name" <<<"$said" &&
         said=$(vgpu_says 1 plan) && grep -q "default/third .* fits nowhere" <<<"$said" &&
@@ -197,7 +201,7 @@ many_pods_at_once_all_run() {
         asking "many-$i" "nvidia.com/gpu: 1, nvidia.com/gpumem: 1000" "tenant"
     done | kubectl apply -f - >/dev/null || return
     for i in $(seq 10); do
-        phase_is "many-$i" Succeeded 60 && has_said "many-$i" "took 1 x 256 MiB" || explain "many-$i" || return
+        phase_is "many-$i" Succeeded 60 && within 20 has_said "many-$i" "took 1 x 256 MiB" || explain "many-$i" || return
     done
     echo "in $((SECONDS - began)) s"
     ! grep -q "lock contention" "$CLUSTER_FOLDER/log/vgpu-scheduler" && lock_is_released &&
@@ -211,7 +215,7 @@ a_scheduler_that_is_killed_forgets_nothing() {
     apply_asking holds "$most" "$until_go" && phase_is holds Running || explain holds || return
     stop_scheduler KILL
     start_scheduler && apply_asking late "$most" tenant &&
-        kubectl wait --for=condition=PodScheduled=False pod/late --timeout=20s || explain late || return
+        kubectl wait --for=condition=PodScheduled=False pod/late --timeout=60s || explain late || return
     touch "$CLUSTER_FOLDER/sim/go"
     phase_is late Succeeded 60 && gone holds && gone late || explain late
 }
@@ -240,7 +244,7 @@ preemption_ends_the_pod_that_is_in_the_way() {
         phase_is less Running && phase_is more Running || explain less || return
     class=high notes="nvidia.com/use-gpuuuid: $(gpu 1)" apply_asking urgent "$whole" tenant &&
         phase_is urgent Succeeded 60 && [ -z "$(of_pod more .metadata.name 2>/dev/null)" ] && has_phase less Running &&
-        kubectl get events --field-selector reason=Preempted -o jsonpath='{.items[*].involvedObject.name}' | grep -x more ||
+        within 30 was_preempted more ||
         explain urgent || return
     gone urgent less && restart_plugin && slices_are 20 20
 }

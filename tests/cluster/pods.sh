@@ -28,7 +28,7 @@ has_no_lock() {
 }
 
 lock_is_released() {
-    within "${1:-5}" has_no_lock && return
+    within "${1:-30}" has_no_lock && return
     echo "the lock is still $(lock_of_node)"
     return 1
 }
@@ -124,14 +124,19 @@ runs() {
     return 1
 }
 
-# says NAME CONTAINER TEXT: in its log.
+log_of() {
+    api GET "$(pod_path "$1")/log?container=$2"
+}
+
+log_has() {
+    [[ $(log_of "$1" "$2") == *"$3"* ]]
+}
+
+# says NAME CONTAINER TEXT: in its log, which may come a moment after its end.
 says() {
-    local text
-    text=$(api GET "$(pod_path "$1")/log?container=$2")
-    [[ $text == *"$3"* ]] || {
-        echo "$text"
-        return 1
-    }
+    within 20 log_has "$@" && return
+    log_of "$1" "$2"
+    return 1
 }
 
 # in_pod NAME COMMAND...
@@ -152,7 +157,12 @@ has_room() {
 }
 
 is_bound() {
-    [ "$(annotation "$1" bind-phase)" = success ] && [ -z "$(annotation "$1" vgpu-devices-to-allocate | tr -d ';')" ]
+    is_in_phase "$1" success && [ -z "$(annotation "$1" vgpu-devices-to-allocate | tr -d ';')" ]
+}
+
+# is_in_phase NAME PHASE: of its binding.
+is_in_phase() {
+    [ "$(annotation "$1" bind-phase)" = "$2" ]
 }
 
 has_failed_with() {

@@ -50,7 +50,7 @@ def path_of(role):
 
 def settle(api, account, role, rule, verb, is_wanted):
     """Until the API server has taken a change of the role up."""
-    until = time.monotonic() + 10
+    until = time.monotonic() + 60
     while is_allowed(api, account, role, rule, verb) != is_wanted:
         if time.monotonic() > until:
             raise AssertionError(f"{verb} {rule['resources']} does not become {is_wanted}")

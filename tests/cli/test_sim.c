@@ -106,9 +106,16 @@ static void what_was_set_is_told_and_whether_it_is_in_force(void **state)
 	const struct said *said = tool_run(
 		": >\"$HERE/load\"; : >\"$HERE/go\"; \"$VGPU\" run --sim --memory 2g --cores 30 "
 		"--device 0 "
-		"--name busy -- \"$LOAD\" seconds=30 >\"$HERE/load\" 2>&1 & first=$!; sleep 2\n"
-		"\"$VGPU\" set busy --memory 3g --cores 20 | sed 's/GPU-[^:]*/GPU/'; kill $first; "
-		"wait $first 2>/dev/null\n"
+		"--name busy -- \"$LOAD\" seconds=60 >\"$HERE/load\" 2>&1 & first=$!; tries=0\n"
+		"until \"$VGPU\" top --once --interval 0.1 --json | "
+		"grep -q '\"launches_per_s\": [1-9]' || [ $tries = 100 ]; do "
+		"tries=$((tries + 1)); done\n"
+		/* a program that has no processor for a moment notices it later */
+		"for i in 1 2 3 4 5 6 7 8 9 10; do "
+		"\"$VGPU\" set busy --memory 3g --cores 20 | sed 's/GPU-[^:]*/GPU/' "
+		">\"$HERE/said\"; "
+		"! grep -q 'in force$' \"$HERE/said\" || break; done\n"
+		"cat \"$HERE/said\"; kill $first; wait $first 2>/dev/null\n"
 		"\"$VGPU\" run --sim --memory 2g --device 0 --name idle -- sh -c "
 		"'\"$VGPU\" set idle --memory unlimited | sed \"s/GPU-[^:]*/GPU/\"'");
 
@@ -161,7 +168,7 @@ static void a_running_slice_shows_what_it_holds_on_which_device(void **state)
 		tool_run(": >\"$HERE/tenant\"; \"$VGPU\" run --sim --memory 2g --device 0 "
 			 "--name busy -- \"$TENANT\" --hold 60000 "
 			 ">\"$HERE/tenant\" & tries=0\n"
-			 "until grep -q holding \"$HERE/tenant\" || [ $tries = 200 ]; do "
+			 "until grep -q holding \"$HERE/tenant\" || [ $tries = 1500 ]; do "
 			 "sleep 0.02; tries=$((tries + 1)); done\n"
 			 "\"$VGPU\" list | tr -s ' ' | " USED "; kill $!; wait");
 
@@ -176,7 +183,7 @@ static void a_slice_without_a_quota_of_memory_may_fill_the_card(void **state)
 	const struct said *said = tool_run(
 		": >\"$HERE/tenant\"; \"$VGPU\" run --sim --cores 30 --device 0 --name busy -- "
 		"\"$TENANT\" --hold 60000 >\"$HERE/tenant\" & tries=0\n"
-		"until grep -q holding \"$HERE/tenant\" || [ $tries = 500 ]; do "
+		"until grep -q holding \"$HERE/tenant\" || [ $tries = 1500 ]; do "
 		"sleep 0.02; tries=$((tries + 1)); done\n"
 		"head -n 1 \"$HERE/tenant\"\n"
 		"\"$VGPU\" list | tr -s ' ' | sed -E 's, [0-9.-]+/30%%, 30%%,'\n"
@@ -204,8 +211,8 @@ static void a_slice_without_a_quota_of_memory_may_fill_the_card(void **state)
 #define BUSY_ROW "\"$VGPU\" list | tr -s ' ' | grep ^busy | " USED
 
 /* Until a program has said to its file that it holds what it has. */
-#define HOLDS(file)                                                                  \
-	"tries=0; until grep -q holding \"$HERE/" file "\" || [ $tries = 500 ]; do " \
+#define HOLDS(file)                                                                   \
+	"tries=0; until grep -q holding \"$HERE/" file "\" || [ $tries = 1500 ]; do " \
 	"sleep 0.02; tries=$((tries + 1)); done\n"
 
 /* A second process of the slice, which holds 0.8 GiB of the device. */
@@ -395,7 +402,7 @@ static void what_a_killed_vgpu_left_locked_is_brought_back(void **state)
 		"\"$VGPU_SIM\" inject cuCheckpointProcessCheckpoint --every --delay-ms 60000\n"
 		"\"$VGPU\" suspend busy --evict --sim & killed=$!\n"
 		"tries=0; until \"$VGPU_SIM\" counts cuCheckpointProcessCheckpoint | grep -qw 1 || "
-		"[ $tries = 500 ]; do sleep 0.02; tries=$((tries + 1)); done\n"
+		"[ $tries = 1500 ]; do sleep 0.02; tries=$((tries + 1)); done\n"
 		"kill -9 $killed; wait $killed\n"
 		"\"$VGPU_SIM\" inject --clear >/dev/null\n"
 		"ls \"$VGPU_STATE/busy\" | grep evicted\n"

@@ -40,6 +40,7 @@
 	"slice() { as \"$1\" sh -c 'umask 077; mkdir -p \"/tmp/vgpu-$1/$2\" && "                  \
 	"cd \"/tmp/vgpu-$1/$2\" && : >lock && printf \"vgpu-share 1\\nslice $2\\n"                \
 	"region $PWD/region\\ndevice * memory 1073741824\\nend\\n\" >share' - \"$1\" \"$2\"; }\n" \
+	"runs() { until grep -qx \"$2\" /proc/$1/comm; do sleep 0.01; done; }\n"                  \
 	"A=54321 B=54322\n"
 
 /* The folder of the build, from the path of the program under test. */
@@ -276,9 +277,10 @@ static void an_environment_without_an_end_holds_up_nobody(void **state)
 static void a_strangers_environment_keeps_no_slice_of_roots(void **state)
 {
 	const struct said *said =
-		tool_run(AS "as $A env VGPU_SHARE=/run/vgpu/web/share sleep 5 & sleep 0.2\n"
+		tool_run(AS "setpriv --reuid $A --regid $A --clear-groups -- env "
+			    "VGPU_SHARE=/run/vgpu/web/share sleep 60 & runs $! sleep\n"
 			    "\"$VGPU\" run --memory 1g --name web -- true; ls /run/vgpu; kill $!; "
-			    "VGPU_SHARE=/run/vgpu/own/share sleep 5 >/dev/null & sleep 0.2\n"
+			    "VGPU_SHARE=/run/vgpu/own/share sleep 60 >/dev/null & runs $! sleep\n"
 			    "\"$VGPU\" run --memory 1g --name own -- true; ls /run/vgpu; kill $!");
 
 	assert_string_equal(said->out, "own\n");
@@ -341,14 +343,14 @@ static void the_machines_folders_are_held_against_the_model(void **state)
 /* In a root of its own a link leads a process to its own files, and root to those, too. */
 static void a_link_in_a_root_of_its_own_leads_to_nothing_of_ours(void **state)
 {
-	const struct said *said = tool_run(
+	const struct said *said = tool_run(AS
 		"share() { printf 'vgpu-share 1\\ndevice * memory %%s\\nend\\n' \"$2\" >\"$1\"; }\n"
 		"mkdir /tmp/root && mount --bind / /tmp/root && "
 		"mount -t tmpfs none /tmp/root/mnt || exit 77\n"
 		"mkdir /tmp/root/mnt/own; share /tmp/root/mnt/own/share 2g; share /tmp/ours 3g\n"
 		"ln -s /tmp/ours /tmp/root/mnt/out; ln -s /mnt/own /tmp/root/mnt/in\n"
 		"for path in /mnt/out /mnt/in/share /../../mnt/own/share; do "
-		"VGPU_SHARE=$path chroot /tmp/root sleep 5 & sleep 0.3; "
+		"VGPU_SHARE=$path chroot /tmp/root sleep 60 & runs $! sleep; "
 		"\"$VGPU\" doctor $! | grep 'limits\\|share file'; kill $!; done\n"
 		"umount /tmp/root/mnt /tmp/root; rm -r /tmp/root /tmp/ours");
 
@@ -392,13 +394,14 @@ static void who_is_quick_cannot_keep_root_from_a_shared_folder(void **state)
 /* A mount of the file alone keeps the file that it was, whatever takes its name. */
 static void a_share_that_is_mounted_alone_is_noted(void **state)
 {
-	const struct said *said = tool_run(
-		"mkdir -p /tmp/grant; printf 'vgpu-share 1\ndevice * memory 1g\nend\n' "
-		">/tmp/grant/share; "
-		": >/tmp/alone; mount --bind /tmp/grant/share /tmp/alone\n"
-		"for s in /tmp/alone /tmp/grant/share; do VGPU_SHARE=$s "
-		"LD_PRELOAD=\"$VGPU_LIBDIR/libvgpu.so\" "
-		"sleep 60 & sleep 0.3; \"$VGPU\" doctor $!; kill $!; done; umount /tmp/alone");
+	const struct said *said =
+		tool_run("mkdir -p /tmp/grant; printf 'vgpu-share 1\ndevice * memory 1g\nend\n' "
+			 ">/tmp/grant/share; "
+			 ": >/tmp/alone; mount --bind /tmp/grant/share /tmp/alone\n"
+			 "for s in /tmp/alone /tmp/grant/share; do VGPU_SHARE=$s "
+			 "LD_PRELOAD=\"$VGPU_LIBDIR/libvgpu.so\" "
+			 "sleep 60 & until grep -q libvgpu /proc/$!/maps; do sleep 0.01; done; "
+			 "\"$VGPU\" doctor $!; kill $!; done; umount /tmp/alone");
 
 	assert_says(said->out, "/tmp/alone is mounted as a single file");
 	assert_null(strstr(said->out, "/tmp/grant/share is mounted"));

@@ -73,6 +73,14 @@ sixty_beside() {
 
 # It may write its own record. sixty has what it has beside an honest one, before and after, as far as the machine is steady.
 a_broken_record_costs_no_neighbour() {
+    local try
+    for try in 1 2 3; do
+        is_as_well_beside_a_broken_record && return
+    done
+    return 1
+}
+
+is_as_well_beside_a_broken_record() {
     local before beside after
     before=$(sixty_beside)
     # shellcheck disable=SC2016 # the container's own

@@ -147,9 +147,13 @@ shares_are_within() {
         [ "${got[1]}" -ge "${bounds[2]}" ] && [ "${got[1]}" -le "${bounds[3]}" ]
 }
 
-# As far as a machine that has other things to do leaves it.
+# Within these bounds at once, or at the next try: a machine that has other things to do may give the programs less than they may have.
 share_as_told() {
-    shares_are_within 18 42 42 78 "$@"
+    local try
+    for try in 1 2 3 4 5; do
+        shares_are_within 18 42 42 78 "$@" && return
+    done
+    return 1
 }
 
 slices_cases() {

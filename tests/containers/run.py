@@ -23,11 +23,11 @@ TENANTS = 5
 
 # Starts the five, each when the one before it holds its memory or has ended; then waits until the file /sim/go is there,
 # and says how each fared.
-UNTIL_GO = "for i in $(seq 400); do [ -e /sim/go ] && break; sleep 0.05; done"
+UNTIL_GO = "for i in $(seq 6000); do [ -e /sim/go ] && break; sleep 0.05; done"
 SCRIPT = f"""
 while [ $((count += 1)) -le {TENANTS} ]; do
     said=$(mktemp -p /sim)
-    tenant --blocks 3 --hold 60000 >$said 2>&1 &
+    tenant --blocks 3 --hold 300000 >$said 2>&1 &
     started="$started $!" all="$all $said"
     until [ -s $said ] || ! kill -0 $!; do sleep 0.02; done
 done
@@ -70,8 +70,8 @@ class Script:
             pass
 
     def wait_until_started(self, containers):
-        """Until so many containers have started all their tenants; twenty seconds at most."""
-        for _ in range(400):
+        """Until so many containers have started all their tenants; a minute at most."""
+        for _ in range(1200):
             if os.path.exists(self.started) and os.path.getsize(self.started) == containers:
                 return
             time.sleep(0.05)
@@ -85,9 +85,9 @@ def holders(listing):
 
 
 def wait_for(containers, count):
-    """Until so many tenants hold their memory, by the list of a container that has one; five seconds at most."""
+    """Until so many tenants hold their memory, by the list of a container that has one; half a minute at least."""
     said = ""
-    for _ in range(50):
+    for _ in range(300):
         for container in containers:
             said = container.execute("vgpu list --json --processes").stdout
             if said.startswith("{") and holders(said) == [count]:
@@ -109,7 +109,7 @@ def holds(place, line, containers=1, mounts=()):
         # Killed by any means, its memory is the slice's again, and another fits.
         running[0].execute("kill -9 $(pgrep -o -x tenant)")
         wait_for(running, FITS - 1)
-        running[0].execute("tenant --blocks 3 --hold 60000 >/dev/null 2>&1 &")
+        running[0].execute("tenant --blocks 3 --hold 300000 >/dev/null 2>&1 &")
         wait_for(running, FITS)
     finally:
         script.let_go()
@@ -130,8 +130,11 @@ def is_told_by_doctor(place, line):
     script = Script(place)
     container = Container(place, line.replace("--tmpfs /tmp", ""), UNTIL_GO)
     try:
-        time.sleep(0.5)
-        said = container.execute("vgpu doctor 1").stdout
+        for _ in range(300):  # its program may not have begun
+            said = container.execute("vgpu doctor 1").stdout
+            if "cannot be used" in said:
+                break
+            time.sleep(0.1)
     finally:
         script.let_go()
         container.end()

@@ -27,6 +27,7 @@ from cluster import Town, pod, wait_for  # noqa: E402 pylint: disable=wrong-impo
 
 UUID = "GPU-12345678-1234-1234-1234-123456789012"
 MIB = 1 << 20
+OFTEN = 1 << 20  # launches, of which each look of the monitor takes one off
 
 
 class Layout:
@@ -367,8 +368,8 @@ def the_unit_s_limits_hide_nothing(hook):
         os.chown(place, 1, 1)
     (folder / "share").write_text(f"vgpu-share 1\nslice train\nregion {folder}/region\ndevice {UUID} memory 1g cores 30\nend\n")
     os.chown(folder / "share", 1, 1)
-    make_region(hook / "containers/uid-1_main/x.cache", priority=0, recent=5)
-    make_region(hook / "containers/uid-2_main/x.cache", priority=1, recent=5)
+    make_region(hook / "containers/uid-1_main/x.cache", priority=0, recent=OFTEN)
+    make_region(hook / "containers/uid-2_main/x.cache", priority=1, recent=OFTEN)
     os.chown(hook / "containers/uid-2_main/x.cache", 1, 1)
     (hook / "containers/uid-2_main/x.cache").chmod(0o600)
     told_of = []
@@ -388,7 +389,7 @@ def the_unit_s_limits_hide_nothing(hook):
                 told_of.append((its, shown))
                 equal("NoNewPrivs:\t1" in status, bool(limits))
                 wait_for(lambda: told(hook / "containers/uid-2_main/x.cache")[0] == 1, "the one of less importance is held back")
-            make_region(hook / "containers/uid-2_main/x.cache", priority=1, recent=5)
+            make_region(hook / "containers/uid-2_main/x.cache", priority=1, recent=OFTEN)
         maker.stdin.close()
     equal([row[:2] for row in told_of[0][1]], [("train", pwd.getpwuid(1).pw_name), ("uid-1", ""), ("uid-2", "")])
     equal(told_of[1], told_of[0])
@@ -396,9 +397,9 @@ def the_unit_s_limits_hide_nothing(hook):
 
 def containers_are_told_whether_they_may_work(hook):
     first, second, other = (hook / f"containers/uid-{i}_main/x.cache" for i in range(3))
-    make_region(first, priority=0, recent=5)
-    make_region(second, priority=1, recent=5, version=0)
-    make_region(other, priority=1, recent=5, uuid="GPU-other")
+    make_region(first, priority=0, recent=OFTEN)
+    make_region(second, priority=1, recent=OFTEN, version=0)
+    make_region(other, priority=1, recent=OFTEN, uuid="GPU-other")
     with Monitor(hook):
         wait_for(lambda: told(second, 0) == (1, -1), "the one of less importance is held back")
         equal(told(first)[0], 0)
@@ -413,7 +414,7 @@ def a_container_s_own_word_holds_nobody_back(hook):
         share = hook / f"shares/{name}/share"
         share.parent.mkdir(parents=True)
         share.write_text(f"vgpu-share 1\npriority {priority}\ndevice GPU-{device} memory 1g\nend\n")
-        make_region(regions[name], uuid=f"GPU-{device}", recent=5)
+        make_region(regions[name], uuid=f"GPU-{device}", recent=OFTEN)
     make_region(regions["uid-1_liar"], uuid="GPU-a", priority=0, recent=2**31 - 1)
     make_region(hook / "containers/uid-6_without/x.cache", uuid="GPU-b", priority=0, recent=2**31 - 1)
     at = Layout(1)
@@ -424,11 +425,11 @@ def a_container_s_own_word_holds_nobody_back(hook):
         file.write(b"GPU-b")
     processes = {name: living(regions[name]) for name in names}
     with Monitor(hook, f"--shares-folder={hook / 'shares'}") as monitor:
-        wait_for(lambda: told(regions["uid-5_behind"]) == (1, -1), "the one of less importance is held back", 8)
+        wait_for(lambda: told(regions["uid-5_behind"]) == (1, -1), "the one of less importance is held back")
         for name in names[1:4]:
             equal(told(regions[name])[1] > 0, True)
         processes["uid-4_first"].close()
-        wait_for(lambda: told(regions["uid-5_behind"]) == (0, 0), "it goes on when the other has no process", 8)
+        wait_for(lambda: told(regions["uid-5_behind"]) == (0, 0), "it goes on when the other has no process")
         for process in processes.values():
             process.close()
         equal(monitor.value("hami_vgpu_memory_used_bytes", container="liar", device_uuid="GPU-b"), [])

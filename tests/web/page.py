@@ -53,10 +53,9 @@ def a_day_of_work(browser):
         node.say("refuse 1")
         wait_for(lambda: node.state()["refusals"], "the refusal")
         pictures(browser, node, "day", 2, 5)
-        words = browser.run("document.querySelector('main').innerText")
         for part in ("train-llm-0", "59.6 GiB", "of 70 GiB", "waits for its turn", "waits at its limit", "suspended", "memory beyond its quota",
                      "waits for a slice of higher priority"):
-            equal((part, part in words), (part, True))
+            browser.wait(f"document.querySelector('main').innerText.includes({part!r})")
         equal(browser.run("[...document.querySelectorAll('.spark')].filter(e => e.getAttribute('aria-label')).length >= 8"), True)
 
 

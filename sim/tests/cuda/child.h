@@ -34,14 +34,20 @@
 #define EQUAL(a, b) \
 	child_check_equal((uint64_t)(a), (uint64_t)(b), #a " == " #b, __FILE__, __LINE__)
 #define OK(call) EQUAL(call, CUDA_SUCCESS)
+/*
+ * What the machine's clock said is as it should be. A busy machine may have taken the processor away meanwhile: then the test
+ * begins anew, some times at most.
+ */
+#define IN_TIME(condition) child_check_time((condition) != 0, #condition, __FILE__, __LINE__)
 
 void child_run(void (*body)(void));
 void child_check(int is_true, const char *what, const char *file, int line);
+void child_check_time(int is_true, const char *what, const char *file, int line);
 void child_check_equal(uint64_t a, uint64_t b, const char *what, const char *file, int line);
 
 /* Runs the body in one more child of the test, on the same machine; returns its PID. */
 int child_start(void (*body)(void));
-/* Waits for it; fails unless it ended well (signal 0) or by this signal. */
+/* Waits for it; fails, or begins anew as it does, unless it ended well (signal 0) or by this signal. */
 void child_wait(int pid, int signal);
 
 /* The machine of the test, attached without joining. */

@@ -352,7 +352,7 @@ TEST(many_descriptors_do_not_slow_each_other_down)
 	began = machine_now_ns();
 	for (int i = 0; i < COUNT; i++)
 		OK(cuMemRelease(handles[i]));
-	CHECK(machine_now_ns() - began < UINT64_C(4000000000));
+	IN_TIME(machine_now_ns() - began < UINT64_C(4000000000));
 	EQUAL(child_used_mib() >= 2 * COUNT, 1);
 }
 

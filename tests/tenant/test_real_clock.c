@@ -13,6 +13,7 @@
 #include "tests/tenant/meter.h"
 
 #define TOLERANCE 120 /* tenths of a percent */
+#define TRIES	  5   /* a window in which others had the processors says nothing */
 
 struct row {
 	const char *terms, *work;
@@ -32,6 +33,39 @@ static void begin(struct row *row)
 	assert_int_equal(tenant_answer(meter_start(row->slice, "linked", 0, NULL, row->work)), OK);
 }
 
+static bool is_right(unsigned got, unsigned permille)
+{
+	return got >= permille - TOLERANCE && got <= permille + TOLERANCE;
+}
+
+static void assert_gets(struct slice *slice, unsigned permille, unsigned window_us)
+{
+	unsigned got = 0;
+
+	for (unsigned i = 0; i < TRIES && !is_right(got, permille); i++)
+		got = meter_permille(slice, 0, window_us);
+	assert_in_range(got, permille - TOLERANCE, permille + TOLERANCE);
+}
+
+static bool have_right_window(struct row *rows, unsigned count)
+{
+	bool are_right = true;
+
+	for (unsigned i = 0; i < count; i++) {
+		rows[i].from_ns = machine_now_ns();
+		rows[i].busy_ns = meter_busy_ns(rows[i].slice, 0);
+	}
+	usleep(METER_WINDOW_US);
+	for (unsigned i = 0; i < count; i++) {
+		uint64_t busy_ns = meter_busy_ns(rows[i].slice, 0) - rows[i].busy_ns;
+		unsigned got = (unsigned)(busy_ns * 1000 / (machine_now_ns() - rows[i].from_ns));
+
+		print_message("%s, %s: %u permille\n", rows[i].terms, rows[i].work, got);
+		are_right = are_right && is_right(got, rows[i].permille);
+	}
+	return are_right;
+}
+
 static void limits_hold(void **state)
 {
 	struct row rows[] = {
@@ -39,22 +73,17 @@ static void limits_hold(void **state)
 		{.terms = "cores 60", .permille = 600, .work = "compute graph 100"},
 		{.terms = "cores 30", .permille = 300, .work = "compute launch 2000 sync"},
 	};
+	bool are_right = false;
 
 	for (unsigned i = 0; i < ARRAY_SIZE(rows); i++)
 		begin(&rows[i]);
 	usleep(METER_SETTLE_US);
+	for (unsigned i = 0; i < TRIES && !are_right; i++)
+		are_right = have_right_window(rows, ARRAY_SIZE(rows));
+	assert_true(are_right);
 	for (unsigned i = 0; i < ARRAY_SIZE(rows); i++) {
-		rows[i].from_ns = machine_now_ns();
-		rows[i].busy_ns = meter_busy_ns(rows[i].slice, 0);
-	}
-	usleep(METER_WINDOW_US);
-	for (unsigned i = 0; i < ARRAY_SIZE(rows); i++) {
-		uint64_t busy_ns = meter_busy_ns(rows[i].slice, 0) - rows[i].busy_ns;
-		unsigned got = (unsigned)(busy_ns * 1000 / (machine_now_ns() - rows[i].from_ns));
 		void *node = rows[i].node;
 
-		print_message("%s, %s: %u permille\n", rows[i].terms, rows[i].work, got);
-		assert_in_range(got, rows[i].permille - TOLERANCE, rows[i].permille + TOLERANCE);
 		assert_int_equal(node_teardown(&node), 0);
 	}
 }
@@ -64,7 +93,6 @@ static void slices_take_turns(void **state)
 	struct node *node = *state;
 	struct slice *slices[2];
 	char lines[200];
-	unsigned got;
 
 	snprintf(lines, sizeof(lines), "turns %s/turns\n", node->dir);
 	for (unsigned i = 0; i < 2; i++) {
@@ -74,8 +102,7 @@ static void slices_take_turns(void **state)
 			OK);
 	}
 	usleep(2 * METER_SETTLE_US);
-	got = meter_permille(slices[0], 0, METER_WINDOW_US);
-	assert_in_range(got, 500 - TOLERANCE, 500 + TOLERANCE);
+	assert_gets(slices[0], 500, METER_WINDOW_US);
 }
 
 static void what_changes_holds_soon(void **state)
@@ -87,8 +114,7 @@ static void what_changes_holds_soon(void **state)
 	usleep(METER_SETTLE_US);
 	meter_change(slice, "", "cores 70");
 	usleep(METER_SETTLE_US);
-	assert_in_range(
-		meter_permille(slice, 0, METER_WINDOW_US / 2), 700 - TOLERANCE, 700 + TOLERANCE);
+	assert_gets(slice, 700, METER_WINDOW_US / 2);
 }
 
 /* The slice is a folder, as vgpu run makes it, and its share file is vgpu's to change. */

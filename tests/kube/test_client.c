@@ -216,7 +216,7 @@ static void a_server_that_is_away_is_unreachable(void **state)
 	struct kube_call *call;
 
 	scene = scene_fresh();
-	scene.settings.deadline_ns = SECOND_NS / 2;
+	scene.settings.deadline_ns = 3 * SECOND_NS;
 	scene_connect(&scene, &access);
 	assert_int_equal(kube_get(scene.client, "/api", scene_done, &seen, &call), 0);
 	scene_wait(&scene, &seen.is_done, 30);

@@ -11,6 +11,7 @@
 #include "tests/tenant/course.h"
 #include "tests/tenant/meter.h"
 #include "base/bits.h"
+#include "base/clock.h"
 #include "region/layout.h"
 #include "sim/machine/inject.h"
 
@@ -84,24 +85,46 @@ static void a_wrong_size_of_a_context_is_corrected(void **state)
 	}
 }
 
+static int slow_down(struct node *node, const struct inject_rule *rule)
+{
+	int index = inject_add_rule(node->machine, rule);
+
+	assert_true(index >= 0);
+	return index;
+}
+
+/* Until a call is in the driver, where the rule delays it. */
+static void await_delay(struct node *node, int index)
+{
+	uint64_t deadline_ns = clock_now_ns() + UINT64_C(20000000000), hits = 0;
+	struct inject_rule rule;
+
+	do {
+		usleep(1000);
+		assert_int_equal(inject_read_rule(node->machine, (unsigned)index, &rule, &hits), 0);
+	} while (!hits && clock_now_ns() < deadline_ns);
+	assert_true(hits > 0);
+}
+
 /* While the first process frees what a descriptor keeps, the second frees as much, and is stopped before it says so. */
 static void a_free_of_a_stopped_process_is_not_taken_for_ones_own(void **state)
 {
 	struct inject_rule slow = {
-		.symbol = "cuMemFree_v2", .tag = "*", .times = 1, .delay_ns = 300000000};
+		.symbol = "cuMemFree_v2", .tag = "*", .times = 1, .delay_ns = 1000000000};
 	struct course c = course_begin(*state);
 	struct tenant *keeper = course_start(&c, "VGPU_FAULT=");
 	struct tenant *stopped =
 		course_start(&c, "VGPU_FAULT=stop 1 holding: given back in the driver");
+	int index;
 
 	expect(keeper, OK, "primary 0");
 	expect(stopped, OK, "primary 0");
 	expect(keeper, OK, "alloc a 64m");
 	expect(keeper, OK, "range f a 64m");
 	expect(stopped, OK, "alloc b 64m");
-	assert_true(inject_add_rule(c.node->machine, &slow) >= 0);
+	index = slow_down(c.node, &slow);
 	tenant_tell(keeper, "free a");
-	usleep(100000);
+	await_delay(c.node, index);
 	tenant_tell(stopped, "free b");
 	assert_true(tenant_stops(stopped));
 	assert_int_equal(tenant_answer(keeper), OK);
@@ -212,10 +235,11 @@ static void a_context_is_not_measured_beside_exported_memory(void **state)
  */
 static void expect_no_blame(void **state, unsigned rest_mib, const char *symbol, const char *call)
 {
-	struct inject_rule slow = {.tag = "*", .times = 1, .delay_ns = 500000000};
+	struct inject_rule slow = {.tag = "*", .times = 1, .delay_ns = 1500000000};
 	struct course c = course_begin(*state);
 	struct tenant *t = course_start(&c, "VGPU_FAULT=");
 	struct tenant *other = course_start(&c, "VGPU_FAULT=borrow 2 charge: reserved");
+	int index;
 
 	c.node->is_loud = true;
 	c.slice->slack_bytes = UNANNOUNCED_BYTES;
@@ -225,9 +249,9 @@ static void expect_no_blame(void **state, unsigned rest_mib, const char *symbol,
 	expect(other, OK, "primary 0");
 	expect(other, OK, "alloc a 2m");
 	expect(other, OK, "alloc b %um", 4096 - 2 * 518 - 4 - rest_mib);
-	assert_true(inject_add_rule(c.node->machine, &slow) >= 0);
+	index = slow_down(c.node, &slow);
 	tenant_tell(t, "%s", call);
-	usleep(100000);
+	await_delay(c.node, index);
 	expect(other, OUT_OF_MEMORY, "alloc c 8g");
 	assert_true(slice_books(c.slice, 0) > 4 * GIB);
 	assert_int_equal(tenant_answer(t), OK);

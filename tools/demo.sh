@@ -72,10 +72,10 @@ in_slice() {
 		echo "  (exit status $?)"
 }
 
-# await FILE WORD N: waits until N lines with the word are in the file; 5 s at most.
+# await FILE WORD N: waits until N lines with the word are in the file; 30 s at most.
 await() {
 	tries=0
-	while [ $tries -lt 100 ]; do
+	while [ $tries -lt 600 ]; do
 		lines=$(grep -c "$2" "$1" 2>/dev/null || true)
 		[ "${lines:-0}" -lt "$3" ] || break
 		sleep 0.05

@@ -157,7 +157,7 @@ start_namespaces() {
             "$here/node.sh" "$folder" "$1"
     ) </dev/null >"$folder/log/node" 2>&1 &
     outer=$!
-    for _ in $(seq 50); do
+    for _ in $(seq 300); do
         read -r first _ <"/proc/$outer/task/$outer/children" || true
         [ -z "$first" ] || break
         sleep 0.1
@@ -178,10 +178,10 @@ leave_to_pods() {
 
 wait_for_node() {
     is_up || fail "ended while it started: $(tail -n 5 "$folder/log/node")"
-    inside kubectl wait --for=create serviceaccount/default --timeout=60s >/dev/null
+    inside kubectl wait --for=create serviceaccount/default --timeout=180s >/dev/null
     [ "$1" = yes ] || return 0
-    inside kubectl wait --for=create node/$node_name --timeout=60s >/dev/null
-    inside kubectl wait --for=condition=Ready node/$node_name --timeout=60s >/dev/null
+    inside kubectl wait --for=create node/$node_name --timeout=180s >/dev/null
+    inside kubectl wait --for=condition=Ready node/$node_name --timeout=180s >/dev/null
 }
 
 up() {
@@ -203,11 +203,11 @@ up() {
     save_settings
     make_cgroups
     start_namespaces $with_kubelet
-    for _ in $(seq 600); do
+    for _ in $(seq 1800); do
         [ ! -e "$folder/ready" ] && is_up || break
         sleep 0.1
     done
-    [ -e "$folder/ready" ] || fail "not ready in 60 s; logs are in $folder/log"
+    [ -e "$folder/ready" ] || fail "not ready in 180 s; logs are in $folder/log"
     wait_for_node $with_kubelet
 }
 
@@ -234,11 +234,11 @@ order() {
     local answer=$$-$RANDOM at=$folder
     [[ $2 != *@* ]] || at=$folder/nodes/${2#*@}
     echo "$1 ${2%@*} ${3:-TERM} $answer" >"$at/control"
-    for _ in $(seq 300); do
+    for _ in $(seq 1200); do
         [ ! -e "$folder/answers/$answer" ] || return 0
         sleep 0.1
     done
-    fail "$1 $2: not done in 30 s"
+    fail "$1 $2: not done in 120 s"
 }
 
 # A cluster that did not get as far as namespaces is this shell by its file.

@@ -68,8 +68,8 @@ up() {
     values >"$folder/values.yaml"
     cluster exec kubectl label "node/$node_name" gpu=on >/dev/null
     cluster exec setsid "$here/serve.sh" $space </dev/null >"$folder/log/serve" 2>&1 &
-    cluster exec helm install vgpu "$here/../../deploy/charts/cantaloupe" -n $space -f "$folder/values.yaml" --wait --timeout 90s >/dev/null
-    cluster exec kubectl wait "node/$node_name" --timeout=30s \
+    cluster exec helm install vgpu "$here/../../deploy/charts/cantaloupe" -n $space -f "$folder/values.yaml" --wait --timeout 180s >/dev/null
+    cluster exec kubectl wait "node/$node_name" --timeout=120s \
         --for='jsonpath={.status.allocatable.nvidia\.com/gpu}' >/dev/null
     cat <<END
 A Kubernetes with one node is up after $((SECONDS - began)) s; its GPUs are simulated: $kind. Try:
@@ -90,7 +90,7 @@ try() {
     trap 'exit 130' INT TERM HUP
     up "$@"
     cluster exec kubectl apply -f "$here/../../examples/kubernetes/two-slices.yaml"
-    cluster exec kubectl wait --for=condition=Ready pod/small pod/large --timeout=60s
+    cluster exec kubectl wait --for=condition=Ready pod/small pod/large --timeout=180s
     local pod blocks
     for pod in small:10 large:18; do
         blocks=${pod#*:} pod=${pod%:*}

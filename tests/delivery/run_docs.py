@@ -92,7 +92,7 @@ class Machine:
                                                  stdout=subprocess.PIPE, text=True))
             self.running[-1].stdout.readline()  # it is in its slice
             return
-        done = subprocess.run(["bash", "-euo", "pipefail", "-c", script], cwd=self.home, env=environment, capture_output=True, text=True, timeout=60,
+        done = subprocess.run(["bash", "-euo", "pipefail", "-c", script], cwd=self.home, env=environment, capture_output=True, text=True, timeout=300,
                               check=False, stdin=subprocess.DEVNULL)
         if done.returncode:
             raise AssertionError(f"{done.returncode}: {done.stdout}{done.stderr}")

@@ -19,7 +19,7 @@ PLACE = os.path.join(ROOT, "tools/completion")
 
 
 def run(*command, **more):
-    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False, timeout=30, **more)
+    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False, timeout=120, **more)
 
 
 def commands():

@@ -16,6 +16,13 @@ MARK, OTHER_MARK = (os.urandom(32).hex() for _ in range(2))
 POD_UID = str(uuid4())  # its control group is the machine's, where this test may run more than once
 
 
+def put_share(path, text):
+    """In one piece, as they are written: the monitor reads it at any moment."""
+    fresh = path.with_name("share.new")
+    fresh.write_text(text)
+    fresh.rename(path)
+
+
 def make_group(uid, mark):
     """A control group as the kubelet makes it."""
     for root in ("/sys/fs/cgroup/pids", "/sys/fs/cgroup/unified", "/sys/fs/cgroup"):
@@ -83,7 +90,7 @@ def the_driver_s_figures_are_compared(hook):
             town_pod(town, POD_UID, MARK)
             device = uuid_of(monitor)
             make_region(hook / f"containers/{POD_UID}_main/x.cache", uuid=device, processes=())
-            share.write_text(f"vgpu-share 1\ndevice {device} memory 64m cores 20 cap 20\nend\n")
+            put_share(share, f"vgpu-share 1\ndevice {device} memory 64m cores 20 cap 20\nend\n")
             main = {"namespace": "default", "pod": "p1", "container": "main", "device_uuid": device}
             with Container(hook, group, *load):
                 for kind in ("untracked", "memory", "compute"):
@@ -99,13 +106,13 @@ def the_driver_s_figures_are_compared(hook):
                 role = re.findall(r"resources: \[(\w+)\], verbs: \[(.*)\]", (ROOT / "deploy/monitor-rbac.yaml").read_text())
                 equal(sorted(town.cluster.asked), sorted((verb, resource) for resource, verbs in role for verb in verbs.split(", ")))
                 # a share that allows it
-                share.write_text(f"vgpu-share 1\ndevice {device} memory unlimited cores 20 cap 100\nend\n")
+                put_share(share, f"vgpu-share 1\ndevice {device} memory unlimited cores 20 cap 100\nend\n")
                 for kind in ("memory", "compute"):
                     wait_for(lambda kind=kind: monitor.value("vgpu_container_is_violating", kind=kind, **main) == [0], kind, 60)
                 equal(monitor.value("vgpu_container_violations_total", kind="memory", **main), [1])
                 equal(metrics.wrong_in_scrape(ROOT, "vgpu-monitor", monitor.ask("/metrics")[1], has_old=False), [])
                 # and one that became less: what is held stays
-                share.write_text(f"vgpu-share 1\ndevice {device} memory 32m cores 20 cap 100\nend\n")
+                put_share(share, f"vgpu-share 1\ndevice {device} memory 32m cores 20 cap 100\nend\n")
                 wait_for(lambda: monitor.value("vgpu_container_quota_bytes", **main) == [32 * MIB], "the quota")
                 time.sleep(3)
                 equal(monitor.value("vgpu_container_violations_total", kind="memory", **main), [1])
@@ -131,7 +138,7 @@ def a_broken_region_hides_no_process(hook):
     try:
         with Town() as town, Monitor(hook, f"--shares-folder={hook / 'shares'}", "--audit-interval=1", town=town) as monitor:
             town_pod(town, POD_UID, MARK)
-            share.write_text(f"vgpu-share 1\ndevice {uuid_of(monitor)} memory 64m\nend\n")
+            put_share(share, f"vgpu-share 1\ndevice {uuid_of(monitor)} memory 64m\nend\n")
             region.write_bytes(b"")
             with Container(hook, group, "shape=stream", "duration_us=500", "seconds=600"):
                 for kind in ("untracked", "memory"):
@@ -151,7 +158,7 @@ def one_outside_its_slice_is_ended_where_that_is_asked_for(hook):
         with Town() as town:
             town_pod(town, POD_UID, MARK)
             with Monitor(hook, f"--shares-folder={hook / 'shares'}", "--audit-interval=1", "--end-processes=untracked", town=town) as monitor:
-                share.write_text(f"vgpu-share 1\ndevice {uuid_of(monitor)} memory 64g\nend\n")
+                put_share(share, f"vgpu-share 1\ndevice {uuid_of(monitor)} memory 64g\nend\n")
                 # one in a container that is not known, and one in none
                 with Container(hook, other, *load) as stranger, Container(hook, None, *load) as outside, \
                         Container(hook, group, *load) as mine:

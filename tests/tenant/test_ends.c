@@ -232,6 +232,20 @@ static void one_of_a_slice_that_is_killed_is_charged_by_those_who_work_on(void *
 	tenant_kill(works, SIGKILL);
 }
 
+/* It has never asked for a device. */
+static void a_child_of_fork_that_ends_is_no_process_of_the_slice(void **state)
+{
+	struct slice *slice = meter_slice(*state, "a", "", "cores 10 cap 10");
+	struct tenant *t;
+
+	unlink(SHARE);
+	t = begin_one_that_leaves(slice);
+	expect(t, OK, "fork");
+	expect(t, 3 << 8, "exit 3");
+	assert_int_equal(meter_region(slice)->own.slot_high, 1);
+	tenant_end(t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -240,6 +254,7 @@ int main(void)
 		test_with_node(who_dies_with_a_long_kernel_under_way_pays_for_it),
 		test_with_node(a_slice_that_begins_again_beside_another_has_its_turns),
 		test_with_node(who_ends_without_having_waited_pays_for_his_work_alone),
+		test_with_node(a_child_of_fork_that_ends_is_no_process_of_the_slice),
 		test_with_node(one_of_a_slice_that_is_killed_is_charged_by_those_who_work_on),
 	};
 

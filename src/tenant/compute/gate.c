@@ -56,8 +56,7 @@ static bool can_meter(void)
 static void settle_at_exit(void)
 {
 	CANCEL_PUT_OFF;
-	/* relaxed: as in gate_is_open() */
-	if (atomic_load_explicit(&gate_mode, memory_order_relaxed) == GATE_OFF || !can_meter())
+	if (!state_has_begun() || !can_meter())
 		return;
 	for (unsigned i = 0; i < REGION_DEVICES; i++) {
 		struct meter *m = &meters[i];
@@ -75,7 +74,8 @@ static void settle_at_exit(void)
 
 void gate_context_made(void)
 {
-	static bool is_heard; /* of the process's end; children of fork() are, too */
+	static bool
+		is_heard; /* of the process's end; and of its children's, which fork() gives the same */
 	uint32_t off = GATE_OFF;
 
 	if (state_enter() == STATE_OPEN)

@@ -64,6 +64,15 @@ static inline enum state_mode state_enter(void)
 	return LIKELY(mode != STATE_NEW) ? (enum state_mode)mode : state_begin();
 }
 
+/* Whether this process has entered already; a child of fork() that has not is not made to. */
+static inline bool state_has_begun(void)
+{
+	/* relaxed, both: only to know whether to enter */
+	struct state_word *word = atomic_load_explicit(&state_word, memory_order_relaxed);
+
+	return atomic_load_explicit(&word->mode, memory_order_relaxed) != STATE_NEW;
+}
+
 /*
  * What happens when our own machinery fails where a quota was asked for: memory is refused from now
  * on. Says why once. The only place that decides this (docs/decisions/0002-fail-closed.md).

@@ -57,16 +57,28 @@ static uint32_t own_permille(struct meter *m, const struct span *span, uint64_t 
 	return took_ns > SLICES_NS ? 100000 / (100 + others_percent(m)) : 1000;
 }
 
-/* How much of the time counts, and the books of it for people. */
-static uint64_t book(struct meter *m, uint64_t from_ns, uint64_t end_ns, bool is_placed,
-	uint32_t own, uint64_t *ret_elapsed)
+/*
+ * How much of the time nobody else of the slice has been charged for. Work that began so much later at most was surely under
+ * way from then to the end as it is given, and nothing else is known of when it was.
+ */
+static uint64_t mark(struct meter *m, uint64_t from_ns, uint64_t end_ns, uint64_t unsure_ns)
 {
 	uint64_t took = end_ns > from_ns ? end_ns - from_ns : 0;
-	uint64_t elapsed = busy_mark(m->books, from_ns, end_ns), fresh;
+
+	if (unsure_ns == UINT64_MAX)
+		busy_mark(m->books, from_ns, end_ns);
+	if (unsure_ns >= took)
+		return took;
+	return unsure_ns + busy_mark(m->books, from_ns + unsure_ns, end_ns);
+}
+
+/* How much of the time counts, and the books of it for people. */
+static uint64_t book(struct meter *m, uint64_t from_ns, uint64_t end_ns, uint64_t unsure_ns,
+	uint32_t own, uint64_t *ret_elapsed)
+{
+	uint64_t elapsed = mark(m, from_ns, end_ns, unsure_ns), fresh;
 
 	FAULT("meter: marked");
-	if (!is_placed)
-		elapsed = took;
 	*ret_elapsed = elapsed;
 	elapsed = elapsed * own / 1000;
 	fresh = elapsed * m->limits.counted_permille / 1000;
@@ -77,9 +89,9 @@ static uint64_t book(struct meter *m, uint64_t from_ns, uint64_t end_ns, bool is
 	return fresh;
 }
 
-int64_t span_charge_running(struct meter *m, uint64_t from_ns, uint64_t now_ns, bool is_placed)
+int64_t span_charge_running(struct meter *m, uint64_t from_ns, uint64_t now_ns, uint64_t unsure_ns)
 {
-	uint64_t elapsed, fresh = book(m, from_ns, now_ns, is_placed, 1000, &elapsed);
+	uint64_t elapsed, fresh = book(m, from_ns, now_ns, unsure_ns, 1000, &elapsed);
 
 	credit_charge_running(m, (int64_t)fresh, from_ns, now_ns);
 	return (int64_t)fresh;
@@ -93,7 +105,8 @@ bool span_charge(struct meter *m, const struct span *span, uint64_t now_ns)
 	bool is_hidden;
 
 	credit_hide(m);
-	fresh = book(m, from, span->end_ns, span->is_placed, own, &elapsed);
+	fresh = book(m, from, span->end_ns, span->is_placed ? span->unsure_ns : UINT64_MAX, own,
+		&elapsed);
 	if (took && !span->paid_ns) {
 		int64_t error = (int64_t)(elapsed * 1000 / took) - m->spans.overlap_permille;
 

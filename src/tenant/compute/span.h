@@ -15,6 +15,8 @@ struct span {
 	bool is_measured;
 	bool is_waited_for; /* its end was seen by a wait */
 	bool is_placed; /* it is known when it was; else none of it is taken for another stream's time */
+	uint64_t
+		unsure_ns; /* it was so much later at most, and as much of it is taken for no other's time */
 	bool is_first; /* after a pause: getting the device to work is part of it */
 	struct estimate_mix mix;
 };
@@ -54,6 +56,7 @@ bool span_charge(struct meter *meter, const struct span *span, uint64_t now_ns);
 
 /*
  * Charges a part of a span that is not over: so much, which is the slice's debt, and does not keep this process from
- * giving more work, for which the span may wait.
+ * giving more work, for which the span may wait. unsure_ns as in a span; UINT64_MAX: nobody knows when it was.
  */
-int64_t span_charge_running(struct meter *meter, uint64_t from_ns, uint64_t now_ns, bool is_placed);
+int64_t span_charge_running(
+	struct meter *meter, uint64_t from_ns, uint64_t now_ns, uint64_t unsure_ns);

@@ -84,20 +84,32 @@ static struct batch *before(struct stream_state *s, const struct batch *batch)
 }
 
 /*
- * An event that is recorded in a stream that waits, or beside another context's work, happens at a time that nobody
- * knows: a base is only made in an idle stream, when no other context of the process is at work.
+ * An event that is recorded in a stream that waits happens at a time that nobody knows: a base is only made in an idle one.
+ * Beside another context's work it may be late by the driver's time slices, and only events that are seen tell how late
+ * at most; one that is made when no other context of the process is at work takes its place.
  */
-static void renew_base(struct stream_state *s, uint64_t now_ns)
+static void renew_base(struct stream_state *s, bool is_alone, uint64_t now_ns)
 {
 	struct timebase *base = s->timebase;
+	bool is_good = base && base->base && now_ns < base->made_ns + BASE_NS &&
+		       (!is_alone || !base->latest_ns);
 
-	if (!base || (base->base && now_ns < base->made_ns + BASE_NS) || !stream_state_is_done(s))
+	if (!base || is_good || !stream_state_is_done(s))
 		return;
 	now_ns = clock_now_ns();
 	if (record(s, &base->base)) {
 		base->made_ns = now_ns;
 		base->base_ns = now_ns + EVENT_LATENCY_NS;
+		base->latest_ns = is_alone ? 0 : UINT64_MAX;
 	}
+}
+
+/* By how much what is placed may have been later. */
+static uint64_t unsure_ns(const struct stream_state *s)
+{
+	const struct timebase *base = s->timebase;
+
+	return base && base->latest_ns > base->base_ns ? base->latest_ns - base->base_ns : 0;
 }
 
 /* The next batch, which holds nothing yet. */
@@ -118,8 +130,8 @@ void stream_state_open(struct stream_state *s, bool is_alone, uint64_t now_ns)
 	/* A batch that is not chained was found to be so before, and the driver is not asked again. */
 	if (s->is_chained && !is_continued(s, now_ns))
 		s->is_chained = false;
-	if (!s->is_chained && is_alone)
-		renew_base(s, now_ns);
+	if (!s->is_chained)
+		renew_base(s, is_alone, now_ns);
 	b->has_start = !s->is_chained && record(s, &b->start);
 	b->is_timed = b->has_start || s->is_chained;
 	FAULT("stream: start recorded");
@@ -204,10 +216,15 @@ static bool place(struct stream_state *s, CUevent event, uint64_t soonest_ns, ui
 {
 	struct timebase *base = s->timebase;
 	int64_t since_base;
+	uint64_t latest_ns;
 
 	*ret_ns = soonest_ns;
 	if (!base || !base->base || !events_distance(base->base, event, &since_base))
 		return false;
+	/* And before it is seen to have. */
+	latest_ns = clock_now_ns() - (uint64_t)since_base;
+	if (latest_ns < base->latest_ns)
+		base->latest_ns = latest_ns;
 	/* An event happens after it was recorded. */
 	if ((int64_t)(soonest_ns - base->base_ns) > since_base)
 		base->base_ns = soonest_ns - (uint64_t)since_base;
@@ -220,13 +237,14 @@ static void place_start(struct stream_state *s, struct batch *b, uint64_t *ret_n
 {
 	struct batch *last = before(s, b);
 
-	b->is_placed = !b->has_start && last->is_placed;
+	b->is_placed = !b->has_start && last->is_placed && !unsure_ns(s);
 	if (b->has_start)
 		b->is_placed = place(s, b->start, b->start_ns + EVENT_LATENCY_NS, ret_ns);
-	else if (last->is_placed)
+	else if (b->is_placed)
 		*ret_ns = last->end_ns;
 	else
-		b->is_placed = place(s, last->end, last->end_ns, ret_ns);
+		b->is_placed =
+			place(s, last->end, unsure_ns(s) ? last->start_ns : last->end_ns, ret_ns);
 }
 
 /* Where the batch began and how long it took, by its events; false where they do not tell. */
@@ -238,6 +256,9 @@ static bool measure(struct stream_state *s, struct batch *b, uint64_t now_ns, st
 	if (!events_distance(b->has_start ? b->start : before(s, b)->end, b->end, &took_ns) ||
 		took_ns < 0)
 		return false;
+	/* That the end is seen now tells more of the base than that the start is. */
+	if (unsure_ns(s))
+		(void)place(s, b->end, b->start_ns, &start_ns);
 	place_start(s, b, &start_ns);
 	b->end_ns = start_ns + (uint64_t)took_ns;
 	if (b->end_ns > now_ns) {
@@ -250,6 +271,7 @@ static bool measure(struct stream_state *s, struct batch *b, uint64_t now_ns, st
 	ret_span->start_ns = start_ns < b->end_ns ? start_ns : b->end_ns;
 	ret_span->end_ns = b->end_ns;
 	ret_span->is_placed = b->is_placed;
+	ret_span->unsure_ns = unsure_ns(s);
 	ret_span->is_measured = true;
 	return true;
 }
@@ -286,7 +308,10 @@ static void charge_running(struct stream_state *s, struct batch *b, uint64_t now
 		from_ns = b->paid_ns;
 	if (now_ns < from_ns + RUNNING_NS)
 		return;
-	b->running_ns += span_charge_running(s->meter, from_ns, now_ns, b->is_placed);
+	b->running_ns += span_charge_running(s->meter, from_ns, now_ns,
+		!b->is_placed	? UINT64_MAX
+		: b->is_backlog ? 0
+				: unsure_ns(s));
 	b->paid_ns = now_ns;
 }
 
@@ -388,6 +413,7 @@ static void charge_by_estimate(struct stream_state *s, struct batch *b, uint64_t
 		&(struct span){.start_ns = start_ns,
 			.end_ns = start_ns + took_ns,
 			.is_placed = b->is_placed,
+			.unsure_ns = unsure_ns(s),
 			.is_waited_for = s->is_waited_for,
 			.reserved_ns = b->reserved_ns,
 			.running_ns = b->running_ns,

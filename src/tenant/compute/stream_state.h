@@ -34,6 +34,8 @@ struct timebase {
 	CUcontext context;
 	CUevent base;	  /* NULL: there is none yet */
 	uint64_t base_ns; /* when it was, on the host's clock: at that time or later */
+	/* and at that one or sooner: no event happens after it was seen to have. 0: it was recorded where it happened at once */
+	uint64_t latest_ns;
 	uint64_t made_ns;
 };
 

@@ -113,14 +113,9 @@ static void a_machine_without_slices_is_said_to_be_one(void **state)
 		"[]\n");
 }
 
-/* Wide bounds: the machine may be busy between the two readings of a clock. */
-static void what_happened_between_two_readings_is_shown(void **state)
+static const struct said *read_twice(void)
 {
-	const struct said *said;
-	struct slice s;
-
-	make(&s, "one");
-	said = tool_run(
+	return tool_run(
 		"\"$VGPU\" top --once --json | python3 -c '"
 		"import json, sys\n"
 		"t = json.load(sys.stdin)\n"
@@ -130,8 +125,20 @@ static void what_happened_between_two_readings_is_shown(void **state)
 		"    25 < c[\"budget_wait_percent\"] < 99, 2 < c[\"time_slice_wait_percent\"] < "
 		"10,\n"
 		"    1000 < c[\"launches_per_s\"] < 4000)'");
+}
+
+/* Wide bounds, and some tries: a busy machine may come late to a clock, or to who moves the counters. */
+static void what_happened_between_two_readings_is_shown(void **state)
+{
+	static const char right[] = "one 1536 3 30.0 50.0 True True True True\n";
+	const struct said *said = NULL;
+	struct slice s;
+
+	make(&s, "one");
+	for (unsigned i = 0; i < 10 && (!said || strcmp(said->out, right)); i++)
+		said = read_twice();
 	assert_string_equal(said->err, "");
-	assert_string_equal(said->out, "one 1536 3 30.0 50.0 True True True True\n");
+	assert_string_equal(said->out, right);
 	drop(&s);
 }
 

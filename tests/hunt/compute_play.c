@@ -439,7 +439,7 @@ static void fork_once(struct player *p, const struct compute_step *step)
 	pid_t child = fork_alone();
 
 	if (child == 0) {
-		alarm(5);
+		alarm(20);
 		launch(p, &(struct compute_step){.op = COMPUTE_launch, .us = 100, .times = 1});
 		cuStreamSynchronize(NULL);
 		_exit(0);

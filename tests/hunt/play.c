@@ -19,7 +19,7 @@
 #include "tests/tenant/load/load.h"
 
 #define EXPORT	       __attribute__((visibility("default")))
-#define SECONDS_MOST   20 /* of a program */
+#define SECONDS_MOST   60 /* of a program */
 #define ROUNDS_HELD    4  /* at once */
 #define JUDGED_EVERY   64 /* rounds */
 #define MEASURES       64

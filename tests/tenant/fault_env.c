@@ -34,7 +34,7 @@
 #include "tenant/slice/state.h"
 
 #define CONTEXT_WAIT_MS	  200
-#define CHILD_SECONDS	  5 /* until a child that hangs is ended */
+#define CHILD_SECONDS	  60 /* until a child that hangs is ended */
 #define BORROWED_BYTES	  (UINT64_C(64) << 20)
 #define UNANNOUNCED_BYTES (UINT64_C(16) << 20)
 #define POOL_BLOCK_BYTES  (UINT64_C(8) << 30)

@@ -71,7 +71,8 @@ sixty_beside() {
     echo "${got[1]:-0}"
 }
 
-# It may write its own record. sixty has what it has beside an honest one, before and after, as far as the machine is steady.
+# It may write its own record. sixty has what it has beside one that writes as much elsewhere, before and after, as far as
+# the machine is steady: the writing takes the processor's time.
 a_broken_record_costs_no_neighbour() {
     local try
     for try in 1 2 3; do
@@ -80,16 +81,20 @@ a_broken_record_costs_no_neighbour() {
     return 1
 }
 
+# sixty_beside_writer FILE: FILE is a word of the container's shell.
+sixty_beside_writer() {
+    sixty_beside sh -c "file=$1"'; for i in $(seq 140); do
+            head -c 4096 /dev/urandom | dd of=$file conv=notrunc 2>/dev/null; sleep 0.05
+        done & exec "$@"' sh
+}
+
 is_as_well_beside_a_broken_record() {
     local before beside after
-    before=$(sixty_beside)
+    before=$(sixty_beside_writer /tmp/nothing)
     # shellcheck disable=SC2016 # the container's own
-    beside=$(sixty_beside sh -c 'record=$(ls -d /run/vgpu-turns/*/$(sed -n "s/^slice //p" /etc/vgpu/share))
-        for i in $(seq 140); do
-            head -c 4096 /dev/urandom | dd of=$record conv=notrunc 2>/dev/null; sleep 0.05
-        done & exec "$@"' sh)
-    after=$(sixty_beside)
-    figure "$beside %, beside an honest one $before and $after"
+    beside=$(sixty_beside_writer '$(ls -d /run/vgpu-turns/*/$(sed -n "s/^slice //p" /etc/vgpu/share))')
+    after=$(sixty_beside_writer /tmp/nothing)
+    figure "$beside %, beside one that writes elsewhere $before and $after"
     [ "$before" -ge 42 ] && [ "$after" -ge 42 ] && [ "$beside" -ge $(((before < after ? before : after) - 2)) ]
 }
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "region/process.h"
 
 /* What a call may cost a process whose peer is stopped. */
 #define PEER_US 50000
@@ -20,6 +21,15 @@ static void wait_for_books(const struct slice *slice, uint64_t bytes)
 	while (slice_books(slice, 0) != bytes && clock_now_ns() < deadline_ns)
 		usleep(1000);
 	assert_int_equal(slice_books(slice, 0), bytes);
+}
+
+static void await_end(pid_t pid)
+{
+	uint64_t deadline_ns = clock_now_ns() + UINT64_C(20000000000);
+	struct process_identity seen;
+
+	while (process_identify(pid, &seen) == 0 && !seen.is_gone && clock_now_ns() < deadline_ns)
+		usleep(1000);
 }
 
 /* All of the quota of 2 GiB but two contexts is there for t. */
@@ -268,6 +278,7 @@ static void what_a_parent_held_is_given_back_when_its_child_has_ended_too(void *
 {
 	struct slice *slice = slice_new(*state, "a", "2g", NULL);
 	struct tenant *t = tenant_new(slice), *other = tenant_new(slice);
+	pid_t child;
 
 	expect(t, OK, "alloc a 800m");
 	expect(t, OK, "fork");
@@ -276,8 +287,10 @@ static void what_a_parent_held_is_given_back_when_its_child_has_ended_too(void *
 	expect(other, OUT_OF_MEMORY, "alloc b 800m");
 	assert_int_equal(slice_agreed(slice, 0), 2 * CONTEXT_BYTES + 800 * MIB);
 	expect(t, OK, "pid");
+	child = (pid_t)tenant_number(t, "pid");
 	tenant_tell(t, "_exit 0");
 	tenant_end(t);
+	await_end(child); /* nobody waits for it, as its parent is gone */
 	expect_all_for(other, 1);
 }
 

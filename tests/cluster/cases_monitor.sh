@@ -70,7 +70,7 @@ a_process() {
     in_pod "$1" ${2:-} /bin/compute-load shape=stream duration_us=500 seconds=600 >/dev/null 2>&1 &
 }
 
-the_driver_agrees() {
+the_driver_tells_the_same() {
     is_told "$(told vgpu_slice_memory_used_bytes "pod=\"$1\"")" vgpu_container_driver_memory_bytes "pod=\"$1\""
 }
 
@@ -86,7 +86,7 @@ slices_are_told_by_their_pods() {
         tail -n 20 "$CLUSTER_FOLDER/log/monitor"
         return 1
     }
-    within 30 the_driver_agrees watched &&
+    within 30 the_driver_tells_the_same watched &&
         ! has_event watched VgpuProcessOutsideSlice
 }
 

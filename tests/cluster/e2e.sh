@@ -16,6 +16,10 @@ log=$(mktemp)
 figures=$(mktemp)
 passed=0 failed=0 skipped=0
 
+# All files are read, and of two functions with one name the later would be both.
+twice=$(grep -hoE '^[a-z_0-9]+\(\)' "$here"/{api,pods,plugin,e2e,cases_*}.sh | sort | uniq -d)
+[ -z "$twice" ] || { echo "e2e.sh: defined twice:" $twice >&2; exit 2; }
+
 # Whatever was stopped must be able to end.
 leave() {
     stop_plugin
@@ -60,9 +64,6 @@ check() {
     return $code
 }
 
-# All files are read, and of two functions with one name the later would be both.
-twice=$(grep -hoE '^[a-z_0-9]+\(\)' "$here"/{api,pods,plugin,e2e,cases_*}.sh | sort | uniq -d)
-[ -z "$twice" ] || { echo "e2e.sh: defined twice:" $twice >&2; exit 2; }
 for file in "$here"/cases_*.sh; do
     . "$file"
 done

@@ -274,8 +274,8 @@ static void a_pod_with_a_forged_annotation_harms_only_itself(void **state)
 	cut_serve("d", 0, "1g.18gb", 1);
 }
 
-/* The scheduler has heard that they are gone, and the plugin has not. */
-static void the_place_of_pods_that_are_gone_is_given_before_the_watch_says_so(void **state)
+/* Of two pods with places the first is gone, and the plugin has not heard of it. */
+static void start_with_one_gone(void)
 {
 	stage_start(NULL);
 	cut_bind("a", 0, "1g.18gb", 0, 1);
@@ -284,6 +284,12 @@ static void the_place_of_pods_that_are_gone_is_given_before_the_watch_says_so(vo
 	cut_serve("b", 0, "1g.18gb", 1);
 	apiserver_delay_watch(&stage.api, true);
 	apiserver_delete_pod(&stage.api, "a");
+}
+
+/* The scheduler has heard that they are gone, and the plugin has not. */
+static void the_place_of_pods_that_are_gone_is_given_before_the_watch_says_so(void **state)
+{
+	start_with_one_gone();
 	apiserver_set_status(&stage.api, "b", "Succeeded");
 	cut_bind("d", 0, "2g.35gb", 0, 2);
 	cut_serve("d", 0, "2g.35gb", 0);
@@ -358,13 +364,7 @@ static void who_claims_a_place_is_read_once_and_delays_nobody_else(void **state)
 /* The watch says nothing of it, and the server has it. */
 static void who_is_there_keeps_its_place_while_the_watch_is_late(void **state)
 {
-	stage_start(NULL);
-	cut_bind("a", 0, "1g.18gb", 0, 1);
-	cut_serve("a", 0, "1g.18gb", 0);
-	cut_bind("b", 0, "1g.18gb", 1, 1);
-	cut_serve("b", 0, "1g.18gb", 1);
-	apiserver_delay_watch(&stage.api, true);
-	apiserver_delete_pod(&stage.api, "a");
+	start_with_one_gone();
 	cut_bind("x", 0, "2g.35gb", 0, 2);
 	cut_refuse(0, "another container was given MIG-");
 	assert_string_not_equal(cut_instance(0, "1g.18gb", 1), "");

@@ -205,15 +205,12 @@ static void set_mode(uint32_t mode, uint64_t now_ns)
 	atomic_store_explicit(&gate_mode, mode, memory_order_relaxed);
 }
 
-static void look_for_dead(uint64_t now_ns)
+static void look_for_dead(void)
 {
 	static _Atomic uint64_t next_ns;
 
-	/* relaxed, both: a look too many does no harm */
-	if (!state.region.file || now_ns < atomic_load_explicit(&next_ns, memory_order_relaxed))
-		return;
-	atomic_store_explicit(&next_ns, now_ns + DEAD_NS, memory_order_relaxed);
-	slot_charge_dead(&state.region, state.slot);
+	if (state.region.file && clock_is_due(&next_ns, DEAD_NS))
+		slot_charge_dead(&state.region, state.slot);
 }
 
 void limits_poll(void)
@@ -228,7 +225,7 @@ void limits_poll(void)
 	if (!poll_is_due(now_ns))
 		return;
 	state_refresh_limits(false);
-	look_for_dead(now_ns);
+	look_for_dead();
 	for (int i = 0; i < STATE_ORDINALS; i++) {
 		struct device *device = state_known_device(i);
 

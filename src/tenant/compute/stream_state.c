@@ -104,14 +104,6 @@ static void renew_base(struct stream_state *s, bool is_alone, uint64_t now_ns)
 	}
 }
 
-/* By how much what is placed may have been later. */
-static uint64_t unsure_ns(const struct stream_state *s)
-{
-	const struct timebase *base = s->timebase;
-
-	return base && base->latest_ns > base->base_ns ? base->latest_ns - base->base_ns : 0;
-}
-
 /* The next batch, which holds nothing yet. */
 static struct batch *begin(struct stream_state *s)
 {
@@ -208,43 +200,20 @@ void stream_state_extend(struct stream_state *s)
 	s->batch = b;
 }
 
-/*
- * When the event happened, on the host's clock, which was recorded at soonest_ns or later. False where nothing tells:
- * then it was at soonest_ns or later.
- */
-static bool place(struct stream_state *s, CUevent event, uint64_t soonest_ns, uint64_t *ret_ns)
-{
-	struct timebase *base = s->timebase;
-	int64_t since_base;
-	uint64_t latest_ns;
-
-	*ret_ns = soonest_ns;
-	if (!base || !base->base || !events_distance(base->base, event, &since_base))
-		return false;
-	/* And before it is seen to have. */
-	latest_ns = clock_now_ns() - (uint64_t)since_base;
-	if (latest_ns < base->latest_ns)
-		base->latest_ns = latest_ns;
-	/* An event happens after it was recorded. */
-	if ((int64_t)(soonest_ns - base->base_ns) > since_base)
-		base->base_ns = soonest_ns - (uint64_t)since_base;
-	*ret_ns = base->base_ns + (uint64_t)since_base;
-	return true;
-}
-
-/* When the batch began, as place() tells; a chained one began where the one before it ended. */
+/* When the batch began, as timebase_place() tells; a chained one began where the one before it ended. */
 static void place_start(struct stream_state *s, struct batch *b, uint64_t *ret_ns)
 {
 	struct batch *last = before(s, b);
 
-	b->is_placed = !b->has_start && last->is_placed && !unsure_ns(s);
+	b->is_placed = !b->has_start && last->is_placed && !timebase_unsure_ns(s->timebase);
 	if (b->has_start)
-		b->is_placed = place(s, b->start, b->start_ns + EVENT_LATENCY_NS, ret_ns);
+		b->is_placed = timebase_place(
+			s->timebase, b->start, b->start_ns + EVENT_LATENCY_NS, ret_ns);
 	else if (b->is_placed)
 		*ret_ns = last->end_ns;
 	else
-		b->is_placed =
-			place(s, last->end, unsure_ns(s) ? last->start_ns : last->end_ns, ret_ns);
+		b->is_placed = timebase_place(s->timebase, last->end,
+			timebase_unsure_ns(s->timebase) ? last->start_ns : last->end_ns, ret_ns);
 }
 
 /* Where the batch began and how long it took, by its events; false where they do not tell. */
@@ -257,8 +226,8 @@ static bool measure(struct stream_state *s, struct batch *b, uint64_t now_ns, st
 		took_ns < 0)
 		return false;
 	/* That the end is seen now tells more of the base than that the start is. */
-	if (unsure_ns(s))
-		(void)place(s, b->end, b->start_ns, &start_ns);
+	if (timebase_unsure_ns(s->timebase))
+		(void)timebase_place(s->timebase, b->end, b->start_ns, &start_ns);
 	place_start(s, b, &start_ns);
 	b->end_ns = start_ns + (uint64_t)took_ns;
 	if (b->end_ns > now_ns) {
@@ -271,7 +240,7 @@ static bool measure(struct stream_state *s, struct batch *b, uint64_t now_ns, st
 	ret_span->start_ns = start_ns < b->end_ns ? start_ns : b->end_ns;
 	ret_span->end_ns = b->end_ns;
 	ret_span->is_placed = b->is_placed;
-	ret_span->unsure_ns = unsure_ns(s);
+	ret_span->unsure_ns = timebase_unsure_ns(s->timebase);
 	ret_span->is_measured = true;
 	return true;
 }
@@ -311,7 +280,7 @@ static void charge_running(struct stream_state *s, struct batch *b, uint64_t now
 	b->running_ns += span_charge_running(s->meter, from_ns, now_ns,
 		!b->is_placed	? UINT64_MAX
 		: b->is_backlog ? 0
-				: unsure_ns(s));
+				: timebase_unsure_ns(s->timebase));
 	b->paid_ns = now_ns;
 }
 
@@ -320,7 +289,7 @@ static bool place_end(struct stream_state *s, struct batch *b, struct span *span
 {
 	uint64_t end_ns;
 
-	if (!b->has_end || !place(s, b->end, b->start_ns, &end_ns))
+	if (!b->has_end || !timebase_place(s->timebase, b->end, b->start_ns, &end_ns))
 		return false;
 	if (span->end_ns > end_ns)
 		span->end_ns = end_ns;
@@ -413,7 +382,7 @@ static void charge_by_estimate(struct stream_state *s, struct batch *b, uint64_t
 		&(struct span){.start_ns = start_ns,
 			.end_ns = start_ns + took_ns,
 			.is_placed = b->is_placed,
-			.unsure_ns = unsure_ns(s),
+			.unsure_ns = timebase_unsure_ns(s->timebase),
 			.is_waited_for = s->is_waited_for,
 			.reserved_ns = b->reserved_ns,
 			.running_ns = b->running_ns,

@@ -15,6 +15,7 @@
 #include "base/bits.h"
 #include "gpu/abi/cuda.h"
 #include "tenant/compute/span.h"
+#include "tenant/compute/timebase.h"
 
 #define STREAM_BATCHES 8
 #define STREAM_PENDING \
@@ -25,19 +26,6 @@
  * it (H200: about 100 us), so nobody else could have used it.
  */
 #define STREAM_PAUSE_NS 100000u
-
-/*
- * How the events of a context are placed on the host's clock. An event happens at its recording or later, so
- * of all recordings the one that came soonest tells where the base is.
- */
-struct timebase {
-	CUcontext context;
-	CUevent base;	  /* NULL: there is none yet */
-	uint64_t base_ns; /* when it was, on the host's clock: at that time or later */
-	/* and at that one or sooner: no event happens after it was seen to have. 0: it was recorded where it happened at once */
-	uint64_t latest_ns;
-	uint64_t made_ns;
-};
 
 struct batch {
 	uint64_t expected_ns;

@@ -2,12 +2,16 @@
 # The API server by curl, which costs a tenth of what kubectl does; read by e2e.sh.
 # shellcheck shell=bash disable=SC2154
 
+# A command after whose success nothing else is waited for.
+enough=()
+
 # within SECONDS COMMAND...: until it is true.
 within() {
     local end=$((SECONDS + $1))
     shift
     until "$@"; do
         [ $SECONDS -lt $end ] || return 1
+        [ ${#enough[@]} -eq 0 ] || ! "${enough[@]}" || return 1
         sleep 0.1
     done
 }

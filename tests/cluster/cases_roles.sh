@@ -19,15 +19,16 @@ refusals() {
 }
 
 # each_verb_is_needed LOG ROLES EXERCISE: with all of them EXERCISE goes well and nothing is refused; without any it fails, or the refusal
-# is in the log.
+# is in the log, with which EXERCISE ends.
 each_verb_is_needed() {
-    local log_file=$1 roles=$2 exercise=$3 verb resource unneeded='' count=0 from
+    local log_file=$1 roles=$2 exercise=$3 verb resource unneeded='' count=0 from enough=()
     : >>"$log_file" && python3 "$here/roles.py" apply $roles && from=$(stat -c %s "$log_file") && $exercise 0 || return
     ! refusals "$log_file" "$from" || return
     while read -r verb resource <&3; do
         count=$((count + 1))
         python3 "$here/roles.py" take $roles "$verb" "$resource" || return
         from=$(stat -c %s "$log_file")
+        enough=(refusals "$log_file" "$from" "$verb" "$resource")
         ! $exercise $count || within 5 refusals "$log_file" "$from" "$verb" "$resource" || {
             unneeded+=" $verb $resource;"
             tail -c "+$((from + 1))" "$log_file" | tail -n 20
@@ -50,7 +51,7 @@ plugin_works() {
     start "$name" "$(slot 0 1000 0);" "$(container "$name" 1 "sleep 60")" && within 20 runs_since_restart "$name" 0 &&
         wish "$name" "{\"$name\": 1}" && within 10 says_refused "$name" "no object"
     local code=$?
-    gone "$name"
+    gone "$name" && kubectl wait --for=delete "pod/$name" --timeout=30s
     return $code
 }
 

@@ -11,7 +11,7 @@
 #                                       --node containerd and a kubelet, too
 #   cluster.sh exec COMMAND...          runs COMMAND inside; kubectl is in its PATH
 #   cluster.sh image REF FILE[:PLACE]...  an image of busybox, files and their libraries
-#   cluster.sh stop PROGRAM [SIGNAL]    of etcd apiserver manager scheduler containerd kubelet; KILL after 5 s; kubelet@node2 is
+#   cluster.sh stop PROGRAM [SIGNAL]    of etcd apiserver manager scheduler containerd kubelet; KILL after 5 s, apiserver 1 s; kubelet@node2 is
 #                                       another node's, and node2 by KILL that node: it loses power
 #   cluster.sh start PROGRAM            inside, too, where $CLUSTER is this script; node2, node3, node4: another node, with namespaces,
 #                                       a disk and a simulated machine (FOLDER/nodes/NAME/sim) of its own

@@ -209,13 +209,15 @@ start() {
     esac
 }
 
-# stop NAME SIGNAL: comes back when it is gone, of which an API server with open watches has to be persuaded.
+# stop NAME SIGNAL: comes back when it is gone. An API server with open watches does not go by itself, and is not waited for.
 stop() {
+    local tenths=50
+    [ "$1" != apiserver ] || tenths=10
     kill "-$2" "${pids[$1]}" || return 0
     case $2 in
     STOP | CONT) return ;;
     esac
-    for _ in $(seq 50); do
+    for _ in $(seq $tenths); do
         kill -0 "${pids[$1]}" 2>/dev/null || break
         sleep 0.1
     done

@@ -101,14 +101,15 @@ pause() {
     sleep 2
 }
 
-# steps_per_s NOW COMMAND...: of the program whose lines COMMAND prints, in the seconds before NOW. One that waits for the
-# card says nothing, and does nothing.
+# steps_per_s NOW COMMAND...: of the program whose lines COMMAND prints, from the last line before the seconds that end at NOW to
+# the last one in them. One that has said nothing for three of them waits for the card, and does nothing.
 steps_per_s() {
     local now=$1
     shift
     "$@" | jq -rs --argjson now "$now" --argjson seconds "$card_seconds" 'map(select(.at and .at <= $now)) |
         (map(select(.at <= $now - $seconds)) | .[-1] // {at: $now, steps: 0}) as $first | (.[-1] // $first) as $last |
-        if $now > $first.at then ($last.steps - $first.steps) / ($now - $first.at) else 0 end | . * 10 | round / 10'
+        (if $last.at < $now - 3 then $now else $last.at end) as $until |
+        if $until > $first.at then ($last.steps - $first.steps) / ($until - $first.at) else 0 end | . * 10 | round / 10'
 }
 
 # rate_of NAME [NOW]

@@ -9,6 +9,7 @@
  *	VGPU_FAULT="endpool N PLACE"  the device's current pool is destroyed there, as by another thread
  *	VGPU_FAULT="setpool N PLACE"  its default pool becomes current there, likewise
  *	VGPU_FAULT="usepool N PLACE"  8 GiB come there from the pool that the driver made last, likewise
+ *	VGPU_FAULT="look N PLACE"     how much is free is asked there, for which the books are put right, likewise
  *	VGPU_FAULT="endctx N PLACE"   the current context is destroyed there by another thread
  *	VGPU_FAULT="fail N PLACE"     our own machinery fails there, as where a graph finds no memory for its books
  *	VGPU_FAULT="memory N"	      our own memory runs out at the N-th request
@@ -199,6 +200,16 @@ static void use_pool(void)
 	is_inside = false;
 }
 
+static void look(void)
+{
+	size_t free_bytes, total_bytes;
+
+	is_inside = true;
+	if (cuMemGetInfo_v2(&free_bytes, &total_bytes) != CUDA_SUCCESS)
+		fprintf(stderr, "nothing is known to be free\n");
+	is_inside = false;
+}
+
 /* Before the program makes a pool. */
 static void remember_pools(void)
 {
@@ -252,6 +263,8 @@ void fault_hit(const char *place)
 		borrow();
 	else if (strcmp(action, "endpool") == 0 || strcmp(action, "setpool") == 0)
 		change_pool(action[0] == 'e');
+	else if (strcmp(action, "look") == 0)
+		look();
 	else if (strcmp(action, "endctx") == 0)
 		end_context();
 	else if (strcmp(action, "usepool") == 0)

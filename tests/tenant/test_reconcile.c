@@ -206,6 +206,24 @@ static void a_pool_that_is_used_before_it_is_known_is_charged(void **state)
 	assert_int_equal(tenant_end(t), 0);
 }
 
+/* Its place in the list is that of a pool that was destroyed. */
+static void a_pool_that_is_just_being_entered_is_not_destroyed(void **state)
+{
+	struct course c = course_begin(*state);
+	struct tenant *t = course_start(&c, "VGPU_FAULT=look 1 pool: handed over");
+
+	expect(t, OK, "primary 0");
+	expect(t, OK, "newpool p");
+	expect(t, OK, "frompool a p 10m");
+	expect(t, OK, "freeasync a");
+	expect(t, OK, "sync");
+	expect(t, OK, "endpool p");
+	expect(t, OK, "newpool q");
+	expect(t, OK, "frompool b q 10m");
+	expect(t, OK, "endpool q");
+	assert_int_equal(tenant_end(t), 0);
+}
+
 /* NVML's figure has it, the books have it apart from what the process holds alone. */
 static void a_context_is_not_measured_beside_exported_memory(void **state)
 {
@@ -314,6 +332,7 @@ int main(void)
 			a_pool_that_is_destroyed_or_exchanged_beside_an_allocation_stays_charged),
 		test_with_node(a_stack_that_shrinks_while_its_context_ends_is_given_back_once),
 		test_with_node(a_pool_that_is_used_before_it_is_known_is_charged),
+		test_with_node(a_pool_that_is_just_being_entered_is_not_destroyed),
 		test_with_node(a_context_is_not_measured_beside_another_call),
 		test_with_node(a_wrong_size_of_a_context_is_corrected),
 		test_with_node(a_context_is_not_measured_beside_exported_memory),

@@ -68,8 +68,10 @@ struct pool *pool_list_enter(CUmemoryPool handle, struct device *device, bool ma
 	FAULT("pool: adding");
 	if (!p)
 		return add(handle, device, CHARGE_POOL, may_end);
-	atomic_store(&p->asked, handle);
+	/* In this order: with the other word alone it would be a pool that the program has destroyed, and is to end in the driver. */
 	atomic_store(&p->handle, handle);
+	FAULT("pool: handed over");
+	atomic_store(&p->asked, handle);
 	return p;
 }
 

@@ -44,6 +44,7 @@ extern _Atomic bool hook_has_cuda, hook_has_nvml;
 
 bool hook_attach_cuda_slowly(void);
 bool hook_attach_nvml_slowly(void);
+int hook_begun_slowly(void);
 void hook_ended_slowly(void);
 
 /* Whether CUDA is attached already. */
@@ -128,7 +129,15 @@ static inline CUstream hook_meant_at(const void *stream, CUstream null_stream)
 /* Bodies are part of their functions: a form costs what it would if it were written by hand. */
 #define HOOK_INLINE static inline __attribute__((always_inline))
 
-/* What is done when the body has ended, and all that it held is let go. */
+/* What is done before the body, which holds nothing yet, and when it has ended, and all that it held is let go. */
+static inline int hook_begun(void)
+{
+	/* relaxed: one that is seen late is a call that comes in the way */
+	return UNLIKELY(atomic_load_explicit(&call_end_is_awaited, memory_order_relaxed))
+		       ? hook_begun_slowly()
+		       : 0;
+}
+
 static inline void hook_ended(const int *scope)
 {
 	(void)scope;
@@ -136,7 +145,7 @@ static inline void hook_ended(const int *scope)
 	if (UNLIKELY(atomic_load_explicit(&call_end_is_awaited, memory_order_relaxed)))
 		hook_ended_slowly();
 }
-#define HOOK_ENDS __attribute__((cleanup(hook_ended), unused)) const int hook_ends_ = 0
+#define HOOK_SCOPE __attribute__((cleanup(hook_ended), unused)) const int hook_scope_ = hook_begun()
 
 /* The exported function: checked against its row and its type. */
 #define HOOK_EXPORT(symbol)                                                           \
@@ -151,7 +160,7 @@ static inline void hook_ended(const int *scope)
 		CANCEL_PUT_OFF;                                     \
 		if (!hook_attach_##library())                       \
 			return error;                               \
-		HOOK_ENDS;                                          \
+		HOOK_SCOPE;                                         \
 		return symbol##_body(HOOK_NAMES(__VA_ARGS__));      \
 	}                                                           \
 	HOOK_INLINE result symbol##_body(HOOK_PARAMS(__VA_ARGS__))
@@ -176,7 +185,7 @@ static inline void hook_ended(const int *scope)
 		CANCEL_PUT_OFF;                                                  \
 		if (!hook_attach_cuda())                                         \
 			return CUDA_ERROR_NOT_INITIALIZED;                       \
-		HOOK_ENDS;                                                       \
+		HOOK_SCOPE;                                                      \
 		return body(cuda.symbol, null_stream, HOOK_MEANTS(__VA_ARGS__)); \
 	}
 

@@ -71,6 +71,12 @@ static const struct part parts[] = {
 
 _Atomic bool hook_has_cuda, hook_has_nvml;
 
+int hook_begun_slowly(void)
+{
+	reconcile_let_pay();
+	return 0;
+}
+
 void hook_ended_slowly(void)
 {
 	reconcile_pay();

@@ -27,6 +27,7 @@
 #include "tenant/memory/charge.h"
 #include "tenant/memory/everywhere.h"
 #include "tenant/memory/ipc.h"
+#include "tenant/memory/reconcile.h"
 #include "tenant/memory/table.h"
 
 static struct table tables[HOLDING_TABLES];
@@ -419,8 +420,11 @@ void holding_give_back(uint64_t key, const struct holding *h)
 		bytes = CHUNK_BYTES;
 	}
 	FAULT("holding: given back in the driver");
-	if (h->flags & HOLDING_OPEN_FOREIGN)
+	if (h->flags & HOLDING_OPEN_FOREIGN) {
 		ipc_open_foreign(state_device(h->device), -(int64_t)bytes);
+		/* What could not be told from it until now can be. */
+		reconcile_look_again(state_device(h->device));
+	}
 	if (bytes)
 		charge_give_back(state_device(h->device), bytes, (enum charge_kind)h->kind);
 	if (h->flags & HOLDING_EVERYWHERE)

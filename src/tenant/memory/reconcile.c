@@ -38,7 +38,7 @@ struct account {
 		is_careful; /* more may be charged than was taken, until a comparison is exact */
 	_Atomic bool
 		is_owed; /* that is so as another call was in the way: compared when all have ended */
-	uint64_t next_owed_ns;	 /* later where comparisons took long */
+	uint64_t next_owed_ns;	 /* later where comparisons were spoiled */
 	bool was_less;		 /* by the last comparison */
 	_Atomic unsigned doubts; /* seconds in which another thread was comparing */
 	_Atomic uint64_t next_doubt_ns;
@@ -47,13 +47,18 @@ struct account {
 static struct account accounts[STATE_ORDINALS];
 
 /*
- * What is owed takes one part of so many of the time where other calls spoil it again and again, and may take that of so
- * long at once: the last of many calls finds it not spent.
+ * What is owed is compared while no call is under way, and calls that would begin wait for it so long at most. What all the
+ * same was in the way, again and again, takes one part of so many of the time, and may take that of so long at once.
  */
+#define OWED_WAIT_NS  UINT64_C(20000000)
 #define OWED_TIMES    16
 #define OWED_BURST_NS UINT64_C(640000000)
 /* To know less than that the process does not begin NVML, for which it would wait. */
 #define OWED_WORTH_BYTES UINT64_C(0x2000000)
+
+/* Until then calls wait for who pays; 0: nobody does. And whether that is this thread. */
+static _Atomic uint64_t payer_until_ns;
+static __thread bool is_payer;
 
 /* Charged while the books stand alone. key: the life of a context; a: bytes; b: how often it had come to that. */
 static struct table untold;
@@ -108,33 +113,40 @@ static void owe(struct account *t)
 {
 	t->is_careful = true;
 	t->is_owed = true;
-	/* pairs with reconcile_pay(), which says before it looks that nothing is */
+	/* pairs with reconcile_pay(), which looks once more when it has said that nothing is */
 	atomic_store(&call_end_is_awaited, true);
 }
 
-/* Looks; what is less is believed when it is exact, and so twice. Under the account's lock. */
-static void compare(struct account *t, struct device *d, bool is_urgent)
+/* Looks; what is less is believed when it is exact, and so twice. Whether it was exact. Under the account's lock. */
+static bool compare_once(struct account *t, struct device *d, bool is_urgent)
 {
 	struct finding found;
 
 	if (!look(t, d, NULL, &found))
-		return;
+		return false;
 	for (int i = 0; found.most_bytes < t->unattributed_bytes; i++) {
 		if (found.is_exact && t->was_less)
 			break;
 		t->was_less |= found.is_exact;
 		if (!is_urgent || i == FINDING_LOOKS)
-			return;
+			return false;
 		finding_pause();
 		if (!look(t, d, NULL, &found))
-			return;
+			return false;
 	}
 	correct(t, d, finding_within(&found, t->unattributed_bytes));
-	if (!found.is_exact)
-		return;
-	t->is_owed = false;
-	if (found.least_bytes == found.most_bytes)
+	if (found.is_exact && found.least_bytes == found.most_bytes)
 		t->is_careful = false;
+	return found.is_exact;
+}
+
+/* What comes to be owed meanwhile is owed afterwards. */
+static void compare(struct account *t, struct device *d, bool is_urgent)
+{
+	bool was_owed = atomic_exchange(&t->is_owed, false);
+
+	if (!compare_once(t, d, is_urgent) && was_owed)
+		owe(t);
 }
 
 /* relaxed all: a constant once it is set */
@@ -182,42 +194,81 @@ static bool is_payable(const struct account *t)
 	       (nvml_is_begun() || t->unattributed_bytes >= OWED_WORTH_BYTES);
 }
 
-/* As often as it may; under the account's lock. */
-static void pay(struct account *t, struct device *d)
+/* Whether the calls of this process are at rest, as seen after whatever this thread did before. */
+static bool is_at_rest(void)
 {
-	uint64_t begin_ns = clock_now_ns(), next_ns = t->next_owed_ns;
+	/* Of two calls that end at once each sees the other's end, or is seen by it. */
+	atomic_thread_fence(memory_order_seq_cst);
+	return (uint32_t)charge_traffic() == 0;
+}
 
-	if (next_ns > begin_ns)
-		return;
+/* Whether another call came in the way. */
+static bool is_spoiled(struct account *t, struct device *d)
+{
+	uint64_t traffic = charge_traffic();
+
+	is_payer = true;
+	atomic_store(&payer_until_ns, clock_now_ns() + OWED_WAIT_NS);
 	FAULT("reconcile: owed");
 	compare(t, d, true);
-	if (next_ns + OWED_BURST_NS < begin_ns)
-		next_ns = begin_ns - OWED_BURST_NS;
-	t->next_owed_ns = next_ns + OWED_TIMES * (clock_now_ns() - begin_ns);
+	atomic_store(&payer_until_ns, 0);
+	is_payer = false;
+	return traffic != charge_traffic();
+}
+
+/* Whether it is to be tried again. */
+static bool pay(struct account *t, struct device *d)
+{
+	uint64_t begin_ns = clock_now_ns();
+	bool is_again = false;
+
+	if (!lock_try(&t->lock))
+		return false;
+	if (t->next_owed_ns <= begin_ns) {
+		is_again = is_spoiled(t, d);
+		if (t->next_owed_ns + OWED_BURST_NS < begin_ns)
+			t->next_owed_ns = begin_ns - OWED_BURST_NS;
+		if (t->is_owed)
+			t->next_owed_ns += OWED_TIMES * (clock_now_ns() - begin_ns);
+	}
+	lock_leave(&t->lock);
+	return is_again;
+}
+
+/* Whether anything is owed still. */
+static bool pay_all(void)
+{
+	bool is_owed = false;
+
+	for (int i = 0; i < STATE_ORDINALS; i++) {
+		struct account *t = &accounts[i];
+
+		/* A call that ended meanwhile found the lock held, and has left it to us. */
+		while (is_payable(t) && is_at_rest() && pay(t, state_device(i)))
+			;
+		is_owed |= is_payable(t);
+	}
+	return is_owed;
 }
 
 void reconcile_pay(void)
 {
 	int saved_errno = errno;
-	bool is_owed = false;
 
 	/* The last call to end does it. */
-	if ((uint32_t)charge_traffic() != 0)
-		return;
-	/* pairs with owe() */
-	atomic_store(&call_end_is_awaited, false);
-	for (int i = 0; i < STATE_ORDINALS; i++) {
-		struct account *t = &accounts[i];
-
-		if (is_payable(t) && lock_try(&t->lock)) {
-			pay(t, state_device(i));
-			lock_leave(&t->lock);
-		}
-		is_owed |= is_payable(t);
+	if (is_at_rest() && !pay_all()) {
+		/* pairs with owe() */
+		atomic_store(&call_end_is_awaited, false);
+		if (pay_all())
+			atomic_store(&call_end_is_awaited, true);
 	}
-	if (is_owed)
-		atomic_store(&call_end_is_awaited, true);
 	errno = saved_errno;
+}
+
+void reconcile_let_pay(void)
+{
+	for (unsigned i = 0; clock_now_ns() < atomic_load(&payer_until_ns) && !is_payer; i++)
+		lock_rest(i);
 }
 
 /*
@@ -439,5 +490,6 @@ void reconcile_reset_after_fork(void)
 {
 	for (int i = 0; i < STATE_ORDINALS; i++)
 		accounts[i] = (struct account){.was_less = false};
+	payer_until_ns = 0;
 	table_forget(&untold);
 }

@@ -26,9 +26,11 @@ void reconcile_compare(struct device *device, enum parts_when when);
 /*
  * When a call of the program has ended and nothing of it is under way any more. Where a comparison could not be exact
  * because of other calls (driver/call_end.h), the last of them to end makes it good: the process may make none for long, and
- * others of the slice would lack what it has in its books and not on the device.
+ * others of the slice would lack what it has in its books and not on the device. Calls that begin meanwhile wait
+ * for that, some ms and 20 at most.
  */
 void reconcile_pay(void);
+void reconcile_let_pay(void);
 
 /*
  * After a call that may have taken memory which nobody names (guard.h): ends the reservation's scope
@@ -83,7 +85,7 @@ struct reconcile_figure reconcile_ask(const struct device *device);
 bool reconcile_is_shown(struct device *device, const struct charge *charge,
 	const struct reconcile_figure *before) MUST_CHECK;
 
-/* What was charged as not shown, and may have been all the same, is gone: who asks next is told after a comparison. */
+/* What may have been shown here or not is gone, and a comparison can tell what the rest is. */
 void reconcile_look_again(const struct device *device);
 
 /*

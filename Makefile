@@ -236,8 +236,9 @@ install-kube: ## the same with what Kubernetes needs, and `vgpu plan`
 image: kube ## the image of all programs for Kubernetes, build/cantaloupe-image.tar, and what is in it
 	$(Q)$(PYTHON) tools/image.py build/kube build/cantaloupe-image.tar $(IMAGE)
 
+# What is handed out does not say where it was built.
 build-deb: setup-kube
-	$(Q)$(CONFIGURE) build/deb --buildtype debugoptimized -Db_ndebug=true -Dtests=disabled \
+	$(Q)CFLAGS="$$CFLAGS -ffile-prefix-map=$(CURDIR)=." $(CONFIGURE) build/deb --buildtype debugoptimized -Db_ndebug=true -Dtests=disabled \
 		-Ddaemons=enabled --prefix /usr --libdir lib --sysconfdir /etc
 	$(Q)$(COMPILE) build/deb
 

@@ -48,6 +48,13 @@ class Packages(unittest.TestCase):
         done = subprocess.run(["lintian", "--allow-root", "--fail-on", "error,warning", *self.made], stdout=subprocess.PIPE, text=True, check=False)
         self.assertEqual((done.returncode, done.stdout), (0, ""))
 
+    def test_they_do_not_say_where_they_were_built(self):
+        tree = os.path.realpath(os.path.join(os.path.dirname(TOOL), "..")).encode()
+        for folder, _, names in os.walk(self.root):
+            for name in names:
+                with open(os.path.join(folder, name), "rb") as f:
+                    self.assertNotIn(tree, f.read(), name)
+
     def test_programs_run(self):
         for program in ("vgpu", "vgpu-sim", "vgpu-scheduler", "vgpu-device-plugin", "vgpu-monitor"):
             done = subprocess.run([os.path.join(self.root, "usr/bin", program), "--version"], capture_output=True, text=True, check=False)

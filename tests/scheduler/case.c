@@ -10,11 +10,16 @@
 #include "kube/quantity.h"
 #include "scheduler/reservation.h"
 
-const char *case_text(const json_t *object, const char *key)
+static const char *text_of(const json_t *value)
 {
-	const char *text = json_string_value(json_object_get(object, key));
+	const char *text = json_string_value(value);
 
 	return text ? text : "";
+}
+
+const char *case_text(const json_t *object, const char *key)
+{
+	return text_of(json_object_get(object, key));
 }
 
 bool case_has_flag(const json_t *config, const char *flag)
@@ -23,7 +28,7 @@ bool case_has_flag(const json_t *config, const char *flag)
 	size_t i;
 
 	json_array_foreach(json_object_get(config, "flags"), i,
-		value) if (!strcmp(json_string_value(value), flag)) return true;
+		value) if (!strcmp(text_of(value), flag)) return true;
 	return false;
 }
 
@@ -34,8 +39,7 @@ static const char *flag_value(const json_t *config, const char *name, const char
 	const json_t *value;
 
 	json_array_foreach(json_object_get(config, "flags"), i,
-		value) if (!strncmp(json_string_value(value), name, length)) other =
-		json_string_value(value) + length;
+		value) if (!strncmp(text_of(value), name, length)) other = text_of(value) + length;
 	return other;
 }
 

@@ -3,9 +3,11 @@
 #include "sim/machine/schedule.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "base/cleanup.h"
 #include "sim/machine/reap.h"
 #include "sim/machine/schedule_view.h"
 #include "sim/machine/utilization.h"
@@ -266,24 +268,28 @@ static uint64_t foresee(const struct machine *machine, const struct schedule_poi
 	bool *ret_is_end)
 {
 	const struct schedule_member *mine = NULL;
-	struct schedule_view view;
+	/* 18 KiB: too much for a program's stack */
+	_cleanup_free_ struct schedule_view *view = malloc(sizeof(*view));
 	uint64_t limit;
 
-	schedule_view_load(machine, unit, &view);
-	limit = view.at_ns + FORESEE_NS;
-	for (uint32_t i = 0; i < view.count; i++)
-		if (view.member[i].slot == point->slot)
-			mine = &view.member[i];
+	*ret_is_end = false;
+	if (!view)
+		return machine_now_ns();
+	schedule_view_load(machine, unit, view);
+	limit = view->at_ns + FORESEE_NS;
+	for (uint32_t i = 0; i < view->count; i++)
+		if (view->member[i].slot == point->slot)
+			mine = &view->member[i];
 	*ret_is_end = true;
 	if (!mine)
 		return point->clock_ns + schedule_of(machine, point->slot, point->device)->lag_ns;
-	while (view.at_ns < limit) {
-		uint64_t until = schedule_plan(&view, limit);
-		uint64_t more = schedule_time_to(mine, view.at_ns, point->clock_ns);
+	while (view->at_ns < limit) {
+		uint64_t until = schedule_plan(view, limit);
+		uint64_t more = schedule_time_to(mine, view->at_ns, point->clock_ns);
 
-		if (more <= until - view.at_ns)
-			return view.at_ns + more;
-		schedule_pass(&view, until);
+		if (more <= until - view->at_ns)
+			return view->at_ns + more;
+		schedule_pass(view, until);
 	}
 	*ret_is_end = false;
 	return limit;

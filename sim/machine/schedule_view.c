@@ -2,8 +2,10 @@
 /* A device's schedule out of the shared file, and back into it. */
 #include "sim/machine/schedule_view.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "sim/machine/utilization.h"
 
 /* More steps than any view's slices between two calls; beyond it the rest of the time is dropped. */
@@ -177,15 +179,18 @@ static void step(struct machine *machine, int unit, uint64_t limit_ns, struct sc
 
 bool schedule_view_advance(struct machine *machine, int unit, uint64_t now_ns)
 {
-	struct schedule_view view;
+	/* 18 KiB: too much for a program's stack */
+	_cleanup_free_ struct schedule_view *view = malloc(sizeof(*view));
 
-	schedule_view_load(machine, unit, &view);
-	if (now_ns < view.at_ns)
-		now_ns = view.at_ns;
-	for (int steps = 0; view.count > 0 && view.at_ns < now_ns && steps < STEPS_MAX; steps++)
-		step(machine, unit, now_ns, &view);
-	view.at_ns = now_ns;
-	store(machine, unit, &view);
-	return view.count > 1 ||
-	       (view.count == 1 && view.member[0].slot != (uint32_t)machine->slot);
+	if (!view)
+		return true; /* as with others: it is looked at again */
+	schedule_view_load(machine, unit, view);
+	if (now_ns < view->at_ns)
+		now_ns = view->at_ns;
+	for (int steps = 0; view->count > 0 && view->at_ns < now_ns && steps < STEPS_MAX; steps++)
+		step(machine, unit, now_ns, view);
+	view->at_ns = now_ns;
+	store(machine, unit, view);
+	return view->count > 1 ||
+	       (view->count == 1 && view->member[0].slot != (uint32_t)machine->slot);
 }

@@ -98,12 +98,12 @@ static nvmlReturn_t read_all(const struct part *part, enum group group, unsigned
 static nvmlReturn_t reply_v1(
 	const struct part *part, enum group group, unsigned int *count, nvmlProcessInfo_v1_t *infos)
 {
-	struct list list;
-	nvmlReturn_t result = read_all(part, group, count, infos, &list);
+	_cleanup_free_ struct list *list = malloc(sizeof(*list));
+	nvmlReturn_t result = list ? read_all(part, group, count, infos, list) : NVML_ERROR_MEMORY;
 
-	for (unsigned int i = 0; result == NVML_SUCCESS && i < list.count; i++) {
-		infos[i].pid = list.row[i].pid;
-		infos[i].usedGpuMemory = list.row[i].bytes;
+	for (unsigned int i = 0; result == NVML_SUCCESS && i < list->count; i++) {
+		infos[i].pid = list->row[i].pid;
+		infos[i].usedGpuMemory = list->row[i].bytes;
 	}
 	return result;
 }
@@ -112,14 +112,14 @@ static nvmlReturn_t reply_v1(
 static nvmlReturn_t reply(
 	const struct part *part, enum group group, unsigned int *count, nvmlProcessInfo_t *infos)
 {
-	struct list list;
-	nvmlReturn_t result = read_all(part, group, count, infos, &list);
+	_cleanup_free_ struct list *list = malloc(sizeof(*list));
+	nvmlReturn_t result = list ? read_all(part, group, count, infos, list) : NVML_ERROR_MEMORY;
 
-	for (unsigned int i = 0; result == NVML_SUCCESS && i < list.count; i++) {
-		infos[i].pid = list.row[i].pid;
-		infos[i].usedGpuMemory = list.row[i].bytes;
-		infos[i].gpuInstanceId = list.row[i].instance;
-		infos[i].computeInstanceId = list.row[i].compute;
+	for (unsigned int i = 0; result == NVML_SUCCESS && i < list->count; i++) {
+		infos[i].pid = list->row[i].pid;
+		infos[i].usedGpuMemory = list->row[i].bytes;
+		infos[i].gpuInstanceId = list->row[i].instance;
+		infos[i].computeInstanceId = list->row[i].compute;
 	}
 	return result;
 }
@@ -154,23 +154,25 @@ static enum group group_of_mode(unsigned int mode)
 ENTRY_DEVICE(nvmlDeviceGetRunningProcessDetailList, (nvmlProcessDetailList_t * details), (details))
 {
 	const struct part whole = {.index = index, .is_whole = true};
-	struct list list;
+	_cleanup_free_ struct list *list = malloc(sizeof(*list));
 	nvmlReturn_t result;
 
 	if (!details)
 		return NVML_ERROR_INVALID_ARGUMENT;
+	if (!list)
+		return NVML_ERROR_MEMORY;
 	if (details->version != nvmlProcessDetailList_v1)
 		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
 	if (details->mode > NVML_PROCESS_MODE_MPS)
 		return NVML_ERROR_INVALID_ARGUMENT;
 	result = read_all(&whole, group_of_mode(details->mode), &details->numProcArrayEntries,
-		details->procArray, &list);
-	for (unsigned int i = 0; result == NVML_SUCCESS && i < list.count; i++)
+		details->procArray, list);
+	for (unsigned int i = 0; result == NVML_SUCCESS && i < list->count; i++)
 		details->procArray[i] = (nvmlProcessDetail_v1_t){
-			.pid = list.row[i].pid,
-			.usedGpuMemory = list.row[i].bytes,
-			.gpuInstanceId = list.row[i].instance,
-			.computeInstanceId = list.row[i].compute,
+			.pid = list->row[i].pid,
+			.usedGpuMemory = list->row[i].bytes,
+			.gpuInstanceId = list->row[i].instance,
+			.computeInstanceId = list->row[i].compute,
 		};
 	return result;
 }
@@ -230,18 +232,20 @@ ENTRY_DEVICE(nvmlDeviceGetProcessUtilization,
 	(samples, count, last_seen_us))
 {
 	unsigned long long time_us = now_us();
-	struct list list;
+	_cleanup_free_ struct list *list = malloc(sizeof(*list));
 	nvmlReturn_t result;
 
 	if (!count)
 		return NVML_ERROR_INVALID_ARGUMENT;
-	result = read_samples(index, sample_window(time_us, last_seen_us), samples, count, &list);
-	for (unsigned int i = 0; result == NVML_SUCCESS && i < list.count; i++)
+	if (!list)
+		return NVML_ERROR_MEMORY;
+	result = read_samples(index, sample_window(time_us, last_seen_us), samples, count, list);
+	for (unsigned int i = 0; result == NVML_SUCCESS && i < list->count; i++)
 		samples[i] = (nvmlProcessUtilizationSample_t){
-			.pid = list.row[i].pid,
+			.pid = list->row[i].pid,
 			.timeStamp = time_us,
-			.smUtil = list.row[i].busy_percent,
-			.memUtil = list.row[i].busy_percent,
+			.smUtil = list->row[i].busy_percent,
+			.memUtil = list->row[i].busy_percent,
 		};
 	return result;
 }
@@ -249,21 +253,23 @@ ENTRY_DEVICE(nvmlDeviceGetProcessUtilization,
 ENTRY_DEVICE(nvmlDeviceGetProcessesUtilizationInfo, (nvmlProcessesUtilizationInfo_t * info), (info))
 {
 	unsigned long long time_us = now_us();
-	struct list list;
+	_cleanup_free_ struct list *list = malloc(sizeof(*list));
 	nvmlReturn_t result;
 
 	if (!info)
 		return NVML_ERROR_INVALID_ARGUMENT;
+	if (!list)
+		return NVML_ERROR_MEMORY;
 	if (info->version != nvmlProcessesUtilizationInfo_v1)
 		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
 	result = read_samples(index, sample_window(time_us, info->lastSeenTimeStamp),
-		info->procUtilArray, &info->processSamplesCount, &list);
-	for (unsigned int i = 0; result == NVML_SUCCESS && i < list.count; i++)
+		info->procUtilArray, &info->processSamplesCount, list);
+	for (unsigned int i = 0; result == NVML_SUCCESS && i < list->count; i++)
 		info->procUtilArray[i] = (nvmlProcessUtilizationInfo_v1_t){
 			.timeStamp = time_us,
-			.pid = list.row[i].pid,
-			.smUtil = list.row[i].busy_percent,
-			.memUtil = list.row[i].busy_percent,
+			.pid = list->row[i].pid,
+			.smUtil = list->row[i].busy_percent,
+			.memUtil = list->row[i].busy_percent,
 		};
 	return result;
 }

@@ -16,12 +16,14 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/scratch.h"
 
-#define MARK_SIGN   (UINT64_C(0x56) << 55)
-#define SIGN_BITS   (UINT64_C(0xff) << 55)
-#define LENGTH_BITS ((UINT64_C(1) << 21) - 1)
-#define POOL_BIT    (UINT64_C(1) << 21)
-#define RANDOM_BITS (~(SIGN_BITS | POOL_BIT | LENGTH_BITS) & INT64_MAX)
+#define MARK_SIGN    (UINT64_C(0x56) << 55)
+#define SIGN_BITS    (UINT64_C(0xff) << 55)
+#define LENGTH_BITS  ((UINT64_C(1) << 21) - 1)
+#define POOL_BIT     (UINT64_C(1) << 21)
+#define FDINFO_BYTES 4096 /* at most, of a file's fdinfo */
+#define RANDOM_BITS  (~(SIGN_BITS | POOL_BIT | LENGTH_BITS) & INT64_MAX)
 
 uint64_t mark_random(void)
 {
@@ -87,13 +89,15 @@ static bool read_line(const char *line, struct mark *ret_mark)
 
 int mark_get(int fd, struct mark *ret_mark)
 {
-	char path[48], text[4096];
-	char *line, *rest = NULL;
+	SCRATCH_ARRAY(char, text, FDINFO_BYTES);
+	char *line, *rest = NULL, path[48];
 	size_t length;
 	int r;
 
+	if (!text)
+		return -ENOMEM;
 	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
-	r = file_read(path, text, sizeof(text), &length);
+	r = file_read(path, text, FDINFO_BYTES, &length);
 	if (r < 0)
 		return r;
 	for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))

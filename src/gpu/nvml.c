@@ -114,15 +114,20 @@ int nvml_read_memory(const struct nvml_driver *nvml, nvmlDevice_t device, nvmlMe
 static nvmlReturn_t list_v1(nvmlDeviceGetComputeRunningProcesses_fn *ask, nvmlDevice_t device,
 	struct process_rows *ret_rows)
 {
-	nvmlProcessInfo_v1_t old[NVML_ROWS];
+	const char *old = (const char *)ret_rows->at;
 	unsigned count = NVML_ROWS;
-	nvmlReturn_t r = ask(device, &count, old);
+	nvmlReturn_t r = ask(device, &count, (void *)ret_rows->at);
 
-	for (unsigned i = 0; r == NVML_SUCCESS && i < count; i++)
-		ret_rows->at[i] = (nvmlProcessInfo_t){.pid = old[i].pid,
-			.usedGpuMemory = old[i].usedGpuMemory,
+	/* The shorter rows lie where the longer ones are to be: from the last one on. */
+	for (unsigned i = r == NVML_SUCCESS ? count : 0; i-- > 0;) {
+		nvmlProcessInfo_v1_t row;
+
+		memcpy(&row, old + i * sizeof(row), sizeof(row));
+		ret_rows->at[i] = (nvmlProcessInfo_t){.pid = row.pid,
+			.usedGpuMemory = row.usedGpuMemory,
 			.gpuInstanceId = NVML_INSTANCE_NOT_AVAILABLE,
 			.computeInstanceId = NVML_INSTANCE_NOT_AVAILABLE};
+	}
 	ret_rows->count = count;
 	return r;
 }

@@ -7,6 +7,9 @@
 #include "policy/names.h"
 #include "policy/topology.h"
 
+/* The scheduler's and the device plugin's alone: no thread of a tenant comes here. */
+#pragma GCC diagnostic ignored "-Wframe-larger-than="
+
 #define WHOLE_CORES 100
 
 /* What a pod takes of a device. */

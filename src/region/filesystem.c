@@ -2,11 +2,13 @@
 /* The file system that a region lies on. Numbers are those of include/uapi/linux/magic.h and statfs(2). */
 #include "region/filesystem.h"
 
+#include <limits.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/vfs.h>
 
 #include "base/bits.h"
+#include "base/scratch.h"
 
 #define READ_ONLY 1 /* ST_RDONLY, include/linux/statfs.h */
 
@@ -58,13 +60,14 @@ const struct filesystem *filesystem_of(int fd)
 	return find(fstatfs(fd, &s) == 0 ? &s : &(struct statfs){0});
 }
 
+/* As one that cannot be asked where there is no memory for it. */
 static void ask(const char *path, struct statfs *ret_s)
 {
-	char folder[4096];
-	size_t length = strlen(path);
+	SCRATCH_ARRAY(char, folder, PATH_MAX);
+	size_t length = folder ? strlen(path) : 0;
 
 	*ret_s = (struct statfs){0};
-	while (length > 0 && length < sizeof(folder)) {
+	while (length > 0 && length < PATH_MAX) {
 		memcpy(folder, path, length);
 		folder[length] = '\0';
 		if (statfs(folder, ret_s) == 0 || length == 1)

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -20,9 +21,12 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/file.h"
+#include "base/scratch.h"
 #include "policy/device_name.h"
 #include "region/filesystem.h"
 
+#define TEMPORARY_BYTES \
+	2048 /* a region's path, and what is put behind it: half of PATH_MAX, for the stack's sake */
 #define LOCK_NS 50000000u /* longest wait for another process that changes the shared allocations */
 
 static void fill(struct region_file *f)
@@ -121,7 +125,7 @@ static int write_begin(int fd)
 /* Makes a region under a name of its own and links it to path; that another was faster is fine. */
 static int create(const char *path)
 {
-	char temporary[4096];
+	char temporary[TEMPORARY_BYTES];
 	_cleanup_fd_ int fd = -1;
 	int r;
 
@@ -382,17 +386,18 @@ int region_device(struct region *region, const char *uuid, unsigned *ret_device)
 
 int region_foresee(const char *path)
 {
-	char folder[4096];
+	SCRATCH_ARRAY(char, folder, PATH_MAX);
 	const char *name = strrchr(path, '/');
 
 	if (filesystem_at(path)->is_remote)
 		return REGION_E_REMOTE;
 	if (filesystem_is_read_only(path))
 		return -EROFS;
-	if (!name || name == path || (size_t)(name - path) >= sizeof(folder))
+	if (!folder)
+		return -ENOMEM;
+	if (!name || name == path || (size_t)(name - path) >= PATH_MAX)
 		return 0;
 	memcpy(folder, path, (size_t)(name - path));
-	folder[name - path] = '\0';
 	return access(folder, F_OK) < 0 ? -errno : 0;
 }
 

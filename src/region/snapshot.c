@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/scratch.h"
 #include "policy/device_name.h"
 #include "region/shared.h"
 #include "region/ledger.h"
@@ -43,13 +44,19 @@ _Static_assert(
 	NAMES_AT + offsetof(struct names, limit_bytes) == offsetof(struct hami_region, limit_bytes),
 	"struct names");
 
+/* 12 KiB: not on a stack. */
 struct reader {
 	int fd;
 	struct head head;
 	struct names names;
 	char shared_path[REGION_PATH_BYTES];
 	uint64_t live[REGION_SLOTS / 64]; /* a bit a slot whose owner was found alive */
-	snapshot_lives_fn *lives;	  /* or NULL */
+	/*
+	 * What is shared on the device that is asked for, by the slot of the process that made it and holds it still;
+	 * at REGION_SLOTS what others hold.
+	 */
+	uint64_t bytes_by_maker[REGION_SLOTS + 1];
+	snapshot_lives_fn *lives; /* or NULL */
 };
 
 static int read_at(int fd, size_t at, void *to, size_t size)
@@ -75,15 +82,12 @@ static int open_region(const char *path, int *ret_fd)
 	return e == -EBADF ? REGION_E_FOREIGN : e;
 }
 
-/* Checks it; the descriptor stays the caller's. */
+/* Checks it; the descriptor stays the caller's. r: all zero before, as of begin(). */
 static int begin_open(int fd, struct reader *r)
 {
 	int e = read_at(fd, OWN_AT, &r->head, sizeof(r->head));
 
 	r->fd = fd;
-	r->lives = NULL;
-	r->shared_path[0] = '\0';
-	memset(r->live, 0, sizeof(r->live));
 	if (e == REGION_E_TRUNCATED)
 		return REGION_E_FOREIGN;
 	if (!e && r->head.magic != REGION_MAGIC)
@@ -109,14 +113,22 @@ static int begin_open(int fd, struct reader *r)
 	return 0;
 }
 
-/* Opens and checks; r->fd is the caller's to close, in any case. */
+/* Opens and checks what end() closes, in any case. r: all zero, or NULL, for which there is no memory. */
 static int begin(const char *path, struct reader *r)
 {
 	int e;
 
+	if (!r)
+		return -ENOMEM;
 	r->fd = -1;
 	e = open_region(path, &r->fd);
 	return e ? e : begin_open(r->fd, r);
+}
+
+static void end(struct reader *r)
+{
+	if (r)
+		cleanup_fd(&r->fd);
 }
 
 /* Reads slot i; *ret_is_live says whether its owner lives, or children of it that may keep what it held. */
@@ -314,11 +326,13 @@ int snapshot_read_from_outside(
 
 int snapshot_read_open(int fd, snapshot_lives_fn *lives, struct snapshot *ret_snapshot)
 {
-	struct reader r;
-	int e = begin_open(fd, &r);
+	SCRATCH(struct reader, r);
+	int e = r ? begin_open(fd, r) : -ENOMEM;
 
-	r.lives = lives;
-	return e ? e : read_all(&r, ret_snapshot);
+	if (e)
+		return e;
+	r->lives = lives;
+	return read_all(r, ret_snapshot);
 }
 
 /* The device's place in the region; device_count where the region does not know it. */
@@ -377,12 +391,7 @@ static int find_living(struct reader *r)
 	return 0;
 }
 
-/*
- * What is shared on the device, by the slot of the process that made it and holds it still; at
- * REGION_SLOTS what others hold. Added to what is there.
- */
-static int add_by_maker(
-	struct reader *r, unsigned device, uint64_t bytes_by_maker[REGION_SLOTS + 1])
+static int add_by_maker(struct reader *r, unsigned device)
 {
 	int e = r->head.shared_high ? find_living(r) : 0;
 
@@ -392,7 +401,7 @@ static int add_by_maker(
 
 		e = read_shared(r, i, &on, &bytes, &maker);
 		if (!e && on == device)
-			bytes_by_maker[maker] += bytes;
+			r->bytes_by_maker[maker] += bytes;
 	}
 	return e;
 }
@@ -401,40 +410,39 @@ static int add_by_maker(
 static int visit_all(struct reader *r, unsigned device, snapshot_visit_fn *visit, void *argument,
 	uint64_t *nobodys_bytes)
 {
-	uint64_t shared_bytes[REGION_SLOTS + 1] = {0};
-	int e = device < r->head.device_count ? add_by_maker(r, device, shared_bytes) : 0;
+	int e = device < r->head.device_count ? add_by_maker(r, device) : 0;
 
 	for (unsigned i = 0; !e && i < r->head.slot_high; i++)
-		e = visit_slot(r, i, device, shared_bytes[i], visit, argument);
-	*nobodys_bytes += shared_bytes[REGION_SLOTS];
+		e = visit_slot(r, i, device, r->bytes_by_maker[i], visit, argument);
+	*nobodys_bytes += r->bytes_by_maker[REGION_SLOTS];
 	return e;
 }
 
 int snapshot_visit(const char *path, const char *uuid, snapshot_visit_fn *visit, void *argument)
 {
 	uint64_t nobodys_bytes = 0;
-	struct reader r;
-	int e = begin(path, &r);
+	SCRATCH(struct reader, r);
+	int e = begin(path, r);
 
 	if (!e)
-		e = visit_all(&r, uuid ? find_device(&r, uuid) : REGION_DEVICES, visit, argument,
+		e = visit_all(r, uuid ? find_device(r, uuid) : REGION_DEVICES, visit, argument,
 			&nobodys_bytes);
-	cleanup_fd(&r.fd);
+	end(r);
 	return e;
 }
 
 int snapshot_core_percent(const char *path, const char *uuid, unsigned *ret_percent)
 {
 	uint64_t percent = 0;
-	struct reader r;
+	SCRATCH(struct reader, r);
 	unsigned d;
-	int e = begin(path, &r);
+	int e = begin(path, r);
 
-	if (!e && (d = find_device(&r, uuid)) < r.head.device_count)
-		e = read_at(r.fd,
+	if (!e && (d = find_device(r, uuid)) < r->head.device_count)
+		e = read_at(r->fd,
 			offsetof(struct hami_region, sm_limit_percent) + d * sizeof(percent),
 			&percent, sizeof(percent));
-	cleanup_fd(&r.fd);
+	end(r);
 	if (!e)
 		*ret_percent = percent <= 100 ? (unsigned)percent : 100;
 	return e;
@@ -449,15 +457,15 @@ int snapshot_device_use(
 	const char *path, const char *uuid, uint64_t *ret_used_bytes, uint64_t *ret_limit_bytes)
 {
 	uint64_t used = 0, limit = 0;
-	struct reader r;
+	SCRATCH(struct reader, r);
 	unsigned d;
-	int e = begin(path, &r);
+	int e = begin(path, r);
 
-	if (!e && (d = find_device(&r, uuid)) < r.head.device_count) {
-		limit = r.names.limit_bytes[d];
-		e = visit_all(&r, d, add_held, &used, &used);
+	if (!e && (d = find_device(r, uuid)) < r->head.device_count) {
+		limit = r->names.limit_bytes[d];
+		e = visit_all(r, d, add_held, &used, &used);
 	}
-	cleanup_fd(&r.fd);
+	end(r);
 	if (e)
 		return e;
 	*ret_used_bytes = used;

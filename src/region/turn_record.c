@@ -24,8 +24,9 @@
 #define ASK_NS	       1000000u /* between two questions whether it has changed */
 #define DEAD_NS	       5000000u /* between two polls of records of those who do not live */
 #define TICK_NS	       20000000u /* a folder's time of change is that coarse */
-#define LIST_ROUNDS    8	 /* of LIST_BYTES each: some hundred names */
-#define LIST_BYTES     4096
+#define LIST_ROUNDS    16	 /* of LIST_BYTES each: some hundred names */
+#define LIST_BYTES     2048
+#define READ_AT_ONCE   16u		      /* records, by one call of the kernel's */
 #define LITTER_NS      UINT64_C(600000000000) /* without a sign of life */
 #define NAME_MAX_BYTES (sizeof(((struct turn *)0)->folder) + TURN_NAME_BYTES)
 
@@ -233,24 +234,25 @@ static void take_in(struct turn *turn, unsigned i, const struct turn_face *face)
 }
 
 /*
- * Reads as many of the wanted records as the kernel gives in one go. Returns how many of them are done;
+ * Reads the next of the wanted records, as many as the kernel gives in one go. Returns how many of them are done;
  * *ret_broken says whether the one behind these cannot be read.
  */
 static unsigned read_some(
 	struct turn *turn, const uint8_t *wanted, unsigned count, bool *ret_broken)
 {
-	struct turn_face faces[TURN_PEERS];
-	struct iovec to[TURN_PEERS], from[TURN_PEERS];
+	struct turn_face faces[READ_AT_ONCE];
+	struct iovec to = {.iov_base = faces}, from[READ_AT_ONCE];
 	unsigned done;
 	ssize_t got;
 
-	for (unsigned k = 0; k < count; k++) {
-		to[k] = (struct iovec){.iov_base = &faces[k], .iov_len = sizeof(faces[k])};
+	if (count > READ_AT_ONCE)
+		count = READ_AT_ONCE;
+	to.iov_len = count * sizeof(faces[0]);
+	for (unsigned k = 0; k < count; k++)
 		from[k] = (struct iovec){
 			.iov_base = (void *)(uintptr_t)turn->peer_records[wanted[k]].at,
 			.iov_len = sizeof(faces[k])};
-	}
-	got = syscall(SYS_process_vm_readv, getpid(), to, count, from, count, 0);
+	got = syscall(SYS_process_vm_readv, getpid(), &to, 1, from, count, 0);
 	turn->is_by_file = got < 0 && errno != EFAULT;
 	if (turn->is_by_file)
 		return 0;

@@ -121,6 +121,7 @@ static const struct client_command *command_named(const char *name)
 		client_code_commands,
 		client_compute_commands,
 		client_copy_commands,
+		client_depth_commands,
 		client_graph_commands,
 		client_launch_commands,
 		client_memory_commands,

@@ -54,6 +54,7 @@ struct client_command {
 extern const struct client_command client_code_commands[];
 extern const struct client_command client_compute_commands[];
 extern const struct client_command client_copy_commands[];
+extern const struct client_command client_depth_commands[];
 extern const struct client_command client_launch_commands[];
 extern const struct client_command client_array_commands[];
 extern const struct client_command client_graph_commands[];

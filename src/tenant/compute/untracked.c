@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/lock.h"
 #include "base/log.h"
+#include "base/scratch.h"
 #include "policy/untracked.h"
 #include "region/process.h"
 #include "tenant/compute/meters.h"
@@ -193,18 +194,20 @@ static void poll(struct watch *w, const struct meter *m, uint64_t now_ns)
 		.elapsed_ns = get(&m->books->elapsed_ns),
 		.has_turns = get(&m->books->limits) & REGION_COMPUTE_TURNS};
 	uint32_t before = w->untracked.permille, permille;
-	struct busy_rows rows;
+	SCRATCH_READY(struct busy_rows, rows);
 
-	if (nvml_busy(m->device->uuid, w->seen_us, &rows) < 0) {
+	if (!rows)
+		return;
+	if (nvml_busy(m->device->uuid, w->seen_us, rows) < 0) {
 		w->misses++;
 		return;
 	}
 	w->misses = 0;
-	for (unsigned i = 0; i < rows.count; i++)
-		if (rows.at[i].timeStamp > w->seen_us)
-			w->seen_us = rows.at[i].timeStamp;
-	seen.device_percent = rows.device_percent;
-	add_up(&rows, &seen);
+	for (unsigned i = 0; i < rows->count; i++)
+		if (rows->at[i].timeStamp > w->seen_us)
+			w->seen_us = rows->at[i].timeStamp;
+	seen.device_percent = rows->device_percent;
+	add_up(rows, &seen);
 	permille = untracked_note(&w->untracked, &seen);
 	log_debug("who keeps the device busy", U64("slice_percent", seen.slice_percent),
 		U64("device_percent", seen.device_percent), U64("samples", seen.samples),

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/cleanup.h"
+#include "base/scratch.h"
 #include "gpu/uuid.h"
 #include "region/snapshot.h"
 #include "tenant/hooks/hook.h"
@@ -29,16 +29,20 @@
 static nvmlReturn_t keep_members(
 	nvmlDevice_t device, void *rows, unsigned int *count, size_t row_bytes, size_t pid_at)
 {
-	struct members members;
 	char *kept = rows, *row = rows, *end = row + *count * row_bytes;
+	SCRATCH(struct members, members);
 
-	members_read(device, &members);
+	if (!members) {
+		*count = 0;
+		return NVML_ERROR_MEMORY;
+	}
+	members_read(device, members);
 	for (; row < end; row += row_bytes) {
 		unsigned int pid;
 		const struct member *m;
 
 		memcpy(&pid, row + pid_at, sizeof(pid));
-		m = members_find_listed(&members, pid);
+		m = members_find_listed(members, pid);
 		if (!m)
 			continue;
 		memmove(kept, row, row_bytes);
@@ -118,23 +122,25 @@ HOOK_NVML(nvmlDeviceGetAccountingPids, nvmlDevice_t, device, unsigned int *, cou
 {
 	unsigned room, none = 0, there = 0;
 	nvmlAccountingStats_t stats;
-	struct members members;
 	nvmlReturn_t r;
 
 	if (!count || !members_matter())
 		return nvml.nvmlDeviceGetAccountingPids(device, count, pids);
+	SCRATCH(struct members, members);
+	if (!members)
+		return NVML_ERROR_MEMORY;
 	r = nvml.nvmlDeviceGetAccountingPids(device, &none, NULL);
 	if (r != NVML_SUCCESS && r != NVML_ERROR_INSUFFICIENT_SIZE)
 		return r;
 	room = pids ? *count : 0;
-	members_read(device, &members);
-	for (unsigned i = 0; none && i < members.count; i++) {
-		if (!members.at[i].listed_pid ||
+	members_read(device, members);
+	for (unsigned i = 0; none && i < members->count; i++) {
+		if (!members->at[i].listed_pid ||
 			nvml.nvmlDeviceGetAccountingStats(
-				device, members.at[i].listed_pid, &stats) != NVML_SUCCESS)
+				device, members->at[i].listed_pid, &stats) != NVML_SUCCESS)
 			continue;
 		if (there < room)
-			pids[there] = members.at[i].pid;
+			pids[there] = members->at[i].pid;
 		there++;
 	}
 	*count = there;
@@ -145,14 +151,16 @@ HOOK_NVML(nvmlDeviceGetAccountingStats, nvmlDevice_t, device, unsigned int, pid,
 	nvmlAccountingStats_t *, stats)
 {
 	nvmlAccountingStats_t unseen;
-	struct members members;
 	const struct member *m;
 	nvmlReturn_t r;
 
 	if (!stats || !members_matter())
 		return nvml.nvmlDeviceGetAccountingStats(device, pid, stats);
-	members_read(device, &members);
-	m = members_find(&members, pid);
+	SCRATCH(struct members, members);
+	if (!members)
+		return NVML_ERROR_MEMORY;
+	members_read(device, members);
+	m = members_find(members, pid);
 	if (m && m->listed_pid)
 		return nvml.nvmlDeviceGetAccountingStats(device, m->listed_pid, stats);
 	r = nvml.nvmlDeviceGetAccountingStats(device, pid, &unseen);
@@ -179,23 +187,25 @@ static bool is_old(const nvmlProcessUtilizationSample_t *samples, unsigned i, un
 	return false;
 }
 
-/* The slice's processes' part of the device; false where the driver does not tell. */
+/* The slice's processes' part of the device; false where the driver does not tell, or there is no room to ask it. */
 static bool sum_slice(nvmlDevice_t device, nvmlUtilization_t *ret_sum)
 {
-	nvmlProcessUtilizationSample_t samples[SAMPLES_MAX];
+	SCRATCH_ARRAY(nvmlProcessUtilizationSample_t, samples, SAMPLES_MAX);
+	SCRATCH(struct members, members);
 	nvmlUtilization_t sum = {0};
 	unsigned count = SAMPLES_MAX;
-	struct members members;
 	nvmlReturn_t r;
 
+	if (!samples || !members)
+		return false;
 	r = nvml.nvmlDeviceGetProcessUtilization(device, samples, &count, a_period_ago_us());
 	if (r == NVML_ERROR_NOT_FOUND)
 		count = 0; /* no process has worked */
 	else if (r != NVML_SUCCESS)
 		return false;
-	members_read(device, &members);
+	members_read(device, members);
 	for (unsigned i = 0; i < count; i++) {
-		if (!members_find_listed(&members, samples[i].pid) || is_old(samples, i, count))
+		if (!members_find_listed(members, samples[i].pid) || is_old(samples, i, count))
 			continue;
 		sum.gpu += samples[i].smUtil;
 		sum.memory += samples[i].memUtil;

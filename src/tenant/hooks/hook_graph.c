@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Hooks: graphs, which take memory when they are instantiated, uploaded, launched, or changed. */
 #define LOG_TOPIC LOG_MEMORY
+#include <stdlib.h>
+
+#include "base/fault.h"
 #include "base/log.h"
 #include "tenant/hooks/hook.h"
 #include "tenant/compute/gate.h"
@@ -26,16 +29,17 @@ struct making_place {
 /* A call that makes an executable graph or puts something else into one. */
 struct making {
 	struct graph_survey survey;
-	struct making_place places[GRAPH_PLACES];
+	struct making_place one; /* nearly every graph's kernels run in one context */
+	struct making_place *places;
 	unsigned place_count;
 	bool is_change;	     /* the heap may come when the graph is launched */
 	CUfunction function; /* of a single kernel, or NULL */
 	uint32_t generation;
 };
 
-#define MAKING(is_it_change)                                                               \
-	{                                                                                  \
-		.survey = GRAPH_SURVEY_NULL, .place_count = 0, .is_change = (is_it_change) \
+#define MAKING(is_it_change)                                                             \
+	{                                                                                \
+		.survey = GRAPH_SURVEY_NULL, .places = NULL, .is_change = (is_it_change) \
 	}
 
 /* In the place's context. */
@@ -55,6 +59,23 @@ static CUresult begin_place(
 	return r == CUDA_SUCCESS ? local_begin(found->frame_bytes, &p->local) : r;
 }
 
+/* False without memory. */
+static bool make_places(struct making *m)
+{
+	m->places = &m->one;
+	if (m->survey.place_count > 1)
+		m->places = FAULT_OUT_OF_MEMORY()
+				    ? NULL
+				    : calloc(m->survey.place_count, sizeof(*m->places));
+	return m->places;
+}
+
+static void free_places(struct making *m)
+{
+	if (m->places != &m->one)
+		free(m->places);
+}
+
 /* Reserves what the survey found, and bytes in the current context. After any answer making_end() is called. */
 static CUresult making_reserve(struct making *m, uint64_t bytes)
 {
@@ -65,6 +86,8 @@ static CUresult making_reserve(struct making *m, uint64_t bytes)
 	cuda.cuCtxGetCurrent(&current);
 	if (bytes)
 		graph_survey_place(&m->survey, current);
+	if (!make_places(m))
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	for (unsigned i = 0; i < m->survey.place_count && r == CUDA_SUCCESS; i++) {
 		const struct graph_place *found = &m->survey.places[i];
 		struct making_place *p = &m->places[m->place_count++];
@@ -130,6 +153,7 @@ static CUresult making_end(struct making *m, CUresult r)
 		end_place(m, p, r);
 		current_leave(is_entered);
 	}
+	free_places(m);
 	graph_survey_end(&m->survey);
 	return r;
 }

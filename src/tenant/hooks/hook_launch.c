@@ -133,14 +133,15 @@ HOOK_BODY(cuLaunchCooperativeKernelMultiDevice, CUDA_LAUNCH_PARAMS *, launches, 
 	unsigned int, flags)
 {
 	_cleanup_free_ struct one *begun = NULL;
-	CUDA_LAUNCH_PARAMS wanted[STATE_ORDINALS];
+	_cleanup_free_ CUDA_LAUNCH_PARAMS *wanted = NULL;
 	unsigned int done = 0;
 	CUresult r = CUDA_SUCCESS;
 
 	if (!launches || count == 0 || count > STATE_ORDINALS)
 		return cuda.cuLaunchCooperativeKernelMultiDevice(launches, count, flags);
 	begun = calloc(count, sizeof(*begun));
-	if (!begun)
+	wanted = calloc(count, sizeof(*wanted));
+	if (!begun || !wanted)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	memcpy(wanted, launches, count * sizeof(*wanted));
 	while (done < count && r == CUDA_SUCCESS) {

@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include "base/scratch.h"
 #include "gpu/nvml.h"
 #include "tenant/hooks/hook.h"
 #include "tenant/slice/members.h"
@@ -38,35 +39,38 @@ static void put_detail(void *array, unsigned i, const struct member *m)
 }
 
 /* Takes over from the driver's list which members are in it, and in which instances. */
-static void mark(
+static nvmlReturn_t mark(
 	nvmlDevice_t device, enum process_list kind, bool is_shown, struct members *members)
 {
-	struct process_rows rows;
+	SCRATCH(struct process_rows, rows);
 
-	if (nvml_list_processes(&nvml, device, kind, &rows) != 0)
-		return;
-	for (unsigned i = 0; i < rows.count; i++) {
-		struct member *m = members_find_listed(members, rows.at[i].pid);
+	if (!rows)
+		return NVML_ERROR_MEMORY;
+	if (nvml_list_processes(&nvml, device, kind, rows) != 0)
+		return NVML_SUCCESS;
+	for (unsigned i = 0; i < rows->count; i++) {
+		struct member *m = members_find_listed(members, rows->at[i].pid);
 
 		if (!m)
 			continue;
 		m->is_shown = is_shown;
-		m->gpu_instance = rows.at[i].gpuInstanceId;
-		m->compute_instance = rows.at[i].computeInstanceId;
+		m->gpu_instance = rows->at[i].gpuInstanceId;
+		m->compute_instance = rows->at[i].computeInstanceId;
 	}
+	return NVML_SUCCESS;
 }
 
-static void choose(nvmlDevice_t device, enum process_list kind, struct members *members)
+static nvmlReturn_t choose(nvmlDevice_t device, enum process_list kind, struct members *members)
 {
+	nvmlReturn_t r;
+
 	members_read(device, members);
-	if (kind != LIST_COMPUTE) {
-		mark(device, kind, true, members);
-		return;
-	}
-	mark(device, LIST_COMPUTE, true, members);
+	r = mark(device, kind, true, members);
+	if (kind != LIST_COMPUTE || r != NVML_SUCCESS)
+		return r;
 	for (unsigned i = 0; i < members->count; i++)
 		members->at[i].is_shown = members->at[i].held_bytes > 0;
-	mark(device, LIST_MPS, false, members);
+	return mark(device, LIST_MPS, false, members);
 }
 
 /*
@@ -95,12 +99,13 @@ static nvmlReturn_t answer(struct members *members, unsigned *count, void *array
 static nvmlReturn_t list(nvmlReturn_t said, nvmlDevice_t device, enum process_list kind,
 	unsigned *count, void *array, put_fn *put)
 {
-	struct members members;
+	SCRATCH(struct members, members);
+	nvmlReturn_t r;
 
 	if (said != NVML_SUCCESS && said != NVML_ERROR_INSUFFICIENT_SIZE)
 		return said;
-	choose(device, kind, &members);
-	return answer(&members, count, array, put);
+	r = members ? choose(device, kind, members) : NVML_ERROR_MEMORY;
+	return r == NVML_SUCCESS ? answer(members, count, array, put) : r;
 }
 
 #define LIST_HOOK(symbol, type, kind, put)                                                      \

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Hooks: streams, green contexts, and limits of a context. */
+#include "base/scratch.h"
 #include "tenant/memory/code.h"
 #include "tenant/memory/contexts.h"
 #include "tenant/hooks/hook.h"
@@ -162,18 +163,20 @@ HOOK_BODY(cuGreenCtxCreate, CUgreenCtx *, green, CUdevResourceDesc, description,
 
 HOOK_BODY(cuGreenCtxDestroy, CUgreenCtx, green)
 {
-	struct green_end end;
 	CUcontext context = NULL;
 	CUresult r;
 	CHARGE_SCOPE();
 
 	if (state_enter() != STATE_OPEN)
 		return cuda.cuGreenCtxDestroy(green);
+	SCRATCH_READY(struct green_end, end);
+	if (!end)
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (cuda.cuCtxFromGreenCtx && cuda.cuCtxFromGreenCtx(&context, green) == CUDA_SUCCESS)
 		gate_green_ends(context);
-	contexts_green_destroy_begin(&end);
+	contexts_green_destroy_begin(end);
 	r = cuda.cuGreenCtxDestroy(green);
-	contexts_green_destroy_end(&end, green, r == CUDA_SUCCESS);
+	contexts_green_destroy_end(end, green, r == CUDA_SUCCESS);
 	return r;
 }
 

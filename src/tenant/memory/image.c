@@ -18,7 +18,7 @@
 /* A larger one is no image that we know, and is refused. */
 #define IMAGE_BYTES_MAX	 (UINT64_C(1) << 30)
 
-#define SECTIONS_AT_ONCE 32
+#define SECTIONS_AT_ONCE 16
 
 /* A bit of a symbol's st_other in a cubin. */
 #define SYMBOL_IS_MANAGED 4

@@ -76,7 +76,7 @@ struct mapped_part {
 	struct mapped_reference reference;
 };
 
-#define MAPPED_FEW 64 /* so many need no memory of their own */
+#define MAPPED_FEW 16 /* so many need no memory of their own */
 struct mapped_range {
 	unsigned count, places;
 	struct mapped_part *parts;

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/lock.h"
 #include "base/log.h"
+#include "base/scratch.h"
 #include "policy/pressure.h"
 #include "region/ledger.h"
 #include "tenant/memory/charge.h"
@@ -39,12 +40,15 @@ static enum pressure_verdict look(struct device *d)
 	return verdict;
 }
 
+/* Without memory for the figures nobody is ended at this look. */
 static bool holds_most(const struct device *d)
 {
 	const struct region_own *own = &state.region.file->own;
-	uint32_t held[REGION_SLOTS];
+	SCRATCH_ARRAY(uint32_t, held, REGION_SLOTS);
 	unsigned count = atomic_load(&own->slot_high);
 
+	if (!held)
+		return false;
 	if (count > REGION_SLOTS)
 		count = REGION_SLOTS;
 	for (unsigned i = 0; i < count; i++)

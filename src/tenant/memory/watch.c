@@ -4,6 +4,7 @@
 #include "tenant/memory/watch.h"
 
 #include "base/log.h"
+#include "base/scratch.h"
 #include "region/ledger.h"
 #include "tenant/driver/attach.h"
 #include "tenant/slice/nvml.h"
@@ -29,17 +30,17 @@ static uint64_t free_bytes_of(const struct device *device)
 static uint64_t others_bytes(const struct device *device)
 {
 	unsigned own = own_pid();
-	struct process_rows rows;
+	SCRATCH_READY(struct process_rows, rows);
 	uint64_t sum = 0;
 
-	if (!own || nvml_processes(device->uuid, &rows) != 0)
+	if (!own || !rows || nvml_processes(device->uuid, rows) != 0)
 		return UINT64_MAX;
-	for (unsigned i = 0; i < rows.count; i++) {
-		if (rows.at[i].pid == own)
+	for (unsigned i = 0; i < rows->count; i++) {
+		if (rows->at[i].pid == own)
 			continue;
-		if (rows.at[i].usedGpuMemory == NVML_VALUE_NOT_AVAILABLE)
+		if (rows->at[i].usedGpuMemory == NVML_VALUE_NOT_AVAILABLE)
 			return UINT64_MAX;
-		sum += rows.at[i].usedGpuMemory;
+		sum += rows->at[i].usedGpuMemory;
 	}
 	return sum;
 }

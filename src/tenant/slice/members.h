@@ -25,7 +25,7 @@ struct member {
 
 struct members {
 	unsigned count;
-	struct member at[REGION_SLOTS]; /* 32 KiB: on a stack once, and not in a recursion */
+	struct member at[REGION_SLOTS]; /* 32 KiB: not on a stack (base/scratch.h) */
 };
 
 /* Whether what is not the slice's is to be kept from this process. */

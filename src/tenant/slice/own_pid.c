@@ -8,6 +8,7 @@
 
 #include "base/lock.h"
 #include "base/log.h"
+#include "base/scratch.h"
 #include "tenant/slice/nvml.h"
 
 /* Less than this is no context on any card that we know. */
@@ -70,19 +71,19 @@ static bool was_listed(unsigned pid)
 void own_pid_before_context(const struct device *device)
 {
 	int saved_errno = errno;
-	struct process_rows rows;
 	uint64_t used;
 
 	/* relaxed: found once, by one thread */
 	if (atomic_load_explicit(&own.found_pid, memory_order_relaxed) || !lock_try(&own.lock))
 		return;
+	SCRATCH_READY(struct process_rows, rows);
 	own.device = NULL;
-	if (nvml_usage(device->uuid, &rows, &used) == 0) {
+	if (rows && nvml_usage(device->uuid, rows, &used) == 0) {
 		own.device = device;
-		own.before_count = rows.count;
+		own.before_count = rows->count;
 		own.before_bytes = used;
-		for (unsigned i = 0; i < rows.count; i++)
-			own.before[i] = rows.at[i].pid;
+		for (unsigned i = 0; i < rows->count; i++)
+			own.before[i] = rows->at[i].pid;
 		/* We have no context there yet. relaxed: as above */
 		if (was_listed((unsigned)getpid()))
 			atomic_store_explicit(&own.is_unknown, true, memory_order_relaxed);
@@ -140,13 +141,13 @@ static void find(const struct process_rows *rows, uint64_t grown, uint64_t conte
 void own_pid_after_context(const struct device *device, uint64_t context_bytes)
 {
 	int saved_errno = errno;
-	struct process_rows rows;
 	uint64_t used;
 
 	if (!lock_try(&own.lock))
 		return;
-	if (own.device == device && nvml_usage(device->uuid, &rows, &used) == 0)
-		find(&rows, used > own.before_bytes ? used - own.before_bytes : 0, context_bytes);
+	SCRATCH_READY(struct process_rows, rows);
+	if (own.device == device && rows && nvml_usage(device->uuid, rows, &used) == 0)
+		find(rows, used > own.before_bytes ? used - own.before_bytes : 0, context_bytes);
 	own.device = NULL;
 	lock_leave(&own.lock);
 	errno = saved_errno;
@@ -175,17 +176,19 @@ static bool is_credible(uint64_t shown_bytes, uint64_t known_bytes)
 int own_pid_memory_bytes(const char *uuid, uint64_t known_bytes, uint64_t *ret_bytes)
 {
 	unsigned pid = own_pid();
-	struct process_rows rows;
-	int r = nvml_processes(uuid, &rows);
+	SCRATCH_READY(struct process_rows, rows);
+	int r = rows ? nvml_processes(uuid, rows) : -ENOMEM;
 
 	if (r < 0)
 		return r;
-	for (unsigned i = 0; pid && i < rows.count; i++) {
-		if (rows.at[i].pid != pid || rows.at[i].usedGpuMemory == NVML_VALUE_NOT_AVAILABLE)
+	for (unsigned i = 0; pid && i < rows->count; i++) {
+		const nvmlProcessInfo_t *row = &rows->at[i];
+
+		if (row->pid != pid || row->usedGpuMemory == NVML_VALUE_NOT_AVAILABLE)
 			continue;
-		if (!is_credible(rows.at[i].usedGpuMemory, known_bytes))
+		if (!is_credible(row->usedGpuMemory, known_bytes))
 			return -ENOENT;
-		*ret_bytes = rows.at[i].usedGpuMemory;
+		*ret_bytes = row->usedGpuMemory;
 		return 0;
 	}
 	return -ENOENT;

@@ -33,6 +33,7 @@ struct source {
 	_Atomic uint64_t changed_ns; /* the file's time, as last read whole */
 	struct share shares[2];	     /* one is read while the other is made */
 	unsigned current;
+	char text[SHARE_FILE_BYTES]; /* what was read last: too much for a stack */
 };
 
 static struct {
@@ -73,25 +74,22 @@ static int complain(const struct source *source, unsigned line, const char *why)
 	return -EINVAL;
 }
 
-/* Reads the file into source; on failure source keeps what it had. */
+/* Reads the file into source; on failure what is in force stays. One thread at a time. */
 static int load(struct source *source)
 {
-	char text[SHARE_FILE_BYTES];
 	struct share_fault fault;
-	struct share share;
 	struct file_identity id;
 	size_t length;
 	int r = file_identify_path(source->path, &id);
 
 	if (r == 0)
-		r = file_read(source->path, text, sizeof(text), &length);
+		r = file_read(source->path, source->text, sizeof(source->text), &length);
 	if (r < 0)
 		return complain(source, 0, strerror(-r));
-	if (share_parse(text, length, &share, &fault) < 0)
+	if (share_parse(source->text, length, &source->shares[!source->current], &fault) < 0)
 		return complain(source, fault.line, fault.why);
 	LOCK_SCOPE_OWN(&quota.share_lock);
 	FAULT("quota: read");
-	source->shares[!source->current] = share;
 	source->current = !source->current;
 	source->seen = id;
 	/* relaxed: for people to read */

@@ -21,6 +21,7 @@
 #include "tenant/compute/meters.h"
 #include "tenant/slice/nvml.h"
 #include "tenant/slice/own_pid.h"
+#include "tenant/slice/stack.h"
 
 #define SECOND_NS UINT64_C(1000000000)
 /* A process that has not asked for so long leaves it to the next one; and later its findings are forgotten. */
@@ -235,6 +236,11 @@ bool untracked_poll(struct meter *m, uint64_t now_ns)
 	/* relaxed: as in get() */
 	if (LIKELY(now_ns < next_ns) || !lock_try(&w->lock))
 		return false;
+	/* A thread with a small stack leaves it to another one, or to another process. */
+	if (!stack_has_room(STACK_BUSY_BYTES)) {
+		lock_leave(&w->lock);
+		return false;
+	}
 	atomic_store_explicit(&w->next_ns, now_ns + SECOND_NS, memory_order_relaxed);
 	if (w->misses < MISSES_MAX && own_pid() && is_ours(w, m->books, now_ns)) {
 		poll(w, m, now_ns);

@@ -17,6 +17,7 @@
 #include "tenant/hooks/hook.h"
 #include "tenant/slice/members.h"
 #include "tenant/slice/quota.h"
+#include "tenant/slice/stack.h"
 
 #define SAMPLES_MAX 256
 /* The driver's own sampling period is between 1/6 s and 1 s. */
@@ -196,7 +197,7 @@ static bool sum_slice(nvmlDevice_t device, nvmlUtilization_t *ret_sum)
 	unsigned count = SAMPLES_MAX;
 	nvmlReturn_t r;
 
-	if (!samples || !members)
+	if (!samples || !members || !stack_has_room(STACK_BUSY_BYTES))
 		return false;
 	r = nvml.nvmlDeviceGetProcessUtilization(device, samples, &count, a_period_ago_us());
 	if (r == NVML_ERROR_NOT_FOUND)

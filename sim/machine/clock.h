@@ -4,7 +4,10 @@
 
 #include <stdint.h>
 
-/* CLOCK_MONOTONIC in ns. */
+/*
+ * CLOCK_BOOTTIME in ns, the device's own clock: a time namespace that shifts CLOCK_MONOTONIC alone brings a program into another
+ * time, and the device not.
+ */
 uint64_t machine_now_ns(void);
 
 /* Sleeps so long, whatever signals come. */

@@ -28,7 +28,7 @@
 #define LAYOUT_SEEN	    6
 
 struct layout_period {
-	uint64_t index; /* of the time: CLOCK_MONOTONIC >> LAYOUT_PERIOD_SHIFT */
+	uint64_t index; /* of the time: CLOCK_BOOTTIME >> LAYOUT_PERIOD_SHIFT */
 	uint64_t work_ns;
 };
 
@@ -62,7 +62,7 @@ struct layout_hold {
 
 /* The clock of a process on a device (schedule.h). Under the device's lock. */
 struct layout_schedule {
-	uint64_t lag_ns;     /* how far it is behind CLOCK_MONOTONIC */
+	uint64_t lag_ns;     /* how far it is behind CLOCK_BOOTTIME */
 	uint64_t knot_count; /* ever made, see layout_knot */
 	uint32_t load;	     /* as schedule_member's, 0 standing still; since the last knot */
 	uint32_t span_count;

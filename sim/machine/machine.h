@@ -104,7 +104,7 @@ void machine_set_limit(struct machine *machine, int device, uint64_t bytes);
 bool machine_is_mps_client(const struct machine *machine);
 
 /*
- * Says that the device worked for this process from start_ns to end_ns (CLOCK_MONOTONIC). Work that
+ * Says that the device worked for this process from start_ns to end_ns (CLOCK_BOOTTIME). Work that
  * lies in the future waits for the process's time slices. The driver uses schedule.h.
  */
 void machine_add_work(struct machine *machine, int device, uint64_t start_ns, uint64_t end_ns);

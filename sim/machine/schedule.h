@@ -9,10 +9,10 @@
 #include "sim/machine/machine.h"
 
 /*
- * A process has a clock for each device. It goes with CLOCK_MONOTONIC while the device works for the
+ * A process has a clock for each device. It goes with CLOCK_BOOTTIME while the device works for the
  * process or the process has no work there. It stands still while the process waits for its time slice,
  * and goes slower where the clients of an MPS server want more than there is. Work is given and its
- * end is told in the time of this clock. A process alone has the clock CLOCK_MONOTONIC.
+ * end is told in the time of this clock. A process alone has the clock CLOCK_BOOTTIME.
  */
 
 /* The calling process's clock now. */
@@ -60,7 +60,7 @@ bool schedule_find_time(
 	struct machine *machine, int device, uint64_t clock_ns, uint64_t *ret_time_ns);
 
 /*
- * When to ask whether the clock shows clock_ns, as CLOCK_MONOTONIC; 0: it does. With *ret_is_end it
+ * When to ask whether the clock shows clock_ns, as CLOCK_BOOTTIME; 0: it does. With *ret_is_end it
  * is when it will, if nothing new comes; else a time before.
  */
 uint64_t schedule_expect(struct machine *machine, int device, uint64_t clock_ns, bool *ret_is_end);
@@ -71,5 +71,5 @@ void schedule_catch_up(struct machine *machine, int device, uint64_t now_ns);
 /* All of them, before a process is forgotten: what was served until now is counted. Under the machine's lock. */
 void schedule_catch_up_all(struct machine *machine);
 
-/* The slot begins anew: no work, and its clocks are CLOCK_MONOTONIC. Under the machine's lock. */
+/* The slot begins anew: no work, and its clocks are CLOCK_BOOTTIME. Under the machine's lock. */
 void schedule_reset_slot(struct machine *machine, uint32_t slot);

@@ -49,6 +49,19 @@ static uint64_t real_ns(clockid_t clock)
 	return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
 }
 
+/* As clock_find_namespace() finds it. */
+static int64_t find_host_ns(void)
+{
+	uint64_t monotonic_ns, before_ns, after_ns;
+
+	do {
+		before_ns = real_ns(CLOCK_BOOTTIME);
+		monotonic_ns = real_ns(CLOCK_MONOTONIC);
+		after_ns = real_ns(CLOCK_BOOTTIME);
+	} while (after_ns - before_ns > NEAR_NS);
+	return (int64_t)(monotonic_ns - before_ns);
+}
+
 /* It has no name: it is found as a file of this process, and ends with it. */
 static bool make_page(void)
 {
@@ -62,6 +75,7 @@ static bool make_page(void)
 		return false;
 	page->now_ns = real_ns(CLOCK_MONOTONIC);
 	page->realtime_ns = (int64_t)(real_ns(CLOCK_REALTIME) - page->now_ns);
+	page->host_ns = find_host_ns();
 	page->magic = CLOCK_MAGIC;
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", getpid(), fd);
 	return setenv(CLOCK_PAGE, path, 1) == 0;

@@ -15,6 +15,7 @@
 	"TEST_CLOCK_LIBRARY" /* environment: what is to be preloaded into every process */
 #define CLOCK_LATE \
 	"TEST_CLOCK_LATE_US" /* environment: by so many us threads wake up late; 0 where not given */
+#define NEAR_NS	      100000 /* within which two clocks of the host are read */
 #define CLOCK_MAGIC   UINT64_C(0x31636b6c63747376)
 #define CLOCK_THREADS 4096
 #define CLOCK_SIGNAL  63 /* ends a poll */
@@ -40,6 +41,7 @@ struct thread_record {
 struct clock_page {
 	uint64_t magic;
 	int64_t realtime_ns; /* CLOCK_REALTIME less CLOCK_MONOTONIC */
+	int64_t host_ns; /* the host's CLOCK_MONOTONIC less its CLOCK_BOOTTIME, in the driver's time namespace */
 	_Alignas(64) _Atomic uint64_t now_ns;
 	_Alignas(64) _Atomic uint32_t running; /* records with THREAD_RUNS */
 	_Atomic uint32_t changes;	       /* a futex: grows with every wait that begins */

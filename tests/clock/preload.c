@@ -13,12 +13,16 @@
 #include <stdarg.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/times.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "tests/clock/wait.h"
 
-#define EXPORT __attribute__((visibility("default")))
+#define TICKS_FIRST 1000000000
+#define TICK_NS	    10000000
+
+#define EXPORT	    __attribute__((visibility("default")))
 
 static int fail(long r)
 {
@@ -45,17 +49,19 @@ static bool is_ours(clockid_t clock)
 	       clock == CLOCK_MONOTONIC_RAW || clock == CLOCK_BOOTTIME;
 }
 
-/* What the clock shows beyond monotonic time. */
+/* What the clock shows beyond the driver's monotonic time; less than 0 in the complement of two. */
 static uint64_t offset_of(clockid_t clock)
 {
-	bool is_realtime = clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE;
-
-	return is_realtime ? (uint64_t)clock_page->realtime_ns : 0;
+	if (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE)
+		return (uint64_t)clock_page->realtime_ns;
+	return clock == CLOCK_BOOTTIME ? 0 : (uint64_t)clock_ahead_ns;
 }
 
 static uint64_t deadline_of(clockid_t clock, const struct timespec *at)
 {
-	return ns_of(at) > offset_of(clock) ? ns_of(at) - offset_of(clock) : 0;
+	uint64_t ns = ns_of(at) - offset_of(clock);
+
+	return (int64_t)ns > 0 ? ns : 0;
 }
 
 EXPORT int clock_gettime(clockid_t clock, struct timespec *ret)
@@ -64,6 +70,23 @@ EXPORT int clock_gettime(clockid_t clock, struct timespec *ret)
 		return fail(CALL(clock_gettime, clock, ret, 0, 0, 0, 0));
 	*ret = time_of(clock_read_ns() + offset_of(clock));
 	return 0;
+}
+
+/* The kernel's ticks, which no time namespace shifts. */
+EXPORT clock_t times(struct tms *ret)
+{
+	long r = CALL(times, ret, 0, 0, 0, 0, 0);
+
+	return (clock_t)(clock_is_virtual() ? TICKS_FIRST + (long)(clock_read_ns() / TICK_NS) : r);
+}
+
+EXPORT int setns(int fd, int type)
+{
+	int r = fail(CALL(setns, fd, type, 0, 0, 0, 0));
+
+	if (r == 0 && clock_is_virtual())
+		clock_find_namespace();
+	return r;
 }
 
 EXPORT time_t time(time_t *ret)

@@ -25,9 +25,10 @@ _Static_assert(sizeof(struct condition) <= sizeof(pthread_cond_t), "it lies in o
 static uint64_t monotonic_of(clockid_t clock, const struct timespec *at)
 {
 	uint64_t ns = (uint64_t)at->tv_sec * NS_PER_S + (uint64_t)at->tv_nsec;
-	uint64_t offset_ns = clock == CLOCK_REALTIME ? (uint64_t)clock_page->realtime_ns : 0;
+	uint64_t offset_ns =
+		(uint64_t)(clock == CLOCK_REALTIME ? clock_page->realtime_ns : clock_ahead_ns);
 
-	return ns > offset_ns ? ns - offset_ns : 0;
+	return (int64_t)(ns - offset_ns) > 0 ? ns - offset_ns : 0;
 }
 
 EXPORT int pthread_cond_init(pthread_cond_t *cond, const pthread_condattr_t *attr)
@@ -169,6 +170,7 @@ EXPORT pid_t fork(void)
 	pid = real();
 	if (pid == 0) {
 		clock_take_record(child);
+		clock_find_namespace();
 	} else if (pid < 0) {
 		atomic_store(&child->parent, 0);
 		clock_drop_record(child);

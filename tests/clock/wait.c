@@ -21,6 +21,8 @@
 #define FUTEX_OF_32_BIT	 2
 #define RETRY_NS	 200000 /* real time; where the kernel does not know it */
 
+#define NS_PER_MS	 1000000
+
 #define BRIEF_NS	 20000 /* a shorter sleep stands for work of the processor, and ends in time */
 
 struct futex_wait {
@@ -29,6 +31,7 @@ struct futex_wait {
 };
 
 struct clock_page *clock_page;
+int64_t clock_ahead_ns;
 static uint64_t late_ns; /* by which a thread wakes up after what woke it */
 
 #define OF_THREAD static __thread __attribute__((tls_model("initial-exec")))
@@ -71,6 +74,29 @@ static int own_tid(void)
 	return (int)CALL(gettid, 0, 0, 0, 0, 0, 0);
 }
 
+static int64_t host_ns(clockid_t clock)
+{
+	struct timespec t;
+
+	CALL(clock_gettime, clock, &t, 0, 0, 0, 0);
+	return (int64_t)t.tv_sec * NS_PER_S + t.tv_nsec;
+}
+
+void clock_find_namespace(void)
+{
+	int64_t monotonic_ns, before_ns, after_ns;
+
+	do {
+		before_ns = host_ns(CLOCK_BOOTTIME);
+		monotonic_ns = host_ns(CLOCK_MONOTONIC);
+		after_ns = host_ns(CLOCK_BOOTTIME);
+	} while (after_ns - before_ns > NEAR_NS);
+	/* to the nearest, also below zero */
+	monotonic_ns -= before_ns + clock_page->host_ns;
+	clock_ahead_ns = (monotonic_ns + (monotonic_ns < 0 ? -NS_PER_MS / 2 : NS_PER_MS / 2)) /
+			 NS_PER_MS * NS_PER_MS;
+}
+
 static void attach(void)
 {
 	const char *path = getenv(CLOCK_PAGE), *late = getenv(CLOCK_LATE);
@@ -83,6 +109,8 @@ static void attach(void)
 	close(fd);
 	if (at != MAP_FAILED && at->magic == CLOCK_MAGIC)
 		clock_page = at;
+	if (clock_page)
+		clock_find_namespace();
 	late_ns = late ? 1000 * strtoul(late, NULL, 10) : 0;
 }
 

@@ -17,7 +17,14 @@ long system_call(long number, long a, long b, long c, long d, long e, long f);
 bool clock_is_virtual(void);
 extern struct clock_page *clock_page;
 
-/* Monotonic time. A thread that reads the same time again and again waits for it to pass, and sleeps a little. */
+/*
+ * How far CLOCK_MONOTONIC is ahead of the driver's, in whole ms, in this process's time namespace, which shifts virtual time as it
+ * does the host's. Found anew by clock_find_namespace(). CLOCK_BOOTTIME is taken for not shifted.
+ */
+extern int64_t clock_ahead_ns;
+void clock_find_namespace(void);
+
+/* Monotonic time of the driver's. A thread that reads the same time again and again waits for it to pass, and sleeps a little. */
 uint64_t clock_read_ns(void);
 
 /* 0, or -EINTR. */

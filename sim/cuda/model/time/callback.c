@@ -116,22 +116,34 @@ static struct callback *take(uint64_t *ret_wake_ns)
 	return NULL;
 }
 
+/* Conditions know no clock of the machine. */
+static struct timespec until(uint64_t wake_ns)
+{
+	uint64_t now_ns = machine_now_ns(), ns = wake_ns > now_ns ? wake_ns - now_ns : 0;
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	ns += (uint64_t)t.tv_nsec;
+	t.tv_sec += (time_t)(ns / 1000000000);
+	t.tv_nsec = (long)(ns % 1000000000);
+	return t;
+}
+
 static void *serve(void *unused)
 {
 	pthread_mutex_lock(&lock);
 	for (;;) {
 		uint64_t wake;
 		struct callback *entry = take(&wake);
-		struct timespec until;
+		struct timespec wait_end;
 
 		if (!entry && wake == UINT64_MAX) {
 			pthread_cond_wait(&changed, &lock);
 			continue;
 		}
 		if (!entry) {
-			until.tv_sec = (time_t)(wake / 1000000000);
-			until.tv_nsec = (long)(wake % 1000000000);
-			pthread_cond_timedwait(&changed, &lock, &until);
+			wait_end = until(wake);
+			pthread_cond_timedwait(&changed, &lock, &wait_end);
 			continue;
 		}
 		running = entry;

@@ -60,7 +60,7 @@ struct event {
 	struct shared_event shared;
 	struct context *context;
 	uint64_t time_ns;
-	uint64_t placed_ns; /* when that was, as CLOCK_MONOTONIC; 0: not yet known */
+	uint64_t placed_ns; /* when that was, as CLOCK_BOOTTIME; 0: not yet known */
 	struct captured captured;
 	struct event *next, *prev;
 };
@@ -111,7 +111,7 @@ void timeline_mark(struct event *event, uint64_t time_ns);
 /* When the event happens; 0 if it was never recorded. Takes time_lock. */
 uint64_t timeline_event_ns(struct event *event);
 
-/* When the event happened, as CLOCK_MONOTONIC. False: it has not yet. Takes time_lock. */
+/* When the event happened, as CLOCK_BOOTTIME. False: it has not yet. Takes time_lock. */
 bool timeline_place(struct event *event, uint64_t *ret_time_ns);
 
 /*

@@ -257,7 +257,8 @@ struct region_own {
 		turn_token; /* a random part of the names of turn records; 0: not drawn yet */
 	_Atomic uint64_t
 		share_ns; /* the share file's time of change, as last applied; 0: none yet */
-	uint64_t unused[2];
+	/* Of the clock that CLOCK_MONOTONIC is in this file (struct clock_mark); 0: not said yet. */
+	_Atomic int64_t clock_ticks_ns, clock_wall_ns;
 	struct region_device devices[REGION_DEVICES];
 	struct region_slot slots[REGION_SLOTS];
 	char shared_path[REGION_PATH_BYTES];

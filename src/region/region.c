@@ -31,6 +31,8 @@
 
 static void fill(struct region_file *f)
 {
+	struct clock_mark mark = clock_own_mark();
+
 	f->hami.major = HAMI_MAJOR;
 	f->hami.minor = HAMI_MINOR;
 	/* An unlocked glibc semaphore begins with its value, 1; nobody of ours ever waits on it. */
@@ -43,6 +45,8 @@ static void fill(struct region_file *f)
 		atomic_init(&f->hami.sm_limit_percent[i], 100);
 	f->own.version = REGION_VERSION;
 	f->own.size_bytes = sizeof(*f);
+	atomic_init(&f->own.clock_ticks_ns, mark.ticks_ns);
+	atomic_init(&f->own.clock_wall_ns, mark.wall_ns);
 	atomic_init(&f->hami.magic, HAMI_MAGIC);
 	atomic_init(&f->own.magic, REGION_MAGIC);
 }
@@ -230,6 +234,19 @@ int region_open(const char *path, struct region *ret_region)
 		return r;
 	r = create(path);
 	return r ? r : region_open_existing(path, ret_region);
+}
+
+/* Who comes between the two takes them for another boot's, and writes its own, which are as good. */
+void region_follow_clock(struct region *region)
+{
+	struct region_own *own = &region->file->own;
+	struct clock_mark mark = {.ticks_ns = atomic_load(&own->clock_ticks_ns),
+		.wall_ns = atomic_load(&own->clock_wall_ns)};
+
+	if (clock_follow(&mark))
+		return;
+	atomic_store(&own->clock_ticks_ns, mark.ticks_ns);
+	atomic_store(&own->clock_wall_ns, mark.wall_ns);
 }
 
 void region_drop_fd(struct region *region)

@@ -53,6 +53,12 @@ int region_open(const char *path, struct region *ret_region) MUST_CHECK;
 /* The same, and -ENOENT where there is none: nothing is made. */
 int region_open_existing(const char *path, struct region *ret_region) MUST_CHECK;
 
+/*
+ * Makes clock_now_ns() of this process the time of the region's clock, which is its maker's, whatever time namespace it is in. For
+ * a process that has work on the slice's devices, and before it writes a time into the region.
+ */
+void region_follow_clock(struct region *region);
+
 /* Closes the descriptor, so that a program that closes all its descriptors cannot take ours. */
 void region_drop_fd(struct region *region);
 

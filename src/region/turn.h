@@ -11,7 +11,7 @@
  * is no turn. A slice that finds its record changed blames nobody for some time, and gives way to who works beside it.
  *
  * Nothing here waits, except turn_wait(). errno is kept. The caller lets one thread of a process at a
- * time use a `struct turn`. Times are CLOCK_MONOTONIC's.
+ * time use a `struct turn`. Times are clock_now_ns()'s.
  */
 #pragma once
 

@@ -298,7 +298,9 @@ static const char *why_skipped(const struct served *program)
 		return "it needs a card, or the simulated node on a virtual clock";
 	if (is_card && program->is_of_two)
 		return "it needs two devices";
-	return is_card && program->slow_call ? "it needs a driver's call that is slow" : NULL;
+	if (is_card && program->slow_call)
+		return "it needs a driver's call that is slow";
+	return program->needs ? program->needs() : NULL;
 }
 
 int served_main(char **argv, const struct served *program)

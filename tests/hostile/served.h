@@ -39,7 +39,9 @@ struct served {
 	const char *slow_call; /* of the driver, to take 3 ms, or NULL */
 	const char *terms;     /* another line of the share file, or NULL */
 	bool is_of_two;	       /* the machine has two devices; skipped on a card */
-	void (*attack)(void);  /* until it is killed */
+	const char *(*needs)(
+		void);	      /* what it needs and this machine does not have, or NULL; or NULL */
+	void (*attack)(void); /* until it is killed */
 };
 
 /* The program's whole work; returns its exit status. argv is main()'s. */

@@ -127,7 +127,11 @@ static void our_own_part_stands_behind_it(void **state)
 	assert_memory_equal(magic, "CANTLOP1", 8);
 	assert_int_equal(u32_at(OWN + 8), 9);
 	assert_int_equal(u32_at(OWN + 12), info.st_size);
-	assert_zero(OWN + 16, info.st_size);
+	assert_zero(OWN + 16, OWN + 48);
+	/* the clock's */
+	assert_int_not_equal(u64_at(OWN + 48), 0);
+	assert_int_not_equal(u64_at(OWN + 56), 0);
+	assert_zero(OWN + 64, info.st_size);
 	close_region(&region);
 }
 

@@ -83,6 +83,9 @@ void gate_context_made(void)
 	/* The first poll is now, so that no launch is before it. */
 	if (atomic_compare_exchange_strong(&gate_mode, &off, GATE_POLL)) {
 		atomic_store(&gate_next_poll, 0);
+		/* From here on the driver's threads keep the process in its time namespace. */
+		if (can_meter())
+			region_follow_clock(&state.region);
 		if (!is_heard)
 			is_heard = atexit(settle_at_exit) == 0;
 	}

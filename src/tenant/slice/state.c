@@ -113,6 +113,7 @@ static enum state_mode open_region(void)
 		why = region_explain(r);
 		right = region_remedy(r);
 	} else {
+		region_follow_clock(&state.region);
 		state.region.share = quota_system_share();
 		slot_charge_dead(&state.region, REGION_SLOTS);
 		r = slot_claim(&state.region, &state.slot);

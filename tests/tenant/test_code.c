@@ -219,6 +219,38 @@ static void an_end_of_a_context_gives_back_nothing_of_another_one(void **state)
 	assert_int_equal(tenant_end(t), 0);
 }
 
+/* Where NVML has no figure; of the same slice, and of another one. */
+static void what_others_take_during_an_unload_is_not_charged(void **state)
+{
+	struct node *node = *state;
+	struct inject_rule silent = {
+		.symbol = "nvmlDeviceGetComputeRunningProcesses_v3", .tag = "*", .result = 999};
+	struct inject_rule slow = {.symbol = "cuModuleUnload", .tag = "a", .delay_ns = 300000000};
+	struct slice *slice = slice_new(node, "a", "4g", NULL);
+	struct tenant *t, *others[2];
+
+	assert_true(inject_add_rule(node->machine, &silent) >= 0);
+	assert_true(inject_add_rule(node->machine, &slow) >= 0);
+	t = tenant_new(slice);
+	others[0] = tenant_new(slice);
+	others[1] = tenant_new(slice_new(node, "b", "4g", NULL));
+	for (unsigned i = 0; i < 2; i++) {
+		for (int k = 0; k < 6; k++)
+			expect(t, OK, "module m%d data=4m", k);
+		expect(others[i], OK, "primary 0");
+		tenant_tell(t, "unload m0");
+		expect(others[i], OK, "sleep 100");
+		expect(others[i], OK, "alloc x 600m");
+		assert_int_equal(tenant_answer(t), OK);
+		assert_in_range(slice_books(slice, 0), slice_truth(slice, 0),
+			slice_truth(slice, 0) + 100 * MIB);
+		expect(others[i], OK, "free x");
+	}
+	assert_int_equal(tenant_end(others[1]), 0);
+	assert_int_equal(tenant_end(others[0]), 0);
+	assert_int_equal(tenant_end(t), 0);
+}
+
 /* Nor does anybody pay for others for longer than NVML fails. */
 static void a_figure_that_failed_for_a_while_is_asked_for_again(void **state)
 {
@@ -463,6 +495,7 @@ int main(void)
 		test_with_node(a_library_is_known_after_its_first_use),
 		test_with_node(a_figure_of_the_device_is_not_remembered),
 		test_with_node(an_end_of_a_context_gives_back_nothing_of_another_one),
+		test_with_node(what_others_take_during_an_unload_is_not_charged),
 		test_with_node(a_figure_that_failed_for_a_while_is_asked_for_again),
 		test_with_node(a_launch_is_refused_before_its_frames_are_taken),
 		test_with_node(the_frames_of_a_librarys_kernel_count_as_well),

@@ -22,6 +22,7 @@ static CUresult loaded(CUresult r, CUmodule made, const struct image *image, str
 	if (has_room || r != CUDA_SUCCESS)
 		return r;
 	if (guard_begin_current(0, &guard) == CUDA_SUCCESS) {
+		guard.is_end = true;
 		cuda.cuModuleUnload(made);
 		guard_end(&guard);
 	}
@@ -88,6 +89,7 @@ HOOK_BODY(cuModuleUnload, CUmodule, module)
 
 	if (r != CUDA_SUCCESS)
 		return cuda.cuModuleUnload(module);
+	guard.is_end = true;
 	r = cuda.cuModuleUnload(module);
 	if (r == CUDA_SUCCESS)
 		managed_data_unloaded(module);
@@ -214,6 +216,7 @@ static CUresult unload_library(CUlibrary library)
 	r = guard_begin_current(0, &guard);
 	if (r != CUDA_SUCCESS)
 		return cuda.cuLibraryUnload(library);
+	guard.is_end = true;
 	r = cuda.cuLibraryUnload(library);
 	if (r == CUDA_SUCCESS)
 		managed_data_unloaded(library);

@@ -86,7 +86,8 @@ bool guard_end(struct guard *guard)
 			&(struct reconcile_call){.free_change_bytes = guard->taken_bytes,
 				.life = contexts_life_current(),
 				.is_quiet = is_quiet(guard),
-				.is_bounded = guard->is_bounded});
+				.is_bounded = guard->is_bounded,
+				.is_end = guard->is_end});
 	return !charge_is_above_quota(d) || reconcile_found_bytes(d) == guard->found_bytes;
 }
 

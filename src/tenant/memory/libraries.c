@@ -253,6 +253,7 @@ static bool unload(CUlibrary library, struct device *device)
 		return false;
 	FAULT("libraries: unloading");
 	begin_guard(device, &guard);
+	guard.is_end = true;
 	is_gone = cuda.cuLibraryUnload(library) == CUDA_SUCCESS;
 	if (is_gone) {
 		libraries_forget(library);

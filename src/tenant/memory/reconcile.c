@@ -280,6 +280,8 @@ static int64_t lost_bytes(int64_t reserved, const struct reconcile_call *call)
 	int64_t bytes = round_out_i64(call->free_change_bytes, REGION_UNIT_BYTES);
 	int64_t least = call->is_quiet ? 0 : reserved;
 
+	if (call->is_end && bytes > 0)
+		return 0;
 	if (call->is_bounded && bytes > BOUNDED_TIMES * reserved)
 		return reserved;
 	return (reserved || !call->is_quiet) && bytes < least ? least : bytes;

@@ -45,6 +45,7 @@ struct reconcile_call {
 	uint64_t life;		   /* of the context that took it */
 	bool is_quiet;		   /* nothing else in the slice has taken or given back meanwhile */
 	bool is_bounded;	   /* the call takes what is reserved, or little more */
+	bool is_end;		   /* the call gives back, and takes nothing */
 };
 struct growth {
 	int64_t charged_bytes;

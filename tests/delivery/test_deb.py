@@ -61,7 +61,8 @@ class Packages(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_a_slice_runs_on_the_simulated_node(self):
-        state = {**os.environ, "XDG_RUNTIME_DIR": self.folder.name, "VGPU_SIM_STATE": os.path.join(self.folder.name, "machine")}
+        state = {**os.environ, "XDG_RUNTIME_DIR": self.folder.name, "VGPU_SIM_STATE": os.path.join(self.folder.name, "machine"),
+                 "VGPU_TURNS": os.path.join(self.folder.name, "turns")}
         tenant = os.path.join(BUILD, "examples/tenant")
         done = subprocess.run([os.path.join(self.root, "usr/bin/vgpu"), "run", "--sim", "--memory", "3000m", "--", tenant],
                               env=state, capture_output=True, text=True, check=False)

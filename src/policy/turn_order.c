@@ -257,6 +257,15 @@ bool turn_order_is_wanted(const struct turn_peer *peers, unsigned count, uint32_
 	return is_wanted;
 }
 
+bool turn_order_is_contended(const struct turn_peer *peers, unsigned count, uint64_t now_ns)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (turn_order_is_alive(&peers[i].claim, now_ns) &&
+			stated(&peers[i].claim, now_ns) != TURN_FREE)
+			return true;
+	return false;
+}
+
 bool turn_order_is_held(const struct turn_peer *peers, unsigned count, uint64_t now_ns)
 {
 	for (unsigned i = 0; i < count; i++)

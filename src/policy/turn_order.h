@@ -135,6 +135,9 @@ struct turn_line turn_order_line(const struct turn_peer *peers, unsigned count,
 bool turn_order_is_wanted(const struct turn_peer *peers, unsigned count, uint32_t rank,
 	uint64_t quantum_end_ns, uint64_t now_ns, bool *ret_waiting);
 
+/* Whether any of them wants or has the device, by what it says, believed or not. */
+bool turn_order_is_contended(const struct turn_peer *peers, unsigned count, uint64_t now_ns);
+
 /* Whether any of them holds the turn. */
 bool turn_order_is_held(const struct turn_peer *peers, unsigned count, uint64_t now_ns);
 

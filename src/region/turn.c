@@ -44,6 +44,12 @@ static int wait_for(struct turn *t, int other, uint64_t poll_ns, uint64_t *ret_p
 	return TURN_E_WAIT;
 }
 
+static void note_others(struct turn *t, uint64_t now_ns)
+{
+	if (turn_order_is_contended(t->peers, t->peer_count, now_ns))
+		t->others_ns = now_ns;
+}
+
 /* Reads the others, and notes what they say for the reader's wish (NULL: it has none). */
 static void poll_peers(struct turn *t, const struct turn_wish *wish, bool is_all, uint64_t now_ns)
 {
@@ -54,6 +60,7 @@ static void poll_peers(struct turn *t, const struct turn_wish *wish, bool is_all
 	for (unsigned i = 0; i < t->peer_count; i++)
 		if (turn_order_note(&t->peers[i], wish, elapsed_ns, now_ns))
 			turn_record_say_distrust(t, i);
+	note_others(t, now_ns);
 	t->alive_count = turn_order_count_alive(t->peers, t->peer_count, &t->best_rank);
 }
 
@@ -435,6 +442,25 @@ unsigned turn_count_peers(struct turn *t, uint64_t now_ns)
 		poll_peers(t, NULL, false, now_ns);
 	errno = saved;
 	return t->alive_count;
+}
+
+bool turn_is_contended(struct turn *t, uint64_t since_ns, uint64_t now_ns)
+{
+	uint64_t looked_ns;
+
+	if (!t->own || t->is_blind || t->others_ns >= since_ns)
+		return true;
+	looked_ns = t->polled_ns > t->peeked_ns ? t->polled_ns : t->peeked_ns;
+	if (now_ns >= looked_ns + POLL_NS || now_ns < looked_ns) {
+		int saved = errno;
+
+		/* No poll: who waits for whom, and for how long, is counted from one to the next. */
+		t->peeked_ns = now_ns;
+		turn_record_read_peers(t, false, now_ns);
+		note_others(t, now_ns);
+		errno = saved;
+	}
+	return t->others_ns >= since_ns;
 }
 
 int turn_wait(struct turn *t, uint64_t until_ns)

@@ -69,6 +69,8 @@ struct turn {
 	uint64_t free_since_ns;	  /* seen free since then; 0: not */
 	uint64_t wanted_since_ns; /* since when somebody is seen waiting for our turn; 0: not */
 	uint64_t woke_ns;	  /* the last time that turn_idle() woke others */
+	uint64_t peeked_ns;	  /* when they were last read without a poll */
+	uint64_t others_ns;	  /* when another slice was last seen to want or have the device */
 	uint64_t tampered_ns;	  /* when the record was last found changed; 0: never */
 	uint64_t held_until_ns;	  /* as announced last for work of this process */
 	bool is_substitute;	  /* took the turn as the first in line did not: for a moment */
@@ -115,6 +117,12 @@ void turn_set_times(struct turn *turn, uint64_t quantum_ns, uint64_t grace_ns);
 
 /* Other slices that have made themselves heard within the last second. Reads them every 5 ms. */
 unsigned turn_count_peers(struct turn *turn, uint64_t now_ns);
+
+/*
+ * Whether another slice has wanted or had the device since then, as far as looks at their records saw: the last of them is
+ * no more than half a ms old. True where they are not known.
+ */
+bool turn_is_contended(struct turn *turn, uint64_t since_ns, uint64_t now_ns);
 
 /*
  * Takes, keeps or resumes the turn for work that is expected to end at busy_until_ns (at most 244 ms

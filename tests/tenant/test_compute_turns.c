@@ -11,7 +11,8 @@
 #include "region/turn.h"
 #include "tests/tenant/meter.h"
 
-#define SLICES 3
+#define SLICES	3
+#define LENT_US 10000000
 /* Without a limit the simulated driver queues whatever it is given: 32 ms of it here. */
 #define QUEUED "compute launch 500 each=64"
 /* 0.5 to 1 s of kernels of 60 ms. */
@@ -20,8 +21,10 @@
 #define LONG_KERNEL    10 /* permille of it */
 #define WINDOW_US \
 	(2 * METER_WINDOW_US) /* half of a turn more or less at its ends is 2 of a thousand */
-#define TOLERANCE 6	      /* tenths of a percent; the clock is virtual (tests/clock) */
-#define LOST	  12 /* the same below: also what the device takes to change over, 0.15 ms a turn */
+#define TOLERANCE     6	      /* tenths of a percent; the clock is virtual (tests/clock) */
+#define LOST	      12 /* the same below: also what the device takes to change over, 0.15 ms a turn */
+
+#define LOST_OF_THREE 25 /* the same where the third hardly works */
 
 /* Slices of a node that know each other by a folder. */
 struct couple {
@@ -146,6 +149,21 @@ static void what_nobody_uses_is_lent(void **state)
 	settle();
 	measure(&c, METER_WINDOW_US / 2);
 	assert_true(c.permille[0] > 990);
+}
+
+/* What others left it while they were there is not owed to those who come later. */
+static void who_was_lent_time_has_its_share_when_another_comes(void **state)
+{
+	struct couple c = couple_of(state);
+
+	join(&c, "cores 60 cap 100", QUEUED);
+	join(&c, "cores 1 cap 1", "compute launch 500");
+	usleep(LENT_US);
+	join(&c, "cores 30 cap 100", QUEUED);
+	settle();
+	measure(&c, WINDOW_US);
+	assert_true(c.permille[0] + LOST_OF_THREE >= 600);
+	assert_true(c.permille[2] + LOST_OF_THREE >= 300);
 }
 
 /* Two that lend, of which the second comes while the first has long kernels queued. */
@@ -284,6 +302,7 @@ int main(void)
 		test_with_node(each_gets_its_own_share_beside_the_other),
 		test_with_node(three_get_their_shares_however_they_work),
 		test_with_node(what_nobody_uses_is_lent),
+		test_with_node(who_was_lent_time_has_its_share_when_another_comes),
 		test_with_node(long_kernels_that_were_queued_while_alone_cost_no_turns),
 		test_with_node(nor_do_they_where_the_larger_slice_had_queued_them),
 		test_with_node(the_first_long_kernels_beside_another_slice_cost_no_turns),

@@ -290,10 +290,24 @@ void credit_reserve(struct meter *m, int64_t ns, uint64_t now_ns)
 		flush(m, now_ns, now_ns);
 }
 
+/*
+ * What nobody else wanted meanwhile is not taken of what the slice is sure of: it would owe it to those who come later, and be
+ * behind them for as long as it was alone.
+ */
+static void spend_sure(struct meter *m, uint64_t since_ns, uint64_t now_ns, int64_t took_ns)
+{
+	struct budget_rate rate = sure_rate(m);
+
+	/* A thread that waits for the turn has it to itself, and others have the device. */
+	m->credit.is_left = m->turns.is_open && !m->turns.is_awaited &&
+			    !turn_is_contended(&m->turns.turn, since_ns, now_ns);
+	spend(&m->books->budget, &rate, since_ns, now_ns, m->credit.is_left ? 0 : took_ns);
+}
+
 void credit_charge(
 	struct meter *m, int64_t reserved_ns, int64_t took_ns, uint64_t since_ns, uint64_t now_ns)
 {
-	struct budget_rate sure = sure_rate(m), ceiling = ceiling_rate(m);
+	struct budget_rate ceiling = ceiling_rate(m);
 
 	m->credit.reserved_ns -= reserved_ns;
 	/* The credit pays for an estimate that was too low; what comes back pays the slice's debts first. */
@@ -305,17 +319,28 @@ void credit_charge(
 		flush(m, since_ns, now_ns);
 	else
 		publish_advance(m);
-	spend(&m->books->budget, &sure, since_ns, now_ns, took_ns);
+	spend_sure(m, since_ns, now_ns, took_ns);
 	find_saved(m, now_ns);
+}
+
+uint64_t credit_lent_ns(const struct meter *m, uint64_t charged_ns)
+{
+	uint32_t cores = m->limits.granted.cores_permille;
+
+	if (m->credit.is_borrowing)
+		return charged_ns;
+	return m->credit.is_left && cores < SHARE_WHOLE_PERMILLE
+		       ? charged_ns * (SHARE_WHOLE_PERMILLE - cores) / SHARE_WHOLE_PERMILLE
+		       : 0;
 }
 
 void credit_charge_running(struct meter *m, int64_t took_ns, uint64_t since_ns, uint64_t now_ns)
 {
-	struct budget_rate sure = sure_rate(m), ceiling = ceiling_rate(m);
+	struct budget_rate ceiling = ceiling_rate(m);
 
 	if (m->limits.is_limited)
 		spend(&m->books->ceiling, &ceiling, since_ns, now_ns, took_ns);
-	spend(&m->books->budget, &sure, since_ns, now_ns, took_ns);
+	spend_sure(m, since_ns, now_ns, took_ns);
 	m->credit.running_ns += took_ns;
 }
 

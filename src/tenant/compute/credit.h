@@ -30,6 +30,7 @@ struct credit {
 	int64_t running_ns;  /* charged for work of this process that is not over */
 	int64_t reserved_ns; /* for work that is not charged yet */
 	bool is_borrowing;   /* the slice uses what others are sure of */
+	bool is_left;	     /* nobody else wanted what was charged last */
 };
 
 /*
@@ -54,6 +55,9 @@ void credit_reserve(struct meter *meter, int64_t ns, uint64_t now_ns);
 /* Work for which so much was reserved, and that began at since_ns, took so long. */
 void credit_charge(struct meter *meter, int64_t reserved_ns, int64_t took_ns, uint64_t since_ns,
 	uint64_t now_ns);
+
+/* How much of what was charged last is not of the slice's cores. */
+uint64_t credit_lent_ns(const struct meter *meter, uint64_t charged_ns);
 
 /*
  * Before work is marked as charged: what the process has taken in advance goes back to nobody where it ends before

@@ -127,8 +127,8 @@ bool span_charge(struct meter *m, const struct span *span, uint64_t now_ns)
 	overruns_note(m, span, elapsed + (uint64_t)span->running_ns,
 		is_hidden && !m->doubts.pauses ? DOUBTED : 1, now_ns);
 	/* relaxed: for people to read */
-	if (m->credit.is_borrowing)
-		atomic_fetch_add_explicit(&m->books->lent_ns, fresh, memory_order_relaxed);
+	atomic_fetch_add_explicit(
+		&m->books->lent_ns, credit_lent_ns(m, fresh), memory_order_relaxed);
 	FAULT("meter: partly charged");
 	return is_hidden;
 }

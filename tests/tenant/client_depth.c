@@ -11,11 +11,12 @@
 __attribute__((noinline)) static uintptr_t paint(void)
 {
 	unsigned char room[PAINTED_BYTES];
+	uintptr_t at = (uintptr_t)room;
 
 	memset(room, PAINT, sizeof(room));
-	/* the compiler does not know that nobody reads it */
-	__asm__ volatile("" : : "r"(room) : "memory");
-	return (uintptr_t)room;
+	/* the compiler knows neither that nobody reads it nor that it is what is returned */
+	__asm__ volatile("" : "+r"(at) : : "memory");
+	return at;
 }
 
 static size_t count_spoilt(uintptr_t room)

@@ -15,13 +15,14 @@
 #define GRAPH_NODES  10
 #define FORK_EACH    32 /* pieces of work */
 #define HIDE_EACH    70
+#define HOST_EACH    15	  /* pieces, and then the host is busy for a while */
 #define HIDDEN_TIMES 1000 /* as long as the others */
 
 struct job {
 	struct client *c;
 	const char *form;
 	uint64_t duration_ns, size_bytes; /* of a piece: a kernel's, a copy's */
-	uint64_t until_ns, count, each, ahead;
+	uint64_t until_ns, count, each, ahead, host_us;
 	unsigned stream_count, thread_count;
 	bool does_synchronize, does_poll, does_poll_event, does_fork, is_idle_between, does_hide,
 		does_leave;
@@ -292,6 +293,8 @@ static CUresult rest_after(struct job *j, CUstream stream, uint64_t i)
 		r = poll_event(stream);
 	if (j->does_fork && i % FORK_EACH == FORK_EACH - 1)
 		r = fork_once(j, i / FORK_EACH);
+	if (j->host_us && i % HOST_EACH == HOST_EACH - 1)
+		usleep((useconds_t)j->host_us);
 	if (j->is_idle_between)
 		usleep((useconds_t)(j->duration_ns * 2 / 1000));
 	return r;
@@ -375,6 +378,8 @@ static bool read_word(struct job *j, const char *word)
 		j->each = client_size(word + 5);
 	else if (strncmp(word, "ahead=", 6) == 0)
 		j->ahead = client_size(word + 6);
+	else if (strncmp(word, "host=", 5) == 0)
+		j->host_us = client_size(word + 5);
 	else if (strncmp(word, "ms=", 3) == 0)
 		j->until_ns = clock_now_ns() + client_size(word + 3) * 1000000;
 	else if (strncmp(word, "bytes=", 6) == 0)

@@ -14,7 +14,8 @@
 #define SLICES	3
 #define LENT_US 10000000
 /* Without a limit the simulated driver queues whatever it is given: 32 ms of it here. */
-#define QUEUED "compute launch 500 each=64"
+#define QUEUED	  "compute launch 500 each=64"
+#define BUSY_HOST "compute launch 60 host=300 each=200"
 /* 0.5 to 1 s of kernels of 60 ms. */
 #define LONG_QUEUED    "compute launch 60000 ahead=8"
 #define LONG_WINDOW_US 6000000
@@ -166,6 +167,27 @@ static void who_was_lent_time_has_its_share_when_another_comes(void **state)
 	assert_true(c.permille[2] + LOST_OF_THREE >= 300);
 }
 
+/* Where it is alone again it is not metered any more, with work under way. */
+static void who_was_left_alone_has_its_share_when_another_comes(void **state)
+{
+	struct couple c = couple_of(state);
+	uint64_t from_ns, busy_ns;
+
+	join(&c, "cores 60 cap 100", BUSY_HOST);
+	join(&c, "cores 30 cap 100", BUSY_HOST);
+	settle();
+	from_ns = machine_now_ns();
+	busy_ns = meter_busy_ns(c.slices[0], 0);
+	tenant_kill(c.tenants[1], SIGKILL);
+	usleep(WINDOW_US);
+	assert_in_range(meter_busy_ns(c.slices[0], 0) - busy_ns, 1, machine_now_ns() - from_ns);
+	join(&c, "cores 30 cap 100", BUSY_HOST);
+	settle();
+	measure(&c, WINDOW_US);
+	assert_true(c.permille[0] + LOST >= 600);
+	assert_true(c.permille[2] + LOST >= 300);
+}
+
 /* Two that lend, of which the second comes while the first has long kernels queued. */
 static void come_beside_long_kernels(void **state, const unsigned cores[2], const char *cap)
 {
@@ -303,6 +325,7 @@ int main(void)
 		test_with_node(three_get_their_shares_however_they_work),
 		test_with_node(what_nobody_uses_is_lent),
 		test_with_node(who_was_lent_time_has_its_share_when_another_comes),
+		test_with_node(who_was_left_alone_has_its_share_when_another_comes),
 		test_with_node(long_kernels_that_were_queued_while_alone_cost_no_turns),
 		test_with_node(nor_do_they_where_the_larger_slice_had_queued_them),
 		test_with_node(the_first_long_kernels_beside_another_slice_cost_no_turns),

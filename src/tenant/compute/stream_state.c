@@ -365,16 +365,25 @@ void stream_state_collect(struct stream_state *s, uint64_t now_ns)
 		;
 }
 
+/* When the open batch began; behind work that was not seen to end nobody knows, and it takes what is expected. */
+static uint64_t estimated_start_ns(struct stream_state *s, struct batch *b)
+{
+	if (s->pending)
+		return s->drained_ns -
+		       (b->expected_ns < s->drained_ns ? b->expected_ns : s->drained_ns);
+	return s->is_chained && !b->has_start ? before(s, b)->end_ns : s->begun_ns;
+}
+
 /*
  * Charges the open batch without an event: from its beginning, or what of it is charged already, to when its work was done,
  * or should be. If the stream waited before it, the work came later by that.
  */
 static void charge_by_estimate(struct stream_state *s, struct batch *b, uint64_t now_ns)
 {
-	uint64_t start_ns = s->is_chained && !b->has_start ? before(s, b)->end_ns : s->begun_ns;
-	uint64_t took_ns = s->drained_ns > start_ns ? s->drained_ns - start_ns : 0, placed_ns = 0;
+	uint64_t start_ns = estimated_start_ns(s, b), placed_ns = 0;
+	uint64_t took_ns = s->drained_ns > start_ns ? s->drained_ns - start_ns : 0;
 
-	if (b->is_timed)
+	if (b->is_timed && !s->pending)
 		place_start(s, b, &placed_ns);
 	if (placed_ns > start_ns)
 		start_ns = placed_ns + took_ns < now_ns ? placed_ns : now_ns - took_ns;

@@ -42,11 +42,15 @@ static bool has_room_in(size_t stack_bytes, size_t bytes)
 
 static void a_thread_has_the_room_that_its_stack_leaves(void **state)
 {
+#ifdef __SANITIZE_THREAD__
+	print_message(
+		"skipped: the thread sanitizer gives threads other stacks than were asked for\n");
+	skip();
+#endif
 	/* the smaller first: the C library gives a thread a larger one that is free */
 	assert_false(has_room_in(64 * KIB, STACK_BUSY_BYTES));
 	assert_true(has_room_in(64 * KIB, 16 * KIB));
-	/* a sanitizer's threads have some more than they are given */
-	assert_false(has_room_in(64 * KIB, 128 * KIB));
+	assert_false(has_room_in(64 * KIB, 64 * KIB));
 	assert_false(has_room_in(160 * KIB, STACK_BUSY_BYTES));
 	assert_true(has_room_in(256 * KIB, STACK_BUSY_BYTES));
 	assert_true(has_room_in(512 * KIB, STACK_BUSY_BYTES));

@@ -9,6 +9,8 @@ V       ?=
 # configured last, so that a checker does not build everything anew
 WERROR ?= $(or $(shell sed -n 's/.*-Dwerror=\([a-z]*\).*/\1/p' build/test/configured-with 2>/dev/null),false)
 
+# a suite that test leaves out
+WITHOUT        ?=
 # how long the stress tests soak, each of REPEAT times
 STRESS_SECONDS ?= 30
 REPEAT         ?= 1
@@ -54,7 +56,7 @@ INSTALLED := --prefix $(PREFIX) --libdir lib --sysconfdir /etc
 .DEFAULT_GOAL := all
 .NOTPARALLEL:
 .SUFFIXES:
-.PHONY: help all demo test suites build-test unit stress load hunt rounds \
+.PHONY: help all demo test suites clock build-test unit stress load hunt rounds \
 	test-under-load clients roots aarch64 fuzz differential faults models check check-layers \
 	check-links check-files check-docs check-coverage check-format check-exports check-glibc \
 	check-tools check-install asan tsan format docs build-bench bench gpu-test gpu-bench install \
@@ -77,7 +79,10 @@ demo: all ## show a slice, on a real GPU or on the simulated node
 test: suites check ## every test that needs no GPU, and the checkers
 
 suites: build-test ## every test that needs no GPU
-	$(Q)$(TEST) build/test --no-suite long --timeout-multiplier 3
+	$(Q)$(TEST) build/test --no-suite long $(WITHOUT:%=--no-suite %) --timeout-multiplier 3
+
+clock: build-test ## those of them alone that measure on the machine's clock
+	$(Q)$(TEST) build/test --suite clock --timeout-multiplier 3
 
 build-test: setup-test ## build everything in build/test; WERROR=true: warnings are errors
 	$(Q)$(CONFIGURE) build/test --buildtype debugoptimized -Dtests=enabled -Dwerror=$(WERROR)
@@ -291,7 +296,7 @@ help: ## this list
 	@awk -F ':.*## ' '/^## / { print "\n" substr($$0, 4) } \
 		/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
-	@echo "Variables: CC, PREFIX, DESTDIR, V=1 (show commands), WERROR=true (of tests),"
+	@echo "Variables: CC, PREFIX, DESTDIR, V=1 (show commands), WERROR=true (of tests), WITHOUT=SUITE (of test),"
 	@echo "LOAD_TESTS, LOAD_LOOPS (of test-under-load),"
 	@echo "STRESS_SECONDS, REPEAT, LOAD_OPERATIONS, LOAD_SEED (of load), MINUTES, SEED (of soak),"
 	@echo "HUNT_SECONDS, HUNT_SEED, HUNT_REPLAY=FILE, HUNT_PROGRAM=TEXT (of hunt), ROUNDS, FAMILY (of rounds),"

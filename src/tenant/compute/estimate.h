@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Estimates: how long work of a kind takes on the device, as measured so far. A kind is what gate_key() says;
- * a place holds the last one of those that fall there. Under the lock of the device's meter or not: an estimate
- * that is a moment old, or mixed up with another, is a worse estimate and nothing else.
+ * Estimates: how long work of a kind takes on the device, as measured so far. A kind is what gate_key() says. Under
+ * the lock of the device's meter or not: an estimate that is a moment old, or mixed up with another, is a worse estimate
+ * and nothing else.
  */
 #pragma once
 
@@ -12,7 +12,7 @@
 /* Unknown work is expected to take just this long: a batch of its own, so that it is known soon. */
 #define ESTIMATE_UNKNOWN_NS 1000000u
 
-/* The place of a key, taken for it where another one was there. */
+/* The place of an odd key; where all of its places are taken, that of another one. */
 uint32_t estimate_find(uint64_t key);
 
 /* The estimate: as measured, or ESTIMATE_UNKNOWN_NS. */

@@ -21,7 +21,7 @@
 /* A library that does not fit stays in its context if so much would have been enough: another use may fit later. */
 #define EXCESS_STAYS_UNITS ledger_units(UINT64_C(0x4000000))
 
-_Atomic uintptr_t code_launched[CODE_PLACES];
+_Alignas(CODE_WAYS * sizeof(uintptr_t)) _Atomic uintptr_t code_launched[CODE_PLACES];
 HOT_WORD _Atomic bool code_has_many_contexts;
 /* Guards the setting and forgetting of marks, and the next. */
 static struct lock marks_lock;
@@ -98,6 +98,21 @@ uintptr_t code_key_slowly(CUfunction function, CUstream stream)
 	return code_key(function, contexts_of_stream(stream));
 }
 
+/* Where its mark is put: in the place of another one only where there is no other. Under the lock of marks. */
+static _Atomic uintptr_t *place_for(uintptr_t key)
+{
+	uint32_t own = code_place(key);
+
+	for (uint32_t way = 0; way < CODE_WAYS; way++) {
+		_Atomic uintptr_t *at = &code_launched[own ^ way];
+		uintptr_t there = atomic_load(at);
+
+		if (!there || there == key)
+			return at;
+	}
+	return &code_launched[own];
+}
+
 /* Marks a function as launched, or a library as used: not where all was forgotten since. */
 static void mark(uintptr_t handle, uint32_t at_generation)
 {
@@ -106,7 +121,7 @@ static void mark(uintptr_t handle, uint32_t at_generation)
 	LOCK_SCOPE(&marks_lock);
 
 	if (room_changes == 0 && atomic_load(&generation) == at_generation)
-		atomic_store(code_place(key), key);
+		atomic_store(place_for(key), key);
 }
 
 uint32_t code_generation(void)

@@ -51,10 +51,11 @@ CUresult code_use_kernel_begin(CUkernel kernel, struct code_use *ret_use) MUST_C
 CUresult code_use_end(struct code_use *use, CUresult r);
 
 /*
- * Functions that have been launched, and libraries and kernels that have been used: a place holds the
- * last one of those that fall there.
+ * Functions that have been launched, and libraries and kernels that have been used. Each has a place, and the others in that
+ * line of the processor's cache: what finds none free takes the place of another, and both are looked into at each launch.
  */
-#define CODE_PLACES 4096 /* a power of two; PyTorch launches some hundreds */
+#define CODE_PLACES 8192 /* 13 bits; PyTorch launches some hundreds */
+#define CODE_WAYS   8u
 extern _Atomic uintptr_t code_launched[CODE_PLACES];
 extern _Atomic bool code_has_many_contexts;
 
@@ -66,15 +67,27 @@ static inline uintptr_t code_key(CUfunction function, CUcontext context)
 
 uintptr_t code_key_slowly(CUfunction function, CUstream stream);
 
-static inline _Atomic uintptr_t *code_place(uintptr_t key)
+/* The number of its own place, which with another way in its lowest bits is that of one beside it. */
+static inline uint32_t code_place(uintptr_t key)
 {
-	/* Handles are addresses, which differ in their middle bits. */
-	return &code_launched[(key >> 4 ^ key >> 16) & (CODE_PLACES - 1)];
+	return (uint32_t)(key * UINT64_C(0x9e3779b97f4a7c15) >> 51);
+}
+
+static inline bool code_has_mark(uintptr_t key)
+{
+	uint32_t own = code_place(key);
+
+	/* A place without a mark holds 0, too. relaxed: nothing is read through it; who launches has the function from who loaded it */
+	for (uint32_t way = 0; key && way < CODE_WAYS; way++)
+		if (LIKELY(atomic_load_explicit(&code_launched[own ^ way], memory_order_relaxed) ==
+			    key))
+			return true;
+	return false;
 }
 
 /*
  * Whether the function has been launched before in the stream's context, so that its launch takes nothing. About
- * 2 ns. No function at all has not: a place without a mark holds 0, too.
+ * 2 ns. No function at all has not.
  */
 static inline bool code_is_launched(CUfunction function, CUstream stream)
 {
@@ -83,18 +96,15 @@ static inline bool code_is_launched(CUfunction function, CUstream stream)
 	/* relaxed: a context that is not seen yet has no function that could be launched */
 	if (UNLIKELY(atomic_load_explicit(&code_has_many_contexts, memory_order_relaxed)))
 		key = code_key_slowly(function, stream);
-	/* relaxed: nothing is read through it; who launches has the function from who loaded it */
-	return LIKELY(key && atomic_load_explicit(code_place(key), memory_order_relaxed) == key);
+	return LIKELY(code_has_mark(key));
 }
 
 /* The same at once, where one context is all there is; false may mean that it is not known. */
 static inline bool code_is_marked(CUfunction function)
 {
-	uintptr_t key = (uintptr_t)function;
-
-	/* relaxed both: as above */
-	return LIKELY(!atomic_load_explicit(&code_has_many_contexts, memory_order_relaxed) && key &&
-		      atomic_load_explicit(code_place(key), memory_order_relaxed) == key);
+	/* relaxed: as above */
+	return LIKELY(!atomic_load_explicit(&code_has_many_contexts, memory_order_relaxed) &&
+		      code_has_mark((uintptr_t)function));
 }
 
 struct code_launch {

@@ -51,17 +51,30 @@ uint64_t descriptors_mark_of(int fd)
 	return id;
 }
 
-bool descriptors_create(uint64_t bytes, int *ret_fd)
+static bool create(uint64_t bytes, int *ret_fd, CUmemGenericAllocationHandle *ret_handle)
 {
 	CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
 		.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
 		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+
+	if (cuMemCreate(ret_handle, bytes, &properties, 0) != CUDA_SUCCESS)
+		return false;
+	return cuMemExportToShareableHandle(ret_fd, *ret_handle,
+		       CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0) == CUDA_SUCCESS;
+}
+
+bool descriptors_create(uint64_t bytes, int *ret_fd)
+{
 	CUmemGenericAllocationHandle handle;
 
-	if (cuMemCreate(&handle, bytes, &properties, 0) != CUDA_SUCCESS)
-		return false;
-	return cuMemExportToShareableHandle(
-		       ret_fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0) == CUDA_SUCCESS;
+	return create(bytes, ret_fd, &handle);
+}
+
+bool descriptors_create_kept(uint64_t bytes, int *ret_fd)
+{
+	CUmemGenericAllocationHandle handle;
+
+	return create(bytes, ret_fd, &handle) && cuMemRelease(handle) == CUDA_SUCCESS;
 }
 
 static void send_descriptor(int fd)
@@ -137,6 +150,14 @@ void descriptors_load_data(void)
 	CUmodule module;
 
 	cuModuleLoadData(&module, hostile_fat_binary(&code));
+}
+
+void descriptors_take_the_rest(void)
+{
+	CUdeviceptr at;
+
+	for (int i = 0; i < 64 && cuMemAlloc_v2(&at, 64 * MIB) == CUDA_SUCCESS; i++)
+		;
 }
 
 static void keep(const struct descriptors *way)

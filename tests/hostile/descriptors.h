@@ -15,6 +15,8 @@ uint64_t descriptors_mark_of(int fd);
 
 /* Created memory that can be exported, and a descriptor of it. False: there is none. */
 bool descriptors_create(uint64_t bytes, int *ret_fd);
+/* The same, which the descriptor alone keeps. */
+bool descriptors_create_kept(uint64_t bytes, int *ret_fd);
 
 /* Imports so much as memory of another interface, which it stands for on the simulated node. */
 #define DESCRIPTORS_EXTERNAL_BYTES (512 * MIB)
@@ -22,6 +24,9 @@ void descriptors_import_external(int fd);
 
 /* Loads 1.5 GiB of data, of which a fat binary tells nothing. */
 void descriptors_load_data(void);
+
+/* Takes what the slice has left, for `finish`. */
+void descriptors_take_the_rest(void);
 
 struct descriptors {
 	uint64_t bytes;	       /* of each process that ends; 0: 1 GiB */

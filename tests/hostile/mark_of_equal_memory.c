@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Exported descriptors get the mark of other memory of just their size, which is charged already. Another process imports
- * them all. Nothing tells them apart, so it has one more than it is charged for, and is charged for the rest.
+ * Exported descriptors get the mark of other memory of just their size, which is charged already. The process that has that
+ * memory imports them all. It is given what it has.
  */
 #include "tests/hostile/descriptors.h"
 
@@ -29,13 +29,13 @@ static void attack(void)
 {
 	other = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	MUST(other == MAP_FAILED);
-	descriptors_attack(&(struct descriptors){.prepare = prepare, .forge = forge});
+	descriptors_attack(&(struct descriptors){
+		.prepare = prepare, .forge = forge, .finish = descriptors_take_the_rest});
 }
 
 int main(int argc, char **argv)
 {
-	return hostile_main(argv, &(struct hostile){.quota_bytes = 3 * GIB + 512 * MIB,
-					  .allowance_bytes = GIB,
-					  .is_brief = true,
-					  .attack = attack});
+	return hostile_main(argv,
+		&(struct hostile){
+			.quota_bytes = 3 * GIB + 512 * MIB, .is_brief = true, .attack = attack});
 }

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <stdio.h>
 
+#include "sim/machine/inject.h"
 #include "tests/tenant/sharing.h"
 
 #define NOT_SUPPORTED 801
@@ -65,6 +66,82 @@ static void a_process_that_imports_its_own_memory_pays_once(void **state)
 	expect(t, 0, "closefd f");
 	expect_beside(slice, 1, 64 * MIB);
 	expect(t, OK, "release i");
+	expect_beside(slice, 1, 0);
+	assert_int_equal(tenant_end(t), 0);
+}
+
+/* By whatever it has it: a handle, a mapping alone, an import; and by descriptor or fabric handle. */
+static void however_often_a_process_imports_it_pays_once(void **state)
+{
+	struct slice *slice = slice_new(*state, "a", "2g", NULL);
+	struct tenant *maker = tenant_new(slice), *user = tenant_new(slice);
+	char bytes[256];
+
+	expect(maker, OK, "createx h 64m");
+	expect(maker, OK, "export f h");
+	expect(maker, OK, "exportfabric h");
+	snprintf(bytes, sizeof(bytes), "%s", bytes_of(maker, "handle"));
+	hand_over(maker, user, "f");
+	for (unsigned i = 0; i < 2; i++) {
+		struct tenant *t = i ? user : maker;
+
+		expect(t, OK, "import i f");
+		expect(t, OK, "import j f");
+		expect(t, OK, "importfabric k %s", bytes);
+		expect(t, OK, "export g j");
+		expect(t, OK, "import l g");
+		expect(t, 0, "closefd g");
+		expect_beside(slice, 2, 64 * MIB);
+		expect(t, OK, "reserve v 64m");
+		expect(t, OK, "map v 0 64m l");
+		expect(t, OK, "release i");
+		expect(t, OK, "release j");
+		expect(t, OK, "release k");
+		expect(t, OK, "release l");
+		if (!i)
+			expect(t, OK, "release h");
+		/* No handle is left, as after most programs' imports. */
+		expect(t, OK, "import i f");
+		expect_beside(slice, 2, 64 * MIB);
+		expect(t, OK, "release i");
+		expect(t, 0, "closefd f");
+		expect_beside(slice, 2, 64 * MIB);
+	}
+	expect(maker, OK, "unmap v 0 64m");
+	expect_beside(slice, 2, 64 * MIB);
+	expect(user, OK, "unmap v 0 64m");
+	expect_beside(slice, 2, 0);
+	assert_int_equal(tenant_end(maker), 0);
+	assert_int_equal(tenant_end(user), 0);
+}
+
+/* Nothing tells then that it is the same: it is charged, and given back. */
+static void what_cannot_be_retained_is_charged_for_each_import(void **state)
+{
+	const char *const calls[] = {
+		"cuMemRetainAllocationHandle", "cuMemAddressReserve", "cuMemMap"};
+	struct slice *slice = slice_new(*state, "a", "1g", NULL);
+	struct tenant *t = tenant_new(slice);
+
+	expect(t, OK, "createx h 64m");
+	expect(t, OK, "export f h");
+	for (unsigned i = 0; i < 3; i++) {
+		struct inject_rule rule = {.tag = "a", .times = 1, .result = 999};
+
+		snprintf(rule.symbol, sizeof(rule.symbol), "%s", calls[i]);
+		assert_true(inject_add_rule(slice->node->machine, &rule) >= 0);
+		expect(t, OK, "import i f");
+		expect_books(slice, 1, 128 * MIB);
+		inject_clear_rules(slice->node->machine);
+		expect(t, OK, "import j f");
+		expect_books(slice, 1, 128 * MIB);
+		expect(t, OK, "release i");
+		expect(t, OK, "release j");
+		expect_beside(slice, 1, 64 * MIB);
+	}
+	expect(t, OK, "release h");
+	expect(t, 0, "closefd f");
+	expect(t, OUT_OF_MEMORY, "alloc x 1g");
 	expect_beside(slice, 1, 0);
 	assert_int_equal(tenant_end(t), 0);
 }
@@ -292,6 +369,8 @@ int main(void)
 		test_with_node(an_imported_handle_is_charged_once),
 		test_with_node(a_fabric_handle_is_charged_once),
 		test_with_node(a_process_that_imports_its_own_memory_pays_once),
+		test_with_node(however_often_a_process_imports_it_pays_once),
+		test_with_node(what_cannot_be_retained_is_charged_for_each_import),
 		test_with_node(memory_in_descriptors_counts_until_they_are_closed),
 		test_with_node(a_descriptor_outlives_its_maker_in_a_process_without_cuda),
 		test_with_node(more_than_the_region_has_places_for_comes_back_when_it_ends),

@@ -208,15 +208,12 @@ static CUresult find_device(CUmemGenericAllocationHandle handle, struct device *
 }
 
 /*
- * Memory that names a shared allocation is believed to be of it so often in a process: its maker may import it, others
- * seldom do so twice. Nothing tells other memory of that size from it.
+ * Memory that names a shared allocation is believed to be of it once in a process: nothing tells other memory of that size
+ * from it. Who has it already gets what it has (import_again()).
  */
-#define HOLDS_BELIEVED 2
-
 static bool is_believed(const struct import *import, uint64_t bytes)
 {
-	return import->is_shared && bytes == import->bytes &&
-	       ipc_holds(import->shared) <= HOLDS_BELIEVED;
+	return import->is_shared && bytes == import->bytes && ipc_holds(import->shared) == 1;
 }
 
 /*
@@ -242,6 +239,17 @@ static CUresult keep_imported(CUmemGenericAllocationHandle handle, struct import
 	return bytes ? mapped_keep_foreign(handle, device, bytes) : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+/* Whether it needs no import: this process has the shared allocation that it names, by a handle of its own. */
+static bool import_again(struct import *import, CUmemGenericAllocationHandle *ret_handle)
+{
+	/* This import's hold is the only one. */
+	if (!import->is_shared || ipc_holds(import->shared) == 1 ||
+		mapped_import_again(import->shared, ret_handle) != CUDA_SUCCESS)
+		return false;
+	import_undo(import);
+	return true;
+}
+
 HOOK_BODY(cuMemImportFromShareableHandle, CUmemGenericAllocationHandle *, handle, void *, os_handle,
 	CUmemAllocationHandleType, type)
 {
@@ -256,6 +264,10 @@ HOOK_BODY(cuMemImportFromShareableHandle, CUmemGenericAllocationHandle *, handle
 	if (mode == STATE_ASIDE || !handle)
 		return cuda.cuMemImportFromShareableHandle(handle, os_handle, type);
 	import_begin(os_handle, type, MARK_OF_MEMORY, &import);
+	if (import_again(&import, &made)) {
+		import_end(&import);
+		return HOOK_GIVE(CUDA_SUCCESS, handle, made);
+	}
 	r = cuda.cuMemImportFromShareableHandle(&made, import.handle, type);
 	import_end(&import);
 	if (r == CUDA_SUCCESS) {

@@ -237,6 +237,43 @@ int holding_pin(enum holding_table in, uint64_t key, struct holding *ret_holding
 	return 0;
 }
 
+static bool has_shared(const struct holding *h, unsigned shared)
+{
+	return h->flags & HOLDING_SHARED && h->shared == shared;
+}
+
+struct shared_search {
+	unsigned shared;
+	uint64_t key; /* 0: none was found */
+};
+
+static void look_for_shared(const struct table_entry *entry, void *argument)
+{
+	struct shared_search *s = argument;
+
+	if (has_shared(&entry->holding, s->shared))
+		s->key = entry->key;
+}
+
+int holding_pin_shared(
+	enum holding_table in, unsigned shared, uint64_t *ret_key, struct holding *ret_holding)
+{
+	struct shared_search search = {.shared = shared};
+	struct holding h;
+
+	table_visit(&tables[in], look_for_shared, &search);
+	if (!search.key || holding_pin(in, search.key, &h) != 0)
+		return HOLDING_E_ABSENT;
+	/* Another thread may have ended it since it was seen. */
+	if (!has_shared(&h, shared)) {
+		holding_unpin(in, search.key, h.serial);
+		return HOLDING_E_ABSENT;
+	}
+	*ret_key = search.key;
+	*ret_holding = h;
+	return 0;
+}
+
 /* A call that is not under way any more, and what it leaves. */
 struct call_end {
 	unsigned pins, ends; /* which of the two it was */

@@ -108,6 +108,9 @@ int holding_refer(enum holding_table in, uint64_t key, uint64_t life) MUST_CHECK
  * what the driver made must be undone, as it may be of other memory.
  */
 int holding_pin(enum holding_table in, uint64_t key, struct holding *ret_holding) MUST_CHECK;
+/* Pins one that has this shared allocation. HOLDING_E_ABSENT: none is found. Takes as long as there are holdings. */
+int holding_pin_shared(enum holding_table in, unsigned shared, uint64_t *ret_key,
+	struct holding *ret_holding) MUST_CHECK;
 void holding_unpin(enum holding_table in, uint64_t key, uint32_t serial);
 bool holding_keep_pin(enum holding_table in, uint64_t key, uint32_t serial) MUST_CHECK;
 /* The pin is dropped, and what the call made may keep the memory beyond the holding. */

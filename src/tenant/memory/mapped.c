@@ -379,16 +379,21 @@ CUresult mapped_keep_foreign(
 
 #define UNMAP_TRIES 3 /* a driver that fails does not fail each time */
 
+/* What stayed mapped would be held when the program has let go of it. */
+static void unmap(CUdeviceptr at, uint64_t bytes)
+{
+	for (unsigned i = 0; i < UNMAP_TRIES; i++)
+		if (cuda.cuMemUnmap(at, bytes) == CUDA_SUCCESS)
+			return;
+	log_error("memory that was mapped for a moment stays mapped", U64("bytes", bytes));
+}
+
 /* Whether just so much is mapped, in a range that is larger by a step. */
 static bool can_map(CUmemGenericAllocationHandle handle, CUdeviceptr at, uint64_t bytes)
 {
 	if (cuda.cuMemMap(at, bytes, 0, handle, 0) != CUDA_SUCCESS)
 		return false;
-	/* What stayed mapped would be held when the program has let go of it. */
-	for (unsigned i = 0; i < UNMAP_TRIES; i++)
-		if (cuda.cuMemUnmap(at, bytes) == CUDA_SUCCESS)
-			return true;
-	log_error("memory that was mapped for its size stays mapped", U64("bytes", bytes));
+	unmap(at, bytes);
 	return true;
 }
 
@@ -423,6 +428,84 @@ uint64_t mapped_measure(
 	if (limit != LEDGER_NO_LIMIT && (uint64_t)limit * REGION_UNIT_BYTES < most)
 		most = (size_t)limit * REGION_UNIT_BYTES;
 	return find_size(handle, MAPPING_STEP_BYTES, most & ~(MAPPING_STEP_BYTES - 1));
+}
+
+/* A mapping of the holding's memory. */
+struct mapping_search {
+	const struct mapped_reference *reference;
+	CUdeviceptr at; /* 0: none was found */
+};
+
+static void look_for_mapping(const struct table_entry *mapping, void *argument)
+{
+	struct mapping_search *s = argument;
+
+	if (mapping->a == s->reference->handle && mapping->c == s->reference->serial)
+		s->at = mapping->key;
+}
+
+/* Another reference of the program's to what is mapped there, if that is still this handle's. */
+static bool retain_at(CUdeviceptr at, CUmemGenericAllocationHandle handle)
+{
+	CUmemGenericAllocationHandle retained;
+
+	if (cuda.cuMemRetainAllocationHandle(&retained, (void *)(uintptr_t)at) != CUDA_SUCCESS)
+		return false;
+	if (retained == handle)
+		return true;
+	cuda.cuMemRelease(retained);
+	return false;
+}
+
+/* The same of what is not mapped: the driver retains a handle by an address alone. */
+static bool retain_unmapped(CUmemGenericAllocationHandle handle, uint64_t bytes)
+{
+	bool is_retained = false;
+	CUdeviceptr at;
+
+	if (!cuda.cuMemAddressReserve || !cuda.cuMemAddressFree ||
+		cuda.cuMemAddressReserve(&at, bytes, 0, 0, 0) != CUDA_SUCCESS)
+		return false;
+	if (cuda.cuMemMap(at, bytes, 0, handle, 0) == CUDA_SUCCESS) {
+		is_retained = retain_at(at, handle);
+		unmap(at, bytes);
+	}
+	cuda.cuMemAddressFree(at, bytes);
+	return is_retained;
+}
+
+static bool retain(const struct mapped_reference *reference, uint64_t bytes)
+{
+	struct mapping_search search = {.reference = reference};
+
+	if (!cuda.cuMemRetainAllocationHandle)
+		return false;
+	table_visit(&mappings, look_for_mapping, &search);
+	return (search.at && retain_at(search.at, reference->handle)) ||
+	       retain_unmapped(reference->handle, bytes);
+}
+
+CUresult mapped_import_again(unsigned shared, CUmemGenericAllocationHandle *ret_handle)
+{
+	uint64_t bytes = ipc_steps(shared) * MARK_STEP_BYTES;
+	struct mapped_reference reference;
+	struct holding holding;
+	bool is_retained;
+	uint64_t handle;
+
+	if (holding_pin_shared(HOLDING_CREATED, shared, &handle, &holding) != 0)
+		return CUDA_ERROR_NOT_FOUND;
+	reference = (struct mapped_reference){.handle = handle, .serial = holding.serial};
+	FAULT("mapped: pinned");
+	is_retained = retain(&reference, bytes);
+	if (!mapped_refer_end(&reference, is_retained)) {
+		cuda.cuMemRelease(reference.handle);
+		is_retained = false;
+	}
+	if (!is_retained)
+		return CUDA_ERROR_NOT_FOUND;
+	*ret_handle = reference.handle;
+	return CUDA_SUCCESS;
 }
 
 void mapped_reset_after_fork(void)

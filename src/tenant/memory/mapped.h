@@ -53,6 +53,13 @@ CUresult mapped_export_begin(
 /* False: it cannot be kept track of where it goes, and the descriptor must be closed. */
 bool mapped_export_end(const struct mapped_export *export, bool is_made, int fd, uint64_t key);
 
+/*
+ * What an import of the shared allocation gives where this process has a handle or mapping of it: one more reference to that
+ * handle. Nothing is imported then, so it does not matter what the importer's descriptor is of. CUDA_ERROR_NOT_FOUND: there
+ * is none to be had, or another thread is ending it.
+ */
+CUresult mapped_import_again(unsigned shared, CUmemGenericAllocationHandle *ret_handle) MUST_CHECK;
+
 /* An imported handle: of a shared allocation that is held, and from now on by the handle. */
 CUresult mapped_keep_shared(CUmemGenericAllocationHandle handle, unsigned shared);
 

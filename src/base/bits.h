@@ -45,3 +45,9 @@ static inline uint64_t hash_u64(uint64_t x)
 	x *= 0x94d049bb133111ebull;
 	return x ^ (x >> 31);
 }
+
+/* The place of a word in a table of so many bits' places: multiplicative hashing (Knuth, TAOCP 3, 6.4), in a ns. */
+static inline uint32_t hash_place(uint64_t x, unsigned bits)
+{
+	return (uint32_t)(x * UINT64_C(0x9e3779b97f4a7c15) >> (64 - bits));
+}

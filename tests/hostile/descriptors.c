@@ -3,13 +3,16 @@
 #include "tests/hostile/descriptors.h"
 
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
 #define MARK_SIGN (0x56ll << 55) /* base/mark.c */
 #define MARK_ROOM (1ll << 55)
+#define MARK_STEP (2 * MIB)
 
 static int pair[2];
 
@@ -201,4 +204,37 @@ void descriptors_attack(const struct descriptors *way)
 	}
 	MUST(write(pair[0], "x", 1) != 1);
 	MUST(waitpid(keeper, NULL, 0) != keeper);
+}
+
+static struct {
+	bool (*create)(uint64_t bytes, int *ret_fd);
+	uint64_t bytes;
+	_Atomic uint64_t *mark; /* shared by all processes */
+} other;
+
+static void make_other(void)
+{
+	int fd;
+
+	MUST(!other.create(other.bytes, &fd));
+	*other.mark = descriptors_mark_of(fd);
+}
+
+static void mark_as_other(int fd, int round)
+{
+	/* Without the library there are no marks, and none is needed. */
+	if (*other.mark)
+		descriptors_set_mark(fd, *other.mark, other.bytes / MARK_STEP);
+}
+
+void descriptors_attack_by_mark(
+	bool (*create_other)(uint64_t bytes, int *ret_fd), uint64_t bytes, void (*finish)(void))
+{
+	other.create = create_other;
+	other.bytes = bytes;
+	other.mark = mmap(NULL, sizeof(*other.mark), PROT_READ | PROT_WRITE,
+		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	MUST(other.mark == MAP_FAILED);
+	descriptors_attack(&(struct descriptors){
+		.prepare = make_other, .forge = mark_as_other, .finish = finish});
 }

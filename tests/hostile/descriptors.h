@@ -38,3 +38,10 @@ struct descriptors {
 	void (*finish)(void); /* there, when all have ended; or NULL */
 };
 void descriptors_attack(const struct descriptors *way);
+
+/*
+ * Each exported descriptor, of 1 GiB, gets the mark of other memory of so many bytes, which the process that keeps has made by
+ * descriptors_create() or descriptors_create_kept(). finish: as above.
+ */
+void descriptors_attack_by_mark(
+	bool (*create_other)(uint64_t bytes, int *ret_fd), uint64_t bytes, void (*finish)(void));

@@ -5,32 +5,9 @@
  */
 #include "tests/hostile/descriptors.h"
 
-#include <stdatomic.h>
-#include <sys/mman.h>
-
-static _Atomic uint64_t *other;
-
-static void prepare(void)
-{
-	int fd;
-
-	MUST(!descriptors_create(GIB, &fd));
-	*other = descriptors_mark_of(fd);
-}
-
-static void forge(int fd, int round)
-{
-	/* Without the library there are no marks, and none is needed. */
-	if (*other)
-		descriptors_set_mark(fd, *other, 512);
-}
-
 static void attack(void)
 {
-	other = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	MUST(other == MAP_FAILED);
-	descriptors_attack(&(struct descriptors){
-		.prepare = prepare, .forge = forge, .finish = descriptors_take_the_rest});
+	descriptors_attack_by_mark(descriptors_create, GIB, descriptors_take_the_rest);
 }
 
 int main(int argc, char **argv)

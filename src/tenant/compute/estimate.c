@@ -14,7 +14,7 @@
 
 #include "base/bits.h"
 
-#define PLACES	    16384  /* 14 bits */
+#define PLACE_BITS  14
 #define WAYS	    4	   /* in a line of the processor's cache */
 #define LEAST_NS    500	   /* nothing takes less (H200: an empty kernel 1.6 us) */
 #define LEARN_SHARE 3	   /* of 10 by which an estimate moves towards what was measured */
@@ -23,18 +23,18 @@
 
 /*
  * Two kinds with one place would be new to each other at each launch, and what is new is waited for: of starts of a program
- * with fifty kinds every fourth would have such a pair, by its addresses (H200: two trainings had 83 % of the device, not
- * 97). So three places beside a kind's own are its, too: of two thousand kinds one at most finds none free.
+ * with fifty kinds every fourth has such a pair, by its addresses. So three places beside a kind's own are its, too: of two
+ * thousand kinds one at most finds none free.
  */
 static _Alignas(64) struct {
 	/* relaxed all: see the header */
 	_Atomic uint64_t key; /* 0: none has been here */
 	_Atomic uint32_t ns;  /* 0: not measured yet */
-} places[PLACES];
+} places[1u << PLACE_BITS];
 
 uint32_t estimate_find(uint64_t key)
 {
-	uint32_t own = (uint32_t)(key * UINT64_C(0x9e3779b97f4a7c15) >> 50), at = own;
+	uint32_t own = hash_place(key, PLACE_BITS), at = own;
 
 	for (uint32_t way = 0; way < WAYS; way++) {
 		uint64_t there = atomic_load_explicit(&places[own ^ way].key, memory_order_relaxed);

@@ -10,6 +10,7 @@
 
 #include <stdatomic.h>
 
+#include "base/bits.h"
 #include "base/lock.h"
 #include "tenant/memory/guard.h"
 #include "tenant/memory/image.h"
@@ -54,8 +55,9 @@ CUresult code_use_end(struct code_use *use, CUresult r);
  * Functions that have been launched, and libraries and kernels that have been used. Each has a place, and the others in that
  * line of the processor's cache: what finds none free takes the place of another, and both are looked into at each launch.
  */
-#define CODE_PLACES 8192 /* 13 bits; PyTorch launches some hundreds */
-#define CODE_WAYS   8u
+#define CODE_PLACE_BITS 13 /* PyTorch launches some hundreds */
+#define CODE_PLACES	(1u << CODE_PLACE_BITS)
+#define CODE_WAYS	8u
 extern _Atomic uintptr_t code_launched[CODE_PLACES];
 extern _Atomic bool code_has_many_contexts;
 
@@ -70,7 +72,7 @@ uintptr_t code_key_slowly(CUfunction function, CUstream stream);
 /* The number of its own place, which with another way in its lowest bits is that of one beside it. */
 static inline uint32_t code_place(uintptr_t key)
 {
-	return (uint32_t)(key * UINT64_C(0x9e3779b97f4a7c15) >> 51);
+	return hash_place(key, CODE_PLACE_BITS);
 }
 
 static inline bool code_has_mark(uintptr_t key)

@@ -32,9 +32,8 @@
 #define IDLERS	    4
 #define IDLE_ROUNDS 40
 #define IDLE_LOAD   500
-#define IDLE_QUOTA  "100g" /* nothing is refused, or a comparison would come before it */
-#define LEFT_BYTES \
-	(32 * MIB) /* of a process, as SECURITY.md says: it may not have asked NVML yet */
+#define IDLE_QUOTA  "100g"    /* nothing is refused, or a comparison would come before it */
+#define LEFT_BYTES  (2 * MIB) /* of a process that has asked NVML, as SECURITY.md says */
 
 /* Each client takes the next one. */
 static const char *const doors[] = {"linked", "dlopen", "next", "procaddr", "procaddr-v1",

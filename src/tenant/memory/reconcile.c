@@ -36,11 +36,10 @@ struct account {
 	_Atomic uint64_t found_bytes;	     /* reconcile_found_bytes() */
 	_Atomic bool
 		is_careful; /* more may be charged than was taken, until a comparison is exact */
-	_Atomic bool
-		is_owed; /* that is so as another call was in the way: compared when all have ended */
-	uint64_t next_owed_ns;	 /* later where comparisons were spoiled */
-	bool was_less;		 /* by the last comparison */
-	_Atomic unsigned doubts; /* seconds in which another thread was comparing */
+	_Atomic uint32_t owed, paid;   /* see is_owed() */
+	_Atomic uint64_t next_owed_ns; /* later where comparisons were spoiled */
+	bool was_less;		       /* by the last comparison */
+	_Atomic unsigned doubts;       /* seconds in which another thread was comparing */
 	_Atomic uint64_t next_doubt_ns;
 	struct finding_misses misses; /* is_payable() has no lock */
 };
@@ -56,7 +55,7 @@ static struct account accounts[STATE_ORDINALS];
 /* To know less than that the process does not begin NVML, for which it would wait. */
 #define OWED_WORTH_BYTES UINT64_C(0x2000000)
 
-/* Until then calls wait for who pays; 0: nobody does. And whether that is this thread. */
+/* Until then calls wait for who pays, and another may be that afterwards; 0: nobody does. And whether this thread does. */
 static _Atomic uint64_t payer_until_ns;
 static __thread bool is_payer;
 
@@ -108,11 +107,17 @@ static void correct(struct account *t, struct device *d, uint64_t other)
 			memory_order_relaxed);
 }
 
+/* Whether a comparison is to be made good that could not be exact, as another call was in the way. */
+static bool is_owed(const struct account *t)
+{
+	return t->owed != t->paid;
+}
+
 /* The account is as it is charged until a comparison knows better. */
 static void owe(struct account *t)
 {
 	t->is_careful = true;
-	t->is_owed = true;
+	t->owed++;
 	/* pairs with reconcile_pay(), which looks once more when it has said that nothing is */
 	atomic_store(&call_end_is_awaited, true);
 }
@@ -143,10 +148,10 @@ static bool compare_once(struct account *t, struct device *d, bool is_urgent)
 /* What comes to be owed meanwhile is owed afterwards. */
 static void compare(struct account *t, struct device *d, bool is_urgent)
 {
-	bool was_owed = atomic_exchange(&t->is_owed, false);
+	uint32_t owed = t->owed;
 
-	if (!compare_once(t, d, is_urgent) && was_owed)
-		owe(t);
+	if (compare_once(t, d, is_urgent))
+		t->paid = owed;
 }
 
 /* relaxed all: a constant once it is set */
@@ -190,7 +195,7 @@ void reconcile_compare(struct device *device, enum parts_when why)
 /* Whether a comparison can tell now. */
 static bool is_payable(const struct account *t)
 {
-	return t->is_owed && !finding_is_blind(&t->misses) &&
+	return is_owed(t) && !finding_is_blind(&t->misses) &&
 	       (nvml_is_begun() || t->unattributed_bytes >= OWED_WORTH_BYTES);
 }
 
@@ -202,43 +207,60 @@ static bool is_at_rest(void)
 	return (uint32_t)charge_traffic() == 0;
 }
 
-/* Whether another call came in the way. */
-static bool is_spoiled(struct account *t, struct device *d)
+/* Calls that begin wait for this thread from now on, and those that end leave to it what is owed. */
+static bool become_payer(uint64_t now_ns)
+{
+	uint64_t until_ns = atomic_load(&payer_until_ns);
+
+	is_payer = until_ns <= now_ns && atomic_compare_exchange_strong(
+						 &payer_until_ns, &until_ns, now_ns + OWED_WAIT_NS);
+	return is_payer;
+}
+
+/* Compares until no call came in the way that did not wait for it. Returns the traffic that it saw before that. */
+static uint64_t compare_alone(struct account *t, struct device *d, uint64_t until_ns)
 {
 	uint64_t traffic = charge_traffic();
 
-	is_payer = true;
-	atomic_store(&payer_until_ns, clock_now_ns() + OWED_WAIT_NS);
-	FAULT("reconcile: owed");
-	compare(t, d, true);
-	atomic_store(&payer_until_ns, 0);
-	is_payer = false;
-	return traffic != charge_traffic();
+	for (unsigned i = 0; is_payable(t) && clock_now_ns() < until_ns; i++) {
+		traffic = charge_traffic();
+		/* Who has the lock is in a call. */
+		if ((uint32_t)traffic != 0 || !lock_try(&t->lock)) {
+			lock_rest(i);
+			continue;
+		}
+		FAULT("reconcile: owed");
+		compare(t, d, true);
+		lock_leave(&t->lock);
+		if (traffic == charge_traffic())
+			break;
+	}
+	return traffic;
 }
 
-/* Whether it is to be tried again. */
+/* Whether it is to be tried again: another call has ended since, and may have left it to this thread. */
 static bool pay(struct account *t, struct device *d)
 {
-	uint64_t begin_ns = clock_now_ns();
-	bool is_again = false;
+	uint64_t begin_ns = clock_now_ns(), until_ns = begin_ns + OWED_WAIT_NS, traffic;
 
-	if (!lock_try(&t->lock))
+	if (t->next_owed_ns > begin_ns || !become_payer(begin_ns))
 		return false;
-	if (t->next_owed_ns <= begin_ns) {
-		is_again = is_spoiled(t, d);
-		if (t->next_owed_ns + OWED_BURST_NS < begin_ns)
-			t->next_owed_ns = begin_ns - OWED_BURST_NS;
-		if (t->is_owed)
-			t->next_owed_ns += OWED_TIMES * (clock_now_ns() - begin_ns);
-	}
-	lock_leave(&t->lock);
-	return is_again;
+	traffic = compare_alone(t, d, until_ns);
+	if (t->next_owed_ns + OWED_BURST_NS < begin_ns)
+		t->next_owed_ns = begin_ns - OWED_BURST_NS;
+	if (is_owed(t))
+		t->next_owed_ns += OWED_TIMES * (clock_now_ns() - begin_ns);
+	is_payer = false;
+	/* Unless it is another's by now. Pairs with is_at_rest(): who has ended sees this, or is seen. */
+	atomic_compare_exchange_strong(&payer_until_ns, &until_ns, 0);
+	atomic_thread_fence(memory_order_seq_cst);
+	return traffic != charge_traffic();
 }
 
 /* Whether anything is owed still. */
 static bool pay_all(void)
 {
-	bool is_owed = false;
+	bool is_any_owed = false;
 
 	for (int i = 0; i < STATE_ORDINALS; i++) {
 		struct account *t = &accounts[i];
@@ -246,9 +268,9 @@ static bool pay_all(void)
 		/* A call that ended meanwhile found the lock held, and has left it to us. */
 		while (is_payable(t) && is_at_rest() && pay(t, state_device(i)))
 			;
-		is_owed |= is_payable(t);
+		is_any_owed |= is_payable(t);
 	}
-	return is_owed;
+	return is_any_owed;
 }
 
 void reconcile_pay(void)
@@ -312,12 +334,14 @@ static int64_t growth(struct account *t, struct device *d, const struct charge *
 {
 	int64_t reserved = (int64_t)charge->units * REGION_UNIT_BYTES, more = 0;
 	struct finding found;
+	uint32_t owed;
 
 	/*
 	 * A process that is just beginning need not wait for NVML: the next comparison will. But for what took more than was
 	 * reserved, which may not fit and has to go again; it may have, where others gave back as much.
 	 */
 	owe(t);
+	owed = t->owed;
 	*ret_is_certain = false;
 	if (!nvml_is_begun() && t->misses.in_a_row == 0 && call->is_quiet &&
 		call->free_change_bytes <= reserved)
@@ -330,7 +354,8 @@ static int64_t growth(struct account *t, struct device *d, const struct charge *
 			more = (int64_t)(finding_within(&found,
 						 t->unattributed_bytes + (uint64_t)reserved) -
 					 t->unattributed_bytes);
-			t->is_owed = more < 0;
+			if (more >= 0)
+				t->paid = owed;
 			t->is_careful = more < 0 || found.least_bytes != found.most_bytes;
 			*ret_is_certain = found.least_bytes == found.most_bytes;
 			return more > 0 ? more : 0;

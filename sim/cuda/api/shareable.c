@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory shared by descriptors and handles: created memory and pools. */
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "sim/cuda/api/entry.h"
@@ -58,6 +59,22 @@ static bool is_simulated(CUmemAllocationHandleType type)
 	       type == CU_MEM_HANDLE_TYPE_FABRIC;
 }
 
+/* Other processes of the simulated node cannot import a multicast object. */
+static CUresult give_multicast(
+	CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type, void *ret_handle)
+{
+	CUresult result = CUDA_ERROR_NOT_SUPPORTED;
+	int fd;
+
+	if (type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+		result = vmm_keep_multicast(handle, type);
+	if (result != CUDA_SUCCESS)
+		return result;
+	fd = memfd_create("multicast", MFD_CLOEXEC);
+	memcpy(ret_handle, &fd, sizeof(fd));
+	return fd >= 0 ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
+}
+
 ENTRY_BODY(cuMemExportToShareableHandle,
 	(void *shareable, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type,
 		unsigned long long flags),
@@ -69,6 +86,8 @@ ENTRY_BODY(cuMemExportToShareableHandle,
 	if (!shareable || flags != 0 || !is_simulated(type))
 		return CUDA_ERROR_INVALID_VALUE;
 	LOCK_SCOPE(&driver.memory_lock);
+	if (vmm_multicast(handle, 0, 0))
+		return give_multicast(handle, type, shareable);
 	result = vmm_keep(handle, type, &kept);
 	if (result == CUDA_SUCCESS)
 		result = give(&kept, type, shareable);

@@ -333,6 +333,18 @@ typedef enum CUmemAllocationGranularity_flags_enum {
 	CU_MEM_ALLOC_GRANULARITY_RECOMMENDED = 1,
 } CUmemAllocationGranularity_flags;
 
+typedef enum CUmulticastGranularity_flags_enum {
+	CU_MULTICAST_GRANULARITY_MINIMUM = 0,
+	CU_MULTICAST_GRANULARITY_RECOMMENDED = 1,
+} CUmulticastGranularity_flags;
+
+typedef struct CUmulticastObjectProp_st {
+	unsigned int numDevices;
+	size_t size;
+	unsigned long long handleTypes, flags;
+} CUmulticastObjectProp;
+_Static_assert(sizeof(CUmulticastObjectProp) == 32, "CUmulticastObjectProp");
+
 typedef enum CUmemAccess_flags_enum {
 	CU_MEM_ACCESS_FLAGS_PROT_NONE = 0,
 	CU_MEM_ACCESS_FLAGS_PROT_READ = 1,

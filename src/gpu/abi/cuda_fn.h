@@ -237,6 +237,20 @@ typedef CUresult cuMemExportToShareableHandle_fn(void *shareable,
 typedef CUresult cuMemImportFromShareableHandle_fn(
 	CUmemGenericAllocationHandle *handle, void *os_handle, CUmemAllocationHandleType type);
 
+/* Multicast objects */
+typedef CUresult cuMulticastCreate_fn(
+	CUmemGenericAllocationHandle *handle, const CUmulticastObjectProp *prop);
+typedef CUresult cuMulticastAddDevice_fn(CUmemGenericAllocationHandle handle, CUdevice device);
+typedef CUresult cuMulticastBindMem_fn(CUmemGenericAllocationHandle handle, size_t offset,
+	CUmemGenericAllocationHandle memory, size_t memory_offset, size_t size,
+	unsigned long long flags);
+typedef CUresult cuMulticastBindAddr_fn(CUmemGenericAllocationHandle handle, size_t offset,
+	CUdeviceptr memory, size_t size, unsigned long long flags);
+typedef CUresult cuMulticastUnbind_fn(
+	CUmemGenericAllocationHandle handle, CUdevice device, size_t offset, size_t size);
+typedef CUresult cuMulticastGetGranularity_fn(size_t *granularity,
+	const CUmulticastObjectProp *prop, CUmulticastGranularity_flags option);
+
 /* Stream-ordered memory */
 typedef CUresult cuMemAllocAsync_fn(CUdeviceptr *dptr, size_t bytesize, CUstream stream);
 typedef cuMemAllocAsync_fn cuMemAllocAsync_ptsz_fn;

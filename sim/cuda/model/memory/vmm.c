@@ -10,6 +10,7 @@
 #include "sim/cuda/model/memory/address.h"
 #include "sim/cuda/model/memory/heap.h"
 #include "sim/cuda/model/memory/ipc.h"
+#include "sim/cuda/model/memory/multicast.h"
 
 /*
  * A handle's memory lives as long as a reference of the program or a mapping does. It is shared
@@ -27,6 +28,7 @@ struct handle {
 	uint32_t index; /* in handles[] */
 	bool is_kept;
 	struct machine_kept kept;
+	struct multicast *multicast; /* NULL: memory */
 };
 
 struct mapping {
@@ -97,9 +99,12 @@ static bool number_handle(struct handle *handle)
 static void drop_handle(struct handle *handle)
 {
 	struct entry *entry = &handles[handle->index];
+	struct handle *bound;
 
 	if (handle->references > 0 || handle->mappings > 0)
 		return;
+	while (handle->multicast && (bound = multicast_end(handle->multicast)))
+		vmm_let_go(bound);
 	if (handle->backing)
 		munmap(handle->backing, handle->size);
 	if (handle->is_kept)
@@ -244,6 +249,31 @@ CUresult vmm_create(
 	}
 	*ret_number = handle_number(handle);
 	return CUDA_SUCCESS;
+}
+
+CUresult vmm_create_multicast(
+	const CUmulticastObjectProp *object, CUmemGenericAllocationHandle *ret_number)
+{
+	CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.requestedHandleTypes = (CUmemAllocationHandleType)object->handleTypes};
+	struct multicast *multicast = multicast_new(object->numDevices);
+	CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+
+	if (multicast)
+		result = vmm_create(object->size, &prop, ret_number);
+	if (result == CUDA_SUCCESS)
+		find_handle(*ret_number)->multicast = multicast;
+	else if (multicast)
+		multicast_end(multicast);
+	return result;
+}
+
+struct multicast *vmm_multicast(CUmemGenericAllocationHandle number, size_t offset, size_t size)
+{
+	struct handle *handle = find_handle(number);
+
+	return handle && offset <= handle->size && size <= handle->size - offset ? handle->multicast
+										 : NULL;
 }
 
 CUresult vmm_release(CUmemGenericAllocationHandle number)
@@ -418,6 +448,16 @@ CUresult vmm_retain(CUdeviceptr address, CUmemGenericAllocationHandle *ret_numbe
 		return CUDA_ERROR_INVALID_VALUE;
 	mapping->handle->references++;
 	*ret_number = handle_number(mapping->handle);
+	return CUDA_SUCCESS;
+}
+
+CUresult vmm_keep_multicast(CUmemGenericAllocationHandle number, CUmemAllocationHandleType type)
+{
+	struct handle *handle = find_handle(number);
+
+	if (!handle || !handle->multicast || !(handle->prop.requestedHandleTypes & type))
+		return CUDA_ERROR_INVALID_VALUE;
+	handle->mappings++;
 	return CUDA_SUCCESS;
 }
 

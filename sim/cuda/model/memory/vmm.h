@@ -16,6 +16,13 @@ bool vmm_is_aligned(uint64_t value);
 CUresult vmm_reserve(size_t size, size_t alignment, CUdeviceptr *ret_base);
 CUresult vmm_unreserve(CUdeviceptr base, size_t size);
 
+/* A multicast object, which is a handle without memory; and what a number means as one that has this range, or NULL. */
+CUresult vmm_create_multicast(
+	const CUmulticastObjectProp *object, CUmemGenericAllocationHandle *ret_number);
+struct multicast *vmm_multicast(CUmemGenericAllocationHandle number, size_t offset, size_t size);
+/* It was given to others, if it was created to be shared in that way: nothing ends it before this process. */
+CUresult vmm_keep_multicast(CUmemGenericAllocationHandle number, CUmemAllocationHandleType type);
+
 /* Memory without an address: a reference of the program, and its end. */
 CUresult vmm_create(
 	size_t size, const CUmemAllocationProp *prop, CUmemGenericAllocationHandle *ret_number);

@@ -236,6 +236,41 @@ static int run_retain(struct client *c, char **word, unsigned count)
 	return (int)r;
 }
 
+/* multicast OBJECT SIZE [shared]: an object of this device alone */
+static int run_multicast(struct client *c, char **word, unsigned count)
+{
+	CUmulticastObjectProp prop = {.numDevices = 1, .size = client_size(word[2])};
+	CUmemGenericAllocationHandle object = 0;
+	CUresult r;
+
+	if (count > 3)
+		prop.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+	r = c->cu.cuMulticastCreate(&object, &prop);
+	if (r == CUDA_SUCCESS) {
+		client_put(c, word[1], object);
+		r = c->cu.cuMulticastAddDevice(object, c->device);
+	}
+	return (int)r;
+}
+
+static int run_bind(struct client *c, char **word, unsigned count)
+{
+	return (int)c->cu.cuMulticastBindMem(client_get(c, word[1]), client_size(word[2]),
+		client_get(c, word[3]), 0, client_size(word[4]), 0);
+}
+
+static int run_bindat(struct client *c, char **word, unsigned count)
+{
+	return (int)c->cu.cuMulticastBindAddr(client_get(c, word[1]), client_size(word[2]),
+		client_get(c, word[3]), client_size(word[4]), 0);
+}
+
+static int run_unbind(struct client *c, char **word, unsigned count)
+{
+	return (int)c->cu.cuMulticastUnbind(
+		client_get(c, word[1]), c->device, client_size(word[2]), client_size(word[3]));
+}
+
 static int run_reserve(struct client *c, char **word, unsigned count)
 {
 	CUdeviceptr p = 0;
@@ -404,6 +439,10 @@ const struct client_command client_memory_commands[] = {
 	{"create", 2, run_create, "HANDLE SIZE [DEVICE|host]"},
 	{"release", 1, run_release, "HANDLE"},
 	{"retain", 2, run_retain, "HANDLE VA"},
+	{"multicast", 2, run_multicast, "OBJECT SIZE [shared]"},
+	{"bind", 4, run_bind, "OBJECT OFFSET HANDLE SIZE"},
+	{"bindat", 4, run_bindat, "OBJECT OFFSET VA SIZE"},
+	{"unbind", 3, run_unbind, "OBJECT OFFSET SIZE"},
 	{"reserve", 2, run_reserve, "VA SIZE"},
 	{"unreserve", 2, run_unreserve, "VA SIZE"},
 	{"map", 4, run_map, "VA OFFSET SIZE HANDLE"},

@@ -8,6 +8,7 @@
 #include "tenant/memory/holding.h"
 #include "tenant/memory/ipc.h"
 #include "tenant/memory/reconcile.h"
+#include "tenant/slice/parts.h"
 #include "tests/unit/cmocka_ready.h"
 
 static struct device device = {.ordinal = 0};
@@ -64,6 +65,14 @@ void ipc_let_go(unsigned shared, bool is_over)
 	let_go++;
 }
 
+static unsigned objects_ended;
+
+void parts_object_ended(CUmemGenericAllocationHandle object, uint32_t serial)
+{
+	assert_int_not_equal(serial, 0);
+	objects_ended++;
+}
+
 void ipc_open_foreign(const struct device *of, int64_t bytes)
 {
 }
@@ -77,6 +86,7 @@ static int begin(void **unused)
 	holding_reset_after_fork();
 	given_back = 0;
 	let_go = 0;
+	objects_ended = 0;
 	return 0;
 }
 
@@ -224,6 +234,38 @@ static void what_may_stay_is_never_given_back(void **unused)
 	assert_int_equal(given_back, 0);
 }
 
+static void a_multicast_object_ends_its_bindings_unless_others_have_it(void **unused)
+{
+	struct holding object = {.references = 1, .flags = HOLDING_OBJECT};
+	struct holding_end end;
+
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(holding_put(HOLDING_CREATED, 7, object), 0);
+		assert_int_equal(holding_end_begin(HOLDING_CREATED, 7, &end), 0);
+		assert_int_equal(objects_ended, i);
+		holding_end_done(&end, true);
+		assert_int_equal(objects_ended, 1);
+		object.flags |= HOLDING_MAY_STAY;
+	}
+}
+
+static void memory_is_not_taken_for_a_multicast_object(void **unused)
+{
+	struct holding object = {.references = 1, .flags = HOLDING_OBJECT};
+	struct holding_end end;
+	bool is_new;
+
+	assert_int_equal(holding_put_or_refer(HOLDING_CREATED, 7, object, &is_new), 0);
+	assert_true(is_new);
+	assert_int_equal(holding_put_or_refer(HOLDING_CREATED, 7, object, &is_new), 0);
+	assert_false(is_new);
+	assert_int_equal(holding_put_or_refer(HOLDING_CREATED, 7, units(3, 0), &is_new), 0);
+	assert_true(is_new);
+	assert_int_equal(holding_end_begin(HOLDING_CREATED, 7, &end), 0);
+	holding_end_done(&end, true);
+	assert_int_equal(given_back, 3 * UNIT);
+}
+
 static void a_pin_of_an_earlier_holding_is_none_of_a_later_one(void **unused)
 {
 	struct holding_end end;
@@ -338,6 +380,9 @@ int main(void)
 		cmocka_unit_test_setup(a_pin_outlives_the_last_reference, begin),
 		cmocka_unit_test_setup(a_pin_that_is_kept_is_a_reference, begin),
 		cmocka_unit_test_setup(what_may_stay_is_never_given_back, begin),
+		cmocka_unit_test_setup(
+			a_multicast_object_ends_its_bindings_unless_others_have_it, begin),
+		cmocka_unit_test_setup(memory_is_not_taken_for_a_multicast_object, begin),
 		cmocka_unit_test_setup(a_pin_of_an_earlier_holding_is_none_of_a_later_one, begin),
 		cmocka_unit_test_setup(a_key_that_comes_again_gives_back_what_was_there, begin),
 		cmocka_unit_test_setup(a_holding_ends_with_its_life_and_with_no_other, begin),

@@ -58,7 +58,7 @@ struct last {
 
 static void add_last(struct last *last, const struct holding_end *end)
 {
-	if (!end->is_last)
+	if (!end->is_last || end->holding.flags & HOLDING_OBJECT)
 		return;
 	last->is_shared |= end->holding.flags & HOLDING_SHARED;
 	last->bytes += (uint64_t)end->holding.units * REGION_UNIT_BYTES;
@@ -79,6 +79,13 @@ static bool last_is_over(const struct last *last, CUresult r)
 	       watch_has_risen(&last->watch, last->bytes);
 }
 
+/* Nothing tells the same of a multicast object. */
+static void say_over(struct holding_end *end)
+{
+	if (!(end->holding.flags & HOLDING_OBJECT))
+		end->holding.flags &= (uint16_t)~HOLDING_MAY_STAY;
+}
+
 HOOK_BODY(cuMemRelease, CUmemGenericAllocationHandle, handle)
 {
 	struct last last = {.bytes = 0};
@@ -93,7 +100,7 @@ HOOK_BODY(cuMemRelease, CUmemGenericAllocationHandle, handle)
 	last_begin(&last);
 	r = cuda.cuMemRelease(handle);
 	if (last_is_over(&last, r))
-		end.holding.flags &= (uint16_t)~HOLDING_MAY_STAY;
+		say_over(&end);
 	holding_end_done(&end, r == CUDA_SUCCESS);
 	return r;
 }
@@ -174,7 +181,7 @@ HOOK_BODY(cuMemUnmap, CUdeviceptr, at, size_t, bytes)
 	r = cuda.cuMemUnmap(at, bytes);
 	if (last_is_over(&last, r))
 		for (unsigned i = 0; i < range.count; i++)
-			range.parts[i].end.holding.flags &= (uint16_t)~HOLDING_MAY_STAY;
+			say_over(&range.parts[i].end);
 	mapped_unmap_end(&range, r == CUDA_SUCCESS);
 	return r;
 }

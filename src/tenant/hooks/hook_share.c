@@ -133,7 +133,10 @@ HOOK_BODY(cuMemExportToShareableHandle, void *, shareable, CUmemGenericAllocatio
 	r = mapped_export_begin(handle, &export);
 	if (r != CUDA_SUCCESS)
 		return r;
-	r = cuda.cuMemExportToShareableHandle(&made, handle, type, flags);
+	/* Who has a multicast object keeps what is bound to it, by whichever handle it came. */
+	r = export.reference.is_object && !quota_may_export()
+		    ? CUDA_ERROR_NOT_SUPPORTED
+		    : cuda.cuMemExportToShareableHandle(&made, handle, type, flags);
 	if (r != CUDA_SUCCESS)
 		(void)mapped_export_end(&export, false, -1, 0);
 	else if (!mapped_export_end(&export, true, fd_of(type, &made), key_of(type, &made)))
@@ -233,7 +236,7 @@ static CUresult keep_imported(CUmemGenericAllocationHandle handle, struct import
 		return mapped_keep_shared(handle, import->shared);
 	import_undo(import);
 	if (!device)
-		return CUDA_SUCCESS;
+		return mapped_keep_object(handle);
 	log_info("memory of another slice is imported, and counted for this one as well",
 		STR("device", device->uuid), U64("bytes", bytes));
 	return bytes ? mapped_keep_foreign(handle, device, bytes) : CUDA_ERROR_OUT_OF_MEMORY;

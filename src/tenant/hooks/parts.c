@@ -16,6 +16,7 @@
 #include "tenant/memory/libraries.h"
 #include "tenant/memory/local.h"
 #include "tenant/memory/mapped.h"
+#include "tenant/memory/multicast.h"
 #include "tenant/compute/untracked.h"
 #include "tenant/slice/nvml.h"
 #include "tenant/memory/oom.h"
@@ -53,6 +54,7 @@ static const struct part parts[] = {
 	PART(libraries),
 	PART(local, .life_ended = local_life_ended),
 	PART(mapped),
+	PART(multicast, .object_ended = multicast_object_ended),
 	PART(nvml),
 	PART(oversubscribe),
 	PART(own_pid),

@@ -29,6 +29,7 @@
 #include "tenant/memory/ipc.h"
 #include "tenant/memory/reconcile.h"
 #include "tenant/memory/table.h"
+#include "tenant/slice/parts.h"
 
 static struct table tables[HOLDING_TABLES];
 static struct table chunks;    /* key: address / CHUNK_BYTES; a: tenants */
@@ -41,7 +42,7 @@ static void say_it_stays(void)
 
 void holding_keep(const struct holding *holding)
 {
-	if (!(holding->flags & HOLDING_SHARED))
+	if (!(holding->flags & (HOLDING_SHARED | HOLDING_OBJECT)))
 		charge_hide(state_device(holding->device),
 			(uint64_t)holding->units * REGION_UNIT_BYTES,
 			(enum charge_kind)holding->kind);
@@ -172,7 +173,8 @@ int holding_put_pooled(uint64_t pointer, struct pool *pool)
 /* Whether there is one that is the same in the driver. */
 static bool is_same(const struct holding *there, const struct holding *new)
 {
-	return there->serial && there->references && there->life == new->life;
+	return there->serial && there->references && there->life == new->life &&
+	       !((there->flags ^ new->flags) & HOLDING_OBJECT);
 }
 
 int holding_put_or_refer(
@@ -306,10 +308,13 @@ static bool end_call(
 	return is_there;
 }
 
-void holding_unpin(enum holding_table in, uint64_t key, uint32_t serial)
+bool holding_unpin(enum holding_table in, uint64_t key, uint32_t serial)
 {
-	if (!end_call(in, key, serial, &(struct call_end){.pins = 1}))
+	bool is_there = end_call(in, key, serial, &(struct call_end){.pins = 1});
+
+	if (!is_there)
 		log_debug("memory ended while a call for it was under way");
+	return is_there;
 }
 
 bool holding_keep_pin(enum holding_table in, uint64_t key, uint32_t serial)
@@ -447,6 +452,10 @@ void holding_give_back(uint64_t key, const struct holding *h)
 
 	if (h->flags & HOLDING_POOLED)
 		return;
+	if (h->flags & HOLDING_OBJECT) {
+		parts_object_ended(key, h->serial);
+		return;
+	}
 	if (h->flags & HOLDING_SHARED) {
 		ipc_let_go(h->shared, h->flags & HOLDING_KEY_ENDS);
 		bytes = 0;
@@ -503,7 +512,8 @@ bool holding_share(enum holding_table in, uint64_t key, struct ipc_memory *memor
 	struct holding h;
 	LOCK_SCOPE(&share_lock);
 
-	if (holding_get(in, key, &h) != 0 || h.flags & (HOLDING_POOLED | HOLDING_FOREIGN))
+	if (holding_get(in, key, &h) != 0 ||
+		h.flags & (HOLDING_POOLED | HOLDING_FOREIGN | HOLDING_OBJECT))
 		return false;
 	*ret_shared = h.shared;
 	if (h.flags & HOLDING_SHARED)

@@ -27,8 +27,8 @@ enum holding_table {
 	HOLDING_POINTERS, /* key: the pointer */
 	HOLDING_OPENED,	  /* the pointer; references are openings */
 	HOLDING_EXTERNAL, /* the imported object */
-	HOLDING_CREATED,  /* the handle; references are handles and mappings; no context's */
-	HOLDING_ARRAYS,	  /* the array */
+	HOLDING_CREATED, /* the handle; references are handles, mappings and bindings; no context's */
+	HOLDING_ARRAYS,	 /* the array */
 	HOLDING_SHELVES, /* the life of a context: its small arrays' chunks; references are arrays */
 	HOLDING_IMAGES,	 /* a hash of module or library and life */
 	HOLDING_CONTEXTS, /* the context, with its own life */
@@ -47,7 +47,8 @@ enum holding_flags {
 	HOLDING_DEFERRED = 1 << 8,   /* an array whose memory is mapped into it later */
 	HOLDING_EVERYWHERE = 1 << 9, /* charged on the other devices as well (everywhere.h) */
 	HOLDING_OPEN_FOREIGN =
-		1 << 10, /* another slice's, open by a handle: NVML may show it here */
+		1 << 10,	  /* another slice's, open by a handle: NVML may show it here */
+	HOLDING_OBJECT = 1 << 11, /* a multicast object, which is not charged (multicast.h) */
 };
 
 struct holding {
@@ -111,7 +112,7 @@ int holding_pin(enum holding_table in, uint64_t key, struct holding *ret_holding
 /* Pins one that has this shared allocation. HOLDING_E_ABSENT: none is found. Takes as long as there are holdings. */
 int holding_pin_shared(enum holding_table in, unsigned shared, uint64_t *ret_key,
 	struct holding *ret_holding) MUST_CHECK;
-void holding_unpin(enum holding_table in, uint64_t key, uint32_t serial);
+bool holding_unpin(enum holding_table in, uint64_t key, uint32_t serial);
 bool holding_keep_pin(enum holding_table in, uint64_t key, uint32_t serial) MUST_CHECK;
 /* The pin is dropped, and what the call made may keep the memory beyond the holding. */
 bool holding_stay_by_pin(enum holding_table in, uint64_t key, uint32_t serial) MUST_CHECK;

@@ -61,7 +61,9 @@ CUresult mapped_refer_begin(
 
 	if (holding_pin(HOLDING_CREATED, handle, &holding) != 0 && !is_nobodys(handle))
 		return CUDA_ERROR_INVALID_VALUE;
-	*ret_reference = (struct mapped_reference){.handle = handle, .serial = holding.serial};
+	*ret_reference = (struct mapped_reference){.handle = handle,
+		.serial = holding.serial,
+		.is_object = holding.serial && holding.flags & HOLDING_OBJECT};
 	FAULT("mapped: pinned");
 	return CUDA_SUCCESS;
 }
@@ -299,7 +301,7 @@ CUresult mapped_export_begin(CUmemGenericAllocationHandle handle, struct mapped_
 	CUresult r = mapped_refer_begin(handle, reference);
 
 	ret_export->is_shared = false;
-	if (r != CUDA_SUCCESS || !reference->serial || !memory.key)
+	if (r != CUDA_SUCCESS || !reference->serial || reference->is_object || !memory.key)
 		return r;
 	if (!holding_share(HOLDING_CREATED, handle, &memory, 0, &ret_export->shared))
 		return r;
@@ -325,6 +327,8 @@ bool mapped_export_end(const struct mapped_export *export, bool is_made, int fd,
 	bool is_known = true;
 
 	FAULT("mapped: exported");
+	if (reference->is_object && is_made)
+		return holding_stay_by_pin(HOLDING_CREATED, reference->handle, reference->serial);
 	if (export->is_shared && is_made)
 		is_known = end_shared(export->shared, fd, key);
 	else if (export->is_shared)
@@ -361,6 +365,14 @@ CUresult mapped_keep_shared(CUmemGenericAllocationHandle handle, unsigned shared
 	if (r == CUDA_SUCCESS && !is_new)
 		ipc_let_go(shared, false);
 	return r;
+}
+
+CUresult mapped_keep_object(CUmemGenericAllocationHandle handle)
+{
+	struct holding holding = {.references = 1, .flags = HOLDING_OBJECT | HOLDING_MAY_STAY};
+	bool is_new;
+
+	return keep_imported(handle, holding, &is_new);
 }
 
 CUresult mapped_keep_foreign(

@@ -2,8 +2,8 @@
 /*
  * Memory that is created, mapped and shared by handle (cuMemCreate and its kin).
  *
- * It lives until the last of its references goes: handles that were created or retained, and
- * mappings. Releasing the handle of mapped memory frees nothing. A handle's references end by
+ * It lives until the last of its references goes: handles that were created or retained, mappings, and bindings to
+ * multicast objects (multicast.h). Releasing the handle of mapped memory frees nothing. A handle's references end by
  * holding_end_begin() of HOLDING_CREATED.
  */
 #pragma once
@@ -25,6 +25,7 @@ CUresult mapped_keep(CUmemGenericAllocationHandle handle, struct charge *charge)
 struct mapped_reference {
 	CUmemGenericAllocationHandle handle;
 	uint32_t serial;
+	bool is_object; /* not memory but a multicast object, which its importers keep */
 };
 CUresult mapped_refer_begin(
 	CUmemGenericAllocationHandle handle, struct mapped_reference *ret_reference) MUST_CHECK;
@@ -66,6 +67,9 @@ CUresult mapped_keep_shared(CUmemGenericAllocationHandle handle, unsigned shared
 /* An imported handle of somebody who is not of this slice. CUDA_ERROR_OUT_OF_MEMORY: it must not be used. */
 CUresult mapped_keep_foreign(
 	CUmemGenericAllocationHandle handle, struct device *device, uint64_t bytes);
+
+/* An imported handle of what lies on no device, as a multicast object does, which others may keep. */
+CUresult mapped_keep_object(CUmemGenericAllocationHandle handle);
 
 /*
  * How large the memory of a handle is that was just imported, for nothing that comes with it needs to be true. The driver

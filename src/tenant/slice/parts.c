@@ -56,6 +56,13 @@ void parts_life_ended(struct device *device, uint64_t life)
 		part->life_ended(device, life);
 }
 
+void parts_object_ended(CUmemGenericAllocationHandle object, uint32_t serial)
+{
+	FOR_EACH(part)
+	if (part->object_ended)
+		part->object_ended(object, serial);
+}
+
 void parts_compare(struct device *device, enum parts_when when)
 {
 	FOR_EACH(part)

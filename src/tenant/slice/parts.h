@@ -28,6 +28,8 @@ struct part {
 	void (*context_ended)(struct device *device, CUcontext context);
 	/* gives back what the part charged for things that ended with this life of a context */
 	void (*life_ended)(struct device *device, uint64_t life);
+	/* a multicast object, by the serial number of its holding, that no other process has */
+	void (*object_ended)(CUmemGenericAllocationHandle object, uint32_t serial);
 	void (*compare)(struct device *device, enum parts_when when);
 	void (*collect)(struct device *device); /* before a refusal: corrects the books */
 	void (*trim)(
@@ -42,6 +44,7 @@ void parts_context_made(void);
 void parts_context_ends(CUcontext context);
 void parts_context_ended(struct device *device, CUcontext context);
 void parts_life_ended(struct device *device, uint64_t life);
+void parts_object_ended(CUmemGenericAllocationHandle object, uint32_t serial);
 void parts_compare(struct device *device, enum parts_when when);
 void parts_collect(struct device *device);
 void parts_trim(struct device *device);

@@ -137,6 +137,32 @@ static void a_handle_that_is_released_is_not_mapped_past_the_books(void **state)
 	race(*state, prepare, "map v 0 512m h", "cuMemMap", "release h", "cuMemRelease");
 }
 
+static void what_goes_is_not_bound_past_the_books(void **state)
+{
+	const char *const prepare[] = {"multicast o 512m", "create h 512m", NULL};
+	const char *const by_address[] = {"multicast o 512m", "create h 512m", "reserve v 512m",
+		"map v 0 512m h", "release h", NULL};
+
+	race(*state, prepare, "bind o 0 h 512m", "cuMulticastBindMem", "release h", "cuMemRelease");
+	race(*state, prepare, "bind o 0 h 512m", "cuMulticastBindMem", "release o", "cuMemRelease");
+	race(*state, by_address, "bindat o 0 v 512m", "cuMulticastBindMem", "unmap v 0 512m",
+		"cuMemUnmap");
+}
+
+static void what_is_bound_is_not_unbound_past_the_books(void **state)
+{
+	const char *const prepare[] = {
+		"multicast o 512m", "create h 512m", "bind o 0 h 512m", "release h", NULL};
+	const char *const held[] = {"multicast o 512m", "create h 512m", "bind o 0 h 512m", NULL};
+
+	race(*state, prepare, "unbind o 0 512m", "cuMulticastUnbind", "release o", "cuMemRelease");
+	race(*state, prepare, "unbind o 0 512m", "cuMulticastUnbind", "unbind o 0 512m",
+		"cuMulticastUnbind");
+	race(*state, held, "bind o 0 h 512m", "cuMulticastBindMem", "unbind o 0 512m",
+		"cuMulticastUnbind");
+	race(*state, held, "unbind o 0 512m", "cuMulticastUnbind", "release h", "cuMemRelease");
+}
+
 /* What a descriptor keeps is not taken for free because another thread frees as much at that instant. */
 static void memory_that_is_kept_stays_charged_beside_another_free(void **state)
 {
@@ -340,6 +366,8 @@ int main(void)
 		test_with_node(a_mapping_that_goes_is_not_registered_past_the_books),
 		test_with_node(a_mapping_that_goes_is_not_retained_past_the_books),
 		test_with_node(a_handle_that_is_released_is_not_mapped_past_the_books),
+		test_with_node(what_goes_is_not_bound_past_the_books),
+		test_with_node(what_is_bound_is_not_unbound_past_the_books),
 		test_with_node(memory_that_is_kept_stays_charged_beside_another_free),
 		test_with_node(what_the_driver_refuses_leaves_nothing_pinned),
 		test_with_node(a_mapping_that_the_driver_keeps_is_charged_beside_a_release),

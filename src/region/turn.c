@@ -261,6 +261,11 @@ void turn_prolong(struct turn *t, unsigned rank, uint64_t now_ns, uint64_t busy_
 	errno = saved;
 }
 
+static uint64_t quantum_end_ns(const struct turn *t)
+{
+	return turn_get(&t->books->since_ns) + (t->is_substitute ? 0 : t->quantum_ns);
+}
+
 bool turn_is_wanted(struct turn *t, unsigned rank, uint64_t now_ns, uint64_t begin_ns)
 {
 	int saved = errno;
@@ -275,7 +280,7 @@ bool turn_is_wanted(struct turn *t, unsigned rank, uint64_t now_ns, uint64_t beg
 	/* Another process of the slice has begun it. */
 	if (word & TURN_WORD_DRAINING)
 		return true;
-	end_ns = turn_get(&t->books->since_ns) + (t->is_substitute ? 0 : t->quantum_ns);
+	end_ns = quantum_end_ns(t);
 	poll_waiters(t, rank, now_ns);
 	errno = saved;
 	if (turn_word_is_tampered(t, now_ns) && turn_order_is_held(t->peers, t->peer_count, now_ns))
@@ -335,8 +340,11 @@ static bool hand_over(struct turn *t, uint64_t *word, uint64_t now_ns)
 	return true;
 }
 
-/* This process's work ends then (0: there is none), which is sooner than it was announced. */
-static void shorten(struct turn *t, uint64_t now_ns, uint64_t busy_until_ns)
+/*
+ * This process's work ends then (0: there is none), which is sooner than it was announced. The slice keeps the turn until
+ * keep_until_ns, where that is later.
+ */
+static void shorten(struct turn *t, uint64_t now_ns, uint64_t busy_until_ns, uint64_t keep_until_ns)
 {
 	int saved = errno;
 	uint64_t word, end_ns;
@@ -354,6 +362,8 @@ static void shorten(struct turn *t, uint64_t now_ns, uint64_t busy_until_ns)
 		return;
 	}
 	end_ns = turn_word_lease(t, now_ns, end_ns);
+	if (end_ns < keep_until_ns)
+		end_ns = keep_until_ns;
 	if (end_ns >= TURN_WORD_UNTIL_NS(word))
 		return;
 	/* A shorter lease is no claim: it needs no confirmation. A process that came in between goes first. */
@@ -366,16 +376,16 @@ static void shorten(struct turn *t, uint64_t now_ns, uint64_t busy_until_ns)
 	errno = saved;
 }
 
-void turn_idle(struct turn *t, uint64_t now_ns)
+void turn_idle(struct turn *t, uint64_t keep_ns, uint64_t now_ns)
 {
 	if (t->own)
-		shorten(t, now_ns, 0);
+		shorten(t, now_ns, 0, turn_sooner(quantum_end_ns(t), now_ns + keep_ns));
 }
 
 void turn_shorten(struct turn *t, uint64_t now_ns, uint64_t busy_until_ns)
 {
 	if (t->own)
-		shorten(t, now_ns, turn_sooner(busy_until_ns, now_ns + TURN_LEASE_NS));
+		shorten(t, now_ns, turn_sooner(busy_until_ns, now_ns + TURN_LEASE_NS), 0);
 }
 
 int turn_release(struct turn *t, uint64_t now_ns)

@@ -160,9 +160,11 @@ uint64_t turn_next_ns(
  * then. Reads the others at most every half ms. */
 bool turn_is_wanted(struct turn *turn, unsigned rank, uint64_t now_ns, uint64_t begin_ns);
 
-/* This process has nothing on the device. Where that is true of the whole slice, the turn is kept for
- * the grace from now on, and may be resumed in it by turn_hold() without asking anybody. */
-void turn_idle(struct turn *turn, uint64_t now_ns);
+/*
+ * This process has nothing on the device. Where that is true of the whole slice, the turn is kept for the grace from now on,
+ * and may be resumed in it by turn_hold() without asking anybody; for keep_ns, where that is more and the turn lasts as long.
+ */
+void turn_idle(struct turn *turn, uint64_t keep_ns, uint64_t now_ns);
 
 /* This process's work ends sooner than it was announced, as far as it knows. */
 void turn_shorten(struct turn *turn, uint64_t now_ns, uint64_t busy_until_ns);

@@ -185,7 +185,7 @@ static int work(int fd, void *argument)
 				turn_release(&turn, clock_now_ns());
 		} else if (random_below(&r, 3) == 0) {
 			note_end(w);
-			turn_idle(&turn, clock_now_ns());
+			turn_idle(&turn, 0, clock_now_ns());
 			if (random_below(&r, 10) == 0)
 				sleep_ns(1000 * random_below(&r, 3000));
 		}
@@ -469,7 +469,7 @@ static void measure_calls(const char *who)
 	for (unsigned i = 0; i < CALLS; i++) {
 		now = clock_now_ns();
 		waits += turn_hold(&turn, 1, now, now + 20000, &look) != TURN_HELD;
-		turn_idle(&turn, now);
+		turn_idle(&turn, 0, now);
 	}
 	loop = (clock_now_ns() - start) / CALLS;
 	start = clock_now_ns();

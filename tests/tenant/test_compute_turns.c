@@ -16,6 +16,9 @@
 /* Without a limit the simulated driver queues whatever it is given: 32 ms of it here. */
 #define QUEUED	  "compute launch 500 each=64"
 #define BUSY_HOST "compute launch 60 host=300 each=200"
+/* 5 ms of work at a time, and 0.4 of its own behind each. */
+#define STEPS_AND_PAUSES "compute launch 333 each=15 host=400"
+#define PAUSES		 40 /* permille of its own turns */
 /* 0.5 to 1 s of kernels of 60 ms. */
 #define LONG_QUEUED    "compute launch 60000 ahead=8"
 #define LONG_WINDOW_US 6000000
@@ -297,6 +300,19 @@ static void two_processes_of_a_slice_share_its_turns(void **state)
 	assert_in_range(c.permille[1], 500 - LOST, 500 + TOLERANCE);
 }
 
+/* A program that waits for each of its steps, of 5 ms, and is busy itself for a moment then, keeps its turn for the next one. */
+static void who_waits_for_each_step_has_its_share_beside_who_queues(void **state)
+{
+	struct couple c = couple_of(state);
+
+	join(&c, NULL, STEPS_AND_PAUSES);
+	join(&c, NULL, QUEUED);
+	settle();
+	measure(&c, 4 * WINDOW_US);
+	assert_in_range(c.permille[0], 500 - LOST - PAUSES, 500 + TOLERANCE);
+	assert_in_range(c.permille[1], 500 - LOST, 500 + TOLERANCE);
+}
+
 /* Priority 0 takes what it needs, and the others have the rest. */
 static void who_goes_first_is_not_held_up_by_who_goes_later(void **state)
 {
@@ -334,6 +350,7 @@ int main(void)
 		test_with_node(who_is_stopped_with_the_turn_holds_nobody_up),
 		test_with_node(two_processes_of_a_slice_share_its_turns),
 		test_with_node(who_goes_first_is_not_held_up_by_who_goes_later),
+		test_with_node(who_waits_for_each_step_has_its_share_beside_who_queues),
 	};
 
 	return cmocka_run_group_tests_name("compute_turns", tests, NULL, NULL);

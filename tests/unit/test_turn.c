@@ -30,7 +30,7 @@ static void alone_one_has_the_turn_at_once(void **state)
 	assert_false(turn_is_wanted(&a, 1, now, now));
 	now += 900 * MS;
 	assert_int_equal(hold(&a), TURN_HELD);
-	turn_idle(&a, now);
+	turn_idle(&a, 0, now);
 	assert_int_equal(turn_release(&a, now), 0);
 	turn_leave(&a);
 	assert_int_equal(errno, 77);
@@ -48,7 +48,7 @@ static void one_that_is_not_open_is_in_nobodys_way(void **state)
 	assert_int_equal(turn_hold(&a, 1, now, now, &look), TURN_HELD);
 	assert_false(turn_is_wanted(&a, 1, now, now));
 	assert_int_equal(turn_count_peers(&a, now), 0);
-	turn_idle(&a, now);
+	turn_idle(&a, 0, now);
 	assert_int_equal(turn_release(&a, now), 0);
 	turn_leave(&a);
 	assert_int_equal(turn_open(&a, "/proc/nowhere", UUID, "a", 0, now), -ENOENT);
@@ -102,11 +102,11 @@ static void an_idle_turn_is_kept_for_the_grace_and_no_longer(void **state)
 	open_two(*state);
 	assert_int_equal(hold_for(&a, 1, 40 * MS), TURN_HELD);
 	assert_int_equal(hold(&b), TURN_E_WAIT);
-	turn_idle(&a, now);
+	turn_idle(&a, 0, now);
 	now += 299 * US;
 	assert_int_equal(hold(&b), TURN_E_WAIT);
 	assert_int_equal(hold_for(&a, 1, 100 * US), TURN_HELD);
-	turn_idle(&a, now);
+	turn_idle(&a, 0, now);
 	now += 300 * US;
 	assert_int_equal(hold(&b), TURN_HELD);
 	assert_int_equal(hold(&a), TURN_E_WAIT);
@@ -176,7 +176,7 @@ static void the_processes_of_a_slice_share_its_turn(void **state)
 	assert_int_equal(hold_for(&c, 1, 4 * MS), TURN_HELD);
 	assert_int_equal(hold(&b), TURN_E_WAIT);
 	/* Idle is the slice only when all of it is. */
-	turn_idle(&a, now);
+	turn_idle(&a, 0, now);
 	now += 2 * MS;
 	assert_int_equal(hold(&b), TURN_E_WAIT);
 	assert_int_equal(hold(&a), TURN_HELD);

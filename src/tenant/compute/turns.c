@@ -29,8 +29,14 @@
 #define JUDGED_MOST_NS UINT64_C(180000000) /* of the share */
 #define AGAIN_NS       UINT64_C(50000000)  /* of waiting, since others were last judged */
 
-#define TRY_NS	       UINT64_C(1000000000) /* between two tries to open the record */
-#define REGULAR	       3 /* pauses of the same length, within an eighth, are no accident */
+/*
+ * Programs that wait for each of their steps let the device rest in between. A turn is kept for twice such a pause, as the last
+ * ones were: who loses it has half a turn, and the next one in its old place has that again and again.
+ */
+#define PAUSE_NS UINT64_C(1000000) /* at most */
+
+#define TRY_NS	 UINT64_C(1000000000) /* between two tries to open the record */
+#define REGULAR	 3 /* pauses of the same length, within an eighth, are no accident */
 
 /* Ranks of turns to a priority: within what the slice is sure of, and beyond it. */
 #define RANKS 2u
@@ -108,19 +114,44 @@ void turns_poll(struct meter *m, uint64_t now_ns)
 	m->turns.goes_first = m->turns.peer_count && best > m->limits.granted.priority;
 }
 
+static void note_time(struct rhythm *r, uint64_t passed_ns)
+{
+	uint64_t error_ns =
+		passed_ns > r->period_ns ? passed_ns - r->period_ns : r->period_ns - passed_ns;
+
+	r->regular = error_ns < r->period_ns / 8 ? r->regular + 1 : 0;
+	r->period_ns = r->regular ? (3 * r->period_ns + passed_ns) / 4 : passed_ns;
+}
+
+/* When it comes again, if it does so regularly; 0: nobody knows. */
+static uint64_t next_time(const struct rhythm *r, uint64_t now_ns)
+{
+	return r->regular >= REGULAR ? now_ns + r->period_ns : 0;
+}
+
 void turns_note_burst(struct meter *m, uint64_t now_ns)
 {
-	uint64_t passed_ns = now_ns - m->turns.burst_ns;
-	uint64_t error_ns = passed_ns > m->turns.period_ns ? passed_ns - m->turns.period_ns
-							   : m->turns.period_ns - passed_ns;
-
-	m->turns.regular = error_ns < m->turns.period_ns / 8 ? m->turns.regular + 1 : 0;
-	m->turns.period_ns =
-		m->turns.regular ? (3 * m->turns.period_ns + passed_ns) / 4 : passed_ns;
+	note_time(&m->turns.bursts, now_ns - m->turns.burst_ns);
 	m->turns.burst_ns = now_ns;
 	if (m->turns.goes_first)
-		turn_say_next(&m->turns.turn,
-			m->turns.regular >= REGULAR ? now_ns + m->turns.period_ns : 0);
+		turn_say_next(&m->turns.turn, next_time(&m->turns.bursts, now_ns));
+}
+
+static void note_pause(struct meter *m, uint64_t now_ns)
+{
+	if (m->turns.idle_ns)
+		note_time(&m->turns.pauses, now_ns - m->turns.idle_ns);
+	m->turns.idle_ns = 0;
+}
+
+/* For how long a turn is kept for work that is to come, among slices of one priority. */
+static uint64_t keep_ns(const struct meter *m)
+{
+	uint64_t pause_ns = m->turns.pauses.period_ns;
+
+	if (pause_ns > PAUSE_NS || m->turns.goes_first || m->turns.is_yielding)
+		return 0;
+	return 2 * pause_ns < PAUSE_NS ? 2 * pause_ns : PAUSE_NS;
 }
 
 /* The slice's rank for turns: its priority, and whether it borrows. */
@@ -143,6 +174,7 @@ enum throttle turns_ask(struct meter *m, uint64_t estimate_ns, uint64_t busy_unt
 
 	if (!m->turns.is_open)
 		return THROTTLE_NONE;
+	note_pause(m, now_ns);
 	*ret_wake_ns = now_ns + 4 * THROTTLE_SLEEP_MIN_NS;
 	if (m->turns.is_awaited)
 		return THROTTLE_TURN_AWAITED;
@@ -261,10 +293,16 @@ void turns_idle(struct meter *m, uint64_t now_ns)
 		return;
 	}
 	meter_say_busy_until(m, 0);
+	if (!m->turns.idle_ns)
+		m->turns.idle_ns = now_ns;
+	/* What comes so long after it was done, and not at regular times: others' work may delay it. */
+	if (m->turns.goes_first && m->turns.pauses.regular >= REGULAR &&
+		m->turns.pauses.regular > m->turns.bursts.regular)
+		turn_say_next(&m->turns.turn, next_time(&m->turns.pauses, m->turns.idle_ns));
 	if (!m->turns.is_open || m->turns.is_awaited)
 		return;
 	if (turn_is_wanted(&m->turns.turn, rank_of(m), now_ns, now_ns))
 		(void)turn_release(&m->turns.turn, now_ns);
 	else
-		turn_idle(&m->turns.turn, now_ns);
+		turn_idle(&m->turns.turn, keep_ns(m), now_ns);
 }

@@ -13,6 +13,12 @@
 
 struct meter;
 
+/* How long something takes each time, and how often in a row it did. */
+struct rhythm {
+	uint64_t period_ns;
+	unsigned regular;
+};
+
 /* Of a meter; written by turns.c alone. */
 struct turns {
 	uint64_t tried_ns; /* when the record was last tried to be opened; 0: never */
@@ -22,11 +28,14 @@ struct turns {
 	bool is_due;	  /* a poll came while a thread slept for the turn */
 	bool is_yielding; /* another slice goes before ours: little is given at a time */
 	bool goes_first;  /* ours goes before all of them, and does not wait */
-	unsigned peer_count;	      /* slices that take turns with ours */
-	unsigned regular;	      /* how often in a row work came after the same pause */
-	uint64_t burst_ns, period_ns; /* when work last came after a pause, and how often it does */
-	uint64_t waited_ns;	      /* since the others were last judged */
-	uint64_t served_ns;	      /* how long the device had worked for the slice then */
+	unsigned peer_count; /* slices that take turns with ours */
+	struct rhythm bursts,
+		pauses; /* of work, between the starts; and of the device, where they were seen to begin */
+	uint64_t burst_ns; /* when work last came after a pause */
+	uint64_t
+		idle_ns; /* since when nothing is on the device; 0: something is, or that was not seen */
+	uint64_t waited_ns; /* since the others were last judged */
+	uint64_t served_ns; /* how long the device had worked for the slice then */
 	struct turn turn;
 };
 

@@ -41,7 +41,9 @@ static uint64_t ticket_of(const struct turn_peer *peer)
 
 static uint32_t aged(uint32_t rank, uint64_t ticket_ns, uint64_t now_ns)
 {
-	return now_ns > ticket_ns && now_ns - ticket_ns >= TURN_RANK_NS ? 0 : rank;
+	uint64_t waited_ns = now_ns > ticket_ns ? now_ns - ticket_ns : 0;
+
+	return waited_ns >= (rank % TURN_RANKS ? TURN_BORROWS_NS : TURN_RANK_NS) ? 0 : rank;
 }
 
 static bool ignore(struct turn_doubt *doubt, uint64_t now_ns)
@@ -83,7 +85,7 @@ bool turn_order_note(
 {
 	struct turn_doubt *doubt = &peer->doubt;
 	enum turn_state state = stated(&peer->claim, now_ns);
-	bool was_in_way = doubt->was_in_way, is_awaited = doubt->is_awaited;
+	bool was_in_way = doubt->was_in_way, is_awaited = doubt->is_awaited, is_new;
 
 	peer->is_alive = turn_order_is_alive(&peer->claim, now_ns);
 	doubt->was_in_way = state >= TURN_CLAIM;
@@ -99,8 +101,10 @@ bool turn_order_note(
 		was_in_way = is_awaited = false;
 	}
 	/* A better one may come to its turn several times while the reader waits; others may not. */
-	if (!doubt->was_in_way && peer->claim.rank < aged(wish->rank, wish->ticket_ns, now_ns))
+	is_new = !doubt->was_in_way || peer->claim.since_ns != doubt->turn_ns;
+	if (is_new && peer->claim.rank < aged(wish->rank, wish->ticket_ns, now_ns))
 		doubt->in_way_ns = 0;
+	doubt->turn_ns = peer->claim.since_ns;
 	/* Whoever lets go between two looks was waited for all the same. */
 	if (is_awaited)
 		turn_order_note_wait(doubt, elapsed_ns);

@@ -31,11 +31,14 @@
 #define TURN_IGNORE_NS	  UINT64_C(1000000000) /* not believed, the first time; doubled each time */
 #define TURN_IGNORE_TIMES 6u /* to 64 s at most, and after as long all is forgotten */
 #define TURN_REPAY_NS \
-	UINT64_C(400000000) /* not believed by a reader that others had much time of */
-#define TURN_MISS_NS  (32 * TURN_TAKE_NS) /* a missed turn counts for so long, one after the other */
-#define TURN_MISSES   8u /* that count at once, and the next one is not waited for */
-#define TURN_RANK_NS  UINT64_C(200000000)  /* after such a wait ranks no longer count */
-#define TURN_ALIVE_NS UINT64_C(1000000000) /* since the last sign of life */
+	UINT64_C(400000000)		 /* not believed by a reader that others had much time of */
+#define TURN_MISS_NS (32 * TURN_TAKE_NS) /* a missed turn counts for so long, one after the other */
+#define TURN_MISSES  8u /* that count at once, and the next one is not waited for */
+#define TURN_RANKS   2u /* of a priority: who is within its cores, and after it who borrows */
+#define TURN_RANK_NS UINT64_C(200000000) /* after such a wait ranks no longer count */
+/* The same for who borrows: others have their shares first, also where their kernels are long. */
+#define TURN_BORROWS_NS UINT64_C(1000000000)
+#define TURN_ALIVE_NS	UINT64_C(1000000000) /* since the last sign of life */
 
 /* The order matters: from TURN_CLAIM on, a slice stands in the way of others. */
 enum turn_state { TURN_FREE, TURN_WANT, TURN_CLAIM, TURN_HOLD };
@@ -56,6 +59,7 @@ struct turn_doubt {
 	uint64_t way_ns;    /* for how long the reader waited for it of late */
 	uint64_t in_way_ns; /* for how long it was seen in the way of the reader's present wish */
 	uint64_t wish_ns;   /* the ticket of that wish */
+	uint64_t turn_ns;   /* when the turn began in which it was last seen */
 	uint64_t ticket_ns; /* no earlier one is believed: it was seen not waiting then */
 	uint64_t ignored_until_ns;
 	uint64_t promised_ns; /* the reader makes room for it until then; 0: it does not */

@@ -180,16 +180,22 @@ static int take(struct turn *t, uint64_t *word, unsigned rank, uint64_t busy_unt
 static void poll_waiters(struct turn *t, unsigned rank, uint64_t now_ns)
 {
 	uint64_t rest_ns = t->best_rank < rank ? BETTER_NS : POLL_NS;
+	uint64_t since_ns = turn_get(&t->books->since_ns);
 	bool is_waiting;
 
-	if (now_ns < t->polled_ns + rest_ns && now_ns >= t->polled_ns)
+	if (now_ns >= t->polled_ns + rest_ns || now_ns < t->polled_ns)
+		poll_peers(t, NULL, false, now_ns);
+	else if (t->waiters_ns == t->polled_ns)
 		return;
-	poll_peers(t, NULL, false, now_ns);
+	t->waiters_ns = t->polled_ns;
 	turn_order_is_wanted(t->peers, t->peer_count, rank, 0, now_ns, &is_waiting);
-	if (!is_waiting)
+	if (!is_waiting) {
 		t->wanted_since_ns = 0;
-	else if (t->wanted_since_ns == 0)
-		t->wanted_since_ns = now_ns;
+		t->unwanted_ns = now_ns;
+	} else if (t->wanted_since_ns == 0) {
+		/* A kernel may lie between two looks, and others have waited all the while. */
+		t->wanted_since_ns = t->unwanted_ns > since_ns ? t->unwanted_ns : since_ns;
+	}
 }
 
 int turn_hold(struct turn *t, unsigned rank, uint64_t now_ns, uint64_t busy_until_ns,
@@ -266,11 +272,12 @@ static uint64_t quantum_end_ns(const struct turn *t)
 	return turn_get(&t->books->since_ns) + (t->is_substitute ? 0 : t->quantum_ns);
 }
 
-bool turn_is_wanted(struct turn *t, unsigned rank, uint64_t now_ns, uint64_t begin_ns)
+bool turn_is_wanted(
+	struct turn *t, unsigned rank, uint64_t now_ns, uint64_t begin_ns, uint64_t end_ns)
 {
 	int saved = errno;
 	bool is_waiting;
-	uint64_t word, end_ns;
+	uint64_t word, over_ns;
 
 	if (!t->own)
 		return false;
@@ -280,13 +287,25 @@ bool turn_is_wanted(struct turn *t, unsigned rank, uint64_t now_ns, uint64_t beg
 	/* Another process of the slice has begun it. */
 	if (word & TURN_WORD_DRAINING)
 		return true;
-	end_ns = quantum_end_ns(t);
+	over_ns = quantum_end_ns(t);
 	poll_waiters(t, rank, now_ns);
 	errno = saved;
 	if (turn_word_is_tampered(t, now_ns) && turn_order_is_held(t->peers, t->peer_count, now_ns))
 		return true;
-	return turn_order_is_wanted(t->peers, t->peer_count, rank, begin_ns >= end_ns ? 0 : end_ns,
-		now_ns, &is_waiting);
+	if (turn_order_is_wanted(t->peers, t->peer_count, rank, begin_ns >= over_ns ? 0 : over_ns,
+		    now_ns, &is_waiting))
+		return true;
+	if (!t->wanted_since_ns || end_ns <= t->wanted_since_ns + TURN_WANTED_NS)
+		return false;
+	/* It would run on when nobody believes any more that this turn is held. Who goes before all that wait has the next one. */
+	if (turn_order_is_wanted(t->peers, t->peer_count, rank, 0, now_ns, &is_waiting))
+		return true;
+	/* relaxed: as in turn_set() */
+	atomic_store_explicit(&t->own->face.rank, rank, memory_order_relaxed);
+	begin(t, now_ns);
+	t->unwanted_ns = now_ns;
+	t->wanted_since_ns = 0;
+	return false;
 }
 
 void turn_seize(struct turn *t, unsigned rank, uint64_t now_ns, uint64_t busy_until_ns)

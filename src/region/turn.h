@@ -68,6 +68,8 @@ struct turn {
 	uint64_t listed_ns, folder_changed_ns, folder_asked_ns;
 	uint64_t free_since_ns;	  /* seen free since then; 0: not */
 	uint64_t wanted_since_ns; /* since when somebody is seen waiting for our turn; 0: not */
+	uint64_t waiters_ns;	  /* the poll of which it is noted who waits */
+	uint64_t unwanted_ns;	  /* when nobody was last seen waiting for it */
 	uint64_t woke_ns;	  /* the last time that turn_idle() woke others */
 	uint64_t peeked_ns;	  /* when they were last read without a poll */
 	uint64_t others_ns;	  /* when another slice was last seen to want or have the device */
@@ -155,10 +157,13 @@ void turn_say_next(struct turn *turn, uint64_t next_ns);
 uint64_t turn_next_ns(
 	struct turn *turn, unsigned rank, uint64_t lead_ns, uint64_t late_ns, uint64_t now_ns);
 
-/* Whether the turn should be given back: let the work drain, then turn_release(). Until then
- * turn_hold() goes on saying yes. begin_ns: when further work would begin, as the turn must not be over
- * then. Reads the others at most every half ms. */
-bool turn_is_wanted(struct turn *turn, unsigned rank, uint64_t now_ns, uint64_t begin_ns);
+/*
+ * Whether the turn should be given back: let the work drain, then turn_release(). Until then
+ * turn_hold() goes on saying yes. begin_ns, end_ns: when further work would begin, as the turn must not be over
+ * then, and end, as others wait for one turn no longer than TURN_WANTED_NS. Reads the others at most every half ms.
+ */
+bool turn_is_wanted(
+	struct turn *turn, unsigned rank, uint64_t now_ns, uint64_t begin_ns, uint64_t end_ns);
 
 /*
  * This process has nothing on the device. Where that is true of the whole slice, the turn is kept for the grace from now on,

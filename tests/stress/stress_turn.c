@@ -176,7 +176,7 @@ static int work(int fd, void *argument)
 		note_begin(w, end);
 		spin_until(clock_now_ns() + (random_below(&r, 4) ? batch / 8 : 0));
 		atomic_fetch_add(&w->turns, 1);
-		if (turn_is_wanted(&turn, 1, clock_now_ns(), clock_now_ns()) ||
+		if (turn_is_wanted(&turn, 1, clock_now_ns(), clock_now_ns(), 0) ||
 			random_below(&r, 50) == 0) {
 			note_end(w);
 			if (random_below(&r, 10) == 0)
@@ -394,7 +394,7 @@ static int run_relay(int fd, void *argument)
 				atomic_store(&relay->longest_ns, now - released);
 		}
 		sleep_ns(900000);
-		if (turn_is_wanted(&turn, 1, clock_now_ns(), clock_now_ns())) {
+		if (turn_is_wanted(&turn, 1, clock_now_ns(), clock_now_ns(), 0)) {
 			atomic_store(&relay->released_ns, clock_now_ns());
 			turn_release(&turn, clock_now_ns());
 		}
@@ -462,7 +462,7 @@ static void measure_calls(const char *who)
 	for (unsigned i = 0; i < CALLS; i++) {
 		now = clock_now_ns();
 		waits += turn_hold(&turn, 1, now, now + 20000, &look) != TURN_HELD;
-		waits += turn_is_wanted(&turn, 1, now, now);
+		waits += turn_is_wanted(&turn, 1, now, now, now);
 	}
 	hold = (clock_now_ns() - start) / CALLS;
 	start = clock_now_ns();

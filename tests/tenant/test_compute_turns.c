@@ -23,6 +23,7 @@
 #define LONG_QUEUED    "compute launch 60000 ahead=8"
 #define LONG_WINDOW_US 6000000
 #define LONG_KERNEL    10 /* permille of it */
+#define LONG_LOST      30 /* half a kernel of 100 ms in 5 s, and the fiftieth that turns may take */
 #define WINDOW_US \
 	(2 * METER_WINDOW_US) /* half of a turn more or less at its ends is 2 of a thousand */
 #define TOLERANCE     6	      /* tenths of a percent; the clock is virtual (tests/clock) */
@@ -225,6 +226,22 @@ static void the_first_long_kernels_beside_another_slice_cost_no_turns(void **sta
 	come_beside_long_kernels(state, (const unsigned[]){30, 60}, "99");
 }
 
+/* A turn holds two kernels at most, and the larger slice has several turns to one of the other's. */
+static void kernels_of_100_ms_keep_the_shares_of_two_that_lend(void **state)
+{
+	struct couple c = couple_of(state);
+
+	join(&c, "cores 30 cap 100", "compute launch 100000 ahead=2");
+	join(&c, "cores 70 cap 100", "compute launch 100000 ahead=2");
+	/* The first ones run beside each other, as nobody knows them. */
+	usleep(5000000);
+	for (unsigned i = 0; i < 4; i++) {
+		measure(&c, 5000000);
+		assert_in_range(c.permille[0], 300 - LONG_KERNEL, 300 + LONG_LOST);
+		assert_in_range(c.permille[1], 700 - LONG_LOST, 700 + LONG_KERNEL);
+	}
+}
+
 /* It runs on beside the other one's work, and nothing can cut it; but it is not forgotten. */
 static void who_queues_seconds_of_work_while_alone_pays_for_it(void **state)
 {
@@ -345,6 +362,7 @@ int main(void)
 		test_with_node(long_kernels_that_were_queued_while_alone_cost_no_turns),
 		test_with_node(nor_do_they_where_the_larger_slice_had_queued_them),
 		test_with_node(the_first_long_kernels_beside_another_slice_cost_no_turns),
+		test_with_node(kernels_of_100_ms_keep_the_shares_of_two_that_lend),
 		test_with_node(who_queues_seconds_of_work_while_alone_pays_for_it),
 		test_with_node(who_is_killed_with_the_turn_holds_nobody_up),
 		test_with_node(who_is_stopped_with_the_turn_holds_nobody_up),

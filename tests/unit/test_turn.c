@@ -27,7 +27,7 @@ static void alone_one_has_the_turn_at_once(void **state)
 	umask(0022);
 	assert_int_equal(turn_count_peers(&a, now), 0);
 	assert_int_equal(hold(&a), TURN_HELD);
-	assert_false(turn_is_wanted(&a, 1, now, now));
+	assert_false(turn_is_wanted(&a, 1, now, now, now));
 	now += 900 * MS;
 	assert_int_equal(hold(&a), TURN_HELD);
 	turn_idle(&a, 0, now);
@@ -46,7 +46,7 @@ static void one_that_is_not_open_is_in_nobodys_way(void **state)
 	uint64_t look;
 
 	assert_int_equal(turn_hold(&a, 1, now, now, &look), TURN_HELD);
-	assert_false(turn_is_wanted(&a, 1, now, now));
+	assert_false(turn_is_wanted(&a, 1, now, now, now));
 	assert_int_equal(turn_count_peers(&a, now), 0);
 	turn_idle(&a, 0, now);
 	assert_int_equal(turn_release(&a, now), 0);
@@ -68,13 +68,13 @@ static void the_turn_goes_to_and_fro(void **state)
 		assert_int_equal(hold(&b), TURN_E_WAIT);
 		now += MS;
 		assert_int_equal(hold(&a), TURN_HELD);
-		assert_false(turn_is_wanted(&a, 1, now, now));
+		assert_false(turn_is_wanted(&a, 1, now, now, now));
 		for (int k = 0; k < 4; k++) {
 			now += MS;
 			assert_int_equal(hold(&b), TURN_E_WAIT);
 			assert_int_equal(hold(&a), TURN_HELD);
 		}
-		assert_true(turn_is_wanted(&a, 1, now, now));
+		assert_true(turn_is_wanted(&a, 1, now, now, now));
 		assert_int_equal(turn_release(&a, now), 0);
 		assert_int_equal(hold(&a), TURN_E_WAIT);
 		assert_int_equal(hold(&b), TURN_HELD);
@@ -90,11 +90,35 @@ static void a_better_rank_is_let_in_at_once(void **state)
 	assert_int_equal(hold_for(&a, 1, MS), TURN_HELD);
 	assert_int_equal(hold_for(&b, 0, MS), TURN_E_WAIT);
 	now += 600 * US;
-	assert_true(turn_is_wanted(&a, 1, now, now));
-	assert_false(turn_is_wanted(&a, 0, now, now));
+	assert_true(turn_is_wanted(&a, 1, now, now, now));
+	assert_false(turn_is_wanted(&a, 0, now, now, now));
 	turn_leave(&b);
 	now += 600 * US;
-	assert_false(turn_is_wanted(&a, 1, now, now));
+	assert_false(turn_is_wanted(&a, 1, now, now, now));
+}
+
+/* Work of 100 ms apiece, while one that borrows waits from the first on: no turn lasts longer than it is believed. */
+static void who_goes_before_all_that_wait_has_one_turn_after_the_other(void **state)
+{
+	uint64_t begun_ns = now;
+
+	open_two(*state);
+	assert_int_equal(hold_for(&a, 2, 101 * MS), TURN_HELD);
+	for (int i = 1; i <= 5; i++) {
+		for (int k = 0; k < 50; k++) {
+			now += 2 * MS;
+			assert_int_equal(hold_for(&b, 3, 101 * MS), TURN_E_WAIT);
+		}
+		assert_false(turn_is_wanted(&a, 2, now, now, now + 101 * MS));
+		assert_int_equal(hold_for(&a, 2, 101 * MS), TURN_HELD);
+	}
+	assert_true(a.books->since_ns > begun_ns);
+	/* and who is as good has the next one */
+	now += 2 * MS;
+	assert_int_equal(hold_for(&b, 2, 101 * MS), TURN_E_WAIT);
+	now += 98 * MS;
+	assert_int_equal(hold_for(&b, 2, 101 * MS), TURN_E_WAIT);
+	assert_true(turn_is_wanted(&a, 2, now, now, now + 101 * MS));
 }
 
 static void an_idle_turn_is_kept_for_the_grace_and_no_longer(void **state)
@@ -156,13 +180,13 @@ static void the_first_in_line_goes_first_and_has_300_us(void **state)
 	/* It comes too late, and does not wait for a whole turn of the other's. */
 	now += 600 * US;
 	assert_int_equal(hold(&b), TURN_E_WAIT);
-	assert_true(turn_is_wanted(&c, 1, now, now));
+	assert_true(turn_is_wanted(&c, 1, now, now, now));
 	turn_release(&c, now);
 	assert_int_equal(hold(&c), TURN_E_WAIT);
 	assert_int_equal(hold(&b), TURN_HELD);
 	now += 600 * US;
 	assert_int_equal(hold(&c), TURN_E_WAIT);
-	assert_false(turn_is_wanted(&b, 1, now, now));
+	assert_false(turn_is_wanted(&b, 1, now, now, now));
 }
 
 static void the_processes_of_a_slice_share_its_turn(void **state)
@@ -185,7 +209,7 @@ static void the_processes_of_a_slice_share_its_turn(void **state)
 	assert_int_equal(hold(&a), TURN_E_WAIT);
 	assert_int_equal(hold(&c), TURN_E_WAIT);
 	assert_int_equal(hold(&b), TURN_E_WAIT);
-	assert_true(turn_is_wanted(&c, 1, now, now));
+	assert_true(turn_is_wanted(&c, 1, now, now, now));
 	assert_int_equal(turn_release(&c, now), 0);
 	assert_int_equal(hold(&b), TURN_HELD);
 }
@@ -260,7 +284,7 @@ static bool wake_a_child(void *state)
 		turn_wait(&a, look);
 	}
 	child_say(child.fd, 1);
-	while (!(is_wanted = turn_is_wanted(&a, 1, clock_now_ns(), clock_now_ns())) &&
+	while (!(is_wanted = turn_is_wanted(&a, 1, clock_now_ns(), clock_now_ns(), 0)) &&
 		!has_said(&child)) {
 		assert_true(clock_now_ns() < deadline);
 		assert_true(turn_hold(&a, 1, clock_now_ns(), clock_now_ns() + 30 * MS, &look) >= 0);
@@ -315,6 +339,7 @@ int main(void)
 		TURN_TEST(one_that_is_not_open_is_in_nobodys_way),
 		TURN_TEST(the_turn_goes_to_and_fro),
 		TURN_TEST(a_better_rank_is_let_in_at_once),
+		TURN_TEST(who_goes_before_all_that_wait_has_one_turn_after_the_other),
 		TURN_TEST(an_idle_turn_is_kept_for_the_grace_and_no_longer),
 		TURN_TEST(a_turn_that_is_shortened_is_kept_for_the_work_that_is_left),
 		TURN_TEST(the_first_in_line_goes_first_and_has_300_us),

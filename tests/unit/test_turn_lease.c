@@ -11,7 +11,7 @@ static void who_dies_holding_is_past_when_its_lease_is(void **state)
 	assert_in_range(wait_turn(&b, 100 * MS), 10 * MS, 11 * MS);
 	/* And if it was only stopped, it does not believe in its turn any more. */
 	assert_int_equal(hold(&a), TURN_E_WAIT);
-	assert_false(turn_is_wanted(&a, 1, now, now));
+	assert_false(turn_is_wanted(&a, 1, now, now, now));
 }
 
 static void no_honest_lease_is_longer_than_244_ms(void **state)
@@ -32,7 +32,7 @@ static void who_dies_claiming_or_waiting_is_past_soon(void **state)
 	assert_int_equal(hold(&a), TURN_E_WAIT);
 	now += 6 * MS;
 	assert_int_equal(hold(&b), TURN_HELD);
-	assert_false(turn_is_wanted(&b, 1, now, now));
+	assert_false(turn_is_wanted(&b, 1, now, now, now));
 }
 
 static void who_comes_too_late_to_prolong_has_lost_the_turn(void **state)

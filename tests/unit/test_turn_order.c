@@ -65,7 +65,10 @@ static void the_best_rank_goes_first_and_then_who_came_first(void **state)
 		{1, NOW - 10, {{1, NOW - 10, false}, {1, NOW - 10, true}}, 1, 1},
 		/* after 200 ms ranks do not count */
 		{2, NOW - 200 * MS, {{1, NOW - 1, false}, {0, NOW - 1, false}}, -1, 0},
-		{0, NOW - 10, {{7, NOW - 200 * MS, false}, {1, NOW, false}}, 0, 1},
+		{0, NOW - 10, {{6, NOW - 200 * MS, false}, {1, NOW, false}}, 0, 1},
+		/* and of who borrows after a second */
+		{2, NOW - 10, {{3, NOW - 999 * MS, false}, {3, NOW - 1, false}}, -1, 0},
+		{0, NOW - 10, {{7, NOW - 1000 * MS, false}, {1, NOW, false}}, 0, 1},
 		/* a ticket of the future is one of now */
 		{1, NOW - 10, {{1, UINT64_MAX, false}, {1, NOW - 8, false}}, -1, 0},
 	};
@@ -180,7 +183,7 @@ static void letting_go_for_a_moment_does_not_help_who_is_no_better(void **state)
 	assert_true(believed_ns(&p, 1, 20 * MS, 2 * MS) < 320 * MS);
 	p = peer(TURN_HOLD, 0, NOW, UINT64_MAX);
 	/* A better one may, for as long as ranks count. */
-	assert_in_range(believed_ns(&p, 1, 20 * MS, 2 * MS), 440 * MS, 520 * MS);
+	assert_in_range(believed_ns(&p, 2, 20 * MS, 2 * MS), 440 * MS, 520 * MS);
 }
 
 static void a_reader_that_was_away_blames_nobody_for_it(void **state)

@@ -55,7 +55,7 @@ static void who_finds_its_page_changed_blames_nobody_and_gives_way(void **state)
 	atomic_store(&b.own->face.seen_ns, now);
 	atomic_store(&b.own->face.word, TURN_WORD(TURN_HOLD, now + 40 * MS));
 	now += MS;
-	assert_true(turn_is_wanted(&a, 1, now, now));
+	assert_true(turn_is_wanted(&a, 1, now, now, now));
 }
 
 static void a_broken_page_is_mended_and_found_again(void **state)

@@ -19,6 +19,9 @@
 /* About a turn's time: beyond it a slice borrows, until it has paid all of it back. */
 #define BORROWED_NS 10000000
 
+/* The most that it has to pay back: more than one kernel that a turn can be held for (TURN_LEASE_NS). */
+#define BORROWED_MOST_NS 250000000
+
 /* The most that is kept of what a slice could not have while others had the device. */
 #define KEPT_NS UINT64_C(200000000)
 #define OWED_NS UINT64_C(20000000) /* waiting for honest slices costs less */
@@ -153,12 +156,15 @@ static void find_owed(struct meter *m)
 
 	m->credit.served_ns = served_ns;
 	m->credit.owed_ns -= paid_ns < m->credit.owed_ns ? paid_ns : m->credit.owed_ns;
-	m->credit.is_owed &= m->credit.owed_ns != 0;
+	m->credit.is_owed &= m->credit.owed_ns != 0 && !m->credit.is_borrowing;
 }
 
 void credit_wait(struct meter *m, uint64_t waited_ns)
 {
 	find_owed(m);
+	/* Who has had more than its cores waits until others have theirs. */
+	if (m->credit.is_borrowing)
+		return;
 	m->credit.owed_ns += waited_ns * due_permille(m) / SHARE_WHOLE_PERMILLE;
 	if (m->credit.owed_ns > KEPT_NS)
 		m->credit.owed_ns = KEPT_NS;
@@ -297,10 +303,16 @@ void credit_reserve(struct meter *m, int64_t ns, uint64_t now_ns)
 static void spend_sure(struct meter *m, uint64_t since_ns, uint64_t now_ns, int64_t took_ns)
 {
 	struct budget_rate rate = sure_rate(m);
+	/* relaxed: as in spend() */
+	uint64_t word = atomic_load_explicit(&m->books->budget, memory_order_relaxed);
+	int64_t most_ns;
 
 	/* A thread that waits for the turn has it to itself, and others have the device. */
 	m->credit.is_left = m->turns.is_open && !m->turns.is_awaited &&
 			    !turn_is_contended(&m->turns.turn, since_ns, now_ns);
+	most_ns = budget_balance_ns(word, &rate, now_ns) + BORROWED_MOST_NS;
+	if (took_ns > most_ns)
+		took_ns = most_ns > 0 ? most_ns : 0;
 	spend(&m->books->budget, &rate, since_ns, now_ns, m->credit.is_left ? 0 : took_ns);
 }
 

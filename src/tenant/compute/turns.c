@@ -38,9 +38,6 @@
 #define TRY_NS	 UINT64_C(1000000000) /* between two tries to open the record */
 #define REGULAR	 3 /* pauses of the same length, within an eighth, are no accident */
 
-/* Ranks of turns to a priority: within what the slice is sure of, and beyond it. */
-#define RANKS 2u
-
 /* The slice's random part of the name: the same for all that share the region, and known to nobody else beforehand. */
 static uint64_t token(void)
 {
@@ -109,7 +106,7 @@ void turns_poll(struct meter *m, uint64_t now_ns)
 	m->turns.peer_count = turn_count_peers(&m->turns.turn, now_ns);
 	turn_set_times(&m->turns.turn,
 		turn_ns(m->turns.peer_count) * m->limits.granted.weight / SHARE_DEFAULT_WEIGHT, 0);
-	best = m->turns.turn.best_rank / RANKS;
+	best = m->turns.turn.best_rank / TURN_RANKS;
 	m->turns.is_yielding = m->turns.peer_count && best < m->limits.granted.priority;
 	m->turns.goes_first = m->turns.peer_count && best > m->limits.granted.priority;
 }
@@ -160,7 +157,7 @@ static unsigned rank_of(const struct meter *m)
 	/* What others have had of its cores it gets before all of them. */
 	if (m->credit.is_owed)
 		return 0;
-	return m->limits.granted.priority * RANKS + m->credit.is_borrowing;
+	return m->limits.granted.priority * TURN_RANKS + m->credit.is_borrowing;
 }
 
 enum throttle turns_ask(struct meter *m, uint64_t estimate_ns, uint64_t busy_until_ns,
@@ -188,7 +185,7 @@ enum throttle turns_ask(struct meter *m, uint64_t estimate_ns, uint64_t busy_unt
 		return THROTTLE_NONE;
 	}
 	if (m->turns.peer_count)
-		turn.is_wanted = turn_is_wanted(&m->turns.turn, rank, now_ns, moment_ns);
+		turn.is_wanted = turn_is_wanted(&m->turns.turn, rank, now_ns, moment_ns, until_ns);
 	/*
 	 * A slice that goes first and comes at regular times is to find the device free: work that is under
 	 * way, and changing over, would delay it by half a ms.
@@ -301,7 +298,7 @@ void turns_idle(struct meter *m, uint64_t now_ns)
 		turn_say_next(&m->turns.turn, next_time(&m->turns.pauses, m->turns.idle_ns));
 	if (!m->turns.is_open || m->turns.is_awaited)
 		return;
-	if (turn_is_wanted(&m->turns.turn, rank_of(m), now_ns, now_ns))
+	if (turn_is_wanted(&m->turns.turn, rank_of(m), now_ns, now_ns, now_ns))
 		(void)turn_release(&m->turns.turn, now_ns);
 	else
 		turn_idle(&m->turns.turn, keep_ns(m), now_ns);

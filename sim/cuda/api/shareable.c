@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory shared by descriptors and handles: created memory and pools. */
 #include <string.h>
-#include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "sim/cuda/api/entry.h"
@@ -70,7 +70,8 @@ static CUresult give_multicast(
 		result = vmm_keep_multicast(handle, type);
 	if (result != CUDA_SUCCESS)
 		return result;
-	fd = memfd_create("multicast", MFD_CLOEXEC);
+	/* Older C libraries have no memfd_create(). */
+	fd = (int)syscall(SYS_memfd_create, "multicast", 1 /* MFD_CLOEXEC */);
 	memcpy(ret_handle, &fd, sizeof(fd));
 	return fd >= 0 ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
 }

@@ -55,7 +55,7 @@ class Place:
         for root in ("/srv/", "/run/"):
             os.makedirs(self.host(root), exist_ok=True)
             text = text.replace(root, self.host(root))
-        done = run(["sh", "-ec", text])
+        done = run(["sh", "-ec", text], env={**os.environ, "PATH": f"{self.build}/src/cli:" + os.environ["PATH"]})
         if done.returncode:
             raise AssertionError(text + done.stdout)
 

@@ -293,8 +293,10 @@ bool turn_is_wanted(
 	if (turn_word_is_tampered(t, now_ns) && turn_order_is_held(t->peers, t->peer_count, now_ns))
 		return true;
 	if (turn_order_is_wanted(t->peers, t->peer_count, rank, begin_ns >= over_ns ? 0 : over_ns,
-		    now_ns, &is_waiting))
+		    now_ns, &is_waiting)) {
+		t->is_cut |= begin_ns < over_ns;
 		return true;
+	}
 	if (!t->wanted_since_ns || end_ns <= t->wanted_since_ns + TURN_WANTED_NS)
 		return false;
 	/* It would run on when nobody believes any more that this turn is held. Who goes before all that wait has the next one. */

@@ -6,7 +6,7 @@ static void hold(struct turn_record *record)
 {
 	for (;;) {
 		records_say(record, TURN_HOLD, 0, 40 * MS);
-		served_sleep(MS / 2);
+		served_sleep(MS / 10);
 	}
 }
 

@@ -171,6 +171,13 @@ void credit_wait(struct meter *m, uint64_t waited_ns)
 	m->credit.is_owed |= m->credit.owed_ns > OWED_NS;
 }
 
+void credit_return(struct meter *m, int64_t ns, uint64_t now_ns)
+{
+	struct budget_rate rate = sure_rate(m);
+
+	spend(&m->books->budget, &rate, now_ns, now_ns, -ns);
+}
+
 void credit_pause(struct meter *m, uint64_t pause_ns, uint64_t now_ns)
 {
 	struct budget_rate sure = sure_rate(m), ceiling = ceiling_rate(m);

@@ -46,6 +46,9 @@ uint64_t credit_ready_ns(struct meter *meter, struct stream_state *s, uint64_t n
  */
 void credit_wait(struct meter *meter, uint64_t waited_ns);
 
+/* Of what the slice is sure of it has so much more, as others cost it that. */
+void credit_return(struct meter *meter, int64_t ns, uint64_t now_ns);
+
 /* The slice waited for nothing but itself, for so long: nothing is saved up beyond its burst meanwhile. */
 void credit_pause(struct meter *meter, uint64_t pause_ns, uint64_t now_ns);
 

@@ -25,6 +25,7 @@ struct turns {
 	bool is_open;	   /* there is a folder of turns */
 	bool is_denied;	  /* there is, and the record cannot be had: nothing is lent to the slice */
 	bool is_awaited;  /* a thread sleeps for the turn, and nobody else may touch it */
+	bool has_waited;  /* a thread slept for the turn since the process last had it */
 	bool is_due;	  /* a poll came while a thread slept for the turn */
 	bool is_yielding; /* another slice goes before ours: little is given at a time */
 	bool goes_first;  /* ours goes before all of them, and does not wait */

@@ -30,7 +30,13 @@ enum turn_state turn_order_state(const struct turn_peer *peer, uint64_t now_ns)
 {
 	enum turn_state state = stated(&peer->claim, now_ns);
 
-	return state >= TURN_CLAIM && turn_order_is_ignored(peer, now_ns) ? TURN_FREE : state;
+	if (state < TURN_CLAIM)
+		return state;
+	/* Nor is one that began before a turn that is not believed. */
+	return turn_order_is_ignored(peer, now_ns) ||
+			       peer->claim.since_ns < peer->doubt.outlasted_ns
+		       ? TURN_FREE
+		       : state;
 }
 
 static uint64_t ticket_of(const struct turn_peer *peer)
@@ -46,19 +52,18 @@ static uint32_t aged(uint32_t rank, uint64_t ticket_ns, uint64_t now_ns)
 	return waited_ns >= (rank % TURN_RANKS ? TURN_BORROWS_NS : TURN_RANK_NS) ? 0 : rank;
 }
 
-static bool ignore(struct turn_doubt *doubt, uint64_t now_ns)
+static void ignore(struct turn_doubt *doubt, uint64_t now_ns)
 {
 	uint64_t last_ns = TURN_IGNORE_NS << TURN_IGNORE_TIMES;
 
 	if (now_ns < doubt->ignored_until_ns)
-		return false;
+		return;
 	if (now_ns - doubt->ignored_until_ns > last_ns)
 		doubt->ignored_times = 0;
 	doubt->ignored_until_ns = now_ns + (TURN_IGNORE_NS << doubt->ignored_times);
 	if (doubt->ignored_times < TURN_IGNORE_TIMES)
 		doubt->ignored_times++;
 	doubt->in_way_ns = 0;
-	return true;
 }
 
 void turn_order_note_wait(struct turn_doubt *doubt, uint64_t waited_ns)
@@ -80,7 +85,7 @@ static void note_promise(struct turn_peer *peer, uint64_t elapsed_ns, uint64_t n
 	}
 }
 
-bool turn_order_note(
+void turn_order_note(
 	struct turn_peer *peer, const struct turn_wish *wish, uint64_t elapsed_ns, uint64_t now_ns)
 {
 	struct turn_doubt *doubt = &peer->doubt;
@@ -89,11 +94,13 @@ bool turn_order_note(
 
 	peer->is_alive = turn_order_is_alive(&peer->claim, now_ns);
 	doubt->was_in_way = state >= TURN_CLAIM;
+	if (!doubt->was_in_way)
+		doubt->outlasted_ns = 0;
 	if (state != TURN_WANT)
 		doubt->ticket_ns = now_ns;
 	note_promise(peer, elapsed_ns, now_ns);
 	if (!wish)
-		return false;
+		return;
 	/* Nobody has been in the way of a new wish so far. */
 	if (doubt->wish_ns != wish->ticket_ns) {
 		doubt->wish_ns = wish->ticket_ns;
@@ -108,10 +115,12 @@ bool turn_order_note(
 	/* Whoever lets go between two looks was waited for all the same. */
 	if (is_awaited)
 		turn_order_note_wait(doubt, elapsed_ns);
-	if (!doubt->was_in_way || !was_in_way)
-		return false;
-	doubt->in_way_ns += elapsed_ns < BLAME_NS ? elapsed_ns : BLAME_NS;
-	return doubt->in_way_ns > TURN_OVERSTAY_NS && ignore(doubt, now_ns);
+	if (!doubt->was_in_way)
+		return;
+	if (was_in_way)
+		doubt->in_way_ns += elapsed_ns < BLAME_NS ? elapsed_ns : BLAME_NS;
+	if (doubt->in_way_ns > wish->patience_ns)
+		doubt->outlasted_ns = peer->claim.since_ns + 1;
 }
 
 static uint64_t owner_way_ns(const struct turn_peer *peers, unsigned count, uint64_t owner)
@@ -185,6 +194,7 @@ void turn_order_inherit(struct turn_doubt *doubt, const struct turn_doubt *from)
 		doubt->in_way_ns = later(doubt->in_way_ns, from->in_way_ns);
 	}
 	doubt->ignored_until_ns = later(doubt->ignored_until_ns, from->ignored_until_ns);
+	doubt->outlasted_ns = later(doubt->outlasted_ns, from->outlasted_ns);
 	doubt->way_ns += from->way_ns;
 	doubt->missed_until_ns = later(doubt->missed_until_ns, from->missed_until_ns);
 	doubt->ticket_ns = later(doubt->ticket_ns, from->ticket_ns);
@@ -278,17 +288,27 @@ bool turn_order_is_held(const struct turn_peer *peers, unsigned count, uint64_t 
 	return false;
 }
 
-uint64_t turn_order_lease_ns(
-	uint64_t now_ns, uint64_t busy_until_ns, uint64_t grace_ns, uint64_t wanted_since_ns)
+uint64_t turn_order_lease_ns(uint64_t now_ns, uint64_t busy_until_ns, uint64_t grace_ns,
+	uint64_t wanted_since_ns, uint64_t first_until_ns)
 {
-	uint64_t most_ns = now_ns + TURN_LEASE_NS, end_ns = now_ns;
+	uint64_t most_ns = now_ns + TURN_LEASE_NS;
+	uint64_t end_ns = later(now_ns, busy_until_ns);
 
-	if (busy_until_ns > end_ns)
-		end_ns = busy_until_ns < most_ns ? busy_until_ns : most_ns;
-	end_ns += grace_ns;
 	if (wanted_since_ns && most_ns > wanted_since_ns + TURN_WANTED_NS)
 		most_ns = wanted_since_ns + TURN_WANTED_NS;
-	return end_ns < most_ns ? end_ns : most_ns;
+	if (most_ns < first_until_ns)
+		most_ns = first_until_ns < now_ns + TURN_LONGEST_NS ? first_until_ns
+								    : now_ns + TURN_LONGEST_NS;
+	return end_ns < most_ns && grace_ns < most_ns - end_ns ? end_ns + grace_ns : most_ns;
+}
+
+uint64_t turn_order_patience_ns(int64_t saved_ns, uint64_t behind_ns, uint32_t permille)
+{
+	uint64_t ns = (behind_ns + (saved_ns < 0 ? (uint64_t)-saved_ns : 0)) * 1000 / permille;
+
+	if (ns > TURN_LONGEST_NS)
+		return TURN_LONGEST_NS;
+	return later(ns, TURN_PATIENCE_NS);
 }
 
 bool turn_order_is_alive(const struct turn_claim *claim, uint64_t now_ns)

@@ -2,10 +2,10 @@
 /*
  * The order of turns, and which slices are believed.
  *
- * A record says a state and until when it counts. Its reader takes that with doubt: whoever stands in
- * the way of its wish for more than 250 ms is not believed for a while, and then stands in nobody's way.
- * It may still wish, and be given the turn; but nobody waits for it. The same goes for all records of the owner for whom the
- * reader waited longest, when the reader has had too little.
+ * A record says a state and until when it counts. Its reader takes that with doubt: a turn that stands in the way of one wish
+ * for longer than the reader's patience is not believed any more, and then stands in nobody's way. All records of the owner
+ * for whom the reader waited longest are not believed for a while, when the reader has had too little. Such a slice may
+ * still wish, and be given the turn; but nobody waits for it.
  *
  * A slice that is first in line and does not take a free turn in time has only missed it: its process woke up late, as it
  * may again and again where processors are busy. For such, 0.3 ms are waited each, but not more than a
@@ -17,12 +17,14 @@
 #include <stdint.h>
 
 /*
- * How long one may stand in a waiter's way before it is not believed, and what follows for the honest: they see
- * a waiter after 5 ms at most (turn_record.c), announce 244 ms at most, and end a hold 240 ms after seeing one.
+ * A waiter's least patience with one turn, and what follows for the honest: they see a waiter after 5 ms at most
+ * (turn_record.c), announce 244 ms at most, and end a hold 240 ms after seeing one. Only the work that a turn begins with
+ * may be longer: who has had as much waits for as long.
  */
-#define TURN_OVERSTAY_NS  UINT64_C(250000000)
+#define TURN_PATIENCE_NS  UINT64_C(250000000)
 #define TURN_LEASE_NS	  UINT64_C(244000000)
 #define TURN_WANTED_NS	  UINT64_C(240000000)
+#define TURN_LONGEST_NS	  UINT64_C(2500000000) /* of such work, and of any patience */
 
 #define TURN_WISH_NS	  UINT64_C(5000000) /* a wish counts so long after it was last said */
 #define TURN_CLAIM_NS	  UINT64_C(1000000) /* a claim is a matter of a few us */
@@ -60,6 +62,7 @@ struct turn_doubt {
 	uint64_t in_way_ns; /* for how long it was seen in the way of the reader's present wish */
 	uint64_t wish_ns;   /* the ticket of that wish */
 	uint64_t turn_ns;   /* when the turn began in which it was last seen */
+	uint64_t outlasted_ns; /* no turn is believed that began before; 0: all are */
 	uint64_t ticket_ns; /* no earlier one is believed: it was seen not waiting then */
 	uint64_t ignored_until_ns;
 	uint64_t promised_ns; /* the reader makes room for it until then; 0: it does not */
@@ -83,6 +86,7 @@ struct turn_peer {
 struct turn_wish {
 	uint32_t rank;
 	uint64_t ticket_ns;
+	uint64_t patience_ns; /* for so long the turns of one slice may stand in its way */
 };
 
 /* The state in a record, as far as it counts now and its slice is believed. */
@@ -93,9 +97,9 @@ bool turn_order_is_ignored(const struct turn_peer *peer, uint64_t now_ns);
 
 /*
  * Notes what was just read of a peer. wish: the reader's, NULL where it waits for nothing; elapsed_ns: since
- * its last look. Returns whether the peer is not believed from now on.
+ * its last look.
  */
-bool turn_order_note(
+void turn_order_note(
 	struct turn_peer *peer, const struct turn_wish *wish, uint64_t elapsed_ns, uint64_t now_ns);
 
 /*
@@ -154,10 +158,17 @@ uint64_t turn_order_next_ns(struct turn_peer *peers, unsigned count, uint32_t ra
 
 /*
  * Until when a holder may announce the turn for work that ends at busy_until_ns. wanted_since_ns: since
- * when it has seen somebody wait, 0: nobody does.
+ * when it has seen somebody wait, 0: nobody does. first_until_ns: when the work ends that the turn began with.
  */
-uint64_t turn_order_lease_ns(
-	uint64_t now_ns, uint64_t busy_until_ns, uint64_t grace_ns, uint64_t wanted_since_ns);
+uint64_t turn_order_lease_ns(uint64_t now_ns, uint64_t busy_until_ns, uint64_t grace_ns,
+	uint64_t wanted_since_ns, uint64_t first_until_ns);
+
+/*
+ * How long a slice waits for one turn of another: until it has waited for longer than it has had beforehand. saved_ns: what it
+ * may have of its share, which is below 0 after more than that; behind_ns: what it may lack without blaming others for it;
+ * permille: of the device, 1 to 1000. TURN_PATIENCE_NS to TURN_LONGEST_NS.
+ */
+uint64_t turn_order_patience_ns(int64_t saved_ns, uint64_t behind_ns, uint32_t permille);
 
 bool turn_order_is_alive(const struct turn_claim *claim, uint64_t now_ns);
 

@@ -58,8 +58,7 @@ static void poll_peers(struct turn *t, const struct turn_wish *wish, bool is_all
 	t->polled_ns = now_ns;
 	turn_record_read_peers(t, is_all, now_ns);
 	for (unsigned i = 0; i < t->peer_count; i++)
-		if (turn_order_note(&t->peers[i], wish, elapsed_ns, now_ns))
-			turn_record_say_distrust(t, i);
+		turn_order_note(&t->peers[i], wish, elapsed_ns, now_ns);
 	note_others(t, now_ns);
 	t->alive_count = turn_order_count_alive(t->peers, t->peer_count, &t->best_rank);
 }
@@ -95,8 +94,16 @@ static int wait_in_line(
 	return wait_for(t, line->in_way, turn_sooner(until_ns, now_ns + BEAT_NS), ret_poll_ns);
 }
 
-static void begin(struct turn *t, uint64_t now_ns)
+static uint64_t first_lease(const struct turn *t, uint64_t now_ns, uint64_t busy_until_ns)
 {
+	return turn_order_lease_ns(now_ns, busy_until_ns, t->grace_ns, 0, busy_until_ns);
+}
+
+/* A turn begins with work that ends then. */
+static void begin(struct turn *t, uint64_t now_ns, uint64_t busy_until_ns)
+{
+	t->begun_ns = now_ns;
+	t->first_until_ns = first_lease(t, now_ns, busy_until_ns);
 	turn_set(&t->books->since_ns, now_ns);
 	turn_set(&t->own->face.since_ns, now_ns);
 }
@@ -122,12 +129,12 @@ static int claim(struct turn *t, uint64_t *word, const struct turn_wish *wish,
 			now_ns + (line.before == 0 ? AGAIN_NS : TURN_TAKE_NS), ret_poll_ns);
 	}
 	t->wanted_since_ns = 0;
-	if (!turn_word_put_hold(t, word, turn_word_lease(t, now_ns, busy_until_ns)))
+	if (!turn_word_put_hold(t, word, first_lease(t, now_ns, busy_until_ns)))
 		return wait_for(t, -1, now_ns + SOON_NS, ret_poll_ns);
 	t->is_substitute = line.first >= 0;
 	if (line.first >= 0)
 		turn_order_note_miss(&t->peers[line.first], t->alive_count, now_ns);
-	begin(t, now_ns);
+	begin(t, now_ns, busy_until_ns);
 	turn_set(&t->own->face.turns, turn_get(&t->own->face.turns) + 1);
 	t->free_since_ns = 0;
 	return TURN_HELD;
@@ -140,7 +147,7 @@ static int take(struct turn *t, uint64_t *word, unsigned rank, uint64_t busy_unt
 	/* First: it may be the time of this moment, and the clock is not before it. */
 	uint64_t born_ns = turn_record_born_ns(t);
 	uint64_t now_ns = t->clock_ns(), take_ns;
-	struct turn_wish wish = {.rank = rank};
+	struct turn_wish wish = {.rank = rank, .patience_ns = t->patience_ns};
 	struct turn_line line;
 	bool is_new;
 
@@ -209,7 +216,7 @@ int turn_hold(struct turn *t, unsigned rank, uint64_t now_ns, uint64_t busy_unti
 	turn_word_touch(t, now_ns);
 	/* relaxed: the change of the word that follows shows it */
 	turn_set(&t->books->busy_until_ns[t->process],
-		turn_sooner(busy_until_ns, now_ns + TURN_LEASE_NS));
+		turn_sooner(busy_until_ns, now_ns + TURN_LONGEST_NS));
 	word = turn_load(&t->books->word);
 	/* A waiting slice limits the lease: polled first. */
 	if (turn_counts(word, TURN_HOLD, now_ns))
@@ -260,7 +267,7 @@ void turn_prolong(struct turn *t, unsigned rank, uint64_t now_ns, uint64_t busy_
 		return;
 	turn_word_touch(t, now_ns);
 	turn_set(&t->books->busy_until_ns[t->process],
-		turn_sooner(busy_until_ns, now_ns + TURN_LEASE_NS));
+		turn_sooner(busy_until_ns, now_ns + TURN_LONGEST_NS));
 	poll_waiters(t, rank, now_ns);
 	if (turn_word_keep(t, &word, now_ns, busy_until_ns))
 		t->held_until_ns = TURN_WORD_UNTIL_NS(word);
@@ -297,14 +304,15 @@ bool turn_is_wanted(
 		t->is_cut |= begin_ns < over_ns;
 		return true;
 	}
-	if (!t->wanted_since_ns || end_ns <= t->wanted_since_ns + TURN_WANTED_NS)
+	if (!t->wanted_since_ns || end_ns <= t->wanted_since_ns + TURN_WANTED_NS ||
+		end_ns <= t->first_until_ns)
 		return false;
 	/* It would run on when nobody believes any more that this turn is held. Who goes before all that wait has the next one. */
 	if (turn_order_is_wanted(t->peers, t->peer_count, rank, 0, now_ns, &is_waiting))
 		return true;
 	/* relaxed: as in turn_set() */
 	atomic_store_explicit(&t->own->face.rank, rank, memory_order_relaxed);
-	begin(t, now_ns);
+	begin(t, now_ns, end_ns);
 	t->unwanted_ns = now_ns;
 	t->wanted_since_ns = 0;
 	return false;
@@ -319,15 +327,15 @@ void turn_seize(struct turn *t, unsigned rank, uint64_t now_ns, uint64_t busy_un
 		return;
 	turn_word_touch(t, now_ns);
 	turn_set(&t->books->busy_until_ns[t->process],
-		turn_sooner(busy_until_ns, now_ns + TURN_LEASE_NS));
+		turn_sooner(busy_until_ns, now_ns + TURN_LONGEST_NS));
 	/* relaxed: the change of the word that follows shows it */
 	atomic_store_explicit(&t->own->face.rank, rank, memory_order_relaxed);
 	word = turn_load(&t->books->word);
 	if (!turn_word_keep(t, &word, now_ns, busy_until_ns) &&
 		turn_word_change(t, &word,
-			TURN_WORD(TURN_HOLD, turn_word_lease(t, now_ns, busy_until_ns)))) {
+			TURN_WORD(TURN_HOLD, first_lease(t, now_ns, busy_until_ns)))) {
 		turn_set(&t->own->face.ticket_ns, now_ns);
-		begin(t, now_ns);
+		begin(t, now_ns, busy_until_ns);
 		turn_set(&t->own->face.turns, turn_get(&t->own->face.turns) + 1);
 	}
 	t->held_until_ns = TURN_WORD_UNTIL_NS(word);
@@ -368,21 +376,21 @@ static bool hand_over(struct turn *t, uint64_t *word, uint64_t now_ns)
 static void shorten(struct turn *t, uint64_t now_ns, uint64_t busy_until_ns, uint64_t keep_until_ns)
 {
 	int saved = errno;
-	uint64_t word, end_ns;
+	uint64_t word, others_ns, end_ns;
 
 	turn_set(&t->books->busy_until_ns[t->process], busy_until_ns);
 	word = turn_load(&t->books->word);
 	if (!turn_counts(word, TURN_HOLD, now_ns) || (word & TURN_WORD_FRESH))
 		return;
-	end_ns = turn_word_slice_busy_ns(t, now_ns);
-	if (end_ns < busy_until_ns)
-		end_ns = busy_until_ns;
-	if ((word & TURN_WORD_DRAINING) && end_ns == 0) {
+	others_ns = turn_word_slice_busy_ns(t, now_ns);
+	if ((word & TURN_WORD_DRAINING) && !others_ns && !busy_until_ns) {
 		hand_over(t, &word, now_ns);
 		errno = saved;
 		return;
 	}
-	end_ns = turn_word_lease(t, now_ns, end_ns);
+	end_ns = turn_word_lease(t, now_ns, busy_until_ns);
+	if (end_ns < others_ns)
+		end_ns = others_ns;
 	if (end_ns < keep_until_ns)
 		end_ns = keep_until_ns;
 	if (end_ns >= TURN_WORD_UNTIL_NS(word))
@@ -406,7 +414,7 @@ void turn_idle(struct turn *t, uint64_t keep_ns, uint64_t now_ns)
 void turn_shorten(struct turn *t, uint64_t now_ns, uint64_t busy_until_ns)
 {
 	if (t->own)
-		shorten(t, now_ns, turn_sooner(busy_until_ns, now_ns + TURN_LEASE_NS), 0);
+		shorten(t, now_ns, turn_sooner(busy_until_ns, now_ns + TURN_LONGEST_NS), 0);
 }
 
 int turn_release(struct turn *t, uint64_t now_ns)

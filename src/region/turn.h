@@ -67,6 +67,9 @@ struct turn {
 	uint64_t polled_all_ns;
 	uint64_t listed_ns, folder_changed_ns, folder_asked_ns;
 	uint64_t free_since_ns;	  /* seen free since then; 0: not */
+	uint64_t patience_ns;	  /* see turn_order_patience_ns() */
+	uint64_t begun_ns;	  /* when this process last began a turn */
+	uint64_t first_until_ns;  /* when the work ends that it began with, with the grace */
 	uint64_t wanted_since_ns; /* since when somebody is seen waiting for our turn; 0: not */
 	uint64_t waiters_ns;	  /* the poll of which it is noted who waits */
 	uint64_t unwanted_ns;	  /* when nobody was last seen waiting for it */
@@ -118,6 +121,9 @@ void turn_reset_after_fork(struct turn *turn);
  */
 void turn_set_times(struct turn *turn, uint64_t quantum_ns, uint64_t grace_ns);
 
+/* For how long turns of others are waited for: see turn_order_patience_ns(); at first TURN_PATIENCE_NS. */
+void turn_set_patience(struct turn *turn, uint64_t patience_ns);
+
 /* Other slices that have made themselves heard within the last second. Reads them every 5 ms. */
 unsigned turn_count_peers(struct turn *turn, uint64_t now_ns);
 
@@ -128,8 +134,8 @@ unsigned turn_count_peers(struct turn *turn, uint64_t now_ns);
 bool turn_is_contended(struct turn *turn, uint64_t since_ns, uint64_t now_ns);
 
 /*
- * Takes, keeps or resumes the turn for work that is expected to end at busy_until_ns (at most 244 ms
- * ahead count). rank: the smaller, the sooner. With TURN_E_WAIT the slice waits in line, *ret_poll_ns
+ * Takes, keeps or resumes the turn for work that is expected to end at busy_until_ns (at most 2.5 s
+ * ahead count for what a turn begins with, and 244 ms for more). rank: the smaller, the sooner. With TURN_E_WAIT the slice waits in line, *ret_poll_ns
  * says until when to wait and then to call again; who does not call for 5 ms has lost its place.
  * A held turn costs no system call, but for a poll of the others each half ms. A process's end of work
  * replaces the one that it said before.

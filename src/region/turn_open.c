@@ -24,6 +24,11 @@ void turn_set_times(struct turn *t, uint64_t quantum_ns, uint64_t grace_ns)
 	t->grace_ns = grace_ns ? at_most(grace_ns, GRACE_MAX_NS) : GRACE_NS;
 }
 
+void turn_set_patience(struct turn *t, uint64_t patience_ns)
+{
+	t->patience_ns = patience_ns;
+}
+
 /* Counts the process among the slice's. The word of its slot's last owner is wiped. */
 static void enter(struct turn *t)
 {
@@ -56,6 +61,8 @@ int turn_open(struct turn *t, const char *folder, const char *uuid, const char *
 	t->awaited = -1;
 	if (!t->clock_ns)
 		t->clock_ns = clock_now_ns;
+	if (t->patience_ns == 0)
+		t->patience_ns = TURN_PATIENCE_NS;
 	if (t->quantum_ns == 0)
 		turn_set_times(t, 0, 0);
 	r = turn_record_open_own(t);

@@ -108,7 +108,7 @@ uint64_t turn_word_slice_busy_ns(const struct turn *t, uint64_t now_ns)
 		uint64_t until = turn_get(&t->books->busy_until_ns[i]);
 
 		/* A dead one's is past soon; beyond the longest lease it is not believed. */
-		if (i != t->process && until > latest && until <= now_ns + TURN_LEASE_NS)
+		if (i != t->process && until > latest && until <= now_ns + TURN_LONGEST_NS)
 			latest = until;
 	}
 	return latest > now_ns ? latest : 0;
@@ -119,7 +119,10 @@ uint64_t turn_word_lease(struct turn *t, uint64_t now_ns, uint64_t busy_until_ns
 	/* Of an earlier turn, which another process of the slice may have ended. */
 	if (t->wanted_since_ns < turn_get(&t->books->since_ns))
 		t->wanted_since_ns = 0;
-	return turn_order_lease_ns(now_ns, busy_until_ns, t->grace_ns, t->wanted_since_ns);
+	if (t->begun_ns != turn_get(&t->books->since_ns))
+		t->first_until_ns = 0;
+	return turn_order_lease_ns(
+		now_ns, busy_until_ns, t->grace_ns, t->wanted_since_ns, t->first_until_ns);
 }
 
 bool turn_word_put_hold(struct turn *t, uint64_t *word, uint64_t until_ns)

@@ -14,12 +14,44 @@ static void who_dies_holding_is_past_when_its_lease_is(void **state)
 	assert_false(turn_is_wanted(&a, 1, now, now, now));
 }
 
-static void no_honest_lease_is_longer_than_244_ms(void **state)
+static void no_honest_lease_is_longer_than_244_ms_but_for_what_the_turn_began_with(void **state)
 {
 	open_two(*state);
+	assert_int_equal(hold(&a), TURN_HELD);
 	assert_int_equal(hold_for(&a, 1, 1000 * MS), TURN_HELD);
 	assert_in_range(wait_turn(&b, 300 * MS), 243 * MS, 245 * MS);
+	turn_release(&b, now);
+	now += 100 * MS;
+	assert_int_equal(hold_for(&a, 1, 300 * MS), TURN_HELD);
+	turn_set_patience(&b, 400 * MS);
+	assert_in_range(wait_turn(&b, 400 * MS), 299 * MS, 302 * MS);
+	turn_release(&b, now);
+	now += 100 * MS;
+	/* Who waits has less patience than the work takes: that turn is not believed, and the next one is. */
+	assert_int_equal(hold_for(&a, 1, 1000 * MS), TURN_HELD);
+	assert_in_range(wait_turn(&b, 500 * MS), 400 * MS, 405 * MS);
+	turn_release(&b, now);
+	now += 10 * MS;
+	assert_true(wait_turn(&b, 100 * MS) <= MS);
+	turn_release(&b, now);
+	now += 1000 * MS;
+	assert_int_equal(hold_for(&a, 1, 300 * MS), TURN_HELD);
+	assert_in_range(wait_turn(&b, 400 * MS), 299 * MS, 302 * MS);
 	assert_false(turn_order_is_ignored(&b.peers[0], now));
+}
+
+/* What began with long work is over with it, also where another process of the slice has begun the next turn. */
+static void long_work_of_an_earlier_turn_makes_no_later_one_long(void **state)
+{
+	open_two(*state);
+	assert_int_equal(hold_for(&a, 1, 2000 * MS), TURN_HELD);
+	turn_release(&a, now);
+	atomic_store(&a.books->since_ns, now + MS);
+	atomic_store(&a.books->word, TURN_WORD(TURN_HOLD, now + 5 * MS));
+	now += MS;
+	turn_prolong(&a, 1, now, now + 1000 * MS);
+	assert_in_range(TURN_WORD_UNTIL_NS(atomic_load(&a.books->word)), now + 240 * MS,
+		now + 245 * MS);
 }
 
 static void who_dies_claiming_or_waiting_is_past_soon(void **state)
@@ -64,7 +96,15 @@ static void who_comes_too_late_with_its_claim_does_not_hold(void **state)
 	assert_int_equal(hold(&b), TURN_HELD);
 }
 
-static void who_overstays_is_not_believed_for_a_while_and_by_that_device_only(void **state)
+/* Stands in b's way, which blames it. */
+static void overstay(void)
+{
+	assert_in_range(wait_turn(&b, 300 * MS), 250 * MS, 255 * MS);
+	turn_blame(&b, 0, now);
+	turn_release(&b, now);
+}
+
+static void who_is_to_blame_is_not_believed_for_a_while(void **state)
 {
 	struct turn_view views[4];
 	unsigned count;
@@ -72,8 +112,7 @@ static void who_overstays_is_not_believed_for_a_while_and_by_that_device_only(vo
 	open_two(*state);
 	assert_int_equal(hold(&a), TURN_HELD);
 	atomic_store(&a.own->face.word, TURN_WORD(TURN_HOLD, UINT64_MAX >> 4));
-	assert_in_range(wait_turn(&b, 300 * MS), 250 * MS, 255 * MS);
-	turn_release(&b, now);
+	overstay();
 	now += 900 * MS;
 	assert_true(wait_turn(&b, 100 * MS) <= MS);
 	assert_int_equal(turn_read(folder_of(*state), UUID, now, views, 4, &count), 0);
@@ -84,8 +123,8 @@ static void who_overstays_is_not_believed_for_a_while_and_by_that_device_only(vo
 	now += 200 * MS;
 	/* Then it has another chance, and does not use it. */
 	atomic_store(&a.own->face.seen_ns, now);
-	assert_in_range(wait_turn(&b, 300 * MS), 250 * MS, 255 * MS);
-	turn_release(&b, now);
+	atomic_store(&a.own->face.since_ns, now);
+	overstay();
 	now += 1900 * MS;
 	assert_true(wait_turn(&b, 100 * MS) <= MS);
 }
@@ -108,11 +147,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TURN_TEST(who_dies_holding_is_past_when_its_lease_is),
-		TURN_TEST(no_honest_lease_is_longer_than_244_ms),
+		TURN_TEST(no_honest_lease_is_longer_than_244_ms_but_for_what_the_turn_began_with),
+		TURN_TEST(long_work_of_an_earlier_turn_makes_no_later_one_long),
 		TURN_TEST(who_dies_claiming_or_waiting_is_past_soon),
 		TURN_TEST(who_comes_too_late_to_prolong_has_lost_the_turn),
 		TURN_TEST(who_comes_too_late_with_its_claim_does_not_hold),
-		TURN_TEST(who_overstays_is_not_believed_for_a_while_and_by_that_device_only),
+		TURN_TEST(who_is_to_blame_is_not_believed_for_a_while),
 		TURN_TEST(who_is_always_first_and_never_takes_its_turn_is_not_waited_for),
 	};
 

@@ -74,7 +74,8 @@ static void the_best_rank_goes_first_and_then_who_came_first(void **state)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		struct turn_wish wish = {rows[i].own_rank, rows[i].own_ticket_ns};
+		struct turn_wish wish = {
+			rows[i].own_rank, rows[i].own_ticket_ns, TURN_PATIENCE_NS};
 		struct turn_peer peers[2];
 		struct turn_line line;
 
@@ -92,7 +93,7 @@ static void the_best_rank_goes_first_and_then_who_came_first(void **state)
 
 static void who_claims_or_holds_is_in_the_way_as_long_as_it_is_believed(void **state)
 {
-	struct turn_wish wish = {0, NOW - 1};
+	struct turn_wish wish = {0, NOW - 1, TURN_PATIENCE_NS};
 	struct turn_peer peers[] = {
 		peer(TURN_CLAIM, 9, NOW, NOW + 1), peer(TURN_HOLD, 9, NOW, NOW + 1)};
 
@@ -106,7 +107,7 @@ static void who_claims_or_holds_is_in_the_way_as_long_as_it_is_believed(void **s
 static void the_first_has_300_us_and_each_after_it_50_more(void **state)
 {
 	static const uint64_t waits_ns[] = {0, 300000, 350000, 400000};
-	struct turn_wish wish = {1, NOW - 10};
+	struct turn_wish wish = {1, NOW - 10, TURN_PATIENCE_NS};
 	struct turn_peer peers[3];
 
 	for (unsigned count = 0; count <= 3; count++) {
@@ -154,26 +155,72 @@ static void a_holder_gives_way_to_its_like_after_its_quantum_and_to_better_ones_
 static uint64_t believed_ns(
 	struct turn_peer *p, uint32_t rank, uint64_t period_ns, uint64_t pause_ns)
 {
-	struct turn_wish wish = {rank, NOW};
+	struct turn_wish wish = {rank, NOW, TURN_PATIENCE_NS};
 
 	for (uint64_t at = 2 * MS; at < 600 * MS; at += 2 * MS) {
 		p->claim.until_ns =
 			pause_ns && at % (period_ns + pause_ns) >= period_ns ? 0 : UINT64_MAX;
-		if (turn_order_note(p, &wish, 2 * MS, NOW + at))
+		turn_order_note(p, &wish, 2 * MS, NOW + at);
+		if (p->claim.until_ns && turn_order_state(p, NOW + at) == TURN_FREE)
 			return at;
 	}
 	return UINT64_MAX;
 }
 
-static void who_is_in_the_way_for_250_ms_is_not_believed(void **state)
+static void a_turn_in_the_way_for_250_ms_is_not_believed(void **state)
 {
 	struct turn_peer p = peer(TURN_HOLD, 1, NOW, UINT64_MAX);
-	uint64_t took = believed_ns(&p, 1, 0, 0);
+	struct turn_wish other = {1, NOW + 300 * MS, TURN_PATIENCE_NS};
+	uint64_t took;
 
+	p.claim.since_ns = NOW - MS;
+	took = believed_ns(&p, 1, 0, 0);
 	assert_in_range(took, 250 * MS, 256 * MS);
-	assert_true(turn_order_is_ignored(&p, NOW + took));
-	assert_int_equal(turn_order_state(&p, NOW + took), TURN_FREE);
-	assert_false(turn_order_is_ignored(&p, NOW + took + 1000 * MS));
+	assert_false(turn_order_is_ignored(&p, NOW + took));
+	/* nor for a later wish, and nor does an older beginning help; its next turn is believed */
+	turn_order_note(&p, &other, MS, NOW + 300 * MS);
+	assert_int_equal(turn_order_state(&p, NOW + 300 * MS), TURN_FREE);
+	p.claim.since_ns = 1;
+	assert_int_equal(turn_order_state(&p, NOW + 300 * MS), TURN_FREE);
+	p.claim.since_ns = NOW + 299 * MS;
+	assert_int_equal(turn_order_state(&p, NOW + 300 * MS), TURN_HOLD);
+}
+
+static void a_new_beginning_does_not_help_within_one_wish(void **state)
+{
+	struct turn_wish wish = {1, NOW, TURN_PATIENCE_NS};
+	struct turn_peer p = peer(TURN_HOLD, 1, NOW, UINT64_MAX);
+	unsigned believed = 0;
+
+	for (uint64_t at = 2 * MS; at <= 1000 * MS; at += 2 * MS) {
+		p.claim.since_ns = NOW + at;
+		turn_order_note(&p, &wish, 2 * MS, NOW + at);
+		believed += turn_order_state(&p, NOW + at) == TURN_HOLD;
+	}
+	assert_in_range(believed, 125, 128);
+}
+
+static void who_has_had_more_waits_for_longer(void **state)
+{
+	static const struct {
+		int64_t saved_ns;
+		uint64_t behind_ns;
+		uint32_t permille;
+		uint64_t patience_ns;
+	} rows[] = {
+		{0, 0, 1000, 250 * MS},
+		{0, 180 * MS, 1000, 250 * MS},
+		{0, 180 * MS, 500, 360 * MS},
+		{20 * MS, 180 * MS, 500, 360 * MS},
+		{-150 * MS, 140 * MS, 500, 580 * MS},
+		{-250 * MS, 40 * MS, 100, 2500 * MS},
+		{-10000 * MS, 0, 1, 2500 * MS},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		assert_int_equal(turn_order_patience_ns(rows[i].saved_ns, rows[i].behind_ns,
+					 rows[i].permille),
+			rows[i].patience_ns);
 }
 
 static void letting_go_for_a_moment_does_not_help_who_is_no_better(void **state)
@@ -189,50 +236,43 @@ static void letting_go_for_a_moment_does_not_help_who_is_no_better(void **state)
 static void a_reader_that_was_away_blames_nobody_for_it(void **state)
 {
 	struct turn_peer p = peer(TURN_HOLD, 1, NOW, UINT64_MAX);
-	struct turn_wish wish = {1, NOW};
+	struct turn_wish wish = {1, NOW, TURN_PATIENCE_NS};
 
-	assert_false(turn_order_note(&p, &wish, 0, NOW));
-	assert_false(turn_order_note(&p, &wish, 10000 * MS, NOW + 10000 * MS));
+	turn_order_note(&p, &wish, 0, NOW);
+	turn_order_note(&p, &wish, 10000 * MS, NOW + 10000 * MS);
 	assert_int_equal(p.doubt.in_way_ns, 5 * MS);
 }
 
 static void nobody_was_in_the_way_of_a_new_wish(void **state)
 {
 	struct turn_peer p = peer(TURN_HOLD, 1, NOW, UINT64_MAX);
-	struct turn_wish wish = {1, NOW};
+	struct turn_wish wish = {1, NOW, TURN_PATIENCE_NS};
 
 	for (unsigned i = 0; i < 20; i++)
-		assert_false(turn_order_note(&p, &wish, 2 * MS, NOW + 2 * MS * i));
+		turn_order_note(&p, &wish, 2 * MS, NOW + 2 * MS * i);
 	assert_int_equal(p.doubt.in_way_ns, 38 * MS);
 	wish.ticket_ns += 40 * MS;
-	assert_false(turn_order_note(&p, &wish, 2 * MS, NOW + 40 * MS));
+	turn_order_note(&p, &wish, 2 * MS, NOW + 40 * MS);
 	assert_int_equal(p.doubt.in_way_ns, 0);
 }
 
-/* Looks at one that stays in the way, until it is not believed. */
-static uint64_t overstay(struct turn_peer *p, uint64_t from_ns)
-{
-	struct turn_wish wish = {1, from_ns};
-	uint64_t at = from_ns;
-
-	while (!turn_order_note(p, &wish, 2 * MS, at))
-		at += 2 * MS;
-	return at;
-}
-
-static void each_time_it_is_not_believed_for_twice_as_long(void **state)
+static void each_time_it_is_to_blame_it_is_not_believed_for_twice_as_long(void **state)
 {
 	struct turn_peer p = peer(TURN_HOLD, 1, NOW, UINT64_MAX);
 	uint64_t at = NOW, expected = 1000 * MS;
 
+	p.owner = 1;
 	for (int i = 0; i < 10; i++) {
-		at = overstay(&p, at);
+		turn_order_note_wait(&p.doubt, MS);
+		assert_int_equal(turn_order_blame(&p, 1, 0, at), 1);
 		assert_int_equal(p.doubt.ignored_until_ns, at + expected);
 		at += expected;
 		if (expected < 64000 * MS)
 			expected *= 2;
 	}
-	at = overstay(&p, at + 64001 * MS);
+	at += 64001 * MS;
+	turn_order_note_wait(&p.doubt, MS);
+	turn_order_blame(&p, 1, 0, at);
 	assert_int_equal(p.doubt.ignored_until_ns, at + 1000 * MS);
 }
 
@@ -240,7 +280,7 @@ static void each_time_it_is_not_believed_for_twice_as_long(void **state)
 static void who_misses_its_turn_is_believed_and_not_always_waited_for(void **state)
 {
 	struct turn_peer p = peer(TURN_WANT, 1, NOW, 0);
-	struct turn_wish wish = {1, NOW + 1};
+	struct turn_wish wish = {1, NOW + 1, TURN_PATIENCE_NS};
 	uint64_t at = NOW, waited_ns = 0;
 	bool waiting;
 
@@ -327,7 +367,7 @@ static void the_owner_who_was_waited_for_longest_is_blamed(void **state)
 static void who_was_waited_for_was_in_the_way_until_the_next_look(void **state)
 {
 	struct turn_peer p = peer(TURN_HOLD, 1, NOW, UINT64_MAX);
-	struct turn_wish wish = {1, NOW};
+	struct turn_wish wish = {1, NOW, TURN_PATIENCE_NS};
 
 	turn_order_note(&p, &wish, 2 * MS, NOW);
 	p.doubt.is_awaited = true;
@@ -367,7 +407,7 @@ static void what_is_known_of_one_record_counts_for_the_next(void **state)
 static void no_ticket_is_believed_from_before_it_was_seen_not_waiting(void **state)
 {
 	struct turn_peer p = peer(TURN_HOLD, 1, 0, NOW + 1);
-	struct turn_wish wish = {1, NOW - 5 * MS};
+	struct turn_wish wish = {1, NOW - 5 * MS, TURN_PATIENCE_NS};
 
 	turn_order_note(&p, NULL, MS, NOW);
 	p = (struct turn_peer){
@@ -381,22 +421,29 @@ static void no_ticket_is_believed_from_before_it_was_seen_not_waiting(void **sta
 static void a_lease_is_bounded_and_shorter_when_somebody_waits(void **state)
 {
 	static const struct {
-		uint64_t busy_ns, wanted_ns, lease_ns;
+		uint64_t busy_ns, wanted_ns, lease_ns, first_ns;
 	} rows[] = {
-		{0, 0, NOW + 300000},
-		{NOW - MS, 0, NOW + 300000},
-		{NOW + MS, 0, NOW + MS + 300000},
-		{NOW + 290 * MS, 0, NOW + 244 * MS},
-		{UINT64_MAX, 0, NOW + 244 * MS},
-		{NOW + MS, NOW - 5 * MS, NOW + MS + 300000},
-		{NOW + 240 * MS, NOW - 5 * MS, NOW + 235 * MS},
-		{NOW + MS, NOW - 240 * MS, NOW},
-		{NOW + MS, NOW - 250 * MS, NOW - 10 * MS},
+		{0, 0, NOW + 300000, 0},
+		{NOW - MS, 0, NOW + 300000, 0},
+		{NOW + MS, 0, NOW + MS + 300000, 0},
+		{NOW + 290 * MS, 0, NOW + 244 * MS, 0},
+		{UINT64_MAX, 0, NOW + 244 * MS, 0},
+		{NOW + MS, NOW - 5 * MS, NOW + MS + 300000, 0},
+		{NOW + 240 * MS, NOW - 5 * MS, NOW + 235 * MS, 0},
+		{NOW + MS, NOW - 240 * MS, NOW, 0},
+		{NOW + MS, NOW - 250 * MS, NOW - 10 * MS, 0},
+		/* what the turn began with */
+		{NOW + 290 * MS, 0, NOW + 290 * MS, NOW + 290 * MS},
+		{NOW + 300 * MS, NOW - 5 * MS, NOW + 290 * MS, NOW + 290 * MS},
+		{NOW + MS, NOW - 250 * MS, NOW + MS + 300000, NOW + 9 * MS},
+		{UINT64_MAX, 0, NOW + 2500 * MS, UINT64_MAX},
+		{NOW + 300 * MS, 0, NOW + 244 * MS, NOW - MS},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
 		assert_int_equal(
-			turn_order_lease_ns(NOW, rows[i].busy_ns, 300000, rows[i].wanted_ns),
+			turn_order_lease_ns(NOW, rows[i].busy_ns, 300000, rows[i].wanted_ns,
+				rows[i].first_ns),
 			rows[i].lease_ns);
 }
 
@@ -470,11 +517,13 @@ int main(void)
 		cmocka_unit_test(the_first_has_300_us_and_each_after_it_50_more),
 		cmocka_unit_test(
 			a_holder_gives_way_to_its_like_after_its_quantum_and_to_better_ones_before),
-		cmocka_unit_test(who_is_in_the_way_for_250_ms_is_not_believed),
+		cmocka_unit_test(a_turn_in_the_way_for_250_ms_is_not_believed),
 		cmocka_unit_test(letting_go_for_a_moment_does_not_help_who_is_no_better),
 		cmocka_unit_test(a_reader_that_was_away_blames_nobody_for_it),
 		cmocka_unit_test(nobody_was_in_the_way_of_a_new_wish),
-		cmocka_unit_test(each_time_it_is_not_believed_for_twice_as_long),
+		cmocka_unit_test(a_new_beginning_does_not_help_within_one_wish),
+		cmocka_unit_test(who_has_had_more_waits_for_longer),
+		cmocka_unit_test(each_time_it_is_to_blame_it_is_not_believed_for_twice_as_long),
 		cmocka_unit_test(who_misses_its_turn_is_believed_and_not_always_waited_for),
 		cmocka_unit_test(a_miss_counts_for_all_who_wait),
 		cmocka_unit_test(the_owner_who_was_waited_for_longest_is_blamed),

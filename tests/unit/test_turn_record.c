@@ -302,12 +302,13 @@ static void a_page_that_was_removed_is_made_again(void **state)
 	assert_int_equal(hold(&b), TURN_E_WAIT);
 }
 
-/* Stays in the way until it is not believed. */
+/* Stays in the way, and is blamed for it. */
 static void lose_belief(void)
 {
 	atomic_store(&a.own->face.word, TURN_WORD(TURN_HOLD, UINT64_MAX >> 4));
 	atomic_store(&a.own->face.seen_ns, now + 900 * MS);
 	assert_in_range(wait_turn(&b, 300 * MS), 250 * MS, 260 * MS);
+	turn_blame(&b, 0, now);
 	turn_release(&b, now);
 }
 

@@ -25,7 +25,7 @@
 #define AWAITED_NS UINT64_C(100000000)
 
 /* Of which a slice had nothing of its share: more than one lease (TURN_LEASE_NS); and what credit keeps is more. */
-#define JUDGED_NS      UINT64_C(280000000)
+#define JUDGED_NS      UINT64_C(400000000)
 #define JUDGED_MOST_NS UINT64_C(180000000) /* of the share */
 #define AGAIN_NS       UINT64_C(50000000)  /* of waiting, since others were last judged */
 
@@ -177,6 +177,14 @@ static void note_change(struct meter *m, uint64_t now_ns)
 	credit_return(m, CHANGE_NS, now_ns);
 }
 
+/* Of what a slice is sure of it may lack so much before it tells who had too much. */
+static uint64_t judged_ns(const struct meter *m)
+{
+	uint64_t ns = JUDGED_NS * m->limits.granted.cores_permille / SHARE_WHOLE_PERMILLE;
+
+	return ns < JUDGED_MOST_NS ? ns : JUDGED_MOST_NS;
+}
+
 enum throttle turns_ask(struct meter *m, uint64_t estimate_ns, uint64_t busy_until_ns,
 	uint64_t now_ns, uint64_t *ret_wake_ns)
 {
@@ -222,6 +230,10 @@ enum throttle turns_ask(struct meter *m, uint64_t estimate_ns, uint64_t busy_unt
 		turn_leave(&m->turns.turn);
 	if (why != THROTTLE_NONE)
 		return why;
+	if (m->limits.granted.cores_permille)
+		turn_set_patience(&m->turns.turn,
+			turn_order_patience_ns(m->credit.saved_ns, judged_ns(m),
+				m->limits.granted.cores_permille));
 	if (turn_hold(&m->turns.turn, rank, now_ns, until_ns, ret_wake_ns) == TURN_HELD) {
 		if (m->turns.has_waited)
 			note_change(m, now_ns);
@@ -245,11 +257,8 @@ static void judge(struct meter *m, uint64_t now_ns)
 {
 	/* relaxed: a moment late does no harm */
 	uint64_t served_ns = atomic_load_explicit(&m->books->elapsed_ns, memory_order_relaxed);
-	uint64_t judged_ns = JUDGED_NS * m->limits.granted.cores_permille / SHARE_WHOLE_PERMILLE;
 
-	if (judged_ns > JUDGED_MOST_NS)
-		judged_ns = JUDGED_MOST_NS;
-	if (m->credit.is_owed && m->credit.owed_ns >= judged_ns && m->turns.waited_ns >= AGAIN_NS)
+	if (m->credit.is_owed && m->credit.owed_ns >= judged_ns(m) && m->turns.waited_ns >= AGAIN_NS)
 		turn_blame(&m->turns.turn, served_ns - m->turns.served_ns, now_ns);
 	else if (m->credit.is_owed)
 		return;

@@ -28,6 +28,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 SECTIONS = {
     "alone": compute_share.alone,
     "beside": compute_share.beside,
+    "long": compute_share.long,
     "change": compute_change.change,
     "priority": compute_change.priority,
     "cost": compute_cost.cost,

@@ -118,6 +118,23 @@ def alone(rig, args, report):
                    lambda: measure_alone(rig, args, case))
 
 
+# name, for each slice: what it is sure of, its cap, its kernel in µs
+LONG_WARM_S = 30  # the first long kernels are known to nobody, and their slices are barred for them
+LONG_S = 60
+WINDOW_S = 5
+LONG = [
+    ("50 + 50 of 300 ms", [(50, 50, 300000)] * 2),
+    ("50 + 50 of 300 ms that lend", [(50, 100, 300000)] * 2),
+    ("50 of 300 ms + 50 of 20 ms that lend", [(50, 100, 300000), (50, 100, 20000)]),
+    ("70 of 300 ms + 30 of 0.2 ms that lend", [(70, 100, 300000), (30, 100, 200)]),
+    ("30 of 300 ms + 70 of 0.2 ms that lend", [(30, 100, 300000), (70, 100, 200)]),
+    ("30 + 70 of 300 ms that lend", [(30, 100, 300000), (70, 100, 300000)]),
+    ("12 × 8 of 300 ms that lend", [(12, 100, 300000)] * 8),
+    ("50 + 50 of 500 ms that lend", [(50, 100, 500000)] * 2),
+    ("20 of 400 ms + 80 of 0.2 ms that lend", [(20, 100, 400000), (80, 100, 200)]),
+    ("50 of 1 s + 50 of 0.2 ms that lend", [(50, 100, 1000000), (50, 100, 200)]),
+]
+
 # name, for each slice: what it is sure of (None: no limit) and its kernel in µs
 BESIDE = [
     ("50 + 50", [(50, 200), (50, 200)]),
@@ -165,3 +182,25 @@ def beside(rig, args, report):
     report.section("beside", "slices beside each other, each always busy")
     for name, slices in BESIDE:
         report.row(name, {}, lambda: measure_beside(rig, args, slices))
+
+
+def measure_long(rig, slices):
+    children = [rig.start(rig.slice(turns=rig.turns, cores=cores, cap=cap), LONG_WARM_S + LONG_S,
+                          duration_us=us, shape="stream", rate=rig.rate())
+                for cores, cap, us in slices]
+    rig.begin(children)
+    loads = [child.load() for child in children]
+    starts = range(loads[0].start_ns + LONG_WARM_S * S, loads[0].end_ns - WINDOW_S * S + 1,
+                   WINDOW_S * S)
+    parts = [[load.rate(at, at + WINDOW_S * S) * us / 1e4 for at in starts]
+             for load, (_, _, us) in zip(loads, slices)]
+    means = [sum(part) / len(part) for part in parts]
+    return {"shares": " ".join("%.1f" % mean for mean in means),
+            "of 5 s": " ".join("%.0f–%.0f" % (min(part), max(part)) for part in parts),
+            "sum": sum(means)}, True, ""
+
+
+def long(rig, _args, report):
+    report.section("long", "slices beside each other with kernels that are longer than a turn")
+    for name, slices in LONG:
+        report.row(name, {}, lambda: measure_long(rig, slices))

@@ -24,6 +24,8 @@
 #define LONG_WINDOW_US 6000000
 #define LONG_KERNEL    10 /* permille of it */
 #define LONG_LOST      30 /* half a kernel of 100 ms in 5 s, and the fiftieth that turns may take */
+#define LONGER_WINDOW_US 9000000
+#define LONGER_LOST	 40 /* a kernel of 300 ms in 9 s, and as above */
 #define WINDOW_US \
 	(2 * METER_WINDOW_US) /* half of a turn more or less at its ends is 2 of a thousand */
 #define TOLERANCE     6	      /* tenths of a percent; the clock is virtual (tests/clock) */
@@ -242,6 +244,45 @@ static void kernels_of_100_ms_keep_the_shares_of_two_that_lend(void **state)
 	}
 }
 
+/* A turn lasts as long as the one kernel that it begins with. */
+static void kernels_of_300_ms_keep_shares(
+	void **state, const unsigned cores[2], const char *cap, const char *second)
+{
+	struct couple c = couple_of(state);
+	char terms[64];
+
+	for (unsigned i = 0; i < 2; i++) {
+		snprintf(terms, sizeof(terms), "cores %u cap %s", cores[i], cap);
+		join(&c, terms, i ? second : "compute launch 300000 ahead=2");
+	}
+	/* The first ones run beside each other, as nobody knows them, and a slice is barred for it. */
+	usleep(30000000);
+	for (unsigned i = 0; i < 3; i++) {
+		measure(&c, LONGER_WINDOW_US);
+		for (unsigned k = 0; k < 2; k++)
+			assert_in_range(c.permille[k], cores[k] * 10 - LONGER_LOST,
+				cores[k] * 10 + LONGER_LOST);
+	}
+}
+
+static void kernels_of_300_ms_keep_the_shares_of_two(void **state)
+{
+	kernels_of_300_ms_keep_shares(
+		state, (const unsigned[]){50, 50}, "50", "compute launch 300000 ahead=2");
+}
+
+static void and_of_two_that_lend(void **state)
+{
+	kernels_of_300_ms_keep_shares(
+		state, (const unsigned[]){50, 50}, "100", "compute launch 300000 ahead=2");
+}
+
+static void and_beside_short_ones(void **state)
+{
+	kernels_of_300_ms_keep_shares(
+		state, (const unsigned[]){70, 30}, "100", "compute launch 500 ahead=8");
+}
+
 /* It runs on beside the other one's work, and nothing can cut it; but it is not forgotten. */
 static void who_queues_seconds_of_work_while_alone_pays_for_it(void **state)
 {
@@ -363,6 +404,9 @@ int main(void)
 		test_with_node(nor_do_they_where_the_larger_slice_had_queued_them),
 		test_with_node(the_first_long_kernels_beside_another_slice_cost_no_turns),
 		test_with_node(kernels_of_100_ms_keep_the_shares_of_two_that_lend),
+		test_with_node(kernels_of_300_ms_keep_the_shares_of_two),
+		test_with_node(and_of_two_that_lend),
+		test_with_node(and_beside_short_ones),
 		test_with_node(who_queues_seconds_of_work_while_alone_pays_for_it),
 		test_with_node(who_is_killed_with_the_turn_holds_nobody_up),
 		test_with_node(who_is_stopped_with_the_turn_holds_nobody_up),

@@ -24,7 +24,10 @@
 /* And for work that is waited for where nobody can look at it. A process that ends or is stopped there keeps others for as long. */
 #define AWAITED_NS UINT64_C(100000000)
 
-/* Of which a slice had nothing of its share: more than one lease (TURN_LEASE_NS); and what credit keeps is more. */
+/*
+ * A slice may have had nothing of its share for so long before it tells who had too much, and waits as long for one turn of
+ * another: kernels of 0.3 s are no offence. What credit keeps is more, and so is what it may lose of 10 s (SECURITY.md).
+ */
 #define JUDGED_NS      UINT64_C(400000000)
 #define JUDGED_MOST_NS UINT64_C(180000000) /* of the share */
 #define AGAIN_NS       UINT64_C(50000000)  /* of waiting, since others were last judged */
@@ -177,12 +180,20 @@ static void note_change(struct meter *m, uint64_t now_ns)
 	credit_return(m, CHANGE_NS, now_ns);
 }
 
-/* Of what a slice is sure of it may lack so much before it tells who had too much. */
 static uint64_t judged_ns(const struct meter *m)
 {
 	uint64_t ns = JUDGED_NS * m->limits.granted.cores_permille / SHARE_WHOLE_PERMILLE;
 
 	return ns < JUDGED_MOST_NS ? ns : JUDGED_MOST_NS;
+}
+
+static uint64_t patience_ns(const struct meter *m)
+{
+	uint32_t permille = m->limits.granted.cores_permille;
+
+	/* Without a promise it lacks nothing. */
+	return permille ? turn_order_patience_ns(m->credit.saved_ns, judged_ns(m), permille)
+			: TURN_PATIENCE_NS;
 }
 
 enum throttle turns_ask(struct meter *m, uint64_t estimate_ns, uint64_t busy_until_ns,
@@ -230,10 +241,7 @@ enum throttle turns_ask(struct meter *m, uint64_t estimate_ns, uint64_t busy_unt
 		turn_leave(&m->turns.turn);
 	if (why != THROTTLE_NONE)
 		return why;
-	if (m->limits.granted.cores_permille)
-		turn_set_patience(&m->turns.turn,
-			turn_order_patience_ns(m->credit.saved_ns, judged_ns(m),
-				m->limits.granted.cores_permille));
+	turn_set_patience(&m->turns.turn, patience_ns(m));
 	if (turn_hold(&m->turns.turn, rank, now_ns, until_ns, ret_wake_ns) == TURN_HELD) {
 		if (m->turns.has_waited)
 			note_change(m, now_ns);

@@ -34,7 +34,8 @@ enum turn_state turn_order_state(const struct turn_peer *peer, uint64_t now_ns)
 		return state;
 	/* Nor is one that began before a turn that is not believed. */
 	return turn_order_is_ignored(peer, now_ns) ||
-			       peer->claim.since_ns < peer->doubt.outlasted_ns
+			       (peer->doubt.is_outlasted &&
+				       peer->claim.since_ns <= peer->doubt.outlasted_ns)
 		       ? TURN_FREE
 		       : state;
 }
@@ -95,7 +96,7 @@ void turn_order_note(
 	peer->is_alive = turn_order_is_alive(&peer->claim, now_ns);
 	doubt->was_in_way = state >= TURN_CLAIM;
 	if (!doubt->was_in_way)
-		doubt->outlasted_ns = 0;
+		doubt->is_outlasted = false;
 	if (state != TURN_WANT)
 		doubt->ticket_ns = now_ns;
 	note_promise(peer, elapsed_ns, now_ns);
@@ -119,8 +120,10 @@ void turn_order_note(
 		return;
 	if (was_in_way)
 		doubt->in_way_ns += elapsed_ns < BLAME_NS ? elapsed_ns : BLAME_NS;
-	if (doubt->in_way_ns > wish->patience_ns)
-		doubt->outlasted_ns = peer->claim.since_ns + 1;
+	if (doubt->in_way_ns <= wish->patience_ns)
+		return;
+	doubt->is_outlasted = true;
+	doubt->outlasted_ns = peer->claim.since_ns;
 }
 
 static uint64_t owner_way_ns(const struct turn_peer *peers, unsigned count, uint64_t owner)
@@ -195,6 +198,7 @@ void turn_order_inherit(struct turn_doubt *doubt, const struct turn_doubt *from)
 	}
 	doubt->ignored_until_ns = later(doubt->ignored_until_ns, from->ignored_until_ns);
 	doubt->outlasted_ns = later(doubt->outlasted_ns, from->outlasted_ns);
+	doubt->is_outlasted |= from->is_outlasted;
 	doubt->way_ns += from->way_ns;
 	doubt->missed_until_ns = later(doubt->missed_until_ns, from->missed_until_ns);
 	doubt->ticket_ns = later(doubt->ticket_ns, from->ticket_ns);

@@ -62,7 +62,8 @@ struct turn_doubt {
 	uint64_t in_way_ns; /* for how long it was seen in the way of the reader's present wish */
 	uint64_t wish_ns;   /* the ticket of that wish */
 	uint64_t turn_ns;   /* when the turn began in which it was last seen */
-	uint64_t outlasted_ns; /* no turn is believed that began before; 0: all are */
+	uint64_t
+		outlasted_ns; /* when the turn began that is not believed any more, nor any before it */
 	uint64_t ticket_ns; /* no earlier one is believed: it was seen not waiting then */
 	uint64_t ignored_until_ns;
 	uint64_t promised_ns; /* the reader makes room for it until then; 0: it does not */
@@ -70,8 +71,9 @@ struct turn_doubt {
 	uint64_t missed_until_ns; /* each turn that it missed counts TURN_MISS_NS, in a row */
 	uint32_t ignored_times;
 	bool was_in_way;
-	bool is_awaited; /* the reader's present wish waits for it */
-	bool is_absent;	 /* room was made for it in vain, and it has had no turn since */
+	bool is_outlasted; /* there is one */
+	bool is_awaited;   /* the reader's present wish waits for it */
+	bool is_absent;	   /* room was made for it in vain, and it has had no turn since */
 };
 
 struct turn_peer {

@@ -332,8 +332,8 @@ void turn_seize(struct turn *t, unsigned rank, uint64_t now_ns, uint64_t busy_un
 	atomic_store_explicit(&t->own->face.rank, rank, memory_order_relaxed);
 	word = turn_load(&t->books->word);
 	if (!turn_word_keep(t, &word, now_ns, busy_until_ns) &&
-		turn_word_change(t, &word,
-			TURN_WORD(TURN_HOLD, first_lease(t, now_ns, busy_until_ns)))) {
+		turn_word_change(
+			t, &word, TURN_WORD(TURN_HOLD, first_lease(t, now_ns, busy_until_ns)))) {
 		turn_set(&t->own->face.ticket_ns, now_ns);
 		begin(t, now_ns, busy_until_ns);
 		turn_set(&t->own->face.turns, turn_get(&t->own->face.turns) + 1);

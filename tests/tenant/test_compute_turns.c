@@ -20,10 +20,10 @@
 #define STEPS_AND_PAUSES "compute launch 333 each=15 host=400"
 #define PAUSES		 40 /* permille of its own turns */
 /* 0.5 to 1 s of kernels of 60 ms. */
-#define LONG_QUEUED    "compute launch 60000 ahead=8"
-#define LONG_WINDOW_US 6000000
-#define LONG_KERNEL    10 /* permille of it */
-#define LONG_LOST      30 /* half a kernel of 100 ms in 5 s, and the fiftieth that turns may take */
+#define LONG_QUEUED	 "compute launch 60000 ahead=8"
+#define LONG_WINDOW_US	 6000000
+#define LONG_KERNEL	 10 /* permille of it */
+#define LONG_LOST	 30 /* half a kernel of 100 ms in 5 s, and the fiftieth that turns may take */
 #define LONGER_WINDOW_US 9000000
 #define LONGER_LOST	 40 /* a kernel of 300 ms in 9 s, and as above */
 #define WINDOW_US \

@@ -50,8 +50,8 @@ static void long_work_of_an_earlier_turn_makes_no_later_one_long(void **state)
 	atomic_store(&a.books->word, TURN_WORD(TURN_HOLD, now + 5 * MS));
 	now += MS;
 	turn_prolong(&a, 1, now, now + 1000 * MS);
-	assert_in_range(TURN_WORD_UNTIL_NS(atomic_load(&a.books->word)), now + 240 * MS,
-		now + 245 * MS);
+	assert_in_range(
+		TURN_WORD_UNTIL_NS(atomic_load(&a.books->word)), now + 240 * MS, now + 245 * MS);
 }
 
 static void who_dies_claiming_or_waiting_is_past_soon(void **state)

@@ -74,8 +74,7 @@ static void the_best_rank_goes_first_and_then_who_came_first(void **state)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		struct turn_wish wish = {
-			rows[i].own_rank, rows[i].own_ticket_ns, TURN_PATIENCE_NS};
+		struct turn_wish wish = {rows[i].own_rank, rows[i].own_ticket_ns, TURN_PATIENCE_NS};
 		struct turn_peer peers[2];
 		struct turn_line line;
 
@@ -182,7 +181,11 @@ static void a_turn_in_the_way_for_250_ms_is_not_believed(void **state)
 	assert_int_equal(turn_order_state(&p, NOW + 300 * MS), TURN_FREE);
 	p.claim.since_ns = 1;
 	assert_int_equal(turn_order_state(&p, NOW + 300 * MS), TURN_FREE);
+	p = peer(TURN_HOLD, 1, NOW, UINT64_MAX);
+	p.claim.since_ns = UINT64_MAX;
+	assert_in_range(believed_ns(&p, 1, 0, 0), 250 * MS, 256 * MS);
 	p.claim.since_ns = NOW + 299 * MS;
+	p.doubt.outlasted_ns = NOW;
 	assert_int_equal(turn_order_state(&p, NOW + 300 * MS), TURN_HOLD);
 }
 
@@ -218,8 +221,8 @@ static void who_has_had_more_waits_for_longer(void **state)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
-		assert_int_equal(turn_order_patience_ns(rows[i].saved_ns, rows[i].behind_ns,
-					 rows[i].permille),
+		assert_int_equal(turn_order_patience_ns(
+					 rows[i].saved_ns, rows[i].behind_ns, rows[i].permille),
 			rows[i].patience_ns);
 }
 
@@ -441,9 +444,8 @@ static void a_lease_is_bounded_and_shorter_when_somebody_waits(void **state)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
-		assert_int_equal(
-			turn_order_lease_ns(NOW, rows[i].busy_ns, 300000, rows[i].wanted_ns,
-				rows[i].first_ns),
+		assert_int_equal(turn_order_lease_ns(NOW, rows[i].busy_ns, 300000,
+					 rows[i].wanted_ns, rows[i].first_ns),
 			rows[i].lease_ns);
 }
 

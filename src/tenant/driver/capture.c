@@ -1,10 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether a stream is being captured. */
+/*
+ * Whether a stream is being captured.
+ *
+ * There is never a captured call beside a change; calls may be beside each other, and so may changes. Each kind is counted in a
+ * word of its own, and each counts itself before it reads the other's word. A change waits until there are no calls. A call that
+ * finds a change uncounts itself and waits, so changes are not kept waiting by calls that follow each other.
+ */
+#define LOG_TOPIC LOG_MEMORY
 #include "tenant/driver/capture.h"
+
+#include "base/fault.h"
+#include "base/lock.h"
+#include "base/log.h"
 
 #include "tenant/driver/attach.h"
 
 HOT_WORD _Atomic bool capture_was_begun;
+HOT_WORD _Atomic uint64_t capture_begins;
+
+static _Atomic uint32_t captured_calls; /* between enter and leave, or on their way back */
+static _Atomic uint32_t changes;	/* between begin and end */
+
+#define ONE_BEGIN ((UINT64_C(1) << 32) + 1)
+
+void capture_begin_begins(void)
+{
+	/* pairs with the load in capture_leave() */
+	atomic_fetch_add(&capture_begins, ONE_BEGIN);
+	/* relaxed: see capture_is_on() */
+	atomic_store_explicit(&capture_was_begun, true, memory_order_relaxed);
+}
+
+void capture_begin_ends(void)
+{
+	atomic_fetch_sub(&capture_begins, 1);
+}
 
 bool capture_is_on_slowly(CUstream stream)
 {
@@ -26,4 +56,84 @@ uint64_t capture_find_slowly(CUstream stream)
 		cuda.cuStreamGetCaptureInfo(stream, &status, &id) != CUDA_SUCCESS || !id)
 		return CAPTURE_UNKNOWN;
 	return id;
+}
+
+/* Waits until the word is 0; false: it is not in time. */
+#define WAIT_FOR_ZERO(word, deadline_ns)                           \
+	({                                                         \
+		bool is_zero_ = true;                              \
+		for (unsigned i_ = 0; atomic_load(word); i_++) {   \
+			is_zero_ = clock_now_ns() < (deadline_ns); \
+			if (!is_zero_)                             \
+				break;                             \
+			lock_rest(i_);                             \
+		}                                                  \
+		is_zero_;                                          \
+	})
+
+/* false: a change goes on for too long. */
+static bool count_in(void)
+{
+	uint64_t deadline_ns = clock_now_ns() + CAPTURE_WAIT_NS;
+
+	for (;;) {
+		/* pairs with the load in capture_change_begin(): one of the two sees the other */
+		atomic_fetch_add(&captured_calls, 1);
+		if (!atomic_load(&changes))
+			return true;
+		atomic_fetch_sub(&captured_calls, 1);
+		if (!WAIT_FOR_ZERO(&changes, deadline_ns))
+			return false;
+	}
+}
+
+void capture_enter_slowly(CUstream stream, struct capture_call *ret_call)
+{
+	/* Most calls of a process that captures are not captured, and wait for nobody. */
+	if (!capture_is_on_slowly(stream))
+		return;
+	if (!count_in()) {
+		log_warn("a capture is being ended for too long, so a call is taken for one that "
+			 "runs");
+		return;
+	}
+	ret_call->is_captured = capture_is_on_slowly(stream);
+	if (!ret_call->is_captured)
+		atomic_fetch_sub(&captured_calls, 1);
+	FAULT("capture: entered");
+}
+
+void capture_leave_slowly(struct capture_call *call)
+{
+	FAULT("capture: leaves");
+	/* pairs with the load in capture_change_begin() */
+	atomic_fetch_sub(&captured_calls, 1);
+	call->is_captured = false;
+}
+
+bool capture_change_begin(void)
+{
+	uint64_t deadline_ns = clock_now_ns() + CAPTURE_WAIT_NS;
+
+	/* pairs with the load in count_in() */
+	atomic_fetch_add(&changes, 1);
+	if (WAIT_FOR_ZERO(&captured_calls, deadline_ns))
+		return true;
+	capture_change_end();
+	log_error("a captured call of another thread does not return, so no capture is ended, and "
+		  "no stream and no context is made");
+	return false;
+}
+
+void capture_change_end(void)
+{
+	FAULT("capture: changed");
+	atomic_fetch_sub(&changes, 1);
+}
+
+void capture_reset_after_fork(void)
+{
+	atomic_store(&captured_calls, 0);
+	atomic_store(&changes, 0);
+	atomic_store(&capture_begins, 0);
 }

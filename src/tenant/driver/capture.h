@@ -3,6 +3,13 @@
  * Whether a stream is being captured: what is allocated on it then belongs to a graph, and nothing that
  * is launched on it runs. Asked on every stream-ordered allocation, so a process that never captures is
  * not asked about.
+ *
+ * Another thread may begin or end a capture between the answer and the call that it is wanted for. So a call that takes no
+ * memory where it is captured stands between capture_enter() and capture_leave():
+ *
+ *   - A call that was found captured is captured. Until it has left, no capture is ended, and no stream or context is made,
+ *     which could come in the place of one that was destroyed (capture_change_begin()).
+ *   - A call that was not is told afterwards whether it may have been captured after all (has_run).
  */
 #pragma once
 
@@ -32,6 +39,68 @@ static inline bool capture_is_on(CUstream stream)
  */
 #define CAPTURE_UNKNOWN UINT64_MAX
 uint64_t capture_find_slowly(CUstream stream);
+
+struct capture_call {
+	uint64_t begins; /* as capture_begins was */
+	bool is_captured;
+	bool has_run; /* after capture_leave(): surely not captured. A call that was not made has not. */
+};
+
+/* Its lower half: begins that the driver is being asked for. Its upper half: begins so far. */
+extern _Atomic uint64_t capture_begins;
+
+void capture_enter_slowly(CUstream stream, struct capture_call *ret_call);
+void capture_leave_slowly(struct capture_call *call);
+
+#define CAPTURE_WAIT_NS UINT64_C(10000000000)
+
+/*
+ * Not captured is also said where another thread is at a change for longer than CAPTURE_WAIT_NS: more is reserved then than is
+ * necessary.
+ */
+static inline void capture_enter(CUstream stream, struct capture_call *ret_call)
+{
+	*ret_call = (struct capture_call){.begins = atomic_load(&capture_begins)};
+	/* relaxed: as above */
+	if (UNLIKELY(atomic_load_explicit(&capture_was_begun, memory_order_relaxed)))
+		capture_enter_slowly(stream, ret_call);
+}
+
+static inline void capture_leave(struct capture_call *call)
+{
+	/* pairs with capture_begin_begins(): a begin after the look is counted, one that goes on is seen */
+	call->has_run = !call->is_captured && (uint32_t)call->begins == 0 &&
+			call->begins == atomic_load(&capture_begins);
+	if (UNLIKELY(call->is_captured))
+		capture_leave_slowly(call);
+}
+
+/* Around the driver's call that begins a capture. */
+void capture_begin_begins(void);
+void capture_begin_ends(void);
+
+/*
+ * Around a driver's call after which a stream that was captured may not be: no call is captured meanwhile. false: a captured
+ * call of another thread has not left for CAPTURE_WAIT_NS, and the driver must not be asked. Also in a process that has begun
+ * no capture: the call may last until one has begun. Taken before any other lock: a captured call may wait for those.
+ */
+bool capture_change_begin(void) MUST_CHECK;
+void capture_change_end(void);
+
+/* The result of a call as such a change, or the refusal. */
+#define CAPTURE_CHANGE(refusal, call)         \
+	({                                    \
+		CUresult result_ = (refusal); \
+                                              \
+		if (capture_change_begin()) { \
+			result_ = (call);     \
+			capture_change_end(); \
+		}                             \
+		result_;                      \
+	})
+
+/* For a child of fork(). */
+void capture_reset_after_fork(void);
 
 static inline uint64_t capture_find(CUstream stream)
 {

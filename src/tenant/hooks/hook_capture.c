@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hooks: the beginnings of stream capture. */
+/* Hooks: the beginnings and the end of stream capture. */
 #include "tenant/driver/capture.h"
 #include "tenant/hooks/hook.h"
 
-static void note_begin(void)
-{
-	/* relaxed: see capture_is_on() */
-	atomic_store_explicit(&capture_was_begun, true, memory_order_relaxed);
-}
+#define BEGIN(...)                      \
+	{                               \
+		CUresult r;             \
+                                        \
+		capture_begin_begins(); \
+		r = real(__VA_ARGS__);  \
+		capture_begin_ends();   \
+		return r;               \
+	}
 
 HOOK_FORMS(cuStreamBeginCapture, _ptsz, CUstream, stream)
-{
-	note_begin();
-	return real(stream);
-}
+BEGIN(stream)
 
 HOOK_FORMS(cuStreamBeginCapture_v2, _ptsz, CUstream, stream, CUstreamCaptureMode, mode)
-{
-	note_begin();
-	return real(stream, mode);
-}
+BEGIN(stream, mode)
 
 HOOK_FORMS(cuStreamBeginCaptureToGraph, _ptsz, CUstream, stream, CUgraph, graph,
 	const CUgraphNode *, dependencies, const CUgraphEdgeData *, edges, size_t, count,
 	CUstreamCaptureMode, mode)
+BEGIN(stream, graph, dependencies, edges, count, mode)
+
+HOOK_FORMS(cuStreamEndCapture, _ptsz, CUstream, stream, CUgraph *, graph)
 {
-	note_begin();
-	return real(stream, graph, dependencies, edges, count, mode);
+	return CAPTURE_CHANGE(CUDA_ERROR_NOT_READY, real(stream, graph));
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Hooks: the beginning, and contexts. */
+#include "tenant/driver/capture.h"
 #include "tenant/memory/contexts.h"
 #include "tenant/hooks/hook.h"
 
@@ -13,20 +14,26 @@ HOOK_BODY(cuInit, unsigned int, flags)
 	return r;
 }
 
-HOOK_BODY(cuDevicePrimaryCtxRetain, CUcontext *, context, CUdevice, ordinal)
+static CUresult retain_primary(struct device *device, CUcontext *ret_context)
 {
 	struct primary_call call;
+	CUresult r = contexts_primary_begin(device, true, &call);
+
+	if (r != CUDA_SUCCESS)
+		return r;
+	r = cuda.cuDevicePrimaryCtxRetain(ret_context, device->ordinal);
+	return contexts_primary_end(&call, r, r == CUDA_SUCCESS ? *ret_context : NULL);
+}
+
+HOOK_BODY(cuDevicePrimaryCtxRetain, CUcontext *, context, CUdevice, ordinal)
+{
 	struct device *device;
 	CUcontext made = NULL;
 	CUresult r = contexts_enter(ordinal, &device);
 
 	if (r != CUDA_SUCCESS || !device || !context)
 		return r == CUDA_SUCCESS ? cuda.cuDevicePrimaryCtxRetain(context, ordinal) : r;
-	r = contexts_primary_begin(device, true, &call);
-	if (r != CUDA_SUCCESS)
-		return r;
-	r = cuda.cuDevicePrimaryCtxRetain(&made, ordinal);
-	r = contexts_primary_end(&call, r, r == CUDA_SUCCESS ? made : NULL);
+	r = CAPTURE_CHANGE(CUDA_ERROR_OUT_OF_MEMORY, retain_primary(device, &made));
 	return HOOK_GIVE(r, context, made);
 }
 
@@ -61,20 +68,20 @@ HOOK_FORMS(cuDevicePrimaryCtxReset, _v2, CUdevice, ordinal)
 }
 
 /* A way to make a context: the driver's call, with the arguments behind the context. */
-#define MAKE(real, ...)                                              \
-	{                                                            \
-		_cleanup_charge_ struct charge charge = CHARGE_NULL; \
-		CUcontext made = NULL;                               \
-		CUresult r;                                          \
-                                                                     \
-		if (!context) /* the driver refuses it */            \
-			return real(context, __VA_ARGS__);           \
-		r = before_making(ordinal, &charge);                 \
-		if (r == CUDA_SUCCESS)                               \
-			r = real(&made, __VA_ARGS__);                \
-		if (r == CUDA_SUCCESS)                               \
-			r = after_making(made, &charge);             \
-		return HOOK_GIVE(r, context, made);                  \
+#define MAKE(real, ...)                                                                         \
+	{                                                                                       \
+		_cleanup_charge_ struct charge charge = CHARGE_NULL;                            \
+		CUcontext made = NULL;                                                          \
+		CUresult r;                                                                     \
+                                                                                                \
+		if (!context) /* the driver refuses it */                                       \
+			return real(context, __VA_ARGS__);                                      \
+		r = before_making(ordinal, &charge);                                            \
+		if (r == CUDA_SUCCESS)                                                          \
+			r = CAPTURE_CHANGE(CUDA_ERROR_OUT_OF_MEMORY, real(&made, __VA_ARGS__)); \
+		if (r == CUDA_SUCCESS)                                                          \
+			r = after_making(made, &charge);                                        \
+		return HOOK_GIVE(r, context, made);                                             \
 	}
 
 static CUresult before_making(CUdevice ordinal, struct charge *ret_charge)

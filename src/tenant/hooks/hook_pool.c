@@ -127,13 +127,19 @@ static CUresult allocate(const struct call *c, CUdeviceptr *pointer)
 	_cleanup_charge_ struct charge charge = CHARGE_NULL;
 	enum state_mode mode = state_enter();
 	CUresult r = CUDA_ERROR_OUT_OF_MEMORY;
+	struct capture_call capture;
 	struct pool *pool = NULL;
 	CUmemoryPool handle;
 	CUdeviceptr made = 0;
 
-	if (mode == STATE_ASIDE || !pointer || c->bytes == 0 || (!c->alloc && !c->chosen) ||
-		capture_is_on(c->stream))
+	if (mode == STATE_ASIDE || !pointer || c->bytes == 0 || (!c->alloc && !c->chosen))
 		return ask_driver(c, pointer);
+	capture_enter(c->stream, &capture);
+	if (capture.is_captured) {
+		r = ask_driver(c, pointer);
+		capture_leave(&capture);
+		return r;
+	}
 	if (mode == STATE_CLOSED)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	for (unsigned i = 0; i < CHOICES_MOST; i++) {
@@ -153,10 +159,13 @@ static CUresult release_other(
 {
 	bool is_host_fallback = allocations_is_host_fallback(allocation);
 	bool may_stay = allocations_is_to_be_watched(allocation);
-	bool is_captured = capture_is_on(stream);
+	struct capture_call capture;
+	bool is_captured;
 	CUresult r;
 	CHARGE_SCOPE();
 
+	capture_enter(stream, &capture);
+	is_captured = capture.is_captured;
 	if (is_host_fallback && is_captured)
 		log_warn(
 			"memory that was placed in the host's (CUDA_OVERSUBSCRIBE) cannot be freed "
@@ -166,6 +175,7 @@ static CUresult release_other(
 		r = call(allocation->pointer, stream);
 	else
 		r = deferred_free_allocation(allocation, stream, is_host_fallback ? NULL : call);
+	capture_leave(&capture);
 	if (r != CUDA_SUCCESS || is_captured)
 		allocations_put_back(allocation);
 	else if (may_stay)

@@ -5,6 +5,7 @@
 #include "tenant/memory/contexts.h"
 #include "tenant/hooks/hook.h"
 #include "tenant/compute/gate.h"
+#include "tenant/driver/capture.h"
 #include "tenant/driver/current.h"
 #include "tenant/memory/local.h"
 #include "tenant/memory/runtime.h"
@@ -16,18 +17,23 @@
 #define STREAM_BOUND_BYTES UINT64_C(0x400000)
 #define GREEN_BOUND_BYTES  UINT64_C(0x800000)
 
-#define CREATE(symbol, ...)                                                   \
-	HOOK_BODY(symbol, CUstream *, stream, __VA_ARGS__)                    \
-	{                                                                     \
-		struct guard guard;                                           \
-		CUresult r = guard_begin_current(STREAM_BOUND_BYTES, &guard); \
-                                                                              \
-		if (r != CUDA_SUCCESS)                                        \
-			return r;                                             \
-		guard.is_bounded = true;                                      \
-		r = cuda.symbol(stream, HOOK_NAMES(__VA_ARGS__));             \
-		guard_end(&guard);                                            \
-		return r;                                                     \
+#define CREATE(symbol, ...)                                                                        \
+	static CUresult make_##symbol(HOOK_PARAMS(CUstream *, stream, __VA_ARGS__))                \
+	{                                                                                          \
+		struct guard guard;                                                                \
+		CUresult r = guard_begin_current(STREAM_BOUND_BYTES, &guard);                      \
+                                                                                                   \
+		if (r != CUDA_SUCCESS)                                                             \
+			return r;                                                                  \
+		guard.is_bounded = true;                                                           \
+		r = cuda.symbol(stream, HOOK_NAMES(__VA_ARGS__));                                  \
+		guard_end(&guard);                                                                 \
+		return r;                                                                          \
+	}                                                                                          \
+	HOOK_BODY(symbol, CUstream *, stream, __VA_ARGS__)                                         \
+	{                                                                                          \
+		return CAPTURE_CHANGE(                                                             \
+			CUDA_ERROR_OUT_OF_MEMORY, make_##symbol(stream, HOOK_NAMES(__VA_ARGS__))); \
 	}
 
 CREATE(cuStreamCreate, unsigned int, flags)
@@ -68,7 +74,8 @@ HOOK_BODY(cuGreenCtxStreamCreate, CUstream *, stream, CUgreenCtx, green, unsigne
 	if (r != CUDA_SUCCESS)
 		return r;
 	contexts_green_seen(green, context);
-	return create_green_stream(context, stream, green, flags, priority);
+	return CAPTURE_CHANGE(CUDA_ERROR_OUT_OF_MEMORY,
+		create_green_stream(context, stream, green, flags, priority));
 }
 
 HOOK_FORMS(cuStreamDestroy, _v2, CUstream, stream)

@@ -18,6 +18,7 @@
 #include "tenant/memory/mapped.h"
 #include "tenant/memory/multicast.h"
 #include "tenant/compute/untracked.h"
+#include "tenant/driver/capture.h"
 #include "tenant/slice/nvml.h"
 #include "tenant/memory/oom.h"
 #include "tenant/memory/oversubscribe.h"
@@ -41,6 +42,7 @@
 
 /* clang-format off */
 static const struct part parts[] = {
+	PART(capture),
 	PART(charge),
 	PART(code, .context_made = code_context_made, .context_ended = code_context_ended),
 	PART(contexts),

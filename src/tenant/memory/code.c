@@ -326,26 +326,30 @@ static bool enter_stream(CUstream stream)
 /* In the context of the stream. */
 static CUresult launch_begin(CUfunction function, CUstream stream, struct code_launch *l)
 {
-	CUresult r;
+	enum state_mode mode = state_enter();
+	CUresult r = CUDA_SUCCESS;
 
 	*l = (struct code_launch){.function = function,
 		.stream = stream,
 		.generation = atomic_load(&generation),
-		.is_captured = capture_is_on(stream),
 		.local = CHARGE_NULL};
 	if (!function) /* the driver refuses it */
 		return CUDA_SUCCESS;
-	if (state_enter() == STATE_CLOSED)
+	if (mode == STATE_OPEN)
+		r = code_prepare(function);
+	if (r != CUDA_SUCCESS)
+		return r;
+	capture_enter(stream, &l->capture);
+	if (mode == STATE_CLOSED)
 		return local_begin(local_frame_bytes(function), &l->local);
-	if (state_enter() != STATE_OPEN)
+	if (mode != STATE_OPEN)
 		return CUDA_SUCCESS;
-	r = code_prepare(function);
 	/* Nothing runs while it is captured: heap and frames come when the graph is instantiated. */
-	if (r == CUDA_SUCCESS && !l->is_captured)
+	if (!l->capture.is_captured)
 		r = runtime_heap_begin(&l->heap_bytes);
 	if (r == CUDA_SUCCESS)
 		r = guard_begin_current(load_bytes(function) + l->heap_bytes, &l->guard);
-	if (r == CUDA_SUCCESS && !l->is_captured)
+	if (r == CUDA_SUCCESS && !l->capture.is_captured)
 		r = local_begin(local_frame_bytes(function), &l->local);
 	if (r != CUDA_SUCCESS) {
 		guard_cancel(&l->guard);
@@ -359,6 +363,8 @@ CUresult code_launch_begin(CUfunction function, CUstream stream, struct code_lau
 	bool is_entered = enter_stream(stream);
 	CUresult r = launch_begin(function, stream, ret_launch);
 
+	if (r != CUDA_SUCCESS)
+		capture_leave(&ret_launch->capture);
 	current_leave(is_entered);
 	return r;
 }
@@ -368,12 +374,13 @@ void code_launch_end(struct code_launch *launch, CUresult r)
 	bool is_entered = enter_stream(launch->stream);
 
 	FAULT("code: launched");
+	capture_leave(&launch->capture);
 	if (launch->guard.is_armed) {
 		local_end(&launch->local);
 		guard_end(&launch->guard);
 	}
 	runtime_heap_end(launch->heap_bytes, guard_grown_bytes(&launch->guard));
-	if (r == CUDA_SUCCESS && !launch->is_captured)
+	if (r == CUDA_SUCCESS && launch->capture.has_run)
 		mark((uintptr_t)launch->function, launch->generation);
 	current_leave(is_entered);
 }

@@ -12,6 +12,7 @@
 
 #include "base/bits.h"
 #include "base/lock.h"
+#include "tenant/driver/capture.h"
 #include "tenant/memory/guard.h"
 #include "tenant/memory/image.h"
 
@@ -112,7 +113,7 @@ static inline bool code_is_marked(CUfunction function)
 struct code_launch {
 	CUfunction function;
 	CUstream stream;
-	bool is_captured;
+	struct capture_call capture;
 	uint32_t generation;
 	struct guard guard;
 	struct charge local;

@@ -216,7 +216,8 @@ static void end(struct device_call *c, bool is_done)
 	pools_let_move(c->pool);
 }
 
-static CUresult call_on_each(struct need *need, const struct graph_call *call, uint64_t stream_id)
+static CUresult call_on_each(struct need *need, const struct graph_call *call, uint64_t stream_id,
+	struct capture_call *capture)
 {
 	struct device_call own = {.need = need,
 		.stream_id = stream_id,
@@ -224,31 +225,35 @@ static CUresult call_on_each(struct need *need, const struct graph_call *call, u
 		.charge = CHARGE_NULL};
 	CUresult r;
 
-	if (!need)
-		return call->run(call->exec, call->stream);
+	if (!need) {
+		r = call->run(call->exec, call->stream);
+		capture_leave(capture);
+		return r;
+	}
 	r = begin(&own, call->stream);
 	if (r != CUDA_SUCCESS)
 		return r;
-	r = call_on_each(need->next, call, stream_id);
-	end(&own, r == CUDA_SUCCESS);
+	r = call_on_each(need->next, call, stream_id, capture);
+	end(&own, r == CUDA_SUCCESS && capture->has_run);
 	return r;
 }
 
 CUresult graphs_call(const struct graph_call *call)
 {
+	struct capture_call capture;
 	struct table_entry entry;
+	enum state_mode mode;
 
-	if (!call->exec || table_get(&execs, (uintptr_t)call->exec, &entry) != 0 ||
-		capture_is_on(call->stream))
+	if (!call->exec || table_get(&execs, (uintptr_t)call->exec, &entry) != 0)
 		return call->run(call->exec, call->stream);
-	switch (state_enter()) {
-	case STATE_OPEN:
-		return call_on_each((struct need *)(uintptr_t)entry.a, call, id_of(call->stream));
-	case STATE_CLOSED:
+	mode = state_enter();
+	capture_enter(call->stream, &capture);
+	/* What is captured, or passes by, needs nothing. */
+	if (capture.is_captured || mode == STATE_ASIDE)
+		return call_on_each(NULL, call, 0, &capture);
+	if (mode == STATE_CLOSED)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	default:
-		return call->run(call->exec, call->stream);
-	}
+	return call_on_each((struct need *)(uintptr_t)entry.a, call, id_of(call->stream), &capture);
 }
 
 CUresult graphs_trim(CUdevice ordinal)

@@ -30,20 +30,20 @@ def start_model(rig, slice_, what, seconds, each=0.5):
 
 
 def rates(child):
-    """[(when it ended, steps a second)] of each stretch."""
-    return [(float(at_s) * S, float(rate)) for at_s, rate in
+    """[(when it ended, steps a second, the host's ms for each)] of each stretch."""
+    return [(float(at_s) * S, float(rate), float(host_ms)) for at_s, rate, host_ms in
             (line.split() for line in child.text().splitlines() if line != "ready")]
 
 
 def steps(rig, slices, what, seconds):
-    """Steps a second of a model in each of the slices at once."""
+    """(steps a second, the host's ms for each) of a model in each of the slices at once."""
     children = [start_model(rig, slice_, what, seconds) for slice_ in slices]
     rig.begin(children)
-    found = [[rate for _, rate in rates(child)] for child in children]
+    found = [[seen for _, *seen in rates(child)] for child in children]
     if min(map(len, found)) < 3:
         raise Failure("only %d rates" % min(map(len, found)))
     # those at the edges are of another time than the others' processes'
-    return [statistics.mean(one[1:-1]) for one in found]
+    return [tuple(map(statistics.mean, zip(*one[1:-1]))) for one in found]
 
 
 def measure_phases(rig, what):
@@ -64,7 +64,7 @@ def measure_phases(rig, what):
         from_ns = start_ns + (number + PHASE_SETTLED) * PHASE_S * S
         to_ns = start_ns + (number + 1) * PHASE_S * S
         # each stretch begins where the one before it ends
-        seen = [(end_ns - begin_ns, rate) for (begin_ns, _), (end_ns, rate) in zip(said, said[1:])
+        seen = [(end_ns - begin_ns, rate) for (begin_ns, *_), (end_ns, rate, _) in zip(said, said[1:])
                 if begin_ns >= from_ns and end_ns <= to_ns]
         found[limit].append(sum(ns * rate for ns, rate in seen) / sum(ns for ns, _ in seen))
     return found
@@ -86,7 +86,7 @@ def measure_model(rig, what, limit, phases):
 def measure_whole(rig, args, what):
     """A limit that takes next to nothing, beside the driver by itself."""
     seconds = args.seconds + 2
-    native, seen = (steps(rig, [slice_], what, seconds)[0]
+    native, seen = (steps(rig, [slice_], what, seconds)[0][0]
                     for slice_ in (None, rig.slice(cores=WHOLE)))
     return {"steps/s native": native, "steps/s": seen, "share": 100 * seen / native}, \
         100 * seen / native >= GOAL_WHOLE, "≥ %d %%" % GOAL_WHOLE

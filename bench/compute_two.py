@@ -16,17 +16,18 @@ WARM_S = 0.7
 
 
 def made_up(rig, slices, each, seconds):
-    """Steps a second, as steps() has them, of trainings that compute_load.c makes up."""
+    """Steps a second, as steps() has them, of trainings that compute_load.c makes up; the host's part costs nothing there."""
     loads = rig.run(slices, seconds + WARM_S, shape="train", burst=KERNELS, each=each)
-    return [load.rate(load.start_ns + int(WARM_S * S), load.end_ns) / KERNELS for load in loads]
+    return [(load.rate(load.start_ns + int(WARM_S * S), load.end_ns) / KERNELS, 0) for load in loads]
 
 
 def measure(run, slices, shares, alone, native):
-    seen = run(slices)
+    seen, host_ms = zip(*run(slices))
     each = [100 * one / alone for one in seen]
     together = sum(seen) / sum(native)
     lost = 100 * (1 - min(one / share for one, share in zip(each, shares)))
     measured = {"steps/s": " ".join("%.1f" % one for one in seen), "% of alone": " ".join("%.1f" % one for one in each),
+                "host ms/step": " ".join("%.1f" % one for one in host_ms),
                 "% lost": lost, "together": together}
     if len(set(shares)) > 1:
         return measured, None, "none"
@@ -53,12 +54,13 @@ def two(rig, args, report):
             report.skip("two trainings, %s" % name, why)
             continue
         try:
-            alone, native = run([None])[0], run([None] * 2)
+            (alone, host_ms), = run([None])
+            native = [rate for rate, _ in run([None] * 2)]
         except Failure as error:
             report.skip("two trainings, %s" % name, str(error))
             continue
-        report.say("\n%s: alone %.1f steps/s, by the driver's own time slices %.1f and %.1f\n"
-                   % (name, alone, native[0], native[1]))
+        report.say("\n%s: alone %.1f steps/s, of which the host needs %.1f ms each; by the driver's own time slices %.1f and %.1f\n"
+                   % (name, alone, host_ms, native[0], native[1]))
         for number in range(1 if rig.is_sim else ROUNDS[args.quick]):
             for kind, terms in TERMS:
                 slices = [rig.slice(turns=rig.turns, **one) for one in terms]

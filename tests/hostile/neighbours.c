@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * neighbours SLICES [lend] PROGRAM...: what each program that means harm costs the other slices of the device. lend: each may
- * use what the others leave, and nothing limits a slice that is alone.
+ * neighbours SLICES [lend] [some] PROGRAM...: what each program that means harm costs the other slices of the device. lend: each
+ * may use what the others leave, and nothing limits a slice that is alone. some: each fifth program, other ones each day.
  *
  * One slice is the program's, and the others work honestly. At first an honest program is in its slice, too. It is killed,
  * and the other one is begun. Over any ten seconds from then on it must not cost any other slice more than 20 permille of
@@ -18,6 +18,7 @@
 
 #include "sim/machine/machine.h"
 #include "tests/hostile/served.h"
+#include "tests/hunt/seed.h"
 
 #define SLICES	      8
 #define SETTLE_NS     (2500 * MS) /* until turns have a rhythm */
@@ -29,6 +30,7 @@
 #define ROLE	      "HOSTILE_ROLE"
 #define KERNEL_NS     500000u
 #define AHEAD	      8u /* of them, and as many that are under way */
+#define SOME	      5u
 #define SKIPPED	      77 /* what meson takes for a skipped test */
 
 struct scene {
@@ -236,8 +238,9 @@ static unsigned harm(const char *program, unsigned count, bool is_lending)
 
 int main(int argc, char **argv)
 {
-	unsigned count = argc > 1 ? (unsigned)atoi(argv[1]) : 0, dear = 0;
-	bool is_lending;
+	unsigned count = argc > 1 ? (unsigned)atoi(argv[1]) : 0, dear = 0, each = 1, today = 0;
+	bool is_lending = false;
+	int first = 2;
 
 	if (getenv(ROLE)) {
 		work();
@@ -249,8 +252,16 @@ int main(int argc, char **argv)
 	}
 	MUST(count < 2 || count > SLICES);
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	is_lending = argc > 2 && strcmp(argv[2], "lend") == 0;
-	for (int i = 2 + is_lending; i < argc; i++)
-		dear += harm(argv[i], count, is_lending);
+	for (; first < argc && !strchr(argv[first], '/'); first++) {
+		if (strcmp(argv[first], "lend") == 0)
+			is_lending = true;
+		else
+			each = SOME;
+	}
+	if (each > 1)
+		today = (unsigned)(seed_of_today() % each);
+	for (int i = first; i < argc; i++)
+		if ((unsigned)(i - first) % each == today)
+			dear += harm(argv[i], count, is_lending);
 	return dear != 0;
 }

@@ -133,8 +133,12 @@ static int lock(struct eviction *e, struct evictee *p, struct err *err)
 {
 	CUcheckpointLockArgs args = {.timeoutMs = LOCK_MS};
 	CUprocessState state;
-	CUresult r = e->driver.cuCheckpointProcessGetState(p->pid, &state);
+	CUresult r;
 
+	/* The number may be another's since it was checked. */
+	if (evictee_has_ended(p))
+		return 0;
+	r = e->driver.cuCheckpointProcessGetState(p->pid, &state);
 	if (r != CUDA_SUCCESS)
 		return refuse(e, p, "ask for its state", r, err);
 	if (state == CU_PROCESS_STATE_CHECKPOINTED) {
@@ -223,6 +227,24 @@ static bool undo(struct eviction *e)
 	return is_whole;
 }
 
+/* Those that have ended leave the list: their numbers, and when they began, are the region's word alone. */
+static int check_all(struct eviction *e, uid_t owner, struct err *err)
+{
+	struct evictees *all = &e->evictees;
+	unsigned left = 0;
+
+	for (unsigned i = 0; i < all->count; i++) {
+		int r = evictee_check(&all->list[i], e->region.file, owner, err);
+
+		if (r < 0)
+			return r;
+		if (r == 0)
+			all->list[left++] = all->list[i];
+	}
+	all->count = left;
+	return 0;
+}
+
 static int open_all(struct eviction *e, const struct edit *slice,
 	const struct evict_libraries *libraries, struct err *err)
 {
@@ -233,9 +255,8 @@ static int open_all(struct eviction *e, const struct edit *slice,
 	if (r)
 		return err_set(err, r < 0 ? -r : EINVAL, "the slice's accounting file: %s",
 			region_explain(r));
-	for (unsigned i = 0; i < e->evictees.count && r == 0; i++)
-		r = evictee_check(&e->evictees.list[i], e->region.file, slice->folder_owner, err);
-	if (r < 0)
+	r = check_all(e, slice->folder_owner, err);
+	if (r < 0 || e->evictees.count == 0)
 		return r;
 	cuda = dlopen(libraries->cuda ? libraries->cuda : "libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
 	if (!cuda)
@@ -297,9 +318,13 @@ int evict_slice(const struct edit *slice, const struct evict_libraries *librarie
 static int find_stage(const struct eviction *e, struct evictee *p, struct err *err)
 {
 	CUprocessState state;
-	CUresult r = e->driver.cuCheckpointProcessGetState(p->pid, &state);
+	CUresult r;
 
 	p->stage = STAGE_RUNNING;
+	/* as in lock() */
+	if (evictee_has_ended(p))
+		return 0;
+	r = e->driver.cuCheckpointProcessGetState(p->pid, &state);
 	/* Of a process without a context the driver may know nothing. */
 	if (r != CUDA_SUCCESS)
 		return p->is_away ? refuse(e, p, "ask for its state", r, err) : 0;

@@ -109,7 +109,7 @@ int evictee_check(const struct evictee *p, const void *region_file, uid_t owner,
 	uid_t user;
 
 	if (evictee_has_ended(p))
-		return 0;
+		return EVICTEE_E_ENDED;
 	/* Under a slice of root's its programs may be any user's. */
 	if (owner != 0 && (!user_of_process(p->pid, &user) || user != owner))
 		return err_set(err, EPERM,

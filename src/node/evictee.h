@@ -45,10 +45,12 @@ int evictee_list(const struct snapshot *s, bool is_all, struct evictees *ret_evi
 /* Whether the memory of the snapshot's process of that index is away, by the ledger. */
 bool evictee_is_away(const struct snapshot *s, unsigned process);
 
+#define EVICTEE_E_ENDED 1
+
 /*
  * Whether the process is the slice's by more than the word of the region, which its processes write: it is the user's
- * whose the slice is, and it has mapped this very file, which this process has mapped at region_file. 0, also where
- * it has ended; -EPERM with err set.
+ * whose the slice is, and it has mapped this very file, which this process has mapped at region_file. 0; EVICTEE_E_ENDED
+ * where no process of that number began then: it may be somebody's, and is not to be touched; -EPERM with err set.
  */
 int evictee_check(const struct evictee *evictee, const void *region_file, uid_t owner,
 	struct err *err) MUST_CHECK;

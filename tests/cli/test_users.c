@@ -173,15 +173,16 @@ static pid_t start_victim(uid_t user)
 
 	if (pid != 0)
 		return pid;
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (setgid(user) < 0 || setuid(user) < 0)
 		_exit(1);
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* a change of the user takes it away */
 	prctl(PR_SET_DUMPABLE, 1);
 	for (;;)
 		pause();
 }
 
-static void evict_names(pid_t victim, const char *expected)
+/* By a number, and as many ticks later as it says than that process began. */
+static void evict_names(pid_t victim, uint64_t later, int status, const char *expected)
 {
 	const struct said *said;
 	struct process_identity id;
@@ -195,10 +196,14 @@ static void evict_names(pid_t victim, const char *expected)
 		region_device(&region, "GPU-00000000-1111-2222-3333-444444444444", &device), 0);
 	assert_int_equal(process_identify(victim, &id), 0);
 	region.file->own.slots[slot].pid = (uint32_t)victim;
-	region.file->own.slots[slot].start_time = id.start_time;
+	region.file->own.slots[slot].start_time = id.start_time + later;
 	region.file->own.slots[slot].held[device] = UINT64_C(100) << 32;
 	said = tool_run("timeout 20 \"$VGPU\" suspend 54321/web --evict");
-	assert_int_equal(said->status, 1);
+	assert_int_equal(said->status, status);
+	assert_says(said->err, expected);
+	region.file->own.slots[slot].evicted_bytes[device] = UINT64_C(100) << 20;
+	said = tool_run("timeout 20 \"$VGPU\" resume 54321/web");
+	assert_int_equal(said->status, status);
 	assert_says(said->err, expected);
 	region_close(&region);
 	assert_int_equal(kill(victim, SIGKILL), 0);
@@ -207,9 +212,12 @@ static void evict_names(pid_t victim, const char *expected)
 
 static void a_process_that_only_the_region_names_is_not_evicted(void **state)
 {
-	evict_names(start_victim(BOB), "which is not of the slice's user (54321)");
-	evict_names(start_victim(0), "which is not of the slice's user (54321)");
-	evict_names(start_victim(ALICE), "which has not mapped that file");
+	evict_names(start_victim(BOB), 0, 1, "which is not of the slice's user (54321)");
+	evict_names(start_victim(0), 0, 1, "which is not of the slice's user (54321)");
+	evict_names(start_victim(ALICE), 0, 1, "which has not mapped that file");
+	/* No process of that number began then. The driver, which knows of numbers alone, is not even asked for. */
+	evict_names(start_victim(BOB), 1, 0, "");
+	evict_names(start_victim(0), (uint64_t)-1, 0, "");
 }
 
 /* Its environment is, by its own word, some TiB that nobody has touched. */

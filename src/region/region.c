@@ -429,14 +429,17 @@ const char *region_explain(int outcome)
 		return "the file is the accounting file of another version; remove it when its "
 		       "processes have ended";
 	case -EFBIG:
-		return "the process may make no file so large (ulimit -f); start it by vgpu run, "
-		       "which makes the file, or raise the limit to 4 MiB";
+		return "the process may make no file so large (ulimit -f)";
 	case REGION_E_REMOTE:
 		return "other machines may have its file system mounted, too";
 	default:
 		return outcome < 0 ? strerror(-outcome) : "";
 	}
 }
+
+/* What the file takes, for people. */
+#define ROOM "5 MiB"
+_Static_assert(sizeof(struct region_file) <= 5 << 20, "ROOM");
 
 #define ELSEWHERE                                                                                \
 	", or name a file elsewhere (CUDA_DEVICE_MEMORY_SHARED_CACHE, or `region` in the share " \
@@ -456,10 +459,11 @@ const char *region_remedy(int outcome)
 	case -EPERM:
 		return "let this user write to its folder" ELSEWHERE;
 	case -EFBIG:
-		return "a limit of 4 MiB at least (ulimit -f)" ELSEWHERE;
+		return "raise the limit to " ROOM
+		       ", or begin the slice by vgpu run where the limit is higher" ELSEWHERE;
 	case -ENOSPC:
 	case -EDQUOT:
-		return "make 4 MB of room there" ELSEWHERE;
+		return "make " ROOM " of room there" ELSEWHERE;
 	default:
 		return "remove the file when its processes have ended" ELSEWHERE;
 	}

@@ -309,9 +309,12 @@ static void the_region_is_there_before_the_program(void **state)
 	assert_int_equal(said->status, 0);
 	said = tool_run("ulimit -f 100; \"$VGPU\" run --memory 1g -- echo ran");
 	assert_int_equal(said->status, 1);
-	assert_says(said->err, "(ulimit -f)");
+	assert_says(said->err, "(ulimit -f); raise the limit to 5 MiB");
 	assert_string_equal(said->out, "");
 	assert_string_equal(tool_run("ls -A \"$VGPU_STATE\"")->out, "");
+	/* in blocks of 512 bytes */
+	said = tool_run("ulimit -f 10240; \"$VGPU\" run --memory 1g -- echo ran");
+	assert_string_equal(said->out, "ran\n");
 }
 
 static void a_name_in_use_is_refused(void **state)

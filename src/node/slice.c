@@ -43,6 +43,15 @@ static int root_format(char *to, const char *first, const char *second)
 	return length < 0 || length >= SHARE_PATH_BYTES - SHARE_NAME_BYTES - 16 ? -ENAMETOOLONG : 0;
 }
 
+/* su and sudo leave it as it was: the folder of who called them, or of a session that is not there. */
+static bool is_own_folder(const char *path)
+{
+	struct file_identity id;
+
+	return path[0] == '/' && file_identify_path(path, &id) == 0 && id.is_folder &&
+	       id.owner == geteuid();
+}
+
 static int root_path(char ret_root[SHARE_PATH_BYTES], struct err *err)
 {
 	const char *named = getenv("VGPU_STATE"), *runtime = getenv("XDG_RUNTIME_DIR");
@@ -54,7 +63,7 @@ static int root_path(char ret_root[SHARE_PATH_BYTES], struct err *err)
 		r = root_format(root, named, "");
 	else if (geteuid() == 0)
 		r = root_format(root, "/run/vgpu", "");
-	else if (runtime && runtime[0] == '/')
+	else if (runtime && is_own_folder(runtime))
 		r = root_format(root, runtime, "/vgpu");
 	else
 		r = root_format(root, "/tmp/vgpu-", user);

@@ -315,6 +315,21 @@ static void a_region_that_only_the_share_names_is_not_touched(void **state)
 	region_close(&region);
 }
 
+/* As su leaves it: of the user before, or of a session that is not there. */
+static void a_runtime_folder_of_somebody_else_is_not_taken(void **state)
+{
+	const struct said *said = tool_run(
+		AS "mkdir -p /run/user/0 /run/user/$B; chown $B /run/user/$B; "
+		   "for folder in /run/user/0 /run/user/$A run; do XDG_RUNTIME_DIR=$folder "
+		   "as $A \"$VGPU\" run --memory 1g --name a -- sh -c 'echo $VGPU_SHARE'; done; "
+		   "XDG_RUNTIME_DIR=/run/user/$B as $B \"$VGPU\" run --memory 1g --name b -- sh -c "
+		   "'echo $VGPU_SHARE'");
+
+	assert_string_equal(said->out,
+		"/tmp/vgpu-54321/a/share\n/tmp/vgpu-54321/a/share\n/tmp/vgpu-54321/a/share\n"
+		"/run/user/54322/vgpu/b/share\n");
+}
+
 static void the_machines_folders_are_held_against_the_model(void **state)
 {
 	const struct said *said;
@@ -450,6 +465,7 @@ int main(void)
 		cmocka_unit_test_setup(a_share_that_is_mounted_alone_is_noted, clear),
 		cmocka_unit_test_setup(a_link_in_a_root_of_its_own_leads_to_nothing_of_ours, clear),
 		cmocka_unit_test_setup(who_is_quick_cannot_keep_root_from_a_shared_folder, clear),
+		cmocka_unit_test_setup(a_runtime_folder_of_somebody_else_is_not_taken, clear),
 		cmocka_unit_test_setup(the_machines_folders_are_held_against_the_model, clear),
 	};
 

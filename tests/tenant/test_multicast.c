@@ -107,6 +107,10 @@ static void a_call_that_fails_changes_nothing(void **state)
 	struct tenant *t = tenant_new(slice);
 	struct inject_rule rule = {.tag = "a", .times = 1, .result = 999};
 
+	snprintf(rule.symbol, sizeof(rule.symbol), "cuMulticastCreate");
+	assert_true(inject_add_rule(slice->node->machine, &rule) >= 0);
+	expect(t, 999, "multicast o 64m");
+	inject_clear_rules(slice->node->machine);
 	expect(t, OK, "multicast o 64m");
 	expect(t, OK, "create h 64m");
 	snprintf(rule.symbol, sizeof(rule.symbol), "cuMulticastBindMem");

@@ -35,7 +35,13 @@
  * tools/check_hooks.py finds what does otherwise.
  */
 /* What the driver has made, into the program's memory, where the call succeeded. */
-#define HOOK_GIVE(r, to, made) ((r) == CUDA_SUCCESS ? (*(to) = (made), CUDA_SUCCESS) : (r))
+#define HOOK_GIVE(r, to, made)                     \
+	({                                         \
+		const CUresult hook_answer_ = (r); \
+		if (hook_answer_ == CUDA_SUCCESS)  \
+			*(to) = (made);            \
+		hook_answer_;                      \
+	})
 /* From here to the end of the block the parameter points to a copy of the hook's own. */
 #define HOOK_COPY(parameter) ((parameter) = (__typeof__(*(parameter))[1]){*(parameter)})
 

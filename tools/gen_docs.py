@@ -276,10 +276,10 @@ class CoveragePage:
     def text(self):
         sources = [coverage.TABLE] + coverage.HOOKS + list(coverage.NAMES.values())
         text = HEADER % ", ".join(sources)
-        text += "# Coverage\n\nEvery function that driver 580 (CUDA 13.0) exports, and how the "
-        text += "tenant library treats it. A name stands\nfor all its forms: `_v2` and later, and "
-        text += "`_ptds` and `_ptsz` for per-thread default streams. `make\ncheck-coverage` says "
-        text += "what a newer driver has that is not here.\n\n"
+        text += "# Coverage\n\nEvery function that driver 580 (CUDA 13.0) exports, and of newer ones "
+        text += "what is covered, and how\nthe tenant library treats it. A name stands for all its "
+        text += "forms: `_v2` and later, and `_ptds` and `_ptsz` for\nper-thread default streams. "
+        text += "`make check-coverage` says what a newer driver has that is not here.\n\n"
         body = ""
         for kind, (title, meaning) in self.HEADS.items():
             is_hooked = kind in coverage.TO_BE_HOOKED

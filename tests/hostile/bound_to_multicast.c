@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Created memory is bound to a multicast object, by its handle or by an address, and let go. The driver keeps it for as long as
+ * Created memory is bound to a multicast object, by its handle or by an address, in both forms of each, and let go. The driver keeps it for as long as
  * it is bound, and nobody was charged for it then. In the end the object's handle goes as well, and a mapping keeps the object.
  * Not on a card: a program that ends in the middle of such calls can leave the switch's devices unusable.
  */
@@ -31,7 +31,10 @@ static void bind_by_address(
 
 	MUST(cuMemAddressReserve(&at, GIB, 0, 0, 0));
 	MUST(cuMemMap(at, GIB, 0, memory, 0));
-	cuMulticastBindAddr(object, offset, at, GIB, 0);
+	if (offset)
+		cuMulticastBindAddr(object, offset, at, GIB, 0);
+	else
+		cuMulticastBindAddr_v2(object, 0, offset, at, GIB, 0);
 	MUST(cuMemUnmap(at, GIB));
 }
 
@@ -47,8 +50,10 @@ static void attack(void)
 	for (size_t i = 0; i < 4; i++) {
 		if (!create(&memory))
 			continue;
-		if (i % 2)
+		if (i == 1)
 			cuMulticastBindMem(object, i * GIB, memory, 0, GIB, 0);
+		else if (i == 3)
+			cuMulticastBindMem_v2(object, 0, i * GIB, memory, 0, GIB, 0);
 		else
 			bind_by_address(object, i * GIB, memory);
 		MUST(cuMemRelease(memory));

@@ -253,16 +253,27 @@ static int run_multicast(struct client *c, char **word, unsigned count)
 	return (int)r;
 }
 
+/* The forms that name a device are in no door: drivers before CUDA 13.1 lack them. */
 static int run_bind(struct client *c, char **word, unsigned count)
 {
-	return (int)c->cu.cuMulticastBindMem(client_get(c, word[1]), client_size(word[2]),
-		client_get(c, word[3]), 0, client_size(word[4]), 0);
+	uint64_t object = client_get(c, word[1]), offset = client_size(word[2]);
+	uint64_t memory = client_get(c, word[3]), bytes = client_size(word[4]);
+
+	if (count <= 5)
+		return (int)c->cu.cuMulticastBindMem(object, offset, memory, 0, bytes, 0);
+	return (int)((cuMulticastBindMem_v2_fn *)client_find("cuMulticastBindMem_v2"))(
+		object, (CUdevice)client_size(word[5]), offset, memory, 0, bytes, 0);
 }
 
 static int run_bindat(struct client *c, char **word, unsigned count)
 {
-	return (int)c->cu.cuMulticastBindAddr(client_get(c, word[1]), client_size(word[2]),
-		client_get(c, word[3]), client_size(word[4]), 0);
+	uint64_t object = client_get(c, word[1]), offset = client_size(word[2]);
+	uint64_t memory = client_get(c, word[3]), bytes = client_size(word[4]);
+
+	if (count <= 5)
+		return (int)c->cu.cuMulticastBindAddr(object, offset, memory, bytes, 0);
+	return (int)((cuMulticastBindAddr_v2_fn *)client_find("cuMulticastBindAddr_v2"))(
+		object, (CUdevice)client_size(word[5]), offset, memory, bytes, 0);
 }
 
 static int run_unbind(struct client *c, char **word, unsigned count)
@@ -440,8 +451,8 @@ const struct client_command client_memory_commands[] = {
 	{"release", 1, run_release, "HANDLE"},
 	{"retain", 2, run_retain, "HANDLE VA"},
 	{"multicast", 2, run_multicast, "OBJECT SIZE [shared]"},
-	{"bind", 4, run_bind, "OBJECT OFFSET HANDLE SIZE"},
-	{"bindat", 4, run_bindat, "OBJECT OFFSET VA SIZE"},
+	{"bind", 4, run_bind, "OBJECT OFFSET HANDLE SIZE [DEVICE]"},
+	{"bindat", 4, run_bindat, "OBJECT OFFSET VA SIZE [DEVICE]"},
 	{"unbind", 3, run_unbind, "OBJECT OFFSET SIZE"},
 	{"reserve", 2, run_reserve, "VA SIZE"},
 	{"unreserve", 2, run_unreserve, "VA SIZE"},

@@ -28,7 +28,7 @@ int main(void)
 {
 	static const char *const lacking[] = {"cuMemCreate", "cuMemAllocAsync",
 		"cuGetProcAddress_v2", "cuMemAllocAsync_ptsz", "cuDeviceGetUuid_v2",
-		"cuNoSuchFunction"};
+		"cuMulticastBindMem_v2", "cuNoSuchFunction"};
 	void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
 	cuMemAlloc_v2_fn *alloc;
 	CUdeviceptr block;

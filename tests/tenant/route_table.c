@@ -35,7 +35,7 @@ static const char *const hooked[] = {
 
 /* Versions at which an answer changes, and some between them. */
 static const int versions[] = {2000, 3020, 4000, 6000, 7000, 8000, 9000, 10000, 10020, 11000, 11020,
-	11030, 11040, 11060, 11070, 11080, 12000, 12010, 12020, 12050, 12080, 13000};
+	11030, 11040, 11060, 11070, 11080, 12000, 12010, 12020, 12050, 12080, 13000, 13010};
 
 static void *addresses[COUNT(symbols)];
 

@@ -5,19 +5,24 @@
 #include "sim/machine/inject.h"
 #include "tests/tenant/sharing.h"
 
-#define NOT_SUPPORTED 801
-#define STEPS	      4
+#define NOT_SUPPORTED  801
+#define INVALID_DEVICE 101
+#define STEPS	       4
 
-/* By its handle, or by an address that goes at once. */
-static void bind(struct tenant *t, bool is_by_address)
+/* By its handle, or by an address that goes at once; where the memory lies, or for a device that is named. */
+#define FORMS 4
+
+static void bind(struct tenant *t, unsigned form)
 {
+	const char *device = form / 2 ? " 0" : "";
+
 	expect(t, OK, "create h 64m");
-	if (!is_by_address) {
-		expect(t, OK, "bind o 0 h 64m");
+	if (form % 2 == 0) {
+		expect(t, OK, "bind o 0 h 64m%s", device);
 		return;
 	}
 	expect(t, OK, "map v 0 64m h");
-	expect(t, OK, "bindat o 0 v 64m");
+	expect(t, OK, "bindat o 0 v 64m%s", device);
 	expect(t, OK, "unmap v 0 64m");
 }
 
@@ -38,13 +43,13 @@ static void bound_memory_is_charged_until_nothing_keeps_it(void **state)
 	struct tenant *t = tenant_new(slice);
 
 	expect(t, OK, "reserve v 64m");
-	for (unsigned i = 0; i < 2 * sizeof(orders) / sizeof(orders[0]); i++) {
+	for (unsigned i = 0; i < FORMS * sizeof(orders) / sizeof(orders[0]); i++) {
 		expect(t, OK, "multicast o 128m");
-		bind(t, i % 2);
+		bind(t, i % FORMS);
 		expect_beside(slice, 1, 64 * MIB);
-		for (unsigned s = 0; s < STEPS && orders[i / 2].steps[s]; s++) {
-			expect(t, OK, "%s", orders[i / 2].steps[s]);
-			expect_beside(slice, 1, s < orders[i / 2].last ? 64 * MIB : 0);
+		for (unsigned s = 0; s < STEPS && orders[i / FORMS].steps[s]; s++) {
+			expect(t, OK, "%s", orders[i / FORMS].steps[s]);
+			expect_beside(slice, 1, s < orders[i / FORMS].last ? 64 * MIB : 0);
 		}
 	}
 	assert_int_equal(tenant_end(t), 0);
@@ -57,7 +62,7 @@ static void an_object_lives_by_its_mappings_too(void **state)
 
 	expect(t, OK, "reserve v 64m");
 	expect(t, OK, "reserve w 64m");
-	for (unsigned i = 0; i < 2; i++) {
+	for (unsigned i = 0; i < FORMS; i++) {
 		expect(t, OK, "multicast o 64m");
 		expect(t, OK, "map w 0 64m o");
 		bind(t, i);
@@ -67,7 +72,7 @@ static void an_object_lives_by_its_mappings_too(void **state)
 		expect(t, OK, "retain o w");
 		expect(t, OK, "unmap w 0 64m");
 		expect_beside(slice, 1, 64 * MIB);
-		if (i)
+		if (i % 2)
 			expect(t, OK, "unbind o 0 64m");
 		expect(t, OK, "release o");
 		expect_beside(slice, 1, 0);
@@ -142,6 +147,36 @@ static void a_call_that_fails_changes_nothing(void **state)
 	expect_beside(slice, 0, 0);
 }
 
+static void a_device_that_is_named_is_the_one_it_is_unbound_from(void **state)
+{
+	struct slice *slice = slice_new(*state, "a", "1g", NULL);
+	struct tenant *t = tenant_new(slice);
+	struct inject_rule rule = {.tag = "a", .times = 1, .result = 999};
+
+	expect(t, OK, "multicast o 64m");
+	expect(t, OK, "create h 64m");
+	expect(t, OK, "reserve v 64m");
+	expect(t, OK, "map v 0 64m h");
+	expect(t, INVALID_DEVICE, "bind o 0 h 64m 1");
+	expect(t, INVALID_DEVICE, "bindat o 0 v 64m 1");
+	expect(t, OK, "unmap v 0 64m");
+	snprintf(rule.symbol, sizeof(rule.symbol), "cuMulticastBindMem_v2");
+	assert_true(inject_add_rule(slice->node->machine, &rule) >= 0);
+	expect(t, 999, "bind o 0 h 64m 0");
+	inject_clear_rules(slice->node->machine);
+	/* It need not be asked where the memory lies. */
+	snprintf(rule.symbol, sizeof(rule.symbol), "cuMemGetAllocationPropertiesFromHandle");
+	rule.times = 0;
+	assert_true(inject_add_rule(slice->node->machine, &rule) >= 0);
+	expect(t, OK, "bind o 0 h 64m 0");
+	inject_clear_rules(slice->node->machine);
+	expect(t, OK, "release h");
+	expect_beside(slice, 1, 64 * MIB);
+	expect(t, OK, "unbind o 0 64m");
+	expect_beside(slice, 1, 0);
+	assert_int_equal(tenant_end(t), 0);
+}
+
 static void what_others_may_keep_stays_charged(void **state)
 {
 	struct slice *slice = slice_new(*state, "a", "1g", NULL);
@@ -150,7 +185,7 @@ static void what_others_may_keep_stays_charged(void **state)
 	expect(t, OK, "multicast o 64m shared");
 	expect(t, OK, "export f o");
 	for (unsigned i = 0; i < 2; i++) {
-		bind(t, false);
+		bind(t, 2 * i);
 		expect(t, OK, "release h");
 		expect_beside(slice, 1, 64 * MIB);
 		if (i)
@@ -186,6 +221,7 @@ static void a_share_without_exports_gives_out_no_object(void **state)
 	expect(t, NOT_SUPPORTED, "exportfabric o");
 	expect(t, OK, "create h 64m");
 	expect(t, NOT_SUPPORTED, "bind p 0 h 64m");
+	expect(t, NOT_SUPPORTED, "bind p 0 h 64m 0");
 	expect(t, OK, "bind o 0 h 64m");
 	expect(t, OK, "release h");
 	expect(t, OK, "unbind o 0 64m");
@@ -201,6 +237,7 @@ static void memory_of_a_pool_is_not_bound(void **state)
 	expect(t, OK, "multicast o 64m");
 	expect(t, OK, "async a 64m");
 	expect(t, NOT_SUPPORTED, "bindat o 0 a 64m");
+	expect(t, NOT_SUPPORTED, "bindat o 0 a 64m 0");
 	expect(t, OK, "freeasync a");
 	expect(t, OK, "release o");
 	assert_int_equal(tenant_end(t), 0);
@@ -213,6 +250,7 @@ int main(void)
 		test_with_node(an_object_lives_by_its_mappings_too),
 		test_with_node(each_binding_keeps_the_memory),
 		test_with_node(a_call_that_fails_changes_nothing),
+		test_with_node(a_device_that_is_named_is_the_one_it_is_unbound_from),
 		test_with_node(what_others_may_keep_stays_charged),
 		test_with_node(a_share_without_exports_gives_out_no_object),
 		test_with_node(memory_of_a_pool_is_not_bound),

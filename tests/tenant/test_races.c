@@ -147,6 +147,10 @@ static void what_goes_is_not_bound_past_the_books(void **state)
 	race(*state, prepare, "bind o 0 h 512m", "cuMulticastBindMem", "release o", "cuMemRelease");
 	race(*state, by_address, "bindat o 0 v 512m", "cuMulticastBindMem", "unmap v 0 512m",
 		"cuMemUnmap");
+	race(*state, prepare, "bind o 0 h 512m 0", "cuMulticastBindMem_v2", "release h",
+		"cuMemRelease");
+	race(*state, by_address, "bindat o 0 v 512m 0", "cuMulticastBindMem_v2", "unmap v 0 512m",
+		"cuMemUnmap");
 }
 
 static void what_is_bound_is_not_unbound_past_the_books(void **state)

@@ -72,27 +72,67 @@ ENTRY_BODY(cuMulticastBindMem,
 	return bind(handle, offset, memory, memory_offset, size);
 }
 
-/* Of created memory alone. */
+/* As documented: memory of a device is bound for that device. */
+static bool lies_on(CUmemGenericAllocationHandle number, CUdevice device)
+{
+	CUmemAllocationProp prop;
+
+	return vmm_get_prop(number, &prop) == CUDA_SUCCESS && prop.location.id == device;
+}
+
+ENTRY_BODY(cuMulticastBindMem_v2,
+	(CUmemGenericAllocationHandle handle, CUdevice device, size_t offset,
+		CUmemGenericAllocationHandle memory, size_t memory_offset, size_t size,
+		unsigned long long flags),
+	(handle, device, offset, memory, memory_offset, size, flags))
+{
+	if (flags != 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	LOCK_SCOPE(&driver.memory_lock);
+	if (!lies_on(memory, device))
+		return CUDA_ERROR_INVALID_DEVICE;
+	return bind(handle, offset, memory, memory_offset, size);
+}
+
+/* Of created memory alone. Under memory_lock. */
+static CUresult bind_at(CUmemGenericAllocationHandle handle, const CUdevice *device, size_t offset,
+	CUdeviceptr memory, size_t size)
+{
+	struct owner *owner = address_find_owner(memory);
+	CUmemGenericAllocationHandle number;
+	struct extent extent;
+	CUresult result;
+
+	if (!owner || !owner->ops->find(owner, memory, &extent) ||
+		vmm_retain(memory, &number) != CUDA_SUCCESS)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = device && !lies_on(number, *device)
+			 ? CUDA_ERROR_INVALID_DEVICE
+			 : bind(handle, offset, number, memory - extent.base, size);
+	vmm_release(number);
+	return result;
+}
+
 ENTRY_BODY(cuMulticastBindAddr,
 	(CUmemGenericAllocationHandle handle, size_t offset, CUdeviceptr memory, size_t size,
 		unsigned long long flags),
 	(handle, offset, memory, size, flags))
 {
-	CUmemGenericAllocationHandle number;
-	struct extent extent;
-	struct owner *owner;
-	CUresult result;
-
 	if (flags != 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	LOCK_SCOPE(&driver.memory_lock);
-	owner = address_find_owner(memory);
-	if (!owner || !owner->ops->find(owner, memory, &extent) ||
-		vmm_retain(memory, &number) != CUDA_SUCCESS)
+	return bind_at(handle, NULL, offset, memory, size);
+}
+
+ENTRY_BODY(cuMulticastBindAddr_v2,
+	(CUmemGenericAllocationHandle handle, CUdevice device, size_t offset, CUdeviceptr memory,
+		size_t size, unsigned long long flags),
+	(handle, device, offset, memory, size, flags))
+{
+	if (flags != 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = bind(handle, offset, number, memory - extent.base, size);
-	vmm_release(number);
-	return result;
+	LOCK_SCOPE(&driver.memory_lock);
+	return bind_at(handle, &device, offset, memory, size);
 }
 
 ENTRY_BODY(cuMulticastUnbind,

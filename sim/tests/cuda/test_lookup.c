@@ -255,6 +255,16 @@ TEST(names_are_found_as_by_the_real_driver)
 	}
 }
 
+/* As CUDA 13.1 documents it; no such driver was asked. */
+TEST(newer_forms_are_found_from_their_version_on)
+{
+	check("cuMulticastBindMem", false, 12000, NULL);
+	check("cuMulticastBindMem", false, 13000, "cuMulticastBindMem");
+	check("cuMulticastBindMem", false, 13010, "cuMulticastBindMem_v2");
+	check("cuMulticastBindAddr", true, 13000, "cuMulticastBindAddr");
+	check("cuMulticastBindAddr", true, 13010, "cuMulticastBindAddr_v2");
+}
+
 TEST(unknown_names_are_told_apart_by_the_two_forms)
 {
 	CUdriverProcAddressQueryResult status;
@@ -312,6 +322,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(names_are_found_as_by_the_real_driver),
+		cmocka_unit_test(newer_forms_are_found_from_their_version_on),
 		cmocka_unit_test(unknown_names_are_told_apart_by_the_two_forms),
 		cmocka_unit_test(a_function_without_a_body_says_that_it_is_not_supported),
 		cmocka_unit_test(every_row_is_exported_and_errors_have_names),

@@ -246,6 +246,11 @@ typedef CUresult cuMulticastBindMem_fn(CUmemGenericAllocationHandle handle, size
 	unsigned long long flags);
 typedef CUresult cuMulticastBindAddr_fn(CUmemGenericAllocationHandle handle, size_t offset,
 	CUdeviceptr memory, size_t size, unsigned long long flags);
+typedef CUresult cuMulticastBindMem_v2_fn(CUmemGenericAllocationHandle handle, CUdevice device,
+	size_t offset, CUmemGenericAllocationHandle memory, size_t memory_offset, size_t size,
+	unsigned long long flags);
+typedef CUresult cuMulticastBindAddr_v2_fn(CUmemGenericAllocationHandle handle, CUdevice device,
+	size_t offset, CUdeviceptr memory, size_t size, unsigned long long flags);
 typedef CUresult cuMulticastUnbind_fn(
 	CUmemGenericAllocationHandle handle, CUdevice device, size_t offset, size_t size);
 typedef CUresult cuMulticastGetGranularity_fn(size_t *granularity,

@@ -16,36 +16,53 @@ HOOK_BODY(cuMulticastCreate, CUmemGenericAllocationHandle *, object, const CUmul
 	return HOOK_GIVE(multicast_create(properties, &made), object, made);
 }
 
+static CUresult bind(const struct multicast_part *part, CUmemGenericAllocationHandle memory)
+{
+	struct mapped_reference reference;
+	CUresult r = mapped_refer_begin(memory, &reference);
+
+	return r == CUDA_SUCCESS ? multicast_bind(part, &reference) : r;
+}
+
 HOOK_BODY(cuMulticastBindMem, CUmemGenericAllocationHandle, object, size_t, offset,
 	CUmemGenericAllocationHandle, memory, size_t, memory_offset, size_t, size,
 	unsigned long long, flags)
 {
-	const struct multicast_part part = {object, offset, memory_offset, size, flags};
-	struct mapped_reference reference;
-	CUresult r;
-
 	if (state_enter() == STATE_ASIDE)
 		return cuda.cuMulticastBindMem(object, offset, memory, memory_offset, size, flags);
-	r = mapped_refer_begin(memory, &reference);
-	return r == CUDA_SUCCESS ? multicast_bind(&part, &reference) : r;
+	return bind(&(struct multicast_part){.object = object,
+			    .offset = offset,
+			    .memory_offset = memory_offset,
+			    .size = size,
+			    .flags = flags},
+		memory);
 }
 
-/*
- * The memory is bound by its handle, as what is at the address may be other memory by then. Memory of a pool, which lives on in
- * the pool's books, is not bound.
- */
-HOOK_BODY(cuMulticastBindAddr, CUmemGenericAllocationHandle, object, size_t, offset, CUdeviceptr,
-	memory, size_t, size, unsigned long long, flags)
+HOOK_BODY(cuMulticastBindMem_v2, CUmemGenericAllocationHandle, object, CUdevice, device, size_t,
+	offset, CUmemGenericAllocationHandle, memory, size_t, memory_offset, size_t, size,
+	unsigned long long, flags)
 {
-	struct multicast_part part = {object, offset, 0, size, flags};
+	if (state_enter() == STATE_ASIDE)
+		return cuda.cuMulticastBindMem_v2(
+			object, device, offset, memory, memory_offset, size, flags);
+	return bind(&(struct multicast_part){.object = object,
+			    .offset = offset,
+			    .memory_offset = memory_offset,
+			    .size = size,
+			    .flags = flags,
+			    .is_named = true,
+			    .device = device},
+		memory);
+}
+
+static CUresult bind_at(struct multicast_part *part, CUdeviceptr memory)
+{
 	struct mapped_reference reference;
 	CUmemGenericAllocationHandle retained;
 	CUdeviceptr start, end;
 	CUresult r;
 
-	if (state_enter() == STATE_ASIDE || !memory)
-		return cuda.cuMulticastBindAddr(object, offset, memory, size, flags);
-	if (!mapped_find(memory, &start, &end) || size > end - memory ||
+	if (!mapped_find(memory, &start, &end) || part->size > end - memory ||
 		mapped_refer_begin_at(memory, &reference) != CUDA_SUCCESS) {
 		log_info("only memory of one handle is bound to a multicast object");
 		return CUDA_ERROR_NOT_SUPPORTED;
@@ -60,10 +77,39 @@ HOOK_BODY(cuMulticastBindAddr, CUmemGenericAllocationHandle, object, size_t, off
 		(void)mapped_refer_end(&reference, false);
 		return r;
 	}
-	part.memory_offset = memory - start;
-	r = multicast_bind(&part, &reference);
+	part->memory_offset = memory - start;
+	r = multicast_bind(part, &reference);
 	cuda.cuMemRelease(retained);
 	return r;
+}
+
+/*
+ * The memory is bound by its handle, as what is at the address may be other memory by then. Memory of a pool, which lives on in
+ * the pool's books, is not bound.
+ */
+HOOK_BODY(cuMulticastBindAddr, CUmemGenericAllocationHandle, object, size_t, offset, CUdeviceptr,
+	memory, size_t, size, unsigned long long, flags)
+{
+	if (state_enter() == STATE_ASIDE || !memory)
+		return cuda.cuMulticastBindAddr(object, offset, memory, size, flags);
+	return bind_at(
+		&(struct multicast_part){
+			.object = object, .offset = offset, .size = size, .flags = flags},
+		memory);
+}
+
+HOOK_BODY(cuMulticastBindAddr_v2, CUmemGenericAllocationHandle, object, CUdevice, device, size_t,
+	offset, CUdeviceptr, memory, size_t, size, unsigned long long, flags)
+{
+	if (state_enter() == STATE_ASIDE || !memory)
+		return cuda.cuMulticastBindAddr_v2(object, device, offset, memory, size, flags);
+	return bind_at(&(struct multicast_part){.object = object,
+			       .offset = offset,
+			       .size = size,
+			       .flags = flags,
+			       .is_named = true,
+			       .device = device},
+		memory);
 }
 
 HOOK_BODY(cuMulticastUnbind, CUmemGenericAllocationHandle, object, CUdevice, device, size_t, offset,

@@ -56,15 +56,17 @@ static bool in_steps(size_t offset, size_t size, uint64_t *ret_steps)
 	       offset / STEP_BYTES <= UINT32_MAX && size / STEP_BYTES <= UINT32_MAX;
 }
 
-/* Where the memory of a handle lies. */
-static bool find_device(CUmemGenericAllocationHandle handle, uint64_t *ret_device)
+/* The device that the binding is of: by that it is unbound. */
+static bool find_device(const struct multicast_part *part, CUmemGenericAllocationHandle memory,
+	uint64_t *ret_device)
 {
 	CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED};
 
-	if (!cuda.cuMemGetAllocationPropertiesFromHandle ||
-		cuda.cuMemGetAllocationPropertiesFromHandle(&properties, handle) != CUDA_SUCCESS)
+	if (!part->is_named && (!cuda.cuMemGetAllocationPropertiesFromHandle ||
+				       cuda.cuMemGetAllocationPropertiesFromHandle(
+					       &properties, memory) != CUDA_SUCCESS))
 		return false;
-	*ret_device = (uint64_t)(unsigned int)properties.location.id;
+	*ret_device = (unsigned int)(part->is_named ? part->device : properties.location.id);
 	return *ret_device >> DEVICE_BITS == 0;
 }
 
@@ -78,7 +80,7 @@ static bool write_down(const struct multicast_part *part, uint32_t object_serial
 	uint64_t device;
 
 	if (!object_serial || !in_steps(part->offset, part->size, &entry.b) ||
-		!find_device(memory->handle, &device))
+		!find_device(part, memory->handle, &device))
 		return false;
 	/* relaxed: each gets another one */
 	entry.key = (atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1) << DEVICE_BITS |
@@ -111,6 +113,15 @@ static bool is_elsewhere(const struct holding *object)
 	return !object->serial || object->flags & HOLDING_MAY_STAY;
 }
 
+static CUresult ask_driver(const struct multicast_part *part, CUmemGenericAllocationHandle memory)
+{
+	if (part->is_named)
+		return cuda.cuMulticastBindMem_v2(part->object, part->device, part->offset, memory,
+			part->memory_offset, part->size, part->flags);
+	return cuda.cuMulticastBindMem(
+		part->object, part->offset, memory, part->memory_offset, part->size, part->flags);
+}
+
 /* The driver's call, between the pins of both. */
 static CUresult bind(const struct multicast_part *part, const struct holding *object,
 	const struct mapped_reference *memory)
@@ -120,8 +131,7 @@ static CUresult bind(const struct multicast_part *part, const struct holding *ob
 	if (is_elsewhere(object) && !quota_may_export())
 		log_info("the slice's share says that no memory is bound to what others have");
 	else
-		r = cuda.cuMulticastBindMem(part->object, part->offset, memory->handle,
-			part->memory_offset, part->size, part->flags);
+		r = ask_driver(part, memory->handle);
 	FAULT("multicast: bound");
 	return r;
 }
@@ -137,7 +147,7 @@ CUresult multicast_bind(const struct multicast_part *part, const struct mapped_r
 	r = bind(part, &object, reference);
 	if (!mapped_refer_end(reference, r == CUDA_SUCCESS)) {
 		/* Another thread has ended it, and other memory has its handle. */
-		if (!find_device(reference->handle, &device) ||
+		if (!find_device(part, reference->handle, &device) ||
 			cuda.cuMulticastUnbind(part->object, (CUdevice)device, part->offset,
 				part->size) != CUDA_SUCCESS)
 			log_error("memory stays bound that nobody is charged for");

@@ -9,6 +9,8 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 #include "gpu/abi/cuda.h"
 #include "tenant/memory/mapped.h"
 
@@ -21,6 +23,8 @@ struct multicast_part {
 	CUmemGenericAllocationHandle object;
 	size_t offset, memory_offset, size;
 	unsigned long long flags;
+	bool is_named; /* the device is, as CUDA 13.1 has it; else it is where the memory lies */
+	CUdevice device;
 };
 
 /*

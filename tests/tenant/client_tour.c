@@ -188,6 +188,32 @@ static void mapped(struct tour *t)
 	tour_give(t, unreserve, at, bytes);
 }
 
+static CUresult unbind(const struct tour *t, uint64_t object, uint64_t bytes)
+{
+	return t->cu->cuMulticastUnbind(object, t->client->device, 0, bytes);
+}
+
+/* The object keeps the memory: until it is unbound, and until the object ends. Only on the simulated node. */
+static void bound(struct tour *t)
+{
+	CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = t->client->device}};
+	CUmulticastObjectProp object_prop = {.numDevices = 1, .size = 8 * MIB};
+	CUmemGenericAllocationHandle object, memory;
+
+	if (!tour_went_well(t, t->cu->cuMulticastCreate(&object, &object_prop)))
+		return;
+	if (tour_went_well(t, t->cu->cuMulticastAddDevice(object, t->client->device)) &&
+		tour_went_well(t, t->cu->cuMemCreate(&memory, 4 * MIB, &prop, 0))) {
+		if (tour_went_well(t, t->cu->cuMulticastBindMem(object, 0, memory, 0, 4 * MIB, 0)))
+			tour_give(t, unbind, object, 4 * MIB);
+		tour_went_well(
+			t, t->cu->cuMulticastBindMem(object, 4 * MIB, memory, 0, 4 * MIB, 0));
+		tour_give(t, release, memory, 0);
+	}
+	tour_give(t, release, object, 0);
+}
+
 /* Its blocks go with it. */
 static void second_context(struct tour *t)
 {
@@ -228,7 +254,7 @@ static void too_much(struct tour *t)
 }
 
 static tour_way_fn *const ways[] = {plain, pitched, managed, asynchronous, on_a_stream, from_a_pool,
-	mapped, second_context, primary_once_more, questions, too_much};
+	mapped, bound, second_context, primary_once_more, questions, too_much};
 
 /* tour: answers each result that was not success, and how much could not be given back */
 static int run_tour(struct client *c, char **word, unsigned count)

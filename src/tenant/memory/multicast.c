@@ -2,10 +2,12 @@
 /*
  * Multicast objects, and the memory that is bound to them.
  *
- * NVIDIA's open kernel modules keep a duplicate of what is bound until it is unbound, by the device and the offset of the
- * binding, or until the last process has let go of the object (mem_multicast_fabric.c). A binding is written down after the
- * driver made it, and taken out before the driver is asked to end it. So one that is taken out was there when the driver was
- * asked, and is gone where that succeeds. One that cannot be written down keeps its reference until the process ends.
+ * What is bound stays until it is unbound, by the device and the offset of the binding. NVIDIA's open kernel modules
+ * of driver 535 keep a duplicate of it until then, or until the last process has let go of the object; in those of
+ * 575 it ends with this process's handle of the object or of the memory, too (mem_multicast_fabric.c). So it is
+ * charged as the older ones keep it. A binding is written down after the driver made it, and taken out before the
+ * driver is asked to end it. So one that is taken out was there when the driver was asked, and is gone where that
+ * succeeds. One that cannot be written down keeps its reference until the process ends.
  */
 #define LOG_TOPIC LOG_MEMORY
 #include "tenant/memory/multicast.h"

@@ -38,5 +38,9 @@ static void attack(void)
 
 int main(int argc, char **argv)
 {
-	return served_main(argv, &(struct served){.cap_percent = 30, .attack = attack});
+	return served_main(
+		argv, &(struct served){.cap_percent = 30,
+			      .settle_ms = 2000, /* the first kernels of all are paid for by then */
+			      .least_permille = 290,
+			      .attack = attack});
 }

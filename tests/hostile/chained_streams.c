@@ -29,5 +29,6 @@ static void attack(void)
 
 int main(int argc, char **argv)
 {
-	return served_main(argv, &(struct served){.cap_percent = 30, .attack = attack});
+	return served_main(
+		argv, &(struct served){.cap_percent = 30, .least_permille = 290, .attack = attack});
 }

@@ -46,6 +46,7 @@ int main(int argc, char **argv)
 {
 	return served_main(argv, &(struct served){.cap_percent = 30,
 					 .least_permille = 230,
+					 .idles_card = true,
 					 .needs = namespace_find_missing,
 					 .attack = attack});
 }

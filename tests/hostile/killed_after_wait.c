@@ -45,6 +45,8 @@ static void attack(void)
 
 int main(int argc, char **argv)
 {
-	return served_main(
-		argv, &(struct served){.cap_percent = 30, .least_permille = 280, .attack = attack});
+	return served_main(argv, &(struct served){.cap_percent = 30,
+					 .least_permille = 280,
+					 .idles_card = true,
+					 .attack = attack});
 }

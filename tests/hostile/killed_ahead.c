@@ -45,6 +45,7 @@ int main(int argc, char **argv)
 {
 	return served_main(argv, &(struct served){.cap_percent = 30,
 					 .least_permille = 270,
+					 .idles_card = true,
 					 .needs = namespace_find_missing,
 					 .attack = attack});
 }

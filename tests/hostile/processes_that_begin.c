@@ -27,5 +27,6 @@ int main(int argc, char **argv)
 	return served_main(argv, &(struct served){.cap_percent = 30,
 					 .settle_ms = 6000,
 					 .least_permille = 290,
+					 .idles_card = true,
 					 .attack = attack});
 }

@@ -28,12 +28,12 @@
 #define SHORT_NS	  20000
 
 /* A card is there for a while, and begins slowly. */
-#define CARD_LOOKS	800
 #define CARD_FREE_LOOKS 2400
 #define CARD_FREE_STEP	200
 #define LOOKS_MOST	CARD_FREE_LOOKS
 #define CARD_BEGIN_NS	(20000 * MS)
 #define CARD_CROWD_NS	(1700 * MS)
+#define CARD_OWED_NS	(2000 * MS) /* what was given before anybody knew its time is paid for */
 #define CARD_MEMORY	"64g"
 
 struct judge {
@@ -145,22 +145,36 @@ static uint64_t served_ns(const struct judge *j)
 	return ns;
 }
 
-/* On a card a window may end behind what was given at once, and nobody chooses where. */
+/* On a card a window may begin and end within what was given at once, and nobody chooses where: so much of it. */
+static unsigned edge_permille(const struct judge *j)
+{
+	const struct served *program = j->program;
+	uint64_t window_ns = program->window_ms ? program->window_ms * MS : LOOKS * LOOK_NS;
+	unsigned crowd;
+
+	if (!j->counted)
+		return 0;
+	crowd = atomic_load(&j->counted->crowd);
+	return (unsigned)(atomic_load(&j->counted->longest_ns) * 1000 * (crowd ? crowd : 1) /
+			  window_ns);
+}
+
 static unsigned limit_permille(const struct judge *j)
 {
 	const struct served *program = j->program;
 	unsigned allowance = program->allowance_permille ? program->allowance_permille : 10;
-	uint64_t window_ns = program->window_ms ? program->window_ms * MS : CARD_LOOKS * LOOK_NS;
-	unsigned crowd, under_way;
+	unsigned under_way = 10 + edge_permille(j);
 
-	if (j->counted) {
-		crowd = atomic_load(&j->counted->crowd);
-		under_way = 10 + (unsigned)(atomic_load(&j->counted->longest_ns) * 1000 *
-					    (crowd ? crowd : 1) / window_ns);
-		if (under_way > allowance)
-			allowance = under_way;
-	}
-	return program->cap_percent * 10 + allowance;
+	return program->cap_percent * 10 + (under_way > allowance ? under_way : allowance);
+}
+
+static unsigned least_permille(const struct judge *j)
+{
+	unsigned least = j->program->least_permille, under_way = edge_permille(j);
+
+	if ((j->counted && j->program->idles_card) || least < under_way)
+		return 0;
+	return least - under_way;
 }
 
 /* Until contexts are made, and the first debts paid. False where a card has nothing to do. */
@@ -180,6 +194,8 @@ static bool settle(const struct judge *j, bool is_in_slice)
 			ns = 0;
 		else if (atomic_load(&j->counted->crowd))
 			ns += CARD_CROWD_NS;
+		else if (least_permille(j))
+			ns = ns > work_ns + CARD_OWED_NS ? ns - work_ns : CARD_OWED_NS;
 		else if (j->program->settle_ms)
 			ns = ns > work_ns ? ns - work_ns : 0;
 	}
@@ -192,7 +208,7 @@ static unsigned watch(const struct judge *j, bool is_in_slice)
 {
 	static uint64_t at_ns[LOOKS_MOST + 1], busy_ns[LOOKS_MOST + 1];
 	bool is_brief = j->counted && !is_in_slice;
-	unsigned looks = is_brief ? CARD_FREE_LOOKS : j->counted ? CARD_LOOKS : LOOKS;
+	unsigned looks = is_brief ? CARD_FREE_LOOKS : LOOKS;
 	unsigned step = (unsigned)(j->program->window_ms * MS / LOOK_NS), most = 0, permille;
 
 	if (is_brief)
@@ -267,13 +283,14 @@ static struct machine *open_machine(const struct judge *j)
 static int judge(struct judge *j, char **argv)
 {
 	const struct served *program = j->program;
-	unsigned free_permille, permille, most, least = j->counted ? 0 : program->least_permille;
+	unsigned free_permille, permille, most, least;
 
 	if (!run(j, false, argv, &free_permille) || !run(j, true, argv, &permille)) {
 		printf("%s: the program could not do its work\n", j->name);
 		return 1;
 	}
 	most = limit_permille(j);
+	least = least_permille(j);
 	printf("%s: cap %u %%, served %u.%u %% (%u.%u %% without the library)\n", j->name,
 		program->cap_percent, permille / 10, permille % 10, free_permille / 10,
 		free_permille % 10);
@@ -283,7 +300,8 @@ static int judge(struct judge *j, char **argv)
 	if (permille > most)
 		printf("%s: it may be served %u.%u %%\n", j->name, most / 10, most % 10);
 	if (permille < least)
-		printf("%s: it is charged too much\n", j->name);
+		printf("%s: it is charged too much, at least %u.%u %% is its own\n", j->name,
+			least / 10, least % 10);
 	if (j->counted && free_permille <= most && permille <= most)
 		return SKIPPED;
 	return permille > most || permille < least || free_permille <= most;

@@ -30,11 +30,11 @@
 
 struct served {
 	unsigned cap_percent;
-	unsigned settle_ms; /* before it is judged; 0: 300, until contexts are made */
-	unsigned window_ms; /* in which it must not be served above the cap; 0: 5 s, on a card 4 */
+	unsigned settle_ms;	     /* before it is judged; 0: 300, until contexts are made */
+	unsigned window_ms;	     /* in which it must not be served above the cap; 0: 5 s */
 	unsigned allowance_permille; /* of such a window, beyond the cap; 0: 10, a point */
-	unsigned
-		least_permille; /* less in the best window is too much charged; 0, or on a card: any is right */
+	unsigned least_permille; /* less in the best window is too much charged; 0: any is right */
+	bool idles_card; /* it leaves a card idle while its processes begin: there any is right */
 	const char *setting;   /* NAME=VALUE of the slice's environment, or NULL */
 	const char *slow_call; /* of the driver, to take 3 ms, or NULL */
 	const char *terms;     /* another line of the share file, or NULL */

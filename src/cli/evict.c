@@ -268,14 +268,19 @@ static int open_all(struct eviction *e, const struct edit *slice,
 	return r;
 }
 
-static int make_journal(int folder_fd, struct err *err)
+/* Whatever has the name already does. A new one becomes the slice's owner's, and nothing else ever does. */
+static int make_journal(const struct edit *slice, struct err *err)
 {
-	_cleanup_fd_ int fd = openat(
-		folder_fd, JOURNAL, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+	_cleanup_fd_ int fd = openat(slice->folder_fd, JOURNAL,
+		O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 
-	return fd < 0 ? err_set(err, errno, "make the file '%s' in the slice's folder: %s", JOURNAL,
-				strerror(errno))
-		      : 0;
+	if (fd < 0 && errno == EEXIST)
+		return 0;
+	if (fd < 0 || (slice->folder_owner != geteuid() &&
+			      fchown(fd, slice->folder_owner, slice->group) < 0))
+		return err_set(err, errno, "make the file '%s' in the slice's folder: %s", JOURNAL,
+			strerror(errno));
+	return 0;
 }
 
 static int evict_all(struct eviction *e, struct err *err)
@@ -304,9 +309,9 @@ int evict_slice(const struct edit *slice, const struct evict_libraries *librarie
 	SIGNALS_BLOCKED;
 	r = open_all(&e, slice, libraries, err);
 	had_journal = faccessat(folder_fd, JOURNAL, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
-	if (r == 0)
-		r = make_journal(folder_fd, err);
-	if (r < 0)
+	if (r == 0 && e.evictees.count)
+		r = make_journal(slice, err);
+	if (r < 0 || e.evictees.count == 0)
 		return r;
 	r = evict_all(&e, err);
 	if (r < 0 && undo(&e) && !had_journal)

@@ -274,6 +274,29 @@ static void an_evicted_slice_holds_nothing_and_gets_it_all_back(void **state)
 	assert_string_equal(tool_run("ls -A \"$VGPU_STATE\"")->out, "");
 }
 
+/* What root has begun a user ends, and begins again. */
+static void a_slice_that_root_evicts_stays_its_users(void **state)
+{
+	const struct said *said = tool_run(
+		"as='setpriv --reuid 54321 --regid 54321 --clear-groups --'\n"
+		"$as test -x \"$VGPU\" 2>/dev/null || exit 77\n"
+		"chmod 711 \"$HERE\"; mkdir -m 700 \"$HERE/his\"; chown 54321 \"$HERE/his\"; "
+		": >\"$HERE/tenant\"\n"
+		"export VGPU_STATE=\"$HERE/his\" VGPU_SIM_STATE=\"$HERE/his/machine\"\n"
+		"$as \"$VGPU\" run --sim --memory 2g --device 0 --name busy -- \"$TENANT\" --hold "
+		"60000 >\"$HERE/tenant\" & first=$!\n" HOLDS(
+			"tenant") "\"$VGPU\" suspend busy --evict --sim; echo $?; stat -c %%u "
+				  "\"$VGPU_STATE/busy/evicted\"\n"
+				  "for word in suspend resume suspend; do $as \"$VGPU\" $word busy "
+				  "$([ $word = resume ] || echo --evict); echo $?; done\n"
+				  "\"$VGPU\" resume busy --sim; echo $?; kill $first; wait $first");
+
+	if (said->status == 77)
+		skip();
+	assert_string_equal(said->err, "");
+	assert_string_equal(said->out, "0\n54321\n0\n0\n0\n0\n");
+}
+
 static void suspended_alone_it_keeps_its_memory(void **state)
 {
 	const struct said *said = beside_a_tenant("\"$VGPU\" suspend busy; echo $?\n" TRUTH
@@ -469,6 +492,7 @@ int main(void)
 		cmocka_unit_test(a_slice_without_a_quota_of_memory_may_fill_the_card),
 		cmocka_unit_test(a_quota_that_is_taken_away_binds_nobody_any_more),
 		cmocka_unit_test(an_evicted_slice_holds_nothing_and_gets_it_all_back),
+		cmocka_unit_test(a_slice_that_root_evicts_stays_its_users),
 		cmocka_unit_test(suspended_alone_it_keeps_its_memory),
 		cmocka_unit_test(a_process_that_cannot_be_evicted_leaves_all_where_they_were),
 		cmocka_unit_test(

@@ -4,6 +4,7 @@
 
 #include <getopt.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -19,6 +20,12 @@ int command_refuse(struct err *err, const char *format, ...)
 	return COMMAND_E_USAGE;
 }
 
+/* getopt() stays at a word of several letters, of which it knows none. */
+static bool is_at_word(const char *word)
+{
+	return word && word[0] == '-' && word[1] == optopt && word[2];
+}
+
 int command_refuse_option(struct err *err, int answer, char **argv)
 {
 	if (answer == '?' && (optopt == 'h' || strcmp(argv[optind - 1], "--help") == 0))
@@ -26,7 +33,7 @@ int command_refuse_option(struct err *err, int answer, char **argv)
 	if (answer == ':')
 		return command_refuse(err, "option %s needs a value; see `vgpu help %s`",
 			argv[optind - 1], argv[0]);
-	if (optopt && !strncmp(argv[optind - 1], "--", 2))
+	if (optopt && !is_at_word(argv[optind]) && !strncmp(argv[optind - 1], "--", 2))
 		return command_refuse(err, "option %s takes no value; see `vgpu help %s`",
 			argv[optind - 1], argv[0]);
 	if (optopt)

@@ -57,6 +57,11 @@ int size_read_quota(const char *text, struct size_quota *ret_quota, struct err *
 		quota.bytes = 0;
 	else if (strcmp(text, "unlimited") != 0)
 		outcome = parse_size(text, &quota.bytes);
+	if (outcome && strchr(text, '%'))
+		return command_refuse(err,
+			"--memory '%s': 50%% of each device, or another part from 0.1%% to 100%% "
+			"with at most one decimal, is right",
+			text);
 	if (outcome)
 		return command_refuse(err, "--memory '%s': %s%s", text, parse_advice(outcome),
 			outcome == PARSE_E_NOT_A_SIZE ? ", 50% of each device, or unlimited" : "");

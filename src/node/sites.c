@@ -32,6 +32,8 @@
 #include "region/region.h"
 
 #define PATH_BYTES 4096
+#define NAME_MOST \
+	128 /* of a name that is made of a path: more than a pod's UID and a container's name are long */
 #define CONTAINERS "/usr/local/vgpu/containers/*/*.cache"
 
 static void cleanup_glob(glob_t *paths)
@@ -102,6 +104,9 @@ static void name_region(const char *path, pid_t owner, char *ret_name, size_t si
 		file = start;
 		length = (size_t)(end - start);
 	}
+	/* Anybody's, and a column of a table is as wide as the longest. */
+	if (length > NAME_MOST)
+		length = NAME_MOST;
 	snprintf(ret_name, size, "%.*s%s", (int)length, file, of);
 }
 
@@ -227,8 +232,10 @@ static bool read_mapping(const struct mapping *m, pid_t pid, char *ret_path, siz
 		m->end - m->start !=
 			round_up_u64(sizeof(struct region_file), (uint64_t)getpagesize()))
 		return false;
-	if (path_length > sizeof(deleted) &&
-		!strcmp(m->path + path_length - (sizeof(deleted) - 1), deleted))
+	/* It has gone, or stands there in another way than it is: what is no single line (proc(5)). */
+	if ((path_length > sizeof(deleted) &&
+		    !strcmp(m->path + path_length - (sizeof(deleted) - 1), deleted)) ||
+		strstr(m->path, "\\012"))
 		length = snprintf(ret_path, size, "/proc/%d/map_files/%" PRIx64 "-%" PRIx64,
 			(int)pid, m->start, m->end);
 	else

@@ -379,6 +379,42 @@ static void a_region_that_a_process_has_mapped_is_found_once(void **state)
 	drop(&s);
 }
 
+/* One line of the kernel's list of mappings has no room for two. */
+static void a_region_whose_path_is_several_lines_is_found(void **state)
+{
+	struct slice s;
+
+	/* Others may not follow the kernel's links to what is mapped. */
+	if (geteuid() != 0)
+		skip();
+	make(&s, tool_path("two\nlines"));
+	assert_string_equal(
+		tool_run("env -u VGPU_STATE \"$VGPU\" list --json | python3 -c 'import json, "
+			 "sys; print(sum(p[\"pid\"] == %d for s in "
+			 "json.load(sys.stdin)[\"slices\"] for p in "
+			 "s[\"processes\"]))'",
+			(int)getpid())
+			->out,
+		"1\n");
+	drop(&s);
+}
+
+static void a_long_name_leaves_room_for_others(void **state)
+{
+	char name[256];
+	struct slice s;
+
+	memset(name, 'x', 200);
+	name[200] = '\0';
+	make(&s, tool_path("%s", name));
+	name[128] = '\0';
+	assert_says(tool_run("\"$VGPU\" list --region \"$HERE\"/xxx*")->out, name);
+	name[128] = 'x';
+	name[129] = '\0';
+	assert_null(strstr(tool_run("\"$VGPU\" list --region \"$HERE\"/xxx*")->out, name));
+	drop(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -398,6 +434,8 @@ int main(void)
 		cmocka_unit_test(a_broken_region_costs_one_line_and_hides_no_other),
 		cmocka_unit_test(a_region_without_processes_is_shown_only_on_request),
 		cmocka_unit_test(a_region_that_a_process_has_mapped_is_found_once),
+		cmocka_unit_test(a_region_whose_path_is_several_lines_is_found),
+		cmocka_unit_test(a_long_name_leaves_room_for_others),
 	};
 
 	return cmocka_run_group_tests(tests, tool_set_up, tool_tear_down);

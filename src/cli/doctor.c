@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/parse.h"
@@ -144,6 +145,11 @@ static void judge_patient(struct diagnosis *d, const struct patient *p)
 {
 	const struct inspection *seen = &p->seen;
 
+	if (!seen->is_readable && !p->view)
+		diagnosis_add(&d->problems,
+			"process %d: it cannot be looked at from here, so nothing tells whether a "
+			"quota binds it%s",
+			p->pid, geteuid() ? "; root can look" : "");
 	if (!seen->is_readable)
 		return;
 	if (!*seen->library)

@@ -130,7 +130,9 @@ static void put_process(const struct patient *p)
 		putchar(' ');
 		put(p->process->command);
 	}
-	puts(p->view ? "" : " is in no slice");
+	puts(p->view		    ? ""
+		: seen->is_readable ? " is in no slice"
+				    : " is in no slice that is seen from here");
 	if (seen->is_readable)
 		put_libraries(seen);
 	else

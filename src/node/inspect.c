@@ -15,9 +15,10 @@
 #include "region/filesystem.h"
 #include "region/region.h"
 
-#define LIBRARY		  "libvgpu.so"
-#define DRIVER		  "libcuda.so"
-#define ENVIRONMENT_BYTES (UINT64_C(4) << 20)
+#define LIBRARY "libvgpu.so"
+#define DRIVER	"libcuda.so"
+/* The kernel gives no program more (fs/exec.c), but a process may say that its environment is all of its memory. */
+#define ENVIRONMENT_BYTES (UINT64_C(6) << 20)
 
 /* Ends with an empty string, whatever the process has made of it. */
 static int read_environment(int pid, char **ret_text)

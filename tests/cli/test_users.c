@@ -272,7 +272,11 @@ static void an_environment_without_an_end_holds_up_nobody(void **state)
 	}
 	assert_int_equal(read(tell[0], &outcome, sizeof(outcome)), sizeof(outcome));
 	if (outcome == 0)
-		outcome = tool_run("timeout -s KILL 10 \"$VGPU\" run --memory 1g -- true")->status;
+		outcome = tool_run("timeout -s KILL 10 \"$VGPU\" run --memory 1g -- true && "
+				   "! timeout 10 \"$VGPU\" doctor %d && "
+				   "grep -q 'nothing tells' \"$HERE/out\"",
+			(int)pid)
+				  ->status;
 	else
 		print_message("skipped: this kernel does not let a process say so\n");
 	kill(pid, SIGKILL);
@@ -313,6 +317,25 @@ static void a_region_that_only_the_share_names_is_not_touched(void **state)
 	assert_int_equal(said->status, 0);
 	assert_int_equal(tool_run("timeout 20 \"$VGPU\" resume 54321/web")->status, 0);
 	region_close(&region);
+}
+
+/* What cannot be looked at is no process without problems. */
+static void a_process_that_nobody_can_look_at_is_a_problem(void **state)
+{
+	const struct said *said = tool_run(AS "as $A \"$VGPU\" doctor $$");
+
+	assert_int_equal(said->status, 1);
+	assert_says(said->out, "in no slice that is seen from here\n");
+	assert_says(said->out, "nothing tells whether a quota binds it; root can look\n");
+	/* An environment of nearly all that the kernel gives a program. */
+	said = tool_run("ulimit -Ss unlimited || exit 77; i=0; x=$(head -c 120000 /dev/zero | tr "
+			"'\\0' x)\n"
+			"while [ $i -lt 45 ]; do i=$((i + 1)); export x$i=$x; done; sleep 60 & "
+			"until grep -qx sleep /proc/$!/comm; do :; done\n"
+			"unset $(seq -f x%%g 45); \"$VGPU\" doctor $!; kill $!");
+	if (said->status == 77)
+		skip();
+	assert_says(said->out, "libvgpu.so is not loaded");
 }
 
 /* As su leaves it: of the user before, or of a session that is not there. */
@@ -465,6 +488,7 @@ int main(void)
 		cmocka_unit_test_setup(a_share_that_is_mounted_alone_is_noted, clear),
 		cmocka_unit_test_setup(a_link_in_a_root_of_its_own_leads_to_nothing_of_ours, clear),
 		cmocka_unit_test_setup(who_is_quick_cannot_keep_root_from_a_shared_folder, clear),
+		cmocka_unit_test_setup(a_process_that_nobody_can_look_at_is_a_problem, clear),
 		cmocka_unit_test_setup(a_runtime_folder_of_somebody_else_is_not_taken, clear),
 		cmocka_unit_test_setup(the_machines_folders_are_held_against_the_model, clear),
 	};

@@ -53,14 +53,22 @@ static const char *find_path(void)
 	return named && *named ? named : TURN_FOLDER_COMMON;
 }
 
+/* Whether it can stand in a share. */
+static bool is_path(const char *path)
+{
+	return path[0] == '/' && path[1] && strlen(path) < SHARE_PATH_BYTES &&
+	       !strpbrk(path, " \t\r\n");
+}
+
 int turn_folder_prepare(const struct inventory *devices, struct err *err)
 {
 	const char *path = find_path();
 	char device[SHARE_PATH_BYTES + UUID_TEXT_BYTES + 2];
 	int r;
 
-	if (path[0] != '/' || strlen(path) >= SHARE_PATH_BYTES)
-		return err_set(err, EINVAL, "VGPU_TURNS '%.200s': an absolute path is right", path);
+	if (!is_path(path))
+		return err_set(err, EINVAL,
+			"VGPU_TURNS '%.200s': an absolute path without white space is right", path);
 	r = prepare(path, err);
 	for (unsigned i = 0; i < devices->count && r == 0; i++) {
 		snprintf(device, sizeof(device), "%s/%s", path, devices->device[i].uuid);
@@ -72,8 +80,7 @@ int turn_folder_prepare(const struct inventory *devices, struct err *err)
 void turn_folder_find(char ret_path[SHARE_PATH_BYTES], struct err *ret_warning)
 {
 	const char *named = getenv("VGPU_TURNS"), *path = find_path();
-	bool is_right =
-		path[0] == '/' && strlen(path) < SHARE_PATH_BYTES && !strpbrk(path, " \t\r\n");
+	bool is_right = is_path(path);
 
 	ret_path[0] = '\0';
 	if (is_right)

@@ -384,6 +384,10 @@ static void the_machines_folders_are_held_against_the_model(void **state)
 		tool_run("setpriv --reuid 54321 --regid 54321 --clear-groups \"$VGPU\" prepare")
 			->status,
 		1);
+	/* A share could not name it. */
+	said = tool_run("VGPU_TURNS='/tmp/a b' \"$VGPU\" prepare; ls -d '/tmp/a b'");
+	assert_says(said->err, "'/tmp/a b': an absolute path without white space is right");
+	assert_string_equal(said->out, "");
 }
 
 /* In a root of its own a link leads a process to its own files, and root to those, too. */

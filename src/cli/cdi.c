@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/file.h"
@@ -20,7 +19,8 @@
 #include "node/place.h"
 #include "policy/share.h"
 
-#define SLICES_MAX 64
+#define SLICES_MAX	 64
+#define CONTAINER_SHARES "/etc/vgpu" /* and the list of libraries is in the folder above */
 
 const char help_cdi[] =
 	"Prints a specification of the Container Device Interface, in which each FOLDER with a\n"
@@ -38,21 +38,26 @@ struct cdi_slice {
 	struct share share;
 };
 
-/* The folder that a file is in; "" where the path has none. */
+/* The folder that a file is in; "" where there is no path. */
 static void cut_file(const char *path, char ret_folder[SHARE_PATH_BYTES])
 {
 	const char *end = strrchr(path, '/');
 
+	if (end == path)
+		end++;
 	snprintf(ret_folder, SHARE_PATH_BYTES, "%.*s", end ? (int)(end - path) : 0, path);
 }
 
 static int need_folder(
 	const char *path, const char *line, const struct cdi_slice *s, struct err *err)
 {
-	if (!*path || access(path, F_OK) == 0)
+	struct file_identity id;
+
+	if (!*path || (file_identify_path(path, &id) == 0 && id.is_folder))
 		return 0;
 	return err_set(err, ENOENT,
-		"%.200s: its line `%s` needs the folder %.200s, which is not there; make it first",
+		"%.200s: its line `%s` needs the folder %.200s, which is not there, or is none; "
+		"make it first",
 		s->folder, line, path);
 }
 
@@ -132,6 +137,9 @@ static int check_writable(const char *folder, const char *line, const struct cdi
 		return err_set(err, errno, "%.200s: %s", folder, strerror(errno));
 	if (is_below(library, whole))
 		victim = library;
+	/* where the container has them */
+	else if (is_below(CONTAINER_SHARES, folder) || is_below(CONTAINER_SHARES, whole))
+		victim = CONTAINER_SHARES;
 	for (int i = 0; i < count && !victim; i++)
 		if (is_below(slices[i].folder, whole))
 			victim = slices[i].folder;
@@ -174,7 +182,7 @@ static void put_slice(const struct cdi_slice *s, const char *comma)
 	fputs("    {\"name\": ", stdout);
 	json_string(s->name);
 	fputs(", \"containerEdits\": {\"mounts\": [\n", stdout);
-	put_mount(s->folder, "/etc/vgpu", true, has_region || has_turns ? "," : "");
+	put_mount(s->folder, CONTAINER_SHARES, true, has_region || has_turns ? "," : "");
 	if (has_region)
 		put_mount(s->region, s->region, false, has_turns ? "," : "");
 	if (has_turns)

@@ -108,6 +108,11 @@ static void a_container_gets_no_folder_with_anybodys_limits(void **state)
 	refuse("f", line, "a folder of its own is right");
 	snprintf(line, sizeof(line), "turns %s", tool_path("f/../lib"));
 	refuse("f", line, "the line `turns` would let");
+	refuse("f", "region /region", "write to all of /, in which");
+	refuse("f", "region /etc/region", "write to all of /etc, in which /etc/vgpu is");
+	/* The share itself would be mounted. */
+	snprintf(line, sizeof(line), "region %s", tool_path("f/share/region"));
+	refuse("f", line, "/f/share, which is not there, or is none");
 }
 
 static void what_runtimes_take_for_no_name_is_refused(void **state)

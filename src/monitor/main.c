@@ -141,6 +141,7 @@ static int read_option(int option, struct monitor_settings *settings)
 static int read_settings(int argc, char **argv, struct monitor_settings *settings)
 {
 	static const struct option options[] = {{"help", no_argument, NULL, OPTION_HELP},
+		{"h", no_argument, NULL, OPTION_HELP},
 		{"version", no_argument, NULL, OPTION_VERSION},
 		{"metrics-bind-address", required_argument, NULL, OPTION_BIND},
 		{"http", optional_argument, NULL, OPTION_HTTP},

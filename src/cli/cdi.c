@@ -2,8 +2,8 @@
 /*
  * vgpu cdi: slices as devices that container runtimes know by name.
  *
- * The form is that of the Container Device Interface, version 0.6.0, which Docker 25, Podman 4.1 and containerd 1.7
- * and later versions of them read.
+ * The form is that of the Container Device Interface, which Docker 25, Podman 4.1 and containerd 1.7 and later versions
+ * of them read.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -165,6 +165,15 @@ static int check_all_writable(
 	return r;
 }
 
+/* A runtime refuses a file of a later version than it knows, so this is the oldest that has all that is here. */
+static const char *version_of(const struct cdi_slice *slices, int count)
+{
+	for (int i = 0; i < count; i++)
+		if (isdigit((unsigned char)slices[i].name[0]))
+			return "0.5.0";
+	return "0.3.0";
+}
+
 static void put_mount(const char *from, const char *to, bool is_read_only, const char *comma)
 {
 	fputs("      {\"hostPath\": ", stdout);
@@ -215,8 +224,8 @@ int command_cdi(int argc, char **argv, int *ret_status, struct err *err)
 		r = check_all_writable(slices, count, library, err);
 	if (r)
 		return r;
-	fputs("{\n  \"cdiVersion\": \"0.6.0\",\n  \"kind\": \"vgpu/slice\",\n  \"devices\": [\n",
-		stdout);
+	printf("{\n  \"cdiVersion\": \"%s\",\n  \"kind\": \"vgpu/slice\",\n  \"devices\": [\n",
+		version_of(slices, count));
 	for (int i = 0; i < count; i++)
 		put_slice(&slices[i], i + 1 < count ? "," : "");
 	fputs("  ],\n  \"containerEdits\": {\"mounts\": [\n", stdout);

@@ -20,13 +20,13 @@
 	"mkdir -p " name " && printf 'vgpu-share 1\\n" lines "device * memory 4g\\nend\\n' >" name \
 	"/share && "
 
-/* The required fields and the allowed ones of the Container Device Interface 0.6.0 and 0.7.0, and its rules for names. */
+/* The required fields and the allowed ones of the Container Device Interface 0.3.0 to 0.7.0, and its rules for names. */
 #define CHECK                                                                                      \
 	" | python3 -c '\n"                                                                        \
 	"import json, re, sys\n"                                                                   \
 	"d = json.load(sys.stdin)\n"                                                               \
 	"assert set(d) == {\"cdiVersion\", \"kind\", \"devices\", \"containerEdits\"}, d.keys()\n" \
-	"assert d[\"cdiVersion\"] == \"0.6.0\"\n"                                                  \
+	"print(\"version\", d[\"cdiVersion\"])\n"                                                  \
 	"name = r\"[A-Za-z][A-Za-z0-9_.-]*[A-Za-z0-9]\"\n"                                         \
 	"assert re.fullmatch(name + \"/\" + name, d[\"kind\"]), d[\"kind\"]\n"                     \
 	"assert d[\"devices\"]\n"                                                                  \
@@ -51,6 +51,7 @@ static void a_share_becomes_a_device(void **state)
 
 	assert_string_equal(said->err, "");
 	assert_int_equal(said->status, 0);
+	assert_says(said->out, "version 0.3.0\n");
 	assert_says(said->out, "device a\ndevice web\n");
 	assert_says(said->out, "/a /etc/vgpu ro\n");
 	assert_says(said->out, "/b /etc/vgpu ro\n");
@@ -58,6 +59,17 @@ static void a_share_becomes_a_device(void **state)
 	assert_says(said->out, "/t rw\n");
 	assert_says(said->out, "/ld.so.preload /etc/ld.so.preload ro\n");
 	assert_says(said->out, "/lib/libvgpu.so ro\n");
+}
+
+/* A runtime knows versions up to its own day's, and names with a digit first are of 0.5.0. */
+static void the_version_is_the_oldest_that_has_the_names(void **state)
+{
+	const struct said *said = tool_run("cd \"$HERE\" && " LIBRARY SHARE("a", "")
+			SHARE("7b", "") "\"$VGPU\" cdi a 7b" CHECK);
+
+	assert_int_equal(said->status, 0);
+	assert_says(said->out, "version 0.5.0\n");
+	assert_says(said->out, "device a\ndevice 7b\n");
 }
 
 static void what_is_no_slice_is_refused(void **state)
@@ -134,6 +146,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_share_becomes_a_device),
+		cmocka_unit_test(the_version_is_the_oldest_that_has_the_names),
 		cmocka_unit_test(what_is_no_slice_is_refused),
 		cmocka_unit_test(a_container_gets_no_folder_with_anybodys_limits),
 		cmocka_unit_test(what_runtimes_take_for_no_name_is_refused),

@@ -2,6 +2,7 @@
 /* Arrays and mipmapped arrays: what they need and take as measured, and what is mapped into them. */
 #include "sim/tests/cuda/child.h"
 
+#include <stddef.h>
 #include <string.h>
 
 static CUDA_ARRAY3D_DESCRIPTOR describe(size_t width, size_t height, size_t depth,
@@ -146,7 +147,9 @@ TEST(what_is_no_array_is_refused)
 	d = FLOATS(16, 8, 0, 0);
 	OK(cuArray3DCreate_v2(&array, &d));
 	OK(cuArray3DGetDescriptor_v2(&got, array));
-	CHECK(memcmp(&d, &got, sizeof(d)) == 0);
+	/* Behind the flags is padding, which nobody sets. */
+	CHECK(memcmp(&d, &got, offsetof(CUDA_ARRAY3D_DESCRIPTOR, Flags)) == 0);
+	EQUAL(got.Flags, d.Flags);
 	EQUAL(cuArrayGetMemoryRequirements(&need, array, 0), CUDA_ERROR_INVALID_VALUE);
 	EQUAL(cuMipmappedArrayDestroy((CUmipmappedArray)array), CUDA_ERROR_INVALID_HANDLE);
 	OK(cuArrayDestroy(array));

@@ -95,6 +95,43 @@ static void begin_under_way_is_no_proof(void **state)
 	assert_true(call.has_run);
 }
 
+/* Between begin and end the driver has made the stream wait for an event of a capture, or not. */
+static void join_meanwhile_is_no_proof(void **state)
+{
+	struct capture_call call;
+	struct capture_join join;
+
+	capture_begin_begins();
+	capture_begin_ends();
+	capture_enter(STREAM, &call);
+	capture_join_begins(&join);
+	atomic_store(&is_capturing, true);
+	capture_join_ends(&join, STREAM);
+	capture_leave(&call);
+	assert_false(call.has_run);
+	/* One that has ended again. */
+	atomic_store(&is_capturing, false);
+	capture_enter(STREAM, &call);
+	capture_join_begins(&join);
+	assert_true(capture_change_begin());
+	capture_change_end();
+	capture_join_ends(&join, STREAM);
+	capture_leave(&call);
+	assert_false(call.has_run);
+	/* One that goes on may have been one. */
+	capture_enter(STREAM, &call);
+	capture_join_begins(&join);
+	capture_leave(&call);
+	assert_false(call.has_run);
+	capture_join_ends(&join, STREAM);
+	/* No captured stream was there to wait for. */
+	capture_enter(STREAM, &call);
+	capture_join_begins(&join);
+	capture_join_ends(&join, STREAM);
+	capture_leave(&call);
+	assert_true(call.has_run);
+}
+
 /* The thread that held it is not in the child. */
 static void child_begins_anew(void **state)
 {
@@ -114,6 +151,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nothing_is_asked_before_a_capture),
 		cmocka_unit_test(begin_under_way_is_no_proof),
+		cmocka_unit_test(join_meanwhile_is_no_proof),
 		cmocka_unit_test(change_often),
 		cmocka_unit_test(child_begins_anew),
 	};

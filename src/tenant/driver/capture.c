@@ -17,11 +17,17 @@
 
 HOT_WORD _Atomic bool capture_was_begun;
 HOT_WORD _Atomic uint64_t capture_begins;
+HOT_WORD _Atomic uint64_t capture_joins;
 
 static _Atomic uint32_t captured_calls; /* between enter and leave, or on their way back */
 static _Atomic uint32_t changes;	/* between begin and end */
+static _Atomic uint64_t changes_begun;
 
 #define ONE_BEGIN ((UINT64_C(1) << 32) + 1)
+#define ONE_JOIN  (UINT64_C(1) << 32)
+
+/* Longest wait for another thread that lets a stream wait for an event. */
+#define JOIN_WAIT_NS UINT64_C(1000000)
 
 void capture_begin_begins(void)
 {
@@ -111,12 +117,47 @@ void capture_leave_slowly(struct capture_call *call)
 	call->is_captured = false;
 }
 
+void capture_join_begins(struct capture_join *ret_join)
+{
+	/* pairs with capture_is_unjoined(): a join is counted before it can be one */
+	atomic_fetch_add(&capture_joins, 1);
+	/* In this order: a change that is not seen as begun counts itself after the first, and before it asks the driver. */
+	ret_join->changes = atomic_load(&changes_begun);
+	ret_join->is_unsure = atomic_load(&changes) > 0;
+}
+
+/* Where a capture may have ended since, nothing tells whether the stream was in it. */
+void capture_join_ends(const struct capture_join *join, CUstream stream)
+{
+	/* relaxed: see capture_leave() */
+	bool may_be_one = atomic_load_explicit(&capture_was_begun, memory_order_relaxed) &&
+			  (join->is_unsure || capture_is_on_slowly(stream) ||
+				  join->changes != atomic_load(&changes_begun));
+
+	/* pairs with capture_is_unjoined() */
+	atomic_fetch_add(&capture_joins, may_be_one ? ONE_JOIN - 1 : UINT64_MAX);
+}
+
+bool capture_is_unjoined(uint32_t joins)
+{
+	uint64_t deadline_ns = clock_now_ns() + JOIN_WAIT_NS, now = atomic_load(&capture_joins);
+
+	/* What is under way may have been one, and not have said so. */
+	for (unsigned i = 0; (uint32_t)now && clock_now_ns() < deadline_ns; i++) {
+		lock_rest(i);
+		now = atomic_load(&capture_joins);
+	}
+	return (uint32_t)now == 0 && now >> 32 == joins;
+}
+
 bool capture_change_begin(void)
 {
 	uint64_t deadline_ns = clock_now_ns() + CAPTURE_WAIT_NS;
 
 	/* pairs with the load in count_in() */
 	atomic_fetch_add(&changes, 1);
+	/* pairs with capture_join_begins(), and comes after the first */
+	atomic_fetch_add(&changes_begun, 1);
 	if (WAIT_FOR_ZERO(&captured_calls, deadline_ns))
 		return true;
 	capture_change_end();
@@ -136,4 +177,5 @@ void capture_reset_after_fork(void)
 	atomic_store(&captured_calls, 0);
 	atomic_store(&changes, 0);
 	atomic_store(&capture_begins, 0);
+	atomic_store(&capture_joins, 0);
 }

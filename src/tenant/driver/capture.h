@@ -9,7 +9,8 @@
  *
  *   - A call that was found captured is captured. Until it has left, no capture is ended, and no stream or context is made,
  *     which could come in the place of one that was destroyed (capture_change_begin()).
- *   - A call that was not is told afterwards whether it may have been captured after all (has_run).
+ *   - A call that was not is told afterwards whether it may have been captured after all (has_run): by a capture that began
+ *     meanwhile, or that its stream has joined.
  */
 #pragma once
 
@@ -42,15 +43,20 @@ uint64_t capture_find_slowly(CUstream stream);
 
 struct capture_call {
 	uint64_t begins; /* as capture_begins was */
+	uint32_t joins;	 /* that were made */
 	bool is_captured;
 	bool has_run; /* after capture_leave(): surely not captured. A call that was not made has not. */
 };
 
 /* Its lower half: begins that the driver is being asked for. Its upper half: begins so far. */
 extern _Atomic uint64_t capture_begins;
+/* Its lower half: joins that the driver is being asked for. Its upper half: those that may have made a stream captured. */
+extern _Atomic uint64_t capture_joins;
 
 void capture_enter_slowly(CUstream stream, struct capture_call *ret_call);
 void capture_leave_slowly(struct capture_call *call);
+/* Whether no stream has joined a capture since. */
+bool capture_is_unjoined(uint32_t joins);
 
 #define CAPTURE_WAIT_NS UINT64_C(10000000000)
 
@@ -60,7 +66,8 @@ void capture_leave_slowly(struct capture_call *call);
  */
 static inline void capture_enter(CUstream stream, struct capture_call *ret_call)
 {
-	*ret_call = (struct capture_call){.begins = atomic_load(&capture_begins)};
+	*ret_call = (struct capture_call){.begins = atomic_load(&capture_begins),
+		.joins = (uint32_t)(atomic_load(&capture_joins) >> 32)};
 	/* relaxed: as above */
 	if (UNLIKELY(atomic_load_explicit(&capture_was_begun, memory_order_relaxed)))
 		capture_enter_slowly(stream, ret_call);
@@ -70,7 +77,10 @@ static inline void capture_leave(struct capture_call *call)
 {
 	/* pairs with capture_begin_begins(): a begin after the look is counted, one that goes on is seen */
 	call->has_run = !call->is_captured && (uint32_t)call->begins == 0 &&
-			call->begins == atomic_load(&capture_begins);
+			call->begins == atomic_load(&capture_begins) &&
+			/* relaxed: who was captured has been told by the driver of who began */
+			(LIKELY(!atomic_load_explicit(&capture_was_begun, memory_order_relaxed)) ||
+				capture_is_unjoined(call->joins));
 	if (UNLIKELY(call->is_captured))
 		capture_leave_slowly(call);
 }
@@ -78,6 +88,17 @@ static inline void capture_leave(struct capture_call *call)
 /* Around the driver's call that begins a capture. */
 void capture_begin_begins(void);
 void capture_begin_ends(void);
+
+/*
+ * Around the driver's call by which a stream waits for an event. Where that is of a capture the stream joins it, and is
+ * captured until the capture ends.
+ */
+struct capture_join {
+	uint64_t changes; /* begun so far */
+	bool is_unsure;	  /* one was under way */
+};
+void capture_join_begins(struct capture_join *ret_join);
+void capture_join_ends(const struct capture_join *join, CUstream stream);
 
 /*
  * Around a driver's call after which a stream that was captured may not be: no call is captured meanwhile. false: a captured

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hooks: the beginnings and the end of stream capture. */
+/* Hooks: the beginnings and the end of stream capture, and what makes a stream join one. */
 #include "tenant/driver/capture.h"
 #include "tenant/hooks/hook.h"
 
@@ -27,4 +27,15 @@ BEGIN(stream, graph, dependencies, edges, count, mode)
 HOOK_FORMS(cuStreamEndCapture, _ptsz, CUstream, stream, CUgraph *, graph)
 {
 	return CAPTURE_CHANGE(CUDA_ERROR_NOT_READY, real(stream, graph));
+}
+
+HOOK_FORMS(cuStreamWaitEvent, _ptsz, CUstream, stream, CUevent, event, unsigned int, flags)
+{
+	struct capture_join join;
+	CUresult r;
+
+	capture_join_begins(&join);
+	r = real(stream, event, flags);
+	capture_join_ends(&join, stream);
+	return r;
 }

@@ -33,6 +33,7 @@ struct making {
 	struct making_place *places;
 	unsigned place_count;
 	bool is_change;	     /* the heap may come when the graph is launched */
+	bool is_made;	     /* until the end: an executable graph is being made (graphs.h) */
 	CUfunction function; /* of a single kernel, or NULL */
 	uint32_t generation;
 };
@@ -114,6 +115,17 @@ static CUresult making_begin(CUgraph graph, struct making *m)
 				 : r;
 }
 
+/* The same before an executable graph is made. */
+static CUresult instantiation_begin(CUgraph graph, struct making *m)
+{
+	CUresult r = making_begin(graph, m);
+
+	if (r != CUDA_SUCCESS)
+		return r;
+	m->is_made = graphs_make_begin();
+	return m->is_made ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
 /*
  * The same for one kernel, which some programs exchange at every step: where it was launched before, there is no
  * question to the driver that takes microseconds.
@@ -146,6 +158,8 @@ static void end_place(const struct making *m, struct making_place *p, CUresult r
 
 static CUresult making_end(struct making *m, CUresult r)
 {
+	if (m->is_made)
+		graphs_make_end();
 	while (m->place_count > 0) {
 		struct making_place *p = &m->places[--m->place_count];
 		bool is_entered = current_enter(p->context);
@@ -164,7 +178,7 @@ static CUresult making_end(struct making *m, CUresult r)
  */
 static CUresult keep(struct making *m, CUresult r, CUgraph graph, CUgraphExec made)
 {
-	if (r != CUDA_SUCCESS || state_enter() != STATE_OPEN)
+	if (r != CUDA_SUCCESS || state_enter() == STATE_ASIDE)
 		return making_end(m, r);
 	r = graph_survey_again(graph, &m->survey);
 	if (r == CUDA_SUCCESS)
@@ -183,7 +197,7 @@ HOOK_FORMS(cuGraphInstantiate, _v2, CUgraphExec *, exec, CUgraph, graph, CUgraph
 
 	if (!exec || !graph)
 		return real(exec, graph, error_node, log, log_bytes);
-	r = making_begin(graph, &m);
+	r = instantiation_begin(graph, &m);
 	if (r == CUDA_SUCCESS)
 		r = real(&made, graph, error_node, log, log_bytes);
 	r = keep(&m, r, graph, made);
@@ -199,7 +213,7 @@ HOOK_BODY(
 
 	if (!exec || !graph)
 		return cuda.cuGraphInstantiateWithFlags(exec, graph, flags);
-	r = making_begin(graph, &m);
+	r = instantiation_begin(graph, &m);
 	if (r == CUDA_SUCCESS)
 		r = cuda.cuGraphInstantiateWithFlags(&made, graph, flags);
 	r = keep(&m, r, graph, made);
@@ -224,8 +238,7 @@ static CUresult upload(CUgraphExec made, CUstream stream)
 
 	if (r == CUDA_SUCCESS)
 		return r;
-	graph_survey_free_needs(graphs_any() ? graphs_take(made) : NULL);
-	cuda.cuGraphExecDestroy(made);
+	(void)graphs_destroy(made);
 	return r;
 }
 
@@ -243,7 +256,7 @@ HOOK_FORMS(cuGraphInstantiateWithParams, _ptsz, CUgraphExec *, exec, CUgraph, gr
 	wanted = *params;
 	flags = wanted.flags;
 	wanted.flags &= ~(cuuint64_t)CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD;
-	r = making_begin(graph, &m);
+	r = instantiation_begin(graph, &m);
 	if (r == CUDA_SUCCESS)
 		r = real(&made, graph, &wanted);
 	r = keep(&m, r, graph, made);
@@ -257,7 +270,7 @@ HOOK_FORMS(cuGraphInstantiateWithParams, _ptsz, CUgraphExec *, exec, CUgraph, gr
 
 HOOK_FORMS(cuGraphUpload, _ptsz, CUgraphExec, exec, CUstream, stream)
 {
-	return graphs_any() ? run_upload(real, exec, stream) : real(exec, stream);
+	return run_upload(real, exec, stream);
 }
 
 HOOK_FORMS(cuGraphLaunch, _ptsz, CUgraphExec, exec, CUstream, stream)
@@ -266,24 +279,14 @@ HOOK_FORMS(cuGraphLaunch, _ptsz, CUgraphExec, exec, CUstream, stream)
 	CUresult r;
 
 	gate_enter(stream, gate_key(exec, 0), &pass);
-	r = graphs_any() ? run_launch(real, exec, stream) : real(exec, stream);
+	r = run_launch(real, exec, stream);
 	gate_leave(&pass, r);
 	return r;
 }
 
 HOOK_BODY(cuGraphExecDestroy, CUgraphExec, exec)
 {
-	struct need *needs;
-	CUresult r;
-
-	/* Taken out before the driver may give the handle out again. */
-	needs = graphs_any() ? graphs_take(exec) : NULL;
-	r = cuda.cuGraphExecDestroy(exec);
-	if (needs && r != CUDA_SUCCESS)
-		graphs_put_back(exec, needs);
-	else
-		graph_survey_free_needs(needs);
-	return r;
+	return graphs_destroy(exec);
 }
 
 /* A graph with memory cannot be updated into another, so what is known of its needs stays. */

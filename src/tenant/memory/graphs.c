@@ -21,11 +21,17 @@
  * takes other memory. A launch frees the one first, or is refused, and waits for the other.
  *
  * Whatever happens in truth, the pool is read after each launch, and the books are corrected.
+ *
+ * Another thread may know a handle before its graph is entered, as the driver gives out again those of graphs that are destroyed.
+ * So each executable graph is entered, also one that needs nothing. A call for one that is known pins it, and it is not destroyed
+ * meanwhile. A call for one that is not, and each that destroys one, is never beside one that makes one.
  */
 #define LOG_TOPIC LOG_MEMORY
 #include "tenant/memory/graphs.h"
 
+#include "base/clock.h"
 #include "base/fault.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "tenant/driver/capture.h"
 #include "tenant/driver/attach.h"
@@ -43,46 +49,134 @@ struct calm {
 	_Atomic bool is_spoiled; /* by a launch that could not have the pool still */
 };
 
-_Atomic uint32_t graphs_with_needs;
-static struct table execs; /* key: executable graph; a: its needs */
+static struct table
+	execs; /* key: executable graph; a: its needs, or 0; b: calls for it that are under way */
 static struct calm calms[STATE_ORDINALS];
+
+static _Atomic uint32_t makings; /* of executable graphs, under way */
+static _Atomic uint32_t
+	strangers; /* calls that destroy one, or are for one that is not known: under way, or waiting for makings */
+
+/* Waits until the word is 0; false: it is not in time. */
+static bool wait_for_zero(const _Atomic uint32_t *word, uint64_t deadline_ns)
+{
+	for (unsigned i = 0; atomic_load(word); i++) {
+		if (clock_now_ns() > deadline_ns)
+			return false;
+		lock_rest(i);
+	}
+	return true;
+}
+
+bool graphs_make_begin(void)
+{
+	uint64_t deadline_ns = clock_now_ns() + GRAPHS_WAIT_NS;
+
+	for (;;) {
+		/* pairs with the load in strange_begin(): one of the two sees the other */
+		atomic_fetch_add(&makings, 1);
+		if (LIKELY(!atomic_load(&strangers)))
+			return true;
+		atomic_fetch_sub(&makings, 1);
+		if (!wait_for_zero(&strangers, deadline_ns))
+			break;
+	}
+	log_error("an executable graph is being destroyed for too long, so none is made");
+	return false;
+}
+
+void graphs_make_end(void)
+{
+	FAULT("graph: made");
+	atomic_fetch_sub(&makings, 1);
+}
+
+static void strange_end(void)
+{
+	atomic_fetch_sub(&strangers, 1);
+}
+
+/* Makings that begin wait for it, so it is not kept waiting by those that follow each other. */
+static bool strange_begin(void)
+{
+	/* pairs with the load in graphs_make_begin() */
+	atomic_fetch_add(&strangers, 1);
+	if (wait_for_zero(&makings, clock_now_ns() + GRAPHS_WAIT_NS))
+		return true;
+	strange_end();
+	log_error("an executable graph is being made for too long, so none is destroyed");
+	return false;
+}
 
 CUresult graphs_keep(CUgraphExec exec, struct graph_survey *survey)
 {
-	struct table_entry entry = {.key = (uintptr_t)exec, .a = (uintptr_t)survey->needs};
-	struct need *old = graphs_any() ? graphs_take(exec) : NULL;
+	struct table_place place = table_enter(&execs, (uintptr_t)exec, true);
+	struct need *old = NULL;
 
-	/* A graph may go with its context without being destroyed, and its handle is another's then. */
-	graph_survey_free_needs(old);
-	if (!survey->needs)
-		return CUDA_SUCCESS;
-	if (table_put(&execs, entry) < 0) {
+	if (place.entry) {
+		/* A graph may go with its context without being destroyed, and its handle is another's then. */
+		if (!place.entry->b)
+			old = (struct need *)(uintptr_t)place.entry->a;
+		*place.entry =
+			(struct table_entry){.key = (uintptr_t)exec, .a = (uintptr_t)survey->needs};
+	}
+	table_leave(&place);
+	if (!place.entry) {
 		log_error("no memory for our own tables, so a graph is refused");
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	FAULT("graph: entered");
+	graph_survey_free_needs(old);
 	survey->needs = NULL;
-	atomic_fetch_add(&graphs_with_needs, 1);
 	return CUDA_SUCCESS;
 }
 
-struct need *graphs_take(CUgraphExec exec)
+/* Whether it is out of the table, or was in none; not while another thread launches it. */
+static bool take(CUgraphExec exec, struct table_entry *ret_entry)
 {
-	struct table_entry entry;
+	TABLE_SCOPE place = table_enter(&execs, (uintptr_t)exec, false);
 
-	if (!exec || table_take(&execs, (uintptr_t)exec, &entry) != 0)
-		return NULL;
-	atomic_fetch_sub(&graphs_with_needs, 1);
-	FAULT("graph: taken out");
-	return (struct need *)(uintptr_t)entry.a;
+	*ret_entry = (struct table_entry){.key = 0};
+	if (!place.entry)
+		return true;
+	if (place.entry->b)
+		return false;
+	*ret_entry = *place.entry;
+	table_remove(&place);
+	return true;
 }
 
-void graphs_put_back(CUgraphExec exec, struct need *needs)
+static CUresult destroy(CUgraphExec exec)
 {
-	struct graph_survey survey = {.needs = needs};
+	uint64_t deadline_ns = clock_now_ns() + GRAPHS_WAIT_NS;
+	struct table_entry entry;
+	CUresult r;
 
-	if (graphs_keep(exec, &survey) != CUDA_SUCCESS)
+	for (unsigned i = 0; !take(exec, &entry); i++) {
+		if (clock_now_ns() > deadline_ns)
+			return CUDA_ERROR_NOT_READY;
+		lock_rest(i);
+	}
+	FAULT("graph: taken out");
+	r = cuda.cuGraphExecDestroy(exec);
+	if (r == CUDA_SUCCESS || !entry.key)
+		graph_survey_free_needs((struct need *)(uintptr_t)entry.a);
+	else if (table_put(&execs, entry) < 0)
 		state_on_failure("graph", "no memory");
+	return r;
+}
+
+CUresult graphs_destroy(CUgraphExec exec)
+{
+	CUresult r;
+
+	if (!exec || state_enter() == STATE_ASIDE)
+		return cuda.cuGraphExecDestroy(exec);
+	if (!strange_begin())
+		return CUDA_ERROR_NOT_READY;
+	r = destroy(exec);
+	strange_end();
+	return r;
 }
 
 /* A number that no other stream has; 0 where that cannot be told. */
@@ -238,22 +332,70 @@ static CUresult call_on_each(struct need *need, const struct graph_call *call, u
 	return r;
 }
 
-CUresult graphs_call(const struct graph_call *call)
+/* One more call for it; false where it is not known. */
+static bool pin(CUgraphExec exec, struct need **ret_needs)
+{
+	TABLE_SCOPE place = table_enter(&execs, (uintptr_t)exec, false);
+
+	if (UNLIKELY(!place.entry))
+		return false;
+	place.entry->b++;
+	*ret_needs = (struct need *)(uintptr_t)place.entry->a;
+	return true;
+}
+
+static void unpin(CUgraphExec exec)
+{
+	TABLE_SCOPE place = table_enter(&execs, (uintptr_t)exec, false);
+
+	if (place.entry && place.entry->b)
+		place.entry->b--;
+}
+
+static CUresult call_needing(const struct graph_call *call, struct need *needs)
 {
 	struct capture_call capture;
-	struct table_entry entry;
-	enum state_mode mode;
 
-	if (!call->exec || table_get(&execs, (uintptr_t)call->exec, &entry) != 0)
+	if (LIKELY(!needs))
 		return call->run(call->exec, call->stream);
-	mode = state_enter();
 	capture_enter(call->stream, &capture);
-	/* What is captured, or passes by, needs nothing. */
-	if (capture.is_captured || mode == STATE_ASIDE)
+	/* What is captured needs nothing. */
+	if (capture.is_captured)
 		return call_on_each(NULL, call, 0, &capture);
-	if (mode == STATE_CLOSED)
+	if (state_enter() == STATE_CLOSED)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	return call_on_each((struct need *)(uintptr_t)entry.a, call, id_of(call->stream), &capture);
+	return call_on_each(needs, call, id_of(call->stream), &capture);
+}
+
+/* One that is just being made is known afterwards. */
+static CUresult call_for_stranger(const struct graph_call *call)
+{
+	struct need *needs = NULL;
+	bool is_known;
+	CUresult r;
+
+	if (!strange_begin())
+		return CUDA_ERROR_NOT_READY;
+	is_known = pin(call->exec, &needs);
+	r = call_needing(call, needs);
+	if (is_known)
+		unpin(call->exec);
+	strange_end();
+	return r;
+}
+
+CUresult graphs_call(const struct graph_call *call)
+{
+	struct need *needs;
+	CUresult r;
+
+	if (!call->exec || state_enter() == STATE_ASIDE)
+		return call->run(call->exec, call->stream);
+	if (UNLIKELY(!pin(call->exec, &needs)))
+		return call_for_stranger(call);
+	r = call_needing(call, needs);
+	unpin(call->exec);
+	return r;
 }
 
 CUresult graphs_trim(CUdevice ordinal)
@@ -281,7 +423,8 @@ CUresult graphs_trim(CUdevice ordinal)
 void graphs_reset_after_fork(void)
 {
 	table_forget(&execs);
-	atomic_store(&graphs_with_needs, 0);
+	atomic_store(&makings, 0);
+	atomic_store(&strangers, 0);
 	for (int i = 0; i < STATE_ORDINALS; i++)
 		calms[i] = (struct calm){.epoch = 0};
 }

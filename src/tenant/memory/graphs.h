@@ -10,7 +10,6 @@
  */
 #pragma once
 
-#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "base/bits.h"
@@ -24,21 +23,20 @@ struct graph_call {
 	bool is_upload;
 };
 
-/* How many executable graphs of the process allocate memory. */
-extern _Atomic uint32_t graphs_with_needs;
-
-static inline bool graphs_any(void)
-{
-	/* relaxed: a thread that launches a graph knows it to be instantiated */
-	return UNLIKELY(atomic_load_explicit(&graphs_with_needs, memory_order_relaxed) != 0);
-}
+/*
+ * From before the driver is asked for an executable graph until it is kept, or destroyed again: meanwhile none is destroyed, and
+ * none is launched that is not known, as the driver gives a handle out again. false: another thread is at such a call for
+ * GRAPHS_WAIT_NS, and the driver must not be asked.
+ */
+#define GRAPHS_WAIT_NS UINT64_C(60000000000) /* as for a library that is compiled meanwhile */
+bool graphs_make_begin(void) MUST_CHECK;
+void graphs_make_end(void);
 
 /* Remembers what an executable graph needs, and leaves the survey without it. */
 CUresult graphs_keep(CUgraphExec exec, struct graph_survey *survey) MUST_CHECK;
 
-/* Takes the needs of an executable graph that is being destroyed; puts them back if the driver refuses. */
-struct need *graphs_take(CUgraphExec exec);
-void graphs_put_back(CUgraphExec exec, struct need *needs);
+/* Has the driver destroy it, and forgets it. CUDA_ERROR_NOT_READY: another thread is launching it, for GRAPHS_WAIT_NS. */
+CUresult graphs_destroy(CUgraphExec exec);
 
 /* Calls the driver with the memory that the needs (of call->exec) make necessary charged. */
 CUresult graphs_call(const struct graph_call *call);

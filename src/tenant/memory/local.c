@@ -27,6 +27,9 @@
 /* What a thread has from the beginning, where the driver does not say (H200, driver 580). */
 #define FIRST_STACK_BYTES 1024u
 
+/* Of a context that is not in the books, or is just being detached: its room is its own, and never ends. Lives are counted from 1. */
+#define UNKNOWN_LIFE (UINT64_C(1) << 63)
+
 static struct table contexts;
 static struct lock book_lock; /* asking and booking are one step; the driver answers in 40 ns */
 
@@ -80,7 +83,7 @@ static bool find_current(uint64_t *ret_life, struct device **ret_device)
 		return false;
 	*ret_life = contexts_life_of(context);
 	if (*ret_life == 0)
-		*ret_life = UINT64_MAX; /* not in the books, and so never ends */
+		*ret_life = UNKNOWN_LIFE | (uintptr_t)context;
 	return state_enter() != STATE_OPEN || state_current_device(ret_device) == CUDA_SUCCESS;
 }
 

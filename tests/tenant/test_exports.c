@@ -2,6 +2,7 @@
 /* Memory and pools that leave a process as a descriptor or a fabric handle: charged once, until nobody keeps them. */
 #include <signal.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "sim/machine/inject.h"
 #include "tests/tenant/sharing.h"
@@ -113,6 +114,41 @@ static void however_often_a_process_imports_it_pays_once(void **state)
 	expect_beside(slice, 2, 0);
 	assert_int_equal(tenant_end(maker), 0);
 	assert_int_equal(tenant_end(user), 0);
+}
+
+/* Another thread has the call in the driver when the next one begins. */
+static void ask_aside(struct node *node, struct tenant *t, const char *symbol, const char *command)
+{
+	struct inject_rule rule = {.tag = "a", .times = 1, .delay_ns = 300000000};
+
+	snprintf(rule.symbol, sizeof(rule.symbol), "%s", symbol);
+	assert_true(inject_add_rule(node->machine, &rule) >= 0);
+	expect(t, OK, "aside %s", command);
+	usleep(100000);
+}
+
+/* Twice as much would not fit. */
+static void who_imports_beside_another_thread_pays_once(void **state)
+{
+	struct slice *slice = slice_new(*state, "a", "2g", NULL);
+	struct tenant *maker = tenant_new(slice), *user = tenant_new(slice);
+
+	expect(maker, OK, "createx h 600m");
+	expect(maker, OK, "export f h");
+	hand_over(maker, user, "f");
+	ask_aside(*state, user, "cuMemImportFromShareableHandle", "import h f");
+	expect(user, OK, "import i f");
+	expect(user, OK, "joined");
+	expect_beside(slice, 2, 600 * MIB);
+	expect(user, OK, "release h");
+	/* The last one, which goes as another comes. */
+	ask_aside(*state, user, "cuMemRelease", "release i");
+	expect(user, OK, "import h f");
+	expect(user, OK, "joined");
+	expect_beside(slice, 2, 600 * MIB);
+	inject_clear_rules(slice->node->machine);
+	assert_int_equal(tenant_end(user), 0);
+	assert_int_equal(tenant_end(maker), 0);
 }
 
 /* Nothing tells then that it is the same: it is charged, and given back. */
@@ -370,6 +406,7 @@ int main(void)
 		test_with_node(a_fabric_handle_is_charged_once),
 		test_with_node(a_process_that_imports_its_own_memory_pays_once),
 		test_with_node(however_often_a_process_imports_it_pays_once),
+		test_with_node(who_imports_beside_another_thread_pays_once),
 		test_with_node(what_cannot_be_retained_is_charged_for_each_import),
 		test_with_node(memory_in_descriptors_counts_until_they_are_closed),
 		test_with_node(a_descriptor_outlives_its_maker_in_a_process_without_cuda),

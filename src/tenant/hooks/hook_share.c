@@ -5,6 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/mark.h"
 #include "region/ledger.h"
@@ -210,13 +212,27 @@ static CUresult find_device(CUmemGenericAllocationHandle handle, struct device *
 	return CUDA_SUCCESS;
 }
 
+/* Longest wait for another thread that is just releasing what is imported. */
+#define RELEASE_WAIT_NS UINT64_C(1000000000)
+
 /*
  * Memory that names a shared allocation is believed to be of it once in a process: nothing tells other memory of that size
- * from it. Who has it already gets what it has (import_again()).
+ * from it. Who has it already gets what it has (import_again()), unless another thread lets go of that just now.
  */
 static bool is_believed(const struct import *import, uint64_t bytes)
 {
-	return import->is_shared && bytes == import->bytes && ipc_holds(import->shared) == 1;
+	uint64_t deadline_ns;
+
+	if (!import->is_shared || bytes != import->bytes)
+		return false;
+	deadline_ns = clock_now_ns() + RELEASE_WAIT_NS;
+	for (unsigned i = 0; ipc_holds(import->shared) != 1; i++) {
+		/* A call that lets go of it is in the traffic. */
+		if ((uint32_t)charge_traffic() == 0 || clock_now_ns() > deadline_ns)
+			return ipc_holds(import->shared) == 1;
+		lock_rest(i);
+	}
+	return true;
 }
 
 /*
@@ -253,12 +269,35 @@ static bool import_again(struct import *import, CUmemGenericAllocationHandle *re
 	return true;
 }
 
+static CUresult import_memory(
+	void *os_handle, CUmemAllocationHandleType type, CUmemGenericAllocationHandle *ret_handle)
+{
+	struct import import;
+	CUresult r;
+
+	import_begin(os_handle, type, MARK_OF_MEMORY, &import);
+	if (import_again(&import, ret_handle)) {
+		import_end(&import);
+		return CUDA_SUCCESS;
+	}
+	r = cuda.cuMemImportFromShareableHandle(ret_handle, import.handle, type);
+	import_end(&import);
+	if (r == CUDA_SUCCESS) {
+		r = keep_imported(*ret_handle, &import);
+		if (r != CUDA_SUCCESS)
+			cuda.cuMemRelease(*ret_handle);
+	}
+	if (r != CUDA_SUCCESS)
+		import_undo(&import);
+	return r;
+}
+
 HOOK_BODY(cuMemImportFromShareableHandle, CUmemGenericAllocationHandle *, handle, void *, os_handle,
 	CUmemAllocationHandleType, type)
 {
 	CUmemGenericAllocationHandle made = 0;
 	enum state_mode mode;
-	struct import import;
+	bool is_entered;
 	CUresult r;
 
 	mode = state_enter();
@@ -266,20 +305,9 @@ HOOK_BODY(cuMemImportFromShareableHandle, CUmemGenericAllocationHandle *, handle
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (mode == STATE_ASIDE || !handle)
 		return cuda.cuMemImportFromShareableHandle(handle, os_handle, type);
-	import_begin(os_handle, type, MARK_OF_MEMORY, &import);
-	if (import_again(&import, &made)) {
-		import_end(&import);
-		return HOOK_GIVE(CUDA_SUCCESS, handle, made);
-	}
-	r = cuda.cuMemImportFromShareableHandle(&made, import.handle, type);
-	import_end(&import);
-	if (r == CUDA_SUCCESS) {
-		r = keep_imported(made, &import);
-		if (r != CUDA_SUCCESS)
-			cuda.cuMemRelease(made);
-	}
-	if (r != CUDA_SUCCESS)
-		import_undo(&import);
+	is_entered = mapped_imports_enter();
+	r = import_memory(os_handle, type, &made);
+	mapped_imports_leave(is_entered);
 	return HOOK_GIVE(r, handle, made);
 }
 

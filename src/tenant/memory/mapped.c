@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "base/fault.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/mark.h"
 #include "region/ledger.h"
@@ -344,6 +345,21 @@ bool mapped_export_end(const struct mapped_export *export, bool is_made, int fd,
 	return is_known;
 }
 
+/* The driver may take its time to import; a call that does not come back is not waited for. */
+#define IMPORT_WAIT_NS UINT64_C(10000000000)
+static struct lock imports_lock;
+
+bool mapped_imports_enter(void)
+{
+	return lock_enter_within(&imports_lock, IMPORT_WAIT_NS);
+}
+
+void mapped_imports_leave(bool is_entered)
+{
+	if (is_entered)
+		lock_leave(&imports_lock);
+}
+
 static CUresult keep_imported(
 	CUmemGenericAllocationHandle handle, struct holding holding, bool *ret_is_new)
 {
@@ -522,5 +538,6 @@ CUresult mapped_import_again(unsigned shared, CUmemGenericAllocationHandle *ret_
 
 void mapped_reset_after_fork(void)
 {
+	imports_lock = (struct lock)LOCK_INIT;
 	table_forget(&mappings);
 }

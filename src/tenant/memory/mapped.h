@@ -61,6 +61,13 @@ bool mapped_export_end(const struct mapped_export *export, bool is_made, int fd,
  */
 CUresult mapped_import_again(unsigned shared, CUmemGenericAllocationHandle *ret_handle) MUST_CHECK;
 
+/*
+ * Imports of a process are one after the other: of two at once each would find that there is another one's hold of the memory.
+ * False: another thread's goes on for too long, and is not waited for.
+ */
+bool mapped_imports_enter(void);
+void mapped_imports_leave(bool is_entered);
+
 /* An imported handle: of a shared allocation that is held, and from now on by the handle. */
 CUresult mapped_keep_shared(CUmemGenericAllocationHandle handle, unsigned shared);
 

@@ -12,6 +12,7 @@
 #include "tests/unit/cmocka_ready.h"
 
 static struct device device = {.ordinal = 0};
+_Atomic uint64_t charge_strays;
 static uint64_t given_back; /* bytes */
 static unsigned let_go;	    /* of shared allocations */
 
@@ -103,7 +104,7 @@ static void the_last_reference_gives_back_and_no_other(void **unused)
 {
 	struct holding_end end;
 
-	assert_int_equal(holding_put(HOLDING_CREATED, 7, units(3, 0)), 0);
+	assert_int_equal(holding_put(HOLDING_CREATED, 7, units(3, 0), charge_since()), 0);
 	assert_int_equal(holding_refer(HOLDING_CREATED, 7, 0), 0);
 	assert_int_equal(holding_end_begin(HOLDING_CREATED, 7, &end), 0);
 	holding_end_done(&end, true);
@@ -123,7 +124,7 @@ static void an_end_that_is_refused_leaves_its_reference_beside_another_end(void 
 {
 	struct holding_end refused, other;
 
-	assert_int_equal(holding_put(HOLDING_CREATED, 7, units(3, 0)), 0);
+	assert_int_equal(holding_put(HOLDING_CREATED, 7, units(3, 0), charge_since()), 0);
 	assert_int_equal(holding_refer(HOLDING_CREATED, 7, 0), 0);
 	assert_int_equal(holding_end_begin(HOLDING_CREATED, 7, &refused), 0);
 	assert_int_equal(holding_end_begin(HOLDING_CREATED, 7, &other), 0);
@@ -141,7 +142,7 @@ static void the_last_of_several_ends_gives_back(void **unused)
 	struct holding_end first, second;
 	struct holding holding;
 
-	assert_int_equal(holding_put(HOLDING_CREATED, 7, units(3, 0)), 0);
+	assert_int_equal(holding_put(HOLDING_CREATED, 7, units(3, 0), charge_since()), 0);
 	assert_int_equal(holding_refer(HOLDING_CREATED, 7, 0), 0);
 	assert_int_equal(holding_pin(HOLDING_CREATED, 7, &holding), 0);
 	assert_int_equal(holding_end_begin(HOLDING_CREATED, 7, &first), 0);
@@ -157,11 +158,11 @@ static void a_key_that_comes_again_before_an_end_is_done_gives_back_once(void **
 {
 	struct holding_end first, second;
 
-	assert_int_equal(holding_put(HOLDING_CREATED, 7, units(3, 0)), 0);
+	assert_int_equal(holding_put(HOLDING_CREATED, 7, units(3, 0), charge_since()), 0);
 	assert_int_equal(holding_refer(HOLDING_CREATED, 7, 0), 0);
 	assert_int_equal(holding_end_begin(HOLDING_CREATED, 7, &first), 0);
 	assert_int_equal(holding_end_begin(HOLDING_CREATED, 7, &second), 0);
-	assert_int_equal(holding_put(HOLDING_CREATED, 7, units(5, 0)), 0);
+	assert_int_equal(holding_put(HOLDING_CREATED, 7, units(5, 0), charge_since()), 0);
 	assert_int_equal(given_back, 3 * UNIT);
 	holding_end_done(&first, true);
 	holding_end_done(&second, true);
@@ -180,10 +181,11 @@ static void references_stop_at_their_limit(void **unused)
 	bool is_new;
 
 	holding.references = UINT32_MAX;
-	assert_int_equal(holding_put(HOLDING_OPENED, 7, holding), 0);
+	assert_int_equal(holding_put(HOLDING_OPENED, 7, holding, charge_since()), 0);
 	assert_int_equal(holding_refer(HOLDING_OPENED, 7, 4), HOLDING_E_LIMIT);
 	assert_int_equal(
-		holding_put_or_refer(HOLDING_OPENED, 7, units(1, 4), &is_new), HOLDING_E_LIMIT);
+		holding_put_or_refer(HOLDING_OPENED, 7, units(1, 4), charge_since(), &is_new),
+		HOLDING_E_LIMIT);
 	assert_false(is_new);
 }
 
@@ -193,7 +195,7 @@ static void a_pin_outlives_the_last_reference(void **unused)
 	struct holding holding;
 
 	assert_int_equal(holding_pin(HOLDING_CREATED, 7, &holding), HOLDING_E_ABSENT);
-	assert_int_equal(holding_put(HOLDING_CREATED, 7, units(3, 0)), 0);
+	assert_int_equal(holding_put(HOLDING_CREATED, 7, units(3, 0), charge_since()), 0);
 	assert_int_equal(holding_pin(HOLDING_CREATED, 7, &holding), 0);
 	assert_int_equal(holding_end_begin(HOLDING_CREATED, 7, &end), 0);
 	holding_end_done(&end, true);
@@ -210,7 +212,7 @@ static void a_pin_that_is_kept_is_a_reference(void **unused)
 	struct holding_end end;
 	struct holding holding;
 
-	assert_int_equal(holding_put(HOLDING_CREATED, 7, units(3, 0)), 0);
+	assert_int_equal(holding_put(HOLDING_CREATED, 7, units(3, 0), charge_since()), 0);
 	assert_int_equal(holding_pin(HOLDING_CREATED, 7, &holding), 0);
 	assert_int_equal(holding_end_begin(HOLDING_CREATED, 7, &end), 0);
 	holding_end_done(&end, true);
@@ -226,7 +228,7 @@ static void what_may_stay_is_never_given_back(void **unused)
 	struct holding_end end;
 	struct holding holding;
 
-	assert_int_equal(holding_put(HOLDING_CREATED, 7, units(3, 0)), 0);
+	assert_int_equal(holding_put(HOLDING_CREATED, 7, units(3, 0), charge_since()), 0);
 	assert_int_equal(holding_pin(HOLDING_CREATED, 7, &holding), 0);
 	assert_true(holding_stay_by_pin(HOLDING_CREATED, 7, holding.serial));
 	assert_int_equal(holding_end_begin(HOLDING_CREATED, 7, &end), 0);
@@ -240,7 +242,7 @@ static void a_multicast_object_ends_its_bindings_unless_others_have_it(void **un
 	struct holding_end end;
 
 	for (unsigned i = 0; i < 2; i++) {
-		assert_int_equal(holding_put(HOLDING_CREATED, 7, object), 0);
+		assert_int_equal(holding_put(HOLDING_CREATED, 7, object, charge_since()), 0);
 		assert_int_equal(holding_end_begin(HOLDING_CREATED, 7, &end), 0);
 		assert_int_equal(objects_ended, i);
 		holding_end_done(&end, true);
@@ -255,11 +257,14 @@ static void memory_is_not_taken_for_a_multicast_object(void **unused)
 	struct holding_end end;
 	bool is_new;
 
-	assert_int_equal(holding_put_or_refer(HOLDING_CREATED, 7, object, &is_new), 0);
+	assert_int_equal(
+		holding_put_or_refer(HOLDING_CREATED, 7, object, charge_since(), &is_new), 0);
 	assert_true(is_new);
-	assert_int_equal(holding_put_or_refer(HOLDING_CREATED, 7, object, &is_new), 0);
+	assert_int_equal(
+		holding_put_or_refer(HOLDING_CREATED, 7, object, charge_since(), &is_new), 0);
 	assert_false(is_new);
-	assert_int_equal(holding_put_or_refer(HOLDING_CREATED, 7, units(3, 0), &is_new), 0);
+	assert_int_equal(
+		holding_put_or_refer(HOLDING_CREATED, 7, units(3, 0), charge_since(), &is_new), 0);
 	assert_true(is_new);
 	assert_int_equal(holding_end_begin(HOLDING_CREATED, 7, &end), 0);
 	holding_end_done(&end, true);
@@ -271,12 +276,12 @@ static void a_pin_of_an_earlier_holding_is_none_of_a_later_one(void **unused)
 	struct holding_end end;
 	struct holding first;
 
-	assert_int_equal(holding_put(HOLDING_CREATED, 7, units(3, 0)), 0);
+	assert_int_equal(holding_put(HOLDING_CREATED, 7, units(3, 0), charge_since()), 0);
 	assert_int_equal(holding_pin(HOLDING_CREATED, 7, &first), 0);
 	assert_int_equal(holding_end_begin(HOLDING_CREATED, 7, &end), 0);
 	holding_end_done(&end, true);
 	/* The driver gives the handle out again while the first one's call is under way. */
-	assert_int_equal(holding_put(HOLDING_CREATED, 7, units(5, 0)), 0);
+	assert_int_equal(holding_put(HOLDING_CREATED, 7, units(5, 0), charge_since()), 0);
 	assert_false(holding_keep_pin(HOLDING_CREATED, 7, first.serial));
 	assert_int_equal(given_back, 0);
 	assert_int_equal(holding_end_begin(HOLDING_CREATED, 7, &end), 0);
@@ -286,8 +291,38 @@ static void a_pin_of_an_earlier_holding_is_none_of_a_later_one(void **unused)
 
 static void a_key_that_comes_again_gives_back_what_was_there(void **unused)
 {
-	assert_int_equal(holding_put(HOLDING_POINTERS, 0x200000, units(3, 1)), 0);
-	assert_int_equal(holding_put(HOLDING_POINTERS, 0x200000, units(5, 2)), 0);
+	assert_int_equal(holding_put(HOLDING_POINTERS, 0x200000, units(3, 1), charge_since()), 0);
+	assert_int_equal(holding_put(HOLDING_POINTERS, 0x200000, units(5, 2), charge_since()), 0);
+	assert_int_equal(given_back, 3 * UNIT);
+}
+
+/* Another thread may have ended what the first call was given, and have had the other one there before the first call enters its own. */
+static void what_may_have_come_later_stays_until_its_context_ends(void **unused)
+{
+	uint64_t since = charge_since();
+
+	charge_stray_begins();
+	charge_stray_ends(NULL);
+	assert_int_equal(holding_put(HOLDING_POINTERS, 0x200000, units(5, 2), charge_since()), 0);
+	assert_int_equal(holding_put(HOLDING_POINTERS, 0x200000, units(3, 1), since), 0);
+	assert_int_equal(given_back, 0);
+	holding_life_ended(&device, 1);
+	assert_int_equal(given_back, 3 * UNIT);
+	holding_life_ended(&device, 2);
+	assert_int_equal(given_back, 8 * UNIT);
+}
+
+static void a_stray_end_under_way_is_no_proof(void **unused)
+{
+	uint64_t since;
+
+	charge_stray_begins();
+	since = charge_since();
+	assert_int_equal(holding_put(HOLDING_CREATED, 7, units(5, 0), charge_since()), 0);
+	assert_int_equal(holding_put(HOLDING_CREATED, 7, units(3, 0), since), 0);
+	charge_stray_ends(NULL);
+	assert_int_equal(given_back, 0);
+	assert_int_equal(holding_put(HOLDING_CREATED, 7, units(1, 0), charge_since()), 0);
 	assert_int_equal(given_back, 3 * UNIT);
 }
 
@@ -296,11 +331,11 @@ static void a_holding_ends_with_its_life_and_with_no_other(void **unused)
 	struct holding pooled = {.pool = (struct pool *)2, .flags = HOLDING_POOLED};
 	struct holding holding;
 
-	assert_int_equal(holding_put(HOLDING_POINTERS, 0x200000, units(3, 1)), 0);
-	assert_int_equal(holding_put(HOLDING_ARRAYS, 8, units(4, 1)), 0);
-	assert_int_equal(holding_put(HOLDING_POINTERS, 0x400000, units(5, 2)), 0);
-	assert_int_equal(holding_put(HOLDING_POINTERS, 0x600000, units(6, 0)), 0);
-	assert_int_equal(holding_put(HOLDING_POINTERS, 0x800000, pooled), 0);
+	assert_int_equal(holding_put(HOLDING_POINTERS, 0x200000, units(3, 1), charge_since()), 0);
+	assert_int_equal(holding_put(HOLDING_ARRAYS, 8, units(4, 1), charge_since()), 0);
+	assert_int_equal(holding_put(HOLDING_POINTERS, 0x400000, units(5, 2), charge_since()), 0);
+	assert_int_equal(holding_put(HOLDING_POINTERS, 0x600000, units(6, 0), charge_since()), 0);
+	assert_int_equal(holding_put(HOLDING_POINTERS, 0x800000, pooled, charge_since()), 0);
 	holding_life_ended(&device, 1);
 	assert_int_equal(given_back, 7 * UNIT);
 	holding_life_ended(&device, 0);
@@ -315,13 +350,16 @@ static void the_same_again_counts_in_its_life_alone(void **unused)
 	struct holding_end end;
 	bool is_new;
 
-	assert_int_equal(holding_put_or_refer(HOLDING_OPENED, 7, units(3, 1), &is_new), 0);
+	assert_int_equal(
+		holding_put_or_refer(HOLDING_OPENED, 7, units(3, 1), charge_since(), &is_new), 0);
 	assert_true(is_new);
-	assert_int_equal(holding_put_or_refer(HOLDING_OPENED, 7, units(3, 1), &is_new), 0);
+	assert_int_equal(
+		holding_put_or_refer(HOLDING_OPENED, 7, units(3, 1), charge_since(), &is_new), 0);
 	assert_false(is_new);
 	/* A new life of the context, before the old one was swept. */
 	assert_int_equal(holding_refer(HOLDING_OPENED, 7, 2), HOLDING_E_ABSENT);
-	assert_int_equal(holding_put_or_refer(HOLDING_OPENED, 7, units(5, 2), &is_new), 0);
+	assert_int_equal(
+		holding_put_or_refer(HOLDING_OPENED, 7, units(5, 2), charge_since(), &is_new), 0);
 	assert_true(is_new);
 	assert_int_equal(given_back, 3 * UNIT);
 	holding_life_ended(&device, 1);
@@ -338,7 +376,8 @@ static void a_chunk_goes_back_with_its_last_tenant(void **unused)
 
 	part.flags = HOLDING_IN_CHUNK;
 	for (uint64_t i = 0; i < 3; i++) {
-		assert_int_equal(holding_put(HOLDING_POINTERS, 0x200000 + i, part), 0);
+		assert_int_equal(
+			holding_put(HOLDING_POINTERS, 0x200000 + i, part, charge_since()), 0);
 		assert_int_equal(holding_enter_chunk(0x200000 + i, &is_first), 0);
 		assert_int_equal(is_first, i == 0);
 	}
@@ -356,7 +395,7 @@ static void what_is_shared_lets_go_of_the_shared_allocation(void **unused)
 	struct holding_end end;
 	unsigned shared;
 
-	assert_int_equal(holding_put(HOLDING_CREATED, 7, units(3, 0)), 0);
+	assert_int_equal(holding_put(HOLDING_CREATED, 7, units(3, 0), charge_since()), 0);
 	assert_true(holding_share(HOLDING_CREATED, 7, &memory, 0, &shared));
 	assert_int_equal(memory.bytes, 3 * UNIT);
 	assert_true(holding_share(HOLDING_CREATED, 7, &memory, 0, &shared));
@@ -385,6 +424,9 @@ int main(void)
 		cmocka_unit_test_setup(memory_is_not_taken_for_a_multicast_object, begin),
 		cmocka_unit_test_setup(a_pin_of_an_earlier_holding_is_none_of_a_later_one, begin),
 		cmocka_unit_test_setup(a_key_that_comes_again_gives_back_what_was_there, begin),
+		cmocka_unit_test_setup(
+			what_may_have_come_later_stays_until_its_context_ends, begin),
+		cmocka_unit_test_setup(a_stray_end_under_way_is_no_proof, begin),
 		cmocka_unit_test_setup(a_holding_ends_with_its_life_and_with_no_other, begin),
 		cmocka_unit_test_setup(the_same_again_counts_in_its_life_alone, begin),
 		cmocka_unit_test_setup(a_chunk_goes_back_with_its_last_tenant, begin),

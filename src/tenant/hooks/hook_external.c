@@ -32,7 +32,7 @@ static bool keep(
 		return true;
 	flags = reconcile_is_shown(device, charge, before) ? HOLDING_OPEN_FOREIGN : 0;
 	if (holding_put(HOLDING_EXTERNAL, (uintptr_t)memory,
-		    holding_of(charge, contexts_life_current(), flags)) < 0) {
+		    holding_of(charge, contexts_life_current(), flags), charge->since) < 0) {
 		log_error("no memory for our own tables, so an import is refused");
 		return false;
 	}
@@ -76,8 +76,10 @@ HOOK_BODY(cuDestroyExternalMemory, CUexternalMemory, memory)
 	CHARGE_SCOPE();
 
 	if (state_enter() == STATE_ASIDE || !memory ||
-		holding_end_begin(HOLDING_EXTERNAL, (uintptr_t)memory, &end) != 0)
+		holding_end_begin(HOLDING_EXTERNAL, (uintptr_t)memory, &end) != 0) {
+		CHARGE_STRAY_SCOPE();
 		return cuda.cuDestroyExternalMemory(memory);
+	}
 	r = cuda.cuDestroyExternalMemory(memory);
 	holding_end_done(&end, r == CUDA_SUCCESS);
 	if (!(end.holding.flags & HOLDING_OPEN_FOREIGN))

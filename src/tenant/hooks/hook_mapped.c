@@ -93,8 +93,10 @@ HOOK_BODY(cuMemRelease, CUmemGenericAllocationHandle, handle)
 	CUresult r;
 	CHARGE_SCOPE();
 
-	if (state_enter() == STATE_ASIDE || holding_end_begin(HOLDING_CREATED, handle, &end) != 0)
+	if (state_enter() == STATE_ASIDE || holding_end_begin(HOLDING_CREATED, handle, &end) != 0) {
+		CHARGE_STRAY_SCOPE();
 		return cuda.cuMemRelease(handle);
+	}
 	FAULT("mapped: taken out");
 	add_last(&last, &end);
 	last_begin(&last);

@@ -111,8 +111,10 @@ static inline CUresult free_end(CUresult r, const struct ending *ending)
 		struct ending ending;                           \
 		CHARGE_SCOPE();                                 \
                                                                 \
-		if (!free_begin(pointer, &ending))              \
+		if (!free_begin(pointer, &ending)) {            \
+			CHARGE_STRAY_SCOPE();                   \
 			return cuda.symbol(pointer);            \
+		}                                               \
 		return free_end(cuda.symbol(pointer), &ending); \
 	}
 

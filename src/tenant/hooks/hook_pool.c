@@ -101,6 +101,7 @@ static CUresult place_beyond(
 static CUresult allocate_from(struct pool *pool, CUmemoryPool handle, const struct call *c,
 	struct charge *charge, CUdeviceptr *ret_pointer)
 {
+	uint64_t since = charge_since();
 	CUresult r = pools_reserve(pool, c->bytes, c->stream, charge);
 
 	if (r == CUDA_SUCCESS)
@@ -110,7 +111,7 @@ static CUresult allocate_from(struct pool *pool, CUmemoryPool handle, const stru
 	pools_end(pool);
 	if (r != CUDA_SUCCESS)
 		return place_beyond(c, r, charge, ret_pointer);
-	if (allocations_keep_pooled(*ret_pointer, pool) < 0) {
+	if (allocations_keep_pooled(*ret_pointer, pool, since) < 0) {
 		cuda.cuMemFreeAsync(*ret_pointer, c->stream);
 		pools_freed(pool, false);
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -188,8 +189,10 @@ static CUresult release(CUdeviceptr pointer, CUstream stream, cuMemFreeAsync_fn 
 	struct allocation allocation;
 	CUresult r;
 
-	if (state_enter() == STATE_ASIDE || allocations_take(pointer, &allocation) != 0)
+	if (state_enter() == STATE_ASIDE || allocations_take(pointer, &allocation) != 0) {
+		CHARGE_STRAY_SCOPE();
 		return call(pointer, stream);
+	}
 	if (!allocations_pool(&allocation))
 		return release_other(&allocation, stream, call);
 	r = call(pointer, stream);

@@ -66,8 +66,10 @@ HOOK_BODY(cuIpcCloseMemHandle, CUdeviceptr, pointer)
 	CUresult r;
 	CHARGE_SCOPE();
 
-	if (state_enter() == STATE_ASIDE || holding_end_begin(HOLDING_OPENED, pointer, &end) != 0)
+	if (state_enter() == STATE_ASIDE || holding_end_begin(HOLDING_OPENED, pointer, &end) != 0) {
+		CHARGE_STRAY_SCOPE();
 		return cuda.cuIpcCloseMemHandle(pointer);
+	}
 	r = cuda.cuIpcCloseMemHandle(pointer);
 	holding_end_done(&end, r == CUDA_SUCCESS);
 	return r;
@@ -154,6 +156,7 @@ struct import {
 	bool is_shared;
 	unsigned shared;
 	uint64_t bytes; /* as it is told; 0: not known */
+	uint64_t since; /* charge_since() */
 	CUmemFabricHandle fabric;
 	int fd;	      /* -1: none */
 	void *handle; /* for the driver */
@@ -164,7 +167,8 @@ static void import_begin(
 {
 	struct mark mark = {.id = 0};
 
-	*ret_import = (struct import){.fd = -1, .handle = (void *)(uintptr_t)handle};
+	*ret_import = (struct import){
+		.fd = -1, .handle = (void *)(uintptr_t)handle, .since = charge_since()};
 	if (type == CU_MEM_HANDLE_TYPE_FABRIC && handle) {
 		memcpy(&ret_import->fabric, handle, sizeof(ret_import->fabric));
 		ret_import->handle = &ret_import->fabric;
@@ -249,13 +253,14 @@ static CUresult keep_imported(CUmemGenericAllocationHandle handle, struct import
 		return r;
 	bytes = device ? mapped_measure(handle, device, import->bytes) : 0;
 	if (is_believed(import, bytes))
-		return mapped_keep_shared(handle, import->shared);
+		return mapped_keep_shared(handle, import->shared, import->since);
 	import_undo(import);
 	if (!device)
-		return mapped_keep_object(handle);
+		return mapped_keep_object(handle, import->since);
 	log_info("memory of another slice is imported, and counted for this one as well",
 		STR("device", device->uuid), U64("bytes", bytes));
-	return bytes ? mapped_keep_foreign(handle, device, bytes) : CUDA_ERROR_OUT_OF_MEMORY;
+	return bytes ? mapped_keep_foreign(handle, device, bytes, import->since)
+		     : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 /* Whether it needs no import: this process has the shared allocation that it names, by a handle of its own. */

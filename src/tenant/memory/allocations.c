@@ -92,6 +92,7 @@ CUresult allocations_keep_pitched(
 	CUdeviceptr pointer, uint64_t expected, uint64_t taken, struct charge *charge)
 {
 	struct device *device = charge->device;
+	uint64_t since = charge->since;
 	CUresult r;
 
 	if (device && allocations_worst_bytes(taken) > allocations_worst_bytes(expected)) {
@@ -101,13 +102,14 @@ CUresult allocations_keep_pitched(
 			cuda.cuMemFree_v2(pointer);
 			return r;
 		}
+		charge->since = since;
 	}
 	return allocations_keep(pointer, taken, charge);
 }
 
-int allocations_keep_pooled(CUdeviceptr pointer, struct pool *pool)
+int allocations_keep_pooled(CUdeviceptr pointer, struct pool *pool, uint64_t since)
 {
-	return holding_put_pooled(pointer, pool);
+	return holding_put_pooled(pointer, pool, since);
 }
 
 int allocations_take(CUdeviceptr pointer, struct allocation *ret_allocation)

@@ -46,8 +46,8 @@ uint64_t allocations_pitched_bytes(uint64_t width_bytes, uint64_t height);
 CUresult allocations_keep_pitched(
 	CUdeviceptr pointer, uint64_t expected, uint64_t taken, struct charge *charge);
 
-/* Remembers that the pointer comes from a pool, which is charged as a whole. */
-int allocations_keep_pooled(CUdeviceptr pointer, struct pool *pool) MUST_CHECK;
+/* Remembers that the pointer comes from a pool, which is charged as a whole; since: as of before the driver was asked. */
+int allocations_keep_pooled(CUdeviceptr pointer, struct pool *pool, uint64_t since) MUST_CHECK;
 
 enum {
 	_ALLOCATIONS_E_SUCCESS = 0,

@@ -25,7 +25,8 @@ static CUresult begin_deferred(struct array_plan *plan)
 	CUresult r = state_current_device(&device);
 
 	if (r == CUDA_SUCCESS)
-		plan->charge = (struct charge){.device = device, .kind = CHARGE_ARRAY};
+		plan->charge = (struct charge){
+			.device = device, .kind = CHARGE_ARRAY, .since = charge_since()};
 	return r;
 }
 
@@ -112,7 +113,8 @@ bool arrays_keep(const void *handle, bool is_mipmap, struct array_plan *plan)
 	} else if (holding.units == 0) {
 		holding.flags = HOLDING_DEFERRED;
 	}
-	if (holding_put(HOLDING_ARRAYS, tiles_resource(handle, is_mipmap), holding) < 0) {
+	if (holding_put(HOLDING_ARRAYS, tiles_resource(handle, is_mipmap), holding, charge->since) <
+		0) {
 		log_error("no memory for our own tables, so an array is refused");
 		return false;
 	}
@@ -135,8 +137,11 @@ struct array_taken arrays_destroy_begin(const void *handle, bool is_mipmap)
 {
 	struct array_taken taken = {.tiles = NULL};
 
-	if (holding_end_begin(HOLDING_ARRAYS, tiles_resource(handle, is_mipmap), &taken.end) != 0)
+	if (holding_end_begin(HOLDING_ARRAYS, tiles_resource(handle, is_mipmap), &taken.end) != 0) {
+		taken.is_stray = true;
+		charge_stray_begins();
 		return taken;
+	}
 	FAULT("array: taken out");
 	if (taken.end.holding.flags & HOLDING_SHELVED)
 		taken.free_bytes = guard_free_bytes();
@@ -171,6 +176,8 @@ static void leave_shelf(const struct array_taken *taken)
 void arrays_destroy_end(const struct array_taken *taken, bool is_destroyed)
 {
 	FAULT("array: the driver destroyed");
+	if (taken->is_stray)
+		charge_stray_ends(NULL);
 	tiles_taken(taken->tiles, is_destroyed);
 	if (is_destroyed && taken->end.holding.flags & HOLDING_SHELVED)
 		leave_shelf(taken);

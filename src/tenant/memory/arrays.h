@@ -47,6 +47,7 @@ struct array_taken {
 	struct holding_end end;
 	uint64_t free_bytes;
 	struct tiles *tiles;
+	bool is_stray; /* the books do not know it */
 };
 struct array_taken arrays_destroy_begin(const void *handle, bool is_mipmap);
 void arrays_destroy_end(const struct array_taken *taken, bool is_destroyed);

@@ -65,6 +65,8 @@ uint64_t charge_traffic(void)
 	return sum;
 }
 
+_Atomic uint64_t charge_strays;
+
 static struct lock reap_lock;
 /* Books that were tampered with are to lift no limit for longer than a second. */
 static void audit(struct device *d)
@@ -219,7 +221,7 @@ static CUresult refuse(struct device *d, uint64_t bytes)
 CUresult charge_reserve(
 	struct device *device, uint64_t bytes, enum charge_kind kind, struct charge *ret_charge)
 {
-	uint64_t units = ledger_units(bytes);
+	uint64_t units = ledger_units(bytes), since = charge_since();
 	int saved_errno = errno;
 	bool has_room;
 
@@ -234,8 +236,11 @@ CUresult charge_reserve(
 	}
 	FAULT("charge: reserved");
 	errno = saved_errno;
-	*ret_charge = (struct charge){
-		.device = device, .units = (uint32_t)units, .kind = kind, .is_under_way = true};
+	*ret_charge = (struct charge){.device = device,
+		.units = (uint32_t)units,
+		.kind = kind,
+		.is_under_way = true,
+		.since = since};
 	return CUDA_SUCCESS;
 }
 
@@ -273,6 +278,7 @@ void charge_put_right(struct device *device)
 void charge_reset_after_fork(void)
 {
 	reap_lock = (struct lock)LOCK_INIT;
+	atomic_store(&charge_strays, 0);
 	for (int i = 0; i < OWN_WORDS + SHARED_WORDS; i++)
 		atomic_store(&words[i].word, 0);
 }

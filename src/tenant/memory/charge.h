@@ -22,6 +22,7 @@ struct charge {
 	uint32_t units;
 	enum charge_kind kind;
 	bool is_under_way;    /* reserved, and counted in the traffic until it is committed */
+	uint64_t since;	      /* charge_since() when it was reserved */
 	uint64_t found_bytes; /* of a context's: reconcile_found_bytes() before it */
 };
 
@@ -82,6 +83,41 @@ static inline int charge_enter_scope(void)
 /* The enclosing scope is such a call. */
 #define CHARGE_SCOPE() \
 	__attribute__((cleanup(charge_leave), unused)) int charge_scope_ = charge_enter_scope()
+
+/*
+ * Calls by which the driver may end what the books know nothing of: of a pointer or handle that is in no table, or of a context.
+ * Begun << 32 | under way. Where none was under way when a charge was reserved, and none has begun since, what the driver gave
+ * for it is still there when it is entered. Otherwise another thread may have ended it, and have been given the same pointer or handle.
+ */
+extern _Atomic uint64_t charge_strays;
+
+static inline uint64_t charge_since(void)
+{
+	/* pairs with charge_stray_begins(), which comes before the driver's call */
+	return atomic_load(&charge_strays);
+}
+
+static inline bool charge_is_sure(uint64_t since)
+{
+	return (uint32_t)since == 0 && since == charge_since();
+}
+
+static inline int charge_stray_begins(void)
+{
+	atomic_fetch_add(&charge_strays, CHARGE_CALL);
+	return 0;
+}
+
+static inline void charge_stray_ends(const int *scope)
+{
+	(void)scope;
+	atomic_fetch_sub(&charge_strays, 1);
+}
+
+/* The rest of the enclosing block is such a call. */
+#define CHARGE_STRAY_SCOPE()                                                    \
+	__attribute__((cleanup(charge_stray_ends), unused)) int charge_stray_ = \
+		charge_stray_begins()
 
 #define CHARGE_NULL            \
 	{                      \

@@ -276,7 +276,7 @@ CUresult contexts_keep(CUcontext context, struct charge *charge)
 	if (!device)
 		return CUDA_SUCCESS;
 	FAULT("context: made");
-	if (holding_put(HOLDING_CONTEXTS, (uintptr_t)context, holding) < 0) {
+	if (holding_put(HOLDING_CONTEXTS, (uintptr_t)context, holding, charge->since) < 0) {
 		log_error("no memory for our own tables, so a context is refused");
 		cuda.cuCtxDestroy_v2(context);
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -310,12 +310,14 @@ static void forget_unattributed(struct device *device)
 void contexts_destroy_begin(CUcontext context, struct holding_end *ret_end)
 {
 	parts_context_ends(context);
+	charge_stray_begins();
 	if (holding_end_begin(HOLDING_CONTEXTS, (uintptr_t)context, ret_end) != 0)
 		log_debug("a context is none of ours");
 }
 
 void contexts_destroy_end(const struct holding_end *end, bool is_destroyed)
 {
+	charge_stray_ends(NULL);
 	if (is_destroyed && end->holding.serial)
 		end_life(state_device(end->holding.device), (CUcontext)(uintptr_t)end->key,
 			end->holding.life);
@@ -343,9 +345,12 @@ CUresult contexts_primary_begin(struct device *device, bool may_come, struct pri
 
 	*ret_call = (struct primary_call){.device = device,
 		.charge = CHARGE_NULL,
-		.is_alone = lock_enter_within(&p->lock, PRIMARY_WAIT_NS)};
-	if (!may_come)
+		.is_alone = lock_enter_within(&p->lock, PRIMARY_WAIT_NS),
+		.is_stray = !may_come};
+	if (!may_come) {
 		parts_context_ends(atomic_load(&p->context));
+		charge_stray_begins();
+	}
 	if (!ret_call->is_alone)
 		return may_come ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 	FAULT("context: primary locked");
@@ -397,6 +402,8 @@ CUresult contexts_primary_end(struct primary_call *call, CUresult r, CUcontext c
 	enum contexts_found found = CONTEXTS_KNOWN;
 	uint64_t found_bytes = call->charge.found_bytes;
 
+	if (call->is_stray)
+		charge_stray_ends(NULL);
 	if (!call->is_alone)
 		return r;
 	FAULT("context: primary called");
@@ -405,7 +412,9 @@ CUresult contexts_primary_end(struct primary_call *call, CUresult r, CUcontext c
 	follow_primary(p, call, context);
 	charge_undo(&call->charge);
 	if (!has_room(call->device, found, found_bytes)) {
+		charge_stray_begins();
 		cuda.cuDevicePrimaryCtxRelease_v2(call->device->ordinal);
+		charge_stray_ends(NULL);
 		follow_primary(p, call, NULL);
 		r = CUDA_ERROR_OUT_OF_MEMORY;
 	}

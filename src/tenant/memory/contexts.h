@@ -34,6 +34,7 @@ struct primary_call {
 	struct device *device;
 	struct charge charge;
 	bool is_alone; /* false: another thread is at it for too long, and nothing is booked */
+	bool is_stray; /* it may end the context */
 };
 CUresult contexts_primary_begin(
 	struct device *device, bool may_come, struct primary_call *ret_call) MUST_CHECK;

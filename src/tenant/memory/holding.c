@@ -32,6 +32,7 @@
 #include "tenant/slice/parts.h"
 
 static struct table tables[HOLDING_TABLES];
+static struct table asides;    /* what was replaced, and may be there still */
 static struct table chunks;    /* key: address / CHUNK_BYTES; a: tenants */
 static struct lock share_lock; /* one thread at a time makes shared allocations of holdings */
 
@@ -99,6 +100,30 @@ static int add_reference(struct holding *h)
 }
 
 /*
+ * What was entered by a call that may have come after the one that replaces it: it stays charged until its context ends, unless
+ * both have a part in one chunk. Under the lock of the place, so that the end of the context finds it in the one table or in the other.
+ */
+static void set_aside(uint64_t key, struct holding *gone, uint64_t since, unsigned flags)
+{
+	struct table_place place;
+	bool is_put = false;
+
+	if (LIKELY(!gone->serial) || gone->flags & HOLDING_POOLED || charge_is_sure(since) ||
+		gone->flags & flags & HOLDING_IN_CHUNK)
+		return;
+	if (gone->life) {
+		place = table_enter(&asides, key, true);
+		is_put = place.entry && !place.entry->holding.serial;
+		if (is_put)
+			place.entry->holding = *gone;
+		table_leave(&place);
+	}
+	if (!is_put)
+		say_it_stays();
+	gone->serial = 0;
+}
+
+/*
  * What was replaced: its memory has ended in the driver. Where calls for created memory were under way, nobody knows what
  * they made, and it stays charged.
  */
@@ -112,13 +137,15 @@ static void end_replaced(enum holding_table in, uint64_t key, const struct holdi
 		end_last(key, gone);
 }
 
-int holding_put(enum holding_table in, uint64_t key, struct holding holding)
+int holding_put(enum holding_table in, uint64_t key, struct holding holding, uint64_t since)
 {
 	struct holding gone;
 	struct table_place place = enter(in, key, true);
 
-	if (place.entry)
+	if (place.entry) {
 		gone = replace(&place, &holding);
+		set_aside(key, &gone, since, holding.flags);
+	}
 	table_leave(&place);
 	if (!place.entry)
 		return -ENOMEM;
@@ -150,6 +177,8 @@ static int put_fields(enum holding_table in, uint64_t key, uint64_t life, uint32
 	h->kind = (uint8_t)charge->kind;
 	h->flags = (uint16_t)flags;
 	renew_serial(&place);
+	if (UNLIKELY(is_there))
+		set_aside(key, &gone, charge->since, flags);
 	table_leave(&place);
 	if (UNLIKELY(is_there))
 		end_replaced(in, key, &gone);
@@ -163,9 +192,9 @@ int holding_put_charge(enum holding_table in, uint64_t key, const struct charge 
 		in, key, life, flags & HOLDING_IN_CHUNK ? 0 : charge->units, charge, flags);
 }
 
-int holding_put_pooled(uint64_t pointer, struct pool *pool)
+int holding_put_pooled(uint64_t pointer, struct pool *pool, uint64_t since)
 {
-	const struct charge none = {.device = NULL};
+	const struct charge none = {.device = NULL, .since = since};
 
 	return put_fields(HOLDING_POINTERS, pointer, (uintptr_t)pool, 0, &none, HOLDING_POOLED);
 }
@@ -177,18 +206,21 @@ static bool is_same(const struct holding *there, const struct holding *new)
 	       !((there->flags ^ new->flags) & HOLDING_OBJECT);
 }
 
-int holding_put_or_refer(
-	enum holding_table in, uint64_t key, struct holding holding, bool *ret_is_new)
+int holding_put_or_refer(enum holding_table in, uint64_t key, struct holding holding,
+	uint64_t since, bool *ret_is_new)
 {
 	struct holding gone = {.serial = 0};
 	struct table_place place = enter(in, key, true);
 	int r = place.entry ? 0 : -ENOMEM;
 
 	*ret_is_new = place.entry && !is_same(&place.entry->holding, &holding);
-	if (*ret_is_new)
+	if (*ret_is_new) {
 		gone = replace(&place, &holding);
-	else if (place.entry)
+		if (!gone.ends)
+			set_aside(key, &gone, since, holding.flags);
+	} else if (place.entry) {
 		r = add_reference(&place.entry->holding);
+	}
 	table_leave(&place);
 	/* Where an end is under way, nobody knows whether it is the same in the driver. */
 	if (gone.ends)
@@ -541,15 +573,21 @@ static bool is_of_life(const struct table_entry *entry, uint64_t life)
 
 void holding_life_ended(struct device *device, uint64_t life)
 {
+	struct table_cursor cursor = {.shard = 0};
+	struct table_entry entry;
+
 	(void)device;
 	for (unsigned i = 0; life && i < HOLDING_TABLES; i++)
 		holding_end_all(i, is_of_life, life);
+	while (life && table_take_next(&asides, is_of_life, life, &cursor, &entry) == 0)
+		end_last(entry.key, &entry.holding);
 }
 
 void holding_reset_after_fork(void)
 {
 	for (unsigned i = 0; i < HOLDING_TABLES; i++)
 		table_forget(&tables[i]);
+	table_forget(&asides);
 	table_forget(&chunks);
 	share_lock = (struct lock)LOCK_INIT;
 }

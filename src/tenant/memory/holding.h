@@ -80,20 +80,22 @@ struct holding holding_of(const struct charge *charge, uint64_t life, unsigned f
 
 /*
  * Enters it. A holding that is there already is of memory that has ended in the driver, or the key would not
- * come again: it is given back. -ENOMEM; then nothing has changed.
+ * come again: it is given back. -ENOMEM; then nothing has changed. Where that is not sure since then (charge_since()) the other
+ * one may be the later one, and stays charged until its context ends.
  */
-int holding_put(enum holding_table in, uint64_t key, struct holding holding) MUST_CHECK;
+int holding_put(
+	enum holding_table in, uint64_t key, struct holding holding, uint64_t since) MUST_CHECK;
 /* The same, made of a charge as by holding_of(); and of a pool. */
 int holding_put_charge(enum holding_table in, uint64_t key, const struct charge *charge,
 	uint64_t life, unsigned flags) MUST_CHECK;
-int holding_put_pooled(uint64_t pointer, struct pool *pool) MUST_CHECK;
+int holding_put_pooled(uint64_t pointer, struct pool *pool, uint64_t since) MUST_CHECK;
 
 /*
  * The same for what the driver counts itself: where it is there already, of the same life, it gets one more
  * reference instead, and *ret_is_new is false. HOLDING_E_LIMIT as well.
  */
-int holding_put_or_refer(
-	enum holding_table in, uint64_t key, struct holding holding, bool *ret_is_new) MUST_CHECK;
+int holding_put_or_refer(enum holding_table in, uint64_t key, struct holding holding,
+	uint64_t since, bool *ret_is_new) MUST_CHECK;
 
 /* Copies it, or removes it as well. */
 int holding_get(enum holding_table in, uint64_t key, struct holding *ret_holding) MUST_CHECK;

@@ -360,22 +360,22 @@ void mapped_imports_leave(bool is_entered)
 		lock_leave(&imports_lock);
 }
 
-static CUresult keep_imported(
-	CUmemGenericAllocationHandle handle, struct holding holding, bool *ret_is_new)
+static CUresult keep_imported(CUmemGenericAllocationHandle handle, struct holding holding,
+	uint64_t since, bool *ret_is_new)
 {
 	/* The handle may have been another memory's until now, which only a descriptor kept. */
 	exports_collect(NULL);
-	if (holding_put_or_refer(HOLDING_CREATED, handle, holding, ret_is_new) == 0)
+	if (holding_put_or_refer(HOLDING_CREATED, handle, holding, since, ret_is_new) == 0)
 		return CUDA_SUCCESS;
 	log_error("no memory for our own tables, so an import is refused");
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-CUresult mapped_keep_shared(CUmemGenericAllocationHandle handle, unsigned shared)
+CUresult mapped_keep_shared(CUmemGenericAllocationHandle handle, unsigned shared, uint64_t since)
 {
 	struct holding holding = {.references = 1, .shared = shared, .flags = HOLDING_SHARED};
 	bool is_new;
-	CUresult r = keep_imported(handle, holding, &is_new);
+	CUresult r = keep_imported(handle, holding, since, &is_new);
 
 	/* The same handle again: one hold of ours is enough for all of its references. */
 	if (r == CUDA_SUCCESS && !is_new)
@@ -383,23 +383,23 @@ CUresult mapped_keep_shared(CUmemGenericAllocationHandle handle, unsigned shared
 	return r;
 }
 
-CUresult mapped_keep_object(CUmemGenericAllocationHandle handle)
+CUresult mapped_keep_object(CUmemGenericAllocationHandle handle, uint64_t since)
 {
 	struct holding holding = {.references = 1, .flags = HOLDING_OBJECT | HOLDING_MAY_STAY};
 	bool is_new;
 
-	return keep_imported(handle, holding, &is_new);
+	return keep_imported(handle, holding, since, &is_new);
 }
 
 CUresult mapped_keep_foreign(
-	CUmemGenericAllocationHandle handle, struct device *device, uint64_t bytes)
+	CUmemGenericAllocationHandle handle, struct device *device, uint64_t bytes, uint64_t since)
 {
 	_cleanup_charge_ struct charge charge = CHARGE_NULL;
 	bool is_new = false;
 	CUresult r = charge_reserve(device, bytes, CHARGE_SHARED, &charge);
 
 	if (r == CUDA_SUCCESS)
-		r = keep_imported(handle, holding_of(&charge, 0, HOLDING_FOREIGN), &is_new);
+		r = keep_imported(handle, holding_of(&charge, 0, HOLDING_FOREIGN), since, &is_new);
 	if (is_new)
 		charge_take(&charge);
 	return r;

@@ -68,15 +68,18 @@ CUresult mapped_import_again(unsigned shared, CUmemGenericAllocationHandle *ret_
 bool mapped_imports_enter(void);
 void mapped_imports_leave(bool is_entered);
 
-/* An imported handle: of a shared allocation that is held, and from now on by the handle. */
-CUresult mapped_keep_shared(CUmemGenericAllocationHandle handle, unsigned shared);
+/*
+ * An imported handle: of a shared allocation that is held, and from now on by the handle. since: as of before the driver was
+ * asked.
+ */
+CUresult mapped_keep_shared(CUmemGenericAllocationHandle handle, unsigned shared, uint64_t since);
 
 /* An imported handle of somebody who is not of this slice. CUDA_ERROR_OUT_OF_MEMORY: it must not be used. */
 CUresult mapped_keep_foreign(
-	CUmemGenericAllocationHandle handle, struct device *device, uint64_t bytes);
+	CUmemGenericAllocationHandle handle, struct device *device, uint64_t bytes, uint64_t since);
 
 /* An imported handle of what lies on no device, as a multicast object does, which others may keep. */
-CUresult mapped_keep_object(CUmemGenericAllocationHandle handle);
+CUresult mapped_keep_object(CUmemGenericAllocationHandle handle, uint64_t since);
 
 /*
  * How large the memory of a handle is that was just imported, for nothing that comes with it needs to be true. The driver

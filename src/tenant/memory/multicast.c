@@ -99,10 +99,11 @@ CUresult multicast_create(
 	const CUmulticastObjectProp *properties, CUmemGenericAllocationHandle *ret_object)
 {
 	struct holding holding = {.references = 1, .flags = HOLDING_OBJECT};
+	uint64_t since = charge_since();
 	CUresult r = cuda.cuMulticastCreate(ret_object, properties);
 
 	FAULT("multicast: the driver gave");
-	if (r != CUDA_SUCCESS || holding_put(HOLDING_CREATED, *ret_object, holding) == 0)
+	if (r != CUDA_SUCCESS || holding_put(HOLDING_CREATED, *ret_object, holding, since) == 0)
 		return r;
 	log_error("no memory for our own tables, so a multicast object is refused");
 	cuda.cuMemRelease(*ret_object);

@@ -16,6 +16,7 @@ void opened_begin(const CUipcMemHandle *handle, struct opening *ret_opening)
 {
 	uint64_t key = ipc_key(handle, sizeof(*handle));
 
+	ret_opening->since = charge_since();
 	ret_opening->is_shared = ipc_hold(key, true, &ret_opening->shared);
 }
 
@@ -63,7 +64,7 @@ static CUresult enter(CUdeviceptr pointer, uint64_t life, const struct opening *
 	} else if (device) {
 		holding.flags = HOLDING_OPEN_FOREIGN;
 	}
-	if (holding_put_or_refer(HOLDING_OPENED, pointer, holding, &is_new) != 0) {
+	if (holding_put_or_refer(HOLDING_OPENED, pointer, holding, opening->since, &is_new) != 0) {
 		log_error("no memory for our own tables, so memory is not opened");
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}

@@ -14,6 +14,7 @@
 struct opening {
 	bool is_shared; /* of this slice: held already */
 	unsigned shared;
+	uint64_t since; /* charge_since(), before the driver is asked */
 };
 
 /* Before the driver is asked: what this slice knows of the handle. */

@@ -62,10 +62,13 @@ CUresult code_use_end(struct code_use *use, CUresult r);
 extern _Atomic uintptr_t code_launched[CODE_PLACES];
 extern _Atomic bool code_has_many_contexts;
 
-/* What a function is known by; a CUkernel is another function in every context. */
+/*
+ * What a function is known by; a CUkernel is another function in every context. Handles are addresses, which a program can have
+ * by the thousand: without the hash two of them in two contexts give one word.
+ */
 static inline uintptr_t code_key(CUfunction function, CUcontext context)
 {
-	return (uintptr_t)function ^ ((uintptr_t)context << 1);
+	return (uintptr_t)function ^ (uintptr_t)hash_u64((uintptr_t)context);
 }
 
 uintptr_t code_key_slowly(CUfunction function, CUstream stream);

@@ -186,14 +186,12 @@ static bool has_processes(const char *path)
 	       was_started_in(path, getuid());
 }
 
-bool slice_is_running(const char *path, uid_t owner)
+bool slice_is_running(int folder_fd, const char *path, uid_t owner)
 {
-	char lock[SHARE_PATH_BYTES + 8];
 	_cleanup_fd_ int fd = -1;
 	bool is_locked = false;
 
-	snprintf(lock, sizeof(lock), "%s/lock", path);
-	if (file_open_regular(AT_FDCWD, lock, O_RDONLY | O_NOFOLLOW, &fd) < 0 ||
+	if (file_open_regular(folder_fd, "lock", O_RDONLY | O_NOFOLLOW, &fd) < 0 ||
 		file_byte_is_locked(fd, SLICE_LOCK_RUN, &is_locked) < 0)
 		return false;
 	return is_locked || is_child_alive(fd) || was_started_in(path, owner);

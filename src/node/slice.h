@@ -74,4 +74,4 @@ enum { SLICE_LOCK_RUN, SLICE_LOCK_EDIT, SLICE_LOCK_EVICT };
 int slice_lock(int lock_fd, int at) MUST_CHECK;
 
 /* Whether the folder is that of a slice with a living `vgpu run`, or a living process of the owner's that was started in it. */
-bool slice_is_running(const char *path, uid_t owner);
+bool slice_is_running(int folder_fd, const char *path, uid_t owner);

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "node/pids.h"
+#include "node/root.h"
 #include "node/slice.h"
 #include "node/user.h"
 #include "policy/device_name.h"
@@ -160,19 +161,18 @@ static void note_pending(const struct share *share, struct view_device *d)
 
 /* Adds what the share grants and no process has used yet, and quotas that the region does not tell. */
 static void take_share(
-	const char *folder, const struct inventory *devices, uint64_t applied_ns, struct view *v)
+	int folder_fd, const struct inventory *devices, uint64_t applied_ns, struct view *v)
 {
 	struct file_identity id;
 	bool is_pending;
-	char path[4096], text[SHARE_FILE_BYTES];
+	char text[SHARE_FILE_BYTES];
 	struct share_fault fault;
 	struct share share;
 	size_t length;
 
-	if ((size_t)snprintf(path, sizeof(path), "%s/share", folder) >= sizeof(path) ||
-		file_read_regular(AT_FDCWD, path, O_NOFOLLOW, text, sizeof(text), &length) < 0 ||
+	if (file_read_regular(folder_fd, "share", O_NOFOLLOW, text, sizeof(text), &length) < 0 ||
 		share_parse(text, length, &share, &fault) < 0 ||
-		file_identify_at(AT_FDCWD, path, &id) < 0)
+		file_identify_at(folder_fd, "share", &id) < 0)
 		return;
 	is_pending = v->process_count > 0 && applied_ns && applied_ns != id.changed_ns;
 	for (unsigned i = 0; i < v->device_count; i++)
@@ -211,10 +211,33 @@ static bool may_live(uint32_t pid, uint64_t pid_namespace, uint64_t start_time)
 	       pids_find(pid, pid_namespace, start_time) != 0;
 }
 
-static int read_region(const struct site *site, int region_fd, struct snapshot *s)
+/* Its owner may have put a link there since it was found. */
+static int open_folder(const struct site *site, int *ret_fd)
 {
-	return region_fd < 0 ? snapshot_read_from_outside(site->region, may_live, s)
-			     : snapshot_read_open(region_fd, may_live, s);
+	_cleanup_fd_ int fd = -1;
+	uid_t owner;
+	int r = root_open_path(site->folder, &fd, &owner);
+
+	if (r == 0 && owner != site->owner)
+		r = -EPERM;
+	if (r == 0)
+		*ret_fd = take_fd(&fd);
+	return r;
+}
+
+static int read_region(const struct site *site, int folder_fd, int region_fd, struct snapshot *s)
+{
+	_cleanup_fd_ int fd = -1;
+	int r;
+
+	if (region_fd >= 0)
+		return snapshot_read_open(region_fd, may_live, s);
+	if (!site->folder)
+		return snapshot_read_from_outside(site->region, may_live, s);
+	r = file_open_regular(folder_fd, "region", O_RDONLY | O_NOFOLLOW, &fd);
+	if (r == 0)
+		return snapshot_read_open(fd, may_live, s);
+	return r == -EBADF ? REGION_E_FOREIGN : r;
 }
 
 int view_read(const struct site *site, const struct inventory *devices, struct view *ret_view,
@@ -228,8 +251,11 @@ int view_read_open(const struct site *site, int region_fd, const struct inventor
 {
 	_cleanup_free_ struct snapshot *s = malloc(sizeof(*s));
 	struct view v = {.processes = NULL};
-	int r = s ? read_region(site, region_fd, s) : -ENOMEM;
+	_cleanup_fd_ int folder_fd = -1;
+	int r = !s ? -ENOMEM : site->folder ? open_folder(site, &folder_fd) : 0;
 
+	if (r == 0)
+		r = read_region(site, folder_fd, region_fd, s);
 	v.read_ns = clock_now_ns();
 	if (r != 0 && s)
 		s->share_ns = 0;
@@ -250,8 +276,11 @@ int view_read_open(const struct site *site, int region_fd, const struct inventor
 		user_name(site->owner, v.user);
 		v.is_sim = site->is_sim;
 		v.is_others = site->owner != geteuid();
-		take_share(site->folder, devices, s->share_ns, &v);
-		v.is_running |= slice_is_running(site->folder, site->owner);
+	}
+	/* It may have gone meanwhile. */
+	if (folder_fd >= 0) {
+		take_share(folder_fd, devices, s->share_ns, &v);
+		v.is_running |= slice_is_running(folder_fd, site->folder, site->owner);
 	}
 	*ret_view = v;
 	return 0;

@@ -19,6 +19,7 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -390,6 +391,32 @@ static void the_machines_folders_are_held_against_the_model(void **state)
 	assert_string_equal(said->out, "");
 }
 
+/* Alice's slice is a link to Bob's at some moments, also between the look for it and the look at it. */
+static void a_link_that_comes_and_goes_is_not_followed(void **state)
+{
+	const struct said *said;
+	pid_t pid;
+
+	tool_run(AS
+		"slice $A web; slice $B secret; as $A ln -s /tmp/vgpu-$B/secret /tmp/vgpu-$A/link; "
+		"sed -i 's/memory .*/memory 7g/' /tmp/vgpu-$B/secret/share");
+	pid = fork();
+	if (pid == 0) {
+		if (setgid(ALICE) < 0 || setuid(ALICE) < 0)
+			_exit(1);
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			syscall(SYS_renameat2, AT_FDCWD, "/tmp/vgpu-54321/web", AT_FDCWD,
+				"/tmp/vgpu-54321/link", 2 /* RENAME_EXCHANGE */);
+	}
+	said = tool_run("for i in 1 2 3 4 5 6 7 8 9 10; do \"$VGPU\" list --all 2>/dev/null; done");
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	for (const char *at = said->out; (at = strstr(at, "54321/")); at++)
+		assert_null(memmem(at, strcspn(at, "\n"), " 7G ", 4));
+	assert_non_null(strstr(said->out, "54322/secret"));
+}
+
 /* In a root of its own a link leads a process to its own files, and root to those, too. */
 static void a_link_in_a_root_of_its_own_leads_to_nothing_of_ours(void **state)
 {
@@ -492,6 +519,7 @@ int main(void)
 		cmocka_unit_test_setup(a_share_that_is_mounted_alone_is_noted, clear),
 		cmocka_unit_test_setup(a_link_in_a_root_of_its_own_leads_to_nothing_of_ours, clear),
 		cmocka_unit_test_setup(who_is_quick_cannot_keep_root_from_a_shared_folder, clear),
+		cmocka_unit_test_setup(a_link_that_comes_and_goes_is_not_followed, clear),
 		cmocka_unit_test_setup(a_process_that_nobody_can_look_at_is_a_problem, clear),
 		cmocka_unit_test_setup(a_runtime_folder_of_somebody_else_is_not_taken, clear),
 		cmocka_unit_test_setup(the_machines_folders_are_held_against_the_model, clear),

@@ -87,8 +87,8 @@ def hooks_page(root):
 
 def options_page(root):
     text = HEADER % OPTIONS
-    text += "# Options\n\nWhat the environment can say to the tenant library. Sizes are whole"
-    text += " numbers with at most one of\n`k`, `m`, `g`, `t` behind (steps of 1,024).\n\n"
+    text += "# Options\n\nWhat the environment can say to the tenant library. Sizes are numbers"
+    text += " with\n`k`, `m`, `g` or `t` behind them, in steps of 1,024 (`512m`, `2.5g`), or whole numbers of bytes.\n\n"
     lines = []
     for row in csource.rows(csource.read(root, OPTIONS), r"OPTION\w*"):
         kind = next((a for a in row.args if re.fullmatch(r"[A-Z]+", a) and a not in row.texts), "")

@@ -133,8 +133,8 @@ static const char *read_device(struct share *s, const struct words *w)
 	if (strcmp(w->word[3], "unlimited") == 0)
 		d.memory_bytes = SHARE_UNLIMITED;
 	else if (parse_size(w->word[3], &d.memory_bytes) != 0)
-		return "the memory is no size; a whole number with k, m, g or t behind it is "
-		       "right, or unlimited";
+		return "the memory is no size; a number with k, m, g or t behind it is right, "
+		       "like 2.5g, or unlimited";
 	why = read_compute(w, &d.compute);
 	if (why)
 		return why;

@@ -417,6 +417,24 @@ static void a_link_that_comes_and_goes_is_not_followed(void **state)
 	assert_non_null(strstr(said->out, "54322/secret"));
 }
 
+/* What systemd does at boot, before any user is there. */
+static void tmpfiles_d_makes_the_folders_that_the_model_has(void **state)
+{
+	const struct said *said = tool_run(
+		"command -v systemd-tmpfiles >/dev/null || exit 77; rm -rf /dev/shm/vgpu-turns; "
+		"systemd-tmpfiles --create \"$TMPFILES\"; unset VGPU_TURNS; "
+		"\"$VGPU\" doctor --machine");
+
+	if (said->status == 77) {
+		puts("skipped: systemd-tmpfiles is not here");
+		skip();
+	}
+	assert_string_equal(said->err, "");
+	/* Nothing is said of either; of the machine's other places there may be. */
+	assert_says(said->out,
+		"/dev/shm/vgpu-turns  root 1777  time slices\n/run/vgpu  root 0700  slices\n/");
+}
+
 /* In a root of its own a link leads a process to its own files, and root to those, too. */
 static void a_link_in_a_root_of_its_own_leads_to_nothing_of_ours(void **state)
 {
@@ -523,6 +541,7 @@ int main(void)
 		cmocka_unit_test_setup(a_process_that_nobody_can_look_at_is_a_problem, clear),
 		cmocka_unit_test_setup(a_runtime_folder_of_somebody_else_is_not_taken, clear),
 		cmocka_unit_test_setup(the_machines_folders_are_held_against_the_model, clear),
+		cmocka_unit_test_setup(tmpfiles_d_makes_the_folders_that_the_model_has, clear),
 	};
 
 	return is_possible() ? cmocka_run_group_tests_name("cli users", tests, set_up, NULL) : 77;

@@ -18,8 +18,8 @@ FENCE = re.compile(r"(?:^<!-- (run by|not run:) (.*?) ?-->\n)?^```(\w*)\n(.*?)^`
 DAEMONS = {"vgpu-scheduler": "src/scheduler/flags.def", "vgpu-device-plugin": "src/plugin/config/flags.def", "vgpu-monitor": "src/monitor/main.c"}
 # of programs that are not ours: the words that may come first
 VERBS = {"kubectl": "apply get describe logs exec label annotate cordon uncordon delete wait port-forward rollout", "helm": "install upgrade uninstall template",
-         "docker": "run exec", "podman": "run", "nerdctl": "run", "ctr": "-n", "systemctl": "enable", "apt-get": "install", "nvidia-smi": ""}
-OPTIONS = {"docker": "--gpus --device --read-only --tmpfs -v -e", "podman": "--device", "helm": "-n -f --set",
+         "docker": "run exec compose", "podman": "run", "nerdctl": "run compose", "ctr": "-n", "systemctl": "enable", "apt-get": "install", "nvidia-smi": ""}
+OPTIONS = {"docker": "--gpus --device --read-only --tmpfs -v -e", "podman": "--device -v", "nerdctl": "--gpus -v", "helm": "-n -f --set",
            "kubectl": "-f -n -o -A --overwrite --timeout --for", "systemctl": "--now"}
 KINDS = {"pod", "pods", "node", "nodes", "nodes,pods,resourcequotas", "configmap", "events"}
 OTHERS = set("echo cat mkdir install sed cp chmod python3 LD_PRELOAD ./a.out".split())

@@ -1,16 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Containers for a test: a line of `docker run`, translated for runc, with the simulated node in the place of a GPU."""
+"""Containers for a test: what docs/containers.md has for a runtime, translated for runc, with the simulated node in the place of a GPU."""
 
 import json
 import os
-import shlex
 import shutil
 import subprocess
 import tempfile
+import time
+
+import page
 
 # What the root has besides what is mounted; what is in /usr is the machine's own, read-only, but for /usr/local.
 FOLDERS = ["proc", "dev", "sys", "usr/local", "etc", "run", "root", "tmp", "var/tmp"]
 LINKS = {"bin": "usr/bin", "sbin": "usr/sbin", "lib": "usr/lib", "lib64": "usr/lib64"}
+# What of the host the page's commands write to, which is below the place's folder here.
+WRITTEN = ("/srv/", "/run/", "/etc/cdi")
+LIBRARY = "/usr/local/lib/vgpu"
 
 
 class Skipped(Exception):
@@ -18,7 +23,7 @@ class Skipped(Exception):
 
 
 def run(command, **more):
-    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=30,
+    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60,
                           check=False, **more)
 
 
@@ -32,9 +37,11 @@ class Place:
         self.folder = tempfile.mkdtemp(prefix="vgpu-containers-")
         self.sim = tempfile.mkdtemp(prefix="vgpu-containers-", dir="/dev/shm")
         self.count = 0
-        library = self.host("/usr/local/lib/vgpu")
+        library = self.host(LIBRARY)
         os.makedirs(library)
         shutil.copy(os.path.join(build, "src/tenant/libvgpu.so"), library)
+        with open(library + "/ld.so.preload", "w", encoding="utf-8") as file:
+            file.write(library + "/libvgpu.so\n")
         for name in FOLDERS:
             os.makedirs(os.path.join(self.folder, "lower", name))
         for name, to in LINKS.items():
@@ -50,44 +57,47 @@ class Place:
     def host(self, path):
         return self.folder + "/host" + path
 
+    def environment(self):
+        """What finds the programs of the build and the simulated node, in a container."""
+        return {"PATH": f"{self.build}/src/cli:{self.build}/sim/tool:{self.build}/examples:/usr/bin:/bin",
+                "LD_LIBRARY_PATH": f"{self.build}/sim/cuda:{self.build}/sim/nvml", "VGPU_SIM_STATE": "/sim/machine"}
+
+    def mounts(self):
+        """(source, place in the container, ro or rw) of the same, and of the image's programs."""
+        return [*(("/usr/" + name, "/usr/" + name, "ro") for name in os.listdir("/usr") if name != "local"),
+                (self.build, self.build, "ro"), (self.sim, "/sim", "rw")]
+
     def prepare(self, text):
         """Runs a shell text of the documentation."""
-        for root in ("/srv/", "/run/"):
+        for root in WRITTEN:
             os.makedirs(self.host(root), exist_ok=True)
             text = text.replace(root, self.host(root))
-        done = run(["sh", "-ec", text], env={**os.environ, "PATH": f"{self.build}/src/cli:" + os.environ["PATH"]})
+        done = run(["sh", "-ec", text], env={**os.environ, "PATH": f"{self.build}/src/cli:" + os.environ["PATH"],
+                                             "VGPU_LIBDIR": self.host(LIBRARY)})
         if done.returncode:
             raise AssertionError(text + done.stdout)
+
+    def device(self, name):
+        """The mounts of a device that is called by its name, by the specification that the page's commands have made."""
+        with open(self.host("/etc/cdi/vgpu.json"), encoding="utf-8") as file:
+            specification = json.load(file)
+        found = [d for d in specification["devices"] if f"{specification['kind']}={d['name']}" == name]
+        if len(found) != 1:
+            raise AssertionError(f"{name}: {specification}")
+        return [m for part in (specification, found[0]) for m in part["containerEdits"]["mounts"]]
 
     def remove(self):
         for i in range(self.count):
             subprocess.run(["umount", "-l", f"{self.folder}/{i}/rootfs"], check=False,
                            stderr=subprocess.DEVNULL)
-        shutil.rmtree(self.folder)
         shutil.rmtree(self.sim)
-
-
-def read_line(line):
-    """The options of `docker run` that matter here; others are an error, so that none is left out in silence."""
-    words = shlex.split(line.replace("\\\n", " "))
-    if words[:2] != ["docker", "run"]:
-        raise AssertionError(line)
-    found = {"volumes": [], "env": [], "tmpfs": [], "read_only": False, "user": 0}
-    rest = words[2:]
-    while rest and rest[0].startswith("-"):
-        option = rest.pop(0)
-        if option == "--read-only":
-            found["read_only"] = True
-        elif option == "--user":
-            found["user"] = int(rest.pop(0))
-        elif option in ("-v", "-e", "--tmpfs", "--gpus"):
-            key = {"-v": "volumes", "-e": "env", "--tmpfs": "tmpfs"}.get(option)
-            value = rest.pop(0)
-            if key:
-                found[key].append(value)
-        else:
-            raise AssertionError(f"the test does not know {option}")
-    return found
+        # A runtime may still be putting a container away there.
+        for _ in range(100):
+            shutil.rmtree(self.folder, ignore_errors=True)
+            if not os.path.exists(self.folder):
+                return
+            time.sleep(0.1)
+        raise OSError(f"{self.folder} cannot be removed")
 
 
 def mount_of(to, kind, source, *options):
@@ -99,7 +109,7 @@ class Container:
 
     def __init__(self, place, line, script, mounts=()):
         """mounts: more of them, in the form of a specification of the Container Device Interface."""
-        options = read_line(line)
+        options = page.read(line)
         bundle = f"{place.folder}/{place.count}"
         place.count += 1
         self.name = f"{os.path.basename(place.folder)}-{place.count}"
@@ -118,19 +128,15 @@ class Container:
             "terminal": False,
             "user": {"uid": options["user"], "gid": options["user"]},
             "args": ["/bin/sh", "-c", script],
-            "env": [f"PATH={place.build}/src/cli:{place.build}/sim/tool:{place.build}/examples:/usr/bin:/bin",
-                    f"LD_LIBRARY_PATH={place.build}/sim/cuda:{place.build}/sim/nvml",
-                    "VGPU_SIM_STATE=/sim/machine", *options["env"]]})
-        spec["mounts"] += [mount_of("/usr/" + name, "bind", "/usr/" + name, "rbind", "ro")
-                           for name in os.listdir("/usr") if name != "local"]
+            "env": [*(f"{name}={value}" for name, value in place.environment().items()), *options["env"]]})
         # Below the build, which may lie in /tmp.
         spec["mounts"] += [mount_of(to, "tmpfs", "tmpfs", "mode=1777") for to in options["tmpfs"]]
-        spec["mounts"] += [mount_of(place.build, "bind", place.build, "rbind", "ro"),
-                           mount_of("/sim", "bind", place.sim, "rbind", "rw")]
+        spec["mounts"] += [mount_of(to, "bind", source, "rbind", how) for source, to, how in place.mounts()]
         for volume in options["volumes"]:
             source, to, *how = volume.split(":")
             spec["mounts"].append(mount_of(to, "bind", place.host(source), "rbind", *how))
-        spec["mounts"] += [mount_of(m["containerPath"], "bind", m["hostPath"], *m["options"]) for m in mounts]
+        devices = [mount for name in options["devices"] for mount in place.device(name)]
+        spec["mounts"] += [mount_of(m["containerPath"], "bind", m["hostPath"], *m["options"]) for m in (*devices, *mounts)]
         with open(f"{bundle}/config.json", "w", encoding="utf-8") as file:
             json.dump(spec, file)
         self.process = subprocess.Popen(["runc", "run", "--bundle", bundle, self.name], stdin=subprocess.DEVNULL,

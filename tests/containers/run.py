@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """run.py BUILD [PREPARED]: each container of docs/containers.md, and of the device plugin, keeps its quota. Exits with 77 where no container can be had.
 
+What the page has for docker, podman, nerdctl and compose is translated for runc, and given to the runtime itself where that works on this machine.
 In each, five processes one after the other want 1286 MiB (a context of 518 and three blocks of 256), of 4 GiB.
 """
 
@@ -13,9 +14,10 @@ import subprocess
 import sys
 import time
 
+import engine
+import page
 from container import Container, Place, Skipped
 
-DOCS = os.path.join(os.path.dirname(__file__), "../../docs/containers.md")
 DEMO = os.path.join(os.path.dirname(__file__), "../../tools/demo.sh")
 WANTED_BYTES = 3 * 256 << 20
 FITS = 3
@@ -38,17 +40,6 @@ wait
 cat $all
 """
 TOOK = re.compile(r"took 3 x 256 MiB")
-
-
-def sections():
-    """Title, preparation or None, and the line of `docker run`, of each section of the page that has one."""
-    with open(DOCS, encoding="utf-8") as file:
-        text = file.read()
-    for section in text.split("\n## ")[1:]:
-        blocks = re.findall(r"```sh\n(.*?)```", section, re.S)
-        lines = [b for b in blocks if b.startswith("docker run")]
-        if lines:
-            yield section.split("\n")[0], [b for b in blocks if b not in lines], lines[0]
 
 
 def check(condition, what, said):
@@ -96,12 +87,12 @@ def wait_for(containers, count):
     check(False, f"the list does not show {count} that hold memory", said)
 
 
-def holds(place, line, containers=1, mounts=()):
+def holds(place, line, containers=1, mounts=(), start=Container):
     script = Script(place)
     running = []
     try:
         for i in range(containers):
-            running.append(Container(place, line, SCRIPT, mounts))
+            running.append(start(place, line, SCRIPT, mounts))
             script.wait_until_started(i + 1)
         wait_for(running, FITS)
         said = running[0].execute("vgpu doctor").stdout
@@ -175,8 +166,6 @@ def is_one_device(place):
     os.makedirs(regions)
     with open(folder + "/share", "w", encoding="utf-8") as file:
         file.write(f"vgpu-share 1\nregion {regions}/region\ndevice * memory 4g\nend\n")
-    with open(library + "/ld.so.preload", "w", encoding="utf-8") as file:
-        file.write(library + "/libvgpu.so\n")
     said = subprocess.run([f"{place.build}/src/cli/vgpu", "cdi", folder], stdout=subprocess.PIPE, text=True,
                           env={**os.environ, "VGPU_LIBDIR": library}, check=False).stdout
     specification = json.loads(said)
@@ -260,22 +249,44 @@ def main():
             failures += 1
             print(f"FAILED  {what}: {fault}")
 
+    def of_page(name, takes, start):
+        for section in sections:
+            for line in filter(takes, section.lines):
+                attempt(f"{section.title}: {page.runtime_of(line)}, by {name}", holds, line, 2 if section.title.startswith("Several") else 1, (), start)
+
+    def of_this_machine(name):
+        try:
+            runtime = engine.Engine(place, name)
+        except Skipped as why:
+            print(f"skipped {name}: {why}")
+            return
+        try:
+            of_page(name, runtime.takes, runtime.container)
+            if name != "podman":
+                runtime = engine.Compose(runtime)
+                of_page(f"{name} compose", runtime.takes, runtime.container)
+        except Skipped as why:
+            print(f"skipped {name} compose: {why}")
+        finally:
+            runtime.remove()
+
     try:
-        pages = list(sections())
-        for title, preparations, line in pages:
-            for text in preparations:
-                place.prepare(text)
-            count = 2 if title.startswith("Several") else 1
-            attempt(title, holds, line, count)
-        attempt("a container is seen from the host", is_seen_from_the_host, pages[0][2])
+        sections = page.sections()
+        for text in (text for section in sections for text in section.preparations):
+            place.prepare(text)
+        plain = sections[0].lines[0]
+        of_page("runc", lambda line: True, Container)
+        attempt("a container is seen from the host", is_seen_from_the_host, plain)
         attempt("a device of vgpu cdi", is_one_device)
         for user in (1000, 0) if len(sys.argv) > 2 else ():
             attempt(f"a container of the device plugin, user {user}", is_prepared_by_the_plugin, sys.argv[2], user)
         attempt("the demo in a container", shows_the_demo)
-        attempt("slices inside a container", runs_slices_inside, pages[0][2])
-        read_only = [line for _, _, line in pages if "--read-only" in line][0]
+        attempt("slices inside a container", runs_slices_inside, plain)
+        read_only = [line for section in sections for line in section.lines if "--read-only" in line][0]
         attempt("a read-only root without a place", is_refused_without_a_place, read_only)
         attempt("doctor in such a container", is_told_by_doctor, read_only)
+        for name in engine.NAMES:
+            of_this_machine(name)
     except Skipped as why:
         print(f"skipped: {why}")
         return 77

@@ -56,15 +56,17 @@ ENTRY_BODY(cuCtxCreate_v4,
 	return create(context, flags, ordinal, 3020);
 }
 
-/* Under memory_lock. */
+/* Under memory_lock. A kernel's fault is told, and the work is done all the same, which is estimated. */
 static CUresult end(struct context *context)
 {
+	CUresult fault = context_fault(context);
+
 	if (context->is_primary || context->green)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	context_end(context);
 	if (context_top() == context)
 		context_pop();
-	return CUDA_SUCCESS;
+	return fault;
 }
 
 ENTRY_BODY(cuCtxDestroy, (CUcontext handle), (handle))

@@ -34,17 +34,21 @@ ENTRY_BODY(cuDevicePrimaryCtxRelease, (CUdevice ordinal), (ordinal))
 ENTRY_CALL(
 	cuDevicePrimaryCtxRelease_v2, (CUdevice ordinal), cuDevicePrimaryCtxRelease_body(ordinal))
 
+/* What a kernel has done is told here, too, and the work is done all the same; that is estimated. */
 ENTRY_BODY(cuDevicePrimaryCtxReset, (CUdevice ordinal), (ordinal))
 {
 	struct device *device = driver_device(ordinal);
+	CUresult fault = CUDA_SUCCESS;
 
 	if (!device)
 		return CUDA_ERROR_INVALID_DEVICE;
 	LOCK_SCOPE(&driver.memory_lock);
 	/* References stay: they are released later, and the next retain brings it to life. */
-	if (device->primary && context_is_alive(device->primary))
+	if (device->primary && context_is_alive(device->primary)) {
+		fault = context_fault(device->primary);
 		context_end(device->primary);
-	return CUDA_SUCCESS;
+	}
+	return fault;
 }
 
 ENTRY_CALL(cuDevicePrimaryCtxReset_v2, (CUdevice ordinal), cuDevicePrimaryCtxReset_body(ordinal))

@@ -23,6 +23,9 @@ static const char managed_ptx[] =
 static const char code_ptx[] = HEAD "// vgpu-sim code_bytes=3000000\n"
 				    ".visible .entry big() { ret; }\n";
 
+static const char fault_ptx[] = HEAD "// vgpu-sim faults=1\n"
+				     ".visible .entry stray() { ret; }\n";
+
 static CUmodule load(const char *text)
 {
 	CUmodule module;
@@ -291,6 +294,25 @@ TEST(the_linker_makes_one_image_of_several_texts)
 	EQUAL(child_shown_mib(), 776);
 }
 
+TEST(a_context_that_a_kernel_broke_says_so_until_it_ends)
+{
+	CUcontext context;
+	CUdeviceptr p;
+
+	child_context();
+	OK(cuCtxCreate_v2(&context, 0, 0));
+	OK(cuMemAlloc_v2(&p, 64 << 20));
+	OK(launch_of(load(fault_ptx), "stray"));
+	EQUAL(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
+	EQUAL(cuMemAlloc_v2(&p, 1), CUDA_ERROR_ILLEGAL_ADDRESS);
+	EQUAL(cuCtxDestroy_v2(context), CUDA_ERROR_ILLEGAL_ADDRESS);
+	EQUAL(child_shown_mib(), 518);
+	OK(launch_of(load(fault_ptx), "stray"));
+	EQUAL(cuDevicePrimaryCtxReset_v2(0), CUDA_ERROR_ILLEGAL_ADDRESS);
+	OK(cuDevicePrimaryCtxRetain(&context, 0));
+	OK(cuMemAlloc_v2(&p, 1));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -304,6 +326,7 @@ int main(void)
 		cmocka_unit_test(code_takes_memory_beyond_what_the_context_has),
 		cmocka_unit_test(kernels_are_counted_and_listed),
 		cmocka_unit_test(the_linker_makes_one_image_of_several_texts),
+		cmocka_unit_test(a_context_that_a_kernel_broke_says_so_until_it_ends),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,6 +8,7 @@
  * say may stand in comments of one line, several on one line or one each:
  *
  *	// vgpu-sim duration_ns=3000000 frame_bytes=65536	before an .entry, for it
+ *	// vgpu-sim faults=1					the same: it reads or writes where nothing is
  *	// vgpu-sim code_bytes=4194304				outside of code, for the module
  *	// vgpu-sim uses=malloc uses=printf			the same
  */
@@ -32,6 +33,7 @@ struct image_kernel {
 	int duration_param;   /* index of the u64 parameter duration_ns, or -1 */
 	uint64_t duration_ns; /* of the comment, or IMAGE_DURATION_NONE */
 	uint64_t frame_bytes; /* of a thread, in local memory */
+	bool has_fault;	      /* breaks its context */
 };
 
 struct image_global {

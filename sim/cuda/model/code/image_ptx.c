@@ -268,6 +268,7 @@ static const char *read_body(struct image *image, const char *at, uint64_t *ret_
 struct notes {
 	uint64_t duration_ns;
 	uint64_t frame_bytes;
+	bool has_fault;
 };
 
 /* "\1words\1" */
@@ -287,6 +288,8 @@ static const char *read_notes(struct image *image, const char *at, struct notes 
 				notes->duration_ns = strtoull(value, NULL, 10);
 			else if (is_word(at, key, "frame_bytes"))
 				notes->frame_bytes = strtoull(value, NULL, 10);
+			else if (is_word(at, key, "faults"))
+				notes->has_fault = *value == '1';
 			else if (is_word(at, key, "code_bytes"))
 				image->code_bytes = strtoull(value, NULL, 10);
 			else if (is_word(at, key, "uses") && is_word(value, rest, "malloc"))
@@ -325,6 +328,7 @@ static int read_entry(struct image *image, const char **place, const struct note
 		at = read_body(image, at, &frame);
 	kernel->duration_ns = notes->duration_ns;
 	kernel->frame_bytes = notes->frame_bytes > 0 ? notes->frame_bytes : frame;
+	kernel->has_fault = notes->has_fault;
 	*place = at;
 	return r;
 }

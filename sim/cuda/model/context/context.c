@@ -110,7 +110,7 @@ CUresult context_current(struct context **ret_context)
 	if (!context_is_alive(top))
 		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
 	*ret_context = top->owner;
-	return CUDA_SUCCESS;
+	return context_fault(top->owner);
 }
 
 struct green *context_current_green(void)

@@ -40,6 +40,8 @@ struct context {
 	uint32_t magic;
 	bool is_primary;
 	_Atomic int is_alive; /* read without a lock */
+	_Atomic int
+		fault; /* a CUresult: what its kernel did, told by all calls in it from then on; likewise */
 	unsigned int flags;
 	unsigned int api_version;
 	unsigned int attached; /* by cuCtxAttach; under memory_lock */
@@ -73,6 +75,13 @@ void context_uncount_stream(struct context *context);
 CUresult context_new_stream(
 	struct context *context, unsigned int flags, int priority, struct stream **ret_stream);
 void context_free_stream(struct stream *stream);
+
+/* What went wrong in it on the device, for good; needs no lock. */
+static inline CUresult context_fault(const struct context *context)
+{
+	/* Relaxed: it tells of nothing else. */
+	return (CUresult)atomic_load_explicit(&context->fault, memory_order_relaxed);
+}
 
 /* Whether it is alive; needs no lock. */
 static inline bool context_is_alive(const struct context *context)

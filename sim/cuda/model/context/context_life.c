@@ -59,6 +59,8 @@ CUresult context_activate(struct context *context, unsigned int flags)
 	context->life = ++last_life;
 	context->code = (struct context_code){0};
 	context->attached = 0;
+	/* Relaxed: see context_fault(). */
+	atomic_store_explicit(&context->fault, CUDA_SUCCESS, memory_order_relaxed);
 	context->streams = 0;
 	context->streams_peak = 0;
 	for (int i = 0; i < CONTEXT_LIMITS; i++)

@@ -121,5 +121,9 @@ CUresult submit_kernel(bool is_thread, CUfunction function, const struct launch_
 	if (result != CUDA_SUCCESS)
 		return result;
 	timeline_add(stream, kernel_duration(kernel, params, extra), true);
+	/* Relaxed: see context_fault(). */
+	if (kernel->image && kernel->image->has_fault)
+		atomic_store_explicit(
+			&stream->context->fault, CUDA_ERROR_ILLEGAL_ADDRESS, memory_order_relaxed);
 	return CUDA_SUCCESS;
 }

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A graph with a loop around one kernel of 2 ms. The graph shows one kernel, and the loop turns 30 times: how long a
- * launch lasts shows only when it is done. On a card a second kernel counts the turns and ends the loop, by a function
- * that the driver itself has for devices, so nothing of the toolkit is needed. The simulated node runs no code: there the
- * loop turns as often as its condition says at first.
+ * A graph with a loop around one kernel of 2 ms, and of 0.5 on a card, where a window ends anywhere. The graph shows one
+ * kernel, and the loop turns 30 times: how long a launch lasts shows only when it is done. On a card a second kernel counts
+ * the turns and ends the loop, by a function that the driver itself has for devices, so nothing of the toolkit is needed.
+ * The simulated node runs no code: there the loop turns as often as its condition says at first.
  */
 #include "tests/hostile/counted.h"
 #include "tests/hostile/served.h"
 
-#define ROUNDS	  30
-#define LAUNCHES  2
-#define KERNEL_NS (2 * MS)
+#define ROUNDS	       30
+#define LAUNCHES       2
+#define KERNEL_NS      (2 * MS)
+#define CARD_KERNEL_NS (MS / 2)
 
 /* Of one thread. The count is back at its beginning when the loop ends. */
 static const char turn_text[] =
@@ -51,7 +52,8 @@ static void add_turn(CUgraph body, CUgraphNode before, uint64_t condition)
 
 static CUgraphExec make_loop(CUfunction kernel)
 {
-	CUDA_KERNEL_NODE_PARAMS_v2 work = counted_node(kernel, KERNEL_NS);
+	uint64_t kernel_ns = counted_is_on_card() ? CARD_KERNEL_NS : KERNEL_NS;
+	CUDA_KERNEL_NODE_PARAMS_v2 work = counted_node(kernel, kernel_ns);
 	CUgraphNodeParams loop = {.type = CU_GRAPH_NODE_TYPE_CONDITIONAL,
 		.conditional = {.type = CU_GRAPH_COND_TYPE_WHILE, .size = 1}};
 	CUgraph graph, body;
@@ -67,7 +69,7 @@ static CUgraphExec make_loop(CUfunction kernel)
 	MUST(cuGraphAddKernelNode_v2(&node, body, NULL, 0, &work));
 	add_turn(body, node, loop.conditional.handle);
 	MUST(cuGraphInstantiateWithFlags(&exec, graph, 0));
-	counted_note(LAUNCHES * ROUNDS * KERNEL_NS);
+	counted_note(LAUNCHES * ROUNDS * kernel_ns);
 	return exec;
 }
 

@@ -230,6 +230,27 @@ static int run_launch(struct client *c, char **word, unsigned count)
 	return r == CUDA_SUCCESS && count <= 3 ? (int)c->cu.cuCtxSynchronize() : (int)r;
 }
 
+/* stray: a kernel that writes where nothing is, which breaks the current context; what the driver says of it */
+static int run_stray(struct client *c, char **word, unsigned count)
+{
+	static const char text[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
+				   "// vgpu-sim faults=1\n"
+				   ".visible .entry k()\n{\n\t.reg .b64 %rd<2>;\n"
+				   "\tmov.u64 %rd1, 16;\n\tst.global.u64 [%rd1], %rd1;\n"
+				   "\tret;\n}\n";
+	CUfunction function;
+	CUmodule module;
+	CUresult r = c->cu.cuModuleLoadData(&module, text);
+
+	(void)word;
+	(void)count;
+	if (r == CUDA_SUCCESS)
+		r = c->cu.cuModuleGetFunction(&function, module, "k");
+	if (r == CUDA_SUCCESS)
+		r = c->cu.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL);
+	return r == CUDA_SUCCESS ? (int)c->cu.cuCtxSynchronize() : (int)r;
+}
+
 static int run_limit(struct client *c, char **word, unsigned count)
 {
 	CUlimit limit = strcmp(word[1], "stack") == 0  ? CU_LIMIT_STACK_SIZE
@@ -321,6 +342,7 @@ const struct client_command client_code_commands[] = {
 	{"endlibrary", 1, run_endlibrary, "NAME"},
 	{"uselibrary", 1, run_use, "NAME [data|managed|module]"},
 	{"launch", 1, run_launch, "NAME|none [STREAM [nowait]]"},
+	{"stray", 0, run_stray, ""},
 	{"limit", 2, run_limit, "stack|heap|printf SIZE"},
 	{"streams", 1, run_streams, "COUNT"},
 	{"fillcode", 1, run_fillcode, "SIZE"},

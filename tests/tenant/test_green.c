@@ -94,6 +94,30 @@ static void a_context_ends_with_its_last_reference(void **state)
 	assert_int_equal(tenant_end(t), 0);
 }
 
+#define ILLEGAL_ADDRESS 700
+
+/* The driver answers what the kernel did, and the context is gone all the same. */
+static void a_context_that_a_kernel_broke_gives_back_what_it_had(void **state)
+{
+	struct slice *slice = slice_of(*state, "2g");
+	struct tenant *t = tenant_start(slice->node, slice, "linked", NULL);
+
+	expect(t, OK, "init");
+	expect(t, OK, "newctx c 0");
+	expect(t, OK, "alloc a 512m");
+	expect(t, ILLEGAL_ADDRESS, "stray");
+	expect(t, ILLEGAL_ADDRESS, "alloc b 64m");
+	assert_int_equal(slice_agreed(slice, 0), CONTEXT_BYTES + 512 * MIB);
+	expect(t, ILLEGAL_ADDRESS, "endctx c");
+	assert_int_equal(slice_agreed(slice, 0), 0);
+	expect(t, OK, "primary 0");
+	expect(t, OK, "alloc a 512m");
+	expect(t, ILLEGAL_ADDRESS, "stray");
+	expect(t, ILLEGAL_ADDRESS, "reset 0");
+	assert_int_equal(slice_agreed(slice, 0), 0);
+	assert_int_equal(tenant_end(t), 0);
+}
+
 /* What is made while a green context is current ends with its primary context, whatever became of it. */
 static void arrays_of_a_green_context_end_with_its_primary_one(void **state)
 {
@@ -148,6 +172,7 @@ int main(void)
 		test_with_node(a_green_context_brings_the_primary_one),
 		test_with_node(green_contexts_that_do_not_fit_are_refused),
 		test_with_node(a_context_ends_with_its_last_reference),
+		test_with_node(a_context_that_a_kernel_broke_gives_back_what_it_had),
 		test_with_node(arrays_of_a_green_context_end_with_its_primary_one),
 		test_with_node(
 			tiles_on_their_way_out_in_a_green_stream_end_with_its_primary_context),

@@ -110,17 +110,31 @@ HOOK_BODY(cuCtxCreate_v4, CUcontext *, context, CUctxCreateParams *, parameters,
 	flags, CUdevice, ordinal)
 MAKE(cuda.cuCtxCreate_v4, parameters, flags, ordinal)
 
+static bool is_current(CUcontext context)
+{
+	CUcontext current = NULL;
+
+	return cuda.cuCtxGetCurrent && cuda.cuCtxGetCurrent(&current) == CUDA_SUCCESS &&
+	       current == context;
+}
+
+/*
+ * What the context had is given back. The answer may be of a kernel that failed before, and the context gone all the
+ * same: then it is not current any longer. Of one that was not current nothing tells, and it stays charged.
+ */
 HOOK_FORMS(cuCtxDestroy, _v2, CUcontext, context)
 {
 	struct holding_end end;
+	bool was_current;
 	CUresult r;
 	CHARGE_SCOPE();
 
 	if (state_enter() != STATE_OPEN)
 		return real(context);
 	contexts_destroy_begin(context, &end);
+	was_current = is_current(context);
 	r = real(context);
-	contexts_destroy_end(&end, r == CUDA_SUCCESS);
+	contexts_destroy_end(&end, r == CUDA_SUCCESS || (was_current && !is_current(context)));
 	return r;
 }
 

@@ -9,6 +9,7 @@ import sys
 import time
 
 import abi
+import books
 import compute
 import evict
 import foreign
@@ -29,6 +30,7 @@ SECTIONS = {
     "doors": sections.test_doors,
     "quota": sections.test_quota,
     "processes": sections.test_processes,
+    "books": books.test_books,
     "compute": compute.test_compute,
     "mps": mps.test_mps,
     "foreign": foreign.test_foreign,

@@ -16,6 +16,8 @@ static CUresult create(
 	LOCK_SCOPE(&driver.memory_lock);
 	context = context_make(device, false);
 	result = context ? context_activate(context, flags) : CUDA_ERROR_OUT_OF_MEMORY;
+	if (context && result != CUDA_SUCCESS)
+		context_spare(context);
 	if (result == CUDA_SUCCESS) {
 		context->api_version = api_version;
 		if (!context_push(context)) {

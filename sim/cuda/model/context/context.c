@@ -31,6 +31,19 @@ static _Thread_local struct thread thread __attribute__((tls_model("initial-exec
 static pthread_key_t thread_key;
 static pthread_once_t thread_once = PTHREAD_ONCE_INIT;
 
+/* Relaxed: both are counts, for the making of contexts alone. */
+static void stand(struct context *context)
+{
+	if (context)
+		atomic_fetch_add_explicit(&context->levels, 1, memory_order_relaxed);
+}
+
+static void leave(struct context *context)
+{
+	if (context)
+		atomic_fetch_sub_explicit(&context->levels, 1, memory_order_relaxed);
+}
+
 static void free_thread(void *data)
 {
 	struct thread *mine = data;
@@ -38,6 +51,7 @@ static void free_thread(void *data)
 	while (mine->top) {
 		struct level *below = mine->top->below;
 
+		leave(mine->top->context);
 		free(mine->top);
 		mine->top = below;
 	}
@@ -69,6 +83,7 @@ bool context_push(struct context *context)
 		return false;
 	if (!thread.top)
 		keep_thread();
+	stand(context);
 	level->context = context;
 	level->below = thread.top;
 	thread.top = level;
@@ -84,6 +99,7 @@ struct context *context_pop(void)
 		return NULL;
 	context = level->context;
 	thread.top = level->below;
+	leave(context);
 	free(level);
 	return context;
 }
@@ -97,6 +113,8 @@ bool context_set_top(struct context *context)
 {
 	if (!thread.top)
 		return context_push(context);
+	stand(context);
+	leave(thread.top->context);
 	thread.top->context = context;
 	return true;
 }

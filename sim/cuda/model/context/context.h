@@ -33,13 +33,15 @@ struct context_code {
 };
 
 /*
- * Never freed: a thread may have a destroyed context current and must be told so. The primary
- * context of a device is one object for ever, alive or not.
+ * Never freed: a thread may have a destroyed context current and must be told so. One that nobody has current is the
+ * next that is made, as handles of the real driver come again. The primary context of a device is one object for
+ * ever, alive or not.
  */
 struct context {
 	uint32_t magic;
 	bool is_primary;
-	_Atomic int is_alive; /* read without a lock */
+	_Atomic int is_alive;	     /* read without a lock */
+	_Atomic unsigned int levels; /* of threads' stacks in which it stands */
 	_Atomic int
 		fault; /* a CUresult: what its kernel did, told by all calls in it from then on; likewise */
 	unsigned int flags;
@@ -64,7 +66,8 @@ struct context {
 	_Atomic size_t limit[CONTEXT_LIMITS];
 	CUfunc_cache cache_config;
 	CUsharedconfig shared_config;
-	struct context *next; /* of all contexts ever */
+	struct context *next;	    /* of all contexts ever */
+	struct context *next_spare; /* of those that may be made again */
 };
 
 /* Counts a stream in or out, and takes what it costs. Under memory_lock. */
@@ -148,9 +151,10 @@ CUresult context_stream(CUstream handle, bool is_thread, struct stream **ret_str
 
 /*
  * The life of a context, for context.c and context_primary.c: made once, then brought to life and
- * ended, a primary one again and again. Under memory_lock.
+ * ended, a primary one again and again. Another one is spared for the next that is made. Under memory_lock.
  */
 struct context *context_make(struct device *device, bool is_primary);
+void context_spare(struct context *context);
 CUresult context_activate(struct context *context, unsigned int flags);
 void context_end(struct context *context);
 

@@ -17,9 +17,40 @@
 static unsigned long long next_id = 1;
 static unsigned long long last_life;
 
+/* Those that have ended, the last one first. */
+static struct context *spare;
+
+void context_spare(struct context *context)
+{
+	context->next_spare = spare;
+	spare = context;
+}
+
+/* One that is current nowhere, or a new one. */
+static struct context *take(void)
+{
+	struct context **link = &spare, *context;
+
+	/* Relaxed: who makes a context current that has ended uses its handle too late. */
+	while (*link && atomic_load_explicit(&(*link)->levels, memory_order_relaxed) > 0)
+		link = &(*link)->next_spare;
+	context = *link;
+	if (context) {
+		*link = context->next_spare;
+		*context = (struct context){.next = context->next};
+		return context;
+	}
+	context = calloc(1, sizeof(*context));
+	if (context) {
+		context->next = driver.contexts;
+		driver.contexts = context;
+	}
+	return context;
+}
+
 struct context *context_make(struct device *device, bool is_primary)
 {
-	struct context *context = calloc(1, sizeof(*context));
+	struct context *context = take();
 
 	if (!context)
 		return NULL;
@@ -29,8 +60,6 @@ struct context *context_make(struct device *device, bool is_primary)
 	context->owner = context;
 	context->api_version = 3020;
 	context->id = next_id++;
-	context->next = driver.contexts;
-	driver.contexts = context;
 	return context;
 }
 
@@ -106,6 +135,8 @@ void context_end(struct context *context)
 	machine_shrink(driver.machine, device->index, MACHINE_CONTEXT, driver.board->context_bytes);
 	machine_shrink(driver.machine, device->index, MACHINE_CONTEXT_EXTRA,
 		driver.board->context_extra_bytes);
+	if (!context->is_primary)
+		context_spare(context);
 }
 
 bool context_are_flags_valid(unsigned int flags)

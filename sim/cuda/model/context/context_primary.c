@@ -52,4 +52,5 @@ void context_end_green(struct context *context)
 	atomic_store_explicit(&context->is_alive, 0, memory_order_release);
 	if (context->device->primary_refs > 0)
 		context_release_primary(context->device);
+	context_spare(context);
 }

@@ -47,9 +47,32 @@ static CUresult take(struct context *primary)
 	return CUDA_SUCCESS;
 }
 
+/* Those that have ended, the last one first. */
+static struct green *spare;
+
+static void spare_green(struct green *green)
+{
+	green->next_spare = spare;
+	spare = green;
+}
+
+static struct green *take_green(void)
+{
+	struct green *green = spare;
+
+	if (green) {
+		spare = green->next_spare;
+		return green;
+	}
+	green = calloc(1, sizeof(*green));
+	if (green)
+		driver_keep_relic(&green->relic);
+	return green;
+}
+
 CUresult green_new(struct device *device, unsigned int sm_count, struct green **ret_green)
 {
-	struct green *green = calloc(1, sizeof(*green));
+	struct green *green = take_green();
 	CUresult result;
 
 	if (!green)
@@ -62,17 +85,20 @@ CUresult green_new(struct device *device, unsigned int sm_count, struct green **
 			context_end_green(green->context);
 	}
 	if (result != CUDA_SUCCESS) {
-		free(green);
+		spare_green(green);
 		return result;
 	}
 	green->magic = GREEN_MAGIC;
-	driver_keep_relic(&green->relic);
 	*ret_green = green;
 	return CUDA_SUCCESS;
 }
 
 void green_end(struct green *green)
 {
+	struct context *owner = green->context->owner;
+
 	green->magic = 0;
+	timeline_forget_green(owner, green);
 	context_end_green(green->context);
+	spare_green(green);
 }

@@ -13,12 +13,13 @@ struct stream;
 
 #define GREEN_MAGIC 0x47524e31u
 
-/* Never freed, so that a stale handle is refused. */
+/* Never freed, so that a stale handle is refused, until the next green context has it. */
 struct green {
 	uint32_t magic; /* 0 once destroyed */
 	struct context *context;
 	unsigned int sm_count;
 	struct relic relic;
+	struct green *next_spare;
 };
 
 /* The green context whose stream the handle means in the calling thread, or NULL. */

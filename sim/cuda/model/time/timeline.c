@@ -422,6 +422,14 @@ void timeline_hold_green(struct context *context, const struct green *green, uin
 	}
 }
 
+void timeline_forget_green(struct context *context, const struct green *green)
+{
+	LOCK_SCOPE(&context->device->time_lock);
+	for (struct stream *stream = context->timeline.streams; stream; stream = stream->next)
+		if (stream->green == green)
+			stream->green = NULL;
+}
+
 uint64_t timeline_end_green(struct context *context, const struct green *green)
 {
 	uint64_t end = 0;

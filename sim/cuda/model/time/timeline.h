@@ -130,6 +130,9 @@ uint64_t timeline_ready_ns(struct stream *stream, uint64_t now_ns);
 uint64_t timeline_end_green(struct context *context, const struct green *green);
 void timeline_hold_green(struct context *context, const struct green *green, uint64_t time_ns);
 
+/* Its streams are nobody's from now on. Takes time_lock. */
+void timeline_forget_green(struct context *context, const struct green *green);
+
 /*
  * Gives a stream work of this length; counts it as work of the device when is_busy. Returns its
  * end. Takes time_lock.

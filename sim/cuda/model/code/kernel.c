@@ -20,6 +20,9 @@ CUresult kernel_make_ready(struct kernel *kernel, struct context *context)
 	if (atomic_load_explicit(&kernel->ready_life, memory_order_relaxed) == context->life)
 		return CUDA_SUCCESS;
 	LOCK_SCOPE(&driver.memory_lock);
+	/* Another thread may have unloaded it meanwhile. */
+	if (module->magic != MODULE_MAGIC)
+		return CUDA_ERROR_INVALID_HANDLE;
 	if (module->is_library)
 		result = library_instantiate(module, context, &module);
 	if (result == CUDA_SUCCESS)

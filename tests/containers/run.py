@@ -61,12 +61,15 @@ class Script:
             pass
 
     def wait_until_started(self, containers):
-        """Until so many containers have started all their tenants; a minute at most."""
+        """Until these have started all their tenants; a minute at most."""
         for _ in range(1200):
-            if os.path.exists(self.started) and os.path.getsize(self.started) == containers:
+            if os.path.exists(self.started) and os.path.getsize(self.started) == len(containers):
                 return
+            for container in containers:
+                if container.process.poll() is not None:
+                    check(False, "a container ends at once", container.process.stdout.read())
             time.sleep(0.05)
-        check(False, f"{containers} containers do not start their tenants", "")
+        check(False, f"{len(containers)} containers do not start their tenants", "")
 
 
 def holders(listing):
@@ -91,9 +94,9 @@ def holds(place, line, containers=1, mounts=(), start=Container):
     script = Script(place)
     running = []
     try:
-        for i in range(containers):
+        for _ in range(containers):
             running.append(start(place, line, SCRIPT, mounts))
-            script.wait_until_started(i + 1)
+            script.wait_until_started(running)
         wait_for(running, FITS)
         said = running[0].execute("vgpu doctor").stdout
         check("No problems" in said, "doctor finds something wrong", said)
@@ -136,7 +139,7 @@ def is_seen_from_the_host(place, line):
     script = Script(place)
     container = Container(place, line, SCRIPT)
     try:
-        script.wait_until_started(1)
+        script.wait_until_started([container])
         wait_for([container], FITS)
         container.execute("kill -9 $(pgrep -o -x tenant)")
         wait_for([container], FITS - 1)

@@ -19,7 +19,7 @@
 /* In a file beside the folder, which is gone when the file system is. */
 static bool ext4_mount(const char *folder, const char **ret_why)
 {
-	char command[1024];
+	char command[2048]; /* five times the folder */
 	struct statfs s;
 
 	*ret_why = "no mount namespace of root's";

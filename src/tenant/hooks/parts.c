@@ -44,7 +44,7 @@
 static const struct part parts[] = {
 	PART(capture),
 	PART(charge),
-	PART(code, .context_made = code_context_made, .context_ended = code_context_ended),
+	PART(code, .context_comes = code_context_comes, .context_ended = code_context_ended),
 	PART(contexts),
 	PART(deferred_free, .life_ended = deferred_free_life_ended, .collect = deferred_free_collect_all),
 	PART(exports, .collect = exports_collect),

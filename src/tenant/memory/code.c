@@ -31,7 +31,7 @@ static _Atomic uint32_t generation;
 /* Uses of libraries that tell nothing, device by device. A driver may compile in each. */
 #define FIRST_USE_WAIT_NS UINT64_C(60000000000)
 static struct lock first_uses[STATE_ORDINALS];
-static _Atomic uint32_t context_count;
+static _Atomic bool has_context_come;
 
 static bool is(const _Atomic bool *flag)
 {
@@ -418,9 +418,9 @@ void code_room_end(void)
 	atomic_fetch_add(&generation, 1);
 }
 
-void code_context_made(void)
+void code_context_comes(void)
 {
-	if (atomic_fetch_add(&context_count, 1) == 0)
+	if (!atomic_exchange(&has_context_come, true))
 		return;
 	/* relaxed: see code_is_launched() */
 	atomic_store_explicit(&code_has_many_contexts, true, memory_order_relaxed);
@@ -431,7 +431,6 @@ void code_context_ended(struct device *device, CUcontext context)
 {
 	(void)device;
 	(void)context;
-	atomic_fetch_sub(&context_count, 1);
 	code_forget_launches();
 }
 
@@ -439,7 +438,7 @@ void code_reset_after_fork(void)
 {
 	/* relaxed: the child has one thread */
 	atomic_store_explicit(&code_has_many_contexts, false, memory_order_relaxed);
-	atomic_store(&context_count, 0);
+	atomic_store(&has_context_come, false);
 	marks_lock = (struct lock)LOCK_INIT;
 	room_changes = 0;
 	for (int i = 0; i < STATE_ORDINALS; i++)

@@ -149,8 +149,11 @@ void code_forget_launches(void);
 void code_room_begin(void);
 void code_room_end(void);
 
-/* A further context was made: from now on functions are told apart by context. */
-void code_context_made(void);
+/*
+ * Before a context is made. From the second one on functions are told apart by context: another thread may use one before it is
+ * in the books.
+ */
+void code_context_comes(void);
 void code_context_ended(struct device *device, CUcontext context);
 
 /* For a child of fork(). */

@@ -123,6 +123,7 @@ CUresult contexts_reserve(struct device *device, struct charge *ret_charge)
 {
 	CUresult r;
 
+	parts_context_comes();
 	reconcile_start(device);
 	reconcile_before(device);
 	r = charge_reserve(device, expected_bytes(device), CHARGE_CONTEXT, ret_charge);

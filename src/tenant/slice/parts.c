@@ -28,6 +28,13 @@ void parts_reset_after_fork(void)
 		part->reset_after_fork();
 }
 
+void parts_context_comes(void)
+{
+	FOR_EACH(part)
+	if (part->context_comes)
+		part->context_comes();
+}
+
 void parts_context_made(void)
 {
 	FOR_EACH(part)

@@ -27,6 +27,17 @@ static CUresult give_stream(struct load *l, const struct load_held *held)
 	return l->client->cu.cuStreamDestroy_v2((CUstream)(uintptr_t)held->value);
 }
 
+/* It is told by its handle alone whether it is there. */
+static CUresult use_stream(struct load *l, const struct load_held *held)
+{
+	const struct door *cu = &l->client->cu;
+	CUstream stream = (CUstream)(uintptr_t)held->value;
+	CUdeviceptr p = 0;
+	CUresult r = cu->cuMemAllocAsync(&p, load_random_bytes(l), stream);
+
+	return r == CUDA_SUCCESS ? cu->cuMemFreeAsync(p, stream) : r;
+}
+
 static void write_image(unsigned long long bytes, char text[256])
 {
 	snprintf(text, 256,
@@ -54,6 +65,23 @@ static CUresult give_module(struct load *l, const struct load_held *held)
 	cuModuleUnload_fn *unload = (cuModuleUnload_fn *)client_find("cuModuleUnload");
 
 	return unload((CUmodule)(uintptr_t)held->value);
+}
+
+static CUresult use_module(struct load *l, const struct load_held *held)
+{
+	CUmodule module = (CUmodule)(uintptr_t)held->value;
+	const struct door *cu = &l->client->cu;
+	CUfunction function;
+	CUdeviceptr data;
+	size_t bytes;
+	CUresult r;
+
+	if (load_below(l, 2))
+		return LOAD_FN(cuModuleGetGlobal_v2)(&data, &bytes, module, "data");
+	r = cu->cuModuleGetFunction(&function, module, "nothing");
+	return r == CUDA_SUCCESS
+		       ? cu->cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL)
+		       : r;
 }
 
 static CUresult use_library(struct load *l, CUlibrary library)
@@ -97,15 +125,28 @@ static CUresult give_library(struct load *l, const struct load_held *held)
 	return l->client->cu.cuLibraryUnload((CUlibrary)(uintptr_t)held->value);
 }
 
-const struct load_family load_stream = {.weight = 8,
+static CUresult use_library_again(struct load *l, const struct load_held *held)
+{
+	return use_library(l, (CUlibrary)(uintptr_t)held->value);
+}
+
+const struct load_family load_stream = {.bears_misuse = true,
+	.weight = 8,
 	.symbol = "cuStreamCreate",
 	.ends_with_context = true,
 	.take = take_stream,
-	.give = give_stream};
-const struct load_family load_module = {.weight = 16,
+	.give = give_stream,
+	.use = use_stream};
+const struct load_family load_module = {.bears_misuse = true,
+	.weight = 16,
 	.symbol = "cuModuleLoadData",
 	.ends_with_context = true,
 	.take = take_module,
-	.give = give_module};
-const struct load_family load_library = {
-	.weight = 16, .symbol = "cuLibraryLoadData", .take = take_library, .give = give_library};
+	.give = give_module,
+	.use = use_module};
+const struct load_family load_library = {.bears_misuse = true,
+	.weight = 16,
+	.symbol = "cuLibraryLoadData",
+	.take = take_library,
+	.give = give_library,
+	.use = use_library_again};

@@ -30,17 +30,28 @@ static CUresult keep_busy(struct load *l, CUmodule module, CUstream stream)
 static CUresult allocate(struct load *l, CUstream stream, CUdeviceptr *ret_block)
 {
 	const struct door *cu = &l->client->cu;
+	uint64_t bytes;
 	size_t pitch;
 
 	switch (load_below(l, 3)) {
 	case 0:
-		return cu->cuMemAlloc_v2(ret_block, load_random_bytes(l));
+		bytes = load_random_bytes(l);
+		return bytes % 4 ? cu->cuMemAlloc_v2(ret_block, bytes)
+				 : cu->cuMemAllocManaged(ret_block, bytes, CU_MEM_ATTACH_GLOBAL);
 	case 1:
 		return cu->cuMemAllocPitch_v2(
 			ret_block, &pitch, 1 + load_below(l, 4096), 1 + load_below(l, 4096), 4);
 	default:
 		return cu->cuMemAllocAsync(ret_block, load_random_bytes(l), stream);
 	}
+}
+
+/* The driver frees no managed memory in a stream's order. */
+static CUresult free_block(struct load *l, CUdeviceptr block, CUstream stream)
+{
+	CUresult r = l->client->cu.cuMemFreeAsync(block, stream);
+
+	return r == CUDA_ERROR_INVALID_VALUE ? l->client->cu.cuMemFree_v2(block) : r;
 }
 
 /* A few blocks come, and go when the stream is there. */
@@ -52,7 +63,7 @@ static CUresult allocate_and_free(struct load *l, CUstream stream)
 	for (uint64_t i = load_below(l, 4); i > 0 && r == CUDA_SUCCESS; i--) {
 		r = allocate(l, stream, &block);
 		if (r == CUDA_SUCCESS)
-			r = l->client->cu.cuMemFreeAsync(block, stream);
+			r = free_block(l, block, stream);
 	}
 	return r;
 }
@@ -101,7 +112,8 @@ static CUresult use(struct load *l, const struct load_held *held)
 	return work(l, (CUmodule)(uintptr_t)held->value);
 }
 
-const struct load_family load_deferred = {.weight = 16,
+const struct load_family load_deferred = {.bears_misuse = true,
+	.weight = 16,
 	.symbol = "cuMemFreeAsync",
 	.ends_with_context = true,
 	.stays_with_primary = true,

@@ -23,10 +23,10 @@ static CUresult let_go(struct load *l, const struct load_held *held,
 	CUresult r;
 
 	if (is_closed_first)
-		close((int)held->other);
+		load_close_descriptor(held->other);
 	r = end(l, held);
 	if (!is_closed_first)
-		close((int)held->other);
+		load_close_descriptor(held->other);
 	return r;
 }
 
@@ -66,13 +66,33 @@ static CUresult take_exported(struct load *l, struct load_held *ret_held)
 		return r;
 	r = cu->cuMemExportToShareableHandle(
 		&fd, ret_held->value, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
-	ret_held->other = (CUdeviceptr)fd;
+	ret_held->other = load_keep_descriptor(fd);
 	return r == CUDA_SUCCESS && load_below(l, 2) ? import_again(l, ret_held) : r;
 }
 
 static CUresult give_exported(struct load *l, const struct load_held *held)
 {
 	return let_go(l, held, release);
+}
+
+/* Exported once more, or imported once more, for a moment. */
+static CUresult use_exported(struct load *l, const struct load_held *held)
+{
+	const struct door *cu = &l->client->cu;
+	CUmemGenericAllocationHandle again = 0;
+	CUresult r;
+	int fd = -1;
+
+	if (load_below(l, 2)) {
+		r = cu->cuMemExportToShareableHandle(
+			&fd, held->value, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+		if (r == CUDA_SUCCESS)
+			close(fd);
+		return r;
+	}
+	r = cu->cuMemImportFromShareableHandle(
+		&again, (void *)(uintptr_t)held->other, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+	return r == CUDA_SUCCESS ? cu->cuMemRelease(again) : r;
 }
 
 static CUresult take_ranged(struct load *l, struct load_held *ret_held)
@@ -86,15 +106,27 @@ static CUresult take_ranged(struct load *l, struct load_held *ret_held)
 		return r;
 	r = cu->cuMemGetHandleForAddressRange(
 		&fd, ret_held->value, bytes, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0);
-	ret_held->other = (CUdeviceptr)fd;
+	ret_held->other = load_keep_descriptor(fd);
+	ret_held->bytes = bytes;
 	return r;
 }
 
 /* What is kept when it is freed stays charged until the process ends. */
 static CUresult give_ranged(struct load *l, const struct load_held *held)
 {
-	close((int)held->other);
+	load_close_descriptor(held->other);
 	return free_block(l, held);
+}
+
+static CUresult use_ranged(struct load *l, const struct load_held *held)
+{
+	int fd = -1;
+	CUresult r = l->client->cu.cuMemGetHandleForAddressRange(
+		&fd, held->value, held->bytes, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0);
+
+	if (r == CUDA_SUCCESS)
+		close(fd);
+	return r;
 }
 
 static CUresult take_ipc(struct load *l, struct load_held *ret_held)
@@ -104,6 +136,13 @@ static CUresult take_ipc(struct load *l, struct load_held *ret_held)
 	CUresult r = cu->cuMemAlloc_v2(&ret_held->value, load_random_bytes(l));
 
 	return r == CUDA_SUCCESS ? cu->cuIpcGetMemHandle(&handle, ret_held->value) : r;
+}
+
+static CUresult use_ipc(struct load *l, const struct load_held *held)
+{
+	CUipcMemHandle handle;
+
+	return l->client->cu.cuIpcGetMemHandle(&handle, held->value);
 }
 
 /* The pool is destroyed at once; it stays charged until its process ends (docs/decisions/0012). */
@@ -123,9 +162,9 @@ static CUresult take_shared_pool(struct load *l, struct load_held *ret_held)
 		&fd, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
 	if (r == CUDA_SUCCESS)
 		r = cu->cuMemAllocFromPoolAsync(&ret_held->value, load_random_bytes(l), pool, NULL);
-	if (r != CUDA_SUCCESS && fd >= 0)
-		close(fd);
-	ret_held->other = (CUdeviceptr)fd;
+	ret_held->other = load_keep_descriptor(fd);
+	if (r != CUDA_SUCCESS)
+		load_close_descriptor(ret_held->other);
 	end = cu->cuMemPoolDestroy(pool);
 	return end == CUDA_SUCCESS ? r : end;
 }
@@ -155,24 +194,45 @@ static CUresult give_external(struct load *l, const struct load_held *held)
 	return l->client->cu.cuDestroyExternalMemory((CUexternalMemory)(uintptr_t)held->value);
 }
 
-const struct load_family load_exported = {
-	.weight = 16, .take = take_exported, .give = give_exported};
-const struct load_family load_ranged = {.weight = 16,
+/* Where a part of it is in the process, for a moment. */
+static CUresult use_external(struct load *l, const struct load_held *held)
+{
+	CUDA_EXTERNAL_MEMORY_BUFFER_DESC description = {.size = 1};
+	CUdeviceptr at = 0;
+	CUresult r = LOAD_FN(cuExternalMemoryGetMappedBuffer)(
+		&at, (CUexternalMemory)(uintptr_t)held->value, &description);
+
+	return r == CUDA_SUCCESS ? l->client->cu.cuMemFree_v2(at) : r;
+}
+
+const struct load_family load_exported = {.bears_misuse = true,
+	.weight = 16,
+	.take = take_exported,
+	.give = give_exported,
+	.use = use_exported};
+const struct load_family load_ranged = {.bears_misuse = true,
+	.weight = 16,
 	.symbol = "cuMemGetHandleForAddressRange",
 	.stays_with_process = true,
 	.take = take_ranged,
-	.give = give_ranged};
-const struct load_family load_ipc = {.weight = 16,
+	.give = give_ranged,
+	.use = use_ranged};
+const struct load_family load_ipc = {.bears_misuse = true,
+	.weight = 16,
 	.symbol = "cuIpcGetMemHandle",
 	.ends_with_context = true,
 	.take = take_ipc,
-	.give = free_block};
-const struct load_family load_shared_pool = {.weight = 8,
+	.give = free_block,
+	.use = use_ipc};
+const struct load_family load_shared_pool = {.bears_misuse = true,
+	.weight = 8,
 	.symbol = "cuMemPoolExportToShareableHandle",
 	.stays_with_process = true,
 	.take = take_shared_pool,
 	.give = give_shared_pool};
-const struct load_family load_external = {.weight = 8,
+const struct load_family load_external = {.bears_misuse = true,
+	.weight = 8,
 	.symbol = "cuImportExternalMemory",
 	.take = take_external,
-	.give = give_external};
+	.give = give_external,
+	.use = use_external};

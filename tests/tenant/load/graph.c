@@ -114,6 +114,20 @@ static CUresult give_graph(struct load *l, const struct load_held *held)
 	return cu->cuGraphExecDestroy(exec_of(held));
 }
 
+/* Launched once more. What the last launch left allocated is freed before; where it may be refused it stays. */
+static CUresult use_graph(struct load *l, const struct load_held *held)
+{
+	CUresult r = CUDA_SUCCESS;
+
+	if (held->bytes && !l->is_hostile)
+		return r;
+	r = free_left(l, held->bytes);
+
+	if (r == CUDA_SUCCESS)
+		r = l->client->cu.cuGraphLaunch(exec_of(held), NULL);
+	return r;
+}
+
 static CUresult trim(struct load *l, struct load_held *ret_held)
 {
 	return l->client->cu.cuDeviceGraphMemTrim(l->client->device);
@@ -125,9 +139,17 @@ static CUresult end_trim(struct load *l)
 	return trim(l, NULL);
 }
 
-const struct load_family load_graph = {
-	.weight = 48, .symbol = "cuGraphLaunch", .take = take_graph, .give = give_graph};
-const struct load_family load_captured = {
-	.weight = 16, .symbol = "cuGraphLaunch", .take = take_captured, .give = give_graph};
+const struct load_family load_graph = {.bears_misuse = true,
+	.weight = 48,
+	.symbol = "cuGraphLaunch",
+	.take = take_graph,
+	.give = give_graph,
+	.use = use_graph};
+const struct load_family load_captured = {.bears_misuse = true,
+	.weight = 16,
+	.symbol = "cuGraphLaunch",
+	.take = take_captured,
+	.give = give_graph,
+	.use = use_graph};
 const struct load_family load_graph_trim = {
 	.weight = 16, .symbol = "cuDeviceGraphMemTrim", .end = end_trim, .take = trim};

@@ -102,13 +102,15 @@ static CUresult use_kept(struct load *l, const struct load_held *held)
 	return r == CUDA_SUCCESS ? l->client->cu.cuMemFreeAsync(p, NULL) : r;
 }
 
-const struct load_family load_kept_green = {.weight = 2,
+const struct load_family load_kept_green = {.bears_misuse = true,
+	.weight = 2,
 	.symbol = "cuGreenCtxCreate",
 	.stays_with_primary = true,
 	.take = take_kept,
 	.give = give_kept,
 	.use = use_kept};
-const struct load_family load_green = {.weight = 2,
+const struct load_family load_green = {.bears_misuse = true,
+	.weight = 2,
 	.symbol = "cuGreenCtxCreate",
 	.ends_with_context = true,
 	.stays_with_primary = true,

@@ -59,6 +59,11 @@ static CUresult give_module(struct load *l, const struct load_held *held)
 		       : r;
 }
 
+static CUresult use_module(struct load *l, const struct load_held *held)
+{
+	return launch(l, (CUmodule)(uintptr_t)held->value);
+}
+
 static CUresult limit_stack(struct load *l, struct load_held *ret_held)
 {
 	size_t more = load_below(l, 2) ? load_below(l, FRAME_MOST - STACK_LEAST) : 0;
@@ -77,11 +82,13 @@ static CUresult take_heap(struct load *l, struct load_held *ret_held)
 		ret_held);
 }
 
-const struct load_family load_frames = {.weight = 32,
+const struct load_family load_frames = {.bears_misuse = true,
+	.weight = 32,
 	.symbol = "cuLaunchKernel",
 	.ends_with_context = true,
 	.take = take_frames,
-	.give = give_module};
+	.give = give_module,
+	.use = use_module};
 const struct load_family load_stack_limit = {
 	.weight = 32, .symbol = "cuCtxSetLimit", .take = limit_stack};
 const struct load_family load_device_heap = {.weight = 2,

@@ -107,7 +107,8 @@ static CUresult use(struct load *l, const struct load_held *held)
 	return l->client->cu.cuGraphLaunch((CUgraphExec)(uintptr_t)held->value, NULL);
 }
 
-const struct load_family load_library_graph = {.weight = 16,
+const struct load_family load_library_graph = {.bears_misuse = true,
+	.weight = 16,
 	.symbol = "cuLibraryLoadData",
 	.stays_with_primary = true,
 	.take = take,

@@ -5,7 +5,11 @@
  */
 #include "tests/tenant/load/load.h"
 
+#include <stdatomic.h>
 #include <string.h>
+#include <unistd.h>
+
+#define DESCRIPTORS_MOST 1024
 
 static const struct load_family *const families[LOAD_FAMILIES] = {
 #define FAMILY(name) [LOAD_##name] = &load_##name,
@@ -108,6 +112,21 @@ static CUresult step(struct load *l, struct load_count *count)
 	}
 	count->family = names[name];
 	return load_take(l, name, 0);
+}
+
+static _Atomic unsigned char is_open[DESCRIPTORS_MOST];
+
+CUdeviceptr load_keep_descriptor(int fd)
+{
+	if (fd >= 0 && fd < DESCRIPTORS_MOST)
+		atomic_store(&is_open[fd], 1);
+	return (CUdeviceptr)fd;
+}
+
+void load_close_descriptor(CUdeviceptr kept)
+{
+	if (kept < DESCRIPTORS_MOST && atomic_exchange(&is_open[kept], 0))
+		close((int)kept);
 }
 
 CUresult load_leave_context(struct load *l)

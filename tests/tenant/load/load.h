@@ -90,6 +90,10 @@ CUresult load_begin(struct load *l);
 CUresult load_take(struct load *l, enum load_family_name name, unsigned number);
 CUresult load_end(struct load *l);
 
+/* A descriptor that was given is closed once, also where a program gives it back twice. */
+CUdeviceptr load_keep_descriptor(int fd);
+void load_close_descriptor(CUdeviceptr kept);
+
 /* A function of the driver that is in no door. */
 #define LOAD_FN(symbol) ((symbol##_fn *)client_find(#symbol))
 

@@ -127,12 +127,21 @@ static CUresult wait(struct load *l, struct load_held *ret_held)
 	}
 }
 
-const struct load_family load_async = {.weight = 128, .take = take_async, .give = give};
-const struct load_family load_own_pool = {
-	.weight = 64, .begin = begin_own, .end = end_own, .take = take_own, .give = give};
+const struct load_family load_async = {
+	.bears_misuse = true, .weight = 128, .take = take_async, .give = give};
+const struct load_family load_own_pool = {.bears_misuse = true,
+	.weight = 64,
+	.begin = begin_own,
+	.end = end_own,
+	.take = take_own,
+	.give = give};
 const struct load_family load_current_pool = {
 	.weight = 16, .needs_solitude = true, .take = take_current, .give = give};
-const struct load_family load_lost_pool = {.weight = 8, .take = take_lost, .give = give};
-const struct load_family load_managed_pool = {
-	.weight = 8, .symbol = "cuMemPoolCreate", .take = take_managed, .give = give};
+const struct load_family load_lost_pool = {
+	.bears_misuse = true, .weight = 8, .take = take_lost, .give = give};
+const struct load_family load_managed_pool = {.bears_misuse = true,
+	.weight = 8,
+	.symbol = "cuMemPoolCreate",
+	.take = take_managed,
+	.give = give};
 const struct load_family load_wait = {.weight = 64, .take = wait};

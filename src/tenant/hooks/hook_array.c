@@ -100,6 +100,7 @@ HOOK_FORMS(cuMemMapArrayAsync, _ptsz, CUarrayMapInfo *, list, unsigned int, coun
 	_cleanup_free_ CUarrayMapInfo *wanted = NULL;
 	struct tiles *tiles;
 	CUresult r;
+	CHARGE_SCOPE();
 
 	if (!list || count == 0 || state_enter() != STATE_OPEN)
 		return real(list, count, stream);

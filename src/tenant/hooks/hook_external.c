@@ -143,6 +143,7 @@ HOOK_BODY(cuMemGetHandleForAddressRange, void *, handle, CUdeviceptr, at, size_t
 	struct range range;
 	CUresult r;
 	int made = 0;
+	CHARGE_SCOPE();
 
 	if (state_enter() != STATE_OPEN || !handle || !bytes)
 		return cuda.cuMemGetHandleForAddressRange(handle, at, bytes, type, flags);

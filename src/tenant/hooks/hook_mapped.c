@@ -112,6 +112,7 @@ HOOK_BODY(cuMemRetainAllocationHandle, CUmemGenericAllocationHandle *, handle, v
 	CUmemGenericAllocationHandle retained = 0;
 	struct mapped_reference reference;
 	CUresult r;
+	CHARGE_SCOPE();
 
 	if (state_enter() == STATE_ASIDE || !handle)
 		return cuda.cuMemRetainAllocationHandle(handle, address);
@@ -150,6 +151,7 @@ HOOK_BODY(cuMemMap, CUdeviceptr, at, size_t, bytes, size_t, offset, CUmemGeneric
 {
 	struct mapped_reference reference;
 	CUresult r;
+	CHARGE_SCOPE();
 
 	if (state_enter() == STATE_ASIDE)
 		return cuda.cuMemMap(at, bytes, offset, handle, flags);

@@ -19,8 +19,10 @@ HOOK_BODY(cuMulticastCreate, CUmemGenericAllocationHandle *, object, const CUmul
 static CUresult bind(const struct multicast_part *part, CUmemGenericAllocationHandle memory)
 {
 	struct mapped_reference reference;
-	CUresult r = mapped_refer_begin(memory, &reference);
+	CUresult r;
+	CHARGE_SCOPE();
 
+	r = mapped_refer_begin(memory, &reference);
 	return r == CUDA_SUCCESS ? multicast_bind(part, &reference) : r;
 }
 
@@ -61,6 +63,7 @@ static CUresult bind_at(struct multicast_part *part, CUdeviceptr memory)
 	CUmemGenericAllocationHandle retained;
 	CUdeviceptr start, end;
 	CUresult r;
+	CHARGE_SCOPE();
 
 	if (!mapped_find(memory, &start, &end) || part->size > end - memory ||
 		mapped_refer_begin_at(memory, &reference) != CUDA_SUCCESS) {

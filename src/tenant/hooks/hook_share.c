@@ -129,6 +129,7 @@ HOOK_BODY(cuMemExportToShareableHandle, void *, shareable, CUmemGenericAllocatio
 	struct mapped_export export;
 	union shareable made;
 	CUresult r;
+	CHARGE_SCOPE();
 
 	if (state_enter() != STATE_OPEN || !shareable || !is_shareable(type))
 		return cuda.cuMemExportToShareableHandle(shareable, handle, type, flags);
@@ -274,26 +275,40 @@ static bool import_again(struct import *import, CUmemGenericAllocationHandle *re
 	return true;
 }
 
+/*
+ * The driver is asked, where it has to be. Until it has the memory or says no, what is held here may be what another
+ * thread has just released: in the books, and nowhere else.
+ */
+static CUresult fetch(void *handle, CUmemAllocationHandleType type, struct import *import,
+	CUmemGenericAllocationHandle *ret_handle, bool *ret_is_new)
+{
+	CUresult r;
+	CHARGE_SCOPE();
+
+	import_begin(handle, type, MARK_OF_MEMORY, import);
+	*ret_is_new = !import_again(import, ret_handle);
+	r = *ret_is_new ? cuda.cuMemImportFromShareableHandle(ret_handle, import->handle, type)
+			: CUDA_SUCCESS;
+	import_end(import);
+	if (r != CUDA_SUCCESS)
+		import_undo(import);
+	return r;
+}
+
 static CUresult import_memory(
 	void *os_handle, CUmemAllocationHandleType type, CUmemGenericAllocationHandle *ret_handle)
 {
 	struct import import;
-	CUresult r;
+	bool is_new;
+	CUresult r = fetch(os_handle, type, &import, ret_handle, &is_new);
 
-	import_begin(os_handle, type, MARK_OF_MEMORY, &import);
-	if (import_again(&import, ret_handle)) {
-		import_end(&import);
-		return CUDA_SUCCESS;
-	}
-	r = cuda.cuMemImportFromShareableHandle(ret_handle, import.handle, type);
-	import_end(&import);
-	if (r == CUDA_SUCCESS) {
-		r = keep_imported(*ret_handle, &import);
-		if (r != CUDA_SUCCESS)
-			cuda.cuMemRelease(*ret_handle);
-	}
-	if (r != CUDA_SUCCESS)
+	if (r != CUDA_SUCCESS || !is_new)
+		return r;
+	r = keep_imported(*ret_handle, &import);
+	if (r != CUDA_SUCCESS) {
+		cuda.cuMemRelease(*ret_handle);
 		import_undo(&import);
+	}
 	return r;
 }
 

@@ -26,6 +26,8 @@
 #define MEASURES_LEAST 8
 #define MEASURE_US     25000
 #define MIB	       (UINT64_C(1) << 20)
+#define CHUNK_BYTES    (2 * MIB)
+#define HEAP_BYTES     (10 * MIB)
 
 static struct client client;
 static struct program program;
@@ -35,6 +37,7 @@ static struct worker {
 	struct load load;
 	pthread_t thread;
 	unsigned number, refuse, memory;
+	uint64_t hidden_bytes;		 /* that the step under way may take unknown */
 	const struct program_step *step; /* the one that it is in, or the last */
 } workers[PROGRAM_THREADS];
 
@@ -83,6 +86,16 @@ int hunt_at_call(const char *symbol, bool is_end)
 	return is_refused ? CUDA_ERROR_UNKNOWN : CUDA_SUCCESS;
 }
 
+static void hide(uint64_t bytes)
+{
+	/* Each variable takes whole chunks. */
+	bytes += 2 * CHUNK_BYTES;
+	if (!self)
+		return;
+	self->hidden_bytes += bytes;
+	judge_allow_hidden((int64_t)bytes);
+}
+
 static void watch(const char *place)
 {
 	if (self && self->step)
@@ -102,6 +115,15 @@ static int find_object(unsigned number, struct load **ret_load)
 	return -1;
 }
 
+/* Whether the program takes by that family. */
+static bool is_taken(enum load_family_name name)
+{
+	for (unsigned i = 0; i < program.count; i++)
+		if (program.step[i].verb == PROGRAM_TAKE && program.step[i].family == name)
+			return true;
+	return false;
+}
+
 static CUresult take(struct load *l, const struct program_step *step)
 {
 	enum load_family_name name = (enum load_family_name)step->family;
@@ -109,7 +131,7 @@ static CUresult take(struct load *l, const struct program_step *step)
 	if (l->weight[name] == 0 || l->held_count == LOAD_HELD_MOST)
 		return CUDA_SUCCESS;
 	/* Whether it goes with its context was never measured on a card; here it stays. */
-	if (name == LOAD_external && program.mode == PROGRAM_HOSTILE)
+	if (name == LOAD_external && is_taken(LOAD_primary_reset))
 		return CUDA_SUCCESS;
 	/* What a descriptor may keep goes out of the books only where nobody is in the way of looking. */
 	may_stay |= name == LOAD_shared_pool || name == LOAD_ranged;
@@ -152,6 +174,8 @@ static void do_step(struct worker *w, const struct program_step *step)
 	baton_yield("step");
 	r = step->verb == PROGRAM_TAKE ? take(&w->load, step) : act_on(&w->load, step);
 	baton_pause_at(0);
+	judge_allow_hidden(-(int64_t)w->hidden_bytes);
+	w->hidden_bytes = 0;
 	w->refuse = w->memory = 0;
 	judge_note(step->number, "its end");
 	if (program.mode == PROGRAM_HONEST && r != CUDA_SUCCESS && r != CUDA_ERROR_OUT_OF_MEMORY)
@@ -195,6 +219,7 @@ static void begin(const char *region, uint64_t quota_bytes)
 	for (unsigned i = 0; i < program.threads; i++) {
 		workers[i].number = i;
 		workers[i].load = (struct load){.client = &client,
+			.hide = hide,
 			.is_alone = program.threads == 1,
 			.ends_primary = true,
 			.ends_process = true,
@@ -270,8 +295,8 @@ static void read_program(const char *path)
 static unsigned shared_chunks(void)
 {
 	static const enum load_family_name code[] = {LOAD_module, LOAD_library, LOAD_library_graph,
-		LOAD_frames, LOAD_device_heap, LOAD_deferred, LOAD_stream, LOAD_green,
-		LOAD_kept_green};
+		LOAD_graph_change, LOAD_hidden_module, LOAD_hidden_library, LOAD_frames,
+		LOAD_device_heap, LOAD_deferred, LOAD_stream, LOAD_green, LOAD_kept_green};
 	static const enum load_family_name blocks[] = {LOAD_plain, LOAD_pitched, LOAD_array,
 		LOAD_sparse, LOAD_second_context, LOAD_context, LOAD_ipc, LOAD_deferred, LOAD_green,
 		LOAD_kept_green};
@@ -294,6 +319,7 @@ static int run_program(const char *path, const char *region)
 	read_program(path);
 	begin(region, program.quota_mib * MIB);
 	judge_allow_chunks(shared_chunks());
+	judge_allow_heap(is_taken(LOAD_graph_change) ? HEAP_BYTES : 0);
 	baton_begin(program.threads, watch);
 	for (unsigned i = 0; i < program.threads; i++)
 		if (pthread_create(&workers[i].thread, NULL, work, &workers[i]) != 0)
@@ -324,6 +350,7 @@ static int run_rounds(const char *name, uint64_t rounds, const char *region)
 	program = (struct program){.mode = PROGRAM_HONEST, .threads = 1};
 	may_stay = family == LOAD_shared_pool;
 	begin(region, ROUNDS_QUOTA_MIB * MIB);
+	judge_allow_heap(family == LOAD_graph_change ? HEAP_BYTES : 0);
 	if (l->weight[family] == 0) {
 		printf("no rounds: it is for hostile programs\n");
 		return 0;

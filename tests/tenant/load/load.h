@@ -65,6 +65,8 @@ struct load_held {
 
 struct load {
 	struct client *client;
+	/* Told of data that nobody knows of before the call that brings it; NULL: such calls are not made. */
+	void (*hide)(uint64_t bytes);
 	bool is_alone;		     /* no other thread of its process uses CUDA */
 	bool ends_primary;	     /* the primary context ends with the load */
 	bool ends_process;	     /* and so does the process */
@@ -89,6 +91,13 @@ uint64_t load_random_bytes(struct load *l);
 CUresult load_begin(struct load *l);
 CUresult load_take(struct load *l, enum load_family_name name, unsigned number);
 CUresult load_end(struct load *l);
+
+/* What is about to be called may take so much of which nobody knows before. */
+static inline void load_hide(struct load *l, uint64_t bytes)
+{
+	if (l->hide)
+		l->hide(bytes);
+}
 
 /* A descriptor that was given is closed once, also where a program gives it back twice. */
 CUdeviceptr load_keep_descriptor(int fd);

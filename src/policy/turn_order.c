@@ -292,6 +292,16 @@ bool turn_order_is_held(const struct turn_peer *peers, unsigned count, uint64_t 
 	return false;
 }
 
+bool turn_order_is_taken(
+	const struct turn_peer *peers, unsigned count, uint64_t since_ns, uint64_t now_ns)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (peers[i].claim.since_ns > since_ns + TURN_PATIENCE_NS &&
+			turn_order_state(&peers[i], now_ns) == TURN_HOLD)
+			return true;
+	return false;
+}
+
 uint64_t turn_order_lease_ns(uint64_t now_ns, uint64_t busy_until_ns, uint64_t grace_ns,
 	uint64_t wanted_since_ns, uint64_t first_until_ns)
 {
@@ -317,6 +327,10 @@ uint64_t turn_order_patience_ns(int64_t saved_ns, uint64_t behind_ns, uint32_t p
 
 bool turn_order_is_alive(const struct turn_claim *claim, uint64_t now_ns)
 {
+	/* Who waits for long work gives no sign of life. */
+	if (claim->state == TURN_HOLD && now_ns < claim->until_ns &&
+		claim->until_ns - now_ns <= TURN_LONGEST_NS)
+		return true;
 	if (claim->seen_ns > now_ns)
 		return claim->seen_ns - now_ns < FUTURE_NS;
 	return now_ns - claim->seen_ns < TURN_ALIVE_NS;

@@ -40,7 +40,8 @@
 #define TURN_RANK_NS UINT64_C(200000000) /* after such a wait ranks no longer count */
 /* The same for who borrows: others have their shares first, also where their kernels are long. */
 #define TURN_BORROWS_NS UINT64_C(1000000000)
-#define TURN_ALIVE_NS	UINT64_C(1000000000) /* since the last sign of life */
+#define TURN_ALIVE_NS \
+	UINT64_C(1000000000) /* since the last sign of life, but for a turn that counts */
 
 /* The order matters: from TURN_CLAIM on, a slice stands in the way of others. */
 enum turn_state { TURN_FREE, TURN_WANT, TURN_CLAIM, TURN_HOLD };
@@ -150,6 +151,13 @@ bool turn_order_is_contended(const struct turn_peer *peers, unsigned count, uint
 
 /* Whether any of them holds the turn. */
 bool turn_order_is_held(const struct turn_peer *peers, unsigned count, uint64_t now_ns);
+
+/*
+ * Whether one of them holds a turn that began after the reader's own, at since_ns, had lasted for longer than anybody's least
+ * patience: that one does not believe it any more. Both would go on as long as they have work. Sooner nobody honest does so.
+ */
+bool turn_order_is_taken(
+	const struct turn_peer *peers, unsigned count, uint64_t since_ns, uint64_t now_ns);
 
 /*
  * When the next slice of a better rank expects to come, as far as that is not more than lead_ns ahead, or

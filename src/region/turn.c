@@ -115,6 +115,8 @@ static int claim(struct turn *t, uint64_t *word, const struct turn_wish *wish,
 	uint64_t now_ns = t->clock_ns();
 	struct turn_line line;
 
+	/* Who does not believe the turn before this one does not take the claim for a part of it. */
+	turn_set(&t->own->face.since_ns, now_ns);
 	if (!turn_word_change(t, word, TURN_WORD(TURN_CLAIM, now_ns + TURN_CLAIM_NS)))
 		return wait_for(t, -1, now_ns + SOON_NS, ret_poll_ns);
 	FAULT("turn: claimed");
@@ -299,6 +301,10 @@ bool turn_is_wanted(
 	errno = saved;
 	if (turn_word_is_tampered(t, now_ns) && turn_order_is_held(t->peers, t->peer_count, now_ns))
 		return true;
+	if (turn_order_is_taken(t->peers, t->peer_count, turn_get(&t->books->since_ns), now_ns)) {
+		t->is_cut |= begin_ns < over_ns;
+		return true;
+	}
 	if (turn_order_is_wanted(t->peers, t->peer_count, rank, begin_ns >= over_ns ? 0 : over_ns,
 		    now_ns, &is_waiting)) {
 		t->is_cut |= begin_ns < over_ns;
@@ -331,12 +337,14 @@ void turn_seize(struct turn *t, unsigned rank, uint64_t now_ns, uint64_t busy_un
 	/* relaxed: the change of the word that follows shows it */
 	atomic_store_explicit(&t->own->face.rank, rank, memory_order_relaxed);
 	word = turn_load(&t->books->word);
-	if (!turn_word_keep(t, &word, now_ns, busy_until_ns) &&
-		turn_word_change(
-			t, &word, TURN_WORD(TURN_HOLD, first_lease(t, now_ns, busy_until_ns)))) {
-		turn_set(&t->own->face.ticket_ns, now_ns);
-		begin(t, now_ns, busy_until_ns);
-		turn_set(&t->own->face.turns, turn_get(&t->own->face.turns) + 1);
+	if (!turn_word_keep(t, &word, now_ns, busy_until_ns)) {
+		turn_set(&t->own->face.since_ns, now_ns); /* as in claim() */
+		if (turn_word_change(t, &word,
+			    TURN_WORD(TURN_HOLD, first_lease(t, now_ns, busy_until_ns)))) {
+			turn_set(&t->own->face.ticket_ns, now_ns);
+			begin(t, now_ns, busy_until_ns);
+			turn_set(&t->own->face.turns, turn_get(&t->own->face.turns) + 1);
+		}
 	}
 	t->held_until_ns = TURN_WORD_UNTIL_NS(word);
 	errno = saved;

@@ -8,8 +8,8 @@
 #include "region/turn.h"
 #include "region/turn_record.h"
 
-/* What counts for longer is not of this start of the machine. */
-#define TURN_BOOKED_NS UINT64_C(1000000000)
+/* What counts for longer is not of this start of the machine: no turn is longer, and it began a moment ago. */
+#define TURN_BOOKED_NS (2 * TURN_LONGEST_NS)
 
 static inline uint64_t turn_sooner(uint64_t a, uint64_t b)
 {

@@ -54,6 +54,47 @@ static void long_work_of_an_earlier_turn_makes_no_later_one_long(void **state)
 		TURN_WORD_UNTIL_NS(atomic_load(&a.books->word)), now + 240 * MS, now + 245 * MS);
 }
 
+/* The holder of it makes no call meanwhile, as a program does that waits for its work. */
+static void long_work_is_waited_for_to_its_end(void **state)
+{
+	open_two(*state);
+	turn_set_patience(&b, TURN_LONGEST_NS);
+	assert_int_equal(hold_for(&a, 1, 2400 * MS), TURN_HELD);
+	assert_in_range(wait_turn(&b, 2500 * MS), 2399 * MS, 2402 * MS);
+}
+
+/* While more than a second of it is left, too, it is the slice's own turn: it goes on, is wanted, and is given back. */
+static void long_work_is_of_a_turn_from_its_beginning_on(void **state)
+{
+	uint64_t look = 0;
+
+	open_two(*state);
+	assert_int_equal(hold_for(&a, 1, 2400 * MS), TURN_HELD);
+	now += MS;
+	assert_int_equal(hold_for(&a, 1, 2399 * MS), TURN_HELD);
+	assert_int_equal(hold(&b), TURN_E_WAIT);
+	now += MS;
+	assert_true(turn_is_wanted(&a, 1, now, now + 100 * MS, now + 100 * MS));
+	turn_release(&a, now);
+	assert_int_equal(turn_hold(&b, 1, now, now + MS, &look), TURN_HELD);
+}
+
+/* Both would go on as long as they have work: neither sees anybody wait. */
+static void whose_turn_was_outlasted_gives_it_back(void **state)
+{
+	for (unsigned rank = 0; rank < 3; rank++) {
+		open_two(*state);
+		assert_int_equal(hold_for(&a, rank, 300 * MS), TURN_HELD);
+		assert_in_range(wait_turn(&b, 300 * MS), 250 * MS, 255 * MS);
+		now += MS;
+		assert_true(turn_is_wanted(&a, rank, now, now + 20 * MS, now + 25 * MS));
+		assert_false(turn_is_wanted(&b, 1, now, now, now + MS));
+		turn_close(&a);
+		turn_close(&b);
+		now += 10000 * MS;
+	}
+}
+
 static void who_dies_claiming_or_waiting_is_past_soon(void **state)
 {
 	open_two(*state);
@@ -149,6 +190,9 @@ int main(void)
 		TURN_TEST(who_dies_holding_is_past_when_its_lease_is),
 		TURN_TEST(no_honest_lease_is_longer_than_244_ms_but_for_what_the_turn_began_with),
 		TURN_TEST(long_work_of_an_earlier_turn_makes_no_later_one_long),
+		TURN_TEST(long_work_is_waited_for_to_its_end),
+		TURN_TEST(long_work_is_of_a_turn_from_its_beginning_on),
+		TURN_TEST(whose_turn_was_outlasted_gives_it_back),
 		TURN_TEST(who_dies_claiming_or_waiting_is_past_soon),
 		TURN_TEST(who_comes_too_late_to_prolong_has_lost_the_turn),
 		TURN_TEST(who_comes_too_late_with_its_claim_does_not_hold),

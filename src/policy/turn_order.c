@@ -161,13 +161,38 @@ static uint64_t worst_owner(
 	return owner;
 }
 
+/* Whether the owner was clearly to blame before, and that is not forgotten. */
+static bool is_known(const struct turn_peer *peers, unsigned count, uint64_t owner, uint64_t now_ns)
+{
+	uint64_t last_ns = TURN_IGNORE_NS << TURN_IGNORE_TIMES;
+
+	for (unsigned i = 0; i < count; i++)
+		if (peers[i].owner == owner && peers[i].doubt.ignored_times &&
+			now_ns < peers[i].doubt.ignored_until_ns + last_ns)
+			return true;
+	return false;
+}
+
+static bool is_any_ignored(const struct turn_peer *peers, unsigned count, uint64_t now_ns)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (turn_order_is_ignored(&peers[i], now_ns))
+			return true;
+	return false;
+}
+
 unsigned turn_order_blame(
 	struct turn_peer *peers, unsigned count, uint64_t served_ns, uint64_t now_ns)
 {
 	bool is_clear;
 	uint64_t owner = worst_owner(peers, count, served_ns, &is_clear);
+	bool is_other = owner && !is_known(peers, count, owner, now_ns);
 	unsigned blamed = 0;
 
+	/* Blamed at once, an honest slice that has back what it waited for worked beside the reader, and each was charged for both. */
+	if (is_other && is_any_ignored(peers, count, now_ns) &&
+		owner_way_ns(peers, count, owner) < TURN_OTHER_NS)
+		return 0;
 	for (unsigned i = 0; i < count; i++) {
 		struct turn_doubt *doubt = &peers[i].doubt;
 

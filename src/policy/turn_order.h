@@ -32,6 +32,7 @@
 #define TURN_NEXT_NS	  UINT64_C(50000)   /* and each after it in addition: about a wake-up */
 #define TURN_IGNORE_NS	  UINT64_C(1000000000) /* not believed, the first time; doubled each time */
 #define TURN_IGNORE_TIMES 6u /* to 64 s at most, and after as long all is forgotten */
+#define TURN_OTHER_NS	  UINT64_C(260000000) /* above TURN_WANTED_NS */
 #define TURN_REPAY_NS \
 	UINT64_C(400000000)		 /* not believed by a reader that others had much time of */
 #define TURN_MISS_NS (32 * TURN_TAKE_NS) /* a missed turn counts for so long, one after the other */
@@ -110,6 +111,9 @@ void turn_order_note(
  * records it waited longest: doubled each time where that was for much longer than for others, or, if there is one owner
  * alone, than the reader had the device; else for TURN_REPAY_NS, in which the reader has what it could not have. Returns
  * how many records; the time of all begins anew.
+ *
+ * While records are not believed another owner, who was not to blame before, may have waited for them, too, and has that back
+ * in one turn: before TURN_OTHER_NS nobody is blamed, and no time begins anew.
  */
 unsigned turn_order_blame(
 	struct turn_peer *peers, unsigned count, uint64_t served_ns, uint64_t now_ns);

@@ -241,20 +241,21 @@ void turn_forgive(struct turn *t)
 		t->peers[i].doubt.way_ns = 0;
 }
 
-void turn_blame(struct turn *t, uint64_t served_ns, uint64_t now_ns)
+bool turn_blame(struct turn *t, uint64_t served_ns, uint64_t now_ns)
 {
 	if (turn_word_is_tampered(t, now_ns)) {
 		turn_forgive(t);
-		return;
+		return true;
 	}
 	if (!turn_order_blame(t->peers, t->peer_count, served_ns, now_ns))
-		return;
+		return false;
 	for (unsigned i = 0; i < t->peer_count; i++) {
 		if (!turn_order_is_ignored(&t->peers[i], now_ns))
 			continue;
 		turn_record_say_distrust(t, i);
 		turn_owner_doubt(t, i);
 	}
+	return true;
 }
 
 void turn_prolong(struct turn *t, unsigned rank, uint64_t now_ns, uint64_t busy_until_ns)

@@ -366,6 +366,24 @@ static void the_owner_who_was_waited_for_longest_is_blamed(void **state)
 	}
 }
 
+/* It may have waited for the same owner as the reader did, and has that back in one turn. */
+static void beside_one_that_is_not_believed_another_has_the_time_of_a_turn(void **state)
+{
+	struct turn_peer peers[2] = {
+		peer(TURN_HOLD, 1, NOW, UINT64_MAX), peer(TURN_HOLD, 1, NOW, UINT64_MAX)};
+
+	peers[0].owner = 1;
+	peers[1].owner = 2;
+	peers[0].doubt.way_ns = 100 * MS;
+	assert_int_equal(turn_order_blame(peers, 2, 0, NOW), 1);
+	peers[1].doubt.way_ns = TURN_WANTED_NS;
+	assert_int_equal(turn_order_blame(peers, 2, 0, NOW + MS), 0);
+	assert_int_equal(peers[1].doubt.way_ns, TURN_WANTED_NS);
+	peers[1].doubt.way_ns = TURN_OTHER_NS;
+	assert_int_equal(turn_order_blame(peers, 2, 0, NOW + MS), 1);
+	assert_true(turn_order_is_ignored(&peers[1], NOW + MS));
+}
+
 /* Also by one that is never seen in the way twice in a row. */
 static void who_was_waited_for_was_in_the_way_until_the_next_look(void **state)
 {
@@ -529,6 +547,7 @@ int main(void)
 		cmocka_unit_test(who_misses_its_turn_is_believed_and_not_always_waited_for),
 		cmocka_unit_test(a_miss_counts_for_all_who_wait),
 		cmocka_unit_test(the_owner_who_was_waited_for_longest_is_blamed),
+		cmocka_unit_test(beside_one_that_is_not_believed_another_has_the_time_of_a_turn),
 		cmocka_unit_test(who_was_waited_for_was_in_the_way_until_the_next_look),
 		cmocka_unit_test(what_is_known_of_one_record_counts_for_the_next),
 		cmocka_unit_test(no_ticket_is_believed_from_before_it_was_seen_not_waiting),

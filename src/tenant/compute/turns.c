@@ -266,13 +266,11 @@ static void judge(struct meter *m, uint64_t now_ns)
 	/* relaxed: a moment late does no harm */
 	uint64_t served_ns = atomic_load_explicit(&m->books->elapsed_ns, memory_order_relaxed);
 
-	if (m->credit.is_owed && m->credit.owed_ns >= judged_ns(m) &&
-		m->turns.waited_ns >= AGAIN_NS)
-		turn_blame(&m->turns.turn, served_ns - m->turns.served_ns, now_ns);
-	else if (m->credit.is_owed)
-		return;
-	else
+	if (!m->credit.is_owed)
 		turn_forgive(&m->turns.turn);
+	else if (m->credit.owed_ns < judged_ns(m) || m->turns.waited_ns < AGAIN_NS ||
+		 !turn_blame(&m->turns.turn, served_ns - m->turns.served_ns, now_ns))
+		return;
 	m->turns.waited_ns = 0;
 	m->turns.served_ns = served_ns;
 }

@@ -16,8 +16,8 @@
  * The first slice may be a LIAR that says at each look that it holds, by the turn of before or a new one. The other one waits no
  * longer for it. Who dies or is stopped is in turn.pml.
  *
- * Not so in the code yet: who sees that the other one holds by a later turn gives its own back (MUTANT_OUTLASTED_GOES_ON is what the
- * code does), and both go on for as long as they have work.
+ * Who sees that the other one holds by a later turn gives its own back (turn_order_is_taken()); without that both go on for as
+ * long as they have work (MUTANT_OUTLASTED_GOES_ON).
  */
 /* run: -DRANK=2 */
 /* run: -DRANK=0 */

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Load family: kernels whose library has data that comes when they come into a graph: as the body of a condition, or into
- * an executable graph that is there, by an update or by a node's parameters. Half of the libraries tell nothing of it.
+ * an executable graph that is there, by an update or by a node's parameters.
  */
 #include <stdio.h>
 
 #include "tests/tenant/load/load.h"
-#include "tests/unit/fat_binary.h"
 
 /* What there is while an executable graph is made. */
 struct making {
@@ -31,24 +30,15 @@ static CUDA_KERNEL_NODE_PARAMS_v2 node_of(CUkernel kernel)
 
 static CUresult bring_library(struct load *l, CUlibrary *ret_library, CUkernel *ret_kernel)
 {
-	unsigned long long bytes = 1 + load_below(l, 16 * LOAD_MIB);
 	const struct door *cu = &l->client->cu;
-	struct fat_binary fat;
-	const void *image = &fat;
 	char text[256];
 	CUresult r;
 
 	snprintf(text, sizeof(text),
 		".version 7.0\n.target sm_70\n.address_size 64\n"
 		".visible .global .align 4 .b8 data[%llu];\n.visible .entry nothing()\n{ ret; }\n",
-		bytes);
-	if (l->hide && l->is_alone && load_below(l, 2)) {
-		load_hide(l, bytes);
-		fat_binary_make(&fat, text);
-	} else {
-		image = text;
-	}
-	r = cu->cuLibraryLoadData(ret_library, image, NULL, NULL, 0, NULL, NULL, 0);
+		(unsigned long long)(1 + load_below(l, 16 * LOAD_MIB)));
+	r = cu->cuLibraryLoadData(ret_library, text, NULL, NULL, 0, NULL, NULL, 0);
 	return r == CUDA_SUCCESS ? cu->cuLibraryGetKernel(ret_kernel, *ret_library, "nothing") : r;
 }
 

@@ -49,11 +49,13 @@ void holding_keep(const struct holding *holding)
 			(enum charge_kind)holding->kind);
 }
 
+static void give_back(uint64_t key, const struct holding *h, bool is_seen);
+
 /* The last reference is gone. */
-static void end_last(uint64_t key, const struct holding *holding)
+static void end_last(uint64_t key, const struct holding *holding, bool is_seen)
 {
 	if (!(holding->flags & HOLDING_MAY_STAY)) {
-		holding_give_back(key, holding);
+		give_back(key, holding, is_seen);
 		return;
 	}
 	log_info("memory that a descriptor may keep stays counted until the process ends");
@@ -134,7 +136,7 @@ static void end_replaced(enum holding_table in, uint64_t key, const struct holdi
 	if (in == HOLDING_CREATED && gone->pins)
 		say_it_stays();
 	else
-		end_last(key, gone);
+		end_last(key, gone, false);
 }
 
 int holding_put(enum holding_table in, uint64_t key, struct holding holding, uint64_t since)
@@ -336,7 +338,7 @@ static bool end_call(
 	}
 	table_leave(&place);
 	if (gone.serial)
-		end_last(key, &gone);
+		end_last(key, &gone, true);
 	return is_there;
 }
 
@@ -410,7 +412,7 @@ void holding_end_done(const struct holding_end *end, bool is_ended)
 		return;
 	FAULT("holding: the driver was called");
 	if (end->is_last && is_ended) {
-		end_last(end->key, &holding);
+		end_last(end->key, &holding, true);
 	} else if (end->is_last) {
 		holding.references = 1;
 		holding_put_back(end->in, end->key, &holding);
@@ -439,7 +441,7 @@ void holding_end_all(enum holding_table in,
 		if (entry.holding.pins)
 			say_it_stays();
 		else
-			end_last(entry.key, &entry.holding);
+			end_last(entry.key, &entry.holding, true);
 	}
 }
 
@@ -478,7 +480,8 @@ static bool leave_chunk(uint64_t pointer)
 	return true;
 }
 
-void holding_give_back(uint64_t key, const struct holding *h)
+/* is_seen: it has just come back; else the driver gave it back unseen, as its key is new memory's. */
+static void give_back(uint64_t key, const struct holding *h, bool is_seen)
 {
 	uint64_t bytes = (uint64_t)h->units * REGION_UNIT_BYTES;
 
@@ -503,10 +506,17 @@ void holding_give_back(uint64_t key, const struct holding *h)
 		/* What could not be told from it until now can be. */
 		reconcile_look_again(state_device(h->device));
 	}
-	if (bytes)
+	if (bytes && is_seen)
 		charge_give_back(state_device(h->device), bytes, (enum charge_kind)h->kind);
+	else if (bytes)
+		reconcile_doubt(state_device(h->device), bytes, (enum charge_kind)h->kind);
 	if (h->flags & HOLDING_EVERYWHERE)
 		everywhere_give_back(state_device(h->device), bytes);
+}
+
+void holding_give_back(uint64_t key, const struct holding *h)
+{
+	give_back(key, h, true);
 }
 
 /* Of a chunk that others have a part in one more is charged, so that nobody's part is uncharged. */
@@ -580,7 +590,7 @@ void holding_life_ended(struct device *device, uint64_t life)
 	for (unsigned i = 0; life && i < HOLDING_TABLES; i++)
 		holding_end_all(i, is_of_life, life);
 	while (life && table_take_next(&asides, is_of_life, life, &cursor, &entry) == 0)
-		end_last(entry.key, &entry.holding);
+		end_last(entry.key, &entry.holding, false);
 }
 
 void holding_reset_after_fork(void)

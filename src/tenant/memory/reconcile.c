@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/lock.h"
+#include "region/ledger.h"
 #include "tenant/driver/call_end.h"
 #include "tenant/slice/nvml.h"
 #include "tenant/slice/own_pid.h"
@@ -462,6 +463,24 @@ bool reconcile_is_shown(
 	}
 	lock_leave(&t->lock);
 	return is_shown;
+}
+
+void reconcile_doubt(struct device *device, uint64_t bytes, enum charge_kind kind)
+{
+	struct account *t = &accounts[device->ordinal];
+	CHARGE_SCOPE();
+
+	/* Without a figure there was no comparison, and there will be none. */
+	if (finding_is_blind(&t->misses) || !lock_enter_within(&t->lock, RECONCILE_WAIT_NS)) {
+		charge_give_back(device, bytes, kind);
+		return;
+	}
+	ledger_note(state.region.file, state.slot, device->entry, kind, -(int64_t)bytes);
+	ledger_note(
+		state.region.file, state.slot, device->entry, CHARGE_UNATTRIBUTED, (int64_t)bytes);
+	atomic_fetch_add(&t->unattributed_bytes, bytes);
+	owe(t);
+	lock_leave(&t->lock);
 }
 
 void reconcile_look_again(const struct device *device)

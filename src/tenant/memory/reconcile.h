@@ -86,6 +86,12 @@ struct reconcile_figure reconcile_ask(const struct device *device);
 bool reconcile_is_shown(struct device *device, const struct charge *charge,
 	const struct reconcile_figure *before) MUST_CHECK;
 
+/*
+ * Memory that was in the books is gone, and nobody knows since when: what others took since may have been taken for it. So
+ * it stays charged as what nobody names until a comparison says how much of that there is.
+ */
+void reconcile_doubt(struct device *device, uint64_t bytes, enum charge_kind kind);
+
 /* What may have been shown here or not is gone, and a comparison can tell what the rest is. */
 void reconcile_look_again(const struct device *device);
 

@@ -331,6 +331,12 @@ void charge_hide(struct device *device, uint64_t bytes, enum charge_kind kind)
 	ledger_note(state.region.file, state.slot, device->entry, kind, -(int64_t)bytes);
 }
 
+void charge_show(struct device *device, uint64_t bytes, enum charge_kind kind)
+{
+	ledger_note(state.region.file, state.slot, device->entry, CHARGE_SHARED, -(int64_t)bytes);
+	ledger_note(state.region.file, state.slot, device->entry, kind, (int64_t)bytes);
+}
+
 void charge_undo(struct charge *charge)
 {
 	if (charge->device)

@@ -119,6 +119,9 @@ static inline void charge_stray_ends(const int *scope)
 	__attribute__((cleanup(charge_stray_ends), unused)) int charge_stray_ = \
 		charge_stray_begins()
 
+/* The kind becomes what it was again, after charge_hide(). */
+void charge_show(struct device *device, uint64_t bytes, enum charge_kind kind);
+
 #define CHARGE_NULL            \
 	{                      \
 		.device = NULL \

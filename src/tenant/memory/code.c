@@ -377,6 +377,7 @@ void code_launch_end(struct code_launch *launch, CUresult r)
 	capture_leave(&launch->capture);
 	if (launch->guard.is_armed) {
 		local_end(&launch->local);
+		runtime_heap_look();
 		guard_end(&launch->guard);
 	}
 	runtime_heap_end(launch->heap_bytes, guard_grown_bytes(&launch->guard));

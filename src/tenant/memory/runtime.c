@@ -28,6 +28,8 @@
 #define HAS_PRINTF_RUNTIME 2u
 #define HEAP_IS_EXPECTED   4u
 #define HAS_HEAP	   8u
+#define HEAP_IS_BOOKED \
+	16u /* and was not there when it was looked for: it hides nothing that others take */
 
 /* key: the context's life; a: the above; b: bytes booked for a heap that may come. */
 static struct table contexts;
@@ -35,6 +37,8 @@ static struct table contexts;
 /* Calls under way that may bring a heap; LIMIT_CHANGES: a limit is being changed. */
 #define LIMIT_CHANGES UINT32_C(0x80000000)
 static _Atomic uint32_t heap_calls;
+
+static _Atomic uint32_t booked_heaps; /* contexts with HEAP_IS_BOOKED */
 
 /* A context that is not in the books has nothing for certain, and may need all. */
 static struct table_entry known(uint64_t life)
@@ -185,6 +189,7 @@ CUresult runtime_heap_begin(uint64_t *ret_bytes)
 	uint64_t flags = 0;
 
 	*ret_bytes = 0;
+	runtime_heap_look();
 	if (state_enter() == STATE_OPEN)
 		flags = known(contexts_life_current()).a;
 	if (!(flags & HEAP_IS_EXPECTED) || flags & HAS_HEAP)
@@ -218,17 +223,45 @@ void runtime_heap_end(uint64_t bytes, int64_t grown_bytes)
 	atomic_fetch_sub(&heap_calls, 1);
 }
 
+void runtime_heap_look(void)
+{
+	struct device *device;
+	uint64_t life;
+	bool is_there;
+
+	/* relaxed: a thread whose call brings a heap knows of its booking */
+	if (!atomic_load_explicit(&booked_heaps, memory_order_relaxed))
+		return;
+	life = contexts_life_current();
+	if (!(known(life).a & HEAP_IS_BOOKED) || state_current_device(&device) != CUDA_SUCCESS ||
+		!wait_until(LIMIT_CHANGES - 2, 1))
+		return;
+	is_there = is_heap_there();
+	atomic_fetch_sub(&heap_calls, 1);
+	if (!is_there)
+		return;
+	TABLE_SCOPE place = table_enter(&contexts, life, false);
+	if (!place.entry || !(place.entry->a & HEAP_IS_BOOKED))
+		return;
+	place.entry->a &= ~(uint64_t)HEAP_IS_BOOKED;
+	charge_show(device, place.entry->b, CHARGE_MODULE);
+	atomic_fetch_sub(&booked_heaps, 1);
+}
+
 void runtime_heap_keep(struct charge *charge)
 {
 	uint64_t life = contexts_life_current();
+	struct device *device = charge->device;
 
 	if (!charge->device || !life)
 		return;
 	TABLE_SCOPE place = table_enter(&contexts, life, true);
 	if (!place.entry || place.entry->a & HAS_HEAP)
 		return;
-	place.entry->a |= HAS_HEAP;
+	place.entry->a |= HAS_HEAP | HEAP_IS_BOOKED;
 	place.entry->b = charge_take(charge);
+	charge_hide(device, place.entry->b, CHARGE_MODULE);
+	atomic_fetch_add(&booked_heaps, 1);
 	FAULT("runtime: a heap is booked");
 }
 
@@ -245,10 +278,16 @@ static CUresult set_heap_limit(size_t value)
 	if (r == CUDA_SUCCESS)
 		r = cuda.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, value);
 	if (r == CUDA_SUCCESS && charge.device) {
+		struct device *device = charge.device;
+		uint64_t more;
 		TABLE_SCOPE place = table_enter(&contexts, life, false);
 
-		if (place.entry)
-			place.entry->b += charge_take(&charge);
+		if (place.entry) {
+			more = charge_take(&charge);
+			place.entry->b += more;
+			if (place.entry->a & HEAP_IS_BOOKED)
+				charge_hide(device, more, CHARGE_MODULE);
+		}
 	}
 	return r;
 }
@@ -270,12 +309,16 @@ void runtime_life_ended(struct device *device, uint64_t life)
 {
 	struct table_entry entry;
 
-	if (table_take(&contexts, life, &entry) == 0 && entry.b)
-		charge_give_back(device, entry.b, CHARGE_MODULE);
+	if (table_take(&contexts, life, &entry) != 0 || !entry.b)
+		return;
+	charge_give_back(device, entry.b, entry.a & HEAP_IS_BOOKED ? CHARGE_SHARED : CHARGE_MODULE);
+	if (entry.a & HEAP_IS_BOOKED)
+		atomic_fetch_sub(&booked_heaps, 1);
 }
 
 void runtime_reset_after_fork(void)
 {
 	table_forget(&contexts);
+	atomic_store(&booked_heaps, 0);
 	atomic_store(&heap_calls, 0);
 }

@@ -28,6 +28,9 @@ void runtime_loaded(const struct image *image, bool is_there, uint64_t grown_byt
 CUresult runtime_heap_begin(uint64_t *ret_bytes) MUST_CHECK;
 void runtime_heap_end(uint64_t bytes, int64_t grown_bytes);
 
+/* Whether a heap that was booked is there now: from then on NVML shows it. Before a call's end is judged. */
+void runtime_heap_look(void);
+
 /* Books the charge for a heap that may come later, with nobody asked, until the context ends. */
 void runtime_heap_keep(struct charge *charge);
 

@@ -21,7 +21,7 @@
 static struct {
 	struct machine *machine;
 	const struct region_file *region;
-	uint64_t quota_bytes, chunk_bytes, hidden_bytes, most_found_later;
+	uint64_t quota_bytes, chunk_bytes, hidden_bytes, heap_bytes, most_found_later;
 	const char *tag, *what;
 	int trace_fd; /* -1: none */
 	unsigned number;
@@ -65,6 +65,11 @@ void judge_allow_chunks(unsigned count)
 void judge_allow_hidden(int64_t bytes)
 {
 	judge.hidden_bytes += (uint64_t)bytes;
+}
+
+void judge_allow_heap(uint64_t bytes)
+{
+	judge.heap_bytes = bytes;
 }
 
 void judge_note(unsigned number, const char *what)
@@ -126,8 +131,8 @@ void judge_now(const char *place)
 bool judge_is_exact(bool may_differ_by_chunks)
 {
 	return ledger_used_bytes(judge.region, 0) <
-	       truth_now().held_bytes + (may_differ_by_chunks ? judge.chunk_bytes : 0) +
-		       REGION_UNIT_BYTES;
+	       truth_now().held_bytes + judge.heap_bytes +
+		       (may_differ_by_chunks ? judge.chunk_bytes : 0) + REGION_UNIT_BYTES;
 }
 
 void judge_rest(bool is_all_given_back)
@@ -136,7 +141,7 @@ void judge_rest(bool is_all_given_back)
 	uint64_t books = ledger_used_bytes(judge.region, 0);
 
 	expect_charged(&truth, books, "rest");
-	if (books >= truth.held_bytes + judge.chunk_bytes + REGION_UNIT_BYTES)
+	if (books >= truth.held_bytes + judge.heap_bytes + judge.chunk_bytes + REGION_UNIT_BYTES)
 		judge_fail("left-over", "held %llu KiB, the books say %llu KiB at rest",
 			(unsigned long long)(truth.held_bytes / KIB),
 			(unsigned long long)(books / KIB));

@@ -21,6 +21,9 @@ void judge_allow_chunks(unsigned count);
 /* So many bytes of which nobody can know before a call under way may be held and not charged until it is over. */
 void judge_allow_hidden(int64_t bytes);
 
+/* So much may stay charged until the primary context ends, for a heap that a kernel in an executable graph may bring. */
+void judge_allow_heap(uint64_t bytes);
+
 /* What is going on, for the verdict. */
 void judge_note(unsigned number, const char *what);
 

@@ -27,7 +27,7 @@
 #define MEASURE_US     25000
 #define MIB	       (UINT64_C(1) << 20)
 #define CHUNK_BYTES    (2 * MIB)
-#define HEAP_CHUNKS    5 /* the heap of device code, and what it takes itself */
+#define HEAP_BYTES     (10 * MIB) /* of device code, with what it takes itself */
 
 static struct client client;
 static struct program program;
@@ -259,24 +259,9 @@ static void judge_end(bool is_all_given_back)
 		judge_now("rest");
 }
 
-/* In half of the programs what ends with the primary context is not given back before; managed memory is on no device. */
-static void leave_to_context(struct load *l)
-{
-	unsigned kept = 0;
-
-	for (unsigned i = 0; i < l->held_count; i++)
-		if (!l->held[i].family->ends_with_context || l->held[i].family == &load_managed)
-			l->held[kept++] = l->held[i];
-	l->held_count = kept;
-}
-
 static void end(void)
 {
-	bool is_left = program.count > 0 && program.step[0].seed % 2;
-
 	judge_note(0, "end");
-	for (unsigned i = 0; i < program.threads && is_left; i++)
-		leave_to_context(&workers[i].load);
 	for (unsigned i = 0; i < program.threads; i++) {
 		CUresult r = load_end(&workers[i].load);
 
@@ -329,22 +314,12 @@ static unsigned shared_chunks(void)
 	return codes ? others : program.threads > 1 ? arrays : 0;
 }
 
-/*
- * A kernel that comes into an executable graph has a heap booked that may come with it, where code that tells nothing was
- * loaded. Until the heap comes, it hides as much of what such code takes. This stands open.
- */
-static unsigned heap_chunks(void)
-{
-	bool is_hidden = is_taken(LOAD_hidden_module) || is_taken(LOAD_hidden_library);
-
-	return is_hidden && is_taken(LOAD_graph_change) ? HEAP_CHUNKS : 0;
-}
-
 static int run_program(const char *path, const char *region)
 {
 	read_program(path);
 	begin(region, program.quota_mib * MIB);
-	judge_allow_chunks(shared_chunks() + heap_chunks());
+	judge_allow_chunks(shared_chunks());
+	judge_allow_heap(is_taken(LOAD_graph_change) ? HEAP_BYTES : 0);
 	baton_begin(program.threads, watch);
 	for (unsigned i = 0; i < program.threads; i++)
 		if (pthread_create(&workers[i].thread, NULL, work, &workers[i]) != 0)
@@ -375,6 +350,7 @@ static int run_rounds(const char *name, uint64_t rounds, const char *region)
 	program = (struct program){.mode = PROGRAM_HONEST, .threads = 1};
 	may_stay = family == LOAD_shared_pool;
 	begin(region, ROUNDS_QUOTA_MIB * MIB);
+	judge_allow_heap(family == LOAD_graph_change ? HEAP_BYTES : 0);
 	if (l->weight[family] == 0) {
 		printf("no rounds: it is for hostile programs\n");
 		return 0;

@@ -173,31 +173,22 @@ static bool is_known(const struct turn_peer *peers, unsigned count, uint64_t own
 	return false;
 }
 
-static bool is_any_ignored(const struct turn_peer *peers, unsigned count, uint64_t now_ns)
-{
-	for (unsigned i = 0; i < count; i++)
-		if (turn_order_is_ignored(&peers[i], now_ns))
-			return true;
-	return false;
-}
-
-unsigned turn_order_blame(
-	struct turn_peer *peers, unsigned count, uint64_t served_ns, uint64_t now_ns)
+unsigned turn_order_blame(struct turn_peer *peers, unsigned count, uint64_t served_ns,
+	bool lacks_anew, uint64_t now_ns)
 {
 	bool is_clear;
 	uint64_t owner = worst_owner(peers, count, served_ns, &is_clear);
-	bool is_other = owner && !is_known(peers, count, owner, now_ns);
+	/* Blamed at once, an honest slice that has back what it waited for worked beside the reader, and each was charged for both. */
+	bool is_excused = owner && !lacks_anew && !is_known(peers, count, owner, now_ns);
 	unsigned blamed = 0;
 
-	/* Blamed at once, an honest slice that has back what it waited for worked beside the reader, and each was charged for both. */
-	if (is_other && is_any_ignored(peers, count, now_ns) &&
-		owner_way_ns(peers, count, owner) < TURN_OTHER_NS)
-		return 0;
 	for (unsigned i = 0; i < count; i++) {
 		struct turn_doubt *doubt = &peers[i].doubt;
+		bool is_his = owner && peers[i].owner == owner;
 
-		doubt->way_ns = 0;
-		if (!owner || peers[i].owner != owner)
+		if (is_his || !is_excused)
+			doubt->way_ns = 0;
+		if (!is_his || is_excused)
 			continue;
 		if (is_clear)
 			ignore(doubt, now_ns);

@@ -32,7 +32,6 @@
 #define TURN_NEXT_NS	  UINT64_C(50000)   /* and each after it in addition: about a wake-up */
 #define TURN_IGNORE_NS	  UINT64_C(1000000000) /* not believed, the first time; doubled each time */
 #define TURN_IGNORE_TIMES 6u /* to 64 s at most, and after as long all is forgotten */
-#define TURN_OTHER_NS	  UINT64_C(260000000) /* above TURN_WANTED_NS */
 #define TURN_REPAY_NS \
 	UINT64_C(400000000)		 /* not believed by a reader that others had much time of */
 #define TURN_MISS_NS (32 * TURN_TAKE_NS) /* a missed turn counts for so long, one after the other */
@@ -112,11 +111,12 @@ void turn_order_note(
  * alone, than the reader had the device; else for TURN_REPAY_NS, in which the reader has what it could not have. Returns
  * how many records; the time of all begins anew.
  *
- * While records are not believed another owner, who was not to blame before, may have waited for them, too, and has that back
- * in one turn: before TURN_OTHER_NS nobody is blamed, and no time begins anew.
+ * What the reader lacks may be the doing of who was blamed before, and the owner a slice that waited for that one, too, and has it
+ * back: only who was clearly to blame before is blamed again for it. Anybody else is excused, and its time alone begins
+ * anew, unless the reader lacks as much more since then (lacks_anew).
  */
-unsigned turn_order_blame(
-	struct turn_peer *peers, unsigned count, uint64_t served_ns, uint64_t now_ns);
+unsigned turn_order_blame(struct turn_peer *peers, unsigned count, uint64_t served_ns,
+	bool lacks_anew, uint64_t now_ns);
 
 /* The reader waited so long for the peer. */
 void turn_order_note_wait(struct turn_doubt *doubt, uint64_t waited_ns);

@@ -267,7 +267,7 @@ static void each_time_it_is_to_blame_it_is_not_believed_for_twice_as_long(void *
 	p.owner = 1;
 	for (int i = 0; i < 10; i++) {
 		turn_order_note_wait(&p.doubt, MS);
-		assert_int_equal(turn_order_blame(&p, 1, 0, at), 1);
+		assert_int_equal(turn_order_blame(&p, 1, 0, true, at), 1);
 		assert_int_equal(p.doubt.ignored_until_ns, at + expected);
 		at += expected;
 		if (expected < 64000 * MS)
@@ -275,7 +275,7 @@ static void each_time_it_is_to_blame_it_is_not_believed_for_twice_as_long(void *
 	}
 	at += 64001 * MS;
 	turn_order_note_wait(&p.doubt, MS);
-	turn_order_blame(&p, 1, 0, at);
+	turn_order_blame(&p, 1, 0, true, at);
 	assert_int_equal(p.doubt.ignored_until_ns, at + 1000 * MS);
 }
 
@@ -353,7 +353,7 @@ static void the_owner_who_was_waited_for_longest_is_blamed(void **state)
 			peers[k].owner = rows[i].owners[k];
 			peers[k].doubt.way_ns = rows[i].way_ms[k] * MS;
 		}
-		count = turn_order_blame(peers, rows[i].count, rows[i].served_ms * MS, NOW);
+		count = turn_order_blame(peers, rows[i].count, rows[i].served_ms * MS, true, NOW);
 		for (unsigned k = 0; k < rows[i].count; k++) {
 			blamed |= turn_order_is_ignored(&peers[k], NOW) << k;
 			if (turn_order_is_ignored(&peers[k], NOW))
@@ -366,8 +366,8 @@ static void the_owner_who_was_waited_for_longest_is_blamed(void **state)
 	}
 }
 
-/* It may have waited for the same owner as the reader did, and has that back in one turn. */
-static void beside_one_that_is_not_believed_another_has_the_time_of_a_turn(void **state)
+/* It may have waited for the same owner as the reader did, and has that back. */
+static void beside_one_that_was_to_blame_another_is_excused(void **state)
 {
 	struct turn_peer peers[2] = {
 		peer(TURN_HOLD, 1, NOW, UINT64_MAX), peer(TURN_HOLD, 1, NOW, UINT64_MAX)};
@@ -375,13 +375,20 @@ static void beside_one_that_is_not_believed_another_has_the_time_of_a_turn(void 
 	peers[0].owner = 1;
 	peers[1].owner = 2;
 	peers[0].doubt.way_ns = 100 * MS;
-	assert_int_equal(turn_order_blame(peers, 2, 0, NOW), 1);
-	peers[1].doubt.way_ns = TURN_WANTED_NS;
-	assert_int_equal(turn_order_blame(peers, 2, 0, NOW + MS), 0);
-	assert_int_equal(peers[1].doubt.way_ns, TURN_WANTED_NS);
-	peers[1].doubt.way_ns = TURN_OTHER_NS;
-	assert_int_equal(turn_order_blame(peers, 2, 0, NOW + MS), 1);
-	assert_true(turn_order_is_ignored(&peers[1], NOW + MS));
+	assert_int_equal(turn_order_blame(peers, 2, 0, true, NOW), 1);
+	peers[0].doubt.way_ns = 10 * MS;
+	peers[1].doubt.way_ns = 50 * MS;
+	assert_int_equal(turn_order_blame(peers, 2, 0, false, NOW + MS), 0);
+	assert_int_equal(peers[0].doubt.way_ns, 10 * MS);
+	assert_int_equal(peers[1].doubt.way_ns, 0);
+	/* Who was to blame before is again. */
+	assert_int_equal(turn_order_blame(peers, 2, 0, false, NOW + 2000 * MS), 1);
+	assert_true(turn_order_is_ignored(&peers[0], NOW + 2000 * MS));
+	assert_false(turn_order_is_ignored(&peers[1], NOW + 2000 * MS));
+	/* And another one, where the reader lacks more since. */
+	peers[1].doubt.way_ns = 50 * MS;
+	assert_int_equal(turn_order_blame(peers, 2, 0, true, NOW + 2001 * MS), 1);
+	assert_true(turn_order_is_ignored(&peers[1], NOW + 2001 * MS));
 }
 
 /* Also by one that is never seen in the way twice in a row. */
@@ -547,7 +554,7 @@ int main(void)
 		cmocka_unit_test(who_misses_its_turn_is_believed_and_not_always_waited_for),
 		cmocka_unit_test(a_miss_counts_for_all_who_wait),
 		cmocka_unit_test(the_owner_who_was_waited_for_longest_is_blamed),
-		cmocka_unit_test(beside_one_that_is_not_believed_another_has_the_time_of_a_turn),
+		cmocka_unit_test(beside_one_that_was_to_blame_another_is_excused),
 		cmocka_unit_test(who_was_waited_for_was_in_the_way_until_the_next_look),
 		cmocka_unit_test(what_is_known_of_one_record_counts_for_the_next),
 		cmocka_unit_test(no_ticket_is_believed_from_before_it_was_seen_not_waiting),

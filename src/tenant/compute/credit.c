@@ -156,6 +156,7 @@ static void find_owed(struct meter *m)
 
 	m->credit.served_ns = served_ns;
 	m->credit.owed_ns -= paid_ns < m->credit.owed_ns ? paid_ns : m->credit.owed_ns;
+	m->credit.lack_ns -= paid_ns < m->credit.lack_ns ? paid_ns : m->credit.lack_ns;
 	m->credit.is_owed &= m->credit.owed_ns != 0 && !m->credit.is_borrowing;
 }
 
@@ -166,9 +167,15 @@ void credit_wait(struct meter *m, uint64_t waited_ns)
 	if (m->credit.is_borrowing)
 		return;
 	m->credit.owed_ns += waited_ns * due_permille(m) / SHARE_WHOLE_PERMILLE;
+	m->credit.lack_ns += waited_ns * due_permille(m) / SHARE_WHOLE_PERMILLE;
 	if (m->credit.owed_ns > KEPT_NS)
 		m->credit.owed_ns = KEPT_NS;
 	m->credit.is_owed |= m->credit.owed_ns > OWED_NS;
+}
+
+void credit_blamed(struct meter *m)
+{
+	m->credit.lack_ns = 0;
 }
 
 void credit_return(struct meter *m, int64_t ns, uint64_t now_ns)
@@ -191,6 +198,7 @@ void credit_pause(struct meter *m, uint64_t pause_ns, uint64_t now_ns)
 	spend(&m->books->budget, &sure, now_ns, now_ns, 0);
 	spend(&m->books->ceiling, &ceiling, now_ns, now_ns, 0);
 	m->credit.owed_ns -= pause_ns < m->credit.owed_ns ? pause_ns : m->credit.owed_ns;
+	m->credit.lack_ns -= pause_ns < m->credit.lack_ns ? pause_ns : m->credit.lack_ns;
 }
 
 /* How much is saved up beyond the burst. */

@@ -24,6 +24,7 @@ struct credit {
 	uint64_t kept_ns, asked_ns; /* and when that was */
 	/* of its cores: what others had while it waited for the time slice */
 	uint64_t owed_ns;
+	uint64_t lack_ns; /* the same since others were last to blame for it, beyond all bounds */
 	/* how long the device had worked for the slice when that was last found */
 	uint64_t served_ns;
 	bool is_owed; /* more than waiting for honest slices costs, and not all of it is back */
@@ -45,6 +46,9 @@ uint64_t credit_ready_ns(struct meter *meter, struct stream_state *s, uint64_t n
  * burst, so that others cost it no more than they give back.
  */
 void credit_wait(struct meter *meter, uint64_t waited_ns);
+
+/* What the slice lacks is somebody's doing who will cause no more of it. */
+void credit_blamed(struct meter *meter);
 
 /* Of what the slice is sure of it has so much more, as others cost it that. */
 void credit_return(struct meter *meter, int64_t ns, uint64_t now_ns);

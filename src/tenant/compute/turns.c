@@ -266,11 +266,15 @@ static void judge(struct meter *m, uint64_t now_ns)
 	/* relaxed: a moment late does no harm */
 	uint64_t served_ns = atomic_load_explicit(&m->books->elapsed_ns, memory_order_relaxed);
 
-	if (!m->credit.is_owed)
+	if (!m->credit.is_owed) {
 		turn_forgive(&m->turns.turn);
-	else if (m->credit.owed_ns < judged_ns(m) || m->turns.waited_ns < AGAIN_NS ||
-		 !turn_blame(&m->turns.turn, served_ns - m->turns.served_ns, now_ns))
-		return;
+	} else {
+		if (m->credit.owed_ns < judged_ns(m) || m->turns.waited_ns < AGAIN_NS ||
+			!turn_blame(&m->turns.turn, served_ns - m->turns.served_ns,
+				m->credit.lack_ns >= judged_ns(m), now_ns))
+			return;
+		credit_blamed(m);
+	}
 	m->turns.waited_ns = 0;
 	m->turns.served_ns = served_ns;
 }

@@ -302,12 +302,9 @@ bool turn_is_wanted(
 	errno = saved;
 	if (turn_word_is_tampered(t, now_ns) && turn_order_is_held(t->peers, t->peer_count, now_ns))
 		return true;
-	if (turn_order_is_taken(t->peers, t->peer_count, turn_get(&t->books->since_ns), now_ns)) {
-		t->is_cut |= begin_ns < over_ns;
-		return true;
-	}
-	if (turn_order_is_wanted(t->peers, t->peer_count, rank, begin_ns >= over_ns ? 0 : over_ns,
-		    now_ns, &is_waiting)) {
+	if (turn_order_is_taken(t->peers, t->peer_count, turn_get(&t->books->since_ns), now_ns) ||
+		turn_order_is_wanted(t->peers, t->peer_count, rank,
+			begin_ns >= over_ns ? 0 : over_ns, now_ns, &is_waiting)) {
 		t->is_cut |= begin_ns < over_ns;
 		return true;
 	}

@@ -146,6 +146,12 @@ static uint64_t due_permille(const struct meter *m)
 	return permille * DUE_PERCENT / 100;
 }
 
+static void have_back(struct credit *c, uint64_t ns)
+{
+	c->owed_ns -= ns < c->owed_ns ? ns : c->owed_ns;
+	c->lack_ns -= ns < c->lack_ns ? ns : c->lack_ns;
+}
+
 /* While any process of the slice works it is given what goes to others otherwise. */
 static void find_owed(struct meter *m)
 {
@@ -155,19 +161,21 @@ static void find_owed(struct meter *m)
 			   (SHARE_WHOLE_PERMILLE - due_permille(m)) / SHARE_WHOLE_PERMILLE;
 
 	m->credit.served_ns = served_ns;
-	m->credit.owed_ns -= paid_ns < m->credit.owed_ns ? paid_ns : m->credit.owed_ns;
-	m->credit.lack_ns -= paid_ns < m->credit.lack_ns ? paid_ns : m->credit.lack_ns;
+	have_back(&m->credit, paid_ns);
 	m->credit.is_owed &= m->credit.owed_ns != 0 && !m->credit.is_borrowing;
 }
 
 void credit_wait(struct meter *m, uint64_t waited_ns)
 {
+	uint64_t due_ns;
+
 	find_owed(m);
 	/* Who has had more than its cores waits until others have theirs. */
 	if (m->credit.is_borrowing)
 		return;
-	m->credit.owed_ns += waited_ns * due_permille(m) / SHARE_WHOLE_PERMILLE;
-	m->credit.lack_ns += waited_ns * due_permille(m) / SHARE_WHOLE_PERMILLE;
+	due_ns = waited_ns * due_permille(m) / SHARE_WHOLE_PERMILLE;
+	m->credit.owed_ns += due_ns;
+	m->credit.lack_ns += due_ns;
 	if (m->credit.owed_ns > KEPT_NS)
 		m->credit.owed_ns = KEPT_NS;
 	m->credit.is_owed |= m->credit.owed_ns > OWED_NS;
@@ -197,8 +205,7 @@ void credit_pause(struct meter *m, uint64_t pause_ns, uint64_t now_ns)
 		sure.burst_ns = ceiling.burst_ns += m->credit.kept_ns;
 	spend(&m->books->budget, &sure, now_ns, now_ns, 0);
 	spend(&m->books->ceiling, &ceiling, now_ns, now_ns, 0);
-	m->credit.owed_ns -= pause_ns < m->credit.owed_ns ? pause_ns : m->credit.owed_ns;
-	m->credit.lack_ns -= pause_ns < m->credit.lack_ns ? pause_ns : m->credit.lack_ns;
+	have_back(&m->credit, pause_ns);
 }
 
 /* How much is saved up beyond the burst. */

@@ -6,9 +6,10 @@
  * events of ours is partly that one's. The driver alone knows which part: by its samples of who kept
  * the device busy. They are coarse (H200, driver 580: 33, 66 or 50 where 50 is true, in steps of
  * a sixth), and each reading shows one. That others are at work is told at once; which batches they interrupt is seen
- * by how long these take (tenant/compute/span.c). For what that leaves out windows of 10 s and 15 samples are compared, and
- * it takes two of them for a charge to be lowered, or raised above what was taken for the slice's own. One is enough to raise
- * it again to that, and so are some readings that show nobody else.
+ * by how long these take (tenant/compute/span.c). For what that leaves out windows of 10 s and 15 samples are added up for as long
+ * as they say the same, and it takes two of them at least for a charge to be lowered, or raised above what was taken for the slice's
+ * own: as many as make their sum no accident of the samples. One is enough to raise it again to that, and so are some readings that
+ * show nobody else.
  *
  * Three bounds keep a slice from talking itself free. The time taken off is at most what the
  * driver shows others to have used, so gaps between small kernels, which lower the slice's
@@ -42,6 +43,14 @@ struct untracked_reading {
 	bool has_turns; /* others are seen to take turns: the device's other time is theirs */
 };
 
+/* Windows in a row that say the same: less of what was charged is the slice's own, or more. */
+struct untracked_evidence {
+	uint64_t passed_ns, elapsed_ns, own_ns;
+	uint32_t looks, windows;
+	bool is_less;
+	bool has_agreed; /* the last of them */
+};
+
 /* All zero is a first one. */
 struct untracked {
 	uint32_t permille;	/* of a charge that counts; 0: all */
@@ -53,6 +62,7 @@ struct untracked {
 	uint32_t alone;		/* readings in a row that show nobody else */
 	uint32_t others_recent, slice_recent; /* percents, of late */
 	bool has_turns;			      /* some reading of the window had */
+	struct untracked_evidence evidence;   /* of windows before this one */
 };
 
 /*

@@ -64,19 +64,6 @@ uint64_t capture_find_slowly(CUstream stream)
 	return id;
 }
 
-/* Waits until the word is 0; false: it is not in time. */
-#define WAIT_FOR_ZERO(word, deadline_ns)                           \
-	({                                                         \
-		bool is_zero_ = true;                              \
-		for (unsigned i_ = 0; atomic_load(word); i_++) {   \
-			is_zero_ = clock_now_ns() < (deadline_ns); \
-			if (!is_zero_)                             \
-				break;                             \
-			lock_rest(i_);                             \
-		}                                                  \
-		is_zero_;                                          \
-	})
-
 /* false: a change goes on for too long. */
 static bool count_in(void)
 {
@@ -88,7 +75,7 @@ static bool count_in(void)
 		if (!atomic_load(&changes))
 			return true;
 		atomic_fetch_sub(&captured_calls, 1);
-		if (!WAIT_FOR_ZERO(&changes, deadline_ns))
+		if (!lock_wait_for_zero(&changes, deadline_ns))
 			return false;
 	}
 }
@@ -158,7 +145,7 @@ bool capture_change_begin(void)
 	atomic_fetch_add(&changes, 1);
 	/* pairs with capture_join_begins(), and comes after the first */
 	atomic_fetch_add(&changes_begun, 1);
-	if (WAIT_FOR_ZERO(&captured_calls, deadline_ns))
+	if (lock_wait_for_zero(&captured_calls, deadline_ns))
 		return true;
 	capture_change_end();
 	log_error("a captured call of another thread does not return, so no capture is ended, and "

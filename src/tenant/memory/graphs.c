@@ -57,17 +57,6 @@ static _Atomic uint32_t makings; /* of executable graphs, under way */
 static _Atomic uint32_t
 	strangers; /* calls that destroy one, or are for one that is not known: under way, or waiting for makings */
 
-/* Waits until the word is 0; false: it is not in time. */
-static bool wait_for_zero(const _Atomic uint32_t *word, uint64_t deadline_ns)
-{
-	for (unsigned i = 0; atomic_load(word); i++) {
-		if (clock_now_ns() > deadline_ns)
-			return false;
-		lock_rest(i);
-	}
-	return true;
-}
-
 bool graphs_make_begin(void)
 {
 	uint64_t deadline_ns = clock_now_ns() + GRAPHS_WAIT_NS;
@@ -78,7 +67,7 @@ bool graphs_make_begin(void)
 		if (LIKELY(!atomic_load(&strangers)))
 			return true;
 		atomic_fetch_sub(&makings, 1);
-		if (!wait_for_zero(&strangers, deadline_ns))
+		if (!lock_wait_for_zero(&strangers, deadline_ns))
 			break;
 	}
 	log_error("an executable graph is being destroyed for too long, so none is made");
@@ -101,7 +90,7 @@ static bool strange_begin(void)
 {
 	/* pairs with the load in graphs_make_begin() */
 	atomic_fetch_add(&strangers, 1);
-	if (wait_for_zero(&makings, clock_now_ns() + GRAPHS_WAIT_NS))
+	if (lock_wait_for_zero(&makings, clock_now_ns() + GRAPHS_WAIT_NS))
 		return true;
 	strange_end();
 	log_error("an executable graph is being made for too long, so none is destroyed");

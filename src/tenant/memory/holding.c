@@ -24,6 +24,7 @@
 #include "base/fault.h"
 #include "base/lock.h"
 #include "base/log.h"
+#include "tenant/memory/aside.h"
 #include "tenant/memory/charge.h"
 #include "tenant/memory/everywhere.h"
 #include "tenant/memory/ipc.h"
@@ -32,7 +33,6 @@
 #include "tenant/slice/parts.h"
 
 static struct table tables[HOLDING_TABLES];
-static struct table asides;    /* what was replaced, and may be there still */
 static struct table chunks;    /* key: address / CHUNK_BYTES; a: tenants */
 static struct lock share_lock; /* one thread at a time makes shared allocations of holdings */
 
@@ -101,26 +101,12 @@ static int add_reference(struct holding *h)
 	return 0;
 }
 
-/*
- * What was entered by a call that may have come after the one that replaces it: it stays charged until its context ends, unless
- * both have a part in one chunk. Under the lock of the place, so that the end of the context finds it in the one table or in the other.
- */
+/* With the lock of its place (aside.h). */
 static void set_aside(uint64_t key, struct holding *gone, uint64_t since, unsigned flags)
 {
-	struct table_place place;
-	bool is_put = false;
-
-	if (LIKELY(!gone->serial) || gone->flags & HOLDING_POOLED || charge_is_sure(since) ||
-		gone->flags & flags & HOLDING_IN_CHUNK)
+	if (LIKELY(!gone->serial) || !aside_is_due(gone, since, flags))
 		return;
-	if (gone->life) {
-		place = table_enter(&asides, key, true);
-		is_put = place.entry && !place.entry->holding.serial;
-		if (is_put)
-			place.entry->holding = *gone;
-		table_leave(&place);
-	}
-	if (!is_put)
+	if (!aside_put(key, gone))
 		say_it_stays();
 	gone->serial = 0;
 }
@@ -589,7 +575,7 @@ void holding_life_ended(struct device *device, uint64_t life)
 	(void)device;
 	for (unsigned i = 0; life && i < HOLDING_TABLES; i++)
 		holding_end_all(i, is_of_life, life);
-	while (life && table_take_next(&asides, is_of_life, life, &cursor, &entry) == 0)
+	while (life && aside_take_next(life, &cursor, &entry) == 0)
 		end_last(entry.key, &entry.holding, false);
 }
 
@@ -597,7 +583,7 @@ void holding_reset_after_fork(void)
 {
 	for (unsigned i = 0; i < HOLDING_TABLES; i++)
 		table_forget(&tables[i]);
-	table_forget(&asides);
 	table_forget(&chunks);
+	aside_reset_after_fork();
 	share_lock = (struct lock)LOCK_INIT;
 }

@@ -10,6 +10,7 @@
 
 #include "base/lock.h"
 #include "tenant/compute/credit.h"
+#include "tenant/compute/doubts.h"
 #include "tenant/compute/limits.h"
 #include "tenant/compute/span.h"
 #include "tenant/compute/streams.h"

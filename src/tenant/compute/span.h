@@ -34,18 +34,6 @@ struct spans {
 #define SPANS_NULL {.overlap_permille = 1000}
 /* clang-format on */
 
-/* Of each so many pauses before which work was charged as estimated, one is followed by work of which each piece is measured. */
-#define DOUBTED 8
-
-/* What streams' work is not believed, as doubt() has it. Of a meter; written by stream_state.c alone. */
-struct doubts {
-	uint32_t pauses;   /* so many, of any stream, are followed by single pieces of work */
-	uint32_t times;	   /* work was found to be hidden so often, when there were none */
-	uint64_t until_ns; /* and all that come until then */
-	uint32_t drawn;	   /* pauses of the present DOUBTED, and which of these is doubted */
-	uint32_t lot;
-};
-
 struct meter;
 
 /*

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
+#include "tenant/compute/doubts.h"
 #include "tenant/compute/events.h"
 #include "tenant/compute/meters.h"
 #include "tenant/driver/attach.h"
@@ -26,14 +27,6 @@
 
 /* Recording takes 2 us (H200), and some more where events have to be made. */
 #define RECORD_MAX_NS 50000u
-
-/*
- * After a pause that is doubted each piece of work is measured for so many times as long as the pause, which is as much as it
- * may have hidden; a launch costs 1.7 us more then (H200). Once that has shown work to be hidden, the next pauses are all doubted.
- */
-#define DOUBTED_TIMES	   16
-#define DOUBTED_WHEN_SHOWN 32 /* twice as many each time */
-#define DOUBTED_AGAIN	   7
 
 /* Work is charged as it runs, in steps of so much; what takes less is charged when it ends. */
 #define RUNNING_NS UINT64_C(100000000)
@@ -138,14 +131,8 @@ void stream_state_open(struct stream_state *s, bool is_alone, uint64_t now_ns)
 
 static void charge(struct stream_state *s, const struct span *span, uint64_t now_ns)
 {
-	struct doubts *doubts = &s->meter->doubts;
-
-	if (!span_charge(s->meter, span, now_ns))
-		return;
-	/* Found out anew, by chance. */
-	if (!doubts->pauses && doubts->times < DOUBTED_AGAIN)
-		doubts->times++;
-	doubts->pauses = DOUBTED_WHEN_SHOWN << doubts->times;
+	if (span_charge(s->meter, span, now_ns))
+		doubts_note_hidden(&s->meter->doubts);
 }
 
 static void end_batch(struct stream_state *s)
@@ -415,55 +402,25 @@ void stream_state_break(struct stream_state *s, uint64_t now_ns)
 	s->is_chained = false;
 }
 
-/*
- * One of each DOUBTED in a row, and nobody can foresee which. Were each drawn by itself, a program would be lucky now and then,
- * and hide work for as long as it is judged.
- */
-static bool draw_lot(struct doubts *doubts, uint64_t now_ns)
+/* Whether its last work is charged as estimated, if it is not seen to end. */
+static bool is_estimated(const struct stream_state *s)
 {
-	bool is_doubted;
-
-	if (!doubts->drawn)
-		doubts->lot = (uint32_t)(hash_u64(now_ns) % DOUBTED);
-	is_doubted = doubts->drawn == doubts->lot;
-	doubts->drawn = (doubts->drawn + 1) % DOUBTED;
-	return is_doubted;
+	return s->is_open && s->batch->launches && !s->is_waited_for;
 }
 
-/* Whether its last work is charged as estimated, if it is not seen to end; and of these, which are doubted. */
-static bool draw_doubt(const struct stream_state *s, uint64_t now_ns)
-{
-	bool is_estimated = s->is_open && s->batch->launches && !s->is_waited_for;
-
-	if (!is_estimated || !draw_lot(&s->meter->doubts, now_ns))
-		return false;
-	s->meter->doubts.until_ns = now_ns + DOUBTED_TIMES * (now_ns - s->last_ns);
-	return true;
-}
-
-/*
- * The program's work comes after a pause. Its last work before that is charged as estimated, as nothing tells
- * when it ended, unless the program waited for it. So that estimates can be relied upon, the first
- * work after a pause is measured by itself, and after some pauses, which nobody can foresee, each piece is, in all
- * streams: the next long one may be given to another.
- */
+/* The program's work comes after a pause: the first piece is measured by itself, and after some pauses each is. */
 static void doubt(struct stream_state *s, uint64_t now_ns)
 {
-	struct doubts *doubts = &s->meter->doubts;
-	bool is_doubted = draw_doubt(s, now_ns) || doubts->pauses || now_ns < doubts->until_ns;
+	bool is_doubted = doubts_end_pause(
+		&s->meter->doubts, is_estimated(s), s->last_ns, now_ns, &s->doubted_until_ns);
 
-	/* A stream's beginning is none of these. */
-	doubts->pauses -= doubts->pauses && s->last_ns;
 	s->single_count = is_doubted ? UINT32_MAX : 1;
-	/* At a stream's beginning: until its first pause. */
-	s->doubted_until_ns = now_ns + DOUBTED_TIMES * (now_ns - s->last_ns);
-	if (s->doubted_until_ns < doubts->until_ns)
-		s->doubted_until_ns = doubts->until_ns;
 }
 
 void stream_state_give_up(struct stream_state *s, uint64_t now_ns)
 {
-	(void)draw_doubt(s, now_ns);
+	if (is_estimated(s))
+		(void)doubts_draw(&s->meter->doubts, s->last_ns, now_ns);
 	stream_state_break(s, now_ns);
 }
 

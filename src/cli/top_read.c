@@ -27,6 +27,7 @@ static int look(struct top *top, struct err *err)
 		return 0;
 	top->searched_ns = now_ns;
 	sites_clear(&top->sites);
+	top->sites = SITES_FEW;
 	r = sites_find(&top->sites, err);
 	return r < 0 || top->devices->count
 		       ? r

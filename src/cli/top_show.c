@@ -172,10 +172,13 @@ static void put_title(FILE *out, const struct top *top, size_t width)
 {
 	static const char *const sorts[] = {"name", "memory", "compute", "waiting for budget",
 		"waiting for time slices", "launches", "refusals"};
-	char line[160];
+	size_t left_out = sites_left_out(&top->sites);
+	char line[160], left[48] = "";
 
-	snprintf(line, sizeof(line), "vgpu top: %zu slices, every %g s, by %s; h for help",
-		top->view_count, (double)top->interval_ns / 1e9, sorts[top->sort]);
+	if (left_out)
+		snprintf(left, sizeof(left), " (%zu left out)", left_out);
+	snprintf(line, sizeof(line), "vgpu top: %zu slices%s, every %g s, by %s; h for help",
+		top->view_count, left, (double)top->interval_ns / 1e9, sorts[top->sort]);
 	fprintf(out, "%.*s\n", (int)width, line);
 }
 

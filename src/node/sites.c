@@ -58,6 +58,34 @@ static bool is_known(const struct sites *s, const struct file_identity *id)
 	return false;
 }
 
+/*
+ * Counts one more of the user's; false where that is too many. Root is not counted: in a container without users of its own anybody
+ * may be root, and must not keep others' slices from being seen.
+ */
+static bool may_look(struct sites *s, uid_t user)
+{
+	struct sites_user *users;
+	size_t i = 0;
+
+	if (!s->most_of_user || !user)
+		return true;
+	while (i < s->user_count && s->users[i].user != user)
+		i++;
+	if (i == s->user_count) {
+		users = reallocarray(s->users, i + 1, sizeof(*users));
+		if (!users)
+			return false;
+		s->users = users;
+		s->users[s->user_count++] = (struct sites_user){.user = user};
+	}
+	if (s->users[i].looked_at == s->most_of_user) {
+		s->users[i].left_out++;
+		return false;
+	}
+	s->users[i].looked_at++;
+	return true;
+}
+
 static struct site *append(
 	struct sites *s, const char *name, const char *folder, const char *region)
 {
@@ -110,22 +138,25 @@ static void name_region(const char *path, pid_t owner, char *ret_name, size_t si
 	snprintf(ret_name, size, "%.*s%s", (int)length, file, of);
 }
 
-static int add_region(struct sites *s, const char *path, pid_t owner, bool is_guess)
+/* mapped_by: the process that has it mapped, or 0; owner: the same where its path is one of that process alone. */
+static int add_region(struct sites *s, const char *path, pid_t owner, pid_t mapped_by)
 {
 	struct file_identity id;
 	struct site *site;
 	char name[256];
 	int r = identify(path, &id);
+	uid_t user;
 
 	if (r < 0)
 		return r;
-	if (is_known(s, &id))
+	if (is_known(s, &id) ||
+		(mapped_by && (!user_who_started(mapped_by, &user) || !may_look(s, user))))
 		return 0;
 	name_region(path, owner, name, sizeof(name));
 	site = append(s, name, NULL, path);
 	if (!site)
 		return -ENOMEM;
-	site->is_guess = is_guess;
+	site->is_guess = mapped_by;
 	site->device = id.device;
 	site->inode = id.inode;
 	return 0;
@@ -166,7 +197,6 @@ static int add_folder(struct sites *s, const char *root, int root_fd, uid_t owne
 static int add_root(struct sites *s, const char *root, uid_t owner)
 {
 	DIR *folder = NULL;
-	unsigned looked_at = 0;
 	int fd, r = 0;
 
 	if (root_open(root, owner, &fd, &owner) < 0)
@@ -177,7 +207,7 @@ static int add_root(struct sites *s, const char *root, uid_t owner)
 		return 0;
 	}
 	for (struct dirent *e = readdir(folder); e && r == 0; e = readdir(folder))
-		if (e->d_name[0] != '.' && (!s->most_of_user || looked_at++ < s->most_of_user))
+		if (e->d_name[0] != '.' && may_look(s, owner))
 			r = add_folder(s, root, fd, owner, e->d_name);
 	closedir(folder);
 	return r;
@@ -216,7 +246,7 @@ static int add_regions(struct sites *s, const char *pattern)
 		return 0;
 	for (size_t i = 0; i < paths.gl_pathc; i++)
 		/* what went away meanwhile, or may not be looked at, is nothing to speak of */
-		if (add_region(s, paths.gl_pathv[i], 0, false) == -ENOMEM)
+		if (add_region(s, paths.gl_pathv[i], 0, 0) == -ENOMEM)
 			return -ENOMEM;
 	return 0;
 }
@@ -273,7 +303,7 @@ static int add_mappings_of(struct sites *s, pid_t pid)
 		if (!read_mapping(&m, pid, path, sizeof(path)))
 			continue;
 		region = shorten(path, pid, &is_ours);
-		r = add_region(s, region, is_ours ? 0 : pid, true);
+		r = add_region(s, region, is_ours ? 0 : pid, pid);
 	}
 	return r == -ENOMEM ? r : 0;
 }
@@ -343,9 +373,18 @@ int sites_find_folders(struct sites *sites, struct err *err)
 	return find(sites, false, err);
 }
 
+size_t sites_left_out(const struct sites *sites)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < sites->user_count; i++)
+		count += sites->users[i].left_out;
+	return count;
+}
+
 int sites_add(struct sites *sites, const char *path, struct err *err)
 {
-	int r = add_region(sites, path, 0, false);
+	int r = add_region(sites, path, 0, 0);
 
 	if (r == -EBADF)
 		return err_set(err, EBADF, "accounting file '%.200s': it is no regular file", path);
@@ -375,5 +414,6 @@ void sites_clear(struct sites *sites)
 		free(sites->list[i].region);
 	}
 	free(sites->list);
+	free(sites->users);
 	*sites = SITES_NULL;
 }

@@ -20,19 +20,32 @@ struct site {
 	ino_t inode;
 };
 
+/* Entries of a user's folders, and regions that a process of the user has mapped. */
+struct sites_user {
+	uid_t user;
+	unsigned looked_at, left_out;
+};
+
 struct sites {
 	struct site *list;
 	size_t count, capacity;
-	unsigned most_of_user; /* so many entries of a user's folder are looked at; 0: all */
+	unsigned most_of_user;	  /* so many of each user but root are looked at; 0: all */
+	struct sites_user *users; /* where not all are */
+	size_t user_count;
 };
 
-/* For a daemon, which any user could keep busy otherwise: it is many more than a machine can run. */
+/* For who is not to be kept busy by any user: it is many more than a machine can run. */
 #define SITES_OF_USER 256
 
 #define SITES_NULL     \
 	(struct sites) \
 	{              \
 		0      \
+	}
+#define SITES_FEW                             \
+	(struct sites)                        \
+	{                                     \
+		.most_of_user = SITES_OF_USER \
 	}
 
 /*
@@ -43,10 +56,13 @@ struct sites {
 int sites_find(struct sites *sites, struct err *err) MUST_CHECK;
 
 /*
- * Looks for the folders of `vgpu run` alone, of every user, as far as they may be read; not at more than SITES_OF_USER of each. 0 or
+ * Looks for the folders of `vgpu run` alone, of every user, as far as they may be read; not at more than SITES_OF_USER of each but root. 0 or
  * -ENOMEM.
  */
 int sites_find_folders(struct sites *sites, struct err *err) MUST_CHECK;
+
+/* How many were left out, of all users. */
+size_t sites_left_out(const struct sites *sites);
 
 /* Adds the region at the path. 0, -ENOMEM, or another -errno where there is nothing at the path. */
 int sites_add(struct sites *sites, const char *path, struct err *err) MUST_CHECK;
@@ -54,5 +70,5 @@ int sites_add(struct sites *sites, const char *path, struct err *err) MUST_CHECK
 /* Whether a person who says NAME, or USER/NAME, may mean this one. */
 bool sites_is_called(const struct site *site, const char *text);
 
-/* Frees what it holds; fit for SITES_NULL. */
+/* Frees what it holds, and makes it SITES_NULL; fit for that. */
 void sites_clear(struct sites *sites);

@@ -166,35 +166,37 @@ static bool is_child_alive(int lock_fd)
 	return seen.start_time == start && !seen.is_gone;
 }
 
-/* What runs in it without having used a device yet, a daemon say, is a process of the slice, too. */
-static bool was_started_in(const char *path, uid_t owner)
+static void name_share(const char *path, char ret_share[SHARE_PATH_BYTES + 16])
 {
-	char share[SHARE_PATH_BYTES + 16];
-
-	snprintf(share, sizeof(share), "%s/share", path);
-	return started_in(share, owner);
+	snprintf(ret_share, SHARE_PATH_BYTES + 16, "%s/share", path);
 }
 
 static bool has_processes(const char *path)
 {
 	_cleanup_free_ struct snapshot *s = malloc(sizeof(*s));
-	char region[SHARE_PATH_BYTES + 16];
+	char region[SHARE_PATH_BYTES + 16], share[SHARE_PATH_BYTES + 16];
 
 	snprintf(region, sizeof(region), "%s/region", path);
-	/* Without memory we cannot know, and then it stays. */
+	name_share(path, share);
+	/*
+	 * Without memory we cannot know, and then it stays. What runs in it without having used a device yet, a daemon say, is a process
+	 * of the slice, too.
+	 */
 	return !s || (snapshot_read(region, s) == 0 && s->process_count > 0) ||
-	       was_started_in(path, getuid());
+	       started_in(share, getuid());
 }
 
 bool slice_is_running(int folder_fd, const char *path, uid_t owner)
 {
+	char share[SHARE_PATH_BYTES + 16];
 	_cleanup_fd_ int fd = -1;
 	bool is_locked = false;
 
+	name_share(path, share);
 	if (file_open_regular(folder_fd, "lock", O_RDONLY | O_NOFOLLOW, &fd) < 0 ||
 		file_byte_is_locked(fd, SLICE_LOCK_RUN, &is_locked) < 0)
 		return false;
-	return is_locked || is_child_alive(fd) || was_started_in(path, owner);
+	return is_locked || is_child_alive(fd) || started_in_lately(share, owner);
 }
 
 /* A name with a dot before it may be a slice that is just being made. */

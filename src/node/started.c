@@ -10,6 +10,7 @@
 
 #include <ctype.h>
 #include <dirent.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +18,10 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "node/user.h"
+#include "policy/share.h"
 
 #define VARIABLE "VGPU_SHARE="
 /* The kernel gives no program more (fs/exec.c), but a process may say that its environment is all of its memory. */
@@ -26,22 +29,22 @@
 /* Longest wait, for all processes, for those that are within exec: for a moment they have no environment. */
 #define EXEC_WAITS 20 /* ms */
 
-enum found { FOUND_NOTHING, FOUND_OTHERS, FOUND_SHARE };
+/* A process has one; of more than these the rest is not looked at where all processes are. */
+#define SHARES_OF_PROCESS 8
+/* So many times as long as it took to read, the list of all is good. */
+#define GOOD_TIMES 10
 
-/* The text has room for ENVIRONMENT_BYTES. */
-static enum found look(const char *pid, const char *share, char *text)
+/* The value of the next of its variables, or NULL. */
+static const char *next_share(const char *text, size_t length, size_t *at)
 {
-	size_t length = 0;
-	char path[64];
+	while (*at < length) {
+		const char *variable = text + *at;
 
-	snprintf(path, sizeof(path), "/proc/%.20s/environ", pid);
-	if (file_read(path, text, ENVIRONMENT_BYTES, &length) < 0)
-		return FOUND_OTHERS;
-	for (size_t at = 0; at < length; at += strlen(text + at) + 1)
-		if (strncmp(text + at, VARIABLE, strlen(VARIABLE)) == 0 &&
-			strcmp(text + at + strlen(VARIABLE), share) == 0)
-			return FOUND_SHARE;
-	return length ? FOUND_OTHERS : FOUND_NOTHING;
+		*at += strlen(variable) + 1;
+		if (strncmp(variable, VARIABLE, strlen(VARIABLE)) == 0)
+			return variable + strlen(VARIABLE);
+	}
+	return NULL;
 }
 
 /*
@@ -64,29 +67,135 @@ static bool has_program(const char *pid)
 	return readlink(path, target, sizeof(target)) > 0;
 }
 
-bool started_in(const char *share, uid_t owner)
+/* What is done with a process and its environment; true ends the walk. */
+typedef bool process_fn(const char *pid, const char *text, size_t length, void *context);
+
+/* Every process that may be looked at, until one ends the walk: true. The text has room for ENVIRONMENT_BYTES. */
+static bool walk(char *text, process_fn *look, void *context)
 {
-	_cleanup_free_ char *text = malloc(ENVIRONMENT_BYTES);
 	struct timespec pause = {.tv_nsec = 1000000};
 	DIR *folder = opendir("/proc");
 	bool is_found = false;
 	int waits = EXEC_WAITS;
 
-	if (!folder)
-		return false;
-	/* Without memory it cannot be known, and counts as so. */
-	is_found = !text;
-	for (struct dirent *e = readdir(folder); e && !is_found; e = readdir(folder)) {
-		enum found found = FOUND_OTHERS;
+	for (struct dirent *e = folder ? readdir(folder) : NULL; e && !is_found;
+		e = readdir(folder)) {
+		size_t length = 0;
+		char path[64];
 
-		if (isdigit((unsigned char)e->d_name[0]))
-			found = look(e->d_name, share, text);
-		for (; found == FOUND_NOTHING && waits > 0 && has_program(e->d_name); waits--) {
+		if (!isdigit((unsigned char)e->d_name[0]))
+			continue;
+		snprintf(path, sizeof(path), "/proc/%.20s/environ", e->d_name);
+		while (file_read(path, text, ENVIRONMENT_BYTES, &length) == 0 && !length && waits &&
+			has_program(e->d_name)) {
 			nanosleep(&pause, NULL);
-			found = look(e->d_name, share, text);
+			waits--;
 		}
-		is_found = found == FOUND_SHARE && is_of(e->d_name, owner);
+		is_found = length && look(e->d_name, text, length, context);
 	}
-	closedir(folder);
+	if (folder)
+		closedir(folder);
 	return is_found;
+}
+
+struct search {
+	const char *share;
+	uid_t owner;
+};
+
+static bool is_wanted(const char *pid, const char *text, size_t length, void *context)
+{
+	const struct search *search = context;
+	const char *share;
+
+	for (size_t at = 0; (share = next_share(text, length, &at));)
+		if (strcmp(share, search->share) == 0)
+			return is_of(pid, search->owner);
+	return false;
+}
+
+bool started_in(const char *share, uid_t owner)
+{
+	_cleanup_free_ char *text = malloc(ENVIRONMENT_BYTES);
+	struct search search = {share, owner};
+
+	/* Without memory it cannot be known, and counts as so. */
+	return !text || walk(text, is_wanted, &search);
+}
+
+struct started {
+	char *share;
+	uid_t owner;
+};
+
+/* What any process was started in, by share and owner. */
+static struct {
+	struct started *list;
+	size_t count, capacity;
+	uint64_t good_until_ns;
+	bool is_whole;
+} all;
+
+static bool append(const char *share, uid_t owner)
+{
+	if (all.count == all.capacity) {
+		size_t capacity = all.capacity ? 2 * all.capacity : 64;
+		struct started *list = reallocarray(all.list, capacity, sizeof(*list));
+
+		if (!list)
+			return false;
+		all.list = list;
+		all.capacity = capacity;
+	}
+	all.list[all.count] = (struct started){strdup(share), owner};
+	return all.list[all.count++].share;
+}
+
+/* Ends the walk without memory. */
+static bool note(const char *pid, const char *text, size_t length, void *context)
+{
+	const char *share;
+	size_t at = 0;
+	uid_t owner;
+
+	(void)context;
+	for (unsigned i = 0; i < SHARES_OF_PROCESS && (share = next_share(text, length, &at)); i++)
+		if (strlen(share) < SHARE_PATH_BYTES + 16 && user_who_started(atoi(pid), &owner) &&
+			!append(share, owner))
+			return true;
+	return false;
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct started *first = a, *second = b;
+	int by_share = strcmp(first->share, second->share);
+
+	return by_share ? by_share
+			: (first->owner > second->owner) - (first->owner < second->owner);
+}
+
+static void read_all(void)
+{
+	_cleanup_free_ char *text = malloc(ENVIRONMENT_BYTES);
+	uint64_t before_ns = clock_now_ns(), now_ns;
+
+	for (size_t i = 0; i < all.count; i++)
+		free(all.list[i].share);
+	all.count = 0;
+	all.is_whole = text && !walk(text, note, NULL);
+	if (all.is_whole && all.count)
+		qsort(all.list, all.count, sizeof(*all.list), compare);
+	now_ns = clock_now_ns();
+	all.good_until_ns = now_ns + GOOD_TIMES * (now_ns - before_ns);
+}
+
+bool started_in_lately(const char *share, uid_t owner)
+{
+	struct started wanted = {(char *)(uintptr_t)share, owner};
+
+	if (clock_now_ns() >= all.good_until_ns)
+		read_all();
+	return !all.is_whole ||
+	       (all.count && bsearch(&wanted, all.list, all.count, sizeof(*all.list), compare));
 }

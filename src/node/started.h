@@ -10,3 +10,9 @@
  * and may be a daemon that no living process of the slice is the parent of.
  */
 bool started_in(const char *share, uid_t owner);
+
+/*
+ * The same of a short while ago: all processes are read once for as many slices as are looked at then, so that many slices, and
+ * processes with much of an environment, cost what they cost once.
+ */
+bool started_in_lately(const char *share, uid_t owner);

@@ -27,6 +27,7 @@
 
 #include "base/bits.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "region/process.h"
 #include "region/slot.h"
 #include "tests/cli/tool.h"
@@ -123,6 +124,31 @@ static void a_slice_is_called_by_its_user_where_several_have_the_name(void **sta
 	said = tool_run("\"$VGPU\" doctor 54322/web");
 	assert_says(said->out, "slice 54322/web");
 	assert_int_equal(tool_run("\"$VGPU\" set 54323/web --memory 3g")->status, 1);
+}
+
+/* Each took as long as it takes to look at all processes, and longer beside one without an environment. */
+static void a_user_with_many_folders_keeps_root_waiting_no_longer(void **state)
+{
+	uint64_t before_ns = clock_now_ns();
+	const struct said *said;
+
+	tool_run(AS
+		"slice $A s1; slice $B web\n"
+		"as $A sh -c 'cd /tmp/vgpu-54321; for i in $(seq 2 300); do cp -r s1 s$i; done'\n"
+		"as $A env -i \"$(command -v sleep)\" 60 </dev/null >/dev/null 2>&1 & echo $! "
+		">/tmp/sleeper");
+	before_ns = clock_now_ns();
+	said = tool_run("\"$VGPU\" list --all | grep -c '^54321/s'; \"$VGPU\" list --all | grep -c "
+			"'^54322/web'");
+	assert_in_range(clock_now_ns() - before_ns, 0, UINT64_C(4000000000));
+	assert_string_equal(said->out, "256\n1\n");
+	assert_says(said->err, "vgpu: user 54321 has more than 256 folders and regions where "
+			       "slices are: 44 were not looked at\n");
+	tool_run("kill $(cat /tmp/sleeper); rm /tmp/sleeper");
+	/* A slice that is named is found wherever it stands. */
+	said = tool_run("for i in 1 150 299 300; do \"$VGPU\" set 54321/s$i --memory 2g >/dev/null "
+			"|| echo s$i; done");
+	assert_string_equal(said->out, "");
 }
 
 static void folders_that_lie_about_their_user_are_not_seen(void **state)
@@ -528,6 +554,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(
 			a_slice_is_called_by_its_user_where_several_have_the_name, clear),
+		cmocka_unit_test_setup(
+			a_user_with_many_folders_keeps_root_waiting_no_longer, clear),
 		cmocka_unit_test_setup(folders_that_lie_about_their_user_are_not_seen, clear),
 		cmocka_unit_test_setup(nothing_but_regular_files_is_opened, clear),
 		cmocka_unit_test_setup(a_process_that_only_the_region_names_is_not_evicted, clear),

@@ -124,10 +124,14 @@ static int check_place(int fd, const char *path, const struct state_file_why *wh
 		"VGPU_SIM_STATE to a path on another file system, such as /dev/shm");
 }
 
-/* Only the last directory: a longer missing path is a mistake to be told. */
+/*
+ * Only the last directory: a longer missing path is a mistake to be told. The umask says what others may; whoever made the machine may
+ * use it again, whatever it says.
+ */
 static int make_folder(const char *path, const struct state_file_why *why)
 {
 	char folder[4096];
+	struct stat made;
 	char *slash;
 
 	snprintf(folder, sizeof(folder), "%s", path);
@@ -135,8 +139,11 @@ static int make_folder(const char *path, const struct state_file_why *why)
 	if (!slash || slash == folder)
 		return 0;
 	*slash = '\0';
-	if (mkdir(folder, 0777) != 0 && errno != EEXIST)
-		return fail(why, -errno, "make directory", folder);
+	if (mkdir(folder, 0777) != 0)
+		return errno == EEXIST ? 0 : fail(why, -errno, "make directory", folder);
+	if (stat(folder, &made) != 0 ||
+		((made.st_mode & 0700) != 0700 && chmod(folder, made.st_mode | 0700) != 0))
+		return fail(why, -errno, "open directory", folder);
 	return 0;
 }
 
@@ -146,6 +153,7 @@ static int create(const char *path, const struct board *board, const struct stat
 	char temporary[4160];
 	_cleanup_fd_ int fd = -1;
 	int r = make_folder(path, why);
+	struct stat made;
 
 	if (r)
 		return r;
@@ -154,7 +162,9 @@ static int create(const char *path, const struct board *board, const struct stat
 	fd = open(temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 	if (fd < 0)
 		return fail(why, -errno, "create", temporary);
-	r = check_place(fd, path, why);
+	r = fstat(fd, &made) != 0 || fchmod(fd, made.st_mode | 0600) != 0
+		    ? fail(why, -errno, "open", temporary)
+		    : check_place(fd, path, why);
 	if (r) {
 		unlink(temporary);
 		return r;

@@ -94,6 +94,10 @@ static int write_pid(const struct place *place, pid_t pid)
 
 	if (!file)
 		return -errno;
+	if (fchmod(fileno(file), 0644) != 0) {
+		fclose(file);
+		return -errno;
+	}
 	fprintf(file, "%ld\n", (long)pid);
 	return fclose(file) == 0 ? 0 : -errno;
 }
@@ -132,7 +136,7 @@ static int begin_daemon(const struct place *place)
 		fprintf(stderr, "An instance of this daemon is already running\n");
 		return -1;
 	}
-	if (mkdir(place->folder, 0755) != 0 && errno != EEXIST) {
+	if (mkdir(place->folder, 0755) == 0 ? chmod(place->folder, 0755) != 0 : errno != EEXIST) {
 		fprintf(stderr, "%s: %s\n", place->folder, strerror(errno));
 		return -1;
 	}

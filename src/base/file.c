@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -46,6 +47,27 @@ int file_identify(int fd, struct file_identity *ret_identity)
 int file_identify_path(const char *path, struct file_identity *ret_identity)
 {
 	return stat_at(AT_FDCWD, path, 0, ret_identity);
+}
+
+int file_make_folder(int folder_fd, const char *path, unsigned mode)
+{
+	struct file_identity id = {.mode = 0};
+	_cleanup_fd_ int fd = -1;
+	char link[32];
+	int r;
+
+	if (mkdirat(folder_fd, path, mode & 0777) < 0)
+		return -errno;
+	fd = openat(folder_fd, path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	r = fd < 0 ? -errno : file_identify(fd, &id);
+	/* Another one may have taken its place. */
+	if (r == 0 && id.owner != geteuid())
+		r = -EPERM;
+	if (r < 0 || id.mode == mode)
+		return r;
+	/* A descriptor that only names it cannot be given to fchmod(). */
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	return chmod(link, mode) < 0 ? -errno : 0;
 }
 
 int file_may_grow_to(uint64_t size_bytes)

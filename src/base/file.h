@@ -55,6 +55,12 @@ int file_read(const char *path, char *buffer, size_t size, size_t *ret_length) M
 /* The id that the kernel has made for this boot of the machine. -errno where it does not tell it. */
 int file_read_boot(char ret_boot[FILE_BOOT_BYTES]) MUST_CHECK;
 
+/*
+ * Makes a folder below a folder (or AT_FDCWD), which has this mode whatever the umask: with one that takes the owner's own rights
+ * nobody could open it to change that. -EEXIST where there is one already, or anything else.
+ */
+int file_make_folder(int folder_fd, const char *path, unsigned mode) MUST_CHECK;
+
 /* -EFBIG where this process may make no file so large (RLIMIT_FSIZE): to try would end it by SIGXFSZ. */
 int file_may_grow_to(uint64_t size_bytes) MUST_CHECK;
 

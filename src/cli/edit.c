@@ -179,7 +179,7 @@ static int open_lock(int folder_fd, int *ret_fd)
 	if (fd < 0)
 		return -errno;
 	*ret_fd = fd;
-	return 0;
+	return fchmod(fd, 0600) < 0 ? -errno : 0;
 }
 
 int edit_begin(const char *folder, const char *name, struct edit *ret_edit, struct err *err)

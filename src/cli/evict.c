@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -276,8 +277,9 @@ static int make_journal(const struct edit *slice, struct err *err)
 
 	if (fd < 0 && errno == EEXIST)
 		return 0;
-	if (fd < 0 || (slice->folder_owner != geteuid() &&
-			      fchown(fd, slice->folder_owner, slice->group) < 0))
+	if (fd < 0 || fchmod(fd, 0600) < 0 ||
+		(slice->folder_owner != geteuid() &&
+			fchown(fd, slice->folder_owner, slice->group) < 0))
 		return err_set(err, errno, "make the file '%s' in the slice's folder: %s", JOURNAL,
 			strerror(errno));
 	return 0;

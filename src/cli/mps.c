@@ -118,6 +118,8 @@ static int guard(int root_fd, const char *name, bool is_patient, int extra_flags
 	snprintf(path, sizeof(path), "%s/" GUARD, name);
 	fd = openat(
 		root_fd, path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | extra_flags, 0600);
+	if (fd >= 0 && extra_flags & O_CREAT && fchmod(fd, 0600) < 0)
+		return -errno;
 	if (fd < 0)
 		return errno == ENOENT ? -ESTALE : -errno;
 	r = lock(fd, is_patient);
@@ -135,8 +137,9 @@ static int make_guarded(int root_fd, const char *name, int *ret_lock_fd)
 	int r;
 
 	do {
-		if (mkdirat(root_fd, name, 0700) < 0 && errno != EEXIST)
-			return -errno;
+		r = file_make_folder(root_fd, name, 0700);
+		if (r < 0 && r != -EEXIST)
+			return r;
 		r = guard(root_fd, name, true, O_CREAT, ret_lock_fd);
 	} while (r == -ESTALE && clock_now_ns() < deadline_ns);
 	return r;
@@ -181,10 +184,13 @@ static int start(int root_fd, const char *name, const struct mps_place *place, c
 	remove_files(root_fd, name, "log");
 	snprintf(link, sizeof(link), "%s/" CONTROL, name);
 	unlinkat(root_fd, link, 0);
-	if (symlinkat(program, root_fd, link) < 0 || mkdir(place->pipe, 0700) < 0 ||
-		mkdir(place->log, 0700) < 0)
-		return err_set(err, errno, "make the folder of an MPS daemon, %s: %s", place->pipe,
-			strerror(errno));
+	r = symlinkat(program, root_fd, link) < 0 ? -errno
+						  : file_make_folder(AT_FDCWD, place->pipe, 0700);
+	if (r == 0)
+		r = file_make_folder(AT_FDCWD, place->log, 0700);
+	if (r < 0)
+		return err_set(err, -r, "make the folder of an MPS daemon, %s: %s", place->pipe,
+			strerror(-r));
 	r = mps_daemon_start(place, program, visible, err);
 	text_make_harmless(err->text);
 	return r;

@@ -157,7 +157,8 @@ static _Noreturn void become(const struct child *child)
 	signal(SIGCHLD, SIG_DFL);
 	signal(SIGPIPE, SIG_DFL);
 	fd = open(child->said, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd < 0 || dup2(child->input_fd, 0) < 0 || dup2(fd, 1) < 0 || dup2(fd, 2) < 0)
+	if (fd < 0 || fchmod(fd, 0600) < 0 || dup2(child->input_fd, 0) < 0 || dup2(fd, 1) < 0 ||
+		dup2(fd, 2) < 0)
 		_exit(126);
 	if (!take_memory(child->memory))
 		give_up("its shared memory cannot be mounted, for which CAP_SYS_ADMIN is needed\n");

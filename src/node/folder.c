@@ -57,9 +57,10 @@ static int move_aside(const char *path, struct err *err)
 	int length = snprintf(aside, sizeof(aside), "%.*s.was-%s.%llx", (int)(name - path), path,
 		name, (unsigned long long)clock_now_ns());
 	int r = length < 0 || length >= PATH_BYTES ? -ENAMETOOLONG
-		: mkdir(aside, 0700) < 0	   ? -errno
-						   : rename_both(aside, path);
+						   : file_make_folder(AT_FDCWD, aside, 0700);
 
+	if (r == 0)
+		r = rename_both(aside, path);
 	/* a file system without it, or the name is free just now */
 	if (r == -EINVAL || r == -ENOSYS || r == -ENOENT) {
 		rmdir(aside);
@@ -85,10 +86,15 @@ int folder_make(const char *path, unsigned mode, int *ret_fd, struct err *err)
 
 		if (file_identify_at(AT_FDCWD, path, &id) == 0 && !is_ours(&id))
 			r = move_aside(path, err);
-		if (r == 0 && mkdir(path, mode & 0777) < 0 && errno != EEXIST)
-			r = err_set(err, errno, "make %.300s: %s", path, strerror(errno));
 		if (r < 0)
 			break;
+		r = file_make_folder(AT_FDCWD, path, mode);
+		/* Where anything is there now, another one was as quick. */
+		if (r < 0 && file_identify_at(AT_FDCWD, path, &id) < 0) {
+			r = err_set(err, -r, "make %.300s: %s", path, strerror(-r));
+			break;
+		}
+		r = 0;
 		fd = open(path, OPEN_FOLDER);
 		if (fd < 0 || file_identify(fd, &id) < 0 || !is_ours(&id))
 			continue;
@@ -105,11 +111,13 @@ int folder_make_at(int folder_fd, const char *name, unsigned mode, int *ret_fd)
 {
 	_cleanup_fd_ int fd = -1;
 	struct file_identity id;
+	int r;
 
 	if (file_identify_at(folder_fd, name, &id) == 0 && !id.is_folder)
 		unlinkat(folder_fd, name, 0);
-	if (mkdirat(folder_fd, name, mode & 0777) < 0 && errno != EEXIST)
-		return -errno;
+	r = file_make_folder(folder_fd, name, mode);
+	if (r < 0 && r != -EEXIST)
+		return r;
 	FAULT("folder: made");
 	fd = openat(folder_fd, name, OPEN_FOLDER);
 	if (fd < 0 || fchmod(fd, mode) < 0)

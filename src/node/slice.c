@@ -110,9 +110,10 @@ int slice_open_root(char ret_root[SHARE_PATH_BYTES], int *ret_fd, struct err *er
 
 	if (r < 0)
 		return r;
-	if (mkdir(ret_root, 0700) < 0 && errno != EEXIST)
-		return err_set(err, errno, "make the folder for slices, %s: %s", ret_root,
-			strerror(errno));
+	r = file_make_folder(AT_FDCWD, ret_root, 0700);
+	if (r < 0 && r != -EEXIST)
+		return err_set(
+			err, -r, "make the folder for slices, %s: %s", ret_root, strerror(-r));
 	return open_root(ret_root, ret_fd, err);
 }
 
@@ -272,7 +273,7 @@ static int make_mark(int folder_fd)
 	_cleanup_fd_ int fd = openat(
 		folder_fd, SIM_MARK, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0444);
 
-	return fd < 0 ? -errno : 0;
+	return fd < 0 || fchmod(fd, 0444) < 0 ? -errno : 0;
 }
 
 bool slice_is_simulated(int folder_fd, uid_t owner)
@@ -291,13 +292,14 @@ static int fill(
 	_cleanup_fd_ int lock_fd = -1;
 	int r;
 
-	if (mkdirat(root_fd, hidden, 0700) < 0)
-		return -errno;
+	r = file_make_folder(root_fd, hidden, 0700);
+	if (r < 0)
+		return r;
 	folder_fd = openat(root_fd, hidden, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (folder_fd < 0)
 		return -errno;
 	lock_fd = openat(folder_fd, "lock", O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	if (lock_fd < 0)
+	if (lock_fd < 0 || fchmod(lock_fd, 0600) < 0)
 		return -errno;
 	r = file_lock_byte(lock_fd, SLICE_LOCK_RUN);
 	if (r == 0)

@@ -55,13 +55,8 @@ static int open_folder(int at_fd, const char *path, int *ret_fd)
 /* Makes a folder in which everybody may make files and remove only his own. */
 static void make_folder(int at_fd, const char *path)
 {
-	_cleanup_fd_ int fd = -1;
-
-	if (mkdirat(at_fd, path, 0777) < 0)
-		return;
-	fd = openat(at_fd, path, OPEN_FOLDER);
-	/* Because the process's umask is the process's. A folder that stays closed is not trusted less. */
-	if (fd >= 0 && fchmod(fd, 01777) < 0)
+	/* A folder that stays closed is not trusted less. */
+	if (file_make_folder(at_fd, path, 01777) < 0)
 		return;
 }
 

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -477,6 +478,34 @@ static void a_limit_that_is_set_and_a_suspension_are_kept_by_a_program_that_runs
 		"metered True\n");
 }
 
+/* To root nothing is closed, so this is another user's. */
+static void a_first_use_under_a_closed_umask_leaves_a_machine_that_can_be_used(void **state)
+{
+	static const char use[] =
+		"cd /; U=\"$HERE/user\"; rm -rf \"$U\"; mkdir -m 777 \"$U\"; chmod a+x \"$HERE\"; "
+		"as() { setpriv --reuid 54321 --regid 54321 --clear-groups env "
+		"VGPU_STATE=\"$U/state\" "
+		"VGPU_TURNS=\"$U/turns\" VGPU_SIM_STATE=\"$U/sim/machine\" sh -c \"$1\"; }\n"
+		"as 'umask 777; \"$VGPU\" run --sim --memory 1g --name u -- sh -c "
+		"\"\\\"$VGPU\\\" set u --memory 2g; \\\"$TENANT\\\"\"' || echo first\n"
+		"as 'umask 777; \"$VGPU\" run --sim --memory 1g --cores 50 -- \"$TENANT\"' || echo "
+		"second\n"
+		"as 'umask 022; \"$VGPU\" run --sim --memory 1g --cores 50 -- \"$TENANT\"' || echo "
+		"third\n"
+		"stat -c '%%a %%n' \"$U\"/* \"$U\"/sim/machine | sed \"s|$U/||\"";
+	const struct said *said;
+
+	if (geteuid() != 0)
+		skip();
+	said = tool_run(use);
+	print_message("%s", said->err);
+	assert_null(strstr(said->out, "first\n"));
+	assert_null(strstr(said->out, "second\n"));
+	assert_null(strstr(said->out, "third\n"));
+	assert_says(said->out, "700 sim\n700 state\n1777 turns\n600 sim/machine\n");
+	tool_run("rm -rf \"$HERE/user\"");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -505,6 +534,8 @@ int main(void)
 		cmocka_unit_test(
 			a_limit_that_is_set_and_a_suspension_are_kept_by_a_program_that_runs),
 		cmocka_unit_test(of_a_suspend_and_a_resume_at_once_one_comes_after_the_other),
+		cmocka_unit_test(
+			a_first_use_under_a_closed_umask_leaves_a_machine_that_can_be_used),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tool_tear_down);

@@ -108,6 +108,33 @@ static void what_is_no_regular_file_is_not_opened(void **state)
 	unlink(link);
 }
 
+/* A folder that its owner may not read cannot be opened to change that, unless its owner is root. */
+static void a_folder_has_its_mode_whatever_the_umask(void **state)
+{
+	static const unsigned modes[] = {0700, 0755, 01777, 0500};
+	struct scratch *s = *state;
+	struct file_identity id;
+	char path[sizeof(s->folder) + 8];
+
+	snprintf(path, sizeof(path), "%s/folder", s->folder);
+	for (unsigned mask = 0; mask <= 0777; mask += 0111)
+		for (unsigned i = 0; i < ARRAY_SIZE(modes); i++) {
+			mode_t before = umask(mask);
+
+			assert_int_equal(file_make_folder(AT_FDCWD, path, modes[i]), 0);
+			assert_int_equal(file_make_folder(AT_FDCWD, path, 0777), -EEXIST);
+			assert_int_equal(umask(before), mask);
+			assert_int_equal(file_identify_path(path, &id), 0);
+			assert_true(id.is_folder);
+			assert_int_equal(id.mode, modes[i]);
+			assert_int_equal(rmdir(path), 0);
+		}
+	assert_int_equal(symlink("/nowhere", path), 0);
+	assert_int_equal(file_make_folder(AT_FDCWD, path, 0700), -EEXIST);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(file_make_folder(AT_FDCWD, "/nowhere/folder", 0700), -ENOENT);
+}
+
 static void files_are_told_apart_by_device_and_inode(void **state)
 {
 	struct scratch *s = *state;
@@ -242,6 +269,7 @@ int main(void)
 		SCRATCH_TEST(what_cannot_be_read_is_an_error),
 		SCRATCH_TEST(a_fifo_without_a_writer_delays_nobody),
 		SCRATCH_TEST(what_is_no_regular_file_is_not_opened),
+		SCRATCH_TEST(a_folder_has_its_mode_whatever_the_umask),
 		SCRATCH_TEST(files_are_told_apart_by_device_and_inode),
 		SCRATCH_TEST(a_locked_byte_is_refused_to_another_description_only),
 		SCRATCH_TEST(a_reader_may_ask_for_a_lock_but_not_take_one),

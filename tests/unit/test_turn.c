@@ -22,7 +22,7 @@ static void alone_one_has_the_turn_at_once(void **state)
 	struct stat info;
 
 	errno = 77;
-	umask(0077);
+	umask(0777);
 	open_one(&a, s, "a", 0);
 	umask(0022);
 	assert_int_equal(turn_count_peers(&a, now), 0);

@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "region/layout.h"
 
@@ -34,6 +35,7 @@
 #define IDLE_LOAD   500
 #define IDLE_QUOTA  "100g"    /* nothing is refused, or a comparison would come before it */
 #define LEFT_BYTES  (2 * MIB) /* of a process that has asked NVML, as SECURITY.md says */
+#define LEFT_US	    500000    /* as it says, too, where the threads of a process lack processors */
 
 /* Each client takes the next one. */
 static const char *const doors[] = {"linked", "dlopen", "next", "procaddr", "procaddr-v1",
@@ -207,11 +209,47 @@ static uint64_t on_its_way(const struct region_own *own)
 	return bytes;
 }
 
+/*
+ * Whether others want all processors, while the slice's processes are idle: a thread in a call may have lacked one for as long as
+ * calls wait for a comparison.
+ */
+static bool is_overloaded(void)
+{
+	static const char word[] = "procs_running ";
+	_cleanup_file_ FILE *file = fopen("/proc/stat", "re");
+	char line[4096];
+
+	assert_non_null(file);
+	while (fgets(line, sizeof(line), file))
+		if (strncmp(line, word, strlen(word)) == 0)
+			return strtol(line + strlen(word), NULL, 10) - 1 >=
+			       sysconf(_SC_NPROCESSORS_ONLN);
+	fail();
+	return false;
+}
+
+/* What is left stays until a call of the process that comes so much later. */
+static void make_the_next_call(struct tenant *const *tenant)
+{
+	usleep(LEFT_US);
+	for (unsigned i = 0; i < IDLERS; i++) {
+		expect(tenant[i], OK, "alloc next 4m");
+		expect(tenant[i], OK, "free next");
+	}
+}
+
+static bool are_right(struct slice *slice)
+{
+	return slice_books(slice, 0) <=
+	       slice_truth(slice, 0) + on_its_way(&meter_region(slice)->own) + IDLERS * LEFT_BYTES;
+}
+
 static void idle_processes_hold_in_the_books_what_they_hold(void **state)
 {
 	struct slice *slice = slice_new(*state, "a", IDLE_QUOTA, NULL);
-	uint64_t seed = from_environment("LOAD_SEED", (uint64_t)time(NULL) * 1000000), books, most;
+	uint64_t seed = from_environment("LOAD_SEED", (uint64_t)time(NULL) * 1000000);
 	struct tenant *tenant[IDLERS];
+	unsigned late = 0;
 
 	print_message("LOAD_SEED=%llu\n", (unsigned long long)seed);
 	for (unsigned i = 0; i < IDLERS; i++) {
@@ -224,14 +262,18 @@ static void idle_processes_hold_in_the_books_what_they_hold(void **state)
 				tenant[i], "load %llu %u 2", (unsigned long long)seed++, IDLE_LOAD);
 		for (unsigned i = 0; i < IDLERS; i++)
 			assert_int_equal(tenant_answer(tenant[i]), OK);
-		books = slice_books(slice, 0);
-		most = slice_truth(slice, 0) + on_its_way(&meter_region(slice)->own) +
-		       IDLERS * LEFT_BYTES;
-		if (books > most)
+		if (!are_right(slice) && is_overloaded()) {
+			late++;
+			make_the_next_call(tenant);
+		}
+		if (!are_right(slice))
 			fail_msg("round %u: the books say %llu MiB, and %llu are held", round,
-				(unsigned long long)(books / MIB),
+				(unsigned long long)(slice_books(slice, 0) / MIB),
 				(unsigned long long)(slice_truth(slice, 0) / MIB));
 	}
+	print_message(
+		"%u of %u rounds right after the next call alone, as the machine is overloaded\n",
+		late, IDLE_ROUNDS);
 }
 
 int main(void)

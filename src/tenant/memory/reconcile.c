@@ -218,12 +218,15 @@ static bool become_payer(uint64_t now_ns)
 	return is_payer;
 }
 
-/* Compares until no call came in the way that did not wait for it. Returns the traffic that it saw before that. */
+/*
+ * Compares until no call came in the way that did not wait for it; once in any case, as this thread may lack its processor for
+ * longer than calls wait. Returns the traffic that it saw before that.
+ */
 static uint64_t compare_alone(struct account *t, struct device *d, uint64_t until_ns)
 {
 	uint64_t traffic = charge_traffic();
 
-	for (unsigned i = 0; is_payable(t) && clock_now_ns() < until_ns; i++) {
+	for (unsigned i = 0; is_payable(t) && (i == 0 || clock_now_ns() < until_ns); i++) {
 		traffic = charge_traffic();
 		/* Who has the lock is in a call. */
 		if ((uint32_t)traffic != 0 || !lock_try(&t->lock)) {
@@ -242,15 +245,18 @@ static uint64_t compare_alone(struct account *t, struct device *d, uint64_t unti
 /* Whether it is to be tried again: another call has ended since, and may have left it to this thread. */
 static bool pay(struct account *t, struct device *d)
 {
-	uint64_t begin_ns = clock_now_ns(), until_ns = begin_ns + OWED_WAIT_NS, traffic;
+	uint64_t begin_ns = clock_now_ns(), until_ns = begin_ns + OWED_WAIT_NS, traffic, end_ns;
 
 	if (t->next_owed_ns > begin_ns || !become_payer(begin_ns))
 		return false;
 	traffic = compare_alone(t, d, until_ns);
 	if (t->next_owed_ns + OWED_BURST_NS < begin_ns)
 		t->next_owed_ns = begin_ns - OWED_BURST_NS;
+	/* Nobody has waited for longer, however long this thread lacked its processor. */
+	end_ns = clock_now_ns();
 	if (is_owed(t))
-		t->next_owed_ns += OWED_TIMES * (clock_now_ns() - begin_ns);
+		t->next_owed_ns +=
+			OWED_TIMES * ((end_ns < until_ns ? end_ns : until_ns) - begin_ns);
 	is_payer = false;
 	/* Unless it is another's by now. Pairs with is_at_rest(): who has ended sees this, or is seen. */
 	atomic_compare_exchange_strong(&payer_until_ns, &until_ns, 0);

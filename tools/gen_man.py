@@ -104,7 +104,7 @@ def flag_lines(root, path):
             name, variable, default, meaning = row.args[1], "NULL", row.args[3], row.args[4]
         names = ["--" + name] * (name != "NULL") + ["$" + variable] * (variable != "NULL")
         lines += "  %s\n        %s%s\n" % (", ".join(names), meaning, " (%s)" % default if default and default not in meaning else "")
-    return lines + "  --help, --version\n        this, or the version\n"
+    return lines + "  --help, -h, --version, -V\n        this, or the version\n"
 
 
 def man_pages(root):

@@ -31,7 +31,7 @@ int main(int argc, char **argv)
 	}
 	if (!strcmp(name, "--help") || !strcmp(name, "-h"))
 		name = "help";
-	if (!strcmp(name, "--version"))
+	if (!strcmp(name, "--version") || !strcmp(name, "-V"))
 		name = "version";
 	for (unsigned int i = 0; (command = command_at(i)); i++)
 		if (!strcmp(command->name, name)) {

@@ -49,7 +49,7 @@ static const char help[] =
 	"none is\n"
 	"  --nvml FILE\n"
 	"        the library NVML, in place of the machine's own\n"
-	"  --help, --version\n";
+	"  --help, -h, --version, -V\n";
 
 enum {
 	OPTION_HELP = 1,
@@ -143,6 +143,7 @@ static int read_settings(int argc, char **argv, struct monitor_settings *setting
 	static const struct option options[] = {{"help", no_argument, NULL, OPTION_HELP},
 		{"h", no_argument, NULL, OPTION_HELP},
 		{"version", no_argument, NULL, OPTION_VERSION},
+		{"V", no_argument, NULL, OPTION_VERSION},
 		{"metrics-bind-address", required_argument, NULL, OPTION_BIND},
 		{"http", optional_argument, NULL, OPTION_HTTP},
 		{"legacy-metrics", no_argument, NULL, OPTION_LEGACY},

@@ -20,7 +20,7 @@ static void write_help(void)
 {
 	puts("vgpu-device-plugin: hands the slices of this node's devices out to its pods\n");
 	flags_write_help(stdout);
-	puts("  --help, --version");
+	puts("  --help, -h, --version, -V");
 }
 
 /* Signals that are there, told to the life of the plugin. */

@@ -20,7 +20,7 @@ static void write_help(void)
 {
 	puts("vgpu-scheduler: kube-scheduler's extender and the webhook for pods with slices\n");
 	settings_write_help(stdout);
-	puts("  --help, --version");
+	puts("  --help, -h, --version, -V");
 }
 
 /* A pod's soft limit may be below what connections take. */

@@ -110,7 +110,7 @@ static int take(char **argv, int *at, struct settings *settings, struct err *err
 	const char *value = equals ? equals + 1 : NULL;
 
 	settings->wants_help |= !strcmp(text, "help") || !strcmp(text, "h");
-	settings->wants_version |= !strcmp(text, "version");
+	settings->wants_version |= !strcmp(text, "version") || !strcmp(text, "V");
 	if (settings->wants_help || settings->wants_version)
 		return 0;
 	if (!flag)

@@ -52,7 +52,7 @@ static int take(char **argv, int *at, struct flags *flags, struct err *err)
 	const char *value = equals ? equals + 1 : NULL;
 
 	flags->wants_help |= !strcmp(text, "help") || !strcmp(text, "h");
-	flags->wants_version |= !strcmp(text, "version");
+	flags->wants_version |= !strcmp(text, "version") || !strcmp(text, "V");
 	if (flags->wants_help || flags->wants_version)
 		return 0;
 	if (!name)

@@ -26,18 +26,19 @@ static enum turn_state stated(const struct turn_claim *claim, uint64_t now_ns)
 	return claim->state;
 }
 
+/* A turn is not believed any more, and this is that one, or began before it. */
+static bool is_outlasted(const struct turn_peer *peer)
+{
+	return peer->doubt.is_outlasted && peer->claim.since_ns <= peer->doubt.outlasted_ns;
+}
+
 enum turn_state turn_order_state(const struct turn_peer *peer, uint64_t now_ns)
 {
 	enum turn_state state = stated(&peer->claim, now_ns);
 
 	if (state < TURN_CLAIM)
 		return state;
-	/* Nor is one that began before a turn that is not believed. */
-	return turn_order_is_ignored(peer, now_ns) ||
-			       (peer->doubt.is_outlasted &&
-				       peer->claim.since_ns <= peer->doubt.outlasted_ns)
-		       ? TURN_FREE
-		       : state;
+	return turn_order_is_ignored(peer, now_ns) || is_outlasted(peer) ? TURN_FREE : state;
 }
 
 static uint64_t ticket_of(const struct turn_peer *peer)
@@ -269,7 +270,7 @@ struct turn_line turn_order_line(const struct turn_peer *peers, unsigned count,
 }
 
 bool turn_order_is_wanted(const struct turn_peer *peers, unsigned count, uint32_t rank,
-	uint64_t quantum_end_ns, uint64_t now_ns, bool *ret_waiting)
+	bool is_over, uint64_t now_ns, bool *ret_waiting)
 {
 	bool is_wanted = false, is_waiting = false;
 
@@ -285,7 +286,7 @@ bool turn_order_is_wanted(const struct turn_peer *peers, unsigned count, uint32_
 		/* A slice that is not waited for is no better than the holder. */
 		if (theirs < rank && turn_order_is_passed_over(p, now_ns))
 			theirs = rank;
-		is_wanted |= theirs < rank || (theirs == rank && now_ns >= quantum_end_ns);
+		is_wanted |= theirs < rank || (theirs == rank && is_over);
 	}
 	*ret_waiting = is_waiting;
 	return is_wanted;
@@ -314,6 +315,15 @@ bool turn_order_is_taken(
 	for (unsigned i = 0; i < count; i++)
 		if (peers[i].claim.since_ns > since_ns + TURN_PATIENCE_NS &&
 			turn_order_state(&peers[i], now_ns) == TURN_HOLD)
+			return true;
+	return false;
+}
+
+bool turn_order_is_outlasted(const struct turn_peer *peers, unsigned count, uint64_t now_ns)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (is_outlasted(&peers[i]) && !turn_order_is_ignored(&peers[i], now_ns) &&
+			stated(&peers[i].claim, now_ns) == TURN_HOLD)
 			return true;
 	return false;
 }

@@ -30,8 +30,8 @@
 #define TURN_CLAIM_NS	  UINT64_C(1000000) /* a claim is a matter of a few us */
 #define TURN_TAKE_NS	  UINT64_C(300000)  /* what the first in line has for taking a free turn */
 #define TURN_NEXT_NS	  UINT64_C(50000)   /* and each after it in addition: about a wake-up */
-#define TURN_IGNORE_NS	  UINT64_C(1000000000) /* not believed, the first time; doubled each time */
-#define TURN_IGNORE_TIMES 6u /* to 64 s at most, and after as long all is forgotten */
+#define TURN_IGNORE_NS	  UINT64_C(4000000000) /* not believed, the first time; doubled each time */
+#define TURN_IGNORE_TIMES 4u /* to 64 s at most, and after as long all is forgotten */
 #define TURN_REPAY_NS \
 	UINT64_C(400000000)		 /* not believed by a reader that others had much time of */
 #define TURN_MISS_NS (32 * TURN_TAKE_NS) /* a missed turn counts for so long, one after the other */
@@ -144,11 +144,11 @@ struct turn_line turn_order_line(const struct turn_peer *peers, unsigned count,
 	const struct turn_wish *wish, uint64_t now_ns);
 
 /*
- * Whether a holder of this rank gives its turn back: *ret_waiting says whether anybody waits. At the end of its
- * quantum it gives way to its own rank or better, before that to better ones, who may also have taken it.
+ * Whether a holder of this rank gives its turn back: *ret_waiting says whether anybody waits. When the turn is over it
+ * gives way to its own rank or better, before that to better ones, who may also have taken it.
  */
 bool turn_order_is_wanted(const struct turn_peer *peers, unsigned count, uint32_t rank,
-	uint64_t quantum_end_ns, uint64_t now_ns, bool *ret_waiting);
+	bool is_over, uint64_t now_ns, bool *ret_waiting);
 
 /* Whether any of them wants or has the device, by what it says, believed or not. */
 bool turn_order_is_contended(const struct turn_peer *peers, unsigned count, uint64_t now_ns);
@@ -162,6 +162,12 @@ bool turn_order_is_held(const struct turn_peer *peers, unsigned count, uint64_t 
  */
 bool turn_order_is_taken(
 	const struct turn_peer *peers, unsigned count, uint64_t since_ns, uint64_t now_ns);
+
+/*
+ * Whether one of them still holds a turn that the reader waited for as long as it could, and believes no more: work of both is on the
+ * device. Of an owner who is to blame nothing of the kind is believed.
+ */
+bool turn_order_is_outlasted(const struct turn_peer *peers, unsigned count, uint64_t now_ns);
 
 /*
  * When the next slice of a better rank expects to come, as far as that is not more than lead_ns ahead, or

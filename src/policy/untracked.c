@@ -106,7 +106,8 @@ static void add_window(struct untracked *u, const struct untracked_reading *read
 {
 	struct untracked_evidence *e = &u->evidence;
 	uint64_t elapsed_ns = reading->elapsed_ns - u->elapsed_ns;
-	bool is_less = own<AGREED_PERMILLE, is_more = own> AGREED_MORE_PERMILLE;
+	bool is_less = own < AGREED_PERMILLE;
+	bool is_more = own > AGREED_MORE_PERMILLE;
 	bool agrees = !is_less && !is_more;
 
 	if (!own || (agrees && (e->is_less || e->has_agreed)) || (!agrees && is_less != e->is_less))

@@ -197,7 +197,7 @@ static void poll_waiters(struct turn *t, unsigned rank, uint64_t now_ns)
 	else if (t->waiters_ns == t->polled_ns)
 		return;
 	t->waiters_ns = t->polled_ns;
-	turn_order_is_wanted(t->peers, t->peer_count, rank, 0, now_ns, &is_waiting);
+	turn_order_is_wanted(t->peers, t->peer_count, rank, true, now_ns, &is_waiting);
 	if (!is_waiting) {
 		t->wanted_since_ns = 0;
 		t->unwanted_ns = now_ns;
@@ -286,8 +286,8 @@ bool turn_is_wanted(
 	struct turn *t, unsigned rank, uint64_t now_ns, uint64_t begin_ns, uint64_t end_ns)
 {
 	int saved = errno;
-	bool is_waiting;
-	uint64_t word, over_ns;
+	bool is_waiting, is_over;
+	uint64_t word;
 
 	if (!t->own)
 		return false;
@@ -297,22 +297,22 @@ bool turn_is_wanted(
 	/* Another process of the slice has begun it. */
 	if (word & TURN_WORD_DRAINING)
 		return true;
-	over_ns = quantum_end_ns(t);
+	is_over = begin_ns >= quantum_end_ns(t);
 	poll_waiters(t, rank, now_ns);
 	errno = saved;
 	if (turn_word_is_tampered(t, now_ns) && turn_order_is_held(t->peers, t->peer_count, now_ns))
 		return true;
 	if (turn_order_is_taken(t->peers, t->peer_count, turn_get(&t->books->since_ns), now_ns) ||
-		turn_order_is_wanted(t->peers, t->peer_count, rank,
-			begin_ns >= over_ns ? 0 : over_ns, now_ns, &is_waiting)) {
-		t->is_cut |= begin_ns < over_ns;
+		turn_order_is_wanted(
+			t->peers, t->peer_count, rank, is_over, now_ns, &is_waiting)) {
+		t->is_cut |= !is_over;
 		return true;
 	}
 	if (!t->wanted_since_ns || end_ns <= t->wanted_since_ns + TURN_WANTED_NS ||
 		end_ns <= t->first_until_ns)
 		return false;
 	/* It would run on when nobody believes any more that this turn is held. Who goes before all that wait has the next one. */
-	if (turn_order_is_wanted(t->peers, t->peer_count, rank, 0, now_ns, &is_waiting))
+	if (turn_order_is_wanted(t->peers, t->peer_count, rank, true, now_ns, &is_waiting))
 		return true;
 	/* relaxed: as in turn_set() */
 	atomic_store_explicit(&t->own->face.rank, rank, memory_order_relaxed);
@@ -506,6 +506,11 @@ bool turn_is_contended(struct turn *t, uint64_t since_ns, uint64_t now_ns)
 		errno = saved;
 	}
 	return t->others_ns >= since_ns;
+}
+
+bool turn_is_overlapped(const struct turn *t, uint64_t now_ns)
+{
+	return t->own && turn_order_is_outlasted(t->peers, t->peer_count, now_ns);
 }
 
 int turn_wait(struct turn *t, uint64_t until_ns)

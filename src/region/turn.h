@@ -133,6 +133,9 @@ unsigned turn_count_peers(struct turn *turn, uint64_t now_ns);
  */
 bool turn_is_contended(struct turn *turn, uint64_t since_ns, uint64_t now_ns);
 
+/* Whether another slice's work is likely to be on the device beside ours: turn_order_is_outlasted(), as last read. */
+bool turn_is_overlapped(const struct turn *turn, uint64_t now_ns);
+
 /*
  * Takes, keeps or resumes the turn for work that is expected to end at busy_until_ns (at most 2.5 s
  * ahead count for what a turn begins with, and 244 ms for more). rank: the smaller, the sooner. With TURN_E_WAIT the slice waits in line, *ret_poll_ns
@@ -169,8 +172,8 @@ uint64_t turn_next_ns(
 
 /*
  * Whether the turn should be given back: let the work drain, then turn_release(). Until then
- * turn_hold() goes on saying yes. begin_ns, end_ns: when further work would begin, as the turn must not be over
- * then, and end, as others wait for one turn no longer than TURN_WANTED_NS. Reads the others at most every half ms.
+ * turn_hold() goes on saying yes. begin_ns, end_ns: when further work counts as begun, as the turn must not be over
+ * then (in the past: the turn is longer by that), and when it ends, as others wait for one turn no longer than TURN_WANTED_NS. Reads the others at most every half ms.
  */
 bool turn_is_wanted(
 	struct turn *turn, unsigned rank, uint64_t now_ns, uint64_t begin_ns, uint64_t end_ns);

@@ -86,13 +86,33 @@ static void whose_turn_was_outlasted_gives_it_back(void **state)
 		open_two(*state);
 		assert_int_equal(hold_for(&a, rank, 300 * MS), TURN_HELD);
 		assert_in_range(wait_turn(&b, 300 * MS), 250 * MS, 255 * MS);
+		assert_int_equal(hold_for(&b, 1, 20 * MS), TURN_HELD);
 		now += MS;
 		assert_true(turn_is_wanted(&a, rank, now, now + 20 * MS, now + 25 * MS));
+		assert_true(turn_is_overlapped(&b, now));
+		assert_false(turn_is_overlapped(&a, now));
 		assert_false(turn_is_wanted(&b, 1, now, now, now + MS));
+		turn_release(&a, now);
+		now += MS;
+		assert_false(turn_is_wanted(&b, 1, now, now, now + MS));
+		assert_false(turn_is_overlapped(&b, now));
 		turn_close(&a);
 		turn_close(&b);
 		now += 10000 * MS;
 	}
+}
+
+/* Who could not have its share has a longer turn, but for a better one. */
+static void a_turn_is_longer_where_its_work_counts_as_begun_before(void **state)
+{
+	open_two(*state);
+	assert_int_equal(hold_for(&a, 1, 60 * MS), TURN_HELD);
+	now += 50 * MS;
+	assert_int_equal(hold(&b), TURN_E_WAIT);
+	now += MS;
+	assert_false(turn_is_wanted(&a, 1, now, now - 51 * MS, now + MS));
+	assert_true(turn_is_wanted(&a, 1, now, now, now + MS));
+	assert_true(turn_is_wanted(&a, 2, now, now - 51 * MS, now + MS));
 }
 
 static void who_dies_claiming_or_waiting_is_past_soon(void **state)
@@ -154,7 +174,7 @@ static void who_is_to_blame_is_not_believed_for_a_while(void **state)
 	assert_int_equal(hold(&a), TURN_HELD);
 	atomic_store(&a.own->face.word, TURN_WORD(TURN_HOLD, UINT64_MAX >> 4));
 	overstay();
-	now += 900 * MS;
+	now += 3900 * MS;
 	assert_true(wait_turn(&b, 100 * MS) <= MS);
 	assert_int_equal(turn_read(folder_of(*state), UUID, now, views, 4, &count), 0);
 	assert_int_equal(count, 2);
@@ -166,7 +186,7 @@ static void who_is_to_blame_is_not_believed_for_a_while(void **state)
 	atomic_store(&a.own->face.seen_ns, now);
 	atomic_store(&a.own->face.since_ns, now);
 	overstay();
-	now += 1900 * MS;
+	now += 7900 * MS;
 	assert_true(wait_turn(&b, 100 * MS) <= MS);
 }
 
@@ -193,6 +213,7 @@ int main(void)
 		TURN_TEST(long_work_is_waited_for_to_its_end),
 		TURN_TEST(long_work_is_of_a_turn_from_its_beginning_on),
 		TURN_TEST(whose_turn_was_outlasted_gives_it_back),
+		TURN_TEST(a_turn_is_longer_where_its_work_counts_as_begun_before),
 		TURN_TEST(who_dies_claiming_or_waiting_is_past_soon),
 		TURN_TEST(who_comes_too_late_to_prolong_has_lost_the_turn),
 		TURN_TEST(who_comes_too_late_with_its_claim_does_not_hold),

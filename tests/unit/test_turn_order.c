@@ -136,16 +136,16 @@ static void a_holder_gives_way_to_its_like_after_its_quantum_and_to_better_ones_
 		struct turn_peer p = peer(TURN_WANT, rows[i].theirs, NOW - 5, NOW + MS);
 
 		assert_int_equal(turn_order_is_wanted(&p, 1, rows[i].own,
-					 rows[i].is_over ? NOW : NOW + 1, NOW, &is_waiting),
+					 rows[i].is_over, NOW, &is_waiting),
 			rows[i].is_wanted);
 		assert_true(is_waiting);
 		/* Who is not believed is heard at the quantum's end, and not before. */
 		p.doubt.ignored_until_ns = NOW + 1;
 		assert_int_equal(turn_order_is_wanted(&p, 1, rows[i].own,
-					 rows[i].is_over ? NOW : NOW + 1, NOW, &is_waiting),
+					 rows[i].is_over, NOW, &is_waiting),
 			rows[i].is_wanted && rows[i].is_over);
 		p.claim.until_ns = NOW;
-		assert_false(turn_order_is_wanted(&p, 1, rows[i].own, 0, NOW, &is_waiting));
+		assert_false(turn_order_is_wanted(&p, 1, rows[i].own, true, NOW, &is_waiting));
 		assert_false(is_waiting);
 	}
 }
@@ -262,7 +262,7 @@ static void nobody_was_in_the_way_of_a_new_wish(void **state)
 static void each_time_it_is_to_blame_it_is_not_believed_for_twice_as_long(void **state)
 {
 	struct turn_peer p = peer(TURN_HOLD, 1, NOW, UINT64_MAX);
-	uint64_t at = NOW, expected = 1000 * MS;
+	uint64_t at = NOW, expected = TURN_IGNORE_NS;
 
 	p.owner = 1;
 	for (int i = 0; i < 10; i++) {
@@ -276,7 +276,7 @@ static void each_time_it_is_to_blame_it_is_not_believed_for_twice_as_long(void *
 	at += 64001 * MS;
 	turn_order_note_wait(&p.doubt, MS);
 	turn_order_blame(&p, 1, 0, true, at);
-	assert_int_equal(p.doubt.ignored_until_ns, at + 1000 * MS);
+	assert_int_equal(p.doubt.ignored_until_ns, at + TURN_IGNORE_NS);
 }
 
 /* Whose process wakes up late on a busy machine is honest all the same. */
@@ -295,7 +295,7 @@ static void who_misses_its_turn_is_believed_and_not_always_waited_for(void **sta
 	assert_int_equal(turn_order_line(&p, 1, &wish, at).first, -1);
 	/* a better one does not end a turn before its time, either */
 	p.claim.rank = 0;
-	assert_false(turn_order_is_wanted(&p, 1, 1, at + MS, at, &waiting));
+	assert_false(turn_order_is_wanted(&p, 1, 1, false, at, &waiting));
 	assert_true(waiting);
 	p.claim.state = TURN_HOLD;
 	assert_int_equal(turn_order_state(&p, at), TURN_HOLD);
@@ -331,16 +331,16 @@ static void the_owner_who_was_waited_for_longest_is_blamed(void **state)
 		unsigned count, way_ms[4], served_ms, blamed, for_ms;
 		uint64_t owners[4];
 	} rows[] = {
-		{1, {250}, 100, 1, 1000, {1}},
+		{1, {250}, 100, 1, 4000, {1}},
 		{1, {120}, 100, 1, 400, {1}},
 		{1, {0}, 0, 0, 0, {1}},
-		{4, {200, 30, 30, 30}, 10, 1, 1000, {1, 2, 3, 4}},
+		{4, {200, 30, 30, 30}, 10, 1, 4000, {1, 2, 3, 4}},
 		{4, {90, 70, 70, 60}, 10, 1, 400, {1, 2, 3, 4}},
-		{3, {120, 0, 10}, 100, 1, 1000, {1, 2, 3}},
+		{3, {120, 0, 10}, 100, 1, 4000, {1, 2, 3}},
 		/* many records of one count as one */
-		{4, {60, 60, 60, 70}, 10, 7, 1000, {1, 1, 1, 2}},
+		{4, {60, 60, 60, 70}, 10, 7, 4000, {1, 1, 1, 2}},
 		{4, {60, 60, 0, 90}, 10, 7, 400, {2, 2, 2, 1}},
-		{2, {60, 60}, 80, 3, 1000, {1, 1}},
+		{2, {60, 60}, 80, 3, 4000, {1, 1}},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {

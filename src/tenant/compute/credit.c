@@ -146,6 +146,11 @@ static uint64_t due_permille(const struct meter *m)
 	return permille * DUE_PERCENT / 100;
 }
 
+static void owe(struct credit *c, uint64_t ns)
+{
+	c->owed_ns = c->owed_ns + ns < KEPT_NS ? c->owed_ns + ns : KEPT_NS;
+}
+
 static void have_back(struct credit *c, uint64_t ns)
 {
 	c->owed_ns -= ns < c->owed_ns ? ns : c->owed_ns;
@@ -174,10 +179,8 @@ void credit_wait(struct meter *m, uint64_t waited_ns)
 	if (m->credit.is_borrowing)
 		return;
 	due_ns = waited_ns * due_permille(m) / SHARE_WHOLE_PERMILLE;
-	m->credit.owed_ns += due_ns;
+	owe(&m->credit, due_ns);
 	m->credit.lack_ns += due_ns;
-	if (m->credit.owed_ns > KEPT_NS)
-		m->credit.owed_ns = KEPT_NS;
 	m->credit.is_owed |= m->credit.owed_ns > OWED_NS;
 }
 
@@ -319,11 +322,27 @@ void credit_reserve(struct meter *m, int64_t ns, uint64_t now_ns)
 }
 
 /*
+ * How much of the time was the slice's own. Beside a turn that it has waited for as long as it could the driver gives the device to both by equal
+ * parts: the other half is others', which it could not have. Else it would lose twice by a kernel that cannot be cut.
+ */
+static int64_t own_part(struct meter *m, int64_t took_ns, uint64_t now_ns)
+{
+	int64_t others_ns = took_ns / 2;
+
+	if (took_ns <= 0 || !m->turns.is_open || !turn_is_overlapped(&m->turns.turn, now_ns))
+		return took_ns;
+	if (!m->credit.is_borrowing)
+		owe(&m->credit, (uint64_t)others_ns);
+	return took_ns - others_ns;
+}
+
+/*
  * What nobody else wanted meanwhile is not taken of what the slice is sure of: it would owe it to those who come later, and be
  * behind them for as long as it was alone.
  */
 static void spend_sure(struct meter *m, uint64_t since_ns, uint64_t now_ns, int64_t took_ns)
 {
+	int64_t own_ns = own_part(m, took_ns, now_ns);
 	struct budget_rate rate = sure_rate(m);
 	/* relaxed: as in spend() */
 	uint64_t word = atomic_load_explicit(&m->books->budget, memory_order_relaxed);
@@ -333,9 +352,9 @@ static void spend_sure(struct meter *m, uint64_t since_ns, uint64_t now_ns, int6
 	m->credit.is_left = m->turns.is_open && !m->turns.is_awaited &&
 			    !turn_is_contended(&m->turns.turn, since_ns, now_ns);
 	most_ns = budget_balance_ns(word, &rate, now_ns) + BORROWED_MOST_NS;
-	if (took_ns > most_ns)
-		took_ns = most_ns > 0 ? most_ns : 0;
-	spend(&m->books->budget, &rate, since_ns, now_ns, m->credit.is_left ? 0 : took_ns);
+	if (own_ns > most_ns)
+		own_ns = most_ns > 0 ? most_ns : 0;
+	spend(&m->books->budget, &rate, since_ns, now_ns, m->credit.is_left ? 0 : own_ns);
 }
 
 void credit_charge(

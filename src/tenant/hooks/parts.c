@@ -32,6 +32,7 @@
 #include "tenant/memory/graph_survey.h"
 #include "tenant/memory/runtime.h"
 #include "tenant/memory/tiles.h"
+#include "tenant/memory/quiet.h"
 #include "tenant/memory/reconcile.h"
 
 /* Every part has reset_after_fork(); the rest is named. In the order in which they are called. */
@@ -68,6 +69,7 @@ static const struct part parts[] = {
 	PART(runtime, .life_ended = runtime_life_ended),
 	PART(tiles, .life_ended = tiles_life_ended),
 	PART(untracked),
+	PART(quiet),
 	PART(reconcile, .life_ended = reconcile_life_ended, .compare = reconcile_compare),
 	PART(oom, .compare = oom_compare), /* after the books are right */
 };
@@ -77,7 +79,7 @@ _Atomic bool hook_has_cuda, hook_has_nvml;
 
 int hook_begun_slowly(void)
 {
-	reconcile_let_pay();
+	quiet_wait();
 	return 0;
 }
 

@@ -6,6 +6,7 @@
 #include "tenant/hooks/hook.h"
 #include "tenant/memory/charge.h"
 #include "tenant/memory/code.h"
+#include "tenant/memory/context_calls.h"
 #include "tenant/memory/contexts.h"
 #include "tenant/compute/gate.h"
 #include "tenant/memory/exports.h"
@@ -46,6 +47,7 @@ static const struct part parts[] = {
 	PART(capture),
 	PART(charge),
 	PART(code, .context_comes = code_context_comes, .context_ended = code_context_ended),
+	PART(context_calls),
 	PART(contexts),
 	PART(deferred_free, .life_ended = deferred_free_life_ended, .collect = deferred_free_collect_all),
 	PART(exports, .collect = exports_collect),

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/bits.h"
+#include "policy/device_runtime.h"
 #include "policy/ptx_word.h"
 
 static void add(uint64_t *sum, uint64_t bytes)
@@ -356,9 +357,8 @@ static void read_body(struct ptx_words *w, struct ptx *ptx)
 
 static void note_function(const struct ptx_words *w, struct ptx *ptx)
 {
-	ptx->has_heap |= ptx_is(w, "malloc") || ptx_begins(w, "cudaLaunchDevice") ||
-			 ptx_begins(w, "cudaCDP2");
-	ptx->has_printf |= ptx_is(w, "vprintf");
+	ptx->has_heap |= device_runtime_is_heap(w->word, w->length);
+	ptx->has_printf |= device_runtime_is_printf(w->word, w->length);
 }
 
 /* What may stand between a function's parameters and its code, but for its numbers. */

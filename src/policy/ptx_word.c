@@ -170,13 +170,6 @@ void ptx_begin(struct ptx_words *w, const char *text, size_t size)
 	ptx_next(w);
 }
 
-bool ptx_begins(const struct ptx_words *w, const char *beginning)
-{
-	size_t length = strlen(beginning);
-
-	return w->length >= length && memcmp(w->word, beginning, length) == 0;
-}
-
 bool ptx_is(const struct ptx_words *w, const char *word)
 {
 	return w->length == strlen(word) && memcmp(w->word, word, w->length) == 0;

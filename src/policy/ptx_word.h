@@ -35,9 +35,8 @@ void ptx_next(struct ptx_words *w);
 /* The text is not understood: it ends here. */
 void ptx_fail(struct ptx_words *w);
 
-/* What the current word is, or begins with. */
+/* What the current word is. */
 bool ptx_is(const struct ptx_words *w, const char *word);
-bool ptx_begins(const struct ptx_words *w, const char *beginning);
 
 /* Goes on if the current word is this one; and fails if it is not. */
 bool ptx_take(struct ptx_words *w, const char *word);

@@ -157,7 +157,7 @@ void hostile_meet(unsigned count)
 const char *hostile_ptx(const struct hostile_code *code, char text[HOSTILE_CODE_BYTES])
 {
 	int length = snprintf(text, HOSTILE_CODE_BYTES,
-		".version 7.0\n.target sm_70\n.address_size 64\n%s%s%s\n"
+		".version 7.0\n.target sm_70\n.address_size 64\n%s%s%s%s\n"
 		".visible .entry k(.param .u64 out, .param .u64 n)\n{\n"
 		"\t.local .align 8 .b8 frame[%u];\n"
 		"\t.reg .b64 %%rd<9>;\n\t.reg .pred %%p<2>;\n\t.param .b64 a;\n\t.param .b64 b;\n"
@@ -172,6 +172,9 @@ const char *hostile_ptx(const struct hostile_code *code, char text[HOSTILE_CODE_
 		code->has_printf
 			? ".extern .func (.param .b32 r) vprintf (.param .b64 f, .param .b64 v);\n"
 			: "",
+		code->has_launch ? ".extern .func (.param .b32 r) __cudaCDP2LaunchDeviceV2 "
+				   "(.param .b64 b, .param .b64 s);\n"
+				 : "",
 		code->variables ? code->variables : "", code->frame_bytes ? code->frame_bytes : 16,
 		code->has_heap ? "\tst.param.b64 [a], %rd2;\n\tcall.uni (b), malloc, (a);\n"
 				 "\tld.param.b64 %rd7, [b];\n"

@@ -84,6 +84,7 @@ struct hostile_code {
 	const char *variables; /* declarations of the module, or NULL */
 	unsigned frame_bytes;  /* of local memory of a thread; 0: few */
 	bool has_heap;	       /* calls malloc() of the device */
+	bool has_launch; /* needs what launches kernels: a card's driver wants the toolkit's library with it */
 	bool has_printf;
 };
 #define HOSTILE_CODE_BYTES 8192

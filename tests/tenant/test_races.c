@@ -10,6 +10,7 @@
 
 #define SLEEP_NS  300000000
 #define PAUSE_US  100000
+#define SECOND_US 1500000
 #define KERNEL_NS 5000000000
 
 /* The next call of the function sleeps in the driver. */
@@ -291,6 +292,48 @@ static void a_primary_context_is_retained_beside_the_end_of_a_green_one(void **s
 	assert_int_equal(tenant_end(t), 0);
 }
 
+/*
+ * Two threads destroy one context, and a third context has its handle before the second of them is in the driver. What was destroyed
+ * so was in the books, and the next context was measured as one of three that take what two do.
+ */
+static void a_context_is_not_destroyed_by_the_handle_of_another(void **state)
+{
+	struct node *node = *state;
+	struct slice *slice = slice_new(node, "a", "4g", NULL);
+	struct tenant *t = tenant_new(slice), *other;
+
+	node->is_loud = true;
+	/* From the second second on NVML is asked. */
+	expect(t, OK, "alloc p 2m");
+	usleep(SECOND_US);
+	expect(t, OK, "alloc q 2m");
+	expect(t, OK, "free p");
+	expect(t, OK, "free q");
+	for (unsigned i = 0; i < 3; i++) {
+		expect(t, OK, "newctx c 0");
+		expect(t, OK, "primary 0");
+		delay(node, "cuCtxDestroy_v2");
+		tell_aside(t, "endctx c");
+		tenant_ask(t, "endctx c");
+		tenant_ask(t, "newctx d 0");
+		expect_all_charged(slice);
+		expect(t, OK, "joined");
+		expect_all_charged(slice);
+		inject_clear_rules(node->machine);
+		expect(t, OK, "newctx e 0");
+		expect_all_charged(slice);
+		/* Another process has its own by the size that the slice remembers. */
+		other = tenant_new(slice);
+		expect(t, OK, "endctx e");
+		tenant_ask(t, "endctx d");
+		expect(t, OK, "primary 0");
+		assert_int_equal(slice_agreed(slice, 0), 2 * CONTEXT_BYTES);
+		assert_int_equal(tenant_end(other), 0);
+	}
+	assert_int_equal(tenant_end(t), 0);
+	assert_int_equal(slice_books(slice, 0), 0);
+}
+
 /* What a call reserved for frames goes back, though its context is gone when it ends. */
 static void room_for_frames_comes_back_when_a_context_ends_under_way(void **state)
 {
@@ -377,6 +420,7 @@ int main(void)
 		test_with_node(a_mapping_that_the_driver_keeps_is_charged_beside_a_release),
 		test_with_node(what_waits_for_a_stream_comes_back_with_its_context),
 		test_with_node(room_for_frames_comes_back_when_a_context_ends_under_way),
+		test_with_node(a_context_is_not_destroyed_by_the_handle_of_another),
 		test_with_node(a_primary_context_is_retained_beside_the_end_of_a_green_one),
 		test_with_node(
 			what_is_allocated_in_a_new_primary_context_does_not_end_with_the_old_one),

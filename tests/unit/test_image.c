@@ -17,7 +17,7 @@ struct cubin {
 	Elf64_Ehdr head;
 	Elf64_Shdr section[5];
 	Elf64_Sym symbol[2];
-	char names[16];
+	char names[48];
 };
 
 static struct cubin cubin_calling(const char *function)
@@ -82,6 +82,34 @@ static void a_cubin_tells_its_sections_and_what_it_calls(void **state)
 	c = cubin_calling("mallocate");
 	image = image_read(&c);
 	assert_false(image.has_heap || image.has_printf);
+}
+
+/* Its names are the compiler's, and in a cubin that is linked with the toolkit's library those of what is left to the driver. */
+static void a_cubin_that_launches_kernels_is_known_by_each_name(void **state)
+{
+	static const char *const names[] = {"cudaLaunchDevice", "cudaLaunchDeviceV2_ptsz",
+		"cudaCDP2LaunchDeviceV2", "__cudaCDP2LaunchDeviceV2", "__cudaCDP1LaunchDeviceV2",
+		"__cuda_syscall_cnpv2LaunchDevice", "__cuda_syscall_cnpv2GetDevice"};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		struct cubin c = cubin_calling(names[i]);
+		struct image image = image_read(&c);
+
+		assert_true(image.is_known && image.has_heap);
+		assert_false(image.has_printf);
+	}
+}
+
+static void a_name_that_does_not_end_is_none(void **state)
+{
+	struct cubin c = cubin_calling("malloc");
+
+	(void)state;
+	memset(c.names, 'm', sizeof(c.names));
+	memcpy(c.names + sizeof(c.names) - 6, "malloc", 6);
+	c.symbol[1].st_name = sizeof(c.names) - 6;
+	assert_false(image_read(&c).has_heap);
 }
 
 static void managed_variables_are_told_apart(void **state)
@@ -295,6 +323,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_cubin_tells_its_sections_and_what_it_calls),
+		cmocka_unit_test(a_cubin_that_launches_kernels_is_known_by_each_name),
+		cmocka_unit_test(a_name_that_does_not_end_is_none),
 		cmocka_unit_test(managed_variables_are_told_apart),
 		cmocka_unit_test(sizes_that_overflow_are_the_largest),
 		cmocka_unit_test(ptx_tells_its_variables_and_what_it_calls),

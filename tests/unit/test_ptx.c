@@ -204,6 +204,11 @@ static void functions_of_the_devices_runtime_are_seen(void **state)
 		{".extern .func (.param .b32 r) /**/ vprintf (.param .b64 f, .param .b64 v);",
 			false, true},
 		{".extern .func (.param .b32 r) cudaLaunchDeviceV2 (.param .b64 f);", true, false},
+		{".extern .func (.param .b32 r) __cudaCDP2LaunchDeviceV2 (.param .b64 b, .param "
+		 ".b64 s);",
+			true, false},
+		{".extern .func (.param .b32 r) __cuda_syscall_cnpv2GetLastError\n(\n)\n;", true,
+			false},
 		{".extern .func mallocate (.param .b64 s);", false, false},
 		{".entry malloc_k(.param .u64 malloc) { ret; } // malloc vprintf", false, false},
 	};

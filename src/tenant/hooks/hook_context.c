@@ -71,12 +71,13 @@ HOOK_FORMS(cuDevicePrimaryCtxReset, _v2, CUdevice, ordinal)
 #define MAKE(real, ...)                                                                         \
 	{                                                                                       \
 		_cleanup_charge_ struct charge charge = CHARGE_NULL;                            \
+		_cleanup_making_ bool is_making = false;                                        \
 		CUcontext made = NULL;                                                          \
 		CUresult r;                                                                     \
                                                                                                 \
 		if (!context) /* the driver refuses it */                                       \
 			return real(context, __VA_ARGS__);                                      \
-		r = before_making(ordinal, &charge);                                            \
+		r = before_making(ordinal, &charge, &is_making);                                \
 		if (r == CUDA_SUCCESS)                                                          \
 			r = CAPTURE_CHANGE(CUDA_ERROR_OUT_OF_MEMORY, real(&made, __VA_ARGS__)); \
 		if (r == CUDA_SUCCESS)                                                          \
@@ -84,19 +85,32 @@ HOOK_FORMS(cuDevicePrimaryCtxReset, _v2, CUdevice, ordinal)
 		return HOOK_GIVE(r, context, made);                                             \
 	}
 
-static CUresult before_making(CUdevice ordinal, struct charge *ret_charge)
+static CUresult before_making(CUdevice ordinal, struct charge *ret_charge, bool *is_making)
 {
 	struct device *device;
 	CUresult r = contexts_enter(ordinal, &device);
 
-	return r == CUDA_SUCCESS && device ? contexts_reserve(device, ret_charge) : r;
+	if (r != CUDA_SUCCESS || state_enter() != STATE_OPEN)
+		return r;
+	r = contexts_make_begin();
+	*is_making = r == CUDA_SUCCESS;
+	return *is_making && device ? contexts_reserve(device, ret_charge) : r;
 }
+
+static void end_making(const bool *is_making)
+{
+	if (*is_making)
+		contexts_make_end();
+}
+#define _cleanup_making_ __attribute__((cleanup(end_making)))
 
 static CUresult after_making(CUcontext made, struct charge *charge)
 {
-	if (!charge->device)
-		return CUDA_SUCCESS;
-	return contexts_keep(made, charge);
+	if (charge->device)
+		return contexts_keep(made, charge);
+	if (state_enter() == STATE_OPEN)
+		contexts_note_unlimited(made);
+	return CUDA_SUCCESS;
 }
 
 HOOK_FORMS(cuCtxCreate, _v2, CUcontext *, context, unsigned int, flags, CUdevice, ordinal)
@@ -124,14 +138,16 @@ static bool is_current(CUcontext context)
  */
 HOOK_FORMS(cuCtxDestroy, _v2, CUcontext, context)
 {
-	struct holding_end end;
+	struct context_end end;
 	bool was_current;
 	CUresult r;
 	CHARGE_SCOPE();
 
 	if (state_enter() != STATE_OPEN)
 		return real(context);
-	contexts_destroy_begin(context, &end);
+	r = contexts_destroy_begin(context, &end);
+	if (r != CUDA_SUCCESS)
+		return r;
 	was_current = is_current(context);
 	r = real(context);
 	contexts_destroy_end(&end, r == CUDA_SUCCESS || (was_current && !is_current(context)));
@@ -142,13 +158,15 @@ HOOK_FORMS(cuCtxDestroy, _v2, CUcontext, context)
 HOOK_BODY(cuCtxDetach, CUcontext, context)
 {
 	CUcontext current = NULL;
-	struct holding_end end;
+	struct context_end end;
 	CUresult r;
 	CHARGE_SCOPE();
 
 	if (state_enter() != STATE_OPEN)
 		return cuda.cuCtxDetach(context);
-	contexts_destroy_begin(context, &end);
+	r = contexts_destroy_begin(context, &end);
+	if (r != CUDA_SUCCESS)
+		return r;
 	r = cuda.cuCtxDetach(context);
 	contexts_destroy_end(&end, r == CUDA_SUCCESS && cuda.cuCtxGetCurrent &&
 					   cuda.cuCtxGetCurrent(&current) == CUDA_SUCCESS &&

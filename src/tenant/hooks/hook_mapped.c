@@ -122,11 +122,11 @@ HOOK_BODY(cuMemRetainAllocationHandle, CUmemGenericAllocationHandle *, handle, v
 	r = cuda.cuMemRetainAllocationHandle(&retained, address);
 	if (r == CUDA_SUCCESS && retained != reference.handle) {
 		/* Something else is mapped there now. */
-		cuda.cuMemRelease(retained);
+		mapped_let_go(retained);
 		r = CUDA_ERROR_INVALID_VALUE;
 	}
 	if (!mapped_refer_end(&reference, r == CUDA_SUCCESS)) {
-		cuda.cuMemRelease(retained);
+		mapped_let_go(retained);
 		r = CUDA_ERROR_INVALID_VALUE;
 	}
 	return HOOK_GIVE(r, handle, retained);

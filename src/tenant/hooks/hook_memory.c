@@ -94,6 +94,16 @@ static inline bool free_begin(CUdeviceptr pointer, struct ending *ret_ending)
 	return true;
 }
 
+/* What it gives back at most, as far as that is this pointer's alone. */
+static inline uint64_t free_bytes(const struct ending *ending)
+{
+	const unsigned elsewhere = HOLDING_POOLED | HOLDING_SHARED | HOLDING_OBJECT;
+
+	return ending->allocation.holding.flags & elsewhere
+		       ? CHARGE_ANY_BYTES
+		       : allocations_bytes(&ending->allocation);
+}
+
 static inline CUresult free_end(CUresult r, const struct ending *ending)
 {
 	if (LIKELY(!ending->is_watched || r != CUDA_SUCCESS))
@@ -115,6 +125,7 @@ static inline CUresult free_end(CUresult r, const struct ending *ending)
 			CHARGE_STRAY_SCOPE();                   \
 			return cuda.symbol(pointer);            \
 		}                                               \
+		CHARGE_SCOPE_ENDS(free_bytes(&ending));         \
 		return free_end(cuda.symbol(pointer), &ending); \
 	}
 

@@ -59,7 +59,7 @@ HOOK_BODY(cuMulticastBindMem_v2, CUmemGenericAllocationHandle, object, CUdevice,
 
 static CUresult bind_at(struct multicast_part *part, CUdeviceptr memory)
 {
-	struct mapped_reference reference;
+	struct mapped_reference reference, own;
 	CUmemGenericAllocationHandle retained;
 	CUdeviceptr start, end;
 	CUresult r;
@@ -72,8 +72,9 @@ static CUresult bind_at(struct multicast_part *part, CUdeviceptr memory)
 	}
 	/* The program may have released the handle. */
 	r = cuda.cuMemRetainAllocationHandle(&retained, (void *)(uintptr_t)memory);
-	if (r == CUDA_SUCCESS && retained != reference.handle) {
-		cuda.cuMemRelease(retained);
+	if (r == CUDA_SUCCESS && (retained != reference.handle ||
+					 mapped_refer_begin(retained, &own) != CUDA_SUCCESS)) {
+		mapped_let_go(retained);
 		r = CUDA_ERROR_INVALID_VALUE;
 	}
 	if (r != CUDA_SUCCESS) {
@@ -82,7 +83,8 @@ static CUresult bind_at(struct multicast_part *part, CUdeviceptr memory)
 	}
 	part->memory_offset = memory - start;
 	r = multicast_bind(part, &reference);
-	cuda.cuMemRelease(retained);
+	/* What keeps the memory beyond the program's own references is charged with it. */
+	(void)mapped_refer_end(&own, !mapped_let_go(retained));
 	return r;
 }
 

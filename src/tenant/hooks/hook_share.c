@@ -264,15 +264,21 @@ static CUresult keep_imported(CUmemGenericAllocationHandle handle, struct import
 		     : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* Whether it needs no import: this process has the shared allocation that it names, by a handle of its own. */
-static bool import_again(struct import *import, CUmemGenericAllocationHandle *ret_handle)
+/*
+ * What needs no import: this process has the shared allocation that it names, by a handle of its own. CUDA_ERROR_NOT_FOUND: it needs
+ * one. Who has memory and gets no other reference to it does not get it a second time either.
+ */
+static CUresult import_again(struct import *import, CUmemGenericAllocationHandle *ret_handle)
 {
+	CUresult r;
+
 	/* This import's hold is the only one. */
-	if (!import->is_shared || ipc_holds(import->shared) == 1 ||
-		mapped_import_again(import->shared, ret_handle) != CUDA_SUCCESS)
-		return false;
-	import_undo(import);
-	return true;
+	if (!import->is_shared || ipc_holds(import->shared) == 1)
+		return CUDA_ERROR_NOT_FOUND;
+	r = mapped_import_again(import->shared, ret_handle);
+	if (r == CUDA_SUCCESS)
+		import_undo(import);
+	return r;
 }
 
 /*
@@ -286,9 +292,10 @@ static CUresult fetch(void *handle, CUmemAllocationHandleType type, struct impor
 	CHARGE_SCOPE();
 
 	import_begin(handle, type, MARK_OF_MEMORY, import);
-	*ret_is_new = !import_again(import, ret_handle);
-	r = *ret_is_new ? cuda.cuMemImportFromShareableHandle(ret_handle, import->handle, type)
-			: CUDA_SUCCESS;
+	r = import_again(import, ret_handle);
+	*ret_is_new = r == CUDA_ERROR_NOT_FOUND;
+	if (*ret_is_new)
+		r = cuda.cuMemImportFromShareableHandle(ret_handle, import->handle, type);
 	import_end(import);
 	if (r != CUDA_SUCCESS)
 		import_undo(import);
@@ -306,8 +313,9 @@ static CUresult import_memory(
 		return r;
 	r = keep_imported(*ret_handle, &import);
 	if (r != CUDA_SUCCESS) {
-		cuda.cuMemRelease(*ret_handle);
-		import_undo(&import);
+		/* What stays is charged as long as its shared allocation is held. */
+		if (mapped_let_go(*ret_handle))
+			import_undo(&import);
 	}
 	return r;
 }

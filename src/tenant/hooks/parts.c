@@ -6,6 +6,7 @@
 #include "tenant/hooks/hook.h"
 #include "tenant/memory/charge.h"
 #include "tenant/memory/code.h"
+#include "tenant/memory/context_calls.h"
 #include "tenant/memory/contexts.h"
 #include "tenant/compute/gate.h"
 #include "tenant/memory/exports.h"
@@ -32,6 +33,7 @@
 #include "tenant/memory/graph_survey.h"
 #include "tenant/memory/runtime.h"
 #include "tenant/memory/tiles.h"
+#include "tenant/memory/quiet.h"
 #include "tenant/memory/reconcile.h"
 
 /* Every part has reset_after_fork(); the rest is named. In the order in which they are called. */
@@ -45,6 +47,7 @@ static const struct part parts[] = {
 	PART(capture),
 	PART(charge),
 	PART(code, .context_comes = code_context_comes, .context_ended = code_context_ended),
+	PART(context_calls),
 	PART(contexts),
 	PART(deferred_free, .life_ended = deferred_free_life_ended, .collect = deferred_free_collect_all),
 	PART(exports, .collect = exports_collect),
@@ -68,6 +71,7 @@ static const struct part parts[] = {
 	PART(runtime, .life_ended = runtime_life_ended),
 	PART(tiles, .life_ended = tiles_life_ended),
 	PART(untracked),
+	PART(quiet),
 	PART(reconcile, .life_ended = reconcile_life_ended, .compare = reconcile_compare),
 	PART(oom, .compare = oom_compare), /* after the books are right */
 };
@@ -77,7 +81,7 @@ _Atomic bool hook_has_cuda, hook_has_nvml;
 
 int hook_begun_slowly(void)
 {
-	reconcile_let_pay();
+	quiet_wait();
 	return 0;
 }
 

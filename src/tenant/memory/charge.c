@@ -24,13 +24,13 @@
 #define OWN_WORDS    192
 #define SHARED_WORDS 64
 static struct {
-	_Atomic uint64_t word;
+	struct charge_word word;
 } __attribute__((aligned(CACHE_LINE_BYTES))) words[OWN_WORDS + SHARED_WORDS];
 static _Atomic uint32_t own_words; /* that were given out */
-__thread _Atomic uint64_t *charge_own_word;
+__thread struct charge_word *charge_own_word;
 
 /* Nearly a thread's own, too: stacks lie far apart. */
-static _Atomic uint64_t *shared_word(void)
+static struct charge_word *shared_word(void)
 {
 	uintptr_t stack = (uintptr_t)__builtin_frame_address(0);
 
@@ -47,13 +47,19 @@ void charge_enter_slowly(void)
 	if (i < OWN_WORDS)
 		charge_own_word = &words[i].word;
 	/* pairs with charge_traffic(), as in charge_enter() */
-	atomic_fetch_add(i < OWN_WORDS ? charge_own_word : shared_word(), CHARGE_CALL);
+	atomic_fetch_add(&(i < OWN_WORDS ? charge_own_word : shared_word())->calls, CHARGE_CALL);
 }
 
 void charge_leave_slowly(void)
 {
 	/* as above */
-	atomic_fetch_sub(shared_word(), 1);
+	atomic_fetch_sub(&shared_word()->calls, 1);
+}
+
+void charge_unsettle_slowly(uint64_t bytes)
+{
+	/* pairs with charge_unsettled_bytes(), as in charge_unsettle() */
+	atomic_fetch_add(&shared_word()->unsettled, bytes);
 }
 
 uint64_t charge_traffic(void)
@@ -61,7 +67,16 @@ uint64_t charge_traffic(void)
 	uint64_t sum = 0;
 
 	for (int i = 0; i < OWN_WORDS + SHARED_WORDS; i++)
-		sum += atomic_load(&words[i].word);
+		sum += atomic_load(&words[i].word.calls);
+	return sum;
+}
+
+uint64_t charge_unsettled_bytes(void)
+{
+	uint64_t sum = 0;
+
+	for (int i = 0; i < OWN_WORDS + SHARED_WORDS; i++)
+		sum += atomic_load(&words[i].word.unsettled);
 	return sum;
 }
 
@@ -226,12 +241,15 @@ CUresult charge_reserve(
 	bool has_room;
 
 	tick(device);
+	charge_unsettle(units * REGION_UNIT_BYTES);
 	charge_enter();
 	if (UNLIKELY(try_charge(device, units) != 0)) {
 		charge_leave(NULL);
 		has_room = make_room(device, units);
-		if (!has_room)
+		if (!has_room) {
+			charge_unsettle(-units * REGION_UNIT_BYTES);
 			return refuse(device, bytes);
+		}
 		charge_enter();
 	}
 	FAULT("charge: reserved");
@@ -240,6 +258,7 @@ CUresult charge_reserve(
 		.units = (uint32_t)units,
 		.kind = kind,
 		.is_under_way = true,
+		.unsettled = (uint32_t)units,
 		.since = since};
 	return CUDA_SUCCESS;
 }
@@ -280,7 +299,7 @@ void charge_reset_after_fork(void)
 	reap_lock = (struct lock)LOCK_INIT;
 	atomic_store(&charge_strays, 0);
 	for (int i = 0; i < OWN_WORDS + SHARED_WORDS; i++)
-		atomic_store(&words[i].word, 0);
+		words[i].word = (struct charge_word){.calls = 0};
 }
 
 void charge_commit(struct charge *charge, int64_t bytes)
@@ -302,8 +321,10 @@ void charge_commit(struct charge *charge, int64_t bytes)
 	FAULT("charge: committed");
 	if (bytes > 0)
 		ledger_note(state.region.file, state.slot, d->entry, charge->kind, bytes);
-	if (charge->is_under_way)
+	if (charge->is_under_way) {
 		charge_leave(NULL);
+		charge_unsettle(-(uint64_t)charge->unsettled * REGION_UNIT_BYTES);
+	}
 	*charge = (struct charge)CHARGE_NULL;
 }
 

@@ -22,6 +22,7 @@ struct charge {
 	uint32_t units;
 	enum charge_kind kind;
 	bool is_under_way;    /* reserved, and counted in the traffic until it is committed */
+	uint32_t unsettled;   /* units: what it counts for there (charge_unsettled_bytes()) */
 	uint64_t since;	      /* charge_since() when it was reserved */
 	uint64_t found_bytes; /* of a context's: reconcile_found_bytes() before it */
 };
@@ -35,22 +36,28 @@ struct charge {
  * A thread has a word that it alone writes, for the life of the process. Those that come when all are taken share the
  * others. A call may leave by another word than it entered.
  */
-extern __thread _Atomic uint64_t *charge_own_word;
+struct charge_word {
+	_Atomic uint64_t calls;
+	_Atomic uint64_t unsettled; /* bytes: see charge_unsettled_bytes() */
+};
+extern __thread struct charge_word *charge_own_word;
 #define CHARGE_CALL ((UINT64_C(1) << 32) + 1)
 
 void charge_enter_slowly(void);
 void charge_leave_slowly(void);
+void charge_unsettle_slowly(uint64_t bytes);
 
 static inline int charge_enter(void)
 {
-	_Atomic uint64_t *own = charge_own_word;
+	struct charge_word *own = charge_own_word;
 
 	if (UNLIKELY(!own)) {
 		charge_enter_slowly();
 		return 0;
 	}
 	/* relaxed: written by this thread alone */
-	atomic_store_explicit(own, atomic_load_explicit(own, memory_order_relaxed) + CHARGE_CALL,
+	atomic_store_explicit(&own->calls,
+		atomic_load_explicit(&own->calls, memory_order_relaxed) + CHARGE_CALL,
 		memory_order_relaxed);
 	/* pairs with charge_traffic(): a comparison that sees what the call does sees that it has begun */
 	atomic_thread_fence(memory_order_release);
@@ -59,30 +66,69 @@ static inline int charge_enter(void)
 
 static inline void charge_leave(const int *scope)
 {
-	_Atomic uint64_t *own = charge_own_word;
+	struct charge_word *own = charge_own_word;
 
 	(void)scope;
 	if (UNLIKELY(!own))
 		charge_leave_slowly();
 	else
 		/* pairs with charge_traffic(): who sees the end sees what was done; relaxed: as above */
-		atomic_store_explicit(own, atomic_load_explicit(own, memory_order_relaxed) - 1,
+		atomic_store_explicit(&own->calls,
+			atomic_load_explicit(&own->calls, memory_order_relaxed) - 1,
 			memory_order_release);
 }
 
 /* The sum now, as of no single instant: equal twice in a row, nothing moved in between. */
 uint64_t charge_traffic(void);
 
+/*
+ * What calls under way have reserved and may not have got yet, or may have given back and have in the books still: of a call that
+ * gives back and does not say how much, more than there can be. It counts from before the call is under way until after it is
+ * not any more.
+ */
+#define CHARGE_ANY_BYTES (UINT64_C(1) << 48)
+uint64_t charge_unsettled_bytes(void);
+
+static inline void charge_unsettle(uint64_t bytes)
+{
+	struct charge_word *own = charge_own_word;
+
+	if (UNLIKELY(!own))
+		charge_unsettle_slowly(bytes);
+	else
+		/* pairs with charge_unsettled_bytes(): who sees it less sees that the call has left; relaxed: as above */
+		atomic_store_explicit(&own->unsettled,
+			atomic_load_explicit(&own->unsettled, memory_order_relaxed) + bytes,
+			memory_order_release);
+}
+
 /* The state comes first: in a child of fork() it makes the sum new. */
-static inline int charge_enter_scope(void)
+static inline uint64_t charge_enter_scope(void)
 {
 	(void)state_enter();
-	return charge_enter();
+	charge_unsettle(CHARGE_ANY_BYTES);
+	charge_enter();
+	return CHARGE_ANY_BYTES;
+}
+
+static inline void charge_leave_scope(const uint64_t *bytes)
+{
+	charge_leave(NULL);
+	charge_unsettle(-*bytes);
 }
 
 /* The enclosing scope is such a call. */
-#define CHARGE_SCOPE() \
-	__attribute__((cleanup(charge_leave), unused)) int charge_scope_ = charge_enter_scope()
+#define CHARGE_SCOPE()                                                                     \
+	__attribute__((cleanup(charge_leave_scope), unused)) uint64_t charge_scope_bytes = \
+		charge_enter_scope()
+
+/* It gives back no more than this. */
+#define CHARGE_SCOPE_ENDS(bytes) charge_scope_ends(&charge_scope_bytes, (bytes))
+static inline void charge_scope_ends(uint64_t *scope_bytes, uint64_t bytes)
+{
+	charge_unsettle(bytes - *scope_bytes);
+	*scope_bytes = bytes;
+}
 
 /*
  * Calls by which the driver may end what the books know nothing of: of a pointer or handle that is in no table, or of a context.

@@ -64,6 +64,7 @@ CUresult code_load_begin(const struct image *image, struct code_load *ret_load)
 	bound = sum_u64(bound, runtime);
 	/* Without a context the driver says so itself. */
 	r = guard_begin_current(bound, &ret_load->guard);
+	ret_load->guard.is_open_ended = !image->is_known;
 	if (r == CUDA_SUCCESS && ret_load->guard.is_armed)
 		r = managed_data_begin(image->managed_bytes, &ret_load->managed);
 	if (r != CUDA_SUCCESS)
@@ -206,6 +207,9 @@ static CUresult use_begin(const void *handle, CUlibrary library, struct code_use
 		ret_use->generation = atomic_load(&generation);
 		ret_use->image = image_of(ret_use->library);
 		r = code_load_begin(&ret_use->image, &ret_use->load);
+		/* Its data is there. */
+		if (is_used_here(ret_use->library))
+			ret_use->load.guard.is_open_ended = false;
 		if (r != CUDA_SUCCESS)
 			libraries_leave();
 	}

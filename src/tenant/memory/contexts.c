@@ -26,6 +26,7 @@
 #include "tenant/slice/nvml.h"
 #include "tenant/slice/own_pid.h"
 #include "tenant/slice/parts.h"
+#include "tenant/memory/context_calls.h"
 #include "tenant/memory/ipc.h"
 #include "tenant/memory/table.h"
 #include "tenant/memory/reconcile.h"
@@ -55,6 +56,7 @@ struct primary {
 static struct primary primaries[STATE_ORDINALS];
 static _Atomic int primary_high; /* ordinals below it have had one */
 static _Atomic uint64_t last_life;
+static struct table unlimited;		      /* key: a context of a device that is in no share */
 static _Atomic uint32_t live[STATE_ORDINALS]; /* contexts of each device that are in the books */
 static struct table greens; /* key: context; a: the green context it is a face of; b: ordinal */
 static _Atomic uint32_t green_count;
@@ -266,31 +268,23 @@ static bool has_room(struct device *device, enum contexts_found found, uint64_t 
 	return false;
 }
 
-CUresult contexts_keep(CUcontext context, struct charge *charge)
+CUresult contexts_make_begin(void)
 {
-	struct device *device = charge->device;
-	uint64_t found_bytes = charge->found_bytes;
-	enum contexts_found found = measure(device, charge);
-	struct holding holding = holding_of(charge, atomic_fetch_add(&last_life, 1) + 1, 0);
-	struct holding_end end;
-
-	if (!device)
+	if (context_calls_enter())
 		return CUDA_SUCCESS;
-	FAULT("context: made");
-	if (holding_put(HOLDING_CONTEXTS, (uintptr_t)context, holding, charge->since) < 0) {
-		log_error("no memory for our own tables, so a context is refused");
-		cuda.cuCtxDestroy_v2(context);
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	}
-	FAULT("context: entered");
-	charge_take(charge);
-	atomic_fetch_add(&live[device->ordinal], 1);
-	parts_context_made();
-	if (has_room(device, found, found_bytes))
-		return CUDA_SUCCESS;
-	contexts_destroy_begin(context, &end);
-	contexts_destroy_end(&end, cuda.cuCtxDestroy_v2(context) == CUDA_SUCCESS);
+	log_error("another context takes too long to end, so none is made");
 	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+void contexts_make_end(void)
+{
+	context_calls_leave();
+}
+
+void contexts_note_unlimited(CUcontext context)
+{
+	if (table_put(&unlimited, (struct table_entry){.key = (uintptr_t)context, .a = 1}) < 0)
+		log_debug("a context of a device without a quota is not known");
 }
 
 /* A context is gone, and with it all that lived in it. */
@@ -303,28 +297,103 @@ static void end_life(struct device *device, CUcontext context, uint64_t life)
 	FAULT("context: its memory given back");
 }
 
+/* The driver has given its handle to another context: it has ended, and nothing told of that. */
+static void end_former(CUcontext context)
+{
+	struct holding former;
+
+	if (table_take(&unlimited, (uintptr_t)context, NULL) == 0 ||
+		holding_take(HOLDING_CONTEXTS, (uintptr_t)context, &former) != 0)
+		return;
+	end_life(state_device(former.device), context, former.life);
+	holding_give_back((uintptr_t)context, &former);
+}
+
+CUresult contexts_keep(CUcontext context, struct charge *charge)
+{
+	struct device *device = charge->device;
+	uint64_t found_bytes = charge->found_bytes;
+	enum contexts_found found;
+	struct holding holding;
+	struct context_end end;
+
+	if (!device)
+		return CUDA_SUCCESS;
+	FAULT("context: made");
+	/* Before it is measured, which takes what the process holds for what is in the books. */
+	end_former(context);
+	found = measure(device, charge);
+	holding = holding_of(charge, atomic_fetch_add(&last_life, 1) + 1, 0);
+	if (holding_put(HOLDING_CONTEXTS, (uintptr_t)context, holding, charge->since) < 0) {
+		log_error("no memory for our own tables, so a context is refused");
+		cuda.cuCtxDestroy_v2(context);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	FAULT("context: entered");
+	charge_take(charge);
+	atomic_fetch_add(&live[device->ordinal], 1);
+	parts_context_made();
+	if (has_room(device, found, found_bytes))
+		return CUDA_SUCCESS;
+	if (contexts_destroy_begin(context, &end) == CUDA_SUCCESS)
+		contexts_destroy_end(&end, cuda.cuCtxDestroy_v2(context) == CUDA_SUCCESS);
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
 static void forget_unattributed(struct device *device)
 {
 	reconcile_forget(device, atomic_load(&live[device->ordinal]) == 0);
 }
 
-void contexts_destroy_begin(CUcontext context, struct holding_end *ret_end)
+/* It is known, and from now on other threads' calls take it for one that is not. */
+static bool take_out(CUcontext context, struct context_end *ret_end)
 {
-	parts_context_ends(context);
-	charge_stray_begins();
-	if (holding_end_begin(HOLDING_CONTEXTS, (uintptr_t)context, ret_end) != 0)
-		log_debug("a context is none of ours");
+	ret_end->is_known =
+		holding_end_begin(HOLDING_CONTEXTS, (uintptr_t)context, &ret_end->holding) == 0 ||
+		table_take(&unlimited, (uintptr_t)context, NULL) == 0;
+	return ret_end->is_known;
 }
 
-void contexts_destroy_end(const struct holding_end *end, bool is_destroyed)
+CUresult contexts_destroy_begin(CUcontext context, struct context_end *ret_end)
 {
+	bool may_go_on = context_calls_enter();
+
+	FAULT("context: to be destroyed");
+	if (may_go_on && !take_out(context, ret_end)) {
+		context_calls_leave();
+		may_go_on = context_calls_enter_alone();
+		/* It may have come meanwhile; then others go on beside it. */
+		if (may_go_on && take_out(context, ret_end))
+			context_calls_let_others_in();
+	}
+	if (!may_go_on) {
+		log_warn("a context that is not known is not destroyed beside others");
+		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+	}
+	if (!ret_end->is_known)
+		log_debug("a context is none of ours");
+	parts_context_ends(context);
+	charge_stray_begins();
+	return CUDA_SUCCESS;
+}
+
+void contexts_destroy_end(const struct context_end *end, bool is_destroyed)
+{
+	const struct holding *holding = &end->holding.holding;
+	CUcontext context = (CUcontext)(uintptr_t)end->holding.key;
+
 	charge_stray_ends(NULL);
-	if (is_destroyed && end->holding.serial)
-		end_life(state_device(end->holding.device), (CUcontext)(uintptr_t)end->key,
-			end->holding.life);
-	holding_end_done(end, is_destroyed);
-	if (is_destroyed && end->holding.serial)
-		forget_unattributed(state_device(end->holding.device));
+	if (is_destroyed && holding->serial)
+		end_life(state_device(holding->device), context, holding->life);
+	holding_end_done(&end->holding, is_destroyed);
+	if (is_destroyed && holding->serial)
+		forget_unattributed(state_device(holding->device));
+	if (!is_destroyed && end->is_known && !holding->serial)
+		contexts_note_unlimited(context);
+	if (end->is_known)
+		context_calls_leave();
+	else
+		context_calls_leave_alone();
 }
 
 /* Whether the driver holds a primary context; as_told where it does not answer. */
@@ -513,6 +582,7 @@ CUcontext contexts_of_stream(CUstream stream)
 void contexts_reset_after_fork(void)
 {
 	table_forget(&greens);
+	table_forget(&unlimited);
 	atomic_store(&green_count, 0);
 	for (int i = 0; i < STATE_ORDINALS; i++) {
 		primaries[i] = (struct primary){.charged_bytes = 0};

@@ -19,9 +19,26 @@ CUresult contexts_reserve(struct device *device, struct charge *ret_charge);
  */
 CUresult contexts_keep(CUcontext context, struct charge *charge);
 
-/* Around a call that may destroy a context that the program made. */
-void contexts_destroy_begin(CUcontext context, struct holding_end *ret_end);
-void contexts_destroy_end(const struct holding_end *end, bool is_destroyed);
+/*
+ * Around a call that makes a context, from before its room is reserved until it is kept: no context that is in no books ends
+ * meanwhile, as the driver may give the handle of one that does to the new one. CUDA_ERROR_OUT_OF_MEMORY: one does for too long.
+ */
+CUresult contexts_make_begin(void);
+void contexts_make_end(void);
+
+/* One of a device that is in no share is known as well, so that its end waits for nobody. */
+void contexts_note_unlimited(CUcontext context);
+
+/*
+ * Around a call that may destroy a context that the program made. CUDA_ERROR_CONTEXT_IS_DESTROYED: it is in no books, and other threads make or end some for too
+ * long, of which it may be one; the driver must not be asked.
+ */
+struct context_end {
+	struct holding_end holding; /* serial 0: nothing is charged for it */
+	bool is_known;
+};
+CUresult contexts_destroy_begin(CUcontext context, struct context_end *ret_end) MUST_CHECK;
+void contexts_destroy_end(const struct context_end *end, bool is_destroyed);
 
 /*
  * Around a call that may make or end the device's primary context: from begin to end no other thread of the

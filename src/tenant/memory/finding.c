@@ -94,6 +94,15 @@ static bool ask(
 	return false;
 }
 
+/* Room for frames may be booked before it is there (local.c). */
+static uint64_t local_bytes(const struct device *d)
+{
+	/* relaxed: read again afterwards, beside the traffic */
+	return atomic_load_explicit(
+		&state.region.file->own.slots[state.slot].kind_bytes[d->entry][CHARGE_LOCAL],
+		memory_order_relaxed);
+}
+
 /*
  * Looks once; false where nothing can be told now. What is reserved is in the books for what is just being
  * looked for. What came back by itself, as streams went on, is taken out of the books before and after the question:
@@ -103,14 +112,15 @@ static bool look_once(struct finding_misses *m, struct device *d,
 	const _Atomic uint64_t *unattributed_bytes, const struct charge *reserved,
 	struct finding *ret_found)
 {
-	uint64_t traffic, held, hidden, unseen, shown, foreign, most, used, known = 0;
+	uint64_t traffic, held, hidden, unseen, shown, foreign, most, used, known = 0, away, local;
 	uint64_t other = *unattributed_bytes;
-	bool is_mine = reserved && reserved->is_under_way, is_told, is_alone;
+	bool is_mine = reserved && reserved->is_under_way, is_told, is_still, is_alone;
 
 	parts_collect(d);
 	traffic = charge_traffic();
 	held = charge_watch(d);
 	hidden = finding_hidden_bytes(d);
+	local = local_bytes(d);
 	unseen = hidden + other;
 	shown = ipc_shown_bytes(d);
 	foreign = ipc_foreign_bytes(d);
@@ -123,6 +133,9 @@ static bool look_once(struct finding_misses *m, struct device *d,
 		known = held - unseen + shown;
 		is_told = ask(m, d, known, &used);
 	}
+	away = charge_unsettled_bytes() + local -
+	       (is_mine ? (uint64_t)reserved->unsettled * REGION_UNIT_BYTES : 0);
+	is_still = traffic == charge_traffic() && local == local_bytes(d);
 	is_alone = traffic == charge_traffic() && (uint32_t)traffic == (is_mine ? 1 : 0);
 	parts_collect(d);
 	most = charge_watched(d);
@@ -132,6 +145,9 @@ static bool look_once(struct finding_misses *m, struct device *d,
 	ret_found->least_bytes = above(used, known + foreign + (most > held ? most - held : 0));
 	/* While others charge and give back, only the least can be told. */
 	ret_found->most_bytes = held == charge_held_bytes(d) ? above(used, known) : UINT64_MAX;
+	ret_found->worst_bytes = is_still && ret_found->most_bytes != UINT64_MAX
+					 ? above(used, known > away ? known - away : 0)
+					 : UINT64_MAX;
 	ret_found->is_exact = is_alone && ret_found->most_bytes != UINT64_MAX;
 	return true;
 }

@@ -21,10 +21,12 @@ bool finding_is_blind(const struct finding_misses *misses);
  * What NVML shows beyond the books lies between the two, which differ where memory of other slices is open,
  * and where another thread charged meanwhile: what it took and freed again between two equal readings of
  * the books may be in NVML's figure. The books run ahead of the driver, so what the figure has beyond the
- * most that they said is never too much; both are exact where no other call of this process was under way.
+ * most that they said is never too much; both are exact where no other call of this process was under way. Where some
+ * were, it may be as much as if nothing of theirs had come yet, and all that they give back had gone.
  */
 struct finding {
 	uint64_t least_bytes, most_bytes;
+	uint64_t worst_bytes; /* whatever is under way; UINT64_MAX: not known */
 	bool is_exact;
 };
 

@@ -87,6 +87,7 @@ bool guard_end(struct guard *guard)
 				.life = contexts_life_current(),
 				.is_quiet = is_quiet(guard),
 				.is_bounded = guard->is_bounded,
+				.is_open_ended = guard->is_open_ended,
 				.is_end = guard->is_end});
 	return !charge_is_above_quota(d) || reconcile_found_bytes(d) == guard->found_bytes;
 }

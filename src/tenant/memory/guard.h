@@ -24,8 +24,9 @@ struct guard {
 	uint64_t free_bytes;	   /* before the call; UINT64_MAX: unknown */
 	uint64_t traffic, changes; /* of this process and of the slice, before it */
 	uint64_t found_bytes;	   /* reconcile_found_bytes() before it */
-	bool is_bounded;      /* set by who begins: no call takes far more than what is reserved */
-	bool is_end;	      /* likewise: the call gives back, and takes nothing */
+	bool is_bounded; /* set by who begins: no call takes far more than what is reserved */
+	bool is_open_ended; /* likewise: it may take anything, and is measured with nothing in the way */
+	bool is_end;	    /* likewise: the call gives back, and takes nothing */
 	int64_t taken_bytes;  /* after guard_end(): by how much the device's free memory fell */
 	struct growth growth; /* after guard_end(): what the call took */
 	bool is_armed;

@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/fault.h"
 #include "base/file.h"
+#include "policy/device_runtime.h"
 #include "policy/ptx.h"
 
 /* A larger one is no image that we know, and is refused. */
@@ -47,13 +48,12 @@ static const Elf64_Shdr *section(const struct elf *elf, unsigned index)
 /* A function that the image calls and does not have is the device runtime's. */
 static void note_call(const char *name, uint64_t room, struct image *image)
 {
-	static const char *const heap[] = {"malloc", "cudaLaunchDevice", "cudaLaunchDeviceV2"};
+	const char *end = memchr(name, 0, room);
 
-	if (memchr(name, 0, room) == NULL)
+	if (!end)
 		return;
-	for (unsigned i = 0; i < ARRAY_SIZE(heap); i++)
-		image->has_heap |= strcmp(name, heap[i]) == 0;
-	image->has_printf |= strcmp(name, "vprintf") == 0;
+	image->has_heap |= device_runtime_is_heap(name, (size_t)(end - name));
+	image->has_printf |= device_runtime_is_printf(name, (size_t)(end - name));
 }
 
 static void add_bytes(uint64_t *sum, uint64_t bytes)

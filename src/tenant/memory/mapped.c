@@ -30,6 +30,17 @@
 static struct table
 	mappings; /* key: address; a: handle; b: bytes; c: the holding's serial number */
 
+#define END_TRIES 3 /* a driver that fails does not fail each time */
+
+bool mapped_let_go(CUmemGenericAllocationHandle handle)
+{
+	for (unsigned i = 0; i < END_TRIES; i++)
+		if (cuda.cuMemRelease(handle) == CUDA_SUCCESS)
+			return true;
+	log_error("memory that was referred to for a moment stays");
+	return false;
+}
+
 CUresult mapped_keep(CUmemGenericAllocationHandle handle, struct charge *charge)
 {
 	if (!charge->device)
@@ -37,7 +48,8 @@ CUresult mapped_keep(CUmemGenericAllocationHandle handle, struct charge *charge)
 	FAULT("mapped: the driver gave");
 	if (holding_put_charge(HOLDING_CREATED, handle, charge, 0, 0) < 0) {
 		log_error("no memory for our own tables, so an allocation is refused");
-		cuda.cuMemRelease(handle);
+		if (!mapped_let_go(handle))
+			charge_take(charge);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	FAULT("mapped: entered");
@@ -405,12 +417,10 @@ CUresult mapped_keep_foreign(
 	return r;
 }
 
-#define UNMAP_TRIES 3 /* a driver that fails does not fail each time */
-
 /* What stayed mapped would be held when the program has let go of it. */
 static void unmap(CUdeviceptr at, uint64_t bytes)
 {
-	for (unsigned i = 0; i < UNMAP_TRIES; i++)
+	for (unsigned i = 0; i < END_TRIES; i++)
 		if (cuda.cuMemUnmap(at, bytes) == CUDA_SUCCESS)
 			return;
 	log_error("memory that was mapped for a moment stays mapped", U64("bytes", bytes));
@@ -481,7 +491,7 @@ static bool retain_at(CUdeviceptr at, CUmemGenericAllocationHandle handle)
 		return false;
 	if (retained == handle)
 		return true;
-	cuda.cuMemRelease(retained);
+	mapped_let_go(retained);
 	return false;
 }
 
@@ -491,8 +501,7 @@ static bool retain_unmapped(CUmemGenericAllocationHandle handle, uint64_t bytes)
 	bool is_retained = false;
 	CUdeviceptr at;
 
-	if (!cuda.cuMemAddressReserve || !cuda.cuMemAddressFree ||
-		cuda.cuMemAddressReserve(&at, bytes, 0, 0, 0) != CUDA_SUCCESS)
+	if (cuda.cuMemAddressReserve(&at, bytes, 0, 0, 0) != CUDA_SUCCESS)
 		return false;
 	if (cuda.cuMemMap(at, bytes, 0, handle, 0) == CUDA_SUCCESS) {
 		is_retained = retain_at(at, handle);
@@ -506,8 +515,6 @@ static bool retain(const struct mapped_reference *reference, uint64_t bytes)
 {
 	struct mapping_search search = {.reference = reference};
 
-	if (!cuda.cuMemRetainAllocationHandle)
-		return false;
 	table_visit(&mappings, look_for_mapping, &search);
 	return (search.at && retain_at(search.at, reference->handle)) ||
 	       retain_unmapped(reference->handle, bytes);
@@ -518,20 +525,23 @@ CUresult mapped_import_again(unsigned shared, CUmemGenericAllocationHandle *ret_
 	uint64_t bytes = ipc_steps(shared) * MARK_STEP_BYTES;
 	struct mapped_reference reference;
 	struct holding holding;
-	bool is_retained;
+	bool is_retained, is_there;
 	uint64_t handle;
 
+	/* Without these a driver gives no reference to what it has not mapped. */
+	if (!cuda.cuMemRetainAllocationHandle || !cuda.cuMemAddressReserve ||
+		!cuda.cuMemAddressFree)
+		return CUDA_ERROR_NOT_FOUND;
 	if (holding_pin_shared(HOLDING_CREATED, shared, &handle, &holding) != 0)
 		return CUDA_ERROR_NOT_FOUND;
 	reference = (struct mapped_reference){.handle = handle, .serial = holding.serial};
 	FAULT("mapped: pinned");
 	is_retained = retain(&reference, bytes);
-	if (!mapped_refer_end(&reference, is_retained)) {
-		cuda.cuMemRelease(reference.handle);
-		is_retained = false;
-	}
-	if (!is_retained)
-		return CUDA_ERROR_NOT_FOUND;
+	is_there = mapped_refer_end(&reference, is_retained);
+	if (!is_there)
+		mapped_let_go(reference.handle);
+	if (!is_retained || !is_there)
+		return is_there ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_NOT_FOUND;
 	*ret_handle = reference.handle;
 	return CUDA_SUCCESS;
 }

@@ -57,9 +57,13 @@ bool mapped_export_end(const struct mapped_export *export, bool is_made, int fd,
 /*
  * What an import of the shared allocation gives where this process has a handle or mapping of it: one more reference to that
  * handle. Nothing is imported then, so it does not matter what the importer's descriptor is of. CUDA_ERROR_NOT_FOUND: there
- * is none to be had, or another thread is ending it.
+ * is none to be had, or another thread is ending it. CUDA_ERROR_OUT_OF_MEMORY: the driver refuses the reference, and what it would import
+ * instead would be charged once more, for as long as the process has either.
  */
 CUresult mapped_import_again(unsigned shared, CUmemGenericAllocationHandle *ret_handle) MUST_CHECK;
+
+/* Ends a reference in the driver that is our own. False where it is refused each time, so that the memory stays. */
+bool mapped_let_go(CUmemGenericAllocationHandle handle);
 
 /*
  * Imports of a process are one after the other: of two at once each would find that there is another one's hold of the memory.

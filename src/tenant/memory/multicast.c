@@ -106,7 +106,7 @@ CUresult multicast_create(
 	if (r != CUDA_SUCCESS || holding_put(HOLDING_CREATED, *ret_object, holding, since) == 0)
 		return r;
 	log_error("no memory for our own tables, so a multicast object is refused");
-	cuda.cuMemRelease(*ret_object);
+	mapped_let_go(*ret_object);
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 

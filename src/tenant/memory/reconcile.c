@@ -19,6 +19,7 @@
 #include "tenant/slice/own_pid.h"
 #include "tenant/slice/parts.h"
 #include "tenant/memory/finding.h"
+#include "tenant/memory/quiet.h"
 #include "tenant/memory/table.h"
 
 /* A call that is known to take little is charged for so many times as much at most, where only the device's figure tells. */
@@ -39,6 +40,7 @@ struct account {
 		is_careful; /* more may be charged than was taken, until a comparison is exact */
 	_Atomic uint32_t owed, paid;   /* see is_owed() */
 	_Atomic uint64_t next_owed_ns; /* later where comparisons were spoiled */
+	uint64_t next_alone_ns;	       /* until then a measuring that others spoil waits briefly */
 	bool was_less;		       /* by the last comparison */
 	_Atomic unsigned doubts;       /* seconds in which another thread was comparing */
 	_Atomic uint64_t next_doubt_ns;
@@ -50,15 +52,14 @@ static struct account accounts[STATE_ORDINALS];
  * What is owed is compared while no call is under way, and calls that would begin wait for it so long at most. What all the
  * same was in the way, again and again, takes one part of so many of the time, and may take that of so long at once.
  */
-#define OWED_WAIT_NS  UINT64_C(20000000)
 #define OWED_TIMES    16
 #define OWED_BURST_NS UINT64_C(640000000)
 /* To know less than that the process does not begin NVML, for which it would wait. */
 #define OWED_WORTH_BYTES UINT64_C(0x2000000)
 
-/* Until then calls wait for who pays, and another may be that afterwards; 0: nobody does. And whether this thread does. */
-static _Atomic uint64_t payer_until_ns;
-static __thread bool is_payer;
+/* So much more may be charged for a call for a while than it took. Who waited in vain waits one part in so many of the time. */
+#define ALONE_WORTH_BYTES UINT64_C(0x4000000)
+#define ALONE_TIMES	  16
 
 /* Charged while the books stand alone. key: the life of a context; a: bytes; b: how often it had come to that. */
 static struct table untold;
@@ -208,16 +209,6 @@ static bool is_at_rest(void)
 	return (uint32_t)charge_traffic() == 0;
 }
 
-/* Calls that begin wait for this thread from now on, and those that end leave to it what is owed. */
-static bool become_payer(uint64_t now_ns)
-{
-	uint64_t until_ns = atomic_load(&payer_until_ns);
-
-	is_payer = until_ns <= now_ns && atomic_compare_exchange_strong(
-						 &payer_until_ns, &until_ns, now_ns + OWED_WAIT_NS);
-	return is_payer;
-}
-
 /*
  * Compares until no call came in the way that did not wait for it; once in any case, as this thread may lack its processor for
  * longer than calls wait. Returns the traffic that it saw before that.
@@ -245,9 +236,9 @@ static uint64_t compare_alone(struct account *t, struct device *d, uint64_t unti
 /* Whether it is to be tried again: another call has ended since, and may have left it to this thread. */
 static bool pay(struct account *t, struct device *d)
 {
-	uint64_t begin_ns = clock_now_ns(), until_ns = begin_ns + OWED_WAIT_NS, traffic, end_ns;
+	uint64_t begin_ns = clock_now_ns(), until_ns = begin_ns + QUIET_NS, traffic, end_ns;
 
-	if (t->next_owed_ns > begin_ns || !become_payer(begin_ns))
+	if (t->next_owed_ns > begin_ns || !quiet_begin(begin_ns))
 		return false;
 	traffic = compare_alone(t, d, until_ns);
 	if (t->next_owed_ns + OWED_BURST_NS < begin_ns)
@@ -257,9 +248,8 @@ static bool pay(struct account *t, struct device *d)
 	if (is_owed(t))
 		t->next_owed_ns +=
 			OWED_TIMES * ((end_ns < until_ns ? end_ns : until_ns) - begin_ns);
-	is_payer = false;
-	/* Unless it is another's by now. Pairs with is_at_rest(): who has ended sees this, or is seen. */
-	atomic_compare_exchange_strong(&payer_until_ns, &until_ns, 0);
+	quiet_end();
+	/* Pairs with is_at_rest(): who has ended sees that nobody pays, or is seen. */
 	atomic_thread_fence(memory_order_seq_cst);
 	return traffic != charge_traffic();
 }
@@ -294,12 +284,6 @@ void reconcile_pay(void)
 	errno = saved_errno;
 }
 
-void reconcile_let_pay(void)
-{
-	for (unsigned i = 0; clock_now_ns() < atomic_load(&payer_until_ns) && !is_payer; i++)
-		lock_rest(i);
-}
-
 /*
  * What a call took by the device's free memory, which others change as well. Where the slice itself did, what the call took
  * may be hidden: it is not taken for less than was reserved, nor for something given back.
@@ -331,15 +315,24 @@ static void note_untold(const struct account *t, uint64_t life, int64_t more)
 	place.entry->a += (uint64_t)more;
 }
 
+/* What a call took. */
+struct told {
+	int64_t more;	      /* by so much the unattributed part has grown */
+	bool is_certain;      /* else that is the careful side of it */
+	bool is_open;	      /* not even that: more may be hidden by what else is under way */
+	uint64_t worst_bytes; /* the unattributed part then; UINT64_MAX: not known */
+};
+
 /*
  * By how much the unattributed part has grown, as far as can be told; under the account's lock. Where other threads are
  * in the way, or memory of other processes, the whole reservation counts as taken as far as that can be,
  * until a comparison knows better.
  */
-static int64_t growth(struct account *t, struct device *d, const struct charge *charge,
-	const struct reconcile_call *call, bool *ret_is_certain)
+static struct told growth(struct account *t, struct device *d, const struct charge *charge,
+	const struct reconcile_call *call)
 {
 	int64_t reserved = (int64_t)charge->units * REGION_UNIT_BYTES, more = 0;
+	struct told told = {.worst_bytes = UINT64_MAX};
 	struct finding found;
 	uint32_t owed;
 
@@ -349,11 +342,11 @@ static int64_t growth(struct account *t, struct device *d, const struct charge *
 	 */
 	owe(t);
 	owed = t->owed;
-	*ret_is_certain = false;
 	if (!nvml_is_begun() && t->misses.in_a_row == 0 && call->is_quiet &&
-		call->free_change_bytes <= reserved)
-		return call->free_change_bytes ? reserved : 0;
-
+		call->free_change_bytes <= reserved) {
+		told.more = call->free_change_bytes ? reserved : 0;
+		return told;
+	}
 	for (int i = 0; i < FINDING_LOOKS && (i == 0 || !finding_is_blind(&t->misses)); i++) {
 		if (!look(t, d, charge, &found))
 			continue;
@@ -364,46 +357,111 @@ static int64_t growth(struct account *t, struct device *d, const struct charge *
 			if (more >= 0)
 				t->paid = owed;
 			t->is_careful = more < 0 || found.least_bytes != found.most_bytes;
-			*ret_is_certain = found.least_bytes == found.most_bytes;
-			return more > 0 ? more : 0;
+			told.more = more > 0 ? more : 0;
+			told.is_certain = found.least_bytes == found.most_bytes;
+			return told;
 		}
 		more = (int64_t)(found.least_bytes - t->unattributed_bytes);
+		told.worst_bytes = found.worst_bytes;
 	}
-	*ret_is_certain = finding_is_blind(&t->misses);
-	if (*ret_is_certain)
-		return lost_bytes(reserved, call);
-	return more > reserved ? more : reserved;
+	told.is_certain = finding_is_blind(&t->misses);
+	if (told.is_certain) {
+		told.more = lost_bytes(reserved, call);
+		return told;
+	}
+	told.is_open = told.worst_bytes > t->unattributed_bytes + (uint64_t)reserved;
+	told.more = more > reserved ? more : reserved;
+	return told;
+}
+
+/* Whether the worst is little more than what is charged in any case, and fits: it is not waited for something better. */
+static bool is_worst_good_enough(const struct account *t, const struct device *d,
+	const struct charge *charge, const struct told *told)
+{
+	uint64_t least = t->unattributed_bytes + (uint64_t)told->more;
+	uint64_t reserved = (uint64_t)charge->units * REGION_UNIT_BYTES;
+
+	if (told->worst_bytes == UINT64_MAX || told->worst_bytes > least + ALONE_WORTH_BYTES)
+		return false;
+	/* relaxed: a limit of a moment ago is a limit */
+	return ledger_used_units(state.region.file, d->entry) +
+		       ledger_units(told->worst_bytes - t->unattributed_bytes - reserved) <=
+	       atomic_load_explicit(&d->limit_units, memory_order_relaxed);
+}
+
+/*
+ * The same for a call of which nobody knows what it takes. Under the account's lock, which is left while it waits; false where
+ * another thread has it for too long then, or nothing tells the most that the call can have taken.
+ */
+static bool measure(struct account *t, struct device *d, const struct charge *charge,
+	const struct reconcile_call *call, bool *is_ours, struct told *ret_told)
+{
+	uint64_t begin_ns = clock_now_ns();
+	uint64_t until_ns =
+		begin_ns + (begin_ns < t->next_alone_ns ? QUIET_NS : RECONCILE_ALONE_NS);
+	bool is_over = false;
+
+	*ret_told = growth(t, d, charge, call);
+	quiet_measure_begin();
+	while (*is_ours && ret_told->is_open && !is_over &&
+		!is_worst_good_enough(t, d, charge, ret_told)) {
+		lock_leave(&t->lock);
+		quiet_wait_for_calls(until_ns);
+		*is_ours = lock_enter_within(&t->lock, RECONCILE_WAIT_NS);
+		is_over = clock_now_ns() >= until_ns;
+		if (!*is_ours)
+			break;
+		if (is_over)
+			t->next_alone_ns = until_ns + ALONE_TIMES * RECONCILE_ALONE_NS;
+		is_over |= quiet_is_reached();
+		*ret_told = growth(t, d, charge, call);
+		/* Of what came meanwhile it is not known whether it has come. */
+		is_over &= ret_told->worst_bytes != UINT64_MAX || clock_now_ns() >= until_ns;
+	}
+	quiet_measure_end();
+	if (!ret_told->is_open)
+		return *is_ours;
+	if (ret_told->worst_bytes == UINT64_MAX)
+		return false;
+	ret_told->more = (int64_t)(ret_told->worst_bytes - t->unattributed_bytes);
+	return *is_ours;
 }
 
 struct growth reconcile_guarded(
 	struct device *device, struct charge *charge, const struct reconcile_call *call)
 {
 	struct account *t = &accounts[device->ordinal];
-	bool is_ours = lock_enter_within(&t->lock, RECONCILE_WAIT_NS), is_certain = false;
-	int64_t more, reserved = (int64_t)charge->units * REGION_UNIT_BYTES;
+	bool is_ours = lock_enter_within(&t->lock, RECONCILE_WAIT_NS), is_measured = is_ours;
+	int64_t reserved = (int64_t)charge->units * REGION_UNIT_BYTES;
+	struct told told = {.more = reserved};
 	struct growth found;
 
+	if (is_ours && call->is_open_ended)
+		is_measured = measure(t, device, charge, call, &is_ours, &told);
+	else if (is_ours)
+		told = growth(t, device, charge, call);
 	/* Without the lock the whole reservation stays, and the next comparison finds what is too much. */
-	more = is_ours ? growth(t, device, charge, call, &is_certain) : reserved;
-	if (more < -(int64_t)t->unattributed_bytes)
-		more = -(int64_t)t->unattributed_bytes;
-	atomic_fetch_add(&t->unattributed_bytes, (uint64_t)more);
-	if (more > reserved)
-		atomic_fetch_add(&t->found_bytes, (uint64_t)(more - reserved));
+	if (!is_ours)
+		told = (struct told){.more = reserved};
+	if (told.more < -(int64_t)t->unattributed_bytes)
+		told.more = -(int64_t)t->unattributed_bytes;
+	atomic_fetch_add(&t->unattributed_bytes, (uint64_t)told.more);
+	if (told.more > reserved)
+		atomic_fetch_add(&t->found_bytes, (uint64_t)(told.more - reserved));
 	FAULT("reconcile: counted");
-	charge_commit(charge, more);
+	charge_commit(charge, told.more);
 	if (is_ours)
 		t->doubts = 0;
-	found = (struct growth){.charged_bytes = more,
-		.is_measured = is_ours,
+	found = (struct growth){.charged_bytes = told.more,
+		.is_measured = is_measured,
 		.is_told = is_ours && !finding_is_blind(&t->misses),
-		.is_certain = is_certain};
+		.is_certain = told.is_certain};
 	if (!is_ours) {
 		owe(t);
 		return found;
 	}
-	if (!found.is_told && more && call->life)
-		note_untold(t, call->life, more);
+	if (!found.is_told && told.more && call->life)
+		note_untold(t, call->life, told.more);
 	else if (found.is_told && call->free_change_bytes < 0)
 		compare(t, device, true);
 	lock_leave(&t->lock);
@@ -542,6 +600,5 @@ void reconcile_reset_after_fork(void)
 {
 	for (int i = 0; i < STATE_ORDINALS; i++)
 		accounts[i] = (struct account){.was_less = false};
-	payer_until_ns = 0;
 	table_forget(&untold);
 }

@@ -27,10 +27,9 @@ void reconcile_compare(struct device *device, enum parts_when when);
  * When a call of the program has ended and nothing of it is under way any more. Where a comparison could not be exact
  * because of other calls (driver/call_end.h), the last of them to end makes it good: the process may make none for long, and
  * others of the slice would lack what it has in its books and not on the device. Calls that begin meanwhile wait
- * for that, some ms and 20 at most.
+ * for that (quiet.h), some ms and 20 at most.
  */
 void reconcile_pay(void);
-void reconcile_let_pay(void);
 
 /*
  * After a call that may have taken memory which nobody names (guard.h): ends the reservation's scope
@@ -38,20 +37,27 @@ void reconcile_let_pay(void);
  * memory fell by is charged until the context ends. Waits at
  * most RECONCILE_WAIT_NS for another thread's comparison; then the whole reservation stays charged until
  * the next one.
+ *
+ * What a call of another thread has reserved, and not got yet, would be cover for as much that a call took of which nobody knows
+ * what it takes. Such a call is measured when none of that is under way; for that it waits RECONCILE_ALONE_NS at most, once in 16 s, while
+ * calls that begin wait for it, 20 ms at a time. Then it is charged as if nothing that is under way had come, and all that
+ * is being given back had gone; where that cannot be told either, it is not measured.
  */
-#define RECONCILE_WAIT_NS UINT64_C(2000000000)
+#define RECONCILE_WAIT_NS  UINT64_C(2000000000)
+#define RECONCILE_ALONE_NS UINT64_C(1000000000)
 struct reconcile_call {
 	int64_t free_change_bytes; /* by so much the device's free memory fell during the call */
 	uint64_t life;		   /* of the context that took it */
 	bool is_quiet;		   /* nothing else in the slice has taken or given back meanwhile */
+	bool is_open_ended;	   /* nobody knows what the call takes, and it can be undone */
 	bool is_bounded;	   /* the call takes what is reserved, or little more */
 	bool is_end;		   /* the call gives back, and takes nothing */
 };
 struct growth {
 	int64_t charged_bytes;
-	bool is_measured; /* else the reservation is charged, whatever the call took */
-	bool is_told;	  /* by the figure of this process, and not by what the device lost */
-	bool is_certain;  /* that is what the call took; else the careful side of it */
+	bool is_measured; /* else the reservation is charged, whatever the call took, and more may be hidden */
+	bool is_told;	 /* by the figure of this process, and not by what the device lost */
+	bool is_certain; /* that is what the call took; else the careful side of it */
 };
 struct growth reconcile_guarded(
 	struct device *device, struct charge *charge, const struct reconcile_call *call);

@@ -127,9 +127,11 @@ static CUresult reset(struct load *l, struct load_held *ret_held)
 }
 
 const struct load_family load_primary_reset = {.weight = 1, .is_hostile = true, .take = reset};
-/* Not bears_misuse: where several threads destroy one context, books and driver do not agree. This stands open. */
-const struct load_family load_context = {
-	.weight = 4, .take = take_context, .give = give_context, .use = use_context};
+const struct load_family load_context = {.bears_misuse = true,
+	.weight = 4,
+	.take = take_context,
+	.give = give_context,
+	.use = use_context};
 const struct load_family load_primary_reference = {
 	.weight = 4, .take = take_reference, .give = give_reference};
 const struct load_family load_second_context = {.weight = 4, .take = use_second};

@@ -40,6 +40,21 @@ struct image_global *image_add_global(struct image *image, const char *name, siz
 	return global->name ? global : NULL;
 }
 
+static bool begins(const char *name, size_t length, const char *beginning)
+{
+	return length >= strlen(beginning) && memcmp(name, beginning, strlen(beginning)) == 0;
+}
+
+void image_note_needed(struct image *image, const char *name, size_t length)
+{
+	/* As CUDA 12's and 13's compilers name what launches kernels, and the toolkit's library what it asks of the driver. */
+	image->has_malloc |= (length == 6 && begins(name, length, "malloc")) ||
+			     begins(name, length, "cudaLaunchDevice") ||
+			     begins(name, length, "__cudaCDP2") ||
+			     begins(name, length, "__cuda_syscall_cnpv2");
+	image->has_printf |= length == 7 && begins(name, length, "vprintf");
+}
+
 void image_free(struct image *image)
 {
 	if (!image)

@@ -4,7 +4,7 @@
  * compressed.
  *
  * A PTX text is read as the compiler writes it: entries, parameters, .global and .const variables
- * (.attribute(.managed) too), .local frames, .extern functions malloc and vprintf. What it does not
+ * (.attribute(.managed) too), .local frames, .extern functions malloc and vprintf, and those by which kernels launch. What it does not
  * say may stand in comments of one line, several on one line or one each:
  *
  *	// vgpu-sim duration_ns=3000000 frame_bytes=65536	before an .entry, for it
@@ -50,7 +50,7 @@ struct image {
 	struct image_global *global;
 	unsigned int global_count;
 	uint64_t code_bytes;
-	bool has_malloc; /* device code that allocates */
+	bool has_malloc; /* device code that allocates, or launches kernels */
 	bool has_printf;
 };
 
@@ -71,6 +71,9 @@ void *image_append(void **array, unsigned int *count, size_t size);
 /* Appends a kernel or a variable; NULL without memory. */
 struct image_kernel *image_add_kernel(struct image *image, const char *name, size_t length);
 struct image_global *image_add_global(struct image *image, const char *name, size_t length);
+
+/* A function that the image needs of the device's own code. */
+void image_note_needed(struct image *image, const char *name, size_t length);
 
 /* The kernel of this name, or NULL. */
 const struct image_kernel *image_find(const struct image *image, const char *name);

@@ -81,10 +81,8 @@ static int read_symbols(struct image *image, const struct cubin *cubin)
 		const char *name = cubin->symbol_names + symbol->st_name;
 		struct image_global *global;
 
-		if (symbol->st_shndx == SHN_UNDEF && strcmp(name, "malloc") == 0)
-			image->has_malloc = true;
-		if (symbol->st_shndx == SHN_UNDEF && strcmp(name, "vprintf") == 0)
-			image->has_printf = true;
+		if (symbol->st_shndx == SHN_UNDEF)
+			image_note_needed(image, name, strlen(name));
 		if (ELF64_ST_TYPE(symbol->st_info) != STT_OBJECT || symbol->st_size == 0 ||
 			symbol->st_shndx == SHN_UNDEF || symbol->st_shndx >= cubin->section_count ||
 			strncmp(section_name(cubin, symbol->st_shndx), ".nv.global", 10) != 0)

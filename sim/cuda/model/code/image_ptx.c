@@ -350,10 +350,8 @@ static int read_word(struct image *image, const char **place, size_t length, str
 	} else if (!*is_extern &&
 		   (is_word(at, length, ".global") || is_word(at, length, ".const"))) {
 		r = read_global(image, place);
-	} else if (*is_extern && is_word(at, length, "malloc")) {
-		image->has_malloc = true;
-	} else if (*is_extern && is_word(at, length, "vprintf")) {
-		image->has_printf = true;
+	} else if (*is_extern && is_name(*at) && *at != '.') {
+		image_note_needed(image, at, length);
 	} else if (*at == '{') {
 		*place = read_body(image, at, &frame);
 	} else if (*at == ';' || *at == '}') {

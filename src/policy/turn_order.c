@@ -56,14 +56,16 @@ static uint32_t aged(uint32_t rank, uint64_t ticket_ns, uint64_t now_ns)
 
 static void ignore(struct turn_doubt *doubt, uint64_t now_ns)
 {
-	uint64_t last_ns = TURN_IGNORE_NS << TURN_IGNORE_TIMES;
+	uint64_t ns = TURN_IGNORE_NS;
 
 	if (now_ns < doubt->ignored_until_ns)
 		return;
-	if (now_ns - doubt->ignored_until_ns > last_ns)
+	if (now_ns - doubt->ignored_until_ns > TURN_IGNORE_MOST_NS)
 		doubt->ignored_times = 0;
-	doubt->ignored_until_ns = now_ns + (TURN_IGNORE_NS << doubt->ignored_times);
-	if (doubt->ignored_times < TURN_IGNORE_TIMES)
+	if (doubt->ignored_times)
+		ns = TURN_IGNORE_AGAIN_NS << (doubt->ignored_times - 1);
+	doubt->ignored_until_ns = now_ns + ns;
+	if (ns < TURN_IGNORE_MOST_NS)
 		doubt->ignored_times++;
 	doubt->in_way_ns = 0;
 }
@@ -165,11 +167,9 @@ static uint64_t worst_owner(
 /* Whether the owner was clearly to blame before, and that is not forgotten. */
 static bool is_known(const struct turn_peer *peers, unsigned count, uint64_t owner, uint64_t now_ns)
 {
-	uint64_t last_ns = TURN_IGNORE_NS << TURN_IGNORE_TIMES;
-
 	for (unsigned i = 0; i < count; i++)
 		if (peers[i].owner == owner && peers[i].doubt.ignored_times &&
-			now_ns < peers[i].doubt.ignored_until_ns + last_ns)
+			now_ns < peers[i].doubt.ignored_until_ns + TURN_IGNORE_MOST_NS)
 			return true;
 	return false;
 }

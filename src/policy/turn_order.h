@@ -30,8 +30,10 @@
 #define TURN_CLAIM_NS	  UINT64_C(1000000) /* a claim is a matter of a few us */
 #define TURN_TAKE_NS	  UINT64_C(300000)  /* what the first in line has for taking a free turn */
 #define TURN_NEXT_NS	  UINT64_C(50000)   /* and each after it in addition: about a wake-up */
-#define TURN_IGNORE_NS	  UINT64_C(4000000000) /* not believed, the first time; doubled each time */
-#define TURN_IGNORE_TIMES 4u /* to 64 s at most, and after as long all is forgotten */
+#define TURN_IGNORE_NS	  UINT64_C(1000000000) /* not believed, the first time */
+/* And the second time, as each end of it costs the waiters anew; doubled each time from then on. */
+#define TURN_IGNORE_AGAIN_NS UINT64_C(4000000000)
+#define TURN_IGNORE_MOST_NS  UINT64_C(64000000000) /* at most, and after as long all is forgotten */
 #define TURN_REPAY_NS \
 	UINT64_C(400000000)		 /* not believed by a reader that others had much time of */
 #define TURN_MISS_NS (32 * TURN_TAKE_NS) /* a missed turn counts for so long, one after the other */

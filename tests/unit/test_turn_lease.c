@@ -174,7 +174,7 @@ static void who_is_to_blame_is_not_believed_for_a_while(void **state)
 	assert_int_equal(hold(&a), TURN_HELD);
 	atomic_store(&a.own->face.word, TURN_WORD(TURN_HOLD, UINT64_MAX >> 4));
 	overstay();
-	now += 3900 * MS;
+	now += 900 * MS;
 	assert_true(wait_turn(&b, 100 * MS) <= MS);
 	assert_int_equal(turn_read(folder_of(*state), UUID, now, views, 4, &count), 0);
 	assert_int_equal(count, 2);
@@ -186,7 +186,7 @@ static void who_is_to_blame_is_not_believed_for_a_while(void **state)
 	atomic_store(&a.own->face.seen_ns, now);
 	atomic_store(&a.own->face.since_ns, now);
 	overstay();
-	now += 7900 * MS;
+	now += 3900 * MS;
 	assert_true(wait_turn(&b, 100 * MS) <= MS);
 }
 

@@ -259,7 +259,7 @@ static void nobody_was_in_the_way_of_a_new_wish(void **state)
 	assert_int_equal(p.doubt.in_way_ns, 0);
 }
 
-static void each_time_it_is_to_blame_it_is_not_believed_for_twice_as_long(void **state)
+static void each_time_it_is_to_blame_it_is_not_believed_for_longer(void **state)
 {
 	struct turn_peer p = peer(TURN_HOLD, 1, NOW, UINT64_MAX);
 	uint64_t at = NOW, expected = TURN_IGNORE_NS;
@@ -270,8 +270,9 @@ static void each_time_it_is_to_blame_it_is_not_believed_for_twice_as_long(void *
 		assert_int_equal(turn_order_blame(&p, 1, 0, true, at), 1);
 		assert_int_equal(p.doubt.ignored_until_ns, at + expected);
 		at += expected;
-		if (expected < 64000 * MS)
-			expected *= 2;
+		expected = i == 0 ? TURN_IGNORE_AGAIN_NS : 2 * expected;
+		if (expected > TURN_IGNORE_MOST_NS)
+			expected = TURN_IGNORE_MOST_NS;
 	}
 	at += 64001 * MS;
 	turn_order_note_wait(&p.doubt, MS);
@@ -331,16 +332,16 @@ static void the_owner_who_was_waited_for_longest_is_blamed(void **state)
 		unsigned count, way_ms[4], served_ms, blamed, for_ms;
 		uint64_t owners[4];
 	} rows[] = {
-		{1, {250}, 100, 1, 4000, {1}},
+		{1, {250}, 100, 1, 1000, {1}},
 		{1, {120}, 100, 1, 400, {1}},
 		{1, {0}, 0, 0, 0, {1}},
-		{4, {200, 30, 30, 30}, 10, 1, 4000, {1, 2, 3, 4}},
+		{4, {200, 30, 30, 30}, 10, 1, 1000, {1, 2, 3, 4}},
 		{4, {90, 70, 70, 60}, 10, 1, 400, {1, 2, 3, 4}},
-		{3, {120, 0, 10}, 100, 1, 4000, {1, 2, 3}},
+		{3, {120, 0, 10}, 100, 1, 1000, {1, 2, 3}},
 		/* many records of one count as one */
-		{4, {60, 60, 60, 70}, 10, 7, 4000, {1, 1, 1, 2}},
+		{4, {60, 60, 60, 70}, 10, 7, 1000, {1, 1, 1, 2}},
 		{4, {60, 60, 0, 90}, 10, 7, 400, {2, 2, 2, 1}},
-		{2, {60, 60}, 80, 3, 4000, {1, 1}},
+		{2, {60, 60}, 80, 3, 1000, {1, 1}},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
@@ -550,7 +551,7 @@ int main(void)
 		cmocka_unit_test(nobody_was_in_the_way_of_a_new_wish),
 		cmocka_unit_test(a_new_beginning_does_not_help_within_one_wish),
 		cmocka_unit_test(who_has_had_more_waits_for_longer),
-		cmocka_unit_test(each_time_it_is_to_blame_it_is_not_believed_for_twice_as_long),
+		cmocka_unit_test(each_time_it_is_to_blame_it_is_not_believed_for_longer),
 		cmocka_unit_test(who_misses_its_turn_is_believed_and_not_always_waited_for),
 		cmocka_unit_test(a_miss_counts_for_all_who_wait),
 		cmocka_unit_test(the_owner_who_was_waited_for_longest_is_blamed),

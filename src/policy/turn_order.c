@@ -378,8 +378,24 @@ unsigned turn_order_count_alive(
 	return alive;
 }
 
-uint64_t turn_order_next_ns(struct turn_peer *peers, unsigned count, uint32_t rank,
-	uint64_t lead_ns, uint64_t late_ns, uint64_t now_ns)
+void turn_order_note_room(struct turn_room *room, const struct turn_peer *peers, unsigned count,
+	bool is_held, uint64_t elapsed_ns)
+{
+	int64_t ns = (int64_t)(elapsed_ns < BLAME_NS ? elapsed_ns : BLAME_NS);
+	bool is_made = false;
+
+	for (unsigned i = 0; i < count; i++)
+		is_made |= peers[i].doubt.promised_ns != 0;
+	if (is_made)
+		room->left_ns -= ns;
+	else if (is_held)
+		room->left_ns += ns / TURN_ROOM_PART;
+	if (room->left_ns > TURN_ROOM_NS)
+		room->left_ns = TURN_ROOM_NS;
+}
+
+uint64_t turn_order_next_ns(struct turn_peer *peers, unsigned count, const struct turn_room *room,
+	uint32_t rank, uint64_t lead_ns, uint64_t late_ns, uint64_t now_ns)
 {
 	struct turn_peer *soonest = NULL;
 
@@ -388,7 +404,8 @@ uint64_t turn_order_next_ns(struct turn_peer *peers, unsigned count, uint32_t ra
 
 		if (c->rank >= rank || !turn_order_is_alive(c, now_ns) ||
 			turn_order_is_ignored(&peers[i], now_ns) || peers[i].doubt.is_absent ||
-			c->next_ns > now_ns + lead_ns || c->next_ns + late_ns < now_ns)
+			c->next_ns > now_ns + lead_ns || c->next_ns + late_ns < now_ns ||
+			(room->left_ns <= 0 && !peers[i].doubt.promised_ns))
 			continue;
 		if (!soonest || c->next_ns < soonest->claim.next_ns)
 			soonest = &peers[i];

@@ -42,6 +42,8 @@
 #define TURN_RANK_NS UINT64_C(200000000) /* after such a wait ranks no longer count */
 /* The same for who borrows: others have their shares first, also where their kernels are long. */
 #define TURN_BORROWS_NS UINT64_C(1000000000)
+#define TURN_ROOM_PART 12	    /* of its own turns a slice keeps a twelfth free for who comes first */
+#define TURN_ROOM_NS   INT64_C(4000000) /* and so much at once at most */
 #define TURN_ALIVE_NS \
 	UINT64_C(1000000000) /* since the last sign of life, but for a turn that counts */
 
@@ -85,6 +87,14 @@ struct turn_peer {
 	uint64_t owner; /* not 0; equal for records that one tenant may have made */
 	bool wins_ties; /* by its name */
 	bool is_alive;	/* has made itself heard within a second, as noted last */
+};
+
+/*
+ * What the reader may still keep free of its own turns, for all that say that they are about to come: a part of the time in which it has them. All
+ * zero at first.
+ */
+struct turn_room {
+	int64_t left_ns;
 };
 
 /* The reader's own wish. */
@@ -173,10 +183,14 @@ bool turn_order_is_outlasted(const struct turn_peer *peers, unsigned count, uint
 
 /*
  * When the next slice of a better rank expects to come, as far as that is not more than lead_ns ahead, or
- * late_ns ago; 0: none does. The reader makes room for it from then on, once, until it has come.
+ * late_ns ago; 0: none does, or the room is used up. The reader makes room for it from then on, once, until it has come.
  */
-uint64_t turn_order_next_ns(struct turn_peer *peers, unsigned count, uint32_t rank,
-	uint64_t lead_ns, uint64_t late_ns, uint64_t now_ns);
+uint64_t turn_order_next_ns(struct turn_peer *peers, unsigned count, const struct turn_room *room,
+	uint32_t rank, uint64_t lead_ns, uint64_t late_ns, uint64_t now_ns);
+
+/* Since the reader's last look it made room, for whomever, or had the turn for itself, or (is_held: false) did neither. */
+void turn_order_note_room(struct turn_room *room, const struct turn_peer *peers, unsigned count,
+	bool is_held, uint64_t elapsed_ns);
 
 /*
  * Until when a holder may announce the turn for work that ends at busy_until_ns. wanted_since_ns: since

@@ -50,12 +50,19 @@ static void note_others(struct turn *t, uint64_t now_ns)
 		t->others_ns = now_ns;
 }
 
+static bool has_turn(const struct turn *t, uint64_t now_ns)
+{
+	return turn_counts(turn_load(&t->books->word), TURN_HOLD, now_ns);
+}
+
 /* Reads the others, and notes what they say for the reader's wish (NULL: it has none). */
 static void poll_peers(struct turn *t, const struct turn_wish *wish, bool is_all, uint64_t now_ns)
 {
 	uint64_t elapsed_ns = now_ns > t->polled_ns ? now_ns - t->polled_ns : 0;
 
 	t->polled_ns = now_ns;
+	turn_order_note_room(
+		&t->room, t->peers, t->peer_count, !wish && has_turn(t, now_ns), elapsed_ns);
 	turn_record_read_peers(t, is_all, now_ns);
 	for (unsigned i = 0; i < t->peer_count; i++)
 		turn_order_note(&t->peers[i], wish, elapsed_ns, now_ns);
@@ -357,7 +364,8 @@ void turn_say_next(struct turn *t, uint64_t next_ns)
 uint64_t turn_next_ns(
 	struct turn *t, unsigned rank, uint64_t lead_ns, uint64_t late_ns, uint64_t now_ns)
 {
-	return t->own ? turn_order_next_ns(t->peers, t->peer_count, rank, lead_ns, late_ns, now_ns)
+	return t->own ? turn_order_next_ns(t->peers, t->peer_count, &t->room, rank, lead_ns,
+				late_ns, now_ns)
 		      : 0;
 }
 

@@ -480,8 +480,10 @@ static void a_lease_is_bounded_and_shorter_when_somebody_waits(void **state)
 
 static uint64_t next_at(struct turn_peer *p, uint64_t at_ns)
 {
+	struct turn_room room = {MS};
+
 	p->claim.seen_ns = at_ns;
-	return turn_order_next_ns(p, 1, 2, LEAD_NS, LATE_NS, at_ns);
+	return turn_order_next_ns(p, 1, &room, 2, LEAD_NS, LATE_NS, at_ns);
 }
 
 static void room_is_made_for_who_comes_as_it_said(void **state)
@@ -523,6 +525,33 @@ static void room_is_made_once_for_who_puts_off_when_it_comes(void **state)
 	assert_int_equal(next_at(&p, at_ns), p.claim.next_ns);
 }
 
+/* Who comes again and again, and each time as it said, has room in a twelfth of the reader's turns. */
+static void room_is_made_in_a_part_of_the_readers_own_turns(void **state)
+{
+	struct turn_peer p = peer(TURN_FREE, 0, 0, 0);
+	struct turn_room room = {0};
+	uint64_t at_ns = NOW, made_ns = 0;
+
+	for (; at_ns < NOW + 1000 * MS; at_ns += 100000) {
+		bool is_made = p.doubt.promised_ns != 0;
+
+		made_ns += is_made ? 100000 : 0;
+		turn_order_note_room(&room, &p, 1, !is_made, 100000);
+		p.claim.seen_ns = at_ns;
+		if (at_ns >= p.claim.next_ns)
+			p.claim.since_ns = at_ns;
+		turn_order_note(&p, NULL, 100000, at_ns);
+		if (!p.doubt.promised_ns)
+			p.claim.next_ns = at_ns + LEAD_NS;
+		turn_order_next_ns(&p, 1, &room, 2, LEAD_NS, LATE_NS, at_ns);
+	}
+	assert_in_range(made_ns, 70 * MS, 80 * MS);
+	/* While others have the device nothing is saved up for it. */
+	room.left_ns = 0;
+	turn_order_note_room(&room, &p, 0, false, MS);
+	assert_int_equal(room.left_ns, 0);
+}
+
 static void a_sign_of_life_counts_for_a_second(void **state)
 {
 	struct turn_claim c = {.seen_ns = NOW};
@@ -562,6 +591,7 @@ int main(void)
 		cmocka_unit_test(a_lease_is_bounded_and_shorter_when_somebody_waits),
 		cmocka_unit_test(room_is_made_for_who_comes_as_it_said),
 		cmocka_unit_test(room_is_made_once_for_who_puts_off_when_it_comes),
+		cmocka_unit_test(room_is_made_in_a_part_of_the_readers_own_turns),
 		cmocka_unit_test(a_sign_of_life_counts_for_a_second),
 	};
 

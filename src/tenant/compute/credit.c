@@ -149,6 +149,7 @@ static uint64_t due_permille(const struct meter *m)
 static void owe(struct credit *c, uint64_t ns)
 {
 	c->owed_ns = c->owed_ns + ns < KEPT_NS ? c->owed_ns + ns : KEPT_NS;
+	c->lack_ns += ns;
 }
 
 static void have_back(struct credit *c, uint64_t ns)
@@ -180,7 +181,6 @@ void credit_wait(struct meter *m, uint64_t waited_ns)
 		return;
 	due_ns = waited_ns * due_permille(m) / SHARE_WHOLE_PERMILLE;
 	owe(&m->credit, due_ns);
-	m->credit.lack_ns += due_ns;
 	m->credit.is_owed |= m->credit.owed_ns > OWED_NS;
 }
 

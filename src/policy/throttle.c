@@ -17,6 +17,9 @@
 /* By so much others' time slices, and changing over to them and back, make a batch late (H200: 2 ms, and 0.15 each way). */
 #define OTHERS_NS UINT64_C(2300000)
 
+/* By so much a turn is longer at most, by what is owed: about its length. Others wait for it, and are owed that. */
+#define LONGER_NS UINT64_C(8000000)
+
 #define STUCK_NS  UINT64_C(250000000) /* how long work that should have ended is waited for */
 
 static uint64_t ahead_ns(const struct throttle_work *w)
@@ -92,6 +95,8 @@ uint64_t throttle_turn_moment(uint64_t estimate_ns, int64_t saved_ns, uint64_t o
 
 	if (saved_ns > 0)
 		early_ns = most_ns < (uint64_t)saved_ns ? most_ns : (uint64_t)saved_ns;
+	if (owed_ns > LONGER_NS)
+		owed_ns = LONGER_NS;
 	return (busy_until_ns > now_ns ? busy_until_ns : now_ns) + estimate_ns / 2 - early_ns -
 	       owed_ns;
 }

@@ -194,8 +194,11 @@ static void work_is_within_a_turn_by_its_middle(void **state)
 	assert_int_equal(throttle_turn_moment(8 * MS, MS, 0, 0, NOW), NOW + 3 * MS);
 	assert_int_equal(throttle_turn_moment(8 * MS, 90 * MS, 0, 0, NOW), NOW - 300 * US);
 	assert_int_equal(throttle_turn_moment(8 * MS, -MS, 0, 0, NOW), NOW + 4 * MS);
-	/* and what others had of its cores makes it earlier by all of it */
-	assert_int_equal(throttle_turn_moment(8 * MS, -MS, 50 * MS, 0, NOW), NOW - 46 * MS);
+	/* What is owed makes it longer, and not by more than 8 ms. */
+	assert_int_equal(throttle_turn_moment(8 * MS, 0, 3 * MS, 0, NOW), NOW + MS);
+	assert_int_equal(throttle_turn_moment(8 * MS, 0, 90 * MS, 0, NOW), NOW - 4 * MS);
+	/* whatever is saved */
+	assert_int_equal(throttle_turn_moment(8 * MS, -MS, 3 * MS, 0, NOW), NOW + MS);
 }
 
 static void work_that_does_not_end_is_waited_for_a_quarter_of_a_second(void **state)

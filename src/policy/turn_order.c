@@ -312,10 +312,16 @@ bool turn_order_is_held(const struct turn_peer *peers, unsigned count, uint64_t 
 bool turn_order_is_taken(
 	const struct turn_peer *peers, unsigned count, uint64_t since_ns, uint64_t now_ns)
 {
-	for (unsigned i = 0; i < count; i++)
-		if (peers[i].claim.since_ns > since_ns + TURN_PATIENCE_NS &&
-			turn_order_state(&peers[i], now_ns) == TURN_HOLD)
+	for (unsigned i = 0; i < count; i++) {
+		const struct turn_peer *p = &peers[i];
+		uint64_t theirs_ns = p->claim.since_ns;
+
+		if (turn_order_state(p, now_ns) != TURN_HOLD)
+			continue;
+		if (theirs_ns < since_ns || theirs_ns > since_ns + TURN_PATIENCE_NS ||
+			(theirs_ns == since_ns && p->wins_ties))
 			return true;
+	}
 	return false;
 }
 
@@ -323,6 +329,7 @@ bool turn_order_is_outlasted(const struct turn_peer *peers, unsigned count, uint
 {
 	for (unsigned i = 0; i < count; i++)
 		if (is_outlasted(&peers[i]) && !turn_order_is_ignored(&peers[i], now_ns) &&
+			now_ns < peers[i].claim.since_ns + TURN_LONGEST_NS &&
 			stated(&peers[i].claim, now_ns) == TURN_HOLD)
 			return true;
 	return false;

@@ -169,15 +169,16 @@ bool turn_order_is_contended(const struct turn_peer *peers, unsigned count, uint
 bool turn_order_is_held(const struct turn_peer *peers, unsigned count, uint64_t now_ns);
 
 /*
- * Whether one of them holds a turn that began after the reader's own, at since_ns, had lasted for longer than anybody's least
- * patience: that one does not believe it any more. Both would go on as long as they have work. Sooner nobody honest does so.
+ * Whether one of them holds a turn beside the reader's own, which began at since_ns, and the reader is to give way: the other one began first, or
+ * so long after that that it does not believe the reader's any more. Both would go on as long as they have work. It comes to that where one was
+ * to blame for a while.
  */
 bool turn_order_is_taken(
 	const struct turn_peer *peers, unsigned count, uint64_t since_ns, uint64_t now_ns);
 
 /*
  * Whether one of them still holds a turn that the reader waited for as long as it could, and believes no more: work of both is on the
- * device. Of an owner who is to blame nothing of the kind is believed.
+ * device. Not of an owner who is to blame, nor of a turn that is longer than any.
  */
 bool turn_order_is_outlasted(const struct turn_peer *peers, unsigned count, uint64_t now_ns);
 

@@ -525,6 +525,45 @@ static void room_is_made_once_for_who_puts_off_when_it_comes(void **state)
 	assert_int_equal(next_at(&p, at_ns), p.claim.next_ns);
 }
 
+/* Who was to blame is believed again, and both hold the turn: one of them gives way, whichever began first. */
+static void of_two_holders_one_gives_way(void **state)
+{
+	static const struct {
+		int64_t theirs_later_ns;
+		bool wins_ties, gives_way;
+	} rows[] = {
+		{-1, false, true},
+		{0, false, false},
+		{0, true, true},
+		{1, true, false},
+		{TURN_PATIENCE_NS, true, false},
+		{TURN_PATIENCE_NS + 1, false, true},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct turn_peer p = peer(TURN_HOLD, 1, NOW, NOW + 1000 * MS);
+
+		p.wins_ties = rows[i].wins_ties;
+		p.claim.since_ns = NOW + (uint64_t)rows[i].theirs_later_ns;
+		assert_int_equal(
+			turn_order_is_taken(&p, 1, NOW, NOW + 500 * MS), rows[i].gives_way);
+		p.doubt.ignored_until_ns = NOW + 1000 * MS;
+		assert_false(turn_order_is_taken(&p, 1, NOW, NOW + 500 * MS));
+	}
+}
+
+/* What is said to be held for longer than any turn can be halves nothing. */
+static void a_turn_that_is_longer_than_any_is_no_excuse(void **state)
+{
+	struct turn_peer p = peer(TURN_HOLD, 1, NOW, UINT64_MAX);
+
+	p.claim.since_ns = NOW;
+	p.doubt.is_outlasted = true;
+	p.doubt.outlasted_ns = NOW;
+	assert_true(turn_order_is_outlasted(&p, 1, NOW + TURN_LONGEST_NS - 1));
+	assert_false(turn_order_is_outlasted(&p, 1, NOW + TURN_LONGEST_NS));
+}
+
 /* Who comes again and again, and each time as it said, has room in a twelfth of the reader's turns. */
 static void room_is_made_in_a_part_of_the_readers_own_turns(void **state)
 {
@@ -592,6 +631,8 @@ int main(void)
 		cmocka_unit_test(room_is_made_for_who_comes_as_it_said),
 		cmocka_unit_test(room_is_made_once_for_who_puts_off_when_it_comes),
 		cmocka_unit_test(room_is_made_in_a_part_of_the_readers_own_turns),
+		cmocka_unit_test(of_two_holders_one_gives_way),
+		cmocka_unit_test(a_turn_that_is_longer_than_any_is_no_excuse),
 		cmocka_unit_test(a_sign_of_life_counts_for_a_second),
 	};
 

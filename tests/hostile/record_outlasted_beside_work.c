@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Another user's record says for ever that it holds one and the same turn. All slices work meanwhile, this one as well. */
+#include "tests/hostile/records.h"
+
+#include <signal.h>
+#include <sys/prctl.h>
+
+static void work(void)
+{
+	CUfunction kernel;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	served_begin();
+	kernel = served_kernel();
+	for (;;)
+		served_launch(kernel, NULL, 2 * MS);
+}
+
+static void attack(void)
+{
+	uint64_t since_ns = records_now_ns();
+	struct turn_record *record;
+	pid_t pid = fork();
+
+	MUST(pid < 0);
+	if (pid == 0)
+		work();
+	records_enter();
+	record = records_make("x");
+	for (;;) {
+		records_say(record, TURN_HOLD, 0, 10 * MS);
+		record->face.since_ns = since_ns;
+		served_sleep(MS);
+	}
+}
+
+int main(void)
+{
+	return served_beside_main(attack);
+}

@@ -216,6 +216,7 @@ void turn_order_inherit(struct turn_doubt *doubt, const struct turn_doubt *from)
 	doubt->ignored_until_ns = later(doubt->ignored_until_ns, from->ignored_until_ns);
 	doubt->outlasted_ns = later(doubt->outlasted_ns, from->outlasted_ns);
 	doubt->is_outlasted |= from->is_outlasted;
+	doubt->is_slow |= from->is_slow;
 	doubt->way_ns += from->way_ns;
 	doubt->missed_until_ns = later(doubt->missed_until_ns, from->missed_until_ns);
 	doubt->ticket_ns = later(doubt->ticket_ns, from->ticket_ns);

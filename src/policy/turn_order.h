@@ -78,6 +78,7 @@ struct turn_doubt {
 	bool was_in_way;
 	bool is_outlasted; /* there is one */
 	bool is_awaited;   /* the reader's present wish waits for it */
+	bool is_slow; /* a look at its record has taken long: its page is not touched any more */
 	bool is_absent;	   /* room was made for it in vain, and it has had no turn since */
 };
 

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "region/turn_owner.h"
 #include "region/turn_place.h"
@@ -23,6 +24,7 @@
 	1000000000u		/* and of one that did not change: a clock may have been set back */
 #define ASK_NS	       1000000u /* between two questions whether it has changed */
 #define DEAD_NS	       5000000u /* between two polls of records of those who do not live */
+#define SLOW_NS	       UINT64_C(2000000) /* a look takes some us */
 #define TICK_NS	       20000000u /* a folder's time of change is that coarse */
 #define LIST_ROUNDS    16	 /* of LIST_BYTES each: some hundred names */
 #define LIST_BYTES     2048
@@ -198,7 +200,7 @@ static bool read_part(const struct turn *turn, unsigned i, size_t at, void *to, 
 	struct iovec remote = {
 		.iov_base = (char *)(uintptr_t)turn->peer_records[i].at + at, .iov_len = size};
 
-	if (turn->is_by_file)
+	if (turn->is_by_file || turn->peers[i].doubt.is_slow)
 		return read_file(turn, i, at, to, size);
 	return syscall(SYS_process_vm_readv, getpid(), &local, 1, &remote, 1, 0) == (long)size;
 }
@@ -234,6 +236,28 @@ static void take_in(struct turn *turn, unsigned i, const struct turn_face *face)
 }
 
 /*
+ * A record's owner can make it large and punch holes over it, and who touches a page of that file waits for the end, for a third of a second and
+ * more; a read by its descriptor does not. Of those read at once nobody knows which one it was, and an honest one is read as well.
+ */
+static void note_slow(struct turn *turn, const uint8_t *wanted, unsigned count, uint64_t took_ns)
+{
+	if (LIKELY(took_ns < SLOW_NS))
+		return;
+	for (unsigned k = 0; k < count; k++)
+		turn->peers[wanted[k]].doubt.is_slow = true;
+}
+
+/* How many of the first of them can be read at once. */
+static unsigned quick(const struct turn *turn, const uint8_t *wanted, unsigned count)
+{
+	unsigned k = 0;
+
+	while (k < count && k < READ_AT_ONCE && !turn->peers[wanted[k]].doubt.is_slow)
+		k++;
+	return k;
+}
+
+/*
  * Reads the next of the wanted records, as many as the kernel gives in one go. Returns how many of them are done;
  * *ret_broken says whether the one behind these cannot be read.
  */
@@ -242,11 +266,12 @@ static unsigned read_some(
 {
 	struct turn_face faces[READ_AT_ONCE];
 	struct iovec to = {.iov_base = faces}, from[READ_AT_ONCE];
+	uint64_t begun_ns = clock_now_ns();
 	unsigned done;
 	ssize_t got;
 
-	if (count > READ_AT_ONCE)
-		count = READ_AT_ONCE;
+	if (count == 0)
+		return 0;
 	to.iov_len = count * sizeof(faces[0]);
 	for (unsigned k = 0; k < count; k++)
 		from[k] = (struct iovec){
@@ -256,6 +281,7 @@ static unsigned read_some(
 	turn->is_by_file = got < 0 && errno != EFAULT;
 	if (turn->is_by_file)
 		return 0;
+	note_slow(turn, wanted, count, clock_now_ns() - begun_ns);
 	done = got < 0 ? 0 : (unsigned)((size_t)got / sizeof(faces[0]));
 	*ret_broken = done < count;
 	for (unsigned k = 0; k < done; k++)
@@ -478,8 +504,10 @@ void turn_record_read_peers(struct turn *turn, bool is_all, uint64_t now_ns)
 		bool is_broken = false;
 
 		if (!turn->is_by_file)
-			at += read_some(turn, wanted + at, count - at, &is_broken);
-		if (turn->is_by_file && at < count) {
+			at += read_some(turn, wanted + at, quick(turn, wanted + at, count - at),
+				&is_broken);
+		if (!is_broken && at < count &&
+			(turn->is_by_file || turn->peers[wanted[at]].doubt.is_slow)) {
 			read_by_file(turn, wanted[at], &is_broken);
 			at += !is_broken;
 		}

@@ -13,6 +13,8 @@
 #include "region/turn_record.h"
 #include "tests/unit/turn_scene.h"
 
+#include <sys/mman.h>
+
 static void a_new_page_waits_until_the_others_have_found_it(void **state)
 {
 	open_one(&a, *state, "a", 0);
@@ -506,6 +508,24 @@ static void a_watcher_sees_who_holds_and_who_waits(void **state)
 	assert_int_equal(turn_read(folder_of(*state), "GPU-none", now, views, 1, &count), -ENOENT);
 }
 
+/* Who touches a page of a file in which its owner punches holes waits for that. */
+static void a_record_that_was_slow_to_read_is_read_by_its_file(void **state)
+{
+	open_two(*state);
+	assert_int_equal(hold(&a), TURN_HELD);
+	assert_int_equal(b.peer_count, 1);
+	b.peers[0].doubt.is_slow = true;
+	assert_int_equal(mprotect((void *)(uintptr_t)b.peer_records[0].at,
+				 sizeof(struct turn_face), PROT_NONE),
+		0);
+	assert_int_equal(hold(&b), TURN_E_WAIT);
+	assert_int_equal(b.peer_count, 1);
+	assert_int_equal(turn_wait(&b, now + MS), 0);
+	turn_release(&a, now);
+	now += MS;
+	assert_int_equal(hold(&b), TURN_HELD);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -529,6 +549,7 @@ int main(void)
 		TURN_TEST(what_one_record_of_another_user_did_counts_for_all_of_his),
 		TURN_TEST(what_one_of_the_operators_records_did_counts_for_it_alone),
 		TURN_TEST(of_more_than_64_the_living_are_looked_at),
+		TURN_TEST(a_record_that_was_slow_to_read_is_read_by_its_file),
 		TURN_TEST(a_watcher_sees_who_holds_and_who_waits),
 	};
 

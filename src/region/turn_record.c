@@ -28,6 +28,7 @@
 #define TICK_NS	       20000000u /* a folder's time of change is that coarse */
 #define LIST_ROUNDS    16	 /* of LIST_BYTES each: some hundred names */
 #define LIST_BYTES     2048
+#define LARGE_BYTES    UINT64_C(65536) /* no record of ours has as many */
 #define READ_AT_ONCE   16u		      /* records, by one call of the kernel's */
 #define LITTER_NS      UINT64_C(600000000000) /* without a sign of life */
 #define NAME_MAX_BYTES (sizeof(((struct turn *)0)->folder) + TURN_NAME_BYTES)
@@ -237,7 +238,7 @@ static void take_in(struct turn *turn, unsigned i, const struct turn_face *face)
 
 /*
  * A record's owner can make it large and punch holes over it, and who touches a page of that file waits for the end, for a third of a second and
- * more; a read by its descriptor does not. Of those read at once nobody knows which one it was, and an honest one is read as well.
+ * more; a read by its descriptor does not. So one that is large from the beginning is read so, too (add()). Of those read at once nobody knows which one it was, and an honest one is read as well.
  */
 static void note_slow(struct turn *turn, const uint8_t *wanted, unsigned count, uint64_t took_ns)
 {
@@ -369,6 +370,7 @@ static void add(struct turn *turn, int folder_fd, const struct entry *entry)
 	memcpy(turn->peer_records[at].name, entry->name, strlen(entry->name) + 1);
 	turn->peers[at] = (struct turn_peer){.claim = claim,
 		.is_alive = true,
+		.doubt.is_slow = identity.size_bytes > LARGE_BYTES,
 		.wins_ties = strcmp(entry->name, turn->slice) < 0};
 	turn_owner_note(turn, (unsigned)at, &identity);
 	turn_owner_take_over(turn, (unsigned)at);

@@ -508,6 +508,23 @@ static void a_watcher_sees_who_holds_and_who_waits(void **state)
 	assert_int_equal(turn_read(folder_of(*state), "GPU-none", now, views, 1, &count), -ENOENT);
 }
 
+/* As holes can be punched over all of it. */
+static void a_large_record_is_read_by_its_file(void **state)
+{
+	char path[300];
+
+	open_one(&a, *state, "a", 0);
+	snprintf(path, sizeof(path), "%s/" UUID "/a", folder_of(*state));
+	assert_int_equal(truncate(path, 1 << 20), 0);
+	open_one(&b, *state, "b", 0);
+	now += 61 * MS;
+	turn_count_peers(&b, now);
+	assert_int_equal(b.peer_count, 1);
+	assert_true(b.peers[0].doubt.is_slow);
+	assert_int_equal(hold(&a), TURN_HELD);
+	assert_int_equal(hold(&b), TURN_E_WAIT);
+}
+
 /* Who touches a page of a file in which its owner punches holes waits for that. */
 static void a_record_that_was_slow_to_read_is_read_by_its_file(void **state)
 {
@@ -550,6 +567,7 @@ int main(void)
 		TURN_TEST(what_one_of_the_operators_records_did_counts_for_it_alone),
 		TURN_TEST(of_more_than_64_the_living_are_looked_at),
 		TURN_TEST(a_record_that_was_slow_to_read_is_read_by_its_file),
+		TURN_TEST(a_large_record_is_read_by_its_file),
 		TURN_TEST(a_watcher_sees_who_holds_and_who_waits),
 	};
 

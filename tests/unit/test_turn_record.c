@@ -511,11 +511,8 @@ static void a_watcher_sees_who_holds_and_who_waits(void **state)
 /* As holes can be punched over all of it. */
 static void a_large_record_is_read_by_its_file(void **state)
 {
-	char path[300];
-
 	open_one(&a, *state, "a", 0);
-	snprintf(path, sizeof(path), "%s/" UUID "/a", folder_of(*state));
-	assert_int_equal(truncate(path, 1 << 20), 0);
+	assert_int_equal(truncate(path_of(*state, "a"), 1 << 20), 0);
 	open_one(&b, *state, "b", 0);
 	now += 61 * MS;
 	turn_count_peers(&b, now);

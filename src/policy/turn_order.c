@@ -387,15 +387,20 @@ unsigned turn_order_count_alive(
 }
 
 void turn_order_note_room(struct turn_room *room, const struct turn_peer *peers, unsigned count,
-	bool is_held, uint64_t elapsed_ns)
+	uint32_t rank, bool is_held, uint64_t elapsed_ns)
 {
 	int64_t ns = (int64_t)(elapsed_ns < BLAME_NS ? elapsed_ns : BLAME_NS);
-	bool is_made = false;
+	bool is_made = false, is_used = false;
 
-	for (unsigned i = 0; i < count; i++)
+	for (unsigned i = 0; i < count; i++) {
 		is_made |= peers[i].doubt.promised_ns != 0;
+		is_used |= peers[i].claim.state == TURN_HOLD &&
+			   peers[i].claim.rank / TURN_RANKS < rank / TURN_RANKS;
+	}
 	if (is_made)
 		room->left_ns -= ns;
+	else if (is_used)
+		room->left_ns += ns / TURN_ROOM_USED;
 	else if (is_held)
 		room->left_ns += ns / TURN_ROOM_PART;
 	if (room->left_ns > TURN_ROOM_NS)

@@ -42,7 +42,8 @@
 #define TURN_RANK_NS UINT64_C(200000000) /* after such a wait ranks no longer count */
 /* The same for who borrows: others have their shares first, also where their kernels are long. */
 #define TURN_BORROWS_NS UINT64_C(1000000000)
-#define TURN_ROOM_PART 12	    /* of its own turns a slice keeps a twelfth free for who comes first */
+#define TURN_ROOM_PART 12 /* of its own turns a slice keeps a twelfth free for who goes first */
+#define TURN_ROOM_USED 2  /* and half as much as it sees those have the turn */
 #define TURN_ROOM_NS   INT64_C(4000000) /* and so much at once at most */
 #define TURN_ALIVE_NS \
 	UINT64_C(1000000000) /* since the last sign of life, but for a turn that counts */
@@ -91,8 +92,8 @@ struct turn_peer {
 };
 
 /*
- * What the reader may still keep free of its own turns, for all that say that they are about to come: a part of the time in which it has them. All
- * zero at first.
+ * What the reader may still keep free of its own turns, for all that say that they are about to come: a part of the time in which it has them, and of
+ * that in which those have. All zero at first.
  */
 struct turn_room {
 	int64_t left_ns;
@@ -190,9 +191,12 @@ bool turn_order_is_outlasted(const struct turn_peer *peers, unsigned count, uint
 uint64_t turn_order_next_ns(struct turn_peer *peers, unsigned count, const struct turn_room *room,
 	uint32_t rank, uint64_t lead_ns, uint64_t late_ns, uint64_t now_ns);
 
-/* Since the reader's last look it made room, for whomever, or had the turn for itself, or (is_held: false) did neither. */
+/*
+ * Since its last look the reader, of this rank, made room, for whomever; or one that goes first had the turn, as that look saw; or the reader had
+ * it (is_held), or none of these.
+ */
 void turn_order_note_room(struct turn_room *room, const struct turn_peer *peers, unsigned count,
-	bool is_held, uint64_t elapsed_ns);
+	uint32_t rank, bool is_held, uint64_t elapsed_ns);
 
 /*
  * Until when a holder may announce the turn for work that ends at busy_until_ns. wanted_since_ns: since

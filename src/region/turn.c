@@ -61,8 +61,10 @@ static void poll_peers(struct turn *t, const struct turn_wish *wish, bool is_all
 	uint64_t elapsed_ns = now_ns > t->polled_ns ? now_ns - t->polled_ns : 0;
 
 	t->polled_ns = now_ns;
-	turn_order_note_room(
-		&t->room, t->peers, t->peer_count, !wish && has_turn(t, now_ns), elapsed_ns);
+	/* relaxed: this slice's own */
+	turn_order_note_room(&t->room, t->peers, t->peer_count,
+		atomic_load_explicit(&t->own->face.rank, memory_order_relaxed),
+		!wish && has_turn(t, now_ns), elapsed_ns);
 	turn_record_read_peers(t, is_all, now_ns);
 	for (unsigned i = 0; i < t->peer_count; i++)
 		turn_order_note(&t->peers[i], wish, elapsed_ns, now_ns);

@@ -575,7 +575,7 @@ static void room_is_made_in_a_part_of_the_readers_own_turns(void **state)
 		bool is_made = p.doubt.promised_ns != 0;
 
 		made_ns += is_made ? 100000 : 0;
-		turn_order_note_room(&room, &p, 1, !is_made, 100000);
+		turn_order_note_room(&room, &p, 1, 2, !is_made, 100000);
 		p.claim.seen_ns = at_ns;
 		if (at_ns >= p.claim.next_ns)
 			p.claim.since_ns = at_ns;
@@ -587,8 +587,13 @@ static void room_is_made_in_a_part_of_the_readers_own_turns(void **state)
 	assert_in_range(made_ns, 70 * MS, 80 * MS);
 	/* While others have the device nothing is saved up for it. */
 	room.left_ns = 0;
-	turn_order_note_room(&room, &p, 0, false, MS);
+	p = peer(TURN_HOLD, 2, NOW, NOW);
+	turn_order_note_room(&room, &p, 1, 2, false, MS);
 	assert_int_equal(room.left_ns, 0);
+	/* But for those that go first, and use it. */
+	p.claim.rank = 1;
+	turn_order_note_room(&room, &p, 1, 2, false, MS);
+	assert_int_equal(room.left_ns, MS / 2);
 }
 
 static void a_sign_of_life_counts_for_a_second(void **state)

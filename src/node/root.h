@@ -8,6 +8,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <sys/types.h>
 
 #include "base/bits.h"
@@ -22,3 +23,9 @@ int root_open_slice(int root_fd, uid_t owner, const char *name, int *ret_fd) MUS
 
 /* Both, by the slice's path, ROOT/NAME, as sites_find() gives it; the two belong to one user. */
 int root_open_path(const char *path, int *ret_fd, uid_t *ret_owner) MUST_CHECK;
+
+/* The same, and the folder of slices that was checked. */
+int root_open_both(const char *path, int *ret_root_fd, int *ret_fd, uid_t *ret_owner) MUST_CHECK;
+
+/* Why a slice that stands there, NAME or USER/NAME, is not taken for one; false where there is none such. */
+bool root_explain_distrust(const char *name, char *ret_why, size_t size);

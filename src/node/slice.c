@@ -123,9 +123,9 @@ static bool is_ours_to_remove(const char *file)
 	       !strcmp(file, "evicted") || !strcmp(file, SIM_MARK);
 }
 
-int slice_lock(int lock_fd, int at)
+int slice_lock(int lock_fd, int at, uint64_t wait_ns)
 {
-	uint64_t deadline_ns = clock_now_ns() + SLICE_LOCK_WAIT_NS;
+	uint64_t deadline_ns = clock_now_ns() + wait_ns;
 	struct timespec pause = {.tv_nsec = 1000000};
 	int r;
 
@@ -398,7 +398,7 @@ void slice_finish(struct slice *slice)
 	/* No new share file may come into the folder while it goes. Without the lock, slice_sweep() removes
 	 * it later. */
 	if (slice->lock_fd >= 0 && !has_processes(slice->path) &&
-		slice_lock(slice->lock_fd, SLICE_LOCK_EDIT) == 0)
+		slice_lock(slice->lock_fd, SLICE_LOCK_EDIT, SLICE_LOCK_WAIT_NS) == 0)
 		remove_folder(slice->root_fd, slice->name);
 	cleanup_fd(&slice->lock_fd);
 	cleanup_fd(&slice->root_fd);

@@ -69,9 +69,9 @@ void slice_sweep(void);
  */
 enum { SLICE_LOCK_RUN, SLICE_LOCK_EDIT, SLICE_LOCK_EVICT };
 
-/* Takes the lock on that byte of the open file. -EAGAIN where another had it for SLICE_LOCK_WAIT_NS. */
+/* Takes the lock on that byte of the open file. -EAGAIN where another had it for as long as that. */
 #define SLICE_LOCK_WAIT_NS UINT64_C(5000000000)
-int slice_lock(int lock_fd, int at) MUST_CHECK;
+int slice_lock(int lock_fd, int at, uint64_t wait_ns) MUST_CHECK;
 
 /* Whether the folder is that of a slice with a living `vgpu run`, or a process of the owner's that was started in it and lately lived. */
 bool slice_is_running(int folder_fd, const char *path, uid_t owner);

@@ -528,6 +528,115 @@ static void a_share_that_is_mounted_alone_is_noted(void **state)
 	assert_null(strstr(said->out, "/tmp/grant/share is mounted"));
 }
 
+/* Where the slice has no lock, a change is made without one: the owner can move the folder at any moment. */
+static void root_makes_nothing_beside_a_users_slice(void **state)
+{
+	const struct said *said = tool_run(
+		AS "slice $A web; rm /tmp/vgpu-$A/web/lock; mkfifo /tmp/vgpu-$A/web/share.new\n"
+		   "\"$VGPU\" set $A/web --memory 2g; ls -A /tmp/vgpu-$A; ls -A /tmp/vgpu-$A/web; "
+		   "grep -h device /tmp/vgpu-$A/web/share; stat -c %%u /tmp/vgpu-$A/web/share");
+
+	assert_says(said->out, "web\nshare\nshare.new\ndevice * memory 2147483648\n54321\n");
+	assert_says(said->err, "it is changed without its lock");
+}
+
+/* Alice's process, which holds all locks of the slice's file, or a lease on it; 0 where there are no leases here. */
+static pid_t hold(const char *file, bool is_lease)
+{
+	struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	int tell[2], outcome = -1, fd;
+	char path[64];
+	pid_t pid;
+
+	assert_int_equal(pipe(tell), 0);
+	pid = fork();
+	if (pid == 0) {
+		if (setgid(ALICE) < 0 || setuid(ALICE) < 0)
+			_exit(1);
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		signal(SIGIO, SIG_IGN);
+		snprintf(path, sizeof(path), "/tmp/vgpu-54321/web/%s", file);
+		fd = open(path, is_lease ? O_RDONLY : O_RDWR);
+		outcome = is_lease ? fcntl(fd, F_SETLEASE, F_WRLCK) : fcntl(fd, F_SETLK, &all);
+		if (write(tell[1], &outcome, sizeof(outcome)) < 0)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	assert_int_equal(read(tell[0], &outcome, sizeof(outcome)), sizeof(outcome));
+	close(tell[0]);
+	close(tell[1]);
+	if (outcome == 0)
+		return pid;
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	return 0;
+}
+
+static void let_go(pid_t pid)
+{
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+#define WEB "cd /tmp/vgpu-54321/web; "
+
+static void no_lock_of_the_owner_keeps_root_out(void **state)
+{
+	const struct said *said = tool_run(AS "slice $A web");
+	pid_t pid = hold("lock", false);
+
+	assert_true(pid);
+	said = tool_run(WEB "\"$VGPU\" set 54321/web --memory 2g >/dev/null && grep device share");
+	assert_says(said->out, "memory 2147483648\n");
+	assert_says(said->err, "being changed by another vgpu that does not come to an end; it is "
+			       "changed without its lock");
+	said = tool_run(WEB "\"$VGPU\" suspend 54321/web && grep -x suspended share");
+	assert_string_equal(said->out, "suspended\n");
+	let_go(pid);
+	said = tool_run(AS WEB "rm lock; as $A mkfifo lock; \"$VGPU\" resume 54321/web && "
+			       "! grep suspended share");
+	assert_int_equal(said->status, 0);
+	assert_says(said->err,
+		"open its lock: it is no regular file; it is changed without its lock");
+}
+
+static void a_lease_of_the_owner_is_named(void **state)
+{
+	const struct said *said = tool_run(AS "slice $A web");
+	pid_t pid = hold("lock", true);
+	char expected[100];
+
+	if (!pid)
+		skip();
+	said = tool_run(WEB "\"$VGPU\" set 54321/web --memory 2g >/dev/null && grep device share");
+	assert_says(said->out, "memory 2147483648\n");
+	let_go(pid);
+	pid = hold("share", true);
+	snprintf(expected, sizeof(expected), "process %d has a lease on its share file", (int)pid);
+	said = tool_run("\"$VGPU\" set 54321/web --memory 3g");
+	assert_int_equal(said->status, 1);
+	assert_says(said->err, expected);
+	let_go(pid);
+	said = tool_run(WEB "\"$VGPU\" set 54321/web --memory 3g >/dev/null && grep device share");
+	assert_says(said->out, "memory 3221225472\n");
+}
+
+static void what_root_does_not_believe_is_named(void **state)
+{
+	const struct said *said = tool_run(
+		AS "slice $A web; as $A chmod 0777 /tmp/vgpu-$A; \"$VGPU\" set $A/web --memory 2g; "
+		   "\"$VGPU\" suspend web");
+
+	assert_int_equal(said->status, 1);
+	assert_says(said->err, "slice '54321/web' is not believed: others may write to its folder: "
+			       "/tmp/vgpu-54321 has mode 0777; `chmod go-w`, by user 54321");
+	assert_says(said->err, "slice 'web' is not believed: others");
+	said = tool_run(AS "as $A chmod 0700 /tmp/vgpu-$A; as $A chmod 0770 /tmp/vgpu-$A/web; "
+			   "\"$VGPU\" set $A/web --memory 2g");
+	assert_says(said->err, "/tmp/vgpu-54321/web has mode 0770");
+}
+
 static bool is_possible(void)
 {
 	if (geteuid() != 0) {
@@ -558,6 +667,10 @@ int main(void)
 			a_user_with_many_folders_keeps_root_waiting_no_longer, clear),
 		cmocka_unit_test_setup(folders_that_lie_about_their_user_are_not_seen, clear),
 		cmocka_unit_test_setup(nothing_but_regular_files_is_opened, clear),
+		cmocka_unit_test_setup(root_makes_nothing_beside_a_users_slice, clear),
+		cmocka_unit_test_setup(no_lock_of_the_owner_keeps_root_out, clear),
+		cmocka_unit_test_setup(a_lease_of_the_owner_is_named, clear),
+		cmocka_unit_test_setup(what_root_does_not_believe_is_named, clear),
 		cmocka_unit_test_setup(a_process_that_only_the_region_names_is_not_evicted, clear),
 		cmocka_unit_test_setup(a_region_that_only_the_share_names_is_not_touched, clear),
 		cmocka_unit_test_setup(an_environment_without_an_end_holds_up_nobody, clear),

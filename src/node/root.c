@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "node/folder.h"
 #include "node/user.h"
 #include "policy/share.h"
 
@@ -67,6 +68,22 @@ int root_open_path(const char *path, int *ret_fd, uid_t *ret_owner)
 	_cleanup_fd_ int root_fd = -1;
 
 	return root_open_both(path, &root_fd, ret_fd, ret_owner);
+}
+
+int root_give_back_names(struct err *err)
+{
+	static const char before[] = "/tmp/vgpu-";
+	glob_t paths;
+	uid_t owner;
+	int r = 0;
+
+	if (glob("/tmp/vgpu-*", 0, NULL, &paths) != 0)
+		return 0;
+	for (size_t i = 0; i < paths.gl_pathc && r == 0; i++)
+		if (user_read_number(paths.gl_pathv[i] + strlen(before), &owner))
+			r = folder_give_back(paths.gl_pathv[i], owner, err);
+	globfree(&paths);
+	return r;
 }
 
 static bool is_wrong(const char *path, uid_t owner, char *ret_why, size_t size)

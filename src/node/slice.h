@@ -30,7 +30,7 @@ enum {
 
 /*
  * Opens the folder of this user's slices, where it is: $VGPU_STATE, else /run/vgpu for root, else
- * $XDG_RUNTIME_DIR/vgpu, else /tmp/vgpu-<uid>. No other user may be able to write to it.
+ * $XDG_RUNTIME_DIR/vgpu, else /tmp/vgpu-<uid>; where that name is another user's, /run/user/<uid>/vgpu. No other user may be able to write to it.
  */
 int slice_find_root(char ret_root[SHARE_PATH_BYTES], int *ret_fd, struct err *err) MUST_CHECK;
 

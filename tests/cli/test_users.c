@@ -540,6 +540,37 @@ static void root_makes_nothing_beside_a_users_slice(void **state)
 	assert_says(said->err, "it is changed without its lock");
 }
 
+/* Alice has the name in /tmp before Bob has. */
+static void a_name_that_another_user_has_taken_is_given_back(void **state)
+{
+	const struct said *said = tool_run(
+		AS "bob() { as $B \"$VGPU\" run --memory 1g --name b -- sh -c 'echo $VGPU_SHARE'; }\n"
+		   "as $A mkdir -m 0755 /tmp/vgpu-$B; bob; mkdir -p /run/user/$B; "
+		   "chown $B /run/user/$B; bob; rm -r /run/user\n"
+		   "\"$VGPU\" prepare; bob; stat -c '%%u %%a' /tmp/vgpu-$B");
+
+	assert_string_equal(said->out,
+		"/run/user/54322/vgpu/b/share\n/tmp/vgpu-54322/b/share\n54322 700\n");
+	assert_says(said->err,
+		"the folder for slices, /tmp/vgpu-54322, belongs to user 54321; `vgpu prepare`");
+}
+
+static void what_anybody_can_fill_is_listed_in_part(void **state)
+{
+	const struct said *said = tool_run(
+		AS "unset VGPU_TURNS; \"$VGPU\" prepare; U=/dev/shm/vgpu-turns/GPU-0; mkdir -m 1777 $U; "
+		   "slice $A web\n"
+		   "as $A sh -c \"for i in \\$(seq 1000); do ln -s x $U/\\$i; done; for i in \\$(seq 40); "
+		   "do cp -r /tmp/vgpu-$A/web /tmp/vgpu-$A/s\\$i; done; chmod 0777 /tmp/vgpu-$A/s39\"\n"
+		   "\"$VGPU\" doctor --machine >/tmp/out; wc -l </tmp/out; cat /tmp/out; rm -r $U /tmp/out");
+
+	assert_in_range(atoi(said->out), 1, 260);
+	assert_says(said->out, "/GPU-0  968 more  not listed\n    they are wrong");
+	assert_says(said->out, "/tmp/vgpu-54321  8 more  not listed\n");
+	assert_says(said->out, "/s39  54321 0777  a slice\n");
+	assert_says(said->out, " wrong. Its owner, or root, has to change or remove it.");
+}
+
 /* Alice's process, which holds all locks of the slice's file, or a lease on it; 0 where there are no leases here. */
 static pid_t hold(const char *file, bool is_lease)
 {
@@ -671,6 +702,8 @@ int main(void)
 		cmocka_unit_test_setup(no_lock_of_the_owner_keeps_root_out, clear),
 		cmocka_unit_test_setup(a_lease_of_the_owner_is_named, clear),
 		cmocka_unit_test_setup(what_root_does_not_believe_is_named, clear),
+		cmocka_unit_test_setup(a_name_that_another_user_has_taken_is_given_back, clear),
+		cmocka_unit_test_setup(what_anybody_can_fill_is_listed_in_part, clear),
 		cmocka_unit_test_setup(a_process_that_only_the_region_names_is_not_evicted, clear),
 		cmocka_unit_test_setup(a_region_that_only_the_share_names_is_not_touched, clear),
 		cmocka_unit_test_setup(an_environment_without_an_end_holds_up_nobody, clear),

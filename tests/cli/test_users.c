@@ -571,6 +571,42 @@ static void what_anybody_can_fill_is_listed_in_part(void **state)
 	assert_says(said->out, " wrong. Its owner, or root, has to change or remove it.");
 }
 
+/* Where nothing names an accounting file, Alice's is not Bob's, and neither can keep the other from one. */
+static void the_default_region_is_no_other_users(void **state)
+{
+	static const char run[] =
+		AS "build=${VGPU%%/src/cli/vgpu}; tenant() { as $1 env CUDA_DEVICE_MEMORY_LIMIT=2g "
+		   "LD_PRELOAD=$build/src/tenant/libvgpu.so "
+		   "LD_LIBRARY_PATH=$build/sim/cuda:$build/sim/nvml $build/examples/tenant "
+		   "--blocks 1 >/dev/null && echo $1 had memory; }\n"
+		   "cd /tmp; rm -f cudevshr.cache*; %s; stat -c '%%n %%u %%a' cudevshr.cache*; "
+		   "rm -f cudevshr.cache*";
+	char command[4096];
+	const struct said *said;
+
+	snprintf(command, sizeof(command), run, "as $A touch cudevshr.cache; tenant $B");
+	said = tool_run("%s", command);
+	assert_string_equal(said->out,
+		"54322 had memory\ncudevshr.cache 54321 644\ncudevshr.cache.54322 54322 600\n");
+	snprintf(command, sizeof(command), run, "tenant $A; tenant $B; tenant $A; tenant 0");
+	said = tool_run("%s", command);
+	assert_string_equal(said->out,
+		"54321 had memory\n54322 had memory\n54321 had memory\n0 had memory\n"
+		"cudevshr.cache 54321 600\ncudevshr.cache.0 0 666\ncudevshr.cache.54322 54322 600\n");
+	/* Root's is everybody's, as in a container. */
+	snprintf(command, sizeof(command), run, "tenant 0; tenant $B");
+	said = tool_run("%s", command);
+	assert_string_equal(
+		said->out, "0 had memory\n54322 had memory\ncudevshr.cache 0 666\n");
+	snprintf(command, sizeof(command), run,
+		"as $A touch cudevshr.cache cudevshr.cache.$B; as $A chmod 0666 cudevshr.cache.$B; "
+		"tenant $B");
+	said = tool_run("%s", command);
+	assert_null(strstr(said->out, "had memory"));
+	assert_says(said->err, "path=/tmp/cudevshr.cache.54322");
+	assert_says(said->err, "the file is another user's");
+}
+
 /* Alice's process, which holds all locks of the slice's file, or a lease on it; 0 where there are no leases here. */
 static pid_t hold(const char *file, bool is_lease)
 {
@@ -704,6 +740,7 @@ int main(void)
 		cmocka_unit_test_setup(what_root_does_not_believe_is_named, clear),
 		cmocka_unit_test_setup(a_name_that_another_user_has_taken_is_given_back, clear),
 		cmocka_unit_test_setup(what_anybody_can_fill_is_listed_in_part, clear),
+		cmocka_unit_test_setup(the_default_region_is_no_other_users, clear),
 		cmocka_unit_test_setup(a_process_that_only_the_region_names_is_not_evicted, clear),
 		cmocka_unit_test_setup(a_region_that_only_the_share_names_is_not_touched, clear),
 		cmocka_unit_test_setup(an_environment_without_an_end_holds_up_nobody, clear),

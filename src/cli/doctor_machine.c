@@ -18,7 +18,8 @@ static void show_count(unsigned wrong_count, bool is_prepared)
 	}
 	printf("%u wrong", wrong_count);
 	if (is_prepared)
-		fputs("; `vgpu prepare`, as root, makes right /run/vgpu, the folders for time slices of "
+		fputs("; `vgpu prepare`, as root, makes right /run/vgpu, the folders for time "
+		      "slices of "
 		      "this machine's devices, and names in /tmp that other users have taken",
 			stdout);
 	puts(is_prepared ? ". The rest its owner, or root, has to change or remove."

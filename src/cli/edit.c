@@ -152,13 +152,14 @@ static void go_without_lock(struct edit *e, const char *why)
 
 int edit_lock(struct edit *e, int at, struct err *err)
 {
-	const char *why = at == SLICE_LOCK_EVICT
-				  ? "it is being suspended or resumed by another vgpu"
-				  : "it is being changed by another vgpu that does not come to an end";
+	const char *why =
+		at == SLICE_LOCK_EVICT
+			? "it is being suspended or resumed by another vgpu"
+			: "it is being changed by another vgpu that does not come to an end";
 	bool is_short = is_anothers(e) && at == SLICE_LOCK_EDIT;
-	int r = e->lock_fd < 0 ? 0
-			       : slice_lock(e->lock_fd, at,
-					 is_short ? SHORT_WAIT_NS : SLICE_LOCK_WAIT_NS);
+	int r = e->lock_fd < 0
+			? 0
+			: slice_lock(e->lock_fd, at, is_short ? SHORT_WAIT_NS : SLICE_LOCK_WAIT_NS);
 
 	if (r == 0)
 		return 0;
@@ -188,11 +189,13 @@ static int explain_lease(const struct edit *e, struct err *err)
 
 	if (holder)
 		return err_set(err, EAGAIN,
-			"slice '%s': process %d has a lease on its share file, which keeps it from being "
+			"slice '%s': process %d has a lease on its share file, which keeps it from "
+			"being "
 			"opened; end that process, and try again",
 			e->name, (int)holder);
 	return err_set(err, EAGAIN,
-		"slice '%s': a process of its owner has a lease on its share file, which keeps it from "
+		"slice '%s': a process of its owner has a lease on its share file, which keeps it "
+		"from "
 		"being opened; end that process, and try again",
 		e->name);
 }
@@ -235,8 +238,7 @@ static int open_lock(struct edit *e, int root_fd)
 
 	if (r != -ENOENT || is_anothers(e))
 		return r;
-	fd = openat(
-		root_fd, COMMON_LOCK, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	fd = openat(root_fd, COMMON_LOCK, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0 && errno == EEXIST)
 		return file_open_regular(root_fd, COMMON_LOCK, O_RDWR | O_NOFOLLOW, &e->lock_fd);
 	if (fd < 0)
@@ -335,8 +337,8 @@ static int write_temporary(const struct edit *e, const char *text, size_t length
 	int r;
 
 	unlinkat(e->folder_fd, e->temporary, 0); /* of one that was killed */
-	fd = openat(e->folder_fd, e->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
-		0600);
+	fd = openat(e->folder_fd, e->temporary,
+		O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return -errno;
 	r = write_all(fd, text, length);

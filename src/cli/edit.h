@@ -10,7 +10,7 @@
 #include "policy/share.h"
 
 struct edit {
-	char name[128]; /* as a person calls it */
+	char name[128];		/* as a person calls it */
 	int folder_fd, lock_fd; /* no lock: -1; of another user's slice alone */
 	uid_t folder_owner;
 	char region

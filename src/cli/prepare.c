@@ -21,7 +21,8 @@ const char help_prepare[] =
 	"For root, once after each start of the machine, when the driver is there: the folder for\n"
 	"slices of root, and the folder for time slices with one in it for each device. Made by\n"
 	"root, nobody can take them for himself. What another user has made in their place, or in\n"
-	"that of a user's folder of slices in /tmp, is moved out of the way. `vgpu doctor --machine` shows how they are.\n";
+	"that of a user's folder of slices in /tmp, is moved out of the way. `vgpu doctor "
+	"--machine` shows how they are.\n";
 
 static int prepare(bool is_sim, struct err *err)
 {

@@ -24,8 +24,8 @@ pid_t lease_holder(int folder_fd, const char *name)
 		return 0;
 	file = fopen("/proc/locks", "re");
 	while (file && !holder && getline(&line, &size, file) >= 0)
-		if (sscanf(line, "%*u: LEASE %*s %*s %d %x:%x:%" SCNu64, &pid, &major_seen, &minor_seen,
-			    &inode) == 4 &&
+		if (sscanf(line, "%*u: LEASE %*s %*s %d %x:%x:%" SCNu64, &pid, &major_seen,
+			    &minor_seen, &inode) == 4 &&
 			inode == id.inode && makedev(major_seen, minor_seen) == id.device)
 			holder = pid;
 	free(line);

@@ -157,8 +157,8 @@ static bool look_prepared(struct machine *m, const char *path, const struct rule
 }
 
 /* Calls for each entry of a folder; dot names too, but for the folder itself and its parent. */
-typedef void entry_fn(struct machine *m, struct listed *listed, const char *folder, const char *name,
-	uid_t owner);
+typedef void entry_fn(struct machine *m, struct listed *listed, const char *folder,
+	const char *name, uid_t owner);
 
 static void visit(struct machine *m, const char *path, uid_t owner, entry_fn *of)
 {
@@ -177,8 +177,8 @@ static bool join(char *to, size_t size, const char *folder, const char *name)
 }
 
 /* A record is whosoever's: only what is none is told. */
-static void look_at_record(struct machine *m, struct listed *listed, const char *folder, const char *name,
-	uid_t owner)
+static void look_at_record(
+	struct machine *m, struct listed *listed, const char *folder, const char *name, uid_t owner)
 {
 	struct machine_place *place;
 	char path[512];
@@ -205,8 +205,8 @@ static void look_at_record(struct machine *m, struct listed *listed, const char 
 static const struct rule device_rule = {
 	.what = "time slices of a device", .kind = FOLDER, .owner = 0, .needed = 01777};
 
-static void look_at_device(struct machine *m, struct listed *listed, const char *folder, const char *name,
-	uid_t owner)
+static void look_at_device(
+	struct machine *m, struct listed *listed, const char *folder, const char *name, uid_t owner)
 {
 	unsigned at = m->count;
 	char path[512];
@@ -219,8 +219,8 @@ static void look_at_device(struct machine *m, struct listed *listed, const char 
 	settle(m, listed, at);
 }
 
-static void look_at_slice(struct machine *m, struct listed *listed, const char *folder, const char *name,
-	uid_t owner)
+static void look_at_slice(
+	struct machine *m, struct listed *listed, const char *folder, const char *name, uid_t owner)
 {
 	static const char *const files[] = {"share", "lock", "region"};
 	const struct rule rule = {

@@ -97,16 +97,16 @@ static bool is_wrong(const char *path, uid_t owner, char *ret_why, size_t size)
 	if (id.owner != owner)
 		return snprintf(ret_why, size, "%.200s is user %u's, and not user %u's", path,
 			(unsigned)id.owner, (unsigned)owner);
-	return (id.mode & 022) &&
-	       snprintf(ret_why, size,
-		       "others may write to its folder: %.200s has mode %04o; `chmod go-w`, by user %u, "
-		       "makes it right",
-		       path, id.mode, (unsigned)owner);
+	return (id.mode & 022) && snprintf(ret_why, size,
+					  "others may write to its folder: %.200s has mode %04o; "
+					  "`chmod go-w`, by user %u, "
+					  "makes it right",
+					  path, id.mode, (unsigned)owner);
 }
 
 /* In the path stands the user's number; before and after it what all users' have. */
-static bool find_distrusted(const char *before, const char *after, const char *user, const char *name,
-	char *ret_why, size_t size)
+static bool find_distrusted(const char *before, const char *after, const char *user,
+	const char *name, char *ret_why, size_t size)
 {
 	char pattern[512];
 	bool is_found = false;

@@ -464,9 +464,9 @@ const char *region_explain(int outcome)
 {
 	switch (outcome) {
 	case REGION_E_FOREIGN:
-		return "the file is no accounting file of this library; remove it, or name another";
+		return "the file is no accounting file of this library";
 	case REGION_E_TRUNCATED:
-		return "the file is too short to be an accounting file; remove it, or name another";
+		return "the file is too short to be an accounting file";
 	case REGION_E_VERSION:
 		return "the file is the accounting file of another version; remove it when its "
 		       "processes have ended";

@@ -10,7 +10,7 @@
 #include "region/token.h"
 
 /* Where no share and no option names a place, as in HAMi's library. */
-#define REGION_DEFAULT_PATH "/tmp/cudevshr.cache"
+#define REGION_DEFAULT_PATH  "/tmp/cudevshr.cache"
 #define REGION_DEFAULT_BYTES 48
 
 enum {

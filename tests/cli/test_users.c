@@ -543,26 +543,29 @@ static void root_makes_nothing_beside_a_users_slice(void **state)
 /* Alice has the name in /tmp before Bob has. */
 static void a_name_that_another_user_has_taken_is_given_back(void **state)
 {
-	const struct said *said = tool_run(
-		AS "bob() { as $B \"$VGPU\" run --memory 1g --name b -- sh -c 'echo $VGPU_SHARE'; }\n"
-		   "as $A mkdir -m 0755 /tmp/vgpu-$B; bob; mkdir -p /run/user/$B; "
-		   "chown $B /run/user/$B; bob; rm -r /run/user\n"
-		   "\"$VGPU\" prepare; bob; stat -c '%%u %%a' /tmp/vgpu-$B");
+	const struct said *said = tool_run(AS
+		"bob() { as $B \"$VGPU\" run --memory 1g --name b -- sh -c 'echo $VGPU_SHARE'; }\n"
+		"as $A mkdir -m 0755 /tmp/vgpu-$B; bob; mkdir -p /run/user/$B; "
+		"chown $B /run/user/$B; bob; rm -r /run/user\n"
+		"\"$VGPU\" prepare; bob; stat -c '%%u %%a' /tmp/vgpu-$B");
 
-	assert_string_equal(said->out,
-		"/run/user/54322/vgpu/b/share\n/tmp/vgpu-54322/b/share\n54322 700\n");
+	assert_string_equal(
+		said->out, "/run/user/54322/vgpu/b/share\n/tmp/vgpu-54322/b/share\n54322 700\n");
 	assert_says(said->err,
 		"the folder for slices, /tmp/vgpu-54322, belongs to user 54321; `vgpu prepare`");
 }
 
 static void what_anybody_can_fill_is_listed_in_part(void **state)
 {
-	const struct said *said = tool_run(
-		AS "unset VGPU_TURNS; \"$VGPU\" prepare; U=/dev/shm/vgpu-turns/GPU-0; mkdir -m 1777 $U; "
-		   "slice $A web\n"
-		   "as $A sh -c \"for i in \\$(seq 1000); do ln -s x $U/\\$i; done; for i in \\$(seq 40); "
-		   "do cp -r /tmp/vgpu-$A/web /tmp/vgpu-$A/s\\$i; done; chmod 0777 /tmp/vgpu-$A/s39\"\n"
-		   "\"$VGPU\" doctor --machine >/tmp/out; wc -l </tmp/out; cat /tmp/out; rm -r $U /tmp/out");
+	const struct said *said = tool_run(AS "unset VGPU_TURNS; \"$VGPU\" prepare; "
+					      "U=/dev/shm/vgpu-turns/GPU-0; mkdir -m 1777 $U; "
+					      "slice $A web\n"
+					      "as $A sh -c \"for i in \\$(seq 1000); do ln -s x "
+					      "$U/\\$i; done; for i in \\$(seq 40); "
+					      "do cp -r /tmp/vgpu-$A/web /tmp/vgpu-$A/s\\$i; done; "
+					      "chmod 0777 /tmp/vgpu-$A/s39\"\n"
+					      "\"$VGPU\" doctor --machine >/tmp/out; wc -l "
+					      "</tmp/out; cat /tmp/out; rm -r $U /tmp/out");
 
 	assert_in_range(atoi(said->out), 1, 260);
 	assert_says(said->out, "/GPU-0  968 more  not listed\n    they are wrong");
@@ -592,12 +595,12 @@ static void the_default_region_is_no_other_users(void **state)
 	said = tool_run("%s", command);
 	assert_string_equal(said->out,
 		"54321 had memory\n54322 had memory\n54321 had memory\n0 had memory\n"
-		"cudevshr.cache 54321 600\ncudevshr.cache.0 0 666\ncudevshr.cache.54322 54322 600\n");
+		"cudevshr.cache 54321 600\ncudevshr.cache.0 0 666\ncudevshr.cache.54322 54322 "
+		"600\n");
 	/* Root's is everybody's, as in a container. */
 	snprintf(command, sizeof(command), run, "tenant 0; tenant $B");
 	said = tool_run("%s", command);
-	assert_string_equal(
-		said->out, "0 had memory\n54322 had memory\ncudevshr.cache 0 666\n");
+	assert_string_equal(said->out, "0 had memory\n54322 had memory\ncudevshr.cache 0 666\n");
 	snprintf(command, sizeof(command), run,
 		"as $A touch cudevshr.cache cudevshr.cache.$B; as $A chmod 0666 cudevshr.cache.$B; "
 		"tenant $B");
@@ -605,6 +608,22 @@ static void the_default_region_is_no_other_users(void **state)
 	assert_null(strstr(said->out, "had memory"));
 	assert_says(said->err, "path=/tmp/cudevshr.cache.54322");
 	assert_says(said->err, "the file is another user's");
+}
+
+static void a_long_name_widens_its_own_row_alone(void **state)
+{
+	const struct said *said = tool_run(AS "slice $B web; slice $A x; as $A mv /tmp/vgpu-$A/x "
+					      "/tmp/vgpu-$A/$(printf %%0250d 0)\n"
+					      "\"$VGPU\" list --all | grep ^$B.web | wc -c");
+
+	assert_in_range(atoi(said->out), 1, 260);
+}
+
+static void a_simulated_slice_of_another_user_needs_sim_for_a_part(void **state)
+{
+	const struct said *said = tool_run(AS "slice $A web; \"$VGPU\" set $A/web --memory 50%%");
+
+	assert_says(said->err, "--sim asks the simulated node");
 }
 
 /* Alice's process, which holds all locks of the slice's file, or a lease on it; 0 where there are no leases here. */
@@ -664,8 +683,8 @@ static void no_lock_of_the_owner_keeps_root_out(void **state)
 	said = tool_run(AS WEB "rm lock; as $A mkfifo lock; \"$VGPU\" resume 54321/web && "
 			       "! grep suspended share");
 	assert_int_equal(said->status, 0);
-	assert_says(said->err,
-		"open its lock: it is no regular file; it is changed without its lock");
+	assert_says(
+		said->err, "open its lock: it is no regular file; it is changed without its lock");
 }
 
 static void a_lease_of_the_owner_is_named(void **state)
@@ -741,6 +760,9 @@ int main(void)
 		cmocka_unit_test_setup(a_name_that_another_user_has_taken_is_given_back, clear),
 		cmocka_unit_test_setup(what_anybody_can_fill_is_listed_in_part, clear),
 		cmocka_unit_test_setup(the_default_region_is_no_other_users, clear),
+		cmocka_unit_test_setup(a_long_name_widens_its_own_row_alone, clear),
+		cmocka_unit_test_setup(
+			a_simulated_slice_of_another_user_needs_sim_for_a_part, clear),
 		cmocka_unit_test_setup(a_process_that_only_the_region_names_is_not_evicted, clear),
 		cmocka_unit_test_setup(a_region_that_only_the_share_names_is_not_touched, clear),
 		cmocka_unit_test_setup(an_environment_without_an_end_holds_up_nobody, clear),
